@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the CPU backend share.  Includes nothing of the project but yoke-plugin.h.
+//
+// Kernels (files kern_*.c) are compiled once for each instruction set, with ISA(name) giving their
+// symbols a suffix; each build exports one table, and backend.c picks a table at run time.
+// Work is cut by shape alone: yk_team_run hands out pieces 0..n-1, whatever the number of threads.
+#ifndef YK_CPU_H
+#define YK_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "yoke-plugin.h"
+
+// ---- segments ----
+
+struct yk_segment {
+	char *base;
+	uint64_t bytes;
+};
+
+// First element of a BUFFER view.
+static inline void *yk_ptr(const struct yoke_view *v)
+{
+	return ((struct yk_segment *)v->segment)->base + v->offset;
+}
+
+static inline size_t yk_esize(int dtype)
+{
+	static const uint8_t size[] = { 0, 4, 8, 2, 2, 1, 1, 4, 8, 1 };
+	return size[dtype];
+}
+
+static inline int64_t yk_elements(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+// Do the elements lie row major without gaps?
+static inline bool yk_dense(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = v->rank - 1; i >= 0; i--) {
+		if (v->dims[i] != 1 && v->strides[i] != n)
+			return false;
+		n *= v->dims[i];
+	}
+	return true;
+}
+
+// ---- the team of workers (team.c) ----
+
+// Runs fn(arg, piece) for piece 0..n-1 on the team, the caller included; returns when all are done.
+// Pieces may run in any order on any thread.  From inside a piece it runs them in place.
+void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg);
+int yk_team_size(void);           // threads, the caller included
+const char *yk_team_bound(void);  // what set that number: "affinity", "cgroup quota", ..
+// Scratch of the calling thread (worker or caller), at least this many bytes, aligned to 64; its
+// content lasts until the next call on this thread.  NULL: no memory.
+void *yk_team_scratch(size_t bytes);
+
+// ---- kernels ----
+
+// One op of the table: may this build run it, what workspace, run it.  can answers a mask of
+// implementations as in the ABI.
+struct yk_kernel {
+	uint64_t (*can)(const struct yoke_op *);
+	uint64_t (*workspace)(const struct yoke_op *, uint32_t impl); // NULL: none
+	int (*run)(const struct yoke_op *, uint32_t impl);
+	const char *impl[4]; // names of implementations
+};
+
+struct yk_isa {
+	const char *name; // "base", "avx2", "avx512"
+	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: none
+};
+
+extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512;
+
+// Detail of an error a kernel is about to return (host->error); returns code.
+int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef YK_ISA
+#define YK_PASTE2(a, b) a##_##b
+#define YK_PASTE(a, b) YK_PASTE2(a, b)
+#define ISA(name) YK_PASTE(name, YK_ISA)
+// Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { .. };
+#define YK_KERNELS(X) \
+	X(MAP, map) X(REDUCE, reduce) X(CONTRACT, contract) X(MOVE, move) X(GATHER, gather) \
+	X(SCATTER_ADD, scatter_add) X(SOFTMAX, softmax) X(SOFTMAX_BACK, softmax_back) \
+	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACK, layer_norm_back) X(RMS_NORM, rms_norm) \
+	X(RMS_NORM_BACK, rms_norm_back) X(CROSS_ENTROPY, cross_entropy) \
+	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \
+	X(ATTENTION_BACK, attention_back) X(MULTI_ADAMW, multi_adamw) X(MULTI_SGD, multi_sgd) \
+	X(MULTI_NORM, multi_norm)
+#define X(code, name) extern const struct yk_kernel ISA(yk_##name);
+YK_KERNELS(X)
+#undef X
+#endif
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the frame of the CPU backend shares with itself: the host's services, the choice
+// of the instruction set, the limits of the machine.  Kernels need cpu.h only.
+#ifndef YK_CPU_FRAME_H
+#define YK_CPU_FRAME_H
+
+#include "cpu.h"
+
+// The value of a declared setting; its default where no core is there (in tests).
+const char *yk_cpu_setting(const struct yoke_setting *);
+
+// ---- isa.c ----
+
+// The tables in this library that the processor and its system can run, best last.
+int yk_isa_usable(const struct yk_isa *list[3]);
+// The table named by `wish` ("" means the best), or NULL: the error says why.
+const struct yk_isa *yk_isa_choose(const char *wish);
+
+// ---- team.c ----
+
+// At most this many threads take part from now on, the caller included; 0: all.  For
+// tests and benchmarks; not while a yk_team_run is under way.
+void yk_team_limit(int threads);
+// Declares the setting, so that it is listed before anything runs.
+void yk_team_declare(void);
+
+// ---- cblas.c ----
+
+// Reads the setting cpu.gemm; an error when it asks for what is not there.
+int yk_cblas_check(void);
+
+// ---- cgroup.c ----
+
+// Processors' worth of time that the control group allows, rounded up; 0: no limit.
+int yk_cgroup_cpus(void);
+// Bytes of memory that the control group allows; 0: no limit.
+uint64_t yk_cgroup_memory(void);
+
+#endif

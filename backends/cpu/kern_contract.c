@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// CONTRACT: checks operands, brings them to normal form, hands them to a kernel by dtype.
+#include "config.h"
+
+#include <string.h>
+
+#include "kern_contract.h"
+
+enum { OWN, CBLAS };
+
+static bool is_integer(int dtype)
+{
+	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 ||
+	       dtype == yoke_i64;
+}
+
+static void swap(int64_t *x, int64_t *y)
+{
+	int64_t t = *x;
+	*x = *y;
+	*y = t;
+}
+
+static bool folds(int64_t outer, int64_t inner_dim, int64_t inner)
+{
+	return outer == inner * inner_dim;
+}
+
+// Batch axes: those of size 1 go, those that all operands step through evenly merge.
+static void merge_batch(struct yk_gemm *g, const struct yoke_view *a,
+			const struct yoke_view *b, const struct yoke_view *c)
+{
+	g->batches = 1;
+	for (int i = 0; i < c->rank - 2; i++) {
+		int64_t d = c->dims[i];
+		int last = g->rank - 1;
+		g->batches *= d;
+		if (d == 1)
+			continue;
+		if (last >= 0 && folds(g->sa[last], d, a->strides[i]) &&
+		    folds(g->sb[last], d, b->strides[i]) &&
+		    folds(g->sc[last], d, c->strides[i])) {
+			g->dims[last] *= d;
+		} else {
+			last = g->rank++;
+			g->dims[last] = d;
+		}
+		g->sa[last] = a->strides[i];
+		g->sb[last] = b->strides[i];
+		g->sc[last] = c->strides[i];
+	}
+	// The same b for all: the innermost batch axis is more rows of a.
+	if (g->rank > 0) {
+		int last = g->rank - 1;
+		if (g->sb[last] == 0 && folds(g->sa[last], g->m, g->am) &&
+		    folds(g->sc[last], g->m, g->cm)) {
+			g->m *= g->dims[last];
+			g->batches = g->dims[last] ? g->batches / g->dims[last] : 0;
+			g->rank--;
+		}
+	}
+}
+
+// Vectors run along n: c transposed, c^T = b^T a^T, where rows of c are not dense but its
+// columns are, or where it is tall and narrow.
+static void orient(struct yk_gemm *g)
+{
+	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
+	const char *t = g->a;
+
+	if (!columns && !(g->n < 8 && g->m > g->n))
+		return;
+	g->a = g->b;
+	g->b = t;
+	swap(&g->m, &g->n);
+	swap(&g->am, &g->bn);
+	swap(&g->ak, &g->bk);
+	swap(&g->cm, &g->cn);
+	for (int i = 0; i < g->rank; i++)
+		swap(&g->sa[i], &g->sb[i]);
+}
+
+// False where the operands are none of CONTRACT's.  Pointers stay NULL, as in can().
+static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
+{
+	const struct yoke_view *a, *b, *c;
+	int r;
+
+	memset(g, 0, sizeof *g);
+	if (op->nin != 2 || op->nout != 1 || op->map)
+		return false;
+	a = &op->in[0];
+	b = &op->in[1];
+	c = &op->out[0];
+	r = c->rank;
+	if (a->kind != YOKE_VIEW_BUFFER || b->kind != YOKE_VIEW_BUFFER ||
+	    c->kind != YOKE_VIEW_BUFFER || a->dtype != c->dtype || b->dtype != c->dtype ||
+	    r < 2 || a->rank != r || b->rank != r)
+		return false;
+	g->m = c->dims[r - 2];
+	g->n = c->dims[r - 1];
+	g->k = a->dims[r - 1];
+	if (a->dims[r - 2] != g->m || b->dims[r - 1] != g->n || b->dims[r - 2] != g->k)
+		return false;
+	for (int i = 0; i < r - 2; i++)
+		if (a->dims[i] != c->dims[i] || b->dims[i] != c->dims[i])
+			return false;
+	g->am = a->strides[r - 2];
+	g->ak = a->strides[r - 1];
+	g->bk = b->strides[r - 2];
+	g->bn = b->strides[r - 1];
+	g->cm = c->strides[r - 2];
+	g->cn = c->strides[r - 1];
+	g->dtype = c->dtype;
+	g->esize = yk_esize(c->dtype);
+	merge_batch(g, a, b, c);
+	return true;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	struct yk_gemm g;
+
+	if (!normal_form(&g, op))
+		return 0;
+	if (yk_cblas_wanted(&g))
+		return 1 << CBLAS;
+	if (is_integer(g.dtype))
+		return 1 << OWN;
+	return g.dtype == yoke_f32 || g.dtype == yoke_f64 || g.dtype == yoke_f16 ||
+	       g.dtype == yoke_bf16;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	struct yk_gemm g;
+
+	if (impl != OWN || !normal_form(&g, op) || is_integer(g.dtype))
+		return 0;
+	orient(&g);
+	return g.dtype == yoke_f64 ? ISA(yk_gemm_f64_workspace)(&g) :
+				     ISA(yk_gemm_f32_workspace)(&g);
+}
+
+static char *at(const struct yk_gemm *g, int64_t matrix, int64_t row, int64_t col)
+{
+	return g->c + (matrix + row * g->cm + col * g->cn) * (int64_t)g->esize;
+}
+
+// The empty sum.
+static void clear(const struct yk_gemm *g)
+{
+	for (int64_t i = 0; i < g->batches; i++) {
+		int64_t a, b, c;
+		yk_gemm_batch(g, i, &a, &b, &c);
+		for (int64_t row = 0; row < g->m; row++)
+			for (int64_t col = 0; col < g->n; col++)
+				memset(at(g, c, row, col), 0, g->esize);
+	}
+}
+
+static int run(const struct yoke_op *op, uint32_t impl)
+{
+	struct yk_gemm g;
+
+	if (!normal_form(&g, op))
+		return YOKE_EUNSUPPORTED;
+	if (!g.m || !g.n || !g.batches)
+		return 0;
+	g.c = yk_ptr(&op->out[0]);
+	if (!g.k) {
+		clear(&g);
+		return 0;
+	}
+	g.a = yk_ptr(&op->in[0]);
+	g.b = yk_ptr(&op->in[1]);
+	g.workspace =
+		op->workspace.kind == YOKE_VIEW_BUFFER ? yk_ptr(&op->workspace) : NULL;
+	if (impl == CBLAS)
+		return yk_cblas_run(&g);
+	if (is_integer(g.dtype))
+		return ISA(yk_gemm_int)(&g);
+	orient(&g);
+	return g.dtype == yoke_f64 ? ISA(yk_gemm_f64)(&g) : ISA(yk_gemm_f32)(&g);
+}
+
+const struct yk_kernel ISA(yk_contract) = {
+	.can = can, .workspace = workspace, .run = run, .impl = { "packed", "cblas" },
+};

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a contraction is cut into pieces, and what a piece does: for one element type T.
+// The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with the roles of a and
+// b as fits row-major results: a panel of a stays in the first cache, panels of b stream
+// from the second.  All cuts follow from the shape; no sum over k is divided among threads.
+// Included last by kern_contract_f32.c and _f64.c; KC is the length of a panel.
+
+enum mode {
+	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
+	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
+	LOCAL,           // each piece packs what it needs
+	SHARED           // the team packs b, then each piece packs its rows of a
+};
+
+struct cut {
+	enum mode mode;
+	int64_t mb, nb, kc; // a piece's block of c, the length of its panels
+	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
+};
+
+enum {
+	L2_COLS = 256 / NR * NR, // columns of packed b that stay in the second cache
+	SMALL = 1 << 17,         // products a piece should have at least
+	MANY = 32,               // pieces that suffice for balance
+	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
+	STAYS_L2 = 512 << 10,    // bytes of packed b
+	SHARE = (6 << 20) / sizeof(T), // elements of b packed at a time
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+// The smallest multiple of `unit` that cuts n into no more parts than `part` does.
+static int64_t even(int64_t n, int64_t part, int64_t unit)
+{
+	return ceil_div(ceil_div(n, ceil_div(n, part)), unit) * unit;
+}
+
+// m n k, or less when it would overflow.
+static double products(int64_t m, int64_t n, int64_t k)
+{
+	return (double)m * (double)n * (double)k;
+}
+
+static int64_t pieces(const struct yk_gemm *g, const struct cut *c)
+{
+	return ceil_div(g->m, c->mb) * ceil_div(g->n, c->nb);
+}
+
+static bool worth_cutting(const struct yk_gemm *g, const struct cut *c)
+{
+	return products(c->mb, c->nb, g->k) >= 2. * SMALL;
+}
+
+static void halve(const struct yk_gemm *g, struct cut *c, bool rows)
+{
+	if (rows)
+		c->mb = even(g->m, c->mb > 2 * MR ? c->mb / 2 : MR, MR);
+	else
+		c->nb = even(g->n, c->nb > 2 * NR ? c->nb / 2 : NR, NR);
+}
+
+static bool native(const struct yk_gemm *g)
+{
+	return g->esize == sizeof(T);
+}
+
+static void cut_in_place(const struct yk_gemm *g, struct cut *c)
+{
+	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
+
+	c->mb = g->m;
+	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
+	if (g->m > 2 * MR) // b is small
+		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
+}
+
+static void cut_local(const struct yk_gemm *g, struct cut *c)
+{
+	int64_t m_least = 4 * MR, n_least = 2 * NR;
+
+	c->mb = even(g->m, 16 * MR, MR);
+	c->nb = even(g->n, L2_COLS, NR);
+	while (g->batches * pieces(g, c) < MANY && worth_cutting(g, c) &&
+	       (c->nb > n_least || c->mb > m_least))
+		halve(g, c, c->nb <= n_least || (c->mb > c->nb && c->mb > m_least));
+}
+
+static void cut_shared(const struct yk_gemm *g, struct cut *c)
+{
+	int64_t panels, m_least;
+
+	c->mb = even(g->m, 8 * MR, MR);
+	c->nb = even(g->n, 2 * L2_COLS, NR);
+	// A panel of a is enough for a piece while packed b stays in the second cache.
+	m_least = products(1, g->n, g->k) * sizeof(T) <= STAYS_L2 ? MR : 4 * MR;
+	while (pieces(g, c) < MANY && c->mb > m_least && worth_cutting(g, c))
+		halve(g, c, true);
+	while (pieces(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_cutting(g, c))
+		halve(g, c, false);
+	while (pieces(g, c) < MANY / 2 && c->mb > MR && worth_cutting(g, c))
+		halve(g, c, true);
+	// Whole columns where the result cannot hold a part of a sum, else what fits.
+	if (native(g) && g->cn == 1) {
+		c->ns = least(g->n, 8 * 2 * L2_COLS);
+		panels = SHARE / (ceil_div(c->ns, NR) * NR * c->kc);
+		c->ks = least(g->k, (panels > 1 ? panels : 1) * c->kc);
+	} else {
+		c->ks = g->k;
+		panels = SHARE / ((double)g->k * (double)c->nb);
+		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
+	}
+	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+}
+
+static struct cut cut(const struct yk_gemm *g)
+{
+	struct cut c = { .kc = ceil_div(g->k, ceil_div(g->k, KC)) };
+
+	if (native(g) && g->m <= DOT_ROWS && g->bk == 1) {
+		c.mode = DOTS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else if (native(g) && g->bn == 1 && g->cn == 1 &&
+		   (g->m <= 2 * MR || products(1, g->n, g->k) * sizeof(T) <= STAYS)) {
+		c.mode = STRIPS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else if (g->batches >= 8 || g->m <= 4 * MR ||
+		   products(g->m, g->n, g->k) < 8. * SMALL) {
+		c.mode = LOCAL;
+		cut_local(g, &c);
+	} else {
+		c.mode = SHARED;
+		cut_shared(g, &c);
+	}
+	return c;
+}
+
+// ---- pieces ----
+
+struct job {
+	const struct yk_gemm *g;
+	struct cut cut;
+	int64_t n_pieces;       // along n
+	int64_t j0, k0, ns, ks; // SHARED: the part at hand
+	const char *a, *b;      // SHARED: of the batch's matrix
+	char *c;
+	atomic_bool failed; // no memory
+};
+
+static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t is,
+		      int64_t j, int64_t js)
+{
+	return p + (i * is + j * js) * (int64_t)g->esize;
+}
+
+// Where a piece sums: in c, if that has rows of T, else in scratch.
+static bool sums_in_c(const struct yk_gemm *g)
+{
+	return native(g) && g->cn == 1;
+}
+
+static T *scratch(struct job *job, int64_t elements)
+{
+	T *p = yk_team_scratch((size_t)elements * sizeof(T));
+
+	if (!p)
+		job->failed = true;
+	return p;
+}
+
+struct place { // of a piece
+	int64_t batch, i, j, m, n;
+	const char *a, *b;
+	char *c; // its first element
+};
+
+static struct place place_of(const struct job *job, int64_t piece)
+{
+	const struct yk_gemm *g = job->g;
+	const struct cut *cut = &job->cut;
+	int64_t rows = ceil_div(g->m, cut->mb), a, b, c;
+	struct place p;
+
+	p.i = piece % rows * cut->mb;
+	piece /= rows;
+	p.j = piece % job->n_pieces * cut->nb;
+	p.batch = piece / job->n_pieces;
+	p.m = least(g->m - p.i, cut->mb);
+	p.n = least(g->n - p.j, cut->nb);
+	yk_gemm_batch(g, p.batch, &a, &b, &c);
+	p.a = at(g, g->a, p.i, g->am, a, 1);
+	p.b = at(g, g->b, p.j, g->bn, b, 1);
+	p.c = g->c + (p.i * g->cm + p.j * g->cn + c) * (int64_t)g->esize;
+	return p;
+}
+
+static void dots_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct place p = place_of(job, piece);
+	const T *a = (const T *)p.a, *b = (const T *)p.b;
+	int64_t lda = g->am;
+	T *c = (T *)p.c, sums[DOT_ROWS * DOT_COLS];
+
+	if (g->ak != 1) {
+		T *row = scratch(job, g->m * g->k);
+		if (!row)
+			return;
+		for (int64_t i = 0; i < g->m; i++)
+			for (int64_t l = 0; l < g->k; l++)
+				row[i * g->k + l] = a[i * g->am + l * g->ak];
+		a = row;
+		lda = g->k;
+	}
+	for (int64_t j = 0; j < p.n;) {
+		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
+		dot[g->m - 1][cols > 1](g->k, a, lda, b + j * g->bn, g->bn, sums);
+		for (int64_t i = 0; i < g->m; i++)
+			for (int q = 0; q < cols; q++)
+				c[i * g->cm + (j + q) * g->cn] = sums[i * cols + q];
+		j += cols;
+	}
+}
+
+static void strips_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct place p = place_of(job, piece);
+	int64_t step = ceil_div(p.m, ceil_div(p.m, MR));
+	int64_t cols = strips[step - 1].cols, room = STAYS / sizeof(T);
+	T *tail = scratch(job, g->k * VL);
+
+	if (!tail)
+		return;
+	// what one group of rows has read of b, the next finds in the cache
+	if (step == p.m)
+		cols = p.n;
+	else if (cols * g->k < room)
+		cols *= room / (cols * g->k);
+	for (int64_t j = 0; j < p.n; j += cols)
+		for (int64_t i = 0; i < p.m; i += step)
+			multiply_strip((int)least(step, p.m - i), least(cols, p.n - j),
+				       g->k, (const T *)p.a + i * g->am, g->am, g->ak,
+				       (const T *)p.b + j, g->bk,
+				       (T *)p.c + i * g->cm + j, g->cm, tail);
+}
+
+static void local_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct cut *cut = &job->cut;
+	struct place p = place_of(job, piece);
+	bool direct = sums_in_c(g);
+	int64_t a_size = cut->mb * cut->kc, b_size = cut->nb * cut->kc;
+	T *a = scratch(job, a_size + b_size + (direct ? 0 : p.m * p.n));
+	T *b = a + a_size, *c = direct ? (T *)p.c : b + b_size;
+
+	if (!a)
+		return;
+	for (int64_t l = 0; l < g->k; l += cut->kc) {
+		int64_t k = least(cut->kc, g->k - l);
+		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k);
+		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k);
+		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
+	}
+	if (!direct)
+		finish(g, c, p.c, p.m, p.n);
+}
+
+// Packed b: for each part of kc rows, its panels.
+static void share_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	int64_t panels = ceil_div(job->ns, NR), l = piece / panels * job->cut.kc;
+	int64_t j = piece % panels * NR, k = least(job->cut.kc, job->ks - l);
+
+	pack_b((T *)g->workspace + l * panels * NR + j * k, g,
+	       at(g, job->b, job->k0 + l, g->bk, job->j0 + j, g->bn),
+	       least(NR, job->ns - j), k);
+}
+
+static void shared_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct cut *cut = &job->cut;
+	bool direct = sums_in_c(g);
+	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
+	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
+	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
+	char *to = job->c + (i * g->cm + (job->j0 + j) * g->cn) * (int64_t)g->esize;
+	T *a = scratch(job, cut->mb * cut->kc + (direct ? 0 : m * n));
+	T *c = direct ? (T *)to : a + cut->mb * cut->kc;
+	int64_t ldc = direct ? g->cm : n;
+
+	if (!a)
+		return;
+	for (int64_t l = 0; l < job->ks; l += cut->kc) {
+		int64_t k = least(cut->kc, job->ks - l);
+		const T *b = (const T *)g->workspace + l * width + j * k;
+		pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
+		for (int64_t q = 0; q < n; q += L2_COLS)
+			multiply_panels(a, b + q * k, c + q, ldc, m,
+					least(L2_COLS, n - q), k, job->k0 + l > 0);
+	}
+	if (!direct)
+		finish(g, c, to, m, n);
+}
+
+static void run_shared(struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+	const struct cut *cut = &job->cut;
+
+	for (int64_t batch = 0; batch < g->batches; batch++) {
+		int64_t a, b, c;
+		yk_gemm_batch(g, batch, &a, &b, &c);
+		job->a = at(g, g->a, a, 1, 0, 0);
+		job->b = at(g, g->b, b, 1, 0, 0);
+		job->c = g->c + c * (int64_t)g->esize;
+		for (job->j0 = 0; job->j0 < g->n; job->j0 += cut->ns) {
+			job->ns = least(cut->ns, g->n - job->j0);
+			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
+				job->ks = least(cut->ks, g->k - job->k0);
+				yk_team_run(ceil_div(job->ks, cut->kc) *
+						    ceil_div(job->ns, NR),
+					    share_piece, job);
+				yk_team_run(ceil_div(g->m, cut->mb) *
+						    ceil_div(job->ns, cut->nb),
+					    shared_piece, job);
+			}
+		}
+	}
+}
+
+// ---- entry points ----
+
+uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
+{
+	struct cut c;
+
+	if (!g->m || !g->n || !g->k || !g->batches)
+		return 0;
+	c = cut(g);
+	return c.mode == SHARED ? (uint64_t)(ceil_div(c.ns, NR) * NR * c.ks) * sizeof(T) :
+				  0;
+}
+
+int ENTRY_RUN(const struct yk_gemm *g)
+{
+	static void (*const run[])(void *, int64_t) = { dots_piece, strips_piece,
+							local_piece };
+	struct job job = { .g = g, .cut = cut(g) };
+
+	job.n_pieces = ceil_div(g->n, job.cut.nb);
+	if (job.cut.mode != SHARED)
+		yk_team_run(g->batches * pieces(g, &job.cut), run[job.cut.mode], &job);
+	else if (!g->workspace)
+		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
+	else
+		run_shared(&job);
+	if (job.failed)
+		return yk_cpu_fail(YOKE_ENOMEM, "contract: no memory for packed panels");
+	return 0;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing: copies a part of a matrix into the order in which tiles read it, converting to T.
+// A panel is [depth][width], width being MR for a and NR for b.
+// Included behind kern_contract_tile.h.
+
+typedef T four __attribute__((vector_size(4 * sizeof(T))));
+typedef T four_u
+	__attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+// from: 4 rows of 4, `stride` apart -> to: 4 rows of 4, `width` apart, transposed.
+FLAT void transpose4(const T *from, int64_t stride, T *to, int width)
+{
+	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
+	four c = *(const four_u *)(from + 2 * stride),
+	     d = *(const four_u *)(from + 3 * stride);
+	four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+	four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+	four AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+	four CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+
+	*(four_u *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+	*(four_u *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+	*(four_u *)(to + 2 * width) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
+	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+}
+
+// to[l][i] = from[i * stride + l].  Sixteen at a time: a line of each row is read once.
+FLAT void pack_transposed(T *to, const int width, const T *from, int64_t stride, int wide,
+			  int64_t depth)
+{
+	int64_t l = 0;
+
+	for (; l + 4 <= depth;) {
+		int64_t end = l + 16 <= depth ? l + 16 : depth - depth % 4;
+		int i = 0;
+		for (; i + 4 <= wide; i += 4)
+			for (int64_t p = l; p < end; p += 4)
+				transpose4(from + i * stride + p, stride,
+					   to + p * width + i, width);
+		for (; i < wide; i++)
+			for (int64_t p = l; p < end; p++)
+				to[p * width + i] = from[i * stride + p];
+		l = end;
+	}
+	for (; l < depth; l++)
+		for (int i = 0; i < wide; i++)
+			to[l * width + i] = from[i * stride + l];
+}
+
+#ifdef HALVES
+// n elements of f16 or bf16, `stride` apart, as floats.
+static void fetch(int dtype, const char *p, int64_t stride, int64_t n, T *to)
+{
+	const uint16_t *from = (const uint16_t *)p;
+
+	if (dtype == yoke_bf16)
+		for (int64_t i = 0; i < n; i++)
+			to[i] = yk_f32_of_bf16(from[i * stride]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			to[i] = yk_f32_of_f16(from[i * stride]);
+}
+
+static void put_half(int dtype, char *p, T v)
+{
+	uint16_t h = dtype == yoke_bf16 ? yk_bf16_of_f32(v) : yk_f16_of_f32(v);
+
+	memcpy(p, &h, sizeof h);
+}
+
+FLAT void pack_half(T *to, const int width, int dtype, const char *from, int64_t across,
+		    int wide, int64_t along, int64_t depth)
+{
+	enum { RUN = 64 };
+	T part[NR * RUN];
+
+	if (across == 1) {
+		for (int64_t l = 0; l < depth; l++)
+			fetch(dtype, from + l * along * 2, 1, wide, to + l * width);
+		return;
+	}
+	for (int64_t l = 0; l < depth; l += RUN) {
+		int64_t n = depth - l < RUN ? depth - l : RUN;
+		for (int i = 0; i < wide; i++)
+			fetch(dtype, from + (i * across + l * along) * 2, along, n,
+			      part + i * RUN);
+		pack_transposed(to + l * width, width, part, RUN, wide, n);
+	}
+}
+#endif
+
+// to[l][i] = from[i * across + l * along] for i < wide <= width, 0 beyond.
+FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char *from,
+		     int64_t across, int wide, int64_t along, int64_t depth)
+{
+	const T *p = (const T *)from;
+
+	if (wide < width)
+		memset(to, 0, (size_t)depth * width * sizeof(T));
+#ifdef HALVES
+	if (g->dtype != yoke_f32) {
+		pack_half(to, width, g->dtype, from, across, wide, along, depth);
+		return;
+	}
+#else
+	(void)g;
+#endif
+	if (across == 1 && wide == width)
+		for (int64_t l = 0; l < depth; l++)
+			memcpy(to + l * width, p + l * along, width * sizeof(T));
+	else if (along == 1)
+		pack_transposed(to, width, p, across, wide, depth);
+	else
+		for (int64_t l = 0; l < depth; l++)
+			for (int i = 0; i < wide; i++)
+				to[l * width + i] = p[i * across + l * along];
+}
+
+// All panels of a block of a (m,k), and of b (k,n).
+static void pack_a(T *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k)
+{
+	for (int64_t i = 0; i < m; i += MR, to += MR * k)
+		pack_panel(to, MR, g, a + i * g->am * (int64_t)g->esize, g->am,
+			   m - i < MR ? (int)(m - i) : MR, g->ak, k);
+}
+
+static void pack_b(T *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k)
+{
+	for (int64_t j = 0; j < n; j += NR, to += NR * k)
+		pack_panel(to, NR, g, b + j * g->bn * (int64_t)g->esize, g->bn,
+			   n - j < NR ? (int)(n - j) : NR, g->bk, k);
+}
+
+// A finished part of the result, acc (m,n) dense, goes to c.
+static void finish(const struct yk_gemm *g, const T *acc, char *c, int64_t m, int64_t n)
+{
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++) {
+			char *to = c + (i * g->cm + j * g->cn) * (int64_t)g->esize;
+#ifdef HALVES
+			if (g->dtype != yoke_f32) {
+				put_half(g->dtype, to, acc[i * n + j]);
+				continue;
+			}
+#endif
+			*(T *)to = acc[i * n + j];
+		}
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// A map program made ready: axes collapsed, operands classed, registers given by liveness.
+#include "config.h"
+
+#include <string.h>
+
+#include "kern_map.h"
+
+enum { OPERANDS = YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 1 };
+
+// Registers lie a line more than their size apart, so that not all begin at the same set of L1.
+enum { UNIFORM_BYTES = YK_BLOCK * 8, PAD = 64 };
+
+// ---- operands ----
+
+static bool uses_index(const struct yoke_map *m)
+{
+	for (int k = 0; k < m->ninsn; k++)
+		if (m->insn[k].op == YOKE_MAP_INDEX)
+			return true;
+	return false;
+}
+
+static void operand_init(struct yk_operand *o, const struct yoke_view *v, const int *perm, int rank)
+{
+	*o = (struct yk_operand){ .dtype = v->dtype, .size = (uint8_t)yk_esize(v->dtype),
+				  .scalar = v->kind == YOKE_VIEW_SCALAR, .bits = v->offset };
+	if (o->scalar)
+		return;
+	o->base = yk_ptr(v);
+	for (int d = 0; d < rank; d++)
+		o->strides[d] = v->strides[perm[d]];
+}
+
+// Drops axes of one element and merges neighbours that are one axis for every operand.
+static void collapse(struct yk_prog *p, struct yk_operand **o, int count)
+{
+	int rank = 0;
+	for (int d = 0; d < p->rank; d++) {
+		int64_t dim = p->dims[d];
+		if (dim == 1)
+			continue;
+		bool merge = rank > 0;
+		for (int k = 0; k < count && merge; k++)
+			merge = o[k]->strides[rank - 1] == o[k]->strides[d] * dim;
+		if (!merge)
+			rank++;
+		p->dims[rank - 1] = merge ? p->dims[rank - 1] * dim : dim;
+		for (int k = 0; k < count; k++)
+			o[k]->strides[rank - 1] = o[k]->strides[d];
+	}
+	if (rank == 0) {
+		p->dims[0] = 1;
+		for (int k = 0; k < count; k++)
+			o[k]->strides[0] = 1;
+		rank = 1;
+	}
+	p->rank = rank;
+}
+
+static void classify(const struct yk_prog *p, struct yk_operand *o)
+{
+	int64_t dense = 1;
+	o->uniform = true, o->linear = !o->scalar;
+	for (int d = p->rank - 1; d >= 0; d--) {
+		o->uniform &= o->scalar || o->strides[d] == 0 || p->dims[d] == 1;
+		o->linear &= o->strides[d] == dense;
+		dense *= p->dims[d];
+	}
+}
+
+static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int *perm, int nout)
+{
+	static const int as_is[YOKE_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	struct yk_operand *o[OPERANDS];
+	int count = 0;
+	int64_t row_major[YOKE_MAX_RANK], n = 1;
+
+	perm = perm ? perm : as_is;
+	for (int d = op->rank - 1; d >= 0; d--) {
+		row_major[d] = n;
+		n *= op->dims[d];
+	}
+	p->rank = op->rank, p->n = n, p->nout = nout;
+	for (int d = 0; d < op->rank; d++)
+		p->dims[d] = op->dims[perm[d]];
+	for (int k = 0; k < nout; k++) {
+		operand_init(&p->out[k], &op->out[k], perm, op->rank);
+		o[count++] = &p->out[k];
+	}
+	for (int k = 0; k < p->map->nin; k++) {
+		operand_init(&p->in[k], &op->in[k], perm, op->rank);
+		if (!p->in[k].scalar)
+			o[count++] = &p->in[k];
+	}
+	p->index = (struct yk_operand){ .dtype = yoke_i64, .size = 8 };
+	for (int d = 0; d < op->rank; d++)
+		p->index.strides[d] = row_major[perm[d]];
+	if (uses_index(p->map))
+		o[count++] = &p->index;
+	if (n == 0)
+		return;
+	collapse(p, o, count);
+	for (int k = 0; k < nout; k++)
+		classify(p, &p->out[k]);
+	for (int k = 0; k < p->map->nin; k++)
+		classify(p, &p->in[k]);
+	classify(p, &p->index);
+	p->index.uniform = false;
+	p->row = p->dims[p->rank - 1];
+}
+
+// ---- liveness ----
+
+struct life {
+	int last[YOKE_MAP_MAX_INSNS];  // the instruction that uses it last, ninsn: stored at the end
+	bool used[YOKE_MAP_MAX_INSNS]; // by instructions that are computed, or as an output
+	bool kept[YOKE_MAP_MAX_INSNS]; // by instructions, not only stored
+};
+
+// RAND whose index is INDEX itself and whose key and step are the same for all: counters in a row.
+static bool random_run(const struct yk_prog *p, const struct yoke_insn *i)
+{
+	return i->op == YOKE_MAP_RAND && p->map->insn[i->a].op == YOKE_MAP_INDEX &&
+	       p->index.linear && p->uniform[i->b] && p->uniform[i->c];
+}
+
+static void life_init(struct life *l, const struct yk_prog *p)
+{
+	const struct yoke_map *m = p->map;
+	int used[3];
+
+	memset(l, 0, sizeof *l);
+	for (int k = 0; k < m->nout; k++) {
+		l->used[m->out[k]] = true;
+		l->last[m->out[k]] = m->ninsn;
+		l->kept[m->out[k]] |= p->nout == 0;
+	}
+	for (int k = m->ninsn - 1; k >= 0; k--) {
+		int n = l->used[k] ? ISA(yk_map_operands)(&m->insn[k], used) : 0;
+		for (int j = random_run(p, &m->insn[k]) ? 1 : 0; j < n; j++) {
+			l->used[used[j]] = l->kept[used[j]] = true;
+			if (l->last[used[j]] < k)
+				l->last[used[j]] = k;
+		}
+	}
+}
+
+static void find_uniform(struct yk_prog *p)
+{
+	const struct yoke_map *m = p->map;
+	for (int k = 0; k < m->ninsn; k++) {
+		const struct yoke_insn *i = &m->insn[k];
+		int used[3], n = ISA(yk_map_operands)(i, used);
+		bool u = i->op == YOKE_MAP_INPUT ? p->in[i->a].uniform : i->op != YOKE_MAP_INDEX;
+		for (int j = 0; j < n; j++)
+			u &= p->uniform[used[j]];
+		p->uniform[k] = u;
+	}
+}
+
+// ---- outputs in place ----
+
+static bool overlap(const struct yk_prog *p, const struct yk_operand *a, const struct yk_operand *b)
+{
+	int64_t low[2] = { 0 }, high[2] = { a->size, b->size };
+	for (int d = 0; d < p->rank; d++) {
+		int64_t x = a->strides[d] * (p->dims[d] - 1) * a->size;
+		int64_t y = b->strides[d] * (p->dims[d] - 1) * b->size;
+		*(x < 0 ? &low[0] : &high[0]) += x;
+		*(y < 0 ? &low[1] : &high[1]) += y;
+	}
+	uintptr_t pa = (uintptr_t)a->base, pb = (uintptr_t)b->base;
+	return pa + (uintptr_t)low[0] < pb + (uintptr_t)high[1] &&
+	       pb + (uintptr_t)low[1] < pa + (uintptr_t)high[0];
+}
+
+// May value k be written to output o when it is computed?  Not if an input in the same memory is
+// read later on.
+static bool may_write(const struct yk_prog *p, const struct life *l, int k, int o)
+{
+	const struct yoke_map *m = p->map;
+	for (int j = 0; j < m->ninsn; j++) {
+		const struct yoke_insn *i = &m->insn[j];
+		if (i->op == YOKE_MAP_INPUT && l->used[j] && !p->in[i->a].scalar &&
+		    !p->uniform[j] && (l->last[j] > k || j > k) &&
+		    overlap(p, &p->in[i->a], &p->out[o]))
+			return false;
+	}
+	return true;
+}
+
+static void place_outputs(struct yk_prog *p, const struct life *l)
+{
+	for (int o = 0; o < p->nout; o++) {
+		int k = p->map->out[o];
+		int op = p->map->insn[k].op;
+		bool direct = !yk_is_half(p->out[o].dtype) && !p->uniform[k] &&
+			      op != YOKE_MAP_INPUT && op != YOKE_MAP_INDEX && may_write(p, l, k, o);
+		for (int j = 0; j < o; j++)
+			direct &= p->direct[j] != k;
+		p->direct[o] = direct ? k : -1;
+	}
+}
+
+// ---- registers ----
+
+// Rough cost of an instruction in additions, which only decides how work is cut into pieces.
+static int cost(const struct yoke_insn *i)
+{
+	int wide = yk_reg(i->dtype) == yoke_f64 ? 8 : 1;
+	if (i->op == YOKE_MAP_RAND)
+		return 16;
+	if ((i->op >= YOKE_MAP_EXP && i->op <= YOKE_MAP_EXPM1) ||
+	    (i->op >= YOKE_MAP_SIN && i->op <= YOKE_MAP_ERF) || i->op == YOKE_MAP_NORMAL ||
+	    i->op == YOKE_MAP_POW)
+		return 8 * wide;
+	return 1;
+}
+
+static bool rounds(int op)
+{
+	switch (op) {
+	case YOKE_MAP_INPUT: case YOKE_MAP_CONST: case YOKE_MAP_MIN: case YOKE_MAP_MAX:
+	case YOKE_MAP_NEG: case YOKE_MAP_ABS: case YOKE_MAP_SIGN: case YOKE_MAP_FLOOR:
+	case YOKE_MAP_ROUND: case YOKE_MAP_CEIL: case YOKE_MAP_SELECT:
+		return false; // exact
+	default:
+		return true;
+	}
+}
+
+struct pool {
+	int32_t place[YOKE_MAP_MAX_INSNS];
+	uint8_t size[YOKE_MAP_MAX_INSNS];
+	int owner[YOKE_MAP_MAX_INSNS]; // value, -1: free
+	int count;
+	size_t bytes;
+};
+
+static int32_t take(struct pool *r, int value, size_t size)
+{
+	int k = 0;
+	while (k < r->count && (r->owner[k] >= 0 || r->size[k] != size))
+		k++;
+	if (k == r->count) {
+		r->count++;
+		r->size[k] = (uint8_t)size;
+		r->place[k] = (int32_t)r->bytes;
+		r->bytes += size * YK_STRIP + PAD;
+	}
+	r->owner[k] = value;
+	return r->place[k];
+}
+
+static void give_back(struct pool *r, const struct life *l, int now)
+{
+	for (int k = 0; k < r->count; k++)
+		if (r->owner[k] >= 0 && l->last[r->owner[k]] <= now)
+			r->owner[k] = -1;
+}
+
+static void step_init(struct yk_prog *p, struct yk_step *s, int k, const struct life *l)
+{
+	const struct yoke_insn *i = &p->map->insn[k];
+	int used[3];
+	int n = ISA(yk_map_operands)(i, used);
+
+	*s = (struct yk_step){ .value = (uint8_t)k, .kind = YK_STEP_FN, .out = -1 };
+	s->a = (uint8_t)(n > 0 ? used[0] : k);
+	s->b = (uint8_t)(n > 1 ? used[1] : s->a);
+	s->c = (uint8_t)(n > 2 ? used[2] : s->a);
+	if (i->op == YOKE_MAP_INPUT) {
+		s->kind = YK_STEP_INPUT;
+		s->input = (uint8_t)i->a;
+		s->load = ISA(yk_load)(i->dtype);
+		// stored at the end, when another output may have been written over it
+		s->copy = l->last[k] == p->map->ninsn && p->nout > 1;
+	} else if (i->op == YOKE_MAP_INDEX) {
+		s->kind = YK_STEP_INDEX;
+	} else if (i->op == YOKE_MAP_RAND) {
+		s->kind = YK_STEP_RANDOM;
+	} else if (i->op != YOKE_MAP_CONST) {
+		s->fn = ISA(yk_map_strip)(p->map, i);
+	}
+	if (yk_is_half(i->dtype) && rounds(i->op) && (l->kept[k] || p->uniform[k]))
+		s->round = ISA(yk_strip_round)(i->dtype);
+	for (int o = 0; o < p->nout; o++)
+		if (p->direct[o] == k)
+			s->out = (int8_t)o;
+}
+
+void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *perm, int nout)
+{
+	const struct yoke_map *m = op->map;
+	struct life life;
+	struct pool pool = { .count = 0 };
+
+	p->map = m;
+	p->nstep = 0, p->cost = 0, p->frame = 0;
+	operands_init(p, op, perm, nout);
+	if (p->n == 0)
+		return;
+	find_uniform(p);
+	life_init(&life, p);
+	place_outputs(p, &life);
+	for (int k = 0; k < m->ninsn; k++)
+		pool.bytes += p->uniform[k] && life.used[k] ? UNIFORM_BYTES : 0;
+	for (int k = 0, uniform = 0; k < m->ninsn; k++) {
+		struct yk_step *s = &p->step[p->nstep];
+		if (!life.used[k])
+			continue;
+		step_init(p, s, k, &life);
+		p->nstep++;
+		if (p->uniform[k]) {
+			s->place = uniform;
+			uniform += UNIFORM_BYTES;
+			continue;
+		}
+		// an operand's register may become the result's: element by element, same size
+		give_back(&pool, &life, k);
+		s->place = take(&pool, k, yk_esize(yk_reg(m->insn[k].dtype)));
+		p->cost += cost(&m->insn[k]);
+	}
+	p->frame = pool.bytes;
+}

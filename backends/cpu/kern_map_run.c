@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a prepared map program over strips of its iteration space.
+#include "config.h"
+
+#include <string.h>
+
+#include "half.h"
+#include "kern_map.h"
+#include "philox.h"
+
+// ---- uniform values ----
+
+static void splat(void *to, uint64_t bits, size_t size)
+{
+	for (size_t i = 0; i < YK_BLOCK; i++)
+		memcpy((char *)to + i * size, &bits, size);
+}
+
+// A value in its own dtype, as bits, into a register.
+static void splat_value(void *to, uint64_t bits, int dtype)
+{
+	if (yk_is_half(dtype)) {
+		uint16_t h = (uint16_t)bits;
+		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) : yk_f32_of_bf16(h));
+	}
+	if (dtype == yoke_bool)
+		bits = (bits & 0xff) != 0;
+	splat(to, bits, yk_esize(yk_reg(dtype)));
+}
+
+static uint64_t input_bits(const struct yk_operand *o)
+{
+	uint64_t bits = 0;
+	if (o->scalar)
+		return o->bits;
+	memcpy(&bits, o->base, o->size);
+	return bits;
+}
+
+static void random_any(uint32_t *y, const struct yk_arg *va, const struct yk_arg *vb,
+		       const struct yk_arg *vc, int64_t n)
+{
+	const uint64_t *a = va->at, *b = vb->at, *c = vc->at;
+	for (; n > 0; n -= YK_BLOCK, y += YK_BLOCK) {
+		int m = n < YK_BLOCK ? (int)n : YK_BLOCK;
+		for (int i = 0; i < m; i++)
+			y[i] = yk_philox_at(a[i], b[i], c[i]);
+		a += va->step, b += vb->step, c += vc->step;
+	}
+}
+
+static void compute(struct yk_frame *f, const struct yk_step *s, void *to, int64_t n)
+{
+	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b], *c = &f->value[s->c];
+	if (s->kind == YK_STEP_RANDOM)
+		random_any(to, a, b, c, n);
+	else
+		s->fn(to, a, b, c, n);
+}
+
+void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memory)
+{
+	f->prog = p;
+	f->registers = memory;
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		const struct yoke_insn *i = &p->map->insn[s->value];
+		void *to = f->registers + s->place;
+		if (!p->uniform[s->value])
+			continue;
+		if (i->op == YOKE_MAP_CONST)
+			splat_value(to, p->map->konst[i->a], i->dtype);
+		else if (i->op == YOKE_MAP_INPUT)
+			splat_value(to, input_bits(&p->in[i->a]), i->dtype);
+		else
+			compute(f, s, to, YK_BLOCK);
+		f->value[s->value] = (struct yk_arg){ to, 0 };
+		if (s->round)
+			s->round(to, &f->value[s->value], NULL, NULL, YK_BLOCK);
+	}
+}
+
+// ---- where a strip lies ----
+
+struct strip {
+	int64_t first, n, col;        // col: in the first row
+	int64_t at[YOKE_MAX_RANK];    // of the first row, outer axes
+	bool one;                     // within one row
+};
+
+static void strip_init(struct strip *s, const struct yk_prog *p, int64_t first, int64_t n)
+{
+	int64_t row = first / p->row;
+	s->first = first, s->n = n;
+	s->col = first - row * p->row;
+	s->one = n <= p->row - s->col;
+	for (int d = p->rank - 2; d >= 0; d--) {
+		s->at[d] = d ? row % p->dims[d] : row;
+		row /= p->dims[d];
+	}
+}
+
+static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at)
+{
+	int64_t offset = 0;
+	for (int d = 0; d < p->rank - 1; d++)
+		offset += at[d] * o->strides[d];
+	return offset;
+}
+
+static void next_row(const struct yk_prog *p, int64_t *at)
+{
+	for (int d = p->rank - 2; d >= 0 && ++at[d] == p->dims[d]; d--)
+		at[d] = 0;
+}
+
+// The strip's elements of an operand that lie without gaps, NULL: they do not.
+static char *in_place(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s)
+{
+	if (o->linear)
+		return o->base + s->first * o->size;
+	if (!s->one || o->strides[p->rank - 1] != 1)
+		return NULL;
+	return o->base + (row_offset(p, o, s->at) + s->col) * o->size;
+}
+
+static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
+		 yk_load_fn *fn, char *to)
+{
+	const size_t reg = yk_esize(yk_reg(o->dtype));
+	const int64_t stride = o->strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
+
+	memcpy(at, s->at, sizeof at);
+	while (left > 0) {
+		int64_t m = left < p->row - col ? left : p->row - col;
+		const char *from = o->base + (row_offset(p, o, at) + col * stride) * o->size;
+		fn(to, from, stride, m);
+		to += (size_t)m * reg;
+		left -= m, col = 0;
+		next_row(p, at);
+	}
+}
+
+static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *to)
+{
+	const int64_t stride = p->index.strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
+
+	memcpy(at, s->at, sizeof at);
+	while (left > 0) {
+		int64_t m = left < p->row - col ? left : p->row - col;
+		int64_t from = row_offset(p, &p->index, at) + col * stride;
+		for (int64_t i = 0; i < m; i++)
+			to[i] = from + i * stride;
+		to += m;
+		left -= m, col = 0;
+		next_row(p, at);
+	}
+}
+
+static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st, const struct strip *s)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_operand *o = &p->in[st->input];
+	char *to = f->registers + st->place, *from = in_place(p, o, s);
+
+	if (from && !yk_is_half(o->dtype) && !st->copy)
+		return (struct yk_arg){ from, YK_BLOCK };
+	if (from) {
+		st->load(to, from, 1, s->n);
+		return (struct yk_arg){ to, YK_BLOCK };
+	}
+	if (s->one && o->strides[p->rank - 1] == 0) {
+		st->load(to, o->base + row_offset(p, o, s->at) * o->size, 0,
+			 s->n < YK_BLOCK ? s->n : YK_BLOCK);
+		return (struct yk_arg){ to, 0 };
+	}
+	load(p, o, s, st->load, to);
+	return (struct yk_arg){ to, YK_BLOCK };
+}
+
+// ---- results ----
+
+static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset, int64_t stride,
+		      const struct yk_arg *v, int64_t done, int64_t n)
+{
+	const size_t reg = yk_esize(yk_reg(o->dtype));
+	if (v->step) {
+		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg, stride, n);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += YK_BLOCK)
+		fn(o->base + (offset + i * stride) * o->size, v->at, stride,
+		   n - i < YK_BLOCK ? n - i : YK_BLOCK);
+}
+
+static void store(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
+		  const struct yk_arg *v)
+{
+	yk_store_fn *fn = ISA(yk_store)(o->dtype);
+	const int64_t stride = o->strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, done = 0;
+
+	if (o->linear) {
+		store_run(o, fn, s->first, 1, v, 0, s->n);
+		return;
+	}
+	memcpy(at, s->at, sizeof at);
+	while (done < s->n) {
+		int64_t m = s->n - done < p->row - col ? s->n - done : p->row - col;
+		store_run(o, fn, row_offset(p, o, at) + col * stride, stride, v, done, m);
+		done += m, col = 0;
+		next_row(p, at);
+	}
+}
+
+static bool random_run(struct yk_frame *f, const struct yk_step *s, const struct strip *at, void *to)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_arg *b = &f->value[s->b], *c = &f->value[s->c];
+	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step || c->step)
+		return false;
+	yk_philox_fill(to, (uint64_t)at->first, at->n, *(const uint64_t *)b->at,
+		       *(const uint64_t *)c->at);
+	return true;
+}
+
+void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
+{
+	const struct yk_prog *p = f->prog;
+	struct strip strip;
+	bool written[YOKE_MAP_MAX_OUTPUTS] = { false };
+
+	strip_init(&strip, p, first, n);
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		struct yk_arg *v = &f->value[s->value];
+		char *to = f->registers + s->place, *there;
+
+		if (p->uniform[s->value])
+			continue;
+		if (s->kind == YK_STEP_INPUT) {
+			*v = load_input(f, s, &strip);
+			continue;
+		}
+		if (s->out >= 0 && (there = in_place(p, &p->out[s->out], &strip))) {
+			to = there;
+			written[s->out] = true;
+		}
+		if (s->kind == YK_STEP_INDEX)
+			load_index(p, &strip, (int64_t *)to);
+		else if (s->kind != YK_STEP_RANDOM || !random_run(f, s, &strip, to))
+			compute(f, s, to, n);
+		*v = (struct yk_arg){ to, YK_BLOCK };
+		if (s->round)
+			s->round(to, v, NULL, NULL, n);
+	}
+	for (int o = 0; o < p->nout; o++)
+		if (!written[o])
+			store(p, &p->out[o], &strip, &f->value[p->map->out[o]]);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of the instruction set a kernel is compiled for: VF floats wide, loads
+// unaligned. Sums within a vector have a fixed order.  vf_fma rounds once where the set
+// has an fma.
+#ifndef YK_VEC_H
+#define YK_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined __x86_64__ || defined __i386__
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
+
+#if defined __AVX512F__
+#define VF 16
+#elif defined __AVX2__ && defined __FMA__
+#define VF 8
+#else
+#define VF 4
+#endif
+
+typedef float vf __attribute__((vector_size(VF * 4)));
+typedef int32_t vi __attribute__((vector_size(VF * 4)));
+typedef double vd __attribute__((vector_size(VF * 4)));     // VF / 2 lanes
+typedef float vf_half __attribute__((vector_size(VF * 2))); // VF / 2 lanes
+
+static inline vf vf_load(const float *p)
+{
+	vf v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static inline void vf_store(float *p, vf v)
+{
+	memcpy(p, &v, sizeof v);
+}
+
+#if VF == 8
+static inline __m256i vi_first(int64_t n)
+{
+	return (__m256i)((vi){ 0, 1, 2, 3, 4, 5, 6, 7 } < (vi){ 0 } + (int32_t)n);
+}
+#endif
+
+// The first n < VF lanes; the others are 0 and not read.
+static inline vf vf_load_n(const float *p, int64_t n)
+{
+#if VF == 16
+	return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif VF == 8
+	return (vf)_mm256_maskload_ps(p, vi_first(n));
+#else
+	return (vf){ n > 0 ? p[0] : 0, n > 1 ? p[1] : 0, n > 2 ? p[2] : 0, 0 };
+#endif
+}
+
+static inline void vf_store_n(float *p, vf v, int64_t n)
+{
+#if VF == 16
+	_mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif VF == 8
+	_mm256_maskstore_ps(p, vi_first(n), (__m256)v);
+#else
+	for (int i = 0; i < 3 && i < n; i++)
+		p[i] = v[i];
+#endif
+}
+
+// The first n lanes, or all when n is larger.
+static inline vf vf_get(const float *p, int64_t n)
+{
+	return n >= VF ? vf_load(p) : vf_load_n(p, n);
+}
+
+static inline void vf_put(float *p, vf v, int64_t n)
+{
+	if (n >= VF)
+		vf_store(p, v);
+	else
+		vf_store_n(p, v, n);
+}
+
+static inline vf vf_splat(float x)
+{
+#if VF == 16
+	return (vf)_mm512_set1_ps(x);
+#elif VF == 8
+	return (vf)_mm256_set1_ps(x);
+#else
+	return (vf){ x, x, x, x };
+#endif
+}
+
+static inline vi vi_splat(int32_t x)
+{
+	return (vi){ 0 } + x;
+}
+
+// 0, 1, 2, ..
+static inline vi vi_iota(void)
+{
+#if VF == 16
+	return (vi){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+#elif VF == 8
+	return (vi){ 0, 1, 2, 3, 4, 5, 6, 7 };
+#else
+	return (vi){ 0, 1, 2, 3 };
+#endif
+}
+
+// a * b + c
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+#if VF == 16
+	return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif VF == 8
+	return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined __aarch64__
+	return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+	return a * b + c;
+#endif
+}
+
+// mask (all bits or none in each lane) ? a : b
+static inline vf vf_select(vi mask, vf a, vf b)
+{
+	return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+// The larger one; b where either is NaN.
+static inline vf vf_max(vf a, vf b)
+{
+#if VF == 16
+	return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif VF == 8
+	return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined __SSE__
+	return (vf)_mm_max_ps((__m128)a, (__m128)b);
+#else
+	return vf_select(a > b, a, b);
+#endif
+}
+
+static inline vf vf_sqrt(vf a)
+{
+#if VF == 16
+	return (vf)_mm512_sqrt_ps((__m512)a);
+#elif VF == 8
+	return (vf)_mm256_sqrt_ps((__m256)a);
+#elif defined __SSE__
+	return (vf)_mm_sqrt_ps((__m128)a);
+#else
+	for (int i = 0; i < VF; i++)
+		a[i] = __builtin_sqrtf(a[i]);
+	return a;
+#endif
+}
+
+// Sum and maximum of the lanes, halving.
+static inline float vf_sum(vf v)
+{
+#if VF == 16
+	return _mm512_reduce_add_ps((__m512)v);
+#else
+	float a[VF];
+	vf_store(a, v);
+	for (int n = VF / 2; n; n /= 2)
+		for (int i = 0; i < n; i++)
+			a[i] += a[i + n];
+	return a[0];
+#endif
+}
+
+static inline float vf_most(vf v)
+{
+#if VF == 16
+	return _mm512_reduce_max_ps((__m512)v);
+#else
+	float a[VF];
+	vf_store(a, v);
+	for (int n = VF / 2; n; n /= 2)
+		for (int i = 0; i < n; i++)
+			a[i] = a[i] > a[i + n] ? a[i] : a[i + n];
+	return a[0];
+#endif
+}
+
+// The lower (k = 0) or upper (k = 1) half, widened.
+static inline vd vd_widen(vf v, int k)
+{
+	vf_half h;
+	memcpy(&h, (const char *)&v + k * sizeof h, sizeof h);
+	return __builtin_convertvector(h, vd);
+}
+
+static inline double vd_sum(vd v)
+{
+	double a[VF / 2];
+	memcpy(a, &v, sizeof v);
+	for (int n = VF / 4; n; n /= 2)
+		for (int i = 0; i < n; i++)
+			a[i] += a[i + n];
+	return a[0];
+}
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenCL backend's table, and which op goes where; what is not here falls back in the
+// core.
+#include "config.h"
+
+#include <string.h>
+
+#include "opencl.h"
+
+const struct yoke_host *yk_cl_host;
+
+static bool forked; // set in a child, where no driver works
+
+static void in_child(void)
+{
+	forked = true;
+}
+
+int yk_cl_forked(void)
+{
+	if (!forked)
+		return 0;
+	return yk_cl_error(YOKE_EFORK, "OpenCL drivers do not work in a forked child");
+}
+
+bool yk_cl_profile(void)
+{
+	static const struct yoke_setting profile = {
+		sizeof profile, "opencl.profile", "bool", "0",
+		"queues of OpenCL devices keep times",
+	};
+	const char *value = yk_cl_host->setting(&profile);
+	return value && !strcmp(value, "1");
+}
+
+static const struct yk_cl_op *op_of(const struct yoke_op *op)
+{
+	switch (op->code) {
+	case YOKE_OP_MAP:
+		return &yk_cl_map;
+	case YOKE_OP_CONTRACT:
+		return &yk_cl_contract;
+	default:
+		return NULL;
+	}
+}
+
+static uint64_t can(uint32_t device, const struct yoke_op *op)
+{
+	const struct yk_cl_op *o = op_of(op);
+	struct yk_cl_device *d;
+
+	if (!o || yk_cl_forked() || !(d = yk_cl_device_at(device)))
+		return 0;
+	return o->can(d, op) ? 1 : 0;
+}
+
+static int unsupported(uint32_t impl)
+{
+	return yk_cl_error(YOKE_EUNSUPPORTED, "no implementation %u of this op", impl);
+}
+
+static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
+		     uint64_t *bytes)
+{
+	const struct yk_cl_op *o = op_of(op);
+	struct yk_cl_device *d;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!o || impl)
+		return unsupported(impl);
+	if (!(d = yk_cl_device_at(device)))
+		return YOKE_ENODEV;
+	if ((err = o->build(d, op)))
+		return err;
+	*bytes = 0;
+	return 0;
+}
+
+static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yk_cl_op *o = op_of(op);
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	return !o || impl ? unsupported(impl) : o->run(queue, op);
+}
+
+static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yk_cl_op *o = op_of(op);
+	(void)device;
+	return o && !impl ? o->name : NULL;
+}
+
+static const struct yoke_backend table = {
+	.size = sizeof table,
+	.abi = YOKE_ABI,
+	.name = "opencl",
+	.version = "OpenCL 1.2",
+	.probe = yk_cl_probe,
+	.device_info = yk_cl_device_info_of,
+	.segment_new = yk_cl_segment_new,
+	.segment_free = yk_cl_segment_free,
+	.segment_host = yk_cl_segment_host,
+	.queue_new = yk_cl_queue_new,
+	.queue_free = yk_cl_queue_free,
+	.queue_flush = yk_cl_queue_flush,
+	.put = yk_cl_put,
+	.get = yk_cl_get,
+	.copy = yk_cl_copy,
+	.fill = yk_cl_fill,
+	.event_mark = yk_cl_event_mark,
+	.event_after = yk_cl_event_after,
+	.event_done = yk_cl_event_done,
+	.event_wait = yk_cl_event_wait,
+	.event_elapsed = yk_cl_event_elapsed,
+	.event_free = yk_cl_event_free,
+	.can = can,
+	.workspace = workspace,
+	.run = run,
+	.impl_name = impl_name,
+};
+
+__attribute__((visibility("default")))
+int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
+		     const struct yoke_backend **backend)
+{
+	if (core_abi >> 16 != YOKE_ABI_MAJOR || host->size < sizeof *host)
+		return YOKE_EABI;
+	if (!yk_cl_host && pthread_atfork(NULL, NULL, in_child))
+		return YOKE_ENOMEM;
+	yk_cl_host = host;
+	*backend = &table;
+	return 0;
+}

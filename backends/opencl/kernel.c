@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels: built at first use, found again by their key; binaries go through the host's
+// cache.  A binary's key is all that it depends on: text, options, platform, device,
+// driver.  A binary that does not build is a miss.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+#define MAX_BINARY (64u << 20)
+
+// FNV-1a of 64 bits (Fowler, Noll and Vo).
+uint64_t yk_cl_hash(const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	uint64_t h = 0xcbf29ce484222325u;
+	for (size_t i = 0; i < bytes; i++)
+		h = (h ^ p[i]) * 0x100000001b3u;
+	return h;
+}
+
+struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *d, const void *key,
+				      size_t key_bytes)
+{
+	uint64_t hash = yk_cl_hash(key, key_bytes);
+	struct yk_cl_entry *e = d->kernels[hash % KERNEL_BUCKETS];
+
+	while (e && (e->hash != hash || e->key_bytes != key_bytes ||
+		     memcmp(e->key, key, key_bytes)))
+		e = e->next;
+	return e;
+}
+
+// ---- programs ----
+
+static char *binary_key(const struct yk_cl_device *d, const char *text,
+			const char *options, size_t *bytes)
+{
+	size_t cap = strlen(d->identity) + strlen(options) + strlen(text) + 3;
+	char *key = malloc(cap);
+
+	if (key)
+		*bytes = (size_t)snprintf(key, cap, "%s\n%s\n%s", d->identity, options,
+					  text);
+	return key;
+}
+
+static cl_program from_cache(struct yk_cl_device *d, const char *key, size_t key_bytes,
+			     const char *options)
+{
+	int64_t bytes = yk_cl_host->cache_get(key, key_bytes, NULL, 0);
+	cl_program program = NULL;
+	cl_int status, code;
+
+	if (bytes <= 0 || bytes > MAX_BINARY)
+		return NULL;
+	unsigned char *data = malloc((size_t)bytes);
+	if (data && yk_cl_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes) {
+		size_t size = (size_t)bytes;
+		const unsigned char *binary = data;
+		program = clCreateProgramWithBinary(d->context, 1, &d->id, &size, &binary,
+						    &status, &code);
+		if (code != CL_SUCCESS)
+			program = NULL;
+	}
+	free(data);
+	if (program &&
+	    clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
+		clReleaseProgram(program);
+		program = NULL;
+	}
+	return program;
+}
+
+static void to_cache(cl_program program, const char *key, size_t key_bytes)
+{
+	size_t bytes = 0;
+	unsigned char *data;
+
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
+			     NULL) != CL_SUCCESS ||
+	    !bytes || bytes > MAX_BINARY || !(data = malloc(bytes)))
+		return;
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+	    CL_SUCCESS)
+		yk_cl_host->cache_put(key, key_bytes, data, bytes);
+	free(data);
+}
+
+// The compiler's complaint: whole in the log, its beginning in the error.
+static int build_failed(struct yk_cl_device *d, cl_program program, const char *name,
+			cl_int code)
+{
+	size_t bytes = 0;
+	char *text = NULL;
+
+	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL,
+				  &bytes) == CL_SUCCESS &&
+	    bytes && bytes < MAX_BINARY && (text = calloc(1, bytes + 1)))
+		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
+				      NULL);
+	yk_cl_log(YOKE_LOG_DEBUG, "build of %s: %s", name, text ? text : "");
+	int err = yk_cl_error(YOKE_EDEVICE, "clBuildProgram: %s on opencl:%u (%s), "
+			      "%s: %.500s", yk_cl_name(code), d->index, d->info.name, name,
+			      text ? text : "no log");
+	free(text);
+	return err;
+}
+
+static int from_text(struct yk_cl_device *d, const char *text, const char *options,
+		     const char *name, cl_program *to)
+{
+	cl_int code;
+	cl_program program = clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
+
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(d, "clCreateProgramWithSource", code);
+	code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+	if (code != CL_SUCCESS) {
+		int err = build_failed(d, program, name, code);
+		clReleaseProgram(program);
+		return err;
+	}
+	*to = program;
+	return 0;
+}
+
+static int keep(struct yk_cl_device *d, const void *key, size_t key_bytes,
+		cl_kernel kernel, struct yk_cl_entry **to)
+{
+	struct yk_cl_entry *e = malloc(sizeof *e + key_bytes);
+
+	if (!e)
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's record");
+	e->hash = yk_cl_hash(key, key_bytes);
+	e->key_bytes = key_bytes;
+	memcpy(e->key, key, key_bytes);
+	e->kernel = kernel;
+	e->group = 0;
+	clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
+				 sizeof e->group, &e->group, NULL);
+	if (!e->group || e->group > d->max_group)
+		e->group = d->max_group;
+	e->next = d->kernels[e->hash % KERNEL_BUCKETS];
+	d->kernels[e->hash % KERNEL_BUCKETS] = e;
+	*to = e;
+	return 0;
+}
+
+int yk_cl_kernel_build(struct yk_cl_device *d, const void *key, size_t key_bytes,
+		       const char *text, const char *options, const char *name,
+		       struct yk_cl_entry **to)
+{
+	size_t bytes = 0;
+	cl_program program = NULL;
+	cl_kernel kernel = NULL;
+	cl_int code = CL_SUCCESS;
+	int err = 0;
+	char *cache_key = binary_key(d, text, options, &bytes);
+
+	if (cache_key)
+		program = from_cache(d, cache_key, bytes, options);
+	if (program && !(kernel = clCreateKernel(program, name, &code))) {
+		clReleaseProgram(program);
+		program = NULL;
+	}
+	if (!program) {
+		err = from_text(d, text, options, name, &program);
+		if (!err && cache_key)
+			to_cache(program, cache_key, bytes);
+	}
+	free(cache_key);
+	if (err)
+		return err;
+	if (!kernel)
+		kernel = clCreateKernel(program, name, &code);
+	clReleaseProgram(program); // the kernel holds it
+	if (!kernel)
+		return yk_cl_fail(d, "clCreateKernel", code);
+	if ((err = keep(d, key, key_bytes, kernel, to)))
+		clReleaseKernel(kernel);
+	return err;
+}
+
+// ---- launches ----
+
+static void set(struct yk_cl_args *a, size_t bytes, const void *value)
+{
+	if (a->err == CL_SUCCESS)
+		a->err = clSetKernelArg(a->kernel, a->n++, bytes, value);
+}
+
+void yk_cl_arg_word(struct yk_cl_args *a, uint64_t word)
+{
+	set(a, sizeof word, &word);
+}
+
+void yk_cl_arg_segment(struct yk_cl_args *a, void *segment)
+{
+	set(a, sizeof(cl_mem), &((struct yk_cl_segment *)segment)->mem);
+}
+
+int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
+		 const size_t *items, const size_t *group, const char *name)
+{
+	if (a->err != CL_SUCCESS)
+		return yk_cl_error(YOKE_EDEVICE,
+				   "clSetKernelArg %u of %s: %s (%d) on opencl:%u",
+				   a->n - 1, name, yk_cl_name(a->err), (int)a->err,
+				   q->device->index);
+	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel, dims, NULL, items,
+					     group, 0, NULL, NULL);
+	return yk_cl_check(q->device, "clEnqueueNDRangeKernel", code);
+}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# The OpenCL backend, a module.
+if OPENCL
+plugin_LTLIBRARIES += backends/opencl/yoke_opencl.la
+endif
+backends_opencl_yoke_opencl_la_SOURCES = $(opencl_sources)
+backends_opencl_yoke_opencl_la_CFLAGS = $(module_cflags) $(OPENCL_CFLAGS)
+backends_opencl_yoke_opencl_la_LDFLAGS = $(module_ldflags) \
+	-export-symbols-regex '^yoke_plugin_init$$'
+backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)
+
+opencl_sources = \
+	backends/opencl/backend.c \
+	backends/opencl/contract.c \
+	backends/opencl/device.c \
+	backends/opencl/error.c \
+	backends/opencl/kernel.c \
+	backends/opencl/map.c \
+	backends/opencl/memory.c \
+	backends/opencl/opencl.h \
+	backends/opencl/queue.c

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the OpenCL backend share.  Uses OpenCL 1.2 and no more, so that old
+// drivers serve; one context a device.  Includes nothing of the project but
+// yoke-plugin.h.
+#ifndef YK_OPENCL_H
+#define YK_OPENCL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "yoke-plugin.h"
+
+#define KERNEL_BUCKETS 256
+
+// A built kernel, found by its key: those bytes name everything that its text depends on.
+struct yk_cl_entry {
+	uint64_t hash;
+	size_t key_bytes;
+	cl_kernel kernel;
+	size_t group; // most work items of a group
+	struct yk_cl_entry *next;
+	unsigned char key[];
+};
+
+struct yk_cl_device {
+	cl_platform_id platform;
+	cl_device_id id;
+	struct yoke_device_info info;
+	uint32_t index;
+	size_t max_group, max_items[2], local_bytes;
+	char identity[512];      // platform, device, driver, versions: in binaries' keys
+	const char *options;     // of every build
+	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
+	cl_context context;      // made on first use
+	cl_command_queue helper; // maps host segments
+	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
+};
+
+struct yk_cl_segment {
+	struct yk_cl_device *device;
+	cl_mem mem;
+	uint64_t bytes;
+	void *host; // mapped for good, or NULL
+};
+
+struct yk_cl_queue {
+	struct yk_cl_device *device;
+	cl_command_queue queue;
+	bool profiled;
+};
+
+struct yk_cl_event {
+	struct yk_cl_queue source; // its command queue is retained
+	cl_event event;
+	bool flushed;
+};
+
+// ---- backend.c ----
+
+extern const struct yoke_host *yk_cl_host;
+// EFORK in a forked child, where no driver works; else 0.
+int yk_cl_forked(void);
+// "opencl.profile" is on.
+bool yk_cl_profile(void);
+
+// ---- error.c ----
+
+// "CL_OUT_OF_RESOURCES", or "unknown OpenCL error".
+const char *yk_cl_name(cl_int code);
+// Records "CALL: CODE on DEVICE" and returns ENOMEM or EDEVICE.  device may be NULL.
+int yk_cl_fail(const struct yk_cl_device *, const char *call, cl_int code);
+// The same, but 0 for CL_SUCCESS.
+int yk_cl_check(const struct yk_cl_device *, const char *call, cl_int code);
+// Records a formatted line; returns code.
+int yk_cl_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void yk_cl_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- device.c ----
+
+int yk_cl_probe(uint32_t *ndevices);
+// NULL, with an error recorded, for a number that probe did not give.
+struct yk_cl_device *yk_cl_device_at(uint32_t index);
+// Makes its context; cheap when there is one.
+int yk_cl_device_open(struct yk_cl_device *);
+int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *);
+
+// ---- memory.c ----
+
+int yk_cl_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment);
+void yk_cl_segment_free(uint32_t device, void *segment);
+void *yk_cl_segment_host(void *segment);
+int yk_cl_put(void *queue, void *segment, uint64_t offset, const void *from,
+	      uint64_t bytes);
+int yk_cl_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes);
+int yk_cl_copy(void *queue, void *to, uint64_t to_offset, void *from,
+	       uint64_t from_offset, uint64_t bytes);
+int yk_cl_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
+	       const void *pattern, uint32_t pattern_bytes);
+
+// ---- queue.c ----
+
+int yk_cl_queue_new(uint32_t device, int kind, void **queue);
+void yk_cl_queue_free(void *queue);
+int yk_cl_queue_flush(void *queue);
+int yk_cl_event_mark(void *queue, void **event);
+int yk_cl_event_after(void *queue, void *event);
+int yk_cl_event_done(void *event);
+int yk_cl_event_wait(void *event);
+int yk_cl_event_elapsed(void *from, void *to, uint64_t *nanoseconds);
+void yk_cl_event_free(void *event);
+
+// ---- kernel.c ----
+
+// The kernel of `key`, or NULL when none is built.  Called with the device's lock held.
+struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *, const void *key,
+				      size_t key_bytes);
+// Builds text (from the binary cache if it can) and keeps the kernel `name` of it under
+// key.  Called with the lock held.
+int yk_cl_kernel_build(struct yk_cl_device *, const void *key, size_t key_bytes,
+		       const char *text, const char *options, const char *name,
+		       struct yk_cl_entry **to);
+uint64_t yk_cl_hash(const void *data, size_t bytes);
+
+// Sets arguments one after the other and remembers the first error.
+struct yk_cl_args {
+	cl_kernel kernel;
+	cl_uint n;
+	cl_int err;
+};
+void yk_cl_arg_word(struct yk_cl_args *, uint64_t word);
+void yk_cl_arg_segment(struct yk_cl_args *, void *segment);
+// Enqueues: items in whole groups.  Called with the lock held.
+int yk_cl_launch(struct yk_cl_queue *, struct yk_cl_args *, cl_uint dims,
+		 const size_t *items, const size_t *group, const char *name);
+
+// ---- the ops ----
+
+struct yk_cl_op {
+	bool (*can)(struct yk_cl_device *, const struct yoke_op *);
+	// Ahead of run, which may come without.
+	int (*build)(struct yk_cl_device *, const struct yoke_op *);
+	int (*run)(struct yk_cl_queue *, const struct yoke_op *);
+	const char *name;
+};
+extern const struct yk_cl_op yk_cl_map, yk_cl_contract;
+
+#endif

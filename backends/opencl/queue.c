@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues, in order, and events, which are markers in them.
+// A command queue waits for another one's marker only after that one was flushed.
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "opencl.h"
+
+int yk_cl_queue_new(uint32_t device, int kind, void **queue)
+{
+	struct yk_cl_device *d;
+	struct yk_cl_queue *q;
+	cl_int code;
+	int err = yk_cl_forked();
+
+	(void)kind;
+	if (err)
+		return err;
+	if (!(d = yk_cl_device_at(device)))
+		return YOKE_ENODEV;
+	if ((err = yk_cl_device_open(d)))
+		return err;
+	if (!(q = calloc(1, sizeof *q)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's record");
+	q->device = d;
+	q->profiled = yk_cl_profile();
+	q->queue = clCreateCommandQueue(
+		d->context, d->id, q->profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+	if (code != CL_SUCCESS) {
+		free(q);
+		return yk_cl_fail(d, "clCreateCommandQueue", code);
+	}
+	*queue = q;
+	return 0;
+}
+
+void yk_cl_queue_free(void *queue)
+{
+	struct yk_cl_queue *q = queue;
+
+	if (!q || yk_cl_forked())
+		return;
+	clFinish(q->queue);
+	clReleaseCommandQueue(q->queue);
+	free(q);
+}
+
+int yk_cl_queue_flush(void *queue)
+{
+	struct yk_cl_queue *q = queue;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	cl_int code = clFlush(q->queue);
+	return yk_cl_check(q->device, "clFlush", code);
+}
+
+int yk_cl_event_mark(void *queue, void **event)
+{
+	struct yk_cl_queue *q = queue;
+	struct yk_cl_event *e;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!(e = calloc(1, sizeof *e)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for an event's record");
+	cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &e->event);
+	if (code != CL_SUCCESS) {
+		free(e);
+		return yk_cl_fail(q->device, "clEnqueueMarkerWithWaitList", code);
+	}
+	e->source = *q;
+	clRetainCommandQueue(q->queue);
+	*event = e;
+	return 0;
+}
+
+static int flush_source(struct yk_cl_event *e)
+{
+	if (__atomic_load_n(&e->flushed, __ATOMIC_RELAXED))
+		return 0;
+	cl_int code = clFlush(e->source.queue);
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(e->source.device, "clFlush", code);
+	__atomic_store_n(&e->flushed, true, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int yk_cl_event_after(void *queue, void *event)
+{
+	struct yk_cl_queue *q = queue;
+	struct yk_cl_event *e = event;
+	int err = yk_cl_forked();
+
+	if (err || !e || e->source.queue == q->queue)
+		return err;
+	// Of another context: no command can wait for it.
+	if (e->source.device != q->device)
+		return yk_cl_event_wait(e);
+	if ((err = flush_source(e)))
+		return err;
+	cl_int code = clEnqueueBarrierWithWaitList(q->queue, 1, &e->event, NULL);
+	return yk_cl_check(q->device, "clEnqueueBarrierWithWaitList", code);
+}
+
+int yk_cl_event_done(void *event)
+{
+	struct yk_cl_event *e = event;
+	cl_int status = CL_QUEUED;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!e)
+		return 1;
+	if ((err = flush_source(e)))
+		return err;
+	cl_int code = clGetEventInfo(e->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+				     sizeof status, &status, NULL);
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(e->source.device, "clGetEventInfo", code);
+	if (status < 0)
+		return yk_cl_fail(e->source.device, "a command", status);
+	return status == CL_COMPLETE;
+}
+
+int yk_cl_event_wait(void *event)
+{
+	struct yk_cl_event *e = event;
+	int err = yk_cl_forked();
+
+	if (err || !e)
+		return err;
+	if ((err = flush_source(e)))
+		return err;
+	cl_int code = clWaitForEvents(1, &e->event);
+	if (code == CL_SUCCESS)
+		return 0;
+	// The status says what failed; the wait only that something did.
+	err = yk_cl_event_done(e);
+	return err < 0 ? err : yk_cl_fail(e->source.device, "clWaitForEvents", code);
+}
+
+static int end_of(struct yk_cl_event *e, cl_ulong *ns)
+{
+	cl_int code = clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END,
+					      sizeof *ns, ns, NULL);
+	return yk_cl_check(e->source.device, "clGetEventProfilingInfo", code);
+}
+
+int yk_cl_event_elapsed(void *from, void *to, uint64_t *nanoseconds)
+{
+	struct yk_cl_event *f = from, *t = to;
+	cl_ulong start, end;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!f || !t || !f->source.profiled || !t->source.profiled)
+		return yk_cl_error(YOKE_EUNSUPPORTED,
+				   "queues keep times only with opencl.profile=1");
+	if ((err = yk_cl_event_wait(f)) || (err = yk_cl_event_wait(t)) ||
+	    (err = end_of(f, &start)) || (err = end_of(t, &end)))
+		return err;
+	*nanoseconds = end > start ? end - start : 0;
+	return 0;
+}
+
+void yk_cl_event_free(void *event)
+{
+	struct yk_cl_event *e = event;
+
+	if (!e || yk_cl_forked())
+		return;
+	clReleaseEvent(e->event);
+	clReleaseCommandQueue(e->source.queue);
+	free(e);
+}

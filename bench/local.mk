@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that measure; make bench builds them, make check does not.
+EXTRA_PROGRAMS += $(bench_programs)
+CLEANFILES += $(bench_programs)
+
+bench: $(bench_programs)
+.PHONY: bench
+
+bench_programs = \
+	bench/attention \
+	bench/contract \
+	bench/overhead
+
+bench_attention_SOURCES = bench/attention.c
+bench_contract_SOURCES = bench/contract.c bench/peers/blas.c
+bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
+bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS)
+bench_overhead_SOURCES = bench/overhead.c

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Kernel texts: embedded in the library, installed as text too.
+
+cldir = $(pkgdatadir)/cl
+dist_cl_DATA = $(cl_files)
+cl_files = \
+	cl/contract.cl \
+	cl/half.cl \
+	cl/map_int.cl \
+	cl/map_real.cl \
+	cl/philox.cl \
+	cl/prologue_cuda.h \
+	cl/prologue_opencl.h

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Philox 4x32-10 (Salmon et al. 2011): the random bits of one element.  Counter words 0-1
+// are index / 4, words 2-3 the step; the lane is index mod 4.
+
+FN int rand_bits(long index, long key, long step)
+{
+	ulong n = (ulong)index >> 2;
+	uint c0 = (uint)n, c1 = (uint)(n >> 32);
+	uint c2 = (uint)step, c3 = (uint)((ulong)step >> 32);
+	uint k0 = (uint)key, k1 = (uint)((ulong)key >> 32);
+	for (int round = 0; round < 10; round++) {
+		ulong p = (ulong)0xd2511f53u * c0, q = (ulong)0xcd9e8d57u * c2;
+		c0 = (uint)(q >> 32) ^ c1 ^ k0;
+		c1 = (uint)q;
+		c2 = (uint)(p >> 32) ^ c3 ^ k1;
+		c3 = (uint)p;
+		k0 += 0x9e3779b9u;
+		k1 += 0xbb67ae85u;
+	}
+	uint lane = (uint)index & 3u;
+	return (int)(lane == 0u ? c0 : lane == 1u ? c1 : lane == 2u ? c2 : c3);
+}

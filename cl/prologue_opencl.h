@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenCL C 1.2 dialect: what the common kernel texts are written in, for OpenCL
+// compilers. prologue_cuda.h defines the same names.  VEC_WIDTH is the width of VEC in
+// floats.
+#pragma OPENCL FP_CONTRACT OFF
+#ifdef USE_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define KERNEL __kernel
+#define GLOBAL __global
+#define LOCAL __local
+#define LOCAL_POINTER __local // what it points to, where it is a parameter
+#define FN static inline
+#define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
+
+typedef char schar;
+
+#define GLOBAL_ID(d) ((ulong)get_global_id(d))
+#define GROUP_ID(d) ((ulong)get_group_id(d))
+#define LOCAL_ID(d) ((int)get_local_id(d))
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+
+#define AS_FLOAT(bits) as_float((uint)(bits))
+#define AS_UINT(x) as_uint(x)
+#define AS_DOUBLE(bits) as_double((ulong)(bits))
+
+#ifndef VEC_WIDTH
+#define VEC_WIDTH 1
+#endif
+#if VEC_WIDTH == 1
+#define VEC float
+#define VEC_LOAD(from) (*(from))
+#define VEC_STORE(v, to) (*(to) = (v))
+#define VEC_SPLAT(x) (x)
+#else
+#define VEC_PASTE2(a, b) a##b
+#define VEC_PASTE(a, b) VEC_PASTE2(a, b)
+#define VEC VEC_PASTE(float, VEC_WIDTH)
+#define VEC_LOAD(from) VEC_PASTE(vload, VEC_WIDTH)(0, from)
+#define VEC_STORE(v, to) VEC_PASTE(vstore, VEC_WIDTH)(v, 0, to)
+#define VEC_SPLAT(x) ((VEC)(x))
+#endif
+// fma() is emulated, and slow, where the device does not define this.
+#ifdef FP_FAST_FMAF
+#define VEC_FMA(a, b, c) fma(a, b, c)
+#else
+#define VEC_FMA(a, b, c) ((a) * (b) + (c))
+#endif

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin ABI: what a backend gives the core, and what the core lends a backend.
+//
+// A backend is a shared object that exports one function, yoke_plugin_init, and answers with a
+// table of functions.  It includes this header only and links against nothing of yoke.
+// Rules: every struct that crosses the border begins with its size; fields are appended, never
+// moved; numbers (ops, map instructions, dtypes, errors) are never reused; a table may be shorter
+// than the core's, what is missing counts as "unsupported".  plugins/README walks through an
+// example.  Sizes and offsets are bytes, dims and strides are elements.
+#ifndef YOKE_PLUGIN_H
+#define YOKE_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// MAJOR must be equal on both sides, MINOR only appends.  0.x: may still change.
+#define YOKE_ABI_MAJOR 0
+#define YOKE_ABI_MINOR 1
+#define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
+
+// X(name, number, text): what functions return; 0 is success.
+#define YOKE_ERRORS(X) \
+	X(EINVAL, -1, "invalid argument") \
+	X(ENOMEM, -2, "out of memory") \
+	X(EIO, -3, "input or output failed") \
+	X(ESHAPE, -4, "shapes do not fit") \
+	X(EDTYPE, -5, "dtypes do not fit") \
+	X(EUNSUPPORTED, -6, "unsupported") \
+	X(ESPENT, -7, "value is spent") \
+	X(EFAILED, -8, "value was lost by an earlier failure") \
+	X(EBUSY, -9, "in use by another thread") \
+	X(EGRAPH, -10, "too many pending operations") \
+	X(EDEVICE, -11, "device error") \
+	X(ENODEV, -12, "no such device") \
+	X(EPLUGIN, -13, "not a usable plugin") \
+	X(EABI, -14, "plugin ABI does not match") \
+	X(EFORMAT, -15, "malformed file") \
+	X(ERANGE, -16, "out of range") \
+	X(ENOENT, -17, "not found") \
+	X(EPERM, -18, "not permitted") \
+	X(EFORK, -19, "not usable in a forked child") \
+	X(ECONTEXT, -20, "belongs to another context")
+
+enum yoke_error_code {
+	YOKE_OK = 0,
+#define X(name, number, text) YOKE_##name = number,
+	YOKE_ERRORS(X)
+#undef X
+};
+
+// X(name, number, bytes): element types.  bool is one byte, 0 or 1.
+#define YOKE_DTYPES(X) \
+	X(f32, 1, 4) X(f64, 2, 8) X(f16, 3, 2) X(bf16, 4, 2) X(i8, 5, 1) \
+	X(u8, 6, 1) X(i32, 7, 4) X(i64, 8, 8) X(bool, 9, 1)
+
+enum yoke_dtype {
+	YOKE_DTYPE_NONE = 0,
+#define X(name, number, bytes) yoke_##name = number,
+	YOKE_DTYPES(X)
+#undef X
+};
+
+#define YOKE_MAX_RANK 8
+
+// ---- operands ----
+
+enum yoke_view_kind {
+	YOKE_VIEW_NONE = 0, // an optional operand that is absent
+	YOKE_VIEW_BUFFER,   // elements in a segment
+	YOKE_VIEW_SCALAR    // one value passed by itself: .bits, in .dtype; it broadcasts to any shape
+};
+
+// One tensor operand.  Its element i0,i1,.. lies at offset + sum(ik * strides[k]) * size of dtype.
+// Broadcast axes have stride 0.  In can() and workspace() segment and offset mean nothing.
+// The struct is part of MAJOR: it is used in arrays and does not grow.
+struct yoke_view {
+	void *segment;   // as segment_new gave it
+	uint64_t offset; // bytes from its start; kind SCALAR: the value's bits, low bytes first
+	int64_t dims[YOKE_MAX_RANK];
+	int64_t strides[YOKE_MAX_RANK]; // elements; outputs never overlap themselves
+	uint32_t align;                 // guaranteed alignment of the first element in bytes
+	uint8_t dtype, rank, kind, reserved;
+};
+
+// ---- map programs ----
+
+// Instructions of a map program, one value each.  a, b, c are indices of earlier instructions
+// unless said otherwise.  Arithmetic is done in the instruction's dtype and rounded to it (f16 and
+// bf16: computed in f32, then rounded); a*b+c is never contracted.
+#define YOKE_MAP_CODES(X) \
+	X(INPUT, 1)    /* element of input a */ \
+	X(CONST, 2)    /* constant a: konst[a], bits in the instruction's dtype */ \
+	X(INDEX, 3)    /* i64: row-major index of the element in the iteration space */ \
+	X(RAND, 4)     /* i32: Philox 4x32-10 bits; a index (i64), b key (i64), c step (i64) */ \
+	X(UNIFORM, 5)  /* a bits (i32): (a >> 8, unsigned) * 2^-24 */ \
+	X(NORMAL, 6)   /* a, b uniforms: sqrt(-2 log(1 - a)) * cos(2 pi b) */ \
+	X(ADD, 16) X(SUB, 17) X(MUL, 18) X(DIV, 19) X(POW, 20) X(MIN, 21) X(MAX, 22) \
+	X(NEG, 32) X(ABS, 33) X(SIGN, 34) X(FLOOR, 35) X(ROUND, 36) X(CEIL, 37) \
+	X(EXP, 38) X(LOG, 39) X(LOG1P, 40) X(EXPM1, 41) X(SQRT, 42) X(RSQRT, 43) \
+	X(RECIP, 44) X(SQUARE, 45) X(SIN, 46) X(COS, 47) X(TANH, 48) X(SIGMOID, 49) \
+	X(ERF, 50) \
+	X(EQ, 64) X(NE, 65) X(LT, 66) X(LE, 67) X(GT, 68) X(GE, 69) /* result bool */ \
+	X(AND, 70) X(OR, 71) X(NOT, 72) X(ISFINITE, 73)             /* result bool */ \
+	X(SELECT, 80)  /* a (bool) ? b : c */ \
+	X(CAST, 81)    /* a converted to the instruction's dtype */
+
+enum yoke_map_code {
+#define X(name, number) YOKE_MAP_##name = number,
+	YOKE_MAP_CODES(X)
+#undef X
+};
+
+#define YOKE_MAP_MAX_INSNS 64
+#define YOKE_MAP_MAX_CONSTS 16
+#define YOKE_MAP_MAX_INPUTS 12
+#define YOKE_MAP_MAX_OUTPUTS 4
+
+struct yoke_insn {
+	uint16_t op;    // enum yoke_map_code; an unknown one means "unsupported"
+	uint8_t dtype;  // of the result
+	uint8_t flags;  // 0
+	uint16_t a, b, c;
+};
+
+// An elementwise program in single-assignment form.
+struct yoke_map {
+	uint32_t size;
+	uint16_t ninsn, nconst, nin, nout;
+	uint16_t out[YOKE_MAP_MAX_OUTPUTS]; // output k is the value of instruction out[k]
+	struct yoke_insn insn[YOKE_MAP_MAX_INSNS];
+	uint64_t konst[YOKE_MAP_MAX_CONSTS];
+};
+
+// ---- ops ----
+
+// Ops a backend may take.  Shapes in brackets; trailing names are attr[]: i integer, f double.
+// "acc" is f64 for f64, i64 for integers, f32 otherwise.  Reductions have a fixed order.
+#define YOKE_OP_CODES(X) \
+	/* out k = program; every input and output has the shape op->dims (stride 0: broadcast) */ \
+	X(MAP, 1) \
+	/* in as MAP over op->dims; out has dim 1 where axis k is reduced; the map (always there, */ \
+	/* one output) is applied first; attr: i kind, i mask of reduced axes */ \
+	X(REDUCE, 2) \
+	/* a [..,M,K] b [..,K,N] -> [..,M,N]; accumulates in acc; the same leading dims on all */ \
+	/* (stride 0: broadcast).  With a map: input 0 is the product, rounded to the dtype */ \
+	/* attr[0].i; in[2..] are inputs 1.. of shape [..,M,N]; outputs are the map's */ \
+	X(CONTRACT, 3) \
+	/* x -> y: a strided copy, same dims, same dtype */ \
+	X(MOVE, 4) \
+	/* x [..,N,..], idx [I..] -> [..,I..,..] rows of axis attr[0].i */ \
+	X(GATHER, 5) \
+	/* x [N,R..] or none (zeros), idx [I..], v [I..,R..] -> y = x with v's rows added at idx */ \
+	X(SCATTER_ADD, 6) \
+	/* over the last axis; attr: i 1 for the logarithm */ \
+	X(SOFTMAX, 32) \
+	/* y, g -> dx; attr as SOFTMAX */ \
+	X(SOFTMAX_BACK, 33) \
+	/* x [..,C], w [C] or none, b [C] or none -> y, mean [..], rstd [..] (f32); attr: f eps */ \
+	X(LAYER_NORM, 34) \
+	/* x, w or none, mean, rstd, g -> dx, dw [C], db [C] (outputs may be none) */ \
+	X(LAYER_NORM_BACK, 35) \
+	/* x [..,C], w [C] or none -> y, rstd [..]; attr: f eps */ \
+	X(RMS_NORM, 36) \
+	/* x, w or none, rstd, g -> dx, dw */ \
+	X(RMS_NORM_BACK, 37) \
+	/* logits [N,V], ids [N] -> loss [], lse [N]: mean over ids that are not ignored; */ \
+	/* attr: i ignored id, f label smoothing */ \
+	X(CROSS_ENTROPY, 38) \
+	/* logits, ids, lse, g [] -> dlogits; attr as CROSS_ENTROPY; dlogits may be logits */ \
+	X(CROSS_ENTROPY_BACK, 39) \
+	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, seed (i64) */ \
+	/* step (i64) or none -> o [B,T,H,D], lse [B,H,T] (f32); attr: i causal (query t sees */ \
+	/* keys up to t + S - T), f scale, f dropout, i ordinal; dropout keeps index ((b*H+h)*T+t)*S+s */ \
+	/* where uniform(Philox(seed ^ ordinal, step)) >= dropout, and divides by 1 - dropout */ \
+	X(ATTENTION, 40) \
+	/* q k v mask seed step o lse g -> dq dk dv */ \
+	X(ATTENTION_BACK, 41) \
+	/* lists p, g, m, v; lr, c1 = 1-beta1^t, c2 = 1-beta2^t, gscale (or none) -> lists p, m, v; */ \
+	/* g is multiplied by gscale first; attr: f beta1, f beta2, f eps, f weight decay */ \
+	X(MULTI_ADAMW, 42) \
+	/* lists p, g, b (lists absent when momentum is 0); lr, first (1 at t = 1, else 0), gscale */ \
+	/* -> lists p, b; attr: f momentum, f dampening, f weight decay, i nesterov */ \
+	X(MULTI_SGD, 43) \
+	/* list g -> [] the 2-norm of all of them together, f32 */ \
+	X(MULTI_NORM, 44)
+
+enum yoke_op_code {
+#define X(name, number) YOKE_OP_##name = number,
+	YOKE_OP_CODES(X)
+#undef X
+	YOKE_OP_LIMIT = 64
+};
+
+enum yoke_reduce_kind {
+	YOKE_REDUCE_SUM = 1, YOKE_REDUCE_MAX, YOKE_REDUCE_MIN, YOKE_REDUCE_PROD,
+	YOKE_REDUCE_ARGMAX, YOKE_REDUCE_ARGMIN // the last two: out i64, one reduced axis, first of equals
+};
+
+union yoke_attr {
+	int64_t i;
+	double f;
+};
+
+// One op, valid during the call.  Operand views come flat: an ordinary op has nout views in out
+// and nin in in.  A list op (list > 0): its first lists_out outputs and lists_in inputs are lists
+// of `list` tensors; list k's tensor i is view k*list + i, and the other operands follow.
+struct yoke_op {
+	uint32_t size;
+	uint16_t code;
+	uint8_t nattr, rank;       // rank: of dims
+	uint32_t nout, nin;        // views in out and in, lists counted in full
+	uint32_t list;             // tensors in each list, 0: no list op
+	uint8_t lists_out, lists_in;
+	uint16_t reserved;
+	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP and REDUCE
+	const struct yoke_view *out, *in;
+	union yoke_attr attr[8];
+	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
+	uint64_t alias_mask;        // bit k: input operand k (a list is one) is written over by an
+	                            // output of the same shape, dtype and strides: element by element
+	struct yoke_view workspace; // as many bytes as workspace() asked for; kind NONE: nothing
+	uint64_t id;                // the plan's step, for messages and profiles
+};
+
+// ---- devices ----
+
+enum yoke_device_kind {
+	YOKE_DEVICE_OTHER = 0, YOKE_DEVICE_GPU, YOKE_DEVICE_IGPU, YOKE_DEVICE_CPU, YOKE_DEVICE_ACCELERATOR
+};
+
+enum yoke_device_flag {
+	YOKE_DEVICE_F64 = 1, YOKE_DEVICE_F16 = 2, // arithmetic in that dtype
+	YOKE_DEVICE_UNIFIED = 4,                  // shares the host's memory
+	YOKE_DEVICE_FLUSHES = 8                   // flushes subnormals to zero
+};
+
+struct yoke_device_info {
+	uint32_t size;
+	uint32_t kind, flags, units; // units: compute units or threads
+	uint64_t memory;             // bytes in all
+	uint64_t max_segment;        // largest single allocation, bytes
+	uint32_t align;              // of segments and of blocks in them, bytes, a power of two
+	uint32_t max_args;           // bytes of kernel arguments, 0: no limit
+	char name[128], vendor[64], driver[128], uuid[40]; // uuid: "" or "pci:0000:01:00.0" and the like
+};
+
+enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging
+enum yoke_queue_kind { YOKE_QUEUE_COMPUTE = 0, YOKE_QUEUE_UP = 1, YOKE_QUEUE_DOWN = 2 };
+
+// ---- what the core lends ----
+
+enum yoke_log_level { YOKE_LOG_ERROR = 0, YOKE_LOG_WARN, YOKE_LOG_INFO, YOKE_LOG_DEBUG };
+
+// A setting "opencl.platform" is YOKE_OPENCL_PLATFORM in the environment.
+struct yoke_setting {
+	uint32_t size;
+	const char *name, *type, *def, *help; // type: "bool", "int", "bytes", "string"
+};
+
+// Languages map_source writes: OpenCL C 1.2; CUDA C++, which HIP takes too.
+enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
+
+#define YOKE_MAP_MAX_ARGS 128
+#define YOKE_MAP_KEY_BYTES 768
+
+// One argument of a generated kernel: the start of a segment, or 8 bytes by value.
+struct yoke_map_arg {
+	int32_t operand; // >= 0: segment of output k, or of input k - nout; -1: the word
+	uint32_t reserved;
+	uint64_t word;
+};
+
+// How the kernel that map_source writes for an op is told apart and called.  The iteration space,
+// its axes merged where all operands allow it, is cut into rows of its last axis: work item (j, r)
+// computes element j of row r.  It does nothing outside cols x rows, so a launch may round up.
+struct yoke_map_call {
+	uint32_t size;
+	uint32_t dtypes;     // bit d: dtype d occurs; a device without f64 refuses 1 << yoke_f64
+	uint64_t cols, rows; // work items; 0: nothing to do
+	uint32_t key_bytes;  // equal keys: equal texts.  Holds instructions, dtypes, rank and
+	uint32_t narg;       // stride classes, but neither dims, strides, offsets nor constants
+	uint8_t key[YOKE_MAP_KEY_BYTES];
+	struct yoke_map_arg arg[YOKE_MAP_MAX_ARGS]; // narg of them, in order, 8 bytes each
+};
+
+struct yoke_host {
+	uint32_t size, abi;
+	// One line for the log, without a newline.
+	void (*log)(int level, const char *topic, const char *text);
+	// The detail behind an error a function is about to return; copied.
+	void (*error)(int code, const char *text);
+	// Declares a setting (static storage) and returns its value as text, valid for good.
+	const char *(*setting)(const struct yoke_setting *);
+	// The text of a kernel file of cl/ by name ("contract.cl"), or NULL.
+	const char *(*kernel_text)(const char *name);
+	// Source of a kernel `name` that computes a MAP op, complete with prologue and helpers, ready
+	// for the dialect's compiler; in the manner of snprintf: at most cap bytes with the closing
+	// NUL, returns the length without it, or a negative error (EUNSUPPORTED: an unknown
+	// instruction, one that is not defined for its dtype, rank above 4 after merging).
+	// The text depends on the key of map_call only.  Compile without contraction of a*b+c.
+	// Arguments, each 8 bytes: for each output, then each BUFFER input: pointer to the segment,
+	// offset in bytes; for each SCALAR input, then each constant: its bits; cols; and, unless every
+	// operand is linear (row major without gaps) or one element: rows, dims of the merged axes
+	// 1 .. rank-2, and for each operand that is neither: its strides in elements, the last one
+	// only when it is not 0 or 1.  map_call lists them for a given op.
+	int64_t (*map_source)(int dialect, const struct yoke_op *, const char *name, char *to, size_t cap);
+	// The cache of compiled kernels.  get copies at most cap bytes, returns the length or a
+	// negative error; put replaces.  Both may always fail.
+	int64_t (*cache_get)(const void *key, size_t key_bytes, void *to, size_t cap);
+	int (*cache_put)(const void *key, size_t key_bytes, const void *data, size_t bytes);
+	// Fills a call, whose size the caller has set; errors as map_source.  Cheap: meant for every
+	// launch.
+	int (*map_call)(const struct yoke_op *, struct yoke_map_call *call);
+};
+
+// ---- what a backend gives ----
+
+// Functions return 0 or a negative YOKE_E*.  They may be called from several threads for different
+// devices; one queue is used by one thread at a time.  In a forked child they return YOKE_EFORK.
+struct yoke_backend {
+	uint32_t size, abi;
+	const char *name;    // "opencl": lower case, no spaces
+	const char *version; // free text
+	// Finds devices, once; 0 devices is no error.
+	int (*probe)(uint32_t *ndevices);
+	// Fills at most info->size bytes.
+	int (*device_info)(uint32_t device, struct yoke_device_info *info);
+	int (*segment_new)(uint32_t device, int kind, uint64_t bytes, void **segment);
+	void (*segment_free)(uint32_t device, void *segment);
+	// Address of the segment's first byte in the host, or NULL if it has none.
+	void *(*segment_host)(void *segment);
+	int (*queue_new)(uint32_t device, int kind, void **queue);
+	void (*queue_free)(void *queue);
+	int (*queue_flush)(void *queue); // starts what is enqueued
+	// Enqueue; host memory stays valid and unchanged until an event marked behind is done.
+	int (*put)(void *queue, void *segment, uint64_t offset, const void *from, uint64_t bytes);
+	int (*get)(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes);
+	int (*copy)(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		    uint64_t bytes);
+	// pattern_bytes: 1, 2, 4 or 8; offset and bytes are multiples of it.
+	int (*fill)(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		    uint32_t pattern_bytes);
+	// An event stands for all that is enqueued before it; NULL stands for one that is done already.
+	int (*event_mark)(void *queue, void **event);
+	int (*event_after)(void *queue, void *event); // the queue goes on only behind the event
+	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it waited on failed
+	int (*event_wait)(void *event);
+	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds);
+	void (*event_free)(void *event);
+	// Bit i: implementation i can run this op, best first; 0: none.  What it accepts, run takes.
+	uint64_t (*can)(uint32_t device, const struct yoke_op *);
+	// Called for each step of a plan before anything of it is launched: the place to build kernels.
+	int (*workspace)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t *bytes);
+	int (*run)(void *queue, const struct yoke_op *, uint32_t impl);
+	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
+	// A table for what comes later ("collectives", "telemetry"), or NULL.
+	const void *(*ext)(const char *name);
+};
+
+// The mandatory part ends with run: a table cut off before its end is refused.
+#define YOKE_BACKEND_MANDATORY offsetof(struct yoke_backend, impl_name)
+
+// The one symbol of a plugin, called before anything else.  Checks core_abi's MAJOR, keeps the
+// host table (valid for good), gives its own (static) table.  Returns 0 or a negative error.
+typedef int yoke_plugin_init_fn(uint32_t core_abi, const struct yoke_host *host,
+				const struct yoke_backend **backend);
+yoke_plugin_init_fn yoke_plugin_init;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke: train and run neural networks on whatever compute a machine has.
+//
+// An operation on tensors checks shapes and dtypes at once and is recorded; nothing runs until a
+// value is read or yoke_eval is called.  Then everything pending is planned, launched, and the plan
+// is kept, so that the next step of the same structure plans nothing.
+//
+// Conventions.  Functions return 0 or a negative YOKE_E* (yoke-plugin.h), or NULL for a handle;
+// yoke_error() says why.  NULL given as an operand means an earlier error and gives NULL again, so a
+// chain of calls is checked once at its end.  An operation's result belongs to the innermost open
+// scope; a handle is otherwise the caller's, who gives it to yoke_free.  Sizes are bytes, dims are
+// elements, row major, the last axis contiguous.  Axes count from 0, or from the end as -1, -2, ..
+// A set of axes is a mask, bit k for axis k: YOKE_AXIS(1) | YOKE_AXIS(2), or YOKE_ALL.
+#ifndef YOKE_H
+#define YOKE_H
+
+#include <yoke-plugin.h> // dtypes and error numbers
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined __GNUC__
+#define YOKE_API __attribute__((visibility("default")))
+#else
+#define YOKE_API
+#endif
+
+typedef struct yoke_context yoke_context;
+typedef struct yoke_tensor yoke_tensor;
+typedef struct yoke_scope yoke_scope;
+
+// An optional operand that is absent.
+#define YOKE_NONE ((yoke_tensor *)(intptr_t)-1)
+
+#define YOKE_AXIS(k) (1u << (k))
+#define YOKE_ALL 0xffu
+#define YOKE_KEEP 0x100u // or'ed to a mask of axes: reduced axes stay, with 1 element
+
+// ---- library, errors ----
+
+// "0.1.0"
+YOKE_API const char *yoke_version(void);
+// This thread's first error since the last yoke_error_clear, or "".
+YOKE_API const char *yoke_error(void);
+// Its number, 0 when there is none.
+YOKE_API int yoke_error_code(void);
+YOKE_API void yoke_error_clear(void);
+// Name of an error or a dtype: "YOKE_ESHAPE", "f32"; "?" when there is none of that number.
+YOKE_API const char *yoke_error_name(int code);
+YOKE_API const char *yoke_dtype_name(int dtype);
+// Bytes of one element, 0 for an unknown dtype.
+YOKE_API size_t yoke_dtype_size(int dtype);
+// Sets a setting ("plan.max") before it is first used; wins over the environment.  EINVAL, ENOENT.
+YOKE_API int yoke_setting_set(const char *name, const char *value);
+
+// ---- contexts ----
+
+// A context on a device chosen by YOKE_BACKEND and YOKE_DEVICE, or by `backend` ("cpu", "opencl,cpu")
+// when that is not NULL.  NULL with ENODEV when it cannot be used.  Used by one thread at a time
+// (else EBUSY).  Each thread makes one on first use if none was set with yoke_use.
+YOKE_API yoke_context *yoke_context_new(const char *backend);
+// Frees it with everything recorded in it; its handles become invalid.  NULL is fine.
+YOKE_API void yoke_context_free(yoke_context *);
+// Makes it the calling thread's current one; returns the former (NULL: none).
+YOKE_API yoke_context *yoke_use(yoke_context *);
+// Seed and step of all random numbers recorded from now on.  Both are read when the step is
+// evaluated and are not part of the plan.
+YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
+
+// ---- scopes ----
+
+// Opens a scope inside the innermost one.  Its name joins the path ("step/layer3/attn") that errors,
+// plans and random numbers use.
+YOKE_API yoke_scope *yoke_scope_begin(const char *name);
+// Closes it: frees the handles it owns, except kept ones.  0, or the code of the first error of this
+// thread that is not cleared.  Scopes close in reverse order (else EINVAL).
+YOKE_API int yoke_scope_end(yoke_scope *);
+// Moves a handle out of its scope to the caller and makes its value a root of the next evaluation.
+// Returns its argument.
+YOKE_API yoke_tensor *yoke_keep(yoke_tensor *);
+// Moves a handle to the scope around its own (or to the caller, when there is none), so that it outlives
+// its own scope without becoming a root: the result of a layer.  Returns its argument.
+YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
+// Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.
+YOKE_API void yoke_free(yoke_tensor *);
+
+// ---- leaves ----
+
+// A variable filled with zeros, owned by the caller.  The name is for messages.
+YOKE_API yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims);
+// A new version of a variable from host memory (bytes must be its size); copied before it returns.
+YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
+// A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
+// before this go on reading the old version.
+YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
+// A value from host memory, copied before it returns.
+YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
+// A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes
+// the dtype of the other operand and has no shape.
+YOKE_API yoke_tensor *yoke_scalar(double value);
+YOKE_API int yoke_scalar_set(yoke_tensor *scalar, double value);
+// A literal: part of the plan.
+YOKE_API yoke_tensor *yoke_const(double value);
+// All elements equal to a literal.
+YOKE_API yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value);
+// 0, 1, 2, .. along an axis.
+YOKE_API yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis);
+// Counter-based random numbers (Salmon et al. 2011, Philox 4x32-10); the key is the context's seed
+// xor a hash of the scope's path and the number of the call in it, the counter index and step.
+// Bits are i32; uniform is [0, 1) in steps of 2^-24; normal is Box and Muller's.
+YOKE_API yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims);
+YOKE_API yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims);
+YOKE_API yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims);
+
+// ---- shapes ----
+
+YOKE_API int yoke_rank(const yoke_tensor *);
+YOKE_API int yoke_dtype(const yoke_tensor *);
+// Axis as everywhere; negative YOKE_E* when out of range.
+YOKE_API int64_t yoke_dim(const yoke_tensor *, int axis);
+YOKE_API int64_t yoke_count(const yoke_tensor *); // elements
+YOKE_API size_t yoke_bytes(const yoke_tensor *);
+
+// ---- elementwise (map) ----
+// Operands have one dtype and broadcast as in NumPy.  Results have the operands' dtype,
+// comparisons bool.
+
+YOKE_API yoke_tensor *yoke_add(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_sub(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_mul(yoke_tensor *a, yoke_tensor *b);
+// Integers: truncates, x/0 = 0.
+YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_min(yoke_tensor *a, yoke_tensor *b); // NaN if either is
+YOKE_API yoke_tensor *yoke_max(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_neg(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_floor(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_round(yoke_tensor *x); // half to even
+YOKE_API yoke_tensor *yoke_ceil(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_exp(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_log(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_log1p(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_expm1(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_sqrt(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_rsqrt(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_recip(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_square(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_sin(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_cos(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_tanh(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_sigmoid(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_erf(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_eq(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_ne(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_lt(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_le(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_gt(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_ge(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b); // bool
+YOKE_API yoke_tensor *yoke_or(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_not(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
+// To an integer: truncates, saturates, NaN becomes 0.  To f16 and bf16: nearest even.
+YOKE_API yoke_tensor *yoke_cast(yoke_tensor *x, int dtype);
+YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
+YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
+// x [u >= p] / (1 - p), u uniform; x itself where p is 0.
+YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
+// x itself; its gradient is 0.
+YOKE_API yoke_tensor *yoke_stop_grad(yoke_tensor *x);
+
+// ---- reductions ----
+
+YOKE_API yoke_tensor *yoke_sum(yoke_tensor *x, unsigned axes);
+YOKE_API yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes);
+YOKE_API yoke_tensor *yoke_prod(yoke_tensor *x, unsigned axes);
+YOKE_API yoke_tensor *yoke_reduce_max(yoke_tensor *x, unsigned axes);
+YOKE_API yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes);
+// i64 index of the first largest (smallest) along an axis; NaN counts as largest (smallest).
+YOKE_API yoke_tensor *yoke_argmax(yoke_tensor *x, int axis);
+YOKE_API yoke_tensor *yoke_argmin(yoke_tensor *x, int axis);
+
+// ---- contractions ----
+
+#define YOKE_TA 1u // a is [..,K,M]
+#define YOKE_TB 2u // b is [..,N,K]
+// a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.
+YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags);
+// x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b
+YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
+
+// ---- moves ----
+// reshape, permute, slice and broadcast_to copy nothing.
+
+// One dim may be -1: what is left.
+YOKE_API yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims);
+// Axis k of the result is axis order[k] of x.
+YOKE_API yoke_tensor *yoke_permute(yoke_tensor *x, const int *order);
+YOKE_API yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims);
+// Elements start, start + step, .. before stop along one axis; negative counts from the end.
+YOKE_API yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+// lo and hi elements of value added before and behind, for each axis.
+YOKE_API yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value);
+YOKE_API yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis);
+YOKE_API yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes);
+// x with v in place of x[starts .. starts + dims of v].
+YOKE_API yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tensor *v);
+// Rows of an axis: x [..,N,..], idx [I..] i32 or i64 -> [..,I..,..].  ERANGE for an index outside.
+YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
+// x [N,R..] with v [I..,R..] added at rows idx [I..]; in a fixed order.
+YOKE_API yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
+// A copy whose elements lie row major.
+YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
+
+// ---- networks ----
+
+// Over the last axis.
+YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x);
+// x [..,C], w and b [C] or YOKE_NONE.  Ba et al. 2016; Zhang and Sennrich 2019.
+YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
+YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
+// w [N,C], ids [I..] -> [I..,C]
+YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
+// q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
+// [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T.
+// scale 0 means 1/sqrt(D).
+YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+				     yoke_tensor *mask, int causal, double scale, double dropout);
+// logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over ids that are not
+// `ignore`; label smoothing in [0, 1).
+YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
+					 double smooth);
+YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2
+
+// ---- gradients, optimizer steps ----
+
+// g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
+// ordinary values: they can be differentiated again.
+YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
+// Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
+// SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
+// element, or YOKE_NONE).
+struct yoke_adamw {
+	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars
+	yoke_tensor *scale;
+	double beta1, beta2, eps, weight_decay;
+};
+YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
+struct yoke_sgd {
+	yoke_tensor *lr, *first; // first: scalar, 1 at the first step, then 0; YOKE_NONE without momentum
+	yoke_tensor *scale;
+	double momentum, dampening, weight_decay;
+	int nesterov;
+};
+// b: NULL without momentum.
+YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
+			   const struct yoke_sgd *);
+// The 2-norm of all tensors together, f32 [].
+YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
+
+// ---- evaluation ----
+
+// Computes all roots: new versions of variables, kept values, and the n given.  Does not wait.
+YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
+// Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
+// ESPENT: it was interior to an earlier evaluation; keep it or pass it to yoke_eval.
+YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
+// Waits for everything launched in the current context.
+YOKE_API int yoke_sync(void);
+
+struct yoke_stats {
+	size_t size;                 // set by the caller to sizeof
+	uint64_t evals, plan_hits, plan_misses;
+	uint64_t launches;           // steps launched
+	uint64_t fallbacks;          // steps run on the CPU because the device does not take them
+	uint64_t fallback_bytes;     // moved between devices for them
+	uint64_t bytes_up, bytes_down; // by put, from and read
+	uint64_t assign_copies, assign_copy_bytes;
+	uint64_t predicted_peak;     // of the last plan: bytes of device memory at its highest
+	uint64_t pool_allocated, pool_allocated_peak, pool_reserved, pool_reserved_peak;
+	uint64_t pool_hits, pool_misses, pool_retries, pool_ooms;
+	uint64_t pending_nodes, live_handles, plans;
+};
+// Of the current context and its device; peaks since yoke_stats_reset_peaks.
+YOKE_API int yoke_stats(struct yoke_stats *);
+YOKE_API int yoke_stats_reset_peaks(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend to start from: one device over host memory, that adds and multiplies matrices in f32.
+// Everything else it leaves to the CPU backend.  plugins/README explains it part by part.
+//
+// It is the least that is useful, and it is complete: all that a driver of real hardware does beyond
+// it is to put work on the device instead of doing it at once.
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "yoke-plugin.h"
+
+static const struct yoke_host *host;
+
+// Says why, then returns the code: `return fail(YOKE_EINVAL, "..");`
+static int fail(int code, const char *text)
+{
+	host->error(code, text);
+	return code;
+}
+
+// ---- 1. devices ----
+
+static int probe(uint32_t *n)
+{
+	*n = 1;
+	return 0;
+}
+
+static int device_info(uint32_t device, struct yoke_device_info *i)
+{
+	if (device != 0)
+		return fail(YOKE_ENODEV, "skeleton has one device");
+	// The core has zeroed the struct; what is left 0 means "nothing special".
+	i->kind = YOKE_DEVICE_OTHER; // so it is never chosen by itself
+	i->flags = YOKE_DEVICE_UNIFIED;
+	i->units = 1;
+	i->memory = (uint64_t)1 << 30;
+	i->max_segment = (uint64_t)1 << 28;
+	i->align = 64;
+	strcpy(i->name, "skeleton in host memory");
+	strcpy(i->vendor, "yoke");
+	return 0;
+}
+
+// ---- 2. segments: large pieces of memory, which the core's pool cuts up ----
+
+struct segment {
+	char *base;
+	uint64_t bytes;
+};
+
+static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
+{
+	(void)device, (void)kind; // pinned staging memory is like any other here
+	struct segment *s = malloc(sizeof *s);
+	if (!s || posix_memalign((void **)&s->base, 64, bytes)) {
+		free(s);
+		return fail(YOKE_ENOMEM, "no host memory for a segment");
+	}
+	s->bytes = bytes;
+	*to = s;
+	return 0;
+}
+
+static void segment_free(uint32_t device, void *segment)
+{
+	struct segment *s = segment;
+	(void)device;
+	free(s->base);
+	free(s);
+}
+
+// A device whose memory has no address in the host returns NULL.
+static void *segment_host(void *segment)
+{
+	return ((struct segment *)segment)->base;
+}
+
+// ---- 3. queues: here all work is done when the call returns, so a queue holds nothing ----
+
+static int queue_new(uint32_t device, int kind, void **to)
+{
+	(void)device, (void)kind;
+	*to = &host; // any address will do
+	return 0;
+}
+
+static void queue_free(void *queue)
+{
+	(void)queue;
+}
+
+static int put(void *queue, void *segment, uint64_t offset, const void *from, uint64_t bytes)
+{
+	struct segment *s = segment;
+	(void)queue;
+	memcpy(s->base + offset, from, bytes);
+	return 0;
+}
+
+static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
+{
+	struct segment *s = segment;
+	(void)queue;
+	memcpy(to, s->base + offset, bytes);
+	return 0;
+}
+
+static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		uint64_t bytes)
+{
+	struct segment *t = to, *f = from;
+	(void)queue;
+	memmove(t->base + to_offset, f->base + from_offset, bytes);
+	return 0;
+}
+
+static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		uint32_t pattern_bytes)
+{
+	struct segment *s = segment;
+	(void)queue;
+	for (uint64_t i = 0; i < bytes; i += pattern_bytes)
+		memcpy(s->base + offset + i, pattern, pattern_bytes);
+	return 0;
+}
+
+// ---- 4. events: NULL is the event that has happened already, the only one we need ----
+
+static int event_mark(void *queue, void **event)
+{
+	(void)queue;
+	*event = NULL;
+	return 0;
+}
+
+static int event_after(void *queue, void *event)
+{
+	(void)queue, (void)event;
+	return 0;
+}
+
+static int event_done(void *event)
+{
+	(void)event;
+	return 1;
+}
+
+static int event_wait(void *event)
+{
+	(void)event;
+	return 0;
+}
+
+static void event_free(void *event)
+{
+	(void)event;
+}
+
+// ---- 5. ops: what we take, and how it is done ----
+
+static bool is_f32(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_BUFFER && v->dtype == yoke_f32;
+}
+
+// First element of an operand.  Only run may ask: in can, operands have no memory yet.
+static float *data(const struct yoke_view *v)
+{
+	return (float *)(void *)(((struct segment *)v->segment)->base + v->offset);
+}
+
+// Is the map program out = in 0 + in 1 (or in 0 + in 0), and nothing else?
+static bool is_add(const struct yoke_op *op)
+{
+	const struct yoke_map *m = op->map;
+	if (!m || m->nout != 1 || m->nconst || op->nout != 1 || op->nin != m->nin ||
+	    m->ninsn != m->nin + 1)
+		return false;
+	const struct yoke_insn *add = &m->insn[m->out[0]];
+	if (add->op != YOKE_MAP_ADD || add->dtype != yoke_f32)
+		return false;
+	return m->insn[add->a].op == YOKE_MAP_INPUT && m->insn[add->b].op == YOKE_MAP_INPUT &&
+	       m->insn[add->a].dtype == yoke_f32 && m->insn[add->b].dtype == yoke_f32;
+}
+
+static uint64_t can(uint32_t device, const struct yoke_op *op)
+{
+	(void)device;
+	for (uint32_t i = 0; i < op->nin; i++)
+		if (!is_f32(&op->in[i]))
+			return 0;
+	for (uint32_t i = 0; i < op->nout; i++)
+		if (!is_f32(&op->out[i]))
+			return 0;
+	switch (op->code) {
+	case YOKE_OP_MAP:
+		return is_add(op);
+	case YOKE_OP_CONTRACT:
+		return !op->map && op->nin == 2 && op->nout == 1;
+	}
+	return 0; // numbers we do not know included
+}
+
+static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t *bytes)
+{
+	(void)device, (void)op, (void)impl;
+	*bytes = 0;
+	return 0;
+}
+
+// Steps to the next index of the first `rank` axes, row major; false behind the last.
+static bool next(int64_t *index, const int64_t *dims, int rank)
+{
+	for (int k = rank - 1; k >= 0; k--) {
+		if (++index[k] < dims[k])
+			return true;
+		index[k] = 0;
+	}
+	return false;
+}
+
+// Offset of an index in elements; a broadcast axis has stride 0.
+static int64_t at(const struct yoke_view *v, const int64_t *index, int rank)
+{
+	int64_t sum = 0;
+	for (int k = 0; k < rank; k++)
+		sum += index[k] * v->strides[k];
+	return sum;
+}
+
+static bool empty(const int64_t *dims, int rank)
+{
+	for (int k = 0; k < rank; k++)
+		if (!dims[k])
+			return true;
+	return false;
+}
+
+static int run_add(const struct yoke_op *op)
+{
+	const struct yoke_insn *add = &op->map->insn[op->map->out[0]];
+	const struct yoke_view *a = &op->in[op->map->insn[add->a].a];
+	const struct yoke_view *b = &op->in[op->map->insn[add->b].a], *y = op->out;
+	const float *pa = data(a), *pb = data(b);
+	float *py = data(y);
+	int64_t i[YOKE_MAX_RANK] = { 0 };
+
+	if (empty(op->dims, op->rank))
+		return 0;
+	do
+		py[at(y, i, op->rank)] = pa[at(a, i, op->rank)] + pb[at(b, i, op->rank)];
+	while (next(i, op->dims, op->rank));
+	return 0;
+}
+
+// a [..,M,K] b [..,K,N] -> y [..,M,N]
+static int run_contract(const struct yoke_op *op)
+{
+	const struct yoke_view *a = &op->in[0], *b = &op->in[1], *y = op->out;
+	int lead = y->rank - 2, m = lead, n = lead + 1; // axes of y; a's are m and k, b's k and n
+	int64_t depth = a->dims[lead + 1], i[YOKE_MAX_RANK] = { 0 };
+
+	if (empty(y->dims, y->rank))
+		return 0;
+	do {
+		const float *pa = data(a) + at(a, i, lead) + i[m] * a->strides[lead];
+		const float *pb = data(b) + at(b, i, lead) + i[n] * b->strides[lead + 1];
+		float sum = 0; // f32 sums for f32, in a fixed order
+		for (int64_t k = 0; k < depth; k++)
+			sum += pa[k * a->strides[lead + 1]] * pb[k * b->strides[lead]];
+		data(y)[at(y, i, y->rank)] = sum;
+	} while (next(i, y->dims, y->rank));
+	return 0;
+}
+
+static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+{
+	(void)queue, (void)impl;
+	switch (op->code) {
+	case YOKE_OP_MAP: return run_add(op);
+	case YOKE_OP_CONTRACT: return run_contract(op);
+	}
+	return fail(YOKE_EUNSUPPORTED, "skeleton was given an op that it did not accept");
+}
+
+// ---- 6. the table and the one exported symbol ----
+
+static const struct yoke_backend backend = {
+	.size = sizeof backend,
+	.abi = YOKE_ABI,
+	.name = "skeleton",
+	.version = "1",
+	.probe = probe,
+	.device_info = device_info,
+	.segment_new = segment_new,
+	.segment_free = segment_free,
+	.segment_host = segment_host,
+	.queue_new = queue_new,
+	.queue_free = queue_free,
+	.put = put,
+	.get = get,
+	.copy = copy,
+	.fill = fill,
+	.event_mark = event_mark,
+	.event_after = event_after,
+	.event_done = event_done,
+	.event_wait = event_wait,
+	.event_free = event_free,
+	.can = can,
+	.workspace = workspace,
+	.run = run,
+};
+
+__attribute__((visibility("default")))
+int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const struct yoke_backend **to)
+{
+	*to = &backend; // even when refusing: the message can then name our ABI
+	if (core_abi >> 16 != YOKE_ABI_MAJOR)
+		return YOKE_EABI;
+	host = lent;
+	return 0;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error of a thread: the first one stays, with its line, until it is cleared.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct error {
+	int code; // 0: none
+	char text[1024];
+};
+
+static _Thread_local struct error first;
+
+int yk_vfail(int code, const char *fmt, va_list ap)
+{
+	static const char cut[] = " ...";
+
+	if (first.code || !code)
+		return code;
+	int n = vsnprintf(first.text, sizeof first.text, fmt, ap);
+	if (n >= (int)sizeof first.text)
+		memcpy(first.text + sizeof first.text - sizeof cut, cut, sizeof cut);
+	first.code = code;
+	return code;
+}
+
+int yk_fail(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	yk_vfail(code, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+const char *yk_error_text(int code)
+{
+	switch (code) {
+	case YOKE_OK: return "success";
+#define X(name, number, text) case YOKE_##name: return text;
+	YOKE_ERRORS(X)
+#undef X
+	}
+	return "unknown error";
+}
+
+const char *yoke_error_name(int code)
+{
+	switch (code) {
+	case YOKE_OK: return "YOKE_OK";
+#define X(name, number, text) case YOKE_##name: return "YOKE_" #name;
+	YOKE_ERRORS(X)
+#undef X
+	}
+	return "?";
+}
+
+const char *yoke_error(void)
+{
+	return first.code ? first.text : "";
+}
+
+int yoke_error_code(void)
+{
+	return first.code;
+}
+
+void yoke_error_clear(void)
+{
+	first.code = 0;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files read whole and written atomically; folders made, synced and removed.
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+static int fail(const char *verb, const char *path, int reason)
+{
+	int code = YOKE_EIO;
+	if (reason == ENOENT)
+		code = YOKE_ENOENT;
+	else if (reason == ENOMEM)
+		code = YOKE_ENOMEM;
+	return yk_fail(code, "cannot %s '%s': %s", verb, path, strerror(reason));
+}
+
+// ---- reading ----
+
+// Reads fd to its end.  `guess` bytes are expected; a pipe or a /proc file may have more.
+static int read_all(int fd, const char *path, uint64_t guess, uint64_t most, char **data,
+		    size_t *bytes)
+{
+	size_t cap = guess + 2, n = 0; // a NUL, and one byte more to see the end
+	char *to = malloc(cap);
+	if (!to)
+		return fail("read", path, ENOMEM);
+	for (;;) {
+		ssize_t got = read(fd, to + n, cap - 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			int reason = errno;
+			free(to);
+			return fail("read", path, reason);
+		}
+		if (!got)
+			break;
+		n += (size_t)got;
+		if (n > most) {
+			free(to);
+			return yk_fail(YOKE_EFORMAT, "'%s' is larger than %llu bytes",
+				       path, (unsigned long long)most);
+		}
+		if (n == cap - 1) {
+			char *more = cap > SIZE_MAX / 2 ? NULL : realloc(to, cap *= 2);
+			if (!more) {
+				free(to);
+				return fail("read", path, ENOMEM);
+			}
+			to = more;
+		}
+	}
+	to[n] = 0;
+	*data = to;
+	*bytes = n;
+	return 0;
+}
+
+int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
+{
+	struct stat st;
+
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail("read", path, errno);
+	int e;
+	if (fstat(fd, &st) < 0)
+		e = fail("read", path, errno);
+	else if (S_ISDIR(st.st_mode))
+		e = fail("read", path, EISDIR);
+	else if ((uint64_t)st.st_size > most)
+		e = yk_fail(YOKE_EFORMAT, "'%s' has %lld bytes, more than %llu", path,
+			    (long long)st.st_size, (unsigned long long)most);
+	else if ((uint64_t)st.st_size > SIZE_MAX / 2)
+		e = fail("read", path, ENOMEM);
+	else
+		e = read_all(fd, path, (uint64_t)st.st_size, most, data, bytes);
+	close(fd);
+	return e;
+}
+
+// ---- writing ----
+
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return strdup(".");
+	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+// Through links to the file itself, so that a link stays one; what does not exist as it is.
+// What exists and is no regular file is refused: a rename would replace the device.
+static int find_target(const char *path, char **target)
+{
+	struct stat st;
+
+	char *real = realpath(path, NULL);
+	if (!real && errno == ENOENT)
+		real = strdup(path);
+	if (!real)
+		return fail("write", path, errno);
+	if (!stat(real, &st) && !S_ISREG(st.st_mode)) {
+		free(real);
+		return yk_fail(YOKE_EIO, "cannot write '%s': not a regular file", path);
+	}
+	*target = real;
+	return 0;
+}
+
+// A file of a new name beside the target, with the permissions that the umask leaves.
+static int open_temporary(struct yk_file_writer *w)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (asprintf(&w->temporary, "%s.%d-%d.tmp", w->path, (int)getpid(), i) < 0) {
+			w->temporary = NULL;
+			return fail("write", w->path, ENOMEM);
+		}
+		w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (w->fd >= 0)
+			return 0;
+		int reason = errno;
+		free(w->temporary);
+		w->temporary = NULL;
+		if (reason != EEXIST)
+			return fail("write", w->path, reason);
+	}
+	return fail("write", w->path, EEXIST);
+}
+
+int yk_file_begin(struct yk_file_writer *w, const char *path)
+{
+	*w = (struct yk_file_writer){ .fd = -1 };
+	int e = find_target(path, &w->path);
+	if (!e)
+		e = open_temporary(w);
+	if (e < 0)
+		yk_file_abort(w);
+	return e;
+}
+
+int yk_file_add(struct yk_file_writer *w, const void *data, size_t bytes)
+{
+	const char *from = data;
+
+	while (bytes) {
+		ssize_t n = write(w->fd, from, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail("write", w->path, errno);
+		from += n;
+		bytes -= (size_t)n;
+		w->bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+int yk_file_commit(struct yk_file_writer *w)
+{
+	int e = fsync(w->fd) < 0 ? fail("write", w->path, errno) : 0;
+	int fd = w->fd;
+	w->fd = -1;
+	if (close(fd) < 0 && !e)
+		e = fail("write", w->path, errno);
+	if (!e && rename(w->temporary, w->path) < 0)
+		e = fail("write", w->path, errno);
+	if (!e) {
+		free(w->temporary);
+		w->temporary = NULL;
+		char *folder = folder_of(w->path);
+		e = folder ? yk_dir_sync(folder) : fail("write", w->path, ENOMEM);
+		free(folder);
+	}
+	yk_file_abort(w);
+	return e;
+}
+
+void yk_file_abort(struct yk_file_writer *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->temporary)
+		unlink(w->temporary);
+	free(w->temporary);
+	free(w->path);
+	*w = (struct yk_file_writer){ .fd = -1 };
+}
+
+int yk_file_write(const char *path, const void *data, size_t bytes)
+{
+	struct yk_file_writer w;
+
+	int e = yk_file_begin(&w, path);
+	if (e < 0)
+		return e;
+	e = yk_file_add(&w, data, bytes);
+	if (e < 0) {
+		yk_file_abort(&w);
+		return e;
+	}
+	return yk_file_commit(&w);
+}
+
+// ---- folders ----
+
+static int make_one(const char *path)
+{
+	struct stat st;
+
+	if (!mkdir(path, 0777))
+		return 0;
+	int reason = errno;
+	if (reason != EEXIST && reason != EISDIR)
+		return fail("make folder", path, reason);
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return 0;
+	return fail("make folder", path, ENOTDIR);
+}
+
+int yk_dir_make(const char *path)
+{
+	struct stat st;
+
+	if (!*path)
+		return fail("make folder", path, ENOENT);
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return 0;
+	char *copy = strdup(path);
+	if (!copy)
+		return fail("make folder", path, ENOMEM);
+	int e = 0;
+	for (char *slash = copy + 1; !e && (slash = strchr(slash, '/')); slash++) {
+		*slash = 0;
+		// A folder above may be one that we can pass through but not write to.
+		if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode))
+			e = make_one(copy);
+		*slash = '/';
+	}
+	if (!e)
+		e = make_one(copy);
+	free(copy);
+	return e;
+}
+
+int yk_dir_sync(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail("sync folder", path, errno);
+	// Some file systems have no fsync for folders: then there is nothing to wait for.
+	int e = fsync(fd) < 0 && errno != EINVAL ? fail("sync folder", path, errno) : 0;
+	close(fd);
+	return e;
+}
+
+int yk_dir_remove(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : fail("remove", path, errno);
+	DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int reason = errno;
+		close(fd);
+		return fail("remove", path, reason);
+	}
+	int e = 0;
+	struct dirent *d;
+	while (!e && (d = readdir(dir))) {
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd(dir), d->d_name, 0) < 0)
+			e = yk_fail(YOKE_EIO, "cannot remove '%s/%s': %s", path,
+				    d->d_name, strerror(errno));
+	}
+	closedir(dir);
+	if (!e && rmdir(path) < 0)
+		e = fail("remove", path, errno);
+	return e;
+}

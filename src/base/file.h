@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files: read whole, written atomically (temporary beside it, fsync, rename, fsync of the folder).
+// A reader sees the old file or the new one, never a part.
+#ifndef YK_FILE_H
+#define YK_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The whole file, with a NUL behind it that is not counted; the caller frees it.  ENOENT, EIO, ENOMEM;
+// EFORMAT when it is larger than `most` bytes.  Errors name path and reason.
+int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
+int yk_file_write(const char *path, const void *data, size_t bytes);
+
+// Writes piece by piece: begin, add.., then commit, or abort, which leaves the old file.  After a
+// failed begin or commit nothing is left to do; after a failed add, abort.
+struct yk_file_writer {
+	int fd;
+	char *path, *temporary;
+	uint64_t bytes;
+};
+int yk_file_begin(struct yk_file_writer *, const char *path);
+int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
+int yk_file_commit(struct yk_file_writer *);
+void yk_file_abort(struct yk_file_writer *);
+
+// mkdir -p; the last component may exist.
+int yk_dir_make(const char *path);
+int yk_dir_sync(const char *path); // fsync of a folder
+// Removes a folder with the files in it, one level deep.  ENOENT is no error.
+int yk_dir_remove(const char *path);
+
+#endif

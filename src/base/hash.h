@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// XXH64 of xxHash, the one hash of the house: keys of plans, random ordinals, checksums.
+#ifndef YK_HASH_H
+#define YK_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t yk_hash(const void *data, size_t bytes, uint64_t seed);
+struct yk_hash_state;
+struct yk_hash_state *yk_hash_new(void);
+void yk_hash_add(struct yk_hash_state *, const void *data, size_t bytes);
+uint64_t yk_hash_end(struct yk_hash_state *); // frees the state
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON by jansson, bounded: files come from outside, and the parser recurses.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#define MOST_BYTES ((uint64_t)256 << 20)
+#define MOST_DEPTH 64
+
+// Arrays and objects inside each other, at most; any number where it is not JSON.
+static int depth(const char *text, size_t bytes)
+{
+	int now = 0, most = 0;
+	bool string = false;
+
+	for (size_t i = 0; i < bytes; i++) {
+		char c = text[i];
+		if (string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				string = false;
+		} else if (c == '"') {
+			string = true;
+		} else if (c == '[' || c == '{') {
+			if (++now > most)
+				most = now;
+		} else if (c == ']' || c == '}') {
+			now--;
+		}
+	}
+	return most;
+}
+
+json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
+{
+	if (bytes > MOST_BYTES) {
+		yk_fail(YOKE_EFORMAT, "%s: %zu bytes of JSON are too many", what, bytes);
+		return NULL;
+	}
+	int levels = depth(text, bytes);
+	if (levels > MOST_DEPTH) {
+		yk_fail(YOKE_EFORMAT, "%s: JSON nested more than %d deep", what,
+			MOST_DEPTH);
+		return NULL;
+	}
+	if (memchr(text, 0, bytes)) { // jansson skips it
+		yk_fail(YOKE_EFORMAT, "%s: not JSON: a NUL byte", what);
+		return NULL;
+	}
+	json_error_t e;
+	json_t *j = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
+	if (!j && json_error_code(&e) == json_error_out_of_memory)
+		yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", what);
+	else if (!j)
+		yk_fail(YOKE_EFORMAT, "%s:%d: not JSON: %s", what, e.line, e.text);
+	return j;
+}
+
+json_t *yk_json_load(const char *path)
+{
+	char *text;
+	size_t bytes;
+
+	if (yk_file_read(path, MOST_BYTES, &text, &bytes) < 0)
+		return NULL;
+	json_t *j = yk_json_parse(text, bytes, path);
+	free(text);
+	return j;
+}
+
+int yk_json_save(const char *path, const json_t *j)
+{
+	char *text = json_dumps(j, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	if (!text)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", path);
+	struct yk_file_writer w;
+	int e = yk_file_begin(&w, path);
+	if (!e) {
+		e = yk_file_add(&w, text, strlen(text));
+		if (!e)
+			e = yk_file_add(&w, "\n", 1);
+		if (!e)
+			e = yk_file_commit(&w);
+		else
+			yk_file_abort(&w);
+	}
+	free(text);
+	return e;
+}
+
+static const json_t *member(const json_t *j, const char *what, const char *key)
+{
+	if (!json_is_object(j)) {
+		yk_fail(YOKE_EFORMAT, "%s: not an object, so it has no '%s'", what, key);
+		return NULL;
+	}
+	const json_t *m = json_object_get(j, key);
+	if (!m)
+		yk_fail(YOKE_EFORMAT, "%s: '%s' is missing", what, key);
+	return m;
+}
+
+int yk_json_int(const json_t *j, const char *what, const char *key, int64_t least,
+		int64_t most, int64_t *to)
+{
+	const json_t *m = member(j, what, key);
+	if (!m)
+		return YOKE_EFORMAT;
+	if (!json_is_integer(m))
+		return yk_fail(YOKE_EFORMAT, "%s: '%s' is not an integer", what, key);
+	json_int_t n = json_integer_value(m);
+	if (n < least || n > most)
+		return yk_fail(YOKE_EFORMAT, "%s: '%s' is %lld, not in %lld .. %lld",
+			       what, key, (long long)n, (long long)least,
+			       (long long)most);
+	*to = n;
+	return 0;
+}
+
+int yk_json_real(const json_t *j, const char *what, const char *key, double *to)
+{
+	const json_t *m = member(j, what, key);
+	if (!m)
+		return YOKE_EFORMAT;
+	if (!json_is_number(m))
+		return yk_fail(YOKE_EFORMAT, "%s: '%s' is not a number", what, key);
+	*to = json_number_value(m);
+	return 0;
+}
+
+int yk_json_str(const json_t *j, const char *what, const char *key, const char **to)
+{
+	const json_t *m = member(j, what, key);
+	if (!m)
+		return YOKE_EFORMAT;
+	if (!json_is_string(m))
+		return yk_fail(YOKE_EFORMAT, "%s: '%s' is not a string", what, key);
+	*to = json_string_value(m);
+	return 0;
+}

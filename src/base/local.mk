@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# base: errors, log, settings, arena, hash, JSON, files.
+libyokecore_la_SOURCES += \
+	src/base/arena.c \
+	src/base/arena.h \
+	src/base/error.c \
+	src/base/error.h \
+	src/base/file.c \
+	src/base/file.h \
+	src/base/hash.c \
+	src/base/hash.h \
+	src/base/json.c \
+	src/base/json.h \
+	src/base/log.c \
+	src/base/log.h \
+	src/base/names.c \
+	src/base/param.c \
+	src/base/param.h

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings: the list of all that are declared, and how each gets its value.
+// Readers take no lock once a setting is resolved: its text is published last, and texts
+// live for good.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+
+// Texts that settings have or had; a reader may still hold one that was replaced.
+struct text {
+	struct text *next;
+	char s[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all of the following
+static struct yk_param *params;                          // sorted by name
+static struct text *texts;
+static uint32_t epoch; // how often a setting was set
+
+static const char *const type_form[] = {
+	[YK_BOOL] = "0, 1, off or on",
+	[YK_INT] = "an integer",
+	[YK_BYTES] = "bytes as 1000, 512M or 2GiB",
+	[YK_STRING] = "text",
+};
+
+int yk_parse_bytes(const char *text, int64_t *to)
+{
+	static const char units[] = "KMGT";
+
+	if (!isdigit((unsigned char)*text))
+		return YOKE_EINVAL;
+	char *end;
+	errno = 0;
+	long long n = strtoll(text, &end, 10);
+	if (errno)
+		return YOKE_EINVAL;
+	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit) {
+		int64_t scale = (int64_t)1 << 10 * (unit - units + 1);
+		if (__builtin_mul_overflow(n, scale, &n))
+			return YOKE_EINVAL;
+		end++;
+		if (!strcmp(end, "iB"))
+			end += 2;
+	}
+	if (*end)
+		return YOKE_EINVAL;
+	*to = n;
+	return 0;
+}
+
+static int parse(enum yk_param_type type, const char *text, int64_t *to)
+{
+	char *end;
+
+	switch (type) {
+	case YK_STRING:
+		return 0;
+	case YK_BYTES:
+		return yk_parse_bytes(text, to);
+	case YK_BOOL:
+		if (strcmp(text, "0") && strcmp(text, "1") && strcmp(text, "off") && strcmp(text, "on"))
+			return YOKE_EINVAL;
+		*to = !strcmp(text, "1") || !strcmp(text, "on");
+		return 0;
+	case YK_INT:
+		errno = 0;
+		long long n = strtoll(text, &end, 10);
+		if (errno || end == text || *end || isspace((unsigned char)*text))
+			return YOKE_EINVAL;
+		*to = n;
+		return 0;
+	}
+	return YOKE_EINVAL;
+}
+
+// With the lock held.  NULL: no memory.
+static char *keep_text(const char *s)
+{
+	for (struct text *t = texts; t; t = t->next)
+		if (!strcmp(t->s, s))
+			return t->s;
+	size_t n = strlen(s) + 1;
+	struct text *t = malloc(sizeof *t + n);
+	if (!t)
+		return NULL;
+	memcpy(t->s, s, n);
+	t->next = texts;
+	texts = t;
+	return t->s;
+}
+
+// With the lock held.
+static void publish(struct yk_param *p, char *text, int64_t value,
+		    enum yk_param_origin origin)
+{
+	p->origin = origin;
+	__atomic_store_n(&p->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->text, text, __ATOMIC_RELEASE);
+}
+
+void yk_param_declare(struct yk_param *p)
+{
+	pthread_mutex_lock(&lock);
+	struct yk_param **at = &params;
+	while (*at && strcmp((*at)->name, p->name) < 0)
+		at = &(*at)->next;
+	p->next = *at;
+	*at = p;
+	pthread_mutex_unlock(&lock);
+}
+
+void yk_param_env(const char *name, char *to, unsigned long cap)
+{
+	int n = snprintf(to, cap, "YOKE_%s", name);
+	if (n < 0 || !cap)
+		return;
+	for (char *c = to; *c; c++)
+		*c = *c == '.' || *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+}
+
+static void resolve(struct yk_param *p)
+{
+	char variable[128];
+	bool bad = false;
+	int64_t value = 0;
+
+	if (__atomic_load_n(&p->text, __ATOMIC_ACQUIRE))
+		return;
+	yk_param_env(p->name, variable, sizeof variable);
+	// Ignored in setuid programs; an empty variable counts as not set.
+	const char *text = secure_getenv(variable);
+
+	pthread_mutex_lock(&lock);
+	if (!p->text) {
+		enum yk_param_origin origin = YK_ENVIRONMENT;
+		bad = text && *text && parse(p->type, text, &value) < 0;
+		if (!text || !*text || bad) {
+			origin = YK_DEFAULT;
+			parse(p->type, p->def, &value);
+		}
+		char *kept = keep_text(origin == YK_DEFAULT ? p->def : text);
+		if (!kept) // the default is static: it needs no copy
+			kept = (char *)p->def, parse(p->type, p->def, &value);
+		publish(p, kept, value, origin);
+	}
+	pthread_mutex_unlock(&lock);
+
+	if (bad) // after the lock: the log has a setting of its own
+		yk_warn("param", "%s=%s is not %s; the default %s is used", variable,
+			text, type_form[p->type], p->def);
+}
+
+int64_t yk_param_int(struct yk_param *p)
+{
+	resolve(p);
+	return __atomic_load_n(&p->value, __ATOMIC_RELAXED);
+}
+
+bool yk_param_bool(struct yk_param *p)
+{
+	return yk_param_int(p) != 0;
+}
+
+const char *yk_param_str(struct yk_param *p)
+{
+	resolve(p);
+	return __atomic_load_n(&p->text, __ATOMIC_ACQUIRE);
+}
+
+// The list only grows, so a pointer into it stays good without the lock.
+static struct yk_param *next_param(struct yk_param *p)
+{
+	pthread_mutex_lock(&lock);
+	p = p ? p->next : params;
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+struct yk_param *yk_param_find(const char *name)
+{
+	struct yk_param *p = NULL;
+	while ((p = next_param(p)) && strcmp(p->name, name))
+		;
+	return p;
+}
+
+// Fails with the nearest name.
+static int unknown(const char *name)
+{
+	const char *names[256];
+	int n = 0;
+
+	for (struct yk_param *p = NULL; n < 256 && (p = next_param(p)); )
+		names[n++] = p->name;
+	const char *near = yk_nearest(name, names, n);
+	if (near)
+		return yk_fail(YOKE_ENOENT, "no setting '%s'; did you mean '%s'?", name,
+			       near);
+	return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them", name);
+}
+
+int yk_param_set(const char *name, const char *value, enum yk_param_origin origin)
+{
+	struct yk_param *p = yk_param_find(name);
+	if (!p)
+		return unknown(name);
+	int64_t number = 0;
+	if (parse(p->type, value, &number) < 0)
+		return yk_fail(YOKE_EINVAL, "%s=%s: wants %s", name, value,
+			       type_form[p->type]);
+
+	pthread_mutex_lock(&lock);
+	bool weaker = p->text && p->origin > origin;
+	char *text = weaker ? NULL : keep_text(value);
+	if (text) {
+		publish(p, text, number, origin);
+		__atomic_add_fetch(&epoch, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!text && !weaker)
+		return yk_fail(YOKE_ENOMEM, "no memory for setting %s", name);
+	return 0;
+}
+
+uint32_t yk_param_epoch(void)
+{
+	return __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
+}
+
+int yoke_setting_set(const char *name, const char *value)
+{
+	if (!name || !value)
+		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
+	return yk_param_set(name, value, YK_ARGUMENT);
+}
+
+void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg)
+{
+	for (struct yk_param *p = NULL; (p = next_param(p)); ) {
+		resolve(p);
+		fn(p, arg);
+	}
+}
+
+// ---- the nearest name ----
+
+#define WORD_MAX 63 // longer words have no nearest name
+
+// Edits from a to b: insert, delete, replace, swap neighbours (optimal string alignment).
+static int distance(const char *a, const char *b)
+{
+	int la = (int)strlen(a), lb = (int)strlen(b);
+	int rows[3][WORD_MAX + 1]; // of the table, the last three; row i is rows[i % 3]
+
+	for (int j = 0; j <= lb; j++)
+		rows[0][j] = j;
+	for (int i = 1; i <= la; i++) {
+		int *row = rows[i % 3];
+		const int *up = rows[(i + 2) % 3], *upup = rows[(i + 1) % 3];
+		row[0] = i;
+		for (int j = 1; j <= lb; j++) {
+			int least = up[j - 1] + (a[i - 1] != b[j - 1]);
+			if (up[j] + 1 < least)
+				least = up[j] + 1;
+			if (row[j - 1] + 1 < least)
+				least = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] && upup[j - 2] + 1 < least)
+				least = upup[j - 2] + 1;
+			row[j] = least;
+		}
+	}
+	return rows[la % 3][lb];
+}
+
+const char *yk_nearest(const char *word, const char *const *names, int n)
+{
+	size_t length = strlen(word);
+	if (length > WORD_MAX)
+		return NULL;
+	int least =
+		2 +
+		(int)length / 3; // farther is not near: a third of the word and one more
+	const char *best = NULL;
+	for (int i = 0; i < n; i++) {
+		size_t other = strlen(names[i]);
+		if (other > WORD_MAX)
+			continue;
+		int d = distance(word, names[i]);
+		if (d < least && d < (int)(length > other ? length : other))
+			least = d, best = names[i];
+	}
+	return best;
+}

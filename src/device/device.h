@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices: the list, their ranking, the choice by YOKE_BACKEND and YOKE_DEVICE; queues and events.
+#ifndef YK_DEVICE_H
+#define YK_DEVICE_H
+
+#include <stdatomic.h>
+
+#include "device/plugin.h"
+
+struct yk_pool;
+
+struct yk_device {
+	struct yk_backend *backend;
+	const struct yoke_backend *ops; // &backend->table
+	uint32_t index;                 // in its backend
+	char id[48];                    // "opencl:0"
+	struct yoke_device_info info;
+	struct yk_pool *pool;   // of device memory
+	struct yk_pool *pinned; // of host memory for staging
+	struct yk_device *next;
+};
+
+// All devices of the backends that `list` names (NULL: YOKE_BACKEND; "*": all), best first.  They are
+// linked anew by each call: for one thread at a time, and only until its next call.
+struct yk_device *yk_devices(const char *list);
+// The device to work on; list NULL: YOKE_BACKEND, then YOKE_DEVICE ("opencl:0") within it.  NULL with
+// ENODEV: the message names what was asked for, why it cannot be used, and what there is.
+struct yk_device *yk_device_choose(const char *list);
+// The CPU backend's device, which serves what others do not take.
+struct yk_device *yk_device_cpu(void);
+
+// ---- queues and events ----
+
+struct yk_queue {
+	struct yk_device *device;
+	void *handle;
+	uint64_t marks; // events so far
+};
+
+struct yk_event { // counted, since pool blocks and runs share one
+	atomic_int refs;
+	const struct yoke_backend *ops;
+	struct yk_queue *queue; // it was marked on; only compared
+	void *handle; // NULL: done
+	uint64_t serial; // of the queue's events: a later one stands for the earlier ones too
+};
+
+int yk_queue_new(struct yk_device *, int kind, struct yk_queue **);
+void yk_queue_free(struct yk_queue *); // waits for what is enqueued
+int yk_queue_flush(struct yk_queue *);
+// Waits for everything enqueued.
+int yk_queue_wait(struct yk_queue *);
+
+// One reference.  Flushes the queue, so that any other queue and thread may wait for the event.
+int yk_event_mark(struct yk_queue *, struct yk_event **);
+struct yk_event *yk_event_ref(struct yk_event *);
+void yk_event_unref(struct yk_event *);                   // NULL is fine
+int yk_event_done(struct yk_event *); // 1, 0, or negative when what it stands for failed; NULL: 1
+int yk_event_wait(struct yk_event *);
+// What is enqueued on q from now on runs behind e; e's queue is of the same backend.
+int yk_event_before(struct yk_event *e, struct yk_queue *q);
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host table: what the core lends to backends.  Texts come from vendors, so all are checked.
+#include "config.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "device/cache.h"
+#include "device/kerneltext.h"
+#include "device/mapsrc.h"
+#include "device/plugin.h"
+
+// Settings that backends declared, one for each name, whoever asks.
+struct lent {
+	struct yk_param param;
+	struct lent *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lent *settings;
+
+static void host_log(int level, const char *topic, const char *text)
+{
+	yk_log(level, topic ? topic : "backend", "%s", text ? text : "");
+}
+
+static void host_error(int code, const char *text)
+{
+	char line[900];
+
+	if (code >= 0)
+		return;
+	snprintf(line, sizeof line, "%s", text ? text : yk_error_text(code));
+	for (char *c = line; *c; c++) // compilers speak in many lines
+		if (iscntrl((unsigned char)*c))
+			*c = ' ';
+	yk_fail(code, "%s", line);
+}
+
+static bool setting_type(const char *name, enum yk_param_type *type)
+{
+	static const char *const names[] = {
+		[YK_BOOL] = "bool", [YK_INT] = "int", [YK_BYTES] = "bytes", [YK_STRING] = "string",
+	};
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(name, names[i])) {
+			*type = (enum yk_param_type)i;
+			return true;
+		}
+	return false;
+}
+
+static bool setting_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._");
+	return n && n < 64 && !name[n];
+}
+
+static const char *host_setting(const struct yoke_setting *s)
+{
+	enum yk_param_type type;
+
+	if (!s || s->size < sizeof *s || !s->name || !s->type || !setting_name(s->name) ||
+	    !setting_type(s->type, &type))
+		return NULL;
+	pthread_mutex_lock(&lock);
+	struct lent *l = settings;
+	while (l && strcmp(l->param.name, s->name))
+		l = l->next;
+	if (!l && (l = calloc(1, sizeof *l))) {
+		l->param.name = s->name;
+		l->param.type = type;
+		l->param.def = s->def ? s->def : "";
+		l->param.help = s->help ? s->help : "";
+		yk_param_declare(&l->param);
+		l->next = settings;
+		settings = l;
+	}
+	pthread_mutex_unlock(&lock);
+	return l ? yk_param_str(&l->param) : NULL;
+}
+
+const struct yoke_host *yk_host(void)
+{
+	static const struct yoke_host host = {
+		.size = sizeof host,
+		.abi = YOKE_ABI,
+		.log = host_log,
+		.error = host_error,
+		.setting = host_setting,
+		.kernel_text = yk_kernel_text,
+		.map_source = yk_map_source,
+		.map_call = yk_map_call,
+		.cache_get = yk_cache_get,
+		.cache_put = yk_cache_put,
+	};
+	return &host;
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# device: plugins, devices, pool, queues.
+libyokecore_la_SOURCES += \
+	src/device/cache.c \
+	src/device/cache.h \
+	src/device/chunk.c \
+	src/device/chunk.h \
+	src/device/device.c \
+	src/device/device.h \
+	src/device/host.c \
+	src/device/kerneltext.h \
+	src/device/mapform.c \
+	src/device/mapform.h \
+	src/device/mapsrc.c \
+	src/device/mapsrc.h \
+	src/device/plugin.c \
+	src/device/plugin.h \
+	src/device/pool.c \
+	src/device/pool.h \
+	src/device/queue.c \
+	src/device/stubs.c
+
+nodist_libyokecore_la_SOURCES += src/device/kerneltext.c
+EXTRA_DIST += src/device/kerneltext.h
+CLEANFILES += src/device/kerneltext.c
+
+src/device/kerneltext.c: $(cl_files) build-aux/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/device && list='$(cl_files)' && set -- && \
+	for f in $$list; do set -- "$$@" "$(srcdir)/$$f"; done && \
+	$(SHELL) $(srcdir)/build-aux/embed.sh "$$@" >$@.tmp && mv $@.tmp $@

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: finds plugin files, checks them, and makes backends of their tables.
+// Nothing that it opened is ever closed: a driver's threads may outlive every handle.
+#include "config.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "device/plugin.h"
+
+YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
+	 "folders searched for plugins first, absolute, separated by ':'");
+
+#define NAME_MAX_BYTES 31 // "opencl:0" has to fit yk_device.id
+#define PREFIX "yoke_"
+#define SUFFIX ".so"
+
+// A file that bears a plugin's name, in the order of the search.
+struct file {
+	struct yk_plugin_outcome *outcome;
+	char *path, *name; // "/usr/lib/yoke/yoke_opencl.so", "opencl"
+	bool tried;
+	struct file *next;
+};
+
+// A folder that was looked at, so that none is looked at twice.
+struct folder {
+	dev_t dev;
+	ino_t ino;
+	struct folder *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all of the following
+static struct yk_backend *backends, **last_backend = &backends;
+static struct yk_plugin_outcome *outcomes, **last_outcome = &outcomes;
+static struct file *files, **last_file = &files;
+static struct folder *folders;
+static bool searched, cpu_tried;
+static bool forked; // written in a child only, which has one thread
+
+// ---- lists of names ----
+
+bool yk_list_has(const char *list, const char *name)
+{
+	if (!list || !*list || !strcmp(list, "*"))
+		return true;
+	bool excludes = *list == '^';
+	for (list += excludes; *list; list += *list == ',') {
+		size_t n = strcspn(list, ",");
+		if (n == strlen(name) && !memcmp(list, name, n))
+			return !excludes;
+		list += n;
+	}
+	return excludes;
+}
+
+// Does the list name anything but the CPU, which is linked in?
+static bool wants_files(const char *list)
+{
+	if (!list || !*list || *list == '^')
+		return true;
+	for (; *list; list += *list == ',') {
+		size_t n = strcspn(list, ",");
+		if (n && !(n == 3 && !memcmp(list, "cpu", 3)))
+			return true;
+		list += n;
+	}
+	return false;
+}
+
+// ---- outcomes ----
+
+__attribute__((format(printf, 3, 4)))
+static void conclude(struct yk_plugin_outcome *o, int code, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	o->code = code;
+	o->text = text ? text : yk_error_text(code); // former texts live on: readers take no lock
+}
+
+static struct yk_plugin_outcome *outcome_new(const char *path)
+{
+	struct yk_plugin_outcome *o = calloc(1, sizeof *o);
+	if (!o)
+		return NULL;
+	o->path = strdup(path);
+	if (!o->path) {
+		free(o);
+		return NULL;
+	}
+	o->text = "not asked for";
+	*last_outcome = o;
+	last_outcome = &o->next;
+	return o;
+}
+
+const struct yk_plugin_outcome *yk_plugin_outcomes(void)
+{
+	return outcomes;
+}
+
+// ---- who may be loaded ----
+
+// The owner of libyoke itself may own plugins too: it could change us anyway.
+static bool owns_libyoke(uid_t uid)
+{
+	Dl_info info;
+	struct stat st;
+
+	return dladdr((void *)(uintptr_t)yk_backends, &info) && info.dli_fname &&
+	       info.dli_fname[0] == '/' && !stat(info.dli_fname, &st) && st.st_uid == uid;
+}
+
+// Could somebody else have put this here?  A group that has the number of the owner is the owner's
+// private one, which by custom may write.
+static bool trusted(const char *path, const struct stat *st, char *why, size_t cap)
+{
+	if (st->st_uid && st->st_uid != geteuid() && !owns_libyoke(st->st_uid)) {
+		snprintf(why, cap, "%s is owned by user %u, who is neither root, nor the user, "
+			 "nor the owner of libyoke", path, (unsigned)st->st_uid);
+		return false;
+	}
+	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid)) {
+		snprintf(why, cap, "%s may be written by others (mode %04o); chmod go-w",
+			 path, (unsigned)st->st_mode & 07777);
+		return false;
+	}
+	return true;
+}
+
+static bool trusted_file(const char *path, char *why, size_t cap)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		snprintf(why, cap, "%s", strerror(errno));
+		return false;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(why, cap, "not a regular file");
+		return false;
+	}
+	if (!trusted(path, &st, why, cap))
+		return false;
+
+	// A link may lead elsewhere: the folder of the file itself counts as well.
+	char dir[PATH_MAX];
+	snprintf(dir, sizeof dir, "%s", path);
+	char *slash = strrchr(dir, '/');
+	slash[slash == dir] = '\0';
+	if (stat(dir, &st) < 0) {
+		snprintf(why, cap, "%s: %s", dir, strerror(errno));
+		return false;
+	}
+	return trusted(dir, &st, why, cap);
+}
+
+// ---- search ----
+
+static bool good_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+	return n && n <= NAME_MAX_BYTES && !name[n];
+}
+
+static int is_plugin(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name);
+	size_t least = strlen(PREFIX) + strlen(SUFFIX);
+	return n > least && !strncmp(e->d_name, PREFIX, strlen(PREFIX)) &&
+	       !strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX);
+}
+
+// Byte order, whatever the locale.
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void add_file(const char *folder, const char *base)
+{
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof path, "%s/%s", folder, base) >= (int)sizeof path)
+		return;
+	struct file *f = calloc(1, sizeof *f);
+	if (!f)
+		return;
+	size_t n = strlen(base) - strlen(PREFIX) - strlen(SUFFIX);
+	f->path = strdup(path);
+	f->name = strndup(base + strlen(PREFIX), n);
+	f->outcome = outcome_new(path);
+	if (!f->path || !f->name || !f->outcome) {
+		free(f->path);
+		free(f->name);
+		free(f);
+		return;
+	}
+	*last_file = f;
+	last_file = &f->next;
+}
+
+// Was a folder looked at before?  If not, it is from now on.
+static bool seen(const struct stat *st)
+{
+	for (struct folder *f = folders; f; f = f->next)
+		if (f->dev == st->st_dev && f->ino == st->st_ino)
+			return true;
+	struct folder *f = malloc(sizeof *f);
+	if (f) {
+		*f = (struct folder){ st->st_dev, st->st_ino, folders };
+		folders = f;
+	}
+	return false;
+}
+
+// level: how loud a folder that is not there is.
+static void search_folder(const char *path, int level)
+{
+	char why[PATH_MAX + 256], real[PATH_MAX];
+	struct dirent **entry = NULL;
+	struct stat st;
+	int code = YOKE_EPERM, n = 0;
+
+	why[0] = '\0';
+	if (path[0] != '/') {
+		level = YOKE_LOG_WARN;
+		snprintf(why, sizeof why, "not an absolute path; not searched");
+	} else if (!realpath(path, real) || stat(real, &st) < 0) {
+		code = errno == ENOENT ? YOKE_ENOENT : YOKE_EIO;
+		snprintf(why, sizeof why, "%s; not searched", strerror(errno));
+	} else if (seen(&st)) {
+		return;
+	} else if (!trusted(real, &st, why, sizeof why)) {
+		level = YOKE_LOG_WARN;
+	} else if ((n = scandir(real, &entry, is_plugin, by_name)) < 0) {
+		code = YOKE_EIO;
+		snprintf(why, sizeof why, "%s; not searched", strerror(errno));
+	}
+	struct yk_plugin_outcome *o = outcome_new(path);
+	if (why[0]) {
+		yk_log(level, "plugin", "%s: %s", path, why);
+		if (o)
+			conclude(o, code, "%s", why);
+		return;
+	}
+	if (o)
+		conclude(o, 0, "searched");
+	for (int i = 0; i < n; i++) {
+		add_file(real, entry[i]->d_name);
+		free(entry[i]);
+	}
+	free(entry);
+}
+
+// The folder `yoke` beside libyoke.  A relative name says nothing: it would mean the current folder.
+static void search_beside(void)
+{
+	char real[PATH_MAX], path[PATH_MAX + 8];
+	Dl_info info;
+
+	if (!dladdr((void *)(uintptr_t)yk_backends, &info) || !info.dli_fname ||
+	    info.dli_fname[0] != '/' || !realpath(info.dli_fname, real))
+		return;
+	*strrchr(real, '/') = '\0';
+	snprintf(path, sizeof path, "%s/yoke", real);
+	search_folder(path, YOKE_LOG_DEBUG);
+}
+
+static void search(void)
+{
+	if (searched)
+		return;
+	searched = true;
+	char *list = strdup(yk_param_str(&plugin_path)), *rest = list, *path;
+	while (list && (path = strsep(&rest, ":")))
+		if (*path)
+			search_folder(path, YOKE_LOG_WARN);
+	free(list);
+	search_beside();
+#ifdef YK_PLUGIN_DIR
+	search_folder(YK_PLUGIN_DIR, YOKE_LOG_DEBUG);
+#endif
+}
+
+// ---- tables ----
+
+static struct yk_backend *find(const char *name)
+{
+	struct yk_backend *b = backends;
+	while (b && strcmp(b->table.name, name))
+		b = b->next;
+	return b;
+}
+
+bool yk_forked(void)
+{
+	return forked;
+}
+
+static void in_child(void)
+{
+	forked = true;
+	for (struct yk_backend *b = backends; b; b = b->next)
+		yk_stubs_forked(&b->table);
+}
+
+static int refuse_abi(uint32_t abi, char *why, size_t cap)
+{
+	snprintf(why, cap, "made for plugin ABI %u.%u, this yoke has %d.%d", abi >> 16, abi & 0xffff,
+		 YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+	return YOKE_EABI;
+}
+
+// With the lock held.  Copies the table, as much of it as both sides know.
+static int add(const struct yoke_backend *t, const char *path, char *why, size_t cap,
+	       struct yk_backend **to)
+{
+	if (!t) {
+		snprintf(why, cap, "gave no table");
+		return YOKE_EPLUGIN;
+	}
+	if (t->abi >> 16 != YOKE_ABI_MAJOR)
+		return refuse_abi(t->abi, why, cap);
+	if (t->size < YOKE_BACKEND_MANDATORY) {
+		snprintf(why, cap, "its table has %u bytes, %zu are mandatory in ABI %d.%d", t->size,
+			 YOKE_BACKEND_MANDATORY, YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+		return YOKE_EPLUGIN;
+	}
+	if (!t->name || !good_name(t->name)) {
+		snprintf(why, cap, "its backend has no good name: 1 to %d of a-z, 0-9, _ and -",
+			 NAME_MAX_BYTES);
+		return YOKE_EPLUGIN;
+	}
+	struct yk_backend *other = find(t->name);
+	if (other) {
+		snprintf(why, cap, "there is a backend '%s' already%s%s", t->name,
+			 *other->path ? ", from " : ", linked in", other->path);
+		return YOKE_EPLUGIN;
+	}
+
+	static bool watched;
+	if (!watched && pthread_atfork(NULL, NULL, in_child)) {
+		snprintf(why, cap, "out of memory");
+		return YOKE_ENOMEM;
+	}
+	watched = true;
+	struct yk_backend *b = calloc(1, sizeof *b);
+	char *kept = strdup(path);
+	if (!b || !kept) {
+		free(b);
+		free(kept);
+		snprintf(why, cap, "out of memory");
+		return YOKE_ENOMEM;
+	}
+	size_t n = t->size < sizeof b->table ? t->size : sizeof b->table;
+	memcpy(&b->table, t, n - n % sizeof(void *)); // half a pointer is none
+	b->table.size = sizeof b->table;
+	if (!b->table.version)
+		b->table.version = "";
+	yk_stubs_fill(&b->table);
+	b->path = kept;
+	*last_backend = b;
+	last_backend = &b->next;
+	*to = b;
+	return 0;
+}
+
+struct yk_backend *yk_backend_add(const struct yoke_backend *t, const char *path)
+{
+	char why[512];
+	struct yk_backend *b = NULL;
+
+	pthread_mutex_lock(&lock);
+	int code = add(t, path, why, sizeof why, &b);
+	pthread_mutex_unlock(&lock);
+	if (code < 0)
+		yk_fail(code, "%s%s%s", path, *path ? ": " : "", why);
+	return b;
+}
+
+void yk_backend_detail(bool had, int code, char *to, size_t cap)
+{
+	bool has = !had && yoke_error_code();
+	snprintf(to, cap, "%s", has ? yoke_error() : yk_error_text(code));
+	if (has)
+		yoke_error_clear();
+}
+
+// Calls an entry function; gives its table or a reason.
+static int enter(yoke_plugin_init_fn *init, const struct yoke_backend **t, char *why, size_t cap)
+{
+	char detail[400];
+	bool had = yoke_error_code() != 0;
+	int code = init(YOKE_ABI, yk_host(), t);
+	yk_backend_detail(had, code, detail, sizeof detail);
+	if (code >= 0)
+		return 0;
+	// A plugin that does not know our ABI should show its table, so that we can name its ABI.
+	if (code == YOKE_EABI && *t && (*t)->abi >> 16 != YOKE_ABI_MAJOR)
+		return refuse_abi((*t)->abi, why, cap);
+	if (code == YOKE_EABI)
+		snprintf(why, cap, "does not know plugin ABI %d.%d of this yoke: %s", YOKE_ABI_MAJOR,
+			 YOKE_ABI_MINOR, detail);
+	else
+		snprintf(why, cap, "yoke_plugin_init failed: %s", detail);
+	return code;
+}
+
+// ---- files ----
+
+static int open_file(struct file *f, char *why, size_t cap)
+{
+	char real[PATH_MAX];
+
+	if (!good_name(f->name)) {
+		snprintf(why, cap, "a plugin's file is " PREFIX "NAME" SUFFIX " with a NAME of 1 to "
+			 "%d of a-z, 0-9, _ and -", NAME_MAX_BYTES);
+		return YOKE_EPLUGIN;
+	}
+	if (!realpath(f->path, real)) {
+		snprintf(why, cap, "%s", strerror(errno));
+		return YOKE_EPLUGIN;
+	}
+	if (!trusted_file(real, why, cap))
+		return YOKE_EPERM;
+	void *so = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+	if (!so) {
+		const char *text = dlerror();
+		size_t n = strlen(real);
+		if (text && !strncmp(text, real, n) && !strncmp(text + n, ": ", 2))
+			text += n + 2;
+		snprintf(why, cap, "not loaded: %s", text ? text : "unknown reason");
+		return YOKE_EPLUGIN;
+	}
+	yoke_plugin_init_fn *init = (yoke_plugin_init_fn *)(uintptr_t)dlsym(so, "yoke_plugin_init");
+	if (!init) {
+		snprintf(why, cap, "exports no yoke_plugin_init");
+		return YOKE_EPLUGIN;
+	}
+	const struct yoke_backend *t = NULL;
+	int code = enter(init, &t, why, cap);
+	if (code < 0)
+		return code;
+	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && good_name(t->name) &&
+	    strcmp(t->name, f->name)) {
+		snprintf(why, cap, "its backend is '%s': the file has to be " PREFIX "%s" SUFFIX,
+			 t->name, t->name);
+		return YOKE_EPLUGIN;
+	}
+	struct yk_backend *b;
+	return add(t, f->path, why, cap, &b);
+}
+
+// Errors are loud when everything is tried; who names a backend hears the reason from
+// yk_device_choose.
+static void try_file(struct file *f, int level)
+{
+	char why[2 * PATH_MAX];
+	struct yk_backend *other = find(f->name);
+
+	f->tried = true;
+	if (other) { // the order of folders says which one is meant
+		conclude(f->outcome, YOKE_EPLUGIN, "hidden by %s",
+			 *other->path ? other->path : "the backend of that name that is linked in");
+		yk_info("plugin", "%s: %s", f->path, f->outcome->text);
+		return;
+	}
+	int code = open_file(f, why, sizeof why);
+	if (code < 0) {
+		conclude(f->outcome, code, "%s", why);
+		yk_log(level, "plugin", "%s: %s", f->path, why);
+		return;
+	}
+	conclude(f->outcome, 0, "loaded");
+	yk_info("plugin", "%s: loaded", f->path);
+}
+
+static void add_cpu(void)
+{
+	char why[512];
+	const struct yoke_backend *t = NULL;
+	struct yk_backend *b;
+
+	cpu_tried = true;
+	int code = enter(yoke_cpu_init, &t, why, sizeof why);
+	if (!code)
+		code = add(t, "", why, sizeof why, &b);
+	if (code < 0)
+		yk_log(YOKE_LOG_ERROR, "plugin", "cpu: %s", why);
+}
+
+struct yk_backend *yk_backends(const char *list)
+{
+	if (forked)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	if (!cpu_tried)
+		add_cpu();
+	if (wants_files(list)) {
+		bool all = !list || !*list || *list == '^' || !strcmp(list, "*");
+		search();
+		for (struct file *f = files; f; f = f->next)
+			if (!f->tried && yk_list_has(list, f->name))
+				try_file(f, all ? YOKE_LOG_WARN : YOKE_LOG_INFO);
+	}
+	pthread_mutex_unlock(&lock);
+	return backends;
+}
+
+// ---- for messages ----
+
+void yk_backend_names(char *to, size_t cap)
+{
+	size_t n = 0;
+
+	to[0] = '\0';
+	pthread_mutex_lock(&lock);
+	for (struct yk_backend *b = backends; b && n < cap; b = b->next)
+		n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", b->table.name);
+	for (struct file *f = files; f && n < cap; f = f->next)
+		if (!f->tried && good_name(f->name) && !find(f->name))
+			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", f->name);
+	pthread_mutex_unlock(&lock);
+}
+
+const char *yk_backend_refusal(const char *name)
+{
+	const char *text = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct file *f = files; f && !text; f = f->next)
+		if (!strcmp(f->name, name) && f->outcome->code < 0)
+			text = f->outcome->text;
+	pthread_mutex_unlock(&lock);
+	return text;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool: cuts a device's raw segments into blocks and reuses them.
+// A block belongs to the queue that freed it last; another queue may take it only behind an event.
+#ifndef YK_POOL_H
+#define YK_POOL_H
+
+#include "device/device.h"
+
+struct yk_block {
+	void *segment;   // as the backend knows it
+	uint64_t offset; // bytes
+	uint64_t bytes;  // usable, at least what was asked for
+	struct yk_pool *pool;
+	void *host;      // address of its first byte in the host, or NULL
+};
+
+// PyTorch's names, each as current, peak, and sums of what was ever allocated and freed.  active is what
+// is allocated: a freed block can be had again at once.
+struct yk_pool_stat {
+	uint64_t current, peak, allocated, freed;
+};
+struct yk_pool_stats {
+	struct yk_pool_stat allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes;
+	struct yk_pool_stat allocation, segment;
+	uint64_t num_alloc_retries, num_ooms, hits, misses, largest_free;
+};
+
+// kind: enum yoke_segment_kind.  Thread safe.  Settings: pool (YOKE_POOL, bool: 0 gives every block a
+// segment of its own and returns it at once), memory (YOKE_MEMORY, bytes a device may reserve, 0: all).
+struct yk_pool *yk_pool_new(struct yk_device *, int kind);
+void yk_pool_delete(struct yk_pool *); // all blocks must be free
+// A block for use on q; q NULL: for the host at once, so only what no queue uses any more is reused.
+// 0 bytes give a block of the least size.  ENOMEM after a trim and a retry;
+// the message has bytes asked for, allocated, reserved, limit, largest free block.
+int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_block **);
+// Free for others once everything enqueued on q so far is done: e is an event that stands for that (a
+// reference is taken if needed), or NULL: one is marked here when needed.  block NULL is fine.
+void yk_pool_free(struct yk_block *, struct yk_queue *q, struct yk_event *e);
+// Gives free segments back to the device, once the device is done with them; returns bytes.
+uint64_t yk_pool_trim(struct yk_pool *);
+void yk_pool_stats(struct yk_pool *, struct yk_pool_stats *);
+void yk_pool_reset_peaks(struct yk_pool *);
+// What a request of this many bytes is charged in allocated_bytes: the planner predicts with it.
+uint64_t yk_pool_round(struct yk_pool *, uint64_t bytes);
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stubs for a backend's table: what a hole answers, and what everything answers in a forked child.
+// A driver's threads and locks do not survive fork(2), so after it no call may reach a backend.
+#include "config.h"
+
+#include "device/plugin.h"
+
+// X(result, function, parameters, answer of a hole, answer in a child)
+#define CALLS(X) \
+	X(int, probe, (uint32_t *n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, device_info, (uint32_t d, struct yoke_device_info *i), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, segment_new, (uint32_t d, int k, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(void, segment_free, (uint32_t d, void *s), , ) \
+	X(void *, segment_host, (void *s), NULL, NULL) \
+	X(int, queue_new, (uint32_t d, int k, void **q), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(void, queue_free, (void *q), , ) \
+	X(int, queue_flush, (void *q), 0, YOKE_EFORK) \
+	X(int, put, (void *q, void *s, uint64_t o, const void *f, uint64_t n), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, get, (void *q, void *s, uint64_t o, void *t, uint64_t n), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, copy, (void *q, void *t, uint64_t to, void *f, uint64_t fo, uint64_t n), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, fill, (void *q, void *s, uint64_t o, uint64_t n, const void *p, uint32_t pn), \
+	  YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, event_mark, (void *q, void **e), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, event_after, (void *q, void *e), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, event_done, (void *e), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, event_wait, (void *e), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, event_elapsed, (void *f, void *t, uint64_t *ns), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(void, event_free, (void *e), , ) \
+	X(uint64_t, can, (uint32_t d, const struct yoke_op *o), 0, 0) \
+	X(int, workspace, (uint32_t d, const struct yoke_op *o, uint32_t i, uint64_t *n), \
+	  (*n = 0), YOKE_EFORK) \
+	X(int, run, (void *q, const struct yoke_op *o, uint32_t i), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(const char *, impl_name, (uint32_t d, const struct yoke_op *o, uint32_t i), "", "") \
+	X(const void *, ext, (const char *name), NULL, NULL)
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define X(type, name, params, hole, child) \
+	static type hole_##name params { return hole; } \
+	static type child_##name params { return child; }
+CALLS(X)
+#undef X
+#pragma GCC diagnostic pop
+
+void yk_stubs_fill(struct yoke_backend *t)
+{
+#define X(type, name, params, hole, child) \
+	if (!t->name) \
+		t->name = hole_##name;
+	CALLS(X)
+#undef X
+}
+
+void yk_stubs_forked(struct yoke_backend *t)
+{
+#define X(type, name, params, hole, child) t->name = child_##name;
+	CALLS(X)
+#undef X
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public elementwise ops and reductions.
+
+#include "config.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "graph/record.h"
+
+static yoke_tensor *unary(int op, yoke_tensor *x)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_un(r.g, op, r.in[0]));
+}
+
+static yoke_tensor *binary(int op, yoke_tensor *a, yoke_tensor *b)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ a, b });
+	return yk_rec_end(&r, yk_bin(r.g, op, r.in[0], r.in[1]));
+}
+
+#define UNARY(name, OP) \
+	yoke_tensor *yoke_##name(yoke_tensor *x) { return unary(YK_##OP, x); }
+#define BINARY(name, OP) \
+	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) { return binary(YK_##OP, a, b); }
+
+BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(pow, POW)
+BINARY(min, MIN) BINARY(max, MAX) BINARY(eq, EQ) BINARY(ne, NE) BINARY(lt, LT) BINARY(le, LE)
+BINARY(gt, GT) BINARY(ge, GE) BINARY(and, AND) BINARY(or, OR)
+UNARY(neg, NEG) UNARY(abs, ABS) UNARY(sign, SIGN) UNARY(floor, FLOOR) UNARY(round, ROUND)
+UNARY(ceil, CEIL) UNARY(exp, EXP) UNARY(log, LOG) UNARY(log1p, LOG1P) UNARY(expm1, EXPM1)
+UNARY(sqrt, SQRT) UNARY(rsqrt, RSQRT) UNARY(recip, RECIP) UNARY(square, SQUARE) UNARY(sin, SIN)
+UNARY(cos, COS) UNARY(tanh, TANH) UNARY(sigmoid, SIGMOID) UNARY(erf, ERF) UNARY(not, NOT)
+UNARY(isfinite, ISFINITE) UNARY(stop_grad, STOP_GRAD)
+
+yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b)
+{
+	// literals take the dtype of the chosen, not of the condition
+	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ a, b, c });
+	return yk_rec_end(&r, yk_tri(r.g, YK_SELECT, r.in[2], r.in[0], r.in[1]));
+}
+
+yoke_tensor *yoke_cast(yoke_tensor *x, int dtype)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	if (r.in[0] != YK_BAD && !yoke_dtype_size(dtype)) {
+		yk_op_fail(r.g, YK_CAST, YOKE_EDTYPE, "no dtype has the number %d", dtype);
+		r.in[0] = YK_BAD;
+	}
+	return yk_rec_end(&r, yk_cast(r.g, r.in[0], dtype));
+}
+
+yoke_tensor *yoke_relu(yoke_tensor *x)
+{
+	// select, not max: the gradient at 0 is 0
+	struct yk_rec r = yk_rec_begin(1, &x);
+	yk_id v = r.in[0];
+	if (v == YK_BAD)
+		return yk_rec_end(&r, v);
+	yk_id zero = yk_lit(r.g, r.g->value[v].dtype, 0);
+	return yk_rec_end(&r, yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_LE, v, zero), zero, v));
+}
+
+yoke_tensor *yoke_gelu(yoke_tensor *x)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	yk_id e = yk_un(r.g, YK_ERF, yk_bin_lit(r.g, YK_MUL, r.in[0], M_SQRT1_2));
+	yk_id half = yk_bin_lit(r.g, YK_MUL, r.in[0], 0.5);
+	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, half, yk_bin_lit(r.g, YK_ADD, e, 1)));
+}
+
+yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
+{
+	// tanh(u) = 2 sigmoid(2u) - 1, so x/2 (1 + tanh u) = x sigmoid(2u): Hendrycks and Gimpel 2016
+	struct yk_rec r = yk_rec_begin(1, &x);
+	const double k = 2 * sqrt(2 / M_PI);
+	yk_id v = r.in[0], s = yk_un(r.g, YK_SQUARE, v);
+	yk_id u = yk_bin_lit(r.g, YK_ADD, yk_bin_lit(r.g, YK_MUL, s, k * 0.044715), k);
+	yk_id p = yk_un(r.g, YK_SIGMOID, yk_bin(r.g, YK_MUL, v, u));
+	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, v, p));
+}
+
+yoke_tensor *yoke_silu(yoke_tensor *x)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, r.in[0], yk_un(r.g, YK_SIGMOID, r.in[0])));
+}
+
+// ---- random numbers, counting ----
+
+// Philox bits with the shape of dims.
+static yk_id bits(struct yk_rec *r, int rank, const int64_t *dims)
+{
+	union yoke_attr a[YOKE_MAX_RANK];
+	yk_id in[2];
+	if (!r->ctx)
+		return YK_BAD;
+	if (rank < 0 || rank > YOKE_MAX_RANK) {
+		yk_op_fail(r->g, YK_RAND_BITS, YOKE_ESHAPE, "rank %d", rank);
+		return YK_BAD;
+	}
+	for (int i = 0; i < rank; i++)
+		a[i].i = dims[i];
+	if (yk_random_key(r->ctx, &in[0], &in[1]) < 0)
+		return YK_BAD;
+	return yk_record(r->g, YK_RAND_BITS, 2, in, (uint32_t)rank, a);
+}
+
+yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims)
+{
+	struct yk_rec r = yk_rec_begin(0, NULL);
+	return yk_rec_end(&r, bits(&r, rank, dims));
+}
+
+yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims)
+{
+	struct yk_rec r = yk_rec_begin(0, NULL);
+	return yk_rec_end(&r, yk_cast(r.g, yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims)), dtype));
+}
+
+yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims)
+{
+	// two independent calls: each has an ordinal of its own
+	struct yk_rec r = yk_rec_begin(0, NULL);
+	yk_id a = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
+	yk_id b = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
+	return yk_rec_end(&r, yk_cast(r.g, yk_bin(r.g, YK_NORMAL, a, b), dtype));
+}
+
+yoke_tensor *yoke_dropout(yoke_tensor *x, double p)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	yk_id v = r.in[0];
+	if (v != YK_BAD && !(p >= 0 && p < 1)) {
+		yk_op_fail(r.g, YK_RAND_BITS, YOKE_ERANGE, "dropout %g is not in [0, 1)", p);
+		v = YK_BAD;
+	}
+	if (v == YK_BAD || p == 0)
+		return yk_rec_end(&r, v);
+	struct yk_value like = r.g->value[v];
+	yk_id u = yk_un(r.g, YK_UNIFORM, bits(&r, like.rank, like.dims));
+	yk_id keep = yk_bin(r.g, YK_GE, u, yk_lit(r.g, yoke_f32, p));
+	yk_id y = yk_tri(r.g, YK_SELECT, keep, yk_bin_lit(r.g, YK_MUL, v, 1 / (1 - p)),
+			 yk_lit(r.g, like.dtype, 0));
+	return yk_rec_end(&r, y);
+}
+
+yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
+{
+	struct yk_rec r = yk_rec_begin(0, NULL);
+	if (!r.ctx)
+		return NULL;
+	if (rank < 0 || rank > YOKE_MAX_RANK || axis < -rank || axis >= rank ||
+	    !yoke_dtype_size(dtype)) {
+		yk_op_fail(r.g, YK_IOTA, YOKE_EINVAL, "rank %d, axis %d, dtype %d", rank, axis, dtype);
+		return yk_rec_end(&r, YK_BAD);
+	}
+	int k = axis < 0 ? axis + rank : axis;
+	// counts along the axis alone, then broadcasts
+	int64_t column[YOKE_MAX_RANK];
+	for (int i = 0; i < rank; i++)
+		column[i] = i == k ? dims[i] : 1;
+	yk_id v = yk_record(r.g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = dims[k] });
+	v = yk_reshape(r.g, yk_cast(r.g, v, dtype), rank, column);
+	return yk_rec_end(&r, yk_broadcast(r.g, v, rank, dims));
+}
+
+yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value)
+{
+	struct yk_rec r = yk_rec_begin(0, NULL);
+	if (!r.ctx)
+		return NULL;
+	if (!yoke_dtype_size(dtype)) {
+		yk_op_fail(r.g, YK_CONST, YOKE_EDTYPE, "no dtype has the number %d", dtype);
+		return yk_rec_end(&r, YK_BAD);
+	}
+	return yk_rec_end(&r, yk_broadcast(r.g, yk_lit(r.g, dtype, value), rank, dims));
+}
+
+// ---- reductions ----
+
+static yoke_tensor *reduce(int op, yoke_tensor *x, unsigned axes)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_reduce(r.g, op, r.in[0], axes & YOKE_ALL, axes & YOKE_KEEP));
+}
+
+yoke_tensor *yoke_sum(yoke_tensor *x, unsigned axes)
+{
+	return reduce(YK_SUM, x, axes);
+}
+
+yoke_tensor *yoke_prod(yoke_tensor *x, unsigned axes)
+{
+	return reduce(YK_PROD, x, axes);
+}
+
+yoke_tensor *yoke_reduce_max(yoke_tensor *x, unsigned axes)
+{
+	return reduce(YK_REDUCE_MAX, x, axes);
+}
+
+yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes)
+{
+	return reduce(YK_REDUCE_MIN, x, axes);
+}
+
+static yk_id mean(struct yk_graph *g, yk_id x, unsigned axes)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	double n = 1;
+	for (int i = 0; i < v.rank; i++)
+		n *= axes >> i & 1 ? (double)v.dims[i] : 1;
+	// half precision sums in f32 and is rounded once
+	yk_id sum = yk_reduce(g, YK_SUM, yk_cast(g, x, yk_acc(v.dtype)), axes & YOKE_ALL, axes & YOKE_KEEP);
+	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / n), v.dtype);
+}
+
+yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	if (r.in[0] != YK_BAD && !yk_is_float(r.g->value[r.in[0]].dtype)) {
+		yk_op_fail(r.g, YK_SUM, YOKE_EDTYPE, "the mean takes floating point; cast first");
+		r.in[0] = YK_BAD;
+	}
+	return yk_rec_end(&r, mean(r.g, r.in[0], axes));
+}
+
+yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
+	yk_id d = yk_un(r.g, YK_SQUARE, yk_bin(r.g, YK_SUB, r.in[0], r.in[1]));
+	return yk_rec_end(&r, mean(r.g, d, YOKE_ALL));
+}
+
+static yoke_tensor *arg(int op, yoke_tensor *x, int axis)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	int k = yk_rec_axis(&r, op, r.in[0], axis);
+	return yk_rec_end(&r, k < 0 ? YK_BAD : yk_reduce(r.g, op, r.in[0], 1u << k, false));
+}
+
+yoke_tensor *yoke_argmax(yoke_tensor *x, int axis)
+{
+	return arg(YK_ARGMAX, x, axis);
+}
+
+yoke_tensor *yoke_argmin(yoke_tensor *x, int axis)
+{
+	return arg(YK_ARGMIN, x, axis);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public contractions, views and moves.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/record.h"
+
+// Rows of a [..,M,K] against one matrix b are one product: leading axes join M.
+static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
+{
+	if (a == YK_BAD || b == YK_BAD)
+		return YK_BAD;
+	struct yk_value va = g->value[a], vb = g->value[b];
+	if (vb.rank != 2 || va.rank < 3 || flags & YOKE_TA)
+		return yk_matmul(g, a, b, flags);
+	int64_t k = va.dims[va.rank - 1], rows = 1;
+	for (int i = 0; i < va.rank - 1; i++)
+		rows *= va.dims[i];
+	if (k != vb.dims[flags & YOKE_TB ? 1 : 0])
+		return yk_matmul(g, a, b, flags); // says what does not fit
+	yk_id y = yk_matmul(g, yk_reshape(g, a, 2, (int64_t[]){ rows, k }), b, flags);
+	va.dims[va.rank - 1] = vb.dims[flags & YOKE_TB ? 0 : 1];
+	return yk_reshape(g, y, va.rank, va.dims);
+}
+
+yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ a, b });
+	return yk_rec_end(&r, matmul(r.g, r.in[0], r.in[1], flags));
+}
+
+yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
+{
+	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, w, b });
+	yk_id v = r.in[0];
+	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
+		int64_t n = r.g->value[v].dims[0];
+		yk_id y = matmul(r.g, yk_reshape(r.g, v, 2, (int64_t[]){ 1, n }), r.in[1], YOKE_TB);
+		v = y == YK_BAD ? y : yk_reshape(r.g, y, 1, &r.g->value[y].dims[1]);
+	} else {
+		v = matmul(r.g, v, r.in[1], YOKE_TB);
+	}
+	return yk_rec_end(&r, r.in[2] == YK_NIL ? v : yk_bin(r.g, YK_ADD, v, r.in[2]));
+}
+
+yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_reshape(r.g, r.in[0], rank, dims));
+}
+
+yoke_tensor *yoke_permute(yoke_tensor *x, const int *order)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_permute(r.g, r.in[0], order));
+}
+
+yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_broadcast(r.g, r.in[0], rank, dims));
+}
+
+// The whole of x as a slice, to be narrowed.
+static void whole(const struct yk_value *v, int64_t *start, int64_t *step, int64_t *size)
+{
+	for (int i = 0; i < v->rank; i++) {
+		start[i] = 0;
+		step[i] = 1;
+		size[i] = v->dims[i];
+	}
+}
+
+yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, int64_t step)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	int64_t from[YOKE_MAX_RANK], by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
+	int k = yk_rec_axis(&r, YK_SLICE, r.in[0], axis);
+	if (k < 0)
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value *v = &r.g->value[r.in[0]];
+	int64_t n = v->dims[k];
+	start += start < 0 ? n : 0;
+	stop += stop < 0 ? n : 0;
+	if (step < 1 || start < 0 || stop > n || start > stop) {
+		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE, "%lld to %lld by %lld of %lld elements",
+			   (long long)start, (long long)stop, (long long)step, (long long)n);
+		return yk_rec_end(&r, YK_BAD);
+	}
+	whole(v, from, by, many);
+	from[k] = start;
+	by[k] = step;
+	many[k] = (stop - start) / step + ((stop - start) % step != 0);
+	return yk_rec_end(&r, yk_slice(r.g, r.in[0], from, by, many));
+}
+
+yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	int64_t from[YOKE_MAX_RANK], by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
+	if (r.in[0] == YK_BAD)
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value *v = &r.g->value[r.in[0]];
+	whole(v, from, by, many);
+	for (int i = 0; i < v->rank; i++)
+		if (axes >> i & 1 && v->dims[i]) {
+			from[i] = v->dims[i] - 1;
+			by[i] = -1;
+		}
+	return yk_rec_end(&r, yk_slice(r.g, r.in[0], from, by, many));
+}
+
+yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_pad(r.g, r.in[0], lo, hi, value));
+}
+
+yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
+{
+	if (n < 1 || n > 255) {
+		yk_fail(YOKE_EINVAL, "concat: %d tensors; 1 to 255 are possible", n);
+		return NULL;
+	}
+	struct yk_rec r = yk_rec_begin(1, x);
+	yk_id in[255], y = YK_BAD;
+	bool good = r.in[0] != YK_BAD && r.in[0] != YK_NIL;
+	for (int i = 0; i < n && good; i++) {
+		in[i] = yk_operand(r.ctx, x[i], r.g->value[r.in[0]].dtype);
+		good = in[i] != YK_BAD && in[i] != YK_NIL;
+	}
+	int k = good ? yk_rec_axis(&r, YK_CONCAT, in[0], axis) : -1;
+	if (k >= 0)
+		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1, &(union yoke_attr){ .i = k });
+	return yk_rec_end(&r, y);
+}
+
+yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tensor *v)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, v });
+	union yoke_attr a[YOKE_MAX_RANK];
+	uint32_t rank = r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank;
+	for (uint32_t i = 0; i < rank; i++)
+		a[i].i = starts[i];
+	return yk_rec_end(&r, yk_record(r.g, YK_SLICE_UPDATE, 2, r.in, rank, a));
+}
+
+static yoke_tensor *gather(yoke_tensor *x, yoke_tensor *idx, int axis)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
+	int k = yk_rec_axis(&r, YK_GATHER, r.in[0], axis);
+	if (k < 0)
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, yk_record(r.g, YK_GATHER, 2, r.in, 1, &(union yoke_attr){ .i = k }));
+}
+
+yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis)
+{
+	return gather(x, idx, axis);
+}
+
+yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids)
+{
+	return gather(w, ids, 0);
+}
+
+yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
+{
+	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
+	yk_id y = YK_BAD;
+	if (r.in[0] != YK_BAD && !r.g->value[r.in[0]].rank)
+		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ESHAPE, "takes rows to add to, got a tensor of rank 0");
+	else if (r.in[0] != YK_BAD)
+		y = yk_record(r.g, YK_SCATTER_ADD, 3, r.in, 1,
+			      &(union yoke_attr){ .i = r.g->value[r.in[0]].dims[0] });
+	return yk_rec_end(&r, y);
+}
+
+yoke_tensor *yoke_contiguous(yoke_tensor *x)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	return yk_rec_end(&r, yk_un(r.g, YK_CONTIGUOUS, r.in[0]));
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reverse-mode differentiation, graph to graph: walks the nodes backwards and appends, for each that
+// matters, what its row's gradient rule says.
+//
+// Cotangents of slices are kept aside until the sliced value's own turn comes: slices that tile an
+// axis give one concat, so that splitting a projection into q, k and v costs no padding and adding.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/op.h"
+
+#define NONE UINT32_MAX
+
+struct piece { // the cotangent of a slice
+	uint32_t node; // the slice
+	yk_id cot;
+	uint32_t next; // another of the same value
+};
+
+struct pass {
+	struct yk_graph *g;
+	yk_id *cot;       // of each value that was there at the start
+	uint8_t *matters; // depends on one of p
+	uint32_t *pieces; // first piece of each value, or NONE
+	struct piece *piece;
+	size_t npiece;
+	int err;
+};
+
+static void accumulate(struct pass *s, yk_id v, yk_id cot)
+{
+	if (cot == YK_NIL || v == YK_NIL)
+		return;
+	if (cot == YK_BAD)
+		s->err = yoke_error_code();
+	else
+		s->cot[v] = s->cot[v] == YK_NIL ? cot : yk_bin(s->g, YK_ADD, s->cot[v], cot);
+	if (s->cot[v] == YK_BAD)
+		s->err = yoke_error_code();
+}
+
+// The axis along which a slice is a part, when it is one with step 1 and whole along the others; -1.
+static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start, int64_t *size)
+{
+	const struct yk_node *n = &g->node[node];
+	const union yoke_attr *a = yk_attrs(g, n);
+	const struct yk_value *x = &g->value[yk_ins(g, n)[0]];
+	int axis = -1;
+	for (int i = 0; i < x->rank; i++) {
+		if (a[x->rank + i].i == 1 && a[i].i == 0 && a[2 * x->rank + i].i == x->dims[i])
+			continue;
+		if (axis >= 0 || a[x->rank + i].i != 1)
+			return -1;
+		axis = i;
+	}
+	*start = axis < 0 ? 0 : a[axis].i;
+	*size = axis < 0 ? 0 : a[2 * x->rank + axis].i;
+	return axis;
+}
+
+// The pieces of v as one concat, when together they tile one axis; YK_NIL otherwise.
+static yk_id tile(struct pass *s, yk_id v)
+{
+	yk_id in[YOKE_MAX_RANK * 4];
+	uint32_t n = 0;
+	int axis = -1;
+	int64_t at = 0, start, size;
+	for (;;) { // find the piece that begins where the last one ended
+		uint32_t p = s->pieces[v], found = NONE;
+		for (; p != NONE; p = s->piece[p].next) {
+			int k = part_axis(s->g, s->piece[p].node, &start, &size);
+			if (k < 0 || (axis >= 0 && k != axis))
+				return YK_NIL;
+			axis = k;
+			if (start == at && size > 0)
+				found = p;
+			else if (start < at && start + size > at)
+				return YK_NIL;
+		}
+		if (found == NONE || n == sizeof in / sizeof *in)
+			return YK_NIL;
+		part_axis(s->g, s->piece[found].node, &start, &size);
+		in[n++] = s->piece[found].cot;
+		at += size;
+		if (at == s->g->value[v].dims[axis])
+			break;
+	}
+	uint32_t pieces = 0;
+	for (uint32_t p = s->pieces[v]; p != NONE; p = s->piece[p].next)
+		pieces++;
+	if (pieces != n) // two slices of the same part
+		return YK_NIL;
+	return yk_record(s->g, YK_CONCAT, n, in, 1, &(union yoke_attr){ .i = axis });
+}
+
+// Along one axis, x [P,n,Q] with step - 1 zeros behind each of the n elements: [P,n*step,Q].
+static yk_id stretch(struct yk_graph *g, yk_id x, int axis, int64_t step)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	struct yk_value v = g->value[x];
+	int64_t d[4] = { 1, v.dims[axis], 1, 1 };
+	for (int i = 0; i < v.rank; i++)
+		d[i < axis ? 0 : 3] *= i == axis ? 1 : v.dims[i];
+	x = yk_pad(g, yk_reshape(g, x, 4, d), (int64_t[4]){ 0 }, (int64_t[4]){ 0, 0, step - 1, 0 }, 0);
+	v.dims[axis] *= step;
+	return yk_reshape(g, x, v.rank, v.dims);
+}
+
+// A piece as a cotangent of the whole: zeros around it, and between where the slice had a step.
+static yk_id spread(struct pass *s, const struct piece *p)
+{
+	struct yk_graph *g = s->g;
+	const struct yk_node *n = &g->node[p->node];
+	struct yk_value x = g->value[yk_ins(g, n)[0]];
+	union yoke_attr a[3 * YOKE_MAX_RANK];
+	memcpy(a, yk_attrs(g, n), n->nattr * sizeof *a);
+	yk_id cot = p->cot;
+	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
+	for (int i = 0; i < x.rank && cot != YK_BAD; i++) {
+		int64_t start = a[i].i, step = a[x.rank + i].i, size = a[2 * x.rank + i].i;
+		int64_t from[YOKE_MAX_RANK] = { 0 }, by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
+		for (int k = 0; k < x.rank; k++) {
+			by[k] = 1;
+			many[k] = g->value[cot].dims[k];
+		}
+		if (step < 0 && size) {
+			from[i] = size - 1;
+			by[i] = -1;
+			cot = yk_slice(g, cot, from, by, many);
+			start += (size - 1) * step;
+			step = -step;
+			from[i] = 0;
+			by[i] = 1;
+		}
+		if (step > 1 && size) {
+			cot = stretch(g, cot, i, step);
+			many[i] = size * step < x.dims[i] - start ? size * step : x.dims[i] - start;
+			cot = yk_slice(g, cot, from, by, many);
+		}
+		if (cot == YK_BAD)
+			return YK_BAD;
+		lo[i] = size ? start : 0;
+		hi[i] = x.dims[i] - lo[i] - g->value[cot].dims[i];
+	}
+	return yk_pad(g, cot, lo, hi, 0);
+}
+
+// Joins what was kept aside for v to its cotangent.
+static void gather_pieces(struct pass *s, yk_id v)
+{
+	if (s->pieces[v] == NONE)
+		return;
+	yk_id whole = tile(s, v);
+	if (whole != YK_NIL)
+		accumulate(s, v, whole);
+	else
+		for (uint32_t p = s->pieces[v]; p != NONE && !s->err; p = s->piece[p].next)
+			accumulate(s, v, spread(s, &s->piece[p]));
+	s->pieces[v] = NONE;
+}
+
+static void visit(struct pass *s, uint32_t node, yk_id *gin, size_t most)
+{
+	struct yk_graph *g = s->g;
+	struct yk_node n = g->node[node];
+	const struct yk_op_row *row = &yk_ops[n.op];
+	bool any = false, wanted = false;
+	for (uint32_t i = 0; i < n.nout; i++) {
+		gather_pieces(s, n.out + i);
+		any |= s->cot[n.out + i] != YK_NIL;
+	}
+	for (uint32_t i = 0; i < n.nin; i++)
+		wanted |= g->arg[n.in + i] != YK_NIL && s->matters[g->arg[n.in + i]];
+	if (!any || !wanted || s->err)
+		return;
+	g->scope = n.scope;
+	if (n.op == YK_SLICE) {
+		yk_id x = g->arg[n.in];
+		s->piece[s->npiece] = (struct piece){ node, s->cot[n.out], s->pieces[x] };
+		s->pieces[x] = (uint32_t)s->npiece++;
+		return;
+	}
+	if (!row->grad)
+		return;
+	if (n.nin > most) {
+		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "no gradient for %u operands", n.nin);
+		return;
+	}
+	yk_id gout[YOKE_MAX_RANK];
+	for (uint32_t i = 0; i < n.nout && i < YOKE_MAX_RANK; i++)
+		gout[i] = s->cot[n.out + i];
+	for (uint32_t i = 0; i < n.nin; i++)
+		gin[i] = YK_NIL;
+	row->grad(g, node, gout, gin);
+	for (uint32_t i = 0; i < n.nin; i++) {
+		yk_id x = g->arg[n.in + i];
+		if (x != YK_NIL && s->matters[x])
+			accumulate(s, x, gin[i]);
+	}
+}
+
+int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *grads)
+{
+	enum { MOST = 256 };
+	yk_id gin[MOST];
+	size_t values = (size_t)y + yk_maker(g, y)->nout, nodes = g->value[y].node + (size_t)1;
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i] >= values)
+			values = (size_t)p[i] + 1;
+	uint32_t scope = g->scope;
+	struct pass s = {
+		.g = g,
+		.cot = malloc(values * sizeof *s.cot),
+		.matters = calloc(values, 1),
+		.pieces = malloc(values * sizeof *s.pieces),
+		.piece = malloc(nodes * sizeof *s.piece),
+	};
+	if (!s.cot || !s.matters || !s.pieces || !s.piece) {
+		s.err = yk_fail(YOKE_ENOMEM, "gradient: no memory for %zu operations", nodes);
+		goto out;
+	}
+	memset(s.cot, 0xff, values * sizeof *s.cot);
+	memset(s.pieces, 0xff, values * sizeof *s.pieces);
+	for (uint32_t i = 0; i < n; i++)
+		s.matters[p[i]] = 1;
+	for (size_t k = 0; k < nodes; k++) {
+		const struct yk_node *node = &g->node[k];
+		uint8_t m = 0;
+		for (uint32_t i = 0; i < node->nin && !m; i++)
+			m = g->arg[node->in + i] != YK_NIL && s.matters[g->arg[node->in + i]];
+		if (node->op == YK_STOP_GRAD)
+			m = 0;
+		for (uint32_t i = 0; i < node->nout && m; i++)
+			s.matters[node->out + i] = 1;
+	}
+	if (s.matters[y]) {
+		g->scope = yk_maker(g, y)->scope;
+		s.cot[y] = yk_full_like(g, y, 1);
+		if (s.cot[y] == YK_BAD)
+			s.err = yoke_error_code();
+		for (size_t k = nodes; k-- > 0 && !s.err;)
+			visit(&s, (uint32_t)k, gin, MOST);
+	}
+	for (uint32_t i = 0; i < n && !s.err; i++) {
+		gather_pieces(&s, p[i]);
+		grads[i] = s.cot[p[i]];
+	}
+out:
+	g->scope = scope;
+	free(s.cot);
+	free(s.matters);
+	free(s.pieces);
+	free(s.piece);
+	return s.err;
+}

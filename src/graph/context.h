@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: a device, a graph of what is pending, and the handles that look into it.
+//
+// Value ids live from one evaluation to the next: a handle's id counts only while its epoch is the
+// context's.  What outlives an evaluation is a storage, counted, with a block of the pool.
+#ifndef YK_CONTEXT_H
+#define YK_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "device/device.h"
+#include "device/pool.h"
+#include "graph/op.h"
+
+enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
+
+// The bytes of one materialised value, row major without gaps.
+struct yk_storage {
+	uint32_t refs;
+	int failed;   // 0, or the code of the launch that should have written it
+	uint64_t bytes;
+	struct yk_block *block; // NULL once donated
+	struct yoke_context *ctx;
+};
+
+struct yoke_tensor {
+	struct yoke_context *ctx;
+	struct yoke_scope *scope; // that owns it; NULL: the caller
+	struct yoke_tensor *next, *prev; // in its scope's list, or the context's
+	struct yk_storage *storage;      // NULL: pending, or spent
+	const char *name;                // of variables
+	yk_id id, leaf;                  // pending value; leaf standing for storage
+	uint32_t epoch, leaf_epoch;      // evaluations in which these count
+	uint32_t root;                   // its place among the pending roots, YK_NIL: none
+	uint32_t path;                   // scope it was recorded in, for messages
+	uint16_t op;
+	uint8_t kind, dtype, rank;
+	double scalar;
+	int64_t dims[YOKE_MAX_RANK];
+};
+
+enum yk_leaf_kind { YK_LEAF_STORAGE, YK_LEAF_SCALAR, YK_LEAF_SEED, YK_LEAF_STEP };
+
+// What a LEAF or SCALAR node stands for; its attr is the index.  The plan reads it at launch.
+struct yk_leaf {
+	uint8_t kind;
+	uint8_t dtype;
+	yk_id id;
+	struct yk_storage *storage;   // a reference
+	struct yoke_tensor *variable; // whose current version it is, or NULL
+	struct yoke_tensor *scalar;   // a reference by list: see yoke_free
+	uint64_t ordinal;             // SEED: joined to the seed
+};
+
+// Pinned host memory on its way to the device; written again once its event is done.
+struct yk_staging {
+	struct yk_block *block;
+	struct yk_event *event;
+};
+
+struct yoke_scope {
+	struct yoke_context *ctx;
+	struct yoke_scope *parent;
+	struct yoke_tensor *handles;
+	uint32_t path;
+};
+
+struct yoke_context {
+	atomic_uintptr_t owner; // thread inside a call, 0: none
+	struct yk_device *device, *cpu;
+	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
+	struct yk_graph graph;
+	struct yk_paths paths;
+	uint32_t epoch, opening; // evaluations; outermost scopes opened
+	struct yoke_scope *scope; // innermost, NULL: none
+	struct yoke_tensor *handles;  // that no scope owns
+	struct yoke_tensor *free_handles;
+	struct yk_arena handle_memory;
+	uint64_t live_handles;
+	struct yk_leaf *leaf;
+	size_t leaves, leaf_cap;
+	struct yoke_tensor **root; // handles whose pending values are roots; NULL where freed
+	size_t roots, root_cap;
+	struct yk_staging staging[4]; // taken in turn
+	uint32_t staged;
+	uint64_t seed;
+	int64_t step;
+	bool warned; // of too many pending operations
+	struct yk_planner *planner; // of plan/, made at the first evaluation ..
+	void (*planner_free)(struct yk_planner *); // .. which leaves this behind
+	struct yoke_stats stats;
+};
+
+// Enters a call on ctx from this thread: EBUSY when another thread is inside.  Always paired.
+int yk_enter(struct yoke_context *);
+void yk_leave(struct yoke_context *);
+// The calling thread's context, made if there is none; NULL with an error.
+struct yoke_context *yk_current(void);
+
+// A handle of the innermost scope, zeroed but for ctx, scope, kind; NULL: no memory.
+struct yoke_tensor *yk_handle_new(struct yoke_context *, int kind);
+// A handle for a pending value.
+struct yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
+// The value to use for a handle as an operand; literals and scalars take dtype.  YK_NIL for YOKE_NONE;
+// YK_BAD: another context, spent, failed.
+yk_id yk_operand(struct yoke_context *, struct yoke_tensor *, int dtype);
+// The value of the seed joined with the next ordinal of the scope, and of the step, as i64 scalars.
+int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
+// Makes the handle's pending value a root of the next evaluation.
+int yk_root(struct yoke_tensor *);
+// Forgets everything pending; handles of it are spent.
+void yk_context_reset(struct yoke_context *);
+
+// Copies bytes from the host to a block on the device; the memory is the caller's again at once.
+int yk_upload(struct yoke_context *, struct yk_block *, const void *from, uint64_t bytes);
+int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_storage **);
+void yk_storage_unref(struct yk_storage *);
+
+#endif

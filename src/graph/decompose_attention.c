@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and its gradient in parts, with the T x S matrix kept: what runs where a backend lacks the
+// named kernels, and their definition.  Shapes: q [B,T,H,D], k and v [B,S,G,D], R = H / G.
+
+#include "config.h"
+
+#include <math.h>
+
+#include "graph/op.h"
+
+struct parts {
+	struct yk_graph *g;
+	int64_t b, t, h, d, s, groups, r;
+	int dtype; // of the computation
+	bool causal;
+	double scale, dropout;
+	yk_id mask, key, step; // as operands; key already joins seed and ordinal
+};
+
+static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
+{
+	const struct yk_value *q = &g->value[c->in[0]], *k = &g->value[c->in[1]];
+	return (struct parts){
+		.g = g, .b = q->dims[0], .t = q->dims[1], .h = q->dims[2], .d = q->dims[3],
+		.s = k->dims[1], .groups = k->dims[2], .r = q->dims[2] / k->dims[2],
+		.dtype = yk_acc(q->dtype), .causal = c->attr[0].i != 0, .scale = c->attr[1].f,
+		.dropout = c->attr[2].f, .mask = c->in[3], .key = c->in[4], .step = c->in[5],
+	};
+}
+
+static yk_id reshape5(struct parts *p, yk_id x, int64_t rows, int64_t columns)
+{
+	return yk_reshape(p->g, x, 5, (int64_t[]){ p->b, p->groups, p->r, rows, columns });
+}
+
+static yk_id reshape4(struct parts *p, yk_id x, int64_t rows, int64_t columns)
+{
+	return yk_reshape(p->g, x, 4, (int64_t[]){ p->b, p->h, rows, columns });
+}
+
+// [B,T,H,D] -> [B,G,R,T,D]
+static yk_id heads(struct parts *p, yk_id x)
+{
+	x = yk_cast(p->g, x, p->dtype);
+	return reshape5(p, yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 }), p->t, p->d);
+}
+
+// [B,S,G,D] -> [B,G,1,S,D]
+static yk_id shared(struct parts *p, yk_id x)
+{
+	x = yk_permute(p->g, yk_cast(p->g, x, p->dtype), (int[]){ 0, 2, 1, 3 });
+	return yk_reshape(p->g, x, 5, (int64_t[]){ p->b, p->groups, 1, p->s, p->d });
+}
+
+// [B,G,R,T,D] -> [B,T,H,D] in the dtype of `like`
+static yk_id unheads(struct parts *p, yk_id x, yk_id like)
+{
+	x = yk_permute(p->g, reshape4(p, x, p->t, p->d), (int[]){ 0, 2, 1, 3 });
+	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
+}
+
+// [B,G,R,S,D], summed over the R heads that share it -> [B,S,G,D]
+static yk_id unshared(struct parts *p, yk_id x, yk_id like)
+{
+	x = yk_reduce(p->g, YK_SUM, x, 1u << 2, false);
+	x = yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 });
+	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
+}
+
+// scale q k' + mask, -inf where it is not causal: [B,H,T,S]
+static yk_id scores(struct parts *p, yk_id q, yk_id k)
+{
+	struct yk_graph *g = p->g;
+	yk_id x = yk_bin_lit(g, YK_MUL, yk_matmul(g, q, k, YOKE_TB), p->scale);
+	x = reshape4(p, x, p->t, p->s);
+	if (p->mask != YK_NIL)
+		x = yk_bin(g, YK_ADD, x, yk_cast(g, p->mask, p->dtype));
+	if (!p->causal)
+		return x;
+	// index = t S + s; sees s <= t + S - T
+	yk_id i = yk_record(g, YK_IOTA, 0, NULL, 2, (union yoke_attr[]){ { .i = p->t }, { .i = p->s } });
+	yk_id row = yk_bin_lit(g, YK_DIV, i, (double)p->s);
+	yk_id column = yk_bin(g, YK_SUB, i, yk_bin_lit(g, YK_MUL, row, (double)p->s));
+	yk_id last = yk_bin_lit(g, YK_ADD, row, (double)(p->s - p->t));
+	return yk_tri(g, YK_SELECT, yk_bin(g, YK_LE, column, last), x, yk_lit(g, p->dtype, -INFINITY));
+}
+
+// x where it is kept, divided by 1 - dropout: [B,H,T,S]
+static yk_id drop(struct parts *p, yk_id x)
+{
+	struct yk_graph *g = p->g;
+	if (p->dropout <= 0)
+		return x;
+	union yoke_attr dims[4] = { { .i = p->b }, { .i = p->h }, { .i = p->t }, { .i = p->s } };
+	yk_id u = yk_un(g, YK_UNIFORM, yk_record(g, YK_RAND_BITS, 2, (yk_id[]){ p->key, p->step }, 4, dims));
+	yk_id keep = yk_bin(g, YK_GE, u, yk_lit(g, yoke_f32, p->dropout));
+	return yk_tri(g, YK_SELECT, keep, yk_bin_lit(g, YK_MUL, x, 1 / (1 - p->dropout)),
+		      yk_lit(g, p->dtype, 0));
+}
+
+void yk_decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	struct parts p = parts_of(g, c);
+	yk_id x = scores(&p, heads(&p, c->in[0]), shared(&p, c->in[1]));
+	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
+	yk_id most = yk_reduce(g, YK_REDUCE_MAX, x, 8, true);
+	// rows that see nothing: weights 0, lse -inf
+	most = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, most, none), zero, most);
+	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most));
+	yk_id sum = yk_reduce(g, YK_SUM, e, 8, true);
+	yk_id w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, sum, zero), zero, yk_bin(g, YK_DIV, e, sum));
+	yk_id o = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), shared(&p, c->in[2]), 0);
+	out[0] = unheads(&p, o, c->in[0]);
+	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)), 3,
+			    (int64_t[]){ p.b, p.h, p.t });
+}
+
+void yk_decompose_attention_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	struct parts p = parts_of(g, c);
+	yk_id q = heads(&p, c->in[0]), k = shared(&p, c->in[1]), v = shared(&p, c->in[2]);
+	yk_id cot = heads(&p, c->in[8]);
+	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p.b, p.h, p.t, 1 });
+	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
+	yk_id w = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, scores(&p, q, k), lse));
+	w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, lse, none), zero, w);
+	yk_id dv = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), cot, YOKE_TA);
+	yk_id dw = drop(&p, reshape4(&p, yk_matmul(g, cot, v, YOKE_TB), p.t, p.s));
+	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, w), 8, true);
+	yk_id dx = yk_bin(g, YK_MUL, w, yk_bin(g, YK_SUB, dw, along));
+	dx = reshape5(&p, yk_bin_lit(g, YK_MUL, dx, p.scale), p.t, p.s);
+	out[0] = unheads(&p, yk_matmul(g, dx, k, 0), c->in[0]);
+	out[1] = unshared(&p, yk_matmul(g, dx, q, YOKE_TA), c->in[1]);
+	out[2] = unshared(&p, dv, c->in[2]);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves: variables, values from the host, scalars, literals and random numbers; and how a handle
+// becomes an operand.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "graph/context.h"
+
+static int check_shape(const char *what, int dtype, int rank, const int64_t *dims, uint64_t *bytes)
+{
+	uint64_t n = yoke_dtype_size(dtype);
+	if (!n)
+		return yk_fail(YOKE_EDTYPE, "%s: no dtype has the number %d", what, dtype);
+	if (rank < 0 || rank > YOKE_MAX_RANK)
+		return yk_fail(YOKE_ESHAPE, "%s: rank %d; 0 to %d are possible", what, rank, YOKE_MAX_RANK);
+	for (int i = 0; i < rank; i++)
+		if (dims[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dims[i], &n) || n > INT64_MAX)
+			return yk_fail(YOKE_ESHAPE, "%s: dim %d is %lld: negative, or too many bytes", what,
+				       i, (long long)dims[i]);
+	*bytes = n;
+	return 0;
+}
+
+static void set_shape(struct yoke_tensor *t, int dtype, int rank, const int64_t *dims)
+{
+	t->dtype = (uint8_t)dtype;
+	t->rank = (uint8_t)rank;
+	if (rank)
+		memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
+}
+
+int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from, uint64_t bytes)
+{
+	struct yk_queue *q = ctx->queue;
+	const struct yoke_backend *ops = ctx->device->ops;
+	if (!bytes)
+		return 0;
+	ctx->stats.bytes_up += bytes;
+	if (ctx->device == ctx->cpu) // done when it returns
+		return ops->put(q->handle, to->segment, to->offset, from, bytes);
+	struct yk_staging *s = &ctx->staging[ctx->staged++ % 4];
+	int err = yk_event_wait(s->event);
+	yk_event_unref(s->event);
+	s->event = NULL;
+	if (!err && (!s->block || s->block->bytes < bytes)) {
+		yk_pool_free(s->block, q, NULL);
+		s->block = NULL;
+		err = yk_pool_alloc(ctx->device->pinned, bytes, q, &s->block);
+	}
+	if (err)
+		return err;
+	memcpy(s->block->host, from, bytes);
+	err = ops->put(q->handle, to->segment, to->offset, s->block->host, bytes);
+	return err ? err : yk_event_mark(q, &s->event);
+}
+
+// ---- variables and values from the host ----
+
+// Storage filled with zeros, or with data.
+static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *data,
+			struct yk_storage **to)
+{
+	struct yk_storage *s = NULL;
+	int err = yk_storage_new(ctx, bytes, &s);
+	if (!err && data)
+		err = yk_upload(ctx, s->block, data, bytes);
+	else if (!err && bytes)
+		err = ctx->device->ops->fill(ctx->queue->handle, s->block->segment, s->block->offset,
+					     bytes, "", 1);
+	if (err) {
+		yk_storage_unref(s);
+		return yk_fail(err, "%llu bytes could not be brought to %s", (unsigned long long)bytes,
+			       ctx->device->id);
+	}
+	*to = s;
+	return 0;
+}
+
+static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank, const int64_t *dims,
+				 const void *data)
+{
+	struct yoke_context *ctx = yk_current();
+	uint64_t bytes = 0;
+	if (!ctx || yk_enter(ctx) < 0)
+		return NULL;
+	struct yoke_tensor *t = NULL;
+	struct yk_storage *s = NULL;
+	if (!check_shape(what, dtype, rank, dims, &bytes) && !make_storage(ctx, bytes, data, &s)) {
+		struct yoke_scope *scope = ctx->scope;
+		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
+			ctx->scope = NULL;
+		t = yk_handle_new(ctx, kind);
+		ctx->scope = scope;
+		if (t) {
+			t->storage = s;
+			set_shape(t, dtype, rank, dims);
+		} else {
+			yk_storage_unref(s);
+		}
+	}
+	yk_leave(ctx);
+	return t;
+}
+
+yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims)
+{
+	yoke_tensor *t = materialised(YK_VARIABLE, "variable", dtype, rank, dims, NULL);
+	if (t && name)
+		t->name = yk_arena_strdup(&t->ctx->handle_memory, name);
+	return t;
+}
+
+yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data)
+{
+	if (!data) {
+		yk_fail(YOKE_EINVAL, "from: no data");
+		return NULL;
+	}
+	return materialised(YK_VALUE, "from", dtype, rank, dims, data);
+}
+
+static const char *name_of(const struct yoke_tensor *t)
+{
+	return t->name ? t->name : "unnamed";
+}
+
+static int want_variable(const struct yoke_tensor *t, const char *what)
+{
+	if (!t)
+		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "%s: NULL", what);
+	if (t == YOKE_NONE || t->kind != YK_VARIABLE)
+		return yk_fail(YOKE_EINVAL, "%s: takes a variable", what);
+	return 0;
+}
+
+// The variable's new version is materialised: what was pending for it no longer is.
+static void set_storage(struct yoke_tensor *t, struct yk_storage *s)
+{
+	if (t->root != YK_NIL)
+		t->ctx->root[t->root] = NULL;
+	t->root = t->id = YK_NIL;
+	t->leaf = YK_NIL;
+	yk_storage_unref(t->storage);
+	t->storage = s;
+}
+
+int yoke_put(yoke_tensor *t, const void *data, size_t bytes)
+{
+	int err = want_variable(t, "put");
+	if (err)
+		return err;
+	if (bytes != yoke_bytes(t) || !data)
+		return yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s", name_of(t),
+			       yoke_bytes(t), bytes, data ? "" : " at NULL");
+	struct yoke_context *ctx = t->ctx;
+	struct yk_storage *s;
+	if ((err = yk_enter(ctx)) < 0)
+		return err;
+	if (!(err = make_storage(ctx, bytes, data, &s)))
+		set_storage(t, s);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_assign(yoke_tensor *t, yoke_tensor *value)
+{
+	int err = want_variable(t, "assign");
+	if (err)
+		return err;
+	struct yoke_context *ctx = t->ctx;
+	if ((err = yk_enter(ctx)) < 0)
+		return err;
+	char a[160], b[160];
+	yk_id id = yk_operand(ctx, value, t->dtype);
+	struct yk_value like = { .dtype = t->dtype, .rank = t->rank };
+	memcpy(like.dims, t->dims, sizeof like.dims);
+	if (id == YK_BAD)
+		err = yoke_error_code();
+	else if (id == YK_NIL)
+		err = yk_fail(YOKE_EINVAL, "assign: variable %s: no value", name_of(t));
+	else if (ctx->graph.value[id].dtype != t->dtype)
+		err = yk_fail(YOKE_EDTYPE, "assign: variable %s is %s, the value %s; cast it", name_of(t),
+			      yk_describe(&like, a), yk_describe(&ctx->graph.value[id], b));
+	else if (!yk_same_shape(&ctx->graph.value[id], &like))
+		err = yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s", name_of(t),
+			      yk_describe(&like, a), yk_describe(&ctx->graph.value[id], b));
+	else {
+		t->id = id;
+		t->epoch = ctx->epoch;
+		err = yk_root(t);
+	}
+	yk_leave(ctx);
+	return err;
+}
+
+// ---- numbers ----
+
+static yoke_tensor *number(int kind, double value)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx || yk_enter(ctx) < 0)
+		return NULL;
+	struct yoke_tensor *t = yk_handle_new(ctx, kind);
+	if (t)
+		t->scalar = value;
+	yk_leave(ctx);
+	return t;
+}
+
+yoke_tensor *yoke_scalar(double value)
+{
+	return number(YK_HOST_SCALAR, value);
+}
+
+yoke_tensor *yoke_const(double value)
+{
+	return number(YK_LITERAL, value);
+}
+
+int yoke_scalar_set(yoke_tensor *t, double value)
+{
+	if (!t)
+		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "scalar_set: NULL");
+	if (t == YOKE_NONE || t->kind != YK_HOST_SCALAR)
+		return yk_fail(YOKE_EINVAL, "scalar_set: takes a scalar");
+	t->scalar = value;
+	return 0;
+}
+
+// ---- handles as operands ----
+
+static yk_id leaf_new(struct yoke_context *ctx, int op, const struct yk_leaf *leaf,
+		      const struct yk_value *value)
+{
+	if (yk_grow(&ctx->leaf, &ctx->leaf_cap, ctx->leaves + 1, sizeof *ctx->leaf) < 0) {
+		yk_fail(YOKE_ENOMEM, "no memory for a leaf");
+		return YK_BAD;
+	}
+	struct yk_call c = { .op = (uint16_t)op, .nattr = 1,
+			     .attr = &(union yoke_attr){ .i = (int64_t)ctx->leaves } };
+	yk_id id;
+	if (yk_append_as(&ctx->graph, &c, 1, value, &id) < 0)
+		return YK_BAD;
+	ctx->leaf[ctx->leaves] = *leaf;
+	ctx->leaf[ctx->leaves++].id = id;
+	return id;
+}
+
+// The scalar leaf of this kind and dtype, made once an evaluation.
+static yk_id scalar_leaf(struct yoke_context *ctx, const struct yk_leaf *want)
+{
+	for (size_t i = ctx->leaves; i-- > 0;) {
+		const struct yk_leaf *l = &ctx->leaf[i];
+		if (l->kind == want->kind && l->dtype == want->dtype && l->scalar == want->scalar &&
+		    l->ordinal == want->ordinal)
+			return l->id;
+	}
+	return leaf_new(ctx, YK_SCALAR, want, &(struct yk_value){ .dtype = want->dtype });
+}
+
+yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
+{
+	if (!t) {
+		if (!yoke_error_code())
+			yk_fail(YOKE_EINVAL, "an operand is NULL; optional ones are YOKE_NONE");
+		return YK_BAD;
+	}
+	if (t == YOKE_NONE)
+		return YK_NIL;
+	if (t->ctx != ctx) {
+		yk_fail(YOKE_ECONTEXT, "an operand belongs to another context");
+		return YK_BAD;
+	}
+	if (t->kind == YK_LITERAL)
+		return yk_lit(&ctx->graph, dtype, t->scalar);
+	if (t->kind == YK_HOST_SCALAR) {
+		t->leaf_epoch = ctx->epoch;
+		return scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
+							   .dtype = (uint8_t)dtype, .scalar = t });
+	}
+	if (t->id != YK_NIL && t->epoch == ctx->epoch)
+		return t->id;
+	if (!t->storage) {
+		yk_fail(YOKE_ESPENT, "a result of %s in scope \"%s\" is spent: it was interior to an "
+			"evaluation; keep it before eval, or pass it to eval", yk_ops[t->op].name,
+			yk_path_name(&ctx->paths, t->path));
+		return YK_BAD;
+	}
+	if (t->storage->failed) {
+		yk_fail(YOKE_EFAILED, "%s %s was lost when an evaluation failed (%s)%s",
+			t->kind == YK_VARIABLE ? "variable" : "a value", t->name ? t->name : "",
+			yoke_error_name(t->storage->failed),
+			t->kind == YK_VARIABLE ? "; put it anew, or reload a checkpoint" : "");
+		return YK_BAD;
+	}
+	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
+		return t->leaf;
+	struct yk_value v = { .dtype = t->dtype, .rank = t->rank };
+	memcpy(v.dims, t->dims, sizeof v.dims);
+	struct yk_leaf leaf = { .kind = YK_LEAF_STORAGE, .dtype = t->dtype, .storage = t->storage,
+				.variable = t->kind == YK_VARIABLE ? t : NULL };
+	yk_id id = leaf_new(ctx, YK_LEAF, &leaf, &v);
+	if (id == YK_BAD)
+		return id;
+	t->storage->refs++;
+	t->leaf = id;
+	t->leaf_epoch = ctx->epoch;
+	return id;
+}
+
+int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
+{
+	// the n-th call in this path since its outermost scope was opened: see DESIGN, randomness
+	struct yk_path *p = &ctx->paths.path[ctx->graph.scope];
+	if (p->opening != ctx->opening) {
+		p->opening = ctx->opening;
+		p->calls = 0;
+	}
+	uint64_t ordinal = yk_hash(p->name, strlen(p->name), p->calls++);
+	*key = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SEED, .dtype = yoke_i64,
+						   .ordinal = ordinal });
+	*step = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_STEP, .dtype = yoke_i64 });
+	return *key == YK_BAD || *step == YK_BAD ? yoke_error_code() : 0;
+}
+
+// ---- facts about a handle ----
+
+int yoke_rank(const yoke_tensor *t)
+{
+	return t && t != YOKE_NONE ? t->rank : YOKE_EINVAL;
+}
+
+int yoke_dtype(const yoke_tensor *t)
+{
+	return t && t != YOKE_NONE ? t->dtype : YOKE_EINVAL;
+}
+
+int64_t yoke_dim(const yoke_tensor *t, int axis)
+{
+	if (!t || t == YOKE_NONE)
+		return YOKE_EINVAL;
+	if (axis < 0)
+		axis += t->rank;
+	return axis >= 0 && axis < t->rank ? t->dims[axis] : YOKE_ERANGE;
+}
+
+int64_t yoke_count(const yoke_tensor *t)
+{
+	if (!t || t == YOKE_NONE)
+		return YOKE_EINVAL;
+	int64_t n = 1;
+	for (int i = 0; i < t->rank; i++)
+		n *= t->dims[i];
+	return n;
+}
+
+size_t yoke_bytes(const yoke_tensor *t)
+{
+	return t && t != YOKE_NONE ? (size_t)yoke_count(t) * yoke_dtype_size(t->dtype) : 0;
+}

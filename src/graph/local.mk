@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# graph: tensors, the op table, gradients.
+libyokecore_la_SOURCES += \
+	src/graph/api_map.c \
+	src/graph/api_move.c \
+	src/graph/api_nn.c \
+	src/graph/backward.c \
+	src/graph/context.c \
+	src/graph/context.h \
+	src/graph/decompose.c \
+	src/graph/decompose_attention.c \
+	src/graph/grad_rules.c \
+	src/graph/graph.c \
+	src/graph/graph.h \
+	src/graph/leaf.c \
+	src/graph/op.c \
+	src/graph/op.h \
+	src/graph/path.c \
+	src/graph/record.c \
+	src/graph/record.h \
+	src/graph/shape.c

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op table.
+
+#include "config.h"
+
+#include "graph/op.h"
+
+#define MAP(N, NAME, nin, more) [YK_##N] = { \
+	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
+	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map, .grad = yk_grad_map }
+#define MAP0(N, NAME, nin, more) [YK_##N] = { \
+	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
+	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map }
+#define REDUCE(N, NAME, KIND, rule) [YK_##N] = { \
+	.name = NAME, .code = YOKE_OP_REDUCE, .map = YOKE_REDUCE_##KIND, .flags = YK_F_REDUCE, \
+	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_reduce, .grad = rule }
+#define VIEW(N, NAME, s, g) [YK_##N] = { \
+	.name = NAME, .flags = YK_F_VIEW, .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
+
+const struct yk_op_row yk_ops[YK_OPS] = {
+	[YK_LEAF] = { .name = "leaf", .flags = YK_F_LEAF, .nout = 1 },
+	[YK_SCALAR] = { .name = "scalar", .flags = YK_F_LEAF, .nout = 1 },
+	[YK_CONST] = { .name = "const", .flags = YK_F_LEAF, .nout = 1, .shape = yk_shape_leaf },
+	// the row-major index of the element, in the dtype i64
+	[YK_IOTA] = { .name = "iota", .code = YOKE_OP_MAP, .map = YOKE_MAP_INDEX,
+		.flags = YK_F_MAP | YK_F_STRIDED, .nout = 1, .shape = yk_shape_fill },
+	// key and step (i64 scalars)
+	[YK_RAND_BITS] = { .name = "rand_bits", .code = YOKE_OP_MAP, .map = YOKE_MAP_RAND,
+		.flags = YK_F_MAP | YK_F_STRIDED, .min_in = 2, .max_in = 2, .nout = 1,
+		.shape = yk_shape_fill },
+	MAP0(UNIFORM, "uniform", 1, 0),
+	MAP0(NORMAL, "normal", 2, YK_F_FLOAT),
+	MAP(ADD, "add", 2, 0), MAP(SUB, "sub", 2, 0), MAP(MUL, "mul", 2, 0), MAP(DIV, "div", 2, 0),
+	MAP(POW, "pow", 2, YK_F_FLOAT), MAP(MIN, "min", 2, 0), MAP(MAX, "max", 2, 0),
+	MAP(NEG, "neg", 1, 0), MAP(ABS, "abs", 1, 0), MAP0(SIGN, "sign", 1, 0),
+	MAP0(FLOOR, "floor", 1, 0), MAP0(ROUND, "round", 1, 0), MAP0(CEIL, "ceil", 1, 0),
+	MAP(EXP, "exp", 1, YK_F_FLOAT), MAP(LOG, "log", 1, YK_F_FLOAT),
+	MAP(LOG1P, "log1p", 1, YK_F_FLOAT), MAP(EXPM1, "expm1", 1, YK_F_FLOAT),
+	MAP(SQRT, "sqrt", 1, YK_F_FLOAT), MAP(RSQRT, "rsqrt", 1, YK_F_FLOAT),
+	MAP(RECIP, "recip", 1, YK_F_FLOAT), MAP(SQUARE, "square", 1, 0),
+	MAP(SIN, "sin", 1, YK_F_FLOAT), MAP(COS, "cos", 1, YK_F_FLOAT),
+	MAP(TANH, "tanh", 1, YK_F_FLOAT), MAP(SIGMOID, "sigmoid", 1, YK_F_FLOAT),
+	MAP(ERF, "erf", 1, YK_F_FLOAT),
+	MAP0(EQ, "eq", 2, YK_F_COMPARE), MAP0(NE, "ne", 2, YK_F_COMPARE),
+	MAP0(LT, "lt", 2, YK_F_COMPARE), MAP0(LE, "le", 2, YK_F_COMPARE),
+	MAP0(GT, "gt", 2, YK_F_COMPARE), MAP0(GE, "ge", 2, YK_F_COMPARE),
+	MAP0(AND, "and", 2, YK_F_COMPARE | YK_F_BOOL), MAP0(OR, "or", 2, YK_F_COMPARE | YK_F_BOOL),
+	MAP0(NOT, "not", 1, YK_F_COMPARE | YK_F_BOOL),
+	MAP0(ISFINITE, "isfinite", 1, YK_F_COMPARE | YK_F_FLOAT),
+	MAP(SELECT, "select", 3, 0),
+	[YK_CAST] = { .name = "cast", .code = YOKE_OP_MAP, .map = YOKE_MAP_CAST,
+		.flags = YK_F_MAP | YK_F_STRIDED, .min_in = 1, .max_in = 1, .nout = 1,
+		.shape = yk_shape_map, .grad = yk_grad_cast },
+
+	REDUCE(SUM, "sum", SUM, yk_grad_sum), REDUCE(PROD, "prod", PROD, yk_grad_prod),
+	REDUCE(REDUCE_MAX, "reduce_max", MAX, yk_grad_extreme),
+	REDUCE(REDUCE_MIN, "reduce_min", MIN, yk_grad_extreme),
+	REDUCE(ARGMAX, "argmax", ARGMAX, NULL), REDUCE(ARGMIN, "argmin", ARGMIN, NULL),
+
+	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
+		.min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },
+
+	VIEW(RESHAPE, "reshape", yk_shape_reshape, yk_grad_reshape),
+	VIEW(PERMUTE, "permute", yk_shape_permute, yk_grad_permute),
+	VIEW(BROADCAST, "broadcast_to", yk_shape_broadcast, yk_grad_broadcast),
+	VIEW(SLICE, "slice", yk_shape_slice, NULL), // its gradient is gathered by yk_backward
+	VIEW(STOP_GRAD, "stop_grad", yk_shape_same, NULL),
+
+	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,
+		.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },
+	[YK_PAD] = { .name = "pad", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1, .nout = 1,
+		.shape = yk_shape_pad, .grad = yk_grad_pad },
+	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 255, .nout = 1,
+		.shape = yk_shape_concat, .grad = yk_grad_concat },
+	[YK_SLICE_UPDATE] = { .name = "slice_update", .code = YOKE_OP_MOVE, .min_in = 2, .max_in = 2,
+		.nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
+		.inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_GATHER] = { .name = "gather", .code = YOKE_OP_GATHER, .min_in = 2, .max_in = 2, .nout = 1,
+		.shape = yk_shape_gather, .grad = yk_grad_gather },
+	[YK_SCATTER_ADD] = { .name = "scatter_add", .code = YOKE_OP_SCATTER_ADD, .min_in = 3, .max_in = 3,
+		.nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
+		.inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_TRANSFER] = { .name = "transfer", .min_in = 1, .max_in = 1, .nout = 1,
+		.shape = yk_shape_same },
+
+	[YK_SOFTMAX] = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,
+		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_softmax, .grad = yk_grad_softmax,
+		.decompose = yk_decompose_softmax, .inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_SOFTMAX_BACK] = { .name = "softmax_back", .code = YOKE_OP_SOFTMAX_BACK,
+		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_softmax_back,
+		.decompose = yk_decompose_softmax_back, .inplace = { { 1, 0 } }, .ninplace = 1 },
+	[YK_LAYER_NORM] = { .name = "layer_norm", .code = YOKE_OP_LAYER_NORM, .flags = YK_F_FLOAT,
+		.min_in = 3, .max_in = 3, .nout = 3, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.decompose = yk_decompose_layer_norm },
+	[YK_LAYER_NORM_BACK] = { .name = "layer_norm_back", .code = YOKE_OP_LAYER_NORM_BACK,
+		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 3,
+		.shape = yk_shape_norm_back, .decompose = yk_decompose_layer_norm_back,
+		.inplace = { { 4, 0 } }, .ninplace = 1 },
+	[YK_RMS_NORM] = { .name = "rms_norm", .code = YOKE_OP_RMS_NORM, .flags = YK_F_FLOAT,
+		.min_in = 2, .max_in = 2, .nout = 2, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.decompose = yk_decompose_rms_norm },
+	[YK_RMS_NORM_BACK] = { .name = "rms_norm_back", .code = YOKE_OP_RMS_NORM_BACK,
+		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 4, .max_in = 4, .nout = 2,
+		.shape = yk_shape_norm_back, .decompose = yk_decompose_rms_norm_back,
+		.inplace = { { 3, 0 } }, .ninplace = 1 },
+	[YK_CROSS_ENTROPY] = { .name = "cross_entropy", .code = YOKE_OP_CROSS_ENTROPY,
+		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
+		.shape = yk_shape_cross_entropy, .grad = yk_grad_cross_entropy,
+		.decompose = yk_decompose_cross_entropy },
+	[YK_CROSS_ENTROPY_BACK] = { .name = "cross_entropy_back", .code = YOKE_OP_CROSS_ENTROPY_BACK,
+		.flags = YK_F_FLOAT, .min_in = 4, .max_in = 4, .nout = 1,
+		.shape = yk_shape_cross_entropy_back, .decompose = yk_decompose_cross_entropy_back,
+		.inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_ATTENTION] = { .name = "attention", .code = YOKE_OP_ATTENTION, .flags = YK_F_FLOAT,
+		.min_in = 6, .max_in = 6, .nout = 2, .shape = yk_shape_attention,
+		.grad = yk_grad_attention, .decompose = yk_decompose_attention },
+	[YK_ATTENTION_BACK] = { .name = "attention_back", .code = YOKE_OP_ATTENTION_BACK,
+		.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 9, .max_in = 9, .nout = 3,
+		.shape = yk_shape_attention_back, .decompose = yk_decompose_attention_back },
+	[YK_MULTI_ADAMW] = { .name = "multi_adamw", .code = YOKE_OP_MULTI_ADAMW, .flags = YK_F_FLOAT,
+		.min_in = 8, .max_in = 8, .nout = 3, .lists_in = 4, .lists_out = 3,
+		.shape = yk_shape_multi_adamw, .decompose = yk_decompose_multi_adamw,
+		.inplace = { { 0, 0 }, { 2, 1 }, { 3, 2 } }, .ninplace = 3 },
+	[YK_MULTI_SGD] = { .name = "multi_sgd", .code = YOKE_OP_MULTI_SGD, .flags = YK_F_FLOAT,
+		.min_in = 6, .max_in = 6, .nout = 2, .lists_in = 3, .lists_out = 2,
+		.shape = yk_shape_multi_sgd, .decompose = yk_decompose_multi_sgd,
+		.inplace = { { 0, 0 }, { 2, 1 } }, .ninplace = 2 },
+	[YK_MULTI_NORM] = { .name = "multi_norm", .code = YOKE_OP_MULTI_NORM, .flags = YK_F_FLOAT,
+		.min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1,
+		.shape = yk_shape_multi_norm, .decompose = yk_decompose_multi_norm },
+};

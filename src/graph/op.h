@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op table: one row holds all that is known of an op.
+#ifndef YK_OP_H
+#define YK_OP_H
+
+#include "graph/graph.h"
+
+enum yk_op_flag {
+	YK_F_MAP = 1,      // elementwise: becomes an instruction of a map program
+	YK_F_VIEW = 2,     // result shares the operand's elements
+	YK_F_LEAF = 4,     // takes no operands
+	YK_F_REDUCE = 8,
+	YK_F_PARTIAL = 16, // a backend may be told that some results are not wanted
+	YK_F_COMPARE = 32, // result is bool
+	YK_F_FLOAT = 64,   // floating-point operands only
+	YK_F_BOOL = 128,   // bool operands only
+	YK_F_STRIDED = 256 // may write its results with strides (into a concat)
+};
+
+// Which operands a result may overwrite, element by element.
+struct yk_inplace {
+	uint8_t in, out; // operand and result; lists count as one
+};
+
+struct yk_op_row {
+	const char *name;
+	uint16_t code;  // op of the plugin ABI, 0: none
+	uint16_t map;   // instruction of a map program, or kind of reduction
+	uint16_t flags;
+	uint8_t min_in, max_in; // operands; lists count as one
+	uint8_t nout;
+	uint8_t lists_in, lists_out; // leading operands and results that are lists
+	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.
+	int (*shape)(struct yk_graph *, const struct yk_call *, struct yk_value *out);
+	// Adds the cotangents of the operands to gin (YK_NIL: none), given those of the results (YK_NIL:
+	// zero).  NULL: no gradient.
+	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
+	// Appends the parts it is made of; out gets the results.  NULL: none.
+	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
+	struct yk_inplace inplace[3];
+	uint8_t ninplace;
+};
+
+extern const struct yk_op_row yk_ops[YK_OPS];
+
+// Results of a call, lists in full.
+static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
+{
+	return row->nout - row->lists_out + row->lists_out * list;
+}
+
+// Fails with the op's name, the scope and a formatted reason.
+int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+// Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
+int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
+
+// Rules, by file: shape.c, grad_rules.c, decompose.c.
+typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
+typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
+typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
+yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_shape_reshape,
+	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_pad,
+	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
+	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
+	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
+	yk_shape_attention_back, yk_shape_multi_adamw, yk_shape_multi_sgd, yk_shape_multi_norm,
+	yk_shape_fill;
+yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
+	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
+	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
+	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast;
+yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
+	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
+	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
+	yk_decompose_attention_back, yk_decompose_multi_adamw, yk_decompose_multi_sgd,
+	yk_decompose_multi_norm;
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths of scopes: each made once, known by its number, so that a scope opened anew costs a look-up.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "graph/graph.h"
+
+static int path_add(struct yk_paths *p, uint32_t parent, const char *name)
+{
+	if (yk_grow(&p->path, &p->cap, p->n + 1, sizeof *p->path) < 0)
+		return YOKE_ENOMEM;
+	const char *above = p->n ? p->path[parent].name : "";
+	size_t la = strlen(above), ln = strlen(name);
+	char *whole = malloc(la + ln + 2);
+	if (!whole)
+		return YOKE_ENOMEM;
+	memcpy(whole, above, la);
+	if (la)
+		whole[la++] = '/';
+	memcpy(whole + la, name, ln + 1);
+	p->path[p->n++] = (struct yk_path){
+		.name = whole, .parent = parent, .hash = yk_hash(whole, la + ln, 0),
+	};
+	return 0;
+}
+
+static int table_grow(struct yk_paths *p)
+{
+	size_t size = p->table_size ? 2 * p->table_size : 64;
+	uint32_t *table = calloc(size, sizeof *table);
+	if (!table)
+		return YOKE_ENOMEM;
+	for (size_t i = 0; i < p->n; i++) {
+		size_t at = p->path[i].hash & (size - 1);
+		while (table[at])
+			at = (at + 1) & (size - 1);
+		table[at] = (uint32_t)i + 1;
+	}
+	free(p->table);
+	p->table = table;
+	p->table_size = size;
+	return 0;
+}
+
+// Is path i `name` inside `parent`?
+static bool path_is(const struct yk_paths *p, uint32_t i, uint32_t parent, const char *name, size_t n)
+{
+	const struct yk_path *q = &p->path[i];
+	if (!i || q->parent != parent)
+		return false;
+	size_t whole = strlen(q->name);
+	return whole >= n && !strcmp(q->name + whole - n, name) &&
+	       (whole == n || q->name[whole - n - 1] == '/') &&
+	       whole == n + (parent ? strlen(p->path[parent].name) + 1 : 0);
+}
+
+uint32_t yk_path_get(struct yk_paths *p, uint32_t parent, const char *name)
+{
+	if (!p->n && path_add(p, 0, "") < 0)
+		return YK_NIL;
+	if (2 * (p->n + 1) > p->table_size && table_grow(p) < 0)
+		return YK_NIL;
+	if (!*name)
+		return parent;
+	char joined[256];
+	size_t la = strlen(p->path[parent].name), ln = strlen(name);
+	char *whole = la + ln + 2 <= sizeof joined ? joined : malloc(la + ln + 2);
+	if (!whole)
+		return YK_NIL;
+	memcpy(whole, p->path[parent].name, la);
+	if (la)
+		whole[la] = '/';
+	memcpy(whole + la + (la > 0), name, ln);
+	uint64_t hash = yk_hash(whole, la + (la > 0) + ln, 0);
+	if (whole != joined)
+		free(whole);
+	size_t at = hash & (p->table_size - 1);
+	for (; p->table[at]; at = (at + 1) & (p->table_size - 1))
+		if (p->path[p->table[at] - 1].hash == hash &&
+		    path_is(p, p->table[at] - 1, parent, name, ln))
+			return p->table[at] - 1;
+	if (path_add(p, parent, name) < 0)
+		return YK_NIL;
+	p->table[at] = (uint32_t)p->n;
+	return (uint32_t)p->n - 1;
+}
+
+const char *yk_path_name(const struct yk_paths *p, uint32_t path)
+{
+	return path < p->n ? p->path[path].name : "";
+}
+
+void yk_paths_fini(struct yk_paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->path[i].name);
+	free(p->path);
+	free(p->table);
+	*p = (struct yk_paths){ 0 };
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a public function records: enter the context, turn handles into values, append, make a handle.
+//
+//	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ a, b });
+//	return yk_rec_end(&r, yk_bin(r.g, YK_ADD, r.in[0], r.in[1]));
+//
+// After an error in begin every operand is YK_BAD and g is an empty graph, so that what is appended
+// in between fails without a check.
+#ifndef YK_RECORD_H
+#define YK_RECORD_H
+
+#include "graph/context.h"
+
+struct yk_rec {
+	struct yoke_context *ctx; // NULL: could not be entered
+	struct yk_graph *g;
+	yk_id in[8];
+};
+
+// n at most 8.  Literals and scalars take the dtype of the first operand that has one, else f32.
+struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t);
+yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
+// An axis from 0 or from the end; negative, with an error, when there is none.
+int yk_rec_axis(struct yk_rec *, int op, yk_id x, int axis);
+
+#endif

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules: what dtypes and shapes an op takes and gives.  Run when it is recorded, so that an
+// error names the call, the scope and both shapes.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+
+#define IN(k) (&g->value[c->in[k]])
+
+// Is operand k there?
+static bool has(const struct yk_call *c, uint32_t k)
+{
+	return c->in[k] != YK_NIL;
+}
+
+static int fail_two(struct yk_graph *g, const struct yk_call *c, int code, const char *why,
+		    const struct yk_value *a, const struct yk_value *b)
+{
+	char ta[160], tb[160];
+	return yk_op_fail(g, c->op, code, "%s %s and %s", why, yk_describe(a, ta), yk_describe(b, tb));
+}
+
+static int fail_one(struct yk_graph *g, const struct yk_call *c, int code, const char *why,
+		    const struct yk_value *a)
+{
+	char ta[160];
+	return yk_op_fail(g, c->op, code, "%s %s", why, yk_describe(a, ta));
+}
+
+static int want_float(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+{
+	if (!yk_is_float(v->dtype))
+		return fail_one(g, c, YOKE_EDTYPE, "takes floating point, got", v);
+	return 0;
+}
+
+static int want_index(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+{
+	if (v->dtype != yoke_i32 && v->dtype != yoke_i64)
+		return fail_one(g, c, YOKE_EDTYPE, "indices are i32 or i64, got", v);
+	return 0;
+}
+
+// Operand k, when it is there, has exactly this dtype and shape.
+static int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k, const struct yk_value *like)
+{
+	if (!has(c, k))
+		return 0;
+	if (IN(k)->dtype != like->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", like, IN(k));
+	if (!yk_same_shape(IN(k), like))
+		return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", like, IN(k));
+	return 0;
+}
+
+// dims of b join to's by the rules of broadcasting
+static bool broadcast(struct yk_value *to, const struct yk_value *b)
+{
+	int rank = to->rank > b->rank ? to->rank : b->rank;
+	int64_t dims[YOKE_MAX_RANK];
+	for (int i = 0; i < rank; i++) {
+		int ia = i - (rank - to->rank), ib = i - (rank - b->rank);
+		int64_t da = ia < 0 ? 1 : to->dims[ia], db = ib < 0 ? 1 : b->dims[ib];
+		if (da != db && da != 1 && db != 1)
+			return false;
+		dims[i] = da == 1 ? db : da;
+	}
+	memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
+	to->rank = (uint8_t)rank;
+	return true;
+}
+
+// Elements and bytes of a shape fit 63 bits.
+static int want_size(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+{
+	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
+	bool empty = false;
+	for (int i = 0; i < v->rank; i++) {
+		if (v->dims[i] < 0)
+			return fail_one(g, c, YOKE_ESHAPE, "negative size in", v);
+		empty |= v->dims[i] == 0;
+	}
+	for (int i = 0; i < v->rank && !empty; i++)
+		if (__builtin_mul_overflow(n, v->dims[i], &n))
+			return fail_one(g, c, YOKE_ESHAPE, "too many elements:", v);
+	return 0;
+}
+
+// attr: dtype, bits
+int yk_shape_leaf(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	(void)g;
+	*out = (struct yk_value){ .dtype = (uint8_t)c->attr[0].i };
+	return 0;
+}
+
+// attr: dims; IOTA is i64, RAND_BITS i32
+int yk_shape_fill(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = (struct yk_value){ .dtype = c->op == YK_IOTA ? yoke_i64 : yoke_i32,
+				  .rank = (uint8_t)c->nattr };
+	for (uint32_t i = 0; i < c->nattr; i++)
+		out->dims[i] = c->attr[i].i;
+	return want_size(g, c, out);
+}
+
+int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_op_row *row = &yk_ops[c->op];
+	uint32_t first = c->op == YK_SELECT;
+	const struct yk_value *a = IN(first);
+	if (first && IN(0)->dtype != yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "the condition is bool, got", IN(0));
+	if (row->flags & YK_F_FLOAT && want_float(g, c, a) < 0)
+		return YOKE_EDTYPE;
+	if (row->flags & YK_F_BOOL && a->dtype != yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "takes bool, got", a);
+	if (!(row->flags & YK_F_COMPARE) && a->dtype == yoke_bool && c->op != YK_CAST &&
+	    c->op != YK_SELECT)
+		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", a);
+	if (c->op == YK_UNIFORM && a->dtype != yoke_i32)
+		return fail_one(g, c, YOKE_EDTYPE, "takes random bits (i32), got", a);
+	*out = *a;
+	for (uint32_t k = 0; k < c->nin; k++) {
+		if (k >= first && IN(k)->dtype != a->dtype)
+			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, IN(k));
+		struct yk_value before = *out;
+		if (!broadcast(out, IN(k)))
+			return fail_two(g, c, YOKE_ESHAPE, "shapes do not broadcast:", &before, IN(k));
+	}
+	if (row->flags & YK_F_COMPARE)
+		out->dtype = yoke_bool;
+	if (c->op == YK_CAST || c->op == YK_UNIFORM)
+		out->dtype = c->op == YK_CAST ? (uint8_t)c->attr[0].i : yoke_f32;
+	return want_size(g, c, out);
+}
+
+// attr: mask of axes, keep
+int yk_shape_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	unsigned axes = (unsigned)c->attr[0].i;
+	bool arg = c->op == YK_ARGMAX || c->op == YK_ARGMIN;
+	if (x->dtype == yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", x);
+	*out = (struct yk_value){ .dtype = arg ? yoke_i64 : x->dtype };
+	for (int i = 0; i < x->rank; i++) {
+		if (!(axes >> i & 1)) {
+			out->dims[out->rank++] = x->dims[i];
+			continue;
+		}
+		if (!x->dims[i] && c->op != YK_SUM && c->op != YK_PROD)
+			return fail_one(g, c, YOKE_ESHAPE, "nothing to choose from along an empty axis of", x);
+		if (c->attr[1].i)
+			out->dims[out->rank++] = 1;
+	}
+	return 0;
+}
+
+// attr: YOKE_TA | YOKE_TB
+int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *a = IN(0), *b = IN(1);
+	bool ta = c->attr[0].i & YOKE_TA, tb = c->attr[0].i & YOKE_TB;
+	if (a->dtype != b->dtype || a->dtype == yoke_bool)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes do not fit:", a, b);
+	if (a->rank < 2 || b->rank < 2)
+		return fail_two(g, c, YOKE_ESHAPE, "takes matrices, got", a, b);
+	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
+	int64_t kb = b->dims[b->rank - 2 + tb], n = b->dims[b->rank - 1 - tb];
+	struct yk_value lead = *a, lead_b = *b;
+	lead.rank -= 2;
+	lead_b.rank -= 2;
+	if (k != kb || !broadcast(&lead, &lead_b))
+		return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", a, b);
+	*out = lead;
+	out->dims[out->rank++] = m;
+	out->dims[out->rank++] = n;
+	return want_size(g, c, out);
+}
+
+int yk_shape_reshape(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	int64_t n = yk_count(x), known = 1;
+	int open = -1;
+	*out = (struct yk_value){ .dtype = x->dtype, .rank = (uint8_t)c->nattr };
+	for (uint32_t i = 0; i < c->nattr; i++) {
+		out->dims[i] = c->attr[i].i;
+		if (out->dims[i] == -1 && open < 0)
+			open = (int)i;
+		else if (out->dims[i] < 0 || __builtin_mul_overflow(known, out->dims[i], &known))
+			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, out);
+	}
+	struct yk_value want = *out;
+	if (open >= 0) {
+		if (!known || n % known)
+			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, &want);
+		out->dims[open] = n / known;
+	} else if (known != n) {
+		return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, &want);
+	}
+	return 0;
+}
+
+int yk_shape_permute(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	unsigned seen = 0;
+	*out = *x;
+	for (int i = 0; i < x->rank; i++) {
+		int64_t k = c->attr[i].i;
+		if (k < 0 || k >= x->rank || seen >> k & 1)
+			return fail_one(g, c, YOKE_ESHAPE, "the order names an axis twice or one there is not, for", x);
+		seen |= 1u << k;
+		out->dims[i] = x->dims[k];
+	}
+	return 0;
+}
+
+int yk_shape_broadcast(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	*out = (struct yk_value){ .dtype = x->dtype, .rank = (uint8_t)c->nattr };
+	for (uint32_t i = 0; i < c->nattr; i++)
+		out->dims[i] = c->attr[i].i;
+	struct yk_value to = *out;
+	if (want_size(g, c, out) < 0)
+		return YOKE_ESHAPE;
+	if (x->rank > out->rank || !broadcast(&to, x) || !yk_same_shape(&to, out))
+		return fail_two(g, c, YOKE_ESHAPE, "does not broadcast:", x, out);
+	return 0;
+}
+
+// attr: start, step, size of each axis
+int yk_shape_slice(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	*out = *x;
+	for (int i = 0; i < x->rank; i++) {
+		int64_t start = c->attr[i].i, step = c->attr[x->rank + i].i;
+		int64_t size = c->attr[2 * x->rank + i].i, last;
+		if (size < 0 || !step ||
+		    (size && (start < 0 || start >= x->dims[i] ||
+			      __builtin_mul_overflow(size - 1, step, &last) ||
+			      __builtin_add_overflow(last, start, &last) || last < 0 ||
+			      last >= x->dims[i])))
+			return yk_op_fail(g, c->op, YOKE_ERANGE,
+					  "axis %d has %lld elements; start %lld step %lld size %lld leaves it",
+					  i, (long long)x->dims[i], (long long)start, (long long)step,
+					  (long long)size);
+		out->dims[i] = size;
+	}
+	return 0;
+}
+
+int yk_shape_same(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	return 0;
+}
+
+// attr: lo, hi of each axis, bits of the value
+int yk_shape_pad(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	*out = *x;
+	for (int i = 0; i < x->rank; i++)
+		if (c->attr[i].i < 0 || c->attr[x->rank + i].i < 0 ||
+		    __builtin_add_overflow(out->dims[i], c->attr[i].i, &out->dims[i]) ||
+		    __builtin_add_overflow(out->dims[i], c->attr[x->rank + i].i, &out->dims[i]))
+			return fail_one(g, c, YOKE_ESHAPE, "negative or too much padding for", x);
+	return want_size(g, c, out);
+}
+
+// attr: axis
+int yk_shape_concat(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	int64_t axis = c->attr[0].i;
+	if (axis < 0 || axis >= IN(0)->rank)
+		return fail_one(g, c, YOKE_ESHAPE, "no such axis in", IN(0));
+	*out = *IN(0);
+	for (uint32_t k = 1; k < c->nin; k++) {
+		struct yk_value other = *IN(k);
+		if (other.dtype != out->dtype)
+			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", out, &other);
+		int64_t more = other.rank == out->rank ? other.dims[axis] : 0;
+		if (other.rank == out->rank)
+			other.dims[axis] = out->dims[axis];
+		if (!yk_same_shape(&other, out))
+			return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", IN(0), IN(k));
+		out->dims[axis] += more;
+	}
+	return want_size(g, c, out);
+}
+
+// x, v; attr: starts
+int yk_shape_slice_update(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0), *v = IN(1);
+	if (x->dtype != v->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, v);
+	if (x->rank != v->rank)
+		return fail_two(g, c, YOKE_ESHAPE, "ranks differ:", x, v);
+	for (int i = 0; i < x->rank; i++)
+		if (c->attr[i].i < 0 || c->attr[i].i > x->dims[i] - v->dims[i])
+			return fail_two(g, c, YOKE_ERANGE, "the part leaves the whole:", x, v);
+	*out = *x;
+	return 0;
+}
+
+// x, idx; attr: axis
+int yk_shape_gather(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0), *idx = IN(1);
+	int64_t axis = c->attr[0].i;
+	if (want_index(g, c, idx) < 0)
+		return YOKE_EDTYPE;
+	if (axis < 0 || axis >= x->rank || x->rank - 1 + idx->rank > YOKE_MAX_RANK)
+		return fail_two(g, c, YOKE_ESHAPE, "no such axis, or too many axes:", x, idx);
+	*out = (struct yk_value){ .dtype = x->dtype };
+	for (int i = 0; i < axis; i++)
+		out->dims[out->rank++] = x->dims[i];
+	for (int i = 0; i < idx->rank; i++)
+		out->dims[out->rank++] = idx->dims[i];
+	for (int i = (int)axis + 1; i < x->rank; i++)
+		out->dims[out->rank++] = x->dims[i];
+	return want_size(g, c, out);
+}
+
+// x or none, idx, v; attr: rows of the result
+int yk_shape_scatter_add(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *idx = IN(1), *v = IN(2);
+	if (want_index(g, c, idx) < 0)
+		return YOKE_EDTYPE;
+	if (v->dtype == yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", v);
+	if (v->rank < idx->rank || memcmp(v->dims, idx->dims, sizeof *v->dims * idx->rank) != 0)
+		return fail_two(g, c, YOKE_ESHAPE, "indices and rows do not fit:", idx, v);
+	*out = (struct yk_value){ .dtype = v->dtype, .rank = 1, .dims = { c->attr[0].i } };
+	for (int i = idx->rank; i < v->rank; i++) {
+		if (out->rank == YOKE_MAX_RANK)
+			return fail_two(g, c, YOKE_ESHAPE, "too many axes:", idx, v);
+		out->dims[out->rank++] = v->dims[i];
+	}
+	return want_like(g, c, 0, out);
+}
+
+// attr: logarithm
+int yk_shape_softmax(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	if (want_float(g, c, IN(0)) < 0)
+		return YOKE_EDTYPE;
+	if (!IN(0)->rank)
+		return fail_one(g, c, YOKE_ESHAPE, "takes at least one axis, got", IN(0));
+	*out = *IN(0);
+	return 0;
+}
+
+int yk_shape_softmax_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	return want_like(g, c, 1, out);
+}
+
+// x, w [, b] -> y [, mean], rstd
+int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	if (want_float(g, c, x) < 0)
+		return YOKE_EDTYPE;
+	if (!x->rank || !x->dims[x->rank - 1])
+		return fail_one(g, c, YOKE_ESHAPE, "takes a last axis with elements, got", x);
+	struct yk_value row = { .dtype = x->dtype, .rank = 1, .dims = { x->dims[x->rank - 1] } };
+	for (uint32_t k = 1; k < c->nin; k++)
+		if (want_like(g, c, k, &row) < 0)
+			return YOKE_ESHAPE;
+	struct yk_value stat = *x;
+	stat.rank--;
+	stat.dtype = (uint8_t)yk_acc(x->dtype);
+	out[0] = *x;
+	out[1] = stat;
+	if (c->op == YK_LAYER_NORM)
+		out[2] = stat;
+	return 0;
+}
+
+// x, w, [mean,] rstd, g -> dx, dw [, db]
+int yk_shape_norm_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	struct yk_value row = { .dtype = x->dtype, .rank = 1, .dims = { x->dims[x->rank - 1] } };
+	out[0] = *x;
+	out[1] = row;
+	if (c->op == YK_LAYER_NORM_BACK)
+		out[2] = row;
+	return want_like(g, c, c->nin - 1, x);
+}
+
+// logits [N,V], ids [N] -> loss [], lse [N]
+int yk_shape_cross_entropy(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0), *ids = IN(1);
+	if (want_float(g, c, x) < 0 || want_index(g, c, ids) < 0)
+		return YOKE_EDTYPE;
+	if (x->rank != 2 || ids->rank != 1 || ids->dims[0] != x->dims[0] || !x->dims[1])
+		return fail_two(g, c, YOKE_ESHAPE, "wants [N,V] and [N], got", x, ids);
+	out[0] = (struct yk_value){ .dtype = (uint8_t)yk_acc(x->dtype) };
+	out[1] = out[0];
+	out[1].rank = 1;
+	out[1].dims[0] = x->dims[0];
+	return 0;
+}
+
+int yk_shape_cross_entropy_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	return 0;
+}
+
+// q [B,T,H,D], k v [B,S,G,D], mask, seed, step -> o, lse [B,H,T]
+int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *q = IN(0), *k = IN(1);
+	if (want_float(g, c, q) < 0)
+		return YOKE_EDTYPE;
+	if (k->dtype != q->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", q, k);
+	if (q->rank != 4 || k->rank != 4 || q->dims[0] != k->dims[0] || q->dims[3] != k->dims[3] ||
+	    !k->dims[2] || q->dims[2] % k->dims[2] || !q->dims[3])
+		return fail_two(g, c, YOKE_ESHAPE, "wants [B,T,H,D] and [B,S,G,D] with G dividing H, got",
+				q, k);
+	if (want_like(g, c, 2, k) < 0)
+		return YOKE_ESHAPE;
+	int64_t full[4] = { q->dims[0], q->dims[2], q->dims[1], k->dims[1] };
+	if (has(c, 3)) {
+		const struct yk_value *m = IN(3);
+		bool good = m->dtype == q->dtype && m->rank == 4;
+		for (int i = 0; good && i < 4; i++)
+			good = m->dims[i] == full[i] || (i < 2 && m->dims[i] == 1);
+		if (!good)
+			return fail_two(g, c, YOKE_ESHAPE, "the mask is [B|1,H|1,T,S], got", q, m);
+	}
+	out[0] = *q;
+	out[1] = (struct yk_value){ .dtype = (uint8_t)yk_acc(q->dtype), .rank = 3,
+				    .dims = { full[0], full[1], full[2] } };
+	return 0;
+}
+
+// q k v mask seed step o lse g -> dq dk dv
+int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	for (int i = 0; i < 3; i++)
+		out[i] = *IN(i);
+	return want_like(g, c, 8, IN(0));
+}
+
+// Lists of a call agree, tensor by tensor, with the first list; absent ones are absent as a whole.
+static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists)
+{
+	for (uint32_t i = 0; i < c->list; i++) {
+		if (want_float(g, c, IN(i)) < 0)
+			return YOKE_EDTYPE;
+		for (uint32_t l = 1; l < lists; l++)
+			if (want_like(g, c, l * c->list + i, IN(i)) < 0)
+				return YOKE_ESHAPE;
+	}
+	return 0;
+}
+
+// lists p g m v; lr c1 c2 gscale -> lists p m v
+int yk_shape_multi_adamw(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	for (uint32_t i = 0; i < 3 * c->list; i++)
+		out[i] = *IN(i % c->list);
+	return want_lists(g, c, 4);
+}
+
+// lists p g b; lr first gscale -> lists p b
+int yk_shape_multi_sgd(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	for (uint32_t i = 0; i < 2 * c->list; i++)
+		out[i] = *IN(i % c->list);
+	return want_lists(g, c, 3);
+}
+
+int yk_shape_multi_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = (struct yk_value){ .dtype = yoke_f32 };
+	return want_lists(g, c, 1);
+}

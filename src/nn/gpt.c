@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPT decoder, built of operations.
+#include "config.h"
+
+#include "nn/gpt.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/init.h"
+
+#define NORM_EPS 1e-5 // GPT-2's
+
+// ---- parameters ----
+
+static yoke_tensor *matrix(struct yk_gpt *m, int64_t rows, int64_t columns, const char *layer,
+			   const char *name)
+{
+	const int64_t dims[] = { rows, columns };
+	return yk_parameters_add(&m->params, true, 2, dims, "%s%s.weight", layer, name);
+}
+
+static yoke_tensor *vector(struct yk_gpt *m, int64_t n, const char *layer, const char *name,
+			   const char *kind)
+{
+	return yk_parameters_add(&m->params, false, 1, &n, "%s%s.%s", layer, name, kind);
+}
+
+static bool layer_new(struct yk_gpt *m, struct yk_gpt_layer *l, int64_t index)
+{
+	int64_t e = m->shape.embed;
+	char at[40];
+	snprintf(at, sizeof at, "layer%" PRId64 ".", index);
+	return (l->norm1_w = vector(m, e, at, "norm1", "weight")) &&
+	       (l->norm1_b = vector(m, e, at, "norm1", "bias")) &&
+	       (l->qkv_w = matrix(m, 3 * e, e, at, "attn.qkv")) &&
+	       (l->qkv_b = vector(m, 3 * e, at, "attn.qkv", "bias")) &&
+	       (l->proj_w = matrix(m, e, e, at, "attn.proj")) &&
+	       (l->proj_b = vector(m, e, at, "attn.proj", "bias")) &&
+	       (l->norm2_w = vector(m, e, at, "norm2", "weight")) &&
+	       (l->norm2_b = vector(m, e, at, "norm2", "bias")) &&
+	       (l->up_w = matrix(m, 4 * e, e, at, "mlp.up")) &&
+	       (l->up_b = vector(m, 4 * e, at, "mlp.up", "bias")) &&
+	       (l->down_w = matrix(m, e, 4 * e, at, "mlp.down")) &&
+	       (l->down_b = vector(m, e, at, "mlp.down", "bias"));
+}
+
+int yk_gpt_new(const struct yk_gpt_shape *shape, struct yk_gpt **to)
+{
+	const int64_t most = INT64_C(1) << 31; // 4 * embed and the like cannot overflow
+	const int64_t v[] = { shape->vocab, shape->context, shape->layers, shape->heads,
+			      shape->embed };
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+		if (v[i] < 1 || v[i] > most)
+			return yk_fail(YOKE_EINVAL, "gpt: size %lld is not in 1 .. %lld",
+				       (long long)v[i], (long long)most);
+	if (shape->embed % shape->heads)
+		return yk_fail(YOKE_EINVAL, "heads=%lld does not divide embed=%lld; choose "
+			       "heads that do", (long long)shape->heads, (long long)shape->embed);
+
+	struct yk_gpt *m = calloc(1, sizeof *m);
+	if (!m)
+		goto no_memory;
+	m->shape = *shape;
+	m->layer = calloc((size_t)shape->layers, sizeof *m->layer);
+	if (!m->layer)
+		goto no_memory;
+	bool good = (m->wte = matrix(m, shape->vocab, shape->embed, "", "wte")) &&
+		    (m->wpe = matrix(m, shape->context, shape->embed, "", "wpe"));
+	for (int64_t i = 0; good && i < shape->layers; i++)
+		good = layer_new(m, &m->layer[i], i);
+	good = good && (m->norm_w = vector(m, shape->embed, "", "norm", "weight")) &&
+	       (m->norm_b = vector(m, shape->embed, "", "norm", "bias"));
+	if (!good) {
+		yk_gpt_free(m);
+		return yoke_error_code();
+	}
+	*to = m;
+	return 0;
+no_memory:
+	yk_gpt_free(m);
+	return yk_fail(YOKE_ENOMEM, "gpt: no memory for %" PRId64 " layers", shape->layers);
+}
+
+void yk_gpt_free(struct yk_gpt *m)
+{
+	if (!m)
+		return;
+	yk_parameters_fini(&m->params);
+	free(m->layer);
+	free(m);
+}
+
+int yk_gpt_init(struct yk_gpt *m, uint64_t seed)
+{
+	// Radford et al. 2019, as is the scale of the projections
+	const double deviation = 0.02, layers = (double)m->shape.layers;
+	yoke_random_set(seed, 0);
+	yoke_scope *s = yoke_scope_begin("init");
+	for (int i = 0; i < m->params.count; i++) {
+		yoke_tensor *var = m->params.var[i];
+		const char *name = m->params.row[i].name;
+		bool residual = strstr(name, ".proj.") || strstr(name, ".down.");
+		bool scale = strstr(name, "norm") && strstr(name, ".weight");
+		if (yoke_rank(var) == 2)
+			yk_init_normal(var, name, residual ? deviation / sqrt(2 * layers) : deviation);
+		else
+			yk_init_fill(var, scale);
+	}
+	yoke_eval(0, NULL);
+	return yoke_scope_end(s);
+}
+
+// ---- forward ----
+
+// Heads of one third of qkv [B,T,3E]: a view [B,T,H,D].
+static yoke_tensor *heads(const struct yk_gpt *m, yoke_tensor *qkv, int third)
+{
+	int64_t e = m->shape.embed, h = m->shape.heads;
+	yoke_tensor *x = yoke_slice(qkv, -1, third * e, (third + 1) * e, 1);
+	const int64_t dims[] = { yoke_dim(qkv, 0), yoke_dim(qkv, 1), h, e / h };
+	return yoke_reshape(x, 4, dims);
+}
+
+// x [B,T,E] -> [B,T,E]
+static yoke_tensor *attention(const struct yk_gpt *m, const struct yk_gpt_layer *l,
+			      yoke_tensor *x, double dropout)
+{
+	yoke_tensor *qkv = yoke_linear(yoke_layer_norm(x, l->norm1_w, l->norm1_b, NORM_EPS),
+				       l->qkv_w, l->qkv_b);
+	yoke_tensor *y = yoke_attention(heads(m, qkv, 0), heads(m, qkv, 1), heads(m, qkv, 2),
+					YOKE_NONE, 1, 0, dropout);
+	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), m->shape.embed });
+	return yoke_linear(y, l->proj_w, l->proj_b);
+}
+
+// x [B,T,E] -> [B,T,E]
+static yoke_tensor *perceptron(const struct yk_gpt_layer *l, yoke_tensor *x)
+{
+	yoke_tensor *h = yoke_linear(yoke_layer_norm(x, l->norm2_w, l->norm2_b, NORM_EPS),
+				     l->up_w, l->up_b);
+	return yoke_linear(yoke_gelu_tanh(h), l->down_w, l->down_b);
+}
+
+// What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
+static yoke_tensor *half(const struct yk_gpt *m, int64_t layer, bool attn, yoke_tensor *x,
+			 double dropout)
+{
+	const struct yk_gpt_layer *l = &m->layer[layer];
+	char name[40];
+	snprintf(name, sizeof name, "layer%" PRId64 "/%s", layer, attn ? "attn" : "mlp");
+	yoke_scope *s = yoke_scope_begin(name);
+	yoke_tensor *y = attn ? attention(m, l, x, dropout) : perceptron(l, x);
+	y = yoke_lift(yoke_dropout(y, dropout));
+	yoke_scope_end(s);
+	return y;
+}
+
+yoke_tensor *yk_gpt_hidden(const struct yk_gpt *m, yoke_tensor *ids, double dropout)
+{
+	int64_t t = yoke_dim(ids, 1);
+	if (t > m->shape.context) {
+		yk_fail(YOKE_ESHAPE, "gpt: %" PRId64 " tokens, but a window holds %" PRId64, t,
+			m->shape.context);
+		return NULL;
+	}
+	yoke_tensor *wpe = t < m->shape.context ? yoke_slice(m->wpe, 0, 0, t, 1) : m->wpe;
+	yoke_tensor *x = yoke_dropout(yoke_add(yoke_embedding(m->wte, ids), wpe), dropout);
+	for (int64_t i = 0; i < 2 * m->shape.layers; i++)
+		x = yoke_add(x, half(m, i / 2, i % 2 == 0, x, dropout));
+	return yoke_layer_norm(x, m->norm_w, m->norm_b, NORM_EPS);
+}
+
+yoke_tensor *yk_gpt_logits(const struct yk_gpt *m, yoke_tensor *hidden)
+{
+	return yoke_linear(hidden, m->wte, YOKE_NONE);
+}
+
+yoke_tensor *yk_gpt_loss(const struct yk_gpt *m, yoke_tensor *ids, yoke_tensor *targets,
+			 double dropout)
+{
+	yoke_tensor *logits = yk_gpt_logits(m, yk_gpt_hidden(m, ids, dropout));
+	return yoke_cross_entropy(logits, targets, -1, 0);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT: a decoder of pre-norm blocks with learned positions and a tied head (Radford et
+// al. 2019).
+//
+//     h = wte[ids] + wpe                                        [B,T,E]
+//     h = h + proj(attention(qkv(norm(h))));  h = h + down(gelu(up(norm(h))))    `layers` times
+//     logits = norm(h) wte'                                     [B,T,V]
+//
+// Linear weights are [out,in].  Weight decay applies to tensors of rank 2.
+#ifndef YK_GPT_H
+#define YK_GPT_H
+
+#include "nn/params.h"
+
+struct yk_gpt_shape {
+	int64_t vocab, context, layers, heads, embed;
+};
+
+struct yk_gpt {
+	struct yk_gpt_shape shape;
+	struct yk_parameters params;
+	yoke_tensor *wte, *wpe; // [V,E], [C,E]
+	struct yk_gpt_layer {
+		yoke_tensor *norm1_w, *norm1_b, *qkv_w, *qkv_b, *proj_w, *proj_b;
+		yoke_tensor *norm2_w, *norm2_b, *up_w, *up_b, *down_w, *down_b;
+	} *layer;
+	yoke_tensor *norm_w, *norm_b;
+};
+
+// All parameters zero.  EINVAL when heads do not divide embed or a size is not positive.
+int yk_gpt_new(const struct yk_gpt_shape *, struct yk_gpt **);
+void yk_gpt_free(struct yk_gpt *); // NULL is fine
+// First values: normal of deviation 0.02, projections back into the residual stream
+// 0.02/sqrt(2L), biases 0, norms 1.
+int yk_gpt_init(struct yk_gpt *, uint64_t seed);
+// ids [B,T] i32, T at most the context -> [B,T,E] behind the last norm.  `dropout` is
+// the share dropped of the embedding and of what each half of a block adds.
+yoke_tensor *yk_gpt_hidden(const struct yk_gpt *, yoke_tensor *ids, double dropout);
+// [..,E] -> [..,V]
+yoke_tensor *yk_gpt_logits(const struct yk_gpt *, yoke_tensor *hidden);
+// ids and targets [B,T] -> []: mean of -log p(target)
+yoke_tensor *yk_gpt_loss(const struct yk_gpt *, yoke_tensor *ids, yoke_tensor *targets,
+			 double dropout);
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes as ops of the plugin ABI: views for operands, attributes, and the parts of moves.
+// Offsets of views are relative to the value that owns the bytes; layout makes them final.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "plan/build.h"
+
+void yk_built_fini(struct yk_built *b)
+{
+	free(b->view);
+	free(b->value);
+	*b = (struct yk_built){ 0 };
+}
+
+int yk_built_reset(struct yk_built *b, uint16_t code, size_t views)
+{
+	size_t cap = b->cap;
+	if (yk_grow(&b->view, &b->cap, views, sizeof *b->view) < 0 ||
+	    yk_grow(&b->value, &cap, views, sizeof *b->value) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory for %zu views", views);
+	b->op = (struct yoke_op){ .size = sizeof b->op, .code = code };
+	b->op.out = b->op.in = b->view;
+	return 0;
+}
+
+static uint32_t alignment(uint64_t offset)
+{
+	uint64_t a = offset | YK_ALIGN;
+	return (uint32_t)(a & -a);
+}
+
+void yk_buffer_view(struct yoke_view *to, int dtype, int rank, const int64_t *dims,
+		    const int64_t *stride, int64_t offset)
+{
+	*to = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = (uint8_t)dtype,
+				  .rank = (uint8_t)rank };
+	to->offset = (uint64_t)offset * yoke_dtype_size(dtype);
+	to->align = alignment(to->offset);
+	if (rank) {
+		memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
+		memcpy(to->strides, stride, sizeof *stride * (size_t)rank);
+	}
+}
+
+void yk_number_view(const struct yk_work *w, struct yoke_view *to, yk_id base, int rank,
+		    const int64_t *dims)
+{
+	const struct yk_node *n = yk_maker(&w->g, base);
+	*to = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR, .dtype = w->g.value[base].dtype,
+				  .rank = (uint8_t)rank };
+	if (rank)
+		memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
+	if (n->op == YK_CONST)
+		to->offset = (uint64_t)yk_attrs(&w->g, n)[1].i;
+}
+
+// A value as it lies, in its own shape.
+static void plain_view(struct yk_work *w, struct yoke_view *to, yk_id v, bool dense)
+{
+	if (v == YK_NIL) {
+		*to = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
+		return;
+	}
+	const struct yk_value *x = &w->g.value[v];
+	const struct yk_place *p = &w->place[v];
+	int64_t stride[YOKE_MAX_RANK];
+	if (dense) {
+		yk_strides(x->rank, x->dims, stride);
+		yk_buffer_view(to, x->dtype, x->rank, x->dims, stride, 0);
+	} else if (yk_is_number(w, p->base)) {
+		yk_number_view(w, to, p->base, x->rank, x->dims);
+	} else {
+		yk_buffer_view(to, x->dtype, x->rank, x->dims, p->stride, p->offset);
+	}
+}
+
+static void swap_last(struct yoke_view *v)
+{
+	int64_t t = v->dims[v->rank - 1];
+	v->dims[v->rank - 1] = v->dims[v->rank - 2];
+	v->dims[v->rank - 2] = t;
+	t = v->strides[v->rank - 1];
+	v->strides[v->rank - 1] = v->strides[v->rank - 2];
+	v->strides[v->rank - 2] = t;
+}
+
+// Leading axes broadcast to the result's.
+static void spread_lead(struct yoke_view *v, const struct yk_value *y)
+{
+	struct yoke_view x = *v;
+	int more = y->rank - x.rank;
+	v->rank = y->rank;
+	for (int i = 0; i < y->rank; i++) {
+		bool matrix = i >= y->rank - 2;
+		v->dims[i] = matrix ? x.dims[i - more] : y->dims[i];
+		v->strides[i] = i < more || (!matrix && x.dims[i - more] == 1) ? 0 : x.strides[i - more];
+	}
+}
+
+int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built *b)
+{
+	struct yk_graph *g = &w->g;
+	struct yk_node *n = &g->node[node];
+	const struct yk_op_row *row = &yk_ops[n->op];
+	if (yk_built_reset(b, row->code, n->nout + n->nin) < 0)
+		return YOKE_ENOMEM;
+	struct yoke_op *op = &b->op;
+	op->nout = n->nout;
+	op->nin = n->nin;
+	op->list = n->list;
+	op->lists_in = row->lists_in;
+	op->lists_out = row->lists_out;
+	op->in = b->view + n->nout;
+	for (uint32_t i = 0; i < n->nout; i++) {
+		yk_id v = n->out + i;
+		if (row->flags & YK_F_PARTIAL && w->use && w->use[v] == w->use[v + 1] && !w->rooted[v])
+			v = YK_NIL;
+		b->value[i] = v;
+		plain_view(w, &b->view[i], v, false);
+	}
+	for (uint32_t i = 0; i < n->nin; i++) {
+		yk_id v = g->arg[n->in + i];
+		b->value[n->nout + i] = v;
+		plain_view(w, &b->view[n->nout + i], v, dense);
+	}
+	const union yoke_attr *a = yk_attrs(g, n);
+	if (n->op == YK_MATMUL) {
+		if (a[0].i & YOKE_TA)
+			swap_last(&b->view[1]);
+		if (a[0].i & YOKE_TB)
+			swap_last(&b->view[2]);
+		spread_lead(&b->view[1], &g->value[n->out]);
+		spread_lead(&b->view[2], &g->value[n->out]);
+	} else if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
+		op->nattr = n->nattr;
+		memcpy(op->attr, a, n->nattr * sizeof *a);
+	}
+	return 0;
+}
+
+struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k)
+{
+	const struct yk_graph *g = &w->g;
+	const struct yk_node *n = &g->node[node];
+	const union yoke_attr *a = yk_attrs(g, n);
+	const yk_id *in = yk_ins(g, n);
+	struct yk_place p = w->place[n->out];
+	if (n->op == YK_CONCAT) {
+		int64_t at = 0;
+		for (uint32_t i = 0; i < k; i++)
+			at += g->value[in[i]].dims[a[0].i];
+		p.offset += at * p.stride[a[0].i];
+	} else if (n->op == YK_PAD || (n->op == YK_SLICE_UPDATE && k == 1)) {
+		for (int i = 0; i < g->value[in[0]].rank; i++)
+			p.offset += a[i].i * p.stride[i];
+	}
+	return p;
+}
+
+int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_place *to,
+		  const struct yk_place *from, bool map, struct yk_built *b)
+{
+	if (yk_built_reset(b, map ? YOKE_OP_MAP : YOKE_OP_MOVE, 2) < 0)
+		return YOKE_ENOMEM;
+	struct yoke_op *op = &b->op;
+	int64_t dims[YOKE_MAX_RANK], stride[2][YOKE_MAX_RANK];
+	int axis[YOKE_MAX_RANK];
+	bool number = yk_is_number(w, from->base);
+	memcpy(dims, x->dims, sizeof dims);
+	memcpy(stride[0], to->stride, sizeof dims);
+	memcpy(stride[1], from->stride, sizeof dims);
+	if (number)
+		memset(stride[1], 0, sizeof dims);
+	int rank = yk_collapse(x->rank, dims, 2, stride, 0, axis);
+	op->nout = op->nin = 1;
+	op->in = b->view + 1;
+	b->value[0] = to->base;
+	b->value[1] = from->base;
+	yk_buffer_view(&b->view[0], x->dtype, rank, dims, stride[0], to->offset);
+	if (number)
+		yk_number_view(w, &b->view[1], from->base, rank, dims);
+	else
+		yk_buffer_view(&b->view[1], x->dtype, rank, dims, stride[1], from->offset);
+	if (!map)
+		return 0;
+	op->rank = (uint8_t)rank;
+	memcpy(op->dims, dims, sizeof dims);
+	b->map = (struct yoke_map){ .size = sizeof b->map, .ninsn = 1, .nin = 1, .nout = 1 };
+	b->map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = x->dtype };
+	op->map = &b->map;
+	return 0;
+}

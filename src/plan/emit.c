@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emission: each group as one step of the plan, a move as several copies.
+// Until layout, a view's ref names the value its bytes belong to (index) and the view the offset.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "plan/plan.h"
+
+// Room for a step and its views; *index counts from 0.
+static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_step **to)
+{
+	struct yk_plan *p = w->plan;
+	size_t cap = p->view_cap;
+	if (yk_grow(&p->step, &p->step_cap, p->steps + 1, sizeof *p->step) < 0 ||
+	    yk_grow(&p->view, &p->view_cap, p->views + views, sizeof *p->view) < 0 ||
+	    yk_grow(&p->ref, &cap, p->views + views, sizeof *p->ref) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	const struct yk_node *n = &w->g.node[node];
+	struct yk_step *s = &p->step[p->steps++];
+	*s = (struct yk_step){ .device = n->device, .view = (uint32_t)p->views,
+			       .views = (uint32_t)views, .node = node, .nodes = 1, .scope = n->scope,
+			       .opcode = n->op, .cause = w->cause[node] };
+	p->views += views;
+	*to = s;
+	return 0;
+}
+
+static uint64_t view_bytes(const struct yoke_view *v)
+{
+	uint64_t n = yoke_dtype_size(v->dtype);
+	for (int i = 0; i < v->rank && v->kind == YOKE_VIEW_BUFFER; i++)
+		n *= (uint64_t)v->dims[i];
+	return n;
+}
+
+static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
+{
+	*ref = (struct yk_ref){ .where = YK_AT_NONE, .offset = v->offset };
+	if (v->kind == YOKE_VIEW_NONE || value == YK_NIL)
+		return;
+	yk_id base = w->place[value].base;
+	if (v->kind == YOKE_VIEW_BUFFER) {
+		ref->where = YK_AT_ARENA;
+		ref->index = base;
+	} else if (yk_maker(&w->g, base)->op == YK_SCALAR) {
+		ref->where = YK_AT_SCALAR;
+		ref->index = (uint32_t)yk_attrs(&w->g, yk_maker(&w->g, base))[0].i;
+	}
+}
+
+// Appends what was built for `node` as a step that runs it.
+static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
+{
+	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
+	uint64_t impls = d->ops->can(d->index, &b->op);
+	struct yk_step *s;
+	if (!impls)
+		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
+				  "%s takes it no longer", d->id);
+	uint32_t nviews = b->op.nout + b->op.nin;
+	int err = add_step(w, node, nviews, &s);
+	if (err)
+		return err;
+	s->kind = YK_STEP_RUN;
+	s->impl = (uint16_t)__builtin_ctzll(impls);
+	s->op = b->op;
+	s->op.id = w->plan->steps - 1;
+	if (b->op.map) {
+		if (!(s->map = yk_arena_alloc(&w->plan->memory, sizeof *s->map)))
+			return yk_fail(YOKE_ENOMEM, "no memory to plan");
+		*s->map = b->map;
+		s->op.map = s->map;
+	}
+	for (uint32_t i = 0; i < nviews; i++) {
+		w->plan->view[s->view + i] = b->view[i];
+		set_ref(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
+		s->bytes += view_bytes(&b->view[i]);
+	}
+	return d->ops->workspace(d->index, &b->op, s->impl, &s->work_bytes);
+}
+
+// A step that moves bytes without a kernel: out, then in.
+static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
+{
+	const struct yk_node *n = &w->g.node[node];
+	yk_id x = w->g.arg[n->in];
+	struct yk_step *s;
+	int err = yk_build_copy(w, &w->g.value[x], &w->place[n->out], &w->place[x], false, b);
+	if (!err)
+		err = add_step(w, node, 2, &s);
+	if (err)
+		return err;
+	s->kind = n->device ? YK_STEP_DOWN : YK_STEP_UP;
+	for (int i = 0; i < 2; i++) {
+		w->plan->view[s->view + (uint32_t)i] = b->view[i];
+		set_ref(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i], b->value[i]);
+	}
+	s->bytes = view_bytes(&b->view[0]);
+	return 0;
+}
+
+static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
+{
+	const struct yk_node *n = &w->g.node[node];
+	const struct yk_value *v = &w->g.value[n->out];
+	struct yk_step *s;
+	int err = add_step(w, node, 1, &s);
+	if (err)
+		return err;
+	struct yoke_view *view = &w->plan->view[s->view];
+	*view = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = v->dtype, .rank = v->rank };
+	memcpy(view->dims, v->dims, sizeof view->dims);
+	memcpy(view->strides, w->place[n->out].stride, sizeof view->strides);
+	set_ref(w, &w->plan->ref[s->view], view, n->out);
+	s->kind = YK_STEP_FILL;
+	s->pattern = pattern;
+	s->bytes = view_bytes(view);
+	return 0;
+}
+
+static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_place *to,
+		    struct yk_built *b)
+{
+	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
+	struct yk_value v = w->g.value[x];
+	const struct yk_place from = w->place[x];
+	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))
+		return 0; // computed there already
+	bool map = yk_is_number(w, from.base);
+	int err = yk_build_copy(w, &v, to, &from, map, b);
+	if (!err && !map && !d->ops->can(d->index, &b->op))
+		err = yk_build_copy(w, &v, to, &from, true, b);
+	return err ? err : add_run(w, node, b);
+}
+
+static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
+{
+	const struct yk_node *n = &w->g.node[node];
+	int err = 0;
+	if (n->op == YK_PAD)
+		err = add_fill(w, node, (uint64_t)yk_attrs(&w->g, n)[n->nattr - 1].i);
+	for (uint32_t k = 0; k < n->nin && !err; k++) {
+		struct yk_place to = yk_part_place(w, node, k);
+		err = add_copy(w, node, w->g.arg[n->in + k], &to, b);
+	}
+	return err;
+}
+
+int yk_emit(struct yk_work *w)
+{
+	struct yk_built b = { 0 };
+	int err = 0;
+	for (size_t i = 0; i < w->norder && !err; i++) {
+		const struct yk_group *m = &w->group[w->order[i]];
+		const struct yk_node *n = &w->g.node[m->at];
+		const struct yk_op_row *row = &yk_ops[n->op];
+		bool empty = true;
+		for (uint32_t k = 0; k < n->nout; k++)
+			empty &= !yk_count(&w->g.value[n->out + k]);
+		if (empty) // nothing to compute
+			continue;
+		w->g.scope = n->scope;
+		if (n->op == YK_TRANSFER) {
+			err = add_transfer(w, m->at, &b);
+		} else if (row->code == YOKE_OP_MOVE) {
+			err = add_moves(w, m->at, &b);
+		} else if (row->flags & (YK_F_MAP | YK_F_REDUCE)) {
+			if (!(err = yk_build_group(w, m->member, m->n, &b)) &&
+			    !(err = add_run(w, m->at, &b)) && m->n > 1) {
+				w->plan->step[w->plan->steps - 1].nodes = m->n;
+				w->plan->step[w->plan->steps - 1].cause = "fused";
+			}
+		} else if (!(err = yk_build_node(w, m->at, false, &b))) {
+			err = add_run(w, m->at, &b);
+		}
+	}
+	yk_built_fini(&b);
+	return err;
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation: roots, the key, the plan from the cache or made anew, the launch; and reading.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "plan/plan.h"
+
+YK_PARAM(plan_max, "plan.max", YK_INT, "64", "plans kept, least recently used go first; 0 keeps none");
+YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)");
+
+enum { BUCKETS = 256 };
+
+void yk_plan_free(struct yk_plan *p)
+{
+	if (!p)
+		return;
+	free(p->key.word);
+	free(p->step);
+	free(p->view);
+	free(p->ref);
+	free(p->block);
+	free(p->root_block);
+	free(p->chunk[0]);
+	free(p->chunk[1]);
+	yk_arena_fini(&p->memory);
+	free(p);
+}
+
+void yk_work_fini(struct yk_work *w)
+{
+	yk_graph_fini(&w->g);
+	for (uint32_t i = 0; i < w->groups; i++)
+		free(w->group[i].member);
+	free(w->group);
+	free(w->place);
+	free(w->cause);
+	free(w->table);
+	free(w->root_value);
+	free(w->use);
+	free(w->uses);
+	free(w->rooted);
+	free(w->live);
+	free(w->group_of);
+	free(w->order);
+}
+
+static void planner_free(struct yk_planner *pl)
+{
+	for (int i = 0; i < BUCKETS; i++)
+		while (pl->bucket[i]) {
+			struct yk_plan *p = pl->bucket[i];
+			pl->bucket[i] = p->next;
+			yk_plan_free(p);
+		}
+	for (int i = 0; i < 2; i++) {
+		yk_event_unref(pl->flight[i]);
+		free(pl->chunk[i]);
+	}
+	free(pl->bucket);
+	free(pl->storage);
+	free(pl->root);
+	free(pl->key.word);
+	free(pl->marks.number);
+	free(pl->marks.first);
+	free(pl->marks.node);
+	free(pl->marks.leaf);
+	free(pl->marks.place);
+	free(pl);
+}
+
+static struct yk_planner *planner(struct yoke_context *ctx)
+{
+	if (ctx->planner)
+		return ctx->planner;
+	struct yk_planner *pl = calloc(1, sizeof *pl);
+	if (!pl || !(pl->bucket = calloc(BUCKETS, sizeof *pl->bucket))) {
+		free(pl);
+		yk_fail(YOKE_ENOMEM, "no memory to plan");
+		return NULL;
+	}
+	pl->ctx = ctx;
+	ctx->planner = pl;
+	ctx->planner_free = planner_free;
+	return pl;
+}
+
+// ---- the cache ----
+
+static struct yk_plan **bucket_of(struct yk_planner *pl, const struct yk_key *key)
+{
+	return &pl->bucket[yk_param_bool(&plan_hash) ? key->hash % BUCKETS : 0];
+}
+
+static struct yk_plan *find(struct yk_planner *pl)
+{
+	for (struct yk_plan *p = *bucket_of(pl, &pl->key); p; p = p->next)
+		if ((p->key.hash == pl->key.hash || !yk_param_bool(&plan_hash)) &&
+		    p->key.n == pl->key.n &&
+		    !memcmp(p->key.word, pl->key.word, pl->key.n * sizeof *pl->key.word))
+			return p;
+	return NULL;
+}
+
+static void drop_oldest(struct yk_planner *pl)
+{
+	struct yk_plan **oldest = NULL;
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct yk_plan **p = &pl->bucket[i]; *p; p = &(*p)->next)
+			if (!oldest || (*p)->used < (*oldest)->used)
+				oldest = p;
+	struct yk_plan *gone = *oldest;
+	*oldest = gone->next;
+	yk_plan_free(gone);
+	pl->plans--;
+}
+
+// Why was there no plan?  Against the one used last.
+static void report_miss(struct yk_planner *pl)
+{
+	const struct yk_plan *last = NULL;
+	char text[200];
+	for (int i = 0; i < BUCKETS; i++)
+		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next)
+			if (!last || p->used > last->used)
+				last = p;
+	bool often = __builtin_popcount(pl->misses & 0xffff) >= 8 && !pl->warned;
+	if (!last || (!often && !yk_log_on(YOKE_LOG_INFO, "plan")))
+		return;
+	yk_key_difference(&last->key, &pl->key, text);
+	if (often)
+		yk_warn("plan", "8 of the last 16 evaluations needed a new plan; the last differs from the one "
+			"before in %s; make what changes a scalar or a variable", text);
+	else
+		yk_info("plan", "new plan: %s", text);
+	pl->warned |= often;
+}
+
+static struct yk_plan *make_plan(struct yk_planner *pl)
+{
+	struct yk_plan *p = calloc(1, sizeof *p);
+	struct yk_work w = { .ctx = pl->ctx, .marks = &pl->marks, .root = pl->root, .roots = pl->roots,
+			     .plan = p };
+	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	if (!err)
+		err = yk_lower(&w);
+	if (!err)
+		err = yk_uses(&w);
+	if (!err)
+		err = yk_fuse(&w);
+	if (!err)
+		err = yk_order(&w);
+	if (!err)
+		err = yk_emit(&w);
+	if (!err)
+		err = yk_layout(&w);
+	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
+		yk_plan_print(&w, p);
+	if (!err) { // the plan keeps the key
+		p->key = pl->key;
+		pl->key = (struct yk_key){ 0 };
+	}
+	yk_work_fini(&w);
+	if (!err)
+		return p;
+	yk_fail(err, "no plan could be made");
+	yk_plan_free(p);
+	return NULL;
+}
+
+// The plan for the key at hand; NULL on error.
+static struct yk_plan *plan_for(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	struct yk_plan *p = find(pl);
+	pl->misses = pl->misses << 1 | !p;
+	if (p) {
+		ctx->stats.plan_hits++;
+		return p;
+	}
+	ctx->stats.plan_misses++;
+	report_miss(pl);
+	if (!(p = make_plan(pl)))
+		return NULL;
+	while (pl->plans && (int64_t)pl->plans >= yk_param_int(&plan_max))
+		drop_oldest(pl);
+	struct yk_plan **bucket = bucket_of(pl, &p->key);
+	p->next = *bucket;
+	*bucket = p;
+	pl->plans++;
+	return p;
+}
+
+// ---- roots ----
+
+static int add_root(struct yk_planner *pl, yoke_tensor *t)
+{
+	if (yk_grow(&pl->root, &pl->root_cap, pl->roots + 1, sizeof *pl->root) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	pl->root[pl->roots++] = (struct yk_root){ .id = t->id, .handle = t, .donor = YK_NIL };
+	return 0;
+}
+
+// Which roots may take over the block of their variable's old version.
+static void find_donors(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	for (size_t i = 0; i < pl->roots; i++) {
+		const yoke_tensor *t = pl->root[i].handle;
+		if (t->kind != YK_VARIABLE || t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
+			continue;
+		const struct yk_node *n = yk_maker(&ctx->graph, t->leaf);
+		uint32_t at = (uint32_t)ctx->graph.attrs[n->attr].i;
+		const struct yk_leaf *leaf = &ctx->leaf[at];
+		if (pl->marks.place[at] == YK_NIL || leaf->storage != t->storage)
+			continue;
+		pl->root[i].donor = pl->marks.place[at];
+		pl->root[i].idle = t->storage->refs == 2; // the variable's and the leaf's
+	}
+}
+
+static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
+{
+	struct yk_planner *pl = planner(ctx);
+	int err = 0;
+	if (!pl)
+		return YOKE_ENOMEM;
+	for (int i = 0; i < n; i++) {
+		// says what is wrong with a spent, failed or foreign value
+		if (t[i] && t[i] != YOKE_NONE && t[i]->kind >= YK_HOST_SCALAR)
+			continue;
+		if (yk_operand(ctx, t[i], yoke_f32) == YK_BAD)
+			return yoke_error_code();
+		if (t[i] != YOKE_NONE && (err = yk_root(t[i])) < 0)
+			return err;
+	}
+	pl->roots = 0;
+	for (size_t i = 0; i < ctx->roots && !err; i++)
+		if (ctx->root[i])
+			err = add_root(pl, ctx->root[i]);
+	if (err)
+		return err;
+	ctx->stats.evals++;
+	if (!pl->roots) {
+		yk_context_reset(ctx);
+		return 0;
+	}
+	if ((err = yk_mark(ctx, &pl->marks, pl->root, pl->roots)) < 0)
+		return err;
+	find_donors(pl);
+	if ((err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key)) < 0)
+		return err;
+	struct yk_plan *p = plan_for(pl);
+	if (!p)
+		return yoke_error_code();
+	bool started;
+	p->used = ++pl->evaluations;
+	err = yk_launch(pl, p, &started);
+	if (started)
+		yk_context_reset(ctx);
+	return err;
+}
+
+int yoke_eval(int n, yoke_tensor *const *t)
+{
+	struct yoke_context *ctx = NULL;
+	for (int i = 0; i < n && !ctx; i++)
+		ctx = t[i] && t[i] != YOKE_NONE ? t[i]->ctx : NULL;
+	if (!ctx && !(ctx = yk_current()))
+		return yoke_error_code();
+	int err = yk_enter(ctx);
+	if (err)
+		return err;
+	err = evaluate(ctx, n, t);
+	yk_leave(ctx);
+	return err;
+}
+
+// ---- reading ----
+
+// Brings a storage's bytes to the host and waits.
+static int download(struct yoke_context *ctx, const struct yk_block *from, void *to, uint64_t bytes)
+{
+	struct yk_queue *q = ctx->queue;
+	struct yk_event *e = NULL;
+	int err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
+	if (!err)
+		err = yk_event_mark(q, &e);
+	if (!err)
+		err = yk_event_wait(e);
+	yk_event_unref(e);
+	ctx->stats.bytes_down += bytes;
+	return err;
+}
+
+int yoke_read(yoke_tensor *t, void *to, size_t bytes)
+{
+	if (!t)
+		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "read: NULL");
+	if (t == YOKE_NONE || t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
+		return yk_fail(YOKE_EINVAL, "read: takes a tensor, not a host scalar or literal");
+	if (bytes != yoke_bytes(t))
+		return yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu", yoke_bytes(t),
+			       bytes);
+	struct yoke_context *ctx = t->ctx;
+	int err = yk_enter(ctx);
+	if (err)
+		return err;
+	if (t->id != YK_NIL || !t->storage || t->storage->failed)
+		err = evaluate(ctx, 1, &t);
+	if (!err && t->storage && t->storage->failed)
+		err = t->storage->failed;
+	if (!err && bytes)
+		err = download(ctx, t->storage->block, to, bytes);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_sync(void)
+{
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yoke_error_code();
+	if (err)
+		return err;
+	err = yk_queue_wait(ctx->queue);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_stats(struct yoke_stats *to)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return yoke_error_code();
+	struct yk_pool_stats pool;
+	struct yoke_stats s = ctx->stats;
+	yk_pool_stats(ctx->device->pool, &pool);
+	s.pool_allocated = pool.allocated_bytes.current;
+	s.pool_allocated_peak = pool.allocated_bytes.peak;
+	s.pool_reserved = pool.reserved_bytes.current;
+	s.pool_reserved_peak = pool.reserved_bytes.peak;
+	s.pool_hits = pool.hits;
+	s.pool_misses = pool.misses;
+	s.pool_retries = pool.num_alloc_retries;
+	s.pool_ooms = pool.num_ooms;
+	s.pending_nodes = ctx->graph.nodes;
+	s.live_handles = ctx->live_handles;
+	s.plans = ctx->planner ? ctx->planner->plans : 0;
+	size_t size = to->size < sizeof s ? to->size : sizeof s;
+	if (size < sizeof to->size)
+		return yk_fail(YOKE_EINVAL, "stats: set size to sizeof(struct yoke_stats)");
+	s.size = size;
+	memcpy(to, &s, size);
+	return 0;
+}
+
+int yoke_stats_reset_peaks(void)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return yoke_error_code();
+	yk_pool_reset_peaks(ctx->device->pool);
+	ctx->stats.predicted_peak = 0;
+	return 0;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusion: chains of maps become one program, and a map goes in front of the reduction behind it.
+//
+// A group runs where its last member stands.  So a member may only be joined when all who read it are in
+// the group or stand behind: nothing that the group needs can then depend on the group.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "plan/plan.h"
+
+YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kernel");
+
+static bool fusable(const struct yk_node *n)
+{
+	return yk_ops[n->op].flags & (YK_F_MAP | YK_F_REDUCE);
+}
+
+static bool in_list(const uint32_t *member, uint32_t n, uint32_t node)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (member[i] == node)
+			return true;
+	return false;
+}
+
+// Two sorted lists as one.
+static uint32_t merge(const struct yk_group *a, const struct yk_group *b, uint32_t *to)
+{
+	uint32_t i = 0, k = 0, n = 0;
+	while (i < a->n || k < b->n)
+		to[n++] = k == b->n || (i < a->n && a->member[i] < b->member[k]) ? a->member[i++]
+										 : b->member[k++];
+	return n;
+}
+
+// May everything in the joined list run at `at`?
+static bool may_move(const struct yk_work *w, const struct yk_group *p, const uint32_t *all, uint32_t n,
+		     uint32_t at, bool reduces)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		yk_id v = w->g.node[p->member[i]].out;
+		if (reduces && w->rooted[v])
+			return false;
+		for (uint32_t k = w->use[v]; k < w->use[v + 1]; k++)
+			if (!in_list(all, n, w->uses[k]) && (w->uses[k] < at || reduces))
+				return false;
+	}
+	return true;
+}
+
+static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built *b)
+{
+	struct yk_group *p = &w->group[from], *m = &w->group[into];
+	uint32_t all[YOKE_MAP_MAX_INSNS];
+	const struct yk_node *last = &w->g.node[m->at];
+	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
+	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].device != last->device)
+		return 0;
+	uint32_t n = merge(p, m, all);
+	if (!may_move(w, p, all, n, m->at, reduces))
+		return 0;
+	int err = yk_build_group(w, all, n, b);
+	if (err == YOKE_EUNSUPPORTED)
+		return 0;
+	if (err)
+		return err;
+	struct yk_device *d = yk_work_device(w, last->device);
+	if (!d->ops->can(d->index, &b->op))
+		return 0;
+	size_t cap = m->cap;
+	if (yk_grow(&m->member, &cap, n, sizeof *m->member) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	m->cap = (uint32_t)cap;
+	memcpy(m->member, all, n * sizeof *all);
+	m->n = n;
+	p->dead = true;
+	for (uint32_t i = 0; i < n; i++)
+		w->group_of[all[i]] = into;
+	return 0;
+}
+
+int yk_fuse(struct yk_work *w)
+{
+	const struct yk_graph *g = &w->g;
+	struct yk_built b = { 0 };
+	int err = 0;
+	w->group = calloc(g->nodes + 1, sizeof *w->group);
+	w->group_of = malloc((g->nodes + 1) * sizeof *w->group_of);
+	if (!w->group || !w->group_of)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t k = 0; k < g->nodes && !err; k++) {
+		const struct yk_node *n = &g->node[k];
+		w->group_of[k] = YK_NIL;
+		if (!w->live[k] || yk_ops[n->op].flags & (YK_F_VIEW | YK_F_LEAF))
+			continue;
+		uint32_t mine = w->groups++;
+		struct yk_group *m = &w->group[mine];
+		if (!(m->member = malloc(4 * sizeof *m->member))) {
+			err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+			break;
+		}
+		m->cap = 4;
+		m->n = 1;
+		m->member[0] = m->at = k;
+		w->group_of[k] = mine;
+		if (!fusable(n) || !yk_param_bool(&fuse))
+			continue;
+		for (uint32_t i = 0; i < n->nin && !err; i++) {
+			yk_id base = w->place[g->arg[n->in + i]].base;
+			uint32_t maker = g->value[base].node, from = w->group_of[maker];
+			if (from == YK_NIL || from == mine || !(yk_ops[g->node[maker].op].flags & YK_F_MAP) ||
+			    yk_ops[g->node[w->group[from].at].op].flags & YK_F_REDUCE)
+				continue;
+			err = join(w, from, mine, &b);
+		}
+	}
+	yk_built_fini(&b);
+	return err;
+}

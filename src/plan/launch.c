@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launching: blocks for arenas and roots, leaves bound to their slots, then every step, in order.
+// It does not wait: blocks go back to the pool behind the last event.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "plan/plan.h"
+
+struct launch {
+	struct yk_planner *pl;
+	struct yoke_context *ctx;
+	struct yk_plan *p;
+};
+
+static struct yk_queue *queue_of(const struct launch *l, int device)
+{
+	return device ? l->ctx->cpu_queue : l->ctx->queue;
+}
+
+static struct yk_device *device_of(const struct launch *l, int device)
+{
+	return device ? l->ctx->cpu : l->ctx->device;
+}
+
+static void free_blocks(struct launch *l, struct yk_event *done)
+{
+	for (int d = 0; d < 2; d++)
+		for (size_t i = 0; i < l->p->chunks[d]; i++) {
+			yk_pool_free(l->pl->chunk[d][i], queue_of(l, d), d ? NULL : done);
+			l->pl->chunk[d][i] = NULL;
+		}
+}
+
+// Everything that can fail for want of memory, before anything runs.
+static int allocate(struct launch *l)
+{
+	struct yk_planner *pl = l->pl;
+	struct yk_plan *p = l->p;
+	struct yk_pool_stats stats;
+	int err = 0;
+	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to launch");
+	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
+	yk_pool_stats(l->ctx->device->pool, &stats);
+	uint64_t peak = stats.allocated_bytes.current;
+	for (int d = 0; d < 2; d++) {
+		if (yk_grow(&pl->chunk[d], &pl->chunk_cap[d], p->chunks[d] + 1, sizeof **pl->chunk) < 0)
+			return yk_fail(YOKE_ENOMEM, "no memory to launch");
+		memset(pl->chunk[d], 0, p->chunks[d] * sizeof **pl->chunk);
+	}
+	for (int d = 0; d < 2; d++)
+		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
+			struct yk_pool *pool = device_of(l, d)->pool;
+			err = yk_pool_alloc(pool, p->chunk[d][i].bytes, queue_of(l, d), &pl->chunk[d][i]);
+			if (pool == l->ctx->device->pool)
+				peak += yk_pool_round(pool, p->chunk[d][i].bytes);
+		}
+	for (size_t i = 0; i < p->blocks && !err; i++) {
+		if (p->block[i].leaf != YK_NIL)
+			continue;
+		if (p->block[i].donor == YK_NIL) {
+			err = yk_storage_new(l->ctx, p->block[i].bytes, &pl->storage[i]);
+			peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
+		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
+			*pl->storage[i] = (struct yk_storage){ .refs = 1, .bytes = p->block[i].bytes,
+							       .ctx = l->ctx };
+		} else {
+			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
+		}
+	}
+	if (peak > l->ctx->stats.predicted_peak)
+		l->ctx->stats.predicted_peak = peak;
+	if (!err)
+		return 0;
+	for (size_t i = 0; i < p->blocks; i++)
+		yk_storage_unref(pl->storage[i]);
+	free_blocks(l, NULL);
+	return err;
+}
+
+// Nothing fails from here on: roots take over the blocks of dead old versions.
+static void donate(struct launch *l)
+{
+	for (size_t i = 0; i < l->p->blocks; i++) {
+		if (l->p->block[i].donor == YK_NIL)
+			continue;
+		struct yk_storage *old =
+			l->ctx->leaf[l->pl->marks.leaf[l->p->block[i].donor]].storage;
+		l->pl->storage[i]->block = old->block;
+		old->block = NULL;
+	}
+}
+
+static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
+{
+	switch (r->where) {
+	case YK_AT_ARENA:
+		return l->pl->chunk[r->device][r->index];
+	case YK_AT_ROOT:
+		return l->pl->storage[r->index]->block;
+	case YK_AT_LEAF: {
+		const struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
+		if (s->block)
+			return s->block;
+		for (size_t i = 0; i < l->p->blocks; i++) // it was donated in this launch
+			if (l->p->block[i].donor == r->index)
+				return l->pl->storage[i]->block;
+	}
+	}
+	return NULL;
+}
+
+static uint64_t scalar_bits(const struct launch *l, uint32_t place)
+{
+	const struct yk_leaf *leaf = &l->ctx->leaf[l->pl->marks.leaf[place]];
+	switch (leaf->kind) {
+	case YK_LEAF_SEED:
+		return l->ctx->seed ^ leaf->ordinal;
+	case YK_LEAF_STEP:
+		return (uint64_t)l->ctx->step;
+	}
+	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->ordinal;
+}
+
+static void bind_views(struct launch *l)
+{
+	struct yk_plan *p = l->p;
+	for (size_t i = 0; i < p->views; i++) {
+		const struct yk_ref *r = &p->ref[i];
+		if (r->where == YK_AT_SCALAR) {
+			p->view[i].offset = scalar_bits(l, r->index);
+		} else if (r->where != YK_AT_NONE) {
+			const struct yk_block *b = block_of(l, r);
+			p->view[i].segment = b->segment;
+			p->view[i].offset = b->offset + r->offset;
+		}
+	}
+}
+
+// Bytes between the device and the host's memory, waited for: the other side is synchronous.
+static int transfer(struct launch *l, const struct yk_step *s)
+{
+	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
+	bool down = s->kind == YK_STEP_DOWN;
+	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
+	const struct yk_block *host = block_of(l, near), *dev = block_of(l, far);
+	char *address = (char *)host->host + near->offset;
+	struct yk_queue *q = l->ctx->queue;
+	const struct yoke_backend *ops = l->ctx->device->ops;
+	struct yk_event *e = NULL;
+	int err = down ? ops->get(q->handle, dev->segment, dev->offset + far->offset, address, s->bytes)
+		       : ops->put(q->handle, dev->segment, dev->offset + far->offset, address, s->bytes);
+	if (!err)
+		err = yk_event_mark(q, &e);
+	if (!err)
+		err = yk_event_wait(e);
+	yk_event_unref(e);
+	l->ctx->stats.fallback_bytes += s->bytes;
+	return err;
+}
+
+static int run_step(struct launch *l, struct yk_step *s)
+{
+	struct yk_queue *q = queue_of(l, s->device);
+	const struct yoke_backend *ops = device_of(l, s->device)->ops;
+	struct yoke_view *v = &l->p->view[s->view];
+	switch (s->kind) {
+	case YK_STEP_FILL:
+		return ops->fill(q->handle, v->segment, v->offset, s->bytes, &s->pattern,
+				 (uint32_t)yoke_dtype_size(v->dtype));
+	case YK_STEP_UP:
+	case YK_STEP_DOWN:
+		return transfer(l, s);
+	}
+	s->op.out = v;
+	s->op.in = v + s->op.nout;
+	if (s->work_bytes) {
+		const struct yk_block *b = block_of(l, &s->work);
+		s->op.workspace.segment = b->segment;
+		s->op.workspace.offset = b->offset + s->work.offset;
+	}
+	if (s->device) {
+		l->ctx->stats.fallbacks++;
+		if (!l->pl->fell_back)
+			yk_warn("plan", "%s does not run %s; the CPU does, and what else it must (said once, "
+				"counted in the statistics)", l->ctx->device->id, yk_ops[s->opcode].name);
+		l->pl->fell_back = true;
+	}
+	return ops->run(q->handle, &s->op, s->impl);
+}
+
+// The roots' handles get what was, or should have been, computed.
+static void hand_out(struct launch *l, int failed)
+{
+	struct yk_planner *pl = l->pl;
+	for (size_t i = 0; i < l->p->blocks; i++)
+		if (pl->storage[i])
+			pl->storage[i]->failed = failed;
+	for (size_t i = 0; i < pl->roots; i++) {
+		yoke_tensor *t = pl->root[i].handle;
+		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
+		struct yk_storage *s = b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]]
+							 : l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+		s->refs++;
+		yk_storage_unref(t->storage);
+		t->storage = s;
+		t->id = YK_NIL;
+		t->leaf = YK_NIL;
+	}
+	for (size_t i = 0; i < l->p->blocks; i++)
+		yk_storage_unref(pl->storage[i]);
+}
+
+int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
+{
+	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
+	struct yk_event **slot = &pl->flight[pl->evaluations % 2], *done = NULL;
+	*started = false;
+	int err = yk_event_wait(*slot);
+	yk_event_unref(*slot);
+	*slot = NULL;
+	if (err || (err = allocate(&l)) < 0)
+		return err;
+	*started = true;
+	donate(&l);
+	bind_views(&l);
+	for (size_t i = 0; i < p->steps && !err; i++) {
+		err = run_step(&l, &p->step[i]);
+		if (err)
+			yk_fail(err, "step %zu (%s%s%s) on %s failed", i, yk_ops[p->step[i].opcode].name,
+				p->step[i].scope ? " in " : "",
+				yk_path_name(&l.ctx->paths, p->step[i].scope),
+				device_of(&l, p->step[i].device)->id);
+		l.ctx->stats.launches++;
+	}
+	if (!err)
+		err = yk_event_mark(l.ctx->queue, &done);
+	if (!err)
+		err = yk_queue_flush(l.ctx->queue);
+	l.ctx->stats.assign_copies += p->copies;
+	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
+	hand_out(&l, err);
+	free_blocks(&l, done);
+	*slot = done;
+	return err;
+}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# plan: the scheduler.
+libyokecore_la_SOURCES += \
+	src/plan/build.c \
+	src/plan/build.h \
+	src/plan/emit.c \
+	src/plan/eval.c \
+	src/plan/fuse.c \
+	src/plan/key.c \
+	src/plan/launch.c \
+	src/plan/layout.c \
+	src/plan/lower.c \
+	src/plan/order.c \
+	src/plan/plan.h \
+	src/plan/print.c \
+	src/plan/program.c \
+	src/plan/strides.c \
+	src/plan/uses.c

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: copies the marked nodes into the plan's own graph, each on a device that can run it.
+// A named op goes to the context's device if that takes it whole, else it is decomposed, else it goes
+// to the CPU; equal nodes become one; views become places (base, offset, strides).
+
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "plan/plan.h"
+
+YK_PARAM(strict, "strict", YK_BOOL, "0", "an op that the device cannot run is an error, never run on the CPU");
+YK_PARAM(named, "plan.named", YK_BOOL, "1", "give backends named ops whole; 0 decomposes all (for tests)");
+YK_PARAM(cse, "plan.cse", YK_BOOL, "1", "merge equal nodes");
+
+struct yk_device *yk_work_device(const struct yk_work *w, int device)
+{
+	return device ? w->ctx->cpu : w->ctx->device;
+}
+
+// ---- equal nodes ----
+
+static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
+{
+	uint64_t h = yk_hash(yk_ins(g, n), n->nin * sizeof(yk_id), n->op | (uint64_t)n->device << 16 |
+			     (uint64_t)n->list << 32);
+	h = yk_hash(yk_attrs(g, n), n->nattr * sizeof(union yoke_attr), h);
+	return h;
+}
+
+static bool node_equal(const struct yk_graph *g, const struct yk_node *a, const struct yk_node *b)
+{
+	return a->op == b->op && a->device == b->device && a->list == b->list && a->nin == b->nin &&
+	       a->nattr == b->nattr && !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
+	       !memcmp(yk_attrs(g, a), yk_attrs(g, b), a->nattr * sizeof(union yoke_attr));
+}
+
+static int table_grow(struct yk_work *w)
+{
+	size_t size = w->table_size ? 2 * w->table_size : 256;
+	uint32_t *table = calloc(size, sizeof *table);
+	if (!table)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (size_t i = 0; i < w->table_size; i++) {
+		if (!w->table[i])
+			continue;
+		size_t at = node_hash(&w->g, &w->g.node[w->table[i] - 1]) & (size - 1);
+		while (table[at])
+			at = (at + 1) & (size - 1);
+		table[at] = w->table[i];
+	}
+	free(w->table);
+	w->table = table;
+	w->table_size = size;
+	return 0;
+}
+
+// The last node, or the older one equal to it: then the last is taken back.
+static int merge_equal(struct yk_work *w, yk_id *out)
+{
+	struct yk_graph *g = &w->g;
+	uint32_t last = (uint32_t)g->nodes - 1;
+	const struct yk_node *n = &g->node[last];
+	if (!yk_param_bool(&cse))
+		return 0;
+	if (2 * (g->nodes + 1) > w->table_size && table_grow(w) < 0)
+		return YOKE_ENOMEM;
+	size_t at = node_hash(g, n) & (w->table_size - 1);
+	for (; w->table[at]; at = (at + 1) & (w->table_size - 1)) {
+		const struct yk_node *o = &g->node[w->table[at] - 1];
+		// attributes of views are not all of their shape: results must be equal too
+		if (node_equal(g, o, n) && yk_same_shape(&g->value[o->out], &g->value[n->out]) &&
+		    g->value[o->out].dtype == g->value[n->out].dtype) {
+			*out = o->out;
+			g->values = n->out;
+			g->args = n->in;
+			g->nattrs = n->attr;
+			g->nodes = last;
+			return 0;
+		}
+	}
+	w->table[at] = last + 1;
+	return 0;
+}
+
+// ---- appending ----
+
+static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		  const struct yk_value *outs, int device, const char *cause, yk_id *out)
+{
+	struct yk_graph *g = &w->g;
+	int err = yk_append_as(g, c, nout, outs, out);
+	if (err)
+		return err;
+	if (yk_grow(&w->place, &w->place_cap, g->values, sizeof *w->place) < 0 ||
+	    yk_grow(&w->cause, &w->cause_cap, g->nodes, sizeof *w->cause) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	g->node[g->nodes - 1].device = (uint8_t)device;
+	w->cause[g->nodes - 1] = cause;
+	for (uint32_t i = 0; i < nout; i++) {
+		struct yk_place *p = &w->place[*out + i];
+		*p = (struct yk_place){ .base = *out + i };
+		yk_strides(outs[i].rank, outs[i].dims, p->stride);
+	}
+	return 0;
+}
+
+// Where a view's elements lie; false when no strides reach them.
+static bool view_place(const struct yk_graph *g, const struct yk_call *c, const struct yk_place *x,
+		       const struct yk_value *out, struct yk_place *to)
+{
+	const struct yk_value *v = &g->value[c->in[0]];
+	*to = *x;
+	switch (c->op) {
+	case YK_RESHAPE:
+		return yk_restride(v->rank, v->dims, x->stride, out->rank, out->dims, to->stride);
+	case YK_BROADCAST:
+		yk_broadcast_strides(v, x->stride, out->rank, out->dims, to->stride);
+		return true;
+	case YK_PERMUTE:
+		for (int i = 0; i < out->rank; i++)
+			to->stride[i] = x->stride[c->attr[i].i];
+		return true;
+	case YK_SLICE:
+		for (int i = 0; i < v->rank; i++) {
+			if (out->dims[i])
+				to->offset += c->attr[i].i * x->stride[i];
+			to->stride[i] = c->attr[v->rank + i].i * x->stride[i];
+		}
+		return true;
+	}
+	return true; // the same elements
+}
+
+static int lower_call(struct yk_work *, const struct yk_call *, uint32_t, const struct yk_value *,
+		      int, yk_id *);
+
+// A copy of v whose elements lie row major, on v's device.
+static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
+{
+	struct yk_value value = w->g.value[v];
+	struct yk_call c = { .op = YK_CONTIGUOUS, .nin = 1, .in = &v };
+	return lower_call(w, &c, 1, &value, device, out);
+}
+
+static int lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_value *outv,
+		      yk_id *out)
+{
+	struct yk_place p;
+	struct yk_value value = *outv;
+	yk_id x = c->in[0];
+	struct yk_call again = *c;
+	int err;
+	if (!view_place(&w->g, c, &w->place[x], outv, &p)) {
+		int device = yk_maker(&w->g, w->place[x].base)->device;
+		if ((err = contiguous(w, x, device, &x)) < 0)
+			return err;
+		again.in = &x;
+		view_place(&w->g, &again, &w->place[x], outv, &p);
+	}
+	int device = yk_maker(&w->g, p.base)->device;
+	if ((err = append(w, &again, 1, &value, device, NULL, out)) < 0)
+		return err;
+	w->place[*out] = p;
+	return merge_equal(w, out);
+}
+
+// v's elements on a device: v itself, or the same view of a copy of its base.
+static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
+{
+	struct yk_graph *g = &w->g;
+	struct yk_place p = w->place[v];
+	int err;
+	*out = v;
+	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->device == device)
+		return 0;
+	struct yk_value value = g->value[p.base], view = g->value[v];
+	struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &p.base };
+	yk_id base;
+	if ((err = append(w, &c, 1, &value, device, "to the device of its reader", &base)) < 0 ||
+	    (err = merge_equal(w, &base)) < 0)
+		return err;
+	if (v == p.base) {
+		*out = base;
+		return 0;
+	}
+	c = (struct yk_call){ .op = YK_STOP_GRAD, .nin = 1, .in = &base };
+	if ((err = append(w, &c, 1, &view, device, NULL, out)) < 0)
+		return err;
+	p.base = base;
+	w->place[*out] = p;
+	return 0;
+}
+
+// ---- may a device run it? ----
+
+static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
+{
+	struct yk_device *d = yk_work_device(w, device);
+	return d->ops->can(d->index, op);
+}
+
+static bool can_copy(struct yk_work *w, int device, const struct yk_value *x, const struct yk_place *to,
+		     const struct yk_place *from, struct yk_built *b)
+{
+	for (int map = yk_is_number(w, from->base); map < 2; map++)
+		if (!yk_build_copy(w, x, to, from, map, b) && ask(w, device, &b->op))
+			return true;
+	return false;
+}
+
+// Can this device run the last node?  dense: with its operands made contiguous buffers.
+static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *b)
+{
+	struct yk_graph *g = &w->g;
+	uint32_t node = (uint32_t)g->nodes - 1;
+	const struct yk_node *n = &g->node[node];
+	const struct yk_op_row *row = &yk_ops[n->op];
+	if (row->code == YOKE_OP_MOVE) {
+		for (uint32_t k = 0; k < n->nin; k++) {
+			struct yk_place part = yk_part_place(w, node, k);
+			yk_id x = yk_ins(g, n)[k];
+			if (!can_copy(w, device, &g->value[x], &part, &w->place[x], b))
+				return false;
+		}
+		return true;
+	}
+	if (row->flags & (YK_F_MAP | YK_F_REDUCE))
+		return !dense && !yk_build_group(w, &node, 1, b) && ask(w, device, &b->op);
+	return !yk_build_node(w, node, dense, b) && ask(w, device, &b->op);
+}
+
+// Takes the last node back.
+static void drop_last(struct yk_graph *g)
+{
+	const struct yk_node *n = &g->node[g->nodes - 1];
+	g->values = n->out;
+	g->args = n->in;
+	g->nattrs = n->attr;
+	g->nodes--;
+}
+
+// Appends the node for a device if that runs it: 1, 0, or an error.
+static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		      const struct yk_value *outs, int device, const char *cause, yk_id *out)
+{
+	struct yk_built b = { 0 };
+	struct yk_graph *g = &w->g;
+	int err = append(w, c, nout, outs, device, cause, out);
+	if (err)
+		return err;
+	bool dense = false, can = can_run(w, device, false, &b);
+	if (!can)
+		can = dense = can_run(w, device, true, &b);
+	yk_built_fini(&b);
+	drop_last(g);
+	if (!can)
+		return 0;
+	yk_id few[16], *in = c->nin <= 16 ? few : malloc(c->nin * sizeof *in);
+	if (!in)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t i = 0; i < c->nin && !err; i++) {
+		in[i] = c->in[i];
+		if (in[i] == YK_NIL)
+			continue;
+		err = bring(w, in[i], device, &in[i]);
+		struct yk_value *v = &g->value[in[i]];
+		struct yk_place *p = &w->place[in[i]];
+		if (!err && dense && (yk_is_number(w, p->base) || p->offset ||
+				      !yk_is_dense(v->rank, v->dims, p->stride)))
+			err = contiguous(w, in[i], device, &in[i]);
+	}
+	struct yk_call moved = *c;
+	moved.in = in;
+	if (!err)
+		err = append(w, &moved, nout, outs, device, cause, out);
+	if (!err)
+		err = merge_equal(w, out);
+	if (in != few)
+		free(in);
+	return err ? err : 1;
+}
+
+// ---- decomposition ----
+
+// Marks what the results need, in the small graph of a decomposition.
+static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nout, uint8_t *need)
+{
+	for (uint32_t i = 0; i < nout; i++)
+		if (out[i] != YK_NIL)
+			need[t->value[out[i]].node] = 1;
+	for (size_t k = t->nodes; k-- > 0;)
+		for (uint32_t i = 0; need[k] && i < t->node[k].nin; i++)
+			if (t->arg[t->node[k].in + i] != YK_NIL)
+				need[t->value[t->arg[t->node[k].in + i]].node] = 1;
+}
+
+static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout, int device, yk_id *out)
+{
+	struct yk_graph t = { .paths = w->g.paths, .scope = w->g.scope };
+	const struct yk_op_row *row = &yk_ops[c->op];
+	int err = YOKE_ENOMEM;
+	yk_id *in = calloc(c->nin + nout + 1, sizeof *in), *outs = in ? in + c->nin : NULL;
+	yk_id *map = NULL, *args = NULL;
+	uint8_t *need = NULL;
+	if (!in)
+		goto out;
+	for (uint32_t i = 0; i < c->nin; i++) { // stand-ins for the operands
+		struct yk_call leaf = { .op = YK_LEAF };
+		in[i] = YK_NIL;
+		if (c->in[i] != YK_NIL &&
+		    (err = yk_append_as(&t, &leaf, 1, &w->g.value[c->in[i]], &in[i])) < 0)
+			goto out;
+	}
+	size_t leaves = t.nodes;
+	struct yk_call inner = *c;
+	inner.in = in;
+	row->decompose(&t, &inner, outs);
+	for (uint32_t i = 0; i < nout; i++)
+		if (outs[i] == YK_BAD) {
+			err = yoke_error_code();
+			goto out;
+		}
+	err = YOKE_ENOMEM;
+	map = malloc((t.values + 1) * sizeof *map);
+	need = calloc(t.nodes + 1, 1);
+	args = malloc((t.args + 1) * sizeof *args);
+	if (!map || !need || !args)
+		goto out;
+	for (uint32_t i = 0, k = 0; i < c->nin; i++)
+		if (c->in[i] != YK_NIL)
+			map[k++] = c->in[i];
+	mark_needed(&t, outs, nout, need);
+	err = 0;
+	for (size_t k = leaves; k < t.nodes && !err; k++) {
+		const struct yk_node *n = &t.node[k];
+		if (!need[k])
+			continue;
+		for (uint32_t i = 0; i < n->nin; i++)
+			args[i] = t.arg[n->in + i] == YK_NIL ? YK_NIL : map[t.arg[n->in + i]];
+		struct yk_call part = { .op = n->op, .list = n->list, .nin = n->nin, .in = args,
+					.nattr = n->nattr, .attr = yk_attrs(&t, n) };
+		yk_id first;
+		err = lower_call(w, &part, n->nout, &t.value[n->out], device, &first);
+		for (uint32_t i = 0; i < n->nout && !err; i++)
+			map[n->out + i] = first + i;
+	}
+	for (uint32_t i = 0; i < nout && !err; i++)
+		out[i] = outs[i] == YK_NIL ? YK_NIL : map[outs[i]];
+out:
+	if (err == YOKE_ENOMEM)
+		yk_fail(err, "no memory to plan");
+	yk_graph_fini(&t);
+	free(in);
+	free(map);
+	free(need);
+	free(args);
+	return err;
+}
+
+// ---- one node ----
+
+// x * 1 is x.
+static bool is_one(const struct yk_work *w, yk_id v)
+{
+	const struct yk_node *n = yk_maker(&w->g, w->place[v].base);
+	return n->op == YK_CONST &&
+	       (uint64_t)yk_attrs(&w->g, n)[1].i == yk_bits(w->g.value[v].dtype, 1);
+}
+
+static yk_id simpler(const struct yk_work *w, const struct yk_call *c, const struct yk_value *out)
+{
+	for (int k = 0; k < 2 && c->op == YK_MUL; k++)
+		if (is_one(w, c->in[1 - k]) && yk_same_shape(&w->g.value[c->in[k]], out))
+			return c->in[k];
+	return YK_NIL;
+}
+
+// A call whose results are numbered one behind another from *out: all but decomposed nodes of several
+// results, which are lower_node's.  device: where it would rather be.
+static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		      const struct yk_value *outs, int device, yk_id *out)
+{
+	const struct yk_op_row *row = &yk_ops[c->op];
+	struct yk_value value;
+	int err;
+	if (nout == 1) { // the caller's may lie in an array that moves
+		value = outs[0];
+		outs = &value;
+	}
+	if (row->flags & YK_F_LEAF) {
+		err = append(w, c, nout, outs, 0, NULL, out);
+		return err ? err : merge_equal(w, out);
+	}
+	if (row->flags & YK_F_VIEW)
+		return lower_view(w, c, outs, out);
+	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
+		return 0;
+	if (!row->decompose || yk_param_bool(&named)) {
+		err = try_device(w, c, nout, outs, device, NULL, out);
+		if (err)
+			return err < 0 ? err : 0;
+	}
+	if (row->decompose && nout == 1)
+		return decompose(w, c, nout, device, out);
+	if (w->ctx->cpu != w->ctx->device && device == 0) {
+		if (yk_param_bool(&strict)) {
+			char text[160];
+			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s, and "
+					  "YOKE_STRICT forbids the CPU", w->ctx->device->id,
+					  yk_describe(&outs[0], text));
+		}
+		err = try_device(w, c, nout, outs, 1, "the device does not take it", out);
+		if (err)
+			return err < 0 ? err : 0;
+	}
+	char text[160];
+	return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "no device runs it for %s",
+			  yk_describe(&outs[0], text));
+}
+
+// The same for a node with any number of results, each where out[i] says.
+static int lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		      const struct yk_value *outs, yk_id *out)
+{
+	const struct yk_op_row *row = &yk_ops[c->op];
+	if (nout > 1 && row->decompose) {
+		yk_id first;
+		int err = yk_param_bool(&named) ? try_device(w, c, nout, outs, 0, NULL, &first) : 0;
+		if (!err)
+			return decompose(w, c, nout, 0, out);
+		for (uint32_t i = 0; i < nout; i++)
+			out[i] = first + i;
+		return err < 0 ? err : 0;
+	}
+	yk_id first;
+	int err = lower_call(w, c, nout, outs, 0, &first);
+	for (uint32_t i = 0; i < nout && !err; i++)
+		out[i] = first + i;
+	return err;
+}
+
+// A root's value as a block of its own: row major, whole, on the context's device.
+static int settle_root(struct yk_work *w, yk_id *v)
+{
+	int err = bring(w, *v, 0, v);
+	if (err)
+		return err;
+	const struct yk_place *p = &w->place[*v];
+	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
+	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
+	    !yk_is_dense(x->rank, x->dims, p->stride))
+		return contiguous(w, *v, 0, v);
+	return 0;
+}
+
+int yk_lower(struct yk_work *w)
+{
+	const struct yk_graph *g = &w->ctx->graph;
+	const struct yk_marks *m = w->marks;
+	yk_id *map = malloc((m->values + 1) * sizeof *map), *in = malloc((g->args + 1) * sizeof *in);
+	int err = 0;
+	w->root_value = malloc((w->roots + 1) * sizeof *w->root_value);
+	w->g.paths = &w->ctx->paths;
+	if (!map || !in || !w->root_value)
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+	uint32_t leaves = 0;
+	for (size_t k = 0; k < m->nodes && !err; k++) {
+		const struct yk_node *n = &g->node[m->node[k]];
+		for (uint32_t i = 0; i < n->nin; i++) {
+			yk_id v = g->arg[n->in + i];
+			const struct yk_value *x = v == YK_NIL ? NULL : &g->value[v];
+			in[i] = v == YK_NIL ? YK_NIL
+					    : map[m->first[m->number[x->node]] + v - g->node[x->node].out];
+		}
+		struct yk_call c = { .op = n->op, .list = n->list, .nin = n->nin, .in = in,
+				     .nattr = n->nattr, .attr = yk_attrs(g, n) };
+		union yoke_attr leaf = { .i = leaves };
+		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
+			c.attr = &leaf;
+			leaves++;
+		}
+		w->g.scope = n->scope;
+		err = lower_node(w, &c, n->nout, &g->value[n->out], &map[m->first[k]]);
+	}
+	for (size_t i = 0; i < w->roots && !err; i++) {
+		yk_id v = w->root[i].id;
+		uint32_t node = g->value[v].node;
+		w->root_value[i] = map[m->first[m->number[node]] + v - g->node[node].out];
+		w->g.scope = g->node[node].scope;
+		err = settle_root(w, &w->root_value[i]);
+	}
+	free(map);
+	free(in);
+	return err;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: what the scheduler makes of a graph, and the passes that make it.
+//
+//	key      the structure of what is pending, as words; equal words, same plan
+//	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
+//	         its equals
+//	fuse     which nodes become one launch
+//	emit     each launch as an op of the plugin ABI
+//	layout   where each value lies: arena, root block, or the block of a dead old version
+//	launch   binds and runs
+//
+// A plan owns no device memory.
+#ifndef YK_PLAN_H
+#define YK_PLAN_H
+
+#include "graph/context.h"
+
+// ---- strides ----
+
+// Strides (elements) of a row-major tensor without gaps.
+void yk_strides(int rank, const int64_t *dims, int64_t *stride);
+// The same elements under other dims of the same count; false when no strides do it.
+bool yk_restride(int rank, const int64_t *dims, const int64_t *stride, int to_rank,
+		 const int64_t *to_dims, int64_t *to_stride);
+// Strides of x over a space it broadcasts to: 0 on new and stretched axes.
+void yk_broadcast_strides(const struct yk_value *x, const int64_t *stride, int rank,
+			  const int64_t *dims, int64_t *to);
+// Are they row major without gaps, axes of 1 element aside?
+bool yk_is_dense(int rank, const int64_t *dims, const int64_t *stride);
+// Joins neighbouring axes that all n operands run through as one and drops axes of 1 element; bit k of
+// `apart` keeps axes k and k+1 apart, bit 16 + k keeps axis k though it has 1 element.  map[k] gets
+// the new axis of axis k, -1 when it is gone.  Returns the new rank, at least 1.
+int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK], unsigned apart,
+		int *map);
+
+// ---- keys ----
+
+struct yk_key {
+	uint32_t *word;
+	size_t n, cap;
+	uint64_t hash;
+};
+
+// What an evaluation is about: roots and all they need, numbered in creation order.
+struct yk_marks {
+	uint32_t *number;  // by node of the context's graph: its place, or YK_NIL
+	uint32_t *first;   // by place: number of its first result
+	uint32_t *node;    // by place
+	uint32_t *leaf;    // leaves by first use: index of the context's leaf
+	uint32_t *place;   // by the context's leaf: its place among them
+	size_t nodes, leaves, values;
+	size_t number_cap, first_cap, node_cap, leaf_cap, place_cap;
+};
+
+struct yk_root {
+	yk_id id;             // in the context's graph
+	yoke_tensor *handle;
+	uint32_t donor;       // place among marks.leaf of the variable's old version, or YK_NIL
+	bool idle;            // nothing else holds that version: it may be overwritten
+};
+
+int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
+int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
+		uint32_t settings, struct yk_key *);
+// Where two keys differ first, in words ("matmul 812 operand 1"), into a buffer of 200 bytes.
+void yk_key_difference(const struct yk_key *, const struct yk_key *, char *to);
+
+// ---- plans ----
+
+enum yk_where { YK_AT_NONE, YK_AT_ARENA, YK_AT_LEAF, YK_AT_ROOT, YK_AT_SCALAR };
+
+struct yk_ref { // where a view's bytes are
+	uint8_t where, device; // device: of an arena
+	uint32_t index;        // chunk of the arena, leaf, or root block
+	uint64_t offset;       // bytes
+};
+
+enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP };
+
+struct yk_step {
+	uint8_t kind, device; // UP and DOWN: the device that is not the host
+	uint16_t impl;
+	uint32_t view, views; // its views in plan->view and plan->ref, results first
+	uint32_t node, nodes; // how many nodes it does; the last one's number in creation order
+	uint32_t scope;
+	uint16_t opcode;      // of the op table
+	struct yoke_op op;
+	struct yoke_map *map;
+	struct yk_ref work;
+	uint64_t work_bytes;
+	uint64_t bytes;       // read and written
+	uint64_t pattern;     // FILL
+	const char *cause;    // why here and so
+};
+
+struct yk_root_block {
+	uint64_t bytes;
+	uint32_t donor; // leaf whose block it takes over, or YK_NIL
+	uint32_t leaf;  // leaf it simply is, or YK_NIL
+};
+
+struct yk_chunk {
+	uint64_t bytes;
+};
+
+struct yk_plan {
+	struct yk_key key;
+	struct yk_plan *next; // in its bucket
+	uint64_t used;        // evaluation that used it last
+	struct yk_step *step;
+	size_t steps, step_cap;
+	struct yoke_view *view;
+	struct yk_ref *ref;
+	size_t views, view_cap, ref_cap;
+	struct yk_root_block *block; // of distinct roots
+	size_t blocks, block_cap;
+	uint32_t *root_block;        // by root: its block
+	size_t roots;
+	struct yk_chunk *chunk[2];   // arenas: device, CPU
+	size_t chunks[2], chunk_cap[2];
+	uint64_t copies, copy_bytes; // assignments that could not be in place
+	struct yk_arena memory;      // map programs
+};
+
+void yk_plan_free(struct yk_plan *);
+
+// ---- making one ----
+
+struct yk_place { // of a value: its elements in the value that owns the bytes
+	yk_id base;
+	int64_t offset; // elements
+	int64_t stride[YOKE_MAX_RANK];
+};
+
+struct yk_group { // nodes that become one launch
+	uint32_t *member; // in creation order
+	uint32_t n, cap;
+	uint32_t at;      // its place in time: the last member
+	bool dead;        // joined another
+};
+
+struct yk_work {
+	struct yoke_context *ctx;
+	const struct yk_marks *marks;
+	const struct yk_root *root;
+	size_t roots;
+	struct yk_graph g;       // after lowering; node.device is 0 (the context's) or 1 (the CPU)
+	struct yk_place *place;  // by value
+	size_t place_cap;
+	const char **cause;      // by node: why it is where it is, or NULL
+	size_t cause_cap;
+	uint32_t *table;         // of equal nodes
+	size_t table_size;
+	yk_id *root_value;       // by root
+	uint32_t *use, *uses;    // nodes that read base value v: uses[use[v] .. use[v + 1]]
+	uint8_t *rooted;         // by base value
+	uint8_t *live;           // by node
+	struct yk_group *group;  // by number
+	uint32_t groups;
+	uint32_t *group_of;      // by node
+	uint32_t *order;         // groups as they are launched
+	size_t norder;
+	struct yk_plan *plan;
+};
+
+struct yk_device *yk_work_device(const struct yk_work *, int device);
+int yk_lower(struct yk_work *);
+// What is live and who reads what; then lets operands of a concat be computed in their place in it.
+int yk_uses(struct yk_work *);
+int yk_fuse(struct yk_work *);
+int yk_order(struct yk_work *);
+int yk_emit(struct yk_work *);
+int yk_layout(struct yk_work *);
+void yk_work_fini(struct yk_work *);
+
+// ---- ops of the ABI ----
+
+// One op with room for its views and program, and which values the views are.
+struct yk_built {
+	struct yoke_op op;
+	struct yoke_map map;
+	struct yoke_view *view; // results, then operands
+	yk_id *value;           // of each view, YK_NIL for none
+	size_t cap;
+};
+
+// A node that is neither map nor reduction as an op by itself.  dense: as if all operands were
+// contiguous buffers.
+int yk_build_node(struct yk_work *, uint32_t node, bool dense, struct yk_built *);
+// Maps, with or without a reduction behind them, as one op; EUNSUPPORTED, unrecorded, when they do not
+// fit one program.
+int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct yk_built *);
+// What has x's shape copied from one place to another, as MOVE or, with map, as a map program.
+int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_place *to,
+		  const struct yk_place *from, bool map, struct yk_built *);
+void yk_built_fini(struct yk_built *);
+// The part of the result that operand k of a pad, concat or slice_update is copied to.
+struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
+// Alignment guaranteed to every block and arena offset, bytes.
+#define YK_ALIGN 256
+
+// Is a base value one that has no bytes: a literal or a host scalar?
+static inline bool yk_is_number(const struct yk_work *w, yk_id base)
+{
+	uint16_t op = yk_maker(&w->g, base)->op;
+	return op == YK_CONST || op == YK_SCALAR;
+}
+
+// ---- running ----
+
+struct yk_planner;
+// Binds leaves and blocks, runs every step, gives the roots' handles their storages.  An error before
+// the first step leaves everything as it was (*started false); a later one marks what was to be
+// written as failed.
+int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
+// YOKE_LOG=plan: a line a step.
+void yk_plan_print(const struct yk_work *, const struct yk_plan *);
+
+// The scheduler's own state, one a context.
+struct yk_planner {
+	struct yoke_context *ctx;
+	struct yk_marks marks;
+	struct yk_key key;
+	struct yk_root *root;
+	size_t roots, root_cap;
+	struct yk_plan **bucket;
+	size_t plans;
+	uint64_t evaluations;
+	uint32_t misses;  // bit k: the k-th evaluation before this one missed
+	bool warned;
+	struct yk_event *flight[2]; // at most two runs are in flight
+	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
+	struct yk_storage **storage;   // .. storages of root blocks
+	size_t chunk_cap[2], storage_cap;
+	bool fell_back;                // and said so
+};
+
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of elementwise nodes as one map program, alone or in front of a reduction.
+//
+// The iteration space is the last map's shape (the reduced value's).  A member is read by another only
+// element for element; everything else is an input of the program with strides over the space.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "plan/build.h"
+
+struct input {
+	yk_id base;
+	int64_t offset, stride[YOKE_MAX_RANK];
+};
+
+struct program {
+	struct yk_work *w;
+	struct yoke_map *map;
+	const uint32_t *member;
+	uint32_t members;
+	int rank;
+	int64_t dims[YOKE_MAX_RANK];
+	struct input input[YOKE_MAP_MAX_INPUTS];
+	uint16_t input_insn[YOKE_MAP_MAX_INPUTS];
+	uint16_t result[YOKE_MAP_MAX_INSNS]; // instruction of each member's value
+	bool full; // something did not fit
+};
+
+static uint16_t insn(struct program *p, int op, int dtype, int a, int b, int c)
+{
+	if (p->map->ninsn == YOKE_MAP_MAX_INSNS) {
+		p->full = true;
+		return 0;
+	}
+	p->map->insn[p->map->ninsn] = (struct yoke_insn){
+		.op = (uint16_t)op, .dtype = (uint8_t)dtype,
+		.a = (uint16_t)a, .b = (uint16_t)b, .c = (uint16_t)c,
+	};
+	return p->map->ninsn++;
+}
+
+static uint16_t constant(struct program *p, int dtype, uint64_t bits)
+{
+	struct yoke_map *m = p->map;
+	for (uint16_t i = 0; i < m->ninsn; i++)
+		if (m->insn[i].op == YOKE_MAP_CONST && m->insn[i].dtype == dtype &&
+		    m->konst[m->insn[i].a] == bits)
+			return i;
+	if (m->nconst == YOKE_MAP_MAX_CONSTS) {
+		p->full = true;
+		return 0;
+	}
+	m->konst[m->nconst] = bits;
+	return insn(p, YOKE_MAP_CONST, dtype, m->nconst++, 0, 0);
+}
+
+static int member_of(const struct program *p, uint32_t node)
+{
+	for (uint32_t i = 0; i < p->members; i++)
+		if (p->member[i] == node)
+			return (int)i;
+	return -1;
+}
+
+// Value v as read by something of the shape `rank, dims`, which has the space's elements.
+static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
+{
+	struct yk_work *w = p->w;
+	const struct yk_value *x = &w->g.value[v];
+	const struct yk_place *at = &w->place[v];
+	const struct yk_node *maker = yk_maker(&w->g, at->base);
+	if (maker->op == YK_CONST)
+		return constant(p, x->dtype, (uint64_t)yk_attrs(&w->g, maker)[1].i);
+	struct input in = { .base = at->base };
+	if (maker->op != YK_SCALAR) {
+		int64_t stride[YOKE_MAX_RANK];
+		yk_broadcast_strides(x, at->stride, rank, dims, stride);
+		in.offset = at->offset;
+		int k = member_of(p, w->g.value[at->base].node);
+		if (k >= 0) {
+			// element for element: as the maker's own result lies
+			const struct yk_value *b = &w->g.value[at->base];
+			const struct yk_place *bp = &w->place[at->base];
+			int64_t own[YOKE_MAX_RANK], elements = 1;
+			for (int i = 0; i < rank; i++)
+				elements *= dims[i];
+			if (at->offset != bp->offset || yk_count(b) != elements ||
+			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own))
+				p->full = true;
+			for (int i = 0; i < rank; i++)
+				p->full |= dims[i] != 1 && own[i] != stride[i];
+			return p->result[k];
+		}
+		if (!yk_restride(rank, dims, stride, p->rank, p->dims, in.stride)) {
+			p->full = true;
+			return 0;
+		}
+		for (int i = 0; i < p->rank; i++)
+			if (p->dims[i] == 1)
+				in.stride[i] = 0;
+	}
+	struct yoke_map *m = p->map;
+	for (int i = 0; i < m->nin; i++)
+		if (p->input[i].base == in.base && p->input[i].offset == in.offset &&
+		    !memcmp(p->input[i].stride, in.stride, sizeof *in.stride * (size_t)p->rank))
+			return p->input_insn[i];
+	if (m->nin == YOKE_MAP_MAX_INPUTS) {
+		p->full = true;
+		return 0;
+	}
+	p->input[m->nin] = in;
+	p->input_insn[m->nin] = insn(p, YOKE_MAP_INPUT, x->dtype, m->nin, 0, 0);
+	return p->input_insn[m->nin++];
+}
+
+static uint16_t compute(struct program *p, const struct yk_node *n)
+{
+	const struct yk_graph *g = &p->w->g;
+	const struct yk_value *y = &g->value[n->out];
+	const yk_id *in = yk_ins(g, n);
+	uint16_t r[3] = { 0 };
+	for (uint32_t i = 0; i < n->nin && i < 3; i++)
+		r[i] = read(p, in[i], y->rank, y->dims);
+	if (n->op == YK_RAND_BITS) {
+		uint16_t index = insn(p, YOKE_MAP_INDEX, yoke_i64, 0, 0, 0);
+		return insn(p, YOKE_MAP_RAND, yoke_i32, index, r[0], r[1]);
+	}
+	return insn(p, yk_ops[n->op].map, y->dtype, r[0], r[1], r[2]);
+}
+
+// Is member i's value read outside the group, or a root?
+static bool wanted(const struct program *p, uint32_t i)
+{
+	const struct yk_work *w = p->w;
+	yk_id v = w->g.node[p->member[i]].out;
+	if (!w->use)
+		return i + 1 == p->members;
+	if (w->rooted[v])
+		return true;
+	for (uint32_t k = w->use[v]; k < w->use[v + 1]; k++)
+		if (member_of(p, w->uses[k]) < 0)
+			return true;
+	return false;
+}
+
+// The value's elements as the space runs through them; full when no strides do.
+static void output(struct program *p, struct yk_built *b, yk_id v)
+{
+	struct yk_work *w = p->w;
+	const struct yk_value *x = &w->g.value[v];
+	const struct yk_place *at = &w->place[v];
+	int64_t stride[YOKE_MAX_RANK];
+	if (!yk_restride(x->rank, x->dims, at->stride, p->rank, p->dims, stride))
+		p->full = true;
+	b->value[b->op.nout] = v;
+	yk_buffer_view(&b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride, at->offset);
+}
+
+// The result of a reduction over `axes` of the space: stride 0 where it has 1 element.
+static void reduced_output(struct program *p, struct yk_built *b, const struct yk_node *r, unsigned axes)
+{
+	struct yk_work *w = p->w;
+	const struct yk_value *y = &w->g.value[r->out];
+	const struct yk_place *at = &w->place[r->out];
+	bool keep = yk_attrs(&w->g, r)[1].i;
+	int64_t dims[YOKE_MAX_RANK], stride[YOKE_MAX_RANK];
+	for (int i = 0, k = 0; i < p->rank; i++) {
+		bool gone = axes >> i & 1;
+		dims[i] = gone ? 1 : p->dims[i];
+		stride[i] = gone ? 0 : at->stride[k];
+		k += !gone || keep;
+	}
+	b->value[0] = r->out;
+	b->op.nout = 1;
+	yk_buffer_view(&b->view[0], y->dtype, p->rank, dims, stride, at->offset);
+}
+
+// Fewer axes, the same order of elements.
+static void collapse(struct yk_built *b, unsigned *axes, bool arg)
+{
+	struct yoke_op *op = &b->op;
+	int64_t stride[YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS][YOKE_MAX_RANK];
+	int map[YOKE_MAX_RANK], n = (int)(op->nout + op->nin);
+	unsigned apart = 0, now = 0;
+	for (int i = 0; i < op->rank; i++) {
+		bool gone = *axes >> i & 1, next = *axes >> (i + 1) & 1;
+		if (gone != next || (arg && (gone || next)))
+			apart |= 1u << i;
+		if (arg && gone)
+			apart |= 1u << (16 + i);
+	}
+	for (int k = 0; k < n; k++)
+		memcpy(stride[k], b->view[k].strides, sizeof stride[k]);
+	int rank = yk_collapse(op->rank, op->dims, n, stride, apart, map);
+	for (int i = 0; i < op->rank; i++)
+		if (map[i] >= 0 && *axes >> i & 1)
+			now |= 1u << map[i];
+	for (int k = 0; k < n; k++) {
+		struct yoke_view *v = &b->view[k];
+		v->rank = (uint8_t)rank;
+		memcpy(v->strides, stride[k], sizeof stride[k]);
+		for (int i = 0; i < rank; i++)
+			v->dims[i] = (uint32_t)k < op->nout && now >> i & 1 ? 1 : op->dims[i];
+	}
+	op->rank = (uint8_t)rank;
+	*axes = now;
+}
+
+int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n, struct yk_built *b)
+{
+	const struct yk_graph *g = &w->g;
+	const struct yk_node *last = &g->node[member[n - 1]];
+	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
+	const struct yk_value *space = &g->value[reduces ? yk_ins(g, last)[0] : last->out];
+	if (n > YOKE_MAP_MAX_INSNS)
+		return YOKE_EUNSUPPORTED;
+	if (yk_built_reset(b, reduces ? YOKE_OP_REDUCE : YOKE_OP_MAP,
+			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS) < 0)
+		return YOKE_ENOMEM;
+	b->map = (struct yoke_map){ .size = sizeof b->map };
+	struct program p = { .w = w, .map = &b->map, .member = member, .members = n - reduces,
+			     .rank = space->rank };
+	memcpy(p.dims, space->dims, sizeof p.dims);
+	struct yoke_op *op = &b->op;
+	for (uint32_t i = 0; i < p.members && !p.full; i++)
+		p.result[i] = compute(&p, &g->node[member[i]]);
+	unsigned axes = 0;
+	if (reduces) {
+		const union yoke_attr *a = yk_attrs(g, last);
+		axes = (unsigned)a[0].i & ((1u << space->rank) - 1);
+		b->map.out[b->map.nout++] = read(&p, yk_ins(g, last)[0], p.rank, p.dims);
+		reduced_output(&p, b, last, axes);
+	} else {
+		for (uint32_t i = 0; i < n && !p.full; i++) {
+			if (!wanted(&p, i))
+				continue;
+			if (b->map.nout == YOKE_MAP_MAX_OUTPUTS)
+				return YOKE_EUNSUPPORTED;
+			b->map.out[b->map.nout++] = p.result[i];
+			output(&p, b, g->node[member[i]].out);
+		}
+	}
+	if (p.full)
+		return YOKE_EUNSUPPORTED;
+	op->nin = b->map.nin;
+	op->in = b->view + op->nout;
+	op->rank = (uint8_t)p.rank;
+	op->map = &b->map;
+	memcpy(op->dims, p.dims, sizeof op->dims);
+	for (uint32_t i = 0; i < op->nin; i++) {
+		yk_id base = p.input[i].base;
+		b->value[op->nout + i] = base;
+		struct yoke_view *v = &b->view[op->nout + i];
+		if (yk_is_number(w, base))
+			yk_number_view(w, v, base, p.rank, p.dims);
+		else
+			yk_buffer_view(v, g->value[base].dtype, p.rank, p.dims, p.input[i].stride,
+				       p.input[i].offset);
+	}
+	collapse(b, &axes, last->op == YK_ARGMAX || last->op == YK_ARGMIN);
+	if (reduces) {
+		op->nattr = 2;
+		op->attr[0].i = yk_ops[last->op].map;
+		op->attr[1].i = axes;
+	}
+	return 0;
+}

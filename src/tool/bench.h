@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks inside the command: suites of cases, the clock, and the machine's limits.
+#ifndef YK_BENCH_H
+#define YK_BENCH_H
+
+#include "yoke.h"
+
+// One case: operands are made once, then each run is recorded, evaluated and waited for.
+struct yk_case {
+	const char *suite, *name;
+	int (*make)(struct yk_case *); // sets flops, bytes and tokens of one run
+	int (*run)(struct yk_case *);  // up to the end of the work
+	void (*drop)(struct yk_case *);
+	int64_t size[6]; // what the suite understands
+	double flops, bytes, tokens; // of one run; 0: not counted
+	void *state;
+};
+extern struct yk_case yk_cases[]; // ends with a NULL suite
+
+struct yk_timing {
+	double median, spread; // seconds; half the distance between the quartiles
+	int samples;
+};
+
+// Times run(arg) after two calls for warming up: 5 samples and 0.3 s or more, 5 s at
+// most.
+int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *);
+
+// What `threads` threads of this machine reach, measured now: multiply-adds in fp32
+// registers, in FLOP/s; a copy between blocks far larger than caches, in bytes read and
+// written a second.  0: could not be measured.
+double yk_limit_flops(int threads);
+double yk_limit_copy(int threads);
+
+#endif

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine's limits, by loops that do nothing else; and the clock of the benchmarks.
+#include "config.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool/bench.h"
+
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { MOST_SAMPLES = 1000, COPY_BYTES = 32 << 20, ROUNDS = 1 << 16 };
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
+{
+	double sample[MOST_SAMPLES], start = 0;
+	int n = -2; // the first calls plan, compile and touch memory
+
+	for (;;) {
+		double t = now();
+		int e = run(arg);
+		if (e < 0)
+			return e;
+		t = now() - t;
+		if (n == 0)
+			start = now() - t;
+		if (n >= 0)
+			sample[n] = t;
+		n++;
+		if (n <= 0)
+			continue;
+		double all = now() - start;
+		if (n == MOST_SAMPLES || (n >= 5 && all > 0.3) || all > 5)
+			break;
+	}
+	qsort(sample, (size_t)n, sizeof *sample, by_value);
+	to->median = sample[n / 2];
+	to->spread = (sample[n * 3 / 4] - sample[n / 4]) / 2;
+	to->samples = n;
+	return 0;
+}
+
+// ---- multiply-adds ----
+
+// 12 sums are more than latency times throughput of any core so far (4 times 2).
+#define SUMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define NSUMS 12
+
+// name: a function of `rounds` rounds of NSUMS multiply-adds on vectors of `type`.
+#define PEAK(name, attributes, type, set1, fmadd, hsum) \
+	attributes static float name(int rounds, float x, float y) \
+	{ \
+		type a = set1(x), b = set1(y); \
+		SUMS(PEAK_DECLARE_##type) \
+		for (int i = 0; i < rounds; i++) { \
+			SUMS(PEAK_STEP_##fmadd) \
+		} \
+		return hsum; \
+	}
+
+#if defined __x86_64__
+#define PEAK_DECLARE___m512(k) __m512 s##k = a;
+#define PEAK_STEP__mm512_fmadd_ps(k) s##k = _mm512_fmadd_ps(s##k, b, a);
+#define PEAK_DECLARE___m256(k) __m256 s##k = a;
+#define PEAK_STEP__mm256_fmadd_ps(k) s##k = _mm256_fmadd_ps(s##k, b, a);
+#define ADD512(k) a = _mm512_add_ps(a, s##k),
+#define ADD256(k) a = _mm256_add_ps(a, s##k),
+PEAK(peak_avx512, __attribute__((target("avx512f"))), __m512, _mm512_set1_ps,
+     _mm512_fmadd_ps, (SUMS(ADD512) _mm512_cvtss_f32(a)))
+PEAK(peak_avx2, __attribute__((target("avx2,fma"))), __m256, _mm256_set1_ps,
+     _mm256_fmadd_ps, (SUMS(ADD256) _mm256_cvtss_f32(a)))
+#endif
+
+typedef float vec4 __attribute__((vector_size(16)));
+#define SPLAT4(x) ((vec4){ x, x, x, x })
+#define PEAK_DECLARE_vec4(k) vec4 s##k = a;
+#define PEAK_STEP_muladd(k) s##k = s##k * b + a;
+#define ADD4(k) a += s##k,
+PEAK(peak_base, , vec4, SPLAT4, muladd, (SUMS(ADD4) a[0]))
+
+// The widest there is; *lanes floats in a vector.
+static float (*peak_choose(int *lanes))(int, float, float)
+{
+#if defined __x86_64__
+	if (__builtin_cpu_supports("avx512f")) {
+		*lanes = 16;
+		return peak_avx512;
+	}
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+		*lanes = 8;
+		return peak_avx2;
+	}
+#endif
+	*lanes = 4;
+	return peak_base;
+}
+
+// ---- threads ----
+
+struct start {
+	atomic_int go;   // 0 wait, 1 work, -1 leave
+	atomic_int done; // workers that are
+};
+
+struct worker {
+	pthread_t thread;
+	struct start *start;
+	float (*peak)(int, float, float); // NULL: copy
+	char *to, *from;
+	volatile float result; // so that the loop is not dropped
+};
+
+static void work(struct worker *w)
+{
+	if (w->peak)
+		w->result = w->peak(ROUNDS, 1.0f, 0.5f);
+	else
+		memcpy(w->to, w->from, COPY_BYTES);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	int go;
+
+	while (!(go = atomic_load(&w->start->go)))
+		sched_yield();
+	if (go > 0)
+		work(w);
+	atomic_fetch_add(&w->start->done, 1);
+	return NULL;
+}
+
+// Seconds in which all threads did their work once; infinite when a thread cannot be had.
+static double together(struct worker *w, int threads)
+{
+	struct start start = { 0 };
+	double t = INFINITY;
+	int n;
+
+	for (n = 1; n < threads; n++) {
+		w[n].start = &start;
+		if (pthread_create(&w[n].thread, NULL, worker_main, &w[n]))
+			break;
+	}
+	if (n == threads) {
+		t = now();
+		atomic_store(&start.go, 1);
+		work(&w[0]);
+		while (atomic_load(&start.done) < threads - 1)
+			sched_yield();
+		t = now() - t;
+	} else {
+		atomic_store(&start.go, -1);
+	}
+	while (--n >= 1)
+		pthread_join(w[n].thread, NULL);
+	return t;
+}
+
+// The fastest of some runs: a limit, and not what is usual.
+static double fastest(struct worker *w, int threads)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < 15; i++) {
+		double t = together(w, threads);
+		if (t < least)
+			least = t;
+	}
+	return least;
+}
+
+double yk_limit_flops(int threads)
+{
+	struct worker *w = calloc((size_t)threads, sizeof *w);
+	int lanes;
+	float (*peak)(int, float, float) = peak_choose(&lanes);
+	double t;
+
+	if (!w)
+		return 0;
+	for (int i = 0; i < threads; i++)
+		w[i].peak = peak;
+	t = fastest(w, threads);
+	free(w);
+	return 2.0 * ROUNDS * NSUMS * lanes * threads / t;
+}
+
+double yk_limit_copy(int threads)
+{
+	struct worker *w = calloc((size_t)threads, sizeof *w);
+	char *all = malloc(2 * (size_t)COPY_BYTES * (size_t)threads);
+	double rate = 0;
+
+	if (w && all) {
+		memset(all, 1, 2 * (size_t)COPY_BYTES * (size_t)threads);
+		for (int i = 0; i < threads; i++) {
+			w[i].to = all + 2 * (size_t)COPY_BYTES * (size_t)i;
+			w[i].from = w[i].to + COPY_BYTES;
+		}
+		rate = 2.0 * COPY_BYTES * threads / fastest(w, threads);
+	}
+	free(all);
+	free(w);
+	return rate;
+}

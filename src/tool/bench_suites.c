@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suites of `yoke bench`, all through the public interface; inputs are random and
+// small.
+// Counted: flops of the mathematics (a causal attention half of the square), bytes of
+// each operand once.
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "nn/gpt.h"
+#include "tool/bench.h"
+
+// ---- operands ----
+
+struct operands {
+	yoke_tensor *x[4];
+};
+
+static int finish(yoke_scope *s, yoke_tensor *y)
+{
+	int e = y ? yoke_eval(1, &y) : yoke_error_code();
+	int f;
+
+	if (e == 0)
+		e = yoke_sync();
+	f = yoke_scope_end(s);
+	return e < 0 ? e : f;
+}
+
+// n variables of these shapes with uniform values.
+static int make_operands(struct yk_case *c, int n, const int *rank,
+			 const int64_t (*dims)[4])
+{
+	struct operands *o = calloc(1, sizeof *o);
+	int e = 0;
+
+	if (!o)
+		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
+	c->state = o;
+	for (int i = 0; e == 0 && i < n; i++) {
+		yoke_scope *s;
+		o->x[i] = yoke_variable("x", yoke_f32, rank[i], dims[i]);
+		if (!o->x[i])
+			return yoke_error_code();
+		s = yoke_scope_begin("bench");
+		e = yoke_assign(o->x[i], yoke_uniform(yoke_f32, rank[i], dims[i]));
+		if (e == 0)
+			e = yoke_eval(0, NULL);
+		int f = yoke_scope_end(s);
+		e = e < 0 ? e : f;
+	}
+	return e;
+}
+
+static void drop_operands(struct yk_case *c)
+{
+	struct operands *o = c->state;
+
+	for (int i = 0; o && i < 4; i++)
+		yoke_free(o->x[i]);
+	free(o);
+	c->state = NULL;
+}
+
+// ---- contract ----
+
+// size: M, N, K; a (M,K), b (K,N)
+static int make_contract(struct yk_case *c)
+{
+	int64_t m = c->size[0], n = c->size[1], k = c->size[2];
+	const int rank[2] = { 2, 2 };
+	const int64_t dims[2][4] = { { m, k }, { k, n } };
+
+	c->flops = 2.0 * (double)m * (double)n * (double)k;
+	c->bytes = 4.0 * (double)(m * k + k * n + m * n);
+	return make_operands(c, 2, rank, dims);
+}
+
+static int run_contract(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("contract");
+
+	return finish(s, yoke_matmul(o->x[0], o->x[1], 0));
+}
+
+// ---- map ----
+
+// size: elements
+static int make_map(struct yk_case *c)
+{
+	const int rank[2] = { 1, 1 };
+	const int64_t dims[2][4] = { { c->size[0] }, { c->size[0] } };
+
+	c->bytes = 12.0 * (double)c->size[0]; // two read, one written
+	return make_operands(c, 2, rank, dims);
+}
+
+static int run_add(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("map");
+
+	return finish(s, yoke_add(o->x[0], o->x[1]));
+}
+
+static int run_gelu(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("map");
+
+	return finish(s, yoke_gelu(yoke_add(o->x[0], o->x[1])));
+}
+
+// ---- attention ----
+
+// size: B, T, H, D; causal, forward; q, k, v [B,T,H,D]
+static int make_attention(struct yk_case *c)
+{
+	int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
+	const int rank[3] = { 4, 4, 4 };
+	const int64_t dims[3][4] = { { b, t, h, d }, { b, t, h, d }, { b, t, h, d } };
+
+	c->flops = 2.0 * (double)(b * h) * (double)t * (double)t * (double)d;
+	c->bytes = 16.0 * (double)(b * t * h * d);
+	return make_operands(c, 3, rank, dims);
+}
+
+static int run_attention(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	yoke_scope *s = yoke_scope_begin("attention");
+
+	return finish(s, yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0));
+}
+
+// ---- train ----
+
+struct training {
+	struct yk_gpt *gpt;
+	yoke_tensor *ids, *targets, **m, **v, **g;
+	int n;
+};
+
+static void drop_train(struct yk_case *c)
+{
+	struct training *t = c->state;
+
+	if (!t)
+		return;
+	for (int i = 0; i < t->n; i++) {
+		yoke_free(t->m ? t->m[i] : NULL);
+		yoke_free(t->v ? t->v[i] : NULL);
+	}
+	free(t->m);
+	free(t->v);
+	free(t->g);
+	yoke_free(t->ids);
+	yoke_free(t->targets);
+	yk_gpt_free(t->gpt);
+	free(t);
+	c->state = NULL;
+}
+
+static int make_states(struct training *t)
+{
+	t->n = t->gpt->params.count;
+	t->m = calloc((size_t)t->n, sizeof *t->m);
+	t->v = calloc((size_t)t->n, sizeof *t->v);
+	t->g = calloc((size_t)t->n, sizeof *t->g);
+	if (!t->m || !t->v || !t->g)
+		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
+	for (int i = 0; i < t->n; i++) {
+		yoke_tensor *p = t->gpt->params.var[i];
+		int64_t dims[YOKE_MAX_RANK];
+		for (int k = 0; k < yoke_rank(p); k++)
+			dims[k] = yoke_dim(p, k);
+		t->m[i] = yoke_variable("m", yoke_f32, yoke_rank(p), dims);
+		t->v[i] = yoke_variable("v", yoke_f32, yoke_rank(p), dims);
+		if (!t->m[i] || !t->v[i])
+			return yoke_error_code();
+	}
+	return 0;
+}
+
+// size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
+static int make_train(struct yk_case *c)
+{
+	const struct yk_gpt_shape shape = { 256, c->size[3], c->size[0], c->size[1],
+					    c->size[2] };
+	const int64_t dims[2] = { c->size[4], c->size[3] };
+	struct training *t = calloc(1, sizeof *t);
+	int64_t weights = 12 * c->size[0] * c->size[2] * c->size[2] + 256 * c->size[2];
+	int32_t *ids = malloc((size_t)(dims[0] * dims[1]) * sizeof *ids);
+	int e;
+
+	c->state = t;
+	if (!t || !ids) {
+		free(ids);
+		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
+	}
+	c->tokens = (double)(dims[0] * dims[1]);
+	// Kaplan et al. 2020: 6 a weight and token, and 6 T E a layer and token for
+	// causal attention
+	c->flops = c->tokens * (6.0 * (double)weights +
+				6.0 * (double)(c->size[0] * c->size[3] * c->size[2]));
+	for (int64_t i = 0; i < dims[0] * dims[1]; i++)
+		ids[i] = (int32_t)(i * 7919 % 251);
+	e = yk_gpt_new(&shape, &t->gpt);
+	if (e == 0)
+		e = yk_gpt_init(t->gpt, 1);
+	if (e == 0)
+		e = make_states(t);
+	if (e == 0) {
+		t->ids = yoke_from(yoke_i32, 2, dims, ids);
+		t->targets = yoke_from(yoke_i32, 2, dims, ids);
+		e = t->ids && t->targets ? 0 : yoke_error_code();
+	}
+	free(ids);
+	return e;
+}
+
+static int run_train(struct yk_case *c)
+{
+	struct training *t = c->state;
+	yoke_tensor *const *p = t->gpt->params.var;
+	yoke_scope *s = yoke_scope_begin("train");
+	struct yoke_adamw how = {
+		.lr = yoke_scalar(1e-4),
+		.c1 = yoke_scalar(0.1),
+		.c2 = yoke_scalar(0.01),
+		.scale = YOKE_NONE,
+		.beta1 = 0.9,
+		.beta2 = 0.99,
+		.eps = 1e-8,
+		.weight_decay = 0.1,
+	};
+	yoke_tensor *loss = yk_gpt_loss(t->gpt, t->ids, t->targets, 0);
+	int e = loss ? yoke_grad(loss, t->n, p, t->g) : yoke_error_code();
+
+	if (e == 0)
+		e = yoke_adamw_step(t->n, p, t->g, t->m, t->v, &how);
+	return finish(s, e == 0 ? loss : NULL);
+}
+
+struct yk_case yk_cases[] = {
+#define CONTRACT(name, ...) \
+	{ \
+		"contract", name, make_contract, run_contract, drop_operands, \
+			{ __VA_ARGS__ }, 0, 0, 0, NULL \
+	}
+	CONTRACT("128 x 128 x 128", 128, 128, 128),
+	CONTRACT("256 x 256 x 256", 256, 256, 256),
+	CONTRACT("512 x 512 x 512", 512, 512, 512),
+	CONTRACT("1024 x 1024 x 1024", 1024, 1024, 1024),
+	CONTRACT("4096 x 512 x 128", 4096, 512, 128),
+	CONTRACT("4096 x 1536 x 384", 4096, 1536, 384),
+#define MAP(name, run, n) \
+	{ \
+		"map", name, make_map, run, drop_operands, { n }, 0, 0, 0, NULL \
+	}
+	MAP("add, 2^16", run_add, 1 << 16),
+	MAP("add, 2^24", run_add, 1 << 24),
+	MAP("gelu(a + b), 2^22", run_gelu, 1 << 22),
+#define ATTENTION(name, ...) \
+	{ \
+		"attention", name, make_attention, run_attention, drop_operands, \
+			{ __VA_ARGS__ }, 0, 0, 0, NULL \
+	}
+	ATTENTION("B 32 T 128 H 4 D 32", 32, 128, 4, 32),
+	ATTENTION("B 16 T 256 H 6 D 64", 16, 256, 6, 64),
+	ATTENTION("B 1 T 2048 H 4 D 64", 1, 2048, 4, 64),
+#define TRAIN(name, ...) \
+	{ \
+		"train", name, make_train, run_train, drop_train, { __VA_ARGS__ }, 0, 0, \
+			0, NULL \
+	}
+	TRAIN("L 2 H 4 E 128 T 128 B 32", 2, 4, 128, 128, 32),
+	TRAIN("L 6 H 6 E 384 T 256 B 16", 6, 6, 384, 256, 16),
+	{ 0 },
+};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke eval: mean loss of a trained model over text.
+#include "config.h"
+
+#include "tool/tool.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tool/model_open.h"
+#include "train/validate.h"
+
+struct result {
+	int64_t tokens, bytes; // predicted; every window but its first token
+	double loss;           // mean of -log p(token), in nats
+};
+
+// Bytes that the predicted tokens stand for.
+static int count_bytes(const struct yk_opened *o, const struct yk_data *data, int64_t *to)
+{
+	int64_t width = o->gpt->shape.context + 1, bytes = 0;
+	int32_t *window = malloc((size_t)width * sizeof *window);
+	if (!window)
+		return yk_fail(YOKE_ENOMEM, "eval: no memory for a window");
+	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
+		yk_data_valid(data, i, 1, window);
+		for (int64_t k = 1; k < width; k++) {
+			size_t n = 0;
+			yk_tokenizer_decode(o->tokenizer, window[k], &n);
+			bytes += (int64_t)n;
+		}
+	}
+	free(window);
+	*to = bytes;
+	return 0;
+}
+
+static int eval(const struct yk_opened *o, struct result *to)
+{
+	const struct yk_config *c = &o->config;
+	struct yk_data_spec spec = { .context = o->gpt->shape.context, .valid = 1 };
+	struct yk_data *data = yk_data_new(yk_config_str(c, YK_KEY_data), o->tokenizer, &spec);
+	if (!data)
+		return yoke_error_code();
+	struct result r = { .tokens = yk_data_valid_windows(data) * spec.context };
+	int e = count_bytes(o, data, &r.bytes);
+	if (e == 0)
+		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), &r.loss);
+	yk_data_free(data);
+	if (e == 0)
+		*to = r;
+	return e;
+}
+
+int yk_cmd_eval(int argc, char **argv)
+{
+	struct yk_opened o;
+	struct result r = { 0 };
+	int status = yk_open_model(&o, YK_E, argc, argv);
+	if (status != YK_DONE)
+		return status;
+	if (eval(&o, &r) < 0) {
+		status = yk_failed("eval");
+	} else {
+		printf("tokens         %" PRId64 "\n", r.tokens);
+		printf("loss           %.6f\n", r.loss);
+		printf("perplexity     %.6f\n", exp(r.loss));
+		printf("bits_per_byte  %.6f\n",
+		       r.loss / M_LN2 * (double)r.tokens / (double)r.bytes);
+	}
+	yk_close_model(&o);
+	return yk_finish("eval", status);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke help: the overview, and the keys of a command out of the table that parses them.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/param.h"
+#include "tool/tool.h"
+#include "train/conf.h"
+
+static void overview(FILE *to)
+{
+	fputs("usage: yoke command [arguments]\n\n", to);
+	for (const struct yk_command *c = yk_commands; c->name; c++)
+		fprintf(to, "  %-9s %-29s %s\n", c->name, c->arguments, c->summary);
+	fputs("  --version\n\n"
+	      "`yoke help command` says more.  Exit status: 0 done, 1 failed, 2 usage.\n",
+	      to);
+}
+
+// A default that can be seen: "\n" stays on its line.
+static const char *shown(const struct yk_config_row *r)
+{
+	return !strcmp(r->def, "\n") ? "\\n" : *r->def ? r->def : "-";
+}
+
+static void keys(FILE *to, unsigned commands)
+{
+	fputs("\nkeys (default, help):\n", to);
+	for (int k = 0; k < YK_KEYS; k++) {
+		const struct yk_config_row *r = &yk_config_rows[k];
+		if (!(r->commands & commands))
+			continue;
+		fprintf(to, "  %-12s %-7s %s", r->name, shown(r), r->help);
+		if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
+			fprintf(to, " (%s)", r->choices);
+		else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
+			fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g)" : " (%g .. %g)",
+				r->least, r->most);
+		fputc('\n', to);
+	}
+}
+
+void yk_help(FILE *to, const struct yk_command *c)
+{
+	if (!c) {
+		overview(to);
+		return;
+	}
+	fprintf(to, "usage: yoke %s %s\n\n%c%s.\n", c->name, c->arguments,
+		c->summary[0] - 'a' + 'A', c->summary + 1);
+	if (c->more)
+		fputs(c->more, to);
+	if (c->keys)
+		keys(to, c->keys);
+}
+
+int yk_cmd_help(int argc, char **argv)
+{
+	const char *names[16], *nearest;
+	int n = 0;
+
+	if (argc > 2)
+		return yk_usage("help", "one command at most");
+	if (argc < 2) {
+		yk_help(stdout, NULL);
+		return yk_finish("help", YK_DONE);
+	}
+	for (const struct yk_command *c = yk_commands; c->name; c++) {
+		if (!strcmp(argv[1], c->name)) {
+			yk_help(stdout, c);
+			return yk_finish("help", YK_DONE);
+		}
+		names[n++] = c->name;
+	}
+	nearest = yk_nearest(argv[1], names, n);
+	if (nearest)
+		return yk_usage("help", "no command '%s'; did you mean '%s'", argv[1],
+				nearest);
+	return yk_usage("help", "no command '%s'", argv[1]);
+}

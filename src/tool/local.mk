@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# tool: the command.  It uses internals, so it links the core and not libyoke.
+bin_PROGRAMS += yoke
+yoke_SOURCES = \
+	src/tool/bench.h \
+	src/tool/bench_limits.c \
+	src/tool/bench_suites.c \
+	src/tool/cmd_bench.c \
+	src/tool/cmd_eval.c \
+	src/tool/cmd_generate.c \
+	src/tool/cmd_help.c \
+	src/tool/cmd_info.c \
+	src/tool/cmd_train.c \
+	src/tool/main.c \
+	src/tool/model_open.c \
+	src/tool/model_open.h \
+	src/tool/tool.h
+yoke_LDADD = libyokecore.la

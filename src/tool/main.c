@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `yoke`: finds the sub-command; and the messages that all of them share.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "tool/tool.h"
+#include "train/conf.h"
+
+#define TRAIN_MORE \
+	"A file of lines KEY=value gives the same keys; arguments win over it.  SIGINT " \
+	"and\n" \
+	"SIGTERM finish the step, save the model and end with status 0.\n"
+#define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
+#define INFO_MORE \
+	"  --env    settings: type, default, value, origin, help\n" \
+	"  --json   the same for programs\n"
+#define BENCH_MORE \
+	"Suites, all of them by default: contract, map, attention, train.  Figures are " \
+	"medians\n" \
+	"with the spread (half of the distance between quartiles), beside limits " \
+	"measured in\n" \
+	"the same run.\n" \
+	"  --json FILE   the figures as JSON, too\n"
+
+const struct yk_command yk_commands[] = {
+	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
+	  YK_T, TRAIN_MORE },
+	{ "generate", "MODEL [key=value ..]", "write text with a trained model",
+	  yk_cmd_generate, YK_G, MODEL_MORE },
+	{ "eval", "MODEL data=.. [key=value ..]", "loss of a trained model on text",
+	  yk_cmd_eval, YK_E, MODEL_MORE },
+	{ "info", "[--env] [--json]", "devices, plugins and threads; settings",
+	  yk_cmd_info, 0, INFO_MORE },
+	{ "bench", "[suite ..] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
+	  BENCH_MORE },
+	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
+	  NULL },
+	{ 0 },
+};
+
+// One line, whatever a message carries from outside.
+static void say(const char *command, const char *text)
+{
+	fprintf(stderr, "yoke%s%s: ", *command ? " " : "", command);
+	for (; *text; text++)
+		fputc(iscntrl((unsigned char)*text) ? '?' : *text, stderr);
+	fputc('\n', stderr);
+}
+
+int yk_usage(const char *command, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && (size_t)n < sizeof text)
+		snprintf(text + n, sizeof text - (size_t)n, "; see `yoke help%s%s`",
+			 *command ? " " : "", command);
+	say(command, text);
+	return YK_USAGE;
+}
+
+int yk_failed(const char *command)
+{
+	say(command, *yoke_error() ? yoke_error() : "failed without a reason");
+	return YK_FAILED;
+}
+
+int yk_finish(const char *command, int status)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (status == YK_DONE) {
+		yoke_error_clear();
+		yk_fail(YOKE_EIO, "standard output: %s",
+			errno ? strerror(errno) : "write error");
+		yk_failed(command);
+	}
+	return YK_FAILED;
+}
+
+static int version(void)
+{
+	printf("yoke %s\n", yoke_version());
+	return yk_finish("", YK_DONE);
+}
+
+int main(int argc, char **argv)
+{
+	const char *names[16], *word = argc > 1 ? argv[1] : NULL, *nearest;
+	int n = 0;
+
+	// A reader that went away and a file that may not grow are write errors with a
+	// message, not a silent death.
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (!word) {
+		yk_help(stderr, NULL);
+		return YK_USAGE;
+	}
+	if (!strcmp(word, "--version"))
+		return version();
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+		word = "help";
+	for (const struct yk_command *c = yk_commands; c->name; c++) {
+		if (!strcmp(word, c->name))
+			return c->run(argc - 1, argv + 1);
+		names[n++] = c->name;
+	}
+	nearest = yk_nearest(word, names, n);
+	if (nearest)
+		return yk_usage("", "unknown command '%s'; did you mean '%s'", word,
+				nearest);
+	return yk_usage("", "unknown command '%s'", word);
+}

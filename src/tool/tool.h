@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `yoke`: its sub-commands and what they share.
+// Exit status: 0 done, 1 failed, 2 usage.  An error is one line on stderr: what, why,
+// what to do.
+#ifndef YK_TOOL_H
+#define YK_TOOL_H
+
+#include <stdio.h>
+
+enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
+
+struct yk_command {
+	const char *name, *arguments, *summary;
+	int (*run)(int argc, char **argv); // argv[0]: its name; returns the exit status
+	unsigned keys;                     // YK_T, YK_G, YK_E of train/conf.h, or 0
+	const char *more;                  // further lines for its help, or NULL
+};
+extern const struct yk_command yk_commands[]; // ends with a NULL name
+
+int yk_cmd_train(int argc, char **argv);
+int yk_cmd_generate(int argc, char **argv);
+int yk_cmd_eval(int argc, char **argv);
+int yk_cmd_info(int argc, char **argv);
+int yk_cmd_bench(int argc, char **argv);
+int yk_cmd_help(int argc, char **argv);
+
+// "yoke train: .." on stderr, with a line that names the help; returns YK_USAGE.
+int yk_usage(const char *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+// yoke_error() on stderr; returns YK_FAILED.
+int yk_failed(const char *command);
+// Flushes stdout and reports a write error; returns `status`, or YK_FAILED.
+int yk_finish(const char *command, int status);
+// The overview, or the help of one command.
+void yk_help(FILE *, const struct yk_command *);
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints: a folder with manifest.json and the files it names.
+//
+//     manifest.json                       format, versions, model, tokenizer, keys, step,
+//                                         schedule, random state, data position; name,
+//                                         size and XXH64 of each file; XXH64 of itself
+//     model.<generation>.safetensors      weights
+//     optimizer.<generation>.safetensors  states of the optimizer
+//
+// Generations never repeat, and the manifest is replaced last, by one rename: at each
+// moment the folder holds a whole checkpoint, the old or the new one, whatever is killed.
+// Other files are not touched.
+#ifndef YK_CHECKPOINT_H
+#define YK_CHECKPOINT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "train/data.h"
+#include "train/safetensors.h"
+
+#define YK_CHECKPOINT_FORMAT 1
+
+enum yk_checkpoint_part {
+	YK_CHECKPOINT_MODEL, YK_CHECKPOINT_OPTIMIZER, YK_CHECKPOINT_PARTS
+};
+
+struct yk_checkpoint_file {
+	char name[64]; // in the folder
+	uint64_t bytes, hash;
+};
+
+// All but the arrays.  The objects belong to the struct (references are counted:
+// json_incref what is kept elsewhere).
+struct yk_checkpoint {
+	json_t *model;     // what rebuilds the model: kind, layers, heads, ..
+	json_t *tokenizer; // of yk_tokenizer_save
+	json_t *config;    // of yk_config_json: the keys of `yoke train`
+	json_t *schedule;  // state of the learning-rate schedule, an object
+	int64_t step;      // optimizer steps done
+	uint64_t seed;     // of random numbers
+	int64_t random_step;
+	struct yk_data_position data;
+	// Set by save and open.
+	int64_t generation;
+	struct yk_checkpoint_file file[YK_CHECKPOINT_PARTS];
+};
+
+// Is there a manifest in the folder?
+bool yk_checkpoint_exists(const char *folder);
+// Writes a checkpoint into the folder (made if need be), then removes the one before.  On
+// failure (EIO: out of disk, not writable) the one before stays as it was.
+int yk_checkpoint_save(const char *folder, struct yk_checkpoint *, int nmodel,
+		       const struct yk_host_tensor *model, int noptimizer,
+		       const struct yk_host_tensor *optimizer);
+// Reads the manifest; *to is untouched on failure.  ENOENT, EFORMAT.
+int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to);
+void yk_checkpoint_fini(struct yk_checkpoint *);
+// Fills the arrays of one part from its file, whose size and checksum must be the
+// manifest's and which must have exactly these names, dtypes and shapes.  EFORMAT
+// (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked
+// before the first array is filled; only EIO can come later.
+int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *, int part, int n,
+		       const struct yk_host_tensor *);
+
+#endif

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration: the values of the keys, from files, arguments and checkpoints.
+// A value is checked against its row of the table whatever it comes from.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/param.h"
+#include "device/plugin.h"
+#include "train/conf.h"
+
+#define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
+
+const struct yk_config_row yk_config_rows[YK_KEYS] = {
+#define X(key, type, commands, def, least, most, choices, help) \
+	{ #key, YK_KEY_##type, commands, def, least, most, choices, help },
+	YK_CONFIG_KEYS(X)
+#undef X
+};
+
+// ---- values ----
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; n && !strchr(word, ' ') && (at = strstr(at, word));
+	     at += n)
+		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+			return true;
+	return false;
+}
+
+// Whole numbers may be written as 1e6 too.
+static int parse_int(const char *text, int64_t *to)
+{
+	char *end;
+	double r;
+
+	errno = 0;
+	*to = strtoll(text, &end, 10);
+	if (!errno && end != text && !*end)
+		return 0;
+	r = strtod(text, &end);
+	if (end == text || *end || !(fabs(r) <= 9007199254740992.0) || r != floor(r))
+		return YOKE_EINVAL;
+	*to = (int64_t)r;
+	return 0;
+}
+
+// Parses text as row says; `where` begins the message ("argument", "config.env:3").
+static int parse(const struct yk_config_row *row, const char *where, const char *text,
+		 struct yk_config_value *to)
+{
+	char *end;
+
+	to->i = 0;
+	to->r = 0;
+	switch (row->type) {
+	case YK_KEY_STRING:
+	case YK_KEY_PATHS: return 0;
+	case YK_KEY_CHOICE:
+		if (has_word(row->choices, text))
+			return 0;
+		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s", where,
+			       row->name, text, row->choices);
+	case YK_KEY_INT:
+		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
+		    (double)to->i >= row->least && (double)to->i <= row->most)
+			return 0;
+		return yk_fail(YOKE_EINVAL,
+			       "%s: %s=%s: must be a whole number from %.16g to %.16g",
+			       where, row->name, text, row->least, row->most);
+	case YK_KEY_REAL:
+		to->r = strtod(text, &end);
+		if (!isspace((unsigned char)*text) && end != text && !*end &&
+		    to->r >= row->least && to->r <= row->most)
+			return 0;
+		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %g",
+			       where, row->name, text, row->least, row->most);
+	}
+	return YOKE_EINVAL;
+}
+
+// The stronger origin wins; of equals the later.
+static int set(struct yk_config *c, enum yk_config_key key, const char *where,
+	       const char *text, enum yk_config_origin origin)
+{
+	struct yk_config_value *old = &c->value[key], v = { .origin = origin };
+	int e = parse(&yk_config_rows[key], where, text, &v);
+
+	if (e < 0 || old->origin > origin)
+		return e;
+	v.text = strdup(text);
+	if (!v.text)
+		return yk_fail(YOKE_ENOMEM, "out of memory for %s",
+			       yk_config_rows[key].name);
+	free(old->text);
+	*old = v;
+	return 0;
+}
+
+// Number of a key by name, in small letters or capitals; -1 when there is none.
+static int find(const char *name)
+{
+	for (int k = 0; k < YK_KEYS; k++)
+		if (!strcasecmp(name, yk_config_rows[k].name))
+			return k;
+	return -1;
+}
+
+static int unknown(const struct yk_config *c, const char *where, const char *name)
+{
+	const char *names[YK_KEYS], *nearest;
+	char small[64];
+	size_t i;
+	int n = 0;
+
+	for (int k = 0; k < YK_KEYS; k++)
+		if (yk_config_rows[k].commands & c->command)
+			names[n++] = yk_config_rows[k].name;
+	for (i = 0; name[i] && i < sizeof small - 1; i++)
+		small[i] = (char)tolower((unsigned char)name[i]);
+	small[i] = 0;
+	nearest = yk_nearest(small, names, n);
+	if (nearest)
+		return yk_fail(YOKE_ENOENT, "%s: unknown key '%s'; did you mean '%s'?",
+			       where, name, nearest);
+	return yk_fail(YOKE_ENOENT,
+		       "%s: unknown key '%s'; `yoke help` lists the keys of a command",
+		       where, name);
+}
+
+int yk_config_init(struct yk_config *c, unsigned command)
+{
+	memset(c, 0, sizeof *c);
+	c->command = command;
+	for (int k = 0; k < YK_KEYS; k++) {
+		int e = set(c, k, "default", yk_config_rows[k].def, YK_BY_DEFAULT);
+		if (e < 0) {
+			yk_config_fini(c);
+			return e;
+		}
+	}
+	return 0;
+}
+
+void yk_config_fini(struct yk_config *c)
+{
+	for (int k = 0; k < YK_KEYS; k++)
+		free(c->value[k].text);
+	memset(c, 0, sizeof *c);
+}
+
+int yk_config_argument(struct yk_config *c, const char *argument)
+{
+	const char *eq = strchr(argument, '=');
+	char name[64];
+	int key;
+
+	if (!eq || eq == argument)
+		return yk_fail(YOKE_EINVAL, "argument '%s': must be key=value", argument);
+	snprintf(name, sizeof name, "%.*s",
+		 (int)(eq - argument < 63 ? eq - argument : 63), argument);
+	key = find(name);
+	if (key < 0 || !(yk_config_rows[key].commands & c->command))
+		return unknown(c, "argument", name);
+	return set(c, key, "argument", eq + 1, YK_BY_ARGUMENT);
+}
+
+// ---- config.env ----
+
+// One line's value while it is put together.
+struct text {
+	char *s;
+	size_t n, cap;
+};
+
+static int add(struct text *t, const char *s, size_t n)
+{
+	if (n >= t->cap - t->n) {
+		size_t cap = 2 * (t->n + n) + 64;
+		char *more = cap > 2 * MOST_FILE ? NULL : realloc(t->s, cap);
+		if (!more)
+			return yk_fail(YOKE_ENOMEM, "out of memory for a value");
+		t->s = more;
+		t->cap = cap;
+	}
+	memcpy(t->s + t->n, s, n);
+	t->n += n;
+	t->s[t->n] = 0;
+	return 0;
+}
+
+// Names that a file has set so far, for ${VAR}: keys and others alike.
+struct variables {
+	json_t *set; // object of strings
+	const char *where;
+};
+
+// ${NAME} at *at: appends its value and goes past it.
+static int expand(const struct variables *v, const char **at, struct text *to)
+{
+	const char *name = *at + 2, *end = strchr(name, '}'), *value;
+	char key[128];
+
+	if (!end || end == name || end - name >= (long)sizeof key)
+		return yk_fail(YOKE_EINVAL, "%s: '${' wants a name and '}'", v->where);
+	memcpy(key, name, (size_t)(end - name));
+	key[end - name] = 0;
+	value = json_string_value(json_object_get(v->set, key));
+	if (!value)
+		value = getenv(key);
+	if (!value)
+		return yk_fail(YOKE_EINVAL,
+			       "%s: ${%s} is set neither above nor in the environment",
+			       v->where, key);
+	*at = end + 1;
+	return add(to, value, strlen(value));
+}
+
+// Inside "..": from behind the opening quote to behind the closing one.
+static int quoted(const struct variables *v, const char **at, struct text *to)
+{
+	static const char escapes[] = "n\nt\t\"\"\\\\$$";
+	int e = 0;
+
+	while (e == 0 && **at && **at != '"') {
+		if (**at == '\\') {
+			const char *x = (*at)[1] ? strchr(escapes, (*at)[1]) : NULL;
+			// pairs: the character behind the backslash, what it stands for
+			if (!x || (x - escapes) % 2)
+				return yk_fail(YOKE_EINVAL, "%s: unknown escape '\\%.1s'",
+					       v->where, *at + 1);
+			e = add(to, x + 1, 1);
+			*at += 2;
+		} else if (!strncmp(*at, "${", 2)) {
+			e = expand(v, at, to);
+		} else {
+			e = add(to, (*at)++, 1);
+		}
+	}
+	if (e < 0)
+		return e;
+	if (!**at)
+		return yk_fail(YOKE_EINVAL, "%s: a '\"' is not closed", v->where);
+	++*at;
+	return 0;
+}
+
+// A value: pieces plain, in '..' or in "..", up to a blank with nothing but a comment
+// behind.
+static int value(const struct variables *v, const char *at, struct text *to)
+{
+	int e = add(to, "", 0);
+
+	while (e == 0 && *at && !isspace((unsigned char)*at)) {
+		if (*at == '\'') {
+			const char *end = strchr(at + 1, '\'');
+			if (!end)
+				return yk_fail(YOKE_EINVAL, "%s: a \"'\" is not closed",
+					       v->where);
+			e = add(to, at + 1, (size_t)(end - at - 1));
+			at = end + 1;
+		} else if (*at == '"') {
+			at++;
+			e = quoted(v, &at, to);
+		} else if (!strncmp(at, "${", 2)) {
+			e = expand(v, &at, to);
+		} else {
+			e = add(to, at++, 1);
+		}
+	}
+	while (isspace((unsigned char)*at))
+		at++;
+	if (e == 0 && *at && *at != '#')
+		return yk_fail(YOKE_EINVAL,
+			       "%s: '%.20s' behind the value; quote values that have "
+			       "blanks",
+			       v->where, at);
+	return e;
+}
+
+static int line(struct yk_config *c, const struct variables *v, char *at)
+{
+	struct text t = { 0 };
+	char *name, *end;
+	int key, e;
+
+	while (isspace((unsigned char)*at))
+		at++;
+	if (!*at || *at == '#')
+		return 0;
+	name = at;
+	while (isalnum((unsigned char)*at) || *at == '_')
+		at++;
+	end = at;
+	if (end == name || *end != '=')
+		return yk_fail(YOKE_EINVAL, "%s: '%.40s' is not KEY=value", v->where,
+			       name);
+	*end = 0;
+	key = find(name);
+	if (key < 0)
+		return unknown(c, v->where, name);
+	e = value(v, end + 1, &t);
+	// One file may serve several commands: keys of the others are checked and passed
+	// over.
+	if (e == 0 && yk_config_rows[key].commands & c->command) {
+		e = set(c, key, v->where, t.s, YK_BY_FILE);
+	} else if (e == 0) {
+		struct yk_config_value ignored;
+		e = parse(&yk_config_rows[key], v->where, t.s, &ignored);
+	}
+	if (e == 0 && json_object_set_new(v->set, name, json_string(t.s)) < 0)
+		e = yk_fail(YOKE_EINVAL, "%s: the value of %s is not UTF-8", v->where,
+			    name);
+	free(t.s);
+	return e;
+}
+
+int yk_config_file(struct yk_config *c, const char *path)
+{
+	struct variables v = { 0 };
+	char *text, *rest, *at, where[512];
+	size_t bytes;
+	int e = yk_file_read(path, MOST_FILE, &text, &bytes);
+
+	if (e < 0)
+		return e;
+	if (memchr(text, 0, bytes)) {
+		free(text);
+		return yk_fail(YOKE_EINVAL, "%s: holds a NUL byte; wants lines KEY=value",
+			       path);
+	}
+	v.set = json_object();
+	v.where = where;
+	rest = text;
+	for (int n = 1; e == 0 && (at = strsep(&rest, "\n")); n++) {
+		snprintf(where, sizeof where, "%s:%d", path, n);
+		e = line(c, &v, at);
+	}
+	json_decref(v.set);
+	free(text);
+	return e;
+}
+
+int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
+{
+	int e = 0;
+
+	for (int i = 0; e == 0 && i < argc; i++)
+		e = strchr(argv[i], '=') ? yk_config_argument(c, argv[i]) :
+					   yk_config_file(c, argv[i]);
+	return e;
+}
+
+// ---- what the values mean together ----
+
+int yk_config_check(const struct yk_config *c)
+{
+	int64_t heads = yk_config_int(c, YK_KEY_heads);
+	int64_t embed = yk_config_int(c, YK_KEY_embed);
+
+	if (yk_config_rows[YK_KEY_data].commands & c->command &&
+	    !*yk_config_str(c, YK_KEY_data))
+		return yk_fail(YOKE_EINVAL,
+			       "data is not given: name text to read, as in data=FILE");
+	if (c->command == YK_T && embed % heads)
+		return yk_fail(YOKE_EINVAL, "heads=%lld does not divide embed=%lld",
+			       (long long)heads, (long long)embed);
+	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_out))
+		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
+	return 0;
+}
+
+int64_t yk_config_int(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].i;
+}
+
+double yk_config_real(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].r;
+}
+
+const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].text;
+}
+
+bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].origin != YK_BY_DEFAULT;
+}
+
+json_t *yk_config_json(const struct yk_config *c)
+{
+	json_t *o = json_object();
+	int bad = !o;
+
+	for (int k = 0; k < YK_KEYS; k++)
+		if (yk_config_rows[k].commands & c->command && k != YK_KEY_out &&
+		    k != YK_KEY_resume)
+			bad |= json_object_set_new(o, yk_config_rows[k].name,
+						   json_string(c->value[k].text));
+	if (!bad)
+		return o;
+	json_decref(o);
+	yk_fail(YOKE_EINVAL, "configuration: no memory, or a value is not UTF-8");
+	return NULL;
+}
+
+int yk_config_take(struct yk_config *c, const json_t *o, const char *what)
+{
+	for (int k = 0; k < YK_KEYS; k++) {
+		const json_t *v = json_object_get(o, yk_config_rows[k].name);
+		int e;
+		if (!v || !(yk_config_rows[k].commands & c->command))
+			continue;
+		if (!json_is_string(v))
+			return yk_fail(YOKE_EFORMAT,
+				       "%s: configuration key '%s' is not a string", what,
+				       yk_config_rows[k].name);
+		e = set(c, k, what, json_string_value(v), YK_BY_CHECKPOINT);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+int yk_config_apply(const struct yk_config *c)
+{
+	char threads[24];
+	int e = 0;
+
+	snprintf(threads, sizeof threads, "%lld",
+		 (long long)yk_config_int(c, YK_KEY_threads));
+	if (*yk_config_str(c, YK_KEY_backend))
+		e = yoke_setting_set("backend", yk_config_str(c, YK_KEY_backend));
+	yk_backends("cpu"); // which declares the setting
+	if (e == 0 && yk_config_int(c, YK_KEY_threads) > 0)
+		e = yoke_setting_set("threads", threads);
+	return e;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this
+// table, read from `config.env` files and key=value arguments.
+// Precedence: argument, file, checkpoint, default.
+#ifndef YK_CONF_H
+#define YK_CONF_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// Commands that take a key.
+#define YK_T 1u // train
+#define YK_G 2u // generate
+#define YK_E 4u // eval
+
+// X(key, type, commands, default, least, most, choices, help).  Types: INT and REAL in
+// [least, most]; STRING; CHOICE of the words in `choices`; PATHS, a comma-separated list.
+#define YK_CONFIG_KEYS(X) \
+	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
+	  "text to read: files and folders, comma-separated") \
+	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte", "how text becomes tokens") \
+	X(model, CHOICE, YK_T, "gpt", 0, 0, "gpt", "kind of network: a decoder") \
+	X(layers, INT, YK_T, "4", 1, 1000, NULL, "blocks") \
+	X(heads, INT, YK_T, "4", 1, 1024, NULL, "attention heads; they divide embed") \
+	X(embed, INT, YK_T, "128", 1, 65536, NULL, "width of the embedding") \
+	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
+	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, NULL, "windows in one pass") \
+	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
+	  "passes whose gradients make one step") \
+	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
+	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
+	  "passes over the text; above 0 it sets steps") \
+	X(lr, REAL, YK_T, "1e-3", 0, 1e3, NULL, "learning rate after warm-up") \
+	X(schedule, CHOICE, YK_T, "cosine", 0, 0, "cosine constant", \
+	  "how the learning rate falls after warm-up") \
+	X(warmup, INT, YK_T, "100", 0, 1e12, NULL, \
+	  "steps of linear rise of the learning rate") \
+	X(weight_decay, REAL, YK_T, "0.1", 0, 1e3, NULL, \
+	  "decay of matrices, decoupled in adamw") \
+	X(clip, REAL, YK_T, "1", 0, 1e9, NULL, \
+	  "largest norm of all gradients together; 0: none") \
+	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, "adamw sgd", "rule of a step") \
+	X(momentum, REAL, YK_T, "0.9", 0, 0.999999, NULL, "of sgd") \
+	X(beta1, REAL, YK_T, "0.9", 0, 0.999999, NULL, \
+	  "of adamw: decay of the first moment") \
+	X(beta2, REAL, YK_T, "0.99", 0, 0.999999, NULL, \
+	  "of adamw: decay of the second moment") \
+	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
+	  "share of activations dropped while training") \
+	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
+	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
+	  "share of the text, at its end, for validation") \
+	X(out, STRING, YK_T, "model", 0, 0, NULL, "folder of the model") \
+	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
+	  "go on from the checkpoint in out") \
+	X(save_every, INT, YK_T, "500", 0, 1e12, NULL, \
+	  "steps between checkpoints; 0: at the end only") \
+	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
+	  "steps between validations; 0: at the end only") \
+	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from") \
+	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
+	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
+	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
+	  "draw from the likeliest tokens of this mass") \
+	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
+	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_BACKEND; empty: that") \
+	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
+	  "as YOKE_THREADS; 0: that")
+
+enum yk_config_key {
+#define X(key, ...) YK_KEY_##key,
+	YK_CONFIG_KEYS(X)
+#undef X
+	YK_KEYS
+};
+
+enum yk_config_type {
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
+};
+
+struct yk_config_row {
+	const char *name;
+	enum yk_config_type type;
+	unsigned commands;
+	const char *def;
+	double least, most;
+	const char *choices, *help;
+};
+extern const struct yk_config_row yk_config_rows[YK_KEYS];
+
+enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
+
+struct yk_config {
+	unsigned command; // YK_T, YK_G or YK_E
+	struct yk_config_value {
+		char *text;
+		int64_t i; // INT
+		double r;  // REAL
+		enum yk_config_origin origin;
+	} value[YK_KEYS];
+};
+
+// All defaults.  ENOMEM.
+int yk_config_init(struct yk_config *, unsigned command);
+void yk_config_fini(struct yk_config *);
+// One argument "key=value".  EINVAL: no '=' or a bad value, with what is allowed; ENOENT:
+// unknown key, with the nearest.
+int yk_config_argument(struct yk_config *, const char *argument);
+// A file of lines KEY=value, keys in capitals or not; '#' comments; values plain, in '..'
+// (taken as they are) or ".." (with \n \t \" \\ \$); ${VAR} outside '..' is an earlier
+// key of the file, else an environment variable.  Errors begin with file:line.
+int yk_config_file(struct yk_config *, const char *path);
+// Every argument in turn: one that has no '=' is a file.
+int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
+// Rules between keys: heads divide embed, data is given where it is needed.
+int yk_config_check(const struct yk_config *);
+
+int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
+double yk_config_real(const struct yk_config *, enum yk_config_key);
+// Of any type, as text.
+const char *yk_config_str(const struct yk_config *, enum yk_config_key);
+// Was it set by other than the default?
+bool yk_config_given(const struct yk_config *, enum yk_config_key);
+// As an object of the command's keys, for the manifest, without out and resume, which say
+// where it lies and not what it is; and back: what is not given takes the value in the
+// object.  Keys unknown here are passed over.
+json_t *yk_config_json(const struct yk_config *);
+int yk_config_take(struct yk_config *, const json_t *, const char *what);
+// Sets the settings that `backend` and `threads` stand for.
+int yk_config_apply(const struct yk_config *);
+
+#endif

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training text: reads files into one list of tokens and cuts windows out of it.
+// Memory: the tokens, and the largest single file while it is read; data.max bounds both.
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "train/data.h"
+
+YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
+	 "most bytes of text that training reads");
+
+struct yk_data {
+	struct yk_tokens tokens;
+	uint64_t seed;
+	int64_t context, files, skipped;
+	uint64_t bytes;                       // read so far
+	int64_t train, valid;                 // windows
+	int64_t valid_start;                  // token where validation begins
+	const struct yk_tokenizer *tokenizer; // while reading
+};
+
+// ---- reading ----
+
+// named: given by the user, so what cannot be used is an error rather than passed over.
+static int read_file(struct yk_data *d, const char *path, bool named)
+{
+	uint64_t most = (uint64_t)yk_param_int(&data_max);
+	char *text;
+	size_t n;
+	int e = yk_file_read(path, most - d->bytes, &text, &n);
+
+	if (e == YOKE_EFORMAT) {
+		yoke_error_clear();
+		return yk_fail(YOKE_ERANGE,
+			       "%s: with it there are more than data.max = %llu bytes "
+			       "of text; raise YOKE_DATA_MAX or give less",
+			       path, (unsigned long long)most);
+	}
+	if (e < 0)
+		return e;
+	if (!n || memchr(text, 0, n)) {
+		if (named)
+			e = yk_fail(YOKE_EFORMAT, "%s: %s; data must be text", path,
+				    n ? "holds a NUL byte" : "is empty");
+		d->skipped++;
+	} else {
+		e = yk_tokenizer_encode(d->tokenizer, text, n, &d->tokens);
+		d->bytes += n;
+		d->files++;
+	}
+	free(text);
+	return e;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Names in a folder but hidden ones, sorted by byte values whatever the locale.
+static int list_folder(const char *path, char ***names, size_t *count)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	char **list = NULL;
+	size_t n = 0, cap = 0;
+	int e = 0;
+
+	if (!dir)
+		return yk_fail(YOKE_EIO, "%s: %s", path, strerror(errno));
+	while (errno = 0, (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (n == cap) {
+			cap = cap ? 2 * cap : 64;
+			char **more = realloc(list, cap * sizeof *list);
+			if (!more) {
+				errno = ENOMEM;
+				break;
+			}
+			list = more;
+		}
+		list[n] = strdup(entry->d_name);
+		if (!list[n]) {
+			errno = ENOMEM;
+			break;
+		}
+		n++;
+	}
+	if (errno)
+		e = yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: %s", path,
+			    strerror(errno));
+	closedir(dir);
+	if (n)
+		qsort(list, n, sizeof *list, by_name);
+	*names = list;
+	*count = n;
+	return e;
+}
+
+// Links are not followed, so a walk ends; the depth of a path is bounded by the system.
+static int read_folder(struct yk_data *d, const char *path)
+{
+	char **names = NULL;
+	size_t count = 0;
+	int e = list_folder(path, &names, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct stat st;
+		char *child = NULL;
+		if (e < 0)
+			goto next;
+		if (asprintf(&child, "%s/%s", path, names[i]) < 0) {
+			child = NULL;
+			e = yk_fail(YOKE_ENOMEM, "out of memory for a path in %s", path);
+		} else if (lstat(child, &st) < 0) {
+			e = yk_fail(YOKE_EIO, "%s: %s", child, strerror(errno));
+		} else if (S_ISDIR(st.st_mode)) {
+			e = read_folder(d, child);
+		} else if (S_ISREG(st.st_mode)) {
+			e = read_file(d, child, false);
+		}
+	next:
+		free(child);
+		free(names[i]);
+	}
+	free(names);
+	return e;
+}
+
+static int read_path(struct yk_data *d, const char *path)
+{
+	int64_t before = d->files;
+	struct stat st;
+	int e;
+
+	if (stat(path, &st) < 0)
+		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "data: %s: %s",
+			       path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return yk_fail(YOKE_EINVAL, "data: %s: neither a file nor a folder",
+			       path);
+	if (!S_ISDIR(st.st_mode))
+		return read_file(d, path, true);
+	e = read_folder(d, path);
+	if (e == 0 && d->files == before)
+		return yk_fail(YOKE_EFORMAT, "data: %s: no file of text in this folder",
+			       path);
+	return e;
+}
+
+static int read_list(struct yk_data *d, const char *paths)
+{
+	struct stat st;
+	char *copy, *rest, *path;
+	int e = 0;
+
+	if (!*paths)
+		return yk_fail(YOKE_EINVAL,
+			       "data: not given; name files or folders of text");
+	if (stat(paths, &st) == 0)
+		return read_path(d, paths);
+	rest = copy = strdup(paths);
+	if (!copy)
+		return yk_fail(YOKE_ENOMEM, "out of memory for the list of data");
+	while (e == 0 && (path = strsep(&rest, ",")))
+		e = *path ? read_path(d, path) :
+			    yk_fail(YOKE_EINVAL, "data: an empty name in '%s'", paths);
+	free(copy);
+	return e;
+}
+
+// ---- windows ----
+
+// Windows in n tokens: each begins on the last token of the one before.
+static int64_t windows(int64_t n, int64_t context)
+{
+	return n > context ? (n - 1) / context : 0;
+}
+
+static int cut(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
+{
+	int64_t n = (int64_t)d->tokens.count, least = spec->context + 1;
+	int64_t parts = spec->valid > 0 && spec->valid < 1 ? 2 : 1, held;
+
+	if (n / parts < least)
+		return yk_fail(YOKE_ERANGE,
+			       "data: %s: %lld tokens are too few: context=%lld needs "
+			       "%lld%s; give more text or a smaller context",
+			       paths, (long long)n, (long long)spec->context,
+			       (long long)(parts * least),
+			       parts == 2 ? ", a window to train and one to validate" :
+					    "");
+	held = (int64_t)((double)n * spec->valid);
+	if (parts == 2) {
+		held = held < least ? least : held;
+		held = held > n - least ? n - least : held;
+	}
+	d->valid_start = n - held;
+	d->train = windows(n - held, spec->context);
+	d->valid = windows(held, spec->context);
+	return 0;
+}
+
+static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 2014)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+// Element i of a permutation of 0 .. n - 1: a Feistel network on the next even number of
+// bits, walked until it falls inside (Black and Rogaway 2002): less than four rounds on
+// average.
+static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key)
+{
+	int half = 1;
+	uint64_t mask, left, right;
+
+	while (half < 32 && (uint64_t)1 << 2 * half < n)
+		half++;
+	mask = ((uint64_t)1 << half) - 1;
+	do {
+		left = i >> half;
+		right = i & mask;
+		for (uint64_t round = 0; round < 6; round++) {
+			uint64_t f =
+				mix(key + round * 0x9e3779b97f4a7c15u + right) & mask;
+			uint64_t next = left ^ f;
+			left = right;
+			right = next;
+		}
+		i = left << half | right;
+	} while (i >= n);
+	return i;
+}
+
+// ---- entry points ----
+
+struct yk_data *yk_data_new(const char *paths, const struct yk_tokenizer *tokenizer,
+			    const struct yk_data_spec *spec)
+{
+	struct yk_data *d = calloc(1, sizeof *d);
+
+	if (!d) {
+		yk_fail(YOKE_ENOMEM, "out of memory for the data");
+		return NULL;
+	}
+	d->context = spec->context;
+	d->seed = spec->seed;
+	d->tokenizer = tokenizer;
+	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0) {
+		yk_data_free(d);
+		return NULL;
+	}
+	d->tokenizer = NULL;
+	if (d->skipped)
+		yk_info("data", "%s: %lld files passed over (empty, or with a NUL byte)",
+			paths, (long long)d->skipped);
+	return d;
+}
+
+void yk_data_free(struct yk_data *d)
+{
+	if (!d)
+		return;
+	yk_tokens_fini(&d->tokens);
+	free(d);
+}
+
+int64_t yk_data_tokens(const struct yk_data *d)
+{
+	return (int64_t)d->tokens.count;
+}
+
+int64_t yk_data_files(const struct yk_data *d)
+{
+	return d->files;
+}
+
+int64_t yk_data_train_windows(const struct yk_data *d)
+{
+	return d->train;
+}
+
+int64_t yk_data_valid_windows(const struct yk_data *d)
+{
+	return d->valid;
+}
+
+void yk_data_train(const struct yk_data *d, struct yk_data_position *at, int64_t batch,
+		   int32_t *to)
+{
+	for (int64_t b = 0; b < batch; b++) {
+		uint64_t key, window;
+		if (at->index >= d->train) {
+			at->index = 0;
+			at->epoch++;
+		}
+		key = mix(d->seed ^ mix((uint64_t)at->epoch + 1));
+		window = permuted((uint64_t)at->index, (uint64_t)d->train, key);
+		at->index++;
+		yk_tokens_copy(&d->tokens, (size_t)window * (size_t)d->context,
+			       (size_t)d->context + 1, to + b * (d->context + 1));
+	}
+}
+
+int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int32_t *to)
+{
+	int64_t b;
+
+	for (b = 0; b < batch && first + b < d->valid; b++)
+		yk_tokens_copy(&d->tokens,
+			       (size_t)(d->valid_start + (first + b) * d->context),
+			       (size_t)d->context + 1, to + b * (d->context + 1));
+	return b;
+}

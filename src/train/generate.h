@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generation: draws one token after another from what a model predicts.
+#ifndef YK_GENERATE_H
+#define YK_GENERATE_H
+
+#include "nn/gpt.h"
+#include "train/tokenizer.h"
+
+struct yk_sampling {
+	double temperature; // 0: always the likeliest, the first of equals
+	double top_p;       // draw from the fewest tokens of this probability together
+	uint64_t seed;
+};
+
+// Token k of a text, from the logits of its place: a function of its arguments alone.
+// EFORMAT when no logit is finite, ENOMEM.
+int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64_t k,
+	      int32_t *to);
+
+// Goes on from the prompt (at least one token) by `tokens` tokens, each given to `emit`
+// as soon as it is drawn; emit ends the text by returning other than 0, which is then
+// returned.  The model sees the last `context` tokens; the window has one shape at all
+// lengths, so that it is planned once.
+int yk_generate(const struct yk_gpt *, const struct yk_sampling *, const struct yk_tokens *prompt,
+		int64_t tokens, int (*emit)(void *arg, int32_t id), void *arg);
+
+#endif

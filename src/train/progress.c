@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress on the screen and in metrics.jsonl.
+#include "config.h"
+
+#include "train/progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+#define REDRAW 0.2 // seconds between drawings of the bar
+#define MOST_METRICS (UINT64_C(1) << 32)
+
+double yk_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// ---- metrics.jsonl ----
+
+// Bytes of the leading lines whose step is at most `step`.
+static size_t kept_lines(const char *text, size_t bytes, const char *path, int64_t step)
+{
+	size_t at = 0;
+	while (at < bytes) {
+		const char *end = memchr(text + at, '\n', bytes - at);
+		if (!end)
+			break;
+		size_t length = (size_t)(end - text) - at;
+		json_t *line = yk_json_parse(text + at, length, path);
+		int64_t of;
+		bool good = line &&
+			    yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 && of <= step;
+		json_decref(line);
+		if (!good)
+			break;
+		at += length + 1;
+	}
+	yoke_error_clear(); // a torn last line is what a killed run leaves
+	return at;
+}
+
+static int metrics_cut(const char *path, int64_t step)
+{
+	char *text;
+	size_t bytes;
+	int e = yk_file_read(path, MOST_METRICS, &text, &bytes);
+	if (e == YOKE_ENOENT) {
+		yoke_error_clear();
+		return 0;
+	}
+	if (e < 0)
+		return e;
+	size_t kept = kept_lines(text, bytes, path, step);
+	e = kept < bytes ? yk_file_write(path, text, kept) : 0;
+	free(text);
+	return e;
+}
+
+static int metrics_line(struct yk_progress *p, json_t *line)
+{
+	char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	json_decref(line);
+	if (!text)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", p->path);
+	bool good = fprintf(p->metrics, "%s\n", text) > 0 && fflush(p->metrics) == 0;
+	free(text);
+	if (good)
+		return 0;
+	return yk_fail(YOKE_EIO, "%s: %s; make room or choose another out", p->path,
+		       strerror(errno));
+}
+
+int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step, int64_t steps)
+{
+	*p = (struct yk_progress){ .terminal = isatty(STDERR_FILENO), .first = step,
+				   .steps = steps, .began = yk_seconds() };
+	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0) {
+		p->path = NULL;
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
+	}
+	int e = metrics_cut(p->path, step);
+	if (e < 0)
+		return e;
+	p->metrics = fopen(p->path, "ae");
+	if (!p->metrics)
+		return yk_fail(YOKE_EIO, "%s: %s; choose another out", p->path, strerror(errno));
+	return 0;
+}
+
+// ---- the screen ----
+
+static void clear_bar(struct yk_progress *p)
+{
+	if (p->drawn)
+		fputs("\r\033[K", stderr);
+	p->drawn = false;
+}
+
+static void print_time(char *to, size_t cap, double seconds)
+{
+	int64_t s = (int64_t)(seconds + 0.5);
+	int minutes = (int)(s / 60 % 60), rest = (int)(s % 60);
+	if (s >= 3600)
+		snprintf(to, cap, "%" PRId64 ":%02d:%02d", s / 3600, minutes, rest);
+	else
+		snprintf(to, cap, "%d:%02d", minutes, rest);
+}
+
+// "loss 1.8321  39.8k tokens/s  312 MiB  ETA 0:41"
+static void print_state(const struct yk_progress *p, int64_t step, char *to, size_t cap)
+{
+	const struct yk_metrics *m = &p->last;
+	char eta[32] = "?";
+	double spent = yk_seconds() - p->began, done = (double)(step - p->first);
+	if (done > 0)
+		print_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
+	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
+	bool thousands = rate >= 1e4;
+	snprintf(to, cap, "loss %.4f  %.*f%s tokens/s  %.*f MiB  ETA %s", m->loss,
+		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate, thousands ? "k" : "",
+		 mib < 100, mib, eta);
+}
+
+static void draw(struct yk_progress *p, int64_t step)
+{
+	char state[128];
+	struct winsize size;
+	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+	int columns = known ? size.ws_col : 80;
+	print_state(p, step, state, sizeof state);
+	double done = p->steps > 0 ? (double)step / (double)p->steps : 1;
+	char head[64];
+	int used = snprintf(head, sizeof head, "%3d%% %" PRId64 "/%" PRId64 " ",
+			    (int)(100 * done), step, p->steps);
+	int room = columns - used - (int)strlen(state) - 5;
+	int width = room > 30 ? 30 : room;
+	fprintf(stderr, "\r%s", head);
+	if (width >= 5) {
+		int full = (int)(done * width);
+		fputc('[', stderr);
+		for (int i = 0; i < width; i++)
+			fputc(i < full ? '=' : i == full ? '>' : ' ', stderr);
+		fputs("]  ", stderr);
+	}
+	// A line that wraps cannot be drawn over.
+	int rest = columns - 1 - used - (width >= 5 ? width + 4 : 0);
+	fprintf(stderr, "%.*s\033[K", rest > 0 ? rest : 0, state);
+	fflush(stderr);
+	p->drawn = true;
+	p->drew = yk_seconds();
+}
+
+void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
+{
+	clear_bar(p);
+	va_list ap;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
+{
+	p->last = *m;
+	if (p->terminal) {
+		if (m->step == p->steps || yk_seconds() - p->drew >= REDRAW)
+			draw(p, m->step);
+	} else {
+		char state[128];
+		print_state(p, m->step, state, sizeof state);
+		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps, state);
+	}
+	return metrics_line(p, json_pack(
+		"{s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step", (json_int_t)m->step,
+		"loss", m->loss, "lr", m->lr, "grad_norm", m->grad_norm,
+		"tokens_per_s", m->tokens_per_s, "peak_bytes", (json_int_t)m->peak_bytes,
+		"tokens", (json_int_t)m->tokens));
+}
+
+int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
+{
+	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f", step, p->steps, loss);
+	return metrics_line(p, json_pack("{s:I, s:f}", "step", (json_int_t)step,
+					 "val_loss", loss));
+}
+
+void yk_progress_tick(struct yk_progress *p, int64_t step)
+{
+	if (p->terminal && p->last.step > 0 && yk_seconds() - p->drew >= REDRAW)
+		draw(p, step);
+}
+
+void yk_progress_close(struct yk_progress *p)
+{
+	if (p->drawn)
+		fputc('\n', stderr);
+	if (p->metrics)
+		fclose(p->metrics);
+	free(p->path);
+	*p = (struct yk_progress){ 0 };
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
+// logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step
+// and val_loss.
+#ifndef YK_PROGRESS_H
+#define YK_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct yk_metrics {
+	int64_t step, tokens;
+	double loss, lr, grad_norm, tokens_per_s;
+	uint64_t peak_bytes;
+};
+
+struct yk_progress {
+	FILE *metrics;
+	char *path; // of metrics.jsonl
+	bool terminal, drawn; // is stderr one; is the bar on its last line?
+	int64_t first, steps; // steps done before this run, and in all
+	double began, drew;   // seconds
+	struct yk_metrics last; // logged; its step is 0 before the first
+};
+
+double yk_seconds(void); // of a clock that never goes back
+
+// `step` steps are done: lines of later ones, left by a run that ended before it saved,
+// are cut off.  EIO when the file cannot be written.
+int yk_progress_open(struct yk_progress *, const char *folder, int64_t step, int64_t steps);
+int yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
+int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
+// A step that is not logged: moves the bar now and then.
+void yk_progress_tick(struct yk_progress *, int64_t step);
+// A line of its own.
+void yk_progress_say(struct yk_progress *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void yk_progress_close(struct yk_progress *); // may be all zeros
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Safetensors files: named arrays behind a JSON header (the format of the `safetensors`
+// project, 0.4).
+//
+//     u64 little endian: bytes of the header
+//     header, JSON, padded with spaces so that data begins at a multiple of 8:
+//         { "name": { "dtype": "F32", "shape": [..], "data_offsets": [begin, end] }, .. }
+//     data, row major, little endian, without gaps or overlaps
+//
+// A file is taken as hostile: nothing in it is used before it is checked.
+#ifndef YK_SAFETENSORS_H
+#define YK_SAFETENSORS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "yoke-plugin.h"
+
+// An array in host memory, row major.
+struct yk_host_tensor {
+	const char *name;
+	int dtype, rank;
+	int64_t dims[YOKE_MAX_RANK];
+	void *data;
+};
+
+// Bytes of its elements; ERANGE when rank, dims or their product is out of bounds,
+// EDTYPE.
+int yk_host_tensor_bytes(const struct yk_host_tensor *, uint64_t *bytes);
+
+// Writes a file atomically, wide elements first, else in the order given.  `bytes` and
+// `hash` (XXH64 of the whole file, seed 0) describe what was written.
+int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
+			 uint64_t *bytes, uint64_t *hash);
+
+struct yk_safetensors_entry {
+	const char *name;
+	int dtype, rank;
+	int64_t dims[YOKE_MAX_RANK];
+	uint64_t offset, bytes; // in the file
+};
+
+struct yk_safetensors {
+	char *path;
+	int fd;
+	uint64_t bytes;                       // of the file
+	json_t *header;                       // owns the names
+	struct yk_safetensors_entry *entries; // in the order of their data
+	int count;
+};
+
+// Opens and checks the whole header.  ENOENT, EIO, ENOMEM, EFORMAT with path and reason.
+int yk_safetensors_open(struct yk_safetensors *, const char *path);
+void yk_safetensors_close(struct yk_safetensors *);
+// By name; NULL when there is none.
+const struct yk_safetensors_entry *yk_safetensors_find(const struct yk_safetensors *,
+						       const char *name);
+// Its elements to `to`, which has room for entry->bytes.  EIO, also when the file was cut
+// meanwhile; EFORMAT for a bool that is neither 0 nor 1.
+int yk_safetensors_read(const struct yk_safetensors *,
+			const struct yk_safetensors_entry *, void *to);
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer.
+#include "config.h"
+
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+// ---- building ----
+
+static struct yk_optim_spec optim_spec(const struct yk_config *c)
+{
+	return (struct yk_optim_spec){
+		.kind = strcmp(yk_config_str(c, YK_KEY_optimizer), "sgd") ? YK_ADAMW : YK_SGD,
+		.beta1 = yk_config_real(c, YK_KEY_beta1),
+		.beta2 = yk_config_real(c, YK_KEY_beta2),
+		.eps = 1e-8,
+		.momentum = yk_config_real(c, YK_KEY_momentum),
+		.weight_decay = yk_config_real(c, YK_KEY_weight_decay),
+		.clip = yk_config_real(c, YK_KEY_clip),
+	};
+}
+
+static struct yk_schedule schedule_of(const struct yk_config *c, int64_t steps)
+{
+	double lr = yk_config_real(c, YK_KEY_lr);
+	bool cosine = !strcmp(yk_config_str(c, YK_KEY_schedule), "cosine");
+	return (struct yk_schedule){
+		.kind = cosine ? YK_SCHEDULE_COSINE : YK_SCHEDULE_CONSTANT,
+		.peak = lr,
+		.least = cosine ? lr / 10 : lr,
+		.warmup = yk_config_int(c, YK_KEY_warmup),
+		.steps = steps,
+	};
+}
+
+static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
+{
+	const struct yk_config *c = t->config;
+	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder)
+			    : yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
+	if (!t->tokenizer)
+		return yoke_error_code();
+	struct yk_data_spec spec = { .context = t->context,
+				     .valid = yk_config_real(c, YK_KEY_valid), .seed = t->seed };
+	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
+	if (!t->data)
+		return yoke_error_code();
+
+	int64_t windows = yk_data_train_windows(t->data);
+	double epochs = yk_config_real(c, YK_KEY_epochs);
+	t->steps = yk_config_int(c, YK_KEY_steps);
+	if (epochs > 0)
+		t->steps = (int64_t)ceil(epochs * (double)windows /
+					 ((double)t->batch * (double)t->accumulate));
+	if (from && from->data.index > windows)
+		return yk_fail(YOKE_EINVAL, "%s: was at window %lld of an epoch, but data has "
+			       "%lld; resume with the text it was trained on", folder,
+			       (long long)from->data.index, (long long)windows);
+	return 0;
+}
+
+static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
+{
+	const struct yk_config *c = t->config;
+	struct yk_gpt_shape shape = {
+		.vocab = yk_tokenizer_size(t->tokenizer), .context = t->context,
+		.layers = yk_config_int(c, YK_KEY_layers), .heads = yk_config_int(c, YK_KEY_heads),
+		.embed = yk_config_int(c, YK_KEY_embed),
+	};
+	struct yk_optim_spec spec = optim_spec(c);
+	int e;
+	if (!from) {
+		e = yk_gpt_new(&shape, &t->gpt);
+		if (e == 0)
+			e = yk_gpt_init(t->gpt, t->seed);
+		return e < 0 ? e : yk_optim_new(&spec, &t->gpt->params, &t->optim);
+	}
+	e = yk_model_load(folder, from, &t->gpt);
+	if (e < 0)
+		return e;
+	const struct yk_gpt_shape *had = &t->gpt->shape;
+	if (memcmp(had, &shape, sizeof shape))
+		return yk_fail(YOKE_ESHAPE, "%s: holds a model of layers=%lld heads=%lld "
+			       "embed=%lld context=%lld; drop the keys that differ, or train "
+			       "another one with another out", folder, (long long)had->layers,
+			       (long long)had->heads, (long long)had->embed,
+			       (long long)had->context);
+	e = yk_optim_new(&spec, &t->gpt->params, &t->optim);
+	struct yk_host_list list = { 0 };
+	const struct yk_parameters *states = e == 0 ? yk_optim_states(t->optim) : NULL;
+	if (e == 0)
+		e = yk_host_list_new(states, &list);
+	if (e == 0)
+		e = yk_checkpoint_load(folder, from, YK_CHECKPOINT_OPTIMIZER, list.count,
+				       list.tensor);
+	if (e == 0)
+		e = yk_host_list_put(&list, states);
+	yk_host_list_free(&list);
+	t->step = from->step;
+	t->position = from->data;
+	t->random_step = from->random_step;
+	return e;
+}
+
+static int buffers_init(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = &t->gpt->params;
+	const int64_t dims[] = { t->batch, t->context + 1 }, two = 2;
+	size_t bytes;
+	t->ids = yoke_keep(yoke_variable("ids", yoke_i32, 2, dims));
+	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
+	if (!t->ids || !t->record)
+		return yoke_error_code();
+	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
+	t->windows = NULL;
+	if (!__builtin_mul_overflow((size_t)dims[0], (size_t)dims[1], &bytes) &&
+	    !__builtin_mul_overflow(bytes, sizeof *t->windows, &bytes))
+		t->windows = malloc(bytes);
+	if (!t->grad || !t->windows)
+		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows of %lld "
+			       "tokens; use a smaller batch", (long long)t->batch,
+			       (long long)t->context);
+	if (t->accumulate == 1)
+		return 0;
+	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
+	if (!t->loss_sum)
+		return yoke_error_code();
+	for (int i = 0; i < ps->count; i++) {
+		int64_t shape[YOKE_MAX_RANK];
+		int rank = yoke_rank(ps->var[i]);
+		for (int k = 0; k < rank; k++)
+			shape[k] = yoke_dim(ps->var[i], k);
+		if (!yk_parameters_add(&t->sums, false, rank, shape, "sum.%s", ps->row[i].name))
+			return yoke_error_code();
+	}
+	return 0;
+}
+
+int yk_trainer_new(const struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
+		   struct yk_trainer **to)
+{
+	struct yk_trainer *t = calloc(1, sizeof *t);
+	if (!t)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	t->config = c;
+	t->context = yk_config_int(c, YK_KEY_context);
+	t->batch = yk_config_int(c, YK_KEY_batch);
+	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
+	t->dropout = yk_config_real(c, YK_KEY_dropout);
+	t->seed = from ? from->seed : (uint64_t)yk_config_int(c, YK_KEY_seed);
+	int e = data_open(t, from, folder);
+	if (e == 0)
+		e = model_init(t, from, folder);
+	if (e == 0)
+		e = buffers_init(t);
+	if (e < 0) {
+		yk_trainer_free(t);
+		return e;
+	}
+	t->schedule = schedule_of(c, t->steps);
+	*to = t;
+	return 0;
+}
+
+void yk_trainer_free(struct yk_trainer *t)
+{
+	if (!t)
+		return;
+	free(t->windows);
+	free(t->grad);
+	yk_parameters_fini(&t->sums);
+	yoke_free(t->loss_sum);
+	yoke_free(t->record);
+	yoke_free(t->ids);
+	yk_optim_free(t->optim);
+	yk_gpt_free(t->gpt);
+	yk_data_free(t->data);
+	yk_tokenizer_free(t->tokenizer);
+	free(t);
+}
+
+// ---- a step ----
+
+double yk_trainer_lr(const struct yk_trainer *t)
+{
+	return yk_schedule_lr(&t->schedule, t->step);
+}
+
+// Records micro-batch k of the step: its share of the mean loss and of the gradients is
+// added to what is there; the last one updates the parameters.
+static void micro_record(struct yk_trainer *t, int64_t k)
+{
+	const struct yk_parameters *ps = &t->gpt->params;
+	bool last = k == t->accumulate - 1;
+	yoke_tensor *loss = yk_windows_loss(t->gpt, t->ids, t->dropout), *norm;
+	if (t->accumulate > 1)
+		loss = yoke_mul(loss, yoke_const(1 / (double)t->accumulate));
+	if (yoke_grad(loss, ps->count, ps->var, t->grad) < 0)
+		return;
+	if (k > 0) {
+		loss = yoke_add(t->loss_sum, loss);
+		for (int i = 0; i < ps->count; i++)
+			t->grad[i] = yoke_add(t->sums.var[i], t->grad[i]);
+	}
+	if (!last) {
+		yoke_assign(t->loss_sum, loss);
+		for (int i = 0; i < ps->count; i++)
+			yoke_assign(t->sums.var[i], t->grad[i]);
+		return;
+	}
+	double lr = yk_schedule_lr(&t->schedule, t->step + 1);
+	if (yk_optim_step(t->optim, t->step + 1, lr, t->grad, &norm) < 0)
+		return;
+	const int64_t one = 1;
+	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one), yoke_reshape(norm, 1, &one) };
+	yoke_assign(t->record, yoke_concat(2, both, 0));
+}
+
+int yk_trainer_step(struct yk_trainer *t)
+{
+	struct yk_data_position next = t->position;
+	size_t bytes = yoke_bytes(t->ids);
+	int64_t random = t->random_step;
+	for (int64_t k = 0; k < t->accumulate; k++) {
+		yk_data_train(t->data, &next, t->batch, t->windows);
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_random_set(t->seed, random + k);
+		yoke_put(t->ids, t->windows, bytes);
+		micro_record(t, k);
+		if (!yoke_error_code())
+			yoke_eval(0, NULL);
+		int e = yoke_scope_end(s);
+		if (e < 0)
+			return e;
+	}
+	t->position = next;
+	t->random_step = random + t->accumulate;
+	t->step++;
+	return 0;
+}
+
+int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
+{
+	float v[2];
+	int e = yoke_read(t->record, v, sizeof v);
+	if (e < 0)
+		return e;
+	if (!isfinite(v[0]) || !isfinite(v[1]))
+		return yk_fail(YOKE_ERANGE, "step %lld: loss %g, gradient norm %g; use a smaller "
+			       "lr, more warmup, or clip", (long long)t->step, v[0], v[1]);
+	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };
+	return 0;
+}
+
+int yk_trainer_validate(struct yk_trainer *t, double *loss)
+{
+	return yk_model_validate(t->gpt, t->data, t->batch, loss);
+}

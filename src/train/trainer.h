@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer: model, optimizer, data and schedule of one run, advanced a step at a
+// time.  Its whole state is what a checkpoint holds: a resumed trainer gives the losses
+// of an unbroken one, bit for bit.  Every step records the same graph, so that only the
+// first is planned.
+#ifndef YK_TRAINER_H
+#define YK_TRAINER_H
+
+#include "train/conf.h"
+#include "train/model.h"
+#include "train/optim.h"
+#include "train/schedule.h"
+#include "train/validate.h"
+
+// What a step leaves to be read: 8 bytes.
+struct yk_record {
+	float loss, grad_norm;
+};
+
+struct yk_trainer {
+	const struct yk_config *config;
+	int64_t context, batch, accumulate;
+	int64_t step, steps; // done, and in all
+	uint64_t seed;
+	int64_t random_step; // one for each micro-batch: no two share a dropout mask
+	double dropout;
+	struct yk_schedule schedule;
+	struct yk_tokenizer *tokenizer;
+	struct yk_data *data;
+	struct yk_data_position position;
+	struct yk_gpt *gpt;
+	struct yk_optim *optim;
+	yoke_tensor *ids;          // [batch, context + 1] i32
+	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
+	yoke_tensor *loss_sum;     // [] and ..
+	struct yk_parameters sums; // .. a sum for each gradient, where accumulate > 1
+	yoke_tensor **grad;
+	int32_t *windows;          // [batch, context + 1]
+};
+
+// Builds all of it from a checked configuration, parameters drawn or, where `from` is
+// not NULL, taken from that checkpoint in `folder`.
+int yk_trainer_new(const struct yk_config *, const char *folder, const struct yk_checkpoint *from,
+		   struct yk_trainer **);
+void yk_trainer_free(struct yk_trainer *); // NULL is fine
+// Learning rate of the last step.
+double yk_trainer_lr(const struct yk_trainer *);
+// One optimizer step, launched; does not wait.
+int yk_trainer_step(struct yk_trainer *);
+// Waits for the last step.  ERANGE when its loss or norm is not finite.
+int yk_trainer_record(struct yk_trainer *, struct yk_record *);
+// Mean loss over all windows of the validation part; NaN when there are none.
+int yk_trainer_validate(struct yk_trainer *, double *loss);
+// A checkpoint of the present state, unless its last step was not finite (ERANGE).
+int yk_trainer_save(struct yk_trainer *, const char *folder);
+
+#endif

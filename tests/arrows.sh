@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The arrows between the rooms point down only, and a backend includes nothing but yoke-plugin.h.
+set -u
+cd "${srcdir:-.}" || exit 99
+
+height()
+{
+	case $1 in
+	base) echo 0 ;;
+	device) echo 1 ;;
+	graph) echo 2 ;;
+	plan) echo 3 ;;
+	nn | train | dist | observe) echo 4 ;;
+	tool) echo 5 ;;
+	*) echo 99 ;;
+	esac
+}
+
+# may ROOM OTHER: may files of ROOM include those of OTHER?  Of the rooms at one height only train
+# sees its neighbours: it runs models, on ranks, and reports.
+may()
+{
+	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
+	[ "$1" = train ] && [ "$(height "$2")" -eq 4 ]
+}
+
+# includes FILE ..: a line "file:line path" for each #include
+includes()
+{
+	grep -nH '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' /dev/null "$@" 2>/dev/null |
+		sed -n 's/^\([^:]*:[0-9]*\):[^"<]*["<]\([^">]*\)[">].*/\1 \2/p'
+}
+
+up_from_room()
+{
+	includes src/"$1"/*.[ch] | while read -r where path; do
+		case $path in
+		../* | backends/* | plugins/* | tests/*) echo "$where includes $path" ;;
+		*/*)
+			to=${path%%/*}
+			[ ! -d "src/$to" ] || may "$1" "$to" || echo "$where includes $path"
+			;;
+		esac
+	done
+}
+
+# What lies in the folder itself and what the system has is fine; what the project has is not.
+foreign_in_backend()
+{
+	includes "$1"/*.[ch] | while read -r where path; do
+		case $path in
+		yoke-plugin.h | config.h) continue ;;
+		../*) ;;
+		*)
+			[ ! -f "$1/$path" ] || continue
+			[ -n "$(find include src backends plugins tests -path "*/$path")" ] || continue
+			;;
+		esac
+		echo "$where includes $path"
+	done
+}
+
+foreign_in_abi()
+{
+	includes include/yoke-plugin.h | grep -v -e ' stdint\.h$' -e ' stddef\.h$' |
+		sed 's/ / includes /'
+}
+
+count=0
+# verdict TEXT LINES: no lines is good
+verdict()
+{
+	count=$((count + 1))
+	if [ -z "$2" ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		echo "$2" | sed 's/^/# /'
+	fi
+}
+
+for folder in src/*/; do
+	room=$(basename "$folder")
+	[ "$(height "$room")" -lt 99 ] || verdict "src/$room has a height" "src/$room: unknown room"
+	verdict "src/$room looks down only" "$(up_from_room "$room")"
+done
+for folder in backends/* plugins/*; do
+	[ ! -d "$folder" ] ||
+		verdict "$folder includes yoke-plugin.h and its own" "$(foreign_in_backend "$folder")"
+done
+verdict "yoke-plugin.h includes stdint.h and stddef.h" "$(foreign_in_abi)"
+echo "1..$count"

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin that finds no devices, which is no error.
+#define DEVICES 0
+#define NAME "nodevices"
+#include "bad.h"

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin whose table ends one function before the mandatory part does.
+#define SIZE (YOKE_BACKEND_MANDATORY - sizeof(void *))
+#define NAME "short"
+#include "bad.h"

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration: defaults, files, arguments, precedence, and what bad input gets.
+#include "config.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tap.h"
+#include "train/conf.h"
+
+static char path[64];
+
+static void refused(struct yk_config *c, int e, int code, const char *part)
+{
+	bool good =
+		e == code && strstr(yoke_error(), part) && !strchr(yoke_error(), '\n');
+
+	if (!good)
+		diag("got %d, wanted %d with '%s'", e, code, part);
+	ok(good, "refused: %s", yoke_error());
+	yoke_error_clear();
+	yk_config_fini(c);
+	yk_config_init(c, YK_T);
+}
+
+static void bad_argument(const char *argument, int code, const char *part)
+{
+	struct yk_config c;
+
+	yk_config_init(&c, YK_T);
+	int e = yk_config_argument(&c, argument);
+	refused(&c, e, code, part);
+	yk_config_fini(&c);
+}
+
+static void bad_file(const char *text, int code, const char *part)
+{
+	struct yk_config c;
+
+	yk_file_write(path, text, strlen(text));
+	yk_config_init(&c, YK_T);
+	int e = yk_config_file(&c, path);
+	refused(&c, e, code, part);
+	yk_config_fini(&c);
+}
+
+static void test_table(void)
+{
+	struct yk_config c;
+	int bad = 0;
+
+	for (int k = 0; k < YK_KEYS; k++) {
+		const struct yk_config_row *r = &yk_config_rows[k];
+		bad += !r->commands || !*r->help ||
+		       (r->type == YK_KEY_CHOICE) != !!r->choices;
+		for (int i = 0; i < k; i++)
+			bad += !strcmp(yk_config_rows[i].name, r->name);
+	}
+	ok(bad == 0, "%d rows", YK_KEYS);
+	static const unsigned commands[] = { YK_T, YK_G, YK_E };
+	for (int i = 0; i < 3; i++) {
+		ok(yk_config_init(&c, commands[i]) == 0, "every default is allowed %s",
+		   yoke_error());
+		yk_config_fini(&c);
+	}
+}
+
+static void test_arguments(void)
+{
+	char *argv[] = { "layers=3",  "lr=2.5e-4", "out=a=b",           "data=",
+			 "steps=1e3", "layers=5",  "schedule=constant", "LOG_EVERY=7" };
+	struct yk_config c;
+
+	yk_config_init(&c, YK_T);
+	ok(yk_config_int(&c, YK_KEY_layers) == 4 && !yk_config_given(&c, YK_KEY_layers) &&
+		   yk_config_real(&c, YK_KEY_lr) == 1e-3,
+	   "defaults");
+	ok(yk_config_arguments(&c, 8, argv) == 0, "arguments %s", yoke_error());
+	ok(yk_config_int(&c, YK_KEY_layers) == 5 && yk_config_given(&c, YK_KEY_layers) &&
+		   yk_config_real(&c, YK_KEY_lr) == 2.5e-4 &&
+		   yk_config_int(&c, YK_KEY_steps) == 1000 &&
+		   !strcmp(yk_config_str(&c, YK_KEY_out), "a=b") &&
+		   !strcmp(yk_config_str(&c, YK_KEY_schedule), "constant") &&
+		   yk_config_int(&c, YK_KEY_log_every) == 7,
+	   "their values; the later wins");
+	yk_config_fini(&c);
+
+	bad_argument("layer=3", YOKE_ENOENT, "'layers'");
+	bad_argument("wieght_decay=3", YOKE_ENOENT, "'weight_decay'");
+	bad_argument("temperature=1", YOKE_ENOENT, "unknown key");
+	bad_argument("qqqqqqqqqqqqqqqqqqq=3", YOKE_ENOENT, "yoke help");
+	bad_argument("=3", YOKE_EINVAL, "key=value");
+	bad_argument("layers", YOKE_EINVAL, "key=value");
+	bad_argument("layers=", YOKE_EINVAL, "from 1 to 1000");
+	bad_argument("layers=0", YOKE_EINVAL, "from 1 to 1000");
+	bad_argument("layers=1001", YOKE_EINVAL, "from 1 to 1000");
+	bad_argument("layers=2.5", YOKE_EINVAL, "whole number");
+	bad_argument("layers= 2", YOKE_EINVAL, "whole number");
+	bad_argument("layers=2x", YOKE_EINVAL, "whole number");
+	bad_argument("layers=nan", YOKE_EINVAL, "whole number");
+	bad_argument("steps=99999999999999999999", YOKE_EINVAL, "whole number");
+	bad_argument("lr=nan", YOKE_EINVAL, "lr=nan");
+	bad_argument("lr=-1", YOKE_EINVAL, "from 0 to 1000");
+	bad_argument("lr=inf", YOKE_EINVAL, "lr=inf");
+	bad_argument("dropout=1", YOKE_EINVAL, "0.99");
+	bad_argument("schedule=cos", YOKE_EINVAL, "cosine constant");
+	bad_argument("schedule=", YOKE_EINVAL, "cosine constant");
+	bad_argument("schedule=cosine constant", YOKE_EINVAL, "one of");
+	bad_argument("precision=fp16", YOKE_EINVAL, "fp32");
+	bad_argument("optimizer=adam", YOKE_EINVAL, "adamw sgd");
+}
+
+static void test_file(void)
+{
+	static const char text[] =
+		"# a comment\n"
+		"\n"
+		"  LAYERS=3   # three\n"
+		"lr=5e-4\r\n"
+		"OUT=\"runs/${YOKE_TEST_NAME}/l${LAYERS}\"\n"
+		"DATA='a b/${LAYERS} # no comment',\"t\\t\\\"\\$\\\\\"\n"
+		"TEMPERATURE=0.5\n"
+		"EMBED=32${LAYERS}";
+	struct yk_config c;
+
+	setenv("YOKE_TEST_NAME", "x y", 1);
+	yk_file_write(path, text, strlen(text));
+	yk_config_init(&c, YK_T);
+	ok(yk_config_argument(&c, "lr=1") == 0 && yk_config_file(&c, path) == 0,
+	   "a file %s", yoke_error());
+	ok(yk_config_int(&c, YK_KEY_layers) == 3 &&
+		   yk_config_int(&c, YK_KEY_embed) == 323,
+	   "numbers, an earlier key");
+	diag("out '%s' data '%s'", yk_config_str(&c, YK_KEY_out),
+	     yk_config_str(&c, YK_KEY_data));
+	ok(!strcmp(yk_config_str(&c, YK_KEY_out), "runs/x y/l3"),
+	   "the environment in \"..\"");
+	ok(!strcmp(yk_config_str(&c, YK_KEY_data), "a b/${LAYERS} # no comment,t\t\"$\\"),
+	   "nothing is special in '..'; escapes in \"..\"");
+	ok(yk_config_real(&c, YK_KEY_lr) == 1,
+	   "an argument wins over a file, even before it");
+
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "layers", "7", "heads", "2", "what",
+			      "new", "lr", "9");
+	ok(yk_config_take(&c, o, "x") == 0 && yk_config_int(&c, YK_KEY_layers) == 3 &&
+		   yk_config_int(&c, YK_KEY_heads) == 2 &&
+		   yk_config_real(&c, YK_KEY_lr) == 1,
+	   "a checkpoint fills what is not given %s", yoke_error());
+	json_object_set_new(o, "embed", json_string("-1"));
+	int e = yk_config_take(&c, o, "m/manifest.json");
+	ok(e == YOKE_EINVAL && strstr(yoke_error(), "m/manifest.json"),
+	   "its values are checked: %s", yoke_error());
+	yoke_error_clear();
+	json_decref(o);
+
+	struct yk_config d;
+	o = yk_config_json(&c);
+	yk_config_init(&d, YK_T);
+	ok(o && yk_config_take(&d, o, "x") == 0 &&
+		   yk_config_int(&d, YK_KEY_embed) == 323 &&
+		   yk_config_real(&d, YK_KEY_lr) == 1 &&
+		   !yk_config_given(&d, YK_KEY_out) && !json_object_get(o, "prompt"),
+	   "as JSON and back, but out and resume %s", yoke_error());
+	json_decref(o);
+	yk_config_fini(&d);
+	yk_config_fini(&c);
+
+	bad_file("LAYERS=3\nLAYRES=4\n", YOKE_ENOENT,
+		 ":2: unknown key 'LAYRES'; did you mean 'layers'");
+	bad_file("LAYERS=3\n\nLAYERS=x\n", YOKE_EINVAL, ":3: layers=x");
+	bad_file("LAYERS 3\n", YOKE_EINVAL, ":1: 'LAYERS 3'");
+	bad_file("LAYERS = 3\n", YOKE_EINVAL, "KEY=value");
+	bad_file("export LAYERS=3\n", YOKE_EINVAL, ":1:");
+	bad_file("OUT=a b\n", YOKE_EINVAL, "'b' behind the value");
+	bad_file("OUT=\"a\n\"\n", YOKE_EINVAL, "not closed");
+	bad_file("OUT='a\n", YOKE_EINVAL, "not closed");
+	bad_file("OUT=\"a\\q\"\n", YOKE_EINVAL, "escape");
+	bad_file("OUT=\"a\\", YOKE_EINVAL, "escape");
+	bad_file("OUT=${NOT_SET_ANYWHERE}\n", YOKE_EINVAL, "${NOT_SET_ANYWHERE}");
+	bad_file("OUT=${A\n", YOKE_EINVAL, "'}'");
+	bad_file("OUT=${}\n", YOKE_EINVAL, "'}'");
+	bad_file("TEMPERATURE=x\n", YOKE_EINVAL, "temperature=x");
+	bad_file("OUT=\xff\n", YOKE_EINVAL, "UTF-8");
+	unlink(path);
+	yk_config_init(&c, YK_T);
+	refused(&c, yk_config_file(&c, path), YOKE_ENOENT, path);
+	yk_config_fini(&c);
+}
+
+// ${VAR} that doubles a value line by line must end in an error, not in all memory.
+static void test_bomb(void)
+{
+	char text[4096];
+	int n = snprintf(text, sizeof text, "OUT=%064d\n", 0);
+
+	for (int i = 0; i < 40; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n,
+			      "OUT=\"${OUT}${OUT}\"\n");
+	bad_file(text, YOKE_ENOMEM, "memory");
+}
+
+static void test_check(void)
+{
+	struct yk_config c;
+
+	yk_config_init(&c, YK_T);
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "data");
+	yk_config_argument(&c, "data=x");
+	ok(yk_config_check(&c) == 0, "heads divide embed %s", yoke_error());
+	yk_config_argument(&c, "heads=3");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL,
+		"heads=3 does not divide embed=128");
+	yk_config_argument(&c, "data=x");
+	yk_config_argument(&c, "out=");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "out");
+	yk_config_fini(&c);
+}
+
+int main(void)
+{
+	char folder[] = "config.XXXXXX";
+
+	tap_seed();
+	if (!mkdtemp(folder))
+		return skip_all("no folder to write to");
+	snprintf(path, sizeof path, "%s/config.env", folder);
+	test_table();
+	test_arguments();
+	test_file();
+	test_bomb();
+	test_check();
+	unlink(path);
+	rmdir(folder);
+	return done();
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices ranked and chosen among backends made here; settings, errors and the kernel cache lent.
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/param.h"
+#include "device/cache.h"
+#include "device/device.h"
+#include "tap.h"
+
+// ---- backends: alike but for name, kind and memory ----
+
+static int probe_one(uint32_t *n)
+{
+	*n = 1;
+	return 0;
+}
+
+static int probe_two(uint32_t *n)
+{
+	*n = 2;
+	return 0;
+}
+
+static int probe_fails(uint32_t *n)
+{
+	(void)n;
+	yk_host()->error(YOKE_EDEVICE, "VENDOR_ERROR_42: no permission for /dev/x");
+	return YOKE_EDEVICE;
+}
+
+static int give(struct yoke_device_info *i, uint32_t kind, uint64_t memory)
+{
+	i->kind = kind;
+	i->memory = i->max_segment = memory;
+	i->align = 256;
+	strcpy(i->name, "made up");
+	return 0;
+}
+
+static int info_gpu(uint32_t device, struct yoke_device_info *i)
+{
+	return give(i, YOKE_DEVICE_GPU, (uint64_t)(device + 1) << 50); // the second is the larger
+}
+
+static int info_igpu(uint32_t device, struct yoke_device_info *i)
+{
+	(void)device;
+	return give(i, YOKE_DEVICE_IGPU, (uint64_t)1 << 50);
+}
+
+static int info_cpu(uint32_t device, struct yoke_device_info *i)
+{
+	(void)device;
+	return give(i, YOKE_DEVICE_CPU, (uint64_t)1 << 50);
+}
+
+static const struct yoke_backend tables[] = {
+	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_soft", .probe = probe_one,
+	  .device_info = info_cpu },
+	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_small", .probe = probe_one,
+	  .device_info = info_igpu },
+	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_big", .probe = probe_two,
+	  .device_info = info_gpu },
+	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_broken", .probe = probe_fails,
+	  .device_info = info_gpu },
+};
+
+static bool has(const char *word)
+{
+	bool is = strstr(yoke_error(), word) != NULL;
+	if (!is)
+		diag("'%s' not in: %s", word, yoke_error());
+	return is;
+}
+
+// Is this device chosen?  NULL: none, with the words in the error.
+static void chosen(const char *list, const char *want, const char *words)
+{
+	yoke_error_clear();
+	struct yk_device *d = yk_device_choose(list);
+	if (want)
+		ok(d && !strcmp(d->id, want) && !yoke_error_code(), "'%s': %s (want %s) %s",
+		   list ? list : "", d ? d->id : "none", want, yoke_error());
+	else
+		ok(!d && yoke_error_code() == YOKE_ENODEV && has(words), "'%s': none, since %s",
+		   list ? list : "", words);
+	yoke_error_clear();
+}
+
+static void choice(void)
+{
+	ok(yk_list_has(NULL, "a") && yk_list_has("", "a") && yk_list_has("*", "a") &&
+	   yk_list_has("b,a", "a") && !yk_list_has("b,ab", "a") && yk_list_has("^b,c", "a") &&
+	   !yk_list_has("^b,a", "a"), "lists of names");
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		ok(yk_backend_add(&tables[i], "") != NULL, "%s", tables[i].name);
+	ok(!yk_backend_add(&tables[0], "/x/yoke_t_soft.so") && yoke_error_code() == YOKE_EPLUGIN &&
+	   has("there is a backend 't_soft' already, linked in"), "the same name twice");
+	yoke_error_clear();
+
+	chosen("cpu", "cpu:0", NULL);
+	chosen("t_small", "t_small:0", NULL);
+	chosen("t_small,t_big", "t_small:0", NULL);
+	chosen("t_big,t_small", "t_big:1", NULL); // of a backend's, the one with more memory
+	chosen("", "t_big:1", NULL);
+	chosen("*", "t_big:1", NULL);
+	chosen("t_nothing", NULL, "there is no such backend");
+	chosen("t_bag", NULL, "did you mean 't_big'?");
+	chosen("t_broken", NULL, "VENDOR_ERROR_42: no permission for /dev/x");
+	chosen("t_broken,t_nothing", NULL, "t_nothing: there is no such backend");
+	chosen("t_broken,cpu", "cpu:0", NULL);
+
+	bool seen_cpu = false, order = true;
+	int n = 0;
+	for (struct yk_device *d = yk_devices("^opencl,cuda,rocm"); d; d = d->next, n++) {
+		seen_cpu |= !strcmp(d->id, "cpu:0");
+		if (!strncmp(d->id, "t_", 2))
+			order &= seen_cpu == !strcmp(d->id, "t_soft:0");
+	}
+	ok(n >= 5 && order, "%d devices, other drivers' CPUs behind ours", n);
+	ok(yk_device_cpu() && !strcmp(yk_device_cpu()->id, "cpu:0"), "the CPU's device");
+
+	yk_param_set("backend", "t_big", YK_ARGUMENT);
+	chosen(NULL, "t_big:1", NULL);
+	yk_param_set("device", "t_big:0", YK_ARGUMENT);
+	chosen(NULL, "t_big:0", NULL);
+	chosen("cpu", "cpu:0", NULL); // a list of the program's own leaves YOKE_DEVICE out
+	yk_param_set("device", "t_big:7", YK_ARGUMENT);
+	chosen(NULL, NULL, "t_big:1 (made up), t_big:0 (made up)");
+	yk_param_set("device", "", YK_ARGUMENT);
+	yk_param_set("backend", "", YK_ARGUMENT);
+
+	struct yk_device *d = yk_device_choose("t_big");
+	void *handle = NULL;
+	uint64_t bytes = 7;
+	ok(d->ops->segment_new(0, 0, 1, &handle) == YOKE_EUNSUPPORTED && d->ops->can(0, NULL) == 0 &&
+	   d->ops->run(NULL, NULL, 0) == YOKE_EUNSUPPORTED && !d->ops->segment_host(NULL) &&
+	   d->ops->workspace(0, NULL, 0, &bytes) == 0 && bytes == 0 && d->ops->ext("x") == NULL &&
+	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "holes of a table answer 'unsupported'");
+	struct yk_queue *q;
+	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:1"),
+	   "and their users say so");
+	yoke_error_clear();
+}
+
+// ---- services ----
+
+static void services(void)
+{
+	const struct yoke_host *h = yk_host();
+	static const struct yoke_setting good = { sizeof good, "t.answer", "int", "42", "a number" },
+		typed = { sizeof typed, "t.other", "number", "1", "no such type" },
+		named = { sizeof named, "T bad", "int", "1", "no such name" };
+
+	setenv("YOKE_T_ANSWER", "43", 1);
+	const char *value = h->setting(&good);
+	ok(value && !strcmp(value, "43") && h->setting(&good) == value, "a setting: %s", value);
+	ok(!h->setting(&typed) && !h->setting(&named) && !h->setting(NULL), "no such settings");
+	h->error(0, "no error");
+	ok(!yoke_error_code(), "0 is no error");
+	h->error(YOKE_EDEVICE, "line 1\nline 2");
+	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"), "one line");
+	yoke_error_clear();
+	ok(!h->kernel_text("no such file"), "no such kernel");
+}
+
+// ---- the cache ----
+
+// Changes the only entry of a folder: cuts it, or flips a bit at `where`.
+static void damage(const char *folder, int64_t where, bool cut)
+{
+	char path[PATH_MAX] = "";
+	DIR *dir = opendir(folder);
+	for (struct dirent *e; dir && (e = readdir(dir)); )
+		if (strstr(e->d_name, ".krn"))
+			snprintf(path, sizeof path, "%.3000s/%s", folder, e->d_name);
+	if (dir)
+		closedir(dir);
+	int fd = open(path, O_RDWR);
+	char c;
+	if (pread(fd, &c, 1, where) != 1)
+		diag("cannot read %s", path);
+	c ^= 1;
+	if (cut ? ftruncate(fd, where) : pwrite(fd, &c, 1, where) != 1)
+		diag("cannot damage %s", path);
+	close(fd);
+}
+
+static void cache(void)
+{
+	char folder[PATH_MAX], key[3] = "k0", data[1000], got[1000];
+	struct stat st;
+
+	const char *tmp = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%s/yoke-cache-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder)) {
+		skip("the cache", "no folder for temporary files");
+		return;
+	}
+	setenv("XDG_CACHE_HOME", folder, 1);
+	strcat(folder, "/yoke");
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (char)rnd();
+
+	ok(yk_cache_get("a", 1, got, sizeof got) == YOKE_ENOENT, "nothing in it");
+	ok(stat(folder, &st) < 0, "looking makes no folder");
+	ok(yk_cache_put("a", 1, data, sizeof data) == 0, "put");
+	ok(!stat(folder, &st) && (st.st_mode & 0777) == 0700, "the folder is the user's alone");
+	memset(got, 0, sizeof got);
+	ok(yk_cache_get("a", 1, got, sizeof got) == sizeof data &&
+	   !memcmp(got, data, sizeof data), "get");
+	memset(got, 0, sizeof got);
+	ok(yk_cache_get("a", 1, got, 10) == sizeof data && !memcmp(got, data, 10) && !got[10],
+	   "no more than there is room for, and the length");
+	ok(yk_cache_get("a", 1, NULL, 0) == sizeof data, "the length alone");
+	ok(yk_cache_get("b", 1, got, sizeof got) == YOKE_ENOENT, "another key");
+	ok(!yk_cache_put("a", 1, "new", 3) && yk_cache_get("a", 1, got, sizeof got) == 3 &&
+	   !memcmp(got, "new", 3), "put replaces");
+	ok(!yk_cache_put("e", 1, NULL, 0) && yk_cache_get("e", 1, got, 5) == 0, "an empty entry");
+	ok(yk_cache_put(NULL, 0, NULL, 0) < 0 && yk_cache_get(NULL, 1, got, 5) < 0, "bad arguments");
+
+	// What this process has put it finds in memory, so a child puts what is to be read from files.
+	static const struct {
+		const char *what;
+		int64_t at; // -1: whole
+		bool cut;
+	} cases[] = {
+		{ "whole", -1, false }, { "header", 3, false }, { "length", 16, false },
+		{ "checksum", 25, false }, { "key", 32, false }, { "data", 500, false },
+		{ "cut in the data", 900, true }, { "cut in the header", 20, true },
+		{ "empty", 0, true },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		yk_dir_remove(folder);
+		key[1]++;
+		fflush(stdout);
+		pid_t pid = fork();
+		if (!pid)
+			_exit(yk_cache_put(key, 2, data, sizeof data) ? 1 : 0);
+		waitpid(pid, NULL, 0);
+		if (cases[i].at >= 0)
+			damage(folder, cases[i].at, cases[i].cut);
+		int64_t n = yk_cache_get(key, 2, got, sizeof got);
+		if (cases[i].at < 0)
+			ok(n == sizeof data && !memcmp(got, data, sizeof data),
+			   "a file of another process");
+		else
+			ok(n == YOKE_ENOENT, "damaged: %s: a miss", cases[i].what);
+	}
+	chmod(folder, 0777);
+	ok(!yk_cache_put("w", 1, data, 9) && yk_cache_get("w", 1, got, 9) == 9,
+	   "a folder that others may write is not used, memory is");
+	yk_dir_remove(folder);
+	*strrchr(folder, '/') = '\0';
+	rmdir(folder);
+}
+
+int main(void)
+{
+	tap_seed();
+	cache(); // before the first backend: it forks
+	choice();
+	services();
+	return done();
+}

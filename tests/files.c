@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// base/file, base/json: a reader sees the old file or the new one; bad files are refused.
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "tap.h"
+
+static char folder[512]; // of this test
+static char path[600];   // a file in it
+
+// The thread's error has this code and its line these parts; cleared afterwards.
+static void is_error(int code, const char *part, const char *part2, const char *what)
+{
+	bool good = yoke_error_code() == code && strstr(yoke_error(), part) &&
+		    strstr(yoke_error(), part2);
+	if (!good)
+		diag("%s: got %d '%s' want %d '..%s..%s..'", what, yoke_error_code(),
+		     yoke_error(), code, part, part2);
+	ok(good, "%s", what);
+	yoke_error_clear();
+}
+
+// The file holds this text, with a NUL behind it.
+static void holds(const char *file, const char *want, const char *what)
+{
+	char *data = NULL;
+	size_t n = 0;
+	int e = yk_file_read(file, 1 << 20, &data, &n);
+	bool good = !e && n == strlen(want) && !memcmp(data, want, n + 1);
+	if (!good)
+		diag("%s: %s: got %d, %zu bytes '%.40s'; want '%.40s'", file,
+		     yoke_error(), e, n, data ? data : "", want);
+	ok(good, "%s", what);
+	free(data);
+	yoke_error_clear();
+}
+
+static int entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = -2; // . and ..
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static char *in(const char *name)
+{
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	return path;
+}
+
+static void reading(void)
+{
+	char *data = NULL;
+	size_t n = 0;
+
+	ok(yk_file_read(in("none"), 100, &data, &n) == YOKE_ENOENT,
+	   "a file that is not there");
+	is_error(YOKE_ENOENT, "none", "No such file", "names path and reason");
+	ok(yk_file_read(folder, 100, &data, &n) == YOKE_EIO, "a folder");
+	is_error(YOKE_EIO, folder, "directory", "names path and reason");
+	ok(!yk_file_write(in("empty"), "", 0), "an empty file");
+	holds(path, "", "is empty");
+	ok(!yk_file_write(in("ten"), "0123456789", 10), "ten bytes");
+	ok(!yk_file_read(path, 10, &data, &n) && n == 10, "ten bytes of at most ten");
+	free(data);
+	ok(yk_file_read(path, 9, &data, &n) == YOKE_EFORMAT, "ten bytes of at most nine");
+	is_error(YOKE_EFORMAT, "ten", "9", "names path and limit");
+	ok(!yk_file_read("/proc/self/status", 1 << 20, &data, &n) && n > 0,
+	   "a file of /proc, whose size is unknown");
+	free(data);
+	ok(yk_file_read("/dev/zero", 100000, &data, &n) == YOKE_EFORMAT,
+	   "a file without an end");
+	yoke_error_clear();
+}
+
+static void writing(void)
+{
+	struct yk_file_writer w;
+	struct stat st;
+
+	umask(027);
+	ok(!yk_file_write(in("a"), "old", 3), "write");
+	holds(path, "old", "read back");
+	ok(!stat(path, &st) && (st.st_mode & 0777) == 0640,
+	   "permissions follow the umask");
+	umask(022);
+
+	int before = entries(folder);
+	ok(!yk_file_begin(&w, path) && !yk_file_add(&w, "n", 1) &&
+		   !yk_file_add(&w, "ew", 2),
+	   "piece by piece");
+	ok(w.bytes == 3, "bytes are counted");
+	holds(path, "old", "the old file until the commit");
+	ok(!yk_file_commit(&w), "commit");
+	holds(path, "new", "the new file");
+	ok(!yk_file_begin(&w, path) && !yk_file_add(&w, "newer", 5), "another");
+	yk_file_abort(&w);
+	holds(path, "new", "abort leaves the old file");
+	yk_file_abort(&w);
+	ok(entries(folder) == before, "no temporary is left");
+
+	char link[600];
+	snprintf(link, sizeof link, "%s/link", folder);
+	ok(!symlink("a", link) && !yk_file_write(link, "through", 7), "through a link");
+	ok(!lstat(link, &st) && S_ISLNK(st.st_mode), "which stays a link");
+	holds(in("a"), "through", "to the file");
+
+	ok(yk_file_write(in("no/such"), "x", 1) == YOKE_ENOENT,
+	   "into a folder that is not there");
+	is_error(YOKE_ENOENT, "no/such", "No such file", "names path and reason");
+	ok(yk_file_write(folder, "x", 1) == YOKE_EIO, "over a folder");
+	is_error(YOKE_EIO, folder, "not a regular file", "names path and reason");
+	ok(yk_file_write("/dev/full", "x", 1) == YOKE_EIO, "over a device");
+	ok(!stat("/dev/full", &st) && S_ISCHR(st.st_mode), "which stays one");
+	yoke_error_clear();
+}
+
+static void failing(void)
+{
+	struct rlimit old, limit;
+	char *large = calloc(1, 200000);
+
+	// A file-size limit is a full disk: some bytes go, then write fails.
+	ok(!yk_file_write(in("limited"), "old", 3), "a file");
+	int before = entries(folder);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	limit = (struct rlimit){ 100000, old.rlim_max };
+	setrlimit(RLIMIT_FSIZE, &limit);
+	int e = yk_file_write(path, large, 200000);
+	setrlimit(RLIMIT_FSIZE, &old);
+	ok(e == YOKE_EIO, "a disk that is full on the way");
+	is_error(YOKE_EIO, "limited", strerror(EFBIG), "names path and reason");
+	holds(path, "old", "leaves the old file");
+	ok(entries(folder) == before, "and no temporary");
+	free(large);
+
+	struct yk_file_writer w;
+	ok(!yk_file_begin(&w, path), "begin");
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	if (full < 0) {
+		skip("a device that is full", "no /dev/full");
+	} else {
+		dup2(full, w.fd);
+		close(full);
+		ok(yk_file_add(&w, "x", 1) == YOKE_EIO, "a device that is full");
+		is_error(YOKE_EIO, "limited", strerror(ENOSPC), "names path and reason");
+	}
+	yk_file_abort(&w);
+	holds(path, "old", "leaves the old file");
+
+	if (geteuid() == 0) {
+		skip("a folder that is not writable", "root writes everywhere");
+		return;
+	}
+	mkdir(in("locked"), 0555);
+	ok(yk_file_write(in("locked/a"), "x", 1) == YOKE_EIO,
+	   "a folder that is not writable");
+	is_error(YOKE_EIO, "locked/a", "denied", "names path and reason");
+	rmdir(in("locked"));
+}
+
+// A child rewrites a file again and again, whole lines of one letter, until it is killed.
+static void killed(void)
+{
+	enum { BYTES = 100000, ROUNDS = 10 };
+	char *text = malloc(BYTES);
+	bool whole = true;
+
+	memset(text, 'a', BYTES);
+	yk_file_write(in("killed"), text, BYTES);
+	for (int i = 0; i < ROUNDS; i++) {
+		pid_t child = fork();
+		if (!child) {
+			for (int c = 0;; c++) {
+				memset(text, 'a' + c % 26, BYTES);
+				yk_file_write(path, text, BYTES);
+			}
+		}
+		usleep((useconds_t)rnd_int(1000, 20000));
+		for (int k = 0; k < 20; k++) { // while it writes
+			char *got = NULL;
+			size_t n = 0;
+			whole &= !yk_file_read(path, BYTES, &got, &n) && n == BYTES &&
+				 !memcmp(got, got + 1, BYTES - 1);
+			free(got);
+		}
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		char *got = NULL;
+		size_t n = 0;
+		whole &= !yk_file_read(path, BYTES, &got, &n) && n == BYTES &&
+			 !memcmp(got, got + 1, BYTES - 1);
+		free(got);
+	}
+	ok(whole, "whole at any time, and after kill -9, %d times", ROUNDS);
+	free(text);
+}
+
+static void folders(void)
+{
+	struct stat st;
+	char deep[600];
+
+	snprintf(deep, sizeof deep, "%s/x//y/z/", folder);
+	ok(!yk_dir_make(deep) && !stat(deep, &st) && S_ISDIR(st.st_mode), "mkdir -p");
+	ok(!yk_dir_make(deep), "twice");
+	ok(!yk_dir_make("/"), "the root");
+	ok(yk_dir_make("") < 0, "an empty path");
+	yoke_error_clear();
+	yk_file_write(in("x/file"), "x", 1);
+	ok(yk_dir_make(path) == YOKE_EIO, "over a file");
+	is_error(YOKE_EIO, "x/file", "Not a directory", "names path and reason");
+	ok(yk_dir_make(in("x/file/y")) == YOKE_EIO, "below a file");
+	yoke_error_clear();
+	ok(!yk_dir_sync(in("x")), "sync");
+	ok(yk_dir_sync(in("none")) == YOKE_ENOENT, "sync of nothing");
+	yoke_error_clear();
+
+	ok(!yk_dir_remove(in("none")), "removing nothing is no error");
+	yk_file_write(in("x/y/z/1"), "", 0);
+	yk_file_write(in("x/y/z/2"), "", 0);
+	ok(!yk_dir_remove(in("x/y/z")) && stat(path, &st) < 0,
+	   "a folder with files goes");
+	ok(yk_dir_remove(in("x")) == YOKE_EIO, "a folder with a folder stays");
+	is_error(YOKE_EIO, "/x/", "cannot remove", "names path and reason");
+	ok(!stat(in("x/y"), &st), "with the folder in it");
+	yk_file_write(in("x/y/precious"), "kept", 4);
+	ok(!symlink("x/y", in("way")) && yk_dir_remove(path) == YOKE_EIO,
+	   "a link to one stays");
+	yoke_error_clear();
+	holds(in("x/y/precious"), "kept", "and what it points to");
+}
+
+// ---- JSON ----
+
+static json_t *parse(const char *text)
+{
+	return yk_json_parse(text, strlen(text), "test");
+}
+
+static void json_bad(const char *text, const char *part, const char *what)
+{
+	json_t *j = parse(text);
+	ok(!j, "%s", what);
+	json_decref(j);
+	is_error(YOKE_EFORMAT, "test", part, "says where and why");
+}
+
+static void json(void)
+{
+	char deep[300], *d = deep;
+	int64_t i = -7;
+	double r = -7;
+	const char *s = NULL;
+
+	json_t *j =
+		parse("{\"i\": 9007199254740993, \"r\": 0.1, \"s\": \"x\", \"n\": null}");
+	ok(j != NULL, "an object");
+	ok(!yk_json_int(j, "test", "i", 0, INT64_MAX, &i) && i == 9007199254740993,
+	   "an integer beyond 2^53");
+	ok(!yk_json_real(j, "test", "r", &r) && r == 0.1, "a number");
+	ok(!yk_json_real(j, "test", "i", &r) && r == 9007199254740992.0,
+	   "an integer as a number");
+	ok(!yk_json_str(j, "test", "s", &s) && !strcmp(s, "x"), "a string");
+	i = -7;
+	ok(yk_json_int(j, "test", "i", 0, 10, &i) == YOKE_EFORMAT && i == -7,
+	   "outside its limits");
+	is_error(YOKE_EFORMAT, "'i' is 9007199254740993", "0 .. 10",
+		 "says what and which");
+	ok(yk_json_int(j, "test", "r", 0, 10, &i) == YOKE_EFORMAT,
+	   "a fraction for an integer");
+	is_error(YOKE_EFORMAT, "'r'", "integer", "says what");
+	ok(yk_json_str(j, "test", "n", &s) == YOKE_EFORMAT, "null for a string");
+	is_error(YOKE_EFORMAT, "'n'", "string", "says what");
+	ok(yk_json_real(j, "test", "s", &r) == YOKE_EFORMAT, "a string for a number");
+	is_error(YOKE_EFORMAT, "'s'", "number", "says what");
+	ok(yk_json_int(j, "test", "none", 0, 1, &i) == YOKE_EFORMAT,
+	   "a member that is not there");
+	is_error(YOKE_EFORMAT, "'none'", "missing", "says what");
+	ok(yk_json_int(NULL, "test", "i", 0, 1, &i) == YOKE_EFORMAT, "of no object");
+	is_error(YOKE_EFORMAT, "'i'", "not an object", "says what");
+
+	ok(!yk_json_save(in("j.json"), j), "save");
+	json_t *again = yk_json_load(path);
+	ok(json_equal(j, again), "load gives the same");
+	json_decref(again);
+	json_decref(j);
+	static const char begins[] = "{\n  \"i\": 9007199254740993,\n  \"r\": ";
+	char *text;
+	size_t n;
+	ok(!yk_file_read(path, 1000, &text, &n) && !strncmp(text, begins, strlen(begins)),
+	   "indented by two, in order");
+	free(text);
+
+	json_bad("", "test:1", "nothing");
+	json_bad("{\"a\": 1,\n\"b\": }", "test:2", "an error in line 2");
+	json_bad("{\"a\": 1, \"a\": 2}", "duplicate", "a key twice");
+	json_bad("{\"a\": 1} x", "end of file", "something behind it");
+	json_bad("{\"a\": \"\xff\"}", "byte 0xff", "not UTF-8");
+	json_bad("[1e999]", "test:1", "a number too large");
+	ok(!yk_json_parse("[1\0]", 4, "test"), "a NUL inside");
+	yoke_error_clear();
+
+	for (int k = 0; k < 65; k++)
+		*d++ = '[';
+	for (int k = 0; k < 65; k++)
+		*d++ = ']';
+	*d = 0;
+	json_bad(deep, "deep", "65 levels");
+	deep[129] = 0;
+	j = parse(deep + 1);
+	ok(j != NULL, "64 levels");
+	json_decref(j);
+	j = parse("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+		  "\\\"[\"]");
+	ok(j != NULL, "brackets in a string are no levels");
+	json_decref(j);
+
+	ok(!yk_json_load(in("none.json")), "a file that is not there");
+	is_error(YOKE_ENOENT, "none.json", "No such", "says which");
+	yk_file_write(in("bad.json"), "{\n\n!", 4);
+	ok(!yk_json_load(path), "a bad file");
+	is_error(YOKE_EFORMAT, "bad.json:3", "", "names file and line");
+}
+
+int main(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	tap_seed();
+	snprintf(folder, sizeof folder, "%s/yoke-files-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder)) {
+		printf("Bail out! no temporary folder: %s\n", strerror(errno));
+		return 1;
+	}
+	reading();
+	writing();
+	failing();
+	killed();
+	folders();
+	json();
+	char command[600];
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	ok(!system(command), "cleaned up");
+	return done();
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of every op row against central differences in float64, and one of second order.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke.h"
+
+enum { MOST = 4, ELEMENTS = 512 };
+
+struct input {
+	int rank;
+	int64_t dims[YOKE_MAX_RANK];
+	double lo, hi;
+};
+
+struct row {
+	const char *name;
+	int n;
+	struct input in[MOST];
+	yoke_tensor *(*fn)(yoke_tensor *const *in);
+	double tol; // 0: the usual
+};
+
+static int32_t ids[6] = { 3, 0, 2, 2, 4, 1 };
+
+#define UNARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0]); }
+#define BINARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
+#define FN(op, expression) static yoke_tensor *f_##op(yoke_tensor *const *x) { return expression; }
+
+BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max)
+UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
+UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
+UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(softmax) UNARY(log_softmax)
+UNARY(logsumexp) UNARY(contiguous)
+BINARY(mse)
+FN(select, yoke_select(yoke_gt(x[0], x[1]), x[0], yoke_square(x[1])))
+FN(sum, yoke_sum(x[0], YOKE_AXIS(0) | YOKE_AXIS(2)))
+FN(sum_keep, yoke_sum(x[0], YOKE_AXIS(1) | YOKE_KEEP))
+FN(mean, yoke_mean(x[0], YOKE_AXIS(1)))
+FN(prod, yoke_prod(x[0], YOKE_AXIS(1)))
+FN(rmax, yoke_reduce_max(x[0], YOKE_AXIS(1)))
+FN(rmin, yoke_reduce_min(x[0], YOKE_ALL))
+FN(mm, yoke_matmul(x[0], x[1], 0))
+FN(mm_ta, yoke_matmul(x[0], x[1], YOKE_TA))
+FN(mm_tb, yoke_matmul(x[0], x[1], YOKE_TB))
+FN(mm_tatb, yoke_matmul(x[0], x[1], YOKE_TA | YOKE_TB))
+FN(linear, yoke_linear(x[0], x[1], x[2]))
+FN(reshape, yoke_reshape(x[0], 2, (int64_t[]){ -1, 4 }))
+FN(permute, yoke_permute(x[0], (int[]){ 2, 0, 1 }))
+FN(broadcast, yoke_broadcast_to(x[0], 3, (int64_t[]){ 4, 3, 5 }))
+FN(slice, yoke_slice(x[0], 1, 1, 3, 1))
+FN(slice_step, yoke_slice(x[0], 1, 0, 5, 2))
+FN(split, yoke_mul(yoke_slice(x[0], 1, 0, 2, 1),
+		   yoke_mul(yoke_slice(x[0], 1, 2, 4, 1), yoke_exp(yoke_slice(x[0], 1, 4, 6, 1)))))
+FN(overlap, yoke_mul(yoke_slice(x[0], 1, 0, 4, 1), yoke_slice(x[0], 1, 2, 6, 1)))
+FN(pad, yoke_pad(x[0], (int64_t[]){ 1, 0 }, (int64_t[]){ 0, 2 }, 0.5))
+FN(concat, yoke_concat(2, x, 1))
+FN(flip, yoke_mul(yoke_flip(x[0], YOKE_AXIS(1)), x[0]))
+FN(update, yoke_slice_update(x[0], (int64_t[]){ 1, 2 }, x[1]))
+FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
+FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
+FN(scatter, yoke_scatter_add(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), x[1]))
+FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
+FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
+FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
+FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2, 0.1))
+FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
+FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
+FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
+FN(dropout, yoke_dropout(x[0], 0.4))
+FN(stop, yoke_mul(x[0], yoke_stop_grad(yoke_full(yoke_f64, 1, (int64_t[]){ 5 }, 2))))
+FN(twice, yoke_add(yoke_mul(x[0], x[0]), yoke_exp(x[0])))
+FN(cast, yoke_mul(yoke_cast(yoke_cast(x[0], yoke_f64), yoke_f64), x[0]))
+
+#define M1(a) { 1, { a }, -2, 2 }
+#define M2(a, b) { 2, { a, b }, -2, 2 }
+#define P2(a, b) { 2, { a, b }, 0.3, 2 }
+#define M3(a, b, c) { 3, { a, b, c }, -2, 2 }
+#define M4(a, b, c, d) { 4, { a, b, c, d }, -1, 1 }
+
+static const struct row rows[] = {
+	{ "add", 2, { M2(3, 5), M1(5) }, f_add, 0 },
+	{ "sub", 2, { M2(3, 1), M3(2, 1, 5) }, f_sub, 0 },
+	{ "mul", 2, { M2(3, 5), M2(3, 1) }, f_mul, 0 },
+	{ "div", 2, { M2(3, 5), P2(1, 5) }, f_div, 0 },
+	{ "pow", 2, { P2(3, 5), M2(3, 5) }, f_pow, 0 },
+	{ "min", 2, { M2(3, 5), M2(3, 5) }, f_min, 0 },
+	{ "max", 2, { M2(3, 5), M1(5) }, f_max, 0 },
+	{ "neg", 1, { M2(3, 5) }, f_neg, 0 }, { "abs", 1, { M2(3, 5) }, f_abs, 0 },
+	{ "exp", 1, { M2(3, 5) }, f_exp, 0 }, { "log", 1, { P2(3, 5) }, f_log, 0 },
+	{ "log1p", 1, { P2(3, 5) }, f_log1p, 0 }, { "expm1", 1, { M2(3, 5) }, f_expm1, 0 },
+	{ "sqrt", 1, { P2(3, 5) }, f_sqrt, 0 }, { "rsqrt", 1, { P2(3, 5) }, f_rsqrt, 0 },
+	{ "recip", 1, { P2(3, 5) }, f_recip, 0 }, { "square", 1, { M2(3, 5) }, f_square, 0 },
+	{ "sin", 1, { M2(3, 5) }, f_sin, 0 }, { "cos", 1, { M2(3, 5) }, f_cos, 0 },
+	{ "tanh", 1, { M2(3, 5) }, f_tanh, 0 }, { "sigmoid", 1, { M2(3, 5) }, f_sigmoid, 0 },
+	{ "erf", 1, { M2(3, 5) }, f_erf, 0 }, { "select", 2, { M2(3, 5), M2(3, 5) }, f_select, 0 },
+	{ "cast", 1, { M2(3, 5) }, f_cast, 0 }, { "relu", 1, { M2(3, 5) }, f_relu, 0 },
+	{ "gelu", 1, { M2(3, 5) }, f_gelu, 0 }, { "gelu_tanh", 1, { M2(3, 5) }, f_gelu_tanh, 0 },
+	{ "silu", 1, { M2(3, 5) }, f_silu, 0 },
+	{ "dropout", 1, { M2(7, 5) }, f_dropout, 0 },
+	{ "sum", 1, { M3(3, 4, 5) }, f_sum, 0 }, { "sum keep", 1, { M3(3, 4, 5) }, f_sum_keep, 0 },
+	{ "mean", 1, { M3(3, 4, 5) }, f_mean, 0 }, { "prod", 1, { M3(3, 4, 5) }, f_prod, 0 },
+	{ "reduce_max", 1, { M3(3, 4, 5) }, f_rmax, 0 }, { "reduce_min", 1, { M2(3, 4) }, f_rmin, 0 },
+	{ "matmul", 2, { M2(3, 4), M2(4, 5) }, f_mm, 0 },
+	{ "matmul ta", 2, { M2(4, 3), M2(4, 5) }, f_mm_ta, 0 },
+	{ "matmul tb", 2, { M2(3, 4), M2(5, 4) }, f_mm_tb, 0 },
+	{ "matmul ta tb", 2, { M2(4, 3), M2(5, 4) }, f_mm_tatb, 0 },
+	{ "matmul batch", 2, { M3(2, 3, 4), M3(2, 4, 5) }, f_mm, 0 },
+	{ "matmul batch tb", 2, { M3(2, 3, 4), M3(2, 5, 4) }, f_mm_tb, 0 },
+	{ "matmul batch ta", 2, { M3(2, 4, 3), M3(1, 4, 5) }, f_mm_ta, 0 },
+	{ "matmul rows", 2, { M3(2, 3, 4), M2(4, 5) }, f_mm, 0 },
+	{ "matmul broadcast", 2, { M4(2, 1, 3, 4), M3(3, 4, 2) }, f_mm, 0 },
+	{ "linear", 3, { M3(2, 3, 4), M2(5, 4), M1(5) }, f_linear, 0 },
+	{ "reshape", 1, { M3(2, 3, 4) }, f_reshape, 0 }, { "permute", 1, { M3(2, 3, 4) }, f_permute, 0 },
+	{ "broadcast_to", 1, { M2(3, 1) }, f_broadcast, 0 },
+	{ "slice", 1, { M3(2, 5, 3) }, f_slice, 0 }, { "slice step", 1, { M3(2, 5, 3) }, f_slice_step, 0 },
+	{ "split", 1, { M2(3, 6) }, f_split, 0 }, { "overlapping slices", 1, { M2(3, 6) }, f_overlap, 0 },
+	{ "pad", 1, { M2(3, 4) }, f_pad, 0 }, { "concat", 2, { M2(3, 4), M2(3, 2) }, f_concat, 0 },
+	{ "flip", 1, { M2(3, 4) }, f_flip, 0 }, { "slice_update", 2, { M2(3, 5), M2(2, 2) }, f_update, 0 },
+	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
+	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
+	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
+	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 }, { "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },
+	{ "logsumexp", 1, { M2(3, 5) }, f_logsumexp, 0 },
+	{ "layer_norm", 3, { M3(2, 3, 5), M1(5), M1(5) }, f_layer_norm, 1e-5 },
+	{ "layer_norm bare", 1, { M2(3, 5) }, f_layer_norm_bare, 1e-5 },
+	{ "rms_norm", 2, { M3(2, 3, 5), M1(5) }, f_rms_norm, 1e-5 },
+	{ "cross_entropy", 1, { M2(6, 5) }, f_xent, 0 },
+	{ "attention", 3, { M4(2, 3, 4, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) }, f_attention, 0 },
+	{ "attention mask", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
+	  f_attention_mask, 0 },
+	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
+	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
+	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
+};
+
+static size_t count(const struct input *in)
+{
+	size_t n = 1;
+	for (int i = 0; i < in->rank; i++)
+		n *= (size_t)in->dims[i];
+	return n;
+}
+
+// sum(w f(x)) with fixed weights that differ by element, so that a wrong order shows.
+static yoke_tensor *weighed(const struct row *r, yoke_tensor *const *x)
+{
+	yoke_tensor *y = r->fn(x);
+	if (!y)
+		return NULL;
+	int64_t dims[YOKE_MAX_RANK];
+	for (int i = 0; i < yoke_rank(y); i++)
+		dims[i] = yoke_dim(y, i);
+	yoke_tensor *w = yoke_iota(yoke_f64, 1, (int64_t[]){ yoke_count(y) }, 0);
+	w = yoke_reshape(yoke_cos(yoke_mul(w, yoke_const(0.7))), yoke_rank(y), dims);
+	return yoke_sum(yoke_mul(y, w), YOKE_ALL);
+}
+
+static double value(const struct row *r, double data[MOST][ELEMENTS])
+{
+	double y = NAN;
+	yoke_tensor *x[MOST];
+	yoke_scope *s = yoke_scope_begin("step"); // opened anew: the same random numbers each time
+	for (int k = 0; k < r->n; k++)
+		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
+	yoke_read(weighed(r, x), &y, sizeof y);
+	yoke_scope_end(s);
+	return y;
+}
+
+static void check(const struct row *r)
+{
+	static double data[MOST][ELEMENTS], got[MOST][ELEMENTS], want[MOST][ELEMENTS];
+	for (int k = 0; k < r->n; k++)
+		for (size_t i = 0; i < count(&r->in[k]); i++)
+			data[k][i] = rnd_real(r->in[k].lo, r->in[k].hi);
+	yoke_tensor *x[MOST], *g[MOST];
+	yoke_scope *s = yoke_scope_begin("step");
+	for (int k = 0; k < r->n; k++)
+		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
+	yoke_tensor *y = weighed(r, x);
+	int err = y ? yoke_grad(y, r->n, x, g) : yoke_error_code();
+	if (!err)
+		err = yoke_eval(r->n, g);
+	for (int k = 0; k < r->n && !err; k++)
+		err = yoke_read(g[k], got[k], count(&r->in[k]) * sizeof(double));
+	if (!ok(!err, "%s: gradient computed%s%s", r->name, err ? ": " : "", err ? yoke_error() : "")) {
+		yoke_error_clear();
+		yoke_scope_end(s);
+		return;
+	}
+	yoke_scope_end(s);
+	const double h = 1e-5;
+	for (int k = 0; k < r->n; k++)
+		for (size_t i = 0; i < count(&r->in[k]); i++) {
+			double keep = data[k][i], v[2];
+			for (int side = 0; side < 2; side++) {
+				data[k][i] = keep + (side ? -h : h);
+				v[side] = value(r, data);
+			}
+			data[k][i] = keep;
+			want[k][i] = (v[0] - v[1]) / (2 * h);
+		}
+	for (int k = 0; k < r->n; k++) {
+		char text[80];
+		// the additive mask is held constant there
+		if (r->fn == f_attention_mask && k == 3)
+			continue;
+		snprintf(text, sizeof text, "%s: operand %d", r->name, k);
+		near(got[k], want[k], count(&r->in[k]), r->tol > 0 ? r->tol : 1e-6, 1, text);
+	}
+}
+
+// d2/dx2 of sum(x^3 + exp(x)) is 6x + exp(x).
+static void second_order(void)
+{
+	double x[5], got[5], want[5];
+	for (int i = 0; i < 5; i++) {
+		x[i] = rnd_real(-1, 1);
+		want[i] = 6 * x[i] + exp(x[i]);
+	}
+	yoke_tensor *v = yoke_from(yoke_f64, 1, (int64_t[]){ 5 }, x), *g, *gg;
+	yoke_tensor *y = yoke_sum(yoke_add(yoke_mul(v, yoke_square(v)), yoke_exp(v)), YOKE_ALL);
+	yoke_grad(y, 1, &v, &g);
+	yoke_grad(yoke_sum(g, YOKE_ALL), 1, &v, &gg);
+	ok(!yoke_read(gg, got, sizeof got), "second order computed: %s", yoke_error());
+	near(got, want, 5, 1e-12, 1, "second order");
+}
+
+int main(int argc, char **argv)
+{
+	tap_seed();
+	yoke_random_set(7, 3);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (argc < 2 || !strcmp(argv[1], rows[i].name)) // one row by its name
+			check(&rows[i]);
+	second_order();
+	return done();
+}

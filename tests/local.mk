@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests: X.t is built from X.c, X.sh is a script; all speak TAP.  tests/run gives each a folder of
+# its own.  make check TESTS=tests/base.t runs one; YOKE_TEST_LONG=1 runs all there is.
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_COMPILER = $(SHELL) $(srcdir)/tests/run
+TEST_EXTENSIONS =
+
+# Where tests find the modules of this build.
+AM_TESTS_ENVIRONMENT = \
+	YOKE_TEST_MODULES='$(abs_builddir)/plugins/skeleton/.libs:$(abs_builddir)/tests/fault/.libs'; \
+	export YOKE_TEST_MODULES;
+if OPENCL
+AM_TESTS_ENVIRONMENT += \
+	YOKE_TEST_OPENCL='$(abs_builddir)/backends/opencl/.libs/yoke_opencl.so'; \
+	export YOKE_TEST_OPENCL;
+endif
+
+EXTRA_DIST += tests/run $(test_scripts) $(test_headers)
+TESTS += $(test_programs) $(test_scripts)
+check_PROGRAMS += $(test_programs)
+LDADD = libyokecore.la
+
+# A backend that fails on demand.
+check_LTLIBRARIES += tests/fault/yoke_fault.la
+tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c
+tests_fault_yoke_fault_la_CFLAGS = $(module_cflags)
+tests_fault_yoke_fault_la_LDFLAGS = $(check_module_ldflags) \
+	-export-symbols-regex '^yoke_plugin_init$$'
+
+# Modules whose flaw is their name, for tests/plugin.c.
+check_LTLIBRARIES += $(bad_modules)
+
+test_scripts = \
+	tests/arrows.sh \
+	tests/kill.sh \
+	tests/quickstart.sh \
+	tests/signals.sh \
+	tests/tool.sh \
+	tests/train.sh
+test_programs = \
+	tests/base.t \
+	tests/checkpoint.t \
+	tests/config.t \
+	tests/contract.t \
+	tests/cpu_attention.t \
+	tests/cpu_norm.t \
+	tests/cpu_optim.t \
+	tests/cpu_softmax.t \
+	tests/cpu_xent.t \
+	tests/data.t \
+	tests/device.t \
+	tests/engine.t \
+	tests/files.t \
+	tests/grad.t \
+	tests/kerneltext.t \
+	tests/mapsrc.t \
+	tests/modes.t \
+	tests/nn.t \
+	tests/opencl.t \
+	tests/opencl_map.t \
+	tests/optim.t \
+	tests/plugin.t \
+	tests/pool.t \
+	tests/safetensors.t \
+	tests/schedule.t \
+	tests/skeleton.t \
+	tests/team.t \
+	tests/train.t
+test_headers = \
+	tests/cpu_named.h \
+	tests/map_scalar.h \
+	tests/opencl_host.h \
+	tests/tap.h
+bad_modules = \
+	tests/bad/bad_absurd.la \
+	tests/bad/bad_good.la \
+	tests/bad/bad_newer.la \
+	tests/bad/bad_nodevices.la \
+	tests/bad/bad_nosymbol.la \
+	tests/bad/bad_older.la \
+	tests/bad/bad_refuses.la \
+	tests/bad/bad_short.la
+tests_base_t_SOURCES = tests/base.c
+tests_checkpoint_t_SOURCES = tests/checkpoint.c
+tests_config_t_SOURCES = tests/config.c
+tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
+tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
+tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
+tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
+tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
+tests_data_t_SOURCES = tests/data.c
+tests_files_t_SOURCES = tests/files.c
+tests_plugin_t_SOURCES = tests/plugin.c
+tests_pool_t_SOURCES = tests/pool.c
+tests_safetensors_t_SOURCES = tests/safetensors.c
+tests_bad_bad_absurd_la_SOURCES = tests/bad/absurd.c tests/bad/bad.h
+tests_bad_bad_absurd_la_CFLAGS = $(module_cflags)
+tests_bad_bad_absurd_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_good_la_SOURCES = tests/bad/good.c tests/bad/bad.h
+tests_bad_bad_good_la_CFLAGS = $(module_cflags)
+tests_bad_bad_good_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_newer_la_SOURCES = tests/bad/newer.c tests/bad/bad.h
+tests_bad_bad_newer_la_CFLAGS = $(module_cflags)
+tests_bad_bad_newer_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_nodevices_la_SOURCES = tests/bad/nodevices.c tests/bad/bad.h
+tests_bad_bad_nodevices_la_CFLAGS = $(module_cflags)
+tests_bad_bad_nodevices_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_nosymbol_la_SOURCES = tests/bad/nosymbol.c tests/bad/bad.h
+tests_bad_bad_nosymbol_la_CFLAGS = $(module_cflags)
+tests_bad_bad_nosymbol_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_older_la_SOURCES = tests/bad/older.c tests/bad/bad.h
+tests_bad_bad_older_la_CFLAGS = $(module_cflags)
+tests_bad_bad_older_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_refuses_la_SOURCES = tests/bad/refuses.c tests/bad/bad.h
+tests_bad_bad_refuses_la_CFLAGS = $(module_cflags)
+tests_bad_bad_refuses_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_short_la_SOURCES = tests/bad/short.c tests/bad/bad.h
+tests_bad_bad_short_la_CFLAGS = $(module_cflags)
+tests_bad_bad_short_la_LDFLAGS = $(check_module_ldflags)
+tests_contract_t_SOURCES = tests/contract.c
+tests_modes_t_SOURCES = tests/modes.c
+tests_nn_t_SOURCES = tests/nn.c
+tests_optim_t_SOURCES = tests/optim.c
+tests_schedule_t_SOURCES = tests/schedule.c
+tests_train_t_SOURCES = tests/train.c
+tests_skeleton_t_SOURCES = tests/skeleton.c
+tests_device_t_SOURCES = tests/device.c
+tests_team_t_SOURCES = tests/team.c
+tests_opencl_t_SOURCES = tests/opencl.c
+tests_engine_t_SOURCES = tests/engine.c
+tests_grad_t_SOURCES = tests/grad.c
+tests_opencl_map_t_SOURCES = tests/opencl_map.c
+tests_mapsrc_t_SOURCES = tests/mapsrc.c
+tests_kerneltext_t_SOURCES = tests/kerneltext.c

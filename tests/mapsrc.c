@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generator of map kernels: what its text depends on, what it refuses, its call's
+// arguments.
+#include "config.h"
+
+#include "device/mapsrc.h"
+#include "tap.h"
+
+static char texts[2][1 << 17];
+static struct yoke_map_call calls[2];
+
+struct op {
+	struct yoke_map map;
+	struct yoke_view out[1], in[2];
+	struct yoke_op op;
+};
+
+// y = (x0 + x1) * c over dims, all dense.
+static void make(struct op *o, int dtype, int rank, const int64_t *dims)
+{
+	*o = (struct op){ .map = { .size = sizeof o->map,
+				   .ninsn = 5,
+				   .nconst = 1,
+				   .nin = 2,
+				   .nout = 1,
+				   .out = { 4 } } };
+	const uint8_t d = (uint8_t)dtype;
+	const struct yoke_insn insn[] = {
+		{ YOKE_MAP_INPUT, d, 0, 0, 0, 0 }, { YOKE_MAP_INPUT, d, 0, 1, 0, 0 },
+		{ YOKE_MAP_CONST, d, 0, 0, 0, 0 }, { YOKE_MAP_ADD, d, 0, 0, 1, 0 },
+		{ YOKE_MAP_MUL, d, 0, 3, 2, 0 },
+	};
+	memcpy(o->map.insn, insn, sizeof insn);
+	struct yoke_view v = { .dtype = d,
+			       .rank = (uint8_t)rank,
+			       .kind = YOKE_VIEW_BUFFER };
+	int64_t n = 1;
+	for (int i = rank - 1; i >= 0; i--) {
+		v.dims[i] = dims[i];
+		v.strides[i] = n;
+		n *= dims[i];
+	}
+	o->out[0] = o->in[0] = o->in[1] = v;
+	o->op = (struct yoke_op){ .size = sizeof o->op,
+				  .code = YOKE_OP_MAP,
+				  .rank = (uint8_t)rank,
+				  .nout = 1,
+				  .nin = 2,
+				  .out = o->out,
+				  .in = o->in,
+				  .map = &o->map };
+	memcpy(o->op.dims, v.dims, sizeof v.dims);
+}
+
+static int64_t source(const struct op *o, int which)
+{
+	calls[which].size = sizeof calls[which];
+	int err = yk_map_call(&o->op, &calls[which]);
+	return err ? err : yk_map_source(YOKE_DIALECT_OPENCL, &o->op, "k", texts[which],
+					 sizeof texts[which]);
+}
+
+// Two ops: equal texts, as their keys say?
+static bool alike(const struct op *a, const struct op *b)
+{
+	if (source(a, 0) <= 0 || source(b, 1) <= 0) {
+		diag("refused");
+		return false;
+	}
+	bool keys = calls[0].key_bytes == calls[1].key_bytes &&
+		    !memcmp(calls[0].key, calls[1].key, calls[0].key_bytes);
+	bool same = !strcmp(texts[0], texts[1]);
+	if (keys != same)
+		diag("keys %s, texts %s", keys ? "equal" : "differ",
+		     same ? "equal" : "differ");
+	return keys && same;
+}
+
+static void test_sameness(void)
+{
+	const int64_t small[] = { 3, 4 }, large[] = { 500, 600 }, three[] = { 2, 3, 4 };
+	struct op a, b;
+
+	make(&a, yoke_f32, 2, small);
+	make(&b, yoke_f32, 2, large);
+	b.map.konst[0] = 0x40000000;
+	b.in[0].offset = 128;
+	ok(alike(&a, &b), "dims, constants and offsets are not in the text");
+	make(&b, yoke_f32, 3, three);
+	ok(alike(&a, &b), "dense operands have rank 1, whatever their shape");
+	make(&b, yoke_f64, 2, small);
+	ok(!alike(&a, &b), "a dtype is");
+	make(&b, yoke_f32, 2, small);
+	b.in[1].kind = YOKE_VIEW_SCALAR;
+	ok(!alike(&a, &b), "a value instead of a buffer is");
+	make(&b, yoke_f32, 2, small);
+	b.map.insn[3].op = YOKE_MAP_SUB;
+	ok(!alike(&a, &b), "an instruction is");
+}
+
+static void test_classes(void)
+{
+	const int64_t dims[] = { 5, 7 };
+	const int64_t strides[][2] = { { 7, 1 }, { 0, 0 }, { 0, 1 }, { 1, 0 }, { 1, 5 } };
+	const char *names[] = { "linear", "one", "row", "column", "general" };
+	struct op a, b;
+
+	for (int i = 0; i < 5; i++)
+		for (int j = 0; j < i; j++) {
+			make(&a, yoke_f32, 2, dims);
+			make(&b, yoke_f32, 2, dims);
+			memcpy(a.in[1].strides, strides[i], sizeof strides[i]);
+			memcpy(b.in[1].strides, strides[j], sizeof strides[j]);
+			ok(!alike(&a, &b), "%s and %s strides differ", names[i],
+			   names[j]);
+		}
+	make(&a, yoke_f32, 2, dims);
+	make(&b, yoke_f32, 2, dims);
+	memcpy(a.in[1].strides, (int64_t[]){ 3, 9 }, 16);
+	memcpy(b.in[1].strides, (int64_t[]){ 1, 5 }, 16);
+	ok(alike(&a, &b), "two general strides do not");
+}
+
+static void test_arguments(void)
+{
+	const int64_t dims[] = { 2, 1, 3, 5 };
+	struct op a;
+
+	make(&a, yoke_f32, 4, dims);
+	a.map.konst[0] = 77;
+	a.in[0].offset = 64;
+	source(&a, 0);
+	// 3 x (segment, offset), constant, cols
+	ok(calls[0].narg == 8 && calls[0].cols == 30 && calls[0].rows == 1 &&
+		   calls[0].arg[2].operand == 1 && calls[0].arg[3].word == 64 &&
+		   calls[0].arg[6].word == 77 && calls[0].arg[7].word == 30,
+	   "flat: %u arguments", calls[0].narg);
+	memcpy(a.in[1].strides, (int64_t[]){ 40, 9, 2, 6 }, 32);
+	source(&a, 0);
+	// .. and rows, one dim between the first and the last, three strides
+	ok(calls[0].narg == 13 && calls[0].cols == 5 && calls[0].rows == 6 &&
+		   calls[0].arg[8].word == 6 && calls[0].arg[9].word == 3 &&
+		   calls[0].arg[10].word == 40 && calls[0].arg[12].word == 6,
+	   "strided: %u arguments", calls[0].narg);
+	a.op.dims[0] = a.out[0].dims[0] = a.in[0].dims[0] = a.in[1].dims[0] = 0;
+	ok(source(&a, 0) > 0 && !calls[0].cols && !calls[0].rows, "empty: no work items");
+	ok(calls[0].dtypes == 1u << yoke_f32, "dtypes that occur");
+}
+
+static void test_protocol(void)
+{
+	const int64_t dims[] = { 3 };
+	static char cut[1 << 17];
+	struct op a;
+
+	make(&a, yoke_bf16, 1, dims);
+	int64_t n = source(&a, 0);
+	ok(n > 0 && (int64_t)strlen(texts[0]) == n, "length %d", (int)n);
+	ok(yk_map_source(YOKE_DIALECT_OPENCL, &a.op, "k", NULL, 0) == n,
+	   "length without a buffer");
+	for (int64_t cap = 1; cap <= n + 1; cap += n / 3) {
+		memset(cut, '#', sizeof cut);
+		bool good = yk_map_source(YOKE_DIALECT_OPENCL, &a.op, "k", cut,
+					  (size_t)cap) == n &&
+			    !memcmp(cut, texts[0], (size_t)cap - 1) && !cut[cap - 1] &&
+			    cut[cap] == '#';
+		ok(good, "%d bytes of room", (int)cap);
+	}
+	ok(strstr(texts[0], "KERNEL void k(") != NULL, "the name is in it");
+	ok(yk_map_source(YOKE_DIALECT_CUDA, &a.op, "k", cut, sizeof cut) > 0 &&
+	   strstr(cut, "__global__") && strcmp(strstr(cut, "KERNEL void k("),
+					       strstr(texts[0], "KERNEL void k(")) == 0,
+	   "dialects differ in their prologue only");
+}
+
+static void test_refusals(void)
+{
+	const int64_t dims[] = { 3, 3, 3, 3, 3 };
+	struct op a;
+
+	make(&a, yoke_f32, 1, dims);
+	a.map.insn[3].op = 999;
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "unknown instruction");
+	make(&a, yoke_i32, 1, dims);
+	a.map.insn[3].op = YOKE_MAP_EXP;
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "exp of integers");
+	make(&a, yoke_f32, 1, dims);
+	a.map.insn[3].b = 3;
+	ok(source(&a, 0) == YOKE_EINVAL, "an operand that comes later");
+	make(&a, yoke_f32, 1, dims);
+	a.in[1].dtype = yoke_f16;
+	ok(source(&a, 0) == YOKE_EINVAL, "an input of another dtype");
+	make(&a, yoke_f32, 1, dims);
+	a.map.out[0] = 60;
+	ok(source(&a, 0) == YOKE_EINVAL, "an output that is no instruction");
+	make(&a, yoke_f32, 1, dims);
+	a.map.ninsn = 65;
+	ok(source(&a, 0) == YOKE_EINVAL, "too many instructions");
+	make(&a, yoke_f32, 5, dims);
+	ok(source(&a, 0) > 0, "five axes that merge");
+	for (int i = 0; i < 5; i++)
+		a.in[0].strides[i] = (int64_t[]){ 1, 3, 9, 27, 81 }[i];
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "five that do not");
+	make(&a, yoke_f32, 2, dims);
+	a.in[0].dims[1] = 4;
+	ok(source(&a, 0) == YOKE_EINVAL, "a shape that is not the op's");
+	calls[0].size = 8;
+	make(&a, yoke_f32, 1, dims);
+	ok(yk_map_call(&a.op, &calls[0]) == YOKE_EINVAL, "a call that is too short");
+}
+
+int main(void)
+{
+	test_sameness();
+	test_classes();
+	test_arguments();
+	test_protocol();
+	test_refusals();
+	return done();
+}

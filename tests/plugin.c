@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader with good and broken plugins: each broken one costs one clear line, the others load.
+// Every case is this program run again, with a folder of its own in YOKE_PLUGIN_PATH.
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "device/pool.h"
+#include "tap.h"
+
+// Where the modules of tests/bad are, as bad_NAME.so.
+#ifndef BAD_DIR
+#define BAD_DIR "tests/bad/.libs"
+#endif
+
+// Everything but what may be installed on this machine.
+#define ALL "^opencl,cuda,rocm"
+
+static char self[PATH_MAX], top[PATH_MAX]; // this program; the folder that everything is made in
+static char output[16384];                 // of the last run: outcomes, then the log
+
+// ---- the program that is run ----
+
+// Prints every outcome, device and choice; the log goes to the same place.
+static int child(const char *list)
+{
+	dup2(STDOUT_FILENO, STDERR_FILENO);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	struct yk_device *d = yk_device_choose(*list ? list : NULL);
+	printf("chosen: %s\n", d ? d->id : yoke_error());
+	printf("backends:");
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
+		printf(" %s", b->table.name);
+	printf("\n");
+	for (d = yk_devices(*list ? list : NULL); d; d = d->next)
+		printf("device: %s [%s] [%s] kind %u, %llu of %llu bytes\n", d->id, d->info.name,
+		       d->info.uuid, d->info.kind, (unsigned long long)d->info.max_segment,
+		       (unsigned long long)d->info.memory);
+	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
+		printf("outcome: %s: %d %s\n", o->path, o->code, o->text);
+	return 0;
+}
+
+// ---- folders ----
+
+static const char *in(const char *folder, const char *name)
+{
+	static char path[4][PATH_MAX];
+	static int turn;
+	char *to = path[turn++ % 4];
+	snprintf(to, PATH_MAX, "%.2000s/%.1000s%s%.1000s", top, folder, *name ? "/" : "", name);
+	return to;
+}
+
+static const char *folder(const char *name)
+{
+	const char *path = in(name, "");
+	mkdir(path, 0755);
+	chmod(path, 0755);
+	return path;
+}
+
+static void write_file(const char *path, const void *data, size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+		diag("cannot write %s", path);
+	if (fd >= 0) {
+		fchmod(fd, 0644);
+		close(fd);
+	}
+}
+
+// A module of tests/bad as a plugin of that name.
+static void install(const char *module, const char *to, const char *as)
+{
+	static char data[4 << 20];
+	char from[PATH_MAX], name[64];
+	const char *dir = getenv("YOKE_TEST_BAD");
+
+	snprintf(from, sizeof from, "%s/bad_%s.so", dir ? dir : BAD_DIR, module);
+	FILE *f = fopen(from, "rb");
+	size_t n = f ? fread(data, 1, sizeof data, f) : 0;
+	if (f)
+		fclose(f);
+	else
+		diag("no %s", from);
+	snprintf(name, sizeof name, "yoke_%s.so", as);
+	write_file(in(to, name), data, n);
+}
+
+// Runs this program with a path and a list.
+static void run(const char *path, const char *backend, const char *log)
+{
+	int pipes[2];
+	size_t n = 0;
+	ssize_t got;
+
+	if (pipe(pipes) < 0)
+		return;
+	pid_t pid = fork();
+	if (!pid) {
+		dup2(pipes[1], STDOUT_FILENO);
+		close(pipes[0]);
+		setenv("YOKE_PLUGIN_PATH", path, 1);
+		setenv("YOKE_BACKEND", backend, 1);
+		setenv("YOKE_LOG", log, 1);
+		unsetenv("YOKE_DEVICE");
+		execl(self, self, "child", "", (char *)NULL);
+		_exit(127);
+	}
+	close(pipes[1]);
+	while (n < sizeof output - 1 && (got = read(pipes[0], output + n, sizeof output - 1 - n)) > 0)
+		n += (size_t)got;
+	output[n] = '\0';
+	close(pipes[0]);
+	int status;
+	waitpid(pid, &status, 0);
+	if (status)
+		diag("status %d", status);
+}
+
+static int count(const char *word)
+{
+	int n = 0;
+	for (const char *s = output; (s = strstr(s, word)); s += strlen(word))
+		n++;
+	return n;
+}
+
+static bool has(const char *word)
+{
+	if (count(word))
+		return true;
+	diag("'%s' not in:", word);
+	printf("#  ");
+	for (const char *c = output; *c; c++) {
+		putchar(*c);
+		if (*c == '\n')
+			printf("#  ");
+	}
+	putchar('\n');
+	return false;
+}
+
+// ---- cases ----
+
+static void broken(void)
+{
+	static const struct {
+		const char *module, *want;
+	} cases[] = {
+		{ "nosymbol", "exports no yoke_plugin_init" },
+		{ "older", "made for plugin ABI 65535.0, this yoke has 0." },
+		{ "newer", "made for plugin ABI 1.0, this yoke has 0." },
+		{ "short", "are mandatory in ABI 0." },
+		{ "refuses", "yoke_plugin_init failed: the driver is too old" },
+		{ "text", "not loaded: " },
+		{ "good2", "its backend is 'good': the file has to be yoke_good.so" },
+		{ "Upper", "a plugin's file is yoke_NAME.so" },
+	};
+	char word[128];
+
+	folder("all");
+	install("good", "all", "good");
+	install("good", "all", "good2");
+	install("good", "all", "Upper");
+	for (int i = 0; i < 5; i++)
+		install(cases[i].module, "all", cases[i].module);
+	write_file(in("all", "yoke_text.so"), "no library\n", 11);
+	write_file(in("all", "README.so"), "no plugin\n", 10);
+	run(in("all", ""), ALL, "warn");
+	ok(has("backends: cpu good\n"), "the good one loads, the broken ones do not");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(word, sizeof word, "warn: plugin: %s/yoke_%s.so: ", in("all", ""),
+			 cases[i].module);
+		ok(count(word) == 1 && has(cases[i].want), "%s: one line, with the reason",
+		   cases[i].module);
+	}
+	ok(count(" warn: ") == 8 && count(" error: ") == 0, "no other line");
+	ok(!count("README"), "other files are not looked at");
+
+	run(in("all", ""), "short", "warn");
+	ok(has("chosen: backend 'short' cannot be used: its table has") &&
+	   has("(there are: cpu, good") && !count(" warn: "), "asked for by name: the error says why");
+	run(in("all", ""), "godo", "warn");
+	ok(has("there is no such backend, did you mean 'good'?"), "the nearest name");
+	run(in("all", ""), "newer,good,cpu", "warn");
+	ok(has("chosen: good:0") && count(" warn: ") == 1 &&
+	   has("backend 'newer' cannot be used: made for plugin ABI 1.0"),
+	   "a list: the first that is usable, and why not those before it");
+	run(in("all", ""), "cpu", "debug");
+	ok(has("chosen: cpu:0") && !count("outcome:"), "cpu opens no file");
+	run(in("all", ""), "good", "info");
+	ok(has("yoke_short.so: 0 not asked for") && has("yoke_good.so: 0 loaded"),
+	   "a list opens only what it names");
+	run(in("all", ""), "^good", "error");
+	ok(has("chosen: ") && !count("chosen: good") && has("yoke_good.so: 0 not asked for"),
+	   "what is excluded is not opened");
+	run(in("all", ""), "good,^cpu", "error");
+	ok(has("'^' stands once, at the beginning"), "'^' inside a list");
+}
+
+static void devices(void)
+{
+	folder("odd");
+	install("absurd", "odd", "absurd");
+	install("nodevices", "odd", "nodevices");
+	run(in("odd", ""), "absurd", "warn");
+	ok(has("absurd:0 refused: alignment 0") && has("absurd:1 refused: alignment 48") &&
+	   has("absurd:2 refused: 0 bytes of memory") && has("absurd:3 refused: ") &&
+	   has("absurd:4 refused: device error") && count(" warn: ") == 5,
+	   "absurd devices are refused, a line each");
+	ok(has("chosen: absurd:5") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
+	   "what can be made safe is");
+	run(in("odd", ""), "nodevices", "warn");
+	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "no devices");
+	run(in("odd", ""), "nodevices,cpu", "warn");
+	ok(has("chosen: cpu:0") && has("backend 'nodevices' cannot be used: no devices"),
+	   "no devices, in a list");
+}
+
+static void order(void)
+{
+	char path[2 * PATH_MAX + 64];
+
+	folder("first");
+	folder("second");
+	install("good", "first", "good");
+	install("good", "second", "good");
+	install("nodevices", "second", "nodevices");
+	snprintf(path, sizeof path, "%s:%s:%s", in("first", ""), in("second", ""), in("first", ""));
+	run(path, ALL, "info");
+	ok(has("first/yoke_good.so: 0 loaded") && has("second/yoke_good.so: -13 hidden by") &&
+	   has("yoke_nodevices.so: 0 loaded") && count("second/yoke_good.so: hidden by") == 1,
+	   "the same name twice: the first wins, and it is said");
+	ok(count("first: 0 searched") == 1, "no folder is searched twice");
+
+	install("newer", "first", "good");
+	run(path, "good", "info");
+	ok(has("chosen: good:0") && has("second/yoke_good.so: 0 loaded"),
+	   "a refused file hides no good one");
+
+	run("relative:./here", ALL, "warn");
+	ok(count("not an absolute path; not searched") == 4 && count(" warn: ") == 2,
+	   "relative folders are not searched");
+	run(in("nowhere", ""), ALL, "warn");
+	ok(count(" warn: ") == 1 && has("No such file or directory; not searched"),
+	   "a folder that was named has to be there");
+}
+
+static void owners(void)
+{
+	folder("open");
+	install("good", "open", "good");
+	chmod(in("open", "yoke_good.so"), 0646);
+	run(in("open", ""), "good", "error");
+	ok(has("may be written by others (mode 0646); chmod go-w") &&
+	   has("chosen: backend 'good' cannot"),
+	   "a file that others may write");
+	chmod(in("open", "yoke_good.so"), 0644);
+	chmod(in("open", ""), 0777);
+	run(in("open", ""), "good", "warn");
+	ok(has("may be written by others (mode 0777)") && count(" warn: ") == 1,
+	   "a folder that others may write");
+	folder("linked");
+	if (symlink(in("open", "yoke_good.so"), in("linked", "yoke_good.so")) < 0)
+		diag("no link");
+	run(in("linked", ""), "good", "warn");
+	ok(has("may be written by others (mode 0777)"), "a link into such a folder");
+	chmod(in("open", ""), 0755);
+	run(in("linked", ""), "good", "warn");
+	ok(has("chosen: good:0"), "a link into a good one");
+	if (geteuid()) {
+		skip("a file of another user", "only root can give files away");
+		return;
+	}
+	if (chown(in("open", "yoke_good.so"), 12345, 12345) < 0)
+		diag("chown failed");
+	run(in("open", ""), "good", "warn");
+	ok(has("is owned by user 12345, who is neither root"), "a file of another user");
+}
+
+// After fork, nothing of a device can be used.
+static void forked(void)
+{
+	struct yk_device *d = yk_device_choose("cpu");
+	struct yk_block *b;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		void *x;
+		uint64_t n;
+		bool good = d->ops->segment_new(0, 0, 1, &x) == YOKE_EFORK &&
+			d->ops->queue_new(0, 0, &x) == YOKE_EFORK &&
+			d->ops->run(NULL, NULL, 0) == YOKE_EFORK && d->ops->can(0, NULL) == 0 &&
+			d->ops->workspace(0, NULL, 0, &n) == YOKE_EFORK &&
+			yk_pool_alloc(d->pool, 1, NULL, &b) == YOKE_EFORK &&
+			!yk_device_choose("cpu") && yoke_error_code() == YOKE_EFORK;
+		_exit(good ? 0 : 1);
+	}
+	int status = -1;
+	waitpid(pid, &status, 0);
+	ok(status == 0, "calls in a forked child return YOKE_EFORK");
+	ok(d->ops->run != NULL && yk_device_choose("cpu") == d, "the parent goes on");
+}
+
+static void remove_all(const char *path)
+{
+	DIR *dir = opendir(path);
+	for (struct dirent *e; dir && (e = readdir(dir)); ) {
+		char name[PATH_MAX];
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		snprintf(name, sizeof name, "%.3000s/%s", path, e->d_name);
+		if (unlink(name) < 0)
+			remove_all(name);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "child"))
+		return child(argv[2]);
+	const char *tmp = getenv("TMPDIR");
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	char made[1024];
+	snprintf(made, sizeof made, "%s/yoke-plugin-XXXXXX", tmp ? tmp : "/tmp");
+	if (n < 0 || !mkdtemp(made) || !realpath(made, top))
+		return skip_all("no folder for temporary files");
+	broken();
+	devices();
+	order();
+	owners();
+	forked();
+	remove_all(top);
+	return done();
+}

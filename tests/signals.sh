@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SIGINT and SIGTERM finish the step, save and exit 0; the rest of the run gives the
+# same losses as a run that was not stopped.  SIGKILL loses what came after the last
+# checkpoint, and no more.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+cd "${TMPDIR:-/tmp}" || exit 99
+rm -rf signals.work && mkdir signals.work && cd signals.work || exit 99
+export YOKE_BACKEND=cpu
+
+count=0
+verdict()
+{
+	count=$((count + 1))
+	if [ "$2" -eq 0 ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		sed 's/^/# /' err 2>/dev/null | tail -20
+	fi
+}
+
+losses()
+{
+	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
+}
+
+# wait_lines FOLDER N: until its metrics have N lines, at most a minute
+wait_lines()
+{
+	tries=0
+	until [ -f "$1/metrics.jsonl" ] && [ "$(wc -l <"$1/metrics.jsonl")" -ge "$2" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 600 ] || return 1
+		sleep 0.1
+	done
+}
+
+i=0
+while [ $i -lt 200 ]; do
+	echo "line $((i % 7)) of a text"
+	i=$((i + 1))
+done >text
+keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 warmup=5 log_every=1"
+keys="$keys eval_every=0 valid=0 dropout=0.1 steps=100000"
+
+for signal in INT TERM; do
+	"$yoke" train out=$signal $keys 2>err &
+	pid=$!
+	wait_lines $signal 5
+	kill -$signal $pid
+	wait $pid
+	verdict "SIG$signal: exit status 0" $?
+	tail -n 1 err | grep -q "resume=1"
+	verdict "SIG$signal: $(tail -n 1 err)" $?
+	[ -f $signal/manifest.json ]
+	verdict "SIG$signal: saved" $?
+done
+
+# The stopped run goes on by 5 steps; the other, of the same keys, went through them or
+# comes to them.
+stopped=$(losses INT | wc -l)
+other=$(losses TERM | wc -l)
+for signal in INT TERM; do
+	last=$(losses $signal | tail -n 1 | cut -d' ' -f1)
+	[ "$last" -eq "$(losses $signal | wc -l)" ]
+	verdict "SIG$signal: every step is in the metrics" $?
+	most=$stopped
+	[ "$other" -gt "$most" ] && most=$other
+	"$yoke" train out=$signal resume=1 2>err &
+	pid=$!
+	wait_lines $signal $((most + 5))
+	kill -$signal $pid
+	wait $pid
+	verdict "SIG$signal: resumed and stopped again" $?
+done
+losses INT >a
+losses TERM >b
+n=$(wc -l <a)
+[ "$(wc -l <b)" -lt "$n" ] && n=$(wc -l <b)
+head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
+verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
+
+"$yoke" train out=KILL $keys save_every=10 2>err &
+pid=$!
+wait_lines KILL 25
+kill -KILL $pid
+wait $pid 2>/dev/null
+"$yoke" train out=KILL resume=1 2>err &
+pid=$!
+wait_lines KILL 40
+sleep 0.5
+kill -TERM $pid
+wait $pid
+verdict "SIGKILL: resumed" $?
+losses KILL | awk '$1 != NR { exit 1 }'
+verdict "SIGKILL: each step is in the metrics once" $?
+losses KILL | head -n 20 >k
+head -n 20 a | cmp -s - k
+verdict "SIGKILL: the same losses" $?
+
+cd .. && rm -rf signals.work
+echo "1..$count"

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// TAP for small C programs: ok(..) lines, random inputs with a printed seed, comparison of numbers.
+#ifndef YK_TAP_H
+#define YK_TAP_H
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int tap_count, tap_failed;
+static uint64_t tap_state;
+
+__attribute__((format(printf, 2, 3)))
+static inline bool ok(bool good, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	printf("%sok %d - ", good ? "" : "not ", ++tap_count);
+	vprintf(fmt, ap);
+	putchar('\n');
+	va_end(ap);
+	fflush(stdout);
+	tap_failed += !good;
+	return good;
+}
+
+__attribute__((format(printf, 1, 2)))
+static inline void diag(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	fputs("# ", stdout);
+	vprintf(fmt, ap);
+	putchar('\n');
+	va_end(ap);
+	fflush(stdout);
+}
+
+// One test that cannot run here.
+static inline void skip(const char *what, const char *why)
+{
+	printf("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
+}
+
+// The whole program cannot run here.
+static inline int skip_all(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	return 0;
+}
+
+// Last call of main: return done();
+static inline int done(void)
+{
+	printf("1..%d\n", tap_count);
+	return tap_failed != 0;
+}
+
+// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED or fixed, and printed.
+static inline void tap_seed(void)
+{
+	const char *s = getenv("YOKE_TEST_SEED");
+	tap_state = s ? strtoull(s, NULL, 0) : 20261;
+	diag("seed %llu (YOKE_TEST_SEED)", (unsigned long long)tap_state);
+}
+
+static inline uint64_t rnd(void)
+{
+	uint64_t z = tap_state += 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static inline int64_t rnd_int(int64_t lo, int64_t hi) // both included
+{
+	return lo + (int64_t)(rnd() % (uint64_t)(hi - lo + 1));
+}
+
+static inline double rnd_real(double lo, double hi)
+{
+	return lo + (hi - lo) * (double)(rnd() >> 11) * 0x1p-53;
+}
+
+// Everything there is rather than the sample that `make check` takes?
+static inline bool tap_long(void)
+{
+	const char *s = getenv("YOKE_TEST_LONG");
+	return s && *s && *s != '0';
+}
+
+// got[i] near want[i]: |got - want| <= tol * max(scale, |want|); NaN and infinities must be equal.
+// Prints the worst index when it fails.
+static inline bool near(const double *got, const double *want, size_t n, double tol, double scale,
+			const char *what)
+{
+	size_t worst = 0;
+	double most = -1;
+	for (size_t i = 0; i < n; i++) {
+		double e;
+		if (isnan(want[i]) || isnan(got[i]))
+			e = isnan(want[i]) && isnan(got[i]) ? 0 : INFINITY;
+		else if (isinf(want[i]) || isinf(got[i]))
+			e = want[i] == got[i] ? 0 : INFINITY;
+		else
+			e = fabs(got[i] - want[i]) / fmax(scale, fabs(want[i]));
+		if (e > most)
+			most = e, worst = i;
+	}
+	bool good = most <= tol;
+	if (!good)
+		diag("%s: [%zu] got %.9g want %.9g error %.3g tolerance %.3g", what, worst,
+		     got[worst], want[worst], most, tol);
+	return ok(good, "%s (error %.2g of %.2g)", what, n ? most : 0, tol);
+}
+
+#endif

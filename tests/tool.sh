@@ -1,0 +1,221 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The command: what it prints, its exit status, and what bad input gets: one line on stderr.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+man=$(cd "${srcdir:-.}" && pwd)/doc/yoke.1
+work=$(mktemp -d) || exit 99
+trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 99
+count=0
+
+result() # STATUS NAME
+{
+	count=$((count + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $count - $2"
+	else
+		echo "not ok $count - $2"
+		sed 's/^/# out: /' out.txt | head -n 5
+		sed 's/^/# err: /' err.txt | head -n 5
+	fi
+}
+
+# skipped NAME WHY
+skipped()
+{
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+run() # COMMAND ..: its output and status
+{
+	"$@" >out.txt 2>err.txt </dev/null
+	status=$?
+}
+
+# prints NAME PATTERN COMMAND ..: status 0, nothing on stderr, a line that matches
+prints()
+{
+	name=$1 pattern=$2
+	shift 2
+	run "$@"
+	[ $status -eq 0 ] && [ ! -s err.txt ] && grep -q -e "$pattern" out.txt
+	result $? "$name"
+}
+
+# refuses NAME STATUS PATTERN COMMAND ..: that status, nothing on stdout, one line on stderr
+refuses()
+{
+	name=$1 want=$2 pattern=$3
+	shift 3
+	run "$@"
+	[ $status -eq "$want" ] && [ ! -s out.txt ] && [ "$(wc -l <err.txt)" -eq 1 ] &&
+		grep -q -e '^yoke' err.txt && grep -q -e "$pattern" err.txt
+	result $? "$name"
+}
+
+# ---- help, version, usage ----
+
+prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
+prints 'help' '^  train ' "$yoke" help
+prints '--help' '^  train ' "$yoke" --help
+for command in train generate eval info bench help; do
+	prints "help $command" "^usage: yoke $command" "$yoke" help $command
+done
+prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
+run "$yoke"
+[ $status -eq 2 ] && [ ! -s out.txt ] && grep -q '^usage: yoke' err.txt
+result $? 'no command: the overview on stderr, status 2'
+refuses 'unknown command' 2 "'trian'; did you mean 'train'" "$yoke" trian
+refuses 'nothing like it' 2 "unknown command 'qqqqqqqq'" "$yoke" qqqqqqqq
+refuses 'help for an unknown command' 2 "did you mean 'bench'" "$yoke" help bnech
+refuses 'help for two' 2 'one command' "$yoke" help train eval
+refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
+refuses 'unknown suite' 2 "did you mean 'contract'" "$yoke" bench contrct
+refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
+
+# the manual page has every key and every command
+missing=
+for command in train generate eval; do
+	for key in $("$yoke" help $command | sed -n '/^keys/,$s/^  \([a-z0-9_]*\) .*/\1/p'); do
+		grep -q -e "^\.BR\{0,1\} $key\b" "$man" || missing="$missing $key"
+	done
+done
+echo "$missing" >err.txt
+[ -z "$missing" ]
+result $? "the manual page names every key$missing"
+
+# ---- info ----
+
+prints 'info: the CPU' '^  cpu:0 .* units .* MiB' "$yoke" info
+prints 'info --env: a setting with type, default, value, origin, help' \
+	'^YOKE_POOL  *bool  *1  *1  *default  *[a-z]' "$yoke" info --env
+prints 'info --env: from the environment' '^YOKE_POOL  *bool  *1  *0  *environment ' \
+	env YOKE_POOL=0 "$yoke" info --env
+prints 'info --env: threads' '^YOKE_THREADS  *int ' "$yoke" info --env
+prints 'info --json' '"id": "cpu:0"' "$yoke" info --json
+if python3 -c '' 2>/dev/null; then
+	for form in '' --env; do
+		"$yoke" info --json $form 2>err.txt | python3 -c 'import json, sys; json.load(sys.stdin)'
+		result $? "info --json $form is JSON"
+	done
+else
+	skipped 'info --json is JSON' 'no python3 to read it with'
+fi
+if [ -w /dev/full ]; then
+	for arguments in help info 'info --env' 'info --json' '--version'; do
+		"$yoke" $arguments >/dev/full 2>err.txt
+		[ $? -eq 1 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'standard output' err.txt
+		result $? "$arguments: stdout that is full"
+	done
+else
+	skipped 'stdout that is full' 'no /dev/full'
+fi
+
+# ---- what train refuses ----
+
+i=0
+while [ $i -lt 60 ]; do
+	echo "line $i: the quick brown fox jumps over the lazy dog"
+	i=$((i + 1))
+done >text.txt
+printf 'abc' >short.txt
+: >empty.txt
+printf 'a\0b' >binary.bin
+mkdir folder
+small='layers=1 heads=1 embed=8 context=8 batch=2 steps=2 warmup=1 log_every=1'
+
+# bad NAME STATUS PATTERN key=value ..
+bad()
+{
+	name=$1 want=$2 pattern=$3
+	shift 3
+	refuses "$name" "$want" "$pattern" "$yoke" train $small data=text.txt out=none "$@"
+}
+
+bad 'unknown key' 2 "'layer'; did you mean 'layers'" layer=3
+bad 'key of another command' 2 "'temperature'" temperature=1
+bad 'bad number' 2 'layers=x: must be a whole number from 1' layers=x
+bad 'number out of range' 2 'dropout=2: must be a number from 0 to 0.99' dropout=2
+bad 'bad word' 2 'schedule=cos: must be one of: cosine constant' schedule=cos
+bad 'bad precision' 2 'fp32' precision=fp8
+bad 'heads that do not divide embed' 1 'heads=3 does not divide embed=8' heads=3
+bad 'no data' 1 'data is not given' data=
+bad 'missing data' 1 'nowhere.txt' data=nowhere.txt
+bad 'empty data' 1 'empty.txt' data=empty.txt
+bad 'binary data' 1 'binary.bin.*NUL' data=binary.bin
+bad 'a folder without text' 1 'folder' data=folder
+bad 'text shorter than a window' 1 'short.txt: 3 tokens.*18' data=short.txt
+bad 'missing config file' 2 'nowhere.env' nowhere.env
+bad 'unknown backend' 1 "nonesuch" backend=nonesuch
+bad 'nothing to resume' 1 'none' resume=1
+if [ "$(id -u)" -ne 0 ]; then
+	cp text.txt secret.txt
+	chmod 0 secret.txt
+	bad 'unreadable data' 1 'secret.txt' data=secret.txt
+else
+	skipped 'unreadable data' 'root reads everything'
+fi
+bad 'an out that is a file' 1 'text.txt' out=text.txt
+bad 'an out inside a file' 1 'text.txt' out=text.txt/model
+printf 'LAYERS=2\nHEDAS=2\n' >bad.env
+bad 'unknown key in a file' 2 "bad.env:2: unknown key 'HEDAS'; did you mean 'heads'" bad.env
+printf 'LAYERS=${NOWHERE}\n' >bad.env
+bad 'unknown variable in a file' 2 'bad.env:1: ${NOWHERE}' bad.env
+[ ! -e none ]
+result $? 'nothing of it left a folder behind'
+refuses 'unknown backend by the environment' 1 'nonesuch' \
+	env YOKE_BACKEND=nonesuch "$yoke" train $small data=text.txt out=none
+[ ! -e none ]
+result $? 'and none then'
+
+# ---- a model, and what is refused of a damaged one ----
+
+printf '# small\nLAYERS=1\nHEADS=1\nEMBED=8\nCONTEXT=8\nBATCH=2\nOUT="${WHERE}/model"\n' >small.env
+run env WHERE="$work" "$yoke" train small.env steps=2 warmup=1 data=text.txt
+[ $status -eq 0 ] && [ -s model/manifest.json ] && [ -s model/metrics.jsonl ]
+result $? 'train with a file and ${VAR}'
+prints 'generate' '^line' "$yoke" generate model prompt=line tokens=8 seed=3
+prints 'eval' '^loss  *[0-9]' "$yoke" eval model data=text.txt
+refuses 'a model that is there already' 1 'resume=1' \
+	env WHERE=x "$yoke" train small.env data=text.txt out=model
+refuses 'a model that is not there' 1 'nomodel' "$yoke" generate nomodel
+refuses 'generate without a model' 2 'no model' "$yoke" generate prompt=x
+refuses 'a key of train for generate' 2 'unknown key' "$yoke" generate model layers=2
+refuses 'eval of short text' 1 'short.txt' "$yoke" eval model data=short.txt
+refuses 'eval without data' 1 'data is not given' "$yoke" eval model
+refuses 'resume with another shape' 1 'wanted' \
+	"$yoke" train data=text.txt out=model resume=1 embed=16 steps=4
+
+cp model/manifest.json before
+(ulimit -f 1; exec "$yoke" train data=text.txt out=model resume=1 steps=4) >out.txt 2>err.txt
+status=$?
+[ $status -eq 1 ] && tail -n 1 err.txt | grep -q '^yoke'
+result $? 'a disk that is full while saving: an error'
+cmp -s before model/manifest.json
+result $? 'nothing was written over'
+prints 'and the model before is whole' '^loss' "$yoke" eval model data=text.txt
+
+damage() # NAME PATTERN FILE COMMAND ..: the command changes FILE
+{
+	name=$1 pattern=$2 file=$3
+	shift 3
+	cp "$file" saved
+	"$@"
+	refuses "$name" 1 "$pattern" "$yoke" generate model
+	refuses "$name: resume" 1 "$pattern" "$yoke" train out=model resume=1 steps=4
+	cp saved "$file"
+}
+weights=$(ls model/model.*.safetensors)
+damage 'truncated weights' 'truncated' "$weights" truncate -s 100 "$weights"
+damage 'altered weights' 'altered' "$weights" \
+	sh -c "printf x | dd of=$weights bs=1 seek=700 conv=notrunc 2>/dev/null"
+damage 'empty weights' 'truncated' "$weights" truncate -s 0 "$weights"
+damage 'missing weights' 'model' "$weights" rm "$weights"
+damage 'truncated manifest' 'manifest.json' model/manifest.json truncate -s 100 model/manifest.json
+damage 'altered manifest' 'altered' model/manifest.json \
+	sed -i 's/"heads": "*1"*/"heads": 2/' model/manifest.json
+prints 'all restored' '^line' "$yoke" generate model prompt=line tokens=1
+echo "1..$count"

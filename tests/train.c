@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer: a model learns, a step is planned once, micro-batches add up, a resumed
+// run gives the bits of an unbroken one; and sampling.
+#include "config.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tap.h"
+#include "train/generate.h"
+#include "train/trainer.h"
+
+enum { CONTEXT = 16 };
+
+static char folder[256], text_path[300];
+
+static struct yoke_stats stats(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+
+	yoke_stats(&s);
+	return s;
+}
+
+// keys: words separated by spaces
+static bool configure(struct yk_config *c, const char *keys)
+{
+	char all[1024], *save = NULL;
+	int e = yk_config_init(c, YK_T);
+
+	snprintf(all, sizeof all, "data=%s context=16 layers=1 heads=2 embed=32 batch=8 lr=1e-2 "
+		 "warmup=5 steps=60 %s", text_path, keys);
+	for (char *word; e == 0 && (word = strtok_r(save ? NULL : all, " ", &save));)
+		e = yk_config_argument(c, word);
+	if (e == 0)
+		e = yk_config_check(c);
+	if (e < 0)
+		diag("%s", yoke_error());
+	return e == 0;
+}
+
+static struct yk_trainer *make(struct yk_config *c, const char *keys)
+{
+	struct yk_trainer *t = NULL;
+
+	if (!configure(c, keys) || yk_trainer_new(c, folder, NULL, &t) < 0)
+		ok(false, "trainer: %s", yoke_error());
+	return t;
+}
+
+static void drop(struct yk_config *c, struct yk_trainer *t)
+{
+	yk_trainer_free(t);
+	yk_config_fini(c);
+	yoke_error_clear();
+}
+
+// n steps; the loss of each into to.
+static bool steps(struct yk_trainer *t, int n, float *to)
+{
+	for (int i = 0; i < n; i++) {
+		struct yk_record r;
+		if (yk_trainer_step(t) < 0 || yk_trainer_record(t, &r) < 0) {
+			diag("step %d: %s", i, yoke_error());
+			return false;
+		}
+		to[i] = r.loss;
+	}
+	return true;
+}
+
+static void test_learns(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = make(&c, "");
+	float loss[60];
+	double valid = NAN;
+
+	if (!t)
+		return;
+	struct yoke_stats zero = stats(), first = { 0 }, second = { 0 };
+	bool good = steps(t, 1, loss);
+	first = stats();
+	good = good && steps(t, 1, loss + 1);
+	second = stats();
+	good = good && steps(t, 58, loss + 2);
+	struct yoke_stats last = stats();
+	ok(good, "60 steps %s", yoke_error());
+	diag("loss %.4f .. %.4f", loss[0], loss[59]);
+	ok(fabs(loss[0] - log(256)) < 0.2, "the first loss is log 256: %.4f", loss[0]);
+	ok(loss[59] < 0.6, "the last loss is small: %.4f", loss[59]);
+	ok(first.plan_misses > zero.plan_misses && last.plan_misses == first.plan_misses,
+	   "a step is planned once");
+	ok(last.pending_nodes == 0 && last.live_handles == first.live_handles,
+	   "nothing stays behind a step: %d nodes, %d handles", (int)last.pending_nodes,
+	   (int)(last.live_handles - first.live_handles));
+	ok(second.bytes_up - first.bytes_up == 8 * (CONTEXT + 1) * 4,
+	   "ids go up: %d bytes", (int)(second.bytes_up - first.bytes_up));
+	ok(second.bytes_down - first.bytes_down <= 64, "a record comes down: %d bytes",
+	   (int)(second.bytes_down - first.bytes_down));
+	ok(last.pool_allocated == second.pool_allocated, "memory does not grow");
+	ok(last.fallbacks == zero.fallbacks, "nothing falls back");
+	good = yk_trainer_validate(t, &valid) == 0;
+	ok(good && valid < 0.8, "validation: %.4f", valid);
+	drop(&c, t);
+}
+
+// Micro-batches give the losses of one batch of their sum.
+static void test_accumulate(void)
+{
+	struct yk_config c;
+	float whole[5], parts[5];
+	double w[5], p[5];
+
+	for (int k = 2; k <= 4; k *= 2) {
+		char keys[64];
+		struct yk_trainer *t = make(&c, "");
+		bool good = t && steps(t, 5, whole);
+		drop(&c, t);
+		snprintf(keys, sizeof keys, "batch=%d accumulate=%d", 8 / k, k);
+		t = make(&c, keys);
+		good = good && t && steps(t, 1, parts);
+		uint64_t misses = stats().plan_misses;
+		good = good && steps(t, 4, parts + 1);
+		ok(good && stats().plan_misses == misses, "%d micro-batches are planned once", k);
+		for (int i = 0; good && i < 5; i++)
+			w[i] = whole[i], p[i] = parts[i];
+		if (good)
+			near(p, w, 5, 2e-4, 1, "micro-batches add up");
+		drop(&c, t);
+	}
+}
+
+static void test_resume(const char *keys)
+{
+	struct yk_config c;
+	struct yk_checkpoint ck;
+	float whole[12], parts[12];
+	struct yk_trainer *t = make(&c, keys);
+	bool good = t && steps(t, 12, whole);
+	drop(&c, t);
+	t = make(&c, keys);
+	good = good && t && steps(t, 5, parts) && yk_trainer_save(t, folder) == 0;
+	drop(&c, t);
+	t = NULL;
+	good = good && configure(&c, keys) && yk_checkpoint_open(folder, &ck) == 0;
+	if (good) {
+		good = yk_trainer_new(&c, folder, &ck, &t) == 0 && steps(t, 7, parts + 5);
+		if (!good)
+			diag("%s", yoke_error());
+		yk_checkpoint_fini(&ck);
+		drop(&c, t);
+	}
+	for (int i = 0; good && i < 12; i++)
+		if (memcmp(&whole[i], &parts[i], sizeof(float)))
+			diag("step %d: got %.9g want %.9g", i + 1, parts[i], whole[i]);
+	ok(good && !memcmp(whole, parts, sizeof whole), "resumed bit for bit: %s", keys);
+	yk_dir_remove(folder);
+}
+
+static void test_other_shape(void)
+{
+	struct yk_config c;
+	struct yk_checkpoint ck;
+	struct yk_trainer *t = make(&c, "");
+	bool good = t && yk_trainer_save(t, folder) == 0;
+	drop(&c, t);
+	t = NULL;
+	if (good && configure(&c, "embed=64") && yk_checkpoint_open(folder, &ck) == 0) {
+		int e = yk_trainer_new(&c, folder, &ck, &t);
+		ok(e == YOKE_ESHAPE && !t, "refused: %s", yoke_error());
+		yk_checkpoint_fini(&ck);
+		drop(&c, t);
+	}
+	yk_dir_remove(folder);
+}
+
+// A loss that is not finite ends the run and is never saved.
+static void test_diverges(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = make(&c, "lr=1000 warmup=0 schedule=constant clip=0 optimizer=sgd");
+	float loss[1];
+	int e = 0;
+
+	if (!t)
+		return;
+	for (int i = 0; i < 20 && e == 0; i++)
+		e = steps(t, 1, loss) ? 0 : yoke_error_code();
+	ok(e == YOKE_ERANGE, "diverged: %s", yoke_error());
+	yoke_error_clear();
+	ok(yk_trainer_save(t, folder) == YOKE_ERANGE && !yk_checkpoint_exists(folder),
+	   "and was not saved");
+	drop(&c, t);
+}
+
+static void test_sampling(void)
+{
+	enum { N = 5, DRAWS = 20000 };
+	const float logits[N] = { 0, 2, 1, 2, -INFINITY };
+	struct yk_sampling s = { 0, 1, 7 };
+	int count[N] = { 0 };
+	int32_t id = -1, again = -1;
+	double sum = 0, got[N], want[N];
+
+	ok(yk_sample(logits, N, &s, 0, &id) == 0 && id == 1, "temperature 0: the first of equals");
+	s = (struct yk_sampling){ 0.5, 1, 7 };
+	for (int i = 0; i < N; i++)
+		sum += want[i] = exp(logits[i] / 0.5);
+	for (int k = 0; k < DRAWS; k++) {
+		yk_sample(logits, N, &s, (uint64_t)k, &id);
+		count[id]++;
+	}
+	for (int i = 0; i < N; i++)
+		got[i] = count[i] / (double)DRAWS, want[i] /= sum;
+	near(got, want, N, 0.02, 1, "frequencies at temperature 0.5");
+	s = (struct yk_sampling){ 1, 0.5, 7 };
+	memset(count, 0, sizeof count);
+	for (int k = 0; k < 1000; k++) {
+		yk_sample(logits, N, &s, (uint64_t)k, &id);
+		count[id]++;
+	}
+	ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000,
+	   "top_p 0.5 keeps the two likeliest");
+	yk_sample(logits, N, &s, 42, &id);
+	yk_sample(logits, N, &s, 42, &again);
+	ok(id == again, "the same seed and place give the same token");
+	const float broken[2] = { NAN, -INFINITY };
+	int e = yk_sample(broken, 2, &s, 0, &id);
+	ok(e == YOKE_EFORMAT, "refused: %s", yoke_error());
+	yoke_error_clear();
+}
+
+struct text {
+	int32_t ids[64];
+	int n, most;
+};
+
+static int collect(void *arg, int32_t id)
+{
+	struct text *t = arg;
+
+	t->ids[t->n++] = id;
+	return t->n == t->most ? 1 : 0;
+}
+
+// A trained model goes on with the pattern, below the context's length and beyond it,
+// with one plan.
+static void test_generate(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = make(&c, "");
+	struct yk_sampling s = { 0, 1, 1 };
+	struct yk_tokens prompt = { 0 };
+	struct text a = { .most = 64 }, b = { .most = 64 };
+	float loss[60];
+
+	if (!t || !steps(t, 60, loss) ||
+	    yk_tokenizer_encode(t->tokenizer, "abcdefg", 7, &prompt) < 0) {
+		ok(false, "generate: %s", yoke_error());
+		return;
+	}
+	int e = yk_generate(t->gpt, &s, &prompt, 1, collect, &b);
+	ok(e == 0 && b.n == 1, "one token %s", yoke_error());
+	uint64_t misses = stats().plan_misses;
+	b.n = 0;
+	e = yk_generate(t->gpt, &s, &prompt, 40, collect, &a);
+	ok(e == 0 && a.n == 40 && stats().plan_misses == misses, "40 tokens, no new plan %s",
+	   yoke_error());
+	int right = 0;
+	for (int i = 0; i < a.n; i++)
+		right += a.ids[i] == 'a' + (7 + i) % 11;
+	ok(right >= 36, "the pattern goes on: %d of 40", right);
+	yk_generate(t->gpt, &s, &prompt, 40, collect, &b);
+	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "the same again");
+	b = (struct text){ .most = 3 };
+	ok(yk_generate(t->gpt, &s, &prompt, 40, collect, &b) == 1 && b.n == 3,
+	   "ended by its caller");
+	yk_tokens_fini(&prompt);
+	drop(&c, t);
+}
+
+int main(void)
+{
+	char text[4000];
+
+	tap_seed();
+	const char *temporary = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%s/yoke-train-%d", temporary ? temporary : "/tmp",
+		 (int)getpid());
+	snprintf(text_path, sizeof text_path, "%s.txt", folder);
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = (char)('a' + i % 11);
+	int e = yk_file_write(text_path, text, sizeof text);
+	if (!ok(e == 0, "a text %s", yoke_error()))
+		return done();
+	test_learns();
+	test_accumulate();
+	test_resume("dropout=0");
+	test_resume("dropout=0.2 accumulate=2 batch=4");
+	test_resume("optimizer=sgd lr=0.1");
+	test_other_shape();
+	test_diverges();
+	test_sampling();
+	test_generate();
+	unlink(text_path);
+	return done();
+}

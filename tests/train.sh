@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke train, generate and eval as a person uses them: a run and what it leaves,
+# resuming, bad input.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+cd "${TMPDIR:-/tmp}" || exit 99
+rm -rf train.work && mkdir train.work && cd train.work || exit 99
+export YOKE_BACKEND=cpu
+
+count=0
+# verdict TEXT STATUS [LINE ..]
+verdict()
+{
+	count=$((count + 1))
+	if [ "$2" -eq 0 ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		sed 's/^/# /' err 2>/dev/null | head -20
+	fi
+}
+
+# refused STATUS WORD ARGUMENT ..: one line on stderr that has the word, that exit status
+refused()
+{
+	status=$1 word=$2
+	shift 2
+	"$yoke" "$@" >out 2>err
+	got=$?
+	lines=$(wc -l <err)
+	[ "$got" -eq "$status" ] && grep -q "^yoke.*$word" err &&
+		{ [ "$lines" -eq 1 ] || [ "$status" -eq 2 ] && [ "$lines" -le 2 ]; }
+	verdict "exit $status, '$word': $(head -n 1 err)" $?
+}
+
+# field NAME FILE: its values, one a line
+field()
+{
+	sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$2"
+}
+
+# same KEY A B: are the values equal as text?
+same()
+{
+	[ "$(field "$1" "$2")" = "$(field "$1" "$3")" ] && [ -n "$(field "$1" "$2")" ]
+}
+
+i=0
+while [ $i -lt 120 ]; do
+	echo "line $((i % 7)) of a text that is easy to learn"
+	i=$((i + 1))
+done >text
+small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1"
+
+# ---- a run ----
+
+"$yoke" train data=text out=a steps=40 eval_every=20 save_every=15 $small 2>err
+verdict "train" $?
+[ -f a/manifest.json ] && [ "$(ls a | wc -l)" -eq 4 ]
+verdict "the folder holds one checkpoint and metrics.jsonl: $(ls a | tr '\n' ' ')" $?
+for key in loss lr grad_norm tokens_per_s peak_bytes; do
+	[ "$(field "$key" a/metrics.jsonl | wc -l)" -eq 40 ]
+	verdict "metrics.jsonl has $key of each step" $?
+done
+[ "$(field val_loss a/metrics.jsonl | wc -l)" -eq 2 ]
+verdict "metrics.jsonl has val_loss twice" $?
+field loss a/metrics.jsonl | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(b < 0.7 * a) }'
+verdict "the loss falls: $(field loss a/metrics.jsonl | sed -n '1p;$p' | tr '\n' ' ')" $?
+[ "$(wc -l <err)" -ge 40 ] && ! grep -q "$(printf '\r')" err
+verdict "lines and no bar where there is no terminal" $?
+
+# ---- the same run in two parts, with dropout and micro-batches ----
+
+more="dropout=0.1 accumulate=2 batch=4 eval_every=0 valid=0"
+"$yoke" train data=text out=whole steps=12 $small $more 2>err
+verdict "an unbroken run" $?
+"$yoke" train data=text out=again steps=12 save_every=5 $small $more 2>err
+same loss whole/metrics.jsonl again/metrics.jsonl
+verdict "the same keys give the same losses" $?
+# A constant schedule does not depend on the number of steps, so that this run may stop
+# before its end.
+"$yoke" train data=text out=c12 steps=12 schedule=constant $small $more 2>err &&
+	"$yoke" train data=text out=c5 steps=5 schedule=constant $small $more 2>err &&
+	"$yoke" train out=c5 steps=12 resume=1 2>err
+verdict "resume takes its keys from the checkpoint" $?
+same loss c12/metrics.jsonl c5/metrics.jsonl && same grad_norm c12/metrics.jsonl c5/metrics.jsonl
+verdict "resumed losses and norms are the same to the last digit" $?
+"$yoke" train out=c5 resume=1 2>err
+verdict "resuming a finished run does nothing" $?
+
+cat >config.env <<'KEYS'
+DATA=text # a comment
+LAYERS=1
+HEADS=2
+EMBED=32
+CONTEXT=32
+BATCH=8
+LR=1e-2
+WARMUP=5
+LOG_EVERY=1
+OUT=${TEST_OUT}
+STEPS=99
+KEYS
+TEST_OUT=file "$yoke" train config.env steps=3 2>err
+verdict "a config.env, an argument wins" $?
+[ "$(field loss file/metrics.jsonl)" = "$(field loss a/metrics.jsonl | head -n 3)" ]
+verdict "3 steps with the losses that arguments gave" $?
+
+# ---- generate, eval ----
+
+"$yoke" generate a prompt="line 3" tokens=20 temperature=0 >one 2>err
+verdict "generate: $(head -n 1 one)" $?
+"$yoke" generate a prompt="line 3" tokens=20 temperature=0 >two 2>err
+cmp -s one two && [ "$(wc -c <one)" -eq 27 ] && [ "$(head -c 6 one)" = "line 3" ]
+verdict "it writes the prompt, 20 bytes and a newline, and the same again" $?
+"$yoke" generate a tokens=50 seed=1 >one 2>err
+"$yoke" generate a tokens=50 seed=2 >two 2>err
+! cmp -s one two
+verdict "another seed, another text" $?
+"$yoke" eval a data=text >out 2>err &&
+	awk '$1 == "loss" { l = $2 } $1 == "perplexity" { p = $2 } $1 == "bits_per_byte" { b = $2 }
+	     END { d = p / exp(l); e = b * log(2) / l
+		   exit !(l > 0 && d > .9999 && d < 1.0001 && e > .9999 && e < 1.0001) }' out
+verdict "eval: $(tr -s '\n ' ' ' <out)" $?
+
+# ---- bad input ----
+
+refused 2 laters train data=text laters=2
+refused 2 layers train data=text laters=2
+refused 2 embed train data=text embed=many
+refused 2 "" generate
+refused 1 heads train data=text out=no heads=3 embed=32
+refused 1 data train out=no
+refused 1 missing.txt train data=missing.txt out=no
+: >empty
+refused 1 empty train data=empty out=no
+printf 'short' >short
+refused 1 short train data=short out=no context=128
+refused 1 "a:" train data=text out=a $small
+refused 1 resume train data=text out=no resume=1
+: >plain
+refused 1 plain train data=text out=plain/sub steps=1 $small
+refused 1 nonsense train data=text out=no backend=nonsense $small
+refused 1 missing generate missing
+refused 1 missing eval missing data=text
+refused 1 "a" train out=a resume=1 embed=64
+[ ! -e no ]
+verdict "what is refused leaves no folder" $?
+cp -r a cut
+for f in cut/model.*; do head -c 100 "$f" >tmp && mv tmp "$f"; done
+refused 1 cut generate cut
+cp -r a altered
+for f in altered/model.*; do
+	size=$(wc -c <"$f")
+	printf 'x' | dd of="$f" bs=1 seek=$((size - 10)) conv=notrunc 2>/dev/null
+done
+refused 1 altered generate altered
+"$yoke" generate a tokens=1 >out 2>err
+verdict "and what was there is untouched" $?
+
+cd .. && rm -rf train.work
+echo "1..$count"
