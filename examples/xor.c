@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MLP that learns exclusive or.
+// Two layers that learn exclusive or: the example of README.md, word for word.
 #include <stdio.h>
 #include <yoke.h>
 
 int main(void)
 {
-	const float in[] = { 0, 0,  0, 1,  1, 0,  1, 1 }, out[] = { 0, 1, 1, 0 };
-	yoke_tensor *x = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, in);
-	yoke_tensor *y = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 1 }, out), *g[4], *p[4] = {
-		yoke_variable("w1", yoke_f32, 2, (int64_t[]){ 8, 2 }),
-		yoke_variable("b1", yoke_f32, 1, (int64_t[]){ 8 }),
-		yoke_variable("w2", yoke_f32, 2, (int64_t[]){ 1, 8 }),
-		yoke_variable("b2", yoke_f32, 1, (int64_t[]){ 1 }) };
-	yoke_assign(p[0], yoke_normal(yoke_f32, 2, (int64_t[]){ 8, 2 }));
-	yoke_assign(p[2], yoke_normal(yoke_f32, 2, (int64_t[]){ 1, 8 }));
+	yoke_tensor *x = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, (float[]){ 0,0, 0,1, 1,0, 1,1 });
+	yoke_tensor *y = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 1 }, (float[]){ 0, 1, 1, 0 }), *g[2];
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, (int64_t[]){ 8, 2 });
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, (int64_t[]){ 1, 8 }), *p[] = { w, v };
+	yoke_assign(w, yoke_normal(yoke_f32, 2, (int64_t[]){ 8, 2 }));
+	yoke_assign(v, yoke_normal(yoke_f32, 2, (int64_t[]){ 1, 8 }));
 
-	float loss = 1;
-	for (int t = 0; t <= 1000; t++) {
+	for (int t = 0; t <= 100; t++) {
+		float loss;
 		yoke_scope *step = yoke_scope_begin("step");
-		yoke_tensor *h = yoke_tanh(yoke_linear(x, p[0], p[1]));
-		yoke_tensor *error = yoke_mse(yoke_linear(h, p[2], p[3]), y);
-		yoke_grad(error, 4, p, g);
-		for (int i = 0; i < 4; i++)
+		yoke_tensor *h = yoke_tanh(yoke_linear(x, w, YOKE_NONE));
+		yoke_tensor *e = yoke_mse(yoke_linear(h, v, YOKE_NONE), y);
+		yoke_grad(e, 2, p, g);
+		for (int i = 0; i < 2; i++)
 			yoke_assign(p[i], yoke_sub(p[i], yoke_mul(g[i], yoke_const(0.2))));
-		yoke_read(error, &loss, sizeof loss); // runs forward, backward, update: one plan
+		yoke_read(e, &loss, sizeof loss); // runs forward, backward and update: one plan
 		if (yoke_scope_end(step) < 0)
 			return fprintf(stderr, "%s\n", yoke_error()), 1;
-		if (t % 200 == 0)
-			printf("step %4d  loss %.6f\n", t, loss);
+		if (t % 20 == 0)
+			printf("step %3d  loss %.6f\n", t, loss);
 	}
-	return loss > 1e-3f;
+	return 0;
 }

@@ -20,23 +20,6 @@ TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
-# A backend that fails on demand.
-check_LTLIBRARIES += tests/fault/yoke_fault.la
-tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c
-tests_fault_yoke_fault_la_CFLAGS = $(module_cflags)
-tests_fault_yoke_fault_la_LDFLAGS = $(check_module_ldflags) \
-	-export-symbols-regex '^yoke_plugin_init$$'
-
-# Modules whose flaw is their name, for tests/plugin.c.
-check_LTLIBRARIES += $(bad_modules)
-
-test_scripts = \
-	tests/arrows.sh \
-	tests/kill.sh \
-	tests/quickstart.sh \
-	tests/signals.sh \
-	tests/tool.sh \
-	tests/train.sh
 test_programs = \
 	tests/base.t \
 	tests/checkpoint.t \
@@ -56,6 +39,7 @@ test_programs = \
 	tests/mapsrc.t \
 	tests/modes.t \
 	tests/nn.t \
+	tests/offload.t \
 	tests/opencl.t \
 	tests/opencl_map.t \
 	tests/optim.t \
@@ -65,12 +49,65 @@ test_programs = \
 	tests/schedule.t \
 	tests/skeleton.t \
 	tests/team.t \
-	tests/train.t
+	tests/train.t \
+	tests/vmath.t
+
+test_scripts = \
+	tests/arrows.sh \
+	tests/kill.sh \
+	tests/quickstart.sh \
+	tests/readme.sh \
+	tests/signals.sh \
+	tests/tool.sh \
+	tests/train.sh
+
 test_headers = \
 	tests/cpu_named.h \
 	tests/map_scalar.h \
 	tests/opencl_host.h \
+	tests/random_interp.h \
 	tests/tap.h
+
+tests_base_t_SOURCES = tests/base.c
+tests_checkpoint_t_SOURCES = tests/checkpoint.c
+tests_config_t_SOURCES = tests/config.c
+tests_contract_t_SOURCES = tests/contract.c
+tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
+tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
+tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
+tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
+tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
+tests_data_t_SOURCES = tests/data.c
+tests_device_t_SOURCES = tests/device.c
+tests_engine_t_SOURCES = tests/engine.c
+tests_files_t_SOURCES = tests/files.c
+tests_grad_t_SOURCES = tests/grad.c
+tests_kerneltext_t_SOURCES = tests/kerneltext.c
+tests_mapsrc_t_SOURCES = tests/mapsrc.c
+tests_modes_t_SOURCES = tests/modes.c
+tests_nn_t_SOURCES = tests/nn.c
+tests_opencl_map_t_SOURCES = tests/opencl_map.c
+tests_offload_t_SOURCES = tests/offload.c
+tests_opencl_t_SOURCES = tests/opencl.c
+tests_optim_t_SOURCES = tests/optim.c
+tests_plugin_t_SOURCES = tests/plugin.c
+tests_pool_t_SOURCES = tests/pool.c
+tests_safetensors_t_SOURCES = tests/safetensors.c
+tests_schedule_t_SOURCES = tests/schedule.c
+tests_skeleton_t_SOURCES = tests/skeleton.c
+tests_team_t_SOURCES = tests/team.c
+tests_train_t_SOURCES = tests/train.c
+tests_vmath_t_SOURCES = tests/vmath.c
+
+# A backend that fails on demand.
+check_LTLIBRARIES += tests/fault/yoke_fault.la
+tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c
+tests_fault_yoke_fault_la_LDFLAGS = $(check_module_ldflags) \
+	-export-symbols-regex '^yoke_plugin_init$$'
+
+# Modules whose flaw is their name, for tests/plugin.c.
+check_LTLIBRARIES += $(bad_modules)
+
 bad_modules = \
 	tests/bad/bad_absurd.la \
 	tests/bad/bad_good.la \
@@ -80,55 +117,20 @@ bad_modules = \
 	tests/bad/bad_older.la \
 	tests/bad/bad_refuses.la \
 	tests/bad/bad_short.la
-tests_base_t_SOURCES = tests/base.c
-tests_checkpoint_t_SOURCES = tests/checkpoint.c
-tests_config_t_SOURCES = tests/config.c
-tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
-tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
-tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
-tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
-tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
-tests_data_t_SOURCES = tests/data.c
-tests_files_t_SOURCES = tests/files.c
-tests_plugin_t_SOURCES = tests/plugin.c
-tests_pool_t_SOURCES = tests/pool.c
-tests_safetensors_t_SOURCES = tests/safetensors.c
+
 tests_bad_bad_absurd_la_SOURCES = tests/bad/absurd.c tests/bad/bad.h
-tests_bad_bad_absurd_la_CFLAGS = $(module_cflags)
-tests_bad_bad_absurd_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_good_la_SOURCES = tests/bad/good.c tests/bad/bad.h
-tests_bad_bad_good_la_CFLAGS = $(module_cflags)
-tests_bad_bad_good_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_newer_la_SOURCES = tests/bad/newer.c tests/bad/bad.h
-tests_bad_bad_newer_la_CFLAGS = $(module_cflags)
-tests_bad_bad_newer_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_nodevices_la_SOURCES = tests/bad/nodevices.c tests/bad/bad.h
-tests_bad_bad_nodevices_la_CFLAGS = $(module_cflags)
-tests_bad_bad_nodevices_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_nosymbol_la_SOURCES = tests/bad/nosymbol.c tests/bad/bad.h
-tests_bad_bad_nosymbol_la_CFLAGS = $(module_cflags)
-tests_bad_bad_nosymbol_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_older_la_SOURCES = tests/bad/older.c tests/bad/bad.h
-tests_bad_bad_older_la_CFLAGS = $(module_cflags)
-tests_bad_bad_older_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_refuses_la_SOURCES = tests/bad/refuses.c tests/bad/bad.h
-tests_bad_bad_refuses_la_CFLAGS = $(module_cflags)
-tests_bad_bad_refuses_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_short_la_SOURCES = tests/bad/short.c tests/bad/bad.h
-tests_bad_bad_short_la_CFLAGS = $(module_cflags)
+tests_bad_bad_absurd_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_good_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_newer_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_nodevices_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_nosymbol_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_older_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_refuses_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_short_la_LDFLAGS = $(check_module_ldflags)
-tests_contract_t_SOURCES = tests/contract.c
-tests_modes_t_SOURCES = tests/modes.c
-tests_nn_t_SOURCES = tests/nn.c
-tests_optim_t_SOURCES = tests/optim.c
-tests_schedule_t_SOURCES = tests/schedule.c
-tests_train_t_SOURCES = tests/train.c
-tests_skeleton_t_SOURCES = tests/skeleton.c
-tests_device_t_SOURCES = tests/device.c
-tests_team_t_SOURCES = tests/team.c
-tests_opencl_t_SOURCES = tests/opencl.c
-tests_engine_t_SOURCES = tests/engine.c
-tests_grad_t_SOURCES = tests/grad.c
-tests_opencl_map_t_SOURCES = tests/opencl_map.c
-tests_mapsrc_t_SOURCES = tests/mapsrc.c
-tests_kerneltext_t_SOURCES = tests/kerneltext.c

@@ -186,7 +186,7 @@ refuses 'generate without a model' 2 'no model' "$yoke" generate prompt=x
 refuses 'a key of train for generate' 2 'unknown key' "$yoke" generate model layers=2
 refuses 'eval of short text' 1 'short.txt' "$yoke" eval model data=short.txt
 refuses 'eval without data' 1 'data is not given' "$yoke" eval model
-refuses 'resume with another shape' 1 'wanted' \
+refuses 'resume with another shape' 1 'holds a model of' \
 	"$yoke" train data=text.txt out=model resume=1 embed=16 steps=4
 
 cp model/manifest.json before

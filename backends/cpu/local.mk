@@ -13,11 +13,11 @@ libyokecore_la_SOURCES += \
 	backends/cpu/kern_contract_gemm.h \
 	backends/cpu/kern_contract_pack.h \
 	backends/cpu/kern_contract_tile.h \
+	backends/cpu/kern_gather.h \
 	backends/cpu/kern_map.h \
 	backends/cpu/kern_map_each.h \
 	backends/cpu/kern_map_float.h \
 	backends/cpu/kern_map_int.h \
-	backends/cpu/kern_gather.h \
 	backends/cpu/kern_reduce.h \
 	backends/cpu/kern_reduce_acc.h \
 	backends/cpu/operand.h \
@@ -35,6 +35,8 @@ cpu_kernels = \
 	backends/cpu/kern_contract_f32.c \
 	backends/cpu/kern_contract_f64.c \
 	backends/cpu/kern_contract_int.c \
+	backends/cpu/kern_gather.c \
+	backends/cpu/kern_gather_add.c \
 	backends/cpu/kern_map.c \
 	backends/cpu/kern_map_cast.c \
 	backends/cpu/kern_map_check.c \
@@ -46,11 +48,9 @@ cpu_kernels = \
 	backends/cpu/kern_map_prog.c \
 	backends/cpu/kern_map_run.c \
 	backends/cpu/kern_map_u8.c \
+	backends/cpu/kern_move.c \
 	backends/cpu/kern_norm.c \
 	backends/cpu/kern_optim.c \
-	backends/cpu/kern_move.c \
-	backends/cpu/kern_gather.c \
-	backends/cpu/kern_gather_add.c \
 	backends/cpu/kern_reduce.c \
 	backends/cpu/kern_reduce_f32.c \
 	backends/cpu/kern_reduce_f64.c \

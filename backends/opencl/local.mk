@@ -4,7 +4,7 @@ if OPENCL
 plugin_LTLIBRARIES += backends/opencl/yoke_opencl.la
 endif
 backends_opencl_yoke_opencl_la_SOURCES = $(opencl_sources)
-backends_opencl_yoke_opencl_la_CFLAGS = $(module_cflags) $(OPENCL_CFLAGS)
+backends_opencl_yoke_opencl_la_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 backends_opencl_yoke_opencl_la_LDFLAGS = $(module_ldflags) \
 	-export-symbols-regex '^yoke_plugin_init$$'
 backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)

@@ -2,6 +2,5 @@
 # The skeleton plugin: built for the tests, not installed.
 check_LTLIBRARIES += plugins/skeleton/yoke_skeleton.la
 plugins_skeleton_yoke_skeleton_la_SOURCES = plugins/skeleton/skeleton.c
-plugins_skeleton_yoke_skeleton_la_CFLAGS = $(module_cflags)
 plugins_skeleton_yoke_skeleton_la_LDFLAGS = $(check_module_ldflags) \
 	-export-symbols-regex '^yoke_plugin_init$$'

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Writes the manual page of the settings out of the table that the command prints:
+# settings.sh YOKE PLUGIN_FOLDER >yoke-settings.7
+# A command that does not run here (cross compiling) leaves a page that names `yoke info --env`.
+set -u
+yoke=$1 plugins=$2
+
+cat <<'END'
+.\" SPDX-License-Identifier: Apache-2.0
+.\" Made by doc/settings.sh from `yoke info --env --json`.
+.TH YOKE\-SETTINGS 7 "" "yoke" "Miscellaneous"
+.SH NAME
+yoke\-settings \- settings of the yoke library and command
+.SH DESCRIPTION
+A setting
+.I a.b
+is
+.B YOKE_A_B
+in the environment; an empty variable counts as not set.
+Booleans are 0 or 1; bytes take a suffix, as in 512M or 2GiB.
+An argument of a command or
+.BR yoke_setting_set ()
+wins over the environment.
+.B yoke info \-\-env
+lists the present values and where each came from, with the settings of plugins.
+.SH SETTINGS
+END
+
+env -i HOME=/nonexistent YOKE_PLUGIN_PATH="$plugins" "$yoke" info --env --json 2>/dev/null | awk '
+# One member a line, as the command indents it: "key": "value",
+function member(line) {
+	sub(/^ *"[a-z]*": "/, "", line)
+	sub(/",?$/, "", line)
+	gsub(/\\"/, "\"", line)
+	gsub(/\\\\/, "\\e", line)
+	gsub(/-/, "\\-", line)
+	return line
+}
+/^ *"variable": / { variable = member($0) }
+/^ *"type": /     { type = member($0) }
+/^ *"default": /  { def = member($0) }
+/^ *"help": / {
+	printf ".TP\n.B %s\n\\&%s.\n%s; default: %s.\n", variable, member($0),
+		toupper(substr(type, 1, 1)) substr(type, 2), def == "" ? "none" : def
+	n++
+}
+END { if (!n) print "Ask the command: it could not be run when this page was made." }'
+
+cat <<'END'
+.SH SEE ALSO
+.BR yoke (1)
+END

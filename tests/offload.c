@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on other devices than the CPU backend: an MLP and a small GPT on OpenCL and on the skeleton
+// plugin give the CPU's losses, what falls back is counted, and YOKE_STRICT forbids it.
+
+#include "config.h"
+
+#include "nn/gpt.h"
+#include "nn/mlp.h"
+#include "tap.h"
+#include "train/optim.h"
+
+enum { STEPS = 30, ROWS = 24, IN = 5, OUT = 3, B = 2, T = 9 };
+
+struct result {
+	double loss[STEPS];
+	struct yoke_stats stats;
+	int err;
+};
+
+static int update(struct yk_optim *o, const struct yk_parameters *p, int t, yoke_tensor *loss,
+		  double *to)
+{
+	yoke_tensor *g[64], *norm;
+	float l = NAN;
+	int err = yoke_grad(loss, p->count, p->var, g);
+	if (!err)
+		err = yk_optim_step(o, t, 0.01, g, &norm);
+	if (!err)
+		err = yoke_read(loss, &l, sizeof l);
+	*to = (double)l;
+	return err;
+}
+
+static struct yk_optim *optimizer(const struct yk_parameters *p)
+{
+	struct yk_optim_spec spec = { YK_ADAMW, 0.9, 0.99, 1e-8, 0, 0.1, 1 };
+	struct yk_optim *o = NULL;
+	yk_optim_new(&spec, p, &o);
+	return o;
+}
+
+static int train_mlp(double *loss)
+{
+	struct yk_mlp *mlp;
+	const int64_t sizes[] = { IN, 17, 8, OUT };
+	int err = yk_mlp_new(3, sizes, yoke_tanh, &mlp);
+	if (!err)
+		err = yk_mlp_init(mlp, 3);
+	struct yk_optim *o = err ? NULL : optimizer(&mlp->params);
+	for (int t = 1; t <= STEPS && !err; t++) {
+		float x[ROWS * IN], y[ROWS * OUT];
+		for (int i = 0; i < ROWS * IN; i++)
+			x[i] = (float)rnd_real(-1, 1);
+		for (int i = 0; i < ROWS * OUT; i++)
+			y[i] = sinf(x[i / OUT * IN] + x[i / OUT * IN + 1 + i % OUT]);
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *in = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, IN }, x);
+		yoke_tensor *want = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, OUT }, y);
+		err = update(o, &mlp->params, t, yoke_mse(yk_mlp_forward(mlp, in), want), &loss[t - 1]);
+		yoke_scope_end(s);
+	}
+	yk_optim_free(o);
+	yk_mlp_free(mlp);
+	return err;
+}
+
+static int train_gpt(double *loss)
+{
+	struct yk_gpt *gpt;
+	struct yk_gpt_shape shape = { 31, T, 2, 2, 24 };
+	int err = yk_gpt_new(&shape, &gpt);
+	if (!err)
+		err = yk_gpt_init(gpt, 3);
+	struct yk_optim *o = err ? NULL : optimizer(&gpt->params);
+	for (int t = 1; t <= 5 && !err; t++) {
+		int32_t ids[B * (T + 1)];
+		for (int i = 0; i < B * (T + 1); i++)
+			ids[i] = (int32_t)rnd_int(0, 30);
+		yoke_random_set(9, t);
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *all = yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, ids);
+		yoke_tensor *x = yoke_slice(all, 1, 0, T, 1), *y = yoke_slice(all, 1, 1, T + 1, 1);
+		err = update(o, &gpt->params, t, yk_gpt_loss(gpt, x, y, 0.1), &loss[t - 1]);
+		yoke_scope_end(s);
+	}
+	yk_optim_free(o);
+	yk_gpt_free(gpt);
+	return err;
+}
+
+static struct result run(const char *backend, int (*train)(double *))
+{
+	struct result r = { .stats.size = sizeof r.stats };
+	tap_state = 77; // the same data on each device
+	yoke_context *ctx = yoke_context_new(backend);
+	if (!ctx) {
+		r.err = yoke_error_code();
+		return r;
+	}
+	yoke_context *former = yoke_use(ctx);
+	r.err = train(r.loss);
+	yoke_stats(&r.stats);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	return r;
+}
+
+static void compare(const char *backend)
+{
+	static const struct {
+		const char *name;
+		int (*train)(double *);
+		int steps;
+	} what[] = { { "MLP", train_mlp, STEPS }, { "GPT", train_gpt, 5 } };
+	for (int k = 0; k < 2; k++) {
+		char text[80];
+		struct result cpu = run("cpu", what[k].train), other = run(backend, what[k].train);
+		if (!ok(!cpu.err && !other.err, "%s: %s trains: %s", backend, what[k].name, yoke_error())) {
+			yoke_error_clear();
+			continue;
+		}
+		snprintf(text, sizeof text, "%s: %s, losses as on the CPU", backend, what[k].name);
+		near(other.loss, cpu.loss, (size_t)what[k].steps, 2e-4, 0.1, text);
+		if (what[k].train == train_mlp)
+			ok(other.loss[STEPS - 1] < other.loss[0] / 2, "%s: its loss falls, %g to %g", backend,
+			   other.loss[0], other.loss[STEPS - 1]);
+		ok(other.stats.fallbacks > 0 && other.stats.fallback_bytes > 0,
+		   "%s: %llu steps of %llu fell back, %llu bytes", backend,
+		   (unsigned long long)other.stats.fallbacks, (unsigned long long)other.stats.launches,
+		   (unsigned long long)other.stats.fallback_bytes);
+		ok(other.stats.fallbacks < other.stats.launches, "%s: not all", backend);
+		ok(!cpu.stats.fallbacks, "the CPU falls back on nothing");
+	}
+	yoke_setting_set("strict", "1");
+	struct result r = run(backend, train_gpt);
+	ok(r.err == YOKE_EUNSUPPORTED && strstr(yoke_error(), "YOKE_STRICT"), "%s: strict: %s", backend,
+	   yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("strict", "0");
+}
+
+int main(void)
+{
+	char path[4096];
+	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
+	tap_seed();
+	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
+	if (opencl) // its folder
+		*strrchr(path, '/') = 0;
+	setenv("YOKE_PLUGIN_PATH", path, 1);
+	compare("skeleton");
+	yoke_context *ctx = opencl ? yoke_context_new("opencl") : NULL;
+	if (ctx) {
+		yoke_context_free(ctx);
+		compare("opencl");
+	} else {
+		skip("training on OpenCL", opencl ? yoke_error() : "OpenCL is not built");
+		yoke_error_clear();
+	}
+	return done();
+}

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle of tests/random.c: tensors as values, each operation a loop over float64 or int64.
+//
+// Every element carries a bound on how far a right engine may be from it.  What IEEE 754 fixes (sums and
+// products of two numbers, rounding, comparing, moving) keeps the bound 0 and must match to the bit;
+// elsewhere bounds add up, and where they leave no conclusion (a comparison of two nearly equal numbers)
+// the bound is NaN: anything may be there.
+#ifndef YK_RANDOM_INTERP_H
+#define YK_RANDOM_INTERP_H
+
+#include "tap.h"
+#include "yoke.h"
+
+union cell {
+	double d;  // f32, f64
+	int64_t i; // i32, i64, bool
+};
+
+struct val {
+	int dtype, rank;
+	int64_t dims[YOKE_MAX_RANK], n;
+	union cell *v;
+	double *e; // bounds; 0 or NaN for integers
+	struct val *next;
+};
+
+static struct val *vals; // all there are, for vals_free
+
+static inline bool is_real(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f64;
+}
+
+static struct val *val_new(int dtype, int rank, const int64_t *dims)
+{
+	struct val *x = calloc(1, sizeof *x);
+	*x = (struct val){ .dtype = dtype, .rank = rank, .n = 1, .next = vals };
+	for (int i = 0; i < rank; i++)
+		x->n *= x->dims[i] = dims[i];
+	x->v = calloc((size_t)x->n + 1, sizeof *x->v);
+	x->e = calloc((size_t)x->n + 1, sizeof *x->e);
+	return vals = x;
+}
+
+static void vals_free(void)
+{
+	while (vals) {
+		struct val *next = vals->next;
+		free(vals->v);
+		free(vals->e);
+		free(vals);
+		vals = next;
+	}
+}
+
+static inline double eps(int dtype)
+{
+	return dtype == yoke_f32 ? 0x1p-23 : 0x1p-52;
+}
+
+static inline double larger(double a, double b)
+{
+	return isnan(a) || isnan(b) ? NAN : fmax(a, b);
+}
+
+// Element k is y, rounded to the dtype; e bounds the error of the operands' making.  ulps: what the
+// operation itself may add.
+static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
+{
+	if (e == 0 && !isfinite(y))
+		ulps = 0;
+	if (e != 0 && ulps < 1)
+		ulps = 1;
+	if (ulps > 0)
+		e += ulps * eps(x->dtype) * fabs(y) + (x->dtype == yoke_f32 ? 0x1p-140 : 0x1p-1060);
+	x->v[k].d = x->dtype == yoke_f32 ? (double)(float)y : y;
+	x->e[k] = e;
+}
+
+static void set_int(struct val *x, int64_t k, uint64_t y, double e)
+{
+	x->v[k].i = x->dtype == yoke_i32 ? (int32_t)(uint32_t)y : (int64_t)y;
+	x->e[k] = e == 0 ? 0 : NAN;
+}
+
+static void set_cell(struct val *y, int64_t to, const struct val *x, int64_t from)
+{
+	y->v[to] = x->v[from];
+	y->e[to] = x->e[from];
+}
+
+// Steps through the indices of dims in row-major order; false behind the last.
+static bool next_index(int rank, const int64_t *dims, int64_t *ix)
+{
+	for (int i = rank - 1; i >= 0; i--) {
+		if (++ix[i] < dims[i])
+			return true;
+		ix[i] = 0;
+	}
+	return false;
+}
+
+// Where x has its element for index ix of a space of this rank that it broadcasts to.
+static int64_t at(const struct val *x, int rank, const int64_t *ix)
+{
+	int64_t k = 0;
+	for (int i = 0; i < x->rank; i++)
+		k = k * x->dims[i] + (x->dims[i] == 1 ? 0 : ix[i + rank - x->rank]);
+	return k;
+}
+
+// ---- elementwise ----
+
+enum { OPS_UNARY = 100, OPS_INEXACT = 108, OPS_BINARY = 200, OPS_COMPARE = 210, OPS_REDUCE = 300, OPS_REST = 400 };
+enum op {
+	NEG = OPS_UNARY, ABS, SIGN, FLOOR, ROUND, CEIL, SQUARE, STOP_GRAD, // right to the bit
+	EXP = OPS_INEXACT, LOG, LOG1P, EXPM1, SQRT, RSQRT, RECIP, SIN, COS, TANH, SIGMOID, ERF,
+	ADD = OPS_BINARY, SUB, MUL, DIV, MIN, MAX, POW,
+	EQ = OPS_COMPARE, NE, LT, LE, GT, GE, AND, OR,
+	SUM = OPS_REDUCE, PROD, MEAN, REDUCE_MAX, REDUCE_MIN, ARGMAX, ARGMIN,
+	NOT = OPS_REST, ISFINITE, SELECT, CAST, MATMUL, RESHAPE, PERMUTE, BROADCAST, SLICE, FLIP, CONTIGUOUS, PAD,
+	CONCAT, SLICE_UPDATE, GATHER, SCATTER_ADD, FULL, IOTA,
+};
+
+static double unary_real(int op, double x)
+{
+	switch (op) {
+	case NEG: return -x;
+	case ABS: return fabs(x);
+	case SIGN: return isnan(x) ? x : (x > 0) - (x < 0);
+	case FLOOR: return floor(x);
+	case ROUND: return rint(x);
+	case CEIL: return ceil(x);
+	case SQUARE: return x * x;
+	case EXP: return exp(x);
+	case LOG: return log(x);
+	case LOG1P: return log1p(x);
+	case EXPM1: return expm1(x);
+	case SQRT: return sqrt(x);
+	case RSQRT: return 1 / sqrt(x);
+	case RECIP: return 1 / x;
+	case SIN: return sin(x);
+	case COS: return cos(x);
+	case TANH: return tanh(x);
+	case SIGMOID: return 1 / (1 + exp(-x));
+	case ERF: return erf(x);
+	}
+	return x;
+}
+
+static int64_t unary_int(int op, int64_t x)
+{
+	uint64_t u = (uint64_t)x;
+	switch (op) {
+	case NEG: return (int64_t)-u;
+	case ABS: return (int64_t)(x < 0 ? -u : u);
+	case SIGN: return (x > 0) - (x < 0);
+	case SQUARE: return (int64_t)(u * u);
+	}
+	return x; // rounding
+}
+
+static struct val *do_unary(int op, const struct val *x)
+{
+	struct val *y = val_new(x->dtype, x->rank, x->dims);
+	for (int64_t k = 0; k < x->n; k++) {
+		double d = x->v[k].d, e = x->e[k];
+		if (!is_real(x->dtype)) {
+			set_int(y, k, (uint64_t)unary_int(op, x->v[k].i), e);
+			continue;
+		}
+		double r = unary_real(op, d);
+		if (e != 0) { // all are monotonic, or nearly so over e
+			double up = fabs(unary_real(op, d + e) - r), down = fabs(unary_real(op, d - e) - r);
+			double wave = op == SIN || op == COS ? e : 0;
+			e = (op == RECIP || op == RSQRT) && !(fabs(d) > e) ? NAN : larger(up, down) + wave;
+		}
+		if (((op == SIN || op == COS) && fabs(d) > 1e4) || (op == RSQRT && d == 0))
+			e = NAN; // reduction of large arguments is coarse; the sign of 1/sqrt(-0) is open
+		set_real(y, k, r, e, op >= OPS_INEXACT ? 32 : 0);
+	}
+	return y;
+}
+
+static double pow_error(double a, double ea, double b, double eb)
+{
+	double y = pow(a, b), e = 0;
+	for (int k = 0; k < 4 && (ea != 0 || eb != 0); k++)
+		e = larger(e, fabs(pow(a + (k & 1 ? ea : -ea), b + (k & 2 ? eb : -eb)) - y));
+	return e;
+}
+
+static void binary_real(int op, struct val *y, int64_t k, double a, double ea, double b, double eb)
+{
+	double e = ea + eb;
+	switch (op) {
+	case ADD:
+		set_real(y, k, a + b, e, 0);
+		break;
+	case SUB:
+		set_real(y, k, a - b, e, 0);
+		break;
+	case MUL:
+		set_real(y, k, a * b, e == 0 ? 0 : fabs(a) * eb + fabs(b) * ea + ea * eb, 0);
+		break;
+	case DIV:
+		if (e != 0)
+			e = fabs(b) > eb ? (ea + fabs(a / b) * eb) / (fabs(b) - eb) : NAN;
+		set_real(y, k, a / b, e, 0);
+		break;
+	case MIN:
+	case MAX:
+		if (a == 0 && b == 0 && signbit(a) != signbit(b))
+			e += 1e-300; // either zero will do
+		set_real(y, k, isnan(a) || isnan(b) ? NAN : op == MIN ? fmin(a, b) : fmax(a, b), e, 0);
+		break;
+	case POW:
+		set_real(y, k, pow(a, b), pow_error(a, ea, b, eb), 64);
+	}
+}
+
+static uint64_t binary_int(int op, int64_t a, int64_t b)
+{
+	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
+	switch (op) {
+	case ADD: return ua + ub;
+	case SUB: return ua - ub;
+	case MUL: return ua * ub;
+	case DIV: return !b ? 0 : b == -1 ? -ua : (uint64_t)(a / b);
+	case MIN: return a < b ? ua : ub;
+	}
+	return a > b ? ua : ub;
+}
+
+static bool compare(int op, double a, double b)
+{
+	switch (op) {
+	case EQ: return a == b;
+	case NE: return a != b;
+	case LT: return a < b;
+	case LE: return a <= b;
+	case GT: return a > b;
+	}
+	return a >= b;
+}
+
+static bool compare_int(int op, int64_t a, int64_t b)
+{
+	if (op == AND || op == OR)
+		return op == AND ? a && b : a || b;
+	return compare(op, (a > b) - (a < b), 0);
+}
+
+// op(a, b), broadcast to dims.
+static struct val *do_binary(int op, const struct val *a, const struct val *b, int rank, const int64_t *dims)
+{
+	struct val *y = val_new(op >= OPS_COMPARE ? yoke_bool : a->dtype, rank, dims);
+	int64_t ix[YOKE_MAX_RANK] = { 0 };
+	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
+		int64_t i = at(a, rank, ix), j = at(b, rank, ix);
+		double e = a->e[i] + b->e[j];
+		if (is_real(y->dtype)) {
+			binary_real(op, y, k, a->v[i].d, a->e[i], b->v[j].d, b->e[j]);
+		} else if (!is_real(a->dtype)) {
+			int64_t p = a->v[i].i, q = b->v[j].i;
+			set_int(y, k, op < OPS_COMPARE ? binary_int(op, p, q) : compare_int(op, p, q), e);
+		} else {
+			double p = a->v[i].d, q = b->v[j].d;
+			set_int(y, k, compare(op, p, q), e != 0 && fabs(p - q) > e ? 0 : e);
+		}
+	}
+	return y;
+}
+
+static struct val *do_select(const struct val *c, const struct val *a, const struct val *b, int rank,
+			     const int64_t *dims)
+{
+	struct val *y = val_new(a->dtype, rank, dims);
+	int64_t ix[YOKE_MAX_RANK] = { 0 };
+	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
+		int64_t i = at(c, rank, ix);
+		const struct val *x = c->v[i].i ? a : b;
+		set_cell(y, k, x, at(x, rank, ix));
+		if (c->e[i] != 0)
+			y->e[k] = NAN;
+	}
+	return y;
+}
+
+static int64_t to_int(double x, int dtype)
+{
+	double least = dtype == yoke_i32 ? INT32_MIN : INT64_MIN, most = -least; // most is one too many
+	if (dtype == yoke_bool)
+		return x != 0;
+	if (isnan(x))
+		return 0;
+	if (x >= most)
+		return dtype == yoke_i32 ? INT32_MAX : INT64_MAX;
+	return x <= least ? (int64_t)least : (int64_t)x;
+}
+
+static struct val *do_cast(const struct val *x, int dtype)
+{
+	struct val *y = val_new(dtype, x->rank, x->dims);
+	for (int64_t k = 0; k < x->n; k++) {
+		double d = x->v[k].d, e = x->e[k];
+		if (is_real(x->dtype) && is_real(dtype))
+			set_real(y, k, d, e, 0);
+		else if (is_real(x->dtype) && e == 0)
+			set_int(y, k, (uint64_t)to_int(d, dtype), dtype == yoke_bool && isnan(d));
+		else if (is_real(x->dtype))
+			set_int(y, k, (uint64_t)to_int(d, dtype),
+				dtype == yoke_bool || to_int(d + e, dtype) != to_int(d - e, dtype));
+		else if (dtype == yoke_f32) // rounded once
+			set_real(y, k, (double)(float)x->v[k].i, e, 0);
+		else if (dtype == yoke_f64)
+			set_real(y, k, (double)x->v[k].i, e, 0);
+		else
+			set_int(y, k, dtype == yoke_bool ? x->v[k].i != 0 : (uint64_t)x->v[k].i, e);
+	}
+	return y;
+}
+
+static struct val *do_test(int op, const struct val *x)
+{
+	struct val *y = val_new(yoke_bool, x->rank, x->dims);
+	for (int64_t k = 0; k < x->n; k++)
+		set_int(y, k, op == NOT ? !x->v[k].i : isfinite(x->v[k].d),
+			op == ISFINITE && fabs(x->v[k].d) < 1e30 && x->e[k] < 1e30 ? 0 : x->e[k]);
+	return y;
+}
+
+// ---- reductions, contractions ----
+
+// Adds x to element k of a sum or product; n: how many are added at most.
+static void accumulate(int op, struct val *y, int64_t k, const struct val *x, int64_t j)
+{
+	if (!is_real(y->dtype)) {
+		set_int(y, k, binary_int(op == PROD ? MUL : ADD, y->v[k].i, x->v[j].i), y->e[k] + x->e[j]);
+		return;
+	}
+	double a = y->v[k].d, b = x->v[j].d, unit = eps(x->dtype);
+	double e = op == PROD ? fabs(a) * x->e[j] + fabs(b) * y->e[k] + x->e[j] * y->e[k] + 2 * unit * fabs(a * b)
+			      : y->e[k] + x->e[j] + unit * (fabs(a) + fabs(b)); // whatever the order
+	y->v[k].d = op == PROD ? a * b : a + b;
+	y->e[k] = isfinite(y->v[k].d) ? e : x->e[j] == 0 && y->e[k] == 0 ? 0 : NAN;
+}
+
+// Is x's element j ahead of i in this reduction?  NAN when their bounds leave it open.
+static double ahead(int op, const struct val *x, int64_t j, int64_t i)
+{
+	bool most = op == REDUCE_MAX || op == ARGMAX;
+	double e = x->e[i] + x->e[j];
+	if (!is_real(x->dtype))
+		return e != 0 ? NAN : most ? x->v[j].i > x->v[i].i : x->v[j].i < x->v[i].i;
+	double a = x->v[j].d, b = x->v[i].d;
+	if (e != 0 && !(fabs(a - b) > e))
+		return NAN;
+	return isnan(b) ? 0 : isnan(a) ? 1 : most ? a > b : a < b;
+}
+
+// dims: of the result with the reduced axes kept; rank and shape are the caller's to change
+static struct val *do_reduce(int op, const struct val *x, unsigned axes)
+{
+	bool arg = op == ARGMAX || op == ARGMIN, picks = op >= REDUCE_MAX;
+	int64_t dims[YOKE_MAX_RANK], ix[YOKE_MAX_RANK] = { 0 }, n = 1;
+	for (int i = 0; i < x->rank; i++) {
+		dims[i] = axes >> i & 1 ? 1 : x->dims[i];
+		n *= axes >> i & 1 ? x->dims[i] : 1;
+	}
+	struct val *y = val_new(arg ? yoke_i64 : x->dtype, x->rank, dims);
+	int64_t *best = calloc((size_t)y->n + 1, sizeof *best);
+	double *open = calloc((size_t)y->n + 1, sizeof *open);
+	for (int64_t k = 0; k < y->n; k++) {
+		best[k] = -1;
+		if (is_real(y->dtype))
+			y->v[k].d = op == PROD;
+		else
+			y->v[k].i = op == PROD;
+	}
+	for (int64_t j = 0; j < x->n; j++, next_index(x->rank, x->dims, ix)) {
+		int64_t k = at(y, x->rank, ix);
+		if (!picks) {
+			accumulate(op, y, k, x, j);
+			continue;
+		}
+		double wins = best[k] < 0 ? 1 : ahead(op, x, j, best[k]);
+		if (isnan(wins)) { // either may be it
+			open[k] = larger(open[k], x->e[j]) + (arg || !is_real(x->dtype) ? NAN : x->e[best[k]]);
+			wins = x->v[j].d > x->v[best[k]].d == (op == REDUCE_MAX);
+		}
+		if (wins == 1)
+			best[k] = j;
+	}
+	memset(ix, 0, sizeof ix);
+	for (int64_t j = 0; j < x->n && arg; j++, next_index(x->rank, x->dims, ix)) {
+		int64_t k = at(y, x->rank, ix);
+		for (int i = 0; i < x->rank; i++)
+			if (axes >> i & 1 && best[k] == j)
+				y->v[k].i = ix[i];
+		y->e[k] = open[k] + (best[k] == j ? x->e[j] * 0 : 0);
+	}
+	for (int64_t k = 0; k < y->n; k++) {
+		if (picks && !arg) {
+			set_cell(y, k, x, best[k]);
+			y->e[k] += open[k];
+			if (is_real(y->dtype) && y->v[k].d == 0)
+				y->e[k] += 1e-300; // of either sign
+		} else if (!picks && is_real(y->dtype)) {
+			double d = op == MEAN ? y->v[k].d / (double)n : y->v[k].d;
+			set_real(y, k, d, op == MEAN && n ? y->e[k] / (double)n : y->e[k], 4);
+		}
+	}
+	free(best);
+	free(open);
+	return y;
+}
+
+// The matrices begin at element i of a and j of b, with these strides.
+static void dot(struct val *y, int64_t to, const struct val *a, int64_t i, int64_t as, const struct val *b,
+		int64_t j, int64_t bs, int64_t n)
+{
+	double sum = 0, e = 0, size = 0;
+	uint64_t whole = 0;
+	for (int64_t k = 0; k < n; k++, i += as, j += bs) {
+		double ea = a->e[i], eb = b->e[j];
+		if (!is_real(y->dtype)) {
+			whole += (uint64_t)a->v[i].i * (uint64_t)b->v[j].i;
+			e += ea + eb;
+			continue;
+		}
+		double p = a->v[i].d, q = b->v[j].d;
+		sum += p * q;
+		size += fabs(p * q);
+		e += ea != 0 || eb != 0 ? fabs(p) * eb + fabs(q) * ea + ea * eb : 0;
+	}
+	if (!is_real(y->dtype))
+		set_int(y, to, whole, e);
+	else if (!isfinite(size) || !isfinite(sum))
+		set_real(y, to, sum, NAN, 0); // packed zeros times infinity, and the like
+	else
+		set_real(y, to, sum, e + (double)n * eps(y->dtype) * size, 4);
+}
+
+static struct val *do_matmul(const struct val *a, const struct val *b, unsigned flags, int rank,
+			     const int64_t *dims)
+{
+	struct val *y = val_new(a->dtype, rank, dims);
+	int64_t ix[YOKE_MAX_RANK] = { 0 }, k = a->dims[a->rank - (flags & YOKE_TA ? 2 : 1)];
+	int64_t sa = a->dims[a->rank - 1], sb = b->dims[b->rank - 1];
+	for (int64_t to = 0; to < y->n; to++, next_index(rank, dims, ix)) {
+		int64_t m = ix[rank - 2], n = ix[rank - 1], i = 0, j = 0;
+		for (int l = 0; l < rank - 2; l++) { // matrices before this one
+			int la = l - (rank - a->rank), lb = l - (rank - b->rank);
+			i = la < 0 ? 0 : i * a->dims[la] + (a->dims[la] == 1 ? 0 : ix[l]);
+			j = lb < 0 ? 0 : j * b->dims[lb] + (b->dims[lb] == 1 ? 0 : ix[l]);
+		}
+		i *= sa * a->dims[a->rank - 2];
+		j *= sb * b->dims[b->rank - 2];
+		dot(y, to, a, flags & YOKE_TA ? i + m : i + m * sa, flags & YOKE_TA ? sa : 1, b,
+		    flags & YOKE_TB ? j + n * sb : j + n, flags & YOKE_TB ? 1 : sb, k);
+	}
+	return y;
+}
+
+// ---- moves ----
+
+// y[start + step i] = x[i] with to, else x's element start + step i to y[i]; over the smaller of the two
+static void copy_part(struct val *y, const struct val *x, const int64_t *start, const int64_t *step, bool to)
+{
+	const struct val *part = to ? x : y, *whole = to ? y : x;
+	int64_t ix[YOKE_MAX_RANK] = { 0 };
+	for (int64_t k = 0; k < part->n; k++, next_index(part->rank, part->dims, ix)) {
+		int64_t w = 0;
+		for (int i = 0; i < part->rank; i++)
+			w = w * whole->dims[i] + start[i] + step[i] * ix[i];
+		set_cell(y, to ? w : k, x, to ? k : w);
+	}
+}
+
+static struct val *do_same(const struct val *x, int rank, const int64_t *dims)
+{
+	struct val *y = val_new(x->dtype, rank, dims);
+	int64_t ix[YOKE_MAX_RANK] = { 0 };
+	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix))
+		set_cell(y, k, x, y->n == x->n ? k : at(x, rank, ix));
+	return y;
+}
+
+static struct val *do_permute(const struct val *x, const int64_t *order)
+{
+	int64_t dims[YOKE_MAX_RANK], ix[YOKE_MAX_RANK] = { 0 }, from[YOKE_MAX_RANK];
+	for (int i = 0; i < x->rank; i++)
+		dims[i] = x->dims[order[i]];
+	struct val *y = val_new(x->dtype, x->rank, dims);
+	for (int64_t k = 0; k < y->n; k++, next_index(y->rank, dims, ix)) {
+		for (int i = 0; i < x->rank; i++)
+			from[order[i]] = ix[i];
+		set_cell(y, k, x, at(x, x->rank, from));
+	}
+	return y;
+}
+
+// Rows are x.dims[axis] elements of `inner` each, `outer` times.
+static struct val *do_gather(const struct val *x, const struct val *idx, int axis, int rank, const int64_t *dims)
+{
+	struct val *y = val_new(x->dtype, rank, dims);
+	int64_t inner = 1, outer = 1;
+	for (int i = 0; i < x->rank; i++)
+		*(i < axis ? &outer : &inner) *= i == axis ? 1 : x->dims[i];
+	for (int64_t o = 0, k = 0; o < outer; o++)
+		for (int64_t r = 0; r < idx->n; r++)
+			for (int64_t i = 0; i < inner; i++, k++) {
+				set_cell(y, k, x, (o * x->dims[axis] + idx->v[r].i) * inner + i);
+				if (idx->e[r] != 0)
+					y->e[k] = NAN;
+			}
+	return y;
+}
+
+static struct val *do_scatter_add(const struct val *x, const struct val *idx, const struct val *v)
+{
+	struct val *y = do_same(x, x->rank, x->dims);
+	int64_t inner = x->dims[0] ? x->n / x->dims[0] : 0;
+	for (int64_t r = 0; r < idx->n; r++)
+		for (int64_t i = 0; i < inner; i++)
+			accumulate(SUM, y, idx->v[r].i * inner + i, v, r * inner + i);
+	for (int64_t k = 0; k < y->n; k++) {
+		if (is_real(y->dtype))
+			set_real(y, k, y->v[k].d, y->e[k], 2);
+		for (int64_t r = 0; r < idx->n; r++)
+			if (idx->e[r] != 0)
+				y->e[k] = NAN;
+	}
+	return y;
+}
+
+#endif

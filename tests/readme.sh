@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The documents: the C example of README.md compiles against this build and learns; the files,
+# settings and keys that README.md, HACKING and doc/architecture.md name are there.
+set -u
+build=$PWD
+cd "${srcdir:-.}" && source=$PWD || exit 99
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 99
+count=0
+
+# verdict TEXT LINES: no lines is good
+verdict()
+{
+	count=$((count + 1))
+	if [ -z "$2" ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		echo "$2" | sed 's/^/# /'
+	fi
+}
+
+made() # NAME: a variable of the Makefile
+{
+	sed -n "s/^$1 = *//p" "$build/Makefile"
+}
+
+# ---- the example ----
+
+sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '1d;$d' >xor.c
+verdict "the example is examples/xor.c" \
+	"$(sed '1,2d' "$source/examples/xor.c" | diff xor.c - 2>&1)"
+# shellcheck disable=SC2046,SC2086 # words
+verdict "it compiles without a warning" "$($(made CC) -std=gnu11 -Wall -Wextra $(made YOKE_LDFLAGS) \
+	-I"$source/include" xor.c -L"$build/.libs" -lyoke -o xor 2>&1)"
+losses=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./xor 2>&1)
+verdict "its loss falls" "$(echo "$losses" | awk '
+	{ loss = $4; all = all "\n" $0 }
+	$1 != "step" || $3 != "loss" || NR > 1 && !(loss < last) { bad = 1 }
+	NR == 1 { first = loss }
+	{ last = loss }
+	END { if (bad || NR < 3 || !(last < first / 10)) print "losses" all }')"
+
+# ---- names ----
+
+cd "$source" || exit 99
+documents="README.md HACKING doc/architecture.md"
+
+absent()
+{
+	# shellcheck disable=SC2086 # words
+	grep -noE '\b(backends|bench|build-aux|cl|doc|examples|include|m4|plugins|src|tests)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' \
+		$documents | while IFS=: read -r file line path; do
+		[ -e "$path" ] || [ -e "$build/$path" ] || [ -e "${path%.t}.c" ] ||
+			echo "$file:$line: $path is not there"
+	done
+}
+verdict "the files that documents name exist" "$(absent)"
+
+yoke=${YOKE:-$build/yoke}
+"$yoke" info --env | awk '{ print $1 }' >"$work/settings"
+"$yoke" help train >"$work/keys"
+"$yoke" help generate >>"$work/keys"
+
+unknown()
+{
+	# shellcheck disable=SC2086 # words
+	grep -noE 'YOKE_[A-Z_]+=' $documents | while IFS=: read -r file line name; do
+		name=${name%=}
+		case $name in
+		YOKE_TEST_* | YOKE_FAULT_* | YOKE_BUILD | YOKE_CPU_GEMM) continue ;;
+		esac
+		grep -qx "$name" "$work/settings" || echo "$file:$line: there is no setting $name"
+	done
+	# shellcheck disable=SC2086 # words
+	grep -nE 'yoke (train|generate|eval) ' $documents | sed 's/"[^"]*"/""/g' |
+		while IFS=: read -r file line text; do
+			for word in $text; do
+				case $word in
+				[a-z]*=*)
+					key=${word%%=*}
+					grep -q "^  $key " "$work/keys" ||
+						echo "$file:$line: there is no key $key"
+					;;
+				esac
+			done
+		done
+}
+verdict "the settings and keys that documents name exist" "$(unknown)"
+echo "1..$count"
