@@ -5,10 +5,12 @@
 
 int main(void)
 {
-	yoke_tensor *x = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, (float[]){ 0,0, 0,1, 1,0, 1,1 });
-	yoke_tensor *y = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 1 }, (float[]){ 0, 1, 1, 0 }), *g[2];
+	const float in[] = { 0, 0, 0, 1, 1, 0, 1, 1 }, out[] = { 0, 1, 1, 0 };
+	yoke_tensor *x = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 2 }, in);
+	yoke_tensor *y = yoke_from(yoke_f32, 2, (int64_t[]){ 4, 1 }, out);
 	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, (int64_t[]){ 8, 2 });
-	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, (int64_t[]){ 1, 8 }), *p[] = { w, v };
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, (int64_t[]){ 1, 8 });
+	yoke_tensor *p[] = { w, v }, *g[2];
 	yoke_assign(w, yoke_normal(yoke_f32, 2, (int64_t[]){ 8, 2 }));
 	yoke_assign(v, yoke_normal(yoke_f32, 2, (int64_t[]){ 1, 8 }));
 
@@ -19,8 +21,8 @@ int main(void)
 		yoke_tensor *e = yoke_mse(yoke_linear(h, v, YOKE_NONE), y);
 		yoke_grad(e, 2, p, g);
 		for (int i = 0; i < 2; i++)
-			yoke_assign(p[i], yoke_sub(p[i], yoke_mul(g[i], yoke_const(0.2))));
-		yoke_read(e, &loss, sizeof loss); // runs forward, backward and update: one plan
+			yoke_assign(p[i], yoke_sub(p[i], yoke_mul(g[i], yoke_const(.2))));
+		yoke_read(e, &loss, sizeof loss); // forward, backward, update: one plan
 		if (yoke_scope_end(step) < 0)
 			return fprintf(stderr, "%s\n", yoke_error()), 1;
 		if (t % 20 == 0)

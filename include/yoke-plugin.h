@@ -172,12 +172,12 @@ struct yoke_map {
 	X(CROSS_ENTROPY, 38) \
 	/* logits, ids, lse, g [] -> dlogits; attr as CROSS_ENTROPY; dlogits may be logits */ \
 	X(CROSS_ENTROPY_BACK, 39) \
-	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, seed (i64) */ \
+	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, key and */ \
 	/* step (i64) or none -> o [B,T,H,D], lse [B,H,T] (f32); attr: i causal (query t sees */ \
-	/* keys up to t + S - T), f scale, f dropout, i ordinal; dropout keeps index ((b*H+h)*T+t)*S+s */ \
-	/* where uniform(Philox(seed ^ ordinal, step)) >= dropout, and divides by 1 - dropout */ \
+	/* keys up to t + S - T), f scale, f dropout; dropout keeps index ((b*H+h)*T+t)*S+s */ \
+	/* where UNIFORM(RAND(index, key, step)) >= dropout, and divides by 1 - dropout */ \
 	X(ATTENTION, 40) \
-	/* q k v mask seed step o lse g -> dq dk dv */ \
+	/* q k v mask key step o lse g -> dq dk dv */ \
 	X(ATTENTION_BACK, 41) \
 	/* lists p, g, m, v; lr, c1 = 1-beta1^t, c2 = 1-beta2^t, gscale (or none) -> lists p, m, v; */ \
 	/* g is multiplied by gscale first; attr: f beta1, f beta2, f eps, f weight decay */ \

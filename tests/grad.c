@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of every op row against central differences in float64, and one of second order.
+// Gradients of every op row against central differences in float64, and of second order
+// where an op is named.
 #include "config.h"
 
 #include "tap.h"
@@ -227,6 +228,50 @@ static void second_order(void)
 	near(got, want, 5, 1e-12, 1, "second order");
 }
 
+// Gradients of named gradients: d/dx of sum (df/dx)^2 against central differences of the first.
+static yoke_tensor *norm_of_gradient(const struct row *r, yoke_tensor *const *x)
+{
+	yoke_tensor *g, *y = weighed(r, x);
+	if (yoke_grad(y, 1, x, &g) < 0)
+		return NULL;
+	return yoke_sum(yoke_square(g), YOKE_ALL);
+}
+
+static void second_order_row(const struct row *r)
+{
+	static double data[MOST][ELEMENTS], got[ELEMENTS], want[ELEMENTS];
+	yoke_tensor *x[MOST], *g;
+	const double h = 1e-5;
+	char text[80];
+	size_t n = count(&r->in[0]);
+	for (int k = 0; k < r->n; k++)
+		for (size_t i = 0; i < count(&r->in[k]); i++)
+			data[k][i] = rnd_real(r->in[k].lo, r->in[k].hi);
+	for (size_t at = 0; at <= n; at++) { // the last time for the gradient itself
+		double v[2], keep = data[0][at % n];
+		for (int side = 0; side < (at < n ? 2 : 1); side++) {
+			yoke_scope *s = yoke_scope_begin("step");
+			data[0][at % n] = at < n ? keep + (side ? -h : h) : keep;
+			for (int k = 0; k < r->n; k++)
+				x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
+			yoke_tensor *y = norm_of_gradient(r, x);
+			if (at < n) {
+				yoke_read(y, &v[side], sizeof *v);
+			} else {
+				yoke_grad(y, 1, x, &g);
+				yoke_read(g, got, n * sizeof *got);
+			}
+			yoke_scope_end(s);
+		}
+		data[0][at % n] = keep;
+		if (at < n)
+			want[at] = (v[0] - v[1]) / (2 * h);
+	}
+	snprintf(text, sizeof text, "%s: second order %s", r->name, yoke_error());
+	near(got, want, n, 1e-5, 1, text);
+	yoke_error_clear();
+}
+
 int main(int argc, char **argv)
 {
 	tap_seed();
@@ -235,5 +280,11 @@ int main(int argc, char **argv)
 		if (argc < 2 || !strcmp(argv[1], rows[i].name)) // one row by its name
 			check(&rows[i]);
 	second_order();
+	static const char *const named[] = { "softmax", "log_softmax", "layer_norm", "rms_norm",
+					     "cross_entropy", "attention" };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (size_t k = 0; k < sizeof named / sizeof *named; k++)
+			if (!strcmp(rows[i].name, named[k]))
+				second_order_row(&rows[i]);
 	return done();
 }

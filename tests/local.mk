@@ -26,8 +26,11 @@ test_programs = \
 	tests/config.t \
 	tests/contract.t \
 	tests/cpu_attention.t \
+	tests/cpu_map.t \
+	tests/cpu_move.t \
 	tests/cpu_norm.t \
 	tests/cpu_optim.t \
+	tests/cpu_reduce.t \
 	tests/cpu_softmax.t \
 	tests/cpu_xent.t \
 	tests/data.t \
@@ -45,6 +48,7 @@ test_programs = \
 	tests/optim.t \
 	tests/plugin.t \
 	tests/pool.t \
+	tests/random.t \
 	tests/safetensors.t \
 	tests/schedule.t \
 	tests/skeleton.t \
@@ -63,9 +67,11 @@ test_scripts = \
 
 test_headers = \
 	tests/cpu_named.h \
+	tests/cpu_program.h \
 	tests/map_scalar.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
+	tests/random_program.h \
 	tests/tap.h
 
 tests_base_t_SOURCES = tests/base.c
@@ -98,6 +104,10 @@ tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_vmath_t_SOURCES = tests/vmath.c
+tests_cpu_map_t_SOURCES = tests/cpu_map.c
+tests_random_t_SOURCES = tests/random.c
+tests_cpu_move_t_SOURCES = tests/cpu_move.c
+tests_cpu_reduce_t_SOURCES = tests/cpu_reduce.c
 
 # A backend that fails on demand.
 check_LTLIBRARIES += tests/fault/yoke_fault.la

@@ -58,6 +58,11 @@ static inline double eps(int dtype)
 	return dtype == yoke_f32 ? 0x1p-23 : 0x1p-52;
 }
 
+static inline double huge(int dtype)
+{
+	return dtype == yoke_f32 ? 1e36 : 1e300;
+}
+
 static inline double larger(double a, double b)
 {
 	return isnan(a) || isnan(b) ? NAN : fmax(a, b);
@@ -73,6 +78,8 @@ static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
 		ulps = 1;
 	if (ulps > 0)
 		e += ulps * eps(x->dtype) * fabs(y) + (x->dtype == yoke_f32 ? 0x1p-140 : 0x1p-1060);
+	if (e > 0 && fabs(y) > huge(x->dtype)) // it may overflow on the way
+		e = NAN;
 	x->v[k].d = x->dtype == yoke_f32 ? (double)(float)y : y;
 	x->e[k] = e;
 }
@@ -342,8 +349,12 @@ static void accumulate(int op, struct val *y, int64_t k, const struct val *x, in
 	double a = y->v[k].d, b = x->v[j].d, unit = eps(x->dtype);
 	double e = op == PROD ? fabs(a) * x->e[j] + fabs(b) * y->e[k] + x->e[j] * y->e[k] + 2 * unit * fabs(a * b)
 			      : y->e[k] + x->e[j] + unit * (fabs(a) + fabs(b)); // whatever the order
-	y->v[k].d = op == PROD ? a * b : a + b;
-	y->e[k] = isfinite(y->v[k].d) ? e : x->e[j] == 0 && y->e[k] == 0 ? 0 : NAN;
+	double next = op == PROD ? a * b : a + b, size = fabs(next);
+	bool strange = size > huge(x->dtype) || (op == PROD && size != 0 && size < 1 / huge(x->dtype));
+	if (isnan(b) || isinf(b))
+		e = x->e[j] == 0 ? y->e[k] : NAN;
+	y->v[k].d = next;
+	y->e[k] = strange && isfinite(next) ? NAN : isfinite(b) && !isfinite(next) ? y->e[k] : e;
 }
 
 // Is x's element j ahead of i in this reduction?  NAN when their bounds leave it open.
@@ -354,9 +365,13 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 	if (!is_real(x->dtype))
 		return e != 0 ? NAN : most ? x->v[j].i > x->v[i].i : x->v[j].i < x->v[i].i;
 	double a = x->v[j].d, b = x->v[i].d;
+	if (isnan(b) && x->e[i] == 0) // the first NaN wins
+		return 0;
+	if (isnan(a) && x->e[j] == 0 && !isnan(x->e[i]))
+		return 1;
 	if (e != 0 && !(fabs(a - b) > e))
 		return NAN;
-	return isnan(b) ? 0 : isnan(a) ? 1 : most ? a > b : a < b;
+	return most ? a > b : a < b;
 }
 
 // dims: of the result with the reduced axes kept; rank and shape are the caller's to change
@@ -387,7 +402,7 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 		double wins = best[k] < 0 ? 1 : ahead(op, x, j, best[k]);
 		if (isnan(wins)) { // either may be it
 			open[k] = larger(open[k], x->e[j]) + (arg || !is_real(x->dtype) ? NAN : x->e[best[k]]);
-			wins = x->v[j].d > x->v[best[k]].d == (op == REDUCE_MAX);
+			wins = (x->v[j].d > x->v[best[k]].d) == (op == REDUCE_MAX);
 		}
 		if (wins == 1)
 			best[k] = j;

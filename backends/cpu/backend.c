@@ -504,6 +504,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	pthread_once(&once, watch_forks);
 	yk_cpu_setting(&isa_setting);
 	yk_team_declare();
+	yk_cblas_declare();
 	*backend = &table;
 	return 0;
 }

@@ -56,6 +56,11 @@ static bool open_library(void)
 	return false;
 }
 
+void yk_cblas_declare(void)
+{
+	yk_cpu_setting(&gemm_setting);
+}
+
 static void decide(void)
 {
 	const char *s = yk_cpu_setting(&gemm_setting);

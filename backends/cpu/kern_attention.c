@@ -205,7 +205,7 @@ struct attention ISA(yk_attention_of)(const struct yoke_op *op)
 		.causal = op->attr[0].i,
 		.scale = (float)op->attr[1].f,
 		.dropout = (float)op->attr[2].f,
-		.key = (uint64_t)value_int(&in[4], 0) ^ (uint64_t)op->attr[3].i,
+		.key = (uint64_t)value_int(&in[4], 0),
 		.step = value_int(&in[5], 0),
 	};
 	a.group = a.H / a.G;

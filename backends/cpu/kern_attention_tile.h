@@ -237,7 +237,7 @@ void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64
 
 // ---- operands ----
 
-// Are the operands q k v mask seed step what the kernels take?
+// Are the operands q k v mask key step what the kernels take?
 bool ISA(yk_attention_fits)(const struct yoke_op *);
 struct attention ISA(yk_attention_of)(const struct yoke_op *);
 // Views [B,T,H,D] with a dense last axis.

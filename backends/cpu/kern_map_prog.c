@@ -253,11 +253,19 @@ static int32_t take(struct pool *r, int value, size_t size)
 	return r->place[k];
 }
 
-static void give_back(struct pool *r, const struct life *l, int now)
+// Before instruction `now` takes its register: an operand's may become the result's, element by
+// element, but for a value that is one block read repeatedly.
+static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p, int now)
 {
-	for (int k = 0; k < r->count; k++)
-		if (r->owner[k] >= 0 && l->last[r->owner[k]] <= now)
+	for (int k = 0; k < r->count; k++) {
+		int value = r->owner[k];
+		if (value < 0)
+			continue;
+		const struct yoke_insn *i = &p->map->insn[value];
+		bool repeats = i->op == YOKE_MAP_INPUT && p->in[i->a].strides[p->rank - 1] == 0;
+		if (l->last[value] < now || (l->last[value] == now && !repeats))
 			r->owner[k] = -1;
+	}
 }
 
 static void step_init(struct yk_prog *p, struct yk_step *s, int k, const struct life *l)
@@ -317,8 +325,7 @@ void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *p
 			uniform += UNIFORM_BYTES;
 			continue;
 		}
-		// an operand's register may become the result's: element by element, same size
-		give_back(&pool, &life, k);
+		give_back(&pool, &life, p, k);
 		s->place = take(&pool, k, yk_esize(yk_reg(m->insn[k].dtype)));
 		p->cost += cost(&m->insn[k]);
 	}

@@ -98,9 +98,9 @@ def main():
         else [f if isinstance(f, str) else f["name"] for f in manifest["files"].values()]
     weights = next(f for f in files if f.startswith("model"))
     data = np.frombuffer(open(text, "rb").read(), dtype=np.uint8).astype(np.int64)
-    windows = (len(data) - 1) // context
-    n_valid = max(1, int(windows * get("valid"))) if "n_valid" not in o else int(o["n_valid"])
-    n_train = windows - n_valid
+    held = int(len(data) * get("valid"))
+    valid_start = len(data) - held
+    n_train, n_valid = (valid_start - 1) // context, (held - 1) // context
     start = resident()
     p = {k: v.requires_grad_() for k, v in safetensors(f"{folder}/{weights}").items()}
     decay = [v for v in p.values() if v.dim() == 2]
@@ -135,13 +135,13 @@ def main():
         value = loss.item()
         seconds.append(time.perf_counter() - begin)
         peak = max(peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-        if t == 1 or t % 100 == 0:
+        if t % int(o.get("log", 100)) == 0:
             print(f"step {t} loss {value:.4f}", file=sys.stderr)
     total, count = 0.0, 0
     with torch.no_grad():
         if o.get("validate", "1") == "1":
             for first in range(0, n_valid, batch):
-                rows = [data[(n_train + i) * context:(n_train + i) * context + context + 1]
+                rows = [data[valid_start + i * context:valid_start + i * context + context + 1]
                         for i in range(first, min(first + batch, n_valid))]
                 ids = torch.from_numpy(np.stack(rows))
                 total += loss_of(p, ids, layers, heads, mask).item() * len(rows)

@@ -76,8 +76,8 @@ yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v, yoke
 	const struct yk_value *x = &r.g->value[r.in[0]];
 	if (scale == 0 && x->rank)
 		scale = 1 / sqrt((double)x->dims[x->rank - 1]);
-	union yoke_attr a[4] = { { .i = causal != 0 }, { .f = scale }, { .f = dropout }, { .i = 0 } };
-	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 6, r.in, 4, a));
+	union yoke_attr a[3] = { { .i = causal != 0 }, { .f = scale }, { .f = dropout } };
+	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 6, r.in, 3, a));
 }
 
 yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore, double smooth)

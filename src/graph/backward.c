@@ -15,6 +15,8 @@
 
 #define NONE UINT32_MAX
 
+enum { MOST = 256 }; // operands of an op that has a gradient
+
 struct piece { // the cotangent of a slice
 	uint32_t node; // the slice
 	yk_id cot;
@@ -150,6 +152,8 @@ static yk_id spread(struct pass *s, const struct piece *p)
 	return yk_pad(g, cot, lo, hi, 0);
 }
 
+static int through_parts(struct pass *, uint32_t node, yk_id *gin);
+
 // Joins what was kept aside for v to its cotangent.
 static void gather_pieces(struct pass *s, yk_id v)
 {
@@ -164,7 +168,7 @@ static void gather_pieces(struct pass *s, yk_id v)
 	s->pieces[v] = NONE;
 }
 
-static void visit(struct pass *s, uint32_t node, yk_id *gin, size_t most)
+static void visit(struct pass *s, uint32_t node)
 {
 	struct yk_graph *g = s->g;
 	struct yk_node n = g->node[node];
@@ -185,18 +189,24 @@ static void visit(struct pass *s, uint32_t node, yk_id *gin, size_t most)
 		s->pieces[x] = (uint32_t)s->npiece++;
 		return;
 	}
-	if (!row->grad)
+	// a rule knows the first result alone; cotangents of by-products (lse, rstd) go through the parts
+	bool by_products = false;
+	for (uint32_t i = 1; i < n.nout; i++)
+		by_products |= s->cot[n.out + i] != YK_NIL;
+	bool parts = row->decompose && (!row->grad || by_products);
+	if (!row->grad && !parts)
 		return;
-	if (n.nin > most) {
+	if (n.nin > MOST) {
 		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "no gradient for %u operands", n.nin);
 		return;
 	}
-	yk_id gout[YOKE_MAX_RANK];
-	for (uint32_t i = 0; i < n.nout && i < YOKE_MAX_RANK; i++)
-		gout[i] = s->cot[n.out + i];
+	yk_id gin[MOST];
 	for (uint32_t i = 0; i < n.nin; i++)
 		gin[i] = YK_NIL;
-	row->grad(g, node, gout, gin);
+	if (parts)
+		s->err = through_parts(s, node, gin);
+	else
+		row->grad(g, node, &s->cot[n.out], gin);
 	for (uint32_t i = 0; i < n.nin; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && s->matters[x])
@@ -204,47 +214,114 @@ static void visit(struct pass *s, uint32_t node, yk_id *gin, size_t most)
 	}
 }
 
+// ---- passes ----
+
+// A pass over nodes first .. g->nodes - 1 with `values` values.
+static int pass_init(struct pass *s, struct yk_graph *g, size_t values, size_t nodes)
+{
+	*s = (struct pass){
+		.g = g,
+		.cot = malloc(values * sizeof *s->cot),
+		.matters = calloc(values, 1),
+		.pieces = malloc(values * sizeof *s->pieces),
+		.piece = malloc((nodes + 1) * sizeof *s->piece),
+	};
+	if (!s->cot || !s->matters || !s->pieces || !s->piece)
+		return s->err = yk_fail(YOKE_ENOMEM, "gradient: no memory for %zu operations", nodes);
+	memset(s->cot, 0xff, values * sizeof *s->cot);
+	memset(s->pieces, 0xff, values * sizeof *s->pieces);
+	return 0;
+}
+
+static void pass_fini(struct pass *s)
+{
+	free(s->cot);
+	free(s->matters);
+	free(s->pieces);
+	free(s->piece);
+}
+
+// What depends on what matters already, among nodes first .. end - 1.
+static void spread_matters(struct pass *s, size_t first, size_t end)
+{
+	const struct yk_graph *g = s->g;
+	for (size_t k = first; k < end; k++) {
+		const struct yk_node *node = &g->node[k];
+		uint8_t m = 0;
+		for (uint32_t i = 0; i < node->nin && !m; i++)
+			m = g->arg[node->in + i] != YK_NIL && s->matters[g->arg[node->in + i]];
+		for (uint32_t i = 0; i < node->nout && m && node->op != YK_STOP_GRAD; i++)
+			s->matters[node->out + i] = 1;
+	}
+}
+
+// Cotangents of a node's operands by way of what it is made of: where there is no rule, or it does not
+// serve.  This is what gives named gradients gradients of their own.
+static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
+{
+	struct yk_graph *g = s->g;
+	const struct yk_node n = g->node[node];
+	size_t first = g->nodes;
+	struct pass t = { 0 };
+	yk_id in[MOST], *out = malloc(n.nout * sizeof *out);
+	union yoke_attr attr[8];
+	if (!out)
+		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
+	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in); // appending moves the arrays
+	memcpy(attr, yk_attrs(g, &n), n.nattr * sizeof *attr);
+	struct yk_call c = { .op = n.op, .list = n.list, .nin = n.nin, .in = in, .nattr = n.nattr,
+			     .attr = attr };
+	yk_ops[n.op].decompose(g, &c, out);
+	int err = pass_init(&t, g, g->values, g->nodes - first);
+	if (err)
+		goto done;
+	for (uint32_t i = 0; i < n.nin; i++)
+		if (in[i] != YK_NIL)
+			t.matters[in[i]] = s->matters[in[i]];
+	size_t end = g->nodes;
+	spread_matters(&t, first, end);
+	for (uint32_t i = 0; i < n.nout && !t.err; i++) {
+		if (out[i] == YK_BAD)
+			t.err = yoke_error_code();
+		else if (out[i] != YK_NIL)
+			accumulate(&t, out[i], s->cot[n.out + i]);
+	}
+	for (size_t k = end; k-- > first && !t.err;)
+		visit(&t, (uint32_t)k);
+	for (uint32_t i = 0; i < n.nin && !t.err; i++) {
+		if (in[i] == YK_NIL || !t.matters[in[i]])
+			continue;
+		gather_pieces(&t, in[i]);
+		gin[i] = t.cot[in[i]];
+		t.cot[in[i]] = YK_NIL; // once, though it be two operands
+	}
+	err = t.err;
+done:
+	pass_fini(&t);
+	free(out);
+	return err;
+}
+
 int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *grads)
 {
-	enum { MOST = 256 };
-	yk_id gin[MOST];
 	size_t values = (size_t)y + yk_maker(g, y)->nout, nodes = g->value[y].node + (size_t)1;
 	for (uint32_t i = 0; i < n; i++)
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;
 	uint32_t scope = g->scope;
-	struct pass s = {
-		.g = g,
-		.cot = malloc(values * sizeof *s.cot),
-		.matters = calloc(values, 1),
-		.pieces = malloc(values * sizeof *s.pieces),
-		.piece = malloc(nodes * sizeof *s.piece),
-	};
-	if (!s.cot || !s.matters || !s.pieces || !s.piece) {
-		s.err = yk_fail(YOKE_ENOMEM, "gradient: no memory for %zu operations", nodes);
+	struct pass s;
+	if (pass_init(&s, g, values, nodes) < 0)
 		goto out;
-	}
-	memset(s.cot, 0xff, values * sizeof *s.cot);
-	memset(s.pieces, 0xff, values * sizeof *s.pieces);
 	for (uint32_t i = 0; i < n; i++)
 		s.matters[p[i]] = 1;
-	for (size_t k = 0; k < nodes; k++) {
-		const struct yk_node *node = &g->node[k];
-		uint8_t m = 0;
-		for (uint32_t i = 0; i < node->nin && !m; i++)
-			m = g->arg[node->in + i] != YK_NIL && s.matters[g->arg[node->in + i]];
-		if (node->op == YK_STOP_GRAD)
-			m = 0;
-		for (uint32_t i = 0; i < node->nout && m; i++)
-			s.matters[node->out + i] = 1;
-	}
+	spread_matters(&s, 0, nodes);
 	if (s.matters[y]) {
 		g->scope = yk_maker(g, y)->scope;
 		s.cot[y] = yk_full_like(g, y, 1);
 		if (s.cot[y] == YK_BAD)
 			s.err = yoke_error_code();
 		for (size_t k = nodes; k-- > 0 && !s.err;)
-			visit(&s, (uint32_t)k, gin, MOST);
+			visit(&s, (uint32_t)k);
 	}
 	for (uint32_t i = 0; i < n && !s.err; i++) {
 		gather_pieces(&s, p[i]);
@@ -252,9 +329,6 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 	}
 out:
 	g->scope = scope;
-	free(s.cot);
-	free(s.matters);
-	free(s.pieces);
-	free(s.piece);
+	pass_fini(&s);
 	return s.err;
 }

@@ -14,7 +14,7 @@ struct parts {
 	int dtype; // of the computation
 	bool causal;
 	double scale, dropout;
-	yk_id mask, key, step; // as operands; key already joins seed and ordinal
+	yk_id mask, key, step; // as operands
 };
 
 static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)

@@ -422,7 +422,7 @@ int yk_shape_cross_entropy_back(struct yk_graph *g, const struct yk_call *c, str
 	return 0;
 }
 
-// q [B,T,H,D], k v [B,S,G,D], mask, seed, step -> o, lse [B,H,T]
+// q [B,T,H,D], k v [B,S,G,D], mask, key, step -> o, lse [B,H,T]
 int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *q = IN(0), *k = IN(1);
@@ -451,7 +451,7 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 	return 0;
 }
 
-// q k v mask seed step o lse g -> dq dk dv
+// q k v mask key step o lse g -> dq dk dv
 int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	for (int i = 0; i < 3; i++)

@@ -10,7 +10,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "plan/plan.h"
+
+YK_PARAM(sync_steps, "sync", YK_BOOL, "0", "wait after every step, so that an error shows where it is made");
 
 struct launch {
 	struct yk_planner *pl;
@@ -57,9 +60,9 @@ static int allocate(struct launch *l)
 	for (int d = 0; d < 2; d++)
 		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
 			struct yk_pool *pool = device_of(l, d)->pool;
-			err = yk_pool_alloc(pool, p->chunk[d][i].bytes, queue_of(l, d), &pl->chunk[d][i]);
+			err = yk_pool_alloc(pool, p->chunk[d][i], queue_of(l, d), &pl->chunk[d][i]);
 			if (pool == l->ctx->device->pool)
-				peak += yk_pool_round(pool, p->chunk[d][i].bytes);
+				peak += yk_pool_round(pool, p->chunk[d][i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
 		if (p->block[i].leaf != YK_NIL)
@@ -232,6 +235,8 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	bind_views(&l);
 	for (size_t i = 0; i < p->steps && !err; i++) {
 		err = run_step(&l, &p->step[i]);
+		if (!err && yk_param_bool(&sync_steps))
+			err = yk_queue_wait(queue_of(&l, p->step[i].device));
 		if (err)
 			yk_fail(err, "step %zu (%s%s%s) on %s failed", i, yk_ops[p->step[i].opcode].name,
 				p->step[i].scope ? " in " : "",

@@ -323,9 +323,10 @@ static int place_device(struct layout *l, int device)
 	for (uint32_t v = 0; v < g->values; v++) {
 		struct life *f = &l->life[v];
 		if (!f->used || f->heir != v || f->block != YK_NIL || f->leaf != YK_NIL ||
-		    yk_maker(g, v)->device != device || !f->bytes)
+		    yk_maker(g, v)->device != device)
 			continue;
-		span[n++] = (struct span){ f->born, f->dies, aligned(f->bytes), &f->offset };
+		// an empty value too: what reads it (a sum, a product) is given a segment
+		span[n++] = (struct span){ f->born, f->dies, aligned(f->bytes + !f->bytes), &f->offset };
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
@@ -346,10 +347,10 @@ static int place_device(struct layout *l, int device)
 	uint64_t largest = l->largest[device];
 	for (uint64_t at = 0; at < l->top[device] && !err; at += largest) {
 		if (yk_grow(&p->chunk[device], &p->chunk_cap[device], p->chunks[device] + 1,
-			    sizeof *p->chunk[device]) < 0)
+			    sizeof **p->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to plan");
 		uint64_t left = l->top[device] - at;
-		p->chunk[device][p->chunks[device]++].bytes = left < largest ? left : largest;
+		p->chunk[device][p->chunks[device]++] = left < largest ? left : largest;
 	}
 	return err;
 }

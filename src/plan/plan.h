@@ -99,10 +99,6 @@ struct yk_root_block {
 	uint32_t leaf;  // leaf it simply is, or YK_NIL
 };
 
-struct yk_chunk {
-	uint64_t bytes;
-};
-
 struct yk_plan {
 	struct yk_key key;
 	struct yk_plan *next; // in its bucket
@@ -116,7 +112,7 @@ struct yk_plan {
 	size_t blocks, block_cap;
 	uint32_t *root_block;        // by root: its block
 	size_t roots;
-	struct yk_chunk *chunk[2];   // arenas: device, CPU
+	uint64_t *chunk[2];          // bytes of the arenas' allocations: device, CPU
 	size_t chunks[2], chunk_cap[2];
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_arena memory;      // map programs

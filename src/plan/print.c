@@ -24,7 +24,7 @@ void yk_plan_print(const struct yk_work *w, const struct yk_plan *p)
 	uint64_t arena = 0, roots = 0;
 	for (int d = 0; d < 2; d++)
 		for (size_t i = 0; i < p->chunks[d]; i++)
-			arena += p->chunk[d][i].bytes;
+			arena += p->chunk[d][i];
 	for (size_t i = 0; i < p->blocks; i++)
 		roots += p->block[i].leaf == YK_NIL && p->block[i].donor == YK_NIL ? p->block[i].bytes : 0;
 	yk_log(YOKE_LOG_DEBUG, "plan", "%zu nodes, %zu steps, arena %llu bytes, new roots %llu bytes, "

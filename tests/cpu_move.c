@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// MOVE, GATHER and SCATTER_ADD of the CPU backend over random layouts, against loops over elements;
+// indices out of range are reported and nothing is touched outside.
+#include "config.h"
+
+#include "cpu_program.h"
+
+enum { CASES = 400, LONG_CASES = 20000 };
+
+static bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_view *b, int64_t k)
+{
+	return !memcmp(element(a, i), element(b, k), yk_esize(a->dtype));
+}
+
+static bool move(const struct yk_isa *isa)
+{
+	int64_t dims[YOKE_MAX_RANK] = { 0 };
+	int t = (int)rnd_int(yoke_f32, yoke_bool), rank = random_shape(dims, rnd() % 6 ? 5000 : 200000);
+	struct yoke_view x = random_layout(t, rank, dims, false), y = random_layout(t, rank, dims, true);
+	struct yoke_op op = op_of(YOKE_OP_MOVE, 1, &y, 1, &x);
+	bool good = !call(isa, &op);
+	for (int64_t i = 0; i < yk_elements(&y) && good; i++)
+		good = same_bits(&x, i, &y, i);
+	if (!good)
+		diag("%s: move of rank %d dtype %d", isa->name, rank, t);
+	return arrays_free() && good;
+}
+
+static void put_index(struct yoke_view *idx, int64_t i, int64_t value)
+{
+	int32_t narrow = (int32_t)value;
+	if (idx->dtype == yoke_i32)
+		memcpy(element(idx, i), &narrow, sizeof narrow);
+	else
+		memcpy(element(idx, i), &value, sizeof value);
+}
+
+// An index array of random rank and layout with values in 0..n-1; broadcast axes keep one value.
+static struct yoke_view random_indices(int64_t n, int most_rank)
+{
+	static const int64_t size[] = { 1, 2, 5, 17, 64, 129 };
+	int64_t dims[YOKE_MAX_RANK];
+	int rank = (int)rnd_int(0, most_rank < 2 ? most_rank : 2);
+	for (int d = 0; d < rank; d++)
+		dims[d] = n ? size[rnd() % 6] : 0;
+	struct yoke_view idx = random_layout(rnd() % 2 ? yoke_i32 : yoke_i64, rank, dims, false);
+	for (int64_t i = 0; i < yk_elements(&idx); i++)
+		put_index(&idx, i, rnd_int(0, n - 1));
+	return idx;
+}
+
+static int64_t read_index(const struct yoke_view *idx, int64_t i)
+{
+	return fetch(element(idx, i), idx->dtype).i;
+}
+
+static bool gather(const struct yk_isa *isa)
+{
+	int64_t dims[YOKE_MAX_RANK] = { 0 }, outs[YOKE_MAX_RANK];
+	int t = (int)rnd_int(yoke_f32, yoke_bool), rank = random_shape(dims, 3000);
+	if (rank == 0)
+		rank = 1, dims[0] = 5;
+	int axis = (int)rnd_int(0, rank - 1);
+	if (dims[axis] == 0)
+		dims[axis] = 1;
+	struct yoke_view idx = random_indices(dims[axis], YOKE_MAX_RANK + 1 - rank);
+	int n = 0;
+	for (int d = 0; d < rank; d++)
+		if (d != axis)
+			outs[n++] = dims[d];
+		else
+			for (int e = 0; e < idx.rank; e++)
+				outs[n++] = idx.dims[e];
+	struct yoke_view y = random_layout(t, n, outs, true);
+	struct yoke_view in[2] = { random_layout(t, rank, dims, false), idx };
+	struct yoke_op op = op_of(YOKE_OP_GATHER, 1, &y, 2, in);
+	op.nattr = 1, op.attr[0].i = axis;
+	bool good = !call(isa, &op);
+	int64_t inner = 1, count = yk_elements(&idx);
+	for (int d = axis + 1; d < rank; d++)
+		inner *= dims[d];
+	for (int64_t i = 0; i < yk_elements(&y) && good; i++) {
+		int64_t r = i % inner, k = i / inner % count, o = i / inner / count;
+		good = same_bits(&in[0], (o * dims[axis] + read_index(&idx, k)) * inner + r, &y, i);
+	}
+	if (!good)
+		diag("%s: gather along %d of rank %d dtype %d", isa->name, axis, rank, t);
+	return arrays_free() && good;
+}
+
+static bool scatter_add(const struct yk_isa *isa)
+{
+	static const int64_t wide[] = { 1, 3, 64, 257, 511, 512, 513 };
+	int t = (int)rnd_int(yoke_f32, yoke_i64), width = (int)rnd_int(0, 2);
+	int64_t N = rnd_int(1, 300), rows[3] = { N, wide[rnd() % 7], rnd_int(1, 3) };
+	struct yoke_view idx = random_indices(N, 2);
+	int64_t vd[YOKE_MAX_RANK], I = yk_elements(&idx), R = 1;
+	for (int d = 0; d < idx.rank; d++)
+		vd[d] = idx.dims[d];
+	for (int d = 0; d < width; d++)
+		vd[idx.rank + d] = rows[d + 1], R *= rows[d + 1];
+	size_t size = yk_esize(t);
+	struct yoke_view in[3] = { absent, idx,
+				   dense(array_new((size_t)(I * R) * size), t, idx.rank + width, vd) };
+	struct yoke_view y = dense(array_new((size_t)(N * R) * size), t, 1 + width, rows);
+	int how = (int)rnd_int(0, 2); // no x, an x, x is y
+	if (how)
+		in[0] = how == 2 ? y : dense(array_new((size_t)(N * R) * size), t, 1 + width, rows);
+	struct yoke_op op = op_of(YOKE_OP_SCATTER_ADD, 1, &y, 3, in);
+	op.alias_mask = how == 2;
+	double *want = calloc((size_t)(N * R), 8);
+	int64_t *whole = calloc((size_t)(N * R), 8);
+	for (int p = how ? 0 : 2; p < 3; p += 2)
+		for (int64_t i = 0; i < yk_elements(&in[p]); i++) {
+			struct value v = { to_dtype(rnd_real(-2, 2), t), rnd_int(0, 50) };
+			uint64_t u = bits_of(v, t);
+			memcpy(element(&in[p], i), &u, size);
+			int64_t to = p ? read_index(&idx, i / R) * R + i % R : i;
+			want[to] += v.f, whole[to] += v.i;
+		}
+	bool good = !call(isa, &op);
+	double tol = t == yoke_f64 ? 1e-13 : t == yoke_f16 ? 1e-3 : t == yoke_bf16 ? 8e-3 : 1e-5;
+	for (int64_t i = 0; i < N * R && good; i++) {
+		struct value got = fetch(element(&y, i), t);
+		good = is_float(t) ? fabs(got.f - want[i]) <= tol * fmax(4, fabs(want[i])) :
+		       got.i == wrap((uint64_t)whole[i], t);
+		if (!good)
+			diag("%s: scatter_add dtype %d [%lld] got %g want %g / %lld", isa->name, t,
+			     (long long)i, show(got, t), want[i], (long long)whole[i]);
+	}
+	free(want), free(whole);
+	return arrays_free() && good;
+}
+
+static void bad_indices(const struct yk_isa *isa, int dtype, int64_t bad)
+{
+	int64_t n = 2000, rows[2] = { 50, 16 }, vd[2] = { n, 16 };
+	struct yoke_view idx = dense(array_new((size_t)n * 8), dtype, 1, &n);
+	float *x = randoms(50 * 16, 0, 1), *v = randoms(n * 16, 0, 1), *y = nans(50 * 16), *g = nans(n * 16);
+	for (int64_t i = 0; i < n; i++)
+		put_index(&idx, i, rnd_int(0, 49));
+	put_index(&idx, 1500, 50);
+	put_index(&idx, 777, bad);
+	struct yoke_view in[3] = { dense(x, yoke_f32, 2, rows), idx, dense(v, yoke_f32, 2, vd) };
+	struct yoke_view out = dense(g, yoke_f32, 2, vd), sum = dense(y, yoke_f32, 2, rows);
+	struct yoke_op op = op_of(YOKE_OP_GATHER, 1, &out, 2, in);
+	op.nattr = 1, op.id = 42;
+	ok(call(isa, &op) == YOKE_ERANGE && isnan(g[777 * 16]) && g[776 * 16] == g[776 * 16],
+	   "%s: gather reports index %lld", isa->name, (long long)bad);
+	op = op_of(YOKE_OP_SCATTER_ADD, 1, &sum, 3, in);
+	ok(call(isa, &op) == YOKE_ERANGE && isnan(y[0]), "%s: scatter_add reports index %lld",
+	   isa->name, (long long)bad);
+	ok(arrays_free(), "%s: and nothing outside is written", isa->name);
+}
+
+// Plain and transposed matrices around the tiles.
+static void transpose(const struct yk_isa *isa, int dtype, int64_t a, int64_t b)
+{
+	int64_t dims[2] = { a, b }, turned[2] = { b, a };
+	size_t bytes = (size_t)(a * b) * yk_esize(dtype);
+	struct yoke_view y = dense(array_new(bytes), dtype, 2, dims);
+	struct yoke_view x = dense(array_new(bytes), dtype, 2, turned);
+	for (size_t i = 0; i < bytes; i++)
+		((uint8_t *)yk_ptr(&x))[i] = dtype == yoke_bool ? rnd() & 1 : (uint8_t)rnd();
+	x = strided(yk_ptr(&x), dtype, 2, dims, (int64_t[]){ 1, a });
+	struct yoke_op op = op_of(YOKE_OP_MOVE, 1, &y, 1, &x);
+	bool good = !call(isa, &op);
+	for (int64_t i = 0; i < a * b && good; i++)
+		good = same_bits(&x, i, &y, i);
+	good &= arrays_free();
+	ok(good, "%s: transpose [%lld,%lld] of dtype %d", isa->name, (long long)a, (long long)b, dtype);
+}
+
+int main(void)
+{
+	static const int64_t edge[] = { 1, 7, 8, 9, 63, 64, 65, 257 };
+	const struct yk_isa *list[3];
+	int n = isas(list), cases = tap_long() ? LONG_CASES : CASES;
+
+	for (int i = 0; i < n; i++) {
+		int wrong[3] = { 0 };
+		for (int c = 0; c < cases; c++) {
+			wrong[0] += !move(list[i]);
+			wrong[1] += !gather(list[i]);
+			wrong[2] += !scatter_add(list[i]);
+		}
+		ok(!wrong[0], "%s: %d random moves", list[i]->name, cases);
+		ok(!wrong[1], "%s: %d random gathers", list[i]->name, cases);
+		ok(!wrong[2], "%s: %d random scatter_adds", list[i]->name, cases);
+		for (int a = 0; a < 8; a++)
+			for (int b = 0; b < 8; b++)
+				transpose(list[i], 1 + (a + b) % 9, edge[a], edge[b]);
+		transpose(list[i], yoke_f32, 513, 1029);
+		bad_indices(list[i], yoke_i32, -1);
+		bad_indices(list[i], yoke_i64, (int64_t)1 << 40);
+	}
+	return done();
+}

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs of the public API against a sequential interpreter by value, and against themselves
+// with each optimization switched off: those results must be equal to the bit.
+//
+// A program runs for some rounds, each in a scope and with new data, so that later rounds find their plans.
+// Programs come from fixed seeds; `random.t SEED` prints one, statement by statement, and runs it.
+
+#include "config.h"
+
+#include "random_program.h"
+
+enum { ROUNDS = 3, HELD = 64 };
+
+struct run {
+	const struct program *p;
+	bool oracle;             // interpret as well, and write the log; else compare with the log
+	yoke_tensor *h[SLOTS];
+	struct val *v[SLOTS];
+	double number[SLOTS];
+	yoke_scope *outer, *inner;
+	yoke_tensor *held[HELD]; // kept to the end
+	struct val *held_val[HELD];
+	int nheld, round, at;    // at: statement
+	char why[300];           // what went wrong, "" for nothing
+};
+
+static unsigned char log_bytes[1 << 22]; // what the plain run read
+static size_t log_size, log_at;
+static long long checked, skipped;       // elements compared, and those that could be anything
+static unsigned long long plan_hits;
+
+__attribute__((format(printf, 2, 3)))
+static void fail(struct run *r, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	if (!*r->why) {
+		int n = snprintf(r->why, sizeof r->why, "round %d statement %d: ", r->round, r->at);
+		vsnprintf(r->why + n, sizeof r->why - (size_t)n, fmt, ap);
+	}
+	va_end(ap);
+}
+
+// ---- data ----
+
+static double some_number(const struct program *p, int dtype)
+{
+	static const double odd[] = { INFINITY, -INFINITY, NAN, -0.0, 1e-30, 3e9 };
+	if (p->wild && is_real(dtype) && one_in(20))
+		return odd[rnd_int(0, 5)];
+	if (dtype == yoke_bool)
+		return one_in(2);
+	return is_real(dtype) && one_in(2) ? rnd_real(-2, 2) : (double)rnd_int(-4, 4);
+}
+
+static void encode(int dtype, double x, void *to, int64_t k)
+{
+	switch (dtype) {
+	case yoke_f32:
+		((float *)to)[k] = (float)x;
+		break;
+	case yoke_f64:
+		((double *)to)[k] = x;
+		break;
+	case yoke_i32:
+		((int32_t *)to)[k] = (int32_t)x;
+		break;
+	case yoke_i64:
+		((int64_t *)to)[k] = (int64_t)x;
+		break;
+	default:
+		((uint8_t *)to)[k] = x != 0;
+	}
+}
+
+static union cell decode(int dtype, const void *from, int64_t k)
+{
+	switch (dtype) {
+	case yoke_f32:
+		return (union cell){ .d = (double)((const float *)from)[k] };
+	case yoke_f64:
+		return (union cell){ .d = ((const double *)from)[k] };
+	case yoke_i32:
+		return (union cell){ .i = ((const int32_t *)from)[k] };
+	case yoke_i64:
+		return (union cell){ .i = ((const int64_t *)from)[k] };
+	}
+	return (union cell){ .i = ((const uint8_t *)from)[k] };
+}
+
+// New data for a slot: random, or indices below limit, or the last of them.  Freed by the caller.
+static void *data(struct run *r, const struct slot *s, int64_t limit, int64_t last, struct val **v)
+{
+	char *to = malloc((size_t)s->n * 8 + 8);
+	if (r->oracle)
+		*v = val_new(s->dtype, s->rank, s->dims);
+	for (int64_t k = 0; k < s->n; k++) {
+		double x = last ? (double)(last - 1) : limit ? (double)rnd_int(0, limit - 1)
+							     : some_number(r->p, s->dtype);
+		encode(s->dtype, x, to, k);
+		if (r->oracle)
+			(*v)->v[k] = decode(s->dtype, to, k);
+	}
+	return to;
+}
+
+// ---- both executions of an operation ----
+
+static yoke_tensor *(*const unary[])(yoke_tensor *) = {
+	[NEG] = yoke_neg, [ABS] = yoke_abs, [SIGN] = yoke_sign, [FLOOR] = yoke_floor, [ROUND] = yoke_round,
+	[CEIL] = yoke_ceil, [SQUARE] = yoke_square, [STOP_GRAD] = yoke_stop_grad, [EXP] = yoke_exp,
+	[LOG] = yoke_log, [LOG1P] = yoke_log1p, [EXPM1] = yoke_expm1, [SQRT] = yoke_sqrt,
+	[RSQRT] = yoke_rsqrt, [RECIP] = yoke_recip, [SIN] = yoke_sin, [COS] = yoke_cos, [TANH] = yoke_tanh,
+	[SIGMOID] = yoke_sigmoid, [ERF] = yoke_erf, [NOT] = yoke_not, [ISFINITE] = yoke_isfinite,
+	[CONTIGUOUS] = yoke_contiguous,
+};
+
+static yoke_tensor *(*const binary[])(yoke_tensor *, yoke_tensor *) = {
+	[ADD] = yoke_add, [SUB] = yoke_sub, [MUL] = yoke_mul, [DIV] = yoke_div, [MIN] = yoke_min,
+	[MAX] = yoke_max, [POW] = yoke_pow, [EQ] = yoke_eq, [NE] = yoke_ne, [LT] = yoke_lt, [LE] = yoke_le,
+	[GT] = yoke_gt, [GE] = yoke_ge, [AND] = yoke_and, [OR] = yoke_or,
+};
+
+static yoke_tensor *(*const reduction[])(yoke_tensor *, unsigned) = {
+	[SUM] = yoke_sum, [PROD] = yoke_prod, [MEAN] = yoke_mean, [REDUCE_MAX] = yoke_reduce_max,
+	[REDUCE_MIN] = yoke_reduce_min,
+};
+
+static yoke_tensor *call(struct run *r, const struct stmt *s)
+{
+	const struct slot *o = &r->p->slot[s->out];
+	const int64_t *d = o->dims;
+	yoke_tensor *x[3] = { NULL };
+	int order[YOKE_MAX_RANK];
+	for (int i = 0; i < s->nin; i++)
+		x[i] = r->h[s->in[i]];
+	for (int i = 0; i < o->rank; i++)
+		order[i] = (int)s->a[i];
+	switch (s->op) {
+	case ARGMAX: return yoke_argmax(x[0], (int)s->a[0]);
+	case ARGMIN: return yoke_argmin(x[0], (int)s->a[0]);
+	case SELECT: return yoke_select(x[0], x[1], x[2]);
+	case CAST: return yoke_cast(x[0], o->dtype);
+	case MATMUL: return yoke_matmul(x[0], x[1], (unsigned)s->a[0]);
+	case RESHAPE: return yoke_reshape(x[0], o->rank, d);
+	case PERMUTE: return yoke_permute(x[0], order);
+	case BROADCAST: return yoke_broadcast_to(x[0], o->rank, d);
+	case SLICE: return yoke_slice(x[0], (int)s->a[0], s->a[1], s->a[2], s->a[3]);
+	case FLIP: return yoke_flip(x[0], (unsigned)s->a[0]);
+	case PAD: return yoke_pad(x[0], s->a, s->a + 8, s->x);
+	case CONCAT: return yoke_concat(s->nin, x, (int)s->a[0]);
+	case SLICE_UPDATE: return yoke_slice_update(x[0], s->a, x[1]);
+	case GATHER: return yoke_gather(x[0], x[1], (int)s->a[0]);
+	case SCATTER_ADD: return yoke_scatter_add(x[0], x[1], x[2]);
+	case FULL: return yoke_full(o->dtype, o->rank, d, s->x);
+	case IOTA: return yoke_iota(o->dtype, o->rank, d, (int)s->a[0]);
+	}
+	if (s->op >= OPS_REDUCE && s->op < OPS_REST)
+		return reduction[s->op](x[0], (unsigned)s->a[0]);
+	return s->nin == 2 ? binary[s->op](x[0], x[1]) : unary[s->op](x[0]);
+}
+
+// A number as a value of a dtype.
+static struct val *number(double x, int dtype, int rank, const int64_t *dims)
+{
+	struct val *v = val_new(dtype, rank, dims);
+	for (int64_t k = 0; k < v->n; k++)
+		if (is_real(dtype))
+			set_real(v, k, x, 0, 0);
+		else
+			v->v[k].i = to_int(x, dtype);
+	return v;
+}
+
+static struct val *interpret_slice(const struct stmt *s, const struct slot *o, const struct val *x)
+{
+	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
+	int axis = (int)(s->a[0] < 0 && s->op == SLICE ? s->a[0] + x->rank : s->a[0]);
+	struct val *y = val_new(x->dtype, o->rank, o->dims);
+	for (int i = 0; i < x->rank; i++) {
+		bool turn = s->op == FLIP && s->a[0] >> i & 1;
+		start[i] = turn ? x->dims[i] - 1 : 0;
+		step[i] = turn ? -1 : 1;
+	}
+	if (s->op == SLICE) {
+		start[axis] = s->a[1] < 0 ? s->a[1] + x->dims[axis] : s->a[1];
+		step[axis] = s->a[3];
+	}
+	copy_part(y, x, start, step, false);
+	return y;
+}
+
+static struct val *interpret_parts(const struct stmt *s, const struct slot *o, struct val *const *x)
+{
+	int64_t start[YOKE_MAX_RANK] = { 0 }, one[YOKE_MAX_RANK];
+	struct val *y = s->op == PAD ? number(s->x, o->dtype, o->rank, o->dims)
+				     : val_new(o->dtype, o->rank, o->dims);
+	for (int i = 0; i < YOKE_MAX_RANK; i++)
+		one[i] = 1;
+	for (int k = 0; k < s->nin; k++) {
+		if (s->op == PAD || (s->op == SLICE_UPDATE && k))
+			memcpy(start, s->a, sizeof start);
+		copy_part(y, x[k], start, one, true);
+		if (s->op == CONCAT)
+			start[s->a[0]] += x[k]->dims[s->a[0]];
+	}
+	return y;
+}
+
+static struct val *interpret(struct run *r, const struct stmt *s)
+{
+	const struct slot *o = &r->p->slot[s->out];
+	struct val *x[3] = { NULL };
+	int dtype = 0;
+	for (int i = s->op == SELECT; i < s->nin; i++)
+		if (r->v[s->in[i]] && !dtype)
+			dtype = r->v[s->in[i]]->dtype;
+	for (int i = 0; i < s->nin; i++) {
+		x[i] = r->v[s->in[i]];
+		if (!x[i])
+			x[i] = number(r->number[s->in[i]], dtype, 0, NULL);
+	}
+	switch (s->op) {
+	case NOT:
+	case ISFINITE:
+		return do_test(s->op, x[0]);
+	case SELECT:
+		return do_select(x[0], x[1], x[2], o->rank, o->dims);
+	case CAST:
+		return do_cast(x[0], o->dtype);
+	case MATMUL:
+		return do_matmul(x[0], x[1], (unsigned)s->a[0], o->rank, o->dims);
+	case PERMUTE:
+		return do_permute(x[0], s->a);
+	case RESHAPE:
+	case BROADCAST:
+	case CONTIGUOUS:
+		return do_same(x[0], o->rank, o->dims);
+	case SLICE:
+	case FLIP:
+		return interpret_slice(s, o, x[0]);
+	case PAD:
+	case CONCAT:
+	case SLICE_UPDATE:
+		return interpret_parts(s, o, x);
+	case GATHER:
+		return do_gather(x[0], x[1], (int)s->a[0], o->rank, o->dims);
+	case SCATTER_ADD:
+		return do_scatter_add(x[0], x[1], x[2]);
+	case FULL:
+		return number(s->x, o->dtype, o->rank, o->dims);
+	case IOTA: {
+		struct val *y = val_new(o->dtype, o->rank, o->dims);
+		int64_t ix[YOKE_MAX_RANK] = { 0 };
+		for (int64_t k = 0; k < y->n; k++, next_index(o->rank, o->dims, ix))
+			if (is_real(o->dtype))
+				y->v[k].d = (double)ix[s->a[0]];
+			else
+				y->v[k].i = ix[s->a[0]];
+		return y;
+	}
+	}
+	if (s->op >= OPS_REDUCE && s->op < OPS_REST) {
+		bool arg = s->op >= ARGMAX;
+		struct val *y = do_reduce(s->op, x[0], arg ? 1u << s->a[0] : (unsigned)s->a[0] & YOKE_ALL);
+		return do_same(y, o->rank, o->dims);
+	}
+	return s->op >= OPS_BINARY ? do_binary(s->op, x[0], x[1], o->rank, o->dims) : do_unary(s->op, x[0]);
+}
+
+// ---- comparing ----
+
+static void compare_oracle(struct run *r, const void *got, const struct val *want, int slot)
+{
+	bool real = is_real(want->dtype);
+	for (int64_t k = 0; k < want->n; k++) {
+		union cell g = decode(want->dtype, got, k), w = want->v[k];
+		double e = want->e[k];
+		checked++;
+		if (isnan(e) || e > 0.1 * fmax(1, fabs(w.d))) {
+			skipped++;
+			continue;
+		}
+		if (real ? g.d == w.d || (isnan(g.d) && isnan(w.d)) || fabs(g.d - w.d) <= e : g.i == w.i)
+			continue;
+		if (real)
+			fail(r, "t%d[%lld] got %.17g want %.17g, bound %.3g", slot, (long long)k, g.d, w.d, e);
+		else
+			fail(r, "t%d[%lld] got %lld want %lld", slot, (long long)k, (long long)g.i, (long long)w.i);
+		return;
+	}
+}
+
+// Every NaN is one NaN: which operand's it is says nothing.
+static void one_nan(int dtype, void *x, int64_t n)
+{
+	for (int64_t k = 0; k < n && is_real(dtype); k++)
+		if (isnan(decode(dtype, x, k).d))
+			encode(dtype, NAN, x, k);
+}
+
+static void read_back(struct run *r, yoke_tensor *t, const struct val *want, int slot)
+{
+	const struct slot *s = &r->p->slot[slot];
+	size_t bytes = yoke_bytes(t);
+	bool good = t && yoke_rank(t) == s->rank && yoke_dtype(t) == s->dtype &&
+		    bytes == (size_t)s->n * yoke_dtype_size(s->dtype);
+	for (int i = 0; i < s->rank && good; i++)
+		good = yoke_dim(t, i) == s->dims[i];
+	if (!good) {
+		fail(r, "t%d has another shape than it should: %s", slot, yoke_error());
+		return;
+	}
+	unsigned char *got = malloc(bytes + 8);
+	memset(got, 0xff, bytes + 8);
+	if (yoke_read(t, got, bytes) < 0)
+		fail(r, "t%d cannot be read: %s", slot, yoke_error());
+	one_nan(s->dtype, got, s->n);
+	if (r->oracle && log_size + bytes <= sizeof log_bytes) {
+		compare_oracle(r, got, want, slot);
+		memcpy(log_bytes + log_size, got, bytes);
+		log_size += bytes;
+	} else if (!r->oracle && log_at + bytes <= log_size) {
+		if (memcmp(log_bytes + log_at, got, bytes))
+			fail(r, "t%d differs from the plain run", slot);
+		log_at += bytes;
+	}
+	free(got);
+}
+
+// ---- running ----
+
+static void execute(struct run *r, const struct stmt *s)
+{
+	const struct program *p = r->p;
+	int a = s->in[0], b = s->in[1];
+	void *bytes;
+	switch (s->op) {
+	case FROM:
+		bytes = data(r, &p->slot[s->out], s->a[0], s->a[1], &r->v[s->out]);
+		r->h[s->out] = yoke_from(p->slot[s->out].dtype, p->slot[s->out].rank, p->slot[s->out].dims, bytes);
+		free(bytes);
+		return;
+	case PUT:
+		bytes = data(r, &p->slot[a], 0, 0, &r->v[a]);
+		yoke_put(r->h[a], bytes, yoke_bytes(r->h[a]));
+		free(bytes);
+		return;
+	case ASSIGN:
+		yoke_assign(r->h[a], r->h[b]);
+		r->v[a] = r->v[b];
+		return;
+	case KEEP:
+		yoke_keep(r->h[a]);
+		return;
+	case LIFT:
+		yoke_lift(r->h[a]);
+		return;
+	case FREE:
+		yoke_free(r->h[a]);
+		r->h[a] = NULL;
+		return;
+	case CARRY_OVER:
+		yoke_free(r->h[a]);
+		r->h[a] = r->h[b];
+		r->v[a] = r->v[b];
+		r->h[b] = NULL;
+		return;
+	case READ:
+		read_back(r, r->h[a], r->v[a], a);
+		return;
+	case EVAL: {
+		yoke_tensor *t[3];
+		for (int i = 0; i < s->nin; i++)
+			t[i] = r->h[s->in[i]];
+		yoke_eval(s->nin, t);
+		return;
+	}
+	case SET_SCALAR:
+		yoke_scalar_set(r->h[a], r->number[a] = some_number(p, yoke_f32));
+		return;
+	case SCOPE:
+		r->inner = yoke_scope_begin("inner");
+		return;
+	case SCOPE_END:
+		yoke_scope_end(r->inner);
+		return;
+	}
+	r->h[s->out] = call(r, s);
+	if (r->oracle)
+		r->v[s->out] = interpret(r, s);
+}
+
+static void begin(struct run *r)
+{
+	for (int k = 0; k < r->p->slots; k++) {
+		const struct slot *s = &r->p->slot[k];
+		void *bytes;
+		switch (s->kind) {
+		case VARIABLE:
+			r->h[k] = yoke_variable("v", s->dtype, s->rank, s->dims);
+			r->v[k] = r->oracle ? val_new(s->dtype, s->rank, s->dims) : NULL;
+			break;
+		case CARRY:
+			bytes = data(r, s, 0, 0, &r->v[k]);
+			r->h[k] = yoke_from(s->dtype, s->rank, s->dims, bytes);
+			free(bytes);
+			break;
+		case SCALAR:
+			r->h[k] = yoke_scalar(r->number[k] = some_number(r->p, yoke_f32));
+			break;
+		case LITERAL: // the first one is 0
+			r->number[k] = k && r->p->slot[k - 1].kind < SCALAR ? 0 : some_number(r->p, yoke_f32);
+			r->h[k] = yoke_const(r->number[k]);
+		}
+	}
+}
+
+// Kept temporaries of a round go, or are held to the end.
+static void drop_kept(struct run *r)
+{
+	for (int k = 0; k < r->p->slots; k++) {
+		const struct slot *s = &r->p->slot[k];
+		if (s->kind != TEMPORARY || !s->kept || !r->h[k])
+			continue;
+		if (s->held && r->nheld < HELD) {
+			r->held_val[r->nheld] = r->v[k];
+			r->held[r->nheld++] = r->h[k];
+			// its slot, for its shape
+			r->number[SLOTS - r->nheld] = k;
+		} else {
+			yoke_free(r->h[k]);
+		}
+	}
+}
+
+static bool run(const struct program *p, bool oracle, bool print, char *why)
+{
+	static struct run r;
+	r = (struct run){ .p = p, .oracle = oracle };
+	tap_state = p->seed ^ 0x5bd1e995;
+	yoke_context *ctx = yoke_context_new(NULL), *former = yoke_use(ctx);
+	begin(&r);
+	for (int round = 0; round < ROUNDS && !*r.why; round++) {
+		r.outer = yoke_scope_begin("round");
+		for (int i = 0; i < p->stmts && !*r.why; i++) {
+			r.at = i;
+			r.round = round;
+			execute(&r, &p->stmt[i]);
+			if (yoke_error_code())
+				fail(&r, "%s", yoke_error());
+		}
+		if (*r.why)
+			break;
+		yoke_scope_end(r.outer);
+		drop_kept(&r);
+	}
+	for (int k = 0; k < p->slots && !*r.why; k++)
+		if (p->slot[k].kind == VARIABLE || p->slot[k].kind == CARRY)
+			read_back(&r, r.h[k], r.v[k], k);
+	for (int i = 0; i < r.nheld && !*r.why; i++)
+		read_back(&r, r.held[i], r.held_val[i], (int)r.number[SLOTS - i - 1]);
+	struct yoke_stats s = { .size = sizeof s };
+	if (!yoke_stats(&s)) {
+		plan_hits += s.plan_hits;
+		if (print)
+			diag("%llu evaluations, %llu plans made, %llu found, %llu assignments not in place",
+			     (unsigned long long)s.evals, (unsigned long long)s.plan_misses,
+			     (unsigned long long)s.plan_hits, (unsigned long long)s.assign_copies);
+	}
+	yoke_context_free(ctx);
+	yoke_use(former);
+	yoke_error_clear();
+	snprintf(why, sizeof r.why, "%s", r.why);
+	return !*r.why;
+}
+
+static void print_program(const struct program *p)
+{
+	static const char *const names[] = {
+		[NEG] = "neg", [ABS] = "abs", [SIGN] = "sign", [FLOOR] = "floor", [ROUND] = "round",
+		[CEIL] = "ceil", [SQUARE] = "square", [STOP_GRAD] = "stop_grad", [EXP] = "exp", [LOG] = "log",
+		[LOG1P] = "log1p", [EXPM1] = "expm1", [SQRT] = "sqrt", [RSQRT] = "rsqrt", [RECIP] = "recip",
+		[SIN] = "sin", [COS] = "cos", [TANH] = "tanh", [SIGMOID] = "sigmoid", [ERF] = "erf", [ADD] = "add",
+		[SUB] = "sub", [MUL] = "mul", [DIV] = "div", [MIN] = "min", [MAX] = "max", [POW] = "pow",
+		[EQ] = "eq", [NE] = "ne", [LT] = "lt", [LE] = "le", [GT] = "gt", [GE] = "ge", [AND] = "and",
+		[OR] = "or", [SUM] = "sum", [PROD] = "prod", [MEAN] = "mean", [REDUCE_MAX] = "reduce_max",
+		[REDUCE_MIN] = "reduce_min", [ARGMAX] = "argmax", [ARGMIN] = "argmin", [NOT] = "not",
+		[ISFINITE] = "isfinite", [SELECT] = "select", [CAST] = "cast", [MATMUL] = "matmul",
+		[RESHAPE] = "reshape", [PERMUTE] = "permute", [BROADCAST] = "broadcast_to", [SLICE] = "slice",
+		[FLIP] = "flip", [CONTIGUOUS] = "contiguous", [PAD] = "pad", [CONCAT] = "concat",
+		[SLICE_UPDATE] = "slice_update", [GATHER] = "gather", [SCATTER_ADD] = "scatter_add", [FULL] = "full",
+		[IOTA] = "iota", [FROM] = "from", [PUT] = "put", [ASSIGN] = "assign", [KEEP] = "keep",
+		[FREE] = "free", [LIFT] = "lift", [CARRY_OVER] = "carry", [READ] = "read", [EVAL] = "eval",
+		[SET_SCALAR] = "scalar_set", [SCOPE] = "scope", [SCOPE_END] = "scope_end",
+	};
+	static const char *const kinds[] = { "variable", "carried", "scalar", "literal" };
+	for (int k = 0; k < p->slots && p->slot[k].kind < TEMPORARY; k++) {
+		printf("# t%d %s %s [", k, kinds[p->slot[k].kind], yoke_dtype_name(p->slot[k].dtype));
+		for (int i = 0; i < p->slot[k].rank; i++)
+			printf(i ? ",%lld" : "%lld", (long long)p->slot[k].dims[i]);
+		printf("]\n");
+	}
+	for (int i = 0; i < p->stmts; i++) {
+		const struct stmt *s = &p->stmt[i];
+		const struct slot *o = &p->slot[s->out < 0 ? 0 : s->out];
+		printf("# %3d ", i);
+		if (s->out >= 0)
+			printf("t%d = ", s->out);
+		printf("%s(", names[s->op]);
+		for (int k = 0; k < s->nin; k++)
+			printf("%st%d", k ? ", " : "", s->in[k]);
+		printf(" ;");
+		for (int k = 0; k < 12; k++)
+			printf(" %lld", (long long)s->a[k]);
+		printf(")");
+		for (int k = 0; k < o->rank && s->out >= 0; k++)
+			printf("%s%lld", k ? "," : " [", (long long)o->dims[k]);
+		printf(s->out >= 0 ? "%s %s\n" : "\n", o->rank ? "]" : " []", yoke_dtype_name(o->dtype));
+	}
+}
+
+static const struct {
+	const char *setting, *value;
+} modes[] = { { "fuse", "1" }, { "fuse", "0" }, { "donate", "0" }, { "arena", "0" }, { "plan.cse", "0" } };
+
+static bool try_program(uint64_t seed, bool print)
+{
+	static struct program p;
+	char why[300];
+	bool good = true;
+	write_program(&p, seed);
+	if (print)
+		print_program(&p);
+	log_size = 0;
+	for (size_t m = 0; m < sizeof modes / sizeof *modes && good; m++) {
+		log_at = 0;
+		yoke_setting_set(modes[m].setting, modes[m].value);
+		good = run(&p, !m, print, why);
+		yoke_setting_set(modes[m].setting, "1");
+		if (!good)
+			diag("program %llu with %s=%s: %s", (unsigned long long)seed, modes[m].setting,
+			     modes[m].value, why);
+	}
+	vals_free();
+	return good;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		ok(try_program(strtoull(argv[1], NULL, 0), true), "program %s", argv[1]);
+		return done();
+	}
+	int programs = tap_long() ? 10000 : 1000, failed = 0;
+	for (int i = 1; i <= programs && failed < 20; i++)
+		failed += !try_program((uint64_t)i, false);
+	ok(!failed, "%d random programs: %d differ", programs, failed);
+	diag("%lld elements compared, %lld of them open; plans found again %llu times", checked, skipped, plan_hits);
+	ok(skipped < checked / 10, "most elements are determined");
+	ok(plan_hits > 0, "plans are found again");
+	return done();
+}
