@@ -99,36 +99,37 @@ static bool scatter_add(const struct yk_isa *isa)
 		vd[d] = idx.dims[d];
 	for (int d = 0; d < width; d++)
 		vd[idx.rank + d] = rows[d + 1], R *= rows[d + 1];
-	size_t size = yk_esize(t);
+	size_t bytes = yk_esize(t);
 	struct yoke_view in[3] = { absent, idx,
-				   dense(array_new((size_t)(I * R) * size), t, idx.rank + width, vd) };
-	struct yoke_view y = dense(array_new((size_t)(N * R) * size), t, 1 + width, rows);
+				   dense(array_new((size_t)(I * R) * bytes), t, idx.rank + width, vd) };
+	struct yoke_view y = dense(array_new((size_t)(N * R) * bytes), t, 1 + width, rows);
 	int how = (int)rnd_int(0, 2); // no x, an x, x is y
 	if (how)
-		in[0] = how == 2 ? y : dense(array_new((size_t)(N * R) * size), t, 1 + width, rows);
+		in[0] = how == 2 ? y : dense(array_new((size_t)(N * R) * bytes), t, 1 + width, rows);
 	struct yoke_op op = op_of(YOKE_OP_SCATTER_ADD, 1, &y, 3, in);
 	op.alias_mask = how == 2;
-	double *want = calloc((size_t)(N * R), 8);
+	double *want = calloc((size_t)(N * R), 8), *size = calloc((size_t)(N * R), 8);
 	int64_t *whole = calloc((size_t)(N * R), 8);
 	for (int p = how ? 0 : 2; p < 3; p += 2)
 		for (int64_t i = 0; i < yk_elements(&in[p]); i++) {
 			struct value v = { to_dtype(rnd_real(-2, 2), t), rnd_int(0, 50) };
 			uint64_t u = bits_of(v, t);
-			memcpy(element(&in[p], i), &u, size);
+			memcpy(element(&in[p], i), &u, bytes);
 			int64_t to = p ? read_index(&idx, i / R) * R + i % R : i;
-			want[to] += v.f, whole[to] += v.i;
+			want[to] += v.f, size[to] += fabs(v.f), whole[to] += v.i;
 		}
 	bool good = !call(isa, &op);
-	double tol = t == yoke_f64 ? 1e-13 : t == yoke_f16 ? 1e-3 : t == yoke_bf16 ? 8e-3 : 1e-5;
+	double last = t == yoke_f16 ? 0x1p-11 : t == yoke_bf16 ? 0x1p-8 : 0; // the one rounding
 	for (int64_t i = 0; i < N * R && good; i++) {
 		struct value got = fetch(element(&y, i), t);
-		good = is_float(t) ? fabs(got.f - want[i]) <= tol * fmax(4, fabs(want[i])) :
+		good = is_float(t) ? fabs(got.f - want[i]) <= (t == yoke_f64 ? 1e-14 : 2e-6) * size[i] +
+							   1.01 * last * fabs(want[i]) + 3e-8 :
 		       got.i == wrap((uint64_t)whole[i], t);
 		if (!good)
 			diag("%s: scatter_add dtype %d [%lld] got %g want %g / %lld", isa->name, t,
 			     (long long)i, show(got, t), want[i], (long long)whole[i]);
 	}
-	free(want), free(whole);
+	free(want), free(size), free(whole);
 	return arrays_free() && good;
 }
 

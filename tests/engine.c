@@ -350,10 +350,70 @@ static void empty(void)
 	yoke_scope_end(s);
 }
 
+// What a repeated step costs: no plan, no new memory, and a peak that was known before.
+static void steady_state(void)
+{
+	static float data[128 * 64];
+	float l;
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, DIMS(64, 64)), *x = yoke_variable("x", yoke_f32, 2, DIMS(128, 64));
+	struct yoke_stats s0 = { .size = sizeof s0 };
+	for (int i = 0; i < 64 * 64; i++)
+		data[i] = (float)rnd_real(-0.1, 0.1);
+	yoke_put(w, data, yoke_bytes(w));
+	for (int t = 0; t < 200; t++) {
+		if (t == 5) {
+			yoke_stats_reset_peaks();
+			s0 = stats();
+		}
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_put(x, data, sizeof data);
+		yoke_tensor *h = yoke_tanh(yoke_matmul(yoke_gelu(yoke_matmul(x, w, 0)), w, YOKE_TB)), *g;
+		yoke_tensor *loss = yoke_mean(yoke_square(h), YOKE_ALL);
+		yoke_grad(loss, 1, &w, &g);
+		yoke_assign(w, yoke_sub(w, yoke_mul(g, yoke_const(0.01))));
+		yoke_read(loss, &l, sizeof l);
+		yoke_scope_end(s);
+	}
+	struct yoke_stats s1 = stats();
+	double hits = (double)(s1.pool_hits - s0.pool_hits), misses = (double)(s1.pool_misses - s0.pool_misses);
+	ok(s1.plan_misses == s0.plan_misses, "195 steps, no new plan");
+	ok(hits >= 0.99 * (hits + misses), "the pool serves %.0f of %.0f requests from what it has", hits,
+	   hits + misses);
+	ok(s1.predicted_peak == s1.pool_allocated_peak, "predicted peak %llu, the pool's %llu",
+	   (unsigned long long)s1.predicted_peak, (unsigned long long)s1.pool_allocated_peak);
+	ok(s1.pool_reserved == s0.pool_reserved, "reserved memory stays, %llu", (unsigned long long)s1.pool_reserved);
+	ok(s1.bytes_down - s0.bytes_down == 195 * 4 && s1.bytes_up - s0.bytes_up == 195 * sizeof data,
+	   "only the batch goes up and the loss down");
+	ok(!s1.assign_copies || s1.assign_copies == s0.assign_copies, "updates are in place");
+	yoke_free(w);
+	yoke_free(x);
+}
+
+// 300,000 operations deep: no recursion, bounded time.
+static void deep_graph(void)
+{
+	float one = 1, y, g1;
+	yoke_tensor *x = yoke_from(yoke_f32, 1, DIMS(1), &one), *g;
+	yoke_scope *s = yoke_scope_begin("deep");
+	yoke_tensor *h = x;
+	for (int i = 0; i < 100000; i++)
+		h = yoke_add(yoke_mul(h, yoke_const(0.5)), yoke_const(0.5));
+	yoke_grad(h, 1, &x, &g);
+	int err = yoke_eval(2, (yoke_tensor *[]){ h, g });
+	yoke_read(h, &y, sizeof y);
+	yoke_read(g, &g1, sizeof g1);
+	ok(!err && y == 1 && g1 == 0, "100,000 rounds deep, with gradient: %g, %g %s", (double)y, (double)g1,
+	   yoke_error());
+	yoke_scope_end(s);
+	yoke_free(x);
+}
+
 int main(void)
 {
 	tap_seed();
 	thin_path();
+	steady_state();
+	deep_graph();
 	training_step();
 	versions();
 	held_values();

@@ -41,6 +41,7 @@ test_programs = \
 	tests/kerneltext.t \
 	tests/mapsrc.t \
 	tests/modes.t \
+	tests/named.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -91,6 +92,7 @@ tests_grad_t_SOURCES = tests/grad.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_modes_t_SOURCES = tests/modes.c
+tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_offload_t_SOURCES = tests/offload.c

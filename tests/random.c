@@ -341,6 +341,9 @@ static void execute(struct run *r, const struct stmt *s)
 		r->h[s->out] = yoke_from(p->slot[s->out].dtype, p->slot[s->out].rank, p->slot[s->out].dims, bytes);
 		free(bytes);
 		return;
+	case NEW_SCALAR:
+		r->h[s->out] = yoke_scalar(r->number[s->out] = some_number(p, yoke_f32));
+		return;
 	case PUT:
 		bytes = data(r, &p->slot[a], 0, 0, &r->v[a]);
 		yoke_put(r->h[a], bytes, yoke_bytes(r->h[a]));
@@ -407,6 +410,8 @@ static void begin(struct run *r)
 			free(bytes);
 			break;
 		case SCALAR:
+			if (s->depth) // made by a statement
+				break;
 			r->h[k] = yoke_scalar(r->number[k] = some_number(r->p, yoke_f32));
 			break;
 		case LITERAL: // the first one is 0
@@ -490,7 +495,7 @@ static void print_program(const struct program *p)
 		[RESHAPE] = "reshape", [PERMUTE] = "permute", [BROADCAST] = "broadcast_to", [SLICE] = "slice",
 		[FLIP] = "flip", [CONTIGUOUS] = "contiguous", [PAD] = "pad", [CONCAT] = "concat",
 		[SLICE_UPDATE] = "slice_update", [GATHER] = "gather", [SCATTER_ADD] = "scatter_add", [FULL] = "full",
-		[IOTA] = "iota", [FROM] = "from", [PUT] = "put", [ASSIGN] = "assign", [KEEP] = "keep",
+		[IOTA] = "iota", [FROM] = "from", [NEW_SCALAR] = "scalar", [PUT] = "put", [ASSIGN] = "assign", [KEEP] = "keep",
 		[FREE] = "free", [LIFT] = "lift", [CARRY_OVER] = "carry", [READ] = "read", [EVAL] = "eval",
 		[SET_SCALAR] = "scalar_set", [SCOPE] = "scope", [SCOPE_END] = "scope_end",
 	};
@@ -552,7 +557,7 @@ int main(int argc, char **argv)
 		ok(try_program(strtoull(argv[1], NULL, 0), true), "program %s", argv[1]);
 		return done();
 	}
-	int programs = tap_long() ? 10000 : 1000, failed = 0;
+	int programs = tap_long() ? 10000 : 2000, failed = 0;
 	for (int i = 1; i <= programs && failed < 20; i++)
 		failed += !try_program((uint64_t)i, false);
 	ok(!failed, "%d random programs: %d differ", programs, failed);

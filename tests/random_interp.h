@@ -24,6 +24,8 @@ struct val {
 	struct val *next;
 };
 
+#define ZERO 1e-300 // bound of a zero that may have either sign
+
 static struct val *vals; // all there are, for vals_free
 
 static inline bool is_real(int dtype)
@@ -181,6 +183,9 @@ static struct val *do_unary(int op, const struct val *x)
 			double up = fabs(unary_real(op, d + e) - r), down = fabs(unary_real(op, d - e) - r);
 			double wave = op == SIN || op == COS ? e : 0;
 			e = (op == RECIP || op == RSQRT) && !(fabs(d) > e) ? NAN : larger(up, down) + wave;
+			e += ZERO;
+		} else if (op == SIGN && d == 0) {
+			e = ZERO;
 		}
 		if (((op == SIN || op == COS) && fabs(d) > 1e4) || (op == RSQRT && d == 0))
 			e = NAN; // reduction of large arguments is coarse; the sign of 1/sqrt(-0) is open
@@ -208,7 +213,7 @@ static void binary_real(int op, struct val *y, int64_t k, double a, double ea, d
 		set_real(y, k, a - b, e, 0);
 		break;
 	case MUL:
-		set_real(y, k, a * b, e == 0 ? 0 : fabs(a) * eb + fabs(b) * ea + ea * eb, 0);
+		set_real(y, k, a * b, e == 0 ? 0 : fabs(a) * eb + fabs(b) * ea + ea * eb + ZERO, 0);
 		break;
 	case DIV:
 		if (e != 0)
@@ -218,7 +223,7 @@ static void binary_real(int op, struct val *y, int64_t k, double a, double ea, d
 	case MIN:
 	case MAX:
 		if (a == 0 && b == 0 && signbit(a) != signbit(b))
-			e += 1e-300; // either zero will do
+			e += ZERO;
 		set_real(y, k, isnan(a) || isnan(b) ? NAN : op == MIN ? fmin(a, b) : fmax(a, b), e, 0);
 		break;
 	case POW:
@@ -420,7 +425,7 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 			set_cell(y, k, x, best[k]);
 			y->e[k] += open[k];
 			if (is_real(y->dtype) && y->v[k].d == 0)
-				y->e[k] += 1e-300; // of either sign
+				y->e[k] += ZERO;
 		} else if (!picks && is_real(y->dtype)) {
 			double d = op == MEAN ? y->v[k].d / (double)n : y->v[k].d;
 			set_real(y, k, d, op == MEAN && n ? y->e[k] / (double)n : y->e[k], 4);

@@ -6,9 +6,9 @@
 
 #include "random_interp.h"
 
-enum { SLOTS = 256, STATEMENTS = 256, LARGEST = 1500 };
+enum { SLOTS = 256, STATEMENTS = 256 };
 enum { // statements that are no operations
-	FROM = 500, PUT, ASSIGN, KEEP, FREE, LIFT, CARRY_OVER, READ, EVAL, SET_SCALAR, SCOPE, SCOPE_END
+	FROM = 500, NEW_SCALAR, PUT, ASSIGN, KEEP, FREE, LIFT, CARRY_OVER, READ, EVAL, SET_SCALAR, SCOPE, SCOPE_END
 };
 enum kind { VARIABLE, CARRY, SCALAR, LITERAL, TEMPORARY };
 enum state { MATERIAL, PENDING, DEAD };
@@ -29,7 +29,7 @@ struct program {
 	uint64_t seed;
 	int slots, stmts, depth;
 	bool wild, scalars_used; // wild: data with infinities and NaN; a scalar is pending
-	int64_t base[4];         // sizes of axes
+	int64_t base[4], largest; // sizes of axes; elements of a tensor
 	struct slot slot[SLOTS];
 	struct stmt stmt[STATEMENTS];
 };
@@ -105,7 +105,7 @@ static int some_dims(const struct program *p, int64_t *dims)
 	int64_t n = 1;
 	for (int i = 0; i < rank; i++) {
 		dims[i] = one_in(4) ? 1 : p->base[rnd_int(0, 3)];
-		if (n * dims[i] > LARGEST)
+		if (n * dims[i] > p->largest)
 			dims[i] = 1;
 		n *= dims[i];
 	}
@@ -115,6 +115,9 @@ static int some_dims(const struct program *p, int64_t *dims)
 // A tensor, rather one of the last; dtype 0: any.
 static int pick(struct program *p, int dtype)
 {
+	for (int k = p->slots - 1; k > p->slots - 4 && one_in(3); k--) // a chain goes on
+		if (is_tensor(&p->slot[k]) && (!dtype || p->slot[k].dtype == dtype))
+			return k;
 	for (int t = 0; t < 60; t++) {
 		int lo = one_in(2) && p->slots > 10 ? p->slots - 10 : 0, k = (int)rnd_int(lo, p->slots - 1);
 		if (is_tensor(&p->slot[k]) && (!dtype || p->slot[k].dtype == dtype))
@@ -135,7 +138,7 @@ static int pick_number(struct program *p)
 }
 
 // Joins b's shape to dims by broadcasting.
-static bool join(int *rank, int64_t *dims, const struct slot *b)
+static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t most)
 {
 	int64_t to[YOKE_MAX_RANK], n = 1;
 	int r = *rank > b->rank ? *rank : b->rank;
@@ -146,7 +149,7 @@ static bool join(int *rank, int64_t *dims, const struct slot *b)
 			return false;
 		n *= to[i] = da == 1 ? db : da;
 	}
-	if (n > LARGEST)
+	if (n > most)
 		return false;
 	memcpy(dims, to, sizeof *to * (size_t)r);
 	*rank = r;
@@ -158,7 +161,7 @@ static int partner(struct program *p, int dtype, int *rank, int64_t *dims, bool 
 {
 	for (int t = 0; t < 10; t++) {
 		int b = pick(p, dtype);
-		if (join(rank, dims, &p->slot[b]))
+		if (join(rank, dims, &p->slot[b], p->largest))
 			return b;
 	}
 	if (number && one_in(2))
@@ -280,7 +283,7 @@ static int gen_view(struct program *p, int x)
 			int k = i - (rank - s.rank);
 			n *= dims[i] = k < 0 || s.dims[k] == 1 ? p->base[rnd_int(0, 3)] : s.dims[k];
 		}
-		if (n > LARGEST)
+		if (n > p->largest)
 			return x;
 		return add_op(p, BROADCAST, s.dtype, rank, dims, 1, x, 0, 0)->out;
 	}
@@ -339,14 +342,14 @@ static int gen_matmul(struct program *p, int x)
 	int rank = s.rank - 2;
 	memcpy(dims, s.dims, sizeof dims);
 	o.rank -= 2;
-	if (!join(&rank, dims, &o))
+	if (!join(&rank, dims, &o, p->largest))
 		return x;
 	dims[rank++] = m;
 	dims[rank++] = n;
 	int64_t all = 1;
 	for (int i = 0; i < rank; i++)
 		all *= dims[i];
-	if (rank > 5 || all > LARGEST)
+	if (rank > 5 || all > p->largest)
 		return x;
 	struct stmt *t = add_op(p, MATMUL, s.dtype, rank, dims, 2, x, b, 0);
 	t->a[0] = flags;
@@ -363,7 +366,7 @@ static int gen_pad(struct program *p, int x)
 		a[8 + i] = rnd_int(0, 2);
 		s.n *= s.dims[i] += a[i] + a[8 + i];
 	}
-	if (s.n > LARGEST)
+	if (s.n > p->largest)
 		return x;
 	struct stmt *t = add_op(p, PAD, s.dtype, s.rank, s.dims, 1, x, 0, 0);
 	memcpy(t->a, a, sizeof a);
@@ -374,7 +377,7 @@ static int gen_pad(struct program *p, int x)
 static int gen_concat(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
-	if (!s.rank || 3 * s.n > LARGEST)
+	if (!s.rank || 3 * s.n > p->largest)
 		return x;
 	int axis = (int)rnd_int(0, s.rank - 1), in[3] = { x }, n = (int)rnd_int(1, 3);
 	int64_t all = s.dims[axis];
@@ -455,7 +458,7 @@ static int gen_gather(struct program *p, int x, int idx, int axis)
 	}
 	for (int k = 0; k < rank; k++)
 		n *= dims[k];
-	if (n > LARGEST)
+	if (n > p->largest)
 		return x;
 	struct stmt *t = add_op(p, GATHER, s.dtype, rank, dims, 2, x, idx, 0);
 	t->a[0] = axis;
@@ -559,6 +562,8 @@ static void gen_update(struct program *p, int v)
 				if (one_in(2) && s.dtype != yoke_bool)
 					hi = like(p, (int)rnd_int(NEG, SQUARE), hi, 1, 0);
 				int lo = gen_slice(p, x, axis, 0, cut, 1);
+				if (one_in(3)) // or one goes and something new comes
+					lo = leaf(p, s.dtype, p->slot[lo].rank, p->slot[lo].dims, 0);
 				struct stmt *t = add_op(p, CONCAT, s.dtype, s.rank, s.dims, 2, hi, lo, 0);
 				t->a[0] = axis;
 				y = t->out;
@@ -667,14 +672,16 @@ static void scope_end(struct program *p)
 static void gen_number(struct program *p)
 {
 	int x = pick_number(p);
-	if (p->slot[x].kind == SCALAR && !p->scalars_used)
+	if (one_in(3))
+		add_stmt(p, NEW_SCALAR, 0, 0, 0, 0)->out = add_slot(p, SCALAR, 0, 0, NULL);
+	else if (p->slot[x].kind == SCALAR && !p->scalars_used)
 		add_stmt(p, SET_SCALAR, 1, x, 0, 0);
 }
 
 static void gen_statement(struct program *p)
 {
 	int v = pick_variable(p);
-	switch (rnd_int(0, 29)) {
+	switch (rnd_int(0, 30)) {
 	case 0: case 1: case 2:
 		gen_update(p, v);
 		break;
@@ -708,6 +715,10 @@ static void gen_statement(struct program *p)
 			add_stmt(p, SCOPE, 0, 0, 0, 0);
 		}
 		break;
+	case 13: // as a chain
+		for (int n = 3, x = pick(p, 0); n > 0; n--)
+			x = one_in(3) ? gen_view(p, x) : one_in(2) ? gen_unary(p, x) : gen_binary(p, x);
+		break;
 	default:
 		gen_op(p, pick(p, 0));
 	}
@@ -720,8 +731,13 @@ static void write_program(struct program *p, uint64_t seed)
 	*p = (struct program){ .seed = seed, .scalars_used = true, .wild = one_in(12) };
 	for (int i = 0; i < 4; i++)
 		p->base[i] = one_in(40) ? 0 : sizes[rnd_int(0, one_in(3) ? 7 : 4)];
-	if (one_in(12)) // several strips of a map, and more than one worker's piece
-		p->base[0] = rnd_int(250, 1100);
+	if (one_in(2)) // square matrices
+		p->base[1] = p->base[2];
+	p->largest = 1500;
+	if (one_in(12)) { // several strips of a map, and more than one worker's piece
+		p->base[0] = rnd_int(250, 7000);
+		p->largest = 20000;
+	}
 	int64_t dims[YOKE_MAX_RANK];
 	for (int n = (int)rnd_int(2, 4); n > 0; n--) { // variables, often two alike
 		int rank = some_dims(p, dims), dtype = some_dtype();
@@ -734,7 +750,7 @@ static void write_program(struct program *p, uint64_t seed)
 	for (int i = 0; i < 4; i++)
 		add_slot(p, i < 2 ? SCALAR : LITERAL, 0, 0, NULL);
 	p->depth = 1;
-	for (int n = (int)rnd_int(5, 50); n > 0 && !full(p); n--)
+	for (int n = (int)rnd_int(5, 60); n > 0 && !full(p); n--)
 		gen_statement(p);
 	if (p->depth == 2)
 		scope_end(p);

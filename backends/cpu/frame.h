@@ -26,8 +26,8 @@ void yk_team_declare(void);
 
 // ---- cblas.c ----
 
-// Reads the setting cpu.gemm; an error when it asks for what is not there.
 void yk_cblas_declare(void);
+// Reads the setting cpu.gemm; an error when it asks for what is not there.
 int yk_cblas_check(void);
 
 // ---- cgroup.c ----
