@@ -59,7 +59,7 @@ static bool agrees(struct value got, const struct wide *w, int kind, int value, 
 	if (isinf(want) || isinf(got.f) || kind == YOKE_REDUCE_MAX || kind == YOKE_REDUCE_MIN)
 		return got.f == want;
 	double eps = t == yoke_f16 ? 0x1p-10 : t == yoke_bf16 ? 0x1p-7 : 0;
-	double deep = value == yoke_f64 ? 0x1p-50 : 0x1p-20;
+	double deep = value == yoke_f64 ? 0x1p-46 : 0x1p-20;
 	if (kind == YOKE_REDUCE_PROD)
 		return fabs(got.f - want) <= (deep * (double)(w->count + 1) + eps) * fabs(want) + 1e-30;
 	return fabs(got.f - want) <= deep * (double)w->size + eps * fabs(want) + 1e-30;

@@ -540,6 +540,27 @@ static void assign(struct program *p, int v, int x)
 	p->slot[v].state = PENDING;
 }
 
+// x with its halves along an axis exchanged, or moved along by something new.
+static int gen_halves(struct program *p, int x)
+{
+	struct slot s = p->slot[x];
+	if (!s.rank)
+		return x;
+	int axis = (int)rnd_int(0, s.rank - 1);
+	int64_t cut = rnd_int(0, s.dims[axis]);
+	int half[2];
+	half[1] = gen_slice(p, x, axis, 0, cut, 1);
+	half[0] = gen_slice(p, x, axis, cut, s.dims[axis], 1);
+	for (int k = 0, fresh = (int)rnd_int(0, 3); k < 2; k++)
+		if (k == fresh)
+			half[k] = leaf(p, s.dtype, p->slot[half[k]].rank, p->slot[half[k]].dims, 0);
+		else if (one_in(2) && s.dtype != yoke_bool)
+			half[k] = like(p, (int)rnd_int(NEG, SQUARE), half[k], 1, 0);
+	struct stmt *t = add_op(p, CONCAT, s.dtype, s.rank, s.dims, 2, half[0], half[1], 0);
+	t->a[0] = axis;
+	return t->out;
+}
+
 // A new version of v made of the old: in place where that is right.
 static void gen_update(struct program *p, int v)
 {
@@ -553,21 +574,8 @@ static void gen_update(struct program *p, int v)
 		case 1:
 			y = gen_slice_update(p, x);
 			break;
-		case 2: // halves change places
-			y = x;
-			if (s.rank) {
-				int axis = (int)rnd_int(0, s.rank - 1);
-				int64_t cut = rnd_int(0, s.dims[axis]);
-				int hi = gen_slice(p, x, axis, cut, s.dims[axis], 1);
-				if (one_in(2) && s.dtype != yoke_bool)
-					hi = like(p, (int)rnd_int(NEG, SQUARE), hi, 1, 0);
-				int lo = gen_slice(p, x, axis, 0, cut, 1);
-				if (one_in(3)) // or one goes and something new comes
-					lo = leaf(p, s.dtype, p->slot[lo].rank, p->slot[lo].dims, 0);
-				struct stmt *t = add_op(p, CONCAT, s.dtype, s.rank, s.dims, 2, hi, lo, 0);
-				t->a[0] = axis;
-				y = t->out;
-			}
+		case 2:
+			y = gen_halves(p, x);
 			break;
 		case 3:
 			y = gen_permute(p, x);
@@ -586,7 +594,7 @@ static void gen_update(struct program *p, int v)
 	}
 	if (!alike(&p->slot[x], &p->slot[v]))
 		return;
-	if (one_in(4) && p->slot[x].dtype != yoke_bool) // once more with its beginning
+	if (one_in(2) && p->slot[x].dtype != yoke_bool) // once more with its beginning
 		x = like(p, one_in(2) ? ADD : SUB, x, 2, v);
 	assign(p, v, x);
 }
@@ -735,8 +743,8 @@ static void write_program(struct program *p, uint64_t seed)
 		p->base[1] = p->base[2];
 	p->largest = 1500;
 	if (one_in(12)) { // several strips of a map, and more than one worker's piece
-		p->base[0] = rnd_int(250, 7000);
-		p->largest = 20000;
+		p->base[0] = p->base[3] = rnd_int(250, 4000);
+		p->largest = 12000;
 	}
 	int64_t dims[YOKE_MAX_RANK];
 	for (int n = (int)rnd_int(2, 4); n > 0; n--) { // variables, often two alike

@@ -120,36 +120,62 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m, const struct
 	return 0;
 }
 
+// Words of the node that begins at k.
+static size_t node_words(const uint32_t *w)
+{
+	uint32_t op = w[0] & 0xffff, nattr = w[0] >> 16;
+	if (op == YK_LEAF || op == YK_SCALAR)
+		return (w[1] & 0xff) == YK_LEAF_STORAGE ? 3 + 2 * (w[1] >> 16) : 4;
+	return 3 + w[1] + 2 * nattr;
+}
+
+// Where two nodes differ, at word i of both; the ops of both are known.
+static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, size_t node, char *to)
+{
+	uint32_t op = a[0] & 0xffff, other = b[0] & 0xffff;
+	const char *name = yk_ops[op].name;
+	if (op != other)
+		snprintf(to, 200, "node %zu: %s -> %s", node, name, yk_ops[other].name);
+	else if (i == 0)
+		snprintf(to, 200, "node %zu, %s: rank or attributes %u -> %u", node, name, a[0] >> 16,
+			 b[0] >> 16);
+	else if (op == YK_LEAF && i == 1)
+		snprintf(to, 200, "node %zu, leaf: %s of rank %u -> %s of rank %u", node,
+			 yoke_dtype_name(a[1] >> 8 & 0xff), a[1] >> 16, yoke_dtype_name(b[1] >> 8 & 0xff),
+			 b[1] >> 16);
+	else if (op == YK_LEAF && i == 2)
+		snprintf(to, 200, "node %zu, leaf: which leaves share their elements", node);
+	else if (op == YK_LEAF)
+		snprintf(to, 200, "node %zu, leaf: dim %zu: %u -> %u", node, (i - 3) / 2, a[i], b[i]);
+	else if (i >= 3 && i < 3 + a[1])
+		snprintf(to, 200, "node %zu, %s: operand %zu", node, name, i - 3);
+	else
+		snprintf(to, 200, "node %zu, %s: attribute %zu: %u -> %u", node, name,
+			 i < 3 ? 0 : (i - 3 - a[1]) / 2, a[i], b[i]);
+}
+
 void yk_key_difference(const struct yk_key *a, const struct yk_key *b, char *to)
 {
-	size_t at = 0, node = 0, most = a->n < b->n ? a->n : b->n;
+	size_t at = 0, most = a->n < b->n ? a->n : b->n;
 	while (at < most && a->word[at] == b->word[at])
 		at++;
-	if (at < 2 || at == most) {
-		snprintf(to, 200, at < 2 ? "settings or number of roots" : "length %zu -> %zu words", a->n, b->n);
+	if (at == most) {
+		snprintf(to, 200, "how many operations there are");
 		return;
 	}
-	size_t k = 2; // walk to the node that word `at` belongs to
-	for (;; node++) {
-		uint32_t op = a->word[k] & 0xffff, nattr = a->word[k] >> 16;
-		size_t next = k + 1;
-		if (op >= YK_OPS || k >= a->n) {
-			snprintf(to, 200, "roots, word %zu: %u -> %u", at, a->word[at], b->word[at]);
-			return;
-		}
-		if (op == YK_LEAF || op == YK_SCALAR)
-			next += (a->word[k + 1] & 0xff) == YK_LEAF_STORAGE ? 2 + 2 * (a->word[k + 1] >> 16) : 3;
-		else
-			next += 2 + a->word[k + 1] + 2 * nattr;
-		if (at < next) {
-			const char *field = at == k ? "op" : at == k + 1 ? "operands" : "operand or attribute";
-			if (op == YK_LEAF)
-				field = at < k + 2 ? "dtype or rank" : at == k + 2 ? "aliasing" : "dim";
-			int index = op == YK_LEAF && at > k + 2 ? (int)(at - k - 3) / 2 : (int)(at - k);
-			snprintf(to, 200, "node %zu %s, %s %d: %u -> %u", node, yk_ops[op].name, field, index,
-				 a->word[at], b->word[at]);
-			return;
-		}
-		k = next;
+	if (at < 2) {
+		snprintf(to, 200, at ? "the number of roots" : "a setting");
+		return;
 	}
+	size_t node = 0, k = 2;
+	while (k + 1 < most && (a->word[k] & 0xffff) < YK_OPS) { // the node that word `at` is in
+		size_t words = node_words(a->word + k);
+		if (at < k + words && k + words <= most && (b->word[k] & 0xffff) < YK_OPS) {
+			node_difference(a->word + k, b->word + k, at - k, node, to);
+			return;
+		}
+		k += words;
+		node++;
+	}
+	snprintf(to, 200, "the roots, or what may be overwritten");
 }

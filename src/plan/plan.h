@@ -62,7 +62,7 @@ struct yk_root {
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
 int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);
-// Where two keys differ first, in words ("matmul 812 operand 1"), into a buffer of 200 bytes.
+// Where two keys differ first, in words ("node 812, matmul: operand 1"), into a buffer of 200 bytes.
 void yk_key_difference(const struct yk_key *, const struct yk_key *, char *to);
 
 // ---- plans ----
