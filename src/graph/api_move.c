@@ -39,7 +39,8 @@ yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 	yk_id v = r.in[0];
 	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
 		int64_t n = r.g->value[v].dims[0];
-		yk_id y = matmul(r.g, yk_reshape(r.g, v, 2, (int64_t[]){ 1, n }), r.in[1], YOKE_TB);
+		yk_id y = matmul(r.g, yk_reshape(r.g, v, 2, (int64_t[]){ 1, n }), r.in[1],
+				 YOKE_TB);
 		v = y == YK_BAD ? y : yk_reshape(r.g, y, 1, &r.g->value[y].dims[1]);
 	} else {
 		v = matmul(r.g, v, r.in[1], YOKE_TB);
@@ -75,7 +76,8 @@ static void whole(const struct yk_value *v, int64_t *start, int64_t *step, int64
 	}
 }
 
-yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, int64_t step)
+yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop,
+			int64_t step)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	int64_t from[YOKE_MAX_RANK], by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
@@ -87,8 +89,9 @@ yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop, i
 	start += start < 0 ? n : 0;
 	stop += stop < 0 ? n : 0;
 	if (step < 1 || start < 0 || stop > n || start > stop) {
-		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE, "%lld to %lld by %lld of %lld elements",
-			   (long long)start, (long long)stop, (long long)step, (long long)n);
+		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE,
+			   "%lld to %lld by %lld of %lld elements", (long long)start,
+			   (long long)stop, (long long)step, (long long)n);
 		return yk_rec_end(&r, YK_BAD);
 	}
 	whole(v, from, by, many);
@@ -135,7 +138,8 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 	}
 	int k = good ? yk_rec_axis(&r, YK_CONCAT, in[0], axis) : -1;
 	if (k >= 0)
-		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1, &(union yoke_attr){ .i = k });
+		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1,
+			      &(union yoke_attr){ .i = k });
 	return yk_rec_end(&r, y);
 }
 
@@ -155,7 +159,8 @@ static yoke_tensor *gather(yoke_tensor *x, yoke_tensor *idx, int axis)
 	int k = yk_rec_axis(&r, YK_GATHER, r.in[0], axis);
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_record(r.g, YK_GATHER, 2, r.in, 1, &(union yoke_attr){ .i = k }));
+	return yk_rec_end(
+		&r, yk_record(r.g, YK_GATHER, 2, r.in, 1, &(union yoke_attr){ .i = k }));
 }
 
 yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis)
@@ -173,7 +178,8 @@ yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
 	yk_id y = YK_BAD;
 	if (r.in[0] != YK_BAD && !r.g->value[r.in[0]].rank)
-		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ESHAPE, "takes rows to add to, got a tensor of rank 0");
+		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ESHAPE,
+			   "takes rows to add to, got a tensor of rank 0");
 	else if (r.in[0] != YK_BAD)
 		y = yk_record(r.g, YK_SCATTER_ADD, 3, r.in, 1,
 			      &(union yoke_attr){ .i = r.g->value[r.in[0]].dims[0] });

@@ -17,7 +17,7 @@
 
 enum { MOST = 256 }; // operands of an op that has a gradient
 
-struct piece { // the cotangent of a slice
+struct piece {         // the cotangent of a slice
 	uint32_t node; // the slice
 	yk_id cot;
 	uint32_t next; // another of the same value
@@ -40,20 +40,23 @@ static void accumulate(struct pass *s, yk_id v, yk_id cot)
 	if (cot == YK_BAD)
 		s->err = yoke_error_code();
 	else
-		s->cot[v] = s->cot[v] == YK_NIL ? cot : yk_bin(s->g, YK_ADD, s->cot[v], cot);
+		s->cot[v] =
+			s->cot[v] == YK_NIL ? cot : yk_bin(s->g, YK_ADD, s->cot[v], cot);
 	if (s->cot[v] == YK_BAD)
 		s->err = yoke_error_code();
 }
 
 // The axis along which a slice is a part, when it is one with step 1 and whole along the others; -1.
-static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start, int64_t *size)
+static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
+		     int64_t *size)
 {
 	const struct yk_node *n = &g->node[node];
 	const union yoke_attr *a = yk_attrs(g, n);
 	const struct yk_value *x = &g->value[yk_ins(g, n)[0]];
 	int axis = -1;
 	for (int i = 0; i < x->rank; i++) {
-		if (a[x->rank + i].i == 1 && a[i].i == 0 && a[2 * x->rank + i].i == x->dims[i])
+		if (a[x->rank + i].i == 1 && a[i].i == 0 &&
+		    a[2 * x->rank + i].i == x->dims[i])
 			continue;
 		if (axis >= 0 || a[x->rank + i].i != 1)
 			return -1;
@@ -108,7 +111,8 @@ static yk_id stretch(struct yk_graph *g, yk_id x, int axis, int64_t step)
 	int64_t d[4] = { 1, v.dims[axis], 1, 1 };
 	for (int i = 0; i < v.rank; i++)
 		d[i < axis ? 0 : 3] *= i == axis ? 1 : v.dims[i];
-	x = yk_pad(g, yk_reshape(g, x, 4, d), (int64_t[4]){ 0 }, (int64_t[4]){ 0, 0, step - 1, 0 }, 0);
+	x = yk_pad(g, yk_reshape(g, x, 4, d), (int64_t[4]){ 0 },
+		   (int64_t[4]){ 0, 0, step - 1, 0 }, 0);
 	v.dims[axis] *= step;
 	return yk_reshape(g, x, v.rank, v.dims);
 }
@@ -124,8 +128,10 @@ static yk_id spread(struct pass *s, const struct piece *p)
 	yk_id cot = p->cot;
 	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
 	for (int i = 0; i < x.rank && cot != YK_BAD; i++) {
-		int64_t start = a[i].i, step = a[x.rank + i].i, size = a[2 * x.rank + i].i;
-		int64_t from[YOKE_MAX_RANK] = { 0 }, by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
+		int64_t start = a[i].i, step = a[x.rank + i].i,
+			size = a[2 * x.rank + i].i;
+		int64_t from[YOKE_MAX_RANK] = { 0 }, by[YOKE_MAX_RANK],
+			many[YOKE_MAX_RANK];
 		for (int k = 0; k < x.rank; k++) {
 			by[k] = 1;
 			many[k] = g->value[cot].dims[k];
@@ -141,7 +147,8 @@ static yk_id spread(struct pass *s, const struct piece *p)
 		}
 		if (step > 1 && size) {
 			cot = stretch(g, cot, i, step);
-			many[i] = size * step < x.dims[i] - start ? size * step : x.dims[i] - start;
+			many[i] = size * step < x.dims[i] - start ? size * step :
+								    x.dims[i] - start;
 			cot = yk_slice(g, cot, from, by, many);
 		}
 		if (cot == YK_BAD)
@@ -163,7 +170,8 @@ static void gather_pieces(struct pass *s, yk_id v)
 	if (whole != YK_NIL)
 		accumulate(s, v, whole);
 	else
-		for (uint32_t p = s->pieces[v]; p != NONE && !s->err; p = s->piece[p].next)
+		for (uint32_t p = s->pieces[v]; p != NONE && !s->err;
+		     p = s->piece[p].next)
 			accumulate(s, v, spread(s, &s->piece[p]));
 	s->pieces[v] = NONE;
 }
@@ -197,7 +205,8 @@ static void visit(struct pass *s, uint32_t node)
 	if (!row->grad && !parts)
 		return;
 	if (n.nin > MOST) {
-		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "no gradient for %u operands", n.nin);
+		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
+				    "no gradient for %u operands", n.nin);
 		return;
 	}
 	yk_id gin[MOST];
@@ -227,7 +236,8 @@ static int pass_init(struct pass *s, struct yk_graph *g, size_t values, size_t n
 		.piece = malloc((nodes + 1) * sizeof *s->piece),
 	};
 	if (!s->cot || !s->matters || !s->pieces || !s->piece)
-		return s->err = yk_fail(YOKE_ENOMEM, "gradient: no memory for %zu operations", nodes);
+		return s->err = yk_fail(YOKE_ENOMEM,
+					"gradient: no memory for %zu operations", nodes);
 	memset(s->cot, 0xff, values * sizeof *s->cot);
 	memset(s->pieces, 0xff, values * sizeof *s->pieces);
 	return 0;
@@ -249,7 +259,8 @@ static void spread_matters(struct pass *s, size_t first, size_t end)
 		const struct yk_node *node = &g->node[k];
 		uint8_t m = 0;
 		for (uint32_t i = 0; i < node->nin && !m; i++)
-			m = g->arg[node->in + i] != YK_NIL && s->matters[g->arg[node->in + i]];
+			m = g->arg[node->in + i] != YK_NIL &&
+			    s->matters[g->arg[node->in + i]];
 		for (uint32_t i = 0; i < node->nout && m && node->op != YK_STOP_GRAD; i++)
 			s->matters[node->out + i] = 1;
 	}
@@ -269,7 +280,11 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in); // appending moves the arrays
 	memcpy(attr, yk_attrs(g, &n), n.nattr * sizeof *attr);
-	struct yk_call c = { .op = n.op, .list = n.list, .nin = n.nin, .in = in, .nattr = n.nattr,
+	struct yk_call c = { .op = n.op,
+			     .list = n.list,
+			     .nin = n.nin,
+			     .in = in,
+			     .nattr = n.nattr,
 			     .attr = attr };
 	yk_ops[n.op].decompose(g, &c, out);
 	int err = pass_init(&t, g, g->values, g->nodes - first);
@@ -304,7 +319,8 @@ done:
 
 int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *grads)
 {
-	size_t values = (size_t)y + yk_maker(g, y)->nout, nodes = g->value[y].node + (size_t)1;
+	size_t values = (size_t)y + yk_maker(g, y)->nout,
+	       nodes = g->value[y].node + (size_t)1;
 	for (uint32_t i = 0; i < n; i++)
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;

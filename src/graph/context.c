@@ -14,7 +14,8 @@
 #include "graph/context.h"
 
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
-YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536", "pending operations that are warned about once");
+YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
+	 "pending operations that are warned about once");
 
 static _Thread_local struct yoke_context *current;
 static _Thread_local char here; // its address names the thread
@@ -25,10 +26,14 @@ int yk_enter(struct yoke_context *ctx)
 {
 	uintptr_t none = 0;
 	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &none, (uintptr_t)&here,
-						     memory_order_acquire, memory_order_relaxed))
-		return yk_fail(YOKE_EBUSY, "context %p: thread %#lx is inside, thread %#lx may not be; "
-			       "give each thread a context of its own", (void *)ctx,
-			       (unsigned long)none, (unsigned long)(uintptr_t)&here);
+						     memory_order_acquire,
+						     memory_order_relaxed))
+		return yk_fail(
+			YOKE_EBUSY,
+			"context %p: thread %#lx is inside, thread %#lx may not be; "
+			"give each thread a context of its own",
+			(void *)ctx, (unsigned long)none,
+			(unsigned long)(uintptr_t)&here);
 	return 0;
 }
 
@@ -179,8 +184,12 @@ struct yoke_tensor *yk_handle_new(struct yoke_context *ctx, int kind)
 		yk_fail(YOKE_ENOMEM, "no memory for a handle");
 		return NULL;
 	}
-	*t = (struct yoke_tensor){ .ctx = ctx, .scope = ctx->scope, .kind = (uint8_t)kind,
-				   .id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL };
+	*t = (struct yoke_tensor){ .ctx = ctx,
+				   .scope = ctx->scope,
+				   .kind = (uint8_t)kind,
+				   .id = YK_NIL,
+				   .leaf = YK_NIL,
+				   .root = YK_NIL };
 	t->path = ctx->graph.scope;
 	link_handle(t);
 	ctx->live_handles++;
@@ -201,8 +210,10 @@ struct yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	memcpy(t->dims, v->dims, sizeof t->dims);
 	if (ctx->graph.nodes > (size_t)yk_param_int(&graph_warn) && !ctx->warned) {
 		ctx->warned = true;
-		yk_warn("graph", "%zu operations are pending, the oldest from scope \"%s\"; "
-			"evaluate them (yoke_eval, yoke_read)", ctx->graph.nodes,
+		yk_warn("graph",
+			"%zu operations are pending, the oldest from scope \"%s\"; "
+			"evaluate them (yoke_eval, yoke_read)",
+			ctx->graph.nodes,
 			yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
 	}
 	return t;
@@ -214,10 +225,12 @@ static void handle_free(struct yoke_tensor *t)
 	if (t->root != YK_NIL)
 		ctx->root[t->root] = NULL;
 	if (t->kind == YK_HOST_SCALAR && t->leaf_epoch == ctx->epoch)
-		for (size_t i = 0; i < ctx->leaves; i++) // a scalar goes, its last value stays
+		for (size_t i = 0; i < ctx->leaves;
+		     i++) // a scalar goes, its last value stays
 			if (ctx->leaf[i].scalar == t) {
 				ctx->leaf[i].scalar = NULL;
-				ctx->leaf[i].ordinal = yk_bits(ctx->leaf[i].dtype, t->scalar);
+				ctx->leaf[i].ordinal =
+					yk_bits(ctx->leaf[i].dtype, t->scalar);
 			}
 	if (t->kind == YK_VARIABLE && t->leaf_epoch == ctx->epoch)
 		for (size_t i = 0; i < ctx->leaves; i++)
@@ -289,7 +302,8 @@ yoke_scope *yoke_scope_begin(const char *name)
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
 	struct yoke_scope *s = calloc(1, sizeof *s);
-	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0, name ? name : "");
+	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0,
+				    name ? name : "");
 	if (!s || path == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for scope \"%s\"", name ? name : "");
 		free(s);

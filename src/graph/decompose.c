@@ -50,7 +50,8 @@ static yk_id add_last(struct yk_graph *g, yk_id x) // [..] -> [.., 1]
 void yk_decompose_softmax(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id x = up(g, c->in[0]);
-	yk_id d = yk_bin(g, YK_SUB, x, yk_reduce(g, YK_REDUCE_MAX, x, LAST(g, c->in[0]), true));
+	yk_id d = yk_bin(g, YK_SUB, x,
+			 yk_reduce(g, YK_REDUCE_MAX, x, LAST(g, c->in[0]), true));
 	yk_id e = yk_un(g, YK_EXP, d), s = sum_last(g, e);
 	if (c->attr[0].i)
 		d = yk_bin(g, YK_SUB, d, yk_un(g, YK_LOG, s));
@@ -66,8 +67,9 @@ void yk_decompose_softmax_back(struct yk_graph *g, const struct yk_call *c, yk_i
 		dx = yk_bin(g, YK_SUB, cot,
 			    yk_bin(g, YK_MUL, yk_un(g, YK_EXP, y), sum_last(g, cot)));
 	else // y (g - sum g y)
-		dx = yk_bin(g, YK_MUL, y,
-			    yk_bin(g, YK_SUB, cot, sum_last(g, yk_bin(g, YK_MUL, cot, y))));
+		dx = yk_bin(
+			g, YK_MUL, y,
+			yk_bin(g, YK_SUB, cot, sum_last(g, yk_bin(g, YK_MUL, cot, y))));
 	out[0] = down(g, dx, c->in[0]);
 }
 
@@ -101,8 +103,8 @@ void yk_decompose_rms_norm(struct yk_graph *g, const struct yk_call *c, yk_id *o
 }
 
 // xhat: the normalised x; subtract: whether the mean of the gradient goes too (layer norm)
-static void norm_back(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id cot, bool subtract,
-		      const struct yk_call *c, yk_id *out)
+static void norm_back(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id cot,
+		      bool subtract, const struct yk_call *c, yk_id *out)
 {
 	yk_id gw = w == YK_NIL ? cot : yk_bin(g, YK_MUL, cot, w);
 	yk_id along = mean_last(g, yk_bin(g, YK_MUL, gw, xhat));
@@ -111,7 +113,8 @@ static void norm_back(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id
 		dx = yk_bin(g, YK_SUB, dx, mean_last(g, gw));
 	out[0] = down(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
 	unsigned rows = LAST(g, c->in[0]) - 1;
-	out[1] = down(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false), c->in[0]);
+	out[1] = down(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
+		      c->in[0]);
 	if (subtract)
 		out[2] = down(g, yk_reduce(g, YK_SUM, cot, rows, false), c->in[0]);
 }
@@ -135,12 +138,14 @@ void yk_decompose_rms_norm_back(struct yk_graph *g, const struct yk_call *c, yk_
 // [N,V] bool: is this column the row's id?
 static yk_id one_hot(struct yk_graph *g, yk_id ids, int64_t columns)
 {
-	yk_id column = yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = columns });
+	yk_id column =
+		yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = columns });
 	return yk_bin(g, YK_EQ, add_last(g, yk_cast(g, ids, yoke_i64)), column);
 }
 
 // How many ids count, as a number of x's dtype; *valid [N] tells which.
-static yk_id counted(struct yk_graph *g, yk_id ids, int64_t ignore, int dtype, yk_id *valid)
+static yk_id counted(struct yk_graph *g, yk_id ids, int64_t ignore, int dtype,
+		     yk_id *valid)
 {
 	yk_id skip = yk_record(g, YK_CONST, 0, NULL, 2,
 			       (union yoke_attr[]){ { .i = yoke_i64 }, { .i = ignore } });
@@ -159,10 +164,12 @@ void yk_decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_
 	yk_id lse = drop_last(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)));
 	yk_id zero = yk_lit(g, dtype, 0);
 	yk_id picked = yk_tri(g, YK_SELECT, one_hot(g, ids, columns), x, zero);
-	yk_id loss = yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, picked, 2, false), 1 - smooth);
+	yk_id loss =
+		yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, picked, 2, false), 1 - smooth);
 	if (smooth > 0)
-		loss = yk_bin(g, YK_ADD, loss, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, 2, false),
-							  smooth / (double)columns));
+		loss = yk_bin(g, YK_ADD, loss,
+			      yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, 2, false),
+					 smooth / (double)columns));
 	loss = yk_bin(g, YK_SUB, lse, loss);
 	yk_id count = counted(g, ids, c->attr[0].i, dtype, &valid);
 	loss = yk_reduce(g, YK_SUM, yk_tri(g, YK_SELECT, valid, loss, zero), 1, false);
@@ -170,7 +177,8 @@ void yk_decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_
 	out[1] = lse;
 }
 
-void yk_decompose_cross_entropy_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+void yk_decompose_cross_entropy_back(struct yk_graph *g, const struct yk_call *c,
+				     yk_id *out)
 {
 	yk_id x = up(g, c->in[0]), ids = c->in[1], valid;
 	int dtype = g->value[x].dtype;
@@ -180,9 +188,11 @@ void yk_decompose_cross_entropy_back(struct yk_graph *g, const struct yk_call *c
 	yk_id hit = yk_lit(g, dtype, 1 - smooth + smooth / (double)columns);
 	yk_id miss = yk_lit(g, dtype, smooth / (double)columns);
 	yk_id target = yk_tri(g, YK_SELECT, one_hot(g, ids, columns), hit, miss);
-	yk_id each = yk_bin(g, YK_DIV, c->in[3], counted(g, ids, c->attr[0].i, dtype, &valid));
+	yk_id each =
+		yk_bin(g, YK_DIV, c->in[3], counted(g, ids, c->attr[0].i, dtype, &valid));
 	yk_id d = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, p, target), each);
-	out[0] = down(g, yk_tri(g, YK_SELECT, add_last(g, valid), d, yk_lit(g, dtype, 0)), c->in[0]);
+	out[0] = down(g, yk_tri(g, YK_SELECT, add_last(g, valid), d, yk_lit(g, dtype, 0)),
+		      c->in[0]);
 }
 
 // ---- optimizer steps (spec: definitions as PyTorch's) ----
@@ -192,7 +202,8 @@ void yk_decompose_multi_adamw(struct yk_graph *g, const struct yk_call *c, yk_id
 	uint32_t n = c->list;
 	const yk_id *in = c->in, *single = in + 4 * n;
 	yk_id lr = single[0], c1 = single[1], c2 = single[2], scale = single[3];
-	double beta1 = c->attr[0].f, beta2 = c->attr[1].f, eps = c->attr[2].f, decay = c->attr[3].f;
+	double beta1 = c->attr[0].f, beta2 = c->attr[1].f, eps = c->attr[2].f,
+	       decay = c->attr[3].f;
 	for (uint32_t i = 0; i < n; i++) {
 		yk_id p = up(g, in[i]), cot = up(g, in[n + i]);
 		yk_id m = up(g, in[2 * n + i]), v = up(g, in[3 * n + i]);
@@ -206,9 +217,11 @@ void yk_decompose_multi_adamw(struct yk_graph *g, const struct yk_call *c, yk_id
 		v = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, v, beta2),
 			   yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQUARE, cot), 1 - beta2));
 		// p - (lr / c1) m / (sqrt(v) / sqrt(c2) + eps)
-		yk_id root = yk_bin(g, YK_DIV, yk_un(g, YK_SQRT, v), yk_un(g, YK_SQRT, c2));
-		yk_id step = yk_bin(g, YK_MUL, yk_bin(g, YK_DIV, lr, c1),
-				    yk_bin(g, YK_DIV, m, yk_bin_lit(g, YK_ADD, root, eps)));
+		yk_id root =
+			yk_bin(g, YK_DIV, yk_un(g, YK_SQRT, v), yk_un(g, YK_SQRT, c2));
+		yk_id step =
+			yk_bin(g, YK_MUL, yk_bin(g, YK_DIV, lr, c1),
+			       yk_bin(g, YK_DIV, m, yk_bin_lit(g, YK_ADD, root, eps)));
 		out[i] = down(g, yk_bin(g, YK_SUB, p, step), in[i]);
 		out[n + i] = down(g, m, in[i]);
 		out[2 * n + i] = down(g, v, in[i]);
@@ -232,10 +245,13 @@ void yk_decompose_multi_sgd(struct yk_graph *g, const struct yk_call *c, yk_id *
 			// b = g at the first step
 			yk_id next = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, b, momentum),
 					    yk_bin_lit(g, YK_MUL, cot, 1 - dampening));
-			yk_id starts = yk_bin(g, YK_NE, first, yk_lit(g, g->value[first].dtype, 0));
+			yk_id starts = yk_bin(g, YK_NE, first,
+					      yk_lit(g, g->value[first].dtype, 0));
 			b = yk_tri(g, YK_SELECT, starts, cot, next);
 			out[n + i] = down(g, b, in[i]);
-			cot = !c->attr[3].i ? b : yk_bin(g, YK_ADD, cot, yk_bin_lit(g, YK_MUL, b, momentum));
+			cot = !c->attr[3].i ? b :
+					      yk_bin(g, YK_ADD, cot,
+						     yk_bin_lit(g, YK_MUL, b, momentum));
 		}
 		out[i] = down(g, yk_bin(g, YK_SUB, p, yk_bin(g, YK_MUL, lr, cot)), in[i]);
 	}
@@ -245,9 +261,10 @@ void yk_decompose_multi_norm(struct yk_graph *g, const struct yk_call *c, yk_id 
 {
 	yk_id sum = YK_NIL;
 	for (uint32_t i = 0; i < c->list; i++) {
-		yk_id s = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, up(g, c->in[i])), YOKE_ALL, false);
+		yk_id s = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, up(g, c->in[i])),
+				    YOKE_ALL, false);
 		sum = sum == YK_NIL ? s : yk_bin(g, YK_ADD, sum, s);
 	}
-	out[0] = sum == YK_NIL ? yk_lit(g, yoke_f32, 0)
-			       : yk_cast(g, yk_un(g, YK_SQRT, sum), yoke_f32);
+	out[0] = sum == YK_NIL ? yk_lit(g, yoke_f32, 0) :
+				 yk_cast(g, yk_un(g, YK_SQRT, sum), yoke_f32);
 }

@@ -21,16 +21,28 @@ static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 {
 	const struct yk_value *q = &g->value[c->in[0]], *k = &g->value[c->in[1]];
 	return (struct parts){
-		.g = g, .b = q->dims[0], .t = q->dims[1], .h = q->dims[2], .d = q->dims[3],
-		.s = k->dims[1], .groups = k->dims[2], .r = q->dims[2] / k->dims[2],
-		.dtype = yk_acc(q->dtype), .causal = c->attr[0].i != 0, .scale = c->attr[1].f,
-		.dropout = c->attr[2].f, .mask = c->in[3], .key = c->in[4], .step = c->in[5],
+		.g = g,
+		.b = q->dims[0],
+		.t = q->dims[1],
+		.h = q->dims[2],
+		.d = q->dims[3],
+		.s = k->dims[1],
+		.groups = k->dims[2],
+		.r = q->dims[2] / k->dims[2],
+		.dtype = yk_acc(q->dtype),
+		.causal = c->attr[0].i != 0,
+		.scale = c->attr[1].f,
+		.dropout = c->attr[2].f,
+		.mask = c->in[3],
+		.key = c->in[4],
+		.step = c->in[5],
 	};
 }
 
 static yk_id reshape5(struct parts *p, yk_id x, int64_t rows, int64_t columns)
 {
-	return yk_reshape(p->g, x, 5, (int64_t[]){ p->b, p->groups, p->r, rows, columns });
+	return yk_reshape(p->g, x, 5,
+			  (int64_t[]){ p->b, p->groups, p->r, rows, columns });
 }
 
 static yk_id reshape4(struct parts *p, yk_id x, int64_t rows, int64_t columns)
@@ -78,11 +90,13 @@ static yk_id scores(struct parts *p, yk_id q, yk_id k)
 	if (!p->causal)
 		return x;
 	// index = t S + s; sees s <= t + S - T
-	yk_id i = yk_record(g, YK_IOTA, 0, NULL, 2, (union yoke_attr[]){ { .i = p->t }, { .i = p->s } });
+	yk_id i = yk_record(g, YK_IOTA, 0, NULL, 2,
+			    (union yoke_attr[]){ { .i = p->t }, { .i = p->s } });
 	yk_id row = yk_bin_lit(g, YK_DIV, i, (double)p->s);
 	yk_id column = yk_bin(g, YK_SUB, i, yk_bin_lit(g, YK_MUL, row, (double)p->s));
 	yk_id last = yk_bin_lit(g, YK_ADD, row, (double)(p->s - p->t));
-	return yk_tri(g, YK_SELECT, yk_bin(g, YK_LE, column, last), x, yk_lit(g, p->dtype, -INFINITY));
+	return yk_tri(g, YK_SELECT, yk_bin(g, YK_LE, column, last), x,
+		      yk_lit(g, p->dtype, -INFINITY));
 }
 
 // x where it is kept, divided by 1 - dropout: [B,H,T,S]
@@ -91,8 +105,12 @@ static yk_id drop(struct parts *p, yk_id x)
 	struct yk_graph *g = p->g;
 	if (p->dropout <= 0)
 		return x;
-	union yoke_attr dims[4] = { { .i = p->b }, { .i = p->h }, { .i = p->t }, { .i = p->s } };
-	yk_id u = yk_un(g, YK_UNIFORM, yk_record(g, YK_RAND_BITS, 2, (yk_id[]){ p->key, p->step }, 4, dims));
+	union yoke_attr dims[4] = {
+		{ .i = p->b }, { .i = p->h }, { .i = p->t }, { .i = p->s }
+	};
+	yk_id u = yk_un(
+		g, YK_UNIFORM,
+		yk_record(g, YK_RAND_BITS, 2, (yk_id[]){ p->key, p->step }, 4, dims));
 	yk_id keep = yk_bin(g, YK_GE, u, yk_lit(g, yoke_f32, p->dropout));
 	return yk_tri(g, YK_SELECT, keep, yk_bin_lit(g, YK_MUL, x, 1 / (1 - p->dropout)),
 		      yk_lit(g, p->dtype, 0));
@@ -108,8 +126,10 @@ void yk_decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_id *
 	most = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, most, none), zero, most);
 	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most));
 	yk_id sum = yk_reduce(g, YK_SUM, e, 8, true);
-	yk_id w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, sum, zero), zero, yk_bin(g, YK_DIV, e, sum));
-	yk_id o = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), shared(&p, c->in[2]), 0);
+	yk_id w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, sum, zero), zero,
+			 yk_bin(g, YK_DIV, e, sum));
+	yk_id o = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), shared(&p, c->in[2]),
+			    0);
 	out[0] = unheads(&p, o, c->in[0]);
 	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)), 3,
 			    (int64_t[]){ p.b, p.h, p.t });

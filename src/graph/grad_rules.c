@@ -23,7 +23,8 @@ static struct at at(const struct yk_graph *g, uint32_t node)
 	const struct yk_node *n = &g->node[node];
 	a.nin = n->nin < 12 ? n->nin : 12;
 	memcpy(a.in, yk_ins(g, n), a.nin * sizeof *a.in);
-	memcpy(a.attr, yk_attrs(g, n), (n->nattr < 24u ? n->nattr : 24u) * sizeof *a.attr);
+	memcpy(a.attr, yk_attrs(g, n),
+	       (n->nattr < 24u ? n->nattr : 24u) * sizeof *a.attr);
 	return a;
 }
 
@@ -58,7 +59,8 @@ static yk_id unary(struct yk_graph *g, int op, yk_id x, yk_id y, yk_id cot)
 	case YK_RSQRT: // -g y^3 / 2
 		t = yk_bin(g, YK_MUL, y, yk_un(g, YK_SQUARE, y));
 		return yk_bin(g, YK_MUL, cot, yk_bin_lit(g, YK_MUL, t, -0.5));
-	case YK_RECIP: return yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, yk_un(g, YK_SQUARE, y)));
+	case YK_RECIP:
+		return yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, yk_un(g, YK_SQUARE, y)));
 	case YK_SQUARE: return yk_bin(g, YK_MUL, cot, yk_bin_lit(g, YK_MUL, x, 2));
 	case YK_SIN: return yk_bin(g, YK_MUL, cot, yk_un(g, YK_COS, x));
 	case YK_COS: return yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, yk_un(g, YK_SIN, x)));
@@ -108,9 +110,7 @@ void yk_grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 		gin[0] = yk_sum_to(g, t, a);
 		gin[1] = yk_sum_to(g, yk_un(g, YK_NEG, yk_bin(g, YK_MUL, t, n.y)), b);
 		break;
-	case YK_POW:
-		pow_rule(g, a, b, n.y, cot, gin);
-		break;
+	case YK_POW: pow_rule(g, a, b, n.y, cot, gin); break;
 	case YK_MIN:
 	case YK_MAX:
 		wins = n.op == YK_MIN ? YK_LT : YK_GT;
@@ -122,8 +122,7 @@ void yk_grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 		gin[1] = yk_sum_to(g, yk_tri(g, YK_SELECT, a, cot, t), b);
 		gin[2] = yk_sum_to(g, yk_tri(g, YK_SELECT, a, t, cot), n.in[2]);
 		break;
-	default:
-		gin[0] = unary(g, n.op, a, n.y, cot);
+	default: gin[0] = unary(g, n.op, a, n.y, cot);
 	}
 }
 
@@ -174,14 +173,16 @@ void yk_grad_prod(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 	struct at n = at(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
 	yk_id x = n.in[0];
-	yk_id zero = yk_lit(g, g->value[x].dtype, 0), one = yk_lit(g, g->value[x].dtype, 1);
+	yk_id zero = yk_lit(g, g->value[x].dtype, 0),
+	      one = yk_lit(g, g->value[x].dtype, 1);
 	yk_id is0 = yk_bin(g, YK_EQ, x, zero);
 	yk_id safe = yk_tri(g, YK_SELECT, is0, one, x);
 	yk_id rest = unreduce(g, yk_reduce(g, YK_PROD, safe, axes, true), x, axes);
-	yk_id zeros = yk_reduce(g, YK_SUM, yk_tri(g, YK_SELECT, is0, one, zero), axes, true);
+	yk_id zeros =
+		yk_reduce(g, YK_SUM, yk_tri(g, YK_SELECT, is0, one, zero), axes, true);
 	zeros = unreduce(g, zeros, x, axes);
-	yk_id none = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, zeros, zero), yk_bin(g, YK_DIV, rest, safe),
-			    zero);
+	yk_id none = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, zeros, zero),
+			    yk_bin(g, YK_DIV, rest, safe), zero);
 	yk_id lone = yk_bin(g, YK_AND, is0, yk_bin(g, YK_EQ, zeros, one));
 	yk_id others = yk_tri(g, YK_SELECT, lone, rest, none);
 	gin[0] = yk_bin(g, YK_MUL, unreduce(g, gout[0], x, axes), others);
@@ -193,10 +194,10 @@ void yk_grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 	yk_id a = n.in[0], b = n.in[1], c = gout[0];
 	bool ta = n.attr[0].i & YOKE_TA, tb = n.attr[0].i & YOKE_TB;
 	// a' and b' as the product uses them: ga' = c b'^T, gb' = a'^T c, transposed back where needed
-	yk_id ga = ta ? yk_matmul(g, b, c, (tb ? YOKE_TA : 0) | YOKE_TB)
-		      : yk_matmul(g, c, b, tb ? 0 : YOKE_TB);
-	yk_id gb = tb ? yk_matmul(g, c, a, YOKE_TA | (ta ? YOKE_TB : 0))
-		      : yk_matmul(g, a, c, ta ? 0 : YOKE_TA);
+	yk_id ga = ta ? yk_matmul(g, b, c, (tb ? YOKE_TA : 0) | YOKE_TB) :
+			yk_matmul(g, c, b, tb ? 0 : YOKE_TB);
+	yk_id gb = tb ? yk_matmul(g, c, a, YOKE_TA | (ta ? YOKE_TB : 0)) :
+			yk_matmul(g, a, c, ta ? 0 : YOKE_TA);
 	gin[0] = yk_sum_to(g, ga, a);
 	gin[1] = yk_sum_to(g, gb, b);
 }
@@ -261,7 +262,8 @@ void yk_grad_concat(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 	}
 }
 
-void yk_grad_slice_update(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+void yk_grad_slice_update(struct yk_graph *g, uint32_t node, const yk_id *gout,
+			  yk_id *gin)
 {
 	struct at n = at(g, node);
 	int64_t start[YOKE_MAX_RANK];
@@ -282,7 +284,9 @@ void yk_grad_gather(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 	int order[YOKE_MAX_RANK], back[YOKE_MAX_RANK];
 	if (axis) { // rows first: y [A..,I..,R..] -> [I..,A..,R..]
 		for (int i = 0; i < y.rank; i++)
-			order[i] = i < idx.rank ? axis + i : i < idx.rank + axis ? i - idx.rank : i;
+			order[i] = i < idx.rank        ? axis + i :
+				   i < idx.rank + axis ? i - idx.rank :
+							 i;
 		v = yk_permute(g, v, order);
 	}
 	union yoke_attr rows = { .i = x.dims[axis] };
@@ -337,24 +341,30 @@ void yk_grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 	if (!layer)
 		in[3] = gout[0];
 	struct yk_call c = { .op = layer ? YK_LAYER_NORM_BACK : YK_RMS_NORM_BACK,
-			     .nin = layer ? 5 : 4, .in = in };
+			     .nin = layer ? 5 : 4,
+			     .in = in };
 	if (gout[0] != YK_NIL)
 		back(g, &c, layer ? 3 : 2, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
 }
 
-void yk_grad_cross_entropy(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+void yk_grad_cross_entropy(struct yk_graph *g, uint32_t node, const yk_id *gout,
+			   yk_id *gin)
 {
 	struct at n = at(g, node);
 	if (gout[0] != YK_NIL)
 		gin[0] = yk_record(g, YK_CROSS_ENTROPY_BACK, 4,
-				   (yk_id[]){ n.in[0], n.in[1], n.y + 1, gout[0] }, 2, n.attr);
+				   (yk_id[]){ n.in[0], n.in[1], n.y + 1, gout[0] }, 2,
+				   n.attr);
 }
 
 void yk_grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	struct at n = at(g, node);
-	yk_id in[9] = { n.in[0], n.in[1], n.in[2], n.in[3], n.in[4], n.in[5], n.y, n.y + 1, gout[0] };
-	struct yk_call c = { .op = YK_ATTENTION_BACK, .nin = 9, .in = in, .nattr = 3, .attr = n.attr };
+	yk_id in[9] = { n.in[0], n.in[1], n.in[2], n.in[3], n.in[4],
+			n.in[5], n.y,     n.y + 1, gout[0] };
+	struct yk_call c = {
+		.op = YK_ATTENTION_BACK, .nin = 9, .in = in, .nattr = 3, .attr = n.attr
+	};
 	if (gout[0] != YK_NIL)
 		back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
 }

@@ -45,16 +45,22 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 {
 	if (g->max && g->nodes >= g->max)
 		return yk_op_fail(g, c->op, YOKE_EGRAPH,
-				  "%zu operations are pending (graph.max); evaluate them", g->nodes);
+				  "%zu operations are pending (graph.max); evaluate them",
+				  g->nodes);
 	if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
 	    yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
 	    yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
 	    yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
 		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
 	g->node[g->nodes] = (struct yk_node){
-		.op = c->op, .nattr = (uint8_t)c->nattr, .list = c->list, .scope = g->scope,
-		.in = (uint32_t)g->args, .nin = c->nin,
-		.out = (uint32_t)g->values, .nout = nout,
+		.op = c->op,
+		.nattr = (uint8_t)c->nattr,
+		.list = c->list,
+		.scope = g->scope,
+		.in = (uint32_t)g->args,
+		.nin = c->nin,
+		.out = (uint32_t)g->values,
+		.nout = nout,
 		.attr = (uint32_t)g->nattrs,
 	};
 	if (c->nin)
@@ -79,7 +85,8 @@ int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 	uint32_t nout = yk_nout(row, c->list);
 	struct yk_value few[4], *outs = few;
 	if (nout > 4 && !(outs = calloc(nout, sizeof *outs)))
-		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for %u results", nout);
+		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for %u results",
+				  nout);
 	int err = row->shape(g, c, outs);
 	if (!err)
 		err = yk_append_as(g, c, nout, outs, out);
@@ -94,7 +101,9 @@ yk_id yk_record(struct yk_graph *g, int op, uint32_t nin, const yk_id *in, uint3
 	for (uint32_t i = 0; i < nin; i++)
 		if (in[i] == YK_BAD)
 			return YK_BAD;
-	struct yk_call c = { .op = (uint16_t)op, .nin = nin, .in = in, .nattr = nattr, .attr = attr };
+	struct yk_call c = {
+		.op = (uint16_t)op, .nin = nin, .in = in, .nattr = nattr, .attr = attr
+	};
 	yk_id out;
 	return yk_append(g, &c, &out) < 0 ? YK_BAD : out;
 }
@@ -117,7 +126,8 @@ yk_id yk_tri(struct yk_graph *g, int op, yk_id a, yk_id b, yk_id c)
 yk_id yk_lit(struct yk_graph *g, int dtype, double value)
 {
 	return yk_record(g, YK_CONST, 0, NULL, 2,
-			 (union yoke_attr[]){ { .i = dtype }, { .i = (int64_t)yk_bits(dtype, value) } });
+			 (union yoke_attr[]){ { .i = dtype },
+					      { .i = (int64_t)yk_bits(dtype, value) } });
 }
 
 yk_id yk_bin_lit(struct yk_graph *g, int op, yk_id x, double value)
@@ -136,19 +146,22 @@ yk_id yk_cast(struct yk_graph *g, yk_id x, int dtype)
 
 yk_id yk_reduce(struct yk_graph *g, int op, yk_id x, unsigned axes, bool keep)
 {
-	return yk_record(g, op, 1, &x, 2, (union yoke_attr[]){ { .i = axes }, { .i = keep } });
+	return yk_record(g, op, 1, &x, 2,
+			 (union yoke_attr[]){ { .i = axes }, { .i = keep } });
 }
 
 yk_id yk_matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
 {
-	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 1, &(union yoke_attr){ .i = flags });
+	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 1,
+			 &(union yoke_attr){ .i = flags });
 }
 
 static yk_id with_dims(struct yk_graph *g, int op, yk_id x, int rank, const int64_t *dims)
 {
 	union yoke_attr a[YOKE_MAX_RANK];
 	if (rank < 0 || rank > YOKE_MAX_RANK) {
-		yk_op_fail(g, op, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank, YOKE_MAX_RANK);
+		yk_op_fail(g, op, YOKE_ESHAPE, "rank %d; 0 to %d are possible", rank,
+			   YOKE_MAX_RANK);
 		return YK_BAD;
 	}
 	for (int i = 0; i < rank; i++)
@@ -192,7 +205,8 @@ yk_id yk_slice(struct yk_graph *g, yk_id x, const int64_t *start, const int64_t 
 	return yk_record(g, YK_SLICE, 1, &x, 3 * rank, a);
 }
 
-yk_id yk_pad(struct yk_graph *g, yk_id x, const int64_t *lo, const int64_t *hi, double value)
+yk_id yk_pad(struct yk_graph *g, yk_id x, const int64_t *lo, const int64_t *hi,
+	     double value)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
@@ -247,19 +261,22 @@ char *yk_describe(const struct yk_value *v, char *to)
 {
 	int n = snprintf(to, 160, "%s [", yoke_dtype_name(v->dtype));
 	for (int i = 0; i < v->rank; i++)
-		n += snprintf(to + n, (size_t)(160 - n), "%s%lld", i ? "," : "", (long long)v->dims[i]);
+		n += snprintf(to + n, (size_t)(160 - n), "%s%lld", i ? "," : "",
+			      (long long)v->dims[i]);
 	snprintf(to + n, (size_t)(160 - n), "]");
 	return to;
 }
 
 bool yk_is_float(int dtype)
 {
-	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 ||
+	       dtype == yoke_bf16;
 }
 
 bool yk_is_int(int dtype)
 {
-	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 || dtype == yoke_i64;
+	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 ||
+	       dtype == yoke_i64;
 }
 
 int yk_acc(int dtype)
@@ -294,31 +311,26 @@ static int64_t saturate(double x, int64_t least, int64_t most)
 
 uint64_t yk_bits(int dtype, double value)
 {
-	union { float f; double d; uint32_t u; uint64_t w; } b = { .w = 0 };
+	union {
+		float f;
+		double d;
+		uint32_t u;
+		uint64_t w;
+	} b = { .w = 0 };
 	switch (dtype) {
-	case yoke_f32:
-		b.f = (float)value;
-		return b.u;
-	case yoke_f64:
-		b.d = value;
-		return b.w;
-	case yoke_f16:
-		return half_bits(value);
+	case yoke_f32: b.f = (float)value; return b.u;
+	case yoke_f64: b.d = value; return b.w;
+	case yoke_f16: return half_bits(value);
 	case yoke_bf16:
 		b.f = (float)value;
 		if (isnan(value))
 			return 0x7fc0;
 		return (b.u + 0x7fff + (b.u >> 16 & 1)) >> 16;
-	case yoke_i8:
-		return (uint8_t)saturate(value, INT8_MIN, INT8_MAX);
-	case yoke_u8:
-		return (uint8_t)saturate(value, 0, UINT8_MAX);
-	case yoke_i32:
-		return (uint32_t)saturate(value, INT32_MIN, INT32_MAX);
-	case yoke_i64:
-		return (uint64_t)saturate(value, INT64_MIN, INT64_MAX);
-	case yoke_bool:
-		return value != 0;
+	case yoke_i8: return (uint8_t)saturate(value, INT8_MIN, INT8_MAX);
+	case yoke_u8: return (uint8_t)saturate(value, 0, UINT8_MAX);
+	case yoke_i32: return (uint32_t)saturate(value, INT32_MIN, INT32_MAX);
+	case yoke_i64: return (uint64_t)saturate(value, INT64_MIN, INT64_MAX);
+	case yoke_bool: return value != 0;
 	}
 	return 0;
 }

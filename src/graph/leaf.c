@@ -12,17 +12,22 @@
 #include "base/hash.h"
 #include "graph/context.h"
 
-static int check_shape(const char *what, int dtype, int rank, const int64_t *dims, uint64_t *bytes)
+static int check_shape(const char *what, int dtype, int rank, const int64_t *dims,
+		       uint64_t *bytes)
 {
 	uint64_t n = yoke_dtype_size(dtype);
 	if (!n)
-		return yk_fail(YOKE_EDTYPE, "%s: no dtype has the number %d", what, dtype);
+		return yk_fail(YOKE_EDTYPE, "%s: no dtype has the number %d", what,
+			       dtype);
 	if (rank < 0 || rank > YOKE_MAX_RANK)
-		return yk_fail(YOKE_ESHAPE, "%s: rank %d; 0 to %d are possible", what, rank, YOKE_MAX_RANK);
+		return yk_fail(YOKE_ESHAPE, "%s: rank %d; 0 to %d are possible", what,
+			       rank, YOKE_MAX_RANK);
 	for (int i = 0; i < rank; i++)
-		if (dims[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dims[i], &n) || n > INT64_MAX)
-			return yk_fail(YOKE_ESHAPE, "%s: dim %d is %lld: negative, or too many bytes", what,
-				       i, (long long)dims[i]);
+		if (dims[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dims[i], &n) ||
+		    n > INT64_MAX)
+			return yk_fail(YOKE_ESHAPE,
+				       "%s: dim %d is %lld: negative, or too many bytes",
+				       what, i, (long long)dims[i]);
 	*bytes = n;
 	return 0;
 }
@@ -35,7 +40,8 @@ static void set_shape(struct yoke_tensor *t, int dtype, int rank, const int64_t 
 		memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
 }
 
-int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from, uint64_t bytes)
+int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
+	      uint64_t bytes)
 {
 	struct yk_queue *q = ctx->queue;
 	const struct yoke_backend *ops = ctx->device->ops;
@@ -71,19 +77,19 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	if (!err && data)
 		err = yk_upload(ctx, s->block, data, bytes);
 	else if (!err && bytes)
-		err = ctx->device->ops->fill(ctx->queue->handle, s->block->segment, s->block->offset,
-					     bytes, "", 1);
+		err = ctx->device->ops->fill(ctx->queue->handle, s->block->segment,
+					     s->block->offset, bytes, "", 1);
 	if (err) {
 		yk_storage_unref(s);
-		return yk_fail(err, "%llu bytes could not be brought to %s", (unsigned long long)bytes,
-			       ctx->device->id);
+		return yk_fail(err, "%llu bytes could not be brought to %s",
+			       (unsigned long long)bytes, ctx->device->id);
 	}
 	*to = s;
 	return 0;
 }
 
-static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank, const int64_t *dims,
-				 const void *data)
+static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank,
+				 const int64_t *dims, const void *data)
 {
 	struct yoke_context *ctx = yk_current();
 	uint64_t bytes = 0;
@@ -91,7 +97,8 @@ static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank
 		return NULL;
 	struct yoke_tensor *t = NULL;
 	struct yk_storage *s = NULL;
-	if (!check_shape(what, dtype, rank, dims, &bytes) && !make_storage(ctx, bytes, data, &s)) {
+	if (!check_shape(what, dtype, rank, dims, &bytes) &&
+	    !make_storage(ctx, bytes, data, &s)) {
 		struct yoke_scope *scope = ctx->scope;
 		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
 			ctx->scope = NULL;
@@ -133,7 +140,8 @@ static const char *name_of(const struct yoke_tensor *t)
 static int want_variable(const struct yoke_tensor *t, const char *what)
 {
 	if (!t)
-		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "%s: NULL", what);
+		return yoke_error_code() ? yoke_error_code() :
+					   yk_fail(YOKE_EINVAL, "%s: NULL", what);
 	if (t == YOKE_NONE || t->kind != YK_VARIABLE)
 		return yk_fail(YOKE_EINVAL, "%s: takes a variable", what);
 	return 0;
@@ -156,8 +164,8 @@ int yoke_put(yoke_tensor *t, const void *data, size_t bytes)
 	if (err)
 		return err;
 	if (bytes != yoke_bytes(t) || !data)
-		return yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s", name_of(t),
-			       yoke_bytes(t), bytes, data ? "" : " at NULL");
+		return yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
+			       name_of(t), yoke_bytes(t), bytes, data ? "" : " at NULL");
 	struct yoke_context *ctx = t->ctx;
 	struct yk_storage *s;
 	if ((err = yk_enter(ctx)) < 0)
@@ -185,11 +193,14 @@ int yoke_assign(yoke_tensor *t, yoke_tensor *value)
 	else if (id == YK_NIL)
 		err = yk_fail(YOKE_EINVAL, "assign: variable %s: no value", name_of(t));
 	else if (ctx->graph.value[id].dtype != t->dtype)
-		err = yk_fail(YOKE_EDTYPE, "assign: variable %s is %s, the value %s; cast it", name_of(t),
-			      yk_describe(&like, a), yk_describe(&ctx->graph.value[id], b));
+		err = yk_fail(YOKE_EDTYPE,
+			      "assign: variable %s is %s, the value %s; cast it",
+			      name_of(t), yk_describe(&like, a),
+			      yk_describe(&ctx->graph.value[id], b));
 	else if (!yk_same_shape(&ctx->graph.value[id], &like))
-		err = yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s", name_of(t),
-			      yk_describe(&like, a), yk_describe(&ctx->graph.value[id], b));
+		err = yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s",
+			      name_of(t), yk_describe(&like, a),
+			      yk_describe(&ctx->graph.value[id], b));
 	else {
 		t->id = id;
 		t->epoch = ctx->epoch;
@@ -226,7 +237,8 @@ yoke_tensor *yoke_const(double value)
 int yoke_scalar_set(yoke_tensor *t, double value)
 {
 	if (!t)
-		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "scalar_set: NULL");
+		return yoke_error_code() ? yoke_error_code() :
+					   yk_fail(YOKE_EINVAL, "scalar_set: NULL");
 	if (t == YOKE_NONE || t->kind != YK_HOST_SCALAR)
 		return yk_fail(YOKE_EINVAL, "scalar_set: takes a scalar");
 	t->scalar = value;
@@ -242,7 +254,8 @@ static yk_id leaf_new(struct yoke_context *ctx, int op, const struct yk_leaf *le
 		yk_fail(YOKE_ENOMEM, "no memory for a leaf");
 		return YK_BAD;
 	}
-	struct yk_call c = { .op = (uint16_t)op, .nattr = 1,
+	struct yk_call c = { .op = (uint16_t)op,
+			     .nattr = 1,
 			     .attr = &(union yoke_attr){ .i = (int64_t)ctx->leaves } };
 	yk_id id;
 	if (yk_append_as(&ctx->graph, &c, 1, value, &id) < 0)
@@ -257,8 +270,8 @@ static yk_id scalar_leaf(struct yoke_context *ctx, const struct yk_leaf *want)
 {
 	for (size_t i = ctx->leaves; i-- > 0;) {
 		const struct yk_leaf *l = &ctx->leaf[i];
-		if (l->kind == want->kind && l->dtype == want->dtype && l->scalar == want->scalar &&
-		    l->ordinal == want->ordinal)
+		if (l->kind == want->kind && l->dtype == want->dtype &&
+		    l->scalar == want->scalar && l->ordinal == want->ordinal)
 			return l->id;
 	}
 	return leaf_new(ctx, YK_SCALAR, want, &(struct yk_value){ .dtype = want->dtype });
@@ -268,7 +281,8 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 {
 	if (!t) {
 		if (!yoke_error_code())
-			yk_fail(YOKE_EINVAL, "an operand is NULL; optional ones are YOKE_NONE");
+			yk_fail(YOKE_EINVAL,
+				"an operand is NULL; optional ones are YOKE_NONE");
 		return YK_BAD;
 	}
 	if (t == YOKE_NONE)
@@ -282,28 +296,33 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 	if (t->kind == YK_HOST_SCALAR) {
 		t->leaf_epoch = ctx->epoch;
 		return scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
-							   .dtype = (uint8_t)dtype, .scalar = t });
+							   .dtype = (uint8_t)dtype,
+							   .scalar = t });
 	}
 	if (t->id != YK_NIL && t->epoch == ctx->epoch)
 		return t->id;
 	if (!t->storage) {
-		yk_fail(YOKE_ESPENT, "a result of %s in scope \"%s\" is spent: it was interior to an "
-			"evaluation; keep it before eval, or pass it to eval", yk_ops[t->op].name,
-			yk_path_name(&ctx->paths, t->path));
+		yk_fail(YOKE_ESPENT,
+			"a result of %s in scope \"%s\" is spent: it was interior to an "
+			"evaluation; keep it before eval, or pass it to eval",
+			yk_ops[t->op].name, yk_path_name(&ctx->paths, t->path));
 		return YK_BAD;
 	}
 	if (t->storage->failed) {
 		yk_fail(YOKE_EFAILED, "%s %s was lost when an evaluation failed (%s)%s",
-			t->kind == YK_VARIABLE ? "variable" : "a value", t->name ? t->name : "",
-			yoke_error_name(t->storage->failed),
-			t->kind == YK_VARIABLE ? "; put it anew, or reload a checkpoint" : "");
+			t->kind == YK_VARIABLE ? "variable" : "a value",
+			t->name ? t->name : "", yoke_error_name(t->storage->failed),
+			t->kind == YK_VARIABLE ? "; put it anew, or reload a checkpoint" :
+						 "");
 		return YK_BAD;
 	}
 	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
 		return t->leaf;
 	struct yk_value v = { .dtype = t->dtype, .rank = t->rank };
 	memcpy(v.dims, t->dims, sizeof v.dims);
-	struct yk_leaf leaf = { .kind = YK_LEAF_STORAGE, .dtype = t->dtype, .storage = t->storage,
+	struct yk_leaf leaf = { .kind = YK_LEAF_STORAGE,
+				.dtype = t->dtype,
+				.storage = t->storage,
 				.variable = t->kind == YK_VARIABLE ? t : NULL };
 	yk_id id = leaf_new(ctx, YK_LEAF, &leaf, &v);
 	if (id == YK_BAD)
@@ -323,9 +342,11 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 		p->calls = 0;
 	}
 	uint64_t ordinal = yk_hash(p->name, strlen(p->name), p->calls++);
-	*key = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SEED, .dtype = yoke_i64,
+	*key = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SEED,
+						   .dtype = yoke_i64,
 						   .ordinal = ordinal });
-	*step = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_STEP, .dtype = yoke_i64 });
+	*step = scalar_leaf(ctx,
+			    &(struct yk_leaf){ .kind = YK_LEAF_STEP, .dtype = yoke_i64 });
 	return *key == YK_BAD || *step == YK_BAD ? yoke_error_code() : 0;
 }
 
@@ -362,5 +383,6 @@ int64_t yoke_count(const yoke_tensor *t)
 
 size_t yoke_bytes(const yoke_tensor *t)
 {
-	return t && t != YOKE_NONE ? (size_t)yoke_count(t) * yoke_dtype_size(t->dtype) : 0;
+	return t && t != YOKE_NONE ? (size_t)yoke_count(t) * yoke_dtype_size(t->dtype) :
+				     0;
 }

@@ -24,7 +24,9 @@ static int path_add(struct yk_paths *p, uint32_t parent, const char *name)
 		whole[la++] = '/';
 	memcpy(whole + la, name, ln + 1);
 	p->path[p->n++] = (struct yk_path){
-		.name = whole, .parent = parent, .hash = yk_hash(whole, la + ln, 0),
+		.name = whole,
+		.parent = parent,
+		.hash = yk_hash(whole, la + ln, 0),
 	};
 	return 0;
 }
@@ -48,7 +50,8 @@ static int table_grow(struct yk_paths *p)
 }
 
 // Is path i `name` inside `parent`?
-static bool path_is(const struct yk_paths *p, uint32_t i, uint32_t parent, const char *name, size_t n)
+static bool path_is(const struct yk_paths *p, uint32_t i, uint32_t parent,
+		    const char *name, size_t n)
 {
 	const struct yk_path *q = &p->path[i];
 	if (!i || q->parent != parent)

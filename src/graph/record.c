@@ -8,7 +8,8 @@
 
 struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
 {
-	static struct yk_graph nowhere; // never written: operands that are YK_BAD append nothing
+	static struct yk_graph
+		nowhere; // never written: operands that are YK_BAD append nothing
 	struct yk_rec r = { .g = &nowhere };
 	for (int i = 0; i < n; i++)
 		r.in[i] = YK_BAD;
@@ -24,7 +25,8 @@ struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
 	}
 	if (!ctx) {
 		if (n && !yoke_error_code())
-			yk_fail(YOKE_EINVAL, "an operand is NULL; optional ones are YOKE_NONE");
+			yk_fail(YOKE_EINVAL,
+				"an operand is NULL; optional ones are YOKE_NONE");
 		if (n || !(ctx = yk_current()))
 			return r;
 	}
@@ -41,7 +43,9 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 {
 	if (!r->ctx)
 		return NULL;
-	yoke_tensor *t = result == YK_BAD || result == YK_NIL ? NULL : yk_handle_of(r->ctx, result);
+	yoke_tensor *t = result == YK_BAD || result == YK_NIL ?
+				 NULL :
+				 yk_handle_of(r->ctx, result);
 	yk_leave(r->ctx);
 	return t;
 }
@@ -52,6 +56,7 @@ int yk_rec_axis(struct yk_rec *r, int op, yk_id x, int axis)
 		return YOKE_EINVAL;
 	int rank = r->g->value[x].rank, k = axis < 0 ? axis + rank : axis;
 	if (k < 0 || k >= rank)
-		return yk_op_fail(r->g, op, YOKE_ERANGE, "axis %d of a tensor of rank %d", axis, rank);
+		return yk_op_fail(r->g, op, YOKE_ERANGE, "axis %d of a tensor of rank %d",
+				  axis, rank);
 	return k;
 }

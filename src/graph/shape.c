@@ -16,28 +16,31 @@ static bool has(const struct yk_call *c, uint32_t k)
 	return c->in[k] != YK_NIL;
 }
 
-static int fail_two(struct yk_graph *g, const struct yk_call *c, int code, const char *why,
-		    const struct yk_value *a, const struct yk_value *b)
+static int fail_two(struct yk_graph *g, const struct yk_call *c, int code,
+		    const char *why, const struct yk_value *a, const struct yk_value *b)
 {
 	char ta[160], tb[160];
-	return yk_op_fail(g, c->op, code, "%s %s and %s", why, yk_describe(a, ta), yk_describe(b, tb));
+	return yk_op_fail(g, c->op, code, "%s %s and %s", why, yk_describe(a, ta),
+			  yk_describe(b, tb));
 }
 
-static int fail_one(struct yk_graph *g, const struct yk_call *c, int code, const char *why,
-		    const struct yk_value *a)
+static int fail_one(struct yk_graph *g, const struct yk_call *c, int code,
+		    const char *why, const struct yk_value *a)
 {
 	char ta[160];
 	return yk_op_fail(g, c->op, code, "%s %s", why, yk_describe(a, ta));
 }
 
-static int want_float(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+static int want_float(struct yk_graph *g, const struct yk_call *c,
+		      const struct yk_value *v)
 {
 	if (!yk_is_float(v->dtype))
 		return fail_one(g, c, YOKE_EDTYPE, "takes floating point, got", v);
 	return 0;
 }
 
-static int want_index(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+static int want_index(struct yk_graph *g, const struct yk_call *c,
+		      const struct yk_value *v)
 {
 	if (v->dtype != yoke_i32 && v->dtype != yoke_i64)
 		return fail_one(g, c, YOKE_EDTYPE, "indices are i32 or i64, got", v);
@@ -45,7 +48,8 @@ static int want_index(struct yk_graph *g, const struct yk_call *c, const struct 
 }
 
 // Operand k, when it is there, has exactly this dtype and shape.
-static int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k, const struct yk_value *like)
+static int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k,
+		     const struct yk_value *like)
 {
 	if (!has(c, k))
 		return 0;
@@ -74,7 +78,8 @@ static bool broadcast(struct yk_value *to, const struct yk_value *b)
 }
 
 // Elements and bytes of a shape fit 63 bits.
-static int want_size(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+static int want_size(struct yk_graph *g, const struct yk_call *c,
+		     const struct yk_value *v)
 {
 	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
 	bool empty = false;
@@ -129,7 +134,8 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, IN(k));
 		struct yk_value before = *out;
 		if (!broadcast(out, IN(k)))
-			return fail_two(g, c, YOKE_ESHAPE, "shapes do not broadcast:", &before, IN(k));
+			return fail_two(g, c, YOKE_ESHAPE,
+					"shapes do not broadcast:", &before, IN(k));
 	}
 	if (row->flags & YK_F_COMPARE)
 		out->dtype = yoke_bool;
@@ -153,7 +159,9 @@ int yk_shape_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value
 			continue;
 		}
 		if (!x->dims[i] && c->op != YK_SUM && c->op != YK_PROD)
-			return fail_one(g, c, YOKE_ESHAPE, "nothing to choose from along an empty axis of", x);
+			return fail_one(g, c, YOKE_ESHAPE,
+					"nothing to choose from along an empty axis of",
+					x);
 		if (c->attr[1].i)
 			out->dims[out->rank++] = 1;
 	}
@@ -192,13 +200,16 @@ int yk_shape_reshape(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 		out->dims[i] = c->attr[i].i;
 		if (out->dims[i] == -1 && open < 0)
 			open = (int)i;
-		else if (out->dims[i] < 0 || __builtin_mul_overflow(known, out->dims[i], &known))
-			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, out);
+		else if (out->dims[i] < 0 ||
+			 __builtin_mul_overflow(known, out->dims[i], &known))
+			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x,
+					out);
 	}
 	struct yk_value want = *out;
 	if (open >= 0) {
 		if (!known || n % known)
-			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, &want);
+			return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x,
+					&want);
 		out->dims[open] = n / known;
 	} else if (known != n) {
 		return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, &want);
@@ -214,7 +225,10 @@ int yk_shape_permute(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 	for (int i = 0; i < x->rank; i++) {
 		int64_t k = c->attr[i].i;
 		if (k < 0 || k >= x->rank || seen >> k & 1)
-			return fail_one(g, c, YOKE_ESHAPE, "the order names an axis twice or one there is not, for", x);
+			return fail_one(
+				g, c, YOKE_ESHAPE,
+				"the order names an axis twice or one there is not, for",
+				x);
 		seen |= 1u << k;
 		out->dims[i] = x->dims[k];
 	}
@@ -249,9 +263,10 @@ int yk_shape_slice(struct yk_graph *g, const struct yk_call *c, struct yk_value 
 			      __builtin_add_overflow(last, start, &last) || last < 0 ||
 			      last >= x->dims[i])))
 			return yk_op_fail(g, c->op, YOKE_ERANGE,
-					  "axis %d has %lld elements; start %lld step %lld size %lld leaves it",
-					  i, (long long)x->dims[i], (long long)start, (long long)step,
-					  (long long)size);
+					  "axis %d has %lld elements; start %lld step "
+					  "%lld size %lld leaves it",
+					  i, (long long)x->dims[i], (long long)start,
+					  (long long)step, (long long)size);
 		out->dims[i] = size;
 	}
 	return 0;
@@ -271,8 +286,10 @@ int yk_shape_pad(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 	for (int i = 0; i < x->rank; i++)
 		if (c->attr[i].i < 0 || c->attr[x->rank + i].i < 0 ||
 		    __builtin_add_overflow(out->dims[i], c->attr[i].i, &out->dims[i]) ||
-		    __builtin_add_overflow(out->dims[i], c->attr[x->rank + i].i, &out->dims[i]))
-			return fail_one(g, c, YOKE_ESHAPE, "negative or too much padding for", x);
+		    __builtin_add_overflow(out->dims[i], c->attr[x->rank + i].i,
+					   &out->dims[i]))
+			return fail_one(g, c, YOKE_ESHAPE,
+					"negative or too much padding for", x);
 	return want_size(g, c, out);
 }
 
@@ -291,14 +308,16 @@ int yk_shape_concat(struct yk_graph *g, const struct yk_call *c, struct yk_value
 		if (other.rank == out->rank)
 			other.dims[axis] = out->dims[axis];
 		if (!yk_same_shape(&other, out))
-			return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", IN(0), IN(k));
+			return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", IN(0),
+					IN(k));
 		out->dims[axis] += more;
 	}
 	return want_size(g, c, out);
 }
 
 // x, v; attr: starts
-int yk_shape_slice_update(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_slice_update(struct yk_graph *g, const struct yk_call *c,
+			  struct yk_value *out)
 {
 	const struct yk_value *x = IN(0), *v = IN(1);
 	if (x->dtype != v->dtype)
@@ -307,7 +326,8 @@ int yk_shape_slice_update(struct yk_graph *g, const struct yk_call *c, struct yk
 		return fail_two(g, c, YOKE_ESHAPE, "ranks differ:", x, v);
 	for (int i = 0; i < x->rank; i++)
 		if (c->attr[i].i < 0 || c->attr[i].i > x->dims[i] - v->dims[i])
-			return fail_two(g, c, YOKE_ERANGE, "the part leaves the whole:", x, v);
+			return fail_two(g, c, YOKE_ERANGE,
+					"the part leaves the whole:", x, v);
 	*out = *x;
 	return 0;
 }
@@ -320,7 +340,8 @@ int yk_shape_gather(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	if (want_index(g, c, idx) < 0)
 		return YOKE_EDTYPE;
 	if (axis < 0 || axis >= x->rank || x->rank - 1 + idx->rank > YOKE_MAX_RANK)
-		return fail_two(g, c, YOKE_ESHAPE, "no such axis, or too many axes:", x, idx);
+		return fail_two(g, c, YOKE_ESHAPE, "no such axis, or too many axes:", x,
+				idx);
 	*out = (struct yk_value){ .dtype = x->dtype };
 	for (int i = 0; i < axis; i++)
 		out->dims[out->rank++] = x->dims[i];
@@ -332,16 +353,21 @@ int yk_shape_gather(struct yk_graph *g, const struct yk_call *c, struct yk_value
 }
 
 // x or none, idx, v; attr: rows of the result
-int yk_shape_scatter_add(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_scatter_add(struct yk_graph *g, const struct yk_call *c,
+			 struct yk_value *out)
 {
 	const struct yk_value *idx = IN(1), *v = IN(2);
 	if (want_index(g, c, idx) < 0)
 		return YOKE_EDTYPE;
 	if (v->dtype == yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", v);
-	if (v->rank < idx->rank || memcmp(v->dims, idx->dims, sizeof *v->dims * idx->rank) != 0)
-		return fail_two(g, c, YOKE_ESHAPE, "indices and rows do not fit:", idx, v);
-	*out = (struct yk_value){ .dtype = v->dtype, .rank = 1, .dims = { c->attr[0].i } };
+	if (v->rank < idx->rank ||
+	    memcmp(v->dims, idx->dims, sizeof *v->dims * idx->rank) != 0)
+		return fail_two(g, c, YOKE_ESHAPE, "indices and rows do not fit:", idx,
+				v);
+	*out = (struct yk_value){ .dtype = v->dtype,
+				  .rank = 1,
+				  .dims = { c->attr[0].i } };
 	for (int i = idx->rank; i < v->rank; i++) {
 		if (out->rank == YOKE_MAX_RANK)
 			return fail_two(g, c, YOKE_ESHAPE, "too many axes:", idx, v);
@@ -361,7 +387,8 @@ int yk_shape_softmax(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 	return 0;
 }
 
-int yk_shape_softmax_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_softmax_back(struct yk_graph *g, const struct yk_call *c,
+			  struct yk_value *out)
 {
 	*out = *IN(0);
 	return want_like(g, c, 1, out);
@@ -374,8 +401,11 @@ int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 	if (want_float(g, c, x) < 0)
 		return YOKE_EDTYPE;
 	if (!x->rank || !x->dims[x->rank - 1])
-		return fail_one(g, c, YOKE_ESHAPE, "takes a last axis with elements, got", x);
-	struct yk_value row = { .dtype = x->dtype, .rank = 1, .dims = { x->dims[x->rank - 1] } };
+		return fail_one(g, c, YOKE_ESHAPE, "takes a last axis with elements, got",
+				x);
+	struct yk_value row = { .dtype = x->dtype,
+				.rank = 1,
+				.dims = { x->dims[x->rank - 1] } };
 	for (uint32_t k = 1; k < c->nin; k++)
 		if (want_like(g, c, k, &row) < 0)
 			return YOKE_ESHAPE;
@@ -393,7 +423,9 @@ int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 int yk_shape_norm_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
-	struct yk_value row = { .dtype = x->dtype, .rank = 1, .dims = { x->dims[x->rank - 1] } };
+	struct yk_value row = { .dtype = x->dtype,
+				.rank = 1,
+				.dims = { x->dims[x->rank - 1] } };
 	out[0] = *x;
 	out[1] = row;
 	if (c->op == YK_LAYER_NORM_BACK)
@@ -402,7 +434,8 @@ int yk_shape_norm_back(struct yk_graph *g, const struct yk_call *c, struct yk_va
 }
 
 // logits [N,V], ids [N] -> loss [], lse [N]
-int yk_shape_cross_entropy(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_cross_entropy(struct yk_graph *g, const struct yk_call *c,
+			   struct yk_value *out)
 {
 	const struct yk_value *x = IN(0), *ids = IN(1);
 	if (want_float(g, c, x) < 0 || want_index(g, c, ids) < 0)
@@ -416,7 +449,8 @@ int yk_shape_cross_entropy(struct yk_graph *g, const struct yk_call *c, struct y
 	return 0;
 }
 
-int yk_shape_cross_entropy_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_cross_entropy_back(struct yk_graph *g, const struct yk_call *c,
+				struct yk_value *out)
 {
 	*out = *IN(0);
 	return 0;
@@ -430,10 +464,12 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 		return YOKE_EDTYPE;
 	if (k->dtype != q->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", q, k);
-	if (q->rank != 4 || k->rank != 4 || q->dims[0] != k->dims[0] || q->dims[3] != k->dims[3] ||
-	    !k->dims[2] || q->dims[2] % k->dims[2] || !q->dims[3])
-		return fail_two(g, c, YOKE_ESHAPE, "wants [B,T,H,D] and [B,S,G,D] with G dividing H, got",
-				q, k);
+	if (q->rank != 4 || k->rank != 4 || q->dims[0] != k->dims[0] ||
+	    q->dims[3] != k->dims[3] || !k->dims[2] || q->dims[2] % k->dims[2] ||
+	    !q->dims[3])
+		return fail_two(g, c, YOKE_ESHAPE,
+				"wants [B,T,H,D] and [B,S,G,D] with G dividing H, got", q,
+				k);
 	if (want_like(g, c, 2, k) < 0)
 		return YOKE_ESHAPE;
 	int64_t full[4] = { q->dims[0], q->dims[2], q->dims[1], k->dims[1] };
@@ -443,16 +479,19 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 		for (int i = 0; good && i < 4; i++)
 			good = m->dims[i] == full[i] || (i < 2 && m->dims[i] == 1);
 		if (!good)
-			return fail_two(g, c, YOKE_ESHAPE, "the mask is [B|1,H|1,T,S], got", q, m);
+			return fail_two(g, c, YOKE_ESHAPE,
+					"the mask is [B|1,H|1,T,S], got", q, m);
 	}
 	out[0] = *q;
-	out[1] = (struct yk_value){ .dtype = (uint8_t)yk_acc(q->dtype), .rank = 3,
+	out[1] = (struct yk_value){ .dtype = (uint8_t)yk_acc(q->dtype),
+				    .rank = 3,
 				    .dims = { full[0], full[1], full[2] } };
 	return 0;
 }
 
 // q k v mask key step o lse g -> dq dk dv
-int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c,
+			    struct yk_value *out)
 {
 	for (int i = 0; i < 3; i++)
 		out[i] = *IN(i);
@@ -473,7 +512,8 @@ static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t list
 }
 
 // lists p g m v; lr c1 c2 gscale -> lists p m v
-int yk_shape_multi_adamw(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_multi_adamw(struct yk_graph *g, const struct yk_call *c,
+			 struct yk_value *out)
 {
 	for (uint32_t i = 0; i < 3 * c->list; i++)
 		out[i] = *IN(i % c->list);

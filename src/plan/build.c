@@ -38,7 +38,8 @@ static uint32_t alignment(uint64_t offset)
 void yk_buffer_view(struct yoke_view *to, int dtype, int rank, const int64_t *dims,
 		    const int64_t *stride, int64_t offset)
 {
-	*to = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = (uint8_t)dtype,
+	*to = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+				  .dtype = (uint8_t)dtype,
 				  .rank = (uint8_t)rank };
 	to->offset = (uint64_t)offset * yoke_dtype_size(dtype);
 	to->align = alignment(to->offset);
@@ -52,7 +53,8 @@ void yk_number_view(const struct yk_work *w, struct yoke_view *to, yk_id base, i
 		    const int64_t *dims)
 {
 	const struct yk_node *n = yk_maker(&w->g, base);
-	*to = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR, .dtype = w->g.value[base].dtype,
+	*to = (struct yoke_view){ .kind = YOKE_VIEW_SCALAR,
+				  .dtype = w->g.value[base].dtype,
 				  .rank = (uint8_t)rank };
 	if (rank)
 		memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
@@ -99,7 +101,9 @@ static void spread_lead(struct yoke_view *v, const struct yk_value *y)
 	for (int i = 0; i < y->rank; i++) {
 		bool matrix = i >= y->rank - 2;
 		v->dims[i] = matrix ? x.dims[i - more] : y->dims[i];
-		v->strides[i] = i < more || (!matrix && x.dims[i - more] == 1) ? 0 : x.strides[i - more];
+		v->strides[i] = i < more || (!matrix && x.dims[i - more] == 1) ?
+					0 :
+					x.strides[i - more];
 	}
 }
 
@@ -119,7 +123,8 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 	op->in = b->view + n->nout;
 	for (uint32_t i = 0; i < n->nout; i++) {
 		yk_id v = n->out + i;
-		if (row->flags & YK_F_PARTIAL && w->use && w->use[v] == w->use[v + 1] && !w->rooted[v])
+		if (row->flags & YK_F_PARTIAL && w->use && w->use[v] == w->use[v + 1] &&
+		    !w->rooted[v])
 			v = YK_NIL;
 		b->value[i] = v;
 		plain_view(w, &b->view[i], v, false);
@@ -186,12 +191,15 @@ int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_p
 	if (number)
 		yk_number_view(w, &b->view[1], from->base, rank, dims);
 	else
-		yk_buffer_view(&b->view[1], x->dtype, rank, dims, stride[1], from->offset);
+		yk_buffer_view(&b->view[1], x->dtype, rank, dims, stride[1],
+			       from->offset);
 	if (!map)
 		return 0;
 	op->rank = (uint8_t)rank;
 	memcpy(op->dims, dims, sizeof dims);
-	b->map = (struct yoke_map){ .size = sizeof b->map, .ninsn = 1, .nin = 1, .nout = 1 };
+	b->map = (struct yoke_map){
+		.size = sizeof b->map, .ninsn = 1, .nin = 1, .nout = 1
+	};
 	b->map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = x->dtype };
 	op->map = &b->map;
 	return 0;

@@ -22,9 +22,14 @@ static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_st
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	const struct yk_node *n = &w->g.node[node];
 	struct yk_step *s = &p->step[p->steps++];
-	*s = (struct yk_step){ .device = n->device, .view = (uint32_t)p->views,
-			       .views = (uint32_t)views, .node = node, .nodes = 1, .scope = n->scope,
-			       .opcode = n->op, .cause = w->cause[node] };
+	*s = (struct yk_step){ .device = n->device,
+			       .view = (uint32_t)p->views,
+			       .views = (uint32_t)views,
+			       .node = node,
+			       .nodes = 1,
+			       .scope = n->scope,
+			       .opcode = n->op,
+			       .cause = w->cause[node] };
 	p->views += views;
 	*to = s;
 	return 0;
@@ -38,7 +43,8 @@ static uint64_t view_bytes(const struct yoke_view *v)
 	return n;
 }
 
-static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
+static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v,
+		    yk_id value)
 {
 	*ref = (struct yk_ref){ .where = YK_AT_NONE, .offset = v->offset };
 	if (v->kind == YOKE_VIEW_NONE || value == YK_NIL)
@@ -90,7 +96,8 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 	const struct yk_node *n = &w->g.node[node];
 	yk_id x = w->g.arg[n->in];
 	struct yk_step *s;
-	int err = yk_build_copy(w, &w->g.value[x], &w->place[n->out], &w->place[x], false, b);
+	int err = yk_build_copy(w, &w->g.value[x], &w->place[n->out], &w->place[x], false,
+				b);
 	if (!err)
 		err = add_step(w, node, 2, &s);
 	if (err)
@@ -98,7 +105,8 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 	s->kind = n->device ? YK_STEP_DOWN : YK_STEP_UP;
 	for (int i = 0; i < 2; i++) {
 		w->plan->view[s->view + (uint32_t)i] = b->view[i];
-		set_ref(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i], b->value[i]);
+		set_ref(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i],
+			b->value[i]);
 	}
 	s->bytes = view_bytes(&b->view[0]);
 	return 0;
@@ -113,7 +121,9 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 	if (err)
 		return err;
 	struct yoke_view *view = &w->plan->view[s->view];
-	*view = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = v->dtype, .rank = v->rank };
+	*view = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+				    .dtype = v->dtype,
+				    .rank = v->rank };
 	memcpy(view->dims, v->dims, sizeof view->dims);
 	memcpy(view->strides, w->place[n->out].stride, sizeof view->strides);
 	set_ref(w, &w->plan->ref[s->view], view, n->out);

@@ -12,7 +12,8 @@
 #include "base/param.h"
 #include "plan/plan.h"
 
-YK_PARAM(plan_max, "plan.max", YK_INT, "64", "plans kept, least recently used go first; 0 keeps none");
+YK_PARAM(plan_max, "plan.max", YK_INT, "64",
+	 "plans kept, least recently used go first; 0 keeps none");
 YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)");
 
 enum { BUCKETS = 256 };
@@ -135,8 +136,11 @@ static void report_miss(struct yk_planner *pl)
 		return;
 	yk_key_difference(&last->key, &pl->key, text);
 	if (often)
-		yk_warn("plan", "8 of the last 16 evaluations needed a new plan; the last differs from the one "
-			"before in %s; make what changes a scalar or a variable", text);
+		yk_warn("plan",
+			"8 of the last 16 evaluations needed a new plan; the last "
+			"differs from the one "
+			"before in %s; make what changes a scalar or a variable",
+			text);
 	else
 		yk_info("plan", "new plan: %s", text);
 	pl->warned |= often;
@@ -145,7 +149,10 @@ static void report_miss(struct yk_planner *pl)
 static struct yk_plan *make_plan(struct yk_planner *pl)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
-	struct yk_work w = { .ctx = pl->ctx, .marks = &pl->marks, .root = pl->root, .roots = pl->roots,
+	struct yk_work w = { .ctx = pl->ctx,
+			     .marks = &pl->marks,
+			     .root = pl->root,
+			     .roots = pl->roots,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)
@@ -203,7 +210,8 @@ static int add_root(struct yk_planner *pl, yoke_tensor *t)
 {
 	if (yk_grow(&pl->root, &pl->root_cap, pl->roots + 1, sizeof *pl->root) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	pl->root[pl->roots++] = (struct yk_root){ .id = t->id, .handle = t, .donor = YK_NIL };
+	pl->root[pl->roots++] =
+		(struct yk_root){ .id = t->id, .handle = t, .donor = YK_NIL };
 	return 0;
 }
 
@@ -213,7 +221,8 @@ static void find_donors(struct yk_planner *pl)
 	struct yoke_context *ctx = pl->ctx;
 	for (size_t i = 0; i < pl->roots; i++) {
 		const yoke_tensor *t = pl->root[i].handle;
-		if (t->kind != YK_VARIABLE || t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
+		if (t->kind != YK_VARIABLE || t->leaf == YK_NIL ||
+		    t->leaf_epoch != ctx->epoch)
 			continue;
 		const struct yk_node *n = yk_maker(&ctx->graph, t->leaf);
 		uint32_t at = (uint32_t)ctx->graph.attrs[n->attr].i;
@@ -254,7 +263,8 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	if ((err = yk_mark(ctx, &pl->marks, pl->root, pl->roots)) < 0)
 		return err;
 	find_donors(pl);
-	if ((err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key)) < 0)
+	if ((err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(),
+			       &pl->key)) < 0)
 		return err;
 	struct yk_plan *p = plan_for(pl);
 	if (!p)
@@ -285,11 +295,13 @@ int yoke_eval(int n, yoke_tensor *const *t)
 // ---- reading ----
 
 // Brings a storage's bytes to the host and waits.
-static int download(struct yoke_context *ctx, const struct yk_block *from, void *to, uint64_t bytes)
+static int download(struct yoke_context *ctx, const struct yk_block *from, void *to,
+		    uint64_t bytes)
 {
 	struct yk_queue *q = ctx->queue;
 	struct yk_event *e = NULL;
-	int err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
+	int err =
+		ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
 	if (!err)
 		err = yk_event_mark(q, &e);
 	if (!err)
@@ -302,12 +314,15 @@ static int download(struct yoke_context *ctx, const struct yk_block *from, void 
 int yoke_read(yoke_tensor *t, void *to, size_t bytes)
 {
 	if (!t)
-		return yoke_error_code() ? yoke_error_code() : yk_fail(YOKE_EINVAL, "read: NULL");
+		return yoke_error_code() ? yoke_error_code() :
+					   yk_fail(YOKE_EINVAL, "read: NULL");
 	if (t == YOKE_NONE || t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
-		return yk_fail(YOKE_EINVAL, "read: takes a tensor, not a host scalar or literal");
+		return yk_fail(YOKE_EINVAL,
+			       "read: takes a tensor, not a host scalar or literal");
 	if (bytes != yoke_bytes(t))
-		return yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu", yoke_bytes(t),
-			       bytes);
+		return yk_fail(YOKE_ESHAPE,
+			       "read: the value has %zu bytes, got room for %zu",
+			       yoke_bytes(t), bytes);
 	struct yoke_context *ctx = t->ctx;
 	int err = yk_enter(ctx);
 	if (err)
@@ -354,7 +369,8 @@ int yoke_stats(struct yoke_stats *to)
 	s.plans = ctx->planner ? ctx->planner->plans : 0;
 	size_t size = to->size < sizeof s ? to->size : sizeof s;
 	if (size < sizeof to->size)
-		return yk_fail(YOKE_EINVAL, "stats: set size to sizeof(struct yoke_stats)");
+		return yk_fail(YOKE_EINVAL,
+			       "stats: set size to sizeof(struct yoke_stats)");
 	s.size = size;
 	memcpy(to, &s, size);
 	return 0;

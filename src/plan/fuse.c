@@ -34,14 +34,15 @@ static uint32_t merge(const struct yk_group *a, const struct yk_group *b, uint32
 {
 	uint32_t i = 0, k = 0, n = 0;
 	while (i < a->n || k < b->n)
-		to[n++] = k == b->n || (i < a->n && a->member[i] < b->member[k]) ? a->member[i++]
-										 : b->member[k++];
+		to[n++] = k == b->n || (i < a->n && a->member[i] < b->member[k]) ?
+				  a->member[i++] :
+				  b->member[k++];
 	return n;
 }
 
 // May everything in the joined list run at `at`?
-static bool may_move(const struct yk_work *w, const struct yk_group *p, const uint32_t *all, uint32_t n,
-		     uint32_t at, bool reduces)
+static bool may_move(const struct yk_work *w, const struct yk_group *p,
+		     const uint32_t *all, uint32_t n, uint32_t at, bool reduces)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		yk_id v = w->g.node[p->member[i]].out;
@@ -114,7 +115,8 @@ int yk_fuse(struct yk_work *w)
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id base = w->place[g->arg[n->in + i]].base;
 			uint32_t maker = g->value[base].node, from = w->group_of[maker];
-			if (from == YK_NIL || from == mine || !(yk_ops[g->node[maker].op].flags & YK_F_MAP) ||
+			if (from == YK_NIL || from == mine ||
+			    !(yk_ops[g->node[maker].op].flags & YK_F_MAP) ||
 			    yk_ops[g->node[w->group[from].at].op].flags & YK_F_REDUCE)
 				continue;
 			err = join(w, from, mine, &b);

@@ -17,7 +17,8 @@ static int no_memory(void)
 	return yk_fail(YOKE_ENOMEM, "no memory to plan");
 }
 
-int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *root, size_t roots)
+int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *root,
+	    size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
 	if (yk_grow(&m->number, &m->number_cap, g->nodes + 1, sizeof *m->number) < 0 ||
@@ -59,8 +60,8 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 }
 
 // dtype, dims, and which leaf first has the same bytes (f(a,a) is not f(a,b))
-static uint32_t *leaf_words(const struct yoke_context *ctx, const struct yk_marks *m, uint32_t *w,
-			    const struct yk_value *v, uint32_t at)
+static uint32_t *leaf_words(const struct yoke_context *ctx, const struct yk_marks *m,
+			    uint32_t *w, const struct yk_value *v, uint32_t at)
 {
 	const struct yk_leaf *leaf = &ctx->leaf[at];
 	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16;
@@ -80,8 +81,9 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, const struct yk_mark
 	return w + 2 * v->rank;
 }
 
-int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m, const struct yk_root *root,
-		size_t roots, uint32_t settings, struct yk_key *key)
+int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
+		const struct yk_root *root, size_t roots, uint32_t settings,
+		struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
 	size_t most = 4 + 4 * roots + 3 * m->nodes + g->args + 2 * g->nattrs +
@@ -95,7 +97,8 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m, const struct
 		const struct yk_node *n = &g->node[m->node[k]];
 		*w++ = n->op | (uint32_t)n->nattr << 16;
 		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
-			w = leaf_words(ctx, m, w, &g->value[n->out], (uint32_t)g->attrs[n->attr].i);
+			w = leaf_words(ctx, m, w, &g->value[n->out],
+				       (uint32_t)g->attrs[n->attr].i);
 			continue;
 		}
 		*w++ = n->nin;
@@ -103,7 +106,9 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m, const struct
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
 			uint32_t node = v == YK_NIL ? 0 : g->value[v].node;
-			*w++ = v == YK_NIL ? v : m->first[m->number[node]] + v - g->node[node].out;
+			*w++ = v == YK_NIL ?
+				       v :
+				       m->first[m->number[node]] + v - g->node[node].out;
 		}
 		memcpy(w, &g->attrs[n->attr], n->nattr * sizeof(union yoke_attr));
 		w += 2 * n->nattr;
@@ -130,23 +135,26 @@ static size_t node_words(const uint32_t *w)
 }
 
 // Where two nodes differ, at word i of both; the ops of both are known.
-static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, size_t node, char *to)
+static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, size_t node,
+			    char *to)
 {
 	uint32_t op = a[0] & 0xffff, other = b[0] & 0xffff;
 	const char *name = yk_ops[op].name;
 	if (op != other)
 		snprintf(to, 200, "node %zu: %s -> %s", node, name, yk_ops[other].name);
 	else if (i == 0)
-		snprintf(to, 200, "node %zu, %s: rank or attributes %u -> %u", node, name, a[0] >> 16,
-			 b[0] >> 16);
+		snprintf(to, 200, "node %zu, %s: rank or attributes %u -> %u", node, name,
+			 a[0] >> 16, b[0] >> 16);
 	else if (op == YK_LEAF && i == 1)
 		snprintf(to, 200, "node %zu, leaf: %s of rank %u -> %s of rank %u", node,
-			 yoke_dtype_name(a[1] >> 8 & 0xff), a[1] >> 16, yoke_dtype_name(b[1] >> 8 & 0xff),
-			 b[1] >> 16);
+			 yoke_dtype_name(a[1] >> 8 & 0xff), a[1] >> 16,
+			 yoke_dtype_name(b[1] >> 8 & 0xff), b[1] >> 16);
 	else if (op == YK_LEAF && i == 2)
-		snprintf(to, 200, "node %zu, leaf: which leaves share their elements", node);
+		snprintf(to, 200, "node %zu, leaf: which leaves share their elements",
+			 node);
 	else if (op == YK_LEAF)
-		snprintf(to, 200, "node %zu, leaf: dim %zu: %u -> %u", node, (i - 3) / 2, a[i], b[i]);
+		snprintf(to, 200, "node %zu, leaf: dim %zu: %u -> %u", node, (i - 3) / 2,
+			 a[i], b[i]);
 	else if (i >= 3 && i < 3 + a[1])
 		snprintf(to, 200, "node %zu, %s: operand %zu", node, name, i - 3);
 	else
@@ -168,9 +176,11 @@ void yk_key_difference(const struct yk_key *a, const struct yk_key *b, char *to)
 		return;
 	}
 	size_t node = 0, k = 2;
-	while (k + 1 < most && (a->word[k] & 0xffff) < YK_OPS) { // the node that word `at` is in
+	while (k + 1 < most &&
+	       (a->word[k] & 0xffff) < YK_OPS) { // the node that word `at` is in
 		size_t words = node_words(a->word + k);
-		if (at < k + words && k + words <= most && (b->word[k] & 0xffff) < YK_OPS) {
+		if (at < k + words && k + words <= most &&
+		    (b->word[k] & 0xffff) < YK_OPS) {
 			node_difference(a->word + k, b->word + k, at - k, node, to);
 			return;
 		}

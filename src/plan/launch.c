@@ -13,7 +13,8 @@
 #include "base/param.h"
 #include "plan/plan.h"
 
-YK_PARAM(sync_steps, "sync", YK_BOOL, "0", "wait after every step, so that an error shows where it is made");
+YK_PARAM(sync_steps, "sync", YK_BOOL, "0",
+	 "wait after every step, so that an error shows where it is made");
 
 struct launch {
 	struct yk_planner *pl;
@@ -47,20 +48,23 @@ static int allocate(struct launch *l)
 	struct yk_plan *p = l->p;
 	struct yk_pool_stats stats;
 	int err = 0;
-	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0)
+	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) <
+	    0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
 	yk_pool_stats(l->ctx->device->pool, &stats);
 	uint64_t peak = stats.allocated_bytes.current;
 	for (int d = 0; d < 2; d++) {
-		if (yk_grow(&pl->chunk[d], &pl->chunk_cap[d], p->chunks[d] + 1, sizeof **pl->chunk) < 0)
+		if (yk_grow(&pl->chunk[d], &pl->chunk_cap[d], p->chunks[d] + 1,
+			    sizeof **pl->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to launch");
 		memset(pl->chunk[d], 0, p->chunks[d] * sizeof **pl->chunk);
 	}
 	for (int d = 0; d < 2; d++)
 		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
 			struct yk_pool *pool = device_of(l, d)->pool;
-			err = yk_pool_alloc(pool, p->chunk[d][i], queue_of(l, d), &pl->chunk[d][i]);
+			err = yk_pool_alloc(pool, p->chunk[d][i], queue_of(l, d),
+					    &pl->chunk[d][i]);
 			if (pool == l->ctx->device->pool)
 				peak += yk_pool_round(pool, p->chunk[d][i]);
 		}
@@ -71,7 +75,8 @@ static int allocate(struct launch *l)
 			err = yk_storage_new(l->ctx, p->block[i].bytes, &pl->storage[i]);
 			peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
-			*pl->storage[i] = (struct yk_storage){ .refs = 1, .bytes = p->block[i].bytes,
+			*pl->storage[i] = (struct yk_storage){ .refs = 1,
+							       .bytes = p->block[i].bytes,
 							       .ctx = l->ctx };
 		} else {
 			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
@@ -103,12 +108,11 @@ static void donate(struct launch *l)
 static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
 {
 	switch (r->where) {
-	case YK_AT_ARENA:
-		return l->pl->chunk[r->device][r->index];
-	case YK_AT_ROOT:
-		return l->pl->storage[r->index]->block;
+	case YK_AT_ARENA: return l->pl->chunk[r->device][r->index];
+	case YK_AT_ROOT: return l->pl->storage[r->index]->block;
 	case YK_AT_LEAF: {
-		const struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
+		const struct yk_storage *s =
+			l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
 		if (s->block)
 			return s->block;
 		for (size_t i = 0; i < l->p->blocks; i++) // it was donated in this launch
@@ -123,10 +127,8 @@ static uint64_t scalar_bits(const struct launch *l, uint32_t place)
 {
 	const struct yk_leaf *leaf = &l->ctx->leaf[l->pl->marks.leaf[place]];
 	switch (leaf->kind) {
-	case YK_LEAF_SEED:
-		return l->ctx->seed ^ leaf->ordinal;
-	case YK_LEAF_STEP:
-		return (uint64_t)l->ctx->step;
+	case YK_LEAF_SEED: return l->ctx->seed ^ leaf->ordinal;
+	case YK_LEAF_STEP: return (uint64_t)l->ctx->step;
 	}
 	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->ordinal;
 }
@@ -157,8 +159,10 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	struct yk_queue *q = l->ctx->queue;
 	const struct yoke_backend *ops = l->ctx->device->ops;
 	struct yk_event *e = NULL;
-	int err = down ? ops->get(q->handle, dev->segment, dev->offset + far->offset, address, s->bytes)
-		       : ops->put(q->handle, dev->segment, dev->offset + far->offset, address, s->bytes);
+	int err = down ? ops->get(q->handle, dev->segment, dev->offset + far->offset,
+				  address, s->bytes) :
+			 ops->put(q->handle, dev->segment, dev->offset + far->offset,
+				  address, s->bytes);
 	if (!err)
 		err = yk_event_mark(q, &e);
 	if (!err)
@@ -178,8 +182,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 		return ops->fill(q->handle, v->segment, v->offset, s->bytes, &s->pattern,
 				 (uint32_t)yoke_dtype_size(v->dtype));
 	case YK_STEP_UP:
-	case YK_STEP_DOWN:
-		return transfer(l, s);
+	case YK_STEP_DOWN: return transfer(l, s);
 	}
 	s->op.out = v;
 	s->op.in = v + s->op.nout;
@@ -191,8 +194,11 @@ static int run_step(struct launch *l, struct yk_step *s)
 	if (s->device) {
 		l->ctx->stats.fallbacks++;
 		if (!l->pl->fell_back)
-			yk_warn("plan", "%s does not run %s; the CPU does, and what else it must (said once, "
-				"counted in the statistics)", l->ctx->device->id, yk_ops[s->opcode].name);
+			yk_warn("plan",
+				"%s does not run %s; the CPU does, and what else it must "
+				"(said once, "
+				"counted in the statistics)",
+				l->ctx->device->id, yk_ops[s->opcode].name);
 		l->pl->fell_back = true;
 	}
 	return ops->run(q->handle, &s->op, s->impl);
@@ -208,8 +214,9 @@ static void hand_out(struct launch *l, int failed)
 	for (size_t i = 0; i < pl->roots; i++) {
 		yoke_tensor *t = pl->root[i].handle;
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
-		struct yk_storage *s = b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]]
-							 : l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+		struct yk_storage *s =
+			b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
+					    l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
 		s->refs++;
 		yk_storage_unref(t->storage);
 		t->storage = s;
@@ -238,7 +245,8 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		if (!err && yk_param_bool(&sync_steps))
 			err = yk_queue_wait(queue_of(&l, p->step[i].device));
 		if (err)
-			yk_fail(err, "step %zu (%s%s%s) on %s failed", i, yk_ops[p->step[i].opcode].name,
+			yk_fail(err, "step %zu (%s%s%s) on %s failed", i,
+				yk_ops[p->step[i].opcode].name,
 				p->step[i].scope ? " in " : "",
 				yk_path_name(&l.ctx->paths, p->step[i].scope),
 				device_of(&l, p->step[i].device)->id);

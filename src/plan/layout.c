@@ -13,27 +13,29 @@
 #include "base/param.h"
 #include "plan/plan.h"
 
-YK_PARAM(donate, "donate", YK_BOOL, "1", "write over operands that are read for the last time");
-YK_PARAM(arena, "arena", YK_BOOL, "1", "share memory between values whose lifetimes do not overlap");
+YK_PARAM(donate, "donate", YK_BOOL, "1",
+	 "write over operands that are read for the last time");
+YK_PARAM(arena, "arena", YK_BOOL, "1",
+	 "share memory between values whose lifetimes do not overlap");
 
 enum { FOREVER = UINT32_MAX - 1 };
 
-struct life {              // of one base value's bytes
-	uint32_t born, dies;   // steps
-	uint32_t heir;         // value whose bytes these are as well, or itself
-	uint32_t block;        // root block, or YK_NIL
-	uint32_t leaf;         // plan's leaf, or YK_NIL
+struct life {                // of one base value's bytes
+	uint32_t born, dies; // steps
+	uint32_t heir;       // value whose bytes these are as well, or itself
+	uint32_t block;      // root block, or YK_NIL
+	uint32_t leaf;       // plan's leaf, or YK_NIL
 	uint64_t bytes;
-	uint64_t offset;       // in the arena, virtual: chunk = offset / largest
+	uint64_t offset; // in the arena, virtual: chunk = offset / largest
 	bool used;
 };
 
 struct layout {
 	struct yk_work *w;
 	struct yk_plan *p;
-	struct life *life;     // by base value
-	uint32_t *donated;     // by leaf: root block it goes to, or YK_NIL
-	uint64_t largest[2];   // allocation of each device
+	struct life *life;   // by base value
+	uint32_t *donated;   // by leaf: root block it goes to, or YK_NIL
+	uint64_t largest[2]; // allocation of each device
 	uint64_t top[2];
 };
 
@@ -51,8 +53,11 @@ static void find_lives(struct layout *l)
 	for (uint32_t v = 0; v < g->values; v++) {
 		const struct yk_node *n = yk_maker(g, v);
 		struct life *f = &l->life[v];
-		*f = (struct life){ .born = FOREVER, .heir = v, .block = YK_NIL, .leaf = YK_NIL };
-		f->bytes = (uint64_t)yk_count(&g->value[v]) * yoke_dtype_size(g->value[v].dtype);
+		*f = (struct life){
+			.born = FOREVER, .heir = v, .block = YK_NIL, .leaf = YK_NIL
+		};
+		f->bytes = (uint64_t)yk_count(&g->value[v]) *
+			   yoke_dtype_size(g->value[v].dtype);
 		if (n->op == YK_LEAF) {
 			f->leaf = (uint32_t)yk_attrs(g, n)[0].i;
 			f->born = 0;
@@ -84,9 +89,11 @@ static int find_blocks(struct layout *l)
 	for (size_t i = 0; i < w->roots; i++) {
 		struct life *f = &l->life[w->place[w->root_value[i]].base];
 		if (f->block == YK_NIL) {
-			if (yk_grow(&p->block, &p->block_cap, p->blocks + 1, sizeof *p->block) < 0)
+			if (yk_grow(&p->block, &p->block_cap, p->blocks + 1,
+				    sizeof *p->block) < 0)
 				return yk_fail(YOKE_ENOMEM, "no memory to plan");
-			p->block[p->blocks] = (struct yk_root_block){ .bytes = f->bytes, .donor = YK_NIL,
+			p->block[p->blocks] = (struct yk_root_block){ .bytes = f->bytes,
+								      .donor = YK_NIL,
 								      .leaf = f->leaf };
 			f->block = (uint32_t)p->blocks++;
 		}
@@ -102,11 +109,14 @@ static int find_blocks(struct layout *l)
 static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 {
 	const struct yoke_view *x = &p->view[a], *y = &p->view[b];
-	if (x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER || x->rank != y->rank ||
-	    yoke_dtype_size(x->dtype) != yoke_dtype_size(y->dtype) || p->ref[a].offset != p->ref[b].offset)
+	if (x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
+	    x->rank != y->rank ||
+	    yoke_dtype_size(x->dtype) != yoke_dtype_size(y->dtype) ||
+	    p->ref[a].offset != p->ref[b].offset)
 		return false;
 	for (int i = 0; i < x->rank; i++)
-		if (x->dims[i] != y->dims[i] || (x->dims[i] != 1 && x->strides[i] != y->strides[i]))
+		if (x->dims[i] != y->dims[i] ||
+		    (x->dims[i] != 1 && x->strides[i] != y->strides[i]))
 			return false;
 	return true;
 }
@@ -144,11 +154,13 @@ static uint32_t share_with(const struct layout *l, uint32_t s, uint32_t out, uin
 		const struct yk_ref *r = &p->ref[step->view + i];
 		if (r->where != YK_AT_ARENA || owner(l, r->index) != v)
 			continue;
-		if (!same_walk(p, step->view + i, step->view + out) || !may_share(step, i, out))
+		if (!same_walk(p, step->view + i, step->view + out) ||
+		    !may_share(step, i, out))
 			return YK_NIL;
 		found = i;
 	}
-	for (uint32_t o = 0; o < step->op.nout && found != YK_NIL; o++) // another result there already
+	for (uint32_t o = 0; o < step->op.nout && found != YK_NIL;
+	     o++) // another result there already
 		if (o != out && p->ref[step->view + o].where == YK_AT_ARENA &&
 		    owner(l, p->ref[step->view + o].index) == v)
 			return YK_NIL;
@@ -160,9 +172,9 @@ static void note_alias(struct layout *l, uint32_t s, uint32_t in)
 	struct yk_step *step = &l->p->step[s];
 	uint32_t operand = in - step->op.nout, list = step->op.list;
 	if (list)
-		operand = operand < list * step->op.lists_in
-				  ? operand / list
-				  : operand - list * step->op.lists_in + step->op.lists_in;
+		operand = operand < list * step->op.lists_in ?
+				  operand / list :
+				  operand - list * step->op.lists_in + step->op.lists_in;
 	if (operand < 64)
 		step->op.alias_mask |= 1ull << operand;
 }
@@ -177,7 +189,8 @@ static bool sole_writer(const struct layout *l, uint32_t v, uint32_t *s, uint32_
 	const struct yk_step *step = &p->step[*s];
 	*out = YK_NIL;
 	for (uint32_t i = 0; i < step->op.nout && step->kind == YK_STEP_RUN; i++)
-		if (p->ref[step->view + i].where == YK_AT_ARENA && p->ref[step->view + i].index == v)
+		if (p->ref[step->view + i].where == YK_AT_ARENA &&
+		    p->ref[step->view + i].index == v)
 			*out = i;
 	return *out != YK_NIL;
 }
@@ -188,18 +201,20 @@ static void donate_leaves(struct layout *l)
 	struct yk_work *w = l->w;
 	struct yk_plan *p = l->p;
 	for (size_t i = 0; i < w->roots; i++) {
-		uint32_t v = w->place[w->root_value[i]].base, donor = w->root[i].donor, s, out;
+		uint32_t v = w->place[w->root_value[i]].base, donor = w->root[i].donor, s,
+			 out;
 		struct yk_root_block *block = &p->block[p->root_block[i]];
-		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE || block->leaf != YK_NIL ||
-		    block->donor != YK_NIL)
+		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE ||
+		    block->leaf != YK_NIL || block->donor != YK_NIL)
 			continue;
 		uint32_t old = YK_NIL;
 		for (uint32_t k = 0; k < w->g.values && donor != YK_NIL; k++)
 			if (l->life[k].leaf == donor)
 				old = k;
 		uint32_t in = YK_NIL;
-		if (old != YK_NIL && w->root[i].idle && yk_param_bool(&donate) && l->donated[donor] == YK_NIL &&
-		    l->life[old].block == YK_NIL && sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
+		if (old != YK_NIL && w->root[i].idle && yk_param_bool(&donate) &&
+		    l->donated[donor] == YK_NIL && l->life[old].block == YK_NIL &&
+		    sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
 			if (!l->life[old].used || l->life[old].dies < s) {
 				// read for the last time before: the block is simply taken over
 				block->donor = donor;
@@ -225,12 +240,14 @@ static void share_arena(struct layout *l)
 	struct yk_plan *p = l->p;
 	for (uint32_t s = 0; s < p->steps && yk_param_bool(&donate); s++) {
 		const struct yk_step *step = &p->step[s];
-		for (uint32_t o = 0; o < step->op.nout && step->kind == YK_STEP_RUN; o++) {
+		for (uint32_t o = 0; o < step->op.nout && step->kind == YK_STEP_RUN;
+		     o++) {
 			const struct yk_ref *r = &p->ref[step->view + o];
 			if (r->where != YK_AT_ARENA)
 				continue;
 			struct life *mine = &l->life[r->index];
-			if (mine->born != s || mine->block != YK_NIL || mine->heir != r->index)
+			if (mine->born != s || mine->block != YK_NIL ||
+			    mine->heir != r->index)
 				continue;
 			for (uint32_t i = step->op.nout; i < step->views; i++) {
 				const struct yk_ref *x = &p->ref[step->view + i];
@@ -238,8 +255,9 @@ static void share_arena(struct layout *l)
 					continue;
 				uint32_t v = owner(l, x->index);
 				struct life *f = &l->life[v];
-				if (f->leaf != YK_NIL || f->block != YK_NIL || f->dies != s ||
-				    f->bytes != mine->bytes || v == r->index)
+				if (f->leaf != YK_NIL || f->block != YK_NIL ||
+				    f->dies != s || f->bytes != mine->bytes ||
+				    v == r->index)
 					continue;
 				uint32_t in = share_with(l, s, o, v);
 				if (in == YK_NIL)
@@ -286,7 +304,8 @@ static int place_spans(struct span *span, size_t n, uint64_t largest, uint64_t *
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;
 		for (size_t j = 0; j < i; j++)
-			if (!share || (span[j].born <= span[i].dies && span[i].born <= span[j].dies))
+			if (!share || (span[j].born <= span[i].dies &&
+				       span[i].born <= span[j].dies))
 				busy[k++] = &span[j];
 		qsort(busy, k, sizeof *busy, by_offset);
 		uint64_t at = 0;
@@ -326,28 +345,34 @@ static int place_device(struct layout *l, int device)
 		    yk_maker(g, v)->device != device)
 			continue;
 		// an empty value too: what reads it (a sum, a product) is given a segment
-		span[n++] = (struct span){ f->born, f->dies, aligned(f->bytes + !f->bytes), &f->offset };
+		span[n++] = (struct span){ f->born, f->dies,
+					   aligned(f->bytes + !f->bytes), &f->offset };
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
-		if (step->device != device || !step->work_bytes || step->kind != YK_STEP_RUN)
+		if (step->device != device || !step->work_bytes ||
+		    step->kind != YK_STEP_RUN)
 			continue;
-		span[n++] = (struct span){ s, s, aligned(step->work_bytes), &step->work.offset };
+		span[n++] = (struct span){ s, s, aligned(step->work_bytes),
+					   &step->work.offset };
 	}
 	l->largest[device] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
 	for (size_t i = 0; i < n && !err; i++)
 		if (span[i].bytes > l->largest[device])
-			err = yk_fail(YOKE_ENOMEM, "a value of %llu bytes does not fit the largest allocation "
-				      "of %s, %llu bytes", (unsigned long long)span[i].bytes, d->id,
+			err = yk_fail(YOKE_ENOMEM,
+				      "a value of %llu bytes does not fit the largest "
+				      "allocation "
+				      "of %s, %llu bytes",
+				      (unsigned long long)span[i].bytes, d->id,
 				      (unsigned long long)l->largest[device]);
 	if (!err)
 		err = place_spans(span, n, l->largest[device], &l->top[device]);
 	free(span);
 	uint64_t largest = l->largest[device];
 	for (uint64_t at = 0; at < l->top[device] && !err; at += largest) {
-		if (yk_grow(&p->chunk[device], &p->chunk_cap[device], p->chunks[device] + 1,
-			    sizeof **p->chunk) < 0)
+		if (yk_grow(&p->chunk[device], &p->chunk_cap[device],
+			    p->chunks[device] + 1, sizeof **p->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to plan");
 		uint64_t left = l->top[device] - at;
 		p->chunk[device][p->chunks[device]++] = left < largest ? left : largest;
@@ -365,11 +390,16 @@ static void bind(struct layout *l)
 		if (step->work_bytes) {
 			step->work.where = YK_AT_ARENA;
 			step->work.device = step->device;
-			step->work.index = (uint32_t)(step->work.offset / l->largest[device]);
+			step->work.index =
+				(uint32_t)(step->work.offset / l->largest[device]);
 			step->work.offset %= l->largest[device];
-			step->op.workspace = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_u8,
-				.rank = 1, .dims = { (int64_t)step->work_bytes }, .strides = { 1 },
-				.align = YK_ALIGN };
+			step->op.workspace =
+				(struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+						    .dtype = yoke_u8,
+						    .rank = 1,
+						    .dims = { (int64_t)step->work_bytes },
+						    .strides = { 1 },
+						    .align = YK_ALIGN };
 		}
 		for (uint32_t i = 0; i < step->views; i++) {
 			struct yk_ref *r = &p->ref[step->view + i];
@@ -400,7 +430,8 @@ static void drop_copies(struct layout *l)
 	for (size_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
 		const struct yk_ref *r = &p->ref[step->view];
-		bool nothing = step->kind == YK_STEP_RUN && step->op.code == YOKE_OP_MOVE &&
+		bool nothing = step->kind == YK_STEP_RUN &&
+			       step->op.code == YOKE_OP_MOVE &&
 			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset;
 		if (nothing)
 			continue;

@@ -16,8 +16,10 @@
 #include "base/param.h"
 #include "plan/plan.h"
 
-YK_PARAM(strict, "strict", YK_BOOL, "0", "an op that the device cannot run is an error, never run on the CPU");
-YK_PARAM(named, "plan.named", YK_BOOL, "1", "give backends named ops whole; 0 decomposes all (for tests)");
+YK_PARAM(strict, "strict", YK_BOOL, "0",
+	 "an op that the device cannot run is an error, never run on the CPU");
+YK_PARAM(named, "plan.named", YK_BOOL, "1",
+	 "give backends named ops whole; 0 decomposes all (for tests)");
 YK_PARAM(cse, "plan.cse", YK_BOOL, "1", "merge equal nodes");
 
 struct yk_device *yk_work_device(const struct yk_work *w, int device)
@@ -29,17 +31,20 @@ struct yk_device *yk_work_device(const struct yk_work *w, int device)
 
 static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
 {
-	uint64_t h = yk_hash(yk_ins(g, n), n->nin * sizeof(yk_id), n->op | (uint64_t)n->device << 16 |
-			     (uint64_t)n->list << 32);
+	uint64_t h = yk_hash(yk_ins(g, n), n->nin * sizeof(yk_id),
+			     n->op | (uint64_t)n->device << 16 | (uint64_t)n->list << 32);
 	h = yk_hash(yk_attrs(g, n), n->nattr * sizeof(union yoke_attr), h);
 	return h;
 }
 
-static bool node_equal(const struct yk_graph *g, const struct yk_node *a, const struct yk_node *b)
+static bool node_equal(const struct yk_graph *g, const struct yk_node *a,
+		       const struct yk_node *b)
 {
-	return a->op == b->op && a->device == b->device && a->list == b->list && a->nin == b->nin &&
-	       a->nattr == b->nattr && !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
-	       !memcmp(yk_attrs(g, a), yk_attrs(g, b), a->nattr * sizeof(union yoke_attr));
+	return a->op == b->op && a->device == b->device && a->list == b->list &&
+	       a->nin == b->nin && a->nattr == b->nattr &&
+	       !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
+	       !memcmp(yk_attrs(g, a), yk_attrs(g, b),
+		       a->nattr * sizeof(union yoke_attr));
 }
 
 static int table_grow(struct yk_work *w)
@@ -76,7 +81,8 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 	for (; w->table[at]; at = (at + 1) & (w->table_size - 1)) {
 		const struct yk_node *o = &g->node[w->table[at] - 1];
 		// attributes of views are not all of their shape: results must be equal too
-		if (node_equal(g, o, n) && yk_same_shape(&g->value[o->out], &g->value[n->out]) &&
+		if (node_equal(g, o, n) &&
+		    yk_same_shape(&g->value[o->out], &g->value[n->out]) &&
 		    g->value[o->out].dtype == g->value[n->out].dtype) {
 			*out = o->out;
 			g->values = n->out;
@@ -113,14 +119,16 @@ static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 }
 
 // Where a view's elements lie; false when no strides reach them.
-static bool view_place(const struct yk_graph *g, const struct yk_call *c, const struct yk_place *x,
-		       const struct yk_value *out, struct yk_place *to)
+static bool view_place(const struct yk_graph *g, const struct yk_call *c,
+		       const struct yk_place *x, const struct yk_value *out,
+		       struct yk_place *to)
 {
 	const struct yk_value *v = &g->value[c->in[0]];
 	*to = *x;
 	switch (c->op) {
 	case YK_RESHAPE:
-		return yk_restride(v->rank, v->dims, x->stride, out->rank, out->dims, to->stride);
+		return yk_restride(v->rank, v->dims, x->stride, out->rank, out->dims,
+				   to->stride);
 	case YK_BROADCAST:
 		yk_broadcast_strides(v, x->stride, out->rank, out->dims, to->stride);
 		return true;
@@ -139,8 +147,8 @@ static bool view_place(const struct yk_graph *g, const struct yk_call *c, const 
 	return true; // the same elements
 }
 
-static int lower_call(struct yk_work *, const struct yk_call *, uint32_t, const struct yk_value *,
-		      int, yk_id *);
+static int lower_call(struct yk_work *, const struct yk_call *, uint32_t,
+		      const struct yk_value *, int, yk_id *);
 
 // A copy of v whose elements lie row major, on v's device.
 static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
@@ -150,8 +158,8 @@ static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
 	return lower_call(w, &c, 1, &value, device, out);
 }
 
-static int lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_value *outv,
-		      yk_id *out)
+static int lower_view(struct yk_work *w, const struct yk_call *c,
+		      const struct yk_value *outv, yk_id *out)
 {
 	struct yk_place p;
 	struct yk_value value = *outv;
@@ -184,7 +192,8 @@ static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	struct yk_value value = g->value[p.base], view = g->value[v];
 	struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &p.base };
 	yk_id base;
-	if ((err = append(w, &c, 1, &value, device, "to the device of its reader", &base)) < 0 ||
+	if ((err = append(w, &c, 1, &value, device, "to the device of its reader",
+			  &base)) < 0 ||
 	    (err = merge_equal(w, &base)) < 0)
 		return err;
 	if (v == p.base) {
@@ -207,8 +216,9 @@ static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
 	return d->ops->can(d->index, op);
 }
 
-static bool can_copy(struct yk_work *w, int device, const struct yk_value *x, const struct yk_place *to,
-		     const struct yk_place *from, struct yk_built *b)
+static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,
+		     const struct yk_place *to, const struct yk_place *from,
+		     struct yk_built *b)
 {
 	for (int map = yk_is_number(w, from->base); map < 2; map++)
 		if (!yk_build_copy(w, x, to, from, map, b) && ask(w, device, &b->op))
@@ -233,7 +243,8 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 		return true;
 	}
 	if (row->flags & (YK_F_MAP | YK_F_REDUCE))
-		return !dense && !yk_build_group(w, &node, 1, b) && ask(w, device, &b->op);
+		return !dense && !yk_build_group(w, &node, 1, b) &&
+		       ask(w, device, &b->op);
 	return !yk_build_node(w, node, dense, b) && ask(w, device, &b->op);
 }
 
@@ -249,7 +260,8 @@ static void drop_last(struct yk_graph *g)
 
 // Appends the node for a device if that runs it: 1, 0, or an error.
 static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		      const struct yk_value *outs, int device, const char *cause, yk_id *out)
+		      const struct yk_value *outs, int device, const char *cause,
+		      yk_id *out)
 {
 	struct yk_built b = { 0 };
 	struct yk_graph *g = &w->g;
@@ -273,8 +285,9 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		err = bring(w, in[i], device, &in[i]);
 		struct yk_value *v = &g->value[in[i]];
 		struct yk_place *p = &w->place[in[i]];
-		if (!err && dense && (yk_is_number(w, p->base) || p->offset ||
-				      !yk_is_dense(v->rank, v->dims, p->stride)))
+		if (!err && dense &&
+		    (yk_is_number(w, p->base) || p->offset ||
+		     !yk_is_dense(v->rank, v->dims, p->stride)))
 			err = contiguous(w, in[i], device, &in[i]);
 	}
 	struct yk_call moved = *c;
@@ -291,7 +304,8 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 // ---- decomposition ----
 
 // Marks what the results need, in the small graph of a decomposition.
-static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nout, uint8_t *need)
+static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nout,
+			uint8_t *need)
 {
 	for (uint32_t i = 0; i < nout; i++)
 		if (out[i] != YK_NIL)
@@ -302,12 +316,14 @@ static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nou
 				need[t->value[t->arg[t->node[k].in + i]].node] = 1;
 }
 
-static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout, int device, yk_id *out)
+static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		     int device, yk_id *out)
 {
 	struct yk_graph t = { .paths = w->g.paths, .scope = w->g.scope };
 	const struct yk_op_row *row = &yk_ops[c->op];
 	int err = YOKE_ENOMEM;
-	yk_id *in = calloc(c->nin + nout + 1, sizeof *in), *outs = in ? in + c->nin : NULL;
+	yk_id *in = calloc(c->nin + nout + 1, sizeof *in),
+	      *outs = in ? in + c->nin : NULL;
 	yk_id *map = NULL, *args = NULL;
 	uint8_t *need = NULL;
 	if (!in)
@@ -344,9 +360,14 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout, 
 		if (!need[k])
 			continue;
 		for (uint32_t i = 0; i < n->nin; i++)
-			args[i] = t.arg[n->in + i] == YK_NIL ? YK_NIL : map[t.arg[n->in + i]];
-		struct yk_call part = { .op = n->op, .list = n->list, .nin = n->nin, .in = args,
-					.nattr = n->nattr, .attr = yk_attrs(&t, n) };
+			args[i] = t.arg[n->in + i] == YK_NIL ? YK_NIL :
+							       map[t.arg[n->in + i]];
+		struct yk_call part = { .op = n->op,
+					.list = n->list,
+					.nin = n->nin,
+					.in = args,
+					.nattr = n->nattr,
+					.attr = yk_attrs(&t, n) };
 		yk_id first;
 		err = lower_call(w, &part, n->nout, &t.value[n->out], device, &first);
 		for (uint32_t i = 0; i < n->nout && !err; i++)
@@ -375,7 +396,8 @@ static bool is_one(const struct yk_work *w, yk_id v)
 	       (uint64_t)yk_attrs(&w->g, n)[1].i == yk_bits(w->g.value[v].dtype, 1);
 }
 
-static yk_id simpler(const struct yk_work *w, const struct yk_call *c, const struct yk_value *out)
+static yk_id simpler(const struct yk_work *w, const struct yk_call *c,
+		     const struct yk_value *out)
 {
 	for (int k = 0; k < 2 && c->op == YK_MUL; k++)
 		if (is_one(w, c->in[1 - k]) && yk_same_shape(&w->g.value[c->in[k]], out))
@@ -413,8 +435,10 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (w->ctx->cpu != w->ctx->device && device == 0) {
 		if (yk_param_bool(&strict)) {
 			char text[160];
-			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s, and "
-					  "YOKE_STRICT forbids the CPU", w->ctx->device->id,
+			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
+					  "%s does not run it for %s, and "
+					  "YOKE_STRICT forbids the CPU",
+					  w->ctx->device->id,
 					  yk_describe(&outs[0], text));
 		}
 		err = try_device(w, c, nout, outs, 1, "the device does not take it", out);
@@ -433,7 +457,9 @@ static int lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	const struct yk_op_row *row = &yk_ops[c->op];
 	if (nout > 1 && row->decompose) {
 		yk_id first;
-		int err = yk_param_bool(&named) ? try_device(w, c, nout, outs, 0, NULL, &first) : 0;
+		int err = yk_param_bool(&named) ?
+				  try_device(w, c, nout, outs, 0, NULL, &first) :
+				  0;
 		if (!err)
 			return decompose(w, c, nout, 0, out);
 		for (uint32_t i = 0; i < nout; i++)
@@ -465,7 +491,8 @@ int yk_lower(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->ctx->graph;
 	const struct yk_marks *m = w->marks;
-	yk_id *map = malloc((m->values + 1) * sizeof *map), *in = malloc((g->args + 1) * sizeof *in);
+	yk_id *map = malloc((m->values + 1) * sizeof *map),
+	      *in = malloc((g->args + 1) * sizeof *in);
 	int err = 0;
 	w->root_value = malloc((w->roots + 1) * sizeof *w->root_value);
 	w->g.paths = &w->ctx->paths;
@@ -477,11 +504,16 @@ int yk_lower(struct yk_work *w)
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
 			const struct yk_value *x = v == YK_NIL ? NULL : &g->value[v];
-			in[i] = v == YK_NIL ? YK_NIL
-					    : map[m->first[m->number[x->node]] + v - g->node[x->node].out];
+			in[i] = v == YK_NIL ? YK_NIL :
+					      map[m->first[m->number[x->node]] + v -
+						  g->node[x->node].out];
 		}
-		struct yk_call c = { .op = n->op, .list = n->list, .nin = n->nin, .in = in,
-				     .nattr = n->nattr, .attr = yk_attrs(g, n) };
+		struct yk_call c = { .op = n->op,
+				     .list = n->list,
+				     .nin = n->nin,
+				     .in = in,
+				     .nattr = n->nattr,
+				     .attr = yk_attrs(g, n) };
 		union yoke_attr leaf = { .i = leaves };
 		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
 			c.attr = &leaf;

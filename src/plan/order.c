@@ -11,7 +11,8 @@
 #include "plan/plan.h"
 
 // Bytes of what a group makes and others read: a model of the peak good enough to compare two orders.
-static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n, uint32_t *last)
+static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
+		     uint32_t *last)
 {
 	const struct yk_graph *g = &w->g;
 	uint64_t now = 0, most = 0;
@@ -21,7 +22,8 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n, u
 			const struct yk_node *m = &g->node[w->group[order[i]].member[k]];
 			for (uint32_t a = 0; a < m->nin; a++)
 				if (g->arg[m->in + a] != YK_NIL)
-					last[w->place[g->arg[m->in + a]].base] = (uint32_t)i + 1;
+					last[w->place[g->arg[m->in + a]].base] =
+						(uint32_t)i + 1;
 		}
 	for (size_t i = 0; i < n; i++) {
 		const struct yk_group *q = &w->group[order[i]];
@@ -29,8 +31,11 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n, u
 			const struct yk_node *m = &g->node[q->member[k]];
 			for (uint32_t o = 0; o < m->nout; o++) {
 				const struct yk_value *v = &g->value[m->out + o];
-				bool kept = last[m->out + o] > i + 1 && !w->rooted[m->out + o];
-				now += kept ? (uint64_t)yk_count(v) * yoke_dtype_size(v->dtype) : 0;
+				bool kept = last[m->out + o] > i + 1 &&
+					    !w->rooted[m->out + o];
+				now += kept ? (uint64_t)yk_count(v) *
+						       yoke_dtype_size(v->dtype) :
+					      0;
 			}
 		}
 		if (now > most)
@@ -38,11 +43,14 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n, u
 		for (uint32_t k = 0; k < q->n; k++) {
 			const struct yk_node *m = &g->node[q->member[k]];
 			for (uint32_t a = 0; a < m->nin; a++) {
-				yk_id v = g->arg[m->in + a] == YK_NIL ? YK_NIL : w->place[g->arg[m->in + a]].base;
+				yk_id v = g->arg[m->in + a] == YK_NIL ?
+						  YK_NIL :
+						  w->place[g->arg[m->in + a]].base;
 				if (v == YK_NIL || last[v] != i + 1 || w->rooted[v] ||
 				    yk_maker(g, v)->op <= YK_CONST)
 					continue;
-				now -= (uint64_t)yk_count(&g->value[v]) * yoke_dtype_size(g->value[v].dtype);
+				now -= (uint64_t)yk_count(&g->value[v]) *
+				       yoke_dtype_size(g->value[v].dtype);
 				last[v] = 0; // once
 			}
 		}
@@ -57,7 +65,8 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 	if (q->n != 1 && !w->rooted[m->out])
 		return false;
 	for (uint32_t o = 0; o < m->nout; o++)
-		if (!w->rooted[m->out + o] || w->use[m->out + o] != w->use[m->out + o + 1])
+		if (!w->rooted[m->out + o] ||
+		    w->use[m->out + o] != w->use[m->out + o + 1])
 			return false;
 	return true;
 }
@@ -89,8 +98,8 @@ static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t gr
 }
 
 // The groups with each update right behind what it needs.  scratch: three words a group.
-static void early_updates(const struct yk_work *w, const uint32_t *order, uint32_t n, uint32_t *to,
-			  uint32_t *scratch)
+static void early_updates(const struct yk_work *w, const uint32_t *order, uint32_t n,
+			  uint32_t *to, uint32_t *scratch)
 {
 	uint32_t *pos = scratch, *first = pos + w->groups, *next = first + w->groups;
 	for (uint32_t i = 0; i < n; i++) {
@@ -99,7 +108,8 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	}
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
-		uint32_t after = is_update(w, &w->group[order[i]]) ? behind(w, pos, order[i]) : i;
+		uint32_t after =
+			is_update(w, &w->group[order[i]]) ? behind(w, pos, order[i]) : i;
 		next[i] = YK_NIL;
 		if (after < i) {
 			next[i] = first[after];
@@ -119,7 +129,8 @@ int yk_order(struct yk_work *w)
 {
 	size_t n = 0, groups = w->groups + (size_t)1;
 	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at);
-	uint32_t *other = malloc(groups * sizeof *other), *scratch = malloc(3 * groups * sizeof *scratch);
+	uint32_t *other = malloc(groups * sizeof *other),
+		 *scratch = malloc(3 * groups * sizeof *scratch);
 	uint32_t *last = malloc((w->g.values + 1) * sizeof *last);
 	w->order = malloc(groups * sizeof *w->order);
 	int err = 0;

@@ -26,7 +26,7 @@ struct program {
 	struct input input[YOKE_MAP_MAX_INPUTS];
 	uint16_t input_insn[YOKE_MAP_MAX_INPUTS];
 	uint16_t result[YOKE_MAP_MAX_INSNS]; // instruction of each member's value
-	bool full; // something did not fit
+	bool full;                           // something did not fit
 };
 
 static uint16_t insn(struct program *p, int op, int dtype, int a, int b, int c)
@@ -36,8 +36,11 @@ static uint16_t insn(struct program *p, int op, int dtype, int a, int b, int c)
 		return 0;
 	}
 	p->map->insn[p->map->ninsn] = (struct yoke_insn){
-		.op = (uint16_t)op, .dtype = (uint8_t)dtype,
-		.a = (uint16_t)a, .b = (uint16_t)b, .c = (uint16_t)c,
+		.op = (uint16_t)op,
+		.dtype = (uint8_t)dtype,
+		.a = (uint16_t)a,
+		.b = (uint16_t)b,
+		.c = (uint16_t)c,
 	};
 	return p->map->ninsn++;
 }
@@ -105,7 +108,8 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 	struct yoke_map *m = p->map;
 	for (int i = 0; i < m->nin; i++)
 		if (p->input[i].base == in.base && p->input[i].offset == in.offset &&
-		    !memcmp(p->input[i].stride, in.stride, sizeof *in.stride * (size_t)p->rank))
+		    !memcmp(p->input[i].stride, in.stride,
+			    sizeof *in.stride * (size_t)p->rank))
 			return p->input_insn[i];
 	if (m->nin == YOKE_MAP_MAX_INPUTS) {
 		p->full = true;
@@ -156,11 +160,13 @@ static void output(struct program *p, struct yk_built *b, yk_id v)
 	if (!yk_restride(x->rank, x->dims, at->stride, p->rank, p->dims, stride))
 		p->full = true;
 	b->value[b->op.nout] = v;
-	yk_buffer_view(&b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride, at->offset);
+	yk_buffer_view(&b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride,
+		       at->offset);
 }
 
 // The result of a reduction over `axes` of the space: stride 0 where it has 1 element.
-static void reduced_output(struct program *p, struct yk_built *b, const struct yk_node *r, unsigned axes)
+static void reduced_output(struct program *p, struct yk_built *b, const struct yk_node *r,
+			   unsigned axes)
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *y = &w->g.value[r->out];
@@ -203,25 +209,31 @@ static void collapse(struct yk_built *b, unsigned *axes, bool arg)
 		v->rank = (uint8_t)rank;
 		memcpy(v->strides, stride[k], sizeof stride[k]);
 		for (int i = 0; i < rank; i++)
-			v->dims[i] = (uint32_t)k < op->nout && now >> i & 1 ? 1 : op->dims[i];
+			v->dims[i] =
+				(uint32_t)k < op->nout && now >> i & 1 ? 1 : op->dims[i];
 	}
 	op->rank = (uint8_t)rank;
 	*axes = now;
 }
 
-int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n, struct yk_built *b)
+int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
+		   struct yk_built *b)
 {
 	const struct yk_graph *g = &w->g;
 	const struct yk_node *last = &g->node[member[n - 1]];
 	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
-	const struct yk_value *space = &g->value[reduces ? yk_ins(g, last)[0] : last->out];
+	const struct yk_value *space =
+		&g->value[reduces ? yk_ins(g, last)[0] : last->out];
 	if (n > YOKE_MAP_MAX_INSNS)
 		return YOKE_EUNSUPPORTED;
 	if (yk_built_reset(b, reduces ? YOKE_OP_REDUCE : YOKE_OP_MAP,
 			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS) < 0)
 		return YOKE_ENOMEM;
 	b->map = (struct yoke_map){ .size = sizeof b->map };
-	struct program p = { .w = w, .map = &b->map, .member = member, .members = n - reduces,
+	struct program p = { .w = w,
+			     .map = &b->map,
+			     .member = member,
+			     .members = n - reduces,
 			     .rank = space->rank };
 	memcpy(p.dims, space->dims, sizeof p.dims);
 	struct yoke_op *op = &b->op;
@@ -257,8 +269,8 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n, struct
 		if (yk_is_number(w, base))
 			yk_number_view(w, v, base, p.rank, p.dims);
 		else
-			yk_buffer_view(v, g->value[base].dtype, p.rank, p.dims, p.input[i].stride,
-				       p.input[i].offset);
+			yk_buffer_view(v, g->value[base].dtype, p.rank, p.dims,
+				       p.input[i].stride, p.input[i].offset);
 	}
 	collapse(b, &axes, last->op == YK_ARGMAX || last->op == YK_ARGMIN);
 	if (reduces) {

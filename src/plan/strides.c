@@ -72,11 +72,13 @@ void yk_broadcast_strides(const struct yk_value *x, const int64_t *stride, int r
 {
 	int more = rank - x->rank;
 	for (int i = 0; i < rank; i++)
-		to[i] = i < more || (x->dims[i - more] == 1 && dims[i] != 1) ? 0 : stride[i - more];
+		to[i] = i < more || (x->dims[i - more] == 1 && dims[i] != 1) ?
+				0 :
+				stride[i - more];
 }
 
-int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK], unsigned apart,
-		int *map)
+int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK],
+		unsigned apart, int *map)
 {
 	int to = -1, last = -1; // last: old axis that was taken last
 	for (int i = 0; i < rank; i++) {

@@ -27,7 +27,8 @@ static void mark_live(struct yk_work *w)
 
 static bool computes(const struct yk_work *w, size_t node)
 {
-	return w->live[node] && !(yk_ops[w->g.node[node].op].flags & (YK_F_VIEW | YK_F_LEAF));
+	return w->live[node] &&
+	       !(yk_ops[w->g.node[node].op].flags & (YK_F_VIEW | YK_F_LEAF));
 }
 
 // Readers of each base value in creation order, a node once for each operand.  Made before operands
@@ -71,9 +72,9 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
 	const struct yk_place *p = &w->place[v];
 	uint16_t flags = yk_ops[maker->op].flags;
-	if (!(flags & YK_F_STRIDED) || maker->device != concat->device || w->rooted[base] ||
-	    w->use[base + 1] - w->use[base] != 1 || p->offset || yk_count(x) != yk_count(b) ||
-	    !yk_is_dense(x->rank, x->dims, p->stride))
+	if (!(flags & YK_F_STRIDED) || maker->device != concat->device ||
+	    w->rooted[base] || w->use[base + 1] - w->use[base] != 1 || p->offset ||
+	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
 		return;
 	struct yk_place part = yk_part_place(w, node, k), was = w->place[base], in = part;
 	if (!yk_restride(x->rank, x->dims, part.stride, b->rank, b->dims, in.stride))
@@ -81,8 +82,8 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	w->place[base] = in;
 	uint32_t one = b->node;
 	struct yk_built built = { 0 };
-	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built)
-				   : yk_build_node(w, one, false, &built);
+	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built) :
+				     yk_build_node(w, one, false, &built);
 	struct yk_device *d = yk_work_device(w, concat->device);
 	bool good = !err && d->ops->can(d->index, &built.op);
 	yk_built_fini(&built);
@@ -104,7 +105,9 @@ int yk_uses(struct yk_work *w)
 	mark_live(w);
 	int err = list_uses(w);
 	for (size_t k = 0; k < g->nodes && !err; k++)
-		for (uint32_t i = 0; computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin; i++)
+		for (uint32_t i = 0;
+		     computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin;
+		     i++)
 			place_in(w, (uint32_t)k, i);
 	return err;
 }
