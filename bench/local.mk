@@ -9,10 +9,12 @@ bench: $(bench_programs)
 bench_programs = \
 	bench/attention \
 	bench/contract \
+	bench/map \
 	bench/overhead
 
 bench_attention_SOURCES = bench/attention.c
 bench_contract_SOURCES = bench/contract.c bench/peers/blas.c
 bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS)
+bench_map_SOURCES = bench/map.c
 bench_overhead_SOURCES = bench/overhead.c

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAP of the CPU backend: random programs over random layouts, equal to the bit to an interpreter of
-// one element; aliasing; programs it must refuse; chains of elementary functions within tolerance.
+// MAP of the CPU backend: random programs over random layouts, equal to the bit to an
+// interpreter of one element; aliasing; programs it must refuse; chains of elementary
+// functions within tolerance.
 #include "config.h"
 
 #include "cpu_program.h"
@@ -8,13 +9,15 @@
 enum { PROGRAMS = 1500, LONG_PROGRAMS = 20000 };
 
 // Lets some outputs lie on inputs of the same dtype and layout; returns the mask.
-static uint64_t random_alias(const struct yoke_map *m, struct yoke_view *out, struct yoke_view *in)
+static uint64_t random_alias(const struct yoke_map *m, struct yoke_view *out,
+			     struct yoke_view *in)
 {
 	uint64_t mask = 0;
 	for (int k = 0; k < m->nout; k++)
 		for (int j = 0; j < m->nin; j++) {
-			bool whole = in[j].kind == YOKE_VIEW_BUFFER && in[j].dtype == out[k].dtype &&
-				     !(mask >> j & 1) && rnd() % 2;
+			bool whole = in[j].kind == YOKE_VIEW_BUFFER &&
+				     in[j].dtype == out[k].dtype && !(mask >> j & 1) &&
+				     rnd() % 2;
 			for (int d = 0; d < in[j].rank && whole; d++)
 				whole = in[j].strides[d] != 0 || in[j].dims[d] == 1;
 			if (!whole)
@@ -56,7 +59,7 @@ static bool program(const struct yk_isa *isa)
 		in[k] = random_input(m.insn[k].dtype, rank, dims);
 	for (int k = 0; k < m.nout; k++) {
 		m.out[k] = (uint16_t)(rnd() % 4 ? m.ninsn - 1 - rnd_int(0, m.ninsn / 4) :
-				      rnd_int(0, m.ninsn - 1));
+						  rnd_int(0, m.ninsn - 1));
 		out[k] = random_layout(m.insn[m.out[k]].dtype, rank, dims, true);
 		want[k] = malloc((size_t)(n + 1) * sizeof **want);
 	}
@@ -77,7 +80,8 @@ static bool program(const struct yk_isa *isa)
 			struct value got = fetch(element(&out[k], i), t);
 			if (same_value(got, want[k][i], t))
 				continue;
-			diag("%s: output %d dtype %d [%lld of %lld] got %.17g want %.17g alias %llx",
+			diag("%s: output %d dtype %d [%lld of %lld] got %.17g want %.17g "
+			     "alias %llx",
 			     isa->name, k, t, (long long)i, (long long)n, show(got, t),
 			     show(want[k][i], t), (unsigned long long)op.alias_mask);
 			good = false;
@@ -95,8 +99,10 @@ static bool program(const struct yk_isa *isa)
 
 static int insn(struct yoke_map *m, int op, int dtype, int a, int b)
 {
-	m->insn[m->ninsn] = (struct yoke_insn){ .op = (uint16_t)op, .dtype = (uint8_t)dtype,
-						.a = (uint16_t)a, .b = (uint16_t)b };
+	m->insn[m->ninsn] = (struct yoke_insn){ .op = (uint16_t)op,
+						.dtype = (uint8_t)dtype,
+						.a = (uint16_t)a,
+						.b = (uint16_t)b };
 	return m->ninsn++;
 }
 
@@ -122,7 +128,8 @@ static struct yoke_map gelu(int t)
 	return m;
 }
 
-static void gelu_chain(const struct yk_isa *isa, int t, int64_t n, double tol, bool in_place)
+static void gelu_chain(const struct yk_isa *isa, int t, int64_t n, double tol,
+		       bool in_place)
 {
 	char *x = array_new((size_t)n * yk_esize(t));
 	char *y = in_place ? x : array_new((size_t)n * yk_esize(t));
@@ -136,14 +143,16 @@ static void gelu_chain(const struct yk_isa *isa, int t, int64_t n, double tol, b
 		struct value v = { to_dtype(rnd_real(-6, 6), t), 0 };
 		uint64_t u = bits_of(v, t);
 		memcpy(element(&in, i), &u, yk_esize(t));
-		want[i] = 0.5 * v.f * (1 + tanh(0.79788456080286536 * (v.f + 0.044715 * v.f * v.f * v.f)));
+		want[i] = 0.5 * v.f *
+			  (1 + tanh(0.79788456080286536 *
+				    (v.f + 0.044715 * v.f * v.f * v.f)));
 	}
 	int code = call(isa, &op);
 	for (int64_t i = 0; i < n; i++)
 		got[i] = fetch(element(&out, i), t).f;
 	char what[96];
-	snprintf(what, sizeof what, "%s: gelu of dtype %d, %lld elements%s", isa->name, t, (long long)n,
-		 in_place ? ", in place" : "");
+	snprintf(what, sizeof what, "%s: gelu of dtype %d, %lld elements%s", isa->name, t,
+		 (long long)n, in_place ? ", in place" : "");
 	near(got, want, code ? 0 : (size_t)n, tol, 0.1, what);
 	ok(!code && arrays_free(), "%s: runs", what);
 	free(got), free(want);
@@ -160,10 +169,12 @@ static void normals(const struct yk_isa *isa, int64_t n)
 	m.insn[r].c = (uint16_t)step;
 	int s = insn(&m, YOKE_MAP_RAND, yoke_i32, index, step);
 	m.insn[s].c = (uint16_t)key;
-	int a = insn(&m, YOKE_MAP_UNIFORM, t, r, 0), b = insn(&m, YOKE_MAP_UNIFORM, t, s, 0);
+	int a = insn(&m, YOKE_MAP_UNIFORM, t, r, 0),
+	    b = insn(&m, YOKE_MAP_UNIFORM, t, s, 0);
 	m.out[0] = (uint16_t)insn(&m, YOKE_MAP_NORMAL, t, a, b);
 	float *y = nans(n);
-	struct yoke_view in[2] = { scalar(yoke_i64, 12345), scalar(yoke_i64, 7) }, out = vector(y, n);
+	struct yoke_view in[2] = { scalar(yoke_i64, 12345), scalar(yoke_i64, 7) },
+			 out = vector(y, n);
 	struct yoke_op op = op_of(YOKE_OP_MAP, 1, &out, 2, in);
 	double *want = malloc((size_t)n * 8), sum = 0, squares = 0;
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOVE, GATHER and SCATTER_ADD of the CPU backend over random layouts, against loops over elements;
-// indices out of range are reported and nothing is touched outside.
+// MOVE, GATHER and SCATTER_ADD of the CPU backend over random layouts, against loops over
+// elements; indices out of range are reported and nothing is touched outside.
 #include "config.h"
 
 #include "cpu_program.h"
 
 enum { CASES = 400, LONG_CASES = 20000 };
 
-static bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_view *b, int64_t k)
+static bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_view *b,
+		      int64_t k)
 {
 	return !memcmp(element(a, i), element(b, k), yk_esize(a->dtype));
 }
@@ -15,8 +16,10 @@ static bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_vi
 static bool move(const struct yk_isa *isa)
 {
 	int64_t dims[YOKE_MAX_RANK] = { 0 };
-	int t = (int)rnd_int(yoke_f32, yoke_bool), rank = random_shape(dims, rnd() % 6 ? 5000 : 200000);
-	struct yoke_view x = random_layout(t, rank, dims, false), y = random_layout(t, rank, dims, true);
+	int t = (int)rnd_int(yoke_f32, yoke_bool),
+	    rank = random_shape(dims, rnd() % 6 ? 5000 : 200000);
+	struct yoke_view x = random_layout(t, rank, dims, false),
+			 y = random_layout(t, rank, dims, true);
 	struct yoke_op op = op_of(YOKE_OP_MOVE, 1, &y, 1, &x);
 	bool good = !call(isa, &op);
 	for (int64_t i = 0; i < yk_elements(&y) && good; i++)
@@ -35,7 +38,8 @@ static void put_index(struct yoke_view *idx, int64_t i, int64_t value)
 		memcpy(element(idx, i), &value, sizeof value);
 }
 
-// An index array of random rank and layout with values in 0..n-1; broadcast axes keep one value.
+// An index array of random rank and layout with values in 0..n-1; broadcast axes keep one
+// value.
 static struct yoke_view random_indices(int64_t n, int most_rank)
 {
 	static const int64_t size[] = { 1, 2, 5, 17, 64, 129 };
@@ -43,7 +47,8 @@ static struct yoke_view random_indices(int64_t n, int most_rank)
 	int rank = (int)rnd_int(0, most_rank < 2 ? most_rank : 2);
 	for (int d = 0; d < rank; d++)
 		dims[d] = n ? size[rnd() % 6] : 0;
-	struct yoke_view idx = random_layout(rnd() % 2 ? yoke_i32 : yoke_i64, rank, dims, false);
+	struct yoke_view idx =
+		random_layout(rnd() % 2 ? yoke_i32 : yoke_i64, rank, dims, false);
 	for (int64_t i = 0; i < yk_elements(&idx); i++)
 		put_index(&idx, i, rnd_int(0, n - 1));
 	return idx;
@@ -81,7 +86,9 @@ static bool gather(const struct yk_isa *isa)
 		inner *= dims[d];
 	for (int64_t i = 0; i < yk_elements(&y) && good; i++) {
 		int64_t r = i % inner, k = i / inner % count, o = i / inner / count;
-		good = same_bits(&in[0], (o * dims[axis] + read_index(&idx, k)) * inner + r, &y, i);
+		good = same_bits(&in[0],
+				 (o * dims[axis] + read_index(&idx, k)) * inner + r, &y,
+				 i);
 	}
 	if (!good)
 		diag("%s: gather along %d of rank %d dtype %d", isa->name, axis, rank, t);
@@ -101,11 +108,15 @@ static bool scatter_add(const struct yk_isa *isa)
 		vd[idx.rank + d] = rows[d + 1], R *= rows[d + 1];
 	size_t bytes = yk_esize(t);
 	struct yoke_view in[3] = { absent, idx,
-				   dense(array_new((size_t)(I * R) * bytes), t, idx.rank + width, vd) };
-	struct yoke_view y = dense(array_new((size_t)(N * R) * bytes), t, 1 + width, rows);
+				   dense(array_new((size_t)(I * R) * bytes), t,
+					 idx.rank + width, vd) };
+	struct yoke_view y =
+		dense(array_new((size_t)(N * R) * bytes), t, 1 + width, rows);
 	int how = (int)rnd_int(0, 2); // no x, an x, x is y
 	if (how)
-		in[0] = how == 2 ? y : dense(array_new((size_t)(N * R) * bytes), t, 1 + width, rows);
+		in[0] = how == 2 ? y :
+				   dense(array_new((size_t)(N * R) * bytes), t, 1 + width,
+					 rows);
 	struct yoke_op op = op_of(YOKE_OP_SCATTER_ADD, 1, &y, 3, in);
 	op.alias_mask = how == 2;
 	double *want = calloc((size_t)(N * R), 8), *size = calloc((size_t)(N * R), 8);
@@ -119,15 +130,19 @@ static bool scatter_add(const struct yk_isa *isa)
 			want[to] += v.f, size[to] += fabs(v.f), whole[to] += v.i;
 		}
 	bool good = !call(isa, &op);
-	double last = t == yoke_f16 ? 0x1p-11 : t == yoke_bf16 ? 0x1p-8 : 0; // the one rounding
+	double last = t == yoke_f16  ? 0x1p-11 :
+		      t == yoke_bf16 ? 0x1p-8 :
+				       0; // the one rounding
 	for (int64_t i = 0; i < N * R && good; i++) {
 		struct value got = fetch(element(&y, i), t);
-		good = is_float(t) ? fabs(got.f - want[i]) <= (t == yoke_f64 ? 1e-14 : 2e-6) * size[i] +
-							   1.01 * last * fabs(want[i]) + 3e-8 :
-		       got.i == wrap((uint64_t)whole[i], t);
+		good = is_float(t) ? fabs(got.f - want[i]) <=
+					     (t == yoke_f64 ? 1e-14 : 2e-6) * size[i] +
+						     1.01 * last * fabs(want[i]) + 3e-8 :
+				     got.i == wrap((uint64_t)whole[i], t);
 		if (!good)
-			diag("%s: scatter_add dtype %d [%lld] got %g want %g / %lld", isa->name, t,
-			     (long long)i, show(got, t), want[i], (long long)whole[i]);
+			diag("%s: scatter_add dtype %d [%lld] got %g want %g / %lld",
+			     isa->name, t, (long long)i, show(got, t), want[i],
+			     (long long)whole[i]);
 	}
 	free(want), free(size), free(whole);
 	return arrays_free() && good;
@@ -137,20 +152,24 @@ static void bad_indices(const struct yk_isa *isa, int dtype, int64_t bad)
 {
 	int64_t n = 2000, rows[2] = { 50, 16 }, vd[2] = { n, 16 };
 	struct yoke_view idx = dense(array_new((size_t)n * 8), dtype, 1, &n);
-	float *x = randoms(50 * 16, 0, 1), *v = randoms(n * 16, 0, 1), *y = nans(50 * 16), *g = nans(n * 16);
+	float *x = randoms(50 * 16, 0, 1), *v = randoms(n * 16, 0, 1), *y = nans(50 * 16),
+	      *g = nans(n * 16);
 	for (int64_t i = 0; i < n; i++)
 		put_index(&idx, i, rnd_int(0, 49));
 	put_index(&idx, 1500, 50);
 	put_index(&idx, 777, bad);
-	struct yoke_view in[3] = { dense(x, yoke_f32, 2, rows), idx, dense(v, yoke_f32, 2, vd) };
-	struct yoke_view out = dense(g, yoke_f32, 2, vd), sum = dense(y, yoke_f32, 2, rows);
+	struct yoke_view in[3] = { dense(x, yoke_f32, 2, rows), idx,
+				   dense(v, yoke_f32, 2, vd) };
+	struct yoke_view out = dense(g, yoke_f32, 2, vd),
+			 sum = dense(y, yoke_f32, 2, rows);
 	struct yoke_op op = op_of(YOKE_OP_GATHER, 1, &out, 2, in);
 	op.nattr = 1, op.id = 42;
-	ok(call(isa, &op) == YOKE_ERANGE && isnan(g[777 * 16]) && g[776 * 16] == g[776 * 16],
+	ok(call(isa, &op) == YOKE_ERANGE && isnan(g[777 * 16]) &&
+		   g[776 * 16] == g[776 * 16],
 	   "%s: gather reports index %lld", isa->name, (long long)bad);
 	op = op_of(YOKE_OP_SCATTER_ADD, 1, &sum, 3, in);
-	ok(call(isa, &op) == YOKE_ERANGE && isnan(y[0]), "%s: scatter_add reports index %lld",
-	   isa->name, (long long)bad);
+	ok(call(isa, &op) == YOKE_ERANGE && isnan(y[0]),
+	   "%s: scatter_add reports index %lld", isa->name, (long long)bad);
 	ok(arrays_free(), "%s: and nothing outside is written", isa->name);
 }
 
@@ -162,14 +181,16 @@ static void transpose(const struct yk_isa *isa, int dtype, int64_t a, int64_t b)
 	struct yoke_view y = dense(array_new(bytes), dtype, 2, dims);
 	struct yoke_view x = dense(array_new(bytes), dtype, 2, turned);
 	for (size_t i = 0; i < bytes; i++)
-		((uint8_t *)yk_ptr(&x))[i] = dtype == yoke_bool ? rnd() & 1 : (uint8_t)rnd();
+		((uint8_t *)yk_ptr(&x))[i] =
+			dtype == yoke_bool ? rnd() & 1 : (uint8_t)rnd();
 	x = strided(yk_ptr(&x), dtype, 2, dims, (int64_t[]){ 1, a });
 	struct yoke_op op = op_of(YOKE_OP_MOVE, 1, &y, 1, &x);
 	bool good = !call(isa, &op);
 	for (int64_t i = 0; i < a * b && good; i++)
 		good = same_bits(&x, i, &y, i);
 	good &= arrays_free();
-	ok(good, "%s: transpose [%lld,%lld] of dtype %d", isa->name, (long long)a, (long long)b, dtype);
+	ok(good, "%s: transpose [%lld,%lld] of dtype %d", isa->name, (long long)a,
+	   (long long)b, dtype);
 }
 
 int main(void)

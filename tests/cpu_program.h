@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Map programs one element at a time, in wide types: what the CPU backend's tests of MAP and REDUCE
-// compare with.  Exact instructions only: what they give must be equal to the bit.
+// Map programs one element at a time, in wide types: what the CPU backend's tests of MAP
+// and REDUCE compare with.  Exact instructions only: what they give must be equal to the
+// bit.
 #ifndef YK_CPU_PROGRAM_H
 #define YK_CPU_PROGRAM_H
 
@@ -14,7 +15,8 @@ struct value {
 
 static inline bool is_float(int dtype)
 {
-	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 ||
+	       dtype == yoke_bf16;
 }
 
 // To nearest even with p bits of mantissa, least exponent e, once.
@@ -60,7 +62,9 @@ static inline struct value fetch(const void *p, int dtype)
 	memcpy(&u, p, yk_esize(dtype));
 	if (dtype == yoke_f16) {
 		int e = (int)(u >> 10 & 31), m = (int)(u & 1023);
-		v.f = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+		v.f = e == 31 ? (m ? NAN : INFINITY) :
+		      e       ? ldexp(1024 + m, e - 25) :
+				ldexp(m, -24);
 		v.f = u >> 15 ? -v.f : v.f;
 	} else if (dtype == yoke_f32 || dtype == yoke_bf16) {
 		uint32_t w = (uint32_t)(dtype == yoke_bf16 ? u << 16 : u);
@@ -122,16 +126,23 @@ static inline double show(struct value v, int dtype)
 
 static inline struct value random_value(int dtype)
 {
-	static const double odd[] = { 0, -0.0, 1, -1, 0.5, 2.5, -3.5, NAN, INFINITY, -INFINITY,
-				      1e-7, -1e-41, 65519.9, 65520, 300, -129, 3e9, -1e19, 1e38 };
-	static const int64_t whole[] = { 0, 1, -1, 127, 128, -128, 255, INT32_MAX, INT32_MIN,
-					 INT64_MAX, INT64_MIN, ((int64_t)1 << 54) + 3, 65519 };
+	static const double odd[] = { 0,    -0.0,   1,       -1,       0.5,
+				      2.5,  -3.5,   NAN,     INFINITY, -INFINITY,
+				      1e-7, -1e-41, 65519.9, 65520,    300,
+				      -129, 3e9,    -1e19,   1e38 };
+	static const int64_t whole[] = { 0,         1,         -1,
+					 127,       128,       -128,
+					 255,       INT32_MAX, INT32_MIN,
+					 INT64_MAX, INT64_MIN, ((int64_t)1 << 54) + 3,
+					 65519 };
 	struct value v = { 0, 0 };
 	if (is_float(dtype)) {
-		v.f = rnd() % 4 ? rnd_real(-8, 8) : odd[rnd() % (sizeof odd / sizeof *odd)];
+		v.f = rnd() % 4 ? rnd_real(-8, 8) :
+				  odd[rnd() % (sizeof odd / sizeof *odd)];
 		v.f = to_dtype(v.f, dtype);
 	} else {
-		int64_t x = rnd() % 4 ? rnd_int(-9, 9) : whole[rnd() % (sizeof whole / sizeof *whole)];
+		int64_t x = rnd() % 4 ? rnd_int(-9, 9) :
+					whole[rnd() % (sizeof whole / sizeof *whole)];
 		v.i = wrap((uint64_t)x, dtype);
 	}
 	return v;
@@ -139,8 +150,9 @@ static inline struct value random_value(int dtype)
 
 static inline int random_shape(int64_t dims[YOKE_MAX_RANK], int64_t most)
 {
-	static const int64_t size[] = { 1, 1, 2, 3, 4, 7, 8, 13, 63, 64, 65, 255, 256, 257, 511, 1023,
-					1024, 1025, 2049, 5003, 20011 };
+	static const int64_t size[] = { 1,   1,    2,    3,    4,    7,    8,
+					13,  63,   64,   65,   255,  256,  257,
+					511, 1023, 1024, 1025, 2049, 5003, 20011 };
 	int rank = (int)rnd_int(0, rnd() % 4 ? 4 : 8);
 	int64_t n = 1;
 	for (int d = 0; d < rank; d++) {
@@ -154,9 +166,10 @@ static inline int random_shape(int64_t dims[YOKE_MAX_RANK], int64_t most)
 	return rank;
 }
 
-// An array of its own with these dims: dense, permuted, with gaps, backwards or (not for outputs)
-// broadcast along some axes.
-static inline struct yoke_view random_layout(int dtype, int rank, const int64_t *dims, bool output)
+// An array of its own with these dims: dense, permuted, with gaps, backwards or (not for
+// outputs) broadcast along some axes.
+static inline struct yoke_view random_layout(int dtype, int rank, const int64_t *dims,
+					     bool output)
 {
 	int order[YOKE_MAX_RANK];
 	int64_t strides[YOKE_MAX_RANK], n = 1, low = 0;
@@ -188,14 +201,16 @@ static inline struct yoke_view random_layout(int dtype, int rank, const int64_t 
 		uint64_t u = bits_of(random_value(dtype), dtype);
 		memcpy(p + i, &u, size);
 	}
-	return strided(p + (size_t)(low > 0 ? low : 0) * size, dtype, rank, dims, strides);
+	return strided(p + (size_t)(low > 0 ? low : 0) * size, dtype, rank, dims,
+		       strides);
 }
 
 static inline struct yoke_view random_input(int dtype, int rank, const int64_t *dims)
 {
 	if (rnd() % 6)
 		return random_layout(dtype, rank, dims, false);
-	return (struct yoke_view){ .kind = YOKE_VIEW_SCALAR, .dtype = (uint8_t)dtype,
+	return (struct yoke_view){ .kind = YOKE_VIEW_SCALAR,
+				   .dtype = (uint8_t)dtype,
 				   .offset = bits_of(random_value(dtype), dtype) };
 }
 
@@ -214,8 +229,8 @@ static inline void *element(const struct yoke_view *v, int64_t index)
 
 static inline uint32_t philox_word(uint64_t index, uint64_t key, uint64_t step)
 {
-	uint32_t c[4] = { (uint32_t)(index / 4), (uint32_t)(index / 4 >> 32), (uint32_t)step,
-			  (uint32_t)(step >> 32) };
+	uint32_t c[4] = { (uint32_t)(index / 4), (uint32_t)(index / 4 >> 32),
+			  (uint32_t)step, (uint32_t)(step >> 32) };
 	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 	for (int r = 0; r < 10; r++) {
 		uint64_t p = (uint64_t)0xD2511F53 * c[0], q = (uint64_t)0xCD9E8D57 * c[2];
@@ -234,8 +249,10 @@ static inline struct value float_insn(int op, double a, double b, int t)
 	switch (op) {
 	case YOKE_MAP_ADD: y = a + b; break;
 	case YOKE_MAP_SUB: y = a - b; break;
-	case YOKE_MAP_MUL: case YOKE_MAP_SQUARE: y = a * b; break;
-	case YOKE_MAP_DIV: case YOKE_MAP_RECIP: y = a / b; break;
+	case YOKE_MAP_MUL:
+	case YOKE_MAP_SQUARE: y = a * b; break;
+	case YOKE_MAP_DIV:
+	case YOKE_MAP_RECIP: y = a / b; break;
 	case YOKE_MAP_MIN: y = isnan(a) || a < b ? a : b; break;
 	case YOKE_MAP_MAX: y = isnan(a) || a > b ? a : b; break;
 	case YOKE_MAP_NEG: y = -a; break;
@@ -256,17 +273,18 @@ static inline struct value int_insn(int op, int64_t a, int64_t b, int t)
 	switch (op) {
 	case YOKE_MAP_ADD: r = x + y; break;
 	case YOKE_MAP_SUB: r = x - y; break;
-	case YOKE_MAP_MUL: case YOKE_MAP_SQUARE: r = x * y; break;
-	case YOKE_MAP_DIV: case YOKE_MAP_RECIP:
-		r = b == 0 ? 0 : b == -1 ? 0 - x : (uint64_t)(a / b);
-		break;
+	case YOKE_MAP_MUL:
+	case YOKE_MAP_SQUARE: r = x * y; break;
+	case YOKE_MAP_DIV:
+	case YOKE_MAP_RECIP: r = b == 0 ? 0 : b == -1 ? 0 - x : (uint64_t)(a / b); break;
 	case YOKE_MAP_POW:
 		r = 1;
 		if (b < 0)
 			r = a == 1 ? 1 : a == -1 ? (b % 2 ? ~(uint64_t)0 : 1) : 0;
 		for (; b > 0; b--) {
 			r = (uint64_t)wrap(r * x, t);
-			if (r == 0 || x == 1 || (x == ~(uint64_t)0 && b > 4 && b % 2 && (b = 3)))
+			if (r == 0 || x == 1 ||
+			    (x == ~(uint64_t)0 && b > 4 && b % 2 && (b = 3)))
 				break;
 		}
 		break;
@@ -313,8 +331,14 @@ static inline struct value cast_insn(struct value a, int from, int to)
 		v.i = wrap((uint64_t)a.i, to);
 		return v;
 	}
-	low = to == yoke_i8 ? -128 : to == yoke_u8 ? 0 : to == yoke_i32 ? -0x1p31 : -0x1p63;
-	high = to == yoke_i8 ? 127 : to == yoke_u8 ? 255 : to == yoke_i32 ? 0x1p31 - 1 : 0x1p63;
+	low = to == yoke_i8  ? -128 :
+	      to == yoke_u8  ? 0 :
+	      to == yoke_i32 ? -0x1p31 :
+			       -0x1p63;
+	high = to == yoke_i8  ? 127 :
+	       to == yoke_u8  ? 255 :
+	       to == yoke_i32 ? 0x1p31 - 1 :
+				0x1p63;
 	double t = trunc(a.f);
 	if (isnan(t))
 		return v;
@@ -324,8 +348,9 @@ static inline struct value cast_insn(struct value a, int from, int to)
 	return v;
 }
 
-static inline struct value one_insn(const struct yoke_map *m, int k, const struct value *v,
-				    const struct yoke_view *in, int64_t index)
+static inline struct value one_insn(const struct yoke_map *m, int k,
+				    const struct value *v, const struct yoke_view *in,
+				    int64_t index)
 {
 	const struct yoke_insn *s = &m->insn[k];
 	const int t = s->dtype, from = m->insn[s->a].dtype;
@@ -333,15 +358,20 @@ static inline struct value one_insn(const struct yoke_map *m, int k, const struc
 
 	switch (s->op) {
 	case YOKE_MAP_INPUT:
-		return fetch(in[s->a].kind == YOKE_VIEW_SCALAR ? (const void *)&in[s->a].offset :
-			     element(&in[s->a], index), t);
+		return fetch(in[s->a].kind == YOKE_VIEW_SCALAR ?
+				     (const void *)&in[s->a].offset :
+				     element(&in[s->a], index),
+			     t);
 	case YOKE_MAP_CONST: return fetch(&m->konst[s->a], t);
 	case YOKE_MAP_INDEX: return (struct value){ 0, index };
 	case YOKE_MAP_RAND:
-		return (struct value){ 0, (int32_t)philox_word((uint64_t)a.i, (uint64_t)b.i,
-							       (uint64_t)v[s->c].i) };
+		return (struct value){ 0,
+				       (int32_t)philox_word((uint64_t)a.i, (uint64_t)b.i,
+							    (uint64_t)v[s->c].i) };
 	case YOKE_MAP_UNIFORM:
-		return (struct value){ to_dtype((double)((uint32_t)a.i >> 8) * 0x1p-24, t), 0 };
+		return (struct value){
+			to_dtype((double)((uint32_t)a.i >> 8) * 0x1p-24, t), 0
+		};
 	case YOKE_MAP_SELECT: return a.i ? b : v[s->c];
 	case YOKE_MAP_CAST: return cast_insn(a, from, t);
 	case YOKE_MAP_SQUARE: b = a; break;
@@ -349,12 +379,13 @@ static inline struct value one_insn(const struct yoke_map *m, int k, const struc
 	}
 	if (s->op >= YOKE_MAP_EQ)
 		return (struct value){ 0, test_insn(s->op, a, b, from) };
-	return is_float(t) ? float_insn(s->op, a.f, b.f, t) : int_insn(s->op, a.i, b.i, t);
+	return is_float(t) ? float_insn(s->op, a.f, b.f, t) :
+			     int_insn(s->op, a.i, b.i, t);
 }
 
 // Values of all instructions at one element.
-static inline void interpret(const struct yoke_map *m, const struct yoke_view *in, int64_t index,
-			     struct value *v)
+static inline void interpret(const struct yoke_map *m, const struct yoke_view *in,
+			     int64_t index, struct value *v)
 {
 	for (int k = 0; k < m->ninsn; k++)
 		v[k] = one_insn(m, k, v, in, index);
@@ -362,7 +393,8 @@ static inline void interpret(const struct yoke_map *m, const struct yoke_view *i
 
 // ---- random programs ----
 
-static inline int pick(const struct yoke_map *m, int dtype) // an instruction of it, -1: none
+static inline int pick(const struct yoke_map *m,
+		       int dtype) // an instruction of it, -1: none
 {
 	int start = (int)rnd_int(0, m->ninsn - 1);
 	for (int k = 0; k < m->ninsn; k++)
@@ -374,10 +406,13 @@ static inline int pick(const struct yoke_map *m, int dtype) // an instruction of
 // Appends a random instruction of those that are exact.
 static inline void random_insn(struct yoke_map *m)
 {
-	static const uint8_t both[] = { YOKE_MAP_ADD, YOKE_MAP_SUB, YOKE_MAP_MUL, YOKE_MAP_DIV,
-		YOKE_MAP_MIN, YOKE_MAP_MAX, YOKE_MAP_NEG, YOKE_MAP_ABS, YOKE_MAP_SIGN, YOKE_MAP_FLOOR,
-		YOKE_MAP_ROUND, YOKE_MAP_CEIL, YOKE_MAP_RECIP, YOKE_MAP_SQUARE };
-	int a = (int)rnd_int(0, m->ninsn - 1), t = m->insn[a].dtype, kind = (int)rnd_int(0, 11);
+	static const uint8_t both[] = { YOKE_MAP_ADD,   YOKE_MAP_SUB,   YOKE_MAP_MUL,
+					YOKE_MAP_DIV,   YOKE_MAP_MIN,   YOKE_MAP_MAX,
+					YOKE_MAP_NEG,   YOKE_MAP_ABS,   YOKE_MAP_SIGN,
+					YOKE_MAP_FLOOR, YOKE_MAP_ROUND, YOKE_MAP_CEIL,
+					YOKE_MAP_RECIP, YOKE_MAP_SQUARE };
+	int a = (int)rnd_int(0, m->ninsn - 1), t = m->insn[a].dtype,
+	    kind = (int)rnd_int(0, 11);
 	struct yoke_insn s = { .dtype = (uint8_t)t, .a = (uint16_t)a };
 	int c = pick(m, yoke_bool), i = pick(m, yoke_i64), r = pick(m, yoke_i32);
 
@@ -387,18 +422,27 @@ static inline void random_insn(struct yoke_map *m)
 	} else if (kind == 1) {
 		s.op = (uint16_t)rnd_int(YOKE_MAP_EQ, YOKE_MAP_GE), s.dtype = yoke_bool;
 	} else if (kind == 2 && c >= 0) {
-		s = (struct yoke_insn){ .op = YOKE_MAP_SELECT, .dtype = (uint8_t)t, .a = (uint16_t)c,
-					.b = (uint16_t)a, .c = s.b };
+		s = (struct yoke_insn){ .op = YOKE_MAP_SELECT,
+					.dtype = (uint8_t)t,
+					.a = (uint16_t)c,
+					.b = (uint16_t)a,
+					.c = s.b };
 	} else if (kind == 3 && c >= 0) {
-		s = (struct yoke_insn){ .op = (uint16_t)rnd_int(YOKE_MAP_AND, YOKE_MAP_NOT),
-					.dtype = yoke_bool, .a = (uint16_t)c,
+		s = (struct yoke_insn){ .op = (uint16_t)rnd_int(YOKE_MAP_AND,
+								YOKE_MAP_NOT),
+					.dtype = yoke_bool,
+					.a = (uint16_t)c,
 					.b = (uint16_t)pick(m, yoke_bool) };
 	} else if (kind == 4 && i >= 0) {
-		s = (struct yoke_insn){ .op = YOKE_MAP_RAND, .dtype = yoke_i32, .a = (uint16_t)i,
+		s = (struct yoke_insn){ .op = YOKE_MAP_RAND,
+					.dtype = yoke_i32,
+					.a = (uint16_t)i,
 					.b = (uint16_t)pick(m, yoke_i64),
 					.c = (uint16_t)pick(m, yoke_i64) };
 	} else if (kind == 5 && r >= 0) {
-		s = (struct yoke_insn){ .op = YOKE_MAP_UNIFORM, .dtype = yoke_f32, .a = (uint16_t)r };
+		s = (struct yoke_insn){ .op = YOKE_MAP_UNIFORM,
+					.dtype = yoke_f32,
+					.a = (uint16_t)r };
 	} else if (kind == 6 && t != yoke_bool) {
 		s.op = YOKE_MAP_ISFINITE, s.dtype = yoke_bool;
 	} else if (kind == 7 && is_float(t)) {
@@ -416,19 +460,25 @@ static inline void random_insn(struct yoke_map *m)
 // Inputs of any dtypes, constants, an index now and then, then `count` instructions.
 static inline struct yoke_map random_program(int nin, int nconst, int count)
 {
-	struct yoke_map m = { .size = sizeof m, .nconst = (uint16_t)nconst, .nin = (uint16_t)nin };
+	struct yoke_map m = { .size = sizeof m,
+			      .nconst = (uint16_t)nconst,
+			      .nin = (uint16_t)nin };
 
 	for (int k = 0; k < nin; k++)
-		m.insn[m.ninsn++] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .a = (uint16_t)k,
-			.dtype = (uint8_t)rnd_int(yoke_f32, yoke_bool) };
+		m.insn[m.ninsn++] = (struct yoke_insn){ .op = YOKE_MAP_INPUT,
+							.a = (uint16_t)k,
+							.dtype = (uint8_t)rnd_int(
+								yoke_f32, yoke_bool) };
 	for (int k = 0; k < nconst; k++) {
 		int t = (int)rnd_int(yoke_f32, yoke_bool);
 		m.konst[k] = bits_of(random_value(t), t);
-		m.insn[m.ninsn++] = (struct yoke_insn){ .op = YOKE_MAP_CONST, .a = (uint16_t)k,
+		m.insn[m.ninsn++] = (struct yoke_insn){ .op = YOKE_MAP_CONST,
+							.a = (uint16_t)k,
 							.dtype = (uint8_t)t };
 	}
 	if (rnd() % 2 || m.ninsn == 0)
-		m.insn[m.ninsn++] = (struct yoke_insn){ .op = YOKE_MAP_INDEX, .dtype = yoke_i64 };
+		m.insn[m.ninsn++] =
+			(struct yoke_insn){ .op = YOKE_MAP_INDEX, .dtype = yoke_i64 };
 	for (int k = 0; k < count; k++)
 		random_insn(&m);
 	return m;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// REDUCE of the CPU backend: every kind over random axes, layouts and programs in front, against
-// loops in wide types; places and integers exactly; the order must not depend on what is in front.
+// REDUCE of the CPU backend: every kind over random axes, layouts and programs in front,
+// against loops in wide types; places and integers exactly; the order must not depend on
+// what is in front.
 #include "config.h"
 
 #include "cpu_program.h"
@@ -8,7 +9,7 @@
 enum { CASES = 300, LONG_CASES = 10000 };
 
 struct wide {
-	long double f, size; // size: sum of |terms|, of |log2| of factors: what errors are measured by
+	long double f, size; // size, for errors: sum of |terms|, of |log2| of factors
 	uint64_t i;
 	int64_t at, count;
 };
@@ -23,15 +24,21 @@ static void take_in(struct wide *w, int kind, int t, struct value v, int64_t at)
 	if (kind == YOKE_REDUCE_SUM || kind == YOKE_REDUCE_PROD) {
 		bool sum = kind == YOKE_REDUCE_SUM;
 		w->f = first ? v.f : sum ? w->f + v.f : w->f * v.f;
-		w->i = first ? (uint64_t)v.i : sum ? w->i + (uint64_t)v.i : w->i * (uint64_t)v.i;
-		w->size += sum ? fabs(v.f) : v.f == 0 || !isfinite(v.f) ? 0 : fabs(log2(fabs(v.f)));
-	} else if (first || (!(f && isnan((double)w->f)) && (nan || (high ? more : less)))) {
+		w->i = first ? (uint64_t)v.i :
+		       sum   ? w->i + (uint64_t)v.i :
+			       w->i * (uint64_t)v.i;
+		w->size += sum                        ? fabs(v.f) :
+			   v.f == 0 || !isfinite(v.f) ? 0 :
+							fabs(log2(fabs(v.f)));
+	} else if (first ||
+		   (!(f && isnan((double)w->f)) && (nan || (high ? more : less)))) {
 		w->f = v.f, w->i = (uint64_t)v.i, w->at = at;
 	}
 }
 
 // Number of the output, row major over the kept axes, and place along the reduced ones.
-static void split(const struct yoke_op *op, int64_t index, int64_t *output, int64_t *place)
+static void split(const struct yoke_op *op, int64_t index, int64_t *output,
+		  int64_t *place)
 {
 	int64_t at[YOKE_MAX_RANK];
 	for (int d = op->rank - 1; d >= 0; d--) {
@@ -56,12 +63,14 @@ static bool agrees(struct value got, const struct wide *w, int kind, int value, 
 		return true; // parts of it may overflow, or vanish
 	if (isnan(want) || isnan(got.f))
 		return isnan(want) && isnan(got.f);
-	if (isinf(want) || isinf(got.f) || kind == YOKE_REDUCE_MAX || kind == YOKE_REDUCE_MIN)
+	if (isinf(want) || isinf(got.f) || kind == YOKE_REDUCE_MAX ||
+	    kind == YOKE_REDUCE_MIN)
 		return got.f == want;
 	double eps = t == yoke_f16 ? 0x1p-10 : t == yoke_bf16 ? 0x1p-7 : 0;
 	double deep = value == yoke_f64 ? 0x1p-46 : 0x1p-20;
 	if (kind == YOKE_REDUCE_PROD)
-		return fabs(got.f - want) <= (deep * (double)(w->count + 1) + eps) * fabs(want) + 1e-30;
+		return fabs(got.f - want) <=
+		       (deep * (double)(w->count + 1) + eps) * fabs(want) + 1e-30;
 	return fabs(got.f - want) <= deep * (double)w->size + eps * fabs(want) + 1e-30;
 }
 
@@ -69,7 +78,8 @@ static void keep_tame(struct yoke_view *v) // no infinities, so that sums say so
 {
 	int64_t n = v->kind == YOKE_VIEW_BUFFER ? yk_elements(v) : 0;
 	for (int64_t i = 0; i < n; i++) {
-		struct value x = { to_dtype(rnd_real(-1.5, 1.5), v->dtype), rnd_int(-3, 3) };
+		struct value x = { to_dtype(rnd_real(-1.5, 1.5), v->dtype),
+				   rnd_int(-3, 3) };
 		x.i = wrap((uint64_t)x.i, v->dtype);
 		uint64_t u = bits_of(x, v->dtype);
 		memcpy(element(v, i), &u, yk_esize(v->dtype));
@@ -80,7 +90,8 @@ static bool one_case(const struct yk_isa *isa)
 {
 	struct yoke_view in[3], out;
 	struct value v[YOKE_MAP_MAX_INSNS];
-	struct yoke_map m = random_program((int)rnd_int(1, 3), 1, rnd() % 2 ? 0 : (int)rnd_int(1, 12));
+	struct yoke_map m = random_program((int)rnd_int(1, 3), 1,
+					   rnd() % 2 ? 0 : (int)rnd_int(1, 12));
 	int64_t dims[YOKE_MAX_RANK] = { 0 }, outs[YOKE_MAX_RANK], n = 1, outputs = 1;
 	int rank = random_shape(dims, rnd() % 6 ? 5000 : 300000);
 	int kind = (int)rnd_int(YOKE_REDUCE_SUM, YOKE_REDUCE_ARGMIN);
@@ -103,7 +114,8 @@ static bool one_case(const struct yk_isa *isa)
 		return true;
 	int value = m.insn[m.out[0]].dtype;
 	int t = kind >= YOKE_REDUCE_ARGMAX ? yoke_i64 : value;
-	if (!is_float(t) && kind <= YOKE_REDUCE_PROD && kind != YOKE_REDUCE_MAX && rnd() % 2)
+	if (!is_float(t) && kind <= YOKE_REDUCE_PROD && kind != YOKE_REDUCE_MAX &&
+	    rnd() % 2)
 		t = yoke_i64;
 	for (int k = 0; k < m.nin; k++) {
 		in[k] = random_input(m.insn[k].dtype, rank, dims);
@@ -127,13 +139,17 @@ static bool one_case(const struct yk_isa *isa)
 		struct value got = fetch(element(&out, o), t);
 		good = agrees(got, &want[o], kind, value, t);
 		if (!good)
-			diag("%s: kind %d mask %llx rank %d dtype %d [%lld] got %.17g want %.17Lg / %lld at "
-			     "%lld", isa->name, kind, (unsigned long long)mask, rank, t, (long long)o,
-			     show(got, t), want[o].f, (long long)want[o].i, (long long)want[o].at);
+			diag("%s: kind %d mask %llx rank %d dtype %d [%lld] got %.17g "
+			     "want %.17Lg / %lld at "
+			     "%lld",
+			     isa->name, kind, (unsigned long long)mask, rank, t,
+			     (long long)o, show(got, t), want[o].f, (long long)want[o].i,
+			     (long long)want[o].at);
 	}
 	if (code || !good) {
-		diag("%s: code %d, dims %lld %lld %lld %lld", isa->name, code, (long long)dims[0],
-		     (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+		diag("%s: code %d, dims %lld %lld %lld %lld", isa->name, code,
+		     (long long)dims[0], (long long)dims[1], (long long)dims[2],
+		     (long long)dims[3]);
 	}
 	free(want);
 	return arrays_free() && good && !code;
@@ -141,15 +157,18 @@ static bool one_case(const struct yk_isa *isa)
 
 static struct yoke_map identity(int nin)
 {
-	struct yoke_map m = { .size = sizeof m, .ninsn = (uint16_t)nin, .nin = (uint16_t)nin, .nout = 1 };
+	struct yoke_map m = {
+		.size = sizeof m, .ninsn = (uint16_t)nin, .nin = (uint16_t)nin, .nout = 1
+	};
 	for (int k = 0; k < nin; k++)
-		m.insn[k] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = yoke_f32,
+		m.insn[k] = (struct yoke_insn){ .op = YOKE_MAP_INPUT,
+						.dtype = yoke_f32,
 						.a = (uint16_t)k };
 	return m;
 }
 
-// Shapes of training: bias gradients, norms of rows, whole tensors; a program in front or its values
-// in memory give the same bits.
+// Shapes of training: bias gradients, norms of rows, whole tensors; a program in front or
+// its values in memory give the same bits.
 static void shapes(const struct yk_isa *isa, int64_t a, int64_t b, int64_t mask)
 {
 	int64_t dims[2] = { a, b }, outs[2] = { mask & 1 ? 1 : a, mask & 2 ? 1 : b };
@@ -157,11 +176,14 @@ static void shapes(const struct yk_isa *isa, int64_t a, int64_t b, int64_t mask)
 	float *y = nans(outs[0] * outs[1]), *y2 = nans(outs[0] * outs[1]);
 	struct yoke_view in[2] = { dense(x, yoke_f32, 2, dims),
 				   strided(w, yoke_f32, 2, dims, (int64_t[]){ 0, 1 }) };
-	struct yoke_view out = dense(y, yoke_f32, 2, outs), ready = dense(xw, yoke_f32, 2, dims);
+	struct yoke_view out = dense(y, yoke_f32, 2, outs),
+			 ready = dense(xw, yoke_f32, 2, dims);
 	struct yoke_map product = identity(2), plain = identity(1);
 	double *want = calloc((size_t)(outs[0] * outs[1]), 8);
 
-	product.insn[2] = (struct yoke_insn){ .op = YOKE_MAP_MUL, .dtype = yoke_f32, .a = 0, .b = 1 };
+	product.insn[2] = (struct yoke_insn){
+		.op = YOKE_MAP_MUL, .dtype = yoke_f32, .a = 0, .b = 1
+	};
 	product.ninsn = 3, product.out[0] = 2;
 	for (int64_t i = 0; i < a * b; i++) {
 		xw[i] = x[i] * w[i % b];
@@ -176,19 +198,22 @@ static void shapes(const struct yk_isa *isa, int64_t a, int64_t b, int64_t mask)
 	op.in = &ready, op.nin = 1, op.map = &plain;
 	code |= call(isa, &op);
 	char what[96];
-	snprintf(what, sizeof what, "%s: sum of [%lld,%lld] over %lld", isa->name, (long long)a,
-		 (long long)b, (long long)mask);
-	double terms = (double)(a * b) / (double)(outs[0] * outs[1]); // of 1/4 each, without sign
+	snprintf(what, sizeof what, "%s: sum of [%lld,%lld] over %lld", isa->name,
+		 (long long)a, (long long)b, (long long)mask);
+	double terms = (double)(a * b) /
+		       (double)(outs[0] * outs[1]); // of 1/4 each, without sign
 	near_rows(y, outs[1], want, outs[0], outs[1], 3e-7, terms / 4, what);
-	ok(!code && !memcmp(y, y2, (size_t)(outs[0] * outs[1]) * 4), "%s: same bits unfused", what);
+	ok(!code && !memcmp(y, y2, (size_t)(outs[0] * outs[1]) * 4),
+	   "%s: same bits unfused", what);
 	free(want);
 	arrays_free();
 }
 
 int main(void)
 {
-	static const int64_t size[][2] = { { 4096, 512 }, { 1, 100003 }, { 100003, 1 }, { 1025, 1023 },
-					   { 65537, 3 }, { 3, 65537 }, { 127, 16 }, { 129, 1025 } };
+	static const int64_t size[][2] = { { 4096, 512 },  { 1, 100003 }, { 100003, 1 },
+					   { 1025, 1023 }, { 65537, 3 },  { 3, 65537 },
+					   { 127, 16 },    { 129, 1025 } };
 	const struct yk_isa *list[3];
 	int n = isas(list), cases = tap_long() ? LONG_CASES : CASES;
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of the public API, for tests/random.c: statements over slots, with the shape and the state
-// of each slot known, so that every program is valid.
+// Random programs of the public API, for tests/random.c: statements over slots, with the shape and
+// the state of each slot known, so that every program is valid.
 #ifndef YK_RANDOM_PROGRAM_H
 #define YK_RANDOM_PROGRAM_H
 
 #include "random_interp.h"
 
 enum { SLOTS = 256, STATEMENTS = 256 };
-enum { // statements that are no operations
-	FROM = 500, NEW_SCALAR, PUT, ASSIGN, KEEP, FREE, LIFT, CARRY_OVER, READ, EVAL, SET_SCALAR, SCOPE, SCOPE_END
-};
+// Statements that are no operations.
+#define STATEMENTS_ONLY(X) \
+	X(FROM, from) X(NEW_SCALAR, scalar) X(PUT, put) X(ASSIGN, assign) X(KEEP, keep) X(FREE, free) \
+	X(LIFT, lift) X(CARRY_OVER, carry) X(READ, read) X(EVAL, eval) X(SET_SCALAR, scalar_set) \
+	X(SCOPE, scope) X(SCOPE_END, scope_end)
+enum { LAST_OP = OPS_END - 1, STATEMENTS_ONLY(NUMBER) };
+
 enum kind { VARIABLE, CARRY, SCALAR, LITERAL, TEMPORARY };
 enum state { MATERIAL, PENDING, DEAD };
 
@@ -28,7 +32,8 @@ struct stmt {
 struct program {
 	uint64_t seed;
 	int slots, stmts, depth;
-	bool wild, scalars_used; // wild: data with infinities and NaN; a scalar is pending
+	bool wild,
+		scalars_used; // wild: data with infinities and NaN; a scalar is pending
 	int64_t base[4], largest; // sizes of axes; elements of a tensor
 	struct slot slot[SLOTS];
 	struct stmt stmt[STATEMENTS];
@@ -44,7 +49,9 @@ static bool one_in(int n)
 static int add_slot(struct program *p, int kind, int dtype, int rank, const int64_t *dims)
 {
 	struct slot *s = &p->slot[p->slots];
-	*s = (struct slot){ .kind = kind, .dtype = dtype, .rank = rank, .n = 1, .depth = p->depth };
+	*s = (struct slot){
+		.kind = kind, .dtype = dtype, .rank = rank, .n = 1, .depth = p->depth
+	};
 	for (int i = 0; i < rank; i++)
 		s->n *= s->dims[i] = dims[i];
 	return p->slots++;
@@ -54,7 +61,7 @@ static struct stmt *add_stmt(struct program *p, int op, int nin, int a, int b, i
 {
 	struct stmt *s = &p->stmt[p->stmts++];
 	*s = (struct stmt){ .op = op, .out = -1, .nin = nin, .in = { a, b, c } };
-	for (int i = 0; i < nin && op < FROM; i++)
+	for (int i = 0; i < nin && op < OPS_END; i++)
 		p->scalars_used |= p->slot[s->in[i]].kind == SCALAR;
 	return s;
 }
@@ -65,8 +72,8 @@ static bool full(const struct program *p)
 }
 
 // A statement with a result, and the slot for it.
-static struct stmt *add_op(struct program *p, int op, int dtype, int rank, const int64_t *dims, int nin, int a,
-			   int b, int c)
+static struct stmt *add_op(struct program *p, int op, int dtype, int rank,
+			   const int64_t *dims, int nin, int a, int b, int c)
 {
 	struct stmt *s = add_stmt(p, op, nin, a, b, c);
 	s->out = add_slot(p, TEMPORARY, dtype, rank, dims);
@@ -81,7 +88,8 @@ static int like(struct program *p, int op, int x, int nin, int b)
 }
 
 // limit: 0, or indices below it
-static int leaf(struct program *p, int dtype, int rank, const int64_t *dims, int64_t limit)
+static int leaf(struct program *p, int dtype, int rank, const int64_t *dims,
+		int64_t limit)
 {
 	struct stmt *s = add_op(p, FROM, dtype, rank, dims, 0, 0, 0, 0);
 	s->a[0] = limit;
@@ -95,7 +103,8 @@ static bool is_tensor(const struct slot *s)
 
 static int some_dtype(void)
 {
-	static const int d[] = { yoke_f32, yoke_f32, yoke_f64, yoke_i32, yoke_i64, yoke_bool };
+	static const int d[] = { yoke_f32, yoke_f32, yoke_f64,
+				 yoke_i32, yoke_i64, yoke_bool };
 	return d[rnd_int(0, 5)];
 }
 
@@ -119,7 +128,8 @@ static int pick(struct program *p, int dtype)
 		if (is_tensor(&p->slot[k]) && (!dtype || p->slot[k].dtype == dtype))
 			return k;
 	for (int t = 0; t < 60; t++) {
-		int lo = one_in(2) && p->slots > 10 ? p->slots - 10 : 0, k = (int)rnd_int(lo, p->slots - 1);
+		int lo = one_in(2) && p->slots > 10 ? p->slots - 10 : 0,
+		    k = (int)rnd_int(lo, p->slots - 1);
 		if (is_tensor(&p->slot[k]) && (!dtype || p->slot[k].dtype == dtype))
 			return k;
 	}
@@ -132,7 +142,8 @@ static int pick_number(struct program *p)
 {
 	for (;;) {
 		int k = (int)rnd_int(0, p->slots - 1);
-		if ((p->slot[k].kind == SCALAR || p->slot[k].kind == LITERAL) && p->slot[k].state != DEAD)
+		if ((p->slot[k].kind == SCALAR || p->slot[k].kind == LITERAL) &&
+		    p->slot[k].state != DEAD)
 			return k;
 	}
 }
@@ -182,9 +193,12 @@ static int gen_binary(struct program *p, int x)
 	if (dtype == yoke_bool)
 		op = (int)rnd_int(one_in(2) ? EQ : AND, OR);
 	else
-		op = one_in(4) ? (int)rnd_int(EQ, GE) : (int)rnd_int(ADD, is_real(dtype) ? POW : MAX);
+		op = one_in(4) ? (int)rnd_int(EQ, GE) :
+				 (int)rnd_int(ADD, is_real(dtype) ? POW : MAX);
 	bool turned = one_in(2);
-	return add_op(p, op, op >= EQ ? yoke_bool : dtype, rank, dims, 2, turned ? b : x, turned ? x : b, 0)->out;
+	return add_op(p, op, op >= EQ ? yoke_bool : dtype, rank, dims, 2, turned ? b : x,
+		      turned ? x : b, 0)
+		->out;
 }
 
 static int gen_unary(struct program *p, int x)
@@ -209,10 +223,13 @@ static int gen_select(struct program *p, int x)
 	int c = partner(p, yoke_bool, &s.rank, s.dims, false);
 	int b = one_in(4) ? pick_number(p) : partner(p, s.dtype, &s.rank, s.dims, true);
 	bool turned = one_in(2);
-	return add_op(p, SELECT, s.dtype, s.rank, s.dims, 3, c, turned ? b : x, turned ? x : b)->out;
+	return add_op(p, SELECT, s.dtype, s.rank, s.dims, 3, c, turned ? b : x,
+		      turned ? x : b)
+		->out;
 }
 
-static int gen_slice(struct program *p, int x, int axis, int64_t start, int64_t stop, int64_t step)
+static int gen_slice(struct program *p, int x, int axis, int64_t start, int64_t stop,
+		     int64_t step)
 {
 	struct slot s = p->slot[x];
 	int64_t n = s.dims[axis];
@@ -270,18 +287,16 @@ static int gen_view(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
 	switch (rnd_int(0, 5)) {
-	case 0:
-		return gen_reshape(p, x);
-	case 1:
-		return gen_permute(p, x);
-	case 2:
-		return gen_flip(p, x);
+	case 0: return gen_reshape(p, x);
+	case 1: return gen_permute(p, x);
+	case 2: return gen_flip(p, x);
 	case 3: {
 		int rank = s.rank + (int)rnd_int(0, s.rank < 4);
 		int64_t dims[YOKE_MAX_RANK], n = 1;
 		for (int i = 0; i < rank; i++) {
 			int k = i - (rank - s.rank);
-			n *= dims[i] = k < 0 || s.dims[k] == 1 ? p->base[rnd_int(0, 3)] : s.dims[k];
+			n *= dims[i] = k < 0 || s.dims[k] == 1 ? p->base[rnd_int(0, 3)] :
+								 s.dims[k];
 		}
 		if (n > p->largest)
 			return x;
@@ -291,7 +306,8 @@ static int gen_view(struct program *p, int x)
 	if (!s.rank)
 		return gen_reshape(p, x);
 	int axis = (int)rnd_int(0, s.rank - 1);
-	int64_t start = rnd_int(0, s.dims[axis]), stop = one_in(20) ? start : rnd_int(start, s.dims[axis]);
+	int64_t start = rnd_int(0, s.dims[axis]),
+		stop = one_in(20) ? start : rnd_int(start, s.dims[axis]);
 	return gen_slice(p, x, axis, start / 2, stop, rnd_int(1, 3));
 }
 
@@ -311,7 +327,8 @@ static int gen_reduce(struct program *p, int x)
 	for (int i = 0; i < s.rank; i++)
 		if (!(axes >> i & 1) || keep)
 			y.dims[y.rank++] = axes >> i & 1 ? 1 : s.dims[i];
-	struct stmt *t = add_op(p, op, arg ? yoke_i64 : s.dtype, y.rank, y.dims, 1, x, 0, 0);
+	struct stmt *t =
+		add_op(p, op, arg ? yoke_i64 : s.dtype, y.rank, y.dims, 1, x, 0, 0);
 	t->a[0] = arg ? __builtin_ctz(axes) : (int64_t)(axes | (keep ? YOKE_KEEP : 0));
 	return t->out;
 }
@@ -388,12 +405,15 @@ static int gen_concat(struct program *p, int x)
 			struct slot o = p->slot[c];
 			int64_t size = o.rank == s.rank ? o.dims[axis] : 0;
 			o.dims[axis] = s.dims[axis];
-			if (o.rank == s.rank && !memcmp(o.dims, s.dims, sizeof *s.dims * (size_t)s.rank) &&
+			if (o.rank == s.rank &&
+			    !memcmp(o.dims, s.dims, sizeof *s.dims * (size_t)s.rank) &&
 			    o.n <= 3 * s.n + 8 && size < 64)
 				in[i] = c;
 		}
 		if (in[i] < 0)
-			in[i] = one_in(2) ? x : s.dtype == yoke_bool ? like(p, NOT, x, 1, 0) : like(p, SQUARE, x, 1, 0);
+			in[i] = one_in(2)            ? x :
+				s.dtype == yoke_bool ? like(p, NOT, x, 1, 0) :
+						       like(p, SQUARE, x, 1, 0);
 		all += p->slot[in[i]].dims[axis];
 	}
 	for (int i = n - 1; i > 0; i--) { // x anywhere
@@ -402,7 +422,8 @@ static int gen_concat(struct program *p, int x)
 		in[k] = c;
 	}
 	s.dims[axis] = all;
-	struct stmt *t = add_op(p, CONCAT, s.dtype, s.rank, s.dims, n, in[0], in[1], in[2]);
+	struct stmt *t =
+		add_op(p, CONCAT, s.dtype, s.rank, s.dims, n, in[0], in[1], in[2]);
 	t->a[0] = axis;
 	return t->out;
 }
@@ -418,7 +439,8 @@ static int gen_slice_update(struct program *p, int x)
 			v = gen_slice(p, v, i, a, b, 1);
 		}
 	if (one_in(3) || v == x)
-		v = s.dtype == yoke_bool ? like(p, NOT, v, 1, 0) : like(p, (int)rnd_int(NEG, SQUARE), v, 1, 0);
+		v = s.dtype == yoke_bool ? like(p, NOT, v, 1, 0) :
+					   like(p, (int)rnd_int(NEG, SQUARE), v, 1, 0);
 	if (one_in(4))
 		v = leaf(p, s.dtype, p->slot[v].rank, p->slot[v].dims, 0);
 	int y = like(p, SLICE_UPDATE, x, 2, v);
@@ -470,7 +492,8 @@ static int gen_rows(struct program *p, int x)
 	struct slot s = p->slot[x];
 	if (!s.rank || !s.n || s.rank > 4)
 		return x;
-	int axis = one_in(2) ? 0 : (int)rnd_int(0, s.rank - 1), idx = gen_index(p, s.dims[axis]);
+	int axis = one_in(2) ? 0 : (int)rnd_int(0, s.rank - 1),
+	    idx = gen_index(p, s.dims[axis]);
 	int rows = gen_gather(p, x, idx, axis);
 	if (axis || s.dtype == yoke_bool || one_in(3) || rows == x)
 		return rows;
@@ -493,26 +516,23 @@ static int gen_fill(struct program *p)
 static int gen_op(struct program *p, int x)
 {
 	switch (rnd_int(0, 17)) {
-	case 0: case 1: case 2:
-		return gen_unary(p, x);
-	case 3: case 4: case 5: case 6:
-		return gen_binary(p, x);
-	case 7:
-		return gen_select(p, x);
-	case 8:
-		return gen_cast(p, x);
-	case 9: case 10: case 11:
-		return gen_view(p, x);
-	case 12:
-		return gen_reduce(p, x);
-	case 13:
-		return gen_matmul(p, x);
-	case 14:
-		return one_in(2) ? gen_pad(p, x) : like(p, CONTIGUOUS, x, 1, 0);
-	case 15:
-		return gen_concat(p, x);
-	case 16:
-		return gen_slice_update(p, x);
+	case 0:
+	case 1:
+	case 2: return gen_unary(p, x);
+	case 3:
+	case 4:
+	case 5:
+	case 6: return gen_binary(p, x);
+	case 7: return gen_select(p, x);
+	case 8: return gen_cast(p, x);
+	case 9:
+	case 10:
+	case 11: return gen_view(p, x);
+	case 12: return gen_reduce(p, x);
+	case 13: return gen_matmul(p, x);
+	case 14: return one_in(2) ? gen_pad(p, x) : like(p, CONTIGUOUS, x, 1, 0);
+	case 15: return gen_concat(p, x);
+	case 16: return gen_slice_update(p, x);
 	}
 	return one_in(5) ? gen_fill(p) : gen_rows(p, x);
 }
@@ -553,10 +573,12 @@ static int gen_halves(struct program *p, int x)
 	half[0] = gen_slice(p, x, axis, cut, s.dims[axis], 1);
 	for (int k = 0, fresh = (int)rnd_int(0, 3); k < 2; k++)
 		if (k == fresh)
-			half[k] = leaf(p, s.dtype, p->slot[half[k]].rank, p->slot[half[k]].dims, 0);
+			half[k] = leaf(p, s.dtype, p->slot[half[k]].rank,
+				       p->slot[half[k]].dims, 0);
 		else if (one_in(2) && s.dtype != yoke_bool)
 			half[k] = like(p, (int)rnd_int(NEG, SQUARE), half[k], 1, 0);
-	struct stmt *t = add_op(p, CONCAT, s.dtype, s.rank, s.dims, 2, half[0], half[1], 0);
+	struct stmt *t =
+		add_op(p, CONCAT, s.dtype, s.rank, s.dims, 2, half[0], half[1], 0);
 	t->a[0] = axis;
 	return t->out;
 }
@@ -568,26 +590,13 @@ static void gen_update(struct program *p, int v)
 	for (int n = (int)rnd_int(1, 3); n > 0 && !full(p); n--) {
 		struct slot s = p->slot[x];
 		switch (rnd_int(0, 7)) {
-		case 0:
-			y = gen_flip(p, x);
-			break;
-		case 1:
-			y = gen_slice_update(p, x);
-			break;
-		case 2:
-			y = gen_halves(p, x);
-			break;
-		case 3:
-			y = gen_permute(p, x);
-			break;
-		case 4:
-			y = gen_select(p, x);
-			break;
-		case 5:
-			y = gen_unary(p, x);
-			break;
-		default:
-			y = gen_binary(p, x);
+		case 0: y = gen_flip(p, x); break;
+		case 1: y = gen_slice_update(p, x); break;
+		case 2: y = gen_halves(p, x); break;
+		case 3: y = gen_permute(p, x); break;
+		case 4: y = gen_select(p, x); break;
+		case 5: y = gen_unary(p, x); break;
+		default: y = gen_binary(p, x);
 		}
 		if (alike(&p->slot[y], &s))
 			x = y;
@@ -681,7 +690,8 @@ static void gen_number(struct program *p)
 {
 	int x = pick_number(p);
 	if (one_in(3))
-		add_stmt(p, NEW_SCALAR, 0, 0, 0, 0)->out = add_slot(p, SCALAR, 0, 0, NULL);
+		add_stmt(p, NEW_SCALAR, 0, 0, 0, 0)->out =
+			add_slot(p, SCALAR, 0, 0, NULL);
 	else if (p->slot[x].kind == SCALAR && !p->scalars_used)
 		add_stmt(p, SET_SCALAR, 1, x, 0, 0);
 }
@@ -690,31 +700,21 @@ static void gen_statement(struct program *p)
 {
 	int v = pick_variable(p);
 	switch (rnd_int(0, 30)) {
-	case 0: case 1: case 2:
-		gen_update(p, v);
-		break;
-	case 3:
-		gen_swap(p, v);
-		break;
-	case 4:
-		assign(p, v, pick(p, p->slot[v].dtype));
-		break;
+	case 0:
+	case 1:
+	case 2: gen_update(p, v); break;
+	case 3: gen_swap(p, v); break;
+	case 4: assign(p, v, pick(p, p->slot[v].dtype)); break;
 	case 5:
 		add_stmt(p, PUT, 1, v, 0, 0);
 		p->slot[v].state = MATERIAL;
 		break;
-	case 6: case 7: case 8:
-		gen_handle(p, pick(p, 0));
-		break;
-	case 9:
-		gen_read(p, one_in(2) ? v : pick(p, 0));
-		break;
-	case 10:
-		gen_eval(p);
-		break;
-	case 11:
-		gen_number(p);
-		break;
+	case 6:
+	case 7:
+	case 8: gen_handle(p, pick(p, 0)); break;
+	case 9: gen_read(p, one_in(2) ? v : pick(p, 0)); break;
+	case 10: gen_eval(p); break;
+	case 11: gen_number(p); break;
 	case 12:
 		if (p->depth == 2) {
 			scope_end(p);
@@ -725,10 +725,11 @@ static void gen_statement(struct program *p)
 		break;
 	case 13: // as a chain
 		for (int n = 3, x = pick(p, 0); n > 0; n--)
-			x = one_in(3) ? gen_view(p, x) : one_in(2) ? gen_unary(p, x) : gen_binary(p, x);
+			x = one_in(3) ? gen_view(p, x) :
+			    one_in(2) ? gen_unary(p, x) :
+					gen_binary(p, x);
 		break;
-	default:
-		gen_op(p, pick(p, 0));
+	default: gen_op(p, pick(p, 0));
 	}
 }
 
@@ -762,14 +763,17 @@ static void write_program(struct program *p, uint64_t seed)
 		gen_statement(p);
 	if (p->depth == 2)
 		scope_end(p);
-	bool together = one_in(2); // many roots in one evaluation, or one evaluation after another
+	bool together = one_in(
+		2); // many roots in one evaluation, or one evaluation after another
 	for (int k = 0; k < p->slots && !full(p) && together; k++)
-		if (p->slot[k].kind == TEMPORARY && p->slot[k].state == PENDING && !p->slot[k].kept && one_in(3)) {
+		if (p->slot[k].kind == TEMPORARY && p->slot[k].state == PENDING &&
+		    !p->slot[k].kept && one_in(3)) {
 			add_stmt(p, KEEP, 1, k, 0, 0);
 			p->slot[k].kept = true;
 		}
 	for (int k = p->slots; k-- > 0 && !full(p);)
-		if (is_tensor(&p->slot[k]) && p->slot[k].kind == TEMPORARY && one_in(together ? 2 : 4))
+		if (is_tensor(&p->slot[k]) && p->slot[k].kind == TEMPORARY &&
+		    one_in(together ? 2 : 4))
 			gen_read(p, k);
 	add_stmt(p, EVAL, 0, 0, 0, 0);
 }

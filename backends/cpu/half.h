@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between f32 and the 16-bit formats, branch-free so that loops over them vectorise.
-// To 16 bits: round to nearest even, overflow to infinity, subnormals kept, NaN made quiet.
+// Conversions between f32 and the 16-bit formats, branch-free so that loops over them
+// vectorise. To 16 bits: round to nearest even, overflow to infinity, subnormals kept,
+// NaN made quiet.
 #ifndef YK_HALF_H
 #define YK_HALF_H
 
@@ -32,13 +33,14 @@ YK_INLINE uint16_t yk_f16_of_f32(float x)
 	// Subnormal results: adding 1/2 makes the FPU round at 2^-24, f16's last place.
 	uint32_t tiny = yk_bits_f32(yk_f32_bits(a) + 0.5f) - yk_bits_f32(0.5f);
 	uint32_t h = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
-	h = a < 0x38800000 ? tiny : h;                              // below 2^-14
-	h = a >= 0x477ff000 ? 0x7c00 : h;                           // 65520 and above
+	h = a < 0x38800000 ? tiny : h;    // below 2^-14
+	h = a >= 0x477ff000 ? 0x7c00 : h; // 65520 and above
 	h = a > 0x7f800000 ? 0x7e00 | (a >> 13 & 0x3ff) : h;
 	return (uint16_t)(h | sign);
 }
 
-// f64 to f32 by round to odd: what is then rounded to 16 bits comes out as if rounded once.
+// f64 to f32 by round to odd: what is then rounded to 16 bits comes out as if rounded
+// once.
 YK_INLINE float yk_f32_odd_of_f64(double x)
 {
 	float f = (float)x;

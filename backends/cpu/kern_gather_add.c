@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD: x [N,R..] or zeros, idx [I..], v [I..,R..] -> y = x with v's rows added at idx.
-// Deterministic: the positions of each row are listed first, in order; then each row has one owner,
-// who adds in f32 for f16 and bf16.  Indices are checked before anything is written.
+// SCATTER_ADD: x [N,R..] or zeros, idx [I..], v [I..,R..] -> y = x with v's rows added at
+// idx. Deterministic: the positions of each row are listed first, in order; then each row
+// has one owner, who adds in f32 for f16 and bf16.  Indices are checked before anything
+// is written.
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,12 +10,15 @@
 #include "half.h"
 #include "kern_gather.h"
 
-enum { COLUMNS = 512, PIECE = 1 << 14 }; // elements: of a row at a time, of a piece of work
+enum {
+	COLUMNS = 512,
+	PIECE = 1 << 14
+}; // elements: of a row at a time, of a piece of work
 
 struct job {
 	const struct yoke_view *x, *idx, *v, *y; // x NULL: zeros
-	int64_t N, I, R, blocks, each; // blocks of a row; each: rows of a piece
-	const int64_t *head, *next;    // list of the positions of each row, -1 ends it
+	int64_t N, I, R, blocks, each;           // blocks of a row; each: rows of a piece
+	const int64_t *head, *next; // list of the positions of each row, -1 ends it
 };
 
 // Are the axes from `first` on row major without gaps?
@@ -41,10 +45,11 @@ static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 3 || op->nout != 1)
 		return 0;
-	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2], *y = &op->out[0];
-	if (!is_index(idx) || v->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
-	    v->dtype != y->dtype || y->dtype == yoke_bool || y->rank < 1 ||
-	    v->rank != idx->rank + y->rank - 1)
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
+			       *y = &op->out[0];
+	if (!is_index(idx) || v->kind != YOKE_VIEW_BUFFER ||
+	    y->kind != YOKE_VIEW_BUFFER || v->dtype != y->dtype ||
+	    y->dtype == yoke_bool || y->rank < 1 || v->rank != idx->rank + y->rank - 1)
 		return 0;
 	if (x->kind == YOKE_VIEW_SCALAR ||
 	    (x->kind == YOKE_VIEW_BUFFER &&
@@ -52,8 +57,8 @@ static uint64_t can(const struct yoke_op *op)
 	      !same_dims(x->dims, y->dims, y->rank))))
 		return 0;
 	return same_dims(v->dims, idx->dims, idx->rank) &&
-	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && dense_from(y, 1) &&
-	       dense_from(v, idx->rank);
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) &&
+	       dense_from(y, 1) && dense_from(v, idx->rank);
 }
 
 static int64_t indices(const struct yoke_view *idx)
@@ -68,7 +73,8 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	uint64_t n;
 	(void)impl;
-	if (__builtin_add_overflow((uint64_t)op->out[0].dims[0], (uint64_t)indices(&op->in[1]), &n) ||
+	if (__builtin_add_overflow((uint64_t)op->out[0].dims[0],
+				   (uint64_t)indices(&op->in[1]), &n) ||
 	    __builtin_mul_overflow(n, sizeof(int64_t), &n))
 		return UINT64_MAX;
 	return n;
@@ -125,7 +131,9 @@ static void own(const struct job *j, int64_t row, int64_t col, int64_t n)
 	char *y = (char *)yk_ptr(j->y) + (row * j->y->strides[0] + col) * (int64_t)size;
 
 	if (j->x)
-		memmove(y, (const char *)yk_ptr(j->x) + (row * j->x->strides[0] + col) * (int64_t)size,
+		memmove(y,
+			(const char *)yk_ptr(j->x) +
+				(row * j->x->strides[0] + col) * (int64_t)size,
 			(size_t)n * size);
 	else
 		memset(y, 0, (size_t)n * size);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAP: a fused elementwise program over the iteration space, strip by strip.
-// Pieces of work hold a number of strips that follows from the shape and the program alone.
+// MAP: a fused elementwise program over the iteration space, strip by strip. Pieces of
+// work hold a number of strips that follows from the shape and the program alone.
 #include "config.h"
 
 #include <stdatomic.h>
 
 #include "kern_map.h"
 
-// Below this length rows share a strip; above it a strip stays within a row, so that operands that
-// are dense in the row are used in place.
+// Below this length rows share a strip; above it a strip stays within a row, so that
+// operands that are dense in the row are used in place.
 enum { LONG_ROW = 256 };
 
 enum { PIECE_COST = 1 << 18 }; // additions in a piece of work
 
 struct job {
 	struct yk_prog prog;
-	int64_t per_row, rows, strip; // strips in a row or rows in a strip; elements of a strip
-	int64_t strips, each;         // each: strips of a piece
+	int64_t per_row, rows,
+		strip;        // strips in a row or rows in a strip; elements of a strip
+	int64_t strips, each; // each: strips of a piece
 	atomic_bool no_memory;
 };
 
@@ -65,7 +66,8 @@ static void piece(void *arg, int64_t index)
 		return;
 	}
 	ISA(yk_frame_init)(&frame, p, memory);
-	int64_t end = (index + 1) * j->each < j->strips ? (index + 1) * j->each : j->strips;
+	int64_t end =
+		(index + 1) * j->each < j->strips ? (index + 1) * j->each : j->strips;
 	for (int64_t s = index * j->each; s < end; s++) {
 		int64_t first = s * j->strip, limit = p->n;
 		if (j->per_row) {
@@ -73,7 +75,8 @@ static void piece(void *arg, int64_t index)
 			first = row * p->row + (s - row * j->per_row) * j->strip;
 			limit = (row + 1) * p->row;
 		}
-		ISA(yk_frame_run)(&frame, first, limit - first < j->strip ? limit - first : j->strip);
+		int64_t n = limit - first < j->strip ? limit - first : j->strip;
+		ISA(yk_frame_run)(&frame, first, n);
 	}
 }
 
@@ -88,7 +91,9 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	atomic_init(&j.no_memory, false);
 	cut(&j);
 	yk_team_run((j.strips + j.each - 1) / j.each, piece, &j);
-	return atomic_load(&j.no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "map: no memory for registers") : 0;
+	return atomic_load(&j.no_memory) ?
+		       yk_cpu_fail(YOKE_ENOMEM, "map: no memory for registers") :
+		       0;
 }
 
 const struct yk_kernel ISA(yk_map) = { .can = can, .run = run, .impl = { "strips" } };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter of map programs: one instruction at a time over a strip of elements.
 //
-// A strip's values live in registers: buffers of at most YK_STRIP elements that stay in L1, in the
-// computation dtype (f16 and bf16 as f32, rounded after each instruction; bool as a byte).  Operands
-// that lie densely in that dtype are used where they are, results are written where they belong.
-// Values that are the same for all elements are computed once, as one block that is read repeatedly.
+// A strip's values live in registers: buffers of at most YK_STRIP elements that stay in
+// L1, in the computation dtype (f16 and bf16 as f32, rounded after each instruction; bool
+// as a byte).  Operands that lie densely in that dtype are used where they are, results
+// are written where they belong. Values that are the same for all elements are computed
+// once, as one block that is read repeatedly.
 #ifndef YK_KERN_MAP_H
 #define YK_KERN_MAP_H
 
@@ -12,7 +13,8 @@
 
 enum { YK_STRIP = 1024, YK_BLOCK = 64 };
 
-// An operand of a strip function: YK_BLOCK elements at a time, `step` (YK_BLOCK or 0) apart.
+// An operand of a strip function: YK_BLOCK elements at a time, `step` (YK_BLOCK or 0)
+// apart.
 struct yk_arg {
 	const void *at;
 	int64_t step;
@@ -56,11 +58,6 @@ static inline bool yk_is_float(int dtype)
 	return dtype == yoke_f32 || dtype == yoke_f64 || yk_is_half(dtype);
 }
 
-static inline bool yk_is_int(int dtype)
-{
-	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 || dtype == yoke_i64;
-}
-
 // Are the program's types and the op's inputs such that it can be computed?
 bool ISA(yk_map_check)(const struct yoke_op *);
 // The number of values an instruction uses, and which.
@@ -92,20 +89,22 @@ struct yk_step {
 
 struct yk_prog {
 	const struct yoke_map *map;
-	int rank;                    // of the collapsed iteration space
+	int rank;                            // of the collapsed iteration space
 	int64_t dims[YOKE_MAX_RANK], n, row; // row: length of the innermost axis
 	int nstep, nout;
 	struct yk_step step[YOKE_MAP_MAX_INSNS];
 	struct yk_operand in[YOKE_MAP_MAX_INPUTS], out[YOKE_MAP_MAX_OUTPUTS], index;
 	bool uniform[YOKE_MAP_MAX_INSNS];
-	int64_t direct[YOKE_MAP_MAX_OUTPUTS]; // value that is written in place, -1: stored at the end
-	size_t frame;                // bytes of a frame's registers
-	int cost;                    // of an element, roughly in additions
+	// the value each output is written with when computed, -1: stored at the end
+	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
+	size_t frame; // bytes of a frame's registers
+	int cost;     // of an element, roughly in additions
 };
 
-// Prepares op->map over the iteration space op->dims with its axes taken in the order of perm[]
-// (NULL: as they are).  With nout = 0 the values stay in registers.
-void ISA(yk_prog_init)(struct yk_prog *, const struct yoke_op *, const int *perm, int nout);
+// Prepares op->map over the iteration space op->dims with its axes taken in the order of
+// perm[] (NULL: as they are).  With nout = 0 the values stay in registers.
+void ISA(yk_prog_init)(struct yk_prog *, const struct yoke_op *, const int *perm,
+		       int nout);
 
 // What one thread needs to run strips.
 struct yk_frame {
@@ -114,7 +113,8 @@ struct yk_frame {
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
 };
 
-// Registers from `memory` (prog->frame bytes, aligned to 64); computes the uniform values.
+// Registers from `memory` (prog->frame bytes, aligned to 64); computes the uniform
+// values.
 void ISA(yk_frame_init)(struct yk_frame *, const struct yk_prog *, void *memory);
 // Elements first .. first + n - 1 of the iteration space, n <= YK_STRIP.
 void ISA(yk_frame_run)(struct yk_frame *, int64_t first, int64_t n);

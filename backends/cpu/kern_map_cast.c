@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strip functions that convert: casts between registers, rounding to f16 and bf16, select, logic,
-// and the loads and stores between memory and registers.
+// Strip functions that convert: casts between registers, rounding to f16 and bf16,
+// select, logic, and the loads and stores between memory and registers.
 #include "config.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 
 // ---- casts ----
 
-// Floating point to integer: truncates, saturates, NaN is 0.  TOP is the least power of two above.
+// Floating point to integer: truncates, saturates, NaN is 0.  TOP is the least power of
+// two above.
 #define FLOAT_TO_INT(name, F, I, TOP, LOW, MAX) \
 	YK_INLINE I name(F x) \
 	{ \
@@ -52,8 +53,9 @@ YK_INLINE uint8_t u8_of_f64(double x)
 
 // The function to_from over a strip; `as` converts one element.
 #define CAST(to, T, from, F, as) \
-	static void cast_##to##_##from(void *vy, const struct yk_arg *va, const struct yk_arg *b, \
-				       const struct yk_arg *c, int64_t n) \
+	static void cast_##to##_##from(void *vy, const struct yk_arg *va, \
+				       const struct yk_arg *b, const struct yk_arg *c, \
+				       int64_t n) \
 	{ \
 		T *y = vy; \
 		const F *a = va->at; \
@@ -80,7 +82,8 @@ CASTS(i8, int8_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(u8, uint8_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(i32, int32_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CASTS(i64, int64_t, (int8_t), (uint8_t), (int32_t), (int64_t))
-// To f16 and bf16 from types wider than f32: an f32 that is then rounded as if from the source.
+// To f16 and bf16 from types wider than f32: an f32 that is then rounded as if from the
+// source.
 CAST(half, float, f64, double, yk_f32_odd_of_f64(a[i]))
 CAST(half, float, i64, int64_t, yk_f32_odd_of_f64(yk_f64_odd_of_i64(a[i])))
 CAST(half, float, i32, int32_t, yk_f32_odd_of_f64(a[i]))
@@ -90,15 +93,20 @@ CAST(bf16, float, f32, float, yk_f32_of_bf16(yk_bf16_of_f32(a[i])))
 
 yk_strip_fn *ISA(yk_strip_round)(int dtype)
 {
-	return dtype == yoke_f16 ? cast_f16_f32 : dtype == yoke_bf16 ? cast_bf16_f32 : NULL;
+	return dtype == yoke_f16  ? cast_f16_f32 :
+	       dtype == yoke_bf16 ? cast_bf16_f32 :
+				    NULL;
 }
 
 yk_strip_fn *ISA(yk_strip_cast)(int to, int from)
 {
 #define ROW(from) \
-	{ [yoke_f32] = cast_f32_##from, [yoke_f64] = cast_f64_##from, [yoke_i8] = cast_i8_##from, \
-	  [yoke_u8] = cast_u8_##from, [yoke_i32] = cast_i32_##from, [yoke_i64] = cast_i64_##from, \
-	  [yoke_bool] = cast_bool_##from }
+	{ \
+		[yoke_f32] = cast_f32_##from, [yoke_f64] = cast_f64_##from, \
+		[yoke_i8] = cast_i8_##from, [yoke_u8] = cast_u8_##from, \
+		[yoke_i32] = cast_i32_##from, [yoke_i64] = cast_i64_##from, \
+		[yoke_bool] = cast_bool_##from \
+	}
 	static yk_strip_fn *const cast[][yoke_bool + 1] = {
 		[yoke_f32] = ROW(f32), [yoke_f64] = ROW(f64), [yoke_i8] = ROW(i8),
 		[yoke_u8] = ROW(u8),   [yoke_i32] = ROW(i32), [yoke_i64] = ROW(i64),
@@ -147,9 +155,18 @@ yk_strip_fn *ISA(yk_strip_select)(int dtype)
 #define T uint8_t
 #include "kern_map_each.h"
 
-YK_INLINE uint8_t f_and(uint8_t a, uint8_t b) { return (a != 0) & (b != 0); }
-YK_INLINE uint8_t f_or(uint8_t a, uint8_t b) { return (a | b) != 0; }
-YK_INLINE uint8_t f_not(uint8_t a) { return a == 0; }
+YK_INLINE uint8_t f_and(uint8_t a, uint8_t b)
+{
+	return (a != 0) & (b != 0);
+}
+YK_INLINE uint8_t f_or(uint8_t a, uint8_t b)
+{
+	return (a | b) != 0;
+}
+YK_INLINE uint8_t f_not(uint8_t a)
+{
+	return a == 0;
+}
 STRIP2(s_and, f_and)
 STRIP2(s_or, f_or)
 STRIP1(s_not, f_not)
@@ -158,9 +175,9 @@ STRIP1(s_not, f_not)
 yk_strip_fn *ISA(yk_strip_bool)(int op)
 {
 	static yk_strip_fn *const table[] = {
-		[YOKE_MAP_MIN] = s_and, [YOKE_MAP_MAX] = s_or, [YOKE_MAP_EQ] = s_eq,
-		[YOKE_MAP_NE] = s_ne,   [YOKE_MAP_LT] = s_lt,  [YOKE_MAP_LE] = s_le,
-		[YOKE_MAP_GT] = s_gt,   [YOKE_MAP_GE] = s_ge,  [YOKE_MAP_AND] = s_and,
+		[YOKE_MAP_MIN] = s_and, [YOKE_MAP_MAX] = s_or,  [YOKE_MAP_EQ] = s_eq,
+		[YOKE_MAP_NE] = s_ne,   [YOKE_MAP_LT] = s_lt,   [YOKE_MAP_LE] = s_le,
+		[YOKE_MAP_GT] = s_gt,   [YOKE_MAP_GE] = s_ge,   [YOKE_MAP_AND] = s_and,
 		[YOKE_MAP_OR] = s_or,   [YOKE_MAP_NOT] = s_not,
 	};
 	return op < (int)(sizeof table / sizeof *table) ? table[op] : NULL;

@@ -54,7 +54,8 @@ static bool is_dtype(int dtype)
 	return dtype >= yoke_f32 && dtype <= yoke_bool;
 }
 
-static bool typed(const struct yoke_map *m, const struct yoke_insn *i, const struct yoke_op *op)
+static bool typed(const struct yoke_map *m, const struct yoke_insn *i,
+		  const struct yoke_op *op)
 {
 	int dtype[3] = { 0 };
 	int n = operands(i->op);
@@ -74,13 +75,16 @@ static bool typed(const struct yoke_map *m, const struct yoke_insn *i, const str
 	}
 	switch (i->op) {
 	case YOKE_MAP_RAND:
-		return i->dtype == yoke_i32 && dtype[0] == yoke_i64 && dtype[1] == yoke_i64 &&
-		       dtype[2] == yoke_i64;
+		return i->dtype == yoke_i32 && dtype[0] == yoke_i64 &&
+		       dtype[1] == yoke_i64 && dtype[2] == yoke_i64;
 	case YOKE_MAP_UNIFORM: return dtype[0] == yoke_i32 && yk_is_float(i->dtype);
 	case YOKE_MAP_SELECT:
-		return dtype[0] == yoke_bool && dtype[1] == i->dtype && dtype[2] == i->dtype;
+		return dtype[0] == yoke_bool && dtype[1] == i->dtype &&
+		       dtype[2] == i->dtype;
 	case YOKE_MAP_CAST: return true;
-	case YOKE_MAP_AND: case YOKE_MAP_OR: case YOKE_MAP_NOT:
+	case YOKE_MAP_AND:
+	case YOKE_MAP_OR:
+	case YOKE_MAP_NOT:
 		if (dtype[0] != yoke_bool)
 			return false;
 		break;
@@ -99,8 +103,8 @@ bool ISA(yk_map_check)(const struct yoke_op *op)
 	const struct yoke_map *m = op->map;
 
 	if (!m || op->rank > YOKE_MAX_RANK || m->ninsn > YOKE_MAP_MAX_INSNS ||
-	    m->nconst > YOKE_MAP_MAX_CONSTS || m->nin > YOKE_MAP_MAX_INPUTS || m->nin > op->nin ||
-	    m->nout > YOKE_MAP_MAX_OUTPUTS || m->nout < 1)
+	    m->nconst > YOKE_MAP_MAX_CONSTS || m->nin > YOKE_MAP_MAX_INPUTS ||
+	    m->nin > op->nin || m->nout > YOKE_MAP_MAX_OUTPUTS || m->nout < 1)
 		return false;
 	for (int k = 0; k < m->ninsn; k++)
 		if (!typed(m, &m->insn[k], op))

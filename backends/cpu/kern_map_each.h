@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over a strip, block by block, around a function of one element of type T.
-// Include with T defined; the function is a constant at each use and is inlined into the loop.
+// Loops over a strip, block by block, around a function of one element of type T. Include
+// with T defined; the function is a constant at each use and is inlined into the loop.
 
 YK_INLINE void each1(void *to, const struct yk_arg *va, int64_t n, T (*f)(T))
 {
@@ -16,12 +16,13 @@ YK_INLINE void each1(void *to, const struct yk_arg *va, int64_t n, T (*f)(T))
 		y[i] = f(a[i]);
 }
 
-YK_INLINE void each2(void *to, const struct yk_arg *va, const struct yk_arg *vb, int64_t n,
-		     T (*f)(T, T))
+YK_INLINE void each2(void *to, const struct yk_arg *va, const struct yk_arg *vb,
+		     int64_t n, T (*f)(T, T))
 {
 	T *y = to;
 	const T *a = va->at, *b = vb->at;
-	for (; n >= YK_BLOCK; n -= YK_BLOCK, y += YK_BLOCK, a += va->step, b += vb->step) {
+	for (; n >= YK_BLOCK;
+	     n -= YK_BLOCK, y += YK_BLOCK, a += va->step, b += vb->step) {
 		YK_SIMD
 		for (int i = 0; i < YK_BLOCK; i++)
 			y[i] = f(a[i], b[i]);
@@ -32,12 +33,13 @@ YK_INLINE void each2(void *to, const struct yk_arg *va, const struct yk_arg *vb,
 }
 
 // The result is a bool.
-YK_INLINE void test2(void *to, const struct yk_arg *va, const struct yk_arg *vb, int64_t n,
-		     bool (*f)(T, T))
+YK_INLINE void test2(void *to, const struct yk_arg *va, const struct yk_arg *vb,
+		     int64_t n, bool (*f)(T, T))
 {
 	uint8_t *y = to;
 	const T *a = va->at, *b = vb->at;
-	for (; n >= YK_BLOCK; n -= YK_BLOCK, y += YK_BLOCK, a += va->step, b += vb->step) {
+	for (; n >= YK_BLOCK;
+	     n -= YK_BLOCK, y += YK_BLOCK, a += va->step, b += vb->step) {
 		YK_SIMD
 		for (int i = 0; i < YK_BLOCK; i++)
 			y[i] = f(a[i], b[i]);
@@ -70,12 +72,30 @@ YK_INLINE void test2(void *to, const struct yk_arg *va, const struct yk_arg *vb,
 		test2(to, a, b, n, f); \
 	}
 
-YK_INLINE bool f_eq(T a, T b) { return a == b; }
-YK_INLINE bool f_ne(T a, T b) { return a != b; }
-YK_INLINE bool f_lt(T a, T b) { return a < b; }
-YK_INLINE bool f_le(T a, T b) { return a <= b; }
-YK_INLINE bool f_gt(T a, T b) { return a > b; }
-YK_INLINE bool f_ge(T a, T b) { return a >= b; }
+YK_INLINE bool f_eq(T a, T b)
+{
+	return a == b;
+}
+YK_INLINE bool f_ne(T a, T b)
+{
+	return a != b;
+}
+YK_INLINE bool f_lt(T a, T b)
+{
+	return a < b;
+}
+YK_INLINE bool f_le(T a, T b)
+{
+	return a <= b;
+}
+YK_INLINE bool f_gt(T a, T b)
+{
+	return a > b;
+}
+YK_INLINE bool f_ge(T a, T b)
+{
+	return a >= b;
+}
 TEST2(s_eq, f_eq)
 TEST2(s_ne, f_ne)
 TEST2(s_lt, f_lt)

@@ -8,8 +8,8 @@
 #define T float
 #define FN(name) yk_##name##_f32
 
-// sin and cos by the vector code, unless the strip holds an argument beyond its range; an element's
-// result is the same either way.
+// sin and cos by the vector code, unless the strip holds an argument beyond its range; an
+// element's result is the same either way.
 static bool all_near(const struct yk_arg *va, int64_t n)
 {
 	const float *a = va->at;
@@ -31,14 +31,14 @@ STRIP1(cos_near, yk_cos_near_f32)
 STRIP1(sin_any, yk_sin_f32)
 STRIP1(cos_any, yk_cos_f32)
 
-static void s_sin(void *to, const struct yk_arg *a, const struct yk_arg *b, const struct yk_arg *c,
-		  int64_t n)
+static void s_sin(void *to, const struct yk_arg *a, const struct yk_arg *b,
+		  const struct yk_arg *c, int64_t n)
 {
 	(all_near(a, n) ? sin_near : sin_any)(to, a, b, c, n);
 }
 
-static void s_cos(void *to, const struct yk_arg *a, const struct yk_arg *b, const struct yk_arg *c,
-		  int64_t n)
+static void s_cos(void *to, const struct yk_arg *a, const struct yk_arg *b,
+		  const struct yk_arg *c, int64_t n)
 {
 	(all_near(a, n) ? cos_near : cos_any)(to, a, b, c, n);
 }

@@ -1,18 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strip functions of a floating type: include with T and FN(name) (yk_name_f32 or _f64).
+// The strip functions of a floating type: include with T and FN(name) (yk_name_f32 or
+// _f64).
 
 #include "kern_map_each.h"
 
-YK_INLINE T f_add(T a, T b) { return a + b; }
-YK_INLINE T f_sub(T a, T b) { return a - b; }
-YK_INLINE T f_mul(T a, T b) { return a * b; }
-YK_INLINE T f_div(T a, T b) { return a / b; }
-YK_INLINE T f_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } // NaN wins
-YK_INLINE T f_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
-YK_INLINE T f_neg(T a) { return -a; }
-YK_INLINE T f_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } // zeros and NaN stay
-YK_INLINE T f_recip(T a) { return 1 / a; }
-YK_INLINE T f_square(T a) { return a * a; }
+YK_INLINE T f_add(T a, T b)
+{
+	return a + b;
+}
+YK_INLINE T f_sub(T a, T b)
+{
+	return a - b;
+}
+YK_INLINE T f_mul(T a, T b)
+{
+	return a * b;
+}
+YK_INLINE T f_div(T a, T b)
+{
+	return a / b;
+}
+YK_INLINE T f_min(T a, T b)
+{
+	return ((a < b) | (a != a)) ? a : b;
+} // NaN wins
+YK_INLINE T f_max(T a, T b)
+{
+	return ((a > b) | (a != a)) ? a : b;
+}
+YK_INLINE T f_neg(T a)
+{
+	return -a;
+}
+YK_INLINE T f_sign(T a)
+{
+	return a > 0 ? 1 : a < 0 ? -1 : a;
+} // zeros and NaN stay
+YK_INLINE T f_recip(T a)
+{
+	return 1 / a;
+}
+YK_INLINE T f_square(T a)
+{
+	return a * a;
+}
 
 STRIP2(s_add, f_add)
 STRIP2(s_sub, f_sub)
@@ -70,22 +101,39 @@ static void s_uniform(void *to, const struct yk_arg *va, const struct yk_arg *b,
 }
 
 static yk_strip_fn *const table[] = {
-	[YOKE_MAP_UNIFORM] = s_uniform, [YOKE_MAP_NORMAL] = s_normal,
-	[YOKE_MAP_ADD] = s_add,         [YOKE_MAP_SUB] = s_sub,
-	[YOKE_MAP_MUL] = s_mul,         [YOKE_MAP_DIV] = s_div,
-	[YOKE_MAP_POW] = s_pow,         [YOKE_MAP_MIN] = s_min,
-	[YOKE_MAP_MAX] = s_max,         [YOKE_MAP_NEG] = s_neg,
-	[YOKE_MAP_ABS] = s_abs,         [YOKE_MAP_SIGN] = s_sign,
-	[YOKE_MAP_FLOOR] = s_floor,     [YOKE_MAP_ROUND] = s_round,
-	[YOKE_MAP_CEIL] = s_ceil,       [YOKE_MAP_EXP] = s_exp,
-	[YOKE_MAP_LOG] = s_log,         [YOKE_MAP_LOG1P] = s_log1p,
-	[YOKE_MAP_EXPM1] = s_expm1,     [YOKE_MAP_SQRT] = s_sqrt,
-	[YOKE_MAP_RSQRT] = s_rsqrt,     [YOKE_MAP_RECIP] = s_recip,
-	[YOKE_MAP_SQUARE] = s_square,   [YOKE_MAP_SIN] = s_sin,
-	[YOKE_MAP_COS] = s_cos,         [YOKE_MAP_TANH] = s_tanh,
-	[YOKE_MAP_SIGMOID] = s_sigmoid, [YOKE_MAP_ERF] = s_erf,
-	[YOKE_MAP_EQ] = s_eq,           [YOKE_MAP_NE] = s_ne,
-	[YOKE_MAP_LT] = s_lt,           [YOKE_MAP_LE] = s_le,
-	[YOKE_MAP_GT] = s_gt,           [YOKE_MAP_GE] = s_ge,
+	[YOKE_MAP_UNIFORM] = s_uniform,
+	[YOKE_MAP_NORMAL] = s_normal,
+	[YOKE_MAP_ADD] = s_add,
+	[YOKE_MAP_SUB] = s_sub,
+	[YOKE_MAP_MUL] = s_mul,
+	[YOKE_MAP_DIV] = s_div,
+	[YOKE_MAP_POW] = s_pow,
+	[YOKE_MAP_MIN] = s_min,
+	[YOKE_MAP_MAX] = s_max,
+	[YOKE_MAP_NEG] = s_neg,
+	[YOKE_MAP_ABS] = s_abs,
+	[YOKE_MAP_SIGN] = s_sign,
+	[YOKE_MAP_FLOOR] = s_floor,
+	[YOKE_MAP_ROUND] = s_round,
+	[YOKE_MAP_CEIL] = s_ceil,
+	[YOKE_MAP_EXP] = s_exp,
+	[YOKE_MAP_LOG] = s_log,
+	[YOKE_MAP_LOG1P] = s_log1p,
+	[YOKE_MAP_EXPM1] = s_expm1,
+	[YOKE_MAP_SQRT] = s_sqrt,
+	[YOKE_MAP_RSQRT] = s_rsqrt,
+	[YOKE_MAP_RECIP] = s_recip,
+	[YOKE_MAP_SQUARE] = s_square,
+	[YOKE_MAP_SIN] = s_sin,
+	[YOKE_MAP_COS] = s_cos,
+	[YOKE_MAP_TANH] = s_tanh,
+	[YOKE_MAP_SIGMOID] = s_sigmoid,
+	[YOKE_MAP_ERF] = s_erf,
+	[YOKE_MAP_EQ] = s_eq,
+	[YOKE_MAP_NE] = s_ne,
+	[YOKE_MAP_LT] = s_lt,
+	[YOKE_MAP_LE] = s_le,
+	[YOKE_MAP_GT] = s_gt,
+	[YOKE_MAP_GE] = s_ge,
 	[YOKE_MAP_ISFINITE] = s_isfinite,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map program made ready: axes collapsed, operands classed, registers given by liveness.
+// A map program made ready: axes collapsed, operands classed, registers given by
+// liveness.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 
 enum { OPERANDS = YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 1 };
 
-// Registers lie a line more than their size apart, so that not all begin at the same set of L1.
+// Registers lie a line more than their size apart, so that not all begin at the same set
+// of L1.
 enum { UNIFORM_BYTES = YK_BLOCK * 8, PAD = 64 };
 
 // ---- operands ----
@@ -21,10 +23,13 @@ static bool uses_index(const struct yoke_map *m)
 	return false;
 }
 
-static void operand_init(struct yk_operand *o, const struct yoke_view *v, const int *perm, int rank)
+static void operand_init(struct yk_operand *o, const struct yoke_view *v, const int *perm,
+			 int rank)
 {
-	*o = (struct yk_operand){ .dtype = v->dtype, .size = (uint8_t)yk_esize(v->dtype),
-				  .scalar = v->kind == YOKE_VIEW_SCALAR, .bits = v->offset };
+	*o = (struct yk_operand){ .dtype = v->dtype,
+				  .size = (uint8_t)yk_esize(v->dtype),
+				  .scalar = v->kind == YOKE_VIEW_SCALAR,
+				  .bits = v->offset };
 	if (o->scalar)
 		return;
 	o->base = yk_ptr(v);
@@ -69,7 +74,8 @@ static void classify(const struct yk_prog *p, struct yk_operand *o)
 	}
 }
 
-static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int *perm, int nout)
+static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int *perm,
+			  int nout)
 {
 	static const int as_is[YOKE_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 	struct yk_operand *o[OPERANDS];
@@ -113,12 +119,14 @@ static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int
 // ---- liveness ----
 
 struct life {
-	int last[YOKE_MAP_MAX_INSNS];  // the instruction that uses it last, ninsn: stored at the end
-	bool used[YOKE_MAP_MAX_INSNS]; // by instructions that are computed, or as an output
+	// the instruction that uses it last, ninsn: stored at the end
+	int last[YOKE_MAP_MAX_INSNS];
+	bool used[YOKE_MAP_MAX_INSNS]; // by what is computed, or as an output
 	bool kept[YOKE_MAP_MAX_INSNS]; // by instructions, not only stored
 };
 
-// RAND whose index is INDEX itself and whose key and step are the same for all: counters in a row.
+// RAND whose index is INDEX itself and whose key and step are the same for all: counters
+// in a row.
 static bool random_run(const struct yk_prog *p, const struct yoke_insn *i)
 {
 	return i->op == YOKE_MAP_RAND && p->map->insn[i->a].op == YOKE_MAP_INDEX &&
@@ -152,7 +160,8 @@ static void find_uniform(struct yk_prog *p)
 	for (int k = 0; k < m->ninsn; k++) {
 		const struct yoke_insn *i = &m->insn[k];
 		int used[3], n = ISA(yk_map_operands)(i, used);
-		bool u = i->op == YOKE_MAP_INPUT ? p->in[i->a].uniform : i->op != YOKE_MAP_INDEX;
+		bool u = i->op == YOKE_MAP_INPUT ? p->in[i->a].uniform :
+						   i->op != YOKE_MAP_INDEX;
 		for (int j = 0; j < n; j++)
 			u &= p->uniform[used[j]];
 		p->uniform[k] = u;
@@ -161,7 +170,8 @@ static void find_uniform(struct yk_prog *p)
 
 // ---- outputs in place ----
 
-static bool overlap(const struct yk_prog *p, const struct yk_operand *a, const struct yk_operand *b)
+static bool overlap(const struct yk_prog *p, const struct yk_operand *a,
+		    const struct yk_operand *b)
 {
 	int64_t low[2] = { 0 }, high[2] = { a->size, b->size };
 	for (int d = 0; d < p->rank; d++) {
@@ -175,8 +185,8 @@ static bool overlap(const struct yk_prog *p, const struct yk_operand *a, const s
 	       pb + (uintptr_t)low[1] < pa + (uintptr_t)high[0];
 }
 
-// May value k be written to output o when it is computed?  Not if an input in the same memory is
-// read later on.
+// May value k be written to output o when it is computed?  Not if an input in the same
+// memory is read later on.
 static bool may_write(const struct yk_prog *p, const struct life *l, int k, int o)
 {
 	const struct yoke_map *m = p->map;
@@ -196,7 +206,8 @@ static void place_outputs(struct yk_prog *p, const struct life *l)
 		int k = p->map->out[o];
 		int op = p->map->insn[k].op;
 		bool direct = !yk_is_half(p->out[o].dtype) && !p->uniform[k] &&
-			      op != YOKE_MAP_INPUT && op != YOKE_MAP_INDEX && may_write(p, l, k, o);
+			      op != YOKE_MAP_INPUT && op != YOKE_MAP_INDEX &&
+			      may_write(p, l, k, o);
 		for (int j = 0; j < o; j++)
 			direct &= p->direct[j] != k;
 		p->direct[o] = direct ? k : -1;
@@ -205,15 +216,16 @@ static void place_outputs(struct yk_prog *p, const struct life *l)
 
 // ---- registers ----
 
-// Rough cost of an instruction in additions, which only decides how work is cut into pieces.
+// Rough cost of an instruction in additions, which only decides how work is cut into
+// pieces.
 static int cost(const struct yoke_insn *i)
 {
 	int wide = yk_reg(i->dtype) == yoke_f64 ? 8 : 1;
 	if (i->op == YOKE_MAP_RAND)
 		return 16;
 	if ((i->op >= YOKE_MAP_EXP && i->op <= YOKE_MAP_EXPM1) ||
-	    (i->op >= YOKE_MAP_SIN && i->op <= YOKE_MAP_ERF) || i->op == YOKE_MAP_NORMAL ||
-	    i->op == YOKE_MAP_POW)
+	    (i->op >= YOKE_MAP_SIN && i->op <= YOKE_MAP_ERF) ||
+	    i->op == YOKE_MAP_NORMAL || i->op == YOKE_MAP_POW)
 		return 8 * wide;
 	return 1;
 }
@@ -221,12 +233,18 @@ static int cost(const struct yoke_insn *i)
 static bool rounds(int op)
 {
 	switch (op) {
-	case YOKE_MAP_INPUT: case YOKE_MAP_CONST: case YOKE_MAP_MIN: case YOKE_MAP_MAX:
-	case YOKE_MAP_NEG: case YOKE_MAP_ABS: case YOKE_MAP_SIGN: case YOKE_MAP_FLOOR:
-	case YOKE_MAP_ROUND: case YOKE_MAP_CEIL: case YOKE_MAP_SELECT:
-		return false; // exact
-	default:
-		return true;
+	case YOKE_MAP_INPUT:
+	case YOKE_MAP_CONST:
+	case YOKE_MAP_MIN:
+	case YOKE_MAP_MAX:
+	case YOKE_MAP_NEG:
+	case YOKE_MAP_ABS:
+	case YOKE_MAP_SIGN:
+	case YOKE_MAP_FLOOR:
+	case YOKE_MAP_ROUND:
+	case YOKE_MAP_CEIL:
+	case YOKE_MAP_SELECT: return false; // exact
+	default: return true;
 	}
 }
 
@@ -253,16 +271,18 @@ static int32_t take(struct pool *r, int value, size_t size)
 	return r->place[k];
 }
 
-// Before instruction `now` takes its register: an operand's may become the result's, element by
-// element, but for a value that is one block read repeatedly.
-static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p, int now)
+// Before instruction `now` takes its register: an operand's may become the result's,
+// element by element, but for a value that is one block read repeatedly.
+static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p,
+		      int now)
 {
 	for (int k = 0; k < r->count; k++) {
 		int value = r->owner[k];
 		if (value < 0)
 			continue;
 		const struct yoke_insn *i = &p->map->insn[value];
-		bool repeats = i->op == YOKE_MAP_INPUT && p->in[i->a].strides[p->rank - 1] == 0;
+		bool repeats =
+			i->op == YOKE_MAP_INPUT && p->in[i->a].strides[p->rank - 1] == 0;
 		if (l->last[value] < now || (l->last[value] == now && !repeats))
 			r->owner[k] = -1;
 	}
@@ -298,7 +318,8 @@ static void step_init(struct yk_prog *p, struct yk_step *s, int k, const struct 
 			s->out = (int8_t)o;
 }
 
-void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *perm, int nout)
+void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *perm,
+		       int nout)
 {
 	const struct yoke_map *m = op->map;
 	struct life life;

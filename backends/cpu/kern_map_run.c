@@ -21,7 +21,8 @@ static void splat_value(void *to, uint64_t bits, int dtype)
 {
 	if (yk_is_half(dtype)) {
 		uint16_t h = (uint16_t)bits;
-		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) : yk_f32_of_bf16(h));
+		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) :
+						       yk_f32_of_bf16(h));
 	}
 	if (dtype == yoke_bool)
 		bits = (bits & 0xff) != 0;
@@ -51,7 +52,8 @@ static void random_any(uint32_t *y, const struct yk_arg *va, const struct yk_arg
 
 static void compute(struct yk_frame *f, const struct yk_step *s, void *to, int64_t n)
 {
-	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b], *c = &f->value[s->c];
+	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b],
+			    *c = &f->value[s->c];
 	if (s->kind == YK_STEP_RANDOM)
 		random_any(to, a, b, c, n);
 	else
@@ -83,9 +85,9 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 // ---- where a strip lies ----
 
 struct strip {
-	int64_t first, n, col;        // col: in the first row
-	int64_t at[YOKE_MAX_RANK];    // of the first row, outer axes
-	bool one;                     // within one row
+	int64_t first, n, col;     // col: in the first row
+	int64_t at[YOKE_MAX_RANK]; // of the first row, outer axes
+	bool one;                  // within one row
 };
 
 static void strip_init(struct strip *s, const struct yk_prog *p, int64_t first, int64_t n)
@@ -100,7 +102,8 @@ static void strip_init(struct strip *s, const struct yk_prog *p, int64_t first, 
 	}
 }
 
-static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at)
+static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o,
+			  const int64_t *at)
 {
 	int64_t offset = 0;
 	for (int d = 0; d < p->rank - 1; d++)
@@ -115,7 +118,8 @@ static void next_row(const struct yk_prog *p, int64_t *at)
 }
 
 // The strip's elements of an operand that lie without gaps, NULL: they do not.
-static char *in_place(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s)
+static char *in_place(const struct yk_prog *p, const struct yk_operand *o,
+		      const struct strip *s)
 {
 	if (o->linear)
 		return o->base + s->first * o->size;
@@ -124,8 +128,8 @@ static char *in_place(const struct yk_prog *p, const struct yk_operand *o, const
 	return o->base + (row_offset(p, o, s->at) + s->col) * o->size;
 }
 
-static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
-		 yk_load_fn *fn, char *to)
+static void load(const struct yk_prog *p, const struct yk_operand *o,
+		 const struct strip *s, yk_load_fn *fn, char *to)
 {
 	const size_t reg = yk_esize(yk_reg(o->dtype));
 	const int64_t stride = o->strides[p->rank - 1];
@@ -134,7 +138,8 @@ static void load(const struct yk_prog *p, const struct yk_operand *o, const stru
 	memcpy(at, s->at, sizeof at);
 	while (left > 0) {
 		int64_t m = left < p->row - col ? left : p->row - col;
-		const char *from = o->base + (row_offset(p, o, at) + col * stride) * o->size;
+		const char *from =
+			o->base + (row_offset(p, o, at) + col * stride) * o->size;
 		fn(to, from, stride, m);
 		to += (size_t)m * reg;
 		left -= m, col = 0;
@@ -159,7 +164,8 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 	}
 }
 
-static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st, const struct strip *s)
+static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
+				const struct strip *s)
 {
 	const struct yk_prog *p = f->prog;
 	const struct yk_operand *o = &p->in[st->input];
@@ -182,12 +188,13 @@ static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st, co
 
 // ---- results ----
 
-static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset, int64_t stride,
-		      const struct yk_arg *v, int64_t done, int64_t n)
+static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset,
+		      int64_t stride, const struct yk_arg *v, int64_t done, int64_t n)
 {
 	const size_t reg = yk_esize(yk_reg(o->dtype));
 	if (v->step) {
-		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg, stride, n);
+		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg,
+		   stride, n);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += YK_BLOCK)
@@ -195,8 +202,8 @@ static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offse
 		   n - i < YK_BLOCK ? n - i : YK_BLOCK);
 }
 
-static void store(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
-		  const struct yk_arg *v)
+static void store(const struct yk_prog *p, const struct yk_operand *o,
+		  const struct strip *s, const struct yk_arg *v)
 {
 	yk_store_fn *fn = ISA(yk_store)(o->dtype);
 	const int64_t stride = o->strides[p->rank - 1];
@@ -215,11 +222,13 @@ static void store(const struct yk_prog *p, const struct yk_operand *o, const str
 	}
 }
 
-static bool random_run(struct yk_frame *f, const struct yk_step *s, const struct strip *at, void *to)
+static bool random_run(struct yk_frame *f, const struct yk_step *s,
+		       const struct strip *at, void *to)
 {
 	const struct yk_prog *p = f->prog;
 	const struct yk_arg *b = &f->value[s->b], *c = &f->value[s->c];
-	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step || c->step)
+	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step ||
+	    c->step)
 		return false;
 	yk_philox_fill(to, (uint64_t)at->first, at->n, *(const uint64_t *)b->at,
 		       *(const uint64_t *)c->at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MOVE: a strided copy, x -> y, same dims and dtype.
-// Axes are ordered by y's strides and collapsed; the innermost two are worked on as planes, in tiles
-// when x runs along the other one of them (a transpose), else row by row.
+// MOVE: a strided copy, x -> y, same dims and dtype. Axes are ordered by y's strides and
+// collapsed; the innermost two are worked on as planes, in tiles when x runs along the
+// other one of them (a transpose), else row by row.
 #include "config.h"
 
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 
 #include "cpu.h"
 
-enum { TILE = 64, PIECE = 1 << 15 }; // elements: edge of a transposed tile, of a piece of work
+enum {
+	TILE = 64,
+	PIECE = 1 << 15
+}; // elements: edge of a transposed tile, of a piece of work
 
 struct job {
 	char *y;
@@ -25,8 +28,8 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != 1 || op->nout != 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	if (y->kind != YOKE_VIEW_BUFFER || x->kind == YOKE_VIEW_NONE || x->dtype != y->dtype ||
-	    y->dtype < yoke_f32 || y->dtype > yoke_bool)
+	if (y->kind != YOKE_VIEW_BUFFER || x->kind == YOKE_VIEW_NONE ||
+	    x->dtype != y->dtype || y->dtype < yoke_f32 || y->dtype > yoke_bool)
 		return 0;
 	if (x->kind == YOKE_VIEW_SCALAR)
 		return 1;
@@ -42,8 +45,8 @@ static uint64_t can(const struct yoke_op *op)
 
 // nb rows of na elements.
 #define PLANE(name, T) \
-	static void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, int64_t to_a, \
-			 int64_t from_b, int64_t from_a) \
+	static void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
+			 int64_t to_a, int64_t from_b, int64_t from_a) \
 	{ \
 		for (int64_t b = 0; b < nb; b++, y += to_b, x += from_b) { \
 			if (to_a == 1 && from_a == 1) \
@@ -75,31 +78,37 @@ static void transpose_8(uint32_t *y, int64_t to_b, const uint32_t *x, int64_t fr
 		memcpy(&r[i], x + i * from_a, sizeof r[i]);
 	for (int i = 0; i < 8; i += 2) {
 		s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-		s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+		s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7,
+						   15);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = (i & 4) | (i & 1);
-		r[i] = i & 2 ? __builtin_shufflevector(s[k], s[k + 2], 2, 3, 10, 11, 6, 7, 14, 15)
-			     : __builtin_shufflevector(s[k], s[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+		r[i] = i & 2 ? __builtin_shufflevector(s[k], s[k + 2], 2, 3, 10, 11, 6, 7,
+						       14, 15) :
+			       __builtin_shufflevector(s[k], s[k + 2], 0, 1, 8, 9, 4, 5,
+						       12, 13);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = i & 3;
-		v8 t = i & 4 ? __builtin_shufflevector(r[k], r[k + 4], 4, 5, 6, 7, 12, 13, 14, 15)
-			     : __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+		v8 t = i & 4 ? __builtin_shufflevector(r[k], r[k + 4], 4, 5, 6, 7, 12, 13,
+						       14, 15) :
+			       __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 8, 9,
+						       10, 11);
 		memcpy(y + i * to_b, &t, sizeof t);
 	}
 }
 
 // y[b][a] = x[a][b], both dense along their last index.
-static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na, int64_t to_b,
-			 int64_t from_a)
+static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
+			 int64_t to_b, int64_t from_a)
 {
 	int64_t b = 0;
 	for (; b + 8 <= nb; b += 8) {
 		int64_t a = 0;
 		for (; a + 8 <= na; a += 8)
 			transpose_8(y + b * to_b + a, to_b, x + a * from_a + b, from_a);
-		plane_32(y + b * to_b + a, x + a * from_a + b, 8, na - a, to_b, 1, 1, from_a);
+		plane_32(y + b * to_b + a, x + a * from_a + b, 8, na - a, to_b, 1, 1,
+			 from_a);
 	}
 	plane_32(y + b * to_b, x + b, nb - b, na, to_b, 1, 1, from_a);
 }
@@ -189,7 +198,8 @@ static void unit(const struct job *j, int64_t index)
 	index /= j->tiles_a;
 	int64_t ib = index % j->tiles_b * j->tile_b;
 	index /= j->tiles_b;
-	int64_t to = ia * j->to[a] + ib * j->to[b], from = ia * j->from[a] + ib * j->from[b];
+	int64_t to = ia * j->to[a] + ib * j->to[b],
+		from = ia * j->from[a] + ib * j->from[b];
 	for (int d = b - 1; d >= 0; d--) {
 		to += index % j->dims[d] * j->to[d];
 		from += index % j->dims[d] * j->from[d];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// REDUCE: a map program, then sum, product, maximum, minimum or their place over any axes.
+// REDUCE: a map program, then sum, product, maximum, minimum or their place over any
+// axes.
 //
-// The iteration space is seen as K x N x C: K kept, N reduced, C kept axes behind the last reduced
-// one.  C = 1: each output is a run of N elements.  Else columns: rows of C elements are added up.
-// N is cut into segments by shape alone; where there are several, each leaves its accumulators in
-// the workspace, and a second pass joins them in order.
+// The iteration space is seen as K x N x C: K kept, N reduced, C kept axes behind the
+// last reduced one.  C = 1: each output is a run of N elements.  Else columns: rows of C
+// elements are added up. N is cut into segments by shape alone; where there are several,
+// each leaves its accumulators in the workspace, and a second pass joins them in order.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -13,7 +14,9 @@
 #include "half.h"
 #include "kern_reduce.h"
 
-enum { SEGMENT = 1 << 16 }; // elements of a segment, and least elements of a piece of work
+enum {
+	SEGMENT = 1 << 16
+}; // elements of a segment, and least elements of a piece of work
 
 struct shape {
 	int kind, value; // value: dtype of the map's output
@@ -78,7 +81,8 @@ static uint64_t can(const struct yoke_op *op)
 	int value = op->map->insn[op->map->out[0]].dtype;
 	int64_t kind = op->attr[0].i, mask = op->attr[1].i;
 	bool place = kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN;
-	if (kind < YOKE_REDUCE_SUM || kind > YOKE_REDUCE_ARGMIN || mask < 0 || mask >> op->rank)
+	if (kind < YOKE_REDUCE_SUM || kind > YOKE_REDUCE_ARGMIN || mask < 0 ||
+	    mask >> op->rank)
 		return 0;
 	if (out->kind != YOKE_VIEW_BUFFER || out->rank != op->rank)
 		return 0;
@@ -96,7 +100,8 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	shape_init(&s, op);
 	if (s.segments == 1)
 		return 0;
-	if (__builtin_mul_overflow((uint64_t)s.segments, (uint64_t)s.K * (uint64_t)s.C, &bytes) ||
+	if (__builtin_mul_overflow((uint64_t)s.segments, (uint64_t)s.K * (uint64_t)s.C,
+				   &bytes) ||
 	    __builtin_mul_overflow(bytes, sizeof(struct yk_acc), &bytes))
 		return UINT64_MAX;
 	return bytes;
@@ -122,16 +127,22 @@ static void put(const struct job *j, int64_t output, const struct yk_acc *a)
 	switch (v->dtype) {
 	case yoke_f32: f = (float)a->f, memcpy(to, &f, sizeof f); break;
 	case yoke_f64: memcpy(to, &a->f, sizeof a->f); break;
-	case yoke_f16: h = yk_f16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h); break;
-	case yoke_bf16: h = yk_bf16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h); break;
+	case yoke_f16:
+		h = yk_f16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h);
+		break;
+	case yoke_bf16:
+		h = yk_bf16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h);
+		break;
 	case yoke_bool: *to = i != 0; break;
-	case yoke_i8: case yoke_u8: *(uint8_t *)to = (uint8_t)i; break;
+	case yoke_i8:
+	case yoke_u8: *(uint8_t *)to = (uint8_t)i; break;
 	case yoke_i32: *(int32_t *)to = (int32_t)i; break;
 	default: memcpy(to, &i, sizeof i);
 	}
 }
 
-static void finish(const struct job *j, int64_t segment, int64_t output, const struct yk_acc *a)
+static void finish(const struct job *j, int64_t segment, int64_t output,
+		   const struct yk_acc *a)
 {
 	if (j->partial)
 		j->partial[segment * j->s.K * j->s.C + output] = *a;
@@ -149,7 +160,8 @@ struct scratch {
 };
 
 // Elements first .. of the permuted iteration space, one behind the other.
-static const void *values(const struct job *j, struct scratch *t, int64_t first, int64_t n)
+static const void *values(const struct job *j, struct scratch *t, int64_t first,
+			  int64_t n)
 {
 	ISA(yk_frame_run)(&t->frame, first, n);
 	const struct yk_arg *v = &t->frame.value[j->prog.map->out[0]];
@@ -171,10 +183,12 @@ static size_t element(const struct job *j)
 }
 
 // One segment of one output.
-static void long_run(const struct job *j, struct scratch *t, int64_t output, int64_t segment)
+static void long_run(const struct job *j, struct scratch *t, int64_t output,
+		     int64_t segment)
 {
 	const struct shape *s = &j->s;
-	int64_t at = segment * s->segment, end = at + s->segment < s->N ? at + s->segment : s->N;
+	int64_t at = segment * s->segment,
+		end = at + s->segment < s->N ? at + s->segment : s->N;
 	struct yk_acc a;
 
 	j->r->identity(s->kind, &a);
@@ -186,7 +200,8 @@ static void long_run(const struct job *j, struct scratch *t, int64_t output, int
 }
 
 // Several outputs whose runs fit into a strip.
-static void short_runs(const struct job *j, struct scratch *t, int64_t output, int64_t count)
+static void short_runs(const struct job *j, struct scratch *t, int64_t output,
+		       int64_t count)
 {
 	const struct shape *s = &j->s;
 	const char *x = values(j, t, output * s->N, count * s->N);
@@ -200,7 +215,8 @@ static void short_runs(const struct job *j, struct scratch *t, int64_t output, i
 }
 
 // One segment of one tile of columns.
-static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t segment, int64_t tile)
+static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t segment,
+		    int64_t tile)
 {
 	const struct shape *s = &j->s;
 	struct yk_columns *c = t->columns;
@@ -243,7 +259,8 @@ static void piece(void *arg, int64_t index)
 	struct job *j = arg;
 	const struct shape *s = &j->s;
 	struct scratch t;
-	int64_t at = index * j->each, end = at + j->each < j->units ? at + j->each : j->units;
+	int64_t at = index * j->each,
+		end = at + j->each < j->units ? at + j->each : j->units;
 
 	if (!scratch_init(j, &t))
 		return;
@@ -288,8 +305,11 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	const int64_t outputs = s->K * s->C;
 	int reg = yk_reg(s->value);
 	j.r = reg == yoke_f32 ? &ISA(yk_reduce_f32) :
-	      reg == yoke_f64 ? &ISA(yk_reduce_f64) : &ISA(yk_reduce_i64);
-	j.cast = yk_is_float(s->value) || reg == yoke_i64 ? NULL : ISA(yk_strip_cast)(yoke_i64, reg);
+	      reg == yoke_f64 ? &ISA(yk_reduce_f64) :
+				&ISA(yk_reduce_i64);
+	j.cast = yk_is_float(s->value) || reg == yoke_i64 ?
+			 NULL :
+			 ISA(yk_strip_cast)(yoke_i64, reg);
 	if (outputs == 0)
 		return 0;
 	if (s->N == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accumulators of REDUCE, for each computation dtype: along a run, and down columns.
-// Sums go through lanes of the dtype, runs of at most 16 deep, and from there into f64 or i64; the
-// order depends on the number of elements alone.
+// Sums go through lanes of the dtype, runs of at most 16 deep, and from there into f64 or
+// i64; the order depends on the number of elements alone.
 #ifndef YK_KERN_REDUCE_H
 #define YK_KERN_REDUCE_H
 
@@ -35,7 +35,8 @@ struct yk_reducer {
 	// Takes in x[0..n-1], n <= YK_STRIP, the first of which is at place `at`.
 	void (*run)(int kind, struct yk_acc *, const void *x, int64_t n, int64_t at);
 	// Takes in rows of c->cols elements; the first is at place `at`.
-	void (*rows)(int kind, struct yk_columns *c, const void *x, int64_t rows, int64_t at);
+	void (*rows)(int kind, struct yk_columns *c, const void *x, int64_t rows,
+		     int64_t at);
 	void (*flush)(int kind, struct yk_columns *c); // part into total
 };
 

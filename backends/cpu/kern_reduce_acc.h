@@ -1,20 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulators of one computation dtype: include with T (elements and lanes), W (double or
-// int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an integer), IS_NAN,
-// LEAST and MOST (beyond all values), and PART (the member of yk_columns).
+// The accumulators of one computation dtype: include with T (elements and lanes), W
+// (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an
+// integer), IS_NAN, LEAST and MOST (beyond all values), and PART (the member of
+// yk_columns).
 
 enum { LANES = 64, DEPTH = 16 };
 
-YK_INLINE T least(T a, T b) { return ((a < b) | IS_NAN(a)) ? a : b; }
-YK_INLINE T most(T a, T b) { return ((a > b) | IS_NAN(a)) ? a : b; }
-YK_INLINE T add(T a, T b) { return ADD(T, a, b); }
-YK_INLINE T mul(T a, T b) { return MUL(T, a, b); }
+YK_INLINE T least(T a, T b)
+{
+	return ((a < b) | IS_NAN(a)) ? a : b;
+}
+YK_INLINE T most(T a, T b)
+{
+	return ((a > b) | IS_NAN(a)) ? a : b;
+}
+YK_INLINE T add(T a, T b)
+{
+	return ADD(T, a, b);
+}
+YK_INLINE T mul(T a, T b)
+{
+	return MUL(T, a, b);
+}
 
 static void identity(int kind, struct yk_acc *a)
 {
 	*a = (struct yk_acc){ .at = -1 };
-	a->V = kind == YOKE_REDUCE_PROD ? 1 : kind == YOKE_REDUCE_MAX ? LEAST :
-	       kind == YOKE_REDUCE_MIN ? MOST : 0;
+	a->V = kind == YOKE_REDUCE_PROD ? 1 :
+	       kind == YOKE_REDUCE_MAX  ? LEAST :
+	       kind == YOKE_REDUCE_MIN  ? MOST :
+					  0;
 }
 
 static bool better(int kind, W a, W b)
@@ -61,10 +76,22 @@ YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T))
 	return lane[0];
 }
 
-static T fold_sum(const T *x, int64_t n) { return fold(x, n, 0, add); }
-static T fold_prod(const T *x, int64_t n) { return fold(x, n, 1, mul); }
-static T fold_max(const T *x, int64_t n) { return fold(x, n, x[0], most); }
-static T fold_min(const T *x, int64_t n) { return fold(x, n, x[0], least); }
+static T fold_sum(const T *x, int64_t n)
+{
+	return fold(x, n, 0, add);
+}
+static T fold_prod(const T *x, int64_t n)
+{
+	return fold(x, n, 1, mul);
+}
+static T fold_max(const T *x, int64_t n)
+{
+	return fold(x, n, x[0], most);
+}
+static T fold_min(const T *x, int64_t n)
+{
+	return fold(x, n, x[0], least);
+}
 
 static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t at)
 {
@@ -96,7 +123,10 @@ static void flush(int kind, struct yk_columns *c)
 	const T *part = c->part.PART;
 	if (!c->depth || kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN)
 		return;
-	for (int64_t i = 0; i < c->cols; i++) {
+	if (kind == YOKE_REDUCE_SUM)
+		for (int64_t i = 0; i < c->cols; i++)
+			c->total[i].V = ADD(W, c->total[i].V, (W)part[i]);
+	for (int64_t i = 0; i < c->cols && kind != YOKE_REDUCE_SUM; i++) {
 		struct yk_acc b = { .at = -1 };
 		b.V = part[i];
 		join(kind, &c->total[i], &b);
@@ -120,7 +150,8 @@ static void row_arg(int kind, struct yk_columns *c, const T *x, int64_t at)
 		}
 }
 
-static void rows(int kind, struct yk_columns *c, const void *from, int64_t count, int64_t at)
+static void rows(int kind, struct yk_columns *c, const void *from, int64_t count,
+		 int64_t at)
 {
 	T *part = c->part.PART;
 	const T *x = from;
@@ -146,4 +177,7 @@ static void rows(int kind, struct yk_columns *c, const void *from, int64_t count
 	}
 }
 
-#define REDUCER { identity, join, run, rows, flush }
+#define REDUCER \
+	{ \
+		identity, join, run, rows, flush \
+	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox 4x32-10, the counter-based random bits of every device (Salmon et al., SC 2011).
-// Counter words 0-1 are index / 4, words 2-3 the step, key words the key; lane = index mod 4.
+// Counter words 0-1 are index / 4, words 2-3 the step, key words the key; lane = index
+// mod 4.
 #ifndef YK_PHILOX_H
 #define YK_PHILOX_H
 
@@ -9,8 +10,8 @@
 #include "vmath.h"
 
 // counter c[4], key k[2] -> c
-YK_INLINE void yk_philox(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0,
-			 uint32_t k1)
+YK_INLINE void yk_philox(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
+			 uint32_t k0, uint32_t k1)
 {
 	uint32_t x0 = *c0, x1 = *c1, x2 = *c2, x3 = *c3;
 	for (int round = 0; round < 10; round++) {

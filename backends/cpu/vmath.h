@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions without branches: a loop over one of them becomes vector code.
 //
-// The f32 functions are inlined into plain loops (marked YK_SIMD) and vectorised by the compiler
-// for the instruction set of the file; a lane's bits do not depend on where in a loop it stands.
-// Errors over the whole range, infinities, NaN and subnormals included, as tests/vmath.c measures
-// them: exp, log, log1p, sin, cos, pow <= 1 ulp, expm1, erf <= 1.5, tanh, sigmoid <= 2.2.
-// The f64 functions call the C library: accuracy first.
-// Polynomials are minimax fits (Remez) made for these intervals; their errors stand beside them.
+// The f32 functions are inlined into plain loops (marked YK_SIMD) and vectorised by the
+// compiler for the instruction set of the file; a lane's bits do not depend on where in a
+// loop it stands. Errors over the whole range, infinities, NaN and subnormals included,
+// as tests/vmath.c measures them: exp, log, log1p, sin, cos, pow <= 1 ulp, expm1, erf <=
+// 1.5, tanh, sigmoid <= 2.2. The f64 functions call the C library: accuracy first.
+// Polynomials are minimax fits (Remez) made for these intervals; their errors stand
+// beside them.
 #ifndef YK_VMATH_H
 #define YK_VMATH_H
 
@@ -15,7 +16,8 @@
 
 #define YK_INLINE static inline __attribute__((always_inline))
 
-// Before a loop whose iterations do not depend on each other; operands may be the same array.
+// Before a loop whose iterations do not depend on each other; operands may be the same
+// array.
 #if defined(__clang__)
 #define YK_SIMD _Pragma("clang loop vectorize(assume_safety)")
 // A loop around a function of the C library or an integer division stays as it is.
@@ -52,7 +54,8 @@ YK_INLINE double yk_f64_bits(uint64_t u)
 	return x;
 }
 
-// a*b + c, fused where the instruction set has it; a compiler never contracts by itself here.
+// a*b + c, fused where the instruction set has it; a compiler never contracts by itself
+// here.
 YK_INLINE float yk_fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -78,7 +81,8 @@ YK_INLINE float yk_abs_f32(float x)
 
 YK_INLINE float yk_copysign_f32(float x, float sign)
 {
-	return yk_f32_bits((yk_bits_f32(x) & 0x7fffffff) | (yk_bits_f32(sign) & 0x80000000));
+	return yk_f32_bits((yk_bits_f32(x) & 0x7fffffff) |
+			   (yk_bits_f32(sign) & 0x80000000));
 }
 
 // ---- rounding to integers, by adding and taking away 2^(mantissa bits) ----
@@ -132,8 +136,9 @@ YK_INLINE double yk_ceil_f64(double x)
 
 // ---- f32: the exponential family ----
 
-// x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^8 ln 2.  Returns e^r - 1 and n; NaN stays NaN.
-// Adding 1.5 * 2^23 leaves n in the low bits of the sum; ln 2 is split so that n * high is exact.
+// x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^8 ln 2.  Returns e^r - 1 and n; NaN stays
+// NaN. Adding 1.5 * 2^23 leaves n in the low bits of the sum; ln 2 is split so that n *
+// high is exact.
 YK_INLINE float yk_exp_reduce(float x, int32_t *n)
 {
 	float t = yk_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f);
@@ -196,7 +201,8 @@ YK_INLINE float yk_sigmoid_f32(float x)
 YK_INLINE float yk_log_f32(float x)
 {
 	float c = x < 0x1p-126f ? x * 0x1p23f : x, bias = x < 0x1p-126f ? -23.0f : 0.0f;
-	uint32_t i = yk_bits_f32(c) - 0x3f3504f3; // sqrt(1/2), so that the mantissa is around 1
+	uint32_t i = yk_bits_f32(c) -
+		     0x3f3504f3; // sqrt(1/2), so that the mantissa is around 1
 	float e = (float)((int32_t)i >> 23) + bias;
 	float f = yk_f32_bits((i & 0x7fffff) + 0x3f3504f3) - 1.0f, s = f * f;
 	float p = 0x1.1b4864p-4f; // (log(1+f) - f + f^2/2) / f^3 to 2^-30
@@ -218,7 +224,8 @@ YK_INLINE float yk_log_f32(float x)
 	return x < 0 ? NAN : x != x ? x : y;
 }
 
-// Below 0.92 a polynomial in x^2, above it 1 - exp(polynomial): log erfc is nearly a parabola.
+// Below 0.92 a polynomial in x^2, above it 1 - exp(polynomial): log erfc is nearly a
+// parabola.
 YK_INLINE float yk_erf_f32(float x)
 {
 	float a = yk_abs_f32(x), s = a * a;
@@ -250,8 +257,10 @@ YK_INLINE float yk_erf_f32(float x)
 YK_INLINE double yk_log_wide(double x)
 {
 	uint64_t i = yk_bits_f64(x) - 0x3fe6a09e667f3bcd;
-	// The exponent, -1022..1023, made a double by its bits: there is no vector instruction.
-	double e = yk_f64_bits(((i >> 52) ^ 0x800) | 0x4330000000000000) - (0x1p52 + 2048);
+	// The exponent, -1022..1023, made a double by its bits: there is no vector
+	// instruction.
+	double e =
+		yk_f64_bits(((i >> 52) ^ 0x800) | 0x4330000000000000) - (0x1p52 + 2048);
 	double m = yk_f64_bits((i & 0xfffffffffffff) + 0x3fe6a09e667f3bcd);
 	double s = (m - 1) / (m + 1), t = s * s, p = 2.0 / 13;
 	p = yk_fma_f64(p, t, 2.0 / 11);
@@ -362,8 +371,14 @@ YK_INLINE float yk_cos_f32(float x)
 	return yk_abs_f32(x) < YK_TRIG_LIMIT ? yk_cos_near_f32(x) : cosf(x);
 }
 
-YK_INLINE float yk_sqrt_f32(float x) { return __builtin_sqrtf(x); }
-YK_INLINE float yk_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
+YK_INLINE float yk_sqrt_f32(float x)
+{
+	return __builtin_sqrtf(x);
+}
+YK_INLINE float yk_rsqrt_f32(float x)
+{
+	return 1.0f / __builtin_sqrtf(x);
+}
 
 // Box-Muller: two uniforms of [0,1) to one normal.
 YK_INLINE float yk_normal_f32(float a, float b)
@@ -374,17 +389,50 @@ YK_INLINE float yk_normal_f32(float a, float b)
 
 // ---- f64 ----
 
-YK_INLINE double yk_exp_f64(double x) { return exp(x); }
-YK_INLINE double yk_expm1_f64(double x) { return expm1(x); }
-YK_INLINE double yk_log_f64(double x) { return log(x); }
-YK_INLINE double yk_log1p_f64(double x) { return log1p(x); }
-YK_INLINE double yk_tanh_f64(double x) { return tanh(x); }
-YK_INLINE double yk_erf_f64(double x) { return erf(x); }
-YK_INLINE double yk_sin_f64(double x) { return sin(x); }
-YK_INLINE double yk_cos_f64(double x) { return cos(x); }
-YK_INLINE double yk_pow_f64(double x, double y) { return pow(x, y); }
-YK_INLINE double yk_sqrt_f64(double x) { return __builtin_sqrt(x); }
-YK_INLINE double yk_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
+YK_INLINE double yk_exp_f64(double x)
+{
+	return exp(x);
+}
+YK_INLINE double yk_expm1_f64(double x)
+{
+	return expm1(x);
+}
+YK_INLINE double yk_log_f64(double x)
+{
+	return log(x);
+}
+YK_INLINE double yk_log1p_f64(double x)
+{
+	return log1p(x);
+}
+YK_INLINE double yk_tanh_f64(double x)
+{
+	return tanh(x);
+}
+YK_INLINE double yk_erf_f64(double x)
+{
+	return erf(x);
+}
+YK_INLINE double yk_sin_f64(double x)
+{
+	return sin(x);
+}
+YK_INLINE double yk_cos_f64(double x)
+{
+	return cos(x);
+}
+YK_INLINE double yk_pow_f64(double x, double y)
+{
+	return pow(x, y);
+}
+YK_INLINE double yk_sqrt_f64(double x)
+{
+	return __builtin_sqrt(x);
+}
+YK_INLINE double yk_rsqrt_f64(double x)
+{
+	return 1.0 / __builtin_sqrt(x);
+}
 
 YK_INLINE double yk_sigmoid_f64(double x)
 {

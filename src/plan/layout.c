@@ -111,7 +111,7 @@ static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 	const struct yoke_view *x = &p->view[a], *y = &p->view[b];
 	if (x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
 	    x->rank != y->rank ||
-	    yoke_dtype_size(x->dtype) != yoke_dtype_size(y->dtype) ||
+	    x->dtype != y->dtype ||
 	    p->ref[a].offset != p->ref[b].offset)
 		return false;
 	for (int i = 0; i < x->rank; i++)
@@ -179,7 +179,7 @@ static void note_alias(struct layout *l, uint32_t s, uint32_t in)
 		step->op.alias_mask |= 1ull << operand;
 }
 
-// The step that writes a root, and which of its views; false when several steps do.
+// The step that writes a root first, and which of its views; false when that is no kernel.
 static bool sole_writer(const struct layout *l, uint32_t v, uint32_t *s, uint32_t *out)
 {
 	const struct yk_plan *p = l->p;
