@@ -34,7 +34,8 @@ void yk_gpt_free(struct yk_gpt *); // NULL is fine
 // 0.02/sqrt(2L), biases 0, norms 1.
 int yk_gpt_init(struct yk_gpt *, uint64_t seed);
 // ids [B,T] i32, T at most the context -> [B,T,E] behind the last norm.  `dropout` is
-// the share dropped of the embedding and of what each half of a block adds.
+// the share dropped of the embedding, of attention weights and of what each half of a
+// block adds.
 yoke_tensor *yk_gpt_hidden(const struct yk_gpt *, yoke_tensor *ids, double dropout);
 // [..,E] -> [..,V]
 yoke_tensor *yk_gpt_logits(const struct yk_gpt *, yoke_tensor *hidden);
