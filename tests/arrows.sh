@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The arrows between the rooms point down only, and a backend includes nothing but yoke-plugin.h.
 set -u
+. "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 99
 
 height()
@@ -65,19 +66,6 @@ foreign_in_abi()
 {
 	includes include/yoke-plugin.h | grep -v -e ' stdint\.h$' -e ' stddef\.h$' |
 		sed 's/ / includes /'
-}
-
-count=0
-# verdict TEXT LINES: no lines is good
-verdict()
-{
-	count=$((count + 1))
-	if [ -z "$2" ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
 }
 
 for folder in src/*/; do

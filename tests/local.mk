@@ -15,7 +15,7 @@ AM_TESTS_ENVIRONMENT += \
 	export YOKE_TEST_OPENCL;
 endif
 
-EXTRA_DIST += tests/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/run tests/tap.sh tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la

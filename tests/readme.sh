@@ -3,24 +3,12 @@
 # The documents: the C example of README.md compiles against this build and learns; the files,
 # settings and keys that README.md, HACKING and doc/architecture.md name are there.
 set -u
+. "${srcdir:-.}/tests/tap.sh"
 build=$PWD
 cd "${srcdir:-.}" && source=$PWD || exit 99
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 99
-count=0
-
-# verdict TEXT LINES: no lines is good
-verdict()
-{
-	count=$((count + 1))
-	if [ -z "$2" ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		echo "$2" | sed 's/^/# /'
-	fi
-}
 
 made() # NAME: a variable of the Makefile
 {

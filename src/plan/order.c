@@ -62,8 +62,6 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 static bool is_update(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_node *m = &w->g.node[q->at];
-	if (q->n != 1 && !w->rooted[m->out])
-		return false;
 	for (uint32_t o = 0; o < m->nout; o++)
 		if (!w->rooted[m->out + o] ||
 		    w->use[m->out + o] != w->use[m->out + o + 1])
