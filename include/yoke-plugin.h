@@ -147,7 +147,8 @@ struct yoke_map {
 	X(REDUCE, 2) \
 	/* a [..,M,K] b [..,K,N] -> [..,M,N]; accumulates in acc; the same leading dims on all */ \
 	/* (stride 0: broadcast).  With a map: input 0 is the product, rounded to the dtype */ \
-	/* attr[0].i; in[2..] are inputs 1.. of shape [..,M,N]; outputs are the map's */ \
+	/* attr[0].i; in[2..] are inputs 1.. of shape [..,M,N]; outputs are the map's, INDEX counts */ \
+	/* in [..,M,N] */ \
 	X(CONTRACT, 3) \
 	/* x -> y: a strided copy, same dims, same dtype */ \
 	X(MOVE, 4) \

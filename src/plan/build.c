@@ -107,6 +107,22 @@ static void spread_lead(struct yoke_view *v, const struct yk_value *y)
 	}
 }
 
+void yk_build_factors(struct yk_work *w, const struct yk_node *n, bool dense,
+		      struct yk_built *b)
+{
+	struct yoke_view *view = b->view + b->op.nout;
+	int64_t transposed = yk_attrs(&w->g, n)[0].i;
+	for (uint32_t i = 0; i < 2; i++) {
+		yk_id v = w->g.arg[n->in + i];
+		b->value[b->op.nout + i] = v;
+		plain_view(w, &view[i], v, dense);
+		if (transposed & (i ? YOKE_TB : YOKE_TA))
+			swap_last(&view[i]);
+		spread_lead(&view[i], &w->g.value[n->out]);
+	}
+	b->op.nin = 2;
+}
+
 int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built *b)
 {
 	struct yk_graph *g = &w->g;
@@ -129,20 +145,17 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		b->value[i] = v;
 		plain_view(w, &b->view[i], v, false);
 	}
+	if (row->code == YOKE_OP_CONTRACT) {
+		yk_build_factors(w, n, dense, b);
+		return 0;
+	}
 	for (uint32_t i = 0; i < n->nin; i++) {
 		yk_id v = g->arg[n->in + i];
 		b->value[n->nout + i] = v;
 		plain_view(w, &b->view[n->nout + i], v, dense);
 	}
 	const union yoke_attr *a = yk_attrs(g, n);
-	if (n->op == YK_MATMUL) {
-		if (a[0].i & YOKE_TA)
-			swap_last(&b->view[1]);
-		if (a[0].i & YOKE_TB)
-			swap_last(&b->view[2]);
-		spread_lead(&b->view[1], &g->value[n->out]);
-		spread_lead(&b->view[2], &g->value[n->out]);
-	} else if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
+	if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
 		op->nattr = n->nattr;
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}

@@ -13,5 +13,7 @@ void yk_buffer_view(struct yoke_view *, int dtype, int rank, const int64_t *dims
 // A literal with its bits, or a host scalar, whose bits come at launch.
 void yk_number_view(const struct yk_work *, struct yoke_view *, yk_id base, int rank,
 		    const int64_t *dims);
+// The two operands of a contraction as in[0] and in[1], behind the results that are there already.
+void yk_build_factors(struct yk_work *, const struct yk_node *, bool dense, struct yk_built *);
 
 #endif

@@ -182,8 +182,11 @@ int yk_emit(struct yk_work *w)
 		} else if (row->flags & (YK_F_MAP | YK_F_REDUCE)) {
 			if (!(err = yk_build_group(w, m->member, m->n, &b)) &&
 			    !(err = add_run(w, m->at, &b)) && m->n > 1) {
-				w->plan->step[w->plan->steps - 1].nodes = m->n;
-				w->plan->step[w->plan->steps - 1].cause = "fused";
+				struct yk_step *s = &w->plan->step[w->plan->steps - 1];
+				bool product = s->op.code == YOKE_OP_CONTRACT;
+				s->nodes = m->n;
+				s->cause = product ? "epilogue" : "fused";
+				s->opcode = product ? YK_MATMUL : s->opcode;
 			}
 		} else if (!(err = yk_build_node(w, m->at, false, &b))) {
 			err = add_run(w, m->at, &b);

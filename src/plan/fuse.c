@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: chains of maps become one program, and a map goes in front of the reduction behind it.
+// Fusion: chains of maps become one program; a map goes in front of the reduction behind it, or
+// becomes the epilogue of the contraction before it.
 //
 // A group runs where its last member stands.  So a member may only be joined when all who read it are in
 // the group or stand behind: nothing that the group needs can then depend on the group.
@@ -19,6 +20,12 @@ YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kerne
 static bool fusable(const struct yk_node *n)
 {
 	return yk_ops[n->op].flags & (YK_F_MAP | YK_F_REDUCE);
+}
+
+// May it be joined to a map or reduction that reads it?
+static bool joins(const struct yk_op_row *row)
+{
+	return row->flags & YK_F_MAP || row->code == YOKE_OP_CONTRACT;
 }
 
 static bool in_list(const uint32_t *member, uint32_t n, uint32_t node)
@@ -116,7 +123,7 @@ int yk_fuse(struct yk_work *w)
 			yk_id base = w->place[g->arg[n->in + i]].base;
 			uint32_t maker = g->value[base].node, from = w->group_of[maker];
 			if (from == YK_NIL || from == mine ||
-			    !(yk_ops[g->node[maker].op].flags & YK_F_MAP) ||
+			    !joins(&yk_ops[g->node[maker].op]) ||
 			    yk_ops[g->node[w->group[from].at].op].flags & YK_F_REDUCE)
 				continue;
 			err = join(w, from, mine, &b);

@@ -128,6 +128,8 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)
 		return true;
+	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue goes element by element, its product not
+		return in - s->op.nout >= 2;
 	const struct yk_op_row *row = &yk_ops[s->opcode];
 	uint32_t list = s->op.list, operand = in - s->op.nout, result = out;
 	if (list) {

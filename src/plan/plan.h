@@ -183,7 +183,7 @@ struct yk_built {
 // A node that is neither map nor reduction as an op by itself.  dense: as if all operands were
 // contiguous buffers.
 int yk_build_node(struct yk_work *, uint32_t node, bool dense, struct yk_built *);
-// Maps, with or without a reduction behind them, as one op; EUNSUPPORTED, unrecorded, when they do not
+// Maps as one op, with or without a contraction before or a reduction behind them; EUNSUPPORTED, unrecorded, when they do not
 // fit one program.
 int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct yk_built *);
 // What has x's shape copied from one place to another, as MOVE or, with map, as a map program.

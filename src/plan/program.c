@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of elementwise nodes as one map program, alone or in front of a reduction.
+// Groups of elementwise nodes as one map program: alone, in front of a reduction, or as the
+// epilogue of a contraction.
 //
-// The iteration space is the last map's shape (the reduced value's).  A member is read by another only
-// element for element; everything else is an input of the program with strides over the space.
+// The iteration space is the last map's shape, the reduced value's or the product's.  A member is read by
+// another only element for element; everything else is an input of the program with strides over the
+// space.  A product is input 0.
 
 #include "config.h"
 
@@ -126,6 +128,8 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 	const struct yk_value *y = &g->value[n->out];
 	const yk_id *in = yk_ins(g, n);
 	uint16_t r[3] = { 0 };
+	if (yk_ops[n->op].code == YOKE_OP_CONTRACT)
+		return insn(p, YOKE_MAP_INPUT, y->dtype, 0, 0, 0);
 	for (uint32_t i = 0; i < n->nin && i < 3; i++)
 		r[i] = read(p, in[i], y->rank, y->dims);
 	if (n->op == YK_RAND_BITS) {
@@ -216,18 +220,52 @@ static void collapse(struct yk_built *b, unsigned *axes, bool arg)
 	*axes = now;
 }
 
+// The one contraction among the members, NULL when there is none; false when there are several.
+static bool find_product(const struct yk_graph *g, const uint32_t *member, uint32_t n,
+			 const struct yk_node **product)
+{
+	*product = NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (yk_ops[g->node[member[i]].op].code != YOKE_OP_CONTRACT)
+			continue;
+		if (*product)
+			return false;
+		*product = &g->node[member[i]];
+	}
+	return true;
+}
+
+// The views of the program's inputs from `first` on, behind what is there already.
+static void input_views(const struct program *p, struct yk_built *b, int first)
+{
+	struct yk_work *w = p->w;
+	for (int i = first; i < b->map.nin; i++) {
+		yk_id base = p->input[i].base;
+		uint32_t at = b->op.nout + b->op.nin++;
+		b->value[at] = base;
+		if (yk_is_number(w, base))
+			yk_number_view(w, &b->view[at], base, p->rank, p->dims);
+		else
+			yk_buffer_view(&b->view[at], w->g.value[base].dtype, p->rank,
+				       p->dims, p->input[i].stride, p->input[i].offset);
+	}
+}
+
 int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 		   struct yk_built *b)
 {
 	const struct yk_graph *g = &w->g;
-	const struct yk_node *last = &g->node[member[n - 1]];
+	const struct yk_node *last = &g->node[member[n - 1]], *product;
 	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
-	const struct yk_value *space =
-		&g->value[reduces ? yk_ins(g, last)[0] : last->out];
-	if (n > YOKE_MAP_MAX_INSNS)
+	if (n > YOKE_MAP_MAX_INSNS || !find_product(g, member, n, &product) ||
+	    (reduces && product))
 		return YOKE_EUNSUPPORTED;
-	if (yk_built_reset(b, reduces ? YOKE_OP_REDUCE : YOKE_OP_MAP,
-			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS) < 0)
+	const struct yk_value *space =
+		&g->value[product ? product->out :
+			  reduces ? yk_ins(g, last)[0] : last->out];
+	if (yk_built_reset(b, product ? YOKE_OP_CONTRACT :
+			      reduces ? YOKE_OP_REDUCE : YOKE_OP_MAP,
+			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 2) < 0)
 		return YOKE_ENOMEM;
 	b->map = (struct yoke_map){ .size = sizeof b->map };
 	struct program p = { .w = w,
@@ -236,6 +274,8 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 			     .members = n - reduces,
 			     .rank = space->rank };
 	memcpy(p.dims, space->dims, sizeof p.dims);
+	if (product)
+		p.input[b->map.nin++] = (struct input){ .base = YK_NIL };
 	struct yoke_op *op = &b->op;
 	for (uint32_t i = 0; i < p.members && !p.full; i++)
 		p.result[i] = compute(&p, &g->node[member[i]]);
@@ -257,21 +297,18 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	}
 	if (p.full)
 		return YOKE_EUNSUPPORTED;
-	op->nin = b->map.nin;
 	op->in = b->view + op->nout;
-	op->rank = (uint8_t)p.rank;
 	op->map = &b->map;
-	memcpy(op->dims, p.dims, sizeof op->dims);
-	for (uint32_t i = 0; i < op->nin; i++) {
-		yk_id base = p.input[i].base;
-		b->value[op->nout + i] = base;
-		struct yoke_view *v = &b->view[op->nout + i];
-		if (yk_is_number(w, base))
-			yk_number_view(w, v, base, p.rank, p.dims);
-		else
-			yk_buffer_view(v, g->value[base].dtype, p.rank, p.dims,
-				       p.input[i].stride, p.input[i].offset);
+	if (product) {
+		yk_build_factors(w, product, false, b);
+		input_views(&p, b, 1);
+		op->nattr = 1;
+		op->attr[0].i = space->dtype;
+		return 0;
 	}
+	op->rank = (uint8_t)p.rank;
+	memcpy(op->dims, p.dims, sizeof op->dims);
+	input_views(&p, b, 0);
 	collapse(b, &axes, last->op == YK_ARGMAX || last->op == YK_ARGMIN);
 	if (reduces) {
 		op->nattr = 2;
