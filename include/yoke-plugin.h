@@ -156,6 +156,11 @@ struct yoke_map {
 	X(GATHER, 5) \
 	/* x [N,R..] or none (zeros), idx [I..], v [I..,R..] -> y = x with v's rows added at idx */ \
 	X(SCATTER_ADD, 6) \
+	/* x, for each axis a start (i64 value, none: 0) -> y: the part of x that begins there; */ \
+	/* starts that leave x: ERANGE, nothing read or written outside */ \
+	X(SLICE_AT, 10) \
+	/* x, starts as SLICE_AT, v -> y = x with v in place of that part; y may be x */ \
+	X(SLICE_UPDATE_AT, 11) \
 	/* over the last axis; attr: i 1 for the logarithm */ \
 	X(SOFTMAX, 32) \
 	/* y, g -> dx; attr as SOFTMAX */ \
@@ -174,11 +179,13 @@ struct yoke_map {
 	/* logits, ids, lse, g [] -> dlogits; attr as CROSS_ENTROPY; dlogits may be logits */ \
 	X(CROSS_ENTROPY_BACK, 39) \
 	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, key and */ \
-	/* step (i64) or none -> o [B,T,H,D], lse [B,H,T] (f32); attr: i causal (query t sees */ \
-	/* keys up to t + S - T), f scale, f dropout; dropout keeps index ((b*H+h)*T+t)*S+s */ \
-	/* where UNIFORM(RAND(index, key, step)) >= dropout, and divides by 1 - dropout */ \
+	/* step (i64) or none, n (i64) or none -> o [B,T,H,D], lse [B,H,T] (f32); only the first n */ \
+	/* keys are seen (none: n is S; not in 0..S: ERANGE), the others not even read; attr: */ \
+	/* i causal (query t sees keys up to t + n - T), f scale, f dropout; dropout keeps index */ \
+	/* ((b*H+h)*T+t)*S+s where UNIFORM(RAND(index, key, step)) >= dropout, and divides by */ \
+	/* 1 - dropout */ \
 	X(ATTENTION, 40) \
-	/* q k v mask key step o lse g -> dq dk dv */ \
+	/* q k v mask key step o lse g n -> dq dk dv; 0 for keys that are not seen */ \
 	X(ATTENTION_BACK, 41) \
 	/* lists p, g, m, v; lr, c1 = 1-beta1^t, c2 = 1-beta2^t, gscale (or none) -> lists p, m, v; */ \
 	/* g is multiplied by gscale first; attr: f beta1, f beta2, f eps, f weight decay */ \

@@ -211,6 +211,14 @@ YOKE_API yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis);
 YOKE_API yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes);
 // x with v in place of x[starts .. starts + dims of v].
 YOKE_API yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tensor *v);
+// The same with starts that are values: one for each axis of x, an i64 of rank 0 or a host scalar;
+// YOKE_NONE is 0.  Sizes are part of the plan, starts are not.  ERANGE where the part leaves x, by
+// an evaluation without effect when the start is on the host; a start on the device is seen as
+// the operation runs.
+YOKE_API yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts, const int64_t *sizes);
+YOKE_API yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts, yoke_tensor *v);
+// Assigns the variable itself with v at starts: in place where nothing else holds the old version.
+YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, yoke_tensor *v);
 // Rows of an axis: x [..,N,..], idx [I..] i32 or i64 -> [..,I..,..].  ERANGE for an index outside.
 YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
 // x [N,R..] with v [I..,R..] added at rows idx [I..]; in a fixed order.
@@ -234,6 +242,11 @@ YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // scale 0 means 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
+// The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar: a
+// cache that fills.  causal: query t sees keys up to t + keys - T.  ERANGE for keys outside 0 .. S.
+YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+					  yoke_tensor *keys, yoke_tensor *mask, int causal,
+					  double scale, double dropout);
 // logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over ids that are not
 // `ignore`; label smoothing in [0, 1).
 YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,

@@ -11,6 +11,7 @@ struct shape {
 	int mask; // bit 0: there is one, bit 1: one for each b, bit 2: one for each h
 	double dropout;
 	bool fused; // q, k, v are slices of one tensor, and so are dq, dk, dv
+	int64_t hidden; // keys at the end that are not there
 };
 
 // Philox 4x32-10 (Salmon et al. 2011): 32 bits for one index
@@ -72,7 +73,9 @@ static double reference_row(struct problem *p, int64_t b, int64_t t, int64_t h)
 		for (int64_t d = 0; d < D; d++)
 			score += p->q[at + d] * k[d];
 		score = score * p->scale + p->mask[row * x->S + s];
-		p->p[s] = x->causal && s > t + x->S - x->T ? -INFINITY : score;
+		const int64_t seen = x->S - x->hidden;
+		const bool sees = s < (x->causal ? t + 1 + seen - x->T : seen) && s < seen;
+		p->p[s] = sees ? score : -INFINITY;
 		most = fmax(most, p->p[s]);
 	}
 	for (int64_t s = 0; s < x->S; s++)
@@ -187,6 +190,15 @@ static double *operand_random(struct operand *x)
 	return to;
 }
 
+// What a kernel must not read: the last `hidden` keys of k or v.
+static void hide(const struct operand *x, int64_t hidden)
+{
+	const int64_t *n = x->view.dims, row = n[2] * n[3];
+	for (int64_t i = 0; i < n[0] * n[1] * row; i++)
+		if (i / row % n[1] >= n[1] - hidden)
+			*element(x, i) = NAN;
+}
+
 static void compare(const struct operand *x, const double *want, double scale,
 		    const char *what)
 {
@@ -223,9 +235,9 @@ static void check(const struct yk_isa *isa, const struct shape *s, bool differen
 	const int64_t wide = (H + 2 * G) * D;
 	char what[160], name[200];
 	snprintf(what, sizeof what,
-		 "%s: B%lld T%lld S%lld H%lld G%lld D%lld%s mask %d dropout %g%s",
-		 isa->name, (long long)B, (long long)T, (long long)S, (long long)H,
-		 (long long)G, (long long)D, s->causal ? " causal" : "", s->mask,
+		 "%s: B%lld T%lld S%lld (%lld) H%lld G%lld D%lld%s mask %d dropout %g%s",
+		 isa->name, (long long)B, (long long)T, (long long)S,
+		 (long long)(S - s->hidden), (long long)H, (long long)G, (long long)D, s->causal ? " causal" : "", s->mask,
 		 s->dropout, s->fused ? " fused" : "");
 	float *qkv = s->fused ? nans(B * T * wide) : NULL,
 	      *dqkv = s->fused ? nans(B * T * wide) : NULL;
@@ -265,7 +277,20 @@ static void check(const struct yk_isa *isa, const struct shape *s, bool differen
 		reference(&p, false);
 	}
 
-	struct yoke_view in[9] = {
+	hide(&k, s->hidden);
+	hide(&v, s->hidden);
+	const struct yoke_view seen = s->hidden ? scalar(yoke_i64, (double)(S - s->hidden)) :
+						  absent;
+	struct yoke_view forward[7] = {
+		q.view,
+		k.view,
+		v.view,
+		mask,
+		s->dropout > 0 ? scalar(yoke_i64, KEY) : absent,
+		s->dropout > 0 ? scalar(yoke_i64, STEP) : absent,
+		seen,
+	};
+	struct yoke_view in[10] = {
 		q.view,
 		k.view,
 		v.view,
@@ -275,20 +300,31 @@ static void check(const struct yk_isa *isa, const struct shape *s, bool differen
 		o.view,
 		vlse,
 		g.view,
+		seen,
 	};
 	struct yoke_view out[3] = { o.view, vlse };
-	struct yoke_op op = op_of(YOKE_OP_ATTENTION, 2, out, 6, in);
+	struct yoke_op op = op_of(YOKE_OP_ATTENTION, 2, out, 7, forward);
 	op.attr[0].i = s->causal;
 	op.attr[1].f = p.scale;
 	op.attr[2].f = s->dropout;
-	if (!ok(!call(isa, &op), "%s runs", what))
-		return;
-	compare(&o, p.o, 1, what);
-	snprintf(name, sizeof name, "%s, lse", what);
-	near_rows(lse, T, p.lse, B * H, T, 3e-6, 1, name);
+	ok(impls(isa, &op) >> 1 && (impls(isa, &op) & 1) == (T <= 4),
+	   "%s is taken by rows for few queries, else by tiles", what);
+	for (uint32_t impl = T > 4; impl < 2; impl++) {
+		memset(lse, 0xff, (size_t)(B * H * T) * sizeof *lse);
+		for (int64_t i = 0; i < B * T * H * D; i++)
+			*element(&o, i) = NAN;
+		snprintf(name, sizeof name, "%s, %s", what, isa->op[op.code]->impl[impl]);
+		if (!ok(!call_impl(isa, &op, impl), "%s runs", name))
+			return;
+		compare(&o, p.o, 1, name);
+		snprintf(name, sizeof name, "%s, %s, lse", what,
+			 isa->op[op.code]->impl[impl]);
+		near_rows(lse, T, p.lse, B * H, T, 3e-6, 1, name);
+	}
 
 	op.code = YOKE_OP_ATTENTION_BACK;
-	op.nin = 9;
+	op.nin = 10;
+	op.in = in;
 	op.nout = 3;
 	out[0] = dq.view, out[1] = dk.view, out[2] = dv.view;
 	if (ok(!call(isa, &op), "%s, gradient runs", what)) {
@@ -305,36 +341,47 @@ static void check(const struct yk_isa *isa, const struct shape *s, bool differen
 
 int main(void)
 {
-	//  B  T  S  H  G  D  causal mask dropout fused
+	//  B  T  S  H  G  D  causal mask dropout fused hidden
 	static const struct shape tiny[] = {
-		{ 1, 3, 3, 1, 1, 2, true, 0, 0, false },
-		{ 2, 3, 5, 4, 2, 3, true, 7, 0.3, false },
-		{ 1, 4, 3, 2, 1, 2, true, 1, 0, false },
+		{ 1, 3, 3, 1, 1, 2, true, 0, 0, false, 0 },
+		{ 2, 3, 5, 4, 2, 3, true, 7, 0.3, false, 0 },
+		{ 1, 4, 3, 2, 1, 2, true, 1, 0, false, 0 },
+		{ 2, 2, 5, 2, 1, 2, true, 0, 0.2, false, 2 },
 	};
 	static const struct shape shapes[] = {
-		{ 1, 1, 1, 1, 1, 1, false, 0, 0, true },
-		{ 2, 7, 7, 3, 3, 5, true, 0, 0, true },
-		{ 1, 8, 8, 2, 2, 16, true, 0, 0, true },
-		{ 1, 9, 9, 2, 1, 17, true, 0, 0.2, true },
-		{ 1, 15, 15, 2, 2, 31, false, 0, 0, true },
-		{ 2, 16, 16, 2, 2, 32, true, 0, 0, true },
-		{ 1, 17, 17, 4, 2, 33, true, 3, 0, true },
-		{ 1, 31, 31, 2, 2, 80, true, 0, 0, true },
-		{ 2, 32, 32, 2, 2, 32, true, 5, 0, true },
-		{ 1, 33, 33, 3, 1, 64, true, 0, 0.5, true },
-		{ 1, 33, 64, 2, 2, 8, false, 1, 0, false },
-		{ 1, 63, 63, 2, 2, 32, true, 0, 0, true },
-		{ 1, 65, 65, 2, 2, 32, true, 0, 0.1, true },
-		{ 2, 64, 64, 2, 1, 64, true, 0, 0, true },
-		{ 1, 17, 65, 4, 2, 80, true, 0, 0, false },
-		{ 1, 65, 17, 2, 2, 8, true, 0, 0, false },
-		{ 1, 129, 129, 2, 2, 64, true, 0, 0, true },
-		{ 1, 1, 131, 4, 4, 64, true, 0, 0, false },
-		{ 1, 2, 129, 2, 1, 128, false, 7, 0.25, false },
-		{ 1, 127, 127, 1, 1, 127, true, 0, 0, true },
-		{ 1, 5, 1025, 1, 1, 16, false, 0, 0, false },
-		{ 1, 40, 2050, 2, 1, 8, true, 1, 0.1, false },
-		{ 1, 1030, 1030, 2, 1, 7, true, 0, 0, true },
+		{ 1, 1, 1, 1, 1, 1, false, 0, 0, true, 0 },
+		{ 2, 7, 7, 3, 3, 5, true, 0, 0, true, 0 },
+		{ 1, 8, 8, 2, 2, 16, true, 0, 0, true, 0 },
+		{ 1, 9, 9, 2, 1, 17, true, 0, 0.2, true, 0 },
+		{ 1, 15, 15, 2, 2, 31, false, 0, 0, true, 0 },
+		{ 2, 16, 16, 2, 2, 32, true, 0, 0, true, 0 },
+		{ 1, 17, 17, 4, 2, 33, true, 3, 0, true, 0 },
+		{ 1, 31, 31, 2, 2, 80, true, 0, 0, true, 0 },
+		{ 2, 32, 32, 2, 2, 32, true, 5, 0, true, 0 },
+		{ 1, 33, 33, 3, 1, 64, true, 0, 0.5, true, 0 },
+		{ 1, 33, 64, 2, 2, 8, false, 1, 0, false, 0 },
+		{ 1, 63, 63, 2, 2, 32, true, 0, 0, true, 0 },
+		{ 1, 65, 65, 2, 2, 32, true, 0, 0.1, true, 0 },
+		{ 2, 64, 64, 2, 1, 64, true, 0, 0, true, 0 },
+		{ 1, 17, 65, 4, 2, 80, true, 0, 0, false, 0 },
+		{ 1, 65, 17, 2, 2, 8, true, 0, 0, false, 0 },
+		{ 1, 129, 129, 2, 2, 64, true, 0, 0, true, 0 },
+		{ 1, 1, 131, 4, 4, 64, true, 0, 0, false, 0 },
+		{ 1, 2, 129, 2, 1, 128, false, 7, 0.25, false, 0 },
+		{ 1, 127, 127, 1, 1, 127, true, 0, 0, true, 0 },
+		{ 1, 5, 1025, 1, 1, 16, false, 0, 0, false, 0 },
+		{ 1, 40, 2050, 2, 1, 8, true, 1, 0.1, false, 0 },
+		{ 1, 1030, 1030, 2, 1, 7, true, 0, 0, true, 0 },
+		{ 2, 1, 16, 2, 2, 32, true, 0, 0, false, 15 },
+		{ 1, 1, 512, 3, 1, 65, true, 0, 0, false, 1 },
+		{ 1, 1, 513, 3, 3, 64, false, 1, 0.3, false, 0 },
+		{ 1, 2, 1100, 4, 2, 48, true, 7, 0.1, false, 70 },
+		{ 2, 4, 1300, 2, 1, 128, true, 0, 0, false, 900 },
+		{ 1, 3, 40, 2, 1, 24, true, 0, 0, false, 39 },
+		{ 1, 3, 40, 2, 1, 24, false, 0, 0, false, 40 },
+		{ 2, 33, 70, 2, 1, 32, true, 3, 0.1, false, 20 },
+		{ 1, 17, 1100, 1, 1, 16, false, 0, 0, false, 600 },
+		{ 1, 40, 2100, 2, 2, 8, true, 0, 0, false, 90 },
 	};
 	const struct yk_isa *list[3];
 	int n = isas(list);

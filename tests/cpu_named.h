@@ -132,10 +132,11 @@ static inline struct yoke_op op_of(int code, uint32_t nout, const struct yoke_vi
 
 // ---- calls ----
 
-static inline int run_once(const struct yk_kernel *k, const struct yoke_op *op)
+static inline int run_once(const struct yk_kernel *k, const struct yoke_op *op,
+			   uint32_t impl)
 {
 	struct yoke_op with = *op;
-	uint64_t bytes = k->workspace ? k->workspace(op, 0) : 0;
+	uint64_t bytes = k->workspace ? k->workspace(op, impl) : 0;
 	struct yk_segment space = { malloc(bytes + GUARD), bytes };
 	if (!space.base)
 		abort();
@@ -149,7 +150,7 @@ static inline int run_once(const struct yk_kernel *k, const struct yoke_op *op)
 						     .align = 64,
 						     .dims = { (int64_t)bytes },
 						     .strides = { 1 } };
-	int code = k->run(&with, 0);
+	int code = k->run(&with, impl);
 	for (int i = 0; i < GUARD; i++)
 		if (space.base[bytes + (uint64_t)i] != 0x5a)
 			code = YOKE_EFAILED;
@@ -166,12 +167,20 @@ static inline void copy_arrays(char *const to[], bool back)
 			memcpy(to[i], arrays[i].segment.base, arrays[i].bytes);
 }
 
-// Runs op with all threads, then from the same start with one, and compares every byte of
-// every array.  Returns the code, or EUNSUPPORTED where the kernel does not take it.
-static inline int call(const struct yk_isa *isa, const struct yoke_op *op)
+// Implementations of this instruction set that take the op, as can answers.
+static inline uint64_t impls(const struct yk_isa *isa, const struct yoke_op *op)
 {
 	const struct yk_kernel *k = isa->op[op->code];
-	if (!k || !k->can(op))
+	return k ? k->can(op) : 0;
+}
+
+// Runs op with all threads, then from the same start with one, and compares every byte of
+// every array.  Returns the code, or EUNSUPPORTED where the kernel does not take it.
+static inline int call_impl(const struct yk_isa *isa, const struct yoke_op *op,
+			    uint32_t impl)
+{
+	const struct yk_kernel *k = isa->op[op->code];
+	if (!(impls(isa, op) >> impl & 1))
 		return YOKE_EUNSUPPORTED;
 	char *before[ARRAYS], *many[ARRAYS];
 	for (int i = 0; i < array_count; i++) {
@@ -181,11 +190,11 @@ static inline int call(const struct yk_isa *isa, const struct yoke_op *op)
 			abort();
 	}
 	copy_arrays(before, false);
-	int code = run_once(k, op);
+	int code = run_once(k, op, impl);
 	copy_arrays(many, false);
 	copy_arrays(before, true);
 	yk_team_limit(1);
-	int code_one = run_once(k, op);
+	int code_one = run_once(k, op, impl);
 	yk_team_limit(0);
 	bool same = code == code_one;
 	for (int i = 0; i < array_count; i++) {
@@ -197,6 +206,14 @@ static inline int call(const struct yk_isa *isa, const struct yoke_op *op)
 		ok(false, "%s: op %d gives the same bits with 1 and %d threads",
 		   isa->name, op->code, yk_team_size());
 	return code;
+}
+
+// The same with the best implementation.
+static inline int call(const struct yk_isa *isa, const struct yoke_op *op)
+{
+	uint64_t can = impls(isa, op);
+	return can ? call_impl(isa, op, (uint32_t)__builtin_ctzll(can)) :
+		     YOKE_EUNSUPPORTED;
 }
 
 // ---- comparison ----

@@ -58,6 +58,10 @@ FN(pad, yoke_pad(x[0], (int64_t[]){ 1, 0 }, (int64_t[]){ 0, 2 }, 0.5))
 FN(concat, yoke_concat(2, x, 1))
 FN(flip, yoke_mul(yoke_flip(x[0], YOKE_AXIS(1)), x[0]))
 FN(update, yoke_slice_update(x[0], (int64_t[]){ 1, 2 }, x[1]))
+FN(slice_at, yoke_square(yoke_slice_at(x[0], (yoke_tensor *[]){ yoke_const(1), yoke_const(2) },
+				       (int64_t[]){ 2, 2 })))
+FN(update_at, yoke_slice_update_at(x[0], (yoke_tensor *[]){ YOKE_NONE, yoke_const(2) },
+				   yoke_square(x[1])))
 FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
 FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
 FN(scatter, yoke_scatter_add(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), x[1]))
@@ -67,6 +71,7 @@ FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
 FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2, 0.1))
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
+FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(dropout, yoke_dropout(x[0], 0.4))
 FN(stop, yoke_mul(x[0], yoke_stop_grad(yoke_full(yoke_f64, 1, (int64_t[]){ 5 }, 2))))
@@ -118,6 +123,8 @@ static const struct row rows[] = {
 	{ "split", 1, { M2(3, 6) }, f_split, 0 }, { "overlapping slices", 1, { M2(3, 6) }, f_overlap, 0 },
 	{ "pad", 1, { M2(3, 4) }, f_pad, 0 }, { "concat", 2, { M2(3, 4), M2(3, 2) }, f_concat, 0 },
 	{ "flip", 1, { M2(3, 4) }, f_flip, 0 }, { "slice_update", 2, { M2(3, 5), M2(2, 2) }, f_update, 0 },
+	{ "slice_at", 1, { M2(3, 5) }, f_slice_at, 0 },
+	{ "slice_update_at", 2, { M2(3, 5), M2(2, 2) }, f_update_at, 0 },
 	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
@@ -130,6 +137,7 @@ static const struct row rows[] = {
 	{ "attention", 3, { M4(2, 3, 4, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) }, f_attention, 0 },
 	{ "attention mask", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
 	  f_attention_mask, 0 },
+	{ "attention keys", 3, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) }, f_attention_keys, 0 },
 	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
 	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
@@ -281,7 +289,8 @@ int main(int argc, char **argv)
 			check(&rows[i]);
 	second_order();
 	static const char *const named[] = { "softmax", "log_softmax", "layer_norm", "rms_norm",
-					     "cross_entropy", "attention" };
+					     "cross_entropy", "attention", "attention keys",
+					     "slice_at", "slice_update_at" };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof named / sizeof *named; k++)
 			if (!strcmp(rows[i].name, named[k]))

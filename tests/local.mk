@@ -21,6 +21,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/at.t \
 	tests/base.t \
 	tests/checkpoint.t \
 	tests/config.t \
@@ -75,6 +76,7 @@ test_headers = \
 	tests/random_program.h \
 	tests/tap.h
 
+tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c

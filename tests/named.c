@@ -30,6 +30,8 @@ FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, DIMS(12), ids), 2, 0))
 FN(xent_smooth, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, DIMS(12), ids), -1, 0.2))
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.3, 0))
+FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(5), YOKE_NONE, 1, 0, 0))
+FN(attention_row, yoke_attention_keys(x[0], x[1], x[2], yoke_const(3), YOKE_NONE, 0, 0, 0))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(global_norm, yoke_global_norm(3, x))
 FN(strided, yoke_softmax(yoke_permute(x[0], (int[]){ 1, 0 })))
@@ -46,6 +48,10 @@ static const struct row rows[] = {
 	{ "attention", 3, { 4, 4, 4 }, { { 2, 9, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } }, attention },
 	{ "attention, masked", 4, { 4, 4, 4, 4 },
 	  { { 1, 5, 2, 7 }, { 1, 6, 2, 7 }, { 1, 6, 2, 7 }, { 1, 2, 5, 6 } }, attention_mask },
+	{ "attention, some keys", 3, { 4, 4, 4 }, { { 2, 5, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } },
+	  attention_keys },
+	{ "attention, one query", 3, { 4, 4, 4 }, { { 2, 1, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } },
+	  attention_row },
 	{ "attention, dropout", 3, { 4, 4, 4 }, { { 2, 9, 2, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } },
 	  attention_drop },
 	{ "global_norm", 3, { 2, 1, 3 }, { { 7, 9 }, { 31 }, { 2, 3, 4 } }, global_norm },

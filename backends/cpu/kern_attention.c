@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward, f32: softmax(scale q k' + mask) v by tiles; with a running maximum
 // and sum no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).
-// A piece of work is one tile of queries of one head.
+// A piece of work is one tile of queries of one head; few queries go by rows
+// (kern_attention_row.c).
 #include "config.h"
 
 #include <stdatomic.h>
@@ -9,6 +10,8 @@
 #include "kern_attention_tile.h"
 #include "philox.h"
 #include "vfun.h"
+
+enum { FEW = 4 }; // queries at most, for which rows are faster
 
 struct job {
 	struct attention a;
@@ -186,10 +189,10 @@ bool ISA(yk_attention_fits)(const struct yoke_op *op)
 	return is_heads(&in[0]) && is_heads(&in[1]) && is_heads(&in[2]) &&
 	       (!present(m) || (is_f32(m) && m->rank == 4)) && is_value_or_none(&in[4]) &&
 	       is_value_or_none(&in[5]) && (!(op->attr[2].f > 0) || present(&in[4])) &&
-	       !op->alias_mask;
+	       (!seen_of(op) || is_value(seen_of(op))) && !op->alias_mask;
 }
 
-struct attention ISA(yk_attention_of)(const struct yoke_op *op)
+int ISA(yk_attention_of)(const struct yoke_op *op, struct attention *to)
 {
 	const struct yoke_view *in = op->in, *m = &in[3];
 	struct attention a = {
@@ -208,6 +211,12 @@ struct attention ISA(yk_attention_of)(const struct yoke_op *op)
 		.key = (uint64_t)value_int(&in[4], 0),
 		.step = value_int(&in[5], 0),
 	};
+	a.seen = seen_of(op) ? value_int(seen_of(op), 0) : a.S;
+	if (a.seen < 0 || a.seen > a.S)
+		return yk_cpu_fail(YOKE_ERANGE,
+				   "attention (step %llu): %lld keys are not in 0..%lld",
+				   (unsigned long long)op->id, (long long)a.seen,
+				   (long long)a.S);
 	a.group = a.H / a.G;
 	a.Dp = (a.D + VF - 1) / VF * VF;
 	if (present(m)) {
@@ -217,21 +226,35 @@ struct attention ISA(yk_attention_of)(const struct yoke_op *op)
 		a.mask_t = m->strides[2];
 		a.mask_s = m->strides[3];
 	}
-	return a;
+	*to = a;
+	return 0;
 }
+
+enum { ROWS_IMPL, TILES_IMPL };
 
 static uint64_t can(const struct yoke_op *op)
 {
-	return ISA(yk_attention_fits)(op) && is_heads(&op->out[0]) &&
-	       is_f32(&op->out[1]) && yk_dense(&op->out[1]);
+	if (!ISA(yk_attention_fits)(op) || !is_heads(&op->out[0]) ||
+	    !is_f32(&op->out[1]) || !yk_dense(&op->out[1]))
+		return 0;
+	return 1u << TILES_IMPL | (op->in[0].dims[1] <= FEW) << ROWS_IMPL;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	return impl == ROWS_IMPL ? ISA(yk_attention_rows_space)(op) : 0;
 }
 
 static int run(const struct yoke_op *op, uint32_t impl)
 {
-	(void)impl;
-	struct job job = { .a = ISA(yk_attention_of)(op) };
+	struct job job = { 0 };
+	int err = ISA(yk_attention_of)(op, &job.a);
+	if (err)
+		return err;
 	job.a.o = heads_of(&op->out[0]);
 	job.a.lse = yk_ptr(&op->out[1]);
+	if (impl == ROWS_IMPL)
+		return ISA(yk_attention_rows)(op, &job.a);
 	job.tiles = pieces_of(job.a.T, TILE);
 	yk_team_run(job.a.B * job.a.H * job.tiles, forward, &job);
 	if (job.no_memory)
@@ -240,5 +263,5 @@ static int run(const struct yoke_op *op, uint32_t impl)
 }
 
 const struct yk_kernel ISA(yk_attention) = {
-	.can = can, .run = run, .impl = { "tiles" },
+	.can = can, .workspace = workspace, .run = run, .impl = { "rows", "tiles" },
 };

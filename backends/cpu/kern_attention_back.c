@@ -211,8 +211,11 @@ static uint64_t can(const struct yoke_op *op)
 static int run(const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	struct job job = { .a = ISA(yk_attention_of)(op) };
+	struct job job = { 0 };
 	struct attention *a = &job.a;
+	int err = ISA(yk_attention_of)(op, a);
+	if (err)
+		return err;
 	a->o = heads_of(&op->in[6]);
 	a->lse = yk_ptr(&op->in[7]);
 	a->g = heads_of(&op->in[8]);

@@ -29,6 +29,7 @@ struct attention {
 	int64_t B, T, H, D, S, G;
 	int64_t group; // H / G: heads of q to one of k and v
 	int64_t Dp;    // D rounded up to whole vectors
+	int64_t seen;  // keys 0 .. seen - 1 are there
 	struct heads q, k, v, o, g, dq, dk, dv;
 	float *lse;        // [B,H,T]
 	const float *mask; // NULL: none
@@ -65,8 +66,8 @@ static inline struct tile tile_of(const struct attention *a, int64_t b, int64_t 
 	x.nv = (x.rows + VF - 1) / VF;
 	for (int v = 0; v < x.nv; v++) {
 		int64_t end = (v + 1) * VF < x.rows ? (v + 1) * VF : x.rows;
-		int64_t n = a->causal ? t + end + a->S - a->T : a->S;
-		x.sees[v] = n < 0 ? 0 : n < a->S ? n : a->S;
+		int64_t n = a->causal ? t + end + a->seen - a->T : a->seen;
+		x.sees[v] = n < 0 ? 0 : n < a->seen ? n : a->seen;
 	}
 	return x;
 }
@@ -219,7 +220,7 @@ static inline void scores(const struct attention *a, const struct tile *x,
 	// a strip's first vector is the one that some of its keys may be hidden from
 	for (int i = 0; i < strips; i++) {
 		const int64_t first =
-			x->t + s[i].v * VF + a->S - a->T; // last key of its lane 0
+			x->t + s[i].v * VF + a->seen - a->T; // last key of its lane 0
 		for (int64_t n = first + 1 - j > s[i].from ? first + 1 - j : s[i].from;
 		     n < s[i].to; n++) {
 			float *row = to + n * TILE + s[i].v * VF;
@@ -237,9 +238,22 @@ void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64
 
 // ---- operands ----
 
-// Are the operands q k v mask key step what the kernels take?
+// Are the operands q k v mask key step and the number of keys what the kernels take?
 bool ISA(yk_attention_fits)(const struct yoke_op *);
-struct attention ISA(yk_attention_of)(const struct yoke_op *);
+// ERANGE when the number of keys is not in 0 .. S.
+int ISA(yk_attention_of)(const struct yoke_op *, struct attention *);
+
+// Forward by rows instead of tiles: for few queries.  The workspace it wants, and run.
+uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *);
+int ISA(yk_attention_rows)(const struct yoke_op *, const struct attention *);
+
+// The number of keys: the last operand of either direction; NULL: all.
+static inline const struct yoke_view *seen_of(const struct yoke_op *op)
+{
+	const uint32_t at = op->code == YOKE_OP_ATTENTION ? 6 : 9;
+	return op->nin > at && present(&op->in[at]) ? &op->in[at] : NULL;
+}
+
 // Views [B,T,H,D] with a dense last axis.
 static inline bool is_heads(const struct yoke_view *v)
 {

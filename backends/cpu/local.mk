@@ -31,6 +31,7 @@ cpu_kernels = \
 	backends/cpu/isa_table.c \
 	backends/cpu/kern_attention.c \
 	backends/cpu/kern_attention_back.c \
+	backends/cpu/kern_attention_row.c \
 	backends/cpu/kern_contract.c \
 	backends/cpu/kern_contract_f32.c \
 	backends/cpu/kern_contract_f64.c \
@@ -55,6 +56,7 @@ cpu_kernels = \
 	backends/cpu/kern_reduce_f32.c \
 	backends/cpu/kern_reduce_f64.c \
 	backends/cpu/kern_reduce_i64.c \
+	backends/cpu/kern_slice_at.c \
 	backends/cpu/kern_softmax.c \
 	backends/cpu/kern_xent.c
 

@@ -70,10 +70,18 @@ yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 			    yoke_tensor *mask, int causal, double scale, double dropout)
 {
+	return yoke_attention_keys(q, k, v, YOKE_NONE, mask, causal, scale, dropout);
+}
+
+yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+				 yoke_tensor *keys, yoke_tensor *mask, int causal,
+				 double scale, double dropout)
+{
 	struct yk_rec r = yk_rec_begin(4, (yoke_tensor *[]){ q, k, v, mask });
 	r.in[4] = r.in[5] = YK_NIL;
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
+	r.in[6] = yk_operand(r.ctx, keys, yoke_i64);
 	if (!(dropout >= 0 && dropout < 1)) {
 		yk_op_fail(r.g, YK_ATTENTION, YOKE_ERANGE, "dropout %g is not in [0, 1)",
 			   dropout);
@@ -85,7 +93,7 @@ yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 	if (scale == 0 && x->rank)
 		scale = 1 / sqrt((double)x->dims[x->rank - 1]);
 	union yoke_attr a[3] = { { .i = causal != 0 }, { .f = scale }, { .f = dropout } };
-	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 6, r.in, 3, a));
+	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 7, r.in, 3, a));
 }
 
 yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,

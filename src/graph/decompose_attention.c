@@ -15,10 +15,12 @@ struct parts {
 	bool causal;
 	double scale, dropout;
 	yk_id mask, key, step; // as operands
+	yk_id seen;            // how many keys are seen, i64 [], or none
 };
 
 static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 {
+	uint32_t seen = c->op == YK_ATTENTION ? 6 : 9;
 	const struct yk_value *q = &g->value[c->in[0]], *k = &g->value[c->in[1]];
 	return (struct parts){
 		.g = g,
@@ -36,6 +38,7 @@ static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 		.mask = c->in[3],
 		.key = c->in[4],
 		.step = c->in[5],
+		.seen = c->in[seen],
 	};
 }
 
@@ -57,9 +60,21 @@ static yk_id heads(struct parts *p, yk_id x)
 	return reshape5(p, yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 }), p->t, p->d);
 }
 
-// [B,S,G,D] -> [B,G,1,S,D]
+// 0 .. n - 1 as i64 [n]
+static yk_id counting(struct yk_graph *g, int64_t n)
+{
+	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+}
+
+// [B,S,G,D] -> [B,G,1,S,D]; 0 where not seen: 0 times what is there may be NaN
 static yk_id shared(struct parts *p, yk_id x)
 {
+	if (p->seen != YK_NIL) {
+		yk_id there = yk_bin(p->g, YK_LT, counting(p->g, p->s), p->seen);
+		there = yk_reshape(p->g, there, 3, (int64_t[]){ p->s, 1, 1 });
+		x = yk_tri(p->g, YK_SELECT, there, x,
+			   yk_lit(p->g, p->g->value[x].dtype, 0));
+	}
 	x = yk_permute(p->g, yk_cast(p->g, x, p->dtype), (int[]){ 0, 2, 1, 3 });
 	return yk_reshape(p->g, x, 5, (int64_t[]){ p->b, p->groups, 1, p->s, p->d });
 }
@@ -79,7 +94,7 @@ static yk_id unshared(struct parts *p, yk_id x, yk_id like)
 	return x == YK_BAD ? x : yk_cast(p->g, x, p->g->value[like].dtype);
 }
 
-// scale q k' + mask, -inf where it is not causal: [B,H,T,S]
+// scale q k' + mask, -inf where a key is not seen: [B,H,T,S]
 static yk_id scores(struct parts *p, yk_id q, yk_id k)
 {
 	struct yk_graph *g = p->g;
@@ -87,15 +102,18 @@ static yk_id scores(struct parts *p, yk_id q, yk_id k)
 	x = reshape4(p, x, p->t, p->s);
 	if (p->mask != YK_NIL)
 		x = yk_bin(g, YK_ADD, x, yk_cast(g, p->mask, p->dtype));
-	if (!p->causal)
+	if (!p->causal && p->seen == YK_NIL)
 		return x;
-	// index = t S + s; sees s <= t + S - T
-	yk_id i = yk_record(g, YK_IOTA, 0, NULL, 2,
-			    (union yoke_attr[]){ { .i = p->t }, { .i = p->s } });
-	yk_id row = yk_bin_lit(g, YK_DIV, i, (double)p->s);
-	yk_id column = yk_bin(g, YK_SUB, i, yk_bin_lit(g, YK_MUL, row, (double)p->s));
-	yk_id last = yk_bin_lit(g, YK_ADD, row, (double)(p->s - p->t));
-	return yk_tri(g, YK_SELECT, yk_bin(g, YK_LE, column, last), x,
+	// key s is seen when s < end; end is n, or for causal queries t + 1 + n - T
+	yk_id end = p->seen;
+	if (p->causal) {
+		yk_id row = yk_reshape(g, counting(g, p->t), 2, (int64_t[]){ p->t, 1 });
+		double more = 1 - (double)p->t;
+		end = p->seen != YK_NIL ?
+			      yk_bin(g, YK_ADD, yk_bin_lit(g, YK_ADD, row, more), end) :
+			      yk_bin_lit(g, YK_ADD, row, more + (double)p->s);
+	}
+	return yk_tri(g, YK_SELECT, yk_bin(g, YK_LT, counting(g, p->s), end), x,
 		      yk_lit(g, p->dtype, -INFINITY));
 }
 

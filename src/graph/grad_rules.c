@@ -360,10 +360,10 @@ void yk_grad_cross_entropy(struct yk_graph *g, uint32_t node, const yk_id *gout,
 void yk_grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	struct at n = at(g, node);
-	yk_id in[9] = { n.in[0], n.in[1], n.in[2], n.in[3], n.in[4],
-			n.in[5], n.y,     n.y + 1, gout[0] };
+	yk_id in[10] = { n.in[0], n.in[1], n.in[2], n.in[3], n.in[4],
+			 n.in[5], n.y,     n.y + 1, gout[0], n.in[6] };
 	struct yk_call c = {
-		.op = YK_ATTENTION_BACK, .nin = 9, .in = in, .nattr = 3, .attr = n.attr
+		.op = YK_ATTENTION_BACK, .nin = 10, .in = in, .nattr = 3, .attr = n.attr
 	};
 	if (gout[0] != YK_NIL)
 		back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/graph/api_at.c \
 	src/graph/api_map.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
@@ -18,4 +19,5 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/record.c \
 	src/graph/record.h \
+	src/graph/rows_at.c \
 	src/graph/shape.c

@@ -56,7 +56,7 @@ int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 // Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
 int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
 
-// Rules, by file: shape.c, grad_rules.c, decompose.c.
+// Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
 typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
@@ -66,11 +66,12 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
 	yk_shape_attention_back, yk_shape_multi_adamw, yk_shape_multi_sgd, yk_shape_multi_norm,
-	yk_shape_fill;
+	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
 	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
-	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast;
+	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast,
+	yk_grad_slice_at, yk_grad_slice_update_at;
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,

@@ -456,7 +456,7 @@ int yk_shape_cross_entropy_back(struct yk_graph *g, const struct yk_call *c,
 	return 0;
 }
 
-// q [B,T,H,D], k v [B,S,G,D], mask, key, step -> o, lse [B,H,T]
+// q [B,T,H,D], k v [B,S,G,D], mask, key, step, n -> o, lse [B,H,T]
 int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *q = IN(0), *k = IN(1);
@@ -482,6 +482,9 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 			return fail_two(g, c, YOKE_ESHAPE,
 					"the mask is [B|1,H|1,T,S], got", q, m);
 	}
+	if (has(c, 6) && (IN(6)->dtype != yoke_i64 || IN(6)->rank))
+		return fail_one(g, c, YOKE_EDTYPE, "the number of keys is one i64, got",
+				IN(6));
 	out[0] = *q;
 	out[1] = (struct yk_value){ .dtype = (uint8_t)yk_acc(q->dtype),
 				    .rank = 3,
@@ -489,7 +492,7 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 	return 0;
 }
 
-// q k v mask key step o lse g -> dq dk dv
+// q k v mask key step o lse g n -> dq dk dv
 int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c,
 			    struct yk_value *out)
 {

@@ -123,12 +123,12 @@ static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
 	return NULL;
 }
 
-static uint64_t scalar_bits(const struct launch *l, uint32_t place)
+uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
 {
-	const struct yk_leaf *leaf = &l->ctx->leaf[l->pl->marks.leaf[place]];
+	const struct yk_leaf *leaf = &pl->ctx->leaf[pl->marks.leaf[place]];
 	switch (leaf->kind) {
-	case YK_LEAF_SEED: return l->ctx->seed ^ leaf->ordinal;
-	case YK_LEAF_STEP: return (uint64_t)l->ctx->step;
+	case YK_LEAF_SEED: return pl->ctx->seed ^ leaf->ordinal;
+	case YK_LEAF_STEP: return (uint64_t)pl->ctx->step;
 	}
 	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->ordinal;
 }
@@ -139,7 +139,7 @@ static void bind_views(struct launch *l)
 	for (size_t i = 0; i < p->views; i++) {
 		const struct yk_ref *r = &p->ref[i];
 		if (r->where == YK_AT_SCALAR) {
-			p->view[i].offset = scalar_bits(l, r->index);
+			p->view[i].offset = yk_scalar_bits(l->pl, r->index);
 		} else if (r->where != YK_AT_NONE) {
 			const struct yk_block *b = block_of(l, r);
 			p->view[i].segment = b->segment;
@@ -235,7 +235,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	int err = yk_event_wait(*slot);
 	yk_event_unref(*slot);
 	*slot = NULL;
-	if (err || (err = allocate(&l)) < 0)
+	if (err || (err = yk_check_scalars(pl, p)) < 0 || (err = allocate(&l)) < 0)
 		return err;
 	*started = true;
 	donate(&l);

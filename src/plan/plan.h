@@ -209,6 +209,10 @@ struct yk_planner;
 // the first step leaves everything as it was (*started false); a later one marks what was to be
 // written as failed.
 int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
+// Are host scalars that say where a step reads or writes in range?  ERANGE names the op and the value.
+int yk_check_scalars(const struct yk_planner *, const struct yk_plan *);
+// The bits of the scalar leaf at a place among the marked leaves.
+uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
