@@ -66,6 +66,19 @@ struct yoke_scope {
 	uint32_t path;
 };
 
+// What a context does, told to whoever watches it.
+enum yk_work_kind { YK_WORK_STEP, YK_WORK_UP, YK_WORK_DOWN, YK_WORK_WAIT, YK_WORK_PLAN };
+
+// Called in pairs around each piece of work, on the thread that does it; pieces do not nest.  UP and
+// DOWN are copies between the host's memory and the device, WAIT is for a launch before, PLAN makes one.
+struct yk_plan;
+struct yk_observer {
+	void (*begin)(struct yk_observer *, struct yk_queue *);
+	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
+	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
+		    const struct yk_plan *, uint64_t step_or_bytes);
+};
+
 struct yoke_context {
 	atomic_uintptr_t owner; // thread inside a call, 0: none
 	struct yk_device *device, *cpu;
@@ -90,7 +103,22 @@ struct yoke_context {
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind
 	struct yoke_stats stats;
+	struct yk_observer *observer; // NULL: nobody watches
 };
+
+static inline void yk_work_begin(struct yoke_context *ctx, struct yk_queue *q)
+{
+	if (ctx->observer)
+		ctx->observer->begin(ctx->observer, q);
+}
+
+static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
+			       enum yk_work_kind kind, const struct yk_plan *p,
+			       uint64_t step_or_bytes)
+{
+	if (ctx->observer)
+		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
+}
 
 // Enters a call on ctx from this thread: EBUSY when another thread is inside.  Always paired.
 int yk_enter(struct yoke_context *);

@@ -74,11 +74,14 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 {
 	struct yk_storage *s = NULL;
 	int err = yk_storage_new(ctx, bytes, &s);
-	if (!err && data)
+	if (!err && data) {
+		yk_work_begin(ctx, ctx->queue);
 		err = yk_upload(ctx, s->block, data, bytes);
-	else if (!err && bytes)
+		yk_work_end(ctx, ctx->queue, YK_WORK_UP, NULL, bytes);
+	} else if (!err && bytes) {
 		err = ctx->device->ops->fill(ctx->queue->handle, s->block->segment,
 					     s->block->offset, bytes, "", 1);
+	}
 	if (err) {
 		yk_storage_unref(s);
 		return yk_fail(err, "%llu bytes could not be brought to %s",

@@ -175,6 +175,7 @@ int yk_emit(struct yk_work *w)
 		if (empty) // nothing to compute
 			continue;
 		w->g.scope = n->scope;
+		size_t first = w->plan->steps;
 		if (n->op == YK_TRANSFER) {
 			err = add_transfer(w, m->at, &b);
 		} else if (row->code == YOKE_OP_MOVE) {
@@ -184,14 +185,15 @@ int yk_emit(struct yk_work *w)
 			    !(err = add_run(w, m->at, &b)) && m->n > 1) {
 				struct yk_step *s = &w->plan->step[w->plan->steps - 1];
 				bool product = s->op.code == YOKE_OP_CONTRACT;
-				s->nodes = m->n;
 				s->cause = product ? "epilogue" : "fused";
 				s->opcode = product ? YK_MATMUL : s->opcode;
 			}
 		} else if (!(err = yk_build_node(w, m->at, false, &b))) {
 			err = add_run(w, m->at, &b);
 		}
+		if (!err)
+			err = yk_parts(w, m, first);
 	}
 	yk_built_fini(&b);
-	return err;
+	return err ? err : yk_parts_gone(w);
 }

@@ -193,7 +193,10 @@ static struct yk_plan *plan_for(struct yk_planner *pl)
 	}
 	ctx->stats.plan_misses++;
 	report_miss(pl);
-	if (!(p = make_plan(pl)))
+	yk_work_begin(ctx, ctx->queue);
+	p = make_plan(pl);
+	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
+	if (!p)
 		return NULL;
 	while (pl->plans && (int64_t)pl->plans >= yk_param_int(&plan_max))
 		drop_oldest(pl);
@@ -300,6 +303,7 @@ static int download(struct yoke_context *ctx, const struct yk_block *from, void 
 {
 	struct yk_queue *q = ctx->queue;
 	struct yk_event *e = NULL;
+	yk_work_begin(ctx, q);
 	int err =
 		ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
 	if (!err)
@@ -307,6 +311,7 @@ static int download(struct yoke_context *ctx, const struct yk_block *from, void 
 	if (!err)
 		err = yk_event_wait(e);
 	yk_event_unref(e);
+	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
 	ctx->stats.bytes_down += bytes;
 	return err;
 }
@@ -343,7 +348,9 @@ int yoke_sync(void)
 	int err = ctx ? yk_enter(ctx) : yoke_error_code();
 	if (err)
 		return err;
+	yk_work_begin(ctx, ctx->queue);
 	err = yk_queue_wait(ctx->queue);
+	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
 	yk_leave(ctx);
 	return err;
 }

@@ -232,7 +232,9 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
 	struct yk_event **slot = &pl->flight[pl->evaluations % 2], *done = NULL;
 	*started = false;
+	yk_work_begin(l.ctx, l.ctx->queue);
 	int err = yk_event_wait(*slot);
+	yk_work_end(l.ctx, l.ctx->queue, YK_WORK_WAIT, NULL, 0);
 	yk_event_unref(*slot);
 	*slot = NULL;
 	if (err || (err = yk_check_scalars(pl, p)) < 0 || (err = allocate(&l)) < 0)
@@ -241,9 +243,14 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	donate(&l);
 	bind_views(&l);
 	for (size_t i = 0; i < p->steps && !err; i++) {
+		struct yk_queue *q = p->step[i].kind == YK_STEP_DOWN ?
+					     l.ctx->queue :
+					     queue_of(&l, p->step[i].device);
+		yk_work_begin(l.ctx, q);
 		err = run_step(&l, &p->step[i]);
 		if (!err && yk_param_bool(&sync_steps))
-			err = yk_queue_wait(queue_of(&l, p->step[i].device));
+			err = yk_queue_wait(q);
+		yk_work_end(l.ctx, q, YK_WORK_STEP, p, i);
 		if (err)
 			yk_fail(err, "step %zu (%s%s%s) on %s failed", i,
 				yk_ops[p->step[i].opcode].name,

@@ -12,6 +12,7 @@ libyokecore_la_SOURCES += \
 	src/plan/layout.c \
 	src/plan/lower.c \
 	src/plan/order.c \
+	src/plan/parts.c \
 	src/plan/plan.h \
 	src/plan/print.c \
 	src/plan/program.c \

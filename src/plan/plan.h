@@ -77,6 +77,12 @@ struct yk_ref { // where a view's bytes are
 
 enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP };
 
+struct yk_part { // a node of the lowered graph, for profiles
+	uint32_t node, scope;
+	uint16_t opcode;
+	const char *gone; // no step does it: why; NULL in the parts of a step
+};
+
 struct yk_step {
 	uint8_t kind, device; // UP and DOWN: the device that is not the host
 	uint16_t impl;
@@ -91,6 +97,7 @@ struct yk_step {
 	uint64_t bytes;       // read and written
 	uint64_t pattern;     // FILL
 	const char *cause;    // why here and so
+	const struct yk_part *part; // the nodes it does; steps of one move share them
 };
 
 struct yk_root_block {
@@ -115,7 +122,10 @@ struct yk_plan {
 	uint64_t *chunk[2];          // bytes of the arenas' allocations: device, CPU
 	size_t chunks[2], chunk_cap[2];
 	uint64_t copies, copy_bytes; // assignments that could not be in place
-	struct yk_arena memory;      // map programs
+	struct yk_arena memory;      // map programs and parts
+	uint64_t serial;             // no two plans of a context share one
+	const struct yk_part *gone;  // nodes that no step does
+	size_t ngone, nodes;         // nodes: of the lowered graph
 };
 
 void yk_plan_free(struct yk_plan *);
@@ -166,6 +176,10 @@ int yk_uses(struct yk_work *);
 int yk_fuse(struct yk_work *);
 int yk_order(struct yk_work *);
 int yk_emit(struct yk_work *);
+// Which nodes the steps from `first` on do: those of the group.
+int yk_parts(struct yk_work *, const struct yk_group *, size_t first);
+// The nodes that no step does, and why.
+int yk_parts_gone(struct yk_work *);
 int yk_layout(struct yk_work *);
 void yk_work_fini(struct yk_work *);
 

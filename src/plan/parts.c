@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attribution: which nodes each step does, and why the others need none, for profiles.
+// Every node of the lowered graph is in the steps of one group, or in the plan's list of those gone.
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "plan/plan.h"
+
+static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char *gone)
+{
+	const struct yk_node *n = &w->g.node[node];
+	return (struct yk_part){
+		.node = node, .scope = n->scope, .opcode = n->op, .gone = gone
+	};
+}
+
+int yk_parts(struct yk_work *w, const struct yk_group *m, size_t first)
+{
+	struct yk_plan *p = w->plan;
+	if (first == p->steps)
+		return 0;
+	struct yk_part *part = yk_arena_alloc(&p->memory, m->n * sizeof *part);
+	if (!part)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t i = 0; i < m->n; i++)
+		part[i] = part_of(w, m->member[i], NULL);
+	for (size_t i = first; i < p->steps; i++) {
+		p->step[i].part = part;
+		p->step[i].nodes = m->n;
+	}
+	return 0;
+}
+
+// Why no step does a node; NULL when one does.
+static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_t *done)
+{
+	const struct yk_node *n = &w->g.node[node];
+	if (done[node])
+		return NULL;
+	if (yk_ops[n->op].flags & YK_F_LEAF)
+		return "leaf";
+	if (!w->live[node])
+		return "not needed";
+	if (yk_ops[n->op].flags & YK_F_VIEW)
+		return "view";
+	for (uint32_t k = 0; k < n->nout; k++)
+		if (yk_count(&w->g.value[n->out + k]))
+			return "in place"; // a concat whose operands are computed in it
+	return "empty";
+}
+
+int yk_parts_gone(struct yk_work *w)
+{
+	struct yk_plan *p = w->plan;
+	uint8_t *done = calloc(w->g.nodes + 1, 1);
+	if (!done)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	size_t n = 0;
+	for (size_t i = 0; i < p->steps; i++)
+		for (uint32_t k = 0; k < p->step[i].nodes; k++)
+			done[p->step[i].part[k].node] = 1;
+	for (uint32_t k = 0; k < w->g.nodes; k++)
+		n += !done[k];
+	struct yk_part *gone = yk_arena_alloc(&p->memory, (n + 1) * sizeof *gone);
+	for (uint32_t k = 0; k < w->g.nodes && gone; k++) {
+		const char *why = why_gone(w, k, done);
+		if (why)
+			gone[p->ngone++] = part_of(w, k, why);
+	}
+	free(done);
+	p->gone = gone;
+	p->nodes = w->g.nodes;
+	p->serial = w->ctx->stats.plan_misses;
+	return gone ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+}
