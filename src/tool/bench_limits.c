@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tool/bench.h"
 
 #if defined __x86_64__
@@ -17,14 +17,6 @@
 #endif
 
 enum { MOST_SAMPLES = 1000, COPY_BYTES = 32 << 20, ROUNDS = 1 << 16 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_value(const void *x, const void *y)
 {
@@ -39,19 +31,19 @@ int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
 	int n = -2; // the first calls plan, compile and touch memory
 
 	for (;;) {
-		double t = now();
+		double t = yk_seconds();
 		int e = run(arg);
 		if (e < 0)
 			return e;
-		t = now() - t;
+		t = yk_seconds() - t;
 		if (n == 0)
-			start = now() - t;
+			start = yk_seconds() - t;
 		if (n >= 0)
 			sample[n] = t;
 		n++;
 		if (n <= 0)
 			continue;
-		double all = now() - start;
+		double all = yk_seconds() - start;
 		if (n == MOST_SAMPLES || (n >= 5 && all > 0.3) || all > 5)
 			break;
 	}
@@ -166,12 +158,12 @@ static double together(struct worker *w, int threads)
 			break;
 	}
 	if (n == threads) {
-		t = now();
+		t = yk_seconds();
 		atomic_store(&start.go, 1);
 		work(&w[0]);
 		while (atomic_load(&start.done) < threads - 1)
 			sched_yield();
-		t = now() - t;
+		t = yk_seconds() - t;
 	} else {
 		atomic_store(&start.go, -1);
 	}

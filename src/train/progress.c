@@ -10,22 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
 #define MOST_METRICS (UINT64_C(1) << 32)
-
-double yk_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // ---- metrics.jsonl ----
 

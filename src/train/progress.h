@@ -25,8 +25,6 @@ struct yk_progress {
 	struct yk_metrics last; // logged; its step is 0 before the first
 };
 
-double yk_seconds(void); // of a clock that never goes back
-
 // `step` steps are done: lines of later ones, left by a run that ended before it saved,
 // are cut off.  EIO when the file cannot be written.
 int yk_progress_open(struct yk_progress *, const char *folder, int64_t step, int64_t steps);

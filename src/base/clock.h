@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock of durations: it never goes back and counts from some moment of the past.
+#ifndef YK_CLOCK_H
+#define YK_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t yk_nanoseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline double yk_seconds(void)
+{
+	return 1e-9 * (double)yk_nanoseconds();
+}
+
+#endif
