@@ -50,6 +50,7 @@ test_programs = \
 	tests/optim.t \
 	tests/plugin.t \
 	tests/pool.t \
+	tests/profile.t \
 	tests/random.t \
 	tests/safetensors.t \
 	tests/schedule.t \
@@ -102,6 +103,7 @@ tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_pool_t_SOURCES = tests/pool.c
+tests_profile_t_SOURCES = tests/profile.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_skeleton_t_SOURCES = tests/skeleton.c

@@ -134,6 +134,7 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 	if (!yk_cl_host && pthread_atfork(NULL, NULL, in_child))
 		return YOKE_ENOMEM;
 	yk_cl_host = host;
+	yk_cl_profile(); // declares the setting, for who wants times
 	*backend = &table;
 	return 0;
 }

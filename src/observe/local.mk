@@ -1,2 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # observe: profiler, reports, monitors.
+libyokecore_la_SOURCES += \
+	src/observe/profile.c \
+	src/observe/profile.h \
+	src/observe/profile_priv.h \
+	src/observe/report.c \
+	src/observe/report.h \
+	src/observe/rows.c \
+	src/observe/rows.h \
+	src/observe/trace.c

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profiler.
+#include "config.h"
+
+#include "observe/profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "observe/profile_priv.h"
+
+YK_PARAM(most_events, "profile.events", YK_INT, "100000",
+	 "pieces of work that a trace holds, the first ones");
+
+enum { MOST_PENDING = 4096 };
+
+static int lane_of(const struct yk_profile *p, const struct yk_queue *q)
+{
+	return q != p->ctx->queue;
+}
+
+// Is what was enqueued on this lane done when the call returns?
+static bool is_synchronous(const struct yk_profile *p, int lane)
+{
+	return lane || p->ctx->device == p->ctx->cpu;
+}
+
+static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
+{
+	switch (work) {
+	case YK_WORK_UP:
+	case YK_WORK_DOWN: return YK_BUSY_TRANSFER;
+	case YK_WORK_WAIT: return YK_BUSY_WAIT;
+	case YK_WORK_PLAN: return YK_BUSY_PLAN;
+	case YK_WORK_STEP: break;
+	}
+	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN)
+		return YK_BUSY_TRANSFER;
+	if (s->kind == YK_STEP_FILL)
+		return YK_BUSY_OTHER;
+	switch (s->op.code) {
+	case YOKE_OP_CONTRACT: return YK_BUSY_CONTRACT;
+	case YOKE_OP_ATTENTION:
+	case YOKE_OP_ATTENTION_BACK: return YK_BUSY_ATTENTION;
+	}
+	return YK_BUSY_OTHER;
+}
+
+// ---- pieces with their times ----
+
+static void piece(struct yk_profile *p, int lane, enum yk_busy kind, uint32_t row, uint64_t begin,
+		  uint64_t ns)
+{
+	p->sum[lane][kind].ns += ns;
+	if (row == YK_NIL)
+		return;
+	p->rows.row[row].ns += ns;
+	p->rows.row[row].count++;
+	if ((int64_t)p->traced >= yk_param_int(&most_events) ||
+	    yk_grow(&p->trace, &p->trace_cap, p->traced + 1, sizeof *p->trace) < 0) {
+		p->dropped++;
+		return;
+	}
+	p->trace[p->traced++] = (struct yk_traced){
+		.begin = begin, .ns = ns, .row = row, .lane = (uint8_t)lane
+	};
+}
+
+static uint32_t row_of(struct yk_profile *p, int lane, enum yk_work_kind work,
+		       const struct yk_plan *plan, uint64_t step)
+{
+	static const char *const name[] = {
+		[YK_WORK_UP] = "put", [YK_WORK_DOWN] = "read", [YK_WORK_WAIT] = "wait",
+		[YK_WORK_PLAN] = "plan",
+	};
+	if (!p->details || p->failed)
+		return YK_NIL;
+	const char *device = lane ? p->ctx->cpu->id : p->ctx->device->id;
+	uint32_t row = work == YK_WORK_STEP ? yk_row_of_step(&p->rows, p->ctx, plan, step) :
+					      yk_row_of(&p->rows, name[work], device);
+	if (row == YK_NIL) {
+		p->failed = true;
+		yk_warn("profile", "no memory for more rows; the table and the trace end here");
+	}
+	return row;
+}
+
+// ---- events of a device that runs behind the host ----
+
+// Times of the oldest pieces, waiting for them; keeps at most `keep`.
+static void resolve(struct yk_profile *p, size_t keep)
+{
+	size_t n = p->npending > keep ? p->npending - keep : 0;
+	for (size_t i = 0; i < n; i++) {
+		struct yk_pending *x = &p->pending[i];
+		uint64_t at = 0, ns = 0;
+		const struct yoke_backend *ops = x->from->ops;
+		bool had = yoke_error_code() != 0;
+		if (p->timed[x->lane] && !yk_event_wait(x->to) &&
+		    !ops->event_elapsed(x->from->handle, x->to->handle, &ns) &&
+		    !ops->event_elapsed(p->anchor->handle, x->from->handle, &at)) {
+			piece(p, x->lane, x->kind, x->row, p->anchored + at, ns);
+		} else if (p->timed[x->lane]) {
+			p->timed[x->lane] = false;
+			yk_warn("profile", "%s keeps no times of its work: its steps are only "
+				"counted", p->ctx->device->id);
+		}
+		if (!had)
+			yoke_error_clear();
+		yk_event_unref(x->from);
+		yk_event_unref(x->to);
+	}
+	memmove(p->pending, p->pending + n, (p->npending - n) * sizeof *p->pending);
+	p->npending -= n;
+}
+
+static struct yk_event *mark(struct yk_queue *q)
+{
+	struct yk_event *e = NULL;
+	bool had = yoke_error_code() != 0;
+	if (yk_event_mark(q, &e) < 0 && !had)
+		yoke_error_clear();
+	return e;
+}
+
+static void begin_events(struct yk_profile *p, struct yk_queue *q)
+{
+	// The event behind the piece before serves, unless something was enqueued unseen.
+	if (p->last && p->last->serial != q->marks) {
+		yk_event_unref(p->last);
+		p->last = NULL;
+	}
+	if (!p->last)
+		p->last = mark(q);
+	if (!p->anchor && p->last) {
+		p->anchor = yk_event_ref(p->last);
+		p->anchored = yk_nanoseconds() - p->started;
+	}
+}
+
+static void end_events(struct yk_profile *p, struct yk_queue *q, int lane, enum yk_busy kind,
+		       uint32_t row)
+{
+	struct yk_event *to = p->last ? mark(q) : NULL;
+	if (!to)
+		return;
+	if (p->npending == MOST_PENDING)
+		resolve(p, MOST_PENDING / 2);
+	p->pending[p->npending++] = (struct yk_pending){
+		.from = p->last, .to = yk_event_ref(to), .row = row,
+		.lane = (uint8_t)lane, .kind = (uint8_t)kind,
+	};
+	p->last = to;
+}
+
+// ---- the observer ----
+
+static bool by_events(const struct yk_profile *p, int lane)
+{
+	return p->details && p->timed[lane] && !is_synchronous(p, lane);
+}
+
+static void begin(struct yk_observer *o, struct yk_queue *q)
+{
+	struct yk_profile *p = (struct yk_profile *)o;
+	if (by_events(p, lane_of(p, q)))
+		begin_events(p, q);
+	p->opened = yk_nanoseconds();
+}
+
+static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind work,
+		const struct yk_plan *plan, uint64_t n)
+{
+	struct yk_profile *p = (struct yk_profile *)o;
+	uint64_t now = yk_nanoseconds();
+	int lane = lane_of(p, q);
+	bool is_step = work == YK_WORK_STEP, host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
+	enum yk_busy kind = kind_of(work, is_step ? &plan->step[n] : NULL);
+	bool copies = kind == YK_BUSY_TRANSFER; // and the host is there until it is done
+	struct yk_busy_sum *s = &p->sum[lane][kind];
+	s->pieces++;
+	s->bytes += is_step ? plan->step[n].bytes : n;
+	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
+	if (work == YK_WORK_WAIT && by_events(p, lane))
+		return; // for work that is timed itself
+	uint32_t row = row_of(p, lane, work, plan, n);
+	if (!host && by_events(p, lane))
+		end_events(p, q, lane, kind, row);
+	else if (host || copies || is_synchronous(p, lane))
+		piece(p, lane, kind, row, p->opened - p->started, now - p->opened);
+}
+
+// ---- entry points ----
+
+void yk_profile_prepare(void)
+{
+	char name[80];
+	struct yk_device *d = yk_device_choose(NULL);
+	if (!d)
+		return; // who makes the context will say it again
+	snprintf(name, sizeof name, "%s.profile", d->backend->table.name);
+	if (yk_param_find(name))
+		yk_param_set(name, "1", YK_ARGUMENT);
+}
+
+void yk_profile_start(struct yk_profile *p)
+{
+	resolve(p, 0);
+	yk_event_unref(p->last);
+	yk_event_unref(p->anchor);
+	p->last = p->anchor = NULL;
+	memset(p->sum, 0, sizeof p->sum);
+	for (size_t i = 0; i < p->rows.n; i++)
+		p->rows.row[i].ns = p->rows.row[i].count = 0;
+	p->traced = 0;
+	p->dropped = 0;
+	yoke_stats(&p->before);
+	p->started = yk_nanoseconds();
+}
+
+struct yk_profile *yk_profile_new(bool details)
+{
+	struct yoke_context *ctx = yk_current();
+	struct yk_profile *p = ctx ? calloc(1, sizeof *p) : NULL;
+	if (p && details && !(p->pending = malloc(MOST_PENDING * sizeof *p->pending))) {
+		free(p);
+		p = NULL;
+	}
+	if (!p) {
+		yk_fail(YOKE_ENOMEM, "profile: no memory");
+		return NULL;
+	}
+	p->observer = (struct yk_observer){ .begin = begin, .end = end };
+	p->ctx = ctx;
+	p->details = details;
+	for (int lane = 0; lane < 2; lane++)
+		p->timed[lane] = details || is_synchronous(p, lane);
+	p->before.size = sizeof p->before;
+	ctx->observer = &p->observer;
+	yk_profile_start(p);
+	return p;
+}
+
+void yk_profile_free(struct yk_profile *p)
+{
+	if (!p)
+		return;
+	p->ctx->observer = NULL;
+	for (size_t i = 0; i < p->npending; i++) {
+		yk_event_unref(p->pending[i].from);
+		yk_event_unref(p->pending[i].to);
+	}
+	yk_event_unref(p->last);
+	yk_event_unref(p->anchor);
+	yk_rows_fini(&p->rows);
+	free(p->trace);
+	free(p->pending);
+	free(p);
+}
+
+double yk_profile_busy(const struct yk_profile *p)
+{
+	uint64_t ns = 0;
+	for (int lane = 0; lane < 2; lane++)
+		for (int k = 0; k < YK_BUSY_KINDS; k++)
+			ns += p->sum[lane][k].ns;
+	return 1e-9 * (double)ns;
+}
+
+int yk_profile_report(struct yk_profile *p, struct yk_report *to)
+{
+	struct yoke_stats now = { .size = sizeof now };
+	int e = yoke_sync();
+	if (e == 0)
+		e = yoke_stats(&now);
+	if (e < 0)
+		return e;
+	uint64_t ns = yk_nanoseconds() - p->started;
+	resolve(p, 0);
+	*to = (struct yk_report){
+		.wall = 1e-9 * (double)ns,
+		.idle = 1e-9 * (double)ns - yk_profile_busy(p),
+		.launches = now.launches - p->before.launches,
+		.plan_hits = now.plan_hits - p->before.plan_hits,
+		.plan_misses = now.plan_misses - p->before.plan_misses,
+		.fallbacks = now.fallbacks - p->before.fallbacks,
+		.fallback_bytes = now.fallback_bytes - p->before.fallback_bytes,
+		.bytes_up = now.bytes_up - p->before.bytes_up,
+		.bytes_down = now.bytes_down - p->before.bytes_down,
+	};
+	memcpy(to->sum, p->sum, sizeof to->sum);
+	memcpy(to->timed, p->timed, sizeof to->timed);
+	snprintf(to->device[0], sizeof to->device[0], "%s", p->ctx->device->id);
+	if (p->ctx->cpu && p->ctx->cpu != p->ctx->device)
+		snprintf(to->device[1], sizeof to->device[1], "%s", p->ctx->cpu->id);
+	for (int lane = 0; lane < 2; lane++)
+		for (int k = 0; k <= YK_BUSY_OTHER; k++)
+			to->bytes += p->sum[lane][k].bytes;
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct yk_row *x = *(const struct yk_row *const *)a,
+			    *y = *(const struct yk_row *const *)b;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x > y) - (x < y);
+}
+
+void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void *arg)
+{
+	char text[512];
+	const struct yk_row **order = malloc((p->rows.n + 1) * sizeof *order);
+	uint64_t all = 0;
+	if (!order)
+		return;
+	for (size_t i = 0; i < p->rows.n; i++) {
+		order[i] = &p->rows.row[i];
+		all += order[i]->ns;
+	}
+	qsort(order, p->rows.n, sizeof *order, by_time);
+	snprintf(text, sizeof text, "%9s %6s %9s %10s %9s  %s", "seconds", "busy", "launches",
+		 "mean", "rate", "op, device, scopes of its nodes");
+	line(arg, text);
+	for (int i = 0; i < most && i < (int)p->rows.n && order[i]->count; i++) {
+		const struct yk_row *r = order[i];
+		double s = 1e-9 * (double)r->ns, n = (double)r->count;
+		double rate = (r->flops > 0 ? r->flops : (double)r->bytes) * n * 1e-9;
+		snprintf(text, sizeof text, "%9.3f %5.1f%% %9llu %7.1f us %4.*f %s  %s %s  %s", s,
+			 all ? 100 * (double)r->ns / (double)all : 0,
+			 (unsigned long long)r->count, 1e6 * s / n, rate < 10 * s ? 1 : 0,
+			 s > 0 ? rate / s : 0, r->flops > 0 ? "GF/s" : "GB/s", r->op, r->device,
+			 r->nodes);
+		line(arg, text);
+	}
+	free(order);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profiler: watches a context and sums where its time goes.
+//
+// A piece of work is a step of a plan, a copy between host and device, a wait for an earlier launch,
+// or the making of a plan; each is timed whole and belongs to one sum, never split by guess.  On the
+// CPU backend, whose work is done when the call returns, times are the host's.  Elsewhere steps are
+// only counted, and the host's copies and waits timed, unless details are asked for: then an event
+// stands between the steps, and times are the device's (event_elapsed), which costs some overlap.
+#ifndef YK_PROFILE_H
+#define YK_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "observe/report.h"
+
+struct yk_profile;
+
+// Watches the calling thread's context from now on.  details: rows for each kind of step, and the
+// first profile.events pieces for a trace.  NULL: no memory, or no context.
+struct yk_profile *yk_profile_new(bool details);
+void yk_profile_free(struct yk_profile *); // NULL is fine
+// With details: asks the backend of the device that will be used for times of its queues (its
+// setting NAME.profile); before the context is made.
+void yk_profile_prepare(void);
+// Starts from zero, and the clock with it.
+void yk_profile_start(struct yk_profile *);
+// Seconds of all pieces since then.
+double yk_profile_busy(const struct yk_profile *);
+// What happened since the start.
+int yk_profile_report(struct yk_profile *, struct yk_report *);
+// The rows that took longest as lines, at most `most`.
+void yk_profile_top(const struct yk_profile *, int most, yk_line_fn *, void *arg);
+// Chrome's trace format (chrome://tracing, Perfetto), a lane each device; details only.
+int yk_profile_trace(struct yk_profile *, const char *path);
+
+#endif

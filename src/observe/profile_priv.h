@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the profiler share.
+#ifndef YK_PROFILE_PRIV_H
+#define YK_PROFILE_PRIV_H
+
+#include "observe/profile.h"
+#include "observe/rows.h"
+
+struct yk_traced { // a piece of a trace
+	uint64_t begin, ns; // begin: since the start
+	uint32_t row;
+	uint8_t lane; // device
+};
+
+struct yk_profile {
+	struct yk_observer observer; // first
+	struct yoke_context *ctx;
+	bool details, failed; // failed: no memory for details, which are left out from then on
+	bool timed[2];
+	uint64_t started, opened; // ns: the start; of the piece that is going on
+	struct yoke_stats before;
+	struct yk_busy_sum sum[2][YK_BUSY_KINDS];
+	struct yk_rows rows;
+	struct yk_traced *trace;
+	size_t traced, trace_cap;
+	uint64_t dropped; // pieces that a full trace has not
+	// Pieces of a queue with events, not resolved yet, oldest first.
+	struct yk_pending {
+		struct yk_event *from, *to;
+		uint32_t row;
+		uint8_t lane, kind;
+	} *pending;
+	size_t npending;
+	struct yk_event *anchor; // of the first such piece, and when it was marked
+	uint64_t anchored;
+	struct yk_event *last; // behind the piece before, if nothing was enqueued since
+};
+
+#endif

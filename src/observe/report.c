@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of a profile, for people and as JSON.
+#include "config.h"
+
+#include "observe/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static const struct {
+	const char *key, *name;
+} kinds[YK_BUSY_KINDS] = {
+	[YK_BUSY_CONTRACT] = { "contractions", "contractions" },
+	[YK_BUSY_ATTENTION] = { "attention", "attention" },
+	[YK_BUSY_OTHER] = { "other", "other compute" },
+	[YK_BUSY_TRANSFER] = { "transfers", "transfers" },
+	[YK_BUSY_WAIT] = { "wait", "waiting for it" },
+	[YK_BUSY_PLAN] = { "plan", "planning" },
+};
+
+double yk_amdahl(double wall, double part)
+{
+	return part < wall ? wall / (wall - part) : INFINITY;
+}
+
+static double seconds(const struct yk_report *r, int lane, int kind)
+{
+	return 1e-9 * (double)r->sum[lane][kind].ns;
+}
+
+// "12.3 MiB"
+static const char *bytes_text(char to[32], uint64_t bytes)
+{
+	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+	double x = (double)bytes;
+	int k = 0;
+	for (; x >= 1024 && k < 5; k++)
+		x /= 1024;
+	snprintf(to, 32, "%.*f %s", k && x < 100, x, unit[k]);
+	return to;
+}
+
+static void print_row(const struct yk_report *r, const char *name, const char *device, double s,
+		      const char *more, yk_line_fn *line, void *arg)
+{
+	char text[256];
+	snprintf(text, sizeof text, "  %-14s %-10s %10.3f s %6.1f %%%s%s", name, device, s,
+		 r->wall > 0 ? 100 * s / r->wall : 0, *more ? "  " : "", more);
+	line(arg, text);
+}
+
+static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
+{
+	for (int lane = 0; lane < 2 && *r->device[lane]; lane++)
+		for (int k = 0; k < YK_BUSY_KINDS; k++) {
+			const struct yk_busy_sum *s = &r->sum[lane][k];
+			double t = seconds(r, lane, k), rate;
+			char more[96] = "", b[32];
+			if (!s->pieces || (k == YK_BUSY_WAIT && !s->ns))
+				continue;
+			rate = t > 0 ? 1e-9 * (k == YK_BUSY_CONTRACT ? s->flops :
+						       (double)s->bytes) / t : 0;
+			if (k <= YK_BUSY_OTHER && !r->timed[lane])
+				snprintf(more, sizeof more, "%" PRIu64 " launches, not timed "
+					 "(profile=1)", s->pieces);
+			else if (k == YK_BUSY_CONTRACT)
+				snprintf(more, sizeof more, "%" PRIu64 " launches, %.4g GFLOP/s",
+					 s->pieces, rate);
+			else if (k <= YK_BUSY_OTHER)
+				snprintf(more, sizeof more, "%" PRIu64 " launches, %.3g GB/s",
+					 s->pieces, rate);
+			else if (k == YK_BUSY_TRANSFER)
+				snprintf(more, sizeof more, "%" PRIu64 " copies, %s", s->pieces,
+					 bytes_text(b, s->bytes));
+			else if (k == YK_BUSY_PLAN)
+				snprintf(more, sizeof more, "%" PRIu64 " plans", s->pieces);
+			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
+		}
+}
+
+// Both lanes together.
+static double all_of(const struct yk_report *r, int kind)
+{
+	return seconds(r, 0, kind) + seconds(r, 1, kind);
+}
+
+void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
+{
+	char text[320], b[4][32];
+	line(arg, "where the time went");
+	print_sums(r, line, arg);
+	if (r->files > 0)
+		print_row(r, "checkpoints", "host", r->files, "", line, arg);
+	if (r->idle < 0)
+		print_row(r, "overlap", "", r->idle, "two devices at once", line, arg);
+	else if (r->timed[0])
+		print_row(r, "idle", "", r->idle, "", line, arg);
+	else
+		print_row(r, "the host", "", r->idle, "a device may work meanwhile", line, arg);
+	print_row(r, "wall", "", r->wall, "", line, arg);
+	snprintf(text, sizeof text, "  %" PRIu64 " launches that read and wrote %s; %s up, %s down; "
+		 "%" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
+		 r->launches, bytes_text(b[0], r->bytes), bytes_text(b[1], r->bytes_up),
+		 bytes_text(b[2], r->bytes_down), r->plan_misses, r->plan_hits, r->fallbacks,
+		 bytes_text(b[3], r->fallback_bytes));
+	line(arg, text);
+	if (!r->timed[0])
+		return;
+	// a part of all the time can be gained, by a kernel that takes none
+	snprintf(text, sizeof text, "  at best, by Amdahl's law wall / (wall - part): %.2f x with "
+		 "free contractions, %.2f x attention, %.2f x other compute, %.2f x idle",
+		 yk_amdahl(r->wall, all_of(r, YK_BUSY_CONTRACT)),
+		 yk_amdahl(r->wall, all_of(r, YK_BUSY_ATTENTION)),
+		 yk_amdahl(r->wall, all_of(r, YK_BUSY_OTHER)),
+		 yk_amdahl(r->wall, r->idle > 0 ? r->idle : 0));
+	line(arg, text);
+}
+
+static json_t *bound_json(double wall, double part)
+{
+	double x = yk_amdahl(wall, part);
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *yk_report_json(const struct yk_report *r)
+{
+	json_t *devices = json_object(), *bounds = json_object(), *o;
+	int bad = !devices || !bounds;
+	for (int lane = 0; lane < 2 && *r->device[lane] && !bad; lane++) {
+		json_t *d = json_pack("{s:b}", "timed", r->timed[lane]);
+		for (int k = 0; k < YK_BUSY_KINDS && d; k++) {
+			const struct yk_busy_sum *s = &r->sum[lane][k];
+			json_t *sum = json_pack("{s:f, s:I, s:I, s:f}", "seconds",
+						seconds(r, lane, k), "pieces",
+						(json_int_t)s->pieces, "bytes",
+						(json_int_t)s->bytes, "flops", s->flops);
+			bad |= json_object_set_new(d, kinds[k].key, sum);
+		}
+		bad |= json_object_set_new(devices, r->device[lane], d);
+	}
+	o = json_pack("{s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "wall",
+		      r->wall, "idle", r->idle, "checkpoints", r->files, "devices", devices,
+		      "launches", (json_int_t)r->launches, "bytes", (json_int_t)r->bytes,
+		      "bytes_up", (json_int_t)r->bytes_up, "bytes_down", (json_int_t)r->bytes_down,
+		      "plan_misses", (json_int_t)r->plan_misses, "plan_hits",
+		      (json_int_t)r->plan_hits, "fallbacks", (json_int_t)r->fallbacks,
+		      "fallback_bytes", (json_int_t)r->fallback_bytes);
+	for (int k = 0; k <= YK_BUSY_OTHER && r->timed[0]; k++)
+		bad |= json_object_set_new(bounds, kinds[k].key,
+					   bound_json(r->wall, all_of(r, k)));
+	bad |= json_object_set_new(o, "at_best", bounds);
+	if (!bad)
+		return o;
+	json_decref(o);
+	return NULL;
+}
