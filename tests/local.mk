@@ -26,6 +26,7 @@ test_programs = \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/contract.t \
+	tests/cores.t \
 	tests/cpu_attention.t \
 	tests/cpu_map.t \
 	tests/cpu_move.t \
@@ -82,6 +83,8 @@ tests_base_t_SOURCES = tests/base.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
 tests_contract_t_SOURCES = tests/contract.c
+tests_cores_t_SOURCES = tests/cores.c
+tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
 tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
 tests_cpu_optim_t_SOURCES = tests/cpu_optim.c

@@ -106,7 +106,7 @@ static uint64_t memory(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-	uint64_t group = yk_cgroup_memory();
+	uint64_t group = yk_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
 
 	return group && (!all || group < all) ? group : all;
 }
@@ -140,6 +140,15 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 }
 
 // ---- segments ----
+
+static void touch(void *arg, int64_t piece)
+{
+	struct yk_segment *s = arg;
+	volatile char *p = s->base + piece * LARGE;
+
+	for (int i = 0; i < LARGE; i += 4096)
+		p[i] = 0;
+}
 
 static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment)
 {
@@ -180,6 +189,9 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 #ifdef MADV_HUGEPAGE
 		madvise(s->base, s->bytes, MADV_HUGEPAGE); // without it slower, not wrong
 #endif
+		// A page lies with the thread that touches it first: let the team spread them.
+		if (yk_team_nodes() > 1)
+			yk_team_run((int64_t)(s->bytes / LARGE), touch, s);
 	}
 	*segment = s;
 	return 0;
@@ -503,7 +515,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	host = lent;
 	pthread_once(&once, watch_forks);
 	yk_cpu_setting(&isa_setting);
-	yk_team_declare();
+	yk_cores_declare();
 	yk_cblas_declare();
 	*backend = &table;
 	return 0;

@@ -44,11 +44,11 @@ static bool listed(const char *list, const char *word)
 
 // Calls fn(dir, arg) for the group's folder of a controller and those above it.  A line
 // of /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
-static void each_group(const char *controller,
+static void each_group(const char *groups, const char *mount, const char *controller,
 		       void (*fn)(const char *dir, bool v2, void *arg), void *arg)
 {
 	char line[PATH];
-	FILE *f = fopen("/proc/self/cgroup", "re");
+	FILE *f = fopen(groups, "re");
 
 	if (!f)
 		return;
@@ -66,7 +66,7 @@ static void each_group(const char *controller,
 		v2 = !*names;
 		if (!v2 && !listed(names, controller))
 			continue;
-		root = (size_t)snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%s",
+		root = (size_t)snprintf(dir, sizeof dir, "%.*s%s%s", PATH / 2, mount,
 					v2 ? "" : "/", v2 ? "" : controller);
 		snprintf(dir + root, sizeof dir - root, "%s", path);
 		for (;;) {
@@ -122,18 +122,18 @@ static void least_memory(const char *dir, bool v2, void *arg)
 		*least = bytes;
 }
 
-int yk_cgroup_cpus(void)
+int yk_cgroup_cpus(const char *groups, const char *mount)
 {
 	int least = 0;
 
-	each_group("cpu", least_cpus, &least);
+	each_group(groups, mount, "cpu", least_cpus, &least);
 	return least;
 }
 
-uint64_t yk_cgroup_memory(void)
+uint64_t yk_cgroup_memory(const char *groups, const char *mount)
 {
 	uint64_t least = 0;
 
-	each_group("memory", least_memory, &least);
+	each_group(groups, mount, "memory", least_memory, &least);
 	return least;
 }

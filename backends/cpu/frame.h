@@ -4,6 +4,8 @@
 #ifndef YK_CPU_FRAME_H
 #define YK_CPU_FRAME_H
 
+#include <sched.h>
+
 #include "cpu.h"
 
 // The value of a declared setting; its default where no core is there (in tests).
@@ -21,8 +23,21 @@ const struct yk_isa *yk_isa_choose(const char *wish);
 // At most this many threads take part from now on, the caller included; 0: all.  For
 // tests and benchmarks; not while a yk_team_run is under way.
 void yk_team_limit(int threads);
+// Nodes of memory the machine has, at least 1.
+int yk_team_nodes(void);
+
+// ---- cores.c ----
+
+struct yk_cores {
+	int n, nodes;      // threads to run; nodes of memory
+	const char *bound; // what sets n: "processors", "affinity", ..
+	cpu_set_t *set;    // one processor of each core to use; NULL: threads are not bound
+	size_t bytes;      // of the set
+};
+
+void yk_cores_find(struct yk_cores *);
 // Declares the setting, so that it is listed before anything runs.
-void yk_team_declare(void);
+void yk_cores_declare(void);
 
 // ---- cblas.c ----
 
@@ -33,8 +48,9 @@ int yk_cblas_check(void);
 // ---- cgroup.c ----
 
 // Processors' worth of time that the control group allows, rounded up; 0: no limit.
-int yk_cgroup_cpus(void);
+// groups: the file with this process's groups; mount: where their folders are.
+int yk_cgroup_cpus(const char *groups, const char *mount);
 // Bytes of memory that the control group allows; 0: no limit.
-uint64_t yk_cgroup_memory(void);
+uint64_t yk_cgroup_memory(const char *groups, const char *mount);
 
 #endif

@@ -11,29 +11,23 @@
 
 #include "frame.h"
 
+#ifdef __x86_64__
 // What the builds are compiled for; the builtin asks for the system's part (XCR0) as well.
 static bool runs_avx2(void)
 {
-#ifdef __x86_64__
 	unsigned a, b, c, d;
 	// some compilers' builtin does not know F16C
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
 	       __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-#else
-	return false;
-#endif
 }
 
 static bool runs_avx512(void)
 {
-#ifdef __x86_64__
 	return runs_avx2() && __builtin_cpu_supports("avx512f") &&
 	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 	       __builtin_cpu_supports("avx512vl");
-#else
-	return false;
-#endif
 }
+#endif
 
 static bool runs_base(void)
 {
@@ -42,13 +36,13 @@ static bool runs_base(void)
 
 static const struct {
 	const struct yk_isa *table;
-	const char *name, *needs;
+	const char *needs;
 	bool (*runs)(void);
 } builds[] = {
-	{ &yk_isa_base, "base", "", runs_base },
+	{ &yk_isa_base, "", runs_base },
 #ifdef __x86_64__
-	{ &yk_isa_avx2, "avx2", "AVX2, FMA and F16C", runs_avx2 },
-	{ &yk_isa_avx512, "avx512", "AVX-512 F, BW, DQ and VL", runs_avx512 },
+	{ &yk_isa_avx2, "AVX2, FMA and F16C", runs_avx2 },
+	{ &yk_isa_avx512, "AVX-512 F, BW, DQ and VL", runs_avx512 },
 #endif
 };
 
@@ -74,11 +68,13 @@ const struct yk_isa *yk_isa_choose(const char *wish)
 
 	if (!*wish)
 		return list[n - 1];
+	if (!strcmp(wish, "base")) // whatever it is called on this architecture
+		return list[0];
 	for (int i = 0; i < n; i++)
 		if (!strcmp(wish, list[i]->name))
 			return list[i];
 	for (int i = 0; i < BUILDS; i++) {
-		if (strcmp(wish, builds[i].name))
+		if (strcmp(wish, builds[i].table->name))
 			continue;
 		yk_cpu_fail(YOKE_EUNSUPPORTED,
 			    "cpu.isa=%s: this processor or its system does not "

@@ -4,8 +4,12 @@
 
 #include "cpu.h"
 
+#ifdef __aarch64__
+#define NAME(isa) "neon" // what every such processor has
+#else
 #define NAME_OF(isa) #isa
 #define NAME(isa) NAME_OF(isa)
+#endif
 
 const struct yk_isa ISA(yk_isa) = {
 	.name = NAME(YK_ISA),

@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifdef __SSE2__
+#if defined __SSE2__
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
 
 #include "half.h"
@@ -29,6 +31,11 @@
 #define MR 6
 #define KC 384
 #define FMA(a, b, c) ((vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#elif defined __aarch64__
+#define VL 4
+#define MR 12
+#define KC 384
+#define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
 #else
 #define VL 4
 #define MR 4

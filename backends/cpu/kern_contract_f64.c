@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#ifdef __SSE2__
+#if defined __SSE2__
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
 
 #include "kern_contract.h"
@@ -27,6 +29,11 @@
 #define MR 6
 #define KC 256
 #define FMA(a, b, c) ((vec)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#elif defined __aarch64__
+#define VL 2
+#define MR 12
+#define KC 256
+#define FMA(a, b, c) ((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
 #else
 #define VL 2
 #define MR 4

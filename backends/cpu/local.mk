@@ -4,6 +4,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/backend.c \
 	backends/cpu/cblas.c \
 	backends/cpu/cgroup.c \
+	backends/cpu/cores.c \
 	backends/cpu/cpu.h \
 	backends/cpu/frame.h \
 	backends/cpu/half.h \

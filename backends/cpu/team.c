@@ -5,7 +5,6 @@
 // place.
 #include "config.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -18,10 +17,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#ifdef HAVE_HWLOC
-#include <hwloc.h>
-#endif
 
 #include "frame.h"
 
@@ -36,10 +31,8 @@ enum { SPIN_NS = 50000 }; // a worker looks for the next job that long before it
 static struct {
 	pthread_mutex_t lock; // held by the caller whose job it is
 	pthread_once_t counted, started;
-	int size, limit;
-	const char *bound;
-	cpu_set_t *cores; // one processor of each core; NULL: workers are not bound
-	size_t cores_bytes;
+	struct yk_cores cores;
+	int limit;
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
@@ -56,109 +49,32 @@ static struct {
 
 static _Thread_local bool inside;
 
-static const struct yoke_setting threads_setting = {
-	sizeof threads_setting, "threads", "int", "0",
-	"threads of the CPU backend at most, 0: one a core that affinity and cgroup allow",
-};
-
-// ---- how many, and where ----
-
-// The calling thread's affinity mask; the kernel may know more processors than
-// CPU_SETSIZE.
-static cpu_set_t *affinity(size_t *bytes)
-{
-	for (int cpus = CPU_SETSIZE; cpus <= 1 << 18; cpus *= 2) {
-		cpu_set_t *set = CPU_ALLOC(cpus);
-		*bytes = CPU_ALLOC_SIZE(cpus);
-		if (!set)
-			return NULL;
-		if (sched_getaffinity(0, *bytes, set) == 0)
-			return set;
-		CPU_FREE(set);
-		if (errno != EINVAL)
-			return NULL;
-	}
-	return NULL;
-}
-
-#ifdef HAVE_HWLOC
-// Leaves one processor of each physical core in the set; two threads on one core would
-// share its vector units.
-static void keep_cores(cpu_set_t *set, size_t bytes)
-{
-	hwloc_topology_t topology;
-	hwloc_obj_t core = NULL;
-	unsigned limit = (unsigned)bytes * CHAR_BIT;
-
-	if (hwloc_topology_init(&topology) < 0)
-		return;
-	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
-				       HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_load(topology) < 0)
-		goto out;
-	while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core))) {
-		bool kept = false;
-		unsigned cpu;
-		hwloc_bitmap_foreach_begin(cpu, core->cpuset)
-			if (cpu < limit && CPU_ISSET_S(cpu, bytes, set)) {
-				if (kept)
-					CPU_CLR_S(cpu, bytes, set);
-				kept = true;
-			}
-		hwloc_bitmap_foreach_end();
-	}
-out:
-	hwloc_topology_destroy(topology);
-}
-#endif
-
 static void count(void)
 {
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	int quota = yk_cgroup_cpus(), wish;
-
-	team.bound = "cores";
-	team.size = online > 0 ? (int)online : 1;
-	team.cores = affinity(&team.cores_bytes);
-	if (team.cores) {
-		int all = team.size;
-		team.size = CPU_COUNT_S(team.cores_bytes, team.cores);
-		if (team.size < all)
-			team.bound = "affinity";
-#ifdef HAVE_HWLOC
-		keep_cores(team.cores, team.cores_bytes);
-		team.size = CPU_COUNT_S(team.cores_bytes, team.cores);
-#endif
-	}
-	if (quota && quota < team.size) {
-		team.size = quota;
-		team.bound = "cgroup quota";
-	}
-	wish = atoi(yk_cpu_setting(&threads_setting));
-	if (wish > 0 && wish < team.size) {
-		team.size = wish;
-		team.bound = "setting";
-	}
-	if (team.size > INSIDE)
-		team.size = INSIDE;
+	yk_cores_find(&team.cores);
+	if (team.cores.n > INSIDE)
+		team.cores.n = INSIDE;
 }
 
-void yk_team_declare(void)
+static const struct yk_cores *cores(void)
 {
-	yk_cpu_setting(&threads_setting);
+	pthread_once(&team.counted, count);
+	return &team.cores;
 }
 
 int yk_team_size(void)
 {
-	pthread_once(&team.counted, count);
-	return team.size;
+	return cores()->n;
 }
 
 const char *yk_team_bound(void)
 {
-	pthread_once(&team.counted, count);
-	return team.bound;
+	return cores()->bound;
+}
+
+int yk_team_nodes(void)
+{
+	return cores()->nodes;
 }
 
 void yk_team_limit(int threads)
@@ -250,8 +166,8 @@ static void start(void)
 	if (pthread_attr_init(&attr))
 		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (team.cores)
-		pthread_attr_setaffinity_np(&attr, team.cores_bytes, team.cores);
+	if (team.cores.set)
+		pthread_attr_setaffinity_np(&attr, team.cores.bytes, team.cores.set);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
 	for (int i = 1; i < size; i++) {

@@ -154,6 +154,8 @@ static inline vf vf_sqrt(vf a)
 	return (vf)_mm256_sqrt_ps((__m256)a);
 #elif defined __SSE__
 	return (vf)_mm_sqrt_ps((__m128)a);
+#elif defined __aarch64__
+	return (vf)vsqrtq_f32((float32x4_t)a);
 #else
 	for (int i = 0; i < VF; i++)
 		a[i] = __builtin_sqrtf(a[i]);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processors the team may use: what affinity leaves, one of each physical core, of the
+// fastest kind where cores differ; then how many the control group and the setting allow.
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef HAVE_HWLOC
+#include <hwloc.h>
+#endif
+
+#include "frame.h"
+
+static const struct yoke_setting threads_setting = {
+	sizeof threads_setting, "threads", "int", "0",
+	"threads of the CPU backend at most, 0: one a core that affinity and cgroup allow",
+};
+
+// The calling thread's affinity mask; the kernel may know more processors than
+// CPU_SETSIZE.
+static cpu_set_t *affinity(size_t *bytes)
+{
+	for (int cpus = CPU_SETSIZE; cpus <= 1 << 18; cpus *= 2) {
+		cpu_set_t *set = CPU_ALLOC(cpus);
+		*bytes = CPU_ALLOC_SIZE(cpus);
+		if (!set)
+			return NULL;
+		if (sched_getaffinity(0, *bytes, set) == 0)
+			return set;
+		CPU_FREE(set);
+		if (errno != EINVAL)
+			return NULL;
+	}
+	return NULL;
+}
+
+#ifdef HAVE_HWLOC
+static bool has(const struct yk_cores *c, unsigned cpu)
+{
+	return cpu < c->bytes * CHAR_BIT && CPU_ISSET_S(cpu, c->bytes, c->set);
+}
+
+// Leaves one processor of each core: two threads on one core would share its vector
+// units.
+static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
+{
+	hwloc_obj_t core = NULL;
+	int all = c->n;
+
+	while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core))) {
+		bool kept = false;
+		unsigned cpu;
+		hwloc_bitmap_foreach_begin(cpu, core->cpuset)
+			if (has(c, cpu)) {
+				if (kept)
+					CPU_CLR_S(cpu, c->bytes, c->set);
+				kept = true;
+			}
+		hwloc_bitmap_foreach_end();
+	}
+	c->n = CPU_COUNT_S(c->bytes, c->set);
+	if (c->n < all)
+		c->bound = "physical cores";
+}
+
+// Leaves the fastest kind that affinity allows: pieces are of one size, and a team of two
+// speeds waits for its slowest.
+static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
+{
+#if HWLOC_API_VERSION >= 0x00020400
+	int kinds = hwloc_cpukinds_get_nr(topology, 0), all = c->n;
+	hwloc_bitmap_t kind = hwloc_bitmap_alloc();
+
+	for (int k = kinds - 1; kind && k > 0; k--) { // ranked, the fastest last
+		int rank, here = 0;
+		if (hwloc_cpukinds_get_info(topology, (unsigned)k, kind, &rank, NULL,
+					    NULL, 0) < 0 ||
+		    rank < 0)
+			break;
+		for (unsigned cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++)
+			here += has(c, cpu) && hwloc_bitmap_isset(kind, cpu);
+		if (!here)
+			continue;
+		for (unsigned cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++)
+			if (!hwloc_bitmap_isset(kind, cpu))
+				CPU_CLR_S(cpu, c->bytes, c->set);
+		c->n = here;
+		break;
+	}
+	hwloc_bitmap_free(kind);
+	if (c->n < all)
+		c->bound = "fastest cores";
+#else
+	(void)c;
+	(void)topology;
+#endif
+}
+
+static void look(struct yk_cores *c)
+{
+	hwloc_topology_t topology;
+
+	if (hwloc_topology_init(&topology) < 0)
+		return;
+	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
+				       HWLOC_TYPE_FILTER_KEEP_ALL);
+	if (hwloc_topology_load(topology) == 0) {
+		int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+		c->nodes = nodes > 1 ? nodes : 1;
+		keep_cores(c, topology);
+		keep_fastest(c, topology);
+	}
+	hwloc_topology_destroy(topology);
+}
+#endif
+
+void yk_cores_find(struct yk_cores *c)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	int quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"), wish;
+
+	*c = (struct yk_cores){ .n = online > 0 ? (int)online : 1,
+				.nodes = 1,
+				.bound = "processors" };
+	c->set = affinity(&c->bytes);
+	if (c->set) {
+		int all = c->n;
+		c->n = CPU_COUNT_S(c->bytes, c->set);
+		if (c->n < all)
+			c->bound = "affinity";
+#ifdef HAVE_HWLOC
+		look(c);
+#endif
+	}
+	if (quota && quota < c->n) {
+		c->n = quota;
+		c->bound = "cgroup quota";
+	}
+	wish = atoi(yk_cpu_setting(&threads_setting));
+	if (wish > 0 && wish < c->n) {
+		c->n = wish;
+		c->bound = "setting";
+	}
+}
+
+void yk_cores_declare(void)
+{
+	yk_cpu_setting(&threads_setting);
+}
