@@ -228,7 +228,8 @@ static bool right(const struct problem *p, double *worst, char *where, size_t ca
 		error = fabs(got - want);
 		good = error <= bound;
 		if (!good)
-			snprintf(where, cap, "[%lld,%lld,%lld,%lld] got %.9g want %.9g bound %.3g",
+			snprintf(where, cap,
+				 "[%lld,%lld,%lld,%lld] got %.9g want %.9g bound %.3g",
 				 (long long)at[0], (long long)at[1], (long long)at[2],
 				 (long long)at[3], got, want, bound);
 		if (bound > 0 && error / bound > *worst)
@@ -238,7 +239,8 @@ static bool right(const struct problem *p, double *worst, char *where, size_t ca
 	for (size_t i = 0; good && i < p->c.segment.bytes; i++) {
 		good = (uint8_t)untouched[i] == 0xff;
 		if (!good)
-			snprintf(where, cap, "byte %zu outside the output was written", i);
+			snprintf(where, cap, "byte %zu outside the output was written",
+				 i);
 	}
 	free(untouched);
 	return good;
@@ -435,7 +437,7 @@ static void refusals(const struct yk_isa *isa)
 	in[1] = b.view;
 	ok(kernel->can(&op) == 1, "%s: takes a plain contraction", isa->name);
 	op.map = &map;
-	ok(kernel->can(&op) == 0, "%s: refuses an epilogue", isa->name);
+	ok(kernel->can(&op) == 0, "%s: refuses an epilogue without results", isa->name);
 	op.map = NULL;
 	in[1].dims[2] = 5;
 	ok(kernel->can(&op) == 0, "%s: refuses shapes that do not fit", isa->name);

@@ -28,6 +28,7 @@ test_programs = \
 	tests/contract.t \
 	tests/cores.t \
 	tests/cpu_attention.t \
+	tests/cpu_epilogue.t \
 	tests/cpu_map.t \
 	tests/cpu_move.t \
 	tests/cpu_norm.t \
@@ -113,6 +114,7 @@ tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_vmath_t_SOURCES = tests/vmath.c
+tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c
 tests_cpu_map_t_SOURCES = tests/cpu_map.c
 tests_random_t_SOURCES = tests/random.c
 tests_cpu_move_t_SOURCES = tests/cpu_move.c

@@ -84,14 +84,22 @@ static void orient(struct yk_gemm *g)
 static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 {
 	const struct yoke_view *a, *b, *c;
+	struct yoke_view product;
 	int r;
 
 	memset(g, 0, sizeof *g);
-	if (op->nin != 2 || op->nout != 1 || op->map)
+	if (op->nin < 2 || op->nout < 1 || (!op->map && (op->nin > 2 || op->nout > 1)))
 		return false;
 	a = &op->in[0];
 	b = &op->in[1];
 	c = &op->out[0];
+	if (op->map) {
+		if (!ISA(yk_epilogue_can)(op))
+			return false;
+		product = ISA(yk_epilogue_product)(op);
+		c = &product;
+		g->mapped = true;
+	}
 	r = c->rank;
 	if (a->kind != YOKE_VIEW_BUFFER || b->kind != YOKE_VIEW_BUFFER ||
 	    c->kind != YOKE_VIEW_BUFFER || a->dtype != c->dtype || b->dtype != c->dtype ||
@@ -123,10 +131,10 @@ static uint64_t can(const struct yoke_op *op)
 
 	if (!normal_form(&g, op))
 		return 0;
-	if (yk_cblas_wanted(&g))
-		return 1 << CBLAS;
+	if (yk_cblas_wanted(&g)) // a map behind it is a launch of its own
+		return g.mapped ? 0 : 1 << CBLAS;
 	if (is_integer(g.dtype))
-		return 1 << OWN;
+		return g.mapped ? 0 : 1 << OWN;
 	return g.dtype == yoke_f32 || g.dtype == yoke_f64 || g.dtype == yoke_f16 ||
 	       g.dtype == yoke_bf16;
 }
@@ -159,6 +167,39 @@ static void clear(const struct yk_gemm *g)
 	}
 }
 
+// The map of empty sums.
+static int map_nothing(const struct yk_gemm *g)
+{
+	enum { RUN = 256 };
+	double tile[RUN];
+	int64_t n = g->batches * g->m * g->n;
+	void *memory = yk_team_scratch(ISA(yk_epilogue_memory)(g->map));
+
+	if (!memory)
+		return yk_cpu_fail(YOKE_ENOMEM, "contract: no memory for the map");
+	ISA(yk_epilogue_begin)(g->map, memory);
+	for (int64_t i = 0; i < n; i += RUN) {
+		memset(tile, 0, sizeof tile);
+		ISA(yk_epilogue_run)
+		(g->map, memory, tile, RUN, i, 1, n - i < RUN ? n - i : RUN);
+	}
+	return 0;
+}
+
+static int run_own(struct yk_gemm *g, const struct yoke_op *op)
+{
+	struct yk_epilogue map;
+
+	if (g->mapped) {
+		ISA(yk_epilogue_init)(&map, op);
+		g->map = &map;
+	}
+	if (!g->k && g->mapped)
+		return map_nothing(g);
+	orient(g);
+	return g->dtype == yoke_f64 ? ISA(yk_gemm_f64)(g) : ISA(yk_gemm_f32)(g);
+}
+
 static int run(const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_gemm g;
@@ -167,8 +208,9 @@ static int run(const struct yoke_op *op, uint32_t impl)
 		return YOKE_EUNSUPPORTED;
 	if (!g.m || !g.n || !g.batches)
 		return 0;
-	g.c = yk_ptr(&op->out[0]);
-	if (!g.k) {
+	if (!g.mapped)
+		g.c = yk_ptr(&op->out[0]);
+	if (!g.k && !g.mapped) {
 		clear(&g);
 		return 0;
 	}
@@ -180,10 +222,12 @@ static int run(const struct yoke_op *op, uint32_t impl)
 		return yk_cblas_run(&g);
 	if (is_integer(g.dtype))
 		return ISA(yk_gemm_int)(&g);
-	orient(&g);
-	return g.dtype == yoke_f64 ? ISA(yk_gemm_f64)(&g) : ISA(yk_gemm_f32)(&g);
+	return run_own(&g, op);
 }
 
 const struct yk_kernel ISA(yk_contract) = {
-	.can = can, .workspace = workspace, .run = run, .impl = { "packed", "cblas" },
+	.can = can,
+	.workspace = workspace,
+	.run = run,
+	.impl = { "packed", "cblas" },
 };

@@ -4,6 +4,11 @@
 #define YK_KERN_CONTRACT_H
 
 #include "cpu.h"
+#ifdef YK_ISA
+#include "kern_map.h"
+#endif
+
+struct yk_epilogue;
 
 // c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.
 struct yk_gemm {
@@ -17,6 +22,10 @@ struct yk_gemm {
 	size_t esize; // bytes of an element
 	const char *a, *b;
 	char *c, *workspace;
+	// With an epilogue c is nowhere: its strides are those of a row major result, whose
+	// elements the map's outputs have in common.
+	bool mapped;
+	const struct yk_epilogue *map; // set to run
 };
 
 // Offsets in elements of the batch's matrices.
@@ -38,6 +47,28 @@ bool yk_cblas_wanted(const struct yk_gemm *);
 int yk_cblas_run(const struct yk_gemm *);
 
 #ifdef YK_ISA
+// ---- epilogues (kern_contract_map.c) ----
+
+struct yk_epilogue {
+	struct yk_prog prog;
+	int64_t cols;       // of the result
+	int dtype;          // of the product
+	yk_strip_fn *round; // f16, bf16: the product's rounding; else NULL
+};
+
+// Is op, whose in[0] and in[1] fit, one whose map runs on tiles?
+bool ISA(yk_epilogue_can)(const struct yoke_op *op);
+// The product, as the plan would have put it between the two: row major.
+struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op);
+void ISA(yk_epilogue_init)(struct yk_epilogue *, const struct yoke_op *op);
+// What a thread needs: memory aligned to 64, made ready once a piece.
+size_t ISA(yk_epilogue_memory)(const struct yk_epilogue *);
+void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
+// tile (rows, cols): sums of f32, or f64 where that is the product's dtype, rows ld apart;
+// overwritten.  It begins at element `first` of the result, counted row major.
+void ISA(yk_epilogue_run)(const struct yk_epilogue *, void *memory, void *tile,
+			  int64_t ld, int64_t first, int64_t rows, int64_t cols);
+
 // The packed kernels: f32, with f16 and bf16 by way of it; f64.  Workspace in bytes.
 uint64_t ISA(yk_gemm_f32_workspace)(const struct yk_gemm *);
 int ISA(yk_gemm_f32)(const struct yk_gemm *);

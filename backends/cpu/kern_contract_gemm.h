@@ -72,6 +72,12 @@ static bool native(const struct yk_gemm *g)
 	return g->esize == sizeof(T);
 }
 
+// Where a piece sums: in c, if that has rows of T, else in scratch.
+static bool sums_in_c(const struct yk_gemm *g)
+{
+	return native(g) && g->cn == 1 && !g->mapped;
+}
+
 static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 {
 	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
@@ -108,7 +114,7 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 	while (pieces(g, c) < MANY / 2 && c->mb > MR && worth_cutting(g, c))
 		halve(g, c, true);
 	// Whole columns where the result cannot hold a part of a sum, else what fits.
-	if (native(g) && g->cn == 1) {
+	if (sums_in_c(g)) {
 		c->ns = least(g->n, 8 * 2 * L2_COLS);
 		panels = SHARE / (ceil_div(c->ns, NR) * NR * c->kc);
 		c->ks = least(g->k, (panels > 1 ? panels : 1) * c->kc);
@@ -149,9 +155,9 @@ struct job {
 	struct cut cut;
 	int64_t n_pieces;       // along n
 	int64_t j0, k0, ns, ks; // SHARED: the part at hand
-	const char *a, *b;      // SHARED: of the batch's matrix
-	char *c;
-	atomic_bool failed; // no memory
+	const char *a, *b;      // SHARED: the batch's matrices
+	int64_t c;              // SHARED: the batch's first element of the result
+	atomic_bool failed;     // no memory
 };
 
 static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t is,
@@ -160,26 +166,39 @@ static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t
 	return p + (i * is + j * js) * (int64_t)g->esize;
 }
 
-// Where a piece sums: in c, if that has rows of T, else in scratch.
-static bool sums_in_c(const struct yk_gemm *g)
-{
-	return native(g) && g->cn == 1;
-}
+struct room {
+	T *at;     // what was asked for
+	void *map; // the epilogue's, made ready
+};
 
-static T *scratch(struct job *job, int64_t elements)
+// False: no memory.
+static bool room(struct job *job, int64_t elements, struct room *r)
 {
-	T *p = yk_team_scratch((size_t)elements * sizeof(T));
+	const struct yk_gemm *g = job->g;
+	size_t bytes = ((size_t)elements * sizeof(T) + 64) & ~(size_t)63; // > 0
+	char *p = yk_team_scratch(bytes + (g->map ? ISA(yk_epilogue_memory)(g->map) : 0));
 
-	if (!p)
+	if (!p) {
 		job->failed = true;
-	return p;
+		return false;
+	}
+	r->at = (T *)p;
+	r->map = p + bytes;
+	if (g->map)
+		ISA(yk_epilogue_begin)(g->map, r->map);
+	return true;
 }
 
 struct place { // of a piece
 	int64_t batch, i, j, m, n;
 	const char *a, *b;
-	char *c; // its first element
+	int64_t c; // its first element
 };
+
+static T *sums_at(const struct yk_gemm *g, int64_t c)
+{
+	return (T *)g->c + c;
+}
 
 static struct place place_of(const struct job *job, int64_t piece)
 {
@@ -197,8 +216,33 @@ static struct place place_of(const struct job *job, int64_t piece)
 	yk_gemm_batch(g, p.batch, &a, &b, &c);
 	p.a = at(g, g->a, p.i, g->am, a, 1);
 	p.b = at(g, g->b, p.j, g->bn, b, 1);
-	p.c = g->c + (p.i * g->cm + p.j * g->cn + c) * (int64_t)g->esize;
+	p.c = p.i * g->cm + p.j * g->cn + c;
 	return p;
+}
+
+// Finished sums (m,n), rows ld apart, of which the first is the result's element c.
+static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
+		   int64_t c, int64_t m, int64_t n)
+{
+	enum { NARROW = 8, GROUP = 32 };
+	T rows[GROUP * NARROW];
+
+	if (!g->map) {
+		put_sums(g, sums, ld, g->c + c * (int64_t)g->esize, m, n);
+		return;
+	}
+	if (g->cn == 1) {
+		ISA(yk_epilogue_run)(g->map, r->map, sums, ld, c, m, n);
+		return;
+	}
+	// The transpose of a result of less than NARROW columns, see orient.
+	for (int64_t j = 0; j < n; j += GROUP) {
+		int64_t w = least(GROUP, n - j);
+		for (int64_t q = 0; q < w; q++)
+			for (int64_t i = 0; i < m; i++)
+				rows[q * m + i] = sums[i * ld + j + q];
+		ISA(yk_epilogue_run)(g->map, r->map, rows, m, c + j * g->cn, w, m);
+	}
 }
 
 static void dots_piece(void *arg, int64_t piece)
@@ -207,27 +251,34 @@ static void dots_piece(void *arg, int64_t piece)
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
 	const T *a = (const T *)p.a, *b = (const T *)p.b;
-	int64_t lda = g->am;
-	T *c = (T *)p.c, sums[DOT_ROWS * DOT_COLS];
+	int64_t lda = g->am, cm = g->cm, cn = g->cn,
+		copied = g->ak == 1 ? 0 : g->m * g->k;
+	T *c, sums[DOT_ROWS * DOT_COLS];
+	struct room r;
 
-	if (g->ak != 1) {
-		T *row = scratch(job, g->m * g->k);
-		if (!row)
-			return;
+	if (!room(job, copied + (g->map ? g->m * p.n : 0), &r))
+		return;
+	if (copied) {
 		for (int64_t i = 0; i < g->m; i++)
 			for (int64_t l = 0; l < g->k; l++)
-				row[i * g->k + l] = a[i * g->am + l * g->ak];
-		a = row;
+				r.at[i * g->k + l] = a[i * g->am + l * g->ak];
+		a = r.at;
 		lda = g->k;
 	}
+	if (g->map)
+		c = r.at + copied, cm = p.n, cn = 1;
+	else
+		c = sums_at(g, p.c);
 	for (int64_t j = 0; j < p.n;) {
 		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
 		dot[g->m - 1][cols > 1](g->k, a, lda, b + j * g->bn, g->bn, sums);
 		for (int64_t i = 0; i < g->m; i++)
 			for (int q = 0; q < cols; q++)
-				c[i * g->cm + (j + q) * g->cn] = sums[i * cols + q];
+				c[i * cm + (j + q) * cn] = sums[i * cols + q];
 		j += cols;
 	}
+	if (g->map)
+		finish(g, &r, c, p.n, p.c, g->m, p.n);
 }
 
 static void strips_piece(void *arg, int64_t piece)
@@ -235,23 +286,27 @@ static void strips_piece(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	int64_t step = ceil_div(p.m, ceil_div(p.m, MR));
-	int64_t cols = strips[step - 1].cols, room = STAYS / sizeof(T);
-	T *tail = scratch(job, g->k * VL);
+	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = g->map ? p.n : g->cm;
+	int64_t cols = strips[step - 1].cols, space = STAYS / sizeof(T);
+	struct room r;
+	T *c;
 
-	if (!tail)
+	if (!room(job, g->k * VL + (g->map ? p.m * p.n : 0), &r))
 		return;
+	c = g->map ? r.at + g->k * VL : sums_at(g, p.c);
 	// what one group of rows has read of b, the next finds in the cache
 	if (step == p.m)
 		cols = p.n;
-	else if (cols * g->k < room)
-		cols *= room / (cols * g->k);
+	else if (cols * g->k < space)
+		cols *= space / (cols * g->k);
 	for (int64_t j = 0; j < p.n; j += cols)
 		for (int64_t i = 0; i < p.m; i += step)
 			multiply_strip((int)least(step, p.m - i), least(cols, p.n - j),
 				       g->k, (const T *)p.a + i * g->am, g->am, g->ak,
-				       (const T *)p.b + j, g->bk,
-				       (T *)p.c + i * g->cm + j, g->cm, tail);
+				       (const T *)p.b + j, g->bk, c + i * ldc + j, ldc,
+				       r.at);
+	if (g->map)
+		finish(g, &r, c, ldc, p.c, p.m, p.n);
 }
 
 static void local_piece(void *arg, int64_t piece)
@@ -262,11 +317,14 @@ static void local_piece(void *arg, int64_t piece)
 	struct place p = place_of(job, piece);
 	bool direct = sums_in_c(g);
 	int64_t a_size = cut->mb * cut->kc, b_size = cut->nb * cut->kc;
-	T *a = scratch(job, a_size + b_size + (direct ? 0 : p.m * p.n));
-	T *b = a + a_size, *c = direct ? (T *)p.c : b + b_size;
+	struct room r;
+	T *a, *b, *c;
 
-	if (!a)
+	if (!room(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
 		return;
+	a = r.at;
+	b = a + a_size;
+	c = direct ? sums_at(g, p.c) : b + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
 		int64_t k = least(cut->kc, g->k - l);
 		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k);
@@ -274,7 +332,7 @@ static void local_piece(void *arg, int64_t piece)
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
 	}
 	if (!direct)
-		finish(g, c, p.c, p.m, p.n);
+		finish(g, &r, c, p.n, p.c, p.m, p.n);
 }
 
 // Packed b: for each part of kc rows, its panels.
@@ -299,23 +357,26 @@ static void shared_piece(void *arg, int64_t piece)
 	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
 	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
-	char *to = job->c + (i * g->cm + (job->j0 + j) * g->cn) * (int64_t)g->esize;
-	T *a = scratch(job, cut->mb * cut->kc + (direct ? 0 : m * n));
-	T *c = direct ? (T *)to : a + cut->mb * cut->kc;
-	int64_t ldc = direct ? g->cm : n;
+	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
+	struct room r;
+	T *a, *c;
 
-	if (!a)
+	if (!room(job, cut->mb * cut->kc + (direct ? 0 : m * n), &r))
 		return;
+	a = r.at;
+	c = direct ? sums_at(g, to) : a + cut->mb * cut->kc;
 	for (int64_t l = 0; l < job->ks; l += cut->kc) {
 		int64_t k = least(cut->kc, job->ks - l);
 		const T *b = (const T *)g->workspace + l * width + j * k;
 		pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
-		for (int64_t q = 0; q < n; q += L2_COLS)
-			multiply_panels(a, b + q * k, c + q, ldc, m,
-					least(L2_COLS, n - q), k, job->k0 + l > 0);
+		for (int64_t q = 0; q < n; q += L2_COLS) {
+			int64_t w = least(L2_COLS, n - q);
+			multiply_panels(a, b + q * k, c + q, ldc, m, w, k,
+					job->k0 + l > 0);
+			if (!direct && l + k == job->ks)
+				finish(g, &r, c + q, ldc, to + q * g->cn, m, w);
+		}
 	}
-	if (!direct)
-		finish(g, c, to, m, n);
 }
 
 static void run_shared(struct job *job)
@@ -328,7 +389,7 @@ static void run_shared(struct job *job)
 		yk_gemm_batch(g, batch, &a, &b, &c);
 		job->a = at(g, g->a, a, 1, 0, 0);
 		job->b = at(g, g->b, b, 1, 0, 0);
-		job->c = g->c + c * (int64_t)g->esize;
+		job->c = c;
 		for (job->j0 = 0; job->j0 < g->n; job->j0 += cut->ns) {
 			job->ns = least(cut->ns, g->n - job->j0);
 			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {

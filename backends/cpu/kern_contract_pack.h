@@ -131,18 +131,19 @@ static void pack_b(T *to, const struct yk_gemm *g, const char *b, int64_t n, int
 			   n - j < NR ? (int)(n - j) : NR, g->bk, k);
 }
 
-// A finished part of the result, acc (m,n) dense, goes to c.
-static void finish(const struct yk_gemm *g, const T *acc, char *c, int64_t m, int64_t n)
+// Finished sums (m,n), rows ld apart, go to c.
+static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
+		     int64_t m, int64_t n)
 {
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t j = 0; j < n; j++) {
 			char *to = c + (i * g->cm + j * g->cn) * (int64_t)g->esize;
 #ifdef HALVES
 			if (g->dtype != yoke_f32) {
-				put_half(g->dtype, to, acc[i * n + j]);
+				put_half(g->dtype, to, sums[i * ld + j]);
 				continue;
 			}
 #endif
-			*(T *)to = acc[i * n + j];
+			*(T *)to = sums[i * ld + j];
 		}
 }

@@ -37,6 +37,7 @@ cpu_kernels = \
 	backends/cpu/kern_contract_f32.c \
 	backends/cpu/kern_contract_f64.c \
 	backends/cpu/kern_contract_int.c \
+	backends/cpu/kern_contract_map.c \
 	backends/cpu/kern_gather.c \
 	backends/cpu/kern_gather_add.c \
 	backends/cpu/kern_map.c \
