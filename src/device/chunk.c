@@ -114,13 +114,11 @@ bool yk_chunk_ready(struct yk_chunk *c, const struct yk_queue *q)
 	return only_of(c, q) || yk_chunk_settle(c) || only_of(c, q);
 }
 
-void yk_chunk_wait(struct yk_chunk *c)
+bool yk_chunk_wait(struct yk_chunk *c)
 {
-	while (c->nstamps) {
-		struct yk_event *e = c->stamp[--c->nstamps];
-		yk_event_wait(e);
-		yk_event_unref(e);
-	}
+	for (int i = 0; i < c->nstamps; i++)
+		yk_event_settle(c->stamp[i]); // failed is over, too
+	return yk_chunk_settle(c);
 }
 
 // The place of a queue's stamp, nstamps when there is none.

@@ -46,8 +46,8 @@ struct yk_chunk *yk_chunk_largest(struct yk_chunk *root);
 bool yk_chunk_settle(struct yk_chunk *);
 // Could the queue use the chunk without waiting for another?
 bool yk_chunk_ready(struct yk_chunk *, const struct yk_queue *);
-// Waits for all of them; what failed is done as well.
-void yk_chunk_wait(struct yk_chunk *);
+// Waits for all of them; what failed is done as well.  False: the device did not answer in time.
+bool yk_chunk_wait(struct yk_chunk *);
 // Can the stamps of both be those of one chunk?  Settles both before it says no.
 bool yk_chunk_stamps_fit(struct yk_chunk *, struct yk_chunk *);
 // Adds a stamp and takes its reference over; there is room.

@@ -3,6 +3,7 @@
 #ifndef YK_DEVICE_H
 #define YK_DEVICE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "device/plugin.h"
@@ -30,33 +31,61 @@ struct yk_device *yk_device_choose(const char *list);
 struct yk_device *yk_device_cpu(void);
 
 // ---- queues and events ----
+//
+// A backend may report a failure long after the call that caused it, to whoever asks for an event
+// next: the pool, or another thread.  Such a report is kept with the queue until its owner takes it.
+
+struct yk_queue_failure {
+	int code;       // 0: none
+	uint64_t since; // events up to this serial ended well; nothing is known of what is behind
+	char why[400];  // what the backend said
+};
 
 struct yk_queue {
 	struct yk_device *device;
 	void *handle;
-	uint64_t marks; // events so far
+	uint64_t marks;        // events so far
+	atomic_int refs;       // the owner's and those of its events
+	_Atomic uint64_t good; // all up to this event is known to have ended well
+	atomic_bool failed;    // there is a failure to take
+	atomic_bool lost;      // a wait took longer than device.timeout and nothing was heard since
+	pthread_mutex_t lock;  // over the following
+	struct yk_queue_failure failure;
 };
 
 struct yk_event { // counted, since pool blocks and runs share one
 	atomic_int refs;
 	const struct yoke_backend *ops;
-	struct yk_queue *queue; // it was marked on; only compared
-	void *handle; // NULL: done
-	uint64_t serial; // of the queue's events: a later one stands for the earlier ones too
+	struct yk_queue *queue; // it was marked on; a reference
+	void *handle;
+	atomic_int state; // 1: done, 0: not known, negative: what it stands for failed
+	uint64_t serial;  // of the queue's events: a later one stands for the earlier ones too
 };
 
 int yk_queue_new(struct yk_device *, int kind, struct yk_queue **);
-void yk_queue_free(struct yk_queue *); // waits for what is enqueued
+// Waits for what is enqueued.  A queue that does not answer in time is left as it is, and leaks.
+void yk_queue_free(struct yk_queue *);
 int yk_queue_flush(struct yk_queue *);
 // Waits for everything enqueued.
 int yk_queue_wait(struct yk_queue *);
+// The same without an error of this thread; what fails is kept with the queue.
+int yk_queue_drain(struct yk_queue *);
+static inline bool yk_queue_failed(struct yk_queue *q)
+{
+	return atomic_load_explicit(&q->failed, memory_order_acquire);
+}
+// The first failure since the last call; returns its code, 0 when there is none.
+int yk_queue_take(struct yk_queue *, struct yk_queue_failure *);
 
 // One reference.  Flushes the queue, so that any other queue and thread may wait for the event.
 int yk_event_mark(struct yk_queue *, struct yk_event **);
+int yk_event_try(struct yk_queue *, struct yk_event **); // without an error of this thread
 struct yk_event *yk_event_ref(struct yk_event *);
 void yk_event_unref(struct yk_event *);                   // NULL is fine
 int yk_event_done(struct yk_event *); // 1, 0, or negative when what it stands for failed; NULL: 1
+// At most device.timeout seconds.
 int yk_event_wait(struct yk_event *);
+int yk_event_settle(struct yk_event *); // without an error of this thread
 // What is enqueued on q from now on runs behind e; e's queue is of the same backend.
 int yk_event_before(struct yk_event *e, struct yk_queue *q);
 

@@ -291,12 +291,14 @@ fail:
 	return code;
 }
 
-// Gives a segment without blocks back, once its work is done.
-static void segment_free(struct yk_pool *p, struct yk_pool_segment *s)
+// Gives a segment without blocks back, once its work is done; false when the device does not say so.
+static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 {
+	for (struct yk_chunk *c = s->first; c; c = c->next)
+		if (!yk_chunk_wait(c))
+			return false;
 	for (struct yk_chunk *c = s->first, *next; c; c = next) {
 		next = c->next;
-		yk_chunk_wait(c);
 		if (c->free)
 			make_used(p, c);
 		chunk_drop(p, c);
@@ -308,6 +310,7 @@ static void segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 	count_down(&p->stats.reserved_bytes, s->bytes);
 	count_down(&p->stats.segment, 1);
 	free(s);
+	return true;
 }
 
 static uint64_t trim(struct yk_pool *p)
@@ -315,10 +318,9 @@ static uint64_t trim(struct yk_pool *p)
 	uint64_t bytes = 0;
 	for (struct yk_pool_segment *s = p->segments, *next; s; s = next) {
 		next = s->next;
-		if (s->live)
-			continue;
-		bytes += s->bytes;
-		segment_free(p, s);
+		uint64_t size = s->bytes;
+		if (!s->live && segment_free(p, s))
+			bytes += size;
 	}
 	return bytes;
 }
@@ -550,10 +552,11 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	struct yk_event *stamp = NULL;
 	if (e)
 		stamp = yk_event_ref(e);
-	else if (q && yk_event_mark(q, &stamp) < 0)
+	else if (q && yk_event_try(q, &stamp) < 0)
 		stamp = NULL; // a queue that takes no events runs no work any more
-	if (stamp && (!stamp->handle || p->off)) {
-		yk_event_wait(stamp);
+	if (stamp && p->off)
+		yk_event_settle(stamp);
+	if (stamp && (!stamp->handle || (p->off && yk_event_done(stamp)))) {
 		yk_event_unref(stamp);
 		stamp = NULL;
 	}
@@ -562,9 +565,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	count_free(p, c);
 	if (stamp)
 		yk_chunk_stamp(c, stamp);
-	if (p->off)
-		segment_free(p, c->segment);
-	else
+	if (!p->off || !segment_free(p, c->segment))
 		give(p, c);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -4,23 +4,87 @@
 // touch that queue, which may belong to another thread or be gone.
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
 #include "device/device.h"
+
+YK_PARAM(timeout_setting, "device.timeout", YK_INT, "0",
+	 "seconds to wait for a device before it counts as failed; 0: for ever");
+
+// ---- failures ----
+
+// Keeps the first one; `why` NULL: what the backend left as this thread's error, if that had none.
+static void note(struct yk_queue *q, int code, uint64_t serial, bool had, const char *why)
+{
+	char detail[sizeof q->failure.why];
+
+	if (why)
+		snprintf(detail, sizeof detail, "%s", why);
+	else
+		yk_backend_detail(had, code, detail, sizeof detail);
+	pthread_mutex_lock(&q->lock);
+	if (!q->failure.code) {
+		uint64_t good = atomic_load(&q->good);
+		q->failure.code = code;
+		q->failure.since = good < serial ? good : serial - 1;
+		snprintf(q->failure.why, sizeof q->failure.why, "%s", detail);
+		atomic_store_explicit(&q->failed, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&q->lock);
+}
+
+int yk_queue_take(struct yk_queue *q, struct yk_queue_failure *to)
+{
+	pthread_mutex_lock(&q->lock);
+	*to = q->failure;
+	q->failure.code = 0;
+	atomic_store_explicit(&q->failed, false, memory_order_release);
+	pthread_mutex_unlock(&q->lock);
+	return to->code;
+}
+
+// Makes of what is kept with the queue an error of this thread.
+static int complain(struct yk_queue *q, int code, const char *what)
+{
+	char why[sizeof q->failure.why];
+
+	pthread_mutex_lock(&q->lock);
+	snprintf(why, sizeof why, "%s", q->failure.code ? q->failure.why : yk_error_text(code));
+	pthread_mutex_unlock(&q->lock);
+	return yk_fail(code, "%s: %s: %s", q->device->id, what, why);
+}
+
+// ---- queues ----
+
+static void unref(struct yk_queue *q)
+{
+	if (atomic_fetch_sub_explicit(&q->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
 
 int yk_queue_new(struct yk_device *d, int kind, struct yk_queue **to)
 {
-	struct yk_queue *q = malloc(sizeof *q);
-	if (!q)
+	char detail[400];
+	struct yk_queue *q = calloc(1, sizeof *q);
+	if (!q || pthread_mutex_init(&q->lock, NULL)) {
+		free(q);
 		return yk_fail(YOKE_ENOMEM, "no host memory for a queue");
+	}
 	q->device = d;
-	q->handle = NULL;
-	q->marks = 0;
+	atomic_init(&q->refs, 1);
+	bool had = yoke_error_code() != 0;
 	int code = d->ops->queue_new(d->index, kind, &q->handle);
 	if (code < 0) {
-		free(q);
-		return yk_fail(code, "%s: no queue of kind %d: %s", d->id, kind, yk_error_text(code));
+		unref(q);
+		yk_backend_detail(had, code, detail, sizeof detail);
+		return yk_fail(code, "%s: no queue of kind %d: %s", d->id, kind, detail);
 	}
 	*to = q;
 	return 0;
@@ -30,51 +94,96 @@ void yk_queue_free(struct yk_queue *q)
 {
 	if (!q)
 		return;
-	yk_queue_wait(q); // what failed was said by whoever waited for it
-	q->device->ops->queue_free(q->handle);
-	free(q);
+	if (!atomic_load(&q->lost))
+		yk_queue_drain(q); // what failed was said by whoever took it
+	if (atomic_load(&q->lost)) // its driver may be at work in there
+		yk_warn("device", "%s does not answer: a queue of it is left behind", q->device->id);
+	else
+		q->device->ops->queue_free(q->handle);
+	unref(q);
 }
 
 int yk_queue_flush(struct yk_queue *q)
 {
+	char detail[400];
+	bool had = yoke_error_code() != 0;
 	int code = q->device->ops->queue_flush(q->handle);
-	return code < 0 ? yk_fail(code, "%s: flush: %s", q->device->id, yk_error_text(code)) : 0;
+	if (code >= 0)
+		return 0;
+	yk_backend_detail(had, code, detail, sizeof detail);
+	return yk_fail(code, "%s: flush: %s", q->device->id, detail);
 }
 
-int yk_queue_wait(struct yk_queue *q)
+int yk_queue_drain(struct yk_queue *q)
 {
 	struct yk_event *e;
 
-	int code = yk_event_mark(q, &e);
+	int code = yk_event_try(q, &e);
 	if (code < 0)
 		return code;
-	code = yk_event_wait(e);
+	code = yk_event_settle(e);
 	yk_event_unref(e);
 	return code;
 }
 
-int yk_event_mark(struct yk_queue *q, struct yk_event **to)
+int yk_queue_wait(struct yk_queue *q)
+{
+	int code = yk_queue_drain(q);
+	return code < 0 ? complain(q, code, "wait") : 0;
+}
+
+// ---- events ----
+
+// An event of the queue is known to be over: code 1, or negative.
+static int over(struct yk_event *e, int code, bool had)
+{
+	struct yk_queue *q = e->queue;
+
+	if (code < 0) {
+		note(q, code, e->serial, had, NULL);
+	} else {
+		uint64_t good = atomic_load(&q->good);
+		while (good < e->serial && !atomic_compare_exchange_weak(&q->good, &good, e->serial))
+			;
+		atomic_store(&q->lost, false);
+	}
+	atomic_store(&e->state, code);
+	return code;
+}
+
+int yk_event_try(struct yk_queue *q, struct yk_event **to)
 {
 	const struct yoke_backend *ops = q->device->ops;
-	struct yk_event *e = malloc(sizeof *e);
-	if (!e)
-		return yk_fail(YOKE_ENOMEM, "no host memory for an event");
-	e->ops = ops;
-	e->queue = q;
-	e->handle = NULL;
-	e->serial = ++q->marks;
-	atomic_init(&e->refs, 1);
-	int code = ops->event_mark(q->handle, &e->handle);
-	if (code < 0) {
-		free(e);
-		return yk_fail(code, "%s: event: %s", q->device->id, yk_error_text(code));
+	bool had = yoke_error_code() != 0;
+	uint64_t serial = ++q->marks;
+	struct yk_event *e = calloc(1, sizeof *e);
+	if (!e) {
+		note(q, YOKE_ENOMEM, serial, had, "no host memory for an event");
+		return YOKE_ENOMEM;
 	}
-	if (e->handle && (code = yk_queue_flush(q)) < 0) {
-		yk_event_unref(e);
+	int code = ops->event_mark(q->handle, &e->handle);
+	if (code >= 0 && e->handle && (code = ops->queue_flush(q->handle)) < 0)
+		ops->event_free(e->handle);
+	if (code < 0) {
+		note(q, code, serial, had, NULL);
+		free(e);
 		return code;
 	}
+	e->ops = ops;
+	e->queue = q;
+	e->serial = serial;
+	atomic_init(&e->refs, 1);
+	atomic_fetch_add_explicit(&q->refs, 1, memory_order_relaxed);
+	if (!e->handle)
+		over(e, 1, had);
 	*to = e;
 	return 0;
+}
+
+int yk_event_mark(struct yk_queue *q, struct yk_event **to)
+{
+	int code = yk_event_try(q, to);
+	return code < 0 ? complain(q, code, "event") : 0;
 }
 
 struct yk_event *yk_event_ref(struct yk_event *e)
@@ -90,24 +199,76 @@ void yk_event_unref(struct yk_event *e)
 		return;
 	if (e->handle)
 		e->ops->event_free(e->handle);
+	unref(e->queue);
 	free(e);
 }
 
 int yk_event_done(struct yk_event *e)
 {
-	return e && e->handle ? e->ops->event_done(e->handle) : 1;
+	int state = e ? atomic_load(&e->state) : 1;
+	if (state)
+		return state;
+	bool had = yoke_error_code() != 0;
+	int code = e->ops->event_done(e->handle);
+	return code ? over(e, code < 0 ? code : 1, had) : 0;
+}
+
+// Asks again and again, ever more slowly, since a backend's own wait knows no limit.
+static int wait_limited(struct yk_event *e, int64_t seconds)
+{
+	struct yk_queue *q = e->queue;
+	struct timespec start, now, nap = { 0, 2000 };
+	char why[120];
+	int code;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (now = start; !(code = yk_event_done(e)); clock_gettime(CLOCK_MONOTONIC, &now)) {
+		// who did not answer once is not waited for again
+		if (now.tv_sec - start.tv_sec > seconds || atomic_load(&q->lost))
+			break;
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < 1000000)
+			nap.tv_nsec += nap.tv_nsec / 4;
+	}
+	if (code)
+		return code < 0 ? code : 0;
+	atomic_store(&q->lost, true);
+	snprintf(why, sizeof why, "no answer within %lld s (YOKE_DEVICE_TIMEOUT)",
+		 (long long)seconds);
+	note(q, YOKE_EDEVICE, e->serial, false, why);
+	return YOKE_EDEVICE;
+}
+
+int yk_event_settle(struct yk_event *e)
+{
+	int state = e ? atomic_load(&e->state) : 1;
+	if (state)
+		return state < 0 ? state : 0;
+	int64_t limit = yk_param_int(&timeout_setting);
+	if (limit > 0)
+		return wait_limited(e, limit);
+	bool had = yoke_error_code() != 0;
+	int code = e->ops->event_wait(e->handle);
+	over(e, code < 0 ? code : 1, had);
+	return code < 0 ? code : 0;
 }
 
 int yk_event_wait(struct yk_event *e)
 {
-	return e && e->handle ? e->ops->event_wait(e->handle) : 0;
+	int code = yk_event_settle(e);
+	return code < 0 ? complain(e->queue, code, "wait") : 0;
 }
 
 int yk_event_before(struct yk_event *e, struct yk_queue *q)
 {
-	if (!e || !e->handle || e->queue == q)
+	char detail[400];
+
+	if (!e || e->queue == q || atomic_load(&e->state))
 		return 0;
+	bool had = yoke_error_code() != 0;
 	int code = q->device->ops->event_after(q->handle, e->handle);
-	return code < 0 ? yk_fail(code, "%s: wait for an event: %s", q->device->id,
-				  yk_error_text(code)) : 0;
+	if (code >= 0)
+		return 0;
+	yk_backend_detail(had, code, detail, sizeof detail);
+	return yk_fail(code, "%s: wait for an event: %s", q->device->id, detail);
 }

@@ -99,6 +99,10 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
+	yk_queue_drain(ctx->queue);
+	yk_settle(ctx);
+	if (ctx->failure.code && !ctx->failure.told) // nobody else will hear of it
+		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
 	while (ctx->scope) {
 		struct yoke_scope *s = ctx->scope;
 		ctx->scope = s->parent;
@@ -111,6 +115,8 @@ void yoke_context_free(yoke_context *ctx)
 	yk_context_reset(ctx);
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
+	for (int i = 0; i < 2; i++)
+		yk_event_unref(ctx->flight[i].done);
 	for (int i = 0; i < 4; i++) {
 		yk_event_unref(ctx->staging[i].event);
 		yk_pool_free(ctx->staging[i].block, ctx->queue, NULL);

@@ -18,7 +18,9 @@ enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
 	uint32_t refs;
-	int failed;   // 0, or the code of the launch that should have written it
+	int failed;        // 0, or the code of what should have written it
+	uint32_t failure;  // number of that failure
+	uint64_t written;  // it is whole once the queue's event of this serial ended well
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
 	struct yoke_context *ctx;
@@ -59,6 +61,24 @@ struct yk_staging {
 	struct yk_event *event;
 };
 
+// A run that may not be over yet.
+struct yk_flight {
+	struct yk_event *done; // NULL: none, or it could not be marked
+	uint64_t serial, number; // of that event; of the evaluation
+	size_t steps;
+	uint16_t op[2];    // of the first and last step
+	uint32_t scope[2];
+};
+
+// What was reported last; values lost with it hold its number.
+struct yk_failure {
+	uint32_t number;
+	int code;
+	bool told;      // some call has returned it
+	bool variables; // are lost with it
+	char text[800];
+};
+
 struct yoke_scope {
 	struct yoke_context *ctx;
 	struct yoke_scope *parent;
@@ -97,6 +117,9 @@ struct yoke_context {
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn
 	uint32_t staged;
+	struct yk_flight flight[2]; // at most two runs are in flight, taken in turn
+	uint64_t flights;
+	struct yk_failure failure;
 	uint64_t seed;
 	int64_t step;
 	bool warned; // of too many pending operations
@@ -144,5 +167,20 @@ void yk_context_reset(struct yoke_context *);
 int yk_upload(struct yoke_context *, struct yk_block *, const void *from, uint64_t bytes);
 int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_storage **);
 void yk_storage_unref(struct yk_storage *);
+
+// ---- failures ----
+
+// Takes what the queues keep of failures: values not known to be whole become failed.  Returns the code
+// of a failure found now, or 0; leaves the thread's error alone.
+int yk_settle(struct yoke_context *);
+int yk_settle_at(struct yoke_context *, const char *where); // where we stand, unless a run is to blame
+// Waits for the run before the last, so that with the next one two are in flight; settles.
+void yk_flight_wait(struct yoke_context *);
+// Records a failure, for the log and for those who touch what is lost.
+void yk_failure_set(struct yoke_context *, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int yk_failure_tell(struct yoke_context *); // as this thread's error; returns its code
+// EFAILED: the handle's storage has failed, and why.
+int yk_failure_of(const struct yoke_tensor *);
 
 #endif

@@ -51,10 +51,12 @@ int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
 	if (ctx->device == ctx->cpu) // done when it returns
 		return ops->put(q->handle, to->segment, to->offset, from, bytes);
 	struct yk_staging *s = &ctx->staging[ctx->staged++ % 4];
-	int err = yk_event_wait(s->event);
+	int err = 0;
+	if (yk_event_settle(s->event) < 0 && !yk_event_done(s->event))
+		return yk_event_wait(s->event); // the copy from there may still be under way
 	yk_event_unref(s->event);
 	s->event = NULL;
-	if (!err && (!s->block || s->block->bytes < bytes)) {
+	if (!s->block || s->block->bytes < bytes) {
 		yk_pool_free(s->block, q, NULL);
 		s->block = NULL;
 		err = yk_pool_alloc(ctx->device->pinned, bytes, q, &s->block);
@@ -73,6 +75,9 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 			struct yk_storage **to)
 {
 	struct yk_storage *s = NULL;
+	char why[400];
+	yk_settle(ctx); // what failed before is no matter of this value
+	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, &s);
 	if (!err && data) {
 		yk_work_begin(ctx, ctx->queue);
@@ -83,10 +88,14 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 					     s->block->offset, bytes, "", 1);
 	}
 	if (err) {
+		yk_backend_detail(had, err, why, sizeof why);
 		yk_storage_unref(s);
-		return yk_fail(err, "%llu bytes could not be brought to %s",
-			       (unsigned long long)bytes, ctx->device->id);
+		if (yk_settle(ctx))
+			ctx->failure.told = true; // by the error of this call
+		return yk_fail(err, "%llu bytes could not be brought to %s: %s",
+			       (unsigned long long)bytes, ctx->device->id, why);
 	}
+	s->written = ctx->queue->marks + 1;
 	*to = s;
 	return 0;
 }
@@ -312,11 +321,7 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 		return YK_BAD;
 	}
 	if (t->storage->failed) {
-		yk_fail(YOKE_EFAILED, "%s %s was lost when an evaluation failed (%s)%s",
-			t->kind == YK_VARIABLE ? "variable" : "a value",
-			t->name ? t->name : "", yoke_error_name(t->storage->failed),
-			t->kind == YK_VARIABLE ? "; put it anew, or reload a checkpoint" :
-						 "");
+		yk_failure_of(t);
 		return YK_BAD;
 	}
 	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)

@@ -10,6 +10,7 @@ libyokecore_la_SOURCES += \
 	src/graph/context.h \
 	src/graph/decompose.c \
 	src/graph/decompose_attention.c \
+	src/graph/failure.c \
 	src/graph/grad_rules.c \
 	src/graph/graph.c \
 	src/graph/graph.h \

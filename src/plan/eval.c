@@ -60,10 +60,8 @@ static void planner_free(struct yk_planner *pl)
 			pl->bucket[i] = p->next;
 			yk_plan_free(p);
 		}
-	for (int i = 0; i < 2; i++) {
-		yk_event_unref(pl->flight[i]);
+	for (int i = 0; i < 2; i++)
 		free(pl->chunk[i]);
-	}
 	free(pl->bucket);
 	free(pl->storage);
 	free(pl->root);
@@ -237,45 +235,122 @@ static void find_donors(struct yk_planner *pl)
 	}
 }
 
+// Roots that need a value which failed after it was recorded are lost as well, and leave; the rest is
+// evaluated.
+static int drop_lost(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_marks *m = &pl->marks;
+	bool any = false;
+	for (size_t i = 0; i < m->leaves && !any; i++)
+		any = ctx->leaf[m->leaf[i]].storage && ctx->leaf[m->leaf[i]].storage->failed;
+	if (!any)
+		return 0;
+	struct yk_storage **lost = calloc(g->nodes, sizeof *lost); // by node: what it failed with
+	if (!lost)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (size_t i = 0; i < m->nodes; i++) {
+		uint32_t k = m->node[i];
+		const struct yk_node *n = &g->node[k];
+		struct yk_storage *s = n->op == YK_LEAF ? ctx->leaf[g->attrs[n->attr].i].storage : NULL;
+		lost[k] = s && s->failed ? s : NULL;
+		for (uint32_t j = 0; j < n->nin && !lost[k]; j++) {
+			yk_id v = g->arg[n->in + j];
+			lost[k] = v == YK_NIL ? NULL : lost[g->value[v].node];
+		}
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < pl->roots; i++) {
+		yoke_tensor *t = pl->root[i].handle;
+		struct yk_storage *s = lost[g->value[t->id].node];
+		if (!s) {
+			pl->root[kept++] = pl->root[i];
+			continue;
+		}
+		s->refs++;
+		yk_storage_unref(t->storage);
+		t->storage = s;
+		ctx->root[t->root] = NULL;
+		t->root = t->id = t->leaf = YK_NIL;
+		yk_failure_of(t);
+	}
+	pl->roots = kept;
+	free(lost);
+	return YOKE_EFAILED;
+}
+
+// Handles added to the roots by a call that failed before it began are roots no longer.
+static void unroot(struct yoke_context *ctx, size_t from)
+{
+	for (size_t i = from; i < ctx->roots; i++)
+		if (ctx->root[i])
+			ctx->root[i]->root = YK_NIL;
+	ctx->roots = from;
+}
+
+// Plans and launches what the roots need; *started: the graph is used up.
+static int run_roots(struct yk_planner *pl, bool *started)
+{
+	struct yoke_context *ctx = pl->ctx;
+	*started = false;
+	int err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
+	int lost = err ? 0 : drop_lost(pl);
+	if (lost == YOKE_ENOMEM)
+		return lost;
+	if (lost && pl->roots)
+		err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
+	if (lost && !pl->roots) {
+		*started = true;
+		return lost;
+	}
+	find_donors(pl);
+	if (!err)
+		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);
+	if (err)
+		return err;
+	struct yk_plan *p = plan_for(pl);
+	if (!p)
+		return yoke_error_code();
+	p->used = ++pl->evaluations;
+	err = yk_launch(pl, p, started);
+	return err ? err : lost;
+}
+
 static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 {
 	struct yk_planner *pl = planner(ctx);
+	size_t roots = ctx->roots;
 	int err = 0;
 	if (!pl)
 		return YOKE_ENOMEM;
-	for (int i = 0; i < n; i++) {
+	yk_work_begin(ctx, ctx->queue);
+	yk_flight_wait(ctx);
+	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	for (int i = 0; i < n && !err; i++) {
 		// says what is wrong with a spent, failed or foreign value
 		if (t[i] && t[i] != YOKE_NONE && t[i]->kind >= YK_HOST_SCALAR)
 			continue;
 		if (yk_operand(ctx, t[i], yoke_f32) == YK_BAD)
-			return yoke_error_code();
-		if (t[i] != YOKE_NONE && (err = yk_root(t[i])) < 0)
-			return err;
+			err = yoke_error_code();
+		else if (t[i] != YOKE_NONE)
+			err = yk_root(t[i]);
 	}
 	pl->roots = 0;
 	for (size_t i = 0; i < ctx->roots && !err; i++)
 		if (ctx->root[i])
 			err = add_root(pl, ctx->root[i]);
-	if (err)
-		return err;
-	ctx->stats.evals++;
-	if (!pl->roots) {
-		yk_context_reset(ctx);
-		return 0;
+	bool started = !err && !pl->roots;
+	if (!err) {
+		ctx->stats.evals++;
+		if (pl->roots)
+			err = run_roots(pl, &started);
 	}
-	if ((err = yk_mark(ctx, &pl->marks, pl->root, pl->roots)) < 0)
-		return err;
-	find_donors(pl);
-	if ((err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(),
-			       &pl->key)) < 0)
-		return err;
-	struct yk_plan *p = plan_for(pl);
-	if (!p)
-		return yoke_error_code();
-	bool started;
-	p->used = ++pl->evaluations;
-	err = yk_launch(pl, p, &started);
-	if (started)
+	if (!err && yk_settle(ctx)) // the run's own event, or what was found on the way
+		err = yk_failure_tell(ctx);
+	if (err && !started)
+		unroot(ctx, roots);
+	else
 		yk_context_reset(ctx);
 	return err;
 }
@@ -297,23 +372,28 @@ int yoke_eval(int n, yoke_tensor *const *t)
 
 // ---- reading ----
 
-// Brings a storage's bytes to the host and waits.
-static int download(struct yoke_context *ctx, const struct yk_block *from, void *to,
-		    uint64_t bytes)
+// Brings a materialised value's bytes to the host and waits.
+static int download(const struct yoke_tensor *t, void *to, uint64_t bytes)
 {
+	struct yoke_context *ctx = t->ctx;
 	struct yk_queue *q = ctx->queue;
-	struct yk_event *e = NULL;
+	const struct yk_block *from = t->storage->block;
+	char why[400];
+	bool had = yoke_error_code() != 0;
 	yk_work_begin(ctx, q);
-	int err =
-		ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
-	if (!err)
-		err = yk_event_mark(q, &e);
-	if (!err)
-		err = yk_event_wait(e);
-	yk_event_unref(e);
+	int err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
+	int waited = err ? 0 : yk_queue_drain(q);
 	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
+	if (err) {
+		yk_backend_detail(had, err, why, sizeof why);
+		return yk_fail(err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
+			       ctx->device->id, why);
+	}
 	ctx->stats.bytes_down += bytes;
-	return err;
+	yk_settle_at(ctx, "read");
+	if (t->storage->failed)
+		return yk_failure_of(t);
+	return waited ? yk_failure_tell(ctx) : 0;
 }
 
 int yoke_read(yoke_tensor *t, void *to, size_t bytes)
@@ -332,12 +412,11 @@ int yoke_read(yoke_tensor *t, void *to, size_t bytes)
 	int err = yk_enter(ctx);
 	if (err)
 		return err;
+	yk_settle(ctx);
 	if (t->id != YK_NIL || !t->storage || t->storage->failed)
 		err = evaluate(ctx, 1, &t);
-	if (!err && t->storage && t->storage->failed)
-		err = t->storage->failed;
 	if (!err && bytes)
-		err = download(ctx, t->storage->block, to, bytes);
+		err = download(t, to, bytes);
 	yk_leave(ctx);
 	return err;
 }
@@ -349,8 +428,11 @@ int yoke_sync(void)
 	if (err)
 		return err;
 	yk_work_begin(ctx, ctx->queue);
-	err = yk_queue_wait(ctx->queue);
+	yk_queue_drain(ctx->queue);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	yk_settle(ctx);
+	if (ctx->failure.code && !ctx->failure.told)
+		err = yk_failure_tell(ctx);
 	yk_leave(ctx);
 	return err;
 }

@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,25 +159,45 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	char *address = (char *)host->host + near->offset;
 	struct yk_queue *q = l->ctx->queue;
 	const struct yoke_backend *ops = l->ctx->device->ops;
-	struct yk_event *e = NULL;
 	int err = down ? ops->get(q->handle, dev->segment, dev->offset + far->offset,
 				  address, s->bytes) :
 			 ops->put(q->handle, dev->segment, dev->offset + far->offset,
 				  address, s->bytes);
 	if (!err)
-		err = yk_event_mark(q, &e);
-	if (!err)
-		err = yk_event_wait(e);
-	yk_event_unref(e);
+		err = yk_queue_drain(q);
 	l->ctx->stats.fallback_bytes += s->bytes;
 	return err;
+}
+
+// The step's op with its views and workspace bound.
+static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
+{
+	s->op.out = &l->p->view[s->view];
+	s->op.in = s->op.out + s->op.nout;
+	if (s->work_bytes) {
+		const struct yk_block *b = block_of(l, &s->work);
+		s->op.workspace.segment = b->segment;
+		s->op.workspace.offset = b->offset + s->work.offset;
+	}
+	return &s->op;
+}
+
+static void count_fallback(struct launch *l, const struct yk_step *s)
+{
+	l->ctx->stats.fallbacks++;
+	if (!l->pl->fell_back)
+		yk_warn("plan",
+			"%s does not run %s; the CPU does, and what else it must (said once, "
+			"counted in the statistics)",
+			l->ctx->device->id, yk_ops[s->opcode].name);
+	l->pl->fell_back = true;
 }
 
 static int run_step(struct launch *l, struct yk_step *s)
 {
 	struct yk_queue *q = queue_of(l, s->device);
 	const struct yoke_backend *ops = device_of(l, s->device)->ops;
-	struct yoke_view *v = &l->p->view[s->view];
+	const struct yoke_view *v = &l->p->view[s->view];
 	switch (s->kind) {
 	case YK_STEP_FILL:
 		return ops->fill(q->handle, v->segment, v->offset, s->bytes, &s->pattern,
@@ -184,33 +205,57 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	}
-	s->op.out = v;
-	s->op.in = v + s->op.nout;
-	if (s->work_bytes) {
-		const struct yk_block *b = block_of(l, &s->work);
-		s->op.workspace.segment = b->segment;
-		s->op.workspace.offset = b->offset + s->work.offset;
+	return ops->run(q->handle, bind_op(l, s), s->impl);
+}
+
+// Some drivers promise memory that the first use does not find: then what the pool holds in reserve
+// goes back to them, once.
+static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
+{
+	char why[8];
+	if (s->kind == YK_STEP_RUN && s->device)
+		count_fallback(l, s);
+	int err = run_step(l, s);
+	if (err == YOKE_ENOMEM) {
+		struct yk_device *d = device_of(l, s->device);
+		yk_queue_drain(q);
+		if (yk_pool_trim(d->pool) + yk_pool_trim(d->pinned)) {
+			yk_backend_detail(had, err, why, sizeof why);
+			err = run_step(l, s);
+		}
 	}
-	if (s->device) {
-		l->ctx->stats.fallbacks++;
-		if (!l->pl->fell_back)
-			yk_warn("plan",
-				"%s does not run %s; the CPU does, and what else it must "
-				"(said once, "
-				"counted in the statistics)",
-				l->ctx->device->id, yk_ops[s->opcode].name);
-		l->pl->fell_back = true;
+	if (!err && yk_param_bool(&sync_steps))
+		err = yk_queue_drain(q);
+	return err;
+}
+
+static void step_failed(struct launch *l, size_t at, int code, bool had)
+{
+	struct yoke_context *ctx = l->ctx;
+	const struct yk_step *s = &l->p->step[at];
+	char where[300], why[400];
+	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s in \"%s\", on %s",
+		 (unsigned long long)ctx->stats.evals, at, l->p->steps, yk_ops[s->opcode].name,
+		 yk_path_name(&ctx->paths, s->scope), device_of(l, s->device)->id);
+	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
+		yk_backend_detail(had, code, why, sizeof why);
+		yk_failure_set(ctx, code, "%s failed: %s: %s", where, yoke_error_name(code), why);
 	}
-	return ops->run(q->handle, &s->op, s->impl);
+	for (size_t i = 0; i < l->pl->roots; i++)
+		ctx->failure.variables |= l->pl->root[i].handle->kind == YK_VARIABLE;
+	yk_failure_tell(ctx);
 }
 
 // The roots' handles get what was, or should have been, computed.
-static void hand_out(struct launch *l, int failed)
+static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++)
-		if (pl->storage[i])
+		if (pl->storage[i]) {
 			pl->storage[i]->failed = failed;
+			pl->storage[i]->failure = l->ctx->failure.number;
+			pl->storage[i]->written = done ? done->serial : l->ctx->queue->marks;
+		}
 	for (size_t i = 0; i < pl->roots; i++) {
 		yoke_tensor *t = pl->root[i].handle;
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
@@ -227,17 +272,29 @@ static void hand_out(struct launch *l, int failed)
 		yk_storage_unref(pl->storage[i]);
 }
 
+static void take_off(struct launch *l, struct yk_event *done)
+{
+	const struct yk_plan *p = l->p;
+	const struct yk_step *last = p->steps ? &p->step[p->steps - 1] : NULL;
+	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
+	*f = (struct yk_flight){ .done = done, .serial = l->ctx->queue->marks,
+				 .number = l->ctx->stats.evals, .steps = p->steps };
+	if (last) {
+		f->op[0] = p->step->opcode;
+		f->op[1] = last->opcode;
+		f->scope[0] = p->step->scope;
+		f->scope[1] = last->scope;
+	}
+}
+
 int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 {
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
-	struct yk_event **slot = &pl->flight[pl->evaluations % 2], *done = NULL;
+	struct yk_event *done = NULL;
+	bool had = yoke_error_code() != 0;
 	*started = false;
-	yk_work_begin(l.ctx, l.ctx->queue);
-	int err = yk_event_wait(*slot);
-	yk_work_end(l.ctx, l.ctx->queue, YK_WORK_WAIT, NULL, 0);
-	yk_event_unref(*slot);
-	*slot = NULL;
-	if (err || (err = yk_check_scalars(pl, p)) < 0 || (err = allocate(&l)) < 0)
+	int err = yk_check_scalars(pl, p);
+	if (err || (err = allocate(&l)) < 0)
 		return err;
 	*started = true;
 	donate(&l);
@@ -247,26 +304,20 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 					     l.ctx->queue :
 					     queue_of(&l, p->step[i].device);
 		yk_work_begin(l.ctx, q);
-		err = run_step(&l, &p->step[i]);
-		if (!err && yk_param_bool(&sync_steps))
-			err = yk_queue_wait(q);
+		err = try_step(&l, &p->step[i], q, had);
 		yk_work_end(l.ctx, q, YK_WORK_STEP, p, i);
 		if (err)
-			yk_fail(err, "step %zu (%s%s%s) on %s failed", i,
-				yk_ops[p->step[i].opcode].name,
-				p->step[i].scope ? " in " : "",
-				yk_path_name(&l.ctx->paths, p->step[i].scope),
-				device_of(&l, p->step[i].device)->id);
+			step_failed(&l, i, err, had);
 		l.ctx->stats.launches++;
 	}
-	if (!err)
-		err = yk_event_mark(l.ctx->queue, &done);
-	if (!err)
-		err = yk_queue_flush(l.ctx->queue);
+	// behind a failed step, too, since those before it may be at work; what is wrong with the event
+	// itself the queue keeps
+	if (yk_event_try(l.ctx->queue, &done) < 0)
+		done = NULL;
 	l.ctx->stats.assign_copies += p->copies;
 	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
-	hand_out(&l, err);
+	hand_out(&l, err, done);
 	free_blocks(&l, done);
-	*slot = done;
+	take_off(&l, done);
 	return err;
 }

@@ -220,8 +220,8 @@ static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 
 struct yk_planner;
 // Binds leaves and blocks, runs every step, gives the roots' handles their storages.  An error before
-// the first step leaves everything as it was (*started false); a later one marks what was to be
-// written as failed.
+// the first step leaves everything as it was (*started false); a later one is the context's failure,
+// and what was to be written is lost.
 int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
 // Are host scalars that say where a step reads or writes in range?  ERANGE names the op and the value.
 int yk_check_scalars(const struct yk_planner *, const struct yk_plan *);
@@ -242,7 +242,6 @@ struct yk_planner {
 	uint64_t evaluations;
 	uint32_t misses;  // bit k: the k-th evaluation before this one missed
 	bool warned;
-	struct yk_event *flight[2]; // at most two runs are in flight
 	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
 	struct yk_storage **storage;   // .. storages of root blocks
 	size_t chunk_cap[2], storage_cap;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures of a context: what a device reports, at once or late, and which values are lost with it.
+// A late report says only that something behind the last good event failed, so every value written
+// since counts as lost; none is ever taken for whole that may not be.
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "graph/context.h"
+
+void yk_failure_set(struct yoke_context *ctx, int code, const char *fmt, ...)
+{
+	struct yk_failure *f = &ctx->failure;
+	va_list ap;
+
+	f->number++;
+	f->code = code;
+	f->told = f->variables = false;
+	va_start(ap, fmt);
+	vsnprintf(f->text, sizeof f->text, fmt, ap);
+	va_end(ap);
+	yk_info("eval", "%s", f->text);
+}
+
+static const char reload[] = "; parameters lost, reload a checkpoint";
+
+int yk_failure_tell(struct yoke_context *ctx)
+{
+	struct yk_failure *f = &ctx->failure;
+
+	f->told = true;
+	return yk_fail(f->code, "%s%s", f->text, f->variables ? reload : "");
+}
+
+int yk_failure_of(const struct yoke_tensor *t)
+{
+	struct yk_failure *f = &t->ctx->failure;
+	const struct yk_storage *s = t->storage;
+	bool variable = t->kind == YK_VARIABLE;
+
+	if (s->failure == f->number)
+		f->told = true;
+	return yk_fail(YOKE_EFAILED, "%s%s%s is lost: %s%s", variable ? "variable" : "a value",
+		       t->name ? " " : "", t->name ? t->name : "",
+		       s->failure == f->number ? f->text : yk_error_text(s->failed),
+		       variable ? reload : "");
+}
+
+// ---- what is lost ----
+
+struct lost {
+	uint64_t since;
+	int code;
+	uint32_t failure;
+	bool variables; // one of them is a variable's
+};
+
+static bool lose(struct yk_storage *s, struct lost *l)
+{
+	if (!s || s->failed || s->written <= l->since)
+		return false;
+	s->failed = l->code;
+	s->failure = l->failure;
+	return true;
+}
+
+static void lose_handles(const struct yoke_tensor *t, struct lost *l)
+{
+	for (; t; t = t->next)
+		if (lose(t->storage, l) && t->kind == YK_VARIABLE)
+			l->variables = true;
+}
+
+// What is to blame, into a buffer: the run whose event says so; else where the caller stands; else the
+// first run not known to have ended well, "evaluation 17 (40 steps, matmul in "a/b" to adamw in "c")".
+static void blame(const struct yoke_context *ctx, uint64_t since, const char *where, char *to,
+		  size_t cap)
+{
+	const struct yk_flight *f = NULL;
+
+	for (uint64_t i = ctx->flights; i < ctx->flights + 2; i++) { // the older one first
+		const struct yk_flight *g = &ctx->flight[i % 2];
+		if (!f && g->steps && g->serial > since && (!where || yk_event_done(g->done) < 0))
+			f = g;
+	}
+	if (f)
+		snprintf(to, cap, "evaluation %llu (%zu steps, %s in \"%s\" to %s in \"%s\"; "
+			 "YOKE_SYNC=1 shows which), on %s", (unsigned long long)f->number,
+			 f->steps, yk_ops[f->op[0]].name, yk_path_name(&ctx->paths, f->scope[0]),
+			 yk_ops[f->op[1]].name, yk_path_name(&ctx->paths, f->scope[1]),
+			 ctx->device->id);
+	else
+		snprintf(to, cap, "%s", where ? where : "a copy or fill");
+}
+
+static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *where)
+{
+	struct yk_queue_failure f, later;
+	char culprit[500];
+
+	if (!yk_queue_failed(q) || !yk_queue_take(q, &f))
+		return 0;
+	// What is enqueued behind may still be at work on memory that others will get.  It may fail
+	// too; it is lost already.
+	yk_queue_drain(q);
+	yk_queue_take(q, &later);
+	blame(ctx, f.since, where, culprit, sizeof culprit);
+	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code), f.why);
+	struct lost l = { .since = f.since, .code = f.code, .failure = ctx->failure.number };
+	lose_handles(ctx->handles, &l);
+	for (struct yoke_scope *s = ctx->scope; s; s = s->parent)
+		lose_handles(s->handles, &l);
+	for (size_t i = 0; i < ctx->leaves; i++) // old versions that pending operations read
+		lose(ctx->leaf[i].storage, &l);
+	ctx->failure.variables = l.variables;
+	return f.code;
+}
+
+int yk_settle_at(struct yoke_context *ctx, const char *where)
+{
+	int code = settle(ctx, ctx->queue, where);
+	if (!code && ctx->cpu_queue != ctx->queue)
+		code = settle(ctx, ctx->cpu_queue, where);
+	return code;
+}
+
+int yk_settle(struct yoke_context *ctx)
+{
+	return yk_settle_at(ctx, NULL);
+}
+
+void yk_flight_wait(struct yoke_context *ctx)
+{
+	struct yk_flight *f = &ctx->flight[ctx->flights % 2];
+
+	yk_event_settle(f->done); // what it says, the queue keeps
+	yk_settle(ctx);
+	yk_event_unref(f->done);
+	*f = (struct yk_flight){ 0 };
+}
