@@ -240,6 +240,74 @@ static void test_init(void)
 	yk_gpt_free(b);
 }
 
+static struct yoke_stats stats(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s;
+}
+
+// Tokens that come in pieces, with a cache, against all of the window at once.
+static void test_cache(void)
+{
+	enum { N = 2, TOKENS = 24, VOCAB = 31, PIECES = 12 };
+	static const int64_t piece[PIECES] = { 6, 1, 1, 1, 1, 5, 1, 1, 1, 1, 1, 4 };
+	struct yk_gpt_shape shape = { VOCAB, TOKENS, 2, 2, 16 };
+	struct yk_gpt *m = NULL;
+	struct yk_gpt_cache *cache = NULL;
+	static float want[N][TOKENS][VOCAB], got[N][TOKENS][VOCAB], row[N * TOKENS * VOCAB];
+	static double g[N * TOKENS * VOCAB], w[N * TOKENS * VOCAB];
+	int32_t ids[N][TOKENS], part[N * TOKENS];
+
+	int e = yk_gpt_new(&shape, &m);
+	if (!e)
+		e = yk_gpt_init(m, 3);
+	if (!e)
+		e = yk_gpt_cache_new(m, N, &cache);
+	if (!ok(!e, "gpt: a cache %s", yoke_error()))
+		return;
+	for (int round = 0; round < 2; round++) { // the second finds the first one's keys behind its own
+		for (int i = 0; i < N * TOKENS; i++)
+			ids[i / TOKENS][i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
+		yoke_scope *s = yoke_scope_begin("window");
+		const int64_t dims[] = { N, TOKENS };
+		yoke_read(yk_gpt_logits(m, yk_gpt_hidden(m, yoke_from(yoke_i32, 2, dims, ids), 0)), want,
+			  sizeof want);
+		yoke_scope_end(s);
+		memset(got, 0xff, sizeof got);
+		uint64_t misses = 0, copies = stats().assign_copies;
+		cache->length = 0;
+		for (int i = 0, at = 0; i < PIECES; at += (int)piece[i++]) {
+			const int64_t t = piece[i], size[] = { N, t };
+			s = yoke_scope_begin("extend");
+			for (int k = 0; k < N * t; k++)
+				part[k] = ids[k / t][at + k % t];
+			yoke_tensor *h = yk_gpt_extend(m, cache, yoke_from(yoke_i32, 2, size, part));
+			yoke_read(yk_gpt_logits(m, h), row, (size_t)(N * t * VOCAB) * sizeof *row);
+			yoke_scope_end(s);
+			for (int k = 0; k < N * t; k++)
+				memcpy(got[k / t][at + k % t], row + k * VOCAB, sizeof *got[0]);
+			if (i == 1)
+				misses = stats().plan_misses;
+			if (i == 4)
+				ok(stats().plan_misses == misses, "gpt: one plan for each further token");
+		}
+		for (int i = 0; i < N * TOKENS * VOCAB; i++) {
+			g[i] = (double)got[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
+			w[i] = (double)want[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
+		}
+		near(g, w, N * TOKENS * VOCAB, 1e-6, 1, "gpt: logits of tokens that come in pieces");
+		ok(stats().assign_copies == copies, "gpt: the cache is filled in place");
+	}
+	yoke_scope *s = yoke_scope_begin("full");
+	yoke_tensor *h = yk_gpt_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ N, 1 }, ids));
+	ok(!h && yoke_error_code() == YOKE_ESHAPE, "gpt: a full cache: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+	yk_gpt_cache_free(m, cache);
+	yk_gpt_free(m);
+}
+
 static void test_refused(void)
 {
 	struct yk_gpt *m = NULL;
@@ -309,6 +377,7 @@ int main(void)
 	for (int i = 0; i < PARAMS; i++)
 		free(param[i]);
 	test_init();
+	test_cache();
 	test_refused();
 	test_mlp();
 	return done();

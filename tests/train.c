@@ -246,7 +246,7 @@ static int collect(void *arg, int32_t id)
 }
 
 // A trained model goes on with the pattern, below the context's length and beyond it,
-// with one plan.
+// with plans made once.
 static void test_generate(void)
 {
 	struct yk_config c;
@@ -261,9 +261,18 @@ static void test_generate(void)
 		ok(false, "generate: %s", yoke_error());
 		return;
 	}
-	int e = yk_generate(t->gpt, &s, &prompt, 1, collect, &b);
-	ok(e == 0 && b.n == 1, "one token %s", yoke_error());
+	// the prompt, the second token, and the half window that a full one goes on with
+	int e = yk_generate(t->gpt, &s, &prompt, 2, collect, &b);
+	ok(e == 0 && b.n == 2, "two tokens %s", yoke_error());
 	uint64_t misses = stats().plan_misses;
+	b.n = 0;
+	e = yk_generate(t->gpt, &s, &prompt, 10, collect, &b);
+	ok(e == 0 && b.n == 10 && stats().plan_misses == misses, "until the window is full, no new plan %s",
+	   yoke_error());
+	b.n = 0;
+	e = yk_generate(t->gpt, &s, &prompt, 11, collect, &b);
+	ok(e == 0 && stats().plan_misses == misses + 1, "one for the half window %s", yoke_error());
+	misses = stats().plan_misses;
 	b.n = 0;
 	e = yk_generate(t->gpt, &s, &prompt, 40, collect, &a);
 	ok(e == 0 && a.n == 40 && stats().plan_misses == misses, "40 tokens, no new plan %s",

@@ -126,14 +126,27 @@ static yoke_tensor *heads(const struct yk_gpt *m, yoke_tensor *qkv, int third)
 	return yoke_reshape(x, 4, dims);
 }
 
-// x [B,T,E] -> [B,T,E]
-static yoke_tensor *attention(const struct yk_gpt *m, const struct yk_gpt_layer *l,
-			      yoke_tensor *x, double dropout)
+// q [B,T,H,D] over the keys and values in a layer's cache, which k and v [B,T,H,D] join.
+static yoke_tensor *cached(const struct yk_gpt_cache *c, int64_t layer, yoke_tensor *q,
+			   yoke_tensor *k, yoke_tensor *v)
 {
+	yoke_tensor *start[] = { YOKE_NONE, c->at, YOKE_NONE, YOKE_NONE };
+	yoke_assign_at(c->key[layer], start, k);
+	yoke_assign_at(c->value[layer], start, v);
+	return yoke_attention_keys(q, c->key[layer], c->value[layer], c->seen, YOKE_NONE, 1, 0,
+				   0);
+}
+
+// x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of earlier tokens are
+static yoke_tensor *attention(const struct yk_gpt *m, int64_t layer,
+			      const struct yk_gpt_cache *cache, yoke_tensor *x, double dropout)
+{
+	const struct yk_gpt_layer *l = &m->layer[layer];
 	yoke_tensor *qkv = yoke_linear(yoke_layer_norm(x, l->norm1_w, l->norm1_b, NORM_EPS),
 				       l->qkv_w, l->qkv_b);
-	yoke_tensor *y = yoke_attention(heads(m, qkv, 0), heads(m, qkv, 1), heads(m, qkv, 2),
-					YOKE_NONE, 1, 0, dropout);
+	yoke_tensor *q = heads(m, qkv, 0), *k = heads(m, qkv, 1), *v = heads(m, qkv, 2);
+	yoke_tensor *y = cache ? cached(cache, layer, q, k, v) :
+				 yoke_attention(q, k, v, YOKE_NONE, 1, 0, dropout);
 	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), m->shape.embed });
 	return yoke_linear(y, l->proj_w, l->proj_b);
 }
@@ -147,17 +160,27 @@ static yoke_tensor *perceptron(const struct yk_gpt_layer *l, yoke_tensor *x)
 }
 
 // What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
-static yoke_tensor *half(const struct yk_gpt *m, int64_t layer, bool attn, yoke_tensor *x,
-			 double dropout)
+static yoke_tensor *half(const struct yk_gpt *m, int64_t layer, bool attn,
+			 const struct yk_gpt_cache *cache, yoke_tensor *x, double dropout)
 {
-	const struct yk_gpt_layer *l = &m->layer[layer];
 	char name[40];
 	snprintf(name, sizeof name, "layer%" PRId64 "/%s", layer, attn ? "attn" : "mlp");
 	yoke_scope *s = yoke_scope_begin(name);
-	yoke_tensor *y = attn ? attention(m, l, x, dropout) : perceptron(l, x);
+	yoke_tensor *y = attn ? attention(m, layer, cache, x, dropout) :
+				perceptron(&m->layer[layer], x);
 	y = yoke_lift(yoke_dropout(y, dropout));
 	yoke_scope_end(s);
 	return y;
+}
+
+// ids [B,T], their positions' rows of wpe [T,E] -> [B,T,E]
+static yoke_tensor *blocks(const struct yk_gpt *m, const struct yk_gpt_cache *cache,
+			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
+{
+	yoke_tensor *x = yoke_dropout(yoke_add(yoke_embedding(m->wte, ids), wpe), dropout);
+	for (int64_t i = 0; i < 2 * m->shape.layers; i++)
+		x = yoke_add(x, half(m, i / 2, i % 2 == 0, cache, x, dropout));
+	return yoke_layer_norm(x, m->norm_w, m->norm_b, NORM_EPS);
 }
 
 yoke_tensor *yk_gpt_hidden(const struct yk_gpt *m, yoke_tensor *ids, double dropout)
@@ -169,10 +192,68 @@ yoke_tensor *yk_gpt_hidden(const struct yk_gpt *m, yoke_tensor *ids, double drop
 		return NULL;
 	}
 	yoke_tensor *wpe = t < m->shape.context ? yoke_slice(m->wpe, 0, 0, t, 1) : m->wpe;
-	yoke_tensor *x = yoke_dropout(yoke_add(yoke_embedding(m->wte, ids), wpe), dropout);
-	for (int64_t i = 0; i < 2 * m->shape.layers; i++)
-		x = yoke_add(x, half(m, i / 2, i % 2 == 0, x, dropout));
-	return yoke_layer_norm(x, m->norm_w, m->norm_b, NORM_EPS);
+	return blocks(m, NULL, ids, wpe, dropout);
+}
+
+// ---- one token after another ----
+
+int yk_gpt_cache_new(const struct yk_gpt *m, int64_t batch, struct yk_gpt_cache **to)
+{
+	const struct yk_gpt_shape *s = &m->shape;
+	const int64_t dims[] = { batch, s->context, s->heads, s->embed / s->heads };
+	size_t layers = (size_t)s->layers;
+	struct yk_gpt_cache *c = calloc(1, sizeof *c);
+	bool good = c && (c->key = calloc(layers, sizeof *c->key)) &&
+		    (c->value = calloc(layers, sizeof *c->value));
+	if (!good) {
+		yk_gpt_cache_free(m, c);
+		return yk_fail(YOKE_ENOMEM, "gpt: no memory for a cache");
+	}
+	c->batch = batch;
+	good = (c->at = yoke_keep(yoke_scalar(0))) && (c->seen = yoke_keep(yoke_scalar(0)));
+	for (size_t i = 0; i < layers && good; i++)
+		good = (c->key[i] = yoke_variable("cache.key", yoke_f32, 4, dims)) &&
+		       (c->value[i] = yoke_variable("cache.value", yoke_f32, 4, dims));
+	if (!good) {
+		yk_gpt_cache_free(m, c);
+		return yoke_error_code();
+	}
+	*to = c;
+	return 0;
+}
+
+void yk_gpt_cache_free(const struct yk_gpt *m, struct yk_gpt_cache *c)
+{
+	if (!c)
+		return;
+	for (int64_t i = 0; i < m->shape.layers; i++) {
+		if (c->key)
+			yoke_free(c->key[i]);
+		if (c->value)
+			yoke_free(c->value[i]);
+	}
+	yoke_free(c->at);
+	yoke_free(c->seen);
+	free(c->key);
+	free(c->value);
+	free(c);
+}
+
+yoke_tensor *yk_gpt_extend(const struct yk_gpt *m, struct yk_gpt_cache *c, yoke_tensor *ids)
+{
+	int64_t t = yoke_dim(ids, 1);
+	if (t < 1 || t > m->shape.context - c->length || yoke_dim(ids, 0) != c->batch) {
+		yk_fail(YOKE_ESHAPE,
+			"gpt: %" PRId64 " rows of %" PRId64 " tokens behind %" PRId64
+			" rows of %" PRId64 " in a window of %" PRId64,
+			yoke_dim(ids, 0), t, c->batch, c->length, m->shape.context);
+		return NULL;
+	}
+	yoke_scalar_set(c->at, (double)c->length);
+	yoke_scalar_set(c->seen, (double)(c->length += t));
+	yoke_tensor *wpe = yoke_slice_at(m->wpe, (yoke_tensor *[]){ c->at, YOKE_NONE },
+					 (int64_t[]){ t, m->shape.embed });
+	return blocks(m, c, ids, wpe, 0);
 }
 
 yoke_tensor *yk_gpt_logits(const struct yk_gpt *m, yoke_tensor *hidden)

@@ -37,6 +37,18 @@ int yk_gpt_init(struct yk_gpt *, uint64_t seed);
 // the share dropped of the embedding, of attention weights and of what each half of a
 // block adds.
 yoke_tensor *yk_gpt_hidden(const struct yk_gpt *, yoke_tensor *ids, double dropout);
+// Keys and values of the tokens seen so far, so that each token is computed once.
+struct yk_gpt_cache {
+	int64_t length, batch;   // tokens in it; set length to 0 to begin anew
+	yoke_tensor *at, *seen;  // scalars: place of the first new token; tokens with the new ones
+	yoke_tensor **key, **value; // by layer: [B,C,H,D]
+};
+int yk_gpt_cache_new(const struct yk_gpt *, int64_t batch, struct yk_gpt_cache **);
+void yk_gpt_cache_free(const struct yk_gpt *, struct yk_gpt_cache *); // NULL is fine
+// ids [B,T] of the tokens that follow those in the cache, which they join -> [B,T,E] behind the
+// last norm.  One plan for each T, wherever they stand.  To be evaluated before the next call.
+// ESHAPE when they do not fit the window.
+yoke_tensor *yk_gpt_extend(const struct yk_gpt *, struct yk_gpt_cache *, yoke_tensor *ids);
 // [..,E] -> [..,V]
 yoke_tensor *yk_gpt_logits(const struct yk_gpt *, yoke_tensor *hidden);
 // ids and targets [B,T] -> []: mean of -log p(target)

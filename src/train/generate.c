@@ -62,17 +62,51 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 	return 0;
 }
 
-// Logits [V] of the token behind the first n of the window [1, context]; what lies
-// behind them does not matter to a causal model.
-static int predict(const struct yk_gpt *gpt, yoke_tensor *ids, yoke_tensor *last,
-		   const int32_t *window, int64_t n, float *logits)
+// The last tokens of the text, of which the first ones are in the cache.
+struct window {
+	const struct yk_gpt *gpt;
+	struct yk_gpt_cache *cache;
+	int32_t *ids; // room for one more than the context
+	int64_t n;
+};
+
+static int window_init(struct window *w, const struct yk_gpt *gpt,
+		       const struct yk_tokens *prompt)
 {
-	int32_t at = (int32_t)n - 1;
+	const int64_t context = gpt->shape.context;
+	*w = (struct window){ .gpt = gpt, .n = context };
+	if (prompt->count < (size_t)context)
+		w->n = (int64_t)prompt->count;
+	w->ids = malloc(((size_t)context + 1) * sizeof *w->ids);
+	if (!w->ids)
+		return yk_fail(YOKE_ENOMEM, "generate: no memory");
+	yk_tokens_copy(prompt, prompt->count - (size_t)w->n, (size_t)w->n, w->ids);
+	return yk_gpt_cache_new(gpt, 1, &w->cache);
+}
+
+static void window_fini(struct window *w)
+{
+	yk_gpt_cache_free(w->gpt, w->cache);
+	free(w->ids);
+}
+
+// Logits [V] of the token behind the window; what is not in the cache yet joins it.
+static int predict(struct window *w, float *logits)
+{
+	const int64_t context = w->gpt->shape.context;
+	if (w->n > context) {
+		// positions are learned and begin with the window: all keys change when it moves
+		const int64_t keep = context > 1 ? context / 2 : 1;
+		memmove(w->ids, w->ids + w->n - keep, (size_t)keep * sizeof *w->ids);
+		w->n = keep;
+		w->cache->length = 0;
+	}
+	const int64_t done = w->cache->length, dims[] = { 1, w->n - done };
 	yoke_scope *s = yoke_scope_begin("generate");
-	yoke_put(ids, window, yoke_bytes(ids));
-	yoke_put(last, &at, sizeof at);
-	yoke_tensor *row = yoke_gather(yk_gpt_hidden(gpt, ids, 0), last, 1);
-	yoke_read(yk_gpt_logits(gpt, row), logits, (size_t)gpt->shape.vocab * sizeof *logits);
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, w->ids + done);
+	yoke_tensor *h = yk_gpt_extend(w->gpt, w->cache, ids);
+	h = yoke_slice(h, 1, dims[1] - 1, dims[1], 1);
+	yoke_read(yk_gpt_logits(w->gpt, h), logits, (size_t)w->gpt->shape.vocab * sizeof *logits);
 	return yoke_scope_end(s);
 }
 
@@ -80,36 +114,24 @@ int yk_generate(const struct yk_gpt *gpt, const struct yk_sampling *s,
 		const struct yk_tokens *prompt, int64_t tokens,
 		int (*emit)(void *arg, int32_t id), void *arg)
 {
-	const int64_t context = gpt->shape.context, dims[] = { 1, context }, one = 1;
 	if (prompt->count == 0)
 		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
-	int64_t n = prompt->count < (size_t)context ? (int64_t)prompt->count : context;
-	int e = 0;
-	int32_t *window = calloc((size_t)context, sizeof *window);
+	struct window w;
+	int e = window_init(&w, gpt, prompt);
 	float *logits = malloc((size_t)gpt->shape.vocab * sizeof *logits);
-	yoke_tensor *ids = yoke_keep(yoke_variable("ids", yoke_i32, 2, dims));
-	yoke_tensor *last = yoke_keep(yoke_variable("last", yoke_i32, 1, &one));
-	if (!window || !logits)
+	if (!logits)
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
-	else if (!ids || !last)
-		e = yoke_error_code();
-	else
-		yk_tokens_copy(prompt, prompt->count - (size_t)n, (size_t)n, window);
 	for (int64_t k = 0; k < tokens && e == 0; k++) {
 		int32_t id;
-		e = predict(gpt, ids, last, window, n, logits);
+		e = predict(&w, logits);
 		if (e == 0)
 			e = yk_sample(logits, (int32_t)gpt->shape.vocab, s, (uint64_t)k, &id);
 		if (e < 0)
 			break;
-		if (n == context)
-			memmove(window, window + 1, (size_t)(--n) * sizeof *window);
-		window[n++] = id;
+		w.ids[w.n++] = id;
 		e = emit(arg, id);
 	}
-	yoke_free(last);
-	yoke_free(ids);
 	free(logits);
-	free(window);
+	window_fini(&w);
 	return e;
 }

@@ -19,8 +19,9 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64
 
 // Goes on from the prompt (at least one token) by `tokens` tokens, each given to `emit`
 // as soon as it is drawn; emit ends the text by returning other than 0, which is then
-// returned.  The model sees the last `context` tokens; the window has one shape at all
-// lengths, so that it is planned once.
+// returned.  The prompt (its last `context` tokens) is computed once, then one token a step
+// from a cache, by one plan.  The model sees all of the text until the window is full, which then
+// goes on with its last half.
 int yk_generate(const struct yk_gpt *, const struct yk_sampling *, const struct yk_tokens *prompt,
 		int64_t tokens, int (*emit)(void *arg, int32_t id), void *arg);
 
