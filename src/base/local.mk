@@ -16,4 +16,6 @@ libyokecore_la_SOURCES += \
 	src/base/log.h \
 	src/base/names.c \
 	src/base/param.c \
-	src/base/param.h
+	src/base/param.h \
+	src/base/scan.c \
+	src/base/scan.h

@@ -19,6 +19,8 @@ libyokecore_la_SOURCES += \
 	src/train/progress.h \
 	src/train/safetensors.c \
 	src/train/safetensors.h \
+	src/train/safetensors_header.c \
+	src/train/safetensors_write.c \
 	src/train/schedule.c \
 	src/train/schedule.h \
 	src/train/tokenizer.c \

@@ -11,10 +11,14 @@
 #ifndef YK_SAFETENSORS_H
 #define YK_SAFETENSORS_H
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "yoke-plugin.h"
+
+#define YK_SAFETENSORS_METADATA "__metadata__" // a key of the header that is no tensor
+
+// The format's name of a dtype, NULL when it has none.
+const char *yk_safetensors_dtype(int dtype);
 
 // An array in host memory, row major.
 struct yk_host_tensor {
@@ -44,14 +48,24 @@ struct yk_safetensors {
 	char *path;
 	int fd;
 	uint64_t bytes;                       // of the file
-	json_t *header;                       // owns the names
+	char *text;                           // the header, decoded in place: the names
 	struct yk_safetensors_entry *entries; // in the order of their data
 	int count;
+	struct yk_safetensors_name { // by hash, then name
+		uint64_t hash;
+		const char *name;
+		int entry;
+	} *names;
 };
 
 // Opens and checks the whole header.  ENOENT, EIO, ENOMEM, EFORMAT with path and reason.
 int yk_safetensors_open(struct yk_safetensors *, const char *path);
 void yk_safetensors_close(struct yk_safetensors *);
+// What open does with a header once it is read: fills entries, count and names of a struct
+// that has only its path.  `size` bytes of data are behind it, from which offsets count
+// here.  The text is changed and has to stay.
+int yk_safetensors_header(struct yk_safetensors *, char *text, uint64_t length,
+			  uint64_t size);
 // By name; NULL when there is none.
 const struct yk_safetensors_entry *yk_safetensors_find(const struct yk_safetensors *,
 						       const char *name);

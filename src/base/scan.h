@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scanner of JSON whose form is known: values are taken one behind the other where they
+// lie, without a tree.  It allocates nothing and does not recurse, so that a text from
+// outside costs no more than its own bytes.
+#ifndef YK_SCAN_H
+#define YK_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct yk_scan {
+	char *at, *end;  // what is left; strings are decoded in place
+	const char *why; // the first thing found wrong, NULL while nothing is
+};
+
+// Passes blanks and takes the character when it comes next.
+bool yk_scan_is(struct yk_scan *, char);
+// The same for one that has to come.
+bool yk_scan_want(struct yk_scan *, char);
+// A string (RFC 8259), decoded where it stands, with a NUL behind; NULL when there is
+// none, or it is not UTF-8, or it holds a NUL or half of a surrogate pair.
+char *yk_scan_string(struct yk_scan *);
+// A whole number without sign, fraction and exponent, at most INT64_MAX.
+bool yk_scan_size(struct yk_scan *, int64_t *to);
+// Nothing but blanks is left?
+bool yk_scan_end(struct yk_scan *);
+
+#endif

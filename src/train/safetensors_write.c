@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Safetensors files, written in one pass.
+#include "config.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "train/safetensors.h"
+
+struct place { // of a tensor in the file
+	const struct yk_host_tensor *tensor;
+	int index;
+	uint64_t bytes;
+};
+
+// Wide elements first, so that every array is aligned to its element without gaps.
+static int by_width(const void *x, const void *y)
+{
+	const struct place *a = x, *b = y;
+	size_t wa = yoke_dtype_size(a->tensor->dtype);
+	size_t wb = yoke_dtype_size(b->tensor->dtype);
+
+	return wa != wb ? (wa < wb) - (wa > wb) :
+			  (a->index > b->index) - (a->index < b->index);
+}
+
+static int place_all(const char *path, int n, const struct yk_host_tensor *t,
+		     struct place *places)
+{
+	for (int i = 0; i < n; i++) {
+		struct place *p = &places[i];
+		int e = yk_host_tensor_bytes(&t[i], &p->bytes);
+		if (e < 0)
+			return e;
+		if (!*t[i].name || !strcmp(t[i].name, YK_SAFETENSORS_METADATA))
+			return yk_fail(YOKE_EINVAL,
+				       "%s: a tensor must not be called '%s'", path,
+				       t[i].name);
+		p->tensor = &t[i];
+		p->index = i;
+	}
+	qsort(places, (size_t)n, sizeof *places, by_width);
+	return 0;
+}
+
+// The header's object: { name: { dtype, shape, data_offsets } .. }
+static int describe(const char *path, int n, const struct place *places, json_t *header)
+{
+	uint64_t begin = 0, end;
+
+	for (int i = 0; i < n; i++, begin = end) {
+		const struct yk_host_tensor *t = places[i].tensor;
+		json_t *shape, *entry;
+		if (json_object_get(header, t->name))
+			return yk_fail(YOKE_EINVAL, "%s: two tensors are called '%s'",
+				       path, t->name);
+		if (__builtin_add_overflow(begin, places[i].bytes, &end) ||
+		    end > INT64_MAX)
+			return yk_fail(YOKE_ERANGE, "%s: too large at tensor '%s'", path,
+				       t->name);
+		shape = json_array();
+		for (int k = 0; k < t->rank; k++)
+			json_array_append_new(shape, json_integer(t->dims[k]));
+		entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype",
+				  yk_safetensors_dtype(t->dtype), "shape", shape,
+				  "data_offsets", (json_int_t)begin, (json_int_t)end);
+		if (json_object_set_new(header, t->name, entry) < 0)
+			return yk_fail(YOKE_EINVAL,
+				       "%s: tensor '%s': no memory, or the name is "
+				       "not UTF-8",
+				       path, t->name);
+	}
+	return 0;
+}
+
+static int emit(struct yk_file_writer *w, struct yk_hash_state *h, const void *data,
+		size_t bytes)
+{
+	yk_hash_add(h, data, bytes);
+	return yk_file_add(w, data, bytes);
+}
+
+static int emit_all(struct yk_file_writer *w, struct yk_hash_state *h,
+		    const json_t *header, int n, const struct place *places)
+{
+	static const char spaces[8] = "       ";
+	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	uint64_t length, padded;
+	int e;
+
+	if (!text)
+		return yk_fail(YOKE_ENOMEM, "out of memory for the header of %s",
+			       w->path);
+	length = strlen(text);
+	padded = (length + 7) & ~(uint64_t)7;
+	e = emit(w, h, &padded, sizeof padded);
+	if (e == 0)
+		e = emit(w, h, text, length);
+	if (e == 0)
+		e = emit(w, h, spaces, padded - length);
+	free(text);
+	for (int i = 0; e == 0 && i < n; i++)
+		e = emit(w, h, places[i].tensor->data, places[i].bytes);
+	return e;
+}
+
+int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t,
+			 uint64_t *bytes, uint64_t *hash)
+{
+	struct place *places = calloc((size_t)n + 1, sizeof *places);
+	struct yk_hash_state *h = yk_hash_new();
+	json_t *header = json_object();
+	struct yk_file_writer w;
+	uint64_t written = 0, sum;
+	int e;
+
+	if (places && h && header)
+		e = place_all(path, n, t, places);
+	else
+		e = yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
+	if (e == 0)
+		e = describe(path, n, places, header);
+	if (e == 0)
+		e = yk_file_begin(&w, path);
+	if (e == 0) {
+		e = emit_all(&w, h, header, n, places);
+		written = w.bytes;
+		if (e == 0)
+			e = yk_file_commit(&w);
+		else
+			yk_file_abort(&w);
+	}
+	sum = h ? yk_hash_end(h) : 0;
+	json_decref(header);
+	free(places);
+	if (e == 0) {
+		*bytes = written;
+		*hash = sum;
+	}
+	return e;
+}
