@@ -215,7 +215,9 @@ static void test_init(void)
 		    yk_gpt_init(a, 5) == 0 && yk_gpt_init(b, 5) == 0;
 	if (!ok(good, "gpt: drawn %s", yoke_error()))
 		return;
-	ok(yk_parameters_elements(&a->params) ==
+	int64_t counted = -1;
+	ok(yk_gpt_elements(&shape, &counted) == 0 &&
+	   yk_parameters_elements(&a->params) == counted && counted ==
 	   (257 + 64) * 64 + 2 * (12 * 64 * 64 + 13 * 64) + 2 * 64, "gpt: number of parameters");
 	yoke_read(a->wte, x, sizeof x);
 	yoke_read(b->wte, y, sizeof y);
@@ -320,6 +322,12 @@ static void test_refused(void)
 	shape = (struct yk_gpt_shape){ 256, 0, 1, 1, 16 };
 	e = yk_gpt_new(&shape, &m);
 	ok(e == YOKE_EINVAL && !m, "refused: %s", yoke_error());
+	yoke_error_clear();
+	const int64_t most = INT64_C(1) << 31;
+	int64_t n = -1;
+	shape = (struct yk_gpt_shape){ most, most, most, 1, most };
+	e = yk_gpt_elements(&shape, &n);
+	ok(e == YOKE_EINVAL && n == -1, "refused: %s", yoke_error());
 	yoke_error_clear();
 }
 

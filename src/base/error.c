@@ -2,6 +2,7 @@
 // The error of a thread: the first one stays, with its line, until it is cleared.
 #include "config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,9 @@ int yk_vfail(int code, const char *fmt, va_list ap)
 	int n = vsnprintf(first.text, sizeof first.text, fmt, ap);
 	if (n >= (int)sizeof first.text)
 		memcpy(first.text + sizeof first.text - sizeof cut, cut, sizeof cut);
+	for (char *c = first.text; *c; c++) // one line, whatever a name from outside holds
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
 	first.code = code;
 	return code;
 }

@@ -138,15 +138,37 @@ static int open_temporary(struct yk_file_writer *w)
 	return fail("write", w->path, EEXIST);
 }
 
-int yk_file_begin(struct yk_file_writer *w, const char *path)
+// The name itself, which may be a link.
+static int take_name(const char *path, char **target)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return yk_fail(YOKE_EIO, "cannot write '%s': not a regular file", path);
+	*target = strdup(path);
+	return *target ? 0 : fail("write", path, ENOMEM);
+}
+
+static int begin(struct yk_file_writer *w, const char *path,
+		 int target(const char *path, char **target))
 {
 	*w = (struct yk_file_writer){ .fd = -1 };
-	int e = find_target(path, &w->path);
+	int e = target(path, &w->path);
 	if (!e)
 		e = open_temporary(w);
 	if (e < 0)
 		yk_file_abort(w);
 	return e;
+}
+
+int yk_file_begin(struct yk_file_writer *w, const char *path)
+{
+	return begin(w, path, find_target);
+}
+
+int yk_file_begin_here(struct yk_file_writer *w, const char *path)
+{
+	return begin(w, path, take_name);
 }
 
 int yk_file_add(struct yk_file_writer *w, const void *data, size_t bytes)

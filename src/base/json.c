@@ -4,12 +4,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 
-#define MOST_BYTES ((uint64_t)256 << 20)
+#define MOST_BYTES ((uint64_t)64 << 20) // a tree takes up to 20 times as much
 #define MOST_DEPTH 64
 
 // Arrays and objects inside each other, at most; any number where it is not JSON.
@@ -64,9 +65,15 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 
 json_t *yk_json_load(const char *path)
 {
+	struct stat st;
 	char *text;
 	size_t bytes;
 
+	// A pipe would be waited for, a device read up to the limit.
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
+		return NULL;
+	}
 	if (yk_file_read(path, MOST_BYTES, &text, &bytes) < 0)
 		return NULL;
 	json_t *j = yk_json_parse(text, bytes, path);
@@ -74,24 +81,26 @@ json_t *yk_json_load(const char *path)
 	return j;
 }
 
-int yk_json_save(const char *path, const json_t *j)
+int yk_json_write(struct yk_file_writer *w, const json_t *j)
 {
 	char *text = json_dumps(j, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	if (!text)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", path);
-	struct yk_file_writer w;
-	int e = yk_file_begin(&w, path);
-	if (!e) {
-		e = yk_file_add(&w, text, strlen(text));
-		if (!e)
-			e = yk_file_add(&w, "\n", 1);
-		if (!e)
-			e = yk_file_commit(&w);
-		else
-			yk_file_abort(&w);
-	}
+	int e = text ? yk_file_add(w, text, strlen(text)) :
+		       yk_fail(YOKE_ENOMEM, "%s: no memory for its JSON", w->path);
+	if (!e)
+		e = yk_file_add(w, "\n", 1);
+	if (!e)
+		e = yk_file_commit(w);
+	else
+		yk_file_abort(w);
 	free(text);
 	return e;
+}
+
+int yk_json_save(const char *path, const json_t *j)
+{
+	struct yk_file_writer w;
+	int e = yk_file_begin(&w, path);
+	return e < 0 ? e : yk_json_write(&w, j);
 }
 
 static const json_t *member(const json_t *j, const char *what, const char *key)

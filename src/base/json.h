@@ -6,11 +6,16 @@
 #include <jansson.h>
 #include <stdint.h>
 
-// The caller gives the result to json_decref.  NULL with EFORMAT, ENOENT, EIO.
+#include "base/file.h"
+
+// A regular file of 64 MiB at most.  The caller gives the result to json_decref.  NULL with
+// EFORMAT, ENOENT, EIO.
 json_t *yk_json_load(const char *path);
 json_t *yk_json_parse(const char *text, size_t bytes, const char *what);
 // Indented by two, keys in their order, written atomically.
 int yk_json_save(const char *path, const json_t *);
+// The same into a file that was begun; commits it, or aborts it.
+int yk_json_write(struct yk_file_writer *, const json_t *);
 // A member of an object with its type checked; errors name `what` and key.
 int yk_json_int(const json_t *, const char *what, const char *key, int64_t least, int64_t most,
 		int64_t *to);

@@ -49,7 +49,7 @@ static bool layer_new(struct yk_gpt *m, struct yk_gpt_layer *l, int64_t index)
 	       (l->down_b = vector(m, e, at, "mlp.down", "bias"));
 }
 
-int yk_gpt_new(const struct yk_gpt_shape *shape, struct yk_gpt **to)
+static int check_shape(const struct yk_gpt_shape *shape)
 {
 	const int64_t most = INT64_C(1) << 31; // 4 * embed and the like cannot overflow
 	const int64_t v[] = { shape->vocab, shape->context, shape->layers, shape->heads,
@@ -61,7 +61,34 @@ int yk_gpt_new(const struct yk_gpt_shape *shape, struct yk_gpt **to)
 	if (shape->embed % shape->heads)
 		return yk_fail(YOKE_EINVAL, "heads=%lld does not divide embed=%lld; choose "
 			       "heads that do", (long long)shape->heads, (long long)shape->embed);
+	return 0;
+}
 
+int yk_gpt_elements(const struct yk_gpt_shape *s, int64_t *to)
+{
+	int64_t layer, all, e = s->embed;
+	int error = check_shape(s);
+	if (error < 0)
+		return error;
+	// matrices of a block: 3 + 1 + 4 + 4 times e*e; its vectors: 3 + 1 + 4 + 1 and four of
+	// norms times e; outside: both embeddings and the last norm
+	if (!__builtin_mul_overflow(12 * e + 13, e, &layer) &&
+	    !__builtin_mul_overflow(layer, s->layers, &layer) &&
+	    !__builtin_mul_overflow(s->vocab + s->context + 2, e, &all) &&
+	    !__builtin_add_overflow(all, layer, &all)) {
+		*to = all;
+		return 0;
+	}
+	return yk_fail(YOKE_EINVAL, "gpt: too large: vocab=%lld context=%lld layers=%lld "
+		       "embed=%lld", (long long)s->vocab, (long long)s->context,
+		       (long long)s->layers, (long long)s->embed);
+}
+
+int yk_gpt_new(const struct yk_gpt_shape *shape, struct yk_gpt **to)
+{
+	int e = check_shape(shape);
+	if (e < 0)
+		return e;
 	struct yk_gpt *m = calloc(1, sizeof *m);
 	if (!m)
 		goto no_memory;

@@ -29,6 +29,9 @@ struct yk_gpt {
 
 // All parameters zero.  EINVAL when heads do not divide embed or a size is not positive.
 int yk_gpt_new(const struct yk_gpt_shape *, struct yk_gpt **);
+// Elements of all its parameters, without making them.  EINVAL as above, and when they
+// are too many to count.
+int yk_gpt_elements(const struct yk_gpt_shape *, int64_t *);
 void yk_gpt_free(struct yk_gpt *); // NULL is fine
 // First values: normal of deviation 0.02, projections back into the residual stream
 // 0.02/sqrt(2L), biases 0, norms 1.

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -183,7 +184,6 @@ static int take_file(const json_t *files, const char *path, int part, int64_t ge
 	const json_t *f = json_object_get(files, part_name[part]);
 	const char *name, *hex;
 	int64_t bytes;
-	char *end;
 
 	if (yk_json_str(f, path, "name", &name) < 0 ||
 	    yk_json_str(f, path, "xxh64", &hex) < 0 ||
@@ -194,8 +194,8 @@ static int take_file(const json_t *files, const char *path, int part, int64_t ge
 		return yk_fail(YOKE_EFORMAT, "%s: names the file '%.80s' instead of '%s'",
 			       path, name, to->name);
 	to->bytes = (uint64_t)bytes;
-	to->hash = strtoull(hex, &end, 16);
-	if (end == hex || *end)
+	to->hash = strtoull(hex, NULL, 16);
+	if (strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)
 		return yk_fail(YOKE_EFORMAT, "%s: '%.20s' is no checksum", path, hex);
 	return 0;
 }
@@ -214,7 +214,7 @@ static int take_object(const json_t *o, const char *path, const char *key, json_
 // another way.
 static int from_json(json_t *o, const char *path, struct yk_checkpoint *c)
 {
-	const int64_t most = INT64_MAX / 2; // so that counting on does not overflow
+	const int64_t most = 1000000000000; // as the key steps; positions stay far below
 	json_t *random = NULL, *data = NULL, *files = NULL;
 	int64_t format, seed, *g = &c->generation;
 	int e = yk_json_int(o, path, "format", 1, INT64_MAX, &format);
@@ -253,35 +253,56 @@ static int from_json(json_t *o, const char *path, struct yk_checkpoint *c)
 
 // ---- arrays of a part ----
 
-static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash)
+// Opens a regular file of the size that the manifest gives it; its descriptor.
+static int open_part(const char *path, const struct yk_checkpoint_file *f)
 {
-	enum { CHUNK = 1 << 20 };
+	struct stat st;
+	// O_NONBLOCK: a pipe of that name must not hold us up
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct yk_hash_state *h;
-	char *chunk;
-	ssize_t n;
-	int e = 0;
 
 	if (fd < 0)
 		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO,
 			       "cannot read '%s': %s", path, strerror(errno));
-	chunk = malloc(CHUNK);
-	h = yk_hash_new();
-	*bytes = 0;
+	int e = 0;
+	if (fstat(fd, &st) < 0)
+		e = yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		e = yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
+	else if ((uint64_t)st.st_size != f->bytes)
+		e = yk_fail(YOKE_EFORMAT,
+			    "%s: %lld bytes, but the manifest says %llu: truncated or "
+			    "altered",
+			    path, (long long)st.st_size, (unsigned long long)f->bytes);
+	if (e == 0)
+		return fd;
+	close(fd);
+	return e;
+}
+
+static int check_hash(int fd, const char *path, const struct yk_checkpoint_file *f)
+{
+	enum { CHUNK = 1 << 20 };
+	char *chunk = malloc(CHUNK);
+	struct yk_hash_state *h = yk_hash_new();
+	ssize_t n;
+	int e = 0;
+
 	if (!chunk || !h)
 		e = yk_fail(YOKE_ENOMEM, "out of memory to check '%s'", path);
 	while (e == 0 && (n = read(fd, chunk, CHUNK)) != 0) {
 		if (n < 0 && errno != EINTR)
 			e = yk_fail(YOKE_EIO, "cannot read '%s': %s", path,
 				    strerror(errno));
-		if (n > 0) {
+		if (n > 0)
 			yk_hash_add(h, chunk, (size_t)n);
-			*bytes += (uint64_t)n;
-		}
 	}
-	*hash = h ? yk_hash_end(h) : 0;
+	uint64_t hash = h ? yk_hash_end(h) : 0;
 	free(chunk);
-	close(fd);
+	if (e == 0 && hash != f->hash)
+		e = yk_fail(YOKE_EFORMAT,
+			    "%s: altered: its checksum is %016" PRIx64
+			    ", not %016" PRIx64,
+			    path, hash, f->hash);
 	return e;
 }
 
@@ -379,14 +400,18 @@ static int64_t standing(const char *folder)
 	return generation;
 }
 
-// Writes the manifest.  *stands: may the folder's manifest be the new one?  After a
+// Writes the manifest, and not through a link: the file behind may be the manifest of
+// another folder.  *stands: may the folder's manifest be the new one?  After a
 // failure that can only be ruled out by reading it: the sync behind the rename may be
 // what failed.
 static int save_manifest(const char *folder, const struct yk_checkpoint *c, bool *stands)
 {
 	char *path = join(folder, MANIFEST);
 	json_t *o = path ? to_json(c) : NULL;
-	int e = o ? yk_json_save(path, o) : YOKE_ENOMEM;
+	struct yk_file_writer w;
+	int e = o ? yk_file_begin_here(&w, path) : YOKE_ENOMEM;
+	if (e == 0)
+		e = yk_json_write(&w, o);
 	int64_t generation = standing(folder);
 
 	*stands = generation ? generation == c->generation : yk_checkpoint_exists(folder);
@@ -451,9 +476,18 @@ int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
 	return 0;
 }
 
-int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to)
+int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 {
 	struct yk_checkpoint c = { 0 };
+	int e = from_json(o, path, &c);
+
+	if (e == 0)
+		*to = c;
+	return e;
+}
+
+int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to)
+{
 	char *path = join(folder, MANIFEST);
 	json_t *o = NULL;
 	int e;
@@ -465,12 +499,10 @@ int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to)
 			    MANIFEST);
 	} else {
 		o = yk_json_load(path);
-		e = o ? from_json(o, path, &c) : yoke_error_code();
+		e = o ? yk_checkpoint_parse(o, path, to) : yoke_error_code();
 	}
 	json_decref(o);
 	free(path);
-	if (e == 0)
-		*to = c;
 	return e;
 }
 
@@ -483,28 +515,44 @@ void yk_checkpoint_fini(struct yk_checkpoint *c)
 	memset(c, 0, sizeof *c);
 }
 
+int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *c, int part,
+			uint64_t bytes)
+{
+	const struct yk_checkpoint_file *f = &c->file[part];
+	char *path = join(folder, f->name);
+
+	if (!path)
+		return YOKE_ENOMEM;
+	int e = 0, fd = open_part(path, f);
+	if (fd < 0)
+		e = fd;
+	else if (f->bytes < bytes)
+		e = yk_fail(YOKE_EFORMAT,
+			    "%s: %llu bytes, but the model that the manifest describes "
+			    "has %llu",
+			    path, (unsigned long long)f->bytes,
+			    (unsigned long long)bytes);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return e;
+}
+
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int part, int n,
 		       const struct yk_host_tensor *t)
 {
 	const struct yk_checkpoint_file *f = &c->file[part];
 	char *path = join(folder, f->name);
-	uint64_t bytes = 0, hash = 0;
-	int e;
 
 	if (!path)
 		return YOKE_ENOMEM;
-	e = hash_file(path, &bytes, &hash);
-	if (e == 0 && bytes != f->bytes)
-		e = yk_fail(YOKE_EFORMAT,
-			    "%s: %llu bytes, but the manifest says %llu: truncated or "
-			    "altered",
-			    path, (unsigned long long)bytes,
-			    (unsigned long long)f->bytes);
-	if (e == 0 && hash != f->hash)
-		e = yk_fail(YOKE_EFORMAT,
-			    "%s: altered: its checksum is %016" PRIx64
-			    ", not %016" PRIx64,
-			    path, hash, f->hash);
+	int e, fd = open_part(path, f);
+	if (fd < 0) {
+		e = fd;
+	} else {
+		e = check_hash(fd, path, f);
+		close(fd);
+	}
 	if (e == 0)
 		e = load_tensors(path, n, t);
 	free(path);

@@ -56,7 +56,14 @@ int yk_checkpoint_save(const char *folder, struct yk_checkpoint *, int nmodel,
 		       const struct yk_host_tensor *optimizer);
 // Reads the manifest; *to is untouched on failure.  ENOENT, EFORMAT.
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to);
+// What open does with a manifest once it is JSON; `path` is for messages.
+int yk_checkpoint_parse(json_t *manifest, const char *path, struct yk_checkpoint *to);
 void yk_checkpoint_fini(struct yk_checkpoint *);
+// Is the part's file there, as long as the manifest says, with room for arrays of `bytes`
+// in all?  To be asked before memory is taken for what only a manifest describes.
+// ENOENT, EIO, EFORMAT.
+int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *, int part,
+			uint64_t bytes);
 // Fills the arrays of one part from its file, whose size and checksum must be the
 // manifest's and which must have exactly these names, dtypes and shapes.  EFORMAT
 // (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked

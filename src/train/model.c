@@ -18,7 +18,8 @@ json_t *yk_model_describe(const struct yk_gpt_shape *s)
 			 (json_int_t)s->embed);
 }
 
-int yk_model_shape(const json_t *model, const char *what, struct yk_gpt_shape *to)
+int yk_model_shape(const json_t *model, const char *what, struct yk_gpt_shape *to,
+		   uint64_t *bytes)
 {
 	const int64_t most = INT64_C(1) << 31;
 	const char *kind;
@@ -35,7 +36,18 @@ int yk_model_shape(const json_t *model, const char *what, struct yk_gpt_shape *t
 	    (e = yk_json_int(model, what, "heads", 1, most, &s.heads)) < 0 ||
 	    (e = yk_json_int(model, what, "embed", 1, most, &s.embed)) < 0)
 		return e;
+	int64_t elements;
+	uint64_t all;
+	if (yk_gpt_elements(&s, &elements) < 0 ||
+	    __builtin_mul_overflow((uint64_t)elements, sizeof(float), &all)) {
+		yoke_error_clear(); // it speaks of keys, not of a file
+		return yk_fail(YOKE_EFORMAT, "%s: no model has layers=%lld heads=%lld "
+			       "embed=%lld context=%lld vocab=%lld", what,
+			       (long long)s.layers, (long long)s.heads, (long long)s.embed,
+			       (long long)s.context, (long long)s.vocab);
+	}
 	*to = s;
+	*bytes = all;
 	return 0;
 }
 
@@ -96,7 +108,10 @@ int yk_model_load(const char *folder, const struct yk_checkpoint *ck, struct yk_
 	struct yk_gpt_shape shape;
 	struct yk_gpt *gpt = NULL;
 	struct yk_host_list list = { 0 };
-	int e = yk_model_shape(ck->model, folder, &shape);
+	uint64_t bytes;
+	int e = yk_model_shape(ck->model, folder, &shape, &bytes);
+	if (e == 0)
+		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL, bytes);
 	if (e == 0)
 		e = yk_gpt_new(&shape, &gpt);
 	if (e == 0)

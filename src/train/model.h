@@ -9,8 +9,9 @@
 
 // { "kind": "gpt", "vocab": .., "context": .., "layers": .., "heads": .., "embed": .. }
 json_t *yk_model_describe(const struct yk_gpt_shape *);
-// And back; `what` is for messages.  EFORMAT.
-int yk_model_shape(const json_t *, const char *what, struct yk_gpt_shape *);
+// And back, with the bytes of its parameters; `what` is for messages.  EFORMAT.
+int yk_model_shape(const json_t *, const char *what, struct yk_gpt_shape *,
+		   uint64_t *bytes);
 // The model of a checkpoint with its weights.
 int yk_model_load(const char *folder, const struct yk_checkpoint *, struct yk_gpt **);
 
