@@ -41,6 +41,8 @@ test_programs = \
 	tests/engine.t \
 	tests/files.t \
 	tests/grad.t \
+	tests/hostile.t \
+	tests/hostile_model.t \
 	tests/kerneltext.t \
 	tests/mapsrc.t \
 	tests/modes.t \
@@ -73,6 +75,9 @@ test_scripts = \
 test_headers = \
 	tests/cpu_named.h \
 	tests/cpu_program.h \
+	tests/hostile.h \
+	tests/hostile_manifest.h \
+	tests/hostile_safetensors.h \
 	tests/map_scalar.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
@@ -96,6 +101,10 @@ tests_device_t_SOURCES = tests/device.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_files_t_SOURCES = tests/files.c
 tests_grad_t_SOURCES = tests/grad.c
+tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_modes_t_SOURCES = tests/modes.c
@@ -119,6 +128,8 @@ tests_cpu_map_t_SOURCES = tests/cpu_map.c
 tests_random_t_SOURCES = tests/random.c
 tests_cpu_move_t_SOURCES = tests/cpu_move.c
 tests_cpu_reduce_t_SOURCES = tests/cpu_reduce.c
+
+include tests/fuzz/local.mk
 
 # A backend that fails on demand.
 check_LTLIBRARIES += tests/fault/yoke_fault.la

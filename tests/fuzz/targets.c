@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fuzz targets.  Files are in memory, by way of /proc/self/fd.
+#include "config.h"
+
+#include "fuzz/targets.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "train/checkpoint.h"
+#include "train/conf.h"
+#include "train/model.h"
+
+#define MUST(x) \
+	((x) ? (void)0 : fail(#x, __LINE__))
+
+static void fail(const char *what, int line)
+{
+	fprintf(stderr, "targets.c:%d: does not hold: %s; %s\n", line, what, yoke_error());
+	abort();
+}
+
+// Whatever happened: 0 without an error, or a code with one line.
+static void check_error(int e)
+{
+	MUST(e <= 0 && yoke_error_code() == e);
+	MUST(!e == !*yoke_error() && !strpbrk(yoke_error(), "\n\r\033"));
+	yoke_error_clear();
+}
+
+// A file in memory and its path.
+static int file_of(const uint8_t *data, size_t bytes, char path[32])
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	MUST(fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes);
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+// ---- safetensors ----
+
+// Entries that were accepted lie one behind the other in `size` bytes from `start` on, and
+// are found by their names.
+static void check_entries(const struct yk_safetensors *s, uint64_t start, uint64_t size)
+{
+	uint64_t at = start;
+
+	for (int i = 0; i < s->count; i++) {
+		const struct yk_safetensors_entry *x = &s->entries[i];
+		struct yk_host_tensor t = { .name = x->name, .dtype = x->dtype,
+					    .rank = x->rank };
+		uint64_t bytes;
+		memcpy(t.dims, x->dims, sizeof t.dims);
+		MUST(x->rank >= 0 && x->rank <= YOKE_MAX_RANK);
+		MUST(yk_host_tensor_bytes(&t, &bytes) == 0 && bytes == x->bytes);
+		MUST(x->offset == at && yk_safetensors_find(s, x->name) == x);
+		at += bytes;
+	}
+	MUST(at == start + size);
+}
+
+// Another reader of JSON has to see the same in what was accepted.
+static void check_tree(const struct yk_safetensors *s, const json_t *o)
+{
+	bool metadata = json_object_get(o, YK_SAFETENSORS_METADATA) != NULL;
+
+	MUST(json_object_size(o) == (size_t)s->count + metadata);
+	for (int i = 0; i < s->count; i++) {
+		const struct yk_safetensors_entry *x = &s->entries[i];
+		const json_t *t = json_object_get(o, x->name);
+		const json_t *shape = json_object_get(t, "shape");
+		const json_t *at = json_object_get(t, "data_offsets");
+		const char *dtype = json_string_value(json_object_get(t, "dtype"));
+		MUST(dtype && !strcmp(dtype, yk_safetensors_dtype(x->dtype)));
+		MUST(json_array_size(shape) == (size_t)x->rank);
+		for (int k = 0; k < x->rank; k++)
+			MUST(json_integer_value(json_array_get(shape, (size_t)k)) ==
+			     x->dims[k]);
+		MUST((uint64_t)json_integer_value(json_array_get(at, 0)) == x->offset);
+		MUST((uint64_t)json_integer_value(json_array_get(at, 1)) ==
+		     x->offset + x->bytes);
+	}
+}
+
+static void fuzz_header(const uint8_t *data, size_t bytes, uint64_t size)
+{
+	struct yk_safetensors s = { .fd = -1, .path = strdup("fuzz") };
+	char *copy = malloc(bytes + 1);
+
+	s.text = malloc(bytes + 1); // as long as it is, so that a step too far is seen
+	MUST(s.path && copy && s.text);
+	memcpy(copy, data, bytes);
+	memcpy(s.text, data, bytes);
+	int e = yk_safetensors_header(&s, s.text, bytes, size);
+	check_error(e);
+	if (e == 0) {
+		json_t *o = json_loadb(copy, bytes, 0, NULL);
+		MUST(o);
+		check_entries(&s, 0, size);
+		check_tree(&s, o);
+		json_decref(o);
+	}
+	free(copy);
+	yk_safetensors_close(&s);
+}
+
+static void fuzz_file(const uint8_t *data, size_t bytes)
+{
+	struct yk_safetensors s;
+	char path[32];
+	uint64_t length;
+	int fd = file_of(data, bytes, path), e = yk_safetensors_open(&s, path);
+
+	check_error(e);
+	if (e == 0) {
+		memcpy(&length, data, 8);
+		check_entries(&s, 8 + length, bytes - 8 - length);
+		for (int i = 0; i < s.count; i++) {
+			void *to = malloc(s.entries[i].bytes + 1);
+			MUST(to);
+			check_error(yk_safetensors_read(&s, &s.entries[i], to));
+			free(to);
+		}
+		yk_safetensors_close(&s);
+	}
+	close(fd);
+}
+
+void yk_fuzz_safetensors(const uint8_t *data, size_t bytes)
+{
+	fuzz_file(data, bytes);
+	if (bytes >= 2)
+		fuzz_header(data + 2, bytes - 2, (uint64_t)data[0] | (uint64_t)data[1] << 8);
+}
+
+// ---- manifests ----
+
+static void repair(json_t *o)
+{
+	char hex[17];
+
+	json_object_del(o, "xxh64");
+	char *text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
+	MUST(text);
+	snprintf(hex, sizeof hex, "%016" PRIx64, yk_hash(text, strlen(text), 0));
+	free(text);
+	MUST(json_object_set_new(o, "xxh64", json_string(hex)) == 0);
+}
+
+static void fuzz_parts(const struct yk_checkpoint *c)
+{
+	struct yk_gpt_shape shape;
+	struct yk_config config;
+	uint64_t bytes;
+
+	MUST(c->generation > 0 && c->step >= 0);
+	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++)
+		MUST(!strchr(c->file[part].name, '/') && *c->file[part].name);
+	struct yk_tokenizer *t = yk_tokenizer_load(c->tokenizer, "fuzz");
+	check_error(t ? 0 : yoke_error_code());
+	yk_tokenizer_free(t);
+	int e = yk_model_shape(c->model, "fuzz", &shape, &bytes);
+	MUST(e < 0 || bytes > 0);
+	check_error(e);
+	MUST(yk_config_init(&config, YK_T) == 0);
+	check_error(yk_config_take(&config, c->config, "fuzz"));
+	yk_config_fini(&config);
+}
+
+void yk_fuzz_manifest(const uint8_t *data, size_t bytes)
+{
+	struct yk_checkpoint c;
+	json_t *o = yk_json_parse((const char *)data, bytes, "fuzz");
+
+	check_error(o ? 0 : yoke_error_code());
+	if (!o)
+		return;
+	if (json_is_object(o))
+		repair(o);
+	int e = yk_checkpoint_parse(o, "fuzz", &c);
+	check_error(e);
+	json_decref(o);
+	if (e < 0)
+		return;
+	fuzz_parts(&c);
+	yk_checkpoint_fini(&c);
+}
+
+// ---- configuration ----
+
+void yk_fuzz_config(const uint8_t *data, size_t bytes)
+{
+	struct yk_config c;
+	char path[32];
+	int fd = file_of(data, bytes, path);
+
+	MUST(yk_config_init(&c, YK_T) == 0);
+	int e = yk_config_file(&c, path);
+	check_error(e);
+	if (e == 0)
+		check_error(yk_config_check(&c));
+	yk_config_fini(&c);
+	close(fd);
+}

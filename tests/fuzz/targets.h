@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is fuzzed: each takes any bytes, and aborts when a reader accepts what it must not.
+#ifndef YK_FUZZ_TARGETS_H
+#define YK_FUZZ_TARGETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The bytes as a whole file; and as a header behind two bytes that say how much data
+// follows it, so that a fuzzer need not find a length that fits.
+void yk_fuzz_safetensors(const uint8_t *, size_t);
+// As the manifest of a checkpoint, whose own checksum is put right first.
+void yk_fuzz_manifest(const uint8_t *, size_t);
+// As a config.env.
+void yk_fuzz_config(const uint8_t *, size_t);
+
+#endif
