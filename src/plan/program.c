@@ -220,17 +220,24 @@ static void collapse(struct yk_built *b, unsigned *axes, bool arg)
 	*axes = now;
 }
 
-// The one contraction among the members, NULL when there is none; false when there are several.
-static bool find_product(const struct yk_graph *g, const uint32_t *member, uint32_t n,
-			 const struct yk_node **product)
+// The one contraction among the members, NULL when there is none; false when there are several, or when
+// a member makes what it multiplies.
+static bool find_product(const struct program *p, const struct yk_node **product)
 {
+	const struct yk_work *w = p->w;
 	*product = NULL;
-	for (uint32_t i = 0; i < n; i++) {
-		if (yk_ops[g->node[member[i]].op].code != YOKE_OP_CONTRACT)
+	for (uint32_t i = 0; i < p->members; i++) {
+		const struct yk_node *n = &w->g.node[p->member[i]];
+		if (yk_ops[n->op].code != YOKE_OP_CONTRACT)
 			continue;
 		if (*product)
 			return false;
-		*product = &g->node[member[i]];
+		*product = n;
+		for (uint32_t k = 0; k < n->nin; k++) {
+			yk_id base = w->place[w->g.arg[n->in + k]].base;
+			if (member_of(p, w->g.value[base].node) >= 0)
+				return false;
+		}
 	}
 	return true;
 }
@@ -257,8 +264,11 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	const struct yk_graph *g = &w->g;
 	const struct yk_node *last = &g->node[member[n - 1]], *product;
 	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
-	if (n > YOKE_MAP_MAX_INSNS || !find_product(g, member, n, &product) ||
-	    (reduces && product))
+	struct program p = { .w = w,
+			     .map = &b->map,
+			     .member = member,
+			     .members = n - reduces };
+	if (n > YOKE_MAP_MAX_INSNS || !find_product(&p, &product) || (reduces && product))
 		return YOKE_EUNSUPPORTED;
 	const struct yk_value *space =
 		&g->value[product ? product->out :
@@ -268,11 +278,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 2) < 0)
 		return YOKE_ENOMEM;
 	b->map = (struct yoke_map){ .size = sizeof b->map };
-	struct program p = { .w = w,
-			     .map = &b->map,
-			     .member = member,
-			     .members = n - reduces,
-			     .rank = space->rank };
+	p.rank = space->rank;
 	memcpy(p.dims, space->dims, sizeof p.dims);
 	if (product)
 		p.input[b->map.nin++] = (struct input){ .base = YK_NIL };
