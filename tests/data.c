@@ -89,6 +89,181 @@ static void test_tokenizer(void)
 	yoke_error_clear();
 }
 
+// ---- words ----
+
+enum { WORDS = 3000, KINDS = 400 };
+
+// Kind k as a word: of letters, of an umlaut and letters, or one of the two that are special.
+static const char *word_of(int k, char to[16])
+{
+	if (k < 2)
+		return k ? "<unk>" : "<pad>";
+	snprintf(to, 16, "%s%c%d", k % 3 ? "" : "\xc3\xa4", 'a' + k % 7, k * k % 997);
+	return to;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// The id that a word must have: looked for from the start, in the words of the training part.
+static int32_t want_id(char *const *sorted, int n, const char *word)
+{
+	if (!strcmp(word, "<pad>"))
+		return 0;
+	int32_t id = 2;
+	for (int i = 0; i < n; i++) {
+		if ((i && !strcmp(sorted[i], sorted[i - 1])) || !strcmp(sorted[i], "<unk>") ||
+		    !strcmp(sorted[i], "<pad>"))
+			continue;
+		if (!strcmp(sorted[i], word))
+			return id;
+		id++;
+	}
+	return 1;
+}
+
+// kinds: how many different words; common: how many of them the training part has.
+static void test_vocabulary(int kinds, int common)
+{
+	static const char *const blank[] = { " ", "\n", "\t", "  ", " \r\n", "\v", "\f" };
+	static char word[WORDS][16], text[WORDS * 24];
+	static char *sorted[WORDS];
+	struct yk_data_spec spec = { 10, 0.25, 1 };
+	int32_t got[11];
+	size_t n = 0, bytes;
+	int train = WORDS - WORDS / 4, bad = 0, unknown = 0;
+	for (int i = 0; i < WORDS; i++) {
+		char s[16];
+		snprintf(word[i], 16, "%s", word_of((int)rnd_int(0, (i < train ? common : kinds) - 1), s));
+		n += (size_t)sprintf(text + n, "%s%s", word[i], blank[rnd_int(0, 6)]);
+		sorted[i] = word[i];
+	}
+	qsort(sorted, (size_t)train, sizeof *sorted, compare);
+	yk_file_write("words.txt", text, n);
+	struct yk_tokenizer *t = yk_tokenizer_new("word");
+	struct yk_data *d = yk_data_new("words.txt", t, &spec);
+	ok(d && yk_data_tokens(d) == WORDS, "%d words of %d kinds %s", WORDS, kinds, yoke_error());
+	for (int64_t w = 0; d && w < yk_data_valid_windows(d); w++) {
+		yk_data_valid(d, w, 1, got);
+		for (int k = 0; k < 11; k++) {
+			int32_t want = want_id(sorted, train, word[train + 10 * w + k]);
+			bad += got[k] != want;
+			unknown += want == 1;
+		}
+	}
+	ok(!bad, "ids are ranks among the %d words of the training part: %d wrong",
+	   t ? yk_tokenizer_size(t) - 2 : 0, bad);
+	ok(kinds <= common || unknown > WORDS / 4 / 8, "%d unknown in the rest", unknown);
+	bad = 0;
+	for (int32_t id = 0; t && id < yk_tokenizer_size(t); id++) {
+		const char *s = yk_tokenizer_decode(t, id, &bytes);
+		bad += !s || strlen(s) != bytes || (id > 1 && want_id(sorted, train, s) != id);
+	}
+	ok(!bad && !yk_tokenizer_decode(t, yk_tokenizer_size(t), &bytes), "each id comes back");
+	// saved, loaded, and the same ids
+	json_t *o = yk_tokenizer_save(t);
+	struct yk_tokenizer *again = yk_tokenizer_load(o, "x");
+	struct yk_tokens a = { 0 }, b = { 0 };
+	bool good = again && !yk_tokenizer_encode(t, text, n, &a) && !yk_tokenizer_encode(again, text, n, &b) &&
+		    a.count == WORDS && b.count == WORDS && a.width == b.width &&
+		    !memcmp(a.ids, b.ids, WORDS * (size_t)a.width);
+	ok(good && a.width == (yk_tokenizer_size(t) <= 256 ? 1 : 2), "saved and loaded %s",
+	   yoke_error());
+	yk_tokens_fini(&a);
+	yk_tokens_fini(&b);
+	json_decref(o);
+	yk_tokenizer_free(again);
+	yk_data_free(d);
+	yk_tokenizer_free(t);
+}
+
+static void bad_vocabulary(const char *json, const char *what)
+{
+	json_t *o = json_loads(json, JSON_ALLOW_NUL, NULL);
+	struct yk_tokenizer *t = o ? yk_tokenizer_load(o, "m/manifest.json") : NULL;
+	bool good = o && !t && yoke_error_code() == YOKE_EFORMAT &&
+		    strstr(yoke_error(), "m/manifest.json") && !strchr(yoke_error(), '\n');
+	ok(good, "%s: %s", what, yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+	json_decref(o);
+}
+
+static void test_bad_words(void)
+{
+	struct yk_data_spec spec = { 2, 0, 1 };
+	struct yk_tokenizer *t = yk_tokenizer_new("word");
+	yk_file_write("latin.txt", "caf\xe9 au lait s'il vous plait", 28);
+	struct yk_data *d = yk_data_new("latin.txt", t, &spec);
+	ok(!d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "latin.txt: the word 'caf?'"),
+	   "not UTF-8: %s", yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+	t = yk_tokenizer_new("word");
+	d = yk_data_new("t2/blank.txt", t, &spec);
+	ok(!d && yoke_error_code() == YOKE_ERANGE && strstr(yoke_error(), "0 tokens"),
+	   "blanks only: %s", yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+#define V "{\"name\":\"word\",\"size\":"
+	bad_vocabulary(V "3}", "no words");
+	bad_vocabulary(V "3,\"words\":3}", "words that are no list");
+	bad_vocabulary(V "3,\"words\":{}}", "words that are an object");
+	bad_vocabulary(V "1,\"words\":[\"<pad>\"]}", "one word");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\"]}", "another size");
+	bad_vocabulary(V "2,\"words\":[\"<unk>\",\"<pad>\"]}", "the first two swapped");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\",1]}", "a number");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\",\"\"]}", "an empty word");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\",\"a b\"]}", "a blank");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\",\"a\\u0000\"]}", "a NUL");
+	bad_vocabulary(V "3,\"words\":[\"<pad>\",\"<unk>\",\"<unk>\"]}", "a special one again");
+	bad_vocabulary(V "4,\"words\":[\"<pad>\",\"<unk>\",\"b\",\"a\"]}", "not sorted");
+	bad_vocabulary(V "4,\"words\":[\"<pad>\",\"<unk>\",\"a\",\"a\"]}", "one twice");
+	bad_vocabulary(V "-3,\"words\":[\"<pad>\",\"<unk>\",\"a\"]}", "a size below 0");
+#undef V
+}
+
+// The fingerprint tells texts, their order and their split apart, and nothing else.
+static void test_fingerprint(void)
+{
+	static const struct {
+		const char *paths;
+		double valid;
+		int64_t context;
+		bool same;
+	} row[] = {
+		{ "t2/a.txt,t2/b.txt", 0.1, 2, true }, { "t2/b.txt,t2/a.txt", 0.1, 2, false },
+		{ "t2/a.txt", 0.1, 2, false },         { "t2/a.txt,t2/b.txt", 0.2, 2, false },
+		{ "t2/a.txt,t2/b.txt", 0.1, 3, true }, { "t2/ab.txt", 0.1, 2, false },
+	};
+	struct yk_data *first = open_data(row[0].paths, 2, row[0].valid, 1);
+	for (size_t i = 0; first && i < sizeof row / sizeof *row; i++) {
+		struct yk_data *d = open_data(row[i].paths, row[i].context, row[i].valid, 7);
+		bool same = d && yk_data_fingerprint(d) == yk_data_fingerprint(first);
+		ok(d && same == row[i].same, "fingerprint of %s, valid=%g", row[i].paths,
+		   row[i].valid);
+		yk_data_free(d);
+	}
+	yk_data_free(first);
+}
+
+static void test_words(void)
+{
+	yk_dir_make("t2");
+	yk_file_write("t2/blank.txt", "  \n \t\n", 6);
+	yk_file_write("t2/a.txt", "aaaaaaaaaa", 10);
+	yk_file_write("t2/b.txt", "bbbbbbbbbb", 10);
+	yk_file_write("t2/ab.txt", "aaaaaaaaaabbbbbbbbbb", 20);
+	test_vocabulary(KINDS, KINDS / 2);
+	test_vocabulary(KINDS, KINDS);
+	test_vocabulary(100, 60);
+	test_vocabulary(3, 1);
+	test_bad_words();
+	test_fingerprint();
+}
+
 // The text of folder/ in order: a.txt, b/c.txt, b/d/e.txt, z.txt
 static void test_folder(void)
 {
@@ -287,6 +462,7 @@ int main(void)
 	if (!mkdtemp(folder) || chdir(folder) < 0)
 		return skip_all("no folder to write to");
 	test_tokenizer();
+	test_words();
 	test_folder();
 	test_errors();
 	test_split();

@@ -125,6 +125,31 @@ verdict "another seed, another text" $?
 		   exit !(l > 0 && d > .9999 && d < 1.0001 && e > .9999 && e < 1.0001) }' out
 verdict "eval: $(tr -s '\n ' ' ' <out)" $?
 
+# ---- words ----
+
+{ cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words
+"$yoke" train data=words tokenizer=word out=w steps=20 save_every=7 $small 2>err
+verdict "train on words" $?
+grep -q '"easy",' w/manifest.json && ! grep -q '"never",' w/manifest.json
+verdict "the vocabulary is that of the part to train on" $?
+"$yoke" generate w prompt="line 3" tokens=6 temperature=0 >out 2>err
+verdict "generate words: $(cat out)" $?
+[ ! -s err ] && [ "$(wc -w <out)" -eq 8 ] && grep -q '^line 3 [a-z]' out
+verdict "6 words behind the prompt" $?
+"$yoke" generate w tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
+verdict "and without a prompt" $?
+"$yoke" generate w prompt="line blorgh" tokens=1 >out 2>err && grep -q "1 of 2 words" err
+verdict "a word of the prompt that is not known: $(cat err)" $?
+"$yoke" eval w data=words >out 2>err && grep -q '^unknown  *[1-9]' out && ! grep -q bits out
+verdict "eval of words: $(tr -s '\n ' ' ' <out)" $?
+"$yoke" eval w data=text >out 2>err && grep -q '^unknown  *0$' out && grep -q bits out
+verdict "bits a byte where all are known: $(tr -s '\n ' ' ' <out)" $?
+"$yoke" train data=words tokenizer=word out=w2 steps=9 schedule=constant $small 2>err &&
+	"$yoke" train data=words tokenizer=word out=w3 steps=4 schedule=constant $small 2>err &&
+	"$yoke" train out=w3 steps=9 resume=1 2>err
+same loss w2/metrics.jsonl w3/metrics.jsonl
+verdict "a resumed run of words gives the same losses" $?
+
 # ---- bad input ----
 
 refused 2 laters train data=text laters=2

@@ -15,13 +15,15 @@
 
 struct result {
 	int64_t tokens, bytes; // predicted; every window but its first token
+	int64_t unknown;       // of the tokens: not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };
 
-// Bytes that the predicted tokens stand for.
-static int count_bytes(const struct yk_opened *o, const struct yk_data *data, int64_t *to)
+// Bytes that the predicted tokens stand for, and how many tokens stand for anything.
+static int count(const struct yk_opened *o, const struct yk_data *data, struct result *to)
 {
-	int64_t width = o->gpt->shape.context + 1, bytes = 0;
+	int64_t width = o->gpt->shape.context + 1, bytes = 0, unknown = 0;
+	size_t blank = strlen(yk_tokenizer_separator(o->tokenizer));
 	int32_t *window = malloc((size_t)width * sizeof *window);
 	if (!window)
 		return yk_fail(YOKE_ENOMEM, "eval: no memory for a window");
@@ -30,11 +32,13 @@ static int count_bytes(const struct yk_opened *o, const struct yk_data *data, in
 		for (int64_t k = 1; k < width; k++) {
 			size_t n = 0;
 			yk_tokenizer_decode(o->tokenizer, window[k], &n);
-			bytes += (int64_t)n;
+			bytes += (int64_t)(n + blank);
+			unknown += window[k] == yk_tokenizer_unknown(o->tokenizer);
 		}
 	}
 	free(window);
-	*to = bytes;
+	to->bytes = bytes;
+	to->unknown = unknown;
 	return 0;
 }
 
@@ -46,7 +50,7 @@ static int eval(const struct yk_opened *o, struct result *to)
 	if (!data)
 		return yoke_error_code();
 	struct result r = { .tokens = yk_data_valid_windows(data) * spec.context };
-	int e = count_bytes(o, data, &r.bytes);
+	int e = count(o, data, &r);
 	if (e == 0)
 		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), &r.loss);
 	yk_data_free(data);
@@ -68,8 +72,12 @@ int yk_cmd_eval(int argc, char **argv)
 		printf("tokens         %" PRId64 "\n", r.tokens);
 		printf("loss           %.6f\n", r.loss);
 		printf("perplexity     %.6f\n", exp(r.loss));
-		printf("bits_per_byte  %.6f\n",
-		       r.loss / M_LN2 * (double)r.tokens / (double)r.bytes);
+		if (yk_tokenizer_unknown(o.tokenizer) >= 0)
+			printf("unknown        %" PRId64 "\n", r.unknown);
+		// of a word that is not known neither the bytes nor their probability is
+		if (r.unknown == 0)
+			printf("bits_per_byte  %.6f\n",
+			       r.loss / M_LN2 * (double)r.tokens / (double)r.bytes);
 	}
 	yk_close_model(&o);
 	return yk_finish("eval", status);

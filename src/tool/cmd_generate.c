@@ -8,16 +8,42 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "tool/model_open.h"
 #include "train/generate.h"
+
+static int write_text(const char *text, size_t bytes)
+{
+	if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
+		return 0;
+	return yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
+}
 
 static int write_token(void *tokenizer, int32_t id)
 {
 	size_t bytes;
 	const char *text = yk_tokenizer_decode(tokenizer, id, &bytes);
-	if (text && fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
-		return 0;
-	return yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
+	const char *blank = yk_tokenizer_separator(tokenizer);
+	int e = *blank ? write_text(blank, strlen(blank)) : 0;
+	return e == 0 ? write_text(text, bytes) : e;
+}
+
+// The prompt's tokens; one to begin with where the default has none, as for words.
+static int prompt_tokens(struct yk_opened *o, const char *prompt, struct yk_tokens *to)
+{
+	int32_t unknown = yk_tokenizer_unknown(o->tokenizer);
+	int e = yk_tokenizer_encode(o->tokenizer, prompt, strlen(prompt), to);
+	if (e == 0 && to->count == 0 && unknown >= 0 &&
+	    !yk_config_given(&o->config, YK_KEY_prompt) &&
+	    (e = yk_tokens_reserve(to, yk_tokenizer_size(o->tokenizer), 1)) == 0)
+		yk_tokens_add(to, unknown);
+	size_t strange = 0;
+	for (size_t i = 0; i < to->count && unknown >= 0; i++)
+		strange += yk_tokens_get(to, i) == unknown;
+	if (strange && yk_config_given(&o->config, YK_KEY_prompt))
+		yk_warn("generate", "%zu of %zu words of the prompt are not in the vocabulary",
+			strange, to->count);
+	return e;
 }
 
 static int generate(struct yk_opened *o)
@@ -30,9 +56,9 @@ static int generate(struct yk_opened *o)
 	};
 	const char *prompt = yk_config_str(c, YK_KEY_prompt);
 	struct yk_tokens tokens = { 0 };
-	int e = yk_tokenizer_encode(o->tokenizer, prompt, strlen(prompt), &tokens);
-	for (size_t i = 0; e == 0 && i < tokens.count; i++)
-		e = write_token(o->tokenizer, yk_tokens_get(&tokens, i));
+	int e = prompt_tokens(o, prompt, &tokens);
+	if (e == 0 && tokens.count)
+		e = write_text(prompt, strlen(prompt));
 	if (e == 0)
 		e = yk_generate(o->gpt, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
 				write_token, o->tokenizer);

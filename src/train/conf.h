@@ -19,7 +19,8 @@
 #define YK_CONFIG_KEYS(X) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated") \
-	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte", "how text becomes tokens") \
+	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
+	  "what a token is") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, "gpt", "kind of network: a decoder") \
 	X(layers, INT, YK_T, "4", 1, 1000, NULL, "blocks") \
 	X(heads, INT, YK_T, "4", 1, 1024, NULL, "attention heads; they divide embed") \

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "train/data.h"
@@ -27,10 +28,21 @@ struct yk_data {
 	uint64_t bytes;                       // read so far
 	int64_t train, valid;                 // windows
 	int64_t valid_start;                  // token where validation begins
-	const struct yk_tokenizer *tokenizer; // while reading
+	uint64_t fingerprint;
+	struct yk_tokenizer *tokenizer; // while reading
 };
 
 // ---- reading ----
+
+// An error of the tokenizer, which knows no path, with it.
+static int name_file(const char *path, int code)
+{
+	char why[256];
+
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	return yk_fail(code, "%s: %s", path, why);
+}
 
 // named: given by the user, so what cannot be used is an error rather than passed over.
 static int read_file(struct yk_data *d, const char *path, bool named)
@@ -56,6 +68,9 @@ static int read_file(struct yk_data *d, const char *path, bool named)
 		d->skipped++;
 	} else {
 		e = yk_tokenizer_encode(d->tokenizer, text, n, &d->tokens);
+		if (e == YOKE_EFORMAT)
+			e = name_file(path, e);
+		d->fingerprint = yk_hash(text, n, d->fingerprint);
 		d->bytes += n;
 		d->files++;
 	}
@@ -207,6 +222,7 @@ static int cut(struct yk_data *d, const char *paths, const struct yk_data_spec *
 		held = held < least ? least : held;
 		held = held > n - least ? n - least : held;
 	}
+	d->fingerprint = yk_hash(&spec->valid, sizeof spec->valid, d->fingerprint);
 	d->valid_start = n - held;
 	d->train = windows(n - held, spec->context);
 	d->valid = windows(held, spec->context);
@@ -248,7 +264,7 @@ static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key)
 
 // ---- entry points ----
 
-struct yk_data *yk_data_new(const char *paths, const struct yk_tokenizer *tokenizer,
+struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 			    const struct yk_data_spec *spec)
 {
 	struct yk_data *d = calloc(1, sizeof *d);
@@ -260,7 +276,8 @@ struct yk_data *yk_data_new(const char *paths, const struct yk_tokenizer *tokeni
 	d->context = spec->context;
 	d->seed = spec->seed;
 	d->tokenizer = tokenizer;
-	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0) {
+	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0 ||
+	    yk_tokenizer_settle(tokenizer, &d->tokens, (size_t)d->valid_start) < 0) {
 		yk_data_free(d);
 		return NULL;
 	}
@@ -297,6 +314,11 @@ int64_t yk_data_train_windows(const struct yk_data *d)
 int64_t yk_data_valid_windows(const struct yk_data *d)
 {
 	return d->valid;
+}
+
+uint64_t yk_data_fingerprint(const struct yk_data *d)
+{
+	return d->fingerprint;
 }
 
 void yk_data_train(const struct yk_data *d, struct yk_data_position *at, int64_t batch,

@@ -27,8 +27,8 @@ struct yk_data;
 // Folders are walked down in the order of byte values; hidden names, links, empty files
 // and files with a NUL byte are passed over there, while a file named itself must be
 // text.  ENOENT, EIO, EFORMAT, and ERANGE when there is less than one window (two with a
-// split), each naming path and numbers.
-struct yk_data *yk_data_new(const char *paths, const struct yk_tokenizer *,
+// split), each naming path and numbers.  A tokenizer that learns is settled on the training part.
+struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is fine
 
@@ -36,6 +36,8 @@ int64_t yk_data_tokens(const struct yk_data *);
 int64_t yk_data_files(const struct yk_data *);
 int64_t yk_data_train_windows(const struct yk_data *);
 int64_t yk_data_valid_windows(const struct yk_data *);
+// XXH64 of the text and of how it is split.
+uint64_t yk_data_fingerprint(const struct yk_data *);
 
 // The next `batch` training windows, [batch, context + 1], and the position behind them.
 // Epochs follow each other without a gap, so every batch is full.  There must be training

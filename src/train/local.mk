@@ -25,8 +25,12 @@ libyokecore_la_SOURCES += \
 	src/train/schedule.h \
 	src/train/tokenizer.c \
 	src/train/tokenizer.h \
+	src/train/tokens.c \
+	src/train/tokens.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \
 	src/train/validate.c \
-	src/train/validate.h
+	src/train/validate.h \
+	src/train/words.c \
+	src/train/words.h

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers: a table of kinds, and the list of ids they append to.
+// Tokenizers: a table of kinds.
 // A kind that needs state beyond its name keeps it behind struct yk_tokenizer and in its
 // JSON.
 #include "config.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,75 +11,45 @@
 #include "base/json.h"
 #include "base/param.h"
 #include "train/tokenizer.h"
+#include "train/words.h"
 
 struct yk_kind {
-	const char *name;
-	int32_t size;
-	int (*encode)(const struct yk_tokenizer *, const char *text, size_t bytes,
+	const char *name, *separator;
+	int32_t unknown; // -1: none
+	void (*init)(struct yk_tokenizer *);
+	int32_t (*size)(const struct yk_tokenizer *);
+	int (*encode)(struct yk_tokenizer *, const char *text, size_t bytes,
 		      struct yk_tokens *to);
+	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train);
 	const char *(*decode)(const struct yk_tokenizer *, int32_t id, size_t *bytes);
+	// What the JSON has beyond name and size.
+	int (*save)(const struct yk_tokenizer *, json_t *to);
+	int (*load)(struct yk_tokenizer *, const json_t *, const char *what);
 };
 
 struct yk_tokenizer {
 	const struct yk_kind *kind;
 	char bytes[256]; // what ids of single bytes stand for
+	struct yk_words words;
 };
-
-// ---- lists of ids ----
-
-// Room for `more` ids in a list of a vocabulary of `size`.
-static int tokens_reserve(struct yk_tokens *t, int32_t size, size_t more)
-{
-	size_t need, bytes, capacity;
-	int width = t->count ? t->width : size <= 256 ? 1 : size <= 65536 ? 2 : 4;
-	void *ids;
-
-	if (__builtin_add_overflow(t->count, more, &need) || need > SIZE_MAX / 8)
-		return yk_fail(YOKE_ENOMEM, "out of memory for %zu more tokens", more);
-	if (width == t->width && need <= t->capacity)
-		return 0;
-	// Growing by half keeps appends linear without doubling the peak of a large text.
-	capacity = t->count ? t->count + t->count / 2 : 0;
-	if (capacity < need)
-		capacity = need;
-	if (__builtin_mul_overflow(capacity, (size_t)width, &bytes))
-		return yk_fail(YOKE_ENOMEM, "out of memory for %zu tokens", capacity);
-	ids = realloc(t->ids, bytes ? bytes : 1);
-	if (!ids)
-		return yk_fail(YOKE_ENOMEM, "out of memory for %zu tokens", capacity);
-	t->ids = ids;
-	t->width = width;
-	t->capacity = capacity;
-	return 0;
-}
-
-int32_t yk_tokens_get(const struct yk_tokens *t, size_t i)
-{
-	switch (t->width) {
-	case 1: return ((const uint8_t *)t->ids)[i];
-	case 2: return ((const uint16_t *)t->ids)[i];
-	default: return ((const int32_t *)t->ids)[i];
-	}
-}
-
-void yk_tokens_copy(const struct yk_tokens *t, size_t first, size_t n, int32_t *to)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = yk_tokens_get(t, first + i);
-}
-
-void yk_tokens_fini(struct yk_tokens *t)
-{
-	free(t->ids);
-	memset(t, 0, sizeof *t);
-}
 
 // ---- byte ----
 
-static int byte_encode(const struct yk_tokenizer *t, const char *text, size_t bytes,
+static void byte_init(struct yk_tokenizer *t)
+{
+	for (int b = 0; b < 256; b++)
+		t->bytes[b] = (char)b;
+}
+
+static int32_t byte_size(const struct yk_tokenizer *t)
+{
+	return sizeof t->bytes;
+}
+
+static int byte_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 		       struct yk_tokens *to)
 {
-	int e = tokens_reserve(to, t->kind->size, bytes);
+	int e = yk_tokens_reserve(to, byte_size(t), bytes);
 
 	if (e < 0)
 		return e;
@@ -90,15 +59,77 @@ static int byte_encode(const struct yk_tokenizer *t, const char *text, size_t by
 	return 0;
 }
 
+static int byte_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
+{
+	(void)t, (void)tokens, (void)train;
+	return 0;
+}
+
 static const char *byte_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
 {
 	*bytes = 1;
 	return &t->bytes[id];
 }
 
+static int byte_save(const struct yk_tokenizer *t, json_t *to)
+{
+	(void)t, (void)to;
+	return 0;
+}
+
+static int byte_load(struct yk_tokenizer *t, const json_t *o, const char *what)
+{
+	(void)t, (void)o, (void)what;
+	return 0;
+}
+
+// ---- word ----
+
+static void word_init(struct yk_tokenizer *t)
+{
+	t->words.learning = true;
+}
+
+static int32_t word_size(const struct yk_tokenizer *t)
+{
+	return (int32_t)t->words.count;
+}
+
+static int word_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
+		       struct yk_tokens *to)
+{
+	return yk_words_encode(&t->words, text, bytes, to);
+}
+
+static int word_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
+{
+	return t->words.learning ? yk_words_settle(&t->words, tokens, train) : 0;
+}
+
+static const char *word_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
+{
+	*bytes = t->words.word[id].n;
+	return t->words.word[id].s;
+}
+
+static int word_save(const struct yk_tokenizer *t, json_t *to)
+{
+	json_t *words = yk_words_save(&t->words);
+
+	return words ? json_object_set_new(to, "words", words) : YOKE_ENOMEM;
+}
+
+static int word_load(struct yk_tokenizer *t, const json_t *o, const char *what)
+{
+	return yk_words_load(&t->words, json_object_get(o, "words"), what);
+}
+
+#define KIND(k) k##_init, k##_size, k##_encode, k##_settle, k##_decode, k##_save, k##_load
 static const struct yk_kind kinds[] = {
-	{ "byte", 256, byte_encode, byte_decode },
+	{ "byte", "", -1, KIND(byte) },
+	{ "word", " ", YK_WORD_UNKNOWN, KIND(word) },
 };
+#undef KIND
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
 
 // ---- entry points ----
@@ -118,8 +149,7 @@ struct yk_tokenizer *yk_tokenizer_new(const char *name)
 			return NULL;
 		}
 		t->kind = &kinds[i];
-		for (int b = 0; b < 256; b++)
-			t->bytes[b] = (char)b;
+		t->kind->init(t);
 		return t;
 	}
 	nearest = yk_nearest(name, names, KINDS);
@@ -130,6 +160,9 @@ struct yk_tokenizer *yk_tokenizer_new(const char *name)
 
 void yk_tokenizer_free(struct yk_tokenizer *t)
 {
+	if (!t)
+		return;
+	yk_words_fini(&t->words);
 	free(t);
 }
 
@@ -140,30 +173,47 @@ const char *yk_tokenizer_name(const struct yk_tokenizer *t)
 
 int32_t yk_tokenizer_size(const struct yk_tokenizer *t)
 {
-	return t->kind->size;
+	return t->kind->size(t);
 }
 
-int yk_tokenizer_encode(const struct yk_tokenizer *t, const char *text, size_t bytes,
+int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 			struct yk_tokens *to)
 {
 	return t->kind->encode(t, text, bytes, to);
 }
 
+int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
+{
+	return t->kind->settle(t, tokens, train);
+}
+
 const char *yk_tokenizer_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
 {
-	if (id < 0 || id >= t->kind->size)
+	if (id < 0 || id >= t->kind->size(t))
 		return NULL;
 	return t->kind->decode(t, id, bytes);
+}
+
+const char *yk_tokenizer_separator(const struct yk_tokenizer *t)
+{
+	return t->kind->separator;
+}
+
+int32_t yk_tokenizer_unknown(const struct yk_tokenizer *t)
+{
+	return t->kind->unknown;
 }
 
 json_t *yk_tokenizer_save(const struct yk_tokenizer *t)
 {
 	json_t *o = json_pack("{s:s, s:i}", "name", t->kind->name, "size",
-			      (int)t->kind->size);
+			      (int)t->kind->size(t));
 
-	if (!o)
-		yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer's JSON");
-	return o;
+	if (o && t->kind->save(t, o) == 0)
+		return o;
+	json_decref(o);
+	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer's JSON");
+	return NULL;
 }
 
 struct yk_tokenizer *yk_tokenizer_load(const json_t *o, const char *what)
@@ -176,9 +226,13 @@ struct yk_tokenizer *yk_tokenizer_load(const json_t *o, const char *what)
 	    yk_json_int(o, what, "size", 1, INT32_MAX, &size) < 0)
 		return NULL;
 	t = yk_tokenizer_new(name);
-	if (t && size != t->kind->size) {
+	if (t && t->kind->load(t, o, what) < 0) {
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	if (t && size != t->kind->size(t)) {
 		yk_fail(YOKE_EFORMAT, "%s: tokenizer '%s' has %d ids, not %lld", what,
-			name, (int)t->kind->size, (long long)size);
+			name, (int)t->kind->size(t), (long long)size);
 		yk_tokenizer_free(t);
 		return NULL;
 	}
