@@ -290,6 +290,11 @@ YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
 // Waits for everything launched in the current context.
 YOKE_API int yoke_sync(void);
 
+// Why the current context's last evaluation that had no plan had none: in which field it differs from
+// the most similar plan ("node 812 reshape in step: dim 0: 32 -> 17"), or "".  Good until the next call
+// that evaluates.
+YOKE_API const char *yoke_plan_miss(void);
+
 struct yoke_stats {
 	size_t size;                 // set by the caller to sizeof
 	uint64_t evals, plan_hits, plan_misses;

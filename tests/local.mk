@@ -44,6 +44,8 @@ test_programs = \
 	tests/hostile.t \
 	tests/hostile_model.t \
 	tests/kerneltext.t \
+	tests/growth.t \
+	tests/keys.t \
 	tests/mapsrc.t \
 	tests/modes.t \
 	tests/named.t \
@@ -105,6 +107,8 @@ tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/target
 tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_keys_t_SOURCES = tests/keys.c
+tests_growth_t_SOURCES = tests/growth.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_modes_t_SOURCES = tests/modes.c

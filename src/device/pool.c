@@ -588,6 +588,12 @@ void yk_pool_stats(struct yk_pool *p, struct yk_pool_stats *to)
 	pthread_mutex_unlock(&p->lock);
 }
 
+uint64_t yk_pool_most(const struct yk_pool *p)
+{
+	uint64_t memory = p->device->info.memory;
+	return p->limit < memory ? p->limit : memory;
+}
+
 void yk_pool_reset_peaks(struct yk_pool *p)
 {
 	struct yk_pool_stats *s = &p->stats;

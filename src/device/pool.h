@@ -40,6 +40,8 @@ void yk_pool_free(struct yk_block *, struct yk_queue *q, struct yk_event *e);
 uint64_t yk_pool_trim(struct yk_pool *);
 void yk_pool_stats(struct yk_pool *, struct yk_pool_stats *);
 void yk_pool_reset_peaks(struct yk_pool *);
+// Bytes it may come to hold: the device's memory, or the limit set.
+uint64_t yk_pool_most(const struct yk_pool *);
 // What a request of this many bytes is charged in allocated_bytes: the planner predicts with it.
 uint64_t yk_pool_round(struct yk_pool *, uint64_t bytes);
 

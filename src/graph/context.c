@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -17,23 +18,26 @@ YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed"
 YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
 	 "pending operations that are warned about once");
 
+// Memory that only pending operations hold is warned about beyond this part of the device's.
+enum { HELD_PART = 4 };
+
 static _Thread_local struct yoke_context *current;
-static _Thread_local char here; // its address names the thread
+static _Thread_local int own_id; // the system's number of this thread, 0: not asked yet
 static pthread_key_t own_key;   // a context that yk_current made goes with its thread
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
 int yk_enter(struct yoke_context *ctx)
 {
-	uintptr_t none = 0;
-	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &none, (uintptr_t)&here,
+	int inside = 0;
+	if (!own_id)
+		own_id = (int)gettid();
+	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &inside, own_id,
 						     memory_order_acquire,
 						     memory_order_relaxed))
-		return yk_fail(
-			YOKE_EBUSY,
-			"context %p: thread %#lx is inside, thread %#lx may not be; "
-			"give each thread a context of its own",
-			(void *)ctx, (unsigned long)none,
-			(unsigned long)(uintptr_t)&here);
+		return yk_fail(YOKE_EBUSY,
+			       "context %p: thread %d is inside, thread %d may not enter; "
+			       "give each thread a context of its own",
+			       (void *)ctx, inside, own_id);
 	return 0;
 }
 
@@ -147,10 +151,12 @@ yoke_context *yoke_use(yoke_context *ctx)
 int yoke_random_set(uint64_t seed, int64_t step)
 {
 	struct yoke_context *ctx = yk_current();
-	if (!ctx)
-		return yoke_error_code();
+	int err = ctx ? yk_enter(ctx) : yoke_error_code();
+	if (err)
+		return err;
 	ctx->seed = seed;
 	ctx->step = step;
+	yk_leave(ctx);
 	return 0;
 }
 
@@ -202,6 +208,20 @@ struct yoke_tensor *yk_handle_new(struct yoke_context *ctx, int kind)
 	return t;
 }
 
+static void warn_of_growth(struct yoke_context *ctx)
+{
+	bool many = ctx->graph.nodes > (size_t)yk_param_int(&graph_warn);
+	uint64_t all = yk_pool_most(ctx->device->pool);
+	if (!many && ctx->held_bytes <= all / HELD_PART)
+		return;
+	ctx->warned = true;
+	yk_warn("graph",
+		"%zu operations are pending, and hold %llu bytes that nothing else does; "
+		"the oldest is from scope \"%s\": evaluate them (yoke_eval, yoke_read)",
+		ctx->graph.nodes, (unsigned long long)ctx->held_bytes,
+		yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
+}
+
 struct yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 {
 	struct yoke_tensor *t = yk_handle_new(ctx, YK_VALUE);
@@ -214,14 +234,8 @@ struct yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	t->dtype = v->dtype;
 	t->rank = v->rank;
 	memcpy(t->dims, v->dims, sizeof t->dims);
-	if (ctx->graph.nodes > (size_t)yk_param_int(&graph_warn) && !ctx->warned) {
-		ctx->warned = true;
-		yk_warn("graph",
-			"%zu operations are pending, the oldest from scope \"%s\"; "
-			"evaluate them (yoke_eval, yoke_read)",
-			ctx->graph.nodes,
-			yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
-	}
+	if (!ctx->warned)
+		warn_of_growth(ctx);
 	return t;
 }
 
@@ -357,7 +371,7 @@ void yk_context_reset(struct yoke_context *ctx)
 			ctx->root[i]->root = YK_NIL;
 	ctx->leaves = ctx->roots = 0;
 	yk_graph_clear(&ctx->graph);
-	ctx->warned = false;
+	ctx->held_bytes = 0;
 	ctx->epoch++;
 }
 
@@ -382,8 +396,13 @@ int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_storage *
 
 void yk_storage_unref(struct yk_storage *s)
 {
-	if (!s || --s->refs)
+	if (!s)
 		return;
+	if (--s->refs) { // a version that is over, but for what is pending
+		if (s->refs == 1 && s->leaf_epoch == s->ctx->epoch)
+			s->ctx->held_bytes += s->bytes;
+		return;
+	}
 	yk_pool_free(s->block, s->ctx->queue, NULL);
 	free(s);
 }

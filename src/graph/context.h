@@ -21,6 +21,8 @@ struct yk_storage {
 	int failed;        // 0, or the code of what should have written it
 	uint32_t failure;  // number of that failure
 	uint64_t written;  // it is whole once the queue's event of this serial ended well
+	uint32_t leaf_epoch; // last evaluation of which it was a leaf ..
+	uint32_t leaf_place; // .. and its first place there, while a key is made
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
 	struct yoke_context *ctx;
@@ -100,7 +102,7 @@ struct yk_observer {
 };
 
 struct yoke_context {
-	atomic_uintptr_t owner; // thread inside a call, 0: none
+	atomic_int owner; // number of the thread inside a call, 0: none
 	struct yk_device *device, *cpu;
 	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
 	struct yk_graph graph;
@@ -122,7 +124,8 @@ struct yoke_context {
 	struct yk_failure failure;
 	uint64_t seed;
 	int64_t step;
-	bool warned; // of too many pending operations
+	uint64_t held_bytes; // of versions that only leaves hold
+	bool warned;         // of too much that is pending
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind
 	struct yoke_stats stats;

@@ -253,7 +253,11 @@ int yoke_scalar_set(yoke_tensor *t, double value)
 					   yk_fail(YOKE_EINVAL, "scalar_set: NULL");
 	if (t == YOKE_NONE || t->kind != YK_HOST_SCALAR)
 		return yk_fail(YOKE_EINVAL, "scalar_set: takes a scalar");
+	int err = yk_enter(t->ctx);
+	if (err)
+		return err;
 	t->scalar = value;
+	yk_leave(t->ctx);
 	return 0;
 }
 
@@ -336,6 +340,7 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 	if (id == YK_BAD)
 		return id;
 	t->storage->refs++;
+	t->storage->leaf_epoch = ctx->epoch;
 	t->leaf = id;
 	t->leaf_epoch = ctx->epoch;
 	return id;

@@ -16,8 +16,6 @@ YK_PARAM(plan_max, "plan.max", YK_INT, "64",
 	 "plans kept, least recently used go first; 0 keeps none");
 YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)");
 
-enum { BUCKETS = 256 };
-
 void yk_plan_free(struct yk_plan *p)
 {
 	if (!p)
@@ -54,7 +52,7 @@ void yk_work_fini(struct yk_work *w)
 
 static void planner_free(struct yk_planner *pl)
 {
-	for (int i = 0; i < BUCKETS; i++)
+	for (int i = 0; i < YK_BUCKETS; i++)
 		while (pl->bucket[i]) {
 			struct yk_plan *p = pl->bucket[i];
 			pl->bucket[i] = p->next;
@@ -79,7 +77,7 @@ static struct yk_planner *planner(struct yoke_context *ctx)
 	if (ctx->planner)
 		return ctx->planner;
 	struct yk_planner *pl = calloc(1, sizeof *pl);
-	if (!pl || !(pl->bucket = calloc(BUCKETS, sizeof *pl->bucket))) {
+	if (!pl || !(pl->bucket = calloc(YK_BUCKETS, sizeof *pl->bucket))) {
 		free(pl);
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
@@ -94,7 +92,7 @@ static struct yk_planner *planner(struct yoke_context *ctx)
 
 static struct yk_plan **bucket_of(struct yk_planner *pl, const struct yk_key *key)
 {
-	return &pl->bucket[yk_param_bool(&plan_hash) ? key->hash % BUCKETS : 0];
+	return &pl->bucket[yk_param_bool(&plan_hash) ? key->hash % YK_BUCKETS : 0];
 }
 
 static struct yk_plan *find(struct yk_planner *pl)
@@ -110,7 +108,7 @@ static struct yk_plan *find(struct yk_planner *pl)
 static void drop_oldest(struct yk_planner *pl)
 {
 	struct yk_plan **oldest = NULL;
-	for (int i = 0; i < BUCKETS; i++)
+	for (int i = 0; i < YK_BUCKETS; i++)
 		for (struct yk_plan **p = &pl->bucket[i]; *p; p = &(*p)->next)
 			if (!oldest || (*p)->used < (*oldest)->used)
 				oldest = p;
@@ -118,30 +116,6 @@ static void drop_oldest(struct yk_planner *pl)
 	*oldest = gone->next;
 	yk_plan_free(gone);
 	pl->plans--;
-}
-
-// Why was there no plan?  Against the one used last.
-static void report_miss(struct yk_planner *pl)
-{
-	const struct yk_plan *last = NULL;
-	char text[200];
-	for (int i = 0; i < BUCKETS; i++)
-		for (const struct yk_plan *p = pl->bucket[i]; p; p = p->next)
-			if (!last || p->used > last->used)
-				last = p;
-	bool often = __builtin_popcount(pl->misses & 0xffff) >= 8 && !pl->warned;
-	if (!last || (!often && !yk_log_on(YOKE_LOG_INFO, "plan")))
-		return;
-	yk_key_difference(&last->key, &pl->key, text);
-	if (often)
-		yk_warn("plan",
-			"8 of the last 16 evaluations needed a new plan; the last "
-			"differs from the one "
-			"before in %s; make what changes a scalar or a variable",
-			text);
-	else
-		yk_info("plan", "new plan: %s", text);
-	pl->warned |= often;
 }
 
 static struct yk_plan *make_plan(struct yk_planner *pl)
@@ -190,7 +164,7 @@ static struct yk_plan *plan_for(struct yk_planner *pl)
 		return p;
 	}
 	ctx->stats.plan_misses++;
-	report_miss(pl);
+	yk_miss_report(pl);
 	yk_work_begin(ctx, ctx->queue);
 	p = make_plan(pl);
 	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);

@@ -4,7 +4,6 @@
 
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -59,9 +58,19 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	return 0;
 }
 
+// Leaves by the first that has the same bytes.
+static void alias_classes(const struct yoke_context *ctx, const struct yk_marks *m)
+{
+	for (uint32_t k = (uint32_t)m->leaves; k-- > 0;) {
+		const struct yk_leaf *leaf = &ctx->leaf[m->leaf[k]];
+		if (leaf->kind == YK_LEAF_STORAGE)
+			leaf->storage->leaf_place = k;
+	}
+}
+
 // dtype, dims, and which leaf first has the same bytes (f(a,a) is not f(a,b))
-static uint32_t *leaf_words(const struct yoke_context *ctx, const struct yk_marks *m,
-			    uint32_t *w, const struct yk_value *v, uint32_t at)
+static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
+			    const struct yk_value *v, uint32_t at)
 {
 	const struct yk_leaf *leaf = &ctx->leaf[at];
 	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16;
@@ -70,13 +79,7 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, const struct yk_mark
 		*w++ = (uint32_t)(leaf->ordinal >> 32);
 		return w;
 	}
-	uint32_t same = m->place[at];
-	for (uint32_t k = 0; k < m->place[at]; k++)
-		if (ctx->leaf[m->leaf[k]].storage == leaf->storage) {
-			same = k;
-			break;
-		}
-	*w++ = same;
+	*w++ = leaf->storage->leaf_place;
 	memcpy(w, v->dims, v->rank * sizeof *v->dims);
 	return w + 2 * v->rank;
 }
@@ -86,18 +89,19 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
-	size_t most = 4 + 4 * roots + 3 * m->nodes + g->args + 2 * g->nattrs +
+	size_t most = 2 + YK_ROOT_WORDS * roots + 3 * m->nodes + g->args + 2 * g->nattrs +
 		      (3 + 2 * YOKE_MAX_RANK) * m->leaves;
 	if (yk_grow(&key->word, &key->cap, most, sizeof *key->word) < 0)
 		return no_memory();
 	uint32_t *w = key->word;
+	alias_classes(ctx, m);
 	*w++ = settings;
 	*w++ = (uint32_t)roots;
 	for (size_t k = 0; k < m->nodes; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
 		*w++ = n->op | (uint32_t)n->nattr << 16;
 		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
-			w = leaf_words(ctx, m, w, &g->value[n->out],
+			w = leaf_words(ctx, w, &g->value[n->out],
 				       (uint32_t)g->attrs[n->attr].i);
 			continue;
 		}
@@ -123,69 +127,4 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 	key->n = (size_t)(w - key->word);
 	key->hash = yk_hash(key->word, key->n * sizeof *key->word, 0);
 	return 0;
-}
-
-// Words of the node that begins at k.
-static size_t node_words(const uint32_t *w)
-{
-	uint32_t op = w[0] & 0xffff, nattr = w[0] >> 16;
-	if (op == YK_LEAF || op == YK_SCALAR)
-		return (w[1] & 0xff) == YK_LEAF_STORAGE ? 3 + 2 * (w[1] >> 16) : 4;
-	return 3 + w[1] + 2 * nattr;
-}
-
-// Where two nodes differ, at word i of both; the ops of both are known.
-static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, size_t node,
-			    char *to)
-{
-	uint32_t op = a[0] & 0xffff, other = b[0] & 0xffff;
-	const char *name = yk_ops[op].name;
-	if (op != other)
-		snprintf(to, 200, "node %zu: %s -> %s", node, name, yk_ops[other].name);
-	else if (i == 0)
-		snprintf(to, 200, "node %zu, %s: rank or attributes %u -> %u", node, name,
-			 a[0] >> 16, b[0] >> 16);
-	else if (op == YK_LEAF && i == 1)
-		snprintf(to, 200, "node %zu, leaf: %s of rank %u -> %s of rank %u", node,
-			 yoke_dtype_name(a[1] >> 8 & 0xff), a[1] >> 16,
-			 yoke_dtype_name(b[1] >> 8 & 0xff), b[1] >> 16);
-	else if (op == YK_LEAF && i == 2)
-		snprintf(to, 200, "node %zu, leaf: which leaves share their elements",
-			 node);
-	else if (op == YK_LEAF)
-		snprintf(to, 200, "node %zu, leaf: dim %zu: %u -> %u", node, (i - 3) / 2,
-			 a[i], b[i]);
-	else if (i >= 3 && i < 3 + a[1])
-		snprintf(to, 200, "node %zu, %s: operand %zu", node, name, i - 3);
-	else
-		snprintf(to, 200, "node %zu, %s: attribute %zu: %u -> %u", node, name,
-			 i < 3 ? 0 : (i - 3 - a[1]) / 2, a[i], b[i]);
-}
-
-void yk_key_difference(const struct yk_key *a, const struct yk_key *b, char *to)
-{
-	size_t at = 0, most = a->n < b->n ? a->n : b->n;
-	while (at < most && a->word[at] == b->word[at])
-		at++;
-	if (at == most) {
-		snprintf(to, 200, "how many operations there are");
-		return;
-	}
-	if (at < 2) {
-		snprintf(to, 200, at ? "the number of roots" : "a setting");
-		return;
-	}
-	size_t node = 0, k = 2;
-	while (k + 1 < most &&
-	       (a->word[k] & 0xffff) < YK_OPS) { // the node that word `at` is in
-		size_t words = node_words(a->word + k);
-		if (at < k + words && k + words <= most &&
-		    (b->word[k] & 0xffff) < YK_OPS) {
-			node_difference(a->word + k, b->word + k, at - k, node, to);
-			return;
-		}
-		k += words;
-		node++;
-	}
-	snprintf(to, 200, "the roots, or what may be overwritten");
 }

@@ -11,6 +11,7 @@ libyokecore_la_SOURCES += \
 	src/plan/launch.c \
 	src/plan/layout.c \
 	src/plan/lower.c \
+	src/plan/miss.c \
 	src/plan/order.c \
 	src/plan/parts.c \
 	src/plan/plan.h \

@@ -62,8 +62,7 @@ struct yk_root {
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
 int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);
-// Where two keys differ first, in words ("node 812, matmul: operand 1"), into a buffer of 200 bytes.
-void yk_key_difference(const struct yk_key *, const struct yk_key *, char *to);
+enum { YK_ROOT_WORDS = 4 }; // words of each root, at the end of a key
 
 // ---- plans ----
 
@@ -230,6 +229,8 @@ uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
+enum { YK_BUCKETS = 256 }; // of plans, by hash
+
 // The scheduler's own state, one a context.
 struct yk_planner {
 	struct yoke_context *ctx;
@@ -242,10 +243,16 @@ struct yk_planner {
 	uint64_t evaluations;
 	uint32_t misses;  // bit k: the k-th evaluation before this one missed
 	bool warned;
+	char miss[300];   // why the last one that missed did
 	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
 	struct yk_storage **storage;   // .. storages of root blocks
 	size_t chunk_cap[2], storage_cap;
 	bool fell_back;                // and said so
 };
+
+// Where planner->key differs first from an earlier one, in words: "node 812 matmul in step: flags: 0 -> 1".
+void yk_key_difference(const struct yk_planner *, const struct yk_key *was, char *to, size_t cap);
+// Says, and keeps in planner->miss, why planner->key has no plan; when that happens often, warns once.
+void yk_miss_report(struct yk_planner *);
 
 #endif
