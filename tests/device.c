@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -195,6 +196,58 @@ static void damage(const char *folder, int64_t where, bool cut)
 	close(fd);
 }
 
+#define ENTRY(digit) "0123456789abcdef0123456789abcde" #digit ".krn"
+
+// A file of so many bytes, used so many seconds ago.
+static void make_file(int dir, const char *name, int bytes, int age)
+{
+	struct timespec at[2];
+	char data[1000] = { 0 };
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	clock_gettime(CLOCK_REALTIME, &at[0]);
+	at[0].tv_sec -= age;
+	at[1] = at[0];
+	if (fd < 0 || write(fd, data, (size_t)bytes) != bytes || futimens(fd, at) < 0)
+		diag("cannot make %s", name);
+	close(fd);
+}
+
+// What killed writers left goes; of the entries, those used longest ago; nothing else.
+static void sweep(const char *folder)
+{
+	char dead[64], living[64], old[64];
+	pid_t pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	snprintf(dead, sizeof dead, ENTRY(0) ".%d.1", (int)pid);
+	snprintf(living, sizeof living, ENTRY(0) ".%d.2", (int)getpid());
+	snprintf(old, sizeof old, ENTRY(0) ".%d.3", (int)getpid());
+	const struct {
+		const char *name;
+		int bytes, age;
+		bool stays;
+	} file[] = {
+		{ dead, 10, 0, false },       { living, 10, 0, true },
+		{ old, 10, 2 * 86400, false }, { ENTRY(1), 400, 50, true },
+		{ ENTRY(2), 400, 70, false },  { ENTRY(3), 400, 60, true },
+		{ ENTRY(4), 900, 80, false },  { "notes.krn", 1000, 9999, true },
+		{ ENTRY(5) "x", 1000, 9999, true },
+	};
+	mkdir(folder, 0700);
+	int dir = open(folder, O_RDONLY | O_DIRECTORY);
+	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+		make_file(dir, file[i].name, file[i].bytes, file[i].age);
+	yoke_setting_set("cache.max", "1000");
+	yk_cache_sweep(dir);
+	yoke_setting_set("cache.max", "512M");
+	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+		ok((faccessat(dir, file[i].name, F_OK, 0) == 0) == file[i].stays, "swept: %s %s",
+		   file[i].name, file[i].stays ? "stays" : "goes");
+	close(dir);
+	yk_dir_remove(folder);
+}
+
 static void cache(void)
 {
 	char folder[PATH_MAX], key[3] = "k0", data[1000], got[1000];
@@ -211,6 +264,19 @@ static void cache(void)
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (char)rnd();
 
+	fflush(stdout);
+	pid_t child = fork(); // a process looks at the whole folder when it writes its first file
+	if (!child) {
+		mkdir(folder, 0700);
+		int dir = open(folder, O_RDONLY | O_DIRECTORY);
+		make_file(dir, ENTRY(0) ".1.1", 5, 3 * 86400);
+		int err = yk_cache_put("s", 1, data, 9);
+		_exit(err || faccessat(dir, ENTRY(0) ".1.1", F_OK, 0) == 0);
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	ok(!status, "writing a file sweeps the folder");
+	yk_dir_remove(folder);
 	ok(yk_cache_get("a", 1, got, sizeof got) == YOKE_ENOENT, "nothing in it");
 	ok(stat(folder, &st) < 0, "looking makes no folder");
 	ok(yk_cache_put("a", 1, data, sizeof data) == 0, "put");
@@ -256,6 +322,8 @@ static void cache(void)
 		else
 			ok(n == YOKE_ENOENT, "damaged: %s: a miss", cases[i].what);
 	}
+	yk_dir_remove(folder);
+	sweep(folder);
 	chmod(folder, 0777);
 	ok(!yk_cache_put("w", 1, data, 9) && yk_cache_get("w", 1, got, 9) == 9,
 	   "a folder that others may write is not used, memory is");

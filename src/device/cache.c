@@ -27,6 +27,7 @@ YK_PARAM(cache_setting, "cache", YK_STRING, "",
 #define MOST_BYTES ((size_t)64 << 20)   // of one entry, and of all that is kept in memory
 #define MOST_KEY ((size_t)1 << 20)
 #define BUCKETS 256
+#define SWEEP 64 // files written by a process between two looks at the whole folder
 
 // In files and in memory alike, so that one check serves both.
 struct header {
@@ -221,7 +222,9 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		e = read_entry(fd, key, key_bytes);
-		if (!e)
+		if (e) // the time of its last use: what was used longest ago goes first
+			futimens(fd, NULL);
+		else
 			yk_info("cache", "%s is damaged or not ours; built anew", name);
 		close(fd);
 	}
@@ -232,7 +235,7 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 // No fsync: a torn file has a wrong checksum, and costs one compilation.
 static int file_put(const struct entry *e)
 {
-	static atomic_uint serial;
+	static atomic_uint serial, written;
 	char name[40], temporary[80];
 
 	int dir = folder_open(true);
@@ -252,6 +255,8 @@ static int file_put(const struct entry *e)
 		else
 			unlinkat(dir, temporary, 0);
 	}
+	if (atomic_fetch_add(&written, 1) % SWEEP == 0)
+		yk_cache_sweep(dir);
 	close(dir);
 	return code;
 }

@@ -11,5 +11,7 @@
 int64_t yk_cache_get(const void *key, size_t key_bytes, void *to, size_t cap);
 // Replaces.  0 when at least this process will find it again.
 int yk_cache_put(const void *key, size_t key_bytes, const void *data, size_t bytes);
+// Removes from the folder, a descriptor, what killed writers left and what is above the limit cache.max.
+void yk_cache_sweep(int folder);
 
 #endif

@@ -3,6 +3,7 @@
 libyokecore_la_SOURCES += \
 	src/device/cache.c \
 	src/device/cache.h \
+	src/device/cache_sweep.c \
 	src/device/chunk.c \
 	src/device/chunk.h \
 	src/device/device.c \
