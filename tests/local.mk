@@ -56,6 +56,7 @@ test_programs = \
 	tests/optim.t \
 	tests/plugin.t \
 	tests/pool.t \
+	tests/printed.t \
 	tests/profile.t \
 	tests/random.t \
 	tests/safetensors.t \
@@ -119,6 +120,7 @@ tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
 tests_plugin_t_SOURCES = tests/plugin.c
+tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_profile_t_SOURCES = tests/profile.c
 tests_safetensors_t_SOURCES = tests/safetensors.c

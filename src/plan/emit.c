@@ -26,7 +26,6 @@ static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_st
 			       .view = (uint32_t)p->views,
 			       .views = (uint32_t)views,
 			       .node = node,
-			       .nodes = 1,
 			       .scope = n->scope,
 			       .opcode = n->op,
 			       .cause = w->cause[node] };
@@ -195,5 +194,5 @@ int yk_emit(struct yk_work *w)
 			err = yk_parts(w, m, first);
 	}
 	yk_built_fini(&b);
-	return err ? err : yk_parts_gone(w);
+	return err;
 }

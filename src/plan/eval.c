@@ -40,6 +40,7 @@ void yk_work_fini(struct yk_work *w)
 	free(w->group);
 	free(w->place);
 	free(w->cause);
+	free(w->from);
 	free(w->table);
 	free(w->root_value);
 	free(w->use);
@@ -139,6 +140,8 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 		err = yk_emit(&w);
 	if (!err)
 		err = yk_layout(&w);
+	if (!err)
+		err = yk_parts_gone(&w);
 	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
 		yk_plan_print(&w, p);
 	if (!err) { // the plan keeps the key

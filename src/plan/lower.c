@@ -106,10 +106,12 @@ static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (err)
 		return err;
 	if (yk_grow(&w->place, &w->place_cap, g->values, sizeof *w->place) < 0 ||
-	    yk_grow(&w->cause, &w->cause_cap, g->nodes, sizeof *w->cause) < 0)
+	    yk_grow(&w->cause, &w->cause_cap, g->nodes, sizeof *w->cause) < 0 ||
+	    yk_grow(&w->from, &w->from_cap, g->nodes, sizeof *w->from) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	g->node[g->nodes - 1].device = (uint8_t)device;
 	w->cause[g->nodes - 1] = cause;
+	w->from[g->nodes - 1] = w->recorded;
 	for (uint32_t i = 0; i < nout; i++) {
 		struct yk_place *p = &w->place[*out + i];
 		*p = (struct yk_place){ .base = *out + i };
@@ -520,6 +522,7 @@ int yk_lower(struct yk_work *w)
 			leaves++;
 		}
 		w->g.scope = n->scope;
+		w->recorded = (uint32_t)k;
 		err = lower_node(w, &c, n->nout, &g->value[n->out], &map[m->first[k]]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {
@@ -527,6 +530,7 @@ int yk_lower(struct yk_work *w)
 		uint32_t node = g->value[v].node;
 		w->root_value[i] = map[m->first[m->number[node]] + v - g->node[node].out];
 		w->g.scope = g->node[node].scope;
+		w->recorded = m->number[node];
 		err = settle_root(w, &w->root_value[i]);
 	}
 	free(map);

@@ -70,7 +70,9 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 }
 
 // Position of the last group that an update must stay behind: makers of its operands, and other readers
-// of them, lest it could not overwrite them.
+// of them, lest it could not overwrite them.  An operand that is computed in its place in a concat has
+// the concat for its base, and only the concat reads it: that update is the concat itself, which makes
+// no step for this operand, so its maker may as well come later.
 static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t group)
 {
 	const struct yk_graph *g = &w->g;

@@ -14,7 +14,8 @@ static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char
 {
 	const struct yk_node *n = &w->g.node[node];
 	return (struct yk_part){
-		.node = node, .scope = n->scope, .opcode = n->op, .gone = gone
+		.node = node, .scope = n->scope, .recorded = w->from[node],
+		.opcode = n->op, .gone = gone,
 	};
 }
 

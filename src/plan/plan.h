@@ -78,6 +78,7 @@ enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP };
 
 struct yk_part { // a node of the lowered graph, for profiles
 	uint32_t node, scope;
+	uint32_t recorded; // the recorded node it came of, by its number among the marked ones
 	uint16_t opcode;
 	const char *gone; // no step does it: why; NULL in the parts of a step
 };
@@ -86,8 +87,9 @@ struct yk_step {
 	uint8_t kind, device; // UP and DOWN: the device that is not the host
 	uint16_t impl;
 	uint32_t view, views; // its views in plan->view and plan->ref, results first
-	uint32_t node, nodes; // how many nodes it does; the last one's number in creation order
-	uint32_t scope;
+	uint32_t node;        // of the plan's graph
+	uint32_t nodes;       // in part
+	uint32_t scope;       // the last one's
 	uint16_t opcode;      // of the op table
 	struct yoke_op op;
 	struct yoke_map *map;
@@ -153,7 +155,9 @@ struct yk_work {
 	struct yk_place *place;  // by value
 	size_t place_cap;
 	const char **cause;      // by node: why it is where it is, or NULL
-	size_t cause_cap;
+	uint32_t *from;          // by node: the recorded node it came of, by its number among the marked
+	size_t cause_cap, from_cap;
+	uint32_t recorded;       // the one being lowered
 	uint32_t *table;         // of equal nodes
 	size_t table_size;
 	yk_id *root_value;       // by root
