@@ -156,11 +156,25 @@ struct yoke_map {
 	X(GATHER, 5) \
 	/* x [N,R..] or none (zeros), idx [I..], v [I..,R..] -> y = x with v's rows added at idx */ \
 	X(SCATTER_ADD, 6) \
+	/* x -> y, running totals along an axis; attr: i axis, i kind (YOKE_REDUCE_SUM or PROD), */ \
+	/* i 1 from the end; accumulates in acc */ \
+	X(SCAN, 7) \
+	/* x [..,N] -> values [..,k], positions [..,k] i64 (outputs may be none): the first k in */ \
+	/* order, stable, -0 equals 0, NaN last; attr: i k, i 1 descending */ \
+	X(SORT, 8) \
+	/* x -> y = x; run fails with ERANGE when an element is not finite */ \
+	X(CHECK, 9) \
 	/* x, for each axis a start (i64 value, none: 0) -> y: the part of x that begins there; */ \
 	/* starts that leave x: ERANGE, nothing read or written outside */ \
 	X(SLICE_AT, 10) \
 	/* x, starts as SLICE_AT, v -> y = x with v in place of that part; y may be x */ \
 	X(SLICE_UPDATE_AT, 11) \
+	/* x [..,N,..], idx [..,I,..], equal along other axes -> y like idx: */ \
+	/* y[..,i,..] = x[..,idx[..,i,..],..]; attr: i axis */ \
+	X(GATHER_ALONG, 12) \
+	/* x [..,N,..] or none (zeros), idx and v [..,I,..] -> y = x with v added at idx along */ \
+	/* the axis; attr: i axis, i N */ \
+	X(SCATTER_ADD_ALONG, 13) \
 	/* over the last axis; attr: i 1 for the logarithm */ \
 	X(SOFTMAX, 32) \
 	/* y, g -> dx; attr as SOFTMAX */ \

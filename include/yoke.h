@@ -172,6 +172,13 @@ YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 // x [u >= p] / (1 - p), u uniform; x itself where p is 0.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
+// No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
+// the gradient, x gets half where it equals a bound.
+YOKE_API yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi);
+// x itself, floating point; its evaluation fails with ERANGE, naming the scope, when an element is
+// infinite or NaN.  As after every failed launch, what it should have computed is lost, new versions
+// of variables included: it tells where numbers go wrong, it does not guard a training step.
+YOKE_API yoke_tensor *yoke_check_finite(yoke_tensor *x);
 // x itself; its gradient is 0.
 YOKE_API yoke_tensor *yoke_stop_grad(yoke_tensor *x);
 
@@ -182,9 +189,39 @@ YOKE_API yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_prod(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_reduce_max(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes);
-// i64 index of the first largest (smallest) along an axis; NaN counts as largest (smallest).
+// i64 index of the first largest (smallest) along an axis; NaN counts as largest (smallest).  Of an
+// empty axis there is none: ESHAPE, as for reduce_max and reduce_min.
 YOKE_API yoke_tensor *yoke_argmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_argmin(yoke_tensor *x, int axis);
+
+// Is any, are all of the elements true (bool)?  Of none: false, true.
+YOKE_API yoke_tensor *yoke_any(yoke_tensor *x, unsigned axes);
+YOKE_API yoke_tensor *yoke_all(yoke_tensor *x, unsigned axes);
+// Running totals along an axis, from its end with reverse; the element itself is included.  Floating
+// point accumulates in f64 on the CPU, integers wrap.
+YOKE_API yoke_tensor *yoke_cumsum(yoke_tensor *x, int axis, int reverse);
+YOKE_API yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse);
+
+// ---- statistics ----
+// Of floating point, computed in f32 at least.
+
+// sum (x - mean)^2 / (n - correction), in two passes; correction 1 is Bessel's.  NaN or infinite where
+// n is not above it.
+YOKE_API yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction);
+YOKE_API yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction);
+// x [..,V,N]: N observations of V variables -> [..,V,V].  corr is Pearson's, within -1 .. 1, NaN for a
+// variable that does not vary.
+YOKE_API yoke_tensor *yoke_cov(yoke_tensor *x, double correction);
+YOKE_API yoke_tensor *yoke_corr(yoke_tensor *x);
+// (sum |x|^p)^(1/p); infinite p: the largest or least |x|; p 0: how many are not 0.  The gradient is 0
+// where the norm is.
+YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
+// The value below which a part q in [0, 1] lies, with straight lines between the neighbours (Hyndman
+// and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.
+YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
+// How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
+// lower end, the last also hi; what is outside counts nowhere.  Any number type.
+YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);
 
 // ---- contractions ----
 
@@ -223,6 +260,18 @@ YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, y
 YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
 // x [N,R..] with v [I..,R..] added at rows idx [I..]; in a fixed order.
 YOKE_API yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
+// Along an axis: x [..,N,..], idx [..,I,..], which broadcasts to x along the others ->
+// y[..,i,..] = x[..,idx[..,i,..],..].  ERANGE for an index outside.
+YOKE_API yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis);
+// x with v [..,I,..] added at idx [..,I,..] along an axis; in a fixed order.
+YOKE_API yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v,
+					     int axis);
+// Sorted along an axis; stable, -0 equals 0, NaN last in either direction.  Unless `indices` is NULL, it
+// gets where each element was, i64.
+YOKE_API yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_tensor **indices);
+// The k first of them: the largest in descending order, or the smallest in ascending order.
+YOKE_API yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
+				yoke_tensor **indices);
 // A copy whose elements lie row major.
 YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 

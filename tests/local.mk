@@ -59,6 +59,9 @@ test_programs = \
 	tests/printed.t \
 	tests/profile.t \
 	tests/random.t \
+	tests/rows.t \
+	tests/rows_along.t \
+	tests/rows_stat.t \
 	tests/safetensors.t \
 	tests/schedule.t \
 	tests/skeleton.t \
@@ -85,6 +88,7 @@ test_headers = \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
+	tests/rows.h \
 	tests/tap.h
 
 tests_at_t_SOURCES = tests/at.c
@@ -123,6 +127,9 @@ tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_profile_t_SOURCES = tests/profile.c
+tests_rows_t_SOURCES = tests/rows.c
+tests_rows_along_t_SOURCES = tests/rows_along.c
+tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_skeleton_t_SOURCES = tests/skeleton.c

@@ -91,8 +91,10 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 // Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { .. };
 #define YK_KERNELS(X) \
 	X(MAP, map) X(REDUCE, reduce) X(CONTRACT, contract) X(MOVE, move) X(GATHER, gather) \
-	X(SCATTER_ADD, scatter_add) X(SLICE_AT, slice_at) \
-	X(SLICE_UPDATE_AT, slice_update_at) X(SOFTMAX, softmax) X(SOFTMAX_BACK, softmax_back) \
+	X(SCATTER_ADD, scatter_add) X(SCAN, scan) X(SORT, sort) X(CHECK, check) \
+	X(SLICE_AT, slice_at) X(SLICE_UPDATE_AT, slice_update_at) \
+	X(GATHER_ALONG, gather_along) X(SCATTER_ADD_ALONG, scatter_add_along) \
+	X(SOFTMAX, softmax) X(SOFTMAX_BACK, softmax_back) \
 	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACK, layer_norm_back) X(RMS_NORM, rms_norm) \
 	X(RMS_NORM_BACK, rms_norm_back) X(CROSS_ENTROPY, cross_entropy) \
 	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \

@@ -115,7 +115,7 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	yk_team_run((j.slices + j.each - 1) / j.each, piece, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 :
-				  out_of_range(op, "gather", idx, bad, x->dims[j.axis]);
+				  out_of_range("gather", idx, bad, x->dims[j.axis]);
 }
 
 const struct yk_kernel ISA(yk_gather) = { .can = can, .run = run, .impl = { "rows" } };

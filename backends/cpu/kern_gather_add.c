@@ -33,14 +33,6 @@ static bool dense_from(const struct yoke_view *v, int first)
 	return true;
 }
 
-static bool same_dims(const int64_t *a, const int64_t *b, int n)
-{
-	for (int d = 0; d < n; d++)
-		if (a[d] != b[d])
-			return false;
-	return true;
-}
-
 static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 3 || op->nout != 1)
@@ -172,7 +164,7 @@ static int list(const struct yoke_op *op, struct job *j)
 	for (int64_t i = 0; i < j->I; i++) {
 		int64_t row = index_at(j->idx, i);
 		if (row < 0 || row >= j->N)
-			return out_of_range(op, "scatter_add", j->idx, i, j->N);
+			return out_of_range("scatter_add", j->idx, i, j->N);
 	}
 	for (int64_t n = 0; n < j->N; n++)
 		head[n] = -1;

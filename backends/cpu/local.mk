@@ -27,12 +27,15 @@ libyokecore_la_SOURCES += \
 	backends/cpu/team.c \
 	backends/cpu/vec.h \
 	backends/cpu/vfun.h \
-	backends/cpu/vmath.h
+	backends/cpu/vmath.h \
+	backends/cpu/walk.h
 cpu_kernels = \
 	backends/cpu/isa_table.c \
+	backends/cpu/kern_along.c \
 	backends/cpu/kern_attention.c \
 	backends/cpu/kern_attention_back.c \
 	backends/cpu/kern_attention_row.c \
+	backends/cpu/kern_check.c \
 	backends/cpu/kern_contract.c \
 	backends/cpu/kern_contract_f32.c \
 	backends/cpu/kern_contract_f64.c \
@@ -58,8 +61,10 @@ cpu_kernels = \
 	backends/cpu/kern_reduce_f32.c \
 	backends/cpu/kern_reduce_f64.c \
 	backends/cpu/kern_reduce_i64.c \
+	backends/cpu/kern_scan.c \
 	backends/cpu/kern_slice_at.c \
 	backends/cpu/kern_softmax.c \
+	backends/cpu/kern_sort.c \
 	backends/cpu/kern_xent.c
 
 libcpu_base_la_SOURCES = $(cpu_kernels)

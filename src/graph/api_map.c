@@ -206,19 +206,6 @@ yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes)
 	return reduce(YK_REDUCE_MIN, x, axes);
 }
 
-static yk_id mean(struct yk_graph *g, yk_id x, unsigned axes)
-{
-	if (x == YK_BAD)
-		return x;
-	struct yk_value v = g->value[x];
-	double n = 1;
-	for (int i = 0; i < v.rank; i++)
-		n *= axes >> i & 1 ? (double)v.dims[i] : 1;
-	// half precision sums in f32 and is rounded once
-	yk_id sum = yk_reduce(g, YK_SUM, yk_cast(g, x, yk_acc(v.dtype)), axes & YOKE_ALL, axes & YOKE_KEEP);
-	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / n), v.dtype);
-}
-
 yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
@@ -226,14 +213,14 @@ yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 		yk_op_fail(r.g, YK_SUM, YOKE_EDTYPE, "the mean takes floating point; cast first");
 		r.in[0] = YK_BAD;
 	}
-	return yk_rec_end(&r, mean(r.g, r.in[0], axes));
+	return yk_rec_end(&r, yk_mean(r.g, r.in[0], axes & YOKE_ALL, axes & YOKE_KEEP));
 }
 
 yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
 	yk_id d = yk_un(r.g, YK_SQUARE, yk_bin(r.g, YK_SUB, r.in[0], r.in[1]));
-	return yk_rec_end(&r, mean(r.g, d, YOKE_ALL));
+	return yk_rec_end(&r, yk_mean(r.g, d, YOKE_ALL, false));
 }
 
 static yoke_tensor *arg(int op, yoke_tensor *x, int axis)

@@ -166,26 +166,57 @@ void yk_grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	gin[0] = where(g, best, unreduce(g, each, x, axes));
 }
 
+// The product of what stands before each element along the last axis of x [..,N], or behind it.
+static yk_id others(struct yk_graph *g, yk_id x, bool behind)
+{
+	if (x == YK_BAD)
+		return YK_BAD;
+	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK], size[YOKE_MAX_RANK];
+	int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
+	int rank = g->value[x].rank, last = rank - 1;
+	for (int i = 0; i < rank; i++) {
+		step[i] = 1;
+		size[i] = g->value[x].dims[i];
+	}
+	size[last]--;
+	start[last] = behind;
+	*(behind ? &hi[last] : &lo[last]) = 1;
+	yk_id t = yk_record(g, YK_CUMPROD, 1, &x, 3,
+			    (union yoke_attr[]){ { .i = last },
+						 { .i = YOKE_REDUCE_PROD },
+						 { .i = behind } });
+	return yk_pad(g, yk_slice(g, t, start, step, size), lo, hi, 1);
+}
+
 void yk_grad_prod(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	// g times the product of the others: y/x where no factor is 0; where exactly one is, the product
-	// of the rest belongs to it; where more are, 0
+	// g times the product of the others: those before times those behind, no division
 	struct at n = at(g, node);
 	unsigned axes = (unsigned)n.attr[0].i;
 	yk_id x = n.in[0];
-	yk_id zero = yk_lit(g, g->value[x].dtype, 0),
-	      one = yk_lit(g, g->value[x].dtype, 1);
-	yk_id is0 = yk_bin(g, YK_EQ, x, zero);
-	yk_id safe = yk_tri(g, YK_SELECT, is0, one, x);
-	yk_id rest = unreduce(g, yk_reduce(g, YK_PROD, safe, axes, true), x, axes);
-	yk_id zeros =
-		yk_reduce(g, YK_SUM, yk_tri(g, YK_SELECT, is0, one, zero), axes, true);
-	zeros = unreduce(g, zeros, x, axes);
-	yk_id none = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, zeros, zero),
-			    yk_bin(g, YK_DIV, rest, safe), zero);
-	yk_id lone = yk_bin(g, YK_AND, is0, yk_bin(g, YK_EQ, zeros, one));
-	yk_id others = yk_tri(g, YK_SELECT, lone, rest, none);
-	gin[0] = yk_bin(g, YK_MUL, unreduce(g, gout[0], x, axes), others);
+	struct yk_value v = g->value[x];
+	int order[YOKE_MAX_RANK], back[YOKE_MAX_RANK], rank = 0, kept = 0;
+	int64_t dims[YOKE_MAX_RANK], all[YOKE_MAX_RANK], count = 1;
+	if (!(axes & ((1u << v.rank) - 1)) || !yk_count(&v)) { // there are no others
+		gin[0] = yk_count(&v) ? gout[0] : yk_full_like(g, x, 0);
+		return;
+	}
+	for (int last = 0; last < 2; last++) // reduced axes last, as one
+		for (int i = 0; i < v.rank; i++)
+			if ((axes >> i & 1) == (unsigned)last) {
+				all[rank] = v.dims[i];
+				back[i] = rank;
+				order[rank++] = i;
+				if (last)
+					count *= v.dims[i];
+				else
+					dims[kept++] = v.dims[i];
+			}
+	dims[kept] = count;
+	x = yk_reshape(g, yk_permute(g, x, order), kept + 1, dims);
+	x = yk_bin(g, YK_MUL, others(g, x, false), others(g, x, true));
+	x = yk_permute(g, yk_reshape(g, x, v.rank, all), back);
+	gin[0] = yk_bin(g, YK_MUL, unreduce(g, gout[0], n.in[0], axes), x);
 }
 
 void yk_grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

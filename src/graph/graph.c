@@ -150,6 +150,18 @@ yk_id yk_reduce(struct yk_graph *g, int op, yk_id x, unsigned axes, bool keep)
 			 (union yoke_attr[]){ { .i = axes }, { .i = keep } });
 }
 
+yk_id yk_mean(struct yk_graph *g, yk_id x, unsigned axes, bool keep)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	double n = 1;
+	for (int i = 0; i < v.rank; i++)
+		n *= axes >> i & 1 ? (double)v.dims[i] : 1;
+	yk_id sum = yk_reduce(g, YK_SUM, yk_cast(g, x, yk_acc(v.dtype)), axes, keep);
+	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / n), v.dtype);
+}
+
 yk_id yk_matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
 {
 	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 1,

@@ -24,6 +24,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_EQ, YK_NE, YK_LT, YK_LE, YK_GT, YK_GE, YK_AND, YK_OR, YK_NOT, YK_ISFINITE,
 	YK_SELECT, YK_CAST,
 	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
+	YK_CUMSUM, YK_CUMPROD, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
 	YK_MATMUL,
 	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD,
 	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER,
@@ -111,6 +112,8 @@ yk_id yk_bin_lit(struct yk_graph *, int op, yk_id x, double value);
 yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself when it has the dtype
 // Reduction over a mask of axes; keep: reduced axes stay with 1 element.
 yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
+// Floating point; summed in the accumulator's dtype and rounded once.
+yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);

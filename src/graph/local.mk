@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/graph/api_along.c \
 	src/graph/api_at.c \
 	src/graph/api_map.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
+	src/graph/api_stat.c \
 	src/graph/backward.c \
 	src/graph/context.c \
 	src/graph/context.h \
@@ -20,5 +22,7 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/record.c \
 	src/graph/record.h \
+	src/graph/rows_along.c \
 	src/graph/rows_at.c \
-	src/graph/shape.c
+	src/graph/shape.c \
+	src/graph/shape.h

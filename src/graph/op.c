@@ -14,6 +14,10 @@
 #define REDUCE(N, NAME, KIND, rule) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_REDUCE, .map = YOKE_REDUCE_##KIND, .flags = YK_F_REDUCE, \
 	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_reduce, .grad = rule }
+#define SCAN(N, NAME, rule) [YK_##N] = { \
+	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, \
+	.shape = yk_shape_scan, .grad = rule, .decompose = yk_decompose_scan, \
+	.inplace = { { 0, 0 } }, .ninplace = 1 }
 #define VIEW(N, NAME, s, g) [YK_##N] = { \
 	.name = NAME, .flags = YK_F_VIEW, .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
@@ -56,6 +60,20 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	REDUCE(REDUCE_MAX, "reduce_max", MAX, yk_grad_extreme),
 	REDUCE(REDUCE_MIN, "reduce_min", MIN, yk_grad_extreme),
 	REDUCE(ARGMAX, "argmax", ARGMAX, NULL), REDUCE(ARGMIN, "argmin", ARGMIN, NULL),
+
+	SCAN(CUMSUM, "cumsum", yk_grad_cumsum), SCAN(CUMPROD, "cumprod", NULL),
+	[YK_SORT] = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .min_in = 1,
+		.max_in = 1, .nout = 2, .shape = yk_shape_sort, .grad = yk_grad_sort },
+	[YK_TAKE_ALONG] = { .name = "take_along", .code = YOKE_OP_GATHER_ALONG, .min_in = 2,
+		.max_in = 2, .nout = 1, .shape = yk_shape_take_along,
+		.grad = yk_grad_take_along },
+	[YK_SCATTER_ADD_ALONG] = { .name = "scatter_add_along",
+		.code = YOKE_OP_SCATTER_ADD_ALONG, .min_in = 3, .max_in = 3, .nout = 1,
+		.shape = yk_shape_scatter_add_along, .grad = yk_grad_scatter_add_along,
+		.inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_CHECK_FINITE] = { .name = "check_finite", .code = YOKE_OP_CHECK, .flags = YK_F_FLOAT,
+		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_check,
+		.grad = yk_grad_contiguous, .inplace = { { 0, 0 } }, .ninplace = 1 },
 
 	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
 		.min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },

@@ -6,59 +6,7 @@
 
 #include <string.h>
 
-#include "graph/op.h"
-
-#define IN(k) (&g->value[c->in[k]])
-
-// Is operand k there?
-static bool has(const struct yk_call *c, uint32_t k)
-{
-	return c->in[k] != YK_NIL;
-}
-
-static int fail_two(struct yk_graph *g, const struct yk_call *c, int code,
-		    const char *why, const struct yk_value *a, const struct yk_value *b)
-{
-	char ta[160], tb[160];
-	return yk_op_fail(g, c->op, code, "%s %s and %s", why, yk_describe(a, ta),
-			  yk_describe(b, tb));
-}
-
-static int fail_one(struct yk_graph *g, const struct yk_call *c, int code,
-		    const char *why, const struct yk_value *a)
-{
-	char ta[160];
-	return yk_op_fail(g, c->op, code, "%s %s", why, yk_describe(a, ta));
-}
-
-static int want_float(struct yk_graph *g, const struct yk_call *c,
-		      const struct yk_value *v)
-{
-	if (!yk_is_float(v->dtype))
-		return fail_one(g, c, YOKE_EDTYPE, "takes floating point, got", v);
-	return 0;
-}
-
-static int want_index(struct yk_graph *g, const struct yk_call *c,
-		      const struct yk_value *v)
-{
-	if (v->dtype != yoke_i32 && v->dtype != yoke_i64)
-		return fail_one(g, c, YOKE_EDTYPE, "indices are i32 or i64, got", v);
-	return 0;
-}
-
-// Operand k, when it is there, has exactly this dtype and shape.
-static int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k,
-		     const struct yk_value *like)
-{
-	if (!has(c, k))
-		return 0;
-	if (IN(k)->dtype != like->dtype)
-		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", like, IN(k));
-	if (!yk_same_shape(IN(k), like))
-		return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", like, IN(k));
-	return 0;
-}
+#include "graph/shape.h"
 
 // dims of b join to's by the rules of broadcasting
 static bool broadcast(struct yk_value *to, const struct yk_value *b)
@@ -75,23 +23,6 @@ static bool broadcast(struct yk_value *to, const struct yk_value *b)
 	memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
 	to->rank = (uint8_t)rank;
 	return true;
-}
-
-// Elements and bytes of a shape fit 63 bits.
-static int want_size(struct yk_graph *g, const struct yk_call *c,
-		     const struct yk_value *v)
-{
-	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
-	bool empty = false;
-	for (int i = 0; i < v->rank; i++) {
-		if (v->dims[i] < 0)
-			return fail_one(g, c, YOKE_ESHAPE, "negative size in", v);
-		empty |= v->dims[i] == 0;
-	}
-	for (int i = 0; i < v->rank && !empty; i++)
-		if (__builtin_mul_overflow(n, v->dims[i], &n))
-			return fail_one(g, c, YOKE_ESHAPE, "too many elements:", v);
-	return 0;
 }
 
 // attr: dtype, bits

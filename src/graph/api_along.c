@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public ops along one axis: running totals, sorting, picking and adding.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "graph/record.h"
+
+static yoke_tensor *scan(int op, int kind, yoke_tensor *x, int axis, int reverse)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	int k = yk_rec_axis(&r, op, r.in[0], axis);
+	if (k < 0)
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, yk_record(r.g, op, 1, r.in, 3,
+					(union yoke_attr[]){ { .i = k },
+							     { .i = kind },
+							     { .i = reverse != 0 } }));
+}
+
+yoke_tensor *yoke_cumsum(yoke_tensor *x, int axis, int reverse)
+{
+	return scan(YK_CUMSUM, YOKE_REDUCE_SUM, x, axis, reverse);
+}
+
+yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse)
+{
+	return scan(YK_CUMPROD, YOKE_REDUCE_PROD, x, axis, reverse);
+}
+
+// The first k along an axis; the row sorts the last one.
+static yoke_tensor *sort(yoke_tensor *x, int axis, int64_t k, int descending,
+			 yoke_tensor **indices)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	yk_id v = r.in[0], out;
+	int at = yk_rec_axis(&r, YK_SORT, v, axis), order[YOKE_MAX_RANK];
+	if (at < 0)
+		goto bad;
+	int last = r.g->value[v].rank - 1;
+	for (int i = 0; i <= last; i++)
+		order[i] = i == at ? last : i == last ? at : i;
+	if (at != last)
+		v = yk_permute(r.g, v, order);
+	if (v == YK_BAD)
+		goto bad;
+	union yoke_attr a[2] = { { .i = k < 0 ? r.g->value[v].dims[last] : k },
+				 { .i = descending != 0 } };
+	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &v, .nattr = 2, .attr = a };
+	if (yk_append(r.g, &c, &out) < 0)
+		goto bad;
+	yk_id value = out, index = out + 1;
+	if (at != last) { // the exchange of two axes is its own inverse
+		value = yk_permute(r.g, value, order);
+		index = yk_permute(r.g, index, order);
+	}
+	if (index == YK_BAD)
+		goto bad;
+	if (indices && !(*indices = yk_handle_of(r.ctx, index)))
+		goto bad;
+	return yk_rec_end(&r, value);
+bad:
+	if (indices)
+		*indices = NULL;
+	return yk_rec_end(&r, YK_BAD);
+}
+
+yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_tensor **indices)
+{
+	return sort(x, axis, -1, descending, indices);
+}
+
+yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
+		       yoke_tensor **indices)
+{
+	// a negative k reaches the rule as one that no axis has
+	return sort(x, axis, k < 0 ? INT64_MAX : k, largest, indices);
+}
+
+// idx with the dims of `like`, which it broadcasts to; its own along the axis.
+static yk_id spread(struct yk_graph *g, yk_id idx, yk_id like, int axis)
+{
+	struct yk_value to = g->value[like], v = g->value[idx];
+	if (v.rank != to.rank)
+		return idx; // the row says what does not fit
+	to.dims[axis] = v.dims[axis];
+	return yk_same_shape(&to, &v) ? idx : yk_broadcast(g, idx, to.rank, to.dims);
+}
+
+yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
+	int k = yk_rec_axis(&r, YK_TAKE_ALONG, r.in[0], axis);
+	if (k < 0 || r.in[1] == YK_BAD || r.in[1] == YK_NIL)
+		return yk_rec_end(&r, YK_BAD);
+	r.in[1] = spread(r.g, r.in[1], r.in[0], k);
+	return yk_rec_end(&r, yk_record(r.g, YK_TAKE_ALONG, 2, r.in, 1,
+					&(union yoke_attr){ .i = k }));
+}
+
+yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis)
+{
+	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
+	int k = yk_rec_axis(&r, YK_SCATTER_ADD_ALONG, r.in[0], axis);
+	if (k < 0 || r.in[1] == YK_BAD || r.in[1] == YK_NIL || r.in[2] == YK_BAD ||
+	    r.in[2] == YK_NIL)
+		return yk_rec_end(&r, YK_BAD);
+	r.in[1] = spread(r.g, r.in[1], r.in[0], k);
+	return yk_rec_end(&r, yk_record(r.g, YK_SCATTER_ADD_ALONG, 3, r.in, 2,
+					(union yoke_attr[]){
+						{ .i = k },
+						{ .i = r.g->value[r.in[0]].dims[k] } }));
+}
