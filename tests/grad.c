@@ -73,6 +73,35 @@ FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
+FN(cumsum, yoke_cumsum(x[0], 1, 0))
+FN(cumsum_back, yoke_cumsum(x[0], 0, 1))
+FN(cumprod, yoke_cumprod(x[0], 1, 0))
+FN(cumprod_back, yoke_cumprod(x[0], -2, 1))
+FN(cumprod_zeros, yoke_cumprod(yoke_concat(2, x, 1), 1, 0))
+FN(prod_zeros, yoke_prod(yoke_concat(2, x, 1), YOKE_AXIS(1)))
+FN(prod_axes, yoke_prod(x[0], YOKE_AXIS(0) | YOKE_AXIS(2)))
+FN(prod_none, yoke_prod(x[0], 0))
+FN(sort_up, yoke_sort(x[0], 0, 0, NULL))
+FN(sort_down, yoke_mul(yoke_sort(x[0], 1, 1, NULL), x[0]))
+FN(top, yoke_topk(x[0], 3, 1, 1, NULL))
+FN(take, yoke_take_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 3, 2 }, ids), 1))
+FN(take_spread, yoke_take_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 1, 6 }, ids), 1))
+FN(add_along, yoke_scatter_add_along(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 3, 2 }, ids), x[1], 1))
+FN(var, yoke_var(x[0], YOKE_AXIS(0) | YOKE_AXIS(2), 1))
+FN(std, yoke_std(x[0], YOKE_AXIS(1) | YOKE_KEEP, 0))
+FN(norm1, yoke_norm(x[0], 1, YOKE_AXIS(1)))
+FN(norm2, yoke_norm(x[0], 2, YOKE_AXIS(0)))
+FN(norm3, yoke_norm(x[0], 3.5, YOKE_AXIS(1)))
+FN(norm_half, yoke_norm(x[0], 0.5, YOKE_ALL))
+FN(norm_inf, yoke_norm(x[0], INFINITY, YOKE_AXIS(1)))
+FN(norm_zero, yoke_add(yoke_norm(yoke_mul(x[0], yoke_const(0)), 2, YOKE_AXIS(1)),
+		       yoke_norm(yoke_mul(x[0], yoke_const(0)), 3, YOKE_AXIS(1))))
+FN(quantile, yoke_quantile(x[0], yoke_const(0.3), 1))
+FN(quantile_of, yoke_quantile(x[0], x[1], 0))
+FN(cov, yoke_cov(x[0], 1))
+FN(corr, yoke_corr(x[0]))
+FN(clamp, yoke_clamp(x[0], yoke_const(-0.7), x[1]))
+FN(check, yoke_mul(yoke_check_finite(x[0]), x[0]))
 FN(dropout, yoke_dropout(x[0], 0.4))
 FN(stop, yoke_mul(x[0], yoke_stop_grad(yoke_full(yoke_f64, 1, (int64_t[]){ 5 }, 2))))
 FN(twice, yoke_add(yoke_mul(x[0], x[0]), yoke_exp(x[0])))
@@ -106,6 +135,26 @@ static const struct row rows[] = {
 	{ "dropout", 1, { M2(7, 5) }, f_dropout, 0 },
 	{ "sum", 1, { M3(3, 4, 5) }, f_sum, 0 }, { "sum keep", 1, { M3(3, 4, 5) }, f_sum_keep, 0 },
 	{ "mean", 1, { M3(3, 4, 5) }, f_mean, 0 }, { "prod", 1, { M3(3, 4, 5) }, f_prod, 0 },
+	{ "prod of zeros", 2, { M2(3, 4), { 2, { 3, 1 }, 0, 0 } }, f_prod_zeros, 0 },
+	{ "prod of more zeros", 2, { M2(3, 3), { 2, { 3, 2 }, 0, 0 } }, f_prod_zeros, 0 },
+	{ "prod of two axes", 1, { M3(3, 4, 5) }, f_prod_axes, 0 },
+	{ "prod of no axes", 1, { M2(3, 4) }, f_prod_none, 0 },
+	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 }, { "cumsum back", 1, { M2(7, 5) }, f_cumsum_back, 0 },
+	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 }, { "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_back, 0 },
+	{ "cumprod of zeros", 2, { M2(3, 2), { 2, { 3, 3 }, 0, 0 } }, f_cumprod_zeros, 0 },
+	{ "sort", 1, { M2(7, 3) }, f_sort_up, 0 }, { "sort down", 1, { M3(2, 5, 3) }, f_sort_down, 0 },
+	{ "topk", 1, { M2(3, 9) }, f_top, 0 },
+	{ "take_along", 1, { M2(3, 5) }, f_take, 0 }, { "take_along spread", 1, { M2(3, 5) }, f_take_spread, 0 },
+	{ "scatter_add_along", 2, { M2(3, 5), M2(3, 2) }, f_add_along, 0 },
+	{ "var", 1, { M3(3, 4, 5) }, f_var, 0 }, { "std", 1, { M2(3, 5) }, f_std, 0 },
+	{ "norm 1", 1, { M2(3, 5) }, f_norm1, 0 }, { "norm 2", 1, { M2(3, 5) }, f_norm2, 0 },
+	{ "norm 3.5", 1, { M2(3, 5) }, f_norm3, 0 }, { "norm 1/2", 1, { P2(2, 3) }, f_norm_half, 0 },
+	{ "norm inf", 1, { M2(3, 5) }, f_norm_inf, 0 }, { "norm of zeros", 1, { M2(3, 5) }, f_norm_zero, 0 },
+	{ "quantile", 1, { M2(3, 6) }, f_quantile, 0 },
+	{ "quantile of", 2, { M2(6, 3), { 1, { 2 }, 0.1, 0.9 } }, f_quantile_of, 0 },
+	{ "cov", 1, { M3(2, 3, 5) }, f_cov, 0 }, { "corr", 1, { M2(4, 6) }, f_corr, 0 },
+	{ "clamp", 2, { M2(3, 5), { 1, { 5 }, 0.5, 1.5 } }, f_clamp, 0 },
+	{ "check_finite", 1, { M2(3, 5) }, f_check, 0 },
 	{ "reduce_max", 1, { M3(3, 4, 5) }, f_rmax, 0 }, { "reduce_min", 1, { M2(3, 4) }, f_rmin, 0 },
 	{ "matmul", 2, { M2(3, 4), M2(4, 5) }, f_mm, 0 },
 	{ "matmul ta", 2, { M2(4, 3), M2(4, 5) }, f_mm_ta, 0 },
@@ -290,7 +339,11 @@ int main(int argc, char **argv)
 	second_order();
 	static const char *const named[] = { "softmax", "log_softmax", "layer_norm", "rms_norm",
 					     "cross_entropy", "attention", "attention keys",
-					     "slice_at", "slice_update_at" };
+					     "slice_at", "slice_update_at",
+					     "prod", "prod of zeros", "cumsum", "cumprod",
+					     "cumprod of zeros", "sort down", "topk", "take_along",
+					     "scatter_add_along", "var", "norm 2", "norm 3.5",
+					     "quantile", "cov", "corr", "clamp" };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof named / sizeof *named; k++)
 			if (!strcmp(rows[i].name, named[k]))

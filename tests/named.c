@@ -33,6 +33,8 @@ FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.3
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(5), YOKE_NONE, 1, 0, 0))
 FN(attention_row, yoke_attention_keys(x[0], x[1], x[2], yoke_const(3), YOKE_NONE, 0, 0, 0))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
+FN(cumsum, yoke_cumsum(x[0], 1, 0))
+FN(cumprod, yoke_cumprod(yoke_mul(x[0], yoke_const(1.5)), 0, 1))
 FN(global_norm, yoke_global_norm(3, x))
 FN(strided, yoke_softmax(yoke_permute(x[0], (int[]){ 1, 0 })))
 
@@ -54,6 +56,8 @@ static const struct row rows[] = {
 	  attention_row },
 	{ "attention, dropout", 3, { 4, 4, 4 }, { { 2, 9, 2, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } },
 	  attention_drop },
+	{ "cumsum", 1, { 3 }, { { 3, 37, 5 } }, cumsum },
+	{ "cumprod", 1, { 2 }, { { 19, 7 } }, cumprod },
 	{ "global_norm", 3, { 2, 1, 3 }, { { 7, 9 }, { 31 }, { 2, 3, 4 } }, global_norm },
 };
 

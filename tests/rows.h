@@ -9,8 +9,9 @@
 
 enum layout { PLAIN, PERMUTED, SLICED, SPREAD, RANK8, EMPTY, ONE, LAYOUTS };
 
-static const char *const layout_name[] = { "contiguous", "permuted", "sliced",	  "broadcast",
-					   "rank 8",	 "empty",    "one element" };
+static const char *const layout_name[] = { "contiguous", "permuted", "sliced",
+					   "broadcast",  "rank 8",   "empty",
+					   "one element" };
 
 enum { ELEMENTS = 512 };
 
@@ -25,9 +26,9 @@ struct arr { // logical values, row major
 // A value of the dtype in -most .. most, or, where odd, at times an edge of its range.
 static inline struct value any_value(int d, double most, bool odd)
 {
-	static const double edge[] = { 0x1p-149,  -0x1p-140, 0x1p-133,	   -0x1p-127,
-				       0x1p-1074, 0x1p-1030, 0x1.fffffep127, 65504,
-				       0x1.fep127, 0x1p-15,  -0.0,	   0x1.8p-24 };
+	static const double edge[] = { 0x1p-149,   -0x1p-140, 0x1p-133,       -0x1p-127,
+				       0x1p-1074,  0x1p-1030, 0x1.fffffep127, 65504,
+				       0x1.fep127, 0x1p-15,   -0.0,           0x1.8p-24 };
 	struct value v = { 0, 0 };
 	if (odd && rnd_int(0, 5) == 0) {
 		v.r = round_real(d, edge[rnd() % (sizeof edge / sizeof *edge)]);
@@ -43,7 +44,8 @@ static inline struct value any_value(int d, double most, bool odd)
 }
 
 // A tensor on the host whose elements are at at p, in its dtype.
-static inline yoke_tensor *tensor_of(int d, int rank, const int64_t *dims, const struct value *v)
+static inline yoke_tensor *tensor_of(int d, int rank, const int64_t *dims,
+				     const struct value *v)
 {
 	static unsigned char bytes[8 * ELEMENTS];
 	int64_t n = 1;
@@ -132,7 +134,10 @@ static inline void make(struct arr *a, int d, enum layout layout, double most, b
 		[PERMUTED] = { 3, 3, { 3, 5, 7 }, { 7, 3, 5 } },
 		[SLICED] = { 3, 3, { 3, 5, 7 }, { 3, 10, 16 } },
 		[SPREAD] = { 3, 2, { 3, 5, 7 }, { 5, 1 } },
-		[RANK8] = { 8, 8, { 2, 2, 1, 3, 1, 2, 1, 3 }, { 3, 1, 2, 1, 3, 1, 2, 2 } },
+		[RANK8] = { 8,
+			    8,
+			    { 2, 2, 1, 3, 1, 2, 1, 3 },
+			    { 3, 1, 2, 1, 3, 1, 2, 2 } },
 		[EMPTY] = { 3, 0, { 3, 0, 5 }, { 0 } },
 		[ONE] = { 2, 0, { 1, 1 }, { 0 } },
 	};
@@ -161,7 +166,10 @@ static const struct bound exact = { 0, 0, false }, exact_but_sign = { 0, 0, true
 // Half a unit in the last place of a dtype, relative.
 static inline double unit_of(int d)
 {
-	return d == yoke_f64 ? 0x1p-53 : d == yoke_f32 ? 0x1p-24 : d == yoke_f16 ? 0x1p-11 : 0x1p-8;
+	return d == yoke_f64 ? 0x1p-53 :
+	       d == yoke_f32 ? 0x1p-24 :
+	       d == yoke_f16 ? 0x1p-11 :
+			       0x1p-8;
 }
 
 // Least number of full precision.
@@ -179,30 +187,36 @@ static inline bool agrees(int d, struct value got, struct value want, struct bou
 	if (got.r == want.r)
 		return b.loose || want.r != 0 || signbit(got.r) == signbit(want.r);
 	if (isinf(want.r) || isinf(got.r)) { // at the edge of the range either may be
-		double most = d == yoke_f16 ? 65504 : d == yoke_f64 ? 0x1.fffffffffffffp1023 :
-			      d == yoke_f32 ? 0x1.fffffep127 : 0x1.fep127;
+		double most = d == yoke_f16 ? 65504 :
+			      d == yoke_f64 ? 0x1.fffffffffffffp1023 :
+			      d == yoke_f32 ? 0x1.fffffep127 :
+					      0x1.fep127;
 		double less = isinf(want.r) ? got.r : want.r;
 		return b.relative > 0 && signbit(got.r) == signbit(want.r) &&
 		       fabs(less) >= most * (1 - 4 * unit_of(d) - 4 * b.relative);
 	}
-	return fabs(got.r - want.r) <= b.relative * fmax(fabs(want.r), least_normal(d)) + b.absolute;
+	return fabs(got.r - want.r) <=
+	       b.relative * fmax(fabs(want.r), least_normal(d)) + b.absolute;
 }
 
 // Reads y, whose shape and dtype are those of want, and compares.
-static inline bool same(yoke_tensor *y, const struct arr *want, struct bound b, const char *what)
+static inline bool same(yoke_tensor *y, const struct arr *want, struct bound b,
+			const char *what)
 {
 	static unsigned char bytes[8 * ELEMENTS];
 	memset(bytes, 0xff, sizeof bytes); // NaN, -1
 	bool good = y && yoke_dtype(y) == want->dtype && yoke_rank(y) == want->rank;
 	for (int i = 0; good && i < want->rank; i++)
 		good = yoke_dim(y, i) == want->dims[i];
-	if (!good || yoke_read(y, bytes, (size_t)want->n * dtype_bytes(want->dtype)) < 0) {
+	if (!good ||
+	    yoke_read(y, bytes, (size_t)want->n * dtype_bytes(want->dtype)) < 0) {
 		diag("%s: shape, dtype or error: %s", what, yoke_error());
 		yoke_error_clear();
 		return false;
 	}
 	for (int64_t i = 0; i < want->n; i++) {
-		struct value got = load(want->dtype, bytes + (size_t)i * dtype_bytes(want->dtype));
+		struct value got =
+			load(want->dtype, bytes + (size_t)i * dtype_bytes(want->dtype));
 		if (agrees(want->dtype, got, want->v[i], b))
 			continue;
 		if (is_real(want->dtype))

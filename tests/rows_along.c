@@ -10,8 +10,8 @@ static char text[120];
 
 static const char *say(const char *op, int layout, int axis)
 {
-	snprintf(text, sizeof text, "%s %s along %d, %s", op, yoke_dtype_name(a.dtype), axis,
-		 layout_name[layout]);
+	snprintf(text, sizeof text, "%s %s along %d, %s", op, yoke_dtype_name(a.dtype),
+		 axis, layout_name[layout]);
 	return text;
 }
 
@@ -25,7 +25,8 @@ static void scan_reference(int axis, bool prod, bool reverse)
 		long double total = prod;
 		__int128 whole = prod;
 		memcpy(at, ix, sizeof at);
-		int64_t first = reverse ? ix[axis] : 0, end = reverse ? a.dims[axis] : ix[axis] + 1;
+		int64_t first = reverse ? ix[axis] : 0,
+			end = reverse ? a.dims[axis] : ix[axis] + 1;
 		for (int64_t i = first; i < end; i++) {
 			at[axis] = i;
 			struct value v = a.v[number_of(&a, at)];
@@ -50,14 +51,18 @@ static void scans(int d)
 			}
 			for (int axis = 0; axis < a.rank; axis++) {
 				// sums of f64 are in f64, all else in more than its dtype
-				struct bound bound = { 1.01 * unit_of(d) * (d == yoke_f64 ? 16 : 1),
+				struct bound bound = { 1.01 * unit_of(d) *
+							       (d == yoke_f64 ? 16 : 1),
 						       d == yoke_f64 ? 1e-14 : 0, true };
 				if (d == yoke_f32)
 					bound.absolute = 1e-14;
 				scan_reference(axis, prod, reverse);
-				yoke_tensor *y = prod ? yoke_cumprod(view_of(&a), axis - a.rank, reverse) :
-							yoke_cumsum(view_of(&a), axis, reverse);
-				good = same(y, &want, bound, say("scan", layout, axis)) && good;
+				yoke_tensor *y =
+					prod ? yoke_cumprod(view_of(&a), axis - a.rank,
+							    reverse) :
+					       yoke_cumsum(view_of(&a), axis, reverse);
+				good = same(y, &want, bound, say("scan", layout, axis)) &&
+				       good;
 			}
 		}
 	ok(good, "cumsum, cumprod %s", yoke_dtype_name(d));
@@ -81,13 +86,16 @@ static void long_scan(int64_t rows, int64_t n, int axis, int dtype)
 				int64_t at = reverse ? n - 1 - i : i;
 				size_t k = (size_t)(axis ? r * n + at : at * rows + r);
 				sum += x[k];
-				if (y[k] != (dtype == yoke_i8 ? (double)(int8_t)(int64_t)sum : sum))
+				if (y[k] != (dtype == yoke_i8 ?
+						     (double)(int8_t)(int64_t)sum :
+						     sum))
 					bad = bad < 0 ? (int64_t)k : bad;
 			}
 		}
 	}
-	ok(bad < 0, "cumsum of %lld lines of %lld %s, axis %d: first wrong %lld %s", (long long)rows,
-	   (long long)n, yoke_dtype_name(dtype), axis, (long long)bad, yoke_error());
+	ok(bad < 0, "cumsum of %lld lines of %lld %s, axis %d: first wrong %lld %s",
+	   (long long)rows, (long long)n, yoke_dtype_name(dtype), axis, (long long)bad,
+	   yoke_error());
 	free(x);
 	free(y);
 }
@@ -153,17 +161,24 @@ static void sorts(int d)
 		for (int down = 0; down < 2; down++) {
 			make(&a, d, layout, 3, down);
 			for (int axis = 0; axis < a.rank; axis++) {
-				yoke_tensor *i, *y = yoke_sort(view_of(&a), axis, down, &i);
+				yoke_tensor *i,
+					*y = yoke_sort(view_of(&a), axis, down, &i);
 				sort_reference(axis, a.dims[axis], down);
 				yoke_eval(2, (yoke_tensor *[]){ y, i });
-				good = same(y, &want, exact, say("sort", layout, axis)) && good;
-				good = same(i, &places, exact, say("order", layout, axis)) && good;
+				good = same(y, &want, exact, say("sort", layout, axis)) &&
+				       good;
+				good = same(i, &places, exact,
+					    say("order", layout, axis)) &&
+				       good;
 				int64_t k = rnd_int(0, a.dims[axis]);
 				y = yoke_topk(view_of(&a), k, axis - a.rank, down, NULL);
 				sort_reference(axis, k, down);
-				good = same(y, &want, exact, say("topk", layout, axis)) && good;
+				good = same(y, &want, exact, say("topk", layout, axis)) &&
+				       good;
 				yoke_topk(view_of(&a), k, axis, down, &i);
-				good = same(i, &places, exact, say("topk places", layout, axis)) && good;
+				good = same(i, &places, exact,
+					    say("topk places", layout, axis)) &&
+				       good;
 			}
 		}
 	ok(good, "sort, topk %s", yoke_dtype_name(d));
@@ -176,7 +191,8 @@ static void long_sorts(int d)
 	bool good = true;
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
 		for (int t = 0; t < 8; t++) {
-			int64_t n = sizes[s], k = t < 2 ? n : rnd_int(0, t < 6 ? n / 6 : n);
+			int64_t n = sizes[s],
+				k = t < 2 ? n : rnd_int(0, t < 6 ? n / 6 : n);
 			set_dims(&a, d, 1, &n);
 			for (int64_t i = 0; i < n; i++)
 				a.v[i] = any_value(d, t & 1 ? 4 : 1e4, t & 2);
@@ -214,13 +230,16 @@ static void alongs(int d)
 			int64_t ix[YOKE_MAX_RANK] = { 0 }, at[YOKE_MAX_RANK];
 			make_index(axis, a.dims[axis] ? rnd_int(0, 4) : 0, layout);
 			set_dims(&want, d, a.rank, idx.dims);
-			for (int64_t k = 0; k < want.n; k++, next_index(a.rank, idx.dims, ix)) {
+			for (int64_t k = 0; k < want.n;
+			     k++, next_index(a.rank, idx.dims, ix)) {
 				memcpy(at, ix, sizeof at);
 				at[axis] = idx.v[k].i;
 				want.v[k] = a.v[number_of(&a, at)];
 			}
-			yoke_tensor *y = yoke_take_along(view_of(&a), view_of(&idx), axis - a.rank);
-			good = same(y, &want, exact, say("take_along", layout, axis)) && good;
+			yoke_tensor *y = yoke_take_along(view_of(&a), view_of(&idx),
+							 axis - a.rank);
+			good = same(y, &want, exact, say("take_along", layout, axis)) &&
+			       good;
 		}
 	}
 	ok(good, "take_along %s", yoke_dtype_name(d));
@@ -242,7 +261,8 @@ static void adds(int d)
 			want = a;
 			for (int64_t k = 0; k < a.n; k++)
 				sum[k] = a.v[k].r;
-			for (int64_t k = 0; k < b.n; k++, next_index(a.rank, b.dims, ix)) {
+			for (int64_t k = 0; k < b.n;
+			     k++, next_index(a.rank, b.dims, ix)) {
 				memcpy(at, ix, sizeof at);
 				at[axis] = idx.v[k].i;
 				int64_t to = number_of(&a, at);
@@ -253,8 +273,11 @@ static void adds(int d)
 				want.v[k].r = round_real(d, sum[k]);
 			double unit = d == yoke_f64 ? 0x1p-53 : 0x1p-24;
 			struct bound bound = { 2.1 * unit_of(d), 100 * unit, true };
-			yoke_tensor *y = yoke_scatter_add_along(view_of(&a), view_of(&idx), view_of(&b), axis);
-			good = same(y, &want, bound, say("scatter_add_along", layout, axis)) && good;
+			yoke_tensor *y = yoke_scatter_add_along(
+				view_of(&a), view_of(&idx), view_of(&b), axis);
+			good = same(y, &want, bound,
+				    say("scatter_add_along", layout, axis)) &&
+			       good;
 		}
 	}
 	ok(good, "scatter_add_along %s", yoke_dtype_name(d));
@@ -263,7 +286,8 @@ static void adds(int d)
 // ---- moves ----
 
 // want[ix] = a[where(ix)], where: start + step ix along each axis, -1 outside: fill
-static void place(const int64_t *dims, const int64_t *start, const int64_t *step, struct value fill)
+static void place(const int64_t *dims, const int64_t *start, const int64_t *step,
+		  struct value fill)
 {
 	int64_t ix[YOKE_MAX_RANK] = { 0 }, at[YOKE_MAX_RANK];
 	set_dims(&want, a.dtype, a.rank, dims);
@@ -320,7 +344,9 @@ static bool joins(int layout, int axis)
 		at[axis] = ix[axis] < n ? ix[axis] : 2 * n - 1 - ix[axis];
 		want.v[k] = a.v[number_of(&a, at)];
 	}
-	yoke_tensor *y = yoke_concat(2, (yoke_tensor *[]){ view_of(&a), yoke_flip(view_of(&a), 1u << axis) }, axis);
+	yoke_tensor *y = yoke_concat(
+		2, (yoke_tensor *[]){ view_of(&a), yoke_flip(view_of(&a), 1u << axis) },
+		axis);
 	good = same(y, &want, exact, say("concat", layout, axis));
 	if (n < 2)
 		return good;
@@ -333,7 +359,8 @@ static bool joins(int layout, int axis)
 		at[axis]++;
 		want.v[number_of(&a, at)] = a.v[number_of(&a, ix)];
 	} while (next_index(a.rank, dims, ix));
-	y = yoke_slice_update(view_of(&a), starts, yoke_slice(view_of(&a), axis, 0, n - 1, 1));
+	y = yoke_slice_update(view_of(&a), starts,
+			      yoke_slice(view_of(&a), axis, 0, n - 1, 1));
 	return same(y, &want, exact, say("slice_update", layout, axis)) && good;
 }
 
@@ -351,11 +378,16 @@ static bool shapes(int layout)
 			at[order[i]] = ix[i];
 		want.v[k] = a.v[number_of(&a, at)];
 	}
-	bool good = same(yoke_permute(view_of(&a), order), &want, exact, say("permute", layout, 0));
+	bool good = same(yoke_permute(view_of(&a), order), &want, exact,
+			 say("permute", layout, 0));
 	want = a;
-	good = same(yoke_contiguous(view_of(&a)), &want, exact, say("contiguous", layout, 0)) && good;
+	good = same(yoke_contiguous(view_of(&a)), &want, exact,
+		    say("contiguous", layout, 0)) &&
+	       good;
 	set_dims(&want, a.dtype, 1, &flat);
-	good = same(yoke_reshape(view_of(&a), 1, &flat), &want, exact, say("reshape", layout, 0)) && good;
+	good = same(yoke_reshape(view_of(&a), 1, &flat), &want, exact,
+		    say("reshape", layout, 0)) &&
+	       good;
 	if (a.rank == 8)
 		return good;
 	dims[0] = 2;
@@ -365,14 +397,16 @@ static bool shapes(int layout)
 	for (int64_t k = 0; k < want.n; k++)
 		want.v[k] = a.v[k % a.n];
 	return same(yoke_broadcast_to(view_of(&a), a.rank + 1, dims), &want, exact,
-		    say("broadcast_to", layout, 0)) && good;
+		    say("broadcast_to", layout, 0)) &&
+	       good;
 }
 
 static bool rows(int layout, int axis)
 {
 	// idx [2,2] into the axis, then those rows added to x along axis 0
 	struct value v[4];
-	int64_t ix[YOKE_MAX_RANK] = { 0 }, at[YOKE_MAX_RANK], dims[YOKE_MAX_RANK], n = a.dims[axis];
+	int64_t ix[YOKE_MAX_RANK] = { 0 }, at[YOKE_MAX_RANK], dims[YOKE_MAX_RANK],
+		n = a.dims[axis];
 	if (a.rank == 8 || !n)
 		return true;
 	for (int i = 0; i < 4; i++)
@@ -385,10 +419,13 @@ static bool rows(int layout, int axis)
 	set_dims(&want, a.dtype, a.rank + 1, dims);
 	for (int64_t k = 0; k < want.n; k++, next_index(a.rank + 1, dims, ix)) {
 		for (int i = 0; i < a.rank; i++)
-			at[i] = i < axis ? ix[i] : i > axis ? ix[i + 1] : v[2 * ix[i] + ix[i + 1]].i;
+			at[i] = i < axis ? ix[i] :
+				i > axis ? ix[i + 1] :
+					   v[2 * ix[i] + ix[i + 1]].i;
 		want.v[k] = a.v[number_of(&a, at)];
 	}
-	yoke_tensor *t = tensor_of(layout % 2 ? yoke_i32 : yoke_i64, 2, (int64_t[]){ 2, 2 }, v);
+	yoke_tensor *t =
+		tensor_of(layout % 2 ? yoke_i32 : yoke_i64, 2, (int64_t[]){ 2, 2 }, v);
 	yoke_tensor *y = yoke_gather(view_of(&a), t, axis);
 	bool good = same(y, &want, exact, say("gather", layout, axis));
 	if (axis || a.dtype == yoke_bool)
@@ -408,8 +445,8 @@ static bool rows(int layout, int axis)
 		want.v[k].r = round_real(a.dtype, sum[k]);
 	t = tensor_of(yoke_i64, 2, (int64_t[]){ 2, 2 }, v);
 	y = yoke_scatter_add(view_of(&a), t, tensor_of(b.dtype, b.rank, b.dims, b.v));
-	struct bound bound = { 2.1 * unit_of(a.dtype), 100 * (a.dtype == yoke_f64 ? 0x1p-53 : 0x1p-24),
-			       true };
+	struct bound bound = { 2.1 * unit_of(a.dtype),
+			       100 * (a.dtype == yoke_f64 ? 0x1p-53 : 0x1p-24), true };
 	return same(y, &want, bound, say("scatter_add", layout, axis)) && good;
 }
 
@@ -441,10 +478,15 @@ int main(void)
 		} else {
 			make(&a, d, PLAIN, 1, false);
 			make_index(0, 2, 0);
-			ok(refused(yoke_cumsum(view_of(&a), 0, 0), YOKE_EDTYPE), "cumsum refuses bool");
-			ok(refused(yoke_cumprod(view_of(&a), 0, 0), YOKE_EDTYPE), "cumprod refuses bool");
-			ok(refused(yoke_scatter_add_along(view_of(&a), view_of(&idx), yoke_slice(view_of(&a), 0, 0, 2, 1), 0),
-				   YOKE_EDTYPE), "scatter_add_along refuses bool");
+			ok(refused(yoke_cumsum(view_of(&a), 0, 0), YOKE_EDTYPE),
+			   "cumsum refuses bool");
+			ok(refused(yoke_cumprod(view_of(&a), 0, 0), YOKE_EDTYPE),
+			   "cumprod refuses bool");
+			ok(refused(yoke_scatter_add_along(
+					   view_of(&a), view_of(&idx),
+					   yoke_slice(view_of(&a), 0, 0, 2, 1), 0),
+				   YOKE_EDTYPE),
+			   "scatter_add_along refuses bool");
 		}
 		sorts(d);
 		long_sorts(d);

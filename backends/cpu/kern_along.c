@@ -66,8 +66,9 @@ static uint64_t can_gather(const struct yoke_op *op)
 }
 
 #define TAKE(name, T) \
-	static int64_t name(char *to, int64_t ys, const char *from, int64_t xs, int64_t along, \
-			    const char *idx, int64_t is, int dtype, int64_t n, int64_t N) \
+	static int64_t name(char *to, int64_t ys, const char *from, int64_t xs, \
+			    int64_t along, const char *idx, int64_t is, int dtype, \
+			    int64_t n, int64_t N) \
 	{ \
 		T *y = (T *)to; \
 		const T *x = (const T *)from; \
@@ -90,7 +91,8 @@ static void gather_piece(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_view *x = j->x, *idx = j->idx, *y = j->y;
-	const int64_t size = (int64_t)yk_esize(x->dtype), wide = (int64_t)yk_esize(idx->dtype);
+	const int64_t size = (int64_t)yk_esize(x->dtype),
+		      wide = (int64_t)yk_esize(idx->dtype);
 	const int64_t n = y->dims[j->last];
 	int64_t end = (index + 1) * j->each < j->rows ? (index + 1) * j->each : j->rows;
 
@@ -101,9 +103,12 @@ static void gather_piece(void *arg, int64_t index)
 				   offset_of(y->dims, j->from, j->last, r) * size;
 		const char *at = (const char *)yk_ptr(idx) +
 				 offset_of(y->dims, idx->strides, j->last, r) * wide;
-		int64_t (*take)(char *, int64_t, const char *, int64_t, int64_t, const char *,
-				int64_t, int, int64_t, int64_t) =
-			size == 1 ? take_1 : size == 2 ? take_2 : size == 4 ? take_4 : take_8;
+		int64_t (*take)(char *, int64_t, const char *, int64_t, int64_t,
+				const char *, int64_t, int, int64_t, int64_t) =
+			size == 1 ? take_1 :
+			size == 2 ? take_2 :
+			size == 4 ? take_4 :
+				    take_8;
 		int64_t bad = take(to, y->strides[j->last], from, j->from[j->last],
 				   x->strides[j->axis], at, idx->strides[j->last] * wide,
 				   idx->dtype, n, j->N);
@@ -114,7 +119,9 @@ static void gather_piece(void *arg, int64_t index)
 
 static int run_gather(const struct yoke_op *op, uint32_t impl)
 {
-	struct job j = { .x = &op->in[0], .idx = &op->in[1], .y = &op->out[0], .rows = 1 };
+	struct job j = {
+		.x = &op->in[0], .idx = &op->in[1], .y = &op->out[0], .rows = 1
+	};
 
 	(void)impl;
 	j.axis = (int)op->attr[0].i;
@@ -183,8 +190,9 @@ struct tile {
 					x ? x[n * t->xs[0] + c * t->xs[1]] : 0; \
 		for (int64_t i = 0; i < j->I; i++) \
 			for (int64_t c = 0; c < t->cols; c++) { \
-				int64_t n = index_of(t->idx + i * t->is[0] + c * t->is[1], \
-						     j->idx->dtype); \
+				int64_t n = \
+					index_of(t->idx + i * t->is[0] + c * t->is[1], \
+						 j->idx->dtype); \
 				T *to = &y[n * t->ys[0] + c * t->ys[1]]; \
 				*to = (T)(*to + v[i * t->vs[0] + c * t->vs[1]]); \
 			} \
@@ -230,14 +238,15 @@ static void add_half(struct job *j, const struct tile *t)
 		}
 }
 
-static char *line(const struct job *j, const struct yoke_view *v, int which, int64_t outer,
-		  int64_t col, int64_t step[2])
+static char *line(const struct job *j, const struct yoke_view *v, int which,
+		  int64_t outer, int64_t col, int64_t step[2])
 {
 	const int64_t size = (int64_t)yk_esize(v->dtype);
 	step[0] = v->strides[j->axis];
 	step[1] = j->axis < j->last ? v->strides[j->last] : 0;
 	return (char *)yk_ptr(v) +
-	       (offset_of(j->dims, j->stride[which], j->rank, outer) + col * step[1]) * size;
+	       (offset_of(j->dims, j->stride[which], j->rank, outer) + col * step[1]) *
+		       size;
 }
 
 static void add_tile(struct job *j, int64_t at)
@@ -309,9 +318,9 @@ static int run_add(const struct yoke_op *op, uint32_t impl)
 	return 0;
 }
 
-const struct yk_kernel ISA(yk_gather_along) = {
-	.can = can_gather, .run = run_gather, .impl = { "lines" }
-};
-const struct yk_kernel ISA(yk_scatter_add_along) = {
-	.can = can_add, .run = run_add, .impl = { "lines" }
-};
+const struct yk_kernel ISA(yk_gather_along) = { .can = can_gather,
+						.run = run_gather,
+						.impl = { "lines" } };
+const struct yk_kernel ISA(yk_scatter_add_along) = { .can = can_add,
+						     .run = run_add,
+						     .impl = { "lines" } };

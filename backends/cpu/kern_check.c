@@ -28,8 +28,9 @@ static uint64_t can(const struct yoke_op *op)
 
 static double element(const struct yoke_view *v, int64_t i)
 {
-	const char *p = (const char *)yk_ptr(v) + offset_of(v->dims, v->strides, v->rank, i) *
-							  (int64_t)yk_esize(v->dtype);
+	const char *p =
+		(const char *)yk_ptr(v) +
+		offset_of(v->dims, v->strides, v->rank, i) * (int64_t)yk_esize(v->dtype);
 	uint16_t h;
 	float f;
 	double d;

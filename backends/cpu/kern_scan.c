@@ -35,8 +35,8 @@ struct job {
 	int64_t n, cols, outer, tile, tiles;
 	int64_t segment, segments, units, each; // units: outer * tiles * segments
 	int64_t from[2], to[2];                 // strides: along the axis, between lines
-	int64_t x0, y0;                         // where the axis begins: its end, reversed
-	int rank;                               // of the outer axes
+	int64_t x0, y0; // where the axis begins: its end, reversed
+	int rank;       // of the outer axes
 	int64_t dims[YOKE_MAX_RANK], ox[YOKE_MAX_RANK], oy[YOKE_MAX_RANK];
 	union acc *total; // [segments][outer * cols]
 };
@@ -65,8 +65,8 @@ struct job {
 		} \
 		for (int64_t i = 0; i < n; i++) \
 			for (int64_t c = 0; c < cols; c++) { \
-				acc[c].M = acc[c].M OP LOAD( \
-					x[i * from[0] + c * from[1]]); \
+				acc[c].M = \
+					acc[c].M OP LOAD(x[i * from[0] + c * from[1]]); \
 				if (y) \
 					y[i * to[0] + c * to[1]] = (T)STORE(acc[c].M); \
 			} \
@@ -166,8 +166,9 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 
 	(void)impl;
 	cut(&j, op);
-	return j.segments > 1 ? (uint64_t)(j.segments * j.outer * j.cols) * sizeof(union acc) :
-				0;
+	return j.segments > 1 ?
+		       (uint64_t)(j.segments * j.outer * j.cols) * sizeof(union acc) :
+		       0;
 }
 
 // One segment of one tile; write: the second pass.

@@ -90,9 +90,9 @@ KEYS(keys_i32, uint32_t, whole_key(u, 32, 0x80000000, down))
 KEYS(keys_i64, uint64_t, whole_key(u, 64, 0x8000000000000000, down))
 
 static void (*const keys[])(struct pair *, const char *, int64_t, int64_t, bool) = {
-	[yoke_f32] = keys_f32, [yoke_f64] = keys_f64, [yoke_f16] = keys_f16,
-	[yoke_bf16] = keys_bf16, [yoke_i8] = keys_i8, [yoke_u8] = keys_u8,
-	[yoke_i32] = keys_i32, [yoke_i64] = keys_i64, [yoke_bool] = keys_u8,
+	[yoke_f32] = keys_f32,   [yoke_f64] = keys_f64, [yoke_f16] = keys_f16,
+	[yoke_bf16] = keys_bf16, [yoke_i8] = keys_i8,   [yoke_u8] = keys_u8,
+	[yoke_i32] = keys_i32,   [yoke_i64] = keys_i64, [yoke_bool] = keys_u8,
 };
 
 // ---- sorting ----
@@ -171,8 +171,8 @@ static void row(const struct job *j, struct pair *a, int64_t r)
 	const struct yoke_view *x = j->x;
 	const int last = x->rank - 1;
 	const int64_t size = (int64_t)yk_esize(x->dtype), step = x->strides[last] * size;
-	const char *from = (const char *)yk_ptr(x) +
-			   offset_of(x->dims, x->strides, last, r) * size;
+	const char *from =
+		(const char *)yk_ptr(x) + offset_of(x->dims, x->strides, last, r) * size;
 	int64_t n = j->n;
 
 	keys[x->dtype](a, from, n, x->strides[last], j->descending);
@@ -192,8 +192,8 @@ static void row(const struct job *j, struct pair *a, int64_t r)
 	}
 	if (j->index) {
 		const struct yoke_view *y = j->index;
-		int64_t *to = (int64_t *)yk_ptr(y) +
-			      offset_of(y->dims, y->strides, last, r);
+		int64_t *to =
+			(int64_t *)yk_ptr(y) + offset_of(y->dims, y->strides, last, r);
 		for (int64_t i = 0; i < j->k; i++)
 			to[i * y->strides[last]] = a[i].at;
 	}
@@ -233,7 +233,8 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	atomic_init(&j.no_memory, false);
 	yk_team_run((j.rows + j.each - 1) / j.each, piece, &j);
 	if (atomic_load(&j.no_memory))
-		return yk_cpu_fail(YOKE_ENOMEM, "sort: no memory for rows of %lld elements",
+		return yk_cpu_fail(YOKE_ENOMEM,
+				   "sort: no memory for rows of %lld elements",
 				   (long long)j.n);
 	return 0;
 }

@@ -99,7 +99,8 @@ yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
 					&(union yoke_attr){ .i = k }));
 }
 
-yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis)
+yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v,
+				    int axis)
 {
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
 	int k = yk_rec_axis(&r, YK_SCATTER_ADD_ALONG, r.in[0], axis);

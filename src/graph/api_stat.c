@@ -170,7 +170,8 @@ static yk_id unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 {
 	if (s == YK_BAD)
 		return s;
-	yk_id zero = yk_lit(g, g->value[s].dtype, 0), one = yk_lit(g, g->value[s].dtype, 1);
+	yk_id zero = yk_lit(g, g->value[s].dtype, 0),
+	      one = yk_lit(g, g->value[s].dtype, 1);
 	yk_id is0 = yk_bin(g, YK_EQ, s, zero), safe = yk_tri(g, YK_SELECT, is0, one, s);
 	yk_id y = op == YK_SQRT ? yk_un(g, op, safe) : yk_bin_lit(g, op, safe, power);
 	return yk_tri(g, YK_SELECT, is0, zero, y);
@@ -186,9 +187,10 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 	if (isinf(p))
 		return yk_reduce(g, p > 0 ? YK_REDUCE_MAX : YK_REDUCE_MIN, a, over, keep);
 	if (p == 0)
-		return yk_reduce(g, YK_SUM,
-				 yk_cast(g, yk_bin_lit(g, YK_NE, x, 0), g->value[x].dtype),
-				 over, keep);
+		return yk_reduce(
+			g, YK_SUM,
+			yk_cast(g, yk_bin_lit(g, YK_NE, x, 0), g->value[x].dtype), over,
+			keep);
 	if (p == 1)
 		return yk_reduce(g, YK_SUM, a, over, keep);
 	if (p == 2) {
@@ -205,7 +207,8 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 	struct yk_rec r = yk_rec_begin(1, &x);
 	yk_id v = real(&r, "norm", r.in[0], 0);
 	if (v != YK_BAD && isnan(p)) {
-		yk_op_fail(r.g, YK_SUM, YOKE_EINVAL, "the order of the norm is no number");
+		yk_op_fail(r.g, YK_SUM, YOKE_EINVAL,
+			   "the order of the norm is no number");
 		v = YK_BAD;
 	}
 	return yk_rec_end(&r, down(r.g, norm(r.g, v, p, axes), v));
@@ -301,9 +304,11 @@ yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 static yk_id histogram(struct yk_graph *g, yk_id x, int64_t bins, double lo, double hi)
 {
 	int64_t n = yk_count(&g->value[x]);
-	x = yk_reshape(g, yk_cast(g, x, yk_is_float(g->value[x].dtype) ?
-						yk_acc(g->value[x].dtype) :
-						yoke_f64),
+	x = yk_reshape(g,
+		       yk_cast(g, x,
+			       yk_is_float(g->value[x].dtype) ?
+				       yk_acc(g->value[x].dtype) :
+				       yoke_f64),
 		       1, &n);
 	yk_id inside = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, x, lo),
 			      yk_bin_lit(g, YK_LE, x, hi));
@@ -326,7 +331,8 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 	// positions are exact as long as an f64 holds them
 	if (bins < 1 || bins > (int64_t)1 << 52 || !(lo < hi) || !isfinite(hi - lo)) {
 		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ERANGE,
-			   "histogram of %lld bins from %g to %g", (long long)bins, lo, hi);
+			   "histogram of %lld bins from %g to %g", (long long)bins, lo,
+			   hi);
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, histogram(r.g, v, bins, lo, hi));

@@ -163,15 +163,17 @@ void yk_decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_
 	yk_id sum = sum_last(g, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most)));
 	yk_id lse = drop_last(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)));
 	yk_id zero = yk_lit(g, dtype, 0);
-	yk_id picked = yk_tri(g, YK_SELECT, one_hot(g, ids, columns), x, zero);
-	yk_id loss =
-		yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, picked, 2, false), 1 - smooth);
+	yk_id count = counted(g, ids, c->attr[0].i, dtype, &valid);
+	// picked, not compared with all columns: an id outside is an error then
+	yk_id at = yk_tri(g, YK_SELECT, valid, ids, yk_lit(g, g->value[ids].dtype, 0));
+	yk_id picked = yk_record(g, YK_TAKE_ALONG, 2, (yk_id[]){ x, add_last(g, at) }, 1,
+				 &(union yoke_attr){ .i = 1 });
+	yk_id loss = yk_bin_lit(g, YK_MUL, drop_last(g, picked), 1 - smooth);
 	if (smooth > 0)
 		loss = yk_bin(g, YK_ADD, loss,
 			      yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, 2, false),
 					 smooth / (double)columns));
 	loss = yk_bin(g, YK_SUB, lse, loss);
-	yk_id count = counted(g, ids, c->attr[0].i, dtype, &valid);
 	loss = yk_reduce(g, YK_SUM, yk_tri(g, YK_SELECT, valid, loss, zero), 1, false);
 	out[0] = yk_bin(g, YK_DIV, loss, count);
 	out[1] = lse;

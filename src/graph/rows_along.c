@@ -10,7 +10,8 @@
 
 #include "graph/shape.h"
 
-static int want_axis(struct yk_graph *g, const struct yk_call *c, const struct yk_value *v)
+static int want_axis(struct yk_graph *g, const struct yk_call *c,
+		     const struct yk_value *v)
 {
 	if (c->attr[0].i < 0 || c->attr[0].i >= v->rank)
 		return fail_one(g, c, YOKE_ESHAPE, "no such axis in", v);
@@ -34,8 +35,9 @@ int yk_shape_sort(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 		return fail_one(g, c, YOKE_ESHAPE, "takes at least one axis, got", x);
 	int64_t k = c->attr[0].i, n = x->dims[x->rank - 1];
 	if (k < 0 || k > n)
-		return yk_op_fail(g, c->op, YOKE_ERANGE, "the first %lld of %lld elements",
-				  (long long)k, (long long)n);
+		return yk_op_fail(g, c->op, YOKE_ERANGE,
+				  "the first %lld of %lld elements", (long long)k,
+				  (long long)n);
 	out[0] = *x;
 	out[0].dims[x->rank - 1] = k;
 	out[1] = out[0];
@@ -44,8 +46,8 @@ int yk_shape_sort(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 }
 
 // idx has the shape of x but for the axis
-static int want_along(struct yk_graph *g, const struct yk_call *c, const struct yk_value *x,
-		      const struct yk_value *idx)
+static int want_along(struct yk_graph *g, const struct yk_call *c,
+		      const struct yk_value *x, const struct yk_value *idx)
 {
 	struct yk_value like = *idx;
 	if (want_index(g, c, idx) < 0)
@@ -77,7 +79,8 @@ int yk_shape_scatter_add_along(struct yk_graph *g, const struct yk_call *c,
 	if (v->dtype == yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", v);
 	if (!yk_same_shape(idx, v))
-		return fail_two(g, c, YOKE_ESHAPE, "indices and values do not fit:", idx, v);
+		return fail_two(g, c, YOKE_ESHAPE, "indices and values do not fit:", idx,
+				v);
 	*out = *v;
 	if (want_axis(g, c, out) < 0)
 		return YOKE_ESHAPE;
@@ -97,7 +100,8 @@ int yk_shape_check(struct yk_graph *g, const struct yk_call *c, struct yk_value 
 // ---- parts ----
 
 // x moved `by` elements along the axis, away from where the totals begin; `fill` moves in.
-static yk_id moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse, double fill)
+static yk_id moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse,
+		   double fill)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
@@ -141,9 +145,9 @@ void yk_grad_cumsum(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 // zeros with the shape of x, v added at idx along an axis
 static yk_id add_along(struct yk_graph *g, yk_id x, yk_id idx, yk_id v, int axis)
 {
-	return yk_record(g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, idx, v }, 2,
-			 (union yoke_attr[]){ { .i = axis },
-					      { .i = g->value[x].dims[axis] } });
+	return yk_record(
+		g, YK_SCATTER_ADD_ALONG, 3, (yk_id[]){ YK_NIL, idx, v }, 2,
+		(union yoke_attr[]){ { .i = axis }, { .i = g->value[x].dims[axis] } });
 }
 
 void yk_grad_sort(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -156,7 +160,8 @@ void yk_grad_sort(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 void yk_grad_take_along(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id *in = yk_ins(g, &g->node[node]);
-	gin[0] = add_along(g, in[0], in[1], gout[0], (int)yk_attrs(g, &g->node[node])[0].i);
+	gin[0] = add_along(g, in[0], in[1], gout[0],
+			   (int)yk_attrs(g, &g->node[node])[0].i);
 }
 
 void yk_grad_scatter_add_along(struct yk_graph *g, uint32_t node, const yk_id *gout,

@@ -14,7 +14,8 @@ static inline bool has(const struct yk_call *c, uint32_t k)
 }
 
 static inline int fail_two(struct yk_graph *g, const struct yk_call *c, int code,
-		    const char *why, const struct yk_value *a, const struct yk_value *b)
+			   const char *why, const struct yk_value *a,
+			   const struct yk_value *b)
 {
 	char ta[160], tb[160];
 	return yk_op_fail(g, c->op, code, "%s %s and %s", why, yk_describe(a, ta),
@@ -22,14 +23,14 @@ static inline int fail_two(struct yk_graph *g, const struct yk_call *c, int code
 }
 
 static inline int fail_one(struct yk_graph *g, const struct yk_call *c, int code,
-		    const char *why, const struct yk_value *a)
+			   const char *why, const struct yk_value *a)
 {
 	char ta[160];
 	return yk_op_fail(g, c->op, code, "%s %s", why, yk_describe(a, ta));
 }
 
 static inline int want_float(struct yk_graph *g, const struct yk_call *c,
-		      const struct yk_value *v)
+			     const struct yk_value *v)
 {
 	if (!yk_is_float(v->dtype))
 		return fail_one(g, c, YOKE_EDTYPE, "takes floating point, got", v);
@@ -37,7 +38,7 @@ static inline int want_float(struct yk_graph *g, const struct yk_call *c,
 }
 
 static inline int want_index(struct yk_graph *g, const struct yk_call *c,
-		      const struct yk_value *v)
+			     const struct yk_value *v)
 {
 	if (v->dtype != yoke_i32 && v->dtype != yoke_i64)
 		return fail_one(g, c, YOKE_EDTYPE, "indices are i32 or i64, got", v);
@@ -46,7 +47,7 @@ static inline int want_index(struct yk_graph *g, const struct yk_call *c,
 
 // Operand k, when it is there, has exactly this dtype and shape.
 static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_t k,
-		     const struct yk_value *like)
+			    const struct yk_value *like)
 {
 	if (!has(c, k))
 		return 0;
@@ -59,7 +60,7 @@ static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_
 
 // Elements and bytes of a shape fit 63 bits.
 static inline int want_size(struct yk_graph *g, const struct yk_call *c,
-		     const struct yk_value *v)
+			    const struct yk_value *v)
 {
 	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
 	bool empty = false;
