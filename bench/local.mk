@@ -16,5 +16,5 @@ bench_attention_SOURCES = bench/attention.c
 bench_contract_SOURCES = bench/contract.c bench/peers/blas.c
 bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS)
-bench_map_SOURCES = bench/map.c
+bench_map_SOURCES = bench/map.c bench/map.h bench/map_limits.c bench/map_ops.c
 bench_overhead_SOURCES = bench/overhead.c

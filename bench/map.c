@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps and reductions of the CPU backend over arrays beyond the caches: GB/s for each
-// instruction set, beside plain loops of copy and triad on the same arrays by the same
-// threads in the same run. Bytes are those of the operands, read or written once.
+// Maps, reductions and the named ops that memory bounds: GB/s of the CPU backend's
+// kernels beside the limit that fits their traffic, in and beyond the caches. Bytes are
+// those of the operands, read or written once. Every round runs all limits and then all
+// ops, so that what disturbs the machine disturbs both; figures are medians of the rounds.
 #include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
-#include "../backends/cpu/frame.h"
+#include "map.h"
 
-enum { RUNS = 7, PIECE = 1 << 16 }; // the first run of each is not counted
+enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
 
-static struct yk_segment segment[3];
-static int64_t count;
+// Between arrays, so that equal places are not equal modulo a page, which slows any loop
+// that loads from one what it has just stored to another.
+enum { STAGGER = 1088, LARGE = 2 << 20 };
+
+static const double enough = 0.90, least_seconds = 2e-3;
+
+struct yk_segment yk_bench_array[ARRAYS];
+int64_t yk_bench_count;
+
+struct measure {
+	double bytes, seconds[ROUNDS], rate, spread;
+};
 
 static double now(void)
 {
@@ -23,228 +35,160 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// ---- the machine's limit ----
-
-static void copy_piece(void *unused, int64_t i)
-{
-	float *y = (float *)segment[2].base + i * PIECE,
-	      *x = (float *)segment[0].base + i * PIECE;
-	(void)unused;
-	memcpy(y, x, PIECE * sizeof *y);
-}
-
-static void triad_piece(void *unused, int64_t i)
-{
-	float *restrict y = (float *)segment[2].base + i * PIECE;
-	const float *a = (float *)segment[0].base + i * PIECE,
-		    *b = (float *)segment[1].base + i * PIECE;
-	(void)unused;
-	for (int k = 0; k < PIECE; k++)
-		y[k] = a[k] + 3.0f * b[k];
-}
-
-// ---- programs ----
-
-static int insn(struct yoke_map *m, int op, int a, int b)
-{
-	m->insn[m->ninsn] = (struct yoke_insn){
-		.op = (uint16_t)op, .dtype = yoke_f32, .a = (uint16_t)a, .b = (uint16_t)b
-	};
-	m->out[0] = m->ninsn;
-	return m->ninsn++;
-}
-
-static int constant(struct yoke_map *m, float x)
-{
-	memcpy(&m->konst[m->nconst], &x, sizeof x);
-	return insn(m, YOKE_MAP_CONST, m->nconst++, 0);
-}
-
-static struct yoke_map program(int nin)
-{
-	struct yoke_map m = { .size = sizeof m, .nin = (uint16_t)nin, .nout = 1 };
-	for (int k = 0; k < nin; k++)
-		insn(&m, YOKE_MAP_INPUT, k, 0);
-	return m;
-}
-
-static struct yoke_map simple(int nin, int op)
-{
-	struct yoke_map m = program(nin);
-	if (op)
-		insn(&m, op, 0, nin - 1);
-	return m;
-}
-
-// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
-static struct yoke_map gelu(void)
-{
-	struct yoke_map m = program(1);
-	int u = insn(&m, YOKE_MAP_MUL, insn(&m, YOKE_MAP_SQUARE, 0, 0), 0);
-	u = insn(&m, YOKE_MAP_ADD, insn(&m, YOKE_MAP_MUL, u, constant(&m, 0.044715f)), 0);
-	u = insn(&m, YOKE_MAP_TANH, insn(&m, YOKE_MAP_MUL, u, constant(&m, 0.797884561f)),
-		 0);
-	u = insn(&m, YOKE_MAP_ADD, u, constant(&m, 1));
-	insn(&m, YOKE_MAP_MUL, insn(&m, YOKE_MAP_MUL, 0, constant(&m, 0.5f)), u);
-	return m;
-}
-
-// g (1/2 (1 + t) + x/2 (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2)), t = tanh(u)
-static struct yoke_map gelu_back(void)
-{
-	struct yoke_map m = program(2);
-	int one = constant(&m, 1), half = constant(&m, 0.5f), c = constant(&m, 0.044715f);
-	int s = insn(&m, YOKE_MAP_SQUARE, 0, 0), r = constant(&m, 0.797884561f);
-	int u = insn(&m, YOKE_MAP_ADD,
-		     insn(&m, YOKE_MAP_MUL, insn(&m, YOKE_MAP_MUL, s, 0), c), 0);
-	int t = insn(&m, YOKE_MAP_TANH, insn(&m, YOKE_MAP_MUL, u, r), 0);
-	int d = insn(&m, YOKE_MAP_MUL, s, constant(&m, 0.134145f));
-	d = insn(&m, YOKE_MAP_MUL, insn(&m, YOKE_MAP_ADD, d, one), r);
-	d = insn(&m, YOKE_MAP_MUL, d,
-		 insn(&m, YOKE_MAP_SUB, one, insn(&m, YOKE_MAP_SQUARE, t, 0)));
-	d = insn(&m, YOKE_MAP_MUL, d, insn(&m, YOKE_MAP_MUL, 0, half));
-	t = insn(&m, YOKE_MAP_MUL, insn(&m, YOKE_MAP_ADD, t, one), half);
-	insn(&m, YOKE_MAP_MUL, 1, insn(&m, YOKE_MAP_ADD, t, d));
-	return m;
-}
-
-// x [u >= p] / (1 - p)
-static struct yoke_map dropout(void)
-{
-	struct yoke_map m = program(1);
-	int index = insn(&m, YOKE_MAP_INDEX, 0, 0), key = constant(&m, 0),
-	    step = constant(&m, 0);
-	int bits = insn(&m, YOKE_MAP_RAND, index, key),
-	    u = insn(&m, YOKE_MAP_UNIFORM, bits, 0);
-	int keep = insn(&m, YOKE_MAP_GE, u, constant(&m, 0.1f));
-	int y = insn(&m, YOKE_MAP_MUL, 0, constant(&m, 1 / 0.9f)), zero = constant(&m, 0);
-	insn(&m, YOKE_MAP_SELECT, keep, y);
-	m.insn[m.out[0]].c = (uint16_t)zero;
-	m.insn[bits].c = (uint16_t)step, m.insn[bits].dtype = yoke_i32,
-	m.insn[keep].dtype = yoke_bool;
-	m.insn[index].dtype = m.insn[key].dtype = m.insn[step].dtype = yoke_i64;
-	return m;
-}
-
-// ---- measuring ----
-
-static struct yoke_view view(int k, int rank, const int64_t *dims)
-{
-	struct yoke_view v = { .segment = &segment[k],
-			       .kind = YOKE_VIEW_BUFFER,
-			       .dtype = yoke_f32,
-			       .rank = (uint8_t)rank,
-			       .align = 64 };
-	int64_t n = 1;
-	for (int d = rank - 1; d >= 0; d--) {
-		v.dims[d] = dims[d], v.strides[d] = n;
-		n *= dims[d];
-	}
-	return v;
-}
-
 static int by_value(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
-static double rate(const char *isa, const char *name, double bytes, double *seconds,
-		   double limit)
+static void run_op(const struct yk_isa *isa, const struct yk_bench_op *b)
 {
-	qsort(seconds + 1, RUNS - 1, sizeof *seconds, by_value);
-	double median = seconds[1 + (RUNS - 1) / 2],
-	       spread = seconds[RUNS - 1] / seconds[1];
-	printf("%-7s %-10s %8.2f GB/s  %5.2f of triad  spread %.2f\n", isa, name,
-	       bytes / median / 1e9, limit > 0 ? bytes / median / limit : 1, spread);
-	return bytes / median;
+	isa->op[b->op.code]->run(&b->op, 0);
 }
 
-static void kernel(const struct yk_isa *isa, const char *name, int code,
-		   const struct yoke_map *m, int64_t mask, double limit)
+// Seconds of one call, of as many as fill least_seconds.
+static double once(const struct yk_isa *isa, const struct yk_bench_op *b,
+		   const struct yk_limit_loop *loop)
 {
-	int64_t dims[2] = { count / 512, 512 },
-		outs[2] = { mask & 1 ? 1 : dims[0], mask & 2 ? 1 : 512 };
-	struct yoke_view in[2] = { view(0, 2, dims), view(1, 2, dims) },
-			 out = view(2, 2, outs);
-	struct yoke_op op = { .size = sizeof op,
-			      .code = (uint16_t)code,
-			      .rank = 2,
-			      .nout = 1,
-			      .nin = m->nin,
-			      .nattr = 2,
-			      .out = &out,
-			      .in = in,
-			      .map = m,
-			      .dims = { dims[0], 512 },
-			      .attr = { { .i = YOKE_REDUCE_SUM }, { .i = mask } } };
-	const struct yk_kernel *k = isa->op[code];
-	double seconds[RUNS];
-	struct yk_segment space = { NULL, k->workspace ? k->workspace(&op, 0) : 0 };
-
-	if (!k->can(&op) || !(space.base = malloc(space.bytes + 1))) {
-		printf("%-7s %-10s cannot run\n", isa->name, name);
-		return;
-	}
-	op.workspace = (struct yoke_view){ .segment = &space, .kind = YOKE_VIEW_BUFFER };
-	for (int r = 0; r < RUNS; r++) {
-		double t = now();
-		k->run(&op, 0);
-		seconds[r] = now() - t;
-	}
-	free(space.base);
-	rate(isa->name, name, (double)count * 4 * (m->nin + (mask == 0)), seconds, limit);
+	double t = now(), spent;
+	int n = 0;
+	do {
+		if (b)
+			run_op(isa, b);
+		else
+			loop->run();
+		n++;
+		spent = now() - t;
+	} while (spent < least_seconds);
+	return spent / n;
 }
 
-static double plain(const char *name, void (*fn)(void *, int64_t), int arrays)
+static void settle(struct measure *m)
 {
-	double seconds[RUNS];
-	for (int r = 0; r < RUNS; r++) {
-		double t = now();
-		yk_team_run(count / PIECE, fn, NULL);
-		seconds[r] = now() - t;
+	double *s = m->seconds + 1;
+	qsort(s, ROUNDS - 1, sizeof *s, by_value);
+	double median = (s[(ROUNDS - 1) / 2] + s[(ROUNDS - 2) / 2]) / 2;
+	m->rate = m->bytes / median / 1e9;
+	m->spread = s[ROUNDS - 2] / s[0];
+}
+
+// False: the kernel cannot run it, or there is no memory.
+static bool prepare(const struct yk_isa *isa, struct yk_bench_op *b,
+		    struct yk_segment *space)
+{
+	const struct yk_kernel *k = isa->op[b->op.code];
+	if (!k->can(&b->op))
+		return false;
+	space->bytes = k->workspace ? k->workspace(&b->op, 0) : 0;
+	space->base = malloc(space->bytes + 1);
+	b->op.workspace =
+		(struct yoke_view){ .segment = space, .kind = YOKE_VIEW_BUFFER };
+	return space->base != NULL;
+}
+
+static double limit_of(const struct measure *limit, enum yk_limit fit)
+{
+	double plain = limit[fit].rate;
+	double nt = fit == COPY || fit == TRIAD ? limit[fit + 1].rate : 0;
+	return plain > nt ? plain : nt;
+}
+
+static void table(const struct yk_isa *isa, const char *only)
+{
+	static struct yk_bench_op op[OPS];
+	static struct yk_segment space[OPS];
+	struct measure limit[LIMITS] = { 0 }, got[OPS] = { 0 };
+	int n = yk_bench_ops(op, OPS), kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (only && !strstr(op[i].name, only))
+			continue;
+		if (i != kept) {
+			op[kept] = op[i];
+			op[kept].op.in = op[kept].in, op[kept].op.out = op[kept].out;
+			op[kept].op.map = &op[kept].map;
+		}
+		if (prepare(isa, &op[kept], &space[kept]))
+			got[kept].bytes = op[kept].bytes, kept++;
+		else
+			printf("%-7s %-18s cannot run\n", isa->name, op[kept].name);
 	}
-	return rate("loops", name, (double)count * 4 * arrays, seconds, 0);
+	for (int r = 0; r < ROUNDS; r++) {
+		for (int k = 0; k < LIMITS; k++)
+			limit[k].seconds[r] = once(NULL, NULL, &yk_limit_loops[k]);
+		for (int i = 0; i < kept; i++)
+			got[i].seconds[r] = once(isa, &op[i], NULL);
+	}
+	for (int k = 0; k < LIMITS; k++) {
+		limit[k].bytes = (double)yk_bench_count * 4 * yk_limit_loops[k].arrays;
+		settle(&limit[k]);
+		printf("limit   %-18s %8.2f GB/s                      spread %.2f\n",
+		       yk_limit_loops[k].name, limit[k].rate, limit[k].spread);
+	}
+	for (int i = 0; i < kept; i++) {
+		settle(&got[i]);
+		double ratio = got[i].rate / limit_of(limit, op[i].fit);
+		printf("%-7s %-18s %8.2f GB/s  %5.2f of %-8s %s  spread %.2f\n", isa->name,
+		       op[i].name, got[i].rate, ratio, yk_limit_loops[op[i].fit].name,
+		       ratio >= enough ? "   " : "LOW", got[i].spread);
+		free(space[i].base);
+	}
+}
+
+// On large pages, as the backend's segments are.
+static char *array_block(size_t bytes)
+{
+	bytes = (bytes + LARGE - 1) / LARGE * LARGE;
+	char *base = aligned_alloc(LARGE, bytes);
+#ifdef MADV_HUGEPAGE
+	if (base)
+		madvise(base, bytes, MADV_HUGEPAGE);
+#endif
+	return base;
+}
+
+static void fill(char *base)
+{
+	for (int k = 0; k < ARRAYS; k++) {
+		yk_bench_array[k] = (struct yk_segment){
+			base + k * (yk_bench_count * 4 + STAGGER),
+			(uint64_t)yk_bench_count * 8
+		};
+		for (int64_t i = 0; i < yk_bench_count; i++)
+			array_at(k)[i] = (float)(i % 2003) * 0.002f - (k < 3 ? 2.0f : 0);
+	}
 }
 
 int main(int argc, char **argv)
 {
+	static const int64_t sizes[] = { 256, 4096, 524288 }; // KiB
 	const struct yk_isa *list[3];
-	const int64_t mib = argc > 1 ? atol(argv[1]) : 64;
-	const struct yoke_map add = simple(2, YOKE_MAP_ADD),
-			      exp = simple(1, YOKE_MAP_EXP),
-			      tanh = simple(1, YOKE_MAP_TANH),
-			      erf = simple(1, YOKE_MAP_ERF), none = simple(1, 0),
-			      chain = gelu(), back = gelu_back(), drop = dropout();
+	const char *only = argc > 3 ? argv[3] : NULL;
+	const int n = yk_isa_usable(list);
+	int64_t wish = argc > 1 ? atol(argv[1]) : 0;
 
-	if (mib < 1 || mib > 4096)
-		return fprintf(stderr, "usage: map [MiB of each array, 1 to 4096]\n"), 2;
-	count = mib << 18;
-	for (int k = 0; k < 3; k++) {
-		segment[k] = (struct yk_segment){ malloc((size_t)count * 4),
-						  (uint64_t)count * 4 };
-		if (!segment[k].base)
+	if (argc > 4 || wish < 0 || wish > 4 << 20)
+		return fprintf(stderr, "usage: map [KiB of an array, 0: several] "
+				       "[instruction set, or all] [part of a name]\n"),
+		       2;
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		const int64_t kib = wish ? (wish + 255) / 256 * 256 : sizes[s];
+		yk_bench_count = kib << 8;
+		char *base = array_block((size_t)yk_bench_count * 4 * ARRAYS + 4096);
+		if (!base)
 			return fprintf(stderr, "map: no memory\n"), 1;
-		for (int64_t i = 0; i < count; i++)
-			((float *)segment[k].base)[i] = (float)(i % 2003) * 0.002f - 2;
+		for (int i = 0; i < n; i++) {
+			if (argc > 2 ? strcmp(argv[2], "all") && strcmp(argv[2], list[i]->name) :
+				       i < n - 1)
+				continue;
+			fill(base);
+			printf("%lld KiB an array, %s, %d threads, median of %d\n",
+			       (long long)kib, list[i]->name, yk_team_size(), ROUNDS - 1);
+			table(list[i], only);
+		}
+		free(base);
+		if (wish)
+			break;
 	}
-	printf("%lld MiB an array, %d threads, median of %d\n", (long long)mib,
-	       yk_team_size(), RUNS - 1);
-	plain("copy", copy_piece, 2);
-	double limit = plain("triad", triad_piece, 3);
-	for (int i = 0, n = yk_isa_usable(list); i < n; i++) {
-		kernel(list[i], "add", YOKE_OP_MAP, &add, 0, limit);
-		kernel(list[i], "exp", YOKE_OP_MAP, &exp, 0, limit);
-		kernel(list[i], "tanh", YOKE_OP_MAP, &tanh, 0, limit);
-		kernel(list[i], "erf", YOKE_OP_MAP, &erf, 0, limit);
-		kernel(list[i], "gelu", YOKE_OP_MAP, &chain, 0, limit);
-		kernel(list[i], "gelu back", YOKE_OP_MAP, &back, 0, limit);
-		kernel(list[i], "dropout", YOKE_OP_MAP, &drop, 0, limit);
-		kernel(list[i], "sum rows", YOKE_OP_REDUCE, &none, 2, limit);
-		kernel(list[i], "sum cols", YOKE_OP_REDUCE, &none, 1, limit);
-		kernel(list[i], "sum all", YOKE_OP_REDUCE, &none, 3, limit);
-	}
-	for (int k = 0; k < 3; k++)
-		free(segment[k].base);
 	return 0;
 }
