@@ -194,6 +194,76 @@ static void normals(const struct yk_isa *isa, int64_t n)
 	arrays_free();
 }
 
+// An element's bits are the same in a block of a chain and alone, where strips compute it.
+static void alone(const struct yk_isa *isa, int first, int last)
+{
+	enum { N = 256 };
+	int wrong = 0;
+
+	for (int code = first; code <= last; code++) {
+		const bool two = code >= YOKE_MAP_ADD && code <= YOKE_MAP_MAX;
+		struct yoke_map m = { .size = sizeof m, .nin = 2, .nout = 1 };
+		float *x = randoms(2 * N, -20, 20), *y = nans(N), *z = nans(N);
+		insn(&m, YOKE_MAP_INPUT, yoke_f32, 0, 0);
+		insn(&m, YOKE_MAP_INPUT, yoke_f32, 1, 0);
+		m.out[0] = (uint16_t)insn(&m, code, yoke_f32, 0, two);
+		for (int i = 0; i < 2 * N; i += 3) {
+			uint32_t u = (uint32_t)rnd();
+			memcpy(x + i, &u, sizeof u);
+		}
+		for (int64_t i = -1; i < N; i++) { // all together, then each
+			const int64_t n = i < 0 ? N : 1, at = i < 0 ? 0 : i;
+			struct yoke_view in[2] = { vector(x + at, n),
+						   vector(x + N + at, n) };
+			struct yoke_view out = vector((i < 0 ? y : z) + at, n);
+			struct yoke_op op = op_of(YOKE_OP_MAP, 1, &out, 2, in);
+			op.rank = 1, op.dims[0] = n, op.map = &m;
+			wrong += call(isa, &op) != 0;
+		}
+		for (int i = 0; i < N; i++)
+			if (memcmp(y + i, z + i, 4) && (y[i] == y[i] || z[i] == z[i])) {
+				wrong++;
+				diag("%s: code %d of %a %a: %a together, %a alone",
+				     isa->name, code, x[i], x[N + i], y[i], z[i]);
+			}
+		wrong += !arrays_free();
+	}
+	ok(wrong == 0, "%s: codes %d to %d give the same bits alone and in a row",
+	   isa->name, first, last);
+}
+
+// Outputs so large that they are written past the caches, at any alignment, and beside
+// one that is read again and one in place.
+static void streamed(const struct yk_isa *isa, int64_t skip)
+{
+	const int64_t n = (100 << 18) + 1000 + skip;
+	const struct yk_kernel *k = isa->op[YOKE_OP_MAP];
+	struct yoke_map m = { .size = sizeof m, .nin = 1, .nout = 3 };
+	float *x = nans(n + skip), *y = nans(n + skip), *z = nans(n + skip);
+	int in = insn(&m, YOKE_MAP_INPUT, yoke_f32, 0, 0);
+	int a = insn(&m, YOKE_MAP_ADD, yoke_f32, in, constant(&m, yoke_f32, 1));
+	int b = insn(&m, YOKE_MAP_SQUARE, yoke_f32, a, 0);
+	int c = insn(&m, YOKE_MAP_SUB, yoke_f32, b, a);
+	m.out[0] = (uint16_t)a, m.out[1] = (uint16_t)b, m.out[2] = (uint16_t)c;
+	struct yoke_view from = vector(x + skip, n);
+	struct yoke_view out[3] = { vector(y + skip, n), vector(z + skip, n), from };
+	struct yoke_op op = op_of(YOKE_OP_MAP, 3, out, 1, &from);
+	int64_t wrong = 0;
+
+	op.rank = 1, op.dims[0] = n, op.map = &m, op.alias_mask = 1;
+	for (int64_t i = 0; i < n; i++)
+		x[skip + i] = (float)(i % 1021);
+	int code = k->can(&op) ? k->run(&op, 0) : YOKE_EUNSUPPORTED;
+	for (int64_t i = 0; i < n && !code; i++) {
+		float v = (float)(i % 1021) + 1;
+		wrong += y[skip + i] != v || z[skip + i] != v * v ||
+			 x[skip + i] != v * v - v;
+	}
+	ok(!code && !wrong && arrays_free(),
+	   "%s: outputs of %lld MiB, %lld elements off: %lld wrong", isa->name,
+	   (long long)(n >> 18), (long long)skip, (long long)wrong);
+}
+
 static void refusals(const struct yk_isa *isa)
 {
 	const struct yk_kernel *k = isa->op[YOKE_OP_MAP];
@@ -240,6 +310,10 @@ int main(void)
 			gelu_chain(list[i], yoke_bf16, sizes[s], 2e-1, !(s % 2));
 		}
 		normals(list[i], 50021);
+		alone(list[i], YOKE_MAP_ADD, YOKE_MAP_MAX);
+		alone(list[i], YOKE_MAP_NEG, YOKE_MAP_ERF);
+		streamed(list[i], 0);
+		streamed(list[i], 5);
 		refusals(list[i]);
 	}
 	return done();

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "kern_map.h"
+#include "vec.h"
 
 // Below this length rows share a strip; above it a strip stays within a row, so that
 // operands that are dense in the row are used in place.
@@ -78,6 +79,7 @@ static void piece(void *arg, int64_t index)
 		int64_t n = limit - first < j->strip ? limit - first : j->strip;
 		ISA(yk_frame_run)(&frame, first, n);
 	}
+	vf_fence();
 }
 
 static int run(const struct yoke_op *op, uint32_t impl)
@@ -88,6 +90,7 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	ISA(yk_prog_init)(&j.prog, op, NULL, (int)op->nout);
 	if (j.prog.n == 0)
 		return 0;
+	ISA(yk_prog_stream)(&j.prog);
 	atomic_init(&j.no_memory, false);
 	cut(&j);
 	yk_team_run((j.strips + j.each - 1) / j.each, piece, &j);

@@ -13,6 +13,8 @@
 
 enum { YK_STRIP = 1024, YK_BLOCK = 64 };
 
+struct yk_link; // kern_map_chain.h
+
 // An operand of a strip function: YK_BLOCK elements at a time, `step` (YK_BLOCK or 0)
 // apart.
 struct yk_arg {
@@ -84,8 +86,22 @@ struct yk_step {
 	uint8_t kind, value, a, b, c, input;
 	bool copy;     // an input that must not be used in place
 	int8_t out;    // the output it may write to directly, -1: none
+	uint8_t chain; // steps from here on that run as a chain, 0: none begins here
+	uint16_t form; // its first link
 	int32_t place; // of its register in the frame, bytes; -1: none
 };
+
+// A link before its operands are known: their values, and for a store the output it may
+// write to directly instead of the value's register.
+struct yk_form {
+	void (*fn)(void);
+	int8_t value[3]; // -1: none
+	int8_t out;      // -1: the register
+	bool store;
+};
+
+// Links of one value at most: load, instruction, rounding, two stores; and ends of chains.
+enum { YK_FORMS = 6 * YOKE_MAP_MAX_INSNS };
 
 struct yk_prog {
 	const struct yoke_map *map;
@@ -97,7 +113,12 @@ struct yk_prog {
 	bool uniform[YOKE_MAP_MAX_INSNS];
 	// the value each output is written with when computed, -1: stored at the end
 	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
-	size_t frame; // bytes of a frame's registers
+	bool once[YOKE_MAP_MAX_OUTPUTS];   // written by a chain and not read by this program
+	bool stream[YOKE_MAP_MAX_OUTPUTS]; // past the caches
+	struct yk_form form[YK_FORMS];
+	int nform;
+	size_t links; // where the links lie in a frame's memory
+	size_t frame; // bytes of a frame's registers and links
 	int cost;     // of an element, roughly in additions
 };
 
@@ -106,10 +127,18 @@ struct yk_prog {
 void ISA(yk_prog_init)(struct yk_prog *, const struct yoke_op *, const int *perm,
 		       int nout);
 
+// Lets large outputs that nothing reads soon be written past the caches.  Whoever ran the
+// program on a thread then calls vf_fence there.
+void ISA(yk_prog_stream)(struct yk_prog *);
+
+// Last instruction that reads each value, 0: none; into which chains are made of it.
+void ISA(yk_prog_link)(struct yk_prog *, const int *reader);
+
 // What one thread needs to run strips.
 struct yk_frame {
 	const struct yk_prog *prog;
 	char *registers;
+	struct yk_link *link;
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
 };
 

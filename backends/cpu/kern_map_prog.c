@@ -121,6 +121,7 @@ static void operands_init(struct yk_prog *p, const struct yoke_op *op, const int
 struct life {
 	// the instruction that uses it last, ninsn: stored at the end
 	int last[YOKE_MAP_MAX_INSNS];
+	int reader[YOKE_MAP_MAX_INSNS]; // the same of instructions alone, 0: none
 	bool used[YOKE_MAP_MAX_INSNS]; // by what is computed, or as an output
 	bool kept[YOKE_MAP_MAX_INSNS]; // by instructions, not only stored
 };
@@ -150,6 +151,8 @@ static void life_init(struct life *l, const struct yk_prog *p)
 			l->used[used[j]] = l->kept[used[j]] = true;
 			if (l->last[used[j]] < k)
 				l->last[used[j]] = k;
+			if (l->reader[used[j]] < k)
+				l->reader[used[j]] = k;
 		}
 	}
 }
@@ -205,9 +208,8 @@ static void place_outputs(struct yk_prog *p, const struct life *l)
 	for (int o = 0; o < p->nout; o++) {
 		int k = p->map->out[o];
 		int op = p->map->insn[k].op;
-		bool direct = !yk_is_half(p->out[o].dtype) && !p->uniform[k] &&
-			      op != YOKE_MAP_INPUT && op != YOKE_MAP_INDEX &&
-			      may_write(p, l, k, o);
+		bool direct = !p->uniform[k] && op != YOKE_MAP_INPUT &&
+			      op != YOKE_MAP_INDEX && may_write(p, l, k, o);
 		for (int j = 0; j < o; j++)
 			direct &= p->direct[j] != k;
 		p->direct[o] = direct ? k : -1;
@@ -272,7 +274,8 @@ static int32_t take(struct pool *r, int value, size_t size)
 }
 
 // Before instruction `now` takes its register: an operand's may become the result's,
-// element by element, but for a value that is one block read repeatedly.
+// block by block. A value that is one block read repeatedly keeps its register: a chain
+// reads it again for the next block.
 static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p,
 		      int now)
 {
@@ -283,7 +286,7 @@ static void give_back(struct pool *r, const struct life *l, const struct yk_prog
 		const struct yoke_insn *i = &p->map->insn[value];
 		bool repeats =
 			i->op == YOKE_MAP_INPUT && p->in[i->a].strides[p->rank - 1] == 0;
-		if (l->last[value] < now || (l->last[value] == now && !repeats))
+		if (l->last[value] <= now && !repeats)
 			r->owner[k] = -1;
 	}
 }
@@ -318,37 +321,66 @@ static void step_init(struct yk_prog *p, struct yk_step *s, int k, const struct 
 			s->out = (int8_t)o;
 }
 
+static void registers(struct yk_prog *p, const struct life *life)
+{
+	const struct yoke_map *m = p->map;
+	struct pool pool = { .count = 0 };
+
+	for (int k = 0; k < m->ninsn; k++)
+		pool.bytes += p->uniform[k] && life->used[k] ? UNIFORM_BYTES : 0;
+	for (int k = 0, uniform = 0; k < p->nstep; k++) {
+		struct yk_step *s = &p->step[k];
+		if (p->uniform[s->value]) {
+			s->place = uniform;
+			uniform += UNIFORM_BYTES;
+			continue;
+		}
+		if (s->kind != YK_STEP_INPUT) // which come first
+			give_back(&pool, life, p, s->value);
+		s->place = take(&pool, s->value,
+				yk_esize(yk_reg(m->insn[s->value].dtype)));
+		p->cost += cost(&m->insn[s->value]);
+	}
+	p->frame = pool.bytes;
+}
+
 void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *perm,
 		       int nout)
 {
 	const struct yoke_map *m = op->map;
 	struct life life;
-	struct pool pool = { .count = 0 };
 
 	p->map = m;
-	p->nstep = 0, p->cost = 0, p->frame = 0;
+	p->nstep = 0, p->cost = 0, p->frame = 0, p->nform = 0;
 	operands_init(p, op, perm, nout);
 	if (p->n == 0)
 		return;
 	find_uniform(p);
 	life_init(&life, p);
 	place_outputs(p, &life);
-	for (int k = 0; k < m->ninsn; k++)
-		pool.bytes += p->uniform[k] && life.used[k] ? UNIFORM_BYTES : 0;
-	for (int k = 0, uniform = 0; k < m->ninsn; k++) {
-		struct yk_step *s = &p->step[p->nstep];
-		if (!life.used[k])
-			continue;
-		step_init(p, s, k, &life);
-		p->nstep++;
-		if (p->uniform[k]) {
-			s->place = uniform;
-			uniform += UNIFORM_BYTES;
-			continue;
+	// inputs first, so that they do not part what can be a chain
+	for (int input = 1; input >= 0; input--)
+		for (int k = 0; k < m->ninsn; k++)
+			if (life.used[k] &&
+			    (m->insn[k].op == YOKE_MAP_INPUT && !p->uniform[k]) == input)
+				step_init(p, &p->step[p->nstep++], k, &life);
+	registers(p, &life);
+	ISA(yk_prog_link)(p, life.reader);
+}
+
+// Streaming stores pay above this many bytes (measured), which no cache holds.
+enum { STREAM_BYTES = 100 << 20 };
+
+void ISA(yk_prog_stream)(struct yk_prog *p)
+{
+	for (int o = 0; o < p->nout; o++) {
+		const struct yk_operand *to = &p->out[o];
+		bool stream = p->once[o] && p->n >= STREAM_BYTES / to->size;
+		for (int k = 0; k < p->nstep && stream; k++) {
+			const struct yk_step *s = &p->step[k];
+			stream = s->kind != YK_STEP_INPUT || p->uniform[s->value] ||
+				 !overlap(p, &p->in[s->input], to);
 		}
-		give_back(&pool, &life, p, k);
-		s->place = take(&pool, k, yk_esize(yk_reg(m->insn[k].dtype)));
-		p->cost += cost(&m->insn[k]);
+		p->stream[o] = stream;
 	}
-	p->frame = pool.bytes;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "half.h"
-#include "kern_map.h"
+#include "kern_map_chain.h"
 #include "philox.h"
 
 // ---- uniform values ----
@@ -64,6 +64,7 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 {
 	f->prog = p;
 	f->registers = memory;
+	f->link = (struct yk_link *)(f->registers + p->links);
 	for (int k = 0; k < p->nstep; k++) {
 		const struct yk_step *s = &p->step[k];
 		const struct yoke_insn *i = &p->map->insn[s->value];
@@ -235,6 +236,96 @@ static bool random_run(struct yk_frame *f, const struct yk_step *s,
 	return true;
 }
 
+// ---- chains ----
+
+// Where a step writes: the output itself if it can, else the register.
+static char *target(struct yk_frame *f, const struct yk_step *s, const struct strip *at,
+		    bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	char *there = NULL;
+	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype))
+		there = in_place(p, &p->out[s->out], at);
+	if (there)
+		written[s->out] = true;
+	return there ? there : f->registers + s->place;
+}
+
+static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link *to,
+		 const struct strip *at, bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	to->fn = (yk_link_fn *)form->fn;
+	for (int k = 0; k < 3 && form->value[k] >= 0; k++) {
+		const struct yk_arg *v = &f->value[form->value[k]];
+		to->p[k] = (char *)(uintptr_t)v->at;
+		to->mask[k] = v->step ? -1 : 0;
+	}
+	if (form->out < 0)
+		return;
+	const struct yk_operand *o = &p->out[form->out];
+	if (yk_is_half(o->dtype)) {
+		char *there = in_place(p, o, at);
+		if (there)
+			to->p[0] = there, written[form->out] = true;
+		else
+			to->fn = ISA(yk_link_store)(yoke_f32, false);
+	} else if (p->stream[form->out] && written[form->out] &&
+		   (uintptr_t)to->p[0] % 64 == 0) {
+		to->fn = ISA(yk_link_store)(yoke_f32, true);
+	}
+}
+
+// Elements from `done` on of a value.
+static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
+{
+	struct yk_arg v = f->value[value];
+	if (v.step)
+		v.at = (const char *)v.at +
+		       (size_t)done *
+			       yk_esize(yk_reg(f->prog->map->insn[value].dtype));
+	return v;
+}
+
+// The elements of the strip that fill no block, by the strip functions.
+static void chain_rest(struct yk_frame *f, const struct yk_step *s, int64_t done,
+		       const struct strip *at)
+{
+	const struct yk_prog *p = f->prog;
+	struct yk_arg a = rest(f, s->a, done), b = rest(f, s->b, done),
+		      c = rest(f, s->c, done), v = rest(f, s->value, done);
+	char *to = (char *)(uintptr_t)v.at, *there;
+	s->fn(to, &a, &b, &c, at->n - done);
+	if (s->round)
+		s->round(to, &v, NULL, NULL, at->n - done);
+	if (s->out >= 0 && yk_is_half(p->out[s->out].dtype) &&
+	    (there = in_place(p, &p->out[s->out], at)))
+		ISA(yk_store)(p->out[s->out].dtype)(there + done * 2, to, 1,
+						    at->n - done);
+}
+
+static void run_chain(struct yk_frame *f, const struct yk_step *first,
+		      const struct strip *at, bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_step *end = first + first->chain, *s;
+	const struct yk_form *form = &p->form[first->form];
+	const int64_t done = at->n - at->n % YK_LINK_BLOCK;
+	struct yk_link *link = f->link;
+
+	for (s = first; s < end; s++)
+		if (!p->uniform[s->value])
+			f->value[s->value] = (struct yk_arg){ target(f, s, at, written),
+							      YK_BLOCK };
+	do
+		bind(f, form, link, at, written);
+	while (link++, (form++)->fn != (void (*)(void))ISA(yk_link_end));
+	ISA(yk_chain_run)(f->link, done);
+	for (s = first; s < end && done < at->n; s++)
+		if (!p->uniform[s->value])
+			chain_rest(f, s, done, at);
+}
+
 void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 {
 	const struct yk_prog *p = f->prog;
@@ -245,18 +336,19 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 	for (int k = 0; k < p->nstep; k++) {
 		const struct yk_step *s = &p->step[k];
 		struct yk_arg *v = &f->value[s->value];
-		char *to = f->registers + s->place, *there;
 
 		if (p->uniform[s->value])
 			continue;
+		if (s->chain) {
+			run_chain(f, s, &strip, written);
+			k += s->chain - 1;
+			continue;
+		}
 		if (s->kind == YK_STEP_INPUT) {
 			*v = load_input(f, s, &strip);
 			continue;
 		}
-		if (s->out >= 0 && (there = in_place(p, &p->out[s->out], &strip))) {
-			to = there;
-			written[s->out] = true;
-		}
+		char *to = target(f, s, &strip, written);
 		if (s->kind == YK_STEP_INDEX)
 			load_index(p, &strip, (int64_t *)to);
 		else if (s->kind != YK_STEP_RANDOM || !random_run(f, s, &strip, to))

@@ -16,6 +16,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/kern_contract_tile.h \
 	backends/cpu/kern_gather.h \
 	backends/cpu/kern_map.h \
+	backends/cpu/kern_map_chain.h \
 	backends/cpu/kern_map_each.h \
 	backends/cpu/kern_map_float.h \
 	backends/cpu/kern_map_int.h \
@@ -45,12 +46,14 @@ cpu_kernels = \
 	backends/cpu/kern_gather_add.c \
 	backends/cpu/kern_map.c \
 	backends/cpu/kern_map_cast.c \
+	backends/cpu/kern_map_chain.c \
 	backends/cpu/kern_map_check.c \
 	backends/cpu/kern_map_f32.c \
 	backends/cpu/kern_map_f64.c \
 	backends/cpu/kern_map_i32.c \
 	backends/cpu/kern_map_i64.c \
 	backends/cpu/kern_map_i8.c \
+	backends/cpu/kern_map_link.c \
 	backends/cpu/kern_map_prog.c \
 	backends/cpu/kern_map_run.c \
 	backends/cpu/kern_map_u8.c \

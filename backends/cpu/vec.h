@@ -39,6 +39,28 @@ static inline void vf_store(float *p, vf v)
 	memcpy(p, &v, sizeof v);
 }
 
+// Past the caches, where the processor has it; p is aligned to the vector. A thread that
+// has streamed calls vf_fence before others may read it.
+static inline void vf_stream(float *p, vf v)
+{
+#if VF == 16
+	_mm512_stream_ps(p, (__m512)v);
+#elif VF == 8
+	_mm256_stream_ps(p, (__m256)v);
+#elif defined __SSE__
+	_mm_stream_ps(p, (__m128)v);
+#else
+	vf_store(p, v);
+#endif
+}
+
+static inline void vf_fence(void)
+{
+#if defined __SSE__
+	_mm_sfence();
+#endif
+}
+
 #if VF == 8
 static inline __m256i vi_first(int64_t n)
 {
@@ -129,7 +151,13 @@ static inline vf vf_fma(vf a, vf b, vf c)
 // mask (all bits or none in each lane) ? a : b
 static inline vf vf_select(vi mask, vf a, vf b)
 {
+#if VF == 16
+	return (vf)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)a, (__m512i)b, 0xca);
+#elif VF == 8
+	return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
 	return (vf)((mask & (vi)a) | (~mask & (vi)b));
+#endif
 }
 
 // The larger one; b where either is NaN.
@@ -143,6 +171,20 @@ static inline vf vf_max(vf a, vf b)
 	return (vf)_mm_max_ps((__m128)a, (__m128)b);
 #else
 	return vf_select(a > b, a, b);
+#endif
+}
+
+// The smaller one; b where either is NaN.
+static inline vf vf_min(vf a, vf b)
+{
+#if VF == 16
+	return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif VF == 8
+	return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined __SSE__
+	return (vf)_mm_min_ps((__m128)a, (__m128)b);
+#else
+	return vf_select(a < b, a, b);
 #endif
 }
 

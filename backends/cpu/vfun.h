@@ -15,19 +15,74 @@
 #define YK_LANES _Pragma("GCC unroll 1") YK_SIMD
 #endif
 
-// e^x for x <= 0, in fewer instructions than yk_exp_f32; 0 below -87, where it is under
-// 2^-125.
+// The steps of yk_exp_reduce: x = n ln 2 + r; returns e^r - 1 and t, whose low bits hold n.
+static inline vf vf_exp_reduce(vf x, vf *t)
+{
+	const vf magic = vf_splat(0x1.8p23f);
+	*t = vf_fma(x, vf_splat(0x1.715476p+0f), magic);
+	vf n = *t - magic;
+	vf r = vf_fma(n, vf_splat(-0x1.63p-1f), x);
+	r = vf_fma(n, vf_splat(0x1.bd0106p-13f), r);
+	vf p = vf_splat(0x1.a1a16ap-13f);
+	p = vf_fma(p, r, vf_splat(0x1.6d7474p-10f));
+	p = vf_fma(p, r, vf_splat(0x1.111090p-7f));
+	p = vf_fma(p, r, vf_splat(0x1.5554aep-5f));
+	p = vf_fma(p, r, vf_splat(0x1.555556p-3f));
+	p = vf_fma(p, r, vf_splat(0.5f));
+	return vf_fma(p, r * r, r);
+}
+
+// p 2^n, rounded once
+static inline vf vf_scale(vf p, vf t)
+{
+#if VF == 16
+	return (vf)_mm512_scalef_ps((__m512)p, (__m512)(t - vf_splat(0x1.8p23f)));
+#else
+	// two factors, since 2^n itself may overflow or be subnormal
+	vi n = (vi)t - (vi)vf_splat(0x1.8p23f), half = n >> 1;
+	return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
+#endif
+}
+
+// -low <= x <= high, NaN stays
+static inline vf vf_clamp(vf x, float low, float high)
+{
+	return vf_max(vf_splat(low), vf_min(vf_splat(high), x));
+}
+
+// The bits of yk_exp_f32.
+static inline vf vf_exp_any(vf x)
+{
+	vf t, p = vf_exp_reduce(vf_clamp(x, -105.0f, 89.0f), &t);
+	return vf_scale(p + 1.0f, t);
+}
+
+// e^x for x <= 0, in fewer instructions; 0 below -87, where it is under 2^-125.
 static inline vf vf_exp(vf x)
 {
-	float a[VF];
-	vf_store(a, x);
-	YK_LANES
-	for (int i = 0; i < VF; i++) {
-		int32_t n;
-		float p = yk_exp_reduce(a[i] < -87.0f ? -87.0f : a[i], &n) + 1.0f;
-		a[i] = a[i] < -87.0f ? 0.0f : p * yk_exp2i_f32(n);
-	}
-	return vf_load(a);
+	vf t, p = vf_exp_reduce(vf_max(vf_splat(-87.0f), x), &t);
+	// bits(t) << 23 is n in the exponent's place: what else t holds falls off
+	p = (p + 1.0f) * (vf)(((vi)t << 23) + (127 << 23));
+	return vf_select(x < -87.0f, vf_splat(0), p);
+}
+
+// The bits of yk_tanh_f32.
+static inline vf vf_tanh(vf x)
+{
+	vf c = vf_min(vf_splat(10.0f), (vf)((vi)x & INT32_MAX));
+	vf t, p = vf_exp_reduce(c + c, &t);
+	vf s = (vf)(((vi)t << 23) + (127 << 23));
+	vf e = vf_fma(s, p, s - 1.0f);
+	return (vf)((vi)(e / (e + 2.0f)) | ((vi)x & INT32_MIN));
+}
+
+// The bits of yk_sigmoid_f32.
+static inline vf vf_sigmoid(vf x)
+{
+	vf t, a = (vf)((vi)x | INT32_MIN);
+	vf p = vf_exp_reduce(vf_max(vf_splat(-105.0f), a), &t);
+	vf e = vf_scale(p + 1.0f, t);
+	return vf_select(x >= 0, vf_splat(1), e) / (e + 1.0f);
 }
 
 static inline vf vf_log(vf x)

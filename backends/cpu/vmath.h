@@ -182,12 +182,12 @@ YK_INLINE float yk_expm1_f32(float x)
 
 YK_INLINE float yk_tanh_f32(float x)
 {
-	float a = yk_abs_f32(x);
-	float c = a > 10.0f ? 10.0f : a;
+	float c = yk_abs_f32(x);
+	c = c > 10.0f ? 10.0f : c;
 	int32_t n;
-	float p = yk_exp_reduce(2 * c, &n), s = yk_exp2i_f32(n);
-	float e = yk_fma_f32(s, p, s - 1.0f); // e^(2|x|) - 1
-	return yk_copysign_f32(a < 0x1p-12f ? a : e / (e + 2.0f), x);
+	float p = yk_exp_reduce(c + c, &n), s = yk_exp2i_f32(n);
+	float e = yk_fma_f32(s, p, s - 1.0f), y = e / (e + 2.0f); // e: e^2|x| - 1
+	return yk_f32_bits(yk_bits_f32(y) | (yk_bits_f32(x) & 0x80000000));
 }
 
 YK_INLINE float yk_sigmoid_f32(float x)
