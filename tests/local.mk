@@ -39,6 +39,7 @@ test_programs = \
 	tests/data.t \
 	tests/device.t \
 	tests/engine.t \
+	tests/errors.t \
 	tests/files.t \
 	tests/grad.t \
 	tests/hostile.t \
@@ -106,6 +107,7 @@ tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
 tests_data_t_SOURCES = tests/data.c
 tests_device_t_SOURCES = tests/device.c
 tests_engine_t_SOURCES = tests/engine.c
+tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
@@ -145,8 +147,10 @@ tests_cpu_reduce_t_SOURCES = tests/cpu_reduce.c
 include tests/fuzz/local.mk
 
 # A backend that fails on demand.
+# A backend that fails on demand; it has a CPU backend of its own.
 check_LTLIBRARIES += tests/fault/yoke_fault.la
-tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c
+tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c tests/fault/fault.h
+tests_fault_yoke_fault_la_LIBADD = libyokecore.la
 tests_fault_yoke_fault_la_LDFLAGS = $(check_module_ldflags) \
 	-export-symbols-regex '^yoke_plugin_init$$'
 

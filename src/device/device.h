@@ -51,6 +51,7 @@ struct yk_queue {
 	atomic_bool lost;      // a wait took longer than device.timeout and nothing was heard since
 	pthread_mutex_t lock;  // over the following
 	struct yk_queue_failure failure;
+	uint64_t taken; // what events up to this one say of a failure is known to the owner
 };
 
 struct yk_event { // counted, since pool blocks and runs share one
@@ -74,7 +75,7 @@ static inline bool yk_queue_failed(struct yk_queue *q)
 {
 	return atomic_load_explicit(&q->failed, memory_order_acquire);
 }
-// The first failure since the last call; returns its code, 0 when there is none.
+// For the owner: the first failure since the last call; returns its code, 0 when there is none.
 int yk_queue_take(struct yk_queue *, struct yk_queue_failure *);
 
 // One reference.  Flushes the queue, so that any other queue and thread may wait for the event.

@@ -242,6 +242,10 @@ static int touch(struct yk_pool *p, void *handle, uint64_t bytes)
 	if (code >= 0)
 		code = ops->fill(q, handle, bytes - p->granule, p->granule, &zero, sizeof zero);
 	int waited = yk_queue_wait(p->toucher);
+	if (waited < 0) { // heard
+		struct yk_queue_failure failure;
+		yk_queue_take(p->toucher, &failure);
+	}
 	return code < 0 ? code : waited;
 }
 
@@ -268,7 +272,11 @@ static int segment_new(struct yk_pool *p, int class, uint64_t bytes, struct yk_c
 	s->bytes = bytes;
 	s->class = class;
 	s->serial = p->serial++;
-	if (!s->host && (code = touch(p, handle, bytes)) < 0)
+	if (!s->host && p->kind == YOKE_SEGMENT_HOST)
+		code = yk_fail(YOKE_EDEVICE, "memory for staging has no address");
+	else if (!s->host)
+		code = touch(p, handle, bytes);
+	if (code < 0)
 		goto fail_touch;
 	s->first = chunk_new(p, s, 0, bytes);
 	if (!s->first) {
@@ -578,6 +586,11 @@ uint64_t yk_pool_trim(struct yk_pool *p)
 	uint64_t bytes = trim(p);
 	pthread_mutex_unlock(&p->lock);
 	return bytes;
+}
+
+bool yk_pool_make_room(struct yk_device *d)
+{
+	return yk_pool_trim(d->pool) + yk_pool_trim(d->pinned) > 0;
 }
 
 void yk_pool_stats(struct yk_pool *p, struct yk_pool_stats *to)

@@ -38,6 +38,9 @@ int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct y
 void yk_pool_free(struct yk_block *, struct yk_queue *q, struct yk_event *e);
 // Gives free segments back to the device, once the device is done with them; returns bytes.
 uint64_t yk_pool_trim(struct yk_pool *);
+// Some drivers promise memory that its first use does not find.  Gives back what the device's pools
+// hold in reserve; true: there was something, and another try may do.
+bool yk_pool_make_room(struct yk_device *);
 void yk_pool_stats(struct yk_pool *, struct yk_pool_stats *);
 void yk_pool_reset_peaks(struct yk_pool *);
 // Bytes it may come to hold: the device's memory, or the limit set.

@@ -28,10 +28,11 @@ static void note(struct yk_queue *q, int code, uint64_t serial, bool had, const 
 	else
 		yk_backend_detail(had, code, detail, sizeof detail);
 	pthread_mutex_lock(&q->lock);
-	if (!q->failure.code) {
+	if (!q->failure.code && serial > q->taken) {
 		uint64_t good = atomic_load(&q->good);
+		good = good < serial ? good : serial - 1;
 		q->failure.code = code;
-		q->failure.since = good < serial ? good : serial - 1;
+		q->failure.since = good > q->taken ? good : q->taken;
 		snprintf(q->failure.why, sizeof q->failure.why, "%s", detail);
 		atomic_store_explicit(&q->failed, true, memory_order_release);
 	}
@@ -43,6 +44,7 @@ int yk_queue_take(struct yk_queue *q, struct yk_queue_failure *to)
 	pthread_mutex_lock(&q->lock);
 	*to = q->failure;
 	q->failure.code = 0;
+	q->taken = q->marks;
 	atomic_store_explicit(&q->failed, false, memory_order_release);
 	pthread_mutex_unlock(&q->lock);
 	return to->code;

@@ -70,6 +70,17 @@ int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
 
 // ---- variables and values from the host ----
 
+static int write_block(struct yoke_context *ctx, struct yk_block *to, uint64_t bytes, const void *data)
+{
+	if (!data)
+		return bytes ? ctx->device->ops->fill(ctx->queue->handle, to->segment, to->offset,
+						      bytes, "", 1) : 0;
+	yk_work_begin(ctx, ctx->queue);
+	int err = yk_upload(ctx, to, data, bytes);
+	yk_work_end(ctx, ctx->queue, YK_WORK_UP, NULL, bytes);
+	return err;
+}
+
 // Storage filled with zeros, or with data.
 static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *data,
 			struct yk_storage **to)
@@ -79,13 +90,10 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	yk_settle(ctx); // what failed before is no matter of this value
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, &s);
-	if (!err && data) {
-		yk_work_begin(ctx, ctx->queue);
-		err = yk_upload(ctx, s->block, data, bytes);
-		yk_work_end(ctx, ctx->queue, YK_WORK_UP, NULL, bytes);
-	} else if (!err && bytes) {
-		err = ctx->device->ops->fill(ctx->queue->handle, s->block->segment,
-					     s->block->offset, bytes, "", 1);
+	if (!err && (err = write_block(ctx, s->block, bytes, data)) == YOKE_ENOMEM &&
+	    yk_pool_make_room(ctx->device)) {
+		yk_backend_detail(had, err, why, sizeof why);
+		err = write_block(ctx, s->block, bytes, data);
 	}
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);

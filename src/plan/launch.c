@@ -208,21 +208,15 @@ static int run_step(struct launch *l, struct yk_step *s)
 	return ops->run(q->handle, bind_op(l, s), s->impl);
 }
 
-// Some drivers promise memory that the first use does not find: then what the pool holds in reserve
-// goes back to them, once.
 static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
 {
 	char why[8];
 	if (s->kind == YK_STEP_RUN && s->device)
 		count_fallback(l, s);
 	int err = run_step(l, s);
-	if (err == YOKE_ENOMEM) {
-		struct yk_device *d = device_of(l, s->device);
-		yk_queue_drain(q);
-		if (yk_pool_trim(d->pool) + yk_pool_trim(d->pinned)) {
-			yk_backend_detail(had, err, why, sizeof why);
-			err = run_step(l, s);
-		}
+	if (err == YOKE_ENOMEM && yk_pool_make_room(device_of(l, s->device))) {
+		yk_backend_detail(had, err, why, sizeof why);
+		err = run_step(l, s);
 	}
 	if (!err && yk_param_bool(&sync_steps))
 		err = yk_queue_drain(q);

@@ -1,100 +1,304 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend over host memory that misbehaves on demand, and whose kernels are empty.
-//
-// fault.null=1   every op is accepted and run does nothing: what is left is the core's own cost
-// fault.segment=n, fault.run=n, fault.event=n, fault.put=n, fault.get=n
-//                the n-th call of that kind fails, once; counted from 1 over all threads
-// fault.sticky=1 and so do all that follow
+// A backend over host memory that misbehaves on demand.  What it computes, a CPU backend of its own
+// computes for it, so its numbers are those of the CPU; its events are records that a fault can
+// mark.  Settings arm it for a process, ext("fault") (fault.h) for a test that goes on.
+#include <ctype.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "fault.h"
 #include "yoke-plugin.h"
 
-// X(name): calls that can be made to fail
-#define FAULTS(X) X(segment) X(run) X(event) X(put) X(get)
+yoke_plugin_init_fn yoke_cpu_init;
+
+// X(name, what fails): calls of these kinds are counted, over all threads
+#define FAULTS(X) \
+	X(init, "yoke_plugin_init") \
+	X(probe, "probe") \
+	X(info, "device_info") \
+	X(segment, "segment_new") \
+	X(queue, "queue_new") \
+	X(put, "put") \
+	X(get, "get") \
+	X(fill, "fill") \
+	X(workspace, "workspace, where kernels are built") \
+	X(run, "run") \
+	X(late, "a run, as its queue's next event says when it is asked") \
+	X(stuck, "a run: it is never done, nor are events behind it") \
+	X(mark, "event_mark") \
+	X(event, "an event, as it says when it is asked") \
+	X(after, "event_after") \
+	X(done, "event_done") \
+	X(wait, "event_wait")
 
 enum fault {
-#define X(name) FAULT_##name,
+#define X(name, what) FAULT_##name,
 	FAULTS(X)
 #undef X
 	FAULT_COUNT
 };
 
 static const char *const fault_name[] = {
-#define X(name) #name,
+#define X(name, what) #name,
 	FAULTS(X)
 #undef X
 };
 
+// Names of ops, in capitals, by code.
+static const char *const op_name[YOKE_OP_LIMIT] = {
+#define X(name, number) [number] = #name,
+	YOKE_OP_CODES(X)
+#undef X
+};
+
+struct segment {
+	void *cpu; // what it is to the CPU backend, and its handle here
+	uint64_t bytes;
+	bool used;      // it holds memory
+	bool addressed; // in the host
+	struct segment *next;
+};
+
+struct queue {
+	void *cpu;
+	long trouble; // number of the last late failure, 0: none
+	bool stuck;
+};
+
+struct event {
+	long trouble;
+	bool stuck;
+	atomic_long polls; // until it is done
+};
+
 static const struct yoke_host *host;
-static long nth[FAULT_COUNT]; // 0: never
-static atomic_long calls[FAULT_COUNT];
-static int null, sticky;
+static const struct yoke_backend *cpu;
+static atomic_long nth[FAULT_COUNT]; // 0: never
+static atomic_long calls[FAULT_COUNT], armed_at[FAULT_COUNT];
+static atomic_long troubles, told; // late failures so far; the last one that was reported
+static atomic_long alive, lag, memory_limit;
+static atomic_bool overcommit;
+static bool null, sticky, addressed;
+static uint64_t max_segment, devices;
+static const char *lacks, *absurd;
+static char how[16] = "error", wrong[32];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
+static struct segment *segments;
+static uint64_t in_use;
 
-// 0, or the error of a call that has to fail.
-static int fault(enum fault what)
+// ---- faults ----
+
+// The number of this call since the fault was armed, when it has to fail; else 0.
+static long strikes(enum fault what)
 {
-	char text[64];
+	long n = 1 + atomic_fetch_add(&calls[what], 1), at = atomic_load(&nth[what]);
+	n -= atomic_load(&armed_at[what]);
+	return at && (n == at || (sticky && n > at)) ? n : 0;
+}
 
-	long n = 1 + atomic_fetch_add(&calls[what], 1);
-	if (!nth[what] || !(n == nth[what] || (sticky && n > nth[what])))
-		return 0;
-	snprintf(text, sizeof text, "fault.%s: call %ld", fault_name[what], n);
-	int code = what == FAULT_segment ? YOKE_ENOMEM : YOKE_EDEVICE;
+static int fail(int code, const char *text)
+{
 	host->error(code, text);
 	return code;
 }
 
+// 0, or the error of a call that has to fail; or it does not return at all.
+static int fault(enum fault what)
+{
+	char line[64];
+	long n = strikes(what);
+	if (!n)
+		return 0;
+	if (!strcmp(how, "segv"))
+		raise(SIGSEGV);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "exit"))
+		_exit(3);
+	while (!strcmp(how, "hang"))
+		pause();
+	bool memory = what == FAULT_segment || !strcmp(how, "enomem");
+	snprintf(line, sizeof line, "fault.%s: call %ld", fault_name[what], n);
+	return fail(memory ? YOKE_ENOMEM : YOKE_EDEVICE, line);
+}
+
+// Does a list of ops ("softmax,contract") name this one?
+static bool names(const char *list, int code)
+{
+	const char *name = code < YOKE_OP_LIMIT ? op_name[code] : NULL;
+	size_t n = name ? strlen(name) : 0;
+	for (; name && *list; list += *list == ',') {
+		size_t k = strcspn(list, ","), i = 0;
+		while (i < k && i < n && toupper((unsigned char)list[i]) == name[i])
+			i++;
+		if (i == k && i == n)
+			return true;
+		list += k;
+	}
+	return false;
+}
+
+// ---- devices ----
+
 static int probe(uint32_t *n)
 {
-	*n = 1;
-	return 0;
+	uint32_t one;
+	int code = fault(FAULT_probe);
+	if (!code)
+		code = cpu->probe(&one);
+	if (!code)
+		*n = (uint32_t)devices;
+	return code;
+}
+
+static void make_absurd(struct yoke_device_info *i)
+{
+	if (!strcmp(absurd, "align"))
+		i->align = 3;
+	else if (!strcmp(absurd, "memory"))
+		i->memory = 0;
+	else if (!strcmp(absurd, "segment"))
+		i->max_segment = 0;
+	else if (!strcmp(absurd, "name"))
+		memset(i->name, 0xff, sizeof i->name);
 }
 
 static int device_info(uint32_t device, struct yoke_device_info *i)
 {
-	if (device)
+	int code = fault(FAULT_info);
+	if (code)
+		return code;
+	if (device >= devices)
 		return YOKE_ENODEV;
 	i->kind = YOKE_DEVICE_OTHER;
+	i->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16;
 	i->memory = (uint64_t)8 << 30;
-	i->max_segment = (uint64_t)4 << 30;
+	i->max_segment = max_segment;
 	i->align = 64;
-	strcpy(i->name, "host memory with faults");
+	snprintf(i->name, sizeof i->name, "host memory with faults");
+	make_absurd(i);
 	return 0;
 }
 
-static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment)
+// ---- memory ----
+
+static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 {
-	(void)device, (void)kind;
+	(void)device;
+	uint64_t limit = (uint64_t)atomic_load(&memory_limit);
 	int code = fault(FAULT_segment);
 	if (code)
 		return code;
-	return posix_memalign(segment, 64, bytes) ? YOKE_ENOMEM : 0;
+	if (bytes > max_segment)
+		return fail(YOKE_ENOMEM, "fault.max_segment");
+	struct segment *s = calloc(1, sizeof *s);
+	if (!s || cpu->segment_new(0, kind, bytes, &s->cpu)) {
+		free(s);
+		return YOKE_ENOMEM;
+	}
+	s->bytes = bytes;
+	s->addressed = addressed || kind == YOKE_SEGMENT_HOST;
+	pthread_mutex_lock(&lock);
+	bool fits = !limit || in_use + bytes <= limit;
+	if (fits && !overcommit) {
+		s->used = true;
+		in_use += bytes;
+	}
+	if (fits || overcommit) {
+		s->next = segments;
+		segments = s;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!fits && !overcommit) {
+		cpu->segment_free(0, s->cpu);
+		free(s);
+		return fail(YOKE_ENOMEM, "fault.memory");
+	}
+	alive++;
+	*to = s->cpu;
+	return 0;
+}
+
+// Where a segment hangs in the list; with the lock held.
+static struct segment **find(const void *segment)
+{
+	struct segment **at = &segments;
+	while ((*at)->cpu != segment)
+		at = &(*at)->next;
+	return at;
 }
 
 static void segment_free(uint32_t device, void *segment)
 {
 	(void)device;
-	free(segment);
+	pthread_mutex_lock(&lock);
+	struct segment **at = find(segment), *s = *at;
+	*at = s->next;
+	in_use -= s->used ? s->bytes : 0;
+	pthread_mutex_unlock(&lock);
+	cpu->segment_free(0, segment);
+	free(s);
+	alive--;
+}
+
+// First use is where promised memory may be missing.
+static int use(void *segment)
+{
+	uint64_t limit = (uint64_t)atomic_load(&memory_limit);
+	int code = 0;
+
+	if (!segment || !overcommit)
+		return 0;
+	pthread_mutex_lock(&lock);
+	struct segment *s = *find(segment);
+	if (!s->used && limit && in_use + s->bytes > limit) {
+		code = YOKE_ENOMEM;
+	} else if (!s->used) {
+		s->used = true;
+		in_use += s->bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return code ? fail(code, "fault.overcommit") : 0;
 }
 
 static void *segment_host(void *segment)
 {
-	return segment;
+	pthread_mutex_lock(&lock);
+	bool has = (*find(segment))->addressed;
+	pthread_mutex_unlock(&lock);
+	return has ? cpu->segment_host(segment) : NULL;
 }
 
-static int queue_new(uint32_t device, int kind, void **queue)
+// ---- queues ----
+
+static int queue_new(uint32_t device, int kind, void **to)
 {
-	(void)device, (void)kind;
-	*queue = malloc(1);
-	return *queue ? 0 : YOKE_ENOMEM;
+	(void)device;
+	int code = fault(FAULT_queue);
+	if (code)
+		return code;
+	struct queue *q = calloc(1, sizeof *q);
+	if (!q || cpu->queue_new(0, kind, &q->cpu)) {
+		free(q);
+		return YOKE_ENOMEM;
+	}
+	alive++;
+	*to = q;
+	return 0;
 }
 
 static void queue_free(void *queue)
 {
-	free(queue);
+	struct queue *q = queue;
+	cpu->queue_free(q->cpu);
+	free(q);
+	alive--;
 }
 
 static int queue_flush(void *queue)
@@ -105,86 +309,222 @@ static int queue_flush(void *queue)
 
 static int put(void *queue, void *segment, uint64_t offset, const void *from, uint64_t bytes)
 {
-	(void)queue;
 	int code = fault(FAULT_put);
 	if (!code)
-		memcpy((char *)segment + offset, from, bytes);
-	return code;
+		code = use(segment);
+	return code ? code : cpu->put(((struct queue *)queue)->cpu, segment, offset, from, bytes);
 }
 
 static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
 {
-	(void)queue;
 	int code = fault(FAULT_get);
 	if (!code)
-		memcpy(to, (char *)segment + offset, bytes);
-	return code;
+		code = use(segment);
+	return code ? code : cpu->get(((struct queue *)queue)->cpu, segment, offset, to, bytes);
 }
 
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		uint64_t bytes)
 {
-	(void)queue;
-	memmove((char *)to + to_offset, (char *)from + from_offset, bytes);
-	return 0;
+	int code = use(to);
+	if (!code)
+		code = use(from);
+	return code ? code : cpu->copy(((struct queue *)queue)->cpu, to, to_offset, from,
+				       from_offset, bytes);
 }
 
 static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
 		uint32_t pattern_bytes)
 {
-	(void)queue;
-	for (uint64_t i = 0; i < bytes; i += pattern_bytes)
-		memcpy((char *)segment + offset + i, pattern, pattern_bytes);
-	return 0;
+	int code = fault(FAULT_fill);
+	if (!code)
+		code = use(segment);
+	return code ? code : cpu->fill(((struct queue *)queue)->cpu, segment, offset, bytes,
+				       pattern, pattern_bytes);
 }
 
-static int event_mark(void *queue, void **event)
+// ---- events: NULL, done already, where kernels are empty ----
+
+static int event_mark(void *queue, void **to)
 {
-	(void)queue;
-	*event = NULL;
-	return fault(FAULT_event);
+	struct queue *q = queue;
+	int code = fault(FAULT_mark);
+	if (code)
+		return code;
+	if (null) {
+		*to = NULL;
+		return 0;
+	}
+	struct event *e = calloc(1, sizeof *e);
+	if (!e)
+		return YOKE_ENOMEM;
+	if (strikes(FAULT_event))
+		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
+	e->trouble = q->trouble > atomic_load(&told) ? q->trouble : 0;
+	e->stuck = q->stuck;
+	atomic_init(&e->polls, atomic_load(&lag));
+	alive++;
+	*to = e;
+	return 0;
 }
 
 static int event_after(void *queue, void *event)
 {
 	(void)queue, (void)event;
-	return 0;
+	return fault(FAULT_after);
+}
+
+// What an event says once it is over.  Those that are marked after a report are clean again.
+static int outcome(const struct event *e)
+{
+	if (!e->trouble)
+		return 0;
+	long last = atomic_load(&told);
+	while (last < e->trouble && !atomic_compare_exchange_weak(&told, &last, e->trouble))
+		;
+	return fail(YOKE_EDEVICE, "fault.late: reported late");
 }
 
 static int event_done(void *event)
 {
-	(void)event;
-	return 1;
+	struct event *e = event;
+	int code = fault(FAULT_done);
+	if (code)
+		return code;
+	if (e->stuck || atomic_fetch_sub(&e->polls, 1) > 0)
+		return 0;
+	code = outcome(e);
+	return code ? code : 1;
 }
 
 static int event_wait(void *event)
 {
-	(void)event;
-	return 0;
+	struct event *e = event;
+	int code = fault(FAULT_wait);
+	if (code)
+		return code;
+	while (e->stuck)
+		pause();
+	atomic_store(&e->polls, 0);
+	return outcome(e);
 }
 
 static void event_free(void *event)
 {
-	(void)event;
+	free(event);
+	alive--;
 }
+
+// ---- ops ----
 
 static uint64_t can(uint32_t device, const struct yoke_op *op)
 {
-	(void)device, (void)op;
-	return (uint64_t)null;
+	(void)device;
+	if (names(lacks, op->code))
+		return 0;
+	return null ? 1 : cpu->can(0, op);
 }
 
 static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t *bytes)
 {
-	(void)device, (void)op, (void)impl;
+	(void)device;
 	*bytes = 0;
-	return 0;
+	int code = fault(FAULT_workspace);
+	return code || null ? code : cpu->workspace(0, op, impl, bytes);
+}
+
+// One bit of the first byte.
+static int spoil(struct queue *q, const struct yoke_view *v)
+{
+	unsigned char byte;
+	int code = cpu->get(q->cpu, v->segment, v->offset, &byte, 1);
+	byte ^= 1;
+	return code ? code : cpu->put(q->cpu, v->segment, v->offset, &byte, 1);
 }
 
 static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 {
-	(void)queue, (void)op, (void)impl;
-	return fault(FAULT_run);
+	struct queue *q = queue;
+	int code = fault(FAULT_run);
+	if (code || null)
+		return code;
+	if (strikes(FAULT_late)) { // accepted, and not done
+		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
+		return 0;
+	}
+	if (strikes(FAULT_stuck))
+		q->stuck = true;
+	for (uint32_t i = 0; i < op->nout + op->nin && !code; i++) {
+		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
+		code = v->kind == YOKE_VIEW_BUFFER ? use(v->segment) : 0;
+	}
+	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
+		code = use(op->workspace.segment);
+	if (!code)
+		code = cpu->run(q->cpu, op, impl);
+	if (!code && *wrong && names(wrong, op->code))
+		code = spoil(q, op->out);
+	return code;
+}
+
+// ---- commands ----
+
+static int kind_of(const char *kind)
+{
+	int i = 0;
+	while (i < FAULT_COUNT && strcmp(kind, fault_name[i]))
+		i++;
+	return i < FAULT_COUNT ? i : -1;
+}
+
+static long ctl_calls(const char *kind)
+{
+	int i = kind_of(kind);
+	return i < 0 ? -1 : atomic_load(&calls[i]);
+}
+
+static void ctl_arm(const char *kind, long n)
+{
+	int i = kind_of(kind);
+	if (i < 0)
+		abort();
+	armed_at[i] = atomic_load(&calls[i]);
+	nth[i] = n;
+}
+
+static void ctl_how(const char *to)
+{
+	snprintf(how, sizeof how, "%s", to);
+}
+
+static void ctl_wrong(const char *op)
+{
+	snprintf(wrong, sizeof wrong, "%s", op);
+}
+
+static void ctl_memory(long bytes, int over)
+{
+	memory_limit = bytes;
+	overcommit = over;
+}
+
+static void ctl_lag(long polls)
+{
+	lag = polls;
+}
+
+static long ctl_alive(void)
+{
+	return alive;
+}
+
+static const struct fault_control control = {
+	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive,
+};
+
+static const void *ext(const char *name)
+{
+	return strcmp(name, "fault") ? NULL : &control;
 }
 
 static const struct yoke_backend backend = {
@@ -195,14 +535,49 @@ static const struct yoke_backend backend = {
 	.put = put, .get = get, .copy = copy, .fill = fill,
 	.event_mark = event_mark, .event_after = event_after, .event_done = event_done,
 	.event_wait = event_wait, .event_free = event_free,
-	.can = can, .workspace = workspace, .run = run,
+	.can = can, .workspace = workspace, .run = run, .ext = ext,
 };
 
-static long setting(const char *name, const char *type, const char *help)
+// ---- settings ----
+
+static const char *text(const char *name, const char *type, const char *def, const char *help)
 {
-	const struct yoke_setting s = { sizeof s, name, type, "0", help };
-	const char *text = host->setting(&s);
-	return text ? strtol(text, NULL, 10) : 0;
+	const struct yoke_setting s = { sizeof s, name, type, def, help };
+	const char *value = host->setting(&s);
+	return value ? value : def;
+}
+
+static long number(const char *name, const char *def, const char *help)
+{
+	return strtol(text(name, "int", def, help), NULL, 10);
+}
+
+static bool flag(const char *name, const char *def, const char *help)
+{
+	const char *value = text(name, "bool", def, help);
+	return *value == '1' || *value == 't' || *value == 'y' || !strcmp(value, "on");
+}
+
+static void read_settings(void)
+{
+#define X(what, words) \
+	nth[FAULT_##what] = number("fault." #what, "0", "the n-th fails, 0: none: " words);
+	FAULTS(X)
+#undef X
+	ctl_how(text("fault.how", "string", "error",
+		     "what a faulty call does: error, enomem, hang, segv, abort, exit"));
+	ctl_wrong(text("fault.wrong", "string", "", "an op whose results are wrong"));
+	memory_limit = number("fault.memory", "0", "most bytes of segments; 0: no limit");
+	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
+	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
+	lag = number("fault.lag", "0", "how often an event is asked before it is done");
+	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
+	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract");
+	absurd = text("fault.absurd", "string", "",
+		      "what device_info lies about: align, memory, segment, name");
+	addressed = flag("fault.host", "1", "device memory has addresses in the host");
+	null = flag("fault.null", "0", "accept every op, run nothing");
+	sticky = flag("fault.sticky", "0", "all calls behind the n-th fail too");
 }
 
 __attribute__((visibility("default")))
@@ -212,11 +587,7 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const stru
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)
 		return YOKE_EABI;
 	host = lent;
-#define X(what) \
-	nth[FAULT_##what] = setting("fault." #what, "int", "the n-th call of it fails; 0: none");
-	FAULTS(X)
-#undef X
-	null = setting("fault.null", "bool", "accept every op, run nothing") != 0;
-	sticky = setting("fault.sticky", "bool", "all calls behind the n-th fail too") != 0;
-	return 0;
+	read_settings();
+	int code = fault(FAULT_init);
+	return code ? code : yoke_cpu_init(core_abi, lent, &cpu);
 }

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training step whose k-th call of every kind fails, for every k, at once or late: no hang, no leak,
+// nothing silently wrong; each variable is whole or says that it is lost; and once the values are put
+// anew, the next step gives the bits of a run that nothing disturbed.
+// The program runs itself for modes that a process has once: other settings of the backend, a hang.
+
+#include "config.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/param.h"
+#include "device/device.h"
+#include "device/pool.h"
+#include "fault/fault.h"
+#include "tap.h"
+#include "yoke.h"
+
+enum { B = 5, IN = 7, HID = 11, OUT = 3, P = 4, VARS = 3 * P, STEPS = 4, MOST = HID * IN };
+
+static const int64_t dims[P][2] = { { HID, IN }, { HID, 0 }, { OUT, HID }, { OUT, 0 } };
+static const struct fault_control *ctl;
+static struct yk_device *device;
+static float state[STEPS + 1][VARS][MOST]; // after each step of the undisturbed run
+static float batch[STEPS + 1][B * (IN + OUT)];
+
+// ---- the model: parameters, then both moments ----
+
+struct model {
+	yoke_context *ctx;
+	yoke_tensor *var[VARS], *x, *y, *lr, *c1, *c2;
+};
+
+static size_t bytes_of(int i)
+{
+	const int64_t *d = dims[i % P];
+	return (size_t)(d[0] * (d[1] ? d[1] : 1)) * sizeof(float);
+}
+
+static int restore(struct model *m, int step)
+{
+	int err = 0;
+	for (int i = 0; i < VARS && !err; i++)
+		err = yoke_put(m->var[i], state[step][i], bytes_of(i));
+	return err;
+}
+
+static bool model_new(struct model *m)
+{
+	m->ctx = yoke_context_new("fault");
+	if (!m->ctx)
+		return false;
+	yoke_use(m->ctx);
+	for (int i = 0; i < VARS; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "%c%d", "pmv"[i / P], i % P);
+		m->var[i] = yoke_variable(name, yoke_f32, dims[i % P][1] ? 2 : 1, dims[i % P]);
+	}
+	m->x = yoke_variable("x", yoke_f32, 2, (int64_t[]){ B, IN });
+	m->y = yoke_variable("y", yoke_f32, 2, (int64_t[]){ B, OUT });
+	m->lr = yoke_scalar(0.01);
+	m->c1 = yoke_scalar(0);
+	m->c2 = yoke_scalar(0);
+	return !yoke_error_code() && !restore(m, 0) && !yoke_sync();
+}
+
+static void model_free(struct model *m)
+{
+	yoke_use(NULL);
+	yoke_context_free(m->ctx);
+}
+
+// Step t, from 1 on: evaluated, not waited for.
+static int step(struct model *m, int t)
+{
+	yoke_tensor *g[P];
+	yoke_scope *s = yoke_scope_begin("step");
+	if (yoke_put(m->x, batch[t], B * IN * sizeof(float)) ||
+	    yoke_put(m->y, batch[t] + B * IN, B * OUT * sizeof(float)))
+		return yoke_scope_end(s);
+	yoke_scalar_set(m->c1, 1 - pow(0.9, t));
+	yoke_scalar_set(m->c2, 1 - pow(0.99, t));
+	yoke_scope *inner = yoke_scope_begin("layer");
+	yoke_tensor *h = yoke_lift(yoke_tanh(yoke_linear(m->x, m->var[0], m->var[1])));
+	yoke_scope_end(inner);
+	yoke_tensor *loss = yoke_mse(yoke_linear(h, m->var[2], m->var[3]), m->y);
+	yoke_grad(loss, P, m->var, g);
+	struct yoke_adamw o = { m->lr, m->c1, m->c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 };
+	yoke_adamw_step(P, m->var, g, m->var + P, m->var + 2 * P, &o);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	return yoke_scope_end(s);
+}
+
+// Which step's state a variable has: -1 none of them, -2 it says that it is lost.
+static int state_of(struct model *m, int i)
+{
+	float got[MOST];
+	memset(got, 0xff, sizeof got); // NaN
+	int err = yoke_read(m->var[i], got, bytes_of(i));
+	yoke_error_clear();
+	if (err)
+		return err == YOKE_EFAILED ? -2 : -1;
+	for (int t = 0; t <= STEPS; t++)
+		if (!memcmp(got, state[t][i], bytes_of(i)))
+			return t;
+	return -1;
+}
+
+static bool all_at(struct model *m, int t)
+{
+	bool good = true;
+	for (int i = 0; i < VARS; i++)
+		good &= state_of(m, i) == t;
+	return good;
+}
+
+// Fills `state`; NaN before, so that what is not written shows.
+static bool undisturbed(void)
+{
+	struct model m;
+	memset(state[1], 0xff, sizeof state - sizeof state[0]);
+	for (int i = 0; i < VARS; i++)
+		for (size_t k = 0; k < bytes_of(i) / sizeof(float); k++)
+			state[0][i][k] = i < P ? (float)rnd_real(-0.5, 0.5) : 0;
+	for (int t = 1; t <= STEPS; t++)
+		for (int k = 0; k < B * (IN + OUT); k++)
+			batch[t][k] = (float)rnd_real(-1, 1);
+	bool good = model_new(&m);
+	for (int t = 1; t <= STEPS && good; t++) {
+		good = !step(&m, t);
+		for (int i = 0; i < VARS && good; i++)
+			good = !yoke_read(m.var[i], state[t][i], bytes_of(i)) &&
+			       isfinite(state[t][i][0]) && memcmp(state[t][i], state[t - 1][i], bytes_of(i));
+	}
+	model_free(&m);
+	return ok(good, "an undisturbed run: %s", yoke_error());
+}
+
+// ---- one fault ----
+
+static uint64_t allocated(void)
+{
+	struct yk_pool_stats a, b;
+	yk_pool_stats(device->pool, &a);
+	yk_pool_stats(device->pinned, &b);
+	return a.allocated_bytes.current + b.allocated_bytes.current;
+}
+
+static long alive(void)
+{
+	yk_pool_trim(device->pool);
+	yk_pool_trim(device->pinned);
+	return ctl->alive();
+}
+
+struct verdict {
+	bool fired, failed; // did the call happen; did any call of ours return an error
+	const char *wrong;  // NULL: all is as it should be
+	char text[1024];    // of the first error
+};
+
+// Steps 1 .. STEPS, the k-th call of a kind failing, counted from before the model is made or from behind
+// that; then what is left, a restart, and an end.
+static struct verdict trial(const char *kind, long k, bool from_start)
+{
+	struct verdict v = { 0 };
+	struct model m;
+	float got[MOST];
+	uint64_t before = allocated();
+	alive(); // no reserve: segments are made
+	long calls = ctl->calls(kind);
+	if (from_start)
+		ctl->arm(kind, k);
+	bool made = model_new(&m);
+	if (!from_start) {
+		calls = ctl->calls(kind);
+		ctl->arm(kind, k);
+	}
+	int at = -1, done = 0;
+	v.failed = !made;
+	for (int t = 1; t <= STEPS && !v.failed; t++) {
+		v.failed = step(&m, t) < 0;
+		done += !v.failed;
+		if (t == 2 && !v.failed)
+			v.failed = yoke_read(m.var[0], got, bytes_of(0)) < 0;
+	}
+	v.failed |= made && yoke_sync() < 0;
+	v.fired = ctl->calls(kind) - calls >= k;
+	ctl->arm(kind, 0);
+	snprintf(v.text, sizeof v.text, "%s", yoke_error());
+	yoke_error_clear();
+	for (int i = 0; i < VARS && !v.wrong && made; i++) {
+		int s = state_of(&m, i);
+		if (s == -1)
+			v.wrong = "a variable is neither whole nor lost";
+		else if (s >= 0 && at >= 0 && s != at)
+			v.wrong = "variables of different steps";
+		else if (s >= 0)
+			at = s;
+		if (s != STEPS && !v.failed)
+			v.wrong = "no error, but not the numbers";
+	}
+	// what failed before its launch is still pending, and a read may have done it
+	if (!v.wrong && at > done + from_start)
+		v.wrong = "a step that failed has left its numbers";
+	if (!v.wrong && made && (restore(&m, 1) || step(&m, 2) || step(&m, 3) || yoke_sync()))
+		v.wrong = "no step after the values were put anew";
+	if (!v.wrong && made && !all_at(&m, 3))
+		v.wrong = "other numbers after the values were put anew";
+	if (v.wrong && yoke_error_code())
+		diag("%s", yoke_error());
+	yoke_error_clear();
+	model_free(&m);
+	if (!v.wrong && allocated() != before)
+		v.wrong = "blocks leak";
+	if (!v.wrong && yoke_error_code())
+		v.wrong = "an error of nobody";
+	return v;
+}
+
+static void every(const char *kind, bool from_start, bool must_fail)
+{
+	long before = alive(), k = 1, failed = 0;
+	struct verdict v;
+	for (; (v = trial(kind, k, from_start)).fired && !v.wrong; k++) {
+		failed += v.failed;
+		if (v.failed && !v.text[0])
+			v.wrong = "an error without a text";
+		if (must_fail && !v.failed)
+			v.wrong = "nobody heard of it";
+		if (v.wrong)
+			break;
+	}
+	if (v.wrong)
+		diag("%s %ld: %s; %s", kind, k, v.wrong, v.text);
+	long left = alive() - before;
+	ok(!v.wrong && !left && k > 1, "%s: each of %ld fails in turn, %ld are heard of, %ld objects leak", kind,
+	   k - 1, failed, left);
+}
+
+// ---- texts, logs, pending work ----
+
+static int lines;
+
+static void count_line(int level, const char *topic, const char *line, void *arg)
+{
+	(void)level, (void)arg;
+	lines += !strcmp(topic, "eval") && strstr(line, "failed");
+}
+
+static bool says(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strstr(text, *words)) {
+			diag("'%s' not in: %s", *words, text);
+			return false;
+		}
+	return true;
+}
+
+static void texts(void)
+{
+	struct model m;
+	char first[1024];
+	lines = 0;
+	yk_log_to(count_line, NULL);
+	model_new(&m);
+	ctl->arm("run", 2);
+	int err = step(&m, 1);
+	ctl->arm("run", 0);
+	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "evaluation 1, step 1 of ",
+		" in \"step", "on fault:0", "YOKE_EDEVICE", "fault.run: call 2",
+		"parameters lost, reload a checkpoint", NULL }), "a call's error: %s", yoke_error());
+	yoke_error_clear();
+	for (int i = 0; i < 2; i++) {
+		err = yoke_read(m.var[0], first, bytes_of(0));
+		ok(err == YOKE_EFAILED && says(yoke_error(), (const char *const[]){ "variable p0 is lost",
+			"evaluation 1, step 1", "fault.run: call 2", "reload a checkpoint", NULL }),
+		   "read again, the same error: %s", yoke_error());
+		yoke_error_clear();
+	}
+	ok(lines == 1, "logged once, not %d times", lines);
+	restore(&m, 0);
+
+	lines = 0;
+	ctl->arm("late", 2);
+	err = step(&m, 1);
+	ctl->arm("late", 0);
+	int late = yoke_sync();
+	ok(!err && late == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){
+		"evaluation 2 (", " steps, ", "in \"step", "on fault:0", "YOKE_SYNC", "fault.late",
+		"parameters lost", NULL }), "a late error: %s", yoke_error());
+	yoke_error_clear();
+	ok(!yoke_sync() && lines == 1, "said once by sync, logged once");
+	err = yoke_read(m.var[P], first, bytes_of(P));
+	ok(err == YOKE_EFAILED, "and by each read: %s", yoke_error());
+	yoke_error_clear();
+	err = step(&m, 2);
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "is lost"), "and by each step: %s", yoke_error());
+	yoke_error_clear();
+	restore(&m, 0);
+	yk_log_to(NULL, NULL);
+	ok(!step(&m, 1) && all_at(&m, 1), "until the values are put anew");
+	model_free(&m);
+}
+
+// What was recorded before the failure was known, and what has nothing to do with it.
+static void pending(void)
+{
+	struct model m;
+	float two[2] = { 3, 4 }, got[2] = { NAN, NAN };
+	model_new(&m);
+	yoke_tensor *other = yoke_from(yoke_f32, 1, (int64_t[]){ 2 }, two);
+	yoke_sync();
+	ctl->arm("late", 1);
+	ctl->lag(3);
+	step(&m, 1);
+	ctl->arm("late", 0);
+	yoke_tensor *twice = yoke_keep(yoke_add(other, other));
+	yoke_tensor *needs = yoke_keep(yoke_add(m.var[1], m.var[1]));
+	yoke_sync();
+	yoke_error_clear();
+	int err = yoke_eval(0, NULL);
+	ok(err == YOKE_EFAILED, "pending work that needs a lost value is lost: %s", yoke_error());
+	yoke_error_clear();
+	err = yoke_read(twice, got, sizeof got);
+	ok(!err && got[0] == 6 && got[1] == 8, "what was pending beside it is not: %g %g %s", (double)got[0],
+	   (double)got[1], yoke_error());
+	float lost[HID];
+	ok(yoke_read(needs, lost, sizeof lost) == YOKE_EFAILED, "the lost one says so");
+	yoke_error_clear();
+	ctl->lag(0);
+	restore(&m, 0);
+	ok(!step(&m, 1) && all_at(&m, 1), "the context goes on");
+	model_free(&m);
+}
+
+static void planning(void)
+{
+	struct model m;
+	struct yoke_stats a = { .size = sizeof a }, b = a;
+	model_new(&m);
+	yoke_stats(&a);
+	ctl->arm("workspace", 3);
+	int err = step(&m, 1);
+	ctl->arm("workspace", 0);
+	ok(err == YOKE_EDEVICE, "a kernel that cannot be built: %s", yoke_error());
+	yoke_error_clear();
+	yoke_stats(&b);
+	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached, nothing launched");
+	ok(b.pool_allocated == a.pool_allocated, "nothing more is allocated");
+	ok(!yoke_eval(0, NULL) && all_at(&m, 1), "the same work goes when the kernels are there: %s",
+	   yoke_error());
+	model_free(&m);
+}
+
+// Memory that is promised and not there at its first use.
+static void overcommit(void)
+{
+	enum { BIG = 48 << 20, SMALLER = 40 << 20 };
+	int64_t n = BIG / 4, less = SMALLER / 4, one = 1;
+	float number = 1.5f, *got = malloc(BIG);
+	yoke_context *ctx = yoke_context_new("fault");
+	yoke_use(ctx);
+	alive();
+	yoke_tensor *x = yoke_from(yoke_f32, 1, &one, &number);
+	yoke_free(yoke_variable("unused", yoke_f32, 1, &less)); // stays in the pool
+	yoke_sync();
+	ctl->memory(64 << 20, 1);
+	got[0] = got[n - 1] = NAN;
+	yoke_tensor *y = yoke_add(yoke_broadcast_to(x, 1, &n), x);
+	int err = yoke_read(y, got, BIG);
+	ok(!err && got[0] == 3 && got[n - 1] == 3, "the pool's reserve goes back, and the step runs: %s",
+	   yoke_error());
+	yoke_error_clear();
+	yoke_tensor *z = yoke_add(yoke_broadcast_to(x, 1, &n), y);
+	err = yoke_read(z, got, BIG);
+	ok(err == YOKE_ENOMEM && strstr(yoke_error(), "fault.overcommit"), "no reserve: %s", yoke_error());
+	yoke_error_clear();
+	yoke_free(z);
+	yoke_free(y);
+	y = yoke_add(yoke_broadcast_to(x, 1, &n), yoke_const(1));
+	err = yoke_read(y, got, BIG);
+	ok(!err && got[0] == 2.5f, "and goes on once there is room: %s", yoke_error());
+	yoke_free(y);
+	yoke_variable("more", yoke_f32, 1, &less);
+	ok(!yoke_error_code(), "a fill is tried again, too: %s", yoke_error());
+	yoke_error_clear();
+	ctl->memory(0, 0);
+	yoke_use(NULL);
+	yoke_context_free(ctx);
+	free(got);
+}
+
+// Blocks that go from one context's queue to another's, behind an event that cannot be waited for.
+static void between(void)
+{
+	struct model a, b;
+	ctl->lag(1000000); // nothing is done before it is waited for
+	model_new(&a);
+	step(&a, 1);
+	model_new(&b);
+	for (int i = 0; i < VARS; i++)
+		yoke_free(a.var[i]);
+	long calls = ctl->calls("after");
+	ctl->arm("after", 1);
+	yoke_use(b.ctx);
+	int err = step(&b, 1);
+	bool called = ctl->calls("after") > calls;
+	ctl->arm("after", 0);
+	ok(called && err == YOKE_EDEVICE && strstr(yoke_error(), "fault.after"),
+	   "a block of another context that cannot be had: %s", yoke_error());
+	yoke_error_clear();
+	ok(!restore(&b, 0) && !step(&b, 1) && all_at(&b, 1), "the next try can: %s", yoke_error());
+	ctl->lag(0);
+	model_free(&b);
+	yoke_context_free(a.ctx);
+}
+
+static void wrong_kernel(void)
+{
+	struct model m;
+	model_new(&m);
+	ctl->wrong("contract");
+	int err = step(&m, 1);
+	ctl->wrong("");
+	ok(!err && state_of(&m, 0) == -1, "a wrong kernel shows in the numbers");
+	model_free(&m);
+}
+
+// ---- modes of a process ----
+
+// A run that is never done, under device.timeout: meant for a process of its own, since what does not
+// answer is left behind.
+static int hang(void)
+{
+	struct model m;
+	model_new(&m);
+	yk_param_set("device.timeout", "1", YK_ARGUMENT);
+	ctl->arm("stuck", 3);
+	int err = step(&m, 1);
+	ctl->arm("stuck", 0);
+	int late = yoke_sync();
+	ok(!err && late == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){
+		"evaluation 1", "on fault:0", "no answer within 1 s", NULL }), "a hang: %s", yoke_error());
+	yoke_error_clear();
+	ok(state_of(&m, 0) == -2, "what it should have written is lost");
+	restore(&m, 0);
+	yoke_error_clear();
+	model_free(&m);
+	struct model other;
+	ok(model_new(&other) && !step(&other, 1) && all_at(&other, 1), "another context works: %s",
+	   yoke_error());
+	model_free(&other);
+	return done();
+}
+
+static bool open_device(void)
+{
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	tap_seed();
+	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);
+	device = yk_device_choose("fault");
+	ctl = device ? device->ops->ext("fault") : NULL;
+	return ok(ctl != NULL, "the fault backend: %s", yoke_error());
+}
+
+static void everything(void)
+{
+	static const char *const heard[] = { "run", "late", "put", "event", "mark" };
+	const char *limit = getenv("YOKE_DEVICE_TIMEOUT"); // then events are asked, not waited for
+	const char *const maybe[] = { "segment", "queue", "fill", "get", limit ? "done" : "wait",
+		"workspace" };
+	for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
+		every(heard[i], false, true);
+	for (size_t i = 0; i < sizeof maybe / sizeof *maybe; i++)
+		every(maybe[i], true, false);
+}
+
+static int child(const char *what)
+{
+	if (!open_device() || !undisturbed())
+		return done();
+	if (!strcmp(what, "hang"))
+		return hang();
+	everything();
+	return done();
+}
+
+static void mode(const char *self, const char *settings, const char *what)
+{
+	char command[2048];
+	snprintf(command, sizeof command,
+		 "{ %s '%s' %s; echo $? >errors.status; } 2>&1 | sed 's/^/# /'; exit $(cat errors.status)",
+		 settings, self, what);
+	int status = system(command);
+	ok(status == 0, "%s %s", *settings ? settings : "plain", what);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return child(argv[1]);
+	setenv("YOKE_LOG", "error,eval", 1);
+	if (!open_device() || !undisturbed())
+		return done();
+	yk_log_to(count_line, NULL);
+	everything();
+	yk_log_to(NULL, NULL);
+	texts();
+	pending();
+	planning();
+	overcommit();
+	between();
+	wrong_kernel();
+	setenv("YOKE_LOG", "error", 1);
+	mode(argv[0], "", "hang");
+	static const char *const modes[] = {
+		"YOKE_FAULT_LAG=2 YOKE_DEVICE_TIMEOUT=60", "YOKE_FAULT_HOST=0", "YOKE_FAULT_LACKS=contract,reduce",
+		"YOKE_FAULT_LACKS=multi_adamw", "YOKE_DONATE=0", "YOKE_POOL=0", "YOKE_SYNC=1",
+		"YOKE_FAULT_MAX_SEGMENT=65536", "YOKE_DEVICE=fault:2 YOKE_FAULT_DEVICES=3",
+	};
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+		mode(argv[0], modes[i], "all");
+	return done();
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a test commands the fault backend while it runs: the table behind its ext("fault").
+#ifndef FAULT_H
+#define FAULT_H
+
+struct fault_control {
+	// Calls of a kind ("run", "segment", "mark", ..) so far, -1: there is no such kind.
+	long (*calls)(const char *kind);
+	// From now on the n-th call of a kind fails, counted anew from 1; 0: none.
+	void (*arm)(const char *kind, long n);
+	// What a faulty call does: "error", "enomem", "hang", "segv", "abort", "exit".
+	void (*how)(const char *how);
+	// Name of an op ("softmax_back") whose results are wrong from now on; "": none.
+	void (*wrong)(const char *op);
+	// Most bytes of segments at a time, 0: no limit; overcommit: more are given, and the first use
+	// fails.
+	void (*memory)(long bytes, int overcommit);
+	// How often an event is asked before it says that it is done.
+	void (*lag)(long polls);
+	// Segments, queues and events that were not freed.
+	long (*alive)(void);
+};
+
+#endif
