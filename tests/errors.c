@@ -346,7 +346,8 @@ static void planning(void)
 	ctl->arm("workspace", 3);
 	int err = step(&m, 1);
 	ctl->arm("workspace", 0);
-	ok(err == YOKE_EDEVICE, "a kernel that cannot be built: %s", yoke_error());
+	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "step", "fault:0",
+		"fault.workspace: call 3", NULL }), "a kernel that cannot be built: %s", yoke_error());
 	yoke_error_clear();
 	yoke_stats(&b);
 	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached, nothing launched");

@@ -86,7 +86,13 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		set_ref(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
 		s->bytes += view_bytes(&b->view[i]);
 	}
-	return d->ops->workspace(d->index, &b->op, s->impl, &s->work_bytes);
+	char why[400];
+	bool had = yoke_error_code() != 0;
+	err = d->ops->workspace(d->index, &b->op, s->impl, &s->work_bytes);
+	if (!err)
+		return 0;
+	yk_backend_detail(had, err, why, sizeof why);
+	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s has no kernel: %s", d->id, why);
 }
 
 // A step that moves bytes without a kernel: out, then in.
