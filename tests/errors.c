@@ -337,6 +337,24 @@ static void pending(void)
 	model_free(&m);
 }
 
+// A copy to the device that fails late.
+static void upload(void)
+{
+	struct model m;
+	float got[B * IN];
+	model_new(&m);
+	ctl->arm("event", 1);
+	int err = yoke_put(m.x, batch[1], sizeof got);
+	ctl->arm("event", 0);
+	int late = yoke_sync();
+	ok(!err && late == YOKE_EDEVICE, "a copy that fails late: %s", yoke_error());
+	yoke_error_clear();
+	err = yoke_read(m.x, got, sizeof got);
+	ok(err == YOKE_EFAILED && all_at(&m, 0), "its value is lost, no other: %s", yoke_error());
+	yoke_error_clear();
+	model_free(&m);
+}
+
 static void planning(void)
 {
 	struct model m;
@@ -512,6 +530,7 @@ int main(int argc, char **argv)
 	yk_log_to(NULL, NULL);
 	texts();
 	pending();
+	upload();
 	planning();
 	overcommit();
 	between();

@@ -93,7 +93,7 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 			 yk_ops[f->op[1]].name, yk_path_name(&ctx->paths, f->scope[1]),
 			 ctx->device->id);
 	else
-		snprintf(to, cap, "%s", where ? where : "a copy or fill");
+		snprintf(to, cap, "%s, on %s", where ? where : "a copy or fill", ctx->device->id);
 }
 
 static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *where)

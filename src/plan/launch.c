@@ -228,12 +228,13 @@ static void step_failed(struct launch *l, size_t at, int code, bool had)
 	struct yoke_context *ctx = l->ctx;
 	const struct yk_step *s = &l->p->step[at];
 	char where[300], why[400];
-	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s in \"%s\", on %s",
+	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s in \"%s\"",
 		 (unsigned long long)ctx->stats.evals, at, l->p->steps, yk_ops[s->opcode].name,
-		 yk_path_name(&ctx->paths, s->scope), device_of(l, s->device)->id);
+		 yk_path_name(&ctx->paths, s->scope));
 	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
 		yk_backend_detail(had, code, why, sizeof why);
-		yk_failure_set(ctx, code, "%s failed: %s: %s", where, yoke_error_name(code), why);
+		yk_failure_set(ctx, code, "%s, on %s failed: %s: %s", where,
+			       device_of(l, s->device)->id, yoke_error_name(code), why);
 	}
 	for (size_t i = 0; i < l->pl->roots; i++)
 		ctx->failure.variables |= l->pl->root[i].handle->kind == YK_VARIABLE;
