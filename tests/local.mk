@@ -72,6 +72,7 @@ test_programs = \
 
 test_scripts = \
 	tests/arrows.sh \
+	tests/headers.sh \
 	tests/kill.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
@@ -183,3 +184,10 @@ tests_bad_bad_nosymbol_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_older_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_refuses_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_short_la_LDFLAGS = $(check_module_ldflags)
+
+# What is installed, from outside.
+EXTRA_DIST += tests/installcheck.sh
+installcheck-local:
+	srcdir='$(srcdir)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' DESTDIR='$(DESTDIR)' \
+		YOKE_LDFLAGS='$(YOKE_LDFLAGS)' $(SHELL) $(srcdir)/tests/installcheck.sh \
+		'$(bindir)' '$(libdir)' '$(mandir)'
