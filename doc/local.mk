@@ -1,11 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# Documents.  yoke.1 is written by hand; the page of the settings is what the command just built says.
+# Documents.  yoke.1 is written by hand; the page of the settings is what the command just built
+# says, those of the library and of plugins are the header and the guide in another form.
 dist_man_MANS += doc/yoke.1
-man_MANS = doc/yoke-settings.7
+man_MANS = doc/yoke-settings.7 doc/yoke.3 doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md
-EXTRA_DIST += HACKING plugins/README doc/settings.sh
-CLEANFILES += doc/yoke-settings.7
+EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
+CLEANFILES += doc/yoke-settings.7 doc/yoke.3 doc/yoke-plugin.7
 
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/settings.sh ./yoke$(EXEEXT) \
 		'$(abs_builddir)/backends/opencl/.libs' >$@.tmp && mv $@.tmp $@
+
+doc/yoke.3: doc/library.sh include/yoke.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-plugin.7: doc/plugin.sh plugins/README
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/plugin.sh $(srcdir)/plugins/README \
+		>$@.tmp && mv $@.tmp $@
+
+# Completion in the shells, where bash-completion and zsh look.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = doc/completion/yoke
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = doc/completion/_yoke

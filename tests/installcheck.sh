@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` left works as it is: the headers, a C and a C++ program by way of pkg-config,
 # the skeleton plugin dropped where plugins lie, seen by the installed command and removed again.
-# make installcheck runs it: installcheck.sh BINDIR LIBDIR MANDIR, below DESTDIR if there is one.
+# make installcheck runs it: installcheck.sh BINDIR LIBDIR MANDIR DATADIR, below DESTDIR if there is one.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) || exit 99
 root=${DESTDIR:-}
-bin=$root$1 lib=$root$2 man=$root$3
+bin=$root$1 lib=$root$2 man=$root$3 data=$root$4
 plugins=$lib/yoke
 work=$(mktemp -d) || exit 99
 umask 022
@@ -109,9 +109,11 @@ verdict "and it is gone when removed" "$(seen)"
 
 # ---- the rest ----
 
-for file in man1/yoke.1 man7/yoke-settings.7; do
-	[ -s "$man/$file" ] || echo "$man/$file"
+for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man7/yoke-plugin.7" \
+	"$man/man7/yoke-settings.7" "$data/bash-completion/completions/yoke" \
+	"$data/zsh/site-functions/_yoke"; do
+	[ -s "$file" ] || echo "$file"
 done >"$work/missing"
-verdict "the manual pages are there" "$(cat "$work/missing")"
+verdict "manual pages and completions are there" "$(cat "$work/missing")"
 echo "1..$count"
 exit $failed

@@ -72,8 +72,10 @@ test_programs = \
 
 test_scripts = \
 	tests/arrows.sh \
+	tests/completion.sh \
 	tests/headers.sh \
 	tests/kill.sh \
+	tests/pages.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
 	tests/signals.sh \
@@ -190,4 +192,17 @@ EXTRA_DIST += tests/installcheck.sh
 installcheck-local:
 	srcdir='$(srcdir)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' DESTDIR='$(DESTDIR)' \
 		YOKE_LDFLAGS='$(YOKE_LDFLAGS)' $(SHELL) $(srcdir)/tests/installcheck.sh \
-		'$(bindir)' '$(libdir)' '$(mandir)'
+		'$(bindir)' '$(libdir)' '$(mandir)' '$(datadir)'
+
+# Which lines the tests run: configure --enable-coverage, then make coverage.
+EXTRA_DIST += tests/coverage.sh
+if COVERAGE
+coverage:
+	find . -name '*.gcda' -exec rm -f {} +
+	-$(MAKE) check
+	GCOV='$(GCOV)' $(SHELL) $(srcdir)/tests/coverage.sh '$(srcdir)'
+else
+coverage:
+	@echo 'coverage wants a build of its own: configure --enable-coverage' >&2; exit 1
+endif
+.PHONY: coverage

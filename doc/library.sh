@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Writes the manual page of the library out of its header: library.sh yoke.h >yoke.3
+# A line `// ---- title ----` begins a section; what is declared behind a comment, up to a blank
+# line or the next comment, is described by it.
+set -eu
+
+cat <<'END'
+.\" SPDX-License-Identifier: Apache-2.0
+.\" Made by doc/library.sh from include/yoke.h.
+.TH YOKE 3 "" "yoke" "Library Functions"
+.SH NAME
+yoke \- a library that trains and runs neural networks
+.SH SYNOPSIS
+.nf
+.B #include <yoke.h>
+.PP
+.B cc program.c $(pkg\-config \-\-cflags \-\-libs yoke)
+.fi
+END
+
+awk '
+function safe(text) {
+	gsub(/\\/, "\\e", text)
+	gsub(/-/, "\\-", text)
+	if (text ~ /^[.\x27]/)
+		text = "\\&" text
+	return text
+}
+# What is gathered: declarations, then what is said about them.
+function flush(i) {
+	for (i = 1; i <= n; i++) {
+		print (i == 1 ? ".TP" : ".TQ")
+		print (verbatim[i] ? ".nf\n" declared[i] "\n.fi" : ".B " declared[i])
+	}
+	if (n && doc == "")
+		doc = "\\&"
+	if (doc != "")
+		print (n || fresh ? doc : ".PP\n" doc)
+	if (n || doc != "")
+		fresh = 0
+	n = 0
+	doc = ""
+}
+function section(title) {
+	print ".SH " title
+	fresh = 1
+}
+function note(text) {
+	sub(/^[ \t]*\/\/ ?/, "", text)
+	doc = doc (doc == "" ? "" : "\n") (text == "" ? ".PP" : safe(text))
+}
+/^#ifndef YOKE_H/ { flush(); body = 1; next }
+FNR < 2 { next } # the licence
+!body { if (FNR == 2) section("DESCRIPTION"); note($0); next }
+/^\/\/ ---- .* ----$/ {
+	flush()
+	sub(/^\/\/ ---- /, "")
+	sub(/ ----$/, "")
+	section(toupper($0))
+	next
+}
+/^\/\// { if (n) flush(); note($0); next }
+/^[ \t]*$/ { flush(); next }
+/^#define YOKE_(H|API)/ || /^#if/ || /^#e/ || /^#include/ || /^extern "C"/ || /^}$/ { next }
+/^typedef|^#define/ {
+	comment = ""
+	if (match($0, /[ \t]*\/\/.*/)) {
+		comment = substr($0, RSTART)
+		$0 = substr($0, 1, RSTART - 1)
+	}
+	declared[++n] = safe($0)
+	verbatim[n] = 0
+	if (comment != "")
+		note(comment)
+	next
+}
+/^struct .* \{$/ { text = safe($0); inside = 1; next }
+inside {
+	gsub(/\t/, "    ")
+	text = text "\n" safe($0)
+	if (/^};/) {
+		inside = 0
+		declared[++n] = text
+		verbatim[n] = 1
+	}
+	next
+}
+/^YOKE_API/ { text = ""; open = 1 }
+open {
+	line = $0
+	sub(/^YOKE_API /, "", line)
+	sub(/^[ \t]+/, " ", line)
+	comment = ""
+	if (match(line, /[ \t]*\/\/.*/)) {
+		comment = substr(line, RSTART)
+		line = substr(line, 1, RSTART - 1)
+	}
+	text = text line
+	if (text ~ /;$/) {
+		declared[++n] = safe(text)
+		verbatim[n] = 0
+		open = 0
+	}
+	if (comment != "")
+		note(comment)
+}
+END { flush() }
+' "$1"
+
+cat <<'END'
+.SH SEE ALSO
+.BR yoke (1),
+.BR yoke\-plugin (7),
+.BR yoke\-settings (7)
+END

@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Completion in bash offers what the command knows: its words are those of `yoke help`.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+folder=$(cd "${srcdir:-.}" && pwd)/doc/completion
+yoke=${YOKE:-$PWD/yoke}
+bash=$(command -v bash) || { echo "1..0 # SKIP no bash"; exit 0; }
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 99
+mkdir model && : >text.txt && : >small.env
+
+# offers LINE: what bash would offer at its end, sorted; readline cuts words at '=' and ':'
+offers()
+{
+	"$bash" -c '
+		. "$1"
+		COMP_LINE=$2 COMP_POINT=${#2}
+		read -r -a COMP_WORDS <<<"${2//=/ = }"
+		[[ $2 != *[[:blank:]] ]] || COMP_WORDS+=("")
+		COMP_WORDS[0]=$3
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_yoke
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$folder/yoke" "$1" "$yoke" 2>&1 | LC_ALL=C sort
+}
+
+# check LINE WORD ..: offers exactly these
+check()
+{
+	line=$1
+	shift
+	want=$(printf '%s\n' "$@" | LC_ALL=C sort)
+	got=$(offers "$line")
+	[ "$got" = "$want" ] && verdict "'$line'" "" || verdict "'$line'" "offers
+$got
+wanted
+$want"
+}
+
+# shellcheck disable=SC2046 # words
+check 'yoke ' --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+check 'yoke tr' train
+check 'yoke help ge' generate
+check 'yoke info --e' --env
+check 'yoke bench --j' --json
+check 'yoke train sch' schedule=
+check 'yoke train t' text.txt threads= tokenizer=
+check 'yoke train small.env schedule=' cosine constant
+check 'yoke train small.env schedule=co lr=1 opt' optimizer=
+check 'yoke train small.env schedule=cos' cosine
+check 'yoke train data=te' text.txt
+check 'yoke train data=a,te' a,text.txt
+check 'yoke generate m' model
+check 'yoke generate model temp' temperature=
+check 'yoke generate model layer' ''
+check 'yoke train layers=' ''
+check 'yoke train backend=c' cpu
+for command in train generate eval; do
+	# shellcheck disable=SC2046 # words
+	check "yoke $command x " $("$yoke" help $command |
+		sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1=/p')
+done
+if zsh=$(command -v zsh); then
+	verdict 'the zsh script has no mistake of syntax' "$("$zsh" -n "$folder/_yoke" 2>&1)"
+else
+	count=$((count + 1))
+	echo "ok $count - the zsh script # SKIP no zsh"
+fi
+echo "1..$count"
