@@ -63,6 +63,7 @@ test_programs = \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
+	tests/retry.t \
 	tests/safetensors.t \
 	tests/schedule.t \
 	tests/skeleton.t \
@@ -135,6 +136,7 @@ tests_profile_t_SOURCES = tests/profile.c
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
+tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_skeleton_t_SOURCES = tests/skeleton.c

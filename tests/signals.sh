@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SIGINT and SIGTERM finish the step, save and exit 0; the rest of the run gives the
-# same losses as a run that was not stopped.  SIGKILL loses what came after the last
-# checkpoint, and no more.
+# same losses as a run that was not stopped.  A second one ends at once.  SIGKILL loses what
+# came after the last checkpoint, and no more.  Two runs do not write into one folder.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
@@ -50,6 +50,9 @@ for signal in INT TERM; do
 	"$yoke" train out=$signal $keys 2>err &
 	pid=$!
 	wait_lines $signal 5
+	"$yoke" train out=$signal resume=auto $keys >out 2>err2
+	[ $? -eq 1 ] && [ "$(wc -l <err2)" -eq 1 ] && grep -q "^yoke train: $signal: another run" err2
+	verdict "a second run is refused: $(cat err2)" $?
 	kill -$signal $pid
 	wait $pid
 	verdict "SIG$signal: exit status 0" $?
@@ -82,6 +85,32 @@ n=$(wc -l <a)
 [ "$(wc -l <b)" -lt "$n" ] && n=$(wc -l <b)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
+
+# A step of many micro-batches takes minutes: the first signal waits for its end, the second not.
+for pair in 'INT 130' 'TERM 143'; do
+	signal=${pair% *} status=${pair#* }
+	cp $signal/manifest.json before
+	lines=$(wc -l <$signal/metrics.jsonl)
+	"$yoke" train out=$signal resume=1 accumulate=65536 context=32 2>err &
+	pid=$!
+	wait_lines $signal $((lines + 1))
+	kill -$signal $pid
+	sleep 0.3
+	kill -0 $pid 2>/dev/null
+	verdict "SIG$signal: one signal waits for the step" $?
+	kill -$signal $pid
+	wait $pid
+	got=$?
+	[ $got -eq $status ]
+	verdict "SIG$signal twice: exit status $got" $?
+	tail -n 1 err | grep -q "SIG$signal again: ended at once"
+	verdict "SIG$signal twice: $(tail -n 1 err)" $?
+	cmp -s before $signal/manifest.json && "$yoke" generate $signal tokens=1 >out 2>err
+	verdict "SIG$signal twice: the checkpoint is whole" $?
+done
+awk -F'\t' 'NR > 1 { print $3 }' training_log.tsv | sort | uniq -c | tr -s ' \n' ' ' >ended
+grep -q '2 SIGINT 1 SIGINT twice 2 SIGTERM 1 SIGTERM twice' ended
+verdict "training_log.tsv: $(cat ended)" $?
 
 "$yoke" train out=KILL $keys save_every=10 2>err &
 pid=$!

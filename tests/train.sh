@@ -68,6 +68,20 @@ done
 verdict "metrics.jsonl has val_loss twice" $?
 field loss a/metrics.jsonl | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(b < 0.7 * a) }'
 verdict "the loss falls: $(field loss a/metrics.jsonl | sed -n '1p;$p' | tr '\n' ' ')" $?
+grep -q '^before training: memory .* MiB' err && grep -q '^epoch 1, .*resident' err
+verdict "memory: $(grep '^epoch 1' err)" $?
+[ "$(field epoch a/metrics.jsonl | head -n 1)" = 0 ] && [ "$(field rss a/metrics.jsonl | wc -l)" -ge 2 ] &&
+	field rss a/metrics.jsonl | awk '$1 < 1e6 { exit 1 }'
+verdict "metrics.jsonl has memory, before training and at epochs" $?
+# contractions .. idle add up to the wall time
+awk '/^where the time went/ { on = 1; next } on && / s +[0-9.-]+ %/ {
+	for (i = 1; i <= NF; i++) if ($i == "s") { t = $(i - 1); p = $(i + 1); break }
+	if ($1 == "wall") { wall = t; on = 0 } else { sum += t; percent += p; n++ } }
+	END { d = sum - wall; e = percent - 100
+	      exit !(n >= 5 && d < .006 && d > -.006 && e < .6 && e > -.6) }' err
+verdict "the report adds up: $(grep '^  wall' err)" $?
+grep -q "Amdahl" err && grep -q '"report":{"wall":' a/metrics.jsonl
+verdict "and is in metrics.jsonl" $?
 [ "$(wc -l <err)" -ge 40 ] && ! grep -q "$(printf '\r')" err
 verdict "lines and no bar where there is no terminal" $?
 
@@ -125,6 +139,58 @@ verdict "another seed, another text" $?
 		   exit !(l > 0 && d > .9999 && d < 1.0001 && e > .9999 && e < 1.0001) }' out
 verdict "eval: $(tr -s '\n ' ' ' <out)" $?
 
+# ---- the log of runs, profiles ----
+
+for n in $(awk -F'\t' '{ print NF }' training_log.tsv | sort -u); do
+	[ "$n" -eq 17 ]
+	verdict "training_log.tsv has 17 columns" $?
+done
+[ "$(grep -c '^start	' training_log.tsv)" -eq 1 ] && head -n 1 training_log.tsv | grep -q '^start	'
+verdict "and one header" $?
+row=$(sed -n 2p training_log.tsv)
+echo "$row" | awk -F'\t' -v model="$PWD/a" '{
+	exit !($1 ~ /^20[0-9-]*T[0-9:]*Z$/ && $2 > 0 && $3 == "done" && $4 == "cpu:0" && $5 == "text" &&
+	$6 == "byte" && $7 > 1000 && $8 == 40 && $9 == 40 && $10 > 1 && $11 > 0 && $12 > 0 &&
+	$13 > 0 && $14 > 0 && $15 > 0 && $16 == model && $17 == "-") }'
+verdict "a row: $row" $?
+odd=$(printf 'a\tb\\c\nd')
+cp text "$odd"
+"$yoke" train data="$odd" out="$odd.model" training_log=odd.tsv steps=1 $small 2>err
+[ "$(wc -l <odd.tsv)" -eq 2 ] && grep -qF 'a\tb\\c\nd.model	-' odd.tsv
+verdict "tabs, newlines and backslashes in paths: $(sed -n 2p odd.tsv | cut -f 5,16)" $?
+"$yoke" train data=text out=b2 training_log=/nowhere/log steps=1 $small 2>err
+verdict "a log that cannot be written does not stop a run" $?
+grep -q "/nowhere/log.*no row" err
+verdict "but is said: $(grep nowhere err)" $?
+i=0
+while [ $i -lt 6 ]; do
+	"$yoke" train data=text out=many/$i steps=1 eval_every=0 valid=0 $small 2>/dev/null &
+	i=$((i + 1))
+done
+wait
+[ "$(wc -l <many/training_log.tsv)" -eq 7 ] && [ "$(grep -c '^start' many/training_log.tsv)" -eq 1 ] &&
+	[ "$(awk -F'\t' '{ print NF }' many/training_log.tsv | sort -u)" = 17 ]
+verdict "6 runs at once: 6 rows and one header" $?
+"$yoke" train data=text $small out=many/bad steps=200 \
+	optimizer=sgd lr=1000 weight_decay=1000 clip=0 warmup=0 schedule=constant 2>err
+verdict "a run that diverges fails" $((! $?))
+tail -n 1 many/training_log.tsv | awk -F'\t' '{ exit !($3 == "failed" && $17 ~ /smaller lr/) }'
+verdict "its row: $(tail -n 1 many/training_log.tsv | cut -f 3,8,17)" $?
+"$yoke" train data=text out=p profile=1 steps=3 $small 2>err
+verdict "profile=1" $?
+grep -q 'matmul cpu:0 ' err && grep -q '"nodes":"step/layer0/' p/trace.json
+verdict "the longest steps, and trace.json" $?
+
+# ---- another text ----
+
+sed 's/easy/hard/' text >text2
+"$yoke" train data=text2 out=c5 steps=16 resume=1 2>err
+verdict "resuming with another text goes on" $?
+[ "$(grep -c 'another text' err)" -eq 1 ]
+verdict "and says so: $(grep 'another text' err)" $?
+"$yoke" train out=c5 steps=17 resume=1 2>err && ! grep -q 'another text' err
+verdict "that is its text then" $?
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words
@@ -171,6 +237,8 @@ refused 1 nonsense train data=text out=no backend=nonsense $small
 refused 1 missing generate missing
 refused 1 missing eval missing data=text
 refused 1 "a" train out=a resume=1 embed=64
+refused 1 "tokenizer=byte" train out=a resume=1 steps=50 tokenizer=word
+refused 1 "seed=1" train out=a resume=1 steps=50 seed=2
 [ ! -e no ]
 verdict "what is refused leaves no folder" $?
 cp -r a cut

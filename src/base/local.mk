@@ -17,5 +17,7 @@ libyokecore_la_SOURCES += \
 	src/base/names.c \
 	src/base/param.c \
 	src/base/param.h \
+	src/base/shared.c \
+	src/base/shared.h \
 	src/base/scan.c \
 	src/base/scan.h

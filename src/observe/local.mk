@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # observe: profiler, reports, monitors.
 libyokecore_la_SOURCES += \
+	src/observe/memory.c \
+	src/observe/memory.h \
 	src/observe/profile.c \
 	src/observe/profile.h \
 	src/observe/profile_priv.h \

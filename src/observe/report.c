@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "observe/memory.h"
+
 static const struct {
 	const char *key, *name;
 } kinds[YK_BUSY_KINDS] = {
@@ -27,18 +29,6 @@ double yk_amdahl(double wall, double part)
 static double seconds(const struct yk_report *r, int lane, int kind)
 {
 	return 1e-9 * (double)r->sum[lane][kind].ns;
-}
-
-// "12.3 MiB"
-static const char *bytes_text(char to[32], uint64_t bytes)
-{
-	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-	double x = (double)bytes;
-	int k = 0;
-	for (; x >= 1024 && k < 5; k++)
-		x /= 1024;
-	snprintf(to, 32, "%.*f %s", k && x < 100, x, unit[k]);
-	return to;
 }
 
 static void print_row(const struct yk_report *r, const char *name, const char *device, double s,
@@ -72,7 +62,7 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 					 s->pieces, rate);
 			else if (k == YK_BUSY_TRANSFER)
 				snprintf(more, sizeof more, "%" PRIu64 " copies, %s", s->pieces,
-					 bytes_text(b, s->bytes));
+					 yk_bytes_text(b, s->bytes));
 			else if (k == YK_BUSY_PLAN)
 				snprintf(more, sizeof more, "%" PRIu64 " plans", s->pieces);
 			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
@@ -101,9 +91,9 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	print_row(r, "wall", "", r->wall, "", line, arg);
 	snprintf(text, sizeof text, "  %" PRIu64 " launches that read and wrote %s; %s up, %s down; "
 		 "%" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
-		 r->launches, bytes_text(b[0], r->bytes), bytes_text(b[1], r->bytes_up),
-		 bytes_text(b[2], r->bytes_down), r->plan_misses, r->plan_hits, r->fallbacks,
-		 bytes_text(b[3], r->fallback_bytes));
+		 r->launches, yk_bytes_text(b[0], r->bytes), yk_bytes_text(b[1], r->bytes_up),
+		 yk_bytes_text(b[2], r->bytes_down), r->plan_misses, r->plan_hits, r->fallbacks,
+		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);
 	if (!r->timed[0])
 		return;

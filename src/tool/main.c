@@ -17,7 +17,8 @@
 #define TRAIN_MORE \
 	"A file of lines KEY=value gives the same keys; arguments win over it.  SIGINT " \
 	"and\n" \
-	"SIGTERM finish the step, save the model and end with status 0.\n"
+	"SIGTERM finish the step, save the model and end with status 0; a second one ends " \
+	"at once.\n"
 #define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
 #define INFO_MORE \
 	"  --env    settings: type, default, value, origin, help\n" \

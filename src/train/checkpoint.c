@@ -140,6 +140,8 @@ static json_t *to_json(const struct yk_checkpoint *c)
 	bad |= json_object_set(o, "schedule", c->schedule);
 	bad |= set_pair(o, "random", "seed", (int64_t)c->seed, "step", c->random_step);
 	bad |= set_pair(o, "data", "epoch", c->data.epoch, "index", c->data.index);
+	snprintf(hex, sizeof hex, "%016" PRIx64, c->text);
+	bad |= json_object_set_new(json_object_get(o, "data"), "xxh64", json_string(hex));
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++) {
 		const struct yk_checkpoint_file *f = &c->file[part];
 		json_int_t bytes = (json_int_t)f->bytes;
@@ -178,6 +180,15 @@ static int check_self(json_t *o, const char *path)
 	return e;
 }
 
+// 16 hex digits.
+static int take_hash(const char *hex, const char *path, uint64_t *to)
+{
+	if (strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)
+		return yk_fail(YOKE_EFORMAT, "%s: '%.20s' is no checksum", path, hex);
+	*to = strtoull(hex, NULL, 16);
+	return 0;
+}
+
 static int take_file(const json_t *files, const char *path, int part, int64_t generation,
 		     struct yk_checkpoint_file *to)
 {
@@ -194,10 +205,7 @@ static int take_file(const json_t *files, const char *path, int part, int64_t ge
 		return yk_fail(YOKE_EFORMAT, "%s: names the file '%.80s' instead of '%s'",
 			       path, name, to->name);
 	to->bytes = (uint64_t)bytes;
-	to->hash = strtoull(hex, NULL, 16);
-	if (strlen(hex) != 16 || strspn(hex, "0123456789abcdef") != 16)
-		return yk_fail(YOKE_EFORMAT, "%s: '%.20s' is no checksum", path, hex);
-	return 0;
+	return take_hash(hex, path, &to->hash);
 }
 
 static int take_object(const json_t *o, const char *path, const char *key, json_t **to)
@@ -239,6 +247,9 @@ static int from_json(json_t *o, const char *path, struct yk_checkpoint *c)
 	    (e = yk_json_int(random, path, "step", 0, most, &c->random_step)) < 0 ||
 	    (e = yk_json_int(data, path, "epoch", 0, most, &c->data.epoch)) < 0 ||
 	    (e = yk_json_int(data, path, "index", 0, most, &c->data.index)) < 0)
+		return e;
+	const char *text = json_string_value(json_object_get(data, "xxh64"));
+	if (text && (e = take_hash(text, path, &c->text)) < 0)
 		return e;
 	c->seed = (uint64_t)seed;
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++)

@@ -42,6 +42,7 @@ struct yk_checkpoint {
 	uint64_t seed;     // of random numbers
 	int64_t random_step;
 	struct yk_data_position data;
+	uint64_t text; // yk_data_fingerprint; 0: not known
 	// Set by save and open.
 	int64_t generation;
 	struct yk_checkpoint_file file[YK_CHECKPOINT_PARTS];

@@ -401,14 +401,20 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 	return c->value[key].origin != YK_BY_DEFAULT;
 }
 
+// Keys of a run rather than of what is trained: a checkpoint does not hand them on.
+static bool of_run(int key)
+{
+	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
+	       key == YK_KEY_training_log;
+}
+
 json_t *yk_config_json(const struct yk_config *c)
 {
 	json_t *o = json_object();
 	int bad = !o;
 
 	for (int k = 0; k < YK_KEYS; k++)
-		if (yk_config_rows[k].commands & c->command && k != YK_KEY_out &&
-		    k != YK_KEY_resume)
+		if (yk_config_rows[k].commands & c->command && !of_run(k))
 			bad |= json_object_set_new(o, yk_config_rows[k].name,
 						   json_string(c->value[k].text));
 	if (!bad)

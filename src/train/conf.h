@@ -60,6 +60,10 @@
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: times of each kind of step, and trace.json in out") \
+	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
+	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from") \
 	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
 	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \

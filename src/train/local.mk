@@ -17,12 +17,16 @@ libyokecore_la_SOURCES += \
 	src/train/optim.h \
 	src/train/progress.c \
 	src/train/progress.h \
+	src/train/runlog.c \
+	src/train/runlog.h \
 	src/train/safetensors.c \
 	src/train/safetensors.h \
 	src/train/safetensors_header.c \
 	src/train/safetensors_write.c \
 	src/train/schedule.c \
 	src/train/schedule.h \
+	src/train/stop.c \
+	src/train/stop.h \
 	src/train/tokenizer.c \
 	src/train/tokenizer.h \
 	src/train/tokens.c \

@@ -6,27 +6,41 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shared.h"
+#include "graph/context.h"
+#include "observe/profile.h"
 #include "train/progress.h"
+#include "train/runlog.h"
+#include "train/stop.h"
 #include "train/trainer.h"
+
+enum { TOP_ROWS = 20 };
 
 struct run {
 	const char *out;
 	struct yk_trainer *trainer;
 	struct yk_progress progress;
+	struct yk_profile *profile;
+	struct yk_runlog log;
+	struct yk_run_state state; // for its row
+	struct yk_stop stop;
+	bool details; // of the profile
 	int64_t log_every, eval_every, save_every;
+	int64_t first;                    // steps before this run
 	int64_t logged, saved, validated; // steps at which it was last done
+	int64_t epochs, told;  // passes done, and the step at which one was last told of
+	double epoch_began;
 	double busy;    // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
-	sigset_t stop;
+	double files;   // seconds of saving, without the copies from the device
 };
 
 static bool due(int64_t step, int64_t every)
@@ -34,25 +48,25 @@ static bool due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-// ---- signals ----
-
-// SIGINT and SIGTERM stay blocked in every thread and are asked for between steps: no
-// handler runs.
-static void signals_block(sigset_t *stop, sigset_t *old)
-{
-	sigemptyset(stop);
-	sigaddset(stop, SIGINT);
-	sigaddset(stop, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, stop, old);
-}
-
-static int signal_taken(const sigset_t *stop)
-{
-	int number = sigtimedwait(stop, NULL, &(struct timespec){ 0 });
-	return number > 0 ? number : 0;
-}
-
 // ---- what happens between steps ----
+
+// Passes over the training part, by all runs.
+static int64_t epochs_done(const struct yk_trainer *t)
+{
+	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
+}
+
+// The clock of training stops here: the row's figures are those of this moment.
+static void clock_stop(struct run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	double now = yk_seconds(), windows = (double)(t->step - r->first) *
+					     (double)(t->batch * t->accumulate);
+	r->busy += now - r->resumed;
+	r->state.busy += now - r->resumed;
+	r->state.epochs = windows / (double)yk_data_train_windows(t->data);
+	r->resumed = now;
+}
 
 static int log_step(struct run *r)
 {
@@ -61,9 +75,7 @@ static int log_step(struct run *r)
 	int e = yk_trainer_record(t, &record); // waits: the clock stops behind it
 	if (e < 0)
 		return e;
-	double now = yk_seconds();
-	r->busy += now - r->resumed;
-	r->resumed = now;
+	clock_stop(r);
 	struct yoke_stats stats = { .size = sizeof stats };
 	e = yoke_stats(&stats);
 	if (e < 0)
@@ -77,7 +89,27 @@ static int log_step(struct run *r)
 	};
 	r->logged = t->step;
 	r->busy = 0;
+	r->state.loss = m.loss;
+	r->state.peak_bytes = m.peak_bytes;
+	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
 	return yk_progress_logged(&r->progress, &m);
+}
+
+// At ends of epochs, but no more often than steps are logged.
+static int tell_epoch(struct run *r, bool end)
+{
+	int64_t done = epochs_done(r->trainer), step = r->trainer->step;
+	struct yk_memory memory;
+	if (done == r->epochs || (!end && step - r->told < r->log_every))
+		return 0;
+	int e = yk_memory_read(&memory);
+	if (e < 0)
+		return e;
+	double now = yk_seconds(), seconds = (now - r->epoch_began) / (double)(done - r->epochs);
+	r->epochs = done;
+	r->told = step;
+	r->epoch_began = now;
+	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
 }
 
 static int validate(struct run *r)
@@ -89,14 +121,31 @@ static int validate(struct run *r)
 	if (e < 0)
 		return e;
 	r->validated = r->trainer->step;
+	r->state.val_loss = loss;
 	return yk_progress_validated(&r->progress, r->trainer->step, loss);
+}
+
+static int unsaved(const struct run *r, int code)
+{
+	char advice[512];
+	if (r->saved < 0)
+		return yk_progress_gave_up(code, "nothing is saved: make room or choose another "
+						 "out");
+	snprintf(advice, sizeof advice, "%s holds step %" PRId64 ": make room and go on with "
+		 "resume=1", r->out, r->saved);
+	return yk_progress_gave_up(code, advice);
 }
 
 static int save(struct run *r)
 {
 	if (r->saved == r->trainer->step)
 		return 0;
+	double busy = yk_profile_busy(r->profile), began = yk_seconds();
 	int e = yk_trainer_save(r->trainer, r->out);
+	if (e < 0 && yk_progress_again(&r->progress, e) &&
+	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
+		e = unsaved(r, e);
+	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e == 0)
 		r->saved = r->trainer->step;
 	return e;
@@ -109,43 +158,107 @@ static int aside(struct run *r, int (*fn)(struct run *))
 	int e = r->trainer->step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
 	if (e < 0)
 		return e;
-	r->busy += yk_seconds() - r->resumed;
+	clock_stop(r);
 	e = fn(r);
 	r->resumed = yk_seconds();
 	return e;
 }
 
-static int steps_run(struct run *r)
+static int steps_run(struct run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
-	int e = 0, signal = 0;
-	r->resumed = yk_seconds();
-	while (t->step < t->steps && e == 0 && !signal) {
+	int e = 0;
+	*signal = 0;
+	r->resumed = r->epoch_began = yk_seconds();
+	while (t->step < t->steps && e == 0 && !*signal) {
 		e = yk_trainer_step(t);
-		signal = signal_taken(&r->stop);
-		bool end = t->step == t->steps || signal;
-		if (e == 0 && (t->step == 1 || end || due(t->step, r->log_every)))
+		*signal = atomic_load(&r->stop.signal);
+		bool end = t->step == t->steps || *signal;
+		if (e == 0 && (t->step == r->first + 1 || end || due(t->step, r->log_every)))
 			e = log_step(r);
 		else if (e == 0)
 			yk_progress_tick(&r->progress, t->step);
-		if (e == 0 && due(t->step, r->eval_every) && !signal)
+		if (e == 0)
+			e = tell_epoch(r, end);
+		if (e == 0 && due(t->step, r->eval_every) && !*signal)
 			e = aside(r, validate);
 		if (e == 0 && due(t->step, r->save_every))
 			e = aside(r, save);
+		r->state.step = t->step;
+		yk_runlog_set(&r->log, &r->state);
 	}
 	if (t->step == t->steps)
-		signal = 0; // it came too late to matter
-	if (e == 0 && !signal)
+		*signal = 0; // it came too late to matter
+	if (e == 0 && !*signal)
 		e = aside(r, validate);
 	if (e == 0)
 		e = aside(r, save);
-	if (e == 0 && signal)
-		yk_progress_say(&r->progress, "%s at step %" PRId64 ": saved in %s; go on with "
-				"resume=1", strsignal(signal), t->step, r->out);
+	yk_runlog_set(&r->log, &r->state);
 	return e;
 }
 
+static void say_line(void *p, const char *line)
+{
+	yk_progress_say(p, "%s", line);
+}
+
+static int report(struct run *r)
+{
+	struct yk_report x;
+	char path[4096];
+	int e = yk_profile_report(r->profile, &x);
+	if (e < 0)
+		return e;
+	x.files = r->files;
+	x.idle -= r->files;
+	e = yk_progress_report(&r->progress, r->trainer->step, &x);
+	if (e < 0 || !r->details)
+		return e;
+	yk_profile_top(r->profile, TOP_ROWS, say_line, &r->progress);
+	snprintf(path, sizeof path, "%s/trace.json", r->out);
+	return yk_profile_trace(r->profile, path);
+}
+
 // ---- the run ----
+
+static const char *name_of(int signal)
+{
+	return signal == SIGINT ? "SIGINT" : "SIGTERM";
+}
+
+// A second signal, on a thread of its own: the step that is running is given up.
+static void second_signal(void *arg, int signal)
+{
+	struct run *r = arg;
+	char ended[32];
+	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
+	yk_runlog_end(&r->log, ended, NULL);
+	fprintf(stderr, "\nyoke train: %s again: ended at once; %s has its last checkpoint\n",
+		name_of(signal), r->out);
+}
+
+static int busy_folder(const char *out)
+{
+	yoke_error_clear();
+	return yk_fail(YOKE_EBUSY, "%s: another run trains into it; wait until it ends, or choose "
+		       "another out", out);
+}
+
+// Locks the folder if there is one; *lock is -1 when not.
+static int lock_folder(const char *out, int *lock)
+{
+	struct stat st;
+	if (*lock >= 0 || stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	int e = yk_dir_lock(out, lock);
+	return e == YOKE_EBUSY ? busy_folder(out) : e;
+}
+
+static int not_over(const char *out)
+{
+	return yk_fail(YOKE_EPERM, "%s: holds a checkpoint, which is not written over; go on from it "
+		       "with resume=1 or choose another out", out);
+}
 
 // The folder's checkpoint, if this run goes on from one.
 static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
@@ -155,8 +268,7 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	bool exists = yk_checkpoint_exists(out);
 	*resumes = false;
 	if (exists && !strcmp(resume, "0"))
-		return yk_fail(YOKE_EPERM, "%s: holds a checkpoint, which is not written over; "
-			       "go on from it with resume=1 or choose another out", out);
+		return not_over(out);
 	if (!exists && !strcmp(resume, "1"))
 		return yk_fail(YOKE_ENOENT, "%s: holds no checkpoint to resume; drop resume=1 or "
 			       "give its folder as out", out);
@@ -169,9 +281,10 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	return yk_config_take(c, ck->config, out);
 }
 
-static void say_start(struct run *r, bool resumes)
+static int say_start(struct run *r, bool resumes)
 {
 	const struct yk_trainer *t = r->trainer;
+	struct yk_memory memory;
 	yk_progress_say(&r->progress, "%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
 			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
@@ -179,40 +292,85 @@ static void say_start(struct run *r, bool resumes)
 			yk_data_valid_windows(t->data));
 	if (resumes)
 		yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
+	int e = yk_memory_read(&memory);
+	if (e < 0 || t->step == t->steps)
+		return e;
+	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
 }
 
-static int run(struct yk_config *c, const char *out, sigset_t stop)
+// From a trainer that is ready to the row in the log.
+static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 {
+	struct yk_trainer *t = r->trainer;
+	int signal = 0;
+	r->first = r->logged = r->told = t->step;
+	r->saved = r->validated = resumes ? t->step : -1;
+	r->epochs = epochs_done(t);
+	r->state = (struct yk_run_state){
+		.step = t->step, .steps = t->steps, .loss = NAN, .val_loss = NAN,
+		.tokens_per_s = NAN, .parameters = yk_parameters_elements(&t->gpt->params),
+	};
+	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
+			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),
+			       yk_tokenizer_name(t->tokenizer));
+	if (e < 0)
+		return e;
+	yk_runlog_set(&r->log, &r->state);
+	if (!(r->profile = yk_profile_new(r->details)))
+		e = yoke_error_code();
+	if (e == 0)
+		e = say_start(r, resumes);
+	if (e == 0)
+		e = steps_run(r, &signal);
+	if (e == 0 && t->step > r->first)
+		e = report(r);
+	if (e == 0 && signal)
+		yk_progress_say(&r->progress, "%s at step %" PRId64 ": saved in %s; go on with "
+				"resume=1", strsignal(signal), t->step, r->out);
+	yk_runlog_end(&r->log, e < 0 ? "failed" : signal ? name_of(signal) : "done",
+		      e < 0 ? yoke_error() : NULL);
+	yk_profile_free(r->profile);
+	return e;
+}
+
+static int run(struct run *r, struct yk_config *c)
+{
+	const char *out = r->out;
 	struct yk_checkpoint ck;
-	bool resumes;
-	int e = resume_open(c, out, &ck, &resumes);
+	bool resumes = false;
+	int lock = -1;
+	int e = lock_folder(out, &lock);
+	if (e == 0)
+		e = resume_open(c, out, &ck, &resumes);
 	if (e == 0)
 		e = yk_config_check(c);
 	if (e == 0)
 		e = yk_config_apply(c);
-	struct run r = {
-		.out = out, .stop = stop,
-		.log_every = yk_config_int(c, YK_KEY_log_every),
-		.eval_every = yk_config_int(c, YK_KEY_eval_every),
-		.save_every = yk_config_int(c, YK_KEY_save_every),
-	};
+	r->log_every = yk_config_int(c, YK_KEY_log_every);
+	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
+	r->save_every = yk_config_int(c, YK_KEY_save_every);
+	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
+	if (e == 0 && r->details)
+		yk_profile_prepare();
 	if (e == 0)
-		e = yk_trainer_new(c, out, resumes ? &ck : NULL, &r.trainer);
+		e = yk_trainer_new(c, out, resumes ? &ck : NULL, &r->trainer);
 	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
 	if (e == 0)
 		e = yk_dir_make(out);
 	if (e == 0)
-		e = yk_progress_open(&r.progress, out, r.trainer->step, r.trainer->steps);
-	if (e == 0) {
-		r.logged = r.trainer->step;
-		r.saved = r.validated = resumes ? r.trainer->step : -1;
-		say_start(&r, resumes);
-		e = steps_run(&r);
-	}
-	yk_progress_close(&r.progress);
-	yk_trainer_free(r.trainer);
+		e = lock_folder(out, &lock);
+	if (e == 0 && !resumes && yk_checkpoint_exists(out))
+		e = not_over(out); // another run was faster
+	if (e == 0)
+		e = yk_progress_open(&r->progress, out, r->trainer->step, r->trainer->steps);
+	if (e == 0)
+		e = run_steps(r, c, resumes);
+	yk_progress_close(&r->progress);
+	yk_trainer_free(r->trainer);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
+	if (lock >= 0)
+		close(lock);
 	return e;
 }
 
@@ -220,12 +378,16 @@ int yk_train(struct yk_config *c)
 {
 	// A copy: a checkpoint that was moved remembers the folder it was trained in.
 	char *out = strdup(yk_config_str(c, YK_KEY_out));
+	struct run r = { .out = out, .log = YK_RUNLOG_INIT };
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "train: no memory");
-	sigset_t stop, old;
-	signals_block(&stop, &old);
-	int e = run(c, out, stop);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	// Before any thread is made: one that did not block the signals would die of them.
+	int e = yk_stop_begin(&r.stop, second_signal, &r);
+	if (e == 0) {
+		e = run(&r, c);
+		yk_stop_end(&r.stop);
+	}
+	yk_runlog_close(&r.log);
 	free(out);
 	return e;
 }

@@ -4,18 +4,19 @@
 
 #include "train/progress.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/shared.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
 #define MOST_METRICS (UINT64_C(1) << 32)
@@ -61,18 +62,39 @@ static int metrics_cut(const char *path, int64_t step)
 	return e;
 }
 
+int yk_progress_gave_up(int code, const char *advice)
+{
+	char why[512];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	return yk_fail(code, "%s, tried twice; %s", why, advice);
+}
+
+bool yk_progress_again(struct yk_progress *p, int code)
+{
+	if (code != YOKE_EIO && code != YOKE_ENOENT)
+		return false;
+	yk_progress_say(p, "%s; trying once more", yoke_error());
+	yoke_error_clear();
+	nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	return true;
+}
+
 static int metrics_line(struct yk_progress *p, json_t *line)
 {
-	char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL, *text;
 	json_decref(line);
-	if (!text)
+	if (!json || asprintf(&text, "%s\n", json) < 0) {
+		free(json);
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", p->path);
-	bool good = fprintf(p->metrics, "%s\n", text) > 0 && fflush(p->metrics) == 0;
+	}
+	int e = yk_file_append(p->metrics, p->path, NULL, text);
+	if (e < 0 && yk_progress_again(p, e) &&
+	    (e = yk_file_append(p->metrics, p->path, NULL, text)) < 0)
+		e = yk_progress_gave_up(e, "make room, then go on with resume=auto");
+	free(json);
 	free(text);
-	if (good)
-		return 0;
-	return yk_fail(YOKE_EIO, "%s: %s; make room or choose another out", p->path,
-		       strerror(errno));
+	return e;
 }
 
 int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step, int64_t steps)
@@ -86,9 +108,10 @@ int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step, in
 	int e = metrics_cut(p->path, step);
 	if (e < 0)
 		return e;
-	p->metrics = fopen(p->path, "ae");
-	if (!p->metrics)
-		return yk_fail(YOKE_EIO, "%s: %s; choose another out", p->path, strerror(errno));
+	p->metrics = yk_file_append_open(p->path);
+	if (p->metrics < 0)
+		return p->metrics;
+	p->open = true;
 	return 0;
 }
 
@@ -190,6 +213,34 @@ int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 					 "val_loss", loss));
 }
 
+int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs, double seconds,
+		       const struct yk_memory *m)
+{
+	char b[4][32], head[64] = "before training";
+	if (seconds > 0)
+		snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
+	yk_progress_say(p, "%s: memory %s in use, %s at most, %s reserved; resident %s", head,
+			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
+			yk_bytes_text(b[2], m->reserved), yk_bytes_text(b[3], m->resident));
+	return metrics_line(p, json_pack(
+		"{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step", (json_int_t)step, "epoch",
+		(json_int_t)epochs, "seconds", seconds, "pool_allocated",
+		(json_int_t)m->allocated, "pool_peak", (json_int_t)m->peak, "pool_reserved",
+		(json_int_t)m->reserved, "rss", (json_int_t)m->resident));
+}
+
+static void say_line(void *p, const char *line)
+{
+	yk_progress_say(p, "%s", line);
+}
+
+int yk_progress_report(struct yk_progress *p, int64_t step, const struct yk_report *r)
+{
+	yk_report_print(r, say_line, p);
+	return metrics_line(p, json_pack("{s:I, s:o}", "step", (json_int_t)step, "report",
+					 yk_report_json(r)));
+}
+
 void yk_progress_tick(struct yk_progress *p, int64_t step)
 {
 	if (p->terminal && p->last.step > 0 && yk_seconds() - p->drew >= REDRAW)
@@ -200,8 +251,8 @@ void yk_progress_close(struct yk_progress *p)
 {
 	if (p->drawn)
 		fputc('\n', stderr);
-	if (p->metrics)
-		fclose(p->metrics);
+	if (p->open)
+		close(p->metrics);
 	free(p->path);
 	*p = (struct yk_progress){ 0 };
 }

@@ -2,13 +2,17 @@
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
 // grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step
-// and val_loss.
+// and val_loss; the start and the ends of epochs have step, epoch, seconds since the epoch
+// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has step
+// and report (observe/report.h).
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "observe/memory.h"
+#include "observe/report.h"
 
 struct yk_metrics {
 	int64_t step, tokens;
@@ -17,8 +21,9 @@ struct yk_metrics {
 };
 
 struct yk_progress {
-	FILE *metrics;
-	char *path; // of metrics.jsonl
+	bool open;
+	int metrics; // descriptor
+	char *path;  // of metrics.jsonl
 	bool terminal, drawn; // is stderr one; is the bar on its last line?
 	int64_t first, steps; // steps done before this run, and in all
 	double began, drew;   // seconds
@@ -30,6 +35,15 @@ struct yk_progress {
 int yk_progress_open(struct yk_progress *, const char *folder, int64_t step, int64_t steps);
 int yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
 int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
+// Epochs done, and the seconds of the last; before training: 0.
+int yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
+		       const struct yk_memory *);
+int yk_progress_report(struct yk_progress *, int64_t step, const struct yk_report *);
+// Writing failed with this code: is it worth another try?  Says so, clears the error, and waits a
+// second, in which the other end may come back or somebody make room.
+bool yk_progress_again(struct yk_progress *, int code);
+// It failed again: the thread's error with what can be done about it.
+int yk_progress_gave_up(int code, const char *advice);
 // A step that is not logged: moves the bar now and then.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // A line of its own.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 
 // ---- building ----
 
@@ -38,13 +39,50 @@ static struct yk_schedule schedule_of(const struct yk_config *c, int64_t steps)
 	};
 }
 
+// What a checkpoint has for good may be given again, but not as something else.
+static int same_kind(const struct yk_trainer *t, const struct yk_checkpoint *from,
+		     const char *folder)
+{
+	const char *name = yk_tokenizer_name(t->tokenizer);
+	int64_t seed = yk_config_int(t->config, YK_KEY_seed);
+	if (strcmp(yk_config_str(t->config, YK_KEY_tokenizer), name))
+		return yk_fail(YOKE_EINVAL, "%s: holds a model of tokenizer=%s; drop the key, or "
+			       "train another one with another out", folder, name);
+	if ((uint64_t)seed != from->seed)
+		return yk_fail(YOKE_EINVAL, "%s: was begun with seed=%llu; drop the key, or train "
+			       "another one with another out", folder,
+			       (unsigned long long)from->seed);
+	return 0;
+}
+
+// Where to go on in the text.  A place in another text, or another split of it, means nothing.
+static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
+			 const char *folder)
+{
+	int64_t windows = yk_data_train_windows(t->data);
+	t->position = from->data;
+	if (from->text && from->text != yk_data_fingerprint(t->data)) {
+		yk_warn("train", "%s: was trained on another text, or with another share of it for "
+			"validation; goes on at the start of this one", folder);
+		t->position = (struct yk_data_position){ .epoch = from->data.epoch + 1 };
+	} else if (from->data.index > windows) {
+		return yk_fail(YOKE_EINVAL, "%s: was at window %lld of an epoch, but data has "
+			       "%lld; resume with the text it was trained on", folder,
+			       (long long)from->data.index, (long long)windows);
+	}
+	return 0;
+}
+
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
 {
 	const struct yk_config *c = t->config;
+	int e;
 	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder)
 			    : yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
 	if (!t->tokenizer)
 		return yoke_error_code();
+	if (from && (e = same_kind(t, from, folder)) < 0)
+		return e;
 	struct yk_data_spec spec = { .context = t->context,
 				     .valid = yk_config_real(c, YK_KEY_valid), .seed = t->seed };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
@@ -57,11 +95,7 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 	if (epochs > 0)
 		t->steps = (int64_t)ceil(epochs * (double)windows /
 					 ((double)t->batch * (double)t->accumulate));
-	if (from && from->data.index > windows)
-		return yk_fail(YOKE_EINVAL, "%s: was at window %lld of an epoch, but data has "
-			       "%lld; resume with the text it was trained on", folder,
-			       (long long)from->data.index, (long long)windows);
-	return 0;
+	return from ? position_take(t, from, folder) : 0;
 }
 
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
@@ -102,7 +136,6 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, co
 		e = yk_host_list_put(&list, states);
 	yk_host_list_free(&list);
 	t->step = from->step;
-	t->position = from->data;
 	t->random_step = from->random_step;
 	return e;
 }

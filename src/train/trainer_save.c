@@ -30,7 +30,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),
 		.step = t->step, .seed = t->seed, .random_step = t->random_step,
-		.data = t->position,
+		.data = t->position, .text = yk_data_fingerprint(t->data),
 	};
 	int e = 0;
 	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule)

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What memory the current context's device and this process use, now.
+#ifndef YK_MEMORY_H
+#define YK_MEMORY_H
+
+#include <stdint.h>
+
+struct yk_memory { // bytes
+	uint64_t allocated, peak, reserved; // of the device's pool
+	uint64_t resident;                  // of the process; 0 where the system does not say
+};
+
+int yk_memory_read(struct yk_memory *);
+// "12.3 MiB"; returns `to`.
+const char *yk_bytes_text(char to[32], uint64_t bytes);
+
+#endif
