@@ -1,48 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures contractions of f32 against the installed CBLAS and the multiply-add peak.
-// Each shape: interleaved pairs of runs of both, medians, quartiles of the pairs' ratios.
-// Flops are counted as 2 M N K a matrix.  Arguments: none, or shapes as MxNxK or MxNxKxBATCH,
-// with NT or TN behind them.  YOKE_CPU_ISA and YOKE_THREADS hold.
+// Measures contractions beside OpenBLAS and oneDNN, called directly, and the multiply-add peak.
+// Each shape: rounds in which all of them run in turn; medians of times and of the rounds'
+// ratios to the faster peer.  A shape fails when the median's upper bound (one-sided, 95 %,
+// from order statistics) is below the mark: 0.97, and 0.90 for cubes below 256 and what is
+// no larger.  Flops are counted as 2 M N K a matrix.
+// Arguments: f32, bf16, and shapes MxNxK or MxNxKxBATCH with NT or TN behind them; none: all.
+// YOKE_CPU_ISA and YOKE_THREADS hold.
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../backends/cpu/frame.h"
+#include "peers/peers.h"
 
-bool peer_sgemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b,
-		float *c);
-const char *peer_sgemm_name(void);
+enum { ROUNDS = 21, MOST = 64 };
+static const double SECONDS = 0.4; // a shape, about
 
-enum { PAIRS = 25 };
-static const double SECONDS = 0.2; // a shape, about
-
-struct shape {
+static const struct {
 	int m, n, k, batch;
-	bool ta, tb;
-};
-
-static const struct shape shapes[] = {
-	{ 256, 256, 256, 1, 0, 0 },    { 512, 512, 512, 1, 0, 0 },
-	{ 1024, 1024, 1024, 1, 0, 0 }, { 2048, 2048, 2048, 1, 0, 0 },
-	{ 256, 256, 256, 1, 0, 1 },    { 256, 256, 256, 1, 1, 0 },
-	{ 512, 512, 512, 1, 0, 1 },    { 1024, 1024, 1024, 1, 0, 1 },
-	{ 1024, 1024, 1024, 1, 1, 0 }, { 4096, 128, 128, 1, 0, 0 },
-	{ 4096, 512, 128, 1, 0, 0 },   { 4096, 128, 512, 1, 0, 0 },
-	{ 4096, 512, 128, 1, 0, 1 },   { 4096, 128, 512, 1, 0, 1 },
-	{ 128, 512, 4096, 1, 1, 0 },   { 512, 128, 4096, 1, 1, 0 },
-	{ 128, 128, 4096, 1, 1, 0 },   { 4096, 1536, 384, 1, 0, 0 },
-	{ 4096, 384, 1536, 1, 0, 1 },  { 384, 1536, 4096, 1, 1, 0 },
-	{ 1024, 768, 768, 1, 0, 0 },   { 128, 128, 64, 48, 0, 1 },
-	{ 128, 64, 128, 48, 0, 0 },    { 256, 256, 64, 96, 0, 1 },
-	{ 1, 512, 512, 1, 0, 0 },      { 8, 512, 512, 1, 0, 0 },
-	{ 16, 512, 512, 1, 0, 0 },     { 1, 4096, 1024, 1, 0, 0 },
-	{ 8, 4096, 1024, 1, 0, 0 },    { 1, 4096, 1024, 1, 0, 1 },
-	{ 8, 4096, 1024, 1, 0, 1 },    { 64, 64, 64, 1, 0, 0 },
-	{ 128, 128, 128, 1, 0, 0 },
+} sizes[] = {
+	{ 64, 64, 64, 1 },       { 128, 128, 128, 1 },    { 256, 256, 256, 1 },
+	{ 512, 512, 512, 1 },    { 1024, 1024, 1024, 1 }, { 2048, 2048, 2048, 1 },
+	{ 4096, 4096, 4096, 1 }, { 1024, 768, 768, 1 },   { 1024, 3072, 768, 1 },
+	{ 512, 512, 128, 1 },    { 128, 128, 64, 48 },    { 1, 4096, 4096, 1 },
+	{ 8, 4096, 4096, 1 },    { 16, 4096, 4096, 1 },
 };
 
 static double now(void)
@@ -60,96 +47,41 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// Multiply-adds on registers, as many threads as the team has: the most that any product
-// could do.
-#if defined __x86_64__
-#include <immintrin.h>
-__attribute__((target("avx512f"))) static float peak_avx512(int64_t n)
+static double median(const double *from, int n)
 {
-	typedef float vec __attribute__((vector_size(64)));
-	vec x = (vec){ 0 } + 0.999f, y = (vec){ 0 } + 0.001f, s[12];
+	double v[MOST];
 
-#pragma GCC unroll 12
-	for (int i = 0; i < 12; i++)
-		s[i] = (vec){ 0 } + (float)i;
-	for (int64_t k = 0; k < n; k++) {
-#pragma GCC unroll 12
-		for (int i = 0; i < 12; i++)
-			s[i] = (vec)_mm512_fmadd_ps((__m512)s[i], (__m512)x, (__m512)y);
-	}
-#pragma GCC unroll 12
-	for (int i = 1; i < 12; i++)
-		s[0] += s[i];
-	return s[0][0];
+	memcpy(v, from, (size_t)n * sizeof *v);
+	qsort(v, (size_t)n, sizeof *v, by_value);
+	return v[n / 2];
 }
 
-__attribute__((target("avx2,fma"))) static float peak_avx2(int64_t n)
+// Of the median of n: the first of the sorted values that is above it at least 19 times of 20.
+static double upper_bound(const double *from, int n)
 {
-	typedef float vec __attribute__((vector_size(32)));
-	vec x = (vec){ 0 } + 0.999f, y = (vec){ 0 } + 0.001f, s[12];
+	double v[MOST], term = pow(0.5, n), sum = term;
+	int j = 0;
 
-#pragma GCC unroll 12
-	for (int i = 0; i < 12; i++)
-		s[i] = (vec){ 0 } + (float)i;
-	for (int64_t k = 0; k < n; k++) {
-#pragma GCC unroll 12
-		for (int i = 0; i < 12; i++)
-			s[i] = (vec)_mm256_fmadd_ps((__m256)s[i], (__m256)x, (__m256)y);
+	memcpy(v, from, (size_t)n * sizeof *v);
+	qsort(v, (size_t)n, sizeof *v, by_value);
+	for (; sum < 0.95 && j < n - 1; j++) {
+		term *= (double)(n - j) / (j + 1);
+		sum += term;
 	}
-#pragma GCC unroll 12
-	for (int i = 1; i < 12; i++)
-		s[0] += s[i];
-	return s[0][0];
-}
-#endif
-
-struct peak {
-	float (*fn)(int64_t n);
-	int64_t n;
-	float sink[1024];
-};
-
-static void peak_piece(void *arg, int64_t piece)
-{
-	struct peak *p = arg;
-
-	p->sink[piece % 1024] = p->fn(p->n);
-}
-
-static double peak_gflops(const struct yk_isa *isa)
-{
-	struct peak p = { .n = 100000 };
-	int lanes = 0, pieces = yk_team_size();
-	double best = 0;
-
-#if defined __x86_64__
-	if (!strcmp(isa->name, "avx512"))
-		p.fn = peak_avx512, lanes = 16;
-	else if (!strcmp(isa->name, "avx2"))
-		p.fn = peak_avx2, lanes = 8;
-#endif
-	if (!p.fn)
-		return 0;
-	for (int i = 0; i < 50; i++) {
-		double t = now();
-		yk_team_run(pieces, peak_piece, &p);
-		t = 2. * 12 * lanes * (double)p.n * pieces / (now() - t) * 1e-9;
-		if (t > best)
-			best = t;
-	}
-	return best;
+	return v[j];
 }
 
 struct problem {
-	struct shape s;
+	struct peer_shape s;
 	struct yk_segment a, b, c, w;
 	struct yoke_view in[2], out;
 	struct yoke_op op;
 	const struct yk_kernel *kernel;
+	struct peer_matmul *matmul;
 };
 
-// Large pages where the system has them, as the backend's segments.
-static struct yk_segment memory(uint64_t bytes)
+// Large pages where the system has them, as the backend's segments; values in (-0.5, 0.5).
+static struct yk_segment memory(uint64_t bytes, bool bf16)
 {
 	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
 	struct yk_segment s = { aligned_alloc(page, all), bytes };
@@ -161,43 +93,46 @@ static struct yk_segment memory(uint64_t bytes)
 #ifdef MADV_HUGEPAGE
 	madvise(s.base, all, MADV_HUGEPAGE);
 #endif
-	for (uint64_t i = 0; i + 4 <= bytes; i += 4)
-		memcpy(s.base + i, &(float){ (float)(i % 1021) / 1021 - 0.5f }, 4);
+	for (uint64_t i = 0, e = bf16 ? 2 : 4; (i + 1) * e <= bytes; i++) {
+		float f = (float)(i % 1021) / 1021 - 0.5f;
+		memcpy(s.base + i * e, (char *)&f + 4 - e, e); // bf16: the upper half
+	}
 	return s;
 }
 
-static struct yoke_view view(struct yk_segment *s, int64_t batch, int64_t rows,
+static struct yoke_view view(struct yk_segment *s, int dtype, int64_t batch, int64_t rows,
 			     int64_t cols, bool t)
 {
 	struct yoke_view v = { .segment = s,
 			       .kind = YOKE_VIEW_BUFFER,
-			       .dtype = yoke_f32,
+			       .dtype = (uint8_t)dtype,
 			       .rank = 3,
 			       .align = 64 };
 
 	v.dims[0] = batch;
-	v.dims[1] = t ? cols : rows;
-	v.dims[2] = t ? rows : cols;
+	v.dims[1] = rows;
+	v.dims[2] = cols;
 	v.strides[0] = rows * cols;
 	v.strides[1] = t ? 1 : cols;
-	v.strides[2] = t ? cols : 1;
+	v.strides[2] = t ? rows : 1;
 	return v;
 }
 
 static void problem_init(struct problem *p, const struct yk_isa *isa,
-			 const struct shape *s)
+			 const struct peer_shape *s)
 {
 	int64_t m = s->m, n = s->n, k = s->k;
-	uint64_t bytes;
+	int dtype = s->bf16 ? yoke_bf16 : yoke_f32;
+	uint64_t bytes, e = yk_esize(dtype);
 
 	memset(p, 0, sizeof *p);
 	p->s = *s;
-	p->a = memory((uint64_t)(m * k * s->batch) * 4);
-	p->b = memory((uint64_t)(k * n * s->batch) * 4);
-	p->c = memory((uint64_t)(m * n * s->batch) * 4);
-	p->in[0] = view(&p->a, s->batch, s->ta ? k : m, s->ta ? m : k, s->ta);
-	p->in[1] = view(&p->b, s->batch, s->tb ? n : k, s->tb ? k : n, s->tb);
-	p->out = view(&p->c, s->batch, m, n, false);
+	p->a = memory((uint64_t)(m * k * s->batch) * e, s->bf16);
+	p->b = memory((uint64_t)(k * n * s->batch) * e, s->bf16);
+	p->c = memory((uint64_t)(m * n * s->batch) * e, s->bf16);
+	p->in[0] = view(&p->a, dtype, s->batch, m, k, s->ta);
+	p->in[1] = view(&p->b, dtype, s->batch, k, n, s->tb);
+	p->out = view(&p->c, dtype, s->batch, m, n, false);
 	p->op = (struct yoke_op){ .size = sizeof p->op,
 				  .code = YOKE_OP_CONTRACT,
 				  .nout = 1,
@@ -206,132 +141,208 @@ static void problem_init(struct problem *p, const struct yk_isa *isa,
 				  .in = p->in };
 	p->kernel = isa->op[YOKE_OP_CONTRACT];
 	bytes = p->kernel->workspace(&p->op, 0);
-	p->w = memory(bytes);
-	if (bytes) {
-		p->op.workspace = view(&p->w, 1, 1, (int64_t)bytes, false);
-		p->op.workspace.dtype = yoke_u8;
-	}
+	p->w = memory(bytes, false);
+	if (bytes)
+		p->op.workspace = view(&p->w, yoke_u8, 1, 1, (int64_t)bytes, false);
+	p->matmul = peer_matmul_new(s, p->a.base, p->b.base, p->c.base);
 }
 
 static void problem_fini(struct problem *p)
 {
+	peer_matmul_free(p->matmul);
 	free(p->a.base);
 	free(p->b.base);
 	free(p->c.base);
 	free(p->w.base);
 }
 
-static void ours(struct problem *p)
+// ---- who runs ----
+
+enum { OURS, BLAS, ONEDNN, WHO };
+
+static bool run(struct problem *p, int who)
 {
-	if (p->kernel->run(&p->op, 0) < 0)
-		exit(1);
+	switch (who) {
+	case OURS:
+		if (p->kernel->run(&p->op, 0) < 0)
+			exit(1);
+		return true;
+	case BLAS:
+		return !p->s.bf16 &&
+		       peer_sgemm(&p->s, (const float *)p->a.base,
+				  (const float *)p->b.base, (float *)p->c.base);
+	default:
+		if (p->matmul)
+			peer_matmul_run(p->matmul);
+		return p->matmul;
+	}
 }
 
-static bool theirs(struct problem *p)
+// So many seconds' worth of runs, as the first of them lets expect.
+static int repeats(struct problem *p, int who)
 {
-	const struct shape *s = &p->s;
-	bool there = true;
+	double t = now();
 
-	for (int64_t i = 0; i < s->batch; i++)
-		there = peer_sgemm(s->ta, s->tb, s->m, s->n, s->k,
-				   (float *)p->a.base + i * s->m * s->k,
-				   (float *)p->b.base + i * s->k * s->n,
-				   (float *)p->c.base + i * s->m * s->n);
-	return there;
+	run(p, who);
+	t = SECONDS / (WHO * ROUNDS) / (now() - t);
+	return t < 1 ? 1 : t > 10000 ? 10000 : (int)t;
 }
 
-// An OpenMP team goes on spinning for a while after its work; neither side may pay for
-// the other's.
-static void settle(void)
+// Seconds a run.  A run before the clock starts wakes the threads, as they are within a step.
+static double time_of(struct problem *p, int who, int repeat)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	double t;
+
+	run(p, who);
+	t = now();
+	for (int r = 0; r < repeat; r++)
+		run(p, who);
+	return (now() - t) / repeat;
 }
 
-static void measure(const struct yk_isa *isa, const struct shape *s, double peak)
+struct summary {
+	int shapes, failed, slow; // slow: f32 from 512 cubed on below 0.75 of the peak
+	double logs;              // of the ratios
+};
+
+static void measure(const struct yk_isa *isa, const struct peer_shape *s, double peak,
+		    struct summary *sum)
 {
-	double flops = 2. * s->m * s->n * s->k * s->batch, t0, once, t[2][PAIRS],
-	       ratio[PAIRS];
+	double flops = 2. * s->m * s->n * s->k * s->batch, t[WHO][MOST], ratio[MOST];
+	double mid[WHO], most = 0, mark, bound, of_peak;
+	bool there[WHO], small = (double)s->m * s->n * s->k < 256. * 256 * 256;
+	int repeat[WHO], best = 0;
 	struct problem p;
-	bool peer;
-	int repeat, pairs = PAIRS;
 
 	problem_init(&p, isa, s);
-	ours(&p); // warm-up
-	peer = theirs(&p);
-	t0 = now();
-	ours(&p);
-	once = now() - t0;
-	repeat = (int)(SECONDS / (2 * PAIRS) / once);
-	repeat = repeat < 1 ? 1 : repeat;
-	if (once * 2 * PAIRS > 4 * SECONDS)
-		pairs = 11;
-	for (int i = 0; i < pairs; i++) {
-		settle();
-		ours(&p); // the team is awake, as it is within a step
-		t0 = now();
-		for (int r = 0; r < repeat; r++)
-			ours(&p);
-		t[0][i] = (now() - t0) / repeat;
-		settle();
-		theirs(&p);
-		t0 = now();
-		for (int r = 0; r < repeat; r++)
-			theirs(&p);
-		t[1][i] = (now() - t0) / repeat;
-		ratio[i] = t[1][i] / t[0][i];
+	for (int w = 0; w < WHO; w++) {
+		there[w] = run(&p, w); // warm-up
+		repeat[w] = there[w] ? repeats(&p, w) : 0;
 	}
-	qsort(t[0], (size_t)pairs, sizeof **t, by_value);
-	qsort(t[1], (size_t)pairs, sizeof **t, by_value);
-	qsort(ratio, (size_t)pairs, sizeof *ratio, by_value);
-	printf("%5d %5d %5d x%-3d %c%c %9.1f ", s->m, s->n, s->k, s->batch, "NT"[s->ta],
-	       "NT"[s->tb], flops / t[0][pairs / 2] * 1e-9);
-	if (peer)
-		printf("%9.1f   %5.2f  %5.2f..%-5.2f", flops / t[1][pairs / 2] * 1e-9,
-		       ratio[pairs / 2], ratio[pairs / 4], ratio[pairs * 3 / 4]);
+	for (int i = 0; i < ROUNDS; i++)
+		for (int w = 0; w < WHO; w++)
+			if (there[w])
+				t[w][i] = time_of(&p, w, repeat[w]);
+	for (int w = 0; w < WHO; w++)
+		mid[w] = there[w] ? median(t[w], ROUNDS) : 0;
+	for (int w = BLAS; w < WHO; w++)
+		if (there[w] && (!best || mid[w] < mid[best]))
+			best = w;
+	of_peak = peak > 0 ? flops / mid[OURS] * 1e-9 / peak : 0;
+	printf("%-4s %4d %4d %4d %-3.0d %c%c %8.1f %8.1f %8.1f", s->bf16 ? "bf16" : "f32",
+	       s->m, s->n, s->k, s->batch > 1 ? s->batch : 0, "NT"[s->ta], "NT"[s->tb],
+	       flops / mid[OURS] * 1e-9, there[BLAS] ? flops / mid[BLAS] * 1e-9 : 0,
+	       there[ONEDNN] ? flops / mid[ONEDNN] * 1e-9 : 0);
+	if (best) {
+		for (int i = 0; i < ROUNDS; i++)
+			ratio[i] = t[best][i] / t[OURS][i];
+		most = median(ratio, ROUNDS);
+		bound = upper_bound(ratio, ROUNDS);
+		mark = small ? 0.90 : 0.97;
+		sum->shapes++;
+		sum->failed += bound < mark;
+		sum->logs += log(most);
+		printf("  %5.2f %5.2f %-4s", most, bound, bound < mark ? "FAIL" : "ok");
+	}
 	if (peak > 0)
-		printf("  %5.2f", flops / t[0][pairs / 2] * 1e-9 / peak);
+		printf(" %5.2f", of_peak);
+	if (!s->bf16 && s->m >= 512 && s->m == s->n && s->n == s->k && of_peak < 0.75)
+		sum->slow++;
 	printf("\n");
 	fflush(stdout);
 	problem_fini(&p);
+}
+
+// ---- the command ----
+
+// A peer's threads must not spin while others run; its library reads this as it is loaded.
+static void quiet_peers(char **argv)
+{
+	if (getenv("OMP_WAIT_POLICY"))
+		return;
+	setenv("OMP_WAIT_POLICY", "passive", 1);
+	execv("/proc/self/exe", argv);
+	fprintf(stderr, "bench/contract: set OMP_WAIT_POLICY=passive\n");
+	exit(1);
+}
+
+static bool parse(const char *text, struct peer_shape *s)
+{
+	const char *t = text + strcspn(text, "NT");
+	char ta = 'N', tb = 'N';
+
+	*s = (struct peer_shape){ .batch = 1 };
+	if (sscanf(text, "%dx%dx%dx%d", &s->m, &s->n, &s->k, &s->batch) < 3 || s->m < 1 ||
+	    s->n < 1 || s->k < 1 || s->batch < 1)
+		return false;
+	if (*t)
+		sscanf(t, "%c%c", &ta, &tb);
+	s->ta = ta == 'T';
+	s->tb = tb == 'T';
+	return true;
 }
 
 int main(int argc, char **argv)
 {
 	const char *wish = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
 	const struct yk_isa *isa = yk_isa_choose(wish ? wish : "");
-	double peak;
+	bool only[2] = { false, false }, some = false;
+	double peak[2];
 
+	quiet_peers(argv);
 	if (!isa) {
 		fprintf(stderr, "bench/contract: YOKE_CPU_ISA=%s cannot be used here\n",
 			wish);
 		return 1;
 	}
-	yk_team_limit(threads ? atoi(threads) : 0);
-	peak = peak_gflops(isa);
-	printf("# f32, %s, %d threads (%s)%s%s; peer: %s\n", isa->name, yk_team_size(),
-	       yk_team_bound(), threads ? ", limit " : "", threads ? threads : "",
-	       peer_sgemm_name());
-	printf("# multiply-add peak %.1f GFLOP/s; one warm-up run, medians of %d "
-	       "interleaved pairs\n",
-	       peak, PAIRS);
-	printf("%5s %5s %5s %-4s %-2s %9s %9s  %6s  %-12s  %s\n", "M", "N", "K", "", "",
-	       "GFLOP/s", "peer", "ratio", "quartiles", "of peak");
 	for (int i = 1; i < argc; i++) {
-		struct shape s = { .batch = 1 };
-		char ta = 'N', tb = 'N';
-		const char *t = argv[i] + strcspn(argv[i], "NT");
-		if (sscanf(argv[i], "%dx%dx%dx%d", &s.m, &s.n, &s.k, &s.batch) < 3 ||
-		    s.m < 1 || s.n < 1 || s.k < 1 || s.batch < 1) {
-			fprintf(stderr, "usage: contract [MxNxK[xBATCH][NT|TN|TT]]...\n");
+		struct peer_shape s;
+		if (!strcmp(argv[i], "f32") || !strcmp(argv[i], "bf16")) {
+			only[argv[i][0] == 'b'] = true;
+		} else if (parse(argv[i], &s)) {
+			some = true;
+		} else {
+			fprintf(stderr, "usage: contract [f32] [bf16] "
+					"[MxNxK[xBATCH][NT|TN|TT]]...\n");
 			return 2;
 		}
-		if (*t)
-			sscanf(t, "%c%c", &ta, &tb);
-		s.ta = ta == 'T';
-		s.tb = tb == 'T';
-		measure(isa, &s, peak);
 	}
-	for (size_t i = 0; argc == 1 && i < sizeof shapes / sizeof *shapes; i++)
-		measure(isa, &shapes[i], peak);
+	yk_team_limit(threads ? atoi(threads) : 0);
+	peak[0] = peak_gflops(isa->name);
+	peak[1] = peak_bf16_gflops();
+	printf("# %s, %d threads (%s)%s%s; peers: %s; %s\n", isa->name, yk_team_size(),
+	       yk_team_bound(), threads ? ", limit " : "", threads ? threads : "",
+	       peer_sgemm_name(), peer_matmul_name());
+	printf("# multiply-add peak f32 %.1f, vdpbf16ps %.1f GFLOP/s; two warm-up runs, "
+	       "medians "
+	       "of %d rounds\n",
+	       peak[0], peak[1], ROUNDS);
+	printf("%-4s %4s %4s %4s %-3s %-2s %8s %8s %8s  %5s %5s %-4s %5s\n", "", "M", "N",
+	       "K", "", "", "GFLOP/s", "blas", "onednn", "ratio", "upper", "", "peak");
+	for (int bf16 = 0; bf16 < 2; bf16++) {
+		struct summary sum = { 0 };
+		struct peer_shape s;
+		if ((only[0] || only[1]) && !only[bf16])
+			continue;
+		for (int i = 1; i < argc; i++)
+			if (parse(argv[i], &s)) {
+				s.bf16 = bf16;
+				measure(isa, &s, peak[bf16], &sum);
+			}
+		for (size_t i = 0; !some && i < sizeof sizes / sizeof *sizes; i++)
+			for (int t = 0; t < 3; t++) {
+				s = (struct peer_shape){ sizes[i].m,   sizes[i].n,
+							 sizes[i].k,   sizes[i].batch,
+							 .ta = t == 2, .tb = t == 1,
+							 .bf16 = bf16 };
+				measure(isa, &s, peak[bf16], &sum);
+			}
+		if (sum.shapes)
+			printf("# %s: %d shapes, %d failed, geometric mean %.3f; %d "
+			       "cubes "
+			       "from 512 on below 0.75 of the f32 peak\n",
+			       bf16 ? "bf16" : "f32", sum.shapes, sum.failed,
+			       exp(sum.logs / sum.shapes), sum.slow);
+	}
 	return 0;
 }

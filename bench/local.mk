@@ -13,8 +13,12 @@ bench_programs = \
 	bench/overhead
 
 bench_attention_SOURCES = bench/attention.c
-bench_contract_SOURCES = bench/contract.c bench/peers/blas.c
+bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
+	bench/peers/onednn.c bench/peers/peers.h
 bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
-bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS)
+bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
+if ONEDNN
+bench_contract_LDADD += -ldnnl
+endif
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_limits.c bench/map_ops.c
 bench_overhead_SOURCES = bench/overhead.c

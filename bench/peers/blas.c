@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peer of contractions: cblas_sgemm of the library that is linked, called directly.
+// cblas_sgemm of the library that is linked.
 #include "config.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 #ifdef HAVE_CBLAS
 #include <cblas.h>
 #endif
 
-bool peer_sgemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b,
-		float *c);
-const char *peer_sgemm_name(void);
+#include "peers.h"
 
-// a is (m,k), or (k,m) when transposed; b (k,n) or (n,k); c (m,n); all dense.  False: no
-// peer.
-bool peer_sgemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b,
-		float *c)
+bool peer_sgemm(const struct peer_shape *s, const float *a, const float *b, float *c)
 {
 #ifdef HAVE_CBLAS
-	cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
-		    tb ? CblasTrans : CblasNoTrans, m, n, k, 1, a, ta ? m : k, b,
-		    tb ? k : n, 0, c, n);
+	int64_t m = s->m, n = s->n, k = s->k;
+
+	for (int64_t i = 0; i < s->batch; i++)
+		cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans,
+			    s->tb ? CblasTrans : CblasNoTrans, s->m, s->n, s->k, 1,
+			    a + i * m * k, s->ta ? s->m : s->k, b + i * k * n,
+			    s->tb ? s->k : s->n, 0, c + i * m * n, s->n);
 	return true;
 #else
-	(void)ta, (void)tb, (void)m, (void)n, (void)k, (void)a, (void)b, (void)c;
+	(void)s, (void)a, (void)b, (void)c;
 	return false;
 #endif
 }
@@ -36,6 +32,6 @@ const char *peer_sgemm_name(void)
 #elif defined HAVE_CBLAS
 	return "CBLAS";
 #else
-	return "none";
+	return "no CBLAS";
 #endif
 }
