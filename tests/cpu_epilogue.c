@@ -4,6 +4,7 @@
 // by a MAP behind a CONTRACT; what must be refused.
 #include "config.h"
 
+#include "cpu_levels.h"
 #include "cpu_program.h"
 
 enum { PROGRAMS = 400, LONG_PROGRAMS = 8000 };
@@ -262,12 +263,15 @@ static void refusals(const struct yk_isa *isa)
 int main(void)
 {
 	static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16 };
-	const struct yk_isa *list[3];
-	int n = isas(list), programs = tap_long() ? LONG_PROGRAMS : PROGRAMS;
+	const struct yk_isa *list[YK_ISA_LEVELS + 1];
+	int n = levels(list), programs = tap_long() ? LONG_PROGRAMS : PROGRAMS;
 
+	tap_seed();
 	for (int i = 0; i < n; i++) {
 		for (int d = 0; d < 4; d++) {
 			int wrong = 0, t = dtypes[d];
+			if (is_repeated(list[i], t))
+				continue;
 			for (int p = 0; p < programs && wrong < 3; p++)
 				wrong += !program(list[i], t);
 			ok(wrong == 0, "%s dtype %d: %d random programs", list[i]->name,

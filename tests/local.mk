@@ -100,7 +100,11 @@ tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
-tests_contract_t_SOURCES = tests/contract.c
+# with the products of AMX, their tiles in C, above the baseline
+amx_emulated = backends/cpu/isa_table.c backends/cpu/kern_contract.c backends/cpu/kern_contract_amx.c
+amx_emulated_flags = -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
+tests_contract_t_SOURCES = tests/contract.c tests/cpu_levels.h $(amx_emulated)
+tests_contract_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
@@ -143,7 +147,8 @@ tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_vmath_t_SOURCES = tests/vmath.c
-tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c
+tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c tests/cpu_levels.h $(amx_emulated)
+tests_cpu_epilogue_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
 tests_cpu_map_t_SOURCES = tests/cpu_map.c
 tests_random_t_SOURCES = tests/random.c
 tests_cpu_move_t_SOURCES = tests/cpu_move.c

@@ -35,7 +35,8 @@ static atomic_bool forked;
 
 static const struct yoke_setting isa_setting = {
 	sizeof isa_setting, "cpu.isa", "string", "",
-	"instruction set of the CPU backend: base, avx2, avx512; empty: the best",
+	"instruction set of the CPU backend: base, avx2, avx512, avx512_bf16, amx; "
+	"empty: the best",
 };
 
 int yk_cpu_fail(int code, const char *fmt, ...)
@@ -49,6 +50,12 @@ int yk_cpu_fail(int code, const char *fmt, ...)
 	if (host && host->error)
 		host->error(code, text);
 	return code;
+}
+
+void yk_cpu_warn(const char *text)
+{
+	if (host && host->log)
+		host->log(YOKE_LOG_WARN, "cpu", text);
 }
 
 const char *yk_cpu_setting(const struct yoke_setting *s)

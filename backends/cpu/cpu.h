@@ -75,11 +75,12 @@ struct yk_kernel {
 };
 
 struct yk_isa {
-	const char *name; // "base", "avx2", "avx512"
+	const char *name; // "base", "avx2", "avx512", "avx512_bf16", "amx"
 	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: none
 };
 
-extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512;
+extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,
+	yk_isa_amx;
 
 // Detail of an error a kernel is about to return (host->error); returns code.
 int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -90,7 +91,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define ISA(name) YK_PASTE(name, YK_ISA)
 // Each kern_*.c defines its kernels as: const struct yk_kernel ISA(yk_softmax) = { .. };
 #define YK_KERNELS(X) \
-	X(MAP, map) X(REDUCE, reduce) X(CONTRACT, contract) X(MOVE, move) X(GATHER, gather) \
+	X(MAP, map) X(REDUCE, reduce) X(MOVE, move) X(GATHER, gather) \
 	X(SCATTER_ADD, scatter_add) X(SCAN, scan) X(SORT, sort) X(CHECK, check) \
 	X(SLICE_AT, slice_at) X(SLICE_UPDATE_AT, slice_update_at) \
 	X(GATHER_ALONG, gather_along) X(SCATTER_ADD_ALONG, scatter_add_along) \
@@ -103,6 +104,14 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);
 YK_KERNELS(X)
 #undef X
+
+// A level above an instruction set: its kernels, but for contractions of bf16.
+#ifdef YK_LEVEL
+#define LEVEL(name) YK_PASTE(name, YK_LEVEL)
+#else
+#define LEVEL(name) ISA(name)
+#endif
+extern const struct yk_kernel LEVEL(yk_contract);
 #endif
 
 #endif

@@ -11,10 +11,18 @@
 // The value of a declared setting; its default where no core is there (in tests).
 const char *yk_cpu_setting(const struct yoke_setting *);
 
+// One line for the log.
+void yk_cpu_warn(const char *text);
+
 // ---- isa.c ----
 
-// The tables in this library that the processor and its system can run, best last.
+// The builds of all kernels that the processor and its system can run, best last.
 int yk_isa_usable(const struct yk_isa *list[3]);
+// Those, and the levels above them, which differ in contractions of bf16.
+enum { YK_ISA_LEVELS = 5 };
+int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS]);
+// kern_contract_amx.c: does a product of tiles come out right?
+bool yk_amx_works_amx(void);
 // The table named by `wish` ("" means the best), or NULL: the error says why.
 const struct yk_isa *yk_isa_choose(const char *wish);
 

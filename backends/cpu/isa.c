@@ -7,6 +7,8 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "frame.h"
@@ -27,6 +29,50 @@ static bool runs_avx512(void)
 	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 	       __builtin_cpu_supports("avx512vl");
 }
+
+#ifdef HAVE_AVX512_BF16
+static bool runs_bf16(void)
+{
+	return runs_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+
+// AMD's take as many vdpbf16ps a cycle as multiply-adds of f32, which is twice the products;
+// Intel's half as many.
+static bool bf16_is_fast(void)
+{
+	unsigned most, b, c, d;
+
+	return __get_cpuid(0, &most, &b, &c, &d) && b == signature_AMD_ebx &&
+	       c == signature_AMD_ecx && d == signature_AMD_edx;
+}
+#endif
+
+#ifdef HAVE_AMX
+// Tiles are there, the system saves their registers, lets this process use them, and they
+// multiply.
+static bool runs_amx(void)
+{
+	enum { PERMIT = 0x1023, TILE_DATA = 18, TILES = 3 << 17 };
+	enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+	unsigned a, b, c, d, low, high;
+	static int works = -1; // the check is made once
+
+	if (!runs_avx512() || !__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
+	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) ||
+	    !(d & AMX_TILE))
+		return false;
+	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	if ((low & TILES) != TILES || syscall(SYS_arch_prctl, PERMIT, TILE_DATA) < 0)
+		return false;
+	if (works < 0) {
+		works = yk_amx_works_amx();
+		if (!works)
+			yk_cpu_warn("AMX is announced but multiplies wrongly; it is not "
+				    "used");
+	}
+	return works;
+}
+#endif
 #endif
 
 static bool runs_base(void)
@@ -38,17 +84,25 @@ static const struct {
 	const struct yk_isa *table;
 	const char *needs;
 	bool (*runs)(void);
+	bool (*fast)(void); // NULL: taken by itself wherever it runs
+	bool level;         // above the build before it
 } builds[] = {
-	{ &yk_isa_base, "", runs_base },
+	{ &yk_isa_base, "", runs_base, NULL, false },
 #ifdef __x86_64__
-	{ &yk_isa_avx2, "AVX2, FMA and F16C", runs_avx2 },
-	{ &yk_isa_avx512, "AVX-512 F, BW, DQ and VL", runs_avx512 },
+	{ &yk_isa_avx2, "AVX2, FMA and F16C", runs_avx2, NULL, false },
+	{ &yk_isa_avx512, "AVX-512 F, BW, DQ and VL", runs_avx512, NULL, false },
+#ifdef HAVE_AVX512_BF16
+	{ &yk_isa_avx512_bf16, "AVX-512 BF16", runs_bf16, bf16_is_fast, true },
+#endif
+#ifdef HAVE_AMX
+	{ &yk_isa_amx, "AMX with BF16", runs_amx, NULL, true },
+#endif
 #endif
 };
 
 enum { BUILDS = sizeof builds / sizeof *builds };
 
-int yk_isa_usable(const struct yk_isa *list[3])
+static int usable(const struct yk_isa **list, bool levels)
 {
 	int n = 0;
 
@@ -56,18 +110,32 @@ int yk_isa_usable(const struct yk_isa *list[3])
 	__builtin_cpu_init();
 #endif
 	for (int i = 0; i < BUILDS; i++)
-		if (builds[i].runs())
+		if ((levels || !builds[i].level) && builds[i].runs())
 			list[n++] = builds[i].table;
 	return n;
 }
 
+int yk_isa_usable(const struct yk_isa *list[3])
+{
+	return usable(list, false);
+}
+
+int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS])
+{
+	return usable(list, true);
+}
+
 const struct yk_isa *yk_isa_choose(const char *wish)
 {
-	const struct yk_isa *list[3];
-	int n = yk_isa_usable(list);
+	const struct yk_isa *list[YK_ISA_LEVELS], *best = NULL;
+	int n = yk_isa_levels(list);
+	char names[64] = "";
 
+	for (int i = 0; i < BUILDS; i++)
+		if (builds[i].runs() && (!builds[i].fast || builds[i].fast()))
+			best = builds[i].table;
 	if (!*wish)
-		return list[n - 1];
+		return best;
 	if (!strcmp(wish, "base")) // whatever it is called on this architecture
 		return list[0];
 	for (int i = 0; i < n; i++)
@@ -79,10 +147,13 @@ const struct yk_isa *yk_isa_choose(const char *wish)
 		yk_cpu_fail(YOKE_EUNSUPPORTED,
 			    "cpu.isa=%s: this processor or its system does not "
 			    "run %s; %s is the best it has",
-			    wish, builds[i].needs, list[n - 1]->name);
+			    wish, builds[i].needs, best->name);
 		return NULL;
 	}
+	for (int i = 1; i < BUILDS; i++)
+		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+			 i == BUILDS - 1 ? " or " : ", ", builds[i].table->name);
 	yk_cpu_fail(YOKE_EINVAL, "cpu.isa=%s: no such instruction set here; it is base%s",
-		    wish, BUILDS > 1 ? ", avx2 or avx512" : "");
+		    wish, names);
 	return NULL;
 }

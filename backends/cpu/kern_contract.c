@@ -8,6 +8,10 @@
 
 enum { OWN, CBLAS };
 
+#ifdef YK_LEVEL
+enum { SKINNY = 4 }; // rows up to which b is best read in place, by the routine of f32
+#endif
+
 static bool is_integer(int dtype)
 {
 	return dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_i32 ||
@@ -139,6 +143,27 @@ static uint64_t can(const struct yoke_op *op)
 	       g.dtype == yoke_bf16;
 }
 
+struct routine {
+	uint64_t (*workspace)(const struct yk_gemm *);
+	int (*run)(const struct yk_gemm *);
+};
+
+static const struct routine *routine(const struct yk_gemm *g)
+{
+	static const struct routine f32 = { ISA(yk_gemm_f32_workspace),
+					    ISA(yk_gemm_f32) };
+	static const struct routine f64 = { ISA(yk_gemm_f64_workspace),
+					    ISA(yk_gemm_f64) };
+#ifdef YK_LEVEL
+	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_workspace),
+					     LEVEL(yk_gemm_bf16) };
+
+	if (g->dtype == yoke_bf16 && g->m > SKINNY)
+		return &bf16;
+#endif
+	return g->dtype == yoke_f64 ? &f64 : &f32;
+}
+
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_gemm g;
@@ -146,8 +171,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	if (impl != OWN || !normal_form(&g, op) || is_integer(g.dtype))
 		return 0;
 	orient(&g);
-	return g.dtype == yoke_f64 ? ISA(yk_gemm_f64_workspace)(&g) :
-				     ISA(yk_gemm_f32_workspace)(&g);
+	return routine(&g)->workspace(&g);
 }
 
 static char *at(const struct yk_gemm *g, int64_t matrix, int64_t row, int64_t col)
@@ -197,7 +221,7 @@ static int run_own(struct yk_gemm *g, const struct yoke_op *op)
 	if (!g->k && g->mapped)
 		return map_nothing(g);
 	orient(g);
-	return g->dtype == yoke_f64 ? ISA(yk_gemm_f64)(g) : ISA(yk_gemm_f32)(g);
+	return routine(g)->run(g);
 }
 
 static int run(const struct yoke_op *op, uint32_t impl)
@@ -225,7 +249,7 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	return run_own(&g, op);
 }
 
-const struct yk_kernel ISA(yk_contract) = {
+const struct yk_kernel LEVEL(yk_contract) = {
 	.can = can,
 	.workspace = workspace,
 	.run = run,

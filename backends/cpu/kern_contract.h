@@ -76,6 +76,11 @@ uint64_t ISA(yk_gemm_f64_workspace)(const struct yk_gemm *);
 int ISA(yk_gemm_f64)(const struct yk_gemm *);
 // Integers: sums in i64, plain loops.
 int ISA(yk_gemm_int)(const struct yk_gemm *);
+#ifdef YK_LEVEL
+// bf16 by instructions for it.
+uint64_t LEVEL(yk_gemm_bf16_workspace)(const struct yk_gemm *);
+int LEVEL(yk_gemm_bf16)(const struct yk_gemm *);
+#endif
 #endif
 
 #endif

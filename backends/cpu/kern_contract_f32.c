@@ -35,7 +35,8 @@
 #define VL 4
 #define MR 12
 #define KC 384
-#define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#define FMA(a, b, c) \
+	((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
 #else
 #define VL 4
 #define MR 4

@@ -33,7 +33,8 @@
 #define VL 2
 #define MR 12
 #define KC 256
-#define FMA(a, b, c) ((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
+#define FMA(a, b, c) \
+	((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
 #else
 #define VL 2
 #define MR 4

@@ -3,7 +3,8 @@
 // The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with the roles of a and
 // b as fits row-major results: a panel of a stays in the first cache, panels of b stream
 // from the second.  All cuts follow from the shape; no sum over k is divided among threads.
-// Included last by kern_contract_f32.c and _f64.c; KC is the length of a panel.
+// Included last by kern_contract_f32.c and its like; KC is the length of a panel.  Packed
+// panels are of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
 enum mode {
 	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
@@ -24,7 +25,7 @@ enum {
 	MANY = 32,               // pieces that suffice for balance
 	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
 	STAYS_L2 = 512 << 10,    // bytes of packed b
-	SHARE = (6 << 20) / sizeof(T), // elements of b packed at a time
+	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -72,12 +73,19 @@ static bool native(const struct yk_gemm *g)
 	return g->esize == sizeof(T);
 }
 
+// Bytes of b when it is packed whole, or less when that would overflow.
+static double packed_bytes(const struct yk_gemm *g)
+{
+	return products(1, g->n, DEPTH(g->k)) * sizeof(P);
+}
+
 // Where a piece sums: in c, if that has rows of T, else in scratch.
 static bool sums_in_c(const struct yk_gemm *g)
 {
 	return native(g) && g->cn == 1 && !g->mapped;
 }
 
+#ifndef PAIRS
 static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 {
 	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
@@ -87,6 +95,7 @@ static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 	if (g->m > 2 * MR) // b is small
 		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
 }
+#endif
 
 static void cut_local(const struct yk_gemm *g, struct cut *c)
 {
@@ -106,7 +115,7 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 	c->mb = even(g->m, 8 * MR, MR);
 	c->nb = even(g->n, 2 * L2_COLS, NR);
 	// A panel of a is enough for a piece while packed b stays in the second cache.
-	m_least = products(1, g->n, g->k) * sizeof(T) <= STAYS_L2 ? MR : 4 * MR;
+	m_least = packed_bytes(g) <= STAYS_L2 ? MR : 4 * MR;
 	while (pieces(g, c) < MANY && c->mb > m_least && worth_cutting(g, c))
 		halve(g, c, true);
 	while (pieces(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_cutting(g, c))
@@ -116,11 +125,11 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 	// Whole columns where the result cannot hold a part of a sum, else what fits.
 	if (sums_in_c(g)) {
 		c->ns = least(g->n, 8 * 2 * L2_COLS);
-		panels = SHARE / (ceil_div(c->ns, NR) * NR * c->kc);
+		panels = SHARE / (ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
 		c->ks = least(g->k, (panels > 1 ? panels : 1) * c->kc);
 	} else {
 		c->ks = g->k;
-		panels = SHARE / ((double)g->k * (double)c->nb);
+		panels = SHARE / ((double)DEPTH(g->k) * (double)c->nb);
 		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
@@ -128,8 +137,9 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 
 static struct cut cut(const struct yk_gemm *g)
 {
-	struct cut c = { .kc = ceil_div(g->k, ceil_div(g->k, KC)) };
+	struct cut c = { .kc = even(g->k, KC, K_UNIT) };
 
+#ifndef PAIRS
 	if (native(g) && g->m <= DOT_ROWS && g->bk == 1) {
 		c.mode = DOTS_IN_PLACE;
 		cut_in_place(g, &c);
@@ -137,8 +147,10 @@ static struct cut cut(const struct yk_gemm *g)
 		   (g->m <= 2 * MR || products(1, g->n, g->k) * sizeof(T) <= STAYS)) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
-	} else if (g->batches >= 8 || g->m <= 4 * MR ||
-		   products(g->m, g->n, g->k) < 8. * SMALL) {
+	} else
+#endif
+		if (g->batches >= 8 || g->m <= 4 * MR ||
+		    products(g->m, g->n, g->k) < 8. * SMALL) {
 		c.mode = LOCAL;
 		cut_local(g, &c);
 	} else {
@@ -245,6 +257,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 	}
 }
 
+#ifndef PAIRS
 static void dots_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -308,6 +321,7 @@ static void strips_piece(void *arg, int64_t piece)
 	if (g->map)
 		finish(g, &r, c, ldc, p.c, p.m, p.n);
 }
+#endif
 
 static void local_piece(void *arg, int64_t piece)
 {
@@ -316,15 +330,16 @@ static void local_piece(void *arg, int64_t piece)
 	const struct cut *cut = &job->cut;
 	struct place p = place_of(job, piece);
 	bool direct = sums_in_c(g);
-	int64_t a_size = cut->mb * cut->kc, b_size = cut->nb * cut->kc;
+	int64_t a_size = cut->mb * DEPTH(cut->kc), b_size = cut->nb * DEPTH(cut->kc);
 	struct room r;
-	T *a, *b, *c;
+	P *a, *b;
+	T *c;
 
 	if (!room(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
 		return;
-	a = r.at;
+	a = (P *)r.at;
 	b = a + a_size;
-	c = direct ? sums_at(g, p.c) : b + b_size;
+	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
 		int64_t k = least(cut->kc, g->k - l);
 		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k);
@@ -343,7 +358,7 @@ static void share_piece(void *arg, int64_t piece)
 	int64_t panels = ceil_div(job->ns, NR), l = piece / panels * job->cut.kc;
 	int64_t j = piece % panels * NR, k = least(job->cut.kc, job->ks - l);
 
-	pack_b((T *)g->workspace + l * panels * NR + j * k, g,
+	pack_b((P *)g->workspace + DEPTH(l) * panels * NR + j * DEPTH(k), g,
 	       at(g, job->b, job->k0 + l, g->bk, job->j0 + j, g->bn),
 	       least(NR, job->ns - j), k);
 }
@@ -358,20 +373,22 @@ static void shared_piece(void *arg, int64_t piece)
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
 	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
+	int64_t a_size = cut->mb * DEPTH(cut->kc);
 	struct room r;
-	T *a, *c;
+	P *a;
+	T *c;
 
-	if (!room(job, cut->mb * cut->kc + (direct ? 0 : m * n), &r))
+	if (!room(job, a_size + (direct ? 0 : m * n), &r))
 		return;
-	a = r.at;
-	c = direct ? sums_at(g, to) : a + cut->mb * cut->kc;
+	a = (P *)r.at;
+	c = direct ? sums_at(g, to) : r.at + a_size;
 	for (int64_t l = 0; l < job->ks; l += cut->kc) {
 		int64_t k = least(cut->kc, job->ks - l);
-		const T *b = (const T *)g->workspace + l * width + j * k;
+		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
 		pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
 		for (int64_t q = 0; q < n; q += L2_COLS) {
 			int64_t w = least(L2_COLS, n - q);
-			multiply_panels(a, b + q * k, c + q, ldc, m, w, k,
+			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m, w, k,
 					job->k0 + l > 0);
 			if (!direct && l + k == job->ks)
 				finish(g, &r, c + q, ldc, to + q * g->cn, m, w);
@@ -414,14 +431,20 @@ uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
 	if (!g->m || !g->n || !g->k || !g->batches)
 		return 0;
 	c = cut(g);
-	return c.mode == SHARED ? (uint64_t)(ceil_div(c.ns, NR) * NR * c.ks) * sizeof(T) :
-				  0;
+	return c.mode == SHARED ?
+		       (uint64_t)(ceil_div(c.ns, NR) * NR * DEPTH(c.ks)) * sizeof(P) :
+		       0;
 }
 
 int ENTRY_RUN(const struct yk_gemm *g)
 {
-	static void (*const run[])(void *, int64_t) = { dots_piece, strips_piece,
-							local_piece };
+	static void (*const run[])(void *, int64_t) = {
+#ifndef PAIRS
+		[DOTS_IN_PLACE] = dots_piece,
+		[STRIPS_IN_PLACE] = strips_piece,
+#endif
+		[LOCAL] = local_piece,
+	};
 	struct job job = { .g = g, .cut = cut(g) };
 
 	job.n_pieces = ceil_div(g->n, job.cut.nb);

@@ -13,7 +13,7 @@ static uint64_t load(int dtype, const char *p)
 	uint64_t i64;
 
 	switch (dtype) {
-	case yoke_i8: return (uint64_t)(int64_t)*(const int8_t *)p;
+	case yoke_i8: return (uint64_t)(int64_t) * (const int8_t *)p;
 	case yoke_u8: return *(const uint8_t *)p;
 	case yoke_i32: memcpy(&i32, p, 4); return (uint64_t)(int64_t)i32;
 	default: memcpy(&i64, p, 8); return i64;

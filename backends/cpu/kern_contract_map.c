@@ -141,7 +141,7 @@ static void run(struct live *l, char *sums, int64_t first, int64_t n)
 	in->base = (char *)((uintptr_t)sums - (uintptr_t)(first * in->size));
 	for (int64_t i = 0; i < n; i += YK_STRIP)
 		ISA(yk_frame_run)
-		(&l->frame, first + i, n - i < YK_STRIP ? n - i : YK_STRIP);
+	(&l->frame, first + i, n - i < YK_STRIP ? n - i : YK_STRIP);
 }
 
 void ISA(yk_epilogue_run)(const struct yk_epilogue *e, void *memory, void *tile,

@@ -3,49 +3,9 @@
 // A panel is [depth][width], width being MR for a and NR for b.
 // Included behind kern_contract_tile.h.
 
-typedef T four __attribute__((vector_size(4 * sizeof(T))));
-typedef T four_u
-	__attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
-
-// from: 4 rows of 4, `stride` apart -> to: 4 rows of 4, `width` apart, transposed.
-FLAT void transpose4(const T *from, int64_t stride, T *to, int width)
-{
-	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
-	four c = *(const four_u *)(from + 2 * stride),
-	     d = *(const four_u *)(from + 3 * stride);
-	four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-	four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-	four AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-	four CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-
-	*(four_u *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-	*(four_u *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-	*(four_u *)(to + 2 * width) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
-	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
-}
-
-// to[l][i] = from[i * stride + l].  Sixteen at a time: a line of each row is read once.
-FLAT void pack_transposed(T *to, const int width, const T *from, int64_t stride, int wide,
-			  int64_t depth)
-{
-	int64_t l = 0;
-
-	for (; l + 4 <= depth;) {
-		int64_t end = l + 16 <= depth ? l + 16 : depth - depth % 4;
-		int i = 0;
-		for (; i + 4 <= wide; i += 4)
-			for (int64_t p = l; p < end; p += 4)
-				transpose4(from + i * stride + p, stride,
-					   to + p * width + i, width);
-		for (; i < wide; i++)
-			for (int64_t p = l; p < end; p++)
-				to[p * width + i] = from[i * stride + p];
-		l = end;
-	}
-	for (; l < depth; l++)
-		for (int i = 0; i < wide; i++)
-			to[l * width + i] = from[i * stride + l];
-}
+#define CELL T
+#define CELL_ALIGN sizeof(T)
+#include "kern_contract_transpose.h"
 
 #ifdef HALVES
 // n elements of f16 or bf16, `stride` apart, as floats.
@@ -84,7 +44,8 @@ FLAT void pack_half(T *to, const int width, int dtype, const char *from, int64_t
 		for (int i = 0; i < wide; i++)
 			fetch(dtype, from + (i * across + l * along) * 2, along, n,
 			      part + i * RUN);
-		pack_transposed(to + l * width, width, part, RUN, wide, n);
+		pack_transposed(to + l * width, width, (const char *)part,
+				RUN * sizeof(T), wide, n);
 	}
 }
 #endif
@@ -109,7 +70,8 @@ FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char
 		for (int64_t l = 0; l < depth; l++)
 			memcpy(to + l * width, p + l * along, width * sizeof(T));
 	else if (along == 1)
-		pack_transposed(to, width, p, across, wide, depth);
+		pack_transposed(to, width, from, across * (int64_t)sizeof(T), wide,
+				depth);
 	else
 		for (int64_t l = 0; l < depth; l++)
 			for (int i = 0; i < wide; i++)
@@ -119,9 +81,15 @@ FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char
 // All panels of a block of a (m,k), and of b (k,n).
 static void pack_a(T *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k)
 {
-	for (int64_t i = 0; i < m; i += MR, to += MR * k)
-		pack_panel(to, MR, g, a + i * g->am * (int64_t)g->esize, g->am,
-			   m - i < MR ? (int)(m - i) : MR, g->ak, k);
+	// a transposed: what a panel leaves of a line the next ones take, so few rows at a time
+	int64_t rows = g->am == 1 && g->ak != 1 ? 16 : k;
+
+	for (int64_t l = 0; l < k; l += rows)
+		for (int64_t i = 0; i < m; i += MR)
+			pack_panel(to + i * k + l * MR, MR, g,
+				   a + (i * g->am + l * g->ak) * (int64_t)g->esize, g->am,
+				   m - i < MR ? (int)(m - i) : MR, g->ak,
+				   k - l < rows ? k - l : rows);
 }
 
 static void pack_b(T *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k)

@@ -11,15 +11,6 @@ typedef T vec __attribute__((vector_size(VL * sizeof(T))));
 typedef T vec_u
 	__attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-// Every row count that a tile may have.
-#if MR == 12
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#elif MR == 6
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#elif MR == 4
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
-#endif
-
 // a (rows, k), strides am, ak; b (k, nv vectors), rows ldb apart; c (rows, nv vectors).
 // add: c += instead of =.  ahead: rows of b to prefetch beyond the present one, 0 where the
 // hardware sees the stream by itself.
@@ -62,48 +53,13 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 	}
 }
 
-// ---- tiles of packed panels: a [k][MR], b [k][NR] ----
-
-typedef void tile_fn(int64_t k, const T *a, const T *b, T *c, int64_t ldc, bool add);
-
-#define TILE(rows, nv) \
-	static void tile_##rows##_##nv(int64_t k, const T *a, const T *b, T *c, \
-				       int64_t ldc, bool add) \
-	{ \
-		multiply(rows, nv, k, a, 1, MR, b, NR, c, ldc, add, 0); \
-	}
-#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
-EACH_ROWS(TILES)
-
-#define ENTRY(rows) { tile_##rows##_1, tile_##rows##_2 },
-static tile_fn *const tiles[MR][NV] = { EACH_ROWS(ENTRY) };
-#undef ENTRY
-
-// c (m,n) = or += packed a (m,k) times packed b (k,n).
-static void multiply_panels(const T *a, const T *b, T *c, int64_t ldc, int64_t m,
-			    int64_t n, int64_t k, bool add)
+FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b,
+			T *c, int64_t ldc, bool add)
 {
-	for (int64_t i = 0; i < m; i += MR) {
-		int rows = m - i < MR ? (int)(m - i) : MR;
-		for (int64_t j = 0; j < n; j += NR) {
-			int cols = n - j < NR ? (int)(n - j) : NR;
-			int nv = (cols + VL - 1) / VL;
-			tile_fn *tile = tiles[rows - 1][nv - 1];
-			T *to = c + i * ldc + j, edge[MR * NR];
-
-			if (cols == nv * VL) {
-				tile(k, a + i * k, b + j * k, to, ldc, add);
-				continue;
-			}
-			tile(k, a + i * k, b + j * k, edge, NR, false);
-			for (int p = 0; p < rows; p++)
-				for (int q = 0; q < cols; q++)
-					to[p * ldc + q] =
-						add ? to[p * ldc + q] + edge[p * NR + q] :
-						      edge[p * NR + q];
-		}
-	}
+	multiply(rows, nv, k, a, 1, MR, b, NR, c, ldc, add, 0);
 }
+
+#include "kern_contract_tiles.h"
 
 // ---- few rows of a, b in place: its rows are dense ----
 
@@ -211,8 +167,9 @@ typedef void dot_fn(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,
 		dots(rows, cols, k, a, lda, b, ldb, to); \
 	}
 #define DOTS(rows) DOT(rows, 1) DOT(rows, 4)
-DOTS(1) DOTS(2) DOTS(3) DOTS(4)
+DOTS(1)
+DOTS(2) DOTS(3) DOTS(4)
 
 #define ENTRY(rows) { dot_##rows##_1, dot_##rows##_4 },
-static dot_fn *const dot[DOT_ROWS][2] = { ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) };
+	static dot_fn *const dot[DOT_ROWS][2] = { ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) };
 #undef ENTRY

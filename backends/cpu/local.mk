@@ -11,9 +11,13 @@ libyokecore_la_SOURCES += \
 	backends/cpu/isa.c \
 	backends/cpu/kern_attention_tile.h \
 	backends/cpu/kern_contract.h \
+	backends/cpu/kern_contract_amx.h \
 	backends/cpu/kern_contract_gemm.h \
 	backends/cpu/kern_contract_pack.h \
+	backends/cpu/kern_contract_pairs.h \
 	backends/cpu/kern_contract_tile.h \
+	backends/cpu/kern_contract_tiles.h \
+	backends/cpu/kern_contract_transpose.h \
 	backends/cpu/kern_gather.h \
 	backends/cpu/kern_map.h \
 	backends/cpu/kern_map_chain.h \
@@ -85,4 +89,21 @@ libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512
 libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS)
 noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la
 libyokecore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
+endif
+
+# Levels above an instruction set: all but their products of bf16 are its own.
+bf16_kernels = backends/cpu/isa_table.c backends/cpu/kern_contract.c
+if AVX512_BF16
+libcpu_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/kern_contract_bf16.c
+libcpu_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=avx512_bf16
+libcpu_bf16_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS) -mavx512bf16
+noinst_LTLIBRARIES += libcpu_bf16.la
+libyokecore_la_LIBADD += libcpu_bf16.la
+endif
+if AMX
+libcpu_amx_la_SOURCES = $(bf16_kernels) backends/cpu/kern_contract_amx.c
+libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=amx
+libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS) -mamx-tile -mamx-bf16
+noinst_LTLIBRARIES += libcpu_amx.la
+libyokecore_la_LIBADD += libcpu_amx.la
 endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing of bf16 for instructions that multiply pairs of them along k into sums of f32.
+// A pair is a P, the one of smaller k in its lower half; an odd k ends in a pair with 0.
+// Included by kern_contract_bf16.c and _amx.c.
+
+#define FLAT __attribute__((always_inline)) static inline
+#define PAIRS
+#define T float
+
+typedef uint32_t P;
+
+#define CELL P
+#define CELL_ALIGN 2
+#include "kern_contract_transpose.h"
+
+static const uint16_t *half_at(const char *p, int64_t i)
+{
+	return (const uint16_t *)p + i;
+}
+
+// to[l][i] = the pair of from[i][2 l] and from[i][2 l + 1], i < wide, elements `across` and
+// `along` apart; k of them along.
+FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, int wide,
+		     int64_t along, int64_t k)
+{
+	if (along == 1) {
+		pack_transposed(to, width, from, across * 2, wide, k / 2);
+	} else if (across == 1 && wide == width) {
+		for (int64_t l = 0; l < k / 2; l++) {
+			const uint16_t *x = half_at(from, 2 * l * along), *y = x + along;
+			P *row = to + l * width;
+			for (int i = 0; i < width; i++)
+				row[i] = x[i] | (P)y[i] << 16;
+		}
+	} else {
+		for (int64_t l = 0; l < k / 2; l++) {
+			const uint16_t *x = half_at(from, 2 * l * along), *y = x + along;
+			for (int i = 0; i < wide; i++)
+				to[l * width + i] = x[i * across] | (P)y[i * across]
+									    << 16;
+		}
+	}
+	if (k % 2)
+		for (int i = 0; i < wide; i++)
+			to[k / 2 * width + i] =
+				*half_at(from, i * across + (k - 1) * along);
+}
+
+// Finished sums (m,n), rows ld apart, go to c.
+static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
+		     int64_t m, int64_t n)
+{
+	uint16_t *to = (uint16_t *)c;
+
+	for (int64_t i = 0; i < m; i++, to += g->cm, sums += ld)
+		if (g->cn == 1)
+			for (int64_t j = 0; j < n; j++)
+				to[j] = yk_bf16_of_f32(sums[j]);
+		else
+			for (int64_t j = 0; j < n; j++)
+				to[j * g->cn] = yk_bf16_of_f32(sums[j]);
+}

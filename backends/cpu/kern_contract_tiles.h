@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of packed panels times another, tile by tile: a [DEPTH(k)][MR], b [DEPTH(k)][NR].
+// Whoever includes it defines multiply_tile for constant numbers of rows and vectors, and what
+// is packed: P, DEPTH(k) of them along k.  Without PAIRS that is T, as it is.
+
+#ifndef PAIRS
+typedef T P;
+#define DEPTH(k) (k)
+#define K_UNIT 1 // of a panel's length, but for the last
+#endif
+
+// Every row count that a tile may have.
+#if MR == 12
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#elif MR == 6
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif MR == 4
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
+#endif
+
+typedef void tile_fn(int64_t depth, const P *a, const P *b, T *c, int64_t ldc, bool add);
+
+#define TILE(rows, nv) \
+	static void tile_##rows##_##nv(int64_t depth, const P *a, const P *b, T *c, \
+				       int64_t ldc, bool add) \
+	{ \
+		multiply_tile(rows, nv, depth, a, b, c, ldc, add); \
+	}
+#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
+EACH_ROWS(TILES)
+
+#define ENTRY(rows) { tile_##rows##_1, tile_##rows##_2 },
+static tile_fn *const tiles[MR][NV] = { EACH_ROWS(ENTRY) };
+#undef ENTRY
+
+// c (m,n) = or += packed a (m,k) times packed b (k,n).
+static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m,
+			    int64_t n, int64_t k, bool add)
+{
+	int64_t depth = DEPTH(k);
+
+	for (int64_t i = 0; i < m; i += MR) {
+		int rows = m - i < MR ? (int)(m - i) : MR;
+		for (int64_t j = 0; j < n; j += NR) {
+			int cols = n - j < NR ? (int)(n - j) : NR;
+			int nv = (cols + VL - 1) / VL;
+			tile_fn *tile = tiles[rows - 1][nv - 1];
+			const P *pa = a + i * depth, *pb = b + j * depth;
+			T *to = c + i * ldc + j, edge[MR * NR];
+
+			if (cols == nv * VL) {
+				tile(depth, pa, pb, to, ldc, add);
+				continue;
+			}
+			tile(depth, pa, pb, edge, NR, false);
+			for (int p = 0; p < rows; p++)
+				for (int q = 0; q < cols; q++)
+					to[p * ldc + q] =
+						add ? to[p * ldc + q] + edge[p * NR + q] :
+						      edge[p * NR + q];
+		}
+	}
+}

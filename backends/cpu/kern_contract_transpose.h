@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposing a block of a matrix as it is packed, four by four in registers.
+// Included by kern_contract_pack.h and kern_contract_pairs.h, which define CELL, what is moved
+// as one, and CELL_ALIGN, where it may lie.
+
+typedef CELL four __attribute__((vector_size(4 * sizeof(CELL))));
+typedef CELL four_u
+	__attribute__((vector_size(4 * sizeof(CELL)), aligned(CELL_ALIGN), may_alias));
+typedef CELL cell_u __attribute__((aligned(CELL_ALIGN), may_alias));
+
+// from: 4 rows of 4, `stride` bytes apart -> to: 4 rows of 4, `width` cells apart, transposed.
+FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
+{
+	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
+	four c = *(const four_u *)(from + 2 * stride),
+	     d = *(const four_u *)(from + 3 * stride);
+	four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+	four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+	four AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+	four CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+
+	*(four_u *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+	*(four_u *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+	*(four_u *)(to + 2 * width) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
+	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+}
+
+// to[l][i] = from[i][l], i < wide, l < depth; rows of from `stride` bytes apart, of to `width`
+// cells.  Sixteen at a time: a line of each row is read once.
+FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t stride,
+			  int wide, int64_t depth)
+{
+	const int64_t size = sizeof(CELL);
+	int64_t l = 0;
+
+	for (; l + 4 <= depth;) {
+		int64_t end = l + 16 <= depth ? l + 16 : depth - depth % 4;
+		int i = 0;
+		for (; i + 4 <= wide; i += 4)
+			for (int64_t p = l; p < end; p += 4)
+				transpose4(from + i * stride + p * size, stride,
+					   to + p * width + i, width);
+		for (; i < wide; i++)
+			for (int64_t p = l; p < end; p++)
+				to[p * width + i] =
+					*(const cell_u *)(from + i * stride + p * size);
+		l = end;
+	}
+	for (; l < depth; l++)
+		for (int i = 0; i < wide; i++)
+			to[l * width + i] =
+				*(const cell_u *)(from + i * stride + l * size);
+}
