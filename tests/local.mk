@@ -38,6 +38,7 @@ test_programs = \
 	tests/cpu_xent.t \
 	tests/data.t \
 	tests/device.t \
+	tests/eager.t \
 	tests/engine.t \
 	tests/errors.t \
 	tests/files.t \
@@ -114,6 +115,7 @@ tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
 tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
 tests_data_t_SOURCES = tests/data.c
 tests_device_t_SOURCES = tests/device.c
+tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	}
 	static const char *const mode[] = {
 		"YOKE_THREADS=1", "YOKE_THREADS=2", "YOKE_PLAN_MAX=0", "YOKE_FUSE=0", "YOKE_DONATE=0",
-		"YOKE_ARENA=0", "YOKE_PLAN_CSE=0", "YOKE_POOL=off", "YOKE_PLAN_HASH=0",
+		"YOKE_EAGER=1", "YOKE_EAGER=1 YOKE_THREADS=1", "YOKE_ARENA=0", "YOKE_PLAN_CSE=0", "YOKE_POOL=off", "YOKE_PLAN_HASH=0",
 		"YOKE_FUSE=0 YOKE_DONATE=0 YOKE_ARENA=0 YOKE_THREADS=1",
 	};
 	char want[256], got[256];

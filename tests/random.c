@@ -5,10 +5,12 @@
 // A program runs for some rounds, each in a scope and with new data, so that later rounds find
 // their plans.
 // Programs come from fixed seeds; `random.t SEED` prints one, statement by statement, and runs it;
-// `random.t FIRST COUNT` runs others.
+// `random.t FIRST COUNT` runs others in all modes, `random.t FIRST COUNT hash` prints a hash of what
+// they read.
 
 #include "config.h"
 
+#include "base/hash.h"
 #include "random_program.h"
 
 enum { ROUNDS = 3, HELD = 64 };
@@ -488,14 +490,17 @@ static void print_program(const struct program *p)
 }
 
 static const struct {
-	const char *setting, *value;
-} modes[] = { { "fuse", "1" },
-	      { "fuse", "0" },
-	      { "donate", "0" },
-	      { "arena", "0" },
-	      { "plan.cse", "0" } };
+	const char *setting, *value, *back;
+} modes[] = {
+	{ "fuse", "1", "1" },   { "fuse", "0", "1" },      { "donate", "0", "1" },
+	{ "arena", "0", "1" },  { "plan.cse", "0", "1" },  { "eager", "1", "0" },
+	{ "plan.max", "0", "64" },
+};
 
-static bool try_program(uint64_t seed, bool print)
+enum { MODES = sizeof modes / sizeof *modes };
+
+// The plain run is mode 0; of the others those with a bit in `which`.
+static bool try_program(uint64_t seed, unsigned which, bool print)
 {
 	static struct program p;
 	char why[300];
@@ -504,11 +509,13 @@ static bool try_program(uint64_t seed, bool print)
 	if (print)
 		print_program(&p);
 	log_size = 0;
-	for (size_t m = 0; m < sizeof modes / sizeof *modes && good; m++) {
+	for (int m = 0; m < MODES && good; m++) {
+		if (m && !(which >> m & 1))
+			continue;
 		log_at = 0;
 		yoke_setting_set(modes[m].setting, modes[m].value);
 		good = run(&p, !m, print, why);
-		yoke_setting_set(modes[m].setting, "1");
+		yoke_setting_set(modes[m].setting, modes[m].back);
 		if (!good)
 			diag("program %llu with %s=%s: %s", (unsigned long long)seed,
 			     modes[m].setting, modes[m].value, why);
@@ -517,21 +524,59 @@ static bool try_program(uint64_t seed, bool print)
 	return good;
 }
 
+// What the programs read in their plain runs.
+static int print_hash(uint64_t first, int programs)
+{
+	uint64_t hash = 0;
+	for (int i = 0; i < programs; i++) {
+		if (!try_program(first + (uint64_t)i, 0, false))
+			return 1;
+		hash = yk_hash(log_bytes, log_size, hash);
+	}
+	printf("%016llx\n", (unsigned long long)hash);
+	return 0;
+}
+
+// The same bits in processes with 1 and 2 threads.
+static void threads(const char *self, int programs)
+{
+	char line[2][64] = { "none", "none" };
+	for (int t = 1; t <= 2; t++) {
+		char command[1024];
+		snprintf(command, sizeof command, "YOKE_THREADS=%d '%s' 1 %d hash", t, self, programs);
+		FILE *f = popen(command, "r");
+		if (f && !fgets(line[t - 1], sizeof *line, f))
+			snprintf(line[t - 1], sizeof *line, "nothing from %d", t);
+		if (f)
+			pclose(f);
+		line[t - 1][strcspn(line[t - 1], "\n")] = 0;
+	}
+	ok(strlen(*line) == 16 && !strcmp(line[0], line[1]), "%d programs on 1 and 2 threads: %s and %s",
+	   programs, line[0], line[1]);
+}
+
 int main(int argc, char **argv)
 {
 	yoke_setting_set("log", "error"); // new plans all the time are what we want
 	if (argc == 2) {
-		ok(try_program(strtoull(argv[1], NULL, 0), true), "program %s", argv[1]);
+		ok(try_program(strtoull(argv[1], NULL, 0), ~0u, true), "program %s", argv[1]);
 		return done();
 	}
 	uint64_t first = argc > 2 ? strtoull(argv[1], NULL, 0) : 1;
-	int programs = argc > 2 ? atoi(argv[2]) : tap_long() ? 10000 : 2000, failed = 0;
-	for (int i = 0; i < programs && failed < 20; i++)
-		failed += !try_program(first + (uint64_t)i, false);
+	int programs = argc > 2 ? atoi(argv[2]) : tap_long() ? 30000 : 10000, failed = 0;
+	if (argc > 3)
+		return print_hash(first, programs);
+	bool all = argc > 2 || tap_long();
+	for (int i = 0; i < programs && failed < 20; i++) {
+		// each program in two of the modes, taken in turn
+		unsigned which = all ? ~0u : 2u << i % (MODES - 1) | 2u << (i + 3) % (MODES - 1);
+		failed += !try_program(first + (uint64_t)i, which, false);
+	}
 	ok(!failed, "%d random programs: %d differ", programs, failed);
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
 	ok(skipped < checked / 10, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
+	threads(argv[0], 500);
 	return done();
 }

@@ -198,9 +198,14 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 	for (int i = 0; i < n && !err; i++) {
 		if (grads[i] == YK_NIL)
 			grads[i] = yk_full_like(graph, in[i], 0);
-		if (grads[i] == YK_BAD || !(g[i] = yk_handle_of(ctx, grads[i])))
+		if (grads[i] == YK_BAD)
 			err = yoke_error_code();
 	}
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int i = 0; i < n && !err; i++)
+		if (!(g[i] = yk_handle_of(ctx, grads[i])))
+			err = yoke_error_code();
 leave:
 	free(in);
 	free(out);
@@ -224,6 +229,8 @@ static int step(struct yoke_context *ctx, int op, int n, int nlists, yk_id *in,
 		if (in[i] == YK_BAD)
 			return yoke_error_code();
 	int err = yk_append(&ctx->graph, &c, &out);
+	if (!err)
+		err = yk_recorded(ctx);
 	for (int l = 0; l < outs && !err; l++)
 		for (int i = 0; i < n && !err && to[l]; i++) {
 			yoke_tensor *t = to[l][i];
@@ -309,7 +316,7 @@ yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x)
 	struct yk_call c = {
 		.op = YK_MULTI_NORM, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in
 	};
-	if (in && !yk_append(&ctx->graph, &c, &out))
+	if (in && !yk_append(&ctx->graph, &c, &out) && !yk_recorded(ctx))
 		t = yk_handle_of(ctx, out);
 	free(in);
 	yk_leave(ctx);

@@ -17,6 +17,8 @@
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
 YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
 	 "pending operations that are warned about once");
+YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
+	 "launch each operation as it is recorded, and wait: errors appear at the call");
 
 // Memory that only pending operations hold is warned about beyond this part of the device's.
 enum { HELD_PART = 4 };
@@ -82,6 +84,7 @@ yoke_context *yoke_context_new(const char *backend)
 	ctx->epoch = 1;
 	ctx->graph.paths = &ctx->paths;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
+	ctx->eager = yk_param_bool(&eager_setting);
 	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		goto fail;
@@ -154,6 +157,7 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	int err = ctx ? yk_enter(ctx) : yoke_error_code();
 	if (err)
 		return err;
+	ctx->stale |= ctx->graph.nodes && (ctx->seed != seed || ctx->step != step);
 	ctx->seed = seed;
 	ctx->step = step;
 	yk_leave(ctx);
@@ -372,6 +376,7 @@ void yk_context_reset(struct yoke_context *ctx)
 	ctx->leaves = ctx->roots = 0;
 	yk_graph_clear(&ctx->graph);
 	ctx->held_bytes = 0;
+	ctx->stale = false;
 	ctx->epoch++;
 }
 

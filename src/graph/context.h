@@ -126,6 +126,8 @@ struct yoke_context {
 	int64_t step;
 	uint64_t held_bytes; // of versions that only leaves hold
 	bool warned;         // of too much that is pending
+	bool eager;          // operations are launched as they are recorded
+	bool stale;          // .. and a number they read on the host was set since
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind
 	struct yoke_stats stats;
@@ -144,6 +146,14 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 {
 	if (ctx->observer)
 		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
+}
+
+// Launches what is recorded and not yet launched, if operations are evaluated eagerly: every recording
+// call asks for it before it gives a handle or assigns.  0, or the error of the first that fails.
+int yk_eager_run(struct yoke_context *); // of plan/, which graph/ knows no more of
+static inline int yk_recorded(struct yoke_context *ctx)
+{
+	return ctx->eager ? yk_eager_run(ctx) : 0;
 }
 
 // Enters a call on ctx from this thread: EBUSY when another thread is inside.  Always paired.

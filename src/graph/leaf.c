@@ -264,6 +264,7 @@ int yoke_scalar_set(yoke_tensor *t, double value)
 	int err = yk_enter(t->ctx);
 	if (err)
 		return err;
+	t->ctx->stale |= t->leaf_epoch == t->ctx->epoch && t->scalar != value;
 	t->scalar = value;
 	yk_leave(t->ctx);
 	return 0;

@@ -43,9 +43,9 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 {
 	if (!r->ctx)
 		return NULL;
-	yoke_tensor *t = result == YK_BAD || result == YK_NIL ?
-				 NULL :
-				 yk_handle_of(r->ctx, result);
+	yoke_tensor *t = NULL;
+	if (result != YK_BAD && result != YK_NIL && !yk_recorded(r->ctx))
+		t = yk_handle_of(r->ctx, result);
 	yk_leave(r->ctx);
 	return t;
 }

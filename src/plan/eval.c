@@ -61,6 +61,7 @@ static void planner_free(struct yk_planner *pl)
 		}
 	for (int i = 0; i < 2; i++)
 		free(pl->chunk[i]);
+	yk_eager_free(pl);
 	free(pl->bucket);
 	free(pl->storage);
 	free(pl->root);
@@ -73,7 +74,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl);
 }
 
-static struct yk_planner *planner(struct yoke_context *ctx)
+struct yk_planner *yk_planner_of(struct yoke_context *ctx)
 {
 	if (ctx->planner)
 		return ctx->planner;
@@ -184,7 +185,7 @@ static struct yk_plan *plan_for(struct yk_planner *pl)
 
 // ---- roots ----
 
-static int add_root(struct yk_planner *pl, yoke_tensor *t)
+int yk_root_add(struct yk_planner *pl, yoke_tensor *t)
 {
 	if (yk_grow(&pl->root, &pl->root_cap, pl->roots + 1, sizeof *pl->root) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -240,7 +241,7 @@ static int drop_lost(struct yk_planner *pl)
 	size_t kept = 0;
 	for (size_t i = 0; i < pl->roots; i++) {
 		yoke_tensor *t = pl->root[i].handle;
-		struct yk_storage *s = lost[g->value[t->id].node];
+		struct yk_storage *s = lost[g->value[pl->root[i].id].node];
 		if (!s) {
 			pl->root[kept++] = pl->root[i];
 			continue;
@@ -266,8 +267,7 @@ static void unroot(struct yoke_context *ctx, size_t from)
 	ctx->roots = from;
 }
 
-// Plans and launches what the roots need; *started: the graph is used up.
-static int run_roots(struct yk_planner *pl, bool *started)
+int yk_run_roots(struct yk_planner *pl, bool *started)
 {
 	struct yoke_context *ctx = pl->ctx;
 	*started = false;
@@ -281,7 +281,8 @@ static int run_roots(struct yk_planner *pl, bool *started)
 		*started = true;
 		return lost;
 	}
-	find_donors(pl);
+	if (!ctx->eager) // then old versions stay while the tape does
+		find_donors(pl);
 	if (!err)
 		err = yk_key_make(ctx, &pl->marks, pl->root, pl->roots, yk_param_epoch(), &pl->key);
 	if (err)
@@ -296,7 +297,7 @@ static int run_roots(struct yk_planner *pl, bool *started)
 
 static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 {
-	struct yk_planner *pl = planner(ctx);
+	struct yk_planner *pl = yk_planner_of(ctx);
 	size_t roots = ctx->roots;
 	int err = 0;
 	if (!pl)
@@ -316,19 +317,22 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	pl->roots = 0;
 	for (size_t i = 0; i < ctx->roots && !err; i++)
 		if (ctx->root[i])
-			err = add_root(pl, ctx->root[i]);
+			err = yk_root_add(pl, ctx->root[i]);
 	bool started = !err && !pl->roots;
 	if (!err) {
 		ctx->stats.evals++;
 		if (pl->roots)
-			err = run_roots(pl, &started);
+			err = ctx->eager ? yk_eager_roots(pl, &started) :
+					   yk_run_roots(pl, &started);
 	}
 	if (!err && yk_settle(ctx)) // the run's own event, or what was found on the way
 		err = yk_failure_tell(ctx);
-	if (err && !started)
+	if (err && !started) {
 		unroot(ctx, roots);
-	else
+	} else {
 		yk_context_reset(ctx);
+		yk_eager_reset(pl);
+	}
 	return err;
 }
 

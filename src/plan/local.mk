@@ -4,6 +4,7 @@ libyokecore_la_SOURCES += \
 	src/plan/build.c \
 	src/plan/build.h \
 	src/plan/check.c \
+	src/plan/eager.c \
 	src/plan/emit.c \
 	src/plan/eval.c \
 	src/plan/fuse.c \

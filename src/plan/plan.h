@@ -230,6 +230,15 @@ int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
 int yk_check_scalars(const struct yk_planner *, const struct yk_plan *);
 // The bits of the scalar leaf at a place among the marked leaves.
 uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
+// The context's planner, made if there is none; NULL: no memory.
+struct yk_planner *yk_planner_of(struct yoke_context *);
+int yk_root_add(struct yk_planner *, yoke_tensor *);
+// Plans and launches what planner->root needs; *started: it got to the first step.
+int yk_run_roots(struct yk_planner *, bool *started);
+// The same for a context that evaluates eagerly, whose values are there by now.
+int yk_eager_roots(struct yk_planner *, bool *started);
+void yk_eager_reset(struct yk_planner *); // the tape is over
+void yk_eager_free(struct yk_planner *);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
@@ -242,6 +251,7 @@ struct yk_planner {
 	struct yk_key key;
 	struct yk_root *root;
 	size_t roots, root_cap;
+	struct yk_eager *eager; // NULL: not used
 	struct yk_plan **bucket;
 	size_t plans;
 	uint64_t evaluations;
