@@ -79,7 +79,7 @@ static void training_step(void)
 	struct yoke_stats after = stats();
 	ok(!yoke_error_code() && l < first / 10, "50 steps: loss %g -> %g %s", (double)first, (double)l,
 	   yoke_error());
-	ok(after.plan_misses - before.plan_misses == 1, "one plan for 50 steps with a changing scalar, got %llu",
+	ok(after.plan_misses - before.plan_misses == 1 || tap_eager(), "one plan for 50 steps with a changing scalar, got %llu",
 	   (unsigned long long)(after.plan_misses - before.plan_misses));
 	ok(after.pending_nodes == 0 && after.live_handles == before.live_handles,
 	   "nothing pending, handles as before: %llu and %llu, %llu", (unsigned long long)after.pending_nodes,
@@ -196,7 +196,7 @@ static void donation(void)
 	yoke_eval(0, NULL);
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
-	ok(stats().assign_copies == s1.assign_copies + 1, "not while another holds the old version");
+	ok(stats().assign_copies == s1.assign_copies + !tap_eager(), "not while another holds the old version");
 	yoke_read(alias, got, sizeof got);
 	ok(got[0] == 6 && got[1] == 5, "which keeps its elements: %g %g", (double)got[0], (double)got[1]);
 	yoke_read(v, got, sizeof got);
@@ -236,7 +236,7 @@ static void cache(void)
 		yoke_read(y, got, sizeof *got * (t % 2 ? 8 : 16));
 		yoke_scope_end(s);
 	}
-	ok(stats().plan_misses - s0.plan_misses == 2, "two branches, two plans: %llu",
+	ok(stats().plan_misses - s0.plan_misses == (tap_eager() ? 4 : 2), "two branches, two plans: %llu",
 	   (unsigned long long)(stats().plan_misses - s0.plan_misses));
 	for (int n = 1; n <= 300; n++) {
 		yoke_scope *s = yoke_scope_begin("shapes");

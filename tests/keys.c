@@ -425,6 +425,8 @@ static void nearest(void)
 
 int main(void)
 {
+	if (tap_eager())
+		return skip_all("its plans are of whole graphs");
 	tap_seed();
 	yoke_setting_set("log", "error"); // new plans are what we want
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)

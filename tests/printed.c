@@ -179,6 +179,8 @@ static void copies(void)
 
 int main(void)
 {
+	if (tap_eager())
+		return skip_all("its plans are of whole graphs");
 	tap_seed();
 	yoke_setting_set("log", "plan");
 	yk_log_to(on_log, &plan);

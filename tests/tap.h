@@ -93,6 +93,13 @@ static inline bool tap_long(void)
 	return s && *s && *s != '0';
 }
 
+// Is each op launched as it is recorded, so that plans are of one op and errors come with the call?
+static inline bool tap_eager(void)
+{
+	const char *s = getenv("YOKE_EAGER");
+	return s && *s && *s != '0';
+}
+
 // got[i] near want[i]: |got - want| <= tol * max(scale, |want|); NaN and infinities must be equal.
 // Prints the worst index when it fails.
 static inline bool near(const double *got, const double *want, size_t n, double tol, double scale,
