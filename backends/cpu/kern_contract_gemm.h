@@ -86,13 +86,22 @@ static bool sums_in_c(const struct yk_gemm *g)
 }
 
 #ifndef PAIRS
+// b small, or read but once or twice.
+static bool strips_serve(const struct yk_gemm *g)
+{
+	if (!native(g))
+		return g->m <= HALF_ROWS;
+	return g->cn == 1 &&
+	       (g->m <= 2 * MR || products(1, g->n, g->k) * sizeof(T) <= STAYS);
+}
+
 static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 {
 	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
 
 	c->mb = g->m;
 	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
-	if (g->m > 2 * MR) // b is small
+	if (g->m > 2 * MR && g->m > DOT_MOST) // b is small
 		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
 }
 #endif
@@ -140,11 +149,10 @@ static struct cut cut(const struct yk_gemm *g)
 	struct cut c = { .kc = even(g->k, KC, K_UNIT) };
 
 #ifndef PAIRS
-	if (native(g) && g->m <= DOT_ROWS && g->bk == 1) {
+	if (g->bk == 1 && g->m <= (native(g) ? DOT_MOST : HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
 		cut_in_place(g, &c);
-	} else if (native(g) && g->bn == 1 && g->cn == 1 &&
-		   (g->m <= 2 * MR || products(1, g->n, g->k) * sizeof(T) <= STAYS)) {
+	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else
@@ -258,39 +266,56 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 }
 
 #ifndef PAIRS
+// Rows of a as rows of T: where they lie, or copied to `to`.
+static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t *am)
+{
+	const int size = bytes_of(g->dtype);
+
+	if (native(g) && g->ak == 1) {
+		*am = g->am;
+		return (const T *)a;
+	}
+	for (int64_t i = 0; i < g->m; i++)
+		for (int64_t l = 0; l < g->k; l++)
+			to[i * g->k + l] =
+				load_one(g->dtype, a + (i * g->am + l * g->ak) * size);
+	*am = g->k;
+	return to;
+}
+
 static void dots_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	const T *a = (const T *)p.a, *b = (const T *)p.b;
-	int64_t lda = g->am, cm = g->cm, cn = g->cn,
-		copied = g->ak == 1 ? 0 : g->m * g->k;
+	bool direct = native(g) && !g->map;
+	int64_t lda, cm = g->cm, cn = g->cn;
 	T *c, sums[DOT_ROWS * DOT_COLS];
 	struct room r;
+	const T *a;
 
-	if (!room(job, copied + (g->map ? g->m * p.n : 0), &r))
+	if (!room(job, g->m * g->k + (direct ? 0 : g->m * p.n), &r))
 		return;
-	if (copied) {
-		for (int64_t i = 0; i < g->m; i++)
-			for (int64_t l = 0; l < g->k; l++)
-				r.at[i * g->k + l] = a[i * g->am + l * g->ak];
-		a = r.at;
-		lda = g->k;
-	}
-	if (g->map)
-		c = r.at + copied, cm = p.n, cn = 1;
-	else
+	a = rows_of_a(g, p.a, r.at, &lda);
+	if (direct)
 		c = sums_at(g, p.c);
+	else
+		c = r.at + g->m * g->k, cm = p.n, cn = 1;
 	for (int64_t j = 0; j < p.n;) {
 		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
-		dot[g->m - 1][cols > 1](g->k, a, lda, b + j * g->bn, g->bn, sums);
-		for (int64_t i = 0; i < g->m; i++)
-			for (int q = 0; q < cols; q++)
-				c[i * cm + (j + q) * cn] = sums[i * cols + q];
+		const char *b = p.b + j * g->bn * (int64_t)g->esize;
+		for (int64_t i = 0; i < g->m; i += DOT_ROWS) {
+			int rows = (int)least(DOT_ROWS, g->m - i);
+			dot_of(rows, cols > 1, g->dtype)(g->k, a + i * lda, lda, b, g->bn,
+							 sums);
+			for (int64_t q = 0; q < rows; q++)
+				for (int w = 0; w < cols; w++)
+					c[(i + q) * cm + (j + w) * cn] =
+						sums[q * cols + w];
+		}
 		j += cols;
 	}
-	if (g->map)
+	if (!direct)
 		finish(g, &r, c, p.n, p.c, g->m, p.n);
 }
 
@@ -299,15 +324,24 @@ static void strips_piece(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = g->map ? p.n : g->cm;
-	int64_t cols = strips[step - 1].cols, space = STAYS / sizeof(T);
+	bool direct = sums_in_c(g);
+	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
+	int64_t cols, space = STAYS / sizeof(T), am = g->am, ak = g->ak;
+	int64_t tail = g->k * VL, copied = native(g) ? 0 : p.m * g->k;
 	struct room r;
+	const T *a;
 	T *c;
 
-	if (!room(job, g->k * VL + (g->map ? p.m * p.n : 0), &r))
+	if (!room(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
 		return;
-	c = g->map ? r.at + g->k * VL : sums_at(g, p.c);
+	c = direct ? sums_at(g, p.c) : r.at + tail + copied;
+	a = (const T *)p.a;
+	if (copied) {
+		a = rows_of_a(g, p.a, r.at + tail, &am);
+		ak = 1;
+	}
 	// what one group of rows has read of b, the next finds in the cache
+	cols = strip_of((int)step, g->dtype)->cols;
 	if (step == p.m)
 		cols = p.n;
 	else if (cols * g->k < space)
@@ -315,10 +349,10 @@ static void strips_piece(void *arg, int64_t piece)
 	for (int64_t j = 0; j < p.n; j += cols)
 		for (int64_t i = 0; i < p.m; i += step)
 			multiply_strip((int)least(step, p.m - i), least(cols, p.n - j),
-				       g->k, (const T *)p.a + i * g->am, g->am, g->ak,
-				       (const T *)p.b + j, g->bk, c + i * ldc + j, ldc,
-				       r.at);
-	if (g->map)
+				       g->k, a + i * am, am, ak, g->dtype,
+				       p.b + j * (int64_t)g->esize, g->bk,
+				       c + i * ldc + j, ldc, r.at);
+	if (!direct)
 		finish(g, &r, c, ldc, p.c, p.m, p.n);
 }
 #endif

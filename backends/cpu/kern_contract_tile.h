@@ -11,13 +11,74 @@ typedef T vec __attribute__((vector_size(VL * sizeof(T))));
 typedef T vec_u
 	__attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-// a (rows, k), strides am, ak; b (k, nv vectors), rows ldb apart; c (rows, nv vectors).
-// add: c += instead of =.  ahead: rows of b to prefetch beyond the present one, 0 where the
-// hardware sees the stream by itself.
-FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
-		   int64_t ak, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
-		   const int ahead)
+#ifdef HALVES
+#define PLAIN yoke_f32
+#else
+#define PLAIN yoke_f64
+#endif
+
+// ---- elements in place: T as it is, or (HALVES) f16 and bf16 made T as they are read ----
+
+FLAT int bytes_of(const int dtype)
 {
+	return dtype == yoke_f16 || dtype == yoke_bf16 ? 2 : sizeof(T);
+}
+
+#ifdef HALVES
+typedef uint16_t halves_u __attribute__((vector_size(VL * 2), aligned(2), may_alias));
+typedef uint32_t words __attribute__((vector_size(VL * 4)));
+
+FLAT T load_one(const int dtype, const char *p)
+{
+	uint16_t h;
+
+	if (dtype == yoke_f32)
+		return *(const T *)p;
+	memcpy(&h, p, sizeof h);
+	return dtype == yoke_bf16 ? yk_f32_of_bf16(h) : yk_f32_of_f16(h);
+}
+
+FLAT vec load_as(const int dtype, const char *p)
+{
+	if (dtype == yoke_f32)
+		return *(const vec_u *)p;
+	if (dtype == yoke_bf16)
+		return (vec)(__builtin_convertvector(*(const halves_u *)p, words) << 16);
+#if VL == 16
+	return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+#elif VL == 8
+	return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#else
+	vec v;
+	for (int i = 0; i < VL; i++)
+		v[i] = load_one(dtype, p + 2 * i);
+	return v;
+#endif
+}
+#else
+FLAT T load_one(const int dtype, const char *p)
+{
+	(void)dtype;
+	return *(const T *)p;
+}
+
+FLAT vec load_as(const int dtype, const char *p)
+{
+	(void)dtype;
+	return *(const vec_u *)p;
+}
+#endif
+
+// ---- the loop ----
+
+// a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv
+// vectors).  add: c += instead of =.  ahead: rows of b to prefetch beyond the present one, 0
+// where the hardware sees the stream by itself.
+FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
+		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
+		   int64_t ldc, bool add, const int ahead)
+{
+	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
 
 #pragma GCC unroll 32
@@ -27,9 +88,9 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 		vec x[MR * NV];
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++) {
-			x[j] = *(const vec_u *)(b + j * VL);
+			x[j] = load_as(dtype, b + j * VL * size);
 			if (ahead)
-				__builtin_prefetch(b + ahead * ldb + j * VL);
+				__builtin_prefetch(b + (ahead * ldb + j * VL) * size);
 		}
 #pragma GCC unroll 32
 		for (int i = 0; i < rows; i++) {
@@ -39,7 +100,7 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 				sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
 		}
 		a += ak;
-		b += ldb;
+		b += ldb * size;
 	}
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++) {
@@ -56,7 +117,7 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b,
 			T *c, int64_t ldc, bool add)
 {
-	multiply(rows, nv, k, a, 1, MR, b, NR, c, ldc, add, 0);
+	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0);
 }
 
 #include "kern_contract_tiles.h"
@@ -67,52 +128,90 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, con
 #define WIDE(rows) (MR * NV / (rows) < 16 ? MR * NV / (rows) : 16)
 enum { AHEAD = 6 };
 
-typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const T *b,
+typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
 		      int64_t ldb, T *c, int64_t ldc);
 
-#define STRIP(rows, name, nv) \
+#define STRIP(rows, name, nv, dtype) \
 	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, \
-				  const T *b, int64_t ldb, T *c, int64_t ldc) \
+				  const char *b, int64_t ldb, T *c, int64_t ldc) \
 	{ \
-		multiply(rows, nv, k, a, am, ak, b, ldb, c, ldc, false, AHEAD); \
+		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, false, AHEAD); \
 	}
-#define STRIPS(rows) STRIP(rows, wide, WIDE(rows)) STRIP(rows, narrow, 1)
+#define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
 EACH_ROWS(STRIPS)
 
-#define ENTRY(rows) { wide_##rows, narrow_##rows, WIDE(rows) * VL },
-static const struct {
+struct strip {
 	strip_fn *wide, *narrow;
 	int cols; // of wide
-} strips[MR] = { EACH_ROWS(ENTRY) };
+};
+
+#define ENTRY(rows) { wide_##rows, narrow_##rows, WIDE(rows) * VL },
+static const struct strip strips[MR] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
-// c (rows <= MR, n) = a b.  tail: room for k * VL elements, where the last columns of b
-// are padded.
-static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
-			   int64_t ak, const T *b, int64_t ldb, T *c, int64_t ldc,
-			   T *tail)
+enum { HALF_ROWS = 4 }; // of a, so few that halves are made T time and again
+
+#ifdef HALVES
+#define STRIPS_HALF(rows) \
+	STRIP(rows, wide_bf16, WIDE(rows), yoke_bf16) \
+	STRIP(rows, narrow_bf16, 1, yoke_bf16) \
+		STRIP(rows, wide_f16, WIDE(rows), yoke_f16) \
+			STRIP(rows, narrow_f16, 1, yoke_f16)
+STRIPS_HALF(1)
+STRIPS_HALF(2) STRIPS_HALF(3) STRIPS_HALF(4)
+
+#define ENTRY(rows, dtype) \
+	{ \
+		wide_##dtype##_##rows, narrow_##dtype##_##rows, WIDE(rows) * VL \
+	}
+	static const struct strip strips_half[2][HALF_ROWS] = {
+		{ ENTRY(1, bf16), ENTRY(2, bf16), ENTRY(3, bf16), ENTRY(4, bf16) },
+		{ ENTRY(1, f16), ENTRY(2, f16), ENTRY(3, f16), ENTRY(4, f16) },
+	};
+#undef ENTRY
+#endif
+
+static const struct strip *strip_of(int rows, int dtype)
 {
-	const int wide = strips[rows - 1].cols;
+#ifdef HALVES
+	if (dtype != PLAIN)
+		return &strips_half[dtype == yoke_f16][rows - 1];
+#else
+	(void)dtype;
+#endif
+	return &strips[rows - 1];
+}
+
+// c (rows, n) = a b, rows as strip_of has them, b of dtype.  tail: room for k * VL elements,
+// where the last columns of b are padded.
+static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
+			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
+			   int64_t ldc, T *tail)
+{
+	const struct strip *s = strip_of(rows, dtype);
+	const int size = bytes_of(dtype);
 	T edge[MR * VL];
 	int64_t j = 0;
 
-	for (; j + wide <= n; j += wide)
-		strips[rows - 1].wide(k, a, am, ak, b + j, ldb, c + j, ldc);
+	for (; j + s->cols <= n; j += s->cols)
+		s->wide(k, a, am, ak, b + j * size, ldb, c + j, ldc);
 	for (; j + VL <= n; j += VL)
-		strips[rows - 1].narrow(k, a, am, ak, b + j, ldb, c + j, ldc);
+		s->narrow(k, a, am, ak, b + j * size, ldb, c + j, ldc);
 	if (j == n)
 		return;
 	memset(tail, 0, (size_t)k * VL * sizeof(T));
 	for (int64_t l = 0; l < k; l++)
-		memcpy(tail + l * VL, b + l * ldb + j, (size_t)(n - j) * sizeof(T));
-	strips[rows - 1].narrow(k, a, am, ak, tail, VL, edge, VL);
+		for (int64_t q = 0; q < n - j; q++)
+			tail[l * VL + q] = load_one(dtype, b + (l * ldb + j + q) * size);
+	strips[rows - 1].narrow(k, a, am, ak, (const char *)tail, VL, edge, VL);
 	for (int i = 0; i < rows; i++)
 		memcpy(c + i * ldc + j, edge + i * VL, (size_t)(n - j) * sizeof(T));
 }
 
 // ---- few rows of a, columns of b dense: inner products ----
 
-enum { DOT_ROWS = 4, DOT_COLS = 4 };
+// DOT_ROWS and DOT_COLS at a time; DOT_MOST rows at most, for which b is read once.
+enum { DOT_ROWS = 4, DOT_COLS = 4, DOT_MOST = 16 };
 
 // The lanes in halves, so that the order is fixed and short.
 FLAT T lanes(vec v)
@@ -126,9 +225,11 @@ FLAT T lanes(vec v)
 	return part[0];
 }
 
+// to (rows, cols) = a (rows, k), rows lda apart, times columns of dtype, ldb apart.
 FLAT void dots(const int rows, const int cols, int64_t k, const T *a, int64_t lda,
-	       const T *b, int64_t ldb, T *to)
+	       const int dtype, const char *b, int64_t ldb, T *to)
 {
+	const int size = bytes_of(dtype);
 	vec sum[DOT_ROWS * DOT_COLS];
 	T rest[DOT_ROWS * DOT_COLS] = { 0 };
 	int64_t l = 0;
@@ -140,7 +241,7 @@ FLAT void dots(const int rows, const int cols, int64_t k, const T *a, int64_t ld
 		vec y[DOT_COLS];
 #pragma GCC unroll 4
 		for (int j = 0; j < cols; j++)
-			y[j] = *(const vec_u *)(b + j * ldb + l);
+			y[j] = load_as(dtype, b + (j * ldb + l) * size);
 #pragma GCC unroll 4
 		for (int i = 0; i < rows; i++) {
 			vec x = *(const vec_u *)(a + i * lda + l);
@@ -152,24 +253,55 @@ FLAT void dots(const int rows, const int cols, int64_t k, const T *a, int64_t ld
 	for (; l < k; l++)
 		for (int i = 0; i < rows; i++)
 			for (int j = 0; j < cols; j++)
-				rest[i * cols + j] += a[i * lda + l] * b[j * ldb + l];
+				rest[i * cols + j] +=
+					a[i * lda + l] *
+					load_one(dtype, b + (j * ldb + l) * size);
 #pragma GCC unroll 16
 	for (int i = 0; i < rows * cols; i++)
 		to[i] = lanes(sum[i]) + rest[i];
 }
 
-typedef void dot_fn(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *to);
+typedef void dot_fn(int64_t k, const T *a, int64_t lda, const char *b, int64_t ldb,
+		    T *to);
 
-#define DOT(rows, cols) \
-	static void dot_##rows##_##cols(int64_t k, const T *a, int64_t lda, const T *b, \
-					int64_t ldb, T *to) \
+#define DOT(rows, cols, name, dtype) \
+	static void name##_##rows##_##cols(int64_t k, const T *a, int64_t lda, \
+					   const char *b, int64_t ldb, T *to) \
 	{ \
-		dots(rows, cols, k, a, lda, b, ldb, to); \
+		dots(rows, cols, k, a, lda, dtype, b, ldb, to); \
 	}
-#define DOTS(rows) DOT(rows, 1) DOT(rows, 4)
-DOTS(1)
-DOTS(2) DOTS(3) DOTS(4)
+#define DOTS(rows, name, dtype) DOT(rows, 1, name, dtype) DOT(rows, 4, name, dtype)
+#define EACH_DOTS(name, dtype) \
+	DOTS(1, name, dtype) \
+	DOTS(2, name, dtype) DOTS(3, name, dtype) DOTS(4, name, dtype)
+EACH_DOTS(dot, PLAIN)
+#ifdef HALVES
+EACH_DOTS(dot_bf16, yoke_bf16)
+EACH_DOTS(dot_f16, yoke_f16)
+#endif
 
-#define ENTRY(rows) { dot_##rows##_1, dot_##rows##_4 },
-	static dot_fn *const dot[DOT_ROWS][2] = { ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) };
+#define ENTRY(name, rows) \
+	{ \
+		name##_##rows##_1, name##_##rows##_4 \
+	}
+#define ENTRIES(name) \
+	{ \
+		ENTRY(name, 1), ENTRY(name, 2), ENTRY(name, 3), ENTRY(name, 4) \
+	}
+static dot_fn *const dot_plain[DOT_ROWS][2] = ENTRIES(dot);
+#ifdef HALVES
+static dot_fn *const dot_half[2][DOT_ROWS][2] = { ENTRIES(dot_bf16), ENTRIES(dot_f16) };
+#endif
 #undef ENTRY
+#undef ENTRIES
+
+static dot_fn *dot_of(int rows, bool four, int dtype)
+{
+#ifdef HALVES
+	if (dtype != PLAIN)
+		return dot_half[dtype == yoke_f16][rows - 1][four];
+#else
+	(void)dtype;
+#endif
+	return dot_plain[rows - 1][four];
+}
