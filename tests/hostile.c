@@ -76,24 +76,28 @@ static void test_lengths(void)
 		{ "a header of 2^64 - 8 bytes", UINT64_MAX - 7 },
 		{ "a header of 2^64 - 1 bytes", UINT64_MAX },
 	};
-	struct stat st;
-
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
 		check_crafted(lengths[i].what, one, sizeof one - 1, &lengths[i].said, 4, -1);
 	for (size_t n = 0; n < 9; n++) {
 		yk_file_write(path, "\0\0\0\0\0\0\0\0", n < 8 ? n : 8);
 		check_file(n < 8 ? "fewer than 8 bytes" : "8 bytes", -1);
 	}
-	// A sparse file: nothing is on the disk, and the header is beyond the limit.
-	uint64_t most = 100000001;
-	yk_file_write(path, &most, 8);
-	ok(truncate(path, (off_t)1 << 40) == 0 && !stat(path, &st) && st.st_blocks < 100,
-	   "a terabyte that takes no room");
-	check_file("a header of 100 MB and 1 byte", -1);
-	most = 90000000;
-	yk_file_write(path, &most, 8);
-	ok(truncate(path, (off_t)1 << 30) == 0, "a gigabyte of zeros");
-	check_file("a header of 90 MB of zeros", -1);
+	// Sparse files: they take no room on the disk.
+	static const struct {
+		const char *what;
+		uint64_t said;
+		off_t bytes;
+	} sparse[] = {
+		{ "a header of 100 MB and 1 byte in a terabyte", 100000001, (off_t)1 << 40 },
+		{ "a header of 90 MB of zeros in a gigabyte", 90000000, (off_t)1 << 30 },
+	};
+	for (int i = 0; i < 2; i++) {
+		yk_file_write(path, &sparse[i].said, 8);
+		if (truncate(path, sparse[i].bytes) == 0)
+			check_file(sparse[i].what, -1);
+		else
+			skip(sparse[i].what, "no file can be that large here");
+	}
 }
 
 static void test_deep(void)

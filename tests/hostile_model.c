@@ -152,8 +152,10 @@ static void test_manifests(const char *manifest, const json_t *o)
 	free(deep);
 	unlink(manifest);
 	yk_file_write(manifest, "{", 1);
-	ok(truncate(manifest, (off_t)1 << 40) == 0, "a manifest of a terabyte");
-	check_model("a manifest of a terabyte", ALL, YOKE_EFORMAT, folder);
+	if (truncate(manifest, (off_t)1 << 40) == 0)
+		check_model("a manifest of a terabyte", ALL, YOKE_EFORMAT, folder);
+	else
+		skip("a manifest of a terabyte", "no file can be that large here");
 }
 
 // What stands in a file's place.
