@@ -302,6 +302,13 @@ YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, 
 					 double smooth);
 YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2
 
+// ---- order ----
+
+// to[i] = x[i], for readers that must not be launched before the m values `after` are.  Costs nothing
+// but the order.  Gradients pass through.
+YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
+			  yoke_tensor **to);
+
 // ---- gradients, optimizer steps ----
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are

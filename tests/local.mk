@@ -56,6 +56,7 @@ test_programs = \
 	tests/opencl.t \
 	tests/opencl_map.t \
 	tests/optim.t \
+	tests/order.t \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/printed.t \
@@ -135,6 +136,7 @@ tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
+tests_order_t_SOURCES = tests/order.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c

@@ -3,6 +3,7 @@
 libyokecore_la_SOURCES += \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
+	src/graph/api_list.c \
 	src/graph/api_map.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
@@ -24,5 +25,6 @@ libyokecore_la_SOURCES += \
 	src/graph/record.h \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
+	src/graph/rows_order.c \
 	src/graph/shape.c \
 	src/graph/shape.h

@@ -106,6 +106,9 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_SLICE_UPDATE_AT] = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDATE_AT,
 		.min_in = 2, .max_in = 10, .nout = 1, .shape = yk_shape_slice_update_at,
 		.grad = yk_grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 },
+	// not launched: see plan/order.c
+	[YK_BARRIER] = { .name = "barrier", .min_in = 1, .max_in = 255, .nout = 1, .lists_in = 1,
+		.lists_out = 1, .shape = yk_shape_barrier, .grad = yk_grad_barrier },
 
 	[YK_SOFTMAX] = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,
 		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_softmax, .grad = yk_grad_softmax,

@@ -177,7 +177,7 @@ int yk_emit(struct yk_work *w)
 		bool empty = true;
 		for (uint32_t k = 0; k < n->nout; k++)
 			empty &= !yk_count(&w->g.value[n->out + k]);
-		if (empty) // nothing to compute
+		if (empty || n->op == YK_BARRIER) // nothing to compute
 			continue;
 		w->g.scope = n->scope;
 		size_t first = w->plan->steps;

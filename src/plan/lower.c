@@ -182,6 +182,18 @@ static int lower_view(struct yk_work *w, const struct yk_call *c,
 	return merge_equal(w, out);
 }
 
+// A barrier's results: its first operands themselves, marked with where they came through.
+static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+			 const struct yk_value *outs, yk_id *out)
+{
+	int err = append(w, c, nout, outs, 0, NULL, out);
+	for (uint32_t i = 0; i < nout && !err; i++) {
+		w->place[*out + i] = w->place[c->in[i]];
+		w->place[*out + i].gate = (uint32_t)w->g.nodes;
+	}
+	return err;
+}
+
 // v's elements on a device: v itself, or the same view of a copy of its base.
 static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
@@ -425,6 +437,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	}
 	if (row->flags & YK_F_VIEW)
 		return lower_view(w, c, outs, out);
+	if (c->op == YK_BARRIER)
+		return lower_barrier(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
 		return 0;
 	if (!row->decompose || yk_param_bool(&named)) {

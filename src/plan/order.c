@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order: creation order, or, when that lowers the peak, with each update of a variable right behind what
 // it needs.
+//
+// A barrier is a group of its own that is never launched and never moves.  It reads all its operands, so
+// that what makes them is not joined to a later group; what comes through it remembers it.
 
 #include "config.h"
 
@@ -69,8 +72,8 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 	return true;
 }
 
-// Position of the last group that an update must stay behind: makers of its operands, and other readers
-// of them, lest it could not overwrite them.  An operand that is computed in its place in a concat has
+// Position of the last group that an update must stay behind: makers of its operands, barriers they came
+// through, and other readers of them, lest it could not overwrite them.  An operand that is computed in its place in a concat has
 // the concat for its base, and only the concat reads it: that update is the concat itself, which makes
 // no step for this operand, so its maker may as well come later.
 static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t group)
@@ -83,8 +86,12 @@ static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t gr
 		for (uint32_t a = 0; a < m->nin; a++) {
 			if (g->arg[m->in + a] == YK_NIL)
 				continue;
-			yk_id base = w->place[g->arg[m->in + a]].base;
-			uint32_t other = w->group_of[g->value[base].node];
+			const struct yk_place *p = &w->place[g->arg[m->in + a]];
+			yk_id base = p->base;
+			uint32_t other = p->gate ? w->group_of[p->gate - 1] : YK_NIL;
+			if (other != YK_NIL && pos[other] > after)
+				after = pos[other];
+			other = w->group_of[g->value[base].node];
 			if (other != YK_NIL && other != group && pos[other] > after)
 				after = pos[other];
 			for (uint32_t u = w->use[base]; u < w->use[base + 1]; u++) {

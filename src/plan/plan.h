@@ -135,6 +135,7 @@ void yk_plan_free(struct yk_plan *);
 
 struct yk_place { // of a value: its elements in the value that owns the bytes
 	yk_id base;
+	uint32_t gate;  // barrier that it came through last: node + 1, 0: none
 	int64_t offset; // elements
 	int64_t stride[YOKE_MAX_RANK];
 };

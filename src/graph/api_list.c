@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions that take lists of tensors: gradients, optimizer steps, barriers.
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "graph/record.h"
+
+// The tensors of several lists of n as values, one list behind another, and room for `more` behind.
+// NULL after an error.  A list that is NULL is absent.
+static yk_id *lists(struct yoke_context *ctx, int n, int count,
+		    yoke_tensor *const *const *list, int more)
+{
+	yk_id *in = malloc(((size_t)n * (size_t)count + (size_t)more) * sizeof *in);
+	if (!in) {
+		yk_fail(YOKE_ENOMEM, "no memory for %d operands", n * count);
+		return NULL;
+	}
+	for (int l = 0; l < count; l++)
+		for (int i = 0; i < n; i++) {
+			yk_id v =
+				list[l] ? yk_operand(ctx, list[l][i], yoke_f32) : YK_NIL;
+			if (v == YK_BAD || (v == YK_NIL && list[l])) {
+				if (!yoke_error_code())
+					yk_fail(YOKE_EINVAL,
+						"a tensor of a list is absent");
+				free(in);
+				return NULL;
+			}
+			in[l * n + i] = v;
+		}
+	return in;
+}
+
+static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char *what)
+{
+	if (n < 1 || !t || !t[0] || t[0] == YOKE_NONE) {
+		if (!yoke_error_code())
+			yk_fail(YOKE_EINVAL, "%s: takes at least one tensor", what);
+		return NULL;
+	}
+	return yk_enter(t[0]->ctx) < 0 ? NULL : t[0]->ctx;
+}
+
+int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
+{
+	struct yoke_context *ctx = enter_list(n, p, "grad");
+	if (!ctx)
+		return yoke_error_code();
+	int err = 0;
+	struct yk_graph *graph = &ctx->graph;
+	yk_id *in = NULL, *out = NULL, *grads, id = yk_operand(ctx, y, yoke_f32);
+	char text[160];
+	if (id == YK_BAD || id == YK_NIL) {
+		err = id == YK_BAD ? yoke_error_code() :
+				     yk_fail(YOKE_EINVAL, "grad: of nothing");
+		goto leave;
+	}
+	if (yk_count(&graph->value[id]) != 1 || !yk_is_float(graph->value[id].dtype)) {
+		err = yk_fail(
+			YOKE_ESHAPE,
+			"grad: takes one floating-point number, got %s; sum it first",
+			yk_describe(&graph->value[id], text));
+		goto leave;
+	}
+	if (!(in = lists(ctx, n, 1, &p, 0)) || !(out = malloc((size_t)n * sizeof *out))) {
+		err = yoke_error_code() ? yoke_error_code() :
+					  yk_fail(YOKE_ENOMEM, "grad: no memory");
+		goto leave;
+	}
+	grads = out;
+	if ((err = yk_backward(graph, id, (uint32_t)n, in, grads)) < 0)
+		goto leave;
+	for (int i = 0; i < n && !err; i++) {
+		if (grads[i] == YK_NIL)
+			grads[i] = yk_full_like(graph, in[i], 0);
+		if (grads[i] == YK_BAD)
+			err = yoke_error_code();
+	}
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int i = 0; i < n && !err; i++)
+		if (!(g[i] = yk_handle_of(ctx, grads[i])))
+			err = yoke_error_code();
+leave:
+	free(in);
+	free(out);
+	yk_leave(ctx);
+	return err;
+}
+
+// Records a list op and assigns its lists of results to variables.
+static int step(struct yoke_context *ctx, int op, int n, int nlists, yk_id *in,
+		int singles, int nattr, const union yoke_attr *attr, int outs,
+		yoke_tensor *const *const *to)
+{
+	struct yk_call c = { .op = (uint16_t)op,
+			     .list = (uint32_t)n,
+			     .nin = (uint32_t)(nlists * n + singles),
+			     .in = in,
+			     .nattr = (uint32_t)nattr,
+			     .attr = attr };
+	yk_id out;
+	for (uint32_t i = 0; i < c.nin; i++)
+		if (in[i] == YK_BAD)
+			return yoke_error_code();
+	int err = yk_append(&ctx->graph, &c, &out);
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int l = 0; l < outs && !err; l++)
+		for (int i = 0; i < n && !err && to[l]; i++) {
+			yoke_tensor *t = to[l][i];
+			if (t->kind != YK_VARIABLE)
+				return yk_op_fail(&ctx->graph, op, YOKE_EINVAL,
+						  "tensor %d of list %d is no variable",
+						  i, l);
+			t->id = out + (yk_id)(l * n + i);
+			t->epoch = ctx->epoch;
+			err = yk_root(t);
+		}
+	return err;
+}
+
+int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+		    yoke_tensor *const *m, yoke_tensor *const *v,
+		    const struct yoke_adamw *o)
+{
+	struct yoke_context *ctx = enter_list(n, p, "adamw_step");
+	if (!ctx)
+		return yoke_error_code();
+	int err = 0;
+	yk_id *in = lists(ctx, n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4);
+	if (in) {
+		yoke_tensor *single[4] = { o->lr, o->c1, o->c2, o->scale };
+		for (int i = 0; i < 4; i++)
+			in[4 * n + i] = yk_operand(ctx, single[i], yk_acc(p[0]->dtype));
+		union yoke_attr a[4] = { { .f = o->beta1 },
+					 { .f = o->beta2 },
+					 { .f = o->eps },
+					 { .f = o->weight_decay } };
+		err = step(ctx, YK_MULTI_ADAMW, n, 4, in, 4, 4, a, 3,
+			   (yoke_tensor *const *const[]){ p, m, v });
+	} else {
+		err = yoke_error_code();
+	}
+	free(in);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+		  yoke_tensor *const *b, const struct yoke_sgd *o)
+{
+	struct yoke_context *ctx = enter_list(n, p, "sgd_step");
+	if (!ctx)
+		return yoke_error_code();
+	int err = 0;
+	yk_id *in = NULL;
+	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
+		err = yk_fail(YOKE_EINVAL,
+			      "sgd_step: nesterov needs momentum > 0 and dampening 0, "
+			      "got %g and %g",
+			      o->momentum, o->dampening);
+	else if ((o->momentum != 0) != (b != NULL))
+		err = yk_fail(YOKE_EINVAL, "sgd_step: momentum %g and %s list of buffers",
+			      o->momentum, b ? "a" : "no");
+	else if (!(in = lists(ctx, n, 3, (yoke_tensor *const *const[]){ p, g, b }, 3)))
+		err = yoke_error_code();
+	if (!err) {
+		yoke_tensor *single[3] = { o->lr, o->first, o->scale };
+		for (int i = 0; i < 3; i++)
+			in[3 * n + i] = yk_operand(ctx, single[i], yk_acc(p[0]->dtype));
+		union yoke_attr a[4] = { { .f = o->momentum },
+					 { .f = o->dampening },
+					 { .f = o->weight_decay },
+					 { .i = o->nesterov != 0 } };
+		err = step(ctx, YK_MULTI_SGD, n, 3, in, 3, 4, a, 2,
+			   (yoke_tensor *const *const[]){ p, b });
+	}
+	free(in);
+	yk_leave(ctx);
+	return err;
+}
+
+yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x)
+{
+	struct yoke_context *ctx = enter_list(n, x, "global_norm");
+	if (!ctx)
+		return NULL;
+	yoke_tensor *t = NULL;
+	yk_id out, *in = lists(ctx, n, 1, &x, 0);
+	struct yk_call c = {
+		.op = YK_MULTI_NORM, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in
+	};
+	if (in && !yk_append(&ctx->graph, &c, &out) && !yk_recorded(ctx))
+		t = yk_handle_of(ctx, out);
+	free(in);
+	yk_leave(ctx);
+	return t;
+}
+
+int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
+		 yoke_tensor **to)
+{
+	struct yoke_context *ctx = enter_list(n, x, "barrier");
+	if (!ctx)
+		return yoke_error_code();
+	int err = 0;
+	yk_id out, *in = m < 0 ? NULL : lists(ctx, n, 1, &x, m);
+	if (m < 0)
+		err = yk_fail(YOKE_EINVAL, "barrier: after %d values", m);
+	else if (!in)
+		err = yoke_error_code();
+	for (int i = 0; i < m && !err; i++) {
+		in[n + i] = yk_operand(ctx, after[i], yoke_f32);
+		if (in[n + i] == YK_NIL)
+			yk_fail(YOKE_EINVAL, "barrier: after nothing");
+		if (in[n + i] == YK_NIL || in[n + i] == YK_BAD)
+			err = yoke_error_code();
+	}
+	struct yk_call c = { .op = YK_BARRIER,
+			     .list = (uint32_t)n,
+			     .nin = (uint32_t)(n + m),
+			     .in = in };
+	if (!err)
+		err = yk_append(&ctx->graph, &c, &out);
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int i = 0; i < n && !err; i++)
+		if (!(to[i] = yk_handle_of(ctx, out + (yk_id)i)))
+			err = yoke_error_code();
+	free(in);
+	yk_leave(ctx);
+	return err;
+}
