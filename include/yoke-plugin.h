@@ -208,7 +208,16 @@ struct yoke_map {
 	/* -> lists p, b; attr: f momentum, f dampening, f weight decay, i nesterov */ \
 	X(MULTI_SGD, 43) \
 	/* list g -> [] the 2-norm of all of them together, f32 */ \
-	X(MULTI_NORM, 44)
+	X(MULTI_NORM, 44) \
+	/* x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin, x1 cos + x0 sin), x0 and x1 */ \
+	/* the halves of the last axis; y may be x */ \
+	X(ROPE, 45) \
+	/* lists and numbers as MULTI_ADAMW; r = (m/c1)/(sqrt(v)/sqrt(c2) + eps) + decay p; */ \
+	/* p - lr ratio r; attr: f beta1, f beta2, f eps, f decay, f lo, f hi, i adapt: ratio is */ \
+	/* min(max(|p|, lo), hi)/|r| of each tensor, 1 where a norm is 0 or adapt is 0 */ \
+	X(MULTI_LAMB, 46) \
+	/* list g; scale -> list g scale (acc), bool []: is any of them infinite or NaN? */ \
+	X(MULTI_UNSCALE, 47)
 
 enum yoke_op_code {
 #define X(name, number) YOKE_OP_##name = number,

@@ -170,6 +170,7 @@ YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
+YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
 // x [u >= p] / (1 - p), u uniform; x itself where p is 0.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
@@ -284,6 +285,9 @@ YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x);
 // x [..,C], w and b [C] or YOKE_NONE.  Ba et al. 2016; Zhang and Sennrich 2019.
 YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
 YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
+// x [B,T,H,D], cosine and sine [T,D/2]: elements k and k + D/2 of a head turned by the angle of column k,
+// (x0 cos - x1 sin, x1 cos + x0 sin).  Su et al. 2021, with halves in place of neighbours.
+YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine);
 // w [N,C], ids [I..] -> [I..,C]
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
@@ -301,6 +305,12 @@ YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_t
 YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
 					 double smooth);
 YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2
+// x logits and y targets in [0, 1] of one shape -> []: mean of -y log s(x) - (1 - y) log(1 - s(x)), s
+// the sigmoid.
+YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
+// p and q logarithms of probabilities [..,V] -> []: sum of exp(p) (p - q) over the last axis, mean over
+// the others.
+YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
 // ---- order ----
 
@@ -324,6 +334,16 @@ struct yoke_adamw {
 };
 YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
+// LAMB of You et al. 2020: Adam's step r with decay, times phi(|p|)/|r| of each tensor, 1 where a norm
+// is 0; phi keeps the norm in least .. most (0: no bound).
+struct yoke_lamb {
+	yoke_tensor *lr, *c1, *c2; // as AdamW's
+	yoke_tensor *scale;
+	double beta1, beta2, eps, weight_decay, least, most;
+	int plain; // not 0: the ratio is 1 (biases, norms)
+};
+YOKE_API int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+			    yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *);
 struct yoke_sgd {
 	yoke_tensor *lr, *first; // first: scalar, 1 at the first step, then 0; YOKE_NONE without momentum
 	yoke_tensor *scale;
@@ -333,6 +353,10 @@ struct yoke_sgd {
 // b: NULL without momentum.
 YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
 			   const struct yoke_sgd *);
+// to[i] = g[i] times scale, in f32 (f64 for f64): gradients of a scaled loss, with 1 over its scale.
+// overflow, bool []: is any of them infinite or NaN?  For a select in the update.
+YOKE_API int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor **to,
+				yoke_tensor **overflow);
 // The 2-norm of all tensors together, f32 [].
 YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 

@@ -33,7 +33,8 @@ UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(softmax) UNARY(log_softmax)
 UNARY(logsumexp) UNARY(contiguous)
-BINARY(mse)
+BINARY(mse) BINARY(swiglu)
+FN(bce, yoke_bce_logits(x[0], yoke_sigmoid(x[1])))
 FN(select, yoke_select(yoke_gt(x[0], x[1]), x[0], yoke_square(x[1])))
 FN(sum, yoke_sum(x[0], YOKE_AXIS(0) | YOKE_AXIS(2)))
 FN(sum_keep, yoke_sum(x[0], YOKE_AXIS(1) | YOKE_KEEP))
@@ -72,6 +73,8 @@ FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids),
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
+FN(rope, yoke_rope(x[0], yoke_cos(x[1]), yoke_square(x[2])))
+FN(kl, yoke_kl(yoke_log_softmax(x[0]), yoke_log_softmax(x[1])))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
 FN(cumsum_back, yoke_cumsum(x[0], 0, 1))
@@ -187,6 +190,10 @@ static const struct row rows[] = {
 	{ "attention mask", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
 	  f_attention_mask, 0 },
 	{ "attention keys", 3, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) }, f_attention_keys, 0 },
+	{ "rope", 3, { M4(2, 3, 2, 6), M2(3, 3), M2(3, 3) }, f_rope, 0 },
+	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
+	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },
+	{ "kl", 2, { M2(3, 5), M2(3, 5) }, f_kl, 0 },
 	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
 	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
@@ -343,7 +350,8 @@ int main(int argc, char **argv)
 					     "prod", "prod of zeros", "cumsum", "cumprod",
 					     "cumprod of zeros", "sort down", "topk", "take_along",
 					     "scatter_add_along", "var", "norm 2", "norm 3.5",
-					     "quantile", "cov", "corr", "clamp" };
+					     "quantile", "cov", "corr", "clamp", "rope", "kl",
+					     "bce_logits" };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof named / sizeof *named; k++)
 			if (!strcmp(rows[i].name, named[k]))

@@ -48,6 +48,7 @@ test_programs = \
 	tests/kerneltext.t \
 	tests/growth.t \
 	tests/keys.t \
+	tests/lists.t \
 	tests/mapsrc.t \
 	tests/modes.t \
 	tests/named.t \
@@ -88,6 +89,7 @@ test_scripts = \
 test_headers = \
 	tests/cpu_named.h \
 	tests/cpu_program.h \
+	tests/dtypes.h \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
@@ -128,6 +130,7 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_growth_t_SOURCES = tests/growth.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
+tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_modes_t_SOURCES = tests/modes.c
 tests_named_t_SOURCES = tests/named.c

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -123,24 +124,21 @@ static int step(struct yoke_context *ctx, int op, int n, int nlists, yk_id *in,
 	return err;
 }
 
-int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
-		    yoke_tensor *const *m, yoke_tensor *const *v,
-		    const struct yoke_adamw *o)
+// A step with two moments: single are lr, c1, c2 and the scale.
+static int moments_step(int op, const char *what, int n, yoke_tensor *const *p,
+			yoke_tensor *const *g, yoke_tensor *const *m,
+			yoke_tensor *const *v, yoke_tensor *const *single, int nattr,
+			const union yoke_attr *attr)
 {
-	struct yoke_context *ctx = enter_list(n, p, "adamw_step");
+	struct yoke_context *ctx = enter_list(n, p, what);
 	if (!ctx)
 		return yoke_error_code();
 	int err = 0;
 	yk_id *in = lists(ctx, n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4);
 	if (in) {
-		yoke_tensor *single[4] = { o->lr, o->c1, o->c2, o->scale };
 		for (int i = 0; i < 4; i++)
 			in[4 * n + i] = yk_operand(ctx, single[i], yk_acc(p[0]->dtype));
-		union yoke_attr a[4] = { { .f = o->beta1 },
-					 { .f = o->beta2 },
-					 { .f = o->eps },
-					 { .f = o->weight_decay } };
-		err = step(ctx, YK_MULTI_ADAMW, n, 4, in, 4, 4, a, 3,
+		err = step(ctx, op, n, 4, in, 4, nattr, attr, 3,
 			   (yoke_tensor *const *const[]){ p, m, v });
 	} else {
 		err = yoke_error_code();
@@ -148,6 +146,35 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 	free(in);
 	yk_leave(ctx);
 	return err;
+}
+
+int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+		    yoke_tensor *const *m, yoke_tensor *const *v,
+		    const struct yoke_adamw *o)
+{
+	union yoke_attr a[] = { { .f = o->beta1 },
+				{ .f = o->beta2 },
+				{ .f = o->eps },
+				{ .f = o->weight_decay } };
+	yoke_tensor *single[] = { o->lr, o->c1, o->c2, o->scale };
+	return moments_step(YK_MULTI_ADAMW, "adamw_step", n, p, g, m, v, single, 4, a);
+}
+
+int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
+		   yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *o)
+{
+	if (!(o->least >= 0 && o->most >= 0) || (o->most > 0 && o->most < o->least))
+		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o->least,
+			       o->most);
+	union yoke_attr a[] = { { .f = o->beta1 },
+				{ .f = o->beta2 },
+				{ .f = o->eps },
+				{ .f = o->weight_decay },
+				{ .f = o->least },
+				{ .f = o->most > 0 ? o->most : INFINITY },
+				{ .i = !o->plain } };
+	yoke_tensor *single[] = { o->lr, o->c1, o->c2, o->scale };
+	return moments_step(YK_MULTI_LAMB, "lamb_step", n, p, g, m, v, single, 7, a);
 }
 
 int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
@@ -199,6 +226,36 @@ yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x)
 	free(in);
 	yk_leave(ctx);
 	return t;
+}
+
+int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor **to,
+		       yoke_tensor **overflow)
+{
+	struct yoke_context *ctx = enter_list(n, g, "unscale_check");
+	if (!ctx)
+		return yoke_error_code();
+	int err = 0;
+	yk_id out, *in = lists(ctx, n, 1, &g, 1);
+	if (in)
+		in[n] = yk_operand(ctx, scale, yk_acc(g[0]->dtype));
+	if (in && in[n] == YK_NIL)
+		yk_fail(YOKE_EINVAL, "unscale_check: no scale");
+	struct yk_call c = { .op = YK_MULTI_UNSCALE,
+			     .list = (uint32_t)n,
+			     .nin = (uint32_t)n + 1,
+			     .in = in };
+	if (!in || in[n] == YK_NIL || in[n] == YK_BAD)
+		err = yoke_error_code();
+	else
+		err = yk_append(&ctx->graph, &c, &out);
+	for (int i = 0; i <= n && !err; i++) {
+		yoke_tensor **t = i < n ? &to[i] : overflow;
+		if (!(*t = yk_handle_of(ctx, out + (yk_id)i)))
+			err = yoke_error_code();
+	}
+	free(in);
+	yk_leave(ctx);
+	return err;
 }
 
 int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,

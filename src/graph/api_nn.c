@@ -5,7 +5,21 @@
 
 #include <math.h>
 
+#include "base/error.h"
 #include "graph/record.h"
+
+// Has the first operand a last axis?
+static bool want_axis(struct yk_rec *r, const char *what)
+{
+	char text[160];
+	const struct yk_value *v = &r->g->value[r->in[0]];
+	if (v->rank && yk_is_float(v->dtype))
+		return true;
+	yk_fail(v->rank ? YOKE_EDTYPE : YOKE_ESHAPE,
+		"%s: takes floating point of at least one axis, got %s", what,
+		yk_describe(v, text));
+	return false;
+}
 
 static yoke_tensor *softmax(yoke_tensor *x, int logarithm)
 {
@@ -28,26 +42,95 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x)
 {
 	// max + log sum exp(x - max), with the maximum held constant: its gradients cancel
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = r.in[0];
-	if (v == YK_BAD)
-		return yk_rec_end(&r, v);
-	if (!r.g->value[v].rank) {
-		yk_op_fail(r.g, YK_SOFTMAX, YOKE_ESHAPE,
-			   "logsumexp takes at least one axis");
+	if (r.in[0] == YK_BAD || !want_axis(&r, "logsumexp"))
 		return yk_rec_end(&r, YK_BAD);
+	struct yk_value shape = r.g->value[r.in[0]];
+	unsigned last = 1u << (shape.rank - 1);
+	yk_id v = yk_up(r.g, r.in[0]), y;
+	if (shape.dims[shape.rank - 1]) {
+		yk_id most = yk_un(r.g, YK_STOP_GRAD,
+				   yk_reduce(r.g, YK_REDUCE_MAX, v, last, true));
+		// of infinities: x - 0, since inf - inf is NaN
+		yk_id zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
+		most = yk_tri(r.g, YK_SELECT, yk_un(r.g, YK_ISFINITE, most), most, zero);
+		yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, v, most));
+		yk_id sum = yk_reduce(r.g, YK_SUM, e, last, true);
+		y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), most);
+	} else { // the logarithm of an empty sum
+		y = yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, v, last, true));
 	}
-	unsigned last = 1u << (r.g->value[v].rank - 1);
-	yk_id most =
-		yk_un(r.g, YK_STOP_GRAD, yk_reduce(r.g, YK_REDUCE_MAX, v, last, true));
-	// of rows of -inf alone: -inf - 0
-	yk_id low = yk_lit(r.g, r.g->value[v].dtype, -INFINITY),
-	      zero = yk_lit(r.g, r.g->value[v].dtype, 0);
-	most = yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_EQ, most, low), zero, most);
-	yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, v, most));
-	yk_id y = yk_bin(r.g, YK_ADD,
-			 yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, e, last, true)), most);
-	struct yk_value shape = r.g->value[v];
-	return yk_rec_end(&r, yk_reshape(r.g, y, shape.rank - 1, shape.dims));
+	y = yk_reshape(r.g, y, shape.rank - 1, shape.dims);
+	return yk_rec_end(&r, yk_down(r.g, y, r.in[0]));
+}
+
+// ---- losses ----
+
+// The sum of x over its elements divided by n, in the dtype of `like`.
+static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
+{
+	return yk_down(g, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, YOKE_ALL, false), 1 / n),
+		       like);
+}
+
+// Both operands are floating point of one shape?
+static bool want_pair(struct yk_rec *r, const char *what)
+{
+	char a[160], b[160];
+	if (r->in[0] == YK_BAD || r->in[1] == YK_BAD)
+		return false;
+	const struct yk_value *x = &r->g->value[r->in[0]], *y = &r->g->value[r->in[1]];
+	if (yk_is_float(x->dtype) && yk_same_shape(x, y))
+		return true;
+	yk_fail(yk_is_float(x->dtype) ? YOKE_ESHAPE : YOKE_EDTYPE,
+		"%s: takes floating point of one shape, got %s and %s", what,
+		yk_describe(x, a), yk_describe(y, b));
+	return false;
+}
+
+yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
+{
+	// -y log s(x) - (1 - y) log(1 - s(x)) = max(x, 0) - x y + log(1 + exp(-|x|))
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
+	if (!want_pair(&r, "bce_logits"))
+		return yk_rec_end(&r, YK_BAD);
+	yk_id v = yk_up(r.g, r.in[0]), t = yk_up(r.g, r.in[1]);
+	yk_id tail = yk_un(r.g, YK_LOG1P,
+			   yk_un(r.g, YK_EXP, yk_un(r.g, YK_NEG, yk_un(r.g, YK_ABS, v))));
+	yk_id loss = yk_bin(r.g, YK_SUB, yk_bin_lit(r.g, YK_MAX, v, 0),
+			    yk_bin(r.g, YK_MUL, v, t));
+	loss = yk_bin(r.g, YK_ADD, loss, tail);
+	double n = (double)yk_count(&r.g->value[v]);
+	return yk_rec_end(&r, average(r.g, loss, n, r.in[0]));
+}
+
+yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ p, q });
+	if (!want_pair(&r, "kl") || !want_axis(&r, "kl"))
+		return yk_rec_end(&r, YK_BAD);
+	yk_id lp = yk_up(r.g, r.in[0]), lq = yk_up(r.g, r.in[1]);
+	struct yk_value v = r.g->value[lp];
+	yk_id e = yk_un(r.g, YK_EXP, lp), zero = yk_lit(r.g, v.dtype, 0);
+	// 0 log 0 is 0, and so is its gradient: the difference is never infinite there
+	yk_id d = yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_GT, e, zero),
+			 yk_bin(r.g, YK_SUB, lp, lq), zero);
+	double rows = (double)yk_count(&v) / (double)v.dims[v.rank - 1];
+	return yk_rec_end(&r, average(r.g, yk_bin(r.g, YK_MUL, e, d), rows, r.in[0]));
+}
+
+// ---- layers ----
+
+yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ gate, x });
+	yk_id silu = yk_bin(r.g, YK_MUL, r.in[0], yk_un(r.g, YK_SIGMOID, r.in[0]));
+	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, silu, r.in[1]));
+}
+
+yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)
+{
+	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, cosine, sine });
+	return yk_rec_end(&r, yk_record(r.g, YK_ROPE, 3, r.in, 0, NULL));
 }
 
 yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decompositions of the named ops that train a network: normalisations, losses, optimizer steps.
-// (Attention has a file of its own.)  They are what runs where a backend lacks the named kernel,
+// Decompositions of the named ops that train a network: normalisations and losses.
+// (Attention and steps of optimizers have files of their own.)  They are what runs where a backend lacks the named kernel,
 // and the definition that the kernels are tested against.  Half precision is computed in f32.
 
 #include "config.h"
@@ -8,16 +8,6 @@
 #include "graph/op.h"
 
 #define LAST(g, x) (1u << ((g)->value[x].rank - 1))
-
-static yk_id up(struct yk_graph *g, yk_id x) // in the accumulator's dtype
-{
-	return x == YK_BAD || x == YK_NIL ? x : yk_cast(g, x, yk_acc(g->value[x].dtype));
-}
-
-static yk_id down(struct yk_graph *g, yk_id x, yk_id like)
-{
-	return x == YK_BAD ? x : yk_cast(g, x, g->value[like].dtype);
-}
 
 // Over the last axis, which stays.
 static yk_id sum_last(struct yk_graph *g, yk_id x)
@@ -49,7 +39,7 @@ static yk_id add_last(struct yk_graph *g, yk_id x) // [..] -> [.., 1]
 
 void yk_decompose_softmax(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = up(g, c->in[0]);
+	yk_id x = yk_up(g, c->in[0]);
 	yk_id d = yk_bin(g, YK_SUB, x,
 			 yk_reduce(g, YK_REDUCE_MAX, x, LAST(g, c->in[0]), true));
 	yk_id e = yk_un(g, YK_EXP, d), s = sum_last(g, e);
@@ -57,12 +47,12 @@ void yk_decompose_softmax(struct yk_graph *g, const struct yk_call *c, yk_id *ou
 		d = yk_bin(g, YK_SUB, d, yk_un(g, YK_LOG, s));
 	else
 		d = yk_bin(g, YK_DIV, e, s);
-	out[0] = down(g, d, c->in[0]);
+	out[0] = yk_down(g, d, c->in[0]);
 }
 
 void yk_decompose_softmax_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id y = up(g, c->in[0]), cot = up(g, c->in[1]), dx;
+	yk_id y = yk_up(g, c->in[0]), cot = yk_up(g, c->in[1]), dx;
 	if (c->attr[0].i) // g - exp(y) sum g
 		dx = yk_bin(g, YK_SUB, cot,
 			    yk_bin(g, YK_MUL, yk_un(g, YK_EXP, y), sum_last(g, cot)));
@@ -70,13 +60,13 @@ void yk_decompose_softmax_back(struct yk_graph *g, const struct yk_call *c, yk_i
 		dx = yk_bin(
 			g, YK_MUL, y,
 			yk_bin(g, YK_SUB, cot, sum_last(g, yk_bin(g, YK_MUL, cot, y))));
-	out[0] = down(g, dx, c->in[0]);
+	out[0] = yk_down(g, dx, c->in[0]);
 }
 
 void yk_decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	// two passes: the mean first, then the mean square of what is left
-	yk_id x = up(g, c->in[0]), w = up(g, c->in[1]), b = up(g, c->in[2]);
+	yk_id x = yk_up(g, c->in[0]), w = yk_up(g, c->in[1]), b = yk_up(g, c->in[2]);
 	yk_id mean = mean_last(g, x), d = yk_bin(g, YK_SUB, x, mean);
 	yk_id var = mean_last(g, yk_un(g, YK_SQUARE, d));
 	yk_id rstd = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, c->attr[0].f));
@@ -85,20 +75,20 @@ void yk_decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk_id 
 		y = yk_bin(g, YK_MUL, y, w);
 	if (b != YK_NIL)
 		y = yk_bin(g, YK_ADD, y, b);
-	out[0] = down(g, y, c->in[0]);
+	out[0] = yk_down(g, y, c->in[0]);
 	out[1] = drop_last(g, mean);
 	out[2] = drop_last(g, rstd);
 }
 
 void yk_decompose_rms_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = up(g, c->in[0]), w = up(g, c->in[1]);
+	yk_id x = yk_up(g, c->in[0]), w = yk_up(g, c->in[1]);
 	yk_id ms = mean_last(g, yk_un(g, YK_SQUARE, x));
 	yk_id rstd = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, ms, c->attr[0].f));
 	yk_id y = yk_bin(g, YK_MUL, x, rstd);
 	if (w != YK_NIL)
 		y = yk_bin(g, YK_MUL, y, w);
-	out[0] = down(g, y, c->in[0]);
+	out[0] = yk_down(g, y, c->in[0]);
 	out[1] = drop_last(g, rstd);
 }
 
@@ -111,26 +101,26 @@ static void norm_back(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id
 	yk_id dx = yk_bin(g, YK_SUB, gw, yk_bin(g, YK_MUL, xhat, along));
 	if (subtract)
 		dx = yk_bin(g, YK_SUB, dx, mean_last(g, gw));
-	out[0] = down(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
+	out[0] = yk_down(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
 	unsigned rows = LAST(g, c->in[0]) - 1;
-	out[1] = down(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
+	out[1] = yk_down(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
 		      c->in[0]);
 	if (subtract)
-		out[2] = down(g, yk_reduce(g, YK_SUM, cot, rows, false), c->in[0]);
+		out[2] = yk_down(g, yk_reduce(g, YK_SUM, cot, rows, false), c->in[0]);
 }
 
 void yk_decompose_layer_norm_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = up(g, c->in[0]), rstd = add_last(g, c->in[3]);
+	yk_id x = yk_up(g, c->in[0]), rstd = add_last(g, c->in[3]);
 	yk_id xhat = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, x, add_last(g, c->in[2])), rstd);
-	norm_back(g, xhat, up(g, c->in[1]), rstd, up(g, c->in[4]), true, c, out);
+	norm_back(g, xhat, yk_up(g, c->in[1]), rstd, yk_up(g, c->in[4]), true, c, out);
 }
 
 void yk_decompose_rms_norm_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id rstd = add_last(g, c->in[2]);
-	yk_id xhat = yk_bin(g, YK_MUL, up(g, c->in[0]), rstd);
-	norm_back(g, xhat, up(g, c->in[1]), rstd, up(g, c->in[3]), false, c, out);
+	yk_id xhat = yk_bin(g, YK_MUL, yk_up(g, c->in[0]), rstd);
+	norm_back(g, xhat, yk_up(g, c->in[1]), rstd, yk_up(g, c->in[3]), false, c, out);
 }
 
 // ---- cross entropy ----
@@ -155,7 +145,7 @@ static yk_id counted(struct yk_graph *g, yk_id ids, int64_t ignore, int dtype,
 
 void yk_decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = up(g, c->in[0]), ids = c->in[1], valid;
+	yk_id x = yk_up(g, c->in[0]), ids = c->in[1], valid;
 	int dtype = g->value[x].dtype;
 	int64_t columns = g->value[x].dims[1];
 	double smooth = c->attr[1].f;
@@ -182,7 +172,7 @@ void yk_decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_
 void yk_decompose_cross_entropy_back(struct yk_graph *g, const struct yk_call *c,
 				     yk_id *out)
 {
-	yk_id x = up(g, c->in[0]), ids = c->in[1], valid;
+	yk_id x = yk_up(g, c->in[0]), ids = c->in[1], valid;
 	int dtype = g->value[x].dtype;
 	int64_t columns = g->value[x].dims[1];
 	double smooth = c->attr[1].f;
@@ -193,80 +183,6 @@ void yk_decompose_cross_entropy_back(struct yk_graph *g, const struct yk_call *c
 	yk_id each =
 		yk_bin(g, YK_DIV, c->in[3], counted(g, ids, c->attr[0].i, dtype, &valid));
 	yk_id d = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, p, target), each);
-	out[0] = down(g, yk_tri(g, YK_SELECT, add_last(g, valid), d, yk_lit(g, dtype, 0)),
+	out[0] = yk_down(g, yk_tri(g, YK_SELECT, add_last(g, valid), d, yk_lit(g, dtype, 0)),
 		      c->in[0]);
-}
-
-// ---- optimizer steps (spec: definitions as PyTorch's) ----
-
-void yk_decompose_multi_adamw(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	uint32_t n = c->list;
-	const yk_id *in = c->in, *single = in + 4 * n;
-	yk_id lr = single[0], c1 = single[1], c2 = single[2], scale = single[3];
-	double beta1 = c->attr[0].f, beta2 = c->attr[1].f, eps = c->attr[2].f,
-	       decay = c->attr[3].f;
-	for (uint32_t i = 0; i < n; i++) {
-		yk_id p = up(g, in[i]), cot = up(g, in[n + i]);
-		yk_id m = up(g, in[2 * n + i]), v = up(g, in[3 * n + i]);
-		if (scale != YK_NIL)
-			cot = yk_bin(g, YK_MUL, cot, scale);
-		// p (1 - lr decay)
-		p = yk_bin(g, YK_MUL, p,
-			   yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, lr, -decay), 1));
-		m = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, m, beta1),
-			   yk_bin_lit(g, YK_MUL, cot, 1 - beta1));
-		v = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, v, beta2),
-			   yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQUARE, cot), 1 - beta2));
-		// p - (lr / c1) m / (sqrt(v) / sqrt(c2) + eps)
-		yk_id root =
-			yk_bin(g, YK_DIV, yk_un(g, YK_SQRT, v), yk_un(g, YK_SQRT, c2));
-		yk_id step =
-			yk_bin(g, YK_MUL, yk_bin(g, YK_DIV, lr, c1),
-			       yk_bin(g, YK_DIV, m, yk_bin_lit(g, YK_ADD, root, eps)));
-		out[i] = down(g, yk_bin(g, YK_SUB, p, step), in[i]);
-		out[n + i] = down(g, m, in[i]);
-		out[2 * n + i] = down(g, v, in[i]);
-	}
-}
-
-void yk_decompose_multi_sgd(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	uint32_t n = c->list;
-	const yk_id *in = c->in, *single = in + 3 * n;
-	yk_id lr = single[0], first = single[1], scale = single[2];
-	double momentum = c->attr[0].f, dampening = c->attr[1].f, decay = c->attr[2].f;
-	for (uint32_t i = 0; i < n; i++) {
-		yk_id p = up(g, in[i]), cot = up(g, in[n + i]), b = up(g, in[2 * n + i]);
-		if (scale != YK_NIL)
-			cot = yk_bin(g, YK_MUL, cot, scale);
-		if (decay != 0)
-			cot = yk_bin(g, YK_ADD, cot, yk_bin_lit(g, YK_MUL, p, decay));
-		out[n + i] = YK_NIL;
-		if (b != YK_NIL) {
-			// b = g at the first step
-			yk_id next = yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, b, momentum),
-					    yk_bin_lit(g, YK_MUL, cot, 1 - dampening));
-			yk_id starts = yk_bin(g, YK_NE, first,
-					      yk_lit(g, g->value[first].dtype, 0));
-			b = yk_tri(g, YK_SELECT, starts, cot, next);
-			out[n + i] = down(g, b, in[i]);
-			cot = !c->attr[3].i ? b :
-					      yk_bin(g, YK_ADD, cot,
-						     yk_bin_lit(g, YK_MUL, b, momentum));
-		}
-		out[i] = down(g, yk_bin(g, YK_SUB, p, yk_bin(g, YK_MUL, lr, cot)), in[i]);
-	}
-}
-
-void yk_decompose_multi_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	yk_id sum = YK_NIL;
-	for (uint32_t i = 0; i < c->list; i++) {
-		yk_id s = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, up(g, c->in[i])),
-				    YOKE_ALL, false);
-		sum = sum == YK_NIL ? s : yk_bin(g, YK_ADD, sum, s);
-	}
-	out[0] = sum == YK_NIL ? yk_lit(g, yoke_f32, 0) :
-				 yk_cast(g, yk_un(g, YK_SQRT, sum), yoke_f32);
 }

@@ -144,6 +144,16 @@ yk_id yk_cast(struct yk_graph *g, yk_id x, int dtype)
 	return yk_record(g, YK_CAST, 1, &x, 1, &(union yoke_attr){ .i = dtype });
 }
 
+yk_id yk_up(struct yk_graph *g, yk_id x)
+{
+	return x == YK_BAD || x == YK_NIL ? x : yk_cast(g, x, yk_acc(g->value[x].dtype));
+}
+
+yk_id yk_down(struct yk_graph *g, yk_id x, yk_id like)
+{
+	return x == YK_BAD ? x : yk_cast(g, x, g->value[like].dtype);
+}
+
 yk_id yk_reduce(struct yk_graph *g, int op, yk_id x, unsigned axes, bool keep)
 {
 	return yk_record(g, op, 1, &x, 2,

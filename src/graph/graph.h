@@ -32,6 +32,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
 	YK_ATTENTION_BACK, YK_MULTI_ADAMW, YK_MULTI_SGD, YK_MULTI_NORM,
+	YK_MULTI_LAMB, YK_MULTI_UNSCALE, YK_ROPE,
 	YK_OPS
 };
 
@@ -110,6 +111,9 @@ yk_id yk_lit(struct yk_graph *, int dtype, double value);
 // op(x, literal of x's dtype)
 yk_id yk_bin_lit(struct yk_graph *, int op, yk_id x, double value);
 yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself when it has the dtype
+// x in the dtype of its accumulator, YK_NIL for YK_NIL; and back in the dtype of `like`.
+yk_id yk_up(struct yk_graph *, yk_id x);
+yk_id yk_down(struct yk_graph *, yk_id x, yk_id like);
 // Reduction over a mask of axes; keep: reduced axes stay with 1 element.
 yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
 // Floating point; summed in the accumulator's dtype and rounded once.

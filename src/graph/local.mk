@@ -25,6 +25,8 @@ libyokecore_la_SOURCES += \
 	src/graph/record.h \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
+	src/graph/rows_list.c \
 	src/graph/rows_order.c \
+	src/graph/rows_rope.c \
 	src/graph/shape.c \
 	src/graph/shape.h

@@ -431,39 +431,3 @@ int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c,
 		out[i] = *IN(i);
 	return want_like(g, c, 8, IN(0));
 }
-
-// Lists of a call agree, tensor by tensor, with the first list; absent ones are absent as a whole.
-static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists)
-{
-	for (uint32_t i = 0; i < c->list; i++) {
-		if (want_float(g, c, IN(i)) < 0)
-			return YOKE_EDTYPE;
-		for (uint32_t l = 1; l < lists; l++)
-			if (want_like(g, c, l * c->list + i, IN(i)) < 0)
-				return YOKE_ESHAPE;
-	}
-	return 0;
-}
-
-// lists p g m v; lr c1 c2 gscale -> lists p m v
-int yk_shape_multi_adamw(struct yk_graph *g, const struct yk_call *c,
-			 struct yk_value *out)
-{
-	for (uint32_t i = 0; i < 3 * c->list; i++)
-		out[i] = *IN(i % c->list);
-	return want_lists(g, c, 4);
-}
-
-// lists p g b; lr first gscale -> lists p b
-int yk_shape_multi_sgd(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	for (uint32_t i = 0; i < 2 * c->list; i++)
-		out[i] = *IN(i % c->list);
-	return want_lists(g, c, 3);
-}
-
-int yk_shape_multi_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	*out = (struct yk_value){ .dtype = yoke_f32 };
-	return want_lists(g, c, 1);
-}
