@@ -20,7 +20,7 @@ static void keep_line(int level, const char *topic, const char *line, void *arg)
 	(void)arg;
 	if (strcmp(topic, "plan"))
 		return;
-	if (strstr(line, " steps, arena "))
+	if (strstr(line, " lowered, "))
 		*plan = 0;
 	size_t n = strlen(plan);
 	snprintf(plan + n, sizeof plan - n, "%s\n", line);

@@ -248,6 +248,8 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 		err = yoke_error_code();
 	else
 		err = yk_append(&ctx->graph, &c, &out);
+	if (!err)
+		err = yk_recorded(ctx);
 	for (int i = 0; i <= n && !err; i++) {
 		yoke_tensor **t = i < n ? &to[i] : overflow;
 		if (!(*t = yk_handle_of(ctx, out + (yk_id)i)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public named ops, gradients and optimizer steps.
+// The public named ops and losses.
 
 #include "config.h"
 

@@ -48,6 +48,8 @@ static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_
 		return "not needed";
 	if (yk_ops[n->op].flags & YK_F_VIEW)
 		return "view";
+	if (n->op == YK_BARRIER)
+		return "barrier";
 	for (uint32_t k = 0; k < n->nout; k++)
 		if (yk_count(&w->g.value[n->out + k]))
 			return "in place"; // a concat whose operands are computed in it
