@@ -6,9 +6,6 @@
 
 #include "config.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/log.h"
 #include "base/param.h"
 #include "device/device.h"
@@ -510,12 +507,13 @@ static int child(const char *what)
 
 static void mode(const char *self, const char *settings, const char *what)
 {
-	char command[2048];
-	snprintf(command, sizeof command,
-		 "{ %s '%s' %s; echo $? >errors.status; } 2>&1 | sed 's/^/# /'; exit $(cat errors.status)",
-		 settings, self, what);
-	int status = system(command);
-	ok(status == 0, "%s %s", *settings ? settings : "plain", what);
+	char command[2048], line[1024];
+	snprintf(command, sizeof command, "%s '%s' %s 2>&1", settings, self, what);
+	fflush(stdout);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof line, f))
+		printf("#  %s", line);
+	ok(f && pclose(f) == 0, "%s %s", *settings ? settings : "plain", what);
 }
 
 int main(int argc, char **argv)

@@ -77,6 +77,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/completion.sh \
+	tests/fault.sh \
 	tests/headers.sh \
 	tests/kill.sh \
 	tests/pages.sh \
@@ -163,7 +164,6 @@ tests_cpu_reduce_t_SOURCES = tests/cpu_reduce.c
 
 include tests/fuzz/local.mk
 
-# A backend that fails on demand.
 # A backend that fails on demand; it has a CPU backend of its own.
 check_LTLIBRARIES += tests/fault/yoke_fault.la
 tests_fault_yoke_fault_la_SOURCES = tests/fault/fault.c tests/fault/fault.h
@@ -176,13 +176,18 @@ check_LTLIBRARIES += $(bad_modules)
 
 bad_modules = \
 	tests/bad/bad_absurd.la \
+	tests/bad/bad_constructor.la \
+	tests/bad/bad_crowd.la \
 	tests/bad/bad_good.la \
+	tests/bad/bad_larger.la \
 	tests/bad/bad_newer.la \
 	tests/bad/bad_nodevices.la \
 	tests/bad/bad_nosymbol.la \
 	tests/bad/bad_older.la \
 	tests/bad/bad_refuses.la \
-	tests/bad/bad_short.la
+	tests/bad/bad_short.la \
+	tests/bad/bad_tableless.la \
+	tests/bad/bad_vandal.la
 
 tests_bad_bad_absurd_la_SOURCES = tests/bad/absurd.c tests/bad/bad.h
 tests_bad_bad_good_la_SOURCES = tests/bad/good.c tests/bad/bad.h
@@ -192,6 +197,11 @@ tests_bad_bad_nosymbol_la_SOURCES = tests/bad/nosymbol.c tests/bad/bad.h
 tests_bad_bad_older_la_SOURCES = tests/bad/older.c tests/bad/bad.h
 tests_bad_bad_refuses_la_SOURCES = tests/bad/refuses.c tests/bad/bad.h
 tests_bad_bad_short_la_SOURCES = tests/bad/short.c tests/bad/bad.h
+tests_bad_bad_constructor_la_SOURCES = tests/bad/constructor.c tests/bad/bad.h
+tests_bad_bad_crowd_la_SOURCES = tests/bad/crowd.c tests/bad/bad.h
+tests_bad_bad_larger_la_SOURCES = tests/bad/larger.c tests/bad/bad.h
+tests_bad_bad_tableless_la_SOURCES = tests/bad/tableless.c
+tests_bad_bad_vandal_la_SOURCES = tests/bad/vandal.c tests/bad/bad.h
 tests_bad_bad_absurd_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_good_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_newer_la_LDFLAGS = $(check_module_ldflags)
@@ -200,6 +210,11 @@ tests_bad_bad_nosymbol_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_older_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_refuses_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_short_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_constructor_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_crowd_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_larger_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_tableless_la_LDFLAGS = $(check_module_ldflags)
+tests_bad_bad_vandal_la_LDFLAGS = $(check_module_ldflags)
 
 # What is installed, from outside.
 EXTRA_DIST += tests/installcheck.sh

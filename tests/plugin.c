@@ -81,11 +81,14 @@ static void write_file(const char *path, const void *data, size_t bytes)
 // A module of tests/bad as a plugin of that name.
 static void install(const char *module, const char *to, const char *as)
 {
-	static char data[4 << 20];
+	static char data[32 << 20];
 	char from[PATH_MAX], name[64];
 	const char *dir = getenv("YOKE_TEST_BAD");
 
-	snprintf(from, sizeof from, "%s/bad_%s.so", dir ? dir : BAD_DIR, module);
+	if (module[0] == '/')
+		snprintf(from, sizeof from, "%s", module);
+	else
+		snprintf(from, sizeof from, "%s/bad_%s.so", dir ? dir : BAD_DIR, module);
 	FILE *f = fopen(from, "rb");
 	size_t n = f ? fread(data, 1, sizeof data, f) : 0;
 	if (f)
@@ -162,6 +165,7 @@ static void broken(void)
 		{ "newer", "made for plugin ABI 1.0, this yoke has 0." },
 		{ "short", "are mandatory in ABI 0." },
 		{ "refuses", "yoke_plugin_init failed: the driver is too old" },
+		{ "tableless", "gave no table" },
 		{ "text", "not loaded: " },
 		{ "good2", "its backend is 'good': the file has to be yoke_good.so" },
 		{ "Upper", "a plugin's file is yoke_NAME.so" },
@@ -172,19 +176,21 @@ static void broken(void)
 	install("good", "all", "good");
 	install("good", "all", "good2");
 	install("good", "all", "Upper");
-	for (int i = 0; i < 5; i++)
+	install("larger", "all", "larger");
+	for (int i = 0; i < 6; i++)
 		install(cases[i].module, "all", cases[i].module);
 	write_file(in("all", "yoke_text.so"), "no library\n", 11);
 	write_file(in("all", "README.so"), "no plugin\n", 10);
 	run(in("all", ""), ALL, "warn");
-	ok(has("backends: cpu good\n"), "the good one loads, the broken ones do not");
+	ok(has("backends: cpu good larger\n"),
+	   "the good one and a later one load, the broken ones do not");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		snprintf(word, sizeof word, "warn: plugin: %s/yoke_%s.so: ", in("all", ""),
 			 cases[i].module);
 		ok(count(word) == 1 && has(cases[i].want), "%s: one line, with the reason",
 		   cases[i].module);
 	}
-	ok(count(" warn: ") == 8 && count(" error: ") == 0, "no other line");
+	ok(count(" warn: ") == 9 && count(" error: ") == 0, "no other line");
 	ok(!count("README"), "other files are not looked at");
 
 	run(in("all", ""), "short", "warn");
@@ -214,11 +220,17 @@ static void devices(void)
 	install("absurd", "odd", "absurd");
 	install("nodevices", "odd", "nodevices");
 	run(in("odd", ""), "absurd", "warn");
+	install("crowd", "odd", "crowd");
+	run(in("odd", ""), "crowd", "warn");
+	ok(has("crowd: claims 4000000000 devices, none is used") && count(" warn: ") == 1 &&
+	   has("chosen: backend 'crowd' cannot be used"), "too many devices");
+	run(in("odd", ""), "absurd", "warn");
 	ok(has("absurd:0 refused: alignment 0") && has("absurd:1 refused: alignment 48") &&
 	   has("absurd:2 refused: 0 bytes of memory") && has("absurd:3 refused: ") &&
-	   has("absurd:4 refused: device error") && count(" warn: ") == 5,
+	   has("absurd:4 refused: device error") &&
+	   has("absurd:5 refused: alignment 1073741824") && count(" warn: ") == 6,
 	   "absurd devices are refused, a line each");
-	ok(has("chosen: absurd:5") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
+	ok(has("chosen: absurd:6") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
 	   "what can be made safe is");
 	run(in("odd", ""), "nodevices", "warn");
 	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "no devices");
@@ -312,6 +324,96 @@ static void forked(void)
 	ok(d->ops->run != NULL && yk_device_choose("cpu") == d, "the parent goes on");
 }
 
+// ---- first contact, in a child process ----
+
+// A plugin that does something deadly; the others go on.  how NULL: a module of that name.
+static void deadly(const char *kind, const char *how, const char *want)
+{
+	char line[PATH_MAX + 200], name[64], setting[64];
+	snprintf(name, sizeof name, "%s", how ? "fault" : kind);
+	if (how) {
+		snprintf(setting, sizeof setting, "YOKE_FAULT_%s", kind);
+		setenv(setting, "1", 1);
+		setenv("YOKE_FAULT_HOW", how, 1);
+	} else {
+		install(kind, "deadly", kind);
+	}
+	snprintf(line, sizeof line, "warn: plugin: %s/yoke_%s.so: %s when it was tried; left alone",
+		 in("deadly", ""), name, want);
+	run(in("deadly", ""), ALL, "warn");
+	ok(count(line) == 1 && count(" warn: ") == 1 && has("backends: cpu good\n"), "%s %s: %s", kind,
+	   how ? how : "", want);
+	snprintf(line, sizeof line, "backend '%s' cannot be used: %s when it was tried before;", name, want);
+	run(in("deadly", ""), name, "debug");
+	ok(has(line) && !count(" tried by "), "and that is remembered");
+	if (how) {
+		unsetenv(setting);
+		unsetenv("YOKE_FAULT_HOW");
+	} else {
+		snprintf(line, sizeof line, "yoke_%s.so", name);
+		unlink(in("deadly", line));
+	}
+}
+
+static void tried(void)
+{
+	const char *helper = getenv("YOKE_PLUGIN_PROBE"), *modules = getenv("YOKE_TEST_MODULES");
+	char fault[PATH_MAX], kept[PATH_MAX];
+
+	modules = modules ? strrchr(modules, ':') : NULL; // the last folder is the fault backend's
+	if (!helper || !modules) {
+		skip("first contact in a child process", "YOKE_PLUGIN_PROBE or YOKE_TEST_MODULES is not set");
+		return;
+	}
+	snprintf(kept, sizeof kept, "%s", helper);
+	snprintf(fault, sizeof fault, "%s/yoke_fault.so", modules + 1);
+	folder("deadly");
+	install("good", "deadly", "good");
+	run(in("deadly", ""), "good", "debug");
+	ok(has("chosen: good:0") && count(" tried by ") == 1 && has("came through"), "a new plugin is tried");
+	run(in("deadly", ""), "good", "debug");
+	ok(has("chosen: good:0") && !count(" tried "), "once");
+	install("good", "deadly", "good");
+	run(in("deadly", ""), "good", "debug");
+	ok(count(" tried by ") == 1, "and again when its file has changed");
+	setenv("OCL_ICD_VENDORS", top, 1);
+	run(in("deadly", ""), "good", "debug");
+	ok(count(" tried by ") == 1, "or the environment of its driver");
+	write_file(in("", "some.icd"), "libnone.so\n", 11);
+	run(in("deadly", ""), "good", "debug");
+	ok(count(" tried by ") == 1, "or the drivers that are there");
+	unsetenv("OCL_ICD_VENDORS");
+	run(in("deadly", ""), "cpu", "debug");
+	ok(has("chosen: cpu:0") && !count(" tried "), "the CPU backend needs none of that");
+
+	deadly("vandal", NULL, "died of SIGSEGV");
+	deadly("constructor", NULL, "ended the process with status 3");
+	install(fault, "deadly", "fault");
+	deadly("INIT", "segv", "died of SIGSEGV");
+	deadly("PROBE", "segv", "died of SIGSEGV");
+	deadly("PROBE", "abort", "died of SIGABRT");
+	deadly("INFO", "exit", "ended the process with status 3");
+	setenv("YOKE_PLUGIN_PROBE_TIME", "1", 1);
+	deadly("PROBE", "hang", "gave no answer within 1 s (YOKE_PLUGIN_PROBE_TIME)");
+	deadly("INIT", "hang", "gave no answer within 1 s (YOKE_PLUGIN_PROBE_TIME)");
+	unsetenv("YOKE_PLUGIN_PROBE_TIME");
+	setenv("YOKE_FAULT_PROBE", "1", 1);
+	run(in("deadly", ""), ALL, "warn");
+	ok(has("fault: fault.probe: call 1") && count(" warn: ") == 1, "an error is no crash");
+	unsetenv("YOKE_FAULT_PROBE");
+	run(in("deadly", ""), "fault", "warn");
+	ok(has("chosen: fault:0") && !count(" warn: "), "what behaves again is used");
+
+	setenv("YOKE_PLUGIN_PROBE", "/nowhere/yoke-probe", 1);
+	run(in("deadly", ""), "fault", "debug");
+	ok(has("chosen: fault:0") && has("tried in this process: ") && !count(" warn: "),
+	   "without the helper it is tried in this process");
+	setenv("YOKE_PLUGIN_PROBE", "/bin/false", 1);
+	run(in("deadly", ""), "good", "warn");
+	ok(has("ended the process with status 1 when it was tried"), "another program is no helper");
+	setenv("YOKE_PLUGIN_PROBE", kept, 1);
+}
+
 static void remove_all(const char *path)
 {
 	DIR *dir = opendir(path);
@@ -338,10 +440,12 @@ int main(int argc, char **argv)
 	snprintf(made, sizeof made, "%s/yoke-plugin-XXXXXX", tmp ? tmp : "/tmp");
 	if (n < 0 || !mkdtemp(made) || !realpath(made, top))
 		return skip_all("no folder for temporary files");
+	setenv("YOKE_CACHE", in("cache", ""), 1);
 	broken();
 	devices();
 	order();
 	owners();
+	tried();
 	forked();
 	remove_all(top);
 	return done();

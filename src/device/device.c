@@ -20,7 +20,6 @@ YK_PARAM(backend_setting, "backend", YK_STRING, "",
 	 "backends to use, best first (cuda,opencl,cpu); ^opencl: all but; empty: the best device");
 YK_PARAM(device_setting, "device", YK_STRING, "", "device within the backend, as opencl:0");
 
-#define MOST_DEVICES 256            // of one backend; more is nonsense
 #define MOST_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all that follows
@@ -126,7 +125,7 @@ static void probe(struct yk_backend *b)
 		yk_warn("device", "%s: %s", b->table.name, why);
 		return;
 	}
-	if (n > MOST_DEVICES) {
+	if (n > YK_MOST_DEVICES) {
 		blame(b, "claims %u devices", n);
 		yk_warn("device", "%s: claims %u devices, none is used", b->table.name, n);
 		return;

@@ -18,6 +18,8 @@ libyokecore_la_SOURCES += \
 	src/device/plugin.h \
 	src/device/pool.c \
 	src/device/pool.h \
+	src/device/probe.c \
+	src/device/probe.h \
 	src/device/queue.c \
 	src/device/stubs.c
 

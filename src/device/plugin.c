@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "device/plugin.h"
+#include "device/probe.h"
 
 YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
 	 "folders searched for plugins first, absolute, separated by ':'");
@@ -146,7 +147,7 @@ static bool trusted(const char *path, const struct stat *st, char *why, size_t c
 	return true;
 }
 
-static bool trusted_file(const char *path, char *why, size_t cap)
+bool yk_trusted_file(const char *path, char *why, size_t cap)
 {
 	struct stat st;
 
@@ -439,8 +440,11 @@ static int open_file(struct file *f, char *why, size_t cap)
 		snprintf(why, cap, "%s", strerror(errno));
 		return YOKE_EPLUGIN;
 	}
-	if (!trusted_file(real, why, cap))
+	if (!yk_trusted_file(real, why, cap))
 		return YOKE_EPERM;
+	int met = yk_probe(real, why, cap);
+	if (met < 0)
+		return met;
 	void *so = dlopen(real, RTLD_NOW | RTLD_LOCAL);
 	if (!so) {
 		const char *text = dlerror();

@@ -17,6 +17,11 @@ struct yk_backend {
 	struct yk_backend *next;
 };
 
+// Is this file, a resolved path, one that nobody else could have put or changed there?  If not, why.
+bool yk_trusted_file(const char *path, char *why, size_t cap);
+// More devices than this of one backend are nonsense.
+#define YK_MOST_DEVICES 256
+
 // What became of each file and folder looked at, for `yoke info` and messages.
 struct yk_plugin_outcome {
 	const char *path;

@@ -58,7 +58,8 @@ static json_t *gather_devices(void)
 	};
 	json_t *list = json_array();
 
-	for (struct yk_device *d = yk_devices("*"); d; d = d->next) {
+	// of the backends that YOKE_BACKEND allows: the others' files are not opened
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
 		const struct yoke_device_info *i = &d->info;
 		json_t *features = json_array();
 		for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
@@ -82,7 +83,7 @@ static json_t *gather_backends(void)
 {
 	json_t *list = json_array();
 
-	for (struct yk_backend *b = yk_backends("*"); b; b = b->next)
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
 		append(list,
 		       json_pack("{s:s, s:s, s:s, s:I, s:s}", "name", b->table.name,
 				 "version", b->table.version ? b->table.version : "",
@@ -208,7 +209,7 @@ static json_t *gather(bool env)
 	o = json_pack("{s:s, s:s}", "version", yoke_version(), "abi", abi);
 	if (env) {
 		settings = json_array();
-		yk_backends("*"); // plugins declare settings of their own
+		yk_devices(NULL); // plugins declare settings of their own
 		yk_param_each(gather_setting, settings);
 		json_object_set_new(o, "settings", settings);
 		return o;

@@ -16,3 +16,8 @@ yoke_SOURCES = \
 	src/tool/model_open.h \
 	src/tool/tool.h
 yoke_LDADD = libyokecore.la
+
+# Tries a plugin in a process of its own; the loader of every program runs it.
+pkglibexec_PROGRAMS += yoke-probe
+yoke_probe_SOURCES = src/tool/probe_main.c
+yoke_probe_LDADD = libyokecore.la

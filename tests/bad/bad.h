@@ -46,6 +46,9 @@ EXPORT int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		.size = SIZE, .abi = ABI, .name = NAME, .probe = probe, .device_info = device_info,
 	};
 	(void)core_abi, (void)host;
+#ifdef BEFORE
+	BEFORE(host);
+#endif
 	*to = &table;
 	return 0;
 }

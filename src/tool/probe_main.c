@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a process that may
+// die of it.  A byte on standard output says that it did not; everything else counts as its end.
+#include "config.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "device/plugin.h"
+
+// What is wrong here without a crash the loader finds, and says, by itself.
+static void meet(const char *file)
+{
+	const struct yoke_backend *t = NULL;
+	uint32_t n = 0;
+
+	void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!so)
+		return;
+	yoke_plugin_init_fn *init = (yoke_plugin_init_fn *)(uintptr_t)dlsym(so, "yoke_plugin_init");
+	if (!init || init(YOKE_ABI, yk_host(), &t) < 0)
+		return;
+	struct yk_backend *b = yk_backend_add(t, file);
+	if (!b || b->table.probe(&n) < 0)
+		return;
+	for (uint32_t i = 0; i < n && i < YK_MOST_DEVICES; i++) {
+		struct yoke_device_info info = { .size = sizeof info };
+		b->table.device_info(i, &info);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const int deadly[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+	struct rlimit none = { 0, 0 };
+
+	if (argc != 2) {
+		fprintf(stderr, "yoke-probe: takes one plugin file; yoke runs it by itself\n");
+		return 2;
+	}
+	setrlimit(RLIMIT_CORE, &none);
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		signal(deadly[i], SIG_DFL); // a sanitizer's handlers would end it otherwise
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3); // drivers print
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return 2;
+	meet(argv[1]);
+	_exit(write(out, "+", 1) == 1 ? 0 : 2);
+}

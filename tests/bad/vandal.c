@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin that writes into the table it was lent.
+#define NAME "vandal"
+#define BEFORE(host) (((struct yoke_host *)(uintptr_t)(host))->log = NULL)
+#include "bad.h"
