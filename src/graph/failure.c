@@ -83,7 +83,7 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 
 	for (uint64_t i = ctx->flights; i < ctx->flights + 2; i++) { // the older one first
 		const struct yk_flight *g = &ctx->flight[i % 2];
-		if (!f && g->steps && g->serial > since && (!where || yk_event_done(g->done) < 0))
+		if (!f && g->steps && g->serial > since && (!where || yk_event_done(g->done) != 1))
 			f = g;
 	}
 	if (f)
