@@ -7,12 +7,6 @@
 
 enum { CASES = 400, LONG_CASES = 20000 };
 
-static bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_view *b,
-		      int64_t k)
-{
-	return !memcmp(element(a, i), element(b, k), yk_esize(a->dtype));
-}
-
 static bool move(const struct yk_isa *isa)
 {
 	int64_t dims[YOKE_MAX_RANK] = { 0 };
@@ -29,15 +23,6 @@ static bool move(const struct yk_isa *isa)
 	return arrays_free() && good;
 }
 
-static void put_index(struct yoke_view *idx, int64_t i, int64_t value)
-{
-	int32_t narrow = (int32_t)value;
-	if (idx->dtype == yoke_i32)
-		memcpy(element(idx, i), &narrow, sizeof narrow);
-	else
-		memcpy(element(idx, i), &value, sizeof value);
-}
-
 // An index array of random rank and layout with values in 0..n-1; broadcast axes keep one
 // value.
 static struct yoke_view random_indices(int64_t n, int most_rank)
@@ -52,11 +37,6 @@ static struct yoke_view random_indices(int64_t n, int most_rank)
 	for (int64_t i = 0; i < yk_elements(&idx); i++)
 		put_index(&idx, i, rnd_int(0, n - 1));
 	return idx;
-}
-
-static int64_t read_index(const struct yoke_view *idx, int64_t i)
-{
-	return fetch(element(idx, i), idx->dtype).i;
 }
 
 static bool gather(const struct yk_isa *isa)

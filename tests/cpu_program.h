@@ -225,6 +225,26 @@ static inline void *element(const struct yoke_view *v, int64_t index)
 	return (char *)yk_ptr(v) + at * (int64_t)yk_esize(v->dtype);
 }
 
+static inline bool same_bits(const struct yoke_view *a, int64_t i, const struct yoke_view *b,
+		      int64_t k)
+{
+	return !memcmp(element(a, i), element(b, k), yk_esize(a->dtype));
+}
+
+static inline void put_index(struct yoke_view *idx, int64_t i, int64_t value)
+{
+	int32_t narrow = (int32_t)value;
+	if (idx->dtype == yoke_i32)
+		memcpy(element(idx, i), &narrow, sizeof narrow);
+	else
+		memcpy(element(idx, i), &value, sizeof value);
+}
+
+static inline int64_t read_index(const struct yoke_view *idx, int64_t i)
+{
+	return fetch(element(idx, i), idx->dtype).i;
+}
+
 // ---- the interpreter ----
 
 static inline uint32_t philox_word(uint64_t index, uint64_t key, uint64_t step)

@@ -27,6 +27,7 @@ test_programs = \
 	tests/config.t \
 	tests/contract.t \
 	tests/cores.t \
+	tests/cpu_along.t \
 	tests/cpu_attention.t \
 	tests/cpu_epilogue.t \
 	tests/cpu_map.t \
@@ -112,6 +113,7 @@ tests_contract_t_SOURCES = tests/contract.c tests/cpu_levels.h $(amx_emulated)
 tests_contract_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
+tests_cpu_along_t_SOURCES = tests/cpu_along.c
 tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
 tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
 tests_cpu_optim_t_SOURCES = tests/cpu_optim.c

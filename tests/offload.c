@@ -139,6 +139,49 @@ static void compare(const char *backend)
 	yoke_setting_set("strict", "0");
 }
 
+// Views that the device cannot copy are copied by the CPU, and come back: as a root of a scattered
+// view, as an operand that has to be dense, in front of what only the CPU runs.
+static void copies(const char *backend)
+{
+	float x[256];
+	double got[3][256], want[3][256];
+	yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
+	const int64_t dims[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+	for (int i = 0; i < 256; i++)
+		x[i] = (float)rnd_int(-9, 9);
+	for (int i = 0; i < 256; i++) { // all axes turned round
+		int at = 0;
+		for (int k = 0; k < 8; k++)
+			at |= (i >> k & 1) << (7 - k);
+		want[0][i] = (double)x[at];
+		want[2][i] = want[0][i] + (i & 1 ? want[0][i - 1] : 0);
+	}
+	for (int i = 0; i < 256; i++) { // matrices of 2 x 2
+		int m = i & ~1;
+		want[1][i] = want[0][m] * (double)x[i & 1] + want[0][m + 1] * (double)x[2 + (i & 1)];
+	}
+	for (int k = 0; k < 3; k++) {
+		float back[256];
+		memset(back, 0xff, sizeof back);
+		yoke_scope *s = yoke_scope_begin("copies");
+		yoke_tensor *t = yoke_permute(yoke_from(yoke_f32, 8, dims, x),
+					      (int[]){ 7, 6, 5, 4, 3, 2, 1, 0 });
+		yoke_tensor *b = yoke_from(yoke_f32, 2, dims, x);
+		t = k == 1 ? yoke_matmul(t, b, 0) : k == 2 ? yoke_cumsum(t, 7, 0) : t;
+		yoke_read(t, back, sizeof back);
+		for (int i = 0; i < 256; i++)
+			got[k][i] = (double)back[i];
+		yoke_scope_end(s);
+	}
+	near(got[0], want[0], 256, 0, 1, "a turned value read");
+	near(got[1], want[1], 256, 0, 1, "a turned value multiplied");
+	near(got[2], want[2], 256, 0, 1, "a turned value scanned");
+	ok(!yoke_error_code(), "%s: copies: %s", backend, yoke_error());
+	yoke_error_clear();
+	yoke_use(former);
+	yoke_context_free(ctx);
+}
+
 int main(void)
 {
 	char path[4096];
@@ -149,10 +192,12 @@ int main(void)
 		*strrchr(path, '/') = 0;
 	setenv("YOKE_PLUGIN_PATH", path, 1);
 	compare("skeleton");
+	copies("skeleton");
 	yoke_context *ctx = opencl ? yoke_context_new("opencl") : NULL;
 	if (ctx) {
 		yoke_context_free(ctx);
 		compare("opencl");
+		copies("opencl");
 	} else {
 		skip("training on OpenCL", opencl ? yoke_error() : "OpenCL is not built");
 		yoke_error_clear();

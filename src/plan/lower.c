@@ -222,6 +222,13 @@ static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	return 0;
 }
 
+// A contiguous copy of v on this device, whichever made it.
+static int contiguous_on(struct yk_work *w, yk_id v, int device, yk_id *out)
+{
+	int err = contiguous(w, v, device, out);
+	return err ? err : bring(w, *out, device, out);
+}
+
 // ---- may a device run it? ----
 
 static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
@@ -302,7 +309,7 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		if (!err && dense &&
 		    (yk_is_number(w, p->base) || p->offset ||
 		     !yk_is_dense(v->rank, v->dims, p->stride)))
-			err = contiguous(w, in[i], device, &in[i]);
+			err = contiguous_on(w, in[i], device, &in[i]);
 	}
 	struct yk_call moved = *c;
 	moved.in = in;
@@ -499,7 +506,7 @@ static int settle_root(struct yk_work *w, yk_id *v)
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
 	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
-		return contiguous(w, *v, 0, v);
+		return contiguous_on(w, *v, 0, v);
 	return 0;
 }
 
