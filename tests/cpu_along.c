@@ -29,18 +29,20 @@ static int64_t inner_of(int rank, const int64_t *dims, int axis)
 
 static bool wrong(const char *what, const struct yoke_view *x, int axis, int64_t at)
 {
-	diag("%s: %s of dtype %d, rank %d, axis %d: element %lld", isa->name, what, x->dtype, x->rank,
-	     axis, (long long)at);
+	diag("%s: %s of dtype %d, rank %d, axis %d: element %lld", isa->name, what,
+	     x->dtype, x->rank, axis, (long long)at);
 	return false;
 }
 
 static bool scan(void)
 {
 	int64_t dims[YOKE_MAX_RANK] = { 0 };
-	int t = (int)rnd_int(yoke_f32, yoke_i64), rank = some_shape(dims, rnd() % 6 ? 4000 : 90000);
+	int t = (int)rnd_int(yoke_f32, yoke_i64),
+	    rank = some_shape(dims, rnd() % 6 ? 4000 : 90000);
 	int axis = (int)rnd_int(0, rank - 1);
 	bool prod = rnd() % 2, back = rnd() % 2, good = true;
-	struct yoke_view x = random_layout(t, rank, dims, false), y = random_layout(t, rank, dims, true);
+	struct yoke_view x = random_layout(t, rank, dims, false),
+			 y = random_layout(t, rank, dims, true);
 	struct yoke_op op = op_of(YOKE_OP_SCAN, 1, &y, 1, &x);
 	op.nattr = 3;
 	op.attr[0].i = axis, op.attr[2].i = back;
@@ -51,8 +53,10 @@ static bool scan(void)
 		double f = prod;
 		uint64_t u = prod;
 		for (int64_t k = 0; k < n && good; k++) {
-			int64_t i = back ? n - 1 - k : k, at = (line / inner * n + i) * inner + line % inner;
-			struct value v = fetch(element(&x, at), t), got = fetch(element(&y, at), t);
+			int64_t i = back ? n - 1 - k : k,
+				at = (line / inner * n + i) * inner + line % inner;
+			struct value v = fetch(element(&x, at), t),
+				     got = fetch(element(&y, at), t);
 			f = prod ? f * v.f : f + v.f;
 			u = prod ? u * (uint64_t)v.i : u + (uint64_t)v.i;
 			struct value want = { to_dtype(f, t), wrap(u, t) };
@@ -68,7 +72,8 @@ static void long_scan(int t, int64_t rows, int64_t n, int axis, bool back)
 {
 	int64_t dims[2] = { axis ? rows : n, axis ? n : rows };
 	size_t size = yk_esize(t), bytes = (size_t)(rows * n) * size;
-	struct yoke_view x = dense(array_new(bytes), t, 2, dims), y = dense(array_new(bytes), t, 2, dims);
+	struct yoke_view x = dense(array_new(bytes), t, 2, dims),
+			 y = dense(array_new(bytes), t, 2, dims);
 	for (int64_t i = 0; i < rows * n; i++) {
 		int64_t k = rnd_int(-20, 20);
 		uint64_t u = bits_of((struct value){ (double)k, k }, t);
@@ -81,7 +86,8 @@ static void long_scan(int t, int64_t rows, int64_t n, int axis, bool back)
 	for (int64_t r = 0; r < rows && good; r++) {
 		struct value sum = { 0, 0 };
 		for (int64_t k = 0; k < n && good; k++) {
-			int64_t i = back ? n - 1 - k : k, at = axis ? r * n + i : i * rows + r;
+			int64_t i = back ? n - 1 - k : k,
+				at = axis ? r * n + i : i * rows + r;
 			struct value v = fetch(element(&x, at), t);
 			sum.f += v.f, sum.i = wrap((uint64_t)(sum.i + v.i), t);
 			struct value want = { to_dtype(sum.f, t), sum.i };
@@ -90,8 +96,8 @@ static void long_scan(int t, int64_t rows, int64_t n, int axis, bool back)
 		}
 	}
 	good &= arrays_free();
-	ok(good, "%s: sums of %lld x %lld of dtype %d along %d%s", isa->name, (long long)rows,
-	   (long long)n, t, axis, back ? ", from the end" : "");
+	ok(good, "%s: sums of %lld x %lld of dtype %d along %d%s", isa->name,
+	   (long long)rows, (long long)n, t, axis, back ? ", from the end" : "");
 }
 
 // -1, 0, 1: a before, with, behind b.
@@ -106,7 +112,8 @@ static int order(struct value a, struct value b, int t, bool descending)
 static bool sort(void)
 {
 	int64_t dims[YOKE_MAX_RANK] = { 0 }, outs[YOKE_MAX_RANK];
-	int t = (int)rnd_int(yoke_f32, yoke_bool), rank = some_shape(dims, rnd() % 6 ? 2500 : 50000);
+	int t = (int)rnd_int(yoke_f32, yoke_bool),
+	    rank = some_shape(dims, rnd() % 6 ? 2500 : 50000);
 	int64_t n = dims[rank - 1], k = rnd() % 2 ? n : rnd_int(0, rnd() % 2 ? n : n / 9);
 	bool down = rnd() % 2, good;
 	memcpy(outs, dims, sizeof outs);
@@ -122,8 +129,10 @@ static bool sort(void)
 	good = !call(isa, &op);
 	if (lacks < 2) { // the other one comes out as before
 		int64_t bytes = yk_elements(&full[1 - lacks]);
-		struct yoke_view again = random_layout(lacks ? t : yoke_i64, rank, outs, true);
-		struct yoke_view two[2] = { lacks ? again : absent, lacks ? absent : again };
+		struct yoke_view again =
+			random_layout(lacks ? t : yoke_i64, rank, outs, true);
+		struct yoke_view two[2] = { lacks ? again : absent,
+					    lacks ? absent : again };
 		op = op_of(YOKE_OP_SORT, 2, two, 1, &x);
 		op.nattr = 2;
 		op.attr[0].i = k, op.attr[1].i = down;
@@ -138,7 +147,8 @@ static bool sort(void)
 		memset(seen, 0, (size_t)n);
 		for (int64_t i = 0; i < k && good; i++) {
 			int64_t at = read_index(&out[1], r * k + i);
-			if (at < 0 || at >= n || seen[at]++ || !same_bits(&x, r * n + at, &out[0], r * k + i))
+			if (at < 0 || at >= n || seen[at]++ ||
+			    !same_bits(&x, r * n + at, &out[0], r * k + i))
 				good = wrong("sorted element", &x, rank - 1, r * k + i);
 			if (good && last >= 0) {
 				int c = order(fetch(element(&x, r * n + last), t),
@@ -148,9 +158,12 @@ static bool sort(void)
 			}
 			last = at;
 		}
-		for (int64_t i = 0; i < n && good; i++) { // what was left is not before the last
-			int c = seen[i] ? 1 : order(fetch(element(&x, r * n + i), t),
-						    fetch(element(&x, r * n + last), t), t, down);
+		for (int64_t i = 0; i < n && good;
+		     i++) { // what was left is not before the last
+			int c = seen[i] ? 1 :
+					  order(fetch(element(&x, r * n + i), t),
+						fetch(element(&x, r * n + last), t), t,
+						down);
 			if (c < 0 || (c == 0 && i < last))
 				good = wrong("left element", &x, rank - 1, r * n + i);
 		}
@@ -162,19 +175,23 @@ static bool sort(void)
 static bool check(void)
 {
 	int64_t dims[YOKE_MAX_RANK] = { 0 }, bad = -1;
-	int t = (int)rnd_int(yoke_f32, yoke_bf16), rank = random_shape(dims, rnd() % 4 ? 3000 : 300000);
-	struct yoke_view x = random_layout(t, rank, dims, false), y = random_layout(t, rank, dims, true);
+	int t = (int)rnd_int(yoke_f32, yoke_bf16),
+	    rank = random_shape(dims, rnd() % 4 ? 3000 : 300000);
+	struct yoke_view x = random_layout(t, rank, dims, false),
+			 y = random_layout(t, rank, dims, true);
 	size_t size = yk_esize(t);
 	int64_t n = yk_elements(&x), spoilt = n && rnd() % 2 ? rnd_int(0, n - 1) : -1;
 	for (int64_t i = 0; i < n; i++) {
-		uint64_t u = bits_of((struct value){ to_dtype(rnd_real(-9, 9), t), 0 }, t);
+		uint64_t u =
+			bits_of((struct value){ to_dtype(rnd_real(-9, 9), t), 0 }, t);
 		memcpy(element(&x, i), &u, size);
 	}
 	if (spoilt >= 0) {
 		uint64_t u = bits_of((struct value){ rnd() % 2 ? NAN : -INFINITY, 0 }, t);
 		memcpy(element(&x, spoilt), &u, size);
 	}
-	for (int64_t i = 0; i < n && bad < 0; i++) // a broadcast element is at several places
+	for (int64_t i = 0; i < n && bad < 0;
+	     i++) // a broadcast element is at several places
 		if (!isfinite(fetch(element(&x, i), t).f))
 			bad = i;
 	bool same = rnd() % 4 == 0;
@@ -196,7 +213,8 @@ static struct yoke_view indices(int rank, const int64_t *dims, int axis, int64_t
 	int64_t d[YOKE_MAX_RANK];
 	memcpy(d, dims, sizeof d);
 	d[axis] = size;
-	struct yoke_view v = random_layout(rnd() % 2 ? yoke_i32 : yoke_i64, rank, d, false);
+	struct yoke_view v =
+		random_layout(rnd() % 2 ? yoke_i32 : yoke_i64, rank, d, false);
 	for (int64_t i = 0; i < yk_elements(&v); i++)
 		put_index(&v, i, rnd_int(0, dims[axis] - 1));
 	return v;
@@ -208,7 +226,8 @@ static bool gather(void)
 	int t = (int)rnd_int(yoke_f32, yoke_bool), rank = some_shape(dims, 3000);
 	int axis = (int)rnd_int(0, rank - 1);
 	int64_t I = dims[axis] ? rnd_int(0, 9) : 0;
-	struct yoke_view idx = indices(rank, dims, axis, I), y = random_layout(t, rank, idx.dims, true);
+	struct yoke_view idx = indices(rank, dims, axis, I),
+			 y = random_layout(t, rank, idx.dims, true);
 	struct yoke_view in[2] = { random_layout(t, rank, dims, false), idx };
 	struct yoke_op op = op_of(YOKE_OP_GATHER_ALONG, 1, &y, 2, in);
 	op.nattr = 1, op.attr[0].i = axis;
@@ -217,7 +236,8 @@ static bool gather(void)
 		put_index(&idx, bad = rnd_int(0, n - 1), rnd() % 2 ? -1 : dims[axis]);
 	bool good = call(isa, &op) == (bad < 0 ? 0 : YOKE_ERANGE);
 	for (int64_t i = 0; i < n && good; i++) {
-		int64_t at = read_index(&idx, i), from = (i / inner / I * dims[axis] + at) * inner + i % inner;
+		int64_t at = read_index(&idx, i),
+			from = (i / inner / I * dims[axis] + at) * inner + i % inner;
 		if (at >= 0 && at < dims[axis] && !same_bits(&in[0], from, &y, i))
 			good = wrong("gathered", &in[0], axis, i);
 	}
@@ -230,14 +250,17 @@ static bool add(void)
 	int t = (int)rnd_int(yoke_f32, yoke_i64), rank = some_shape(dims, 2000);
 	int axis = (int)rnd_int(0, rank - 1);
 	int64_t I = dims[axis] ? rnd_int(0, 9) : 0, inner = inner_of(rank, dims, axis);
-	struct yoke_view idx = indices(rank, dims, axis, I), y = random_layout(t, rank, dims, true);
+	struct yoke_view idx = indices(rank, dims, axis, I),
+			 y = random_layout(t, rank, dims, true);
 	struct yoke_view in[3] = { absent, idx, random_layout(t, rank, idx.dims, false) };
 	int how = (int)rnd_int(0, 2); // no x, an x, x is y
 	if (how)
 		in[0] = how == 2 ? y : random_layout(t, rank, dims, false);
 	for (int p = how ? 0 : 2; p < 3; p += 2)
 		for (int64_t i = 0; i < yk_elements(&in[p]); i++) {
-			uint64_t u = bits_of((struct value){ to_dtype(rnd_real(-2, 2), t), rnd_int(0, 50) }, t);
+			uint64_t u = bits_of((struct value){ to_dtype(rnd_real(-2, 2), t),
+							     rnd_int(0, 50) },
+					     t);
 			memcpy(element(&in[p], i), &u, yk_esize(t));
 		}
 	struct yoke_op op = op_of(YOKE_OP_SCATTER_ADD_ALONG, 1, &y, 3, in);
@@ -252,11 +275,13 @@ static bool add(void)
 	}
 	for (int64_t i = 0; i < yk_elements(&idx); i++) {
 		struct value v = fetch(element(&in[2], i), t);
-		int64_t to = (i / inner / I * dims[axis] + read_index(&idx, i)) * inner + i % inner;
+		int64_t to = (i / inner / I * dims[axis] + read_index(&idx, i)) * inner +
+			     i % inner;
 		want[to] += v.f, size[to] += fabs(v.f), whole[to] += v.i;
 	}
 	if (yk_elements(&idx) && how < 2 && rnd() % 8 == 0)
-		put_index(&idx, bad = rnd_int(0, yk_elements(&idx) - 1), rnd() % 2 ? -1 : dims[axis]);
+		put_index(&idx, bad = rnd_int(0, yk_elements(&idx) - 1),
+			  rnd() % 2 ? -1 : dims[axis]);
 	bool good = call(isa, &op) == (bad < 0 ? 0 : YOKE_ERANGE);
 	double last = t == yoke_f16 ? 0x1p-11 : t == yoke_bf16 ? 0x1p-8 : 0;
 	for (int64_t i = 0; i < n && good; i++) {
@@ -267,10 +292,11 @@ static bool add(void)
 			       wrong("written beside", &y, axis, i);
 			continue;
 		}
-		bool near_enough = is_float(t) ?
-			fabs(got.f - want[i]) <= (t == yoke_f64 ? 1e-14 : 2e-6) * size[i] +
-							1.01 * last * fabs(want[i]) + 3e-8 :
-			got.i == wrap((uint64_t)whole[i], t);
+		bool near_enough =
+			is_float(t) ? fabs(got.f - want[i]) <=
+					      (t == yoke_f64 ? 1e-14 : 2e-6) * size[i] +
+						      1.01 * last * fabs(want[i]) + 3e-8 :
+				      got.i == wrap((uint64_t)whole[i], t);
 		good = near_enough || wrong("sum", &y, axis, i);
 	}
 	free(want), free(size), free(whole);

@@ -336,6 +336,64 @@ static void second_order_row(const struct row *r)
 	yoke_error_clear();
 }
 
+// Where the rules say what no difference does: ties, zeros and NaN.  n elements, b may be absent.
+static void edge(const char *name, yoke_tensor *(*fn)(yoke_tensor *const *), int n, const double *a,
+		 const double *b, const double *ga, const double *gb)
+{
+	double got[8];
+	char text[80];
+	yoke_scope *s = yoke_scope_begin("edge");
+	yoke_tensor *x[2], *g[2];
+	for (int k = 0; k < (b ? 2 : 1); k++)
+		x[k] = yoke_from(yoke_f64, 1, (int64_t[]){ n }, k ? b : a);
+	yoke_grad(yoke_sum(fn(x), YOKE_ALL), b ? 2 : 1, x, g);
+	yoke_eval(b ? 2 : 1, g);
+	for (int k = 0; k < (gb ? 2 : 1); k++) {
+		memset(got, 0xff, sizeof got);
+		yoke_read(g[k], got, (size_t)n * sizeof *got);
+		snprintf(text, sizeof text, "%s: operand %d %s", name, k, yoke_error());
+		near(got, k ? gb : ga, (size_t)n, 1e-15, 1, text);
+	}
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
+FN(all_max, yoke_reduce_max(x[0], YOKE_ALL))
+FN(all_min, yoke_reduce_min(x[0], YOKE_ALL))
+FN(all_prod, yoke_prod(x[0], YOKE_ALL))
+FN(clamp_one, yoke_clamp(x[0], yoke_const(-1), yoke_const(1)))
+FN(all_norm, yoke_norm(x[0], 2, YOKE_ALL))
+FN(sorted, yoke_mul(yoke_sort(x[0], 0, 1, NULL), x[1]))
+
+static void edges(void)
+{
+	const double a[4] = { 1, 2, NAN, 3 }, b[4] = { 1, 1, 1, 4 };
+	const double most[4] = { 0.5, 1, 0, 0 }, other[4] = { 0.5, 0, 0, 1 };
+	edge("max of ties and NaN", f_max, 4, a, b, most, other);
+	const double least[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
+	edge("min of ties and NaN", f_min, 4, a, b, least, rest);
+	const double base[4] = { 0, 0, 3, 0 }, power[4] = { 0, 1, 2, 2 }, gbase[4] = { 0, 1, 6, 0 },
+		     gpower[4] = { 0, 0, 9 * log(3), 0 };
+	edge("pow at 0", f_pow, 4, base, power, gbase, gpower);
+	const double zero[3] = { 0, 0, -0.0 }, none[3] = { 0 };
+	edge("abs at 0", f_abs, 3, zero, NULL, none, NULL);
+	edge("relu at 0", f_relu, 3, zero, NULL, none, NULL);
+	edge("norm of zeros", f_all_norm, 3, zero, NULL, none, NULL);
+	const double ties[5] = { 2, -1, 2, -1, 0 }, shared[5] = { 0.5, 0, 0.5, 0, 0 },
+		     low[5] = { 0, 0.5, 0, 0.5, 0 };
+	edge("reduce_max of ties", f_all_max, 5, ties, NULL, shared, NULL);
+	edge("reduce_min of ties", f_all_min, 5, ties, NULL, low, NULL);
+	const double one_zero[3] = { 2, 0, 3 }, only[3] = { 0, 6, 0 }, two[3] = { 0, 5, 0 };
+	edge("prod with a 0", f_all_prod, 3, one_zero, NULL, only, NULL);
+	edge("prod with two", f_all_prod, 3, two, NULL, none, NULL);
+	const double out[5] = { -2, -1, 0, 1, NAN }, inside[5] = { 0, 0.5, 1, 0.5, 0 };
+	edge("clamp at its bounds", f_clamp_one, 5, out, NULL, inside, NULL);
+	// descending, stable, NaN last: 3 1a 1b NaN, which get the weights in that order
+	const double mixed[4] = { 1, NAN, 3, 1 }, weight[4] = { 10, 20, 30, 40 },
+		     placed[4] = { 20, 40, 10, 30 };
+	edge("sort of ties and NaN", f_sorted, 4, mixed, weight, placed, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	tap_seed();
@@ -344,6 +402,7 @@ int main(int argc, char **argv)
 		if (argc < 2 || !strcmp(argv[1], rows[i].name)) // one row by its name
 			check(&rows[i]);
 	second_order();
+	edges();
 	static const char *const named[] = { "softmax", "log_softmax", "layer_norm", "rms_norm",
 					     "cross_entropy", "attention", "attention keys",
 					     "slice_at", "slice_update_at",

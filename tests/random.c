@@ -122,6 +122,13 @@ static yoke_tensor *call(struct run *r, const struct stmt *s)
 	switch (s->op) {
 	case ARGMAX: return yoke_argmax(x[0], (int)s->a[0]);
 	case ARGMIN: return yoke_argmin(x[0], (int)s->a[0]);
+	case ANY: return yoke_any(x[0], (unsigned)s->a[0]);
+	case ALL: return yoke_all(x[0], (unsigned)s->a[0]);
+	case CUMSUM: return yoke_cumsum(x[0], (int)s->a[0], (int)s->a[1]);
+	case CUMPROD: return yoke_cumprod(x[0], (int)s->a[0], (int)s->a[1]);
+	case CLAMP: return yoke_clamp(x[0], x[1], x[2]);
+	case SORT: return yoke_sort(x[0], (int)s->a[0], (int)s->a[1], NULL);
+	case ORDER: yoke_sort(x[0], (int)s->a[0], (int)s->a[1], &x[1]); return x[1];
 	case SELECT: return yoke_select(x[0], x[1], x[2]);
 	case CAST: return yoke_cast(x[0], o->dtype);
 	case MATMUL: return yoke_matmul(x[0], x[1], (unsigned)s->a[0]);
@@ -205,6 +212,7 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 		if (!x[i])
 			x[i] = number(r->number[s->in[i]], dtype, 0, NULL);
 	}
+	int axis = (int)s->a[0] < 0 ? (int)s->a[0] + o->rank : (int)s->a[0];
 	switch (s->op) {
 	case NOT:
 	case ISFINITE: return do_test(s->op, x[0]);
@@ -222,6 +230,17 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 	case SLICE_UPDATE: return interpret_parts(s, o, x);
 	case GATHER: return do_gather(x[0], x[1], (int)s->a[0], o->rank, o->dims);
 	case SCATTER_ADD: return do_scatter_add(x[0], x[1], x[2]);
+	case ANY:
+	case ALL:
+		return do_same(do_truth(s->op, x[0], (unsigned)s->a[0] & YOKE_ALL), o->rank,
+			       o->dims);
+	case CUMSUM:
+	case CUMPROD: return do_scan(s->op, x[0], axis, s->a[1]);
+	case CLAMP:
+		x[0] = do_binary(MAX, x[0], x[1], o->rank, o->dims);
+		return do_binary(MIN, x[0], x[2], o->rank, o->dims);
+	case SORT:
+	case ORDER: return do_sort(s->op, x[0], axis, s->a[1]);
 	case FULL: return number(s->x, o->dtype, o->rank, o->dims);
 	case IOTA: {
 		struct val *y = val_new(o->dtype, o->rank, o->dims);

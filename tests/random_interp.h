@@ -123,27 +123,38 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 
 // X(name, yoke_ function), by what they take and how right they are
 #define OPS_EXACT(X) \
-	X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(ROUND, round) X(CEIL, ceil) \
-	X(SQUARE, square) X(STOP_GRAD, stop_grad)
+	X(NEG, neg) \
+	X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(ROUND, round) X(CEIL, ceil) \
+		X(SQUARE, square) X(STOP_GRAD, stop_grad)
 #define OPS_NEAR(X) \
-	X(EXP, exp) X(LOG, log) X(LOG1P, log1p) X(EXPM1, expm1) X(SQRT, sqrt) X(RSQRT, rsqrt) \
-	X(RECIP, recip) X(SIN, sin) X(COS, cos) X(TANH, tanh) X(SIGMOID, sigmoid) X(ERF, erf)
+	X(EXP, exp) \
+	X(LOG, log) X(LOG1P, log1p) X(EXPM1, expm1) X(SQRT, sqrt) X(RSQRT, rsqrt) \
+		X(RECIP, recip) X(SIN, sin) X(COS, cos) X(TANH, tanh) \
+			X(SIGMOID, sigmoid) X(ERF, erf)
 #define OPS_BINARY(X) \
-	X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(POW, pow)
+	X(ADD, add) \
+	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(POW, pow)
 #define OPS_COMPARE(X) \
 	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge) X(AND, and) X(OR, or)
 #define OPS_REDUCE(X) \
-	X(SUM, sum) X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) X(REDUCE_MIN, reduce_min)
+	X(SUM, sum) \
+	X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) X(REDUCE_MIN, reduce_min)
 #define OPS_ARG(X) X(ARGMAX, argmax) X(ARGMIN, argmin)
-#define OPS_TEST(X) X(NOT, not) X(ISFINITE, isfinite) X(CONTIGUOUS, contiguous)
+#define OPS_TEST(X) X(NOT, not ) X(ISFINITE, isfinite) X(CONTIGUOUS, contiguous)
+#define OPS_TRUTH(X) X(ANY, any) X(ALL, all)
+#define OPS_SCAN(X) X(CUMSUM, cumsum) X(CUMPROD, cumprod)
 #define OPS_REST(X) \
-	X(SELECT, select) X(CAST, cast) X(MATMUL, matmul) X(RESHAPE, reshape) X(PERMUTE, permute) \
-	X(BROADCAST, broadcast_to) X(SLICE, slice) X(FLIP, flip) X(PAD, pad) X(CONCAT, concat) \
-	X(SLICE_UPDATE, slice_update) X(GATHER, gather) X(SCATTER_ADD, scatter_add) X(FULL, full) \
-	X(IOTA, iota)
+	X(CLAMP, clamp) \
+	X(SORT, sort) X(ORDER, order) X(SELECT, select) X(CAST, cast) X(MATMUL, matmul) \
+		X(RESHAPE, reshape) X(PERMUTE, permute) X(BROADCAST, broadcast_to) \
+			X(SLICE, slice) X(FLIP, flip) X(PAD, pad) X(CONCAT, concat) \
+				X(SLICE_UPDATE, slice_update) X(GATHER, gather) \
+					X(SCATTER_ADD, scatter_add) X(FULL, full) \
+						X(IOTA, iota)
 #define OPS(X) \
-	OPS_EXACT(X) OPS_NEAR(X) OPS_BINARY(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TEST(X) \
-	OPS_REST(X)
+	OPS_EXACT(X) \
+	OPS_NEAR(X) OPS_BINARY(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
+		OPS_TEST(X) OPS_SCAN(X) OPS_REST(X)
 #define NUMBER(name, function) name,
 enum op { OPS(NUMBER) OPS_END };
 
@@ -299,8 +310,7 @@ static struct val *do_binary(int op, const struct val *a, const struct val *b, i
 		} else if (!is_real(a->dtype)) {
 			int64_t p = a->v[i].i, q = b->v[j].i;
 			set_int(y, k,
-				op < EQ ? binary_int(op, p, q) :
-						   compare_int(op, p, q),
+				op < EQ ? binary_int(op, p, q) : compare_int(op, p, q),
 				e);
 		} else {
 			double p = a->v[i].d, q = b->v[j].d;
@@ -351,8 +361,7 @@ static struct val *do_cast(const struct val *x, int dtype)
 				dtype == yoke_bool && isnan(d));
 		else if (is_real(x->dtype))
 			set_int(y, k, (uint64_t)to_int(d, dtype),
-				dtype == yoke_bool ||
-					isnan(e) ||
+				dtype == yoke_bool || isnan(e) ||
 					to_int(d + e, dtype) != to_int(d - e, dtype));
 		else if (dtype == yoke_f32) // rounded once
 			set_real(y, k, (double)(float)x->v[k].i, e, 0);
@@ -481,6 +490,107 @@ static struct val *do_reduce(int op, const struct val *x, unsigned axes)
 	}
 	free(best);
 	free(open);
+	return y;
+}
+
+// dims: as do_reduce's
+static struct val *do_truth(int op, const struct val *x, unsigned axes)
+{
+	int64_t dims[YOKE_MAX_RANK], ix[YOKE_MAX_RANK] = { 0 };
+	for (int i = 0; i < x->rank; i++)
+		dims[i] = axes >> i & 1 ? 1 : x->dims[i];
+	struct val *y = val_new(yoke_bool, x->rank, dims);
+	for (int64_t k = 0; k < y->n; k++)
+		y->v[k].i = op == ALL;
+	for (int64_t j = 0; j < x->n; j++, next_index(x->rank, x->dims, ix)) {
+		int64_t k = at(y, x->rank, ix);
+		bool b = x->v[j].i;
+		set_int(y, k, op == ALL ? y->v[k].i && b : y->v[k].i || b,
+			y->e[k] + x->e[j]);
+	}
+	return y;
+}
+
+// Line l along an axis: where it begins, and how far apart its elements are.
+static int64_t line_of(const struct val *x, int axis, int64_t l, int64_t *inner)
+{
+	*inner = 1;
+	for (int i = axis + 1; i < x->rank; i++)
+		*inner *= x->dims[i];
+	return l / *inner * *inner * x->dims[axis] + l % *inner;
+}
+
+static struct val *do_scan(int op, const struct val *x, int axis, bool reverse)
+{
+	struct val *y = val_new(x->dtype, x->rank, x->dims);
+	int64_t n = x->dims[axis], inner;
+	for (int64_t l = 0; n && l < x->n / n; l++) {
+		int64_t first = line_of(x, axis, l, &inner), last = -1;
+		for (int64_t i = 0; i < n; i++) {
+			int64_t k = first + (reverse ? n - 1 - i : i) * inner;
+			if (last >= 0)
+				set_cell(y, k, y, last);
+			else if (is_real(x->dtype))
+				y->v[k].d = op == CUMPROD;
+			else
+				y->v[k].i = op == CUMPROD;
+			accumulate(op == CUMPROD ? PROD : SUM, y, k, x, k);
+			last = k;
+		}
+		for (int64_t i = 0; i < n && is_real(x->dtype); i++) {
+			int64_t k = first + (reverse ? n - 1 - i : i) * inner;
+			double d = y->v[k].d;
+			set_real(y, k, d, y->e[k], 4);
+			if (op == CUMPROD && i >= (isfinite(d) ? 40 : 2))
+				y->e[k] = NAN; // parts may over- or underflow
+		}
+	}
+	return y;
+}
+
+// Insertion, which keeps the order of equals.  Bounds: a sorted value moves by no more than the
+// largest change of any; which one it is, is open.
+static struct val *do_sort(int op, const struct val *x, int axis, bool descending)
+{
+	struct val *y = val_new(op == ORDER ? yoke_i64 : x->dtype, x->rank, x->dims);
+	int64_t n = x->dims[axis], inner;
+	int64_t *order = calloc((size_t)n + 1, sizeof *order);
+	for (int64_t l = 0; n && l < x->n / n; l++) {
+		int64_t first = line_of(x, axis, l, &inner);
+		double most = 0;
+		for (int64_t i = 0; i < n; i++) {
+			const union cell *v = &x->v[first + i * inner];
+			int64_t k = i;
+			for (; k > 0; k--) {
+				const union cell *w = &x->v[first + order[k - 1] * inner];
+				bool less =
+					!is_real(x->dtype) ?
+						(descending ? v->i > w->i : v->i < w->i) :
+					isnan(w->d) ? !isnan(v->d) :
+					descending  ? v->d > w->d :
+						      v->d < w->d;
+				if (!less)
+					break;
+				order[k] = order[k - 1];
+			}
+			order[k] = i;
+			// a NaN with a bound may be a number, and anywhere
+			double e = x->e[first + i * inner];
+			most = larger(
+				most,
+				e != 0 && is_real(x->dtype) && !isfinite(v->d) ? NAN : e);
+		}
+		for (int64_t i = 0; i < n; i++) {
+			int64_t k = first + i * inner;
+			if (op == ORDER)
+				set_int(y, k, (uint64_t)order[i], most);
+			else
+				set_cell(y, k, x, first + order[i] * inner);
+			if (op == SORT)
+				y->e[k] = most;
+		}
+	}
+	free(order);
 	return y;
 }
 

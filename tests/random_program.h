@@ -9,9 +9,11 @@
 enum { SLOTS = 256, STATEMENTS = 256 };
 // Statements that are no operations.
 #define STATEMENTS_ONLY(X) \
-	X(FROM, from) X(NEW_SCALAR, scalar) X(PUT, put) X(ASSIGN, assign) X(KEEP, keep) X(FREE, free) \
-	X(LIFT, lift) X(CARRY_OVER, carry) X(READ, read) X(EVAL, eval) X(SET_SCALAR, scalar_set) \
-	X(SCOPE, scope) X(SCOPE_END, scope_end)
+	X(FROM, from) \
+	X(NEW_SCALAR, scalar) X(PUT, put) X(ASSIGN, assign) X(KEEP, keep) X(FREE, free) \
+		X(LIFT, lift) X(CARRY_OVER, carry) X(READ, read) X(EVAL, eval) \
+			X(SET_SCALAR, scalar_set) X(SCOPE, scope) \
+				X(SCOPE_END, scope_end)
 enum { LAST_OP = OPS_END - 1, STATEMENTS_ONLY(NUMBER) };
 
 enum kind { VARIABLE, CARRY, SCALAR, LITERAL, TEMPORARY };
@@ -314,12 +316,13 @@ static int gen_view(struct program *p, int x)
 static int gen_reduce(struct program *p, int x)
 {
 	struct slot s = p->slot[x], y = s;
-	if (s.dtype == yoke_bool)
-		return x;
+	bool truth = s.dtype == yoke_bool;
 	int op = (int)rnd_int(SUM, s.n && s.rank ? ARGMIN : s.n ? REDUCE_MIN : PROD);
 	if (op == MEAN && !is_real(s.dtype))
 		op = SUM;
-	bool arg = op >= ARGMAX, keep = !arg && one_in(2);
+	if (truth)
+		op = one_in(2) ? ANY : ALL;
+	bool arg = !truth && op >= ARGMAX, keep = !arg && one_in(2);
 	unsigned axes = one_in(4) ? YOKE_ALL : (unsigned)rnd_int(0, 15);
 	if (arg)
 		axes = 1u << rnd_int(0, s.rank - 1);
@@ -331,6 +334,31 @@ static int gen_reduce(struct program *p, int x)
 		add_op(p, op, arg ? yoke_i64 : s.dtype, y.rank, y.dims, 1, x, 0, 0);
 	t->a[0] = arg ? __builtin_ctz(axes) : (int64_t)(axes | (keep ? YOKE_KEEP : 0));
 	return t->out;
+}
+
+// Along an axis: running totals, sorting, the places of what is sorted.
+static int gen_along(struct program *p, int x)
+{
+	struct slot s = p->slot[x];
+	if (!s.rank)
+		return x;
+	int op = s.dtype == yoke_bool || one_in(2) ? (one_in(3) ? ORDER : SORT) :
+						     (one_in(3) ? CUMPROD : CUMSUM);
+	struct stmt *t = add_op(p, op, op == ORDER ? yoke_i64 : s.dtype, s.rank, s.dims,
+				1, x, 0, 0);
+	t->a[0] = rnd_int(-s.rank, s.rank - 1);
+	t->a[1] = one_in(2);
+	return t->out;
+}
+
+static int gen_clamp(struct program *p, int x)
+{
+	struct slot s = p->slot[x];
+	if (s.dtype == yoke_bool)
+		return x;
+	return add_op(p, CLAMP, s.dtype, s.rank, s.dims, 3, x, pick_number(p),
+		      pick_number(p))
+		->out;
 }
 
 static int gen_matmul(struct program *p, int x)
@@ -515,7 +543,9 @@ static int gen_fill(struct program *p)
 
 static int gen_op(struct program *p, int x)
 {
-	switch (rnd_int(0, 17)) {
+	switch (rnd_int(0, 19)) {
+	case 18: return gen_along(p, x);
+	case 19: return gen_clamp(p, x);
 	case 0:
 	case 1:
 	case 2: return gen_unary(p, x);
