@@ -4,11 +4,12 @@
 # that did not: coverage.sh SRCDIR, in the build folder.  coverage.txt gets each line that did not
 # run.  A line compiled several times (kernels, inline functions) ran if any of them did.
 set -eu
+: >coverage.txt.new
 src=$(cd "$1" && pwd)
 
-find . -name '*.gcda' ! -path './tests/*' ! -path './bench/*' ! -path './examples/*' >coverage.tmp
-[ -s coverage.tmp ] || { echo 'nothing was counted' >&2; exit 1; }
-xargs "${GCOV:-gcov}" -t <coverage.tmp 2>/dev/null | awk -v src="$src/" -v given="$1/" '
+find . -name '*.gcda' ! -path './tests/*' ! -path './bench/*' ! -path './examples/*' >coverage.list
+[ -s coverage.list ] || { echo 'nothing was counted' >&2; exit 1; }
+xargs "${GCOV:-gcov}" -t <coverage.list 2>/dev/null | awk -v src="$src/" -v given="$1/" '
 /^ *-: *0:Source:/ {
 	file = $0
 	sub(/^ *-: *0:Source:/, "", file)
@@ -48,7 +49,7 @@ END {
 		sum += seen[key]
 		if (!seen[key]) {
 			missed[part[1]]++
-			printf "%s:%05d:%s\n", part[1], part[2], text[key] >"coverage.txt.new"
+			printf "%s:%05d:%s\n", part[1], part[2], text[key] >>"coverage.txt.new"
 		}
 	}
 	for (room in lines)
@@ -63,4 +64,4 @@ echo 'lines that ran:'
 sort coverage.tmp | sed -n 's/^[12] /  /p'
 echo 'lines that did not, most of all in (each is in coverage.txt):'
 sed -n 's/^3 //p' coverage.tmp | sort -rn | head -n 20
-rm -f coverage.tmp coverage.txt.new
+rm -f coverage.list coverage.tmp coverage.txt.new
