@@ -53,6 +53,7 @@ test_programs = \
 	tests/mapsrc.t \
 	tests/modes.t \
 	tests/named.t \
+	tests/named_dtypes.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -136,6 +137,7 @@ tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_modes_t_SOURCES = tests/modes.c
+tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c

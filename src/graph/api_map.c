@@ -219,8 +219,10 @@ yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
-	yk_id d = yk_un(r.g, YK_SQUARE, yk_bin(r.g, YK_SUB, r.in[0], r.in[1]));
-	return yk_rec_end(&r, yk_mean(r.g, d, YOKE_ALL, false));
+	// the mean of squares may fit half precision where a square does not
+	yk_id d = yk_bin(r.g, YK_SUB, r.in[0], r.in[1]);
+	yk_id m = yk_mean(r.g, yk_un(r.g, YK_SQUARE, yk_up(r.g, d)), YOKE_ALL, false);
+	return yk_rec_end(&r, yk_down(r.g, m, d));
 }
 
 static yoke_tensor *arg(int op, yoke_tensor *x, int axis)

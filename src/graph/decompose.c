@@ -40,8 +40,7 @@ static yk_id add_last(struct yk_graph *g, yk_id x) // [..] -> [.., 1]
 void yk_decompose_softmax(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id x = yk_up(g, c->in[0]);
-	yk_id d = yk_bin(g, YK_SUB, x,
-			 yk_reduce(g, YK_REDUCE_MAX, x, LAST(g, c->in[0]), true));
+	yk_id d = yk_bin(g, YK_SUB, x, yk_most(g, x, g->value[c->in[0]].rank - 1));
 	yk_id e = yk_un(g, YK_EXP, d), s = sum_last(g, e);
 	if (c->attr[0].i)
 		d = yk_bin(g, YK_SUB, d, yk_un(g, YK_LOG, s));

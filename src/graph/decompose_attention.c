@@ -139,7 +139,7 @@ void yk_decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_id *
 	struct parts p = parts_of(g, c);
 	yk_id x = scores(&p, heads(&p, c->in[0]), shared(&p, c->in[1]));
 	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
-	yk_id most = yk_reduce(g, YK_REDUCE_MAX, x, 8, true);
+	yk_id most = yk_most(g, x, 3);
 	// rows that see nothing: weights 0, lse -inf
 	most = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, most, none), zero, most);
 	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most));

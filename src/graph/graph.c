@@ -172,6 +172,17 @@ yk_id yk_mean(struct yk_graph *g, yk_id x, unsigned axes, bool keep)
 	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / n), v.dtype);
 }
 
+yk_id yk_most(struct yk_graph *g, yk_id x, int axis)
+{
+	if (x == YK_BAD)
+		return x;
+	struct yk_value v = g->value[x];
+	if (v.dims[axis])
+		return yk_reduce(g, YK_REDUCE_MAX, x, 1u << axis, true);
+	v.dims[axis] = 1;
+	return yk_broadcast(g, yk_lit(g, v.dtype, -INFINITY), v.rank, v.dims);
+}
+
 yk_id yk_matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
 {
 	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 1,

@@ -118,6 +118,9 @@ yk_id yk_down(struct yk_graph *, yk_id x, yk_id like);
 yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
 // Floating point; summed in the accumulator's dtype and rounded once.
 yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
+// Maximum over one axis, which stays with 1 element: -inf where the axis is empty, since parts of a named
+// op whose other parts are sums must give their identity there.
+yk_id yk_most(struct yk_graph *, yk_id x, int axis);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);

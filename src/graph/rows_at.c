@@ -6,25 +6,25 @@
 
 #include <string.h>
 
-#include "graph/op.h"
+#include "graph/shape.h"
 
 // Operands 1 .. rank of x are i64 numbers, or absent for 0.
 static int want_starts(struct yk_graph *g, const struct yk_call *c)
 {
 	char text[160];
-	for (int i = 0; i < g->value[c->in[0]].rank; i++) {
-		yk_id s = c->in[1 + i];
-		if (s != YK_NIL && (g->value[s].dtype != yoke_i64 || g->value[s].rank))
+	for (uint32_t i = 0; i < IN(0)->rank; i++) {
+		const struct yk_value *s = has(c, 1 + i) ? IN(1 + i) : NULL;
+		if (s && (s->dtype != yoke_i64 || s->rank))
 			return yk_op_fail(g, c->op, YOKE_EDTYPE,
-					  "the start of axis %d is one i64, got %s", i,
-					  yk_describe(&g->value[s], text));
+					  "the start of axis %u is one i64, got %s", i,
+					  yk_describe(s, text));
 	}
 	return 0;
 }
 
 static int want_room(struct yk_graph *g, const struct yk_call *c, int axis, int64_t size)
 {
-	int64_t n = g->value[c->in[0]].dims[axis];
+	int64_t n = IN(0)->dims[axis];
 	if (size < 0 || size > n)
 		return yk_op_fail(g, c->op, YOKE_ERANGE,
 				  "%lld elements along axis %d, which has %lld",
@@ -36,7 +36,7 @@ static int want_room(struct yk_graph *g, const struct yk_call *c, int axis, int6
 int yk_shape_slice_at(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	int err = want_starts(g, c);
-	*out = g->value[c->in[0]];
+	*out = *IN(0);
 	for (int i = 0; i < out->rank && !err; i++) {
 		err = want_room(g, c, i, c->attr[i].i);
 		out->dims[i] = c->attr[i].i;
@@ -48,14 +48,11 @@ int yk_shape_slice_at(struct yk_graph *g, const struct yk_call *c, struct yk_val
 int yk_shape_slice_update_at(struct yk_graph *g, const struct yk_call *c,
 			     struct yk_value *out)
 {
-	const struct yk_value *x = &g->value[c->in[0]], *v = &g->value[c->in[c->nin - 1]];
-	char a[160], b[160];
-	if (x->dtype != v->dtype || x->rank != v->rank)
-		return yk_op_fail(g, c->op,
-				  x->dtype != v->dtype ? YOKE_EDTYPE : YOKE_ESHAPE,
-				  "%s differ: %s and %s",
-				  x->dtype != v->dtype ? "dtypes" : "ranks",
-				  yk_describe(x, a), yk_describe(v, b));
+	const struct yk_value *x = IN(0), *v = IN(c->nin - 1);
+	if (x->dtype != v->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, v);
+	if (x->rank != v->rank)
+		return fail_two(g, c, YOKE_ESHAPE, "ranks differ:", x, v);
 	int err = want_starts(g, c);
 	for (int i = 0; i < x->rank && !err; i++)
 		err = want_room(g, c, i, v->dims[i]);

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "graph/op.h"
+#include "graph/shape.h"
 
 // ---- shapes ----
 
@@ -15,24 +15,17 @@
 // its accumulator; absent ones are absent as a whole.
 static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists)
 {
-	char a[160], b[160];
 	for (uint32_t i = 0; i < c->list; i++) {
-		const struct yk_value *p = &g->value[c->in[i]];
-		if (!yk_is_float(p->dtype))
-			return yk_op_fail(g, c->op, YOKE_EDTYPE,
-					  "takes floating point, got %s",
-					  yk_describe(p, a));
+		const struct yk_value *p = IN(i);
+		if (want_float(g, c, p) < 0)
+			return YOKE_EDTYPE;
 		for (uint32_t l = 1; l < lists; l++) {
-			yk_id id = c->in[l * c->list + i];
-			const struct yk_value *x = id == YK_NIL ? p : &g->value[id];
+			const uint32_t at = l * c->list + i;
+			const struct yk_value *x = has(c, at) ? IN(at) : p;
 			if (x->dtype != p->dtype && x->dtype != yk_acc(p->dtype))
-				return yk_op_fail(g, c->op, YOKE_EDTYPE,
-						  "dtypes differ: %s and %s",
-						  yk_describe(p, a), yk_describe(x, b));
+				return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", p, x);
 			if (!yk_same_shape(x, p))
-				return yk_op_fail(g, c->op, YOKE_ESHAPE,
-						  "shapes differ: %s and %s",
-						  yk_describe(p, a), yk_describe(x, b));
+				return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", p, x);
 		}
 	}
 	return 0;

@@ -4,25 +4,21 @@
 
 #include "config.h"
 
-#include "graph/op.h"
+#include "graph/shape.h"
 
 int yk_shape_rope(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	const struct yk_value *x = &g->value[c->in[0]];
-	char a[160], b[160];
-	if (!yk_is_float(x->dtype))
-		return yk_op_fail(g, c->op, YOKE_EDTYPE, "takes floating point, got %s",
-				  yk_describe(x, a));
-	for (int k = 1; k < 3; k++) {
-		const struct yk_value *t = &g->value[c->in[k]];
+	const struct yk_value *x = IN(0);
+	if (want_float(g, c, x) < 0)
+		return YOKE_EDTYPE;
+	for (uint32_t k = 1; k < 3; k++) {
+		const struct yk_value *t = IN(k);
 		if (t->dtype != x->dtype)
-			return yk_op_fail(g, c->op, YOKE_EDTYPE, "dtypes differ: %s and %s",
-					  yk_describe(x, a), yk_describe(t, b));
+			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, t);
 		if (x->rank != 4 || t->rank != 2 || t->dims[0] != x->dims[1] ||
 		    x->dims[3] % 2 || t->dims[1] != x->dims[3] / 2)
-			return yk_op_fail(g, c->op, YOKE_ESHAPE,
-					  "wants [B,T,H,D] and [T,D/2], got %s and %s",
-					  yk_describe(x, a), yk_describe(t, b));
+			return fail_two(g, c, YOKE_ESHAPE,
+					"wants [B,T,H,D] and [T,D/2], got", x, t);
 	}
 	*out = *x;
 	return 0;
