@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward for few queries (a token is generated from a cache of keys), f32.
 // A tile of queries would be mostly empty lanes, so here head elements lie along the
-// lanes and each query goes through the keys by itself.  A piece of work is one query of
-// one head and PART keys; the parts of a query are joined afterwards, in order.
+// lanes and each query goes through the keys by itself.  A piece of work is PART keys and
+// one query of one head, or, where that leaves pieces enough, of all heads that share the
+// keys, which are then read from memory once.  The parts of a query are joined afterwards,
+// in order.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -12,13 +14,15 @@
 #include "vfun.h"
 
 enum {
-	PART = 512, // keys of a piece
-	WIDE = 4    // vectors of head elements summed at once
+	PART = 512,  // keys of a piece
+	PIECES = 16, // that are enough
+	WIDE = 4     // vectors of head elements summed at once
 };
 
 struct job {
 	struct attention a;
 	int64_t parts; // of a query
+	int64_t heads; // of a piece
 	float *part;   // (rows, parts, 2 + D): maximum, sum, output not divided by the sum
 	atomic_bool no_memory;
 };
@@ -112,12 +116,11 @@ static void finish(const struct attention *a, int64_t row, float most, float sum
 	a->lse[row] = most + yk_log_f32(sum);
 }
 
-static void forward(void *arg, int64_t piece)
+// One query of one head over a part of its keys.
+static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t part)
 {
-	struct job *job = arg;
 	const struct attention *a = &job->a;
-	const int64_t part = piece % job->parts, row = piece / job->parts;
-	const int64_t t = row % a->T, h = row / a->T % a->H, b = row / a->T / a->H;
+	const int64_t row = (b * a->H + h) * a->T + t;
 	int64_t sees = a->causal ? t + 1 + a->seen - a->T : a->seen, from = part * PART;
 	sees = sees < from + PART ? sees : from + PART;
 	const int64_t n = sees > from ? sees - from : 0;
@@ -143,10 +146,20 @@ static void forward(void *arg, int64_t piece)
 		finish(a, row, most, sum, out);
 		return;
 	}
-	float *to = job->part + piece * (2 + a->D);
+	float *to = job->part + (row * job->parts + part) * (2 + a->D);
 	to[0] = most;
 	to[1] = sum;
 	memcpy(to + 2, out, (size_t)a->D * sizeof *out);
+}
+
+static void forward(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct attention *a = &job->a;
+	const int64_t part = piece % job->parts, t = piece / job->parts % a->T;
+	const int64_t first = piece / job->parts / a->T * job->heads; // of all b and h
+	for (int64_t i = first; i < first + job->heads; i++)
+		query_part(job, i / a->H, i % a->H, t, part);
 }
 
 // Parts 1 .. of a row onto its part 0, scaled to their common maximum.
@@ -181,10 +194,12 @@ uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *op)
 int ISA(yk_attention_rows)(const struct yoke_op *op, const struct attention *a)
 {
 	const int64_t rows = a->B * a->H * a->T, parts = pieces_of(a->S, PART);
-	struct job job = { .a = *a, .parts = parts > 1 ? parts : 1 };
+	struct job job = { .a = *a, .parts = parts > 1 ? parts : 1, .heads = 1 };
+	if (a->B * a->G * a->T * job.parts >= PIECES)
+		job.heads = a->group ? a->group : 1;
 	if (parts > 1)
 		job.part = yk_ptr(&op->workspace);
-	yk_team_run(rows * job.parts, forward, &job);
+	yk_team_run(rows / job.heads * job.parts, forward, &job);
 	if (job.parts > 1)
 		yk_team_run(rows, join, &job);
 	if (job.no_memory)
