@@ -378,7 +378,7 @@ struct yoke_backend {
 	// An event stands for all that is enqueued before it; NULL stands for one that is done already.
 	int (*event_mark)(void *queue, void **event);
 	int (*event_after)(void *queue, void *event); // the queue goes on only behind the event
-	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it waited on failed
+	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it stands for failed
 	int (*event_wait)(void *event);
 	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds);
 	void (*event_free)(void *event);

@@ -363,11 +363,14 @@ YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 // ---- evaluation ----
 
 // Computes all roots: new versions of variables, kept values, and the n given.  Does not wait.
+// An error before the first launch (a shape, a plan, memory) leaves everything as it was, and still
+// pending.  When a launch fails, at once or as the device reports later, what it should have written
+// is lost: using it is EFAILED, and says where it failed, until yoke_put gives a variable a new value.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
 // Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
 // ESPENT: it was interior to an earlier evaluation; keep it or pass it to yoke_eval.
 YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
-// Waits for everything launched in the current context.
+// Waits for everything launched in the current context; returns a failure that no call has returned yet.
 YOKE_API int yoke_sync(void);
 
 // Why the current context's last evaluation that had no plan had none: in which field it differs from

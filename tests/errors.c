@@ -71,7 +71,7 @@ static void model_free(struct model *m)
 // Step t, from 1 on: evaluated, not waited for.
 static int step(struct model *m, int t)
 {
-	yoke_tensor *g[P];
+	yoke_tensor *g[P] = { NULL };
 	yoke_scope *s = yoke_scope_begin("step");
 	if (yoke_put(m->x, batch[t], B * IN * sizeof(float)) ||
 	    yoke_put(m->y, batch[t] + B * IN, B * OUT * sizeof(float)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First contact with a plugin, in a child process, and the memory of how it went.
-// What is remembered counts for the same plugin file, helper, driver files, environment and boot;
+// First contact with a plugin, in a child process, and the memory of how it went. What is
+// remembered counts for the same plugin file, helper, driver files, environment and boot;
 // normally nothing has changed and no child is started.
 #include "config.h"
 
@@ -28,7 +28,8 @@
 #include "device/probe.h"
 
 YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
-	 "program that tries each plugin in a process of its own; 0: none; empty: the installed one");
+	 "program that tries each plugin in a process of its own; 0: none; empty: the "
+	 "installed one");
 YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
 	 "seconds a plugin may take there to load and to list its devices");
 
@@ -41,9 +42,10 @@ static void add_file(FILE *to, const char *path)
 	if (stat(path, &st) < 0)
 		fprintf(to, "%s: %d\n", path, errno);
 	else
-		fprintf(to, "%s: %llu %llu %lld %lld.%09ld\n", path, (unsigned long long)st.st_dev,
-			(unsigned long long)st.st_ino, (long long)st.st_size,
-			(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+		fprintf(to, "%s: %llu %llu %lld %lld.%09ld\n", path,
+			(unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+			(long long)st.st_size, (long long)st.st_mtim.tv_sec,
+			st.st_mtim.tv_nsec);
 }
 
 static void add_text(FILE *to, const char *path)
@@ -66,8 +68,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-// The files that name the OpenCL drivers of a machine, and the libraries they name by path; those named
-// otherwise come and go with the linker's cache.
+// The files that name the OpenCL drivers of a machine, and the libraries they name by
+// path; those named otherwise come and go with the linker's cache.
 static void add_vendors(FILE *to, const char *folder)
 {
 	char path[PATH_MAX];
@@ -78,7 +80,8 @@ static void add_vendors(FILE *to, const char *folder)
 	for (int i = 0; i < n; i++) {
 		size_t length = strlen(entry[i]->d_name);
 		if (length > 4 && !strcmp(entry[i]->d_name + length - 4, ".icd") &&
-		    snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name) < (int)sizeof path) {
+		    snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name) <
+			    (int)sizeof path) {
 			add_file(to, path);
 			add_text(to, path);
 		}
@@ -96,8 +99,8 @@ static int by_text(const void *a, const void *b)
 static void add_environment(FILE *to)
 {
 	static const char *const prefixes[] = {
-		"AMD_", "CL_", "CUDA_", "GPU_", "HIP_", "HSA_", "LD_", "NVIDIA_", "OCL_", "OPENCL_",
-		"POCL_", "ROCR_", "ROCM_", "SYCL_", "ZE_", "YOKE_",
+		"AMD_", "CL_",     "CUDA_", "GPU_",  "HIP_",  "HSA_",  "LD_", "NVIDIA_",
+		"OCL_", "OPENCL_", "POCL_", "ROCR_", "ROCM_", "SYCL_", "ZE_", "YOKE_",
 	};
 	size_t n = 0, kept = 0;
 
@@ -108,7 +111,8 @@ static void add_environment(FILE *to)
 		for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
 			// the core's own say nothing about a plugin
 			if (!strncmp(environ[i], prefixes[k], strlen(prefixes[k])) &&
-			    strncmp(environ[i], "YOKE_LOG", 8) && strncmp(environ[i], "YOKE_TEST_", 10) &&
+			    strncmp(environ[i], "YOKE_LOG", 8) &&
+			    strncmp(environ[i], "YOKE_TEST_", 10) &&
 			    strncmp(environ[i], "YOKE_BACKEND", 12))
 				list[kept++] = environ[i];
 	if (list)
@@ -134,7 +138,8 @@ static char *make_key(const char *file, const char *helper, size_t *bytes)
 	add_vendors(to, "/etc/OpenCL/vendors");
 	if (vendors && vendors[0] == '/')
 		add_vendors(to, vendors);
-	// what a driver did to a device, or a kernel's module to a driver, ends with the boot
+	// what a driver did to a device, or a kernel's module to a driver, ends with the
+	// boot
 	add_text(to, "/proc/sys/kernel/random/boot_id");
 	add_environment(to);
 	if (fclose(to) == 0)
@@ -157,7 +162,8 @@ static bool find_helper(char to[PATH_MAX], char *why, size_t cap)
 	if (*set) {
 		snprintf(to, PATH_MAX, "%s", set);
 		if (set[0] != '/') {
-			snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path", set);
+			snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path",
+				 set);
 			return false;
 		}
 		return yk_trusted_file(to, why, cap);
@@ -182,7 +188,8 @@ static int64_t milliseconds(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-// Starts the helper in a process group of its own, with a pipe from its standard output; 0 or an errno.
+// Starts the helper in a process group of its own, with a pipe from its standard output;
+// 0 or an errno.
 static int start(const char *helper, const char *file, int *from, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -200,8 +207,9 @@ static int start(const char *helper, const char *file, int *from, pid_t *pid)
 		goto fail_files;
 	if ((code = posix_spawnattr_init(&attributes)))
 		goto fail_attributes;
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-				 POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+						      POSIX_SPAWN_SETSIGMASK |
+						      POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
@@ -209,7 +217,8 @@ static int start(const char *helper, const char *file, int *from, pid_t *pid)
 	if (!code)
 		code = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
 	if (!code && !loud) // what it logs is logged again here
-		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY,
+							0);
 	if (!code)
 		code = posix_spawn(pid, helper, &files, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
@@ -224,11 +233,12 @@ fail_files:
 	return code;
 }
 
-// VANISHED: somebody else took its status; a process may ignore or collect all its children.
+// VANISHED: somebody else took its status; a process may ignore or collect all its
+// children.
 enum end { SURVIVED, DIED, VANISHED, TOO_SLOW };
 
-// Waits for the byte that says "survived", for the end, or for the time limit.  Leaves the status, and
-// so the number, to be taken.
+// Waits for the byte that says "survived", for the end, or for the time limit.  Leaves
+// the status, and so the number, to be taken.
 static enum end watch(pid_t pid, int from, int64_t limit)
 {
 	int64_t until = milliseconds() + limit;
@@ -238,7 +248,8 @@ static enum end watch(pid_t pid, int from, int64_t limit)
 	for (bool open = true;;) {
 		siginfo_t info = { 0 };
 		int gone = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
-		// a grandchild may hold the pipe open, so its end is not all there is to look for
+		// a grandchild may hold the pipe open, so its end is not all there is to
+		// look for
 		if (open && poll(&p, 1, gone || info.si_pid ? 0 : 10) > 0) {
 			open = false;
 			if (read(from, &byte, 1) == 1)
@@ -261,9 +272,9 @@ static const char *signal_name(int number, char to[32])
 		int number;
 		const char *name;
 	} names[] = {
-		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" }, { SIGFPE, "SIGFPE" },
-		{ SIGILL, "SIGILL" }, { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" },
-		{ SIGSYS, "SIGSYS" }, { SIGTERM, "SIGTERM" }, { SIGTRAP, "SIGTRAP" },
+		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },
+		{ SIGILL, "SIGILL" },   { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" },
+		{ SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" }, { SIGTRAP, "SIGTRAP" },
 	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (names[i].number == number)
@@ -272,8 +283,8 @@ static const char *signal_name(int number, char to[32])
 	return to;
 }
 
-// How a try went: 1 it is known now (*outcome "" for well, else why not), 0 it says nothing for the next
-// time, -1 there was no try.
+// How a try went: 1 it is known now (*outcome "" for well, else why not), 0 it says
+// nothing for the next time, -1 there was no try.
 static int try_file(const char *helper, const char *file, char *outcome, size_t cap)
 {
 	int from = -1, status = 0;
@@ -299,7 +310,8 @@ static int try_file(const char *helper, const char *file, char *outcome, size_t 
 	if (end == SURVIVED)
 		return 1;
 	if (end == TOO_SLOW) {
-		snprintf(outcome, cap, "gave no answer within %lld s (YOKE_PLUGIN_PROBE_TIME)",
+		snprintf(outcome, cap,
+			 "gave no answer within %lld s (YOKE_PLUGIN_PROBE_TIME)",
 			 (long long)limit);
 		return 1;
 	}
@@ -309,7 +321,8 @@ static int try_file(const char *helper, const char *file, char *outcome, size_t 
 	}
 	if (WIFEXITED(status)) {
 		// 127: the loader could not even start the helper
-		snprintf(outcome, cap, "ended the process with status %d", WEXITSTATUS(status));
+		snprintf(outcome, cap, "ended the process with status %d",
+			 WEXITSTATUS(status));
 		return WEXITSTATUS(status) == 127 ? -1 : 1;
 	}
 	int number = WTERMSIG(status);
@@ -323,7 +336,8 @@ int yk_probe(const char *file, char *why, size_t cap)
 	size_t bytes = 0;
 
 	if (!find_helper(helper, outcome, sizeof outcome)) {
-		yk_log(YOKE_LOG_DEBUG, "plugin", "%s: tried in this process: %s", file, outcome);
+		yk_log(YOKE_LOG_DEBUG, "plugin", "%s: tried in this process: %s", file,
+		       outcome);
 		return 0;
 	}
 	char *key = make_key(file, helper, &bytes);
@@ -343,7 +357,9 @@ int yk_probe(const char *file, char *why, size_t cap)
 	free(key);
 	if (!*outcome)
 		return 0;
-	snprintf(why, cap, "%s when it was tried%s; left alone until it or its driver changes "
-		 "(YOKE_PLUGIN_PROBE=0 loads it all the same)", outcome, known ? " before" : "");
+	snprintf(why, cap,
+		 "%s when it was tried%s; left alone until it or its driver changes "
+		 "(YOKE_PLUGIN_PROBE=0 loads it all the same)",
+		 outcome, known ? " before" : "");
 	return YOKE_EPLUGIN;
 }

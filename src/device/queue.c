@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues and events: handles of a backend with a device, or a count of references, around them.
-// Every event's queue is flushed when it is marked: whoever waits later, on whatever thread, need not
-// touch that queue, which may belong to another thread or be gone.
+// Queues and events: handles of a backend with a device, or a count of references, around
+// them. Every event's queue is flushed when it is marked: whoever waits later, on
+// whatever thread, need not touch that queue, which may belong to another thread or be
+// gone.
 #include "config.h"
 
 #include <stdio.h>
@@ -18,7 +19,8 @@ YK_PARAM(timeout_setting, "device.timeout", YK_INT, "0",
 
 // ---- failures ----
 
-// Keeps the first one; `why` NULL: what the backend left as this thread's error, if that had none.
+// Keeps the first one; `why` NULL: what the backend left as this thread's error, if that
+// had none.
 static void note(struct yk_queue *q, int code, uint64_t serial, bool had, const char *why)
 {
 	char detail[sizeof q->failure.why];
@@ -56,7 +58,8 @@ static int complain(struct yk_queue *q, int code, const char *what)
 	char why[sizeof q->failure.why];
 
 	pthread_mutex_lock(&q->lock);
-	snprintf(why, sizeof why, "%s", q->failure.code ? q->failure.why : yk_error_text(code));
+	snprintf(why, sizeof why, "%s",
+		 q->failure.code ? q->failure.why : yk_error_text(code));
 	pthread_mutex_unlock(&q->lock);
 	return yk_fail(code, "%s: %s: %s", q->device->id, what, why);
 }
@@ -99,7 +102,8 @@ void yk_queue_free(struct yk_queue *q)
 	if (!atomic_load(&q->lost))
 		yk_queue_drain(q); // what failed was said by whoever took it
 	if (atomic_load(&q->lost)) // its driver may be at work in there
-		yk_warn("device", "%s does not answer: a queue of it is left behind", q->device->id);
+		yk_warn("device", "%s does not answer: a queue of it is left behind",
+			q->device->id);
 	else
 		q->device->ops->queue_free(q->handle);
 	unref(q);
@@ -145,7 +149,8 @@ static int over(struct yk_event *e, int code, bool had)
 		note(q, code, e->serial, had, NULL);
 	} else {
 		uint64_t good = atomic_load(&q->good);
-		while (good < e->serial && !atomic_compare_exchange_weak(&q->good, &good, e->serial))
+		while (good < e->serial &&
+		       !atomic_compare_exchange_weak(&q->good, &good, e->serial))
 			;
 		atomic_store(&q->lost, false);
 	}
@@ -224,7 +229,8 @@ static int wait_limited(struct yk_event *e, int64_t seconds)
 	int code;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (now = start; !(code = yk_event_done(e)); clock_gettime(CLOCK_MONOTONIC, &now)) {
+	for (now = start; !(code = yk_event_done(e));
+	     clock_gettime(CLOCK_MONOTONIC, &now)) {
 		// who did not answer once is not waited for again
 		if (now.tv_sec - start.tv_sec > seconds || atomic_load(&q->lost))
 			break;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of a context: what a device reports, at once or late, and which values are lost with it.
-// A late report says only that something behind the last good event failed, so every value written
-// since counts as lost; none is ever taken for whole that may not be.
+// Failures of a context: what a device reports, at once or late, and which values are
+// lost with it. A late report says only that something behind the last good event failed,
+// so every value written since counts as lost; none is ever taken for whole that may not
+// be.
 #include "config.h"
 
 #include <stdarg.h>
@@ -43,8 +44,9 @@ int yk_failure_of(const struct yoke_tensor *t)
 
 	if (s->failure == f->number)
 		f->told = true;
-	return yk_fail(YOKE_EFAILED, "%s%s%s is lost: %s%s", variable ? "variable" : "a value",
-		       t->name ? " " : "", t->name ? t->name : "",
+	return yk_fail(YOKE_EFAILED, "%s%s%s is lost: %s%s",
+		       variable ? "variable" : "a value", t->name ? " " : "",
+		       t->name ? t->name : "",
 		       s->failure == f->number ? f->text : yk_error_text(s->failed),
 		       variable ? reload : "");
 }
@@ -74,26 +76,31 @@ static void lose_handles(const struct yoke_tensor *t, struct lost *l)
 			l->variables = true;
 }
 
-// What is to blame, into a buffer: the run whose event says so; else where the caller stands; else the
-// first run not known to have ended well, "evaluation 17 (40 steps, matmul in "a/b" to adamw in "c")".
-static void blame(const struct yoke_context *ctx, uint64_t since, const char *where, char *to,
-		  size_t cap)
+// What is to blame, into a buffer: the run whose event says so; else where the caller
+// stands; else the first run not known to have ended well, "evaluation 17 (40 steps,
+// matmul in "a/b" to adamw in "c")".
+static void blame(const struct yoke_context *ctx, uint64_t since, const char *where,
+		  char *to, size_t cap)
 {
 	const struct yk_flight *f = NULL;
 
-	for (uint64_t i = ctx->flights; i < ctx->flights + 2; i++) { // the older one first
+	for (uint64_t i = ctx->flights; i < ctx->flights + 2;
+	     i++) { // the older one first
 		const struct yk_flight *g = &ctx->flight[i % 2];
-		if (!f && g->steps && g->serial > since && (!where || yk_event_done(g->done) != 1))
+		if (!f && g->steps && g->serial > since &&
+		    (!where || yk_event_done(g->done) != 1))
 			f = g;
 	}
 	if (f)
-		snprintf(to, cap, "evaluation %llu (%zu steps, %s in \"%s\" to %s in \"%s\"; "
-			 "YOKE_SYNC=1 shows which), on %s", (unsigned long long)f->number,
-			 f->steps, yk_ops[f->op[0]].name, yk_path_name(&ctx->paths, f->scope[0]),
-			 yk_ops[f->op[1]].name, yk_path_name(&ctx->paths, f->scope[1]),
-			 ctx->device->id);
+		snprintf(to, cap,
+			 "evaluation %llu (%zu steps, %s in \"%s\" to %s in \"%s\"; "
+			 "YOKE_SYNC=1 shows which), on %s",
+			 (unsigned long long)f->number, f->steps, yk_ops[f->op[0]].name,
+			 yk_path_name(&ctx->paths, f->scope[0]), yk_ops[f->op[1]].name,
+			 yk_path_name(&ctx->paths, f->scope[1]), ctx->device->id);
 	else
-		snprintf(to, cap, "%s, on %s", where ? where : "a copy or fill", ctx->device->id);
+		snprintf(to, cap, "%s, on %s", where ? where : "a copy or fill",
+			 ctx->device->id);
 }
 
 static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *where)
@@ -103,17 +110,21 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 
 	if (!yk_queue_failed(q) || !yk_queue_take(q, &f))
 		return 0;
-	// What is enqueued behind may still be at work on memory that others will get.  It may fail
-	// too; it is lost already.
+	// What is enqueued behind may still be at work on memory that others will get.
+	// It may fail too; it is lost already.
 	yk_queue_drain(q);
 	yk_queue_take(q, &later);
 	blame(ctx, f.since, where, culprit, sizeof culprit);
-	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code), f.why);
-	struct lost l = { .since = f.since, .code = f.code, .failure = ctx->failure.number };
+	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
+		       f.why);
+	struct lost l = { .since = f.since,
+			  .code = f.code,
+			  .failure = ctx->failure.number };
 	lose_handles(ctx->handles, &l);
 	for (struct yoke_scope *s = ctx->scope; s; s = s->parent)
 		lose_handles(s->handles, &l);
-	for (size_t i = 0; i < ctx->leaves; i++) // old versions that pending operations read
+	for (size_t i = 0; i < ctx->leaves;
+	     i++) // old versions that pending operations read
 		lose(ctx->leaf[i].storage, &l);
 	ctx->failure.variables = l.variables;
 	return f.code;

@@ -53,7 +53,7 @@ int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
 	struct yk_staging *s = &ctx->staging[ctx->staged++ % 4];
 	int err = 0;
 	if (yk_event_settle(s->event) < 0 && !yk_event_done(s->event))
-		return yk_event_wait(s->event); // the copy from there may still be under way
+		return yk_event_wait(s->event); // the copy from there may not be over
 	yk_event_unref(s->event);
 	s->event = NULL;
 	if (!s->block || s->block->bytes < bytes) {
@@ -70,11 +70,14 @@ int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
 
 // ---- variables and values from the host ----
 
-static int write_block(struct yoke_context *ctx, struct yk_block *to, uint64_t bytes, const void *data)
+static int write_block(struct yoke_context *ctx, struct yk_block *to, uint64_t bytes,
+		       const void *data)
 {
+	if (!data && !bytes)
+		return 0;
 	if (!data)
-		return bytes ? ctx->device->ops->fill(ctx->queue->handle, to->segment, to->offset,
-						      bytes, "", 1) : 0;
+		return ctx->device->ops->fill(ctx->queue->handle, to->segment, to->offset,
+					      bytes, "", 1);
 	yk_work_begin(ctx, ctx->queue);
 	int err = yk_upload(ctx, to, data, bytes);
 	yk_work_end(ctx, ctx->queue, YK_WORK_UP, NULL, bytes);

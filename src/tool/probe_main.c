@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a process that may
-// die of it.  A byte on standard output says that it did not; everything else counts as its end.
+// yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a
+// process that may die of it.  A byte on standard output says that it did not; everything
+// else counts as its end.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,8 @@ static void meet(const char *file)
 	void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
 		return;
-	yoke_plugin_init_fn *init = (yoke_plugin_init_fn *)(uintptr_t)dlsym(so, "yoke_plugin_init");
+	yoke_plugin_init_fn *init =
+		(yoke_plugin_init_fn *)(uintptr_t)dlsym(so, "yoke_plugin_init");
 	if (!init || init(YOKE_ABI, yk_host(), &t) < 0)
 		return;
 	struct yk_backend *b = yk_backend_add(t, file);
@@ -42,12 +44,14 @@ int main(int argc, char **argv)
 	struct rlimit none = { 0, 0 };
 
 	if (argc != 2) {
-		fprintf(stderr, "yoke-probe: takes one plugin file; yoke runs it by itself\n");
+		fprintf(stderr,
+			"yoke-probe: takes one plugin file; yoke runs it by itself\n");
 		return 2;
 	}
 	setrlimit(RLIMIT_CORE, &none);
 	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
-		signal(deadly[i], SIG_DFL); // a sanitizer's handlers would end it otherwise
+		signal(deadly[i],
+		       SIG_DFL); // a sanitizer's handlers would end it otherwise
 #ifdef __linux__
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
