@@ -43,8 +43,9 @@ breaks()
 		status=$?
 	fi
 	verdict "$name: exit 1" "$([ $status -eq 1 ] || { echo "status $status"; cat err; })"
-	verdict "$name: one line of an error" "$([ "$(grep -c '^yoke' err)" -eq 1 ] || cat err)"
-	verdict "$name: $(grep '^yoke' err)" "$(grep -q "^yoke train: .*$word" err || cat err)"
+	verdict "$name: one line of an error" "$([ "$(grep -c '^yoke' err)" -eq 1 ] || { echo 'not one:'; cat err; })"
+	verdict "$name: $(grep '^yoke' err)" "$(grep -q "^yoke train: .*$word" err ||
+		{ echo "no $word"; cat err; })"
 	verdict "$name: the checkpoint is as it was" "$(
 		for f in half/manifest.json half/*.safetensors; do
 			cmp "$f" "broken/${f#half/}" 2>&1

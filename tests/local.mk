@@ -81,6 +81,7 @@ test_scripts = \
 	tests/completion.sh \
 	tests/fault.sh \
 	tests/headers.sh \
+	tests/info.sh \
 	tests/kill.sh \
 	tests/pages.sh \
 	tests/quickstart.sh \

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke info beside broken plugins: each costs one row with its reason, none stops the others, and
+# YOKE_BACKEND=cpu opens none of them.
+set -u
+yoke=${YOKE:-$PWD/yoke} bad=$PWD/tests/bad/.libs
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+[ -e "$bad/bad_good.so" ] || { echo "1..0 # SKIP no modules in $bad"; exit 0; }
+[ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+rm -rf info.work && mkdir info.work && cd info.work || exit 99
+umask 022
+
+mkdir plugins
+for module in "$bad"/bad_*.so; do
+	name=${module##*/bad_}
+	cp "$module" "plugins/yoke_$name"
+done
+echo 'no library' >plugins/yoke_text.so
+chmod 755 plugins plugins/*
+export YOKE_PLUGIN_PATH="$PWD/plugins"
+
+"$yoke" info >out 2>err
+status=$?
+verdict "exit 0" "$([ $status -eq 0 ] || { echo "status $status"; cat err; })"
+
+# row NAME REASON: one row of the table of plugins
+row()
+{
+	verdict "$1: $2" "$(grep "/yoke_$1\.so " out >rows
+		[ "$(wc -l <rows)" -eq 1 ] && grep -q "$2" rows || { echo "rows:"; cat rows; })"
+}
+row good loaded
+row larger loaded
+row nodevices loaded
+row absurd loaded
+row crowd loaded
+row text 'not loaded: '
+row nosymbol 'exports no yoke_plugin_init'
+row older 'made for plugin ABI 65535\.0'
+row newer 'made for plugin ABI 1\.0'
+row short 'are mandatory'
+row refuses 'the driver is too old'
+row tableless 'gave no table'
+row vandal 'died of SIGSEGV'
+row constructor 'ended the process with status 3'
+verdict "each says it once" "$(sed -n 's/.*plugin: .*\/yoke_\([a-z]*\)\.so: .*/\1/p' err | sort | uniq -d)"
+verdict "devices of the good ones" "$(for id in cpu:0 good:0 larger:0 absurd:6; do
+	grep -q "^  $id " out || echo "no $id"; done)"
+verdict "a backend without a device says why" "$(grep -q '^  nodevices  *no devices' out || cat out)"
+verdict "the CPU is chosen" "$(grep -q '^  chosen: cpu:0$' out || cat out)"
+
+YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>err
+verdict "YOKE_BACKEND=cpu opens none" "$(grep 'yoke_' out err)"
+YOKE_BACKEND=good "$yoke" info >out 2>err
+verdict "YOKE_BACKEND=good opens one" "$(grep -q '/yoke_good\.so *loaded' out && [ ! -s err ] &&
+	[ "$(grep -c 'not asked for' out)" -ge 12 ] || cat out err)"
+cd .. && rm -rf info.work
+echo "1..$count"
