@@ -111,6 +111,82 @@ static void test_arguments(void)
 	bad_argument("optimizer=adam", YOKE_EINVAL, "adamw sgd");
 }
 
+// The value as a checkpoint would hand it on is taken again and means the same.
+static bool again(const struct yk_config *c, int key)
+{
+	struct yk_config d;
+	yk_config_init(&d, c->command);
+	json_t *o = yk_config_json(c);
+	bool good = o && yk_config_take(&d, o, "x") == 0;
+	const struct yk_config_value *v = &c->value[key], *w = &d.value[key];
+	if (good && json_object_get(o, yk_config_rows[key].name))
+		good = v->i == w->i && v->r == w->r && !strcmp(v->text, w->text);
+	// what is no text cannot be in a manifest, and says so
+	if (!o)
+		good = strstr(yoke_error(), "UTF-8") != NULL;
+	json_decref(o);
+	yk_config_fini(&d);
+	yoke_error_clear();
+	return good;
+}
+
+// Every key of every command with values that nobody means: each is refused in one line that names
+// the key, with the value before kept, or taken as it stands, inside its bounds.
+static void test_absurd(void)
+{
+	static const char *const values[] = {
+		"", " ", "-1", "-0", "+1", "0", "1", "1.5", "-1e-320", "1e400", "-1e400", "nan", "-nan",
+		"inf", "-inf", "0x7f", "1e3", "1e18", "9007199254740993", "9223372036854775807",
+		"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "1,5", "1 ",
+		" 1", "1\n", "\t1", "1k", "\xff\xfe", "a\nb", "a\tb", "\x1b[31m", "%s%n%n", "${HOME}",
+		"../../../etc/passwd", "=", "==1", "true", "yes", "auto", "byte", "word", "'1'", "\"1\"",
+	};
+	static const unsigned commands[] = { YK_T, YK_G, YK_E };
+	int refusals = 0, taken = 0, bad = 0;
+	char *text = malloc(100200);
+	for (int m = 0; m < 3; m++)
+		for (int k = 0; k < YK_KEYS; k++) {
+			const struct yk_config_row *row = &yk_config_rows[k];
+			for (size_t i = 0; i <= sizeof values / sizeof *values; i++) {
+				struct yk_config c;
+				int n = snprintf(text, 100200, "%s=%s", row->name,
+						 i ? values[i - 1] : "");
+				if (!i) // one that is long
+					memset(text + n, '9', 100000), text[n + 100000] = 0;
+				yk_config_init(&c, commands[m]);
+				int e = yk_config_argument(&c, text);
+				const struct yk_config_value *v = &c.value[k];
+				bool good;
+				if (e < 0) {
+					good = strstr(yoke_error(), row->name) &&
+					       !strchr(yoke_error(), '\n') &&
+					       !strcmp(v->text, row->def) && !yk_config_given(&c, k) &&
+					       (e == YOKE_EINVAL ||
+						(e == YOKE_ENOENT && !(row->commands & commands[m])));
+					refusals++;
+				} else {
+					good = row->commands & commands[m] && yk_config_given(&c, k) &&
+					       !strcmp(v->text, strchr(text, '=') + 1);
+					if (row->type == YK_KEY_INT)
+						good &= (double)v->i >= row->least &&
+							(double)v->i <= row->most;
+					if (row->type == YK_KEY_REAL)
+						good &= v->r >= row->least && v->r <= row->most;
+					good = good && again(&c, k);
+					taken++;
+				}
+				if (!good)
+					diag("%.60s: %d %s", text, e, yoke_error());
+				bad += !good;
+				yoke_error_clear();
+				yk_config_fini(&c);
+			}
+		}
+	ok(!bad && refusals > 1000 && taken > 200, "absurd values: %d refused, %d taken, %d wrong",
+	   refusals, taken, bad);
+	free(text);
+}
+
 static void test_file(void)
 {
 	static const char text[] =
@@ -166,6 +242,7 @@ static void test_file(void)
 	yk_config_fini(&d);
 	yk_config_fini(&c);
 
+	bad_file("LAYERS=3\nLAYERS=4\nLAYERS=\n", YOKE_EINVAL, ":3: layers=");
 	bad_file("LAYERS=3\nLAYRES=4\n", YOKE_ENOENT,
 		 ":2: unknown key 'LAYRES'; did you mean 'layers'");
 	bad_file("LAYERS=3\n\nLAYERS=x\n", YOKE_EINVAL, ":3: layers=x");
@@ -227,6 +304,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/config.env", folder);
 	test_table();
 	test_arguments();
+	test_absurd();
 	test_file();
 	test_bomb();
 	test_check();

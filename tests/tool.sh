@@ -124,6 +124,8 @@ done >text.txt
 printf 'abc' >short.txt
 : >empty.txt
 printf 'a\0b' >binary.bin
+printf '  \n\t\n' >blank.txt
+printf 'caf\351 au lait' >latin.txt
 mkdir folder
 small='layers=1 heads=1 embed=8 context=8 batch=2 steps=2 warmup=1 log_every=1'
 
@@ -164,6 +166,26 @@ printf 'LAYERS=2\nHEDAS=2\n' >bad.env
 bad 'unknown key in a file' 2 "bad.env:2: unknown key 'HEDAS'; did you mean 'heads'" bad.env
 printf 'LAYERS=${NOWHERE}\n' >bad.env
 bad 'unknown variable in a file' 2 'bad.env:1: ${NOWHERE}' bad.env
+bad 'more memory than there is: a model' 1 'parameters .* at least.* smaller' layers=1000 embed=65536
+bad 'more memory than there is: a batch' 1 'at least.* smaller batch' batch=1048576 embed=4096
+bad 'a window longer than the text' 1 'too few.*smaller context' context=1048576
+bad 'the later of two values counts' 2 'layers=x' layers=2 layers=x
+bad 'an empty list of data' 1 'empty name' data=,
+bad 'data that has no end' 1 'neither a file nor a folder' data=/dev/zero
+bad 'a config file that is a folder' 2 'Is a directory' folder
+bad 'a config file that is binary' 2 'NUL byte' binary.bin
+bad 'a config file that is a program' 2 'more than 1048576' "$yoke"
+bad 'no word at all' 1 'too few' tokenizer=word data=blank.txt
+bad 'words that are not UTF-8' 1 'latin.txt.*not UTF-8.*tokenizer=byte' tokenizer=word data=latin.txt
+bad 'a folder that cannot be made' 1 'cannot make folder' out=/proc/none
+bad 'a bad word for profile' 2 'profile=2: must be one of: 0 1' profile=2
+if [ "$(id -u)" -ne 0 ]; then
+	mkdir closed && chmod 500 closed
+	bad 'an out that cannot be written' 1 'closed' out=closed
+	chmod 700 closed
+else
+	skipped 'an out that cannot be written' 'root writes everywhere'
+fi
 [ ! -e none ]
 result $? 'nothing of it left a folder behind'
 refuses 'unknown backend by the environment' 1 'nonesuch' \
@@ -181,6 +203,23 @@ prints 'generate' '^line' "$yoke" generate model prompt=line tokens=8 seed=3
 prints 'eval' '^loss  *[0-9]' "$yoke" eval model data=text.txt
 refuses 'a model that is there already' 1 'resume=1' \
 	env WHERE=x "$yoke" train small.env data=text.txt out=model
+refuses 'a model that is a file' 1 'text.txt' "$yoke" generate text.txt
+refuses 'a model without a name' 2 'no model' "$yoke" generate ''
+refuses 'a prompt that is empty' 1 'prompt' "$yoke" generate model prompt=
+refuses 'tokens below 0' 2 'tokens=-1' "$yoke" generate model tokens=-1
+refuses 'a temperature that is no number' 2 'temperature=nan' "$yoke" generate model temperature=nan
+refuses 'eval of a program' 1 'NUL' "$yoke" eval model data="$yoke"
+refuses 'eval of a folder without text' 1 'folder' "$yoke" eval model data=folder
+refuses 'eval of nothing' 1 'nowhere' "$yoke" eval model data=nowhere
+prints 'no tokens' '^line$' "$yoke" generate model prompt=line tokens=0
+if [ -w /dev/full ]; then
+	"$yoke" generate model tokens=3 >/dev/full 2>err.txt
+	[ $? -eq 1 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'standard output' err.txt
+	result $? 'generate: stdout that is full'
+	"$yoke" eval model data=text.txt >/dev/full 2>err.txt
+	[ $? -eq 1 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'standard output' err.txt
+	result $? 'eval: stdout that is full'
+fi
 refuses 'a model that is not there' 1 'nomodel' "$yoke" generate nomodel
 refuses 'generate without a model' 2 'no model' "$yoke" generate prompt=x
 refuses 'a key of train for generate' 2 'unknown key' "$yoke" generate model layers=2

@@ -35,7 +35,7 @@ int yk_open_model(struct yk_opened *o, unsigned command, int argc, char **argv)
 {
 	*o = (struct yk_opened){ 0 };
 	const char *name = argv[0];
-	if (argc < 2 || strchr(argv[1], '='))
+	if (argc < 2 || !*argv[1] || strchr(argv[1], '='))
 		return yk_usage(name, "no model given: its folder comes before the keys");
 	o->folder = argv[1];
 	if (yk_config_init(&o->config, command) < 0)

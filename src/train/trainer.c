@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/context.h"
+#include "observe/memory.h"
 
 // ---- building ----
 
@@ -98,6 +100,39 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 	return from ? position_take(t, from, folder) : 0;
 }
 
+// What training takes at least: weights, gradients, states and sums of every parameter; of every
+// token its logits, and in each layer the inputs of its products that the way back needs.
+static double bytes_at_least(const struct yk_trainer *t, const struct yk_gpt_shape *s,
+			     const struct yk_optim_spec *o, int64_t parameters)
+{
+	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
+	double tokens = (double)t->batch * (double)t->context;
+	return 4 * ((double)parameters * (2 + states + (t->accumulate > 1)) +
+		    tokens * ((double)s->vocab + 4 * (double)s->embed * (double)s->layers));
+}
+
+// Refuses what the device cannot hold before a part of it is taken: a host that gives out more
+// memory than it has would kill us, or others, later.
+static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s,
+			const struct yk_optim_spec *o)
+{
+	char need[32], has[32];
+	int64_t parameters;
+	const struct yoke_context *ctx = yk_current();
+	int e = ctx ? yk_gpt_elements(s, &parameters) : yoke_error_code();
+	if (e < 0)
+		return e;
+	double bytes = bytes_at_least(t, s, o, parameters);
+	uint64_t most = yk_pool_most(ctx->device->pool);
+	if (bytes <= (double)most)
+		return 0;
+	return yk_fail(YOKE_ENOMEM, "%lld parameters and batches of %lld x %lld tokens take %s at "
+		       "least, %s has %s; use a smaller batch, context, embed or fewer layers",
+		       (long long)parameters, (long long)t->batch, (long long)t->context,
+		       yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
+		       ctx->device->id, yk_bytes_text(has, most));
+}
+
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
 {
 	const struct yk_config *c = t->config;
@@ -107,7 +142,9 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, co
 		.embed = yk_config_int(c, YK_KEY_embed),
 	};
 	struct yk_optim_spec spec = optim_spec(c);
-	int e;
+	int e = check_memory(t, &shape, &spec);
+	if (e < 0)
+		return e;
 	if (!from) {
 		e = yk_gpt_new(&shape, &t->gpt);
 		if (e == 0)
