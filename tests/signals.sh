@@ -44,7 +44,7 @@ while [ $i -lt 200 ]; do
 	i=$((i + 1))
 done >text
 keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 warmup=5 log_every=1"
-keys="$keys eval_every=0 valid=0 dropout=0.1 steps=100000"
+keys="$keys eval_every=0 valid=0 dropout=0.1 steps=1000000000"
 
 for signal in INT TERM; do
 	"$yoke" train out=$signal $keys 2>err &
