@@ -43,6 +43,7 @@ test_programs = \
 	tests/engine.t \
 	tests/errors.t \
 	tests/files.t \
+	tests/gemm.t \
 	tests/grad.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
@@ -127,6 +128,7 @@ tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
+tests_gemm_t_SOURCES = tests/gemm.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

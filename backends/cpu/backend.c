@@ -81,8 +81,8 @@ static int probe(uint32_t *ndevices)
 	isa = yk_isa_choose(yk_cpu_setting(&isa_setting));
 	if (!isa)
 		return YOKE_EUNSUPPORTED;
-	if (yk_cblas_check() < 0)
-		return yk_cblas_check();
+	if (yk_gemm_check() < 0)
+		return yk_gemm_check();
 	*ndevices = 1;
 	return 0;
 }
@@ -523,7 +523,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	pthread_once(&once, watch_forks);
 	yk_cpu_setting(&isa_setting);
 	yk_cores_declare();
-	yk_cblas_declare();
+	yk_gemm_declare();
 	*backend = &table;
 	return 0;
 }

@@ -47,11 +47,11 @@ void yk_cores_find(struct yk_cores *);
 // Declares the setting, so that it is listed before anything runs.
 void yk_cores_declare(void);
 
-// ---- cblas.c ----
+// ---- gemm.c ----
 
-void yk_cblas_declare(void);
+void yk_gemm_declare(void);
 // Reads the setting cpu.gemm; an error when it asks for what is not there.
-int yk_cblas_check(void);
+int yk_gemm_check(void);
 
 // ---- cgroup.c ----
 

@@ -6,8 +6,6 @@
 
 #include "kern_contract.h"
 
-enum { OWN, CBLAS };
-
 #ifdef YK_LEVEL
 enum { SKINNY = 4 }; // rows up to which b is best read in place, by the routine of f32
 #endif
@@ -131,14 +129,16 @@ static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 
 static uint64_t can(const struct yoke_op *op)
 {
+	enum yk_gemm_impl impl;
 	struct yk_gemm g;
 
 	if (!normal_form(&g, op))
 		return 0;
-	if (yk_cblas_wanted(&g)) // a map behind it is a launch of its own
-		return g.mapped ? 0 : 1 << CBLAS;
+	impl = yk_gemm_wanted(&g);
+	if (impl != YK_GEMM_OWN) // a map behind it is a launch of its own
+		return g.mapped ? 0 : 1 << impl;
 	if (is_integer(g.dtype))
-		return g.mapped ? 0 : 1 << OWN;
+		return g.mapped ? 0 : 1 << YK_GEMM_OWN;
 	return g.dtype == yoke_f32 || g.dtype == yoke_f64 || g.dtype == yoke_f16 ||
 	       g.dtype == yoke_bf16;
 }
@@ -168,7 +168,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_gemm g;
 
-	if (impl != OWN || !normal_form(&g, op) || is_integer(g.dtype))
+	if (impl != YK_GEMM_OWN || !normal_form(&g, op) || is_integer(g.dtype))
 		return 0;
 	orient(&g);
 	return routine(&g)->workspace(&g);
@@ -242,8 +242,8 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	g.b = yk_ptr(&op->in[1]);
 	g.workspace =
 		op->workspace.kind == YOKE_VIEW_BUFFER ? yk_ptr(&op->workspace) : NULL;
-	if (impl == CBLAS)
-		return yk_cblas_run(&g);
+	if (impl != YK_GEMM_OWN)
+		return yk_gemm_library(&g, (enum yk_gemm_impl)impl);
 	if (is_integer(g.dtype))
 		return ISA(yk_gemm_int)(&g);
 	return run_own(&g, op);
@@ -253,5 +253,5 @@ const struct yk_kernel LEVEL(yk_contract) = {
 	.can = can,
 	.workspace = workspace,
 	.run = run,
-	.impl = { "packed", "cblas" },
+	.impl = { "packed", "cblas", "onednn" },
 };

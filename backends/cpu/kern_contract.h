@@ -42,9 +42,13 @@ static inline void yk_gemm_batch(const struct yk_gemm *g, int64_t batch, int64_t
 	}
 }
 
-// cblas.c, compiled once: the library cuts a whole contraction, with threads of its own.
-bool yk_cblas_wanted(const struct yk_gemm *);
-int yk_cblas_run(const struct yk_gemm *);
+// ---- gemm.c, compiled once: a library cuts a whole contraction, with threads of its own ----
+
+enum yk_gemm_impl { YK_GEMM_OWN, YK_GEMM_CBLAS, YK_GEMM_ONEDNN };
+
+// Who is to do it; the library of the setting, where that takes it.
+enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *);
+int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
 
 #ifdef YK_ISA
 // ---- epilogues (kern_contract_map.c) ----

@@ -2,11 +2,11 @@
 # The CPU backend, linked in.  Kernels are compiled once for each instruction set.
 libyokecore_la_SOURCES += \
 	backends/cpu/backend.c \
-	backends/cpu/cblas.c \
 	backends/cpu/cgroup.c \
 	backends/cpu/cores.c \
 	backends/cpu/cpu.h \
 	backends/cpu/frame.h \
+	backends/cpu/gemm.c \
 	backends/cpu/half.h \
 	backends/cpu/isa.c \
 	backends/cpu/kern_attention_tile.h \
