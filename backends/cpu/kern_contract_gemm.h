@@ -17,6 +17,7 @@ struct cut {
 	enum mode mode;
 	int64_t mb, nb, kc; // a piece's block of c, the length of its panels
 	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
+	bool share_a;       // SHARED: the team packs a as well
 };
 
 enum {
@@ -142,6 +143,19 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+	// Where rows lie across lines, pieces of few rows would each read most lines again.
+	c->share_a = g->am == 1 && g->ak != 1 && c->mb < 4 * MR;
+}
+
+// Elements of packed b, and of packed a behind it.
+static int64_t packed_b(const struct cut *c)
+{
+	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
+}
+
+static int64_t packed_a(const struct yk_gemm *g, const struct cut *c)
+{
+	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
 }
 
 static struct cut cut(const struct yk_gemm *g)
@@ -384,17 +398,39 @@ static void local_piece(void *arg, int64_t piece)
 		finish(g, &r, c, p.n, p.c, p.m, p.n);
 }
 
-// Packed b: for each part of kc rows, its panels.
+// Rows of a that are packed at a time.
+enum { GROUP_A = 4 * MR };
+
+// Where rows from i on of the part of kc columns from l on are, k of them.
+static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
+{
+	const struct yk_gemm *g = job->g;
+	P *a = (P *)g->workspace + packed_b(&job->cut);
+
+	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
+}
+
+// Packed b: for each part of kc rows, its panels.  Packed a likewise.
 static void share_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	int64_t panels = ceil_div(job->ns, NR), l = piece / panels * job->cut.kc;
-	int64_t j = piece % panels * NR, k = least(job->cut.kc, job->ks - l);
+	int64_t panels = ceil_div(job->ns, NR);
+	int64_t all = panels + (job->cut.share_a ? ceil_div(g->m, GROUP_A) : 0);
+	int64_t l = piece / all * job->cut.kc, q = piece % all;
+	int64_t k = least(job->cut.kc, job->ks - l);
 
-	pack_b((P *)g->workspace + DEPTH(l) * panels * NR + j * DEPTH(k), g,
-	       at(g, job->b, job->k0 + l, g->bk, job->j0 + j, g->bn),
-	       least(NR, job->ns - j), k);
+	if (q < panels) {
+		int64_t j = q * NR;
+		pack_b((P *)g->workspace + DEPTH(l) * panels * NR + j * DEPTH(k), g,
+		       at(g, job->b, job->k0 + l, g->bk, job->j0 + j, g->bn),
+		       least(NR, job->ns - j), k);
+	} else {
+		int64_t i = (q - panels) * GROUP_A;
+		pack_a(shared_a(job, l, i, k), g,
+		       at(g, job->a, i, g->am, job->k0 + l, g->ak),
+		       least(GROUP_A, g->m - i), k);
+	}
 }
 
 static void shared_piece(void *arg, int64_t piece)
@@ -407,7 +443,7 @@ static void shared_piece(void *arg, int64_t piece)
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
 	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
-	int64_t a_size = cut->mb * DEPTH(cut->kc);
+	int64_t a_size = cut->share_a ? 0 : cut->mb * DEPTH(cut->kc);
 	struct room r;
 	P *a;
 	T *c;
@@ -419,7 +455,10 @@ static void shared_piece(void *arg, int64_t piece)
 	for (int64_t l = 0; l < job->ks; l += cut->kc) {
 		int64_t k = least(cut->kc, job->ks - l);
 		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
-		pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
+		if (cut->share_a)
+			a = shared_a(job, l, i, k);
+		else
+			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
 		for (int64_t q = 0; q < n; q += L2_COLS) {
 			int64_t w = least(L2_COLS, n - q);
 			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m, w, k,
@@ -436,7 +475,7 @@ static void run_shared(struct job *job)
 	const struct cut *cut = &job->cut;
 
 	for (int64_t batch = 0; batch < g->batches; batch++) {
-		int64_t a, b, c;
+		int64_t a, b, c, panels;
 		yk_gemm_batch(g, batch, &a, &b, &c);
 		job->a = at(g, g->a, a, 1, 0, 0);
 		job->b = at(g, g->b, b, 1, 0, 0);
@@ -445,8 +484,9 @@ static void run_shared(struct job *job)
 			job->ns = least(cut->ns, g->n - job->j0);
 			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
 				job->ks = least(cut->ks, g->k - job->k0);
-				yk_team_run(ceil_div(job->ks, cut->kc) *
-						    ceil_div(job->ns, NR),
+				panels = ceil_div(job->ns, NR) +
+					 (cut->share_a ? ceil_div(g->m, GROUP_A) : 0);
+				yk_team_run(ceil_div(job->ks, cut->kc) * panels,
 					    share_piece, job);
 				yk_team_run(ceil_div(g->m, cut->mb) *
 						    ceil_div(job->ns, cut->nb),
@@ -465,9 +505,8 @@ uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
 	if (!g->m || !g->n || !g->k || !g->batches)
 		return 0;
 	c = cut(g);
-	return c.mode == SHARED ?
-		       (uint64_t)(ceil_div(c.ns, NR) * NR * DEPTH(c.ks)) * sizeof(P) :
-		       0;
+	return c.mode == SHARED ? (uint64_t)(packed_b(&c) + packed_a(g, &c)) * sizeof(P) :
+				  0;
 }
 
 int ENTRY_RUN(const struct yk_gemm *g)
