@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.  0.x: may still change.
 #define YOKE_ABI_MAJOR 0
-#define YOKE_ABI_MINOR 1
+#define YOKE_ABI_MINOR 2
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -390,6 +390,9 @@ struct yoke_backend {
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
 	// A table for what comes later ("collectives", "telemetry"), or NULL.
 	const void *(*ext)(const char *name);
+	// Since 0.2.  A segment of memory that exists, aligned as info.align says, and is only read; freeing
+	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
+	int (*segment_wrap)(uint32_t device, void *memory, uint64_t bytes, void **segment);
 };
 
 // The mandatory part ends with run: a table cut off before its end is refused.

@@ -96,6 +96,13 @@ YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // A value from host memory, copied before it returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
+// The same of memory that stays as it is, and is not freed, until free_fn(arg) is called (NULL: never):
+// used where it lies when the device can and it is aligned as the device wants (64 bytes on the CPU),
+// else copied.  free_fn is called once, inside a yoke_ call of the thread that uses the context (this
+// one when the memory is copied or NULL is returned, yoke_context_free at the latest), and must not
+// call yoke itself.  The memory is never written.
+YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
+				void (*free_fn)(void *), void *arg);
 // A number on the host, read when the step is evaluated: changing it costs no new plan.  It takes
 // the dtype of the other operand and has no shape.
 YOKE_API yoke_tensor *yoke_scalar(double value);

@@ -21,6 +21,8 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/assign.t \
+	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
 	tests/checkpoint.t \
@@ -38,6 +40,7 @@ test_programs = \
 	tests/cpu_softmax.t \
 	tests/cpu_xent.t \
 	tests/data.t \
+	tests/deep.t \
 	tests/device.t \
 	tests/eager.t \
 	tests/engine.t \
@@ -61,6 +64,7 @@ test_programs = \
 	tests/opencl_map.t \
 	tests/optim.t \
 	tests/order.t \
+	tests/ordinals.t \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/printed.t \
@@ -74,8 +78,10 @@ test_programs = \
 	tests/schedule.t \
 	tests/skeleton.t \
 	tests/team.t \
+	tests/threads.t \
 	tests/train.t \
-	tests/vmath.t
+	tests/vmath.t \
+	tests/wrap.t
 
 test_scripts = \
 	tests/arrows.sh \
@@ -123,6 +129,10 @@ tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
 tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
 tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
 tests_data_t_SOURCES = tests/data.c
+tests_assign_t_SOURCES = tests/assign.c
+tests_deep_t_SOURCES = tests/deep.c
+tests_ordinals_t_SOURCES = tests/ordinals.c
+tests_threads_t_SOURCES = tests/threads.c
 tests_device_t_SOURCES = tests/device.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
@@ -162,6 +172,7 @@ tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_vmath_t_SOURCES = tests/vmath.c
+tests_wrap_t_SOURCES = tests/wrap.c
 tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c tests/cpu_levels.h $(amx_emulated)
 tests_cpu_epilogue_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
 tests_cpu_map_t_SOURCES = tests/cpu_map.c

@@ -148,6 +148,11 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 
 // ---- segments ----
 
+struct held {
+	struct yk_segment segment; // first: what kernels see
+	bool lent;                 // the memory is the application's
+};
+
 static void touch(void *arg, int64_t piece)
 {
 	struct yk_segment *s = arg;
@@ -159,6 +164,7 @@ static void touch(void *arg, int64_t piece)
 
 static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment)
 {
+	struct held *h;
 	struct yk_segment *s;
 	uint64_t all;
 
@@ -167,9 +173,11 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 		return in_child();
 	if (device)
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
-	s = malloc(sizeof *s);
-	if (!s)
+	h = malloc(sizeof *h);
+	if (!h)
 		return YOKE_ENOMEM;
+	h->lent = false;
+	s = &h->segment;
 	if (bytes <= LARGE - ALIGN) { // rounded up it stays below LARGE, as free expects
 		s->bytes = bytes ? (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1) : ALIGN;
 		s->base = aligned_alloc(ALIGN, s->bytes);
@@ -200,26 +208,40 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 		if (yk_team_nodes() > 1)
 			yk_team_run((int64_t)(s->bytes / LARGE), touch, s);
 	}
-	*segment = s;
+	*segment = h;
 	return 0;
 fail:
-	free(s);
+	free(h);
 	return yk_cpu_fail(YOKE_ENOMEM, "the system gives no %llu bytes",
 			   (unsigned long long)bytes);
 }
 
+static int segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **segment)
+{
+	if (forked)
+		return in_child();
+	if (device || (uintptr_t)memory % ALIGN)
+		return YOKE_EUNSUPPORTED;
+	struct held *h = malloc(sizeof *h);
+	if (!h)
+		return YOKE_ENOMEM;
+	*h = (struct held){ .segment = { .base = memory, .bytes = bytes }, .lent = true };
+	*segment = h;
+	return 0;
+}
+
 static void segment_free(uint32_t device, void *segment)
 {
-	struct yk_segment *s = segment;
+	struct held *h = segment;
 
 	(void)device;
-	if (!s)
+	if (!h)
 		return;
-	if (s->bytes < LARGE)
-		free(s->base);
-	else
-		munmap(s->base, s->bytes);
-	free(s);
+	if (h->segment.bytes < LARGE && !h->lent)
+		free(h->segment.base);
+	else if (!h->lent)
+		munmap(h->segment.base, h->segment.bytes);
+	free(h);
 }
 
 static void *segment_host(void *segment)
@@ -480,6 +502,7 @@ static const struct yoke_backend table = {
 	.segment_new = segment_new,
 	.segment_free = segment_free,
 	.segment_host = segment_host,
+	.segment_wrap = segment_wrap,
 	.queue_new = queue_new,
 	.queue_free = queue_free,
 	.queue_flush = queue_flush,

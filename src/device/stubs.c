@@ -34,7 +34,8 @@
 	  (*n = 0), YOKE_EFORK) \
 	X(int, run, (void *q, const struct yoke_op *o, uint32_t i), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(const char *, impl_name, (uint32_t d, const struct yoke_op *o, uint32_t i), "", "") \
-	X(const void *, ext, (const char *name), NULL, NULL)
+	X(const void *, ext, (const char *name), NULL, NULL) \
+	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"

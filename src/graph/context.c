@@ -408,6 +408,9 @@ void yk_storage_unref(struct yk_storage *s)
 			s->ctx->held_bytes += s->bytes;
 		return;
 	}
-	yk_pool_free(s->block, s->ctx->queue, NULL);
+	if (s->wrapped)
+		yk_wrapped_free(s->ctx, s->wrapped);
+	else
+		yk_pool_free(s->block, s->ctx->queue, NULL);
 	free(s);
 }

@@ -25,6 +25,7 @@ struct yk_storage {
 	uint32_t leaf_place; // .. and its first place there, while a key is made
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
+	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
 	struct yoke_context *ctx;
 };
 
@@ -180,6 +181,11 @@ void yk_context_reset(struct yoke_context *);
 int yk_upload(struct yoke_context *, struct yk_block *, const void *from, uint64_t bytes);
 int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_storage **);
 void yk_storage_unref(struct yk_storage *);
+// A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
+// free_fn was not called.
+int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
+	    struct yk_storage **);
+void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
 // ---- failures ----
 

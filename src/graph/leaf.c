@@ -111,8 +111,23 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	return 0;
 }
 
+struct lent { // memory of the caller's
+	void *data;
+	void (*free_fn)(void *);
+	void *arg;
+	bool taken; // its storage calls free_fn
+};
+
+// Storage that is the memory itself, or a copy.
+static int take_storage(struct yoke_context *ctx, uint64_t bytes, struct lent *l,
+			struct yk_storage **to)
+{
+	l->taken = !yk_wrap(ctx, l->data, bytes, l->free_fn, l->arg, to);
+	return l->taken ? 0 : make_storage(ctx, bytes, l->data, to);
+}
+
 static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank,
-				 const int64_t *dims, const void *data)
+				 const int64_t *dims, const void *data, struct lent *lent)
 {
 	struct yoke_context *ctx = yk_current();
 	uint64_t bytes = 0;
@@ -121,7 +136,8 @@ static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank
 	struct yoke_tensor *t = NULL;
 	struct yk_storage *s = NULL;
 	if (!check_shape(what, dtype, rank, dims, &bytes) &&
-	    !make_storage(ctx, bytes, data, &s)) {
+	    !(lent ? take_storage(ctx, bytes, lent, &s) :
+		     make_storage(ctx, bytes, data, &s))) {
 		struct yoke_scope *scope = ctx->scope;
 		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
 			ctx->scope = NULL;
@@ -140,7 +156,7 @@ static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank
 
 yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims)
 {
-	yoke_tensor *t = materialised(YK_VARIABLE, "variable", dtype, rank, dims, NULL);
+	yoke_tensor *t = materialised(YK_VARIABLE, "variable", dtype, rank, dims, NULL, NULL);
 	if (t && name)
 		t->name = yk_arena_strdup(&t->ctx->handle_memory, name);
 	return t;
@@ -152,7 +168,21 @@ yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *dat
 		yk_fail(YOKE_EINVAL, "from: no data");
 		return NULL;
 	}
-	return materialised(YK_VALUE, "from", dtype, rank, dims, data);
+	return materialised(YK_VALUE, "from", dtype, rank, dims, data, NULL);
+}
+
+yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
+		       void (*free_fn)(void *), void *arg)
+{
+	struct lent lent = { .data = data, .free_fn = free_fn, .arg = arg };
+	yoke_tensor *t = NULL;
+	if (data)
+		t = materialised(YK_VALUE, "wrap", dtype, rank, dims, NULL, &lent);
+	else
+		yk_fail(YOKE_EINVAL, "wrap: no data");
+	if (!lent.taken && free_fn) // copied, or never to be used
+		free_fn(arg);
+	return t;
 }
 
 static const char *name_of(const struct yoke_tensor *t)

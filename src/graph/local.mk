@@ -29,4 +29,5 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_order.c \
 	src/graph/rows_rope.c \
 	src/graph/shape.c \
-	src/graph/shape.h
+	src/graph/shape.h \
+	src/graph/wrap.c

@@ -209,7 +209,8 @@ static void find_donors(struct yk_planner *pl)
 		if (pl->marks.place[at] == YK_NIL || leaf->storage != t->storage)
 			continue;
 		pl->root[i].donor = pl->marks.place[at];
-		pl->root[i].idle = t->storage->refs == 2; // the variable's and the leaf's
+		// the variable's reference and the leaf's; memory lent by the caller stays as it is
+		pl->root[i].idle = t->storage->refs == 2 && !t->storage->wrapped;
 	}
 }
 

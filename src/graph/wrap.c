@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the caller's as a value: used where it lies when the device can, else copied at once.
+// Whoever gives it hears once, inside a call of ours, that it is no longer used.
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+
+struct yk_wrapped {
+	struct yk_block block; // of no pool
+	void (*free_fn)(void *);
+	void *arg;
+};
+
+static void *wrap_block(struct yoke_context *ctx, void *memory, uint64_t bytes,
+			void (*free_fn)(void *), void *arg)
+{
+	const struct yk_device *d = ctx->device;
+	uint32_t align = d->info.align ? d->info.align : 1;
+	if (!bytes || (uintptr_t)memory % align)
+		return NULL;
+	struct yk_wrapped *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	if (d->ops->segment_wrap(d->index, memory, bytes, &w->block.segment) < 0) {
+		free(w);
+		return NULL;
+	}
+	w->block.bytes = bytes;
+	w->block.host = memory;
+	w->free_fn = free_fn;
+	w->arg = arg;
+	return w;
+}
+
+void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
+{
+	yk_queue_drain(ctx->queue); // what failed there is found by the next call that settles
+	ctx->device->ops->segment_free(ctx->device->index, w->block.segment);
+	if (w->free_fn)
+		w->free_fn(w->arg);
+	free(w);
+}
+
+int yk_wrap(struct yoke_context *ctx, void *memory, uint64_t bytes, void (*free_fn)(void *),
+	    void *arg, struct yk_storage **to)
+{
+	struct yk_wrapped *w = wrap_block(ctx, memory, bytes, free_fn, arg);
+	if (!w)
+		return YOKE_EUNSUPPORTED;
+	struct yk_storage *s = calloc(1, sizeof *s);
+	if (!s) {
+		w->free_fn = NULL; // the caller's to copy, still
+		yk_wrapped_free(ctx, w);
+		return YOKE_EUNSUPPORTED;
+	}
+	*s = (struct yk_storage){
+		.refs = 1, .bytes = bytes, .block = &w->block, .wrapped = w, .ctx = ctx
+	};
+	*to = s;
+	return 0;
+}
