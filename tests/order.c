@@ -170,6 +170,7 @@ static void through(void)
 int main(void)
 {
 	setenv("YOKE_LOG", "plan", 1);
+	setenv("YOKE_BACKEND", "cpu", 1);
 	yk_log_to(keep_line, NULL);
 	tap_seed();
 	updates();

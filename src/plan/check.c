@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked before a launch, so that it fails without effect: host scalars that say where a
-// step reads or writes.  The same numbers on the device are checked by the kernels.
+// What is checked before a launch, so that it fails without effect: numbers on the host that say where an
+// op reads or writes, whether it runs whole or in parts.  Numbers on the device are checked by the kernels.
 
 #include "config.h"
 
@@ -9,63 +9,67 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-// Operand k of a step when it is a number on the host.
-static bool on_host(const struct yk_planner *pl, const struct yk_plan *p,
-		    const struct yk_step *s, uint32_t k, int64_t *to)
+// Operand k of a node when it is a number on the host.
+static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32_t k, int64_t *to)
 {
-	uint32_t at = s->view + s->op.nout + k;
-	const struct yk_ref *r = &p->ref[at];
-	if (p->view[at].kind != YOKE_VIEW_SCALAR)
+	const struct yk_graph *g = &pl->ctx->graph;
+	yk_id v = yk_ins(g, n)[k];
+	if (v == YK_NIL)
 		return false;
-	*to = (int64_t)(r->where == YK_AT_SCALAR ? yk_scalar_bits(pl, r->index) :
-						   p->view[at].offset); // a literal
-	return true;
+	const struct yk_node *maker = yk_maker(g, v);
+	if (maker->op == YK_CONST)
+		*to = yk_attrs(g, maker)[1].i;
+	else if (maker->op == YK_SCALAR)
+		*to = (int64_t)yk_scalar_bits(pl, pl->marks.place[yk_attrs(g, maker)[0].i]);
+	return maker->op == YK_CONST || maker->op == YK_SCALAR;
 }
 
-static int fail(const struct yk_planner *pl, const struct yk_step *s, const char *what,
+static int fail(const struct yk_planner *pl, const struct yk_node *n, const char *what,
 		int64_t got, int64_t most)
 {
 	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
-		       yk_ops[s->opcode].name, s->scope ? " in " : "",
-		       yk_path_name(&pl->ctx->paths, s->scope), what, (long long)got,
+		       yk_ops[n->op].name, n->scope ? " in " : "",
+		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
 		       (long long)most);
 }
 
-static int check_starts(const struct yk_planner *pl, const struct yk_plan *p,
-			const struct yk_step *s)
+// x, starts [, v]: the part is the result, or v
+static int check_starts(const struct yk_planner *pl, const struct yk_node *n)
 {
-	// the whole and the part: x and y, or y and v
-	const struct yoke_view *v = &p->view[s->view];
-	const struct yoke_view *whole = s->opcode == YK_SLICE_AT ? v + 1 : v,
-			       *part = s->opcode == YK_SLICE_AT ? v : v + s->op.nin;
+	const struct yk_graph *g = &pl->ctx->graph;
+	const struct yk_value *x = &g->value[yk_ins(g, n)[0]];
+	const struct yk_value *part = n->op == YK_SLICE_AT ? &g->value[n->out] :
+							     &g->value[yk_ins(g, n)[n->nin - 1]];
 	int64_t start;
-	for (uint32_t i = 0; i < whole->rank; i++)
-		if (on_host(pl, p, s, 1 + i, &start) &&
-		    (start < 0 || start > whole->dims[i] - part->dims[i])) {
+	for (uint32_t i = 0; i < x->rank; i++)
+		if (on_host(pl, n, 1 + i, &start) &&
+		    (start < 0 || start > x->dims[i] - part->dims[i])) {
 			char what[32];
 			snprintf(what, sizeof what, "start of axis %u", i);
-			return fail(pl, s, what, start, whole->dims[i] - part->dims[i]);
+			return fail(pl, n, what, start, x->dims[i] - part->dims[i]);
 		}
 	return 0;
 }
 
-int yk_check_scalars(const struct yk_planner *pl, const struct yk_plan *p)
+static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	const int64_t most = g->value[yk_ins(g, n)[1]].dims[1];
+	int64_t keys;
+	if (on_host(pl, n, 6, &keys) && (keys < 0 || keys > most))
+		return fail(pl, n, "number of keys", keys, most);
+	return 0;
+}
+
+int yk_check_scalars(const struct yk_planner *pl)
 {
 	int err = 0;
-	int64_t keys;
-	for (size_t i = 0; i < p->steps && !err; i++) {
-		const struct yk_step *s = &p->step[i];
-		if (s->kind != YK_STEP_RUN)
-			continue;
-		switch (s->op.code) {
-		case YOKE_OP_SLICE_AT:
-		case YOKE_OP_SLICE_UPDATE_AT: err = check_starts(pl, p, s); break;
-		case YOKE_OP_ATTENTION:
-			if (on_host(pl, p, s, 6, &keys)) {
-				int64_t most = p->view[s->view + s->op.nout + 1].dims[1];
-				if (keys < 0 || keys > most)
-					err = fail(pl, s, "number of keys", keys, most);
-			}
+	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
+		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
+		switch (n->op) {
+		case YK_SLICE_AT:
+		case YK_SLICE_UPDATE_AT: err = check_starts(pl, n); break;
+		case YK_ATTENTION: err = check_keys(pl, n);
 		}
 	}
 	return err;

@@ -288,7 +288,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	struct yk_event *done = NULL;
 	bool had = yoke_error_code() != 0;
 	*started = false;
-	int err = yk_check_scalars(pl, p);
+	int err = yk_check_scalars(pl);
 	if (err || (err = allocate(&l)) < 0)
 		return err;
 	*started = true;

@@ -227,8 +227,9 @@ struct yk_planner;
 // the first step leaves everything as it was (*started false); a later one is the context's failure,
 // and what was to be written is lost.
 int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
-// Are host scalars that say where a step reads or writes in range?  ERANGE names the op and the value.
-int yk_check_scalars(const struct yk_planner *, const struct yk_plan *);
+// Are numbers on the host that say where a marked node reads or writes in range?  ERANGE names the op and
+// the value.
+int yk_check_scalars(const struct yk_planner *);
 // The bits of the scalar leaf at a place among the marked leaves.
 uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // The context's planner, made if there is none; NULL: no memory.
