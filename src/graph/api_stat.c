@@ -9,16 +9,6 @@
 
 #include "graph/record.h"
 
-static yk_id up(struct yk_graph *g, yk_id x) // in the accumulator's dtype
-{
-	return x == YK_BAD ? x : yk_cast(g, x, yk_acc(g->value[x].dtype));
-}
-
-static yk_id down(struct yk_graph *g, yk_id x, yk_id like)
-{
-	return x == YK_BAD ? x : yk_cast(g, x, g->value[like].dtype);
-}
-
 // The operand, when it is floating point with at least `rank` axes; `op` names it in messages.
 static yk_id real(struct yk_rec *r, const char *op, yk_id x, int rank)
 {
@@ -32,15 +22,6 @@ static yk_id real(struct yk_rec *r, const char *op, yk_id x, int rank)
 		   "%s takes floating point of at least %d axes, got %s", op, rank,
 		   yk_describe(v, text));
 	return YK_BAD;
-}
-
-// How many elements are reduced to one.
-static double reduced(const struct yk_value *v, unsigned axes)
-{
-	double n = 1;
-	for (int i = 0; i < v->rank; i++)
-		n *= axes >> i & 1 ? (double)v->dims[i] : 1;
-	return n;
 }
 
 // 1 / (n - correction); inf where too few are left, which makes NaN of a sum of nothing
@@ -102,8 +83,8 @@ static yk_id var(struct yk_graph *g, yk_id x, unsigned axes, double correction)
 {
 	if (x == YK_BAD)
 		return x;
-	double n = reduced(&g->value[x], axes);
-	x = up(g, x);
+	double n = yk_reduced(&g->value[x], axes);
+	x = yk_up(g, x);
 	yk_id d = yk_bin(g, YK_SUB, x, yk_mean(g, x, axes & YOKE_ALL, true));
 	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, d), axes & YOKE_ALL,
 			      axes & YOKE_KEEP);
@@ -114,7 +95,7 @@ yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	yk_id v = real(&r, "var", r.in[0], 0);
-	return yk_rec_end(&r, down(r.g, var(r.g, v, axes, correction), v));
+	return yk_rec_end(&r, yk_down(r.g, var(r.g, v, axes, correction), v));
 }
 
 yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
@@ -122,7 +103,7 @@ yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 	struct yk_rec r = yk_rec_begin(1, &x);
 	yk_id v = real(&r, "std", r.in[0], 0);
 	yk_id s = yk_un(r.g, YK_SQRT, var(r.g, v, axes, correction));
-	return yk_rec_end(&r, down(r.g, s, v));
+	return yk_rec_end(&r, yk_down(r.g, s, v));
 }
 
 // x [..,V,N] without its mean over N
@@ -130,7 +111,7 @@ static yk_id centred(struct yk_graph *g, yk_id x)
 {
 	if (x == YK_BAD)
 		return x;
-	x = up(g, x);
+	x = yk_up(g, x);
 	unsigned last = 1u << (g->value[x].rank - 1);
 	return yk_bin(g, YK_SUB, x, yk_mean(g, x, last, true));
 }
@@ -144,7 +125,7 @@ yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 	double n = (double)r.g->value[d].dims[r.g->value[d].rank - 1];
 	d = yk_matmul(r.g, d, d, YOKE_TB);
 	d = yk_bin_lit(r.g, YK_MUL, d, one_over(n, correction));
-	return yk_rec_end(&r, down(r.g, d, v));
+	return yk_rec_end(&r, yk_down(r.g, d, v));
 }
 
 yoke_tensor *yoke_corr(yoke_tensor *x)
@@ -160,7 +141,7 @@ yoke_tensor *yoke_corr(yoke_tensor *x)
 	// what rounding carries beyond 1 is taken off, past the gradient
 	yk_id in = yk_bin_lit(r.g, YK_MIN, yk_bin_lit(r.g, YK_MAX, c, -1), 1);
 	in = yk_un(r.g, YK_STOP_GRAD, yk_bin(r.g, YK_SUB, in, c));
-	return yk_rec_end(&r, down(r.g, yk_bin(r.g, YK_ADD, c, in), v));
+	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_ADD, c, in), v));
 }
 
 // ---- norm ----
@@ -182,7 +163,7 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 	unsigned over = axes & YOKE_ALL, keep = axes & YOKE_KEEP;
 	if (x == YK_BAD)
 		return x;
-	x = up(g, x);
+	x = yk_up(g, x);
 	yk_id a = yk_un(g, YK_ABS, x), s;
 	if (isinf(p))
 		return yk_reduce(g, p > 0 ? YK_REDUCE_MAX : YK_REDUCE_MIN, a, over, keep);
@@ -211,7 +192,7 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 			   "the order of the norm is no number");
 		v = YK_BAD;
 	}
-	return yk_rec_end(&r, down(r.g, norm(r.g, v, p, axes), v));
+	return yk_rec_end(&r, yk_down(r.g, norm(r.g, v, p, axes), v));
 }
 
 // ---- order statistics, counting ----
@@ -228,8 +209,8 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id pos)
 	yk_id low = yk_un(g, YK_FLOOR, pos);
 	yk_id lo = yk_cast(g, low, yoke_i64);
 	yk_id hi = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_ADD, lo, 1), (double)(n - 1));
-	yk_id a = up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
-	yk_id b = up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
+	yk_id a = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
+	yk_id b = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
 	if (a == YK_BAD || b == YK_BAD)
 		return YK_BAD;
 	yk_id f = yk_cast(g, yk_bin(g, YK_SUB, pos, low), g->value[a].dtype);
@@ -254,7 +235,7 @@ static yk_id largest(struct yk_graph *g, yk_id x, bool keep)
 	start[v.rank - 1] = v.dims[v.rank - 1] - 1;
 	v.dims[v.rank - 1] = 1;
 	yk_id y = yk_slice(g, x, start, step, v.dims);
-	return up(g, keep ? y : yk_reshape(g, y, v.rank - 1, v.dims));
+	return yk_up(g, keep ? y : yk_reshape(g, y, v.rank - 1, v.dims));
 }
 
 static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
@@ -297,7 +278,7 @@ yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 			   "quantile takes a number or a list of them, floating point");
 	else if (at != YK_BAD)
 		y = quantile(r.g, v, at, k);
-	return yk_rec_end(&r, down(r.g, y, v));
+	return yk_rec_end(&r, yk_down(r.g, y, v));
 }
 
 // Bins of equal width; what is outside goes into one more, which is cut off.

@@ -165,11 +165,8 @@ yk_id yk_mean(struct yk_graph *g, yk_id x, unsigned axes, bool keep)
 	if (x == YK_BAD)
 		return x;
 	struct yk_value v = g->value[x];
-	double n = 1;
-	for (int i = 0; i < v.rank; i++)
-		n *= axes >> i & 1 ? (double)v.dims[i] : 1;
 	yk_id sum = yk_reduce(g, YK_SUM, yk_cast(g, x, yk_acc(v.dtype)), axes, keep);
-	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / n), v.dtype);
+	return yk_cast(g, yk_bin_lit(g, YK_MUL, sum, 1 / yk_reduced(&v, axes)), v.dtype);
 }
 
 yk_id yk_most(struct yk_graph *g, yk_id x, int axis)
@@ -282,6 +279,14 @@ int64_t yk_count(const struct yk_value *v)
 	int64_t n = 1;
 	for (int i = 0; i < v->rank; i++)
 		n *= v->dims[i];
+	return n;
+}
+
+double yk_reduced(const struct yk_value *v, unsigned axes)
+{
+	double n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= axes >> i & 1 ? (double)v->dims[i] : 1;
 	return n;
 }
 
