@@ -63,13 +63,21 @@ struct job {
 			acc->M = a; \
 			return; \
 		} \
-		for (int64_t i = 0; i < n; i++) \
-			for (int64_t c = 0; c < cols; c++) { \
-				acc[c].M = \
-					acc[c].M OP LOAD(x[i * from[0] + c * from[1]]); \
-				if (y) \
-					y[i * to[0] + c * to[1]] = (T)STORE(acc[c].M); \
+		for (int64_t i = 0; i < n; i++, x += from[0], y += y ? to[0] : 0) { \
+			if (y && from[1] == 1 && to[1] == 1) { \
+				YK_SIMD \
+				for (int64_t c = 0; c < cols; c++) { \
+					acc[c].M = acc[c].M OP LOAD(x[c]); \
+					y[c] = (T)STORE(acc[c].M); \
+				} \
+				continue; \
 			} \
+			for (int64_t c = 0; c < cols; c++) { \
+				acc[c].M = acc[c].M OP LOAD(x[c * from[1]]); \
+				if (y) \
+					y[c * to[1]] = (T)STORE(acc[c].M); \
+			} \
+		} \
 	}
 #define BOTH(name, T, M, LOAD, STORE) \
 	LINES(sum_##name, T, M, LOAD, STORE, +) \
