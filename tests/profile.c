@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profiler: every node is in one launch or in the list of those that need none, every launch is
-// in one sum, sums and idle add up, traces hold each piece with the scopes of all its nodes; on the
-// CPU, on devices with times of their own (OpenCL) and on those without; and watching changes no bit.
+// The profiler: every node is in one launch or in the list of those that need none, every
+// launch is in one sum, sums and idle add up, traces hold each piece with the scopes of
+// all its nodes; on the CPU, on devices with times of their own (OpenCL) and on those
+// without; and watching changes no bit.
 #include "config.h"
 
 #include <jansson.h>
@@ -124,7 +125,8 @@ static yoke_tensor *layer(const char *name, yoke_tensor *x, yoke_tensor *w)
 	return y;
 }
 
-// A step with products, fused maps across scopes, softmax, a concat, a slice, assignments.
+// A step with products, fused maps across scopes, softmax, a concat, a slice,
+// assignments.
 static int model_step(struct model *m, int i)
 {
 	yoke_tensor *g[2];
@@ -152,19 +154,22 @@ static void test_nodes(const char *backend, bool fuses)
 {
 	struct model m;
 	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
-	struct checker c = {
-		.observer = { .begin = check_begin, .end = check_end }, .ctx = ctx
-	};
+	struct checker c = { .observer = { .begin = check_begin, .end = check_end },
+			     .ctx = ctx };
 	tap_state = 5;
 	ctx->observer = &c.observer;
 	int e = model_run(&m);
 	ctx->observer = NULL;
 	ok(e == 0 && c.plans >= 1, "%s: %llu plans looked through %s", backend,
 	   (unsigned long long)c.plans, yoke_error());
-	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of those gone", backend);
-	ok(!c.bad_parts && !c.reasons, "%s: each step has nodes, each node gone a reason", backend);
-	ok(!c.bad_pairs && !c.opened, "%s: begin and end come in pairs that do not nest", backend);
-	ok(c.two_scopes == fuses, "%s: a fused step knows the scopes of all its nodes", backend);
+	ok(!c.bad_nodes, "%s: each node is in one launch or in the list of those gone",
+	   backend);
+	ok(!c.bad_parts && !c.reasons, "%s: each step has nodes, each node gone a reason",
+	   backend);
+	ok(!c.bad_pairs && !c.opened, "%s: begin and end come in pairs that do not nest",
+	   backend);
+	ok(c.two_scopes == fuses, "%s: a fused step knows the scopes of all its nodes",
+	   backend);
 	model_free(&m);
 	yoke_use(former);
 	yoke_context_free(ctx);
@@ -191,7 +196,7 @@ static void check_trace(struct yk_profile *p, const char *backend)
 	json_t *events = json_object_get(t, "traceEvents"), *x;
 	size_t i, n = 0, bad = 0, both = 0;
 	double last[2] = { -1, -1 }, sum = 0;
-	json_array_foreach(events, i, x) {
+	json_array_foreach (events, i, x) {
 		if (strcmp(json_string_value(json_object_get(x, "ph")), "X"))
 			continue;
 		json_int_t lane = json_integer_value(json_object_get(x, "tid"));
@@ -206,17 +211,19 @@ static void check_trace(struct yk_profile *p, const char *backend)
 			bad += ts < last[lane] - .002;
 			last[lane] = ts + dur;
 		}
-		both += nodes && strstr(nodes, "step/layer0:") && strstr(nodes, "step/layer1:");
+		both += nodes && strstr(nodes, "step/layer0:") &&
+			strstr(nodes, "step/layer1:");
 		sum += 1e-6 * dur;
 		n++;
 	}
-	ok(e == 0 && n == p->traced && !p->dropped && n > 0, "%s: a trace of %zu pieces %s",
-	   backend, n, yoke_error());
-	ok(!bad, "%s: each has name, lane and nodes, and none overlaps (%zu)", backend, bad);
+	ok(e == 0 && n == p->traced && !p->dropped && n > 0,
+	   "%s: a trace of %zu pieces %s", backend, n, yoke_error());
+	ok(!bad, "%s: each has name, lane and nodes, and none overlaps (%zu)", backend,
+	   bad);
 	ok(both > 0, "%s: a fused one names both scopes", backend);
 	double busy = yk_profile_busy(p);
-	ok(fabs(sum - busy) <= 1e-9 * (double)n + 1e-12, "%s: they add up: %.9f of %.9f s", backend,
-	   sum, busy);
+	ok(fabs(sum - busy) <= 1e-9 * (double)n + 1e-12,
+	   "%s: they add up: %.9f of %.9f s", backend, sum, busy);
 	json_decref(t);
 }
 
@@ -231,7 +238,8 @@ static void test_sums(const char *backend, bool details, bool timed)
 {
 	struct model m, alone;
 	struct yk_report r;
-	struct yoke_stats before = { .size = sizeof before }, after = { .size = sizeof after };
+	struct yoke_stats before = { .size = sizeof before },
+			  after = { .size = sizeof after };
 	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
 	char line[400] = "";
 	uint64_t steps, rows = 0, row_ns = 0;
@@ -257,8 +265,8 @@ static void test_sums(const char *backend, bool details, bool timed)
 	ok(steps + transfers - copies == after.launches - before.launches && steps > 0 &&
 		   r.launches == after.launches - before.launches,
 	   "each of %llu launches is in one sum", (unsigned long long)r.launches);
-	ok(fabs(sum + r.idle - r.wall) < 1e-6 * r.wall, "sums and idle are the wall time: %g + %g = %g",
-	   sum, r.idle, r.wall);
+	ok(fabs(sum + r.idle - r.wall) < 1e-6 * r.wall,
+	   "sums and idle are the wall time: %g + %g = %g", sum, r.idle, r.wall);
 	ok(r.wall > 0 && r.wall <= wall && (r.device[1][0] || r.idle >= 0),
 	   "%g s, of %g on another clock", r.wall, wall);
 	ok(r.timed[0] == timed && (r.sum[0][YK_BUSY_OTHER].ns > 0) == timed,
@@ -267,8 +275,9 @@ static void test_sums(const char *backend, bool details, bool timed)
 	double flops = STEPS * (2 * 3 - 1) * 2. * N * N * N;
 	double got = r.sum[0][YK_BUSY_CONTRACT].flops + r.sum[1][YK_BUSY_CONTRACT].flops;
 	ok(got == flops, "%g flops of products, counted %g", flops, got);
-	ok(r.bytes_up == 3 * 4 * N * N && r.bytes_down == 4 * STEPS, "%llu bytes up, %llu down",
-	   (unsigned long long)r.bytes_up, (unsigned long long)r.bytes_down);
+	ok(r.bytes_up == 3 * 4 * N * N && r.bytes_down == 4 * STEPS,
+	   "%llu bytes up, %llu down", (unsigned long long)r.bytes_up,
+	   (unsigned long long)r.bytes_down);
 	for (size_t i = 0; i < p->rows.n; i++) {
 		rows += p->rows.row[i].count;
 		row_ns += p->rows.row[i].ns;
@@ -286,7 +295,8 @@ static void test_sums(const char *backend, bool details, bool timed)
 	ok(!timed == !strstr(line, "Amdahl"), "the report ends: %.60s", line);
 	json_t *o = yk_report_json(&r);
 	ok(o && json_number_value(json_object_get(o, "wall")) == r.wall &&
-		   json_integer_value(json_object_get(o, "launches")) == (json_int_t)r.launches,
+		   json_integer_value(json_object_get(o, "launches")) ==
+			   (json_int_t)r.launches,
 	   "as JSON");
 	json_decref(o);
 	yk_profile_free(p);
@@ -324,7 +334,8 @@ static void test_bounds(void)
 int main(void)
 {
 	char path[4096];
-	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
+	const char *modules = getenv("YOKE_TEST_MODULES"),
+		   *opencl = getenv("YOKE_TEST_OPENCL");
 	if (tap_eager())
 		return skip_all("its plans are of whole graphs");
 	tap_seed();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training whose k-th write, fsync or rename fails, for every k: once, and it goes on with the same
-// losses; from then on, and it ends with one line, the checkpoint before stands, and resuming gives
-// the losses of an unbroken run.
-// This program's write, fsync and rename stand before those of the C library.
+// A training whose k-th write, fsync or rename fails, for every k: once, and it goes on
+// with the same losses; from then on, and it ends with one line, the checkpoint before
+// stands, and resuming gives the losses of an unbroken run. This program's write, fsync
+// and rename stand before those of the C library.
 #include "config.h"
 
 #include <errno.h>
@@ -70,8 +70,9 @@ static int train(const char *resume)
 {
 	char keys[10][200], *argv[10];
 	struct yk_config c;
-	const char *const plain[] = { "layers=1", "heads=1", "embed=8", "context=8", "batch=2",
-				      "save_every=2", "log_every=1" };
+	const char *const plain[] = { "layers=1",   "heads=1", "embed=8",
+				      "context=8",  "batch=2", "save_every=2",
+				      "log_every=1" };
 	for (int i = 0; i < 7; i++)
 		argv[i] = (char *)plain[i];
 	snprintf(keys[7], 200, "data=%s", text_path);
@@ -117,7 +118,8 @@ static int64_t standing(void)
 	return step;
 }
 
-// Losses of the metrics, NaN where there is none; false when the file is not one object a line.
+// Losses of the metrics, NaN where there is none; false when the file is not one object a
+// line.
 static bool losses(double *to)
 {
 	char path[160], *text, *line, *rest;
@@ -212,10 +214,11 @@ int main(void)
 	}
 	ok(good[0] == good[5], "one failure is tried again: %d of %d", good[0], good[5]);
 	ok(good[1] == good[5], "once: %d of %d", good[1], good[5]);
-	ok(good[2] == good[5], "more end with a line, what was saved stands: %d of %d", good[2],
-	   good[5]);
+	ok(good[2] == good[5], "more end with a line, what was saved stands: %d of %d",
+	   good[2], good[5]);
 	ok(good[3] == good[5], "after one more try: %d of %d", good[3], good[5]);
-	ok(good[4] == good[5], "resumed with the same losses: %d of %d", good[4], good[5]);
+	ok(good[4] == good[5], "resumed with the same losses: %d of %d", good[4],
+	   good[5]);
 	snprintf(command, sizeof command, "rm -r %s", top);
 	ok(system(command) == 0, "cleaned up");
 	return done();

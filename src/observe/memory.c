@@ -29,8 +29,10 @@ int yk_memory_read(struct yk_memory *to)
 	int e = yoke_stats(&s);
 	if (e < 0)
 		return e;
-	*to = (struct yk_memory){ .allocated = s.pool_allocated, .peak = s.pool_allocated_peak,
-				  .reserved = s.pool_reserved, .resident = resident() };
+	*to = (struct yk_memory){ .allocated = s.pool_allocated,
+				  .peak = s.pool_allocated_peak,
+				  .reserved = s.pool_reserved,
+				  .resident = resident() };
 	return 0;
 }
 

@@ -53,8 +53,8 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 
 // ---- pieces with their times ----
 
-static void piece(struct yk_profile *p, int lane, enum yk_busy kind, uint32_t row, uint64_t begin,
-		  uint64_t ns)
+static void piece(struct yk_profile *p, int lane, enum yk_busy kind, uint32_t row,
+		  uint64_t begin, uint64_t ns)
 {
 	p->sum[lane][kind].ns += ns;
 	if (row == YK_NIL)
@@ -75,17 +75,21 @@ static uint32_t row_of(struct yk_profile *p, int lane, enum yk_work_kind work,
 		       const struct yk_plan *plan, uint64_t step)
 {
 	static const char *const name[] = {
-		[YK_WORK_UP] = "put", [YK_WORK_DOWN] = "read", [YK_WORK_WAIT] = "wait",
+		[YK_WORK_UP] = "put",
+		[YK_WORK_DOWN] = "read",
+		[YK_WORK_WAIT] = "wait",
 		[YK_WORK_PLAN] = "plan",
 	};
 	if (!p->details || p->failed)
 		return YK_NIL;
 	const char *device = lane ? p->ctx->cpu->id : p->ctx->device->id;
-	uint32_t row = work == YK_WORK_STEP ? yk_row_of_step(&p->rows, p->ctx, plan, step) :
-					      yk_row_of(&p->rows, name[work], device);
+	uint32_t row = work == YK_WORK_STEP ?
+			       yk_row_of_step(&p->rows, p->ctx, plan, step) :
+			       yk_row_of(&p->rows, name[work], device);
 	if (row == YK_NIL) {
 		p->failed = true;
-		yk_warn("profile", "no memory for more rows; the table and the trace end here");
+		yk_warn("profile",
+			"no memory for more rows; the table and the trace end here");
 	}
 	return row;
 }
@@ -107,8 +111,10 @@ static void resolve(struct yk_profile *p, size_t keep)
 			piece(p, x->lane, x->kind, x->row, p->anchored + at, ns);
 		} else if (p->timed[x->lane]) {
 			p->timed[x->lane] = false;
-			yk_warn("profile", "%s keeps no times of its work: its steps are only "
-				"counted", p->ctx->device->id);
+			yk_warn("profile",
+				"%s keeps no times of its work: its steps are only "
+				"counted",
+				p->ctx->device->id);
 		}
 		if (!had)
 			yoke_error_clear();
@@ -143,8 +149,8 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q)
 	}
 }
 
-static void end_events(struct yk_profile *p, struct yk_queue *q, int lane, enum yk_busy kind,
-		       uint32_t row)
+static void end_events(struct yk_profile *p, struct yk_queue *q, int lane,
+		       enum yk_busy kind, uint32_t row)
 {
 	struct yk_event *to = p->last ? mark(q) : NULL;
 	if (!to)
@@ -152,8 +158,11 @@ static void end_events(struct yk_profile *p, struct yk_queue *q, int lane, enum 
 	if (p->npending == MOST_PENDING)
 		resolve(p, MOST_PENDING / 2);
 	p->pending[p->npending++] = (struct yk_pending){
-		.from = p->last, .to = yk_event_ref(to), .row = row,
-		.lane = (uint8_t)lane, .kind = (uint8_t)kind,
+		.from = p->last,
+		.to = yk_event_ref(to),
+		.row = row,
+		.lane = (uint8_t)lane,
+		.kind = (uint8_t)kind,
 	};
 	p->last = to;
 }
@@ -179,7 +188,8 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	struct yk_profile *p = (struct yk_profile *)o;
 	uint64_t now = yk_nanoseconds();
 	int lane = lane_of(p, q);
-	bool is_step = work == YK_WORK_STEP, host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
+	bool is_step = work == YK_WORK_STEP,
+	     host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
 	enum yk_busy kind = kind_of(work, is_step ? &plan->step[n] : NULL);
 	bool copies = kind == YK_BUSY_TRANSFER; // and the host is there until it is done
 	struct yk_busy_sum *s = &p->sum[lane][kind];
@@ -325,18 +335,19 @@ void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void
 		all += order[i]->ns;
 	}
 	qsort(order, p->rows.n, sizeof *order, by_time);
-	snprintf(text, sizeof text, "%9s %6s %9s %10s %9s  %s", "seconds", "busy", "launches",
-		 "mean", "rate", "op, device, scopes of its nodes");
+	snprintf(text, sizeof text, "%9s %6s %9s %10s %9s  %s", "seconds", "busy",
+		 "launches", "mean", "rate", "op, device, scopes of its nodes");
 	line(arg, text);
 	for (int i = 0; i < most && i < (int)p->rows.n && order[i]->count; i++) {
 		const struct yk_row *r = order[i];
 		double s = 1e-9 * (double)r->ns, n = (double)r->count;
 		double rate = (r->flops > 0 ? r->flops : (double)r->bytes) * n * 1e-9;
-		snprintf(text, sizeof text, "%9.3f %5.1f%% %9llu %7.1f us %4.*f %s  %s %s  %s", s,
+		snprintf(text, sizeof text,
+			 "%9.3f %5.1f%% %9llu %7.1f us %4.*f %s  %s %s  %s", s,
 			 all ? 100 * (double)r->ns / (double)all : 0,
 			 (unsigned long long)r->count, 1e6 * s / n, rate < 10 * s ? 1 : 0,
-			 s > 0 ? rate / s : 0, r->flops > 0 ? "GF/s" : "GB/s", r->op, r->device,
-			 r->nodes);
+			 s > 0 ? rate / s : 0, r->flops > 0 ? "GF/s" : "GB/s", r->op,
+			 r->device, r->nodes);
 		line(arg, text);
 	}
 	free(order);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profiler: watches a context and sums where its time goes.
 //
-// A piece of work is a step of a plan, a copy between host and device, a wait for an earlier launch,
-// or the making of a plan; each is timed whole and belongs to one sum, never split by guess.  On the
-// CPU backend, whose work is done when the call returns, times are the host's.  Elsewhere steps are
-// only counted, and the host's copies and waits timed, unless details are asked for: then an event
-// stands between the steps, and times are the device's (event_elapsed), which costs some overlap.
+// A piece of work is a step of a plan, a copy between host and device, a wait for an
+// earlier launch, or the making of a plan; each is timed whole and belongs to one sum,
+// never split by guess.  On the CPU backend, whose work is done when the call returns,
+// times are the host's.  Elsewhere steps are only counted, and the host's copies and
+// waits timed, unless details are asked for: then an event stands between the steps, and
+// times are the device's (event_elapsed), which costs some overlap.
 #ifndef YK_PROFILE_H
 #define YK_PROFILE_H
 
@@ -16,12 +17,12 @@
 
 struct yk_profile;
 
-// Watches the calling thread's context from now on.  details: rows for each kind of step, and the
-// first profile.events pieces for a trace.  NULL: no memory, or no context.
+// Watches the calling thread's context from now on.  details: rows for each kind of step,
+// and the first profile.events pieces for a trace.  NULL: no memory, or no context.
 struct yk_profile *yk_profile_new(bool details);
 void yk_profile_free(struct yk_profile *); // NULL is fine
-// With details: asks the backend of the device that will be used for times of its queues (its
-// setting NAME.profile); before the context is made.
+// With details: asks the backend of the device that will be used for times of its queues
+// (its setting NAME.profile); before the context is made.
 void yk_profile_prepare(void);
 // Starts from zero, and the clock with it.
 void yk_profile_start(struct yk_profile *);

@@ -31,12 +31,12 @@ static double seconds(const struct yk_report *r, int lane, int kind)
 	return 1e-9 * (double)r->sum[lane][kind].ns;
 }
 
-static void print_row(const struct yk_report *r, const char *name, const char *device, double s,
-		      const char *more, yk_line_fn *line, void *arg)
+static void print_row(const struct yk_report *r, const char *name, const char *device,
+		      double s, const char *more, yk_line_fn *line, void *arg)
 {
 	char text[256];
-	snprintf(text, sizeof text, "  %-14s %-10s %10.3f s %6.1f %%%s%s", name, device, s,
-		 r->wall > 0 ? 100 * s / r->wall : 0, *more ? "  " : "", more);
+	snprintf(text, sizeof text, "  %-14s %-10s %10.3f s %6.1f %%%s%s", name, device,
+		 s, r->wall > 0 ? 100 * s / r->wall : 0, *more ? "  " : "", more);
 	line(arg, text);
 }
 
@@ -49,22 +49,31 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 			char more[96] = "", b[32];
 			if (!s->pieces || (k == YK_BUSY_WAIT && !s->ns))
 				continue;
-			rate = t > 0 ? 1e-9 * (k == YK_BUSY_CONTRACT ? s->flops :
-						       (double)s->bytes) / t : 0;
+			rate = t > 0 ? 1e-9 *
+					       (k == YK_BUSY_CONTRACT ?
+							s->flops :
+							(double)s->bytes) /
+					       t :
+				       0;
 			if (k <= YK_BUSY_OTHER && !r->timed[lane])
-				snprintf(more, sizeof more, "%" PRIu64 " launches, not timed "
-					 "(profile=1)", s->pieces);
+				snprintf(more, sizeof more,
+					 "%" PRIu64 " launches, not timed "
+					 "(profile=1)",
+					 s->pieces);
 			else if (k == YK_BUSY_CONTRACT)
-				snprintf(more, sizeof more, "%" PRIu64 " launches, %.4g GFLOP/s",
-					 s->pieces, rate);
+				snprintf(more, sizeof more,
+					 "%" PRIu64 " launches, %.4g GFLOP/s", s->pieces,
+					 rate);
 			else if (k <= YK_BUSY_OTHER)
-				snprintf(more, sizeof more, "%" PRIu64 " launches, %.3g GB/s",
-					 s->pieces, rate);
+				snprintf(more, sizeof more,
+					 "%" PRIu64 " launches, %.3g GB/s", s->pieces,
+					 rate);
 			else if (k == YK_BUSY_TRANSFER)
-				snprintf(more, sizeof more, "%" PRIu64 " copies, %s", s->pieces,
-					 yk_bytes_text(b, s->bytes));
+				snprintf(more, sizeof more, "%" PRIu64 " copies, %s",
+					 s->pieces, yk_bytes_text(b, s->bytes));
 			else if (k == YK_BUSY_PLAN)
-				snprintf(more, sizeof more, "%" PRIu64 " plans", s->pieces);
+				snprintf(more, sizeof more, "%" PRIu64 " plans",
+					 s->pieces);
 			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
 		}
 }
@@ -87,18 +96,22 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	else if (r->timed[0])
 		print_row(r, "idle", "", r->idle, "", line, arg);
 	else
-		print_row(r, "the host", "", r->idle, "a device may work meanwhile", line, arg);
+		print_row(r, "the host", "", r->idle, "a device may work meanwhile", line,
+			  arg);
 	print_row(r, "wall", "", r->wall, "", line, arg);
-	snprintf(text, sizeof text, "  %" PRIu64 " launches that read and wrote %s; %s up, %s down; "
+	snprintf(text, sizeof text,
+		 "  %" PRIu64 " launches that read and wrote %s; %s up, %s down; "
 		 "%" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
-		 r->launches, yk_bytes_text(b[0], r->bytes), yk_bytes_text(b[1], r->bytes_up),
-		 yk_bytes_text(b[2], r->bytes_down), r->plan_misses, r->plan_hits, r->fallbacks,
+		 r->launches, yk_bytes_text(b[0], r->bytes),
+		 yk_bytes_text(b[1], r->bytes_up), yk_bytes_text(b[2], r->bytes_down),
+		 r->plan_misses, r->plan_hits, r->fallbacks,
 		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);
 	if (!r->timed[0])
 		return;
 	// a part of all the time can be gained, by a kernel that takes none
-	snprintf(text, sizeof text, "  at best, by Amdahl's law wall / (wall - part): %.2f x with "
+	snprintf(text, sizeof text,
+		 "  at best, by Amdahl's law wall / (wall - part): %.2f x with "
 		 "free contractions, %.2f x attention, %.2f x other compute, %.2f x idle",
 		 yk_amdahl(r->wall, all_of(r, YK_BUSY_CONTRACT)),
 		 yk_amdahl(r->wall, all_of(r, YK_BUSY_ATTENTION)),
@@ -129,13 +142,14 @@ json_t *yk_report_json(const struct yk_report *r)
 		}
 		bad |= json_object_set_new(devices, r->device[lane], d);
 	}
-	o = json_pack("{s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "wall",
-		      r->wall, "idle", r->idle, "checkpoints", r->files, "devices", devices,
-		      "launches", (json_int_t)r->launches, "bytes", (json_int_t)r->bytes,
-		      "bytes_up", (json_int_t)r->bytes_up, "bytes_down", (json_int_t)r->bytes_down,
-		      "plan_misses", (json_int_t)r->plan_misses, "plan_hits",
-		      (json_int_t)r->plan_hits, "fallbacks", (json_int_t)r->fallbacks,
-		      "fallback_bytes", (json_int_t)r->fallback_bytes);
+	o = json_pack("{s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		      "wall", r->wall, "idle", r->idle, "checkpoints", r->files,
+		      "devices", devices, "launches", (json_int_t)r->launches, "bytes",
+		      (json_int_t)r->bytes, "bytes_up", (json_int_t)r->bytes_up,
+		      "bytes_down", (json_int_t)r->bytes_down, "plan_misses",
+		      (json_int_t)r->plan_misses, "plan_hits", (json_int_t)r->plan_hits,
+		      "fallbacks", (json_int_t)r->fallbacks, "fallback_bytes",
+		      (json_int_t)r->fallback_bytes);
 	for (int k = 0; k <= YK_BUSY_OTHER && r->timed[0]; k++)
 		bad |= json_object_set_new(bounds, kinds[k].key,
 					   bound_json(r->wall, all_of(r, k)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of a profile: where the wall time went, what moved, and what could be gained at best.
-// The rows of seconds and `idle` add up to `wall`.
+// The report of a profile: where the wall time went, what moved, and what could be gained
+// at best. The rows of seconds and `idle` add up to `wall`.
 #ifndef YK_REPORT_H
 #define YK_REPORT_H
 
@@ -31,14 +31,15 @@ struct yk_report {
 	double files; // of them, writing checkpoints; set by the caller
 	double idle;  // what is left: the host records, reads data and logs, no device works.
 		      // Below 0: two devices worked at once
-	uint64_t launches, plan_hits, plan_misses, fallbacks, fallback_bytes, bytes_up, bytes_down;
+	uint64_t launches, plan_hits, plan_misses, fallbacks, fallback_bytes;
+	uint64_t bytes_up, bytes_down;
 	uint64_t bytes; // read and written by steps
 };
 
 typedef void yk_line_fn(void *arg, const char *line);
 
-// Amdahl 1967: what a part of s seconds costs: with it infinitely fast, wall becomes wall - s, that
-// is wall / (wall - s) times as fast; infinity when it is all.
+// Amdahl 1967: what a part of s seconds costs: with it infinitely fast, wall becomes wall
+// - s, that is wall / (wall - s) times as fast; infinity when it is all.
 double yk_amdahl(double wall, double part);
 // Lines for people.
 void yk_report_print(const struct yk_report *, yk_line_fn *, void *arg);

@@ -41,14 +41,16 @@ static bool add(struct text *t, const char *s)
 }
 
 // "layer0/mlp: mul add; layer0: add"
-static bool nodes_text(struct text *t, const struct yk_paths *paths, const struct yk_step *s)
+static bool nodes_text(struct text *t, const struct yk_paths *paths,
+		       const struct yk_step *s)
 {
 	bool good = add(t, "");
 	for (uint32_t i = 0; i < s->nodes && good; i++) {
 		const struct yk_part *p = &s->part[i];
 		const char *path = yk_path_name(paths, p->scope);
 		if (!i || p->scope != p[-1].scope)
-			good = (!i || add(t, "; ")) && add(t, *path ? path : "-") && add(t, ":");
+			good = (!i || add(t, "; ")) && add(t, *path ? path : "-") &&
+			       add(t, ":");
 		good = good && add(t, " ") && add(t, yk_ops[p->opcode].name);
 	}
 	return good;
@@ -58,9 +60,9 @@ static bool nodes_text(struct text *t, const struct yk_paths *paths, const struc
 
 static bool same(const struct yk_row *a, const struct yk_row *b)
 {
-	return a->bytes == b->bytes && !strcmp(a->op, b->op) && !strcmp(a->impl, b->impl) &&
-	       !strcmp(a->device, b->device) && !strcmp(a->scope, b->scope) &&
-	       !strcmp(a->nodes, b->nodes);
+	return a->bytes == b->bytes && !strcmp(a->op, b->op) &&
+	       !strcmp(a->impl, b->impl) && !strcmp(a->device, b->device) &&
+	       !strcmp(a->scope, b->scope) && !strcmp(a->nodes, b->nodes);
 }
 
 static bool table_grow(struct yk_rows *r)
@@ -128,14 +130,19 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 	struct text nodes = { 0 };
 	uint32_t at = YK_NIL;
 	const char *impl = "";
-	if (s->kind == YK_STEP_RUN && !(impl = d->ops->impl_name(d->index, &s->op, s->impl)))
+	if (s->kind == YK_STEP_RUN &&
+	    !(impl = d->ops->impl_name(d->index, &s->op, s->impl)))
 		impl = "";
 	if (nodes_text(&nodes, &ctx->paths, s)) {
 		struct yk_row x = {
-			.op = s->kind == YK_STEP_RUN ? yk_ops[s->opcode].name : kind[s->kind],
-			.impl = impl, .device = d->id,
-			.scope = yk_path_name(&ctx->paths, s->scope), .nodes = nodes.s,
-			.bytes = s->bytes, .flops = yk_step_flops(p, step),
+			.op = s->kind == YK_STEP_RUN ? yk_ops[s->opcode].name :
+						       kind[s->kind],
+			.impl = impl,
+			.device = d->id,
+			.scope = yk_path_name(&ctx->paths, s->scope),
+			.nodes = nodes.s,
+			.bytes = s->bytes,
+			.flops = yk_step_flops(p, step),
 		};
 		at = intern(r, &x);
 	}
@@ -143,8 +150,8 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 	return at;
 }
 
-uint32_t yk_row_of_step(struct yk_rows *r, const struct yoke_context *ctx, const struct yk_plan *p,
-			uint64_t step)
+uint32_t yk_row_of_step(struct yk_rows *r, const struct yoke_context *ctx,
+			const struct yk_plan *p, uint64_t step)
 {
 	struct yk_seen *seen = &r->seen[p->serial % (sizeof r->seen / sizeof *r->seen)];
 	if (!seen->row || seen->serial != p->serial) {
@@ -161,7 +168,9 @@ uint32_t yk_row_of_step(struct yk_rows *r, const struct yoke_context *ctx, const
 
 uint32_t yk_row_of(struct yk_rows *r, const char *op, const char *device)
 {
-	struct yk_row x = { .op = op, .impl = "", .device = device, .scope = "", .nodes = "" };
+	struct yk_row x = {
+		.op = op, .impl = "", .device = device, .scope = "", .nodes = ""
+	};
 	return intern(r, &x);
 }
 

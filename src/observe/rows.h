@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a profile: the distinct kinds of work that were seen, each with what it took in all.
-// A row copies what it says of a step, since plans go away.
+// Rows of a profile: the distinct kinds of work that were seen, each with what it took in
+// all. A row copies what it says of a step, since plans go away.
 #ifndef YK_ROWS_H
 #define YK_ROWS_H
 
@@ -30,8 +30,8 @@ struct yk_rows {
 };
 
 // The row of a step, or of work that is none ("put"); YK_NIL: no memory.
-uint32_t yk_row_of_step(struct yk_rows *, const struct yoke_context *, const struct yk_plan *,
-			uint64_t step);
+uint32_t yk_row_of_step(struct yk_rows *, const struct yoke_context *,
+			const struct yk_plan *, uint64_t step);
 uint32_t yk_row_of(struct yk_rows *, const char *op, const char *device);
 void yk_rows_fini(struct yk_rows *);
 

@@ -14,10 +14,10 @@
 // The part of an event that all pieces of a row share: name, category, arguments.
 static char *row_text(const struct yk_row *r)
 {
-	json_t *o = json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:I, s:f}}", "name", r->op, "cat",
-			      r->device, "args", "scope", r->scope, "nodes", r->nodes,
-			      "implementation", r->impl, "bytes", (json_int_t)r->bytes, "flops",
-			      r->flops);
+	json_t *o = json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:I, s:f}}", "name", r->op,
+			      "cat", r->device, "args", "scope", r->scope, "nodes",
+			      r->nodes, "implementation", r->impl, "bytes",
+			      (json_int_t)r->bytes, "flops", r->flops);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	json_decref(o);
 	return text;
@@ -33,11 +33,13 @@ static int add_lane(struct yk_file_writer *w, int lane, const char *device)
 	char text[256];
 	snprintf(text, sizeof text,
 		 "%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,"
-		 "\"args\":{\"name\":\"%s\"}}", lane ? ",\n" : "", lane, device);
+		 "\"args\":{\"name\":\"%s\"}}",
+		 lane ? ",\n" : "", lane, device);
 	return add_line(w, text);
 }
 
-static int add_events(struct yk_file_writer *w, const struct yk_profile *p, char *const *row)
+static int add_events(struct yk_file_writer *w, const struct yk_profile *p,
+		      char *const *row)
 {
 	char text[160];
 	int e = add_lane(w, 0, p->ctx->device->id);
@@ -45,9 +47,10 @@ static int add_events(struct yk_file_writer *w, const struct yk_profile *p, char
 		e = add_lane(w, 1, p->ctx->cpu->id);
 	for (size_t i = 0; i < p->traced && e == 0; i++) {
 		const struct yk_traced *x = &p->trace[i];
-		snprintf(text, sizeof text,
-			 ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,", x->lane,
-			 1e-3 * (double)x->begin, 1e-3 * (double)x->ns);
+		snprintf(
+			text, sizeof text,
+			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,",
+			x->lane, 1e-3 * (double)x->begin, 1e-3 * (double)x->ns);
 		e = add_line(w, text);
 		if (e == 0)
 			e = add_line(w, row[x->row] + 1); // its opening brace is ours

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attribution: which nodes each step does, and why the others need none, for profiles.
-// Every node of the lowered graph is in the steps of one group, or in the plan's list of those gone.
+// Every node of the lowered graph is in the steps of one group, or in the plan's list of
+// those gone.
 
 #include "config.h"
 
@@ -14,8 +15,11 @@ static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char
 {
 	const struct yk_node *n = &w->g.node[node];
 	return (struct yk_part){
-		.node = node, .scope = n->scope, .recorded = w->from[node],
-		.opcode = n->op, .gone = gone,
+		.node = node,
+		.scope = n->scope,
+		.recorded = w->from[node],
+		.opcode = n->op,
+		.gone = gone,
 	};
 }
 

@@ -36,9 +36,9 @@ struct run {
 	int64_t log_every, eval_every, save_every;
 	int64_t first;                    // steps before this run
 	int64_t logged, saved, validated; // steps at which it was last done
-	int64_t epochs, told;  // passes done, and the step at which one was last told of
+	int64_t epochs, told; // passes done, and the step at which one was last told of
 	double epoch_began;
-	double busy;    // seconds of steps since the last log, without validation and saving
+	double busy; // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
 	double files;   // seconds of saving, without the copies from the device
 };
@@ -82,9 +82,13 @@ static int log_step(struct run *r)
 		return e;
 	double per_step = (double)(t->batch * t->accumulate * t->context);
 	struct yk_metrics m = {
-		.step = t->step, .tokens = t->step * t->batch * t->accumulate * t->context,
-		.loss = record.loss, .lr = yk_trainer_lr(t), .grad_norm = record.grad_norm,
-		.tokens_per_s = per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
+		.step = t->step,
+		.tokens = t->step * t->batch * t->accumulate * t->context,
+		.loss = record.loss,
+		.lr = yk_trainer_lr(t),
+		.grad_norm = record.grad_norm,
+		.tokens_per_s =
+			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 	};
 	r->logged = t->step;
@@ -105,7 +109,8 @@ static int tell_epoch(struct run *r, bool end)
 	int e = yk_memory_read(&memory);
 	if (e < 0)
 		return e;
-	double now = yk_seconds(), seconds = (now - r->epoch_began) / (double)(done - r->epochs);
+	double now = yk_seconds(),
+	       seconds = (now - r->epoch_began) / (double)(done - r->epochs);
 	r->epochs = done;
 	r->told = step;
 	r->epoch_began = now;
@@ -114,7 +119,8 @@ static int tell_epoch(struct run *r, bool end)
 
 static int validate(struct run *r)
 {
-	if (yk_data_valid_windows(r->trainer->data) == 0 || r->validated == r->trainer->step)
+	if (yk_data_valid_windows(r->trainer->data) == 0 ||
+	    r->validated == r->trainer->step)
 		return 0;
 	double loss;
 	int e = yk_trainer_validate(r->trainer, &loss);
@@ -129,10 +135,13 @@ static int unsaved(const struct run *r, int code)
 {
 	char advice[512];
 	if (r->saved < 0)
-		return yk_progress_gave_up(code, "nothing is saved: make room or choose another "
-						 "out");
-	snprintf(advice, sizeof advice, "%s holds step %" PRId64 ": make room and go on with "
-		 "resume=1", r->out, r->saved);
+		return yk_progress_gave_up(
+			code, "nothing is saved: make room or choose another "
+			      "out");
+	snprintf(advice, sizeof advice,
+		 "%s holds step %" PRId64 ": make room and go on with "
+		 "resume=1",
+		 r->out, r->saved);
 	return yk_progress_gave_up(code, advice);
 }
 
@@ -174,7 +183,8 @@ static int steps_run(struct run *r, int *signal)
 		e = yk_trainer_step(t);
 		*signal = atomic_load(&r->stop.signal);
 		bool end = t->step == t->steps || *signal;
-		if (e == 0 && (t->step == r->first + 1 || end || due(t->step, r->log_every)))
+		if (e == 0 &&
+		    (t->step == r->first + 1 || end || due(t->step, r->log_every)))
 			e = log_step(r);
 		else if (e == 0)
 			yk_progress_tick(&r->progress, t->step);
@@ -233,15 +243,18 @@ static void second_signal(void *arg, int signal)
 	char ended[32];
 	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
 	yk_runlog_end(&r->log, ended, NULL);
-	fprintf(stderr, "\nyoke train: %s again: ended at once; %s has its last checkpoint\n",
+	fprintf(stderr,
+		"\nyoke train: %s again: ended at once; %s has its last checkpoint\n",
 		name_of(signal), r->out);
 }
 
 static int busy_folder(const char *out)
 {
 	yoke_error_clear();
-	return yk_fail(YOKE_EBUSY, "%s: another run trains into it; wait until it ends, or choose "
-		       "another out", out);
+	return yk_fail(YOKE_EBUSY,
+		       "%s: another run trains into it; wait until it ends, or choose "
+		       "another out",
+		       out);
 }
 
 // Locks the folder if there is one; *lock is -1 when not.
@@ -256,8 +269,10 @@ static int lock_folder(const char *out, int *lock)
 
 static int not_over(const char *out)
 {
-	return yk_fail(YOKE_EPERM, "%s: holds a checkpoint, which is not written over; go on from it "
-		       "with resume=1 or choose another out", out);
+	return yk_fail(YOKE_EPERM,
+		       "%s: holds a checkpoint, which is not written over; go on from it "
+		       "with resume=1 or choose another out",
+		       out);
 }
 
 // The folder's checkpoint, if this run goes on from one.
@@ -270,8 +285,10 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	if (exists && !strcmp(resume, "0"))
 		return not_over(out);
 	if (!exists && !strcmp(resume, "1"))
-		return yk_fail(YOKE_ENOENT, "%s: holds no checkpoint to resume; drop resume=1 or "
-			       "give its folder as out", out);
+		return yk_fail(YOKE_ENOENT,
+			       "%s: holds no checkpoint to resume; drop resume=1 or "
+			       "give its folder as out",
+			       out);
 	if (!exists)
 		return 0;
 	int e = yk_checkpoint_open(out, ck);
@@ -285,13 +302,15 @@ static int say_start(struct run *r, bool resumes)
 {
 	const struct yk_trainer *t = r->trainer;
 	struct yk_memory memory;
-	yk_progress_say(&r->progress, "%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
+	yk_progress_say(&r->progress,
+			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
 			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data));
 	if (resumes)
-		yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
+		yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out,
+				t->step);
 	int e = yk_memory_read(&memory);
 	if (e < 0 || t->step == t->steps)
 		return e;
@@ -307,8 +326,12 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 	r->saved = r->validated = resumes ? t->step : -1;
 	r->epochs = epochs_done(t);
 	r->state = (struct yk_run_state){
-		.step = t->step, .steps = t->steps, .loss = NAN, .val_loss = NAN,
-		.tokens_per_s = NAN, .parameters = yk_parameters_elements(&t->gpt->params),
+		.step = t->step,
+		.steps = t->steps,
+		.loss = NAN,
+		.val_loss = NAN,
+		.tokens_per_s = NAN,
+		.parameters = yk_parameters_elements(&t->gpt->params),
 	};
 	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
 			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),
@@ -325,9 +348,14 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 	if (e == 0 && t->step > r->first)
 		e = report(r);
 	if (e == 0 && signal)
-		yk_progress_say(&r->progress, "%s at step %" PRId64 ": saved in %s; go on with "
-				"resume=1", strsignal(signal), t->step, r->out);
-	yk_runlog_end(&r->log, e < 0 ? "failed" : signal ? name_of(signal) : "done",
+		yk_progress_say(&r->progress,
+				"%s at step %" PRId64 ": saved in %s; go on with "
+				"resume=1",
+				strsignal(signal), t->step, r->out);
+	yk_runlog_end(&r->log,
+		      e < 0  ? "failed" :
+		      signal ? name_of(signal) :
+			       "done",
 		      e < 0 ? yoke_error() : NULL);
 	yk_profile_free(r->profile);
 	return e;
@@ -362,7 +390,8 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0 && !resumes && yk_checkpoint_exists(out))
 		e = not_over(out); // another run was faster
 	if (e == 0)
-		e = yk_progress_open(&r->progress, out, r->trainer->step, r->trainer->steps);
+		e = yk_progress_open(&r->progress, out, r->trainer->step,
+				     r->trainer->steps);
 	if (e == 0)
 		e = run_steps(r, c, resumes);
 	yk_progress_close(&r->progress);
@@ -381,7 +410,7 @@ int yk_train(struct yk_config *c)
 	struct run r = { .out = out, .log = YK_RUNLOG_INIT };
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "train: no memory");
-	// Before any thread is made: one that did not block the signals would die of them.
+	// Before any thread is made: one that did not block the signals would die.
 	int e = yk_stop_begin(&r.stop, second_signal, &r);
 	if (e == 0) {
 		e = run(&r, c);

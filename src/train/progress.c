@@ -35,7 +35,8 @@ static size_t kept_lines(const char *text, size_t bytes, const char *path, int64
 		json_t *line = yk_json_parse(text + at, length, path);
 		int64_t of;
 		bool good = line &&
-			    yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 && of <= step;
+			    yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 &&
+			    of <= step;
 		json_decref(line);
 		if (!good)
 			break;
@@ -82,7 +83,9 @@ bool yk_progress_again(struct yk_progress *p, int code)
 
 static int metrics_line(struct yk_progress *p, json_t *line)
 {
-	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL, *text;
+	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) :
+			    NULL,
+	     *text;
 	json_decref(line);
 	if (!json || asprintf(&text, "%s\n", json) < 0) {
 		free(json);
@@ -97,10 +100,13 @@ static int metrics_line(struct yk_progress *p, json_t *line)
 	return e;
 }
 
-int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step, int64_t steps)
+int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step,
+		     int64_t steps)
 {
-	*p = (struct yk_progress){ .terminal = isatty(STDERR_FILENO), .first = step,
-				   .steps = steps, .began = yk_seconds() };
+	*p = (struct yk_progress){ .terminal = isatty(STDERR_FILENO),
+				   .first = step,
+				   .steps = steps,
+				   .began = yk_seconds() };
 	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0) {
 		p->path = NULL;
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
@@ -145,8 +151,8 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
 	bool thousands = rate >= 1e4;
 	snprintf(to, cap, "loss %.4f  %.*f%s tokens/s  %.*f MiB  ETA %s", m->loss,
-		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate, thousands ? "k" : "",
-		 mib < 100, mib, eta);
+		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate,
+		 thousands ? "k" : "", mib < 100, mib, eta);
 }
 
 static void draw(struct yk_progress *p, int64_t step)
@@ -197,36 +203,41 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 	} else {
 		char state[128];
 		print_state(p, m->step, state, sizeof state);
-		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps, state);
+		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
+			state);
 	}
-	return metrics_line(p, json_pack(
-		"{s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step", (json_int_t)m->step,
-		"loss", m->loss, "lr", m->lr, "grad_norm", m->grad_norm,
-		"tokens_per_s", m->tokens_per_s, "peak_bytes", (json_int_t)m->peak_bytes,
-		"tokens", (json_int_t)m->tokens));
+	return metrics_line(p, json_pack("{s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step",
+					 (json_int_t)m->step, "loss", m->loss, "lr",
+					 m->lr, "grad_norm", m->grad_norm, "tokens_per_s",
+					 m->tokens_per_s, "peak_bytes",
+					 (json_int_t)m->peak_bytes, "tokens",
+					 (json_int_t)m->tokens));
 }
 
 int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 {
-	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f", step, p->steps, loss);
-	return metrics_line(p, json_pack("{s:I, s:f}", "step", (json_int_t)step,
-					 "val_loss", loss));
+	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f", step, p->steps,
+			loss);
+	return metrics_line(
+		p, json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss));
 }
 
-int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs, double seconds,
-		       const struct yk_memory *m)
+int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
+		       double seconds, const struct yk_memory *m)
 {
 	char b[4][32], head[64] = "before training";
 	if (seconds > 0)
 		snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
-	yk_progress_say(p, "%s: memory %s in use, %s at most, %s reserved; resident %s", head,
-			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
-			yk_bytes_text(b[2], m->reserved), yk_bytes_text(b[3], m->resident));
-	return metrics_line(p, json_pack(
-		"{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step", (json_int_t)step, "epoch",
-		(json_int_t)epochs, "seconds", seconds, "pool_allocated",
-		(json_int_t)m->allocated, "pool_peak", (json_int_t)m->peak, "pool_reserved",
-		(json_int_t)m->reserved, "rss", (json_int_t)m->resident));
+	yk_progress_say(p, "%s: memory %s in use, %s at most, %s reserved; resident %s",
+			head, yk_bytes_text(b[0], m->allocated),
+			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),
+			yk_bytes_text(b[3], m->resident));
+	return metrics_line(
+		p, json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step",
+			     (json_int_t)step, "epoch", (json_int_t)epochs, "seconds",
+			     seconds, "pool_allocated", (json_int_t)m->allocated,
+			     "pool_peak", (json_int_t)m->peak, "pool_reserved",
+			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident));
 }
 
 static void say_line(void *p, const char *line)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step
-// and val_loss; the start and the ends of epochs have step, epoch, seconds since the epoch
-// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has step
-// and report (observe/report.h).
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step and
+// val_loss; the start and the ends of epochs have step, epoch, seconds since the epoch
+// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
+// step and report (observe/report.h).
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
@@ -39,8 +39,8 @@ int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
 int yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
 		       const struct yk_memory *);
 int yk_progress_report(struct yk_progress *, int64_t step, const struct yk_report *);
-// Writing failed with this code: is it worth another try?  Says so, clears the error, and waits a
-// second, in which the other end may come back or somebody make room.
+// Writing failed with this code: is it worth another try?  Says so, clears the error, and
+// waits a second, in which the other end may come back or somebody make room.
 bool yk_progress_again(struct yk_progress *, int code);
 // It failed again: the thread's error with what can be done about it.
 int yk_progress_gave_up(int code, const char *advice);

@@ -20,7 +20,8 @@
 #define NAME "training_log.tsv"
 
 static const char header[] =
-	"start\tseconds\tended\tdevice\tdata\ttokenizer\tparameters\tstep\tsteps\tepochs\t"
+	"start\tseconds\tended\tdevice\tdata\ttokenizer\tparameters\tstep\tsteps\tepochs"
+	"\t"
 	"seconds_per_epoch\ttokens_per_s\tloss\tval_loss\tpeak_bytes\tmodel\terror\n";
 
 static char *default_path(const char *model)
@@ -47,15 +48,16 @@ static bool open_locked(struct yk_runlog *r, const char *path, const char *model
 	if (r->fd >= 0)
 		return true;
 	r->fd = -1;
-	yk_warn("train", "%s; this run gets no row in it (training_log=FILE names another)",
+	yk_warn("train",
+		"%s; this run gets no row in it (training_log=FILE names another)",
 		had ? r->path : yoke_error());
 	if (!had)
 		yoke_error_clear();
 	return true;
 }
 
-int yk_runlog_open(struct yk_runlog *r, const char *path, const char *model, const char *device,
-		   const char *data, const char *tokenizer)
+int yk_runlog_open(struct yk_runlog *r, const char *path, const char *model,
+		   const char *device, const char *data, const char *tokenizer)
 {
 	pthread_mutex_lock(&r->lock);
 	r->device = strdup(device);
@@ -101,7 +103,8 @@ static void add_real(FILE *to, const char *fmt, double x)
 	fputc('\t', to);
 }
 
-static void add_row(FILE *to, const struct yk_runlog *r, const char *ended, const char *error)
+static void add_row(FILE *to, const struct yk_runlog *r, const char *ended,
+		    const char *error)
 {
 	const struct yk_run_state *s = &r->state;
 	char start[32] = "-";
@@ -113,7 +116,8 @@ static void add_row(FILE *to, const struct yk_runlog *r, const char *ended, cons
 	add_text(to, r->device);
 	add_text(to, r->data);
 	add_text(to, r->tokenizer);
-	fprintf(to, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t", s->parameters, s->step, s->steps);
+	fprintf(to, "%" PRId64 "\t%" PRId64 "\t%" PRId64 "\t", s->parameters, s->step,
+		s->steps);
 	add_real(to, "%.4g", s->epochs);
 	add_real(to, "%.4g", s->epochs > 0 ? s->busy / s->epochs : NAN);
 	add_real(to, "%.6g", s->tokens_per_s);
@@ -137,7 +141,8 @@ void yk_runlog_end(struct yk_runlog *r, const char *ended, const char *error)
 			bool had = yoke_error_code() != 0;
 			row[n - 1] = '\n'; // for the last tab
 			if (yk_file_append(r->fd, r->path, header, row) < 0) {
-				yk_warn("train", "%s: no row for this run", had ? r->path : yoke_error());
+				yk_warn("train", "%s: no row for this run",
+					had ? r->path : yoke_error());
 				if (!had)
 					yoke_error_clear();
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// training_log.tsv: a row for each run of `yoke train`, however it ended, in a file that all runs of
-// a folder share.
+// training_log.tsv: a row for each run of `yoke train`, however it ended, in a file that
+// all runs of a folder share.
 //
 //     start              UTC, as 2026-01-31T12:00:00Z
 //     seconds            of the run
@@ -13,8 +13,8 @@
 //     model              the folder, from the root
 //     error              the line that was printed
 //
-// What is not known is '-'.  Tabs, newlines, backslashes and other control characters in a field are
-// \t, \n, \\ and \xHH.
+// What is not known is '-'.  Tabs, newlines, backslashes and other control characters in
+// a field are \t, \n, \\ and \xHH.
 #ifndef YK_RUNLOG_H
 #define YK_RUNLOG_H
 
@@ -41,9 +41,9 @@ struct yk_runlog {
 };
 #define YK_RUNLOG_INIT { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 } // not open
 
-// `path` NULL or "": training_log.tsv in the folder that holds `model`.  A file that cannot be
-// written is a warning: it is no reason not to train.  ENOMEM.
-// The struct is YK_RUNLOG_INIT.
+// `path` NULL or "": training_log.tsv in the folder that holds `model`.  A file that
+// cannot be written is a warning: it is no reason not to train.  ENOMEM. The struct is
+// YK_RUNLOG_INIT.
 int yk_runlog_open(struct yk_runlog *, const char *path, const char *model, const char *device,
 		   const char *data, const char *tokenizer);
 void yk_runlog_set(struct yk_runlog *, const struct yk_run_state *);

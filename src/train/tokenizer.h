@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizers: text to token ids and back.  "byte" has one id for each byte, "word" one for each word
-// between blanks, out of a vocabulary (train/words.h) that it learns from the text to train on.
-// Ids are 0 .. size - 1.
+// Tokenizers: text to token ids and back.  "byte" has one id for each byte, "word" one
+// for each word between blanks, out of a vocabulary (train/words.h) that it learns from
+// the text to train on. Ids are 0 .. size - 1.
 #ifndef YK_TOKENIZER_H
 #define YK_TOKENIZER_H
 
@@ -12,18 +12,18 @@
 
 struct yk_tokenizer;
 
-// By name; NULL with ENOENT naming the nearest.  One that learns does so with each text it encodes,
-// until it is settled.
+// By name; NULL with ENOENT naming the nearest.  One that learns does so with each text
+// it encodes, until it is settled.
 struct yk_tokenizer *yk_tokenizer_new(const char *name);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is fine
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
 int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
-// Appends the ids of a text; sets the list's width when it is empty.  A failure leaves the
-// list as it was: ENOMEM, EFORMAT.
+// Appends the ids of a text; sets the list's width when it is empty.  A failure leaves
+// the list as it was: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
-// All of a text is encoded: the vocabulary is that of its first `train` tokens, and the list is
-// renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
+// All of a text is encoded: the vocabulary is that of its first `train` tokens, and the
+// list is renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
 int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train);
 // The bytes that one id stands for, valid as long as the tokenizer; NULL for an id
 // outside.

@@ -13,8 +13,8 @@ struct yk_tokens {
 	int width;              // bytes of one id: 1, 2 or 4
 };
 
-// Room for `more` ids of a vocabulary of `size`, which sets the width of an empty list.  ENOMEM
-// leaves the list as it was.
+// Room for `more` ids of a vocabulary of `size`, which sets the width of an empty list.
+// ENOMEM leaves the list as it was.
 int yk_tokens_reserve(struct yk_tokens *, int32_t size, size_t more);
 // Appends one id; there must be room.
 void yk_tokens_add(struct yk_tokens *, int32_t id);

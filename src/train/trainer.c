@@ -18,7 +18,8 @@
 static struct yk_optim_spec optim_spec(const struct yk_config *c)
 {
 	return (struct yk_optim_spec){
-		.kind = strcmp(yk_config_str(c, YK_KEY_optimizer), "sgd") ? YK_ADAMW : YK_SGD,
+		.kind = strcmp(yk_config_str(c, YK_KEY_optimizer), "sgd") ? YK_ADAMW :
+									    YK_SGD,
 		.beta1 = yk_config_real(c, YK_KEY_beta1),
 		.beta2 = yk_config_real(c, YK_KEY_beta2),
 		.eps = 1e-8,
@@ -48,45 +49,55 @@ static int same_kind(const struct yk_trainer *t, const struct yk_checkpoint *fro
 	const char *name = yk_tokenizer_name(t->tokenizer);
 	int64_t seed = yk_config_int(t->config, YK_KEY_seed);
 	if (strcmp(yk_config_str(t->config, YK_KEY_tokenizer), name))
-		return yk_fail(YOKE_EINVAL, "%s: holds a model of tokenizer=%s; drop the key, or "
-			       "train another one with another out", folder, name);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: holds a model of tokenizer=%s; drop the key, or "
+			       "train another one with another out",
+			       folder, name);
 	if ((uint64_t)seed != from->seed)
-		return yk_fail(YOKE_EINVAL, "%s: was begun with seed=%llu; drop the key, or train "
-			       "another one with another out", folder,
-			       (unsigned long long)from->seed);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: was begun with seed=%llu; drop the key, or train "
+			       "another one with another out",
+			       folder, (unsigned long long)from->seed);
 	return 0;
 }
 
-// Where to go on in the text.  A place in another text, or another split of it, means nothing.
+// Where to go on in the text.  A place in another text, or another split of it, means
+// nothing.
 static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position = from->data;
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
-		yk_warn("train", "%s: was trained on another text, or with another share of it for "
-			"validation; goes on at the start of this one", folder);
+		yk_warn("train",
+			"%s: was trained on another text, or with another share of it "
+			"for "
+			"validation; goes on at the start of this one",
+			folder);
 		t->position = (struct yk_data_position){ .epoch = from->data.epoch + 1 };
 	} else if (from->data.index > windows) {
-		return yk_fail(YOKE_EINVAL, "%s: was at window %lld of an epoch, but data has "
-			       "%lld; resume with the text it was trained on", folder,
-			       (long long)from->data.index, (long long)windows);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: was at window %lld of an epoch, but data has "
+			       "%lld; resume with the text it was trained on",
+			       folder, (long long)from->data.index, (long long)windows);
 	}
 	return 0;
 }
 
-static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
+static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
+		     const char *folder)
 {
 	const struct yk_config *c = t->config;
 	int e;
-	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder)
-			    : yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
+	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) :
+			      yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
 	if (!t->tokenizer)
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
 	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid), .seed = t->seed };
+				     .valid = yk_config_real(c, YK_KEY_valid),
+				     .seed = t->seed };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -100,19 +111,21 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 	return from ? position_take(t, from, folder) : 0;
 }
 
-// What training takes at least: weights, gradients, states and sums of every parameter; of every
-// token its logits, and in each layer the inputs of its products that the way back needs.
+// What training takes at least: weights, gradients, states and sums of every parameter;
+// of every token its logits, and in each layer the inputs of its products that the way
+// back needs.
 static double bytes_at_least(const struct yk_trainer *t, const struct yk_gpt_shape *s,
 			     const struct yk_optim_spec *o, int64_t parameters)
 {
 	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
 	double tokens = (double)t->batch * (double)t->context;
-	return 4 * ((double)parameters * (2 + states + (t->accumulate > 1)) +
-		    tokens * ((double)s->vocab + 4 * (double)s->embed * (double)s->layers));
+	return 4 *
+	       ((double)parameters * (2 + states + (t->accumulate > 1)) +
+		tokens * ((double)s->vocab + 4 * (double)s->embed * (double)s->layers));
 }
 
-// Refuses what the device cannot hold before a part of it is taken: a host that gives out more
-// memory than it has would kill us, or others, later.
+// Refuses what the device cannot hold before a part of it is taken: a host that gives out
+// more memory than it has would kill us, or others, later.
 static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s,
 			const struct yk_optim_spec *o)
 {
@@ -126,19 +139,24 @@ static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s
 	uint64_t most = yk_pool_most(ctx->device->pool);
 	if (bytes <= (double)most)
 		return 0;
-	return yk_fail(YOKE_ENOMEM, "%lld parameters and batches of %lld x %lld tokens take %s at "
-		       "least, %s has %s; use a smaller batch, context, embed or fewer layers",
-		       (long long)parameters, (long long)t->batch, (long long)t->context,
-		       yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
-		       ctx->device->id, yk_bytes_text(has, most));
+	return yk_fail(
+		YOKE_ENOMEM,
+		"%lld parameters and batches of %lld x %lld tokens take %s at "
+		"least, %s has %s; use a smaller batch, context, embed or fewer layers",
+		(long long)parameters, (long long)t->batch, (long long)t->context,
+		yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
+		ctx->device->id, yk_bytes_text(has, most));
 }
 
-static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
+static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
+		      const char *folder)
 {
 	const struct yk_config *c = t->config;
 	struct yk_gpt_shape shape = {
-		.vocab = yk_tokenizer_size(t->tokenizer), .context = t->context,
-		.layers = yk_config_int(c, YK_KEY_layers), .heads = yk_config_int(c, YK_KEY_heads),
+		.vocab = yk_tokenizer_size(t->tokenizer),
+		.context = t->context,
+		.layers = yk_config_int(c, YK_KEY_layers),
+		.heads = yk_config_int(c, YK_KEY_heads),
 		.embed = yk_config_int(c, YK_KEY_embed),
 	};
 	struct yk_optim_spec spec = optim_spec(c);
@@ -156,11 +174,13 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from, co
 		return e;
 	const struct yk_gpt_shape *had = &t->gpt->shape;
 	if (memcmp(had, &shape, sizeof shape))
-		return yk_fail(YOKE_ESHAPE, "%s: holds a model of layers=%lld heads=%lld "
-			       "embed=%lld context=%lld; drop the keys that differ, or train "
-			       "another one with another out", folder, (long long)had->layers,
-			       (long long)had->heads, (long long)had->embed,
-			       (long long)had->context);
+		return yk_fail(
+			YOKE_ESHAPE,
+			"%s: holds a model of layers=%lld heads=%lld "
+			"embed=%lld context=%lld; drop the keys that differ, or train "
+			"another one with another out",
+			folder, (long long)had->layers, (long long)had->heads,
+			(long long)had->embed, (long long)had->context);
 	e = yk_optim_new(&spec, &t->gpt->params, &t->optim);
 	struct yk_host_list list = { 0 };
 	const struct yk_parameters *states = e == 0 ? yk_optim_states(t->optim) : NULL;
@@ -192,9 +212,10 @@ static int buffers_init(struct yk_trainer *t)
 	    !__builtin_mul_overflow(bytes, sizeof *t->windows, &bytes))
 		t->windows = malloc(bytes);
 	if (!t->grad || !t->windows)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows of %lld "
-			       "tokens; use a smaller batch", (long long)t->batch,
-			       (long long)t->context);
+		return yk_fail(YOKE_ENOMEM,
+			       "batch=%lld: no host memory for its windows of %lld "
+			       "tokens; use a smaller batch",
+			       (long long)t->batch, (long long)t->context);
 	if (t->accumulate == 1)
 		return 0;
 	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
@@ -205,14 +226,15 @@ static int buffers_init(struct yk_trainer *t)
 		int rank = yoke_rank(ps->var[i]);
 		for (int k = 0; k < rank; k++)
 			shape[k] = yoke_dim(ps->var[i], k);
-		if (!yk_parameters_add(&t->sums, false, rank, shape, "sum.%s", ps->row[i].name))
+		if (!yk_parameters_add(&t->sums, false, rank, shape, "sum.%s",
+				       ps->row[i].name))
 			return yoke_error_code();
 	}
 	return 0;
 }
 
-int yk_trainer_new(const struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
-		   struct yk_trainer **to)
+int yk_trainer_new(const struct yk_config *c, const char *folder,
+		   const struct yk_checkpoint *from, struct yk_trainer **to)
 {
 	struct yk_trainer *t = calloc(1, sizeof *t);
 	if (!t)
@@ -287,7 +309,8 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 	if (yk_optim_step(t->optim, t->step + 1, lr, t->grad, &norm) < 0)
 		return;
 	const int64_t one = 1;
-	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one), yoke_reshape(norm, 1, &one) };
+	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
+				yoke_reshape(norm, 1, &one) };
 	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
@@ -321,8 +344,10 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	if (e < 0)
 		return e;
 	if (!isfinite(v[0]) || !isfinite(v[1]))
-		return yk_fail(YOKE_ERANGE, "step %lld: loss %g, gradient norm %g; use a smaller "
-			       "lr, more warmup, or clip", (long long)t->step, v[0], v[1]);
+		return yk_fail(YOKE_ERANGE,
+			       "step %lld: loss %g, gradient norm %g; use a smaller "
+			       "lr, more warmup, or clip",
+			       (long long)t->step, v[0], v[1]);
 	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };
 	return 0;
 }

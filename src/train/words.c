@@ -14,7 +14,9 @@
 // JSON text of a vocabulary, bytes: half of what a manifest may have.
 #define MOST_TEXT ((size_t)32 << 20)
 
-static const char *const special[] = { [YK_WORD_PAD] = "<pad>", [YK_WORD_UNKNOWN] = "<unk>" };
+static const char *const special[] = {
+	[YK_WORD_PAD] = "<pad>", [YK_WORD_UNKNOWN] = "<unk>"
+};
 enum { SPECIALS = 2 };
 
 static int no_memory(void)
@@ -76,8 +78,10 @@ static int not_utf8(const char *s, size_t n)
 	char shown[41] = "";
 	for (size_t i = 0; i < n && i < sizeof shown - 1; i++)
 		shown[i] = s[i] > ' ' && s[i] < 127 ? s[i] : '?';
-	return yk_fail(YOKE_EFORMAT, "the word '%s' is not UTF-8, as tokenizer=word needs; convert "
-		       "the text or use tokenizer=byte", shown);
+	return yk_fail(YOKE_EFORMAT,
+		       "the word '%s' is not UTF-8, as tokenizer=word needs; convert "
+		       "the text or use tokenizer=byte",
+		       shown);
 }
 
 // Its id, learning it if it is new.
@@ -93,7 +97,8 @@ static int learn(struct yk_words *w, const char *s, size_t n, int32_t *id)
 		if (!utf8)
 			return not_utf8(s, n);
 		if (w->count >= INT32_MAX)
-			return yk_fail(YOKE_ERANGE, "too many different words; use tokenizer=byte");
+			return yk_fail(YOKE_ERANGE,
+				       "too many different words; use tokenizer=byte");
 		int e = append(w, s, n);
 		if (e < 0)
 			return e;
@@ -115,7 +120,8 @@ static const char *next_word(const char **at, const char *end)
 	return word;
 }
 
-int yk_words_encode(struct yk_words *w, const char *text, size_t bytes, struct yk_tokens *to)
+int yk_words_encode(struct yk_words *w, const char *text, size_t bytes,
+		    struct yk_tokens *to)
 {
 	const char *end = text + bytes, *at = text, *word;
 	size_t n = 0, before = to->count;
@@ -152,7 +158,8 @@ struct ranked {
 
 static int by_rank(const void *a, const void *b)
 {
-	return by_bytes(&((const struct ranked *)a)->word, &((const struct ranked *)b)->word);
+	return by_bytes(&((const struct ranked *)a)->word,
+			&((const struct ranked *)b)->word);
 }
 
 static int special_of(const struct yk_word *x)
@@ -192,9 +199,10 @@ static int rank(const struct yk_words *w, const struct yk_tokens *tokens, size_t
 		}
 	}
 	if (text > MOST_TEXT)
-		return yk_fail(YOKE_ERANGE, "the text has %zu different words, more than the %zu MiB "
-			       "that a vocabulary may have; use tokenizer=byte", *count,
-			       MOST_TEXT >> 20);
+		return yk_fail(YOKE_ERANGE,
+			       "the text has %zu different words, more than the %zu MiB "
+			       "that a vocabulary may have; use tokenizer=byte",
+			       *count, MOST_TEXT >> 20);
 	qsort(list, *count, sizeof *list, by_rank);
 	for (size_t i = 0; i < *count; i++)
 		to[list[i].old] = (int32_t)i + SPECIALS;
@@ -235,7 +243,8 @@ json_t *yk_words_save(const struct yk_words *w)
 {
 	json_t *a = json_array();
 	for (size_t i = 0; a && i < w->count; i++)
-		if (json_array_append_new(a, json_stringn(w->word[i].s, w->word[i].n)) < 0) {
+		if (json_array_append_new(a, json_stringn(w->word[i].s, w->word[i].n)) <
+		    0) {
 			json_decref(a);
 			a = NULL;
 		}
@@ -253,12 +262,15 @@ static int take_word(struct yk_words *w, const json_t *s, const char *what)
 	for (size_t k = 0; k < x.n && good; k++)
 		good = x.s[k] && !is_blank(x.s[k]);
 	if (good)
-		good = i < SPECIALS ? special_of(&x) == (int)i :
-				      special_of(&x) < 0 && (i == SPECIALS ||
-							     by_bytes(&w->word[i - 1], &x) < 0);
+		good = i < SPECIALS ?
+			       special_of(&x) == (int)i :
+			       special_of(&x) < 0 && (i == SPECIALS ||
+						      by_bytes(&w->word[i - 1], &x) < 0);
 	if (!good)
-		return yk_fail(YOKE_EFORMAT, "%s: word %zu of its vocabulary is not one: wants <pad>, "
-			       "<unk>, then words in the order of their bytes", what, i);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: word %zu of its vocabulary is not one: wants <pad>, "
+			       "<unk>, then words in the order of their bytes",
+			       what, i);
 	return append(w, x.s, x.n);
 }
 
@@ -267,7 +279,8 @@ int yk_words_load(struct yk_words *to, const json_t *array, const char *what)
 	struct yk_words w = { 0 };
 	size_t n = json_array_size(array), size = 1024;
 	if (!json_is_array(array) || n < SPECIALS || n > INT32_MAX)
-		return yk_fail(YOKE_EFORMAT, "%s: its tokenizer has no list of words", what);
+		return yk_fail(YOKE_EFORMAT, "%s: its tokenizer has no list of words",
+			       what);
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++)
 		e = take_word(&w, json_array_get(array, i), what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies of words: learnt from a text, then fixed.  Fixed, id 0 is <pad>, 1 is <unk>, which
-// stands for every word that is not in it, and the others follow sorted by their bytes.
+// Vocabularies of words: learnt from a text, then fixed.  Fixed, id 0 is <pad>, 1 is
+// <unk>, which stands for every word that is not in it, and the others follow sorted by
+// their bytes.
 #ifndef YK_WORDS_H
 #define YK_WORDS_H
 
@@ -23,11 +24,13 @@ struct yk_words {
 	size_t table_size;
 };
 
-// Appends the words of a text: what stands between blanks (space, tab, newline and their like in
-// ASCII).  EFORMAT while learning: a word is not UTF-8, which a vocabulary cannot be saved with.
-int yk_words_encode(struct yk_words *, const char *text, size_t bytes, struct yk_tokens *to);
-// Ends learning: the vocabulary is the words of the first `train` tokens; all tokens are renumbered.
-// ERANGE: more than fits a manifest.
+// Appends the words of a text: what stands between blanks (space, tab, newline and their
+// like in ASCII).  EFORMAT while learning: a word is not UTF-8, which a vocabulary cannot
+// be saved with.
+int yk_words_encode(struct yk_words *, const char *text, size_t bytes,
+		    struct yk_tokens *to);
+// Ends learning: the vocabulary is the words of the first `train` tokens; all tokens are
+// renumbered. ERANGE: more than fits a manifest.
 int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train);
 // A fixed vocabulary as an array of strings, and back.  EFORMAT: not as settle leaves it.
 json_t *yk_words_save(const struct yk_words *);
