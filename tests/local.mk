@@ -22,7 +22,6 @@ LDADD = libyokecore.la
 
 test_programs = \
 	tests/assign.t \
-	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
 	tests/checkpoint.t \

@@ -295,22 +295,64 @@ static int by_offset(const void *x, const void *y)
 	return *(*a)->offset > *(*b)->offset ? 1 : *(*a)->offset < *(*b)->offset ? -1 : 0;
 }
 
-// Largest first, each at the lowest offset that is free through its life; none crosses a chunk.
-static int place_spans(struct span *span, size_t n, uint64_t largest, uint64_t *top)
+// Spans that are placed, by the stretches of time they touch, so that what is alive together is found
+// without looking at all of them: 300,000 steps are planned in a moment.
+enum { STRETCH = 64 }; // steps
+
+struct placed {
+	uint32_t *head; // by stretch: the first of its entries, or YK_NIL
+	struct entry {
+		uint32_t span, next;
+	} *entry;
+	size_t n, cap;
+	uint32_t *seen; // by span: who looked at it last
+};
+
+static int placed_add(struct placed *t, const struct span *span, uint32_t i)
 {
-	const struct span **busy = malloc((n + 1) * sizeof *busy);
+	for (uint32_t k = span[i].born / STRETCH; k <= span[i].dies / STRETCH; k++) {
+		if (yk_grow(&t->entry, &t->cap, t->n + 1, sizeof *t->entry) < 0)
+			return yk_fail(YOKE_ENOMEM, "no memory to plan");
+		t->entry[t->n] = (struct entry){ i, t->head[k] };
+		t->head[k] = (uint32_t)t->n++;
+	}
+	return 0;
+}
+
+// Those that live while span i does, by offset.
+static size_t placed_beside(struct placed *t, struct span *span, uint32_t i, const struct span **busy)
+{
+	size_t n = 0;
+	for (uint32_t k = span[i].born / STRETCH; k <= span[i].dies / STRETCH; k++)
+		for (uint32_t e = t->head[k]; e != YK_NIL; e = t->entry[e].next) {
+			uint32_t j = t->entry[e].span;
+			if (t->seen[j] == i || span[j].born > span[i].dies ||
+			    span[i].born > span[j].dies)
+				continue;
+			t->seen[j] = i;
+			busy[n++] = &span[j];
+		}
+	qsort(busy, n, sizeof *busy, by_offset);
+	return n;
+}
+
+// Largest first, each at the lowest offset that is free through its life; none crosses a chunk.
+static int place_spans(struct span *span, size_t n, uint32_t steps, uint64_t largest, uint64_t *top)
+{
 	bool share = yk_param_bool(&arena);
-	if (!busy)
-		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	qsort(span, n, sizeof *span, by_size);
-	for (size_t i = 0; i < n; i++) {
-		size_t k = 0;
-		for (size_t j = 0; j < i; j++)
-			if (!share || (span[j].born <= span[i].dies &&
-				       span[i].born <= span[j].dies))
-				busy[k++] = &span[j];
-		qsort(busy, k, sizeof *busy, by_offset);
-		uint64_t at = 0;
+	size_t stretches = steps / STRETCH + (size_t)1;
+	struct placed t = { .head = malloc(stretches * sizeof *t.head),
+			    .seen = malloc((n + 1) * sizeof *t.seen) };
+	const struct span **busy = malloc((n + 1) * sizeof *busy);
+	int err = t.head && t.seen && busy ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	if (!err) {
+		memset(t.head, 0xff, stretches * sizeof *t.head);
+		memset(t.seen, 0xff, n * sizeof *t.seen);
+		qsort(span, n, sizeof *span, by_size);
+	}
+	for (uint32_t i = 0; i < n && !err; i++) {
+		size_t k = share ? placed_beside(&t, span, i, busy) : 0;
+		uint64_t at = share ? 0 : *top;
 		for (size_t j = 0; j <= k; j++) {
 			if (at / largest != (at + span[i].bytes - 1) / largest)
 				at = (at / largest + 1) * largest;
@@ -322,9 +364,13 @@ static int place_spans(struct span *span, size_t n, uint64_t largest, uint64_t *
 		*span[i].offset = at;
 		if (at + span[i].bytes > *top)
 			*top = at + span[i].bytes;
+		err = share ? placed_add(&t, span, i) : 0;
 	}
+	free(t.head);
+	free(t.entry);
+	free(t.seen);
 	free(busy);
-	return 0;
+	return err;
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -369,7 +415,8 @@ static int place_device(struct layout *l, int device)
 				      (unsigned long long)span[i].bytes, d->id,
 				      (unsigned long long)l->largest[device]);
 	if (!err)
-		err = place_spans(span, n, l->largest[device], &l->top[device]);
+		err = place_spans(span, n, (uint32_t)p->steps, l->largest[device],
+				  &l->top[device]);
 	free(span);
 	uint64_t largest = l->largest[device];
 	for (uint64_t at = 0; at < l->top[device] && !err; at += largest) {
