@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include "plan/plan.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -423,6 +424,32 @@ static void nearest(void)
 	end();
 }
 
+// Were a key to say too little, the launch would notice: here the plan wants more than the leaf has.
+static void slots(void)
+{
+	begin();
+	try(0, 0);
+	struct yk_plan *p = NULL;
+	struct yk_planner *pl = yoke_use(NULL)->planner;
+	yoke_use(pl->ctx);
+	for (int i = 0; i < YK_BUCKETS && !p; i++)
+		p = pl->bucket[i];
+	uint64_t had = p->need[1];
+	float got[6];
+	p->need[1] = 1 << 20;
+	yoke_scope *s = yoke_scope_begin("key");
+	yoke_tensor *t = yoke_add(x, y);
+	int err = yoke_read(t, got, sizeof got);
+	ok(had == sizeof got && err == YOKE_EINVAL && strstr(yoke_error(), "1048576 bytes"),
+	   "a leaf too small for its slot is refused: %s", yoke_error());
+	yoke_error_clear();
+	p->need[1] = had;
+	err = yoke_read(t, got, sizeof got);
+	ok(!err && got[5] == 66, "without effect: %s", yoke_error());
+	yoke_scope_end(s);
+	end();
+}
+
 int main(void)
 {
 	if (tap_eager())
@@ -433,6 +460,7 @@ int main(void)
 		field(i);
 	settings();
 	nearest();
+	slots();
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());
 	return done();
 }

@@ -74,3 +74,22 @@ int yk_check_scalars(const struct yk_planner *pl)
 	}
 	return err;
 }
+
+// A plan is found by its key alone, so this cannot fail unless a key says too little: better an error
+// than a step that reads or writes elsewhere.
+int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
+{
+	const struct yoke_context *ctx = pl->ctx;
+	for (size_t i = 0; i < p->leaves; i++) {
+		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
+		if (!p->need[i] ||
+		    (s && s->block && s->block->bytes >= p->need[i] && s->block->offset % YK_ALIGN == 0))
+			continue;
+		return yk_fail(YOKE_EINVAL,
+			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "
+			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
+			       (unsigned long long)p->need[i], YK_ALIGN, i,
+			       (unsigned long long)(s && s->block ? s->block->bytes : 0));
+	}
+	return 0;
+}

@@ -289,7 +289,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	bool had = yoke_error_code() != 0;
 	*started = false;
 	int err = yk_check_scalars(pl);
-	if (err || (err = allocate(&l)) < 0)
+	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = allocate(&l)) < 0)
 		return err;
 	*started = true;
 	donate(&l);

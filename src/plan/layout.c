@@ -61,6 +61,7 @@ static void find_lives(struct layout *l)
 		if (n->op == YK_LEAF) {
 			f->leaf = (uint32_t)yk_attrs(g, n)[0].i;
 			f->born = 0;
+			l->p->need[f->leaf] = f->bytes;
 		}
 	}
 	for (uint32_t s = 0; s < l->p->steps; s++) {
@@ -496,11 +497,13 @@ int yk_layout(struct yk_work *w)
 	int err = YOKE_ENOMEM;
 	l.life = malloc((w->g.values + 1) * sizeof *l.life);
 	l.donated = malloc((leaves + 1) * sizeof *l.donated);
-	if (!l.life || !l.donated) {
+	w->plan->need = yk_arena_alloc(&w->plan->memory, (leaves + 1) * sizeof *w->plan->need);
+	if (!l.life || !l.donated || !w->plan->need) {
 		yk_fail(err, "no memory to plan");
 		goto out;
 	}
 	memset(l.donated, 0xff, (leaves + 1) * sizeof *l.donated);
+	w->plan->leaves = leaves;
 	find_lives(&l);
 	if ((err = find_blocks(&l)) < 0)
 		goto out;

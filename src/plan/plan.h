@@ -122,6 +122,8 @@ struct yk_plan {
 	size_t roots;
 	uint64_t *chunk[2];          // bytes of the arenas' allocations: device, CPU
 	size_t chunks[2], chunk_cap[2];
+	uint64_t *need;              // by leaf: bytes it must have, 0: none
+	size_t leaves;
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a context share one
@@ -230,6 +232,8 @@ int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
 // Are numbers on the host that say where a marked node reads or writes in range?  ERANGE names the op and
 // the value.
 int yk_check_scalars(const struct yk_planner *);
+// Is the block of each leaf large enough for what the plan does with it?
+int yk_check_leaves(const struct yk_planner *, const struct yk_plan *);
 // The bits of the scalar leaf at a place among the marked leaves.
 uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // The context's planner, made if there is none; NULL: no memory.
