@@ -31,13 +31,20 @@ static bool is_blank(char c) // as isspace in the C locale, whatever the user's
 
 // ---- the table ----
 
+// Where a word is looked for first.  The table's address is the seed: nobody can choose words that all
+// meet in one place of it.
+static size_t home(const uint32_t *table, size_t size, const char *s, size_t n)
+{
+	return yk_hash(s, n, (uintptr_t)table) & (size - 1);
+}
+
 static bool table_fill(struct yk_words *w, size_t size)
 {
 	uint32_t *table = calloc(size, sizeof *table);
 	if (!table)
 		return false;
 	for (size_t i = 0; i < w->count; i++) {
-		size_t at = yk_hash(w->word[i].s, w->word[i].n, 0) & (size - 1);
+		size_t at = home(table, size, w->word[i].s, w->word[i].n);
 		while (table[at])
 			at = (at + 1) & (size - 1);
 		table[at] = (uint32_t)i + 1;
@@ -51,7 +58,7 @@ static bool table_fill(struct yk_words *w, size_t size)
 // A free or the word's own place.
 static uint32_t *find(const struct yk_words *w, const char *s, size_t n)
 {
-	size_t at = yk_hash(s, n, 0) & (w->table_size - 1);
+	size_t at = home(w->table, w->table_size, s, n);
 	for (; w->table[at]; at = (at + 1) & (w->table_size - 1)) {
 		const struct yk_word *x = &w->word[w->table[at] - 1];
 		if (x->n == n && !memcmp(x->s, s, n))
