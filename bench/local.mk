@@ -9,6 +9,7 @@ bench: $(bench_programs)
 bench_programs = \
 	bench/attention \
 	bench/contract \
+	bench/epilogue \
 	bench/map \
 	bench/overhead
 
@@ -20,5 +21,6 @@ bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 if ONEDNN
 bench_contract_LDADD += -ldnnl
 endif
+bench_epilogue_SOURCES = bench/epilogue.c
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_limits.c bench/map_ops.c
 bench_overhead_SOURCES = bench/overhead.c

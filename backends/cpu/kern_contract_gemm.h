@@ -459,14 +459,12 @@ static void shared_piece(void *arg, int64_t piece)
 			a = shared_a(job, l, i, k);
 		else
 			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
-		for (int64_t q = 0; q < n; q += L2_COLS) {
-			int64_t w = least(L2_COLS, n - q);
-			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m, w, k,
-					job->k0 + l > 0);
-			if (!direct && l + k == job->ks)
-				finish(g, &r, c + q, ldc, to + q * g->cn, m, w);
-		}
+		for (int64_t q = 0; q < n; q += L2_COLS)
+			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
+					least(L2_COLS, n - q), k, job->k0 + l > 0);
 	}
+	if (!direct)
+		finish(g, &r, c, ldc, to, m, n);
 }
 
 static void run_shared(struct job *job)

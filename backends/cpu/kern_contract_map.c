@@ -9,6 +9,9 @@
 #include "half.h"
 #include "kern_contract.h"
 
+// As in kern_map.c: a strip of the program holds shorter rows together.
+enum { LONG_ROW = 256 };
+
 // Where the product would be, if it were anywhere.
 static struct yk_segment product_segment;
 
@@ -154,8 +157,8 @@ void ISA(yk_epilogue_run)(const struct yk_epilogue *e, void *memory, void *tile,
 		run_one(e, l, sums);
 		return;
 	}
-	if (ld == cols &&
-	    cols == e->cols) { // rows follow each other in the result as well
+	if (cols < LONG_ROW && ld == cols &&
+	    cols == e->cols) { // one run in the result too
 		cols *= rows;
 		rows = 1;
 	}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures bias and gelu behind a product of f32: in one launch, in two, and the product
+// alone.  Rounds in which all three run in turn; medians, and the rounds' median ratio of two
+// launches to one.  YOKE_CPU_ISA and YOKE_THREADS hold.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../backends/cpu/frame.h"
+
+enum { ROUNDS = 31 };
+
+static const struct {
+	int64_t m, n, k;
+} shapes[] = { { 4096, 512, 128 }, { 4096, 1536, 384 }, { 512, 512, 512 } };
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v)
+{
+	qsort(v, ROUNDS, sizeof *v, by_value);
+	return v[ROUNDS / 2];
+}
+
+static struct yk_segment memory(uint64_t bytes)
+{
+	const uint64_t page = 2 << 20, all = (bytes / page + 1) * page;
+	struct yk_segment s = { aligned_alloc(page, all), bytes };
+
+	if (!s.base) {
+		fprintf(stderr, "bench/epilogue: out of memory\n");
+		exit(1);
+	}
+	for (uint64_t i = 0; i + 4 <= bytes; i += 4)
+		memcpy(s.base + i, &(float){ (float)(i % 1021) / 1021 - 0.5f }, 4);
+	return s;
+}
+
+static struct yoke_view view(struct yk_segment *s, int64_t rows, int64_t cols,
+			     int64_t stride)
+{
+	return (struct yoke_view){ .segment = s,
+				   .kind = YOKE_VIEW_BUFFER,
+				   .dtype = yoke_f32,
+				   .rank = 2,
+				   .align = 64,
+				   .dims = { rows, cols },
+				   .strides = { stride, 1 } };
+}
+
+// y = h/2 (1 + tanh(sqrt(2/pi) (h + 0.044715 h^3))), h = x + bias
+static struct yoke_map bias_gelu(void)
+{
+	static const uint16_t code[][3] = {
+		{ YOKE_MAP_INPUT, 0, 0 }, { YOKE_MAP_INPUT, 1, 0 },
+		{ YOKE_MAP_ADD, 0, 1 },   { YOKE_MAP_SQUARE, 2, 0 },
+		{ YOKE_MAP_MUL, 3, 2 },   { YOKE_MAP_CONST, 0, 0 },
+		{ YOKE_MAP_MUL, 4, 5 },   { YOKE_MAP_ADD, 6, 2 },
+		{ YOKE_MAP_CONST, 1, 0 }, { YOKE_MAP_MUL, 7, 8 },
+		{ YOKE_MAP_TANH, 9, 0 },  { YOKE_MAP_CONST, 2, 0 },
+		{ YOKE_MAP_ADD, 10, 11 }, { YOKE_MAP_CONST, 3, 0 },
+		{ YOKE_MAP_MUL, 2, 13 },  { YOKE_MAP_MUL, 14, 12 },
+	};
+	static const float konst[] = { 0.044715f, 0.79788456f, 1, 0.5f };
+	struct yoke_map m = { .size = sizeof m, .nin = 2, .nout = 1, .nconst = 4 };
+
+	for (size_t i = 0; i < sizeof code / sizeof *code; i++)
+		m.insn[m.ninsn++] = (struct yoke_insn){ .op = code[i][0],
+							.dtype = yoke_f32,
+							.a = code[i][1],
+							.b = code[i][2] };
+	for (int i = 0; i < 4; i++)
+		memcpy(&m.konst[i], &konst[i], sizeof konst[i]);
+	m.out[0] = (uint16_t)(m.ninsn - 1);
+	return m;
+}
+
+static void run(const struct yk_isa *isa, struct yoke_op *op)
+{
+	if (isa->op[op->code]->run(op, 0) < 0)
+		exit(1);
+}
+
+static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
+{
+	uint64_t e = sizeof(float), bytes[2];
+	struct yk_segment a = memory((uint64_t)(m * k) * e),
+			  b = memory((uint64_t)(k * n) * e),
+			  bias = memory((uint64_t)n * e),
+			  c = memory((uint64_t)(m * n) * e),
+			  y = memory((uint64_t)(m * n) * e), w;
+	struct yoke_view in[3] = { view(&a, m, k, k), view(&b, k, n, n),
+				   view(&bias, m, n, 0) };
+	struct yoke_view product = view(&c, m, n, n), out = view(&y, m, n, n);
+	struct yoke_view seen[2] = { product, in[2] };
+	struct yoke_map map = bias_gelu();
+	struct yoke_op alone = { .size = sizeof alone,
+				 .code = YOKE_OP_CONTRACT,
+				 .nout = 1,
+				 .nin = 2,
+				 .out = &product,
+				 .in = in };
+	struct yoke_op fused = alone, after = { .size = sizeof after,
+						.code = YOKE_OP_MAP,
+						.rank = 2,
+						.nout = 1,
+						.nin = 2,
+						.out = &out,
+						.in = seen,
+						.map = &map,
+						.dims = { m, n } };
+	double t[3][ROUNDS], ratio[ROUNDS];
+
+	fused.nin = 3, fused.out = &out, fused.map = &map;
+	fused.nattr = 1, fused.attr[0].i = yoke_f32;
+	bytes[0] = isa->op[YOKE_OP_CONTRACT]->workspace(&alone, 0);
+	bytes[1] = isa->op[YOKE_OP_CONTRACT]->workspace(&fused, 0);
+	w = memory(bytes[0] > bytes[1] ? bytes[0] : bytes[1]);
+	alone.workspace = fused.workspace = view(&w, 1, (int64_t)(w.bytes / e), 0);
+	for (int i = -2; i < ROUNDS; i++) {
+		double at[4];
+		at[0] = now();
+		run(isa, &fused);
+		at[1] = now();
+		run(isa, &alone);
+		at[2] = now();
+		run(isa, &after);
+		at[3] = now();
+		if (i < 0) // warm-up
+			continue;
+		t[0][i] = at[1] - at[0];
+		t[1][i] = at[3] - at[1];
+		t[2][i] = at[2] - at[1];
+		ratio[i] = t[1][i] / t[0][i];
+	}
+	printf("%5lld %5lld %5lld %8.1f %8.1f %8.1f  %5.2f %5.2f..%-5.2f\n", (long long)m,
+	       (long long)n, (long long)k, median(t[0]) * 1e6, median(t[1]) * 1e6,
+	       median(t[2]) * 1e6, median(ratio), ratio[ROUNDS / 4],
+	       ratio[ROUNDS * 3 / 4]);
+	free(a.base), free(b.base), free(bias.base), free(c.base), free(y.base),
+		free(w.base);
+}
+
+int main(void)
+{
+	const char *wish = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
+	const struct yk_isa *isa = yk_isa_choose(wish ? wish : "");
+
+	if (!isa) {
+		fprintf(stderr, "bench/epilogue: YOKE_CPU_ISA=%s cannot be used here\n",
+			wish);
+		return 1;
+	}
+	yk_team_limit(threads ? atoi(threads) : 0);
+	printf("# product, bias, gelu; f32, %s, %d threads%s%s; us, medians of %d rounds "
+	       "after "
+	       "2\n",
+	       isa->name, yk_team_size(), threads ? ", limit " : "",
+	       threads ? threads : "", ROUNDS);
+	printf("%5s %5s %5s %8s %8s %8s  %5s %s\n", "M", "N", "K", "fused", "two",
+	       "product", "ratio", "quartiles");
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		measure(isa, shapes[i].m, shapes[i].n, shapes[i].k);
+	return 0;
+}
