@@ -15,8 +15,12 @@
 #include "kern_reduce.h"
 
 enum {
-	SEGMENT = 1 << 16
-}; // elements of a segment, and least elements of a piece of work
+	SEGMENT = 1 << 16, // elements of a segment, and least elements of a piece of work
+	// Of columns: each segment leaves an accumulator for each, so they are longer, and
+	// there are not too many.
+	COLUMN_SEGMENT = 1 << 18,
+	COLUMN_UNITS = 256
+};
 
 struct shape {
 	int kind, value; // value: dtype of the map's output
@@ -33,6 +37,7 @@ struct job {
 	yk_strip_fn *cast; // to i64, where values are integers
 	const struct yoke_view *out;
 	bool dense;
+	const char *plain; // the values themselves, where the program is one dense input
 	struct yk_acc *partial; // [segments][K*C], NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units of a piece
 	atomic_bool no_memory;
@@ -68,7 +73,13 @@ static void shape_init(struct shape *s, const struct yoke_op *op)
 			s->perm[n++] = d, s->C *= op->dims[d];
 	s->tile = s->C < YK_STRIP ? s->C : YK_STRIP;
 	s->tiles = s->tile ? divide_up(s->C, s->tile) : 0;
-	s->segment = s->tile ? SEGMENT / s->tile : SEGMENT;
+	s->segment = SEGMENT;
+	if (s->C > 1 && s->K > 0) {
+		int64_t most = COLUMN_UNITS / s->K / s->tiles;
+		int64_t least = divide_up(s->N, most > 1 ? most : 1);
+		s->segment = COLUMN_SEGMENT / s->tile;
+		s->segment = s->segment > least ? s->segment : least;
+	}
 	s->segments = s->N ? divide_up(s->N, s->segment) : 1;
 }
 
@@ -159,10 +170,17 @@ struct scratch {
 	char *values;
 };
 
+static size_t element(const struct job *j)
+{
+	return j->cast ? 8 : yk_esize(yk_reg(j->s.value));
+}
+
 // Elements first .. of the permuted iteration space, one behind the other.
 static const void *values(const struct job *j, struct scratch *t, int64_t first,
 			  int64_t n)
 {
+	if (j->plain)
+		return j->plain + first * (int64_t)element(j);
 	ISA(yk_frame_run)(&t->frame, first, n);
 	const struct yk_arg *v = &t->frame.value[j->prog.map->out[0]];
 	if (j->cast) {
@@ -175,11 +193,6 @@ static const void *values(const struct job *j, struct scratch *t, int64_t first,
 	for (int64_t i = 0; i < n; i += YK_BLOCK)
 		memcpy(t->values + (size_t)(i / YK_BLOCK) * block, v->at, block);
 	return t->values;
-}
-
-static size_t element(const struct job *j)
-{
-	return j->cast ? 8 : yk_esize(yk_reg(j->s.value));
 }
 
 // One segment of one output.
@@ -225,18 +238,22 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 	int64_t col = tile * s->tile;
 
 	c->cols = s->C - col < s->tile ? s->C - col : s->tile;
-	c->depth = 0;
-	for (int64_t i = 0; i < c->cols; i++)
-		j->r->identity(s->kind, &c->total[i]);
-	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1; // whole rows together
-	for (; row < end; row += step) {
-		int64_t n = end - row < step ? end - row : step;
+	j->r->clear(s->kind, c);
+	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1, stride = c->cols;
+	if (j->plain)
+		step = end - row, stride = s->C;
+	for (int64_t n; row < end; row += n) { // whole rows together
+		n = end - row < step ? end - row : step;
 		int64_t first = (k * s->N + row) * s->C + col;
-		j->r->rows(s->kind, c, values(j, t, first, n * c->cols), n, row);
+		const void *x = values(j, t, first, n * c->cols);
+		j->r->rows(s->kind, c, x, stride, n, row);
 	}
 	j->r->flush(s->kind, c);
-	for (int64_t i = 0; i < c->cols; i++)
-		finish(j, segment, k * s->C + col + i, &c->total[i]);
+	for (int64_t i = 0; i < c->cols; i++) {
+		struct yk_acc a;
+		j->r->total(c, i, &a);
+		finish(j, segment, k * s->C + col + i, &a);
+	}
 }
 
 static bool scratch_init(struct job *j, struct scratch *t)
@@ -320,6 +337,9 @@ static int run(const struct yoke_op *op, uint32_t impl)
 		return 0;
 	}
 	ISA(yk_prog_init)(&j.prog, op, s->perm, 0);
+	if (j.prog.nstep == 1 && j.prog.step[0].kind == YK_STEP_INPUT && !j.cast &&
+	    !yk_is_half(s->value) && j.prog.in[j.prog.step[0].input].linear)
+		j.plain = j.prog.in[j.prog.step[0].input].base;
 	atomic_init(&j.no_memory, false);
 	if (s->segments > 1)
 		j.partial = yk_ptr(&op->workspace);

@@ -18,7 +18,11 @@ struct yk_acc {
 
 // A tile of columns: YK_STRIP values each of part (the dtype's lanes) and of total.
 struct yk_columns {
-	struct yk_acc total[YK_STRIP];
+	union {
+		double f64[YK_STRIP];
+		int64_t i64[YK_STRIP];
+	} total;
+	int64_t at[YK_STRIP]; // of argmax and argmin
 	union {
 		float f32[YK_STRIP];
 		double f64[YK_STRIP];
@@ -34,10 +38,13 @@ struct yk_reducer {
 	void (*join)(int kind, struct yk_acc *, const struct yk_acc *);
 	// Takes in x[0..n-1], n <= YK_STRIP, the first of which is at place `at`.
 	void (*run)(int kind, struct yk_acc *, const void *x, int64_t n, int64_t at);
-	// Takes in rows of c->cols elements; the first is at place `at`.
-	void (*rows)(int kind, struct yk_columns *c, const void *x, int64_t rows,
-		     int64_t at);
+	// Columns as they are before the first row; c->cols is set.
+	void (*clear)(int kind, struct yk_columns *c);
+	// Takes in rows of c->cols elements, `stride` apart; the first is at place `at`.
+	void (*rows)(int kind, struct yk_columns *c, const void *x, int64_t stride,
+		     int64_t rows, int64_t at);
 	void (*flush)(int kind, struct yk_columns *c); // part into total
+	void (*total)(const struct yk_columns *c, int64_t column, struct yk_acc *);
 };
 
 extern const struct yk_reducer ISA(yk_reduce_f32), ISA(yk_reduce_f64), ISA(yk_reduce_i64);

@@ -1,10 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accumulators of one computation dtype: include with T (elements and lanes), W
 // (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an
-// integer), IS_NAN, LEAST and MOST (beyond all values), and PART (the member of
-// yk_columns).
+// integer), IS_NAN, V_ADD, V_MUL and V_NAN (the same of vectors), MASK (the integer of
+// T's size), LEAST and MOST (beyond all values), PART and TOTAL (members of yk_columns).
 
-enum { LANES = 64, DEPTH = 16 };
+enum { LANES = 64, DEPTH = 16, VECTOR = VF * 4 / sizeof(T), VECTORS = LANES / VECTOR };
+
+typedef T vt __attribute__((vector_size(VF * 4)));
+typedef MASK vm __attribute__((vector_size(VF * 4)));
+typedef uint64_t vu __attribute__((vector_size(VF * 4)));
+
+YK_INLINE vt load(const T *x)
+{
+	vt v;
+	memcpy(&v, x, sizeof v);
+	return v;
+}
+
+YK_INLINE vt choose(vm mask, vt a, vt b)
+{
+	return (vt)((mask & (vm)a) | (~mask & (vm)b));
+}
+YK_INLINE vt v_least(vt a, vt b)
+{
+	return choose((vm)(a < b) | V_NAN(a), a, b);
+}
+YK_INLINE vt v_most(vt a, vt b)
+{
+	return choose((vm)(a > b) | V_NAN(a), a, b);
+}
+YK_INLINE vt v_add(vt a, vt b)
+{
+	return V_ADD(a, b);
+}
+YK_INLINE vt v_mul(vt a, vt b)
+{
+	return V_MUL(a, b);
+}
 
 YK_INLINE T least(T a, T b)
 {
@@ -53,9 +85,11 @@ static void join(int kind, struct yk_acc *a, const struct yk_acc *b)
 	}
 }
 
-// Lanes side by side, then folded in halves.
-YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T))
+// Lanes side by side, then folded in halves.  Whole vectors in the order of memory: what
+// prefetches lines wants them so.
+YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T), vt (*g)(vt, vt))
 {
+	vt v[VECTORS];
 	T lane[LANES];
 	if (n < 16) {
 		T y = start;
@@ -63,11 +97,12 @@ YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T))
 			y = f(y, x[i]);
 		return y;
 	}
-	for (int i = 0; i < LANES; i++)
-		lane[i] = start;
+	for (int k = 0; k < VECTORS; k++)
+		v[k] = (vt){ 0 } + start;
 	for (; n >= LANES; n -= LANES, x += LANES)
-		for (int i = 0; i < LANES; i++)
-			lane[i] = f(lane[i], x[i]);
+		for (int k = 0; k < VECTORS; k++)
+			v[k] = g(v[k], load(x + k * VECTOR));
+	memcpy(lane, v, sizeof lane);
 	for (int i = 0; i < (int)n; i++)
 		lane[i] = f(lane[i], x[i]);
 	for (int w = LANES / 2; w; w /= 2)
@@ -78,19 +113,19 @@ YK_INLINE T fold(const T *x, int64_t n, T start, T (*f)(T, T))
 
 static T fold_sum(const T *x, int64_t n)
 {
-	return fold(x, n, 0, add);
+	return fold(x, n, 0, add, v_add);
 }
 static T fold_prod(const T *x, int64_t n)
 {
-	return fold(x, n, 1, mul);
+	return fold(x, n, 1, mul, v_mul);
 }
 static T fold_max(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], most);
+	return fold(x, n, x[0], most, v_most);
 }
 static T fold_min(const T *x, int64_t n)
 {
-	return fold(x, n, x[0], least);
+	return fold(x, n, x[0], least, v_least);
 }
 
 static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t at)
@@ -118,66 +153,116 @@ static void run(int kind, struct yk_acc *a, const void *from, int64_t n, int64_t
 	join(kind, a, &b);
 }
 
-static void flush(int kind, struct yk_columns *c)
+static void clear(int kind, struct yk_columns *c)
 {
-	const T *part = c->part.PART;
-	if (!c->depth || kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN)
-		return;
-	if (kind == YOKE_REDUCE_SUM)
-		for (int64_t i = 0; i < c->cols; i++)
-			c->total[i].V = ADD(W, c->total[i].V, (W)part[i]);
-	for (int64_t i = 0; i < c->cols && kind != YOKE_REDUCE_SUM; i++) {
-		struct yk_acc b = { .at = -1 };
-		b.V = part[i];
-		join(kind, &c->total[i], &b);
-	}
+	struct yk_acc a;
+	identity(kind, &a);
+	for (int64_t i = 0; i < c->cols; i++)
+		c->total.TOTAL[i] = a.V, c->at[i] = a.at;
 	c->depth = 0;
 }
 
-YK_INLINE void each_column(T *part, const T *x, int64_t n, T (*f)(T, T))
+static void total(const struct yk_columns *c, int64_t column, struct yk_acc *a)
 {
-	YK_SIMD
-	for (int64_t i = 0; i < n; i++)
-		part[i] = f(part[i], x[i]);
+	a->V = c->total.TOTAL[column];
+	a->at = c->at[column];
+}
+
+static void flush(int kind, struct yk_columns *c)
+{
+	const T *restrict part = c->part.PART;
+	W *restrict sum = c->total.TOTAL;
+	if (!c->depth || kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN)
+		return;
+	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_SUM; i++)
+		sum[i] = ADD(W, sum[i], (W)part[i]);
+	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_PROD; i++)
+		sum[i] = MUL(W, sum[i], (W)part[i]);
+	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_MAX; i++)
+		sum[i] = ((W)part[i] > sum[i]) | IS_NAN(part[i]) ? (W)part[i] : sum[i];
+	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_MIN; i++)
+		sum[i] = ((W)part[i] < sum[i]) | IS_NAN(part[i]) ? (W)part[i] : sum[i];
+	c->depth = 0;
+}
+
+enum { TOGETHER = 4 }; // rows added up in one pass over part
+
+// part[i] = f(.. f(part[i], x[i]), x[i + stride] ..), `rows` of them; fresh: x[i] is what
+// it starts from.
+YK_INLINE void some_rows(T *part, const T *x, int64_t n, int64_t stride, int rows,
+			 bool fresh, T (*f)(T, T), vt (*g)(vt, vt))
+{
+	int64_t i = 0;
+	for (; i + VECTOR <= n; i += VECTOR) {
+		vt v = load(fresh ? x + i : part + i);
+		for (int r = fresh; r < rows; r++)
+			v = g(v, load(x + r * stride + i));
+		memcpy(part + i, &v, sizeof v);
+	}
+	for (; i < n; i++) {
+		T y = fresh ? x[i] : part[i];
+		for (int r = fresh; r < rows; r++)
+			y = f(y, x[r * stride + i]);
+		part[i] = y;
+	}
+}
+
+YK_INLINE void each_row(T *part, const T *x, int64_t n, int64_t stride, int rows,
+			bool fresh, T (*f)(T, T), vt (*g)(vt, vt))
+{
+	if (fresh && rows >= TOGETHER) {
+		some_rows(part, x, n, stride, TOGETHER, true, f, g);
+		rows -= TOGETHER, x += TOGETHER * stride;
+	} else if (fresh) {
+		some_rows(part, x, n, stride, 1, true, f, g);
+		rows--, x += stride;
+	}
+	for (; rows >= TOGETHER; rows -= TOGETHER, x += TOGETHER * stride)
+		some_rows(part, x, n, stride, TOGETHER, false, f, g);
+	for (; rows > 0; rows--, x += stride)
+		some_rows(part, x, n, stride, 1, false, f, g);
 }
 
 static void row_arg(int kind, struct yk_columns *c, const T *x, int64_t at)
 {
 	for (int64_t i = 0; i < c->cols; i++)
-		if (c->total[i].at < 0 || better(kind, x[i], c->total[i].V)) {
-			c->total[i].V = x[i];
-			c->total[i].at = at;
+		if (c->at[i] < 0 || better(kind, x[i], c->total.TOTAL[i])) {
+			c->total.TOTAL[i] = x[i];
+			c->at[i] = at;
 		}
 }
 
-static void rows(int kind, struct yk_columns *c, const void *from, int64_t count,
-		 int64_t at)
+static void rows(int kind, struct yk_columns *c, const void *from, int64_t stride,
+		 int64_t count, int64_t at)
 {
 	T *part = c->part.PART;
-	const T *x = from;
+	const T *x = from, *end = x + count * stride;
 	const int64_t n = c->cols;
 
-	for (int64_t r = 0; r < count; r++, x += n) {
-		if (kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN) {
-			row_arg(kind, c, x, at + r);
-			continue;
-		}
-		if (c->depth == 0)
-			memcpy(part, x, (size_t)n * sizeof *x);
-		else if (kind == YOKE_REDUCE_SUM)
-			each_column(part, x, n, add);
+	if (kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN) {
+		for (; x < end; x += stride)
+			row_arg(kind, c, x, at++);
+		return;
+	}
+	while (x < end) {
+		const bool fresh = c->depth == 0;
+		int64_t left = (end - x) / stride;
+		int m = left < DEPTH - c->depth ? (int)left : DEPTH - (int)c->depth;
+		if (kind == YOKE_REDUCE_SUM)
+			each_row(part, x, n, stride, m, fresh, add, v_add);
 		else if (kind == YOKE_REDUCE_PROD)
-			each_column(part, x, n, mul);
+			each_row(part, x, n, stride, m, fresh, mul, v_mul);
 		else if (kind == YOKE_REDUCE_MAX)
-			each_column(part, x, n, most);
+			each_row(part, x, n, stride, m, fresh, most, v_most);
 		else
-			each_column(part, x, n, least);
-		if (++c->depth == DEPTH)
+			each_row(part, x, n, stride, m, fresh, least, v_least);
+		x += m * stride, c->depth += m;
+		if (c->depth == DEPTH)
 			flush(kind, c);
 	}
 }
 
 #define REDUCER \
 	{ \
-		identity, join, run, rows, flush \
+		identity, join, run, clear, rows, flush, total \
 	}

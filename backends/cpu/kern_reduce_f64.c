@@ -5,14 +5,20 @@
 #include <string.h>
 
 #include "kern_reduce.h"
+#include "vec.h"
 #include "vmath.h"
 
 #define T double
 #define W double
 #define V f
 #define PART f64
+#define TOTAL f64
+#define MASK int64_t
 #define ADD(t, a, b) ((t)((a) + (b)))
 #define MUL(t, a, b) ((t)((a) * (b)))
+#define V_ADD(a, b) ((a) + (b))
+#define V_MUL(a, b) ((a) * (b))
+#define V_NAN(a) ((a) != (a))
 #define IS_NAN(a) ((a) != (a))
 #define LEAST -INFINITY
 #define MOST INFINITY

@@ -5,14 +5,20 @@
 #include <string.h>
 
 #include "kern_reduce.h"
+#include "vec.h"
 #include "vmath.h"
 
 #define T int64_t
 #define W int64_t
 #define V i
 #define PART i64
+#define TOTAL i64
+#define MASK int64_t
 #define ADD(t, a, b) ((t)((uint64_t)(a) + (uint64_t)(b)))
 #define MUL(t, a, b) ((t)((uint64_t)(a) * (uint64_t)(b)))
+#define V_ADD(a, b) ((vt)((vu)(a) + (vu)(b)))
+#define V_MUL(a, b) ((vt)((vu)(a) * (vu)(b)))
+#define V_NAN(a) ((vm){ 0 })
 #define IS_NAN(a) ((void)(a), false)
 #define LEAST INT64_MIN
 #define MOST INT64_MAX
