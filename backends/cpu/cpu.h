@@ -52,6 +52,10 @@ static inline bool yk_dense(const struct yoke_view *v)
 	return true;
 }
 
+// Outputs of this many bytes and more are written past the caches, which could not hold
+// them for their readers: below it plain stores are faster (measured).
+enum { YK_STREAM_BYTES = 100 << 20 };
+
 // ---- the team of workers (team.c) ----
 
 // Runs fn(arg, piece) for piece 0..n-1 on the team, the caller included; returns when all are done.

@@ -368,14 +368,11 @@ void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *p
 	ISA(yk_prog_link)(p, life.reader);
 }
 
-// Streaming stores pay above this many bytes (measured), which no cache holds.
-enum { STREAM_BYTES = 100 << 20 };
-
 void ISA(yk_prog_stream)(struct yk_prog *p)
 {
 	for (int o = 0; o < p->nout; o++) {
 		const struct yk_operand *to = &p->out[o];
-		bool stream = p->once[o] && p->n >= STREAM_BYTES / to->size;
+		bool stream = p->once[o] && p->n >= YK_STREAM_BYTES / to->size;
 		for (int k = 0; k < p->nstep && stream; k++) {
 			const struct yk_step *s = &p->step[k];
 			stream = s->kind != YK_STEP_INPUT || p->uniform[s->value] ||

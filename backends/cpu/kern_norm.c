@@ -24,6 +24,7 @@ struct job {
 	int64_t each;       // rows in a piece
 	int64_t pieces;
 	double eps;
+	bool stream; // out
 };
 
 static int64_t end_of(const struct job *j, int64_t piece)
@@ -59,26 +60,49 @@ static inline float row_sum(const float *x, int64_t n, float mean, int power)
 	return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
 }
 
+// y = (x - mean) rstd w + b
+static inline void forward_row(const struct job *j, float *y, const float *x, float mean,
+			       float rstd, bool stream)
+{
+	const vf mv = vf_splat(mean), rv = vf_splat(rstd);
+	const int64_t n = j->x.cols;
+	for (int64_t i = 0; i < n; i += VF) {
+		vf v = (vf_get(x + i, n - i) - mv) * rv * weight(j->w, i, n - i);
+		if (j->b)
+			v += vf_get(j->b + i, n - i);
+		vf_write(y + i, v, n - i, stream);
+	}
+}
+
 static void forward(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
 	const int64_t n = j->x.cols, end = end_of(j, piece);
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->x, r);
-		float *y = row_at(&j->out, r);
 		const float mean = j->mean ? row_sum(x, n, 0, 1) / (float)n : 0;
 		const float rstd =
 			(float)(1 / sqrt(row_sum(x, n, mean, 2) / (double)n + j->eps));
-		const vf mv = vf_splat(mean), rv = vf_splat(rstd);
-		for (int64_t i = 0; i < n; i += VF) {
-			vf v = (vf_get(x + i, n - i) - mv) * rv * weight(j->w, i, n - i);
-			if (j->b)
-				v += vf_get(j->b + i, n - i);
-			vf_put(y + i, v, n - i);
-		}
+		if (j->stream)
+			forward_row(j, row_at(&j->out, r), x, mean, rstd, true);
+		else
+			forward_row(j, row_at(&j->out, r), x, mean, rstd, false);
 		if (j->mean)
 			j->mean[r] = mean;
 		j->rstd[r] = rstd;
+	}
+	vf_fence();
+}
+
+// dx = rstd (u - mean u - h mean(u h))
+static inline void backward_row(const struct job *j, float *dx, const float *x,
+				const float *g, const vf c[4], bool stream)
+{
+	const int64_t n = j->x.cols;
+	for (int64_t i = 0; i < n; i += VF) {
+		vf h = (vf_get(x + i, n - i) - c[0]) * c[1];
+		vf u = vf_get(g + i, n - i) * weight(j->w, i, n - i);
+		vf_write(dx + i, c[1] * (u - c[2] - h * c[3]), n - i, stream);
 	}
 }
 
@@ -108,14 +132,16 @@ static void backward(void *arg, int64_t piece)
 		}
 		if (!dx)
 			continue;
-		const vf mu = vf_splat(j->mean ? vf_sum(su) / (float)n : 0);
-		const vf muh = vf_splat(vf_sum(suh) / (float)n);
-		for (int64_t i = 0; i < n; i += VF) {
-			vf h = (vf_get(x + i, n - i) - mean) * rstd;
-			vf u = vf_get(g + i, n - i) * weight(j->w, i, n - i);
-			vf_put(dx + i, rstd * (u - mu - h * muh), n - i);
-		}
+		const vf constant[4] = {
+			mean, rstd, vf_splat(j->mean ? vf_sum(su) / (float)n : 0),
+			vf_splat(vf_sum(suh) / (float)n)
+		};
+		if (j->stream)
+			backward_row(j, dx, x, g, constant, true);
+		else
+			backward_row(j, dx, x, g, constant, false);
 	}
+	vf_fence();
 }
 
 static void sum_columns(void *arg, int64_t piece)
@@ -195,6 +221,7 @@ static int run_forward(const struct yoke_op *op, const struct places *p)
 		.rstd = at(op->out, p->rstd),
 		.eps = op->attr[0].f,
 	};
+	j.stream = is_streamed(op, &op->out[0]);
 	j.each = rows_per_piece(j.x.count, j.x.cols, 0);
 	yk_team_run(pieces_of(j.x.count, j.each), forward, &j);
 	return 0;
@@ -211,8 +238,10 @@ static int run_backward(const struct yoke_op *op, const struct places *p)
 		.dw = at(op->out, p->dw),
 		.db = at(op->out, p->db),
 	};
-	if (present(&op->out[0]))
+	if (present(&op->out[0])) {
 		j.out = rows_of(&op->out[0]);
+		j.stream = is_streamed(op, &op->out[0]);
+	}
 	j.each = rows_per_piece(j.x.count, j.x.cols, MOST_PIECES);
 	j.pieces = pieces_of(j.x.count, j.each);
 	if (j.pieces && j.x.cols) {

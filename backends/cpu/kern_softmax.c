@@ -11,8 +11,10 @@
 struct job {
 	struct rows a, b, out; // b: g of the gradient
 	int64_t each;          // rows in a piece
-	bool logarithm;
+	bool logarithm, stream;
 };
+
+enum { LONGEST = 1 << 16 }; // bytes of a row kept in cache until it is streamed
 
 static int64_t end_of(const struct job *j, int64_t piece)
 {
@@ -20,31 +22,68 @@ static int64_t end_of(const struct job *j, int64_t piece)
 	return end < j->out.count ? end : j->out.count;
 }
 
-// y = x * a + b, n elements
-static void scale_row(float *y, const float *x, int64_t n, float a, float b)
+// y = x * a
+static inline void scale_row(float *y, const float *x, int64_t n, float a, bool stream)
+{
+	const vf av = vf_splat(a);
+	for (int64_t i = 0; i < n; i += VF)
+		vf_write(y + i, vf_get(x + i, n - i) * av, n - i, stream);
+}
+
+// y = x - a - b: their sum would round away a small b
+static inline void shift_row(float *y, const float *x, int64_t n, float a, float b,
+			     bool stream)
 {
 	const vf av = vf_splat(a), bv = vf_splat(b);
 	for (int64_t i = 0; i < n; i += VF)
-		vf_put(y + i, vf_get(x + i, n - i) * av + bv, n - i);
+		vf_write(y + i, vf_get(x + i, n - i) - av - bv, n - i, stream);
 }
 
 static void forward(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
+	float *kept = j->stream ? yk_team_scratch((size_t)n * sizeof *kept) : NULL;
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->a, r);
-		float *y = row_at(&j->out, r);
+		float *y = row_at(&j->out, r), *e = kept ? kept : y;
 		float m = row_max(x, n);
 		if (j->logarithm) {
-			// x - m first: the sum m + log(..) would round away a small
-			// logarithm
 			float lse = logf(row_exp(NULL, x, n, m));
-			scale_row(y, x, n, 1, -m);
-			scale_row(y, y, n, 1, -lse);
+			if (kept)
+				shift_row(y, x, n, m, lse, true);
+			else
+				shift_row(y, x, n, m, lse, false);
 		} else {
-			scale_row(y, y, n, 1 / row_exp(y, x, n, m), 0);
+			float scale = 1 / row_exp(e, x, n, m);
+			if (kept)
+				scale_row(y, e, n, scale, true);
+			else
+				scale_row(y, e, n, scale, false);
 		}
+	}
+	vf_fence();
+}
+
+// dx = y (g - s)
+static inline void back_row(float *dx, const float *y, const float *g, int64_t n, float s,
+			    bool stream)
+{
+	const vf sv = vf_splat(s);
+	for (int64_t i = 0; i < n; i += VF) {
+		vf gv = vf_get(g + i, n - i), yv = vf_get(y + i, n - i);
+		vf_write(dx + i, yv * (gv - sv), n - i, stream);
+	}
+}
+
+// dx = g - exp(y) s
+static inline void back_log_row(float *dx, const float *y, const float *g, int64_t n,
+				float s, bool stream)
+{
+	const vf sv = vf_splat(s);
+	for (int64_t i = 0; i < n; i += VF) {
+		vf gv = vf_get(g + i, n - i), yv = vf_get(y + i, n - i);
+		vf_write(dx + i, gv - vf_exp(yv) * sv, n - i, stream);
 	}
 }
 
@@ -56,18 +95,22 @@ static void backward(void *arg, int64_t piece)
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *y = row_at(&j->a, r), *g = row_at(&j->b, r);
 		float *dx = row_at(&j->out, r);
-		vf sum = { 0 };
-		for (int64_t i = 0; i < n; i += VF) {
+		vf sum[2] = { { 0 }, { 0 } };
+		for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1) {
 			vf gv = vf_get(g + i, n - i);
-			sum += j->logarithm ? gv : gv * vf_get(y + i, n - i);
+			sum[k] += j->logarithm ? gv : gv * vf_get(y + i, n - i);
 		}
-		const vf s = vf_splat(vf_sum(sum));
-		for (int64_t i = 0; i < n; i += VF) {
-			vf gv = vf_get(g + i, n - i), yv = vf_get(y + i, n - i);
-			vf_put(dx + i, j->logarithm ? gv - vf_exp(yv) * s : yv * (gv - s),
-			       n - i);
-		}
+		const float s = vf_sum(sum[0] + sum[1]);
+		if (j->logarithm && j->stream)
+			back_log_row(dx, y, g, n, s, true);
+		else if (j->logarithm)
+			back_log_row(dx, y, g, n, s, false);
+		else if (j->stream)
+			back_row(dx, y, g, n, s, true);
+		else
+			back_row(dx, y, g, n, s, false);
 	}
+	vf_fence();
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -91,6 +134,7 @@ static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
 	};
 	if (!yk_elements(&op->out[0]))
 		return 0;
+	j.stream = is_streamed(op, &op->out[0]) && j.out.cols * 4 <= LONGEST;
 	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
 	yk_team_run(pieces_of(j.out.count, j.each), fn, &j);
 	return 0;

@@ -19,6 +19,7 @@ struct job {
 	double *loss; // one for each piece
 	double scale; // gradient: g / count
 	int64_t each; // rows in a piece
+	bool stream;  // dlogits
 };
 
 static int64_t id_at(const struct job *j, int64_t row)
@@ -81,6 +82,16 @@ static void forward(void *arg, int64_t piece)
 	j->loss[piece] = loss;
 }
 
+// dx = (exp(x - lse) - rest) scale
+static inline void backward_row(float *dx, const float *x, int64_t n, float lse,
+				float rest, float scale, bool stream)
+{
+	const vf lv = vf_splat(lse), rv = vf_splat(rest), sv = vf_splat(scale);
+	for (int64_t i = 0; i < n; i += VF)
+		vf_write(dx + i, (vf_exp(vf_get(x + i, n - i) - lv) - rv) * sv, n - i,
+			 stream);
+}
+
 // dlogits = (exp(x - lse) - target) g / count
 static void backward(void *arg, int64_t piece)
 {
@@ -95,16 +106,17 @@ static void backward(void *arg, int64_t piece)
 			memset(dx, 0, (size_t)n * sizeof *dx);
 			continue;
 		}
-		const vf lse = vf_splat(j->lse[r]), sv = vf_splat(scale);
-		const vf rest = vf_splat((float)(j->smooth / (double)n));
+		const float lse = j->lse[r], rest = (float)(j->smooth / (double)n);
 		// the target's own probability, before dx may overwrite it
-		float p = vf_exp(vf_splat(x[id]) - lse)[0];
-		for (int64_t i = 0; i < n; i += VF)
-			vf_put(dx + i, (vf_exp(vf_get(x + i, n - i) - lse) - rest) * sv,
-			       n - i);
+		float p = vf_exp(vf_splat(x[id]) - vf_splat(lse))[0];
+		if (j->stream)
+			backward_row(dx, x, n, lse, rest, scale, true);
+		else
+			backward_row(dx, x, n, lse, rest, scale, false);
 		dx[id] =
 			(float)((p - (1 - j->smooth) - j->smooth / (double)n) * j->scale);
 	}
+	vf_fence();
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -179,6 +191,7 @@ static int run_back(const struct yoke_op *op, uint32_t impl)
 		return 0;
 	j.lse = yk_ptr(&op->in[2]);
 	j.dlogits = rows_of(&op->out[0]);
+	j.stream = is_streamed(op, &op->out[0]);
 	j.scale = count ? value_real(&op->in[3], 1) / (double)count : 0;
 	yk_team_run(pieces_of(j.logits.count, j.each), backward, &j);
 	return 0;

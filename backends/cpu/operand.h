@@ -67,6 +67,15 @@ static inline float *row_at(const struct rows *r, int64_t i)
 	return r->base + at + (r->rank ? i * r->strides[0] : 0);
 }
 
+// Is f32 output v so large, and do its rows lie such, that they are written past the caches?
+// Not over an operand: its lines are in the cache already.
+static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view *v)
+{
+	return !op->alias_mask && yk_dense(v) && v->dims[v->rank - 1] % 16 == 0 &&
+	       (uintptr_t)yk_ptr(v) % 64 == 0 &&
+	       yk_elements(v) >= YK_STREAM_BYTES / (int64_t)sizeof(float);
+}
+
 // Rows that make up one piece of work: about 16384 elements, and at most `most` pieces if
 // not 0.
 static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t most)

@@ -15,30 +15,40 @@ static inline vf vf_fill_tail(vf v, int64_t n, float with)
 // NaN counts as small here; it comes back in the exponentials.
 static inline float row_max(const float *x, int64_t n)
 {
-	vf m = vf_splat(-__builtin_inff()), m1 = m;
+	vf m[4];
 	int64_t i = 0;
-	for (; i + 2 * VF <= n; i += 2 * VF) {
-		m = vf_max(vf_load(x + i), m);
-		m1 = vf_max(vf_load(x + i + VF), m1);
-	}
+	for (int k = 0; k < 4; k++)
+		m[k] = vf_splat(-__builtin_inff());
+	for (; i + 4 * VF <= n; i += 4 * VF)
+		for (int k = 0; k < 4; k++)
+			m[k] = vf_max(vf_load(x + i + k * VF), m[k]);
 	for (; i < n; i += VF)
-		m = vf_max(vf_fill_tail(vf_get(x + i, n - i), n - i, -__builtin_inff()),
-			   m);
-	return vf_most(vf_max(m, m1));
+		m[0] = vf_max(vf_fill_tail(vf_get(x + i, n - i), n - i,
+					   -__builtin_inff()),
+			      m[0]);
+	return vf_most(vf_max(vf_max(m[0], m[1]), vf_max(m[2], m[3])));
 }
 
 // sum exp(x - m); the terms are kept in y unless it is NULL (y may be x)
 static inline float row_exp(float *y, const float *x, int64_t n, float m)
 {
 	const vf mv = vf_splat(m);
-	vf sum = { 0 };
-	for (int64_t i = 0; i < n; i += VF) {
+	vf sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+	int64_t i = 0;
+	for (; i + 4 * VF <= n; i += 4 * VF)
+		for (int k = 0; k < 4; k++) {
+			vf e = vf_exp(vf_load(x + i + k * VF) - mv);
+			if (y)
+				vf_store(y + i + k * VF, e);
+			sum[k] += e;
+		}
+	for (; i < n; i += VF) {
 		vf e = vf_exp(vf_get(x + i, n - i) - mv);
 		if (y)
 			vf_put(y + i, e, n - i);
-		sum += vf_fill_tail(e, n - i, 0);
+		sum[0] += vf_fill_tail(e, n - i, 0);
 	}
-	return vf_sum(sum);
+	return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef YK_VEC_H
 #define YK_VEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -104,6 +105,15 @@ static inline void vf_put(float *p, vf v, int64_t n)
 		vf_store(p, v);
 	else
 		vf_store_n(p, v, n);
+}
+
+// All lanes past the caches, or the first n as vf_put does.
+static inline void vf_write(float *p, vf v, int64_t n, bool stream)
+{
+	if (stream)
+		vf_stream(p, v);
+	else
+		vf_put(p, v, n);
 }
 
 static inline vf vf_splat(float x)
