@@ -46,16 +46,17 @@ static void forward(void *arg, int64_t piece)
 	float *kept = j->stream ? yk_team_scratch((size_t)n * sizeof *kept) : NULL;
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->a, r);
+		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
 		float *y = row_at(&j->out, r), *e = kept ? kept : y;
 		float m = row_max(x, n);
 		if (j->logarithm) {
-			float lse = logf(row_exp(NULL, x, n, m));
+			float lse = logf(row_exp(NULL, x, n, m, next));
 			if (kept)
 				shift_row(y, x, n, m, lse, true);
 			else
 				shift_row(y, x, n, m, lse, false);
 		} else {
-			float scale = 1 / row_exp(e, x, n, m);
+			float scale = 1 / row_exp(e, x, n, m, next);
 			if (kept)
 				scale_row(y, e, n, scale, true);
 			else

@@ -72,8 +72,9 @@ static void forward(void *arg, int64_t piece)
 	double loss = 0;
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->logits, r);
+		const float *next = row_at(&j->logits, r + 1 < end ? r + 1 : r);
 		float m = row_max(x, j->classes);
-		double logsum = log((double)row_exp(NULL, x, j->classes, m));
+		double logsum = log((double)row_exp(NULL, x, j->classes, m, next));
 		int64_t id = id_at(j, r);
 		j->lse[r] = (float)(m + logsum);
 		if (id != j->ignore)

@@ -5,6 +5,8 @@
 
 #include "vfun.h"
 
+enum { LINE = 16 }; // floats of a cache line
+
 // Lanes n.. of v replaced; n may exceed VF.
 static inline vf vf_fill_tail(vf v, int64_t n, float with)
 {
@@ -29,19 +31,25 @@ static inline float row_max(const float *x, int64_t n)
 	return vf_most(vf_max(vf_max(m[0], m[1]), vf_max(m[2], m[3])));
 }
 
-// sum exp(x - m); the terms are kept in y unless it is NULL (y may be x)
-static inline float row_exp(float *y, const float *x, int64_t n, float m)
+// sum exp(x - m); the terms are kept in y unless it is NULL (y may be x). Meanwhile `next`,
+// n floats that will be read after it, comes into the cache: x is there already, so that
+// memory would stand idle.
+static inline float row_exp(float *y, const float *x, int64_t n, float m,
+			    const float *next)
 {
 	const vf mv = vf_splat(m);
 	vf sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
 	int64_t i = 0;
-	for (; i + 4 * VF <= n; i += 4 * VF)
+	for (; i + 4 * VF <= n; i += 4 * VF) {
+		for (int k = 0; k < 4 * VF; k += LINE)
+			__builtin_prefetch(next + i + k);
 		for (int k = 0; k < 4; k++) {
 			vf e = vf_exp(vf_load(x + i + k * VF) - mv);
 			if (y)
 				vf_store(y + i + k * VF, e);
 			sum[k] += e;
 		}
+	}
 	for (; i < n; i += VF) {
 		vf e = vf_exp(vf_get(x + i, n - i) - mv);
 		if (y)
