@@ -76,11 +76,14 @@ static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view 
 	       yk_elements(v) >= YK_STREAM_BYTES / (int64_t)sizeof(float);
 }
 
-// Rows that make up one piece of work: about 16384 elements, and at most `most` pieces if
-// not 0.
+// Rows that make up one piece of work: about 16384 elements, four times that where there
+// are many, since what reads ahead stops at the end of a piece; and at most `most` pieces
+// if not 0.
 static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t most)
 {
-	int64_t n = cols < 16384 ? 16384 / (cols > 0 ? cols : 1) : 1;
+	const int64_t width = cols > 0 ? cols : 1;
+	const int64_t wish = count > (1 << 23) / width ? 1 << 16 : 1 << 14;
+	int64_t n = cols < wish ? wish / width : 1;
 	if (most && n < (count + most - 1) / most)
 		n = (count + most - 1) / most;
 	return n;
