@@ -57,13 +57,18 @@ static inline vf vf_exp_any(vf x)
 	return vf_scale(p + 1.0f, t);
 }
 
-// e^x for x <= 0, in fewer instructions; 0 below -87, where it is under 2^-125.
+// e^x for x <= 0, in fewer instructions; it may be 0 below -87, where it is under 2^-125.
 static inline vf vf_exp(vf x)
 {
+#if VF == 16
+	vf t, p = vf_exp_reduce(vf_max(vf_splat(-105.0f), x), &t);
+	return vf_scale(p + 1.0f, t);
+#else
 	vf t, p = vf_exp_reduce(vf_max(vf_splat(-87.0f), x), &t);
 	// bits(t) << 23 is n in the exponent's place: what else t holds falls off
 	p = (p + 1.0f) * (vf)(((vi)t << 23) + (127 << 23));
 	return vf_select(x < -87.0f, vf_splat(0), p);
+#endif
 }
 
 // The bits of yk_tanh_f32.
