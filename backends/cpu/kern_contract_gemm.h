@@ -433,6 +433,30 @@ static void share_piece(void *arg, int64_t piece)
 	}
 }
 
+// Whether a's rows follow each other and are no longer than a panel: nothing to pack.
+static bool rows_serve(const struct yk_gemm *g, const struct cut *cut)
+{
+#ifdef PAIRS
+	(void)g, (void)cut;
+	return false;
+#else
+	return native(g) && g->ak == 1 && g->am == g->k && g->k <= cut->kc;
+#endif
+}
+
+#ifndef PAIRS
+static void rows_piece(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
+		       int64_t m, int64_t n)
+{
+	const int64_t k = job->g->k;
+	const T *b = (const T *)job->g->workspace + j * k;
+
+	for (int64_t q = 0; q < n; q += L2_COLS)
+		multiply_with(tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
+			      least(L2_COLS, n - q), k, false);
+}
+#endif
+
 static void shared_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -443,7 +467,8 @@ static void shared_piece(void *arg, int64_t piece)
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
 	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
-	int64_t a_size = cut->share_a ? 0 : cut->mb * DEPTH(cut->kc);
+	bool in_place = rows_serve(g, cut);
+	int64_t a_size = cut->share_a || in_place ? 0 : cut->mb * DEPTH(cut->kc);
 	struct room r;
 	P *a;
 	T *c;
@@ -452,7 +477,11 @@ static void shared_piece(void *arg, int64_t piece)
 		return;
 	a = (P *)r.at;
 	c = direct ? sums_at(g, to) : r.at + a_size;
-	for (int64_t l = 0; l < job->ks; l += cut->kc) {
+#ifndef PAIRS
+	if (in_place)
+		rows_piece(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
+#endif
+	for (int64_t l = 0; l < job->ks && !in_place; l += cut->kc) {
 		int64_t k = least(cut->kc, job->ks - l);
 		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
 		if (cut->share_a)

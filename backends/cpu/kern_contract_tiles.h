@@ -33,9 +33,8 @@ EACH_ROWS(TILES)
 static tile_fn *const tiles[MR][NV] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
-// c (m,n) = or += packed a (m,k) times packed b (k,n).
-static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m,
-			    int64_t n, int64_t k, bool add)
+static void multiply_with(tile_fn *const with[MR][NV], const P *a, const P *b, T *c,
+			  int64_t ldc, int64_t m, int64_t n, int64_t k, bool add)
 {
 	int64_t depth = DEPTH(k);
 
@@ -44,7 +43,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 		for (int64_t j = 0; j < n; j += NR) {
 			int cols = n - j < NR ? (int)(n - j) : NR;
 			int nv = (cols + VL - 1) / VL;
-			tile_fn *tile = tiles[rows - 1][nv - 1];
+			tile_fn *tile = with[rows - 1][nv - 1];
 			const P *pa = a + i * depth, *pb = b + j * depth;
 			T *to = c + i * ldc + j, edge[MR * NR];
 
@@ -61,3 +60,27 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 		}
 	}
 }
+
+// c (m,n) = or += packed a (m,k) times packed b (k,n).
+static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m,
+			    int64_t n, int64_t k, bool add)
+{
+	multiply_with(tiles, a, b, c, ldc, m, n, k, add);
+}
+
+#ifndef PAIRS
+// Rows of a where they lie, one behind the other: as dense as a panel, in the same place.
+#define TILE_ROWS(rows, nv) \
+	static void rows_##rows##_##nv(int64_t k, const T *a, const T *b, T *c, \
+				       int64_t ldc, bool add) \
+	{ \
+		multiply(rows, nv, k, a, k, 1, PLAIN, (const char *)b, NR, c, ldc, add, \
+			 0); \
+	}
+#define TILES_ROWS(rows) TILE_ROWS(rows, 1) TILE_ROWS(rows, 2)
+EACH_ROWS(TILES_ROWS)
+
+#define ENTRY(rows) { rows_##rows##_1, rows_##rows##_2 },
+static tile_fn *const tiles_of_rows[MR][NV] = { EACH_ROWS(ENTRY) };
+#undef ENTRY
+#endif
