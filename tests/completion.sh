@@ -45,7 +45,7 @@ check 'yoke help ge' generate
 check 'yoke info --e' --env
 check 'yoke bench --j' --json
 check 'yoke train sch' schedule=
-check 'yoke train t' text.txt threads= tokenizer=
+check 'yoke train t' text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=' cosine constant
 check 'yoke train small.env schedule=co lr=1 opt' optimizer=
 check 'yoke train small.env schedule=cos' cosine
