@@ -81,8 +81,8 @@ static void write_file(const char *path, const void *data, size_t bytes)
 // A module of tests/bad as a plugin of that name.
 static void install(const char *module, const char *to, const char *as)
 {
-	static char data[32 << 20];
-	char from[PATH_MAX], name[64];
+	char from[PATH_MAX], name[64], *data = NULL;
+	size_t n = 0, got;
 	const char *dir = getenv("YOKE_TEST_BAD");
 
 	if (module[0] == '/')
@@ -90,13 +90,18 @@ static void install(const char *module, const char *to, const char *as)
 	else
 		snprintf(from, sizeof from, "%s/bad_%s.so", dir ? dir : BAD_DIR, module);
 	FILE *f = fopen(from, "rb");
-	size_t n = f ? fread(data, 1, sizeof data, f) : 0;
+	do {
+		data = realloc(data, n + (1 << 20));
+		got = f && data ? fread(data + n, 1, 1 << 20, f) : 0;
+		n += got;
+	} while (got == 1 << 20);
 	if (f)
 		fclose(f);
 	else
 		diag("no %s", from);
 	snprintf(name, sizeof name, "yoke_%s.so", as);
 	write_file(in(to, name), data, n);
+	free(data);
 }
 
 // Runs this program with a path and a list.

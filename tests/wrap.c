@@ -173,17 +173,18 @@ static void failures(void)
 static void shutdown_(void)
 {
 	yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(N), numbers(N), free_memory, NULL);
+	float *mine = numbers(N), *d = numbers(N);
+	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(N), mine, free_memory, NULL);
 	yoke_free(x); // free_memory(NULL)
-	float *d = numbers(N);
 	x = yoke_wrap(yoke_f32, 1, DIMS(N), d, free_memory, d);
 	yoke_keep(yoke_exp(x));
 	yoke_scope_begin("open");
-	x = yoke_wrap(yoke_f32, 1, DIMS(N), numbers(N), note, &freed[7]);
+	x = yoke_wrap(yoke_f32, 1, DIMS(N), mine, note, &freed[7]);
 	ok(x && freed[0] == 1 && !freed[7], "held: %d, %d", freed[0], freed[7]);
 	yoke_context_free(ctx);
 	yoke_use(former);
 	ok(freed[0] == 2 && freed[7] == 1, "given back with the context: %d, %d", freed[0], freed[7]);
+	free(mine);
 }
 
 int main(void)

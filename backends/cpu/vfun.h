@@ -57,6 +57,14 @@ static inline vf vf_exp_any(vf x)
 	return vf_scale(p + 1.0f, t);
 }
 
+// 2^n for n in the low bits of t, which are shifted to the exponent's place: what else t holds
+// falls off.
+static inline vf vf_exp2_low(vf t)
+{
+	typedef uint32_t bits __attribute__((vector_size(VF * 4)));
+	return (vf)(((bits)t << 23) + (127u << 23));
+}
+
 // e^x for x <= 0, in fewer instructions; it may be 0 below -87, where it is under 2^-125.
 static inline vf vf_exp(vf x)
 {
@@ -65,8 +73,7 @@ static inline vf vf_exp(vf x)
 	return vf_scale(p + 1.0f, t);
 #else
 	vf t, p = vf_exp_reduce(vf_max(vf_splat(-87.0f), x), &t);
-	// bits(t) << 23 is n in the exponent's place: what else t holds falls off
-	p = (p + 1.0f) * (vf)(((vi)t << 23) + (127 << 23));
+	p = (p + 1.0f) * vf_exp2_low(t);
 	return vf_select(x < -87.0f, vf_splat(0), p);
 #endif
 }
@@ -76,7 +83,7 @@ static inline vf vf_tanh(vf x)
 {
 	vf c = vf_min(vf_splat(10.0f), (vf)((vi)x & INT32_MAX));
 	vf t, p = vf_exp_reduce(c + c, &t);
-	vf s = (vf)(((vi)t << 23) + (127 << 23));
+	vf s = vf_exp2_low(t);
 	vf e = vf_fma(s, p, s - 1.0f);
 	return (vf)((vi)(e / (e + 2.0f)) | ((vi)x & INT32_MIN));
 }

@@ -121,7 +121,8 @@ static void resolve(struct yk_profile *p, size_t keep)
 		yk_event_unref(x->from);
 		yk_event_unref(x->to);
 	}
-	memmove(p->pending, p->pending + n, (p->npending - n) * sizeof *p->pending);
+	if (n)
+		memmove(p->pending, p->pending + n, (p->npending - n) * sizeof *p->pending);
 	p->npending -= n;
 }
 

@@ -180,6 +180,7 @@ static int run(struct yk_planner *pl, bool *started)
 	struct yk_graph tape = ctx->graph;
 	struct yk_leaf *leaf = ctx->leaf;
 	size_t leaves = ctx->leaves;
+	yk_flight_wait(ctx);
 	ctx->graph = e->g;
 	ctx->leaf = e->leaf;
 	ctx->leaves = e->leaves;
@@ -249,7 +250,6 @@ static int run_node(struct yk_planner *pl, const struct yk_node *n)
 		if (!absent(&ctx->graph, n, i))
 			err = yk_root_add(pl, &e->result[i]);
 	}
-	yk_flight_wait(ctx);
 	if (!err && pl->roots)
 		err = run(pl, &started);
 	if (started) {

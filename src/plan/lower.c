@@ -42,9 +42,9 @@ static bool node_equal(const struct yk_graph *g, const struct yk_node *a,
 {
 	return a->op == b->op && a->device == b->device && a->list == b->list &&
 	       a->nin == b->nin && a->nattr == b->nattr &&
-	       !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id)) &&
-	       !memcmp(yk_attrs(g, a), yk_attrs(g, b),
-		       a->nattr * sizeof(union yoke_attr));
+	       (!a->nin || !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id))) &&
+	       (!a->nattr || !memcmp(yk_attrs(g, a), yk_attrs(g, b),
+				     a->nattr * sizeof(union yoke_attr)));
 }
 
 static int table_grow(struct yk_work *w)
