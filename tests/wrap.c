@@ -115,7 +115,8 @@ static void never_written(void)
 
 static void pending(void)
 {
-	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(N), numbers(N), note, &freed[3]);
+	float *d = numbers(N);
+	yoke_tensor *x = yoke_wrap(yoke_f32, 1, DIMS(N), d, note, &freed[3]);
 	yoke_scope *s = yoke_scope_begin("pending");
 	yoke_tensor *y = yoke_square(x);
 	yoke_free(x);
@@ -123,6 +124,7 @@ static void pending(void)
 	int err = yoke_eval(1, &y);
 	ok(!err && freed[3] == 1, "until it was evaluated: %d", freed[3]);
 	yoke_scope_end(s);
+	free(d);
 }
 
 static void failures(void)
