@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "half.h"
 #include "kern_map.h"
+#include "vhalf.h"
 
 // ---- casts ----
 
@@ -87,14 +87,31 @@ CASTS(i64, int64_t, (int8_t), (uint8_t), (int32_t), (int64_t))
 CAST(half, float, f64, double, yk_f32_odd_of_f64(a[i]))
 CAST(half, float, i64, int64_t, yk_f32_odd_of_f64(yk_f64_odd_of_i64(a[i])))
 CAST(half, float, i32, int32_t, yk_f32_odd_of_f64(a[i]))
-CAST(f16, float, f32, float, yk_f32_of_f16(yk_f16_of_f32(a[i])))
-CAST(bf16, float, f32, float, yk_f32_of_bf16(yk_bf16_of_f32(a[i])))
 #undef CASTS
+
+#define ROUND(name) \
+	static void round_##name(void *to, const struct yk_arg *va, \
+				 const struct yk_arg *b, const struct yk_arg *c, \
+				 int64_t n) \
+	{ \
+		float *y = to; \
+		const float *a = va->at; \
+		(void)b, (void)c; \
+		for (; n > 0; n -= YK_BLOCK, y += YK_BLOCK, a += va->step) { \
+			const int64_t m = n < YK_BLOCK ? n : YK_BLOCK; \
+			for (int64_t i = 0; i < m; i += VF) \
+				vf_put(y + i, vf_round_##name(vf_get(a + i, m - i)), \
+				       m - i); \
+		} \
+	}
+ROUND(f16)
+ROUND(bf16)
+#undef ROUND
 
 yk_strip_fn *ISA(yk_strip_round)(int dtype)
 {
-	return dtype == yoke_f16  ? cast_f16_f32 :
-	       dtype == yoke_bf16 ? cast_bf16_f32 :
+	return dtype == yoke_f16  ? round_f16 :
+	       dtype == yoke_bf16 ? round_bf16 :
 				    NULL;
 }
 
@@ -216,27 +233,21 @@ COPY(64, uint64_t)
 	{ \
 		float *y = to; \
 		const uint16_t *x = from; \
-		if (stride == 1) { \
-			YK_SIMD \
-			for (int64_t i = 0; i < n; i++) \
-				y[i] = yk_f32_of_##name(x[i]); \
-		} else { \
-			for (int64_t i = 0; i < n; i++) \
-				y[i] = yk_f32_of_##name(x[i * stride]); \
-		} \
+		int64_t i = 0; \
+		for (; stride == 1 && i + VF <= n; i += VF) \
+			vf_store(y + i, vf_of_##name(vh_load(x + i))); \
+		for (; i < n; i++) \
+			y[i] = yk_f32_of_##name(x[i * stride]); \
 	} \
 	static void store_##name(void *to, const void *from, int64_t stride, int64_t n) \
 	{ \
 		uint16_t *y = to; \
 		const float *x = from; \
-		if (stride == 1) { \
-			YK_SIMD \
-			for (int64_t i = 0; i < n; i++) \
-				y[i] = yk_##name##_of_f32(x[i]); \
-		} else { \
-			for (int64_t i = 0; i < n; i++) \
-				y[i * stride] = yk_##name##_of_f32(x[i]); \
-		} \
+		int64_t i = 0; \
+		for (; stride == 1 && i + VF <= n; i += VF) \
+			vh_store(y + i, vf_to_##name(vf_load(x + i))); \
+		for (; i < n; i++) \
+			y[i * stride] = yk_##name##_of_f32(x[i]); \
 	}
 HALF(f16)
 HALF(bf16)

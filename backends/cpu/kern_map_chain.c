@@ -2,10 +2,9 @@
 // The links of chains: instructions on four vectors that are passed on in registers.
 #include "config.h"
 
-#include "half.h"
 #include "kern_map_chain.h"
 #include "philox.h"
-#include "vfun.h"
+#include "vhalf.h"
 
 typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 
@@ -105,16 +104,6 @@ LANES(f_expm1, yk_expm1_f32)
 LANES(f_log, yk_log_f32)
 LANES(f_erf, yk_erf_f32)
 
-YK_INLINE float round_f16(float x)
-{
-	return yk_f32_of_f16(yk_f16_of_f32(x));
-}
-YK_INLINE float round_bf16(float x)
-{
-	return yk_f32_of_bf16(yk_bf16_of_f32(x));
-}
-LANES(f_f16, round_f16)
-LANES(f_bf16, round_bf16)
 #undef LANES
 
 // ---- links ----
@@ -256,13 +245,13 @@ yk_link_fn *ISA(yk_link_select)(int in_registers)
 
 LINK(to_f16)
 {
-	EACH(f_f16);
+	EACH(vf_round_f16);
 	NEXT;
 }
 
 LINK(to_bf16)
 {
-	EACH(f_bf16);
+	EACH(vf_round_bf16);
 	NEXT;
 }
 
@@ -300,21 +289,20 @@ LINK(store_mask)
 }
 
 #define HALF_STORE(name) \
-	YK_INLINE void put_##name(uint16_t *y, vf x) \
-	{ \
-		float a[VF]; \
-		uint16_t h[VF]; \
-		vf_store(a, x); \
-		YK_LANES \
-		for (int i = 0; i < VF; i++) \
-			h[i] = yk_##name##_of_f32(a[i]); \
-		memcpy(y, h, sizeof h); \
-	} \
 	LINK(store_##name) \
 	{ \
 		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
-		put_##name(y, a0), put_##name(y + VF, a1); \
-		put_##name(y + 2 * VF, a2), put_##name(y + 3 * VF, a3); \
+		vh_store(y, vf_to_##name(a0)), vh_store(y + VF, vf_to_##name(a1)); \
+		vh_store(y + 2 * VF, vf_to_##name(a2)); \
+		vh_store(y + 3 * VF, vf_to_##name(a3)); \
+		NEXT; \
+	} \
+	LINK(stream_##name) \
+	{ \
+		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
+		vh_stream(y, vf_to_##name(a0)), vh_stream(y + VF, vf_to_##name(a1)); \
+		vh_stream(y + 2 * VF, vf_to_##name(a2)); \
+		vh_stream(y + 3 * VF, vf_to_##name(a3)); \
 		NEXT; \
 	}
 HALF_STORE(f16)
@@ -323,8 +311,8 @@ HALF_STORE(bf16)
 yk_link_fn *ISA(yk_link_store)(int dtype, bool stream)
 {
 	switch (dtype) {
-	case yoke_f16: return store_f16;
-	case yoke_bf16: return store_bf16;
+	case yoke_f16: return stream ? stream_f16 : store_f16;
+	case yoke_bf16: return stream ? stream_bf16 : store_bf16;
 	case YK_LINK_MASK: return store_mask;
 	default: return stream ? stream_f32 : store_f32;
 	}

@@ -98,7 +98,7 @@ static void keep(struct builder *b, const struct yk_step *s, const struct yk_ste
 	for (int o = 0; o < p->map->nout; o++)
 		output |= p->map->out[o] == v && (p->nout == 0 || p->direct[o] != v);
 	if (s->out >= 0 && !read && !output)
-		p->once[s->out] = !half && dtype != yoke_bool;
+		p->once[s->out] = dtype != yoke_bool;
 	if (s->out >= 0)
 		append_store(b, dtype, v, s->out);
 	if ((read || output) && (half || s->out < 0))

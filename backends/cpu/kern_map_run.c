@@ -270,6 +270,8 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 			to->p[0] = there, written[form->out] = true;
 		else
 			to->fn = ISA(yk_link_store)(yoke_f32, false);
+		if (there && p->stream[form->out] && (uintptr_t)there % 64 == 0)
+			to->fn = ISA(yk_link_store)(o->dtype, true);
 	} else if (p->stream[form->out] && written[form->out] &&
 		   (uintptr_t)to->p[0] % 64 == 0) {
 		to->fn = ISA(yk_link_store)(yoke_f32, true);

@@ -32,6 +32,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/team.c \
 	backends/cpu/vec.h \
 	backends/cpu/vfun.h \
+	backends/cpu/vhalf.h \
 	backends/cpu/vmath.h \
 	backends/cpu/walk.h
 cpu_kernels = \
