@@ -51,6 +51,7 @@ test_programs = \
 	tests/hostile_model.t \
 	tests/kerneltext.t \
 	tests/growth.t \
+	tests/halves.t \
 	tests/keys.t \
 	tests/lists.t \
 	tests/mapsrc.t \
@@ -145,6 +146,7 @@ tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_growth_t_SOURCES = tests/growth.c
+tests_halves_t_SOURCES = tests/halves.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
