@@ -179,9 +179,9 @@ static void flush(int kind, struct yk_columns *c)
 	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_PROD; i++)
 		sum[i] = MUL(W, sum[i], (W)part[i]);
 	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_MAX; i++)
-		sum[i] = ((W)part[i] > sum[i]) | IS_NAN(part[i]) ? (W)part[i] : sum[i];
+		sum[i] = (((W)part[i] > sum[i]) | IS_NAN(part[i])) ? (W)part[i] : sum[i];
 	for (int64_t i = 0; i < c->cols && kind == YOKE_REDUCE_MIN; i++)
-		sum[i] = ((W)part[i] < sum[i]) | IS_NAN(part[i]) ? (W)part[i] : sum[i];
+		sum[i] = (((W)part[i] < sum[i]) | IS_NAN(part[i])) ? (W)part[i] : sum[i];
 	c->depth = 0;
 }
 
