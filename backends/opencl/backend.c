@@ -33,16 +33,15 @@ bool yk_cl_profile(void)
 	return value && !strcmp(value, "1");
 }
 
+// By code.
+static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
+	[YOKE_OP_MAP] = &yk_cl_map,
+	[YOKE_OP_CONTRACT] = &yk_cl_contract,
+};
+
 static const struct yk_cl_op *op_of(const struct yoke_op *op)
 {
-	switch (op->code) {
-	case YOKE_OP_MAP:
-		return &yk_cl_map;
-	case YOKE_OP_CONTRACT:
-		return &yk_cl_contract;
-	default:
-		return NULL;
-	}
+	return op->code < YOKE_OP_LIMIT ? ops[op->code] : NULL;
 }
 
 static uint64_t can(uint32_t device, const struct yoke_op *op)
@@ -52,12 +51,13 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 
 	if (!o || yk_cl_forked() || !(d = yk_cl_device_at(device)))
 		return 0;
-	return o->can(d, op) ? 1 : 0;
+	return o->can(d, op);
 }
 
-static int unsupported(uint32_t impl)
+static int unsupported(const struct yoke_op *op, uint32_t impl)
 {
-	return yk_cl_error(YOKE_EUNSUPPORTED, "no implementation %u of this op", impl);
+	return yk_cl_error(YOKE_EUNSUPPORTED, "no implementation %u of op %u", impl,
+			   op->code);
 }
 
 static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
@@ -69,31 +69,40 @@ static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
 
 	if (err)
 		return err;
-	if (!o || impl)
-		return unsupported(impl);
 	if (!(d = yk_cl_device_at(device)))
 		return YOKE_ENODEV;
-	if ((err = o->build(d, op)))
+	if (!o || impl >= o->nimpl || !(o->can(d, op) >> impl & 1))
+		return unsupported(op, impl);
+	if ((err = yk_cl_device_open(d)))
 		return err;
 	*bytes = 0;
-	return 0;
+	pthread_mutex_lock(&d->lock);
+	err = o->prepare(d, op, impl, bytes);
+	pthread_mutex_unlock(&d->lock);
+	return err;
 }
 
 static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yk_cl_op *o = op_of(op);
+	struct yk_cl_queue *q = queue;
 	int err = yk_cl_forked();
 
 	if (err)
 		return err;
-	return !o || impl ? unsupported(impl) : o->run(queue, op);
+	if (!o || impl >= o->nimpl)
+		return unsupported(op, impl);
+	pthread_mutex_lock(&q->device->lock);
+	err = o->run(q, op, impl);
+	pthread_mutex_unlock(&q->device->lock);
+	return err;
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yk_cl_op *o = op_of(op);
 	(void)device;
-	return o && !impl ? o->name : NULL;
+	return o && impl < o->nimpl ? o->names[impl] : NULL;
 }
 
 static const struct yoke_backend table = {

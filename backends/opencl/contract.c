@@ -3,10 +3,6 @@
 // device.
 #include "config.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "opencl.h"
 
 #define BATCH 6
@@ -107,7 +103,7 @@ static bool shape_of(const struct yoke_op *op, struct shape *s)
 	return true;
 }
 
-static bool can(struct yk_cl_device *d, const struct yoke_op *op)
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 {
 	const struct tiling *t = tiling_of(d);
 	struct shape s;
@@ -118,50 +114,23 @@ static bool can(struct yk_cl_device *d, const struct yoke_op *op)
 
 static int kernel_of(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	static const char key[] = "contract";
-	char options[256];
-	const char *prologue, *body;
-
-	if ((*to = yk_cl_kernel_find(d, key, sizeof key)))
-		return 0;
-	prologue = yk_cl_host->kernel_text("prologue_opencl.h");
-	body = yk_cl_host->kernel_text("contract.cl");
-	if (!prologue || !body)
-		return yk_cl_error(YOKE_ENOENT, "the text of contract.cl is missing");
-	size_t cap = strlen(prologue) + strlen(body) + 1;
-	char *text = malloc(cap);
-	if (!text)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
-	snprintf(text, cap, "%s%s", prologue, body);
-	snprintf(options, sizeof options, "%s %s", d->options, tiling_of(d)->defines);
-	int err = yk_cl_kernel_build(d, key, sizeof key, text, options, "contract", to);
-	free(text);
-	return err;
+	return yk_cl_kernel_file(d, "contract.cl", tiling_of(d)->defines, "contract", to);
 }
 
-static int build(struct yk_cl_device *d, const struct yoke_op *op)
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
 {
 	struct yk_cl_entry *kernel;
-	int err = yk_cl_device_open(d);
 
 	(void)op;
-	if (err)
-		return err;
-	pthread_mutex_lock(&d->lock);
-	err = kernel_of(d, &kernel);
-	pthread_mutex_unlock(&d->lock);
-	return err;
+	(void)impl;
+	(void)bytes;
+	return kernel_of(d, &kernel);
 }
 
 static size_t groups(size_t elements, size_t block)
 {
 	return (elements + block - 1) / block;
-}
-
-static void add_words(struct yk_cl_args *args, const int64_t *words, int n)
-{
-	for (int i = 0; i < n; i++)
-		yk_cl_arg_word(args, (uint64_t)words[i]);
 }
 
 static int launch(struct yk_cl_queue *q, const struct shape *s,
@@ -175,39 +144,35 @@ static int launch(struct yk_cl_queue *q, const struct shape *s,
 	       group[3] = { t->items[0], t->items[1], 1 };
 	int r = s->views[0]->rank - 2;
 
-	for (int i = 0; i < 3; i++) {
-		yk_cl_arg_segment(&args, s->views[i]->segment);
-		yk_cl_arg_word(&args, s->views[i]->offset);
-	}
-	add_words(&args, sizes, 3);
 	for (int i = 0; i < 3; i++)
-		add_words(&args, s->views[i]->strides + r, 2);
-	add_words(&args, s->dims + 1, BATCH - 1);
-	add_words(&args, s->y, BATCH);
-	add_words(&args, s->a, BATCH);
-	add_words(&args, s->b, BATCH);
+		yk_cl_arg_view(&args, s->views[i]);
+	yk_cl_arg_words(&args, sizes, 3);
+	for (int i = 0; i < 3; i++)
+		yk_cl_arg_words(&args, s->views[i]->strides + r, 2);
+	yk_cl_arg_words(&args, s->dims + 1, BATCH - 1);
+	yk_cl_arg_words(&args, s->y, BATCH);
+	yk_cl_arg_words(&args, s->a, BATCH);
+	yk_cl_arg_words(&args, s->b, BATCH);
 	for (int i = 0; i < 2; i++)
 		items[i] = groups((size_t)extent[i], t->block[i]) * t->items[i];
 	return yk_cl_launch(q, &args, 3, items, group, "contract");
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op)
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
 	struct shape s;
 	struct yk_cl_entry *kernel;
 	int err;
 
+	(void)impl;
 	if (!shape_of(op, &s))
 		return yk_cl_error(YOKE_EUNSUPPORTED,
 				   "a contraction that this backend does not take");
 	if (!s.m || !s.n || !s.batch)
 		return 0;
-	pthread_mutex_lock(&q->device->lock);
 	err = kernel_of(q->device, &kernel);
-	if (!err)
-		err = launch(q, &s, kernel);
-	pthread_mutex_unlock(&q->device->lock);
-	return err;
+	return err ? err : launch(q, &s, kernel);
 }
 
-const struct yk_cl_op yk_cl_contract = { can, build, run, "tiled" };
+static const char *const names[] = { "tiled" };
+const struct yk_cl_op yk_cl_contract = { names, 1, can, prepare, run };

@@ -150,39 +150,137 @@ static int keep(struct yk_cl_device *d, const void *key, size_t key_bytes,
 	return 0;
 }
 
+// From the cache, or from the text and then into the cache.
+static int program_of(struct yk_cl_device *d, const char *text, const char *options,
+		      const char *name, cl_program *to)
+{
+	size_t bytes = 0;
+	char *cache_key = binary_key(d, text, options, &bytes);
+	int err = 0;
+
+	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
+	if (!*to) {
+		err = from_text(d, text, options, name, to);
+		if (!err && cache_key)
+			to_cache(*to, cache_key, bytes);
+	}
+	free(cache_key);
+	return err;
+}
+
+static int take(struct yk_cl_device *d, const void *key, size_t key_bytes,
+		cl_program program, const char *name, struct yk_cl_entry **to)
+{
+	cl_int code;
+	cl_kernel kernel = clCreateKernel(program, name, &code);
+
+	if (!kernel)
+		return yk_cl_fail(d, "clCreateKernel", code);
+	int err = keep(d, key, key_bytes, kernel, to);
+	if (err)
+		clReleaseKernel(kernel);
+	return err;
+}
+
 int yk_cl_kernel_build(struct yk_cl_device *d, const void *key, size_t key_bytes,
 		       const char *text, const char *options, const char *name,
 		       struct yk_cl_entry **to)
 {
-	size_t bytes = 0;
-	cl_program program = NULL;
-	cl_kernel kernel = NULL;
-	cl_int code = CL_SUCCESS;
-	int err = 0;
-	char *cache_key = binary_key(d, text, options, &bytes);
+	cl_program program;
+	int err = program_of(d, text, options, name, &program);
 
-	if (cache_key)
-		program = from_cache(d, cache_key, bytes, options);
-	if (program && !(kernel = clCreateKernel(program, name, &code))) {
-		clReleaseProgram(program);
-		program = NULL;
-	}
-	if (!program) {
-		err = from_text(d, text, options, name, &program);
-		if (!err && cache_key)
-			to_cache(program, cache_key, bytes);
-	}
-	free(cache_key);
 	if (err)
 		return err;
-	if (!kernel)
-		kernel = clCreateKernel(program, name, &code);
+	err = take(d, key, key_bytes, program, name, to);
 	clReleaseProgram(program); // the kernel holds it
-	if (!kernel)
-		return yk_cl_fail(d, "clCreateKernel", code);
-	if ((err = keep(d, key, key_bytes, kernel, to)))
-		clReleaseKernel(kernel);
 	return err;
+}
+
+// ---- programs of files ----
+
+struct yk_cl_program {
+	struct yk_cl_program *next;
+	cl_program program;
+	char key[]; // files, defines
+};
+
+// The prologue and the files, joined; NULL with an error recorded.
+static char *text_of_files(const char *files)
+{
+	size_t length = 0;
+	char *text = NULL;
+	const char *from = "prologue_opencl.h ", *rest = files;
+
+	while (*from || *rest) {
+		char name[64];
+		if (!*from)
+			from = rest, rest = "";
+		size_t n = strcspn(from, " ");
+		snprintf(name, sizeof name, "%.*s", (int)n, from);
+		from += n + strspn(from + n, " ");
+		const char *file = yk_cl_host->kernel_text(name);
+		size_t bytes = file ? strlen(file) : 0;
+		char *more = file ? realloc(text, length + bytes + 1) : NULL;
+		if (!more) {
+			free(text);
+			yk_cl_error(file ? YOKE_ENOMEM : YOKE_ENOENT,
+				    file ? "no memory for the text of %s" :
+					   "the text of %s is missing", name);
+			return NULL;
+		}
+		text = more;
+		memcpy(text + length, file, bytes + 1);
+		length += bytes;
+	}
+	return text;
+}
+
+static int program_of_files(struct yk_cl_device *d, const char *files,
+			    const char *defines, const char *name, cl_program *to)
+{
+	char key[512], options[512];
+	int n = snprintf(key, sizeof key, "%s|%s", files, defines);
+	int m = snprintf(options, sizeof options, "%s %s", d->options, defines);
+
+	if (n >= (int)sizeof key || m >= (int)sizeof options)
+		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+	for (struct yk_cl_program *p = d->programs; p; p = p->next)
+		if (!strcmp(p->key, key)) {
+			*to = p->program;
+			return 0;
+		}
+	char *text = text_of_files(files);
+	struct yk_cl_program *p = malloc(sizeof *p + (size_t)n + 1);
+	int err = text && p ? 0 : YOKE_ENOMEM;
+	if (text && !p)
+		yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
+	if (!err)
+		err = program_of(d, text, options, name, &p->program);
+	free(text);
+	if (err) {
+		free(p);
+		return err;
+	}
+	memcpy(p->key, key, (size_t)n + 1);
+	p->next = d->programs;
+	d->programs = p;
+	*to = p->program;
+	return 0;
+}
+
+int yk_cl_kernel_file(struct yk_cl_device *d, const char *files, const char *defines,
+		      const char *name, struct yk_cl_entry **to)
+{
+	char key[640];
+	cl_program program = NULL;
+	int n = snprintf(key, sizeof key, "%s|%s|%s", name, files, defines);
+
+	if (n >= (int)sizeof key)
+		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+	if ((*to = yk_cl_kernel_find(d, key, (size_t)n)))
+		return 0;
+	int err = program_of_files(d, files, defines, name, &program);
+	return err ? err : take(d, key, (size_t)n, program, name, to);
 }
 
 // ---- launches ----
@@ -198,9 +296,26 @@ void yk_cl_arg_word(struct yk_cl_args *a, uint64_t word)
 	set(a, sizeof word, &word);
 }
 
+void yk_cl_arg_words(struct yk_cl_args *a, const int64_t *words, int n)
+{
+	for (int i = 0; i < n; i++)
+		yk_cl_arg_word(a, (uint64_t)words[i]);
+}
+
+void yk_cl_arg_struct(struct yk_cl_args *a, const void *from, size_t bytes)
+{
+	set(a, bytes, from);
+}
+
 void yk_cl_arg_segment(struct yk_cl_args *a, void *segment)
 {
 	set(a, sizeof(cl_mem), &((struct yk_cl_segment *)segment)->mem);
+}
+
+void yk_cl_arg_view(struct yk_cl_args *a, const struct yoke_view *v)
+{
+	yk_cl_arg_segment(a, v->segment);
+	yk_cl_arg_word(a, v->offset);
 }
 
 int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,

@@ -19,18 +19,18 @@ static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
 	return yk_cl_host->map_call ? yk_cl_host->map_call(op, call) : YOKE_EUNSUPPORTED;
 }
 
-static bool can(struct yk_cl_device *d, const struct yoke_op *op)
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 {
 	struct yoke_map_call call;
 
 	if (call_of(op, &call) < 0)
-		return false;
+		return 0;
 	if (call.dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64))
-		return false;
+		return 0;
 	return 8 * call.narg <= d->info.max_args;
 }
 
-// Finds or builds.  Called with the lock held.
+// Finds or builds.
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     const struct yoke_map_call *call, struct yk_cl_entry **to)
 {
@@ -53,20 +53,18 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 	return err;
 }
 
-static int build(struct yk_cl_device *d, const struct yoke_op *op)
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
 {
 	struct yoke_map_call call;
 	struct yk_cl_entry *kernel;
 	int err = call_of(op, &call);
 
+	(void)impl;
+	(void)bytes;
 	if (err)
 		return yk_cl_error(err, "a map that this backend does not take");
-	if ((err = yk_cl_device_open(d)))
-		return err;
-	pthread_mutex_lock(&d->lock);
-	err = kernel_of(d, op, &call, &kernel);
-	pthread_mutex_unlock(&d->lock);
-	return err;
+	return kernel_of(d, op, &call, &kernel);
 }
 
 static size_t least(size_t a, size_t b)
@@ -98,7 +96,7 @@ static void *segment_of(const struct yoke_op *op, uint32_t operand)
 				    op->in[operand - op->nout].segment;
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op)
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
 	struct yoke_map_call call;
 	struct yk_cl_device *d = q->device;
@@ -106,27 +104,24 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op)
 	size_t items[2], group[2];
 	int err = call_of(op, &call);
 
+	(void)impl;
 	if (err)
 		return yk_cl_error(err, "a map that this backend does not take");
 	if (!call.cols || !call.rows)
 		return 0;
-	pthread_mutex_lock(&d->lock);
-	err = kernel_of(d, op, &call, &kernel);
-	if (!err) {
-		struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-		for (uint32_t i = 0; i < call.narg; i++) {
-			int32_t k = call.arg[i].operand;
-			if (k < 0)
-				yk_cl_arg_word(&args, call.arg[i].word);
-			else
-				yk_cl_arg_segment(&args, segment_of(op, (uint32_t)k));
-		}
-		cut(d, kernel, &call, items, group);
-		err = yk_cl_launch(q, &args, call.rows > 1 ? 2 : 1, items, group,
-				   "a map");
+	if ((err = kernel_of(d, op, &call, &kernel)))
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	for (uint32_t i = 0; i < call.narg; i++) {
+		int32_t k = call.arg[i].operand;
+		if (k < 0)
+			yk_cl_arg_word(&args, call.arg[i].word);
+		else
+			yk_cl_arg_segment(&args, segment_of(op, (uint32_t)k));
 	}
-	pthread_mutex_unlock(&d->lock);
-	return err;
+	cut(d, kernel, &call, items, group);
+	return yk_cl_launch(q, &args, call.rows > 1 ? 2 : 1, items, group, "a map");
 }
 
-const struct yk_cl_op yk_cl_map = { can, build, run, "generated" };
+static const char *const names[] = { "generated" };
+const struct yk_cl_op yk_cl_map = { names, 1, can, prepare, run };

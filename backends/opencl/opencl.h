@@ -36,6 +36,7 @@ struct yk_cl_device {
 	cl_context context;      // made on first use
 	cl_command_queue helper; // maps host segments
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
+	struct yk_cl_program *programs; // of text files; stay as long as the device
 };
 
 struct yk_cl_segment {
@@ -121,6 +122,11 @@ struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *, const void *key,
 int yk_cl_kernel_build(struct yk_cl_device *, const void *key, size_t key_bytes,
 		       const char *text, const char *options, const char *name,
 		       struct yk_cl_entry **to);
+// The kernel `name` of a program made of the prologue and of files of cl/ ("half.cl reduce.cl"),
+// under defines ("-DTM=4 .."): built at first use, once for all its kernels.  Called with the
+// lock held.
+int yk_cl_kernel_file(struct yk_cl_device *, const char *files, const char *defines,
+		      const char *name, struct yk_cl_entry **to);
 uint64_t yk_cl_hash(const void *data, size_t bytes);
 
 // Sets arguments one after the other and remembers the first error.
@@ -130,19 +136,28 @@ struct yk_cl_args {
 	cl_int err;
 };
 void yk_cl_arg_word(struct yk_cl_args *, uint64_t word);
+void yk_cl_arg_words(struct yk_cl_args *, const int64_t *words, int n);
 void yk_cl_arg_segment(struct yk_cl_args *, void *segment);
+// Segment and offset of a BUFFER view.
+void yk_cl_arg_view(struct yk_cl_args *, const struct yoke_view *);
+// A struct of the kernel's, with the layout of C.
+void yk_cl_arg_struct(struct yk_cl_args *, const void *from, size_t bytes);
 // Enqueues: items in whole groups.  Called with the lock held.
 int yk_cl_launch(struct yk_cl_queue *, struct yk_cl_args *, cl_uint dims,
 		 const size_t *items, const size_t *group, const char *name);
 
 // ---- the ops ----
 
+// How an op runs.  prepare and run are called with the device open and its lock held, and for
+// an implementation that can offered.
 struct yk_cl_op {
-	bool (*can)(struct yk_cl_device *, const struct yoke_op *);
-	// Ahead of run, which may come without.
-	int (*build)(struct yk_cl_device *, const struct yoke_op *);
-	int (*run)(struct yk_cl_queue *, const struct yoke_op *);
-	const char *name;
+	const char *const *names; // of its implementations, best first
+	uint32_t nimpl;
+	uint64_t (*can)(struct yk_cl_device *, const struct yoke_op *); // a bit each
+	// Ahead of run, which may come without: builds, and says what workspace run wants.
+	int (*prepare)(struct yk_cl_device *, const struct yoke_op *, uint32_t impl,
+		       uint64_t *bytes);
+	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_contract;
 
