@@ -266,7 +266,7 @@ enum yoke_device_kind {
 enum yoke_device_flag {
 	YOKE_DEVICE_F64 = 1, YOKE_DEVICE_F16 = 2, // arithmetic in that dtype
 	YOKE_DEVICE_UNIFIED = 4,                  // shares the host's memory
-	YOKE_DEVICE_FLUSHES = 8                   // flushes subnormals to zero
+	YOKE_DEVICE_FLUSHES = 8                   // flushes subnormals of f32 to zero
 };
 
 struct yoke_device_info {
