@@ -6,6 +6,7 @@ dist_cl_DATA = $(cl_files)
 cl_files = \
 	cl/contract.cl \
 	cl/half.cl \
+	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \
 	cl/philox.cl \

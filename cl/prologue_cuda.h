@@ -28,6 +28,8 @@ FN ulong work_global(int d)
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
 
+#define EACH
+
 #define AS_FLOAT(bits) __uint_as_float((uint)(bits))
 #define AS_UINT(x) __float_as_uint(x)
 #define AS_DOUBLE(bits) __longlong_as_double((long long)(bits))

@@ -21,6 +21,15 @@ typedef char schar;
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 
+// Before a loop whose iterations do not depend on each other, though operands may be the same
+// memory.
+#ifdef __clang__
+#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed" // where it stays as it is
+#else
+#define EACH
+#endif
+
 #define AS_FLOAT(bits) as_float((uint)(bits))
 #define AS_UINT(x) as_uint(x)
 #define AS_DOUBLE(bits) as_double((ulong)(bits))

@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.  0.x: may still change.
 #define YOKE_ABI_MAJOR 0
-#define YOKE_ABI_MINOR 2
+#define YOKE_ABI_MINOR 3
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -297,23 +297,28 @@ enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
 
 #define YOKE_MAP_MAX_ARGS 128
 #define YOKE_MAP_KEY_BYTES 768
+#define YOKE_MAP_INDICES 4
 
 // One argument of a generated kernel: the start of a segment, or 8 bytes by value.
 struct yoke_map_arg {
-	int32_t operand; // >= 0: segment of output k, or of input k - nout; -1: the word
+	int32_t operand; // >= 0: segment of output k, or of the op's input k - nout; -1: the word
 	uint32_t reserved;
 	uint64_t word;
 };
 
-// How the kernel that map_source writes for an op is told apart and called.  The iteration space,
-// its axes merged where all operands allow it, is cut into rows of its last axis: work item (j, r)
-// computes element j of row r.  It does nothing outside cols x rows, so a launch may round up.
+// How what map_source writes for an op is told apart and called.  The axes of the iteration
+// space (of a CONTRACT: of its result) are merged where all operands allow it, and elements are
+// found by
+//   MAP       (r, j): j along the last merged axis, r row major along those before it
+//   CONTRACT  (r, j): the same, but j is along the last axis of the result, r along all others
+//   REDUCE    (r, c, q, j): r and c as r and j, but of the kept axes; q and j of the reduced ones
 struct yoke_map_call {
 	uint32_t size;
 	uint32_t dtypes;     // bit d: dtype d occurs; a device without f64 refuses 1 << yoke_f64
-	uint64_t cols, rows; // work items; 0: nothing to do
-	uint32_t key_bytes;  // equal keys: equal texts.  Holds instructions, dtypes, rank and
-	uint32_t narg;       // stride classes, but neither dims, strides, offsets nor constants
+	uint64_t count[YOKE_MAP_INDICES]; // how far each index goes, in the order above; MAP and
+			     // CONTRACT: 0 for both where there is nothing to do
+	uint32_t key_bytes;  // equal keys: equal texts.  Holds op, instructions, dtypes, rank and
+	uint32_t narg;       // which strides are 0 or 1, but neither dims, offsets nor constants
 	uint8_t key[YOKE_MAP_KEY_BYTES];
 	struct yoke_map_arg arg[YOKE_MAP_MAX_ARGS]; // narg of them, in order, 8 bytes each
 };
@@ -328,17 +333,23 @@ struct yoke_host {
 	const char *(*setting)(const struct yoke_setting *);
 	// The text of a kernel file of cl/ by name ("contract.cl"), or NULL.
 	const char *(*kernel_text)(const char *name);
-	// Source of a kernel `name` that computes a MAP op, complete with prologue and helpers, ready
-	// for the dialect's compiler; in the manner of snprintf: at most cap bytes with the closing
-	// NUL, returns the length without it, or a negative error (EUNSUPPORTED: an unknown
-	// instruction, one that is not defined for its dtype, rank above 4 after merging).
+	// The map program of an op as source, to which a backend appends its kernel: prologue and
+	// helpers of the dialect, then
+	//   MAP       FN void map_at(ulong r, ulong j MAP_PARAMS): element (r, j) of every output
+	//   CONTRACT  FN void map_store(TYPE product, ulong r, ulong j MAP_PARAMS): the same;
+	//             product, rounded to its dtype, stands for input 0
+	//   REDUCE    FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS): the value
+	//             to reduce; FN ulong map_place(ulong r, ulong c MAP_PARAMS): where the
+	//             result is, in elements from the first one of operand 0 (s0 + at0)
+	// MAP_PARAMS are the parameters that such a kernel takes at its end, with a comma in front,
+	// MAP_ARGS passes them on; map_call lists the arguments, each 8 bytes.  They are: for each
+	// output and each BUFFER input the segment, GLOBAL uchar *s0, and ulong at0, bytes; the bits
+	// of each SCALAR input, then of each constant; counts and strides.  f16 and bf16 values are
+	// floats.  In the manner of snprintf: at most cap bytes with the closing NUL, returns the
+	// length without it, or a negative error (EUNSUPPORTED: an unknown instruction, one that is
+	// not defined for its dtype, more arguments than YOKE_MAP_MAX_ARGS).
 	// The text depends on the key of map_call only.  Compile without contraction of a*b+c.
-	// Arguments, each 8 bytes: for each output, then each BUFFER input: pointer to the segment,
-	// offset in bytes; for each SCALAR input, then each constant: its bits; cols; and, unless every
-	// operand is linear (row major without gaps) or one element: rows, dims of the merged axes
-	// 1 .. rank-2, and for each operand that is neither: its strides in elements, the last one
-	// only when it is not 0 or 1.  map_call lists them for a given op.
-	int64_t (*map_source)(int dialect, const struct yoke_op *, const char *name, char *to, size_t cap);
+	int64_t (*map_source)(int dialect, const struct yoke_op *, char *to, size_t cap);
 	// The cache of compiled kernels.  get copies at most cap bytes, returns the length or a
 	// negative error; put replaces.  Both may always fail.
 	int64_t (*cache_get)(const void *key, size_t key_bytes, void *to, size_t cap);

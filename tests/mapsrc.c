@@ -56,7 +56,7 @@ static int64_t source(const struct op *o, int which)
 {
 	calls[which].size = sizeof calls[which];
 	int err = yk_map_call(&o->op, &calls[which]);
-	return err ? err : yk_map_source(YOKE_DIALECT_OPENCL, &o->op, "k", texts[which],
+	return err ? err : yk_map_source(YOKE_DIALECT_OPENCL, &o->op, texts[which],
 					 sizeof texts[which]);
 }
 
@@ -130,21 +130,96 @@ static void test_arguments(void)
 	a.map.konst[0] = 77;
 	a.in[0].offset = 64;
 	source(&a, 0);
-	// 3 x (segment, offset), constant, cols
-	ok(calls[0].narg == 8 && calls[0].cols == 30 && calls[0].rows == 1 &&
+	// 3 x (segment, offset), constant
+	ok(calls[0].narg == 7 && calls[0].count[1] == 30 && calls[0].count[0] == 1 &&
 		   calls[0].arg[2].operand == 1 && calls[0].arg[3].word == 64 &&
-		   calls[0].arg[6].word == 77 && calls[0].arg[7].word == 30,
+		   calls[0].arg[6].word == 77,
 	   "flat: %u arguments", calls[0].narg);
 	memcpy(a.in[1].strides, (int64_t[]){ 40, 9, 2, 6 }, 32);
 	source(&a, 0);
-	// .. and rows, one dim between the first and the last, three strides
-	ok(calls[0].narg == 13 && calls[0].cols == 5 && calls[0].rows == 6 &&
-		   calls[0].arg[8].word == 6 && calls[0].arg[9].word == 3 &&
-		   calls[0].arg[10].word == 40 && calls[0].arg[12].word == 6,
+	// .. and the width, one dim between the first and the last, three strides
+	ok(calls[0].narg == 12 && calls[0].count[1] == 5 && calls[0].count[0] == 6 &&
+		   calls[0].arg[7].word == 5 && calls[0].arg[8].word == 3 &&
+		   calls[0].arg[9].word == 40 && calls[0].arg[11].word == 6,
 	   "strided: %u arguments", calls[0].narg);
 	a.op.dims[0] = a.out[0].dims[0] = a.in[0].dims[0] = a.in[1].dims[0] = 0;
-	ok(source(&a, 0) > 0 && !calls[0].cols && !calls[0].rows, "empty: no work items");
+	ok(source(&a, 0) > 0 && !calls[0].count[0] && !calls[0].count[1],
+	   "empty: no work items");
 	ok(calls[0].dtypes == 1u << yoke_f32, "dtypes that occur");
+}
+
+// y (5,4,1,6) = the map of x (5,4,3,6) over axis 2.
+static void make_reduction(struct op *o, int64_t mask)
+{
+	static const int64_t dims[] = { 5, 4, 3, 6 };
+	static union yoke_attr attr[2];
+	int64_t n = 1;
+
+	make(o, yoke_f32, 4, dims);
+	o->op.code = YOKE_OP_REDUCE;
+	attr[0].i = YOKE_REDUCE_SUM;
+	attr[1].i = mask;
+	memcpy(o->op.attr, attr, sizeof attr);
+	o->op.nattr = 2;
+	for (int i = 3; i >= 0; i--) {
+		o->out[0].dims[i] = mask >> i & 1 ? 1 : dims[i];
+		o->out[0].strides[i] = n;
+		n *= o->out[0].dims[i];
+	}
+}
+
+static void test_reductions(void)
+{
+	struct op a, b;
+
+	make_reduction(&a, 4);
+	ok(source(&a, 0) > 0 && strstr(texts[0], "map_load(") &&
+		   strstr(texts[0], "map_place("), "functions of a reduction");
+	ok(calls[0].count[0] == 20 && calls[0].count[1] == 6 && calls[0].count[2] == 1 &&
+		   calls[0].count[3] == 3, "an axis in the middle");
+	make_reduction(&a, 5);
+	source(&a, 0);
+	ok(calls[0].count[0] == 4 && calls[0].count[1] == 6 && calls[0].count[2] == 5 &&
+		   calls[0].count[3] == 3, "two that do not merge");
+	make_reduction(&a, 15);
+	source(&a, 0);
+	ok(calls[0].count[0] == 1 && calls[0].count[1] == 1 && calls[0].count[2] == 1 &&
+		   calls[0].count[3] == 360, "all, which merge");
+	make_reduction(&a, 8);
+	make_reduction(&b, 12);
+	ok(alike(&a, &b), "the merged form is what counts");
+	make_reduction(&b, 4);
+	ok(!alike(&a, &b), "which end is contiguous is in the text");
+	a.op.attr[1].i = 16;
+	ok(source(&a, 0) == YOKE_EINVAL, "an axis that is not there");
+}
+
+static void test_products(void)
+{
+	const int64_t dims[] = { 3, 4, 5 };
+	struct yoke_view in[3];
+	struct op a;
+
+	make(&a, yoke_f32, 3, dims);
+	a.op.code = YOKE_OP_CONTRACT;
+	a.op.rank = 0; // its dims are those of the result
+	a.op.attr[0].i = yoke_f32;
+	a.op.nattr = 1;
+	for (int i = 0; i < 3; i++)
+		in[i] = a.out[0];
+	in[0].dims[2] = in[1].dims[1] = 77;
+	a.op.in = in;
+	a.op.nin = 3;
+	ok(source(&a, 0) > 0 && strstr(texts[0], "map_store(float product, ulong r, ulong j"),
+	   "a product is a parameter");
+	ok(calls[0].count[0] == 12 && calls[0].count[1] == 5, "rows and columns stay apart");
+	ok(calls[0].narg == 6 && calls[0].arg[2].operand == 3 && calls[0].arg[5].word == 5,
+	   "its inputs come behind both factors: %u arguments", calls[0].narg);
+	a.op.attr[0].i = yoke_f16;
+	ok(source(&a, 0) == YOKE_EINVAL, "a product of another dtype than the program's");
+	a.op.attr[0].i = yoke_f32;
+	a.op.nin = 2;
+	ok(source(&a, 0) == YOKE_EINVAL, "an input that is missing");
 }
 
 static void test_protocol(void)
@@ -156,20 +231,21 @@ static void test_protocol(void)
 	make(&a, yoke_bf16, 1, dims);
 	int64_t n = source(&a, 0);
 	ok(n > 0 && (int64_t)strlen(texts[0]) == n, "length %d", (int)n);
-	ok(yk_map_source(YOKE_DIALECT_OPENCL, &a.op, "k", NULL, 0) == n,
+	ok(yk_map_source(YOKE_DIALECT_OPENCL, &a.op, NULL, 0) == n,
 	   "length without a buffer");
 	for (int64_t cap = 1; cap <= n + 1; cap += n / 3) {
 		memset(cut, '#', sizeof cut);
-		bool good = yk_map_source(YOKE_DIALECT_OPENCL, &a.op, "k", cut,
+		bool good = yk_map_source(YOKE_DIALECT_OPENCL, &a.op, cut,
 					  (size_t)cap) == n &&
 			    !memcmp(cut, texts[0], (size_t)cap - 1) && !cut[cap - 1] &&
 			    cut[cap] == '#';
 		ok(good, "%d bytes of room", (int)cap);
 	}
-	ok(strstr(texts[0], "KERNEL void k(") != NULL, "the name is in it");
-	ok(yk_map_source(YOKE_DIALECT_CUDA, &a.op, "k", cut, sizeof cut) > 0 &&
-	   strstr(cut, "__global__") && strcmp(strstr(cut, "KERNEL void k("),
-					       strstr(texts[0], "KERNEL void k(")) == 0,
+	const char *core = strstr(texts[0], "#define MAP_PARAMS");
+	ok(core && strstr(core, "void map_at("), "parameters and a function are in it");
+	ok(yk_map_source(YOKE_DIALECT_CUDA, &a.op, cut, sizeof cut) > 0 &&
+		   strstr(cut, "__global__") && core &&
+		   !strcmp(strstr(cut, "#define MAP_PARAMS"), core),
 	   "dialects differ in their prologue only");
 }
 
@@ -200,7 +276,17 @@ static void test_refusals(void)
 	ok(source(&a, 0) > 0, "five axes that merge");
 	for (int i = 0; i < 5; i++)
 		a.in[0].strides[i] = (int64_t[]){ 1, 3, 9, 27, 81 }[i];
-	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "five that do not");
+	ok(source(&a, 0) > 0 && calls[0].count[0] == 81, "five that do not");
+	make(&a, yoke_f32, 8, (int64_t[]){ 3, 3, 3, 3, 3, 3, 3, 3 });
+	struct yoke_view in[12];
+	for (int k = 0; k < 12; k++) {
+		in[k] = a.out[0];
+		for (int i = 0; i < 8; i++)
+			in[k].strides[i] = a.out[0].strides[7 - i];
+	}
+	a.op.in = in;
+	a.op.nin = a.map.nin = 12;
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "more strides than there are arguments");
 	make(&a, yoke_f32, 2, dims);
 	a.in[0].dims[1] = 4;
 	ok(source(&a, 0) == YOKE_EINVAL, "a shape that is not the op's");
@@ -214,6 +300,8 @@ int main(void)
 	test_sameness();
 	test_classes();
 	test_arguments();
+	test_reductions();
+	test_products();
 	test_protocol();
 	test_refusals();
 	return done();

@@ -182,9 +182,9 @@ static int take(struct yk_cl_device *d, const void *key, size_t key_bytes,
 	return err;
 }
 
-int yk_cl_kernel_build(struct yk_cl_device *d, const void *key, size_t key_bytes,
-		       const char *text, const char *options, const char *name,
-		       struct yk_cl_entry **to)
+static int build(struct yk_cl_device *d, const void *key, size_t key_bytes,
+		 const char *text, const char *options, const char *name,
+		 struct yk_cl_entry **to)
 {
 	cl_program program;
 	int err = program_of(d, text, options, name, &program);
@@ -204,35 +204,39 @@ struct yk_cl_program {
 	char key[]; // files, defines
 };
 
-// The prologue and the files, joined; NULL with an error recorded.
-static char *text_of_files(const char *files)
-{
-	size_t length = 0;
-	char *text = NULL;
-	const char *from = "prologue_opencl.h ", *rest = files;
+// Texts one behind the other.
+struct joined {
+	char *text;
+	size_t length;
+};
 
-	while (*from || *rest) {
+static int join(struct joined *j, const char *text, size_t bytes)
+{
+	char *more = realloc(j->text, j->length + bytes + 1);
+
+	if (!more)
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	j->text = more;
+	memcpy(more + j->length, text, bytes);
+	j->length += bytes;
+	more[j->length] = 0;
+	return 0;
+}
+
+static int join_files(struct joined *j, const char *files)
+{
+	int err = 0;
+
+	while (*files && !err) {
 		char name[64];
-		if (!*from)
-			from = rest, rest = "";
-		size_t n = strcspn(from, " ");
-		snprintf(name, sizeof name, "%.*s", (int)n, from);
-		from += n + strspn(from + n, " ");
-		const char *file = yk_cl_host->kernel_text(name);
-		size_t bytes = file ? strlen(file) : 0;
-		char *more = file ? realloc(text, length + bytes + 1) : NULL;
-		if (!more) {
-			free(text);
-			yk_cl_error(file ? YOKE_ENOMEM : YOKE_ENOENT,
-				    file ? "no memory for the text of %s" :
-					   "the text of %s is missing", name);
-			return NULL;
-		}
-		text = more;
-		memcpy(text + length, file, bytes + 1);
-		length += bytes;
+		size_t n = strcspn(files, " ");
+		snprintf(name, sizeof name, "%.*s", (int)n, files);
+		files += n + strspn(files + n, " ");
+		const char *text = yk_cl_host->kernel_text(name);
+		err = text ? join(j, text, strlen(text)) :
+			     yk_cl_error(YOKE_ENOENT, "the text of %s is missing", name);
 	}
-	return text;
+	return err;
 }
 
 static int program_of_files(struct yk_cl_device *d, const char *files,
@@ -249,14 +253,16 @@ static int program_of_files(struct yk_cl_device *d, const char *files,
 			*to = p->program;
 			return 0;
 		}
-	char *text = text_of_files(files);
+	struct joined j = { 0 };
 	struct yk_cl_program *p = malloc(sizeof *p + (size_t)n + 1);
-	int err = text && p ? 0 : YOKE_ENOMEM;
-	if (text && !p)
-		yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
+	int err = p ? 0 : yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
 	if (!err)
-		err = program_of(d, text, options, name, &p->program);
-	free(text);
+		err = join_files(&j, "prologue_opencl.h");
+	if (!err)
+		err = join_files(&j, files);
+	if (!err)
+		err = program_of(d, j.text, options, name, &p->program);
+	free(j.text);
 	if (err) {
 		free(p);
 		return err;
@@ -281,6 +287,47 @@ int yk_cl_kernel_file(struct yk_cl_device *d, const char *files, const char *def
 		return 0;
 	int err = program_of_files(d, files, defines, name, &program);
 	return err ? err : take(d, key, (size_t)n, program, name, to);
+}
+
+// ---- programs around a map ----
+
+static int join_map(struct joined *j, const struct yoke_op *op)
+{
+	int64_t bytes = yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, NULL, 0);
+	char *text;
+
+	if (bytes < 0)
+		return yk_cl_error((int)bytes, "the generator refused a map");
+	if (!(text = malloc((size_t)bytes + 1)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a map's text");
+	yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, text, (size_t)bytes + 1);
+	int err = join(j, text, (size_t)bytes);
+	free(text);
+	return err;
+}
+
+int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
+		     const struct yoke_map_call *call, const char *files,
+		     const char *defines, const char *name, struct yk_cl_entry **to)
+{
+	char key[YOKE_MAP_KEY_BYTES + 512], options[512];
+	int n = snprintf(key, 512, "%s|%s|%s|", name, files, defines);
+	int m = snprintf(options, sizeof options, "%s %s", d->options, defines);
+	struct joined j = { 0 };
+
+	if (n >= 512 || m >= (int)sizeof options)
+		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+	memcpy(key + n, call->key, call->key_bytes);
+	size_t key_bytes = (size_t)n + call->key_bytes;
+	if ((*to = yk_cl_kernel_find(d, key, key_bytes)))
+		return 0;
+	int err = join_map(&j, op);
+	if (!err)
+		err = join_files(&j, files);
+	if (!err)
+		err = build(d, key, key_bytes, j.text, options, name, to);
+	free(j.text);
+	return err;
 }
 
 // ---- launches ----
@@ -310,6 +357,20 @@ void yk_cl_arg_struct(struct yk_cl_args *a, const void *from, size_t bytes)
 void yk_cl_arg_segment(struct yk_cl_args *a, void *segment)
 {
 	set(a, sizeof(cl_mem), &((struct yk_cl_segment *)segment)->mem);
+}
+
+void yk_cl_arg_map(struct yk_cl_args *a, const struct yoke_op *op,
+		   const struct yoke_map_call *call)
+{
+	for (uint32_t i = 0; i < call->narg; i++) {
+		int32_t k = call->arg[i].operand;
+		if (k < 0)
+			yk_cl_arg_word(a, call->arg[i].word);
+		else if ((uint32_t)k < op->nout)
+			yk_cl_arg_segment(a, op->out[k].segment);
+		else
+			yk_cl_arg_segment(a, op->in[(uint32_t)k - op->nout].segment);
+	}
 }
 
 void yk_cl_arg_view(struct yk_cl_args *a, const struct yoke_view *v)

@@ -117,16 +117,16 @@ void yk_cl_event_free(void *event);
 // The kernel of `key`, or NULL when none is built.  Called with the device's lock held.
 struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *, const void *key,
 				      size_t key_bytes);
-// Builds text (from the binary cache if it can) and keeps the kernel `name` of it under
-// key.  Called with the lock held.
-int yk_cl_kernel_build(struct yk_cl_device *, const void *key, size_t key_bytes,
-		       const char *text, const char *options, const char *name,
-		       struct yk_cl_entry **to);
 // The kernel `name` of a program made of the prologue and of files of cl/ ("half.cl reduce.cl"),
 // under defines ("-DTM=4 .."): built at first use, once for all its kernels.  Called with the
 // lock held.
 int yk_cl_kernel_file(struct yk_cl_device *, const char *files, const char *defines,
 		      const char *name, struct yk_cl_entry **to);
+// The same of a program made of what map_source writes for the op (prologue and half.cl are in
+// it) and of files behind it; built for each form of map and defines.
+int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *,
+		     const struct yoke_map_call *, const char *files, const char *defines,
+		     const char *name, struct yk_cl_entry **to);
 uint64_t yk_cl_hash(const void *data, size_t bytes);
 
 // Sets arguments one after the other and remembers the first error.
@@ -140,6 +140,9 @@ void yk_cl_arg_words(struct yk_cl_args *, const int64_t *words, int n);
 void yk_cl_arg_segment(struct yk_cl_args *, void *segment);
 // Segment and offset of a BUFFER view.
 void yk_cl_arg_view(struct yk_cl_args *, const struct yoke_view *);
+// What MAP_PARAMS stands for.
+void yk_cl_arg_map(struct yk_cl_args *, const struct yoke_op *,
+		   const struct yoke_map_call *);
 // A struct of the kernel's, with the layout of C.
 void yk_cl_arg_struct(struct yk_cl_args *, const void *from, size_t bytes);
 // Enqueues: items in whole groups.  Called with the lock held.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator: writes the kernel of a MAP op from its form.  The text is the dialect's
-// prologue, the helpers the program needs from cl/, and one function in the common
+// The generator: writes a map program as functions, from its form.  The text is the
+// dialect's prologue, the helpers the program needs from cl/, and functions in the common
 // dialect: each instruction one variable v0, v1, .. in single assignment.  f16 and bf16
 // values are floats rounded by each instruction.
 #include "config.h"
@@ -110,75 +110,109 @@ static int put_helpers(struct text *t, int dialect, const struct yk_map_form *f)
 	return err || !random ? err : put_file(t, "philox.cl");
 }
 
-// ---- the kernel's head ----
+// ---- parameters ----
 
-static void put_parameters(struct text *t, const struct yk_map_form *f, const char *name)
+static bool in_memory(const struct yk_map_operand *o)
 {
-	const char *comma = "";
-	put(t, "\nKERNEL void %s(", name);
-	for (unsigned k = 0; k < f->noperand; k++)
-		if (f->operand[k].class != YK_MAP_VALUE) {
-			put(t, "%sGLOBAL uchar *s%u, ulong at%u", comma, k, k);
-			comma = ",\n\t";
-		}
-	for (unsigned k = 0; k < f->noperand; k++)
-		if (f->operand[k].class == YK_MAP_VALUE)
-			put(t, ",\n\tulong w%u", k);
-	for (unsigned k = 0; k < f->map->nconst; k++)
-		put(t, ",\n\tulong c%u", k);
-	put(t, ",\n\tulong cols");
-	if (!f->flat)
-		put(t, ",\n\tulong rows");
-	for (int i = 1; i < f->rank - 1; i++)
-		put(t, ",\n\tulong d%d", i);
-	for (unsigned k = 0; k < f->noperand; k++)
-		for (int i = 0; i < yk_map_strides(f, &f->operand[k]); i++)
-			put(t, ",\n\tlong t%u_%d", k, i);
-	put(t, ")\n{\n");
+	return o->view && o->class >= YK_MAP_LINEAR;
 }
 
-// i: row-major index of the element; j: in its row; j0, j1, ..: along the axes before the
-// last.
-static void put_indices(struct text *t, const struct yk_map_form *f)
+// The list of parameters, or of the arguments that pass them on.
+static void put_list(struct text *t, const struct yk_map_form *f, bool types)
 {
-	put(t, "\tulong j = GLOBAL_ID(0);\n");
-	if (f->flat) {
-		put(t, "\tif (j >= cols)\n\t\treturn;\n\tulong i = j;\n");
+	const char *pointer = types ? "GLOBAL uchar *" : "", *word = types ? "ulong " : "";
+	const char *stride = types ? "long " : "";
+
+	for (unsigned k = 0; k < f->noperand; k++)
+		if (in_memory(&f->operand[k]))
+			put(t, ", %ss%u, %sat%u", pointer, k, word, k);
+	for (unsigned k = 0; k < f->noperand; k++)
+		if (f->operand[k].class == YK_MAP_VALUE)
+			put(t, ", %sw%u", word, k);
+	for (unsigned k = 0; k < f->map->nconst; k++)
+		put(t, ", %sc%u", word, k);
+	if (!f->flat && f->code != YOKE_OP_REDUCE)
+		put(t, ", %swidth", word);
+	for (int i = 0; i < f->rank; i++)
+		if (yk_map_length(f, i))
+			put(t, ", %sd%d", word, i);
+	for (unsigned k = 0; k <= f->noperand; k++)
+		for (int i = 0; i < f->rank && f->operand[k].class == YK_MAP_STRIDED; i++)
+			if (f->operand[k].step[i] == YK_MAP_ANY)
+				put(t, ", %st%u_%d", stride, k, i);
+	put(t, "\n");
+}
+
+static void put_parameters(struct text *t, const struct yk_map_form *f)
+{
+	put(t, "\n#define MAP_PARAMS ");
+	put_list(t, f, true);
+	put(t, "#define MAP_ARGS ");
+	put_list(t, f, false);
+}
+
+// ---- where operands are ----
+
+// x0, x1, ..: indices along merged axes first .. end-1, of which `row` counts all but the
+// last and `last` that.
+static void put_axes(struct text *t, const struct yk_map_form *f, int first, int end,
+		     const char *row, const char *last)
+{
+	const char *type = f->narrow ? "int" : "long", *word = f->narrow ? "uint" : "ulong";
+
+	put(t, "\t%s x%d = (%s)%s;\n", type, end - 1, type, last);
+	if (end - first < 2)
 		return;
+	put(t, "\t%s rest%d = (%s)%s;\n", word, first, word, row);
+	for (int i = end - 2; i > first; i--)
+		put(t, "\t%s x%d = (%s)(rest%d %% (%s)d%d);\n\trest%d /= (%s)d%d;\n", type, i,
+		    type, first, word, i, first, word, i);
+	put(t, "\t%s x%d = (%s)rest%d;\n", type, first, type, first);
+}
+
+static void put_stride(struct text *t, const struct yk_map_form *f, unsigned k, int axis,
+		       const char *plus)
+{
+	switch (f->operand[k].step[axis]) {
+	case YK_MAP_STILL:
+		break;
+	case YK_MAP_UNIT:
+		put(t, "%sx%d", plus, axis);
+		break;
+	default:
+		put(t, "%sx%d * %st%u_%d", plus, axis, f->narrow ? "(int)" : "", k, axis);
 	}
-	put(t, "\tulong r = GLOBAL_ID(1);\n\tif (j >= cols || r >= rows)\n\t\treturn;\n"
-	    "\tulong i = r * cols + j;\n");
-	for (int axis = f->rank - 2; axis > 0; axis--)
-		put(t, "\tlong j%d = (long)(r %% d%d);\n\tr /= d%d;\n", axis, axis, axis);
-	put(t, "\tlong j0 = (long)r;\n");
+}
+
+// The index of operand k's element along merged axes 0 .. end-1.
+static void put_place(struct text *t, const struct yk_map_form *f, unsigned k, int end)
+{
+	const struct yk_map_operand *o = &f->operand[k];
+
+	if (o->class == YK_MAP_LINEAR)
+		put(t, "%s", f->flat ? "(long)j" : "(long)(r * width + j)");
+	else if (o->class == YK_MAP_ONE)
+		put(t, "0");
+	else
+		put(t, "(long)(0");
+	for (int i = 0; i < end && o->class == YK_MAP_STRIDED; i++)
+		put_stride(t, f, k, i, " + ");
+	if (o->class == YK_MAP_STRIDED)
+		put(t, ")");
 }
 
 // p0, p1, ..: where operand k's elements are; e0, e1, ..: the index of the one at hand.
-static void put_operands(struct text *t, const struct yk_map_form *f)
+static void put_operand(struct text *t, const struct yk_map_form *f, unsigned k)
 {
-	for (unsigned k = 0; k < f->noperand; k++) {
-		const struct yk_map_operand *o = &f->operand[k];
-		const char *type = dtypes[o->view->dtype].stored;
+	const struct yk_map_operand *o = &f->operand[k];
+	const char *type = dtypes[o->dtype].stored;
 
-		if (o->class == YK_MAP_VALUE)
-			continue;
-		put(t, "\tGLOBAL %s *p%u = (GLOBAL %s *)(s%u + at%u);\n", type, k, type,
-		    k, k);
-		if (o->class == YK_MAP_LINEAR || o->class == YK_MAP_ONE) {
-			put(t, "\tlong e%u = %s;\n", k,
-			    o->class == YK_MAP_ONE ? "0" : "(long)i");
-			continue;
-		}
-		put(t, "\tlong e%u = ", k);
-		for (int i = 0; i < f->rank - 1; i++)
-			put(t, "%sj%d * t%u_%d", i ? " + " : "", i, k, i);
-		if (o->class == YK_MAP_ROW)
-			put(t, " + (long)j");
-		if (o->class == YK_MAP_GENERAL)
-			put(t, "%s(long)j * t%u_%d", f->rank > 1 ? " + " : "", k,
-			    f->rank - 1);
-		put(t, ";\n");
-	}
+	if (!in_memory(o))
+		return;
+	put(t, "\tGLOBAL %s *p%u = (GLOBAL %s *)(s%u + at%u);\n", type, k, type, k, k);
+	put(t, "\tlong e%u = ", k);
+	put_place(t, f, k, f->rank);
+	put(t, ";\n");
 }
 
 // ---- instructions ----
@@ -207,12 +241,14 @@ static void put_word(struct text *t, int dtype, const char *word)
 static void put_input(struct text *t, const struct yk_map_form *f, unsigned input)
 {
 	unsigned k = f->map->nout + input;
-	int d = f->operand[k].view->dtype;
+	int d = f->operand[k].dtype;
 	char word[16];
 
 	snprintf(word, sizeof word, "w%u", k);
 	if (f->operand[k].class == YK_MAP_VALUE)
 		put_word(t, d, word);
+	else if (f->operand[k].class == YK_MAP_PRODUCT)
+		put(t, "product");
 	else if (d == yoke_f16 || d == yoke_bf16)
 		put(t, "f32_of_%s(p%u[e%u])", dtypes[d].name, k, k);
 	else
@@ -362,7 +398,7 @@ static int put_value(struct text *t, const struct yk_map_form *f,
 		put_word(t, n->dtype, word);
 		return 0;
 	case YOKE_MAP_INDEX:
-		put(t, "(long)i");
+		put_place(t, f, f->noperand, f->rank);
 		return 0;
 	case YOKE_MAP_RAND:
 		put(t, "rand_bits(v%u, v%u, v%u)", n->a, n->b, n->c);
@@ -384,11 +420,12 @@ static int put_value(struct text *t, const struct yk_map_form *f,
 	}
 }
 
-static int put_kernel(struct text *t, const struct yk_map_form *f, const char *name)
+// ---- functions ----
+
+static int put_program(struct text *t, const struct yk_map_form *f)
 {
-	put_parameters(t, f, name);
-	put_indices(t, f);
-	put_operands(t, f);
+	for (unsigned k = f->map->nout; k < f->noperand; k++)
+		put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
 		put(t, "\t%s v%u = ", dtypes[n->dtype].type, k);
@@ -397,20 +434,57 @@ static int put_kernel(struct text *t, const struct yk_map_form *f, const char *n
 			return err;
 		put(t, ";\n");
 	}
-	for (unsigned k = 0; k < f->map->nout; k++) {
-		int d = f->operand[k].view->dtype;
-		if (is_half(d))
-			put(t, "\tp%u[e%u] = %s_of_f32(v%u);\n", k, k, dtypes[d].name,
-			    f->map->out[k]);
-		else
-			put(t, "\tp%u[e%u] = v%u;\n", k, k, f->map->out[k]);
-	}
-	put(t, "}\n");
 	return 0;
 }
 
-int64_t yk_map_source(int dialect, const struct yoke_op *op, const char *name, char *to,
-		      size_t cap)
+// The value of output k, as it is stored.
+static void put_stored(struct text *t, const struct yk_map_form *f, unsigned k)
+{
+	int d = f->operand[k].dtype;
+	if (is_half(d))
+		put(t, "%s_of_f32(v%u)", dtypes[d].name, f->map->out[k]);
+	else
+		put(t, "v%u", f->map->out[k]);
+}
+
+static int put_store(struct text *t, const struct yk_map_form *f)
+{
+	if (f->code == YOKE_OP_CONTRACT)
+		put(t, "FN void map_store(%s product, ulong r, ulong j MAP_PARAMS)\n{\n",
+		    dtypes[f->operand[f->map->nout].dtype].type);
+	else
+		put(t, "FN void map_at(ulong r, ulong j MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->rank, "r", "j");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put_operand(t, f, k);
+	int err = put_program(t, f);
+	for (unsigned k = 0; k < f->map->nout; k++) {
+		put(t, "\tp%u[e%u] = ", k, k);
+		put_stored(t, f, k);
+		put(t, ";\n");
+	}
+	put(t, "}\n");
+	return err;
+}
+
+static int put_load(struct text *t, const struct yk_map_form *f)
+{
+	const char *type = dtypes[f->map->insn[f->map->out[0]].dtype].type;
+
+	put(t, "#define MAP_TYPE %s\nFN ulong map_place(ulong r, ulong c MAP_PARAMS)\n{\n", type);
+	put_axes(t, f, 0, f->split, "r", "c");
+	put(t, "\treturn (ulong)");
+	put_place(t, f, 0, f->split);
+	put(t, ";\n}\n"
+	    "FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->split, "r", "c");
+	put_axes(t, f, f->split, f->rank, "q", "j");
+	int err = put_program(t, f);
+	put(t, "\treturn v%u;\n}\n", f->map->out[0]);
+	return err;
+}
+
+int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t cap)
 {
 	struct yk_map_form f;
 	struct text t = { .to = to, .cap = cap };
@@ -420,7 +494,9 @@ int64_t yk_map_source(int dialect, const struct yoke_op *op, const char *name, c
 	int err = yk_map_form(op, &f);
 	if (!err)
 		err = put_helpers(&t, dialect, &f);
-	if (!err)
-		err = put_kernel(&t, &f, name);
+	if (!err) {
+		put_parameters(&t, &f);
+		err = op->code == YOKE_OP_REDUCE ? put_load(&t, &f) : put_store(&t, &f);
+	}
 	return err ? err : (int64_t)t.length;
 }
