@@ -276,7 +276,11 @@ struct yoke_device_info {
 	uint64_t max_segment;        // largest single allocation, bytes
 	uint32_t align;              // of segments and of blocks in them, bytes, a power of two
 	uint32_t max_args;           // bytes of kernel arguments, 0: no limit
-	char name[128], vendor[64], driver[128], uuid[40]; // uuid: "" or "pci:0000:01:00.0" and the like
+	char name[128], vendor[64], driver[128];
+	// What a device is known by, whichever backend or driver offers it; "" where that is not known.
+	// No two devices of one driver have the same.
+	char uuid[40]; // "6f0a4e1c-0000-4000-8000-00000000beef"
+	char pci[24];  // since 0.3: domain, bus, device and function, "0000:01:00.0"
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging
@@ -367,7 +371,7 @@ struct yoke_backend {
 	uint32_t size, abi;
 	const char *name;    // "opencl": lower case, no spaces
 	const char *version; // free text
-	// Finds devices, once; 0 devices is no error.
+	// Finds devices, once; 0 devices is no error, and what host->error was told then is the reason.
 	int (*probe)(uint32_t *ndevices);
 	// Fills at most info->size bytes.
 	int (*device_info)(uint32_t device, struct yoke_device_info *info);

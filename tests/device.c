@@ -49,13 +49,24 @@ static int give(struct yoke_device_info *i, uint32_t kind, uint64_t memory)
 
 static int info_gpu(uint32_t device, struct yoke_device_info *i)
 {
-	return give(i, YOKE_DEVICE_GPU, (uint64_t)(device + 1) << 50); // the second is the larger
+	give(i, YOKE_DEVICE_GPU, (uint64_t)(device + 1) << 50); // the second is the larger
+	snprintf(i->uuid, sizeof i->uuid, "pci:0000:0a:0%u.0", device); // as ABI 0.2 had it
+	strcpy(i->name, device ? "made up XT" : "made up");
+	return 0;
 }
 
 static int info_igpu(uint32_t device, struct yoke_device_info *i)
 {
 	(void)device;
+	strcpy(i->uuid, "00112233-4455-6677-8899-AABBCCDDEEFF");
 	return give(i, YOKE_DEVICE_IGPU, (uint64_t)1 << 50);
+}
+
+// Met by t_big, too, with half of its memory, and another that has only a UUID in common with t_small's.
+static int info_again(uint32_t device, struct yoke_device_info *i)
+{
+	strcpy(device ? i->uuid : i->pci, device ? "00112233-4455-6677-8899-aabbccddeeff" : "0000:0A:01.0");
+	return give(i, device ? YOKE_DEVICE_IGPU : YOKE_DEVICE_GPU, (uint64_t)1 << 49);
 }
 
 static int info_cpu(uint32_t device, struct yoke_device_info *i)
@@ -71,6 +82,8 @@ static const struct yoke_backend tables[] = {
 	  .device_info = info_igpu },
 	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_big", .probe = probe_two,
 	  .device_info = info_gpu },
+	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_again", .probe = probe_two,
+	  .device_info = info_again },
 	{ .size = sizeof *tables, .abi = YOKE_ABI, .name = "t_broken", .probe = probe_fails,
 	  .device_info = info_gpu },
 };
@@ -97,6 +110,14 @@ static void chosen(const char *list, const char *want, const char *words)
 	yoke_error_clear();
 }
 
+static void wished(const char *device, const char *list, const char *want, const char *words)
+{
+	yk_param_set("device", device, YK_ARGUMENT);
+	diag("YOKE_DEVICE=%s", device);
+	chosen(list, want, words);
+	yk_param_set("device", "", YK_ARGUMENT);
+}
+
 static void choice(void)
 {
 	ok(yk_list_has(NULL, "a") && yk_list_has("", "a") && yk_list_has("*", "a") &&
@@ -111,9 +132,10 @@ static void choice(void)
 	chosen("cpu", "cpu:0", NULL);
 	chosen("t_small", "t_small:0", NULL);
 	chosen("t_small,t_big", "t_small:0", NULL);
-	chosen("t_big,t_small", "t_big:1", NULL); // of a backend's, the one with more memory
-	chosen("", "t_big:1", NULL);
-	chosen("*", "t_big:1", NULL);
+	chosen("t_big,t_small", "t_big:0", NULL); // of equal kind the first, whatever its memory
+	chosen("", "t_big:0", NULL);
+	chosen("*", "t_big:0", NULL);
+	chosen("^t_big,t_again", "t_small:0", NULL);
 	chosen("t_nothing", NULL, "there is no such backend");
 	chosen("t_bag", NULL, "did you mean 't_big'?");
 	chosen("t_broken", NULL, "VENDOR_ERROR_42: no permission for /dev/x");
@@ -131,14 +153,42 @@ static void choice(void)
 	ok(yk_device_cpu() && !strcmp(yk_device_cpu()->id, "cpu:0"), "the CPU's device");
 
 	yk_param_set("backend", "t_big", YK_ARGUMENT);
-	chosen(NULL, "t_big:1", NULL);
-	yk_param_set("device", "t_big:0", YK_ARGUMENT);
 	chosen(NULL, "t_big:0", NULL);
-	chosen("cpu", "cpu:0", NULL); // a list of the program's own leaves YOKE_DEVICE out
-	yk_param_set("device", "t_big:7", YK_ARGUMENT);
-	chosen(NULL, NULL, "t_big:1 (made up), t_big:0 (made up)");
-	yk_param_set("device", "", YK_ARGUMENT);
+	wished("t_big:1", NULL, "t_big:1", NULL);
+	wished("t_big:1", "cpu", "cpu:0", NULL); // a list of the program's own leaves YOKE_DEVICE out
+	wished("pci:0000:0a:01.0", "cpu", "cpu:0", NULL);
+	wished("t_big:7", NULL, NULL, "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
+	wished("t_small:0", NULL, NULL, "not among those of backend 't_big'");
 	yk_param_set("backend", "", YK_ARGUMENT);
+	wished("t_big:1", NULL, "t_big:1", NULL);
+	wished("cpu:0", NULL, "cpu:0", NULL);
+	wished("t_nothing:0", NULL, NULL, "there is no such backend");
+	wished("t_broken:0", NULL, NULL, "VENDOR_ERROR_42");
+	wished("pci:0000:0A:01.0", NULL, "t_big:1", NULL);
+	wished("pci:0a:01.0", NULL, "t_big:1", NULL);
+	wished("pci:0a:01.0", "t_again,cpu", "t_again:0", NULL);
+	wished("pci:0a:01", NULL, NULL, "device 'pci:0a:01' cannot be used");
+	wished("pci:", NULL, NULL, "device 'pci:' cannot be used");
+	wished("uuid:00112233445566778899aabbccddeeff", NULL, "t_small:0", NULL);
+	wished("uuid:GPU-00112233-4455-6677-8899-aabbccddeeff", NULL, "t_small:0", NULL);
+	wished("uuid:00112233", NULL, NULL, "device 'uuid:00112233' cannot be used");
+	wished("Made*XT", NULL, "t_big:1", NULL);
+	wished("t_again:*", NULL, "t_again:0", NULL);
+	wished("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
+	wished("made up", NULL, NULL, "device 'made up' cannot be used"); // a name needs its star
+
+	const char *twins[4] = { "", "", "", "" };
+	for (struct yk_device *d = yk_devices("t_big,t_small,t_again"); d; d = d->next)
+		if (!strncmp(d->id, "t_again:", 8))
+			twins[d->index] = d->twin ? d->twin->id : "none";
+		else if (d->twin)
+			twins[2] = d->id;
+	ok(!strcmp(twins[0], "t_big:1") && !strcmp(twins[1], "t_small:0") && !*twins[2],
+	   "one device behind two backends is one: %s, %s %s", twins[0], twins[1], twins[2]);
+	bool alone = true;
+	for (struct yk_device *d = yk_devices("t_again"); d; d = d->next)
+		alone &= !d->twin;
+	ok(alone, "without the other it is alone");
 
 	struct yk_device *d = yk_device_choose("t_big");
 	void *handle = NULL;
@@ -148,7 +198,7 @@ static void choice(void)
 	   d->ops->workspace(0, NULL, 0, &bytes) == 0 && bytes == 0 && d->ops->ext("x") == NULL &&
 	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "holes of a table answer 'unsupported'");
 	struct yk_queue *q;
-	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:1"),
+	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:0"),
 	   "and their users say so");
 	yoke_error_clear();
 }

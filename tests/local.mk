@@ -87,6 +87,7 @@ test_scripts = \
 	tests/arrows.sh \
 	tests/completion.sh \
 	tests/fault.sh \
+	tests/icd.sh \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \
@@ -234,6 +235,15 @@ tests_bad_bad_crowd_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_larger_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_tableless_la_LDFLAGS = $(check_module_ldflags)
 tests_bad_bad_vandal_la_LDFLAGS = $(check_module_ldflags)
+
+# An OpenCL driver that misbehaves, for tests/icd.sh.
+if OPENCL
+check_LTLIBRARIES += tests/icd/fake_icd.la
+endif
+tests_icd_fake_icd_la_SOURCES = tests/icd/fake.c
+tests_icd_fake_icd_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENCL_CFLAGS)
+tests_icd_fake_icd_la_LDFLAGS = $(check_module_ldflags)
+tests_icd_fake_icd_la_LIBADD = $(SYSTEM_LIBS)
 
 # What is installed, from outside.
 EXTRA_DIST += tests/installcheck.sh

@@ -3,6 +3,7 @@
 // with a compiler.  What drivers say of themselves is checked before it is passed on.
 #include "config.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 
 #define MAX_PLATFORMS 16
 #define MAX_DEVICES 64 // of one platform
+#define MAX_TEXT 65536
+#define PLATFORM_NOT_FOUND (-1001) // of the loader: cl_khr_icd
 
 static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER;
 static bool probed;
 static struct yk_cl_device **devices; // complete after probe, never changed then
 static uint32_t ndevices;
+static char reason[800]; // what was left out, and why
 
 // One fixed-size property, or `fallback` when the driver does not answer.
 static uint64_t number(cl_device_id id, cl_device_info what, size_t bytes,
@@ -37,6 +41,7 @@ static bool bool_of(cl_device_id id, cl_device_info what)
 	return number(id, what, sizeof(cl_bool), CL_FALSE) != CL_FALSE;
 }
 
+// A text of any length, cut to what there is room for; "" when the driver does not answer.
 static void text_of(cl_device_id id, cl_device_info what, char *to, size_t cap)
 {
 	char *text = NULL;
@@ -44,10 +49,24 @@ static void text_of(cl_device_id id, cl_device_info what, char *to, size_t cap)
 
 	to[0] = 0;
 	if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || !bytes ||
-	    bytes > 65536 || !(text = calloc(1, bytes + 1)))
+	    bytes > MAX_TEXT || !(text = calloc(1, bytes + 1)))
 		return;
 	if (clGetDeviceInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
 		snprintf(to, cap, "%s", text + strspn(text, " "));
+	free(text);
+}
+
+static void platform_text(cl_platform_id id, cl_platform_info what, char *to, size_t cap)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	to[0] = 0;
+	if (clGetPlatformInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || !bytes ||
+	    bytes > MAX_TEXT || !(text = calloc(1, bytes + 1)))
+		return;
+	if (clGetPlatformInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
+		snprintf(to, cap, "%s", text);
 	free(text);
 }
 
@@ -67,6 +86,8 @@ static const char *refused(cl_device_id id)
 		return "big-endian";
 	if (uint_of(id, CL_DEVICE_ADDRESS_BITS) != 64)
 		return "addresses of less than 64 bits";
+	if (!number(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), 0))
+		return "reports 0 bytes of memory";
 	return NULL;
 }
 
@@ -110,10 +131,11 @@ static void fill_info(struct yk_cl_device *d)
 	info->memory = number(d->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), 0);
 	info->max_segment =
 		number(d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong), 0);
-	if (info->max_segment < 1 << 20) // the least that the specification allows
-		info->max_segment = 1 << 20;
-	if (info->memory < info->max_segment)
-		info->memory = info->max_segment;
+	// OpenCL 1.2 wants a quarter of the memory or 128 MiB; so little is a driver that does not know
+	if (info->max_segment < 1 << 20)
+		info->max_segment = info->memory / 4 ? info->memory / 4 : info->memory;
+	if (info->max_segment > info->memory)
+		info->max_segment = info->memory;
 	info->align = align_of(d->id);
 	info->max_args = (uint32_t)number(d->id, CL_DEVICE_MAX_PARAMETER_SIZE,
 					  sizeof(size_t), 1024);
@@ -142,30 +164,73 @@ static void fill_limits(struct yk_cl_device *d)
 	d->local_bytes = number(d->id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong), 0);
 }
 
-static int add_device(cl_platform_id platform, const char *version, cl_device_id id)
+// Of all that binaries depend on, our own version included; the caller frees it.
+static char *identity_of(const struct yk_cl_device *d)
+{
+	static const cl_platform_info platform[] = { CL_PLATFORM_NAME, CL_PLATFORM_VENDOR,
+						     CL_PLATFORM_VERSION };
+	static const cl_device_info device[] = { CL_DEVICE_NAME, CL_DRIVER_VERSION,
+						 CL_DEVICE_VERSION };
+	char *text = NULL, part[1024];
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (!to)
+		return NULL;
+	fprintf(to, "yoke %s\n", PACKAGE_VERSION);
+	for (int i = 0; i < 3; i++) {
+		platform_text(d->platform, platform[i], part, sizeof part);
+		fprintf(to, "%s\n", part);
+	}
+	for (int i = 0; i < 3; i++) {
+		text_of(d->id, device[i], part, sizeof part);
+		fprintf(to, "%s\n", part);
+	}
+	if (!fclose(to))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int add_device(cl_platform_id platform, cl_device_id id)
 {
 	struct yk_cl_device **more = realloc(devices, (ndevices + 1) * sizeof *devices);
 	struct yk_cl_device *d = calloc(1, sizeof *d);
-	char device_version[128];
 
 	if (more)
 		devices = more;
-	if (!more || !d) {
+	if (d) {
+		d->platform = platform;
+		d->id = id;
+		d->identity = identity_of(d);
+	}
+	if (!more || !d || !d->identity) {
 		free(d);
 		return yk_cl_error(YOKE_ENOMEM,
 				   "no memory for the list of OpenCL devices");
 	}
-	d->platform = platform;
-	d->id = id;
 	d->index = ndevices;
 	pthread_mutex_init(&d->lock, NULL);
 	fill_info(d);
 	fill_limits(d);
-	text_of(id, CL_DEVICE_VERSION, device_version, sizeof device_version);
-	snprintf(d->identity, sizeof d->identity, "%s|%s|%s|%s", version, d->info.name,
-		 d->info.driver, device_version);
+	yk_cl_identify(d, devices, ndevices);
 	devices[ndevices++] = d;
 	return 0;
+}
+
+// Says in the log what is not used and why; without any device it is the reason.
+__attribute__((format(printf, 1, 2)))
+static void leave_out(const char *fmt, ...)
+{
+	char line[400];
+	size_t n = strlen(reason);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	yk_cl_log(YOKE_LOG_INFO, "%s", line);
+	snprintf(reason + n, sizeof reason - n, "%s%s", n ? "; " : "", line);
 }
 
 static int probe_platform(cl_platform_id platform)
@@ -174,28 +239,30 @@ static int probe_platform(cl_platform_id platform)
 		sizeof only, "opencl.platform", "string", "",
 		"use only OpenCL platforms whose name contains this",
 	};
-	cl_device_id ids[MAX_DEVICES];
-	char name[128] = "", version[128] = "";
+	cl_device_id ids[MAX_DEVICES] = { NULL };
+	char name[128];
 	const char *wanted = yk_cl_host->setting(&only);
 	cl_uint n = 0;
 
-	clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
-	clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof version, version, NULL);
-	name[sizeof name - 1] = version[sizeof version - 1] = 0;
-	if (wanted && *wanted && !strstr(name, wanted))
+	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
+	if (wanted && *wanted && !strstr(name, wanted)) {
+		leave_out("platform %s is not the one of opencl.platform=%s", name, wanted);
 		return 0;
+	}
 	cl_int err = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
+	if (err == CL_DEVICE_NOT_FOUND || (err == CL_SUCCESS && !n)) {
+		leave_out("platform %s has no devices", name);
+		return 0;
+	}
 	if (err != CL_SUCCESS) {
-		yk_cl_log(YOKE_LOG_INFO, "platform %s: clGetDeviceIDs: %s", name,
-			  yk_cl_name(err));
+		leave_out("platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
 		return 0;
 	}
 	for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
-		const char *why = refused(ids[i]);
+		const char *why = ids[i] ? refused(ids[i]) : "the driver gave none";
 		if (why)
-			yk_cl_log(YOKE_LOG_INFO, "platform %s: device %u left out: %s",
-				  name, i, why);
-		else if (add_device(platform, version, ids[i]) < 0)
+			leave_out("platform %s: device %u is left out: %s", name, i, why);
+		else if (add_device(platform, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
 	return 0;
@@ -203,17 +270,19 @@ static int probe_platform(cl_platform_id platform)
 
 static int probe_all(void)
 {
-	cl_platform_id platforms[MAX_PLATFORMS];
+	cl_platform_id platforms[MAX_PLATFORMS] = { NULL };
 	cl_uint n = 0;
 	cl_int err = clGetPlatformIDs(MAX_PLATFORMS, platforms, &n);
 
-	if (err != CL_SUCCESS || !n)
-		yk_cl_log(YOKE_LOG_INFO, "no OpenCL platform (%s)", yk_cl_name(err));
-	if (err != CL_SUCCESS)
-		return 0;
-	for (cl_uint i = 0; i < n && i < MAX_PLATFORMS; i++)
-		if (probe_platform(platforms[i]) < 0)
+	if (err == PLATFORM_NOT_FOUND || (err == CL_SUCCESS && !n))
+		leave_out("the OpenCL loader found no driver; `yoke doctor` says where it looked");
+	else if (err != CL_SUCCESS)
+		leave_out("clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
+	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
+		if (platforms[i] && probe_platform(platforms[i]) < 0)
 			return YOKE_ENOMEM;
+	if (!ndevices)
+		yk_cl_error(YOKE_ENODEV, "%s", reason);
 	return 0;
 }
 

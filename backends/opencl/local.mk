@@ -14,6 +14,7 @@ opencl_sources = \
 	backends/opencl/contract.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
+	backends/opencl/identity.c \
 	backends/opencl/kernel.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \

@@ -30,7 +30,7 @@ struct yk_cl_device {
 	struct yoke_device_info info;
 	uint32_t index;
 	size_t max_group, max_items[2], local_bytes;
-	char identity[512];      // platform, device, driver, versions: in binaries' keys
+	char *identity;          // platform, device, driver, versions: in binaries' keys
 	const char *options;     // of every build
 	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
 	cl_context context;      // made on first use
@@ -86,6 +86,12 @@ struct yk_cl_device *yk_cl_device_at(uint32_t index);
 // Makes its context; cheap when there is one.
 int yk_cl_device_open(struct yk_cl_device *);
 int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *);
+
+// ---- identity.c ----
+
+// Fills info.uuid and info.pci, unless one of n devices before it, of the same platform, has
+// them already.
+void yk_cl_identify(struct yk_cl_device *, struct yk_cl_device *const *before, uint32_t n);
 
 // ---- memory.c ----
 

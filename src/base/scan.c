@@ -52,9 +52,8 @@ bool yk_scan_end(struct yk_scan *s)
 
 // ---- strings ----
 
-// Bytes of the well-formed character of several bytes at s, 0 when there is none
-// (Unicode 15, table 3-7).
-static int utf8(const unsigned char *s, const unsigned char *end)
+// Unicode 15, table 3-7.
+int yk_utf8(const unsigned char *s, const unsigned char *end)
 {
 	unsigned char low = 0x80, high = 0xbf;
 	int n;
@@ -177,7 +176,7 @@ char *yk_scan_string(struct yk_scan *s)
 				return NULL;
 			continue;
 		}
-		int n = utf8((unsigned char *)s->at, (unsigned char *)s->end);
+		int n = yk_utf8((unsigned char *)s->at, (unsigned char *)s->end);
 		if (!n) {
 			refuse(s, "a string that is not UTF-8");
 			return NULL;

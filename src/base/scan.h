@@ -25,5 +25,7 @@ char *yk_scan_string(struct yk_scan *);
 bool yk_scan_size(struct yk_scan *, int64_t *to);
 // Nothing but blanks is left?
 bool yk_scan_end(struct yk_scan *);
+// Bytes of the well-formed UTF-8 character of several bytes at s, 0 when there is none.
+int yk_utf8(const unsigned char *s, const unsigned char *end);
 
 #endif

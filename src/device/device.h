@@ -18,14 +18,24 @@ struct yk_device {
 	struct yoke_device_info info;
 	struct yk_pool *pool;   // of device memory
 	struct yk_pool *pinned; // of host memory for staging
+	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
 	struct yk_device *next;
 };
+
+// ---- device.c ----
+
+// What the backends of a list (and others, asked before) have, in order of discovery.  Under a lock
+// of the caller's.
+struct yk_device *const *yk_devices_found(const char *list, size_t *n);
+
+// ---- choose.c ----
 
 // All devices of the backends that `list` names (NULL: YOKE_BACKEND; "*": all), best first.  They are
 // linked anew by each call: for one thread at a time, and only until its next call.
 struct yk_device *yk_devices(const char *list);
-// The device to work on; list NULL: YOKE_BACKEND, then YOKE_DEVICE ("opencl:0") within it.  NULL with
-// ENODEV: the message names what was asked for, why it cannot be used, and what there is.
+// The device to work on; list NULL: YOKE_BACKEND.  Among its devices the best, or the one that
+// YOKE_DEVICE means: "opencl:0", "pci:0000:01:00.0", "uuid:..", or a pattern with '*' of its name.  NULL
+// with ENODEV: the message names what was asked for, why it cannot be used, and what there is.
 struct yk_device *yk_device_choose(const char *list);
 // The CPU backend's device, which serves what others do not take.
 struct yk_device *yk_device_cpu(void);

@@ -4,6 +4,7 @@ libyokecore_la_SOURCES += \
 	src/device/cache.c \
 	src/device/cache.h \
 	src/device/cache_sweep.c \
+	src/device/choose.c \
 	src/device/chunk.c \
 	src/device/chunk.h \
 	src/device/device.c \
@@ -14,6 +15,8 @@ libyokecore_la_SOURCES += \
 	src/device/mapform.h \
 	src/device/mapsrc.c \
 	src/device/mapsrc.h \
+	src/device/nodes.c \
+	src/device/nodes.h \
 	src/device/plugin.c \
 	src/device/plugin.h \
 	src/device/pool.c \

@@ -67,13 +67,14 @@ static json_t *gather_devices(void)
 				json_array_append_new(features,
 						      json_string(flags[k].name));
 		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:o}",
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
 				 "id", d->id, "kind",
 				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
 				 i->name, "vendor", i->vendor, "driver", i->driver,
 				 "units", (json_int_t)i->units, "memory",
 				 (json_int_t)i->memory, "max_segment",
-				 (json_int_t)i->max_segment, "uuid", i->uuid, "features",
+				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
+				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
 				 features));
 	}
 	return list;
@@ -179,10 +180,12 @@ static void print_info(const json_t *o)
 	json_array_foreach (list, i, d) {
 		double memory =
 			json_number_value(json_object_get(d, "memory")) / (1 << 20);
-		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s\n", text(d, "id"),
+		const char *twin = json_string_value(json_object_get(d, "same_as"));
+		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s%s%s\n", text(d, "id"),
 		       text(d, "kind"),
 		       (long long)json_integer_value(json_object_get(d, "units")), memory,
-		       text(d, "name"), text(d, "driver"));
+		       text(d, "name"), text(d, "driver"),
+		       twin && *twin ? "; the same device as " : "", twin ? twin : "");
 	}
 	list = json_object_get(o, "backends");
 	json_array_foreach (list, i, b)

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# OpenCL drivers that misbehave (tests/icd/fake.c): each costs a line with its reason, at most its
+# backend, and what can be used with absurd answers is.
+set -u
+yoke=${YOKE:-$PWD/yoke} fake=$PWD/tests/icd/.libs/fake_icd.so
+[ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
+[ -e "$fake" ] || { echo "1..0 # SKIP no $fake"; exit 0; }
+[ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+umask 022
+mkdir plugins vendors && cp "$YOKE_TEST_OPENCL" plugins/ && chmod 755 plugins plugins/* || exit 99
+export YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_PLUGIN_PROBE_TIME=60
+unset OPENCL_VENDOR_PATH
+
+# driver NAME: from now on the only one
+driver()
+{
+	rm -rf vendors/* && cp "$fake" "vendors/libfake_$1.so" &&
+		echo "$PWD/vendors/libfake_$1.so" >vendors/fake.icd
+	export OCL_ICD_VENDORS="$PWD/vendors"
+}
+
+# says TEXT WORDS: the last output has them
+says()
+{
+	verdict "$1: $2" "$(grep -q -- "$2" out || cat out)"
+}
+
+skip()
+{
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
+
+driver twins
+"$yoke" info >out 2>&1
+says twins '^  opencl:0 .*Fake GPU; 1$'
+says twins '^  opencl:1 .*Fake GPU; 1$'
+says twins '^  opencl:2 .*; the same device as opencl:1$' # by the address
+says twins '^  opencl:3 .*; the same device as opencl:0$' # by the UUID
+says twins '^  chosen: opencl:0$' # a GPU, of which drivers have two, before the CPU
+for wish in pci:0000:04:01.2 pci:04:01.2; do
+	YOKE_DEVICE=$wish "$yoke" info >out 2>&1
+	says "$wish" '^  chosen: opencl:1$'
+done
+YOKE_DEVICE=uuid:5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a "$yoke" info >out 2>&1
+says uuid '^  chosen: opencl:0$'
+YOKE_DEVICE='fake*' "$yoke" info >out 2>&1
+says 'a pattern' '^  chosen: opencl:0$'
+YOKE_DEVICE=opencl:3 "$yoke" info >out 2>&1
+says 'asked for by name' '^  chosen: opencl:3$'
+YOKE_DEVICE=pci:05:01.2 "$yoke" train data=text out=none >out 2>&1
+verdict "a device that is not there fails" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] &&
+	grep -q "device 'pci:05:01.2' cannot be used" out || cat out)"
+
+driver nodevices
+YOKE_BACKEND=opencl "$yoke" info >out 2>&1
+says nodevices 'no devices: platform Fake A has no devices'
+driver empty
+YOKE_BACKEND=opencl "$yoke" info >out 2>&1
+says 'no platform' 'no devices: the OpenCL loader found no driver'
+
+for flaw in crash:SIGSEGV abort:SIGABRT; do
+	driver "${flaw%:*}"
+	"$yoke" info >out 2>&1
+	says "${flaw%:*}" "died of ${flaw#*:} when it was tried; left alone"
+	says "${flaw%:*}" '^  chosen: cpu:0$'
+	verdict "${flaw%:*}: one warning" "$([ "$(grep -c 'warn' out)" -eq 1 ] || cat out)"
+	"$yoke" info >out 2>&1
+	says "${flaw%:*}" "died of ${flaw#*:} when it was tried before"
+	YOKE_BACKEND=opencl "$yoke" train data=text out=none >out 2>&1
+	verdict "${flaw%:*}: an error when asked for" "$([ $? -eq 1 ] &&
+		grep -q "backend 'opencl' cannot be used: died of ${flaw#*:}" out || cat out)"
+done
+YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>&1
+verdict "YOKE_BACKEND=cpu meets no driver" "$(grep -n 'died\|opencl' out)"
+driver twins
+"$yoke" info >out 2>&1
+says 'another driver' '^  chosen: opencl:0$'
+driver hang
+YOKE_PLUGIN_PROBE_TIME=1 "$yoke" info >out 2>&1
+says hang 'gave no answer within 1 s'
+says hang '^  chosen: cpu:0$'
+
+driver memory
+if YOKE_BACKEND=opencl "$yoke" info 2>&1 | grep -q 'found no driver'; then
+	skip 'absurd answers' 'no PoCL here'
+else
+	YOKE_BACKEND=opencl "$yoke" info >out 2>&1
+	says memory 'is left out: reports 0 bytes of memory'
+	losses()
+	{
+		rm -rf model
+		YOKE_BACKEND=opencl "$yoke" train data=text steps=2 layers=1 heads=2 embed=16 context=16 \
+			batch=2 out=model >out 2>&1 || cat out >&2
+		sed -n 's/.*\(step .*loss [0-9.]*\).*/\1/p' out
+	}
+	driver good # one of its own is no PoCL: the system's
+	OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd losses >want
+	for flaw in zeros name; do
+		driver $flaw
+		losses >got
+		verdict "$flaw: trains as without" "$([ -s want ] && diff want got || cat out)"
+		"$yoke" info --json >out 2>&1
+		says $flaw '"id": "opencl:0"'
+	done
+fi
+echo "1..$count"
