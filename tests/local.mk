@@ -39,6 +39,7 @@ test_programs = \
 	tests/cpu_softmax.t \
 	tests/cpu_xent.t \
 	tests/data.t \
+	tests/debug.t \
 	tests/deep.t \
 	tests/device.t \
 	tests/eager.t \
@@ -76,6 +77,7 @@ test_programs = \
 	tests/retry.t \
 	tests/safetensors.t \
 	tests/schedule.t \
+	tests/site.t \
 	tests/skeleton.t \
 	tests/team.t \
 	tests/threads.t \
@@ -137,6 +139,7 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_device_t_SOURCES = tests/device.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
+tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_gemm_t_SOURCES = tests/gemm.c
@@ -170,6 +173,9 @@ tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c
+tests_site_t_SOURCES = tests/site.c
+tests_site_t_LDADD = libyoke.la
+tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c

@@ -10,7 +10,7 @@
 
 struct error {
 	int code; // 0: none
-	char text[1024];
+	char text[2048];
 };
 
 static _Thread_local struct error first;

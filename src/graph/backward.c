@@ -191,6 +191,8 @@ static void visit(struct pass *s, uint32_t node)
 	if (!any || !wanted || s->err)
 		return;
 	g->scope = n.scope;
+	g->site = n.site;
+	g->back = n.op;
 	if (n.op == YK_SLICE) {
 		yk_id x = g->arg[n.in];
 		s->piece[s->npiece] = (struct piece){ node, s->cot[n.out], s->pieces[x] };
@@ -324,7 +326,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 	for (uint32_t i = 0; i < n; i++)
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;
-	uint32_t scope = g->scope;
+	uint32_t scope = g->scope, site = g->site;
 	struct pass s;
 	if (pass_init(&s, g, values, nodes) < 0)
 		goto out;
@@ -345,6 +347,8 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 	}
 out:
 	g->scope = scope;
+	g->site = site;
+	g->back = 0;
 	pass_fini(&s);
 	return s.err;
 }

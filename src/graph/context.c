@@ -19,6 +19,8 @@ YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
 	 "pending operations that are warned about once");
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
+YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
+	 "keep where each operation is recorded: errors name the calling functions");
 
 // Memory that only pending operations hold is warned about beyond this part of the device's.
 enum { HELD_PART = 4 };
@@ -40,6 +42,8 @@ int yk_enter(struct yoke_context *ctx)
 			       "context %p: thread %d is inside, thread %d may not enter; "
 			       "give each thread a context of its own",
 			       (void *)ctx, inside, own_id);
+	if (ctx->traced)
+		ctx->graph.site = yk_site_here(&ctx->sites);
 	return 0;
 }
 
@@ -83,8 +87,10 @@ yoke_context *yoke_context_new(const char *backend)
 	ctx->cpu = cpu;
 	ctx->epoch = 1;
 	ctx->graph.paths = &ctx->paths;
+	ctx->graph.sites = &ctx->sites;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
 	ctx->eager = yk_param_bool(&eager_setting);
+	ctx->traced = yk_param_bool(&trace_setting);
 	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		goto fail;
@@ -133,6 +139,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_queue_free(ctx->queue);
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);
+	yk_sites_fini(&ctx->sites);
 	yk_arena_fini(&ctx->handle_memory);
 	free(ctx->leaf);
 	free(ctx->root);

@@ -79,7 +79,7 @@ struct yk_failure {
 	int code;
 	bool told;      // some call has returned it
 	bool variables; // are lost with it
-	char text[800];
+	char text[1800];
 };
 
 struct yoke_scope {
@@ -108,6 +108,7 @@ struct yoke_context {
 	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
 	struct yk_graph graph;
 	struct yk_paths paths;
+	struct yk_sites sites; // where the application called, if that is traced
 	uint32_t epoch, opening; // evaluations; outermost scopes opened
 	struct yoke_scope *scope; // innermost, NULL: none
 	struct yoke_tensor *handles;  // that no scope owns
@@ -128,6 +129,7 @@ struct yoke_context {
 	uint64_t held_bytes; // of versions that only leaves hold
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
+	bool traced;         // their call sites are kept
 	bool stale;          // .. and a number they read on the host was set since
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind

@@ -99,14 +99,14 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 			 yk_path_name(&ctx->paths, f->scope[0]), yk_ops[f->op[1]].name,
 			 yk_path_name(&ctx->paths, f->scope[1]), ctx->device->id);
 	else
-		snprintf(to, cap, "%s, on %s", where ? where : "a copy or fill",
-			 ctx->device->id);
+		snprintf(to, cap, "%s, on %s (%s)", where ? where : "a copy or fill",
+			 ctx->device->id, ctx->device->info.name);
 }
 
 static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *where)
 {
 	struct yk_queue_failure f, later;
-	char culprit[500];
+	char culprit[1200];
 
 	if (!yk_queue_failed(q) || !yk_queue_take(q, &f))
 		return 0;

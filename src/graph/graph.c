@@ -35,9 +35,10 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
 	const char *scope = g->paths ? yk_path_name(g->paths, g->scope) : "";
-	if (*scope)
-		return yk_fail(code, "%s in %s: %s", yk_ops[op].name, scope, why);
-	return yk_fail(code, "%s: %s", yk_ops[op].name, why);
+	char site[YK_SITE_TEXT];
+	yk_site_text(g->sites, g->site, site);
+	return yk_fail(code, "%s%s%s%s%s: %s", yk_ops[op].name, *scope ? " in " : "", scope,
+		       *site ? ", recorded at " : "", site, why);
 }
 
 int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
@@ -57,6 +58,8 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 		.nattr = (uint8_t)c->nattr,
 		.list = c->list,
 		.scope = g->scope,
+		.site = g->site,
+		.back = g->back,
 		.in = (uint32_t)g->args,
 		.nin = c->nin,
 		.out = (uint32_t)g->values,

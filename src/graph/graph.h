@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "graph/site.h"
 #include "yoke.h"
 
 // Index of a value.  An operation given YK_BAD gives YK_BAD, so that chains are checked at their end.
@@ -51,6 +52,8 @@ struct yk_node {
 	uint32_t attr;      // attr[attr ..]
 	uint32_t list;      // tensors of each list, 0: no list op
 	uint32_t scope;     // path of the scope it was recorded in
+	uint32_t site;      // call that recorded it, 0: not traced
+	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
 };
 
 struct yk_graph {
@@ -61,8 +64,10 @@ struct yk_graph {
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
 	size_t max;             // nodes allowed, 0: no limit
-	uint32_t scope;         // given to new nodes
+	uint32_t scope, site;   // given to new nodes ..
+	uint16_t back;          // .. as this is
 	struct yk_paths *paths; // names of scopes, for messages
+	struct yk_sites *sites; // call sites
 };
 
 void yk_graph_clear(struct yk_graph *); // keeps the memory

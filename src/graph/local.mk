@@ -30,4 +30,6 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_rope.c \
 	src/graph/shape.c \
 	src/graph/shape.h \
+	src/graph/site.c \
+	src/graph/site.h \
 	src/graph/wrap.c

@@ -96,14 +96,22 @@ static void clear(struct yk_eager *e, const struct yk_graph *tape)
 {
 	yk_graph_clear(&e->g);
 	e->g.paths = tape->paths;
+	e->g.sites = tape->sites;
 	e->leaves = 0;
 	e->serial++;
+}
+
+static void take_origin(struct yk_eager *e, const struct yk_node *n)
+{
+	e->g.scope = n->scope;
+	e->g.site = n->site;
+	e->g.back = n->back;
 }
 
 static int append(struct yk_eager *e, const struct yk_graph *tape, const struct yk_node *n,
 		  const struct yk_call *c, yk_id *out)
 {
-	e->g.scope = n->scope;
+	take_origin(e, n);
 	return yk_append_as(&e->g, c, n->nout, &tape->value[n->out], out);
 }
 
@@ -130,7 +138,7 @@ static int copy_leaf(struct yk_eager *e, const struct yoke_context *ctx, yk_id v
 		return yk_op_fail(tape, n->op, YOKE_EFAILED, "its result was lost when it failed");
 	if (yk_grow(&e->leaf, &e->leaf_cap, e->leaves + 1, sizeof *e->leaf) < 0)
 		return no_memory();
-	e->g.scope = n->scope;
+	take_origin(e, n);
 	int err = yk_append_as(&e->g, &c, 1, &tape->value[v], out);
 	if (!err) {
 		leaf.id = *out;
@@ -292,7 +300,7 @@ static int run_new(struct yk_planner *pl)
 int yk_eager_run(struct yoke_context *ctx)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
-	return pl ? run_new(pl) : YOKE_ENOMEM;
+	return pl ? run_new(pl) : yoke_error_code();
 }
 
 int yk_eager_roots(struct yk_planner *pl, bool *started)

@@ -180,6 +180,7 @@ int yk_emit(struct yk_work *w)
 		if (empty || n->op == YK_BARRIER) // nothing to compute
 			continue;
 		w->g.scope = n->scope;
+		w->g.site = n->site;
 		size_t first = w->plan->steps;
 		if (n->op == YK_TRANSFER) {
 			err = add_transfer(w, m->at, &b);

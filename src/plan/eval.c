@@ -84,6 +84,11 @@ struct yk_planner *yk_planner_of(struct yoke_context *ctx)
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
+	if (yk_check_wanted(&pl->check_nan) < 0) {
+		free(pl->bucket);
+		free(pl);
+		return NULL;
+	}
 	pl->ctx = ctx;
 	ctx->planner = pl;
 	ctx->planner_free = planner_free;
@@ -302,7 +307,7 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	size_t roots = ctx->roots;
 	int err = 0;
 	if (!pl)
-		return YOKE_ENOMEM;
+		return yoke_error_code();
 	yk_work_begin(ctx, ctx->queue);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);

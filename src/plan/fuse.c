@@ -117,7 +117,7 @@ int yk_fuse(struct yk_work *w)
 		m->n = 1;
 		m->member[0] = m->at = k;
 		w->group_of[k] = mine;
-		if (!fusable(n) || !yk_param_bool(&fuse))
+		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check_nan)
 			continue;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id base = w->place[g->arg[n->in + i]].base;

@@ -218,8 +218,11 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}
-	if (!err && yk_param_bool(&sync_steps))
+	bool check = l->pl->check_nan;
+	if (!err && (check || yk_param_bool(&sync_steps)))
 		err = yk_queue_drain(q);
+	if (!err && check)
+		err = yk_check_step(l->pl, l->p, s, q);
 	return err;
 }
 
@@ -227,14 +230,16 @@ static void step_failed(struct launch *l, size_t at, int code, bool had)
 {
 	struct yoke_context *ctx = l->ctx;
 	const struct yk_step *s = &l->p->step[at];
-	char where[300], why[400];
-	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s in \"%s\"",
-		 (unsigned long long)ctx->stats.evals, at, l->p->steps, yk_ops[s->opcode].name,
-		 yk_path_name(&ctx->paths, s->scope));
+	const struct yk_device *d = device_of(l, s->device);
+	char step[700], where[800], why[600];
+	yk_step_text(l->pl, s, step, sizeof step);
+	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s",
+		 (unsigned long long)ctx->stats.evals, at, l->p->steps, step);
 	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
 		yk_backend_detail(had, code, why, sizeof why);
-		yk_failure_set(ctx, code, "%s, on %s failed: %s: %s", where,
-			       device_of(l, s->device)->id, yoke_error_name(code), why);
+		yk_failure_set(ctx, code, "%s, on %s (%s%s%s) failed: %s: %s", where, d->id,
+			       d->info.name, *d->info.driver ? ", " : "", d->info.driver,
+			       yoke_error_name(code), why);
 	}
 	for (size_t i = 0; i < l->pl->roots; i++)
 		ctx->failure.variables |= l->pl->root[i].handle->kind == YK_VARIABLE;

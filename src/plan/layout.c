@@ -198,6 +198,12 @@ static bool sole_writer(const struct layout *l, uint32_t v, uint32_t *s, uint32_
 	return *out != YK_NIL;
 }
 
+// Results that are checked must leave their operands as they were.
+static bool may_overwrite(const struct yk_work *w)
+{
+	return yk_param_bool(&donate) && !w->ctx->planner->check_nan;
+}
+
 // Roots over the old versions of their variables.
 static void donate_leaves(struct layout *l)
 {
@@ -215,7 +221,7 @@ static void donate_leaves(struct layout *l)
 			if (l->life[k].leaf == donor)
 				old = k;
 		uint32_t in = YK_NIL;
-		if (old != YK_NIL && w->root[i].idle && yk_param_bool(&donate) &&
+		if (old != YK_NIL && w->root[i].idle && may_overwrite(w) &&
 		    l->donated[donor] == YK_NIL && l->life[old].block == YK_NIL &&
 		    sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
 			if (!l->life[old].used || l->life[old].dies < s) {
@@ -241,7 +247,7 @@ static void donate_leaves(struct layout *l)
 static void share_arena(struct layout *l)
 {
 	struct yk_plan *p = l->p;
-	for (uint32_t s = 0; s < p->steps && yk_param_bool(&donate); s++) {
+	for (uint32_t s = 0; s < p->steps && may_overwrite(l->w); s++) {
 		const struct yk_step *step = &p->step[s];
 		for (uint32_t o = 0; o < step->op.nout && step->kind == YK_STEP_RUN;
 		     o++) {

@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/plan/eager.c \
 	src/plan/emit.c \
 	src/plan/eval.c \
+	src/plan/finite.c \
 	src/plan/fuse.c \
 	src/plan/key.c \
 	src/plan/launch.c \
@@ -19,4 +20,5 @@ libyokecore_la_SOURCES += \
 	src/plan/print.c \
 	src/plan/program.c \
 	src/plan/strides.c \
-	src/plan/uses.c
+	src/plan/uses.c \
+	src/plan/where.c

@@ -340,7 +340,10 @@ static void mark_needed(const struct yk_graph *t, const yk_id *out, uint32_t nou
 static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		     int device, yk_id *out)
 {
-	struct yk_graph t = { .paths = w->g.paths, .scope = w->g.scope };
+	struct yk_graph t = { .paths = w->g.paths,
+			      .sites = w->g.sites,
+			      .scope = w->g.scope,
+			      .site = w->g.site };
 	const struct yk_op_row *row = &yk_ops[c->op];
 	int err = YOKE_ENOMEM;
 	yk_id *in = calloc(c->nin + nout + 1, sizeof *in),
@@ -519,6 +522,7 @@ int yk_lower(struct yk_work *w)
 	int err = 0;
 	w->root_value = malloc((w->roots + 1) * sizeof *w->root_value);
 	w->g.paths = &w->ctx->paths;
+	w->g.sites = &w->ctx->sites;
 	if (!map || !in || !w->root_value)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 	uint32_t leaves = 0;
@@ -543,6 +547,7 @@ int yk_lower(struct yk_work *w)
 			leaves++;
 		}
 		w->g.scope = n->scope;
+		w->g.site = n->site;
 		w->recorded = (uint32_t)k;
 		err = lower_node(w, &c, n->nout, &g->value[n->out], &map[m->first[k]]);
 	}
@@ -551,6 +556,7 @@ int yk_lower(struct yk_work *w)
 		uint32_t node = g->value[v].node;
 		w->root_value[i] = map[m->first[m->number[node]] + v - g->node[node].out];
 		w->g.scope = g->node[node].scope;
+		w->g.site = g->node[node].site;
 		w->recorded = m->number[node];
 		err = settle_root(w, &w->root_value[i]);
 	}

@@ -232,6 +232,16 @@ int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
 // Are numbers on the host that say where a marked node reads or writes in range?  ERANGE names the op and
 // the value.
 int yk_check_scalars(const struct yk_planner *);
+// Words for a step of the plan that is being launched: "matmul f32 [5,3] from f32 [5,7], f32 [7,3] in
+// "step/layer", recorded at ..".
+void yk_step_text(const struct yk_planner *, const struct yk_step *, char *to, size_t cap);
+// The recorded node that its last part came of; NULL: none.
+const struct yk_node *yk_step_recorded(const struct yk_planner *, const struct yk_step *);
+// EINVAL: YOKE_CHECK asks for what there is not.
+int yk_check_wanted(bool *nan);
+// After a step that is done: ERANGE when it made NaN of operands without, or infinities of finite ones.
+int yk_check_step(struct yk_planner *, const struct yk_plan *, const struct yk_step *,
+		  struct yk_queue *);
 // Is the block of each leaf large enough for what the plan does with it?
 int yk_check_leaves(const struct yk_planner *, const struct yk_plan *);
 // The bits of the scalar leaf at a place among the marked leaves.
@@ -268,6 +278,7 @@ struct yk_planner {
 	struct yk_storage **storage;   // .. storages of root blocks
 	size_t chunk_cap[2], storage_cap;
 	bool fell_back;                // and said so
+	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
 };
 
 // Where planner->key differs first from an earlier one, in words: "node 812 matmul in step: flags: 0 -> 1".

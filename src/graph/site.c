@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Call sites, by unwinding the stack.
+//
+// Frames inside the library's own object are left out.  A program that has the library linked into it
+// is one object with it: there nothing tells the two apart, and the frames begin with the library's.
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unwind.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "graph/site.h"
+#include "yoke.h"
+
+// Frames of a text; looked at; and of this file and the calls of the library that lead here, at least.
+enum { SHOWN = 4, DEEPEST = 64, INNER = 3 };
+
+struct walk {
+	struct yk_site *to;
+	const void *own; // start of the library's object; NULL: it is the program's
+	int seen;
+	bool outside; // the library has been left
+};
+
+static const void *object_of(uintptr_t address)
+{
+	Dl_info info;
+	return dladdr((void *)address, &info) ? info.dli_fbase : NULL;
+}
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *arg)
+{
+	struct walk *w = arg;
+	struct yk_site *to = w->to;
+	// What is behind a call may be the next function's: one byte back is the call's own.
+	uintptr_t address = _Unwind_GetIP(frame) - 1;
+	if (address + 1 == 0 || w->seen++ == DEEPEST)
+		return _URC_END_OF_STACK;
+	w->outside |= w->own ? object_of(address) != w->own : w->seen > INNER;
+	if (w->outside)
+		to->frame[to->frames++] = (void *)address;
+	return to->frames == YK_SITE_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static int table_grow(struct yk_sites *s)
+{
+	size_t size = s->table_size ? 2 * s->table_size : 64;
+	uint32_t *table = calloc(size, sizeof *table);
+	if (!table)
+		return YOKE_ENOMEM;
+	for (size_t i = 0; i < s->n; i++) {
+		size_t at = s->site[i].hash & (size - 1);
+		while (table[at])
+			at = (at + 1) & (size - 1);
+		table[at] = (uint32_t)i + 1;
+	}
+	free(s->table);
+	s->table = table;
+	s->table_size = size;
+	return 0;
+}
+
+uint32_t yk_site_here(struct yk_sites *s)
+{
+	struct yk_site here = { 0 };
+	struct walk w = { .to = &here, .own = object_of((uintptr_t)yk_site_here) };
+	if (w.own == object_of(getauxval(AT_PHDR)))
+		w.own = NULL;
+	_Unwind_Backtrace(step, &w);
+	if (!here.frames || (2 * (s->n + 1) > s->table_size && table_grow(s) < 0))
+		return 0;
+	here.hash = yk_hash(here.frame, here.frames * sizeof *here.frame, 0);
+	size_t at = here.hash & (s->table_size - 1);
+	for (; s->table[at]; at = (at + 1) & (s->table_size - 1)) {
+		const struct yk_site *old = &s->site[s->table[at] - 1];
+		if (old->hash == here.hash && old->frames == here.frames &&
+		    !memcmp(old->frame, here.frame, here.frames * sizeof *here.frame))
+			return s->table[at];
+	}
+	if (yk_grow(&s->site, &s->cap, s->n + 1, sizeof *s->site) < 0)
+		return 0;
+	s->site[s->n++] = here;
+	return s->table[at] = (uint32_t)s->n;
+}
+
+// addr2line takes addresses as the file has them: from its beginning where it may be loaded anywhere.
+static uintptr_t in_file(const Dl_info *info, uintptr_t address)
+{
+	const ElfW(Ehdr) *head = info->dli_fbase;
+	return head->e_type == ET_EXEC ? address : address - (uintptr_t)info->dli_fbase;
+}
+
+static int frame_text(const void *frame, char *to, size_t cap)
+{
+	Dl_info info;
+	uintptr_t address = (uintptr_t)frame;
+	if (!dladdr(frame, &info) || !info.dli_fname)
+		return snprintf(to, cap, "0x%lx", (unsigned long)address);
+	const char *name = strrchr(info.dli_fname, '/');
+	name = name ? name + 1 : info.dli_fname;
+	if (!info.dli_sname)
+		return snprintf(to, cap, "%s 0x%lx", name,
+				(unsigned long)in_file(&info, address));
+	return snprintf(to, cap, "%s(%s+0x%lx)", name, info.dli_sname,
+			(unsigned long)(address - (uintptr_t)info.dli_saddr));
+}
+
+char *yk_site_text(const struct yk_sites *s, uint32_t site, char *to)
+{
+	size_t n = 0;
+	*to = '\0';
+	if (!s || !site || site > s->n)
+		return to;
+	const struct yk_site *at = &s->site[site - 1];
+	for (uint32_t i = 0; i < at->frames && i < SHOWN && n + 4 < YK_SITE_TEXT; i++) {
+		if (i)
+			n += (size_t)snprintf(to + n, YK_SITE_TEXT - n, " < ");
+		n += (size_t)frame_text(at->frame[i], to + n, YK_SITE_TEXT - n);
+	}
+	return to;
+}
+
+void yk_sites_fini(struct yk_sites *s)
+{
+	free(s->site);
+	free(s->table);
+	*s = (struct yk_sites){ 0 };
+}
