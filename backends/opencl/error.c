@@ -96,8 +96,8 @@ int yk_cl_fail(const struct yk_cl_device *d, const char *call, cl_int code)
 	if (!d)
 		return yk_cl_error(error, "%s: %s (%d)", call, yk_cl_name(code),
 				   (int)code);
-	return yk_cl_error(error, "%s: %s (%d) on opencl:%u (%s)", call, yk_cl_name(code),
-			   (int)code, d->index, d->info.name);
+	return yk_cl_error(error, "%s: %s (%d) on opencl:%u (%s, %s)", call, yk_cl_name(code),
+			   (int)code, d->index, d->info.name, d->info.driver);
 }
 
 int yk_cl_check(const struct yk_cl_device *d, const char *call, cl_int code)

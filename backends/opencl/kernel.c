@@ -379,6 +379,15 @@ void yk_cl_arg_view(struct yk_cl_args *a, const struct yoke_view *v)
 	yk_cl_arg_word(a, v->offset);
 }
 
+// "512x16"
+static char *sizes_text(char to[64], cl_uint dims, const size_t *size)
+{
+	int n = 0;
+	for (cl_uint i = 0; size && i < dims; i++)
+		n += snprintf(to + n, 64 - (size_t)n, "%s%zu", i ? "x" : "", size[i]);
+	return size ? to : strcpy(to, "its own choice");
+}
+
 int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 		 const size_t *items, const size_t *group, const char *name)
 {
@@ -389,5 +398,10 @@ int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 				   q->device->index);
 	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel, dims, NULL, items,
 					     group, 0, NULL, NULL);
-	return yk_cl_check(q->device, "clEnqueueNDRangeKernel", code);
+	if (code == CL_SUCCESS)
+		return 0;
+	char call[200], sizes[2][64];
+	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
+		 name, sizes_text(sizes[0], dims, items), sizes_text(sizes[1], dims, group));
+	return yk_cl_fail(q->device, call, code);
 }
