@@ -9,6 +9,9 @@ cl_files = \
 	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \
+	cl/norm.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
-	cl/prologue_opencl.h
+	cl/prologue_opencl.h \
+	cl/rows.cl \
+	cl/softmax.cl

@@ -42,6 +42,8 @@ typedef char schar;
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
+#define VEC_SUM(v) (v)
+#define VEC_MAX(v) (v)
 #else
 #define VEC_PASTE2(a, b) a##b
 #define VEC_PASTE(a, b) VEC_PASTE2(a, b)
@@ -49,6 +51,26 @@ typedef char schar;
 #define VEC_LOAD(from) VEC_PASTE(vload, VEC_WIDTH)(0, from)
 #define VEC_STORE(v, to) VEC_PASTE(vstore, VEC_WIDTH)(v, 0, to)
 #define VEC_SPLAT(x) ((VEC)(x))
+// Of all lanes; the order is fixed.
+#define VEC_SUM VEC_PASTE(sum_of_, VEC_WIDTH)
+#define VEC_MAX VEC_PASTE(max_of_, VEC_WIDTH)
+FN float sum_of_2(float2 v) { return v.x + v.y; }
+FN float sum_of_4(float4 v) { return sum_of_2(v.lo + v.hi); }
+FN float sum_of_8(float8 v) { return sum_of_4(v.lo + v.hi); }
+FN float sum_of_16(float16 v) { return sum_of_8(v.lo + v.hi); }
+FN float max_of_2(float2 v) { return fmax(v.x, v.y); }
+FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
+FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
+FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
+#endif
+// Past the caches, where the compiler can; `to` is aligned to a whole vector.
+#if defined __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define VEC_STREAM(v, to) __builtin_nontemporal_store(v, (GLOBAL VEC *)(to))
+#endif
+#endif
+#ifndef VEC_STREAM
+#define VEC_STREAM(v, to) (*(GLOBAL VEC *)(to) = (v))
 #endif
 // fma() is emulated, and slow, where the device does not define this.
 #ifdef FP_FAST_FMAF

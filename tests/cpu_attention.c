@@ -3,7 +3,7 @@
 // scores; their gradient is itself held against finite differences.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 struct shape {
 	int64_t B, T, S, H, G, D;

@@ -3,7 +3,7 @@
 // finite differences of those loops.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 #define EPS 1e-5
 

@@ -3,7 +3,7 @@
 // tensors.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 static const int64_t sizes[] = { 1, 7, 16383, 16384, 16385, 31, 40001, 2 };
 enum { LIST = sizeof sizes / sizeof *sizes, STEPS = 3, LISTS = 4 };

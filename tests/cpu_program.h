@@ -5,7 +5,7 @@
 #ifndef YK_CPU_PROGRAM_H
 #define YK_CPU_PROGRAM_H
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 // A value of any dtype: f for floating types, i for integers and bool.
 struct value {

@@ -3,7 +3,7 @@
 // differences.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 static void reference(const double *x, int64_t n, bool logarithm, double *y)
 {

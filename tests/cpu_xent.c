@@ -3,7 +3,7 @@
 // differences.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 enum { IGNORE = -100 };
 

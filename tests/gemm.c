@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cpu_named.h"
+#include "named_op.h"
 
 int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 		  const struct yoke_backend **backend);

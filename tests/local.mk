@@ -63,6 +63,8 @@ test_programs = \
 	tests/offload.t \
 	tests/opencl.t \
 	tests/opencl_map.t \
+	tests/opencl_norm.t \
+	tests/opencl_softmax.t \
 	tests/optim.t \
 	tests/order.t \
 	tests/ordinals.t \
@@ -93,6 +95,7 @@ test_scripts = \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \
+	tests/opencl_presets.sh \
 	tests/pages.sh \
 	tests/quickstart.sh \
 	tests/readme.sh \
@@ -108,7 +111,9 @@ test_headers = \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
 	tests/map_scalar.h \
+	tests/named_op.h \
 	tests/opencl_host.h \
+	tests/opencl_named.h \
 	tests/random_interp.h \
 	tests/random_program.h \
 	tests/rows.h \
@@ -159,6 +164,10 @@ tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
+tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
+tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
+tests_opencl_softmax_t_SOURCES = tests/cpu_softmax.c
+tests_opencl_softmax_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c

@@ -37,7 +37,11 @@ static void test_error(int code, const char *text)
 
 static const char *test_setting(const struct yoke_setting *s)
 {
-	return strcmp(s->name, "opencl.profile") ? s->def : profile;
+	const char *preset = getenv("YOKE_TEST_PRESET"); // "gpu": as on one
+
+	if (!strcmp(s->name, "opencl.profile"))
+		return profile;
+	return preset && !strcmp(s->name, "opencl.preset") ? preset : s->def;
 }
 
 static struct kept *test_find(const void *key, size_t key_bytes)

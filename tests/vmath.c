@@ -4,7 +4,7 @@
 // Random123.
 #include "config.h"
 
-#include "cpu_named.h"
+#include "named_op.h"
 #include "../backends/cpu/half.h"
 #include "../backends/cpu/philox.h"
 

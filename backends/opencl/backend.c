@@ -37,6 +37,12 @@ bool yk_cl_profile(void)
 static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_MAP] = &yk_cl_map,
 	[YOKE_OP_CONTRACT] = &yk_cl_contract,
+	[YOKE_OP_SOFTMAX] = &yk_cl_softmax,
+	[YOKE_OP_SOFTMAX_BACK] = &yk_cl_softmax,
+	[YOKE_OP_LAYER_NORM] = &yk_cl_norm,
+	[YOKE_OP_LAYER_NORM_BACK] = &yk_cl_norm,
+	[YOKE_OP_RMS_NORM] = &yk_cl_norm,
+	[YOKE_OP_RMS_NORM_BACK] = &yk_cl_norm,
 };
 
 static const struct yk_cl_op *op_of(const struct yoke_op *op)

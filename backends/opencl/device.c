@@ -151,7 +151,15 @@ static void fill_info(struct yk_cl_device *d)
 
 static void fill_limits(struct yk_cl_device *d)
 {
+	static const struct yoke_setting preset = {
+		sizeof preset, "opencl.preset", "string", "",
+		"how kernels are cut: \"cpu\" or \"gpu\"; empty: as the kind of device asks",
+	};
+	const char *value = yk_cl_host->setting(&preset);
 	size_t items[8] = { 1, 1 };
+
+	d->loops = value && *value ? !strcmp(value, "cpu") :
+				     d->info.kind == YOKE_DEVICE_CPU;
 
 	if (uint_of(d->id, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS) <= 8)
 		clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items,

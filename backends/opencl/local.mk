@@ -18,5 +18,9 @@ opencl_sources = \
 	backends/opencl/kernel.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \
+	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
-	backends/opencl/queue.c
+	backends/opencl/queue.c \
+	backends/opencl/rows.c \
+	backends/opencl/rows.h \
+	backends/opencl/softmax.c

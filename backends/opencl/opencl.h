@@ -30,6 +30,7 @@ struct yk_cl_device {
 	struct yoke_device_info info;
 	uint32_t index;
 	size_t max_group, max_items[2], local_bytes;
+	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	char *identity;          // platform, device, driver, versions: in binaries' keys
 	const char *options;     // of every build
 	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
@@ -169,5 +170,6 @@ struct yk_cl_op {
 	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_contract;
+extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm;
 
 #endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// LAYER_NORM, RMS_NORM and their gradients: cl/norm.cl, f32, f16 and bf16; statistics are f32.
+#include "config.h"
+
+#include "rows.h"
+
+#define FILES "half.cl rows.cl norm.cl"
+// Groups of the gradient: bounds the workspace, and the work of the last sums.
+#define MOST_LOOPS 64
+#define MOST 512
+
+// As in cl/norm.cl.
+enum { HAS_W = 1, HAS_B = 2, HAS_MEAN = 4, HAS_DX = 8, HAS_DW = 16, HAS_DB = 32 };
+struct norm_args {
+	struct yk_cl_rows x, g, out;
+	int64_t count, each, groups;
+	int32_t cols, has, stream;
+	float eps;
+};
+
+// The operands of the four ops under one roof; absent ones are of kind NONE.
+struct parts {
+	const struct yoke_view *x, *w, *b, *mean, *rstd, *g, *out, *dw, *db;
+	bool back;
+};
+
+static struct parts parts_of(const struct yoke_op *op)
+{
+	static const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
+	const struct yoke_view *in = op->in, *out = op->out;
+	struct parts p = { &in[0], &in[1], &none, &none, &none, &none, &out[0], &none, &none,
+			   op->code == YOKE_OP_LAYER_NORM_BACK || op->code == YOKE_OP_RMS_NORM_BACK };
+
+	switch (op->code) {
+	case YOKE_OP_LAYER_NORM:
+		p.b = &in[2], p.mean = &out[1], p.rstd = &out[2];
+		break;
+	case YOKE_OP_RMS_NORM:
+		p.rstd = &out[1];
+		break;
+	case YOKE_OP_LAYER_NORM_BACK:
+		p.mean = &in[2], p.rstd = &in[3], p.g = &in[4], p.dw = &out[1], p.db = &out[2];
+		break;
+	default:
+		p.rstd = &in[2], p.g = &in[3], p.dw = &out[1];
+	}
+	return p;
+}
+
+static bool of_columns(const struct yoke_view *v, int dtype) // or absent
+{
+	return !yk_cl_present(v) || yk_cl_dense_of(v, dtype);
+}
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct parts p = parts_of(op);
+	const int t = p.x->dtype;
+
+	return yk_cl_is_rows(p.x) && of_columns(p.w, t) && of_columns(p.b, t) &&
+	       of_columns(p.mean, yoke_f32) && yk_cl_dense_of(p.rstd, yoke_f32) &&
+	       (!p.back || (yk_cl_is_rows(p.g) && p.g->dtype == t)) &&
+	       ((p.back && !yk_cl_present(p.out)) ||
+		(yk_cl_is_rows(p.out) && p.out->dtype == t)) &&
+	       of_columns(p.dw, t) && of_columns(p.db, t) &&
+	       d->info.max_args >= sizeof(struct norm_args) + 7 * 16;
+}
+
+static struct norm_args args_of(const struct yk_cl_device *d, const struct yoke_op *op,
+				const struct parts *p)
+{
+	struct norm_args a = {
+		.x = yk_cl_rows_of(p->x),
+		.count = yk_cl_count(p->x),
+		.cols = (int32_t)yk_cl_cols(p->x),
+		.has = (yk_cl_present(p->w) ? HAS_W : 0) | (yk_cl_present(p->b) ? HAS_B : 0) |
+		       (yk_cl_present(p->mean) ? HAS_MEAN : 0) |
+		       (yk_cl_present(p->out) ? HAS_DX : 0) |
+		       (yk_cl_present(p->dw) ? HAS_DW : 0) | (yk_cl_present(p->db) ? HAS_DB : 0),
+		.eps = (float)op->attr[0].f,
+	};
+	int64_t most = !p->back ? 0 : d->loops ? MOST_LOOPS : MOST;
+
+	if (p->back)
+		a.g = yk_cl_rows_of(p->g);
+	if (yk_cl_present(p->out)) {
+		a.out = yk_cl_rows_of(p->out);
+		a.stream = yk_cl_streams(d, op, p->out);
+	}
+	a.each = yk_cl_row_each(d, a.count, a.cols, most);
+	a.groups = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
+	return a;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct parts *p, size_t items,
+		     const char *name, struct yk_cl_entry **to)
+{
+	char defines[96];
+
+	yk_cl_row_defines(d, items, p->x->dtype, "", defines, sizeof defines);
+	return yk_cl_kernel_file(d, FILES, defines, name, to);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	const struct parts p = parts_of(op);
+	const struct norm_args a = args_of(d, op, &p);
+	const size_t items = yk_cl_row_items(d, a.cols);
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(d, &p, items, p.back ? "norm_back" : "norm", &kernel);
+
+	(void)impl;
+	if (!err && a.has & (HAS_DW | HAS_DB)) {
+		*bytes = (uint64_t)a.groups * 2 * (uint64_t)a.cols * sizeof(float);
+		err = kernel_of(d, &p, items, "norm_sums", &kernel);
+	}
+	return err;
+}
+
+static int run_forward(struct yk_cl_queue *q, const struct parts *p, const struct norm_args *a)
+{
+	const size_t items = yk_cl_row_items(q->device, a->cols);
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, p, items, "norm", &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, p->out);
+	yk_cl_arg_view_or(&args, p->mean, p->rstd);
+	yk_cl_arg_view(&args, p->rstd);
+	yk_cl_arg_view(&args, p->x);
+	yk_cl_arg_view_or(&args, p->w, p->x);
+	yk_cl_arg_view_or(&args, p->b, p->x);
+	yk_cl_arg_struct(&args, a, sizeof *a);
+	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a->count, a->each), items, "norm");
+}
+
+static int run_sums(struct yk_cl_queue *q, const struct yoke_op *op, const struct parts *p,
+		    const struct norm_args *a)
+{
+	const size_t items = yk_cl_row_items(q->device, a->cols);
+	const int64_t width = (int64_t)items * (q->device->loops ? 16 : 1);
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, p, items, "norm_sums", &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view_or(&args, p->dw, p->x);
+	yk_cl_arg_view_or(&args, p->db, p->x);
+	yk_cl_arg_view_or(&args, &op->workspace, p->x);
+	yk_cl_arg_struct(&args, a, sizeof *a);
+	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a->cols, width), items, "norm_sums");
+}
+
+static int run_backward(struct yk_cl_queue *q, const struct yoke_op *op, const struct parts *p,
+			const struct norm_args *a)
+{
+	const size_t items = yk_cl_row_items(q->device, a->cols);
+	const bool sums = a->has & (HAS_DW | HAS_DB);
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, p, items, "norm_back", &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view_or(&args, p->out, p->x);
+	yk_cl_arg_view_or(&args, &op->workspace, p->x);
+	yk_cl_arg_view(&args, p->x);
+	yk_cl_arg_view_or(&args, p->w, p->x);
+	yk_cl_arg_view_or(&args, p->mean, p->rstd);
+	yk_cl_arg_view(&args, p->rstd);
+	yk_cl_arg_view(&args, p->g);
+	yk_cl_arg_struct(&args, a, sizeof *a);
+	err = yk_cl_launch_groups(q, &args, a->groups, items, "norm_back");
+	return err || !sums ? err : run_sums(q, op, p, a);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct parts p = parts_of(op);
+	const struct norm_args a = args_of(q->device, op, &p);
+
+	(void)impl;
+	return p.back ? run_backward(q, op, &p, &a) : run_forward(q, &p, &a);
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_cl_op yk_cl_norm = { names, 1, can, prepare, run };

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views as rows, and how work on rows is cut: by shape and kind of device alone.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rows.h"
+
+// Elements of a group where a group is one item; four times that where there are many.
+#define GROUP_ELEMENTS (1 << 14)
+#define MANY_ELEMENTS (1 << 23)
+// Bytes of an output from which on it is written past the caches.
+#define STREAM_BYTES (100 << 20)
+
+int64_t yk_cl_elements(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+bool yk_cl_dense(const struct yoke_view *v)
+{
+	int64_t n = 1;
+
+	if (v->kind != YOKE_VIEW_BUFFER)
+		return false;
+	for (int i = v->rank - 1; i >= 0; i--) {
+		if (v->dims[i] != 1 && v->strides[i] != n)
+			return !yk_cl_elements(v);
+		n *= v->dims[i];
+	}
+	return true;
+}
+
+bool yk_cl_dense_of(const struct yoke_view *v, int dtype)
+{
+	return v->dtype == dtype && yk_cl_dense(v);
+}
+
+bool yk_cl_float(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+// The outer axes merged into rows->dims; false when there are too many.
+static bool merge(const struct yoke_view *v, struct yk_cl_rows *r)
+{
+	memset(r, 0, sizeof *r);
+	for (int i = 0; i < v->rank - 1; i++) {
+		int64_t k = r->rank - 1;
+		if (v->dims[i] == 1)
+			continue;
+		if (k >= 0 && r->strides[k] == v->strides[i] * v->dims[i]) {
+			r->dims[k] *= v->dims[i];
+			r->strides[k] = v->strides[i];
+			continue;
+		}
+		if (r->rank == YK_CL_OUTER)
+			return false;
+		r->dims[r->rank] = v->dims[i];
+		r->strides[r->rank++] = v->strides[i];
+	}
+	return true;
+}
+
+bool yk_cl_is_rows(const struct yoke_view *v)
+{
+	struct yk_cl_rows r;
+	int k = v->rank - 1;
+
+	return v->kind == YOKE_VIEW_BUFFER && yk_cl_float(v->dtype) && v->rank > 0 &&
+	       (v->strides[k] == 1 || v->dims[k] <= 1) && v->dims[k] <= INT32_MAX / 2 &&
+	       merge(v, &r);
+}
+
+struct yk_cl_rows yk_cl_rows_of(const struct yoke_view *v)
+{
+	struct yk_cl_rows r;
+	merge(v, &r);
+	return r;
+}
+
+int64_t yk_cl_cols(const struct yoke_view *v)
+{
+	return v->dims[v->rank - 1];
+}
+
+int64_t yk_cl_count(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank - 1; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+bool yk_cl_is_value(const struct yk_cl_device *d, const struct yoke_view *v)
+{
+	if (v->kind == YOKE_VIEW_NONE ||
+	    (v->kind == YOKE_VIEW_BUFFER && yk_cl_elements(v) != 1))
+		return false;
+	if (v->dtype == yoke_f64)
+		return v->kind == YOKE_VIEW_SCALAR || d->info.flags & YOKE_DEVICE_F64;
+	return v->dtype == yoke_f32 || v->dtype == yoke_i32 || v->dtype == yoke_i64;
+}
+
+bool yk_cl_is_value_or_none(const struct yk_cl_device *d, const struct yoke_view *v)
+{
+	return !yk_cl_present(v) || yk_cl_is_value(d, v);
+}
+
+size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)
+{
+	size_t items = 32;
+
+	if (d->loops)
+		return 1;
+	while (items < 256 && (int64_t)items * 8 <= cols)
+		items *= 2;
+	while (items > 1 && (items > d->max_group || items > d->max_items[0]))
+		items /= 2;
+	return items;
+}
+
+void yk_cl_row_defines(const struct yk_cl_device *d, size_t items, int dtype, const char *more,
+		       char *to, size_t cap)
+{
+	snprintf(to, cap, "-DITEMS=%zu -DVEC_WIDTH=%d -DSTORE=%d %s", items,
+		 d->loops ? 16 : 1, dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0,
+		 more);
+}
+
+int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols, int64_t most)
+{
+	const int64_t width = cols > 0 ? cols : 1;
+	int64_t wish = count > MANY_ELEMENTS / width ? GROUP_ELEMENTS * 4 : GROUP_ELEMENTS;
+	int64_t n = d->loops && width < wish ? wish / width : 1;
+
+	if (most && n < yk_cl_pieces(count, most))
+		n = yk_cl_pieces(count, most);
+	return n;
+}
+
+bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
+		   const struct yoke_view *out)
+{
+	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_cl_dense(out) &&
+	       yk_cl_cols(out) % 16 == 0 && out->offset % 64 == 0 && d->info.align % 64 == 0 &&
+	       yk_cl_elements(out) >= STREAM_BYTES / 4;
+}
+
+void yk_cl_arg_view_or(struct yk_cl_args *a, const struct yoke_view *v,
+		       const struct yoke_view *stand_in)
+{
+	yk_cl_arg_view(a, yk_cl_present(v) ? v : stand_in);
+}
+
+int yk_cl_launch_groups(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t groups, size_t items,
+			const char *name)
+{
+	const size_t all = (size_t)groups * items;
+
+	return groups ? yk_cl_launch(q, a, 1, &all, &items, name) : 0;
+}

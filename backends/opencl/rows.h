@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hosts of cl/rows.cl share: views as rows of f32, f16 or bf16, and how work on rows is
+// cut for a kind of device.
+#ifndef YK_OPENCL_ROWS_H
+#define YK_OPENCL_ROWS_H
+
+#include "opencl.h"
+
+#define YK_CL_OUTER 4 // axes before the row after merging
+
+// struct rows of cl/rows.cl.
+struct yk_cl_rows {
+	int64_t rank, dims[YK_CL_OUTER], strides[YK_CL_OUTER];
+};
+
+static inline bool yk_cl_present(const struct yoke_view *v)
+{
+	return v->kind != YOKE_VIEW_NONE;
+}
+
+static inline int64_t yk_cl_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t yk_cl_pieces(int64_t count, int64_t each)
+{
+	return count / each + (count % each != 0);
+}
+
+int64_t yk_cl_elements(const struct yoke_view *);
+// A BUFFER without gaps, row major.
+bool yk_cl_dense(const struct yoke_view *);
+// A dense BUFFER of that dtype.
+bool yk_cl_dense_of(const struct yoke_view *, int dtype);
+bool yk_cl_float(int dtype); // f32, f16 or bf16
+
+// A BUFFER of f32, f16 or bf16 whose last axis is dense, of rank 1 at least and few outer axes?
+bool yk_cl_is_rows(const struct yoke_view *);
+struct yk_cl_rows yk_cl_rows_of(const struct yoke_view *);
+// Columns and rows of such a view.
+int64_t yk_cl_cols(const struct yoke_view *);
+int64_t yk_cl_count(const struct yoke_view *);
+
+// One value: a SCALAR, or a BUFFER of one element; f32, f64 (where the device has it), i32, i64.
+bool yk_cl_is_value(const struct yk_cl_device *, const struct yoke_view *);
+bool yk_cl_is_value_or_none(const struct yk_cl_device *, const struct yoke_view *);
+
+// Items that work on a row of so many columns together.
+size_t yk_cl_row_items(const struct yk_cl_device *, int64_t cols);
+// "-DITEMS=.. -DVEC_WIDTH=.. -DSTORE=.. " and `more` for views of dtype.
+void yk_cl_row_defines(const struct yk_cl_device *, size_t items, int dtype, const char *more,
+		       char *to, size_t cap);
+// Rows of a group: by shape and kind of device alone; most: of groups, 0: any number.
+int64_t yk_cl_row_each(const struct yk_cl_device *, int64_t count, int64_t cols, int64_t most);
+// Is an output so large, and do its rows lie such, that it is written past the caches?
+bool yk_cl_streams(const struct yk_cl_device *, const struct yoke_op *, const struct yoke_view *out);
+
+// Segment and offset of a view, or, when it is absent, of one that stands in and is not read.
+void yk_cl_arg_view_or(struct yk_cl_args *, const struct yoke_view *, const struct yoke_view *stand_in);
+// Launches `groups` groups of `items`.
+int yk_cl_launch_groups(struct yk_cl_queue *, struct yk_cl_args *, int64_t groups, size_t items,
+			const char *name);
+
+#endif

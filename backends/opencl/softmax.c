@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// SOFTMAX and SOFTMAX_BACK: cl/softmax.cl, f32, f16 and bf16.
+#include "config.h"
+
+#include <stdio.h>
+
+#include "rows.h"
+
+#define FILES "half.cl rows.cl softmax.cl"
+// Floats of a row kept in local memory.
+#define KEEP_LOOPS 16384
+#define KEEP 4096
+
+// struct softmax_args of cl/softmax.cl.
+struct softmax_args {
+	struct yk_cl_rows a, b, out;
+	int64_t count, each;
+	int32_t cols, logarithm, stream, pad;
+};
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+
+	return yk_cl_is_rows(x) && yk_cl_is_rows(y) && x->dtype == y->dtype &&
+	       (!back || (yk_cl_is_rows(&op->in[1]) && op->in[1].dtype == x->dtype)) &&
+	       d->info.max_args >= sizeof(struct softmax_args) + 48 &&
+	       d->local_bytes >= 2 * KEEP * sizeof(float);
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t items,
+		     struct yk_cl_entry **to)
+{
+	char defines[96], keep[24];
+	bool room = d->loops && d->local_bytes >= 2 * KEEP_LOOPS * sizeof(float);
+
+	snprintf(keep, sizeof keep, "-DKEEP=%d", room ? KEEP_LOOPS : KEEP);
+	yk_cl_row_defines(d, items, op->out[0].dtype, keep, defines, sizeof defines);
+	return yk_cl_kernel_file(d, FILES, defines,
+				 op->code == YOKE_OP_SOFTMAX ? "softmax" : "softmax_back", to);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	struct yk_cl_entry *kernel;
+
+	(void)impl;
+	(void)bytes;
+	return kernel_of(d, op, yk_cl_row_items(d, yk_cl_cols(&op->out[0])), &kernel);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+	const int64_t cols = yk_cl_cols(&op->out[0]), count = yk_cl_count(&op->out[0]);
+	const size_t items = yk_cl_row_items(q->device, cols);
+	struct softmax_args a = {
+		.a = yk_cl_rows_of(&op->in[0]),
+		.b = yk_cl_rows_of(&op->in[back]),
+		.out = yk_cl_rows_of(&op->out[0]),
+		.count = count,
+		.each = yk_cl_row_each(q->device, count, cols, 0),
+		.cols = (int32_t)cols,
+		.logarithm = op->attr[0].i != 0,
+		.stream = yk_cl_streams(q->device, op, &op->out[0]),
+	};
+	struct yk_cl_entry *kernel;
+	int err;
+
+	(void)impl;
+	if (!cols || !count)
+		return 0;
+	if ((err = kernel_of(q->device, op, items, &kernel)))
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, &op->out[0]);
+	yk_cl_arg_view(&args, &op->in[0]);
+	if (back)
+		yk_cl_arg_view(&args, &op->in[1]);
+	yk_cl_arg_struct(&args, &a, sizeof a);
+	return yk_cl_launch_groups(q, &args, yk_cl_pieces(count, a.each), items, "softmax");
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_cl_op yk_cl_softmax = { names, 1, can, prepare, run };
