@@ -21,6 +21,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/again.t \
 	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
@@ -137,6 +138,7 @@ tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
 tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
 tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
 tests_data_t_SOURCES = tests/data.c
+tests_again_t_SOURCES = tests/again.c
 tests_assign_t_SOURCES = tests/assign.c
 tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c

@@ -47,6 +47,7 @@ void yk_work_fini(struct yk_work *w)
 	free(w->uses);
 	free(w->rooted);
 	free(w->live);
+	free(w->again);
 	free(w->group_of);
 	free(w->order);
 }

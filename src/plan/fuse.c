@@ -100,7 +100,8 @@ int yk_fuse(struct yk_work *w)
 	int err = 0;
 	w->group = calloc(g->nodes + 1, sizeof *w->group);
 	w->group_of = malloc((g->nodes + 1) * sizeof *w->group_of);
-	if (!w->group || !w->group_of)
+	w->again = calloc(g->values + 1, 1);
+	if (!w->group || !w->group_of || !w->again)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t k = 0; k < g->nodes && !err; k++) {
 		const struct yk_node *n = &g->node[k];
@@ -130,5 +131,5 @@ int yk_fuse(struct yk_work *w)
 		}
 	}
 	yk_built_fini(&b);
-	return err;
+	return err || !yk_param_bool(&fuse) ? err : yk_again(w);
 }

@@ -13,6 +13,11 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
+static bool in_arena(const struct yk_work *w, yk_id v)
+{
+	return !w->rooted[v] && !w->again[v];
+}
+
 // Bytes of what a group makes and others read: a model of the peak good enough to compare two orders.
 static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 		     uint32_t *last)
@@ -35,7 +40,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 			for (uint32_t o = 0; o < m->nout; o++) {
 				const struct yk_value *v = &g->value[m->out + o];
 				bool kept = last[m->out + o] > i + 1 &&
-					    !w->rooted[m->out + o];
+					    in_arena(w, m->out + o);
 				now += kept ? (uint64_t)yk_count(v) *
 						       yoke_dtype_size(v->dtype) :
 					      0;
@@ -49,7 +54,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 				yk_id v = g->arg[m->in + a] == YK_NIL ?
 						  YK_NIL :
 						  w->place[g->arg[m->in + a]].base;
-				if (v == YK_NIL || last[v] != i + 1 || w->rooted[v] ||
+				if (v == YK_NIL || last[v] != i + 1 || !in_arena(w, v) ||
 				    yk_maker(g, v)->op <= YK_CONST)
 					continue;
 				now -= (uint64_t)yk_count(&g->value[v]) *

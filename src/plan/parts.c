@@ -29,13 +29,15 @@ int yk_parts(struct yk_work *w, const struct yk_group *m, size_t first)
 	if (first == p->steps)
 		return 0;
 	struct yk_part *part = yk_arena_alloc(&p->memory, m->n * sizeof *part);
+	uint32_t n = 0, mine = (uint32_t)(m - w->group);
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	for (uint32_t i = 0; i < m->n; i++)
-		part[i] = part_of(w, m->member[i], NULL);
+	for (uint32_t i = 0; i < m->n; i++) // but for what it repeats
+		if (w->group_of[m->member[i]] == mine)
+			part[n++] = part_of(w, m->member[i], NULL);
 	for (size_t i = first; i < p->steps; i++) {
 		p->step[i].part = part;
-		p->step[i].nodes = m->n;
+		p->step[i].nodes = n;
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 //	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
 //	         its equals
 //	fuse     which nodes become one launch
+//	again    which values are computed again where they are read
 //	emit     each launch as an op of the plugin ABI
 //	layout   where each value lies: arena, root block, or the block of a dead old version
 //	launch   binds and runs
@@ -143,7 +144,7 @@ struct yk_place { // of a value: its elements in the value that owns the bytes
 };
 
 struct yk_group { // nodes that become one launch
-	uint32_t *member; // in creation order
+	uint32_t *member; // in creation order; those of other groups are repeated
 	uint32_t n, cap;
 	uint32_t at;      // its place in time: the last member
 	bool dead;        // joined another
@@ -167,6 +168,7 @@ struct yk_work {
 	uint32_t *use, *uses;    // nodes that read base value v: uses[use[v] .. use[v + 1]]
 	uint8_t *rooted;         // by base value
 	uint8_t *live;           // by node
+	uint8_t *again;          // by value: in no memory, repeated by groups that read it (again.c)
 	struct yk_group *group;  // by number
 	uint32_t groups;
 	uint32_t *group_of;      // by node
@@ -180,6 +182,7 @@ int yk_lower(struct yk_work *);
 // What is live and who reads what; then lets operands of a concat be computed in their place in it.
 int yk_uses(struct yk_work *);
 int yk_fuse(struct yk_work *);
+int yk_again(struct yk_work *);
 int yk_order(struct yk_work *);
 int yk_emit(struct yk_work *);
 // Which nodes the steps from `first` on do: those of the group.

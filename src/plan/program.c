@@ -148,6 +148,8 @@ static bool wanted(const struct program *p, uint32_t i)
 		return i + 1 == p->members;
 	if (w->rooted[v])
 		return true;
+	if (w->again && w->again[v])
+		return false;
 	for (uint32_t k = w->use[v]; k < w->use[v + 1]; k++)
 		if (member_of(p, w->uses[k]) < 0)
 			return true;

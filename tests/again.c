@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that are computed again where they are read instead of stored: which, by the bytes of the
+// printed plan's steps, and that the numbers are those of loops in float64.
+
+#include "config.h"
+
+#include <math.h>
+
+#include "base/log.h"
+#include "tap.h"
+#include "yoke.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+
+enum { ROWS = 5, COLS = 67, N = ROWS * COLS, MOST = 16 };
+
+static struct plan { // the last one that was printed
+	int steps;
+	long bytes[MOST]; // of each step
+} plan;
+
+static const char *field(const char *line, int n)
+{
+	for (; n > 0 && line; n--)
+		line = strchr(line, '\t') ? strchr(line, '\t') + 1 : NULL;
+	return line ? line : "";
+}
+
+static void on_log(int level, const char *topic, const char *line, void *arg)
+{
+	struct plan *p = arg;
+	if (level != YOKE_LOG_DEBUG || strcmp(topic, "plan"))
+		return;
+	if (strstr(line, " lowered, "))
+		p->steps = 0;
+	else if (*line >= '0' && *line <= '9' && p->steps < MOST)
+		p->bytes[p->steps++] = atol(field(line, 5));
+}
+
+static double data[N];
+
+static yoke_tensor *make_x(void)
+{
+	float x[N];
+	for (int i = 0; i < N; i++)
+		data[i] = x[i] = (float)rnd_real(-1.5, 1.5);
+	return yoke_from(yoke_f32, 2, DIMS(ROWS, COLS), x);
+}
+
+// Steps that read and write so many tensors of N floats.
+static void steps(const char *what, int n, const int *tensors)
+{
+	bool good = plan.steps == n;
+	for (int i = 0; i < n && good; i++)
+		good = plan.bytes[i] == tensors[i] * (long)(N * sizeof(float));
+	ok(good, "%s: %d steps, %d wanted", what, plan.steps, n);
+	for (int i = 0; i < plan.steps && !good; i++)
+		diag("step %d: %ld bytes", i, plan.bytes[i]);
+}
+
+static void softmax(const double *x, double *y)
+{
+	for (int r = 0; r < ROWS; r++) {
+		double most = -INFINITY, sum = 0;
+		for (int i = r * COLS; i < (r + 1) * COLS; i++)
+			most = fmax(most, x[i]);
+		for (int i = r * COLS; i < (r + 1) * COLS; i++)
+			sum += y[i] = exp(x[i] - most);
+		for (int i = r * COLS; i < (r + 1) * COLS; i++)
+			y[i] /= sum;
+	}
+}
+
+static void values(const char *what, yoke_tensor *y, const double *want)
+{
+	float got[N];
+	int bad = -1;
+	for (int i = 0; i < N; i++)
+		got[i] = NAN;
+	int err = yoke_read(y, got, sizeof got);
+	for (int i = 0; i < N && bad < 0; i++)
+		if (!(fabs(got[i] - want[i]) <= 4e-6 * (1 + fabs(want[i]))))
+			bad = i;
+	ok(!err && bad < 0, "%s: values%s%s", what, err ? ": " : "", err ? yoke_error() : "");
+	if (bad >= 0)
+		diag("[%d]: got %.9g, wanted %.9g", bad, (double)got[bad], want[bad]);
+}
+
+enum how { CHEAP, ALONE, DEAR, KEPT, WHOLE, BEHIND };
+
+// a = exp x, t = f(a); s = softmax(2 t); y = t s + a.  A softmax takes no part in a map, so that t is
+// computed in front of it and read behind it.
+static void value(const char *what, enum how how, int n, const int *tensors)
+{
+	double a[N], t[N], twice[N], soft[N], want[N];
+	yoke_scope *scope = yoke_scope_begin("again");
+	yoke_tensor *x = make_x(), *A = yoke_exp(x), *T, *y;
+	if (how == DEAR)
+		T = yoke_tanh(yoke_exp(yoke_neg(A)));
+	else
+		T = yoke_add(yoke_square(A), yoke_const(1));
+	for (int i = 0; i < N; i++) {
+		a[i] = exp(data[i]);
+		t[i] = how == DEAR ? tanh(exp(-a[i])) : a[i] * a[i] + 1;
+		twice[i] = how == WHOLE ? t[i] : 2 * t[i];
+	}
+	softmax(twice, soft);
+	if (how == KEPT)
+		yoke_keep(T);
+	yoke_tensor *s = yoke_softmax(how == WHOLE ? T : yoke_mul(T, yoke_const(2)));
+	yoke_tensor *later = T;
+	if (how == BEHIND)
+		yoke_barrier(1, &T, 1, &s, &later);
+	y = yoke_mul(later, s);
+	if (how != ALONE)
+		y = yoke_add(y, A);
+	for (int i = 0; i < N; i++)
+		want[i] = t[i] * soft[i] + (how == ALONE ? 0 : a[i]);
+	values(what, y, want);
+	steps(what, n, tensors);
+	if (how == KEPT) {
+		values("the one that is kept", T, t);
+		yoke_free(T);
+	}
+	yoke_scope_end(scope);
+}
+
+// What depends on no tensor is computed by each who reads it, and by nobody else.
+static void nowhere(void)
+{
+	float sum = NAN, most = NAN;
+	yoke_scope *scope = yoke_scope_begin("nowhere");
+	yoke_tensor *t = yoke_square(yoke_iota(yoke_f32, 1, DIMS(N), 0));
+	yoke_tensor *s = yoke_keep(yoke_sum(t, YOKE_ALL)), *m = yoke_keep(yoke_reduce_max(t, YOKE_ALL));
+	int err = yoke_read(s, &sum, sizeof sum) | yoke_read(m, &most, sizeof most);
+	double want = (N - 1.) * N * (2. * N - 1) / 6;
+	ok(!err && fabs(sum - want) <= 1e-6 * want && most == (N - 1.) * (N - 1),
+	   "a sum and a maximum of squares: %g and %g", (double)sum, (double)most);
+	ok(plan.steps == 2, "they are two steps: %d", plan.steps);
+	yoke_free(s);
+	yoke_free(m);
+	yoke_scope_end(scope);
+}
+
+int main(void)
+{
+	if (tap_eager())
+		return skip_all("its plans are of whole graphs");
+	tap_seed();
+	yoke_setting_set("log", "plan");
+	yk_log_to(on_log, &plan);
+	// x -> a, 2t; 2t -> s; s, a -> y
+	value("cheap, of what is read anyway", CHEAP, 3, (int[]){ 3, 2, 3 });
+	// x -> t, 2t; 2t -> s; s, t -> y
+	value("of what is read nowhere else", ALONE, 3, (int[]){ 3, 2, 3 });
+	// x -> a, t, 2t; 2t -> s; s, t, a -> y
+	value("dear", DEAR, 3, (int[]){ 4, 2, 4 });
+	value("kept", KEPT, 3, (int[]){ 4, 2, 4 });
+	value("through a barrier", BEHIND, 3, (int[]){ 4, 2, 4 });
+	// x -> a, t; t -> s; s, t, a -> y
+	value("read by what is no map", WHOLE, 3, (int[]){ 3, 2, 4 });
+	yoke_setting_set("fuse", "0");
+	value("without fusion", CHEAP, 7, (int[]){ 2, 2, 2, 2, 2, 3, 3 });
+	yoke_setting_set("fuse", "1");
+	nowhere();
+	return done();
+}
