@@ -43,6 +43,7 @@ check 'yoke ' --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke info --e' --env
+check 'yoke doctor -' --json
 check 'yoke bench --j' --json
 check 'yoke train sch' schedule=
 check 'yoke train t' text.txt threads= tokenizer= training_log=

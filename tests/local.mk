@@ -43,6 +43,7 @@ test_programs = \
 	tests/debug.t \
 	tests/deep.t \
 	tests/device.t \
+	tests/doctor.t \
 	tests/eager.t \
 	tests/engine.t \
 	tests/errors.t \
@@ -91,6 +92,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/completion.sh \
+	tests/doctor.sh \
 	tests/fault.sh \
 	tests/icd.sh \
 	tests/headers.sh \
@@ -144,6 +146,7 @@ tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c
 tests_threads_t_SOURCES = tests/threads.c
 tests_device_t_SOURCES = tests/device.c
+tests_doctor_t_SOURCES = tests/doctor.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,12 +16,8 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "device/cache.h"
 #include "yoke-plugin.h"
-
-YK_PARAM(cache_setting, "cache", YK_STRING, "",
-	 "folder of compiled kernels; 0: no files; empty: $XDG_CACHE_HOME/yoke or ~/.cache/yoke");
 
 #define MOST_BYTES ((size_t)64 << 20)   // of one entry, and of all that is kept in memory
 #define MOST_KEY ((size_t)1 << 20)
@@ -105,55 +100,6 @@ static bool remember(struct entry *e)
 
 // ---- files ----
 
-// May we believe, and may nobody else write, what this describes?
-static bool ours(const struct stat *st)
-{
-	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-static bool folder_path(char *to, size_t cap)
-{
-	const char *set = yk_param_str(&cache_setting);
-	const char *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	int n = -1;
-
-	if (*set)
-		n = set[0] == '/' ? snprintf(to, cap, "%s", set) : -1;
-	else if (xdg && xdg[0] == '/')
-		n = snprintf(to, cap, "%s/yoke", xdg);
-	else if (home && home[0] == '/')
-		n = snprintf(to, cap, "%s/.cache/yoke", home);
-	return n > 0 && (size_t)n < cap;
-}
-
-// The folder, made when it is not there and `make`; -1: there is none we can use.
-static int folder_open(bool make)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	if (!folder_path(path, sizeof path))
-		return -1;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && make) {
-		char *slash = strrchr(path, '/');
-		*slash = '\0';
-		if (*path && mkdir(path, 0700) < 0 && errno != EEXIST)
-			return -1;
-		*slash = '/';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
-			return -1;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	}
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !ours(&st))) {
-		yk_info("cache", "%s is not used: another user's, or others may write there",
-			path);
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 static void file_name(char to[40], const void *key, size_t key_bytes)
 {
 	snprintf(to, 40, "%016llx%016llx.krn", (unsigned long long)yk_hash(key, key_bytes, 0),
@@ -193,7 +139,7 @@ static struct entry *read_entry(int fd, const void *key, size_t key_bytes)
 	struct header h;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !ours(&st) || !read_all(fd, &h, sizeof h))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !yk_cache_ours(&st) || !read_all(fd, &h, sizeof h))
 		return NULL;
 	if (memcmp(h.magic, magic, sizeof magic) || h.key_bytes != key_bytes ||
 	    h.bytes > MOST_BYTES || (uint64_t)st.st_size != sizeof h + h.key_bytes + h.bytes)
@@ -215,7 +161,7 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 	char name[40];
 	struct entry *e = NULL;
 
-	int dir = folder_open(false);
+	int dir = yk_cache_folder(false);
 	if (dir < 0)
 		return NULL;
 	file_name(name, key, key_bytes);
@@ -238,7 +184,7 @@ static int file_put(const struct entry *e)
 	static atomic_uint serial, written;
 	char name[40], temporary[80];
 
-	int dir = folder_open(true);
+	int dir = yk_cache_folder(true);
 	if (dir < 0)
 		return YOKE_EIO;
 	file_name(name, e->content, e->header.key_bytes);

@@ -59,18 +59,42 @@ static int by_use(const void *x, const void *y)
 	return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
 }
 
+static DIR *open_again(int folder)
+{
+	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+uint64_t yk_cache_count(int folder, uint64_t *bytes)
+{
+	uint64_t n = 0;
+	struct stat st;
+	DIR *dir = open_again(folder);
+
+	*bytes = 0;
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		if (is_entry(d->d_name) && !d->d_name[HASH + 4] &&
+		    !fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
+			n++;
+			*bytes += (uint64_t)st.st_size;
+		}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
 void yk_cache_sweep(int folder)
 {
 	struct file *file = NULL;
 	size_t n = 0, cap = 0;
 	uint64_t total = 0, most = (uint64_t)yk_param_int(&cache_max);
-	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	DIR *dir = open_again(folder);
+	if (!dir)
 		return;
-	}
+	int fd = dirfd(dir);
 	for (struct dirent *d; (d = readdir(dir));) {
 		struct stat st;
 		if (!is_entry(d->d_name) ||

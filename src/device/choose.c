@@ -138,8 +138,7 @@ struct yk_device *yk_devices(const char *list)
 
 // ---- choice ----
 
-// Why a backend that was asked for cannot be used.
-static const char *trouble(const char *name)
+const char *yk_backend_trouble(const char *name)
 {
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
 		if (!strcmp(b->table.name, name))
@@ -163,7 +162,7 @@ static void warn_before(const char *list, int position)
 {
 	char *names = strdup(list), *rest = names, *name;
 	for (int at = 0; names && at < position && (name = strsep(&rest, ",")); at++) {
-		const char *why = *name ? trouble(name) : NULL;
+		const char *why = *name ? yk_backend_trouble(name) : NULL;
 		if (why)
 			yk_warn("device", "backend '%s' cannot be used: %s", name, why);
 	}
@@ -180,7 +179,7 @@ static void fail_all(const char *list)
 	yk_backend_names(known, sizeof known);
 	char *names = strdup(list), *rest = names, *name;
 	while (names && n < sizeof reasons && (name = strsep(&rest, ","))) {
-		const char *why = *name ? trouble(name) : NULL;
+		const char *why = *name ? yk_backend_trouble(name) : NULL;
 		if (!why)
 			continue;
 		memcpy(copy, known, sizeof copy);
@@ -339,7 +338,7 @@ struct yk_device *yk_device_cpu(void)
 	if (r && n)
 		d = r[0].device;
 	else
-		yk_fail(YOKE_ENODEV, "the CPU backend cannot be used: %s", trouble("cpu"));
+		yk_fail(YOKE_ENODEV, "the CPU backend cannot be used: %s", yk_backend_trouble("cpu"));
 	free(r);
 	pthread_mutex_unlock(&lock);
 	return d;

@@ -3,13 +3,24 @@
 libyokecore_la_SOURCES += \
 	src/device/cache.c \
 	src/device/cache.h \
+	src/device/cache_folder.c \
 	src/device/cache_sweep.c \
+	src/device/child.c \
+	src/device/child.h \
 	src/device/choose.c \
 	src/device/chunk.c \
 	src/device/chunk.h \
 	src/device/device.c \
 	src/device/device.h \
+	src/device/doctor.c \
+	src/device/doctor.h \
+	src/device/doctor_caches.c \
+	src/device/doctor_opencl.c \
+	src/device/facts.c \
+	src/device/facts.h \
 	src/device/host.c \
+	src/device/icd.c \
+	src/device/icd.h \
 	src/device/kerneltext.h \
 	src/device/mapform.c \
 	src/device/mapform.h \

@@ -67,8 +67,7 @@ bool yk_list_has(const char *list, const char *name)
 	return excludes;
 }
 
-// Does the list name anything but the CPU, which is linked in?
-static bool wants_files(const char *list)
+bool yk_list_wants_files(const char *list)
 {
 	if (!list || !*list || *list == '^')
 		return true;
@@ -232,13 +231,14 @@ static bool seen(const struct stat *st)
 	return false;
 }
 
-// level: how loud a folder that is not there is.
-static void search_folder(const char *path, int level)
+// asked: by the setting; else it is quiet when it is not there.
+static void search_folder(const char *path, bool asked)
 {
 	char why[PATH_MAX + 256], real[PATH_MAX];
 	struct dirent **entry = NULL;
+	struct yk_plugin_outcome *o;
 	struct stat st;
-	int code = YOKE_EPERM, n = 0;
+	int code = YOKE_EPERM, n = 0, level = asked ? YOKE_LOG_WARN : YOKE_LOG_DEBUG;
 
 	why[0] = '\0';
 	if (path[0] != '/') {
@@ -248,6 +248,10 @@ static void search_folder(const char *path, int level)
 		code = errno == ENOENT ? YOKE_ENOENT : YOKE_EIO;
 		snprintf(why, sizeof why, "%s; not searched", strerror(errno));
 	} else if (seen(&st)) {
+		if ((o = outcome_new(path))) {
+			o->folder = true;
+			conclude(o, 0, "searched already");
+		}
 		return;
 	} else if (!trusted(real, &st, why, sizeof why)) {
 		level = YOKE_LOG_WARN;
@@ -255,7 +259,10 @@ static void search_folder(const char *path, int level)
 		code = YOKE_EIO;
 		snprintf(why, sizeof why, "%s; not searched", strerror(errno));
 	}
-	struct yk_plugin_outcome *o = outcome_new(path);
+	if ((o = outcome_new(path))) {
+		o->folder = true;
+		o->asked = asked;
+	}
 	if (why[0]) {
 		yk_log(level, "plugin", "%s: %s", path, why);
 		if (o)
@@ -263,7 +270,7 @@ static void search_folder(const char *path, int level)
 		return;
 	}
 	if (o)
-		conclude(o, 0, "searched");
+		conclude(o, 0, n ? "searched" : "searched, holds no plugin");
 	for (int i = 0; i < n; i++) {
 		add_file(real, entry[i]->d_name);
 		free(entry[i]);
@@ -282,7 +289,7 @@ static void search_beside(void)
 		return;
 	*strrchr(real, '/') = '\0';
 	snprintf(path, sizeof path, "%s/yoke", real);
-	search_folder(path, YOKE_LOG_DEBUG);
+	search_folder(path, false);
 }
 
 static void search(void)
@@ -293,11 +300,11 @@ static void search(void)
 	char *list = strdup(yk_param_str(&plugin_path)), *rest = list, *path;
 	while (list && (path = strsep(&rest, ":")))
 		if (*path)
-			search_folder(path, YOKE_LOG_WARN);
+			search_folder(path, true);
 	free(list);
 	search_beside();
 #ifdef YK_PLUGIN_DIR
-	search_folder(YK_PLUGIN_DIR, YOKE_LOG_DEBUG);
+	search_folder(YK_PLUGIN_DIR, false);
 #endif
 }
 
@@ -518,7 +525,7 @@ struct yk_backend *yk_backends(const char *list)
 	pthread_mutex_lock(&lock);
 	if (!cpu_tried)
 		add_cpu();
-	if (wants_files(list)) {
+	if (yk_list_wants_files(list)) {
 		bool all = !list || !*list || *list == '^' || !strcmp(list, "*");
 		search();
 		for (struct file *f = files; f; f = f->next)

@@ -27,6 +27,8 @@ struct yk_plugin_outcome {
 	const char *path;
 	const char *text; // "loaded", or why not
 	int code;         // 0 or YOKE_E*
+	bool folder;      // else a file
+	bool asked;       // YOKE_PLUGIN_PATH names the folder
 	struct yk_plugin_outcome *next;
 };
 
@@ -40,6 +42,8 @@ const struct yoke_host *yk_host(void); // what the core lends (host.c)
 
 // Does a list ("a,b", "^a,b", "*", "" or NULL: everything) name this backend?
 bool yk_list_has(const char *list, const char *name);
+// Does a list name anything but the CPU's, which is linked in?
+bool yk_list_wants_files(const char *list);
 // Names of all backends that are loaded or that a file is there for, as "cpu, opencl".
 void yk_backend_names(char *to, size_t cap);
 // Why the backend of this name is not there: the refusal of its file, or NULL when there is no file.

@@ -13,6 +13,8 @@
 #include "base/json.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "device/facts.h"
+#include "tool/table.h"
 #include "tool/tool.h"
 
 static const char *const type_names[] = {
@@ -27,15 +29,6 @@ static const char *const origins[] = {
 	[YK_CONFIG] = "config",
 	[YK_ARGUMENT] = "argument",
 };
-static const char *const kinds[] = {
-	[YOKE_DEVICE_OTHER] = "other",
-	[YOKE_DEVICE_GPU] = "gpu",
-	[YOKE_DEVICE_IGPU] = "igpu",
-	[YOKE_DEVICE_CPU] = "cpu",
-	[YOKE_DEVICE_ACCELERATOR] = "accelerator",
-};
-#define KINDS (sizeof kinds / sizeof *kinds)
-
 // ---- gathering ----
 
 // Appends; a NULL (no memory, or text that is not UTF-8) is kept as null and seen by the
@@ -43,65 +36,6 @@ static const char *const kinds[] = {
 static void append(json_t *list, json_t *o)
 {
 	json_array_append_new(list, o ? o : json_null());
-}
-
-static json_t *gather_devices(void)
-{
-	static const struct {
-		unsigned bit;
-		const char *name;
-	} flags[] = {
-		{ YOKE_DEVICE_F64, "f64" },
-		{ YOKE_DEVICE_F16, "f16" },
-		{ YOKE_DEVICE_UNIFIED, "unified" },
-		{ YOKE_DEVICE_FLUSHES, "flushes" },
-	};
-	json_t *list = json_array();
-
-	// of the backends that YOKE_BACKEND allows: the others' files are not opened
-	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
-		const struct yoke_device_info *i = &d->info;
-		json_t *features = json_array();
-		for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
-			if (i->flags & flags[k].bit)
-				json_array_append_new(features,
-						      json_string(flags[k].name));
-		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
-				 "id", d->id, "kind",
-				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
-				 i->name, "vendor", i->vendor, "driver", i->driver,
-				 "units", (json_int_t)i->units, "memory",
-				 (json_int_t)i->memory, "max_segment",
-				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
-				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
-				 features));
-	}
-	return list;
-}
-
-static json_t *gather_backends(void)
-{
-	json_t *list = json_array();
-
-	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
-		append(list,
-		       json_pack("{s:s, s:s, s:s, s:I, s:s}", "name", b->table.name,
-				 "version", b->table.version ? b->table.version : "",
-				 "path", b->path, "devices", (json_int_t)b->ndevices,
-				 "why", b->why ? b->why : ""));
-	return list;
-}
-
-static json_t *gather_plugins(void)
-{
-	json_t *list = json_array();
-
-	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
-		append(list,
-		       json_pack("{s:s, s:s, s:s}", "path", o->path, "outcome", o->text,
-				 "code", o->code ? yoke_error_name(o->code) : ""));
-	return list;
 }
 
 static void gather_setting(struct yk_param *p, void *list)
@@ -115,48 +49,7 @@ static void gather_setting(struct yk_param *p, void *list)
 			       origins[p->origin], "help", p->help));
 }
 
-// The device that work would go to, or why there is none.
-static json_t *gather_choice(void)
-{
-	struct yk_device *d = yk_device_choose(NULL);
-	json_t *o = json_pack("{s:s, s:s}", "device", d ? d->id : "", "why",
-			      d ? "" : yoke_error());
-
-	yoke_error_clear(); // an unusable YOKE_BACKEND is news here, no failure of info
-	return o;
-}
-
 // ---- printing ----
-
-static const char *text(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s && *s ? s : "-";
-}
-
-// Rows of objects in columns as wide as their widest cell; the last is not padded.
-static void table(const json_t *list, int columns, const char *const *keys,
-		  const char *const *titles)
-{
-	size_t width[16] = { 0 };
-	const json_t *o;
-	size_t i;
-
-	for (int k = 0; k < columns; k++) {
-		width[k] = strlen(titles[k]);
-		json_array_foreach (list, i, o)
-			if (strlen(text(o, keys[k])) > width[k])
-				width[k] = strlen(text(o, keys[k]));
-	}
-	for (int k = 0; k < columns; k++)
-		printf("%-*s%s", k < columns - 1 ? (int)width[k] : 0, titles[k],
-		       k < columns - 1 ? "  " : "\n");
-	json_array_foreach (list, i, o)
-		for (int k = 0; k < columns; k++)
-			printf("%-*s%s", k < columns - 1 ? (int)width[k] : 0,
-			       text(o, keys[k]), k < columns - 1 ? "  " : "\n");
-}
 
 static void print_env(const json_t *o)
 {
@@ -165,7 +58,7 @@ static void print_env(const json_t *o)
 	static const char *const titles[] = { "setting", "type",   "default",
 					      "value",   "origin", "help" };
 
-	table(json_object_get(o, "settings"), 6, keys, titles);
+	yk_table(json_object_get(o, "settings"), "", 6, keys, titles);
 }
 
 static void print_info(const json_t *o)
@@ -175,30 +68,30 @@ static void print_info(const json_t *o)
 	const json_t *choice = json_object_get(o, "choice");
 	size_t i;
 
-	printf("yoke %s, plugin ABI %s\n", text(o, "version"), text(o, "abi"));
+	printf("yoke %s, plugin ABI %s\n", yk_cell(o, "version"), yk_cell(o, "abi"));
 	printf("\ndevices\n");
 	json_array_foreach (list, i, d) {
 		double memory =
 			json_number_value(json_object_get(d, "memory")) / (1 << 20);
 		const char *twin = json_string_value(json_object_get(d, "same_as"));
-		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s%s%s\n", text(d, "id"),
-		       text(d, "kind"),
+		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s%s%s\n", yk_cell(d, "id"),
+		       yk_cell(d, "kind"),
 		       (long long)json_integer_value(json_object_get(d, "units")), memory,
-		       text(d, "name"), text(d, "driver"),
+		       yk_cell(d, "name"), yk_cell(d, "driver"),
 		       twin && *twin ? "; the same device as " : "", twin ? twin : "");
 	}
 	list = json_object_get(o, "backends");
 	json_array_foreach (list, i, b)
-		if (*text(b, "why") != '-')
-			printf("  %-10s  %s\n", text(b, "name"), text(b, "why"));
-	if (*text(choice, "why") != '-')
-		printf("  none is chosen: %s\n", text(choice, "why"));
+		if (*yk_cell(b, "why") != '-')
+			printf("  %-10s  %s\n", yk_cell(b, "name"), yk_cell(b, "why"));
+	if (*yk_cell(choice, "why") != '-')
+		printf("  none is chosen: %s\n", yk_cell(choice, "why"));
 	else
-		printf("  chosen: %s\n", text(choice, "device"));
+		printf("  chosen: %s\n", yk_cell(choice, "device"));
 	printf("\nplugins\n");
 	list = json_object_get(o, "plugins");
 	if (json_array_size(list))
-		table(list, 2, keys, keys);
+		yk_table(list, "", 2, keys, keys);
 	else
 		printf("  no file found\n");
 }
@@ -217,10 +110,10 @@ static json_t *gather(bool env)
 		json_object_set_new(o, "settings", settings);
 		return o;
 	}
-	json_object_set_new(o, "devices", gather_devices());
-	json_object_set_new(o, "choice", gather_choice());
-	json_object_set_new(o, "backends", gather_backends());
-	json_object_set_new(o, "plugins", gather_plugins());
+	json_object_set_new(o, "devices", yk_facts_devices());
+	json_object_set_new(o, "choice", yk_facts_choice());
+	json_object_set_new(o, "backends", yk_facts_backends());
+	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
 	return o;
 }
 

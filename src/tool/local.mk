@@ -6,6 +6,7 @@ yoke_SOURCES = \
 	src/tool/bench_limits.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_bench.c \
+	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
 	src/tool/cmd_generate.c \
 	src/tool/cmd_help.c \
@@ -14,10 +15,12 @@ yoke_SOURCES = \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
+	src/tool/table.c \
+	src/tool/table.h \
 	src/tool/tool.h
 yoke_LDADD = libyokecore.la
 
 # Tries a plugin in a process of its own; the loader of every program runs it.
 pkglibexec_PROGRAMS += yoke-probe
-yoke_probe_SOURCES = src/tool/probe_main.c
+yoke_probe_SOURCES = src/tool/probe.h src/tool/probe_icd.c src/tool/probe_main.c
 yoke_probe_LDADD = libyokecore.la

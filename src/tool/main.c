@@ -23,6 +23,12 @@
 #define INFO_MORE \
 	"  --env    settings: type, default, value, origin, help\n" \
 	"  --json   the same for programs\n"
+#define DOCTOR_MORE \
+	"Folders and plugins, OpenCL's loader and drivers, each met in a process of its " \
+	"own, device\n" \
+	"nodes, threads, caches.  Fails when something asked for, as in YOKE_BACKEND, " \
+	"cannot be used.\n" \
+	"  --json   the same for programs\n"
 #define BENCH_MORE \
 	"Suites, all of them by default: contract, map, attention, train.  Figures are " \
 	"medians\n" \
@@ -40,6 +46,8 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_eval, YK_E, MODEL_MORE },
 	{ "info", "[--env] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
+	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
+	  DOCTOR_MORE },
 	{ "bench", "[suite ..] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke-probe: loads one plugin and asks it for its devices, as the loader will, in a
-// process that may die of it.  A byte on standard output says that it did not; everything
-// else counts as its end.
+// process that may die of it; or one OpenCL driver, or OpenCL's loader.  A NUL on standard output,
+// behind what there is to tell, says that it did not; everything else counts as its end.
 #include "config.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -15,6 +17,7 @@
 #endif
 
 #include "device/plugin.h"
+#include "tool/probe.h"
 
 // What is wrong here without a crash the loader finds, and says, by itself.
 static void meet(const char *file)
@@ -43,9 +46,11 @@ int main(int argc, char **argv)
 	static const int deadly[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 	struct rlimit none = { 0, 0 };
 
-	if (argc != 2) {
-		fprintf(stderr,
-			"yoke-probe: takes one plugin file; yoke runs it by itself\n");
+	bool loader = argc == 2 && !strcmp(argv[1], "--loader");
+	bool icd = argc == 3 && !strcmp(argv[1], "--icd");
+	if (argc != 2 && !icd) {
+		fprintf(stderr, "yoke-probe: takes one plugin file, --loader or --icd LIBRARY; "
+				"yoke runs it by itself\n");
 		return 2;
 	}
 	setrlimit(RLIMIT_CORE, &none);
@@ -58,6 +63,18 @@ int main(int argc, char **argv)
 	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3); // drivers print
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return 2;
-	meet(argv[1]);
-	_exit(write(out, "+", 1) == 1 ? 0 : 2);
+	char *text = NULL;
+	size_t n = 0;
+	FILE *answer = open_memstream(&text, &n);
+	if (!answer)
+		return 2;
+	if (loader)
+		yk_probe_loader(answer);
+	else if (icd)
+		yk_probe_icd(answer, argv[2]);
+	else
+		meet(argv[1]);
+	if (fclose(answer)) // which adds the NUL
+		return 2;
+	_exit(write(out, text, n + 1) == (ssize_t)(n + 1) ? 0 : 2);
 }

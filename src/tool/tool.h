@@ -21,6 +21,7 @@ int yk_cmd_train(int argc, char **argv);
 int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
+int yk_cmd_doctor(int argc, char **argv);
 int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 

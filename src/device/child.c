@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the helper program, watches over it, and says in words how it ended.
+#include "config.h"
+
+#include "device/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/param.h"
+#include "device/plugin.h"
+
+YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
+	 "program that tries each plugin in a process of its own; 0: none; empty: the "
+	 "installed one");
+YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
+	 "seconds a plugin may take there to load and to list its devices");
+
+bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
+{
+	const char *set = yk_param_str(&helper_setting);
+
+	if (!strcmp(set, "0")) {
+		snprintf(why, cap, "YOKE_PLUGIN_PROBE=0");
+		return false;
+	}
+	if (*set) {
+		snprintf(to, PATH_MAX, "%s", set);
+		if (set[0] != '/') {
+			snprintf(why, cap, "YOKE_PLUGIN_PROBE=%s is no absolute path",
+				 set);
+			return false;
+		}
+		return yk_trusted_file(to, why, cap);
+	}
+	// where both were built they lie side by side
+	ssize_t n = readlink("/proc/self/exe", to, PATH_MAX - 1);
+	to[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(to, '/');
+	if (slash && (size_t)(slash - to) + sizeof "/yoke-probe" <= PATH_MAX) {
+		memcpy(slash, "/yoke-probe", sizeof "/yoke-probe");
+		if (!access(to, X_OK))
+			return yk_trusted_file(to, why, cap);
+	}
+	snprintf(to, PATH_MAX, "%s", YK_PROBE);
+	return yk_trusted_file(to, why, cap);
+}
+
+static int64_t milliseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+// Starts the helper in a process group of its own, with a pipe from its standard output;
+// 0 or an errno.
+static int start(const char *helper, const char *argument, const char *second, int *from,
+		 pid_t *pid)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int ends[2], loud = yk_log_on(YOKE_LOG_DEBUG, "plugin");
+	char *const argv[] = { (char *)(uintptr_t)helper, (char *)(uintptr_t)argument,
+			       (char *)(uintptr_t)second, NULL };
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return errno;
+	sigemptyset(&none);
+	sigfillset(&all);
+	int code = posix_spawn_file_actions_init(&files);
+	if (code)
+		goto fail_files;
+	if ((code = posix_spawnattr_init(&attributes)))
+		goto fail_attributes;
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+						      POSIX_SPAWN_SETSIGMASK |
+						      POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	code = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	if (!code)
+		code = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
+	if (!code && !loud) // what it logs is logged again here
+		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY,
+							0);
+	if (!code)
+		code = posix_spawn(pid, helper, &files, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+fail_attributes:
+	posix_spawn_file_actions_destroy(&files);
+fail_files:
+	close(ends[1]);
+	if (code)
+		close(ends[0]);
+	else
+		*from = ends[0];
+	return code;
+}
+
+// VANISHED: somebody else took its status; a process may ignore or collect all its
+// children.
+enum end { SURVIVED, DIED, VANISHED, TOO_SLOW };
+
+// Waits for an answer with the NUL that says "survived", for the end, or for the time limit.
+// Leaves the status, and so the number, to be taken.
+static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t cap)
+{
+	int64_t until = milliseconds() + limit;
+	struct pollfd p = { .fd = from, .events = POLLIN };
+	size_t n = 0;
+
+	answer[0] = '\0';
+	for (bool open = true;;) {
+		siginfo_t info = { 0 };
+		int gone = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+		// a grandchild may hold the pipe open, so its end is not all there is to
+		// look for
+		if (open && poll(&p, 1, gone || info.si_pid ? 0 : 10) > 0) {
+			ssize_t got = read(from, answer + n, cap - n);
+			if (got > 0 && memchr(answer + n, '\0', (size_t)got))
+				return SURVIVED;
+			n += got > 0 ? (size_t)got : 0;
+			open = got > 0 && n < cap; // an answer too long is none
+		}
+		if (gone)
+			return VANISHED;
+		if (info.si_pid)
+			return DIED;
+		if (milliseconds() > until)
+			return TOO_SLOW;
+		if (!open)
+			nanosleep(&(struct timespec){ 0, 2000000 }, NULL);
+	}
+}
+
+static const char *signal_name(int number, char to[32])
+{
+	static const struct {
+		int number;
+		const char *name;
+	} names[] = {
+		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },
+		{ SIGILL, "SIGILL" },   { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" },
+		{ SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" }, { SIGTRAP, "SIGTRAP" },
+	};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (names[i].number == number)
+			return names[i].name;
+	snprintf(to, 32, "signal %d", number);
+	return to;
+}
+
+int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,
+		 size_t answer_cap, char *outcome, size_t cap)
+{
+	int from = -1, status = 0;
+	pid_t pid;
+	char name[32];
+	int64_t limit = yk_param_int(&time_setting);
+
+	if (limit < 1)
+		limit = 1;
+	int code = start(helper, argument, second, &from, &pid);
+	if (code) {
+		snprintf(outcome, cap, "%.200s: %s", helper, strerror(code));
+		return -1;
+	}
+	enum end end = watch(pid, from, limit * 1000, answer, answer_cap);
+	close(from);
+	if (end != VANISHED) {
+		kill(-pid, SIGKILL); // and whatever the driver left running
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	outcome[0] = '\0';
+	if (end == SURVIVED)
+		return 1;
+	if (end == TOO_SLOW) {
+		snprintf(outcome, cap,
+			 "gave no answer within %lld s (YOKE_PLUGIN_PROBE_TIME)",
+			 (long long)limit);
+		return 1;
+	}
+	if (end == VANISHED) {
+		snprintf(outcome, cap, "ended the process");
+		return 0;
+	}
+	if (WIFEXITED(status)) {
+		// 127: the loader could not even start the helper
+		snprintf(outcome, cap, "ended the process with status %d",
+			 WEXITSTATUS(status));
+		return WEXITSTATUS(status) == 127 ? -1 : 1;
+	}
+	int number = WTERMSIG(status);
+	snprintf(outcome, cap, "died of %s", signal_name(number, name));
+	return number != SIGKILL && number != SIGTERM; // somebody else's doing
+}

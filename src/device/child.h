@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper program yoke-probe: drivers are met in a process of their own, which may die of it.
+#ifndef YK_CHILD_H
+#define YK_CHILD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+// The helper's path; false: there is none, and why.
+bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap);
+// Runs it with what its arguments, at most two (NULL: none), ask for, under a time limit.  1: how it
+// went is known: outcome is "" when it came through, and answer has its words, else how it ended.
+// 0: it ended in a way that says nothing for the next time.  -1: it could not be run.
+int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,
+		 size_t answer_cap, char *outcome, size_t cap);
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, backends, plugins and the choice among them, as JSON.
+#include "config.h"
+
+#include "device/facts.h"
+
+#include "base/error.h"
+#include "device/device.h"
+
+static const char *const kinds[] = {
+	[YOKE_DEVICE_OTHER] = "other",
+	[YOKE_DEVICE_GPU] = "gpu",
+	[YOKE_DEVICE_IGPU] = "igpu",
+	[YOKE_DEVICE_CPU] = "cpu",
+	[YOKE_DEVICE_ACCELERATOR] = "accelerator",
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+// Appends; a NULL (no memory) is kept as null and seen by the checks.
+static void append(json_t *list, json_t *o)
+{
+	json_array_append_new(list, o ? o : json_null());
+}
+
+json_t *yk_facts_devices(void)
+{
+	static const struct {
+		unsigned bit;
+		const char *name;
+	} flags[] = {
+		{ YOKE_DEVICE_F64, "f64" },
+		{ YOKE_DEVICE_F16, "f16" },
+		{ YOKE_DEVICE_UNIFIED, "unified" },
+		{ YOKE_DEVICE_FLUSHES, "flushes" },
+	};
+	json_t *list = json_array();
+
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
+		const struct yoke_device_info *i = &d->info;
+		json_t *features = json_array();
+		for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+			if (i->flags & flags[k].bit)
+				json_array_append_new(features,
+						      json_string(flags[k].name));
+		append(list,
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
+				 "id", d->id, "kind",
+				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
+				 i->name, "vendor", i->vendor, "driver", i->driver,
+				 "units", (json_int_t)i->units, "memory",
+				 (json_int_t)i->memory, "max_segment",
+				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
+				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
+				 features));
+	}
+	return list;
+}
+
+json_t *yk_facts_backends(void)
+{
+	json_t *list = json_array();
+
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
+		append(list,
+		       json_pack("{s:s, s:s, s:s, s:I, s:s}", "name", b->table.name,
+				 "version", b->table.version ? b->table.version : "",
+				 "path", b->path, "devices", (json_int_t)b->ndevices,
+				 "why", b->why ? b->why : ""));
+	return list;
+}
+
+json_t *yk_facts_plugins(bool folders, bool files)
+{
+	json_t *list = json_array();
+
+	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
+		if (o->folder ? folders : files)
+			append(list, json_pack("{s:s, s:s, s:s}", "path", o->path, "outcome",
+					       o->text, "code",
+					       o->code ? yoke_error_name(o->code) : ""));
+	return list;
+}
+
+json_t *yk_facts_choice(void)
+{
+	struct yk_device *d = yk_device_choose(NULL);
+	json_t *o = json_pack("{s:s, s:s}", "device", d ? d->id : "", "why",
+			      d ? "" : yoke_error());
+
+	yoke_error_clear(); // an unusable YOKE_BACKEND is news here, no failure of info
+	return o;
+}

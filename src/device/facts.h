@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What there is, as JSON for `yoke info` and `yoke doctor`; the caller gives each to json_decref.
+#ifndef YK_FACTS_H
+#define YK_FACTS_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+
+// Of the backends that YOKE_BACKEND allows: the others' files are not opened.
+json_t *yk_facts_devices(void);
+json_t *yk_facts_backends(void);
+json_t *yk_facts_plugins(bool folders, bool files);
+// The device that work would go to, or why there is none.
+json_t *yk_facts_choice(void);
+
+#endif

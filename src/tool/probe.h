@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of words with tabs between them, by which yoke-probe answers yoke doctor:
+//   loader PATH NAME | platform NAME VERSION DEVICES REMARK | error REASON
+#ifndef YK_TOOL_PROBE_H
+#define YK_TOOL_PROBE_H
+
+#include <stdio.h>
+
+void yk_probe_loader(FILE *);
+void yk_probe_icd(FILE *, const char *library);
+
+#endif

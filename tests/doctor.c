@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the examination that depend on who asks: OpenCL's folders as its loader reads them,
+// and device nodes that permissions keep a user from.  Those run in a child that is not root.
+#include "config.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <grp.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device/cache.h"
+#include "device/doctor.h"
+#include "device/icd.h"
+#include "device/nodes.h"
+#include "tap.h"
+
+static char top[PATH_MAX];
+
+static const char *in(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static int turn;
+	char *to = path[turn++ % 4];
+	snprintf(to, PATH_MAX, "%.3000s/%s", top, name);
+	return to;
+}
+
+static void file(const char *name, const char *text, mode_t mode)
+{
+	int fd = open(in(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, mode) < 0)
+		diag("cannot write %s", name);
+	close(fd);
+}
+
+// What is found under these variables: state, how many, the first library.
+static void found(const char *vendors, const char *path, enum yk_icd_state state, size_t n,
+		  const char *library)
+{
+	struct yk_icds icds;
+
+	vendors ? setenv("OCL_ICD_VENDORS", vendors, 1) : unsetenv("OCL_ICD_VENDORS");
+	path ? setenv("OPENCL_VENDOR_PATH", path, 1) : unsetenv("OPENCL_VENDOR_PATH");
+	yk_icds_find(&icds);
+	ok(icds.state == state && icds.n == n && (!n || !strcmp(icds.at[0].library, library)),
+	   "OCL_ICD_VENDORS=%s OPENCL_VENDOR_PATH=%s: state %d (want %d), %zu of them (%zu), %s (%s)",
+	   vendors ? vendors : "", path ? path : "", icds.state, state, icds.n, n,
+	   icds.n ? icds.at[0].library : "", n ? library : "");
+	yk_icds_free(&icds);
+}
+
+static void folders(void)
+{
+	mkdir(in("two"), 0755);
+	file("two/b.icd", "libb.so\n", 0644);
+	file("two/a.icd", "/x/liba.so\r\nlibnone.so\n", 0644);
+	file("two/a.icd.old", "libold.so\n", 0644);
+	file("two/.icd", "libhidden.so\n", 0644);
+	mkdir(in("none"), 0755);
+	file("none/readme", "text\n", 0644);
+	mkdir(in("blank"), 0755);
+	file("blank/blank.icd", "", 0644);
+
+	found(in("two"), NULL, YK_ICD_FOUND, 2, "/x/liba.so");
+	found(NULL, in("two"), YK_ICD_FOUND, 2, "/x/liba.so");
+	found("", in("two"), YK_ICD_FOUND, 2, "/x/liba.so");
+	found(in("none"), in("two"), YK_ICD_EMPTY, 0, NULL);
+	found(in("two/b.icd"), NULL, YK_ICD_FOUND, 1, "libb.so");
+	found("b.icd", in("two"), YK_ICD_FOUND, 1, "libb.so");
+	found("c.icd", in("two"), YK_ICD_MISSING, 1, "");
+	found("libfoo.so.1", NULL, YK_ICD_FOUND, 1, "libfoo.so.1");
+	found(in("nowhere"), NULL, YK_ICD_MISSING, 1, in("nowhere"));
+	found(NULL, in("nowhere"), YK_ICD_MISSING, 0, NULL);
+	found(in("blank"), NULL, YK_ICD_FOUND, 1, "");
+}
+
+static const json_t *node(const json_t *list, const char *name)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (list, i, o)
+		if (!strcmp(json_string_value(json_object_get(o, "path")), in(name)))
+			return o;
+	return NULL;
+}
+
+static bool is(const json_t *o, const char *key, const char *want)
+{
+	const char *got = json_string_value(json_object_get(o, key));
+	return got && !strcmp(got, want);
+}
+
+static bool advised(const json_t *advice, const char *words)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach (advice, i, line)
+		if (strstr(json_string_value(line), words))
+			return true;
+	diag("no advice '%s'", words);
+	return false;
+}
+
+// As a user who is not root.
+static void refused(void)
+{
+	struct yk_node denied = { 0 };
+	struct group *group = getgrgid(getegid());
+	char words[100];
+
+	mkdir(in("dev"), 0755);
+	mkdir(in("dev/dri"), 0755);
+	file("dev/nvidia0", "", 0600);
+	file("dev/nvidiactl.txt", "", 0000);
+	file("dev/null", "", 0000);
+	file("dev/dri/renderD128", "", 0060);
+	file("dev/dri/card0", "", 0000);
+	file("dev/kfd", "", 0000);
+
+	json_t *advice = json_array(), *list = yk_doctor_nodes(in("dev"), false, advice);
+	ok(json_array_size(list) == 3, "3 nodes, got %zu", json_array_size(list));
+	ok(is(node(list, "dev/nvidia0"), "state", "opens"), "one opens");
+	ok(is(node(list, "dev/kfd"), "state", "denied") && is(node(list, "dev/kfd"), "group", "") &&
+	   advised(advice, "/kfd may be opened by root alone"), "one is root's");
+	ok(is(node(list, "dev/dri/renderD128"), "state", "denied") && group &&
+	   is(node(list, "dev/dri/renderD128"), "group", group->gr_name), "one is a group's: %s",
+	   group ? group->gr_name : "?");
+	snprintf(words, sizeof words, "usermod -aG %s USER", group ? group->gr_name : "?");
+	ok(advised(advice, words), "and how to join it");
+	ok(yk_node_denied(in("dev"), &denied) && !strcmp(denied.path, in("dev/kfd")),
+	   "one that is denied: %s", denied.path);
+	json_decref(list);
+	json_decref(advice);
+
+	chmod(in("dev/kfd"), 0600);
+	chmod(in("dev/dri/renderD128"), 0600);
+	advice = json_array();
+	list = yk_doctor_nodes(in("dev"), false, advice);
+	ok(advised(advice, "install its OpenCL driver") && json_array_size(advice) == 1,
+	   "a GPU without a driver");
+	json_decref(list);
+	json_decref(advice);
+	advice = json_array();
+	json_decref(yk_doctor_nodes(in("dev"), true, advice));
+	ok(!json_array_size(advice) && !yk_node_denied(in("dev"), &denied), "nothing to advise");
+	json_decref(advice);
+	list = yk_doctor_nodes(in("none"), false, NULL);
+	ok(list && !json_array_size(list), "no nodes");
+	json_decref(list);
+
+	mkdir(in("closed"), 0000);
+	found(in("closed"), NULL, YK_ICD_UNREADABLE, 0, NULL);
+	mkdir(in("secret"), 0755);
+	file("secret/s.icd", "libs.so\n", 0000);
+	found(in("secret"), NULL, YK_ICD_FOUND, 1, "");
+	chmod(in("closed"), 0700);
+
+	struct yk_cache_state s;
+	mkdir(in("locked"), 0500);
+	setenv("XDG_CACHE_HOME", in("locked"), 1);
+	yk_cache_look(&s);
+	ok(!s.usable && !s.asked && strstr(s.why, "it cannot be made in "), "a cache: %s", s.why);
+}
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)type, (void)at;
+	return remove(path);
+}
+
+int main(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char made[1024];
+
+	snprintf(made, sizeof made, "%s/yoke-doctor-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(made) || !realpath(made, top))
+		return skip_all("no folder for temporary files");
+	folders();
+	fflush(stdout);
+	if (geteuid() == 0) { // who may open everything
+		char as[1024] = "/tmp/yoke-doctor-XXXXXX"; // of a path that others can reach
+		if (!mkdtemp(as) || chown(as, 65534, 65534) < 0 || setgroups(0, NULL) < 0 ||
+		    setegid(65534) < 0 || seteuid(65534) < 0) {
+			skip("as another user", "this one cannot become nobody");
+			return done();
+		}
+		snprintf(top, sizeof top, "%s", as);
+		mkdir(in("none"), 0755);
+	}
+	refused();
+	if (geteuid() == 65534 && (seteuid(0) < 0 || setegid(0) < 0))
+		diag("cannot become root again");
+	nftw(top, forget, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(made, forget, 16, FTW_DEPTH | FTW_PHYS);
+	return done();
+}

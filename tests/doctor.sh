@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke doctor: each state of OpenCL has an answer of its own, what was asked for and cannot be used
+# is its failure, and JSON has it all.
+set -u
+yoke=${YOKE:-$PWD/yoke} fake=$PWD/tests/icd/.libs/fake_icd.so
+[ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+umask 022
+mkdir plugins none
+export YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_PLUGIN_PROBE_TIME=60
+unset OCL_ICD_VENDORS OPENCL_VENDOR_PATH
+
+# doctor STATUS SETTING ..: runs it; says NAME WORDS: what it said
+doctor()
+{
+	want=$1
+	shift
+	env "$@" "$yoke" doctor >out 2>err
+	status=$?
+	verdict "$*: exit $want" "$([ $status -eq "$want" ] || { echo "status $status"; cat out err; })"
+}
+says()
+{
+	verdict "  $1" "$(grep -q -- "$1" out || cat out)"
+}
+
+# what the loader could look at
+doctor 0 OPENCL_VENDOR_PATH="$PWD/nowhere"
+says "^  drivers  missing  $PWD/nowhere, from OPENCL_VENDOR_PATH: No such file"
+says "^  $PWD/nowhere is not there: correct or unset OPENCL_VENDOR_PATH"
+doctor 0 OCL_ICD_VENDORS="$PWD/none"
+says "^  drivers  empty  $PWD/none, from OCL_ICD_VENDORS: no file in it ends with .icd"
+says "^  $PWD/none names no OpenCL driver: install"
+mkdir broken foreign && echo "$PWD/libnone.so" >broken/b.icd && echo libc.so.6 >foreign/f.icd
+echo 'no library' >libtext.so && mkdir text && echo "$PWD/libtext.so" >text/t.icd
+doctor 0 OCL_ICD_VENDORS="$PWD/broken"
+says "^  driver   fails  $PWD/broken/b.icd  $PWD/libnone.so: cannot open shared object file"
+says "^  $PWD/broken/b.icd: its library $PWD/libnone.so cannot be used"
+doctor 0 OCL_ICD_VENDORS="$PWD/text"
+says "^  driver   fails  $PWD/text/t.icd  .*: \(file too short\|invalid ELF header\)"
+doctor 0 OCL_ICD_VENDORS="$PWD/foreign/f.icd"
+says "^  driver   fails  $PWD/foreign/f.icd  libc.so.6: is no OpenCL driver"
+if [ -e "$fake" ]; then
+	for flaw in nodevices empty crash hang twins; do
+		cp "$fake" "libfake_$flaw.so" && mkdir $flaw &&
+			echo "$PWD/libfake_$flaw.so" >$flaw/fake.icd
+	done
+	doctor 0 OCL_ICD_VENDORS="$PWD/nodevices"
+	says "^  driver   no devices  .*: platform Fake A has no devices$"
+	says "^    platform with 0 devices  Fake A; OpenCL 1.2 fake$"
+	doctor 0 OCL_ICD_VENDORS="$PWD/empty"
+	says "^  driver   no platform  "
+	doctor 0 OCL_ICD_VENDORS="$PWD/crash"
+	says "^  driver   crashes  .*: died of SIGSEGV$"
+	says "^  $PWD/crash/fake.icd: update that driver, or remove"
+	doctor 0 OCL_ICD_VENDORS="$PWD/hang" YOKE_PLUGIN_PROBE_TIME=1
+	says "^  driver   crashes  .*: gave no answer within 1 s"
+	cp crash/fake.icd twins/crash.icd # each is met by itself
+	doctor 0 OCL_ICD_VENDORS="$PWD/twins"
+	says "^  driver   crashes  $PWD/twins/crash.icd "
+	says "^  driver   works  $PWD/twins/fake.icd "
+	says "^    platform with 2 devices  Fake B; OpenCL 1.2 fake$"
+	YOKE_BACKEND=cpu OCL_ICD_VENDORS="$PWD/crash" "$yoke" doctor >out 2>&1
+	says "^  driver   not tried  $PWD/crash/fake.icd .*YOKE_BACKEND asks for no other"
+else
+	count=$((count + 1))
+	echo "ok $count - drivers that answer # SKIP no $fake"
+fi
+# a program cannot be made to miss a library that is there: the helper says what it would
+cat >helper <<'EOF'
+#!/bin/sh
+[ "$1" = --loader ] && printf 'error\tcannot open shared object file\n\0'
+EOF
+chmod 755 helper
+doctor 0 YOKE_PLUGIN_PROBE="$PWD/helper"
+says "^  loader   missing: cannot open shared object file$"
+says "^  OpenCL has no loader, libOpenCL.so.1: install it"
+doctor 0 YOKE_PLUGIN_PROBE=0
+says "^  loader   not tried: YOKE_PLUGIN_PROBE=0$"
+
+# what was asked for
+doctor 1 YOKE_BACKEND=nothing
+says "backend 'nothing' cannot be used: there is no such backend"
+doctor 1 YOKE_BACKEND=nothing,cpu
+says "^  backend 'nothing' cannot be used: there is no such backend"
+says '^  chosen     cpu:0$'
+doctor 0 YOKE_BACKEND=^nothing
+doctor 1 YOKE_DEVICE=pci:0f:00.0
+says "device 'pci:0f:00.0' cannot be used"
+doctor 1 YOKE_PLUGIN_PATH="$PWD/none:$PWD/missing"
+says "^  folder $PWD/missing of YOKE_PLUGIN_PATH: No such file"
+says "^  $PWD/none  *searched, holds no plugin$"
+mkdir shared && chmod 777 shared
+doctor 1 YOKE_CACHE="$PWD/shared"
+says "^  yoke    not used  $PWD/shared .*others may write there (mode 0777); chmod go-w"
+ln -s "$PWD/none" link
+doctor 1 YOKE_CACHE="$PWD/link"
+says "a link is not followed"
+doctor 1 YOKE_CACHE=relative
+says "YOKE_CACHE=relative is no absolute path"
+doctor 0 YOKE_CACHE=0
+says "^  yoke    not used  .*: switched off (YOKE_CACHE=0)"
+echo 'no plugin' >plugins/yoke_text.so && chmod 755 plugins/yoke_text.so
+doctor 0
+says "^  $PWD/plugins/yoke_text.so  *not loaded: "
+"$yoke" doctor extra >out 2>&1
+verdict "usage" "$([ $? -eq 2 ] || cat out)"
+
+YOKE_BACKEND=nothing "$yoke" doctor --json >out 2>err
+status=$?
+verdict "--json: exit 1, nothing but JSON" "$([ $status -eq 1 ] && [ "$(sed -n 1p out)" = '{' ] ||
+	cat out err)"
+for key in versions asked choice devices backends folders plugins opencl threads caches problems advice; do
+	verdict "  $key" "$(grep -q "^  \"$key\": [{[]" out || cat out)"
+done
+echo "1..$count"
