@@ -4,7 +4,11 @@
 cldir = $(pkgdatadir)/cl
 dist_cl_DATA = $(cl_files)
 cl_files = \
-	cl/contract.cl \
+	cl/contract_direct.cl \
+	cl/contract_op.cl \
+	cl/contract_packed.cl \
+	cl/contract_rows.cl \
+	cl/contract_tiled.cl \
 	cl/half.cl \
 	cl/map.cl \
 	cl/map_int.cl \

@@ -13,6 +13,7 @@ typedef unsigned long ulong;
 #define LOCAL __shared__
 #define LOCAL_POINTER
 #define FN static __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
 
 FN ulong work_global(int d)
@@ -39,6 +40,8 @@ FN ulong work_global(int d)
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
+#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
+#define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
 #define VEC_STREAM(v, to) (*(to) = (v))

@@ -14,6 +14,8 @@
 #define FN static inline
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
+#define UNROLL _Pragma("unroll")
+
 typedef char schar;
 
 #define GLOBAL_ID(d) ((ulong)get_global_id(d))
@@ -42,6 +44,8 @@ typedef char schar;
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
+#define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
+#define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
 #else
@@ -51,6 +55,9 @@ typedef char schar;
 #define VEC_LOAD(from) VEC_PASTE(vload, VEC_WIDTH)(0, from)
 #define VEC_STORE(v, to) VEC_PASTE(vstore, VEC_WIDTH)(v, 0, to)
 #define VEC_SPLAT(x) ((VEC)(x))
+#define VEC_LOAD_F16(from) VEC_PASTE(vload_half, VEC_WIDTH)(0, (__global const half *)(from))
+#define VEC_LOAD_BF16(from) VEC_PASTE(as_float, VEC_WIDTH)( \
+	VEC_PASTE(convert_uint, VEC_WIDTH)(VEC_PASTE(vload, VEC_WIDTH)(0, from)) << 16)
 // Of all lanes; the order is fixed.
 #define VEC_SUM VEC_PASTE(sum_of_, VEC_WIDTH)
 #define VEC_MAX VEC_PASTE(max_of_, VEC_WIDTH)

@@ -64,6 +64,7 @@ test_programs = \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
+	tests/opencl_contract.t \
 	tests/opencl_map.t \
 	tests/opencl_norm.t \
 	tests/opencl_softmax.t \
@@ -168,6 +169,7 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
+tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
 tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL

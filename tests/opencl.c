@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL backend under its table: segments, transfers, queues, events, contractions,
-// binaries.
+// The OpenCL backend under its table: segments, transfers, queues, events.
 #include "config.h"
 
 #include <sys/wait.h>
@@ -177,179 +176,12 @@ static void test_elapsed(void)
 	cl->segment_free(device, s);
 }
 
-// ---- contractions ----
-
-// A view of random layout over dims: axes in random order in memory, batch axes perhaps
-// broadcast.
-static struct yoke_view random_view(int rank, const int64_t *dims, bool output,
-				    int64_t *elements)
-{
-	struct yoke_view v = { .kind = YOKE_VIEW_BUFFER,
-			       .dtype = yoke_f32,
-			       .rank = (uint8_t)rank,
-			       .align = 4 };
-	int64_t n = 1;
-	int order[YOKE_MAX_RANK];
-
-	for (int i = 0; i < rank; i++) {
-		int j = (int)rnd_int(0, i);
-		order[i] = order[j];
-		order[j] = i;
-	}
-	for (int i = 0; i < rank; i++) {
-		int axis = order[i];
-		v.dims[axis] = dims[axis];
-		if (!output && axis < rank - 2 && rnd_int(0, 2) == 0)
-			continue; // stride 0
-		v.strides[axis] = n;
-		n *= dims[axis] + rnd_int(0, 1);
-	}
-	v.offset = (uint64_t)rnd_int(0, 5) * 4;
-	*elements = n + 8;
-	return v;
-}
-
-static int64_t at(const struct yoke_view *v, const int64_t *index, int64_t row,
-		  int64_t col)
-{
-	int64_t e = (int64_t)(v->offset / 4) + row * v->strides[v->rank - 2] +
-		    col * v->strides[v->rank - 1];
-	for (int i = 0; i < v->rank - 2; i++)
-		e += index[i] * v->strides[i];
-	return e;
-}
-
-// |error| <= 2 K 2^-24 sum |a b| is what any order of f32 sums keeps; NaN marks what was
-// not written.
-static bool compare(const struct yoke_op *op, const float *y, const float *a,
-		    const float *b, int64_t m, int64_t n, int64_t k)
-{
-	const struct yoke_view *vy = op->out, *va = op->in, *vb = op->in + 1;
-	int64_t index[YOKE_MAX_RANK] = { 0 };
-
-	for (;;) {
-		for (int64_t i = 0; i < m; i++)
-			for (int64_t j = 0; j < n; j++) {
-				double want = 0, size = 0, got = y[at(vy, index, i, j)];
-				for (int64_t l = 0; l < k; l++) {
-					double p = (double)a[at(va, index, i, l)] *
-						   b[at(vb, index, l, j)];
-					want += p;
-					size += fabs(p);
-				}
-				if (!(fabs(got - want) <=
-				      2 * (double)(k + 1) * 0x1p-24 * size)) {
-					diag("[%d,%d] got %.9g want %.9g", (int)i, (int)j,
-					     got, want);
-					return false;
-				}
-			}
-		int axis = vy->rank - 3;
-		while (axis >= 0 && ++index[axis] == vy->dims[axis])
-			index[axis--] = 0;
-		if (axis < 0)
-			return true;
-	}
-}
-
-static float *random_floats(int64_t n)
-{
-	float *p = malloc((size_t)n * sizeof *p);
-	for (int64_t i = 0; i < n; i++)
-		p[i] = (float)rnd_real(-1, 1);
-	return p;
-}
-
-static void test_contract(int64_t m, int64_t n, int64_t k, int batch)
-{
-	int64_t lead[6], dims[3][YOKE_MAX_RANK], elements[3];
-	const int64_t last[3][2] = { { m, n }, { m, k }, { k, n } };
-	struct yoke_view v[3];
-	void *s[3];
-	float *host[3];
-	char text[128] = "";
-	uint64_t work = 1;
-
-	for (int i = 0; i < batch; i++) {
-		lead[i] = rnd_int(1, 3);
-		snprintf(text + strlen(text), 16, "%d ", (int)lead[i]);
-	}
-	for (int t = 0; t < 3; t++) {
-		memcpy(dims[t], lead, sizeof lead);
-		memcpy(dims[t] + batch, last[t], sizeof last[t]);
-		v[t] = random_view(batch + 2, dims[t], t == 0, &elements[t]);
-		host[t] = random_floats(elements[t]);
-		for (int64_t i = 0; t == 0 && i < elements[t]; i++)
-			host[t][i] = NAN;
-		must(cl->segment_new(device, 0, (uint64_t)elements[t] * 4, &s[t]),
-		     "segment");
-		must(cl->put(queue, s[t], 0, host[t], (uint64_t)elements[t] * 4), "put");
-		v[t].segment = s[t];
-	}
-	struct yoke_op op = { .size = sizeof op,
-			      .code = YOKE_OP_CONTRACT,
-			      .nout = 1,
-			      .nin = 2,
-			      .out = v,
-			      .in = v + 1 };
-	bool good = cl->can(device, &op) == 1 && !cl->workspace(device, &op, 0, &work) &&
-		    !work;
-	must(cl->run(queue, &op, 0), "run");
-	must(cl->get(queue, s[0], 0, host[0], (uint64_t)elements[0] * 4), "get");
-	finish();
-	good = good && compare(&op, host[0], host[1], host[2], m, n, k);
-	ok(good, "contract %sx %dx%dx%d", text, (int)m, (int)n, (int)k);
-	for (int t = 0; t < 3; t++) {
-		cl->segment_free(device, s[t]);
-		free(host[t]);
-	}
-}
-
-static void test_contractions(void)
-{
-	static const int64_t sizes[] = {
-		1, 2, 15, 16, 17, 63, 64, 65, 97, 127, 128, 129
-	};
-	enum { NSIZES = sizeof sizes / sizeof *sizes };
-	int rounds = tap_long() ? 300 : 40;
-
-	for (int i = 0; i < rounds; i++)
-		test_contract(
-			sizes[rnd_int(0, NSIZES - 1)], sizes[rnd_int(0, NSIZES - 1)],
-			sizes[rnd_int(0, NSIZES - 1)], (int)(i % 7 < 3 ? i % 7 : 0));
-	test_contract(3, 2, 5, 6);
-	test_contract(1, 1, 0, 1);
-	test_contract(0, 4, 4, 0);
-	test_contract(257, 130, 300, 0);
-}
-
 static void test_refusals(void)
 {
-	const int64_t dims[] = { 2, 2 };
-	struct yoke_view v[3], twin;
-	struct yoke_op op = { .size = sizeof op,
-			      .code = YOKE_OP_CONTRACT,
-			      .nout = 1,
-			      .nin = 2,
-			      .out = v,
-			      .in = v + 1 };
-	struct yoke_map map = { .size = sizeof map };
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_LIMIT - 1 };
 
-	for (int i = 0; i < 3; i++)
-		v[i] = dense_view(NULL, 0, yoke_f32, 2, dims);
-	ok(cl->can(device, &op) == 1, "takes a plain contraction");
-	op.map = &map;
-	ok(!cl->can(device, &op), "not one with a map behind it");
-	op.map = NULL;
-	twin = v[1];
-	v[1].dtype = yoke_f16;
-	ok(!cl->can(device, &op), "nor one of f16");
-	v[1] = twin;
-	v[2].dims[0] = 3;
-	ok(!cl->can(device, &op), "nor one whose shapes do not fit");
-	op.code = YOKE_OP_SOFTMAX;
 	ok(!cl->can(device, &op) && cl->run(queue, &op, 0) == YOKE_EUNSUPPORTED,
-	   "nor a softmax");
+	   "refuses an op that it does not know");
 }
 
 int main(void)
@@ -376,9 +208,6 @@ int main(void)
 	test_events();
 	test_elapsed();
 	test_refusals();
-	test_contractions();
-	ok(nbinaries == 1 || nbinaries == 0, "one program built: %u binaries kept",
-	   nbinaries);
 	test_fork();
 	cl->queue_free(queue);
 	test_forget();

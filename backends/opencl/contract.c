@@ -1,178 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTRACT in f32 without a map behind it: cl/contract.cl with a tiling for the kind of
-// device.
+// CONTRACT: which variants take a problem, and what their kernels have in common.
 #include "config.h"
 
-#include "opencl.h"
+#include <stdio.h>
+#include <string.h>
 
-#define BATCH 6
+#include "contract.h"
 
-// Items along N and M, elements of y of a group along N and M, bytes of local memory.
-struct tiling {
-	size_t items[2], block[2], local;
-	const char *defines;
+// Best first where several take a problem; each refuses what it is not meant for.
+enum { ROWS, DIRECT, PACKED, TILED, VARIANTS };
+static const char *const names[VARIANTS] = { "rows", "direct", "packed", "tiled" };
+static const struct yk_cl_variant *const variants[VARIANTS] = {
+	&yk_cl_contract_rows,
+	&yk_cl_contract_direct,
+	&yk_cl_contract_packed,
+	&yk_cl_contract_tiled,
 };
 
-static const struct tiling gpu = {
-	{ 16, 16 }, { 64, 64 }, 16 * (64 + 64) * 4,
-	"-DWG_M=16 -DWG_N=16 -DTM=4 -DTN=4 -DBK=16"
-};
-// One item a group, since drivers for CPUs run a group as a loop over its items; sizes
-// from trials on PoCL: 12 accumulators of 16 lanes, blocks that stay in the second-level
-// cache.
-static const struct tiling cpu = {
-	{ 1, 1 }, { 128, 96 }, 64 * (128 + 96) * 4,
-	"-DWG_M=1 -DWG_N=1 -DVEC_WIDTH=16 -DTM=12 -DTN=1 -DSM=8 -DSN=8 -DBK=64"
-};
-// For devices of small groups or little local memory.
-static const struct tiling least = {
-	{ 1, 1 }, { 4, 4 }, 16 * (4 + 4) * 4, "-DWG_M=1 -DWG_N=1 -DTM=4 -DTN=4 -DBK=16"
-};
+// ---- kernels ----
 
-// Both matrices and the product with their leading axes merged where all three allow it.
-struct shape {
-	int64_t m, n, k, batch, dims[BATCH];
-	int64_t y[BATCH], a[BATCH], b[BATCH]; // strides of leading axes
-	const struct yoke_view *views[3];     // y, a, b
-};
-
-static const struct tiling *tiling_of(const struct yk_cl_device *d)
+int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
+			  const char *files, const char *defines, const char *name,
+			  struct yk_cl_entry **to)
 {
-	const struct tiling *t = d->info.kind == YOKE_DEVICE_CPU ? &cpu : &gpu;
-	bool fits = t->items[0] * t->items[1] <= d->max_group &&
-		    t->items[0] <= d->max_items[0] && t->items[1] <= d->max_items[1] &&
-		    t->local <= d->local_bytes;
-	return fits ? t : &least;
+	char all[128], with_half[128];
+	bool mapped = c->map && strcmp(name, "contract_pack");
+
+	snprintf(all, sizeof all, "-DDTYPE=%d%s %s", c->dtype,
+		 c->dtype == yoke_f64 ? " -DUSE_F64" : "", defines);
+	if (mapped)
+		return yk_cl_kernel_map(d, c->op, c->map, files, all, name, to);
+	snprintf(with_half, sizeof with_half, "half.cl %s", files);
+	return yk_cl_kernel_file(d, with_half, all, name, to);
 }
 
-static bool views_fit(const struct yoke_op *op)
+int yk_cl_contract_enqueue(struct yk_cl_queue *q, struct yk_cl_args *args,
+			   const int64_t groups[3], const size_t items[2],
+			   const char *name)
 {
-	if (op->code != YOKE_OP_CONTRACT || op->map || op->nout != 1 || op->nin != 2)
-		return false;
-	const struct yoke_view *v[] = { &op->out[0], &op->in[0], &op->in[1] };
+	size_t global[3], local[3] = { items[0], items[1], 1 };
+
 	for (int i = 0; i < 3; i++)
-		if (v[i]->kind != YOKE_VIEW_BUFFER || v[i]->dtype != yoke_f32 ||
-		    v[i]->rank < 2 || v[i]->rank > YOKE_MAX_RANK ||
-		    v[i]->rank != v[0]->rank)
-			return false;
-	for (int i = 0; i < v[0]->rank; i++)
-		if (v[0]->dims[i] < 0)
-			return false;
-	for (int i = 0; i < v[0]->rank - 2; i++)
-		if (v[1]->dims[i] != v[0]->dims[i] || v[2]->dims[i] != v[0]->dims[i])
-			return false;
-	int r = v[0]->rank - 2;
-	return v[1]->dims[r] == v[0]->dims[r] && v[2]->dims[r + 1] == v[0]->dims[r + 1] &&
-	       v[1]->dims[r + 1] == v[2]->dims[r] && v[2]->dims[r] >= 0;
+		global[i] = (size_t)groups[i] * local[i];
+	return yk_cl_launch(q, args, 3, global, local, name);
 }
 
-// Leading axes, from the last one on, into s->dims[BATCH - 1], ..; the rest have 1
-// element.
-static bool shape_of(const struct yoke_op *op, struct shape *s)
+int yk_cl_contract_launch(struct yk_cl_queue *q, const struct yk_cl_contract *c,
+			  struct yk_cl_args *args, const int64_t groups[3],
+			  const size_t items[2], const char *name)
 {
-	if (!views_fit(op))
-		return false;
-	const struct yoke_view *y = &op->out[0], *a = &op->in[0], *b = &op->in[1];
-	int r = y->rank - 2, to = BATCH;
-
-	*s = (struct shape){ .m = y->dims[r],
-			     .n = y->dims[r + 1],
-			     .k = a->dims[r + 1],
-			     .batch = 1,
-			     .views = { y, a, b } };
-	for (int i = 0; i < BATCH; i++)
-		s->dims[i] = 1;
-	for (int i = r - 1; i >= 0; i--) {
-		int64_t n = y->dims[i];
-		if (__builtin_mul_overflow(s->batch, n, &s->batch))
-			return false;
-		if (n == 1)
-			continue;
-		if (to < BATCH && y->strides[i] == s->y[to] * s->dims[to] &&
-		    a->strides[i] == s->a[to] * s->dims[to] &&
-		    b->strides[i] == s->b[to] * s->dims[to]) {
-			s->dims[to] *= n;
-			continue;
-		}
-		to--;
-		s->dims[to] = n;
-		s->y[to] = y->strides[i];
-		s->a[to] = a->strides[i];
-		s->b[to] = b->strides[i];
-	}
-	return true;
+	yk_cl_arg_struct(args, &c->s, sizeof c->s);
+	if (!c->map)
+		yk_cl_arg_view(args, &c->op->out[0]);
+	else
+		yk_cl_arg_map(args, c->op, c->map);
+	return yk_cl_contract_enqueue(q, args, groups, items, name);
 }
+
+// ---- the op ----
 
 static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 {
-	const struct tiling *t = tiling_of(d);
-	struct shape s;
+	struct yoke_map_call map;
+	struct yk_cl_contract c, form;
+	uint64_t mask = 0;
 
-	return shape_of(op, &s) && t->local <= d->local_bytes &&
-	       d->info.max_args >= 8 * 38;
+	if (!yk_cl_contract_of(op, &c, &map))
+		return 0;
+	uint64_t args = sizeof c.s + 8 * 4 + 8 * (c.map ? map.narg : 2);
+	uint64_t dtypes = 1u << c.dtype | (c.map ? map.dtypes : 0);
+	if (args > d->info.max_args ||
+	    (dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64)))
+		return 0;
+	for (int i = 0; i < VARIANTS; i++) {
+		form = c;
+		if (variants[i]->takes(d, &form))
+			mask |= (uint64_t)1 << i;
+	}
+	return mask;
 }
 
-static int kernel_of(struct yk_cl_device *d, struct yk_cl_entry **to)
+static int refused(void)
 {
-	return yk_cl_kernel_file(d, "contract.cl", tiling_of(d)->defines, "contract", to);
+	return yk_cl_error(YOKE_EUNSUPPORTED,
+			   "a contraction that this backend does not take");
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
 		   uint64_t *bytes)
 {
-	struct yk_cl_entry *kernel;
+	const struct yk_cl_variant *v = variants[impl];
+	struct yoke_map_call map;
+	struct yk_cl_contract c;
 
-	(void)op;
-	(void)impl;
-	(void)bytes;
-	return kernel_of(d, &kernel);
-}
-
-static size_t groups(size_t elements, size_t block)
-{
-	return (elements + block - 1) / block;
-}
-
-static int launch(struct yk_cl_queue *q, const struct shape *s,
-		  struct yk_cl_entry *kernel)
-{
-	const struct tiling *t = tiling_of(q->device);
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	const int64_t sizes[] = { s->m, s->n, s->k };
-	const int64_t extent[] = { s->n, s->m };
-	size_t items[3] = { 0, 0, (size_t)s->batch },
-	       group[3] = { t->items[0], t->items[1], 1 };
-	int r = s->views[0]->rank - 2;
-
-	for (int i = 0; i < 3; i++)
-		yk_cl_arg_view(&args, s->views[i]);
-	yk_cl_arg_words(&args, sizes, 3);
-	for (int i = 0; i < 3; i++)
-		yk_cl_arg_words(&args, s->views[i]->strides + r, 2);
-	yk_cl_arg_words(&args, s->dims + 1, BATCH - 1);
-	yk_cl_arg_words(&args, s->y, BATCH);
-	yk_cl_arg_words(&args, s->a, BATCH);
-	yk_cl_arg_words(&args, s->b, BATCH);
-	for (int i = 0; i < 2; i++)
-		items[i] = groups((size_t)extent[i], t->block[i]) * t->items[i];
-	return yk_cl_launch(q, &args, 3, items, group, "contract");
+	if (!yk_cl_contract_of(op, &c, &map) || !v->takes(d, &c))
+		return refused();
+	return v->prepare(d, &c, bytes);
 }
 
 static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
-	struct shape s;
-	struct yk_cl_entry *kernel;
-	int err;
+	const struct yk_cl_variant *v = variants[impl];
+	struct yoke_map_call map;
+	struct yk_cl_contract c;
 
-	(void)impl;
-	if (!shape_of(op, &s))
-		return yk_cl_error(YOKE_EUNSUPPORTED,
-				   "a contraction that this backend does not take");
-	if (!s.m || !s.n || !s.batch)
+	if (!yk_cl_contract_of(op, &c, &map) || !v->takes(q->device, &c))
+		return refused();
+	if (!c.s.m || !c.s.n || !c.batch)
 		return 0;
-	err = kernel_of(q->device, &kernel);
-	return err ? err : launch(q, &s, kernel);
+	return v->run(q, &c);
 }
 
-static const char *const names[] = { "tiled" };
-const struct yk_cl_op yk_cl_contract = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_contract = { names, VARIANTS, can, prepare, run };

@@ -169,6 +169,9 @@ static void fill_limits(struct yk_cl_device *d)
 	d->max_group = number(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), 1);
 	if (d->max_group < 1)
 		d->max_group = 1;
+	cl_uint lanes = uint_of(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+	for (d->vector = 16; d->vector > 1 && (cl_uint)d->vector > lanes;)
+		d->vector /= 2;
 	d->local_bytes = number(d->id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong), 0);
 }
 

@@ -12,6 +12,11 @@ backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)
 opencl_sources = \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
+	backends/opencl/contract.h \
+	backends/opencl/contract_packed.c \
+	backends/opencl/contract_rows.c \
+	backends/opencl/contract_shape.c \
+	backends/opencl/contract_tiled.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
 	backends/opencl/identity.c \

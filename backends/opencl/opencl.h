@@ -30,6 +30,7 @@ struct yk_cl_device {
 	struct yoke_device_info info;
 	uint32_t index;
 	size_t max_group, max_items[2], local_bytes;
+	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	char *identity;          // platform, device, driver, versions: in binaries' keys
 	const char *options;     // of every build

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the variants of contractions share: the problem in normal form, its kernels.
+#ifndef YK_OPENCL_CONTRACT_H
+#define YK_OPENCL_CONTRACT_H
+
+#include "opencl.h"
+
+#define YK_CL_BATCH 6
+
+// The struct of cl/contract_op.cl.
+struct yk_cl_contraction {
+	int64_t m, n, k, swapped;
+	int64_t y_m, y_n, a_m, a_k, b_k, b_n;
+	int64_t d[YK_CL_BATCH], y[YK_CL_BATCH], a[YK_CL_BATCH], b[YK_CL_BATCH];
+	int64_t cut[4];
+};
+
+// Leading axes are merged where the operands allow it, into the rows if b is the same for
+// all. The products of sizes below fit in 64 bits with room to spare.
+struct yk_cl_contract {
+	struct yk_cl_contraction s;
+	int64_t batch;               // product of s.d
+	int dtype;                   // of a, b and the product
+	const struct yoke_op *op;
+	const struct yoke_view *a, *b;
+	struct yoke_map_call *map;   // of the map behind it, or NULL
+};
+
+// a and b change places: y^T = b^T a^T.
+void yk_cl_contract_swap(struct yk_cl_contract *);
+// False where the op is none that a kernel takes.  `room` is used if there is a map.
+bool yk_cl_contract_of(const struct yoke_op *, struct yk_cl_contract *,
+		       struct yoke_map_call *room);
+
+// The kernel `name` of files and defines, with the dtype's and the map's text.
+int yk_cl_contract_kernel(struct yk_cl_device *, const struct yk_cl_contract *,
+			  const char *files, const char *defines, const char *name,
+			  struct yk_cl_entry **to);
+// Over groups of items[0] x items[1] items.
+int yk_cl_contract_enqueue(struct yk_cl_queue *, struct yk_cl_args *,
+			   const int64_t groups[3], const size_t items[2],
+			   const char *name);
+// The struct, then y or what the map's kernel takes, behind the other
+// arguments; enqueued.
+int yk_cl_contract_launch(struct yk_cl_queue *, const struct yk_cl_contract *,
+			  struct yk_cl_args *, const int64_t groups[3],
+			  const size_t items[2], const char *name);
+
+struct yk_cl_variant {
+	// Brings c into the form it wants and cuts it.
+	bool (*takes)(const struct yk_cl_device *, struct yk_cl_contract *);
+	int (*prepare)(struct yk_cl_device *, const struct yk_cl_contract *,
+		       uint64_t *bytes);
+	int (*run)(struct yk_cl_queue *, const struct yk_cl_contract *);
+};
+extern const struct yk_cl_variant yk_cl_contract_direct, yk_cl_contract_rows,
+	yk_cl_contract_packed, yk_cl_contract_tiled;
+
+static inline int64_t yk_cl_parts(int64_t n, int64_t part)
+{
+	return n / part + (n % part != 0);
+}
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions on drivers of CPUs: cl/contract_packed.cl, and cl/contract_direct.cl for small
+// ones.
+#include "config.h"
+
+#include <stdio.h>
+
+#include "contract.h"
+
+// Tiles of rows x vectors of sums that leave registers for their operands: 24 sums of 32
+// registers, or 12 of 16.
+struct tile {
+	int64_t rows, columns;
+	char defines[64];
+};
+
+static struct tile tile_of(const struct yk_cl_device *d)
+{
+	int vector = d->vector < 4 ? 4 : d->vector, vectors = 2;
+	struct tile t = { vector == 16 ? 12 : 6, vector * vectors, "" };
+
+	snprintf(t.defines, sizeof t.defines, "-DVEC_WIDTH=%d -DMR=%d -DNV=%d", vector,
+		 (int)t.rows, vectors);
+	return t;
+}
+
+static bool float_sums(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+static const size_t one_item[2] = { 1, 1 };
+
+// ---- packed ----
+
+enum {
+	BLOCK_A = 16, BLOCK_B = 8, // panels of a block at most: they share the second-level cache
+	GROUPS = 16,               // blocks a unit at least: drivers hand groups out in bundles
+	PIECE = 256                // steps of k a group packs
+};
+
+static bool bytes_of(const struct yk_cl_device *d, const struct yk_cl_contract *c,
+		     uint64_t *bytes)
+{
+	const struct yk_cl_contraction *s = &c->s;
+	struct tile t = tile_of(d);
+	int64_t lines = yk_cl_parts(s->m, t.rows) * t.rows +
+			yk_cl_parts(s->n, t.columns) * t.columns;
+
+	return !__builtin_mul_overflow(lines, c->batch, &lines) &&
+	       !__builtin_mul_overflow(lines, s->k, &lines) &&
+	       !__builtin_mul_overflow(lines, 4, bytes) && *bytes <= d->info.max_segment;
+}
+
+// As even as can be.
+static int64_t cut(int64_t panels, int64_t parts)
+{
+	return yk_cl_parts(panels, parts < 1 ? 1 : parts);
+}
+
+static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
+{
+	struct yk_cl_contraction *s = &c->s;
+	struct tile t = tile_of(d);
+	uint64_t bytes;
+
+	// Tall and narrow: as wide and flat, which wastes fewer columns of a tile.
+	if (s->n < t.columns && s->m > s->n)
+		yk_cl_contract_swap(c);
+	int64_t a = yk_cl_parts(s->m, t.rows), b = yk_cl_parts(s->n, t.columns);
+	int64_t in_a = yk_cl_parts(a, BLOCK_A), in_b = yk_cl_parts(b, BLOCK_B);
+
+	while (in_a * in_b * c->batch < GROUPS * (int64_t)d->info.units &&
+	       (cut(a, in_a) > 1 || cut(b, in_b) > 1)) {
+		if (cut(b, in_b) * 2 > cut(a, in_a))
+			in_b *= 2;
+		else
+			in_a *= 2;
+	}
+	s->cut[0] = cut(a, in_a);
+	s->cut[1] = cut(b, in_b);
+	s->cut[2] = PIECE;
+	return d->loops && float_sums(c->dtype) && s->k &&
+	       bytes_of(d, c, &bytes);
+}
+
+static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c,
+			  struct yk_cl_entry *to[2])
+{
+	struct tile t = tile_of(d);
+	int err = yk_cl_contract_kernel(d, c, "contract_op.cl contract_packed.cl",
+					t.defines, "contract_pack", &to[0]);
+	return err ? err :
+		     yk_cl_contract_kernel(d, c, "contract_op.cl contract_packed.cl",
+					   t.defines, "contract_packed", &to[1]);
+}
+
+static int packed_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
+			  uint64_t *bytes)
+{
+	struct yk_cl_entry *kernels[2];
+
+	bytes_of(d, c, bytes);
+	return packed_kernels(d, c, kernels);
+}
+
+static int packed_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+{
+	const struct yk_cl_contraction *s = &c->s;
+	struct tile t = tile_of(q->device);
+	int64_t a = yk_cl_parts(s->m, t.rows), b = yk_cl_parts(s->n, t.columns);
+	const int64_t pieces[3] = { a + b, yk_cl_parts(s->k, s->cut[2]), c->batch };
+	const int64_t blocks[3] = { yk_cl_parts(b, s->cut[1]), yk_cl_parts(a, s->cut[0]),
+				    c->batch };
+	struct yk_cl_entry *kernels[2];
+	int err = packed_kernels(q->device, c, kernels);
+
+	if (err)
+		return err;
+	struct yk_cl_args pack = { kernels[0]->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&pack, &c->op->workspace);
+	yk_cl_arg_view(&pack, c->a);
+	yk_cl_arg_view(&pack, c->b);
+	yk_cl_arg_struct(&pack, s, sizeof *s);
+	err = yk_cl_contract_enqueue(q, &pack, pieces, one_item, "contract_pack");
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernels[1]->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, &c->op->workspace);
+	return yk_cl_contract_launch(q, c, &args, blocks, one_item, "contract_packed");
+}
+
+const struct yk_cl_variant yk_cl_contract_packed = { packed_takes, packed_prepare,
+						     packed_run };
+
+// ---- direct ----
+
+enum {
+	SMALL_K = 256,
+	SMALL = 128 * 128 * 128 // M N K up to which a panel of b is packed in each group
+};
+
+static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
+{
+	struct yk_cl_contraction *s = &c->s;
+	struct tile t = tile_of(d);
+
+	if (s->n < t.columns && s->m > s->n)
+		yk_cl_contract_swap(c);
+	int64_t b = yk_cl_parts(s->n, t.columns), rows = yk_cl_parts(s->m, t.rows), in = 1;
+	while (b * in * c->batch < 4 * (int64_t)d->info.units && in * 4 <= rows)
+		in *= 2;
+	s->cut[0] = cut(rows, in) * t.rows;
+	return d->loops && float_sums(c->dtype) && s->k <= SMALL_K &&
+	       (double)s->m * (double)s->n * (double)s->k <= SMALL &&
+	       (uint64_t)(SMALL_K * t.columns * 4) <= d->local_bytes;
+}
+
+static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
+			 struct yk_cl_entry **to)
+{
+	struct tile t = tile_of(d);
+	char defines[128];
+
+	snprintf(defines, sizeof defines, "%s -DK_MOST=%d", t.defines, SMALL_K);
+	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_direct.cl", defines,
+				     "contract_direct", to);
+}
+
+static int direct_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
+			  uint64_t *bytes)
+{
+	struct yk_cl_entry *kernel;
+
+	*bytes = 0;
+	return direct_kernel(d, c, &kernel);
+}
+
+static int direct_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+{
+	const struct yk_cl_contraction *s = &c->s;
+	const int64_t groups[3] = { yk_cl_parts(s->n, tile_of(q->device).columns),
+				    yk_cl_parts(s->m, s->cut[0]), c->batch };
+	struct yk_cl_entry *kernel;
+	int err = direct_kernel(q->device, c, &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, c->a);
+	yk_cl_arg_view(&args, c->b);
+	return yk_cl_contract_launch(q, c, &args, groups, one_item, "contract_direct");
+}
+
+const struct yk_cl_variant yk_cl_contract_direct = { direct_takes, direct_prepare,
+						     direct_run };

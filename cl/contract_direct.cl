@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contraction for CPU drivers where the problem is small: one launch, no workspace.  Behind
+// contract_op.cl, whose problem it solves, for K up to K_MOST.
+//
+// A group (one item, no barriers) converts a panel of NV * VEC_WIDTH columns of b into local
+// memory and multiplies cut[0] rows of a with it, MR at a time, read where they lie.  Each
+// element is one sum over k in ascending order.
+// Groups: (panels of columns, pieces of rows, leading index).
+#ifndef MR // rows; vectors in a row of a tile
+#define MR 12
+#define NV 2
+#endif
+#ifndef K_MOST
+#define K_MOST 256
+#endif
+#define NR (NV * VEC_WIDTH)
+
+KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
+	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
+{
+	LOCAL float panel[K_MOST * NR]; // [k][column]
+	long n = (long)GROUP_ID(0) * NR, first = (long)GROUP_ID(1) * s.cut[0];
+	long last = least(first + s.cut[0], s.m);
+	int columns = (int)least(NR, s.n - n);
+	ulong index = GROUP_ID(2);
+	long y_matrix = matrix_at(s, index, 0);
+	GLOBAL STORED *as = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
+	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) +
+		(matrix_at(s, index, 2) + n * s.b_n);
+
+	if (s.b_n == 1 && columns == NR)
+		for (long k = 0; k < s.k; k++)
+			for (int j = 0; j < NR; j++)
+				panel[k * NR + j] = LOAD(b[k * s.b_k + j]);
+	else
+		for (int j = 0; j < NR; j++)
+			for (long k = 0; k < s.k; k++)
+				panel[k * NR + j] = j < columns ?
+					LOAD(b[k * s.b_k + j * s.b_n]) : 0.0f;
+	for (long m = first; m < last; m += MR) {
+		VEC sum[MR][NV];
+		long row[MR]; // those beyond the last are the last once more
+		int rows = (int)least(MR, last - m);
+		LOCAL_POINTER float *p = panel;
+		GLOBAL STORED *a = as;
+		UNROLL
+		for (int i = 0; i < MR; i++) {
+			row[i] = (m + least(i, rows - 1)) * s.a_m;
+			UNROLL
+			for (int j = 0; j < NV; j++)
+				sum[i][j] = VEC_SPLAT(0.0f);
+		}
+		for (long k = 0; k < s.k; k++, p += NR, a += s.a_k) {
+			VEC v[NV];
+			UNROLL
+			for (int j = 0; j < NV; j++)
+				v[j] = VEC_LOAD(p + j * VEC_WIDTH);
+			UNROLL
+			for (int i = 0; i < MR; i++) {
+				VEC x = VEC_SPLAT(LOAD(a[row[i]]));
+				UNROLL
+				for (int j = 0; j < NV; j++)
+					sum[i][j] = VEC_FMA(x, v[j], sum[i][j]);
+			}
+		}
+		if (DENSE_Y(s) && rows == MR && columns == NR) {
+			UNROLL
+			for (int i = 0; i < MR; i++)
+				UNROLL
+				for (int j = 0; j < NV; j++)
+					PUT_VEC(sum[i][j], s, y_matrix, m + i, n + j * VEC_WIDTH);
+			continue;
+		}
+		float tile[MR][NR];
+		UNROLL
+		for (int i = 0; i < MR; i++)
+			UNROLL
+			for (int j = 0; j < NV; j++)
+				VEC_STORE(sum[i][j], tile[i] + j * VEC_WIDTH);
+		for (int i = 0; i < rows; i++)
+			for (int j = 0; j < columns; j++)
+				put_sum(tile[i][j], s, index, y_matrix, m + i, n + j Y_ARGS);
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of contractions share: the problem, its dtypes, where results go.
+//
+// a (..,M,K), b (..,K,N) -> y (..,M,N), any strides, up to 6 leading axes, dense in memory or
+// not; sums in ACC.  DTYPE is the number of yoke-plugin.h.  With MAP_PARAMS defined, the text
+// before this one has map_store, which takes each rounded product in place of y.
+// Reference: kern_contract.c of the CPU backend.
+#ifndef DTYPE
+#define DTYPE 1
+#endif
+
+// Strides in elements; d: leading dims, those not used 1.
+typedef struct {
+	long m, n, k, swapped; // swapped: this is y^T = b^T a^T of the problem at hand
+	long y_m, y_n, a_m, a_k, b_k, b_n;
+	long d[6], y[6], a[6], b[6];
+	long cut[4]; // how a kernel is cut; each says
+} contraction;
+
+#if DTYPE == 1
+#define STORED float
+#define ACC float
+#define LOAD(x) (x)
+#define ROUND(x) (x)
+#define TO_STORED(x) (x)
+#elif DTYPE == 2
+#define STORED double
+#define ACC double
+#define LOAD(x) (x)
+#define ROUND(x) (x)
+#define TO_STORED(x) (x)
+#elif DTYPE == 3
+#define STORED ushort
+#define ACC float
+#define LOAD(x) f32_of_f16(x)
+#define ROUND(x) round_f16(x)
+#define TO_STORED(x) f16_of_f32(x)
+#elif DTYPE == 4
+#define STORED ushort
+#define ACC float
+#define LOAD(x) f32_of_bf16(x)
+#define ROUND(x) round_bf16(x)
+#define TO_STORED(x) bf16_of_f32(x)
+#else // i8, u8, i32, i64: sums wrap
+#if DTYPE == 5
+#define STORED schar
+#elif DTYPE == 6
+#define STORED uchar
+#elif DTYPE == 7
+#define STORED int
+#else
+#define STORED long
+#endif
+#define ACC long
+#define LOAD(x) ((long)(x))
+#define ROUND(x) ((STORED)(x))
+#define TO_STORED(x) ((STORED)(x))
+#endif
+
+// VEC_WIDTH neighbours of storage.
+#if DTYPE == 3
+#define LOAD_VEC(from) VEC_LOAD_F16(from)
+#elif DTYPE == 4
+#define LOAD_VEC(from) VEC_LOAD_BF16(from)
+#else
+#define LOAD_VEC(from) VEC_LOAD(from)
+#endif
+
+#ifdef MAP_PARAMS
+#define Y_PARAMS MAP_PARAMS
+#define Y_ARGS MAP_ARGS
+#else
+#define Y_PARAMS , GLOBAL uchar *y_base, ulong y_at
+#define Y_ARGS , y_base, y_at
+#endif
+
+FN long least(long a, long b)
+{
+	return a < b ? a : b;
+}
+
+// Where in memory matrix `index` of those with strides `stride` is.
+FN long matrix_at(contraction s, ulong index, int which)
+{
+	long at = 0;
+	for (int i = 5; i >= 0; i--) {
+		long j = i ? (long)(index % (ulong)s.d[i]) : (long)index;
+		at += j * (which == 0 ? s.y[i] : which == 1 ? s.a[i] : s.b[i]);
+		index /= (ulong)s.d[i];
+	}
+	return at;
+}
+
+// One finished sum.  y_matrix: matrix_at of y, not used with a map.
+FN void put_sum(ACC sum, contraction s, ulong index, long y_matrix, long m, long n Y_PARAMS)
+{
+#ifdef MAP_PARAMS
+	if (s.swapped)
+		map_store(ROUND(sum), index * (ulong)s.n + (ulong)n, (ulong)m MAP_ARGS);
+	else
+		map_store(ROUND(sum), index * (ulong)s.m + (ulong)m, (ulong)n MAP_ARGS);
+#else
+	GLOBAL STORED *y = (GLOBAL STORED *)(y_base + y_at) + y_matrix;
+	y[m * s.y_m + n * s.y_n] = TO_STORED(sum);
+#endif
+}
+
+// Are rows of y written as they are, by vectors?
+#if DTYPE == 1 && !defined MAP_PARAMS
+#define DENSE_Y(s) ((s).y_n == 1)
+#define PUT_VEC(sums, s, y_matrix, m, n) \
+	VEC_STORE(sums, (GLOBAL float *)(y_base + y_at) + ((y_matrix) + (m) * (s).y_m + (n)))
+#else
+#define DENSE_Y(s) false
+#define PUT_VEC(sums, s, y_matrix, m, n)
+#endif
