@@ -376,6 +376,24 @@ static void large_shapes(const struct yk_isa *isa, int dtype)
 	   isa->name, dtype_name(dtype), t.runs, t.bad, t.worst);
 }
 
+// Few rows: operands in place, columns in groups of 3, 4 and 12, vectors of 32 along k with a rest.
+static void few_rows(const struct yk_isa *isa, int dtype)
+{
+	static const int64_t rows[] = { 5, 8, 9, 15, 16, 17 }, columns[] = { 1, 2, 11, 13, 37 };
+	static const int64_t depths[] = { 31, 32, 33, 511, 512, 513, 1031 };
+	static const int64_t one[2] = { 1, 1 }, two[2] = { 2, 1 };
+	struct tally t = { 0 };
+
+	for (int i = 0; i < 6; i++)
+		for (int j = 0; j < 5; j++)
+			for (int l = 0; l < 7; l++)
+				try(isa, dtype, rows[i], columns[j], depths[l],
+				    l % 2 ? one : two, l % 3 ? ROWS : COLUMNS,
+				    j % 4 ? COLUMNS : ROWS, ROWS, &t);
+	ok(!t.bad, "%s %s: %d contractions of few rows, %d wrong, error %.2f of the bound",
+	   isa->name, dtype_name(dtype), t.runs, t.bad, t.worst);
+}
+
 static void empty_shapes(const struct yk_isa *isa, int dtype)
 {
 	static const int64_t one[2] = { 1, 1 }, none[2] = { 2, 0 };
@@ -470,8 +488,10 @@ int main(void)
 			empty_shapes(isas[i], dtypes[d]);
 			random_shapes(isas[i], dtypes[d],
 				      (real ? 60 : 10) * (tap_long() ? 20 : 1));
-			if (real)
+			if (real) {
+				few_rows(isas[i], dtypes[d]);
 				large_shapes(isas[i], dtypes[d]);
+			}
 		}
 	}
 	return done();

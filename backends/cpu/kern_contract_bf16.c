@@ -22,6 +22,7 @@
 #define KC 1024
 #define K_UNIT 2
 #define DEPTH(k) (((k) + 1) / 2)
+#define PAIR_DOTS 16
 
 #include "kern_contract_pairs.h"
 

@@ -158,6 +158,10 @@ static int64_t packed_a(const struct yk_gemm *g, const struct cut *c)
 	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
 }
 
+#ifdef PAIR_DOTS
+static void cut_in_place(const struct yk_gemm *g, struct cut *c);
+#endif
+
 static struct cut cut(const struct yk_gemm *g)
 {
 	struct cut c = { .kc = even(g->k, KC, K_UNIT) };
@@ -168,6 +172,11 @@ static struct cut cut(const struct yk_gemm *g)
 		cut_in_place(g, &c);
 	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else
+#elif defined PAIR_DOTS
+	if (g->bk == 1 && g->m <= PAIR_DOTS) {
+		c.mode = DOTS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else
 #endif
@@ -371,6 +380,10 @@ static void strips_piece(void *arg, int64_t piece)
 }
 #endif
 
+#ifdef PAIR_DOTS
+#include "kern_contract_dots.h"
+#endif
+
 static void local_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -542,6 +555,8 @@ int ENTRY_RUN(const struct yk_gemm *g)
 #ifndef PAIRS
 		[DOTS_IN_PLACE] = dots_piece,
 		[STRIPS_IN_PLACE] = strips_piece,
+#elif defined PAIR_DOTS
+		[DOTS_IN_PLACE] = dots_piece,
 #endif
 		[LOCAL] = local_piece,
 	};
