@@ -402,6 +402,19 @@ struct yoke_stats {
 YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
 
+// One op that the context's device does not take, for results of one dtype and shape: what it costs to
+// run it on the CPU.  The struct does not grow.
+struct yoke_fallback {
+	const char *op;  // "sort"; good for ever
+	int dtype, rank; // of its first result; rank -1: of many shapes, which are told apart no more
+	int64_t dims[YOKE_MAX_RANK];
+	uint64_t count;  // launches on the CPU
+	uint64_t bytes;  // moved between the devices for them
+};
+// What fell back in the current context, most bytes first: fills the first `most` of to and returns how
+// many there are.  Together they are the fallbacks and fallback_bytes of yoke_stats.
+YOKE_API int yoke_fallbacks(int most, struct yoke_fallback *to);
+
 #ifdef __cplusplus
 }
 #endif

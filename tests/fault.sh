@@ -63,5 +63,61 @@ breaks 'an event' 'fault.mark: call 120' YOKE_FAULT_MARK=120
 breaks 'a hang' 'evaluation 2 .*no answer within 1 s' YOKE_FAULT_STUCK=80 YOKE_DEVICE_TIMEOUT=1
 breaks 'no memory' 'out of memory' YOKE_FAULT_MEMORY=100000
 
+# leaves NAME DEVICES STEP SETTING ..: the device fails, the next goes on from STEP
+leaves()
+{
+	name=$1 devices=$2 step=$3
+	shift 3
+	rm -rf left training_log.tsv
+	verdict "$name: the run goes on" "$(env "$@" "$yoke" train $keys out=left steps=8 $more >out 2>err || cat err)"
+	verdict "$name: one warning, $(grep -o 'training goes on.*' err)" "$(
+		grep -q "^yoke: warn: train: .*is left: .*fault.*goes on on ${devices#*,} from step $step\$" err &&
+			[ "$(grep -c '^yoke: [a-z]*: train' err)" -eq 1 ] || cat err)"
+	verdict "$name: each step is in the metrics once" "$(losses left | cut -d' ' -f1 >a
+		seq 8 | diff a -)"
+	# the fault backend computes as the CPU does, so the tolerance is 0
+	verdict "$name: the losses of an undisturbed run" "$(losses left >a; losses whole >b; diff a b)"
+	verdict "$name: both devices are in the log" "$(cut -f4 training_log.tsv | tail -n 1 | grep -qx "$devices" ||
+		cat training_log.tsv)"
+	verdict "$name: what is saved is whole" "$(problem "$yoke" train $keys out=left resume=1 steps=9
+		losses left | tail -n 1 | grep -q '^9 ' || echo 'no step 9')"
+}
+
+# launches STEPS: of a run of so many
+launches()
+{
+	"$yoke" train $keys out=count.$1 steps=$1 2>&1 >/dev/null | sed -n 's/^ *\([0-9]*\) launches that.*/\1/p'
+}
+one=$(launches 1) two=$(launches 2)
+sixth=$((5 * (two - one) + (two - one) / 2)) # a launch of the sixth step
+echo "# $((two - one)) launches a step"
+
+export YOKE_BACKEND=fault,cpu
+more='save_every=4'
+leaves 'before a checkpoint' fault:0,cpu:0 0 YOKE_FAULT_RUN=80 YOKE_FAULT_STICKY=1
+leaves 'behind a checkpoint' fault:0,cpu:0 4 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
+leaves 'late' fault:0,cpu:0 4 YOKE_FAULT_LATE=$sixth
+leaves 'while it saves' fault:0,cpu:0 0 YOKE_FAULT_GET=10 YOKE_FAULT_STICKY=1
+more='save_every=0 snapshot_every=1'
+leaves 'with snapshots' fault:0,cpu:0 5 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
+more='save_every=2 snapshot_every=3'
+leaves 'with both' fault:0,cpu:0 4 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
+leaves 'among two of a kind' fault:0,fault:1 4 YOKE_FAULT_RUN=$sixth YOKE_FAULT_DEVICES=2 YOKE_BACKEND=^cpu,skeleton
+leaves 'a hang' fault:0,cpu:0 4 YOKE_FAULT_STUCK=$sixth YOKE_DEVICE_TIMEOUT=1
+breaks 'the device was named' 'fault.run: call 80' YOKE_FAULT_RUN=80 YOKE_DEVICE=fault:0
+
+# what falls back is in the report, and forbidden on request
+export YOKE_BACKEND=fault
+YOKE_FAULT_LACKS=gather "$yoke" train $keys out=lacks steps=2 >out 2>err
+verdict "what falls back is in the report" "$(
+	grep -q 'fell back: gather f32 \[8,32,32\], 3 launches, .* moved' err || cat err)"
+verdict "and in the metrics" "$(tail -n 1 lacks/metrics.jsonl | grep -q \
+	'"fallback_ops":.*"op":"gather","dtype":"f32","dims":\[8,32,32\],"count":3,"bytes":[1-9]' ||
+	tail -n 1 lacks/metrics.jsonl)"
+verdict "YOKE_STRICT=1 makes the first one an error" "$(
+	YOKE_STRICT=1 YOKE_FAULT_LACKS=gather "$yoke" train $keys out=strict steps=2 >out 2>err && echo 'no error'
+	grep -q '^yoke train: gather in step.*fault:0 does not run it for f32 \[8,32,32\].*YOKE_STRICT' err ||
+		cat err)"
+
 cd .. && rm -rf fault.work
 echo "1..$count"

@@ -105,7 +105,7 @@ static struct ranked *rank(const char *list, size_t *n)
 		return NULL;
 	*n = 0;
 	for (size_t i = 0; i < all; i++)
-		if (yk_list_has(list, found[i]->backend->table.name))
+		if (yk_list_has(list, found[i]->backend->table.name) && !found[i]->left)
 			r[(*n)++] = (struct ranked){ found[i],
 				position(list, found[i]->backend->table.name), (int)i };
 	qsort(r, *n, sizeof *r, by_rank);
@@ -322,6 +322,24 @@ struct yk_device *yk_device_choose(const char *list)
 	free(r);
 	pthread_mutex_unlock(&lock);
 	return d;
+}
+
+int yk_device_leave(struct yk_device *d)
+{
+	const char *list = yk_param_str(&backend_setting);
+	size_t n;
+
+	if (*yk_param_str(&device_setting) ||
+	    (*list && *list != '^' && strcmp(list, "*") && !strchr(list, ',')))
+		return yk_fail(YOKE_EDEVICE, "%s was asked for by name", d->id);
+	if (is_cpu(d))
+		return yk_fail(YOKE_EDEVICE, "%s is the last resort", d->id);
+	pthread_mutex_lock(&lock);
+	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
+	for (size_t i = 0; i < n; i++)
+		found[i]->left |= found[i] == d || same(&found[i]->info, &d->info);
+	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 struct yk_device *yk_device_cpu(void)

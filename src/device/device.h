@@ -19,6 +19,7 @@ struct yk_device {
 	struct yk_pool *pool;   // of device memory
 	struct yk_pool *pinned; // of host memory for staging
 	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
+	bool left; // it failed: yk_device_leave
 	struct yk_device *next;
 };
 
@@ -39,6 +40,9 @@ struct yk_device *yk_devices(const char *list);
 struct yk_device *yk_device_choose(const char *list);
 // Why the backend of this name, looked for before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);
+// The device has failed: neither it nor another offer of the same hardware is chosen any more by this
+// process.  EDEVICE, and nothing changes, when it was asked for by name, alone; the CPU backend's is never left.
+int yk_device_leave(struct yk_device *);
 // The CPU backend's device, which serves what others do not take.
 struct yk_device *yk_device_cpu(void);
 

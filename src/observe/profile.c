@@ -231,6 +231,13 @@ void yk_profile_start(struct yk_profile *p)
 	p->traced = 0;
 	p->dropped = 0;
 	yoke_stats(&p->before);
+	free(p->fell);
+	p->nfell = yk_fallback_kinds(p->ctx);
+	p->fell = calloc(p->nfell + 1, sizeof *p->fell);
+	if (p->fell)
+		yk_fallback_counts(p->ctx, p->fell);
+	else
+		p->nfell = 0; // then those before count too
 	p->started = yk_nanoseconds();
 }
 
@@ -271,6 +278,7 @@ void yk_profile_free(struct yk_profile *p)
 	yk_rows_fini(&p->rows);
 	free(p->trace);
 	free(p->pending);
+	free(p->fell);
 	free(p);
 }
 
@@ -281,6 +289,20 @@ double yk_profile_busy(const struct yk_profile *p)
 		for (int k = 0; k < YK_BUSY_KINDS; k++)
 			ns += p->sum[lane][k].ns;
 	return 1e-9 * (double)ns;
+}
+
+static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
+{
+	struct yoke_fallback *all = calloc(yk_fallback_kinds(p->ctx) + 1, sizeof *all);
+	if (!all)
+		return yk_fail(YOKE_ENOMEM, "profile: no memory");
+	to->nfallback = (int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fell, p->nfell,
+					      all);
+	int most = sizeof to->fallback / sizeof *to->fallback;
+	for (int i = 0; i < to->nfallback && i < most; i++)
+		to->fallback[i] = all[i];
+	free(all);
+	return 0;
 }
 
 int yk_profile_report(struct yk_profile *p, struct yk_report *to)
@@ -312,7 +334,7 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k <= YK_BUSY_OTHER; k++)
 			to->bytes += p->sum[lane][k].bytes;
-	return 0;
+	return fallbacks_since(p, to);
 }
 
 static int by_time(const void *a, const void *b)

@@ -19,6 +19,8 @@ struct yk_profile {
 	bool timed[2];
 	uint64_t started, opened; // ns: the start; of the piece that is going on
 	struct yoke_stats before;
+	uint64_t (*fell)[2]; // launches and bytes of each kind of fallback before
+	size_t nfell;
 	struct yk_busy_sum sum[2][YK_BUSY_KINDS];
 	struct yk_rows rows;
 	struct yk_traced *trace;

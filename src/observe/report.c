@@ -78,6 +78,42 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 		}
 }
 
+static int listed(const struct yk_report *r)
+{
+	const int most = sizeof r->fallback / sizeof *r->fallback;
+	return r->nfallback < most ? r->nfallback : most;
+}
+
+// "    fell back: sort f32 [16,384], 120 launches, 3.2 MiB moved"
+static void print_fallback(const struct yoke_fallback *f, yk_line_fn *line, void *arg)
+{
+	char text[320], b[32];
+	int n = snprintf(text, sizeof text, "    fell back: %s %s [", f->op,
+			 yoke_dtype_name(f->dtype));
+	for (int i = 0; i < f->rank; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, i ? "," : "",
+			      f->dims[i]);
+	snprintf(text + n, sizeof text - (size_t)n, "%s], %" PRIu64 " launches, %s moved",
+		 f->rank < 0 ? ".." : "", f->count, yk_bytes_text(b, f->bytes));
+	line(arg, text);
+}
+
+static json_t *fallbacks_json(const struct yk_report *r)
+{
+	json_t *all = json_array();
+	for (int i = 0; i < listed(r); i++) {
+		const struct yoke_fallback *f = &r->fallback[i];
+		json_t *dims = f->rank < 0 ? json_null() : json_array();
+		for (int k = 0; k < f->rank; k++)
+			json_array_append_new(dims, json_integer(f->dims[k]));
+		json_array_append_new(all, json_pack("{s:s, s:s, s:o, s:I, s:I}", "op", f->op,
+						     "dtype", yoke_dtype_name(f->dtype), "dims",
+						     dims, "count", (json_int_t)f->count,
+						     "bytes", (json_int_t)f->bytes));
+	}
+	return all;
+}
+
 // Both lanes together.
 static double all_of(const struct yk_report *r, int kind)
 {
@@ -107,6 +143,12 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 		 r->plan_misses, r->plan_hits, r->fallbacks,
 		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);
+	for (int i = 0; i < listed(r); i++)
+		print_fallback(&r->fallback[i], line, arg);
+	if (listed(r) < r->nfallback) {
+		snprintf(text, sizeof text, "    and %d more", r->nfallback - listed(r));
+		line(arg, text);
+	}
 	if (!r->timed[0])
 		return;
 	// a part of all the time can be gained, by a kernel that takes none
@@ -154,6 +196,7 @@ json_t *yk_report_json(const struct yk_report *r)
 		bad |= json_object_set_new(bounds, kinds[k].key,
 					   bound_json(r->wall, all_of(r, k)));
 	bad |= json_object_set_new(o, "at_best", bounds);
+	bad |= json_object_set_new(o, "fallback_ops", fallbacks_json(r));
 	if (!bad)
 		return o;
 	json_decref(o);

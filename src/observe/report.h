@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "yoke.h"
+
 enum yk_busy {
 	YK_BUSY_CONTRACT,  // matrix products, with the maps behind them
 	YK_BUSY_ATTENTION, // forward and backward: products and softmax in one
@@ -34,6 +36,8 @@ struct yk_report {
 	uint64_t launches, plan_hits, plan_misses, fallbacks, fallback_bytes;
 	uint64_t bytes_up, bytes_down;
 	uint64_t bytes; // read and written by steps
+	int nfallback;  // kinds, of which the list has the first
+	struct yoke_fallback fallback[16];
 };
 
 typedef void yk_line_fn(void *arg, const char *line);

@@ -64,6 +64,7 @@ static void planner_free(struct yk_planner *pl)
 		free(pl->chunk[i]);
 	yk_eager_free(pl);
 	free(pl->bucket);
+	free(pl->fallback);
 	free(pl->storage);
 	free(pl->root);
 	free(pl->key.word);
@@ -145,6 +146,8 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 		err = yk_order(&w);
 	if (!err)
 		err = yk_emit(&w);
+	if (!err)
+		err = yk_fallbacks_note(&w);
 	if (!err)
 		err = yk_layout(&w);
 	if (!err)

@@ -166,6 +166,7 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	if (!err)
 		err = yk_queue_drain(q);
 	l->ctx->stats.fallback_bytes += s->bytes;
+	l->pl->fallback[s->fallback - 1].bytes += s->bytes;
 	return err;
 }
 
@@ -185,6 +186,7 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 static void count_fallback(struct launch *l, const struct yk_step *s)
 {
 	l->ctx->stats.fallbacks++;
+	l->pl->fallback[s->fallback - 1].count++;
 	if (!l->pl->fell_back)
 		yk_warn("plan",
 			"%s does not run %s; the CPU does, and what else it must (said once, "

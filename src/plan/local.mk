@@ -8,6 +8,7 @@ libyokecore_la_SOURCES += \
 	src/plan/eager.c \
 	src/plan/emit.c \
 	src/plan/eval.c \
+	src/plan/fallback.c \
 	src/plan/finite.c \
 	src/plan/fuse.c \
 	src/plan/key.c \

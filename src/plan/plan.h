@@ -99,6 +99,7 @@ struct yk_step {
 	uint64_t bytes;       // read and written
 	uint64_t pattern;     // FILL
 	const char *cause;    // why here and so
+	uint32_t fallback;    // what it counts for: planner->fallback[fallback - 1]; 0: nothing
 	const struct yk_part *part; // the nodes it does; steps of one move share them
 };
 
@@ -189,6 +190,8 @@ int yk_emit(struct yk_work *);
 int yk_parts(struct yk_work *, const struct yk_group *, size_t first);
 // The nodes that no step does, and why.
 int yk_parts_gone(struct yk_work *);
+// Which kind of fallback each step counts for.
+int yk_fallbacks_note(struct yk_work *);
 int yk_layout(struct yk_work *);
 void yk_work_fini(struct yk_work *);
 
@@ -263,6 +266,14 @@ void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
 enum { YK_BUCKETS = 256 }; // of plans, by hash
 
+#define YK_ANY_RANK 255
+struct yk_fallback { // launches on the CPU of one op with results of one dtype and shape
+	uint16_t op;
+	uint8_t dtype, rank; // YK_ANY_RANK: of several shapes
+	int64_t dims[YOKE_MAX_RANK];
+	uint64_t count, bytes;
+};
+
 // The scheduler's own state, one a context.
 struct yk_planner {
 	struct yoke_context *ctx;
@@ -280,6 +291,8 @@ struct yk_planner {
 	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
 	struct yk_storage **storage;   // .. storages of root blocks
 	size_t chunk_cap[2], storage_cap;
+	struct yk_fallback *fallback;  // kinds, as they were met
+	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so
 	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
 };

@@ -57,6 +57,9 @@
 	  "go on from the checkpoint in out") \
 	X(save_every, INT, YK_T, "500", 0, 1e12, NULL, \
 	  "steps between checkpoints; 0: at the end only") \
+	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
+	  "steps between copies in host memory, from which another device goes on when one " \
+	  "fails; 0: from the last checkpoint") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \

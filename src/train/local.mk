@@ -25,6 +25,8 @@ libyokecore_la_SOURCES += \
 	src/train/safetensors_write.c \
 	src/train/schedule.c \
 	src/train/schedule.h \
+	src/train/snapshot.c \
+	src/train/snapshot.h \
 	src/train/stop.c \
 	src/train/stop.h \
 	src/train/tokenizer.c \

@@ -14,11 +14,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/shared.h"
 #include "graph/context.h"
 #include "observe/profile.h"
 #include "train/progress.h"
 #include "train/runlog.h"
+#include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
 
@@ -33,7 +35,8 @@ struct run {
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	bool details; // of the profile
-	int64_t log_every, eval_every, save_every;
+	struct yk_snapshot snapshot;
+	int64_t log_every, eval_every, save_every, snapshot_every;
 	int64_t first;                    // steps before this run
 	int64_t logged, saved, validated; // steps at which it was last done
 	int64_t epochs, told; // passes done, and the step at which one was last told of
@@ -160,6 +163,11 @@ static int save(struct run *r)
 	return e;
 }
 
+static int snapshot(struct run *r)
+{
+	return yk_snapshot_take(&r->snapshot, r->trainer);
+}
+
 // Work whose time does not count as training.
 static int aside(struct run *r, int (*fn)(struct run *))
 {
@@ -194,6 +202,8 @@ static int steps_run(struct run *r, int *signal)
 			e = aside(r, validate);
 		if (e == 0 && due(t->step, r->save_every))
 			e = aside(r, save);
+		if (e == 0 && due(t->step, r->snapshot_every))
+			e = aside(r, snapshot);
 		r->state.step = t->step;
 		yk_runlog_set(&r->log, &r->state);
 	}
@@ -205,6 +215,62 @@ static int steps_run(struct run *r, int *signal)
 		e = aside(r, save);
 	yk_runlog_set(&r->log, &r->state);
 	return e;
+}
+
+// ---- when the device fails ----
+
+// The same run on whatever device is chosen now, from the last snapshot or checkpoint, or anew.
+static int rebuild(struct run *r, struct yk_config *c)
+{
+	struct yk_checkpoint ck;
+	bool exists = yk_checkpoint_exists(r->out);
+	int e = exists ? yk_checkpoint_open(r->out, &ck) : 0;
+	if (e < 0)
+		return e;
+	r->saved = exists ? ck.step : -1;
+	e = yk_trainer_new(c, r->out, exists ? &ck : NULL, &r->trainer);
+	if (exists)
+		yk_checkpoint_fini(&ck);
+	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
+		e = yk_snapshot_put(&r->snapshot, r->trainer);
+	if (e == 0 && !(r->profile = yk_profile_new(r->details)))
+		e = yoke_error_code();
+	return e;
+}
+
+// Leaves a device that failed and goes on with the next, or returns the error it failed with.
+static int next_device(struct run *r, struct yk_config *c, int code)
+{
+	struct yoke_context *ctx = yk_current();
+	char why[2048], from[sizeof ctx->device->id];
+	bool lost = code == YOKE_EDEVICE ||
+		    (code == YOKE_EFAILED && ctx && ctx->failure.code == YOKE_EDEVICE);
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	if (!ctx || !lost || yk_device_leave(ctx->device) < 0) {
+		yoke_error_clear();
+		return yk_fail(code, "%s", why);
+	}
+	snprintf(from, sizeof from, "%s", ctx->device->id);
+	yk_profile_free(r->profile);
+	yk_trainer_free(r->trainer);
+	r->profile = NULL;
+	r->trainer = NULL;
+	yoke_context_free(ctx);
+	yoke_error_clear(); // what else a failed device says
+	int e = rebuild(r, c);
+	if (e < 0)
+		return e;
+	const struct yk_trainer *t = r->trainer;
+	yk_progress_close(&r->progress);
+	yk_warn("train", "%s failed and is left: %s; training goes on on %s from step %" PRId64, from,
+		why, yk_current()->device->id, t->step);
+	yk_runlog_device(&r->log, yk_current()->device->id);
+	r->logged = r->told = t->step;
+	r->validated = r->saved;
+	r->epochs = epochs_done(t);
+	r->busy = 0;
+	return yk_progress_open(&r->progress, r->out, t->step, t->steps); // cuts what is done again
 }
 
 static void say_line(void *p, const char *line)
@@ -345,6 +411,9 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 		e = say_start(r, resumes);
 	if (e == 0)
 		e = steps_run(r, &signal);
+	while (e < 0 && (e = next_device(r, c, e)) == 0)
+		e = steps_run(r, &signal);
+	t = r->trainer;
 	if (e == 0 && t->step > r->first)
 		e = report(r);
 	if (e == 0 && signal)
@@ -377,6 +446,7 @@ static int run(struct run *r, struct yk_config *c)
 	r->log_every = yk_config_int(c, YK_KEY_log_every);
 	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
+	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
 		yk_profile_prepare();
@@ -395,6 +465,7 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0)
 		e = run_steps(r, c, resumes);
 	yk_progress_close(&r->progress);
+	yk_snapshot_fini(&r->snapshot);
 	yk_trainer_free(r->trainer);
 	if (resumes)
 		yk_checkpoint_fini(&ck);

@@ -128,6 +128,17 @@ static void add_row(FILE *to, const struct yk_runlog *r, const char *ended,
 	add_text(to, error ? error : "-");
 }
 
+void yk_runlog_device(struct yk_runlog *r, const char *device)
+{
+	char *both;
+	if (!r->device || asprintf(&both, "%s,%s", r->device, device) < 0)
+		return; // the row has the first alone
+	pthread_mutex_lock(&r->lock);
+	free(r->device);
+	r->device = both;
+	pthread_mutex_unlock(&r->lock);
+}
+
 void yk_runlog_end(struct yk_runlog *r, const char *ended, const char *error)
 {
 	char *row = NULL;

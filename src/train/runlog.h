@@ -46,6 +46,8 @@ struct yk_runlog {
 // YK_RUNLOG_INIT.
 int yk_runlog_open(struct yk_runlog *, const char *path, const char *model, const char *device,
 		   const char *data, const char *tokenizer);
+// Another device goes on: its name joins the row's, "opencl:0,cpu:0".
+void yk_runlog_device(struct yk_runlog *, const char *device);
 void yk_runlog_set(struct yk_runlog *, const struct yk_run_state *);
 // The row, once; of later calls nothing comes.  error NULL: none.
 void yk_runlog_end(struct yk_runlog *, const char *ended, const char *error);

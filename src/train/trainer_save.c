@@ -2,7 +2,7 @@
 // A trainer's state as a checkpoint.
 #include "config.h"
 
-#include "train/trainer.h"
+#include "train/snapshot.h"
 
 #include "base/error.h"
 
@@ -16,14 +16,10 @@ static json_t *schedule_json(const struct yk_schedule *s)
 
 int yk_trainer_save(struct yk_trainer *t, const char *folder)
 {
-	struct yk_record record;
-	if (t->step > 0) {
-		int e = yk_trainer_record(t, &record);
-		if (e < 0)
-			return e;
-	}
-	const struct yk_parameters *states = yk_optim_states(t->optim);
-	struct yk_host_list model = { 0 }, optim = { 0 };
+	struct yk_snapshot now = { 0 };
+	int e = yk_snapshot_take(&now, t);
+	if (e < 0)
+		return e;
 	struct yk_checkpoint ck = {
 		.model = yk_model_describe(&t->gpt->shape),
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
@@ -32,22 +28,12 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.step = t->step, .seed = t->seed, .random_step = t->random_step,
 		.data = t->position, .text = yk_data_fingerprint(t->data),
 	};
-	int e = 0;
 	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 	if (e == 0)
-		e = yk_host_list_new(&t->gpt->params, &model);
-	if (e == 0)
-		e = yk_host_list_new(states, &optim);
-	if (e == 0)
-		e = yk_host_list_read(&model, &t->gpt->params);
-	if (e == 0)
-		e = yk_host_list_read(&optim, states);
-	if (e == 0)
-		e = yk_checkpoint_save(folder, &ck, model.count, model.tensor, optim.count,
-				       optim.tensor);
-	yk_host_list_free(&model);
-	yk_host_list_free(&optim);
+		e = yk_checkpoint_save(folder, &ck, now.model.count, now.model.tensor,
+				       now.states.count, now.states.tensor);
+	yk_snapshot_fini(&now);
 	yk_checkpoint_fini(&ck);
 	return e;
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Snapshots.
+#include "config.h"
+
+#include "train/snapshot.h"
+
+int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
+{
+	const struct yk_parameters *model = &t->gpt->params, *states = yk_optim_states(t->optim);
+	struct yk_snapshot s = { .taken = true,
+				 .step = t->step,
+				 .random_step = t->random_step,
+				 .position = t->position };
+	struct yk_record record;
+	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	if (e == 0)
+		e = yk_host_list_new(model, &s.model);
+	if (e == 0)
+		e = yk_host_list_new(states, &s.states);
+	if (e == 0)
+		e = yk_host_list_read(&s.model, model);
+	if (e == 0)
+		e = yk_host_list_read(&s.states, states);
+	yk_snapshot_fini(e == 0 ? to : &s);
+	if (e == 0)
+		*to = s;
+	return e;
+}
+
+int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
+{
+	int e = yk_host_list_put(&s->model, &t->gpt->params);
+	if (e == 0)
+		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
+	if (e < 0)
+		return e;
+	t->step = s->step;
+	t->random_step = s->random_step;
+	t->position = s->position;
+	return 0;
+}
+
+void yk_snapshot_fini(struct yk_snapshot *s)
+{
+	yk_host_list_free(&s->model);
+	yk_host_list_free(&s->states);
+	*s = (struct yk_snapshot){ 0 };
+}
