@@ -22,5 +22,6 @@ if ONEDNN
 bench_contract_LDADD += -ldnnl
 endif
 bench_epilogue_SOURCES = bench/epilogue.c
-bench_map_SOURCES = bench/map.c bench/map.h bench/map_limits.c bench/map_ops.c
+bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
+	bench/map_ops.c
 bench_overhead_SOURCES = bench/overhead.c

@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 
 	if (argc > 4 || wish < 0 || wish > 4 << 20)
 		return fprintf(stderr, "usage: map [KiB of an array, 0: several] "
-				       "[instruction set, or all] [part of a name]\n"),
+				       "[instruction set, all, or a backend] [part of a name]\n"),
 		       2;
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		const int64_t kib = wish ? (wish + 255) / 256 * 256 : sizes[s];
@@ -177,6 +177,15 @@ int main(int argc, char **argv)
 		char *base = array_block((size_t)yk_bench_count * 4 * ARRAYS + 4096);
 		if (!base)
 			return fprintf(stderr, "map: no memory\n"), 1;
+		bool known = argc < 3 || !strcmp(argv[2], "all");
+		for (int i = 0; i < n; i++)
+			known = known || !strcmp(argv[2], list[i]->name);
+		if (!known) {
+			fill(base);
+			printf("%lld KiB an array\n", (long long)kib);
+			if (yk_bench_beside(list[n - 1], argv[2], only))
+				return 1;
+		}
 		for (int i = 0; i < n; i++) {
 			if (argc > 2 ? strcmp(argv[2], "all") && strcmp(argv[2], list[i]->name) :
 				       i < n - 1)

@@ -41,4 +41,10 @@ struct yk_bench_op {
 // Fills list, at most `room`, and returns how many there are.
 int yk_bench_ops(struct yk_bench_op *list, int room);
 
+// ---- map_device.c ----
+
+// Prints the ops whose name contains `only` on the best device of a backend beside isa's kernels;
+// 0, or 1 with a message.
+int yk_bench_beside(const struct yk_isa *isa, const char *backend, const char *only);
+
 #endif

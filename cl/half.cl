@@ -3,6 +3,26 @@
 // bits. Integer arithmetic only, so that devices which flush subnormals give the same
 // bits.  NaN stays NaN.
 
+// clang for an x86 that converts in one instruction.  (vload_half may be a library's.)
+#if defined __F16C__ && defined __has_builtin
+#if __has_builtin(__builtin_load_halff) && __has_builtin(__builtin_store_halff)
+#define BUILTIN_F16
+#endif
+#endif
+
+#ifdef BUILTIN_F16
+FN ushort f16_of_f32(float x)
+{
+	ushort h;
+	__builtin_store_halff(x, (half *)&h);
+	return h;
+}
+
+FN float f32_of_f16(ushort h)
+{
+	return __builtin_load_halff((const half *)&h);
+}
+#else
 FN ushort f16_of_f32(float x)
 {
 	uint b = AS_UINT(x), sign = b >> 16 & 0x8000u;
@@ -34,6 +54,8 @@ FN float f32_of_f16(ushort h)
 	float x = (float)(int)m * 5.9604644775390625e-8f; // 2^-24, exact
 	return sign ? -x : x;
 }
+
+#endif
 
 FN ushort bf16_of_f32(float x)
 {

@@ -13,6 +13,7 @@ cl_files = \
 	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \
+	cl/math.cl \
 	cl/norm.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \

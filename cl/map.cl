@@ -9,9 +9,14 @@
 KERNEL void map(ulong cols, ulong rows, ulong block_cols, ulong block_rows MAP_PARAMS)
 {
 #ifdef MAP_BLOCKS
+	WIDE();
 	ulong j0 = GLOBAL_ID(0) * block_cols, r0 = GLOBAL_ID(1) * block_rows;
 	ulong j1 = j0 + block_cols < cols ? j0 + block_cols : cols;
 	ulong r1 = r0 + block_rows < rows ? r0 + block_rows : rows;
+#ifdef MAP_STREAM
+	for (; j0 + MAP_STREAM <= j1; j0 += MAP_STREAM)
+		map_stream(j0 MAP_ARGS);
+#endif
 	for (ulong r = r0; r < r1; r++) {
 		EACH
 		for (ulong j = j0; j < j1; j++)

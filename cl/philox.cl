@@ -8,6 +8,7 @@ FN int rand_bits(long index, long key, long step)
 	uint c0 = (uint)n, c1 = (uint)(n >> 32);
 	uint c2 = (uint)step, c3 = (uint)((ulong)step >> 32);
 	uint k0 = (uint)key, k1 = (uint)((ulong)key >> 32);
+	UNROLL
 	for (int round = 0; round < 10; round++) {
 		ulong p = (ulong)0xd2511f53u * c0, q = (ulong)0xcd9e8d57u * c2;
 		c0 = (uint)(q >> 32) ^ c1 ^ k0;
@@ -17,6 +18,6 @@ FN int rand_bits(long index, long key, long step)
 		k0 += 0x9e3779b9u;
 		k1 += 0xbb67ae85u;
 	}
-	uint lane = (uint)index & 3u;
-	return (int)(lane == 0u ? c0 : lane == 1u ? c1 : lane == 2u ? c2 : c3);
+	uint even = index & 2 ? c2 : c0, odd = index & 2 ? c3 : c1; // no switch: see EACH
+	return (int)(index & 1 ? odd : even);
 }

@@ -30,6 +30,9 @@ FN ulong work_global(int d)
 #define BARRIER() __syncthreads()
 
 #define EACH
+#define WIDE()
+
+#define UNROLL _Pragma("unroll")
 
 #define AS_FLOAT(bits) __uint_as_float((uint)(bits))
 #define AS_UINT(x) __float_as_uint(x)
@@ -45,4 +48,5 @@ FN ulong work_global(int d)
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
 #define VEC_STREAM(v, to) (*(to) = (v))
-#define VEC_FMA(a, b, c) fmaf(a, b, c)
+#define FMA(a, b, c) fmaf(a, b, c)
+#define VEC_FMA(a, b, c) FMA(a, b, c)

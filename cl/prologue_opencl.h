@@ -11,26 +11,33 @@
 #define GLOBAL __global
 #define LOCAL __local
 #define LOCAL_POINTER __local // what it points to, where it is a parameter
-#define FN static inline
+#define FN static inline __attribute__((always_inline)) // vectors are made of what is inlined
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 #define UNROLL _Pragma("unroll")
 
 typedef char schar;
+typedef char16 schar16;
 
 #define GLOBAL_ID(d) ((ulong)get_global_id(d))
 #define GROUP_ID(d) ((ulong)get_group_id(d))
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 
-// Before a loop whose iterations do not depend on each other, though operands may be the same
-// memory.
+// EACH stands before a loop whose iterations do not depend on each other, though operands may
+// be the same memory.  clang makes vectors of it, as wide as the device has them if something in
+// the kernel is that wide, which is what WIDE is for.
 #ifdef __clang__
-#define EACH _Pragma("clang loop vectorize(assume_safety)")
+#define EACH _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #pragma clang diagnostic ignored "-Wpass-failed" // where it stays as it is
+FN float16 wide(float16 v) { return v; }
+#define WIDE() wide((float16)(0.0f))
 #else
 #define EACH
+#define WIDE()
 #endif
+
+#define UNROLL _Pragma("unroll")
 
 #define AS_FLOAT(bits) as_float((uint)(bits))
 #define AS_UINT(x) as_uint(x)
@@ -70,18 +77,23 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
-// Past the caches, where the compiler can; `to` is aligned to a whole vector.
+// Past the caches, where the compiler can, a VEC and 16 elements of any type; `to` is aligned to
+// all that is written.
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
 #define VEC_STREAM(v, to) __builtin_nontemporal_store(v, (GLOBAL VEC *)(to))
+#define STREAM_16(type, from, to) \
+	__builtin_nontemporal_store(vload16(0, from), (GLOBAL type##16 *)(to))
 #endif
 #endif
 #ifndef VEC_STREAM
 #define VEC_STREAM(v, to) (*(GLOBAL VEC *)(to) = (v))
+#define STREAM_16(type, from, to) vstore16(vload16(0, from), 0, to)
 #endif
 // fma() is emulated, and slow, where the device does not define this.
 #ifdef FP_FAST_FMAF
-#define VEC_FMA(a, b, c) fma(a, b, c)
+#define FMA(a, b, c) fma(a, b, c)
 #else
-#define VEC_FMA(a, b, c) ((a) * (b) + (c))
+#define FMA(a, b, c) ((a) * (b) + (c))
 #endif
+#define VEC_FMA(a, b, c) FMA(a, b, c)

@@ -415,6 +415,58 @@ static void test_in_place(void)
 	cl->segment_free(device, s);
 }
 
+// An output so large that it is written past the caches, and one element less than a block more.
+static void test_huge(int dtype)
+{
+	const int64_t n = (100 << 20) / (int64_t)dtype_bytes(dtype) + 63;
+	const uint64_t bytes = (uint64_t)n * dtype_bytes(dtype);
+	struct yoke_map m = { .size = sizeof m, .nin = 1, .nout = 1, .out = { 1 } };
+	struct yoke_view v[2];
+	unsigned char *x = malloc(bytes), *y = malloc(bytes);
+	struct value one;
+	void *s, *t, *e;
+	int64_t bad = 0;
+
+	add(&m, YOKE_MAP_INPUT, dtype, 0, 0, 0);
+	add(&m, YOKE_MAP_NEG, dtype, 0, 0, 0);
+	for (int64_t i = 0; i < n; i++) {
+		one = (struct value){ (double)(i % 2039), i % 2039 };
+		store(dtype, one, x + (size_t)i * dtype_bytes(dtype));
+	}
+	memset(y, 0xff, bytes);
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &s), "segment_new");
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &t), "segment_new");
+	must(cl->put(queue, s, 0, x, bytes), "put");
+	must(cl->put(queue, t, 0, y, bytes), "put");
+	v[0] = dense_view(s, 0, dtype, 1, &n);
+	v[1] = dense_view(t, 0, dtype, 1, &n);
+	v[1].align = 64;
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_MAP,
+			      .rank = 1,
+			      .nout = 1,
+			      .nin = 1,
+			      .dims = { n },
+			      .out = &v[1],
+			      .in = &v[0],
+			      .map = &m };
+	must(cl->run(queue, &op, 0), "run");
+	must(cl->get(queue, t, 0, y, bytes), "get");
+	must(cl->event_mark(queue, &e), "mark");
+	must(cl->event_wait(e), "wait");
+	cl->event_free(e);
+	for (int64_t i = 0; i < n; i++) {
+		one = load(dtype, y + (size_t)i * dtype_bytes(dtype));
+		bad += is_real(dtype) ? one.r != -(double)(i % 2039) : one.i != -(i % 2039);
+	}
+	ok(!bad, "%lld elements of %s: %lld wrong", (long long)n, dtype_names[dtype],
+	   (long long)bad);
+	cl->segment_free(device, s);
+	cl->segment_free(device, t);
+	free(x);
+	free(y);
+}
+
 // ---- binaries ----
 
 // A copy of the module has no kernels yet: it finds the binaries that the first one left.
@@ -487,6 +539,8 @@ int main(void)
 	}
 	test_random_numbers();
 	test_in_place();
+	test_huge(yoke_f32);
+	test_huge(yoke_f16);
 	for (int i = 0; i < (tap_long() ? 200 : 12); i++)
 		test_random_program(i);
 	test_binaries();

@@ -26,16 +26,26 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	return 8 * (call.narg + 4) <= d->info.max_args;
 }
 
-static bool blocks(const struct yk_cl_device *d)
+// Is every output huge, and written in whole lines by a flat map?
+static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
+		    const struct yoke_map_call *call)
 {
-	return d->info.kind == YOKE_DEVICE_CPU;
+	if (!d->loops || call->count[0] != 1)
+		return false;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (call->count[1] < YK_CL_STREAM_BYTES / yk_cl_bytes(op->out[k].dtype) ||
+		    op->out[k].align < 64 || op->out[k].strides[op->out[k].rank - 1] != 1)
+			return false;
+	return true;
 }
 
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
-		     const struct yoke_map_call *call, struct yk_cl_entry **to)
+		     const struct yoke_map_call *call, bool stream, struct yk_cl_entry **to)
 {
-	return yk_cl_kernel_map(d, op, call, "map.cl", blocks(d) ? "-DMAP_BLOCKS" : "",
-				"map", to);
+	const char *defines = !d->loops ? "" :
+			      stream	? "-DMAP_BLOCKS -DOWN_MATH -DMAP_STREAM=64" :
+					  "-DMAP_BLOCKS -DOWN_MATH";
+	return yk_cl_kernel_map(d, op, call, "map.cl", defines, "map", to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
@@ -49,7 +59,10 @@ static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t im
 	(void)bytes;
 	if (err)
 		return yk_cl_error(err, "a map that this backend does not take");
-	return kernel_of(d, op, &call, &kernel);
+	err = kernel_of(d, op, &call, false, &kernel);
+	if (!err && streams(d, op, &call)) // unless it runs in place, as is not known yet
+		err = kernel_of(d, op, &call, true, &kernel);
+	return err;
 }
 
 static size_t least(size_t a, size_t b)
@@ -88,7 +101,7 @@ static struct cut cut_of(const struct yk_cl_device *d, const struct yk_cl_entry 
 	const size_t want[2] = { call->count[1], call->count[0] };
 	struct cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
 
-	if (blocks(d))
+	if (d->loops)
 		cut_blocks(&c, want);
 	else
 		cut_groups(&c, d, kernel, want);
@@ -111,7 +124,8 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 		return yk_cl_error(err, "a map that this backend does not take");
 	if (!call.count[0])
 		return 0;
-	if ((err = kernel_of(d, op, &call, &kernel)))
+	const bool stream = streams(d, op, &call) && !op->alias_mask;
+	if ((err = kernel_of(d, op, &call, stream, &kernel)))
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 	struct cut c = cut_of(d, kernel, &call);

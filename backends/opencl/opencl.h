@@ -159,6 +159,19 @@ int yk_cl_launch(struct yk_cl_queue *, struct yk_cl_args *, cl_uint dims,
 
 // ---- the ops ----
 
+// Outputs beyond this are written past the caches.
+#define YK_CL_STREAM_BYTES ((uint64_t)100 << 20)
+
+static inline size_t yk_cl_bytes(int dtype)
+{
+	static const unsigned char bytes[] = { 0,
+#define X(name, number, size) size,
+					       YOKE_DTYPES(X)
+#undef X
+	};
+	return bytes[dtype];
+}
+
 // How an op runs.  prepare and run are called with the device open and its lock held, and for
 // an implementation that can offered.
 struct yk_cl_op {

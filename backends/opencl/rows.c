@@ -11,7 +11,6 @@
 #define GROUP_ELEMENTS (1 << 14)
 #define MANY_ELEMENTS (1 << 23)
 // Bytes of an output from which on it is written past the caches.
-#define STREAM_BYTES (100 << 20)
 
 int64_t yk_cl_elements(const struct yoke_view *v)
 {
@@ -148,7 +147,7 @@ bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
 {
 	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_cl_dense(out) &&
 	       yk_cl_cols(out) % 16 == 0 && out->offset % 64 == 0 && d->info.align % 64 == 0 &&
-	       yk_cl_elements(out) >= STREAM_BYTES / 4;
+	       (uint64_t)yk_cl_elements(out) >= YK_CL_STREAM_BYTES / 4;
 }
 
 void yk_cl_arg_view_or(struct yk_cl_args *a, const struct yoke_view *v,

@@ -98,6 +98,8 @@ static int put_helpers(struct text *t, int dialect, const struct yk_map_form *f)
 							 "prologue_opencl.h");
 	if (!err)
 		err = put_file(t, "half.cl");
+	if (!err && f->dtypes & (floats | 1u << yoke_f64))
+		err = put_file(t, "math.cl");
 	if (!err && f->dtypes & floats)
 		err = put_real(t, "float", "f32");
 	if (!err && f->dtypes & 1u << yoke_f64)
@@ -297,19 +299,19 @@ static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_FLOOR] = "floor($a)",
 	[YOKE_MAP_ROUND] = "rint($a)",
 	[YOKE_MAP_CEIL] = "ceil($a)",
-	[YOKE_MAP_EXP] = "exp($a)",
-	[YOKE_MAP_LOG] = "log($a)",
+	[YOKE_MAP_EXP] = "exp_$S($a)",
+	[YOKE_MAP_LOG] = "log_$S($a)",
 	[YOKE_MAP_LOG1P] = "log1p($a)",
-	[YOKE_MAP_EXPM1] = "expm1($a)",
+	[YOKE_MAP_EXPM1] = "expm1_$S($a)",
 	[YOKE_MAP_SQRT] = "sqrt($a)",
 	[YOKE_MAP_RSQRT] = "($T)1 / sqrt($a)",
 	[YOKE_MAP_RECIP] = "($T)1 / $a",
 	[YOKE_MAP_SQUARE] = "$a * $a",
 	[YOKE_MAP_SIN] = "sin($a)",
 	[YOKE_MAP_COS] = "cos($a)",
-	[YOKE_MAP_TANH] = "tanh($a)",
+	[YOKE_MAP_TANH] = "tanh_$S($a)",
 	[YOKE_MAP_SIGMOID] = "sigmoid_$S($a)",
-	[YOKE_MAP_ERF] = "erf($a)",
+	[YOKE_MAP_ERF] = "erf_$S($a)",
 };
 
 static const char *const whole[YOKE_MAP_SQUARE + 1] = {
@@ -449,11 +451,8 @@ static void put_stored(struct text *t, const struct yk_map_form *f, unsigned k)
 
 static int put_store(struct text *t, const struct yk_map_form *f)
 {
-	if (f->code == YOKE_OP_CONTRACT)
-		put(t, "FN void map_store(%s product, ulong r, ulong j MAP_PARAMS)\n{\n",
-		    dtypes[f->operand[f->map->nout].dtype].type);
-	else
-		put(t, "FN void map_at(ulong r, ulong j MAP_PARAMS)\n{\n");
+	put(t, "FN void map_store(%s product, ulong r, ulong j MAP_PARAMS)\n{\n",
+	    dtypes[f->operand[f->map->nout].dtype].type);
 	put_axes(t, f, 0, f->rank, "r", "j");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		put_operand(t, f, k);
@@ -464,6 +463,58 @@ static int put_store(struct text *t, const struct yk_map_form *f)
 		put(t, ";\n");
 	}
 	put(t, "}\n");
+	return err;
+}
+
+// MAP_STREAM elements from j0 on, where outputs are linear, written past the caches.
+static void put_stream(struct text *t, const struct yk_map_form *f)
+{
+	put(t, "#ifdef MAP_STREAM\nFN void map_stream(ulong j0 MAP_PARAMS)\n{\n");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "\t%s y%u[MAP_STREAM];\n", dtypes[f->operand[k].dtype].stored, k);
+	put(t, "\tEACH\n\tfor (ulong l = 0; l < MAP_STREAM; l++)\n\t\tmap_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "y%u + l, ", k);
+	put(t, "0, j0 + l MAP_ARGS);\n\tfor (ulong l = 0; l < MAP_STREAM; l += 16) {\n"
+	    "\t\tulong j = j0 + l;\n");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "\t\tSTREAM_16(%s, y%u + l, (GLOBAL %s *)(s%u + at%u) + j);\n",
+		    dtypes[f->operand[k].dtype].stored, k,
+		    dtypes[f->operand[k].dtype].stored, k, k);
+	put(t, "\t}\n}\n#endif\n");
+}
+
+static int put_element(struct text *t, const struct yk_map_form *f)
+{
+	put(t, "FN void map_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "%s *y%u, ", dtypes[f->operand[k].dtype].stored, k);
+	put(t, "ulong r, ulong j MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->rank, "r", "j");
+	int err = put_program(t, f);
+	for (unsigned k = 0; k < f->map->nout; k++) {
+		put(t, "\t*y%u = ", k);
+		put_stored(t, f, k);
+		put(t, ";\n");
+	}
+	put(t, "}\nFN void map_at(ulong r, ulong j MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->rank, "r", "j");
+	for (unsigned k = 0; k < f->map->nout; k++) {
+		put_operand(t, f, k);
+		put(t, "\t%s y%u;\n", dtypes[f->operand[k].dtype].stored, k);
+	}
+	put(t, "\tmap_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "&y%u, ", k);
+	put(t, "r, j MAP_ARGS);\n");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "\tp%u[e%u] = y%u;\n", k, k, k);
+	put(t, "}\n");
+	bool rows = f->rank == 1;
+	for (unsigned k = 0; k < f->map->nout; k++)
+		rows = rows && f->operand[k].class == YK_MAP_LINEAR;
+	if (rows)
+		put_stream(t, f);
 	return err;
 }
 
@@ -496,7 +547,9 @@ int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t ca
 		err = put_helpers(&t, dialect, &f);
 	if (!err) {
 		put_parameters(&t, &f);
-		err = op->code == YOKE_OP_REDUCE ? put_load(&t, &f) : put_store(&t, &f);
+		err = op->code == YOKE_OP_REDUCE   ? put_load(&t, &f) :
+		      op->code == YOKE_OP_CONTRACT ? put_store(&t, &f) :
+						     put_element(&t, &f);
 	}
 	return err ? err : (int64_t)t.length;
 }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops of bench/map on a device of another backend, through its table, beside the CPU
+// backend's kernels: the two take turns in each round; the figure is the median of the
+// rounds' quotients.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/device.h"
+#include "map.h"
+
+enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
+
+static const double enough = 0.85, least_seconds = 2e-3;
+
+// An op on the device: its views with segments of the device.
+struct twin {
+	struct yk_bench_op b;
+	uint32_t impl;
+	void *work;
+};
+
+struct bench {
+	const struct yoke_backend *t;
+	uint32_t device;
+	void *queue, *arrays, *ids;
+};
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void finish(const struct bench *b)
+{
+	void *e;
+	if (!b->t->event_mark(b->queue, &e)) {
+		b->t->event_wait(e);
+		b->t->event_free(e);
+	}
+}
+
+static double on_device(const struct bench *b, const struct twin *w)
+{
+	double t = now(), spent;
+	int n = 0;
+	do {
+		b->t->run(b->queue, &w->b.op, w->impl);
+		finish(b);
+		n++;
+		spent = now() - t;
+	} while (spent < least_seconds);
+	return spent / n;
+}
+
+static double on_cpu(const struct yk_isa *isa, const struct yk_bench_op *b)
+{
+	double t = now(), spent;
+	int n = 0;
+	do {
+		isa->op[b->op.code]->run(&b->op, 0);
+		n++;
+		spent = now() - t;
+	} while (spent < least_seconds);
+	return spent / n;
+}
+
+// Array k lies in the device's segment where it does in the host's block.
+static void move_views(const struct bench *b, struct yoke_view *v, uint32_t n)
+{
+	const char *base = yk_bench_array[0].base;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct yk_segment *s = v[i].segment;
+		if (v[i].kind != YOKE_VIEW_BUFFER)
+			continue;
+		bool array = s >= yk_bench_array && s < yk_bench_array + ARRAYS;
+		v[i].segment = array ? b->arrays : b->ids;
+		v[i].offset += array ? (uint64_t)((const char *)s->base - base) : 0;
+	}
+}
+
+static bool twin_init(const struct bench *b, struct twin *w, const struct yk_bench_op *from)
+{
+	uint64_t bytes = 0, can;
+
+	w->b = *from;
+	w->b.op.in = w->b.in, w->b.op.out = w->b.out;
+	if (w->b.op.map)
+		w->b.op.map = &w->b.map;
+	move_views(b, w->b.in, w->b.op.nin);
+	move_views(b, w->b.out, w->b.op.nout);
+	if (!(can = b->t->can(b->device, &w->b.op)))
+		return false;
+	w->impl = (uint32_t)__builtin_ctzll(can);
+	if (b->t->workspace(b->device, &w->b.op, w->impl, &bytes))
+		return false;
+	if (bytes && b->t->segment_new(b->device, 0, bytes, &w->work))
+		return false;
+	w->b.op.workspace = (struct yoke_view){
+		.segment = w->work, .kind = bytes ? YOKE_VIEW_BUFFER : YOKE_VIEW_NONE
+	};
+	return true;
+}
+
+static bool prepare_cpu(const struct yk_isa *isa, struct yk_bench_op *o,
+			struct yk_segment *space)
+{
+	const struct yk_kernel *k = isa->op[o->op.code];
+	if (!k->can(&o->op))
+		return false;
+	space->bytes = k->workspace ? k->workspace(&o->op, 0) : 0;
+	space->base = malloc(space->bytes + 1);
+	o->op.workspace =
+		(struct yoke_view){ .segment = space, .kind = YOKE_VIEW_BUFFER };
+	return space->base != NULL;
+}
+
+static void measure(const struct yk_isa *isa, const struct bench *b, struct yk_bench_op *o)
+{
+	double cpu[ROUNDS], dev[ROUNDS], quotient[ROUNDS];
+	struct yk_segment space;
+	struct twin w = { .work = NULL };
+
+	if (!prepare_cpu(isa, o, &space))
+		return;
+	if (!twin_init(b, &w, o)) {
+		printf("%-20s cannot run\n", o->name);
+		free(space.base);
+		return;
+	}
+	for (int r = 0; r < ROUNDS; r++) {
+		cpu[r] = on_cpu(isa, o);
+		dev[r] = on_device(b, &w);
+		quotient[r] = cpu[r] / dev[r];
+	}
+	qsort(cpu + 1, ROUNDS - 1, sizeof *cpu, by_value);
+	qsort(dev + 1, ROUNDS - 1, sizeof *dev, by_value);
+	qsort(quotient + 1, ROUNDS - 1, sizeof *quotient, by_value);
+	const double q = quotient[ROUNDS / 2];
+	printf("%-20s %-12s %8.2f GB/s, cpu %8.2f GB/s  %5.2f (%.2f - %.2f) %s\n", o->name,
+	       b->t->impl_name(b->device, &w.b.op, w.impl),
+	       o->bytes / dev[ROUNDS / 2] / 1e9, o->bytes / cpu[ROUNDS / 2] / 1e9, q,
+	       quotient[1], quotient[ROUNDS - 1], q >= enough ? "" : "LOW");
+	fflush(stdout);
+	if (w.work)
+		b->t->segment_free(b->device, w.work);
+	free(space.base);
+}
+
+static bool upload(const struct bench *b, void **segment, const void *from, uint64_t bytes)
+{
+	if (b->t->segment_new(b->device, 0, bytes, segment) ||
+	    b->t->put(b->queue, *segment, 0, from, bytes))
+		return false;
+	finish(b);
+	return true;
+}
+
+int yk_bench_beside(const struct yk_isa *isa, const char *name, const char *only)
+{
+	static struct yk_bench_op op[OPS];
+	const struct yk_device *d = yk_devices(name);
+	struct bench b = { 0 };
+	int n = yk_bench_ops(op, OPS);
+
+	if (!d || !d->ops)
+		return fprintf(stderr, "map: no device of backend %s\n", name), 1;
+	b.t = d->ops, b.device = d->index;
+	const uint64_t bytes = (uint64_t)((const char *)yk_bench_array[ARRAYS - 1].base -
+					  (const char *)yk_bench_array[0].base) +
+			       (uint64_t)yk_bench_count * 4;
+	static const char zeros[1 << 20];
+	if (b.t->queue_new(b.device, YOKE_QUEUE_COMPUTE, &b.queue) ||
+	    !upload(&b, &b.arrays, yk_bench_array[0].base, bytes) ||
+	    !upload(&b, &b.ids, zeros, sizeof zeros))
+		return fprintf(stderr, "map: no memory on %s\n", d->info.name), 1;
+	printf("%s, %s\n", d->info.name, d->info.driver);
+	for (int i = 0; i < n; i++)
+		if (!only || strstr(op[i].name, only))
+			measure(isa, &b, &op[i]);
+	b.t->queue_free(b.queue);
+	b.t->segment_free(b.device, b.arrays);
+	b.t->segment_free(b.device, b.ids);
+	return 0;
+}
