@@ -58,6 +58,7 @@ test_programs = \
 	tests/keys.t \
 	tests/lists.t \
 	tests/mapsrc.t \
+	tests/misuse.t \
 	tests/modes.t \
 	tests/named.t \
 	tests/named_dtypes.t \
@@ -92,6 +93,7 @@ test_programs = \
 
 test_scripts = \
 	tests/arrows.sh \
+	tests/bench.sh \
 	tests/completion.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
@@ -104,6 +106,7 @@ test_scripts = \
 	tests/quickstart.sh \
 	tests/readme.sh \
 	tests/signals.sh \
+	tests/terminal.sh \
 	tests/tool.sh \
 	tests/train.sh
 
@@ -165,6 +168,7 @@ tests_halves_t_SOURCES = tests/halves.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
+tests_misuse_t_SOURCES = tests/misuse.c
 tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c

@@ -113,10 +113,21 @@ yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims)
 	return yk_rec_end(&r, bits(&r, rank, dims));
 }
 
+// Random numbers of a floating-point dtype.
+static yk_id in_dtype(struct yk_rec *r, int op, yk_id v, int dtype)
+{
+	if (v == YK_BAD || yk_is_float(dtype))
+		return yk_cast(r->g, v, dtype);
+	yk_op_fail(r->g, op, YOKE_EDTYPE, "makes floating-point numbers, not %s",
+		   yoke_dtype_name(dtype));
+	return YK_BAD;
+}
+
 yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims)
 {
 	struct yk_rec r = yk_rec_begin(0, NULL);
-	return yk_rec_end(&r, yk_cast(r.g, yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims)), dtype));
+	yk_id u = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
+	return yk_rec_end(&r, in_dtype(&r, YK_UNIFORM, u, dtype));
 }
 
 yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims)
@@ -125,7 +136,7 @@ yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims)
 	struct yk_rec r = yk_rec_begin(0, NULL);
 	yk_id a = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
 	yk_id b = yk_un(r.g, YK_UNIFORM, bits(&r, rank, dims));
-	return yk_rec_end(&r, yk_cast(r.g, yk_bin(r.g, YK_NORMAL, a, b), dtype));
+	return yk_rec_end(&r, in_dtype(&r, YK_NORMAL, yk_bin(r.g, YK_NORMAL, a, b), dtype));
 }
 
 yoke_tensor *yoke_dropout(yoke_tensor *x, double p)

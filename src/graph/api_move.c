@@ -108,6 +108,11 @@ yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes)
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
+	if (axes != YOKE_ALL && axes >> v->rank) {
+		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE, "flip: axes 0x%x of a tensor of rank %d", axes,
+			   v->rank);
+		return yk_rec_end(&r, YK_BAD);
+	}
 	whole(v, from, by, many);
 	for (int i = 0; i < v->rank; i++)
 		if (axes >> i & 1 && v->dims[i]) {

@@ -83,6 +83,8 @@ int yk_shape_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	bool arg = c->op == YK_ARGMAX || c->op == YK_ARGMIN;
 	if (x->dtype == yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", x);
+	if (axes != YOKE_ALL && axes >> x->rank)
+		return fail_one(g, c, YOKE_ERANGE, "no such axis in", x);
 	*out = (struct yk_value){ .dtype = arg ? yoke_i64 : x->dtype };
 	for (int i = 0; i < x->rank; i++) {
 		if (!(axes >> i & 1)) {

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls with operands that do not fit: each is refused as it is recorded, with the code and the op's
+// name in one line, leaves the context usable and makes nothing.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke.h"
+
+static yoke_tensor *x, *y, *row, *cube, *vec, *flat, *wide, *yes, *ids, *row_ids, *whole, *dbl, *one;
+static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 3 },
+		     d4[] = { 4 }, d222[] = { 2, 2, 2 }, d2342[] = { 2, 3, 4, 2 }, negative[] = { -2, 3 },
+		     crowd[] = { INT64_MAX / 2, 3 };
+
+// Judges one call; failed: it said so.
+static void judge(const char *call, bool failed, int code, const char *name)
+{
+	const char *line = yoke_error();
+	bool good = failed && yoke_error_code() == code && strstr(line, name) && !strchr(line, '\n');
+
+	ok(good, "%s: %s", call, line);
+	if (!good)
+		diag("wanted %s with '%s', got %s", yoke_error_name(code), name,
+		     yoke_error_name(yoke_error_code()));
+	yoke_error_clear();
+}
+
+#define NONE(call, code, name) judge(#call, !(call), YOKE_##code, name)
+#define FAIL(call, code, name) judge(#call, (call) == YOKE_##code, YOKE_##code, name)
+
+static void of_maps(void)
+{
+	NONE(yoke_add(x, flat), ESHAPE, "add");
+	NONE(yoke_add(x, whole), EDTYPE, "add");
+	NONE(yoke_add(yes, yes), EDTYPE, "add");
+	NONE(yoke_exp(whole), EDTYPE, "exp");
+	NONE(yoke_and(x, x), EDTYPE, "and");
+	NONE(yoke_select(x, x, x), EDTYPE, "select");
+	NONE(yoke_select(yes, x, dbl), EDTYPE, "select");
+	NONE(yoke_cast(x, 77), EDTYPE, "cast");
+	NONE(yoke_dropout(x, 1), ERANGE, "dropout");
+	NONE(yoke_dropout(x, -0.5), ERANGE, "dropout");
+	NONE(yoke_dropout(x, NAN), ERANGE, "dropout");
+	NONE(yoke_rand_bits(9, d2342), ESHAPE, "rank 9");
+	NONE(yoke_uniform(yoke_i32, 1, d2), EDTYPE, "uniform");
+	NONE(yoke_iota(yoke_i64, 2, d23, 2), EINVAL, "iota");
+	NONE(yoke_full(99, 1, d2, 0), EDTYPE, "99");
+	NONE(yoke_full(yoke_f32, 2, negative, 0), ESHAPE, "negative");
+	NONE(yoke_full(yoke_f32, 2, crowd, 0), ESHAPE, "too many elements");
+	NONE(yoke_add(NULL, x), EINVAL, "NULL");
+}
+
+static void of_reductions(void)
+{
+	NONE(yoke_sum(x, 1u << 2), ERANGE, "sum");
+	NONE(yoke_argmax(x, 2), ERANGE, "argmax");
+	NONE(yoke_argmax(x, -3), ERANGE, "argmax");
+	NONE(yoke_mean(whole, 1), EDTYPE, "mean");
+	NONE(yoke_any(x, 1), EDTYPE, "any");
+	NONE(yoke_cumsum(x, 5, 0), ERANGE, "cumsum");
+	NONE(yoke_cumsum(one, 0, 0), ERANGE, "cumsum");
+	NONE(yoke_sort(x, 4, 0, NULL), ERANGE, "sort");
+	NONE(yoke_topk(x, 9, 1, 1, NULL), ERANGE, "sort");
+	NONE(yoke_quantile(x, vec, 3), ERANGE, "sort");
+	NONE(yoke_histogram(x, 0, 0, 1), ERANGE, "histogram");
+	NONE(yoke_histogram(x, 4, 1, 1), ERANGE, "histogram");
+	NONE(yoke_cov(vec, 1), ESHAPE, "cov");
+	NONE(yoke_check_finite(whole), EDTYPE, "check_finite");
+}
+
+static void of_products(void)
+{
+	NONE(yoke_matmul(x, x, 0), ESHAPE, "matmul");
+	NONE(yoke_matmul(x, dbl, YOKE_TB), EDTYPE, "matmul");
+	NONE(yoke_matmul(yes, yes, YOKE_TB), EDTYPE, "matmul");
+	NONE(yoke_matmul(x, one, 0), ESHAPE, "matmul");
+	NONE(yoke_matmul(vec, x, 0), ESHAPE, "matmul");
+	NONE(yoke_linear(x, y, YOKE_NONE), ESHAPE, "matmul");
+	NONE(yoke_linear(x, x, flat), ESHAPE, "add");
+}
+
+static void of_moves(void)
+{
+	static const int twice[] = { 0, 0 };
+	static const int64_t minus[] = { -1, 0 }, zero[] = { 0, 0 }, far[] = { 0, 2 };
+
+	NONE(yoke_reshape(x, 1, d4), ESHAPE, "reshape");
+	NONE(yoke_reshape(x, 9, d2342), ESHAPE, "reshape");
+	NONE(yoke_permute(x, twice), ESHAPE, "permute");
+	NONE(yoke_broadcast_to(x, 2, d33), ESHAPE, "broadcast");
+	NONE(yoke_broadcast_to(x, 1, d3), ESHAPE, "broadcast");
+	NONE(yoke_slice(x, 2, 0, 1, 1), ERANGE, "slice");
+	NONE(yoke_slice(x, 0, 0, 3, 1), ERANGE, "slice");
+	NONE(yoke_slice(x, 0, 0, 2, 0), ERANGE, "slice");
+	NONE(yoke_pad(x, minus, zero, 0), ESHAPE, "pad");
+	NONE(yoke_concat(0, NULL, 0), EINVAL, "concat");
+	NONE(yoke_concat(2, (yoke_tensor *[]){ x, y }, 0), ESHAPE, "concat");
+	NONE(yoke_concat(2, (yoke_tensor *[]){ x, dbl }, 0), EDTYPE, "concat");
+	NONE(yoke_concat(2, (yoke_tensor *[]){ x, x }, 2), ERANGE, "concat");
+	NONE(yoke_flip(x, 1u << 3), ERANGE, "flip");
+	NONE(yoke_slice_update(x, far, x), ERANGE, "slice_update");
+	NONE(yoke_slice_update(x, zero, dbl), EDTYPE, "slice_update");
+	NONE(yoke_slice_update(x, zero, vec), ESHAPE, "slice_update");
+	NONE(yoke_slice_at(YOKE_NONE, NULL, d23), EINVAL, "NULL");
+	NONE(yoke_slice_update_at(x, (yoke_tensor *[]){ YOKE_NONE, YOKE_NONE }, YOKE_NONE), EINVAL,
+	     "slice_update_at");
+	NONE(yoke_slice_update_at(x, (yoke_tensor *[]){ YOKE_NONE, YOKE_NONE }, vec), ESHAPE,
+	     "slice_update_at");
+	NONE(yoke_gather(x, x, 0), EDTYPE, "gather");
+	NONE(yoke_gather(x, ids, 2), ERANGE, "gather");
+	NONE(yoke_scatter_add(x, ids, dbl), EDTYPE, "scatter_add");
+	NONE(yoke_scatter_add(x, row_ids, y), ESHAPE, "scatter_add");
+	NONE(yoke_scatter_add(yes, ids, yes), EDTYPE, "scatter_add");
+	NONE(yoke_take_along(x, ids, 1), ESHAPE, "take_along");
+	NONE(yoke_take_along(x, x, 1), EDTYPE, "take_along");
+	NONE(yoke_take_along(one, ids, 0), ERANGE, "take_along");
+}
+
+static void of_named(void)
+{
+	NONE(yoke_softmax(one), ESHAPE, "softmax");
+	NONE(yoke_softmax(whole), EDTYPE, "softmax");
+	NONE(yoke_logsumexp(one), ESHAPE, "logsumexp");
+	NONE(yoke_layer_norm(x, flat, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");
+	NONE(yoke_layer_norm(x, row, dbl, 1e-5), EDTYPE, "layer_norm");
+	NONE(yoke_layer_norm(one, YOKE_NONE, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");
+	NONE(yoke_rms_norm(whole, YOKE_NONE, 1e-5), EDTYPE, "rms_norm");
+	NONE(yoke_rms_norm(x, flat, 1e-5), ESHAPE, "rms_norm");
+	NONE(yoke_rope(x, x, x), ESHAPE, "rope");
+	NONE(yoke_rope(wide, dbl, dbl), EDTYPE, "rope");
+	NONE(yoke_embedding(x, x), EDTYPE, "gather");
+	NONE(yoke_attention(x, x, x, YOKE_NONE, 1, 0, 0), ESHAPE, "attention");
+	NONE(yoke_attention(wide, wide, dbl, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
+	NONE(yoke_attention(wide, wide, wide, YOKE_NONE, 1, 0, 1), ERANGE, "attention");
+	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "attention");
+	NONE(yoke_attention_keys(wide, wide, wide, x, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
+	NONE(yoke_cross_entropy(x, row_ids, -1, 0), ESHAPE, "cross_entropy");
+	NONE(yoke_cross_entropy(x, vec, -1, 0), EDTYPE, "cross_entropy");
+	NONE(yoke_cross_entropy(cube, ids, -1, 0), ESHAPE, "cross_entropy");
+	NONE(yoke_cross_entropy(x, ids, -1, 1.5), ERANGE, "cross_entropy");
+	NONE(yoke_mse(x, y), ESHAPE, "sub");
+}
+
+static void of_leaves(void)
+{
+	float f[6] = { 0 };
+
+	NONE(yoke_variable("v", 42, 1, d2), EDTYPE, "42");
+	NONE(yoke_variable("v", yoke_f32, 1, negative), ESHAPE, "negative");
+	NONE(yoke_variable("v", yoke_f32, 9, d2342), ESHAPE, "rank 9");
+	NONE(yoke_from(yoke_f32, 2, d23, NULL), EINVAL, "from");
+	FAIL(yoke_put(x, f, 5), ESHAPE, "put");
+	FAIL(yoke_put(NULL, f, sizeof f), EINVAL, "put");
+	FAIL(yoke_put(one, f, sizeof f), EINVAL, "put");
+	FAIL(yoke_assign(x, dbl), EDTYPE, "assign");
+	FAIL(yoke_assign(x, y), ESHAPE, "assign");
+	FAIL(yoke_assign(x, YOKE_NONE), EINVAL, "assign");
+	FAIL(yoke_assign(one, one), EINVAL, "assign");
+	FAIL(yoke_scalar_set(x, 1), EINVAL, "scalar");
+	FAIL(yoke_scalar_set(NULL, 1), EINVAL, "scalar");
+	FAIL(yoke_read(x, f, 3), ESHAPE, "read");
+	FAIL(yoke_scope_end(NULL), EINVAL, "scope_end");
+}
+
+static void of_lists(void)
+{
+	yoke_tensor *p[2] = { x, y }, *g[2] = { x, y }, *bad[2] = { x, x }, *other[2] = { dbl, y };
+	yoke_tensor *got[2], *loss = yoke_mean(x, YOKE_ALL);
+	struct yoke_sgd plain = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE }, heavy = plain;
+	heavy.momentum = 0.9;
+
+	FAIL(yoke_grad(NULL, 1, p, got), EINVAL, "NULL");
+	FAIL(yoke_grad(x, 1, p, got), ESHAPE, "grad");
+	FAIL(yoke_grad(loss, 0, p, got), EINVAL, "grad");
+	FAIL(yoke_grad(ids, 1, p, got), ESHAPE, "grad");
+	FAIL(yoke_sgd_step(2, p, bad, NULL, &plain), ESHAPE, "multi_sgd");
+	FAIL(yoke_sgd_step(2, p, other, NULL, &plain), EDTYPE, "multi_sgd");
+	FAIL(yoke_sgd_step(2, p, g, NULL, &heavy), EINVAL, "sgd_step");
+	FAIL(yoke_sgd_step(0, p, g, NULL, &plain), EINVAL, "sgd_step");
+	NONE(yoke_global_norm(0, NULL), EINVAL, "global_norm");
+	FAIL(yoke_barrier(1, p, -1, NULL, got), EINVAL, "barrier");
+}
+
+static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)
+{
+	yoke_tensor *v = yoke_variable("v", dtype, rank, dims);
+	if (!v || yoke_assign(v, yoke_full(dtype, rank, dims, 0)) < 0)
+		printf("Bail out! %s\n", yoke_error()), exit(1);
+	return v;
+}
+
+int main(void)
+{
+	static const int64_t d32[] = { 3, 2 };
+	float got[6];
+
+	x = variable(yoke_f32, 2, d23);
+	y = variable(yoke_f32, 2, d32);
+	cube = variable(yoke_f32, 3, d222);
+	row = variable(yoke_f32, 1, d3);
+	vec = variable(yoke_f32, 1, d2);
+	flat = variable(yoke_f32, 1, d4);
+	wide = variable(yoke_f32, 4, d2342);
+	yes = variable(yoke_bool, 2, d23);
+	ids = variable(yoke_i64, 1, d2);
+	row_ids = variable(yoke_i64, 1, d3);
+	whole = variable(yoke_i32, 2, d23);
+	dbl = variable(yoke_f64, 2, d23);
+	one = yoke_keep(yoke_scalar(1));
+	yoke_scope *s = yoke_scope_begin("misuse");
+	of_maps();
+	of_reductions();
+	of_products();
+	of_moves();
+	of_named();
+	of_leaves();
+	of_lists();
+	yoke_tensor *sum = yoke_add(x, x);
+	ok(yoke_read(sum, got, sizeof got) == 0 && got[5] == 0, "the context is usable afterwards: %s",
+	   yoke_error());
+	ok(yoke_scope_end(s) == 0, "and the scope closes: %s", yoke_error());
+	yoke_tensor *all[] = { x, y, row, cube, vec, flat, wide, yes, ids, row_ids, whole, dbl, one };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		yoke_free(all[i]);
+	return done();
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# On a terminal yoke train draws one line over and over, no wider than the terminal, and other lines
+# go above it.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+script --version 2>/dev/null | grep -q util-linux || { echo "1..0 # SKIP no script of util-linux"; exit 0; }
+cd "${TMPDIR:-/tmp}" || exit 99
+export YOKE_BACKEND=cpu
+i=0
+while [ $i -lt 60 ]; do
+	i=$((i + 1))
+	echo "the quick brown fox jumps over the lazy dog $i"
+done >text
+
+count=0
+verdict()
+{
+	count=$((count + 1))
+	[ "$2" -eq 0 ] && echo "ok $count - $1" || { echo "not ok $count - $1"; tr '\r' '\n' <typed | sed 's/^/# /' | tail -20; }
+}
+
+cr=$(printf '\r') escape=$(printf '\033')
+for columns in 100 24; do
+	rm -rf out
+	script -qefc "stty cols $columns && '$yoke' train data=text out=out layers=1 heads=2 embed=16 \
+		context=8 batch=2 steps=40 eval_every=20 log_every=1 threads=1" /dev/null >typed </dev/null
+	verdict "$columns columns: trains" $?
+	grep -q "${cr}100% 40/40 " typed
+	verdict "$columns columns: drawn up to the end" $?
+	tr '\r' '\n' <typed | sed -n "s/$escape\[K//; /^ *[0-9]*% /p" |
+		awk -v most="$columns" 'length($0) >= most { bad++ } END { exit bad || !NR }'
+	verdict "$columns columns: no wider than the terminal" $?
+	grep -q 'step 20/40  val_loss' typed
+	verdict "$columns columns: validation has a line of its own" $?
+done
+echo 1..$count
