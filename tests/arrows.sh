@@ -10,10 +10,11 @@ height()
 	case $1 in
 	base) echo 0 ;;
 	device) echo 1 ;;
-	graph) echo 2 ;;
-	plan) echo 3 ;;
-	nn | train | dist | observe) echo 4 ;;
-	tool) echo 5 ;;
+	conform) echo 2 ;;
+	graph) echo 3 ;;
+	plan) echo 4 ;;
+	nn | train | dist | observe) echo 5 ;;
+	tool) echo 6 ;;
 	*) echo 99 ;;
 	esac
 }
@@ -23,7 +24,7 @@ height()
 may()
 {
 	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 4 ]
+	[ "$1" = train ] && [ "$(height "$2")" -eq 5 ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include

@@ -45,6 +45,8 @@ check 'yoke help ge' generate
 check 'yoke info --e' --env
 check 'yoke doctor -' --json
 check 'yoke bench --j' --json
+check 'yoke conform --q' --quick
+check 'yoke conform c' cpu
 check 'yoke train sch' schedule=
 check 'yoke train t' text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=' cosine constant

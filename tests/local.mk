@@ -95,6 +95,7 @@ test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/completion.sh \
+	tests/conform.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
 	tests/icd.sh \

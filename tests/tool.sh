@@ -61,7 +61,7 @@ refuses()
 prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help' '^  train ' "$yoke" help
 prints '--help' '^  train ' "$yoke" --help
-for command in train generate eval info bench help; do
+for command in train generate eval info bench conform help; do
 	prints "help $command" "^usage: yoke $command" "$yoke" help $command
 done
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
@@ -74,6 +74,9 @@ refuses 'help for an unknown command' 2 "did you mean 'bench'" "$yoke" help bnec
 refuses 'help for two' 2 'one command' "$yoke" help train eval
 refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
 refuses 'unknown suite' 2 "did you mean 'contract'" "$yoke" bench contrct
+refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" conform --ops map,sotfmax
+refuses 'conform of an unknown device' 1 'no such backend' "$yoke" conform nochip
+refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" conform --seed x
 refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
 
 # the manual page has every key and every command

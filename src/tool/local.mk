@@ -6,6 +6,7 @@ yoke_SOURCES = \
 	src/tool/bench_limits.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_bench.c \
+	src/tool/cmd_conform.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
 	src/tool/cmd_generate.c \

@@ -37,6 +37,15 @@
 	"the same run.\n" \
 	"  --json FILE   the figures as JSON, too\n"
 
+#define CONFORM_MORE \
+	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \
+	"goes\n" \
+	"to.  Prints TAP: a line for each op, dtype and implementation; what is not taken is " \
+	"skipped.\n" \
+	"  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n" \
+	"  --seed N     other numbers and shapes; 1 by default\n" \
+	"  --quick      a sample of the cases\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -50,6 +59,9 @@ const struct yk_command yk_commands[] = {
 	  DOCTOR_MORE },
 	{ "bench", "[suite ..] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
+	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
+	  "check a device's ops against their definitions", yk_cmd_conform, 0,
+	  CONFORM_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ 0 },

@@ -23,6 +23,7 @@ int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);
 int yk_cmd_bench(int argc, char **argv);
+int yk_cmd_conform(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 
 // "yoke train: .." on stderr, with a line that names the help; returns YK_USAGE.

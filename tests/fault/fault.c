@@ -433,13 +433,28 @@ static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, u
 	return code || null ? code : cpu->workspace(0, op, impl, bytes);
 }
 
-// One bit of the first byte.
-static int spoil(struct queue *q, const struct yoke_view *v)
+// Turns the sign of the first element of the first result that has any (true and false, of a bool).
+static int spoil(struct queue *q, const struct yoke_op *op)
 {
-	unsigned char byte;
-	int code = cpu->get(q->cpu, v->segment, v->offset, &byte, 1);
-	byte ^= 1;
-	return code ? code : cpu->put(q->cpu, v->segment, v->offset, &byte, 1);
+	static const uint8_t size[] = {
+#define X(name, number, bytes) [number] = bytes,
+		YOKE_DTYPES(X)
+#undef X
+	};
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const struct yoke_view *v = &op->out[k];
+		uint64_t at = v->offset + (size[v->dtype] ? size[v->dtype] - 1u : 0);
+		bool empty = v->kind != YOKE_VIEW_BUFFER;
+		unsigned char byte;
+		for (int d = 0; d < v->rank; d++)
+			empty |= !v->dims[d];
+		if (empty)
+			continue;
+		int code = cpu->get(q->cpu, v->segment, at, &byte, 1);
+		byte ^= v->dtype == yoke_bool ? 1 : 0x80;
+		return code ? code : cpu->put(q->cpu, v->segment, at, &byte, 1);
+	}
+	return 0;
 }
 
 static int run(void *queue, const struct yoke_op *op, uint32_t impl)
@@ -463,7 +478,7 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	if (!code)
 		code = cpu->run(q->cpu, op, impl);
 	if (!code && *wrong && names(wrong, op->code))
-		code = spoil(q, op->out);
+		code = spoil(q, op);
 	return code;
 }
 

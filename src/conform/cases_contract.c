@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of CONTRACT: a [..,M,K] b [..,K,N] -> [..,M,N], transposed, broadcast, with and without a map.
+#include "config.h"
+
+#include <math.h>
+
+#include "conform/draw_program.h"
+#include "conform/program.h"
+
+struct form {
+	int rank;
+	int64_t lead[2], batch, m, n, k;
+};
+
+// Products that one element is worth; a sum of `work` of them takes a while here.
+static struct form draw_form(struct yk_case *c)
+{
+	struct form f = { .batch = 1 };
+	int64_t work = yk_draw_one_in(c, 5) ? 3000000 : 300000;
+	int leads = yk_draw_one_in(c, 2) ? 0 : (int)yk_draw_int(c, 1, 2);
+
+	switch (yk_draw_int(c, 0, 3)) { // which extents may be large
+	case 0:                         // one row, as a product with a vector
+		f.m = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 16);
+		f.n = yk_draw_size(c, 1100);
+		f.k = yk_draw_size(c, 1100);
+		break;
+	case 1:
+		f.m = yk_draw_size(c, 1100);
+		f.n = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 16);
+		f.k = yk_draw_size(c, 600);
+		break;
+	default:
+		f.m = yk_draw_size(c, 260);
+		f.n = yk_draw_size(c, 260);
+		f.k = yk_draw_size(c, 520);
+	}
+	while (f.m * f.n * f.k > work) {
+		int64_t *most = f.m > f.n ? &f.m : &f.n;
+		most = f.k > *most ? &f.k : most;
+		*most = yk_draw_size(c, *most / 2);
+	}
+	for (int i = 0; i < leads; i++) {
+		f.lead[i] =
+			yk_draw_size(c, work / (f.m * f.n * f.k * f.batch) > 5 ? 5 : 1);
+		f.batch *= f.lead[i];
+	}
+	if (!yk_case_plain(c) && yk_draw_one_in(c, 16))
+		*(yk_draw_one_in(c, 2) ? &f.k : &f.m) = 0;
+	f.rank = leads + 2;
+	return f;
+}
+
+// A matrix with leading axes; drawn as its transpose half of the time.
+static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64_t rows,
+		       int64_t cols)
+{
+	int64_t dims[4] = { f->lead[0], f->lead[1] };
+	const int lead = f->rank - 2;
+	bool transposed = yk_draw_one_in(c, 2), fixed = lead && yk_draw_one_in(c, 4);
+	double most = dtype == yoke_i8 || dtype == yoke_u8 ? 5 :
+		      yk_num_real(dtype)                   ? 1 :
+							     1000;
+
+	dims[lead] = transposed ? cols : rows;
+	dims[lead + 1] = transposed ? rows : cols;
+	uint32_t k = yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
+				dtype == yoke_u8 ? 0 : -most, most);
+	struct yoke_view *v = &c->view[k];
+	struct yk_num *num = c->array[k].num;
+	if (fixed) // the first of the batch for all
+		for (int i = 0; i < lead; i++)
+			v->strides[i] = 0;
+	if (!fixed && !transposed)
+		return k;
+	if (transposed) {
+		int64_t t = v->strides[lead];
+		v->strides[lead] = v->strides[lead + 1];
+		v->strides[lead + 1] = t;
+		v->dims[lead] = rows;
+		v->dims[lead + 1] = cols;
+	}
+	struct yk_num *seen = yk_case_alloc(c, (uint64_t)c->array[k].n * sizeof *seen);
+	for (int64_t b = 0; b < f->batch; b++)
+		for (int64_t i = 0; i < rows; i++)
+			for (int64_t j = 0; j < cols; j++)
+				seen[(b * rows + i) * cols + j] =
+					num[(fixed ? 0 : b) * rows * cols +
+					    (transposed ? j * rows + i : i * cols + j)];
+	c->array[k].num = seen;
+	return k;
+}
+
+// The product of one batch.
+static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_num *b,
+		     const struct form *f, int dtype)
+{
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
+	for (int64_t i = 0; i < f->m; i++)
+		for (int64_t j = 0; j < f->n; j++) {
+			long double sum = 0; // for f64
+			double abs = 0;
+			uint64_t whole = 0;
+			for (int64_t k = 0; k < f->k; k++) {
+				struct yk_num x = a[i * f->k + k], z = b[k * f->n + j];
+				sum += (long double)x.f * z.f;
+				abs += fabs(x.f * z.f);
+				whole += (uint64_t)x.i * (uint64_t)z.i;
+			}
+			if (yk_num_real(dtype))
+				yk_want_real(&y[i * f->n + j], dtype, (double)sum,
+					     (4 + sqrt((double)f->k)) * unit * abs);
+			else
+				yk_want_int(&y[i * f->n + j], yk_num_wrap(whole, dtype));
+		}
+}
+
+bool yk_make_contract(struct yk_case *c, int dtype)
+{
+	struct yk_want in[2], reg[YOKE_MAP_MAX_INSNS];
+	bool mapped = yk_num_real(dtype) && c->number % 4 == 1;
+	struct form f = draw_form(c);
+	int64_t dims[4] = { f.lead[0], f.lead[1] };
+
+	dims[f.rank - 2] = f.m;
+	dims[f.rank - 1] = f.n;
+	yk_case_op(c, YOKE_OP_CONTRACT);
+	if (mapped)
+		yk_draw_epilogue(c, dtype);
+	for (int k = 0; k < (mapped ? c->map.nout : 1); k++)
+		yk_case_out(c, dtype, f.rank, dims, YK_ROWS);
+	uint32_t a = factor(c, dtype, &f, f.m, f.k), b = factor(c, dtype, &f, f.k, f.n),
+		 bias = 0;
+	if (mapped) {
+		c->op.map = &c->map;
+		c->op.nattr = 1;
+		c->op.attr[0].i = dtype;
+		bias = yk_case_in(c, dtype, f.rank, dims, YK_ROWS | YK_REPEATED, -1, 1);
+	}
+	const int64_t each = f.m * f.n;
+	struct yk_want *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
+	for (int64_t i = 0; i < f.batch; i++)
+		multiply(y + i * each, c->array[a].num + i * f.m * f.k,
+			 c->array[b].num + i * f.k * f.n, &f, dtype);
+	for (int64_t i = 0; i < f.batch * each; i++) {
+		if (!mapped) {
+			c->array[0].want[i] = y[i];
+			continue;
+		}
+		in[0] = y[i]; // rounded to the dtype, within its tolerance
+		in[0].f = yk_num_round(in[0].f, dtype);
+		in[1] = (struct yk_want){ .f = c->array[bias].num[i].f };
+		yk_program_at(&c->map, in, i, c->flushes, reg);
+		for (int k = 0; k < c->map.nout; k++)
+			c->array[k].want[i] = reg[c->map.out[k]];
+	}
+	yk_case_note(c, "M %lld N %lld K %lld%s", (long long)f.m, (long long)f.n,
+		     (long long)f.k, mapped ? " with a map" : "");
+	return true;
+}

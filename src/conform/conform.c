@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance run: the table of ops, and a TAP line for each op, dtype and implementation.
+// A case is known by its name (contract.f32.17) and the seed: the same numbers on every machine.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/param.h"
+#include "conform/conform.h"
+#include "conform/run.h"
+#include "conform/sample.h"
+
+#define D(dtype) (1u << yoke_##dtype)
+enum {
+	REALS = D(f32) | D(f64) | D(f16) | D(bf16),
+	NUMBERS = REALS | D(i8) | D(u8) | D(i32) | D(i64),
+	ALL = NUMBERS | D(bool)
+};
+#define ROW(code, name, dtypes, full) \
+	{ \
+		YOKE_OP_##code, #name, dtypes, full, yk_make_##name \
+	}
+
+const struct yk_case_row yk_case_rows[] = {
+	ROW(MAP, map, ALL, 48),
+	ROW(REDUCE, reduce, ALL, 48),
+	ROW(CONTRACT, contract, NUMBERS, 48),
+	ROW(MOVE, move, ALL, 30),
+	ROW(GATHER, gather, ALL, 24),
+	ROW(SCATTER_ADD, scatter_add, NUMBERS, 24),
+	ROW(SCAN, scan, NUMBERS, 30),
+	ROW(SORT, sort, ALL, 24),
+	ROW(CHECK, check, REALS, 18),
+	ROW(SLICE_AT, slice_at, ALL, 18),
+	ROW(SLICE_UPDATE_AT, slice_update_at, ALL, 18),
+	ROW(GATHER_ALONG, gather_along, ALL, 24),
+	ROW(SCATTER_ADD_ALONG, scatter_add_along, NUMBERS, 24),
+	ROW(SOFTMAX, softmax, REALS, 36),
+	ROW(SOFTMAX_BACK, softmax_back, REALS, 36),
+	ROW(LAYER_NORM, layer_norm, REALS, 36),
+	ROW(LAYER_NORM_BACK, layer_norm_back, REALS, 36),
+	ROW(RMS_NORM, rms_norm, REALS, 36),
+	ROW(RMS_NORM_BACK, rms_norm_back, REALS, 36),
+	ROW(CROSS_ENTROPY, cross_entropy, REALS, 36),
+	ROW(CROSS_ENTROPY_BACK, cross_entropy_back, REALS, 36),
+	ROW(ATTENTION, attention, REALS, 36),
+	ROW(ATTENTION_BACK, attention_back, REALS, 36),
+	ROW(ROPE, rope, REALS, 18),
+	ROW(MULTI_ADAMW, multi_adamw, REALS, 24),
+	ROW(MULTI_SGD, multi_sgd, REALS, 24),
+	ROW(MULTI_LAMB, multi_lamb, REALS, 24),
+	ROW(MULTI_NORM, multi_norm, REALS, 24),
+	ROW(MULTI_UNSCALE, multi_unscale, REALS, 24),
+	{ .name = NULL },
+};
+
+// Where a device took nothing so far, plain cases among it, it will take nothing.
+enum { PATIENCE = 9, SHOWN = 3 };
+
+const struct yk_case_row *yk_case_row(int code)
+{
+	const struct yk_case_row *r = yk_case_rows;
+	while (r->name && r->code != code)
+		r++;
+	return r->name ? r : NULL;
+}
+
+bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
+		  uint32_t number, uint64_t seed, bool flushes, struct yk_arena *memory)
+{
+	uint64_t from[4] = { seed, row->code, (uint64_t)dtype, number };
+	jmp_buf no_memory;
+
+	yk_arena_reset(memory);
+	*c = (struct yk_case){ .memory = memory,
+			       .no_memory = &no_memory,
+			       .number = number,
+			       .flushes = flushes,
+			       .state = yk_hash(from, sizeof from, 0) };
+	if (setjmp(no_memory))
+		return false;
+	return row->make(c, dtype);
+}
+
+// ---- names ----
+
+// Does an item of the list ("map.f32") stand for this (number < 0: for any of the dtype)?
+static bool item_has(const char *item, size_t n, const char *op, const char *dtype,
+		     int64_t number)
+{
+	char full[96];
+	int len = number < 0 ? snprintf(full, sizeof full, "%s.%s", op, dtype) :
+			       snprintf(full, sizeof full, "%s.%s.%lld", op, dtype,
+					(long long)number);
+	if (len < 0 || (size_t)len >= sizeof full)
+		return false;
+	if (number < 0 && n > (size_t)len) // a case of this dtype
+		return !memcmp(item, full, (size_t)len) && item[len] == '.';
+	return n <= (size_t)len && !memcmp(item, full, n) && (!full[n] || full[n] == '.');
+}
+
+static bool wanted(const char *list, const char *op, const char *dtype, int64_t number)
+{
+	if (!list || !*list)
+		return true;
+	for (; *list; list += *list == ',') {
+		size_t n = strcspn(list, ",");
+		if (item_has(list, n, op, dtype, number))
+			return true;
+		list += n;
+	}
+	return false;
+}
+
+static int check_item(const char *item, size_t n)
+{
+	const char *names[64];
+	char word[64];
+	int count = 0;
+
+	for (const struct yk_case_row *r = yk_case_rows; r->name; r++) {
+		for (int d = yoke_f32; d <= yoke_bool; d++)
+			if (r->dtypes >> d & 1 &&
+			    item_has(item, n, r->name, yoke_dtype_name(d), -1))
+				return 0;
+		names[count++] = r->name;
+	}
+	if (n == 6 && !memcmp(item, "memory", 6))
+		return 0;
+	snprintf(word, sizeof word, "%.*s", (int)(strcspn(item, ".,")), item);
+	const char *near = yk_nearest(word, names, count);
+	return yk_fail(YOKE_EINVAL, "'%.*s' is no op of conform%s%s%s", (int)n, item,
+		       near ? ", did you mean '" :
+			      "; there are op, op.dtype and op.dtype.case",
+		       near ? near : "", near ? "'?" : "");
+}
+
+int yk_conform_check(const char *ops)
+{
+	int err = 0;
+	for (; ops && *ops && !err; ops += *ops == ',') {
+		size_t n = strcspn(ops, ",");
+		err = check_item(ops, n);
+		ops += n;
+	}
+	return err;
+}
+
+// ---- the run ----
+
+// What is known of one implementation in a dtype.
+struct tally {
+	uint32_t taken, wrong, silent;
+	double worst;
+	char name[48];
+	char *shown; // lines about wrong cases
+	size_t bytes;
+	FILE *lines;
+};
+
+struct run {
+	struct yk_runner runner;
+	struct yk_arena memory;
+	struct yk_case c;
+	const struct yk_conform_options *options;
+	FILE *to;
+	int count, failed;
+	bool flushes;
+};
+
+static void tell(struct run *r, bool good, const char *what)
+{
+	fprintf(r->to, "%sok %d - %s\n", good ? "" : "not ", ++r->count, what);
+	r->failed += !good;
+	fflush(r->to);
+}
+
+static void note_wrong(struct tally *t, const struct yk_case *c, const char *name,
+		       const struct yk_verdict *v)
+{
+	char views[600];
+
+	t->wrong++;
+	if (t->wrong > SHOWN)
+		return;
+	if (!t->lines && !(t->lines = open_memstream(&t->shown, &t->bytes)))
+		return;
+	yk_case_describe(c, views, sizeof views);
+	fprintf(t->lines, "# %s: %s\n#   %s%s%s%s\n", name, v->why, views,
+		*c->note ? " (" : "", c->note, *c->note ? ")" : "");
+}
+
+static void run_case(struct run *r, const struct yk_case_row *row, int dtype,
+		     uint32_t number, struct tally *tally)
+{
+	const struct yk_device *d = r->runner.device;
+	struct yk_case *c = &r->c;
+	char name[96];
+
+	snprintf(name, sizeof name, "%s.%s.%u", row->name, yoke_dtype_name(dtype),
+		 number);
+	uint64_t impls = yk_runner_can(&r->runner, c);
+	for (uint32_t i = 0; i < 64 && impls; i++, impls >>= 1) {
+		struct tally *t = &tally[i];
+		if (!(impls & 1))
+			continue;
+		const char *impl = d->ops->impl_name(d->index, &c->op, i);
+		if (impl && *impl && !*t->name)
+			snprintf(t->name, sizeof t->name, " %s", impl);
+		else if (!*t->name)
+			snprintf(t->name, sizeof t->name, " %u", i);
+		struct yk_verdict v = yk_runner_run(&r->runner, c, i, number % 4 == 0);
+		t->taken++;
+		t->silent += v.silent;
+		if (v.worst > t->worst)
+			t->worst = v.worst;
+		if (!v.good)
+			note_wrong(t, c, name, &v);
+	}
+}
+
+static void conclude(struct run *r, const struct yk_case_row *row, int dtype,
+		     struct tally *t, uint32_t cases)
+{
+	char what[300];
+
+	int n = snprintf(what, sizeof what, "%s %s%s: %u of %u cases", row->name,
+			 yoke_dtype_name(dtype), t->name, t->taken, cases);
+	if (t->wrong)
+		snprintf(what + n, sizeof what - (size_t)n, ", %u wrong", t->wrong);
+	else if (t->worst > 0)
+		snprintf(what + n, sizeof what - (size_t)n,
+			 ", at most %.2g of the tolerance", t->worst);
+	tell(r, !t->wrong, what);
+	if (t->lines && !fclose(t->lines))
+		fputs(t->shown, r->to);
+	free(t->shown);
+	if (t->silent)
+		fprintf(r->to,
+			"# %u values out of range hurt nothing, but were not reported\n",
+			t->silent);
+}
+
+static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
+{
+	const char *type = yoke_dtype_name(dtype);
+	struct tally tally[64] = { { .taken = 0 } };
+	uint32_t cases = 0, taken = 0, number = 0;
+	char what[96];
+
+	for (; number < row->full && (taken || cases < PATIENCE); number++) {
+		if (!wanted(r->options->ops, row->name, type, number) ||
+		    !yk_case_sampled(number, r->options->quick))
+			continue;
+		if (!yk_case_make(&r->c, row, dtype, number, r->options->seed, r->flushes,
+				  &r->memory))
+			return yk_fail(YOKE_ENOMEM, "no host memory for %s.%s.%u",
+				       row->name, type, number);
+		cases++;
+		run_case(r, row, dtype, number, tally);
+		for (int i = 0; i < 64 && !taken; i++)
+			taken = tally[i].taken;
+	}
+	for (int i = 0; i < 64; i++)
+		if (tally[i].taken)
+			conclude(r, row, dtype, &tally[i], cases);
+	if (!taken && cases) {
+		snprintf(what, sizeof what, "%s %s # SKIP not taken", row->name, type);
+		tell(r, true, what);
+	}
+	return 0;
+}
+
+static void run_memory(struct run *r)
+{
+	struct yk_verdict v = yk_runner_memory(&r->runner, r->options->seed);
+	tell(r, v.good, "memory: put, get, copy and fill");
+	if (!v.good)
+		fprintf(r->to, "# %s\n", v.why);
+}
+
+int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FILE *to)
+{
+	struct run *r = calloc(1, sizeof *r);
+	int err = r ? yk_runner_init(&r->runner, d) :
+		      yk_fail(YOKE_ENOMEM, "no host memory");
+
+	if (err) {
+		free(r);
+		return err;
+	}
+	r->options = options;
+	r->to = to;
+	r->flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
+	fprintf(to, "# %s: %s; %s; seed %llu%s\n", d->id, d->info.name, d->info.driver,
+		(unsigned long long)options->seed, options->quick ? ", a sample" : "");
+	if (wanted(options->ops, "memory", "", -1))
+		run_memory(r);
+	for (const struct yk_case_row *row = yk_case_rows; row->name && !err; row++)
+		for (int dtype = yoke_f32; dtype <= yoke_bool && !err; dtype++)
+			if (row->dtypes >> dtype & 1 &&
+			    wanted(options->ops, row->name, yoke_dtype_name(dtype), -1))
+				err = run_group(r, row, dtype);
+	fprintf(to, "1..%d\n", r->count);
+	if (r->failed)
+		fprintf(to, "# %d of %d failed on %s\n", r->failed, r->count, d->id);
+	int failed = r->failed;
+	yk_runner_fini(&r->runner);
+	yk_arena_fini(&r->memory);
+	free(r);
+	return err ? err : failed;
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running cases: operands are laid into two segments with guards around them, results are filled
+// with 0xff bytes (no number in any floating dtype, no bool), and afterwards both segments come back
+// whole: every byte that is no element of a result has to be what it was.
+#include "config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "conform/run.h"
+
+enum { GUARD = 128, GUARD_BYTE = 0xa5, NO_NUMBER = 0xff, LEAST_ROOM = 1 << 20 };
+
+__attribute__((format(printf, 2, 3))) static bool blame(struct yk_verdict *v,
+							const char *fmt, ...)
+{
+	va_list ap;
+	if (!v->good)
+		return false;
+	v->good = false;
+	va_start(ap, fmt);
+	vsnprintf(v->why, sizeof v->why, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+// ---- segments ----
+
+int yk_runner_init(struct yk_runner *r, struct yk_device *d)
+{
+	*r = (struct yk_runner){ .device = d };
+	return yk_queue_new(d, YOKE_QUEUE_COMPUTE, &r->queue);
+}
+
+static void drop_segment(struct yk_runner *r, int k)
+{
+	if (r->segment[k])
+		r->device->ops->segment_free(r->device->index, r->segment[k]);
+	free(r->before[k]);
+	free(r->after[k]);
+	free(r->writable[k]);
+	r->segment[k] = r->before[k] = r->after[k] = NULL;
+	r->writable[k] = NULL;
+	r->room[k] = 0;
+}
+
+void yk_runner_fini(struct yk_runner *r)
+{
+	yk_queue_free(r->queue);
+	for (int k = 0; k < 2; k++)
+		drop_segment(r, k);
+}
+
+static int reserve(struct yk_runner *r, int k, uint64_t bytes)
+{
+	struct yk_device *d = r->device;
+	if (r->segment[k] && bytes <= r->room[k])
+		return 0;
+	bytes = bytes < LEAST_ROOM ? LEAST_ROOM : bytes + bytes / 2;
+	drop_segment(r, k);
+	r->before[k] = malloc(bytes);
+	r->after[k] = malloc(bytes);
+	r->writable[k] = malloc(bytes);
+	if (!r->before[k] || !r->after[k] || !r->writable[k])
+		return yk_fail(YOKE_ENOMEM, "no host memory for %llu bytes",
+			       (unsigned long long)bytes);
+	int code =
+		d->ops->segment_new(d->index, YOKE_SEGMENT_DEVICE, bytes, &r->segment[k]);
+	if (code < 0) {
+		r->segment[k] = NULL;
+		return yk_fail(code, "%s: no segment of %llu bytes", d->id,
+			       (unsigned long long)bytes);
+	}
+	r->room[k] = bytes;
+	return 0;
+}
+
+int yk_runner_reserve(struct yk_runner *r, uint64_t bytes0, uint64_t bytes1)
+{
+	int code = reserve(r, 0, bytes0);
+	return code ? code : reserve(r, 1, bytes1);
+}
+
+// ---- laying a case out ----
+
+static uint64_t block_align(const struct yk_runner *r)
+{
+	return r->device->info.align > 256 ? r->device->info.align : 256;
+}
+
+// Where the next bytes go: behind a guard, `shift` bytes beside an aligned address.
+static uint64_t take(struct yk_runner *r, int k, uint64_t bytes, uint64_t shift)
+{
+	const uint64_t align = block_align(r);
+	uint64_t at = (r->used[k] + GUARD + align - 1) / align * align + shift;
+	r->used[k] = at + bytes + GUARD;
+	return at;
+}
+
+static uint32_t alignment(uint64_t offset, uint64_t most)
+{
+	uint64_t a = offset | most;
+	return (uint32_t)(a & -a);
+}
+
+struct layout {
+	int segment[YK_CASE_VIEWS];
+	uint64_t at[YK_CASE_VIEWS]; // of an array's data
+	uint64_t work;
+};
+
+static int lay_out(struct yk_runner *r, const struct yk_case *c, uint64_t work,
+		   struct layout *l)
+{
+	r->used[0] = r->used[1] = GUARD; // never nothing
+	for (uint32_t k = 0; k < c->views; k++) {
+		const struct yk_array *a = &c->array[k];
+		bool result = k < c->op.nout;
+		if (!a->data)
+			continue;
+		l->segment[k] = yk_case_plain(c) ? !result :
+						   (int)((c->number * 7 + k * 5) / 3 % 2);
+		l->at[k] = take(r, l->segment[k], a->bytes,
+				a->shift * yoke_dtype_size(c->view[k].dtype));
+	}
+	l->work = take(r, 1, work, 0);
+	return yk_runner_reserve(r, r->used[0], r->used[1]);
+}
+
+static bool next_index(int64_t *i, const struct yoke_view *v)
+{
+	for (int d = v->rank - 1; d >= 0; d--) {
+		if (++i[d] < v->dims[d])
+			return true;
+		i[d] = 0;
+	}
+	return false;
+}
+
+static uint64_t byte_of(const struct yoke_view *v, const int64_t *i)
+{
+	int64_t at = 0;
+	for (int d = 0; d < v->rank; d++)
+		at += i[d] * v->strides[d];
+	return v->offset + (uint64_t)(at * (int64_t)yoke_dtype_size(v->dtype));
+}
+
+static int which(const struct yk_runner *r, const struct yoke_view *v)
+{
+	return v->segment == r->segment[1];
+}
+
+// Binds the views, and makes the images that are put.
+static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
+		 uint64_t work)
+{
+	for (int k = 0; k < 2; k++) {
+		memset(r->before[k], GUARD_BYTE, r->used[k]);
+		memset(r->writable[k], 0, r->used[k]);
+	}
+	for (uint32_t k = 0; k < c->views; k++) {
+		struct yk_array *a = &c->array[k];
+		struct yoke_view *v = &c->view[k];
+		uint32_t owner = a->alias >= 0 ? (uint32_t)a->alias : k;
+		if (v->kind != YOKE_VIEW_BUFFER)
+			continue;
+		v->segment = r->segment[l->segment[owner]];
+		v->offset = l->at[owner] + c->array[owner].origin;
+		v->align = alignment(v->offset, block_align(r));
+		if (k >= c->op.nout)
+			memcpy(r->before[l->segment[k]] + l->at[k], a->data, a->bytes);
+	}
+	for (uint32_t k = 0; k < c->op.nout; k++) {
+		const struct yoke_view *v = &c->view[k];
+		int64_t i[YOKE_MAX_RANK] = { 0 };
+		size_t size = yoke_dtype_size(v->dtype);
+		if (v->kind != YOKE_VIEW_BUFFER || !c->array[k].n)
+			continue;
+		do {
+			uint64_t at = byte_of(v, i);
+			memset(r->writable[which(r, v)] + at, 1, size);
+			if (c->array[k].alias < 0)
+				memset(r->before[which(r, v)] + at, NO_NUMBER, size);
+		} while (next_index(i, v));
+	}
+	memset(r->before[1] + l->work, NO_NUMBER, work);
+	memset(r->writable[1] + l->work, 2, work);
+	c->op.workspace = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
+	if (work)
+		c->op.workspace =
+			(struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
+					    .segment = r->segment[1],
+					    .offset = l->work,
+					    .dtype = yoke_u8,
+					    .rank = 1,
+					    .dims = { (int64_t)work },
+					    .strides = { 1 },
+					    .align = alignment(l->work, block_align(r)) };
+}
+
+static void unbind(struct yk_case *c)
+{
+	for (uint32_t k = 0; k < c->views; k++)
+		if (c->view[k].kind == YOKE_VIEW_BUFFER)
+			c->view[k].segment = NULL;
+}
+
+// ---- comparing ----
+
+void yk_case_describe(const struct yk_case *c, char *to, size_t cap)
+{
+	size_t n = 0;
+	for (uint32_t k = 0; k < c->views && n < cap; k++) {
+		const struct yoke_view *v = &c->view[k];
+		const char *kind = v->kind == YOKE_VIEW_NONE ? "none" :
+				   v->kind == YOKE_VIEW_SCALAR ?
+							       "scalar" :
+							       yoke_dtype_name(v->dtype);
+		n += (size_t)snprintf(to + n, cap - n, "%s%s",
+				      !k              ? "" :
+				      k == c->op.nout ? " <- " :
+							", ",
+				      kind);
+		if (v->kind != YOKE_VIEW_BUFFER)
+			continue;
+		for (int d = 0; d < v->rank && n < cap; d++)
+			n += (size_t)snprintf(to + n, cap - n, "%c%lld:%lld",
+					      d ? ',' : '[', (long long)v->dims[d],
+					      (long long)v->strides[d]);
+		if (n < cap)
+			n += (size_t)snprintf(to + n, cap - n, "%s", v->rank ? "]" : "");
+	}
+}
+
+// How far an element is off, in tolerances.
+static double miss(struct yk_num got, const struct yk_want *want, int dtype)
+{
+	if (want->loose)
+		return 0;
+	if (!yk_num_real(dtype))
+		return got.i == want->i ? 0 : INFINITY;
+	if (isnan(want->f) || isnan(got.f))
+		return isnan(want->f) && isnan(got.f) ? 0 : INFINITY;
+	if (got.f == want->f)
+		return 0;
+	double e = fabs(got.f - want->f);
+	if (isinf(want->f) ||
+	    isinf(got.f)) { // what is beyond the largest number may round to it
+		double most = yk_num_round(INFINITY, dtype);
+		double near = yk_num_round(want->f + copysign(want->tol, want->f), dtype);
+		return isinf(got.f) && isinf(near) && near == copysign(most, got.f) ?
+			       1 :
+			       INFINITY;
+	}
+	return want->tol > 0 ? e / want->tol : INFINITY;
+}
+
+static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_t k,
+			   struct yk_verdict *verdict)
+{
+	const struct yoke_view *v = &c->view[k];
+	int64_t i[YOKE_MAX_RANK] = { 0 }, n = 0, wrong = 0;
+	char place[160] = "", *end = place;
+
+	if (v->kind != YOKE_VIEW_BUFFER || !c->array[k].n)
+		return;
+	do {
+		const struct yk_want *want = &c->array[k].want[n++];
+		struct yk_num got =
+			yk_num_load(r->after[which(r, v)] + byte_of(v, i), v->dtype);
+		double e = miss(got, want, v->dtype);
+		unsigned char byte = (unsigned char)r->after[which(r, v)][byte_of(v, i)];
+		if (v->dtype == yoke_bool && byte > 1)
+			e = INFINITY;
+		if (e > verdict->worst)
+			verdict->worst = e;
+		if (e <= 1 || wrong++)
+			continue;
+		for (int d = 0; d < v->rank; d++)
+			end += sprintf(end, "%s%lld", d ? "," : "", (long long)i[d]);
+		if (yk_num_real(v->dtype))
+			blame(verdict, "result %u [%s]: got %.9g, want %.9g within %.3g",
+			      k, place, got.f, want->f, want->tol);
+		else if (v->dtype == yoke_bool)
+			blame(verdict, "result %u [%s]: got byte %d, want %d", k, place,
+			      byte, (int)want->i);
+		else
+			blame(verdict, "result %u [%s]: got %lld, want %lld", k, place,
+			      (long long)got.i, (long long)want->i);
+	} while (next_index(i, v));
+	size_t used = strlen(verdict->why);
+	if (wrong)
+		snprintf(verdict->why + used, sizeof verdict->why - used,
+			 "; %lld of %lld are wrong", (long long)wrong, (long long)n);
+}
+
+// Bytes that belong to no result: `first` of them was written.
+static void compare_guards(struct yk_runner *r, const struct yk_case *c,
+			   struct yk_verdict *verdict)
+{
+	for (int s = 0; s < 2; s++)
+		for (uint64_t at = 0; at < r->used[s]; at++) {
+			if (r->writable[s][at] || r->before[s][at] == r->after[s][at])
+				continue;
+			uint32_t near = 0;
+			uint64_t best = UINT64_MAX;
+			for (uint32_t k = 0; k < c->views; k++) {
+				uint64_t from = c->view[k].offset;
+				uint64_t far = from > at ? from - at : at - from;
+				if (c->view[k].kind == YOKE_VIEW_BUFFER &&
+				    which(r, &c->view[k]) == s && far < best)
+					best = far, near = k;
+			}
+			blame(verdict,
+			      "wrote outside of its results: byte %lld from %s %u",
+			      (long long)(at - c->view[near].offset),
+			      near < c->op.nout ? "result" : "operand",
+			      near < c->op.nout ? near : near - c->op.nout);
+			return;
+		}
+}
+
+// ---- running ----
+
+static int upload(struct yk_runner *r)
+{
+	const struct yk_device *d = r->device;
+	int code = 0;
+	for (int s = 0; s < 2 && !code; s++)
+		code = d->ops->put(r->queue->handle, r->segment[s], 0, r->before[s],
+				   r->used[s]);
+	return code;
+}
+
+static int download(struct yk_runner *r)
+{
+	const struct yk_device *d = r->device;
+	int code = 0;
+	for (int s = 0; s < 2 && !code; s++)
+		code = d->ops->get(r->queue->handle, r->segment[s], 0, r->after[s],
+				   r->used[s]);
+	return code ? code : yk_queue_wait(r->queue);
+}
+
+// Waits, and takes what failed from the queue, so that it goes on with the next case.
+static int settle(struct yk_runner *r, int code)
+{
+	struct yk_queue_failure failure;
+	int waited = yk_queue_wait(r->queue);
+	int taken = yk_queue_take(r->queue, &failure);
+	return code ? code : waited ? waited : taken;
+}
+
+static bool failed(struct yk_verdict *v, const char *what, int code)
+{
+	blame(v, "%s failed: %s: %s", what, yoke_error_name(code),
+	      *yoke_error() ? yoke_error() : yk_error_text(code));
+	yoke_error_clear();
+	return false;
+}
+
+// One run from a fresh image; what came back is in r->after.
+static bool run_once(struct yk_runner *r, struct yk_case *c, uint32_t impl,
+		     struct yk_verdict *v)
+{
+	const struct yk_device *d = r->device;
+	int code = upload(r);
+	if (code)
+		return failed(v, "put", settle(r, code));
+	code = settle(r, d->ops->run(r->queue->handle, &c->op, impl));
+	if (code == YOKE_ERANGE && c->rejects) {
+		yoke_error_clear();
+	} else if (code) {
+		return failed(v, "run", code);
+	} else {
+		v->silent |= c->rejects;
+	}
+	code = download(r);
+	if (code)
+		return failed(v, "get", settle(r, code));
+	return true;
+}
+
+uint64_t yk_runner_can(struct yk_runner *r, const struct yk_case *c)
+{
+	return r->device->ops->can(r->device->index, &c->op);
+}
+
+struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t impl,
+				bool twice)
+{
+	struct yk_verdict v = { .good = true };
+	const struct yk_device *d = r->device;
+	struct layout l = { .work = 0 };
+	uint64_t work = 0;
+
+	yoke_error_clear();
+	int code = d->ops->workspace(d->index, &c->op, impl, &work);
+	if (code) {
+		failed(&v, "workspace", code);
+		return v;
+	}
+	if (work > d->info.memory) {
+		blame(&v, "asks for a workspace of %llu bytes", (unsigned long long)work);
+		return v;
+	}
+	if ((code = lay_out(r, c, work, &l))) {
+		failed(&v, "memory", code);
+		return v;
+	}
+	bind(r, c, &l, work);
+	if (run_once(r, c, impl, &v)) {
+		compare_guards(r, c, &v);
+		for (uint32_t k = 0; k < c->op.nout && !c->rejects; k++)
+			compare_result(r, c, k, &v);
+	}
+	for (int s = 0; s < 2 && twice && v.good && !c->rejects; s++) {
+		char *first = malloc(r->used[s] + 1);
+		if (!first)
+			break;
+		memcpy(first, r->after[s], r->used[s]);
+		if (run_once(r, c, impl, &v))
+			for (uint64_t at = 0; at < r->used[s] && v.good; at++)
+				if (r->writable[s][at] == 1 &&
+				    first[at] != r->after[s][at])
+					blame(&v, "a second run gave other bits");
+		free(first);
+	}
+	unbind(c);
+	return v;
+}
+
+// ---- memory ----
+
+static uint64_t mix(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	return z ^ z >> 31;
+}
+
+// One put, get, copy or fill of random bytes at a random place, on the device and in its image.
+static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
+{
+	const struct yoke_backend *ops = r->device->ops;
+	void *q = r->queue->handle;
+	int s = (int)(mix(state) % 2), t = (int)(mix(state) % 2);
+	uint64_t n = mix(state) % 3000, half = LEAST_ROOM / 2;
+	uint64_t at = mix(state) % (half - n), to = half + mix(state) % (half - n);
+	uint64_t pattern = mix(state);
+	uint32_t width = 1u << mix(state) % 4;
+
+	switch (mix(state) % 4) {
+	case 0:
+		memset(scratch, (int)pattern, n);
+		memcpy(r->before[s] + at, scratch, n);
+		return ops->put(q, r->segment[s], at, scratch, n);
+	case 1: // parts of one segment that do not overlap, or of two
+		memcpy(r->before[t] + to, r->before[s] + at, n);
+		return ops->copy(q, r->segment[t], to, r->segment[s], at, n);
+	case 2:
+		n -= n % width, at -= at % width;
+		for (uint64_t i = 0; i < n; i += width)
+			memcpy(r->before[s] + at + i, &pattern, width);
+		return ops->fill(q, r->segment[s], at, n, &pattern, width);
+	}
+	return ops->get(q, r->segment[s], at, scratch, n);
+}
+
+struct yk_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
+{
+	struct yk_verdict v = { .good = true };
+	char *scratch = malloc(4096);
+	int code = scratch ? yk_runner_reserve(r, LEAST_ROOM, LEAST_ROOM) : YOKE_ENOMEM;
+
+	yoke_error_clear();
+	for (int s = 0; s < 2 && !code; s++) {
+		r->used[s] = LEAST_ROOM;
+		for (uint64_t i = 0; i < LEAST_ROOM; i++)
+			r->before[s][i] = (char)mix(&seed);
+	}
+	if (!code)
+		code = upload(r);
+	for (int i = 0; i < 200 && !code; i++) {
+		code = transfer(r, &seed, scratch);
+		if (!code) // scratch is used again
+			code = yk_queue_wait(r->queue);
+	}
+	if (!code)
+		code = download(r);
+	if (code)
+		failed(&v, "a transfer", settle(r, code));
+	for (int s = 0; s < 2 && v.good; s++)
+		for (uint64_t i = 0; i < LEAST_ROOM && v.good; i++)
+			if (r->before[s][i] != r->after[s][i])
+				blame(&v,
+				      "segment %d, byte %llu: put, copy or fill left "
+				      "%#x, want %#x",
+				      s, (unsigned long long)i,
+				      (unsigned char)r->after[s][i],
+				      (unsigned char)r->before[s][i]);
+	free(scratch);
+	return v;
+}
