@@ -85,6 +85,7 @@ struct yk_step {
 	yk_load_fn *load;
 	uint8_t kind, value, a, b, c, input;
 	bool copy;     // an input that must not be used in place
+	bool narrow;   // an input of 16 bits that chains alone read, each by itself
 	int8_t out;    // the output it may write to directly, -1: none
 	uint8_t chain; // steps from here on that run as a chain, 0: none begins here
 	uint16_t form; // its first link
@@ -95,6 +96,7 @@ struct yk_step {
 // write to directly instead of the value's register.
 struct yk_form {
 	void (*fn)(void);
+	void (*narrow)(void); // if the first operand lies there in 16 bits
 	int8_t value[3]; // -1: none
 	int8_t out;      // -1: the register
 	bool store;
@@ -140,6 +142,9 @@ struct yk_frame {
 	char *registers;
 	struct yk_link *link;
 	struct yk_arg value[YOKE_MAP_MAX_INSNS];
+	// Of a value that lies in place in 16 bits: its register, which holds what of the strip
+	// fills no block of a chain; else NULL.
+	const char *wide[YOKE_MAP_MAX_INSNS];
 };
 
 // Registers from `memory` (prog->frame bytes, aligned to 64); computes the uniform

@@ -8,14 +8,24 @@
 
 typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 
-#define LINK(name) \
-	static void name(const struct yk_link *l, int64_t at, vf a0, vf a1, vf a2, vf a3)
-#define NEXT l[1].fn(l + 1, at, a0, a1, a2, a3)
+// A link's vectors are arguments, for the calling convention, and v[] inside.
+#define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+#define TAKE vf v[] = { a0, a1, a2, a3 }
+#define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3])
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < YK_LINK_COUNT; i++)
 
-// Vector i of the block of memory operand k.
-YK_INLINE vf from(const struct yk_link *l, int k, int64_t at, int i)
+// Vector i of the block of memory operand k, by its dtype.
+YK_INLINE vf from_f32(const struct yk_link *l, int k, int64_t at, int i)
 {
 	return vf_load((const float *)(l->p[k] + (at & l->mask[k])) + i * VF);
+}
+YK_INLINE vf from_f16(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return vf_of_f16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
+}
+YK_INLINE vf from_bf16(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return vf_of_bf16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
 }
 
 // The same of bools, as masks.
@@ -101,52 +111,8 @@ LANES(f_floor, yk_floor_f32)
 LANES(f_round, yk_round_f32)
 LANES(f_ceil, yk_ceil_f32)
 LANES(f_expm1, yk_expm1_f32)
-LANES(f_log, yk_log_f32)
-LANES(f_erf, yk_erf_f32)
 
 #undef LANES
-
-// ---- links ----
-
-#define EACH(f) a0 = f(a0), a1 = f(a1), a2 = f(a2), a3 = f(a3)
-#define FROM(k, i) from(l, k, at, i)
-
-#define UNARY_LINKS(code, f) \
-	LINK(a_##f) \
-	{ \
-		EACH(f); \
-		NEXT; \
-	} \
-	LINK(m_##f) \
-	{ \
-		a0 = f(FROM(0, 0)), a1 = f(FROM(0, 1)); \
-		a2 = f(FROM(0, 2)), a3 = f(FROM(0, 3)); \
-		NEXT; \
-	}
-#define BINARY_LINKS(code, f) \
-	LINK(am_##f) \
-	{ \
-		a0 = f(a0, FROM(0, 0)), a1 = f(a1, FROM(0, 1)); \
-		a2 = f(a2, FROM(0, 2)), a3 = f(a3, FROM(0, 3)); \
-		NEXT; \
-	} \
-	LINK(ma_##f) \
-	{ \
-		a0 = f(FROM(0, 0), a0), a1 = f(FROM(0, 1), a1); \
-		a2 = f(FROM(0, 2), a2), a3 = f(FROM(0, 3), a3); \
-		NEXT; \
-	} \
-	LINK(aa_##f) \
-	{ \
-		a0 = f(a0, a0), a1 = f(a1, a1), a2 = f(a2, a2), a3 = f(a3, a3); \
-		NEXT; \
-	} \
-	LINK(mm_##f) \
-	{ \
-		a0 = f(FROM(0, 0), FROM(1, 0)), a1 = f(FROM(0, 1), FROM(1, 1)); \
-		a2 = f(FROM(0, 2), FROM(1, 2)), a3 = f(FROM(0, 3), FROM(1, 3)); \
-		NEXT; \
-	}
 
 YK_INLINE vf f_eq(vf a, vf b)
 {
@@ -173,65 +139,138 @@ YK_INLINE vf f_ge(vf a, vf b)
 	return (vf)(a >= b);
 }
 
+// ---- links ----
+
+#define FROM(k) from_f32(l, k, at, i)
+
+#define UNARY_LINKS(code, f) \
+	LINK(a_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i]); \
+		NEXT; \
+	} \
+	LINK(m_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(FROM(0)); \
+		NEXT; \
+	}
+// Of functions that take several vectors through each step.
+#define TOGETHER_LINKS(code, f) \
+	LINK(a_##f) \
+	{ \
+		TAKE; \
+		f(v, YK_LINK_COUNT); \
+		NEXT; \
+	} \
+	LINK(m_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = FROM(0); \
+		f(v, YK_LINK_COUNT); \
+		NEXT; \
+	}
+#define MIXED_LINKS(f, dtype) \
+	LINK(am_##f##_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i], from_##dtype(l, 0, at, i)); \
+		NEXT; \
+	} \
+	LINK(ma_##f##_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(from_##dtype(l, 0, at, i), v[i]); \
+		NEXT; \
+	}
+#define BINARY_LINKS(code, f) \
+	MIXED_LINKS(f, f32) \
+	MIXED_LINKS(f, f16) \
+	MIXED_LINKS(f, bf16) \
+	LINK(aa_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i], v[i]); \
+		NEXT; \
+	} \
+	LINK(mm_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(FROM(0), FROM(1)); \
+		NEXT; \
+	}
+
 // POW, LOG1P, SIN and COS go through f64, NORMAL too: strips do.
 #define UNARY(X) \
-	X(NEG, f_neg) X(ABS, f_abs) X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) \
-	X(CEIL, f_ceil) X(EXP, vf_exp_any) X(LOG, f_log) X(EXPM1, f_expm1) X(SQRT, vf_sqrt) \
-	X(RSQRT, f_rsqrt) X(RECIP, f_recip) X(SQUARE, f_square) X(TANH, vf_tanh) \
-	X(SIGMOID, vf_sigmoid) X(ERF, f_erf) X(UNIFORM, f_uniform)
+	X(NEG, f_neg) \
+	X(ABS, f_abs) X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) \
+		X(CEIL, f_ceil) X(EXPM1, f_expm1) X(SQRT, vf_sqrt) X(RSQRT, f_rsqrt) \
+			X(RECIP, f_recip) X(SQUARE, f_square) X(UNIFORM, f_uniform)
+#define TOGETHER(X) \
+	X(EXP, v_exp_any) \
+	X(LOG, v_log) X(TANH, v_tanh) X(SIGMOID, v_sigmoid) X(ERF, v_erf)
 #define BINARY(X) \
-	X(ADD, f_add) X(SUB, f_sub) X(MUL, f_mul) X(DIV, f_div) X(MIN, f_min) X(MAX, f_max) \
-	X(EQ, f_eq) X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
+	X(ADD, f_add) \
+	X(SUB, f_sub) X(MUL, f_mul) X(DIV, f_div) X(MIN, f_min) X(MAX, f_max) \
+		X(EQ, f_eq) X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
 UNARY(UNARY_LINKS)
+TOGETHER(TOGETHER_LINKS)
 BINARY(BINARY_LINKS)
 
 yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way way)
 {
-#define UNARY_ROW(code, f) [YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
+#define UNARY_ROW(code, f) \
+	[YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
 #define BINARY_ROW(code, f) \
-	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f, [YK_LINK_MA] = ma_##f, \
-			      [YK_LINK_AA] = aa_##f, [YK_LINK_MM] = mm_##f },
-	static yk_link_fn *const table[][6] = { UNARY(UNARY_ROW) BINARY(BINARY_ROW) };
+	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, \
+			      [YK_LINK_MA] = ma_##f##_f32, \
+			      [YK_LINK_AA] = aa_##f, \
+			      [YK_LINK_MM] = mm_##f },
+	static yk_link_fn *const table[][6] = { UNARY(UNARY_ROW) TOGETHER(UNARY_ROW)
+							BINARY(BINARY_ROW) };
 #undef UNARY_ROW
 #undef BINARY_ROW
 	return op < (int)(sizeof table / sizeof *table) ? table[op][way] : NULL;
+}
+
+yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way way, int dtype)
+{
+#define ROW(code, f) \
+	[YOKE_MAP_##code] = { { am_##f##_f16, ma_##f##_f16 }, \
+			      { am_##f##_bf16, ma_##f##_bf16 } },
+	static yk_link_fn *const table[][2][2] = { BINARY(ROW) };
+#undef ROW
+	return table[op][dtype == yoke_bf16][way == YK_LINK_MA];
 }
 
 // ---- select ----
 
 LINK(select_m)
 {
-	a0 = vf_select((vi)a0, FROM(1, 0), FROM(2, 0));
-	a1 = vf_select((vi)a1, FROM(1, 1), FROM(2, 1));
-	a2 = vf_select((vi)a2, FROM(1, 2), FROM(2, 2));
-	a3 = vf_select((vi)a3, FROM(1, 3), FROM(2, 3));
+	TAKE;
+	EACH v[i] = vf_select((vi)v[i], FROM(1), FROM(2));
 	NEXT;
 }
 
 LINK(select_b)
 {
-	a0 = vf_select(bools(l, 0, at, 0), a0, FROM(2, 0));
-	a1 = vf_select(bools(l, 0, at, 1), a1, FROM(2, 1));
-	a2 = vf_select(bools(l, 0, at, 2), a2, FROM(2, 2));
-	a3 = vf_select(bools(l, 0, at, 3), a3, FROM(2, 3));
+	TAKE;
+	EACH v[i] = vf_select(bools(l, 0, at, i), v[i], FROM(2));
 	NEXT;
 }
 
 LINK(select_c)
 {
-	a0 = vf_select(bools(l, 0, at, 0), FROM(1, 0), a0);
-	a1 = vf_select(bools(l, 0, at, 1), FROM(1, 1), a1);
-	a2 = vf_select(bools(l, 0, at, 2), FROM(1, 2), a2);
-	a3 = vf_select(bools(l, 0, at, 3), FROM(1, 3), a3);
+	TAKE;
+	EACH v[i] = vf_select(bools(l, 0, at, i), FROM(1), v[i]);
 	NEXT;
 }
 
 LINK(select_none)
 {
-	a0 = vf_select(bools(l, 0, at, 0), FROM(1, 0), FROM(2, 0));
-	a1 = vf_select(bools(l, 0, at, 1), FROM(1, 1), FROM(2, 1));
-	a2 = vf_select(bools(l, 0, at, 2), FROM(1, 2), FROM(2, 2));
-	a3 = vf_select(bools(l, 0, at, 3), FROM(1, 3), FROM(2, 3));
+	TAKE;
+	EACH v[i] = vf_select(bools(l, 0, at, i), FROM(1), FROM(2));
 	NEXT;
 }
 
@@ -241,17 +280,19 @@ yk_link_fn *ISA(yk_link_select)(int in_registers)
 	return table[in_registers + 1];
 }
 
-// ---- rounding and stores ----
+// ---- rounding, loads and stores ----
 
 LINK(to_f16)
 {
-	EACH(vf_round_f16);
+	TAKE;
+	EACH v[i] = vf_round_f16(v[i]);
 	NEXT;
 }
 
 LINK(to_bf16)
 {
-	EACH(vf_round_bf16);
+	TAKE;
+	EACH v[i] = vf_round_bf16(v[i]);
 	NEXT;
 }
 
@@ -260,30 +301,47 @@ yk_link_fn *ISA(yk_link_round)(int dtype)
 	return dtype == yoke_f16 ? to_f16 : to_bf16;
 }
 
+#define LOAD(dtype) \
+	LINK(load_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = from_##dtype(l, 0, at, i); \
+		NEXT; \
+	}
+LOAD(f32)
+LOAD(f16)
+LOAD(bf16)
+#undef LOAD
+
+yk_link_fn *ISA(yk_link_load)(int dtype)
+{
+	return dtype == yoke_f16 ? load_f16 : dtype == yoke_bf16 ? load_bf16 : load_f32;
+}
+
 LINK(store_f32)
 {
+	TAKE;
 	float *y = (float *)(l->p[0] + at);
-	vf_store(y, a0), vf_store(y + VF, a1);
-	vf_store(y + 2 * VF, a2), vf_store(y + 3 * VF, a3);
+	EACH vf_store(y + i * VF, v[i]);
 	NEXT;
 }
 
 LINK(stream_f32)
 {
+	TAKE;
 	float *y = (float *)(l->p[0] + at);
-	vf_stream(y, a0), vf_stream(y + VF, a1);
-	vf_stream(y + 2 * VF, a2), vf_stream(y + 3 * VF, a3);
+	EACH vf_stream(y + i * VF, v[i]);
 	NEXT;
 }
 
 LINK(store_mask)
 {
-	vf v[4] = { a0, a1, a2, a3 };
-	int32_t m[4 * VF];
+	TAKE;
+	int32_t m[YK_LINK_COUNT * VF];
 	uint8_t *y = (uint8_t *)(l->p[0] + (at >> 2));
 	memcpy(m, v, sizeof m);
 	YK_SIMD
-	for (int i = 0; i < 4 * VF; i++)
+	for (int i = 0; i < YK_LINK_COUNT * VF; i++)
 		y[i] = m[i] & 1;
 	NEXT;
 }
@@ -291,18 +349,18 @@ LINK(store_mask)
 #define HALF_STORE(name) \
 	LINK(store_##name) \
 	{ \
+		TAKE; \
 		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
-		vh_store(y, vf_to_##name(a0)), vh_store(y + VF, vf_to_##name(a1)); \
-		vh_store(y + 2 * VF, vf_to_##name(a2)); \
-		vh_store(y + 3 * VF, vf_to_##name(a3)); \
+		vh2_store(y, vf2_to_##name(v[0], v[1])); \
+		vh2_store(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
 		NEXT; \
 	} \
 	LINK(stream_##name) \
 	{ \
+		TAKE; \
 		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
-		vh_stream(y, vf_to_##name(a0)), vh_stream(y + VF, vf_to_##name(a1)); \
-		vh_stream(y + 2 * VF, vf_to_##name(a2)); \
-		vh_stream(y + 3 * VF, vf_to_##name(a3)); \
+		vh2_stream(y, vf2_to_##name(v[0], v[1])); \
+		vh2_stream(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
 		NEXT; \
 	}
 HALF_STORE(f16)
@@ -320,20 +378,16 @@ yk_link_fn *ISA(yk_link_store)(int dtype, bool stream)
 
 // ---- running ----
 
-void ISA(yk_link_load)(const struct yk_link *l, int64_t at, vf a0, vf a1, vf a2, vf a3)
+void ISA(yk_link_end)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
 {
-	a0 = FROM(0, 0), a1 = FROM(0, 1), a2 = FROM(0, 2), a3 = FROM(0, 3);
-	NEXT;
+	TAKE;
+	(void)l, (void)at, (void)v;
 }
 
-void ISA(yk_link_end)(const struct yk_link *l, int64_t at, vf a0, vf a1, vf a2, vf a3)
+void ISA(yk_chain_run)(const struct yk_link *first, int64_t n)
 {
-	(void)l, (void)at, (void)a0, (void)a1, (void)a2, (void)a3;
-}
-
-void ISA(yk_chain_run)(const struct yk_link *l, int64_t n)
-{
-	const vf none = { 0 };
+	const vf v[YK_LINK_COUNT] = { { 0 } };
+	const struct yk_link *l = first - 1;
 	for (int64_t at = 0; at < n * 4; at += YK_LINK_BLOCK * 4)
-		l->fn(l, at, none, none, none, none);
+		NEXT;
 }

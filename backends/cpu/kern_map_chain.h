@@ -13,10 +13,13 @@
 #include "kern_map.h"
 #include "vec.h"
 
-enum { YK_LINK_BLOCK = 4 * VF };
+// Vectors of a block: what one link does to a vector waits for the link before.
+#define YK_LINK_COUNT 4
+#define YK_LINK_VECTORS vf a0, vf a1, vf a2, vf a3
+enum { YK_LINK_BLOCK = YK_LINK_COUNT * VF };
 
 // `at` is the block's offset in bytes of an f32 operand.
-typedef void yk_link_fn(const struct yk_link *, int64_t at, vf, vf, vf, vf);
+typedef void yk_link_fn(const struct yk_link *, int64_t at, YK_LINK_VECTORS);
 
 struct yk_link {
 	yk_link_fn *fn;
@@ -32,12 +35,16 @@ enum yk_link_way { YK_LINK_A, YK_LINK_M, YK_LINK_AM, YK_LINK_MA, YK_LINK_AA, YK_
 
 // The function of an opcode, or NULL: it cannot be in a chain. Comparisons leave a mask.
 yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way);
+// The same of a binary one whose operand in memory, AM or MA, is f16 or bf16 and advances.
+yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way, int dtype);
 // SELECT, by the operand that is in registers (0: the mask) or -1; memory is p[0..2].
 yk_link_fn *ISA(yk_link_select)(int in_registers);
 yk_link_fn *ISA(yk_link_round)(int dtype);
 // Stores to p[0] as dtype; YK_LINK_MASK: a mask as bool. stream: p[0] is aligned to 64.
 enum { YK_LINK_MASK = yoke_bool };
 yk_link_fn *ISA(yk_link_store)(int dtype, bool stream);
-extern yk_link_fn ISA(yk_link_load), ISA(yk_link_end);
+// Loads from p[0], f32, f16 or bf16.
+yk_link_fn *ISA(yk_link_load)(int dtype);
+extern yk_link_fn ISA(yk_link_end);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "kern_map.h"
 #include "philox.h"
+#include "vfun.h"
 
 #define T float
 #define FN(name) yk_##name##_f32
@@ -43,7 +44,29 @@ static void s_cos(void *to, const struct yk_arg *a, const struct yk_arg *b,
 	(all_near(a, n) ? cos_near : cos_any)(to, a, b, c, n);
 }
 
+// What chains compute by pieces has to have the same bits here.
+#define VECTORS(name, f) \
+	static void name(void *to, const struct yk_arg *va, const struct yk_arg *b, \
+			 const struct yk_arg *c, int64_t n) \
+	{ \
+		float *y = to; \
+		const float *a = va->at; \
+		(void)b, (void)c; \
+		for (; n > 0; n -= YK_BLOCK, y += YK_BLOCK, a += va->step) \
+			for (int64_t i = 0; i < YK_BLOCK && i < n; i += VF) { \
+				vf v = vf_get(a + i, n - i); \
+				f(&v, 1); \
+				vf_put(y + i, v, n - i); \
+			} \
+	}
+VECTORS(v_strip_log, v_log)
+VECTORS(v_strip_erf, v_erf)
+
 yk_strip_fn *ISA(yk_strip_f32)(int op)
 {
+	if (op == YOKE_MAP_LOG)
+		return v_strip_log;
+	if (op == YOKE_MAP_ERF)
+		return v_strip_erf;
 	return op < (int)(sizeof table / sizeof *table) ? table[op] : NULL;
 }

@@ -9,6 +9,7 @@ struct builder {
 	struct yk_prog *prog;
 	const int *reader;
 	int in_registers; // the value, -1: none
+	bool narrow[YOKE_MAP_MAX_INSNS];
 };
 
 static int dtype_of(const struct yk_prog *p, int value)
@@ -36,43 +37,92 @@ static bool can_link(const struct yk_prog *p, const struct yk_step *s)
 	}
 }
 
-static void append(struct builder *b, yk_link_fn *fn, int v0, int v1, int v2)
+// Inputs of 16 bits that every reader can convert for itself.
+static void find_narrow(struct builder *b)
 {
-	b->prog->form[b->prog->nform++] = (struct yk_form){
+	struct yk_prog *p = b->prog;
+
+	for (int k = 0; k < p->nstep; k++) {
+		struct yk_step *s = &p->step[k];
+		const int v = s->value;
+		s->narrow = s->kind == YK_STEP_INPUT && yk_is_half(dtype_of(p, v)) &&
+			    !p->uniform[v];
+		for (int o = 0; o < p->map->nout; o++)
+			s->narrow &= p->map->out[o] != v;
+		for (int j = 0; j < p->nstep && s->narrow; j++) {
+			const struct yk_step *r = &p->step[j];
+			int used[3], n = ISA(yk_map_operands)(&p->map->insn[r->value], used);
+			for (int i = 0; i < n; i++)
+				s->narrow &= used[i] != v ||
+					     (can_link(p, r) &&
+					      p->map->insn[r->value].op != YOKE_MAP_SELECT);
+		}
+		b->narrow[v] = s->narrow;
+	}
+}
+
+static struct yk_form *append(struct builder *b, yk_link_fn *fn, int v0, int v1, int v2)
+{
+	struct yk_form *f = &b->prog->form[b->prog->nform++];
+	*f = (struct yk_form){
 		.fn = (void (*)(void))fn,
 		.value = { (int8_t)v0, (int8_t)v1, (int8_t)v2 },
 		.out = -1,
 	};
+	return f;
+}
+
+static void append_load(struct builder *b, int value)
+{
+	struct yk_form *f = append(b, ISA(yk_link_load)(yoke_f32), value, -1, -1);
+	if (b->narrow[value])
+		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype_of(b->prog, value));
+	b->in_registers = value;
 }
 
 static void append_store(struct builder *b, int dtype, int value, int out)
 {
-	append(b, ISA(yk_link_store)(dtype, false), value, -1, -1);
-	b->prog->form[b->prog->nform - 1].store = true;
-	b->prog->form[b->prog->nform - 1].out = (int8_t)out;
+	struct yk_form *f = append(b, ISA(yk_link_store)(dtype, false), value, -1, -1);
+	f->store = true;
+	f->out = (int8_t)out;
+}
+
+static void binary(struct builder *b, const struct yk_step *s, int op)
+{
+	if (s->a != b->in_registers && s->b != b->in_registers &&
+	    (b->narrow[s->a] || b->narrow[s->b]))
+		append_load(b, s->a);
+	const bool a = s->a == b->in_registers, both = a && s->b == b->in_registers;
+	if (!a && s->b != b->in_registers) {
+		append(b, ISA(yk_link_op)(op, YK_LINK_MM), s->a, s->b, -1);
+		return;
+	}
+	const enum yk_link_way way = both ? YK_LINK_AA : a ? YK_LINK_AM : YK_LINK_MA;
+	const int other = a ? s->b : s->a;
+	struct yk_form *f = append(b, ISA(yk_link_op)(op, way), other, -1, -1);
+	if (!both && b->narrow[other])
+		f->narrow = (void (*)(void))ISA(yk_link_op_half)(
+			op, way, dtype_of(b->prog, other));
 }
 
 // The instruction; what is in registers is taken from there.
 static void instruction(struct builder *b, const struct yk_step *s)
 {
 	const int op = b->prog->map->insn[s->value].op, have = b->in_registers;
-	enum yk_link_way way;
 
 	if (op == YOKE_MAP_SELECT) {
 		int k = s->a == have ? 0 : s->b == have ? 1 : s->c == have ? 2 : -1;
 		append(b, ISA(yk_link_select)(k), s->a, s->b, s->c);
 	} else if (op == YOKE_MAP_CAST) {
 		if (s->a != have)
-			append(b, ISA(yk_link_load), s->a, -1, -1);
+			append_load(b, s->a);
 	} else if (ISA(yk_link_op)(op, YK_LINK_M)) {
-		way = s->a == have ? YK_LINK_A : YK_LINK_M;
-		append(b, ISA(yk_link_op)(op, way), s->a, -1, -1);
+		if (s->a != have && b->narrow[s->a])
+			append_load(b, s->a);
+		append(b, ISA(yk_link_op)(op, s->a == b->in_registers ? YK_LINK_A : YK_LINK_M),
+		       s->a, -1, -1);
 	} else {
-		way = s->a != have ? s->b == have ? YK_LINK_MA : YK_LINK_MM :
-		      s->b == have ? YK_LINK_AA :
-				     YK_LINK_AM;
-		append(b, ISA(yk_link_op)(op, way), way == YK_LINK_AM ? s->b : s->a, s->b,
-		       -1);
+		binary(b, s, op);
 	}
 	b->in_registers = s->value;
 }
@@ -131,6 +181,7 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 
 	for (int o = 0; o < p->nout; o++)
 		p->once[o] = p->stream[o] = false;
+	find_narrow(&b);
 	for (int k = 0; k < p->nstep;) {
 		struct yk_step *s = &p->step[k];
 		if (!can_link(p, s)) {

@@ -65,6 +65,7 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 	f->prog = p;
 	f->registers = memory;
 	f->link = (struct yk_link *)(f->registers + p->links);
+	memset(f->wide, 0, sizeof f->wide);
 	for (int k = 0; k < p->nstep; k++) {
 		const struct yk_step *s = &p->step[k];
 		const struct yoke_insn *i = &p->map->insn[s->value];
@@ -165,6 +166,18 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 	}
 }
 
+// In place, for chains to convert; the elements that fill no block are converted here.
+static struct yk_arg load_narrow(struct yk_frame *f, const struct yk_step *st, char *from,
+				 int64_t n)
+{
+	const int64_t done = n - n % YK_LINK_BLOCK;
+	char *to = f->registers + st->place;
+	if (done < n)
+		st->load(to + done * 4, from + done * 2, 1, n - done);
+	f->wide[st->value] = to;
+	return (struct yk_arg){ from, YK_BLOCK };
+}
+
 static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
 				const struct strip *s)
 {
@@ -172,8 +185,11 @@ static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
 	const struct yk_operand *o = &p->in[st->input];
 	char *to = f->registers + st->place, *from = in_place(p, o, s);
 
+	f->wide[st->value] = NULL;
 	if (from && !yk_is_half(o->dtype) && !st->copy)
 		return (struct yk_arg){ from, YK_BLOCK };
+	if (from && st->narrow)
+		return load_narrow(f, st, from, s->n);
 	if (from) {
 		st->load(to, from, 1, s->n);
 		return (struct yk_arg){ to, YK_BLOCK };
@@ -261,6 +277,8 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 		to->p[k] = (char *)(uintptr_t)v->at;
 		to->mask[k] = v->step ? -1 : 0;
 	}
+	if (form->narrow && f->wide[form->value[0]])
+		to->fn = (yk_link_fn *)form->narrow;
 	if (form->out < 0)
 		return;
 	const struct yk_operand *o = &p->out[form->out];
@@ -282,6 +300,8 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
 {
 	struct yk_arg v = f->value[value];
+	if (f->wide[value])
+		return (struct yk_arg){ f->wide[value] + done * 4, YK_BLOCK };
 	if (v.step)
 		v.at = (const char *)v.at +
 		       (size_t)done *

@@ -22,16 +22,26 @@ static inline void vh_store(uint16_t *p, vh h)
 	memcpy(p, &h, sizeof h);
 }
 
-// Past the caches as vf_stream; p is aligned to the vector.
-static inline void vh_stream(uint16_t *p, vh h)
+// Of two vectors, one behind the other.
+typedef uint16_t vh2 __attribute__((vector_size(VF * 4)));
+
+static inline void vh2_store(uint16_t *p, vh2 h)
 {
-#if VF == 16
-	_mm256_stream_si256((__m256i *)p, (__m256i)h);
-#elif VF == 8
-	_mm_stream_si128((__m128i *)p, (__m128i)h);
-#else
-	vh_store(p, h);
-#endif
+	memcpy(p, &h, sizeof h);
+}
+
+// Past the caches as vf_stream; p is aligned to the vector.
+static inline void vh2_stream(uint16_t *p, vh2 h)
+{
+	vf_stream((float *)(void *)p, (vf)h);
+}
+
+static inline vh2 vh2_join(vh a, vh b)
+{
+	vh2 h;
+	memcpy(&h, &a, sizeof a);
+	memcpy((char *)&h + sizeof a, &b, sizeof b);
+	return h;
 }
 
 static inline vf vf_of_f16(vh h)
@@ -68,19 +78,57 @@ static inline vh vf_to_f16(vf x)
 
 static inline vf vf_of_bf16(vh h)
 {
+#if VF == 16
+	return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
+#else
 	return (vf)(__builtin_convertvector(h, vi) << 16);
+#endif
+}
+
+// The bits of bf16 as the upper half of f32's, over some that have no meaning.
+static inline vi vi_bf16(vf x)
+{
+#if VF == 16
+	__m512i u = (__m512i)x,
+		odd = _mm512_and_epi32(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+	__m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+	__mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+	return (vi)_mm512_mask_or_epi32(r, nan, u, _mm512_set1_epi32(0x400000));
+#else
+	vi u = (vi)x, r = u + 0x7fff + (u >> 16 & 1);
+	return (vi)vf_select(x != x, (vf)(u | 0x400000), (vf)r);
+#endif
 }
 
 // Rounded to bf16, as f32.
 static inline vf vf_round_bf16(vf x)
 {
-	vi u = (vi)x, r = u + 0x7fff + (u >> 16 & 1);
-	return (vf)((vi)vf_select(x != x, (vf)(u | 0x400000), (vf)r) & -0x10000);
+	return (vf)(vi_bf16(x) & -0x10000);
 }
 
 static inline vh vf_to_bf16(vf x)
 {
-	return __builtin_convertvector((vi)vf_round_bf16(x) >> 16, vh);
+#if VF == 16
+	return (vh)_mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)vi_bf16(x), 16));
+#else
+	return __builtin_convertvector(vi_bf16(x) >> 16, vh);
+#endif
+}
+
+static inline vh2 vf2_to_f16(vf a, vf b)
+{
+	return vh2_join(vf_to_f16(a), vf_to_f16(b));
+}
+
+static inline vh2 vf2_to_bf16(vf a, vf b)
+{
+#if VF == 16
+	const vi upper = vi_iota() * 0x40004 + 0x30001; // words 1, 3, 5 ..
+	return (vh2)_mm512_permutex2var_epi16((__m512i)vi_bf16(a), (__m512i)upper,
+					      (__m512i)vi_bf16(b));
+#else
+	return vh2_join(vf_to_bf16(a), vf_to_bf16(b));
+#endif
 }
 
 static inline vf vf_round_f16(vf x)

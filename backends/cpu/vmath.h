@@ -12,6 +12,7 @@
 #define YK_VMATH_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define YK_INLINE static inline __attribute__((always_inline))
@@ -138,19 +139,28 @@ YK_INLINE double yk_ceil_f64(double x)
 
 // x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^8 ln 2.  Returns e^r - 1 and n; NaN stays
 // NaN. Adding 1.5 * 2^23 leaves n in the low bits of the sum; ln 2 is split so that n *
-// high is exact.
-YK_INLINE float yk_exp_reduce(float x, int32_t *n)
+// high is exact. What 1 is added to needs one coefficient less (near: e^r - 1 itself is
+// wanted).
+YK_INLINE float yk_exp_reduce(float x, int32_t *n, bool near)
 {
 	float t = yk_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f);
 	*n = (int32_t)(yk_bits_f32(t) - yk_bits_f32(0x1.8p23f));
 	t -= 0x1.8p23f;
 	float r = yk_fma_f32(t, -0x1.63p-1f, x);
 	r = yk_fma_f32(t, 0x1.bd0106p-13f, r);
-	float p = 0x1.a1a16ap-13f; // (e^r - 1 - r) / r^2 to 2^-32
-	p = yk_fma_f32(p, r, 0x1.6d7474p-10f);
-	p = yk_fma_f32(p, r, 0x1.111090p-7f);
-	p = yk_fma_f32(p, r, 0x1.5554aep-5f);
-	p = yk_fma_f32(p, r, 0x1.555556p-3f);
+	float p;
+	if (near) {
+		p = 0x1.a1a16ap-13f; // (e^r - 1 - r) / r^2 to 2^-32
+		p = yk_fma_f32(p, r, 0x1.6d7474p-10f);
+		p = yk_fma_f32(p, r, 0x1.111090p-7f);
+		p = yk_fma_f32(p, r, 0x1.5554aep-5f);
+		p = yk_fma_f32(p, r, 0x1.555556p-3f);
+	} else {
+		p = 0x1.6b6deep-10f; // e^r to 2^-28
+		p = yk_fma_f32(p, r, 0x1.12300ap-7f);
+		p = yk_fma_f32(p, r, 0x1.55568ap-5f);
+		p = yk_fma_f32(p, r, 0x1.5554a2p-3f);
+	}
 	p = yk_fma_f32(p, r, 0.5f);
 	return yk_fma_f32(p, r * r, r);
 }
@@ -165,7 +175,7 @@ YK_INLINE float yk_exp_f32(float x)
 	x = x > 89.0f ? 89.0f : x;
 	x = x < -105.0f ? -105.0f : x;
 	int32_t n;
-	float p = yk_exp_reduce(x, &n) + 1.0f;
+	float p = yk_exp_reduce(x, &n, false) + 1.0f;
 	int32_t half = n >> 1; // two steps, since 2^n itself may overflow or be subnormal
 	return p * yk_exp2i_f32(half) * yk_exp2i_f32(n - half);
 }
@@ -175,7 +185,7 @@ YK_INLINE float yk_expm1_f32(float x)
 	float c = x > 89.0f ? 89.0f : x;
 	c = c < -20.0f ? -20.0f : c;
 	int32_t n;
-	float p = yk_exp_reduce(c, &n), s = yk_exp2i_f32(n - 1);
+	float p = yk_exp_reduce(c, &n, true), s = yk_exp2i_f32(n - 1);
 	float y = yk_fma_f32(s, p, s - 0.5f) * 2.0f;
 	return n == 0 ? (p == 0.0f ? x : p) : y; // -0 and subnormals stay what they are
 }
@@ -185,7 +195,7 @@ YK_INLINE float yk_tanh_f32(float x)
 	float c = yk_abs_f32(x);
 	c = c > 10.0f ? 10.0f : c;
 	int32_t n;
-	float p = yk_exp_reduce(c + c, &n), s = yk_exp2i_f32(n);
+	float p = yk_exp_reduce(c + c, &n, true), s = yk_exp2i_f32(n);
 	float e = yk_fma_f32(s, p, s - 1.0f), y = e / (e + 2.0f); // e: e^2|x| - 1
 	return yk_f32_bits(yk_bits_f32(y) | (yk_bits_f32(x) & 0x80000000));
 }
@@ -246,7 +256,7 @@ YK_INLINE float yk_erf_f32(float x)
 	q = yk_fma_f32(q, c, -0x1.20af58p+0f);
 	q = yk_fma_f32(q, c, -0x1.9a6606p-13f);
 	int32_t n;
-	float e = yk_exp_reduce(q, &n) + 1.0f;
+	float e = yk_exp_reduce(q, &n, false) + 1.0f;
 	float large = 1.0f - e * yk_exp2i_f32(n);
 	return yk_copysign_f32(a < 0.92f ? small : large, x);
 }
