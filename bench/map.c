@@ -80,7 +80,7 @@ static bool prepare(const struct yk_isa *isa, struct yk_bench_op *b,
 	if (!k->can(&b->op))
 		return false;
 	space->bytes = k->workspace ? k->workspace(&b->op, 0) : 0;
-	space->base = malloc(space->bytes + 1);
+	space->base = aligned_alloc(64, (space->bytes / 64 + 1) * 64);
 	b->op.workspace =
 		(struct yoke_view){ .segment = space, .kind = YOKE_VIEW_BUFFER };
 	return space->base != NULL;

@@ -12,7 +12,8 @@
 
 enum {
 	MOST_PIECES = 64, // of the gradient: bounds the workspace
-	COLUMNS = 512     // summed by one piece of the second step
+	COLUMNS = 512,    // summed by one piece of the second step
+	LINE = 16         // floats of a cache line
 };
 
 struct job {
@@ -94,12 +95,18 @@ static void forward(void *arg, int64_t piece)
 	vf_fence();
 }
 
-// dx = rstd (u - mean u - h mean(u h))
+// dx = rstd (u - mean u - h mean(u h)). Meanwhile the next x and g come into the second level:
+// in the first they would push out this row, dw and db.
 static inline void backward_row(const struct job *j, float *dx, const float *x,
-				const float *g, const vf c[4], bool stream)
+				const float *g, const float *const next[2], const vf c[4],
+				bool stream)
 {
 	const int64_t n = j->x.cols;
 	for (int64_t i = 0; i < n; i += VF) {
+		if (i % LINE == 0) {
+			__builtin_prefetch(next[0] + i, 0, 2);
+			__builtin_prefetch(next[1] + i, 0, 2);
+		}
 		vf h = (vf_get(x + i, n - i) - c[0]) * c[1];
 		vf u = vf_get(g + i, n - i) * weight(j->w, i, n - i);
 		vf_write(dx + i, c[1] * (u - c[2] - h * c[3]), n - i, stream);
@@ -115,7 +122,10 @@ static void backward(void *arg, int64_t piece)
 	float *dw = j->partial + piece * 2 * n, *db = dw + n;
 	memset(dw, 0, (size_t)n * 2 * sizeof *dw);
 	for (int64_t r = piece * j->each; r < end; r++) {
+		const int64_t after = r + 1 < end ? r + 1 : r;
 		const float *x = row_at(&j->x, r), *g = row_at(&j->g, r);
+		const float *const next[] = { row_at(&j->x, after),
+					      row_at(&j->g, after) };
 		float *dx = j->out.base ? row_at(&j->out, r) : NULL;
 		const vf mean = vf_splat(j->mean ? j->mean[r] : 0),
 			 rstd = vf_splat(j->rstd[r]);
@@ -127,19 +137,21 @@ static void backward(void *arg, int64_t piece)
 			vf u = gv * weight(j->w, i, n - i);
 			su += u;
 			suh += u * h;
-			vf_put(dw + i, vf_get(dw + i, n - i) + gv * h, n - i);
-			vf_put(db + i, vf_get(db + i, n - i) + gv, n - i);
+			// read before either is written: they may be a page apart, which
+			// looks like the same place to the processor
+			vf sw = vf_get(dw + i, n - i), sb = vf_get(db + i, n - i);
+			vf_put(dw + i, sw + gv * h, n - i);
+			vf_put(db + i, sb + gv, n - i);
 		}
 		if (!dx)
 			continue;
-		const vf constant[4] = {
-			mean, rstd, vf_splat(j->mean ? vf_sum(su) / (float)n : 0),
-			vf_splat(vf_sum(suh) / (float)n)
-		};
+		const vf constant[4] = { mean, rstd,
+					 vf_splat(j->mean ? vf_sum(su) / (float)n : 0),
+					 vf_splat(vf_sum(suh) / (float)n) };
 		if (j->stream)
-			backward_row(j, dx, x, g, constant, true);
+			backward_row(j, dx, x, g, next, constant, true);
 		else
-			backward_row(j, dx, x, g, constant, false);
+			backward_row(j, dx, x, g, next, constant, false);
 	}
 	vf_fence();
 }
@@ -318,7 +330,9 @@ const struct yk_kernel ISA(yk_layer_norm_back) = {
 	.impl = { "rows" },
 };
 const struct yk_kernel ISA(yk_rms_norm) = {
-	.can = can_rms, .run = run_rms, .impl = { "rows" },
+	.can = can_rms,
+	.run = run_rms,
+	.impl = { "rows" },
 };
 const struct yk_kernel ISA(yk_rms_norm_back) = {
 	.can = can_rms_back,

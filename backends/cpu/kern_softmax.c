@@ -66,17 +66,6 @@ static void forward(void *arg, int64_t piece)
 	vf_fence();
 }
 
-// dx = y (g - s)
-static inline void back_row(float *dx, const float *y, const float *g, int64_t n, float s,
-			    bool stream)
-{
-	const vf sv = vf_splat(s);
-	for (int64_t i = 0; i < n; i += VF) {
-		vf gv = vf_get(g + i, n - i), yv = vf_get(y + i, n - i);
-		vf_write(dx + i, yv * (gv - sv), n - i, stream);
-	}
-}
-
 // dx = g - exp(y) s
 static inline void back_log_row(float *dx, const float *y, const float *g, int64_t n,
 				float s, bool stream)
@@ -88,8 +77,7 @@ static inline void back_log_row(float *dx, const float *y, const float *g, int64
 	}
 }
 
-// softmax: dx = y (g - sum g y); logarithm: dx = g - exp(y) sum g
-static void backward(void *arg, int64_t piece)
+static void backward_log(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
@@ -97,20 +85,63 @@ static void backward(void *arg, int64_t piece)
 		const float *y = row_at(&j->a, r), *g = row_at(&j->b, r);
 		float *dx = row_at(&j->out, r);
 		vf sum[2] = { { 0 }, { 0 } };
-		for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1) {
-			vf gv = vf_get(g + i, n - i);
-			sum[k] += j->logarithm ? gv : gv * vf_get(y + i, n - i);
-		}
+		for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1)
+			sum[k] += vf_get(g + i, n - i);
 		const float s = vf_sum(sum[0] + sum[1]);
-		if (j->logarithm && j->stream)
+		if (j->stream)
 			back_log_row(dx, y, g, n, s, true);
-		else if (j->logarithm)
-			back_log_row(dx, y, g, n, s, false);
-		else if (j->stream)
-			back_row(dx, y, g, n, s, true);
 		else
-			back_row(dx, y, g, n, s, false);
+			back_log_row(dx, y, g, n, s, false);
 	}
+	vf_fence();
+}
+
+// A row of softmax's gradient.
+struct row {
+	const float *y, *g;
+	float *dx;
+	vf sum; // of g y, in all lanes
+};
+
+// For row `in`, unless NULL, the sum of g y; of row `out`, unless NULL, dx = y (g - sum). Both in
+// one loop: what reads memory and what writes it would wait for each other one after the
+// other.
+YK_INLINE void back_rows(struct row *in, const struct row *out, int64_t n, bool stream)
+{
+	vf sum[2] = { { 0 }, { 0 } };
+	for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1) {
+		if (in)
+			sum[k] += vf_get(in->g + i, n - i) * vf_get(in->y + i, n - i);
+		if (out) {
+			vf g = vf_get(out->g + i, n - i), y = vf_get(out->y + i, n - i);
+			vf_write(out->dx + i, y * (g - out->sum), n - i, stream);
+		}
+	}
+	if (in)
+		in->sum = vf_splat(vf_sum(sum[0] + sum[1]));
+}
+
+static void backward(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	struct row last = { .dx = NULL };
+	for (int64_t r = piece * j->each; r < end; r++) {
+		struct row row = {
+			row_at(&j->a, r), row_at(&j->b, r), row_at(&j->out, r), { 0 }
+		};
+		if (!last.dx)
+			back_rows(&row, NULL, n, false);
+		else if (j->stream)
+			back_rows(&row, &last, n, true);
+		else
+			back_rows(&row, &last, n, false);
+		last = row;
+	}
+	if (last.dx && j->stream)
+		back_rows(NULL, &last, n, true);
+	else if (last.dx)
+		back_rows(NULL, &last, n, false);
 	vf_fence();
 }
 
@@ -150,10 +181,12 @@ static int run(const struct yoke_op *op, uint32_t impl)
 static int run_back(const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	return run_rows(op, backward, &op->in[1]);
+	return run_rows(op, op->attr[0].i ? backward_log : backward, &op->in[1]);
 }
 
 const struct yk_kernel ISA(yk_softmax) = { .can = can, .run = run, .impl = { "rows" } };
 const struct yk_kernel ISA(yk_softmax_back) = {
-	.can = can_back, .run = run_back, .impl = { "rows" },
+	.can = can_back,
+	.run = run_back,
+	.impl = { "rows" },
 };

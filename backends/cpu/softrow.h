@@ -43,11 +43,14 @@ static inline float row_exp(float *y, const float *x, int64_t n, float m,
 	for (; i + 4 * VF <= n; i += 4 * VF) {
 		for (int k = 0; k < 4 * VF; k += LINE)
 			__builtin_prefetch(next + i + k);
+		vf e[4];
+		for (int k = 0; k < 4; k++)
+			e[k] = vf_load(x + i + k * VF) - mv;
+		v_exp(e, 4);
 		for (int k = 0; k < 4; k++) {
-			vf e = vf_exp(vf_load(x + i + k * VF) - mv);
 			if (y)
-				vf_store(y + i + k * VF, e);
-			sum[k] += e;
+				vf_store(y + i + k * VF, e[k]);
+			sum[k] += e[k];
 		}
 	}
 	for (; i < n; i += VF) {
