@@ -397,6 +397,7 @@ struct yoke_stats {
 	uint64_t pool_allocated, pool_allocated_peak, pool_reserved, pool_reserved_peak;
 	uint64_t pool_hits, pool_misses, pool_retries, pool_ooms;
 	uint64_t pending_nodes, live_handles, plans;
+	uint64_t pool_compactions, pool_moved_bytes; // values moved together when memory was in pieces
 };
 // Of the current context and its device; peaks since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

@@ -58,6 +58,7 @@ test_programs = \
 	tests/keys.t \
 	tests/lists.t \
 	tests/mapsrc.t \
+	tests/memory.t \
 	tests/misuse.t \
 	tests/modes.t \
 	tests/named.t \
@@ -155,6 +156,7 @@ tests_doctor_t_SOURCES = tests/doctor.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
+tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_gemm_t_SOURCES = tests/gemm.c

@@ -10,6 +10,7 @@ libyokecore_la_SOURCES += \
 	src/device/choose.c \
 	src/device/chunk.c \
 	src/device/chunk.h \
+	src/device/compact.c \
 	src/device/device.c \
 	src/device/device.h \
 	src/device/doctor.c \
@@ -32,6 +33,7 @@ libyokecore_la_SOURCES += \
 	src/device/plugin.h \
 	src/device/pool.c \
 	src/device/pool.h \
+	src/device/pool_priv.h \
 	src/device/probe.c \
 	src/device/probe.h \
 	src/device/queue.c \

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "device/chunk.h"
+#include "device/pool_priv.h"
 
 YK_PARAM(pool_setting, "pool", YK_BOOL, "1", "reuse device memory; 0: every block is a segment");
 YK_PARAM(memory_setting, "memory", YK_BYTES, "0", "most bytes to reserve on a device; 0: no limit");
@@ -29,28 +29,7 @@ static const uint64_t segment_bytes[] = { 2 * MIB, 32 * MIB };
 static const uint64_t most_request[] = { 1 * MIB, 16 * MIB, UINT64_MAX };
 #define LARGE_STEP (2 * MIB)
 
-// Where a free chunk is found, and politely asked for by requests of that class: in small segments; in
-// medium ones, or what is left over in large ones; in large ones, if it is large itself.  Were they
-// mixed, each step of a training run would break up what the next needs whole.
-#define TREES 3 // by class
-
 #define LOOKS 8 // chunks of nearly equal size looked at for one that needs no wait
-
-struct yk_pool {
-	struct yk_device *device;
-	int kind;
-	bool off;
-	uint64_t granule; // sizes and offsets are multiples
-	uint64_t limit;   // of reserved bytes
-	pthread_mutex_t lock; // over all that follows
-	struct yk_chunk *tree[TREES];
-	struct yk_pool_segment *segments;
-	struct yk_chunk *spare; // unused nodes, by next
-	struct yk_queue *toucher;
-	uint64_t serial;
-	uint32_t random;
-	struct yk_pool_stats stats;
-};
 
 // ---- numbers ----
 
@@ -86,7 +65,7 @@ static void set_live(struct yk_pool *p, struct yk_pool_segment *s, uint64_t live
 		count_down(&p->stats.inactive_split_bytes, was - is);
 }
 
-static void count_alloc(struct yk_pool *p, struct yk_chunk *c)
+void yk_pool_count_alloc(struct yk_pool *p, struct yk_chunk *c)
 {
 	count_up(&p->stats.allocated_bytes, c->block.bytes);
 	count_up(&p->stats.active_bytes, c->block.bytes);
@@ -94,7 +73,7 @@ static void count_alloc(struct yk_pool *p, struct yk_chunk *c)
 	set_live(p, c->segment, c->segment->live + c->block.bytes);
 }
 
-static void count_free(struct yk_pool *p, struct yk_chunk *c)
+void yk_pool_count_free(struct yk_pool *p, struct yk_chunk *c)
 {
 	count_down(&p->stats.allocated_bytes, c->block.bytes);
 	count_down(&p->stats.active_bytes, c->block.bytes);
@@ -141,7 +120,11 @@ static struct yk_chunk *chunk_new(struct yk_pool *p, struct yk_pool_segment *s, 
 		return NULL;
 	p->random = p->random * 1664525u + 1013904223u; // Numerical Recipes' generator
 	*c = (struct yk_chunk){
-		.block = { s->handle, offset, bytes, p, s->host ? s->host + offset : NULL },
+		.block = { .segment = s->handle,
+			   .offset = offset,
+			   .bytes = bytes,
+			   .pool = p,
+			   .host = s->host ? s->host + offset : NULL },
 		.segment = s,
 		.priority = p->random,
 	};
@@ -162,15 +145,25 @@ static struct yk_chunk **tree_of(struct yk_pool *p, const struct yk_chunk *c)
 	return &p->tree[large ? LARGE : MEDIUM];
 }
 
+void yk_pool_show(struct yk_pool *p, struct yk_chunk *c)
+{
+	yk_chunk_insert(tree_of(p, c), c);
+}
+
+void yk_pool_hide(struct yk_pool *p, struct yk_chunk *c)
+{
+	yk_chunk_remove(tree_of(p, c), c);
+}
+
 static void make_free(struct yk_pool *p, struct yk_chunk *c)
 {
 	c->free = true;
-	yk_chunk_insert(tree_of(p, c), c);
+	yk_pool_show(p, c);
 }
 
 static void make_used(struct yk_pool *p, struct yk_chunk *c)
 {
-	yk_chunk_remove(tree_of(p, c), c);
+	yk_pool_hide(p, c);
 	c->free = false;
 }
 
@@ -186,8 +179,7 @@ static void join(struct yk_pool *p, struct yk_chunk *c, struct yk_chunk *n)
 	chunk_drop(p, n);
 }
 
-// Puts a chunk that is in no tree among the free ones, joined with its neighbours.
-static void give(struct yk_pool *p, struct yk_chunk *c)
+void yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
 {
 	struct yk_chunk *n;
 
@@ -203,8 +195,7 @@ static void give(struct yk_pool *p, struct yk_chunk *c)
 	make_free(p, c);
 }
 
-// Cuts a chunk that is in no tree to size; its rest becomes free, with the same stamps.
-static void cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
+void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
 {
 	if (c->block.bytes == bytes)
 		return;
@@ -321,7 +312,7 @@ static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 	return true;
 }
 
-static uint64_t trim(struct yk_pool *p)
+uint64_t yk_pool_trim_locked(struct yk_pool *p)
 {
 	uint64_t bytes = 0;
 	for (struct yk_pool_segment *s = p->segments, *next; s; s = next) {
@@ -344,7 +335,7 @@ static void drain(struct yk_pool *p)
 			make_used(p, c);
 			for (struct yk_chunk *n = c->next; n && n->free; n = n->next)
 				yk_chunk_wait(n);
-			give(p, c);
+			yk_pool_give(p, c);
 		}
 }
 
@@ -368,8 +359,7 @@ static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t most
 	return q ? first : NULL;
 }
 
-// A free chunk, taken out of its tree.  `all`: from anywhere rather than none.
-static struct yk_chunk *lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, bool all)
+struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, bool all)
 {
 	int class = class_of(bytes);
 	struct yk_chunk *c = NULL;
@@ -409,7 +399,7 @@ static const char *amount(uint64_t bytes, char to[32])
 static uint64_t largest_free(struct yk_pool *p)
 {
 	uint64_t most = 0;
-	for (int t = 0; t < TREES; t++) {
+	for (int t = 0; t < YK_POOL_TREES; t++) {
 		struct yk_chunk *c = yk_chunk_largest(p->tree[t]);
 		if (c && c->block.bytes > most)
 			most = c->block.bytes;
@@ -433,29 +423,48 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		detail);
 }
 
+// The last resort: what compaction made room for.
+static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct yk_queue *q,
+				       const void *group)
+{
+	struct yk_chunk *c = NULL;
+
+	if (p->off || !group || !yk_pool_compact(p, bytes, q, group))
+		return NULL;
+	if (!(c = yk_pool_lookup(p, bytes, q, true))) {
+		drain(p); // stamps may keep neighbours apart
+		c = yk_pool_lookup(p, bytes, q, true);
+	}
+	if (!c && grow(p, bytes, true, &c))
+		c = NULL;
+	return c;
+}
+
 // With the lock held; the chunk is in no tree.
-static int find(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, struct yk_chunk **to)
+static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const void *group,
+		struct yk_chunk **to)
 {
 	int code = 0;
 
-	*to = p->off ? NULL : lookup(p, bytes, q, false);
+	*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, false);
 	if (!*to && !(code = grow(p, bytes, p->off, to))) {
 		p->stats.misses++;
 		return 0;
 	}
 	if (!*to && !p->off)
-		*to = lookup(p, bytes, q, true);
+		*to = yk_pool_lookup(p, bytes, q, true);
 	if (!*to) {
 		p->stats.num_alloc_retries++;
 		drain(p);
-		*to = p->off ? NULL : lookup(p, bytes, q, true);
+		*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, true);
 	}
 	if (*to) {
 		p->stats.hits++;
 		return 0;
 	}
-	trim(p);
-	if ((code = grow(p, bytes, p->off, to)) && (code = grow(p, bytes, true, to)))
+	yk_pool_trim_locked(p);
+	if ((code = grow(p, bytes, p->off, to)) && (code = grow(p, bytes, true, to)) &&
+	    !(*to = find_compacted(p, bytes, q, group)))
 		return code;
 	p->stats.misses++;
 	return 0;
@@ -485,7 +494,7 @@ void yk_pool_delete(struct yk_pool *p)
 {
 	if (!p)
 		return;
-	trim(p);
+	yk_pool_trim_locked(p);
 	if (p->segments) // their blocks are in somebody's hands
 		yk_log(YOKE_LOG_ERROR, "pool", "%s: deleted with %llu blocks in use, which leak",
 		       p->device->id, (unsigned long long)p->stats.allocation.current);
@@ -498,8 +507,7 @@ void yk_pool_delete(struct yk_pool *p)
 	free(p);
 }
 
-// Makes the queue wait for the other queues' work on a chunk that is ours now.
-static int claim(struct yk_chunk *c, struct yk_queue *q)
+int yk_pool_claim(struct yk_chunk *c, struct yk_queue *q)
 {
 	int code = 0;
 	while (c->nstamps) {
@@ -514,6 +522,12 @@ static int claim(struct yk_chunk *c, struct yk_queue *q)
 
 int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_block **to)
 {
+	return yk_pool_alloc_among(p, bytes, q, NULL, to);
+}
+
+int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const void *group,
+			struct yk_block **to)
+{
 	char detail[512];
 	struct yk_chunk *c = NULL;
 
@@ -522,7 +536,7 @@ int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct 
 	uint64_t size = yk_pool_round(p, bytes);
 	bool had = yoke_error_code() != 0;
 	pthread_mutex_lock(&p->lock);
-	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, &c);
+	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, group, &c);
 	// What a backend said about tries that did not count is no error of ours.
 	if (!had && yoke_error_code())
 		yk_backend_detail(had, code, detail, sizeof detail);
@@ -533,15 +547,16 @@ int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct 
 		pthread_mutex_unlock(&p->lock);
 		return code;
 	}
-	cut(p, c, size);
-	count_alloc(p, c);
+	yk_pool_cut(p, c, size);
+	c->block.owner = NULL;
+	yk_pool_count_alloc(p, c);
 	pthread_mutex_unlock(&p->lock);
 
-	code = claim(c, q);
+	code = yk_pool_claim(c, q);
 	if (code < 0) { // the stamps that are left keep others safe
 		pthread_mutex_lock(&p->lock);
-		count_free(p, c);
-		give(p, c);
+		yk_pool_count_free(p, c);
+		yk_pool_give(p, c);
 		pthread_mutex_unlock(&p->lock);
 		return code;
 	}
@@ -570,11 +585,11 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	}
 
 	pthread_mutex_lock(&p->lock);
-	count_free(p, c);
+	yk_pool_count_free(p, c);
 	if (stamp)
 		yk_chunk_stamp(c, stamp);
 	if (!p->off || !segment_free(p, c->segment))
-		give(p, c);
+		yk_pool_give(p, c);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -583,7 +598,7 @@ uint64_t yk_pool_trim(struct yk_pool *p)
 	if (yk_forked())
 		return 0;
 	pthread_mutex_lock(&p->lock);
-	uint64_t bytes = trim(p);
+	uint64_t bytes = yk_pool_trim_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return bytes;
 }

@@ -12,7 +12,16 @@ struct yk_block {
 	uint64_t bytes;  // usable, at least what was asked for
 	struct yk_pool *pool;
 	void *host;      // address of its first byte in the host, or NULL
+	struct yk_block **owner; // where its holder keeps it: then it may be moved; NULL: it may not
+	const void *group;       // .. for requests that name this group
 };
+
+// Lets compaction move the block: *owner, which is the block's, is set to the new one.
+static inline void yk_block_own(struct yk_block *b, struct yk_block **owner, const void *group)
+{
+	b->owner = owner;
+	b->group = group;
+}
 
 // PyTorch's names, each as current, peak, and sums of what was ever allocated and freed.  active is what
 // is allocated: a freed block can be had again at once.
@@ -23,6 +32,7 @@ struct yk_pool_stats {
 	struct yk_pool_stat allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes;
 	struct yk_pool_stat allocation, segment;
 	uint64_t num_alloc_retries, num_ooms, hits, misses, largest_free;
+	uint64_t num_compactions, moved_bytes;
 };
 
 // kind: enum yoke_segment_kind.  Thread safe.  Settings: pool (YOKE_POOL, bool: 0 gives every block a
@@ -33,6 +43,10 @@ void yk_pool_delete(struct yk_pool *); // all blocks must be free
 // 0 bytes give a block of the least size.  ENOMEM after a trim and a retry;
 // the message has bytes asked for, allocated, reserved, limit, largest free block.
 int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_block **);
+// The same; before it gives up it moves blocks of the group (compact.c).  All queued use of those is on q,
+// and nobody uses them during the call.
+int yk_pool_alloc_among(struct yk_pool *, uint64_t bytes, struct yk_queue *q, const void *group,
+			struct yk_block **);
 // Free for others once everything enqueued on q so far is done: e is an event that stands for that (a
 // reference is taken if needed), or NULL: one is marked here when needed.  block NULL is fine.
 void yk_pool_free(struct yk_block *, struct yk_queue *q, struct yk_event *e);

@@ -394,11 +394,12 @@ int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_storage *
 	struct yk_storage *s = calloc(1, sizeof *s);
 	if (!s)
 		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
-	int err = yk_pool_alloc(ctx->device->pool, bytes, ctx->queue, &s->block);
+	int err = yk_pool_alloc_among(ctx->device->pool, bytes, ctx->queue, ctx, &s->block);
 	if (err) {
 		free(s);
 		return err;
 	}
+	yk_block_own(s->block, &s->block, ctx);
 	s->refs = 1;
 	s->bytes = bytes;
 	s->ctx = ctx;

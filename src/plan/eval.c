@@ -444,6 +444,8 @@ int yoke_stats(struct yoke_stats *to)
 	s.pool_misses = pool.misses;
 	s.pool_retries = pool.num_alloc_retries;
 	s.pool_ooms = pool.num_ooms;
+	s.pool_compactions = pool.num_compactions;
+	s.pool_moved_bytes = pool.moved_bytes;
 	s.pending_nodes = ctx->graph.nodes;
 	s.live_handles = ctx->live_handles;
 	s.plans = ctx->planner ? ctx->planner->plans : 0;

@@ -64,8 +64,8 @@ static int allocate(struct launch *l)
 	for (int d = 0; d < 2; d++)
 		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
 			struct yk_pool *pool = device_of(l, d)->pool;
-			err = yk_pool_alloc(pool, p->chunk[d][i], queue_of(l, d),
-					    &pl->chunk[d][i]);
+			err = yk_pool_alloc_among(pool, p->chunk[d][i], queue_of(l, d), l->ctx,
+						  &pl->chunk[d][i]);
 			if (pool == l->ctx->device->pool)
 				peak += yk_pool_round(pool, p->chunk[d][i]);
 		}
@@ -102,6 +102,7 @@ static void donate(struct launch *l)
 		struct yk_storage *old =
 			l->ctx->leaf[l->pl->marks.leaf[l->p->block[i].donor]].storage;
 		l->pl->storage[i]->block = old->block;
+		yk_block_own(old->block, &l->pl->storage[i]->block, l->ctx);
 		old->block = NULL;
 	}
 }
@@ -216,7 +217,9 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 	if (s->kind == YK_STEP_RUN && s->device)
 		count_fallback(l, s);
 	int err = run_step(l, s);
-	if (err == YOKE_ENOMEM && yk_pool_make_room(device_of(l, s->device))) {
+	if (err == YOKE_ENOMEM) { // once more, with all that can be had
+		yk_pool_make_room(device_of(l, s->device));
+		yk_queue_drain(q);
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}

@@ -26,6 +26,7 @@ yoke_plugin_init_fn yoke_cpu_init;
 	X(queue, "queue_new") \
 	X(put, "put") \
 	X(get, "get") \
+	X(copy, "copy") \
 	X(fill, "fill") \
 	X(workspace, "workspace, where kernels are built") \
 	X(run, "run") \
@@ -326,7 +327,9 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		uint64_t bytes)
 {
-	int code = use(to);
+	int code = fault(FAULT_copy);
+	if (!code)
+		code = use(to);
 	if (!code)
 		code = use(from);
 	return code ? code : cpu->copy(((struct queue *)queue)->cpu, to, to_offset, from,

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// When memory is short: blocks are moved together when there is enough of it in pieces, and what was in
+// them is still there; a launch that finds no memory is tried once more; what no device could hold is
+// refused with the numbers.
+// The program runs itself once for each backend, since the limit is a setting.
+
+#include "config.h"
+
+#include "device/device.h"
+#include "device/pool.h"
+#include "fault/fault.h"
+#include "tap.h"
+#include "yoke.h"
+
+enum { MIB = 1 << 20, MOST = 64 };
+
+static const struct fault_control *ctl; // NULL: another backend
+static struct yk_device *device;
+static uint32_t stamp; // of the next contents
+
+struct held { // a value and what it should be: every word is `first` plus its index
+	yoke_tensor *t;
+	uint32_t first;
+	int64_t words;
+};
+
+static struct yoke_stats stats(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s;
+}
+
+static bool hold(struct held *h, int64_t bytes)
+{
+	int64_t words = bytes / 4;
+	uint32_t *data = malloc((size_t)bytes);
+	*h = (struct held){ .first = stamp += 7919, .words = words };
+	for (int64_t i = 0; i < words; i++)
+		data[i] = h->first + (uint32_t)i;
+	h->t = yoke_from(yoke_i32, 1, &words, data);
+	free(data);
+	return h->t;
+}
+
+static void drop(struct held *h)
+{
+	yoke_free(h->t);
+	h->t = NULL;
+}
+
+static bool is_whole(const struct held *h)
+{
+	size_t bytes = (size_t)h->words * 4;
+	uint32_t *got = malloc(bytes), wrong = 0;
+	memset(got, 0xff, bytes);
+	bool read = yoke_read(h->t, got, bytes) == 0;
+	for (int64_t i = 0; i < h->words && read; i++)
+		wrong += got[i] != h->first + (uint32_t)i;
+	free(got);
+	return read && !wrong;
+}
+
+static bool all_whole(const struct held *h, int n)
+{
+	int bad = 0;
+	for (int i = 0; i < n; i++)
+		bad += h[i].t && !is_whole(&h[i]);
+	if (bad)
+		diag("%d values are not what they were: %s", bad, yoke_error());
+	return !bad;
+}
+
+static void drop_all(struct held *h, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (h[i].t)
+			drop(&h[i]);
+}
+
+// n blocks that fill the limit; every second one, or all but every fourth, is freed.
+static int checkered(struct held *h, int64_t bytes, int every, bool keep)
+{
+	int n = 0;
+	yoke_sync();
+	yk_pool_trim(device->pool); // full segments from here on
+	while (n < MOST && hold(&h[n], bytes))
+		n++;
+	yoke_error_clear();
+	for (int i = 0; i < n; i++)
+		if ((i % every == 0) != keep)
+			drop(&h[i]);
+	return n;
+}
+
+// Under a limit of 96 MiB, three segments of 32.
+static void pieces(void)
+{
+	struct held h[MOST] = { { 0 } }, more = { 0 };
+	struct yoke_stats a = stats();
+	int n = checkered(h, 4 * MIB, 2, true);
+	ok(n >= 22 && n <= 24, "%d blocks of 4 MiB fill 96", n);
+	bool had = hold(&more, 12 * MIB);
+	struct yoke_stats b = stats();
+	ok(had && is_whole(&more) && all_whole(h, n), "12 MiB where no hole has more than 4: %s",
+	   yoke_error());
+	yoke_error_clear();
+	ok(b.pool_compactions == a.pool_compactions + 1 && b.pool_moved_bytes - a.pool_moved_bytes <= 8 * MIB &&
+	   b.pool_ooms == a.pool_ooms + 1, "moved once, %llu bytes, and no failure counted beside the one that "
+	   "filled it", (unsigned long long)(b.pool_moved_bytes - a.pool_moved_bytes));
+	drop(&more);
+	had = hold(&more, 16 * MIB);
+	ok(had && is_whole(&more) && all_whole(h, n), "16 MiB: %s", yoke_error());
+	yoke_error_clear();
+	if (more.t)
+		drop(&more);
+	a = stats();
+	had = hold(&more, 60 * MIB);
+	b = stats();
+	ok(!had && yoke_error_code() == YOKE_ENOMEM && b.pool_compactions == a.pool_compactions,
+	   "more than there is moves nothing: %s", yoke_error());
+	yoke_error_clear();
+	ok(all_whole(h, n), "and loses nothing");
+	if (more.t)
+		drop(&more);
+	drop_all(h, n);
+}
+
+// Variables that were moved are written in place, and moved again.
+static void variables(void)
+{
+	struct held v[2], h[MOST] = { { 0 } }, more = { 0 };
+	const int64_t words = MIB;
+	int wrong = 0;
+	for (int i = 0; i < 2; i++) {
+		v[i] = (struct held){ .t = yoke_variable("v", yoke_i32, 1, &words), .words = words };
+		yoke_tensor *x = yoke_keep(yoke_iota(yoke_i32, 1, &words, 0));
+		yoke_assign(v[i].t, x);
+		yoke_eval(0, NULL);
+		yoke_free(x);
+	}
+	uint64_t moved = stats().pool_moved_bytes;
+	for (int k = 1; k <= 3; k++) {
+		int n = checkered(h, 4 * MIB, 2, k & 1);
+		wrong += !hold(&more, 12 * MIB);
+		for (int i = 0; i < 2; i++) {
+			yoke_scope *s = yoke_scope_begin("step");
+			yoke_assign(v[i].t, yoke_add(v[i].t, yoke_const(3)));
+			v[i].first += 3;
+			wrong += yoke_eval(0, NULL) < 0;
+			yoke_scope_end(s);
+		}
+		wrong += !all_whole(h, n) + !is_whole(&more);
+		if (more.t)
+			drop(&more);
+		drop_all(h, n);
+	}
+	ok(!wrong && all_whole(v, 2) && stats().pool_moved_bytes > moved, "variables move and go on: %s",
+	   yoke_error());
+	yoke_error_clear();
+	drop_all(v, 2);
+}
+
+// What is larger than any segment: whole segments are emptied and given back.
+static void segments(void)
+{
+	struct held h[MOST] = { { 0 } }, more = { 0 };
+	int n = checkered(h, 4 * MIB, 4, true);
+	struct yoke_stats a = stats();
+	bool had = hold(&more, 32 * MIB + 2 * MIB);
+	struct yoke_stats b = stats();
+	bool fits = b.pool_reserved <= 96 * MIB;
+	ok(had && is_whole(&more) && all_whole(h, n) && fits && b.pool_compactions > a.pool_compactions,
+	   "34 MiB, when segments have 32 and a quarter of each is in use: %s", yoke_error());
+	yoke_error_clear();
+	if (more.t)
+		drop(&more);
+	drop_all(h, n);
+}
+
+// A launch's arena and results, with values of another context between.
+static void launches(void)
+{
+	struct held h[MOST] = { { 0 } }, other[MOST] = { { 0 } };
+	int n = checkered(h, 4 * MIB, 2, true);
+	yoke_context *mine = yoke_use(NULL);
+	yoke_use(mine);
+	const int64_t words = 3 * MIB; // 12 MiB
+	struct yoke_stats a = stats();
+	yoke_tensor *x = yoke_keep(yoke_iota(yoke_i32, 1, &words, 0));
+	int32_t *got = malloc((size_t)words * 4), wrong = 0;
+	memset(got, 0xff, (size_t)words * 4);
+	int err = yoke_read(x, got, (size_t)words * 4);
+	for (int64_t i = 0; i < words; i++)
+		wrong += got[i] != i;
+	ok(!err && !wrong && all_whole(h, n) && stats().pool_compactions > a.pool_compactions,
+	   "a launch's result: %s", yoke_error());
+	yoke_error_clear();
+	free(got);
+	yoke_free(x);
+	drop_all(h, n);
+	// the holes are between another context's blocks, which stay where they are
+	yoke_context *theirs = yoke_context_new(NULL);
+	yoke_use(theirs);
+	n = checkered(other, 4 * MIB, 2, true);
+	yoke_use(mine);
+	struct held more = { 0 };
+	bool had = hold(&more, 12 * MIB);
+	ok(!had && yoke_error_code() == YOKE_ENOMEM, "another context's blocks stay: %s", yoke_error());
+	yoke_error_clear();
+	if (more.t)
+		drop(&more);
+	yoke_use(theirs);
+	ok(all_whole(other, n), "and are whole");
+	drop_all(other, n);
+	yoke_use(mine);
+	yoke_context_free(theirs);
+}
+
+// Values of any size come and go.
+static void traffic(void)
+{
+	struct held h[MOST] = { { 0 } };
+	uint64_t before = stats().pool_compactions;
+	int refused = 0, bad = 0;
+	for (int i = 0; i < 300; i++) {
+		struct held *x = &h[rnd_int(0, 23)];
+		if (x->t) {
+			bad += !is_whole(x);
+			drop(x);
+		}
+		if (!hold(x, 4 * rnd_int(1, rnd_int(0, 9) ? MIB : 4 * MIB))) {
+			refused++;
+			bad += yoke_error_code() != YOKE_ENOMEM;
+			yoke_error_clear();
+		}
+	}
+	struct yoke_stats s = stats();
+	ok(!bad && all_whole(h, MOST), "300 values come and go, %d refused, %llu compactions", refused,
+	   (unsigned long long)(s.pool_compactions - before));
+	drop_all(h, MOST);
+	ok(stats().pool_allocated == 0, "nothing is left, not %llu bytes",
+	   (unsigned long long)stats().pool_allocated);
+}
+
+// A copy that fails leaves all as it was; a launch without memory is tried again.
+static void faults(void)
+{
+	struct held h[MOST] = { { 0 } }, more = { 0 };
+	int n = checkered(h, 4 * MIB, 2, true);
+	ctl->arm("copy", 2);
+	bool had = hold(&more, 16 * MIB);
+	ctl->arm("copy", 0);
+	ok(had || (yoke_error_code() == YOKE_ENOMEM && all_whole(h, n)), "a copy that fails: %s", yoke_error());
+	yoke_error_clear();
+	if (more.t)
+		drop(&more);
+	had = hold(&more, 16 * MIB);
+	ok(had && is_whole(&more) && all_whole(h, n), "the next try moves them: %s", yoke_error());
+	drop(&more);
+	drop_all(h, n);
+	const float one = 1;
+	float got = NAN;
+	yoke_tensor *x = yoke_from(yoke_f32, 0, NULL, &one);
+	ctl->how("enomem");
+	ctl->arm("run", 1);
+	int err = yoke_read(yoke_exp(x), &got, sizeof got);
+	ctl->arm("run", 0);
+	ctl->how("error");
+	ok(!err && fabsf(got - 2.7182817f) < 1e-6f, "a launch that found no memory is tried once more: %g %s",
+	   (double)got, yoke_error());
+	yoke_error_clear();
+}
+
+static int child(const char *backend)
+{
+	tap_seed();
+	yoke_context *ctx = yoke_context_new(NULL);
+	if (!ctx) {
+		skip(backend, yoke_error());
+		return done();
+	}
+	yoke_use(ctx);
+	device = yk_device_choose(NULL);
+	ctl = strcmp(backend, "fault") ? NULL : device->ops->ext("fault");
+	pieces();
+	variables();
+	segments();
+	launches();
+	traffic();
+	if (ctl)
+		faults();
+	yoke_use(NULL);
+	yoke_context_free(ctx);
+	return done();
+}
+
+static void mode(const char *self, const char *settings, const char *what)
+{
+	char command[2048], line[2048];
+	snprintf(command, sizeof command, "YOKE_MEMORY=96M YOKE_BACKEND=%s %s '%s' %s 2>&1", what, settings,
+		 self, what);
+	fflush(stdout);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof line, f))
+		printf("#  %s", line);
+	ok(f && pclose(f) == 0, "%s %s", what, settings);
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+	if (argc > 1)
+		return child(argv[1]);
+	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
+	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
+	if (opencl) // its folder
+		*strrchr(path, '/') = 0;
+	setenv("YOKE_PLUGIN_PATH", path, 1);
+	mode(argv[0], "", "cpu");
+	mode(argv[0], "", "fault");
+	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
+	mode(argv[0], "YOKE_EAGER=1", "cpu");
+	if (opencl)
+		mode(argv[0], "", "opencl");
+	else
+		skip("opencl", "it is not built");
+	setenv("YOKE_BACKEND", "fault", 1);
+	setenv("YOKE_FAULT_MAX_SEGMENT", "1048576", 1);
+	const int64_t words = MIB;
+	yoke_tensor *t = yoke_variable("large", yoke_f32, 1, &words);
+	ok(!t && yoke_error_code() == YOKE_ENOMEM && strstr(yoke_error(), "4.00 MiB asked for") &&
+	   strstr(yoke_error(), "largest segment 1.00 MiB"), "larger than any segment: %s", yoke_error());
+	yoke_error_clear();
+	return done();
+}
