@@ -11,8 +11,8 @@
 #ifndef ROWS
 #define ROWS 1
 #endif
-#ifndef WIDE // items along columns, along slices of k
-#define WIDE 32
+#ifndef ACROSS // items along columns, along slices of k
+#define ACROSS 32
 #define SLICES 8
 #endif
 #ifndef NV
@@ -21,8 +21,8 @@
 #ifndef NC
 #define NC 4
 #endif
-#define ITEMS (WIDE * SLICES)
-#define COLUMNS (WIDE * NV * VEC_WIDTH) // of a group of contract_rows_n
+#define ITEMS (ACROSS * SLICES)
+#define COLUMNS (ACROSS * NV * VEC_WIDTH) // of a group of contract_rows_n
 
 // Rows beyond the last are the last once more.
 FN void row_starts(long *row, long first, contraction s)
@@ -34,7 +34,7 @@ FN void row_starts(long *row, long first, contraction s)
 
 // Groups: (pieces of COLUMNS columns, 1, leading index); at least COLUMNS columns.  The last
 // group begins early enough to be whole and stores only what is its own.
-KERNEL void WORK_GROUP(WIDE, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong a_at,
+KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 #if SLICES > 1
@@ -60,7 +60,7 @@ KERNEL void WORK_GROUP(WIDE, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong
 		VEC v[NV];
 		UNROLL
 		for (int j = 0; j < NV; j++)
-			v[j] = LOAD_VEC(b + j * WIDE * VEC_WIDTH);
+			v[j] = LOAD_VEC(b + j * ACROSS * VEC_WIDTH);
 		UNROLL
 		for (int i = 0; i < ROWS; i++) {
 			VEC f = VEC_SPLAT(LOAD(a[row[i]]));
@@ -72,13 +72,13 @@ KERNEL void WORK_GROUP(WIDE, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong
 #if SLICES > 1
 	for (int i = 0; i < ROWS && i < s.m; i++)
 		for (int j = 0; j < NV; j++) {
-			part[slice * WIDE + x] = sum[i][j];
+			part[slice * ACROSS + x] = sum[i][j];
 			BARRIER();
 			float all = 0.0f;
 			for (int q = 0; q < SLICES; q++)
-				all += part[q * WIDE + x];
-			if (slice == 0 && n + j * WIDE >= own)
-				put_sum(all, s, index, y_matrix, i, n + j * WIDE Y_ARGS);
+				all += part[q * ACROSS + x];
+			if (slice == 0 && n + j * ACROSS >= own)
+				put_sum(all, s, index, y_matrix, i, n + j * ACROSS Y_ARGS);
 			BARRIER();
 		}
 #else
@@ -90,7 +90,7 @@ KERNEL void WORK_GROUP(WIDE, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong
 			VEC_STORE(sum[i][j], tile[i] + j * VEC_WIDTH);
 	for (int i = 0; i < ROWS && i < s.m; i++)
 		for (int j = 0; j < NV * VEC_WIDTH; j++) {
-			long column = n + j / VEC_WIDTH * WIDE * VEC_WIDTH + j % VEC_WIDTH;
+			long column = n + j / VEC_WIDTH * ACROSS * VEC_WIDTH + j % VEC_WIDTH;
 			if (column >= own)
 				put_sum(tile[i][j], s, index, y_matrix, i, column Y_ARGS);
 		}

@@ -62,7 +62,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	char defines[128];
 
 	snprintf(defines, sizeof defines,
-		 "-DVEC_WIDTH=%d -DROWS=%d -DWIDE=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
+		 "-DVEC_WIDTH=%d -DROWS=%d -DACROSS=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
 		 t.rows, t.wide, t.slices, t.vectors, t.columns);
 	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_rows.cl", defines,
 				     c->s.b_n == 1 ? "contract_rows_n" :
