@@ -281,7 +281,7 @@ static int gen_permute(struct program *p, int x)
 static int gen_flip(struct program *p, int x)
 {
 	int y = like(p, FLIP, x, 1, 0);
-	p->stmt[p->stmts - 1].a[0] = rnd_int(1, 15);
+	p->stmt[p->stmts - 1].a[0] = rnd_int(0, (1 << p->slot[x].rank) - 1);
 	return y;
 }
 
@@ -323,7 +323,7 @@ static int gen_reduce(struct program *p, int x)
 	if (truth)
 		op = one_in(2) ? ANY : ALL;
 	bool arg = !truth && op >= ARGMAX, keep = !arg && one_in(2);
-	unsigned axes = one_in(4) ? YOKE_ALL : (unsigned)rnd_int(0, 15);
+	unsigned axes = one_in(4) ? YOKE_ALL : (unsigned)rnd_int(0, (1 << s.rank) - 1);
 	if (arg)
 		axes = 1u << rnd_int(0, s.rank - 1);
 	y.rank = 0;
