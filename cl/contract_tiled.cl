@@ -22,9 +22,9 @@
 #define BN (WG_N * TN)
 #define ITEMS (WG_M * WG_N)
 #if DTYPE == 1 || DTYPE == 3 || DTYPE == 4
-#define FMA(a, b, c) VEC_FMA(a, b, c)
+#define TILE_FMA(a, b, c) VEC_FMA(a, b, c)
 #else
-#define FMA(a, b, c) ((a) * (b) + (c))
+#define TILE_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
 // BK x width elements, [k][r]: row or column first_r + r, step first_k + k; zeros beyond the
@@ -72,7 +72,7 @@ KERNEL void WORK_GROUP(WG_N, WG_M) contract_tiled(GLOBAL uchar *a_base, ulong a_
 				ACC x = a_block[k * BM + i * WG_M + item_m];
 				UNROLL
 				for (int j = 0; j < TN; j++)
-					sum[i][j] = FMA(x, v[j], sum[i][j]);
+					sum[i][j] = TILE_FMA(x, v[j], sum[i][j]);
 			}
 		}
 		BARRIER();
