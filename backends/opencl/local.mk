@@ -13,6 +13,7 @@ opencl_sources = \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
 	backends/opencl/contract.h \
+	backends/opencl/contract_clblast.c \
 	backends/opencl/contract_packed.c \
 	backends/opencl/contract_rows.c \
 	backends/opencl/contract_shape.c \

@@ -39,6 +39,7 @@ struct yk_cl_device {
 	cl_command_queue helper; // maps host segments
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
+	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
 };
 
 struct yk_cl_segment {
