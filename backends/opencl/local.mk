@@ -26,7 +26,12 @@ opencl_sources = \
 	backends/opencl/memory.c \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
+	backends/opencl/optim.c \
 	backends/opencl/queue.c \
+	backends/opencl/rope.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
-	backends/opencl/softmax.c
+	backends/opencl/softmax.c \
+	backends/opencl/table.c \
+	backends/opencl/table.h \
+	backends/opencl/xent.c
