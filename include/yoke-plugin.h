@@ -361,6 +361,9 @@ struct yoke_host {
 	// Fills a call, whose size the caller has set; errors as map_source.  Cheap: meant for every
 	// launch.
 	int (*map_call)(const struct yoke_op *, struct yoke_map_call *call);
+	// Since 0.3.  Adds to the counts that reports show: programs compiled from their text, programs
+	// that cache_get had compiled.
+	void (*programs)(uint32_t compiled, uint32_t found);
 };
 
 // ---- what a backend gives ----

@@ -398,6 +398,8 @@ struct yoke_stats {
 	uint64_t pool_hits, pool_misses, pool_retries, pool_ooms;
 	uint64_t pending_nodes, live_handles, plans;
 	uint64_t pool_compactions, pool_moved_bytes; // values moved together when memory was in pieces
+	uint64_t programs_compiled, programs_found; // by all backends of this process: kernels' texts
+						    // compiled, and found compiled in the cache
 };
 // Of the current context and its device; peaks since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

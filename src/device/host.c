@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,20 @@ static const char *host_setting(const struct yoke_setting *s)
 	return l ? yk_param_str(&l->param) : NULL;
 }
 
+static atomic_uint_fast64_t compiled, found;
+
+static void host_programs(uint32_t more_compiled, uint32_t more_found)
+{
+	atomic_fetch_add_explicit(&compiled, more_compiled, memory_order_relaxed);
+	atomic_fetch_add_explicit(&found, more_found, memory_order_relaxed);
+}
+
+void yk_host_programs(uint64_t *all_compiled, uint64_t *all_found)
+{
+	*all_compiled = atomic_load_explicit(&compiled, memory_order_relaxed);
+	*all_found = atomic_load_explicit(&found, memory_order_relaxed);
+}
+
 const struct yoke_host *yk_host(void)
 {
 	static const struct yoke_host host = {
@@ -99,6 +114,7 @@ const struct yoke_host *yk_host(void)
 		.map_call = yk_map_call,
 		.cache_get = yk_cache_get,
 		.cache_put = yk_cache_put,
+		.programs = host_programs,
 	};
 	return &host;
 }

@@ -39,6 +39,8 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void);
 // Checks one table and makes a backend of it (tests, and the CPU's own).  NULL: yoke_error says why.
 struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
 const struct yoke_host *yk_host(void); // what the core lends (host.c)
+// Programs that backends compiled in this process, and found compiled.
+void yk_host_programs(uint64_t *compiled, uint64_t *found);
 
 // Does a list ("a,b", "^a,b", "*", "" or NULL: everything) name this backend?
 bool yk_list_has(const char *list, const char *name);

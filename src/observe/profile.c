@@ -321,6 +321,8 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 		.launches = now.launches - p->before.launches,
 		.plan_hits = now.plan_hits - p->before.plan_hits,
 		.plan_misses = now.plan_misses - p->before.plan_misses,
+		.programs_compiled = now.programs_compiled,
+		.programs_found = now.programs_found,
 		.fallbacks = now.fallbacks - p->before.fallbacks,
 		.fallback_bytes = now.fallback_bytes - p->before.fallback_bytes,
 		.bytes_up = now.bytes_up - p->before.bytes_up,

@@ -143,6 +143,12 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 		 r->plan_misses, r->plan_hits, r->fallbacks,
 		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);
+	if (r->programs_compiled || r->programs_found) {
+		snprintf(text, sizeof text,
+			 "  %" PRIu64 " programs of kernels compiled, %" PRIu64 " found compiled",
+			 r->programs_compiled, r->programs_found);
+		line(arg, text);
+	}
 	for (int i = 0; i < listed(r); i++)
 		print_fallback(&r->fallback[i], line, arg);
 	if (listed(r) < r->nfallback) {
@@ -184,14 +190,16 @@ json_t *yk_report_json(const struct yk_report *r)
 		}
 		bad |= json_object_set_new(devices, r->device[lane], d);
 	}
-	o = json_pack("{s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	o = json_pack("{s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		      "wall", r->wall, "idle", r->idle, "checkpoints", r->files,
 		      "devices", devices, "launches", (json_int_t)r->launches, "bytes",
 		      (json_int_t)r->bytes, "bytes_up", (json_int_t)r->bytes_up,
 		      "bytes_down", (json_int_t)r->bytes_down, "plan_misses",
 		      (json_int_t)r->plan_misses, "plan_hits", (json_int_t)r->plan_hits,
 		      "fallbacks", (json_int_t)r->fallbacks, "fallback_bytes",
-		      (json_int_t)r->fallback_bytes);
+		      (json_int_t)r->fallback_bytes, "programs_compiled",
+		      (json_int_t)r->programs_compiled, "programs_found",
+		      (json_int_t)r->programs_found);
 	for (int k = 0; k <= YK_BUSY_OTHER && r->timed[0]; k++)
 		bad |= json_object_set_new(bounds, kinds[k].key,
 					   bound_json(r->wall, all_of(r, k)));

@@ -35,6 +35,7 @@ struct yk_report {
 		      // Below 0: two devices worked at once
 	uint64_t launches, plan_hits, plan_misses, fallbacks, fallback_bytes;
 	uint64_t bytes_up, bytes_down;
+	uint64_t programs_compiled, programs_found; // since the process began
 	uint64_t bytes; // read and written by steps
 	int nfallback;  // kinds, of which the list has the first
 	struct yoke_fallback fallback[16];

@@ -449,6 +449,7 @@ int yoke_stats(struct yoke_stats *to)
 	s.pending_nodes = ctx->graph.nodes;
 	s.live_handles = ctx->live_handles;
 	s.plans = ctx->planner ? ctx->planner->plans : 0;
+	yk_host_programs(&s.programs_compiled, &s.programs_found);
 	size_t size = to->size < sizeof s ? to->size : sizeof s;
 	if (size < sizeof to->size)
 		return yk_fail(YOKE_EINVAL,
