@@ -15,11 +15,8 @@ cl_files = \
 	cl/map_real.cl \
 	cl/math.cl \
 	cl/norm.cl \
-	cl/optim.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
 	cl/prologue_opencl.h \
-	cl/rope.cl \
 	cl/rows.cl \
-	cl/softmax.cl \
-	cl/xent.cl
+	cl/softmax.cl

@@ -203,6 +203,20 @@ static char *identity_of(const struct yk_cl_device *d)
 	return NULL;
 }
 
+// For all platforms alike.  PoCL, the one that compiles all kernels of a program again to give its
+// binary, has a cache of its own, too, but is slow at finding things there.  Measured with PoCL 3.1 on
+// 2 cores, 42 programs of a small training: first start 15.3 s with binaries, 9.2 s without; each
+// later one 0.17 s with, 1.4 s without (30 ms a program).
+static bool keeps_binaries(void)
+{
+	static const struct yoke_setting binaries = {
+		sizeof binaries, "opencl.binaries", "bool", "1",
+		"compiled programs are kept in yoke's cache; 0: the driver's own has to do",
+	};
+	const char *value = yk_cl_host->setting(&binaries);
+	return !value || strcmp(value, "0");
+}
+
 static int add_device(cl_platform_id platform, cl_device_id id)
 {
 	struct yk_cl_device **more = realloc(devices, (ndevices + 1) * sizeof *devices);
@@ -224,6 +238,7 @@ static int add_device(cl_platform_id platform, cl_device_id id)
 	pthread_mutex_init(&d->lock, NULL);
 	fill_info(d);
 	fill_limits(d);
+	d->binaries = keeps_binaries();
 	yk_cl_identify(d, devices, ndevices);
 	devices[ndevices++] = d;
 	return 0;

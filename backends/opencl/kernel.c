@@ -155,15 +155,22 @@ static int program_of(struct yk_cl_device *d, const char *text, const char *opti
 		      const char *name, cl_program *to)
 {
 	size_t bytes = 0;
-	char *cache_key = binary_key(d, text, options, &bytes);
+	char *cache_key = d->binaries ? binary_key(d, text, options, &bytes) : NULL;
 	int err = 0;
 
 	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
-	if (!*to) {
+	int lock = *to ? -1 : yk_cl_build_lock(d);
+	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
+		*to = from_cache(d, cache_key, bytes, options);
+	bool found = *to;
+	if (!found) {
 		err = from_text(d, text, options, name, to);
 		if (!err && cache_key)
 			to_cache(*to, cache_key, bytes);
 	}
+	yk_cl_build_unlock(lock);
+	if (!err && yk_cl_host->programs)
+		yk_cl_host->programs(!found, found);
 	free(cache_key);
 	return err;
 }

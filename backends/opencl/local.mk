@@ -13,7 +13,6 @@ opencl_sources = \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
 	backends/opencl/contract.h \
-	backends/opencl/contract_clblast.c \
 	backends/opencl/contract_packed.c \
 	backends/opencl/contract_rows.c \
 	backends/opencl/contract_shape.c \
@@ -22,16 +21,12 @@ opencl_sources = \
 	backends/opencl/error.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \
+	backends/opencl/lock.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
-	backends/opencl/optim.c \
 	backends/opencl/queue.c \
-	backends/opencl/rope.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
-	backends/opencl/softmax.c \
-	backends/opencl/table.c \
-	backends/opencl/table.h \
-	backends/opencl/xent.c
+	backends/opencl/softmax.c

@@ -34,13 +34,12 @@ struct yk_cl_device {
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	char *identity;          // platform, device, driver, versions: in binaries' keys
 	const char *options;     // of every build
+	bool binaries;           // are compiled programs kept in the host's cache?
 	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
 	cl_context context;      // made on first use
 	cl_command_queue helper; // maps host segments
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
-	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
-	struct yk_cl_table *tables;     // latest first
 };
 
 struct yk_cl_segment {
@@ -96,6 +95,12 @@ int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *);
 // Fills info.uuid and info.pci, unless one of n devices before it, of the same platform, has
 // them already.
 void yk_cl_identify(struct yk_cl_device *, struct yk_cl_device *const *before, uint32_t n);
+
+// ---- lock.c ----
+
+// Held while a program is compiled, where processes would disturb each other; -1: no need.
+int yk_cl_build_lock(const struct yk_cl_device *);
+void yk_cl_build_unlock(int lock);
 
 // ---- memory.c ----
 
@@ -186,6 +191,6 @@ struct yk_cl_op {
 	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_contract;
-extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
+extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm;
 
 #endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process at a time compiles with PoCL: its cache, which its processes share, is read while it is
+// written, and then a build fails without a reason (seen with PoCL 3.1, 16 processes at once).  The lock
+// is the system's, on the folder of that cache, and ends with whoever holds it.
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opencl.h"
+
+// A holder that was stopped is not waited for any longer.
+static const int longest = 60000; // milliseconds
+
+static int open_folder(void)
+{
+	const char *set = secure_getenv("POCL_CACHE_DIR"), *xdg = secure_getenv("XDG_CACHE_HOME"),
+		   *home = secure_getenv("HOME");
+	char path[PATH_MAX];
+	int n = -1;
+
+	if (set && *set)
+		n = snprintf(path, sizeof path, "%s", set);
+	else if (xdg && *xdg)
+		n = snprintf(path, sizeof path, "%s/pocl", xdg);
+	else if (home && *home)
+		n = snprintf(path, sizeof path, "%s/.cache/pocl", home);
+	return n < 0 || n >= (int)sizeof path ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int yk_cl_build_lock(const struct yk_cl_device *d)
+{
+	char name[64] = "";
+
+	clGetPlatformInfo(d->platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
+	if (strncmp(name, "Portable Computing Language", sizeof name))
+		return -1;
+	int fd = open_folder();
+	for (int ms = 0; fd >= 0 && ms < longest; ms += 5) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			break;
+		nanosleep(&(struct timespec){ 0, 5000000 }, NULL);
+	}
+	yk_cl_build_unlock(fd);
+	return -1;
+}
+
+void yk_cl_build_unlock(int lock)
+{
+	if (lock >= 0)
+		close(lock);
+}

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiled kernels outlive the process: a second one compiles none, sixteen at once on an empty cache
+# all train to the same loss, damaged entries are compiled anew, and without a private place there is
+# one warning.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+umask 022
+mkdir plugins && cp "$YOKE_TEST_OPENCL" plugins/ && chmod 755 plugins plugins/* || exit 99
+export YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=opencl
+unset YOKE_OPENCL_BINARIES
+"$yoke" info >out 2>&1
+grep -q '^  opencl:0 ' out || { echo "1..0 # SKIP no OpenCL device"; exit 0; }
+awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
+export XDG_CACHE_HOME="$PWD/empty" # made by whom comes first
+kept=$XDG_CACHE_HOME/yoke
+
+# train NAME: one step; its loss in NAME.loss, programs compiled and found in NAME.n
+train()
+{
+	"$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out="$1" \
+		>"$1.log" 2>&1 || echo "failed" >>"$1.log"
+	sed -n 's/^step 1.*\(loss [0-9.]*\).*/\1/p' "$1.log" >"$1.loss"
+	for key in compiled found; do
+		sed -n "s/.*\"programs_$key\": *\([0-9]*\).*/\1/p" "$1/metrics.jsonl" | tail -n 1
+	done >"$1.n"
+}
+
+# counts NAME COMPILED FOUND: of programs; + stands for some
+counts()
+{
+	verdict "$1: $2 compiled, $3 found" "$(tr '\n' ' ' <"$1.n" | awk -v c="$2" -v f="$3" '
+		function is(n, want) { return want == "+" ? n > 0 : n == want }
+		NF != 2 || !is($1, c) || !is($2, f)' ; [ -s "$1.n" ] || cat "$1.log")"
+}
+
+i=0
+while [ $i -lt 16 ]; do
+	train "p$i" &
+	i=$((i + 1))
+done
+wait
+i=0
+while [ $i -lt 16 ]; do
+	verdict "process $i of sixteen" "$(cmp p0.loss p$i.loss 2>&1; [ -s p$i.loss ] || cat p$i.log
+		grep -l failed p$i.log)"
+	i=$((i + 1))
+done
+verdict "nothing temporary is left" "$(find "$kept" -type f ! -name '*.krn')"
+verdict "the folder is the user's alone" "$(find "$kept" -prune ! -perm 700)"
+
+train second
+counts second 0 +
+verdict "the same loss" "$(cmp p0.loss second.loss 2>&1)"
+verdict "and that is said" "$(grep -q '^  0 programs of kernels compiled, [1-9]' second.log || cat second.log)"
+YOKE_OPENCL_BINARIES=0 train without
+counts without + 0
+verdict "the same loss" "$(cmp p0.loss without.loss 2>&1)"
+
+# bytes in the middle of each
+for file in "$kept"/*.krn; do
+	size=$(wc -c <"$file")
+	printf 'xyz' | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc 2>/dev/null
+done
+train damaged
+counts damaged + 0
+verdict "the same loss" "$(cmp p0.loss damaged.loss 2>&1)"
+train after
+counts after 0 +
+
+chmod 777 "$kept"
+train open
+counts open + 0
+verdict "one warning" "$([ "$(grep -c 'warn: cache: ' open.log)" -eq 1 ] &&
+	grep -q "$kept: others may write there (mode 0777); chmod go-w" open.log || cat open.log)"
+verdict "the same loss" "$(cmp p0.loss open.loss 2>&1)"
+rm -rf "$kept" && ln -s "$PWD/elsewhere" "$kept" && mkdir elsewhere
+train link
+verdict "a link: one warning, nothing behind it" "$([ "$(grep -c 'warn: cache: ' link.log)" -eq 1 ] ||
+	cat link.log; find elsewhere -type f)"
+YOKE_CACHE=0 train off
+counts off + 0
+verdict "switched off: none" "$(grep 'warn: cache' off.log)"
+YOKE_CACHE=here train relative
+verdict "no absolute path: one" "$([ "$(grep -c 'warn: cache: .*no absolute path' relative.log)" -eq 1 ] ||
+	cat relative.log)"
+echo "1..$count"
