@@ -243,6 +243,42 @@ static void traffic(void)
 	   (unsigned long long)stats().pool_allocated);
 }
 
+// Uploads have a queue of their own: each evaluation reads what was put before it, whatever was put
+// behind it, or over it unread.
+static void overlap(void)
+{
+	enum { ROUNDS = 60, WORDS = 100000 };
+	const int64_t words = WORDS;
+	int32_t *data = malloc(WORDS * sizeof *data);
+	int64_t got[ROUNDS], want[ROUNDS], wrong = 0;
+	yoke_tensor *v = yoke_variable("v", yoke_i32, 1, &words), *sum[ROUNDS];
+	for (int k = 0; k < ROUNDS; k++) {
+		int puts = (int)rnd_int(1, 3);
+		while (puts--) {
+			want[k] = 0;
+			for (int i = 0; i < WORDS; i++)
+				want[k] += data[i] = (int32_t)rnd_int(-1000, 1000);
+			wrong += yoke_put(v, data, WORDS * sizeof *data) < 0;
+			memset(data, 0xff, WORDS * sizeof *data); // the caller's again
+		}
+		yoke_scope *s = yoke_scope_begin("round");
+		sum[k] = yoke_keep(yoke_sum(yoke_cast(v, yoke_i64), YOKE_ALL));
+		if (k % 3)
+			wrong += yoke_eval(0, NULL) < 0;
+		yoke_scope_end(s);
+	}
+	for (int k = ROUNDS; k-- > 0;) {
+		got[k] = -1;
+		wrong += yoke_read(sum[k], &got[k], sizeof *got) < 0 || got[k] != want[k];
+		yoke_free(sum[k]);
+	}
+	wrong += yoke_put(v, data, WORDS * sizeof *data) < 0; // and freed unread
+	yoke_free(v);
+	ok(!wrong, "%d rounds of puts and sums, %lld wrong: %s", ROUNDS, (long long)wrong, yoke_error());
+	yoke_error_clear();
+	free(data);
+}
+
 // A copy that fails leaves all as it was; a launch without memory is tried again.
 static void faults(void)
 {
@@ -259,6 +295,18 @@ static void faults(void)
 	ok(had && is_whole(&more) && all_whole(h, n), "the next try moves them: %s", yoke_error());
 	drop(&more);
 	drop_all(h, n);
+	static const char *const kinds[] = { "put", "event" }; // at once, and late
+	for (int i = 0; i < 2; i++) {
+		ctl->arm(kinds[i], 1);
+		had = hold(&more, 8 * MIB) && is_whole(&more);
+		ctl->arm(kinds[i], 0);
+		ok(!had && strstr(yoke_error(), "fault."), "a large upload that fails: %s", yoke_error());
+		yoke_error_clear();
+		if (more.t)
+			drop(&more);
+	}
+	ok(hold(&more, 8 * MIB) && is_whole(&more), "the next one does not");
+	drop(&more);
 	const float one = 1;
 	float got = NAN;
 	yoke_tensor *x = yoke_from(yoke_f32, 0, NULL, &one);
@@ -287,6 +335,7 @@ static int child(const char *backend)
 	variables();
 	segments();
 	launches();
+	overlap();
 	traffic();
 	if (ctl)
 		faults();
@@ -320,6 +369,7 @@ int main(int argc, char **argv)
 	mode(argv[0], "", "cpu");
 	mode(argv[0], "", "fault");
 	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
+	mode(argv[0], "YOKE_FAULT_UNIFIED=1", "fault");
 	mode(argv[0], "YOKE_EAGER=1", "cpu");
 	if (opencl)
 		mode(argv[0], "", "opencl");

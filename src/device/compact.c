@@ -195,21 +195,32 @@ static bool empty_segments(struct yk_pool *p, uint64_t bytes, struct yk_queue *q
 	return true;
 }
 
-bool yk_pool_compact(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const void *group)
+// Copies are behind what was brought up on the other queue.
+static bool join(const struct yk_movable *m)
+{
+	struct yk_event *e = NULL;
+	if (m->up == m->queue)
+		return true;
+	bool good = yk_event_try(m->up, &e) == 0 && yk_event_before(e, m->queue) == 0;
+	yk_event_unref(e);
+	return good;
+}
+
+bool yk_pool_compact(struct yk_pool *p, uint64_t bytes, const struct yk_movable *m)
 {
 	uint64_t reserved = p->stats.reserved_bytes.current,
 		 unused = reserved - p->stats.allocated_bytes.current, above = 0;
 	bool good = false, fits = false;
 	struct window w;
-	if (!q || unused < bytes) // then it is not for the pieces
+	if (unused < bytes || !join(m)) // then it is not for the pieces
 		return false;
-	for (int i = 0; i < TRIES && !good && find(p, bytes, group, above, &w); i++) {
+	for (int i = 0; i < TRIES && !good && find(p, bytes, m->group, above, &w); i++) {
 		fits = true;
 		above = w.live;
-		good = empty(p, &w, q);
+		good = empty(p, &w, m->queue);
 	}
 	if (!good && !fits)
-		good = empty_segments(p, bytes, q, group);
+		good = empty_segments(p, bytes, m->queue, m->group);
 	yk_info("pool", "%s: %llu of %llu reserved bytes are free, in pieces: compaction %s",
 		p->device->id, (unsigned long long)unused, (unsigned long long)reserved,
 		good ? "made room" : "made no room");

@@ -425,11 +425,11 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 
 // The last resort: what compaction made room for.
 static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct yk_queue *q,
-				       const void *group)
+				       struct yk_movable m)
 {
 	struct yk_chunk *c = NULL;
 
-	if (p->off || !group || !yk_pool_compact(p, bytes, q, group))
+	if (p->off || !q || !m.group || !yk_pool_compact(p, bytes, &m))
 		return NULL;
 	if (!(c = yk_pool_lookup(p, bytes, q, true))) {
 		drain(p); // stamps may keep neighbours apart
@@ -441,7 +441,7 @@ static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct
 }
 
 // With the lock held; the chunk is in no tree.
-static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const void *group,
+static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
 		struct yk_chunk **to)
 {
 	int code = 0;
@@ -464,7 +464,7 @@ static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const voi
 	}
 	yk_pool_trim_locked(p);
 	if ((code = grow(p, bytes, p->off, to)) && (code = grow(p, bytes, true, to)) &&
-	    !(*to = find_compacted(p, bytes, q, group)))
+	    !(*to = find_compacted(p, bytes, q, m)))
 		return code;
 	p->stats.misses++;
 	return 0;
@@ -522,10 +522,10 @@ int yk_pool_claim(struct yk_chunk *c, struct yk_queue *q)
 
 int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_block **to)
 {
-	return yk_pool_alloc_among(p, bytes, q, NULL, to);
+	return yk_pool_alloc_among(p, bytes, q, (struct yk_movable){ 0 }, to);
 }
 
-int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, const void *group,
+int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
 			struct yk_block **to)
 {
 	char detail[512];
@@ -536,7 +536,7 @@ int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, c
 	uint64_t size = yk_pool_round(p, bytes);
 	bool had = yoke_error_code() != 0;
 	pthread_mutex_lock(&p->lock);
-	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, group, &c);
+	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, m, &c);
 	// What a backend said about tries that did not count is no error of ours.
 	if (!had && yoke_error_code())
 		yk_backend_detail(had, code, detail, sizeof detail);

@@ -43,9 +43,14 @@ void yk_pool_delete(struct yk_pool *); // all blocks must be free
 // 0 bytes give a block of the least size.  ENOMEM after a trim and a retry;
 // the message has bytes asked for, allocated, reserved, limit, largest free block.
 int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_block **);
-// The same; before it gives up it moves blocks of the group (compact.c).  All queued use of those is on q,
-// and nobody uses them during the call.
-int yk_pool_alloc_among(struct yk_pool *, uint64_t bytes, struct yk_queue *q, const void *group,
+// What compaction may move: blocks of the group, all of whose queued use is on these two, and which
+// nobody uses during the call.  The copies are on `queue`.
+struct yk_movable {
+	const void *group;
+	struct yk_queue *queue, *up;
+};
+// The same; before it gives up it moves blocks (compact.c).
+int yk_pool_alloc_among(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_movable,
 			struct yk_block **);
 // Free for others once everything enqueued on q so far is done: e is an event that stands for that (a
 // reference is taken if needed), or NULL: one is marked here when needed.  block NULL is fine.

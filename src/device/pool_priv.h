@@ -44,8 +44,8 @@ void yk_pool_count_free(struct yk_pool *, struct yk_chunk *);
 // Gives free segments back; returns bytes.
 uint64_t yk_pool_trim_locked(struct yk_pool *);
 
-// Moves blocks of `group` so that a request of so many bytes that found nothing may find something:
-// true when it made room.  Copies are enqueued on the queue.
-bool yk_pool_compact(struct yk_pool *, uint64_t bytes, struct yk_queue *, const void *group);
+// Moves blocks so that a request of so many bytes that found nothing may find something: true when it
+// made room.
+bool yk_pool_compact(struct yk_pool *, uint64_t bytes, const struct yk_movable *);
 
 #endif

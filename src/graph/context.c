@@ -98,10 +98,14 @@ yoke_context *yoke_context_new(const char *backend)
 	if (yk_queue_new(device, YOKE_QUEUE_COMPUTE, &ctx->queue) < 0)
 		goto fail;
 	ctx->cpu_queue = ctx->queue;
-	if (cpu != device && yk_queue_new(cpu, YOKE_QUEUE_COMPUTE, &ctx->cpu_queue) < 0)
+	ctx->up = ctx->queue;
+	if (cpu != device && (yk_queue_new(cpu, YOKE_QUEUE_COMPUTE, &ctx->cpu_queue) < 0 ||
+			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->up) < 0))
 		goto fail;
 	return ctx;
 fail:
+	if (ctx->cpu_queue != ctx->queue)
+		yk_queue_free(ctx->cpu_queue);
 	yk_queue_free(ctx->queue);
 	yk_paths_fini(&ctx->paths);
 	free(ctx);
@@ -112,6 +116,7 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
+	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_settle(ctx);
 	if (ctx->failure.code && !ctx->failure.told) // nobody else will hear of it
@@ -130,10 +135,13 @@ void yoke_context_free(yoke_context *ctx)
 		ctx->planner_free(ctx->planner);
 	for (int i = 0; i < 2; i++)
 		yk_event_unref(ctx->flight[i].done);
+	yk_event_unref(ctx->joined);
 	for (int i = 0; i < 4; i++) {
 		yk_event_unref(ctx->staging[i].event);
-		yk_pool_free(ctx->staging[i].block, ctx->queue, NULL);
+		yk_pool_free(ctx->staging[i].block, ctx->up, NULL);
 	}
+	if (ctx->up != ctx->queue)
+		yk_queue_free(ctx->up);
 	if (ctx->cpu_queue != ctx->queue)
 		yk_queue_free(ctx->cpu_queue);
 	yk_queue_free(ctx->queue);
@@ -389,12 +397,13 @@ void yk_context_reset(struct yoke_context *ctx)
 
 // ---- storages ----
 
-int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_storage **to)
+int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
+		   struct yk_storage **to)
 {
 	struct yk_storage *s = calloc(1, sizeof *s);
 	if (!s)
 		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
-	int err = yk_pool_alloc_among(ctx->device->pool, bytes, ctx->queue, ctx, &s->block);
+	int err = yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &s->block);
 	if (err) {
 		free(s);
 		return err;
@@ -405,6 +414,36 @@ int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_storage *
 	s->ctx = ctx;
 	*to = s;
 	return 0;
+}
+
+int yk_storage_join(struct yk_storage *s)
+{
+	if (!s->up)
+		return 0;
+	int err = yk_event_before(s->up, s->ctx->queue);
+	if (err)
+		return err;
+	struct yk_event **last = &s->ctx->joined;
+	if (!*last || (*last)->serial < s->up->serial) {
+		yk_event_unref(*last);
+		*last = yk_event_ref(s->up);
+	}
+	yk_event_unref(s->up);
+	s->up = NULL;
+	return 0;
+}
+
+// The block as it is given back: its stamp on the queue of the steps stands for the upload, too.
+static void release(struct yk_storage *s)
+{
+	bool had = yoke_error_code() != 0;
+	if (yk_storage_join(s) < 0) {
+		if (!had)
+			yoke_error_clear();
+		yk_event_settle(s->up);
+		yk_event_unref(s->up);
+	}
+	yk_pool_free(s->block, s->ctx->queue, NULL);
 }
 
 void yk_storage_unref(struct yk_storage *s)
@@ -419,6 +458,6 @@ void yk_storage_unref(struct yk_storage *s)
 	if (s->wrapped)
 		yk_wrapped_free(s->ctx, s->wrapped);
 	else
-		yk_pool_free(s->block, s->ctx->queue, NULL);
+		release(s);
 	free(s);
 }

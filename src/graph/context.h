@@ -20,7 +20,9 @@ struct yk_storage {
 	uint32_t refs;
 	int failed;        // 0, or the code of what should have written it
 	uint32_t failure;  // number of that failure
-	uint64_t written;  // it is whole once the queue's event of this serial ended well
+	uint64_t written;  // it is whole once the queue's event of this serial ended well, and ..
+	uint64_t up_serial; // .. this one of the upload queue; 0: has nothing to do with that queue
+	struct yk_event *up; // the upload's, while the other queue was not told to wait for it
 	uint32_t leaf_epoch; // last evaluation of which it was a leaf ..
 	uint32_t leaf_place; // .. and its first place there, while a key is made
 	uint64_t bytes;
@@ -62,6 +64,7 @@ struct yk_leaf {
 struct yk_staging {
 	struct yk_block *block;
 	struct yk_event *event;
+	uint64_t marks; // events on the queue of the steps when it was sent
 };
 
 // A run that may not be over yet.
@@ -96,6 +99,7 @@ enum yk_work_kind { YK_WORK_STEP, YK_WORK_UP, YK_WORK_DOWN, YK_WORK_WAIT, YK_WOR
 // DOWN are copies between the host's memory and the device, WAIT is for a launch before, PLAN makes one.
 struct yk_plan;
 struct yk_observer {
+	bool ordered; // copies stay on the queue of the steps, whose events tell their time
 	void (*begin)(struct yk_observer *, struct yk_queue *);
 	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
@@ -106,6 +110,9 @@ struct yoke_context {
 	atomic_int owner; // number of the thread inside a call, 0: none
 	struct yk_device *device, *cpu;
 	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
+	struct yk_queue *up;     // of copies to the device; the same as queue when that is the CPU
+	uint64_t up_whole;       // what was launched up to this event of queue read good uploads
+	struct yk_event *joined; // the last upload that the queue of the steps is behind
 	struct yk_graph graph;
 	struct yk_paths paths;
 	struct yk_sites sites; // where the application called, if that is traced
@@ -188,9 +195,14 @@ int yk_root(struct yoke_tensor *);
 // Forgets everything pending; handles of it are spent.
 void yk_context_reset(struct yoke_context *);
 
-// Copies bytes from the host to a block on the device; the memory is the caller's again at once.
-int yk_upload(struct yoke_context *, struct yk_block *, const void *from, uint64_t bytes);
-int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_storage **);
+// A storage for use on a queue of the context's.
+int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_storage **);
+// Use of the storage on the queue of the steps is from now on behind its upload.
+int yk_storage_join(struct yk_storage *);
+static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
+{
+	return (struct yk_movable){ .group = ctx, .queue = ctx->queue, .up = ctx->up };
+}
 void yk_storage_unref(struct yk_storage *);
 // A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
 // free_fn was not called.
@@ -204,6 +216,8 @@ void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 // of a failure found now, or 0; leaves the thread's error alone.
 int yk_settle(struct yoke_context *);
 int yk_settle_at(struct yoke_context *, const char *where); // where we stand, unless a run is to blame
+// Notes, for the next settling, how the uploads ended that are over.
+void yk_upload_look(struct yoke_context *);
 // Waits for the run before the last, so that with the next one two are in flight; settles.
 void yk_flight_wait(struct yoke_context *);
 // Records a failure, for the log and for those who touch what is lost.

@@ -54,7 +54,7 @@ int yk_failure_of(const struct yoke_tensor *t)
 // ---- what is lost ----
 
 struct lost {
-	uint64_t since;
+	uint64_t since, up_since; // events of the steps' queue and of the uploads' that ended well
 	int code;
 	uint32_t failure;
 	bool variables; // one of them is a variable's
@@ -62,7 +62,7 @@ struct lost {
 
 static bool lose(struct yk_storage *s, struct lost *l)
 {
-	if (!s || s->failed || s->written <= l->since)
+	if (!s || s->failed || (s->written <= l->since && s->up_serial <= l->up_since))
 		return false;
 	s->failed = l->code;
 	s->failure = l->failure;
@@ -114,10 +114,17 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 	// It may fail too; it is lost already.
 	yk_queue_drain(q);
 	yk_queue_take(q, &later);
-	blame(ctx, f.since, where, culprit, sizeof culprit);
+	bool up = q == ctx->up && q != ctx->queue;
+	if (up)
+		snprintf(culprit, sizeof culprit, "a copy to %s (%s)", ctx->device->id,
+			 ctx->device->info.name);
+	else
+		blame(ctx, f.since, where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
 		       f.why);
-	struct lost l = { .since = f.since,
+	// with an upload goes what may have been computed of it
+	struct lost l = { .since = up ? ctx->up_whole : f.since,
+			  .up_since = up ? f.since : UINT64_MAX,
 			  .code = f.code,
 			  .failure = ctx->failure.number };
 	lose_handles(ctx->handles, &l);
@@ -127,12 +134,30 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 	     i++) // old versions that pending operations read
 		lose(ctx->leaf[i].storage, &l);
 	ctx->failure.variables = l.variables;
+	if (up)
+		ctx->up_whole = ctx->queue->marks;
 	return f.code;
+}
+
+void yk_upload_look(struct yoke_context *ctx)
+{
+	for (uint32_t i = 0; i < 4 && !yk_queue_failed(ctx->up); i++) { // the oldest first
+		const struct yk_staging *s = &ctx->staging[(ctx->staged + i) % 4];
+		if (!s->event)
+			continue;
+		if (yk_event_done(s->event) != 1)
+			break;
+		if (s->event->queue == ctx->up && s->marks > ctx->up_whole)
+			ctx->up_whole = s->marks;
+	}
 }
 
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
-	int code = settle(ctx, ctx->queue, where);
+	yk_upload_look(ctx);
+	int code = ctx->up != ctx->queue ? settle(ctx, ctx->up, where) : 0;
+	if (!code)
+		code = settle(ctx, ctx->queue, where);
 	if (!code && ctx->cpu_queue != ctx->queue)
 		code = settle(ctx, ctx->cpu_queue, where);
 	return code;

@@ -40,47 +40,100 @@ static void set_shape(struct yoke_tensor *t, int dtype, int rank, const int64_t 
 		memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
 }
 
-int yk_upload(struct yoke_context *ctx, struct yk_block *to, const void *from,
-	      uint64_t bytes)
+// ---- copies to the device ----
+
+// Bytes from which on a second copy costs more than the wait for the first, when there is no bus.
+enum { DIRECT = 4 << 20 };
+
+// The queue of uploads, so that they overlap with the steps; unless somebody takes the steps' times.
+static struct yk_queue *upload_queue(const struct yoke_context *ctx)
 {
-	struct yk_queue *q = ctx->queue;
-	const struct yoke_backend *ops = ctx->device->ops;
-	if (!bytes)
-		return 0;
-	ctx->stats.bytes_up += bytes;
-	if (ctx->device == ctx->cpu) // done when it returns
-		return ops->put(q->handle, to->segment, to->offset, from, bytes);
-	struct yk_staging *s = &ctx->staging[ctx->staged++ % 4];
+	return ctx->observer && ctx->observer->ordered ? ctx->queue : ctx->up;
+}
+
+static int put(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+	       const void *from, uint64_t bytes)
+{
+	return ctx->device->ops->put(q->handle, to->segment, to->offset, from, bytes);
+}
+
+// From pinned memory, which has a copy; not waited for.
+static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+			 const void *from, uint64_t bytes, struct yk_event **done)
+{
+	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
 	int err = 0;
 	if (yk_event_settle(s->event) < 0 && !yk_event_done(s->event))
 		return yk_event_wait(s->event); // the copy from there may not be over
+	yk_upload_look(ctx);
+	ctx->staged++;
 	yk_event_unref(s->event);
 	s->event = NULL;
 	if (!s->block || s->block->bytes < bytes) {
-		yk_pool_free(s->block, q, NULL);
+		yk_pool_free(s->block, ctx->up, NULL);
 		s->block = NULL;
-		err = yk_pool_alloc(ctx->device->pinned, bytes, q, &s->block);
+		err = yk_pool_alloc(ctx->device->pinned, bytes, ctx->up, &s->block);
 	}
 	if (err)
 		return err;
 	memcpy(s->block->host, from, bytes);
-	err = ops->put(q->handle, to->segment, to->offset, s->block->host, bytes);
-	return err ? err : yk_event_mark(q, &s->event);
+	err = put(ctx, q, to, s->block->host, bytes);
+	if (!err)
+		err = yk_event_mark(q, &s->event);
+	s->marks = ctx->queue->marks;
+	*done = err ? NULL : yk_event_ref(s->event);
+	return err;
+}
+
+// From the caller's memory, waited for: one copy where a staged one would be two.
+static int upload_direct(struct yoke_context *ctx, const struct yk_block *to, const void *from,
+			 uint64_t bytes)
+{
+	struct yk_queue_failure f;
+	int err = put(ctx, ctx->up, to, from, bytes);
+	int waited = yk_queue_drain(ctx->up); // a copy that failed is not at work on that memory either
+	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
+		err = yk_fail(f.code, "%s", f.why);
+	return err ? err : waited;
+}
+
+// The memory is the caller's again at once; *done, or NULL, stands for the copy.
+static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+		  const void *from, uint64_t bytes, struct yk_event **done)
+{
+	*done = NULL;
+	if (!bytes)
+		return 0;
+	ctx->stats.bytes_up += bytes;
+	if (ctx->device == ctx->cpu) // done when it returns
+		return put(ctx, q, to, from, bytes);
+	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
+		return upload_direct(ctx, to, from, bytes);
+	return upload_staged(ctx, q, to, from, bytes, done);
 }
 
 // ---- variables and values from the host ----
 
-static int write_block(struct yoke_context *ctx, struct yk_block *to, uint64_t bytes,
-		       const void *data)
+static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *data)
 {
-	if (!data && !bytes)
+	struct yoke_context *ctx = s->ctx;
+	const struct yk_block *to = s->block;
+	if (!data && !s->bytes)
 		return 0;
 	if (!data)
-		return ctx->device->ops->fill(ctx->queue->handle, to->segment, to->offset,
-					      bytes, "", 1);
-	yk_work_begin(ctx, ctx->queue);
-	int err = yk_upload(ctx, to, data, bytes);
-	yk_work_end(ctx, ctx->queue, YK_WORK_UP, NULL, bytes);
+		return ctx->device->ops->fill(q->handle, to->segment, to->offset, s->bytes, "", 1);
+	struct yk_event *done;
+	yk_work_begin(ctx, q);
+	int err = upload(ctx, q, to, data, s->bytes, &done);
+	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
+	if (err && q != ctx->queue)
+		yk_queue_drain(q); // it may write where another queue will
+	if (done && q != ctx->queue) {
+		s->up = done;
+		s->up_serial = done->serial;
+	} else {
+		yk_event_unref(done);
+	}
 	return err;
 }
 
@@ -88,15 +141,16 @@ static int write_block(struct yoke_context *ctx, struct yk_block *to, uint64_t b
 static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *data,
 			struct yk_storage **to)
 {
+	struct yk_queue *q = data ? upload_queue(ctx) : ctx->queue;
 	struct yk_storage *s = NULL;
 	char why[400];
 	yk_settle(ctx); // what failed before is no matter of this value
 	bool had = yoke_error_code() != 0;
-	int err = yk_storage_new(ctx, bytes, &s);
-	if (!err && (err = write_block(ctx, s->block, bytes, data)) == YOKE_ENOMEM &&
+	int err = yk_storage_new(ctx, bytes, q, &s);
+	if (!err && (err = write_storage(s, q, data)) == YOKE_ENOMEM &&
 	    yk_pool_make_room(ctx->device)) {
 		yk_backend_detail(had, err, why, sizeof why);
-		err = write_block(ctx, s->block, bytes, data);
+		err = write_storage(s, q, data);
 	}
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
@@ -106,7 +160,8 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 		return yk_fail(err, "%llu bytes could not be brought to %s: %s",
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}
-	s->written = ctx->queue->marks + 1;
+	if (q == ctx->queue)
+		s->written = q->marks + 1;
 	*to = s;
 	return 0;
 }

@@ -21,7 +21,7 @@ enum { MOST_PENDING = 4096 };
 
 static int lane_of(const struct yk_profile *p, const struct yk_queue *q)
 {
-	return q != p->ctx->queue;
+	return q == p->ctx->cpu_queue && q != p->ctx->queue;
 }
 
 // Is what was enqueued on this lane done when the call returns?
@@ -253,7 +253,7 @@ struct yk_profile *yk_profile_new(bool details)
 		yk_fail(YOKE_ENOMEM, "profile: no memory");
 		return NULL;
 	}
-	p->observer = (struct yk_observer){ .begin = begin, .end = end };
+	p->observer = (struct yk_observer){ .begin = begin, .end = end, .ordered = details };
 	p->ctx = ctx;
 	p->details = details;
 	for (int lane = 0; lane < 2; lane++)

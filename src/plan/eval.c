@@ -372,8 +372,11 @@ static int download(const struct yoke_tensor *t, void *to, uint64_t bytes)
 	char why[400];
 	bool had = yoke_error_code() != 0;
 	yk_work_begin(ctx, q);
-	int err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
+	int err = yk_storage_join(t->storage);
+	if (!err)
+		err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
 	int waited = err ? 0 : yk_queue_drain(q);
+	yk_event_settle(ctx->joined); // over as well, and what it says matters
 	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
@@ -419,6 +422,7 @@ int yoke_sync(void)
 	if (err)
 		return err;
 	yk_work_begin(ctx, ctx->queue);
+	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
 	yk_settle(ctx);

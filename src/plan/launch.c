@@ -64,8 +64,8 @@ static int allocate(struct launch *l)
 	for (int d = 0; d < 2; d++)
 		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
 			struct yk_pool *pool = device_of(l, d)->pool;
-			err = yk_pool_alloc_among(pool, p->chunk[d][i], queue_of(l, d), l->ctx,
-						  &pl->chunk[d][i]);
+			err = yk_pool_alloc_among(pool, p->chunk[d][i], queue_of(l, d),
+						  yk_movable(l->ctx), &pl->chunk[d][i]);
 			if (pool == l->ctx->device->pool)
 				peak += yk_pool_round(pool, p->chunk[d][i]);
 		}
@@ -73,7 +73,8 @@ static int allocate(struct launch *l)
 		if (p->block[i].leaf != YK_NIL)
 			continue;
 		if (p->block[i].donor == YK_NIL) {
-			err = yk_storage_new(l->ctx, p->block[i].bytes, &pl->storage[i]);
+			err = yk_storage_new(l->ctx, p->block[i].bytes, l->ctx->queue,
+					     &pl->storage[i]);
 			peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
@@ -90,6 +91,17 @@ static int allocate(struct launch *l)
 	for (size_t i = 0; i < p->blocks; i++)
 		yk_storage_unref(pl->storage[i]);
 	free_blocks(l, NULL);
+	return err;
+}
+
+// What was brought up on a queue of its own is waited for by the steps, not by the host.
+static int join_leaves(const struct launch *l)
+{
+	int err = 0;
+	for (size_t i = 0; i < l->p->leaves && !err; i++) {
+		struct yk_storage *s = l->ctx->leaf[l->pl->marks.leaf[i]].storage;
+		err = s ? yk_storage_join(s) : 0;
+	}
 	return err;
 }
 
@@ -218,8 +230,8 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 		count_fallback(l, s);
 	int err = run_step(l, s);
 	if (err == YOKE_ENOMEM) { // once more, with all that can be had
-		yk_pool_make_room(device_of(l, s->device));
 		yk_queue_drain(q);
+		yk_pool_make_room(device_of(l, s->device));
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}
@@ -299,7 +311,8 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	bool had = yoke_error_code() != 0;
 	*started = false;
 	int err = yk_check_scalars(pl);
-	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = allocate(&l)) < 0)
+	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = join_leaves(&l)) < 0 ||
+	    (err = allocate(&l)) < 0)
 		return err;
 	*started = true;
 	donate(&l);

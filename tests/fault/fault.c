@@ -85,7 +85,7 @@ static atomic_long calls[FAULT_COUNT], armed_at[FAULT_COUNT];
 static atomic_long troubles, told; // late failures so far; the last one that was reported
 static atomic_long alive, lag, memory_limit;
 static atomic_bool overcommit;
-static bool null, sticky, addressed;
+static bool null, sticky, addressed, unified;
 static uint64_t max_segment, devices;
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[32];
@@ -178,7 +178,7 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	if (device >= devices)
 		return YOKE_ENODEV;
 	i->kind = YOKE_DEVICE_OTHER;
-	i->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16;
+	i->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (unified ? YOKE_DEVICE_UNIFIED : 0);
 	i->memory = (uint64_t)8 << 30;
 	i->max_segment = max_segment;
 	i->align = 64;
@@ -594,6 +594,7 @@ static void read_settings(void)
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
+	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
 	null = flag("fault.null", "0", "accept every op, run nothing");
 	sticky = flag("fault.sticky", "0", "all calls behind the n-th fail too");
 }
