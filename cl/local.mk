@@ -18,5 +18,6 @@ cl_files = \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
 	cl/prologue_opencl.h \
+	cl/reduce.cl \
 	cl/rows.cl \
 	cl/softmax.cl

@@ -69,6 +69,7 @@ test_programs = \
 	tests/opencl_contract.t \
 	tests/opencl_map.t \
 	tests/opencl_norm.t \
+	tests/opencl_reduce.t \
 	tests/opencl_softmax.t \
 	tests/optim.t \
 	tests/order.t \
@@ -181,6 +182,8 @@ tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
 tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
+tests_opencl_reduce_t_SOURCES = tests/cpu_reduce.c
+tests_opencl_reduce_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_softmax_t_SOURCES = tests/cpu_softmax.c
 tests_opencl_softmax_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_offload_t_SOURCES = tests/offload.c

@@ -36,6 +36,7 @@ bool yk_cl_profile(void)
 // By code.
 static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_MAP] = &yk_cl_map,
+	[YOKE_OP_REDUCE] = &yk_cl_reduce,
 	[YOKE_OP_CONTRACT] = &yk_cl_contract,
 	[YOKE_OP_SOFTMAX] = &yk_cl_softmax,
 	[YOKE_OP_SOFTMAX_BACK] = &yk_cl_softmax,

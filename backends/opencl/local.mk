@@ -27,6 +27,7 @@ opencl_sources = \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
 	backends/opencl/queue.c \
+	backends/opencl/reduce.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
 	backends/opencl/softmax.c

@@ -190,7 +190,7 @@ struct yk_cl_op {
 		       uint64_t *bytes);
 	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
 };
-extern const struct yk_cl_op yk_cl_map, yk_cl_contract;
+extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm;
 
 #endif
