@@ -9,6 +9,7 @@ bench: $(bench_programs)
 bench_programs = \
 	bench/attention \
 	bench/contract \
+	bench/contract_opencl \
 	bench/epilogue \
 	bench/map \
 	bench/overhead
@@ -21,6 +22,10 @@ bench_contract_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 if ONEDNN
 bench_contract_LDADD += -ldnnl
 endif
+bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
+	bench/peers/peers.h
+bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
+bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c

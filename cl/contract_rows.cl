@@ -4,7 +4,8 @@
 //
 // contract_rows_n takes dense rows of b: an item sums NV vectors of columns for every row of a,
 // over each SLICES-th k; the slices' sums are added in ascending order.
-// contract_rows_t takes dense columns of b (b_k = 1) and dense rows of a (a_k = 1): a group
+// contract_rows_t takes dense columns of b (b_k = 1) and dense rows of a (a_k = 1), which
+// contract_rows_copy makes of others, [leading index][m][k], first: a group
 // computes NC columns, its items and their lanes take every so-manieth k; lanes are added in the
 // order of VEC_SUM, items in that of a tree.
 // On CPU drivers a group is one item.
@@ -23,6 +24,23 @@
 #endif
 #define ITEMS (ACROSS * SLICES)
 #define COLUMNS (ACROSS * NV * VEC_WIDTH) // of a group of contract_rows_n
+
+#define PIECE 1024 // of k that a group copies
+
+// Groups: (pieces of a row, rows, leading index).
+KERNEL void WORK_GROUP(ITEMS, 1) contract_rows_copy(GLOBAL uchar *to_base, ulong to_at,
+	GLOBAL uchar *a_base, ulong a_at, contraction s)
+{
+	long first = (long)GROUP_ID(0) * PIECE, row = (long)GROUP_ID(1);
+	ulong index = GROUP_ID(2);
+	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) +
+		(matrix_at(s, index, 1) + row * s.a_m);
+	GLOBAL STORED *to = (GLOBAL STORED *)(to_base + to_at) +
+		((long)index * s.m + row) * s.k;
+
+	for (long k = first + LOCAL_ID(0); k < s.k && k < first + PIECE; k += ITEMS)
+		to[k] = a[k * s.a_k];
+}
 
 // Rows beyond the last are the last once more.
 FN void row_starts(long *row, long first, contraction s)

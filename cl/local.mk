@@ -15,9 +15,12 @@ cl_files = \
 	cl/map_real.cl \
 	cl/math.cl \
 	cl/norm.cl \
+	cl/optim.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
 	cl/prologue_opencl.h \
 	cl/reduce.cl \
+	cl/rope.cl \
 	cl/rows.cl \
-	cl/softmax.cl
+	cl/softmax.cl \
+	cl/xent.cl

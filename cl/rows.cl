@@ -20,16 +20,8 @@ struct rows {
 
 #if STORE == 0
 typedef float stored;
-#define REAL_OF(bits) (bits)
-#define STORED_OF(x) (x)
-#elif STORE == 1
-typedef ushort stored;
-#define REAL_OF(bits) f32_of_f16(bits)
-#define STORED_OF(x) f16_of_f32(x)
 #else
 typedef ushort stored;
-#define REAL_OF(bits) f32_of_bf16(bits)
-#define STORED_OF(x) bf16_of_f32(x)
 #endif
 
 FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, long i)
@@ -70,45 +62,79 @@ FN void store_f32(VEC v, GLOBAL float *to, int left)
 	VEC_STORE(v, to);
 }
 
-#if STORE == 0
-FN VEC load(GLOBAL const stored *from, int left, float fill)
+FN float f32_of_bits(ushort bits, int store)
 {
-	return load_f32(from, left, fill);
+	return store == 1 ? f32_of_f16(bits) : f32_of_bf16(bits);
 }
 
-// stream: a whole row is aligned, and too much is written for the caches
-FN void store(VEC v, GLOBAL stored *to, int left, bool stream)
+FN ushort bits_of_f32(float x, int store)
 {
-	if (stream)
-		VEC_STREAM(v, to);
-	else
-		store_f32(v, to, left);
+	return store == 1 ? f16_of_f32(x) : bf16_of_f32(x);
 }
-#else
-FN VEC load(GLOBAL const stored *from, int left, float fill)
+
+FN VEC load_half(GLOBAL const ushort *from, int left, float fill, int store)
 {
 	float part[VEC_WIDTH];
 	if (left >= VEC_WIDTH)
 		for (int l = 0; l < VEC_WIDTH; l++)
-			part[l] = REAL_OF(from[l]);
+			part[l] = f32_of_bits(from[l], store);
 	else
 		for (int l = 0; l < VEC_WIDTH; l++)
-			part[l] = l < left ? REAL_OF(from[l]) : fill;
+			part[l] = l < left ? f32_of_bits(from[l], store) : fill;
 	return VEC_LOAD(part);
 }
 
-FN void store(VEC v, GLOBAL stored *to, int left, bool stream)
+FN void store_half(VEC v, GLOBAL ushort *to, int left, int store)
 {
 	float part[VEC_WIDTH];
 	VEC_STORE(v, part);
 	if (left >= VEC_WIDTH)
 		for (int l = 0; l < VEC_WIDTH; l++)
-			to[l] = STORED_OF(part[l]);
+			to[l] = bits_of_f32(part[l], store);
 	else
 		for (int l = 0; l < left; l++)
-			to[l] = STORED_OF(part[l]);
+			to[l] = bits_of_f32(part[l], store);
 }
+
+FN VEC load(GLOBAL const stored *from, int left, float fill)
+{
+#if STORE == 0
+	return load_f32(from, left, fill);
+#else
+	return load_half(from, left, fill, STORE);
 #endif
+}
+
+// stream: rows are aligned, and too much is written for the caches; f32 alone
+FN void store(VEC v, GLOBAL stored *to, int left, bool stream)
+{
+#if STORE == 0
+	if (stream)
+		VEC_STREAM(v, to);
+	else
+		store_f32(v, to, left);
+#else
+	store_half(v, to, left, STORE);
+#endif
+}
+
+FN float load_one(GLOBAL const stored *from)
+{
+#if STORE == 0
+	return *from;
+#else
+	return f32_of_bits(*from, STORE);
+#endif
+}
+
+FN void store_one(float x, GLOBAL stored *to)
+{
+#if STORE == 0
+	*to = x;
+#else
+	*to = bits_of_f32(x, STORE);
+#endif
+}
 
 // Over all items of the group; tree has ITEMS elements.
 FN float group_sum(float x, LOCAL_POINTER float *tree, int item)
@@ -157,4 +183,33 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	for (; i < n; i += STEP)
 		m[0] = fmax(m[0], load(x + i, n - i, -INFINITY));
 	return group_max(VEC_MAX(fmax(fmax(m[0], m[1]), fmax(m[2], m[3]))), tree, item);
+}
+
+// One value of an op: by value, or in memory.
+struct number {
+	long whole;
+	float real;
+	int from; // the dtype of the one in memory; 0: the values above
+};
+
+FN float number_real(GLOBAL uchar *base, ulong at, struct number n)
+{
+	if (n.from == 1)
+		return *(GLOBAL float *)(base + at);
+	if (n.from == 7)
+		return (float)*(GLOBAL int *)(base + at);
+	if (n.from == 8)
+		return (float)*(GLOBAL long *)(base + at);
+	return n.real;
+}
+
+FN long number_whole(GLOBAL uchar *base, ulong at, struct number n)
+{
+	if (n.from == 1)
+		return (long)*(GLOBAL float *)(base + at);
+	if (n.from == 7)
+		return *(GLOBAL int *)(base + at);
+	if (n.from == 8)
+		return *(GLOBAL long *)(base + at);
+	return n.whole;
 }

@@ -69,8 +69,10 @@ test_programs = \
 	tests/opencl_contract.t \
 	tests/opencl_map.t \
 	tests/opencl_norm.t \
+	tests/opencl_optim.t \
 	tests/opencl_reduce.t \
 	tests/opencl_softmax.t \
+	tests/opencl_xent.t \
 	tests/optim.t \
 	tests/order.t \
 	tests/ordinals.t \
@@ -182,10 +184,14 @@ tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
 tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
+tests_opencl_optim_t_SOURCES = tests/cpu_optim.c
+tests_opencl_optim_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_reduce_t_SOURCES = tests/cpu_reduce.c
 tests_opencl_reduce_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_softmax_t_SOURCES = tests/cpu_softmax.c
 tests_opencl_softmax_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
+tests_opencl_xent_t_SOURCES = tests/cpu_xent.c
+tests_opencl_xent_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c

@@ -10,6 +10,7 @@
 static void *queue;
 static bool has_f64;
 static unsigned seen[8]; // how often implementation i ran
+enum { CLBLAST = 3 };    // its number
 
 struct matrix {
 	struct yoke_view view;
@@ -329,6 +330,36 @@ static void test_skinny(int rounds, bool gpu)
 	}
 }
 
+// The library is asked for wherever it can, and alone then; never, when it is not wanted.
+static void test_clblast(void)
+{
+	const int64_t dims[] = { 128, 128 };
+	struct yoke_view v[3];
+	struct yoke_op op = { .size = sizeof op,
+			      .code = YOKE_OP_CONTRACT,
+			      .nout = 1,
+			      .nin = 2,
+			      .out = v,
+			      .in = v + 1 };
+
+	for (int i = 0; i < 3; i++)
+		v[i] = dense_view(NULL, 0, yoke_f32, 2, dims);
+	clblast = "0";
+	ok(!(cl->can(device, &op) >> CLBLAST & 1), "no CLBlast where it is not wanted");
+	clblast = "1";
+	if (cl->can(device, &op) == 1 << CLBLAST) {
+		for (int i = 0; i < 8; i++)
+			test_problem(problem_of(rnd_int(1, 200), rnd_int(1, 200),
+						rnd_int(1, 200), i % 3, yoke_f32,
+						(enum layout)(i & 1), (enum layout)(i >> 1 & 1)));
+		if (has_f64)
+			test_problem(problem_of(100, 70, 90, 0, yoke_f64, DENSE, DENSE));
+	} else {
+		skip("contractions by CLBlast", "libclblast.so.1 is not there");
+	}
+	clblast = "";
+}
+
 // ---- maps behind products ----
 
 // y = max(product + x, 0), z = y + index
@@ -475,7 +506,7 @@ static void test_refusals(void)
 	v[0].dtype = v[1].dtype = v[2].dtype = yoke_bool;
 	ok(!cl->can(device, &op), "nor one of bools");
 	op.code = YOKE_OP_MOVE;
-	ok(!(cl->can(device, &op) & 8), "nor what is no contraction");
+	ok(!(cl->can(device, &op) & 16), "nor what is no contraction");
 }
 
 int main(void)
@@ -498,8 +529,9 @@ int main(void)
 	test_sizes(tap_long() ? 400 : 40, gpu);
 	test_skinny(tap_long() ? 200 : 24, gpu);
 	test_epilogues(tap_long() ? 60 : 6);
-	for (uint32_t i = 0; i < 4; i++)
-		if (seen[i] || !gpu)
+	test_clblast();
+	for (uint32_t i = 0; i < 5; i++)
+		if ((seen[i] || !gpu) && i != CLBLAST)
 			ok(seen[i] > 0, "implementation %u: %u times", i, seen[i]);
 	cl->queue_free(queue);
 	test_forget();

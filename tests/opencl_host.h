@@ -14,6 +14,7 @@
 static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
+static const char *clblast = "";  // of opencl.clblast
 
 struct kept {
 	void *key, *data;
@@ -41,6 +42,8 @@ static const char *test_setting(const struct yoke_setting *s)
 
 	if (!strcmp(s->name, "opencl.profile"))
 		return profile;
+	if (!strcmp(s->name, "opencl.clblast"))
+		return clblast;
 	return preset && !strcmp(s->name, "opencl.preset") ? preset : s->def;
 }
 

@@ -44,6 +44,14 @@ static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_LAYER_NORM_BACK] = &yk_cl_norm,
 	[YOKE_OP_RMS_NORM] = &yk_cl_norm,
 	[YOKE_OP_RMS_NORM_BACK] = &yk_cl_norm,
+	[YOKE_OP_CROSS_ENTROPY] = &yk_cl_xent,
+	[YOKE_OP_CROSS_ENTROPY_BACK] = &yk_cl_xent,
+	[YOKE_OP_ROPE] = &yk_cl_rope,
+	[YOKE_OP_MULTI_ADAMW] = &yk_cl_optim,
+	[YOKE_OP_MULTI_SGD] = &yk_cl_optim,
+	[YOKE_OP_MULTI_NORM] = &yk_cl_optim,
+	[YOKE_OP_MULTI_LAMB] = &yk_cl_optim,
+	[YOKE_OP_MULTI_UNSCALE] = &yk_cl_optim,
 };
 
 static const struct yk_cl_op *op_of(const struct yoke_op *op)

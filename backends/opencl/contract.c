@@ -7,13 +7,17 @@
 
 #include "contract.h"
 
-// Best first where several take a problem; each refuses what it is not meant for.
-enum { ROWS, DIRECT, PACKED, TILED, VARIANTS };
-static const char *const names[VARIANTS] = { "rows", "direct", "packed", "tiled" };
+// Best first where several take a problem; each refuses what it is not meant for.  So CLBlast
+// stands behind what is written for drivers of CPUs, where its tiles are slow, and before
+// what GPUs run.
+enum { ROWS, DIRECT, PACKED, CLBLAST, TILED, VARIANTS };
+static const char *const names[VARIANTS] = { "rows", "direct", "packed", "clblast",
+					      "tiled" };
 static const struct yk_cl_variant *const variants[VARIANTS] = {
 	&yk_cl_contract_rows,
 	&yk_cl_contract_direct,
 	&yk_cl_contract_packed,
+	&yk_cl_contract_clblast,
 	&yk_cl_contract_tiled,
 };
 
@@ -24,7 +28,8 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 			  struct yk_cl_entry **to)
 {
 	char all[128], with_half[128];
-	bool mapped = c->map && strcmp(name, "contract_pack");
+	bool mapped = c->map && strcmp(name, "contract_pack") &&
+		      strcmp(name, "contract_rows_copy"); // those write no result
 
 	snprintf(all, sizeof all, "-DDTYPE=%d%s %s", c->dtype,
 		 c->dtype == yoke_f64 ? " -DUSE_F64" : "", defines);
@@ -77,6 +82,8 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 		if (variants[i]->takes(d, &form))
 			mask |= (uint64_t)1 << i;
 	}
+	if (mask >> CLBLAST & 1 && yk_cl_clblast_wish() == YK_CL_ALWAYS)
+		return 1 << CLBLAST;
 	return mask;
 }
 

@@ -54,7 +54,11 @@ struct yk_cl_variant {
 	int (*run)(struct yk_cl_queue *, const struct yk_cl_contract *);
 };
 extern const struct yk_cl_variant yk_cl_contract_direct, yk_cl_contract_rows,
-	yk_cl_contract_packed, yk_cl_contract_tiled;
+	yk_cl_contract_packed, yk_cl_contract_clblast, yk_cl_contract_tiled;
+
+// opencl.clblast
+enum wish { YK_CL_NEVER, YK_CL_BY_RULE, YK_CL_ALWAYS };
+enum wish yk_cl_clblast_wish(void);
 
 static inline int64_t yk_cl_parts(int64_t n, int64_t part)
 {

@@ -6,7 +6,8 @@
 
 #include "contract.h"
 
-enum { FEW = 16 };
+#define COPY "contract_rows_copy"
+enum { FEW = 16, PIECE = 1024 }; // PIECE as in the text
 
 // How a kernel is cut: rows of a at once, vectors of columns of an item, columns of a group.
 struct cut {
@@ -50,13 +51,22 @@ static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 	    items > d->max_items[0] || (size_t)t.slices > d->max_items[1] ||
 	    items * 4 > d->local_bytes)
 		return false;
-	if (s->b_n == 1)
-		return s->n >= t.span;
-	return s->b_k == 1 && (s->a_k == 1 || s->k == 1);
+	return s->b_n == 1 ? s->n >= t.span : s->b_k == 1;
+}
+
+// contract_rows_t, and rows of a that are copied first.
+static bool by_columns(const struct yk_cl_contract *c)
+{
+	return c->s.b_n != 1;
+}
+
+static bool copies(const struct yk_cl_contract *c)
+{
+	return by_columns(c) && c->s.a_k != 1 && c->s.k > 1;
 }
 
 static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		     struct yk_cl_entry **to)
+		     const char *name, struct yk_cl_entry **to)
 {
 	struct cut t = cut_of(d, c);
 	char defines[128];
@@ -64,9 +74,13 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	snprintf(defines, sizeof defines,
 		 "-DVEC_WIDTH=%d -DROWS=%d -DACROSS=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
 		 t.rows, t.wide, t.slices, t.vectors, t.columns);
-	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_rows.cl", defines,
-				     c->s.b_n == 1 ? "contract_rows_n" :
-						     "contract_rows_t", to);
+	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_rows.cl", defines, name,
+				     to);
+}
+
+static const char *name_of(const struct yk_cl_contract *c)
+{
+	return by_columns(c) ? "contract_rows_t" : "contract_rows_n";
 }
 
 static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
@@ -75,26 +89,66 @@ static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	struct yk_cl_entry *kernel;
 
 	*bytes = 0;
-	return kernel_of(d, c, &kernel);
+	if (copies(c)) {
+		uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
+		int err = kernel_of(d, c, COPY, &kernel);
+		if (err)
+			return err;
+		if (__builtin_mul_overflow((uint64_t)c->s.m * (uint64_t)c->s.k, size, bytes) ||
+		    __builtin_mul_overflow(*bytes, (uint64_t)c->batch, bytes))
+			return yk_cl_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+	}
+	return kernel_of(d, c, name_of(c), &kernel);
 }
 
-static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+// Dense rows of a in the workspace; c and its view of a then mean those.
+static int copy(struct yk_cl_queue *q, struct yk_cl_contract *c)
 {
 	struct cut t = cut_of(q->device, c);
-	bool dense = c->s.b_n == 1;
-	const int64_t groups[3] = { yk_cl_parts(c->s.n, dense ? t.span : t.columns), 1,
-				    c->batch };
-	const size_t items[2] = { (size_t)(dense ? t.wide : t.wide * t.slices),
-				  dense ? (size_t)t.slices : 1 };
+	struct yk_cl_contraction *s = &c->s;
+	const int64_t groups[3] = { yk_cl_parts(s->k, PIECE), s->m, c->batch };
+	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, c, &kernel);
+	int err = kernel_of(q->device, c, COPY, &kernel);
 
 	if (err)
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, &c->op->workspace);
 	yk_cl_arg_view(&args, c->a);
-	yk_cl_arg_view(&args, c->b);
-	return yk_cl_contract_launch(q, c, &args, groups, items, "contract_rows");
+	yk_cl_arg_struct(&args, s, sizeof *s);
+	err = yk_cl_contract_enqueue(q, &args, groups, items, COPY);
+	c->a = &c->op->workspace;
+	s->a_m = s->k;
+	s->a_k = 1;
+	int64_t stride = s->m * s->k;
+	for (int i = YK_CL_BATCH - 1; i >= 0; i--) {
+		s->a[i] = stride;
+		stride *= s->d[i];
+	}
+	return err;
+}
+
+static int run(struct yk_cl_queue *q, const struct yk_cl_contract *given)
+{
+	struct yk_cl_contract c = *given;
+	struct cut t = cut_of(q->device, &c);
+	bool columns = by_columns(&c);
+	const int64_t groups[3] = { yk_cl_parts(c.s.n, columns ? t.columns : t.span), 1,
+				    c.batch };
+	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
+				  columns ? 1 : (size_t)t.slices };
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, &c, name_of(&c), &kernel);
+
+	if (!err && copies(&c))
+		err = copy(q, &c);
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, c.a);
+	yk_cl_arg_view(&args, c.b);
+	return yk_cl_contract_launch(q, &c, &args, groups, items, name_of(&c));
 }
 
 const struct yk_cl_variant yk_cl_contract_rows = { takes, prepare, run };

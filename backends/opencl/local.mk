@@ -13,6 +13,7 @@ opencl_sources = \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
 	backends/opencl/contract.h \
+	backends/opencl/contract_clblast.c \
 	backends/opencl/contract_packed.c \
 	backends/opencl/contract_rows.c \
 	backends/opencl/contract_shape.c \
@@ -26,8 +27,13 @@ opencl_sources = \
 	backends/opencl/memory.c \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
+	backends/opencl/optim.c \
 	backends/opencl/queue.c \
 	backends/opencl/reduce.c \
+	backends/opencl/rope.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
-	backends/opencl/softmax.c
+	backends/opencl/softmax.c \
+	backends/opencl/table.c \
+	backends/opencl/table.h \
+	backends/opencl/xent.c

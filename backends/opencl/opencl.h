@@ -40,6 +40,8 @@ struct yk_cl_device {
 	cl_command_queue helper; // maps host segments
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
+	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
+	struct yk_cl_table *tables;     // latest first
 };
 
 struct yk_cl_segment {
@@ -191,6 +193,6 @@ struct yk_cl_op {
 	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
-extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm;
+extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
 
 #endif

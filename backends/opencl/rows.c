@@ -95,19 +95,51 @@ int64_t yk_cl_count(const struct yoke_view *v)
 	return n;
 }
 
-bool yk_cl_is_value(const struct yk_cl_device *d, const struct yoke_view *v)
+bool yk_cl_is_value(const struct yoke_view *v)
 {
 	if (v->kind == YOKE_VIEW_NONE ||
 	    (v->kind == YOKE_VIEW_BUFFER && yk_cl_elements(v) != 1))
 		return false;
-	if (v->dtype == yoke_f64)
-		return v->kind == YOKE_VIEW_SCALAR || d->info.flags & YOKE_DEVICE_F64;
-	return v->dtype == yoke_f32 || v->dtype == yoke_i32 || v->dtype == yoke_i64;
+	return v->dtype == yoke_f32 || v->dtype == yoke_i32 || v->dtype == yoke_i64 ||
+	       (v->dtype == yoke_f64 && v->kind == YOKE_VIEW_SCALAR);
 }
 
-bool yk_cl_is_value_or_none(const struct yk_cl_device *d, const struct yoke_view *v)
+bool yk_cl_is_value_or_none(const struct yoke_view *v)
 {
-	return !yk_cl_present(v) || yk_cl_is_value(d, v);
+	return !yk_cl_present(v) || yk_cl_is_value(v);
+}
+
+struct yk_cl_number yk_cl_number_of(const struct yoke_view *v, double absent)
+{
+	struct yk_cl_number n = { (int64_t)absent, (float)absent, 0 };
+	uint32_t low = (uint32_t)v->offset; // a SCALAR's bits, see yoke_view
+	double wide;
+	int32_t narrow;
+
+	if (v->kind == YOKE_VIEW_BUFFER)
+		n.from = v->dtype;
+	if (v->kind != YOKE_VIEW_SCALAR)
+		return n;
+	switch (v->dtype) {
+	case yoke_f32:
+		memcpy(&n.real, &low, sizeof low);
+		n.whole = (int64_t)n.real;
+		break;
+	case yoke_f64:
+		memcpy(&wide, &v->offset, sizeof wide);
+		n.real = (float)wide;
+		n.whole = (int64_t)wide;
+		break;
+	case yoke_i32:
+		memcpy(&narrow, &low, sizeof low);
+		n.whole = narrow;
+		n.real = (float)narrow;
+		break;
+	default:
+		memcpy(&n.whole, &v->offset, sizeof n.whole);
+		n.real = (float)n.whole;
+	}
+	return n;
 }
 
 size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)

@@ -42,9 +42,16 @@ struct yk_cl_rows yk_cl_rows_of(const struct yoke_view *);
 int64_t yk_cl_cols(const struct yoke_view *);
 int64_t yk_cl_count(const struct yoke_view *);
 
-// One value: a SCALAR, or a BUFFER of one element; f32, f64 (where the device has it), i32, i64.
-bool yk_cl_is_value(const struct yk_cl_device *, const struct yoke_view *);
-bool yk_cl_is_value_or_none(const struct yk_cl_device *, const struct yoke_view *);
+// One value: a SCALAR of f32, f64, i32 or i64, or a BUFFER of one element of the same, but f64.
+bool yk_cl_is_value(const struct yoke_view *);
+bool yk_cl_is_value_or_none(const struct yoke_view *);
+// struct number of cl/rows.cl.
+struct yk_cl_number {
+	int64_t whole;
+	float real;
+	int32_t from;
+};
+struct yk_cl_number yk_cl_number_of(const struct yoke_view *, double absent);
 
 // Items that work on a row of so many columns together.
 size_t yk_cl_row_items(const struct yk_cl_device *, int64_t cols);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// ROPE: cl/rope.cl, f32, f16 and bf16.
+#include "config.h"
+
+#include "rows.h"
+
+#define FILES "half.cl rows.cl rope.cl"
+
+// struct rope_args of cl/rope.cl.
+struct rope_args {
+	struct yk_cl_rows x, y, cosine, sine;
+	int64_t count, each, positions, heads;
+	int32_t pairs, pad;
+};
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	for (int i = 0; i < 3; i++)
+		if (!yk_cl_is_rows(&op->in[i]) || op->in[i].dtype != op->out[0].dtype ||
+		    op->in[i].rank != (i ? 2 : 4))
+			return 0;
+	return yk_cl_is_rows(&op->out[0]) && op->out[0].rank == 4 &&
+	       d->info.max_args >= sizeof(struct rope_args) + 4 * 16;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
+		     struct yk_cl_entry **to, size_t *items)
+{
+	char defines[96];
+
+	*items = yk_cl_row_items(d, yk_cl_cols(&op->out[0]) / 2);
+	yk_cl_row_defines(d, *items, op->out[0].dtype, "", defines, sizeof defines);
+	return yk_cl_kernel_file(d, FILES, defines, "rope", to);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	struct yk_cl_entry *kernel;
+	size_t items;
+
+	(void)impl;
+	(void)bytes;
+	return kernel_of(d, op, &kernel, &items);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yoke_view *x = &op->in[0];
+	struct rope_args a = {
+		.x = yk_cl_rows_of(x),
+		.y = yk_cl_rows_of(&op->out[0]),
+		.cosine = yk_cl_rows_of(&op->in[1]),
+		.sine = yk_cl_rows_of(&op->in[2]),
+		.count = yk_cl_count(x),
+		.positions = x->dims[1],
+		.heads = x->dims[2],
+		.pairs = (int32_t)(x->dims[3] / 2),
+	};
+	struct yk_cl_entry *kernel;
+	size_t items;
+	int err;
+
+	(void)impl;
+	if (!a.count || !a.pairs)
+		return 0;
+	if ((err = kernel_of(q->device, op, &kernel, &items)))
+		return err;
+	a.each = yk_cl_row_each(q->device, a.count, 2 * a.pairs, 0);
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, &op->out[0]);
+	for (int i = 0; i < 3; i++)
+		yk_cl_arg_view(&args, &op->in[i]);
+	yk_cl_arg_struct(&args, &a, sizeof a);
+	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a.count, a.each), items, "rope");
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_cl_op yk_cl_rope = { names, 1, can, prepare, run };

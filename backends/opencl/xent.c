@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits of f32, f16 or bf16, the rest f32.
+#include "config.h"
+
+#include "rows.h"
+
+#define FILES "half.cl rows.cl xent.cl"
+
+// struct xent_args of cl/xent.cl.
+struct xent_args {
+	struct yk_cl_rows x, out;
+	int64_t count, each, ignore;
+	int32_t cols, wide, stream;
+	float smooth;
+	struct yk_cl_number g;
+};
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *ids = &op->in[1], *out = &op->out[0];
+
+	if (!yk_cl_is_rows(x) || x->rank != 2 || !yk_cl_dense(ids) ||
+	    (ids->dtype != yoke_i32 && ids->dtype != yoke_i64) ||
+	    d->info.max_args < sizeof(struct xent_args) + 5 * 16)
+		return 0;
+	if (op->code == YOKE_OP_CROSS_ENTROPY)
+		return yk_cl_dense_of(out, yoke_f32) && yk_cl_dense_of(&op->out[1], yoke_f32);
+	return yk_cl_dense_of(&op->in[2], yoke_f32) && yk_cl_is_value(&op->in[3]) &&
+	       yk_cl_is_rows(out) && out->dtype == x->dtype;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, int64_t cols,
+		     const char *name, struct yk_cl_entry **to)
+{
+	char defines[96];
+
+	yk_cl_row_defines(d, yk_cl_row_items(d, cols), op->in[0].dtype, "", defines,
+			  sizeof defines);
+	return yk_cl_kernel_file(d, FILES, defines, name, to);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
+	const int64_t cols = yk_cl_cols(&op->in[0]), count = yk_cl_count(&op->in[0]);
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(d, op, cols, back ? "xent_scale" : "xent_rows", &kernel);
+
+	(void)impl;
+	if (!err)
+		err = kernel_of(d, op, cols, back ? "xent_back" : "xent_mean", &kernel);
+	*bytes = sizeof(float) * (back || !count ? 1 : (uint64_t)count);
+	return err;
+}
+
+static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0];
+	struct xent_args a = {
+		.x = yk_cl_rows_of(x),
+		.count = yk_cl_count(x),
+		.ignore = op->attr[0].i,
+		.cols = (int32_t)yk_cl_cols(x),
+		.wide = op->in[1].dtype == yoke_i64,
+		.smooth = (float)op->attr[1].f,
+	};
+
+	a.each = yk_cl_row_each(d, a.count, a.cols, 0);
+	if (op->code == YOKE_OP_CROSS_ENTROPY_BACK) {
+		a.out = yk_cl_rows_of(&op->out[0]);
+		a.stream = yk_cl_streams(d, op, &op->out[0]);
+		a.g = yk_cl_number_of(&op->in[3], 1);
+	}
+	return a;
+}
+
+// A launch of `groups` groups with these views before the struct.
+static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct xent_args *a,
+		  const char *name, int64_t groups, const struct yoke_view *const *views)
+{
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, op, a->cols, name, &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	for (; *views; views++)
+		yk_cl_arg_view(&args, *views);
+	yk_cl_arg_struct(&args, a, sizeof *a);
+	return yk_cl_launch_groups(q, &args, groups, yk_cl_row_items(q->device, a->cols), name);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct xent_args a = args_of(q->device, op);
+	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
+	const int64_t groups = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
+	int err;
+
+	(void)impl;
+	if (op->code == YOKE_OP_CROSS_ENTROPY) {
+		err = launch(q, op, &a, "xent_rows", groups,
+			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL });
+		return err ? err :
+			     launch(q, op, &a, "xent_mean", 1,
+				    (const struct yoke_view *[]){ &out[0], space, &in[1], NULL });
+	}
+	if (!groups)
+		return 0;
+	const struct yoke_view *g = in[3].kind == YOKE_VIEW_BUFFER ? &in[3] : &in[2];
+	err = launch(q, op, &a, "xent_scale", 1,
+		     (const struct yoke_view *[]){ space, g, &in[1], NULL });
+	return err ? err :
+		     launch(q, op, &a, "xent_back", groups,
+			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
+							  NULL });
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_cl_op yk_cl_xent = { names, 1, can, prepare, run };

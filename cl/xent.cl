@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and its
+// gradient; behind half.cl and rows.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
+// logits.  An id outside 0 .. V-1 makes its loss, and so the mean, and its gradient NaN; nothing is
+// read by it.
+// xent_rows and xent_back: groups take `each` rows; xent_mean and xent_scale are one group.
+
+struct xent_args {
+	struct rows x, out;
+	long count, each, ignore; // rows, of a group
+	int cols, wide, stream;   // wide: ids are i64
+	float smooth;             // target: (1 - smooth) one-hot + smooth / V
+	struct number g;
+};
+
+FN long id_at(GLOBAL uchar *ids, long r, int wide)
+{
+	return wide ? ((GLOBAL long *)ids)[r] : ((GLOBAL int *)ids)[r];
+}
+
+// lse [N]; the workspace gets the loss of each row, 0 where ignored
+KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
+	GLOBAL uchar *loss_base, ulong loss_at, GLOBAL uchar *x_base, ulong x_at,
+	GLOBAL uchar *ids_base, ulong ids_at, struct xent_args a)
+{
+	LOCAL float tree[ITEMS];
+	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at);
+	GLOBAL float *loss = (GLOBAL float *)(loss_base + loss_at);
+	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
+	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
+
+	for (; r < end && r < a.count; r++) {
+		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
+		float most = row_max(x, n, tree, item);
+		VEC m = VEC_SPLAT(most), sum[2] = { VEC_SPLAT(0.0f), VEC_SPLAT(0.0f) };
+		for (int i = first, k = 0; i < n; i += STEP, k ^= 1)
+			sum[k] += exp(load(x + i, n - i, -INFINITY) - m);
+		float logsum = log(group_sum(VEC_SUM(sum[0] + sum[1]), tree, item));
+		VEC all = VEC_SPLAT(0.0f);
+		for (int i = a.smooth > 0.0f ? first : n; i < n; i += STEP)
+			all += load(x + i, n - i, most) - m;
+		float spread = group_sum(VEC_SUM(all), tree, item) / (float)n;
+		if (item == 0) {
+			long id = id_at(ids_base + ids_at, r, a.wide);
+			float l = id == a.ignore ? 0.0f : NAN;
+			// relative to the maximum, which may be large
+			if (id >= 0 && id < n && id != a.ignore)
+				l = logsum - (1.0f - a.smooth) * (load_one(x + id) - most) -
+					(a.smooth > 0.0f ? a.smooth * spread : 0.0f);
+			lse[r] = most + logsum;
+			loss[r] = l;
+		}
+	}
+}
+
+// This item's share of the ids that count.
+FN float counted(GLOBAL uchar *ids, struct xent_args a, int item)
+{
+	int count = 0;
+	for (long r = item; r < a.count; r += ITEMS)
+		count += id_at(ids, r, a.wide) != a.ignore;
+	return (float)count;
+}
+
+// The mean of nothing is NaN.
+KERNEL void WORK_GROUP(ITEMS, 1) xent_mean(GLOBAL uchar *mean_base, ulong mean_at,
+	GLOBAL uchar *loss_base, ulong loss_at, GLOBAL uchar *ids_base, ulong ids_at,
+	struct xent_args a)
+{
+	LOCAL float tree[ITEMS];
+	GLOBAL const float *loss = (GLOBAL const float *)(loss_base + loss_at);
+	int item = LOCAL_ID(0);
+	VEC sum = VEC_SPLAT(0.0f), lost = VEC_SPLAT(0.0f); // Kahan 1965
+
+	for (long r = item * VEC_WIDTH; r < a.count; r += STEP) {
+		long left = a.count - r;
+		VEC y = load_f32(loss + r, left < VEC_WIDTH ? (int)left : VEC_WIDTH, 0.0f) - lost;
+		VEC t = sum + y;
+		lost = (t - sum) - y;
+		sum = t;
+	}
+	float total = group_sum(VEC_SUM(sum), tree, item);
+	float count = group_sum(counted(ids_base + ids_at, a, item), tree, item);
+	if (item == 0)
+		*(GLOBAL float *)(mean_base + mean_at) = count > 0.0f ? total / count : NAN;
+}
+
+// g / count, 0 when nothing counts
+KERNEL void WORK_GROUP(ITEMS, 1) xent_scale(GLOBAL uchar *scale_base, ulong scale_at,
+	GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *ids_base, ulong ids_at,
+	struct xent_args a)
+{
+	LOCAL float tree[ITEMS];
+	int item = LOCAL_ID(0);
+	float count = group_sum(counted(ids_base + ids_at, a, item), tree, item);
+	float g = number_real(g_base, g_at, a.g);
+
+	if (item == 0)
+		*(GLOBAL float *)(scale_base + scale_at) = count > 0.0f ? g / count : 0.0f;
+}
+
+// dlogits = (exp(x - lse) - target) g / count
+KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
+	GLOBAL uchar *scale_base, ulong scale_at, GLOBAL uchar *x_base, ulong x_at,
+	GLOBAL uchar *ids_base, ulong ids_at, GLOBAL uchar *lse_base, ulong lse_at,
+	struct xent_args a)
+{
+	GLOBAL const float *lse = (GLOBAL const float *)(lse_base + lse_at);
+	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
+	float scale = *(GLOBAL const float *)(scale_base + scale_at);
+	float rest = a.smooth / (float)n;
+	bool stream = a.stream;
+	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
+
+	for (; r < end && r < a.count; r++) {
+		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
+		GLOBAL stored *dx = row_at(dx_base, dx_at, &a.out, r);
+		long id = id_at(ids_base + ids_at, r, a.wide);
+		bool skip = id == a.ignore, inside = id >= 0 && id < n;
+		bool mine = inside && id / VEC_WIDTH % ITEMS == item;
+		// the target's own probability, before dx may overwrite it
+		float p = mine ? exp(load_one(x + id) - lse[r]) : 0.0f;
+		VEC l = VEC_SPLAT(lse[r]), less = VEC_SPLAT(rest);
+		VEC s = VEC_SPLAT(inside ? scale : NAN);
+		if (skip)
+			for (int i = first; i < n; i += STEP)
+				store(VEC_SPLAT(0.0f), dx + i, n - i, stream);
+		else
+			for (int i = first; i < n; i += STEP)
+				store((exp(load(x + i, n - i, 0.0f) - l) - less) * s, dx + i, n - i,
+					stream);
+		if (mine && !skip)
+			store_one((p - (1.0f - a.smooth) - rest) * scale, dx + id);
+	}
+}
