@@ -448,6 +448,40 @@ static void wrong_kernel(void)
 
 // ---- modes of a process ----
 
+// What one run has computed is read while the next one, which never ends, is at work.  A process of its
+// own, as `hang` is.
+static int beside(void)
+{
+	struct model m;
+	model_new(&m);
+	float *x = batch[1], got[4] = { NAN, NAN, NAN, NAN };
+	yk_param_set("device.timeout", "1", YK_ARGUMENT);
+	yoke_tensor *t = yoke_keep(yoke_sum(yoke_from(yoke_f32, 1, (int64_t[]){ 4 }, x), YOKE_ALL));
+	yoke_tensor *copy = yoke_from(yoke_f32, 1, (int64_t[]){ 4 }, x);
+	bool good = !yoke_eval(0, NULL);
+	ctl->arm("stuck", 1);
+	good &= !step(&m, 1);
+	ctl->arm("stuck", 0);
+	int err = yoke_read(copy, got, sizeof got);
+	ok(good && !err && !memcmp(got, x, sizeof got), "a value brought up is read back: %s", yoke_error());
+	err = yoke_read(t, got, sizeof *got);
+	ok(!err && fabsf(got[0] - (x[0] + x[1] + x[2] + x[3])) < 1e-5f,
+	   "and so is the result of the run before: %g %s", (double)got[0], yoke_error());
+	ctl->arm("event", 1); // of the read itself
+	err = yoke_read(t, got, sizeof *got);
+	ctl->arm("event", 0);
+	ok(err == YOKE_EDEVICE && strstr(yoke_error(), "read: 4 bytes from fault:0: fault.late"),
+	   "a read that fails late: %s", yoke_error());
+	yoke_error_clear();
+	got[0] = NAN;
+	ok(!yoke_read(t, got, sizeof *got) && !isnan(got[0]), "loses nothing: %s", yoke_error());
+	err = yoke_read(m.var[0], batch[2], bytes_of(0));
+	ok(err == YOKE_EFAILED && strstr(yoke_error(), "no answer"), "what the other run writes is waited for: %s",
+	   yoke_error());
+	model_free(&m);
+	return done();
+}
+
 // A run that is never done, under device.timeout: meant for a process of its own, since what does not
 // answer is left behind.
 static int hang(void)
@@ -501,6 +535,8 @@ static int child(const char *what)
 		return done();
 	if (!strcmp(what, "hang"))
 		return hang();
+	if (!strcmp(what, "beside"))
+		return beside();
 	everything();
 	return done();
 }
@@ -535,6 +571,7 @@ int main(int argc, char **argv)
 	wrong_kernel();
 	setenv("YOKE_LOG", "error", 1);
 	mode(argv[0], "", "hang");
+	mode(argv[0], "", "beside");
 	static const char *const modes[] = {
 		"YOKE_FAULT_LAG=2 YOKE_DEVICE_TIMEOUT=60", "YOKE_FAULT_HOST=0", "YOKE_FAULT_LACKS=contract,reduce",
 		"YOKE_FAULT_LACKS=multi_adamw", "YOKE_DONATE=0", "YOKE_POOL=0", "YOKE_SYNC=1",

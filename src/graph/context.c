@@ -73,6 +73,15 @@ struct yoke_context *yk_current(void)
 	return current;
 }
 
+static void free_queues(struct yoke_context *ctx)
+{
+	struct yk_queue *const other[] = { ctx->down, ctx->up, ctx->cpu_queue };
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (other[i] != ctx->queue)
+			yk_queue_free(other[i]);
+	yk_queue_free(ctx->queue);
+}
+
 yoke_context *yoke_context_new(const char *backend)
 {
 	struct yk_device *device = yk_device_choose(backend), *cpu = yk_device_cpu();
@@ -97,16 +106,14 @@ yoke_context *yoke_context_new(const char *backend)
 	}
 	if (yk_queue_new(device, YOKE_QUEUE_COMPUTE, &ctx->queue) < 0)
 		goto fail;
-	ctx->cpu_queue = ctx->queue;
-	ctx->up = ctx->queue;
+	ctx->cpu_queue = ctx->up = ctx->down = ctx->queue;
 	if (cpu != device && (yk_queue_new(cpu, YOKE_QUEUE_COMPUTE, &ctx->cpu_queue) < 0 ||
-			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->up) < 0))
+			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->up) < 0 ||
+			      yk_queue_new(device, YOKE_QUEUE_DOWN, &ctx->down) < 0))
 		goto fail;
 	return ctx;
 fail:
-	if (ctx->cpu_queue != ctx->queue)
-		yk_queue_free(ctx->cpu_queue);
-	yk_queue_free(ctx->queue);
+	free_queues(ctx);
 	yk_paths_fini(&ctx->paths);
 	free(ctx);
 	return NULL;
@@ -140,11 +147,7 @@ void yoke_context_free(yoke_context *ctx)
 		yk_event_unref(ctx->staging[i].event);
 		yk_pool_free(ctx->staging[i].block, ctx->up, NULL);
 	}
-	if (ctx->up != ctx->queue)
-		yk_queue_free(ctx->up);
-	if (ctx->cpu_queue != ctx->queue)
-		yk_queue_free(ctx->cpu_queue);
-	yk_queue_free(ctx->queue);
+	free_queues(ctx);
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);
 	yk_sites_fini(&ctx->sites);

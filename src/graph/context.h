@@ -110,7 +110,7 @@ struct yoke_context {
 	atomic_int owner; // number of the thread inside a call, 0: none
 	struct yk_device *device, *cpu;
 	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
-	struct yk_queue *up;     // of copies to the device; the same as queue when that is the CPU
+	struct yk_queue *up, *down; // of copies to the device and from it; the same when that is the CPU
 	uint64_t up_whole;       // what was launched up to this event of queue read good uploads
 	struct yk_event *joined; // the last upload that the queue of the steps is behind
 	struct yk_graph graph;

@@ -3,6 +3,7 @@
 
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,31 +364,65 @@ int yoke_eval(int n, yoke_tensor *const *t)
 
 // ---- reading ----
 
+// The queue that reads a storage, and the event that it has to be behind: what another run computes
+// now is not waited for.  NULL: the queue of the steps, behind all that is on it.
+static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **behind)
+{
+	struct yoke_context *ctx = s->ctx;
+	const struct yk_flight *older = &ctx->flight[ctx->flights % 2];
+	*behind = NULL;
+	if (ctx->down == ctx->queue || (ctx->observer && ctx->observer->ordered))
+		return ctx->queue;
+	if (s->up)
+		*behind = s->up;
+	else if (s->written && older->done && s->written <= older->done->serial)
+		*behind = older->done;
+	return *behind ? ctx->down : ctx->queue;
+}
+
+// Enqueues the copy and waits for it, and for whatever it was behind.  On failure `why` has a text, or
+// none when it is the queue of the steps that says so.
+static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size_t cap)
+{
+	struct yoke_context *ctx = s->ctx;
+	struct yk_event *behind;
+	struct yk_queue_failure f;
+	struct yk_queue *q = download_queue(s, &behind);
+	bool had = yoke_error_code() != 0;
+	yk_work_begin(ctx, q);
+	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
+	if (!err)
+		err = ctx->device->ops->get(q->handle, s->block->segment, s->block->offset, to, bytes);
+	*why = 0;
+	if (err)
+		yk_backend_detail(had, err, why, cap);
+	else
+		err = yk_queue_drain(q);
+	// these are over as well, and what they say matters
+	yk_event_settle(behind);
+	yk_event_settle(ctx->joined);
+	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
+		snprintf(why, cap, "%s", f.why);
+	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
+	return err;
+}
+
 // Brings a materialised value's bytes to the host and waits.
 static int download(const struct yoke_tensor *t, void *to, uint64_t bytes)
 {
 	struct yoke_context *ctx = t->ctx;
-	struct yk_queue *q = ctx->queue;
-	const struct yk_block *from = t->storage->block;
 	char why[400];
-	bool had = yoke_error_code() != 0;
-	yk_work_begin(ctx, q);
-	int err = yk_storage_join(t->storage);
-	if (!err)
-		err = ctx->device->ops->get(q->handle, from->segment, from->offset, to, bytes);
-	int waited = err ? 0 : yk_queue_drain(q);
-	yk_event_settle(ctx->joined); // over as well, and what it says matters
-	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
-	if (err) {
-		yk_backend_detail(had, err, why, sizeof why);
-		return yk_fail(err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
-			       ctx->device->id, why);
-	}
-	ctx->stats.bytes_down += bytes;
+	int err = fetch(t->storage, to, bytes, why, sizeof why);
 	yk_settle_at(ctx, "read");
 	if (t->storage->failed)
 		return yk_failure_of(t);
-	return waited ? yk_failure_tell(ctx) : 0;
+	if (err && !*why)
+		return yk_failure_tell(ctx);
+	if (err)
+		return yk_fail(err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
+			       ctx->device->id, why);
+	ctx->stats.bytes_down += bytes;
+	return 0;
 }
 
 int yoke_read(yoke_tensor *t, void *to, size_t bytes)
