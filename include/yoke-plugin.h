@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.  0.x: may still change.
 #define YOKE_ABI_MAJOR 0
-#define YOKE_ABI_MINOR 3
+#define YOKE_ABI_MINOR 4
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -281,6 +281,9 @@ struct yoke_device_info {
 	// No two devices of one driver have the same.
 	char uuid[40]; // "6f0a4e1c-0000-4000-8000-00000000beef"
 	char pci[24];  // since 0.3: domain, bus, device and function, "0000:01:00.0"
+	// Since 0.4: what stands between the backend and the vendor's driver, "Portable Computing
+	// Language"; "": nothing does.  quirks.conf goes by it.
+	char platform[64];
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging

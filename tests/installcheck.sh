@@ -102,6 +102,7 @@ verdict "the skeleton plugin compiles" "$(${CC:-cc} -std=gnu11 -O2 -Wall -Wextra
 	-o "$dropped" 2>&1)"
 verdict "the command sees its device" \
 	"$(seen | grep -q '^  skeleton:0 ' || "$bin/yoke" info 2>&1)"
+verdict "and conforms" "$(says 'no output' "$bin/yoke" conform skeleton --quick)"
 verdict "a program runs on it" "$(YOKE_BACKEND=skeleton "$work/xor" 2>&1 | awk '
 	{ all = all $0 "\n"; last = $4 } END { if (!(last < 0.1)) print all }')"
 remove_plugin
@@ -111,7 +112,7 @@ verdict "and it is gone when removed" "$(seen)"
 
 for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man7/yoke-plugin.7" \
 	"$man/man7/yoke-settings.7" "$data/bash-completion/completions/yoke" \
-	"$data/zsh/site-functions/_yoke"; do
+	"$data/zsh/site-functions/_yoke" "$data/yoke/quirks.conf"; do
 	[ -s "$file" ] || echo "$file"
 done >"$work/missing"
 verdict "manual pages and completions are there" "$(cat "$work/missing")"

@@ -80,6 +80,7 @@ test_programs = \
 	tests/pool.t \
 	tests/printed.t \
 	tests/profile.t \
+	tests/quirks.t \
 	tests/random.t \
 	tests/rows.t \
 	tests/rows_along.t \
@@ -110,6 +111,7 @@ test_scripts = \
 	tests/opencl_presets.sh \
 	tests/pages.sh \
 	tests/quickstart.sh \
+	tests/quirks.sh \
 	tests/readme.sh \
 	tests/signals.sh \
 	tests/terminal.sh \
@@ -200,6 +202,7 @@ tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_profile_t_SOURCES = tests/profile.c
+tests_quirks_t_SOURCES = tests/quirks.c
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c

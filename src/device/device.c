@@ -14,6 +14,7 @@
 #include "base/scan.h"
 #include "device/device.h"
 #include "device/pool.h"
+#include "device/quirks.h"
 
 #define MOST_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
 
@@ -44,6 +45,7 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 	clean(i->driver, sizeof i->driver);
 	clean(i->uuid, sizeof i->uuid);
 	clean(i->pci, sizeof i->pci);
+	clean(i->platform, sizeof i->platform);
 	if (!strncmp(i->uuid, "pci:", 4) && !*i->pci) { // as ABI 0.2 had it
 		snprintf(i->pci, sizeof i->pci, "%.23s", i->uuid + 4);
 		*i->uuid = '\0';
@@ -86,6 +88,12 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 	}
 	if (!sane(&d->info, why, cap))
 		goto fail;
+	const struct yk_quirk *quirk = yk_quirks_of(d);
+	if (quirk) {
+		snprintf(why, cap, "%s (%s:%d, after %s; YOKE_QUIRKS=0 uses it all the same)",
+			 quirk->reason, quirk->file, quirk->line, quirk->source);
+		goto fail;
+	}
 	d->pool = yk_pool_new(d, YOKE_SEGMENT_DEVICE);
 	d->pinned = yk_pool_new(d, YOKE_SEGMENT_HOST);
 	if (d->pool && d->pinned)
@@ -166,4 +174,10 @@ struct yk_device *const *yk_devices_found(const char *list, size_t *n)
 			probe(b);
 	*n = ndevices;
 	return devices;
+}
+
+uint64_t yk_device_can(const struct yk_device *d, const struct yoke_op *op)
+{
+	uint64_t impls = d->ops->can(d->index, op);
+	return impls && d->quirks ? yk_quirks_mask(d, op, impls) : impls;
 }

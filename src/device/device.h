@@ -9,6 +9,7 @@
 #include "device/plugin.h"
 
 struct yk_pool;
+struct yk_quirk;
 
 struct yk_device {
 	struct yk_backend *backend;
@@ -19,6 +20,7 @@ struct yk_device {
 	struct yk_pool *pool;   // of device memory
 	struct yk_pool *pinned; // of host memory for staging
 	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
+	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
 	bool left; // it failed: yk_device_leave
 	struct yk_device *next;
 };
@@ -28,6 +30,9 @@ struct yk_device {
 // What the backends of a list (and others, asked before) have, in order of discovery.  Under a lock
 // of the caller's.
 struct yk_device *const *yk_devices_found(const char *list, size_t *n);
+
+// Bit i: implementation i of the device can run this op, best first, and nothing is known against it.
+uint64_t yk_device_can(const struct yk_device *, const struct yoke_op *);
 
 // ---- choose.c ----
 

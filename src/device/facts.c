@@ -4,8 +4,11 @@
 
 #include "device/facts.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "device/device.h"
+#include "device/quirks.h"
 
 static const char *const kinds[] = {
 	[YOKE_DEVICE_OTHER] = "other",
@@ -43,11 +46,11 @@ json_t *yk_facts_devices(void)
 				json_array_append_new(features,
 						      json_string(flags[k].name));
 		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
 				 "id", d->id, "kind",
 				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
-				 i->name, "vendor", i->vendor, "driver", i->driver,
-				 "units", (json_int_t)i->units, "memory",
+				 i->name, "vendor", i->vendor, "platform", i->platform, "driver",
+				 i->driver, "units", (json_int_t)i->units, "memory",
 				 (json_int_t)i->memory, "max_segment",
 				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
 				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
@@ -78,6 +81,20 @@ json_t *yk_facts_plugins(bool folders, bool files)
 			append(list, json_pack("{s:s, s:s, s:s}", "path", o->path, "outcome",
 					       o->text, "code",
 					       o->code ? yoke_error_name(o->code) : ""));
+	return list;
+}
+
+json_t *yk_facts_quirks(void)
+{
+	json_t *list = json_array();
+
+	for (const struct yk_quirk_use *u = yk_quirk_uses(); u; u = u->next) {
+		char where[4200];
+		snprintf(where, sizeof where, "%s:%d", u->quirk->file, u->quirk->line);
+		append(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "device", u->device,
+				       "avoid", u->quirk->avoid, "reason", u->quirk->reason,
+				       "source", u->quirk->source, "where", where));
+	}
 	return list;
 }
 

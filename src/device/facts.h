@@ -11,6 +11,8 @@
 json_t *yk_facts_devices(void);
 json_t *yk_facts_backends(void);
 json_t *yk_facts_plugins(bool folders, bool files);
+// What quirks.conf says of the devices met so far.
+json_t *yk_facts_quirks(void);
 // The device that work would go to, or why there is none.
 json_t *yk_facts_choice(void);
 

@@ -37,6 +37,8 @@ libyokecore_la_SOURCES += \
 	src/device/probe.c \
 	src/device/probe.h \
 	src/device/queue.c \
+	src/device/quirks.c \
+	src/device/quirks.h \
 	src/device/stubs.c
 
 nodist_libyokecore_la_SOURCES += src/device/kerneltext.c

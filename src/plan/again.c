@@ -165,7 +165,7 @@ static int taken(struct trial *t, uint32_t r)
 	int err = yk_build_group(t->w, t->all[r], t->n[r], &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;
-	return d->ops->can(d->index, &t->built.op) != 0;
+	return yk_device_can(d, &t->built.op) != 0;
 }
 
 // A group that makes nothing any more: its nodes belong to who repeats them first.

@@ -62,7 +62,7 @@ static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_vie
 static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
-	uint64_t impls = d->ops->can(d->index, &b->op);
+	uint64_t impls = yk_device_can(d, &b->op);
 	struct yk_step *s;
 	if (!impls)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
@@ -148,7 +148,7 @@ static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_p
 		return 0; // computed there already
 	bool map = yk_is_number(w, from.base);
 	int err = yk_build_copy(w, &v, to, &from, map, b);
-	if (!err && !map && !d->ops->can(d->index, &b->op))
+	if (!err && !map && !yk_device_can(d, &b->op))
 		err = yk_build_copy(w, &v, to, &from, true, b);
 	return err ? err : add_run(w, node, b);
 }

@@ -79,7 +79,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	if (err)
 		return err;
 	struct yk_device *d = yk_work_device(w, last->device);
-	if (!d->ops->can(d->index, &b->op))
+	if (!yk_device_can(d, &b->op))
 		return 0;
 	size_t cap = m->cap;
 	if (yk_grow(&m->member, &cap, n, sizeof *m->member) < 0)

@@ -234,7 +234,7 @@ static int contiguous_on(struct yk_work *w, yk_id v, int device, yk_id *out)
 static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
 {
 	struct yk_device *d = yk_work_device(w, device);
-	return d->ops->can(d->index, op);
+	return yk_device_can(d, op);
 }
 
 static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,

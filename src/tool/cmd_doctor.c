@@ -103,6 +103,7 @@ static void print(const json_t *o)
 {
 	static const char *const device[] = { "id", "kind", "pci", "same_as", "name", "driver" };
 	static const char *const backend[] = { "name", "version", "path", "why" };
+	static const char *const quirk[] = { "device", "avoid", "reason", "source", "where" };
 	static const char *const file[] = { "path", "outcome" };
 	const json_t *v = json_object_get(o, "versions"), *t = json_object_get(o, "threads");
 
@@ -113,6 +114,7 @@ static void print(const json_t *o)
 	section(o, "backends", "backends", 4, backend);
 	section(o, "folders", "folders searched for plugins", 2, file);
 	section(o, "plugins", "plugins", 2, file);
+	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
 	title("OpenCL");
 	print_opencl(json_object_get(o, "opencl"));
 	title("threads");
