@@ -90,8 +90,9 @@ FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #define VEC_STREAM(v, to) (*(GLOBAL VEC *)(to) = (v))
 #define STREAM_16(type, from, to) vstore16(vload16(0, from), 0, to)
 #endif
-// fma() is emulated, and slow, where the device does not define this.
-#ifdef FP_FAST_FMAF
+// fma() is emulated, and slow, where neither the device nor clang, for its processor, says that
+// there is one.  PoCL defines only the latter.
+#if defined FP_FAST_FMAF || defined __FMA__ || defined __ARM_FEATURE_FMA
 #define FMA(a, b, c) fma(a, b, c)
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
