@@ -4,6 +4,10 @@
 cldir = $(pkgdatadir)/cl
 dist_cl_DATA = $(cl_files)
 cl_files = \
+	cl/attention.cl \
+	cl/attention_back.cl \
+	cl/attention_rows.cl \
+	cl/attention_tiles.cl \
 	cl/contract_direct.cl \
 	cl/contract_op.cl \
 	cl/contract_packed.cl \

@@ -10,6 +10,7 @@ backends_opencl_yoke_opencl_la_LDFLAGS = $(module_ldflags) \
 backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)
 
 opencl_sources = \
+	backends/opencl/attention.c \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
 	backends/opencl/contract.h \

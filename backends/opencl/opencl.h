@@ -194,5 +194,6 @@ struct yk_cl_op {
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
+extern const struct yk_cl_op yk_cl_attention, yk_cl_attention_back;
 
 #endif

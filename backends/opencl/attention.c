@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32.
+#include "config.h"
+
+#include <stdio.h>
+
+#include "rows.h"
+
+#define FILES "half.cl rows.cl philox.cl attention.cl "
+#define MOST_HEAD 256 // elements, for which private and local arrays are in reason
+#define FEW 4         // queries at most, for which rows are faster
+#define PART 512      // as in cl/attention_rows.cl
+#define SUM_ROWS 64   // as in cl/attention_back.cl
+
+enum { ROWS_IMPL, TILES_IMPL };    // of ATTENTION
+enum { HEADS_IMPL, TWICE_IMPL };   // of its gradient
+#define HEADS_ENOUGH 4 // heads of k and v of all batches, for which a group may take a whole one
+
+// struct attention_args of cl/attention.cl.
+struct heads {
+	int64_t b, t, h;
+};
+struct attention_args {
+	struct heads q, k, v, o, g, dq, dk, dv;
+	int64_t mask_b, mask_h, mask_t, mask_s;
+	int64_t B, T, H, S, G, parts;
+	struct yk_cl_number key, step, seen;
+	float scale, dropout;
+	int32_t D, causal, masked, pad;
+};
+
+// How the work of a device is cut.
+struct cut {
+	size_t items;
+	int nv, width, block, rows;
+	int head;      // D rounded up
+	int64_t tile;  // lanes of a group
+	bool registers;
+};
+
+static struct cut cut_of(const struct yk_cl_device *d, const struct yoke_op *op)
+{
+	struct cut c = { .items = 64, .nv = 1, .width = 1, .block = 16, .rows = 8, .head = 32 };
+	const int D = (int)op->in[0].dims[3];
+
+	c.registers = d->info.kind != YOKE_DEVICE_CPU;
+	if (d->loops) {
+		c.items = 1;
+		c.width = 16;
+		c.nv = 2;
+		c.block = 64;
+		c.registers = false;
+		c.rows = d->vector < 16 ? 4 : 8;
+	}
+	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
+		c.items /= 2;
+	while (c.head < D) // few sizes: each is a program
+		c.head *= 2;
+	if (c.registers && D > 0) // where what is beyond D is computed too
+		c.head = (D + 15) / 16 * 16;
+	c.tile = (int64_t)c.items * c.nv * c.width;
+	return c;
+}
+
+// Bytes of local memory that the most demanding kernel takes.
+static uint64_t local_of(const struct cut *c)
+{
+	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
+				(uint64_t)(2 * c->block + PART + c->width) + c->items);
+}
+
+static bool is_heads(const struct yoke_view *v, int dtype)
+{
+	return v->kind == YOKE_VIEW_BUFFER && v->rank == 4 && v->dtype == dtype &&
+	       (v->strides[3] == 1 || v->dims[3] <= 1);
+}
+
+static const struct yoke_view *seen_of(const struct yoke_op *op)
+{
+	static const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
+	const uint32_t at = op->code == YOKE_OP_ATTENTION ? 6 : 9;
+
+	return op->nin > at ? &op->in[at] : &none;
+}
+
+static bool fits(const struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *in = op->in, *m = &in[3];
+	const int t = in[0].dtype;
+
+	if (!yk_cl_float(t) || !is_heads(&in[0], t) || !is_heads(&in[1], t) ||
+	    !is_heads(&in[2], t) || in[0].dims[3] > MOST_HEAD || op->alias_mask)
+		return false;
+	if (yk_cl_present(m) && (m->kind != YOKE_VIEW_BUFFER || m->rank != 4 || m->dtype != t))
+		return false;
+	const struct cut c = cut_of(d, op);
+	return yk_cl_is_value_or_none(&in[4]) && yk_cl_is_value_or_none(&in[5]) &&
+	       yk_cl_is_value_or_none(seen_of(op)) &&
+	       (!(op->attr[2].f > 0) || yk_cl_present(&in[4])) &&
+	       d->info.max_args >= sizeof(struct attention_args) + 13 * 16 &&
+	       d->local_bytes >= local_of(&c);
+}
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *q = &op->in[0];
+
+	if (!fits(d, op) || !is_heads(&op->out[0], q->dtype) ||
+	    !yk_cl_dense_of(&op->out[1], yoke_f32))
+		return 0;
+	return 1u << TILES_IMPL | (q->dims[1] <= FEW) << ROWS_IMPL;
+}
+
+static uint64_t can_back(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *in = op->in, *k = &in[1];
+	const int t = in[0].dtype;
+
+	if (!fits(d, op) || !is_heads(&in[6], t) || !yk_cl_dense_of(&in[7], yoke_f32) ||
+	    !is_heads(&in[8], t) || !is_heads(&op->out[0], t) || !is_heads(&op->out[1], t) ||
+	    !is_heads(&op->out[2], t))
+		return 0;
+	return 1u << TWICE_IMPL |
+	       (d->loops && k->dims[0] * k->dims[2] >= HEADS_ENOUGH) << HEADS_IMPL;
+}
+
+static struct heads heads_of(const struct yoke_view *v)
+{
+	return (struct heads){ v->strides[0], v->strides[1], v->strides[2] };
+}
+
+static int args_of(const struct yoke_op *op, struct attention_args *to)
+{
+	const struct yoke_view *in = op->in, *m = &in[3], *seen = seen_of(op);
+	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	struct attention_args a = {
+		.B = in[0].dims[0],
+		.T = in[0].dims[1],
+		.H = in[0].dims[2],
+		.D = (int32_t)in[0].dims[3],
+		.S = in[1].dims[1],
+		.G = in[1].dims[2],
+		.q = heads_of(&in[0]),
+		.k = heads_of(&in[1]),
+		.v = heads_of(&in[2]),
+		.o = heads_of(back ? &in[6] : &op->out[0]),
+		.key = yk_cl_number_of(&in[4], 0),
+		.step = yk_cl_number_of(&in[5], 0),
+		.seen = yk_cl_number_of(seen, (double)in[1].dims[1]),
+		.causal = op->attr[0].i != 0,
+		.scale = (float)op->attr[1].f,
+		.dropout = (float)op->attr[2].f,
+		.masked = yk_cl_present(m),
+	};
+	// a number in memory is clamped by the kernels, which cannot fail
+	if (!a.seen.from && (a.seen.whole < 0 || a.seen.whole > a.S))
+		return yk_cl_error(YOKE_ERANGE,
+				   "attention (step %llu): %lld keys are not in 0..%lld",
+				   (unsigned long long)op->id, (long long)a.seen.whole,
+				   (long long)a.S);
+	a.parts = a.S > PART ? yk_cl_pieces(a.S, PART) : 1;
+	if (a.masked) {
+		a.mask_b = m->dims[0] == 1 ? 0 : m->strides[0];
+		a.mask_h = m->dims[1] == 1 ? 0 : m->strides[1];
+		a.mask_t = m->strides[2];
+		a.mask_s = m->strides[3];
+	}
+	if (back) {
+		a.g = heads_of(&in[8]);
+		a.dq = heads_of(&op->out[0]);
+		a.dk = heads_of(&op->out[1]);
+		a.dv = heads_of(&op->out[2]);
+	}
+	*to = a;
+	return 0;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *files,
+		     int with_dq, const char *name, struct yk_cl_entry **to)
+{
+	const struct cut c = cut_of(d, op);
+	char more[128], defines[256];
+
+	snprintf(more, sizeof more, "-DHEAD=%d -DNV=%d -DBLOCK=%d -DROWS=%d -DREGISTERS=%d%s",
+		 c.head, c.nv, c.block, c.rows, c.registers, with_dq ? " -DWITH_DQ=1" : "");
+	yk_cl_row_defines(d, c.items, op->in[0].dtype, more, defines, sizeof defines);
+	return yk_cl_kernel_file(d, files, defines, name, to);
+}
+
+// A launch of `groups` groups: these views, then the struct.
+static int launch(struct yk_cl_queue *q, const struct yoke_op *op,
+		  const struct attention_args *a, const char *files, int with_dq,
+		  const char *name, int64_t groups, const struct yoke_view *const *views)
+{
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(q->device, op, files, with_dq, name, &kernel);
+
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	for (; *views; views++) // absent ones are not read
+		yk_cl_arg_view(&args, (*views)->kind == YOKE_VIEW_BUFFER ? *views : &op->out[0]);
+	yk_cl_arg_struct(&args, a, sizeof *a);
+	return yk_cl_launch_groups(q, &args, groups, cut_of(q->device, op).items, name);
+}
+
+// ---- forward ----
+
+#define TILES_FILES FILES "attention_tiles.cl"
+#define ROWS_FILES FILES "attention_rows.cl"
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	const struct yoke_view *q = &op->in[0];
+	const int64_t parts = yk_cl_pieces(op->in[1].dims[1], PART);
+	struct yk_cl_entry *kernel;
+
+	if (impl == TILES_IMPL)
+		return kernel_of(d, op, TILES_FILES, 0, "attention_tiles", &kernel);
+	int err = kernel_of(d, op, ROWS_FILES, 0, "attention_rows", &kernel);
+	if (err || parts <= 1)
+		return err;
+	*bytes = (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2] * parts) *
+		 (uint64_t)(2 + q->dims[3]) * sizeof(float);
+	return kernel_of(d, op, ROWS_FILES, 0, "attention_join", &kernel);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yoke_view *in = op->in, *o = &op->out[0], *lse = &op->out[1];
+	const struct yoke_view *space = &op->workspace;
+	struct attention_args a;
+	int err = args_of(op, &a);
+
+	if (err)
+		return err;
+	const int64_t rows = a.B * a.H * a.T;
+	if (impl == TILES_IMPL)
+		return launch(q, op, &a, TILES_FILES, 0, "attention_tiles",
+			      a.B * a.H * yk_cl_pieces(a.T, cut_of(q->device, op).tile),
+			      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3],
+							    &in[4], &in[5], seen_of(op), NULL });
+	err = launch(q, op, &a, ROWS_FILES, 0, "attention_rows", rows * a.parts,
+		     (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
+						   &in[5], seen_of(op), space, NULL });
+	return err || a.parts == 1 ? err :
+		launch(q, op, &a, ROWS_FILES, 0, "attention_join", rows,
+		       (const struct yoke_view *[]){ o, lse, space, NULL });
+}
+
+// ---- backward ----
+
+#define BACK_FILES FILES "attention_back.cl"
+
+static int prepare_back(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+			uint64_t *bytes)
+{
+	const struct yoke_view *q = &op->in[0];
+	const uint64_t rows = (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2]);
+	const bool heads = impl == HEADS_IMPL, sums = heads && q->dtype != yoke_f32;
+	struct yk_cl_entry *kernel;
+	int err = kernel_of(d, op, BACK_FILES, heads, "attention_sums", &kernel);
+
+	*bytes = sizeof(float) * rows * (sums ? 1 + (uint64_t)q->dims[3] : 1);
+	if (!err)
+		err = kernel_of(d, op, BACK_FILES, heads, "attention_back_keys", &kernel);
+	if (!err && !heads)
+		err = kernel_of(d, op, BACK_FILES, heads, "attention_back_queries", &kernel);
+	return err;
+}
+
+static int run_back(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yoke_view *in = op->in, *out = op->out, *r = &op->workspace;
+	const struct yoke_view *o = &in[6], *lse = &in[7], *g = &in[8], *seen = seen_of(op);
+	const int64_t tile = cut_of(q->device, op).tile;
+	const bool heads = impl == HEADS_IMPL;
+	struct attention_args a;
+	int err = args_of(op, &a);
+
+	if (err)
+		return err;
+	err = launch(q, op, &a, BACK_FILES, heads, "attention_sums",
+		     yk_cl_pieces(a.B * a.H * a.T, SUM_ROWS),
+		     (const struct yoke_view *[]){ r, o, g, NULL });
+	if (!err)
+		err = launch(q, op, &a, BACK_FILES, heads, "attention_back_keys",
+			     a.B * a.G * (heads ? 1 : yk_cl_pieces(a.S, tile)),
+			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], r, &in[0],
+							   &in[1], &in[2], g, lse, &in[3], &in[4],
+							   &in[5], seen, NULL });
+	if (!err && !heads)
+		err = launch(q, op, &a, BACK_FILES, heads, "attention_back_queries",
+			     a.B * a.H * yk_cl_pieces(a.T, tile),
+			     (const struct yoke_view *[]){ &out[0], r, &in[0], &in[1], &in[2], g,
+							   lse, &in[3], &in[4], &in[5], seen,
+							   NULL });
+	return err;
+}
+
+static const char *const names[] = { "rows", "tiles" };
+static const char *const back_names[] = { "heads", "twice" };
+const struct yk_cl_op yk_cl_attention = { names, 2, can, prepare, run };
+const struct yk_cl_op yk_cl_attention_back = { back_names, 2, can_back, prepare_back, run_back };

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention backward: probabilities are computed again from lse, block by block (Dao et al. 2022).
+// With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
+// dv = (P M)' g, dP = M (g v'), dS = P (dP - r), dq = scale dS k, dk = scale dS' q.
+// Behind attention.cl.  Reference: kern_attention_back.c of the CPU backend.
+//
+// attention_sums: r [B,H,T], SUM_ROWS of them a group.
+// attention_back_keys: keys lie along the lanes; dk and dv are the lanes' own.  Groups: a tile of
+// keys of one head of k and v each; with WITH_DQ all tiles of a head, one after the other, and dq
+// comes along, summed over tiles in f32: in place, or, for halves, in the workspace behind r.
+// attention_back_queries: queries lie along the lanes, for dq.  Groups: a tile of queries each.
+#ifndef WITH_DQ // one item a group
+#define WITH_DQ 0
+#endif
+#define SUM_ROWS 64
+
+KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at,
+	GLOBAL uchar *o_base, ulong o_at, GLOBAL uchar *g_base, ulong g_at,
+	struct attention_args a)
+{
+	GLOBAL float *r = (GLOBAL float *)(r_base + r_at);
+	long first = (long)GROUP_ID(0) * SUM_ROWS, end = least(first + SUM_ROWS, a.B * a.H * a.T);
+
+	for (long row = first + LOCAL_ID(0); row < end; row += ITEMS) {
+		long t = row % a.T, h = row / a.T % a.H, b = row / a.T / a.H;
+		GLOBAL const stored *o = head_at(o_base, o_at, &a.o, b, t, h);
+		GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, t, h);
+		VEC sum = VEC_SPLAT(0.0f);
+		for (int d = 0; d < a.D; d += VEC_WIDTH)
+			sum += load(o + d, a.D - d, 0.0f) * load(g + d, a.D - d, 0.0f);
+		r[row] = VEC_SUM(sum);
+	}
+}
+
+#define PARAMETERS GLOBAL uchar *r_base, ulong r_at, GLOBAL uchar *q_base, ulong q_at, \
+	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at, \
+	GLOBAL uchar *g_base, ulong g_at, GLOBAL uchar *lse_base, ulong lse_at, \
+	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at, \
+	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at, \
+	struct attention_args a
+
+// A query that sees nothing: exp(-inf - inf) is 0
+FN float finite_lse(float lse)
+{
+	return lse == -INFINITY ? INFINITY : lse;
+}
+
+#if WITH_DQ
+// dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]
+FN void add_dq(GLOBAL float *dq, long step, const VEC *ds, LOCAL_POINTER const float *keys, int rows,
+	int D)
+{
+	const float *f = (const float *)ds;
+	for (int i = 0; i < rows; i += ROWS)
+		for (int d = 0; d < D; d += VEC_WIDTH) {
+			VEC sum[ROWS];
+			UNROLL
+			for (int r = 0; r < ROWS; r++)
+				sum[r] = i + r < rows ?
+					load_f32(dq + (i + r) * step + d, D - d, 0.0f) :
+					VEC_SPLAT(0.0f);
+			for (int l = 0; l < LANES; l++) {
+				VEC x = VEC_LOAD(keys + l * HEAD + d);
+				UNROLL
+				for (int r = 0; r < ROWS; r++)
+					sum[r] = VEC_FMA(VEC_SPLAT(f[(i + r) * LANES + l]), x,
+						sum[r]);
+			}
+			UNROLL
+			for (int r = 0; r < ROWS; r++)
+				if (i + r < rows)
+					store_f32(sum[r], dq + (i + r) * step + d, D - d);
+		}
+}
+
+// Where dq of a head is summed, and the distance of its rows.
+FN GLOBAL float *dq_sums(GLOBAL uchar *dq_base, ulong dq_at, GLOBAL uchar *r_base, ulong r_at,
+	const struct attention_args *a, long b, long h, long *step)
+{
+#if STORE == 0
+	*step = a->dq.t;
+	return head_at(dq_base, dq_at, &a->dq, b, 0, h);
+#else
+	*step = a->D;
+	return (GLOBAL float *)(r_base + r_at) + a->B * a->H * a->T +
+		(b * a->H + h) * a->T * a->D;
+#endif
+}
+
+FN void clear_dq(GLOBAL float *dq, long step, const struct attention_args *a)
+{
+	for (long t = 0; t < a->T; t++)
+		for (int d = 0; d < a->D; d += VEC_WIDTH)
+			store_f32(VEC_SPLAT(0.0f), dq + t * step + d, a->D - d);
+}
+#endif
+
+KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
+	GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
+{
+	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK];
+	VEC k[HEAD * NV], v[HEAD * NV], dk[HEAD * NV], dv[HEAD * NV];
+	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV], number[NV];
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	long tiles = (a.S + TILE - 1) / TILE, group = a.H / a.G;
+	long seen = seen_of(seen_base, seen_at, &a);
+	long key = number_whole(key_base, key_at, a.key);
+	long step = number_whole(step_base, step_at, a.step);
+#if WITH_DQ
+	LOCAL float keys[TILE * HEAD];
+	long bg = (long)GROUP_ID(0), from = 0, to = tiles;
+#else
+	long bg = (long)GROUP_ID(0) / tiles, from = (long)GROUP_ID(0) % tiles, to = from + 1;
+#endif
+	long b = bg / a.G, kv = bg % a.G;
+
+	lane_numbers(number);
+#if WITH_DQ
+	for (long h = kv * group; h < (kv + 1) * group; h++) {
+		long dq_step;
+		GLOBAL float *dq = dq_sums(dq_base, dq_at, r_base, r_at, &a, b, h, &dq_step);
+		clear_dq(dq, dq_step, &a);
+	}
+#endif
+	for (long tile = from; tile < to; tile++) {
+		long j = tile * TILE, mine = j + item * LANES;
+		// the first query that sees any of these keys
+		long first = a.causal ? j + a.T - seen : 0;
+		if (first < 0)
+			first = 0;
+		if (j >= seen)
+			first = a.T;
+		lanes_load(k, head_at(k_base, k_at, &a.k, b, mine, kv), a.k.t,
+			seen - mine, a.D, depth, a.scale);
+		lanes_load(v, head_at(v_base, v_at, &a.v, b, mine, kv), a.v.t,
+			seen - mine, a.D, depth, 1.0f);
+#if WITH_DQ
+		if (first < a.T)
+			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t,
+				(int)least(seen - j, TILE), TILE, a.D, a.scale, item);
+#endif
+		UNROLL_ROWS
+		for (int d = 0; d < depth * NV; d++) {
+			dk[d] = VEC_SPLAT(0.0f);
+			dv[d] = VEC_SPLAT(0.0f);
+		}
+		for (long h = kv * group; h < (kv + 1) * group; h++)
+			for (long t = first; t < a.T; t += BLOCK) {
+				int n = (int)least(a.T - t, BLOCK);
+				int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
+				long row = (b * a.H + h) * a.T + t;
+				SYNC();
+				stage(queries, head_at(q_base, q_at, &a.q, b, t, h), a.q.t, n, rows,
+					a.D, 1.0f, item);
+				stage(gradients, head_at(g_base, g_at, &a.g, b, t, h), a.g.t, n,
+					rows, a.D, 1.0f, item);
+				for (int i = item; i < rows; i += ITEMS) {
+					lse[i] = i < n ? finite_lse(((GLOBAL const float *)(
+						lse_base + lse_at))[row + i]) : INFINITY;
+					r[i] = i < n ? ((GLOBAL const float *)(
+						r_base + r_at))[row + i] : 0.0f;
+				}
+				SYNC();
+				product(p, queries, HEAD, 1, k, rows, depth, false);
+				product(ds, gradients, HEAD, 1, v, rows, depth, false);
+				if (a.masked)
+					add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) +
+						b * a.mask_b + h * a.mask_h + t * a.mask_t +
+						mine * a.mask_s, a.mask_t, a.mask_s, n, a.S - mine);
+				if (limit_of(&a, seen, t) < j + TILE) {
+					UNROLL_ROWS
+					for (int i = 0; i < rows; i++) {
+						long sees = limit_of(&a, seen, t + i) - mine;
+						VEC there = VEC_SPLAT((float)(int)(sees < 0 ? 0 :
+							least(sees, LANES)));
+						UNROLL
+						for (int u = 0; u < NV; u++)
+							p[i * NV + u] = number[u] < there ?
+								p[i * NV + u] :
+								VEC_SPLAT(-INFINITY);
+					}
+				}
+				if (a.dropout > 0.0f) {
+#if LANES % 4 == 0
+					if (a.S % 4 == 0)
+						keep_lanes(keep, row * a.S + mine, a.S, rows, key,
+							step, a.dropout);
+					else
+#endif
+						keep_any(keep, row * a.S + mine, a.S, 1, rows, key,
+							step, a.dropout);
+				}
+				UNROLL_ROWS
+				for (int i = 0; i < rows; i++)
+					UNROLL
+					for (int u = 0; u < NV; u++) {
+						int at = i * NV + u;
+						VEC x = exp(p[at] - VEC_SPLAT(lse[i]));
+						VEC m = a.dropout > 0.0f ? keep[at] : VEC_SPLAT(1.0f);
+						p[at] = x * m;
+						ds[at] = x * (ds[at] * m - VEC_SPLAT(r[i]));
+					}
+				product(dv, gradients, 1, HEAD, p, depth, rows, true);
+				product(dk, queries, 1, HEAD, ds, depth, rows, true);
+#if WITH_DQ
+				long dq_step;
+				GLOBAL float *dq = dq_sums(dq_base, dq_at, r_base, r_at, &a, b, h,
+					&dq_step);
+				add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D);
+#endif
+			}
+		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv), a.dk.t, a.S - mine,
+			a.D, depth, a.scale);
+		lanes_store(dv, head_at(dv_base, dv_at, &a.dv, b, mine, kv), a.dv.t, a.S - mine,
+			a.D, depth, 1.0f);
+	}
+#if WITH_DQ && STORE
+	for (long h = kv * group; h < (kv + 1) * group; h++) {
+		long dq_step;
+		GLOBAL float *dq = dq_sums(dq_base, dq_at, r_base, r_at, &a, b, h, &dq_step);
+		for (long t = 0; t < a.T; t++) {
+			GLOBAL stored *out = head_at(dq_base, dq_at, &a.dq, b, t, h);
+			for (int d = 0; d < a.D; d += VEC_WIDTH)
+				store(load_f32(dq + t * dq_step + d, a.D - d, 0.0f), out + d,
+					a.D - d, false);
+		}
+	}
+#endif
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
+{
+	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD];
+	VEC q[HEAD * NV], g[HEAD * NV], dq[HEAD * NV], lse[NV], r[NV], limits[NV];
+	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV];
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
+	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
+	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
+	long seen = seen_of(seen_base, seen_at, &a);
+	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
+	long key = number_whole(key_base, key_at, a.key);
+	long step = number_whole(step_base, step_at, a.step);
+
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h), a.q.t, a.T - mine, a.D, depth, a.scale);
+	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h), a.g.t, a.T - mine, a.D, depth, 1.0f);
+	UNROLL_ROWS
+	for (int d = 0; d < depth * NV; d++)
+		dq[d] = VEC_SPLAT(0.0f);
+	for (int l = 0; l < LANES; l++) {
+		bool there = mine + l < a.T;
+		((float *)lse)[l] = there ? finite_lse(((GLOBAL const float *)(
+			lse_base + lse_at))[row + l]) : INFINITY;
+		((float *)r)[l] = there ? ((GLOBAL const float *)(r_base + r_at))[row + l] : 0.0f;
+	}
+
+	for (long j = 0; j < sees; j += BLOCK) {
+		int n = (int)least(sees - j, BLOCK);
+		int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
+		SYNC();
+		stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
+		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
+			item);
+		SYNC();
+		product(p, keys, HEAD, 1, q, rows, depth, false);
+		product(ds, values, HEAD, 1, g, rows, depth, false);
+		if (a.masked)
+			add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) + b * a.mask_b +
+				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
+				n, a.T - mine);
+		if (j + rows > limit_of(&a, seen, t)) {
+			lane_limits(limits, &a, seen, mine, j);
+			UNROLL_ROWS
+			for (int i = 0; i < rows; i++)
+				UNROLL
+				for (int v = 0; v < NV; v++)
+					p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
+						p[i * NV + v] : VEC_SPLAT(-INFINITY);
+		}
+		if (a.dropout > 0.0f) {
+			if (a.S % 4)
+				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
+			else
+				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+		}
+		UNROLL_ROWS
+		for (int i = 0; i < rows; i++)
+			UNROLL
+			for (int v = 0; v < NV; v++) {
+				int at = i * NV + v;
+				VEC x = exp(p[at] - lse[v]);
+				if (a.dropout > 0.0f)
+					ds[at] *= keep[at];
+				ds[at] = x * (ds[at] - r[v]);
+			}
+		product(dq, keys, 1, HEAD, ds, depth, rows, true);
+	}
+	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h), a.dq.t, a.T - mine, a.D, depth, a.scale);
+}

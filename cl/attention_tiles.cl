@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention forward: softmax(scale q k' + mask) v by blocks of keys; with a running maximum and sum
+// no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).  Queries lie along the
+// lanes.  Behind attention.cl.  Reference: kern_attention.c of the CPU backend.
+// Groups: a tile of queries of one head each.
+
+struct running {
+	VEC most[NV], sum[NV];
+};
+
+// p [n][NV]: scores become exp(score - maximum); what the maximum grew by scales the sum and the
+// output so far.
+FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
+{
+	UNROLL
+	for (int v = 0; v < NV; v++) {
+		VEC most = r->most[v], none = VEC_SPLAT(-INFINITY);
+		UNROLL_ROWS
+		for (int i = 0; i < n; i++)
+			most = fmax(most, p[i * NV + v]);
+		// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
+		VEC base = most == none ? VEC_SPLAT(0.0f) : most;
+		VEC shrink = exp(r->most[v] - base), sum = r->sum[v] * shrink;
+		UNROLL_ROWS
+		for (int i = 0; i < n; i++) {
+			p[i * NV + v] = exp(p[i * NV + v] - base);
+			sum += p[i * NV + v];
+		}
+		UNROLL_ROWS
+		for (int d = 0; d < depth; d++)
+			out[d * NV + v] *= shrink;
+		r->most[v] = most;
+		r->sum[v] = sum;
+	}
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_at,
+	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
+	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
+	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,
+	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
+	struct attention_args a)
+{
+	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD];
+	VEC q[HEAD * NV], out[HEAD * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
+	struct running r;
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
+	// the last tile of a head sees most keys: it goes first
+	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
+	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
+	long seen = seen_of(seen_base, seen_at, &a);
+	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
+	long key = number_whole(key_base, key_at, a.key);
+	long step = number_whole(step_base, step_at, a.step);
+
+	UNROLL
+	for (int v = 0; v < NV; v++) {
+		r.most[v] = VEC_SPLAT(-INFINITY);
+		r.sum[v] = VEC_SPLAT(0.0f);
+	}
+	UNROLL_ROWS
+	for (int d = 0; d < depth * NV; d++)
+		out[d] = VEC_SPLAT(0.0f);
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h), a.q.t, a.T - mine, a.D, depth, a.scale);
+
+	for (long j = 0; j < sees; j += BLOCK) {
+		int n = (int)least(sees - j, BLOCK);
+		int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
+		SYNC();
+		stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
+		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
+			item);
+		SYNC();
+		product(p, keys, HEAD, 1, q, rows, depth, false);
+		if (a.masked)
+			add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) + b * a.mask_b +
+				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
+				n, a.T - mine);
+		if (j + rows > limit_of(&a, seen, t)) {
+			lane_limits(limits, &a, seen, mine, j);
+			UNROLL_ROWS
+			for (int i = 0; i < rows; i++)
+				UNROLL
+				for (int v = 0; v < NV; v++)
+					p[i * NV + v] = VEC_SPLAT((float)i) < limits[v] ?
+						p[i * NV + v] : VEC_SPLAT(-INFINITY);
+		}
+		soften(&r, p, out, rows, depth);
+		if (a.dropout > 0.0f) {
+			if (a.S % 4)
+				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
+			else
+				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+			UNROLL_ROWS
+			for (int i = 0; i < rows * NV; i++)
+				p[i] *= keep[i];
+		}
+		product(out, values, 1, HEAD, p, depth, rows, true);
+	}
+
+	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
+	UNROLL
+	for (int v = 0; v < NV; v++) {
+		VEC none = VEC_SPLAT(0.0f), sum = r.sum[v];
+		// all keys hidden: 0, and log 0 = -inf
+		VEC inverse = sum == none ? none : VEC_SPLAT(1.0f) / sum;
+		UNROLL_ROWS
+		for (int d = 0; d < depth; d++)
+			out[d * NV + v] *= inverse;
+		long left = a.T - mine - v * VEC_WIDTH;
+		if (left > 0)
+			store_f32(r.most[v] + log(sum), lse + v * VEC_WIDTH,
+				(int)least(left, VEC_WIDTH));
+	}
+	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h), a.o.t, a.T - mine, a.D, depth, 1.0f);
+}
