@@ -407,6 +407,7 @@ struct yoke_backend {
 	uint64_t (*can)(uint32_t device, const struct yoke_op *);
 	// Called for each step of a plan before anything of it is launched: the place to build kernels.
 	int (*workspace)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t *bytes);
+	// ENOMEM: nothing that writes over an operand was enqueued.  The core makes room and tries once more.
 	int (*run)(void *queue, const struct yoke_op *, uint32_t impl);
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
 	// A table for what comes later ("collectives", "telemetry"), or NULL.

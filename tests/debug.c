@@ -185,6 +185,10 @@ static int bad_mode(void)
 
 static int child(const char *what)
 {
+	if (!strcmp(what, "nan") && !yk_device_choose(NULL)) {
+		skip("the device", yoke_error());
+		return done();
+	}
 	if (!strcmp(what, "nan"))
 		return nan_mode();
 	if (!strcmp(what, "bad"))
@@ -216,6 +220,16 @@ int main(int argc, char **argv)
 	mode(argv[0], "YOKE_CHECK=nan YOKE_BACKEND=cpu YOKE_EAGER=1", "nan");
 	mode(argv[0], "YOKE_CHECK=nan YOKE_BACKEND=fault YOKE_FAULT_HOST=0", "nan");
 	mode(argv[0], "YOKE_CHECK=nan YOKE_BACKEND=fault YOKE_FAULT_LACKS=map,softmax", "nan");
+	const char *opencl = getenv("YOKE_TEST_OPENCL");
+	if (opencl) {
+		char *folder = strdup(opencl);
+		*strrchr(folder, '/') = 0;
+		setenv("YOKE_PLUGIN_PATH", folder, 1);
+		mode(argv[0], "YOKE_CHECK=nan YOKE_BACKEND=opencl", "nan");
+		free(folder);
+	} else {
+		skip("YOKE_CHECK=nan on OpenCL", "it is not built");
+	}
 	mode(argv[0], "YOKE_CHECK=nans YOKE_BACKEND=cpu", "bad");
 	return done();
 }

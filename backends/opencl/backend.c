@@ -110,9 +110,11 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	if (!o || impl >= o->nimpl)
 		return unsupported(op, impl);
 	pthread_mutex_lock(&q->device->lock);
+	const uint64_t before = q->launches;
 	err = o->run(q, op, impl);
 	pthread_mutex_unlock(&q->device->lock);
-	return err;
+	// what is half done in place cannot be done again
+	return err == YOKE_ENOMEM && op->alias_mask && q->launches > before ? YOKE_EDEVICE : err;
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)

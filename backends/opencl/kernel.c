@@ -405,8 +405,10 @@ int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 				   q->device->index);
 	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel, dims, NULL, items,
 					     group, 0, NULL, NULL);
-	if (code == CL_SUCCESS)
+	if (code == CL_SUCCESS) {
+		q->launches++;
 		return 0;
+	}
 	char call[200], sizes[2][64];
 	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
 		 name, sizes_text(sizes[0], dims, items), sizes_text(sizes[1], dims, group));

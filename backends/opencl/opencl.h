@@ -55,6 +55,7 @@ struct yk_cl_queue {
 	struct yk_cl_device *device;
 	cl_command_queue queue;
 	bool profiled;
+	uint64_t launches; // so far
 };
 
 struct yk_cl_event {
