@@ -8,23 +8,32 @@ cl_files = \
 	cl/attention_back.cl \
 	cl/attention_rows.cl \
 	cl/attention_tiles.cl \
+	cl/axes.cl \
 	cl/contract_direct.cl \
 	cl/contract_op.cl \
 	cl/contract_packed.cl \
 	cl/contract_rows.cl \
 	cl/contract_tiled.cl \
+	cl/gather.cl \
 	cl/half.cl \
 	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \
 	cl/math.cl \
+	cl/move.cl \
 	cl/norm.cl \
+	cl/number.cl \
 	cl/optim.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
 	cl/prologue_opencl.h \
 	cl/reduce.cl \
+	cl/report.cl \
 	cl/rope.cl \
 	cl/rows.cl \
+	cl/scatter.cl \
+	cl/scatter_add.cl \
+	cl/scatter_along.cl \
+	cl/scatter_list.cl \
 	cl/softmax.cl \
 	cl/xent.cl

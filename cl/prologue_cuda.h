@@ -28,6 +28,8 @@ FN ulong work_global(int d)
 #define GROUP_ID(d) ((ulong)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
+#define ATOMIC_MIN(to, x) atomicMin(to, x) // uint in global memory, as the next; give what was there
+#define ATOMIC_ADD(to, x) atomicAdd(to, x)
 
 #define EACH
 #define WIDE()

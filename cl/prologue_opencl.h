@@ -23,6 +23,8 @@ typedef char16 schar16;
 #define GROUP_ID(d) ((ulong)get_group_id(d))
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define ATOMIC_MIN(to, x) atomic_min(to, x) // uint in global memory, as the next; give what was there
+#define ATOMIC_ADD(to, x) atomic_add(to, x)
 
 // EACH stands before a loop whose iterations do not depend on each other, though operands may
 // be the same memory.  clang makes vectors of it, as wide as the device has them if something in

@@ -32,12 +32,16 @@ static inline void *segment_of(uint64_t bytes)
 	return s;
 }
 
-static inline void finish(void)
+// What the device says of all that was enqueued.
+static inline int finish(void)
 {
 	void *e;
 	must(cl->event_mark(queue, &e), "mark");
-	must(cl->event_wait(e), "wait");
+	int code = cl->event_wait(e);
+	if (code != YOKE_ERANGE) // some values are refused
+		must(code, "wait");
 	cl->event_free(e);
+	return code;
 }
 
 // Where array i lies while an op runs; guards on both sides come back unchanged.
@@ -123,9 +127,9 @@ static inline int run_once(const struct yoke_op *op, uint32_t impl)
 	place_views(placed, op->out, op->nout, views + op->nin);
 	with.in = views;
 	with.out = views + op->nin;
-	int code = cl->run(queue, &with, impl);
-	finish();
-	if (code)
+	int code = cl->run(queue, &with, impl), late = finish();
+	code = code ? code : late;
+	if (code && code != YOKE_ERANGE)
 		diag("run: %d %s", code, last_error);
 	must(cl->get(queue, segment, 0, behind, bytes + GUARD), "get");
 	if (!take_back(placed) || memcmp(behind + bytes, space + bytes, GUARD))

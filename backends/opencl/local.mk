@@ -11,6 +11,8 @@ backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)
 
 opencl_sources = \
 	backends/opencl/attention.c \
+	backends/opencl/axes.c \
+	backends/opencl/axes.h \
 	backends/opencl/backend.c \
 	backends/opencl/contract.c \
 	backends/opencl/contract.h \
@@ -21,19 +23,24 @@ opencl_sources = \
 	backends/opencl/contract_tiled.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
+	backends/opencl/gather.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \
 	backends/opencl/lock.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \
+	backends/opencl/move.c \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
 	backends/opencl/optim.c \
 	backends/opencl/queue.c \
 	backends/opencl/reduce.c \
+	backends/opencl/report.c \
+	backends/opencl/report.h \
 	backends/opencl/rope.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
+	backends/opencl/scatter.c \
 	backends/opencl/softmax.c \
 	backends/opencl/table.c \
 	backends/opencl/table.h \

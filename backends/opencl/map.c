@@ -3,11 +3,7 @@
 // strides and constants are arguments.
 #include "config.h"
 
-#include "opencl.h"
-
-// A group of a GPU, and the block of elements that an item of a CPU computes alone.
-#define GROUP 256
-#define BLOCK 16384
+#include "axes.h"
 
 static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
 {
@@ -65,53 +61,6 @@ static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t im
 	return err;
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-// How many elements an item takes along cols and rows, how many items a group.
-struct cut {
-	size_t block[2], group[2], items[2];
-};
-
-static void cut_blocks(struct cut *c, const size_t want[2])
-{
-	c->block[0] = least(want[0], BLOCK);
-	c->block[1] = least(want[1], (BLOCK + c->block[0] - 1) / c->block[0]);
-}
-
-// A group takes as much of a row as it can, then further rows.
-static void cut_groups(struct cut *c, const struct yk_cl_device *d,
-		       const struct yk_cl_entry *kernel, const size_t want[2])
-{
-	size_t room = least(kernel->group, GROUP);
-
-	for (int i = 0; i < 2; i++) {
-		size_t most = least(room, d->max_items[i]);
-		while (c->group[i] * 2 <= most && c->group[i] < want[i])
-			c->group[i] *= 2;
-		room /= c->group[i];
-	}
-}
-
-static struct cut cut_of(const struct yk_cl_device *d, const struct yk_cl_entry *kernel,
-			 const struct yoke_map_call *call)
-{
-	const size_t want[2] = { call->count[1], call->count[0] };
-	struct cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
-
-	if (d->loops)
-		cut_blocks(&c, want);
-	else
-		cut_groups(&c, d, kernel, want);
-	for (int i = 0; i < 2; i++) {
-		size_t each = c.block[i] * c.group[i];
-		c.items[i] = (want[i] + each - 1) / each * c.group[i];
-	}
-	return c;
-}
-
 static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
 	struct yoke_map_call call;
@@ -128,11 +77,10 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	if ((err = kernel_of(d, op, &call, stream, &kernel)))
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	struct cut c = cut_of(d, kernel, &call);
+	struct yk_cl_cut c = yk_cl_cut_of(d, kernel, call.count[1], call.count[0], 1);
 	yk_cl_arg_word(&args, call.count[1]);
 	yk_cl_arg_word(&args, call.count[0]);
-	yk_cl_arg_word(&args, c.block[0]);
-	yk_cl_arg_word(&args, c.block[1]);
+	yk_cl_arg_cut(&args, &c);
 	yk_cl_arg_map(&args, op, &call);
 	return yk_cl_launch(q, &args, 2, c.items, c.group, "a map");
 }

@@ -56,12 +56,14 @@ struct yk_cl_queue {
 	cl_command_queue queue;
 	bool profiled;
 	uint64_t launches; // so far
+	struct yk_cl_reports *reports;
 };
 
 struct yk_cl_event {
 	struct yk_cl_queue source; // its command queue is retained
 	cl_event event;
 	bool flushed;
+	uint64_t reports; // number of the source's, as far as they stand before it
 };
 
 // ---- backend.c ----
@@ -196,5 +198,6 @@ struct yk_cl_op {
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
 extern const struct yk_cl_op yk_cl_attention, yk_cl_attention_back;
+extern const struct yk_cl_op yk_cl_move, yk_cl_gather, yk_cl_scatter;
 
 #endif

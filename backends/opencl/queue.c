@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "opencl.h"
+#include "report.h"
 
 int yk_cl_queue_new(uint32_t device, int kind, void **queue)
 {
@@ -23,11 +23,16 @@ int yk_cl_queue_new(uint32_t device, int kind, void **queue)
 		return err;
 	if (!(q = calloc(1, sizeof *q)))
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's record");
+	if ((err = yk_cl_reports_new(&q->reports))) {
+		free(q);
+		return err;
+	}
 	q->device = d;
 	q->profiled = yk_cl_profile();
 	q->queue = clCreateCommandQueue(
 		d->context, d->id, q->profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
 	if (code != CL_SUCCESS) {
+		yk_cl_reports_unref(q->reports);
 		free(q);
 		return yk_cl_fail(d, "clCreateCommandQueue", code);
 	}
@@ -43,6 +48,7 @@ void yk_cl_queue_free(void *queue)
 		return;
 	clFinish(q->queue);
 	clReleaseCommandQueue(q->queue);
+	yk_cl_reports_unref(q->reports);
 	free(q);
 }
 
@@ -67,6 +73,10 @@ int yk_cl_event_mark(void *queue, void **event)
 		return err;
 	if (!(e = calloc(1, sizeof *e)))
 		return yk_cl_error(YOKE_ENOMEM, "no memory for an event's record");
+	if ((err = yk_cl_reports_mark(q, &e->reports))) {
+		free(e);
+		return err;
+	}
 	cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &e->event);
 	if (code != CL_SUCCESS) {
 		free(e);
@@ -74,6 +84,7 @@ int yk_cl_event_mark(void *queue, void **event)
 	}
 	e->source = *q;
 	clRetainCommandQueue(q->queue);
+	yk_cl_reports_ref(q->reports);
 	*event = e;
 	return 0;
 }
@@ -89,34 +100,13 @@ static int flush_source(struct yk_cl_event *e)
 	return 0;
 }
 
-int yk_cl_event_after(void *queue, void *event)
+// Whether the commands ran, whatever they reported: 1, 0 not yet, negative.
+static int status_of(struct yk_cl_event *e)
 {
-	struct yk_cl_queue *q = queue;
-	struct yk_cl_event *e = event;
-	int err = yk_cl_forked();
-
-	if (err || !e || e->source.queue == q->queue)
-		return err;
-	// Of another context: no command can wait for it.
-	if (e->source.device != q->device)
-		return yk_cl_event_wait(e);
-	if ((err = flush_source(e)))
-		return err;
-	cl_int code = clEnqueueBarrierWithWaitList(q->queue, 1, &e->event, NULL);
-	return yk_cl_check(q->device, "clEnqueueBarrierWithWaitList", code);
-}
-
-int yk_cl_event_done(void *event)
-{
-	struct yk_cl_event *e = event;
 	cl_int status = CL_QUEUED;
-	int err = yk_cl_forked();
+	int err = flush_source(e);
 
 	if (err)
-		return err;
-	if (!e)
-		return 1;
-	if ((err = flush_source(e)))
 		return err;
 	cl_int code = clGetEventInfo(e->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
 				     sizeof status, &status, NULL);
@@ -127,6 +117,52 @@ int yk_cl_event_done(void *event)
 	return status == CL_COMPLETE;
 }
 
+static int wait_for(struct yk_cl_event *e)
+{
+	int err = flush_source(e);
+
+	if (err)
+		return err;
+	cl_int code = clWaitForEvents(1, &e->event);
+	if (code == CL_SUCCESS)
+		return 0;
+	// The status says what failed; the wait only that something did.
+	err = status_of(e);
+	return err < 0 ? err : yk_cl_fail(e->source.device, "clWaitForEvents", code);
+}
+
+int yk_cl_event_after(void *queue, void *event)
+{
+	struct yk_cl_queue *q = queue;
+	struct yk_cl_event *e = event;
+	int err = yk_cl_forked();
+
+	if (err || !e || e->source.queue == q->queue)
+		return err;
+	// Of another context: no command can wait for it.
+	if (e->source.device != q->device)
+		return wait_for(e);
+	if ((err = flush_source(e)))
+		return err;
+	cl_int code = clEnqueueBarrierWithWaitList(q->queue, 1, &e->event, NULL);
+	return yk_cl_check(q->device, "clEnqueueBarrierWithWaitList", code);
+}
+
+int yk_cl_event_done(void *event)
+{
+	struct yk_cl_event *e = event;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!e)
+		return 1;
+	int state = status_of(e);
+	if (state > 0 && (err = yk_cl_reports_check(e->source.reports, e->reports)))
+		return err;
+	return state;
+}
+
 int yk_cl_event_wait(void *event)
 {
 	struct yk_cl_event *e = event;
@@ -134,14 +170,8 @@ int yk_cl_event_wait(void *event)
 
 	if (err || !e)
 		return err;
-	if ((err = flush_source(e)))
-		return err;
-	cl_int code = clWaitForEvents(1, &e->event);
-	if (code == CL_SUCCESS)
-		return 0;
-	// The status says what failed; the wait only that something did.
-	err = yk_cl_event_done(e);
-	return err < 0 ? err : yk_cl_fail(e->source.device, "clWaitForEvents", code);
+	err = wait_for(e);
+	return err ? err : yk_cl_reports_check(e->source.reports, e->reports);
 }
 
 static int end_of(struct yk_cl_event *e, cl_ulong *ns)
@@ -162,7 +192,7 @@ int yk_cl_event_elapsed(void *from, void *to, uint64_t *nanoseconds)
 	if (!f || !t || !f->source.profiled || !t->source.profiled)
 		return yk_cl_error(YOKE_EUNSUPPORTED,
 				   "queues keep times only with opencl.profile=1");
-	if ((err = yk_cl_event_wait(f)) || (err = yk_cl_event_wait(t)) ||
+	if ((err = wait_for(f)) || (err = wait_for(t)) ||
 	    (err = end_of(f, &start)) || (err = end_of(t, &end)))
 		return err;
 	*nanoseconds = end > start ? end - start : 0;
@@ -177,5 +207,6 @@ void yk_cl_event_free(void *event)
 		return;
 	clReleaseEvent(e->event);
 	clReleaseCommandQueue(e->source.queue);
+	yk_cl_reports_unref(e->source.reports);
 	free(e);
 }

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// GATHER, GATHER_ALONG and CHECK: cl/gather.cl, every dtype and layout.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "axes.h"
+#include "report.h"
+
+#define FILES "axes.cl report.cl gather.cl"
+
+// struct gather of cl/gather.cl.
+struct gather {
+	struct yk_cl_axes axes;
+	int64_t size, step;
+};
+
+enum mode { OF_ROW, OF_ELEMENT, NONE };
+
+static bool is_index(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_BUFFER && (v->dtype == yoke_i32 || v->dtype == yoke_i64);
+}
+
+// ---- what is taken ----
+
+static bool fits_gather(const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
+	const int64_t axis = op->attr[0].i;
+
+	if (axis < 0 || axis >= x->rank || y->rank != x->rank - 1 + idx->rank)
+		return false;
+	for (int d = 0; d < y->rank; d++) {
+		int64_t want = d < axis		    ? x->dims[d] :
+			       d < axis + idx->rank ? idx->dims[d - axis] :
+						      x->dims[d - idx->rank + 1];
+		if (y->dims[d] != want)
+			return false;
+	}
+	return true;
+}
+
+static bool fits_along(const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
+	const int64_t axis = op->attr[0].i;
+
+	if (axis < 0 || axis >= x->rank || idx->rank != x->rank || y->rank != x->rank)
+		return false;
+	for (int d = 0; d < x->rank; d++)
+		if (idx->dims[d] != y->dims[d] || (d != axis && x->dims[d] != y->dims[d]))
+			return false;
+	return true;
+}
+
+static bool fits_check(const struct yoke_view *x, const struct yoke_view *y)
+{
+	if (x->dtype < yoke_f32 || x->dtype > yoke_bf16 || x->rank != y->rank)
+		return false;
+	return !memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims);
+}
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const bool check = op->code == YOKE_OP_CHECK;
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+
+	if (op->nin != (check ? 1 : 2) || op->nout != 1 || op->nattr < !check ||
+	    x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype ||
+	    d->info.max_args < sizeof(struct gather) + 10 * 8)
+		return 0;
+	if (check)
+		return fits_check(x, y);
+	return is_index(&op->in[1]) &&
+	       (op->code == YOKE_OP_GATHER ? fits_gather(op) : fits_along(op));
+}
+
+// ---- the walk ----
+
+// Strides of a row-major tensor.
+static void positions(int64_t *to, int rank, const int64_t *dims)
+{
+	int64_t n = 1;
+
+	for (int i = rank - 1; i >= 0; i--) {
+		to[i] = n;
+		n *= dims[i];
+	}
+}
+
+static void walk_gather(const struct yoke_op *op, struct gather *g)
+{
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
+	const int axis = (int)op->attr[0].i, behind = axis + idx->rank;
+	int64_t from[YOKE_MAX_RANK] = { 0 }, ids[YOKE_MAX_RANK] = { 0 };
+	int64_t at[YOKE_MAX_RANK] = { 0 };
+
+	for (int d = 0; d < y->rank; d++)
+		if (d < axis || d >= behind)
+			from[d] = x->strides[d < axis ? d : d - idx->rank + 1];
+	memcpy(ids + axis, idx->strides, idx->rank * sizeof *ids);
+	positions(at + axis, idx->rank, idx->dims);
+	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+		      (const int64_t *const[]){ y->strides, from, ids, at });
+}
+
+static void walk_along(const struct yoke_op *op, struct gather *g)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	int64_t from[YOKE_MAX_RANK], at[YOKE_MAX_RANK];
+
+	memcpy(from, x->strides, sizeof from);
+	from[op->attr[0].i] = 0;
+	positions(at, y->rank, y->dims);
+	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+		      (const int64_t *const[]){ y->strides, from, op->in[1].strides, at });
+}
+
+static void walk_check(const struct yoke_op *op, struct gather *g)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	int64_t at[YOKE_MAX_RANK];
+
+	positions(at, y->rank, y->dims);
+	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+		      (const int64_t *const[]){ y->strides, x->strides, NULL, at });
+}
+
+static enum mode walk(const struct yoke_op *op, struct gather *g)
+{
+	g->size = g->step = 0;
+	if (op->code == YOKE_OP_CHECK) {
+		walk_check(op, g);
+		return NONE;
+	}
+	g->size = op->in[0].dims[op->attr[0].i];
+	g->step = op->in[0].strides[op->attr[0].i];
+	if (op->code == YOKE_OP_GATHER)
+		walk_gather(op, g);
+	else
+		walk_along(op, g);
+	return g->axes.cols > 1 && g->axes.strides[3][g->axes.rank - 1] ? OF_ELEMENT : OF_ROW;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct gather *g,
+		     enum mode mode, struct yk_cl_entry **to)
+{
+	static const char *const exponent[] = { [yoke_f32] = " -DFINITE=0x7f800000u",
+						[yoke_f64] = " -DFINITE=0x7ff0000000000000ul",
+						[yoke_f16] = " -DFINITE=0x7c00u",
+						[yoke_bf16] = " -DFINITE=0x7f80u" };
+	char defines[128];
+
+	snprintf(defines, sizeof defines, "-DUNIT=%zu -DMODE=%d%s%s%s",
+		 yk_cl_bytes(op->out[0].dtype), mode,
+		 mode == NONE ? exponent[op->out[0].dtype] : "",
+		 mode != NONE && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
+		 g->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	return yk_cl_kernel_file(d, FILES, defines, "gather", to);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	struct yk_cl_entry *kernel;
+	struct gather g;
+
+	(void)impl;
+	(void)bytes;
+	enum mode mode = walk(op, &g);
+	return kernel_of(d, op, &g, mode, &kernel);
+}
+
+static struct yk_cl_report report_of(const struct yoke_op *op, const struct gather *g)
+{
+	const bool check = op->code == YOKE_OP_CHECK;
+
+	return (struct yk_cl_report){
+		.kind = check ? YK_CL_FINITE : YK_CL_INDEX,
+		.op = check ? "check_finite" : op->code == YOKE_OP_GATHER ? "gather" : "gather_along",
+		.step = op->id,
+		.most = check ? g->axes.rows * g->axes.cols : g->size - 1,
+	};
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	struct yk_cl_entry *kernel;
+	struct gather g;
+	uint64_t slot;
+	enum mode mode = walk(op, &g);
+	struct yk_cl_report report = report_of(op, &g);
+
+	(void)impl;
+	if (!g.axes.rows || !g.axes.cols)
+		return 0;
+	int err = kernel_of(q->device, op, &g, mode, &kernel);
+	if (!err)
+		err = yk_cl_report_slot(q, &report, &slot);
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)g.axes.cols,
+					    (uint64_t)g.axes.rows, 1);
+	yk_cl_arg_view(&args, &op->out[0]);
+	yk_cl_arg_view(&args, &op->in[0]);
+	yk_cl_arg_view(&args, &op->in[mode != NONE]);
+	yk_cl_arg_struct(&args, &g, sizeof g);
+	yk_cl_arg_cut(&args, &cut);
+	yk_cl_arg_slot(&args, q, slot);
+	return yk_cl_launch(q, &args, 2, cut.items, cut.group, report.op);
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_cl_op yk_cl_gather = { names, 1, can, prepare, run };

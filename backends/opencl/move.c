@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// MOVE, SLICE_AT and SLICE_UPDATE_AT: cl/move.cl, every dtype and layout.  Starts that the host knows
+// are part of the offset; those on the device are added up there, in the workspace.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "axes.h"
+#include "report.h"
+
+#define FILES "axes.cl report.cl move.cl"
+#define ITEMS 256 // of a group that copies a tile
+#define LEAST 8   // elements of both axes that make tiles worth while
+
+struct copy {
+	struct yk_cl_axes axes;
+	size_t size; // of an element
+	bool value, tiles;
+	int shift; // 0 none, 1 of y, 2 of x
+	int64_t tile, tiles_a, tiles_b;
+};
+
+// ---- what is taken ----
+
+static bool can_copy(const struct yoke_view *x, const struct yoke_view *y)
+{
+	if (y->kind != YOKE_VIEW_BUFFER || x->kind == YOKE_VIEW_NONE || x->dtype != y->dtype ||
+	    y->dtype < yoke_f32 || y->dtype > yoke_bool)
+		return false;
+	return x->kind == YOKE_VIEW_SCALAR ||
+	       (x->rank == y->rank &&
+		!memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
+}
+
+// The part of `whole` that v has the dims of, at its beginning; false when that is not inside, or
+// when there are no starts for it.
+static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
+		    const struct yoke_view *v, struct yoke_view *part)
+{
+	if (whole->kind != YOKE_VIEW_BUFFER || v->rank != whole->rank)
+		return false;
+	*part = *whole;
+	for (int i = 0; i < whole->rank; i++) {
+		const struct yoke_view *start = &op->in[1 + i];
+		if (v->dims[i] > whole->dims[i] ||
+		    (yk_cl_present(start) &&
+		     (start->dtype != yoke_i64 ||
+		      (start->kind == YOKE_VIEW_BUFFER && yk_cl_elements(start) != 1))))
+			return false;
+		part->dims[i] = v->dims[i];
+	}
+	return true;
+}
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0], *v = &op->in[op->nin - 1];
+	struct yoke_view part;
+
+	if (op->nout != 1 || op->nin < 1 ||
+	    d->info.max_args < sizeof(struct yk_cl_axes) + 12 * 8)
+		return 0;
+	if (op->code == YOKE_OP_MOVE)
+		return op->nin == 1 && can_copy(x, y);
+	if (op->code == YOKE_OP_SLICE_AT)
+		return op->nin == 1u + x->rank && part_of(op, x, y, &part) && can_copy(&part, y);
+	return op->nin == 2u + y->rank && part_of(op, y, v, &part) && can_copy(x, y) &&
+	       can_copy(v, &part);
+}
+
+// ---- a copy ----
+
+struct layout {
+	int rank;
+	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
+};
+
+static void swap_axes(struct layout *l, int a, int b)
+{
+	int64_t *const list[] = { l->dims, l->to, l->from };
+	for (int k = 0; k < 3; k++) {
+		int64_t t = list[k][a];
+		list[k][a] = list[k][b];
+		list[k][b] = t;
+	}
+}
+
+// y's largest strides first.
+static struct layout layout_of(const struct yoke_view *x, const struct yoke_view *y)
+{
+	struct layout l = { .rank = 0 };
+
+	for (int d = 0; d < y->rank; d++) {
+		if (y->dims[d] == 1)
+			continue;
+		l.dims[l.rank] = y->dims[d];
+		l.to[l.rank] = y->strides[d];
+		l.from[l.rank++] = x->kind == YOKE_VIEW_BUFFER ? x->strides[d] : 0;
+	}
+	for (int d = 1; d < l.rank; d++)
+		for (int e = d; e > 0 && llabs(l.to[e - 1]) < llabs(l.to[e]); e--)
+			swap_axes(&l, e - 1, e);
+	return l;
+}
+
+// Does x run along another axis than y?  That one then comes to lie before the last.
+static bool take_tiles(struct yk_cl_axes *a)
+{
+	const int last = (int)a->rank - 1;
+	int other = -1;
+
+	if (a->strides[0][last] != 1 || a->strides[1][last] == 1 || a->dims[last] < LEAST)
+		return false;
+	for (int d = 0; d < last; d++)
+		if (a->strides[1][d] == 1 && a->dims[d] >= LEAST)
+			other = d;
+	if (other < 0)
+		return false;
+	int64_t *const list[] = { a->dims, a->strides[0], a->strides[1] };
+	for (int k = 0; k < 3; k++) {
+		int64_t t = list[k][other];
+		list[k][other] = list[k][last - 1];
+		list[k][last - 1] = t;
+	}
+	return true;
+}
+
+static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view *x,
+			   const struct yoke_view *y, int shift)
+{
+	struct layout l = layout_of(x, y);
+	struct copy c = { .size = yk_cl_bytes(y->dtype),
+			  .value = x->kind == YOKE_VIEW_SCALAR,
+			  .shift = shift,
+			  .tile = d->loops ? 64 : 32 };
+	const bool room = d->loops || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
+				       d->local_bytes >= 33 * 32 * 8);
+
+	yk_cl_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
+	c.tiles = room && take_tiles(&c.axes);
+	if (c.tiles) {
+		c.tiles_a = yk_cl_pieces(c.axes.cols, c.tile);
+		c.tiles_b = yk_cl_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
+	}
+	return c;
+}
+
+static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_entry **to)
+{
+	char defines[96];
+
+	snprintf(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s", c->size,
+		 c->shift, (int)c->tile, d->loops ? 1 : ITEMS,
+		 c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	return yk_cl_kernel_file(d, FILES, defines,
+				 c->value ? "move_value" : c->tiles ? "move_tiles" : "move", to);
+}
+
+static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
+{
+	return yk_cl_kernel_file(d, FILES, "", "move_start", to);
+}
+
+// slot: of the starts, when there is a shift
+static int copy(struct yk_cl_queue *q, const struct yoke_op *op, const struct yoke_view *x,
+		const struct yoke_view *y, int shift, uint64_t slot)
+{
+	struct copy c = copy_of(q->device, x, y, shift);
+	struct yk_cl_entry *kernel;
+
+	if (!yk_cl_elements(y))
+		return 0;
+	int err = kernel_of(q->device, &c, &kernel);
+	if (err)
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)c.axes.cols,
+					    (uint64_t)c.axes.rows, 1);
+	yk_cl_arg_view(&args, y);
+	if (c.value)
+		yk_cl_arg_word(&args, x->offset);
+	else
+		yk_cl_arg_view(&args, x);
+	yk_cl_arg_struct(&args, &c.axes, sizeof c.axes);
+	if (c.tiles) {
+		yk_cl_arg_word(&args, (uint64_t)c.tiles_a);
+		yk_cl_arg_word(&args, (uint64_t)c.tiles_b);
+	} else {
+		yk_cl_arg_cut(&args, &cut);
+	}
+	if (shift) {
+		yk_cl_arg_view(&args, &op->workspace);
+		yk_cl_arg_slot(&args, q, slot);
+	}
+	if (!c.tiles)
+		return yk_cl_launch(q, &args, 2, cut.items, cut.group, "a copy");
+	int64_t groups = c.axes.rows / c.axes.dims[c.axes.rank - 2] * c.tiles_a * c.tiles_b;
+	return yk_cl_launch_groups(q, &args, groups, q->device->loops ? 1 : ITEMS, "a copy");
+}
+
+// ---- starts ----
+
+static int starts_on_device(const struct yoke_op *op, int rank)
+{
+	int n = 0;
+
+	for (int i = 0; i < rank; i++)
+		n += op->in[1 + i].kind == YOKE_VIEW_BUFFER;
+	return n;
+}
+
+static const char *name_of(const struct yoke_op *op)
+{
+	return op->code == YOKE_OP_SLICE_AT ? "slice_at" : "slice_update_at";
+}
+
+// Starts of the host move part's offset, those of the device are added up in the workspace.
+static int take_starts(struct yk_cl_queue *q, const struct yoke_op *op,
+		       const struct yoke_view *whole, struct yoke_view *part, uint64_t *slot,
+		       bool *on_device)
+{
+	struct yk_cl_entry *kernel;
+	int err = 0, begun = 0;
+
+	for (int i = 0; i < whole->rank && !err; i++) {
+		const struct yoke_view *start = &op->in[1 + i];
+		const int64_t most = whole->dims[i] - part->dims[i];
+		int64_t value;
+		if (start->kind != YOKE_VIEW_SCALAR)
+			continue;
+		memcpy(&value, &start->offset, sizeof value);
+		if (value < 0 || value > most)
+			return yk_cl_error(YOKE_ERANGE,
+					   "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
+					   "%lld of %lld elements", name_of(op),
+					   (unsigned long long)op->id, (long long)value, i,
+					   (long long)most, (long long)part->dims[i],
+					   (long long)whole->dims[i]);
+		part->offset += (uint64_t)(value * whole->strides[i]) * yk_cl_bytes(part->dtype);
+	}
+	*on_device = starts_on_device(op, whole->rank) > 0;
+	if (!*on_device)
+		return 0;
+	err = start_kernel(q->device, &kernel);
+	if (!err)
+		err = yk_cl_report_slot(q, &(struct yk_cl_report){ YK_CL_START, name_of(op), op->id, 0 },
+					slot);
+	for (int i = 0; i < whole->rank && !err; i++) {
+		struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+		if (op->in[1 + i].kind != YOKE_VIEW_BUFFER)
+			continue;
+		yk_cl_arg_view(&args, &op->workspace);
+		yk_cl_arg_view(&args, &op->in[1 + i]);
+		yk_cl_arg_word(&args, (uint64_t)(whole->dims[i] - part->dims[i]));
+		yk_cl_arg_word(&args, (uint64_t)whole->strides[i]);
+		yk_cl_arg_word(&args, (uint64_t)i);
+		yk_cl_arg_word(&args, begun++ == 0);
+		yk_cl_arg_slot(&args, q, *slot);
+		err = yk_cl_launch_groups(q, &args, 1, 1, "a start");
+	}
+	return err;
+}
+
+// ---- the ops ----
+
+static bool same_place(const struct yoke_view *x, const struct yoke_view *y)
+{
+	if (x->kind != YOKE_VIEW_BUFFER || x->segment != y->segment || x->offset != y->offset)
+		return false;
+	for (int i = 0; i < y->rank; i++)
+		if (y->dims[i] > 1 && x->strides[i] != y->strides[i])
+			return false;
+	return true;
+}
+
+static int prepare_copy(struct yk_cl_device *d, const struct yoke_view *x,
+			const struct yoke_view *y, int shift)
+{
+	struct copy c = copy_of(d, x, y, shift);
+	struct yk_cl_entry *kernel;
+
+	return kernel_of(d, &c, &kernel);
+}
+
+static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
+		   uint64_t *bytes)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	const struct yoke_view *v = &op->in[op->nin - 1];
+	const bool slice = op->code == YOKE_OP_SLICE_AT;
+	struct yk_cl_entry *kernel;
+	struct yoke_view part;
+
+	(void)impl;
+	if (op->code == YOKE_OP_MOVE)
+		return prepare_copy(d, x, y, 0);
+	part_of(op, slice ? x : y, slice ? y : v, &part);
+	const bool shifts = starts_on_device(op, y->rank) > 0;
+	int err = shifts ? start_kernel(d, &kernel) : 0;
+	*bytes = shifts ? sizeof(int64_t) : 0;
+	if (!err && slice)
+		return prepare_copy(d, &part, y, shifts ? 2 : 0);
+	if (!err)
+		err = prepare_copy(d, x, y, 0);
+	return err ? err : prepare_copy(d, v, &part, shifts ? 1 : 0);
+}
+
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	const struct yoke_view *v = &op->in[op->nin - 1];
+	const bool slice = op->code == YOKE_OP_SLICE_AT;
+	struct yoke_view part;
+	uint64_t slot = 0;
+	bool shifts = false;
+
+	(void)impl;
+	if (op->code == YOKE_OP_MOVE)
+		return same_place(x, y) ? 0 : copy(q, op, x, y, 0, 0);
+	part_of(op, slice ? x : y, slice ? y : v, &part);
+	int err = take_starts(q, op, slice ? x : y, &part, &slot, &shifts);
+	if (err)
+		return err;
+	if (slice)
+		return copy(q, op, &part, y, shifts ? 2 : 0, slot);
+	if (!(op->alias_mask & 1) && (err = copy(q, op, x, y, 0, 0)))
+		return err;
+	return copy(q, op, v, &part, shifts ? 1 : 0, slot);
+}
+
+static const char *const names[] = { "planes" };
+const struct yk_cl_op yk_cl_move = { names, 1, can, prepare, run };

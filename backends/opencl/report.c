@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports: what kernels say of values that an op must refuse, for who asks for an event later.
+// A queue has slots in a small buffer, one for each op that may complain.  A mark has them read
+// and cleared, in order with the kernels; the numbers belong to the queue's reports until an event
+// at or behind that mark is over, which then fails with the first complaint.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+#define SLOTS 64
+
+// As cl/report.cl has it; all bits set: no complaint.
+struct slot {
+	uint32_t first, unused; // the least position that was refused
+	int64_t value, most;    // its value is not in 0..most, where the kind says so
+};
+
+// What ran between two reads of the slots.
+struct batch {
+	struct batch *next;
+	uint64_t number; // of the read
+	unsigned n;
+	struct slot slot[SLOTS];
+	struct yk_cl_report what[SLOTS];
+};
+
+struct yk_cl_reports {
+	unsigned refs; // the queue, and events, which may outlive it
+	pthread_mutex_t lock; // of `read`; the rest is the queue's
+	cl_mem slots;         // made at first use
+	struct batch *open;
+	struct batch *read, **end; // oldest first
+	uint64_t number;
+};
+
+int yk_cl_reports_new(struct yk_cl_reports **to)
+{
+	struct yk_cl_reports *r = calloc(1, sizeof *r);
+
+	if (!r || pthread_mutex_init(&r->lock, NULL)) {
+		free(r);
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's reports");
+	}
+	r->refs = 1;
+	r->end = &r->read;
+	*to = r;
+	return 0;
+}
+
+struct yk_cl_reports *yk_cl_reports_ref(struct yk_cl_reports *r)
+{
+	__atomic_add_fetch(&r->refs, 1, __ATOMIC_RELAXED);
+	return r;
+}
+
+static void free_list(struct batch *b)
+{
+	while (b) {
+		struct batch *next = b->next;
+		free(b);
+		b = next;
+	}
+}
+
+void yk_cl_reports_unref(struct yk_cl_reports *r)
+{
+	if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (r->slots)
+		clReleaseMemObject(r->slots);
+	free(r->open);
+	free_list(r->read);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static int clear_slots(struct yk_cl_queue *q)
+{
+	const cl_uint none = UINT32_MAX;
+	cl_int code = clEnqueueFillBuffer(q->queue, q->reports->slots, &none, sizeof none, 0,
+					  SLOTS * sizeof(struct slot), 0, NULL, NULL);
+	return yk_cl_check(q->device, "clEnqueueFillBuffer", code);
+}
+
+static int make_slots(struct yk_cl_queue *q)
+{
+	cl_int code;
+	struct yk_cl_reports *r = q->reports;
+
+	r->slots = clCreateBuffer(q->device->context, CL_MEM_READ_WRITE,
+				  SLOTS * sizeof(struct slot), NULL, &code);
+	if (code != CL_SUCCESS) {
+		r->slots = NULL;
+		return yk_cl_fail(q->device, "clCreateBuffer", code);
+	}
+	return clear_slots(q);
+}
+
+static int read_slots(struct yk_cl_queue *q)
+{
+	struct yk_cl_reports *r = q->reports;
+	struct batch *b = r->open;
+	cl_int code = clEnqueueReadBuffer(q->queue, r->slots, CL_FALSE, 0,
+					  b->n * sizeof *b->slot, b->slot, 0, NULL, NULL);
+
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(q->device, "clEnqueueReadBuffer", code);
+	b->number = ++r->number;
+	r->open = NULL;
+	pthread_mutex_lock(&r->lock);
+	*r->end = b;
+	r->end = &b->next;
+	pthread_mutex_unlock(&r->lock);
+	return clear_slots(q);
+}
+
+int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what, uint64_t *slot)
+{
+	struct yk_cl_reports *r = q->reports;
+	int err = r->slots ? 0 : make_slots(q);
+
+	if (!err && r->open && r->open->n == SLOTS)
+		err = read_slots(q);
+	if (err)
+		return err;
+	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for reports");
+	*slot = r->open->n;
+	r->open->what[r->open->n++] = *what;
+	return 0;
+}
+
+void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t slot)
+{
+	if (a->err == CL_SUCCESS)
+		a->err = clSetKernelArg(a->kernel, a->n++, sizeof(cl_mem), &q->reports->slots);
+	yk_cl_arg_word(a, slot);
+}
+
+int yk_cl_reports_mark(struct yk_cl_queue *q, uint64_t *number)
+{
+	int err = q->reports->open ? read_slots(q) : 0;
+
+	*number = q->reports->number;
+	return err;
+}
+
+static int complain(const struct yk_cl_report *what, const struct slot *s)
+{
+	char text[160];
+
+	switch (what->kind) {
+	case YK_CL_INDEX:
+		snprintf(text, sizeof text, "the index at position %u is not in 0..%lld",
+			 s->first, (long long)what->most);
+		break;
+	case YK_CL_START:
+		snprintf(text, sizeof text, "start %lld of axis %u is not in 0..%lld",
+			 (long long)s->value, s->first, (long long)s->most);
+		break;
+	case YK_CL_LENGTH:
+		snprintf(text, sizeof text, "%lld is not in 0..%lld", (long long)s->value,
+			 (long long)s->most);
+		break;
+	default:
+		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
+			 (long long)what->most);
+	}
+	return yk_cl_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
+			   (unsigned long long)what->step, text);
+}
+
+int yk_cl_reports_check(struct yk_cl_reports *r, uint64_t number)
+{
+	struct batch *list, **end;
+	int err = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (end = &r->read; *end && (*end)->number <= number;)
+		end = &(*end)->next;
+	list = end == &r->read ? NULL : r->read;
+	if (list) {
+		r->read = *end;
+		*end = NULL;
+		if (!r->read)
+			r->end = &r->read;
+	}
+	pthread_mutex_unlock(&r->lock);
+	for (struct batch *b = list; b && !err; b = b->next)
+		for (unsigned i = 0; i < b->n && !err; i++)
+			if (b->slot[i].first != UINT32_MAX)
+				err = complain(&b->what[i], &b->slot[i]);
+	free_list(list);
+	return err;
+}

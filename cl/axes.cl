@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of several tensors found by one walk over common axes: rows are counted through, the
+// last axis is walked along.  The host half is axes.c of the OpenCL backend.
+// WIDE_INDEX: there are more rows than 31 bits count.
+#ifdef WIDE_INDEX
+#define INDEX ulong
+#else
+#define INDEX uint
+#endif
+#define AXES 8
+
+struct axes {
+	long rank, rows, cols;
+	long dims[AXES], strides[4][AXES];
+};
+
+// Where row r of tensor `which` begins, in elements.
+FN long row_of(const struct axes *a, int which, ulong row)
+{
+	INDEX r = (INDEX)row;
+	long at = 0;
+	for (int k = (int)a->rank - 2; k > 0; k--) {
+		INDEX n = (INDEX)a->dims[k], q = r / n;
+		at += (long)(r - q * n) * a->strides[which][k];
+		r = q;
+	}
+	return a->rank > 1 ? at + (long)r * a->strides[which][0] : 0;
+}
+
+FN long step_of(const struct axes *a, int which)
+{
+	return a->strides[which][a->rank - 1];
+}
+
+#ifndef UNIT // bytes of an element, whatever it stands for
+#define UNIT 4
+#endif
+#if UNIT == 1
+typedef uchar unit;
+#elif UNIT == 2
+typedef ushort unit;
+#elif UNIT == 4
+typedef uint unit;
+#else
+typedef ulong unit;
+#endif
+#define UNITS(base, at) ((GLOBAL unit *)((base) + (at)))

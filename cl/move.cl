@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// MOVE, and the copies of SLICE_AT and SLICE_UPDATE_AT: y = x, element by element, as bits.  Reference:
+// kern_move.c and kern_slice_at.c of the CPU backend.  Behind axes.cl and report.cl.
+//
+// Tensors of the axes: 0 y, 1 x.  Under SHIFT a part of one tensor begins where move_start left a
+// number of elements: of y (1) or of x (2); nothing is copied when that complained.
+//   move        an item copies a block of block_rows x block_cols: one element on a GPU
+//   move_tiles  y runs along the last axis and x along the one before it; a group copies a tile of
+//               TILE x TILE, by way of local memory if it has more than one item
+#ifndef SHIFT
+#define SHIFT 0
+#endif
+#ifndef TILE
+#define TILE 32
+#endif
+#ifndef ITEMS // of a group of move_tiles
+#define ITEMS 1
+#endif
+
+#if SHIFT
+#define SHIFT_PARAMS , GLOBAL const uchar *shift, ulong shift_at REPORT_PARAMS
+#define SHIFTED(which) (SHIFT == (which) ? *(GLOBAL const long *)(shift + shift_at) : 0)
+#define REFUSED complained(REPORT_AT)
+#else
+#define SHIFT_PARAMS
+#define SHIFTED(which) 0
+#define REFUSED false
+#endif
+
+KERNEL void move(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
+	struct axes a, ulong block_cols, ulong block_rows SHIFT_PARAMS)
+{
+	long ys = step_of(&a, 0), xs = step_of(&a, 1);
+	ulong c0 = GLOBAL_ID(0) * block_cols, r0 = GLOBAL_ID(1) * block_rows;
+	ulong cols = (ulong)a.cols, rows = (ulong)a.rows;
+	ulong c1 = c0 + block_cols < cols ? c0 + block_cols : cols;
+	ulong r1 = r0 + block_rows < rows ? r0 + block_rows : rows;
+
+	if (REFUSED)
+		return;
+	for (ulong r = r0; r < r1; r++) {
+		GLOBAL unit *y = UNITS(to, to_at) + SHIFTED(1) + row_of(&a, 0, r);
+		GLOBAL unit *x = UNITS(from, from_at) + SHIFTED(2) + row_of(&a, 1, r);
+		if (ys == 1 && xs == 1) {
+			EACH
+			for (ulong c = c0; c < c1; c++)
+				y[c] = x[c];
+		} else if (ys == 1 && xs == 0) {
+			unit v = *x;
+			EACH
+			for (ulong c = c0; c < c1; c++)
+				y[c] = v;
+		} else {
+			EACH
+			for (ulong c = c0; c < c1; c++)
+				y[(long)c * ys] = x[(long)c * xs];
+		}
+	}
+}
+
+// The same value everywhere.
+KERNEL void move_value(GLOBAL uchar *to, ulong to_at, ulong bits, struct axes a, ulong block_cols,
+	ulong block_rows SHIFT_PARAMS)
+{
+	long ys = step_of(&a, 0);
+	ulong c0 = GLOBAL_ID(0) * block_cols, r0 = GLOBAL_ID(1) * block_rows;
+	ulong cols = (ulong)a.cols, rows = (ulong)a.rows;
+	ulong c1 = c0 + block_cols < cols ? c0 + block_cols : cols;
+	ulong r1 = r0 + block_rows < rows ? r0 + block_rows : rows;
+
+	if (REFUSED)
+		return;
+	for (ulong r = r0; r < r1; r++) {
+		GLOBAL unit *y = UNITS(to, to_at) + SHIFTED(1) + row_of(&a, 0, r);
+		EACH
+		for (ulong c = c0; c < c1; c++)
+			y[(long)c * ys] = (unit)bits;
+	}
+}
+
+// Groups: tiles of the last axis, times tiles of the one before it, times the rows of the others.
+KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from,
+	ulong from_at, struct axes a, long tiles_a, long tiles_b SHIFT_PARAMS)
+{
+	long g = (long)GROUP_ID(0);
+	long na = a.cols, nb = a.dims[a.rank - 2];
+	long a0 = g % tiles_a * TILE, b0 = g / tiles_a % tiles_b * TILE;
+	ulong row = (ulong)(g / tiles_a / tiles_b);
+	struct axes outer = a;
+	outer.rank--;
+	long ys = a.strides[0][a.rank - 2], xs = step_of(&a, 1);
+	GLOBAL unit *y = UNITS(to, to_at) + SHIFTED(1) + row_of(&outer, 0, row) + b0 * ys + a0;
+	GLOBAL unit *x = UNITS(from, from_at) + SHIFTED(2) + row_of(&outer, 1, row) + a0 * xs + b0;
+	int ma = (int)(na - a0 < TILE ? na - a0 : TILE);
+	int mb = (int)(nb - b0 < TILE ? nb - b0 : TILE);
+#if ITEMS > 1
+	LOCAL unit tile[TILE][TILE + 1];
+	int item = LOCAL_ID(0);
+#endif
+
+	if (REFUSED)
+		return;
+#if ITEMS > 1
+	for (int k = item; k < TILE * TILE; k += ITEMS)
+		if (k / TILE < ma && k % TILE < mb)
+			tile[k / TILE][k % TILE] = x[k / TILE * xs + k % TILE];
+	BARRIER();
+	for (int k = item; k < TILE * TILE; k += ITEMS)
+		if (k / TILE < mb && k % TILE < ma)
+			y[k / TILE * ys + k % TILE] = tile[k % TILE][k / TILE];
+#else
+	for (int b = 0; b < mb; b++) {
+		EACH
+		for (int i = 0; i < ma; i++)
+			y[b * ys + i] = x[i * xs + b];
+	}
+#endif
+}
+
+// Adds what a start on the device means to the shift; the first one begins it.  One item.
+KERNEL void move_start(GLOBAL uchar *shift, ulong shift_at, GLOBAL uchar *start, ulong start_at,
+	long most, long stride, ulong axis, ulong begin REPORT_PARAMS)
+{
+	GLOBAL long *to = (GLOBAL long *)(shift + shift_at);
+	long value = *(GLOBAL const long *)(start + start_at);
+
+	if (GLOBAL_ID(0))
+		return;
+	if (value < 0 || value > most) {
+		if (!complained(REPORT_AT)) {
+			REPORT_AT->value = value;
+			REPORT_AT->most = most;
+		}
+		complain(REPORT_AT, axis);
+		value = 0;
+	}
+	*to = (begin ? 0 : *to) + value * stride;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of one dtype in memory, and what is added and multiplied of them.  Behind half.cl.
+// DTYPE is as yoke-plugin.h counts, no bool; integers wrap and are held unsigned.  WIDE_ACC: ACC is f64
+// (under USE_F64) for floating types and has 64 bits for integers.
+#ifndef DTYPE
+#define DTYPE 1
+#endif
+#ifdef WIDE_ACC
+#define ACC_OF_REAL double
+#define NARROW(a) odd_of_f64(a)
+#else
+#define ACC_OF_REAL float
+#define NARROW(a) (a)
+#endif
+
+#if DTYPE == 1
+typedef float number;
+#define ACC ACC_OF_REAL
+#define ACC_OF(x) ((ACC)(x))
+#define NUMBER_OF(a) ((float)(a))
+#elif DTYPE == 2
+typedef double number;
+#define ACC double
+#define ACC_OF(x) (x)
+#define NUMBER_OF(a) (a)
+#elif DTYPE == 3
+typedef ushort number;
+#define ACC ACC_OF_REAL
+#define ACC_OF(x) ((ACC)f32_of_f16(x))
+#define NUMBER_OF(a) f16_of_f32(NARROW(a))
+#elif DTYPE == 4
+typedef ushort number;
+#define ACC ACC_OF_REAL
+#define ACC_OF(x) ((ACC)f32_of_bf16(x))
+#define NUMBER_OF(a) bf16_of_f32(NARROW(a))
+#else
+#if DTYPE == 7
+typedef uint number;
+#elif DTYPE == 8
+typedef ulong number;
+#else
+typedef uchar number;
+#endif
+#ifdef WIDE_ACC
+#define ACC ulong
+#else
+#define ACC number
+#endif
+#define ACC_OF(x) ((ACC)(x))
+#define NUMBER_OF(a) ((number)(a))
+#endif
+#define NUMBERS(base, at) ((GLOBAL number *)((base) + (at)))

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// SCATTER_ADD, the lists of positions: by scatter_list, one item, where a group runs as a loop;
+// elsewhere by scatter_count, scatter_ends, scatter_place and scatter_order, of which the second is one
+// group.  Behind scatter.cl.
+#ifndef ITEMS // of the group of scatter_ends
+#define ITEMS 1
+#endif
+#define SHORT 64 // positions that are sorted by insertion
+#ifdef WIDE_IDS // the dtype of indices
+typedef long id;
+#else
+typedef int id;
+#endif
+
+FN long id_of(GLOBAL const uchar *ids, ulong ids_at, const struct scatter *s, ulong i)
+{
+	return ((GLOBAL const id *)(ids + ids_at))[row_of(&s->axes, 0, i)];
+}
+
+#define LIST_PARAMS GLOBAL uchar *work, ulong work_at, GLOBAL uchar *ids, ulong ids_at, \
+	struct scatter s REPORT_PARAMS
+
+// One item.
+KERNEL void scatter_list(LIST_PARAMS)
+{
+	ulong count = (ulong)s.axes.rows;
+	uint sum = 0;
+	bool good = true;
+
+	if (GLOBAL_ID(0))
+		return;
+	for (long n = 0; n < s.N; n++)
+		ENDS[n] = 0;
+	for (ulong i = 0; i < count && good; i++) {
+		long n = id_of(ids, ids_at, &s, i);
+		good = n >= 0 && n < s.N;
+		if (good)
+			ENDS[n]++;
+		else
+			complain(REPORT_AT, i);
+	}
+	if (!good)
+		return;
+	for (long n = 0; n < s.N; n++) {
+		uint here = ENDS[n];
+		ENDS[n] = sum;
+		sum += here;
+	}
+	for (ulong i = 0; i < count; i++)
+		ORDER[ENDS[id_of(ids, ids_at, &s, i)]++] = (uint)i;
+}
+
+KERNEL void scatter_clear(LIST_PARAMS)
+{
+	if ((long)GLOBAL_ID(0) < s.N)
+		ENDS[GLOBAL_ID(0)] = 0;
+}
+
+KERNEL void scatter_count(LIST_PARAMS)
+{
+	ulong i = GLOBAL_ID(0);
+	if (i >= (ulong)s.axes.rows)
+		return;
+	long n = id_of(ids, ids_at, &s, i);
+	if (n >= 0 && n < s.N)
+		ATOMIC_ADD(&ENDS[n], 1u);
+	else
+		complain(REPORT_AT, i);
+}
+
+// Of counts, where each row's list begins.
+KERNEL void WORK_GROUP(ITEMS, 1) scatter_ends(LIST_PARAMS)
+{
+	LOCAL uint sums[ITEMS];
+	int item = LOCAL_ID(0);
+	long strip = (s.N + ITEMS - 1) / ITEMS, n0 = item * strip;
+	long n1 = n0 + strip < s.N ? n0 + strip : s.N;
+	uint sum = 0;
+
+	for (long n = n0; n < n1; n++)
+		sum += ENDS[n];
+	sums[item] = sum;
+	BARRIER();
+	sum = 0;
+	for (int k = 0; k < item; k++)
+		sum += sums[k];
+	for (long n = n0; n < n1; n++) {
+		uint here = ENDS[n];
+		ENDS[n] = sum;
+		sum += here;
+	}
+}
+
+// Positions into their rows' lists, in any order; beginnings become ends.
+KERNEL void scatter_place(LIST_PARAMS)
+{
+	ulong i = GLOBAL_ID(0);
+	if (i >= (ulong)s.axes.rows || complained(REPORT_AT))
+		return;
+	ORDER[ATOMIC_ADD(&ENDS[id_of(ids, ids_at, &s, i)], 1u)] = (uint)i;
+}
+
+// Brings each list into order: a short one by insertion, a long one, of which there are few, by
+// looking at all indices again.
+KERNEL void scatter_order(LIST_PARAMS)
+{
+	long n = (long)GLOBAL_ID(0);
+	if (n >= s.N || complained(REPORT_AT))
+		return;
+	uint begin = n ? ENDS[n - 1] : 0, end = ENDS[n];
+	if (end - begin <= SHORT) {
+		for (uint k = begin + 1; k < end; k++) {
+			uint p = ORDER[k], at = k;
+			for (; at > begin && ORDER[at - 1] > p; at--)
+				ORDER[at] = ORDER[at - 1];
+			ORDER[at] = p;
+		}
+		return;
+	}
+	for (ulong i = 0; begin < end; i++)
+		if (id_of(ids, ids_at, &s, i) == n)
+			ORDER[begin++] = (uint)i;
+}
