@@ -406,6 +406,8 @@ struct yoke_backend {
 	// Bit i: implementation i can run this op, best first; 0: none.  What it accepts, run takes.
 	uint64_t (*can)(uint32_t device, const struct yoke_op *);
 	// Called for each step of a plan before anything of it is launched: the place to build kernels.
+	// EUNSUPPORTED: it does not build after all; the next implementation, or another device, runs ops
+	// of this form from now on.
 	int (*workspace)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t *bytes);
 	// ENOMEM: nothing that writes over an operand was enqueued.  The core makes room and tries once more.
 	int (*run)(void *queue, const struct yoke_op *, uint32_t impl);

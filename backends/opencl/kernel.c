@@ -91,8 +91,8 @@ static void to_cache(cl_program program, const char *key, size_t key_bytes)
 }
 
 // The compiler's complaint: whole in the log, its beginning in the error.
-static int build_failed(struct yk_cl_device *d, cl_program program, const char *name,
-			cl_int code)
+static int build_failed(struct yk_cl_device *d, cl_program program, const char *options,
+			const char *name, cl_int code)
 {
 	size_t bytes = 0;
 	char *text = NULL;
@@ -102,10 +102,13 @@ static int build_failed(struct yk_cl_device *d, cl_program program, const char *
 	    bytes && bytes < MAX_BINARY && (text = calloc(1, bytes + 1)))
 		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
 				      NULL);
-	yk_cl_log(YOKE_LOG_DEBUG, "build of %s: %s", name, text ? text : "");
-	int err = yk_cl_error(YOKE_EDEVICE, "clBuildProgram: %s on opencl:%u (%s), "
-			      "%s: %.500s", yk_cl_name(code), d->index, d->info.name, name,
-			      text ? text : "no log");
+	const char *log = text && *text ? text : "no log";
+	yk_cl_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", name, options, log);
+	int err = code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS ?
+		  yk_cl_error(YOKE_EUNSUPPORTED, "clBuildProgram: %s on opencl:%u (%s, %s), kernel %s, "
+			      "options %s: %.400s", yk_cl_name(code), d->index, d->info.name,
+			      d->info.driver, name, options, log) :
+		  yk_cl_fail(d, "clBuildProgram", code);
 	free(text);
 	return err;
 }
@@ -120,7 +123,7 @@ static int from_text(struct yk_cl_device *d, const char *text, const char *optio
 		return yk_cl_fail(d, "clCreateProgramWithSource", code);
 	code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
 	if (code != CL_SUCCESS) {
-		int err = build_failed(d, program, name, code);
+		int err = build_failed(d, program, options, name, code);
 		clReleaseProgram(program);
 		return err;
 	}

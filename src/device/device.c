@@ -179,5 +179,7 @@ struct yk_device *const *yk_devices_found(const char *list, size_t *n)
 uint64_t yk_device_can(const struct yk_device *d, const struct yoke_op *op)
 {
 	uint64_t impls = d->ops->can(d->index, op);
-	return impls && d->quirks ? yk_quirks_mask(d, op, impls) : impls;
+	if (impls && d->quirks)
+		impls = yk_quirks_mask(d, op, impls);
+	return impls ? yk_refused_mask(d, op, impls) : 0;
 }

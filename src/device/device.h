@@ -22,6 +22,7 @@ struct yk_device {
 	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
 	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
 	bool left; // it failed: yk_device_leave
+	_Atomic(struct yk_refusal *) refusals; // refuse.c
 	struct yk_device *next;
 };
 
@@ -33,6 +34,14 @@ struct yk_device *const *yk_devices_found(const char *list, size_t *n);
 
 // Bit i: implementation i of the device can run this op, best first, and nothing is known against it.
 uint64_t yk_device_can(const struct yk_device *, const struct yoke_op *);
+
+// ---- refuse.c ----
+
+// Implementation impl of an op, which the device said it can run, does not build: from now on
+// yk_device_can says so for all ops of that form.
+int yk_device_refuse(struct yk_device *, const struct yoke_op *, uint32_t impl);
+// Takes those from a mask of implementations.
+uint64_t yk_refused_mask(const struct yk_device *, const struct yoke_op *, uint64_t impls);
 
 // ---- choose.c ----
 

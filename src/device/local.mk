@@ -39,6 +39,7 @@ libyokecore_la_SOURCES += \
 	src/device/queue.c \
 	src/device/quirks.c \
 	src/device/quirks.h \
+	src/device/refuse.c \
 	src/device/stubs.c
 
 nodist_libyokecore_la_SOURCES += src/device/kerneltext.c

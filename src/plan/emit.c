@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "plan/plan.h"
 
 // Room for a step and its views; *index counts from 0.
@@ -58,13 +59,38 @@ static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_vie
 	}
 }
 
+// Finds the best implementation that builds.  Without one the plan is made again: the device does not
+// offer the op any more then.
+static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *op,
+		  struct yk_step *s, char *why, size_t cap)
+{
+	for (uint64_t left = yk_device_can(d, op); left; left &= left - 1) {
+		uint32_t impl = (uint32_t)__builtin_ctzll(left);
+		bool had = yoke_error_code() != 0;
+		int err = d->ops->workspace(d->index, op, impl, &s->work_bytes);
+		s->impl = (uint16_t)impl;
+		if (!err)
+			return 0;
+		yk_backend_detail(had, err, why, cap);
+		if (err != YOKE_EUNSUPPORTED)
+			return err;
+		const char *name = d->ops->impl_name(d->index, op, impl);
+		int what = op->code == YOKE_OP_CONTRACT ? YK_MATMUL : s->opcode;
+		yk_warn("plan", "%s: %s/%s is not used, it does not build: %s", d->id,
+			yk_ops[what].name, name ? name : "-", why);
+		if ((err = yk_device_refuse(d, op, impl)) < 0)
+			return err;
+	}
+	w->again_without = true;
+	return YOKE_EUNSUPPORTED;
+}
+
 // Appends what was built for `node` as a step that runs it.
 static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
-	uint64_t impls = yk_device_can(d, &b->op);
 	struct yk_step *s;
-	if (!impls)
+	if (!yk_device_can(d, &b->op))
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
 				  "%s takes it no longer", d->id);
 	uint32_t nviews = b->op.nout + b->op.nin;
@@ -72,7 +98,6 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	if (err)
 		return err;
 	s->kind = YK_STEP_RUN;
-	s->impl = (uint16_t)__builtin_ctzll(impls);
 	s->op = b->op;
 	s->op.id = w->plan->steps - 1;
 	if (b->op.map) {
@@ -86,12 +111,10 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		set_ref(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
 		s->bytes += view_bytes(&b->view[i]);
 	}
-	char why[400];
-	bool had = yoke_error_code() != 0;
-	err = d->ops->workspace(d->index, &b->op, s->impl, &s->work_bytes);
-	if (!err)
-		return 0;
-	yk_backend_detail(had, err, why, sizeof why);
+	char why[900] = "";
+	err = choose(w, d, &b->op, s, why, sizeof why);
+	if (!err || w->again_without)
+		return err;
 	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s has no kernel: %s", d->id, why);
 }
 

@@ -128,7 +128,8 @@ static void drop_oldest(struct yk_planner *pl)
 	pl->plans--;
 }
 
-static struct yk_plan *make_plan(struct yk_planner *pl)
+// *again: make it once more, for a device that offers less now.
+static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
 	struct yk_work w = { .ctx = pl->ctx,
@@ -159,12 +160,24 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 		p->key = pl->key;
 		pl->key = (struct yk_key){ 0 };
 	}
+	*again = w.again_without;
 	yk_work_fini(&w);
 	if (!err)
 		return p;
-	yk_fail(err, "no plan could be made");
+	if (!*again)
+		yk_fail(err, "no plan could be made");
 	yk_plan_free(p);
 	return NULL;
+}
+
+static struct yk_plan *make_plan(struct yk_planner *pl)
+{
+	struct yk_plan *p;
+	bool again;
+	do
+		p = try_plan(pl, &again);
+	while (again); // ends: each time some device offers less
+	return p;
 }
 
 // The plan for the key at hand; NULL on error.

@@ -176,6 +176,7 @@ struct yk_work {
 	uint32_t *order;         // groups as they are launched
 	size_t norder;
 	struct yk_plan *plan;
+	bool again_without;      // a kernel does not build, and its device is not asked for it again
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int device);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL driver whose flaw is the name of its file, libfake_FLAW.so: it crashes, hangs, has no
-// devices or the same ones twice; or it is PoCL, with absurd answers about its device.
+// devices or the same ones twice; or it is PoCL, with absurd answers about its device, or with calls
+// that fail.
 #include "config.h"
 
 #include <dlfcn.h>
@@ -161,6 +162,8 @@ static cl_int own_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 
 // ---- PoCL, distorted ----
 
+enum { SMALL = 2 << 20 }; // bytes: the largest buffer of libfake_small
+
 static cl_icd_dispatch pocl, changed;
 
 static cl_int changed_device_info(cl_device_id d, cl_device_info what, size_t cap, void *to, size_t *got)
@@ -180,6 +183,8 @@ static cl_int changed_device_info(cl_device_id d, cl_device_info what, size_t ca
 		}
 	if (is("memory") && what == CL_DEVICE_GLOBAL_MEM_SIZE)
 		return give_number(0, 8, cap, to, got);
+	if (is("small") && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
+		return give_number(SMALL, 8, cap, to, got);
 	if (is("zeros"))
 		switch (what) {
 		case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
@@ -206,6 +211,61 @@ static cl_int changed_device_ids(cl_platform_id p, cl_device_type type, cl_uint 
 	return err;
 }
 
+static cl_context changed_context(const cl_context_properties *properties, cl_uint n,
+				  const cl_device_id *d,
+				  void (CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
+				  void *user, cl_int *err)
+{
+	cl_context c = pocl.clCreateContext(properties, n, d, notify, user, err);
+	if (c)
+		*(cl_icd_dispatch **)c = &changed;
+	return c;
+}
+
+static cl_command_queue changed_queue(cl_context c, cl_device_id d, cl_command_queue_properties p,
+				      cl_int *err)
+{
+	cl_command_queue q = pocl.clCreateCommandQueue(c, d, p, err);
+	if (q)
+		*(cl_icd_dispatch **)q = &changed;
+	return q;
+}
+
+// libfake_nobuild: neither small products nor norms.
+static cl_program changed_program(cl_context c, cl_uint n, const char **text, const size_t *bytes,
+				  cl_int *err)
+{
+	const char *bad[] = { *text, "\n#error this driver does not like it\n" };
+	if (is("nobuild") && n == 1 && !bytes &&
+	    (strstr(*text, "contract_direct(") || strstr(*text, "norm_back(")))
+		return pocl.clCreateProgramWithSource(c, 2, bad, NULL, err);
+	return pocl.clCreateProgramWithSource(c, n, text, bytes, err);
+}
+
+static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, void *host, cl_int *err)
+{
+	if (!is("small") || bytes <= SMALL)
+		return pocl.clCreateBuffer(c, flags, bytes, host, err);
+	if (err)
+		*err = CL_INVALID_BUFFER_SIZE;
+	return NULL;
+}
+
+// libfake_full: the 40th launch finds no memory, which is there when it is tried again;
+// libfake_fuller: all from there on.
+static cl_int changed_launch(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
+			     const size_t *items, const size_t *group, cl_uint n, const cl_event *after,
+			     cl_event *done)
+{
+	static int launches;
+	int now = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED);
+	if (is("full") && now == 40)
+		return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	if (is("fuller") && now >= 40)
+		return CL_OUT_OF_RESOURCES;
+	return pocl.clEnqueueNDRangeKernel(q, k, dims, offset, items, group, n, after, done);
+}
+
 static cl_int pocl_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 {
 	char library[256] = "";
@@ -228,6 +288,11 @@ static cl_int pocl_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 		pocl = changed = *platform->dispatch;
 		changed.clGetDeviceIDs = changed_device_ids;
 		changed.clGetDeviceInfo = changed_device_info;
+		changed.clCreateContext = changed_context;
+		changed.clCreateCommandQueue = changed_queue;
+		changed.clCreateProgramWithSource = changed_program;
+		changed.clCreateBuffer = changed_buffer;
+		changed.clEnqueueNDRangeKernel = changed_launch;
 		platform->dispatch = &changed;
 	}
 	if (to && n)
@@ -241,9 +306,13 @@ static cl_int pocl_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 
 EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *got)
 {
+	static const char *const of_pocl[] = { "zeros", "name", "memory", "small", "nobuild", "full",
+					       "fuller" };
+
 	misbehave();
-	if (is("zeros") || is("name") || is("memory"))
-		return pocl_platforms(n, to, got);
+	for (size_t i = 0; i < sizeof of_pocl / sizeof *of_pocl; i++)
+		if (is(of_pocl[i]))
+			return pocl_platforms(n, to, got);
 	return own_platforms(n, to, got);
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that a device said it can run and whose kernels it then could not build: not asked for again, in
+// this form, as long as the process lives.
+#include "config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "device/device.h"
+
+struct yk_refusal {
+	uint64_t form;
+	uint64_t impls; // bit i: implementation i does not build
+	struct yk_refusal *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over changes of any device's list
+
+// What kernels' texts depend on, but for strides: neither dims nor constants.
+static uint64_t form_of(const struct yoke_op *op)
+{
+	uint64_t h = yk_hash(op->attr, op->nattr * sizeof *op->attr, op->code);
+	for (uint32_t i = 0; i < op->nout + op->nin; i++) {
+		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
+		uint8_t one[] = { v->kind, v->dtype, v->rank };
+		h = yk_hash(one, sizeof one, h);
+	}
+	return op->map ? yk_hash(op->map->insn, op->map->ninsn * sizeof *op->map->insn, h) : h;
+}
+
+static struct yk_refusal *find(const struct yk_device *d, uint64_t form)
+{
+	struct yk_refusal *r = atomic_load_explicit(&d->refusals, memory_order_acquire);
+	while (r && r->form != form)
+		r = r->next;
+	return r;
+}
+
+int yk_device_refuse(struct yk_device *d, const struct yoke_op *op, uint32_t impl)
+{
+	uint64_t form = form_of(op);
+
+	pthread_mutex_lock(&lock);
+	struct yk_refusal *r = find(d, form);
+	if (r) {
+		__atomic_fetch_or(&r->impls, (uint64_t)1 << impl, __ATOMIC_RELAXED);
+	} else if ((r = malloc(sizeof *r))) {
+		*r = (struct yk_refusal){ form, (uint64_t)1 << impl, atomic_load(&d->refusals) };
+		atomic_store_explicit(&d->refusals, r, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return r ? 0 : yk_fail(YOKE_ENOMEM, "no memory to note what does not build");
+}
+
+uint64_t yk_refused_mask(const struct yk_device *d, const struct yoke_op *op, uint64_t impls)
+{
+	if (!atomic_load_explicit(&d->refusals, memory_order_relaxed))
+		return impls;
+	const struct yk_refusal *r = find(d, form_of(op));
+	return r ? impls & ~__atomic_load_n(&r->impls, __ATOMIC_RELAXED) : impls;
+}
