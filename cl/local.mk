@@ -31,9 +31,11 @@ cl_files = \
 	cl/report.cl \
 	cl/rope.cl \
 	cl/rows.cl \
+	cl/scan.cl \
 	cl/scatter.cl \
 	cl/scatter_add.cl \
 	cl/scatter_along.cl \
 	cl/scatter_list.cl \
 	cl/softmax.cl \
+	cl/sort.cl \
 	cl/xent.cl

@@ -5,7 +5,13 @@
 
 #include "cpu_program.h"
 
+#ifdef YK_ON_OPENCL // arrays come and go
+enum { CASES = 40, LONG_CASES = 2000 };
+static const double order_bound = 1e-14; // sums of f64 may be cut, of their terms' sizes
+#else
 enum { CASES = 300, LONG_CASES = 10000 };
+static const double order_bound = 0;
+#endif
 
 static const struct yk_isa *isa;
 
@@ -50,7 +56,7 @@ static bool scan(void)
 	good = !call(isa, &op);
 	int64_t n = dims[axis], inner = inner_of(rank, dims, axis), all = yk_elements(&x);
 	for (int64_t line = 0; n && line < all / n && good; line++) {
-		double f = prod;
+		double f = prod, terms = 0;
 		uint64_t u = prod;
 		for (int64_t k = 0; k < n && good; k++) {
 			int64_t i = back ? n - 1 - k : k,
@@ -60,7 +66,10 @@ static bool scan(void)
 			f = prod ? f * v.f : f + v.f;
 			u = prod ? u * (uint64_t)v.i : u + (uint64_t)v.i;
 			struct value want = { to_dtype(f, t), wrap(u, t) };
-			if (!same_value(got, want, t))
+			terms += fabs(v.f);
+			bool cut_sum = t == yoke_f64 && !prod &&
+				       fabs(got.f - want.f) <= order_bound * terms;
+			if (!same_value(got, want, t) && !cut_sum)
 				good = wrong(prod ? "product" : "sum", &x, axis, at);
 		}
 	}
@@ -180,15 +189,15 @@ static bool check(void)
 	struct yoke_view x = random_layout(t, rank, dims, false),
 			 y = random_layout(t, rank, dims, true);
 	size_t size = yk_esize(t);
-	int64_t n = yk_elements(&x), spoilt = n && rnd() % 2 ? rnd_int(0, n - 1) : -1;
+	int64_t n = yk_elements(&x), odd_one = n && rnd() % 2 ? rnd_int(0, n - 1) : -1;
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t u =
 			bits_of((struct value){ to_dtype(rnd_real(-9, 9), t), 0 }, t);
 		memcpy(element(&x, i), &u, size);
 	}
-	if (spoilt >= 0) {
+	if (odd_one >= 0) {
 		uint64_t u = bits_of((struct value){ rnd() % 2 ? NAN : -INFINITY, 0 }, t);
-		memcpy(element(&x, spoilt), &u, size);
+		memcpy(element(&x, odd_one), &u, size);
 	}
 	for (int64_t i = 0; i < n && bad < 0;
 	     i++) // a broadcast element is at several places

@@ -66,6 +66,7 @@ test_programs = \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
+	tests/opencl_along.t \
 	tests/opencl_attention.t \
 	tests/opencl_contract.t \
 	tests/opencl_map.t \
@@ -184,6 +185,8 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
+tests_opencl_along_t_SOURCES = tests/cpu_along.c
+tests_opencl_along_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_opencl_attention_t_SOURCES = tests/cpu_attention.c

@@ -4,7 +4,7 @@
 # device there is: the programs that also run with the device's own preset.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-programs="opencl_attention opencl_contract opencl_move opencl_norm opencl_optim opencl_reduce
+programs="opencl_along opencl_attention opencl_contract opencl_move opencl_norm opencl_optim opencl_reduce
 	opencl_softmax opencl_xent"
 
 YOKE_TEST_PRESET=gpu

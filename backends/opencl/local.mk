@@ -40,8 +40,10 @@ opencl_sources = \
 	backends/opencl/rope.c \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
+	backends/opencl/scan.c \
 	backends/opencl/scatter.c \
 	backends/opencl/softmax.c \
+	backends/opencl/sort.c \
 	backends/opencl/table.c \
 	backends/opencl/table.h \
 	backends/opencl/xent.c

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// SCAN: running sums, or products under PROD, along one axis.  Reference: kern_scan.c of the CPU
+// backend.  Behind half.cl, number.cl and axes.cl.
+//
+// Lines are independent.  A long axis is cut into segments by shape alone: scan with write 0 leaves
+// each segment's total in the workspace, with write 1 it begins with those before it.  An item
+// runs through a segment of up to TILE lines side by side, which are `tile` columns of the axes;
+// tensors of these: 0 y, 1 x.  Items: tiles of columns times segments, rows.
+#ifndef TILE
+#define TILE 1
+#endif
+#ifdef PROD
+#define JOIN(a, b) ((ACC)((a) * (b)))
+#define NOTHING 1
+#else
+#define JOIN(a, b) ((ACC)((a) + (b)))
+#define NOTHING 0
+#endif
+
+struct scan {
+	struct axes axes;
+	long n, ys, xs; // along the axis; steps may be negative: from the end
+	ulong segment, segments, tile, tiles;
+};
+
+KERNEL void scan(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
+	GLOBAL uchar *work, ulong work_at, struct scan s, ulong write)
+{
+	ulong unit = GLOBAL_ID(0), r = GLOBAL_ID(1);
+	ulong lines = (ulong)(s.axes.rows * s.axes.cols);
+	if (unit >= s.tiles * s.segments || r >= (ulong)s.axes.rows)
+		return;
+	ulong c0 = unit % s.tiles * s.tile, segment = unit / s.tiles;
+	long n0 = (long)(segment * s.segment), n1 = n0 + (long)s.segment;
+	long yc = step_of(&s.axes, 0), xc = step_of(&s.axes, 1);
+	GLOBAL number *y = NUMBERS(to, to_at) + row_of(&s.axes, 0, r) + (long)c0 * yc;
+	GLOBAL number *x = NUMBERS(from, from_at) + row_of(&s.axes, 1, r) + (long)c0 * xc;
+	GLOBAL ACC *total = (GLOBAL ACC *)(work + work_at) + r * (ulong)s.axes.cols + c0;
+	int cols = (int)((ulong)s.axes.cols - c0 < s.tile ? (ulong)s.axes.cols - c0 : s.tile);
+	ACC acc[TILE];
+
+	n1 = n1 < s.n ? n1 : s.n;
+	for (int c = 0; c < cols; c++) {
+		acc[c] = NOTHING;
+		for (ulong k = 0; write && k < segment; k++)
+			acc[c] = JOIN(acc[c], total[k * lines + (ulong)c]);
+	}
+	for (long n = n0; n < n1; n++) {
+		if (!write) {
+			EACH
+			for (int c = 0; c < cols; c++)
+				acc[c] = JOIN(acc[c], ACC_OF(x[n * s.xs + c * xc]));
+			continue;
+		}
+		EACH
+		for (int c = 0; c < cols; c++) {
+			acc[c] = JOIN(acc[c], ACC_OF(x[n * s.xs + c * xc]));
+			y[n * s.ys + c * yc] = NUMBER_OF(acc[c]);
+		}
+	}
+	for (int c = 0; c < cols && !write; c++)
+		total[segment * lines + (ulong)c] = acc[c];
+}
