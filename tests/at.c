@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices, updates and assignments at starts that are values, against loops over the elements: every
 // dtype, ranks 1 to 8, starts from host and device; one plan for all starts; in place; out of range.
+// And the same on a device that has neither op.
 
 #include "config.h"
 
@@ -259,21 +260,51 @@ static void keys_out_of_range(void)
 	expect(yoke_read(o, y, sizeof y), YOKE_ERANGE, "attention", "-1", "and fewer than none, on the device");
 }
 
-int main(void)
+static void everything(bool in_place)
 {
-	tap_seed();
 	for (int dtype = yoke_f32; dtype <= yoke_bool; dtype++)
 		for (int rank = 1; rank <= YOKE_MAX_RANK; rank++) {
 			values(dtype, rank, false);
 			values(dtype, rank, true);
 		}
-	cache();
+	if (in_place)
+		cache();
 	hazards();
 	if (tap_eager()) {
 		skip("out of range", "it is the call that fails, not the evaluation");
-		return done();
+		return;
 	}
 	out_of_range();
 	keys_out_of_range();
+}
+
+// A process of its own, whose device has neither op: the CPU does them.
+static int lacking(void)
+{
+	tap_seed();
+	everything(false);
+	struct yoke_fallback f[512];
+	int n = yoke_fallbacks(512, f), other = 0;
+	for (int i = 0; i < n && i < 512; i++)
+		other += strncmp(f[i].op, "slice_", 6) != 0;
+	ok(n > 0 && !other, "%d kinds fell back, %d of them other ops", n, other);
+	return done();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return lacking();
+	tap_seed();
+	everything(true);
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	char command[4096], line[1024];
+	snprintf(command, sizeof command, "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
+		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules ? modules : "", argv[0]);
+	fflush(stdout);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof line, f))
+		printf("#  %s", line);
+	ok(f && pclose(f) == 0, "the same where the device has neither");
 	return done();
 }
