@@ -101,9 +101,10 @@ static uint64_t take(struct yk_runner *r, int k, uint64_t bytes, uint64_t shift)
 	return at;
 }
 
-static uint32_t alignment(uint64_t offset, uint64_t most)
+// Where a segment begins is the device's to say.
+static uint32_t alignment(const struct yk_runner *r, uint64_t offset)
 {
-	uint64_t a = offset | most;
+	uint64_t a = offset | r->device->info.align;
 	return (uint32_t)(a & -a);
 }
 
@@ -170,7 +171,7 @@ static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 			continue;
 		v->segment = r->segment[l->segment[owner]];
 		v->offset = l->at[owner] + c->array[owner].origin;
-		v->align = alignment(v->offset, block_align(r));
+		v->align = alignment(r, v->offset);
 		if (k >= c->op.nout)
 			memcpy(r->before[l->segment[k]] + l->at[k], a->data, a->bytes);
 	}
@@ -199,7 +200,7 @@ static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 					    .rank = 1,
 					    .dims = { (int64_t)work },
 					    .strides = { 1 },
-					    .align = alignment(l->work, block_align(r)) };
+					    .align = alignment(r, l->work) };
 }
 
 static void unbind(struct yk_case *c)

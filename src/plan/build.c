@@ -29,20 +29,20 @@ int yk_built_reset(struct yk_built *b, uint16_t code, size_t views)
 	return 0;
 }
 
-static uint32_t alignment(uint64_t offset)
+static uint32_t alignment(const struct yk_work *w, uint64_t offset)
 {
-	uint64_t a = offset | YK_ALIGN;
+	uint64_t a = offset | w->align;
 	return (uint32_t)(a & -a);
 }
 
-void yk_buffer_view(struct yoke_view *to, int dtype, int rank, const int64_t *dims,
-		    const int64_t *stride, int64_t offset)
+void yk_buffer_view(const struct yk_work *w, struct yoke_view *to, int dtype, int rank,
+		    const int64_t *dims, const int64_t *stride, int64_t offset)
 {
 	*to = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
 				  .dtype = (uint8_t)dtype,
 				  .rank = (uint8_t)rank };
 	to->offset = (uint64_t)offset * yoke_dtype_size(dtype);
-	to->align = alignment(to->offset);
+	to->align = alignment(w, to->offset);
 	if (rank) {
 		memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
 		memcpy(to->strides, stride, sizeof *stride * (size_t)rank);
@@ -74,11 +74,11 @@ static void plain_view(struct yk_work *w, struct yoke_view *to, yk_id v, bool de
 	int64_t stride[YOKE_MAX_RANK];
 	if (dense) {
 		yk_strides(x->rank, x->dims, stride);
-		yk_buffer_view(to, x->dtype, x->rank, x->dims, stride, 0);
+		yk_buffer_view(w, to, x->dtype, x->rank, x->dims, stride, 0);
 	} else if (yk_is_number(w, p->base)) {
 		yk_number_view(w, to, p->base, x->rank, x->dims);
 	} else {
-		yk_buffer_view(to, x->dtype, x->rank, x->dims, p->stride, p->offset);
+		yk_buffer_view(w, to, x->dtype, x->rank, x->dims, p->stride, p->offset);
 	}
 }
 
@@ -200,11 +200,11 @@ int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_p
 	op->in = b->view + 1;
 	b->value[0] = to->base;
 	b->value[1] = from->base;
-	yk_buffer_view(&b->view[0], x->dtype, rank, dims, stride[0], to->offset);
+	yk_buffer_view(w, &b->view[0], x->dtype, rank, dims, stride[0], to->offset);
 	if (number)
 		yk_number_view(w, &b->view[1], from->base, rank, dims);
 	else
-		yk_buffer_view(&b->view[1], x->dtype, rank, dims, stride[1],
+		yk_buffer_view(w, &b->view[1], x->dtype, rank, dims, stride[1],
 			       from->offset);
 	if (!map)
 		return 0;

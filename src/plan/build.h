@@ -8,8 +8,8 @@
 // Empties b for an op of so many views.
 int yk_built_reset(struct yk_built *, uint16_t code, size_t views);
 // offset: elements from the start of the value that owns the bytes
-void yk_buffer_view(struct yoke_view *, int dtype, int rank, const int64_t *dims, const int64_t *stride,
-		    int64_t offset);
+void yk_buffer_view(const struct yk_work *, struct yoke_view *, int dtype, int rank,
+		    const int64_t *dims, const int64_t *stride, int64_t offset);
 // A literal with its bits, or a host scalar, whose bits come at launch.
 void yk_number_view(const struct yk_work *, struct yoke_view *, yk_id base, int rank,
 		    const int64_t *dims);

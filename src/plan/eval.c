@@ -128,6 +128,12 @@ static void drop_oldest(struct yk_planner *pl)
 	pl->plans--;
 }
 
+static uint32_t guaranteed(const struct yoke_context *ctx)
+{
+	uint32_t a = ctx->device->info.align, b = ctx->cpu->info.align, least = a < b ? a : b;
+	return least < YK_ALIGN ? least : YK_ALIGN;
+}
+
 // *again: make it once more, for a device that offers less now.
 static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 {
@@ -136,6 +142,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 			     .marks = &pl->marks,
 			     .root = pl->root,
 			     .roots = pl->roots,
+			     .align = guaranteed(pl->ctx),
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)

@@ -455,7 +455,7 @@ static void bind(struct layout *l)
 						    .rank = 1,
 						    .dims = { (int64_t)step->work_bytes },
 						    .strides = { 1 },
-						    .align = YK_ALIGN };
+						    .align = l->w->align };
 		}
 		for (uint32_t i = 0; i < step->views; i++) {
 			struct yk_ref *r = &p->ref[step->view + i];

@@ -156,6 +156,7 @@ struct yk_work {
 	const struct yk_marks *marks;
 	const struct yk_root *root;
 	size_t roots;
+	uint32_t align;          // of the first byte of any value, as both devices guarantee it
 	struct yk_graph g;       // after lowering; node.device is 0 (the context's) or 1 (the CPU)
 	struct yk_place *place;  // by value
 	size_t place_cap;
@@ -219,7 +220,8 @@ int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_pl
 void yk_built_fini(struct yk_built *);
 // The part of the result that operand k of a pad, concat or slice_update is copied to.
 struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
-// Alignment guaranteed to every block and arena offset, bytes.
+// Every block and every value in an arena begins at a multiple of this, in bytes; where the segment
+// itself begins is the device's to say.
 #define YK_ALIGN 256
 
 // Is a base value one that has no bytes: a literal or a host scalar?

@@ -166,8 +166,7 @@ static void output(struct program *p, struct yk_built *b, yk_id v)
 	if (!yk_restride(x->rank, x->dims, at->stride, p->rank, p->dims, stride))
 		p->full = true;
 	b->value[b->op.nout] = v;
-	yk_buffer_view(&b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride,
-		       at->offset);
+	yk_buffer_view(w, &b->view[b->op.nout++], x->dtype, p->rank, p->dims, stride, at->offset);
 }
 
 // The result of a reduction over `axes` of the space: stride 0 where it has 1 element.
@@ -187,7 +186,7 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 	}
 	b->value[0] = r->out;
 	b->op.nout = 1;
-	yk_buffer_view(&b->view[0], y->dtype, p->rank, dims, stride, at->offset);
+	yk_buffer_view(w, &b->view[0], y->dtype, p->rank, dims, stride, at->offset);
 }
 
 // Fewer axes, the same order of elements.
@@ -255,7 +254,7 @@ static void input_views(const struct program *p, struct yk_built *b, int first)
 		if (yk_is_number(w, base))
 			yk_number_view(w, &b->view[at], base, p->rank, p->dims);
 		else
-			yk_buffer_view(&b->view[at], w->g.value[base].dtype, p->rank,
+			yk_buffer_view(w, &b->view[at], w->g.value[base].dtype, p->rank,
 				       p->dims, p->input[i].stride, p->input[i].offset);
 	}
 }

@@ -460,6 +460,15 @@ static int spoil(struct queue *q, const struct yoke_op *op)
 	return 0;
 }
 
+// Does the view lie as it says?
+static bool aligned(const struct yoke_view *v)
+{
+	if (v->kind != YOKE_VIEW_BUFFER || !v->segment)
+		return true;
+	uintptr_t at = (uintptr_t)cpu->segment_host(v->segment) + v->offset;
+	return v->align && at % v->align == 0;
+}
+
 static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 {
 	struct queue *q = queue;
@@ -475,7 +484,11 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	for (uint32_t i = 0; i < op->nout + op->nin && !code; i++) {
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
 		code = v->kind == YOKE_VIEW_BUFFER ? use(v->segment) : 0;
+		if (!code && !aligned(v))
+			code = fail(YOKE_EINVAL, "fault: a view is not aligned as it says");
 	}
+	if (!code && !aligned(&op->workspace))
+		code = fail(YOKE_EINVAL, "fault: a workspace is not aligned as it says");
 	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
 		code = use(op->workspace.segment);
 	if (!code)
