@@ -64,13 +64,17 @@ static void merge_batch(struct yk_gemm *g, const struct yoke_view *a,
 }
 
 // Vectors run along n: c transposed, c^T = b^T a^T, where rows of c are not dense but its
-// columns are, or where it is tall and narrow.
+// columns are, or where it is tall and narrow; or where a is larger than b and dense across,
+// and the sums are long: then a is packed as it is read, see COPYING.
 static void orient(struct yk_gemm *g)
 {
 	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
 	const char *t = g->a;
 
-	if (!columns && !(g->n < 8 && g->m > g->n))
+	bool larger = g->am == 1 && g->ak != 1 && g->m > g->n && g->n <= 512 &&
+		      g->k > 2 * g->m && g->batches == 1 && !g->mapped;
+
+	if (!columns && !(g->n < 8 && g->m > g->n) && !larger)
 		return;
 	g->a = g->b;
 	g->b = t;

@@ -54,29 +54,42 @@ static void pack_columns(P *to, const char *from, int64_t across, int wide, int6
 typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t along,
 		     int k);
 
+// As in kern_contract_pack.h, l a multiple of DEEP.
 static void pack(pack_fn *one, P *to, const char *from, int64_t across, int64_t many,
-		 int64_t along, int64_t k)
+		 int64_t along, int64_t k, int64_t l, int64_t rows)
 {
-	for (int64_t i = 0; i < many; i += MR)
-		for (int64_t l = 0; l < k; l += DEEP)
-			for (int half = 0; half < 2; half++, to += TILE) {
-				int64_t left = many - i - half * SIDE;
-				int wide = left > SIDE ? SIDE : left > 0 ? (int)left : 0;
-				const uint16_t *at = half_at(
-					from, (i + half * SIDE) * across + l * along);
-				one(to, (const char *)at, across, wide, along,
-				    k - l < DEEP ? (int)(k - l) : DEEP);
-			}
+	int64_t end = l + rows, step = across == 1 && along != 1 ? PACK_ROWS : rows;
+
+	for (; l < end; l += step)
+		for (int64_t i = 0; i < many; i += MR) {
+			int64_t stop = end - l < step ? end : l + step;
+			P *panel = to + i * DEPTH(k) + DEPTH(l) * MR;
+			for (int64_t q = l; q < stop; q += DEEP)
+				for (int half = 0; half < 2; half++, panel += TILE) {
+					int64_t at = i + half * SIDE, left = many - at;
+					one(panel,
+					    (const char *)half_at(from, at * across +
+									      q * along),
+					    across,
+					    left > SIDE ? SIDE :
+					    left > 0	? (int)left :
+							  0,
+					    along,
+					    stop - q < DEEP ? (int)(stop - q) : DEEP);
+				}
+		}
 }
 
-static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k)
+static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k,
+		   int64_t l, int64_t rows)
 {
-	pack(pack_rows, to, a, g->am, m, g->ak, k);
+	pack(pack_rows, to, a, g->am, m, g->ak, k, l, rows);
 }
 
-static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k)
+static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k,
+		   int64_t l, int64_t rows)
 {
-	pack(pack_columns, to, b, g->bn, n, g->bk, k);
+	pack(pack_columns, to, b, g->bn, n, g->bk, k, l, rows);
 }
 
 // c (32,32) = or += panels of a and b.  tall, wide: is there anything in the second halves?
@@ -182,8 +195,8 @@ bool LEVEL(yk_amx_works)(void)
 		x[i] = yk_bf16_of_f32((float)(i * 7 % 23 - 11));
 		y[i] = yk_bf16_of_f32((float)(i * 5 % 19 - 9));
 	}
-	pack(pack_rows, a, (const char *)x, DEEP, MR, 1, DEEP);
-	pack(pack_columns, b, (const char *)y, 1, NR, NR, DEEP);
+	pack(pack_rows, a, (const char *)x, DEEP, MR, 1, DEEP, 0, DEEP);
+	pack(pack_columns, b, (const char *)y, 1, NR, NR, DEEP, 0, DEEP);
 	multiply_panels(a, b, c, NR, MR, NR, DEEP, false);
 	for (int i = 0; i < MR; i++)
 		for (int j = 0; j < NR; j++) {

@@ -26,34 +26,39 @@
 
 #include "kern_contract_pairs.h"
 
-// All panels of a block of a (m,k), and of b (k,n).
+// As in kern_contract_pack.h.
 FLAT void pack(P *to, const int width, const char *from, int64_t across, int64_t many,
-	       int64_t along, int64_t k)
+	       int64_t along, int64_t k, int64_t l, int64_t rows)
 {
-	// as in kern_contract_pack.h: few rows at a time where they are dense
-	int64_t rows = across == 1 && along != 1 ? 32 : k, depth = DEPTH(k);
+	int64_t end = l + rows, step = across == 1 && along != 1 ? PACK_ROWS : rows;
 
-	for (int64_t l = 0; l < k; l += rows)
+	for (; l < end; l += step) {
+		for (int64_t q = l + step; q < l + 2 * step && q < end && step < rows; q++)
+			for (int64_t i = 0; i < many; i += 32)
+				__builtin_prefetch(half_at(from, i + q * along));
 		for (int64_t i = 0; i < many; i += width) {
 			int wide = many - i < width ? (int)(many - i) : width;
-			P *panel = to + i * depth + l / 2 * width;
-			int64_t part = k - l < rows ? k - l : rows;
+			P *panel = to + i * DEPTH(k) + DEPTH(l) * width;
+			int64_t part = end - l < step ? end - l : step;
 			if (wide < width)
 				memset(panel, 0, (size_t)DEPTH(part) * width * sizeof(P));
 			pack_pairs(panel, width,
 				   (const char *)half_at(from, i * across + l * along),
 				   across, wide, along, part);
 		}
+	}
 }
 
-static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k)
+static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k,
+		   int64_t l, int64_t rows)
 {
-	pack(to, MR, a, g->am, m, g->ak, k);
+	pack(to, MR, a, g->am, m, g->ak, k, l, rows);
 }
 
-static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k)
+static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k,
+		   int64_t l, int64_t rows)
 {
-	pack(to, NR, b, g->bn, n, g->bk, k);
+	pack(to, NR, b, g->bn, n, g->bk, k, l, rows);
 }
 
 // c (rows, nv vectors) = or += a [depth][MR] b [depth][NR]

@@ -10,7 +10,8 @@ enum mode {
 	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
 	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
 	LOCAL,           // each piece packs what it needs
-	SHARED           // the team packs b, then each piece packs its rows of a
+	SHARED,          // the team packs b, then each piece packs its rows of a
+	COPYING          // the team packs a; a piece packs b while it first multiplies with it
 };
 
 struct cut {
@@ -25,7 +26,8 @@ enum {
 	SMALL = 1 << 17,         // products a piece should have at least
 	MANY = 32,               // pieces that suffice for balance
 	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
-	STAYS_L2 = 512 << 10,    // bytes of packed b
+	COPY_ROWS = 512,         // of a, so few that packing b costs
+	COPY_A = 16 << 20,       // bytes of packed a
 	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
 };
 
@@ -74,12 +76,6 @@ static bool native(const struct yk_gemm *g)
 	return g->esize == sizeof(T);
 }
 
-// Bytes of b when it is packed whole, or less when that would overflow.
-static double packed_bytes(const struct yk_gemm *g)
-{
-	return products(1, g->n, DEPTH(g->k)) * sizeof(P);
-}
-
 // Where a piece sums: in c, if that has rows of T, else in scratch.
 static bool sums_in_c(const struct yk_gemm *g)
 {
@@ -120,13 +116,11 @@ static void cut_local(const struct yk_gemm *g, struct cut *c)
 
 static void cut_shared(const struct yk_gemm *g, struct cut *c)
 {
-	int64_t panels, m_least;
+	int64_t panels;
 
 	c->mb = even(g->m, 8 * MR, MR);
 	c->nb = even(g->n, 2 * L2_COLS, NR);
-	// A panel of a is enough for a piece while packed b stays in the second cache.
-	m_least = packed_bytes(g) <= STAYS_L2 ? MR : 4 * MR;
-	while (pieces(g, c) < MANY && c->mb > m_least && worth_cutting(g, c))
+	while (pieces(g, c) < MANY && c->mb > 4 * MR && worth_cutting(g, c))
 		halve(g, c, true);
 	while (pieces(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_cutting(g, c))
 		halve(g, c, false);
@@ -146,6 +140,28 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 	// Where rows lie across lines, pieces of few rows would each read most lines again.
 	c->share_a = g->am == 1 && g->ak != 1 && c->mb < 4 * MR;
 }
+
+#ifndef PAIRS
+// Few rows and a long sum: b is as large as the work is small.  Its rows are dense.
+static bool copying_serves(const struct yk_gemm *g)
+{
+	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
+	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+}
+
+static void cut_copying(const struct yk_gemm *g, struct cut *c)
+{
+	c->mb = g->m;
+	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
+	while (pieces(g, c) < MANY / 2 && c->nb > NR)
+		halve(g, c, false);
+	while (pieces(g, c) < MANY / 4 && c->mb > 4 * MR)
+		halve(g, c, true);
+	c->ns = 0;
+	c->ks = g->k;
+	c->share_a = true;
+}
+#endif
 
 // Elements of packed b, and of packed a behind it.
 static int64_t packed_b(const struct cut *c)
@@ -173,6 +189,9 @@ static struct cut cut(const struct yk_gemm *g)
 	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
+	} else if (g->batches == 1 && g->m > 4 * MR && copying_serves(g)) {
+		c.mode = COPYING;
+		cut_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
 	if (g->bk == 1 && g->m <= PAIR_DOTS) {
@@ -403,16 +422,13 @@ static void local_piece(void *arg, int64_t piece)
 	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
 		int64_t k = least(cut->kc, g->k - l);
-		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k);
-		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k);
+		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k, 0, k);
+		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
 	}
 	if (!direct)
 		finish(g, &r, c, p.n, p.c, p.m, p.n);
 }
-
-// Rows of a that are packed at a time.
-enum { GROUP_A = 4 * MR };
 
 // Where rows from i on of the part of kc columns from l on are, k of them.
 static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
@@ -423,27 +439,63 @@ static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
 }
 
-// Packed b: for each part of kc rows, its panels.  Packed a likewise.
+// Packed b: for each part of kc rows, its panels.  Packed a likewise.  What is dense across
+// is read some rows of all panels at a time, other things some panels at a time.
+enum { SHARE_ROWS = 64, GROUP_A = 4 * MR }; // the first a multiple of PACK_ROWS
+
+static bool by_rows(int64_t across, int64_t along)
+{
+	return across == 1 && along != 1;
+}
+
+static int64_t pieces_of_b(const struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	return !job->ns		     ? 0 :
+	       by_rows(g->bn, g->bk) ? ceil_div(job->cut.kc, SHARE_ROWS) :
+				       ceil_div(job->ns, NR);
+}
+
+static int64_t pieces_of_a(const struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	return !job->cut.share_a     ? 0 :
+	       by_rows(g->am, g->ak) ? ceil_div(job->cut.kc, SHARE_ROWS) :
+				       ceil_div(g->m, GROUP_A);
+}
+
 static void share_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	int64_t panels = ceil_div(job->ns, NR);
-	int64_t all = panels + (job->cut.share_a ? ceil_div(g->m, GROUP_A) : 0);
+	int64_t panels = ceil_div(job->ns, NR), of_b = pieces_of_b(job);
+	int64_t all = of_b + pieces_of_a(job);
 	int64_t l = piece / all * job->cut.kc, q = piece % all;
-	int64_t k = least(job->cut.kc, job->ks - l);
+	int64_t k = least(job->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	bool b = q < of_b;
 
-	if (q < panels) {
-		int64_t j = q * NR;
-		pack_b((P *)g->workspace + DEPTH(l) * panels * NR + j * DEPTH(k), g,
-		       at(g, job->b, job->k0 + l, g->bk, job->j0 + j, g->bn),
-		       least(NR, job->ns - j), k);
+	if (!b)
+		q -= of_b;
+	many = b ? job->ns : g->m;
+	if (b ? by_rows(g->bn, g->bk) : by_rows(g->am, g->ak)) {
+		row = q * SHARE_ROWS;
+		rows = least(SHARE_ROWS, k - row);
+		if (rows <= 0)
+			return;
 	} else {
-		int64_t i = (q - panels) * GROUP_A;
-		pack_a(shared_a(job, l, i, k), g,
-		       at(g, job->a, i, g->am, job->k0 + l, g->ak),
-		       least(GROUP_A, g->m - i), k);
+		first = q * (b ? NR : GROUP_A);
+		many = least(b ? NR : GROUP_A, many - first);
 	}
+	if (b)
+		pack_b((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
+		       at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), many, k,
+		       row, rows);
+	else
+		pack_a(shared_a(job, l, first, k), g,
+		       at(g, job->a, first, g->am, job->k0 + l, g->ak), many, k, row,
+		       rows);
 }
 
 // Whether a's rows follow each other and are no longer than a panel: nothing to pack.
@@ -500,7 +552,8 @@ static void shared_piece(void *arg, int64_t piece)
 		if (cut->share_a)
 			a = shared_a(job, l, i, k);
 		else
-			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k);
+			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k,
+			       0, k);
 		for (int64_t q = 0; q < n; q += L2_COLS)
 			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
 					least(L2_COLS, n - q), k, job->k0 + l > 0);
@@ -515,7 +568,7 @@ static void run_shared(struct job *job)
 	const struct cut *cut = &job->cut;
 
 	for (int64_t batch = 0; batch < g->batches; batch++) {
-		int64_t a, b, c, panels;
+		int64_t a, b, c;
 		yk_gemm_batch(g, batch, &a, &b, &c);
 		job->a = at(g, g->a, a, 1, 0, 0);
 		job->b = at(g, g->b, b, 1, 0, 0);
@@ -524,9 +577,8 @@ static void run_shared(struct job *job)
 			job->ns = least(cut->ns, g->n - job->j0);
 			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
 				job->ks = least(cut->ks, g->k - job->k0);
-				panels = ceil_div(job->ns, NR) +
-					 (cut->share_a ? ceil_div(g->m, GROUP_A) : 0);
-				yk_team_run(ceil_div(job->ks, cut->kc) * panels,
+				yk_team_run(ceil_div(job->ks, cut->kc) *
+						    (pieces_of_b(job) + pieces_of_a(job)),
 					    share_piece, job);
 				yk_team_run(ceil_div(g->m, cut->mb) *
 						    ceil_div(job->ns, cut->nb),
@@ -535,6 +587,54 @@ static void run_shared(struct job *job)
 		}
 	}
 }
+
+#ifndef PAIRS
+static void copying_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct cut *cut = &job->cut;
+	struct place p = place_of(job, piece);
+	bool direct = sums_in_c(g);
+	int64_t ldc = direct ? g->cm : p.n, b_size = NR * cut->kc;
+	struct room r;
+	T *b, *c;
+
+	if (!room(job, b_size + (direct ? 0 : p.m * p.n), &r))
+		return;
+	b = r.at;
+	c = direct ? sums_at(g, p.c) : r.at + b_size;
+	for (int64_t l = 0; l < g->k; l += cut->kc) {
+		int64_t k = least(cut->kc, g->k - l);
+		const T *a = shared_a(job, l, p.i, k);
+		for (int64_t j = 0; j < p.n; j += NR) {
+			int64_t n = least(NR, p.n - j), i = 0;
+			const char *from = at(g, p.b, l, g->bk, j, 1);
+			if (n == NR) {
+				i = least(MR, p.m);
+				tiles_copying[i - 1](k, a, from, g->bk, c + j, ldc,
+						     l > 0, b);
+			} else {
+				pack_b(b, g, from, n, k, 0, k);
+			}
+			multiply_panels(a + i * k, b, c + i * ldc + j, ldc, p.m - i, n, k,
+					l > 0);
+		}
+	}
+	if (!direct)
+		finish(g, &r, c, ldc, p.c, p.m, p.n);
+}
+
+static void run_copying(struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	job->a = g->a;
+	job->ks = g->k;
+	yk_team_run(ceil_div(g->k, job->cut.kc) * pieces_of_a(job), share_piece, job);
+	yk_team_run(pieces(g, &job->cut), copying_piece, job);
+}
+#endif
 
 // ---- entry points ----
 
@@ -545,7 +645,7 @@ uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
 	if (!g->m || !g->n || !g->k || !g->batches)
 		return 0;
 	c = cut(g);
-	return c.mode == SHARED ? (uint64_t)(packed_b(&c) + packed_a(g, &c)) * sizeof(P) :
+	return c.mode >= SHARED ? (uint64_t)(packed_b(&c) + packed_a(g, &c)) * sizeof(P) :
 				  0;
 }
 
@@ -563,10 +663,14 @@ int ENTRY_RUN(const struct yk_gemm *g)
 	struct job job = { .g = g, .cut = cut(g) };
 
 	job.n_pieces = ceil_div(g->n, job.cut.nb);
-	if (job.cut.mode != SHARED)
+	if (job.cut.mode < SHARED)
 		yk_team_run(g->batches * pieces(g, &job.cut), run[job.cut.mode], &job);
 	else if (!g->workspace)
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
+#ifndef PAIRS
+	else if (job.cut.mode == COPYING)
+		run_copying(&job);
+#endif
 	else
 		run_shared(&job);
 	if (job.failed)

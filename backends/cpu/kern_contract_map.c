@@ -135,37 +135,38 @@ static void run_one(const struct yk_epilogue *e, struct live *l, const char *sum
 	ISA(yk_frame_run)(&l->frame, 0, 1);
 }
 
-// Elements first .. first + n - 1 of the result, whose sums are at `sums`.
-static void run(struct live *l, char *sums, int64_t first, int64_t n)
+// Columns first .. first + n - 1, n <= YK_STRIP, of rows of the result, and where the first
+// row's sums are.
+static void run(const struct yk_epilogue *e, struct live *l, char *sums, int64_t ld,
+		int64_t first, int64_t rows, int64_t n)
 {
 	struct yk_operand *in = &l->prog.in[0];
 
-	// input 0 is row major over the whole result: where that would have to begin
-	in->base = (char *)((uintptr_t)sums - (uintptr_t)(first * in->size));
-	for (int64_t i = 0; i < n; i += YK_STRIP)
-		ISA(yk_frame_run)
-	(&l->frame, first + i, n - i < YK_STRIP ? n - i : YK_STRIP);
+	for (int64_t i = 0; i < rows; i++, sums += ld * in->size, first += e->cols) {
+		if (e->round)
+			e->round(sums, &(struct yk_arg){ sums, YK_BLOCK }, NULL, NULL, n);
+		// input 0 is row major over the whole result: where that would have to begin
+		in->base = (char *)((uintptr_t)sums - (uintptr_t)(first * in->size));
+		ISA(yk_frame_next)(&l->frame, i, first, n);
+	}
 }
 
 void ISA(yk_epilogue_run)(const struct yk_epilogue *e, void *memory, void *tile,
 			  int64_t ld, int64_t first, int64_t rows, int64_t cols)
 {
 	struct live *l = memory;
-	char *sums = tile;
+	int64_t size = l->prog.in[0].size;
 
 	if (l->prog.in[0].uniform) {
-		run_one(e, l, sums);
+		run_one(e, l, tile);
 		return;
 	}
-	if (cols < LONG_ROW && ld == cols &&
-	    cols == e->cols) { // one run in the result too
+	// short rows that follow each other, in the result too: strips of several
+	if (cols < LONG_ROW && cols % YK_BLOCK && ld == cols && cols == e->cols) {
 		cols *= rows;
 		rows = 1;
 	}
-	for (int64_t i = 0; i < rows; i++) {
-		char *at = sums + i * ld * l->prog.in[0].size;
-		if (e->round)
-			e->round(at, &(struct yk_arg){ at, YK_BLOCK }, NULL, NULL, cols);
-		run(l, at, first + i * e->cols, cols);
-	}
+	for (int64_t j = 0; j < cols; j += YK_STRIP)
+		run(e, l, (char *)tile + j * size, ld, first + j, rows,
+		    cols - j < YK_STRIP ? cols - j : YK_STRIP);
 }

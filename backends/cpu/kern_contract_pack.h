@@ -3,6 +3,8 @@
 // A panel is [depth][width], width being MR for a and NR for b.
 // Included behind kern_contract_tile.h.
 
+enum { PACK_ROWS = 16 };
+
 #define CELL T
 #define CELL_ALIGN sizeof(T)
 #include "kern_contract_transpose.h"
@@ -69,6 +71,11 @@ FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char
 	if (across == 1 && wide == width)
 		for (int64_t l = 0; l < depth; l++)
 			memcpy(to + l * width, p + l * along, width * sizeof(T));
+	else if (across == 1 && wide % 4 == 0)
+		for (int64_t l = 0; l < depth; l++)
+			for (int i = 0; i < wide; i += 4)
+				*(four_u *)(to + l * width + i) =
+					*(const four_u *)(p + l * along + i);
 	else if (along == 1)
 		pack_transposed(to, width, from, across * (int64_t)sizeof(T), wide,
 				depth);
@@ -78,25 +85,34 @@ FLAT void pack_panel(T *to, const int width, const struct yk_gemm *g, const char
 				to[l * width + i] = p[i * across + l * along];
 }
 
-// All panels of a block of a (m,k), and of b (k,n).
-static void pack_a(T *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k)
+// Rows l to l + rows of all panels, k deep: elements `across` and `along` apart in from, which
+// is the block's first; `many` across.
+FLAT void pack(P *to, const int width, const struct yk_gemm *g, const char *from,
+	       int64_t across, int64_t many, int64_t along, int64_t k, int64_t l,
+	       int64_t rows)
 {
-	// a transposed: what a panel leaves of a line the next ones take, so few rows at a time
-	int64_t rows = g->am == 1 && g->ak != 1 ? 16 : k;
+	// dense across: what a panel leaves of a line the next ones take, so few rows at a time
+	int64_t end = l + rows, step = across == 1 && along != 1 ? PACK_ROWS : rows;
 
-	for (int64_t l = 0; l < k; l += rows)
-		for (int64_t i = 0; i < m; i += MR)
-			pack_panel(to + i * k + l * MR, MR, g,
-				   a + (i * g->am + l * g->ak) * (int64_t)g->esize, g->am,
-				   m - i < MR ? (int)(m - i) : MR, g->ak,
-				   k - l < rows ? k - l : rows);
+	for (; l < end; l += step)
+		for (int64_t i = 0; i < many; i += width)
+			pack_panel(to + i * k + l * width, width, g,
+				   from + (i * across + l * along) * (int64_t)g->esize,
+				   across, many - i < width ? (int)(many - i) : width,
+				   along, end - l < step ? end - l : step);
 }
 
-static void pack_b(T *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k)
+// A block of a (m,k), of b (k,n).
+static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k,
+		   int64_t l, int64_t rows)
 {
-	for (int64_t j = 0; j < n; j += NR, to += NR * k)
-		pack_panel(to, NR, g, b + j * g->bn * (int64_t)g->esize, g->bn,
-			   n - j < NR ? (int)(n - j) : NR, g->bk, k);
+	pack(to, MR, g, a, g->am, m, g->ak, k, l, rows);
+}
+
+static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k,
+		   int64_t l, int64_t rows)
+{
+	pack(to, NR, g, b, g->bn, n, g->bk, k, l, rows);
 }
 
 // Finished sums (m,n), rows ld apart, go to c.

@@ -9,6 +9,8 @@
 
 typedef uint32_t P;
 
+enum { PACK_ROWS = 32 };
+
 #define CELL P
 #define CELL_ALIGN 2
 #include "kern_contract_transpose.h"
@@ -18,6 +20,22 @@ static const uint16_t *half_at(const char *p, int64_t i)
 	return (const uint16_t *)p + i;
 }
 
+// Pairs of x[i] and x[along + i], i < n, 0 beyond up to `width`, 16 at most.
+FLAT void join_pairs(P *to, const uint16_t *x, int64_t along, int n, const int width)
+{
+#if defined __AVX512BW__ && defined __AVX512VL__
+	const __mmask16 some = n >= 16 ? 0xffff : n > 0 ? (__mmask16)((1 << n) - 1) : 0;
+	const __mmask16 room = width >= 16 ? 0xffff : (__mmask16)((1 << width) - 1);
+	__m512i lo = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x));
+	__m512i hi = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x + along));
+
+	_mm512_mask_storeu_epi32(to, room, _mm512_or_si512(lo, _mm512_slli_epi32(hi, 16)));
+#else
+	for (int i = 0; i < width && i < 16; i++)
+		to[i] = i < n ? x[i] | (P)x[along + i] << 16 : 0;
+#endif
+}
+
 // to[l][i] = the pair of from[i][2 l] and from[i][2 l + 1], i < wide, elements `across` and
 // `along` apart; k of them along.
 FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, int wide,
@@ -25,13 +43,12 @@ FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, i
 {
 	if (along == 1) {
 		pack_transposed(to, width, from, across * 2, wide, k / 2);
-	} else if (across == 1 && wide == width) {
-		for (int64_t l = 0; l < k / 2; l++) {
-			const uint16_t *x = half_at(from, 2 * l * along), *y = x + along;
-			P *row = to + l * width;
-			for (int i = 0; i < width; i++)
-				row[i] = x[i] | (P)y[i] << 16;
-		}
+	} else if (across == 1) {
+		for (int64_t l = 0; l < k / 2; l++)
+			for (int i = 0; i < width; i += 16)
+				join_pairs(to + l * width + i,
+					   half_at(from, 2 * l * along + i), along,
+					   wide - i, width - i);
 	} else {
 		for (int64_t l = 0; l < k / 2; l++) {
 			const uint16_t *x = half_at(from, 2 * l * along), *y = x + along;

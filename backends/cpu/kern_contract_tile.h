@@ -73,10 +73,10 @@ FLAT vec load_as(const int dtype, const char *p)
 
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv
 // vectors).  add: c += instead of =.  ahead: rows of b to prefetch beyond the present one, 0
-// where the hardware sees the stream by itself.
+// where the hardware sees the stream by itself.  copy: where b goes, packed, or NULL.
 FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
 		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
-		   int64_t ldc, bool add, const int ahead)
+		   int64_t ldc, bool add, const int ahead, T *copy)
 {
 	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
@@ -91,6 +91,8 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 			x[j] = load_as(dtype, b + j * VL * size);
 			if (ahead)
 				__builtin_prefetch(b + (ahead * ldb + j * VL) * size);
+			if (copy)
+				*(vec_u *)(copy + (l * nv + j) * VL) = x[j];
 		}
 #pragma GCC unroll 32
 		for (int i = 0; i < rows; i++) {
@@ -117,7 +119,7 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b,
 			T *c, int64_t ldc, bool add)
 {
-	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0);
+	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0, NULL);
 }
 
 #include "kern_contract_tiles.h"
@@ -135,7 +137,8 @@ typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char 
 	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, \
 				  const char *b, int64_t ldb, T *c, int64_t ldc) \
 	{ \
-		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, false, AHEAD); \
+		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, false, AHEAD, \
+			 NULL); \
 	}
 #define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
 EACH_ROWS(STRIPS)

@@ -75,12 +75,30 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 				       int64_t ldc, bool add) \
 	{ \
 		multiply(rows, nv, k, a, k, 1, PLAIN, (const char *)b, NR, c, ldc, add, \
-			 0); \
+			 0, NULL); \
 	}
 #define TILES_ROWS(rows) TILE_ROWS(rows, 1) TILE_ROWS(rows, 2)
 EACH_ROWS(TILES_ROWS)
 
 #define ENTRY(rows) { rows_##rows##_1, rows_##rows##_2 },
 static tile_fn *const tiles_of_rows[MR][NV] = { EACH_ROWS(ENTRY) };
+#undef ENTRY
+
+// b where it lies, rows ldb apart, far ones asked for early; packed on the way.
+enum { FAR = 16 };
+
+#define TILE_COPYING(rows) \
+	static void copying_##rows(int64_t k, const T *a, const char *b, int64_t ldb, \
+				   T *c, int64_t ldc, bool add, T *to) \
+	{ \
+		multiply(rows, NV, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to); \
+	}
+EACH_ROWS(TILE_COPYING)
+
+#define ENTRY(rows) copying_##rows,
+static void (*const tiles_copying[MR])(int64_t k, const T *a, const char *b, int64_t ldb,
+				       T *c, int64_t ldc, bool add, T *to) = {
+	EACH_ROWS(ENTRY)
+};
 #undef ENTRY
 #endif

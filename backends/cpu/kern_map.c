@@ -67,9 +67,9 @@ static void piece(void *arg, int64_t index)
 		return;
 	}
 	ISA(yk_frame_init)(&frame, p, memory);
-	int64_t end =
-		(index + 1) * j->each < j->strips ? (index + 1) * j->each : j->strips;
-	for (int64_t s = index * j->each; s < end; s++) {
+	int64_t begin = index * j->each, end = begin + j->each;
+	end = end < j->strips ? end : j->strips;
+	for (int64_t s = begin; s < end; s++) {
 		int64_t first = s * j->strip, limit = p->n;
 		if (j->per_row) {
 			int64_t row = s / j->per_row;
@@ -77,7 +77,10 @@ static void piece(void *arg, int64_t index)
 			limit = (row + 1) * p->row;
 		}
 		int64_t n = limit - first < j->strip ? limit - first : j->strip;
-		ISA(yk_frame_run)(&frame, first, n);
+		if (p->rank == 1 || j->per_row == 1)
+			ISA(yk_frame_next)(&frame, n == j->strip ? s - begin : 0, first, n);
+		else
+			ISA(yk_frame_run)(&frame, first, n);
 	}
 	vf_fence();
 }

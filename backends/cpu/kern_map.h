@@ -145,6 +145,15 @@ struct yk_frame {
 	// Of a value that lies in place in 16 bits: its register, which holds what of the strip
 	// fills no block of a chain; else NULL.
 	const char *wide[YOKE_MAP_MAX_INSNS];
+	// For yk_frame_next: whether strips differ by where their links point alone, and how far
+	// apart those of two strips are, behind the links.
+	bool shifts;
+	struct yk_shift *shift;
+};
+
+struct yk_shift {
+	char *p[3]; // of the first strip, until the second has run
+	int64_t by[3];
 };
 
 // Registers from `memory` (prog->frame bytes, aligned to 64); computes the uniform
@@ -152,5 +161,9 @@ struct yk_frame {
 void ISA(yk_frame_init)(struct yk_frame *, const struct yk_prog *, void *memory);
 // Elements first .. first + n - 1 of the iteration space, n <= YK_STRIP.
 void ISA(yk_frame_run)(struct yk_frame *, int64_t first, int64_t n);
+// The same for strip number `strip`, from 0, of a sequence of strips of n elements that lie
+// equally far apart, either in one row or at the same place of one row after the other: what
+// is the same for all of them is found with the first two.
+void ISA(yk_frame_next)(struct yk_frame *, int64_t strip, int64_t first, int64_t n);
 
 #endif

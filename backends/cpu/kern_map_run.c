@@ -65,6 +65,8 @@ void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memor
 	f->prog = p;
 	f->registers = memory;
 	f->link = (struct yk_link *)(f->registers + p->links);
+	f->shift = (struct yk_shift *)(f->link + p->nform);
+	f->shifts = false;
 	memset(f->wide, 0, sizeof f->wide);
 	for (int k = 0; k < p->nstep; k++) {
 		const struct yk_step *s = &p->step[k];
@@ -348,6 +350,31 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first,
 			chain_rest(f, s, done, at);
 }
 
+// Whether all that the program did for its last strip, of n elements, was one chain over
+// operands in place.
+static bool one_chain(const struct yk_frame *f, int64_t n, const bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	int chains = 0;
+
+	for (int o = 0; o < p->nout; o++)
+		if (!written[o])
+			return false;
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		uintptr_t at = (uintptr_t)f->value[s->value].at - (uintptr_t)f->registers;
+		if (p->uniform[s->value])
+			continue;
+		if (s->chain) {
+			k += s->chain - 1;
+			chains++;
+		} else if (s->kind != YK_STEP_INPUT || at < p->frame) {
+			return false;
+		}
+	}
+	return chains == 1 && n % YK_LINK_BLOCK == 0 && p->rank <= 2;
+}
+
 void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 {
 	const struct yk_prog *p = f->prog;
@@ -382,4 +409,43 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 	for (int o = 0; o < p->nout; o++)
 		if (!written[o])
 			store(p, &p->out[o], &strip, &f->value[p->map->out[o]]);
+	f->shifts = one_chain(f, n, written);
+}
+
+// The links have been those of the first strip and are those of the second.
+static void find_shifts(struct yk_frame *f)
+{
+	const struct yk_prog *p = f->prog;
+
+	for (int i = 0; i < p->nform; i++) {
+		const struct yk_form *form = &p->form[i];
+		for (int k = 0; k < 3; k++) {
+			int64_t by = form->value[k] < 0 ? 0 :
+							  (int64_t)((uintptr_t)f->link[i].p[k] -
+								    (uintptr_t)f->shift[i].p[k]);
+			f->shift[i].by[k] = by;
+			// stores past the caches were chosen by alignment
+			if (form->out >= 0 && p->stream[form->out] && by % 64)
+				f->shifts = false;
+		}
+	}
+}
+
+void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_t n)
+{
+	const int count = f->prog->nform;
+
+	if (strip > 1 && f->shifts) {
+		for (int i = 0; i < count; i++)
+			for (int k = 0; k < 3; k++)
+				f->link[i].p[k] += f->shift[i].by[k];
+		ISA(yk_chain_run)(f->link, n);
+		return;
+	}
+	if (strip == 1 && f->shifts)
+		for (int i = 0; i < count; i++)
+			memcpy(f->shift[i].p, f->link[i].p, sizeof f->link[i].p);
+	ISA(yk_frame_run)(f, first, n);
+	if (strip == 1 && f->shifts)
+		find_shifts(f);
 }
