@@ -116,6 +116,7 @@ test_scripts = \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/readme.sh \
+	tests/selftest.sh \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -39,6 +40,28 @@ int yk_fail(int code, const char *fmt, ...)
 	yk_vfail(code, fmt, ap);
 	va_end(ap);
 	return code;
+}
+
+struct yk_error_aside {
+	struct error error;
+};
+
+struct yk_error_aside *yk_error_aside(void)
+{
+	struct yk_error_aside *a = first.code ? malloc(sizeof *a) : NULL;
+	if (a) {
+		a->error = first;
+		yoke_error_clear();
+	}
+	return a;
+}
+
+void yk_error_back(struct yk_error_aside *a)
+{
+	yoke_error_clear();
+	if (a)
+		first = a->error;
+	free(a);
 }
 
 const char *yk_error_text(int code)

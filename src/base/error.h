@@ -10,6 +10,11 @@
 // Records code and a formatted line unless the thread has an error already; returns code.
 int yk_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int yk_vfail(int code, const char *fmt, va_list ap);
+// Takes the thread's error away, and gives it back in the place of any other: for what must not disturb
+// it, like checks between two steps of a plan.  NULL: there was none (or no memory).
+struct yk_error_aside;
+struct yk_error_aside *yk_error_aside(void);
+void yk_error_back(struct yk_error_aside *);
 // The table's text: "out of memory".
 const char *yk_error_text(int code);
 

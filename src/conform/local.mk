@@ -20,4 +20,6 @@ libyokecore_la_SOURCES += \
 	src/conform/program.h \
 	src/conform/run.c \
 	src/conform/run.h \
-	src/conform/sample.h
+	src/conform/sample.h \
+	src/conform/selftest.c \
+	src/conform/selftest.h

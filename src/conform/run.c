@@ -358,6 +358,7 @@ static int settle(struct yk_runner *r, int code)
 
 static bool failed(struct yk_verdict *v, const char *what, int code)
 {
+	v->code = v->good ? code : v->code;
 	blame(v, "%s failed: %s: %s", what, yoke_error_name(code),
 	      *yoke_error() ? yoke_error() : yk_error_text(code));
 	yoke_error_clear();

@@ -10,6 +10,7 @@
 struct yk_verdict {
 	bool good;
 	bool silent;   // a value out of range was not reported (nothing was hurt)
+	int code;      // of a call that failed; 0: results are wrong, or all is good
 	double worst;  // largest error, as a part of the tolerance
 	char why[400]; // when not good
 };

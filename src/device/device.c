@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "device/pool.h"
 #include "device/quirks.h"
+#include "device/trust.h"
 
 #define MOST_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
 
@@ -92,6 +93,11 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 	if (quirk) {
 		snprintf(why, cap, "%s (%s:%d, after %s; YOKE_QUIRKS=0 uses it all the same)",
 			 quirk->reason, quirk->file, quirk->line, quirk->source);
+		goto fail;
+	}
+	yk_trust_load(d);
+	if (yk_trust_refusal(d)) {
+		snprintf(why, cap, "%s; YOKE_SELFTEST=force tests again", yk_trust_refusal(d));
 		goto fail;
 	}
 	d->pool = yk_pool_new(d, YOKE_SEGMENT_DEVICE);

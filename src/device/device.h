@@ -10,6 +10,7 @@
 
 struct yk_pool;
 struct yk_quirk;
+struct yk_trust_table;
 
 struct yk_device {
 	struct yk_backend *backend;
@@ -21,6 +22,7 @@ struct yk_device {
 	struct yk_pool *pinned; // of host memory for staging
 	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
 	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
+	struct yk_trust_table *trust;  // what its self-test found; NULL: it has none
 	bool left; // it failed: yk_device_leave
 	_Atomic(struct yk_refusal *) refusals; // refuse.c
 	struct yk_device *next;

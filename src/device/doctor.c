@@ -125,6 +125,7 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
 	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
+	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));
 	advise_plugins(advice);
 	bad |= json_object_set_new(o, "opencl",
 				   yk_doctor_opencl(yk_list_wants_files(backend), gpu, advice));

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "device/quirks.h"
+#include "device/trust.h"
 
 static const char *const kinds[] = {
 	[YOKE_DEVICE_OTHER] = "other",
@@ -95,6 +96,30 @@ json_t *yk_facts_quirks(void)
 				       "avoid", u->quirk->avoid, "reason", u->quirk->reason,
 				       "source", u->quirk->source, "where", where));
 	}
+	return list;
+}
+
+static void append_wrong(json_t *list, const struct yk_device *d)
+{
+	struct yk_finding wrong[64];
+	size_t n = yk_trust_wrong(d, wrong, 64);
+	char what[40];
+
+	for (size_t i = 0; i < n && i < 64; i++)
+		append(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "device", d->id, "op",
+				       yk_trust_subject(wrong[i].subject, what), "dtype",
+				       wrong[i].dtype ? yoke_dtype_name(wrong[i].dtype) : "",
+				       "implementation", wrong[i].name, "why", wrong[i].why));
+}
+
+json_t *yk_facts_quarantine(const struct yk_device *device)
+{
+	json_t *list = json_array();
+
+	if (device)
+		append_wrong(list, device);
+	for (struct yk_device *d = device ? NULL : yk_devices(NULL); d; d = d->next)
+		append_wrong(list, d);
 	return list;
 }
 

@@ -7,12 +7,16 @@
 
 #include "base/json.h"
 
+struct yk_device;
+
 // Of the backends that YOKE_BACKEND allows: the others' files are not opened.
 json_t *yk_facts_devices(void);
 json_t *yk_facts_backends(void);
 json_t *yk_facts_plugins(bool folders, bool files);
 // What quirks.conf says of the devices met so far.
 json_t *yk_facts_quirks(void);
+// What failed the self-test of a device; NULL: of all that YOKE_BACKEND allows.
+json_t *yk_facts_quarantine(const struct yk_device *);
 // The device that work would go to, or why there is none.
 json_t *yk_facts_choice(void);
 

@@ -40,7 +40,9 @@ libyokecore_la_SOURCES += \
 	src/device/quirks.c \
 	src/device/quirks.h \
 	src/device/refuse.c \
-	src/device/stubs.c
+	src/device/stubs.c \
+	src/device/trust.c \
+	src/device/trust.h
 
 nodist_libyokecore_la_SOURCES += src/device/kerneltext.c
 EXTRA_DIST += src/device/kerneltext.h

@@ -327,6 +327,7 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 		.fallback_bytes = now.fallback_bytes - p->before.fallback_bytes,
 		.bytes_up = now.bytes_up - p->before.bytes_up,
 		.bytes_down = now.bytes_down - p->before.bytes_down,
+		.of = p->ctx->device,
 	};
 	memcpy(to->sum, p->sum, sizeof to->sum);
 	memcpy(to->timed, p->timed, sizeof to->timed);

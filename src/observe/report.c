@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "device/facts.h"
 #include "observe/memory.h"
 
 static const struct {
@@ -98,6 +99,23 @@ static void print_fallback(const struct yoke_fallback *f, yk_line_fn *line, void
 	line(arg, text);
 }
 
+// "    failed the self-test: sort f32 by radix"
+static void print_wrong(const struct yk_device *d, yk_line_fn *line, void *arg)
+{
+	json_t *list = d ? yk_facts_quarantine(d) : NULL, *o;
+	char text[320];
+	size_t i;
+
+	json_array_foreach (list, i, o) {
+		const char *name = json_string_value(json_object_get(o, "implementation"));
+		snprintf(text, sizeof text, "    failed the self-test: %s %s%s%s",
+			 json_string_value(json_object_get(o, "op")),
+			 json_string_value(json_object_get(o, "dtype")), *name ? " by " : "", name);
+		line(arg, text);
+	}
+	json_decref(list);
+}
+
 static json_t *fallbacks_json(const struct yk_report *r)
 {
 	json_t *all = json_array();
@@ -155,6 +173,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 		snprintf(text, sizeof text, "    and %d more", r->nfallback - listed(r));
 		line(arg, text);
 	}
+	print_wrong(r->of, line, arg);
 	if (!r->timed[0])
 		return;
 	// a part of all the time can be gained, by a kernel that takes none
@@ -205,6 +224,7 @@ json_t *yk_report_json(const struct yk_report *r)
 					   bound_json(r->wall, all_of(r, k)));
 	bad |= json_object_set_new(o, "at_best", bounds);
 	bad |= json_object_set_new(o, "fallback_ops", fallbacks_json(r));
+	bad |= json_object_set_new(o, "quarantine", r->of ? yk_facts_quarantine(r->of) : json_array());
 	if (!bad)
 		return o;
 	json_decref(o);

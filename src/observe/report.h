@@ -39,6 +39,7 @@ struct yk_report {
 	uint64_t bytes; // read and written by steps
 	int nfallback;  // kinds, of which the list has the first
 	struct yoke_fallback fallback[16];
+	const struct yk_device *of; // the context's; what failed its self-test is listed
 };
 
 typedef void yk_line_fn(void *arg, const char *line);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 // A byte that is neither written nor read again is worth so many additions.
@@ -165,7 +166,7 @@ static int taken(struct trial *t, uint32_t r)
 	int err = yk_build_group(t->w, t->all[r], t->n[r], &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;
-	return yk_device_can(d, &t->built.op) != 0;
+	return yk_selftest_can(d, &t->built.op) != 0;
 }
 
 // A group that makes nothing any more: its nodes belong to who repeats them first.

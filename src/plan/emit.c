@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 // Room for a step and its views; *index counts from 0.
@@ -64,7 +65,7 @@ static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_vie
 static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *op,
 		  struct yk_step *s, char *why, size_t cap)
 {
-	for (uint64_t left = yk_device_can(d, op); left; left &= left - 1) {
+	for (uint64_t left; (left = yk_selftest_can(d, op));) {
 		uint32_t impl = (uint32_t)__builtin_ctzll(left);
 		bool had = yoke_error_code() != 0;
 		int err = d->ops->workspace(d->index, op, impl, &s->work_bytes);
@@ -90,7 +91,10 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
 	struct yk_step *s;
-	if (!yk_device_can(d, &b->op))
+	bool takes = yk_selftest_can(d, &b->op);
+	if (!takes && yk_selftest_verdict(d) < 0)
+		return YOKE_EDEVICE;
+	if (!takes)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
 				  "%s takes it no longer", d->id);
 	uint32_t nviews = b->op.nout + b->op.nin;
@@ -171,7 +175,7 @@ static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_p
 		return 0; // computed there already
 	bool map = yk_is_number(w, from.base);
 	int err = yk_build_copy(w, &v, to, &from, map, b);
-	if (!err && !map && !yk_device_can(d, &b->op))
+	if (!err && !map && !yk_selftest_can(d, &b->op))
 		err = yk_build_copy(w, &v, to, &from, true, b);
 	return err ? err : add_run(w, node, b);
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
@@ -155,6 +156,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 		err = yk_order(&w);
 	if (!err)
 		err = yk_emit(&w);
+	if (!err) // all of it is on the CPU then
+		err = yk_selftest_verdict(w.ctx->device);
 	if (!err)
 		err = yk_fallbacks_note(&w);
 	if (!err)

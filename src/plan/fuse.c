@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 YK_PARAM(fuse, "fuse", YK_BOOL, "1", "run chains of elementwise ops as one kernel");
@@ -79,7 +80,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	if (err)
 		return err;
 	struct yk_device *d = yk_work_device(w, last->device);
-	if (!yk_device_can(d, &b->op))
+	if (!yk_selftest_can(d, &b->op))
 		return 0;
 	size_t cap = m->cap;
 	if (yk_grow(&m->member, &cap, n, sizeof *m->member) < 0)

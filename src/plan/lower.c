@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 YK_PARAM(strict, "strict", YK_BOOL, "0",
@@ -234,7 +235,7 @@ static int contiguous_on(struct yk_work *w, yk_id v, int device, yk_id *out)
 static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
 {
 	struct yk_device *d = yk_work_device(w, device);
-	return yk_device_can(d, op);
+	return yk_selftest_can(d, op);
 }
 
 static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,

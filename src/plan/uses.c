@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "conform/selftest.h"
 #include "plan/plan.h"
 
 static void mark_live(struct yk_work *w)
@@ -85,7 +86,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built) :
 				     yk_build_node(w, one, false, &built);
 	struct yk_device *d = yk_work_device(w, concat->device);
-	bool good = !err && yk_device_can(d, &built.op);
+	bool good = !err && yk_selftest_can(d, &built.op);
 	yk_built_fini(&built);
 	if (!good) {
 		w->place[base] = was;

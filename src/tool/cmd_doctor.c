@@ -104,6 +104,7 @@ static void print(const json_t *o)
 	static const char *const device[] = { "id", "kind", "pci", "same_as", "name", "driver" };
 	static const char *const backend[] = { "name", "version", "path", "why" };
 	static const char *const quirk[] = { "device", "avoid", "reason", "source", "where" };
+	static const char *const wrong[] = { "device", "op", "dtype", "implementation", "why" };
 	static const char *const file[] = { "path", "outcome" };
 	const json_t *v = json_object_get(o, "versions"), *t = json_object_get(o, "threads");
 
@@ -115,6 +116,7 @@ static void print(const json_t *o)
 	section(o, "folders", "folders searched for plugins", 2, file);
 	section(o, "plugins", "plugins", 2, file);
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
+	section(o, "quarantine", "not used, since they failed the self-test", 5, wrong);
 	title("OpenCL");
 	print_opencl(json_object_get(o, "opencl"));
 	title("threads");

@@ -238,26 +238,45 @@ static int rebuild(struct run *r, struct yk_config *c)
 	return e;
 }
 
-// Leaves a device that failed and goes on with the next, or returns the error it failed with.
-static int next_device(struct run *r, struct yk_config *c, int code)
+// Leaves a device that failed, with all that is on it.  False: it stays, and so does the error.
+static bool leave_device(struct run *r, int code, char from[48], char why[2048])
 {
 	struct yoke_context *ctx = yk_current();
-	char why[2048], from[sizeof ctx->device->id];
 	bool lost = code == YOKE_EDEVICE ||
 		    (code == YOKE_EFAILED && ctx && ctx->failure.code == YOKE_EDEVICE);
-	snprintf(why, sizeof why, "%s", yoke_error());
+	snprintf(why, 2048, "%s", yoke_error());
 	yoke_error_clear();
 	if (!ctx || !lost || yk_device_leave(ctx->device) < 0) {
 		yoke_error_clear();
-		return yk_fail(code, "%s", why);
+		yk_fail(code, "%s", why);
+		return false;
 	}
-	snprintf(from, sizeof from, "%s", ctx->device->id);
+	snprintf(from, 48, "%s", ctx->device->id);
 	yk_profile_free(r->profile);
 	yk_trainer_free(r->trainer);
 	r->profile = NULL;
 	r->trainer = NULL;
 	yoke_context_free(ctx);
 	yoke_error_clear(); // what else a failed device says
+	return true;
+}
+
+// The trainer, on the first device on which it can be made.
+static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	char why[2048], from[48];
+	int e;
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && leave_device(r, e, from, why))
+		yk_warn("train", "%s failed and is left: %s", from, why);
+	return e;
+}
+
+// Goes on with the next device when one failed, or returns the error it failed with.
+static int next_device(struct run *r, struct yk_config *c, int code)
+{
+	char why[2048], from[48];
+	if (!leave_device(r, code, from, why))
+		return code;
 	int e = rebuild(r, c);
 	if (e < 0)
 		return e;
@@ -451,7 +470,7 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0 && r->details)
 		yk_profile_prepare();
 	if (e == 0)
-		e = yk_trainer_new(c, out, resumes ? &ck : NULL, &r->trainer);
+		e = begin(r, c, resumes ? &ck : NULL);
 	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
 	if (e == 0)
 		e = yk_dir_make(out);

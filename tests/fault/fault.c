@@ -86,9 +86,9 @@ static atomic_long troubles, told; // late failures so far; the last one that wa
 static atomic_long alive, lag, memory_limit;
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified;
-static uint64_t max_segment, devices;
+static uint64_t max_segment, devices, impls;
 static const char *lacks, *absurd;
-static char how[16] = "error", wrong[32];
+static char how[16] = "error", wrong[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
 static struct segment *segments;
 static uint64_t in_use;
@@ -425,7 +425,20 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 	(void)device;
 	if (names(lacks, op->code))
 		return 0;
-	return null ? 1 : cpu->can(0, op);
+	uint64_t mask = null ? 1 : cpu->can(0, op);
+	return mask && impls > 1 ? 3 : mask;
+}
+
+static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
+{
+	(void)device, (void)op;
+	return impls < 2 ? NULL : impl ? "second" : "first";
+}
+
+// The CPU's implementation behind one of ours.
+static uint32_t behind(const struct yoke_op *op, uint32_t impl)
+{
+	return impls < 2 ? impl : (uint32_t)__builtin_ctzll(cpu->can(0, op) | (uint64_t)1 << 63);
 }
 
 static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t *bytes)
@@ -433,7 +446,7 @@ static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, u
 	(void)device;
 	*bytes = 0;
 	int code = fault(FAULT_workspace);
-	return code || null ? code : cpu->workspace(0, op, impl, bytes);
+	return code || null ? code : cpu->workspace(0, op, behind(op, impl), bytes);
 }
 
 // Turns the sign of the first element of the first result that has any (true and false, of a bool).
@@ -492,8 +505,8 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
 		code = use(op->workspace.segment);
 	if (!code)
-		code = cpu->run(q->cpu, op, impl);
-	if (!code && *wrong && names(wrong, op->code))
+		code = cpu->run(q->cpu, op, behind(op, impl));
+	if (!code && *wrong && (impls < 2 || !impl) && names(wrong, op->code))
 		code = spoil(q, op);
 	return code;
 }
@@ -566,7 +579,7 @@ static const struct yoke_backend backend = {
 	.put = put, .get = get, .copy = copy, .fill = fill,
 	.event_mark = event_mark, .event_after = event_after, .event_done = event_done,
 	.event_wait = event_wait, .event_free = event_free,
-	.can = can, .workspace = workspace, .run = run, .ext = ext,
+	.can = can, .workspace = workspace, .run = run, .impl_name = impl_name, .ext = ext,
 };
 
 // ---- settings ----
@@ -603,6 +616,8 @@ static void read_settings(void)
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
+	impls = (uint64_t)number("fault.impls", "1", "2: each op has a second implementation, which "
+			 "is never wrong");
 	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract");
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");

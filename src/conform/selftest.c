@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The self-test: runs a few of conform's cases through an implementation before it is used the first
+// time, on a queue and in segments of its own.  Which cases follows from op and dtype alone.
+#include "config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "conform/run.h"
+#include "conform/sample.h"
+#include "conform/selftest.h"
+#include "device/trust.h"
+
+enum {
+	SEED = 20251,
+	CASES = 4,     // of kernels that are built once for many shapes
+	GENERATED = 2, // where each case is a text of its own for the driver's compiler
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // one test at a time
+
+// ---- what is asked for ----
+
+static int subject_of(const struct yoke_op *op)
+{
+	return op->code == YOKE_OP_CONTRACT && op->map ? YK_TRUST_MAPPED : op->code;
+}
+
+// As the makers of cases understand it: of the results of a map, else of the first operand.
+static int dtype_of(const struct yoke_op *op)
+{
+	bool from = op->code != YOKE_OP_MAP && op->nin && op->in[0].kind != YOKE_VIEW_NONE;
+	return from ? op->in[0].dtype : op->nout ? op->out[0].dtype : YOKE_DTYPE_NONE;
+}
+
+// Decompositions end in these: a device without them is none.
+static bool is_family(int code)
+{
+	return code == YOKE_OP_MAP || code == YOKE_OP_REDUCE || code == YOKE_OP_CONTRACT ||
+	       code == YOKE_OP_MOVE;
+}
+
+// ---- testing ----
+
+struct test {
+	struct yk_runner runner;
+	struct yk_arena memory;
+	struct yk_case c;
+};
+
+// A call that failed says something of the implementation only while the device still works.
+static bool conclusive(struct test *t, const struct yk_verdict *v)
+{
+	if (v->good || !v->code)
+		return true;
+	if (v->code == YOKE_ENOMEM || v->code == YOKE_EFORK)
+		return false;
+	return yk_runner_memory(&t->runner, SEED).good;
+}
+
+// Runs cases until one is wrong.  False: nothing can be said.
+static bool run_cases(struct test *t, const struct yk_case_row *row, const struct yoke_op *op,
+		      uint32_t impl, struct yk_verdict *v)
+{
+	struct yk_device *d = t->runner.device;
+	bool mapped = subject_of(op) == YK_TRUST_MAPPED, flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
+	bool generated = mapped || op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE;
+	int left = generated ? GENERATED : CASES, unbuilt = 0;
+
+	*v = (struct yk_verdict){ .good = true };
+	for (uint32_t k = 0; k < row->full && left && v->good; k++) {
+		if (!yk_case_make(&t->c, row, dtype_of(op), k, SEED, flushes, &t->memory))
+			return false;
+		if (!(yk_runner_can(&t->runner, &t->c) >> impl & 1) ||
+		    (op->code == YOKE_OP_CONTRACT && mapped != (t->c.op.map != NULL)))
+			continue;
+		*v = yk_runner_run(&t->runner, &t->c, impl, false);
+		if (v->code == YOKE_EUNSUPPORTED && ++unbuilt) // says nothing of what does build
+			*v = (struct yk_verdict){ .good = true };
+		left--;
+	}
+	return conclusive(t, v) && !unbuilt;
+}
+
+// Tests what is not known, with the lock held.
+static void test(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
+		 struct yk_finding *f)
+{
+	struct test *t = calloc(1, sizeof *t);
+	struct yk_verdict v = { .good = true };
+	char what[40];
+
+	yk_trust_subject(f->subject, what);
+	yk_log(YOKE_LOG_INFO, "selftest", "%s: checks %s %s%s%s", d->id, what,
+	       f->dtype ? yoke_dtype_name(f->dtype) : "", *f->name ? " by " : "", f->name);
+	bool known = t && !yk_runner_init(&t->runner, d);
+	if (known) {
+		if (row) {
+			known = run_cases(t, row, op, f->impl, &v);
+		} else {
+			v = yk_runner_memory(&t->runner, SEED);
+			known = v.good || !v.code;
+		}
+		yk_runner_fini(&t->runner);
+		yk_arena_fini(&t->memory);
+	}
+	free(t);
+	f->right = !known || v.good;
+	snprintf(f->why, sizeof f->why, "%s", v.why);
+	f->code = v.code;
+	yk_trust_set(d, f, known && !v.code); // what failed may do better next time
+	if (f->right)
+		return;
+	yk_warn("selftest", "%s: %s%s%s%s%s %s and is not used: %s", d->id, what, f->dtype ? " " : "",
+		f->dtype ? yoke_dtype_name(f->dtype) : "", *f->name ? " by " : "", f->name,
+		v.code ? "fails" : "gives wrong results", v.why);
+}
+
+static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,
+			  struct yk_finding *f)
+{
+	enum yk_trust known = yk_trust_of(d, f->subject, f->dtype, f->impl);
+	if (known)
+		return known;
+	pthread_mutex_lock(&lock);
+	if (!yk_trust_of(d, f->subject, f->dtype, f->impl)) {
+		struct yk_error_aside *error = yk_error_aside();
+		test(d, row, op, f);
+		yk_error_back(error);
+	}
+	known = yk_trust_of(d, f->subject, f->dtype, f->impl);
+	pthread_mutex_unlock(&lock);
+	return known;
+}
+
+// ---- the device as a whole ----
+
+static void refuse(struct yk_device *d, const struct yk_finding *cause)
+{
+	struct yk_finding f = { .subject = YK_TRUST_DEVICE };
+	char what[40];
+
+	if (yk_trust_refusal(d))
+		return;
+	snprintf(f.why, sizeof f.why, "it failed its self-test: %s %s is wrong",
+		 yk_trust_subject(cause->subject, what),
+		 cause->dtype ? yoke_dtype_name(cause->dtype) : "transfer");
+	yk_trust_set(d, &f, !cause->code);
+	struct yk_error_aside *error = yk_error_aside();
+	yk_device_leave(d); // or it was asked for by name
+	yk_error_back(error);
+}
+
+int yk_selftest_verdict(const struct yk_device *d)
+{
+	const char *why = yk_trust_refusal(d);
+	if (!why)
+		return 0;
+	return yk_fail(YOKE_EDEVICE, "%s cannot be used: %s; YOKE_BACKEND=^%s does without it, "
+		       "YOKE_SELFTEST=force tests again", d->id, why, d->backend->table.name);
+}
+
+// What an earlier process found is warned of when it first counts in this one.
+static void remind(struct yk_device *d, const struct yk_finding *f)
+{
+	static atomic_bool reminded;
+	char what[40];
+	if (yk_trust_remembered(d) && !atomic_exchange(&reminded, true))
+		yk_warn("selftest", "%s: %s %s, for one, failed its self-test before and is not used; "
+			"`yoke doctor` lists what did", d->id, yk_trust_subject(f->subject, what),
+			yoke_dtype_name(f->dtype));
+}
+
+uint64_t yk_selftest_can(struct yk_device *d, const struct yoke_op *op)
+{
+	uint64_t impls = yk_device_can(d, op);
+	if (!impls || !d->trust)
+		return impls;
+	struct yk_finding f = { .subject = YK_TRUST_MEMORY };
+	int dtype = dtype_of(op);
+	const struct yk_case_row *row = yk_case_row(op->code);
+
+	if (find(d, NULL, NULL, &f) == YK_WRONG)
+		refuse(d, &f);
+	if (yk_trust_refusal(d))
+		return 0;
+	if (!row || !(row->dtypes >> dtype & 1))
+		return impls;
+	for (; impls; impls &= impls - 1) {
+		uint32_t impl = (uint32_t)__builtin_ctzll(impls);
+		f = (struct yk_finding){ .subject = (uint16_t)subject_of(op), .dtype = (uint8_t)dtype,
+					 .impl = (uint8_t)impl };
+		if (yk_trust_of(d, f.subject, dtype, impl) == YK_RIGHT)
+			return impls;
+		const char *name = d->ops->impl_name(d->index, op, impl);
+		snprintf(f.name, sizeof f.name, "%s", name ? name : "");
+		bool known = yk_trust_of(d, f.subject, dtype, impl) != YK_UNTESTED;
+		if (find(d, row, op, &f) != YK_WRONG)
+			return impls;
+		if (known)
+			remind(d, &f);
+	}
+	if (is_family(f.subject) && dtype == yoke_f32)
+		refuse(d, &f);
+	return 0;
+}

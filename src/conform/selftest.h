@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The self-test: an implementation's first use on a device waits until it was right on a few cases.
+#ifndef YK_SELFTEST_H
+#define YK_SELFTEST_H
+
+#include "device/device.h"
+
+// yk_device_can without what is wrong; the first of the mask, the one to be used, has been tested
+// with other operands of its dtype.  What fails is warned of once and taken out for good
+// (device/trust.h).  The thread's error is left alone.
+uint64_t yk_selftest_can(struct yk_device *, const struct yoke_op *);
+// EDEVICE when too much is wrong for the device to be used at all.
+int yk_selftest_verdict(const struct yk_device *);
+
+#endif

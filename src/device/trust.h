@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trust: what the self-test found of a device's implementations, kept for the process and in the
+// cache under device, driver and plugin file.  The tests themselves are conform's (selftest.c).
+#ifndef YK_TRUST_H
+#define YK_TRUST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct yk_device;
+
+enum yk_trust { YK_UNTESTED, YK_RIGHT, YK_WRONG };
+
+// What is tested by itself: an op code, or one of these.
+enum {
+	YK_TRUST_MEMORY = 0,  // put, get, copy and fill
+	YK_TRUST_MAPPED = 64, // CONTRACT with a map behind it
+	YK_TRUST_DEVICE = 65, // the device as a whole; only ever wrong
+	YK_TRUST_SUBJECTS
+};
+
+struct yk_finding {
+	uint16_t subject;
+	uint8_t dtype, impl; // 0 for memory and device
+	bool right;
+	int code;      // of a call that failed; 0: results are wrong
+	char name[32]; // of the implementation
+	char why[400]; // of one that is wrong
+};
+
+// For a device just found: makes d->trust and reads what is remembered, unless the setting "selftest"
+// is 0 or the backend is the core's own.
+void yk_trust_load(struct yk_device *d);
+// These want d->trust.
+enum yk_trust yk_trust_of(const struct yk_device *d, int subject, int dtype, uint32_t impl);
+// Is it known from an earlier process?
+bool yk_trust_remembered(const struct yk_device *d);
+// keep: other processes will know.
+void yk_trust_set(struct yk_device *d, const struct yk_finding *, bool keep);
+
+// Why the device must not be used, or NULL.
+const char *yk_trust_refusal(const struct yk_device *d);
+// Copies at most `most` findings of what is wrong; returns how many there are.
+size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t most);
+// "softmax", "contract with a map", "memory".
+const char *yk_trust_subject(int subject, char to[40]);
+
+#endif

@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The self-test: an implementation that gives wrong results is found before it is used, the next one
+# is used, or the op is taken apart or falls back, or the device is left; what was found is known to
+# the next process, to doctor and to reports, and the losses are right all the time.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+rm -rf selftest.work && mkdir selftest.work && cd selftest.work || exit 99
+export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_SELFTEST=1
+i=0
+while [ $i -lt 60 ]; do
+	echo "line $((i % 7)) of a text that is easy to learn"
+	i=$((i + 1))
+done >text
+keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 log_every=1 eval_every=0 warmup=1 lr=1e-2"
+
+# train NAME [SETTING ..]: complains when it fails, or when the losses are not those of the CPU
+train()
+{
+	name=$1
+	shift
+	rm -rf "$name"
+	env "$@" "$yoke" train $keys out="$name" >/dev/null 2>"$name.err" || cat "$name.err"
+	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$name/metrics.jsonl" >"$name.losses"
+	awk 'NR == FNR { want[$1] = $2; n++; next }
+		{ d = $2 - want[$1]; m++; if (!(d * d < 1e-8)) print "step " $1 ": " $2 ", want " want[$1] }
+		END { if (n != 3 || m != 3) print n " and " m " losses" }' cpu.losses "$name.losses"
+}
+
+# has FILE COUNT WORDS: complains when not so many lines have the words
+has()
+{
+	[ "$(grep -c -- "$3" "$1")" -eq "$2" ] || { echo "not $2 lines with '$3':"; cat "$1"; }
+}
+
+# doctor STATUS [SETTING ..]
+doctor()
+{
+	want=$1
+	shift
+	env "$@" "$yoke" doctor >doctor.out 2>doctor.err
+	[ $? -eq "$want" ] || cat doctor.out doctor.err
+}
+
+# what train compares with
+YOKE_BACKEND=cpu "$yoke" train $keys out=cpu >/dev/null 2>&1
+sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' cpu/metrics.jsonl >cpu.losses
+
+verdict 'all is well' "$(train well; has well.err 0 selftest)"
+verdict 'each is tested once' "$(train log YOKE_SELFTEST=force YOKE_LOG=selftest
+	sed -n 's/.*: checks //p' log.err | sort | uniq -d
+	has log.err 1 'checks attention f32$'; has log.err 1 'checks contract with a map f32$')"
+verdict 'and not by the next process' "$(train again YOKE_LOG=selftest; has again.err 0 'checks')"
+verdict 'nor at all when that is not wanted' "$(train never YOKE_SELFTEST=0 YOKE_FAULT_HOST=1 YOKE_LOG=selftest
+	has never.err 0 'checks')"
+verdict "nor is the core's own backend" "$(train own YOKE_BACKEND=cpu YOKE_LOG=selftest; has own.err 0 'checks')"
+verdict 'but by force' "$(train force YOKE_BACKEND=cpu YOKE_SELFTEST=force YOKE_LOG=selftest
+	has force.err 1 'checks attention f32'; has force.err 0 warn)"
+verdict 'another word is told' "$(train word YOKE_SELFTEST=2; has word.err 1 'YOKE_SELFTEST=2 is neither')"
+
+# the second implementation is right
+flaw='YOKE_FAULT_WRONG=attention,contract YOKE_FAULT_IMPLS=2'
+# shellcheck disable=SC2086 # words
+{
+	verdict 'two wrong implementations' "$(train two $flaw
+		has two.err 1 'warn: selftest: fault:0: attention f32 by first gives wrong results'
+		has two.err 1 'warn: selftest: fault:0: contract f32 by first gives wrong results'
+		has two.err 1 'warn: selftest: fault:0: contract with a map f32 by first gives wrong results'
+		has two.err 3 warn
+		has two.err 1 'failed the self-test: attention f32 by first'
+		has two.err 1 '; 0 fallbacks')"
+	verdict 'are known afterwards' "$(train known $flaw YOKE_LOG=selftest; has known.err 0 checks
+		has known.err 1 'failed its self-test before'; has known.err 1 '; 0 fallbacks')"
+	verdict 'and listed' "$(doctor 0 $flaw; has doctor.out 1 '^  fault:0  attention  *f32  first  result 0 '
+		has doctor.out 1 '^  fault:0  contract with a map  f32  first  result 0 ')"
+	verdict 'also as JSON' "$(env $flaw "$yoke" doctor --json >doctor.out 2>&1
+		has doctor.out 3 '"implementation": "first"')"
+	verdict 'and in the report' "$(grep -o '"quarantine":.*' known/metrics.jsonl | tail -n 1 >report
+		has report 1 '"op":"attention","dtype":"f32","implementation":"first"')"
+	verdict 'they are used when nothing is tested' "$(train blind $flaw YOKE_SELFTEST=0 >blind.problem
+		has blind.problem 1 '^step 2'; has blind.err 0 warn)"
+	verdict 'and tested again by force' "$(train new $flaw YOKE_SELFTEST=force; has new.err 3 'gives wrong')"
+}
+
+# there is no other
+verdict 'a wrong op is taken apart' "$(train apart YOKE_FAULT_WRONG=attention,layer_norm_back
+	has apart.err 2 'gives wrong results and is not used'; has apart.err 1 '; 0 fallbacks')"
+verdict 'or falls back' "$(train back YOKE_FAULT_WRONG=gather,scatter_add
+	has back.err 2 'gives wrong results and is not used'; has back.err 1 'warn: plan: .*does not run gather'
+	has back.err 2 'fell back: gather f32')"
+verdict 'which strict forbids' "$(train strict YOKE_STRICT=1 YOKE_FAULT_WRONG=gather >/dev/null
+	has strict.err 1 '^yoke train: .*gather')"
+# the 16th is layer_norm's, which is tested behind maps and gather; the 20th is of a contraction
+verdict 'a launch that fails counts as wrong' "$(train run YOKE_FAULT_RUN=16
+	has run.err 1 'layer_norm f32 fails and is not used: run failed: .*fault.run: call 16'
+	has run.err 0 'fell back')"
+verdict 'but for this process only' "$(doctor 0 YOKE_FAULT_RUN=16; has doctor.out 0 layer_norm)"
+verdict 'so does a kernel that cannot be built' "$(train build YOKE_FAULT_WORKSPACE=16
+	has build.err 1 'layer_norm f32 fails and is not used: workspace failed: .*fault.workspace: call 16'
+	has build.err 0 'fell back')"
+verdict 'contractions that fail cost the device' "$(train dead YOKE_FAULT_RUN=20 >/dev/null
+	has dead.err 1 '^yoke train: fault:0 cannot be used: it failed its self-test: contract f32')"
+verdict 'too little memory does not' "$(train memory YOKE_FAULT_SEGMENT=3; has memory.err 0 'is not used')"
+
+# without maps there is no device
+verdict 'a device is left' "$(train left YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
+	has left.err 1 'warn: train: fault:0 failed and is left: .*it failed its self-test: map f32 is wrong')"
+verdict 'and not chosen again' "$(train avoided YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
+	has avoided.err 1 'fault:0 refused: it failed its self-test: map f32 is wrong; YOKE_SELFTEST=force')"
+verdict 'nor when it is asked for by name' "$(train named YOKE_FAULT_WRONG=map >/dev/null
+	has named.err 1 "^yoke train: backend 'fault' cannot be used: .*self-test"
+	doctor 1 YOKE_FAULT_WRONG=map; has doctor.out 1 '^  fault .*it failed its self-test: map f32')"
+verdict 'which is an error the first time, too' "$(train first YOKE_FAULT_WRONG=map,reduce >/dev/null
+	has first.err 1 '^yoke train: fault:0 cannot be used: it failed its self-test')"
+
+# what is remembered is not believed blindly
+for file in "$XDG_CACHE_HOME"/yoke/*.krn; do
+	printf 'x' | dd of="$file" bs=1 seek=200 conv=notrunc 2>/dev/null
+done
+verdict 'a corrupt memory is none' "$(train corrupt $flaw YOKE_LOG=selftest; has corrupt.err 3 'gives wrong')"
+chmod 755 "$XDG_CACHE_HOME/yoke" && chmod a+w "$XDG_CACHE_HOME/yoke"
+verdict 'nor one that others may write' "$(train open YOKE_LOG=selftest; has open.err 1 'checks attention f32$')"
+chmod 700 "$XDG_CACHE_HOME/yoke"
+
+if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
+	YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
+	YOKE_BACKEND=opencl
+	if "$yoke" info 2>/dev/null | grep -q '^  opencl:0'; then
+		verdict 'OpenCL passes' "$(train opencl YOKE_LOG=selftest; has opencl.err 0 'warn: selftest'
+			has opencl.err 1 'checks map f32')"
+		verdict 'and tests and compiles nothing afterwards' "$(train second YOKE_LOG=selftest
+			has second.err 0 checks; has second.err 1 ' 0 programs of kernels compiled')"
+	else
+		count=$((count + 1))
+		echo "ok $count - OpenCL # SKIP no OpenCL device"
+	fi
+fi
+echo "1..$count"
