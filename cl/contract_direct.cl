@@ -77,8 +77,6 @@ KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 			UNROLL
 			for (int j = 0; j < NV; j++)
 				VEC_STORE(sum[i][j], tile[i] + j * VEC_WIDTH);
-		for (int i = 0; i < rows; i++)
-			for (int j = 0; j < columns; j++)
-				put_sum(tile[i][j], s, index, y_matrix, m + i, n + j Y_ARGS);
+		put_tile(tile[0], NR, s, index, y_matrix, m, n, rows, columns Y_ARGS);
 	}
 }

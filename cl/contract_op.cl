@@ -105,6 +105,40 @@ FN void put_sum(ACC sum, contraction s, ulong index, long y_matrix, long m, long
 #endif
 }
 
+// The finished sums of a tile with rows `step` apart, of which rows x columns are there: along what is
+// last in memory, as compilers make vectors of.  Nothing in the loops reads s: where operands
+// may be the same memory, that read would undo what EACH says.
+FN void put_tile(const ACC *tile, int step, contraction s, ulong index, long y_matrix, long m,
+	long n, int rows, int columns Y_PARAMS)
+{
+	const bool swapped = s.swapped;
+	const int outer = swapped ? columns : rows, inner = swapped ? rows : columns;
+	const int by_outer = swapped ? 1 : step, by_inner = swapped ? step : 1;
+#ifdef MAP_PARAMS
+	const ulong r = swapped ? index * (ulong)s.n + (ulong)n : index * (ulong)s.m + (ulong)m;
+	const ulong j = swapped ? (ulong)m : (ulong)n;
+
+	WIDE();
+	for (int o = 0; o < outer; o++) {
+		const ACC *from = tile + o * by_outer;
+		EACH
+		for (int i = 0; i < inner; i++)
+			map_store(ROUND(from[i * by_inner]), r + (ulong)o, j + (ulong)i MAP_ARGS);
+	}
+#else
+	const long y_outer = swapped ? s.y_n : s.y_m, y_inner = swapped ? s.y_m : s.y_n;
+	GLOBAL STORED *y = (GLOBAL STORED *)(y_base + y_at) + y_matrix + m * s.y_m + n * s.y_n;
+
+	WIDE();
+	for (int o = 0; o < outer; o++) {
+		const ACC *from = tile + o * by_outer;
+		EACH
+		for (int i = 0; i < inner; i++)
+			y[o * y_outer + i * y_inner] = TO_STORED(from[i * by_inner]);
+	}
+#endif
+}
+
 // Are rows of y written as they are, by vectors?
 #if DTYPE == 1 && !defined MAP_PARAMS
 #define DENSE_Y(s) ((s).y_n == 1)
