@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -184,6 +185,20 @@ static void settings(void)
 	       "config after argument");
 	is(yk_param_str(&a_string), "argument", "changes nothing");
 	is_int(a_string.origin, YK_ARGUMENT, "origin: argument");
+
+	char **all = yk_param_environment();
+	int as_set = 0, strings = 0, others = 0, here = 0;
+	for (int i = 0; all && all[i]; i++) {
+		as_set += !strcmp(all[i], "YOKE_BASE_STRING=argument") || !strcmp(all[i], "YOKE_BASE_INT=43");
+		strings += !strncmp(all[i], "YOKE_BASE_STRING=", 17);
+		others++;
+	}
+	for (char **e = environ; *e; e++)
+		here++;
+	is_int(as_set, 2, "a child's environment has what was set");
+	is_int(strings, 1, "in place of what was there");
+	is_int(others, here + 1, "and the rest");
+	free(all);
 
 	is_int(yk_param_set("base.int", "4.5", YK_ARGUMENT), YOKE_EINVAL, "bad value");
 	is_error(YOKE_EINVAL, "base.int=4.5", "bad value: message");

@@ -56,5 +56,24 @@ verdict "YOKE_BACKEND=cpu opens none" "$(grep 'yoke_' out err)"
 YOKE_BACKEND=good "$yoke" info >out 2>err
 verdict "YOKE_BACKEND=good opens one" "$(grep -q '/yoke_good\.so *loaded' out && [ ! -s err ] &&
 	[ "$(grep -c 'not asked for' out)" -ge 12 ] || cat out err)"
+
+# what an argument of the command sets, the helper gets as well
+cat >helper <<EOF
+#!/bin/sh
+env | grep '^YOKE_THREADS=' >>"$PWD/seen"
+printf '\\0'
+EOF
+chmod 755 helper
+i=0
+while [ $i -lt 40 ]; do
+	echo "line $i of a text"
+	i=$((i + 1))
+done >text
+rm plugins/* && cp "$bad/bad_good.so" plugins/yoke_good.so
+for n in 1 2; do
+	YOKE_THREADS=2 YOKE_PLUGIN_PROBE="$PWD/helper" "$yoke" train data=text out=o$n layers=1 heads=1 \
+		embed=8 context=8 batch=2 steps=1 threads=1 >log 2>&1 || cat log
+done
+verdict "a plugin is tried once, with the settings of the run" "$([ "$(cat seen)" = YOKE_THREADS=1 ] || cat seen)"
 cd .. && rm -rf info.work
 echo "1..$count"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -251,6 +252,61 @@ void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg)
 		resolve(p);
 		fn(p, arg);
 	}
+}
+
+// ---- the environment of a child ----
+
+// "YOKE_PLAN_MAX=4" of a setting that was set here; its length, 0: it was not.  to may be NULL.
+static size_t assignment(struct yk_param *p, char *to, size_t cap)
+{
+	char variable[128];
+	const char *text = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (p->text && p->origin >= YK_CONFIG)
+		text = p->text;
+	pthread_mutex_unlock(&lock);
+	if (!text)
+		return 0;
+	yk_param_env(p->name, variable, sizeof variable);
+	return (size_t)snprintf(to, cap, "%s=%s", variable, text);
+}
+
+// Is the variable there already?
+static bool has_variable(char *const *list, size_t n, const char *entry)
+{
+	size_t name = strcspn(entry, "=") + 1;
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(list[i], entry, name))
+			return true;
+	return false;
+}
+
+char **yk_param_environment(void)
+{
+	size_t entries = 1, bytes = 0, n = 0, set;
+
+	for (char **e = environ; *e; e++)
+		entries++;
+	for (struct yk_param *p = NULL; (p = next_param(p)); entries++)
+		bytes += assignment(p, NULL, 0) + 1;
+	char **list = malloc(entries * sizeof *list + bytes);
+	if (!list)
+		return NULL;
+	char *at = (char *)(list + entries), *end = at + bytes;
+	for (struct yk_param *p = NULL; (p = next_param(p));) {
+		size_t length = assignment(p, at, (size_t)(end - at));
+		if (!length || length >= (size_t)(end - at)) // set anew by another thread just now
+			continue;
+		list[n++] = at;
+		at += length + 1;
+	}
+	set = n;
+	for (char **e = environ; *e && n + 1 < entries; e++)
+		if (!has_variable(list, set, *e))
+			list[n++] = *e;
+	list[n] = NULL;
+	return list;
 }
 
 // ---- the nearest name ----

@@ -42,6 +42,9 @@ uint32_t yk_param_epoch(void);
 void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg);
 // "plan.max" -> "YOKE_PLAN_MAX".
 void yk_param_env(const char *name, char *to, unsigned long cap);
+// This process's environment with what was set here in place of what it says: for a child that shall see
+// the same settings.  One block, for free(); NULL: no memory.
+char **yk_param_environment(void);
 // The nearest of n names by edit distance, or NULL when none is near.
 const char *yk_nearest(const char *word, const char *const *names, int n);
 // "512M" -> bytes; EINVAL.

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -76,6 +77,7 @@ static int start(const char *helper, const char *argument, const char *second, i
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return errno;
+	char **settings = yk_param_environment();
 	sigemptyset(&none);
 	sigfillset(&all);
 	int code = posix_spawn_file_actions_init(&files);
@@ -96,11 +98,13 @@ static int start(const char *helper, const char *argument, const char *second, i
 		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY,
 							0);
 	if (!code)
-		code = posix_spawn(pid, helper, &files, &attributes, argv, environ);
+		code = posix_spawn(pid, helper, &files, &attributes, argv,
+				   settings ? settings : environ);
 	posix_spawnattr_destroy(&attributes);
 fail_attributes:
 	posix_spawn_file_actions_destroy(&files);
 fail_files:
+	free(settings);
 	close(ends[1]);
 	if (code)
 		close(ends[0]);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/param.h"
 #include "device/cache.h"
 #include "device/child.h"
 #include "device/icd.h"
@@ -78,20 +79,20 @@ static void add_environment(FILE *to)
 		"AMD_", "CL_",     "CUDA_", "GPU_",  "HIP_",  "HSA_",  "LD_", "NVIDIA_",
 		"OCL_", "OPENCL_", "POCL_", "ROCR_", "ROCM_", "SYCL_", "ZE_", "YOKE_",
 	};
-	size_t n = 0, kept = 0;
+	size_t kept = 0;
 
-	while (environ[n])
-		n++;
-	char **list = malloc((n + 1) * sizeof *list);
-	for (size_t i = 0; list && i < n; i++)
+	char **list = yk_param_environment(); // as the child will have it
+	for (size_t i = 0; list && list[i]; i++)
 		for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
 			// the core's own say nothing about a plugin
-			if (!strncmp(environ[i], prefixes[k], strlen(prefixes[k])) &&
-			    strncmp(environ[i], "YOKE_LOG", 8) &&
-			    strncmp(environ[i], "YOKE_TEST_", 10) &&
-			    strncmp(environ[i], "YOKE_BACKEND", 12) &&
-			    strncmp(environ[i], "YOKE_DEVICE", 11))
-				list[kept++] = environ[i];
+			if (!strncmp(list[i], prefixes[k], strlen(prefixes[k])) &&
+			    strncmp(list[i], "YOKE_LOG", 8) &&
+			    strncmp(list[i], "YOKE_TEST_", 10) &&
+			    strncmp(list[i], "YOKE_BACKEND", 12) &&
+			    strncmp(list[i], "YOKE_DEVICE", 11)) {
+				list[kept++] = list[i];
+				break;
+			}
 	if (list)
 		qsort(list, kept, sizeof *list, by_text);
 	for (size_t i = 0; i < kept; i++)
