@@ -27,6 +27,13 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_epilogue_SOURCES = bench/epilogue.c
+if OPENCL
+bench_programs += bench/launches
+endif
+bench_launches_SOURCES = bench/launches.c
+bench_launches_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
+bench_launches_LDFLAGS = -export-dynamic
+bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
 bench_overhead_SOURCES = bench/overhead.c

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// A planned step on OpenCL beside the same launches done by hand.  The first step's clSetKernelArg and
+// clEnqueueNDRangeKernel calls are noted on their way to the driver (this program's functions of those
+// names come first) and replayed in turn with whole steps: record, key, launch, wait.  Prints medians
+// over 51 pairs and the ratio, for matrices of a few widths.
+//
+//	YOKE_PLUGIN_PATH=.../backends/opencl/.libs YOKE_BACKEND=opencl bench/launches
+
+#include "config.h"
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "yoke.h"
+
+enum { LAYERS = 40, PAIRS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512 };
+
+// ---- the driver's calls ----
+
+static struct call {
+	cl_kernel kernel;
+	cl_command_queue queue; // NULL: an argument
+	cl_uint index, dims;
+	size_t bytes, items[3], group[3];
+	bool local, grouped;
+	unsigned char value[MOST_ARG];
+} *calls;
+static size_t ncalls, nlaunches;
+static bool noting;
+
+typedef cl_int set_fn(cl_kernel, cl_uint, size_t, const void *);
+typedef cl_int launch_fn(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
+			 const size_t *, cl_uint, const cl_event *, cl_event *);
+
+static void *next(const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+
+	if (!f) {
+		fprintf(stderr, "bench/launches: no %s\n", name);
+		exit(1);
+	}
+	return f;
+}
+
+static struct call *note(void)
+{
+	if (ncalls == MOST_CALLS) {
+		fprintf(stderr, "bench/launches: more than %d calls a step\n", MOST_CALLS);
+		exit(1);
+	}
+	return &calls[ncalls++];
+}
+
+__attribute__((visibility("default")))
+cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
+{
+	static set_fn *f;
+
+	if (!f)
+		*(void **)&f = next("clSetKernelArg");
+	if (noting && bytes <= MOST_ARG) {
+		struct call *c = note();
+		*c = (struct call){ .kernel = kernel, .index = index, .bytes = bytes, .local = !value };
+		if (value)
+			memcpy(c->value, value, bytes);
+	}
+	return f(kernel, index, bytes, value);
+}
+
+__attribute__((visibility("default")))
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
+			      const size_t *items, const size_t *group, cl_uint nwait, const cl_event *wait,
+			      cl_event *event)
+{
+	static launch_fn *f;
+
+	if (!f)
+		*(void **)&f = next("clEnqueueNDRangeKernel");
+	if (noting) {
+		struct call *c = note();
+		*c = (struct call){ .kernel = kernel, .queue = queue, .dims = dims, .grouped = group };
+		memcpy(c->items, items, dims * sizeof *items);
+		if (group)
+			memcpy(c->group, group, dims * sizeof *group);
+		nlaunches++;
+	}
+	return f(queue, kernel, dims, offset, items, group, nwait, wait, event);
+}
+
+static int by_hand(void)
+{
+	cl_command_queue queue = NULL;
+
+	for (size_t i = 0; i < ncalls; i++) {
+		struct call *c = &calls[i];
+		if (c->queue)
+			queue = c->queue;
+		cl_int code = c->queue ? clEnqueueNDRangeKernel(c->queue, c->kernel, c->dims, NULL, c->items,
+								c->grouped ? c->group : NULL, 0, NULL,
+								NULL) :
+					 clSetKernelArg(c->kernel, c->index, c->bytes,
+							c->local ? NULL : c->value);
+		if (code != CL_SUCCESS)
+			return code;
+	}
+	return queue ? clFinish(queue) : 0;
+}
+
+// ---- the step ----
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static yoke_tensor *x, *w[LAYERS], *b[LAYERS];
+
+static int step(void)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_tensor *h = x;
+
+	for (int i = 0; i < LAYERS; i++)
+		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h), w[i], 0), b[i]));
+	int err = yoke_eval(1, &h);
+	if (!err)
+		err = yoke_sync();
+	int closed = yoke_scope_end(s);
+	return err ? err : closed;
+}
+
+static int fill(yoke_tensor *v, int rank, const int64_t *dims)
+{
+	return yoke_assign(v, yoke_uniform(yoke_f32, rank, dims));
+}
+
+static int measure(int64_t n)
+{
+	const int64_t square[2] = { n, n };
+	double planned[PAIRS], hand[PAIRS], ratio[PAIRS];
+	int err = 0;
+
+	x = yoke_variable("x", yoke_f32, 2, square);
+	yoke_scope *s = yoke_scope_begin("values");
+	err = fill(x, 2, square);
+	for (int i = 0; i < LAYERS && !err; i++) {
+		w[i] = yoke_variable("w", yoke_f32, 2, square);
+		b[i] = yoke_variable("b", yoke_f32, 1, square);
+		if (!(err = fill(w[i], 2, square)))
+			err = fill(b[i], 1, square);
+	}
+	if (!err)
+		err = yoke_eval(0, NULL);
+	yoke_scope_end(s);
+	for (int t = 0; t < WARM && !err; t++)
+		err = step();
+	ncalls = nlaunches = 0;
+	noting = true;
+	err = err ? err : step();
+	noting = false;
+	for (int t = 0; t < PAIRS && !err; t++) {
+		double at = now();
+		err = step();
+		planned[t] = now() - at;
+		at = now();
+		if (!err)
+			err = by_hand();
+		hand[t] = now() - at;
+		ratio[t] = planned[t] / hand[t];
+	}
+	if (err)
+		return err;
+	qsort(planned, PAIRS, sizeof *planned, by_value);
+	qsort(hand, PAIRS, sizeof *hand, by_value);
+	qsort(ratio, PAIRS, sizeof *ratio, by_value);
+	printf("%6lld  %8zu  %10.1f  %10.1f  %6.3f  %.3f..%.3f\n", (long long)n, nlaunches,
+	       planned[PAIRS / 2], hand[PAIRS / 2], ratio[PAIRS / 2], ratio[PAIRS / 4],
+	       ratio[PAIRS * 3 / 4]);
+	for (int i = 0; i < LAYERS; i++) {
+		yoke_free(w[i]);
+		yoke_free(b[i]);
+	}
+	yoke_free(x);
+	return 0;
+}
+
+int main(void)
+{
+	static const int64_t widths[] = { 16, 64, 128, 256 };
+
+	calls = malloc(MOST_CALLS * sizeof *calls);
+	if (!calls)
+		return 1;
+	printf(" width  launches  planned us  by hand us  ratio  quartiles\n");
+	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+		if (measure(widths[i])) {
+			fprintf(stderr, "bench/launches: %s\n", yoke_error());
+			return 1;
+		}
+	free(calls);
+	return 0;
+}
