@@ -76,6 +76,50 @@ static void test_transfers(int kind)
 	cl->segment_free(device, other);
 }
 
+// Memory of the host's is used where it lies, is not written, and stays when the segment goes.
+static void test_wrap(const struct yoke_device_info *info)
+{
+	enum { N = 70001 };
+	unsigned char *memory, got[500];
+	void *s, *other;
+	bool same = true;
+
+	if (posix_memalign((void **)&memory, info->align > 4096 ? info->align : 4096, N))
+		exit(99);
+	for (int i = 0; i < N; i++)
+		memory[i] = (unsigned char)(i * 31 >> 3);
+	int err = cl->segment_wrap(device, memory, N, &s);
+	if (!(info->flags & YOKE_DEVICE_UNIFIED)) {
+		ok(err == YOKE_EUNSUPPORTED, "memory of its own: wraps nothing");
+		free(memory);
+		return;
+	}
+	must(err, "segment_wrap");
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, N, &other), "segment_new");
+	for (int at = 0; at + (int)sizeof got <= N; at += 6007) {
+		memset(got, 0xff, sizeof got);
+		must(cl->copy(queue, other, 7, s, (uint64_t)at, sizeof got), "copy");
+		must(cl->get(queue, other, 7, got, sizeof got), "get");
+		finish();
+		same = same && !memcmp(got, memory + at, sizeof got);
+		memset(got, 0xff, sizeof got);
+		must(cl->get(queue, s, (uint64_t)at, got, sizeof got), "get");
+		finish();
+		same = same && !memcmp(got, memory + at, sizeof got);
+	}
+	ok(same, "wrapped memory is read");
+	cl->segment_free(device, s);
+	for (int i = 0; i < N; i++)
+		same = same && memory[i] == (unsigned char)(i * 31 >> 3);
+	ok(same, "and left as it was");
+	ok(info->align == 1 || cl->segment_wrap(device, memory + 1, N - 1, &s) == YOKE_EUNSUPPORTED,
+	   "not from anywhere");
+	ok(cl->segment_wrap(device, memory, info->max_segment + 1, &s) == YOKE_EUNSUPPORTED,
+	   "nor more than a buffer may have");
+	cl->segment_free(device, other);
+	free(memory);
+}
+
 static void test_errors(const struct yoke_device_info *info)
 {
 	void *s;
@@ -154,6 +198,50 @@ static void test_events(void)
 	cl->segment_free(device, s[1]);
 }
 
+// Two devices have nothing in common but the host, which waits where one goes on behind the other.
+static void test_two(uint32_t other)
+{
+	enum { N = 1 << 20 };
+	static uint32_t got[N];
+	void *q[2], *s[2], *e;
+	const uint32_t id[2] = { device, other };
+	uint32_t bad = 0, pattern;
+
+	for (int i = 0; i < 2; i++) {
+		must(cl->queue_new(id[i], YOKE_QUEUE_COMPUTE, &q[i]), "queue");
+		must(cl->segment_new(id[i], YOKE_SEGMENT_DEVICE, sizeof got, &s[i]), "segment");
+	}
+	for (pattern = 1; pattern <= 20; pattern++) {
+		int from = pattern & 1, to = !from;
+		memset(got, 0xff, sizeof got);
+		must(cl->fill(q[from], s[from], 0, sizeof got, &pattern, 4), "fill");
+		must(cl->get(q[from], s[from], 0, got, sizeof got), "get");
+		must(cl->event_mark(q[from], &e), "mark");
+		must(cl->event_after(q[to], e), "after");
+		cl->event_free(e);
+		must(cl->put(q[to], s[to], 0, got, sizeof got), "put");
+		must(cl->event_mark(q[to], &e), "mark");
+		must(cl->event_wait(e), "wait");
+		cl->event_free(e);
+		for (int i = 0; i < N; i++)
+			bad += got[i] != pattern;
+		must(cl->get(q[to], s[to], 0, got, sizeof got), "get back");
+		must(cl->event_mark(q[to], &e), "mark");
+		must(cl->event_wait(e), "wait");
+		cl->event_free(e);
+		for (int i = 0; i < N; i++)
+			bad += got[i] != pattern;
+	}
+	ok(!bad, "devices %u and %u in turn: %u wrong", device, other, bad);
+	int err = cl->copy(q[0], s[0], 0, s[1], 0, 4);
+	ok(err == YOKE_EUNSUPPORTED && strstr(last_error, "opencl:0") && strstr(last_error, "opencl:1"),
+	   "no copy from one into the other: %s", last_error);
+	for (int i = 0; i < 2; i++) {
+		cl->segment_free(id[i], s[i]);
+		cl->queue_free(q[i]);
+	}
+}
+
 static void test_elapsed(void)
 {
 	void *q, *s, *a, *b;
@@ -204,8 +292,11 @@ int main(void)
 	must(cl->queue_new(device, YOKE_QUEUE_COMPUTE, &queue), "queue_new");
 	test_transfers(YOKE_SEGMENT_DEVICE);
 	test_transfers(YOKE_SEGMENT_HOST);
+	test_wrap(&info);
 	test_errors(&info);
 	test_events();
+	if (n > 1)
+		test_two(!device);
 	test_elapsed();
 	test_refusals();
 	test_fork();

@@ -161,6 +161,7 @@ static const struct yoke_backend table = {
 	.workspace = workspace,
 	.run = run,
 	.impl_name = impl_name,
+	.segment_wrap = yk_cl_segment_wrap,
 };
 
 __attribute__((visibility("default")))

@@ -89,6 +89,38 @@ fail:
 	return err;
 }
 
+// The driver uses the memory itself where it shares the host's; others would copy it, which the core
+// does better.
+int yk_cl_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **segment)
+{
+	struct yk_cl_device *d;
+	struct yk_cl_segment *s;
+	cl_int code;
+	int err = yk_cl_forked();
+
+	if (err)
+		return err;
+	if (!(d = yk_cl_device_at(device)))
+		return YOKE_ENODEV;
+	if (!bytes || bytes > d->info.max_segment || !(d->info.flags & YOKE_DEVICE_UNIFIED) ||
+	    (uintptr_t)memory % d->info.align)
+		return YOKE_EUNSUPPORTED;
+	if ((err = yk_cl_device_open(d)))
+		return err;
+	if (!(s = calloc(1, sizeof *s)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a segment's record");
+	s->device = d;
+	s->bytes = bytes;
+	s->mem = clCreateBuffer(d->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, (size_t)bytes,
+				memory, &code);
+	if (code != CL_SUCCESS) {
+		free(s);
+		return yk_cl_fail(d, "clCreateBuffer", code);
+	}
+	*segment = s;
+	return 0;
+}
+
 void yk_cl_segment_free(uint32_t device, void *segment)
 {
 	struct yk_cl_segment *s = segment;

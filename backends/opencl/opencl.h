@@ -110,6 +110,7 @@ void yk_cl_build_unlock(int lock);
 // ---- memory.c ----
 
 int yk_cl_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment);
+int yk_cl_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **segment);
 void yk_cl_segment_free(uint32_t device, void *segment);
 void *yk_cl_segment_host(void *segment);
 int yk_cl_put(void *queue, void *segment, uint64_t offset, const void *from,
