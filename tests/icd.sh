@@ -96,7 +96,7 @@ else
 	{
 		rm -rf model
 		YOKE_BACKEND=opencl "$yoke" train data=text steps=2 layers=1 heads=2 embed=16 context=16 \
-			batch=2 out=model >out 2>&1 || cat out >&2
+			batch=2 valid=0 out=model >out 2>&1 || cat out >&2
 		sed -n 's/.*\(step .*loss [0-9.]*\).*/\1/p' out
 	}
 	driver good # one of its own is no PoCL: the system's
@@ -113,7 +113,7 @@ else
 	verdict "nobuild: trains nearly as without" "$(paste want got | awk '
 		{ n++; d = $NF - $(NF / 2) }
 		d > 2e-4 || d < -2e-4 { print }
-		END { if (n != 3) print n, "lines" }'; [ -s got ] || cat out)"
+		END { if (n != 2) print n, "lines" }'; [ -s got ] || cat out)"
 	for op in matmul/direct layer_norm/rows; do
 		says nobuild "warn: plan: opencl:0: $op is not used, it does not build: clBuildProgram:.* options -cl-std=CL1.2.*this driver does not like it"
 	done

@@ -111,7 +111,7 @@ static const struct yoke_host test_host = {
 };
 
 static const struct yoke_backend *cl;
-static const uint32_t device = 0;
+static uint32_t device; // YOKE_TEST_DEVICE, or the first
 
 // Why there is nothing to test, or NULL.
 static inline const char *test_load(const char *path, uint32_t *ndevices)
@@ -126,7 +126,10 @@ static inline const char *test_load(const char *path, uint32_t *ndevices)
 	*(void **)&init = dlsym(module, "yoke_plugin_init");
 	if (!init || init(YOKE_ABI, &test_host, &cl) || cl->probe(ndevices))
 		return "the module does not start";
-	return *ndevices ? NULL : "no OpenCL device";
+	const char *number = getenv("YOKE_TEST_DEVICE");
+	device = number ? (uint32_t)atoi(number) : 0;
+	return !*ndevices ? "no OpenCL device" : device < *ndevices ? NULL :
+	       "not as many OpenCL devices as YOKE_TEST_DEVICE says";
 }
 
 static inline void must(int err, const char *what)

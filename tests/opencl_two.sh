@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Two devices of one OpenCL driver, PoCL's "pthread" twice: each is a device of its own, computes as the
+# other does, and finds what the other compiled.
+set -u
+yoke=${YOKE:-$PWD/yoke} here=$PWD
+[ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+umask 022
+mkdir plugins && cp "$YOKE_TEST_OPENCL" plugins/ && chmod 755 plugins plugins/* || exit 99
+export YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=opencl POCL_DEVICES="pthread pthread"
+export YOKE_OPENCL_PLATFORM="Portable Computing Language"
+"$yoke" info >info 2>&1
+if ! grep -q '^  opencl:1 ' info; then
+	echo "1..0 # SKIP no PoCL that makes two devices"
+	exit 0
+fi
+verdict "neither is taken for the other" "$(grep 'the same device as' info)"
+verdict "the first is chosen" "$(grep -q '^  chosen: opencl:0$' info || cat info)"
+awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
+for i in 0 1; do
+	YOKE_DEVICE=opencl:$i "$yoke" train data=text steps=3 layers=1 heads=2 embed=16 context=16 batch=2 \
+		valid=0 out=model$i >log$i 2>&1
+	verdict "trains on opencl:$i" "$([ $? -eq 0 ] && grep -q ' opencl:'$i' ' log$i || cat log$i)"
+	sed -n 's/^step .*\(loss [0-9.]*\).*/\1/p' log$i >loss$i
+done
+verdict "to the same losses" "$([ -s loss0 ] && diff loss0 loss1)"
+verdict "with the same weights" "$(find model0 -name '*.safetensors' | while read -r f; do
+	cmp "$f" "model1${f#model0}" 2>&1; done; find model0 -name '*.safetensors' | grep -q . || ls -R model0)"
+verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
+YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
+verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
+cd "$here" || exit 99
+for t in opencl opencl_norm; do
+	out=$(YOKE_TEST_DEVICE=1 "./tests/$t.t" 2>&1)
+	code=$?
+	verdict "$t on opencl:1, $(echo "$out" | grep -c '^ok') checks" "$([ $code -eq 0 ] ||
+		echo "$out" | grep -A3 '^not ok' | head -20
+		[ $code -eq 0 ] || echo "exit code $code")"
+done
+echo "1..$count"
