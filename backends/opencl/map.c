@@ -73,7 +73,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 		return yk_cl_error(err, "a map that this backend does not take");
 	if (!call.count[0])
 		return 0;
-	const bool stream = streams(d, op, &call) && !op->alias_mask;
+	const bool stream = streams(d, op, &call);
 	if ((err = kernel_of(d, op, &call, stream, &kernel)))
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };

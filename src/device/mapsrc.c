@@ -252,7 +252,7 @@ static void put_input(struct text *t, const struct yk_map_form *f, unsigned inpu
 	else if (f->operand[k].class == YK_MAP_PRODUCT)
 		put(t, "product");
 	else if (d == yoke_f16 || d == yoke_bf16)
-		put(t, "f32_of_%s(p%u[e%u])", dtypes[d].name, k, k);
+		put(t, "p%u[e%u]", k, k);
 	else
 		put(t, "%sp%u[e%u]%s", d == yoke_bool ? "(uchar)(" : "", k, k,
 		    d == yoke_bool ? " != 0)" : "");
@@ -263,7 +263,23 @@ static bool is_half(int dtype)
 	return dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-// Between any two dtypes, rounded once.
+// Does put_value give the bits of a half, and not its value?
+static bool as_bits(const struct yk_map_form *f, const struct yoke_insn *n)
+{
+	if (!is_half(n->dtype))
+		return false;
+	switch (n->op) {
+	case YOKE_MAP_INPUT:
+		return f->operand[f->map->nout + n->a].class >= YK_MAP_LINEAR;
+	case YOKE_MAP_CAST:
+		return f->map->insn[n->a].dtype != n->dtype;
+	case YOKE_MAP_CONST: case YOKE_MAP_SELECT:
+		return false;
+	}
+	return true;
+}
+
+// Between any two dtypes, rounded once; bits of a half.
 static void put_cast(struct text *t, int from, int to, unsigned a)
 {
 	if (from == to || (is_half(from) && to == yoke_f32))
@@ -271,11 +287,11 @@ static void put_cast(struct text *t, int from, int to, unsigned a)
 	else if (to == yoke_bool)
 		put(t, "(uchar)(v%u != 0)", a);
 	else if (is_half(to) && from == yoke_f64)
-		put(t, "round_%s(odd_of_f64(v%u))", dtypes[to].name, a);
+		put(t, "%s_of_f32(odd_of_f64(v%u))", dtypes[to].name, a);
 	else if (is_half(to) && yk_map_integer(from))
-		put(t, "round_%s(odd_of_i64((long)v%u))", dtypes[to].name, a);
+		put(t, "%s_of_f32(odd_of_i64((long)v%u))", dtypes[to].name, a);
 	else if (is_half(to))
-		put(t, "round_%s((float)v%u)", dtypes[to].name, a);
+		put(t, "%s_of_f32((float)v%u)", dtypes[to].name, a);
 	else if (yk_map_real(from) && yk_map_integer(to))
 		put(t, "of_%s_%s(v%u)", dtypes[from].suffix, dtypes[to].suffix, a);
 	else
@@ -368,8 +384,8 @@ static void put_formula(struct text *t, const struct yoke_insn *n, const char *f
 static int put_arithmetic(struct text *t, const struct yoke_insn *n)
 {
 	const char *formula = NULL;
-	const char *open = n->dtype == yoke_f16 ? "round_f16(" :
-			   n->dtype == yoke_bf16 ? "round_bf16(" : "";
+	const char *open = n->dtype == yoke_f16 ? "f16_of_f32(" :
+			   n->dtype == yoke_bf16 ? "bf16_of_f32(" : "";
 
 	if (yk_map_real(n->dtype) && n->op <= YOKE_MAP_ERF)
 		formula = reals[n->op];
@@ -430,11 +446,17 @@ static int put_program(struct text *t, const struct yk_map_form *f)
 		put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
-		put(t, "\t%s v%u = ", dtypes[n->dtype].type, k);
+		const bool bits = as_bits(f, n);
+		if (bits)
+			put(t, "\tushort h%u = ", k);
+		else
+			put(t, "\t%s v%u = ", dtypes[n->dtype].type, k);
 		int err = put_value(t, f, n);
 		if (err)
 			return err;
 		put(t, ";\n");
+		if (bits)
+			put(t, "\tfloat v%u = f32_of_%s(h%u);\n", k, dtypes[n->dtype].name, k);
 	}
 	return 0;
 }
@@ -442,11 +464,14 @@ static int put_program(struct text *t, const struct yk_map_form *f)
 // The value of output k, as it is stored.
 static void put_stored(struct text *t, const struct yk_map_form *f, unsigned k)
 {
+	const unsigned out = f->map->out[k];
 	int d = f->operand[k].dtype;
-	if (is_half(d))
-		put(t, "%s_of_f32(v%u)", dtypes[d].name, f->map->out[k]);
+	if (as_bits(f, &f->map->insn[out]))
+		put(t, "h%u", out);
+	else if (is_half(d))
+		put(t, "%s_of_f32(v%u)", dtypes[d].name, out);
 	else
-		put(t, "v%u", f->map->out[k]);
+		put(t, "v%u", out);
 }
 
 static int put_store(struct text *t, const struct yk_map_form *f)
