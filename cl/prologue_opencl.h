@@ -79,18 +79,26 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
-// Past the caches, where the compiler can, a VEC and 16 elements of any type; `to` is aligned to
-// all that is written.
+// Past the caches, where the compiler can, a VEC and a line of 64 bytes; `to` is aligned to all
+// that is written.
 #if defined __has_builtin
-#if __has_builtin(__builtin_nontemporal_store)
+#if __has_builtin(__builtin_nontemporal_store) && __has_builtin(__builtin_memcpy)
 #define VEC_STREAM(v, to) __builtin_nontemporal_store(v, (GLOBAL VEC *)(to))
-#define STREAM_16(type, from, to) \
-	__builtin_nontemporal_store(vload16(0, from), (GLOBAL type##16 *)(to))
+FN void stream_line(const uchar *from, GLOBAL uchar *to)
+{
+	uint16 line;
+	__builtin_memcpy(&line, from, sizeof line);
+	__builtin_nontemporal_store(line, (GLOBAL uint16 *)to);
+}
 #endif
 #endif
 #ifndef VEC_STREAM
 #define VEC_STREAM(v, to) (*(GLOBAL VEC *)(to) = (v))
-#define STREAM_16(type, from, to) vstore16(vload16(0, from), 0, to)
+FN void stream_line(const uchar *from, GLOBAL uchar *to)
+{
+	for (int i = 0; i < 64; i++)
+		to[i] = from[i];
+}
 #endif
 // fma() is emulated, and slow, where neither the device nor clang, for its processor, says that
 // there is one.  PoCL defines only the latter.

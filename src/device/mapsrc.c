@@ -496,17 +496,17 @@ static void put_stream(struct text *t, const struct yk_map_form *f)
 {
 	put(t, "#ifdef MAP_STREAM\nFN void map_stream(ulong j0 MAP_PARAMS)\n{\n");
 	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "\t%s y%u[MAP_STREAM];\n", dtypes[f->operand[k].dtype].stored, k);
+		put(t, "\t%s y%u[MAP_STREAM] __attribute__((aligned(64)));\n",
+		    dtypes[f->operand[k].dtype].stored, k);
 	put(t, "\tEACH\n\tfor (ulong l = 0; l < MAP_STREAM; l++)\n\t\tmap_values(");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		put(t, "y%u + l, ", k);
-	put(t, "0, j0 + l MAP_ARGS);\n\tfor (ulong l = 0; l < MAP_STREAM; l += 16) {\n"
-	    "\t\tulong j = j0 + l;\n");
+	put(t, "0, j0 + l MAP_ARGS);\n");
 	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "\t\tSTREAM_16(%s, y%u + l, (GLOBAL %s *)(s%u + at%u) + j);\n",
-		    dtypes[f->operand[k].dtype].stored, k,
-		    dtypes[f->operand[k].dtype].stored, k, k);
-	put(t, "\t}\n}\n#endif\n");
+		put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += 64)\n"
+		    "\t\tstream_line((const uchar *)y%u + l, s%u + at%u + j0 * sizeof *y%u + l);\n",
+		    k, k, k, k, k);
+	put(t, "}\n#endif\n");
 }
 
 static int put_element(struct text *t, const struct yk_map_form *f)
