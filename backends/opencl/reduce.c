@@ -11,7 +11,7 @@
 
 #define ITEMS 256 // of a group of a GPU
 #define LANES 128 // along j, and at least along c; as in cl/reduce.cl
-#define TILE 1024 // columns that one item of a processor takes
+#define TILE 2048 // columns that one item of a processor takes
 #define SEGMENT ((int64_t)1 << 16) // elements
 #define ENOUGH 256                 // units of work that keep a device busy
 #define JOIN 1024                  // outputs of an item of the second pass on a processor
