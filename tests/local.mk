@@ -112,6 +112,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/opencl_presets.sh \
+	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
 	tests/quickstart.sh \
