@@ -69,6 +69,7 @@ test_programs = \
 	tests/opencl_along.t \
 	tests/opencl_attention.t \
 	tests/opencl_contract.t \
+	tests/opencl_fused.t \
 	tests/opencl_map.t \
 	tests/opencl_move.t \
 	tests/opencl_norm.t \
@@ -196,6 +197,7 @@ tests_opencl_attention_t_SOURCES = tests/cpu_attention.c
 tests_opencl_attention_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_move_t_SOURCES = tests/cpu_move.c
 tests_opencl_move_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
+tests_opencl_fused_t_SOURCES = tests/opencl_fused.c
 tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
 tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_optim_t_SOURCES = tests/cpu_optim.c

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// On OpenCL a product, bias, relu and dropout are one launch, or two: the product and a map.
+#include "config.h"
+
+#include <math.h>
+
+#include "tap.h"
+#include "yoke.h"
+
+static uint64_t launches(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s.launches;
+}
+
+static float *randoms(size_t n)
+{
+	float *p = malloc(n * sizeof *p);
+	for (size_t i = 0; p && i < n; i++)
+		p[i] = (float)rnd_real(-1, 1);
+	return p;
+}
+
+// x (M,K) w (K,N) + b (N), relu, dropout of a quarter
+static void shape(int64_t M, int64_t N, int64_t K)
+{
+	float *x = randoms((size_t)(M * K)), *w = randoms((size_t)(K * N));
+	float *b = randoms((size_t)N), *y = malloc((size_t)(M * N) * sizeof *y);
+	yoke_scope *s = yoke_scope_begin("fused");
+	yoke_tensor *tx = yoke_from(yoke_f32, 2, (int64_t[]){ M, K }, x);
+	yoke_tensor *tw = yoke_from(yoke_f32, 2, (int64_t[]){ K, N }, w);
+	yoke_tensor *tb = yoke_from(yoke_f32, 1, &N, b);
+	const uint64_t before = launches();
+	yoke_tensor *h = yoke_add(yoke_matmul(tx, tw, 0), tb);
+	yoke_tensor *ty = yoke_dropout(yoke_relu(h), 0.25);
+	const bool good = !yoke_eval(1, &ty);
+	const uint64_t steps = launches() - before;
+
+	ok(good && steps && steps <= 2, "%lldx%lldx%lld: %llu launches%s", (long long)M,
+	   (long long)N, (long long)K, (unsigned long long)steps, good ? "" : yoke_error());
+	memset(y, 0xff, (size_t)(M * N) * sizeof *y);
+	if (!ok(!yoke_read(ty, y, (size_t)(M * N) * sizeof *y), "its values")) {
+		diag("%s", yoke_error());
+		exit(done());
+	}
+	double worst = 0;
+	int64_t dropped = 0, positive = 0;
+	for (int64_t i = 0; i < M * N; i++) {
+		double want = b[i % N];
+		for (int64_t k = 0; k < K; k++)
+			want += (double)x[i / N * K + k] * w[k * N + i % N];
+		want = want > 0 ? want / 0.75 : 0;
+		positive += want > 1e-3;
+		dropped += want > 1e-3 && y[i] == 0;
+		if (y[i] != 0 || isnan(y[i]))
+			worst = fmax(worst, isnan(y[i]) ? INFINITY : fabs(y[i] - want));
+	}
+	ok(worst < 1e-5 * sqrt((double)K), "where not dropped at most %.2g away", worst);
+	const double share = (double)dropped / (double)positive;
+	const double off = 5 * sqrt(0.25 * 0.75 / (double)positive);
+	ok(fabs(share - 0.25) < off, "%.4f of %lld dropped, 0.25 +- %.4f", share,
+	   (long long)positive, off);
+	yoke_scope_end(s);
+	free(x), free(w), free(b), free(y);
+}
+
+int main(void)
+{
+	const char *module = getenv("YOKE_TEST_OPENCL");
+	const char *slash = module ? strrchr(module, '/') : NULL;
+	char folder[4096];
+
+	if (!slash)
+		return skip_all("YOKE_TEST_OPENCL does not name the module");
+	snprintf(folder, sizeof folder, "%.*s", (int)(slash - module), module);
+	setenv("YOKE_PLUGIN_PATH", folder, 1);
+	yoke_context *c = yoke_context_new("opencl");
+	if (!c)
+		return skip_all(yoke_error());
+	yoke_use(c);
+	tap_seed();
+	shape(128, 512, 96);
+	shape(65, 33, 17);
+	shape(300, 100, 520);
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	ok(!s.fallbacks, "nothing fell back");
+	yoke_context_free(c);
+	return done();
+}
