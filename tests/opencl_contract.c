@@ -530,7 +530,7 @@ int main(void)
 	test_skinny(tap_long() ? 200 : 24, gpu);
 	test_epilogues(tap_long() ? 60 : 6);
 	test_clblast();
-	for (uint32_t i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		if ((seen[i] || !gpu) && i != CLBLAST)
 			ok(seen[i] > 0, "implementation %u: %u times", i, seen[i]);
 	cl->queue_free(queue);

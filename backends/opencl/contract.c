@@ -9,17 +9,20 @@
 
 // Best first where several take a problem; each refuses what it is not meant for.  So CLBlast
 // stands behind what is written for drivers of CPUs, where its tiles are slow, and before
-// what GPUs run.
-enum { ROWS, DIRECT, PACKED, CLBLAST, TILED, VARIANTS };
-static const char *const names[VARIANTS] = { "rows", "direct", "packed", "clblast",
-					      "tiled" };
-static const struct yk_cl_variant *const variants[VARIANTS] = {
-	&yk_cl_contract_rows,
-	&yk_cl_contract_direct,
-	&yk_cl_contract_packed,
-	&yk_cl_contract_clblast,
-	&yk_cl_contract_tiled,
+// what GPUs run.  Presets that are no rule's choice come last, for `yoke tune` to find.
+enum { CLBLAST = 3 };
+static const struct {
+	const struct yk_cl_variant *variant;
+	int preset;
+} impls[] = {
+	{ &yk_cl_contract_rows, 0 },   { &yk_cl_contract_direct, 0 },
+	{ &yk_cl_contract_packed, 0 }, [CLBLAST] = { &yk_cl_contract_clblast, 0 },
+	{ &yk_cl_contract_tiled, 0 },  { &yk_cl_contract_packed, 1 },
+	{ &yk_cl_contract_tiled, 1 },  { &yk_cl_contract_tiled, 2 },
 };
+static const char *const names[] = { "rows",  "direct",   "packed",   "clblast",
+				     "tiled", "packed-wide", "tiled-32", "tiled-128" };
+enum { IMPLS = sizeof impls / sizeof *impls };
 
 // ---- kernels ----
 
@@ -78,9 +81,10 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	if (args > d->info.max_args ||
 	    (dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64)))
 		return 0;
-	for (int i = 0; i < VARIANTS; i++) {
+	for (int i = 0; i < IMPLS; i++) {
 		form = c;
-		if (variants[i]->takes(d, &form))
+		form.preset = impls[i].preset;
+		if (impls[i].variant->takes(d, &form))
 			mask |= (uint64_t)1 << i;
 	}
 	if (mask >> CLBLAST & 1 && yk_cl_clblast_wish() == YK_CL_ALWAYS)
@@ -97,26 +101,32 @@ static int refused(void)
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
 		   uint64_t *bytes)
 {
-	const struct yk_cl_variant *v = variants[impl];
+	const struct yk_cl_variant *v = impls[impl].variant;
 	struct yoke_map_call map;
 	struct yk_cl_contract c;
 
-	if (!yk_cl_contract_of(op, &c, &map) || !v->takes(d, &c))
+	if (!yk_cl_contract_of(op, &c, &map))
+		return refused();
+	c.preset = impls[impl].preset;
+	if (!v->takes(d, &c))
 		return refused();
 	return v->prepare(d, &c, bytes);
 }
 
 static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
-	const struct yk_cl_variant *v = variants[impl];
+	const struct yk_cl_variant *v = impls[impl].variant;
 	struct yoke_map_call map;
 	struct yk_cl_contract c;
 
-	if (!yk_cl_contract_of(op, &c, &map) || !v->takes(q->device, &c))
+	if (!yk_cl_contract_of(op, &c, &map))
+		return refused();
+	c.preset = impls[impl].preset;
+	if (!v->takes(q->device, &c))
 		return refused();
 	if (!c.s.m || !c.s.n || !c.batch)
 		return 0;
 	return v->run(q, &c);
 }
 
-const struct yk_cl_op yk_cl_contract = { names, VARIANTS, can, prepare, run };
+const struct yk_cl_op yk_cl_contract = { names, IMPLS, can, prepare, run };

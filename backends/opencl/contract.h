@@ -24,6 +24,7 @@ struct yk_cl_contract {
 	const struct yoke_op *op;
 	const struct yoke_view *a, *b;
 	struct yoke_map_call *map;   // of the map behind it, or NULL
+	int preset;                  // of the variant's: 0 is the one that rules take
 };
 
 // a and b change places: y^T = b^T a^T.

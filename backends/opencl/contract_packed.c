@@ -8,16 +8,17 @@
 #include "contract.h"
 
 // Tiles of rows x vectors of sums that leave registers for their operands: 24 sums of 32
-// registers, or 12 of 16.
+// registers, or 12 of 16.  Preset 1 has fewer rows and more columns.
 struct tile {
 	int64_t rows, columns;
 	char defines[64];
 };
 
-static struct tile tile_of(const struct yk_cl_device *d)
+static struct tile tile_of(const struct yk_cl_device *d, int preset)
 {
-	int vector = d->vector < 4 ? 4 : d->vector, vectors = 2;
-	struct tile t = { vector == 16 ? 12 : 6, vector * vectors, "" };
+	int vector = d->vector < 4 ? 4 : d->vector, vectors = preset ? 3 : 2;
+	int rows = vector == 16 ? (preset ? 8 : 12) : (preset ? 4 : 6);
+	struct tile t = { rows, vector * vectors, "" };
 
 	snprintf(t.defines, sizeof t.defines, "-DVEC_WIDTH=%d -DMR=%d -DNV=%d", vector,
 		 (int)t.rows, vectors);
@@ -43,7 +44,7 @@ static bool bytes_of(const struct yk_cl_device *d, const struct yk_cl_contract *
 		     uint64_t *bytes)
 {
 	const struct yk_cl_contraction *s = &c->s;
-	struct tile t = tile_of(d);
+	struct tile t = tile_of(d, c->preset);
 	int64_t lines = yk_cl_parts(s->m, t.rows) * t.rows +
 			yk_cl_parts(s->n, t.columns) * t.columns;
 
@@ -61,7 +62,7 @@ static int64_t cut(int64_t panels, int64_t parts)
 static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 {
 	struct yk_cl_contraction *s = &c->s;
-	struct tile t = tile_of(d);
+	struct tile t = tile_of(d, c->preset);
 	uint64_t bytes;
 
 	// Tall and narrow: as wide and flat, which wastes fewer columns of a tile.
@@ -80,14 +81,13 @@ static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 	s->cut[0] = cut(a, in_a);
 	s->cut[1] = cut(b, in_b);
 	s->cut[2] = PIECE;
-	return d->loops && float_sums(c->dtype) && s->k &&
-	       bytes_of(d, c, &bytes);
+	return d->loops && float_sums(c->dtype) && s->k && bytes_of(d, c, &bytes);
 }
 
 static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			  struct yk_cl_entry *to[2])
 {
-	struct tile t = tile_of(d);
+	struct tile t = tile_of(d, c->preset);
 	int err = yk_cl_contract_kernel(d, c, "contract_op.cl contract_packed.cl",
 					t.defines, "contract_pack", &to[0]);
 	return err ? err :
@@ -107,7 +107,7 @@ static int packed_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c
 static int packed_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
 {
 	const struct yk_cl_contraction *s = &c->s;
-	struct tile t = tile_of(q->device);
+	struct tile t = tile_of(q->device, c->preset);
 	int64_t a = yk_cl_parts(s->m, t.rows), b = yk_cl_parts(s->n, t.columns);
 	const int64_t pieces[3] = { a + b, yk_cl_parts(s->k, s->cut[2]), c->batch };
 	const int64_t blocks[3] = { yk_cl_parts(b, s->cut[1]), yk_cl_parts(a, s->cut[0]),
@@ -143,11 +143,12 @@ enum {
 static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 {
 	struct yk_cl_contraction *s = &c->s;
-	struct tile t = tile_of(d);
+	struct tile t = tile_of(d, c->preset);
 
 	if (s->n < t.columns && s->m > s->n)
 		yk_cl_contract_swap(c);
-	int64_t b = yk_cl_parts(s->n, t.columns), rows = yk_cl_parts(s->m, t.rows), in = 1;
+	int64_t b = yk_cl_parts(s->n, t.columns), rows = yk_cl_parts(s->m, t.rows),
+		in = 1;
 	while (b * in * c->batch < 4 * (int64_t)d->info.units && in * 4 <= rows)
 		in *= 2;
 	s->cut[0] = cut(rows, in) * t.rows;
@@ -159,7 +160,7 @@ static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			 struct yk_cl_entry **to)
 {
-	struct tile t = tile_of(d);
+	struct tile t = tile_of(d, c->preset);
 	char defines[128];
 
 	snprintf(defines, sizeof defines, "%s -DK_MOST=%d", t.defines, SMALL_K);
@@ -179,7 +180,8 @@ static int direct_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c
 static int direct_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
 {
 	const struct yk_cl_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_cl_parts(s->n, tile_of(q->device).columns),
+	const int64_t groups[3] = { yk_cl_parts(s->n,
+						tile_of(q->device, c->preset).columns),
 				    yk_cl_parts(s->m, s->cut[0]), c->batch };
 	struct yk_cl_entry *kernel;
 	int err = direct_kernel(q->device, c, &kernel);
