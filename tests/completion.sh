@@ -47,6 +47,8 @@ check 'yoke doctor -' --json
 check 'yoke bench --j' --json
 check 'yoke conform --q' --quick
 check 'yoke conform c' cpu
+check 'yoke tune --b' --budget
+check 'yoke tune c' cpu
 check 'yoke train sch' schedule=
 check 'yoke train t' text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=' cosine constant

@@ -97,6 +97,7 @@ test_programs = \
 	tests/team.t \
 	tests/threads.t \
 	tests/train.t \
+	tests/tuning.t \
 	tests/vmath.t \
 	tests/wrap.t
 
@@ -123,7 +124,8 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
-	tests/train.sh
+	tests/train.sh \
+	tests/tune.sh
 
 test_headers = \
 	tests/cpu_named.h \
@@ -229,6 +231,7 @@ tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
+tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c tests/cpu_levels.h $(amx_emulated)

@@ -61,7 +61,7 @@ refuses()
 prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help' '^  train ' "$yoke" help
 prints '--help' '^  train ' "$yoke" --help
-for command in train generate eval info bench conform help; do
+for command in train generate eval info bench conform tune help; do
 	prints "help $command" "^usage: yoke $command" "$yoke" help $command
 done
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train

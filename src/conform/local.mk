@@ -22,4 +22,6 @@ libyokecore_la_SOURCES += \
 	src/conform/run.h \
 	src/conform/sample.h \
 	src/conform/selftest.c \
-	src/conform/selftest.h
+	src/conform/selftest.h \
+	src/conform/tune.c \
+	src/conform/tune.h

@@ -15,6 +15,7 @@
 #include "conform/sample.h"
 #include "conform/selftest.h"
 #include "device/trust.h"
+#include "device/tuning.h"
 
 enum {
 	SEED = 20251,
@@ -191,8 +192,8 @@ uint64_t yk_selftest_can(struct yk_device *d, const struct yoke_op *op)
 		return 0;
 	if (!row || !(row->dtypes >> dtype & 1))
 		return impls;
-	for (; impls; impls &= impls - 1) {
-		uint32_t impl = (uint32_t)__builtin_ctzll(impls);
+	for (uint32_t impl; impls; impls &= ~((uint64_t)1 << impl)) {
+		impl = yk_tuning_pick(d, op, impls);
 		f = (struct yk_finding){ .subject = (uint16_t)subject_of(op), .dtype = (uint8_t)dtype,
 					 .impl = (uint8_t)impl };
 		if (yk_trust_of(d, f.subject, dtype, impl) == YK_RIGHT)

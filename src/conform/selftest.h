@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 
-// yk_device_can without what is wrong; the first of the mask, the one to be used, has been tested
+// yk_device_can without what is wrong; the one of them to be used (yk_tuning_pick) has been tested
 // with other operands of its dtype.  What fails is warned of once and taken out for good
 // (device/trust.h).  The thread's error is left alone.
 uint64_t yk_selftest_can(struct yk_device *, const struct yoke_op *);

@@ -63,17 +63,14 @@ static int64_t milliseconds(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-// Starts the helper in a process group of its own, with a pipe from its standard output;
+// Starts a program in a process group of its own, with a pipe from its standard output;
 // 0 or an errno.
-static int start(const char *helper, const char *argument, const char *second, int *from,
-		 pid_t *pid)
+static int start(const char *const *argv, int *from, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
 	int ends[2], loud = yk_log_on(YOKE_LOG_DEBUG, "plugin");
-	char *const argv[] = { (char *)(uintptr_t)helper, (char *)(uintptr_t)argument,
-			       (char *)(uintptr_t)second, NULL };
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return errno;
@@ -98,7 +95,8 @@ static int start(const char *helper, const char *argument, const char *second, i
 		code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY,
 							0);
 	if (!code)
-		code = posix_spawn(pid, helper, &files, &attributes, argv,
+		code = posix_spawn(pid, argv[0], &files, &attributes,
+				   (char *const *)(uintptr_t)argv,
 				   settings ? settings : environ);
 	posix_spawnattr_destroy(&attributes);
 fail_attributes:
@@ -132,11 +130,13 @@ static enum end watch(pid_t pid, int from, int64_t limit, char *answer, size_t c
 		// a grandchild may hold the pipe open, so its end is not all there is to
 		// look for
 		if (open && poll(&p, 1, gone || info.si_pid ? 0 : 10) > 0) {
-			ssize_t got = read(from, answer + n, cap - n);
+			ssize_t got = read(from, answer + n, cap - 1 - n);
+			if (got > 0)
+				answer[n + (size_t)got] = '\0';
 			if (got > 0 && memchr(answer + n, '\0', (size_t)got))
 				return SURVIVED;
 			n += got > 0 ? (size_t)got : 0;
-			open = got > 0 && n < cap; // an answer too long is none
+			open = got > 0 && n < cap - 1; // an answer too long is none
 		}
 		if (gone)
 			return VANISHED;
@@ -166,19 +166,18 @@ static const char *signal_name(int number, char to[32])
 	return to;
 }
 
-int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,
-		 size_t answer_cap, char *outcome, size_t cap)
+int yk_child_watch(const char *const *argv, int64_t limit, const char *setting, char *answer,
+		   size_t answer_cap, char *outcome, size_t cap)
 {
 	int from = -1, status = 0;
 	pid_t pid;
 	char name[32];
-	int64_t limit = yk_param_int(&time_setting);
 
 	if (limit < 1)
 		limit = 1;
-	int code = start(helper, argument, second, &from, &pid);
+	int code = start(argv, &from, &pid);
 	if (code) {
-		snprintf(outcome, cap, "%.200s: %s", helper, strerror(code));
+		snprintf(outcome, cap, "%.200s: %s", argv[0], strerror(code));
 		return -1;
 	}
 	enum end end = watch(pid, from, limit * 1000, answer, answer_cap);
@@ -192,9 +191,9 @@ int yk_child_run(const char *helper, const char *argument, const char *second, c
 	if (end == SURVIVED)
 		return 1;
 	if (end == TOO_SLOW) {
-		snprintf(outcome, cap,
-			 "gave no answer within %lld s (YOKE_PLUGIN_PROBE_TIME)",
-			 (long long)limit);
+		yk_param_env(setting, name, sizeof name);
+		snprintf(outcome, cap, "gave no answer within %lld s (%s)",
+			 (long long)limit, name);
 		return 1;
 	}
 	if (end == VANISHED) {
@@ -210,4 +209,13 @@ int yk_child_run(const char *helper, const char *argument, const char *second, c
 	int number = WTERMSIG(status);
 	snprintf(outcome, cap, "died of %s", signal_name(number, name));
 	return number != SIGKILL && number != SIGTERM; // somebody else's doing
+}
+
+int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,
+		 size_t answer_cap, char *outcome, size_t cap)
+{
+	const char *const argv[] = { helper, argument, second, NULL };
+
+	return yk_child_watch(argv, yk_param_int(&time_setting), time_setting.name, answer,
+			      answer_cap, outcome, cap);
 }

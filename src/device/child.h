@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // The helper's path; false: there is none, and why.
 bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap);
@@ -14,5 +15,10 @@ bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap);
 // 0: it ended in a way that says nothing for the next time.  -1: it could not be run.
 int yk_child_run(const char *helper, const char *argument, const char *second, char *answer,
 		 size_t answer_cap, char *outcome, size_t cap);
+
+// The same of any program, argv[0] its path, with the limit in seconds and the name of the setting that
+// gives it.  The answer is what it wrote until it ended, with a NUL behind it in any case.
+int yk_child_watch(const char *const *argv, int64_t seconds, const char *setting, char *answer,
+		   size_t answer_cap, char *outcome, size_t cap);
 
 #endif

@@ -11,6 +11,7 @@
 struct yk_pool;
 struct yk_quirk;
 struct yk_trust_table;
+struct yk_tuning;
 
 struct yk_device {
 	struct yk_backend *backend;
@@ -23,6 +24,7 @@ struct yk_device {
 	struct yk_device *twin; // the better offer of the same hardware, in the present list; or NULL
 	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
 	struct yk_trust_table *trust;  // what its self-test found; NULL: it has none
+	struct yk_tuning *tuning; // what `yoke tune` found of it; NULL: not looked for yet
 	bool left; // it failed: yk_device_leave
 	_Atomic(struct yk_refusal *) refusals; // refuse.c
 	struct yk_device *next;

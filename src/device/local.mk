@@ -42,7 +42,10 @@ libyokecore_la_SOURCES += \
 	src/device/refuse.c \
 	src/device/stubs.c \
 	src/device/trust.c \
-	src/device/trust.h
+	src/device/trust.h \
+	src/device/tuning.c \
+	src/device/tuning.h \
+	src/device/tuning_class.c
 
 nodist_libyokecore_la_SOURCES += src/device/kerneltext.c
 EXTRA_DIST += src/device/kerneltext.h

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "conform/selftest.h"
+#include "device/tuning.h"
 #include "plan/plan.h"
 
 // Room for a step and its views; *index counts from 0.
@@ -66,7 +67,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 		  struct yk_step *s, char *why, size_t cap)
 {
 	for (uint64_t left; (left = yk_selftest_can(d, op));) {
-		uint32_t impl = (uint32_t)__builtin_ctzll(left);
+		uint32_t impl = yk_tuning_pick(d, op, left);
 		bool had = yoke_error_code() != 0;
 		int err = d->ops->workspace(d->index, op, impl, &s->work_bytes);
 		s->impl = (uint16_t)impl;

@@ -13,9 +13,11 @@ yoke_SOURCES = \
 	src/tool/cmd_help.c \
 	src/tool/cmd_info.c \
 	src/tool/cmd_train.c \
+	src/tool/cmd_tune.c \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
+	src/tool/option.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h

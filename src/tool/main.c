@@ -46,6 +46,16 @@
 	"  --seed N     other numbers and shapes; 1 by default\n" \
 	"  --quick      a sample of the cases\n"
 
+#define TUNE_MORE \
+	"Measures the device's implementations of products, class by class of extents, each in " \
+	"a process\n" \
+	"of its own and after a check of what it computes, and keeps the result for this device " \
+	"and driver.\n" \
+	"What was measured before is kept.  DEVICE as in `yoke conform`.\n" \
+	"  --budget SECONDS  begins no class after that time\n" \
+	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
+	"  --without LIST    implementations to leave out then\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -62,6 +72,8 @@ const struct yk_command yk_commands[] = {
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
+	{ "tune", "[DEVICE] [--budget SECONDS]", "find the best kernels of a device",
+	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ 0 },

@@ -5,7 +5,10 @@
 #ifndef YK_TOOL_H
 #define YK_TOOL_H
 
+#include <stdint.h>
 #include <stdio.h>
+
+struct yk_device;
 
 enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 
@@ -24,6 +27,7 @@ int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);
 int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_conform(int argc, char **argv);
+int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 
 // "yoke train: .." on stderr, with a line that names the help; returns YK_USAGE.
@@ -35,5 +39,13 @@ int yk_failed(const char *command);
 int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
+
+// ---- option.c ----
+
+// The value behind an option, "--seed=7" or the next argument; NULL: argv[*i] is another one.
+const char *yk_option(const char *option, int argc, char **argv, int *i);
+int yk_option_number(const char *text, uint64_t *to); // 0, or -1
+// "mychip" is a backend, "mychip:1" a device of it; NULL: what YOKE_BACKEND and YOKE_DEVICE say.
+struct yk_device *yk_option_device(const char *name);
 
 #endif

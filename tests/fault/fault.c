@@ -87,6 +87,7 @@ static atomic_long alive, lag, memory_limit;
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified;
 static uint64_t max_segment, devices, impls;
+static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
@@ -426,13 +427,14 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 	if (names(lacks, op->code))
 		return 0;
 	uint64_t mask = null ? 1 : cpu->can(0, op);
-	return mask && impls > 1 ? 3 : mask;
+	return mask && impls > 1 ? (1u << impls) - 1 : mask;
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
 {
+	static const char *const name[] = { "first", "second", "third", "fourth" };
 	(void)device, (void)op;
-	return impls < 2 ? NULL : impl ? "second" : "first";
+	return impls < 2 ? NULL : name[impl & 3];
 }
 
 // The CPU's implementation behind one of ours.
@@ -485,7 +487,8 @@ static bool aligned(const struct yoke_view *v)
 static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 {
 	struct queue *q = queue;
-	int code = fault(FAULT_run);
+	bool meant = !only || only == (long)impl + 1;
+	int code = meant ? fault(FAULT_run) : 0;
 	if (code || null)
 		return code;
 	if (strikes(FAULT_late)) { // accepted, and not done
@@ -506,7 +509,8 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 		code = use(op->workspace.segment);
 	if (!code)
 		code = cpu->run(q->cpu, op, behind(op, impl));
-	if (!code && *wrong && (impls < 2 || !impl) && names(wrong, op->code))
+	bool spoilt = impls < 2 || impl + 1 == (only ? only : 1);
+	if (!code && *wrong && spoilt && names(wrong, op->code))
 		code = spoil(q, op);
 	return code;
 }
@@ -616,8 +620,11 @@ static void read_settings(void)
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
-	impls = (uint64_t)number("fault.impls", "1", "2: each op has a second implementation, which "
-			 "is never wrong");
+	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "
+				 "fault.impl may be wrong");
+	impls = impls > 4 ? 4 : impls;
+	only = number("fault.impl", "0",
+		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
 	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract");
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tuning file of a device and its driver: read once, believed only if it is the user's own and whole.
+// Nothing else says which of several implementations is taken, so a choice never depends on time.
+#include "config.h"
+
+#include "device/tuning.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "device/cache.h"
+
+YK_PARAM(tune_setting, "tune", YK_BOOL, "1",
+	 "implementations are chosen by what `yoke tune` found, where it ran");
+
+enum { MOST_BYTES = 1 << 20 };
+
+// ---- the text ----
+
+// What the first line has to be, so that a file of another driver or version is none.
+static void head_of(const struct yk_device *d, char *to, size_t cap)
+{
+	snprintf(to, cap, "yoke-tuning 1 %s; %s; %s; %s", PACKAGE_VERSION, d->ops->name,
+		 d->info.name, d->info.driver);
+	for (; *to; to++)
+		*to = *to == '\n' ? ' ' : *to;
+}
+
+static bool good_value(const char *text, size_t n)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return (digits == n && n && n < 19) || (n == 5 && !memcmp(text, "wrong", 5)) ||
+	       (n == 5 && !memcmp(text, "fails", 5));
+}
+
+// What is wrong with a line of results, or NULL.
+static const char *complaint(const char *line)
+{
+	size_t n = strcspn(line, " ");
+
+	if (!n || n >= YK_TUNING_NAME || !memchr(line, '.', n))
+		return "it begins with no class";
+	if (!line[n])
+		return "no implementation stands behind its class";
+	for (line += n; *line; line += n) {
+		n = strcspn(++line, " ");
+		const char *value = memchr(line, '=', n);
+		if (!value || value == line)
+			return "it is not NAME=NANOSECONDS, NAME=wrong or NAME=fails";
+		value++;
+		if (!good_value(value, n - (size_t)(value - line)))
+			return "neither nanoseconds nor 'wrong' nor 'fails' stand behind a '='";
+	}
+	return NULL;
+}
+
+// Reads the text; the number of the line that is wrong, and why; 0: none.
+static int parse(struct yk_tuning *t, const char *head, char *text, size_t bytes,
+		 const char **why)
+{
+	int number = 1;
+	char *at = text;
+
+	for (;; number++) {
+		char *end = strchr(at, '\n');
+		*why = at + strlen(at) < text + bytes ? "it is no text" : "it is cut off";
+		if (!end)
+			return number;
+		*end = '\0';
+		if (number == 1) {
+			*why = "it is of another device, driver or version";
+			if (strcmp(at, head))
+				return number;
+		} else if (!strncmp(at, "end ", 4)) {
+			char want[64];
+			*end = '\n';
+			for (char *c = text; c < at; c++) // as it was, for the checksum
+				*c = *c ? *c : '\n';
+			snprintf(want, sizeof want, "end %d %016" PRIx64 "\n", number - 2,
+				 yk_hash(text, (size_t)(at - text), 0));
+			*why = "number of lines or checksum are wrong";
+			return strcmp(at, want) ? number : 0;
+		} else if ((*why = complaint(at))) {
+			return number;
+		} else if (yk_tuning_add(t, at) < 0) {
+			*why = "no memory";
+			return number;
+		}
+		at = end + 1;
+	}
+}
+
+// ---- the file ----
+
+static void drop_lines(struct yk_tuning *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->line[i]);
+	free(t->line);
+	t->line = NULL;
+	t->n = 0;
+}
+
+void yk_tuning_fini(struct yk_tuning *t)
+{
+	drop_lines(t);
+}
+
+void yk_tuning_read(const struct yk_device *d, struct yk_tuning *t)
+{
+	struct yk_cache_state folder;
+	char head[600], *text;
+	struct stat st;
+	const char *why;
+	size_t bytes;
+
+	*t = (struct yk_tuning){ .line = NULL };
+	yk_cache_look(&folder);
+	if (!folder.usable)
+		return;
+	head_of(d, head, sizeof head);
+	int n = snprintf(t->path, sizeof t->path, "%.4000s/tuning-%016" PRIx64 ".txt",
+			 folder.path, yk_hash(head, strlen(head), 0));
+	if (n < 0 || (size_t)n >= sizeof t->path) {
+		t->path[0] = '\0';
+		return;
+	}
+	if (lstat(t->path, &st) < 0)
+		return;
+	if (!S_ISREG(st.st_mode) || !yk_cache_ours(&st)) {
+		yk_warn("tune", "%s is ignored: it is no file that only this user may write",
+			t->path);
+		return;
+	}
+	bool had = yoke_error_code() != 0;
+	if (yk_file_read(t->path, MOST_BYTES, &text, &bytes) < 0) {
+		yk_warn("tune", "%s is ignored%s%s", t->path, had ? "" : ": ",
+			had ? "" : yoke_error());
+		if (!had)
+			yoke_error_clear();
+		return;
+	}
+	int line = parse(t, head, text, bytes, &why);
+	if (line) {
+		yk_warn("tune", "%s:%d: %s; the file is ignored, `yoke tune` writes it anew",
+			t->path, line, why);
+		drop_lines(t);
+	}
+	free(text);
+	if (t->n)
+		yk_info("tune", "%s: %zu classes from %s", d->id, t->n, t->path);
+}
+
+static int entry_of(const struct yk_tuning *t, const char *name, size_t n)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!strncmp(t->line[i], name, n) && t->line[i][n] == ' ')
+			return (int)i;
+	return -1;
+}
+
+const char *yk_tuning_find(const struct yk_tuning *t, const char *class_name)
+{
+	int i = entry_of(t, class_name, strlen(class_name));
+
+	return i < 0 ? NULL : t->line[i];
+}
+
+int yk_tuning_add(struct yk_tuning *t, const char *line)
+{
+	int i = entry_of(t, line, strcspn(line, " "));
+	char *copy = strdup(line);
+
+	if (!copy)
+		return yk_fail(YOKE_ENOMEM, "no memory for results");
+	if (i >= 0) {
+		free(t->line[i]);
+		t->line[i] = copy;
+		return 0;
+	}
+	char **more = realloc(t->line, (t->n + 1) * sizeof *more);
+	if (!more) {
+		free(copy);
+		return yk_fail(YOKE_ENOMEM, "no memory for results");
+	}
+	t->line = more;
+	t->line[t->n++] = copy;
+	return 0;
+}
+
+int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
+{
+	char head[600], *text = NULL;
+	size_t bytes = 0;
+	int folder = yk_cache_folder(true);
+
+	if (folder < 0 || !*t->path) {
+		if (folder >= 0)
+			close(folder);
+		return yk_fail(YOKE_EIO, "there is no folder to keep results in; see YOKE_CACHE "
+					 "in yoke-settings(7)");
+	}
+	close(folder);
+	FILE *to = open_memstream(&text, &bytes);
+	if (!to)
+		return yk_fail(YOKE_ENOMEM, "no memory for results");
+	head_of(d, head, sizeof head);
+	fprintf(to, "%s\n", head);
+	for (size_t i = 0; i < t->n; i++)
+		fprintf(to, "%s\n", t->line[i]);
+	bool good = !fflush(to);
+	uint64_t sum = good ? yk_hash(text, bytes, 0) : 0;
+	fprintf(to, "end %zu %016" PRIx64 "\n", t->n, sum);
+	good = !fclose(to) && good;
+	int err = good ? yk_file_write(t->path, text, bytes) :
+			 yk_fail(YOKE_ENOMEM, "no memory for results");
+	free(text);
+	return err;
+}
+
+// ---- choosing ----
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the devices' `tuning`
+
+// What is known of a device, read at its first use; NULL: nothing.
+static const struct yk_tuning *known(struct yk_device *d)
+{
+	pthread_mutex_lock(&lock);
+	if (!d->tuning && (d->tuning = calloc(1, sizeof *d->tuning)) &&
+	    yk_param_bool(&tune_setting))
+		yk_tuning_read(d, d->tuning);
+	const struct yk_tuning *t = d->tuning && d->tuning->n ? d->tuning : NULL;
+	pthread_mutex_unlock(&lock);
+	return t;
+}
+
+// The bit of the implementation of that name, 0: none.
+static uint64_t bit_of(const struct yk_device *d, const struct yoke_op *op, uint64_t impls,
+		       const char *name, size_t n)
+{
+	for (; impls; impls &= impls - 1) {
+		const char *s = d->ops->impl_name(d->index, op,
+						  (uint32_t)__builtin_ctzll(impls));
+		if (s && strlen(s) == n && !memcmp(s, name, n))
+			return impls & -impls;
+	}
+	return 0;
+}
+
+uint32_t yk_tuning_pick(struct yk_device *d, const struct yoke_op *op, uint64_t impls)
+{
+	uint64_t left = impls, best = 0;
+	struct yk_tuning_class c;
+	const struct yk_tuning *t;
+	char name[YK_TUNING_NAME];
+	const char *line = NULL;
+
+	if ((impls & (impls - 1)) && yk_tuning_class_of(op, &c) && (t = known(d))) {
+		yk_tuning_class_name(&c, name);
+		line = yk_tuning_find(t, name);
+	}
+	for (line = line ? strchr(line, ' ') : NULL; line && !best; line = strchr(line, ' ')) {
+		size_t n = strcspn(++line, "=");
+		uint64_t bit = bit_of(d, op, impls, line, n);
+		if (line[n + 1] >= '0' && line[n + 1] <= '9')
+			best = bit;
+		else
+			left &= ~bit;
+	}
+	return (uint32_t)__builtin_ctzll(best ? best : left ? left : impls);
+}

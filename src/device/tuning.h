@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `yoke tune` found: which implementation serves a class of ops best, by device and driver.
+#ifndef YK_TUNING_H
+#define YK_TUNING_H
+
+#include <limits.h>
+
+#include "device/device.h"
+
+// ---- tuning_class.c: classes of contractions ----
+
+// Extents are those at which the class is measured; ta, tb: rows of a, of b are not contiguous.
+struct yk_tuning_class {
+	int dtype;
+	bool ta, tb;
+	int64_t m, n, k, batch;
+};
+enum { YK_TUNING_NAME = 96, YK_TUNING_CLASSES = 2250 };
+
+// False: an op that is not told apart, or one without elements.
+bool yk_tuning_class_of(const struct yoke_op *, struct yk_tuning_class *);
+// "contract.f32.nt.384x384x64x1".
+void yk_tuning_class_name(const struct yk_tuning_class *, char to[YK_TUNING_NAME]);
+bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *);
+// All of them, in the order of measuring, where a wrong choice costs most first; returns how many.
+size_t yk_tuning_classes(struct yk_tuning_class to[YK_TUNING_CLASSES]);
+
+// ---- tuning.c: the file ----
+
+// Lines "CLASS NAME=NANOSECONDS .. NAME=wrong ..": implementations, best first, then those to avoid.
+struct yk_tuning {
+	char path[PATH_MAX]; // "": there is no place for files
+	char **line;
+	size_t n;
+};
+
+// Reads the device's file; one that is not as it should be is warned of and taken for empty.
+void yk_tuning_read(const struct yk_device *, struct yk_tuning *);
+// The line of a class, or NULL.
+const char *yk_tuning_find(const struct yk_tuning *, const char *class_name);
+// Adds a line, in place of another of its class.
+int yk_tuning_add(struct yk_tuning *, const char *line);
+int yk_tuning_write(const struct yk_device *, const struct yk_tuning *);
+void yk_tuning_fini(struct yk_tuning *);
+
+// Of a mask of implementations that can run an op: the one that was found best, else the lowest.
+uint32_t yk_tuning_pick(struct yk_device *, const struct yoke_op *, uint64_t impls);
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke tune: measures classes of ops on a device, each in a child that is killed when it hangs, and
+// keeps after each class what was found, so that it can be broken off and continued at any time.
+#include "config.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "conform/tune.h"
+#include "device/child.h"
+#include "tool/tool.h"
+
+YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
+	 "seconds that measuring a class of ops, with the building of its kernels, may take before "
+	 "it counts as hung");
+
+enum { IMPLS = 32, WORD = 64 };
+#define NEAR 1.03 // so much slower is no slower: the implementation that rules prefer is kept
+
+// What is known of an implementation.
+struct result {
+	char name[WORD];
+	double nanoseconds;
+	int place;       // among those that were timed: the order of the rules
+	const char *bad; // "wrong", "fails", or NULL
+};
+
+struct results {
+	struct result at[IMPLS];
+	int n, timed;
+};
+
+static struct result *result_of(struct results *r, const char *name)
+{
+	for (int i = 0; i < r->n; i++)
+		if (!strcmp(r->at[i].name, name))
+			return &r->at[i];
+	if (r->n == IMPLS)
+		return NULL;
+	struct result *x = &r->at[r->n++];
+	*x = (struct result){ .bad = NULL };
+	snprintf(x->name, sizeof x->name, "%s", name);
+	return x;
+}
+
+// ---- a child ----
+
+static bool program(char to[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", to, PATH_MAX - 1);
+
+	to[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+// Takes in what a child said; false: it did not come to its end, and met `last` before.
+static bool hear(struct results *r, char *answer, char last[WORD])
+{
+	char name[WORD], *rest = answer, *line;
+
+	last[0] = '\0';
+	while ((line = strsep(&rest, "\n"))) {
+		int n = 0;
+		double t;
+		struct result *x;
+		if (!strcmp(line, "done"))
+			return true;
+		if (sscanf(line, "try %63s", name) == 1 && result_of(r, name)) {
+			snprintf(last, WORD, "%s", name);
+		} else if (sscanf(line, "wrong %63s %n", name, &n) == 1 && n &&
+			   (x = result_of(r, name))) {
+			x->bad = "wrong";
+			fprintf(stderr, "yoke tune: %s is wrong: %s\n", name, line + n);
+		} else if (sscanf(line, "time %63s %lf", name, &t) == 2 && t >= 1 && t < 1e18 &&
+			   (x = result_of(r, name))) {
+			x->nanoseconds = t;
+			x->place = r->timed++;
+		}
+	}
+	return false;
+}
+
+// A class in children: one, and one more for each implementation that brings it to its end.
+static int measure(const struct yk_device *d, const char *name, struct results *r)
+{
+	char path[PATH_MAX], answer[16384], outcome[400], last[WORD], without[IMPLS * WORD] = "";
+	const char *const argv[] = { path,     "tune",      d->id,   "--only",
+				     name,     "--without", without, NULL };
+
+	*r = (struct results){ .n = 0 };
+	if (!program(path))
+		return yk_fail(YOKE_EIO, "this program cannot be found for a second process");
+	for (int tries = 0; tries <= IMPLS; tries++) {
+		int told = yk_child_watch(argv, yk_param_int(&limit_setting),
+					  limit_setting.name, answer, sizeof answer, outcome,
+					  sizeof outcome);
+		if (told < 0)
+			return yk_fail(YOKE_EIO, "no second process: %s", outcome);
+		if (hear(r, answer, last))
+			return 0;
+		struct result *x = *last ? result_of(r, last) : NULL;
+		if (!told || !x || x->bad)
+			return yk_fail(YOKE_EDEVICE, "measuring %s %s; see `yoke tune %s --only %s`",
+				       name, outcome, d->id, name);
+		x->bad = "fails";
+		fprintf(stderr, "yoke tune: %s %s\n", last, outcome);
+		size_t n = strlen(without);
+		snprintf(without + n, sizeof without - n, "%s%s", n ? "," : "", last);
+	}
+	return yk_fail(YOKE_EDEVICE, "measuring %s does not come to its end", name);
+}
+
+// ---- what is kept and printed ----
+
+static bool is_before(const struct result *a, const struct result *b, double least)
+{
+	bool a_near = a->nanoseconds <= NEAR * least, b_near = b->nanoseconds <= NEAR * least;
+
+	if (a->bad || b->bad)
+		return !a->bad;
+	if (a_near && b_near)
+		return a->place < b->place;
+	return a->nanoseconds < b->nanoseconds;
+}
+
+// The best first, then the others by time, then those to avoid.
+static void sort(struct results *r)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < r->n; i++)
+		if (!r->at[i].bad && r->at[i].nanoseconds < least)
+			least = r->at[i].nanoseconds;
+	for (int i = 1; i < r->n; i++)
+		for (int j = i; j && is_before(&r->at[j], &r->at[j - 1], least); j--) {
+			struct result t = r->at[j];
+			r->at[j] = r->at[j - 1];
+			r->at[j - 1] = t;
+		}
+}
+
+static int keep(struct yk_device *d, struct yk_tuning *t, const char *name,
+		const struct results *r)
+{
+	char line[IMPLS * (WORD + 32)];
+	size_t n = (size_t)snprintf(line, sizeof line, "%s", name);
+
+	for (int i = 0; i < r->n; i++)
+		if (r->at[i].bad)
+			n += (size_t)snprintf(line + n, sizeof line - n, " %s=%s",
+					      r->at[i].name, r->at[i].bad);
+		else
+			n += (size_t)snprintf(line + n, sizeof line - n, " %s=%.0f",
+					      r->at[i].name, r->at[i].nanoseconds);
+	int err = yk_tuning_add(t, line);
+	return err ? err : yk_tuning_write(d, t);
+}
+
+static void show(const char *name, const struct results *r)
+{
+	printf("%-38s", name);
+	for (int i = 0; i < r->n; i++)
+		if (r->at[i].bad)
+			printf("  %s %s", r->at[i].name, r->at[i].bad);
+		else
+			printf("  %s %.4g ms", r->at[i].name, r->at[i].nanoseconds * 1e-6);
+	printf("\n");
+	fflush(stdout);
+}
+
+// ---- the command ----
+
+static int tune(struct yk_device *d, uint64_t budget)
+{
+	static struct yk_tuning_class all[YK_TUNING_CLASSES];
+	size_t n = yk_tuning_classes(all), before = 0, now = 0, left = 0;
+	struct yk_tuning t;
+	struct timespec start, time;
+	int err = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	yk_tuning_read(d, &t);
+	for (size_t i = 0; i < n && !err; i++) {
+		char name[YK_TUNING_NAME];
+		struct results r;
+		yk_tuning_class_name(&all[i], name);
+		if (yk_tuning_find(&t, name)) {
+			before++;
+			continue;
+		}
+		if (yk_tune_offered(d, &all[i]) < 2)
+			continue;
+		clock_gettime(CLOCK_MONOTONIC, &time);
+		if ((uint64_t)(time.tv_sec - start.tv_sec) >= budget) {
+			left++;
+			continue;
+		}
+		if ((err = measure(d, name, &r)))
+			break;
+		sort(&r);
+		show(name, &r);
+		if (r.n) // they have names
+			err = keep(d, &t, name, &r);
+		now += !err;
+	}
+	if (!err)
+		printf("%s: %zu classes measured now, %zu before, %zu to go; %s\n", d->id, now,
+		       before, left, t.path);
+	yk_tuning_fini(&t);
+	return err;
+}
+
+// One class, here: what the children do.  A limit of its own, should nobody watch.
+static int only(struct yk_device *d, const char *name, const char *without)
+{
+	struct yk_tuning_class c;
+
+	if (!yk_tuning_class_parse(name, &c))
+		return yk_usage("tune", "'%s' is no class, as contract.f32.nn.384x384x384x1 is",
+				name);
+	alarm((unsigned)yk_param_int(&limit_setting) + 5);
+	return yk_tune_class(d, &c, without, stdout) < 0 ? yk_failed("tune") :
+							     yk_finish("tune", YK_DONE);
+}
+
+int yk_cmd_tune(int argc, char **argv)
+{
+	const char *name = NULL, *class_name = NULL, *without = "", *value;
+	uint64_t budget = UINT64_MAX;
+
+	for (int i = 1; i < argc; i++) {
+		if ((value = yk_option("--budget", argc, argv, &i))) {
+			if (yk_option_number(value, &budget) < 0)
+				return yk_usage("tune", "--budget wants seconds, got '%s'", value);
+		} else if ((value = yk_option("--only", argc, argv, &i))) {
+			class_name = value;
+		} else if ((value = yk_option("--without", argc, argv, &i))) {
+			without = value;
+		} else if (argv[i][0] == '-') {
+			return yk_usage("tune",
+					"unknown option '%s'; there are --budget, --only and "
+					"--without", argv[i]);
+		} else if (name) {
+			return yk_usage("tune", "one device at a time: '%s' or '%s'", name,
+					argv[i]);
+		} else {
+			name = argv[i];
+		}
+	}
+	struct yk_device *d = yk_option_device(name);
+	if (!d)
+		return yk_failed("tune");
+	if (class_name)
+		return only(d, class_name, without);
+	return tune(d, budget) < 0 ? yk_failed("tune") : yk_finish("tune", YK_DONE);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sub-commands with options and a device among their arguments share.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "device/device.h"
+#include "tool/tool.h"
+
+struct yk_device *yk_option_device(const char *name)
+{
+	char backend[64];
+
+	if (!name)
+		return yk_device_choose(NULL);
+	size_t n = strcspn(name, ":");
+	if (n >= sizeof backend) {
+		yk_fail(YOKE_ENODEV,
+			"device '%s' cannot be used: there is no such backend", name);
+		return NULL;
+	}
+	memcpy(backend, name, n);
+	backend[n] = '\0';
+	if (name[n])
+		yk_param_set("device", name, YK_ARGUMENT);
+	return yk_device_choose(backend);
+}
+
+const char *yk_option(const char *option, int argc, char **argv, int *i)
+{
+	size_t n = strlen(option);
+	if (strncmp(argv[*i], option, n))
+		return NULL;
+	if (argv[*i][n] == '=')
+		return argv[*i] + n + 1;
+	if (argv[*i][n])
+		return NULL;
+	return *i + 1 < argc ? argv[++*i] : "";
+}
+
+int yk_option_number(const char *text, uint64_t *to)
+{
+	char *end;
+	errno = 0;
+	*to = strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) && !*end && !errno ? 0 : -1;
+}

@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke tune: what is right is timed and kept, what is wrong, dies or hangs is found and named, and a
+# second call goes on where the first one ended.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_FAULT_IMPLS=4
+[ -z "${YOKE_TEST_OPENCL:-}" ] || YOKE_PLUGIN_PATH="$YOKE_PLUGIN_PATH:$(dirname "$YOKE_TEST_OPENCL")"
+small=contract.f32.nt.8x64x8x1
+
+# tune STATUS DEVICE [argument ..]: runs it; a line when it ends otherwise
+tune()
+{
+	want=$1
+	shift
+	"$yoke" tune "$@" >out 2>err
+	status=$?
+	[ $status -eq "$want" ] || { echo "status $status"; cat out err; }
+}
+
+# has FILE PATTERN ..: a line for each that is not there
+has()
+{
+	file=$1
+	shift
+	for pattern; do
+		grep -q -- "$pattern" "$file" || { echo "no '$pattern' in:"; cat "$file"; }
+	done
+}
+
+verdict 'a class by itself' "$(tune 0 fault --only $small)$(has out '^time first [1-9][0-9]*$' \
+	'^time fourth [1-9]' '^done$')"
+verdict 'it keeps nothing' "$(ls "$XDG_CACHE_HOME"/yoke/tuning-* 2>/dev/null)"
+verdict 'a wrong one is found, and only that' "$(YOKE_FAULT_WRONG=contract YOKE_FAULT_IMPL=2 tune 0 fault \
+	--only $small)$(has out '^wrong second contract\.f32\.[0-9]*: result' '^time first' '^time third')$(
+	grep -e '^time second' -e '^wrong [^s]' out)"
+verdict 'one that is left out' "$(tune 0 fault --only $small --without first,third)$(has out '^time second' \
+	'^time fourth')$(grep -e ' first' -e ' third' out)"
+verdict 'one that dies is not survived' "$(YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=segv YOKE_FAULT_IMPL=3 \
+	"$yoke" tune fault --only $small >out 2>err && echo survived)$(tail -n 1 out | grep -v '^try third$')"
+
+# In children: the third hangs or dies.
+for how in hang segv exit; do
+	verdict "one that ends by $how" "$(YOKE_TUNE_LIMIT=4 YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=$how \
+		YOKE_FAULT_IMPL=3 tune 0 fault --budget 1)$(has out 'third fails' 'first [0-9.]* ms' ' ms$\| fails$' \
+		'[1-9][0-9]* classes measured now, 0 before')$(has err 'third')"
+	kept=$(ls "$XDG_CACHE_HOME"/yoke/tuning-*)
+	verdict "and is kept as such" "$(has "$kept" '^contract\.f32\.[a-z0-9.]* .*=[1-9][0-9]* .*third=fails$' \
+		'^end [1-9]')"
+	[ $how = hang ] && cp "$kept" first
+	[ $how = exit ] || rm "$kept"
+done
+cp first "$kept"
+n=$(grep -c '^contract' first)
+verdict 'goes on where it was' "$(YOKE_FAULT_WRONG=contract YOKE_FAULT_IMPL=2 tune 0 fault --budget 1)$(
+	has out "now, $n before" 'second wrong')$(has err 'second is wrong')"
+verdict 'and keeps what was there' "$(sed '$d' first | diff - "$kept" | grep '^<')$(has "$kept" \
+	'^contract.*second=wrong$')"
+verdict 'a budget of nothing measures nothing' "$(cp "$kept" before; tune 0 fault --budget 0)$(
+	has out '^fault:0: 0 classes measured now')$(cmp before "$kept")"
+
+sed '3s/=/ /' before >"$kept"
+verdict 'a damaged file is ignored, with its line' "$(tune 0 fault --budget 0)$(has out 'now, 0 before')$(
+	has err 'tuning-[0-9a-f]*\.txt:3: ')"
+YOKE_CACHE=0 "$yoke" tune fault --budget 1 >out 2>err
+verdict 'without a folder it says so' "$([ $? -eq 1 ] || echo "status")$(has err 'YOKE_CACHE')"
+verdict 'no class' "$(tune 2 fault --only contract.f32.nn.3x3x3x1)$(has err 'is no class')"
+verdict 'no seconds' "$(tune 2 fault --budget soon)$(has err "got 'soon'")"
+verdict 'no option' "$(tune 2 fault --fast)$(has err "'--fast'")"
+verdict 'no device' "$(tune 1 nochip)$(has err 'no such backend')"
+
+if "$yoke" info 2>/dev/null | grep -q '^  opencl:0'; then
+	verdict 'opencl' "$(tune 0 opencl --only contract.f32.nn.64x64x64x1)$(has out '^done')$(grep '^wrong' out)"
+	verdict 'presets are measured' "$([ "$(grep -c '^time' out)" -ge 2 ] || cat out)"
+else
+	count=$((count + 1))
+	echo "ok $count - opencl # SKIP no OpenCL device"
+fi
+echo "1..$count"
+exit $failed
