@@ -79,7 +79,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	uint64_t args = sizeof c.s + 8 * 4 + 8 * (c.map ? map.narg : 2);
 	uint64_t dtypes = 1u << c.dtype | (c.map ? map.dtypes : 0);
 	if (args > d->info.max_args ||
-	    (dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64)))
+	    (dtypes & 1u << yoke_f64 && !yk_cl_f64(d)))
 		return 0;
 	for (int i = 0; i < IMPLS; i++) {
 		form = c;

@@ -23,6 +23,7 @@ opencl_sources = \
 	backends/opencl/contract_tiled.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
+	backends/opencl/f64.c \
 	backends/opencl/gather.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \

@@ -17,7 +17,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 
 	if (call_of(op, &call) < 0)
 		return 0;
-	if (call.dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64))
+	if (call.dtypes & 1u << yoke_f64 && !yk_cl_f64(d))
 		return 0;
 	return 8 * (call.narg + 4) <= d->info.max_args;
 }

@@ -38,6 +38,7 @@ struct yk_cl_device {
 	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
 	cl_context context;      // made on first use
 	cl_command_queue helper; // maps host segments
+	int f64;                 // of f64.c
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
@@ -94,6 +95,12 @@ struct yk_cl_device *yk_cl_device_at(uint32_t index);
 // Makes its context; cheap when there is one.
 int yk_cl_device_open(struct yk_cl_device *);
 int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *);
+
+// ---- f64.c ----
+
+// Does it compute in f64?  Tested at the first question, which must come without the lock: in an
+// op's can.
+bool yk_cl_f64(struct yk_cl_device *);
 
 // ---- identity.c ----
 

@@ -128,7 +128,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	if (kind < YOKE_REDUCE_ARGMAX && (is_real(out) != is_real(value) ||
 					  (out == yoke_f64) != (value == yoke_f64)))
 		return 0;
-	if (j.call.dtypes & 1u << yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64))
+	if (j.call.dtypes & 1u << yoke_f64 && !yk_cl_f64(d))
 		return 0;
 	if (!d->loops && d->local_bytes < ITEMS * 16)
 		return 0;

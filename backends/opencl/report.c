@@ -29,7 +29,7 @@ struct batch {
 };
 
 struct yk_cl_reports {
-	unsigned refs; // the queue, and events, which may outlive it
+	unsigned refs;        // the queue, and events, which may outlive it
 	pthread_mutex_t lock; // of `read`; the rest is the queue's
 	cl_mem slots;         // made at first use
 	struct batch *open;
@@ -81,8 +81,8 @@ void yk_cl_reports_unref(struct yk_cl_reports *r)
 static int clear_slots(struct yk_cl_queue *q)
 {
 	const cl_uint none = UINT32_MAX;
-	cl_int code = clEnqueueFillBuffer(q->queue, q->reports->slots, &none, sizeof none, 0,
-					  SLOTS * sizeof(struct slot), 0, NULL, NULL);
+	cl_int code = clEnqueueFillBuffer(q->queue, q->reports->slots, &none, sizeof none,
+					  0, SLOTS * sizeof(struct slot), 0, NULL, NULL);
 	return yk_cl_check(q->device, "clEnqueueFillBuffer", code);
 }
 
@@ -118,7 +118,8 @@ static int read_slots(struct yk_cl_queue *q)
 	return clear_slots(q);
 }
 
-int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what, uint64_t *slot)
+int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what,
+		      uint64_t *slot)
 {
 	struct yk_cl_reports *r = q->reports;
 	int err = r->slots ? 0 : make_slots(q);
@@ -137,7 +138,8 @@ int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what, ui
 void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t slot)
 {
 	if (a->err == CL_SUCCESS)
-		a->err = clSetKernelArg(a->kernel, a->n++, sizeof(cl_mem), &q->reports->slots);
+		a->err = clSetKernelArg(a->kernel, a->n++, sizeof(cl_mem),
+					&q->reports->slots);
 	yk_cl_arg_word(a, slot);
 }
 

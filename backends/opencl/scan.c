@@ -35,7 +35,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	    op->attr[0].i < 0 || op->attr[0].i >= x->rank ||
 	    (op->attr[1].i != YOKE_REDUCE_SUM && op->attr[1].i != YOKE_REDUCE_PROD))
 		return 0;
-	return (x->dtype != yoke_f64 || d->info.flags & YOKE_DEVICE_F64) &&
+	return (!is_real(x->dtype) || yk_cl_f64(d) || x->dtype != yoke_f64) &&
 	       d->info.max_args >= sizeof(struct scan) + 8 * 8;
 }
 
@@ -89,7 +89,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 		     struct yk_cl_entry **to)
 {
 	const int t = op->out[0].dtype;
-	const bool wide = is_real(t) && d->info.flags & YOKE_DEVICE_F64;
+	const bool wide = is_real(t) && yk_cl_f64(d);
 	char defines[128];
 
 	snprintf(defines, sizeof defines, "-DDTYPE=%d -DTILE=%d%s%s%s", t, d->loops ? TILE : 1,

@@ -92,7 +92,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	    (x->kind != YOKE_VIEW_BUFFER || x->dtype != y->dtype || x->rank != y->rank ||
 	     !same_dims(x->dims, y->dims, y->rank)))
 		return 0;
-	if ((y->dtype == yoke_f64 && !(d->info.flags & YOKE_DEVICE_F64)) ||
+	if ((y->dtype == yoke_f64 && !yk_cl_f64(d)) ||
 	    d->info.max_args < sizeof(struct lines) + 14 * 8 ||
 	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS)))
 		return 0;
