@@ -45,6 +45,10 @@ static yoke_tensor *vector(int n, const float *x)
 // The k-th launch fails late: with the setting, the error names it.
 static int sync_mode(const struct fault_control *ctl)
 {
+	if (tap_eager()) {
+		skip("YOKE_SYNC", "each op is waited for as it is");
+		return done();
+	}
 	static const char *const op[] = { "matmul f32 [2,2] from f32 [2,3], f32 [3,2]",
 		"softmax f32 [2,2] from f32 [2,2]", "cumsum f32 [2,2] from f32 [2,2]" };
 	const float a[6] = { 1, 2, 3, 4, 5, 6 };

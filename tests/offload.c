@@ -91,17 +91,17 @@ static int train_gpt(double *loss)
 // Is the list of what fell back whole?
 static void listed(const char *backend, const struct yoke_stats *stats)
 {
-	struct yoke_fallback f[64];
+	struct yoke_fallback f[512];
 	uint64_t count = 0, bytes = 0;
-	int n = yoke_fallbacks(64, f), sorted = 1, named = 1;
-	for (int i = 0; i < n && i < 64; i++) {
+	int n = yoke_fallbacks(512, f), sorted = 1, named = 1;
+	for (int i = 0; i < n && i < 512; i++) {
 		count += f[i].count;
 		bytes += f[i].bytes;
 		sorted &= !i || f[i].bytes <= f[i - 1].bytes;
 		named &= f[i].op && *f[i].op && f[i].count && yoke_dtype_size(f[i].dtype) &&
 			 f[i].rank >= 0 && f[i].rank <= YOKE_MAX_RANK;
 	}
-	ok(n >= 0 && n < 64 && sorted && named && count == stats->fallbacks &&
+	ok(n >= 0 && n < 512 && sorted && named && count == stats->fallbacks &&
 	   bytes == stats->fallback_bytes, "%s: %d kinds listed, %llu launches, %llu bytes; the first %s",
 	   backend, n, (unsigned long long)count, (unsigned long long)bytes, n > 0 ? f[0].op : "");
 }

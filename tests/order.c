@@ -173,6 +173,10 @@ int main(void)
 	setenv("YOKE_BACKEND", "cpu", 1);
 	yk_log_to(keep_line, NULL);
 	tap_seed();
+	if (tap_eager()) {
+		skip("the order of a plan", "each op has one of its own");
+		return done();
+	}
 	updates();
 	fusion();
 	through();

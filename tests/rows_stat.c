@@ -335,7 +335,7 @@ static yoke_tensor *ints(int64_t n, const int32_t *x)
 static void out_of_range(yoke_tensor *y, const char *op, const char *what)
 {
 	char room[256];
-	int err = y ? yoke_read(y, room, yoke_bytes(y)) : 0;
+	int err = y ? yoke_read(y, room, yoke_bytes(y)) : yoke_error_code(); // eager: it was the call
 	bool good = err == YOKE_ERANGE && strstr(yoke_error(), op) &&
 		    strstr(yoke_error(), what) && strstr(yoke_error(), "lookup");
 	ok(good, "%s says \"%s\": %s", op, what, yoke_error());

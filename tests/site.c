@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	if (traced)
 		yoke_setting_set("trace.ops", "1");
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_tensor *g, *p = yoke_from(yoke_f32, 1, &(int64_t){ 3 }, x);
+	yoke_tensor *g = NULL, *p = yoke_from(yoke_f32, 1, &(int64_t){ 3 }, x);
 	expect(make_log(p), "log f32 [3]", "(make_log+0x", traced);
 	expect(make_error(p), "makes inf", "(make_error+0x", traced);
 	yoke_tensor *y = yoke_sum(make_root(p), YOKE_ALL);
