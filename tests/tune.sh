@@ -44,7 +44,7 @@ verdict 'one that dies is not survived' "$(YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=segv 
 
 # In children: the third hangs or dies.
 for how in hang segv exit; do
-	verdict "one that ends by $how" "$(YOKE_TUNE_LIMIT=4 YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=$how \
+	verdict "one that ends by $how" "$(YOKE_TUNE_LIMIT=15 YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=$how \
 		YOKE_FAULT_IMPL=3 tune 0 fault --budget 1)$(has out 'third fails' 'first [0-9.]* ms' ' ms$\| fails$' \
 		'[1-9][0-9]* classes measured now, 0 before')$(has err 'third')"
 	kept=$(ls "$XDG_CACHE_HOME"/yoke/tuning-*)
