@@ -2,7 +2,6 @@
 // ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32.
 #include "config.h"
 
-#include <stdio.h>
 
 #include "rows.h"
 
@@ -181,8 +180,8 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 	const struct cut c = cut_of(d, op);
 	char more[128], defines[256];
 
-	snprintf(more, sizeof more, "-DHEAD=%d -DNV=%d -DBLOCK=%d -DROWS=%d -DREGISTERS=%d%s",
-		 c.head, c.nv, c.block, c.rows, c.registers, with_dq ? " -DWITH_DQ=1" : "");
+	yk_cl_format(more, sizeof more, "-DHEAD=%d -DNV=%d -DBLOCK=%d -DROWS=%d -DREGISTERS=%d%s",
+		     c.head, c.nv, c.block, c.rows, c.registers, with_dq ? " -DWITH_DQ=1" : "");
 	yk_cl_row_defines(d, c.items, op->in[0].dtype, more, defines, sizeof defines);
 	return yk_cl_kernel_file(d, files, defines, name, to);
 }

@@ -2,7 +2,6 @@
 // CONTRACT: which variants take a problem, and what their kernels have in common.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "contract.h"
@@ -34,12 +33,12 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 	bool mapped = c->map && strcmp(name, "contract_pack") &&
 		      strcmp(name, "contract_rows_copy"); // those write no result
 
-	snprintf(all, sizeof all, "-DDTYPE=%d%s%s %s", c->dtype,
-		 c->dtype == yoke_f64 ? " -DUSE_F64" : "",
-		 mapped && d->loops ? " -DOWN_MATH" : "", defines);
+	yk_cl_format(all, sizeof all, "-DDTYPE=%d%s%s %s", c->dtype,
+		     c->dtype == yoke_f64 ? " -DUSE_F64" : "",
+		     mapped && d->loops ? " -DOWN_MATH" : "", defines);
 	if (mapped)
 		return yk_cl_kernel_map(d, c->op, c->map, files, all, name, to);
-	snprintf(with_half, sizeof with_half, "half.cl %s", files);
+	yk_cl_format(with_half, sizeof with_half, "half.cl %s", files);
 	return yk_cl_kernel_file(d, with_half, all, name, to);
 }
 

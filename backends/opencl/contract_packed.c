@@ -3,7 +3,6 @@
 // ones.
 #include "config.h"
 
-#include <stdio.h>
 
 #include "contract.h"
 
@@ -20,8 +19,8 @@ static struct tile tile_of(const struct yk_cl_device *d, int preset)
 	int rows = vector == 16 ? (preset ? 8 : 12) : (preset ? 4 : 6);
 	struct tile t = { rows, vector * vectors, "" };
 
-	snprintf(t.defines, sizeof t.defines, "-DVEC_WIDTH=%d -DMR=%d -DNV=%d", vector,
-		 (int)t.rows, vectors);
+	yk_cl_format(t.defines, sizeof t.defines, "-DVEC_WIDTH=%d -DMR=%d -DNV=%d", vector,
+		     (int)t.rows, vectors);
 	return t;
 }
 
@@ -163,7 +162,7 @@ static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	struct tile t = tile_of(d, c->preset);
 	char defines[128];
 
-	snprintf(defines, sizeof defines, "%s -DK_MOST=%d", t.defines, SMALL_K);
+	yk_cl_format(defines, sizeof defines, "%s -DK_MOST=%d", t.defines, SMALL_K);
 	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_direct.cl", defines,
 				     "contract_direct", to);
 }

@@ -2,7 +2,6 @@
 // Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.
 #include "config.h"
 
-#include <stdio.h>
 
 #include "contract.h"
 
@@ -71,9 +70,9 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	struct cut t = cut_of(d, c);
 	char defines[128];
 
-	snprintf(defines, sizeof defines,
-		 "-DVEC_WIDTH=%d -DROWS=%d -DACROSS=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
-		 t.rows, t.wide, t.slices, t.vectors, t.columns);
+	yk_cl_format(defines, sizeof defines,
+		     "-DVEC_WIDTH=%d -DROWS=%d -DACROSS=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
+		     t.rows, t.wide, t.slices, t.vectors, t.columns);
 	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_rows.cl", defines, name,
 				     to);
 }

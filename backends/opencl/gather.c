@@ -2,7 +2,6 @@
 // GATHER, GATHER_ALONG and CHECK: cl/gather.cl, every dtype and layout.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "axes.h"
@@ -153,11 +152,11 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 						[yoke_bf16] = " -DFINITE=0x7f80u" };
 	char defines[128];
 
-	snprintf(defines, sizeof defines, "-DUNIT=%zu -DMODE=%d%s%s%s",
-		 yk_cl_bytes(op->out[0].dtype), mode,
-		 mode == NONE ? exponent[op->out[0].dtype] : "",
-		 mode != NONE && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
-		 g->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DMODE=%d%s%s%s",
+		     yk_cl_bytes(op->out[0].dtype), mode,
+		     mode == NONE ? exponent[op->out[0].dtype] : "",
+		     mode != NONE && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
+		     g->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
 	return yk_cl_kernel_file(d, FILES, defines, "gather", to);
 }
 

@@ -24,6 +24,7 @@ opencl_sources = \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
 	backends/opencl/f64.c \
+	backends/opencl/format.c \
 	backends/opencl/gather.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \

@@ -3,7 +3,6 @@
 // are part of the offset; those on the device are added up there, in the workspace.
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,9 +150,9 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 {
 	char defines[96];
 
-	snprintf(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s", c->size,
-		 c->shift, (int)c->tile, d->loops ? 1 : ITEMS,
-		 c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s", c->size,
+		     c->shift, (int)c->tile, d->loops ? 1 : ITEMS,
+		     c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
 	return yk_cl_kernel_file(d, FILES, defines,
 				 c->value ? "move_value" : c->tiles ? "move_tiles" : "move", to);
 }

@@ -87,6 +87,11 @@ int yk_cl_check(const struct yk_cl_device *, const char *call, cl_int code);
 int yk_cl_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void yk_cl_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// ---- format.c ----
+
+// snprintf, but fast, of %d, %s, %zu and %lld alone.
+int yk_cl_format(char *to, size_t cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 // ---- device.c ----
 
 int yk_cl_probe(uint32_t *ndevices);

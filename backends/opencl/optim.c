@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,7 +139,7 @@ static int kernel_of(struct yk_cl_device *d, const struct lists *l, const char *
 
 	for (int k = 0; k < l->lists; k++)
 		halves |= !list_is(l, k, yoke_f32);
-	snprintf(more, sizeof more, "-DCHUNK=%lld -DHALVES=%d", (long long)l->chunk, halves);
+	yk_cl_format(more, sizeof more, "-DCHUNK=%lld -DHALVES=%d", (long long)l->chunk, halves);
 	yk_cl_row_defines(d, items_of(d), yoke_f32, more, defines, sizeof defines);
 	return yk_cl_kernel_file(d, FILES, defines, name, to);
 }

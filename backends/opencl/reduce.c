@@ -3,7 +3,6 @@
 // kind of device alone.
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "opencl.h"
@@ -141,10 +140,10 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	char defines[160];
 	const int value = value_dtype(op);
 
-	snprintf(defines, sizeof defines, "-DKIND=%d -DOUT=%d -DITEMS=%zu -DLANES=%d%s%s%s",
-		 (int)op->attr[0].i, op->out[0].dtype, j->items, j->columns ? TILE : LANES,
-		 value == yoke_f64 ? " -DWIDE_ACC" : is_real(value) ? "" : " -DINTEGER",
-		 j->columns ? " -DCOLUMNS" : "", d->loops ? " -DOWN_MATH" : "");
+	yk_cl_format(defines, sizeof defines, "-DKIND=%d -DOUT=%d -DITEMS=%zu -DLANES=%d%s%s%s",
+		     (int)op->attr[0].i, op->out[0].dtype, j->items, j->columns ? TILE : LANES,
+		     value == yoke_f64 ? " -DWIDE_ACC" : is_real(value) ? "" : " -DINTEGER",
+		     j->columns ? " -DCOLUMNS" : "", d->loops ? " -DOWN_MATH" : "");
 	return yk_cl_kernel_map(d, op, &j->call, "reduce.cl", defines, name, to);
 }
 

@@ -2,7 +2,6 @@
 // Views as rows, and how work on rows is cut: by shape and kind of device alone.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "rows.h"
@@ -158,9 +157,9 @@ size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)
 void yk_cl_row_defines(const struct yk_cl_device *d, size_t items, int dtype, const char *more,
 		       char *to, size_t cap)
 {
-	snprintf(to, cap, "-DITEMS=%zu -DVEC_WIDTH=%d -DSTORE=%d %s", items,
-		 d->loops ? 16 : 1, dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0,
-		 more);
+	yk_cl_format(to, cap, "-DITEMS=%zu -DVEC_WIDTH=%d -DSTORE=%d %s", items,
+		     d->loops ? 16 : 1, dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0,
+		     more);
 }
 
 int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols, int64_t most)

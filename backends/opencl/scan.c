@@ -2,7 +2,6 @@
 // SCAN: cl/scan.cl.  Sums of floating types run in f64 where the device has it.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "axes.h"
@@ -92,9 +91,9 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	const bool wide = is_real(t) && yk_cl_f64(d);
 	char defines[128];
 
-	snprintf(defines, sizeof defines, "-DDTYPE=%d -DTILE=%d%s%s%s", t, d->loops ? TILE : 1,
-		 is_prod(op) ? " -DPROD" : "", wide ? " -DUSE_F64 -DWIDE_ACC" : "",
-		 s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	yk_cl_format(defines, sizeof defines, "-DDTYPE=%d -DTILE=%d%s%s%s", t, d->loops ? TILE : 1,
+		     is_prod(op) ? " -DPROD" : "", wide ? " -DUSE_F64 -DWIDE_ACC" : "",
+		     s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
 	return yk_cl_kernel_file(d, FILES, defines, "scan", to);
 }
 

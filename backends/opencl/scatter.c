@@ -2,7 +2,6 @@
 // SCATTER_ADD and SCATTER_ADD_ALONG: cl/scatter.cl, cl/scatter_along.cl.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "axes.h"
@@ -106,13 +105,13 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 	const bool lists = !strcmp(files, LIST);
 	char defines[128] = "", number[64];
 
-	snprintf(number, sizeof number, " -DDTYPE=%d -DCOLUMNS=%d%s%s", t,
-		 d->loops ? COLUMNS : 1, t == yoke_f64 ? " -DUSE_F64" : "",
-		 t == yoke_f16 || t == yoke_bf16 ? " -DSUMS" : "");
-	snprintf(defines, sizeof defines, "-DITEMS=%d%s%s%s", d->loops ? 1 : ITEMS,
-		 strcmp(files, ADD) && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
-		 lists ? "" : number,
-		 yk_cl_elements(&op->in[1]) > INT32_MAX || yk_cl_elements(&op->out[0]) > INT32_MAX ?
+	yk_cl_format(number, sizeof number, " -DDTYPE=%d -DCOLUMNS=%d%s%s", t,
+		     d->loops ? COLUMNS : 1, t == yoke_f64 ? " -DUSE_F64" : "",
+		     t == yoke_f16 || t == yoke_bf16 ? " -DSUMS" : "");
+	yk_cl_format(defines, sizeof defines, "-DITEMS=%d%s%s%s", d->loops ? 1 : ITEMS,
+		     strcmp(files, ADD) && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
+		     lists ? "" : number,
+		     yk_cl_elements(&op->in[1]) > INT32_MAX || yk_cl_elements(&op->out[0]) > INT32_MAX ?
 			 " -DWIDE_INDEX" : "");
 	return yk_cl_kernel_file(d, files, defines, name, to);
 }

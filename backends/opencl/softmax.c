@@ -2,7 +2,6 @@
 // SOFTMAX and SOFTMAX_BACK: cl/softmax.cl, f32, f16 and bf16.
 #include "config.h"
 
-#include <stdio.h>
 
 #include "rows.h"
 
@@ -35,7 +34,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t it
 	char defines[96], keep[24];
 	bool room = d->loops && d->local_bytes >= 2 * KEEP_LOOPS * sizeof(float);
 
-	snprintf(keep, sizeof keep, "-DKEEP=%d", room ? KEEP_LOOPS : KEEP);
+	yk_cl_format(keep, sizeof keep, "-DKEEP=%d", room ? KEEP_LOOPS : KEEP);
 	yk_cl_row_defines(d, items, op->out[0].dtype, keep, defines, sizeof defines);
 	return yk_cl_kernel_file(d, FILES, defines,
 				 op->code == YOKE_OP_SOFTMAX ? "softmax" : "softmax_back", to);

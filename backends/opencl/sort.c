@@ -2,7 +2,6 @@
 // SORT: cl/sort.cl.
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "axes.h"
@@ -82,8 +81,8 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	const int t = op->in[0].dtype;
 	char defines[128];
 
-	snprintf(defines, sizeof defines, "-DUNIT=%zu -DITEMS=%d%s%s", yk_cl_bytes(t),
-		 d->loops ? 1 : ITEMS, kind[t], s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DITEMS=%d%s%s", yk_cl_bytes(t),
+		     d->loops ? 1 : ITEMS, kind[t], s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
 	return yk_cl_kernel_file(d, FILES, defines, name, to);
 }
 
