@@ -370,6 +370,7 @@ int main(int argc, char **argv)
 	mode(argv[0], "", "fault");
 	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
 	mode(argv[0], "YOKE_FAULT_UNIFIED=1", "fault");
+	mode(argv[0], "YOKE_FAULT_LACKS=event_after YOKE_FAULT_LAG=3", "fault");
 	mode(argv[0], "YOKE_EAGER=1", "cpu");
 	if (opencl)
 		mode(argv[0], "", "opencl");

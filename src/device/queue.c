@@ -277,6 +277,10 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 	int code = q->device->ops->event_after(q->handle, e->handle);
 	if (code >= 0)
 		return 0;
+	if (code == YOKE_EUNSUPPORTED) { // then the host waits; what the event says its queue keeps
+		code = yk_event_settle(e);
+		return code < 0 && !yk_event_done(e) ? complain(e->queue, code, "wait") : 0;
+	}
 	yk_backend_detail(had, code, detail, sizeof detail);
 	return yk_fail(code, "%s: wait for an event: %s", q->device->id, detail);
 }

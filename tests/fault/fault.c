@@ -575,7 +575,7 @@ static const void *ext(const char *name)
 	return strcmp(name, "fault") ? NULL : &control;
 }
 
-static const struct yoke_backend backend = {
+static struct yoke_backend backend = {
 	.size = sizeof backend, .abi = YOKE_ABI, .name = "fault", .version = "1",
 	.probe = probe, .device_info = device_info,
 	.segment_new = segment_new, .segment_free = segment_free, .segment_host = segment_host,
@@ -625,7 +625,9 @@ static void read_settings(void)
 	impls = impls > 4 ? 4 : impls;
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
-	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract");
+	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after");
+	if (strstr(lacks, "event_after"))
+		backend.event_after = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
