@@ -108,6 +108,7 @@ test_scripts = \
 	tests/cache.sh \
 	tests/completion.sh \
 	tests/conform.sh \
+	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
 	tests/icd.sh \
@@ -131,6 +132,7 @@ test_scripts = \
 test_headers = \
 	tests/cpu_named.h \
 	tests/cpu_program.h \
+	tests/dialect.h \
 	tests/dtypes.h \
 	tests/hostile.h \
 	tests/hostile_manifest.h \

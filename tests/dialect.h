@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVRTC knows by itself and the kernel texts use: for clang without a toolkit.
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(items) __attribute__((launch_bounds(items)))
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+struct three { unsigned x, y, z; };
+extern const __device__ three blockIdx, threadIdx, blockDim, gridDim;
+__device__ void __syncthreads();
+__device__ float __uint_as_float(unsigned);
+__device__ unsigned __float_as_uint(float);
+__device__ double __longlong_as_double(long long);
+__device__ float fabs(float), sqrt(float), exp(float), log(float), fmaf(float, float, float);
+__device__ float fmax(float, float), fmin(float, float), rint(float);
+__device__ double fabs(double), sqrt(double);
+__device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
