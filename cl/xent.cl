@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and its
-// gradient; behind half.cl and rows.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
-// logits.  An id outside 0 .. V-1 makes its loss, and so the mean, and its gradient NaN; nothing is
-// read by it.
+// gradient; behind half.cl, rows.cl and report.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
+// logits.  An id outside 0 .. V-1 is reported, and makes its loss, and so the mean, and its gradient
+// NaN; nothing is read by it.
 // xent_rows and xent_back: groups take `each` rows; xent_mean and xent_scale are one group.
 
 struct xent_args {
@@ -21,7 +21,7 @@ FN long id_at(GLOBAL uchar *ids, long r, int wide)
 // lse [N]; the workspace gets the loss of each row, 0 where ignored
 KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 	GLOBAL uchar *loss_base, ulong loss_at, GLOBAL uchar *x_base, ulong x_at,
-	GLOBAL uchar *ids_base, ulong ids_at, struct xent_args a)
+	GLOBAL uchar *ids_base, ulong ids_at, struct xent_args a REPORT_PARAMS)
 {
 	LOCAL float tree[ITEMS];
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at);
@@ -47,6 +47,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 			if (id >= 0 && id < n && id != a.ignore)
 				l = logsum - (1.0f - a.smooth) * (load_one(x + id) - most) -
 					(a.smooth > 0.0f ? a.smooth * spread : 0.0f);
+			if (id != a.ignore && (id < 0 || id >= n))
+				complain(REPORT_AT, (ulong)r);
 			lse[r] = most + logsum;
 			loss[r] = l;
 		}
@@ -103,7 +105,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_scale(GLOBAL uchar *scale_base, ulong scal
 KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *scale_base, ulong scale_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *ids_base, ulong ids_at, GLOBAL uchar *lse_base, ulong lse_at,
-	struct xent_args a)
+	struct xent_args a REPORT_PARAMS)
 {
 	GLOBAL const float *lse = (GLOBAL const float *)(lse_base + lse_at);
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
@@ -122,6 +124,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
 		float p = mine ? exp(load_one(x + id) - lse[r]) : 0.0f;
 		VEC l = VEC_SPLAT(lse[r]), less = VEC_SPLAT(rest);
 		VEC s = VEC_SPLAT(inside ? scale : NAN);
+		if (item == 0 && !inside && !skip)
+			complain(REPORT_AT, (ulong)r);
 		if (skip)
 			for (int i = first; i < n; i += STEP)
 				store(VEC_SPLAT(0.0f), dx + i, n - i, stream);

@@ -2,9 +2,10 @@
 // CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits of f32, f16 or bf16, the rest f32.
 #include "config.h"
 
+#include "report.h"
 #include "rows.h"
 
-#define FILES "half.cl rows.cl xent.cl"
+#define FILES "half.cl rows.cl report.cl xent.cl"
 
 // struct xent_args of cl/xent.cl.
 struct xent_args {
@@ -75,9 +76,11 @@ static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_
 	return a;
 }
 
-// A launch of `groups` groups with these views before the struct.
+// A launch of `groups` groups with these views before the struct, and the report's slot behind it
+// where there is one.
 static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct xent_args *a,
-		  const char *name, int64_t groups, const struct yoke_view *const *views)
+		  const char *name, int64_t groups, const struct yoke_view *const *views,
+		  const uint64_t *slot)
 {
 	struct yk_cl_entry *kernel;
 	int err = kernel_of(q->device, op, a->cols, name, &kernel);
@@ -88,6 +91,8 @@ static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct 
 	for (; *views; views++)
 		yk_cl_arg_view(&args, *views);
 	yk_cl_arg_struct(&args, a, sizeof *a);
+	if (slot)
+		yk_cl_arg_slot(&args, q, *slot);
 	return yk_cl_launch_groups(q, &args, groups, yk_cl_row_items(q->device, a->cols), name);
 }
 
@@ -95,26 +100,39 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 {
 	const struct xent_args a = args_of(q->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
+	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
 	const int64_t groups = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
+	const struct yk_cl_report report = {
+		.kind = YK_CL_INDEX,
+		.op = back ? "cross_entropy_back" : "cross_entropy",
+		.step = op->id,
+		.most = a.cols - 1,
+	};
+	uint64_t slot;
 	int err;
 
 	(void)impl;
-	if (op->code == YOKE_OP_CROSS_ENTROPY) {
+	if (back && !groups)
+		return 0;
+	if ((err = yk_cl_report_slot(q, &report, &slot)))
+		return err;
+	if (!back) {
 		err = launch(q, op, &a, "xent_rows", groups,
-			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL });
+			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
+			     &slot);
 		return err ? err :
 			     launch(q, op, &a, "xent_mean", 1,
-				    (const struct yoke_view *[]){ &out[0], space, &in[1], NULL });
+				    (const struct yoke_view *[]){ &out[0], space, &in[1], NULL },
+				    NULL);
 	}
-	if (!groups)
-		return 0;
 	const struct yoke_view *g = in[3].kind == YOKE_VIEW_BUFFER ? &in[3] : &in[2];
 	err = launch(q, op, &a, "xent_scale", 1,
-		     (const struct yoke_view *[]){ space, g, &in[1], NULL });
+		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, NULL);
 	return err ? err :
 		     launch(q, op, &a, "xent_back", groups,
 			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
-							  NULL });
+							  NULL },
+			    &slot);
 }
 
 static const char *const names[] = { "rows" };
