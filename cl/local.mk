@@ -30,6 +30,7 @@ cl_files = \
 	cl/prologue_opencl.h \
 	cl/reduce.cl \
 	cl/report.cl \
+	cl/report_length.cl \
 	cl/rope.cl \
 	cl/rows.cl \
 	cl/scan.cl \

@@ -3,6 +3,7 @@
 #include "config.h"
 
 
+#include "report.h"
 #include "rows.h"
 
 #define FILES "half.cl rows.cl philox.cl attention.cl "
@@ -151,7 +152,7 @@ static int args_of(const struct yoke_op *op, struct attention_args *to)
 		.dropout = (float)op->attr[2].f,
 		.masked = yk_cl_present(m),
 	};
-	// a number in memory is clamped by the kernels, which cannot fail
+	// one in memory is clamped by the kernels, and reported
 	if (!a.seen.from && (a.seen.whole < 0 || a.seen.whole > a.S))
 		return yk_cl_error(YOKE_ERANGE,
 				   "attention (step %llu): %lld keys are not in 0..%lld",
@@ -208,16 +209,26 @@ static int launch(struct yk_cl_queue *q, const struct yoke_op *op,
 #define TILES_FILES FILES "attention_tiles.cl"
 #define ROWS_FILES FILES "attention_rows.cl"
 
+// Is the number of keys a value that only the device knows?
+static bool seen_late(const struct yoke_op *op)
+{
+	const struct yoke_view *seen = seen_of(op);
+	return seen->kind == YOKE_VIEW_BUFFER && seen->dtype == yoke_i64;
+}
+
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
 		   uint64_t *bytes)
 {
 	const struct yoke_view *q = &op->in[0];
 	const int64_t parts = yk_cl_pieces(op->in[1].dims[1], PART);
 	struct yk_cl_entry *kernel;
+	int err = seen_late(op) ? yk_cl_report_prepare(d) : 0;
 
+	if (err)
+		return err;
 	if (impl == TILES_IMPL)
 		return kernel_of(d, op, TILES_FILES, 0, "attention_tiles", &kernel);
-	int err = kernel_of(d, op, ROWS_FILES, 0, "attention_rows", &kernel);
+	err = kernel_of(d, op, ROWS_FILES, 0, "attention_rows", &kernel);
 	if (err || parts <= 1)
 		return err;
 	*bytes = (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2] * parts) *
@@ -232,6 +243,8 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	struct attention_args a;
 	int err = args_of(op, &a);
 
+	if (!err && seen_late(op))
+		err = yk_cl_report_length(q, "attention", op->id, seen_of(op), a.S);
 	if (err)
 		return err;
 	const int64_t rows = a.B * a.H * a.T;

@@ -143,6 +143,35 @@ void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t 
 	yk_cl_arg_word(a, slot);
 }
 
+static int length_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
+{
+	return yk_cl_kernel_file(d, "report.cl report_length.cl", "", "report_length", to);
+}
+
+int yk_cl_report_prepare(struct yk_cl_device *d)
+{
+	struct yk_cl_entry *kernel;
+	return length_kernel(d, &kernel);
+}
+
+int yk_cl_report_length(struct yk_cl_queue *q, const char *op, uint64_t step,
+			const struct yoke_view *v, int64_t most)
+{
+	const struct yk_cl_report what = { .kind = YK_CL_LENGTH, .op = op, .step = step };
+	const size_t one = 1;
+	struct yk_cl_entry *kernel;
+	uint64_t slot;
+	int err = length_kernel(q->device, &kernel);
+
+	if (err || (err = yk_cl_report_slot(q, &what, &slot)))
+		return err;
+	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_arg_view(&args, v);
+	yk_cl_arg_word(&args, (uint64_t)most);
+	yk_cl_arg_slot(&args, q, slot);
+	return yk_cl_launch(q, &args, 1, &one, &one, "report_length");
+}
+
 int yk_cl_reports_mark(struct yk_cl_queue *q, uint64_t *number)
 {
 	int err = q->reports->open ? read_slots(q) : 0;

@@ -25,6 +25,12 @@ int yk_cl_report_slot(struct yk_cl_queue *, const struct yk_cl_report *, uint64_
 // The two parameters REPORT_PARAMS of cl/report.cl.
 void yk_cl_arg_slot(struct yk_cl_args *, const struct yk_cl_queue *, uint64_t slot);
 
+// Builds what the next one launches.
+int yk_cl_report_prepare(struct yk_cl_device *);
+// Reports, as YK_CL_LENGTH, a BUFFER of one i64 that is not in 0..most.
+int yk_cl_report_length(struct yk_cl_queue *, const char *op, uint64_t step,
+			const struct yoke_view *, int64_t most);
+
 // ---- for queues and events ----
 
 int yk_cl_reports_new(struct yk_cl_reports **);
