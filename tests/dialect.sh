@@ -48,6 +48,7 @@ for last in gather move; do
 done
 compiled 'half.cl number.cl axes.cl scan.cl' ''
 compiled 'axes.cl sort.cl' ''
+compiled 'report.cl report_length.cl' ''
 compiled 'f64.cl' '-DUSE_F64'
 compiled 'axes.cl report.cl scatter.cl scatter_list.cl' ''
 compiled 'half.cl number.cl axes.cl report.cl scatter.cl scatter_add.cl' ''

@@ -72,7 +72,7 @@ static void orient(struct yk_gemm *g)
 	const char *t = g->a;
 
 	bool larger = g->am == 1 && g->ak != 1 && g->m > g->n && g->n <= 512 &&
-		      g->k > 2 * g->m && g->batches == 1 && !g->mapped;
+		      g->k > 2 * g->m && g->batches == 1;
 
 	if (!columns && !(g->n < 8 && g->m > g->n) && !larger)
 		return;

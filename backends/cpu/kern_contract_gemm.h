@@ -286,8 +286,8 @@ static struct place place_of(const struct job *job, int64_t piece)
 static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		   int64_t c, int64_t m, int64_t n)
 {
-	enum { NARROW = 8, GROUP = 32 };
-	T rows[GROUP * NARROW];
+	enum { SQUARE = 32 };
+	T turned[SQUARE * SQUARE];
 
 	if (!g->map) {
 		put_sums(g, sums, ld, g->c + c * (int64_t)g->esize, m, n);
@@ -297,14 +297,16 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		ISA(yk_epilogue_run)(g->map, r->map, sums, ld, c, m, n);
 		return;
 	}
-	// The transpose of a result of less than NARROW columns, see orient.
-	for (int64_t j = 0; j < n; j += GROUP) {
-		int64_t w = least(GROUP, n - j);
-		for (int64_t q = 0; q < w; q++)
-			for (int64_t i = 0; i < m; i++)
-				rows[q * m + i] = sums[i * ld + j + q];
-		ISA(yk_epilogue_run)(g->map, r->map, rows, m, c + j * g->cn, w, m);
-	}
+	// The transpose of a result, see orient.
+	for (int64_t j = 0; j < n; j += SQUARE)
+		for (int64_t i = 0; i < m; i += SQUARE) {
+			int64_t w = least(SQUARE, n - j), h = least(SQUARE, m - i);
+			for (int64_t q = 0; q < w; q++)
+				for (int64_t k = 0; k < h; k++)
+					turned[q * h + k] = sums[(i + k) * ld + j + q];
+			ISA(yk_epilogue_run)
+			(g->map, r->map, turned, h, c + i * g->cm + j * g->cn, w, h);
+		}
 }
 
 #ifndef PAIRS
