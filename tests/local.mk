@@ -15,7 +15,7 @@ AM_TESTS_ENVIRONMENT += \
 	export YOKE_TEST_OPENCL;
 endif
 
-EXTRA_DIST += tests/run tests/tap.sh tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/run tests/tap.sh tests/presets.sh tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
@@ -116,6 +116,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/opencl_presets.sh \
+	tests/opencl_presets_named.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \

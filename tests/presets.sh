@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced behind tap.sh: kernel texts cut as for a GPU, in groups of many items with barriers, on
+# whatever device there is.
+
+# presets PROGRAM ..: those of tests/, which also run with the device's own preset
+presets()
+{
+	YOKE_TEST_PRESET=gpu
+	export YOKE_TEST_PRESET
+	if ./tests/opencl_norm.t | grep -q '^1..0'; then
+		./tests/opencl_norm.t # says why not
+		exit 0
+	fi
+	for t in "$@"; do
+		out=$(./tests/$t.t 2>&1)
+		code=$?
+		verdict "$t, $(echo "$out" | grep -c '^ok') checks" "$([ $code -eq 0 ] ||
+			echo "$out" | grep -A3 '^not ok' | head -20
+			[ $code -eq 0 ] || echo "exit code $code")"
+	done
+	echo "1..$count"
+	exit $failed
+}
