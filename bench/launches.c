@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A planned step on OpenCL beside the same launches done by hand.  The first step's clSetKernelArg and
+// A planned step on OpenCL beside the same launches done by hand.  A step's clSetKernelArg and
 // clEnqueueNDRangeKernel calls are noted on their way to the driver (this program's functions of those
-// names come first) and replayed in turn with whole steps: record, key, launch, wait.  Prints medians
-// over 51 pairs and the ratio, for matrices of a few widths.
+// names come first) and replayed in turn with whole steps: record, key, launch, wait.  By hand sets all
+// arguments of each launch, as one would write it; "least" those alone that differ from the launch of
+// that kernel before, as the backend does.  Prints medians over 51 rounds, and of the ratio to both its
+// median and quartiles, for matrices of a few widths.
 //
 //	YOKE_PLUGIN_PATH=.../backends/opencl/.libs YOKE_BACKEND=opencl bench/launches
 
@@ -19,7 +21,7 @@
 
 #include "yoke.h"
 
-enum { LAYERS = 40, PAIRS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512 };
+enum { LAYERS = 40, ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 4096 };
 
 // ---- the driver's calls ----
 
@@ -28,11 +30,11 @@ static struct call {
 	cl_command_queue queue; // NULL: an argument
 	cl_uint index, dims;
 	size_t bytes, items[3], group[3];
-	bool local, grouped;
+	bool local, grouped, kept; // kept: an argument that was not set again
 	unsigned char value[MOST_ARG];
-} *calls;
-static size_t ncalls, nlaunches;
-static bool noting;
+} *calls, *arguments; // arguments: what each kernel's are now
+static size_t ncalls, nlaunches, narguments;
+static bool noting, measuring;
 
 typedef cl_int set_fn(cl_kernel, cl_uint, size_t, const void *);
 typedef cl_int launch_fn(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
@@ -49,13 +51,21 @@ static void *next(const char *name)
 	return f;
 }
 
-static struct call *note(void)
+static struct call *place(struct call *in, size_t *n, size_t most)
 {
-	if (ncalls == MOST_CALLS) {
-		fprintf(stderr, "bench/launches: more than %d calls a step\n", MOST_CALLS);
+	if (*n == most) {
+		fprintf(stderr, "bench/launches: more than %zu calls a step, or arguments\n", most);
 		exit(1);
 	}
-	return &calls[ncalls++];
+	return &in[(*n)++];
+}
+
+static struct call *argument(cl_kernel kernel, cl_uint index)
+{
+	for (size_t i = 0; i < narguments; i++)
+		if (arguments[i].kernel == kernel && arguments[i].index == index)
+			return &arguments[i];
+	return place(arguments, &narguments, MOST_SET);
 }
 
 __attribute__((visibility("default")))
@@ -65,13 +75,23 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void 
 
 	if (!f)
 		*(void **)&f = next("clSetKernelArg");
-	if (noting && bytes <= MOST_ARG) {
-		struct call *c = note();
+	if (!measuring && bytes <= MOST_ARG) {
+		struct call *c = argument(kernel, index);
 		*c = (struct call){ .kernel = kernel, .index = index, .bytes = bytes, .local = !value };
 		if (value)
 			memcpy(c->value, value, bytes);
 	}
 	return f(kernel, index, bytes, value);
+}
+
+static void note_arguments(cl_kernel kernel)
+{
+	for (size_t i = 0; i < narguments; i++)
+		if (arguments[i].kernel == kernel) {
+			if (noting)
+				*place(calls, &ncalls, MOST_CALLS) = arguments[i];
+			arguments[i].kept = true;
+		}
 }
 
 __attribute__((visibility("default")))
@@ -83,8 +103,10 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 
 	if (!f)
 		*(void **)&f = next("clEnqueueNDRangeKernel");
+	if (!measuring)
+		note_arguments(kernel);
 	if (noting) {
-		struct call *c = note();
+		struct call *c = place(calls, &ncalls, MOST_CALLS);
 		*c = (struct call){ .kernel = kernel, .queue = queue, .dims = dims, .grouped = group };
 		memcpy(c->items, items, dims * sizeof *items);
 		if (group)
@@ -94,7 +116,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 	return f(queue, kernel, dims, offset, items, group, nwait, wait, event);
 }
 
-static int by_hand(void)
+static int by_hand(bool least)
 {
 	cl_command_queue queue = NULL;
 
@@ -102,6 +124,8 @@ static int by_hand(void)
 		struct call *c = &calls[i];
 		if (c->queue)
 			queue = c->queue;
+		else if (least && c->kept)
+			continue;
 		cl_int code = c->queue ? clEnqueueNDRangeKernel(c->queue, c->kernel, c->dims, NULL, c->items,
 								c->grouped ? c->group : NULL, 0, NULL,
 								NULL) :
@@ -150,10 +174,39 @@ static int fill(yoke_tensor *v, int rank, const int64_t *dims)
 	return yoke_assign(v, yoke_uniform(yoke_f32, rank, dims));
 }
 
+enum { PLANNED, HAND, LEAST, WAYS };
+
+// Each way once, in turn; microseconds.
+static int round_of(double us[WAYS])
+{
+	int err = 0;
+
+	for (int way = 0; way < WAYS && !err; way++) {
+		double at = now();
+		err = way == PLANNED ? step() : by_hand(way == LEAST);
+		us[way] = now() - at;
+	}
+	return err;
+}
+
+static void print(int64_t n, double us[WAYS][ROUNDS], double ratio[WAYS][ROUNDS])
+{
+	printf("%6lld  %8zu", (long long)n, nlaunches);
+	for (int way = 0; way < WAYS; way++) {
+		qsort(us[way], ROUNDS, sizeof **us, by_value);
+		qsort(ratio[way], ROUNDS, sizeof **ratio, by_value);
+		printf("  %10.1f", us[way][ROUNDS / 2]);
+	}
+	for (int way = HAND; way < WAYS; way++)
+		printf("  %6.3f (%.3f..%.3f)", ratio[way][ROUNDS / 2], ratio[way][ROUNDS / 4],
+		       ratio[way][ROUNDS * 3 / 4]);
+	printf("\n");
+}
+
 static int measure(int64_t n)
 {
 	const int64_t square[2] = { n, n };
-	double planned[PAIRS], hand[PAIRS], ratio[PAIRS];
+	static double us[WAYS][ROUNDS], ratio[WAYS][ROUNDS];
 	int err = 0;
 
 	x = yoke_variable("x", yoke_f32, 2, square);
@@ -174,24 +227,19 @@ static int measure(int64_t n)
 	noting = true;
 	err = err ? err : step();
 	noting = false;
-	for (int t = 0; t < PAIRS && !err; t++) {
-		double at = now();
-		err = step();
-		planned[t] = now() - at;
-		at = now();
-		if (!err)
-			err = by_hand();
-		hand[t] = now() - at;
-		ratio[t] = planned[t] / hand[t];
+	measuring = true;
+	for (int t = 0; t < ROUNDS && !err; t++) {
+		double round[WAYS];
+		err = round_of(round);
+		for (int way = 0; way < WAYS; way++) {
+			us[way][t] = round[way];
+			ratio[way][t] = round[PLANNED] / round[way];
+		}
 	}
+	measuring = false;
 	if (err)
 		return err;
-	qsort(planned, PAIRS, sizeof *planned, by_value);
-	qsort(hand, PAIRS, sizeof *hand, by_value);
-	qsort(ratio, PAIRS, sizeof *ratio, by_value);
-	printf("%6lld  %8zu  %10.1f  %10.1f  %6.3f  %.3f..%.3f\n", (long long)n, nlaunches,
-	       planned[PAIRS / 2], hand[PAIRS / 2], ratio[PAIRS / 2], ratio[PAIRS / 4],
-	       ratio[PAIRS * 3 / 4]);
+	print(n, us, ratio);
 	for (int i = 0; i < LAYERS; i++) {
 		yoke_free(w[i]);
 		yoke_free(b[i]);
@@ -205,14 +253,17 @@ int main(void)
 	static const int64_t widths[] = { 16, 64, 128, 256 };
 
 	calls = malloc(MOST_CALLS * sizeof *calls);
-	if (!calls)
+	arguments = malloc(MOST_SET * sizeof *arguments);
+	if (!calls || !arguments)
 		return 1;
-	printf(" width  launches  planned us  by hand us  ratio  quartiles\n");
+	printf(" width  launches  planned us  by hand us    least us  to by hand"
+	       "               to least\n");
 	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
 		if (measure(widths[i])) {
 			fprintf(stderr, "bench/launches: %s\n", yoke_error());
 			return 1;
 		}
 	free(calls);
+	free(arguments);
 	return 0;
 }

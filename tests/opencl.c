@@ -264,6 +264,76 @@ static void test_elapsed(void)
 	cl->segment_free(device, s);
 }
 
+// One kernel by turns over buffers that come and go, some by the handle of one that went: the driver
+// hears of those arguments alone that differ, and of these always.
+static void test_arguments(void)
+{
+	enum { N = 1031, ROUNDS = 60 };
+	static float x[N], y[N];
+	const int64_t dims[1] = { N };
+	const struct yoke_map square = { .size = sizeof square,
+					 .ninsn = 2,
+					 .nin = 1,
+					 .nout = 1,
+					 .out = { 1 },
+					 .insn = { { YOKE_MAP_INPUT, yoke_f32, 0, 0, 0, 0 },
+						   { YOKE_MAP_SQUARE, yoke_f32, 0, 0, 0, 0 } } };
+	unsigned bad = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		const uint64_t at = 4 * (uint64_t)rnd_int(0, 1), bytes = sizeof x + 8;
+		void *from, *to;
+		must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &from), "segment_new");
+		must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &to), "segment_new");
+		for (int twice = 0; twice < 2; twice++) {
+			struct yoke_view out = dense_view(to, 8 - at, yoke_f32, 1, dims),
+					 in = dense_view(from, at, yoke_f32, 1, dims);
+			struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1,
+					      .nout = 1, .nin = 1, .dims = { N }, .out = &out,
+					      .in = &in, .map = &square };
+			for (int i = 0; i < N; i++)
+				x[i] = (float)rnd_int(-2000, 2000);
+			memset(y, 0xff, sizeof y);
+			must(cl->put(queue, from, at, x, sizeof x), "put");
+			must(cl->put(queue, to, 8 - at, y, sizeof y), "put");
+			must(cl->run(queue, &op, 0), "run");
+			must(cl->get(queue, to, 8 - at, y, sizeof y), "get");
+			finish();
+			for (int i = 0; i < N; i++)
+				bad += !(y[i] == x[i] * x[i]);
+		}
+		cl->segment_free(device, from);
+		cl->segment_free(device, to);
+	}
+	ok(!bad, "a kernel over buffers that come and go: %u wrong", bad);
+}
+
+// Marks without work between them stand for the same; each is waited for and freed by itself.
+static void test_marks(void)
+{
+	enum { N = 1 << 20 };
+	static uint32_t got[N];
+	const uint32_t pattern = 0x1234567;
+	void *e[3], *s;
+	unsigned bad = 0;
+
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof got, &s), "segment_new");
+	must(cl->event_mark(queue, &e[0]), "mark");
+	must(cl->fill(queue, s, 0, sizeof got, &pattern, sizeof pattern), "fill");
+	must(cl->get(queue, s, 0, got, sizeof got), "get");
+	must(cl->event_mark(queue, &e[1]), "mark");
+	must(cl->event_mark(queue, &e[2]), "mark");
+	cl->event_free(e[1]);
+	must(cl->event_wait(e[2]), "wait");
+	for (int i = 0; i < N; i++)
+		bad += got[i] != pattern;
+	ok(!bad, "the second of two marks is behind the work, too: %u wrong", bad);
+	ok(cl->event_done(e[0]) == 1 && cl->event_done(e[2]) == 1, "all are over");
+	cl->event_free(e[0]);
+	cl->event_free(e[2]);
+	cl->segment_free(device, s);
+}
+
 static void test_refusals(void)
 {
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_LIMIT - 1 };
@@ -295,6 +365,8 @@ int main(void)
 	test_wrap(&info);
 	test_errors(&info);
 	test_events();
+	test_arguments();
+	test_marks();
 	if (n > 1)
 		test_two(!device);
 	test_elapsed();

@@ -123,6 +123,9 @@ static uint32_t device; // YOKE_TEST_DEVICE, or the first
 // Why there is nothing to test, or NULL.
 static inline const char *test_load(const char *path, uint32_t *ndevices)
 {
+	// Intel's libimf uses libm without saying so: a driver that brings it crashes in a program that
+	// has not loaded that.  What links with yoke has.
+	dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 	yoke_plugin_init_fn *init;
 

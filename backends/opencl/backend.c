@@ -121,6 +121,7 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 		return unsupported(op, impl);
 	pthread_mutex_lock(&q->device->lock);
 	const uint64_t before = q->launches;
+	q->busy = true;
 	err = o->run(q, op, impl);
 	pthread_mutex_unlock(&q->device->lock);
 	// what is half done in place cannot be done again

@@ -69,7 +69,7 @@ static int results(struct yk_cl_device *d, double x[ALL])
 	if (!err) {
 		err = run_kernel(&q, &s, x);
 		clFinish(q.queue);
-		clReleaseMemObject(s.mem);
+		yk_cl_release(d, s.mem);
 	}
 	clReleaseCommandQueue(q.queue);
 	return err;

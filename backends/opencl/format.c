@@ -45,7 +45,9 @@ int yk_cl_format(char *to, size_t cap, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	while (*fmt) {
-		size_t n = strcspn(fmt, "%");
+		size_t n = 0;
+		while (fmt[n] && fmt[n] != '%')
+			n++;
 		put(&o, fmt, n);
 		fmt += n;
 		if (!strncmp(fmt, "%d", 2)) {

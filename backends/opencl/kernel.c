@@ -18,15 +18,17 @@ enum { FLUSH = 16 }; // launches between two
 // FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded: at every launch.
 uint64_t yk_cl_hash(const void *data, size_t bytes)
 {
-	const unsigned char *p = data;
-	uint64_t h = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < bytes; i += sizeof h) {
-		uint64_t word = 0;
-		memcpy(&word, p + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+	const unsigned char *p = data, *end = p + bytes;
+	uint64_t h = 0xcbf29ce484222325u, word;
+	for (; (size_t)(end - p) >= sizeof word; p += sizeof word) {
+		memcpy(&word, p, sizeof word); // of a known size: one load
 		h = (h ^ word) * 0x100000001b3u;
 		h ^= h >> 29;
 	}
-	return h;
+	word = 0;
+	memcpy(&word, p, (size_t)(end - p));
+	h = (h ^ word) * 0x100000001b3u;
+	return h ^ h >> 29;
 }
 
 struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *d, const void *key,
@@ -142,13 +144,18 @@ static int keep(struct yk_cl_device *d, const void *key, size_t key_bytes,
 		cl_kernel kernel, struct yk_cl_entry **to)
 {
 	struct yk_cl_entry *e = malloc(sizeof *e + key_bytes);
+	struct yk_cl_kernel *k = malloc(sizeof *k);
 
-	if (!e)
+	if (!e || !k) {
+		free(e);
+		free(k);
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's record");
+	}
 	e->hash = yk_cl_hash(key, key_bytes);
 	e->key_bytes = key_bytes;
 	memcpy(e->key, key, key_bytes);
-	e->kernel = kernel;
+	*k = (struct yk_cl_kernel){ .handle = kernel, .device = d };
+	e->kernel = k;
 	e->group = 0;
 	clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
 				 sizeof e->group, &e->group, NULL);
@@ -349,10 +356,46 @@ int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
 
 // ---- launches ----
 
+// Is the next argument this one already?  If not, it is noted, where there is room.
+static bool known(struct yk_cl_kernel *k, const void *value, size_t bytes)
+{
+	const size_t at = k->at, end = at + bytes;
+
+	k->at = end;
+	if (end <= k->known && !memcmp(k->values + at, value, bytes))
+		return true;
+	if (end > k->cap) {
+		unsigned char *more = realloc(k->values, 2 * end);
+		if (!more) {
+			k->known = 0;
+			return false;
+		}
+		k->values = more;
+		k->cap = 2 * end;
+	}
+	if (at <= k->known) {
+		memcpy(k->values + at, value, bytes);
+		k->known = k->known > end ? k->known : end;
+	}
+	return false;
+}
+
 static void set(struct yk_cl_args *a, size_t bytes, const void *value)
 {
-	if (a->err == CL_SUCCESS)
-		a->err = clSetKernelArg(a->kernel, a->n++, bytes, value);
+	struct yk_cl_kernel *k = a->kernel;
+
+	if (a->err != CL_SUCCESS)
+		return;
+	if (!a->n) { // a buffer made meanwhile may have the handle of one released meanwhile
+		uint64_t released = __atomic_load_n(&k->device->released, __ATOMIC_ACQUIRE);
+		k->known = k->released == released ? k->known : 0;
+		k->released = released;
+		k->at = 0;
+	}
+	const cl_uint n = a->n++;
+	if (!known(k, value, bytes) &&
+	    (a->err = clSetKernelArg(k->handle, n, bytes, value)) != CL_SUCCESS)
+		k->known = 0;
 }
 
 void yk_cl_arg_word(struct yk_cl_args *a, uint64_t word)
@@ -373,7 +416,12 @@ void yk_cl_arg_struct(struct yk_cl_args *a, const void *from, size_t bytes)
 
 void yk_cl_arg_segment(struct yk_cl_args *a, void *segment)
 {
-	set(a, sizeof(cl_mem), &((struct yk_cl_segment *)segment)->mem);
+	yk_cl_arg_mem(a, ((struct yk_cl_segment *)segment)->mem);
+}
+
+void yk_cl_arg_mem(struct yk_cl_args *a, cl_mem mem)
+{
+	set(a, sizeof mem, &mem);
 }
 
 void yk_cl_arg_map(struct yk_cl_args *a, const struct yoke_op *op,
@@ -413,7 +461,7 @@ int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 				   "clSetKernelArg %u of %s: %s (%d) on opencl:%u",
 				   a->n - 1, name, yk_cl_name(a->err), (int)a->err,
 				   q->device->index);
-	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel, dims, NULL, items,
+	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel->handle, dims, NULL, items,
 					     group, 0, NULL, NULL);
 	if (code == CL_SUCCESS) {
 		// what fails now fails again at the next event, where nothing is tried twice

@@ -25,6 +25,12 @@ static void *large_pages(uint64_t bytes)
 	return own;
 }
 
+void yk_cl_release(struct yk_cl_device *d, cl_mem mem)
+{
+	__atomic_add_fetch(&d->released, 1, __ATOMIC_RELEASE);
+	clReleaseMemObject(mem);
+}
+
 static void CL_CALLBACK free_own(cl_mem mem, void *own)
 {
 	(void)mem;
@@ -133,7 +139,7 @@ void yk_cl_segment_free(uint32_t device, void *segment)
 					NULL);
 		clFinish(s->device->helper);
 	}
-	clReleaseMemObject(s->mem);
+	yk_cl_release(s->device, s->mem);
 	free(s);
 }
 
@@ -142,7 +148,8 @@ void *yk_cl_segment_host(void *segment)
 	return ((struct yk_cl_segment *)segment)->host;
 }
 
-static int check_range(const struct yk_cl_queue *q, const struct yk_cl_segment *s,
+// Ahead of all that is enqueued here.
+static int check_range(struct yk_cl_queue *q, const struct yk_cl_segment *s,
 		       uint64_t offset, uint64_t bytes)
 {
 	int err = yk_cl_forked();
@@ -150,6 +157,7 @@ static int check_range(const struct yk_cl_queue *q, const struct yk_cl_segment *
 
 	if (err)
 		return err;
+	q->busy = true;
 	if (__builtin_add_overflow(offset, bytes, &end) || end > s->bytes)
 		return yk_cl_error(YOKE_ERANGE,
 				   "bytes %llu to +%llu of a segment of %llu",

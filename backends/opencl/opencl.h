@@ -14,11 +14,21 @@
 
 #define KERNEL_BUCKETS 256
 
+// A driver's kernel and what its arguments are now: a driver takes each one anew for longer than it
+// takes to see that it is the same.
+struct yk_cl_kernel {
+	cl_kernel handle;
+	struct yk_cl_device *device;
+	uint64_t released;     // the device's, when the arguments were set
+	size_t at, known, cap; // in values: of the next argument, of what is set, of what there is room for
+	unsigned char *values; // one behind the other
+};
+
 // A built kernel, found by its key: those bytes name everything that its text depends on.
 struct yk_cl_entry {
 	uint64_t hash;
 	size_t key_bytes;
-	cl_kernel kernel;
+	struct yk_cl_kernel *kernel;
 	size_t group; // most work items of a group
 	struct yk_cl_entry *next;
 	unsigned char key[];
@@ -43,6 +53,7 @@ struct yk_cl_device {
 	struct yk_cl_program *programs; // of text files; stay as long as the device
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
 	struct yk_cl_table *tables;     // latest first
+	uint64_t released;              // buffers so far: another may have come by the same handle
 };
 
 struct yk_cl_segment {
@@ -57,6 +68,8 @@ struct yk_cl_queue {
 	cl_command_queue queue;
 	bool profiled;
 	uint64_t launches; // so far
+	cl_event mark;     // the last one, or NULL
+	bool busy;         // something was enqueued behind it
 	struct yk_cl_reports *reports;
 };
 
@@ -121,6 +134,8 @@ void yk_cl_build_unlock(int lock);
 
 // ---- memory.c ----
 
+// Gives up a buffer that kernels may have for an argument.
+void yk_cl_release(struct yk_cl_device *, cl_mem);
 int yk_cl_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment);
 int yk_cl_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **segment);
 void yk_cl_segment_free(uint32_t device, void *segment);
@@ -164,13 +179,14 @@ uint64_t yk_cl_hash(const void *data, size_t bytes);
 
 // Sets arguments one after the other and remembers the first error.
 struct yk_cl_args {
-	cl_kernel kernel;
+	struct yk_cl_kernel *kernel;
 	cl_uint n;
 	cl_int err;
 };
 void yk_cl_arg_word(struct yk_cl_args *, uint64_t word);
 void yk_cl_arg_words(struct yk_cl_args *, const int64_t *words, int n);
 void yk_cl_arg_segment(struct yk_cl_args *, void *segment);
+void yk_cl_arg_mem(struct yk_cl_args *, cl_mem);
 // Segment and offset of a BUFFER view.
 void yk_cl_arg_view(struct yk_cl_args *, const struct yoke_view *);
 // What MAP_PARAMS stands for.

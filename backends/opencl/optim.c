@@ -257,14 +257,13 @@ static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct 
 		  const struct batch *b, cl_mem table, const char *name)
 {
 	const bool by_tensor = !strcmp(name, "lamb_ratio");
-	struct yk_cl_segment words = { .mem = table };
 	struct yk_cl_entry *kernel;
 	int err = kernel_of(q->device, l, name, &kernel);
 
 	if (err)
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_segment(&args, &words);
+	yk_cl_arg_mem(&args, table);
 	yk_cl_arg_word(&args, 0);
 	yk_cl_arg_view(&args, &op->workspace);
 	for (int k = 0; k < 4; k++)

@@ -23,7 +23,7 @@ int yk_cl_queue_new(uint32_t device, int kind, void **queue)
 		return err;
 	if (!(q = calloc(1, sizeof *q)))
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's record");
-	if ((err = yk_cl_reports_new(&q->reports))) {
+	if ((err = yk_cl_reports_new(d, &q->reports))) {
 		free(q);
 		return err;
 	}
@@ -47,6 +47,8 @@ void yk_cl_queue_free(void *queue)
 	if (!q || yk_cl_forked())
 		return;
 	clFinish(q->queue);
+	if (q->mark)
+		clReleaseEvent(q->mark);
 	clReleaseCommandQueue(q->queue);
 	yk_cl_reports_unref(q->reports);
 	free(q);
@@ -63,6 +65,27 @@ int yk_cl_queue_flush(void *queue)
 	return yk_cl_check(q->device, "clFlush", code);
 }
 
+// Where nothing was enqueued since, the mark that is there serves again, unless it failed: who asks
+// then has heard that.
+static int mark(struct yk_cl_queue *q)
+{
+	cl_int status = -1;
+	cl_event event;
+
+	if (q->mark && !q->busy &&
+	    clGetEventInfo(q->mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+			   &status, NULL) == CL_SUCCESS && status >= 0)
+		return 0;
+	cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &event);
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(q->device, "clEnqueueMarkerWithWaitList", code);
+	if (q->mark)
+		clReleaseEvent(q->mark);
+	q->mark = event;
+	q->busy = false;
+	return 0;
+}
+
 int yk_cl_event_mark(void *queue, void **event)
 {
 	struct yk_cl_queue *q = queue;
@@ -73,15 +96,12 @@ int yk_cl_event_mark(void *queue, void **event)
 		return err;
 	if (!(e = calloc(1, sizeof *e)))
 		return yk_cl_error(YOKE_ENOMEM, "no memory for an event's record");
-	if ((err = yk_cl_reports_mark(q, &e->reports))) {
+	if ((err = yk_cl_reports_mark(q, &e->reports)) || (err = mark(q))) {
 		free(e);
 		return err;
 	}
-	cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &e->event);
-	if (code != CL_SUCCESS) {
-		free(e);
-		return yk_cl_fail(q->device, "clEnqueueMarkerWithWaitList", code);
-	}
+	e->event = q->mark;
+	clRetainEvent(e->event);
 	e->source = *q;
 	clRetainCommandQueue(q->queue);
 	yk_cl_reports_ref(q->reports);
@@ -144,6 +164,7 @@ int yk_cl_event_after(void *queue, void *event)
 		return wait_for(e);
 	if ((err = flush_source(e)))
 		return err;
+	q->busy = true;
 	cl_int code = clEnqueueBarrierWithWaitList(q->queue, 1, &e->event, NULL);
 	return yk_cl_check(q->device, "clEnqueueBarrierWithWaitList", code);
 }

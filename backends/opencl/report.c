@@ -29,6 +29,7 @@ struct batch {
 };
 
 struct yk_cl_reports {
+	struct yk_cl_device *device;
 	unsigned refs;        // the queue, and events, which may outlive it
 	pthread_mutex_t lock; // of `read`; the rest is the queue's
 	cl_mem slots;         // made at first use
@@ -37,7 +38,7 @@ struct yk_cl_reports {
 	uint64_t number;
 };
 
-int yk_cl_reports_new(struct yk_cl_reports **to)
+int yk_cl_reports_new(struct yk_cl_device *d, struct yk_cl_reports **to)
 {
 	struct yk_cl_reports *r = calloc(1, sizeof *r);
 
@@ -45,6 +46,7 @@ int yk_cl_reports_new(struct yk_cl_reports **to)
 		free(r);
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's reports");
 	}
+	r->device = d;
 	r->refs = 1;
 	r->end = &r->read;
 	*to = r;
@@ -71,7 +73,7 @@ void yk_cl_reports_unref(struct yk_cl_reports *r)
 	if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	if (r->slots)
-		clReleaseMemObject(r->slots);
+		yk_cl_release(r->device, r->slots);
 	free(r->open);
 	free_list(r->read);
 	pthread_mutex_destroy(&r->lock);
@@ -81,6 +83,7 @@ void yk_cl_reports_unref(struct yk_cl_reports *r)
 static int clear_slots(struct yk_cl_queue *q)
 {
 	const cl_uint none = UINT32_MAX;
+	q->busy = true;
 	cl_int code = clEnqueueFillBuffer(q->queue, q->reports->slots, &none, sizeof none,
 					  0, SLOTS * sizeof(struct slot), 0, NULL, NULL);
 	return yk_cl_check(q->device, "clEnqueueFillBuffer", code);
@@ -137,9 +140,7 @@ int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what,
 
 void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t slot)
 {
-	if (a->err == CL_SUCCESS)
-		a->err = clSetKernelArg(a->kernel, a->n++, sizeof(cl_mem),
-					&q->reports->slots);
+	yk_cl_arg_mem(a, q->reports->slots);
 	yk_cl_arg_word(a, slot);
 }
 

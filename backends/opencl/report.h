@@ -33,7 +33,7 @@ int yk_cl_report_length(struct yk_cl_queue *, const char *op, uint64_t step,
 
 // ---- for queues and events ----
 
-int yk_cl_reports_new(struct yk_cl_reports **);
+int yk_cl_reports_new(struct yk_cl_device *, struct yk_cl_reports **);
 struct yk_cl_reports *yk_cl_reports_ref(struct yk_cl_reports *);
 void yk_cl_reports_unref(struct yk_cl_reports *);
 // Has all reports so far read; their number goes with the event marked next.

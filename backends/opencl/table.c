@@ -41,7 +41,7 @@ static void drop_beyond(struct yk_cl_device *d, int most)
 	while (*at) {
 		struct yk_cl_table *t = *at;
 		*at = t->next;
-		clReleaseMemObject(t->mem);
+		yk_cl_release(d, t->mem);
 		free(t);
 	}
 }
