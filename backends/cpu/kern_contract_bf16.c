@@ -22,7 +22,8 @@
 #define KC 1024
 #define K_UNIT 2
 #define DEPTH(k) (((k) + 1) / 2)
-#define PAIR_DOTS 16
+#define PAIR_DOTS
+#define DOT_MOST 16
 
 #include "kern_contract_pairs.h"
 

@@ -6,6 +6,10 @@
 // Included last by kern_contract_f32.c and its like; KC is the length of a panel.  Packed
 // panels are of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
+#if !defined PAIRS || defined PAIR_DOTS
+#define IN_PLACE // few rows of a times b where it lies
+#endif
+
 enum mode {
 	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
 	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
@@ -26,6 +30,8 @@ enum {
 	SMALL = 1 << 17,         // products a piece should have at least
 	MANY = 32,               // pieces that suffice for balance
 	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
+	BEYOND = 4 << 20,        // bytes of b that the caches do not hold
+	LONG_RUN = 2 << 10,      // bytes of its rows that the memory gives fast
 	COPY_ROWS = 512,         // of a, so few that packing b costs
 	COPY_A = 16 << 20,       // bytes of packed a
 	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
@@ -52,6 +58,13 @@ static double products(int64_t m, int64_t n, int64_t k)
 {
 	return (double)m * (double)n * (double)k;
 }
+
+#ifdef IN_PLACE
+static double bytes_of_b(const struct yk_gemm *g)
+{
+	return products(1, g->n, g->k) * (double)g->esize;
+}
+#endif
 
 static int64_t pieces(const struct yk_gemm *g, const struct cut *c)
 {
@@ -88,14 +101,17 @@ static bool strips_serve(const struct yk_gemm *g)
 {
 	if (!native(g))
 		return g->m <= HALF_ROWS;
-	return g->cn == 1 &&
-	       (g->m <= 2 * MR || products(1, g->n, g->k) * sizeof(T) <= STAYS);
+	return g->cn == 1 && (g->m <= 2 * MR || bytes_of_b(g) <= STAYS);
 }
+#endif
 
+#ifdef IN_PLACE
 static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 {
 	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
 
+	if (g->bn == 1 && bytes_of_b(g) > BEYOND)
+		unit = LONG_RUN / (int64_t)g->esize;
 	c->mb = g->m;
 	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
 	if (g->m > 2 * MR && g->m > DOT_MOST) // b is small
@@ -175,7 +191,7 @@ static int64_t packed_a(const struct yk_gemm *g, const struct cut *c)
 }
 
 #ifdef PAIR_DOTS
-static void cut_in_place(const struct yk_gemm *g, struct cut *c);
+static void cut_dots(const struct yk_gemm *g, struct cut *c);
 #endif
 
 static struct cut cut(const struct yk_gemm *g)
@@ -194,8 +210,11 @@ static struct cut cut(const struct yk_gemm *g)
 		cut_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
-	if (g->bk == 1 && g->m <= PAIR_DOTS) {
+	if (g->bk == 1 && g->m <= DOT_MOST) {
 		c.mode = DOTS_IN_PLACE;
+		cut_dots(g, &c);
+	} else if (g->bn == 1 && g->m <= 2 * MR) {
+		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else
 #endif
@@ -309,6 +328,19 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		}
 }
 
+#ifdef IN_PLACE
+// Rows of b at a time: what one group of rows of a has read of it, the next finds in the
+// second cache, where meanwhile as much of a large b is fetched ahead.
+static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
+{
+	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
+	int64_t rows = bytes / (int64_t)g->esize / cols;
+
+	return least(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
+}
+
+#endif
+
 #ifndef PAIRS
 // Rows of a as rows of T: where they lie, or copied to `to`.
 static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t *am)
@@ -370,8 +402,8 @@ static void strips_piece(void *arg, int64_t piece)
 	struct place p = place_of(job, piece);
 	bool direct = sums_in_c(g);
 	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
-	int64_t cols, space = STAYS / sizeof(T), am = g->am, ak = g->ak;
-	int64_t tail = g->k * VL, copied = native(g) ? 0 : p.m * g->k;
+	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
+	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
 	struct room r;
 	const T *a;
 	T *c;
@@ -384,18 +416,14 @@ static void strips_piece(void *arg, int64_t piece)
 		a = rows_of_a(g, p.a, r.at + tail, &am);
 		ak = 1;
 	}
-	// what one group of rows has read of b, the next finds in the cache
-	cols = strip_of((int)step, g->dtype)->cols;
-	if (step == p.m)
-		cols = p.n;
-	else if (cols * g->k < space)
-		cols *= space / (cols * g->k);
-	for (int64_t j = 0; j < p.n; j += cols)
+	for (int64_t l = 0; l < g->k; l += depth) {
+		int64_t k = least(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
 		for (int64_t i = 0; i < p.m; i += step)
-			multiply_strip((int)least(step, p.m - i), least(cols, p.n - j),
-				       g->k, a + i * am, am, ak, g->dtype,
-				       p.b + j * (int64_t)g->esize, g->bk,
-				       c + i * ldc + j, ldc, r.at);
+			multiply_strip((int)least(step, p.m - i), p.n, k,
+				       a + i * am + l * ak, am, ak, g->dtype,
+				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
+				       ldc, l > 0, ahead, r.at);
+	}
 	if (!direct)
 		finish(g, &r, c, ldc, p.c, p.m, p.n);
 }
@@ -403,6 +431,7 @@ static void strips_piece(void *arg, int64_t piece)
 
 #ifdef PAIR_DOTS
 #include "kern_contract_dots.h"
+#include "kern_contract_join.h"
 #endif
 
 static void local_piece(void *arg, int64_t piece)
@@ -654,11 +683,9 @@ uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
 int ENTRY_RUN(const struct yk_gemm *g)
 {
 	static void (*const run[])(void *, int64_t) = {
-#ifndef PAIRS
+#ifdef IN_PLACE
 		[DOTS_IN_PLACE] = dots_piece,
 		[STRIPS_IN_PLACE] = strips_piece,
-#elif defined PAIR_DOTS
-		[DOTS_IN_PLACE] = dots_piece,
 #endif
 		[LOCAL] = local_piece,
 	};

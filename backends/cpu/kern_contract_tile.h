@@ -72,11 +72,12 @@ FLAT vec load_as(const int dtype, const char *p)
 // ---- the loop ----
 
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv
-// vectors).  add: c += instead of =.  ahead: rows of b to prefetch beyond the present one, 0
-// where the hardware sees the stream by itself.  copy: where b goes, packed, or NULL.
+// vectors).  add: c += instead of =.  ahead: how many rows behind the present one of b the
+// next to prefetch is, 0 where the hardware sees the stream by itself.  copy: where b goes,
+// packed, or NULL.
 FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t am,
 		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
-		   int64_t ldc, bool add, const int ahead, T *copy)
+		   int64_t ldc, bool add, int64_t ahead, T *copy)
 {
 	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
@@ -89,8 +90,9 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++) {
 			x[j] = load_as(dtype, b + j * VL * size);
-			if (ahead)
-				__builtin_prefetch(b + (ahead * ldb + j * VL) * size);
+			if (ahead) // to the second cache: far rows share places in the first
+				__builtin_prefetch(b + (ahead * ldb + j * VL) * size, 0,
+						   2);
 			if (copy)
 				*(vec_u *)(copy + (l * nv + j) * VL) = x[j];
 		}
@@ -128,16 +130,16 @@ FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, con
 
 // The fewer the rows, the more columns fit the registers, and the longer are the runs of b.
 #define WIDE(rows) (MR * NV / (rows) < 16 ? MR * NV / (rows) : 16)
-enum { AHEAD = 6 };
 
 typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char *b,
-		      int64_t ldb, T *c, int64_t ldc);
+		      int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead);
 
 #define STRIP(rows, name, nv, dtype) \
 	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, \
-				  const char *b, int64_t ldb, T *c, int64_t ldc) \
+				  const char *b, int64_t ldb, T *c, int64_t ldc, \
+				  bool add, int64_t ahead) \
 	{ \
-		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, false, AHEAD, \
+		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, \
 			 NULL); \
 	}
 #define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
@@ -185,11 +187,11 @@ static const struct strip *strip_of(int rows, int dtype)
 	return &strips[rows - 1];
 }
 
-// c (rows, n) = a b, rows as strip_of has them, b of dtype.  tail: room for k * VL elements,
-// where the last columns of b are padded.
+// c (rows, n) = or += a b, rows as strip_of has them, b of dtype.  tail: room for k * VL
+// elements, where the last columns of b are padded.
 static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t am,
 			   int64_t ak, int dtype, const char *b, int64_t ldb, T *c,
-			   int64_t ldc, T *tail)
+			   int64_t ldc, bool add, int64_t ahead, T *tail)
 {
 	const struct strip *s = strip_of(rows, dtype);
 	const int size = bytes_of(dtype);
@@ -197,18 +199,21 @@ static void multiply_strip(int rows, int64_t n, int64_t k, const T *a, int64_t a
 	int64_t j = 0;
 
 	for (; j + s->cols <= n; j += s->cols)
-		s->wide(k, a, am, ak, b + j * size, ldb, c + j, ldc);
+		s->wide(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
 	for (; j + VL <= n; j += VL)
-		s->narrow(k, a, am, ak, b + j * size, ldb, c + j, ldc);
+		s->narrow(k, a, am, ak, b + j * size, ldb, c + j, ldc, add, ahead);
 	if (j == n)
 		return;
 	memset(tail, 0, (size_t)k * VL * sizeof(T));
 	for (int64_t l = 0; l < k; l++)
 		for (int64_t q = 0; q < n - j; q++)
 			tail[l * VL + q] = load_one(dtype, b + (l * ldb + j + q) * size);
-	strips[rows - 1].narrow(k, a, am, ak, (const char *)tail, VL, edge, VL);
+	strips[rows - 1].narrow(k, a, am, ak, (const char *)tail, VL, edge, VL, false, 0);
 	for (int i = 0; i < rows; i++)
-		memcpy(c + i * ldc + j, edge + i * VL, (size_t)(n - j) * sizeof(T));
+		for (int64_t q = 0; q < n - j; q++) {
+			T *to = c + i * ldc + j + q;
+			*to = add ? *to + edge[i * VL + q] : edge[i * VL + q];
+		}
 }
 
 // ---- few rows of a, columns of b dense: inner products ----

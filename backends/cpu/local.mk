@@ -13,6 +13,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/kern_contract.h \
 	backends/cpu/kern_contract_amx.h \
 	backends/cpu/kern_contract_dots.h \
+	backends/cpu/kern_contract_join.h \
 	backends/cpu/kern_contract_gemm.h \
 	backends/cpu/kern_contract_pack.h \
 	backends/cpu/kern_contract_pairs.h \
