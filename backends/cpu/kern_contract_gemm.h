@@ -30,6 +30,7 @@ enum {
 	SMALL = 1 << 17,         // products a piece should have at least
 	MANY = 32,               // pieces that suffice for balance
 	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
+	OUTSIDE = 1 << 20,       // bytes of a that the second cache does not hold
 	BEYOND = 4 << 20,        // bytes of b that the caches do not hold
 	LONG_RUN = 2 << 10,      // bytes of its rows that the memory gives fast
 	COPY_ROWS = 512,         // of a, so few that packing b costs
@@ -114,7 +115,7 @@ static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 		unit = LONG_RUN / (int64_t)g->esize;
 	c->mb = g->m;
 	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
-	if (g->m > 2 * MR && g->m > DOT_MOST) // b is small
+	if (g->m > 2 * MR && g->m > DOT_MOST && bytes_of_b(g) <= STAYS)
 		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
 }
 #endif
@@ -154,7 +155,9 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 	}
 	c->ns = ceil_div(c->ns, c->nb) * c->nb;
 	// Where rows lie across lines, pieces of few rows would each read most lines again.
-	c->share_a = g->am == 1 && g->ak != 1 && c->mb < 4 * MR;
+	c->share_a = g->am == 1 && g->ak != 1 &&
+		     (c->mb < 4 * MR ||
+		      products(g->m, 1, g->k) * (double)g->esize > OUTSIDE);
 }
 
 #ifndef PAIRS
@@ -205,7 +208,7 @@ static struct cut cut(const struct yk_gemm *g)
 	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
-	} else if (g->batches == 1 && g->m > 4 * MR && copying_serves(g)) {
+	} else if (g->batches == 1 && copying_serves(g)) {
 		c.mode = COPYING;
 		cut_copying(g, &c);
 	} else
@@ -213,7 +216,7 @@ static struct cut cut(const struct yk_gemm *g)
 	if (g->bk == 1 && g->m <= DOT_MOST) {
 		c.mode = DOTS_IN_PLACE;
 		cut_dots(g, &c);
-	} else if (g->bn == 1 && g->m <= 2 * MR) {
+	} else if (g->bn == 1 && g->m <= 3 * MR) {
 		c.mode = STRIPS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else

@@ -109,24 +109,24 @@ static void strips_piece(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	int64_t a_size = ceil_div(g->m, MR) * MR * DEPTH(g->k);
+	int64_t a_size = ceil_div(p.m, MR) * MR * DEPTH(g->k);
 	int64_t depth = strip_depth(g, p.n);
 	struct room r;
 	const P *a;
 	T *c;
 
-	if (!room(job, a_size + g->m * p.n, &r))
+	if (!room(job, a_size + p.m * p.n, &r))
 		return;
 	c = r.at + a_size;
 	a = (const P *)r.at;
-	pack_a((P *)r.at, g, p.a, g->m, g->k, 0, g->k);
+	pack_a((P *)r.at, g, p.a, p.m, g->k, 0, g->k);
 	for (int64_t l = 0; l < g->k; l += depth) {
 		int64_t k = least(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
-		for (int64_t i = 0; i < g->m; i += MR)
-			join_strip((int)least(MR, g->m - i), p.n, k,
+		for (int64_t i = 0; i < p.m; i += MR)
+			join_strip((int)least(MR, p.m - i), p.n, k,
 				   a + i * DEPTH(g->k) + DEPTH(l) * MR,
 				   half_at(p.b, l * g->bk), g->bk, c + i * p.n, p.n,
 				   l > 0, ahead);
 	}
-	finish(g, &r, c, p.n, p.c, g->m, p.n);
+	finish(g, &r, c, p.n, p.c, p.m, p.n);
 }
