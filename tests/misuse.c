@@ -101,8 +101,6 @@ static void of_moves(void)
 	NONE(yoke_slice_update(x, zero, dbl), EDTYPE, "slice_update");
 	NONE(yoke_slice_update(x, zero, vec), ESHAPE, "slice_update");
 	NONE(yoke_slice_at(YOKE_NONE, NULL, d23), EINVAL, "NULL");
-	NONE(yoke_slice_update_at(x, (yoke_tensor *[]){ YOKE_NONE, YOKE_NONE }, YOKE_NONE), EINVAL,
-	     "slice_update_at");
 	NONE(yoke_slice_update_at(x, (yoke_tensor *[]){ YOKE_NONE, YOKE_NONE }, vec), ESHAPE,
 	     "slice_update_at");
 	NONE(yoke_gather(x, x, 0), EDTYPE, "gather");
@@ -164,7 +162,8 @@ static void of_leaves(void)
 static void of_lists(void)
 {
 	yoke_tensor *p[2] = { x, y }, *g[2] = { x, y }, *bad[2] = { x, x }, *other[2] = { dbl, y };
-	yoke_tensor *got[2], *loss = yoke_mean(x, YOKE_ALL);
+	yoke_tensor *got[2], *over, *loss = yoke_mean(x, YOKE_ALL);
+	struct yoke_adamw adamw = { .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
 	struct yoke_sgd plain = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE }, heavy = plain;
 	heavy.momentum = 0.9;
 
@@ -175,9 +174,85 @@ static void of_lists(void)
 	FAIL(yoke_sgd_step(2, p, bad, NULL, &plain), ESHAPE, "multi_sgd");
 	FAIL(yoke_sgd_step(2, p, other, NULL, &plain), EDTYPE, "multi_sgd");
 	FAIL(yoke_sgd_step(2, p, g, NULL, &heavy), EINVAL, "sgd_step");
+	plain.lr = vec;
+	FAIL(yoke_sgd_step(2, p, g, NULL, &plain), ESHAPE, "lr");
+	plain.lr = one, plain.scale = ids;
+	FAIL(yoke_sgd_step(2, p, g, NULL, &plain), ESHAPE, "scale");
+	FAIL(yoke_adamw_step(2, p, NULL, p, p, &adamw), EINVAL, "list 1");
+	FAIL(yoke_adamw_step(2, p, g, p, NULL, &adamw), EINVAL, "list 3");
+	adamw.c2 = vec;
+	FAIL(yoke_adamw_step(2, p, g, p, p, &adamw), ESHAPE, "c2");
+	FAIL(yoke_unscale_check(2, p, vec, got, &over), ESHAPE, "scale");
 	FAIL(yoke_sgd_step(0, p, g, NULL, &plain), EINVAL, "sgd_step");
 	NONE(yoke_global_norm(0, NULL), EINVAL, "global_norm");
 	FAIL(yoke_barrier(1, p, -1, NULL, got), EINVAL, "barrier");
+}
+
+// Operands that are not optional, absent: YOKE_NONE, and NULL, which stands for an earlier error.
+static void of_absent(yoke_tensor *none, const char *word)
+{
+	static const int64_t zero[] = { 0, 0 };
+	yoke_tensor *some[] = { x, none }, *got[2], *start[] = { one, one };
+	struct yoke_sgd sgd = { .lr = none, .first = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_sgd heavy = { .lr = one, .first = none, .scale = YOKE_NONE, .momentum = 0.9 };
+	struct yoke_adamw adamw = { .lr = none, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+
+	NONE(yoke_exp(none), EINVAL, "operand");
+	NONE(yoke_add(x, none), EINVAL, word);
+	NONE(yoke_add(none, x), EINVAL, word);
+	NONE(yoke_and(yes, none), EINVAL, word);
+	NONE(yoke_select(none, x, x), EINVAL, word);
+	NONE(yoke_select(yes, none, x), EINVAL, word);
+	NONE(yoke_select(yes, x, none), EINVAL, word);
+	NONE(yoke_clamp(none, one, one), EINVAL, word);
+	NONE(yoke_mse(x, none), EINVAL, word);
+	NONE(yoke_mse(none, x), EINVAL, word);
+	NONE(yoke_kl(x, none), EINVAL, word);
+	NONE(yoke_kl(none, x), EINVAL, word);
+	NONE(yoke_bce_logits(x, none), EINVAL, word);
+	NONE(yoke_bce_logits(none, x), EINVAL, word);
+	NONE(yoke_matmul(x, none, 0), EINVAL, word);
+	NONE(yoke_matmul(none, x, 0), EINVAL, word);
+	NONE(yoke_linear(x, none, YOKE_NONE), EINVAL, word);
+	NONE(yoke_linear(none, x, flat), EINVAL, word);
+	NONE(yoke_concat(2, some, 0), EINVAL, word);
+	NONE(yoke_gather(x, none, 0), EINVAL, word);
+	NONE(yoke_gather(none, ids, 0), EINVAL, word);
+	NONE(yoke_scatter_add(none, ids, x), EINVAL, word);
+	NONE(yoke_scatter_add(x, none, x), EINVAL, word);
+	NONE(yoke_scatter_add(x, ids, none), EINVAL, word);
+	NONE(yoke_scatter_add_along(none, ids, x, 0), EINVAL, word);
+	NONE(yoke_scatter_add_along(x, none, x, 0), EINVAL, word);
+	NONE(yoke_scatter_add_along(x, ids, none, 0), EINVAL, word);
+	NONE(yoke_take_along(x, none, 0), EINVAL, word);
+	NONE(yoke_take_along(none, ids, 0), EINVAL, word);
+	NONE(yoke_slice_update(none, zero, x), EINVAL, word);
+	NONE(yoke_slice_update(x, zero, none), EINVAL, word);
+	NONE(yoke_slice_at(none, start, d23), EINVAL, "operand");
+	NONE(yoke_slice_update_at(x, start, none), EINVAL, word);
+	NONE(yoke_slice_update_at(none, start, x), EINVAL, word);
+	NONE(yoke_quantile(none, one, 0), EINVAL, "operand");
+	NONE(yoke_swiglu(x, none), EINVAL, word);
+	NONE(yoke_swiglu(none, x), EINVAL, word);
+	NONE(yoke_rope(none, x, x), EINVAL, word);
+	NONE(yoke_rope(wide, none, x), EINVAL, word);
+	NONE(yoke_rope(wide, x, none), EINVAL, word);
+	NONE(yoke_layer_norm(none, row, row, 1e-5), EINVAL, word);
+	NONE(yoke_rms_norm(none, row, 1e-5), EINVAL, word);
+	NONE(yoke_attention(none, wide, wide, YOKE_NONE, 1, 0, 0), EINVAL, word);
+	NONE(yoke_attention(wide, none, wide, YOKE_NONE, 1, 0, 0), EINVAL, word);
+	NONE(yoke_attention(wide, wide, none, YOKE_NONE, 1, 0, 0), EINVAL, word);
+	NONE(yoke_cross_entropy(x, none, -1, 0), EINVAL, word);
+	NONE(yoke_cross_entropy(none, ids, -1, 0), EINVAL, word);
+	FAIL(yoke_assign(x, none), EINVAL, "");
+	FAIL(yoke_assign(none, x), EINVAL, "assign");
+	FAIL(yoke_grad(none, 1, some, got), EINVAL, "");
+	FAIL(yoke_sgd_step(1, &x, &none, NULL, &sgd), EINVAL, "");
+	FAIL(yoke_sgd_step(1, &x, &x, NULL, &sgd), EINVAL, "");
+	FAIL(yoke_sgd_step(1, &x, &x, &x, &heavy), EINVAL, "");
+	FAIL(yoke_adamw_step(1, &x, &x, &x, &x, &adamw), EINVAL, "");
+	FAIL(yoke_unscale_check(1, &x, none, got, got + 1), EINVAL, "");
+	FAIL(yoke_barrier(1, &x, 1, &none, got), EINVAL, "");
 }
 
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)
@@ -214,6 +289,8 @@ int main(void)
 	of_named();
 	of_leaves();
 	of_lists();
+	of_absent(YOKE_NONE, "YOKE_NONE");
+	of_absent(NULL, "NULL");
 	yoke_tensor *sum = yoke_add(x, x);
 	ok(yoke_read(sum, got, sizeof got) == 0 && got[5] == 0, "the context is usable afterwards: %s",
 	   yoke_error());

@@ -92,7 +92,7 @@ yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
 	int k = yk_rec_axis(&r, YK_TAKE_ALONG, r.in[0], axis);
-	if (k < 0 || r.in[1] == YK_BAD || r.in[1] == YK_NIL)
+	if (k < 0 || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[1] = spread(r.g, r.in[1], r.in[0], k);
 	return yk_rec_end(&r, yk_record(r.g, YK_TAKE_ALONG, 2, r.in, 1,
@@ -104,8 +104,7 @@ yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tenso
 {
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
 	int k = yk_rec_axis(&r, YK_SCATTER_ADD_ALONG, r.in[0], axis);
-	if (k < 0 || r.in[1] == YK_BAD || r.in[1] == YK_NIL || r.in[2] == YK_BAD ||
-	    r.in[2] == YK_NIL)
+	if (k < 0 || r.in[1] == YK_BAD || r.in[2] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[1] = spread(r.g, r.in[1], r.in[0], k);
 	return yk_rec_end(&r, yk_record(r.g, YK_SCATTER_ADD_ALONG, 3, r.in, 2,

@@ -9,9 +9,7 @@
 // x behind begin and one start for each of its axes as operands; their number, 0 after an error.
 static uint32_t with_starts(struct yk_rec *r, yoke_tensor *const *starts, yk_id *in)
 {
-	if (r->in[0] == YK_NIL)
-		yk_fail(YOKE_EINVAL, "slice_at: of nothing");
-	if (r->in[0] == YK_BAD || r->in[0] == YK_NIL)
+	if (r->in[0] == YK_BAD)
 		return 0;
 	uint32_t rank = r->g->value[r->in[0]].rank;
 	in[0] = r->in[0];
@@ -39,9 +37,7 @@ yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts,
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, v });
 	yk_id in[YOKE_MAX_RANK + 2];
 	uint32_t n = with_starts(&r, starts, in);
-	if (r.in[1] == YK_NIL)
-		yk_fail(YOKE_EINVAL, "slice_update_at: nothing to write");
-	if (!n || r.in[1] == YK_NIL)
+	if (!n)
 		return yk_rec_end(&r, YK_BAD);
 	in[n] = r.in[1];
 	return yk_rec_end(&r, yk_record(r.g, YK_SLICE_UPDATE_AT, n + 1, in, 0, NULL));

@@ -238,13 +238,11 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	yk_id out, *in = lists(ctx, n, 1, &g, 1);
 	if (in)
 		in[n] = yk_operand(ctx, scale, yk_acc(g[0]->dtype));
-	if (in && in[n] == YK_NIL)
-		yk_fail(YOKE_EINVAL, "unscale_check: no scale");
 	struct yk_call c = { .op = YK_MULTI_UNSCALE,
 			     .list = (uint32_t)n,
 			     .nin = (uint32_t)n + 1,
 			     .in = in };
-	if (!in || in[n] == YK_NIL || in[n] == YK_BAD)
+	if (!in || in[n] == YK_BAD)
 		err = yoke_error_code();
 	else
 		err = yk_append(&ctx->graph, &c, &out);

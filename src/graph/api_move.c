@@ -35,7 +35,7 @@ yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags)
 
 yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, w, b });
+	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, w, b }, 4);
 	yk_id v = r.in[0];
 	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
 		int64_t n = r.g->value[v].dims[0];
@@ -135,10 +135,12 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 		return NULL;
 	}
 	struct yk_rec r = yk_rec_begin(1, x);
-	yk_id in[255], y = YK_BAD;
-	bool good = r.in[0] != YK_BAD && r.in[0] != YK_NIL;
-	for (int i = 0; i < n && good; i++) {
-		in[i] = yk_operand(r.ctx, x[i], r.g->value[r.in[0]].dtype);
+	yk_id in[255] = { r.in[0] }, y = YK_BAD;
+	bool good = in[0] != YK_BAD;
+	for (int i = 1; i < n && good; i++) {
+		in[i] = yk_operand(r.ctx, x[i], r.g->value[in[0]].dtype);
+		if (in[i] == YK_NIL)
+			yk_fail(YOKE_EINVAL, "concat: tensor %d is YOKE_NONE", i);
 		good = in[i] != YK_BAD && in[i] != YK_NIL;
 	}
 	int k = good ? yk_rec_axis(&r, YK_CONCAT, in[0], axis) : -1;

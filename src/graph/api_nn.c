@@ -135,14 +135,14 @@ yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)
 
 yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, w, b });
+	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, w, b }, 2 | 4);
 	return yk_rec_end(&r, yk_record(r.g, YK_LAYER_NORM, 3, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
 
 yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, w });
+	struct yk_rec r = yk_rec_begin_with(2, (yoke_tensor *[]){ x, w }, 2);
 	return yk_rec_end(&r, yk_record(r.g, YK_RMS_NORM, 2, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
@@ -157,7 +157,7 @@ yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				 yoke_tensor *keys, yoke_tensor *mask, int causal,
 				 double scale, double dropout)
 {
-	struct yk_rec r = yk_rec_begin(4, (yoke_tensor *[]){ q, k, v, mask });
+	struct yk_rec r = yk_rec_begin_with(4, (yoke_tensor *[]){ q, k, v, mask }, 8);
 	r.in[4] = r.in[5] = YK_NIL;
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);

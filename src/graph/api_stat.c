@@ -12,7 +12,7 @@
 // The operand, when it is floating point with at least `rank` axes; `op` names it in messages.
 static yk_id real(struct yk_rec *r, const char *op, yk_id x, int rank)
 {
-	if (x == YK_BAD || x == YK_NIL)
+	if (x == YK_BAD)
 		return YK_BAD;
 	const struct yk_value *v = &r->g->value[x];
 	if (yk_is_float(v->dtype) && v->rank >= rank)
@@ -61,7 +61,7 @@ yoke_tensor *yoke_all(yoke_tensor *x, unsigned axes)
 
 yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, lo, hi });
+	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, lo, hi }, 2 | 4);
 	yk_id v = r.in[0];
 	if (r.in[1] != YK_NIL)
 		v = yk_bin(r.g, YK_MAX, v, r.in[1]);
@@ -307,7 +307,7 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	yk_id v = r.in[0];
-	if (v == YK_BAD || v == YK_NIL)
+	if (v == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	// positions are exact as long as an f64 holds them
 	if (bins < 1 || bins > (int64_t)1 << 52 || !(lo < hi) || !isfinite(hi - lo)) {

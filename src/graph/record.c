@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "graph/record.h"
 
-struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
+struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
 {
 	static struct yk_graph
 		nowhere; // never written: operands that are YK_BAD append nothing
@@ -34,9 +34,19 @@ struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
 		return r;
 	r.ctx = ctx;
 	r.g = &ctx->graph;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		r.in[i] = yk_operand(ctx, t[i], dtype ? dtype : yoke_f32);
+		if (r.in[i] != YK_NIL || optional >> i & 1)
+			continue;
+		yk_fail(YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);
+		r.in[i] = YK_BAD;
+	}
 	return r;
+}
+
+struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
+{
+	return yk_rec_begin_with(n, t, 0);
 }
 
 yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
@@ -44,7 +54,7 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	if (!r->ctx)
 		return NULL;
 	yoke_tensor *t = NULL;
-	if (result != YK_BAD && result != YK_NIL && !yk_recorded(r->ctx))
+	if (result != YK_BAD && !yk_recorded(r->ctx))
 		t = yk_handle_of(r->ctx, result);
 	yk_leave(r->ctx);
 	return t;
@@ -52,7 +62,7 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 
 int yk_rec_axis(struct yk_rec *r, int op, yk_id x, int axis)
 {
-	if (x == YK_BAD || x == YK_NIL)
+	if (x == YK_BAD)
 		return YOKE_EINVAL;
 	int rank = r->g->value[x].rank, k = axis < 0 ? axis + rank : axis;
 	if (k < 0 || k >= rank)

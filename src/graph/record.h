@@ -18,7 +18,9 @@ struct yk_rec {
 };
 
 // n at most 8.  Literals and scalars take the dtype of the first operand that has one, else f32.
+// YOKE_NONE is an error but for operand i with bit i of `optional`, which is YK_NIL then.
 struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t);
+struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional);
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
 // An axis from 0 or from the end; negative, with an error, when there is none.
 int yk_rec_axis(struct yk_rec *, int op, yk_id x, int axis);

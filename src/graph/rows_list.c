@@ -12,8 +12,9 @@
 // ---- shapes ----
 
 // Lists of a call agree in shape, tensor by tensor, with the first list, and have its dtype or that of
-// its accumulator; absent ones are absent as a whole.
-static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists)
+// its accumulator.  List `optional`, when that is not 0, may be absent as a whole.
+static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists,
+		      uint32_t optional)
 {
 	for (uint32_t i = 0; i < c->list; i++) {
 		const struct yk_value *p = IN(i);
@@ -21,12 +22,35 @@ static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t list
 			return YOKE_EDTYPE;
 		for (uint32_t l = 1; l < lists; l++) {
 			const uint32_t at = l * c->list + i;
-			const struct yk_value *x = has(c, at) ? IN(at) : p;
+			if (!has(c, at) && l == optional)
+				continue;
+			if (!has(c, at))
+				return yk_op_fail(g, c->op, YOKE_EINVAL, "list %u is absent", l);
+			const struct yk_value *x = IN(at);
 			if (x->dtype != p->dtype && x->dtype != yk_acc(p->dtype))
 				return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", p, x);
 			if (!yk_same_shape(x, p))
 				return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", p, x);
 		}
+	}
+	return 0;
+}
+
+// The numbers behind the lists are of one element each; with bit i of `optional`, i may be absent.
+static int want_numbers(struct yk_graph *g, const struct yk_call *c, uint32_t lists, uint32_t n,
+			const char *const *name, unsigned optional)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t at = lists * c->list + i;
+		char text[160];
+		if (!has(c, at) && optional >> i & 1)
+			continue;
+		if (!has(c, at))
+			return yk_op_fail(g, c->op, YOKE_EINVAL, "%s is absent", name[i]);
+		if (yk_count(IN(at)) != 1 || !yk_is_float(IN(at)->dtype))
+			return yk_op_fail(g, c->op, YOKE_ESHAPE,
+					  "%s is one floating-point number, got %s", name[i],
+					  yk_describe(IN(at), text));
 	}
 	return 0;
 }
@@ -45,21 +69,32 @@ static void like_lists(const struct yk_graph *g, const struct yk_call *c, int li
 // lists p g m v; lr c1 c2 gscale -> lists p m v
 int yk_shape_multi_adam(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	like_lists(g, c, 3, (uint32_t[]){ 0, 2, 3 }, out);
-	return want_lists(g, c, 4);
+	static const char *const name[] = { "lr", "c1", "c2", "scale" };
+	int e = want_lists(g, c, 4, 0);
+
+	e = e < 0 ? e : want_numbers(g, c, 4, 4, name, 1 << 3);
+	if (e == 0)
+		like_lists(g, c, 3, (uint32_t[]){ 0, 2, 3 }, out);
+	return e;
 }
 
 // lists p g b; lr first gscale -> lists p b
 int yk_shape_multi_sgd(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	like_lists(g, c, 2, (uint32_t[]){ 0, 2 }, out);
-	return want_lists(g, c, 3);
+	static const char *const name[] = { "lr", "first", "scale" };
+	int e = want_lists(g, c, 3, 2);
+
+	// without buffers no step is the first
+	e = e < 0 ? e : want_numbers(g, c, 3, 3, name, 1 << 2 | (has(c, 2 * c->list) ? 0 : 1 << 1));
+	if (e == 0)
+		like_lists(g, c, 2, (uint32_t[]){ 0, 2 }, out);
+	return e;
 }
 
 int yk_shape_multi_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	*out = (struct yk_value){ .dtype = yoke_f32 };
-	return want_lists(g, c, 1);
+	return want_lists(g, c, 1, 0);
 }
 
 // list g; scale -> list of its accumulators' dtypes, bool []
@@ -70,7 +105,8 @@ int yk_shape_multi_unscale(struct yk_graph *g, const struct yk_call *c,
 	for (uint32_t i = 0; i < c->list; i++)
 		out[i].dtype = (uint8_t)yk_acc(out[i].dtype);
 	out[c->list] = (struct yk_value){ .dtype = yoke_bool };
-	return want_lists(g, c, 1);
+	int e = want_lists(g, c, 1, 0);
+	return e < 0 ? e : want_numbers(g, c, 1, 1, (const char *const[]){ "scale" }, 0);
 }
 
 // ---- parts ----
@@ -83,7 +119,11 @@ static yk_id item(struct yk_graph *g, const struct yk_call *c, uint32_t list, ui
 
 static yk_id shared(struct yk_graph *g, yk_id number, yk_id x)
 {
-	return number == YK_NIL ? number : yk_down(g, number, x);
+	if (number == YK_NIL || number == YK_BAD)
+		return number;
+	if (g->value[number].rank) // [1] against a tensor of no axes would give it one
+		number = yk_reshape(g, number, 0, NULL);
+	return yk_down(g, number, x);
 }
 
 // x a + y b, with literals a and b
