@@ -127,6 +127,30 @@ static void test(const struct yk_optim_spec *spec, double most, const char *what
 	yk_parameters_fini(&ps);
 }
 
+// Learning rate and scale as values [1] and [1,1], for a parameter of no axes: 2 - 0.25 (0.5 3).
+static void of_one_element(const char *named)
+{
+	static const int64_t ones[] = { 1, 1 };
+	yoke_tensor *p = yoke_variable("p", yoke_f32, 0, NULL), *g = yoke_variable("g", yoke_f32, 0, NULL);
+	float got = NAN;
+
+	yoke_setting_set("plan.named", named);
+	yoke_put(p, &(float){ 2 }, sizeof got);
+	yoke_put(g, &(float){ 3 }, sizeof got);
+	yoke_scope *s = yoke_scope_begin("step");
+	struct yoke_sgd sgd = { .lr = yoke_full(yoke_f32, 1, ones, 0.25), .first = YOKE_NONE,
+				.scale = yoke_full(yoke_f32, 2, ones, 0.5) };
+	bool good = yoke_sgd_step(1, &p, &g, NULL, &sgd) == 0 &&
+		    yoke_read(p, &got, sizeof got) == 0;
+	ok(good && got == 2 - 0.25f * 1.5f, "numbers as values of one element, plan.named=%s: %g %s",
+	   named, (double)got, yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+	yoke_free(p);
+	yoke_free(g);
+	yoke_setting_set("plan.named", "1");
+}
+
 int main(void)
 {
 	struct yk_optim_spec s = { .kind = YK_ADAMW, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8,
@@ -143,5 +167,7 @@ int main(void)
 	test(&s, 1, "sgd, momentum");
 	s = (struct yk_optim_spec){ .kind = YK_SGD, .weight_decay = 0.1 };
 	test(&s, 1, "sgd, plain");
+	of_one_element("1");
+	of_one_element("0");
 	return done();
 }
