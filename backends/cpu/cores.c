@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #ifdef HAVE_HWLOC
@@ -100,11 +101,39 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 #endif
 }
 
+// hwloc's plugins are linked with the libraries of GPUs (OpenCL, NVML, X): processors are found
+// without, and who asks for the CPU opens none of those.  There is no call for that, only a variable;
+// another environment in place of this one for a moment, and not freed then, does not disturb readers
+// in other threads, as setenv does.
+static bool topology_new(hwloc_topology_t *to)
+{
+	static char none[] = "HWLOC_PLUGINS_PATH=/dev/null", **last;
+	char **former = environ;
+	size_t n = 0, kept = 0;
+
+	while (former && former[n])
+		n++;
+	char **other = malloc((n + 2) * sizeof *other);
+	if (!other)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(former[i], none, strcspn(none, "=") + 1))
+			other[kept++] = former[i];
+	other[kept++] = none;
+	other[kept] = NULL;
+	environ = other;
+	int err = hwloc_topology_init(to);
+	environ = former;
+	free(last);
+	last = other;
+	return err >= 0;
+}
+
 static void look(struct yk_cores *c)
 {
 	hwloc_topology_t topology;
 
-	if (hwloc_topology_init(&topology) < 0)
+	if (!topology_new(&topology))
 		return;
 	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
 	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
