@@ -316,6 +316,10 @@ installcheck-local:
 		YOKE_LDFLAGS='$(YOKE_LDFLAGS)' $(SHELL) $(srcdir)/tests/installcheck.sh \
 		'$(bindir)' '$(libdir)' '$(mandir)' '$(datadir)'
 
+clean-local: clean-tests
+clean-tests:
+	rm -rf tests/tmp
+
 # Which lines the tests run: configure --enable-coverage, then make coverage.
 EXTRA_DIST += tests/coverage.sh
 if COVERAGE
@@ -327,4 +331,4 @@ else
 coverage:
 	@echo 'coverage wants a build of its own: configure --enable-coverage' >&2; exit 1
 endif
-.PHONY: coverage
+.PHONY: coverage clean-tests
