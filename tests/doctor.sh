@@ -105,6 +105,32 @@ says "^  yoke    not used  .*: switched off (YOKE_CACHE=0)"
 echo 'no plugin' >plugins/yoke_text.so && chmod 755 plugins/yoke_text.so
 doctor 0
 says "^  $PWD/plugins/yoke_text.so  *not loaded: "
+
+# what yoke tune found
+modules=${YOKE_TEST_MODULES:-}
+if [ -e "${modules##*:}/yoke_fault.so" ]; then
+	export YOKE_PLUGIN_PATH="${modules##*:}" YOKE_BACKEND=fault,cpu
+	doctor 0 YOKE_FAULT_IMPLS=2
+	says '^  fault:0   none, 0 classes  .*/tuning-[0-9a-f]*\.txt$'
+	says '^  fault:0 goes by fixed rules: `yoke tune fault:0` measures'
+	kept=$(sed -n 's/^  fault:0   none, 0 classes  //p' out)
+	head=$(YOKE_FAULT_IMPLS=2 "$yoke" tune fault --budget 8 >out 2>&1 && sed -n 1p "$kept")
+	verdict "  tuned: $head" "$([ -n "$head" ] || cat out)"
+	doctor 0 YOKE_FAULT_IMPLS=2
+	says "^  fault:0   used, [1-9][0-9]* classes  $kept\$"
+	verdict '  and no more advice' "$(grep 'fixed rules' out)"
+	doctor 0 YOKE_TUNE=0
+	says "^  fault:0   not used, [1-9][0-9]* classes  $kept: YOKE_TUNE=0\$"
+	printf '%s\ncontract.f32.nn.8x8x8x1 first\n' "$head" >"$kept"
+	doctor 0 YOKE_FAULT_IMPLS=2
+	says "^  fault:0   not used, 0 classes  .*$kept:2: it is not NAME="
+	says "^  $kept:2: .*: .yoke tune fault:0. writes the file anew"
+	export YOKE_PLUGIN_PATH="$PWD/plugins"
+	unset YOKE_BACKEND
+else
+	count=$((count + 1))
+	echo "ok $count - tuning # SKIP no fault backend"
+fi
 "$yoke" doctor extra >out 2>&1
 verdict "usage" "$([ $? -eq 2 ] || cat out)"
 
@@ -112,7 +138,7 @@ YOKE_BACKEND=nothing "$yoke" doctor --json >out 2>err
 status=$?
 verdict "--json: exit 1, nothing but JSON" "$([ $status -eq 1 ] && [ "$(sed -n 1p out)" = '{' ] ||
 	cat out err)"
-for key in versions asked choice devices backends folders plugins opencl threads caches problems advice; do
+for key in versions asked choice devices backends folders plugins opencl threads caches tuning problems advice; do
 	verdict "  $key" "$(grep -q "^  \"$key\": [{[]" out || cat out)"
 done
 echo "1..$count"

@@ -131,6 +131,7 @@ json_t *yk_doctor(void)
 				   yk_doctor_opencl(yk_list_wants_files(backend), gpu, advice));
 	bad |= json_object_set_new(o, "threads", threads());
 	bad |= json_object_set_new(o, "caches", yk_doctor_caches(problems, advice));
+	bad |= json_object_set_new(o, "tuning", yk_doctor_tuning(advice));
 	bad |= json_object_set_new(o, "problems", problems);
 	bad |= json_object_set_new(o, "advice", advice);
 	if (!bad)

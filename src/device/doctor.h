@@ -20,6 +20,8 @@ void yk_doctor_say(json_t *list, const char *fmt, ...) __attribute__((format(pri
 json_t *yk_doctor_opencl(bool meet, bool has_gpu, json_t *advice);
 // Device nodes below `dev`.
 json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice);
+// What `yoke tune` found, of each device.
+json_t *yk_doctor_tuning(json_t *advice);
 // Our cache of kernels, and those of drivers.
 json_t *yk_doctor_caches(json_t *problems, json_t *advice);
 

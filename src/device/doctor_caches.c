@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines caches of compiled kernels: ours, and those that drivers keep by themselves.
+// Examines caches of compiled kernels, ours and those that drivers keep by themselves, and the files of
+// `yoke tune`.
 #include "config.h"
 
 #include "device/doctor.h"
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/error.h"
 #include "device/cache.h"
+#include "device/tuning.h"
 
 #define MOST_FILES 200000 // looked at in one cache
 
@@ -82,5 +85,41 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 	for (size_t k = 0; k < sizeof vendors / sizeof *vendors; k++)
 		if ((o = vendor(k)))
 			json_array_append_new(list, o);
+	return list;
+}
+
+static json_t *tuning_of(const struct yk_device *d)
+{
+	char why[PATH_MAX + 200];
+	struct yk_tuning t;
+
+	yk_tuning_look(d, &t, why, sizeof why);
+	if (!*why && !yk_tuning_heeded())
+		snprintf(why, sizeof why, "YOKE_TUNE=0");
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s}", "device", d->id, "state",
+			      t.n && !*why ? "used" : *why ? "not used" : "none", "path", t.path, "classes",
+			      (json_int_t)t.n, "why", why);
+	yk_tuning_fini(&t);
+	return o;
+}
+
+json_t *yk_doctor_tuning(json_t *advice)
+{
+	struct yk_device *chosen = yk_device_choose(NULL);
+	json_t *list = json_array(), *o;
+
+	yoke_error_clear(); // it is told as a problem
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next) {
+		if (!(o = tuning_of(d)))
+			continue;
+		const char *state = json_string_value(json_object_get(o, "state")),
+			   *why = json_string_value(json_object_get(o, "why"));
+		if (!strcmp(state, "not used") && yk_tuning_heeded())
+			yk_doctor_say(advice, "%s: `yoke tune %s` writes the file anew", why, d->id);
+		else if (d == chosen && !strcmp(state, "none") && strcmp(d->ops->name, "cpu"))
+			yk_doctor_say(advice, "%s goes by fixed rules: `yoke tune %s` measures which of its "
+				      "kernels are best, and keeps that", d->id, d->id);
+		json_array_append_new(list, o);
+	}
 	return list;
 }

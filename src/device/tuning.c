@@ -118,15 +118,16 @@ void yk_tuning_fini(struct yk_tuning *t)
 	drop_lines(t);
 }
 
-void yk_tuning_read(const struct yk_device *d, struct yk_tuning *t)
+void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, size_t cap)
 {
 	struct yk_cache_state folder;
 	char head[600], *text;
 	struct stat st;
-	const char *why;
+	const char *complaint_of;
 	size_t bytes;
 
 	*t = (struct yk_tuning){ .line = NULL };
+	why[0] = '\0';
 	yk_cache_look(&folder);
 	if (!folder.usable)
 		return;
@@ -140,27 +141,38 @@ void yk_tuning_read(const struct yk_device *d, struct yk_tuning *t)
 	if (lstat(t->path, &st) < 0)
 		return;
 	if (!S_ISREG(st.st_mode) || !yk_cache_ours(&st)) {
-		yk_warn("tune", "%s is ignored: it is no file that only this user may write",
-			t->path);
+		snprintf(why, cap, "%s: it is no file that only this user may write", t->path);
 		return;
 	}
 	bool had = yoke_error_code() != 0;
 	if (yk_file_read(t->path, MOST_BYTES, &text, &bytes) < 0) {
-		yk_warn("tune", "%s is ignored%s%s", t->path, had ? "" : ": ",
-			had ? "" : yoke_error());
+		snprintf(why, cap, "%s", had ? t->path : yoke_error());
 		if (!had)
 			yoke_error_clear();
 		return;
 	}
-	int line = parse(t, head, text, bytes, &why);
+	int line = parse(t, head, text, bytes, &complaint_of);
 	if (line) {
-		yk_warn("tune", "%s:%d: %s; the file is ignored, `yoke tune` writes it anew",
-			t->path, line, why);
+		snprintf(why, cap, "%s:%d: %s", t->path, line, complaint_of);
 		drop_lines(t);
 	}
 	free(text);
+}
+
+void yk_tuning_read(const struct yk_device *d, struct yk_tuning *t)
+{
+	char why[PATH_MAX + 200];
+
+	yk_tuning_look(d, t, why, sizeof why);
+	if (*why)
+		yk_warn("tune", "%s; the file is ignored, `yoke tune` writes it anew", why);
 	if (t->n)
 		yk_info("tune", "%s: %zu classes from %s", d->id, t->n, t->path);
+}
+
+bool yk_tuning_heeded(void)
+{
+	return yk_param_bool(&tune_setting);
 }
 
 static int entry_of(const struct yk_tuning *t, const char *name, size_t n)

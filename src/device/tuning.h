@@ -36,6 +36,10 @@ struct yk_tuning {
 
 // Reads the device's file; one that is not as it should be is warned of and taken for empty.
 void yk_tuning_read(const struct yk_device *, struct yk_tuning *);
+// The same without a warning: why a file is taken for empty, "/x/tuning-1.txt:3: it is cut off", else "".
+void yk_tuning_look(const struct yk_device *, struct yk_tuning *, char *why, size_t cap);
+// Are files heeded at all (YOKE_TUNE)?
+bool yk_tuning_heeded(void);
 // The line of a class, or NULL.
 const char *yk_tuning_find(const struct yk_tuning *, const char *class_name);
 // Adds a line, in place of another of its class.

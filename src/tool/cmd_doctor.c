@@ -88,6 +88,18 @@ static void print_caches(const json_t *list)
 		       also(c, "why", ": ", b));
 }
 
+static void print_tuning(const json_t *list)
+{
+	char a[1024], b[1024];
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach (list, i, t)
+		printf("  %-8s  %s, %lld classes%s%s\n", yk_cell(t, "device"), yk_cell(t, "state"),
+		       (long long)json_integer_value(json_object_get(t, "classes")),
+		       also(t, "path", "  ", a), also(t, "why", ": ", b));
+}
+
 static void print_lines(const char *name, const json_t *list)
 {
 	const json_t *line;
@@ -124,6 +136,8 @@ static void print(const json_t *o)
 	       yk_cell(t, *yk_cell(t, "why") != '-' ? "why" : "kernels"));
 	title("caches");
 	print_caches(json_object_get(o, "caches"));
+	title("tuning, by yoke tune");
+	print_tuning(json_object_get(o, "tuning"));
 	print_lines("cannot be used as asked", json_object_get(o, "problems"));
 	print_lines("advice", json_object_get(o, "advice"));
 }
