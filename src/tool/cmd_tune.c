@@ -86,8 +86,22 @@ static bool hear(struct results *r, char *answer, char last[WORD])
 	return false;
 }
 
-// A class in children: one, and one more for each implementation that brings it to its end.
-static int measure(const struct yk_device *d, const char *name, struct results *r)
+// Seconds that are left of a budget, at least 0.
+static int64_t seconds_left(const struct timespec *start, uint64_t budget)
+{
+	struct timespec now;
+
+	if (budget > INT32_MAX)
+		return INT32_MAX;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t left = (int64_t)budget - (now.tv_sec - start->tv_sec);
+	return left > 0 ? left : 0;
+}
+
+// A class in children: one, and one more for each implementation that brings it to its end.  1: the
+// budget ended first, and nothing is known.
+static int measure(const struct yk_device *d, const char *name, const struct timespec *start,
+		   uint64_t budget, struct results *r)
 {
 	char path[PATH_MAX], answer[16384], outcome[400], last[WORD], without[IMPLS * WORD] = "";
 	const char *const argv[] = { path,     "tune",      d->id,   "--only",
@@ -97,13 +111,17 @@ static int measure(const struct yk_device *d, const char *name, struct results *
 	if (!program(path))
 		return yk_fail(YOKE_EIO, "this program cannot be found for a second process");
 	for (int tries = 0; tries <= IMPLS; tries++) {
-		int told = yk_child_watch(argv, yk_param_int(&limit_setting),
-					  limit_setting.name, answer, sizeof answer, outcome,
-					  sizeof outcome);
+		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(start, budget);
+		if (!left)
+			return 1;
+		int told = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
+					  sizeof answer, outcome, sizeof outcome);
 		if (told < 0)
 			return yk_fail(YOKE_EIO, "no second process: %s", outcome);
 		if (hear(r, answer, last))
 			return 0;
+		if (left <= limit && !seconds_left(start, budget))
+			return 1;
 		struct result *x = *last ? result_of(r, last) : NULL;
 		if (!told || !x || x->bad)
 			return yk_fail(YOKE_EDEVICE, "measuring %s %s; see `yoke tune %s --only %s`",
@@ -181,7 +199,7 @@ static int tune(struct yk_device *d, uint64_t budget)
 	static struct yk_tuning_class all[YK_TUNING_CLASSES];
 	size_t n = yk_tuning_classes(all), before = 0, now = 0, left = 0;
 	struct yk_tuning t;
-	struct timespec start, time;
+	struct timespec start;
 	int err = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
@@ -196,13 +214,13 @@ static int tune(struct yk_device *d, uint64_t budget)
 		}
 		if (yk_tune_offered(d, &all[i]) < 2)
 			continue;
-		clock_gettime(CLOCK_MONOTONIC, &time);
-		if ((uint64_t)(time.tv_sec - start.tv_sec) >= budget) {
+		int end = left ? 1 : measure(d, name, &start, budget, &r);
+		if (end > 0)
 			left++;
+		if (end < 0)
+			err = end;
+		if (end)
 			continue;
-		}
-		if ((err = measure(d, name, &r)))
-			break;
 		sort(&r);
 		show(name, &r);
 		if (r.n) // they have names

@@ -86,7 +86,7 @@ static atomic_long troubles, told; // late failures so far; the last one that wa
 static atomic_long alive, lag, memory_limit;
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified;
-static uint64_t max_segment, devices, impls;
+static uint64_t max_segment, devices, impls, impls_most;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
@@ -421,13 +421,27 @@ static void event_free(void *event)
 
 // ---- ops ----
 
+// Has an operand more elements than ops of several implementations may have?
+static bool is_larger(const struct yoke_op *op)
+{
+	for (uint32_t i = 0; impls_most && i < op->nout + op->nin; i++) {
+		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
+		uint64_t n = 1;
+		for (int k = 0; k < v->rank; k++)
+			n *= (uint64_t)v->dims[k];
+		if (n > impls_most)
+			return true;
+	}
+	return false;
+}
+
 static uint64_t can(uint32_t device, const struct yoke_op *op)
 {
 	(void)device;
 	if (names(lacks, op->code))
 		return 0;
 	uint64_t mask = null ? 1 : cpu->can(0, op);
-	return mask && impls > 1 ? (1u << impls) - 1 : mask;
+	return mask && impls > 1 && !is_larger(op) ? (1u << impls) - 1 : mask;
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
@@ -623,6 +637,8 @@ static void read_settings(void)
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "
 				 "fault.impl may be wrong");
 	impls = impls > 4 ? 4 : impls;
+	impls_most = (uint64_t)number("fault.impls_most", "0",
+				      "elements of an operand above which there is only one; 0: any");
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
 	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after");
