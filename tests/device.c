@@ -135,6 +135,8 @@ static void choice(void)
 	chosen("t_big,t_small", "t_big:0", NULL); // of equal kind the first, whatever its memory
 	chosen("", "t_big:0", NULL);
 	chosen("*", "t_big:0", NULL);
+	chosen("auto", "t_big:0", NULL);
+	chosen(",", NULL, "it names none");
 	chosen("^t_big,t_again", "t_small:0", NULL);
 	chosen("t_nothing", NULL, "there is no such backend");
 	chosen("t_bag", NULL, "did you mean 't_big'?");

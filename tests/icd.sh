@@ -60,6 +60,12 @@ verdict "a device that is not there fails" "$([ $? -eq 1 ] && [ "$(wc -l <out)" 
 driver nodevices
 YOKE_BACKEND=opencl "$yoke" info >out 2>&1
 says nodevices 'no devices: platform Fake A has no devices'
+driver noids
+for list in auto '' opencl,cpu; do
+	YOKE_BACKEND=$list "$yoke" info >out 2>&1
+	says "noids, YOKE_BACKEND=$list" 'warn: opencl: platform Fake A: clGetDeviceIDs: CL_OUT_OF_HOST_MEMORY'
+	says "noids, YOKE_BACKEND=$list" '^  chosen: cpu:0$'
+done
 driver empty
 YOKE_BACKEND=opencl "$yoke" info >out 2>&1
 says 'no platform' 'no devices: the OpenCL loader found no driver'
@@ -78,6 +84,9 @@ for flaw in crash:SIGSEGV abort:SIGABRT; do
 done
 YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>&1
 verdict "YOKE_BACKEND=cpu meets no driver" "$(grep -n 'died\|opencl' out)"
+cp "$fake" vendors/libfake_abort.so.new && mv vendors/libfake_abort.so.new vendors/libfake_abort.so
+"$yoke" info >out 2>&1
+says 'a driver of that name that was installed anew' 'died of SIGABRT when it was tried; left alone'
 driver twins
 "$yoke" info >out 2>&1
 says 'another driver' '^  chosen: opencl:0$'
@@ -117,6 +126,26 @@ else
 	for op in matmul/direct layer_norm/rows; do
 		says nobuild "warn: plan: opencl:0: $op is not used, it does not build: clBuildProgram:.* options -cl-std=CL1.2.*this driver does not like it"
 	done
+	# a device that is gone in the middle: its last snapshot goes on, on the CPU
+	learns()
+	{
+		rm -rf model
+		"$yoke" train data=text steps=8 layers=1 heads=2 embed=16 context=16 batch=2 valid=0.1 seed=5 \
+			log_every=1 snapshot_every=2 save_every=0 eval_every=0 out=model "$@" >out 2>&1 || cat out >&2
+		sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' model/metrics.jsonl
+	}
+	learns backend=cpu >want8
+	driver lost
+	learns backend=opencl,cpu >got
+	verdict "lost: $(sed -n 's/.*\(training goes on.*\)/\1/p' out)" "$(grep -c 'warn: train: opencl:0 failed and is left: .*clEnqueueNDRangeKernel.*CL_DEVICE_NOT_AVAILABLE.*; training goes on on cpu:0 from step [246]$' out |
+		grep -v '^1$' && cat out)"
+	verdict "lost: each step once, the losses of an undisturbed run" "$(paste want8 got | awk '
+		$1 != $3 || $2 - $4 > 1e-4 * $2 || $4 - $2 > 1e-4 * $2 { print }
+		END { if (NR != 8) print NR, "steps" }')"
+	verdict "lost: an error when it was asked for by name" "$(rm -rf model
+		YOKE_BACKEND=opencl "$yoke" train data=text steps=8 layers=1 heads=2 embed=16 context=16 batch=2 \
+			valid=0 snapshot_every=2 out=model >out 2>&1 && echo 'no error'
+		grep -q '^yoke train: .*CL_DEVICE_NOT_AVAILABLE' out || cat out)"
 	driver fuller
 	losses >got 2>err
 	says 'no memory at a launch' 'ENOMEM.*clEnqueueNDRangeKernel.*CL_OUT_OF_RESOURCES'

@@ -246,8 +246,8 @@ static int add_device(cl_platform_id platform, cl_device_id id)
 }
 
 // Says in the log what is not used and why; without any device it is the reason.
-__attribute__((format(printf, 1, 2)))
-static void leave_out(const char *fmt, ...)
+__attribute__((format(printf, 2, 3)))
+static void leave_out(int level, const char *fmt, ...)
 {
 	char line[400];
 	size_t n = strlen(reason);
@@ -256,7 +256,7 @@ static void leave_out(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	yk_cl_log(YOKE_LOG_INFO, "%s", line);
+	yk_cl_log(level, "%s", line);
 	snprintf(reason + n, sizeof reason - n, "%s%s", n ? "; " : "", line);
 }
 
@@ -273,22 +273,22 @@ static int probe_platform(cl_platform_id platform)
 
 	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
 	if (wanted && *wanted && !strstr(name, wanted)) {
-		leave_out("platform %s is not the one of opencl.platform=%s", name, wanted);
+		leave_out(YOKE_LOG_INFO, "platform %s is not the one of opencl.platform=%s", name, wanted);
 		return 0;
 	}
 	cl_int err = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
 	if (err == CL_DEVICE_NOT_FOUND || (err == CL_SUCCESS && !n)) {
-		leave_out("platform %s has no devices", name);
+		leave_out(YOKE_LOG_INFO, "platform %s has no devices", name);
 		return 0;
 	}
 	if (err != CL_SUCCESS) {
-		leave_out("platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
+		leave_out(YOKE_LOG_WARN, "platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
 		return 0;
 	}
 	for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
 		const char *why = ids[i] ? refused(ids[i]) : "the driver gave none";
 		if (why)
-			leave_out("platform %s: device %u is left out: %s", name, i, why);
+			leave_out(YOKE_LOG_INFO, "platform %s: device %u is left out: %s", name, i, why);
 		else if (add_device(platform, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
@@ -302,9 +302,9 @@ static int probe_all(void)
 	cl_int err = clGetPlatformIDs(MAX_PLATFORMS, platforms, &n);
 
 	if (err == PLATFORM_NOT_FOUND || (err == CL_SUCCESS && !n))
-		leave_out("the OpenCL loader found no driver; `yoke doctor` says where it looked");
+		leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` says where it looked");
 	else if (err != CL_SUCCESS)
-		leave_out("clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
+		leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
 	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
 		if (platforms[i] && probe_platform(platforms[i]) < 0)
 			return YOKE_ENOMEM;

@@ -18,7 +18,8 @@
 #include "device/nodes.h"
 
 YK_PARAM(backend_setting, "backend", YK_STRING, "",
-	 "backends to use, best first (cuda,opencl,cpu); ^opencl: all but; empty: the best device");
+	 "backends to use, best first (cuda,opencl,cpu); ^opencl: all but; auto, the default: the best "
+	 "device");
 YK_PARAM(device_setting, "device", YK_STRING, "",
 	 "the device: opencl:0, pci:0000:01:00.0, uuid:.. or a pattern of its name, as '*RTX*'");
 
@@ -29,7 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the devices and
 // Place of a backend in a list that names what is allowed, in order; 0 in all other lists.
 static int position(const char *list, const char *name)
 {
-	if (!list || !*list || *list == '^' || !strcmp(list, "*"))
+	if (yk_list_is_open(list) || *list == '^')
 		return 0;
 	for (int at = 0;; at++) {
 		size_t n = strcspn(list, ",");
@@ -195,7 +196,8 @@ static void fail_all(const char *list)
 					      near ? "'?" : "");
 	}
 	free(names);
-	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s)", list, reasons, known);
+	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s)", list,
+		*reasons ? reasons : "it names none", known);
 }
 
 // "01:00.0" is "0000:01:00.0".
@@ -294,11 +296,11 @@ struct yk_device *yk_device_choose(const char *list)
 	bool named = backend_of(wish, backend, sizeof backend);
 	if (!given)
 		list = yk_param_str(&backend_setting);
-	if (!given && !*list && named)
+	if (!given && yk_list_is_open(list) && named)
 		list = backend; // no other has to be met
 	else if (given && *wish && (named ? !yk_list_has(list, backend) : !strcmp(list, "cpu")))
 		wish = ""; // a list of the program's own leaves the device of the environment out
-	bool allows = *list && *list != '^' && strcmp(list, "*");
+	bool allows = !yk_list_is_open(list) && *list != '^';
 	if (strchr(list + (*list == '^'), '^')) {
 		yk_fail(YOKE_EINVAL, "backend '%s': '^' stands once, at the beginning, and excludes "
 			"all that follow", list);
@@ -330,7 +332,7 @@ int yk_device_leave(struct yk_device *d)
 	size_t n;
 
 	if (*yk_param_str(&device_setting) ||
-	    (*list && *list != '^' && strcmp(list, "*") && !strchr(list, ',')))
+	    (!yk_list_is_open(list) && *list != '^' && !strchr(list, ',')))
 		return yk_fail(YOKE_EDEVICE, "%s was asked for by name", d->id);
 	if (is_cpu(d))
 		return yk_fail(YOKE_EDEVICE, "%s is the last resort", d->id);

@@ -49,7 +49,7 @@ static json_t *asked(json_t *problems)
 	// each name of a list, though one of them is enough to work
 	char *names = *backend && *backend != '^' ? strdup(backend) : NULL, *rest = names, *name;
 	while (chosen && names && (name = strsep(&rest, ","))) {
-		const char *why = *name && strcmp(name, "*") ? yk_backend_trouble(name) : NULL;
+		const char *why = yk_list_is_open(name) ? NULL : yk_backend_trouble(name);
 		if (why)
 			yk_doctor_say(problems, "backend '%s' cannot be used: %s", name, why);
 	}

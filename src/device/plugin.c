@@ -53,9 +53,14 @@ static bool forked; // written in a child only, which has one thread
 
 // ---- lists of names ----
 
+bool yk_list_is_open(const char *list)
+{
+	return !list || !*list || !strcmp(list, "*") || !strcmp(list, "auto");
+}
+
 bool yk_list_has(const char *list, const char *name)
 {
-	if (!list || !*list || !strcmp(list, "*"))
+	if (yk_list_is_open(list))
 		return true;
 	bool excludes = *list == '^';
 	for (list += excludes; *list; list += *list == ',') {
@@ -69,7 +74,7 @@ bool yk_list_has(const char *list, const char *name)
 
 bool yk_list_wants_files(const char *list)
 {
-	if (!list || !*list || *list == '^')
+	if (yk_list_is_open(list) || *list == '^')
 		return true;
 	for (; *list; list += *list == ',') {
 		size_t n = strcspn(list, ",");
@@ -526,7 +531,7 @@ struct yk_backend *yk_backends(const char *list)
 	if (!cpu_tried)
 		add_cpu();
 	if (yk_list_wants_files(list)) {
-		bool all = !list || !*list || *list == '^' || !strcmp(list, "*");
+		bool all = yk_list_is_open(list) || *list == '^';
 		search();
 		for (struct file *f = files; f; f = f->next)
 			if (!f->tried && yk_list_has(list, f->name))

@@ -44,6 +44,8 @@ void yk_host_programs(uint64_t *compiled, uint64_t *found);
 
 // Does a list ("a,b", "^a,b", "*", "" or NULL: everything) name this backend?
 bool yk_list_has(const char *list, const char *name);
+// Does it leave the choice among all backends: "", "*", "auto"?
+bool yk_list_is_open(const char *list);
 // Does a list name anything but the CPU's, which is linked in?
 bool yk_list_wants_files(const char *list);
 // Names of all backends that are loaded or that a file is there for, as "cpu, opencl".

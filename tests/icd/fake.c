@@ -94,6 +94,8 @@ static cl_int own_device_ids(cl_platform_id p, cl_device_type type, cl_uint n, c
 {
 	cl_uint all = !is("twins") ? 0 : 2;
 
+	if (is("noids"))
+		return CL_OUT_OF_HOST_MEMORY;
 	if (!(type & CL_DEVICE_TYPE_GPU))
 		all = 0;
 	for (cl_uint i = 0; to && i < n && i < all; i++)
@@ -252,7 +254,7 @@ static cl_mem changed_buffer(cl_context c, cl_mem_flags flags, size_t bytes, voi
 }
 
 // libfake_full: the 40th launch finds no memory, which is there when it is tried again;
-// libfake_fuller: all from there on.
+// libfake_fuller: all from there on.  libfake_lost is gone from its 300th launch on.
 static cl_int changed_launch(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
 			     const size_t *items, const size_t *group, cl_uint n, const cl_event *after,
 			     cl_event *done)
@@ -263,6 +265,8 @@ static cl_int changed_launch(cl_command_queue q, cl_kernel k, cl_uint dims, cons
 		return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 	if (is("fuller") && now >= 40)
 		return CL_OUT_OF_RESOURCES;
+	if (is("lost") && now >= 300)
+		return CL_DEVICE_NOT_AVAILABLE;
 	return pocl.clEnqueueNDRangeKernel(q, k, dims, offset, items, group, n, after, done);
 }
 
@@ -307,7 +311,7 @@ static cl_int pocl_platforms(cl_uint n, cl_platform_id *to, cl_uint *got)
 EXPORT cl_int clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *got)
 {
 	static const char *const of_pocl[] = { "zeros", "name", "memory", "small", "nobuild", "full",
-					       "fuller" };
+					       "fuller", "lost" };
 
 	misbehave();
 	for (size_t i = 0; i < sizeof of_pocl / sizeof *of_pocl; i++)
