@@ -41,13 +41,16 @@ verdict 'memory without addresses, late events' \
 # for YOKE_TEST_LONG; else f32, and the others where kernels read them in a way of their own.
 ops=$("$yoke" conform cpu --quick | sed -n 's/^ok .* - \([a-z_]*\) f32 .*cases.*/\1/p' | uniq)
 sample="--quick --ops memory,map.i64,contract.bf16,sort.i64,layer_norm.bf16,multi_adamw.bf16$(
-	echo "$ops" | sed 's/.*/,&.f32/' | tr -d '\n')"
+	echo "$ops" | sed 's/.*/,&.f32/' | tr -d '\n')" least=30
+[ "${YOKE_TEST_SAMPLE:-0}" = 0 ] || sample='--quick --ops memory,softmax.f32,contract.f32,move.f32' least=4
 [ -z "${YOKE_TEST_LONG:-}" ] || sample=
-if "$yoke" info 2>/dev/null | grep -q '^  opencl:0'; then
+devices=$("$yoke" info 2>/dev/null | sed -n '/the same device as/d; s/^  \(opencl:[0-9]*\) .*/\1/p')
+for device in $devices; do # of each platform
 	# shellcheck disable=SC2086 # words
-	verdict 'opencl' "$(wrong 0 "$yoke" conform opencl $sample)"
-	verdict "opencl: $(taken) ops and dtypes" "$([ "$(taken)" -ge 30 ] || cat conform.out)"
-else
+	verdict "$device" "$(wrong 0 "$yoke" conform "$device" $sample)"
+	verdict "$device: $(taken) ops and dtypes" "$([ "$(taken)" -ge $least ] || cat conform.out)"
+done
+if [ -z "$devices" ]; then
 	count=$((count + 1))
 	echo "ok $count - opencl # SKIP no OpenCL device"
 fi

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests: X.t is built from X.c, X.sh is a script; all speak TAP.  tests/run gives each a folder of
-# its own.  make check TESTS=tests/base.t runs one; YOKE_TEST_LONG=1 runs all there is.
+# its own.  make check TESTS=tests/base.t runs one; YOKE_TEST_LONG=1 runs all there is, YOKE_TEST_SAMPLE=1
+# leaves out what takes long (tests/run), as make distcheck does.
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_COMPILER = $(SHELL) $(srcdir)/tests/run
 TEST_EXTENSIONS =
@@ -8,12 +9,15 @@ TEST_EXTENSIONS =
 # Where tests find the modules of this build.
 AM_TESTS_ENVIRONMENT = \
 	YOKE_TEST_MODULES='$(abs_builddir)/plugins/skeleton/.libs:$(abs_builddir)/tests/fault/.libs'; \
-	export YOKE_TEST_MODULES;
+	export YOKE_TEST_MODULES; \
+	YOKE_TEST_SAMPLE=$${YOKE_TEST_SAMPLE-$(YOKE_TEST_SAMPLE)}; export YOKE_TEST_SAMPLE;
 if OPENCL
 AM_TESTS_ENVIRONMENT += \
 	YOKE_TEST_OPENCL='$(abs_builddir)/backends/opencl/.libs/yoke_opencl.so'; \
 	export YOKE_TEST_OPENCL;
 endif
+
+AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/run tests/tap.sh tests/presets.sh tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)

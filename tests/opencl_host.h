@@ -15,6 +15,7 @@ static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
 static const char *clblast = "";  // of opencl.clblast
+static const char *keeps = "0";   // of opencl.binaries: with PoCL they take longer than the kernels
 
 struct kept {
 	void *key, *data;
@@ -44,6 +45,8 @@ static const char *test_setting(const struct yoke_setting *s)
 		return profile;
 	if (!strcmp(s->name, "opencl.clblast"))
 		return clblast;
+	if (!strcmp(s->name, "opencl.binaries"))
+		return keeps;
 	return preset && !strcmp(s->name, "opencl.preset") ? preset : s->def;
 }
 

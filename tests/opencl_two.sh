@@ -10,6 +10,7 @@ cd "${TMPDIR:-/tmp}" || exit 99
 umask 022
 mkdir plugins && cp "$YOKE_TEST_OPENCL" plugins/ && chmod 755 plugins plugins/* || exit 99
 export YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=opencl POCL_DEVICES="pthread pthread"
+unset YOKE_OPENCL_BINARIES
 export YOKE_OPENCL_PLATFORM="Portable Computing Language"
 "$yoke" info >info 2>&1
 if ! grep -q '^  opencl:1 ' info; then

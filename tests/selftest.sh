@@ -128,6 +128,7 @@ chmod 700 "$XDG_CACHE_HOME/yoke"
 if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
 	YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
 	YOKE_BACKEND=opencl
+	unset YOKE_OPENCL_BINARIES
 	if "$yoke" info 2>/dev/null | grep -q '^  opencl:0'; then
 		verdict 'OpenCL passes' "$(train opencl YOKE_LOG=selftest; has opencl.err 0 'warn: selftest'
 			has opencl.err 1 'checks map f32')"
