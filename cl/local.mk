@@ -40,4 +40,5 @@ cl_files = \
 	cl/scatter_list.cl \
 	cl/softmax.cl \
 	cl/sort.cl \
+	cl/vexp.cl \
 	cl/xent.cl

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016), RMS norm (Zhang and Sennrich 2019) and their gradients over rows;
-// behind half.cl and rows.cl.  RMS norm is layer norm whose mean is 0.
+// behind half.cl, vexp.cl and rows.cl.  RMS norm is layer norm whose mean is 0.
 // Reference: kern_norm.c of the CPU backend.  y may be x, dx may be x or g.
-// Groups: each takes `each` rows, one after the other.  dw and db: sums over the rows of a group
-// in the workspace, then over the groups in order.
+// Groups: pieces of `each` rows.  dw and db: sums over the rows of a group in the workspace, then over
+// the groups in order; so there are as many groups as shapes say.
 #define HAS_W 1
 #define HAS_B 2
 #define HAS_MEAN 4
@@ -13,7 +13,7 @@
 
 struct norm_args {
 	struct rows x, g, out;
-	long count, each; // rows, of a group
+	long count, each; // rows, of a piece
 	long groups;
 	int cols, has, stream;
 	float eps;
@@ -43,7 +43,28 @@ FN VEC weight(GLOBAL const stored *w, int i, int left, bool has)
 	return has ? load(w + i, left, 0.0f) : VEC_SPLAT(1.0f);
 }
 
-// y = (x - mean) rstd w + b
+// y = (x - mean) rstd w + b at i, of which `left` elements are there
+FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w,
+	GLOBAL const stored *b, int has, VEC mean, VEC rstd, int i, int left, bool stream)
+{
+	VEC v = (load(x + i, left, 0.0f) - mean) * rstd * weight(w, i, left, has & HAS_W);
+	if (has & HAS_B)
+		v += load(b + i, left, 0.0f);
+	store(v, y + i, left, stream);
+}
+
+FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w,
+	GLOBAL const stored *b, int has, float mean, float rstd, int n, bool stream, int item)
+{
+	VEC m = VEC_SPLAT(mean), s = VEC_SPLAT(rstd);
+	int i = item * VEC_WIDTH;
+
+	for (; i + VEC_WIDTH <= n; i += STEP)
+		norm_at(y, x, w, b, has, m, s, i, VEC_WIDTH, stream);
+	if (i < n)
+		norm_at(y, x, w, b, has, m, s, i, n - i, false);
+}
+
 KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *mean_base, ulong mean_at, GLOBAL uchar *rstd_base, ulong rstd_at,
 	GLOBAL uchar *x_base, ulong x_at, GLOBAL uchar *w_base, ulong w_at,
@@ -54,13 +75,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL float *rstd_out = (GLOBAL float *)(rstd_base + rstd_at);
 	GLOBAL const stored *w = (GLOBAL const stored *)(w_base + w_at);
 	GLOBAL const stored *b = (GLOBAL const stored *)(b_base + b_at);
-	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
-	bool has_w = a.has & HAS_W, has_b = a.has & HAS_B, stream = a.stream;
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
+	int item = LOCAL_ID(0), n = a.cols;
 
-	for (; r < end && r < a.count; r++) {
-		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
-		GLOBAL stored *y = row_at(y_base, y_at, &a.out, r);
+	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
+		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, at.row);
+		GLOBAL stored *y = row_at(y_base, y_at, &a.out, at.row);
 		float mean = 0.0f;
 		if (a.has & HAS_MEAN)
 			mean = moment(x, n, 0.0f, 1, item) / (float)n;
@@ -68,23 +87,71 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 		float square = moment(x, n, mean, 2, item) / (float)n;
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
-		VEC m = VEC_SPLAT(mean), s = VEC_SPLAT(rstd);
-		for (int i = first; i < n; i += STEP) {
-			VEC v = (load(x + i, n - i, 0.0f) - m) * s * weight(w, i, n - i, has_w);
-			if (has_b)
-				v += load(b + i, n - i, 0.0f);
-			store(v, y + i, n - i, stream);
-		}
+		if (a.stream)
+			norm_row(y, x, w, b, a.has, mean, rstd, n, true, item);
+		else
+			norm_row(y, x, w, b, a.has, mean, rstd, n, false, item);
 		if (item == 0) {
 			if (a.has & HAS_MEAN)
-				mean_out[r] = mean;
-			rstd_out[r] = rstd;
+				mean_out[at.row] = mean;
+			rstd_out[at.row] = rstd;
 		}
 	}
 }
 
-// With h = (x - mean) rstd and u = g w: dx = rstd (u - mean u - h mean(u h)), dw = sum g h,
-// db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
+// A row of the gradient; h = (x - mean) rstd, u = g w.
+struct row {
+	GLOBAL const stored *x, *g;
+	GLOBAL stored *dx;
+	VEC mean, rstd, mean_u, mean_uh;
+};
+
+// u, u h: this item's parts
+struct row_sums {
+	VEC u, uh;
+};
+
+FN void sums_at(const struct row *row, GLOBAL const stored *w, GLOBAL float *dw, GLOBAL float *db,
+	int has, struct row_sums *sum, int i, int left)
+{
+	VEC g = load(row->g + i, left, 0.0f); // 0 behind the end, and so are u and g h
+	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
+	VEC u = g * weight(w, i, left, has & HAS_W);
+
+	sum->u += u;
+	sum->uh += u * h;
+	if (!(has & (HAS_DW | HAS_DB)))
+		return;
+	// read before either is written: they may be a page apart, which looks like the same place to
+	// a processor
+	VEC to_w = load_f32(dw + i, left, 0.0f), to_b = load_f32(db + i, left, 0.0f);
+	store_f32(to_w + g * h, dw + i, left);
+	store_f32(to_b + g, db + i, left);
+}
+
+// dx = rstd (u - mean u - h mean(u h)); meanwhile the next x and g come into the cache
+FN void back_at(const struct row *row, const struct row *next, GLOBAL const stored *w, int has,
+	bool stream, int i, int left)
+{
+	FETCH(next->x + i);
+	FETCH(next->g + i);
+	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
+	VEC u = load(row->g + i, left, 0.0f) * weight(w, i, left, has & HAS_W);
+	store(row->rstd * (u - row->mean_u - h * row->mean_uh), row->dx + i, left, stream);
+}
+
+FN void back_row(const struct row *row, const struct row *next, GLOBAL const stored *w, int has,
+	bool stream, int n, int item)
+{
+	int i = item * VEC_WIDTH;
+
+	for (; i + VEC_WIDTH <= n; i += STEP)
+		back_at(row, next, w, has, stream, i, VEC_WIDTH);
+	if (i < n)
+		back_at(row, next, w, has, false, i, n - i);
+}
+
+// dx, dw = sum g h, db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
 KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *partial_base, ulong partial_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *w_base, ulong w_at, GLOBAL uchar *mean_base, ulong mean_at,
@@ -96,42 +163,40 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL const float *rstd_in = (GLOBAL const float *)(rstd_base + rstd_at);
 	GLOBAL const stored *w = (GLOBAL const stored *)(w_base + w_at);
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
-	bool has_w = a.has & HAS_W, has_mean = a.has & HAS_MEAN, stream = a.stream;
-	bool sums = a.has & (HAS_DW | HAS_DB), has_dx = a.has & HAS_DX;
+	bool has_mean = a.has & HAS_MEAN;
 	GLOBAL float *dw = (GLOBAL float *)(partial_base + partial_at) +
 		(long)GROUP_ID(0) * 2 * n, *db = dw + n;
-	long begin = (long)GROUP_ID(0) * a.each, end = begin + a.each;
 
-	for (long r = begin; r < end && r < a.count; r++) {
-		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
-		GLOBAL const stored *g = row_at(g_base, g_at, &a.g, r);
-		VEC m = VEC_SPLAT(has_mean ? mean_in[r] : 0.0f), s = VEC_SPLAT(rstd_in[r]);
-		VEC su = VEC_SPLAT(0.0f), suh = VEC_SPLAT(0.0f);
-		for (int i = first; i < n; i += STEP) {
-			VEC v = load(g + i, n - i, 0.0f); // 0 behind the end, and so are u and g h
-			VEC h = (load(x + i, n - i, 0.0f) - m) * s;
-			VEC u = v * weight(w, i, n - i, has_w);
-			su += u;
-			suh += u * h;
-			if (!sums)
-				continue;
-			VEC to_w = v * h, to_b = v;
-			if (r > begin) {
-				to_w += load_f32(dw + i, n - i, 0.0f);
-				to_b += load_f32(db + i, n - i, 0.0f);
-			}
-			store_f32(to_w, dw + i, n - i);
-			store_f32(to_b, db + i, n - i);
-		}
-		float mu = group_sum(VEC_SUM(su), tree, item) / (float)n;
-		VEC mean_u = VEC_SPLAT(has_mean ? mu : 0.0f);
-		VEC mean_uh = VEC_SPLAT(group_sum(VEC_SUM(suh), tree, item) / (float)n);
-		GLOBAL stored *dx = row_at(dx_base, dx_at, &a.out, r);
-		for (int i = has_dx ? first : n; i < n; i += STEP) {
-			VEC h = (load(x + i, n - i, 0.0f) - m) * s;
-			VEC u = load(g + i, n - i, 0.0f) * weight(w, i, n - i, has_w);
-			store(s * (u - mean_u - h * mean_uh), dx + i, n - i, stream);
-		}
+	for (int i = a.has & (HAS_DW | HAS_DB) ? first : n; i < n; i += STEP) {
+		store_f32(VEC_SPLAT(0.0f), dw + i, n - i);
+		store_f32(VEC_SPLAT(0.0f), db + i, n - i);
+	}
+	for (struct walk at = first_row(a.each), after; at.row < a.count; at = after) {
+		struct row row, next;
+		struct row_sums sum;
+		int i = first;
+		after = row_after(at);
+		row.x = row_at(x_base, x_at, &a.x, at.row);
+		row.g = row_at(g_base, g_at, &a.g, at.row);
+		row.mean = VEC_SPLAT(has_mean ? mean_in[at.row] : 0.0f);
+		row.rstd = VEC_SPLAT(rstd_in[at.row]);
+		sum.u = sum.uh = VEC_SPLAT(0.0f);
+		for (; i + VEC_WIDTH <= n; i += STEP)
+			sums_at(&row, w, dw, db, a.has, &sum, i, VEC_WIDTH);
+		if (i < n)
+			sums_at(&row, w, dw, db, a.has, &sum, i, n - i);
+		float mean_u = group_sum(VEC_SUM(sum.u), tree, item) / (float)n;
+		row.mean_u = VEC_SPLAT(has_mean ? mean_u : 0.0f);
+		row.mean_uh = VEC_SPLAT(group_sum(VEC_SUM(sum.uh), tree, item) / (float)n);
+		if (!(a.has & HAS_DX))
+			continue;
+		row.dx = row_at(dx_base, dx_at, &a.out, at.row);
+		next.x = row_at(x_base, x_at, &a.x, after.row < a.count ? after.row : at.row);
+		next.g = row_at(g_base, g_at, &a.g, after.row < a.count ? after.row : at.row);
+		if (a.stream)
+			back_row(&row, &next, w, a.has, true, n, item);
+		else
+			back_row(&row, &next, w, a.has, false, n, item);
 	}
 }
 

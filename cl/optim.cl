@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps over lists of tensors: AdamW (Loshchilov and Hutter 2019), SGD as PyTorch's, LAMB
-// (You et al. 2020), the norm of all gradients together, unscaling; behind half.cl and rows.cl.
+// (You et al. 2020), the norm of all gradients together, unscaling; behind half.cl, vexp.cl and rows.cl.
 // References: kern_optim.c of the CPU backend, and rows_list.c, which defines them.
 //
 // A table holds ENTRY words for each tensor: its first chunk, its elements, and where its part of
-// each list lies, segment << 56 | offset.  Up to 8 segments.  Each group takes one chunk of CHUNK
-// elements of one tensor, so that results depend on shapes alone.
+// each list lies, segment << 56 | offset.  Up to 8 segments.  A chunk is CHUNK elements of one
+// tensor at most, so that results depend on shapes alone; a group takes every GROUPS(0)-th, see rows.cl.
 // The workspace: 2 floats for each chunk, then one for each tensor.
 #ifndef CHUNK
 #define CHUNK 4096
@@ -94,53 +94,90 @@ FN void put(VEC v, GLOBAL uchar *to, int i, int left, int kind)
 	store_f32(v, (GLOBAL float *)to + i, left);
 }
 
+// A kernel's work on a vector at i, of which `left` elements are there, is a function of its own: whole
+// vectors, whose `left` is a constant, are free of tests.
+
+struct adamw {
+	VEC scale, b1, b1c, b2, b2c, keep, step, root, eps;
+};
+
+FN void adamw_at(const struct part *c, const struct optim_args *a, const struct adamw *w, int i,
+	int left)
+{
+	VEC g = get(c->at[1], i, left, a->kind[1]) * w->scale;
+	VEC m = w->b1 * get(c->at[2], i, left, a->kind[2]) + w->b1c * g;
+	VEC v = w->b2 * get(c->at[3], i, left, a->kind[3]) + w->b2c * (g * g);
+	VEC p = get(c->at[0], i, left, a->kind[0]) * w->keep -
+		w->step * m / (sqrt(v) / w->root + w->eps);
+	put(p, c->at[4], i, left, a->kind[4]);
+	put(m, c->at[5], i, left, a->kind[5]);
+	put(v, c->at[6], i, left, a->kind[6]);
+}
+
 // m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2,
 // p = p (1 - lr decay) - (lr / c1) m / (sqrt v / sqrt c2 + eps)
 KERNEL void WORK_GROUP(ITEMS, 1) adamw(PARAMETERS)
 {
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
 	float lr = NUMBER(0);
-	VEC scale = VEC_SPLAT(NUMBER(3));
-	VEC b1 = VEC_SPLAT(a.beta1), b1c = VEC_SPLAT(a.rest1);
-	VEC b2 = VEC_SPLAT(a.beta2), b2c = VEC_SPLAT(a.rest2);
-	VEC keep = VEC_SPLAT(1.0f - lr * a.decay), step = VEC_SPLAT(lr / NUMBER(1));
-	VEC root = VEC_SPLAT(sqrt(NUMBER(2))), eps = VEC_SPLAT(a.eps);
+	struct adamw w;
 
-	for (int i = LOCAL_ID(0) * VEC_WIDTH; i < c.n; i += STEP) {
-		int left = c.n - i;
-		VEC g = get(c.at[1], i, left, a.kind[1]) * scale;
-		VEC m = b1 * get(c.at[2], i, left, a.kind[2]) + b1c * g;
-		VEC v = b2 * get(c.at[3], i, left, a.kind[3]) + b2c * (g * g);
-		VEC p = get(c.at[0], i, left, a.kind[0]) * keep -
-			step * m / (sqrt(v) / root + eps);
-		put(p, c.at[4], i, left, a.kind[4]);
-		put(m, c.at[5], i, left, a.kind[5]);
-		put(v, c.at[6], i, left, a.kind[6]);
+	w.scale = VEC_SPLAT(NUMBER(3));
+	w.b1 = VEC_SPLAT(a.beta1);
+	w.b1c = VEC_SPLAT(a.rest1);
+	w.b2 = VEC_SPLAT(a.beta2);
+	w.b2c = VEC_SPLAT(a.rest2);
+	w.keep = VEC_SPLAT(1.0f - lr * a.decay);
+	w.step = VEC_SPLAT(lr / NUMBER(1));
+	w.root = VEC_SPLAT(sqrt(NUMBER(2)));
+	w.eps = VEC_SPLAT(a.eps);
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		int i = LOCAL_ID(0) * VEC_WIDTH;
+		for (; i + VEC_WIDTH <= c.n; i += STEP)
+			adamw_at(&c, &a, &w, i, VEC_WIDTH);
+		if (i < c.n)
+			adamw_at(&c, &a, &w, i, c.n - i);
 	}
+}
+
+struct sgd {
+	VEC lr, scale, mu, undamped, decay;
+	bool first;
+};
+
+FN void sgd_at(const struct part *c, const struct optim_args *a, const struct sgd *w, int i, int left)
+{
+	VEC p = get(c->at[0], i, left, a->kind[0]);
+	VEC g = get(c->at[1], i, left, a->kind[1]) * w->scale + w->decay * p;
+	if (a->flags & MOMENTUM) {
+		VEC b = g;
+		if (!w->first)
+			b = w->mu * get(c->at[2], i, left, a->kind[2]) + w->undamped * g;
+		put(b, c->at[4], i, left, a->kind[4]);
+		g = a->flags & NESTEROV ? g + w->mu * b : b;
+	}
+	put(p - w->lr * g, c->at[3], i, left, a->kind[3]);
 }
 
 // g += decay p; b = first ? g : mu b + (1 - damp) g; p -= lr (nesterov ? g + mu b : b);
 // beta1 is mu, beta2 damp; without momentum there is no b
 KERNEL void WORK_GROUP(ITEMS, 1) sgd(PARAMETERS)
 {
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
-	VEC lr = VEC_SPLAT(NUMBER(0)), scale = VEC_SPLAT(NUMBER(2));
-	VEC mu = VEC_SPLAT(a.beta1), undamped = VEC_SPLAT(a.rest2);
-	VEC decay = VEC_SPLAT(a.decay);
-	bool first = NUMBER(1) != 0.0f;
+	struct sgd w;
 
-	for (int i = LOCAL_ID(0) * VEC_WIDTH; i < c.n; i += STEP) {
-		int left = c.n - i;
-		VEC p = get(c.at[0], i, left, a.kind[0]);
-		VEC g = get(c.at[1], i, left, a.kind[1]) * scale + decay * p;
-		if (a.flags & MOMENTUM) {
-			VEC b = g;
-			if (!first)
-				b = mu * get(c.at[2], i, left, a.kind[2]) + undamped * g;
-			put(b, c.at[4], i, left, a.kind[4]);
-			g = a.flags & NESTEROV ? g + mu * b : b;
-		}
-		put(p - lr * g, c.at[3], i, left, a.kind[3]);
+	w.lr = VEC_SPLAT(NUMBER(0));
+	w.scale = VEC_SPLAT(NUMBER(2));
+	w.mu = VEC_SPLAT(a.beta1);
+	w.undamped = VEC_SPLAT(a.rest2);
+	w.decay = VEC_SPLAT(a.decay);
+	w.first = NUMBER(1) != 0.0f;
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		int i = LOCAL_ID(0) * VEC_WIDTH;
+		for (; i + VEC_WIDTH <= c.n; i += STEP)
+			sgd_at(&c, &a, &w, i, VEC_WIDTH);
+		if (i < c.n)
+			sgd_at(&c, &a, &w, i, c.n - i);
 	}
 }
 
@@ -151,35 +188,51 @@ FN VEC lamb_step(VEC m, VEC v, VEC p, float c1, float c2, const struct optim_arg
 	return m / VEC_SPLAT(c1) / root + VEC_SPLAT(a->decay) * p;
 }
 
+struct lamb {
+	VEC scale, pp, rr;
+	float c1, c2;
+};
+
+FN void lamb_moments_at(const struct part *c, const struct optim_args *a, struct lamb *w, int i,
+	int left)
+{
+	VEC g = get(c->at[1], i, left, a->kind[1]) * w->scale;
+	VEC m = VEC_SPLAT(a->beta1) * get(c->at[2], i, left, a->kind[2]) + VEC_SPLAT(a->rest1) * g;
+	VEC v = VEC_SPLAT(a->beta2) * get(c->at[3], i, left, a->kind[3]) +
+		VEC_SPLAT(a->rest2) * (g * g);
+	VEC p = get(c->at[0], i, left, a->kind[0]);
+	VEC r = lamb_step(m, v, p, w->c1, w->c2, a);
+	put(m, c->at[5], i, left, a->kind[5]);
+	put(v, c->at[6], i, left, a->kind[6]);
+	w->pp += p * p;
+	w->rr += r * r;
+}
+
 // m, v; |p|^2 and |r|^2 of each chunk
 KERNEL void WORK_GROUP(ITEMS, 1) lamb_moments(PARAMETERS)
 {
 	LOCAL float tree[ITEMS];
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
-	GLOBAL float *sums = SPACE + 2 * (a.first_chunk + (long)GROUP_ID(0));
-	VEC scale = VEC_SPLAT(NUMBER(3)), pp = VEC_SPLAT(0.0f), rr = VEC_SPLAT(0.0f);
-	float c1 = NUMBER(1), c2 = NUMBER(2);
 	int item = LOCAL_ID(0);
+	struct lamb w;
 
-	for (int i = item * VEC_WIDTH; i < c.n; i += STEP) {
-		int left = c.n - i;
-		VEC g = get(c.at[1], i, left, a.kind[1]) * scale;
-		VEC m = VEC_SPLAT(a.beta1) * get(c.at[2], i, left, a.kind[2]) +
-			VEC_SPLAT(a.rest1) * g;
-		VEC v = VEC_SPLAT(a.beta2) * get(c.at[3], i, left, a.kind[3]) +
-			VEC_SPLAT(a.rest2) * (g * g);
-		VEC p = get(c.at[0], i, left, a.kind[0]);
-		VEC r = lamb_step(m, v, p, c1, c2, &a);
-		put(m, c.at[5], i, left, a.kind[5]);
-		put(v, c.at[6], i, left, a.kind[6]);
-		pp += p * p;
-		rr += r * r;
-	}
-	float p_sum = group_sum(VEC_SUM(pp), tree, item);
-	float r_sum = group_sum(VEC_SUM(rr), tree, item);
-	if (item == 0) {
-		sums[0] = p_sum;
-		sums[1] = r_sum;
+	w.scale = VEC_SPLAT(NUMBER(3));
+	w.c1 = NUMBER(1);
+	w.c2 = NUMBER(2);
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		GLOBAL float *sums = SPACE + 2 * (a.first_chunk + chunk);
+		int i = item * VEC_WIDTH;
+		w.pp = w.rr = VEC_SPLAT(0.0f);
+		for (; i + VEC_WIDTH <= c.n; i += STEP)
+			lamb_moments_at(&c, &a, &w, i, VEC_WIDTH);
+		if (i < c.n)
+			lamb_moments_at(&c, &a, &w, i, c.n - i);
+		float pp = group_sum(VEC_SUM(w.pp), tree, item);
+		float rr = group_sum(VEC_SUM(w.rr), tree, item);
+		if (item == 0) {
+			sums[0] = pp;
+			sums[1] = rr;
+		}
 	}
 }
 
@@ -206,20 +259,33 @@ KERNEL void WORK_GROUP(ITEMS, 1) lamb_ratio(PARAMETERS)
 			p == 0.0f || r == 0.0f ? 1.0f : phi / r;
 }
 
+FN void lamb_apply_at(const struct part *c, const struct optim_args *a, const struct lamb *w,
+	VEC rate, int i, int left)
+{
+	VEC m = get(c->at[5], i, left, a->kind[5]), v = get(c->at[6], i, left, a->kind[6]);
+	VEC p = get(c->at[0], i, left, a->kind[0]);
+
+	put(p - rate * lamb_step(m, v, p, w->c1, w->c2, a), c->at[4], i, left, a->kind[4]);
+}
+
 // p -= lr ratio r
 KERNEL void WORK_GROUP(ITEMS, 1) lamb_apply(PARAMETERS)
 {
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
-	float rate = NUMBER(0), c1 = NUMBER(1), c2 = NUMBER(2);
+	float lr = NUMBER(0);
+	struct lamb w;
 
-	if (a.flags & ADAPT)
-		rate *= SPACE[2 * a.all_chunks + a.first_tensor + c.tensor];
-	for (int i = LOCAL_ID(0) * VEC_WIDTH; i < c.n; i += STEP) {
-		int left = c.n - i;
-		VEC m = get(c.at[5], i, left, a.kind[5]), v = get(c.at[6], i, left, a.kind[6]);
-		VEC p = get(c.at[0], i, left, a.kind[0]);
-		put(p - VEC_SPLAT(rate) * lamb_step(m, v, p, c1, c2, &a), c.at[4], i, left,
-			a.kind[4]);
+	w.c1 = NUMBER(1);
+	w.c2 = NUMBER(2);
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		float ratio = a.flags & ADAPT ? SPACE[2 * a.all_chunks + a.first_tensor + c.tensor] :
+						1.0f;
+		VEC rate = VEC_SPLAT(lr * ratio);
+		int i = LOCAL_ID(0) * VEC_WIDTH;
+		for (; i + VEC_WIDTH <= c.n; i += STEP)
+			lamb_apply_at(&c, &a, &w, rate, i, VEC_WIDTH);
+		if (i < c.n)
+			lamb_apply_at(&c, &a, &w, rate, i, c.n - i);
 	}
 }
 
@@ -256,35 +322,53 @@ FN struct total total_zero(void)
 KERNEL void WORK_GROUP(ITEMS, 1) squares(PARAMETERS)
 {
 	LOCAL float tree[ITEMS];
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
-	struct total t = total_zero();
 	int item = LOCAL_ID(0);
 
-	for (int i = item * VEC_WIDTH; i < c.n; i += STEP) {
-		VEC g = get(c.at[0], i, c.n - i, a.kind[0]);
-		total_add(&t, g * g);
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		struct total t = total_zero();
+		int i = item * VEC_WIDTH;
+		for (; i + VEC_WIDTH <= c.n; i += STEP) {
+			VEC g = get(c.at[0], i, VEC_WIDTH, a.kind[0]);
+			total_add(&t, g * g);
+		}
+		if (i < c.n) {
+			VEC g = get(c.at[0], i, c.n - i, a.kind[0]);
+			total_add(&t, g * g);
+		}
+		float sum = total_of(&t, tree, item);
+		if (item == 0)
+			SPACE[a.first_chunk + chunk] = sum;
 	}
-	float sum = total_of(&t, tree, item);
-	if (item == 0)
-		SPACE[a.first_chunk + (long)GROUP_ID(0)] = sum;
+}
+
+FN VEC unscale_at(const struct part *c, const struct optim_args *a, VEC scale, int i, int left)
+{
+	VEC g = get(c->at[0], i, left, a->kind[0]) * scale;
+
+	put(g, c->at[1], i, left, a->kind[1]);
+	return g - g; // 0, or NaN
 }
 
 // g scale; 1 for each chunk where one is not finite, else 0
 KERNEL void WORK_GROUP(ITEMS, 1) unscale(PARAMETERS)
 {
 	LOCAL float tree[ITEMS];
-	struct part c = part_of(TABLE, (long)GROUP_ID(0), &a, SEGMENTS);
-	VEC scale = VEC_SPLAT(NUMBER(0)), bad = VEC_SPLAT(0.0f);
+	VEC scale = VEC_SPLAT(NUMBER(0));
 	int item = LOCAL_ID(0);
 
-	for (int i = item * VEC_WIDTH; i < c.n; i += STEP) {
-		VEC g = get(c.at[0], i, c.n - i, a.kind[0]) * scale;
-		put(g, c.at[1], i, c.n - i, a.kind[1]);
-		bad += g - g; // 0, or NaN
+	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
+		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
+		VEC bad = VEC_SPLAT(0.0f);
+		int i = item * VEC_WIDTH;
+		for (; i + VEC_WIDTH <= c.n; i += STEP)
+			bad += unscale_at(&c, &a, scale, i, VEC_WIDTH);
+		if (i < c.n)
+			bad += unscale_at(&c, &a, scale, i, c.n - i);
+		float sum = group_sum(VEC_SUM(bad), tree, item);
+		if (item == 0)
+			SPACE[a.first_chunk + chunk] = sum == 0.0f ? 0.0f : 1.0f;
 	}
-	float sum = group_sum(VEC_SUM(bad), tree, item);
-	if (item == 0)
-		SPACE[a.first_chunk + (long)GROUP_ID(0)] = sum == 0.0f ? 0.0f : 1.0f;
 }
 
 // One group over what squares or unscale left: the root of the sum, or whether there is any.

@@ -26,6 +26,7 @@ FN ulong work_global(int d)
 
 #define GLOBAL_ID(d) work_global(d)
 #define GROUP_ID(d) ((ulong)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))
+#define GROUPS(d) ((ulong)((d) == 0 ? gridDim.x : (d) == 1 ? gridDim.y : gridDim.z))
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
 #define ATOMIC_MIN(to, x) atomicMin(to, x) // uint in global memory, as the next; give what was there
@@ -33,8 +34,7 @@ FN ulong work_global(int d)
 
 #define EACH
 #define WIDE()
-
-#define UNROLL _Pragma("unroll")
+#define FETCH(from)
 
 #define AS_FLOAT(bits) __uint_as_float((uint)(bits))
 #define AS_UINT(x) __float_as_uint(x)

@@ -21,6 +21,7 @@ typedef char16 schar16;
 
 #define GLOBAL_ID(d) ((ulong)get_global_id(d))
 #define GROUP_ID(d) ((ulong)get_group_id(d))
+#define GROUPS(d) ((ulong)get_num_groups(d))
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define ATOMIC_MIN(to, x) atomic_min(to, x) // uint in global memory, as the next; give what was there
@@ -38,8 +39,6 @@ FN float16 wide(float16 v) { return v; }
 #define EACH
 #define WIDE()
 #endif
-
-#define UNROLL _Pragma("unroll")
 
 #define AS_FLOAT(bits) as_float((uint)(bits))
 #define AS_UINT(x) as_uint(x)
@@ -61,8 +60,20 @@ FN float16 wide(float16 v) { return v; }
 #define VEC_PASTE2(a, b) a##b
 #define VEC_PASTE(a, b) VEC_PASTE2(a, b)
 #define VEC VEC_PASTE(float, VEC_WIDTH)
+// vload and vstore may be made of several narrow ones.
+#ifdef __clang__
+typedef VEC any_vec __attribute__((aligned(4)));
+#define OVERLOADED FN __attribute__((overloadable))
+OVERLOADED VEC VEC_LOAD(__global const float *p) { return *(__global const any_vec *)p; }
+OVERLOADED VEC VEC_LOAD(__local const float *p) { return *(__local const any_vec *)p; }
+OVERLOADED VEC VEC_LOAD(__private const float *p) { return *(__private const any_vec *)p; }
+OVERLOADED void VEC_STORE(VEC v, __global float *p) { *(__global any_vec *)p = v; }
+OVERLOADED void VEC_STORE(VEC v, __local float *p) { *(__local any_vec *)p = v; }
+OVERLOADED void VEC_STORE(VEC v, __private float *p) { *(__private any_vec *)p = v; }
+#else
 #define VEC_LOAD(from) VEC_PASTE(vload, VEC_WIDTH)(0, from)
 #define VEC_STORE(v, to) VEC_PASTE(vstore, VEC_WIDTH)(v, 0, to)
+#endif
 #define VEC_SPLAT(x) ((VEC)(x))
 #define VEC_LOAD_F16(from) VEC_PASTE(vload_half, VEC_WIDTH)(0, (__global const half *)(from))
 #define VEC_LOAD_BF16(from) VEC_PASTE(as_float, VEC_WIDTH)( \
@@ -78,6 +89,21 @@ FN float max_of_2(float2 v) { return fmax(v.x, v.y); }
 FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
+#endif
+// Lanes as bits, and back.
+#if VEC_WIDTH > 1
+#define VEC_BITS VEC_PASTE(uint, VEC_WIDTH)
+#define VEC_AS_BITS(v) VEC_PASTE(as_uint, VEC_WIDTH)(v)
+#define VEC_OF_BITS(v) VEC_PASTE(as_float, VEC_WIDTH)(v)
+#endif
+// Where a processor reads ahead no further than a page: the line will be read soon.
+#if defined __has_builtin && VEC_WIDTH > 1
+#if __has_builtin(__builtin_prefetch)
+#define FETCH(from) __builtin_prefetch(from, 0, 2)
+#endif
+#endif
+#ifndef FETCH
+#define FETCH(from)
 #endif
 // Past the caches, where the compiler can, a VEC and a line of 64 bytes; `to` is aligned to all
 // that is written.

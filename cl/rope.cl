@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions (Su et al. 2021): x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin,
-// x1 cos + x0 sin), x0 and x1 the halves of the last axis; y may be x.  Behind half.cl and rows.cl.
+// x1 cos + x0 sin), x0 and x1 the halves of the last axis; y may be x.  Behind half.cl, vexp.cl and rows.cl.
 // Definition: rows_rope.c.
-// Groups: each takes `each` rows of D elements, one after the other.
+// Groups: pieces of `each` rows of D elements.
 
 struct rope_args {
 	struct rows x, y, cosine, sine;
-	long count, each;      // rows, of a group
+	long count, each;      // rows, of a piece
 	long positions, heads; // T, H
 	int pairs, pad;        // D / 2
 };
@@ -16,10 +16,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) rope(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *sin_base, ulong sin_at, struct rope_args a)
 {
 	int item = LOCAL_ID(0), n = a.pairs;
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
 
-	for (; r < end && r < a.count; r++) {
-		long t = r / a.heads % a.positions;
+	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w)) {
+		long r = w.row, t = r / a.heads % a.positions;
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
 		GLOBAL const stored *c = row_at(cos_base, cos_at, &a.cosine, t);
 		GLOBAL const stored *s = row_at(sin_base, sin_at, &a.sine, t);

@@ -1,49 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, its logarithm, and their gradients, over rows; behind half.cl and rows.cl.
+// Softmax, its logarithm, and their gradients, over rows; behind half.cl, vexp.cl and rows.cl.
 // Reference: kern_softmax.c of the CPU backend.  y may be x, dx may be y or g.
-// Groups: each takes `each` rows, one after the other.
+// Groups: pieces of `each` rows.
 #ifndef KEEP // floats of a row whose exponentials stay in local memory
 #define KEEP 4096
 #endif
 
 struct softmax_args {
 	struct rows a, b, out; // b: g of the gradient
-	long count, each;      // rows, of a group
+	long count, each;      // rows, of a piece
 	int cols, logarithm, stream, pad;
 };
 
-FN void softmax_row(GLOBAL const stored *x, GLOBAL stored *y, const struct softmax_args *a,
-	LOCAL_POINTER float *kept, LOCAL_POINTER float *tree, int item)
+// y = e * scale
+FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC scale, bool stream,
+	int item)
 {
-	int n = a->cols, first = item * VEC_WIDTH;
-	bool keep = n <= KEEP, stream = a->stream;
-	float most = row_max(x, n, tree, item);
-	VEC m = VEC_SPLAT(most), sum[2] = { VEC_SPLAT(0.0f), VEC_SPLAT(0.0f) };
+	int i = item * VEC_WIDTH;
+	for (; i + VEC_WIDTH <= n; i += STEP)
+		store(VEC_LOAD(e + i) * scale, y + i, VEC_WIDTH, stream);
+	if (i < n)
+		store(VEC_LOAD(e + i) * scale, y + i, n - i, false);
+}
 
-	if (a->logarithm || !keep)
-		for (int i = first, k = 0; i < n; i += STEP, k ^= 1)
-			sum[k] += exp(load(x + i, n - i, -INFINITY) - m);
-	else
-		for (int i = first, k = 0; i < n; i += STEP, k ^= 1) {
-			VEC e = exp(load(x + i, n - i, -INFINITY) - m);
-			VEC_STORE(e, kept + i);
-			sum[k] += e;
-		}
-	float total = group_sum(VEC_SUM(sum[0] + sum[1]), tree, item);
+// y = x - most - log_sum: their sum would round away a small logarithm
+FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum,
+	bool stream, int item)
+{
+	int i = item * VEC_WIDTH;
+	for (; i + VEC_WIDTH <= n; i += STEP)
+		store(load(x + i, VEC_WIDTH, 0.0f) - most - log_sum, y + i, VEC_WIDTH, stream);
+	if (i < n)
+		store(load(x + i, n - i, 0.0f) - most - log_sum, y + i, n - i, false);
+}
+
+// y = exp(x - most) * scale
+FN void exp_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC scale, int item)
+{
+	for (int i = item * VEC_WIDTH; i < n; i += STEP)
+		store(exp_one(load(x + i, n - i, 0.0f) - most) * scale, y + i, n - i, false);
+}
+
+FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL stored *y,
+	const struct softmax_args *a, LOCAL_POINTER float *kept, LOCAL_POINTER float *tree, int item)
+{
+	int n = a->cols;
+	bool keep = n <= KEEP;
+	float most = row_max(x, n, tree, item), total;
+
 	if (a->logarithm) {
-		// their sum would round away a small logarithm
-		VEC shift = VEC_SPLAT(log(total));
-		for (int i = first; i < n; i += STEP)
-			store(load(x + i, n - i, 0.0f) - m - shift, y + i, n - i, stream);
-		return;
+		VEC m = VEC_SPLAT(most), l;
+		total = row_exp(x, n, most, next, kept, false, tree, item);
+		l = VEC_SPLAT(log(total));
+		if (a->stream)
+			shift_row(y, x, n, m, l, true, item);
+		else
+			shift_row(y, x, n, m, l, false, item);
+	} else if (keep) {
+		VEC scale;
+		total = row_exp(x, n, most, next, kept, true, tree, item);
+		scale = VEC_SPLAT(1.0f / total);
+		if (a->stream)
+			scale_row(y, kept, n, scale, true, item);
+		else
+			scale_row(y, kept, n, scale, false, item);
+	} else {
+		total = row_exp(x, n, most, next, kept, false, tree, item);
+		exp_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(1.0f / total), item);
 	}
-	VEC scale = VEC_SPLAT(1.0f / total);
-	if (keep)
-		for (int i = first; i < n; i += STEP)
-			store(VEC_LOAD(kept + i) * scale, y + i, n - i, stream);
-	else
-		for (int i = first; i < n; i += STEP)
-			store(exp(load(x + i, n - i, 0.0f) - m) * scale, y + i, n - i, stream);
 }
 
 KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
@@ -51,42 +75,150 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 {
 	LOCAL float tree[ITEMS], kept[KEEP + VEC_WIDTH];
 	int item = LOCAL_ID(0);
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
 
-	for (; r < end && r < a.count; r++)
-		softmax_row(row_at(x_base, x_at, &a.a, r), row_at(y_base, y_at, &a.out, r), &a,
-			kept, tree, item);
+	for (struct walk w = first_row(a.each), next; w.row < a.count; w = next) {
+		next = row_after(w);
+		softmax_row(row_at(x_base, x_at, &a.a, w.row),
+			row_at(x_base, x_at, &a.a, next.row < a.count ? next.row : w.row),
+			row_at(y_base, y_at, &a.out, w.row), &a, kept, tree, item);
+	}
 }
 
-// dx = y (g - sum g y), of the logarithm g - exp(y) sum g
+// A row of softmax's gradient.
+struct row {
+	GLOBAL const stored *y, *g;
+	GLOBAL stored *dx;
+	VEC sum; // of g y, in all lanes
+};
+
+FN struct row row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
+	GLOBAL uchar *g_base, ulong g_at, const struct softmax_args *a, long r)
+{
+	struct row row;
+	row.y = row_at(y_base, y_at, &a->a, r);
+	row.g = row_at(g_base, g_at, &a->b, r);
+	row.dx = row_at(dx_base, dx_at, &a->out, r);
+	row.sum = VEC_SPLAT(0.0f);
+	return row;
+}
+
+// This item's part of g y of row `in`, if `reads`; and dx = y (g - sum) of row `out`, if `writes`.
+// Both in one loop: what reads memory and what writes it would wait for each other.
+FN VEC back_rows(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
+	int n, int item)
+{
+	VEC sum[2];
+	int i = item * VEC_WIDTH, k = 0;
+
+	sum[0] = sum[1] = VEC_SPLAT(0.0f);
+	for (; i + STEP + VEC_WIDTH <= n; i += 2 * STEP)
+		UNROLL
+		for (k = 0; k < 2; k++) {
+			int at = i + k * STEP;
+			if (reads)
+				sum[k] += load(in->g + at, VEC_WIDTH, 0.0f) *
+					load(in->y + at, VEC_WIDTH, 0.0f);
+			if (writes)
+				store(load(out->y + at, VEC_WIDTH, 0.0f) *
+					(load(out->g + at, VEC_WIDTH, 0.0f) - out->sum),
+					out->dx + at, VEC_WIDTH, stream);
+		}
+	for (; i < n; i += STEP) {
+		if (reads)
+			sum[0] += load(in->g + i, n - i, 0.0f) * load(in->y + i, n - i, 0.0f);
+		if (writes)
+			store(load(out->y + i, n - i, 0.0f) *
+				(load(out->g + i, n - i, 0.0f) - out->sum), out->dx + i, n - i, stream);
+	}
+	return sum[0] + sum[1];
+}
+
+// dx = y (g - sum g y)
 KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
 	struct softmax_args a)
 {
 	LOCAL float tree[ITEMS];
-	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
-	bool stream = a.stream;
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
+	int item = LOCAL_ID(0), n = a.cols;
+	struct walk w = first_row(a.each);
+	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row), row = last;
+	VEC sum = back_rows(&row, &row, true, false, false, n, item);
 
-	for (; r < end && r < a.count; r++) {
-		GLOBAL const stored *y = row_at(y_base, y_at, &a.a, r);
-		GLOBAL const stored *g = row_at(g_base, g_at, &a.b, r);
-		GLOBAL stored *dx = row_at(dx_base, dx_at, &a.out, r);
-		VEC sum[2] = { VEC_SPLAT(0.0f), VEC_SPLAT(0.0f) };
-		for (int i = first, k = 0; i < n; i += STEP, k ^= 1) {
-			VEC v = load(g + i, n - i, 0.0f);
-			sum[k] += a.logarithm ? v : v * load(y + i, n - i, 0.0f);
-		}
-		VEC s = VEC_SPLAT(group_sum(VEC_SUM(sum[0] + sum[1]), tree, item));
-		if (a.logarithm)
-			for (int i = first; i < n; i += STEP) {
-				VEC e = exp(load(y + i, n - i, 0.0f));
-				store(load(g + i, n - i, 0.0f) - e * s, dx + i, n - i, stream);
-			}
+	for (w = row_after(w); w.row < a.count; w = row_after(w)) {
+		last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+		row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
+		if (a.stream)
+			sum = back_rows(&row, &last, true, true, true, n, item);
 		else
-			for (int i = first; i < n; i += STEP) {
-				VEC v = load(y + i, n - i, 0.0f);
-				store(v * (load(g + i, n - i, 0.0f) - s), dx + i, n - i, stream);
-			}
+			sum = back_rows(&row, &last, true, true, false, n, item);
+		last = row;
+	}
+	last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+	if (a.stream)
+		back_rows(&last, &last, false, true, true, n, item);
+	else
+		back_rows(&last, &last, false, true, false, n, item);
+}
+
+// The sum of a row
+FN float row_sum(GLOBAL const stored *g, int n, LOCAL_POINTER float *tree, int item)
+{
+	VEC sum[4];
+	int i = item * VEC_WIDTH;
+
+	UNROLL
+	for (int k = 0; k < 4; k++)
+		sum[k] = VEC_SPLAT(0.0f);
+	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP)
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			sum[k] += load(g + i + k * STEP, VEC_WIDTH, 0.0f);
+	for (; i < n; i += STEP)
+		sum[0] += load(g + i, n - i, 0.0f);
+	return group_sum(VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3])), tree, item);
+}
+
+// dx = g - exp(y) sum; meanwhile the next y and g come into the cache
+FN void back_log_row(const struct row *row, const struct row *next, bool stream, int n, int item)
+{
+	VEC e[4];
+	int i = item * VEC_WIDTH;
+
+	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP) {
+		UNROLL
+		for (int k = 0; k < 4; k++) {
+			FETCH(next->y + i + k * STEP);
+			FETCH(next->g + i + k * STEP);
+			e[k] = load(row->y + i + k * STEP, VEC_WIDTH, 0.0f);
+		}
+		exp_each(e, 4);
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			store(load(row->g + i + k * STEP, VEC_WIDTH, 0.0f) - e[k] * row->sum,
+				row->dx + i + k * STEP, VEC_WIDTH, stream);
+	}
+	for (; i < n; i += STEP)
+		store(load(row->g + i, n - i, 0.0f) -
+			exp_one(load(row->y + i, n - i, 0.0f)) * row->sum, row->dx + i, n - i, stream);
+}
+
+// Of the logarithm: dx = g - exp(y) sum g
+KERNEL void WORK_GROUP(ITEMS, 1) log_softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
+	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
+	struct softmax_args a)
+{
+	LOCAL float tree[ITEMS];
+	int item = LOCAL_ID(0), n = a.cols;
+
+	for (struct walk w = first_row(a.each), after; w.row < a.count; w = after) {
+		after = row_after(w);
+		struct row row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
+		struct row next = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a,
+			after.row < a.count ? after.row : w.row);
+		row.sum = VEC_SPLAT(row_sum(row.g, n, tree, item));
+		if (a.stream)
+			back_log_row(&row, &next, true, n, item);
+		else
+			back_log_row(&row, &next, false, n, item);
 	}
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and its
-// gradient; behind half.cl, rows.cl and report.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
+// gradient; behind half.cl, vexp.cl, rows.cl and report.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
 // logits.  An id outside 0 .. V-1 is reported, and makes its loss, and so the mean, and its gradient
 // NaN; nothing is read by it.
-// xent_rows and xent_back: groups take `each` rows; xent_mean and xent_scale are one group.
+// xent_rows and xent_back: groups take pieces of `each` rows; xent_mean and xent_scale are one group.
 
 struct xent_args {
 	struct rows x, out;
-	long count, each, ignore; // rows, of a group
+	long count, each, ignore; // rows, of a piece
 	int cols, wide, stream;   // wide: ids are i64
 	float smooth;             // target: (1 - smooth) one-hot + smooth / V
 	struct number g;
@@ -27,16 +27,15 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at);
 	GLOBAL float *loss = (GLOBAL float *)(loss_base + loss_at);
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
 
-	for (; r < end && r < a.count; r++) {
+	for (struct walk w = first_row(a.each), after; w.row < a.count; w = after) {
+		long r = w.row;
+		after = row_after(w);
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
+		GLOBAL const stored *next = row_at(x_base, x_at, &a.x, after.row < a.count ? after.row : r);
 		float most = row_max(x, n, tree, item);
-		VEC m = VEC_SPLAT(most), sum[2] = { VEC_SPLAT(0.0f), VEC_SPLAT(0.0f) };
-		for (int i = first, k = 0; i < n; i += STEP, k ^= 1)
-			sum[k] += exp(load(x + i, n - i, -INFINITY) - m);
-		float logsum = log(group_sum(VEC_SUM(sum[0] + sum[1]), tree, item));
-		VEC all = VEC_SPLAT(0.0f);
+		float logsum = log(row_exp(x, n, most, next, tree, false, tree, item));
+		VEC m = VEC_SPLAT(most), all = VEC_SPLAT(0.0f);
 		for (int i = a.smooth > 0.0f ? first : n; i < n; i += STEP)
 			all += load(x + i, n - i, most) - m;
 		float spread = group_sum(VEC_SUM(all), tree, item) / (float)n;
@@ -101,6 +100,26 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_scale(GLOBAL uchar *scale_base, ulong scal
 		*(GLOBAL float *)(scale_base + scale_at) = count > 0.0f ? g / count : 0.0f;
 }
 
+// dx = (exp(x - lse) - rest) scale
+FN void xent_back_row(GLOBAL stored *dx, GLOBAL const stored *x, int n, VEC lse, VEC rest, VEC scale,
+	bool stream, int item)
+{
+	VEC e[4];
+	int i = item * VEC_WIDTH;
+
+	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP) {
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			e[k] = load(x + i + k * STEP, VEC_WIDTH, 0.0f) - lse;
+		exp_each(e, 4);
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			store((e[k] - rest) * scale, dx + i + k * STEP, VEC_WIDTH, stream);
+	}
+	for (; i < n; i += STEP)
+		store((exp_one(load(x + i, n - i, 0.0f) - lse) - rest) * scale, dx + i, n - i, stream);
+}
+
 // dlogits = (exp(x - lse) - target) g / count
 KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *scale_base, ulong scale_at, GLOBAL uchar *x_base, ulong x_at,
@@ -111,10 +130,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
 	float scale = *(GLOBAL const float *)(scale_base + scale_at);
 	float rest = a.smooth / (float)n;
-	bool stream = a.stream;
-	long r = (long)GROUP_ID(0) * a.each, end = r + a.each;
 
-	for (; r < end && r < a.count; r++) {
+	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w)) {
+		long r = w.row;
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
 		GLOBAL stored *dx = row_at(dx_base, dx_at, &a.out, r);
 		long id = id_at(ids_base + ids_at, r, a.wide);
@@ -122,17 +140,16 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_back(GLOBAL uchar *dx_base, ulong dx_at,
 		bool mine = inside && id / VEC_WIDTH % ITEMS == item;
 		// the target's own probability, before dx may overwrite it
 		float p = mine ? exp(load_one(x + id) - lse[r]) : 0.0f;
-		VEC l = VEC_SPLAT(lse[r]), less = VEC_SPLAT(rest);
-		VEC s = VEC_SPLAT(inside ? scale : NAN);
+		VEC l = VEC_SPLAT(lse[r]), s = VEC_SPLAT(inside ? scale : NAN);
 		if (item == 0 && !inside && !skip)
 			complain(REPORT_AT, (ulong)r);
 		if (skip)
 			for (int i = first; i < n; i += STEP)
-				store(VEC_SPLAT(0.0f), dx + i, n - i, stream);
+				store(VEC_SPLAT(0.0f), dx + i, n - i, a.stream);
+		else if (a.stream)
+			xent_back_row(dx, x, n, l, VEC_SPLAT(rest), s, true, item);
 		else
-			for (int i = first; i < n; i += STEP)
-				store((exp(load(x + i, n - i, 0.0f) - l) - less) * s, dx + i, n - i,
-					stream);
+			xent_back_row(dx, x, n, l, VEC_SPLAT(rest), s, false, item);
 		if (mine && !skip)
 			store_one((p - (1.0f - a.smooth) - rest) * scale, dx + id);
 	}

@@ -29,11 +29,11 @@ compiled()
 
 for store in 0 1 2; do
 	for last in softmax norm rope optim; do
-		compiled "half.cl rows.cl $last.cl" "-DSTORE=$store -DHALVES=1"
+		compiled "half.cl vexp.cl rows.cl $last.cl" "-DSTORE=$store -DHALVES=1"
 	done
-	compiled "half.cl rows.cl report.cl xent.cl" "-DSTORE=$store"
+	compiled "half.cl vexp.cl rows.cl report.cl xent.cl" "-DSTORE=$store"
 	for last in attention_tiles attention_rows attention_back; do
-		compiled "half.cl rows.cl philox.cl attention.cl $last.cl" \
+		compiled "half.cl vexp.cl rows.cl philox.cl attention.cl $last.cl" \
 			"-DSTORE=$store -DREGISTERS=1"
 	done
 done

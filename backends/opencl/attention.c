@@ -6,7 +6,7 @@
 #include "report.h"
 #include "rows.h"
 
-#define FILES "half.cl rows.cl philox.cl attention.cl "
+#define FILES "half.cl vexp.cl rows.cl philox.cl attention.cl "
 #define MOST_HEAD 256 // elements, for which private and local arrays are in reason
 #define FEW 4         // queries at most, for which rows are faster
 #define PART 512      // as in cl/attention_rows.cl

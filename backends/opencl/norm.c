@@ -4,7 +4,7 @@
 
 #include "rows.h"
 
-#define FILES "half.cl rows.cl norm.cl"
+#define FILES "half.cl vexp.cl rows.cl norm.cl"
 // Groups of the gradient: bounds the workspace, and the work of the last sums.
 #define MOST_LOOPS 64
 #define MOST 512
@@ -79,7 +79,7 @@ static struct norm_args args_of(const struct yk_cl_device *d, const struct yoke_
 		       (yk_cl_present(p->dw) ? HAS_DW : 0) | (yk_cl_present(p->db) ? HAS_DB : 0),
 		.eps = (float)op->attr[0].f,
 	};
-	int64_t most = !p->back ? 0 : d->loops ? MOST_LOOPS : MOST;
+	const int64_t most = d->loops ? MOST_LOOPS : MOST;
 
 	if (p->back)
 		a.g = yk_cl_rows_of(p->g);
@@ -87,8 +87,10 @@ static struct norm_args args_of(const struct yk_cl_device *d, const struct yoke_
 		a.out = yk_cl_rows_of(p->out);
 		a.stream = yk_cl_streams(d, op, p->out);
 	}
-	a.each = yk_cl_row_each(d, a.count, a.cols, most);
+	a.each = yk_cl_row_each(d, a.count, a.cols);
 	a.groups = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
+	if (p->back && a.groups > most)
+		a.groups = most;
 	return a;
 }
 
@@ -134,7 +136,7 @@ static int run_forward(struct yk_cl_queue *q, const struct parts *p, const struc
 	yk_cl_arg_view_or(&args, p->w, p->x);
 	yk_cl_arg_view_or(&args, p->b, p->x);
 	yk_cl_arg_struct(&args, a, sizeof *a);
-	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a->count, a->each), items, "norm");
+	return yk_cl_launch_pieces(q, &args, a->groups, items, "norm");
 }
 
 static int run_sums(struct yk_cl_queue *q, const struct yoke_op *op, const struct parts *p,

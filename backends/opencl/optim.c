@@ -10,7 +10,7 @@
 #include "rows.h"
 #include "table.h"
 
-#define FILES "half.cl rows.cl optim.cl"
+#define FILES "half.cl vexp.cl rows.cl optim.cl"
 #define ITEMS 256
 #define CHUNK_LOOPS 16384
 #define CHUNK 4096
@@ -272,8 +272,9 @@ static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct 
 	for (int k = 0; k < SEGMENTS; k++)
 		yk_cl_arg_segment(&args, b->segment[k < b->segments ? k : 0]);
 	yk_cl_arg_struct(&args, &b->args, sizeof b->args);
-	return yk_cl_launch_groups(q, &args, by_tensor ? b->args.tensors : b->args.chunks,
-				   items_of(q->device), name);
+	return by_tensor ?
+		       yk_cl_launch_groups(q, &args, b->args.tensors, items_of(q->device), name) :
+		       yk_cl_launch_pieces(q, &args, b->args.chunks, items_of(q->device), name);
 }
 
 // All kernels of a batch, which is empty afterwards.

@@ -4,7 +4,7 @@
 
 #include "rows.h"
 
-#define FILES "half.cl rows.cl rope.cl"
+#define FILES "half.cl vexp.cl rows.cl rope.cl"
 
 // struct rope_args of cl/rope.cl.
 struct rope_args {
@@ -66,13 +66,13 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 		return 0;
 	if ((err = kernel_of(q->device, op, &kernel, &items)))
 		return err;
-	a.each = yk_cl_row_each(q->device, a.count, 2 * a.pairs, 0);
+	a.each = yk_cl_row_each(q->device, a.count, 2 * a.pairs);
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 	yk_cl_arg_view(&args, &op->out[0]);
 	for (int i = 0; i < 3; i++)
 		yk_cl_arg_view(&args, &op->in[i]);
 	yk_cl_arg_struct(&args, &a, sizeof a);
-	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a.count, a.each), items, "rope");
+	return yk_cl_launch_pieces(q, &args, yk_cl_pieces(a.count, a.each), items, "rope");
 }
 
 static const char *const names[] = { "rows" };

@@ -6,10 +6,12 @@
 
 #include "rows.h"
 
-// Elements of a group where a group is one item; four times that where there are many.
-#define GROUP_ELEMENTS (1 << 14)
+// Elements of a piece where a group is one item; four times that where there are many.
+#define PIECE_ELEMENTS (1 << 14)
 #define MANY_ELEMENTS (1 << 23)
-// Bytes of an output from which on it is written past the caches.
+// Groups that share the pieces, where a group is one item: few, so that those which run at a time
+// are near each other, and enough for what drivers hand out to even out.
+#define GROUPS_OF_UNIT 8
 
 int64_t yk_cl_elements(const struct yoke_view *v)
 {
@@ -162,15 +164,12 @@ void yk_cl_row_defines(const struct yk_cl_device *d, size_t items, int dtype, co
 		     more);
 }
 
-int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols, int64_t most)
+int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols)
 {
 	const int64_t width = cols > 0 ? cols : 1;
-	int64_t wish = count > MANY_ELEMENTS / width ? GROUP_ELEMENTS * 4 : GROUP_ELEMENTS;
-	int64_t n = d->loops && width < wish ? wish / width : 1;
+	int64_t wish = count > MANY_ELEMENTS / width ? PIECE_ELEMENTS * 4 : PIECE_ELEMENTS;
 
-	if (most && n < yk_cl_pieces(count, most))
-		n = yk_cl_pieces(count, most);
-	return n;
+	return d->loops && width < wish ? wish / width : 1;
 }
 
 bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
@@ -185,6 +184,15 @@ void yk_cl_arg_view_or(struct yk_cl_args *a, const struct yoke_view *v,
 		       const struct yoke_view *stand_in)
 {
 	yk_cl_arg_view(a, yk_cl_present(v) ? v : stand_in);
+}
+
+int yk_cl_launch_pieces(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t pieces, size_t items,
+			const char *name)
+{
+	const int64_t most = (int64_t)q->device->info.units * GROUPS_OF_UNIT;
+
+	return yk_cl_launch_groups(q, a, q->device->loops && pieces > most ? most : pieces, items,
+				   name);
 }
 
 int yk_cl_launch_groups(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t groups, size_t items,

@@ -2,10 +2,9 @@
 // SOFTMAX and SOFTMAX_BACK: cl/softmax.cl, f32, f16 and bf16.
 #include "config.h"
 
-
 #include "rows.h"
 
-#define FILES "half.cl rows.cl softmax.cl"
+#define FILES "half.cl vexp.cl rows.cl softmax.cl"
 // Floats of a row kept in local memory.
 #define KEEP_LOOPS 16384
 #define KEEP 4096
@@ -37,7 +36,9 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t it
 	yk_cl_format(keep, sizeof keep, "-DKEEP=%d", room ? KEEP_LOOPS : KEEP);
 	yk_cl_row_defines(d, items, op->out[0].dtype, keep, defines, sizeof defines);
 	return yk_cl_kernel_file(d, FILES, defines,
-				 op->code == YOKE_OP_SOFTMAX ? "softmax" : "softmax_back", to);
+				 op->code == YOKE_OP_SOFTMAX ? "softmax" :
+				 op->attr[0].i		     ? "log_softmax_back" : "softmax_back",
+				 to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
@@ -60,7 +61,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 		.b = yk_cl_rows_of(&op->in[back]),
 		.out = yk_cl_rows_of(&op->out[0]),
 		.count = count,
-		.each = yk_cl_row_each(q->device, count, cols, 0),
+		.each = yk_cl_row_each(q->device, count, cols),
 		.cols = (int32_t)cols,
 		.logarithm = op->attr[0].i != 0,
 		.stream = yk_cl_streams(q->device, op, &op->out[0]),
@@ -79,7 +80,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	if (back)
 		yk_cl_arg_view(&args, &op->in[1]);
 	yk_cl_arg_struct(&args, &a, sizeof a);
-	return yk_cl_launch_groups(q, &args, yk_cl_pieces(count, a.each), items, "softmax");
+	return yk_cl_launch_pieces(q, &args, yk_cl_pieces(count, a.each), items, "softmax");
 }
 
 static const char *const names[] = { "rows" };

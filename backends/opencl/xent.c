@@ -5,7 +5,7 @@
 #include "report.h"
 #include "rows.h"
 
-#define FILES "half.cl rows.cl report.cl xent.cl"
+#define FILES "half.cl vexp.cl rows.cl report.cl xent.cl"
 
 // struct xent_args of cl/xent.cl.
 struct xent_args {
@@ -67,7 +67,7 @@ static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_
 		.smooth = (float)op->attr[1].f,
 	};
 
-	a.each = yk_cl_row_each(d, a.count, a.cols, 0);
+	a.each = yk_cl_row_each(d, a.count, a.cols);
 	if (op->code == YOKE_OP_CROSS_ENTROPY_BACK) {
 		a.out = yk_cl_rows_of(&op->out[0]);
 		a.stream = yk_cl_streams(d, op, &op->out[0]);
@@ -76,10 +76,10 @@ static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_
 	return a;
 }
 
-// A launch of `groups` groups with these views before the struct, and the report's slot behind it
+// A launch over `pieces` with these views before the struct, and the report's slot behind it
 // where there is one.
 static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct xent_args *a,
-		  const char *name, int64_t groups, const struct yoke_view *const *views,
+		  const char *name, int64_t pieces, const struct yoke_view *const *views,
 		  const uint64_t *slot)
 {
 	struct yk_cl_entry *kernel;
@@ -93,7 +93,7 @@ static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct 
 	yk_cl_arg_struct(&args, a, sizeof *a);
 	if (slot)
 		yk_cl_arg_slot(&args, q, *slot);
-	return yk_cl_launch_groups(q, &args, groups, yk_cl_row_items(q->device, a->cols), name);
+	return yk_cl_launch_pieces(q, &args, pieces, yk_cl_row_items(q->device, a->cols), name);
 }
 
 static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
@@ -101,7 +101,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	const struct xent_args a = args_of(q->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
-	const int64_t groups = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
+	const int64_t pieces = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
 	const struct yk_cl_report report = {
 		.kind = YK_CL_INDEX,
 		.op = back ? "cross_entropy_back" : "cross_entropy",
@@ -112,12 +112,12 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	int err;
 
 	(void)impl;
-	if (back && !groups)
+	if (back && !pieces)
 		return 0;
 	if ((err = yk_cl_report_slot(q, &report, &slot)))
 		return err;
 	if (!back) {
-		err = launch(q, op, &a, "xent_rows", groups,
+		err = launch(q, op, &a, "xent_rows", pieces,
 			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
 			     &slot);
 		return err ? err :
@@ -129,7 +129,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	err = launch(q, op, &a, "xent_scale", 1,
 		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, NULL);
 	return err ? err :
-		     launch(q, op, &a, "xent_back", groups,
+		     launch(q, op, &a, "xent_back", pieces,
 			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
 							  NULL },
 			    &slot);
