@@ -200,6 +200,12 @@ static void hazards(void)
 		}
 }
 
+// What reading says that a device refused to compute.
+static int refused(void)
+{
+	return tap_late() ? YOKE_EFAILED : YOKE_ERANGE;
+}
+
 static void out_of_range(void)
 {
 	float x[10], y[4], got[10];
@@ -227,11 +233,15 @@ static void out_of_range(void)
 	   "nothing was lost %s", yoke_error());
 
 	yoke_tensor *device = yoke_from(yoke_i64, 0, NULL, &far);
-	expect(yoke_read(yoke_slice_at(var, &device, DIMS(4)), y, sizeof y), YOKE_ERANGE, "slice_at",
+	expect(yoke_read(yoke_slice_at(var, &device, DIMS(4)), y, sizeof y), refused(), "slice_at",
 	       "start 7 of axis 0", "a start on the device behind the end");
 	yoke_assign_at(var, &device, v);
-	expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "start 7",
-	       "an assignment at a start on the device behind the end");
+	if (tap_late())
+		skip("an assignment at a start on the device behind the end",
+		     "the device says so late: what it wrote has failed");
+	else
+		expect(yoke_eval(0, NULL), YOKE_ERANGE, "slice_update_at", "start 7",
+		       "an assignment at a start on the device behind the end");
 	expect(yoke_read(var, got, sizeof got), YOKE_EFAILED, "x", "lost", "and what it wrote has failed");
 	yoke_put(var, x, sizeof x);
 	ok(!yoke_read(var, got, sizeof got) && got[9] == 9, "it can be put anew %s", yoke_error());
@@ -257,7 +267,7 @@ static void keys_out_of_range(void)
 	yoke_scalar_set(n, 1);
 	ok(!yoke_read(o, y, sizeof y) && y[0] == 1, "the same with one key %s", yoke_error());
 	o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &(int64_t){ -1 }), YOKE_NONE, 1, 0, 0);
-	expect(yoke_read(o, y, sizeof y), YOKE_ERANGE, "attention", "-1", "and fewer than none, on the device");
+	expect(yoke_read(o, y, sizeof y), refused(), "attention", "-1", "and fewer than none, on the device");
 }
 
 static void everything(bool in_place)
@@ -298,9 +308,14 @@ int main(int argc, char **argv)
 	tap_seed();
 	everything(true);
 	const char *modules = getenv("YOKE_TEST_MODULES");
+	if (!modules) {
+		skip("the same where the device has neither", "YOKE_TEST_MODULES does not say where the fault "
+		     "backend is");
+		return done();
+	}
 	char command[4096], line[1024];
 	snprintf(command, sizeof command, "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
-		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules ? modules : "", argv[0]);
+		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules, argv[0]);
 	fflush(stdout);
 	FILE *f = popen(command, "r");
 	while (f && fgets(line, sizeof line, f))

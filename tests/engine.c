@@ -304,7 +304,9 @@ static void errors(void)
 	expect(yoke_error_code(), YOKE_ESHAPE, "too many", "too large says so");
 	int32_t bad[2] = { 1, 2 };
 	yoke_tensor *r = yoke_gather(a, yoke_from(yoke_i32, 1, DIMS(2), bad), 0);
-	expect(yoke_read(r, d, sizeof d), YOKE_ERANGE, "2", "an index outside is reported");
+	// a device names the first position, the CPU the index, too
+	expect(yoke_read(r, d, sizeof d), tap_late() ? YOKE_EFAILED : YOKE_ERANGE,
+	       tap_late() ? "position 1" : "2", "an index outside is reported");
 	yoke_scope_end(t);
 	expect(yoke_scope_end(s), 0, "", "scopes end");
 	yoke_context *ctx = yoke_context_new("nosuchbackend");

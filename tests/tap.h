@@ -100,6 +100,14 @@ static inline bool tap_eager(void)
 	return s && *s && *s != '0';
 }
 
+// Does the device say only at its next event what it refused, so that a call goes well, and a read behind
+// it is YOKE_EFAILED?  Others than the CPU do.
+static inline bool tap_late(void)
+{
+	const char *backend = getenv("YOKE_BACKEND"), *sync = getenv("YOKE_SYNC");
+	return backend && !strncmp(backend, "opencl", 6) && !(sync && *sync && *sync != '0');
+}
+
 // got[i] near want[i]: |got - want| <= tol * max(scale, |want|); NaN and infinities must be equal.
 // Prints the worst index when it fails.
 static inline bool near(const double *got, const double *want, size_t n, double tol, double scale,

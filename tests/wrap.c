@@ -18,11 +18,11 @@ static void note(void *arg)
 	++*(int *)arg;
 }
 
-// 64-byte aligned, exactly n floats: 1, 2, 3, ..
+// Aligned as any device may ask, exactly n floats: 1, 2, 3, ..
 static float *numbers(int n)
 {
 	void *p = NULL;
-	if (posix_memalign(&p, 64, (size_t)n * sizeof(float)))
+	if (posix_memalign(&p, 4096, (size_t)n * sizeof(float)))
 		exit(99);
 	for (int i = 0; i < n; i++)
 		((float *)p)[i] = (float)(i + 1);
@@ -146,7 +146,7 @@ static void failures(void)
 	yoke_tensor *y = yoke_gather(x, i, 0);
 	float got;
 	int err = yoke_read(y, &got, sizeof got);
-	ok(err == YOKE_ERANGE && freed[5] == 0,
+	ok(err == (tap_late() ? YOKE_EFAILED : YOKE_ERANGE) && freed[5] == 0,
 	   "an evaluation fails: the handle still holds it: %d, %s", freed[5], yoke_error());
 	yoke_error_clear();
 	holds(x, 1, 0, "and it is whole");
