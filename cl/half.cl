@@ -10,7 +10,21 @@
 #endif
 #endif
 
-#ifdef BUILTIN_F16
+// NATIVE_F16=1: the prologue's conversions are those below (f16.cl has found that out).
+#ifndef NATIVE_F16
+#define NATIVE_F16 0
+#endif
+#if NATIVE_F16
+FN ushort f16_of_f32(float x)
+{
+	return native_f16_of_f32(x);
+}
+
+FN float f32_of_f16(ushort h)
+{
+	return native_f32_of_f16(h);
+}
+#elif defined BUILTIN_F16
 FN ushort f16_of_f32(float x)
 {
 	ushort h;

@@ -14,6 +14,7 @@ cl_files = \
 	cl/contract_packed.cl \
 	cl/contract_rows.cl \
 	cl/contract_tiled.cl \
+	cl/f16.cl \
 	cl/f64.cl \
 	cl/gather.cl \
 	cl/half.cl \

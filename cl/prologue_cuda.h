@@ -32,6 +32,24 @@ FN ulong work_global(int d)
 #define ATOMIC_MIN(to, x) atomicMin(to, x) // uint in global memory, as the next; give what was there
 #define ATOMIC_ADD(to, x) atomicAdd(to, x)
 
+#if defined NATIVE_F16 && defined __HIP__
+FN ushort native_f16_of_f32(float x) { return __builtin_bit_cast(ushort, (_Float16)x); }
+FN float native_f32_of_f16(ushort h) { return (float)__builtin_bit_cast(_Float16, h); }
+#elif defined NATIVE_F16
+FN ushort native_f16_of_f32(float x)
+{
+	ushort h;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+	return h;
+}
+FN float native_f32_of_f16(ushort h)
+{
+	float x;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+	return x;
+}
+#endif
+
 #define EACH
 #define WIDE()
 #define FETCH(from)

@@ -27,6 +27,12 @@ typedef char16 schar16;
 #define ATOMIC_MIN(to, x) atomic_min(to, x) // uint in global memory, as the next; give what was there
 #define ATOMIC_ADD(to, x) atomic_add(to, x)
 
+#ifdef NATIVE_F16
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+FN ushort native_f16_of_f32(float x) { return as_ushort(convert_half_rte(x)); }
+FN float native_f32_of_f16(ushort h) { return convert_float(as_half(h)); }
+#endif
+
 // EACH stands before a loop whose iterations do not depend on each other, though operands may
 // be the same memory.  clang makes vectors of it, as wide as the device has them if something in
 // the kernel is that wide, which is what WIDE is for.

@@ -73,6 +73,7 @@ test_programs = \
 	tests/opencl_along.t \
 	tests/opencl_attention.t \
 	tests/opencl_contract.t \
+	tests/opencl_f16.t \
 	tests/opencl_f64.t \
 	tests/opencl_fused.t \
 	tests/opencl_map.t \
@@ -202,6 +203,7 @@ tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_along_t_SOURCES = tests/cpu_along.c
 tests_opencl_along_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
+tests_opencl_f16_t_SOURCES = tests/opencl_f16.c
 tests_opencl_f64_t_SOURCES = tests/opencl_f64.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
 tests_opencl_attention_t_SOURCES = tests/cpu_attention.c

@@ -70,6 +70,22 @@ static void platform_text(cl_platform_id id, cl_platform_info what, char *to, si
 	free(text);
 }
 
+// Is the word in the list?
+static bool has_extension(cl_device_id id, const char *word)
+{
+	static const size_t most = 16384;
+	char *list = malloc(most);
+	size_t n = strlen(word);
+	bool found = false;
+
+	if (list)
+		text_of(id, CL_DEVICE_EXTENSIONS, list, most);
+	for (const char *at = list; at && (at = strstr(at, word)) && !found; at += n)
+		found = (at == list || at[-1] == ' ') && (!at[n] || at[n] == ' ');
+	free(list);
+	return found;
+}
+
 // Why a device cannot serve, or NULL.
 static const char *refused(cl_device_id id)
 {
@@ -123,6 +139,8 @@ static void fill_info(struct yk_cl_device *d)
 	info->flags = unified ? YOKE_DEVICE_UNIFIED : 0;
 	if (number(d->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_device_fp_config), 0))
 		info->flags |= YOKE_DEVICE_F64;
+	if (has_extension(d->id, "cl_khr_fp16"))
+		info->flags |= YOKE_DEVICE_F16;
 	if (!(f32 & CL_FP_DENORM))
 		info->flags |= YOKE_DEVICE_FLUSHES;
 	info->units = uint_of(d->id, CL_DEVICE_MAX_COMPUTE_UNITS);

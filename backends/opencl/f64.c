@@ -35,46 +35,6 @@ static void expected(double x[ALL])
 	memcpy(x, all, sizeof all);
 }
 
-static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, double x[ALL])
-{
-	struct yk_cl_device *d = q->device;
-	struct yk_cl_entry *kernel;
-	const size_t one = 1;
-	int err = yk_cl_kernel_file(d, "f64.cl", "-DUSE_F64", "f64_results", &kernel);
-
-	if (err)
-		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_segment(&args, s);
-	if ((err = yk_cl_launch(q, &args, 1, &one, &one, "f64_results")))
-		return err;
-	cl_int code = clEnqueueReadBuffer(q->queue, s->mem, CL_TRUE, 0, ALL * sizeof *x,
-					  x, 0, NULL, NULL);
-	return yk_cl_check(d, "clEnqueueReadBuffer", code);
-}
-
-// On a queue and a buffer of its own.
-static int results(struct yk_cl_device *d, double x[ALL])
-{
-	struct yk_cl_queue q = { .device = d };
-	struct yk_cl_segment s = { .device = d, .bytes = ALL * sizeof *x };
-	cl_int code;
-
-	q.queue = clCreateCommandQueue(d->context, d->id, 0, &code);
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clCreateCommandQueue", code);
-	s.mem = clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-			       s.bytes, x, &code);
-	int err = yk_cl_check(d, "clCreateBuffer", code);
-	if (!err) {
-		err = run_kernel(&q, &s, x);
-		clFinish(q.queue);
-		yk_cl_release(d, s.mem);
-	}
-	clReleaseCommandQueue(q.queue);
-	return err;
-}
-
 static int test(struct yk_cl_device *d)
 {
 	double want[ALL], got[ALL];
@@ -82,7 +42,7 @@ static int test(struct yk_cl_device *d)
 	expected(want);
 	memset(got, 0xff, sizeof got);
 	memcpy(got, want, INPUTS * sizeof *got);
-	if (results(d, got)) {
+	if (yk_cl_try(d, "f64.cl", "-DUSE_F64", "f64_results", 1, got, sizeof got)) {
 		yk_cl_log(YOKE_LOG_WARN,
 			  "opencl:%u (%s) offers f64, but its test fails: without f64",
 			  d->index, d->info.name);

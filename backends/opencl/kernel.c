@@ -263,15 +263,28 @@ static int join_files(struct joined *j, const char *files)
 	return err;
 }
 
+static int too_long(const char *files)
+{
+	return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+}
+
+// Of a build with these defines.
+static int options_of(struct yk_cl_device *d, const char *defines, const char *files,
+		      char *to, size_t cap)
+{
+	int n = yk_cl_format(to, cap, "%s%s %s", d->options,
+			     yk_cl_f16(d) ? " -DNATIVE_F16=1" : "", defines);
+	return n < (int)cap ? 0 : too_long(files);
+}
+
 static int program_of_files(struct yk_cl_device *d, const char *files,
 			    const char *defines, const char *name, cl_program *to)
 {
 	char key[512], options[512];
 	int n = yk_cl_format(key, sizeof key, "%s|%s", files, defines);
-	int m = yk_cl_format(options, sizeof options, "%s %s", d->options, defines);
 
-	if (n >= (int)sizeof key || m >= (int)sizeof options)
-		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+	if (n >= (int)sizeof key)
+		return too_long(files);
 	for (struct yk_cl_program *p = d->programs; p; p = p->next)
 		if (!strcmp(p->key, key)) {
 			*to = p->program;
@@ -280,6 +293,8 @@ static int program_of_files(struct yk_cl_device *d, const char *files,
 	struct joined j = { 0 };
 	struct yk_cl_program *p = malloc(sizeof *p + (size_t)n + 1);
 	int err = p ? 0 : yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
+	if (!err)
+		err = options_of(d, defines, files, options, sizeof options);
 	if (!err)
 		err = join_files(&j, "prologue_opencl.h");
 	if (!err)
@@ -306,7 +321,7 @@ int yk_cl_kernel_file(struct yk_cl_device *d, const char *files, const char *def
 	int n = yk_cl_format(key, sizeof key, "%s|%s|%s", name, files, defines);
 
 	if (n >= (int)sizeof key)
-		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+		return too_long(files);
 	if ((*to = yk_cl_kernel_find(d, key, (size_t)n)))
 		return 0;
 	int err = program_of_files(d, files, defines, name, &program);
@@ -336,16 +351,17 @@ int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
 {
 	char key[YOKE_MAP_KEY_BYTES + 512], options[512];
 	int n = yk_cl_format(key, 512, "%s|%s|%s|", name, files, defines);
-	int m = yk_cl_format(options, sizeof options, "%s %s", d->options, defines);
 	struct joined j = { 0 };
 
-	if (n >= 512 || m >= (int)sizeof options)
-		return yk_cl_error(YOKE_EINVAL, "the defines of %s are too long", files);
+	if (n >= 512)
+		return too_long(files);
 	memcpy(key + n, call->key, call->key_bytes);
 	size_t key_bytes = (size_t)n + call->key_bytes;
 	if ((*to = yk_cl_kernel_find(d, key, key_bytes)))
 		return 0;
-	int err = join_map(&j, op);
+	int err = options_of(d, defines, files, options, sizeof options);
+	if (!err)
+		err = join_map(&j, op);
 	if (!err)
 		err = join_files(&j, files);
 	if (!err)

@@ -23,6 +23,7 @@ opencl_sources = \
 	backends/opencl/contract_tiled.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
+	backends/opencl/f16.c \
 	backends/opencl/f64.c \
 	backends/opencl/format.c \
 	backends/opencl/gather.c \
@@ -48,4 +49,5 @@ opencl_sources = \
 	backends/opencl/sort.c \
 	backends/opencl/table.c \
 	backends/opencl/table.h \
+	backends/opencl/try.c \
 	backends/opencl/xent.c

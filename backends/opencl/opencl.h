@@ -48,7 +48,7 @@ struct yk_cl_device {
 	pthread_mutex_t lock;    // guards all below; a cl_kernel's arguments too
 	cl_context context;      // made on first use
 	cl_command_queue helper; // maps host segments
-	int f64;                 // of f64.c
+	int f64, f16;            // of f64.c and f16.c
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
@@ -119,6 +119,19 @@ int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *);
 // Does it compute in f64?  Tested at the first question, which must come without the lock: in an
 // op's can.
 bool yk_cl_f64(struct yk_cl_device *);
+
+// ---- f16.c ----
+
+// Does it convert f16 by itself, to the bits that cl/half.cl gives?  Tested at the first question, with
+// the lock held.
+bool yk_cl_f16(struct yk_cl_device *);
+
+// ---- try.c ----
+
+// Runs a kernel that takes one buffer, `bytes` at `data`, in groups of one item, and brings the buffer
+// back.  Called with the device open and its lock held.
+int yk_cl_try(struct yk_cl_device *, const char *files, const char *defines, const char *name,
+	      size_t items, void *data, size_t bytes);
 
 // ---- identity.c ----
 

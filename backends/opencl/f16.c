@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a device converts f16 by itself: what it advertises counts once the kernel of cl/f16.cl has
+// found its conversions to be those that cl/half.cl writes out, for each value of f16.  Arithmetic stays
+// f32, as everywhere (storage f16, sums in f32), so that is all that native f16 is good for: the results
+// are the same bits with it and without.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+enum { HALVES = 1 << 16 };
+enum { UNKNOWN, GOOD, BAD };
+
+static int test(struct yk_cl_device *d)
+{
+	static const unsigned char unset = 0xff, same = 1;
+	unsigned char *got = malloc(HALVES);
+	int bad = -1;
+
+	if (!got)
+		return BAD;
+	memset(got, unset, HALVES);
+	int err = yk_cl_try(d, "half.cl f16.cl", "-DNATIVE_F16=0", "f16_same", HALVES, got, HALVES);
+	for (int i = 0; i < HALVES && bad < 0; i++)
+		bad = got[i] == same ? -1 : i;
+	free(got);
+	if (!err && bad < 0)
+		return GOOD;
+	yk_cl_log(YOKE_LOG_INFO, "opencl:%u (%s) offers f16, but %s (first 0x%04x): converted by hand",
+		  d->index, d->info.name, err ? "its test fails" : "rounds it otherwise", bad < 0 ? 0 : bad);
+	return BAD;
+}
+
+bool yk_cl_f16(struct yk_cl_device *d)
+{
+	// drivers of processors that convert in one instruction are known by __F16C__ (cl/half.cl)
+	if (d->f16 == UNKNOWN && (d->loops || !(d->info.flags & YOKE_DEVICE_F16)))
+		d->f16 = BAD;
+	if (d->f16 == UNKNOWN) {
+		d->f16 = BAD; // in the program that finds it out
+		d->f16 = test(d);
+	}
+	return d->f16 == GOOD;
+}
