@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions of f32: the driver's; or, under OWN_MATH, formulas without branches
 // and tables, of which a compiler for a CPU makes vector code.  Reference:
-// backends/cpu/vmath.h, which has the sources of the formulas and their errors (exp, log
-// 1 ulp, expm1, erf 1.5, tanh, sigmoid 2.2; subnormals included).
+// backends/cpu/vmath.h, which has the sources of the formulas.  Errors over the whole range,
+// subnormals included: exp, log 1 ulp, expm1 1.5, erf 1.6, tanh, sigmoid 2.2.
 
 #ifndef OWN_MATH
 FN float exp_f32(float x) { return exp(x); }
@@ -24,19 +24,28 @@ FN float copysign_f32(float x, float sign)
 }
 
 // x = n ln 2 + r, |r| <= ln 2 / 2: gives e^r - 1, and n.  Adding 1.5 * 2^23 leaves n in the
-// low bits of the sum.
-FN float exp_reduce(float x, int *n)
+// low bits of the sum.  near: e^r - 1 itself is wanted; what 1 is added to needs a coefficient
+// less.
+FN float exp_reduce(float x, int *n, bool near)
 {
 	float t = FMA(x, 0x1.715476p+0f, 0x1.8p23f);
 	*n = (int)(AS_UINT(t) - 0x4b400000u);
 	t -= 0x1.8p23f;
 	float r = FMA(t, -0x1.63p-1f, x);
 	r = FMA(t, 0x1.bd0106p-13f, r);
-	float p = 0x1.a1a16ap-13f; // (e^r - 1 - r) / r^2
-	p = FMA(p, r, 0x1.6d7474p-10f);
-	p = FMA(p, r, 0x1.111090p-7f);
-	p = FMA(p, r, 0x1.5554aep-5f);
-	p = FMA(p, r, 0x1.555556p-3f);
+	float p;
+	if (near) {
+		p = 0x1.a1a16ap-13f; // (e^r - 1 - r) / r^2
+		p = FMA(p, r, 0x1.6d7474p-10f);
+		p = FMA(p, r, 0x1.111090p-7f);
+		p = FMA(p, r, 0x1.5554aep-5f);
+		p = FMA(p, r, 0x1.555556p-3f);
+	} else {
+		p = 0x1.6b6deep-10f; // e^r to 2^-28
+		p = FMA(p, r, 0x1.12300ap-7f);
+		p = FMA(p, r, 0x1.55568ap-5f);
+		p = FMA(p, r, 0x1.5554a2p-3f);
+	}
 	p = FMA(p, r, 0.5f);
 	return FMA(p, r * r, r);
 }
@@ -51,7 +60,7 @@ FN float exp_f32(float x)
 	int n;
 	x = x > 89.0f ? 89.0f : x;
 	x = x < -105.0f ? -105.0f : x;
-	float p = exp_reduce(x, &n) + 1.0f;
+	float p = exp_reduce(x, &n, false) + 1.0f;
 	int half_n = n >> 1; // in two steps, since 2^n may overflow or be subnormal
 	return p * exp2_int(half_n) * exp2_int(n - half_n);
 }
@@ -61,7 +70,7 @@ FN float expm1_f32(float x)
 	int n;
 	float c = x > 89.0f ? 89.0f : x;
 	c = c < -20.0f ? -20.0f : c;
-	float p = exp_reduce(c, &n), s = exp2_int(n - 1);
+	float p = exp_reduce(c, &n, true), s = exp2_int(n - 1);
 	float y = FMA(s, p, s - 0.5f) * 2.0f, z = p == 0.0f ? x : p;
 	return n == 0 ? z : y; // -0 and subnormals stay what they are
 }
@@ -71,7 +80,7 @@ FN float tanh_f32(float x)
 	int n;
 	float c = abs_f32(x);
 	c = c > 10.0f ? 10.0f : c;
-	float p = exp_reduce(c + c, &n), s = exp2_int(n);
+	float p = exp_reduce(c + c, &n, true), s = exp2_int(n);
 	float e = FMA(s, p, s - 1.0f), y = e / (e + 2.0f); // e: e^2|x| - 1
 	return AS_FLOAT(AS_UINT(y) | (AS_UINT(x) & 0x80000000u));
 }
@@ -89,51 +98,40 @@ FN float log_f32(float x)
 	uint i = AS_UINT(c) - 0x3f3504f3u; // sqrt(1/2): the mantissa is around 1
 	float e = (float)((int)i >> 23) + (tiny ? -23.0f : 0.0f);
 	float f = AS_FLOAT((i & 0x7fffffu) + 0x3f3504f3u) - 1.0f, s = f * f;
-	float p = 0x1.1b4864p-4f; // (log(1+f) - f + f^2/2) / f^3
-	p = FMA(p, f, -0x1.e2dff6p-4f);
-	p = FMA(p, f, 0x1.e64872p-4f);
-	p = FMA(p, f, -0x1.fb4478p-4f);
-	p = FMA(p, f, 0x1.233378p-3f);
-	p = FMA(p, f, -0x1.5562dep-3f);
-	p = FMA(p, f, 0x1.99a53ap-3f);
-	p = FMA(p, f, -0x1.ffffeep-3f);
-	p = FMA(p, f, 0x1.555546p-2f);
-	float y = p * f * s;
+	float p = -0x1.38c3d8p-4f; // (log(1+f) - f + f^2/2) / f^3: log(1+f) to 2^-27
+	p = FMA(p, f, 0x1.055d32p-3f);
+	p = FMA(p, f, -0x1.0d829ap-3f);
+	p = FMA(p, f, 0x1.22d968p-3f);
+	p = FMA(p, f, -0x1.547288p-3f);
+	p = FMA(p, f, 0x1.99a01ap-3f);
+	p = FMA(p, f, -0x1.000226p-2f);
+	p = FMA(p, f, 0x1.555554p-2f);
+	p = FMA(p, f, -0.5f);
+	float y = FMA(p, s, f);
 	y = FMA(e, -0x1.bd0106p-13f, y);
-	y = FMA(s, -0.5f, y);
-	y = f + y;
 	y = FMA(e, 0x1.63p-1f, y);
-	y = x > 0x1.fffffep127f ? x : y;
-	y = x == 0.0f ? AS_FLOAT(0xff800000u) : y;
+	y = x <= 0x1.fffffep127f ? y : x; // infinity and NaN
 	y = x < 0.0f ? AS_FLOAT(0x7fc00000u) : y;
-	return x != x ? x : y;
+	return x == 0.0f ? AS_FLOAT(0xff800000u) : y;
 }
 
-// Below 0.92 a polynomial in x^2; above it 1 - exp(polynomial), as log erfc is nearly a
-// parabola.
+// 1 - e^q, q = log erfc|x|, which is nearly a parabola: a polynomial in -|x|, to 2^-27 of erf.
 FN float erf_f32(float x)
 {
 	int n;
-	float a = abs_f32(x), s = a * a;
-	float p = 0x1.5ebd92p-14f; // erf(x)/x - 1
-	p = FMA(p, s, -0x1.aad918p-11f);
-	p = FMA(p, s, 0x1.54da22p-8f);
-	p = FMA(p, s, -0x1.b8108cp-6f);
-	p = FMA(p, s, 0x1.ce2e22p-4f);
-	p = FMA(p, s, -0x1.812744p-2f);
-	p = FMA(p, s, 0x1.06eba8p-3f);
-	float small = FMA(p, a, a);
-	float c = a > 4.0f ? 4.0f : a;
-	float q = 0x1.9ae812p-13f; // log erfc(x)
-	q = FMA(q, c, -0x1.8ee0e4p-9f);
-	q = FMA(q, c, 0x1.6c2a34p-6f);
-	q = FMA(q, c, -0x1.a9b40ep-4f);
-	q = FMA(q, c, -0x1.463cc4p-1f);
-	q = FMA(q, c, -0x1.20af58p+0f);
-	q = FMA(q, c, -0x1.9a6606p-13f);
-	float e = exp_reduce(q, &n) + 1.0f;
-	float large = 1.0f - e * exp2_int(n);
-	return copysign_f32(a < 0.92f ? small : large, x);
+	float c = abs_f32(x);
+	c = -(c > 4.0f ? 4.0f : c);
+	float q = -0x1.3b0c58p-17f; // q/c - 1
+	q = FMA(q, c, -0x1.f292f0p-14f);
+	q = FMA(q, c, -0x1.4e2c18p-11f);
+	q = FMA(q, c, -0x1.b74634p-10f);
+	q = FMA(q, c, -0x1.637fbep-13f);
+	q = FMA(q, c, 0x1.39b7c8p-6f);
+	q = FMA(q, c, 0x1.a4f8c4p-4f);
+	q = FMA(q, c, -0x1.45f300p-1f);
+	q = FMA(q, c, 0x1.06eba8p-3f);
+	float p = exp_reduce(FMA(q, c, c), &n, true), s = exp2_int(n);
+	return copysign_f32(FMA(s, p, s - 1.0f), x);
 }
 #endif
 

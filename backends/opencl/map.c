@@ -22,16 +22,32 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	return 8 * (call.narg + 4) <= d->info.max_args;
 }
 
-// Is every output huge, and written in whole lines by a flat map?
+static bool is_dense(const struct yoke_view *v)
+{
+	int64_t n = 1;
+
+	for (int i = v->rank - 1; i >= 0; i--) {
+		if (v->dims[i] != 1 && v->strides[i] != n)
+			return false;
+		n *= v->dims[i];
+	}
+	return true;
+}
+
+// Is every output huge, and does every row of it begin on a line?
 static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
 		    const struct yoke_map_call *call)
 {
-	if (!d->loops || call->count[0] != 1)
+	const uint64_t rows = call->count[0], cols = call->count[1];
+
+	if (!d->loops || !rows)
 		return false;
-	for (uint32_t k = 0; k < op->nout; k++)
-		if (call->count[1] < YK_CL_STREAM_BYTES / yk_cl_bytes(op->out[k].dtype) ||
-		    op->out[k].align < 64 || op->out[k].strides[op->out[k].rank - 1] != 1)
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const size_t size = yk_cl_bytes(op->out[k].dtype);
+		if (cols < YK_CL_STREAM_BYTES / size / rows || op->out[k].align < 64 ||
+		    !is_dense(&op->out[k]) || (rows > 1 && cols * size % 64))
 			return false;
+	}
 	return true;
 }
 
@@ -39,8 +55,8 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     const struct yoke_map_call *call, bool stream, struct yk_cl_entry **to)
 {
 	const char *defines = !d->loops ? "" :
-			      stream	? "-DMAP_BLOCKS -DOWN_MATH -DMAP_STREAM=64" :
-					  "-DMAP_BLOCKS -DOWN_MATH";
+			      stream	? "-DMAP_BLOCK=64 -DOWN_MATH -DMAP_STREAM" :
+					  "-DMAP_BLOCK=64 -DOWN_MATH";
 	return yk_cl_kernel_map(d, op, call, "map.cl", defines, "map", to);
 }
 

@@ -438,6 +438,60 @@ static int put_value(struct text *t, const struct yk_map_form *f,
 	}
 }
 
+// ---- random bits ahead ----
+
+// One value for all elements, found without the program?
+static bool is_seed(const struct yk_map_form *f, unsigned insn)
+{
+	const struct yoke_insn *n = &f->map->insn[insn];
+	if (n->op != YOKE_MAP_INPUT)
+		return n->op == YOKE_MAP_CONST;
+	int class = f->operand[f->map->nout + n->a].class;
+	return class == YK_MAP_VALUE || class == YK_MAP_ONE;
+}
+
+// Random bits of a map by the index of its element are drawn ahead of it: four elements have one
+// block of Philox.
+static bool is_drawn(const struct yk_map_form *f, const struct yoke_insn *n)
+{
+	return f->code == YOKE_OP_MAP && n->op == YOKE_MAP_RAND &&
+	       f->map->insn[n->a].op == YOKE_MAP_INDEX && is_seed(f, n->b) && is_seed(f, n->c);
+}
+
+static bool draws(const struct yk_map_form *f)
+{
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_drawn(f, &f->map->insn[k]))
+			return true;
+	return false;
+}
+
+// A parameter or an argument for each instruction that is drawn, its number in the middle.
+static void put_drawn(struct text *t, const struct yk_map_form *f, const char *before,
+		      const char *behind)
+{
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_drawn(f, &f->map->insn[k]))
+			put(t, "%s%u%s, ", before, k, behind);
+}
+
+// Key and step of instruction k.
+static void put_seed(struct text *t, const struct yk_map_form *f, unsigned k)
+{
+	const uint16_t seed[] = { f->map->insn[k].b, f->map->insn[k].c };
+
+	for (int i = 0; i < 2; i++) {
+		const struct yoke_insn *n = &f->map->insn[seed[i]];
+		const unsigned operand = f->map->nout + n->a;
+		if (n->op == YOKE_MAP_CONST)
+			put(t, ", (long)c%u", n->a);
+		else if (f->operand[operand].class == YK_MAP_VALUE)
+			put(t, ", (long)w%u", operand);
+		else
+			put(t, ", *(GLOBAL const long *)(s%u + at%u)", operand, operand);
+	}
+}
+
 // ---- functions ----
 
 static int put_program(struct text *t, const struct yk_map_form *f)
@@ -447,6 +501,8 @@ static int put_program(struct text *t, const struct yk_map_form *f)
 	for (unsigned k = 0; k < f->map->ninsn; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
 		const bool bits = as_bits(f, n);
+		if (is_drawn(f, n)) // a parameter
+			continue;
 		if (bits)
 			put(t, "\tushort h%u = ", k);
 		else
@@ -491,38 +547,12 @@ static int put_store(struct text *t, const struct yk_map_form *f)
 	return err;
 }
 
-// MAP_STREAM elements from j0 on, where outputs are linear, written past the caches.
-static void put_stream(struct text *t, const struct yk_map_form *f)
+// map_put: an element whose random bits are there, to where it belongs; map_at draws them itself.
+static void put_at(struct text *t, const struct yk_map_form *f)
 {
-	put(t, "#ifdef MAP_STREAM\nFN void map_stream(ulong j0 MAP_PARAMS)\n{\n");
-	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "\t%s y%u[MAP_STREAM] __attribute__((aligned(64)));\n",
-		    dtypes[f->operand[k].dtype].stored, k);
-	put(t, "\tEACH\n\tfor (ulong l = 0; l < MAP_STREAM; l++)\n\t\tmap_values(");
-	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "y%u + l, ", k);
-	put(t, "0, j0 + l MAP_ARGS);\n");
-	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += 64)\n"
-		    "\t\tstream_line((const uchar *)y%u + l, s%u + at%u + j0 * sizeof *y%u + l);\n",
-		    k, k, k, k, k);
-	put(t, "}\n#endif\n");
-}
-
-static int put_element(struct text *t, const struct yk_map_form *f)
-{
-	put(t, "FN void map_values(");
-	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "%s *y%u, ", dtypes[f->operand[k].dtype].stored, k);
+	put(t, "FN void map_put(");
+	put_drawn(t, f, "int v", "");
 	put(t, "ulong r, ulong j MAP_PARAMS)\n{\n");
-	put_axes(t, f, 0, f->rank, "r", "j");
-	int err = put_program(t, f);
-	for (unsigned k = 0; k < f->map->nout; k++) {
-		put(t, "\t*y%u = ", k);
-		put_stored(t, f, k);
-		put(t, ";\n");
-	}
-	put(t, "}\nFN void map_at(ulong r, ulong j MAP_PARAMS)\n{\n");
 	put_axes(t, f, 0, f->rank, "r", "j");
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		put_operand(t, f, k);
@@ -531,15 +561,79 @@ static int put_element(struct text *t, const struct yk_map_form *f)
 	put(t, "\tmap_values(");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		put(t, "&y%u, ", k);
+	put_drawn(t, f, "v", "");
 	put(t, "r, j MAP_ARGS);\n");
 	for (unsigned k = 0; k < f->map->nout; k++)
 		put(t, "\tp%u[e%u] = y%u;\n", k, k, k);
-	put(t, "}\n");
-	bool rows = f->rank == 1;
+	put(t, "}\nFN void map_at(ulong r, ulong j MAP_PARAMS)\n{\n");
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_drawn(f, &f->map->insn[k])) {
+			put(t, "\tint v%u = rand_bits(", k);
+			put_place(t, f, f->noperand, f->rank);
+			put_seed(t, f, k);
+			put(t, ");\n");
+		}
+	put(t, "\tmap_put(");
+	put_drawn(t, f, "v", "");
+	put(t, "r, j MAP_ARGS);\n}\n");
+}
+
+// map_block: MAP_BLOCK elements of a row, a multiple of 32; random bits are drawn in fours first.
+// Under MAP_STREAM the outputs, which are linear and begin on lines, are written past the caches.
+static void put_block(struct text *t, const struct yk_map_form *f)
+{
+	put(t, "#ifdef MAP_BLOCK\nFN void map_block(ulong r, ulong j0 MAP_PARAMS)\n{\n");
+	if (draws(f)) {
+		put(t, "\tulong j = j0;\n\tulong index = (ulong)");
+		put_place(t, f, f->noperand, f->rank);
+		put(t, ", first = index & 3;\n");
+	}
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_drawn(f, &f->map->insn[k])) {
+			put(t, "\tuint b%u[MAP_BLOCK + 4];\n"
+			    "\tEACH\n\tfor (ulong l = 0; l < MAP_BLOCK / 4; l++)\n"
+			    "\t\trand_four((index >> 2) + l", k);
+			put_seed(t, f, k);
+			put(t, ", b%u + 4 * l);\n\tif (first)\n"
+			    "\t\trand_four((index >> 2) + MAP_BLOCK / 4", k);
+			put_seed(t, f, k);
+			put(t, ", b%u + MAP_BLOCK);\n", k);
+		}
+	put(t, "#ifdef MAP_STREAM\n");
 	for (unsigned k = 0; k < f->map->nout; k++)
-		rows = rows && f->operand[k].class == YK_MAP_LINEAR;
-	if (rows)
-		put_stream(t, f);
+		put(t, "\t%s y%u[MAP_BLOCK] __attribute__((aligned(64)));\n",
+		    dtypes[f->operand[k].dtype].stored, k);
+	put(t, "\tEACH_PAIR\n\tfor (ulong l = 0; l < MAP_BLOCK; l++)\n\t\tmap_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "y%u + l, ", k);
+	put_drawn(t, f, "(int)b", "[first + l]");
+	put(t, "r, j0 + l MAP_ARGS);\n");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += 64)\n"
+		    "\t\tstream_line((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
+		    k, k, k, k, f->flat ? "" : "r * width + ", k);
+	put(t, "#else\n\tEACH_PAIR\n\tfor (ulong l = 0; l < MAP_BLOCK; l++)\n\t\tmap_put(");
+	put_drawn(t, f, "(int)b", "[first + l]");
+	put(t, "r, j0 + l MAP_ARGS);\n#endif\n}\n#endif\n");
+}
+
+static int put_element(struct text *t, const struct yk_map_form *f)
+{
+	put(t, "FN void map_values(");
+	for (unsigned k = 0; k < f->map->nout; k++)
+		put(t, "%s *y%u, ", dtypes[f->operand[k].dtype].stored, k);
+	put_drawn(t, f, "int v", "");
+	put(t, "ulong r, ulong j MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->rank, "r", "j");
+	int err = put_program(t, f);
+	for (unsigned k = 0; k < f->map->nout; k++) {
+		put(t, "\t*y%u = ", k);
+		put_stored(t, f, k);
+		put(t, ";\n");
+	}
+	put(t, "}\n");
+	put_at(t, f);
+	put_block(t, f);
 	return err;
 }
 
