@@ -415,56 +415,77 @@ static void test_in_place(void)
 	cl->segment_free(device, s);
 }
 
-// An output so large that it is written past the caches, and one element less than a block more.
-static void test_huge(int dtype)
+// Outputs so large that they are written past the caches: a row less x, and random bits.  Rows
+// are a block or more and a rest; one row is one element less than a block more.
+static void test_huge(int dtype, int64_t rows)
 {
-	const int64_t n = (100 << 20) / (int64_t)dtype_bytes(dtype) + 63;
-	const uint64_t bytes = (uint64_t)n * dtype_bytes(dtype);
-	struct yoke_map m = { .size = sizeof m, .nin = 1, .nout = 1, .out = { 1 } };
-	struct yoke_view v[2];
-	unsigned char *x = malloc(bytes), *y = malloc(bytes);
-	struct value one;
-	void *s, *t, *e;
-	int64_t bad = 0;
+	const int64_t least = (100 << 20) / (int64_t)dtype_bytes(dtype);
+	const int64_t cols = rows == 1 ? least + 63 : 64 * (least / rows / 64 + 1) + 16;
+	const int64_t n = rows * cols, dims[] = { rows, cols };
+	const size_t size = dtype_bytes(dtype);
+	const bool draws = dtype == yoke_f32;
+	struct yoke_map m = { .size = sizeof m,
+			      .nin = 2,
+			      .nout = (uint16_t)(1 + draws),
+			      .nconst = 2,
+			      .konst = { 3, 1 },
+			      .out = { 2, 6 } };
+	unsigned char *host[4];
+	const uint64_t bytes[] = { (uint64_t)n * size, (uint64_t)cols * size,
+				   (uint64_t)n * size, (uint64_t)n * 4 };
+	struct yoke_view v[4];
+	void *segment[4], *e;
+	int64_t bad = 0, bad_bits = 0;
 
 	add(&m, YOKE_MAP_INPUT, dtype, 0, 0, 0);
-	add(&m, YOKE_MAP_NEG, dtype, 0, 0, 0);
-	for (int64_t i = 0; i < n; i++) {
-		one = (struct value){ (double)(i % 2039), i % 2039 };
-		store(dtype, one, x + (size_t)i * dtype_bytes(dtype));
+	add(&m, YOKE_MAP_INPUT, dtype, 1, 0, 0);
+	add(&m, YOKE_MAP_SUB, dtype, 1, 0, 0);
+	add(&m, YOKE_MAP_INDEX, yoke_i64, 0, 0, 0);
+	add(&m, YOKE_MAP_CONST, yoke_i64, 0, 0, 0);
+	add(&m, YOKE_MAP_CONST, yoke_i64, 1, 0, 0);
+	add(&m, YOKE_MAP_RAND, yoke_i32, 3, 4, 5);
+	if (!draws)
+		m.ninsn = 3;
+	for (int k = 0; k < 4; k++) {
+		host[k] = malloc(bytes[k]);
+		memset(host[k], 0xff, bytes[k]);
+		for (int64_t i = 0; k < 2 && i < (int64_t)(bytes[k] / size); i++)
+			store(dtype, (struct value){ (double)(i % 1019), i % 1019 },
+			      host[k] + (size_t)i * size);
+		must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes[k], &segment[k]),
+		     "segment_new");
+		must(cl->put(queue, segment[k], 0, host[k], bytes[k]), "put");
+		v[k] = dense_view(segment[k], 0, k == 3 ? yoke_i32 : dtype, 2, dims);
+		v[k].align = 64;
 	}
-	memset(y, 0xff, bytes);
-	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &s), "segment_new");
-	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &t), "segment_new");
-	must(cl->put(queue, s, 0, x, bytes), "put");
-	must(cl->put(queue, t, 0, y, bytes), "put");
-	v[0] = dense_view(s, 0, dtype, 1, &n);
-	v[1] = dense_view(t, 0, dtype, 1, &n);
-	v[1].align = 64;
+	v[1].strides[0] = 0;
 	struct yoke_op op = { .size = sizeof op,
 			      .code = YOKE_OP_MAP,
-			      .rank = 1,
-			      .nout = 1,
-			      .nin = 1,
-			      .dims = { n },
-			      .out = &v[1],
-			      .in = &v[0],
+			      .rank = 2,
+			      .nout = m.nout,
+			      .nin = 2,
+			      .dims = { rows, cols },
+			      .out = &v[2],
+			      .in = v,
 			      .map = &m };
 	must(cl->run(queue, &op, 0), "run");
-	must(cl->get(queue, t, 0, y, bytes), "get");
+	must(cl->get(queue, segment[2], 0, host[2], bytes[2]), "get");
+	must(cl->get(queue, segment[3], 0, host[3], bytes[3]), "get");
 	must(cl->event_mark(queue, &e), "mark");
 	must(cl->event_wait(e), "wait");
 	cl->event_free(e);
 	for (int64_t i = 0; i < n; i++) {
-		one = load(dtype, y + (size_t)i * dtype_bytes(dtype));
-		bad += is_real(dtype) ? one.r != -(double)(i % 2039) : one.i != -(i % 2039);
+		struct value y = load(dtype, host[2] + (size_t)i * size);
+		bad += y.r != (double)(i % cols % 1019 - i % 1019);
+		bad_bits += draws && ((int32_t *)(void *)host[3])[i] != philox(i, 3, 1);
 	}
-	ok(!bad, "%lld elements of %s: %lld wrong", (long long)n, dtype_names[dtype],
-	   (long long)bad);
-	cl->segment_free(device, s);
-	cl->segment_free(device, t);
-	free(x);
-	free(y);
+	ok(!bad && !bad_bits, "%lld x %lld elements of %s: %lld wrong, %lld bits wrong",
+	   (long long)rows, (long long)cols, dtype_names[dtype], (long long)bad,
+	   (long long)bad_bits);
+	for (int k = 0; k < 4; k++) {
+		cl->segment_free(device, segment[k]);
+		free(host[k]);
+	}
 }
 
 // ---- binaries ----
@@ -543,8 +564,9 @@ int main(void)
 	}
 	test_random_numbers();
 	test_in_place();
-	test_huge(yoke_f32);
-	test_huge(yoke_f16);
+	test_huge(yoke_f32, 1);
+	test_huge(yoke_f32, 1009);
+	test_huge(yoke_f16, 1);
 	for (int i = 0; i < (tap_long() ? 200 : 12); i++)
 		test_random_program(i);
 	test_binaries();
