@@ -9,7 +9,8 @@
 static yoke_tensor *x, *y, *row, *cube, *vec, *flat, *wide, *yes, *ids, *row_ids, *whole, *dbl, *one;
 static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 3 },
 		     d4[] = { 4 }, d222[] = { 2, 2, 2 }, d2342[] = { 2, 3, 4, 2 }, negative[] = { -2, 3 },
-		     crowd[] = { INT64_MAX / 2, 3 };
+		     crowd[] = { INT64_MAX / 2, 3 },
+		     hollow[] = { INT64_MAX, INT64_MAX, 0 }, half[] = { INT64_MAX / 2 + 1 };
 
 // Judges one call; failed: it said so.
 static void judge(const char *call, bool failed, int code, const char *name)
@@ -46,6 +47,7 @@ static void of_maps(void)
 	NONE(yoke_full(99, 1, d2, 0), EDTYPE, "99");
 	NONE(yoke_full(yoke_f32, 2, negative, 0), ESHAPE, "negative");
 	NONE(yoke_full(yoke_f32, 2, crowd, 0), ESHAPE, "too many elements");
+	NONE(yoke_full(yoke_f32, 3, hollow, 0), ESHAPE, "too many elements");
 	NONE(yoke_add(NULL, x), EINVAL, "NULL");
 }
 
@@ -82,6 +84,7 @@ static void of_moves(void)
 {
 	static const int twice[] = { 0, 0 };
 	static const int64_t minus[] = { -1, 0 }, zero[] = { 0, 0 }, far[] = { 0, 2 };
+	yoke_tensor *long_one = yoke_full(yoke_i8, 1, half, 0);
 
 	NONE(yoke_reshape(x, 1, d4), ESHAPE, "reshape");
 	NONE(yoke_reshape(x, 9, d2342), ESHAPE, "reshape");
@@ -96,6 +99,9 @@ static void of_moves(void)
 	NONE(yoke_concat(2, (yoke_tensor *[]){ x, y }, 0), ESHAPE, "concat");
 	NONE(yoke_concat(2, (yoke_tensor *[]){ x, dbl }, 0), EDTYPE, "concat");
 	NONE(yoke_concat(2, (yoke_tensor *[]){ x, x }, 2), ERANGE, "concat");
+	NONE(yoke_concat(2, (yoke_tensor *[]){ long_one, long_one }, 0), ESHAPE, "concat");
+	NONE(yoke_cast(long_one, yoke_f64), ESHAPE, "cast");
+	NONE(yoke_reshape(yoke_full(yoke_f32, 1, zero, 0), 3, hollow), ESHAPE, "reshape");
 	NONE(yoke_flip(x, 1u << 3), ERANGE, "flip");
 	NONE(yoke_slice_update(x, far, x), ERANGE, "slice_update");
 	NONE(yoke_slice_update(x, zero, dbl), EDTYPE, "slice_update");
@@ -145,6 +151,7 @@ static void of_leaves(void)
 	NONE(yoke_variable("v", 42, 1, d2), EDTYPE, "42");
 	NONE(yoke_variable("v", yoke_f32, 1, negative), ESHAPE, "negative");
 	NONE(yoke_variable("v", yoke_f32, 9, d2342), ESHAPE, "rank 9");
+	NONE(yoke_variable("v", yoke_f32, 3, hollow), ESHAPE, "too many bytes");
 	NONE(yoke_from(yoke_f32, 2, d23, NULL), EINVAL, "from");
 	FAIL(yoke_put(x, f, 5), ESHAPE, "put");
 	FAIL(yoke_put(NULL, f, sizeof f), EINVAL, "put");

@@ -22,13 +22,16 @@ static int check_shape(const char *what, int dtype, int rank, const int64_t *dim
 	if (rank < 0 || rank > YOKE_MAX_RANK)
 		return yk_fail(YOKE_ESHAPE, "%s: rank %d; 0 to %d are possible", what,
 			       rank, YOKE_MAX_RANK);
-	for (int i = 0; i < rank; i++)
-		if (dims[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dims[i], &n) ||
-		    n > INT64_MAX)
+	bool empty = false;
+	for (int i = 0; i < rank; i++) {
+		empty |= dims[i] == 0;
+		if (dims[i] < 0 ||
+		    (dims[i] && __builtin_mul_overflow(n, (uint64_t)dims[i], &n)) || n > INT64_MAX)
 			return yk_fail(YOKE_ESHAPE,
 				       "%s: dim %d is %lld: negative, or too many bytes",
 				       what, i, (long long)dims[i]);
-	*bytes = n;
+	}
+	*bytes = empty ? 0 : n;
 	return 0;
 }
 

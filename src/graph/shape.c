@@ -147,7 +147,7 @@ int yk_shape_reshape(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 	} else if (known != n) {
 		return fail_two(g, c, YOKE_ESHAPE, "elements do not fit:", x, &want);
 	}
-	return 0;
+	return want_size(g, c, out);
 }
 
 int yk_shape_permute(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
@@ -243,7 +243,8 @@ int yk_shape_concat(struct yk_graph *g, const struct yk_call *c, struct yk_value
 		if (!yk_same_shape(&other, out))
 			return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", IN(0),
 					IN(k));
-		out->dims[axis] += more;
+		if (__builtin_add_overflow(out->dims[axis], more, &out->dims[axis]))
+			return fail_two(g, c, YOKE_ESHAPE, "too many elements:", IN(0), IN(k));
 	}
 	return want_size(g, c, out);
 }

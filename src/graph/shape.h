@@ -58,19 +58,16 @@ static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_
 	return 0;
 }
 
-// Elements and bytes of a shape fit 63 bits.
+// Elements and bytes of a shape fit 63 bits, also of its parts: axes of no elements do not count.
 static inline int want_size(struct yk_graph *g, const struct yk_call *c,
 			    const struct yk_value *v)
 {
 	int64_t n = (int64_t)yoke_dtype_size(v->dtype);
-	bool empty = false;
-	for (int i = 0; i < v->rank; i++) {
+	for (int i = 0; i < v->rank; i++)
 		if (v->dims[i] < 0)
 			return fail_one(g, c, YOKE_ESHAPE, "negative size in", v);
-		empty |= v->dims[i] == 0;
-	}
-	for (int i = 0; i < v->rank && !empty; i++)
-		if (__builtin_mul_overflow(n, v->dims[i], &n))
+	for (int i = 0; i < v->rank; i++)
+		if (v->dims[i] && __builtin_mul_overflow(n, v->dims[i], &n))
 			return fail_one(g, c, YOKE_ESHAPE, "too many elements:", v);
 	return 0;
 }
