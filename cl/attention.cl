@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: what its directions share; behind half.cl, rows.cl and philox.cl.
+// Attention: what its directions share; behind half.cl, vexp.cl, rows.cl and philox.cl.
 // Reference: kern_attention*.c of the CPU backend.  q o [B,T,H,D], k v [B,S,G,D], lse [B,H,T].
 //
 // One side, queries or keys, lies along the lanes of vectors, head elements and the other side along
@@ -82,10 +82,47 @@ FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, l
 	return (GLOBAL stored *)(base + at) + b * x->b + t * x->t + h * x->h;
 }
 
+#ifdef VEC_TURNS
+// Vector k of 16 becomes the lanes k of all: four rounds, each of which rotates the bits of the number
+// that vector and lane make.
+FN void turn(VEC *v)
+{
+	VEC t[16];
+	UNROLL
+	for (int round = 0; round < 4; round++) {
+		UNROLL
+		for (int k = 0; k < 8; k++) {
+			t[2 * k] = zip_low(v[k], v[k + 8]);
+			t[2 * k + 1] = zip_high(v[k], v[k + 8]);
+		}
+		UNROLL
+		for (int k = 0; k < 16; k++)
+			v[k] = t[k];
+	}
+}
+#endif
+
 // to [depth][LANES] = scale * rows of x, one a lane, `count` of them; other lanes are 0
 FN void lanes_load(VEC *to, GLOBAL const stored *from, long step, long count, int D, int depth,
 	float scale)
 {
+#ifdef VEC_TURNS
+	for (int u = 0; u < NV; u++)
+		for (int d = 0; d < depth; d += 16) {
+			VEC v[16];
+			UNROLL
+			for (int l = 0; l < 16; l++) {
+				GLOBAL const stored *row = from + (u * 16 + l) * step + d;
+				v[l] = VEC_SPLAT(0.0f);
+				if (u * 16 + l < count && d < D)
+					v[l] = load(row, D - d, 0.0f) * VEC_SPLAT(scale);
+			}
+			turn(v);
+			UNROLL
+			for (int k = 0; k < 16; k++)
+				to[(d + k) * NV + u] = v[k];
+		}
+#else
 	float *f = (float *)to;
 	for (int lane = 0; lane < LANES; lane++) {
 		GLOBAL const stored *row = from + lane * step;
@@ -94,11 +131,27 @@ FN void lanes_load(VEC *to, GLOBAL const stored *from, long step, long count, in
 		for (int d = 0; d < depth; d++)
 			f[d * LANES + lane] = there && d < D ? load_one(row + d) * scale : 0.0f;
 	}
+#endif
 }
 
 FN void lanes_store(const VEC *from, GLOBAL stored *to, long step, long count, int D, int depth,
 	float scale)
 {
+#ifdef VEC_TURNS
+	for (int u = 0; u < NV; u++)
+		for (int d = 0; d < D; d += 16) {
+			VEC v[16];
+			UNROLL
+			for (int k = 0; k < 16; k++)
+				v[k] = d + k < depth ? from[(d + k) * NV + u] * VEC_SPLAT(scale) :
+						       VEC_SPLAT(0.0f);
+			turn(v);
+			UNROLL
+			for (int l = 0; l < 16; l++)
+				if (u * 16 + l < count)
+					store(v[l], to + (u * 16 + l) * step + d, D - d, false);
+		}
+#else
 	const float *f = (const float *)from;
 	for (int lane = 0; lane < LANES && lane < count; lane++) {
 		GLOBAL stored *row = to + lane * step;
@@ -107,6 +160,7 @@ FN void lanes_store(const VEC *from, GLOBAL stored *to, long step, long count, i
 			if (d < D)
 				store_one(f[d * LANES + lane] * scale, row + d);
 	}
+#endif
 }
 
 // to [padded][HEAD] = scale * rows of x, `rows` of them; zeros elsewhere.  By the whole group.

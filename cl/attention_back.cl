@@ -191,15 +191,20 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 							step, a.dropout);
 				}
 				UNROLL_ROWS
-				for (int i = 0; i < rows; i++)
+				for (int i = 0; i < rows * NV; i += 4) {
+					VEC e[4];
 					UNROLL
-					for (int u = 0; u < NV; u++) {
-						int at = i * NV + u;
-						VEC x = exp(p[at] - VEC_SPLAT(lse[i]));
+					for (int u = 0; u < 4; u++)
+						e[u] = p[i + u] - VEC_SPLAT(lse[(i + u) / NV]);
+					exp_each(e, 4);
+					UNROLL
+					for (int u = 0; u < 4; u++) {
+						int at = i + u;
 						VEC m = a.dropout > 0.0f ? keep[at] : VEC_SPLAT(1.0f);
-						p[at] = x * m;
-						ds[at] = x * (ds[at] * m - VEC_SPLAT(r[i]));
+						p[at] = e[u] * m;
+						ds[at] = e[u] * (ds[at] * m - VEC_SPLAT(r[at / NV]));
 					}
+				}
 				product(dv, gradients, 1, HEAD, p, depth, rows, true);
 				product(dk, queries, 1, HEAD, ds, depth, rows, true);
 #if WITH_DQ
@@ -284,15 +289,20 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
 		}
 		UNROLL_ROWS
-		for (int i = 0; i < rows; i++)
+		for (int i = 0; i < rows * NV; i += 4) {
+			VEC e[4];
 			UNROLL
-			for (int v = 0; v < NV; v++) {
-				int at = i * NV + v;
-				VEC x = exp(p[at] - lse[v]);
+			for (int u = 0; u < 4; u++)
+				e[u] = p[i + u] - lse[u % NV];
+			exp_each(e, 4);
+			UNROLL
+			for (int u = 0; u < 4; u++) {
+				int at = i + u;
 				if (a.dropout > 0.0f)
 					ds[at] *= keep[at];
-				ds[at] = x * (ds[at] - r[v]);
+				ds[at] = e[u] * (ds[at] - r[u % NV]);
 			}
+		}
 		product(dq, keys, 1, HEAD, ds, depth, rows, true);
 	}
 	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h), a.dq.t, a.T - mine, a.D, depth, a.scale);

@@ -88,7 +88,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 		VEC_STORE(VEC_SPLAT(-INFINITY), p + n);
 	SYNC();
 	for (int i = item * VEC_WIDTH; i < n; i += STEP) {
-		VEC x = exp(VEC_LOAD(p + i) - VEC_SPLAT(base));
+		VEC x = exp_one(VEC_LOAD(p + i) - VEC_SPLAT(base));
 		VEC_STORE(x, p + i);
 		sums += x;
 	}

@@ -17,14 +17,22 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 		VEC most = r->most[v], none = VEC_SPLAT(-INFINITY);
 		UNROLL_ROWS
 		for (int i = 0; i < n; i++)
-			most = fmax(most, p[i * NV + v]);
+			most = greater(p[i * NV + v], most);
 		// a query that sees nothing yet keeps -inf; exp(-inf - 0) is 0
 		VEC base = most == none ? VEC_SPLAT(0.0f) : most;
-		VEC shrink = exp(r->most[v] - base), sum = r->sum[v] * shrink;
+		VEC shrink = exp_one(r->most[v] - base), sum = r->sum[v] * shrink;
 		UNROLL_ROWS
-		for (int i = 0; i < n; i++) {
-			p[i * NV + v] = exp(p[i * NV + v] - base);
-			sum += p[i * NV + v];
+		for (int i = 0; i < n; i += 4) {
+			VEC e[4];
+			UNROLL
+			for (int k = 0; k < 4; k++)
+				e[k] = p[(i + k) * NV + v] - base;
+			exp_each(e, 4);
+			UNROLL
+			for (int k = 0; k < 4; k++) {
+				p[(i + k) * NV + v] = e[k];
+				sum += e[k];
+			}
 		}
 		UNROLL_ROWS
 		for (int d = 0; d < depth; d++)

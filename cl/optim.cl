@@ -74,13 +74,19 @@ FN struct part part_of(GLOBAL const ulong *table, long chunk, const struct optim
 	return p;
 }
 
-FN VEC get(GLOBAL uchar *from, int i, int left, int kind)
+// fill: behind the end
+FN VEC get_or(GLOBAL uchar *from, int i, int left, int kind, float fill)
 {
 #if HALVES
 	if (kind)
-		return load_half((GLOBAL const ushort *)from + i, left, 0.0f, kind);
+		return load_half((GLOBAL const ushort *)from + i, left, fill, kind);
 #endif
-	return load_f32((GLOBAL const float *)from + i, left, 0.0f);
+	return load_f32((GLOBAL const float *)from + i, left, fill);
+}
+
+FN VEC get(GLOBAL uchar *from, int i, int left, int kind)
+{
+	return get_or(from, i, left, kind, 0.0f);
 }
 
 FN void put(VEC v, GLOBAL uchar *to, int i, int left, int kind)
@@ -181,35 +187,45 @@ KERNEL void WORK_GROUP(ITEMS, 1) sgd(PARAMETERS)
 	}
 }
 
-// r = (m / c1) / (sqrt v / sqrt c2 + eps) + decay p
-FN VEC lamb_step(VEC m, VEC v, VEC p, float c1, float c2, const struct optim_args *a)
-{
-	VEC root = sqrt(v) / VEC_SPLAT(sqrt(c2)) + VEC_SPLAT(a->eps);
-	return m / VEC_SPLAT(c1) / root + VEC_SPLAT(a->decay) * p;
-}
-
+// LAMB goes through the operands twice and stores in the second pass: in what is stored, which may
+// be rounded, or in place of an operand, the first could not be found again.
 struct lamb {
 	VEC scale, pp, rr;
 	float c1, c2;
 };
 
-FN void lamb_moments_at(const struct part *c, const struct optim_args *a, struct lamb *w, int i,
-	int left)
+// What there is of one vector: the step is r = (m / c1) / (sqrt v / sqrt c2 + eps) + decay p.
+struct lamb_vec {
+	VEC p, m, v, r;
+};
+
+FN struct lamb_vec lamb_at(const struct part *c, const struct optim_args *a, const struct lamb *w,
+	int i, int left)
 {
-	VEC g = get(c->at[1], i, left, a->kind[1]) * w->scale;
-	VEC m = VEC_SPLAT(a->beta1) * get(c->at[2], i, left, a->kind[2]) + VEC_SPLAT(a->rest1) * g;
-	VEC v = VEC_SPLAT(a->beta2) * get(c->at[3], i, left, a->kind[3]) +
+	struct lamb_vec x;
+	VEC g = get(c->at[1], i, left, a->kind[1]) * w->scale, root;
+
+	x.p = get(c->at[0], i, left, a->kind[0]);
+	x.m = VEC_SPLAT(a->beta1) * get(c->at[2], i, left, a->kind[2]) + VEC_SPLAT(a->rest1) * g;
+	// behind the end r is 0 / 1, whatever eps is
+	x.v = VEC_SPLAT(a->beta2) * get_or(c->at[3], i, left, a->kind[3], 1.0f) +
 		VEC_SPLAT(a->rest2) * (g * g);
-	VEC p = get(c->at[0], i, left, a->kind[0]);
-	VEC r = lamb_step(m, v, p, w->c1, w->c2, a);
-	put(m, c->at[5], i, left, a->kind[5]);
-	put(v, c->at[6], i, left, a->kind[6]);
-	w->pp += p * p;
-	w->rr += r * r;
+	root = sqrt(x.v) / VEC_SPLAT(sqrt(w->c2)) + VEC_SPLAT(a->eps);
+	x.r = x.m / VEC_SPLAT(w->c1) / root + VEC_SPLAT(a->decay) * x.p;
+	return x;
 }
 
-// m, v; |p|^2 and |r|^2 of each chunk
-KERNEL void WORK_GROUP(ITEMS, 1) lamb_moments(PARAMETERS)
+FN void lamb_squares_at(const struct part *c, const struct optim_args *a, struct lamb *w, int i,
+	int left)
+{
+	struct lamb_vec x = lamb_at(c, a, w, i, left);
+
+	w->pp += x.p * x.p;
+	w->rr += x.r * x.r;
+}
+
+// |p|^2 and |r|^2 of each chunk
+KERNEL void WORK_GROUP(ITEMS, 1) lamb_squares(PARAMETERS)
 {
 	LOCAL float tree[ITEMS];
 	int item = LOCAL_ID(0);
@@ -224,9 +240,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) lamb_moments(PARAMETERS)
 		int i = item * VEC_WIDTH;
 		w.pp = w.rr = VEC_SPLAT(0.0f);
 		for (; i + VEC_WIDTH <= c.n; i += STEP)
-			lamb_moments_at(&c, &a, &w, i, VEC_WIDTH);
+			lamb_squares_at(&c, &a, &w, i, VEC_WIDTH);
 		if (i < c.n)
-			lamb_moments_at(&c, &a, &w, i, c.n - i);
+			lamb_squares_at(&c, &a, &w, i, c.n - i);
 		float pp = group_sum(VEC_SUM(w.pp), tree, item);
 		float rr = group_sum(VEC_SUM(w.rr), tree, item);
 		if (item == 0) {
@@ -262,18 +278,20 @@ KERNEL void WORK_GROUP(ITEMS, 1) lamb_ratio(PARAMETERS)
 FN void lamb_apply_at(const struct part *c, const struct optim_args *a, const struct lamb *w,
 	VEC rate, int i, int left)
 {
-	VEC m = get(c->at[5], i, left, a->kind[5]), v = get(c->at[6], i, left, a->kind[6]);
-	VEC p = get(c->at[0], i, left, a->kind[0]);
+	struct lamb_vec x = lamb_at(c, a, w, i, left);
 
-	put(p - rate * lamb_step(m, v, p, w->c1, w->c2, a), c->at[4], i, left, a->kind[4]);
+	put(x.p - rate * x.r, c->at[4], i, left, a->kind[4]);
+	put(x.m, c->at[5], i, left, a->kind[5]);
+	put(x.v, c->at[6], i, left, a->kind[6]);
 }
 
-// p -= lr ratio r
+// m, v; p -= lr ratio r
 KERNEL void WORK_GROUP(ITEMS, 1) lamb_apply(PARAMETERS)
 {
 	float lr = NUMBER(0);
 	struct lamb w;
 
+	w.scale = VEC_SPLAT(NUMBER(3));
 	w.c1 = NUMBER(1);
 	w.c2 = NUMBER(2);
 	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {

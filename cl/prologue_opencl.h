@@ -100,6 +100,21 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
+// Two vectors' lower or upper lanes in turn.
+#if VEC_WIDTH == 16 && defined __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define VEC_TURNS
+FN float16 zip_low(float16 a, float16 b)
+{
+	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+FN float16 zip_high(float16 a, float16 b)
+{
+	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+		31);
+}
+#endif
+#endif
 // Lanes as bits, and back.
 #if VEC_WIDTH > 1
 #define VEC_BITS VEC_PASTE(uint, VEC_WIDTH)

@@ -99,8 +99,6 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 						  form[code].absent >> k & 1))
 			return 0;
 	switch (code) {
-	case YOKE_OP_MULTI_LAMB: // m and v are read again as they were stored
-		return list_is(&l, 5, yoke_f32) && list_is(&l, 6, yoke_f32);
 	case YOKE_OP_MULTI_NORM:
 		return yk_cl_dense_of(&op->out[0], yoke_f32);
 	case YOKE_OP_MULTI_UNSCALE:
@@ -149,7 +147,7 @@ static const char *const *kernels_of(const struct yoke_op *op)
 {
 	static const char *const adamw[] = { "adamw", NULL }, *const sgd[] = { "sgd", NULL },
 		*const norm[] = { "squares", NULL }, *const unscale[] = { "unscale", NULL },
-		*const lamb[] = { "lamb_moments", "lamb_ratio", "lamb_apply", NULL };
+		*const lamb[] = { "lamb_squares", "lamb_ratio", "lamb_apply", NULL };
 
 	switch (op->code) {
 	case YOKE_OP_MULTI_ADAMW: return adamw;
