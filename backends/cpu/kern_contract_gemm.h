@@ -33,6 +33,7 @@ enum {
 	OUTSIDE = 1 << 20,       // bytes of a that the second cache does not hold
 	BEYOND = 4 << 20,        // bytes of b that the caches do not hold
 	LONG_RUN = 2 << 10,      // bytes of its rows that the memory gives fast
+	FEW_ROWS = MR < 6 ? 4 * MR : 24, // of a, so few that b may stay where it lies
 	COPY_ROWS = 512,         // of a, so few that packing b costs
 	COPY_A = 16 << 20,       // bytes of packed a
 	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
@@ -97,26 +98,52 @@ static bool sums_in_c(const struct yk_gemm *g)
 }
 
 #ifndef PAIRS
-// b small, or read but once or twice.
+// Few rows and a long sum: b is as large as the work is small.  Its rows are dense.
+static bool copying_serves(const struct yk_gemm *g)
+{
+	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
+	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+}
+
+// b small, read but once or twice, or hard to get and given by a cache to each tile of rows.
 static bool strips_serve(const struct yk_gemm *g)
 {
 	if (!native(g))
 		return g->m <= HALF_ROWS;
-	return g->cn == 1 && (g->m <= 2 * MR || bytes_of_b(g) <= STAYS);
+	return g->cn == 1 &&
+	       (g->m <= 2 * MR || bytes_of_b(g) <= STAYS ||
+		(g->m <= FEW_ROWS && (bytes_of_b(g) > BEYOND || !copying_serves(g))));
 }
 #endif
 
 #ifdef IN_PLACE
+// Columns that a tile of a strip has.
+static int64_t strip_cols(const struct yk_gemm *g)
+{
+#ifdef PAIRS
+	(void)g;
+	return 2 * NR;
+#else
+	int64_t rows = ceil_div(g->m, ceil_div(g->m, MR));
+
+	return strip_of((int)rows, native(g) ? PLAIN : g->dtype)->cols;
+#endif
+}
+
 static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 {
-	int64_t unit = 16 * VL, cols = ceil_div(2 * SMALL, g->m * g->k);
+	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
 
+	c->mb = g->m;
 	if (g->bn == 1 && bytes_of_b(g) > BEYOND)
 		unit = LONG_RUN / (int64_t)g->esize;
-	c->mb = g->m;
-	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
-	if (g->m > 2 * MR && g->m > DOT_MOST && bytes_of_b(g) <= STAYS)
+	else
+		unit = strip_cols(g);
+	if (g->m > FEW_ROWS && bytes_of_b(g) <= STAYS) {
 		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
+		cols = g->n;
+	}
+	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
 }
 #endif
 
@@ -161,13 +188,6 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 }
 
 #ifndef PAIRS
-// Few rows and a long sum: b is as large as the work is small.  Its rows are dense.
-static bool copying_serves(const struct yk_gemm *g)
-{
-	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
-	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
-}
-
 static void cut_copying(const struct yk_gemm *g, struct cut *c)
 {
 	c->mb = g->m;
