@@ -92,6 +92,18 @@ says "device 'pci:0f:00.0' cannot be used"
 doctor 1 YOKE_PLUGIN_PATH="$PWD/none:$PWD/missing"
 says "^  folder $PWD/missing of YOKE_PLUGIN_PATH: No such file"
 says "^  $PWD/none  *searched, holds no plugin$"
+doctor 1 YOKE_THREADS=many
+says '^  YOKE_THREADS=many has no such value: 0 is used'
+doctor 1 YOKE_CPU_ISA=sse9
+says '^  YOKE_CPU_ISA=sse9: cpu.isa=sse9: no such instruction set here'
+doctor 1 YOKE_PLUGIN_PROBE="$PWD/missing"
+says "^  YOKE_PLUGIN_PROBE=$PWD/missing: No such file"
+doctor 1 YOKE_QUIRKS="$PWD/missing"
+says "^  YOKE_QUIRKS=$PWD/missing: .*No such file"
+if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
+	doctor 1 YOKE_PLUGIN_PATH="${YOKE_TEST_OPENCL%/*}" YOKE_OPENCL_PLATFORM=nobody
+	says '^  YOKE_OPENCL_PLATFORM=nobody: no devices: '
+fi
 mkdir shared && chmod 777 shared
 doctor 1 YOKE_CACHE="$PWD/shared"
 says "^  yoke    not used  $PWD/shared .*others may write there (mode 0777); chmod go-w"

@@ -12,8 +12,10 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "device/child.h"
 #include "device/device.h"
 #include "device/facts.h"
+#include "device/quirks.h"
 
 void yk_doctor_say(json_t *list, const char *fmt, ...)
 {
@@ -37,6 +39,40 @@ static const char *setting(const char *name)
 	return yk_param_str(yk_param_find(name));
 }
 
+// A setting of the environment that is not taken as it stands, or that leaves its backend no device.
+static void look_at(struct yk_param *p, void *problems)
+{
+	char variable[128];
+	size_t n = strcspn(p->name, ".");
+	const char *text = yk_param_str(p), *asked; // which reads it
+
+	yk_param_env(p->name, variable, sizeof variable);
+	asked = secure_getenv(variable);
+	if (!asked || !*asked)
+		return;
+	if (p->origin == YK_DEFAULT) {
+		yk_doctor_say(problems, "%s=%s has no such value: %s is used", variable, asked, p->def);
+		return;
+	}
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
+		if (!b->ndevices && b->why && strlen(b->table.name) == n && p->name[n] &&
+		    !memcmp(b->table.name, p->name, n))
+			yk_doctor_say(problems, "%s=%s: %s", variable, text, b->why);
+}
+
+// What was asked for by settings of its own.
+static void asked_otherwise(json_t *problems)
+{
+	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
+	char path[PATH_MAX], why[400];
+
+	yk_param_each(look_at, problems);
+	if (*helper && strcmp(helper, "0") && !yk_child_helper(path, why, sizeof why))
+		yk_doctor_say(problems, "YOKE_PLUGIN_PROBE=%s: %s", helper, why);
+	if (yk_quirks_trouble())
+		yk_doctor_say(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
+}
+
 // What was asked for by name.
 static json_t *asked(json_t *problems)
 {
@@ -57,6 +93,7 @@ static json_t *asked(json_t *problems)
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
 		if (o->asked && o->code < 0)
 			yk_doctor_say(problems, "folder %s of YOKE_PLUGIN_PATH: %s", o->path, o->text);
+	asked_otherwise(problems);
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
 }
 

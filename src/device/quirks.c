@@ -27,6 +27,7 @@ enum { FIELDS = 6, MOST_BYTES = 1 << 20, MOST_COMPLAINTS = 10 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct yk_quirk *quirks; // in the order of the files; fixed after `once`
+static const char *trouble;     // of the file that was asked for, NULL: none; fixed likewise
 static struct yk_quirk_use *uses; // under the lock of choose.c
 
 // ---- names of ops ----
@@ -242,9 +243,14 @@ static void read_file(const char *path, bool asked)
 		return;
 	bool had = yoke_error_code() != 0;
 	if (yk_file_read(path, MOST_BYTES, &text, &bytes) < 0) {
-		yk_warn("quirks", "%s is not read%s%s", path, had ? "" : ": ", had ? "" : yoke_error());
+		char *why = had ? NULL : strdup(yoke_error());
+		yk_warn("quirks", "%s is not read%s%s", path, why ? ": " : "", why ? why : "");
 		if (!had)
 			yoke_error_clear();
+		if (asked)
+			trouble = why ? why : "it cannot be read";
+		else
+			free(why);
 		return;
 	}
 	if (strlen(text) != bytes)
@@ -314,6 +320,12 @@ const struct yk_quirk *yk_quirks_of(struct yk_device *d)
 			d->quirks = q;
 	}
 	return whole;
+}
+
+const char *yk_quirks_trouble(void)
+{
+	pthread_once(&once, read_all);
+	return trouble;
 }
 
 const struct yk_quirk_use *yk_quirk_uses(void)

@@ -36,6 +36,8 @@ struct yk_quirk_use {
 const struct yk_quirk *yk_quirks_of(struct yk_device *d);
 // All that were met so far, in order of discovery.
 const struct yk_quirk_use *yk_quirk_uses(void);
+// Why the file of YOKE_QUIRKS is not read, or NULL.
+const char *yk_quirks_trouble(void);
 // Takes the implementations to avoid from a mask of those that can run an op.
 uint64_t yk_quirks_mask(const struct yk_device *, const struct yoke_op *, uint64_t impls);
 
