@@ -50,6 +50,10 @@ for device in $devices; do # of each platform
 	verdict "$device" "$(wrong 0 "$yoke" conform "$device" $sample)"
 	verdict "$device: $(taken) ops and dtypes" "$([ "$(taken)" -ge $least ] || cat conform.out)"
 done
+if YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
+	verdict 'CLBlast is among the implementations' "$(wrong 0 "$yoke" conform opencl --quick --ops contract.f32
+		grep -q '^ok .*contract f32 clblast: [1-9]' conform.out || cat conform.out)"
+fi
 if [ -z "$devices" ]; then
 	count=$((count + 1))
 	echo "ok $count - opencl # SKIP no OpenCL device"
