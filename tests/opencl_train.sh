@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train, generate and eval on OpenCL as on the CPU: equal losses, nothing falls back.
+# yoke train, generate and eval on OpenCL, on each device of each platform, as on the CPU: equal losses,
+# nothing falls back.
 # Both compute in f32 and round each value to it; sums have other orders.  So losses of the first
 # 20 steps differ by less than 1e-4 of them.
 set -u
@@ -55,6 +56,16 @@ verdict 'norms of the gradients' "$(apart grad_norm 1e-3 plain.cpu plain.opencl)
 verdict 'losses of validation' "$(apart val_loss 1e-4 plain.cpu plain.opencl)"
 verdict 'nothing fell back' "$(grep -q ' 0 fallbacks, 0 B' plain.opencl.err ||
 	grep -E 'fell back|fallbacks|warn' plain.opencl.err)"
+
+"$yoke" info 2>/dev/null | sed -n '/the same device as/d; s/^  \(opencl:[0-9]*\) .*/\1/p' >devices
+chosen=$(YOKE_BACKEND=opencl "$yoke" info 2>/dev/null | sed -n 's/^  chosen: //p')
+for device in $(grep -vx "$chosen" devices); do
+	verdict "train on $device" "$(YOKE_BACKEND='' YOKE_DEVICE=$device "$yoke" train data=text \
+		out="plain.$device" layers=2 heads=2 embed=32 context=24 batch=6 lr=1e-2 warmup=4 log_every=1 \
+		seed=3 steps=20 eval_every=10 valid=0.2 2>"$device.err" || tail -n 1 "$device.err"
+		grep -q ' 0 fallbacks, 0 B' "$device.err" || grep -E 'fell back|fallbacks|warn' "$device.err")"
+	verdict "losses of $device" "$(apart loss 1e-4 plain.cpu "plain.$device")"
+done
 
 verdict 'with dropout, and gradients of two passes' \
 	"$(both drop steps=8 dropout=0.2 accumulate=2 eval_every=0 valid=0)"
