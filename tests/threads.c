@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four contexts on four threads on one device give what one gives; and a context that two threads use
-// at once refuses the second, by name.  Races show under --enable-sanitize=thread.
+// at once refuses the second, by name; and a forked child, which has none of the threads, is refused.
+// Races show under --enable-sanitize=thread.
 
 #include "config.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -152,10 +154,53 @@ static void two_in_one(void)
 	yoke_context_free(misuse.ctx);
 }
 
+// ---- a forked child ----
+
+// Is it refused, with a line that speaks of the fork?
+static bool refused(int err, const char *what)
+{
+	bool good = err == YOKE_EFORK && strstr(yoke_error(), "fork") && !strchr(yoke_error(), '\n');
+	if (!good)
+		diag("%s: %s, %s", what, yoke_error_name(err), yoke_error());
+	yoke_error_clear();
+	return good;
+}
+
+static void forked(void)
+{
+	float d[64], got[64] = { NAN };
+	int status = -1;
+	for (int i = 0; i < 64; i++)
+		d[i] = (float)i;
+	yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(64));
+	yoke_put(v, d, sizeof d);
+	yoke_read(yoke_keep(yoke_add(v, v)), got, sizeof got);
+	yoke_tensor *pending = yoke_keep(yoke_neg(v));
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		alarm(60); // a hang ends the child
+		bool good = refused(yoke_read(pending, got, sizeof got), "a read of what is pending");
+		good &= refused(yoke_read(yoke_mul(v, v), got, sizeof got), "a new operation");
+		good &= refused(yoke_read(v, got, sizeof got), "a read of a variable");
+		good &= refused(yoke_put(v, d, sizeof d), "a put");
+		good &= !yoke_context_new("cpu");
+		good &= refused(yoke_error_code(), "a context");
+		exit(good ? 0 : 1); // by way of what the library does at the end
+	}
+	waitpid(pid, &status, 0);
+	ok(pid > 0 && status == 0, "a forked child is refused at every call, and ends: status %#x", status);
+	ok(!yoke_read(pending, got, sizeof got) && got[63] == -63, "the parent goes on: %s", yoke_error());
+	yoke_use(former);
+	yoke_context_free(ctx);
+}
+
 int main(void)
 {
 	tap_seed();
 	two_in_one();
 	four();
+	forked();
 	return done();
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "device/plugin.h"
 #include "graph/context.h"
 
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
@@ -33,6 +34,10 @@ static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 int yk_enter(struct yoke_context *ctx)
 {
 	int inside = 0;
+	if (yk_forked())
+		return yk_fail(YOKE_EFORK,
+			       "devices were in use before this process was forked off and cannot be used "
+			       "here; fork first, or exec");
 	if (!own_id)
 		own_id = (int)gettid();
 	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &inside, own_id,

@@ -175,7 +175,8 @@ static inline int yk_recorded(struct yoke_context *ctx)
 	return ctx->eager ? yk_eager_run(ctx) : 0;
 }
 
-// Enters a call on ctx from this thread: EBUSY when another thread is inside.  Always paired.
+// Enters a call on ctx from this thread: EBUSY when another thread is inside, EFORK in a forked child.
+// Always paired.
 int yk_enter(struct yoke_context *);
 void yk_leave(struct yoke_context *);
 // The calling thread's context, made if there is none; NULL with an error.
