@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include "base/log.h"
 #include "plan/plan.h"
 #include "tap.h"
 #include "yoke.h"
@@ -175,6 +176,15 @@ static struct made pad_value(int b)
 	MADE(yoke_pad(x, DIMS(0, 0), DIMS(1, 0), 7 + b), 9, k < 6 ? X[k] : 7 + b);
 }
 
+static struct made absent_operand(int b) // the same leaves and operands, another of them left out
+{
+	static const float one[3] = { 1, 1, 1 };
+	yoke_tensor *w = yoke_from(yoke_f32, 1, DIMS(3), one);
+	double root = sqrt(2.0 / 3 + 1);
+	MADE(yoke_layer_norm(x, b ? YOKE_NONE : w, b ? w : YOKE_NONE, 1), 6,
+	     (X[k] - (k < 3 ? 2 : 5)) / root + b);
+}
+
 static struct made literal(int b)
 {
 	MADE(yoke_mul(x, yoke_const(2 + b)), 6, (2 + b) * X[k]);
@@ -307,6 +317,7 @@ static const struct {
 	{ "size of a slice", "size 0: 1 -> 2", slice_size },
 	{ "elements before", "before 0: 0 -> 1", pad_before },
 	{ "value of a pad", "value: bits 0x40e00000 -> 0x41000000", pad_value },
+	{ "operand that is absent", "operand 1 is another value", absent_operand },
 	{ "literal", "value: bits 0x40000000 -> 0x40400000", literal },
 	{ "dtype of a cast", "dtype: i32 -> i64", cast_dtype },
 	{ "axis of a concat", "axis: 0 -> 1", concat_axis },
@@ -424,6 +435,46 @@ static void nearest(void)
 	end();
 }
 
+static char warning[400];
+static int warnings;
+
+static void on_log(int level, const char *topic, const char *line, void *arg)
+{
+	(void)arg;
+	if (level > YOKE_LOG_WARN || strcmp(topic, "plan"))
+		return;
+	warnings++;
+	snprintf(warning, sizeof warning, "%s", line);
+}
+
+// A literal that changes needs a plan each time.  In every fourth step nobody hears of it; in every second
+// one the eighth among sixteen warns, once, and names the field.
+static void often(void)
+{
+	int at = -1;
+	float got[6] = { NAN };
+	begin();
+	yk_log_to(on_log, NULL);
+	yoke_setting_set("log", "warn");
+	for (int t = 0; t < 64; t++) {
+		int value = t % (t < 32 ? 4 : 2) ? 1 : 1 + t;
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_read(yoke_mul(x, yoke_const(value)), got, sizeof got);
+		if (got[5] != 6 * (float)value)
+			ok(false, "step %d: %g", t, (double)got[5]);
+		yoke_scope_end(s);
+		if (warnings && at < 0)
+			at = t;
+	}
+	yoke_setting_set("log", "error");
+	yk_log_to(NULL, NULL);
+	// 32, 34, .. 46 are the first eight of 31 .. 46
+	ok(warnings == 1 && at == 46, "many new plans: warned %d times, at step %d", warnings, at);
+	ok(strstr(warning, "8 of the last 16 evaluations") && strstr(warning, "const in step: value: bits"),
+	   "with the field: %s", warning);
+	end();
+}
+
 // Were a key to say too little, the launch would notice: here the plan wants more than the leaf has.
 static void slots(void)
 {
@@ -460,6 +511,7 @@ int main(void)
 		field(i);
 	settings();
 	nearest();
+	often();
 	slots();
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());
 	return done();
