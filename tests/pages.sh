@@ -27,6 +27,44 @@ done)"
 verdict "yoke.1 has each command" "$(./yoke help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
 	while read -r name; do grep -q "^\\.B yoke $name" "$source/doc/yoke.1" || echo "$name"; done)"
 
+# The keys of a command with their defaults, as the page has them and as the command says.  Of several
+# words that a key takes each is named; the default of a prompt is told in words.
+for command in train generate eval; do
+	awk -v section=".SS yoke $command" '
+		/^\.S[SH]/ { on = $0 == section }
+		!on { next }
+		/^\.B [a-z][a-z0-9_]*$/ { key = $2 }
+		{ text[key] = text[key] " " $0 }
+		/^Default: / && key != "" {
+			sub(/^Default: /, "")
+			sub(/\.$/, "")
+			print key, key == "prompt" ? "-" : $0 == "none" ? "-" : $0
+			n = split(text[key], word, /\\fB|\\fR/) # the even ones are words
+			for (i = 2; n > 3 && i < n; i += 2)
+				print key, "takes", word[i]
+			key = ""
+		}' "$source/doc/yoke.1" | sort >"${TMPDIR:-/tmp}/page"
+	./yoke help $command | awk '
+		/^keys/ { on = 1; next }
+		on {
+			print $1, $1 == "prompt" ? "-" : $2
+			if (match($0, /\([a-z0-9]+( [a-z0-9]+)+\)$/)) {
+				n = split(substr($0, RSTART + 1, RLENGTH - 2), word, " ")
+				while (n)
+					print $1, "takes", word[n--]
+			}
+		}' | sort >"${TMPDIR:-/tmp}/help"
+	verdict "yoke.1 has the keys of yoke $command, with what they take" "$(
+		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
+		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
+done
+verdict "yoke.1 has each option" "$(for command in info doctor bench conform tune; do
+	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
+		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
+			grep -q -- "$option" || echo "yoke $command $option"
+	done
+done)"
+
 for page in "$source/doc/yoke.1" doc/yoke.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
 	name=$(basename "$page")
 	if command -v mandoc >/dev/null 2>&1; then

@@ -52,7 +52,7 @@
 	"of its own and after a check of what it computes, and keeps the result for this device " \
 	"and driver.\n" \
 	"What was measured before is kept.  DEVICE as in `yoke conform`.\n" \
-	"  --budget SECONDS  begins no class after that time\n" \
+	"  --budget SECONDS  ends after that time, without the class in hand\n" \
 	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
 	"  --without LIST    implementations to leave out then\n"
 
