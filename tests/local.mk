@@ -125,6 +125,7 @@ test_scripts = \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
+	tests/portable.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/readme.sh \
