@@ -93,6 +93,13 @@ static inline bool tap_long(void)
 	return s && *s && *s != '0';
 }
 
+// Less than `make check` takes, as in make distcheck?
+static inline bool tap_sample(void)
+{
+	const char *s = getenv("YOKE_TEST_SAMPLE");
+	return s && *s && *s != '0';
+}
+
 // Is each op launched as it is recorded, so that plans are of one op and errors come with the call?
 static inline bool tap_eager(void)
 {
