@@ -393,8 +393,9 @@ static void few_rows(const struct yk_isa *isa, int dtype)
 	// rows of b in blocks, to be found in the second cache; then far beyond it
 	for (int i = 1; i < 45; i += 7)
 		try(isa, dtype, i, 299, 515, one, i % 2 ? ROWS : COLUMNS, ROWS, ROWS, &t);
-	try(isa, dtype, 7, (5 << 20) / 1031 / (int64_t)yk_esize(dtype), 1031, one, ROWS,
-	    ROWS, ROWS, &t);
+	for (int i = 0; i < 2; i++)
+		try(isa, dtype, i ? 21 : 7, (5 << 20) / 1031 / (int64_t)yk_esize(dtype),
+		    1031, one, ROWS, i ? COLUMNS : ROWS, ROWS, &t);
 	ok(!t.bad, "%s %s: %d contractions of few rows, %d wrong, error %.2f of the bound",
 	   isa->name, dtype_name(dtype), t.runs, t.bad, t.worst);
 }

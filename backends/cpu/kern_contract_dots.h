@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few rows of a times columns of b that are dense along k: inner products of pairs of bf16 where
 // they lie, so that b, which is most of the memory, is read once and copied nowhere.
-// Included by kern_contract_gemm.h for a level that defines PAIR_DOTS and DOT_MOST, rows of a.
+// Included by kern_contract_gemm.h for a level that defines PAIR_DOTS and, as kern_contract_tile.h,
+// DOT_MOST and DOT_FAR.
 
 // Rows and columns at a time, as many as the registers hold sums; STRETCH of k and so many columns
 // that both the part of a and the sums, a vector each, stay in the first cache.
@@ -83,7 +84,7 @@ static dot_fn *const dot_of[DOT_ROWS][2] = { EACH_DOT(ENTRY) };
 static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 		      const uint16_t *b, int64_t ldb, T *c, int64_t ldc)
 {
-	_Alignas(64) T sums[DOT_MOST * DOT_WIDE * VL];
+	_Alignas(64) T sums[DOT_FAR * DOT_WIDE * VL];
 	int64_t step = ceil_div(m, ceil_div(m, DOT_ROWS)), cols;
 
 	for (int64_t l = 0; l < k; l += STRETCH)

@@ -117,6 +117,12 @@ static bool strips_serve(const struct yk_gemm *g)
 #endif
 
 #ifdef IN_PLACE
+// For more rows packing b is the lesser cost, the sooner the nearer b is.
+static bool dots_serve(const struct yk_gemm *g)
+{
+	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MOST);
+}
+
 // Columns that a tile of a strip has.
 static int64_t strip_cols(const struct yk_gemm *g)
 {
@@ -222,7 +228,7 @@ static struct cut cut(const struct yk_gemm *g)
 	struct cut c = { .kc = even(g->k, KC, K_UNIT) };
 
 #ifndef PAIRS
-	if (g->bk == 1 && g->m <= (native(g) ? DOT_MOST : HALF_ROWS)) {
+	if (g->bk == 1 && (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else if (g->bn == 1 && strips_serve(g)) {
@@ -233,7 +239,7 @@ static struct cut cut(const struct yk_gemm *g)
 		cut_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
-	if (g->bk == 1 && g->m <= DOT_MOST) {
+	if (g->bk == 1 && dots_serve(g)) {
 		c.mode = DOTS_IN_PLACE;
 		cut_dots(g, &c);
 	} else if (g->bn == 1 && g->m <= 3 * MR) {
