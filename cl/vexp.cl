@@ -38,10 +38,11 @@ FN void exp_each(VEC *x, int n)
 	for (int j = 0; j < n; j++)
 		p[j] = VEC_FMA(p[j], r[j] * r[j], r[j]) + VEC_SPLAT(1.0f);
 	UNROLL
-	for (int j = 0; j < n; j++) { // times 2^k; what else t holds falls off
+	for (int j = 0; j < n; j++) // times 2^k; what else t holds falls off
 		p[j] *= VEC_OF_BITS((VEC_AS_BITS(t[j]) << 23) + (127u << 23));
+	UNROLL
+	for (int j = 0; j < n; j++)
 		x[j] = x[j] < VEC_SPLAT(-87.0f) ? VEC_SPLAT(0.0f) : p[j];
-	}
 #endif
 }
 
