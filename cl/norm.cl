@@ -24,9 +24,11 @@ FN float moment(GLOBAL const stored *x, int n, float mean, int power, int item)
 {
 	VEC m = VEC_SPLAT(mean), sum[4];
 	int i = item * VEC_WIDTH;
+	UNROLL
 	for (int k = 0; k < 4; k++)
 		sum[k] = VEC_SPLAT(0.0f);
 	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP)
+		UNROLL
 		for (int k = 0; k < 4; k++) {
 			VEC d = load(x + i + k * STEP, VEC_WIDTH, 0.0f) - m;
 			sum[k] += power == 1 ? d : d * d;

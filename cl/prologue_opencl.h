@@ -124,7 +124,7 @@ FN float16 zip_high(float16 a, float16 b)
 // Where a processor reads ahead no further than a page: the line will be read soon.
 #if defined __has_builtin && VEC_WIDTH > 1
 #if __has_builtin(__builtin_prefetch)
-#define FETCH(from) __builtin_prefetch(from, 0, 2)
+#define FETCH(from) __builtin_prefetch(from, 0, 3)
 #endif
 #endif
 #ifndef FETCH

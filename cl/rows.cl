@@ -205,9 +205,11 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 {
 	VEC m[4];
 	int i = item * VEC_WIDTH;
+	UNROLL
 	for (int k = 0; k < 4; k++)
 		m[k] = VEC_SPLAT(-INFINITY);
 	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP)
+		UNROLL
 		for (int k = 0; k < 4; k++)
 			m[k] = greater(load(x + i + k * STEP, VEC_WIDTH, 0.0f), m[k]);
 	for (; i < n; i += STEP)

@@ -178,7 +178,7 @@ FN float row_sum(GLOBAL const stored *g, int n, LOCAL_POINTER float *tree, int i
 	return group_sum(VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3])), tree, item);
 }
 
-// dx = g - exp(y) sum; meanwhile the next y and g come into the cache
+// dx = g - exp(y) sum; meanwhile the next g, which its sum reads first, comes into the cache
 FN void back_log_row(const struct row *row, const struct row *next, bool stream, int n, int item)
 {
 	VEC e[4];
@@ -187,7 +187,6 @@ FN void back_log_row(const struct row *row, const struct row *next, bool stream,
 	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP) {
 		UNROLL
 		for (int k = 0; k < 4; k++) {
-			FETCH(next->y + i + k * STEP);
 			FETCH(next->g + i + k * STEP);
 			e[k] = load(row->y + i + k * STEP, VEC_WIDTH, 0.0f);
 		}
