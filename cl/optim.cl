@@ -320,6 +320,15 @@ FN void total_add(struct total *t, VEC x)
 	t->plain += x;
 }
 
+FN void total_join(struct total *t, const struct total *more)
+{
+	VEC plain = t->plain + more->plain;
+
+	total_add(t, more->sum);
+	t->lost += more->lost;
+	t->plain = plain;
+}
+
 FN float total_of(const struct total *t, LOCAL_POINTER float *tree, int item)
 {
 	float sum = group_sum(VEC_SUM(t->sum), tree, item);
@@ -344,17 +353,26 @@ KERNEL void WORK_GROUP(ITEMS, 1) squares(PARAMETERS)
 
 	for (long chunk = (long)GROUP_ID(0); chunk < a.chunks; chunk += (long)GROUPS(0)) {
 		struct part c = part_of(TABLE, chunk, &a, SEGMENTS);
-		struct total t = total_zero();
+		struct total t[4]; // each addition of one waits for the last
 		int i = item * VEC_WIDTH;
-		for (; i + VEC_WIDTH <= c.n; i += STEP) {
-			VEC g = get(c.at[0], i, VEC_WIDTH, a.kind[0]);
-			total_add(&t, g * g);
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			t[k] = total_zero();
+		for (; i + 3 * STEP + VEC_WIDTH <= c.n; i += 4 * STEP) {
+			UNROLL
+			for (int k = 0; k < 4; k++) {
+				VEC g = get(c.at[0], i + k * STEP, VEC_WIDTH, a.kind[0]);
+				total_add(&t[k], g * g);
+			}
 		}
-		if (i < c.n) {
+		for (; i < c.n; i += STEP) {
 			VEC g = get(c.at[0], i, c.n - i, a.kind[0]);
-			total_add(&t, g * g);
+			total_add(&t[0], g * g);
 		}
-		float sum = total_of(&t, tree, item);
+		UNROLL
+		for (int k = 1; k < 4; k++)
+			total_join(&t[0], &t[k]);
+		float sum = total_of(&t[0], tree, item);
 		if (item == 0)
 			SPACE[a.first_chunk + chunk] = sum;
 	}
