@@ -121,6 +121,12 @@ FN float16 zip_high(float16 a, float16 b)
 #define VEC_AS_BITS(v) VEC_PASTE(as_uint, VEC_WIDTH)(v)
 #define VEC_OF_BITS(v) VEC_PASTE(as_float, VEC_WIDTH)(v)
 #endif
+// v 2^k in one instruction, where there is one
+#if VEC_WIDTH == 16 && defined __AVX512F__ && defined __has_builtin
+#if __has_builtin(__builtin_ia32_scalefps512_mask)
+#define VEC_SCALE(v, k) __builtin_ia32_scalefps512_mask(v, k, v, (ushort)0xffff, 4)
+#endif
+#endif
 // Where a processor reads ahead no further than a page: the line will be read soon.
 #if defined __has_builtin && VEC_WIDTH > 1
 #if __has_builtin(__builtin_prefetch)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// e^x of vectors, x <= 0: the driver's of single floats; of wider vectors a formula within 1 ulp that is
-// 0 below -87, where e^x is under 2^-125.  Reference: v_exp of vfun.h of the CPU backend.
+// e^x of vectors, x <= 0: the driver's of single floats; of wider vectors a formula within 1 ulp that
+// may be 0 below -87, where e^x is under 2^-125.  Reference: v_exp of vfun.h of the CPU backend.
 
 // Each of n <= 4 vectors, n a constant, through each step together: a processor sees too few
 // instructions at once to overlap vectors that come one after the other.
@@ -17,6 +17,11 @@ FN void exp_each(VEC *x, int n)
 	const float q[5] = { 0x1.6b6deep-10f, 0x1.12300ap-7f, 0x1.55568ap-5f, 0x1.5554a2p-3f, 0.5f };
 	VEC t[4], r[4], p[4];
 
+#ifdef VEC_SCALE
+	UNROLL
+	for (int j = 0; j < n; j++)
+		x[j] = x[j] < VEC_SPLAT(-105.0f) ? VEC_SPLAT(-105.0f) : x[j];
+#endif
 	UNROLL
 	for (int j = 0; j < n; j++)
 		t[j] = VEC_FMA(x[j], VEC_SPLAT(0x1.715476p+0f), magic);
@@ -37,12 +42,18 @@ FN void exp_each(VEC *x, int n)
 	UNROLL
 	for (int j = 0; j < n; j++)
 		p[j] = VEC_FMA(p[j], r[j] * r[j], r[j]) + VEC_SPLAT(1.0f);
+#ifdef VEC_SCALE
+	UNROLL
+	for (int j = 0; j < n; j++)
+		x[j] = VEC_SCALE(p[j], t[j] - magic);
+#else
 	UNROLL
 	for (int j = 0; j < n; j++) // times 2^k; what else t holds falls off
 		p[j] *= VEC_OF_BITS((VEC_AS_BITS(t[j]) << 23) + (127u << 23));
 	UNROLL
 	for (int j = 0; j < n; j++)
 		x[j] = x[j] < VEC_SPLAT(-87.0f) ? VEC_SPLAT(0.0f) : p[j];
+#endif
 #endif
 }
 
