@@ -204,6 +204,10 @@ tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_along_t_SOURCES = tests/cpu_along.c
 tests_opencl_along_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
+tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
+tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
+tests_opencl_calls_t_LDFLAGS = -export-dynamic
+tests_opencl_calls_t_LDADD = $(LDADD) $(OPENCL_LIBS)
 tests_opencl_f16_t_SOURCES = tests/opencl_f16.c
 tests_opencl_f64_t_SOURCES = tests/opencl_f64.c
 tests_opencl_map_t_SOURCES = tests/opencl_map.c
@@ -309,6 +313,7 @@ tests_bad_bad_vandal_la_LDFLAGS = $(check_module_ldflags)
 
 # An OpenCL driver that misbehaves, for tests/icd.sh.
 if OPENCL
+test_programs += tests/opencl_calls.t
 check_LTLIBRARIES += tests/icd/fake_icd.la
 endif
 tests_icd_fake_icd_la_SOURCES = tests/icd/fake.c

@@ -472,11 +472,12 @@ static char *sizes_text(char to[64], cl_uint dims, const size_t *size)
 int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 		 const size_t *items, const size_t *group, const char *name)
 {
-	if (a->err != CL_SUCCESS)
-		return yk_cl_error(YOKE_EDEVICE,
-				   "clSetKernelArg %u of %s: %s (%d) on opencl:%u",
-				   a->n - 1, name, yk_cl_name(a->err), (int)a->err,
-				   q->device->index);
+	char call[200], sizes[2][64];
+
+	if (a->err != CL_SUCCESS) {
+		snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", a->n - 1, name);
+		return yk_cl_fail(q->device, call, a->err);
+	}
 	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel->handle, dims, NULL, items,
 					     group, 0, NULL, NULL);
 	if (code == CL_SUCCESS) {
@@ -485,7 +486,6 @@ int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
 			clFlush(q->queue);
 		return 0;
 	}
-	char call[200], sizes[2][64];
 	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
 		 name, sizes_text(sizes[0], dims, items), sizes_text(sizes[1], dims, group));
 	return yk_cl_fail(q->device, call, code);
