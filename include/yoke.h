@@ -322,14 +322,14 @@ YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 // ---- order ----
 
 // to[i] = x[i], for readers that must not be launched before the m values `after` are.  Costs nothing
-// but the order.  Gradients pass through.
+// but the order.  Gradients pass through.  After an error each to[i] is NULL.
 YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 			  yoke_tensor **to);
 
 // ---- gradients, optimizer steps ----
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
-// ordinary values: they can be differentiated again.
+// ordinary values: they can be differentiated again.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
@@ -361,7 +361,8 @@ struct yoke_sgd {
 YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
 			   const struct yoke_sgd *);
 // to[i] = g[i] times scale, in f32 (f64 for f64): gradients of a scaled loss, with 1 over its scale.
-// overflow, bool []: is any of them infinite or NaN?  For a select in the update.
+// overflow, bool []: is any of them infinite or NaN?  For a select in the update.  After an error all
+// are NULL.
 YOKE_API int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_tensor **to,
 				yoke_tensor **overflow);
 // The 2-norm of all tensors together, f32 [].

@@ -253,13 +253,19 @@ static void of_absent(yoke_tensor *none, const char *word)
 	NONE(yoke_cross_entropy(none, ids, -1, 0), EINVAL, word);
 	FAIL(yoke_assign(x, none), EINVAL, "");
 	FAIL(yoke_assign(none, x), EINVAL, "assign");
+	got[0] = got[1] = x;
 	FAIL(yoke_grad(none, 1, some, got), EINVAL, "");
+	ok(!got[0] && got[1] == x, "a gradient that was not made is NULL");
 	FAIL(yoke_sgd_step(1, &x, &none, NULL, &sgd), EINVAL, "");
 	FAIL(yoke_sgd_step(1, &x, &x, NULL, &sgd), EINVAL, "");
 	FAIL(yoke_sgd_step(1, &x, &x, &x, &heavy), EINVAL, "");
 	FAIL(yoke_adamw_step(1, &x, &x, &x, &x, &adamw), EINVAL, "");
+	got[0] = got[1] = x;
 	FAIL(yoke_unscale_check(1, &x, none, got, got + 1), EINVAL, "");
+	ok(!got[0] && !got[1], "nor are scaled ones");
+	got[0] = x;
 	FAIL(yoke_barrier(1, &x, 1, &none, got), EINVAL, "");
+	ok(!got[0], "nor what is behind a barrier");
 }
 
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)

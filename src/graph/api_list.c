@@ -45,11 +45,19 @@ static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char 
 	return yk_enter(t[0]->ctx) < 0 ? NULL : t[0]->ctx;
 }
 
+// Results are NULL after an error, so that what is recorded with them hands it on.
+static int results(int err, int n, yoke_tensor **to)
+{
+	for (int i = 0; err && i < n; i++)
+		to[i] = NULL;
+	return err;
+}
+
 int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
 	struct yoke_context *ctx = enter_list(n, p, "grad");
 	if (!ctx)
-		return yoke_error_code();
+		return results(yoke_error_code(), n, g);
 	int err = 0;
 	struct yk_graph *graph = &ctx->graph;
 	yk_id *in = NULL, *out = NULL, *grads, id = yk_operand(ctx, y, yoke_f32);
@@ -89,7 +97,7 @@ leave:
 	free(in);
 	free(out);
 	yk_leave(ctx);
-	return err;
+	return results(err, n, g);
 }
 
 // Records a list op and assigns its lists of results to variables.
@@ -233,7 +241,7 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 {
 	struct yoke_context *ctx = enter_list(n, g, "unscale_check");
 	if (!ctx)
-		return yoke_error_code();
+		return results(results(yoke_error_code(), n, to), 1, overflow);
 	int err = 0;
 	yk_id out, *in = lists(ctx, n, 1, &g, 1);
 	if (in)
@@ -255,7 +263,7 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	}
 	free(in);
 	yk_leave(ctx);
-	return err;
+	return results(results(err, n, to), 1, overflow);
 }
 
 int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
@@ -263,7 +271,7 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 {
 	struct yoke_context *ctx = enter_list(n, x, "barrier");
 	if (!ctx)
-		return yoke_error_code();
+		return results(yoke_error_code(), n, to);
 	int err = 0;
 	yk_id out, *in = m < 0 ? NULL : lists(ctx, n, 1, &x, m);
 	if (m < 0)
@@ -290,5 +298,5 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 			err = yoke_error_code();
 	free(in);
 	yk_leave(ctx);
-	return err;
+	return results(err, n, to);
 }
