@@ -21,6 +21,14 @@ static void in(const char *version, const char *range, bool want)
 	ok(got == want, "%s is %sin %s: %d", version, want ? "" : "not ", range, got);
 }
 
+static void drop(struct yk_quirk *list)
+{
+	for (struct yk_quirk *next; list; list = next) {
+		next = list->next;
+		free(list);
+	}
+}
+
 // A line and what it gives: NULL a quirk, else words of the complaint.
 static void line(const char *text, const char *want)
 {
@@ -34,6 +42,7 @@ static void line(const char *text, const char *want)
 	else
 		ok(!corrupt && list && !list->next && !*said, "'%s': %d corrupt, %s%s", text, corrupt,
 		   list ? "a quirk" : "none", said);
+	drop(list);
 }
 
 int main(void)
@@ -79,5 +88,6 @@ int main(void)
 		   list->next->line == 6 && !list->next->op && !list->next->dtype && !list->next->impl &&
 		   !list->next->next,
 	   "lines are numbered as in the file, and read");
+	drop(list);
 	return done();
 }

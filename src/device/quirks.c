@@ -171,7 +171,7 @@ static char *trim(char *text)
 	return text;
 }
 
-// Reads a line into q; the reason why not, or NULL.  The line's memory becomes q's.
+// Reads a line into q, which points into it then; the reason why not, or NULL.
 static const char *read_line(char *line, struct yk_quirk *q)
 {
 	char *field[FIELDS], *rest = line, *word;
@@ -214,9 +214,10 @@ int yk_quirks_parse(const char *text, const char *file, struct yk_quirk **to)
 		line++;
 		if (from[strspn(from, " \t\r")] == '#' || strspn(from, " \t\r") >= n)
 			continue;
-		struct yk_quirk *q = calloc(1, sizeof *q);
-		char *copy = strndup(from, n);
-		const char *why = q && copy ? read_line(copy, q) : "no memory";
+		struct yk_quirk *q = calloc(1, sizeof *q + n + 1);
+		const char *why = "no memory";
+		if (q)
+			why = read_line(memcpy(q->text, from, n), q);
 		if (!why) {
 			q->file = file;
 			q->line = line;
@@ -227,7 +228,6 @@ int yk_quirks_parse(const char *text, const char *file, struct yk_quirk **to)
 		if (++corrupt <= MOST_COMPLAINTS)
 			yk_warn("quirks", "%s:%d: %s; the line is ignored", file, line, why);
 		free(q);
-		free(copy);
 	}
 	return corrupt;
 }

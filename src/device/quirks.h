@@ -22,6 +22,7 @@ struct yk_quirk {
 	const char *impl; // NULL: all
 	bool whole;       // the device itself
 	struct yk_quirk *next;
+	char text[];      // the line, cut up: what most of the above point into
 };
 
 // A quirk that was met.
@@ -43,8 +44,8 @@ uint64_t yk_quirks_mask(const struct yk_device *, const struct yoke_op *, uint64
 
 // ---- for tests ----
 
-// Reads a text as a file of that name; appends to *to; returns the number of corrupt lines, which
-// are warned of.
+// Reads a text as a file of that name; appends to *to, each quirk one block of the heap; returns the
+// number of corrupt lines, which are warned of.
 int yk_quirks_parse(const char *text, const char *file, struct yk_quirk **to);
 // Is a version ("560.35.03", "5.0+debian") in a range ("*", "<3.1", ">=2,<2.4")?
 bool yk_version_in(const char *version, const char *range);
