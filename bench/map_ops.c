@@ -193,6 +193,46 @@ static void map(struct list *l, const char *name, struct yoke_map m, int to)
 	b->op.alias_mask = to == 0;
 }
 
+// Of array 0, as one dtype, to array 2, as another.
+static void cast(struct list *l, const char *name, int from, int to)
+{
+	const int64_t size = (int64_t)(yk_esize(from) > yk_esize(to) ? yk_esize(from) : yk_esize(to));
+	const int64_t n = yk_bench_count * 4 / size, dims[2] = { n / COLS, COLS };
+	const double arrays = (double)(yk_esize(from) + yk_esize(to)) / (double)size;
+	struct yk_bench_op *b = append(l, name, YOKE_OP_MAP, COPY, arrays, 1, 1);
+	b->map = simple(1, YOKE_MAP_CAST);
+	b->map.insn[0].dtype = (uint8_t)from;
+	b->map.insn[1].dtype = (uint8_t)to;
+	b->op.dims[0] = dims[0];
+	b->in[0] = view(0, from, 2, dims);
+	b->out[0] = view(2, to, 2, dims);
+}
+
+// Array 0 and a row of array 1 to array 2.
+static void add_row(struct list *l)
+{
+	map(l, "add a row", simple(2, YOKE_MAP_ADD), 2);
+	struct yk_bench_op *b = &l->op[l->count - 1];
+	b->in[1].strides[0] = 0;
+	b->fit = COPY;
+	b->bytes = 2 * (double)yk_bench_count * 4;
+}
+
+// Array 0 to array 2; transposed: read along columns of a square, or nearly.
+static void move(struct list *l, const char *name, bool transposed)
+{
+	const int64_t n = yk_bench_count;
+	int64_t cols = 1;
+	while (cols * cols < n)
+		cols *= 2;
+	struct yk_bench_op *b = append(l, name, YOKE_OP_MOVE, COPY, 2, 1, 1);
+	b->op.dims[0] = n / cols, b->op.dims[1] = cols;
+	b->in[0] = b->out[0] = matrix(0, n / cols * cols, cols);
+	b->out[0].segment = &yk_bench_array[2];
+	if (transposed)
+		b->in[0].strides[0] = 1, b->in[0].strides[1] = n / cols;
+}
+
 // Of arrays 0 and 1 as one: 2 * count elements.
 static void reduce(struct list *l, const char *name, struct yoke_map m, int kind,
 		   int64_t mask)
@@ -311,6 +351,13 @@ int yk_bench_ops(struct yk_bench_op *to, int room)
 	map(&l, "dropout", dropout(), 2);
 	map(&l, "add bf16", of_dtype(simple(2, YOKE_MAP_ADD), yoke_bf16), 2);
 	map(&l, "add f16", of_dtype(simple(2, YOKE_MAP_ADD), yoke_f16), 2);
+	add_row(&l);
+	cast(&l, "cast f32 to f16", yoke_f32, yoke_f16);
+	cast(&l, "cast f32 to bf16", yoke_f32, yoke_bf16);
+	cast(&l, "cast bf16 to f32", yoke_bf16, yoke_f32);
+	cast(&l, "cast i32 to f32", yoke_i32, yoke_f32);
+	move(&l, "copy", false);
+	move(&l, "transpose", true);
 	reduce(&l, "sum rows", simple(1, 0), YOKE_REDUCE_SUM, 2);
 	reduce(&l, "sum columns", simple(1, 0), YOKE_REDUCE_SUM, 1);
 	reduce(&l, "sum all", simple(1, 0), YOKE_REDUCE_SUM, 3);
