@@ -74,7 +74,7 @@ FN float f32_of_f16(ushort h)
 FN ushort bf16_of_f32(float x)
 {
 	uint b = AS_UINT(x);
-	if ((b & 0x7fffffffu) > 0x7f800000u)
+	if (x != x)
 		return (ushort)(b >> 16 | 0x40u);
 	return (ushort)((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
 }

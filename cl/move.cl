@@ -6,7 +6,8 @@
 // number of elements: of y (1) or of x (2); nothing is copied when that complained.
 //   move        an item copies a block of block_rows x block_cols: one element on a GPU
 //   move_tiles  y runs along the last axis and x along the one before it; a group copies a tile of
-//               TILE x TILE, by way of local memory if it has more than one item
+//               TILE x TILE, by way of local memory if it has more than one item, else in squares;
+//               under STREAMS y is huge and its lines are aligned
 #ifndef SHIFT
 #define SHIFT 0
 #endif
@@ -78,6 +79,37 @@ KERNEL void move_value(GLOBAL uchar *to, ulong to_at, ulong bits, struct axes a,
 	}
 }
 
+#if ITEMS == 1 && defined TURN_SQUARE
+#if UNIT == 8
+#define SQUARE 8
+TURN_SQUARE(ulong, 8)
+#else
+#define SQUARE 16
+#if UNIT == 4
+TURN_SQUARE(uint, 16)
+#elif UNIT == 2
+TURN_SQUARE(ushort, 16)
+#else
+TURN_SQUARE(uchar, 16)
+#endif
+#endif
+#endif
+#ifdef STREAMS
+#define STREAM_LINES true
+#else
+#define STREAM_LINES false
+#endif
+
+// Of x, rows a0 .. a1 - 1 of elements b0 .. b1 - 1 to columns of y, by one item.
+FN void turn(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs, int a0, int a1, int b0, int b1)
+{
+	for (int b = b0; b < b1; b++) {
+		EACH
+		for (int i = a0; i < a1; i++)
+			y[b * ys + i] = x[i * xs + b];
+	}
+}
+
 // Groups: tiles of the last axis, times tiles of the one before it, times the rows of the others.
 KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from,
 	ulong from_at, struct axes a, long tiles_a, long tiles_b SHIFT_PARAMS)
@@ -109,11 +141,16 @@ KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBA
 		if (k / TILE < mb && k % TILE < ma)
 			y[k / TILE * ys + k % TILE] = tile[k % TILE][k / TILE];
 #else
-	for (int b = 0; b < mb; b++) {
-		EACH
-		for (int i = 0; i < ma; i++)
-			y[b * ys + i] = x[i * xs + b];
-	}
+#ifdef SQUARE
+	int sa = ma / SQUARE * SQUARE, sb = mb / SQUARE * SQUARE;
+	for (int i = 0; i < sa; i += SQUARE)
+		for (int b = 0; b < sb; b += SQUARE)
+			turn_square(y + b * ys + i, ys, x + i * xs + b, xs, STREAM_LINES);
+	turn(y, ys, x, xs, 0, sa, sb, mb);
+	turn(y, ys, x, xs, sa, ma, 0, mb);
+#else
+	turn(y, ys, x, xs, 0, ma, 0, mb);
+#endif
 #endif
 }
 

@@ -136,27 +136,68 @@ FN float16 zip_high(float16 a, float16 b)
 #ifndef FETCH
 #define FETCH(from)
 #endif
-// Past the caches, where the compiler can, a VEC and a line of 64 bytes; `to` is aligned to all
+// Past the caches, where the compiler can: a VEC, or 16, 32 or 64 bytes, which are what a vector of
+// 16 elements was stored as, since loads of two stores at once wait for both; `to` is aligned to all
 // that is written.
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store) && __has_builtin(__builtin_memcpy)
-#define VEC_STREAM(v, to) __builtin_nontemporal_store(v, (GLOBAL VEC *)(to))
-FN void stream_line(const uchar *from, GLOBAL uchar *to)
-{
-	uint16 line;
-	__builtin_memcpy(&line, from, sizeof line);
-	__builtin_nontemporal_store(line, (GLOBAL uint16 *)to);
-}
+#define VECTOR_STREAM(vector, v, to) __builtin_nontemporal_store(v, (GLOBAL vector *)(to))
+#define STREAM(bytes, vector) \
+	FN void stream_##bytes(const uchar *from, GLOBAL uchar *to) \
+	{ \
+		vector v; \
+		__builtin_memcpy(&v, from, bytes); \
+		VECTOR_STREAM(vector, v, to); \
+	}
 #endif
 #endif
-#ifndef VEC_STREAM
-#define VEC_STREAM(v, to) (*(GLOBAL VEC *)(to) = (v))
-FN void stream_line(const uchar *from, GLOBAL uchar *to)
-{
-	for (int i = 0; i < 64; i++)
-		to[i] = from[i];
-}
+#ifndef VECTOR_STREAM
+#define VECTOR_STREAM(vector, v, to) (*(GLOBAL vector *)(to) = (v))
+#define STREAM(bytes, vector) \
+	FN void stream_##bytes(const uchar *from, GLOBAL uchar *to) \
+	{ \
+		for (int i = 0; i < bytes; i++) \
+			to[i] = from[i]; \
+	}
 #endif
+#define VEC_STREAM(v, to) VECTOR_STREAM(VEC, v, to)
+STREAM(16, uint4)
+STREAM(32, uint8)
+STREAM(64, uint16)
+
+// turn_square: an n x n square of elements (n 8, 16), rows becoming columns, in registers.  A step
+// moves each element from place (row, column), as one number of 2 log2(n) bits, to that number with
+// its bits turned left by one; log2(n) steps change rows for columns.  stream: rows of `to` are
+// aligned and written past the caches.
+#define TURN_SQUARE(type, n) \
+	FN void turn_square(GLOBAL type *to, long to_row, GLOBAL const type *from, long from_row, \
+		bool stream) \
+	{ \
+		type##n r[n], s[n]; \
+		UNROLL \
+		for (int k = 0; k < n; k++) \
+			r[k] = vload##n(0, from + k * from_row); \
+		UNROLL \
+		for (int step = 1; step < n; step *= 2) { \
+			UNROLL \
+			for (int k = 0; k < n / 2; k++) { \
+				s[2 * k].even = r[k].lo; \
+				s[2 * k].odd = r[k + n / 2].lo; \
+				s[2 * k + 1].even = r[k].hi; \
+				s[2 * k + 1].odd = r[k + n / 2].hi; \
+			} \
+			UNROLL \
+			for (int k = 0; k < n; k++) \
+				r[k] = s[k]; \
+		} \
+		UNROLL \
+		for (int k = 0; k < n; k++) { \
+			if (stream) \
+				VECTOR_STREAM(type##n, r[k], to + k * to_row); \
+			else \
+				vstore##n(r[k], 0, to + k * to_row); \
+		} \
+	}
 // fma() is emulated, and slow, where neither the device nor clang, for its processor, says that
 // there is one.  PoCL defines only the latter.
 #if defined FP_FAST_FMAF || defined __FMA__ || defined __ARM_FEATURE_FMA

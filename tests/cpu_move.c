@@ -168,6 +168,9 @@ static void transpose(const struct yk_isa *isa, int dtype, int64_t a, int64_t b)
 		((uint8_t *)yk_ptr(&x))[i] =
 			dtype == yoke_bool ? rnd() & 1 : (uint8_t)rnd();
 	x = strided(yk_ptr(&x), dtype, 2, dims, (int64_t[]){ 1, a });
+#ifdef YK_ON_OPENCL // where arrays lie on lines
+	y.align = 64;
+#endif
 	struct yoke_op op = op_of(YOKE_OP_MOVE, 1, &y, 1, &x);
 	bool good = !call(isa, &op);
 	for (int64_t i = 0; i < a * b && good; i++)
@@ -197,6 +200,9 @@ int main(void)
 			for (int b = 0; b < 8; b++)
 				transpose(list[i], 1 + (a + b) % 9, edge[a], edge[b]);
 		transpose(list[i], yoke_f32, 513, 1029);
+#ifdef YK_ON_OPENCL // so large that they are written past the caches
+		transpose(list[i], yoke_f16, 7219, 7264);
+#endif
 		bad_indices(list[i], yoke_i32, -1);
 		bad_indices(list[i], yoke_i64, (int64_t)1 << 40);
 	}

@@ -51,12 +51,25 @@ static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
 	return true;
 }
 
+// A few lines of each output at a time.
+static int block_of(const struct yoke_op *op)
+{
+	size_t least = 4;
+
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (yk_cl_bytes(op->out[k].dtype) < least)
+			least = yk_cl_bytes(op->out[k].dtype);
+	return 256 / (int)least;
+}
+
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     const struct yoke_map_call *call, bool stream, struct yk_cl_entry **to)
 {
-	const char *defines = !d->loops ? "" :
-			      stream	? "-DMAP_BLOCK=64 -DOWN_MATH -DMAP_STREAM" :
-					  "-DMAP_BLOCK=64 -DOWN_MATH";
+	char defines[64] = "";
+
+	if (d->loops)
+		yk_cl_format(defines, sizeof defines, "-DMAP_BLOCK=%d -DOWN_MATH%s", block_of(op),
+			     stream ? " -DMAP_STREAM" : "");
 	return yk_cl_kernel_map(d, op, call, "map.cl", defines, "map", to);
 }
 

@@ -16,7 +16,7 @@
 struct copy {
 	struct yk_cl_axes axes;
 	size_t size; // of an element
-	bool value, tiles;
+	bool value, tiles, streams;
 	int shift; // 0 none, 1 of y, 2 of x
 	int64_t tile, tiles_a, tiles_b;
 };
@@ -126,6 +126,20 @@ static bool take_tiles(struct yk_cl_axes *a)
 	return true;
 }
 
+// Is y huge, and does every tile of it begin lines?
+static bool streams(const struct copy *c, const struct yoke_view *y)
+{
+	const int64_t line = 64 / (int64_t)c->size;
+
+	if (c->shift == 1 || y->align < 64 ||
+	    (uint64_t)c->axes.rows * (uint64_t)c->axes.cols < YK_CL_STREAM_BYTES / c->size)
+		return false;
+	for (int i = 0; i < c->axes.rank - 1; i++)
+		if (c->axes.strides[0][i] % line)
+			return false;
+	return true;
+}
+
 static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view *x,
 			   const struct yoke_view *y, int shift)
 {
@@ -142,6 +156,7 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 	if (c.tiles) {
 		c.tiles_a = yk_cl_pieces(c.axes.cols, c.tile);
 		c.tiles_b = yk_cl_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
+		c.streams = d->loops && streams(&c, y);
 	}
 	return c;
 }
@@ -150,9 +165,9 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 {
 	char defines[96];
 
-	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s", c->size,
+	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s%s", c->size,
 		     c->shift, (int)c->tile, d->loops ? 1 : ITEMS,
-		     c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
+		     c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "", c->streams ? " -DSTREAMS" : "");
 	return yk_cl_kernel_file(d, FILES, defines,
 				 c->value ? "move_value" : c->tiles ? "move_tiles" : "move", to);
 }

@@ -12,6 +12,7 @@
 #include "device/kerneltext.h"
 #include "device/mapform.h"
 #include "device/mapsrc.h"
+#include "yoke.h"
 
 // What a dtype is called: in a buffer, in a variable, as the suffix of functions (f16 and
 // bf16 use those of f32), and as itself.
@@ -608,10 +609,13 @@ static void put_block(struct text *t, const struct yk_map_form *f)
 		put(t, "y%u + l, ", k);
 	put_drawn(t, f, "(int)b", "[first + l]");
 	put(t, "r, j0 + l MAP_ARGS);\n");
-	for (unsigned k = 0; k < f->map->nout; k++)
-		put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += 64)\n"
-		    "\t\tstream_line((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
-		    k, k, k, k, f->flat ? "" : "r * width + ", k);
+	for (unsigned k = 0; k < f->map->nout; k++) {
+		const size_t size = yoke_dtype_size(f->operand[k].dtype);
+		const unsigned piece = size < 4 ? 16 * (unsigned)size : 64; // of a vector
+		put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += %u)\n"
+		    "\t\tstream_%u((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
+		    k, piece, piece, k, k, k, f->flat ? "" : "r * width + ", k);
+	}
 	put(t, "#else\n\tEACH_PAIR\n\tfor (ulong l = 0; l < MAP_BLOCK; l++)\n\t\tmap_put(");
 	put_drawn(t, f, "(int)b", "[first + l]");
 	put(t, "r, j0 + l MAP_ARGS);\n#endif\n}\n#endif\n");
