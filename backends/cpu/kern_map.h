@@ -86,6 +86,7 @@ struct yk_step {
 	uint8_t kind, value, a, b, c, input;
 	bool copy;     // an input that must not be used in place
 	bool narrow;   // an input of 16 bits that chains alone read, each by itself
+	bool local;    // read by its own chain alone: its register is one block
 	int8_t out;    // the output it may write to directly, -1: none
 	uint8_t chain; // steps from here on that run as a chain, 0: none begins here
 	uint16_t form; // its first link
@@ -132,6 +133,9 @@ void ISA(yk_prog_init)(struct yk_prog *, const struct yoke_op *, const int *perm
 // Lets large outputs that nothing reads soon be written past the caches.  Whoever ran the
 // program on a thread then calls vf_fence there.
 void ISA(yk_prog_stream)(struct yk_prog *);
+
+// Finds the values that only their own chain reads.
+void ISA(yk_prog_local)(struct yk_prog *);
 
 // Last instruction that reads each value, 0: none; into which chains are made of it.
 void ISA(yk_prog_link)(struct yk_prog *, const int *reader);

@@ -321,7 +321,7 @@ yk_link_fn *ISA(yk_link_load)(int dtype)
 LINK(store_f32)
 {
 	TAKE;
-	float *y = (float *)(l->p[0] + at);
+	float *y = (float *)(l->p[0] + (at & l->mask[0]));
 	EACH vf_store(y + i * VF, v[i]);
 	NEXT;
 }
@@ -338,7 +338,7 @@ LINK(store_mask)
 {
 	TAKE;
 	int32_t m[YK_LINK_COUNT * VF];
-	uint8_t *y = (uint8_t *)(l->p[0] + (at >> 2));
+	uint8_t *y = (uint8_t *)(l->p[0] + ((at & l->mask[0]) >> 2));
 	memcpy(m, v, sizeof m);
 	YK_SIMD
 	for (int i = 0; i < YK_LINK_COUNT * VF; i++)

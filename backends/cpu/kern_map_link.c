@@ -37,6 +37,46 @@ static bool can_link(const struct yk_prog *p, const struct yk_step *s)
 	}
 }
 
+// Steps from `first` on that are one chain, 0: it begins none.
+static int chain_length(const struct yk_prog *p, int first)
+{
+	int end = first;
+
+	for (int k = first; k < p->nstep; k++) {
+		if (can_link(p, &p->step[k]))
+			end = k + 1;
+		else if (end == first || !p->uniform[p->step[k].value])
+			break;
+	}
+	return end - first;
+}
+
+static bool is_read(const struct yk_prog *p, int value, int first, int end)
+{
+	for (int k = first; k < end; k++) {
+		int used[3], n = ISA(yk_map_operands)(&p->map->insn[p->step[k].value], used);
+		for (int i = 0; i < n; i++)
+			if (used[i] == value)
+				return true;
+	}
+	return false;
+}
+
+void ISA(yk_prog_local)(struct yk_prog *p)
+{
+	for (int k = 0, end; k < p->nstep; k = end) {
+		const int length = chain_length(p, k);
+		end = k + (length ? length : 1);
+		for (int i = k; i < k + length; i++) {
+			struct yk_step *s = &p->step[i];
+			s->local = !p->uniform[s->value] &&
+				   !is_read(p, s->value, end, p->nstep);
+			for (int o = 0; o < p->map->nout; o++)
+				s->local &= p->map->out[o] != s->value;
+		}
+	}
+}
+
 // Inputs of 16 bits that every reader can convert for itself.
 static void find_narrow(struct builder *b)
 {

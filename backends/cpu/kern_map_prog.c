@@ -252,22 +252,24 @@ static bool rounds(int op)
 
 struct pool {
 	int32_t place[YOKE_MAP_MAX_INSNS];
-	uint8_t size[YOKE_MAP_MAX_INSNS];
+	size_t size[YOKE_MAP_MAX_INSNS], room[YOKE_MAP_MAX_INSNS]; // of an element, of all
 	int owner[YOKE_MAP_MAX_INSNS]; // value, -1: free
 	int count;
 	size_t bytes;
 };
 
-static int32_t take(struct pool *r, int value, size_t size)
+static int32_t take(struct pool *r, int value, size_t size, size_t room)
 {
 	int k = 0;
-	while (k < r->count && (r->owner[k] >= 0 || r->size[k] != size))
+	while (k < r->count &&
+	       (r->owner[k] >= 0 || r->size[k] != size || r->room[k] != room))
 		k++;
 	if (k == r->count) {
 		r->count++;
-		r->size[k] = (uint8_t)size;
+		r->size[k] = size;
+		r->room[k] = room;
 		r->place[k] = (int32_t)r->bytes;
-		r->bytes += size * YK_STRIP + PAD;
+		r->bytes += room;
 	}
 	r->owner[k] = value;
 	return r->place[k];
@@ -337,8 +339,10 @@ static void registers(struct yk_prog *p, const struct life *life)
 		}
 		if (s->kind != YK_STEP_INPUT) // which come first
 			give_back(&pool, life, p, s->value);
-		s->place = take(&pool, s->value,
-				yk_esize(yk_reg(m->insn[s->value].dtype)));
+		const size_t size = yk_esize(yk_reg(m->insn[s->value].dtype));
+		s->place = take(&pool, s->value, size,
+				s->local ? YK_BLOCK * sizeof(float) :
+					   size * YK_STRIP + PAD);
 		p->cost += cost(&m->insn[s->value]);
 	}
 	p->frame = pool.bytes;
@@ -364,6 +368,7 @@ void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *p
 			if (life.used[k] &&
 			    (m->insn[k].op == YOKE_MAP_INPUT && !p->uniform[k]) == input)
 				step_init(p, &p->step[p->nstep++], k, &life);
+	ISA(yk_prog_local)(p);
 	registers(p, &life);
 	ISA(yk_prog_link)(p, life.reader);
 }

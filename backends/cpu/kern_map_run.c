@@ -340,7 +340,7 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first,
 	for (s = first; s < end; s++)
 		if (!p->uniform[s->value])
 			f->value[s->value] = (struct yk_arg){ target(f, s, at, written),
-							      YK_BLOCK };
+							      s->local ? 0 : YK_BLOCK };
 	do
 		bind(f, form, link, at, written);
 	while (link++, (form++)->fn != (void (*)(void))ISA(yk_link_end));
