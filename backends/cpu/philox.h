@@ -56,18 +56,22 @@ static inline vq vq_mul(vq a, vq b)
 #endif
 }
 
+#define YK_EACH_RUN(v) _Pragma("GCC unroll 4") for (int v = 0; v < 4; v++)
+
+// Counters in an order such that the pairs of words of a vector's even lanes, and of its odd
+// ones, are runs of counters.
 #if VF == 16
-#define YK_EACH_LANE 0, 1, 2, 3, 4, 5, 6, 7
-#define YK_ZIP_LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define YK_ZIP_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define YK_EACH_LANE 0, 4, 1, 5, 2, 6, 3, 7
+#define YK_ZIP_EVEN 0, 8, 2, 10, 4, 12, 6, 14
+#define YK_ZIP_ODD 1, 9, 3, 11, 5, 13, 7, 15
 #elif VF == 8
-#define YK_EACH_LANE 0, 1, 2, 3
-#define YK_ZIP_LOW 0, 4, 1, 5
-#define YK_ZIP_HIGH 2, 6, 3, 7
+#define YK_EACH_LANE 0, 2, 1, 3
+#define YK_ZIP_EVEN 0, 4, 2, 6
+#define YK_ZIP_ODD 1, 5, 3, 7
 #else
 #define YK_EACH_LANE 0, 1
-#define YK_ZIP_LOW 0, 2
-#define YK_ZIP_HIGH 1, 3
+#define YK_ZIP_EVEN 0, 2
+#define YK_ZIP_ODD 1, 3
 #endif
 #if defined __clang__
 #define YK_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -75,31 +79,64 @@ static inline vq vq_mul(vq a, vq b)
 #define YK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vq){ __VA_ARGS__ })
 #endif
 
-// The bits of YK_PHILOX_RUN counters from `first` on, four of each.
+// Both words of a last round, the product's lower half being the second one; the first is its
+// upper half combined with x and with the upper half of key.
+static inline vq vq_words(vq q, vq x, vq key)
+{
+	q ^= x << 32 ^ key;
+	return q >> 32 | q << 32;
+}
+
+// The bits of YK_PHILOX_RUN counters from `first` on, four of each, which are alike in their
+// upper halves: what is the same for all in the first two rounds is computed once.
 static inline void yk_philox_run(uint32_t *to, uint64_t first, uint64_t key,
 				 uint64_t step)
 {
+	const uint32_t w0 = 0x9e3779b9u, w1 = 0xbb67ae85u;
 	const vq zero = { 0 }, m0 = zero + 0xd2511f53u, m1 = zero + 0xcd9e8d57u;
-	vq x0[4], x1[4], x2[4], x3[4], k0 = zero + (uint32_t)key, k1 = zero + (key >> 32);
-	for (int v = 0; v < 4; v++) {
-		x0[v] = (vq){ YK_EACH_LANE } + (first + (unsigned)(v * YK_PHILOX_LANES));
-		x1[v] = x0[v] >> 32, x2[v] = zero + step, x3[v] = zero + (step >> 32);
+	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+	// words 0 and 1 after one round, 2 and 3 after two, but for what varies
+	const uint64_t q1 = (uint64_t)(uint32_t)step * 0xcd9e8d57u;
+	const uint64_t p2 = ((uint32_t)(q1 >> 32) ^ (uint32_t)(first >> 32) ^ k0) *
+			    (uint64_t)0xd2511f53u;
+	vq x0[4], x1[4], x2[4], x3[4];
+	const vq a1 = zero + ((uint32_t)(step >> 32) ^ k1),
+		 a2 = zero + ((uint32_t)q1 ^ (k0 + w0)),
+		 b2 = zero + ((uint32_t)(p2 >> 32) ^ (k1 + w1)),
+		 b3 = zero + ((uint32_t)p2 ^ (k1 + 2 * w1)), a3 = zero + (k0 + 2 * w0);
+	YK_EACH_RUN(v)
+	{
+		vq p = vq_mul((vq){ YK_EACH_LANE } +
+				      (first + (unsigned)(v * YK_PHILOX_LANES)),
+			      m0);
+		vq q = vq_mul((p >> 32) ^ a1, m1);
+		x0[v] = (q >> 32) ^ a2;
+		x2[v] = p ^ b2;
+		p = vq_mul(x0[v], m0), x1[v] = q, q = vq_mul(x2[v], m1);
+		x0[v] = (q >> 32) ^ x1[v] ^ a3;
+		x1[v] = q;
+		x2[v] = (p >> 32) ^ b3;
+		x3[v] = p;
 	}
-	for (int round = 0; round < 10; round++) {
-		for (int v = 0; v < 4; v++) {
+	k0 += 3 * w0, k1 += 3 * w1;
+	for (int round = 3; round < 9; round++) {
+		const vq key0 = zero + k0, key1 = zero + k1;
+		YK_EACH_RUN(v)
+		{
 			vq p = vq_mul(x0[v], m0), q = vq_mul(x2[v], m1);
-			x0[v] = (q >> 32) ^ x1[v] ^ k0;
+			x0[v] = (q >> 32) ^ x1[v] ^ key0;
 			x1[v] = q;
-			x2[v] = (p >> 32) ^ x3[v] ^ k1;
+			x2[v] = (p >> 32) ^ x3[v] ^ key1;
 			x3[v] = p;
 		}
-		k0 += 0x9e3779b9u, k1 += 0xbb67ae85u;
+		k0 += w0, k1 += w1;
 	}
-	for (int v = 0; v < 4; v++) {
-		vq low = (x0[v] & 0xffffffff) | x1[v] << 32;
-		vq high = (x2[v] & 0xffffffff) | x3[v] << 32;
-		vq y[2] = { YK_SHUFFLE(low, high, YK_ZIP_LOW),
-			    YK_SHUFFLE(low, high, YK_ZIP_HIGH) };
+	YK_EACH_RUN(v)
+	{
+		vq low = vq_words(vq_mul(x2[v], m1), x1[v], zero + ((uint64_t)k0 << 32));
+		vq high = vq_words(vq_mul(x0[v], m0), x3[v], zero + ((uint64_t)k1 << 32));
+		vq y[2] = { YK_SHUFFLE(low, high, YK_ZIP_EVEN),
+			    YK_SHUFFLE(low, high, YK_ZIP_ODD) };
 		memcpy(to + 2 * v * VF, y, sizeof y);
 	}
 }
@@ -112,7 +149,12 @@ static inline void yk_philox_fill(uint32_t *to, uint64_t first, int64_t n, uint6
 	while (n > 0) {
 		unsigned skip = first & 3;
 		int64_t m = 4 * YK_PHILOX_RUN - skip;
-		if (!skip && n >= m) {
+		const uint64_t least = first >> 2, most = least + YK_PHILOX_RUN - 1;
+		if (least >> 32 != most >> 32) {
+			m = m < n ? m : n;
+			for (int64_t i = 0; i < m; i++)
+				to[i] = yk_philox_at(first + (uint64_t)i, key, step);
+		} else if (!skip && n >= m) {
 			yk_philox_run(to, first >> 2, key, step);
 		} else {
 			m = m < n ? m : n;
