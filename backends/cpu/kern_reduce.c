@@ -37,6 +37,7 @@ struct job {
 	yk_strip_fn *cast; // to i64, where values are integers
 	const struct yoke_view *out;
 	bool dense;
+	bool even;         // strips of one run, or of one tile, lie equally far apart
 	const char *plain; // the values themselves, where the program is one dense input
 	struct yk_acc *partial; // [segments][K*C], NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units of a piece
@@ -175,13 +176,14 @@ static size_t element(const struct job *j)
 	return j->cast ? 8 : yk_esize(yk_reg(j->s.value));
 }
 
-// Elements first .. of the permuted iteration space, one behind the other.
-static const void *values(const struct job *j, struct scratch *t, int64_t first,
-			  int64_t n)
+// Elements first .. of the permuted iteration space, one behind the other; for `strip` see
+// yk_frame_next.
+static const void *values(const struct job *j, struct scratch *t, int64_t strip,
+			  int64_t first, int64_t n)
 {
 	if (j->plain)
 		return j->plain + first * (int64_t)element(j);
-	ISA(yk_frame_run)(&t->frame, first, n);
+	ISA(yk_frame_next)(&t->frame, j->even ? strip : 0, first, n);
 	const struct yk_arg *v = &t->frame.value[j->prog.map->out[0]];
 	if (j->cast) {
 		j->cast(t->values, v, NULL, NULL, n);
@@ -200,14 +202,16 @@ static void long_run(const struct job *j, struct scratch *t, int64_t output,
 		     int64_t segment)
 {
 	const struct shape *s = &j->s;
-	int64_t at = segment * s->segment,
+	int64_t at = segment * s->segment, strip = 0,
 		end = at + s->segment < s->N ? at + s->segment : s->N;
 	struct yk_acc a;
 
 	j->r->identity(s->kind, &a);
 	for (; at < end; at += YK_STRIP) {
 		int64_t n = end - at < YK_STRIP ? end - at : YK_STRIP;
-		j->r->run(s->kind, &a, values(j, t, output * s->N + at, n), n, at);
+		const void *x =
+			values(j, t, n == YK_STRIP ? strip++ : 0, output * s->N + at, n);
+		j->r->run(s->kind, &a, x, n, at);
 	}
 	finish(j, segment, output, &a);
 }
@@ -217,7 +221,7 @@ static void short_runs(const struct job *j, struct scratch *t, int64_t output,
 		       int64_t count)
 {
 	const struct shape *s = &j->s;
-	const char *x = values(j, t, output * s->N, count * s->N);
+	const char *x = values(j, t, 0, output * s->N, count * s->N);
 
 	for (int64_t k = 0; k < count; k++, x += (size_t)s->N * element(j)) {
 		struct yk_acc a;
@@ -242,10 +246,11 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1, stride = c->cols;
 	if (j->plain)
 		step = end - row, stride = s->C;
+	int64_t strip = 0;
 	for (int64_t n; row < end; row += n) { // whole rows together
 		n = end - row < step ? end - row : step;
 		int64_t first = (k * s->N + row) * s->C + col;
-		const void *x = values(j, t, first, n * c->cols);
+		const void *x = values(j, t, n == step ? strip++ : 0, first, n * c->cols);
 		j->r->rows(s->kind, c, x, stride, n, row);
 	}
 	j->r->flush(s->kind, c);
@@ -340,6 +345,8 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	if (j.prog.nstep == 1 && j.prog.step[0].kind == YK_STEP_INPUT && !j.cast &&
 	    !yk_is_half(s->value) && j.prog.in[j.prog.step[0].input].linear)
 		j.plain = j.prog.in[j.prog.step[0].input].base;
+	j.even = j.prog.rank == 1 ||
+		 (j.prog.rank == 2 && j.prog.row == (s->C > 1 ? s->C : s->N));
 	atomic_init(&j.no_memory, false);
 	if (s->segments > 1)
 		j.partial = yk_ptr(&op->workspace);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accumulators of one computation dtype: include with T (elements and lanes), W
 // (double or int64_t), V (the member of yk_acc), ADD and MUL (wrapping where T is an
-// integer), IS_NAN, V_ADD, V_MUL and V_NAN (the same of vectors), MASK (the integer of
-// T's size), LEAST and MOST (beyond all values), PART and TOTAL (members of yk_columns).
+// integer), IS_NAN, V_ADD and V_MUL (the same of vectors), LEAST and MOST (beyond all values),
+// PART and TOTAL (members of yk_columns); and V_LEAST and V_MOST, of vectors, NaN wins, or
+// what they are made of: V_NAN and MASK (the integer of T's size).
 
 enum { LANES = 64, DEPTH = 16, VECTOR = VF * 4 / sizeof(T), VECTORS = LANES / VECTOR };
 
 typedef T vt __attribute__((vector_size(VF * 4)));
-typedef MASK vm __attribute__((vector_size(VF * 4)));
 typedef uint64_t vu __attribute__((vector_size(VF * 4)));
 
 YK_INLINE vt load(const T *x)
@@ -16,6 +16,18 @@ YK_INLINE vt load(const T *x)
 	memcpy(&v, x, sizeof v);
 	return v;
 }
+
+#ifdef V_MOST
+YK_INLINE vt v_least(vt a, vt b)
+{
+	return V_LEAST(a, b);
+}
+YK_INLINE vt v_most(vt a, vt b)
+{
+	return V_MOST(a, b);
+}
+#else
+typedef MASK vm __attribute__((vector_size(VF * 4)));
 
 YK_INLINE vt choose(vm mask, vt a, vt b)
 {
@@ -29,6 +41,7 @@ YK_INLINE vt v_most(vt a, vt b)
 {
 	return choose((vm)(a > b) | V_NAN(a), a, b);
 }
+#endif
 YK_INLINE vt v_add(vt a, vt b)
 {
 	return V_ADD(a, b);

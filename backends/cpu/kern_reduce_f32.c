@@ -13,12 +13,12 @@
 #define V f
 #define PART f32
 #define TOTAL f64
-#define MASK int32_t
 #define ADD(t, a, b) ((t)((a) + (b)))
 #define MUL(t, a, b) ((t)((a) * (b)))
 #define V_ADD(a, b) ((a) + (b))
 #define V_MUL(a, b) ((a) * (b))
-#define V_NAN(a) ((a) != (a))
+#define V_LEAST vf_min_nan
+#define V_MOST vf_max_nan
 #define IS_NAN(a) ((a) != (a))
 #define LEAST -INFINITY
 #define MOST INFINITY

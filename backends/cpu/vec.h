@@ -198,6 +198,17 @@ static inline vf vf_min(vf a, vf b)
 #endif
 }
 
+// The same where NaN wins: a's if both are.
+static inline vf vf_max_nan(vf a, vf b)
+{
+	return vf_select(a != a, a, vf_max(a, b));
+}
+
+static inline vf vf_min_nan(vf a, vf b)
+{
+	return vf_select(a != a, a, vf_min(a, b));
+}
+
 static inline vf vf_sqrt(vf a)
 {
 #if VF == 16
