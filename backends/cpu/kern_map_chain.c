@@ -59,14 +59,6 @@ YK_INLINE vf f_div(vf a, vf b)
 {
 	return a / b;
 }
-YK_INLINE vf f_min(vf a, vf b) // NaN wins
-{
-	return vf_select((a < b) | (a != a), a, b);
-}
-YK_INLINE vf f_max(vf a, vf b)
-{
-	return vf_select((a > b) | (a != a), a, b);
-}
 YK_INLINE vf f_neg(vf a)
 {
 	return -a;
@@ -212,8 +204,9 @@ YK_INLINE vf f_ge(vf a, vf b)
 	X(LOG, v_log) X(TANH, v_tanh) X(SIGMOID, v_sigmoid) X(ERF, v_erf)
 #define BINARY(X) \
 	X(ADD, f_add) \
-	X(SUB, f_sub) X(MUL, f_mul) X(DIV, f_div) X(MIN, f_min) X(MAX, f_max) \
-		X(EQ, f_eq) X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
+	X(SUB, f_sub) \
+	X(MUL, f_mul) X(DIV, f_div) X(MIN, vf_min_nan) X(MAX, vf_max_nan) X(EQ, f_eq) \
+		X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
 UNARY(UNARY_LINKS)
 TOGETHER(TOGETHER_LINKS)
 BINARY(BINARY_LINKS)
@@ -253,31 +246,36 @@ LINK(select_m)
 	NEXT;
 }
 
-LINK(select_b)
-{
-	TAKE;
-	EACH v[i] = vf_select(bools(l, 0, at, i), v[i], FROM(2));
-	NEXT;
-}
+// `mask`: of operand 0.
+#define SELECT_LINKS(name, mask) \
+	LINK(select_b_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, v[i], FROM(2)); \
+		NEXT; \
+	} \
+	LINK(select_c_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, FROM(1), v[i]); \
+		NEXT; \
+	} \
+	LINK(select_none_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, FROM(1), FROM(2)); \
+		NEXT; \
+	}
+SELECT_LINKS(bool, bools(l, 0, at, i))
+SELECT_LINKS(mask, (vi)FROM(0))
 
-LINK(select_c)
+yk_link_fn *ISA(yk_link_select)(int in_registers, bool mask)
 {
-	TAKE;
-	EACH v[i] = vf_select(bools(l, 0, at, i), FROM(1), v[i]);
-	NEXT;
-}
-
-LINK(select_none)
-{
-	TAKE;
-	EACH v[i] = vf_select(bools(l, 0, at, i), FROM(1), FROM(2));
-	NEXT;
-}
-
-yk_link_fn *ISA(yk_link_select)(int in_registers)
-{
-	static yk_link_fn *const table[] = { select_none, select_m, select_b, select_c };
-	return table[in_registers + 1];
+	static yk_link_fn *const table[][2] = { { select_none_bool, select_none_mask },
+						{ select_m, select_m },
+						{ select_b_bool, select_b_mask },
+						{ select_c_bool, select_c_mask } };
+	return table[in_registers + 1][mask];
 }
 
 // ---- rounding, loads and stores ----

@@ -37,8 +37,9 @@ enum yk_link_way { YK_LINK_A, YK_LINK_M, YK_LINK_AM, YK_LINK_MA, YK_LINK_AA, YK_
 yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way);
 // The same of a binary one whose operand in memory, AM or MA, is f16 or bf16 and advances.
 yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way, int dtype);
-// SELECT, by the operand that is in registers (0: the mask) or -1; memory is p[0..2].
-yk_link_fn *ISA(yk_link_select)(int in_registers);
+// SELECT, by the operand that is in registers (0: the mask) or -1; memory is p[0..2], p[0]
+// bools or, with `mask`, a mask of the operands' width.
+yk_link_fn *ISA(yk_link_select)(int in_registers, bool mask);
 yk_link_fn *ISA(yk_link_round)(int dtype);
 // Stores to p[0] as dtype; YK_LINK_MASK: a mask as bool. stream: p[0] is aligned to 64.
 enum { YK_LINK_MASK = yoke_bool };

@@ -9,7 +9,7 @@ struct builder {
 	struct yk_prog *prog;
 	const int *reader;
 	int in_registers; // the value, -1: none
-	bool narrow[YOKE_MAP_MAX_INSNS];
+	bool narrow[YOKE_MAP_MAX_INSNS], local[YOKE_MAP_MAX_INSNS];
 };
 
 static int dtype_of(const struct yk_prog *p, int value)
@@ -152,7 +152,7 @@ static void instruction(struct builder *b, const struct yk_step *s)
 
 	if (op == YOKE_MAP_SELECT) {
 		int k = s->a == have ? 0 : s->b == have ? 1 : s->c == have ? 2 : -1;
-		append(b, ISA(yk_link_select)(k), s->a, s->b, s->c);
+		append(b, ISA(yk_link_select)(k, b->local[s->a]), s->a, s->b, s->c);
 	} else if (op == YOKE_MAP_CAST) {
 		if (s->a != have)
 			append_load(b, s->a);
@@ -192,7 +192,8 @@ static void keep(struct builder *b, const struct yk_step *s, const struct yk_ste
 	if (s->out >= 0)
 		append_store(b, dtype, v, s->out);
 	if ((read || output) && (half || s->out < 0))
-		append_store(b, dtype == yoke_bool ? YK_LINK_MASK : yoke_f32, v, -1);
+		append_store(b, dtype == yoke_bool && !s->local ? YK_LINK_MASK : yoke_f32,
+			     v, -1);
 }
 
 static int chain(struct builder *b, int first)
@@ -222,6 +223,8 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 	for (int o = 0; o < p->nout; o++)
 		p->once[o] = p->stream[o] = false;
 	find_narrow(&b);
+	for (int k = 0; k < p->nstep; k++)
+		b.local[p->step[k].value] = p->step[k].local;
 	for (int k = 0; k < p->nstep;) {
 		struct yk_step *s = &p->step[k];
 		if (!can_link(p, s)) {

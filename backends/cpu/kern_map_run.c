@@ -12,8 +12,14 @@
 
 static void splat(void *to, uint64_t bits, size_t size)
 {
-	for (size_t i = 0; i < YK_BLOCK; i++)
-		memcpy((char *)to + i * size, &bits, size);
+	uint32_t *y4 = to;
+	uint64_t *y8 = to;
+	if (size == 1)
+		memset(to, (int)(bits & 0xff), YK_BLOCK);
+	for (size_t i = 0; size == 4 && i < YK_BLOCK; i++)
+		y4[i] = (uint32_t)bits;
+	for (size_t i = 0; size == 8 && i < YK_BLOCK; i++)
+		y8[i] = bits;
 }
 
 // A value in its own dtype, as bits, into a register.
