@@ -79,7 +79,10 @@ static inline vh vf_to_f16(vf x)
 static inline vf vf_of_bf16(vh h)
 {
 #if VF == 16
-	return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
+	// words 0, 1, 2 .. to the upper halves, zeros to the lower ones
+	const vi to = vi_iota() * 0x10000;
+	return (vf)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, (__m512i)to,
+						  _mm512_castsi256_si512((__m256i)h));
 #else
 	return (vf)(__builtin_convertvector(h, vi) << 16);
 #endif
