@@ -191,6 +191,34 @@ YK_INLINE vf f_ge(vf a, vf b)
 		TAKE; \
 		EACH v[i] = f(FROM(0), FROM(1)); \
 		NEXT; \
+	} \
+	LINK(au_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(v[i], u); \
+		NEXT; \
+	} \
+	LINK(ua_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(u, v[i]); \
+		NEXT; \
+	} \
+	LINK(mu_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[1]); \
+		EACH v[i] = f(FROM(0), u); \
+		NEXT; \
+	} \
+	LINK(um_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(u, FROM(1)); \
+		NEXT; \
 	}
 
 // POW, LOG1P, SIN and COS go through f64, NORMAL too: strips do.
@@ -216,12 +244,12 @@ yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way way)
 #define UNARY_ROW(code, f) \
 	[YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
 #define BINARY_ROW(code, f) \
-	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, \
-			      [YK_LINK_MA] = ma_##f##_f32, \
-			      [YK_LINK_AA] = aa_##f, \
-			      [YK_LINK_MM] = mm_##f },
-	static yk_link_fn *const table[][6] = { UNARY(UNARY_ROW) TOGETHER(UNARY_ROW)
-							BINARY(BINARY_ROW) };
+	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, [YK_LINK_MA] = ma_##f##_f32, \
+			      [YK_LINK_AA] = aa_##f,       [YK_LINK_MM] = mm_##f, \
+			      [YK_LINK_AU] = au_##f,       [YK_LINK_UA] = ua_##f, \
+			      [YK_LINK_MU] = mu_##f,       [YK_LINK_UM] = um_##f },
+	static yk_link_fn *const table[][YK_LINK_WAYS] = { UNARY(UNARY_ROW) TOGETHER(
+		UNARY_ROW) BINARY(BINARY_ROW) };
 #undef UNARY_ROW
 #undef BINARY_ROW
 	return op < (int)(sizeof table / sizeof *table) ? table[op][way] : NULL;

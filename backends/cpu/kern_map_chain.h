@@ -30,8 +30,21 @@ struct yk_link {
 // Runs the links over n elements, a multiple of YK_LINK_BLOCK.
 void ISA(yk_chain_run)(const struct yk_link *, int64_t n);
 
-// How the operands of a link are given: A in registers, M in memory.
-enum yk_link_way { YK_LINK_A, YK_LINK_M, YK_LINK_AM, YK_LINK_MA, YK_LINK_AA, YK_LINK_MM };
+// How the operands of a link are given: A in registers, M in memory, U as one vector that is
+// the same for all elements, which is loaded once.
+enum yk_link_way {
+	YK_LINK_A,
+	YK_LINK_M,
+	YK_LINK_AM,
+	YK_LINK_MA,
+	YK_LINK_AA,
+	YK_LINK_MM,
+	YK_LINK_AU,
+	YK_LINK_UA,
+	YK_LINK_MU,
+	YK_LINK_UM,
+	YK_LINK_WAYS
+};
 
 // The function of an opcode, or NULL: it cannot be in a chain. Comparisons leave a mask.
 yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way);

@@ -133,12 +133,19 @@ static void binary(struct builder *b, const struct yk_step *s, int op)
 	    (b->narrow[s->a] || b->narrow[s->b]))
 		append_load(b, s->a);
 	const bool a = s->a == b->in_registers, both = a && s->b == b->in_registers;
+	const bool *uniform = b->prog->uniform;
 	if (!a && s->b != b->in_registers) {
-		append(b, ISA(yk_link_op)(op, YK_LINK_MM), s->a, s->b, -1);
+		const enum yk_link_way way = uniform[s->a] ? YK_LINK_UM :
+					     uniform[s->b] ? YK_LINK_MU :
+							     YK_LINK_MM;
+		append(b, ISA(yk_link_op)(op, way), s->a, s->b, -1);
 		return;
 	}
-	const enum yk_link_way way = both ? YK_LINK_AA : a ? YK_LINK_AM : YK_LINK_MA;
 	const int other = a ? s->b : s->a;
+	const enum yk_link_way way = both           ? YK_LINK_AA :
+				     uniform[other] ? (a ? YK_LINK_AU : YK_LINK_UA) :
+				     a              ? YK_LINK_AM :
+						      YK_LINK_MA;
 	struct yk_form *f = append(b, ISA(yk_link_op)(op, way), other, -1, -1);
 	if (!both && b->narrow[other])
 		f->narrow = (void (*)(void))ISA(yk_link_op_half)(
