@@ -119,6 +119,43 @@ static void special(const struct yk_isa *isa)
 	arrays_free();
 }
 
+#ifndef YK_ON_OPENCL
+// So large that it is written past the caches, a row behind: the bits of a few rows at a time.
+static void streamed(const struct yk_isa *isa, bool logarithm)
+{
+	enum { COLS = 1040, FEW = 101 };
+	const int64_t rows = (100 << 18) / COLS + 1;
+	float *x = randoms(rows * COLS, -8, 8), *y = nans(rows * COLS),
+	      *z = nans(FEW * COLS);
+	double *wide = array_new(COLS * 8), *want = array_new(COLS * 8);
+	struct yoke_view in = matrix(x, rows, COLS, COLS),
+			 out = matrix(y, rows, COLS, COLS);
+	struct yoke_op op = op_of(YOKE_OP_SOFTMAX, 1, &out, 1, &in);
+	int64_t wrong = 0;
+	char what[80];
+
+	op.attr[0].i = logarithm;
+	int code = call(isa, &op);
+	for (int64_t r = 0; r < rows && !code; r += FEW) {
+		const int64_t m = rows - r < FEW ? rows - r : FEW;
+		in = matrix(x + r * COLS, m, COLS, COLS);
+		out = matrix(z, m, COLS, COLS);
+		code = run_once(isa->op[op.code], &op, 0);
+		wrong += memcmp(z, y + r * COLS, (size_t)(m * COLS) * sizeof *z) != 0;
+	}
+	snprintf(what, sizeof what, "%s: %ssoftmax of %lld rows", isa->name,
+		 logarithm ? "log " : "", (long long)rows);
+	ok(!code && !wrong, "%s, code %d: %lld parts differ from those alone", what, code,
+	   (long long)wrong);
+	for (int c = 0; c < COLS; c++)
+		wide[c] = x[(rows - 1) * COLS + c];
+	reference(wide, COLS, logarithm, want);
+	near_rows(y + (rows - 1) * COLS, COLS, want, 1, COLS, 2e-6, logarithm ? 1 : 1e-3,
+		  what);
+	ok(arrays_free(), "%s stays inside", what);
+}
+#endif
+
 int main(void)
 {
 	static const int64_t cols[] = { 1,  2,  3,  7,  8,  9,   15, 16,
@@ -131,6 +168,10 @@ int main(void)
 				shape(list[i], k & 1 ? 5 : 1, cols[c], k & 1, k & 2);
 		shape(list[i], 1031, 33, false, false);
 		special(list[i]);
+#ifndef YK_ON_OPENCL
+		streamed(list[i], false);
+		streamed(list[i], true);
+#endif
 	}
 	return done();
 }

@@ -23,46 +23,61 @@ static int64_t end_of(const struct job *j, int64_t piece)
 }
 
 // y = x * a
-static inline void scale_row(float *y, const float *x, int64_t n, float a, bool stream)
+static void scale_row(float *y, const float *x, int64_t n, float a)
 {
 	const vf av = vf_splat(a);
 	for (int64_t i = 0; i < n; i += VF)
-		vf_write(y + i, vf_get(x + i, n - i) * av, n - i, stream);
+		vf_put(y + i, vf_get(x + i, n - i) * av, n - i);
 }
 
 // y = x - a - b: their sum would round away a small b
-static inline void shift_row(float *y, const float *x, int64_t n, float a, float b,
-			     bool stream)
+static void shift_row(float *y, const float *x, int64_t n, float a, float b)
 {
 	const vf av = vf_splat(a), bv = vf_splat(b);
 	for (int64_t i = 0; i < n; i += VF)
-		vf_write(y + i, vf_get(x + i, n - i) - av - bv, n - i, stream);
+		vf_put(y + i, vf_get(x + i, n - i) - av - bv, n - i);
 }
 
 static void forward(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
-	float *kept = j->stream ? yk_team_scratch((size_t)n * sizeof *kept) : NULL;
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->a, r);
 		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
-		float *y = row_at(&j->out, r), *e = kept ? kept : y;
+		float *y = row_at(&j->out, r);
 		float m = row_max(x, n);
-		if (j->logarithm) {
-			float lse = logf(row_exp(NULL, x, n, m, next));
-			if (kept)
-				shift_row(y, x, n, m, lse, true);
-			else
-				shift_row(y, x, n, m, lse, false);
-		} else {
-			float scale = 1 / row_exp(e, x, n, m, next);
-			if (kept)
-				scale_row(y, e, n, scale, true);
-			else
-				scale_row(y, e, n, scale, false);
-		}
+		if (j->logarithm)
+			shift_row(y, x, n, m, logf(row_exp(NULL, x, n, m, next)));
+		else
+			scale_row(y, y, n, 1 / row_exp(y, x, n, m, next));
 	}
+}
+
+// The same past the caches: a row is written while the exponentials of the next one are computed.
+static void forward_late(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	float *kept = yk_team_scratch((size_t)n * 2 * sizeof *kept);
+	struct late_row late = { .y = NULL };
+	if (!kept) {
+		forward(arg, piece);
+		return;
+	}
+	for (int64_t r = piece * j->each; r < end; r++) {
+		const float *x = row_at(&j->a, r);
+		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
+		float *e = j->logarithm ? NULL : kept + (r & 1) * n;
+		const float m = row_max(x, n);
+		const float sum = late.y ? row_exp_late(e, x, n, m, next, &late) :
+					   row_exp(e, x, n, m, next);
+		late = (struct late_row){ .y = row_at(&j->out, r), .x = e ? e : x };
+		late.product = !j->logarithm;
+		late.a = 1 / sum, late.b = m, late.c = j->logarithm ? logf(sum) : 0;
+	}
+	for (int64_t i = 0; late.y && i < n; i += VF)
+		late_write(&late, i);
 	vf_fence();
 }
 
@@ -156,7 +171,7 @@ static uint64_t can_back(const struct yoke_op *op)
 }
 
 static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
-		    const struct yoke_view *b)
+		    void (*streaming)(void *, int64_t), const struct yoke_view *b)
 {
 	struct job j = {
 		.a = rows_of(&op->in[0]),
@@ -168,20 +183,21 @@ static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
 		return 0;
 	j.stream = is_streamed(op, &op->out[0]) && j.out.cols * 4 <= LONGEST;
 	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
-	yk_team_run(pieces_of(j.out.count, j.each), fn, &j);
+	yk_team_run(pieces_of(j.out.count, j.each), j.stream ? streaming : fn, &j);
 	return 0;
 }
 
 static int run(const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	return run_rows(op, forward, &op->in[0]);
+	return run_rows(op, forward, forward_late, &op->in[0]);
 }
 
 static int run_back(const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	return run_rows(op, op->attr[0].i ? backward_log : backward, &op->in[1]);
+	void (*fn)(void *, int64_t) = op->attr[0].i ? backward_log : backward;
+	return run_rows(op, fn, fn, &op->in[1]);
 }
 
 const struct yk_kernel ISA(yk_softmax) = { .can = can, .run = run, .impl = { "rows" } };
