@@ -136,6 +136,36 @@ static void bad_ids(const struct yk_isa *isa, int64_t bad, bool wide)
 #endif
 }
 
+// Rows whose maximum rises along the way, from nothing at all; a NaN at the beginning stays.
+static void long_rows(const struct yk_isa *isa)
+{
+	enum { ROWS = 3, COLS = 6151 };
+	float *x = randoms(ROWS * COLS, -1, 1), *loss = nans(1), *lse = nans(ROWS);
+	double *row = array_new(COLS * 8), want[ROWS];
+	struct ids ids = ids_new(ROWS, false);
+	struct yoke_view in[2] = { matrix(x, ROWS, COLS, COLS), ids.view };
+	struct yoke_view out[2] = { dense(loss, yoke_f32, 0, NULL), vector(lse, ROWS) };
+	struct yoke_op op = op_of(YOKE_OP_CROSS_ENTROPY, 2, out, 2, in);
+
+	op.attr[0].i = IGNORE;
+	for (int c = 0; c < COLS; c++) {
+		x[c] += (float)c * 0.05f;
+		x[COLS + c] = c < 5000 ? -INFINITY : x[COLS + c];
+	}
+	x[2 * COLS + 1] = NAN;
+	for (int r = 0; r < ROWS; r++) {
+		id_set(&ids, r, COLS - 1);
+		for (int c = 0; c < COLS; c++)
+			row[c] = x[r * COLS + c];
+		row_loss(row, COLS, COLS - 1, 0, &want[r]);
+	}
+	ok(!call(isa, &op), "%s: rows of %d run", isa->name, COLS);
+	near_rows(lse, 2, want, 1, 2, 1e-6, 1, "long rows, lse");
+	ok(isnan(lse[2]) && isnan(*loss), "%s: a NaN in a long row stays: %g, loss %g",
+	   isa->name, (double)lse[2], (double)*loss);
+	ok(arrays_free(), "%s: long rows stay inside", isa->name);
+}
+
 static void all_ignored(const struct yk_isa *isa)
 {
 	float *x = randoms(3 * 5, -1, 1), *dx = nans(3 * 5), *loss = nans(1),
@@ -171,6 +201,8 @@ int main(void)
 				shape(list[i], k & 1 ? 7 : 1, cols[c], k & 2,
 				      k & 4 ? 0.1 : 0, k & 1);
 		shape(list[i], 1031, 65, true, 0.1, false);
+		shape(list[i], 2, 2049, false, 0.1, false);
+		long_rows(list[i]);
 		for (int k = 0; k < 2; k++) {
 			bad_ids(list[i], 5, k);
 			bad_ids(list[i], -1, k);

@@ -65,6 +65,29 @@ static double row_loss(const struct job *j, const float *x, int64_t id, double m
 	return loss;
 }
 
+enum {
+	CHUNK = 2048
+}; // floats whose maximum and exponentials find them in the first level
+
+// The maximum of a row, and log sum exp(x - maximum).
+static float row_logsum(const float *x, int64_t n, const float *next, double *logsum)
+{
+	float m = -INFINITY;
+	double sum = 0;
+	for (int64_t i = 0; i < n; i += CHUNK) {
+		const int64_t k = n - i < CHUNK ? n - i : CHUNK;
+		const float most = row_max(x + i, k);
+		if (most > m) {
+			sum *= exp((double)m - most);
+			m = most;
+		}
+		sum += row_exp(NULL, x + i, k, m > -INFINITY ? m : 0,
+			       i + k < n ? x + i + k : next);
+	}
+	*logsum = m > -INFINITY ? log(sum) : NAN;
+	return m;
+}
+
 static void forward(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
@@ -73,8 +96,8 @@ static void forward(void *arg, int64_t piece)
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->logits, r);
 		const float *next = row_at(&j->logits, r + 1 < end ? r + 1 : r);
-		float m = row_max(x, j->classes);
-		double logsum = log((double)row_exp(NULL, x, j->classes, m, next));
+		double logsum;
+		float m = row_logsum(x, j->classes, next, &logsum);
 		int64_t id = id_at(j, r);
 		j->lse[r] = (float)(m + logsum);
 		if (id != j->ignore)
