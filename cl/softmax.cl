@@ -160,64 +160,67 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at
 		back_rows(&last, &last, false, true, false, n, item);
 }
 
-// The sum of a row
-FN float row_sum(GLOBAL const stored *g, int n, LOCAL_POINTER float *tree, int item)
+// The same of the logarithm: this item's part of the sum of g, and dx = g - exp(y) sum.
+FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
+	int n, int item)
 {
-	VEC sum[4];
+	VEC sum[4], e[4];
 	int i = item * VEC_WIDTH;
 
 	UNROLL
 	for (int k = 0; k < 4; k++)
-		sum[k] = VEC_SPLAT(0.0f);
-	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP)
-		UNROLL
-		for (int k = 0; k < 4; k++)
-			sum[k] += load(g + i + k * STEP, VEC_WIDTH, 0.0f);
-	for (; i < n; i += STEP)
-		sum[0] += load(g + i, n - i, 0.0f);
-	return group_sum(VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3])), tree, item);
-}
-
-// dx = g - exp(y) sum; meanwhile the next g, which its sum reads first, comes into the cache
-FN void back_log_row(const struct row *row, const struct row *next, bool stream, int n, int item)
-{
-	VEC e[4];
-	int i = item * VEC_WIDTH;
-
+		sum[k] = e[k] = VEC_SPLAT(0.0f);
 	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP) {
 		UNROLL
-		for (int k = 0; k < 4; k++) {
-			FETCH(next->g + i + k * STEP);
-			e[k] = load(row->y + i + k * STEP, VEC_WIDTH, 0.0f);
-		}
-		exp_each(e, 4);
+		for (int k = 0; k < 4; k++)
+			if (writes)
+				e[k] = load(out->y + i + k * STEP, VEC_WIDTH, 0.0f);
 		UNROLL
 		for (int k = 0; k < 4; k++)
-			store(load(row->g + i + k * STEP, VEC_WIDTH, 0.0f) - e[k] * row->sum,
-				row->dx + i + k * STEP, VEC_WIDTH, stream);
+			if (reads)
+				sum[k] += load(in->g + i + k * STEP, VEC_WIDTH, 0.0f);
+		if (writes)
+			exp_each(e, 4);
+		UNROLL
+		for (int k = 0; k < 4; k++)
+			if (writes)
+				store(load(out->g + i + k * STEP, VEC_WIDTH, 0.0f) - e[k] * out->sum,
+					out->dx + i + k * STEP, VEC_WIDTH, stream);
 	}
-	for (; i < n; i += STEP)
-		store(load(row->g + i, n - i, 0.0f) -
-			exp_one(load(row->y + i, n - i, 0.0f)) * row->sum, row->dx + i, n - i, stream);
+	for (; i < n; i += STEP) {
+		if (reads)
+			sum[0] += load(in->g + i, n - i, 0.0f);
+		if (writes)
+			store(load(out->g + i, n - i, 0.0f) -
+				exp_one(load(out->y + i, n - i, 0.0f)) * out->sum, out->dx + i, n - i,
+				stream);
+	}
+	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Of the logarithm: dx = g - exp(y) sum g
+// dx = g - exp(y) sum g
 KERNEL void WORK_GROUP(ITEMS, 1) log_softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
 	struct softmax_args a)
 {
 	LOCAL float tree[ITEMS];
 	int item = LOCAL_ID(0), n = a.cols;
+	struct walk w = first_row(a.each);
+	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row), row = last;
+	VEC sum = back_log_rows(&row, &row, true, false, false, n, item);
 
-	for (struct walk w = first_row(a.each), after; w.row < a.count; w = after) {
-		after = row_after(w);
-		struct row row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
-		struct row next = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a,
-			after.row < a.count ? after.row : w.row);
-		row.sum = VEC_SPLAT(row_sum(row.g, n, tree, item));
+	for (w = row_after(w); w.row < a.count; w = row_after(w)) {
+		last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+		row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
 		if (a.stream)
-			back_log_row(&row, &next, true, n, item);
+			sum = back_log_rows(&row, &last, true, true, true, n, item);
 		else
-			back_log_row(&row, &next, false, n, item);
+			sum = back_log_rows(&row, &last, true, true, false, n, item);
+		last = row;
 	}
+	last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+	if (a.stream)
+		back_log_rows(&last, &last, false, true, true, n, item);
+	else
+		back_log_rows(&last, &last, false, true, false, n, item);
 }
