@@ -98,7 +98,8 @@ static inline vi vi_bf16(vf x)
 	__mmask16 nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
 	return (vi)_mm512_mask_or_epi32(r, nan, u, _mm512_set1_epi32(0x400000));
 #else
-	vi u = (vi)x, r = u + 0x7fff + (u >> 16 & 1);
+	typedef uint32_t vu __attribute__((vector_size(VF * 4))); // a NaN's bits may wrap
+	vu u = (vu)x, r = u + 0x7fff + (u >> 16 & 1);
 	return (vi)vf_select(x != x, (vf)(u | 0x400000), (vf)r);
 #endif
 }
