@@ -217,10 +217,10 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	return group_max(VEC_MAX(greater(greater(m[0], m[1]), greater(m[2], m[3]))), tree, item);
 }
 
-// The sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile `next`, a row that
+// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile `next`, a row that
 // will be read after it, comes into the cache: x is there already, so that memory would stand idle.
 FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
-	LOCAL_POINTER float *kept, bool keep, LOCAL_POINTER float *tree, int item)
+	LOCAL_POINTER float *kept, bool keep, int item)
 {
 	VEC m = VEC_SPLAT(most), sum[4], e[4];
 	int i = item * VEC_WIDTH;
@@ -247,7 +247,7 @@ FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored 
 			VEC_STORE(e[0], kept + i);
 		sum[0] += e[0];
 	}
-	return group_sum(VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3])), tree, item);
+	return VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 // One value of an op: by value, or in memory.

@@ -48,9 +48,14 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL st
 	bool keep = n <= KEEP;
 	float most = row_max(x, n, tree, item), total;
 
+	// no waiting in branches, where PoCL 3.1 makes code that crashes
+	if (keep && !a->logarithm)
+		total = row_exp(x, n, most, next, kept, true, item);
+	else
+		total = row_exp(x, n, most, next, kept, false, item);
+	total = group_sum(total, tree, item);
 	if (a->logarithm) {
 		VEC m = VEC_SPLAT(most), l;
-		total = row_exp(x, n, most, next, kept, false, tree, item);
 		l = VEC_SPLAT(log(total));
 		if (a->stream)
 			shift_row(y, x, n, m, l, true, item);
@@ -58,14 +63,12 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL st
 			shift_row(y, x, n, m, l, false, item);
 	} else if (keep) {
 		VEC scale;
-		total = row_exp(x, n, most, next, kept, true, tree, item);
 		scale = VEC_SPLAT(1.0f / total);
 		if (a->stream)
 			scale_row(y, kept, n, scale, true, item);
 		else
 			scale_row(y, kept, n, scale, false, item);
 	} else {
-		total = row_exp(x, n, most, next, kept, false, tree, item);
 		exp_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(1.0f / total), item);
 	}
 }

@@ -34,7 +34,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
 		GLOBAL const stored *next = row_at(x_base, x_at, &a.x, after.row < a.count ? after.row : r);
 		float most = row_max(x, n, tree, item);
-		float logsum = log(row_exp(x, n, most, next, tree, false, tree, item));
+		float logsum = log(group_sum(row_exp(x, n, most, next, tree, false, item), tree, item));
 		VEC m = VEC_SPLAT(most), all = VEC_SPLAT(0.0f);
 		for (int i = a.smooth > 0.0f ? first : n; i < n; i += STEP)
 			all += load(x + i, n - i, most) - m;
