@@ -217,8 +217,9 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	return group_max(VEC_MAX(greater(greater(m[0], m[1]), greater(m[2], m[3]))), tree, item);
 }
 
-// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile `next`, a row that
-// will be read after it, comes into the cache: x is there already, so that memory would stand idle.
+// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile
+// `next`, a row that will be read after it, comes into the cache: x is there already, so that memory
+// would stand idle.
 FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
 	LOCAL_POINTER float *kept, bool keep, int item)
 {
