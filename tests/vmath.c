@@ -61,7 +61,7 @@ static const struct function {
 	{ "square", YOKE_MAP_SQUARE, d_square, l_square, 0.5, 0.5, -10, 10 },
 	{ "sin", YOKE_MAP_SIN, sin, sinl, 1, 1, -100, 100 },
 	{ "cos", YOKE_MAP_COS, cos, cosl, 1, 1, -100, 100 },
-	{ "tanh", YOKE_MAP_TANH, tanh, tanhl, 2.25, 3, -10, 10 },
+	{ "tanh", YOKE_MAP_TANH, tanh, tanhl, 2.4, 3, -10, 10 },
 	{ "sigmoid", YOKE_MAP_SIGMOID, d_sigmoid, l_sigmoid, 2.25, 3, -100, 20 },
 	{ "erf", YOKE_MAP_ERF, erf, erfl, 1.5, 2, -5, 5 },
 	{ "floor", YOKE_MAP_FLOOR, floor, floorl, 0, 0, -10, 10 },
