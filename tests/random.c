@@ -29,7 +29,7 @@ struct run {
 };
 
 static bool hashing;                     // read, and compare with nothing
-static unsigned char log_bytes[1 << 22]; // what the plain run read
+static unsigned char log_bytes[1 << 24]; // what the plain run read
 static size_t log_size, log_at;
 static long long checked, skipped; // elements compared, and those that could be anything
 static unsigned long long plan_hits;
@@ -61,24 +61,18 @@ static double some_number(const struct program *p, int dtype)
 
 static void encode(int dtype, double x, void *to, int64_t k)
 {
-	switch (dtype) {
-	case yoke_f32: ((float *)to)[k] = (float)x; break;
-	case yoke_f64: ((double *)to)[k] = x; break;
-	case yoke_i32: ((int32_t *)to)[k] = (int32_t)x; break;
-	case yoke_i64: ((int64_t *)to)[k] = (int64_t)x; break;
-	default: ((uint8_t *)to)[k] = x != 0;
-	}
+	struct value v = { 0, 0 };
+	if (is_real(dtype))
+		v.r = round_real(dtype, x);
+	else
+		v.i = wrap(dtype, (__int128)x);
+	store(dtype, v, (char *)to + (size_t)k * dtype_bytes(dtype));
 }
 
 static union cell decode(int dtype, const void *from, int64_t k)
 {
-	switch (dtype) {
-	case yoke_f32: return (union cell){ .d = (double)((const float *)from)[k] };
-	case yoke_f64: return (union cell){ .d = ((const double *)from)[k] };
-	case yoke_i32: return (union cell){ .i = ((const int32_t *)from)[k] };
-	case yoke_i64: return (union cell){ .i = ((const int64_t *)from)[k] };
-	}
-	return (union cell){ .i = ((const uint8_t *)from)[k] };
+	struct value v = load(dtype, (const char *)from + (size_t)k * dtype_bytes(dtype));
+	return is_real(dtype) ? (union cell){ .d = v.r } : (union cell){ .i = v.i };
 }
 
 // New data for a slot: random, or indices below limit, or the last of them.  Freed by the caller.
@@ -248,9 +242,9 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 		int64_t ix[YOKE_MAX_RANK] = { 0 };
 		for (int64_t k = 0; k < y->n; k++, next_index(o->rank, o->dims, ix))
 			if (is_real(o->dtype))
-				y->v[k].d = (double)ix[s->a[0]];
+				set_real(y, k, (double)ix[s->a[0]], 0, 0);
 			else
-				y->v[k].i = ix[s->a[0]];
+				set_int(y, k, (uint64_t)ix[s->a[0]], 0);
 		return y;
 	}
 	}
@@ -317,16 +311,16 @@ static void read_back(struct run *r, yoke_tensor *t, const struct val *want, int
 	if (yoke_read(t, got, bytes) < 0)
 		fail(r, "t%d cannot be read: %s", slot, yoke_error());
 	one_nan(s->dtype, got, s->n);
-	if ((r->oracle || hashing) && log_size + bytes <= sizeof log_bytes) {
-		if (r->oracle)
-			compare_oracle(r, got, want, slot);
-		memcpy(log_bytes + log_size, got, bytes);
-		log_size += bytes;
-	} else if (!r->oracle && log_at + bytes <= log_size) {
-		if (memcmp(log_bytes + log_at, got, bytes))
-			fail(r, "t%d differs from the plain run", slot);
-		log_at += bytes;
-	}
+	size_t at = r->oracle || hashing ? log_size : log_at;
+	if (at + bytes > sizeof log_bytes)
+		fail(r, "more is read than log_bytes holds");
+	else if (r->oracle || hashing)
+		memcpy(log_bytes + at, got, bytes);
+	else if (memcmp(log_bytes + at, got, bytes))
+		fail(r, "t%d differs from the plain run", slot);
+	if (r->oracle)
+		compare_oracle(r, got, want, slot);
+	*(r->oracle || hashing ? &log_size : &log_at) = at + bytes;
 	free(got);
 }
 

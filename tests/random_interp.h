@@ -8,12 +8,12 @@
 #ifndef YK_RANDOM_INTERP_H
 #define YK_RANDOM_INTERP_H
 
-#include "tap.h"
+#include "map_scalar.h"
 #include "yoke.h"
 
 union cell {
-	double d;  // f32, f64
-	int64_t i; // i32, i64, bool
+	double d;  // floating dtypes
+	int64_t i; // integers, bool
 };
 
 struct val {
@@ -27,11 +27,6 @@ struct val {
 #define ZERO 1e-300 // bound of a zero that may have either sign
 
 static struct val *vals; // all there are, for vals_free
-
-static inline bool is_real(int dtype)
-{
-	return dtype == yoke_f32 || dtype == yoke_f64;
-}
 
 static struct val *val_new(int dtype, int rank, const int64_t *dims)
 {
@@ -57,12 +52,24 @@ static void vals_free(void)
 
 static inline double eps(int dtype)
 {
-	return dtype == yoke_f32 ? 0x1p-23 : 0x1p-52;
+	return dtype == yoke_f16  ? 0x1p-10 :
+	       dtype == yoke_bf16 ? 0x1p-7 :
+	       dtype == yoke_f32  ? 0x1p-23 :
+				    0x1p-52;
 }
 
 static inline double huge(int dtype)
 {
-	return dtype == yoke_f32 ? 1e36 : 1e300;
+	return dtype == yoke_f16 ? 3e4 : dtype == yoke_f64 ? 1e300 : 1e36;
+}
+
+// What an inexact operation may add where numbers are no longer normal.
+static inline double tiny(int dtype)
+{
+	return dtype == yoke_f16  ? 0x1p-23 :
+	       dtype == yoke_bf16 ? 0x1p-130 :
+	       dtype == yoke_f32  ? 0x1p-140 :
+				    0x1p-1060;
 }
 
 static inline double larger(double a, double b)
@@ -79,17 +86,16 @@ static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
 	if (e != 0 && ulps < 1)
 		ulps = 1;
 	if (ulps > 0)
-		e += ulps * eps(x->dtype) * fabs(y) +
-		     (x->dtype == yoke_f32 ? 0x1p-140 : 0x1p-1060);
+		e += ulps * eps(x->dtype) * fabs(y) + tiny(x->dtype);
 	if (e > 0 && fabs(y) > huge(x->dtype)) // it may overflow on the way
 		e = NAN;
-	x->v[k].d = x->dtype == yoke_f32 ? (double)(float)y : y;
+	x->v[k].d = round_real(x->dtype, y);
 	x->e[k] = e;
 }
 
 static void set_int(struct val *x, int64_t k, uint64_t y, double e)
 {
-	x->v[k].i = x->dtype == yoke_i32 ? (int32_t)(uint32_t)y : (int64_t)y;
+	x->v[k].i = wrap(x->dtype, (__int128)(int64_t)y);
 	x->e[k] = e == 0 ? 0 : NAN;
 }
 
@@ -220,7 +226,9 @@ static struct val *do_unary(int op, const struct val *x)
 		if (((op == SIN || op == COS) && fabs(d) > 1e4) ||
 		    (op == RSQRT && d == 0))
 			e = NAN; // large arguments are reduced coarsely; 1/sqrt(-0) has any sign
-		set_real(y, k, r, e, op >= EXP ? 32 : 0);
+		// half precision is computed in f32
+		int ulps = x->dtype == yoke_f16 || x->dtype == yoke_bf16 ? 1 : 32;
+		set_real(y, k, r, e, op >= EXP ? ulps : 0);
 	}
 	return y;
 }
@@ -338,15 +346,13 @@ static struct val *do_select(const struct val *c, const struct val *a,
 
 static int64_t to_int(double x, int dtype)
 {
-	double least = dtype == yoke_i32 ? INT32_MIN : INT64_MIN,
-	       most = -least; // most is one too many
 	if (dtype == yoke_bool)
 		return x != 0;
 	if (isnan(x))
 		return 0;
-	if (x >= most)
-		return dtype == yoke_i32 ? INT32_MAX : INT64_MAX;
-	return x <= least ? (int64_t)least : (int64_t)x;
+	return x >= (double)most_of(dtype)  ? most_of(dtype) :
+	       x <= (double)least_of(dtype) ? least_of(dtype) :
+					      (int64_t)x;
 }
 
 static struct val *do_cast(const struct val *x, int dtype)
@@ -365,7 +371,7 @@ static struct val *do_cast(const struct val *x, int dtype)
 					to_int(d + e, dtype) != to_int(d - e, dtype));
 		else if (dtype == yoke_f32) // rounded once
 			set_real(y, k, (double)(float)x->v[k].i, e, 0);
-		else if (dtype == yoke_f64)
+		else if (is_real(dtype))
 			set_real(y, k, (double)x->v[k].i, e, 0);
 		else
 			set_int(y, k,
@@ -611,6 +617,8 @@ static void dot(struct val *y, int64_t to, const struct val *a, int64_t i, int64
 		sum += p * q;
 		size += fabs(p * q);
 		e += ea != 0 || eb != 0 ? fabs(p) * eb + fabs(q) * ea + ea * eb : 0;
+		if (y->dtype == yoke_bf16 && (fabs(p) < 0x1p-126 || fabs(q) < 0x1p-126))
+			e += fabs(p * q); // a product of bf16 may take them as 0
 	}
 	if (!is_real(y->dtype))
 		set_int(y, to, whole, e);

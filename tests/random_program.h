@@ -105,9 +105,9 @@ static bool is_tensor(const struct slot *s)
 
 static int some_dtype(void)
 {
-	static const int d[] = { yoke_f32, yoke_f32, yoke_f64,
-				 yoke_i32, yoke_i64, yoke_bool };
-	return d[rnd_int(0, 5)];
+	static const int d[] = { yoke_f32, yoke_f32, yoke_f32, yoke_f64, yoke_f16, yoke_bf16,
+				 yoke_i8,  yoke_u8,  yoke_i32, yoke_i64, yoke_bool };
+	return d[rnd_int(0, sizeof d / sizeof *d - 1)];
 }
 
 static int some_dims(const struct program *p, int64_t *dims)
