@@ -109,11 +109,20 @@ FN(stop, yoke_mul(x[0], yoke_stop_grad(yoke_full(yoke_f64, 1, (int64_t[]){ 5 }, 
 FN(twice, yoke_add(yoke_mul(x[0], x[0]), yoke_exp(x[0])))
 FN(cast, yoke_mul(yoke_cast(yoke_cast(x[0], yoke_f64), yoke_f64), x[0]))
 
+FN(turned, yoke_permute(x[0], (int[]){ 7, 0, 3, 1, 6, 2, 5, 4 }))
+FN(sum_even, yoke_sum(x[0], YOKE_AXIS(0) | YOKE_AXIS(2) | YOKE_AXIS(4) | YOKE_AXIS(6)))
+FN(gather_none, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 0 }, ids), 0))
+FN(scatter_none, yoke_scatter_add(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 0 }, ids), x[1]))
+FN(slice_none, yoke_slice(x[0], 1, 2, 2, 1))
+FN(pad_none, yoke_pad(x[0], (int64_t[]){ 2, 0 }, (int64_t[]){ 1, 0 }, 0.5))
+FN(reshape_none, yoke_reshape(x[0], 3, (int64_t[]){ 4, 0, 7 }))
+
 #define M1(a) { 1, { a }, -2, 2 }
 #define M2(a, b) { 2, { a, b }, -2, 2 }
 #define P2(a, b) { 2, { a, b }, 0.3, 2 }
 #define M3(a, b, c) { 3, { a, b, c }, -2, 2 }
 #define M4(a, b, c, d) { 4, { a, b, c, d }, -1, 1 }
+#define M8(...) { 8, { __VA_ARGS__ }, -1, 1 }
 
 static const struct row rows[] = {
 	{ "add", 2, { M2(3, 5), M1(5) }, f_add, 0 },
@@ -196,6 +205,41 @@ static const struct row rows[] = {
 	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
 	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
+	// eight axes
+	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },
+	{ "permute of rank 8", 1, { M8(2, 1, 3, 1, 2, 2, 1, 2) }, f_turned, 0 },
+	{ "sum of rank 8", 1, { M8(2, 1, 3, 2, 2, 1, 1, 2) }, f_sum_even, 0 },
+	{ "matmul of rank 8", 2, { M8(2, 1, 1, 2, 1, 1, 2, 3), M8(1, 2, 1, 2, 1, 1, 3, 2) }, f_mm, 0 },
+	{ "softmax of rank 8", 1, { M8(1, 2, 1, 1, 2, 1, 1, 3) }, f_softmax, 0 },
+	{ "concat of rank 8", 2, { M8(1, 2, 1, 1, 2, 1, 1, 3), M8(1, 1, 1, 1, 2, 1, 1, 3) }, f_concat, 0 },
+	// nothing, and nothing beside something
+	{ "add of nothing", 2, { M2(0, 5), M1(5) }, f_add, 0 },
+	{ "mul of nothing", 2, { M2(3, 0), M2(3, 1) }, f_mul, 0 },
+	{ "exp of nothing", 1, { M2(0, 5) }, f_exp, 0 },
+	{ "sum of nothing", 1, { M3(3, 0, 5) }, f_sum, 0 },
+	{ "sum over nothing", 1, { M3(3, 0, 5) }, f_sum_keep, 0 },
+	{ "prod over nothing", 1, { M2(3, 0) }, f_prod, 0 },
+	{ "cumsum of nothing", 1, { M2(3, 0) }, f_cumsum, 0 },
+	{ "sort of nothing", 1, { M2(0, 3) }, f_sort_up, 0 },
+	{ "matmul, no k", 2, { M2(3, 0), M2(0, 5) }, f_mm, 0 },
+	{ "matmul, no m", 2, { M2(0, 4), M2(4, 5) }, f_mm, 0 },
+	{ "matmul, no n", 2, { M2(3, 4), M2(0, 4) }, f_mm_tb, 0 },
+	{ "matmul, no batch", 2, { M3(0, 3, 4), M2(4, 5) }, f_mm, 0 },
+	{ "linear of nothing", 3, { M2(0, 4), M2(5, 4), M1(5) }, f_linear, 0 },
+	{ "reshape of nothing", 1, { M2(0, 7) }, f_reshape_none, 0 },
+	{ "permute of nothing", 1, { M3(2, 0, 4) }, f_permute, 0 },
+	{ "slice to nothing", 1, { M2(3, 5) }, f_slice_none, 0 },
+	{ "pad of nothing", 1, { M2(0, 3) }, f_pad_none, 0 },
+	{ "concat with nothing", 2, { M2(3, 4), M2(3, 0) }, f_concat, 0 },
+	{ "gather of nothing", 1, { M2(5, 3) }, f_gather_none, 0 },
+	{ "scatter_add of nothing", 2, { M2(5, 3), M2(0, 3) }, f_scatter_none, 0 },
+	{ "softmax of nothing", 1, { M2(0, 5) }, f_softmax, 0 },
+	{ "logsumexp of nothing", 1, { M2(0, 5) }, f_logsumexp, 0 },
+	{ "layer_norm of nothing", 3, { M2(0, 5), M1(5), M1(5) }, f_layer_norm, 0 },
+	{ "rms_norm of nothing", 2, { M2(0, 5), M1(5) }, f_rms_norm, 0 },
+	{ "attention of nothing", 3, { M4(0, 3, 2, 5), M4(0, 3, 2, 5), M4(0, 3, 2, 5) }, f_attention, 0 },
+	{ "attention without queries", 3, { M4(2, 0, 2, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) },
+	  f_attention, 0 },
 };
 
 static size_t count(const struct input *in)
