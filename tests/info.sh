@@ -93,6 +93,8 @@ if opened A= | grep -qx 'yoke_good\.so'; then
 		opened $cpu >libraries
 		verdict "${cpu#A= } opens no library of a GPU, and no plugin" "$(
 			grep -E "$gpu|^yoke_|^hwloc_" libraries; [ -s libraries ] || echo 'nothing was opened')"
+		verdict "nor one of another runtime or of products" "$(
+			grep -iE 'dnnl|onednn|blas|mkl|lapack|gomp|libomp|iomp|libtbb|sycl' libraries)"
 	done
 else
 	count=$((count + 1))
