@@ -58,7 +58,8 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 
 // A context on a device chosen by YOKE_BACKEND and YOKE_DEVICE, or by `backend` ("cpu", "opencl,cpu")
 // when that is not NULL.  NULL with ENODEV when it cannot be used.  Used by one thread at a time
-// (else EBUSY).  Each thread makes one on first use if none was set with yoke_use.
+// (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
+// use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
 // Frees it with everything recorded in it; its handles become invalid.  NULL is fine.
 YOKE_API void yoke_context_free(yoke_context *);
