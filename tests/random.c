@@ -29,7 +29,7 @@ struct run {
 };
 
 static bool hashing;                     // read, and compare with nothing
-static unsigned char log_bytes[1 << 24]; // what the plain run read
+static unsigned char log_bytes[1 << 27]; // what the plain run read
 static size_t log_size, log_at;
 static long long checked, skipped; // elements compared, and those that could be anything
 static unsigned long long plan_hits;
