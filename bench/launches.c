@@ -161,7 +161,7 @@ static int step(void)
 	yoke_tensor *h = x;
 
 	for (int i = 0; i < LAYERS; i++)
-		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h), w[i], 0), b[i]));
+		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h, -1), w[i], 0), b[i]));
 	int err = yoke_eval(1, &h);
 	if (!err)
 		err = yoke_sync();

@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-// MAJOR must be equal on both sides, MINOR only appends.  0.x: may still change.
-#define YOKE_ABI_MAJOR 0
-#define YOKE_ABI_MINOR 4
+// MAJOR must be equal on both sides, MINOR only appends.
+#define YOKE_ABI_MAJOR 1
+#define YOKE_ABI_MINOR 0
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -91,11 +91,18 @@ struct yoke_view {
 // Instructions of a map program, one value each.  a, b, c are indices of earlier instructions
 // unless said otherwise.  Arithmetic is done in the instruction's dtype and rounded to it (f16 and
 // bf16: computed in f32, then rounded); a*b+c is never contracted.
+// Integers wrap; their quotient truncates, by 0 it is 0, the least by -1 the least.  Casts: from
+// floating point to integers they truncate, saturate, and send NaN to 0; to f16 and bf16 they round
+// to nearest even, overflow to infinity and keep NaN; to bool: is it other than 0?  MIN and MAX give
+// NaN where an operand is NaN, ROUND rounds half to even, SIGN of NaN is NaN, a comparison with NaN
+// is false, NE true.  Other than that IEEE 754, subnormals included unless YOKE_DEVICE_FLUSHES.
 #define YOKE_MAP_CODES(X) \
 	X(INPUT, 1)    /* element of input a */ \
 	X(CONST, 2)    /* constant a: konst[a], bits in the instruction's dtype */ \
 	X(INDEX, 3)    /* i64: row-major index of the element in the iteration space */ \
-	X(RAND, 4)     /* i32: Philox 4x32-10 bits; a index (i64), b key (i64), c step (i64) */ \
+	X(RAND, 4)     /* i32: Philox 4x32-10 (Salmon et al. 2011): of the block with counter */ \
+		       /* (index / 4, step) and key b, each two words, the low one first, word */ \
+		       /* index % 4; a index, b key, c step, all i64 */ \
 	X(UNIFORM, 5)  /* a bits (i32): (a >> 8, unsigned) * 2^-24 */ \
 	X(NORMAL, 6)   /* a, b uniforms: sqrt(-2 log(1 - a)) * cos(2 pi b) */ \
 	X(ADD, 16) X(SUB, 17) X(MUL, 18) X(DIV, 19) X(POW, 20) X(MIN, 21) X(MAX, 22) \
@@ -139,6 +146,9 @@ struct yoke_map {
 
 // Ops a backend may take.  Shapes in brackets; trailing names are attr[]: i integer, f double.
 // "acc" is f64 for f64, i64 for integers, f32 otherwise.  Reductions have a fixed order.
+// idx and ids are i32 or i64, counted from 0; one outside of its range makes ERANGE, at run or, where
+// only the device can see it, at the next event that stands for the op, and nothing is read or
+// written outside.  Numbers beside lists (lr, c1, gscale ..) have one element of a floating-point dtype.
 #define YOKE_OP_CODES(X) \
 	/* out k = program; every input and output has the shape op->dims (stride 0: broadcast) */ \
 	X(MAP, 1) \
@@ -253,7 +263,8 @@ struct yoke_op {
 	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
 	uint64_t alias_mask;        // bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
-	struct yoke_view workspace; // as many bytes as workspace() asked for; kind NONE: nothing
+	struct yoke_view workspace; // as many bytes as workspace() asked for, aligned as info.align;
+	                            // kind NONE: nothing
 	uint64_t id;                // the plan's step, for messages and profiles
 };
 
@@ -280,8 +291,8 @@ struct yoke_device_info {
 	// What a device is known by, whichever backend or driver offers it; "" where that is not known.
 	// No two devices of one driver have the same.
 	char uuid[40]; // "6f0a4e1c-0000-4000-8000-00000000beef"
-	char pci[24];  // since 0.3: domain, bus, device and function, "0000:01:00.0"
-	// Since 0.4: what stands between the backend and the vendor's driver, "Portable Computing
+	char pci[24];  // domain, bus, device and function, "0000:01:00.0"
+	// What stands between the backend and the vendor's driver, "Portable Computing
 	// Language"; "": nothing does.  quirks.conf goes by it.
 	char platform[64];
 };
@@ -338,7 +349,9 @@ struct yoke_host {
 	void (*error)(int code, const char *text);
 	// Declares a setting (static storage) and returns its value as text, valid for good.
 	const char *(*setting)(const struct yoke_setting *);
-	// The text of a kernel file of cl/ by name ("contract.cl"), or NULL.
+	// The text of a kernel file of cl/ by name ("contract.cl"), or NULL.  Texts are those of the
+	// core that runs and change with it: modules that are built with it use them, others bring
+	// their own.
 	const char *(*kernel_text)(const char *name);
 	// The map program of an op as source, to which a backend appends its kernel: prologue and
 	// helpers of the dialect, then
@@ -364,15 +377,24 @@ struct yoke_host {
 	// Fills a call, whose size the caller has set; errors as map_source.  Cheap: meant for every
 	// launch.
 	int (*map_call)(const struct yoke_op *, struct yoke_map_call *call);
-	// Since 0.3.  Adds to the counts that reports show: programs compiled from their text, programs
+	// Adds to the counts that reports show: programs compiled from their text, programs
 	// that cache_get had compiled.
 	void (*programs)(uint32_t compiled, uint32_t found);
 };
 
 // ---- what a backend gives ----
 
-// Functions return 0 or a negative YOKE_E*.  They may be called from several threads for different
-// devices; one queue is used by one thread at a time.  In a forked child they return YOKE_EFORK.
+// Functions return 0 or a negative YOKE_E*, and say more by host->error.  They may be called from
+// several threads at once, for one device too; a queue, with what is enqueued and marked in it, is
+// used by one thread at a time.  In a forked child the core does not call them.
+// A function that is absent, NULL or beyond the table's size, counts as one that answers EUNSUPPORTED
+// (can: 0; workspace: no bytes; queue_flush: 0).  Needed in fact: probe, device_info, segments,
+// queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill, event_after
+// or event_elapsed the host does it, or waits, or knows no times.
+// What the core makes of errors: ENOMEM of segment_new or run, it makes room and tries once more;
+// EUNSUPPORTED of workspace, it takes another implementation or device; any other, of an event as
+// well, fails the values that the op would have written and what uses them; EDEVICE, the device is
+// lost besides, and training goes on elsewhere if it may.
 struct yoke_backend {
 	uint32_t size, abi;
 	const char *name;    // "opencl": lower case, no spaces
@@ -381,14 +403,14 @@ struct yoke_backend {
 	int (*probe)(uint32_t *ndevices);
 	// Fills at most info->size bytes.
 	int (*device_info)(uint32_t device, struct yoke_device_info *info);
-	int (*segment_new)(uint32_t device, int kind, uint64_t bytes, void **segment);
+	int (*segment_new)(uint32_t device, int kind, uint64_t bytes, void **segment); // bytes > 0
 	void (*segment_free)(uint32_t device, void *segment);
 	// Address of the segment's first byte in the host, or NULL if it has none.
 	void *(*segment_host)(void *segment);
 	int (*queue_new)(uint32_t device, int kind, void **queue);
 	void (*queue_free)(void *queue);
 	int (*queue_flush)(void *queue); // starts what is enqueued
-	// Enqueue; host memory stays valid and unchanged until an event marked behind is done.
+	// Enqueue; host memory stays valid and unchanged until an event marked behind is done; bytes > 0.
 	int (*put)(void *queue, void *segment, uint64_t offset, const void *from, uint64_t bytes);
 	int (*get)(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes);
 	int (*copy)(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
@@ -398,10 +420,10 @@ struct yoke_backend {
 		    uint32_t pattern_bytes);
 	// An event stands for all that is enqueued before it; NULL stands for one that is done already.
 	int (*event_mark)(void *queue, void **event);
-	int (*event_after)(void *queue, void *event); // the queue goes on only behind the event
+	int (*event_after)(void *queue, void *event); // goes on only behind an event of the same device
 	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it stands for failed
 	int (*event_wait)(void *event);
-	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds);
+	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds); // of the same device, both done
 	void (*event_free)(void *event);
 	// Bit i: implementation i can run this op, best first; 0: none.  What it accepts, run takes.
 	uint64_t (*can)(uint32_t device, const struct yoke_op *);
@@ -411,10 +433,12 @@ struct yoke_backend {
 	int (*workspace)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t *bytes);
 	// ENOMEM: nothing that writes over an operand was enqueued.  The core makes room and tries once more.
 	int (*run)(void *queue, const struct yoke_op *, uint32_t impl);
+	// Static, of a-z, 0-9, _ and -; the same from run to run, for tuning, self-tests and quirks are
+	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
 	// A table for what comes later ("collectives", "telemetry"), or NULL.
 	const void *(*ext)(const char *name);
-	// Since 0.2.  A segment of memory that exists, aligned as info.align says, and is only read; freeing
+	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
 	int (*segment_wrap)(uint32_t device, void *memory, uint64_t bytes, void **segment);
 };

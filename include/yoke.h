@@ -286,10 +286,10 @@ YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 
 // ---- networks ----
 
-// Over the last axis.
-YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x);
+// Over one axis; -1 is the last.  logsumexp loses it.
+YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x, int axis);
+YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis);
+YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis);
 // x [..,C], w and b [C] or YOKE_NONE.  Ba et al. 2016; Zhang and Sennrich 2019.
 YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
 YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);

@@ -107,7 +107,7 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 	softmax(twice, soft);
 	if (how == KEPT)
 		yoke_keep(T);
-	yoke_tensor *s = yoke_softmax(how == WHOLE ? T : yoke_mul(T, yoke_const(2)));
+	yoke_tensor *s = yoke_softmax(how == WHOLE ? T : yoke_mul(T, yoke_const(2)), -1);
 	yoke_tensor *later = T;
 	if (how == BEHIND)
 		yoke_barrier(1, &T, 1, &s, &later);

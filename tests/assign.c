@@ -345,7 +345,7 @@ static void dead_version(void)
 		yoke_scope *s = yoke_scope_begin("dead");
 		uint64_t before = launches();
 		if (dead)
-			yoke_assign(a, yoke_softmax(yoke_exp(a)));
+			yoke_assign(a, yoke_softmax(yoke_exp(a), -1));
 		yoke_assign(a, yoke_add(b, yoke_const(1)));
 		yoke_eval(0, NULL);
 		steps[dead] = launches() - before;

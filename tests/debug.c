@@ -59,7 +59,7 @@ static int sync_mode(const struct fault_control *ctl)
 		yoke_scope *outer = yoke_scope_begin("model"), *inner = yoke_scope_begin("head");
 		yoke_tensor *x = yoke_from(yoke_f32, 2, DIMS(2, 3), a);
 		yoke_tensor *y = yoke_from(yoke_f32, 2, DIMS(3, 2), a);
-		y = yoke_cumsum(yoke_softmax(yoke_matmul(x, y, 0)), 1, 0);
+		y = yoke_cumsum(yoke_softmax(yoke_matmul(x, y, 0), -1), 1, 0);
 		ctl->arm("late", k);
 		int err = yoke_read(y, got, sizeof got);
 		ctl->arm("late", 0);
@@ -105,7 +105,7 @@ static void forward(void)
 	y = yoke_permute(yoke_from(yoke_f32, 2, DIMS(2, 3), (float[]){ 4, 4, 4, 4, -4, 4 }),
 			 (int[]){ 1, 0 });
 	expect(yoke_sqrt(y), "of a view", (const char *const[]){ "sqrt f32 [3,2]", "nan at [1,1]", "-4", NULL });
-	y = yoke_softmax(vector(2, (float[]){ -INFINITY, -INFINITY }));
+	y = yoke_softmax(vector(2, (float[]){ -INFINITY, -INFINITY }), -1);
 	expect(y, "nan of infinities", (const char *const[]){ "softmax", "makes nan at [0]",
 		"operands without nan", NULL });
 	yoke_scope_end(s);
@@ -145,7 +145,7 @@ static void innocent(void)
 {
 	const float masked[3] = { -INFINITY, 1, 1 }, gone[3] = { 1, NAN, 1 };
 	float got[3] = { NAN, NAN, NAN };
-	int err = yoke_read(yoke_softmax(vector(3, masked)), got, sizeof got);
+	int err = yoke_read(yoke_softmax(vector(3, masked), -1), got, sizeof got);
 	ok(!err && got[0] == 0 && got[1] == 0.5f && !warned, "infinities that were put do no harm: %s",
 	   yoke_error());
 	yoke_tensor *x = vector(3, masked), *y = yoke_add(x, x);

@@ -30,8 +30,12 @@ static int32_t ids[6] = { 3, 0, 2, 2, 4, 1 };
 BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
-UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(softmax) UNARY(log_softmax)
-UNARY(logsumexp) UNARY(contiguous)
+UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
+FN(softmax, yoke_softmax(x[0], -1))
+FN(log_softmax, yoke_log_softmax(x[0], -1))
+FN(logsumexp, yoke_logsumexp(x[0], -1))
+FN(softmax_first, yoke_softmax(x[0], 0))
+FN(logsumexp_first, yoke_logsumexp(x[0], 0))
 BINARY(mse) BINARY(swiglu)
 FN(bce, yoke_bce_logits(x[0], yoke_sigmoid(x[1])))
 FN(select, yoke_select(yoke_gt(x[0], x[1]), x[0], yoke_square(x[1])))
@@ -73,7 +77,7 @@ FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
 FN(rope, yoke_rope(x[0], yoke_cos(x[1]), yoke_square(x[2])))
-FN(kl, yoke_kl(yoke_log_softmax(x[0]), yoke_log_softmax(x[1])))
+FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
 FN(cumsum_back, yoke_cumsum(x[0], 0, 1))
@@ -190,6 +194,8 @@ static const struct row rows[] = {
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
 	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 }, { "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },
 	{ "logsumexp", 1, { M2(3, 5) }, f_logsumexp, 0 },
+	{ "softmax, axis 0", 1, { M2(3, 5) }, f_softmax_first, 0 },
+	{ "logsumexp, axis 0", 1, { M2(3, 5) }, f_logsumexp_first, 0 },
 	{ "layer_norm", 3, { M3(2, 3, 5), M1(5), M1(5) }, f_layer_norm, 1e-5 },
 	{ "layer_norm bare", 1, { M2(3, 5) }, f_layer_norm_bare, 1e-5 },
 	{ "rms_norm", 2, { M3(2, 3, 5), M1(5) }, f_rms_norm, 1e-5 },

@@ -121,9 +121,12 @@ static void of_moves(void)
 
 static void of_named(void)
 {
-	NONE(yoke_softmax(one), ESHAPE, "softmax");
-	NONE(yoke_softmax(whole), EDTYPE, "softmax");
-	NONE(yoke_logsumexp(one), ESHAPE, "logsumexp");
+	NONE(yoke_softmax(one, -1), ESHAPE, "softmax");
+	NONE(yoke_softmax(whole, -1), EDTYPE, "softmax");
+	NONE(yoke_logsumexp(one, -1), ESHAPE, "logsumexp");
+	NONE(yoke_softmax(x, 2), ERANGE, "softmax");
+	NONE(yoke_log_softmax(x, -3), ERANGE, "softmax");
+	NONE(yoke_logsumexp(x, 2), ERANGE, "sum");
 	NONE(yoke_layer_norm(x, flat, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");
 	NONE(yoke_layer_norm(x, row, dbl, 1e-5), EDTYPE, "layer_norm");
 	NONE(yoke_layer_norm(one, YOKE_NONE, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");

@@ -21,8 +21,8 @@ struct row {
 static int32_t ids[12] = { 3, 0, 16, 2, 4, 1, 7, 2, 9, 2, 11, 5 };
 
 #define FN(name, expression) static yoke_tensor *name(yoke_tensor *const *x) { return expression; }
-FN(softmax, yoke_softmax(x[0]))
-FN(log_softmax, yoke_log_softmax(x[0]))
+FN(softmax, yoke_softmax(x[0], -1))
+FN(log_softmax, yoke_log_softmax(x[0], -1))
 FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
 FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
 FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
@@ -36,7 +36,7 @@ FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
 FN(cumprod, yoke_cumprod(yoke_mul(x[0], yoke_const(1.5)), 0, 1))
 FN(global_norm, yoke_global_norm(3, x))
-FN(strided, yoke_softmax(yoke_permute(x[0], (int[]){ 1, 0 })))
+FN(strided, yoke_softmax(yoke_permute(x[0], (int[]){ 1, 0 }), -1))
 
 static const struct row rows[] = {
 	{ "softmax", 1, { 2 }, { { 13, 37 } }, softmax },

@@ -78,6 +78,36 @@ static void ref_softmax(const struct row *r, double *const *x, double *y)
 		y[i] = exp(y[i]);
 }
 
+// The same over the axis before the last one.
+static double lse_before(const struct row *r, const double *x, int64_t at)
+{
+	const int64_t c = cols(r), n = r->dims[0][r->rank[0] - 2], from = at / (n * c) * n * c + at % c;
+	double column[64];
+	for (int64_t k = 0; k < n; k++)
+		column[k] = x[from + k * c];
+	return lse_of(column, n);
+}
+
+static void ref_lse_before(const struct row *r, double *const *x, double *y)
+{
+	const int64_t c = cols(r), n = r->dims[0][r->rank[0] - 2];
+	for (int64_t i = 0; i < count(r, 0) / n; i++)
+		y[i] = lse_before(r, x[0], i / c * n * c + i % c);
+}
+
+static void ref_log_softmax_before(const struct row *r, double *const *x, double *y)
+{
+	for (int64_t i = 0; i < count(r, 0); i++)
+		y[i] = x[0][i] - lse_before(r, x[0], i);
+}
+
+static void ref_softmax_before(const struct row *r, double *const *x, double *y)
+{
+	ref_log_softmax_before(r, x, y);
+	for (int64_t i = 0; i < count(r, 0); i++)
+		y[i] = exp(y[i]);
+}
+
 // subtract: the mean goes too
 static void norm(const struct row *r, double *const *x, double *y, bool subtract)
 {
@@ -195,9 +225,12 @@ MEAN(kl, cols(r), exp(a) * (a - b))
 // ---- rows ----
 
 #define FN(name, expression) static yoke_tensor *name(yoke_tensor *const *x) { return expression; }
-FN(softmax, yoke_softmax(x[0]))
-FN(log_softmax, yoke_log_softmax(x[0]))
-FN(lse, yoke_logsumexp(x[0]))
+FN(softmax, yoke_softmax(x[0], -1))
+FN(log_softmax, yoke_log_softmax(x[0], -1))
+FN(lse, yoke_logsumexp(x[0], -1))
+FN(softmax_before, yoke_softmax(x[0], -2))
+FN(log_softmax_before, yoke_log_softmax(x[0], 0))
+FN(lse_before_last, yoke_logsumexp(x[0], 1))
 FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
 FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
 FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
@@ -223,6 +256,9 @@ static const struct row rows[] = {
 	{ "softmax of one", 1, { 1 }, { { 1 } }, softmax, ref_softmax, 1, 0, 0 },
 	{ "log_softmax", 1, { 3 }, { { 3, 2, 17 } }, log_softmax, ref_log_softmax, 1, 0, 0 },
 	{ "log_softmax of rank 8", 1, { 8 }, { RANK8 }, log_softmax, ref_log_softmax, 1, 0, 0 },
+	{ "softmax, axis -2", 1, { 3 }, { { 3, 7, 11 } }, softmax_before, ref_softmax_before, 1, 0, 0 },
+	{ "log_softmax, axis 0", 1, { 2 }, { { 19, 5 } }, log_softmax_before, ref_log_softmax_before, 1, 0, 0 },
+	{ "logsumexp, axis 1 of 3", 1, { 3 }, { { 3, 7, 11 } }, lse_before_last, ref_lse_before, 1, 0, 0 },
 	{ "logsumexp", 1, { 2 }, { { 5, 37 } }, lse, ref_lse, 1, 0, 0 },
 	{ "logsumexp of rank 8", 1, { 8 }, { RANK8 }, lse, ref_lse, 1, 0, 0 },
 	{ "layer_norm", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm, 1, 0, 0 },
@@ -417,10 +453,10 @@ static void empties(int dtype)
 	static const double some[64] = { 0 };
 	yoke_scope *s = yoke_scope_begin("empty");
 	yoke_tensor *none = yoke_from(yoke_i64, 1, (int64_t[]){ 0 }, ""), *w = OF(5);
-	empty("softmax of no rows", dtype, yoke_softmax(OF(0, 5)), 0, 0);
-	empty("softmax of empty rows", dtype, yoke_softmax(OF(3, 0)), 0, 0);
-	empty("log_softmax of empty rows", dtype, yoke_log_softmax(OF(3, 0)), 0, 0);
-	empty("logsumexp of empty rows", dtype, yoke_logsumexp(OF(3, 0)), 3, -INFINITY);
+	empty("softmax of no rows", dtype, yoke_softmax(OF(0, 5), -1), 0, 0);
+	empty("softmax of empty rows", dtype, yoke_softmax(OF(3, 0), -1), 0, 0);
+	empty("log_softmax of empty rows", dtype, yoke_log_softmax(OF(3, 0), -1), 0, 0);
+	empty("logsumexp of empty rows", dtype, yoke_logsumexp(OF(3, 0), -1), 3, -INFINITY);
 	empty("layer_norm of no rows", dtype, yoke_layer_norm(OF(2, 0, 5), w, w, 1e-5), 0, 0);
 	empty("rms_norm of no rows", dtype, yoke_rms_norm(OF(0, 5), w, 1e-5), 0, 0);
 	empty("cross_entropy of no rows", dtype, yoke_cross_entropy(OF(0, 5), none, -1, 0), 1, NAN);
@@ -447,11 +483,11 @@ static void infinities(void)
 	const double want[3] = { -INFINITY, INFINITY, 1 + log(2) }, share[3] = { 0.5, 0, 0.5 };
 	for (int d = 0; d < 4; d++) {
 		yoke_scope *s = yoke_scope_begin("infinities");
-		get(yoke_logsumexp(from(floats[d], 2, (int64_t[]){ 3, 3 }, x)), y);
+		get(yoke_logsumexp(from(floats[d], 2, (int64_t[]){ 3, 3 }, x), -1), y);
 		double close = floats[d] == yoke_f64 ? 1e-15 : floats[d] == yoke_f32 ? 1e-6 : ulp(floats[d]);
 		near(y, want, 3, close, 1, "logsumexp of infinities");
 		yoke_tensor *row = from(floats[d], 1, (int64_t[]){ 3 }, x + 6), *grad;
-		yoke_grad(yoke_logsumexp(row), 1, &row, &grad);
+		yoke_grad(yoke_logsumexp(row, -1), 1, &row, &grad);
 		get(grad, g);
 		near(g, share, 3, close, 1, "and its gradient");
 		const double far[4] = { 300, 0, 0, 0 }, mse_want = 22500;

@@ -153,7 +153,7 @@ static void steps(void)
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *h = w[0];
 		for (int i = 1; i < LAYERS; i++)
-			h = yoke_tanh(yoke_matmul(yoke_softmax(h), w[i], 0));
+			h = yoke_tanh(yoke_matmul(yoke_softmax(h, -1), w[i], 0));
 		yoke_tensor *l = yoke_mean(yoke_square(h), YOKE_ALL);
 		yoke_grad(l, LAYERS, w, g);
 		for (int i = 0; i < LAYERS; i++)

@@ -80,8 +80,8 @@ static void updates(void)
 		yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(N));
 		yoke_scope *s = yoke_scope_begin("outer");
 		yoke_tensor *v = yoke_from(yoke_f32, 1, DIMS(N), x);
-		yoke_tensor *e = yoke_softmax(v);
-		yoke_tensor *y = scoped("work", yoke_softmax(yoke_softmax(yoke_neg(v))), add_up);
+		yoke_tensor *e = yoke_softmax(v, -1);
+		yoke_tensor *y = scoped("work", yoke_softmax(yoke_softmax(yoke_neg(v), -1), -1), add_up);
 		yoke_scope *u = yoke_scope_begin("update");
 		yoke_assign(w, yoke_add(w, yoke_reshape(behind(barrier, e, y), 1, DIMS(N))));
 		yoke_scope_end(u);

@@ -166,9 +166,9 @@ static void broken(void)
 		const char *module, *want;
 	} cases[] = {
 		{ "nosymbol", "exports no yoke_plugin_init" },
-		{ "older", "made for plugin ABI 65535.0, this yoke has 0." },
-		{ "newer", "made for plugin ABI 1.0, this yoke has 0." },
-		{ "short", "are mandatory in ABI 0." },
+		{ "older", "made for plugin ABI 0.0, this yoke has 1." },
+		{ "newer", "made for plugin ABI 2.0, this yoke has 1." },
+		{ "short", "are mandatory in ABI 1." },
 		{ "refuses", "yoke_plugin_init failed: the driver is too old" },
 		{ "tableless", "gave no table" },
 		{ "text", "not loaded: " },
@@ -205,7 +205,7 @@ static void broken(void)
 	ok(has("there is no such backend, did you mean 'good'?"), "the nearest name");
 	run(in("all", ""), "newer,good,cpu", "warn");
 	ok(has("chosen: good:0") && count(" warn: ") == 1 &&
-	   has("backend 'newer' cannot be used: made for plugin ABI 1.0"),
+	   has("backend 'newer' cannot be used: made for plugin ABI 2.0"),
 	   "a list: the first that is usable, and why not those before it");
 	run(in("all", ""), "cpu", "debug");
 	ok(has("chosen: cpu:0") && !count("outcome:"), "cpu opens no file");

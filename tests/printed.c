@@ -108,7 +108,7 @@ static void step(void)
 	a = yoke_scope_begin("mlp");
 	h = yoke_lift(yoke_linear(yoke_gelu(yoke_linear(h, p[2], YOKE_NONE)), p[3], YOKE_NONE));
 	yoke_scope_end(a);
-	loss = yoke_mean(yoke_square(yoke_softmax(h)), YOKE_ALL);
+	loss = yoke_mean(yoke_square(yoke_softmax(h, -1)), YOKE_ALL);
 	yoke_grad(loss, P, p, g);
 	yoke_tensor *one = yoke_scalar(1);
 	yoke_adamw_step(P, p, g, m, v,
@@ -131,7 +131,7 @@ static void reasons(void)
 	yoke_tensor *one = yoke_mul(same, yoke_const(1));
 	yoke_tensor *empty = yoke_exp(yoke_slice(x, 0, 1, 1, 1)); // no elements
 	yoke_tensor *c = yoke_concat(3, (yoke_tensor *[]){ yoke_neg(y), empty, yoke_abs(one) }, 0);
-	yoke_read(yoke_softmax(c), got, 24 * sizeof *got);
+	yoke_read(yoke_softmax(c, -1), got, 24 * sizeof *got);
 	covered("merged, empty and placed nodes", false);
 	ok(strstr(plan.text, "-\tequal to an earlier one, or a product with 1\t") &&
 		   strstr(plan.text, "-\tempty\t") && strstr(plan.text, "-\tview\t") &&

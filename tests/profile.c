@@ -120,7 +120,7 @@ static yoke_tensor *layer(const char *name, yoke_tensor *x, yoke_tensor *w)
 {
 	yoke_scope *s = yoke_scope_begin(name);
 	yoke_tensor *y = yoke_tanh(yoke_add(yoke_matmul(x, w, YOKE_TB), x));
-	y = yoke_lift(yoke_mul(yoke_softmax(y), yoke_const(3)));
+	y = yoke_lift(yoke_mul(yoke_softmax(y, -1), yoke_const(3)));
 	yoke_scope_end(s);
 	return y;
 }

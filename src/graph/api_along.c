@@ -35,27 +35,17 @@ static yoke_tensor *sort(yoke_tensor *x, int axis, int64_t k, int descending,
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	yk_id v = r.in[0], out;
-	int at = yk_rec_axis(&r, YK_SORT, v, axis), order[YOKE_MAX_RANK];
-	if (at < 0)
+	int at = yk_rec_axis(&r, YK_SORT, v, axis);
+	if (at < 0 || (v = yk_rec_last(&r, v, at)) == YK_BAD)
 		goto bad;
-	int last = r.g->value[v].rank - 1;
-	for (int i = 0; i <= last; i++)
-		order[i] = i == at ? last : i == last ? at : i;
-	if (at != last)
-		v = yk_permute(r.g, v, order);
-	if (v == YK_BAD)
-		goto bad;
-	union yoke_attr a[2] = { { .i = k < 0 ? r.g->value[v].dims[last] : k },
+	const struct yk_value *x1 = &r.g->value[v];
+	union yoke_attr a[2] = { { .i = k < 0 ? x1->dims[x1->rank - 1] : k },
 				 { .i = descending != 0 } };
 	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &v, .nattr = 2, .attr = a };
 	if (yk_append(r.g, &c, &out) < 0)
 		goto bad;
-	yk_id value = out, index = out + 1;
-	if (at != last) { // the exchange of two axes is its own inverse
-		value = yk_permute(r.g, value, order);
-		index = yk_permute(r.g, index, order);
-	}
-	if (index == YK_BAD)
+	yk_id value = yk_rec_last(&r, out, at), index = yk_rec_last(&r, out + 1, at);
+	if (value == YK_BAD || index == YK_BAD)
 		goto bad;
 	if (indices && !(*indices = yk_handle_of(r.ctx, index)))
 		goto bad;

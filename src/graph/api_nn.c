@@ -21,44 +21,54 @@ static bool want_axis(struct yk_rec *r, const char *what)
 	return false;
 }
 
-static yoke_tensor *softmax(yoke_tensor *x, int logarithm)
+// The row takes the last axis.
+static yoke_tensor *softmax(yoke_tensor *x, int axis, int logarithm)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	return yk_rec_end(&r, yk_record(r.g, YK_SOFTMAX, 1, r.in, 1,
-					&(union yoke_attr){ .i = logarithm }));
+	int at;
+	if (r.in[0] == YK_BAD || !want_axis(&r, "softmax") ||
+	    (at = yk_rec_axis(&r, YK_SOFTMAX, r.in[0], axis)) < 0)
+		return yk_rec_end(&r, YK_BAD);
+	yk_id v = yk_rec_last(&r, r.in[0], at);
+	v = yk_record(r.g, YK_SOFTMAX, 1, &v, 1, &(union yoke_attr){ .i = logarithm });
+	return yk_rec_end(&r, yk_rec_last(&r, v, at));
 }
 
-yoke_tensor *yoke_softmax(yoke_tensor *x)
+yoke_tensor *yoke_softmax(yoke_tensor *x, int axis)
 {
-	return softmax(x, 0);
+	return softmax(x, axis, 0);
 }
 
-yoke_tensor *yoke_log_softmax(yoke_tensor *x)
+yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis)
 {
-	return softmax(x, 1);
+	return softmax(x, axis, 1);
 }
 
-yoke_tensor *yoke_logsumexp(yoke_tensor *x)
+yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 {
 	// max + log sum exp(x - max), with the maximum held constant: its gradients cancel
 	struct yk_rec r = yk_rec_begin(1, &x);
-	if (r.in[0] == YK_BAD || !want_axis(&r, "logsumexp"))
+	int at;
+	if (r.in[0] == YK_BAD || !want_axis(&r, "logsumexp") ||
+	    (at = yk_rec_axis(&r, YK_SUM, r.in[0], axis)) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value shape = r.g->value[r.in[0]];
-	unsigned last = 1u << (shape.rank - 1);
+	unsigned along = 1u << at;
 	yk_id v = yk_up(r.g, r.in[0]), y;
-	if (shape.dims[shape.rank - 1]) {
+	if (shape.dims[at]) {
 		yk_id most = yk_un(r.g, YK_STOP_GRAD,
-				   yk_reduce(r.g, YK_REDUCE_MAX, v, last, true));
+				   yk_reduce(r.g, YK_REDUCE_MAX, v, along, true));
 		// of infinities: x - 0, since inf - inf is NaN
 		yk_id zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
 		most = yk_tri(r.g, YK_SELECT, yk_un(r.g, YK_ISFINITE, most), most, zero);
 		yk_id e = yk_un(r.g, YK_EXP, yk_bin(r.g, YK_SUB, v, most));
-		yk_id sum = yk_reduce(r.g, YK_SUM, e, last, true);
+		yk_id sum = yk_reduce(r.g, YK_SUM, e, along, true);
 		y = yk_bin(r.g, YK_ADD, yk_un(r.g, YK_LOG, sum), most);
 	} else { // the logarithm of an empty sum
-		y = yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, v, last, true));
+		y = yk_un(r.g, YK_LOG, yk_reduce(r.g, YK_SUM, v, along, true));
 	}
+	for (int i = at; i < shape.rank - 1; i++)
+		shape.dims[i] = shape.dims[i + 1];
 	y = yk_reshape(r.g, y, shape.rank - 1, shape.dims);
 	return yk_rec_end(&r, yk_down(r.g, y, r.in[0]));
 }

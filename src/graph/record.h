@@ -24,5 +24,7 @@ struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
 // An axis from 0 or from the end; negative, with an error, when there is none.
 int yk_rec_axis(struct yk_rec *, int op, yk_id x, int axis);
+// x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.
+yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 
 #endif
