@@ -13,11 +13,10 @@
 // Drivers of processors leave buffers on small pages, which halves the speed of maps.
 #define LARGE ((uint64_t)2 << 20)
 
+// bytes: at most what a buffer may have
 static void *large_pages(uint64_t bytes)
 {
-	void *own = bytes <= SIZE_MAX - LARGE ?
-			    aligned_alloc(LARGE, (bytes + LARGE - 1) / LARGE * LARGE) :
-			    NULL;
+	void *own = aligned_alloc(LARGE, (bytes + LARGE - 1) / LARGE * LARGE);
 #ifdef MADV_HUGEPAGE
 	if (own)
 		madvise(own, bytes, MADV_HUGEPAGE);
@@ -61,7 +60,8 @@ int yk_cl_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment)
 	cl_mem_flags flags = CL_MEM_READ_WRITE;
 	if (kind == YOKE_SEGMENT_HOST)
 		flags |= CL_MEM_ALLOC_HOST_PTR;
-	else if (d->info.kind == YOKE_DEVICE_CPU && bytes >= LARGE)
+	else if (d->info.kind == YOKE_DEVICE_CPU && bytes >= LARGE &&
+		 bytes <= d->info.max_segment) // else the driver says what it is
 		own = large_pages(bytes);
 	if (own)
 		flags |= CL_MEM_USE_HOST_PTR;
