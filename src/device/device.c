@@ -110,6 +110,7 @@ static struct yk_device *device_new(struct yk_backend *b, uint32_t index, char *
 	if (d->pinned)
 		yk_pool_delete(d->pinned);
 fail:
+	yk_trust_free(d);
 	free(d);
 	return NULL;
 }

@@ -231,6 +231,21 @@ void yk_trust_load(struct yk_device *d)
 	d->trust = t;
 }
 
+void yk_trust_free(struct yk_device *d)
+{
+	struct yk_trust_table *t = d->trust;
+
+	if (!t)
+		return;
+	d->trust = NULL;
+	pthread_mutex_destroy(&t->lock);
+	free(atomic_load(&t->refusal));
+	free(t->list);
+	free(t->keep);
+	free(t->key);
+	free(t);
+}
+
 bool yk_trust_remembered(const struct yk_device *d)
 {
 	return d->trust->remembered;

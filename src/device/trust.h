@@ -32,6 +32,8 @@ struct yk_finding {
 // For a device just found: makes d->trust and reads what is remembered, unless the setting "selftest"
 // is 0 or the backend is the core's own.
 void yk_trust_load(struct yk_device *d);
+// Undoes it, for a device that is not used after all.
+void yk_trust_free(struct yk_device *d);
 // These want d->trust.
 enum yk_trust yk_trust_of(const struct yk_device *d, int subject, int dtype, uint32_t impl);
 // Is it known from an earlier process?
