@@ -15,3 +15,13 @@ verdict()
 		echo "$2" | sed 's/^/# /'
 	fi
 }
+
+# program NAME SUFFIX: tests/NAME.t as one case; of what fails, the first lines
+program()
+{
+	out=$("./tests/$1.t" 2>&1)
+	code=$?
+	verdict "$1$2, $(echo "$out" | grep -c '^ok') checks" "$([ $code -eq 0 ] ||
+		echo "$out" | grep -A3 '^not ok' | head -20
+		[ $code -eq 0 ] || echo "exit code $code")"
+}

@@ -367,7 +367,6 @@ static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 
 	return least(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
 }
-
 #endif
 
 #ifndef PAIRS

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "axes.h"
+#include "rows.h"
 
 static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
 {
@@ -22,18 +23,6 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	return 8 * (call.narg + 4) <= d->info.max_args;
 }
 
-static bool is_dense(const struct yoke_view *v)
-{
-	int64_t n = 1;
-
-	for (int i = v->rank - 1; i >= 0; i--) {
-		if (v->dims[i] != 1 && v->strides[i] != n)
-			return false;
-		n *= v->dims[i];
-	}
-	return true;
-}
-
 // Is every output huge, and does every row of it begin on a line?
 static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
 		    const struct yoke_map_call *call)
@@ -45,7 +34,7 @@ static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const size_t size = yk_cl_bytes(op->out[k].dtype);
 		if (cols < YK_CL_STREAM_BYTES / size / rows || op->out[k].align < 64 ||
-		    !is_dense(&op->out[k]) || (rows > 1 && cols * size % 64))
+		    !yk_cl_dense(&op->out[k]) || (rows > 1 && cols * size % 64))
 			return false;
 	}
 	return true;
