@@ -227,6 +227,10 @@ static int measure(int64_t n)
 	noting = true;
 	err = err ? err : step();
 	noting = false;
+	if (!err && !nlaunches) {
+		fprintf(stderr, "bench/launches: the step launches nothing on OpenCL: set YOKE_BACKEND=opencl\n");
+		exit(1);
+	}
 	measuring = true;
 	for (int t = 0; t < ROUNDS && !err; t++) {
 		double round[WAYS];

@@ -96,6 +96,9 @@ struct yoke_view {
 // to nearest even, overflow to infinity and keep NaN; to bool: is it other than 0?  MIN and MAX give
 // NaN where an operand is NaN, ROUND rounds half to even, SIGN of NaN is NaN, a comparison with NaN
 // is false, NE true.  Other than that IEEE 754, subnormals included unless YOKE_DEVICE_FLUSHES.
+//
+// Programs have UNIFORM, NORMAL, EXP to RECIP and SIN to ERF in floating types alone, and of
+// arithmetic in bool only MIN and MAX.
 #define YOKE_MAP_CODES(X) \
 	X(INPUT, 1)    /* element of input a */ \
 	X(CONST, 2)    /* constant a: konst[a], bits in the instruction's dtype */ \

@@ -295,8 +295,7 @@ static inline struct value int_insn(int op, int64_t a, int64_t b, int t)
 	case YOKE_MAP_SUB: r = x - y; break;
 	case YOKE_MAP_MUL:
 	case YOKE_MAP_SQUARE: r = x * y; break;
-	case YOKE_MAP_DIV:
-	case YOKE_MAP_RECIP: r = b == 0 ? 0 : b == -1 ? 0 - x : (uint64_t)(a / b); break;
+	case YOKE_MAP_DIV: r = b == 0 ? 0 : b == -1 ? 0 - x : (uint64_t)(a / b); break;
 	case YOKE_MAP_POW:
 		r = 1;
 		if (b < 0)
@@ -429,8 +428,7 @@ static inline void random_insn(struct yoke_map *m)
 	static const uint8_t both[] = { YOKE_MAP_ADD,   YOKE_MAP_SUB,   YOKE_MAP_MUL,
 					YOKE_MAP_DIV,   YOKE_MAP_MIN,   YOKE_MAP_MAX,
 					YOKE_MAP_NEG,   YOKE_MAP_ABS,   YOKE_MAP_SIGN,
-					YOKE_MAP_FLOOR, YOKE_MAP_ROUND, YOKE_MAP_CEIL,
-					YOKE_MAP_RECIP, YOKE_MAP_SQUARE };
+					YOKE_MAP_FLOOR, YOKE_MAP_ROUND, YOKE_MAP_CEIL, YOKE_MAP_SQUARE };
 	int a = (int)rnd_int(0, m->ninsn - 1), t = m->insn[a].dtype,
 	    kind = (int)rnd_int(0, 11);
 	struct yoke_insn s = { .dtype = (uint8_t)t, .a = (uint16_t)a };
@@ -466,7 +464,7 @@ static inline void random_insn(struct yoke_map *m)
 	} else if (kind == 6 && t != yoke_bool) {
 		s.op = YOKE_MAP_ISFINITE, s.dtype = yoke_bool;
 	} else if (kind == 7 && is_float(t)) {
-		s.op = rnd() % 2 ? YOKE_MAP_SQRT : YOKE_MAP_RSQRT;
+		s.op = (uint16_t)rnd_int(YOKE_MAP_SQRT, YOKE_MAP_RECIP);
 	} else if (kind == 7 && t != yoke_bool && t != yoke_i64 && t != yoke_i32) {
 		s.op = YOKE_MAP_POW;
 	} else if (t == yoke_bool) {

@@ -59,11 +59,6 @@ YK_INLINE T f_div(T a, T b)
 	return negative(b) && b == (T)-1 ? f_neg(a) : (T)(a / b);
 }
 
-YK_INLINE T f_recip(T a)
-{
-	return f_div(1, a);
-}
-
 // By squaring, wrapping; a negative power is 1 / (a to the positive one), truncated.
 YK_INLINE T f_pow(T a, T b)
 {
@@ -89,7 +84,6 @@ STRIP1(s_neg, f_neg)
 STRIP1(s_abs, f_abs)
 STRIP1(s_sign, f_sign)
 STRIP1(s_same, f_same)
-STRIP1(s_recip, f_recip)
 STRIP1(s_square, f_square)
 
 // Every integer is finite.
@@ -107,11 +101,11 @@ static yk_strip_fn *const table[] = {
 	[YOKE_MAP_MAX] = s_max,       [YOKE_MAP_NEG] = s_neg,
 	[YOKE_MAP_ABS] = s_abs,       [YOKE_MAP_SIGN] = s_sign,
 	[YOKE_MAP_FLOOR] = s_same,    [YOKE_MAP_ROUND] = s_same,
-	[YOKE_MAP_CEIL] = s_same,     [YOKE_MAP_RECIP] = s_recip,
-	[YOKE_MAP_SQUARE] = s_square, [YOKE_MAP_EQ] = s_eq,
-	[YOKE_MAP_NE] = s_ne,         [YOKE_MAP_LT] = s_lt,
-	[YOKE_MAP_LE] = s_le,         [YOKE_MAP_GT] = s_gt,
-	[YOKE_MAP_GE] = s_ge,         [YOKE_MAP_ISFINITE] = s_isfinite,
+	[YOKE_MAP_CEIL] = s_same,     [YOKE_MAP_SQUARE] = s_square,
+	[YOKE_MAP_EQ] = s_eq,         [YOKE_MAP_NE] = s_ne,
+	[YOKE_MAP_LT] = s_lt,         [YOKE_MAP_LE] = s_le,
+	[YOKE_MAP_GT] = s_gt,         [YOKE_MAP_GE] = s_ge,
+	[YOKE_MAP_ISFINITE] = s_isfinite,
 };
 
 yk_strip_fn *ISA(INT_TABLE)(int op)
