@@ -314,7 +314,7 @@ static bool add(void)
 
 static void many(const char *what, bool (*fn)(void))
 {
-	int cases = tap_long() ? LONG_CASES : CASES, bad = 0;
+	int cases = tap_cases(CASES, LONG_CASES), bad = 0;
 	for (int c = 0; c < cases; c++)
 		bad += !fn();
 	ok(!bad, "%s: %d random %s, %d wrong", isa->name, cases, what, bad);

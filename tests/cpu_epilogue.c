@@ -264,7 +264,7 @@ int main(void)
 {
 	static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16 };
 	const struct yk_isa *list[YK_ISA_LEVELS + 1];
-	int n = levels(list), programs = tap_long() ? LONG_PROGRAMS : PROGRAMS;
+	int n = levels(list), programs = tap_cases(PROGRAMS, LONG_PROGRAMS);
 
 	tap_seed();
 	for (int i = 0; i < n; i++) {

@@ -232,22 +232,26 @@ static void alone(const struct yk_isa *isa, int first, int last)
 	   isa->name, first, last);
 }
 
-// Outputs so large that they are written past the caches, at any alignment, and beside
-// one that is read again and one in place.
+// Outputs so large that they are written past the caches, at any alignment: by a chain; by a chain
+// that reads it again, which is not; in place; of integers, which no chain takes, read again.
 static void streamed(const struct yk_isa *isa, int64_t skip)
 {
 	const int64_t n = (100 << 18) + 1000 + skip;
 	const struct yk_kernel *k = isa->op[YOKE_OP_MAP];
-	struct yoke_map m = { .size = sizeof m, .nin = 1, .nout = 3 };
+	struct yoke_map m = { .size = sizeof m, .nin = 1, .nout = 4 };
 	float *x = nans(n + skip), *y = nans(n + skip), *z = nans(n + skip);
+	int32_t *w = array_new((size_t)(n + skip) * sizeof *w);
 	int in = insn(&m, YOKE_MAP_INPUT, yoke_f32, 0, 0);
 	int a = insn(&m, YOKE_MAP_ADD, yoke_f32, in, constant(&m, yoke_f32, 1));
 	int b = insn(&m, YOKE_MAP_SQUARE, yoke_f32, a, 0);
-	int c = insn(&m, YOKE_MAP_SUB, yoke_f32, b, a);
+	int d = insn(&m, YOKE_MAP_CAST, yoke_i32, a, 0);
+	int c = insn(&m, YOKE_MAP_SUB, yoke_f32, b, insn(&m, YOKE_MAP_CAST, yoke_f32, d, 0));
 	m.out[0] = (uint16_t)a, m.out[1] = (uint16_t)b, m.out[2] = (uint16_t)c;
+	m.out[3] = (uint16_t)d;
 	struct yoke_view from = vector(x + skip, n);
-	struct yoke_view out[3] = { vector(y + skip, n), vector(z + skip, n), from };
-	struct yoke_op op = op_of(YOKE_OP_MAP, 3, out, 1, &from);
+	struct yoke_view out[4] = { vector(y + skip, n), vector(z + skip, n), from,
+				    dense(w + skip, yoke_i32, 1, &n) };
+	struct yoke_op op = op_of(YOKE_OP_MAP, 4, out, 1, &from);
 	int64_t wrong = 0;
 
 	op.rank = 1, op.dims[0] = n, op.map = &m, op.alias_mask = 1;
@@ -257,7 +261,7 @@ static void streamed(const struct yk_isa *isa, int64_t skip)
 	for (int64_t i = 0; i < n && !code; i++) {
 		float v = (float)(i % 1021) + 1;
 		wrong += y[skip + i] != v || z[skip + i] != v * v ||
-			 x[skip + i] != v * v - v;
+			 x[skip + i] != v * v - v || w[skip + i] != (int32_t)v;
 	}
 	ok(!code && !wrong && arrays_free(),
 	   "%s: outputs of %lld MiB, %lld elements off: %lld wrong", isa->name,
@@ -296,7 +300,7 @@ int main(void)
 {
 	static const int64_t sizes[] = { 1, 7, 63, 64, 65, 1023, 1024, 1025, 100003 };
 	const struct yk_isa *list[3];
-	int n = isas(list), programs = tap_long() ? LONG_PROGRAMS : PROGRAMS;
+	int n = isas(list), programs = tap_cases(PROGRAMS, LONG_PROGRAMS);
 
 	for (int i = 0; i < n; i++) {
 		int wrong = 0;
@@ -312,8 +316,10 @@ int main(void)
 		normals(list[i], 50021);
 		alone(list[i], YOKE_MAP_ADD, YOKE_MAP_MAX);
 		alone(list[i], YOKE_MAP_NEG, YOKE_MAP_ERF);
-		streamed(list[i], 0);
-		streamed(list[i], 5);
+		if (!tap_sample()) {
+			streamed(list[i], 0);
+			streamed(list[i], 5);
+		}
 		refusals(list[i]);
 	}
 	return done();

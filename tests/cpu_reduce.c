@@ -253,7 +253,7 @@ int main(void)
 		     { { 5, 0, 7 }, 2 }, { { 5, 0, 7 }, 3 }, { { 5, 0, 7 }, 6 }, { { 5, 7, 0 }, 4 },
 		     { { 5, 7, 0 }, 5 }, { { 5, 7, 0 }, 6 }, { { 5, 0, 7 }, 5 } };
 	const struct yk_isa *list[3];
-	int n = isas(list), cases = tap_long() ? LONG_CASES : CASES;
+	int n = isas(list), cases = tap_cases(CASES, LONG_CASES);
 
 	for (int i = 0; i < n; i++) {
 		int wrong = 0;

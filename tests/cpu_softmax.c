@@ -169,8 +169,10 @@ int main(void)
 		shape(list[i], 1031, 33, false, false);
 		special(list[i]);
 #ifndef YK_ON_OPENCL
-		streamed(list[i], false);
-		streamed(list[i], true);
+		if (!tap_sample()) {
+			streamed(list[i], false);
+			streamed(list[i], true);
+		}
 #endif
 	}
 	return done();

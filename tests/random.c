@@ -584,11 +584,7 @@ int main(int argc, char **argv)
 		return done();
 	}
 	uint64_t first = argc > 2 ? strtoull(argv[1], NULL, 0) : 1;
-	int programs = argc > 2     ? atoi(argv[2]) :
-		       tap_long()   ? 30000 :
-		       tap_sample() ? 1000 :
-				      10000,
-	    failed = 0;
+	int programs = argc > 2 ? atoi(argv[2]) : tap_cases(10000, 30000), failed = 0;
 	if (argc > 3)
 		return print_hash(first, programs);
 	for (int i = 0; i < programs && failed < 20; i++)

@@ -100,6 +100,12 @@ static inline bool tap_sample(void)
 	return s && *s && *s != '0';
 }
 
+// Of `usual` random cases as many as this run takes: `all`, or a tenth in a sample.
+static inline int tap_cases(int usual, int all)
+{
+	return tap_long() ? all : tap_sample() ? (usual + 9) / 10 : usual;
+}
+
 // Is each op launched as it is recorded, so that plans are of one op and errors come with the call?
 static inline bool tap_eager(void)
 {

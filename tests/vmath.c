@@ -322,7 +322,7 @@ int main(void)
 {
 	const struct yk_isa *list[3];
 	int n = isas(list);
-	int64_t count = tap_long() ? LONG_COUNT : COUNT;
+	int64_t count = tap_cases(COUNT, LONG_COUNT);
 
 	for (int k = 0; k < n; k++) {
 		for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -118,6 +118,7 @@ struct yk_prog {
 	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
 	bool once[YOKE_MAP_MAX_OUTPUTS];   // written by a chain and not read by this program
 	bool stream[YOKE_MAP_MAX_OUTPUTS]; // past the caches
+	bool apart[YOKE_MAP_MAX_OUTPUTS];  // so, but by a step of no chain: from its register
 	struct yk_form form[YK_FORMS];
 	int nform;
 	size_t links; // where the links lie in a frame's memory

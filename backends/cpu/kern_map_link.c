@@ -228,7 +228,7 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 	struct builder b = { .prog = p, .reader = reader };
 
 	for (int o = 0; o < p->nout; o++)
-		p->once[o] = p->stream[o] = false;
+		p->once[o] = p->stream[o] = p->apart[o] = false;
 	find_narrow(&b);
 	for (int k = 0; k < p->nstep; k++)
 		b.local[p->step[k].value] = p->step[k].local;

@@ -247,6 +247,19 @@ static void store(const struct yk_prog *p, const struct yk_operand *o,
 	}
 }
 
+// Output `out` over a strip from the register that has just been written: past the caches, if
+// it lies dense there.
+static void stream(const struct yk_prog *p, int out, const struct strip *s,
+		   const struct yk_arg *v, bool *written)
+{
+	char *there = in_place(p, &p->out[out], s);
+	if (there)
+		vf_stream_copy(there, v->at, (size_t)s->n * p->out[out].size);
+	else
+		store(p, &p->out[out], s, v);
+	written[out] = true;
+}
+
 static bool random_run(struct yk_frame *f, const struct yk_step *s,
 		       const struct strip *at, void *to)
 {
@@ -268,7 +281,7 @@ static char *target(struct yk_frame *f, const struct yk_step *s, const struct st
 {
 	const struct yk_prog *p = f->prog;
 	char *there = NULL;
-	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype))
+	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype) && !p->apart[s->out])
 		there = in_place(p, &p->out[s->out], at);
 	if (there)
 		written[s->out] = true;
@@ -411,6 +424,8 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 		*v = (struct yk_arg){ to, YK_BLOCK };
 		if (s->round)
 			s->round(to, v, NULL, NULL, n);
+		if (s->out >= 0 && p->apart[s->out])
+			stream(p, s->out, &strip, v, written);
 	}
 	for (int o = 0; o < p->nout; o++)
 		if (!written[o])

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "vec.h"
 
 enum {
 	TILE = 64,
@@ -21,6 +22,7 @@ struct job {
 	int rank; // outer axes, then b, then a
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
 	int64_t tile_a, tile_b, tiles_a, tiles_b, units, each;
+	bool stream; // y, past the caches
 };
 
 static uint64_t can(const struct yoke_op *op)
@@ -102,21 +104,24 @@ static void transpose_8(uint32_t *y, int64_t to_b, const uint32_t *x, int64_t fr
 static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
 			 int64_t to_b, int64_t from_a)
 {
-	int64_t b = 0;
-	for (; b + 8 <= nb; b += 8) {
-		int64_t a = 0;
-		for (; a + 8 <= na; a += 8)
+	int64_t a = 0;
+	// by rows of x: its lines are read whole, while those of one column may share a place
+	// in the cache
+	for (; a + 8 <= na; a += 8) {
+		int64_t b = 0;
+		for (; b + 8 <= nb; b += 8)
 			transpose_8(y + b * to_b + a, to_b, x + a * from_a + b, from_a);
-		plane_32(y + b * to_b + a, x + a * from_a + b, 8, na - a, to_b, 1, 1,
-			 from_a);
+		plane_32(y + b * to_b + a, x + a * from_a + b, nb - b, 8, to_b, 1, 1, from_a);
 	}
-	plane_32(y + b * to_b, x + b, nb - b, na, to_b, 1, 1, from_a);
+	plane_32(y + a, x + a * from_a, nb, na - a, to_b, 1, 1, from_a);
 }
 
-static void plane(const struct job *j, char *y, const char *x, int64_t nb, int64_t na)
+// y's rows are tb elements apart.
+static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64_t nb,
+		  int64_t na)
 {
 	const int a = j->rank - 1, b = j->rank - 2;
-	const int64_t ta = j->to[a], tb = j->to[b], fa = j->from[a], fb = j->from[b];
+	const int64_t ta = j->to[a], fa = j->from[a], fb = j->from[b];
 
 	if (j->size == 1)
 		plane_8((uint8_t *)y, (const uint8_t *)x, nb, na, tb, ta, fb, fa);
@@ -128,6 +133,27 @@ static void plane(const struct job *j, char *y, const char *x, int64_t nb, int64
 		transpose_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, fa);
 	else
 		plane_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, ta, fb, fa);
+}
+
+// The same past the caches; y is dense along a, and what x is not goes by way of a tile, while
+// the next one's part of x is fetched: its short runs come too late otherwise.
+static void stream_plane(const struct job *j, char *y, const char *x, int64_t nb, int64_t na)
+{
+	const int a = j->rank - 1, b = j->rank - 2;
+	const size_t to = (size_t)j->to[b] * j->size, row = (size_t)na * j->size;
+	size_t from = (size_t)j->from[b] * j->size;
+	_Alignas(64) char tile[TILE * TILE * 8];
+
+	if (j->from[a] != 1) {
+		const char *next = x + na * j->from[a] * (int64_t)j->size;
+		for (int64_t k = 0; k < na; k++, next += j->from[a] * (int64_t)j->size)
+			for (int64_t i = 0; i < nb * (int64_t)j->size; i += 64)
+				__builtin_prefetch(next + i, 0, 2);
+		plane(j, tile, na, x, nb, na);
+		x = tile, from = row;
+	}
+	for (int64_t k = 0; k < nb; k++, y += to, x += from)
+		vf_stream_copy(y, x, row);
 }
 
 // ---- axes ----
@@ -181,6 +207,7 @@ static void cut(struct job *j)
 	} else {
 		j->tile_a = j->dims[a] < PIECE ? j->dims[a] : PIECE;
 		j->tile_b = PIECE / j->tile_a;
+		j->stream &= j->from[a] == 1; // else its tiles are too large
 	}
 	j->tiles_a = (j->dims[a] + j->tile_a - 1) / j->tile_a;
 	j->tiles_b = (j->dims[a - 1] + j->tile_b - 1) / j->tile_b;
@@ -206,8 +233,14 @@ static void unit(const struct job *j, int64_t index)
 		index /= j->dims[d];
 	}
 	int64_t na = j->dims[a] - ia, nb = j->dims[b] - ib;
-	plane(j, j->y + to * (int64_t)j->size, j->x + from * (int64_t)j->size,
-	      nb < j->tile_b ? nb : j->tile_b, na < j->tile_a ? na : j->tile_a);
+	nb = nb < j->tile_b ? nb : j->tile_b;
+	na = na < j->tile_a ? na : j->tile_a;
+	char *y = j->y + to * (int64_t)j->size;
+	const char *x = j->x + from * (int64_t)j->size;
+	if (j->stream)
+		stream_plane(j, y, x, nb, na);
+	else
+		plane(j, y, j->to[b], x, nb, na);
 }
 
 static void piece(void *arg, int64_t index)
@@ -216,6 +249,7 @@ static void piece(void *arg, int64_t index)
 	int64_t end = (index + 1) * j->each < j->units ? (index + 1) * j->each : j->units;
 	for (int64_t u = index * j->each; u < end; u++)
 		unit(j, u);
+	vf_fence();
 }
 
 static int run(const struct yoke_op *op, uint32_t impl)
@@ -241,6 +275,8 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	if (same && j.x == j.y)
 		return 0;
 	order_axes(&j);
+	j.stream = j.to[j.rank - 1] == 1 &&
+		   yk_elements(y) >= YK_STREAM_BYTES / (int64_t)j.size;
 	cut(&j);
 	yk_team_run((j.units + j.each - 1) / j.each, piece, &j);
 	return 0;

@@ -95,18 +95,14 @@ static void forward(void *arg, int64_t piece)
 	vf_fence();
 }
 
-// dx = rstd (u - mean u - h mean(u h)). Meanwhile the next x and g come into the second level:
-// in the first they would push out this row, dw and db.
+// dx = rstd (u - mean u - h mean(u h)). Meanwhile a row of g to come is fetched.
 static inline void backward_row(const struct job *j, float *dx, const float *x,
-				const float *g, const float *const next[2], const vf c[4],
-				bool stream)
+				const float *g, const float *later, const vf c[4], bool stream)
 {
 	const int64_t n = j->x.cols;
 	for (int64_t i = 0; i < n; i += VF) {
-		if (i % LINE == 0) {
-			__builtin_prefetch(next[0] + i, 0, 2);
-			__builtin_prefetch(next[1] + i, 0, 2);
-		}
+		if (i % LINE == 0)
+			__builtin_prefetch(later + i, 0, 2);
 		vf h = (vf_get(x + i, n - i) - c[0]) * c[1];
 		vf u = vf_get(g + i, n - i) * weight(j->w, i, n - i);
 		vf_write(dx + i, c[1] * (u - c[2] - h * c[3]), n - i, stream);
@@ -122,15 +118,19 @@ static void backward(void *arg, int64_t piece)
 	float *dw = j->partial + piece * 2 * n, *db = dw + n;
 	memset(dw, 0, (size_t)n * 2 * sizeof *dw);
 	for (int64_t r = piece * j->each; r < end; r++) {
-		const int64_t after = r + 1 < end ? r + 1 : r;
+		// The row after the next comes into the second level meanwhile, x in the first
+		// pass and g in the second, so that memory has work in both; in the first
+		// level it would push out this row, dw and db.
+		const int64_t later = r + 2 < end ? r + 2 : r;
 		const float *x = row_at(&j->x, r), *g = row_at(&j->g, r);
-		const float *const next[] = { row_at(&j->x, after),
-					      row_at(&j->g, after) };
+		const float *later_x = row_at(&j->x, later), *later_g = row_at(&j->g, later);
 		float *dx = j->out.base ? row_at(&j->out, r) : NULL;
 		const vf mean = vf_splat(j->mean ? j->mean[r] : 0),
 			 rstd = vf_splat(j->rstd[r]);
 		vf su = { 0 }, suh = { 0 };
 		for (int64_t i = 0; i < n; i += VF) {
+			if (i % LINE == 0)
+				__builtin_prefetch(later_x + i, 0, 2);
 			vf gv = vf_get(g + i,
 				       n - i); // 0 behind the end, and so are u and g h
 			vf h = (vf_get(x + i, n - i) - mean) * rstd;
@@ -149,9 +149,9 @@ static void backward(void *arg, int64_t piece)
 					 vf_splat(j->mean ? vf_sum(su) / (float)n : 0),
 					 vf_splat(vf_sum(suh) / (float)n) };
 		if (j->stream)
-			backward_row(j, dx, x, g, next, constant, true);
+			backward_row(j, dx, x, g, later_g, constant, true);
 		else
-			backward_row(j, dx, x, g, next, constant, false);
+			backward_row(j, dx, x, g, later_g, constant, false);
 	}
 	vf_fence();
 }

@@ -62,6 +62,25 @@ static inline void vf_fence(void)
 #endif
 }
 
+// memcpy past the caches but for what fills no line at the ends.
+static inline void vf_stream_copy(void *to, const void *from, size_t bytes)
+{
+	enum { LINE = 64 };
+	char *y = to;
+	const char *x = from;
+	const size_t ahead = -(uintptr_t)y % LINE, head = ahead < bytes ? ahead : bytes;
+	size_t at = head;
+
+	memcpy(y, x, head);
+	for (; at + LINE <= bytes; at += LINE)
+		for (size_t i = at; i < at + LINE; i += sizeof(vf)) {
+			vf v;
+			memcpy(&v, x + i, sizeof v);
+			vf_stream((float *)(void *)(y + i), v);
+		}
+	memcpy(y + at, x + at, bytes - at);
+}
+
 #if VF == 8
 static inline __m256i vi_first(int64_t n)
 {
