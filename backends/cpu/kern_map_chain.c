@@ -27,6 +27,10 @@ YK_INLINE vf from_bf16(const struct yk_link *l, int k, int64_t at, int i)
 {
 	return vf_of_bf16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
 }
+YK_INLINE vf from_i32(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return __builtin_convertvector((vi)from_f32(l, k, at, i), vf);
+}
 
 // The same of bools, as masks.
 YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
@@ -337,11 +341,17 @@ yk_link_fn *ISA(yk_link_round)(int dtype)
 LOAD(f32)
 LOAD(f16)
 LOAD(bf16)
+LOAD(i32)
 #undef LOAD
 
 yk_link_fn *ISA(yk_link_load)(int dtype)
 {
-	return dtype == yoke_f16 ? load_f16 : dtype == yoke_bf16 ? load_bf16 : load_f32;
+	switch (dtype) {
+	case yoke_f16: return load_f16;
+	case yoke_bf16: return load_bf16;
+	case yoke_i32: return load_i32;
+	default: return load_f32;
+	}
 }
 
 LINK(store_f32)

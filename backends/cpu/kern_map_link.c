@@ -22,6 +22,12 @@ static bool in_f32(const struct yk_prog *p, int value)
 	return yk_reg(dtype_of(p, value)) == yoke_f32;
 }
 
+// Is the cast one that a chain does as it loads?
+static bool is_load(int from, int to)
+{
+	return from == yoke_i32 && to == yoke_f32;
+}
+
 static bool can_link(const struct yk_prog *p, const struct yk_step *s)
 {
 	const struct yoke_insn *i = &p->map->insn[s->value];
@@ -29,7 +35,9 @@ static bool can_link(const struct yk_prog *p, const struct yk_step *s)
 		return false;
 	switch (i->op) {
 	case YOKE_MAP_UNIFORM: return in_f32(p, s->value);
-	case YOKE_MAP_CAST: return in_f32(p, s->value) && in_f32(p, s->a);
+	case YOKE_MAP_CAST:
+		return in_f32(p, s->value) &&
+		       (in_f32(p, s->a) || is_load(dtype_of(p, s->a), i->dtype));
 	case YOKE_MAP_SELECT: return in_f32(p, s->value);
 	default:
 		return in_f32(p, s->a) && (ISA(yk_link_op)(i->op, YK_LINK_M) ||
@@ -114,9 +122,11 @@ static struct yk_form *append(struct builder *b, yk_link_fn *fn, int v0, int v1,
 
 static void append_load(struct builder *b, int value)
 {
-	struct yk_form *f = append(b, ISA(yk_link_load)(yoke_f32), value, -1, -1);
+	const int dtype = dtype_of(b->prog, value);
+	struct yk_form *f = append(b, ISA(yk_link_load)(dtype == yoke_i32 ? dtype : yoke_f32),
+				   value, -1, -1);
 	if (b->narrow[value])
-		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype_of(b->prog, value));
+		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype);
 	b->in_registers = value;
 }
 
