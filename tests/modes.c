@@ -139,7 +139,8 @@ static int run(void)
 static bool line_of(const char *self, const char *mode, char *to, int cap)
 {
 	char command[1024];
-	snprintf(command, sizeof command, "%s '%s' run", mode, self);
+	const char *emulator = getenv("YOKE_TEST_EMULATOR");
+	snprintf(command, sizeof command, "%s %s '%s' run", mode, emulator ? emulator : "", self);
 	FILE *f = popen(command, "r");
 	bool good = f && fgets(to, cap, f);
 	while (good && *to == '#')
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
 		"YOKE_TRACE_OPS=1 YOKE_SYNC=1", "YOKE_ARENA=0", "YOKE_PLAN_CSE=0", "YOKE_POOL=off", "YOKE_PLAN_HASH=0",
 		"YOKE_FUSE=0 YOKE_DONATE=0 YOKE_ARENA=0 YOKE_THREADS=1",
 	};
-	char want[256], got[256];
+	char want[256] = "no line", got[256] = "no line";
 	tap_seed();
 	if (!ok(line_of(argv[0], "", want, sizeof want), "the plain run: %s", want))
 		return done();
