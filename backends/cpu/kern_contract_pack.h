@@ -33,8 +33,8 @@ static void put_half(int dtype, char *p, T v)
 FLAT void pack_half(T *to, const int width, int dtype, const char *from, int64_t across,
 		    int wide, int64_t along, int64_t depth)
 {
-	enum { RUN = 64 };
-	T part[NR * RUN];
+	enum { RUN = 64, WIDEST = MR > NR ? MR : NR };
+	T part[WIDEST * RUN];
 
 	if (across == 1) {
 		for (int64_t l = 0; l < depth; l++)
