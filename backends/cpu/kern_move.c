@@ -140,20 +140,20 @@ static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64
 static void stream_plane(const struct job *j, char *y, const char *x, int64_t nb, int64_t na)
 {
 	const int a = j->rank - 1, b = j->rank - 2;
-	const size_t to = (size_t)j->to[b] * j->size, row = (size_t)na * j->size;
-	size_t from = (size_t)j->from[b] * j->size;
+	const int64_t size = (int64_t)j->size, to = j->to[b] * size, row = na * size;
+	int64_t from = j->from[b] * size;
 	_Alignas(64) char tile[TILE * TILE * 8];
 
 	if (j->from[a] != 1) {
-		const char *next = x + na * j->from[a] * (int64_t)j->size;
-		for (int64_t k = 0; k < na; k++, next += j->from[a] * (int64_t)j->size)
-			for (int64_t i = 0; i < nb * (int64_t)j->size; i += 64)
+		const char *next = x + na * j->from[a] * size;
+		for (int64_t k = 0; k < na; k++, next += j->from[a] * size)
+			for (int64_t i = 0; i < nb * size; i += 64)
 				__builtin_prefetch(next + i, 0, 2);
 		plane(j, tile, na, x, nb, na);
 		x = tile, from = row;
 	}
 	for (int64_t k = 0; k < nb; k++, y += to, x += from)
-		vf_stream_copy(y, x, row);
+		vf_stream_copy(y, x, (size_t)row);
 }
 
 // ---- axes ----
