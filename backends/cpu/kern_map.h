@@ -116,9 +116,8 @@ struct yk_prog {
 	bool uniform[YOKE_MAP_MAX_INSNS];
 	// the value each output is written with when computed, -1: stored at the end
 	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
-	bool once[YOKE_MAP_MAX_OUTPUTS];   // written by a chain and not read by this program
+	bool once[YOKE_MAP_MAX_OUTPUTS];   // written by a step and not read from there again
 	bool stream[YOKE_MAP_MAX_OUTPUTS]; // past the caches
-	bool apart[YOKE_MAP_MAX_OUTPUTS];  // so, but by a step of no chain: from its register
 	struct yk_form form[YK_FORMS];
 	int nform;
 	size_t links; // where the links lie in a frame's memory

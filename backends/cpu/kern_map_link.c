@@ -123,8 +123,7 @@ static struct yk_form *append(struct builder *b, yk_link_fn *fn, int v0, int v1,
 static void append_load(struct builder *b, int value)
 {
 	const int dtype = dtype_of(b->prog, value);
-	struct yk_form *f = append(b, ISA(yk_link_load)(dtype == yoke_i32 ? dtype : yoke_f32),
-				   value, -1, -1);
+	struct yk_form *f = append(b, ISA(yk_link_load)(yk_reg(dtype)), value, -1, -1);
 	if (b->narrow[value])
 		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype);
 	b->in_registers = value;
@@ -238,13 +237,15 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 	struct builder b = { .prog = p, .reader = reader };
 
 	for (int o = 0; o < p->nout; o++)
-		p->once[o] = p->stream[o] = p->apart[o] = false;
+		p->once[o] = p->stream[o] = false;
 	find_narrow(&b);
 	for (int k = 0; k < p->nstep; k++)
 		b.local[p->step[k].value] = p->step[k].local;
 	for (int k = 0; k < p->nstep;) {
 		struct yk_step *s = &p->step[k];
 		if (!can_link(p, s)) {
+			if (s->out >= 0) // later steps read the register
+				p->once[s->out] = !yk_is_half(p->out[s->out].dtype);
 			k++;
 			continue;
 		}

@@ -375,23 +375,14 @@ void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *p
 
 void ISA(yk_prog_stream)(struct yk_prog *p)
 {
-	for (int k = 0; k < p->nstep; k++) {
-		const struct yk_step *s = &p->step[k];
-		if (s->chain)
-			k += s->chain - 1;
-		else if (s->out >= 0)
-			p->apart[s->out] = !yk_is_half(p->out[s->out].dtype);
-	}
 	for (int o = 0; o < p->nout; o++) {
 		const struct yk_operand *to = &p->out[o];
-		bool stream = (p->once[o] || p->apart[o]) &&
-			      p->n >= YK_STREAM_BYTES / to->size;
+		bool stream = p->once[o] && p->n >= YK_STREAM_BYTES / to->size;
 		for (int k = 0; k < p->nstep && stream; k++) {
 			const struct yk_step *s = &p->step[k];
 			stream = s->kind != YK_STEP_INPUT || p->uniform[s->value] ||
 				 !overlap(p, &p->in[s->input], to);
 		}
 		p->stream[o] = stream;
-		p->apart[o] &= stream;
 	}
 }

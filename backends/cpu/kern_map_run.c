@@ -281,7 +281,7 @@ static char *target(struct yk_frame *f, const struct yk_step *s, const struct st
 {
 	const struct yk_prog *p = f->prog;
 	char *there = NULL;
-	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype) && !p->apart[s->out])
+	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype))
 		there = in_place(p, &p->out[s->out], at);
 	if (there)
 		written[s->out] = true;
@@ -416,7 +416,8 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 			*v = load_input(f, s, &strip);
 			continue;
 		}
-		char *to = target(f, s, &strip, written);
+		const bool past = s->out >= 0 && p->stream[s->out]; // the caches
+		char *to = past ? f->registers + s->place : target(f, s, &strip, written);
 		if (s->kind == YK_STEP_INDEX)
 			load_index(p, &strip, (int64_t *)to);
 		else if (s->kind != YK_STEP_RANDOM || !random_run(f, s, &strip, to))
@@ -424,7 +425,7 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 		*v = (struct yk_arg){ to, YK_BLOCK };
 		if (s->round)
 			s->round(to, v, NULL, NULL, n);
-		if (s->out >= 0 && p->apart[s->out])
+		if (past)
 			stream(p, s->out, &strip, v, written);
 	}
 	for (int o = 0; o < p->nout; o++)
