@@ -179,12 +179,16 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 		     int with_dq, const char *name, struct yk_cl_entry **to)
 {
 	const struct cut c = cut_of(d, op);
-	char more[128], defines[256];
+	struct yk_cl_build b = { .files = files, .name = name };
 
-	yk_cl_format(more, sizeof more, "-DHEAD=%d -DNV=%d -DBLOCK=%d -DROWS=%d -DREGISTERS=%d%s",
-		     c.head, c.nv, c.block, c.rows, c.registers, with_dq ? " -DWITH_DQ=1" : "");
-	yk_cl_row_defines(d, c.items, op->in[0].dtype, more, defines, sizeof defines);
-	return yk_cl_kernel_file(d, files, defines, name, to);
+	yk_cl_row_defines(&b, d, c.items, op->in[0].dtype);
+	yk_cl_define(&b, "HEAD", c.head);
+	yk_cl_define(&b, "NV", c.nv);
+	yk_cl_define(&b, "BLOCK", c.block);
+	yk_cl_define(&b, "ROWS", c.rows);
+	yk_cl_define(&b, "REGISTERS", c.registers);
+	yk_cl_flag(&b, "WITH_DQ", with_dq);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 // A launch of `groups` groups: these views, then the struct.

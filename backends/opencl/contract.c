@@ -26,20 +26,18 @@ enum { IMPLS = sizeof impls / sizeof *impls };
 // ---- kernels ----
 
 int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
-			  const char *files, const char *defines, const char *name,
-			  struct yk_cl_entry **to)
+			  const struct yk_cl_build *build, bool result, struct yk_cl_entry **to)
 {
-	char all[128], with_half[128];
-	bool mapped = c->map && strcmp(name, "contract_pack") &&
-		      strcmp(name, "contract_rows_copy"); // those write no result
+	struct yk_cl_build b = *build;
+	const bool mapped = c->map && result;
 
-	yk_cl_format(all, sizeof all, "-DDTYPE=%d%s%s %s", c->dtype,
-		     c->dtype == yoke_f64 ? " -DUSE_F64" : "",
-		     mapped && d->loops ? " -DOWN_MATH" : "", defines);
-	if (mapped)
-		return yk_cl_kernel_map(d, c->op, c->map, files, all, name, to);
-	yk_cl_format(with_half, sizeof with_half, "half.cl %s", files);
-	return yk_cl_kernel_file(d, with_half, all, name, to);
+	yk_cl_define(&b, "DTYPE", c->dtype);
+	yk_cl_flag(&b, "USE_F64", c->dtype == yoke_f64);
+	if (!mapped)
+		return yk_cl_kernel_file(d, &b, to);
+	yk_cl_flag(&b, "OWN_MATH", d->loops);
+	b.files += strlen("half.cl "); // it comes with the map
+	return yk_cl_kernel_map(d, c->op, c->map, &b, to);
 }
 
 int yk_cl_contract_enqueue(struct yk_cl_queue *q, struct yk_cl_args *args,

@@ -33,10 +33,10 @@ void yk_cl_contract_swap(struct yk_cl_contract *);
 bool yk_cl_contract_of(const struct yoke_op *, struct yk_cl_contract *,
 		       struct yoke_map_call *room);
 
-// The kernel `name` of files and defines, with the dtype's and the map's text.
+// The kernel of files that begin with half.cl, told the dtype besides; one that writes the result comes
+// with the map.
 int yk_cl_contract_kernel(struct yk_cl_device *, const struct yk_cl_contract *,
-			  const char *files, const char *defines, const char *name,
-			  struct yk_cl_entry **to);
+			  const struct yk_cl_build *, bool result, struct yk_cl_entry **to);
 // Over groups of items[0] x items[1] items.
 int yk_cl_contract_enqueue(struct yk_cl_queue *, struct yk_cl_args *,
 			   const int64_t groups[3], const size_t items[2],

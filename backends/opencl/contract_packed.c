@@ -3,25 +3,33 @@
 // ones.
 #include "config.h"
 
-
 #include "contract.h"
 
 // Tiles of rows x vectors of sums that leave registers for their operands: 24 sums of 32
 // registers, or 12 of 16.  Preset 1 has fewer rows and more columns.
 struct tile {
 	int64_t rows, columns;
-	char defines[64];
+	int vector, vectors; // columns: so many of so many floats
 };
 
 static struct tile tile_of(const struct yk_cl_device *d, int preset)
 {
 	int vector = d->vector < 4 ? 4 : d->vector, vectors = preset ? 3 : 2;
 	int rows = vector == 16 ? (preset ? 8 : 12) : (preset ? 4 : 6);
-	struct tile t = { rows, vector * vectors, "" };
 
-	yk_cl_format(t.defines, sizeof t.defines, "-DVEC_WIDTH=%d -DMR=%d -DNV=%d", vector,
-		     (int)t.rows, vectors);
-	return t;
+	return (struct tile){ rows, vector * vectors, vector, vectors };
+}
+
+static struct yk_cl_build build_of(const struct yk_cl_device *d, const struct yk_cl_contract *c,
+				   const char *files, const char *name)
+{
+	const struct tile t = tile_of(d, c->preset);
+	struct yk_cl_build b = { .files = files, .name = name };
+
+	yk_cl_define(&b, "VEC_WIDTH", t.vector);
+	yk_cl_define(&b, "MR", t.rows);
+	yk_cl_define(&b, "NV", t.vectors);
+	return b;
 }
 
 static bool float_sums(int dtype)
@@ -86,12 +94,12 @@ static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			  struct yk_cl_entry *to[2])
 {
-	struct tile t = tile_of(d, c->preset);
-	int err = yk_cl_contract_kernel(d, c, "contract_op.cl contract_packed.cl",
-					t.defines, "contract_pack", &to[0]);
-	return err ? err :
-		     yk_cl_contract_kernel(d, c, "contract_op.cl contract_packed.cl",
-					   t.defines, "contract_packed", &to[1]);
+	static const char files[] = "half.cl contract_op.cl contract_packed.cl";
+	const struct yk_cl_build pack = build_of(d, c, files, "contract_pack");
+	const struct yk_cl_build multiply = build_of(d, c, files, "contract_packed");
+	int err = yk_cl_contract_kernel(d, c, &pack, false, &to[0]);
+
+	return err ? err : yk_cl_contract_kernel(d, c, &multiply, true, &to[1]);
 }
 
 static int packed_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
@@ -159,12 +167,11 @@ static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			 struct yk_cl_entry **to)
 {
-	struct tile t = tile_of(d, c->preset);
-	char defines[128];
+	struct yk_cl_build b = build_of(d, c, "half.cl contract_op.cl contract_direct.cl",
+					"contract_direct");
 
-	yk_cl_format(defines, sizeof defines, "%s -DK_MOST=%d", t.defines, SMALL_K);
-	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_direct.cl", defines,
-				     "contract_direct", to);
+	yk_cl_define(&b, "K_MOST", SMALL_K);
+	return yk_cl_contract_kernel(d, c, &b, true, to);
 }
 
 static int direct_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,

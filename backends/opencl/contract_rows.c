@@ -2,7 +2,6 @@
 // Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.
 #include "config.h"
 
-
 #include "contract.h"
 
 #define COPY "contract_rows_copy"
@@ -65,16 +64,18 @@ static bool copies(const struct yk_cl_contract *c)
 }
 
 static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		     const char *name, struct yk_cl_entry **to)
+		     const char *name, bool result, struct yk_cl_entry **to)
 {
-	struct cut t = cut_of(d, c);
-	char defines[128];
+	const struct cut t = cut_of(d, c);
+	struct yk_cl_build b = { .files = "half.cl contract_op.cl contract_rows.cl", .name = name };
 
-	yk_cl_format(defines, sizeof defines,
-		     "-DVEC_WIDTH=%d -DROWS=%d -DACROSS=%d -DSLICES=%d -DNV=%d -DNC=%d", t.vector,
-		     t.rows, t.wide, t.slices, t.vectors, t.columns);
-	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_rows.cl", defines, name,
-				     to);
+	yk_cl_define(&b, "VEC_WIDTH", t.vector);
+	yk_cl_define(&b, "ROWS", t.rows);
+	yk_cl_define(&b, "ACROSS", t.wide);
+	yk_cl_define(&b, "SLICES", t.slices);
+	yk_cl_define(&b, "NV", t.vectors);
+	yk_cl_define(&b, "NC", t.columns);
+	return yk_cl_contract_kernel(d, c, &b, result, to);
 }
 
 static const char *name_of(const struct yk_cl_contract *c)
@@ -90,14 +91,14 @@ static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	*bytes = 0;
 	if (copies(c)) {
 		uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
-		int err = kernel_of(d, c, COPY, &kernel);
+		int err = kernel_of(d, c, COPY, false, &kernel);
 		if (err)
 			return err;
 		if (__builtin_mul_overflow((uint64_t)c->s.m * (uint64_t)c->s.k, size, bytes) ||
 		    __builtin_mul_overflow(*bytes, (uint64_t)c->batch, bytes))
 			return yk_cl_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
 	}
-	return kernel_of(d, c, name_of(c), &kernel);
+	return kernel_of(d, c, name_of(c), true, &kernel);
 }
 
 // Dense rows of a in the workspace; c and its view of a then mean those.
@@ -108,7 +109,7 @@ static int copy(struct yk_cl_queue *q, struct yk_cl_contract *c)
 	const int64_t groups[3] = { yk_cl_parts(s->k, PIECE), s->m, c->batch };
 	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, c, COPY, &kernel);
+	int err = kernel_of(q->device, c, COPY, false, &kernel);
 
 	if (err)
 		return err;
@@ -138,7 +139,7 @@ static int run(struct yk_cl_queue *q, const struct yk_cl_contract *given)
 	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
 				  columns ? 1 : (size_t)t.slices };
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, &c, name_of(&c), &kernel);
+	int err = kernel_of(q->device, &c, name_of(&c), true, &kernel);
 
 	if (!err && copies(&c))
 		err = copy(q, &c);

@@ -4,45 +4,18 @@
 
 #include "contract.h"
 
-// Items along N and M, elements of y of a group along N and M, elements of local memory.
+// A group's items along M and N, the elements of y of each, and the steps of K in local memory at a
+// time.
 struct tiling {
-	size_t items[2];
-	int64_t block[2];
-	size_t local;
-	const char *defines;
+	int items_m, items_n, m, n, k;
 };
 
 // Best first, for preset 0.
-static const struct tiling gpu[] = {
-	{ { 16, 16 },
-	  { 64, 64 },
-	  16 * (64 + 64),
-	  "-DWG_M=16 -DWG_N=16 -DTM=4 -DTN=4 -DBK=16" },
-	{ { 8, 8 },
-	  { 32, 32 },
-	  16 * (32 + 32),
-	  "-DWG_M=8 -DWG_N=8 -DTM=4 -DTN=4 -DBK=16" },
-	{ { 1, 1 }, { 4, 4 }, 16 * (4 + 4), "-DWG_M=1 -DWG_N=1 -DTM=4 -DTN=4 -DBK=16" },
-};
+static const struct tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
 // Presets 1, 2.
-static const struct tiling other[] = {
-	{ { 8, 8 },
-	  { 32, 32 },
-	  16 * (32 + 32),
-	  "-DWG_M=8 -DWG_N=8 -DTM=4 -DTN=4 -DBK=16" },
-	{ { 16, 16 },
-	  { 128, 128 },
-	  16 * (128 + 128),
-	  "-DWG_M=16 -DWG_N=16 -DTM=8 -DTN=8 -DBK=16" },
-};
+static const struct tiling other[] = { { 8, 8, 4, 4, 16 }, { 16, 16, 8, 8, 16 } };
 // One item a group: drivers for CPUs run a group as a loop over its items.
-static const struct tiling cpu[] = {
-	{ { 1, 1 },
-	  { 32, 4 },
-	  64 * (32 + 4),
-	  "-DWG_M=1 -DWG_N=1 -DTM=4 -DTN=32 -DBK=64" },
-	{ { 1, 1 }, { 4, 4 }, 16 * (4 + 4), "-DWG_M=1 -DWG_N=1 -DTM=4 -DTN=4 -DBK=16" },
-};
+static const struct tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
 
 static bool wide_sums(int dtype)
 {
@@ -51,9 +24,11 @@ static bool wide_sums(int dtype)
 
 static bool fits(const struct yk_cl_device *d, const struct tiling *t, int dtype)
 {
-	return t->items[0] * t->items[1] <= d->max_group &&
-	       t->items[0] <= d->max_items[0] && t->items[1] <= d->max_items[1] &&
-	       t->local * (wide_sums(dtype) ? 8 : 4) <= d->local_bytes;
+	const size_t m = (size_t)t->items_m, n = (size_t)t->items_n;
+	const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
+
+	return m * n <= d->max_group && n <= d->max_items[0] && m <= d->max_items[1] &&
+	       (size_t)local * (wide_sums(dtype) ? 8 : 4) <= d->local_bytes;
 }
 
 // NULL: none.
@@ -81,8 +56,16 @@ static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 		     struct yk_cl_entry **to)
 {
-	return yk_cl_contract_kernel(d, c, "contract_op.cl contract_tiled.cl",
-				     tiling_of(d, c)->defines, "contract_tiled", to);
+	const struct tiling *t = tiling_of(d, c);
+	struct yk_cl_build b = { .files = "half.cl contract_op.cl contract_tiled.cl",
+				 .name = "contract_tiled" };
+
+	yk_cl_define(&b, "WG_M", t->items_m);
+	yk_cl_define(&b, "WG_N", t->items_n);
+	yk_cl_define(&b, "TM", t->m);
+	yk_cl_define(&b, "TN", t->n);
+	yk_cl_define(&b, "BK", t->k);
+	return yk_cl_contract_kernel(d, c, &b, true, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
@@ -97,8 +80,9 @@ static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
 static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
 {
 	const struct tiling *t = tiling_of(q->device, c);
-	const int64_t groups[3] = { yk_cl_parts(c->s.n, t->block[0]),
-				    yk_cl_parts(c->s.m, t->block[1]), c->batch };
+	const size_t items[2] = { (size_t)t->items_n, (size_t)t->items_m };
+	const int64_t groups[3] = { yk_cl_parts(c->s.n, t->items_n * t->n),
+				    yk_cl_parts(c->s.m, t->items_m * t->m), c->batch };
 	struct yk_cl_entry *kernel;
 	int err = kernel_of(q->device, c, &kernel);
 
@@ -107,7 +91,7 @@ static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 	yk_cl_arg_view(&args, c->a);
 	yk_cl_arg_view(&args, c->b);
-	return yk_cl_contract_launch(q, c, &args, groups, t->items, "contract_tiled");
+	return yk_cl_contract_launch(q, c, &args, groups, items, "contract_tiled");
 }
 
 const struct yk_cl_variant yk_cl_contract_tiled = { takes, prepare, run };

@@ -16,13 +16,15 @@ enum { UNKNOWN, GOOD, BAD };
 static int test(struct yk_cl_device *d)
 {
 	static const unsigned char unset = 0xff, same = 1;
+	struct yk_cl_build b = { .files = "half.cl f16.cl", .name = "f16_same" };
 	unsigned char *got = malloc(HALVES);
 	int bad = -1;
 
 	if (!got)
 		return BAD;
 	memset(got, unset, HALVES);
-	int err = yk_cl_try(d, "half.cl f16.cl", "-DNATIVE_F16=0", "f16_same", HALVES, got, HALVES);
+	yk_cl_define(&b, "NATIVE_F16", 0);
+	int err = yk_cl_try(d, &b, HALVES, got, HALVES);
 	for (int i = 0; i < HALVES && bad < 0; i++)
 		bad = got[i] == same ? -1 : i;
 	free(got);

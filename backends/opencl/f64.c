@@ -37,12 +37,14 @@ static void expected(double x[ALL])
 
 static int test(struct yk_cl_device *d)
 {
+	struct yk_cl_build b = { .files = "f64.cl", .name = "f64_results" };
 	double want[ALL], got[ALL];
 
 	expected(want);
 	memset(got, 0xff, sizeof got);
 	memcpy(got, want, INPUTS * sizeof *got);
-	if (yk_cl_try(d, "f64.cl", "-DUSE_F64", "f64_results", 1, got, sizeof got)) {
+	yk_cl_define(&b, "USE_F64", 1);
+	if (yk_cl_try(d, &b, 1, got, sizeof got)) {
 		yk_cl_log(YOKE_LOG_WARN,
 			  "opencl:%u (%s) offers f64, but its test fails: without f64",
 			  d->index, d->info.name);

@@ -146,18 +146,15 @@ static enum mode walk(const struct yoke_op *op, struct gather *g)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct gather *g,
 		     enum mode mode, struct yk_cl_entry **to)
 {
-	static const char *const exponent[] = { [yoke_f32] = " -DFINITE=0x7f800000u",
-						[yoke_f64] = " -DFINITE=0x7ff0000000000000ul",
-						[yoke_f16] = " -DFINITE=0x7c00u",
-						[yoke_bf16] = " -DFINITE=0x7f80u" };
-	char defines[128];
+	struct yk_cl_build b = { .files = FILES, .name = "gather" };
 
-	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DMODE=%d%s%s%s",
-		     yk_cl_bytes(op->out[0].dtype), mode,
-		     mode == NONE ? exponent[op->out[0].dtype] : "",
-		     mode != NONE && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
-		     g->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
-	return yk_cl_kernel_file(d, FILES, defines, "gather", to);
+	yk_cl_define(&b, "UNIT", (int64_t)yk_cl_bytes(op->out[0].dtype));
+	yk_cl_define(&b, "MODE", mode);
+	if (mode == NONE)
+		yk_cl_define(&b, "FINITE", yk_cl_infinity(op->out[0].dtype));
+	yk_cl_flag(&b, "WIDE_IDS", mode != NONE && op->in[1].dtype == yoke_i64);
+	yk_cl_flag(&b, "WIDE_INDEX", g->axes.rows > INT32_MAX);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

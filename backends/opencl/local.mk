@@ -25,7 +25,6 @@ opencl_sources = \
 	backends/opencl/error.c \
 	backends/opencl/f16.c \
 	backends/opencl/f64.c \
-	backends/opencl/format.c \
 	backends/opencl/gather.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \
@@ -36,6 +35,7 @@ opencl_sources = \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
 	backends/opencl/optim.c \
+	backends/opencl/program.c \
 	backends/opencl/queue.c \
 	backends/opencl/reduce.c \
 	backends/opencl/report.c \

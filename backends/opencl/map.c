@@ -54,12 +54,14 @@ static int block_of(const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     const struct yoke_map_call *call, bool stream, struct yk_cl_entry **to)
 {
-	char defines[64] = "";
+	struct yk_cl_build b = { .files = "map.cl", .name = "map" };
 
-	if (d->loops)
-		yk_cl_format(defines, sizeof defines, "-DMAP_BLOCK=%d -DOWN_MATH%s", block_of(op),
-			     stream ? " -DMAP_STREAM" : "");
-	return yk_cl_kernel_map(d, op, call, "map.cl", defines, "map", to);
+	if (d->loops) {
+		yk_cl_define(&b, "MAP_BLOCK", block_of(op));
+		yk_cl_flag(&b, "OWN_MATH", true);
+		yk_cl_flag(&b, "MAP_STREAM", stream);
+	}
+	return yk_cl_kernel_map(d, op, call, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

@@ -163,18 +163,21 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 
 static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_entry **to)
 {
-	char defines[96];
+	struct yk_cl_build b = { .files = FILES,
+				 .name = c->value ? "move_value" : c->tiles ? "move_tiles" : "move" };
 
-	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DSHIFT=%d -DTILE=%d -DITEMS=%d%s%s", c->size,
-		     c->shift, (int)c->tile, d->loops ? 1 : ITEMS,
-		     c->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "", c->streams ? " -DSTREAMS" : "");
-	return yk_cl_kernel_file(d, FILES, defines,
-				 c->value ? "move_value" : c->tiles ? "move_tiles" : "move", to);
+	yk_cl_define(&b, "UNIT", (int64_t)c->size);
+	yk_cl_define(&b, "SHIFT", c->shift);
+	yk_cl_define(&b, "TILE", c->tile);
+	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_cl_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
+	yk_cl_flag(&b, "STREAMS", c->streams);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	return yk_cl_kernel_file(d, FILES, "", "move_start", to);
+	return yk_cl_kernel_file(d, &(struct yk_cl_build){ .files = FILES, .name = "move_start" }, to);
 }
 
 // slot: of the starts, when there is a shift

@@ -97,10 +97,10 @@ static struct norm_args args_of(const struct yk_cl_device *d, const struct yoke_
 static int kernel_of(struct yk_cl_device *d, const struct parts *p, size_t items,
 		     const char *name, struct yk_cl_entry **to)
 {
-	char defines[96];
+	struct yk_cl_build b = { .files = FILES, .name = name };
 
-	yk_cl_row_defines(d, items, p->x->dtype, "", defines, sizeof defines);
-	return yk_cl_kernel_file(d, FILES, defines, name, to);
+	yk_cl_row_defines(&b, d, items, p->x->dtype);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

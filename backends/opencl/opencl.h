@@ -24,14 +24,25 @@ struct yk_cl_kernel {
 	unsigned char *values; // one behind the other
 };
 
-// A built kernel, found by its key: those bytes name everything that its text depends on.
+// What a kernel is built of: files of cl/, its name in them, and what their text is told.  At every
+// launch, so without text of its own; the strings last, and are told apart by address.
+#define YK_CL_DEFINES 12
+struct yk_cl_build {
+	const char *files, *name; // "half.cl reduce.cl", behind the prologue
+	int n;
+	const char *define[YK_CL_DEFINES]; // "TM", of -DTM=4
+	int64_t value[YK_CL_DEFINES];
+};
+
+// A built kernel.
 struct yk_cl_entry {
 	uint64_t hash;
-	size_t key_bytes;
+	struct yk_cl_entry *next;
 	struct yk_cl_kernel *kernel;
 	size_t group; // most work items of a group
-	struct yk_cl_entry *next;
-	unsigned char key[];
+	struct yk_cl_build build;
+	size_t map_bytes; // of the key of the map in its text, 0: none
+	unsigned char map[];
 };
 
 struct yk_cl_device {
@@ -100,11 +111,6 @@ int yk_cl_check(const struct yk_cl_device *, const char *call, cl_int code);
 int yk_cl_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void yk_cl_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// ---- format.c ----
-
-// snprintf, but fast, of %d, %s, %zu and %lld alone.
-int yk_cl_format(char *to, size_t cap, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
 // ---- device.c ----
 
 int yk_cl_probe(uint32_t *ndevices);
@@ -130,8 +136,8 @@ bool yk_cl_f16(struct yk_cl_device *);
 
 // Runs a kernel that takes one buffer, `bytes` at `data`, in groups of one item, and brings the buffer
 // back.  Called with the device open and its lock held.
-int yk_cl_try(struct yk_cl_device *, const char *files, const char *defines, const char *name,
-	      size_t items, void *data, size_t bytes);
+int yk_cl_try(struct yk_cl_device *, const struct yk_cl_build *, size_t items, void *data,
+	      size_t bytes);
 
 // ---- identity.c ----
 
@@ -173,21 +179,26 @@ int yk_cl_event_wait(void *event);
 int yk_cl_event_elapsed(void *from, void *to, uint64_t *nanoseconds);
 void yk_cl_event_free(void *event);
 
+// ---- program.c ----
+
+// The program of files, which stays as long as the device.
+int yk_cl_program_file(struct yk_cl_device *, const struct yk_cl_build *, cl_program *to);
+// The program of the op's map and of files behind it; to be released.
+int yk_cl_program_map(struct yk_cl_device *, const struct yk_cl_build *, const struct yoke_op *,
+		      cl_program *to);
+
 // ---- kernel.c ----
 
-// The kernel of `key`, or NULL when none is built.  Called with the device's lock held.
-struct yk_cl_entry *yk_cl_kernel_find(struct yk_cl_device *, const void *key,
-				      size_t key_bytes);
-// The kernel `name` of a program made of the prologue and of files of cl/ ("half.cl reduce.cl"),
-// under defines ("-DTM=4 .."): built at first use, once for all its kernels.  Called with the
-// lock held.
-int yk_cl_kernel_file(struct yk_cl_device *, const char *files, const char *defines,
-		      const char *name, struct yk_cl_entry **to);
+void yk_cl_define(struct yk_cl_build *, const char *name, int64_t value);
+// The same with 1, if it is set.
+void yk_cl_flag(struct yk_cl_build *, const char *name, bool set);
+// The kernel of a program made of the prologue and of files: built at first use, once for all its
+// kernels.  Called with the device's lock held, like the next.
+int yk_cl_kernel_file(struct yk_cl_device *, const struct yk_cl_build *, struct yk_cl_entry **to);
 // The same of a program made of what map_source writes for the op (prologue and half.cl are in
-// it) and of files behind it; built for each form of map and defines.
-int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *,
-		     const struct yoke_map_call *, const char *files, const char *defines,
-		     const char *name, struct yk_cl_entry **to);
+// it) and of files behind it; built for each form of map.
+int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *, const struct yoke_map_call *,
+		     const struct yk_cl_build *, struct yk_cl_entry **to);
 uint64_t yk_cl_hash(const void *data, size_t bytes);
 
 // Sets arguments one after the other and remembers the first error.
@@ -224,6 +235,15 @@ static inline size_t yk_cl_bytes(int dtype)
 #undef X
 	};
 	return bytes[dtype];
+}
+
+// The bits of infinity; 0 for a dtype without.
+static inline int64_t yk_cl_infinity(int dtype)
+{
+	return dtype == yoke_f32  ? 0x7f800000 :
+	       dtype == yoke_f64  ? 0x7ff0000000000000 :
+	       dtype == yoke_f16  ? 0x7c00 :
+	       dtype == yoke_bf16 ? 0x7f80 : 0;
 }
 
 // How an op runs.  prepare and run are called with the device open and its lock held, and for

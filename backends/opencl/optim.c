@@ -132,14 +132,15 @@ static size_t items_of(const struct yk_cl_device *d)
 static int kernel_of(struct yk_cl_device *d, const struct lists *l, const char *name,
 		     struct yk_cl_entry **to)
 {
-	char defines[128], more[48];
+	struct yk_cl_build b = { .files = FILES, .name = name };
 	bool halves = false;
 
 	for (int k = 0; k < l->lists; k++)
 		halves |= !list_is(l, k, yoke_f32);
-	yk_cl_format(more, sizeof more, "-DCHUNK=%lld -DHALVES=%d", (long long)l->chunk, halves);
-	yk_cl_row_defines(d, items_of(d), yoke_f32, more, defines, sizeof defines);
-	return yk_cl_kernel_file(d, FILES, defines, name, to);
+	yk_cl_row_defines(&b, d, items_of(d), yoke_f32);
+	yk_cl_define(&b, "CHUNK", l->chunk);
+	yk_cl_define(&b, "HALVES", halves);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 // The kernels of an op in the order of their launches; join comes last, once.

@@ -137,14 +137,18 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct job *j,
 		     const char *name, struct yk_cl_entry **to)
 {
-	char defines[160];
 	const int value = value_dtype(op);
+	struct yk_cl_build b = { .files = "reduce.cl", .name = name };
 
-	yk_cl_format(defines, sizeof defines, "-DKIND=%d -DOUT=%d -DITEMS=%zu -DLANES=%d%s%s%s",
-		     (int)op->attr[0].i, op->out[0].dtype, j->items, j->columns ? TILE : LANES,
-		     value == yoke_f64 ? " -DWIDE_ACC" : is_real(value) ? "" : " -DINTEGER",
-		     j->columns ? " -DCOLUMNS" : "", d->loops ? " -DOWN_MATH" : "");
-	return yk_cl_kernel_map(d, op, &j->call, "reduce.cl", defines, name, to);
+	yk_cl_define(&b, "KIND", op->attr[0].i);
+	yk_cl_define(&b, "OUT", op->out[0].dtype);
+	yk_cl_define(&b, "ITEMS", (int64_t)j->items);
+	yk_cl_define(&b, "LANES", j->columns ? TILE : LANES);
+	yk_cl_flag(&b, "WIDE_ACC", value == yoke_f64);
+	yk_cl_flag(&b, "INTEGER", !is_real(value));
+	yk_cl_flag(&b, "COLUMNS", j->columns);
+	yk_cl_flag(&b, "OWN_MATH", d->loops);
+	return yk_cl_kernel_map(d, op, &j->call, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

@@ -146,7 +146,9 @@ void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t 
 
 static int length_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	return yk_cl_kernel_file(d, "report.cl report_length.cl", "", "report_length", to);
+	const struct yk_cl_build b = { .files = "report.cl report_length.cl", .name = "report_length" };
+
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 int yk_cl_report_prepare(struct yk_cl_device *d)

@@ -26,11 +26,11 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     struct yk_cl_entry **to, size_t *items)
 {
-	char defines[96];
+	struct yk_cl_build b = { .files = FILES, .name = "rope" };
 
 	*items = yk_cl_row_items(d, yk_cl_cols(&op->out[0]) / 2);
-	yk_cl_row_defines(d, *items, op->out[0].dtype, "", defines, sizeof defines);
-	return yk_cl_kernel_file(d, FILES, defines, "rope", to);
+	yk_cl_row_defines(&b, d, *items, op->out[0].dtype);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

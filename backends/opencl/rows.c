@@ -156,12 +156,11 @@ size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)
 	return items;
 }
 
-void yk_cl_row_defines(const struct yk_cl_device *d, size_t items, int dtype, const char *more,
-		       char *to, size_t cap)
+void yk_cl_row_defines(struct yk_cl_build *b, const struct yk_cl_device *d, size_t items, int dtype)
 {
-	yk_cl_format(to, cap, "-DITEMS=%zu -DVEC_WIDTH=%d -DSTORE=%d %s", items,
-		     d->loops ? 16 : 1, dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0,
-		     more);
+	yk_cl_define(b, "ITEMS", (int64_t)items);
+	yk_cl_define(b, "VEC_WIDTH", d->loops ? 16 : 1);
+	yk_cl_define(b, "STORE", dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0);
 }
 
 int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols)

@@ -55,9 +55,8 @@ struct yk_cl_number yk_cl_number_of(const struct yoke_view *, double absent);
 
 // Items that work on a row of so many columns together.
 size_t yk_cl_row_items(const struct yk_cl_device *, int64_t cols);
-// "-DITEMS=.. -DVEC_WIDTH=.. -DSTORE=.. " and `more` for views of dtype.
-void yk_cl_row_defines(const struct yk_cl_device *, size_t items, int dtype, const char *more,
-		       char *to, size_t cap);
+// What cl/rows.cl is told for views of dtype.
+void yk_cl_row_defines(struct yk_cl_build *, const struct yk_cl_device *, size_t items, int dtype);
 // Rows of a piece: by shape and kind of device alone.
 int64_t yk_cl_row_each(const struct yk_cl_device *, int64_t count, int64_t cols);
 // Is an output so large, and do its rows lie such, that it is written past the caches?

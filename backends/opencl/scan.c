@@ -89,12 +89,15 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 {
 	const int t = op->out[0].dtype;
 	const bool wide = is_real(t) && yk_cl_f64(d);
-	char defines[128];
+	struct yk_cl_build b = { .files = FILES, .name = "scan" };
 
-	yk_cl_format(defines, sizeof defines, "-DDTYPE=%d -DTILE=%d%s%s%s", t, d->loops ? TILE : 1,
-		     is_prod(op) ? " -DPROD" : "", wide ? " -DUSE_F64 -DWIDE_ACC" : "",
-		     s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
-	return yk_cl_kernel_file(d, FILES, defines, "scan", to);
+	yk_cl_define(&b, "DTYPE", t);
+	yk_cl_define(&b, "TILE", d->loops ? TILE : 1);
+	yk_cl_flag(&b, "PROD", is_prod(op));
+	yk_cl_flag(&b, "USE_F64", wide);
+	yk_cl_flag(&b, "WIDE_ACC", wide);
+	yk_cl_flag(&b, "WIDE_INDEX", s->axes.rows > INT32_MAX);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

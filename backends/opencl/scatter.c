@@ -102,18 +102,19 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 		     const char *name, struct yk_cl_entry **to)
 {
 	const int t = op->out[0].dtype;
-	const bool lists = !strcmp(files, LIST);
-	char defines[128] = "", number[64];
+	struct yk_cl_build b = { .files = files, .name = name };
 
-	yk_cl_format(number, sizeof number, " -DDTYPE=%d -DCOLUMNS=%d%s%s", t,
-		     d->loops ? COLUMNS : 1, t == yoke_f64 ? " -DUSE_F64" : "",
-		     t == yoke_f16 || t == yoke_bf16 ? " -DSUMS" : "");
-	yk_cl_format(defines, sizeof defines, "-DITEMS=%d%s%s%s", d->loops ? 1 : ITEMS,
-		     strcmp(files, ADD) && op->in[1].dtype == yoke_i64 ? " -DWIDE_IDS" : "",
-		     lists ? "" : number,
-		     yk_cl_elements(&op->in[1]) > INT32_MAX || yk_cl_elements(&op->out[0]) > INT32_MAX ?
-			 " -DWIDE_INDEX" : "");
-	return yk_cl_kernel_file(d, files, defines, name, to);
+	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_cl_flag(&b, "WIDE_IDS", strcmp(files, ADD) && op->in[1].dtype == yoke_i64);
+	yk_cl_flag(&b, "WIDE_INDEX", yk_cl_elements(&op->in[1]) > INT32_MAX ||
+					     yk_cl_elements(&op->out[0]) > INT32_MAX);
+	if (!strcmp(files, LIST)) // knows places alone, no numbers
+		return yk_cl_kernel_file(d, &b, to);
+	yk_cl_define(&b, "DTYPE", t);
+	yk_cl_define(&b, "COLUMNS", d->loops ? COLUMNS : 1);
+	yk_cl_flag(&b, "USE_F64", t == yoke_f64);
+	yk_cl_flag(&b, "SUMS", t == yoke_f16 || t == yoke_bf16);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static struct yk_cl_report report_of(const struct yoke_op *op, int64_t rows)

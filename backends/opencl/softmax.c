@@ -30,15 +30,15 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t items,
 		     struct yk_cl_entry **to)
 {
-	char defines[96], keep[24];
 	bool room = d->loops && d->local_bytes >= 2 * KEEP_LOOPS * sizeof(float);
+	struct yk_cl_build b = { .files = FILES,
+				 .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
+					 op->attr[0].i		     ? "log_softmax_back" :
+								       "softmax_back" };
 
-	yk_cl_format(keep, sizeof keep, "-DKEEP=%d", room ? KEEP_LOOPS : KEEP);
-	yk_cl_row_defines(d, items, op->out[0].dtype, keep, defines, sizeof defines);
-	return yk_cl_kernel_file(d, FILES, defines,
-				 op->code == YOKE_OP_SOFTMAX ? "softmax" :
-				 op->attr[0].i		     ? "log_softmax_back" : "softmax_back",
-				 to);
+	yk_cl_row_defines(&b, d, items, op->out[0].dtype);
+	yk_cl_define(&b, "KEEP", room ? KEEP_LOOPS : KEEP);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

@@ -69,21 +69,16 @@ static struct sort sort_of(const struct yk_cl_device *d, const struct yoke_op *o
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct sort *s,
 		     const char *name, struct yk_cl_entry **to)
 {
-	static const char *const kind[] = { [yoke_f32] = " -DINFINITE=0x7f800000u",
-					    [yoke_f64] = " -DINFINITE=0x7ff0000000000000ul",
-					    [yoke_f16] = " -DINFINITE=0x7c00u",
-					    [yoke_bf16] = " -DINFINITE=0x7f80u",
-					    [yoke_i8] = " -DSIGNED",
-					    [yoke_u8] = "",
-					    [yoke_i32] = " -DSIGNED",
-					    [yoke_i64] = " -DSIGNED",
-					    [yoke_bool] = "" };
 	const int t = op->in[0].dtype;
-	char defines[128];
+	struct yk_cl_build b = { .files = FILES, .name = name };
 
-	yk_cl_format(defines, sizeof defines, "-DUNIT=%zu -DITEMS=%d%s%s", yk_cl_bytes(t),
-		     d->loops ? 1 : ITEMS, kind[t], s->axes.rows > INT32_MAX ? " -DWIDE_INDEX" : "");
-	return yk_cl_kernel_file(d, FILES, defines, name, to);
+	yk_cl_define(&b, "UNIT", (int64_t)yk_cl_bytes(t));
+	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	if (yk_cl_infinity(t))
+		yk_cl_define(&b, "INFINITE", yk_cl_infinity(t));
+	yk_cl_flag(&b, "SIGNED", t == yoke_i8 || t == yoke_i32 || t == yoke_i64);
+	yk_cl_flag(&b, "WIDE_INDEX", s->axes.rows > INT32_MAX);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static uint64_t bytes_of(const struct yk_cl_device *d, const struct yoke_op *op,

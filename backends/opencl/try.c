@@ -4,27 +4,27 @@
 
 #include "opencl.h"
 
-static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const char *files,
-		      const char *defines, const char *name, size_t items, void *data)
+static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const struct yk_cl_build *b,
+		      size_t items, void *data)
 {
 	struct yk_cl_device *d = q->device;
 	struct yk_cl_entry *kernel;
 	const size_t one = 1;
-	int err = yk_cl_kernel_file(d, files, defines, name, &kernel);
+	int err = yk_cl_kernel_file(d, b, &kernel);
 
 	if (err)
 		return err;
 	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 	yk_cl_arg_segment(&args, s);
-	if ((err = yk_cl_launch(q, &args, 1, &items, &one, name)))
+	if ((err = yk_cl_launch(q, &args, 1, &items, &one, b->name)))
 		return err;
 	cl_int code = clEnqueueReadBuffer(q->queue, s->mem, CL_TRUE, 0, s->bytes, data, 0,
 					  NULL, NULL);
 	return yk_cl_check(d, "clEnqueueReadBuffer", code);
 }
 
-int yk_cl_try(struct yk_cl_device *d, const char *files, const char *defines, const char *name,
-	      size_t items, void *data, size_t bytes)
+int yk_cl_try(struct yk_cl_device *d, const struct yk_cl_build *b, size_t items, void *data,
+	      size_t bytes)
 {
 	struct yk_cl_queue q = { .device = d };
 	struct yk_cl_segment s = { .device = d, .bytes = bytes };
@@ -37,7 +37,7 @@ int yk_cl_try(struct yk_cl_device *d, const char *files, const char *defines, co
 			       &code);
 	int err = yk_cl_check(d, "clCreateBuffer", code);
 	if (!err) {
-		err = run_kernel(&q, &s, files, defines, name, items, data);
+		err = run_kernel(&q, &s, b, items, data);
 		clFinish(q.queue);
 		yk_cl_release(d, s.mem);
 	}

@@ -33,11 +33,10 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, int64_t cols,
 		     const char *name, struct yk_cl_entry **to)
 {
-	char defines[96];
+	struct yk_cl_build b = { .files = FILES, .name = name };
 
-	yk_cl_row_defines(d, yk_cl_row_items(d, cols), op->in[0].dtype, "", defines,
-			  sizeof defines);
-	return yk_cl_kernel_file(d, FILES, defines, name, to);
+	yk_cl_row_defines(&b, d, yk_cl_row_items(d, cols), op->in[0].dtype);
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.  A
+// binary's key is all that it depends on: text, options, platform, device, driver.  A binary that does
+// not build is a miss.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+#define MAX_BINARY (64u << 20)
+#define OPTIONS 512 // bytes of a build's, at most
+
+// ---- binaries ----
+
+static char *binary_key(const struct yk_cl_device *d, const char *text,
+			const char *options, size_t *bytes)
+{
+	size_t cap = strlen(d->identity) + strlen(options) + strlen(text) + 3;
+	char *key = malloc(cap);
+
+	if (key)
+		*bytes = (size_t)snprintf(key, cap, "%s\n%s\n%s", d->identity, options,
+					  text);
+	return key;
+}
+
+static cl_program from_cache(struct yk_cl_device *d, const char *key, size_t key_bytes,
+			     const char *options)
+{
+	int64_t bytes = yk_cl_host->cache_get(key, key_bytes, NULL, 0);
+	cl_program program = NULL;
+	cl_int status, code;
+
+	if (bytes <= 0 || bytes > MAX_BINARY)
+		return NULL;
+	unsigned char *data = malloc((size_t)bytes);
+	if (data && yk_cl_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes) {
+		size_t size = (size_t)bytes;
+		const unsigned char *binary = data;
+		program = clCreateProgramWithBinary(d->context, 1, &d->id, &size, &binary,
+						    &status, &code);
+		if (code != CL_SUCCESS)
+			program = NULL;
+	}
+	free(data);
+	if (program &&
+	    clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
+		clReleaseProgram(program);
+		program = NULL;
+	}
+	return program;
+}
+
+static void to_cache(cl_program program, const char *key, size_t key_bytes)
+{
+	size_t bytes = 0;
+	unsigned char *data;
+
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
+			     NULL) != CL_SUCCESS ||
+	    !bytes || bytes > MAX_BINARY || !(data = malloc(bytes)))
+		return;
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+	    CL_SUCCESS)
+		yk_cl_host->cache_put(key, key_bytes, data, bytes);
+	free(data);
+}
+
+// The compiler's complaint: whole in the log, its beginning in the error.
+static int build_failed(struct yk_cl_device *d, cl_program program, const char *options,
+			const char *name, cl_int code)
+{
+	size_t bytes = 0;
+	char *text = NULL;
+
+	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL,
+				  &bytes) == CL_SUCCESS &&
+	    bytes && bytes < MAX_BINARY && (text = calloc(1, bytes + 1)))
+		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
+				      NULL);
+	const char *log = text && *text ? text : "no log";
+	yk_cl_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", name, options, log);
+	int err = code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS ?
+		  yk_cl_error(YOKE_EUNSUPPORTED, "clBuildProgram: %s on opencl:%u (%s, %s), kernel %s, "
+			      "options %s: %.400s", yk_cl_name(code), d->index, d->info.name,
+			      d->info.driver, name, options, log) :
+		  yk_cl_fail(d, "clBuildProgram", code);
+	free(text);
+	return err;
+}
+
+static int from_text(struct yk_cl_device *d, const char *text, const char *options,
+		     const char *name, cl_program *to)
+{
+	cl_int code;
+	cl_program program = clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
+
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(d, "clCreateProgramWithSource", code);
+	code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+	if (code != CL_SUCCESS) {
+		int err = build_failed(d, program, options, name, code);
+		clReleaseProgram(program);
+		return err;
+	}
+	*to = program;
+	return 0;
+}
+
+// From the cache, or from the text and then into the cache.
+static int program_of(struct yk_cl_device *d, const char *text, const char *options,
+		      const char *name, cl_program *to)
+{
+	size_t bytes = 0;
+	char *cache_key = d->binaries ? binary_key(d, text, options, &bytes) : NULL;
+	int err = 0;
+
+	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
+	int lock = *to ? -1 : yk_cl_build_lock(d);
+	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
+		*to = from_cache(d, cache_key, bytes, options);
+	bool found = *to;
+	if (!found) {
+		err = from_text(d, text, options, name, to);
+		if (!err && cache_key)
+			to_cache(*to, cache_key, bytes);
+	}
+	yk_cl_build_unlock(lock);
+	if (!err && yk_cl_host->programs)
+		yk_cl_host->programs(!found, found);
+	free(cache_key);
+	return err;
+}
+
+// ---- texts ----
+
+// Texts one behind the other.
+struct joined {
+	char *text;
+	size_t length;
+};
+
+static int join(struct joined *j, const char *text, size_t bytes)
+{
+	char *more = realloc(j->text, j->length + bytes + 1);
+
+	if (!more)
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	j->text = more;
+	memcpy(more + j->length, text, bytes);
+	j->length += bytes;
+	more[j->length] = 0;
+	return 0;
+}
+
+static int join_files(struct joined *j, const char *files)
+{
+	int err = 0;
+
+	while (*files && !err) {
+		char name[64];
+		size_t n = strcspn(files, " ");
+		snprintf(name, sizeof name, "%.*s", (int)n, files);
+		files += n + strspn(files + n, " ");
+		const char *text = yk_cl_host->kernel_text(name);
+		err = text ? join(j, text, strlen(text)) :
+			     yk_cl_error(YOKE_ENOENT, "the text of %s is missing", name);
+	}
+	return err;
+}
+
+// What the host's generator writes: prologue, half.cl and the map's functions.
+static int join_map(struct joined *j, const struct yoke_op *op)
+{
+	int64_t bytes = yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, NULL, 0);
+	char *text;
+
+	if (bytes < 0)
+		return yk_cl_error((int)bytes, "the generator refused a map");
+	if (!(text = malloc((size_t)bytes + 1)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a map's text");
+	yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, text, (size_t)bytes + 1);
+	int err = join(j, text, (size_t)bytes);
+	free(text);
+	return err;
+}
+
+// "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
+static int options_of(struct yk_cl_device *d, const struct yk_cl_build *b, char *to, size_t cap)
+{
+	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,
+				    yk_cl_f16(d) ? " -DNATIVE_F16=1" : "");
+
+	for (int i = 0; i < b->n && n < cap; i++)
+		n += (size_t)snprintf(to + n, cap - n, " -D%s=%lld", b->define[i],
+				      (long long)b->value[i]);
+	return n < cap ? 0 : yk_cl_error(YOKE_EINVAL, "the options of %s are too long", b->files);
+}
+
+// ---- programs ----
+
+// Of the op's map, if there is one, and files.
+static int build(struct yk_cl_device *d, const struct yk_cl_build *b, const char *options,
+		 const struct yoke_op *map, cl_program *to)
+{
+	struct joined j = { 0 };
+	int err = map ? join_map(&j, map) : join_files(&j, "prologue_opencl.h");
+
+	if (!err)
+		err = join_files(&j, b->files);
+	if (!err)
+		err = program_of(d, j.text, options, b->name, to);
+	free(j.text);
+	return err;
+}
+
+int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *op,
+		      cl_program *to)
+{
+	char options[OPTIONS];
+	int err = options_of(d, b, options, sizeof options);
+
+	return err ? err : build(d, b, options, op, to);
+}
+
+struct yk_cl_program {
+	struct yk_cl_program *next;
+	cl_program program;
+	char key[]; // files, options
+};
+
+int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_program *to)
+{
+	char options[OPTIONS], key[OPTIONS + 256];
+	int err = options_of(d, b, options, sizeof options);
+
+	if (err)
+		return err;
+	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->files, options);
+	if (n >= sizeof key)
+		return yk_cl_error(YOKE_EINVAL, "the names of %s are too long", b->files);
+	for (struct yk_cl_program *p = d->programs; p; p = p->next)
+		if (!strcmp(p->key, key)) {
+			*to = p->program;
+			return 0;
+		}
+	struct yk_cl_program *p = malloc(sizeof *p + n + 1);
+	if (!p)
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
+	if ((err = build(d, b, options, NULL, &p->program))) {
+		free(p);
+		return err;
+	}
+	memcpy(p->key, key, n + 1);
+	p->next = d->programs;
+	d->programs = p;
+	*to = p->program;
+	return 0;
+}
