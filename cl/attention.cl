@@ -82,24 +82,9 @@ FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, l
 	return (GLOBAL stored *)(base + at) + b * x->b + t * x->t + h * x->h;
 }
 
-#ifdef VEC_TURNS
-// Vector k of 16 becomes the lanes k of all: four rounds, each of which rotates the bits of the number
-// that vector and lane make.
-FN void turn(VEC *v)
-{
-	VEC t[16];
-	UNROLL
-	for (int round = 0; round < 4; round++) {
-		UNROLL
-		for (int k = 0; k < 8; k++) {
-			t[2 * k] = zip_low(v[k], v[k + 8]);
-			t[2 * k + 1] = zip_high(v[k], v[k + 8]);
-		}
-		UNROLL
-		for (int k = 0; k < 16; k++)
-			v[k] = t[k];
-	}
-}
+#if VEC_WIDTH == 16 && defined TURN
+#define VEC_TURNS
+TURN(float, 16)
 #endif
 
 // to [depth][LANES] = scale * rows of x, one a lane, `count` of them; other lanes are 0
@@ -117,7 +102,7 @@ FN void lanes_load(VEC *to, GLOBAL const stored *from, long step, long count, in
 				if (u * 16 + l < count && d < D)
 					v[l] = load(row, D - d, 0.0f) * VEC_SPLAT(scale);
 			}
-			turn(v);
+			turn_float(v);
 			UNROLL
 			for (int k = 0; k < 16; k++)
 				to[(d + k) * NV + u] = v[k];
@@ -145,7 +130,7 @@ FN void lanes_store(const VEC *from, GLOBAL stored *to, long step, long count, i
 			for (int k = 0; k < 16; k++)
 				v[k] = d + k < depth ? from[(d + k) * NV + u] * VEC_SPLAT(scale) :
 						       VEC_SPLAT(0.0f);
-			turn(v);
+			turn_float(v);
 			UNROLL
 			for (int l = 0; l < 16; l++)
 				if (u * 16 + l < count)

@@ -6,8 +6,9 @@
 // number of elements: of y (1) or of x (2); nothing is copied when that complained.
 //   move        an item copies a block of block_rows x block_cols: one element on a GPU
 //   move_tiles  y runs along the last axis and x along the one before it; a group copies a tile of
-//               TILE x TILE, by way of local memory if it has more than one item, else in squares;
-//               under STREAMS y is huge and its lines are aligned
+//               TILE x TILE, by way of local memory if it has more than one item, else in squares
+// Under STREAMS y is huge, its lines are aligned and written past the caches; x is dense along the last
+// axis, or along the one before it.
 #ifndef SHIFT
 #define SHIFT 0
 #endif
@@ -28,6 +29,35 @@
 #define REFUSED false
 #endif
 
+// A vector of SQUARE elements: those of a square are turned in registers.  Where a group is one item.
+#if ITEMS == 1 && defined TURN
+#if UNIT == 8
+#define SQUARE 8
+#define VECTOR ulong8
+#define VECTOR_LOAD(from) vload8(0, from)
+#define VECTOR_STORE(v, to) vstore8(v, 0, to)
+TURN(ulong, 8)
+#define VECTORS_TURN turn_ulong
+#else
+#define SQUARE 16
+#define VECTOR_LOAD(from) vload16(0, from)
+#define VECTOR_STORE(v, to) vstore16(v, 0, to)
+#if UNIT == 4
+#define VECTOR uint16
+TURN(uint, 16)
+#define VECTORS_TURN turn_uint
+#elif UNIT == 2
+#define VECTOR ushort16
+TURN(ushort, 16)
+#define VECTORS_TURN turn_ushort
+#else
+#define VECTOR uchar16
+TURN(uchar, 16)
+#define VECTORS_TURN turn_uchar
+#endif
+#endif
+#endif
+
 KERNEL void move(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
 	struct axes a, ulong block_cols, ulong block_rows SHIFT_PARAMS)
 {
@@ -43,8 +73,13 @@ KERNEL void move(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_a
 		GLOBAL unit *y = UNITS(to, to_at) + SHIFTED(1) + row_of(&a, 0, r);
 		GLOBAL unit *x = UNITS(from, from_at) + SHIFTED(2) + row_of(&a, 1, r);
 		if (ys == 1 && xs == 1) {
+			ulong from = c0;
+#if defined STREAMS && defined SQUARE
+			for (; from + SQUARE <= c1; from += SQUARE)
+				VECTOR_STREAM(VECTOR, VECTOR_LOAD(x + from), y + from);
+#endif
 			EACH
-			for (ulong c = c0; c < c1; c++)
+			for (ulong c = from; c < c1; c++)
 				y[c] = x[c];
 		} else if (ys == 1 && xs == 0) {
 			unit v = *x;
@@ -79,27 +114,6 @@ KERNEL void move_value(GLOBAL uchar *to, ulong to_at, ulong bits, struct axes a,
 	}
 }
 
-#if ITEMS == 1 && defined TURN_SQUARE
-#if UNIT == 8
-#define SQUARE 8
-TURN_SQUARE(ulong, 8)
-#else
-#define SQUARE 16
-#if UNIT == 4
-TURN_SQUARE(uint, 16)
-#elif UNIT == 2
-TURN_SQUARE(ushort, 16)
-#else
-TURN_SQUARE(uchar, 16)
-#endif
-#endif
-#endif
-#ifdef STREAMS
-#define STREAM_LINES true
-#else
-#define STREAM_LINES false
-#endif
-
 // Of x, rows a0 .. a1 - 1 of elements b0 .. b1 - 1 to columns of y, by one item.
 FN void turn(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs, int a0, int a1, int b0, int b1)
 {
@@ -109,6 +123,24 @@ FN void turn(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs, int a0, int
 			y[b * ys + i] = x[i * xs + b];
 	}
 }
+
+#ifdef SQUARE
+FN void turn_square(GLOBAL unit *y, long ys, GLOBAL const unit *x, long xs)
+{
+	VECTOR v[SQUARE];
+	UNROLL
+	for (int k = 0; k < SQUARE; k++)
+		v[k] = VECTOR_LOAD(x + k * xs);
+	VECTORS_TURN(v);
+	UNROLL
+	for (int k = 0; k < SQUARE; k++)
+#ifdef STREAMS
+		VECTOR_STREAM(VECTOR, v[k], y + k * ys);
+#else
+		VECTOR_STORE(v[k], y + k * ys);
+#endif
+}
+#endif
 
 // Groups: tiles of the last axis, times tiles of the one before it, times the rows of the others.
 KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from,
@@ -141,11 +173,16 @@ KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBA
 		if (k / TILE < mb && k % TILE < ma)
 			y[k / TILE * ys + k % TILE] = tile[k % TILE][k / TILE];
 #else
+#ifdef STREAMS // the next group's part of x: its short runs come too late otherwise
+	for (int i = ma; i < 2 * ma; i++)
+		for (int b = 0; b < mb; b += 64 / UNIT)
+			FETCH(x + i * xs + b);
+#endif
 #ifdef SQUARE
 	int sa = ma / SQUARE * SQUARE, sb = mb / SQUARE * SQUARE;
 	for (int i = 0; i < sa; i += SQUARE)
 		for (int b = 0; b < sb; b += SQUARE)
-			turn_square(y + b * ys + i, ys, x + i * xs + b, xs, STREAM_LINES);
+			turn_square(y + b * ys + i, ys, x + i * xs + b, xs);
 	turn(y, ys, x, xs, 0, sa, sb, mb);
 	turn(y, ys, x, xs, sa, ma, 0, mb);
 #else

@@ -56,13 +56,16 @@ FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w
 }
 
 FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w,
-	GLOBAL const stored *b, int has, float mean, float rstd, int n, bool stream, int item)
+	GLOBAL const stored *b, GLOBAL const stored *later, int has, float mean, float rstd, int n,
+	bool stream, int item)
 {
 	VEC m = VEC_SPLAT(mean), s = VEC_SPLAT(rstd);
 	int i = item * VEC_WIDTH;
 
-	for (; i + VEC_WIDTH <= n; i += STEP)
+	for (; i + VEC_WIDTH <= n; i += STEP) {
+		FETCH(later + i);
 		norm_at(y, x, w, b, has, m, s, i, VEC_WIDTH, stream);
+	}
 	if (i < n)
 		norm_at(y, x, w, b, has, m, s, i, n - i, false);
 }
@@ -81,6 +84,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, at.row);
+		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(at, a.count));
 		GLOBAL stored *y = row_at(y_base, y_at, &a.out, at.row);
 		float mean = 0.0f;
 		if (a.has & HAS_MEAN)
@@ -90,9 +94,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
 		if (a.stream)
-			norm_row(y, x, w, b, a.has, mean, rstd, n, true, item);
+			norm_row(y, x, w, b, later, a.has, mean, rstd, n, true, item);
 		else
-			norm_row(y, x, w, b, a.has, mean, rstd, n, false, item);
+			norm_row(y, x, w, b, later, a.has, mean, rstd, n, false, item);
 		if (item == 0) {
 			if (a.has & HAS_MEAN)
 				mean_out[at.row] = mean;
@@ -113,9 +117,10 @@ struct row_sums {
 	VEC u, uh;
 };
 
-FN void sums_at(const struct row *row, GLOBAL const stored *w, GLOBAL float *dw, GLOBAL float *db,
-	int has, struct row_sums *sum, int i, int left)
+FN void sums_at(const struct row *row, const struct row *later, GLOBAL const stored *w,
+	GLOBAL float *dw, GLOBAL float *db, int has, struct row_sums *sum, int i, int left)
 {
+	FETCH(later->x + i);
 	VEC g = load(row->g + i, left, 0.0f); // 0 behind the end, and so are u and g h
 	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
 	VEC u = g * weight(w, i, left, has & HAS_W);
@@ -131,26 +136,25 @@ FN void sums_at(const struct row *row, GLOBAL const stored *w, GLOBAL float *dw,
 	store_f32(to_b + g, db + i, left);
 }
 
-// dx = rstd (u - mean u - h mean(u h)); meanwhile the next x and g come into the cache
-FN void back_at(const struct row *row, const struct row *next, GLOBAL const stored *w, int has,
+// dx = rstd (u - mean u - h mean(u h))
+FN void back_at(const struct row *row, const struct row *later, GLOBAL const stored *w, int has,
 	bool stream, int i, int left)
 {
-	FETCH(next->x + i);
-	FETCH(next->g + i);
+	FETCH(later->g + i);
 	VEC h = (load(row->x + i, left, 0.0f) - row->mean) * row->rstd;
 	VEC u = load(row->g + i, left, 0.0f) * weight(w, i, left, has & HAS_W);
 	store(row->rstd * (u - row->mean_u - h * row->mean_uh), row->dx + i, left, stream);
 }
 
-FN void back_row(const struct row *row, const struct row *next, GLOBAL const stored *w, int has,
+FN void back_row(const struct row *row, const struct row *later, GLOBAL const stored *w, int has,
 	bool stream, int n, int item)
 {
 	int i = item * VEC_WIDTH;
 
 	for (; i + VEC_WIDTH <= n; i += STEP)
-		back_at(row, next, w, has, stream, i, VEC_WIDTH);
+		back_at(row, later, w, has, stream, i, VEC_WIDTH);
 	if (i < n)
-		back_at(row, next, w, has, false, i, n - i);
+		back_at(row, later, w, has, false, i, n - i);
 }
 
 // dx, dw = sum g h, db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
@@ -173,32 +177,32 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 		store_f32(VEC_SPLAT(0.0f), dw + i, n - i);
 		store_f32(VEC_SPLAT(0.0f), db + i, n - i);
 	}
-	for (struct walk at = first_row(a.each), after; at.row < a.count; at = after) {
-		struct row row, next;
+	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
+		long r = row_later(at, a.count); // x in the first pass and g in the second
+		struct row row, later;
 		struct row_sums sum;
 		int i = first;
-		after = row_after(at);
 		row.x = row_at(x_base, x_at, &a.x, at.row);
 		row.g = row_at(g_base, g_at, &a.g, at.row);
+		later.x = row_at(x_base, x_at, &a.x, r);
+		later.g = row_at(g_base, g_at, &a.g, r);
 		row.mean = VEC_SPLAT(has_mean ? mean_in[at.row] : 0.0f);
 		row.rstd = VEC_SPLAT(rstd_in[at.row]);
 		sum.u = sum.uh = VEC_SPLAT(0.0f);
 		for (; i + VEC_WIDTH <= n; i += STEP)
-			sums_at(&row, w, dw, db, a.has, &sum, i, VEC_WIDTH);
+			sums_at(&row, &later, w, dw, db, a.has, &sum, i, VEC_WIDTH);
 		if (i < n)
-			sums_at(&row, w, dw, db, a.has, &sum, i, n - i);
+			sums_at(&row, &later, w, dw, db, a.has, &sum, i, n - i);
 		float mean_u = group_sum(VEC_SUM(sum.u), tree, item) / (float)n;
 		row.mean_u = VEC_SPLAT(has_mean ? mean_u : 0.0f);
 		row.mean_uh = VEC_SPLAT(group_sum(VEC_SUM(sum.uh), tree, item) / (float)n);
 		if (!(a.has & HAS_DX))
 			continue;
 		row.dx = row_at(dx_base, dx_at, &a.out, at.row);
-		next.x = row_at(x_base, x_at, &a.x, after.row < a.count ? after.row : at.row);
-		next.g = row_at(g_base, g_at, &a.g, after.row < a.count ? after.row : at.row);
 		if (a.stream)
-			back_row(&row, &next, w, a.has, true, n, item);
+			back_row(&row, &later, w, a.has, true, n, item);
 		else
-			back_row(&row, &next, w, a.has, false, n, item);
+			back_row(&row, &later, w, a.has, false, n, item);
 	}
 }
 

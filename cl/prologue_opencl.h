@@ -100,19 +100,33 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
-// Two vectors' lower or upper lanes in turn.
-#if VEC_WIDTH == 16 && defined __has_builtin
+// turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves each
+// element from place (vector, lane), as one number of 2 log2(n) bits, to that number with its bits
+// turned left by one; log2(n) steps change vectors for lanes.  ZIP: lanes of a and b in turn, from one
+// on.
+#ifdef __has_builtin
 #if __has_builtin(__builtin_shufflevector)
-#define VEC_TURNS
-FN float16 zip_low(float16 a, float16 b)
-{
-	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-FN float16 zip_high(float16 a, float16 b)
-{
-	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-		31);
-}
+#define ZIP8(a, b, i) \
+	__builtin_shufflevector(a, b, i, i + 8, i + 1, i + 9, i + 2, i + 10, i + 3, i + 11)
+#define ZIP16(a, b, i) \
+	__builtin_shufflevector(a, b, i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, \
+		i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23)
+#define TURN(type, n) \
+	FN void turn_##type(type##n *v) \
+	{ \
+		type##n t[n]; \
+		UNROLL \
+		for (int step = 1; step < n; step *= 2) { \
+			UNROLL \
+			for (int k = 0; k < n / 2; k++) { \
+				t[2 * k] = ZIP##n(v[k], v[k + n / 2], 0); \
+				t[2 * k + 1] = ZIP##n(v[k], v[k + n / 2], n / 2); \
+			} \
+			UNROLL \
+			for (int k = 0; k < n; k++) \
+				v[k] = t[k]; \
+		} \
+	}
 #endif
 #endif
 // Lanes as bits, and back.
@@ -128,9 +142,9 @@ FN float16 zip_high(float16 a, float16 b)
 #endif
 #endif
 // Where a processor reads ahead no further than a page: the line will be read soon.
-#if defined __has_builtin && VEC_WIDTH > 1
+#if defined __has_builtin && VEC_WIDTH > 1 // groups of one item
 #if __has_builtin(__builtin_prefetch)
-#define FETCH(from) __builtin_prefetch(from, 0, 3)
+#define FETCH(from) __builtin_prefetch(from, 0, 2)
 #endif
 #endif
 #ifndef FETCH
@@ -164,40 +178,6 @@ FN float16 zip_high(float16 a, float16 b)
 STREAM(16, uint4)
 STREAM(32, uint8)
 STREAM(64, uint16)
-
-// turn_square: an n x n square of elements (n 8, 16), rows becoming columns, in registers.  A step
-// moves each element from place (row, column), as one number of 2 log2(n) bits, to that number with
-// its bits turned left by one; log2(n) steps change rows for columns.  stream: rows of `to` are
-// aligned and written past the caches.
-#define TURN_SQUARE(type, n) \
-	FN void turn_square(GLOBAL type *to, long to_row, GLOBAL const type *from, long from_row, \
-		bool stream) \
-	{ \
-		type##n r[n], s[n]; \
-		UNROLL \
-		for (int k = 0; k < n; k++) \
-			r[k] = vload##n(0, from + k * from_row); \
-		UNROLL \
-		for (int step = 1; step < n; step *= 2) { \
-			UNROLL \
-			for (int k = 0; k < n / 2; k++) { \
-				s[2 * k].even = r[k].lo; \
-				s[2 * k].odd = r[k + n / 2].lo; \
-				s[2 * k + 1].even = r[k].hi; \
-				s[2 * k + 1].odd = r[k + n / 2].hi; \
-			} \
-			UNROLL \
-			for (int k = 0; k < n; k++) \
-				r[k] = s[k]; \
-		} \
-		UNROLL \
-		for (int k = 0; k < n; k++) { \
-			if (stream) \
-				VECTOR_STREAM(type##n, r[k], to + k * to_row); \
-			else \
-				vstore##n(r[k], 0, to + k * to_row); \
-		} \
-	}
 // fma() is emulated, and slow, where neither the device nor clang, for its processor, says that
 // there is one.  PoCL defines only the latter.
 #if defined FP_FAST_FMAF || defined __FMA__ || defined __ARM_FEATURE_FMA

@@ -161,6 +161,13 @@ FN struct walk row_after(struct walk w)
 	return w;
 }
 
+// The row after the next, which is fetched while this one is worked on; the last ones are their own.
+FN long row_later(struct walk w, long count)
+{
+	struct walk later = row_after(row_after(w));
+	return later.row < count ? later.row : w.row;
+}
+
 // Over all items of the group; tree has ITEMS elements.
 FN float group_sum(float x, LOCAL_POINTER float *tree, int item)
 {
@@ -217,11 +224,30 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	return group_max(VEC_MAX(greater(greater(m[0], m[1]), greater(m[2], m[3]))), tree, item);
 }
 
+// A row that waits to be written past the caches, in whole vectors: y = kept a, or, where nothing was
+// kept, y = x - most - log_sum: their sum would round away a small logarithm.
+struct late {
+	GLOBAL stored *y;
+	GLOBAL const stored *x;
+	LOCAL_POINTER const float *kept;
+	VEC a, most, log_sum;
+};
+
+FN void late_write(const struct late *l, bool kept, int i)
+{
+	VEC v;
+	if (kept)
+		v = VEC_LOAD(l->kept + i) * l->a;
+	else
+		v = load(l->x + i, VEC_WIDTH, 0.0f) - l->most - l->log_sum;
+	store(v, l->y + i, VEC_WIDTH, true);
+}
+
 // This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile
-// `next`, a row that will be read after it, comes into the cache: x is there already, so that memory
-// would stand idle.
-FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
-	LOCAL_POINTER float *kept, bool keep, int item)
+// `next`, a row that will be read after it, comes into the cache, and, if `writes`, `late` is written,
+// which kept its terms if this one does: x is in the cache already, so that memory would stand idle.
+FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
+	LOCAL_POINTER float *kept, bool keep, const struct late *late, bool writes, int item)
 {
 	VEC m = VEC_SPLAT(most), sum[4], e[4];
 	int i = item * VEC_WIDTH;
@@ -240,6 +266,8 @@ FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored 
 			if (keep)
 				VEC_STORE(e[k], kept + i + k * STEP);
 			sum[k] += e[k];
+			if (writes)
+				late_write(late, keep, i + k * STEP);
 		}
 	}
 	for (; i < n; i += STEP) {
@@ -247,8 +275,17 @@ FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored 
 		if (keep)
 			VEC_STORE(e[0], kept + i);
 		sum[0] += e[0];
+		if (writes)
+			late_write(late, keep, i);
 	}
 	return VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
+	LOCAL_POINTER float *kept, bool keep, int item)
+{
+	struct late none;
+	return row_exp_late(x, n, most, next, kept, keep, &none, false, item);
 }
 
 // One value of an op: by value, or in memory.

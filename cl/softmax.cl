@@ -13,24 +13,16 @@ struct softmax_args {
 };
 
 // y = e * scale
-FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC scale, bool stream,
-	int item)
+FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC scale, int item)
 {
-	int i = item * VEC_WIDTH;
-	for (; i + VEC_WIDTH <= n; i += STEP)
-		store(VEC_LOAD(e + i) * scale, y + i, VEC_WIDTH, stream);
-	if (i < n)
+	for (int i = item * VEC_WIDTH; i < n; i += STEP)
 		store(VEC_LOAD(e + i) * scale, y + i, n - i, false);
 }
 
 // y = x - most - log_sum: their sum would round away a small logarithm
-FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum,
-	bool stream, int item)
+FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum, int item)
 {
-	int i = item * VEC_WIDTH;
-	for (; i + VEC_WIDTH <= n; i += STEP)
-		store(load(x + i, VEC_WIDTH, 0.0f) - most - log_sum, y + i, VEC_WIDTH, stream);
-	if (i < n)
+	for (int i = item * VEC_WIDTH; i < n; i += STEP)
 		store(load(x + i, n - i, 0.0f) - most - log_sum, y + i, n - i, false);
 }
 
@@ -54,23 +46,43 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL st
 	else
 		total = row_exp(x, n, most, next, kept, false, item);
 	total = group_sum(total, tree, item);
-	if (a->logarithm) {
-		VEC m = VEC_SPLAT(most), l;
-		l = VEC_SPLAT(log(total));
-		if (a->stream)
-			shift_row(y, x, n, m, l, true, item);
-		else
-			shift_row(y, x, n, m, l, false, item);
-	} else if (keep) {
-		VEC scale;
-		scale = VEC_SPLAT(1.0f / total);
-		if (a->stream)
-			scale_row(y, kept, n, scale, true, item);
-		else
-			scale_row(y, kept, n, scale, false, item);
-	} else {
+	if (a->logarithm)
+		shift_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(log(total)), item);
+	else if (keep)
+		scale_row(y, kept, n, VEC_SPLAT(1.0f / total), item);
+	else
 		exp_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(1.0f / total), item);
+}
+
+// Past the caches: a row is written while the exponentials of the one behind it are computed.
+FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
+	const struct softmax_args *a, bool keep, LOCAL_POINTER float *kept, LOCAL_POINTER float *tree,
+	int item)
+{
+	struct late late;
+	int n = a->cols, at = 0;
+	bool waits = false;
+
+	for (struct walk w = first_row(a->each); w.row < a->count; w = row_after(w)) {
+		GLOBAL const stored *x = row_at(x_base, x_at, &a->a, w.row);
+		GLOBAL const stored *later = row_at(x_base, x_at, &a->a, row_later(w, a->count));
+		float most = row_max(x, n, tree, item), total;
+		if (waits)
+			total = row_exp_late(x, n, most, later, kept + at, keep, &late, true, item);
+		else
+			total = row_exp_late(x, n, most, later, kept + at, keep, &late, false, item);
+		total = group_sum(total, tree, item);
+		late.y = row_at(y_base, y_at, &a->out, w.row);
+		late.x = x;
+		late.kept = kept + at;
+		late.a = VEC_SPLAT(1.0f / total);
+		late.most = VEC_SPLAT(most);
+		late.log_sum = VEC_SPLAT(log(total));
+		waits = true;
+		at = at ? 0 : KEEP / 2;
 	}
+	for (int i = item * VEC_WIDTH; waits && i < n; i += STEP)
+		late_write(&late, keep, i);
 }
 
 KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
@@ -79,12 +91,16 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 	LOCAL float tree[ITEMS], kept[KEEP + VEC_WIDTH];
 	int item = LOCAL_ID(0);
 
-	for (struct walk w = first_row(a.each), next; w.row < a.count; w = next) {
-		next = row_after(w);
+#if ITEMS == 1 // as where rows are streamed
+	if (a.stream && a.logarithm)
+		return softmax_late(y_base, y_at, x_base, x_at, &a, false, kept, tree, item);
+	if (a.stream && a.cols <= KEEP / 2)
+		return softmax_late(y_base, y_at, x_base, x_at, &a, true, kept, tree, item);
+#endif
+	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w))
 		softmax_row(row_at(x_base, x_at, &a.a, w.row),
-			row_at(x_base, x_at, &a.a, next.row < a.count ? next.row : w.row),
+			row_at(x_base, x_at, &a.a, row_later(w, a.count)),
 			row_at(y_base, y_at, &a.out, w.row), &a, kept, tree, item);
-	}
 }
 
 // A row of softmax's gradient.

@@ -203,10 +203,10 @@ int main(void)
 		if (!tap_sample()) { // so large that they are written past the caches
 			matrix_move(list[i], yoke_i64, 3621, 3624, true);
 			matrix_move(list[i], yoke_i64, 3621, 3624, false);
+			matrix_move(list[i], yoke_f32, 5119, 5136, true);
 #ifdef YK_ON_OPENCL
 			matrix_move(list[i], yoke_f16, 7219, 7264, true);
-#else
-			matrix_move(list[i], yoke_f32, 5119, 5136, true);
+			matrix_move(list[i], yoke_u8, 10219, 10304, false);
 #endif
 		}
 		bad_indices(list[i], yoke_i32, -1);

@@ -158,6 +158,58 @@ static void shape(const struct yk_isa *isa, int64_t rows, int64_t cols, bool rms
 	ok(arrays_free(), "%s stays inside", what);
 }
 
+// So large that y and dx are written past the caches; the gradient by its closed form.
+static void streamed(const struct yk_isa *isa, bool rms)
+{
+	const int64_t cols = 1040, rows = (100 << 18) / cols + 1, n = rows * cols;
+	float *x = randoms(n, -2, 3), *g = randoms(n, -1, 1), *y = nans(n), *dx = nans(n);
+	float *w = randoms(cols, -1, 2), *mean = nans(rows), *rstd = nans(rows), *dw = nans(cols);
+	double *want = malloc((size_t)n * sizeof *want), *wdx = malloc((size_t)n * sizeof *wdx);
+	double *wide = doubles(cols), *ww = widen(w, 1, cols, cols), *wdw = doubles(cols);
+	struct yoke_view vx = matrix(x, rows, cols, cols), vw = vector(w, cols), vr = vector(rstd, rows),
+			 vm = vector(mean, rows), vg = matrix(g, rows, cols, cols);
+	struct yoke_view in[3] = { vx, vw, absent }, out[3] = { matrix(y, rows, cols, cols), vm, vr };
+	struct yoke_view back[5] = { vx, vw, vm, vr, vg },
+			 dout[3] = { matrix(dx, rows, cols, cols), vector(dw, cols), absent };
+	struct yoke_op op = op_of(rms ? YOKE_OP_RMS_NORM : YOKE_OP_LAYER_NORM, 3, out, 3, in);
+	char what[80], name[120];
+
+	snprintf(what, sizeof what, "%s: %s norm of %lld rows", isa->name, rms ? "RMS" : "layer",
+		 (long long)rows);
+	if (rms) {
+		out[1] = vr;
+		back[2] = vr, back[3] = vg;
+		op.nout = op.nin = 2;
+	}
+	op.attr[0].f = EPS;
+	ok(!call(isa, &op), "%s runs", what);
+	for (int64_t r = 0; r < rows; r++) {
+		double m, s, u = 0, uh = 0;
+		for (int64_t c = 0; c < cols; c++)
+			wide[c] = x[r * cols + c];
+		reference(wide, ww, NULL, cols, rms, want + r * cols, &m, &s);
+		for (int64_t c = 0; c < cols; c++) {
+			const double gr = g[r * cols + c], h = (wide[c] - m) * s;
+			u += rms ? 0 : gr * ww[c] / (double)cols;
+			uh += gr * ww[c] * h / (double)cols;
+			wdw[c] += gr * h;
+		}
+		for (int64_t c = 0; c < cols; c++)
+			wdx[r * cols + c] = s * (g[r * cols + c] * ww[c] - u - (wide[c] - m) * s * uh);
+	}
+	near_rows(y, cols, want, rows, cols, 1e-6, 3, what);
+	op = op_of(rms ? YOKE_OP_RMS_NORM_BACK : YOKE_OP_LAYER_NORM_BACK, rms ? 2 : 3, dout, rms ? 4 : 5,
+		   back);
+	ok(!call(isa, &op), "%s, gradient runs", what);
+	snprintf(name, sizeof name, "%s, dx", what);
+	near_rows(dx, cols, wdx, rows, cols, 1e-6, 10, name);
+	snprintf(name, sizeof name, "%s, dw", what);
+	near_rows(dw, cols, wdw, 1, cols, 1e-6, 3 * sqrt((double)rows), name);
+	free(want);
+	free(wdx);
+	ok(arrays_free(), "%s stays inside", what);
+}
+
 int main(void)
 {
 	static const int64_t cols[] = { 2, 3, 7, 8, 9, 16, 17, 31, 33, 65, 127 };
@@ -173,6 +225,8 @@ int main(void)
 		shape(list[i], 2053, 19, false, true, true);
 		shape(list[i], 211, 127, true, true, false);
 		shape(list[i], 3, 521, false, true, false);
+		for (int rms = 0; rms < 2 && !tap_sample(); rms++)
+			streamed(list[i], rms);
 	}
 	return done();
 }

@@ -119,42 +119,85 @@ static void special(const struct yk_isa *isa)
 	arrays_free();
 }
 
+enum { WIDE_COLS = 1040, WIDE_ROWS = (100 << 18) / WIDE_COLS + 1 }; // written past the caches
+
 #ifndef YK_ON_OPENCL
-// So large that it is written past the caches, a row behind: the bits of a few rows at a time.
+// The bits of a few rows at a time, which are not written past the caches: how many parts differ?
+static int64_t parts_that_differ(const struct yk_isa *isa, const struct yoke_op *whole, float *x,
+				 const float *y)
+{
+	enum { FEW = 101, COLS = WIDE_COLS };
+	struct yoke_op op = *whole;
+	float *z = nans(FEW * COLS);
+	int64_t wrong = 0;
+
+	for (int64_t r = 0; r < WIDE_ROWS; r += FEW) {
+		const int64_t m = WIDE_ROWS - r < FEW ? WIDE_ROWS - r : FEW;
+		struct yoke_view in = matrix(x + r * COLS, m, COLS, COLS), out = matrix(z, m, COLS, COLS);
+		op.in = &in, op.out = &out;
+		wrong += run_once(isa->op[op.code], &op, 0) ||
+			 memcmp(z, y + r * COLS, (size_t)(m * COLS) * sizeof *z);
+	}
+	return wrong;
+}
+#endif
+
+// So large that it is written past the caches, a row behind.
 static void streamed(const struct yk_isa *isa, bool logarithm)
 {
-	enum { COLS = 1040, FEW = 101 };
-	const int64_t rows = (100 << 18) / COLS + 1;
-	float *x = randoms(rows * COLS, -8, 8), *y = nans(rows * COLS),
-	      *z = nans(FEW * COLS);
-	double *wide = array_new(COLS * 8), *want = array_new(COLS * 8);
-	struct yoke_view in = matrix(x, rows, COLS, COLS),
-			 out = matrix(y, rows, COLS, COLS);
+	const int64_t rows = WIDE_ROWS, cols = WIDE_COLS;
+	float *x = randoms(rows * cols, -8, 8), *y = nans(rows * cols);
+	double *wide = array_new((size_t)cols * 8), *want = malloc((size_t)(rows * cols) * 8);
+	struct yoke_view in = matrix(x, rows, cols, cols), out = matrix(y, rows, cols, cols);
 	struct yoke_op op = op_of(YOKE_OP_SOFTMAX, 1, &out, 1, &in);
-	int64_t wrong = 0;
 	char what[80];
 
 	op.attr[0].i = logarithm;
-	int code = call(isa, &op);
-	for (int64_t r = 0; r < rows && !code; r += FEW) {
-		const int64_t m = rows - r < FEW ? rows - r : FEW;
-		in = matrix(x + r * COLS, m, COLS, COLS);
-		out = matrix(z, m, COLS, COLS);
-		code = run_once(isa->op[op.code], &op, 0);
-		wrong += memcmp(z, y + r * COLS, (size_t)(m * COLS) * sizeof *z) != 0;
+	snprintf(what, sizeof what, "%s: %ssoftmax of %lld rows", isa->name, logarithm ? "log " : "",
+		 (long long)rows);
+	ok(!call(isa, &op), "%s runs", what);
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < cols; c++)
+			wide[c] = x[r * cols + c];
+		reference(wide, cols, logarithm, want + r * cols);
 	}
-	snprintf(what, sizeof what, "%s: %ssoftmax of %lld rows", isa->name,
-		 logarithm ? "log " : "", (long long)rows);
-	ok(!code && !wrong, "%s, code %d: %lld parts differ from those alone", what, code,
-	   (long long)wrong);
-	for (int c = 0; c < COLS; c++)
-		wide[c] = x[(rows - 1) * COLS + c];
-	reference(wide, COLS, logarithm, want);
-	near_rows(y + (rows - 1) * COLS, COLS, want, 1, COLS, 2e-6, logarithm ? 1 : 1e-3,
-		  what);
+	near_rows(y, cols, want, rows, cols, 2e-6, logarithm ? 1 : 1e-3, what);
+	free(want);
+#ifndef YK_ON_OPENCL
+	const int64_t wrong = parts_that_differ(isa, &op, x, y);
+	ok(!wrong, "%s: %lld parts differ from those alone", what, (long long)wrong);
+#endif
 	ok(arrays_free(), "%s stays inside", what);
 }
-#endif
+
+// The gradient: y and g are any numbers; dx in float64 of them.
+static void streamed_back(const struct yk_isa *isa, bool logarithm)
+{
+	const int64_t rows = WIDE_ROWS, cols = WIDE_COLS;
+	float *y = logarithm ? randoms(rows * cols, -9, 0) : randoms(rows * cols, 0, 1);
+	float *g = randoms(rows * cols, -1, 1), *dx = nans(rows * cols);
+	double *want = malloc((size_t)(rows * cols) * 8);
+	struct yoke_view in[2] = { matrix(y, rows, cols, cols), matrix(g, rows, cols, cols) };
+	struct yoke_view out = matrix(dx, rows, cols, cols);
+	struct yoke_op op = op_of(YOKE_OP_SOFTMAX_BACK, 1, &out, 2, in);
+	char what[80];
+
+	op.attr[0].i = logarithm;
+	snprintf(what, sizeof what, "%s: gradient of %ssoftmax of %lld rows", isa->name,
+		 logarithm ? "log " : "", (long long)rows);
+	ok(!call(isa, &op), "%s runs", what);
+	for (int64_t r = 0; r < rows; r++) {
+		const float *yr = y + r * cols, *gr = g + r * cols;
+		double sum = 0;
+		for (int64_t c = 0; c < cols; c++)
+			sum += gr[c] * (logarithm ? 1.0 : (double)yr[c]);
+		for (int64_t c = 0; c < cols; c++)
+			want[r * cols + c] = logarithm ? gr[c] - exp(yr[c]) * sum : yr[c] * (gr[c] - sum);
+	}
+	near_rows(dx, cols, want, rows, cols, 2e-6, sqrt((double)cols), what);
+	free(want);
+	ok(arrays_free(), "%s stays inside", what);
+}
 
 int main(void)
 {
@@ -168,12 +211,10 @@ int main(void)
 				shape(list[i], k & 1 ? 5 : 1, cols[c], k & 1, k & 2);
 		shape(list[i], 1031, 33, false, false);
 		special(list[i]);
-#ifndef YK_ON_OPENCL
-		if (!tap_sample()) {
-			streamed(list[i], false);
-			streamed(list[i], true);
+		for (int logarithm = 0; logarithm < 2 && !tap_sample(); logarithm++) {
+			streamed(list[i], logarithm);
+			streamed_back(list[i], logarithm);
 		}
-#endif
 	}
 	return done();
 }

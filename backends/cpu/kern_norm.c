@@ -61,13 +61,15 @@ static inline float row_sum(const float *x, int64_t n, float mean, int power)
 	return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
 }
 
-// y = (x - mean) rstd w + b
-static inline void forward_row(const struct job *j, float *y, const float *x, float mean,
-			       float rstd, bool stream)
+// y = (x - mean) rstd w + b. Meanwhile a row of x to come is fetched.
+static inline void forward_row(const struct job *j, float *y, const float *x,
+			       const float *later, float mean, float rstd, bool stream)
 {
 	const vf mv = vf_splat(mean), rv = vf_splat(rstd);
 	const int64_t n = j->x.cols;
 	for (int64_t i = 0; i < n; i += VF) {
+		if (i % LINE == 0)
+			__builtin_prefetch(later + i, 0, 2);
 		vf v = (vf_get(x + i, n - i) - mv) * rv * weight(j->w, i, n - i);
 		if (j->b)
 			v += vf_get(j->b + i, n - i);
@@ -81,13 +83,14 @@ static void forward(void *arg, int64_t piece)
 	const int64_t n = j->x.cols, end = end_of(j, piece);
 	for (int64_t r = piece * j->each; r < end; r++) {
 		const float *x = row_at(&j->x, r);
+		const float *later = row_at(&j->x, r + 2 < end ? r + 2 : r);
 		const float mean = j->mean ? row_sum(x, n, 0, 1) / (float)n : 0;
 		const float rstd =
 			(float)(1 / sqrt(row_sum(x, n, mean, 2) / (double)n + j->eps));
 		if (j->stream)
-			forward_row(j, row_at(&j->out, r), x, mean, rstd, true);
+			forward_row(j, row_at(&j->out, r), x, later, mean, rstd, true);
 		else
-			forward_row(j, row_at(&j->out, r), x, mean, rstd, false);
+			forward_row(j, row_at(&j->out, r), x, later, mean, rstd, false);
 		if (j->mean)
 			j->mean[r] = mean;
 		j->rstd[r] = rstd;

@@ -126,15 +126,17 @@ static bool take_tiles(struct yk_cl_axes *a)
 	return true;
 }
 
-// Is y huge, and does every tile of it begin lines?
+// Is y huge, does every row of it begin a line, and is x read in runs?
 static bool streams(const struct copy *c, const struct yoke_view *y)
 {
 	const int64_t line = 64 / (int64_t)c->size;
+	const int last = (int)c->axes.rank - 1;
 
-	if (c->shift == 1 || y->align < 64 ||
+	if (c->value || c->shift == 1 || y->align < 64 ||
+	    (!c->tiles && (c->axes.strides[0][last] != 1 || c->axes.strides[1][last] != 1)) ||
 	    (uint64_t)c->axes.rows * (uint64_t)c->axes.cols < YK_CL_STREAM_BYTES / c->size)
 		return false;
-	for (int i = 0; i < c->axes.rank - 1; i++)
+	for (int i = 0; i < last; i++)
 		if (c->axes.strides[0][i] % line)
 			return false;
 	return true;
@@ -156,8 +158,8 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 	if (c.tiles) {
 		c.tiles_a = yk_cl_pieces(c.axes.cols, c.tile);
 		c.tiles_b = yk_cl_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
-		c.streams = d->loops && streams(&c, y);
 	}
+	c.streams = d->loops && streams(&c, y);
 	return c;
 }
 
@@ -171,7 +173,10 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 	yk_cl_define(&b, "TILE", c->tile);
 	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
 	yk_cl_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
-	yk_cl_flag(&b, "STREAMS", c->streams);
+	if (c->streams) {
+		yk_cl_flag(&b, "STREAMS", true);
+		yk_cl_define(&b, "VEC_WIDTH", 16);
+	}
 	return yk_cl_kernel_file(d, &b, to);
 }
 
