@@ -269,6 +269,7 @@ struct yoke_op {
 	struct yoke_view workspace; // as many bytes as workspace() asked for, aligned as info.align;
 	                            // kind NONE: nothing
 	uint64_t id;                // the plan's step, for messages and profiles
+	void *memo;                 // the core's own; NULL in an op that no plan has
 };
 
 // ---- devices ----

@@ -222,6 +222,66 @@ static void test_products(void)
 	ok(source(&a, 0) == YOKE_EINVAL, "an input that is missing");
 }
 
+// Is what a step's op gets the same as what the op gets that no plan has?
+static bool as_without(const struct yoke_op *op)
+{
+	struct yoke_op bare = *op;
+	struct yoke_map_call *got = &calls[0], *want = &calls[1];
+
+	bare.memo = NULL;
+	memset(calls, 0, sizeof calls);
+	got->size = want->size = sizeof *got;
+	return !yk_map_call(op, got) && !yk_map_call(&bare, want) && !memcmp(got, want, sizeof *got);
+}
+
+// Offsets and constants change between the launches of a step, values too.
+static void test_memo(void)
+{
+	const int64_t dims[] = { 5, 4, 3, 6 };
+
+	tap_seed();
+	for (int kind = 0; kind < 3; kind++) {
+		struct yk_map_memo memo = { 0 };
+		struct yoke_view in[3];
+		struct op a;
+		int wrong = 0;
+		if (kind == 1)
+			make_reduction(&a, 4);
+		else
+			make(&a, yoke_f32, 4, dims);
+		a.in[0].strides[1] = 77;
+		if (kind != 1)
+			a.in[1].kind = YOKE_VIEW_SCALAR;
+		if (kind == 2) {
+			a.op.code = YOKE_OP_CONTRACT;
+			a.op.rank = 0;
+			a.op.attr[0].i = yoke_f32;
+			a.op.nattr = 1;
+			in[0] = in[1] = a.out[0];
+			in[2] = a.in[1];
+			a.op.in = in;
+			a.op.nin = 3;
+		}
+		yk_map_memo_bind(&memo, &a.op);
+		for (int t = 0; t < 20; t++) {
+			wrong += !as_without(&a.op);
+			a.out[0].offset = (uint64_t)rnd_int(0, 1 << 20);
+			for (int i = 0; i < 2; i++)
+				a.in[i].offset = (uint64_t)rnd_int(0, 1 << 20);
+			in[2].offset = (uint64_t)rnd_int(0, 1 << 20);
+			a.map.konst[0] = (uint64_t)rnd_int(0, 1 << 20);
+		}
+		ok(memo.kept && !wrong, "op %d: %d calls of a step are not those of its op", a.op.code,
+		   wrong);
+		if (kind == 0) {
+			struct yoke_op copy = a.op;
+			a.in[0].strides[1] = 99;
+			ok(as_without(&copy), "a copy of a step's op is no step's");
+		}
+		yk_map_memo_fini(&memo);
+	}
+}
+
 static void test_protocol(void)
 {
 	const int64_t dims[] = { 3 };
@@ -302,6 +362,7 @@ int main(void)
 	test_arguments();
 	test_reductions();
 	test_products();
+	test_memo();
 	test_protocol();
 	test_refusals();
 	return done();

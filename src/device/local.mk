@@ -23,6 +23,7 @@ libyokecore_la_SOURCES += \
 	src/device/icd.c \
 	src/device/icd.h \
 	src/device/kerneltext.h \
+	src/device/mapcall.c \
 	src/device/mapform.c \
 	src/device/mapform.h \
 	src/device/mapsrc.c \

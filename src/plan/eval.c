@@ -23,6 +23,8 @@ void yk_plan_free(struct yk_plan *p)
 	if (!p)
 		return;
 	free(p->key.word);
+	for (size_t i = 0; i < p->steps; i++)
+		yk_map_memo_fini(&p->step[i].memo);
 	free(p->step);
 	free(p->view);
 	free(p->ref);

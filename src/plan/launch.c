@@ -188,6 +188,7 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 {
 	s->op.out = &l->p->view[s->view];
 	s->op.in = s->op.out + s->op.nout;
+	yk_map_memo_bind(&s->memo, &s->op);
 	if (s->work_bytes) {
 		const struct yk_block *b = block_of(l, &s->work);
 		s->op.workspace.segment = b->segment;

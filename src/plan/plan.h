@@ -14,6 +14,7 @@
 #ifndef YK_PLAN_H
 #define YK_PLAN_H
 
+#include "device/mapsrc.h"
 #include "graph/context.h"
 
 // ---- strides ----
@@ -101,6 +102,7 @@ struct yk_step {
 	const char *cause;    // why here and so
 	uint32_t fallback;    // what it counts for: planner->fallback[fallback - 1]; 0: nothing
 	const struct yk_part *part; // the nodes it does; steps of one move share them
+	struct yk_map_memo memo;
 };
 
 struct yk_root_block {
