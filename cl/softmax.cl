@@ -152,33 +152,6 @@ FN VEC back_rows(const struct row *in, const struct row *out, bool reads, bool w
 	return sum[0] + sum[1];
 }
 
-// dx = y (g - sum g y)
-KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
-	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
-	struct softmax_args a)
-{
-	LOCAL float tree[ITEMS];
-	int item = LOCAL_ID(0), n = a.cols;
-	struct walk w = first_row(a.each);
-	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row), row = last;
-	VEC sum = back_rows(&row, &row, true, false, false, n, item);
-
-	for (w = row_after(w); w.row < a.count; w = row_after(w)) {
-		last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
-		row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
-		if (a.stream)
-			sum = back_rows(&row, &last, true, true, true, n, item);
-		else
-			sum = back_rows(&row, &last, true, true, false, n, item);
-		last = row;
-	}
-	last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
-	if (a.stream)
-		back_rows(&last, &last, false, true, true, n, item);
-	else
-		back_rows(&last, &last, false, true, false, n, item);
-}
-
 // The same of the logarithm: this item's part of the sum of g, and dx = g - exp(y) sum.
 FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
 	int n, int item)
@@ -217,29 +190,53 @@ FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bo
 	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+FN VEC back_either(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
+	bool logarithm, int n, int item)
+{
+	return logarithm ? back_log_rows(in, out, reads, writes, stream, n, item) :
+		back_rows(in, out, reads, writes, stream, n, item);
+}
+
+// Over the rows of a group: each is written while the next one is read.
+FN void back(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
+	GLOBAL uchar *g_base, ulong g_at, const struct softmax_args *a, bool logarithm,
+	LOCAL_POINTER float *tree)
+{
+	int item = LOCAL_ID(0), n = a->cols;
+	struct walk w = first_row(a->each);
+	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row), row = last;
+	VEC sum = back_either(&row, &row, true, false, false, logarithm, n, item);
+
+	for (w = row_after(w); w.row < a->count; w = row_after(w)) {
+		last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+		row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row);
+		if (a->stream)
+			sum = back_either(&row, &last, true, true, true, logarithm, n, item);
+		else
+			sum = back_either(&row, &last, true, true, false, logarithm, n, item);
+		last = row;
+	}
+	last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
+	if (a->stream)
+		back_either(&last, &last, false, true, true, logarithm, n, item);
+	else
+		back_either(&last, &last, false, true, false, logarithm, n, item);
+}
+
+// dx = y (g - sum g y)
+KERNEL void WORK_GROUP(ITEMS, 1) softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
+	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
+	struct softmax_args a)
+{
+	LOCAL float tree[ITEMS];
+	back(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, false, tree);
+}
+
 // dx = g - exp(y) sum g
 KERNEL void WORK_GROUP(ITEMS, 1) log_softmax_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *g_base, ulong g_at,
 	struct softmax_args a)
 {
 	LOCAL float tree[ITEMS];
-	int item = LOCAL_ID(0), n = a.cols;
-	struct walk w = first_row(a.each);
-	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row), row = last;
-	VEC sum = back_log_rows(&row, &row, true, false, false, n, item);
-
-	for (w = row_after(w); w.row < a.count; w = row_after(w)) {
-		last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
-		row = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, w.row);
-		if (a.stream)
-			sum = back_log_rows(&row, &last, true, true, true, n, item);
-		else
-			sum = back_log_rows(&row, &last, true, true, false, n, item);
-		last = row;
-	}
-	last.sum = VEC_SPLAT(group_sum(VEC_SUM(sum), tree, item));
-	if (a.stream)
-		back_log_rows(&last, &last, false, true, true, n, item);
-	else
-		back_log_rows(&last, &last, false, true, false, n, item);
+	back(dx_base, dx_at, y_base, y_at, g_base, g_at, &a, true, tree);
 }
