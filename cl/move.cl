@@ -7,8 +7,8 @@
 //   move        an item copies a block of block_rows x block_cols: one element on a GPU
 //   move_tiles  y runs along the last axis and x along the one before it; a group copies a tile of
 //               TILE x TILE, by way of local memory if it has more than one item, else in squares
-// Under STREAMS y is huge, its lines are aligned and written past the caches; x is dense along the last
-// axis, or along the one before it.
+// Under STREAMS y is huge, its lines are aligned and written past the caches; x is dense along the
+// last axis, or along the one before it.
 #ifndef SHIFT
 #define SHIFT 0
 #endif
@@ -29,7 +29,8 @@
 #define REFUSED false
 #endif
 
-// A vector of SQUARE elements: those of a square are turned in registers.  Where a group is one item.
+// A vector of SQUARE elements: those of a square are turned in registers.  Where a group is one
+// item.
 #if ITEMS == 1 && defined TURN
 #if UNIT == 8
 #define SQUARE 8
@@ -73,13 +74,13 @@ KERNEL void move(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_a
 		GLOBAL unit *y = UNITS(to, to_at) + SHIFTED(1) + row_of(&a, 0, r);
 		GLOBAL unit *x = UNITS(from, from_at) + SHIFTED(2) + row_of(&a, 1, r);
 		if (ys == 1 && xs == 1) {
-			ulong from = c0;
+			ulong done = c0;
 #if defined STREAMS && defined SQUARE
-			for (; from + SQUARE <= c1; from += SQUARE)
-				VECTOR_STREAM(VECTOR, VECTOR_LOAD(x + from), y + from);
+			for (; done + SQUARE <= c1; done += SQUARE)
+				VECTOR_STREAM(VECTOR, VECTOR_LOAD(x + done), y + done);
 #endif
 			EACH
-			for (ulong c = from; c < c1; c++)
+			for (ulong c = done; c < c1; c++)
 				y[c] = x[c];
 		} else if (ys == 1 && xs == 0) {
 			unit v = *x;

@@ -100,17 +100,17 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
-// turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves each
-// element from place (vector, lane), as one number of 2 log2(n) bits, to that number with its bits
-// turned left by one; log2(n) steps change vectors for lanes.  ZIP: lanes of a and b in turn, from one
-// on.
+// turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves
+// each element from place (vector, lane), as one number of 2 log2(n) bits, to that number with
+// its bits turned left by one; log2(n) steps change vectors for lanes.  ZIP: lanes of a and b in
+// turn, from one on.
 #ifdef __has_builtin
 #if __has_builtin(__builtin_shufflevector)
 #define ZIP8(a, b, i) \
 	__builtin_shufflevector(a, b, i, i + 8, i + 1, i + 9, i + 2, i + 10, i + 3, i + 11)
 #define ZIP16(a, b, i) \
-	__builtin_shufflevector(a, b, i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, \
-		i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23)
+	__builtin_shufflevector(a, b, i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, \
+		i + 4, i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23)
 #define TURN(type, n) \
 	FN void turn_##type(type##n *v) \
 	{ \

@@ -161,7 +161,8 @@ FN struct walk row_after(struct walk w)
 	return w;
 }
 
-// The row after the next, which is fetched while this one is worked on; the last ones are their own.
+// The row after the next, which is fetched while this one is worked on; the last ones' is
+// themselves.
 FN long row_later(struct walk w, long count)
 {
 	struct walk later = row_after(row_after(w));
@@ -224,8 +225,8 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 	return group_max(VEC_MAX(greater(greater(m[0], m[1]), greater(m[2], m[3]))), tree, item);
 }
 
-// A row that waits to be written past the caches, in whole vectors: y = kept a, or, where nothing was
-// kept, y = x - most - log_sum: their sum would round away a small logarithm.
+// A row that waits to be written past the caches, in whole vectors: y = kept a, or, where nothing
+// was kept, y = x - most - log_sum: their sum would round away a small logarithm.
 struct late {
 	GLOBAL stored *y;
 	GLOBAL const stored *x;
@@ -243,10 +244,11 @@ FN void late_write(const struct late *l, bool kept, int i)
 	store(v, l->y + i, VEC_WIDTH, true);
 }
 
-// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.  Meanwhile
-// `next`, a row that will be read after it, comes into the cache, and, if `writes`, `late` is written,
-// which kept its terms if this one does: x is in the cache already, so that memory would stand idle.
-FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
+// This item's part of the sum of exp(x - most) over a row; `keep`: its terms go to `kept`.
+// Meanwhile `later`, a row that will be read after it, comes into the cache, and, if `writes`,
+// `late` is written, which kept its terms if this one does: x is in the cache already, so that
+// memory would stand idle.
+FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, const struct late *late, bool writes, int item)
 {
 	VEC m = VEC_SPLAT(most), sum[4], e[4];
@@ -257,7 +259,7 @@ FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const st
 	for (; i + 3 * STEP + VEC_WIDTH <= n; i += 4 * STEP) {
 		UNROLL
 		for (int k = 0; k < 4; k++) {
-			FETCH(next + i + k * STEP);
+			FETCH(later + i + k * STEP);
 			e[k] = load(x + i + k * STEP, VEC_WIDTH, 0.0f) - m;
 		}
 		exp_each(e, 4);
@@ -281,11 +283,11 @@ FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const st
 	return VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *next,
+FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, int item)
 {
 	struct late none;
-	return row_exp_late(x, n, most, next, kept, keep, &none, false, item);
+	return row_exp_late(x, n, most, later, kept, keep, &none, false, item);
 }
 
 // One value of an op: by value, or in memory.

@@ -5,6 +5,11 @@
 #ifndef KEEP // floats of a row whose exponentials stay in local memory
 #define KEEP 4096
 #endif
+#if ITEMS == 1 // a row may wait while the one behind it is worked on
+#define KEPT (2 * KEEP + VEC_WIDTH)
+#else
+#define KEPT (KEEP + VEC_WIDTH)
+#endif
 
 struct softmax_args {
 	struct rows a, b, out; // b: g of the gradient
@@ -20,7 +25,8 @@ FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC sca
 }
 
 // y = x - most - log_sum: their sum would round away a small logarithm
-FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum, int item)
+FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum,
+	int item)
 {
 	for (int i = item * VEC_WIDTH; i < n; i += STEP)
 		store(load(x + i, n - i, 0.0f) - most - log_sum, y + i, n - i, false);
@@ -33,7 +39,7 @@ FN void exp_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC s
 		store(exp_one(load(x + i, n - i, 0.0f) - most) * scale, y + i, n - i, false);
 }
 
-FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL stored *y,
+FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL stored *y,
 	const struct softmax_args *a, LOCAL_POINTER float *kept, LOCAL_POINTER float *tree, int item)
 {
 	int n = a->cols;
@@ -42,9 +48,9 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL st
 
 	// no waiting in branches, where PoCL 3.1 makes code that crashes
 	if (keep && !a->logarithm)
-		total = row_exp(x, n, most, next, kept, true, item);
+		total = row_exp(x, n, most, later, kept, true, item);
 	else
-		total = row_exp(x, n, most, next, kept, false, item);
+		total = row_exp(x, n, most, later, kept, false, item);
 	total = group_sum(total, tree, item);
 	if (a->logarithm)
 		shift_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(log(total)), item);
@@ -56,8 +62,8 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *next, GLOBAL st
 
 // Past the caches: a row is written while the exponentials of the one behind it are computed.
 FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulong x_at,
-	const struct softmax_args *a, bool keep, LOCAL_POINTER float *kept, LOCAL_POINTER float *tree,
-	int item)
+	const struct softmax_args *a, bool keep, LOCAL_POINTER float *kept,
+	LOCAL_POINTER float *tree, int item)
 {
 	struct late late;
 	int n = a->cols, at = 0;
@@ -68,9 +74,11 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 		GLOBAL const stored *later = row_at(x_base, x_at, &a->a, row_later(w, a->count));
 		float most = row_max(x, n, tree, item), total;
 		if (waits)
-			total = row_exp_late(x, n, most, later, kept + at, keep, &late, true, item);
+			total = row_exp_late(x, n, most, later, kept + at, keep, &late, true,
+				item);
 		else
-			total = row_exp_late(x, n, most, later, kept + at, keep, &late, false, item);
+			total = row_exp_late(x, n, most, later, kept + at, keep, &late, false,
+				item);
 		total = group_sum(total, tree, item);
 		late.y = row_at(y_base, y_at, &a->out, w.row);
 		late.x = x;
@@ -79,7 +87,7 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 		late.most = VEC_SPLAT(most);
 		late.log_sum = VEC_SPLAT(log(total));
 		waits = true;
-		at = at ? 0 : KEEP / 2;
+		at = at ? 0 : KEEP;
 	}
 	for (int i = item * VEC_WIDTH; waits && i < n; i += STEP)
 		late_write(&late, keep, i);
@@ -88,14 +96,18 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *x_base, ulong x_at, struct softmax_args a)
 {
-	LOCAL float tree[ITEMS], kept[KEEP + VEC_WIDTH];
+	LOCAL float tree[ITEMS], kept[KEPT];
 	int item = LOCAL_ID(0);
 
 #if ITEMS == 1 // as where rows are streamed
-	if (a.stream && a.logarithm)
-		return softmax_late(y_base, y_at, x_base, x_at, &a, false, kept, tree, item);
-	if (a.stream && a.cols <= KEEP / 2)
-		return softmax_late(y_base, y_at, x_base, x_at, &a, true, kept, tree, item);
+	if (a.stream && a.logarithm) {
+		softmax_late(y_base, y_at, x_base, x_at, &a, false, kept, tree, item);
+		return;
+	}
+	if (a.stream && a.cols <= KEEP) {
+		softmax_late(y_base, y_at, x_base, x_at, &a, true, kept, tree, item);
+		return;
+	}
 #endif
 	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w))
 		softmax_row(row_at(x_base, x_at, &a.a, w.row),
@@ -190,8 +202,8 @@ FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bo
 	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-FN VEC back_either(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
-	bool logarithm, int n, int item)
+FN VEC back_either(const struct row *in, const struct row *out, bool reads, bool writes,
+	bool stream, bool logarithm, int n, int item)
 {
 	return logarithm ? back_log_rows(in, out, reads, writes, stream, n, item) :
 		back_rows(in, out, reads, writes, stream, n, item);

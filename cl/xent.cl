@@ -28,13 +28,13 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 	GLOBAL float *loss = (GLOBAL float *)(loss_base + loss_at);
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
 
-	for (struct walk w = first_row(a.each), after; w.row < a.count; w = after) {
+	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w)) {
 		long r = w.row;
-		after = row_after(w);
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
-		GLOBAL const stored *next = row_at(x_base, x_at, &a.x, after.row < a.count ? after.row : r);
+		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(w, a.count));
 		float most = row_max(x, n, tree, item);
-		float logsum = log(group_sum(row_exp(x, n, most, next, tree, false, item), tree, item));
+		float sum = row_exp(x, n, most, later, tree, false, item);
+		float logsum = log(group_sum(sum, tree, item));
 		VEC m = VEC_SPLAT(most), all = VEC_SPLAT(0.0f);
 		for (int i = a.smooth > 0.0f ? first : n; i < n; i += STEP)
 			all += load(x + i, n - i, most) - m;

@@ -180,6 +180,40 @@ static void matrix_move(const struct yk_isa *isa, int dtype, int64_t a, int64_t 
 	   (long long)a, (long long)b, dtype);
 }
 
+// A part so large that it is written past the caches, in place, from a column on that may be inside
+// a line.
+static void huge_update(const struct yk_isa *isa, int64_t start, int dtype)
+{
+	const int64_t dims[2] = { 6501, 4112 }, part[2] = { 6501, 4096 }, n = dims[0] * dims[1];
+	int32_t *x = array_new((size_t)n * sizeof *x);
+	int32_t *v = array_new((size_t)(part[0] * part[1]) * sizeof *v);
+	int64_t *at = array_new(sizeof *at), wrong = 0;
+	struct yoke_view y = dense(x, yoke_i32, 2, dims);
+#ifdef YK_ON_OPENCL
+	y.align = 64;
+#endif
+	struct yoke_view in[4] = { y, scalar(yoke_i64, 0), scalar(yoke_i64, (double)start),
+				   dense(v, yoke_i32, 2, part) };
+	struct yoke_op op = op_of(YOKE_OP_SLICE_UPDATE_AT, 1, &y, 4, in);
+
+	op.alias_mask = 1;
+	*at = start;
+	if (dtype) // of a start on the device
+		in[2] = dense(at, dtype, 1, (int64_t[]){ 1 });
+	for (int64_t i = 0; i < n; i++)
+		x[i] = (int32_t)i;
+	for (int64_t i = 0; i < part[0] * part[1]; i++)
+		v[i] = (int32_t)~i;
+	int code = call(isa, &op);
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t r = i / dims[1], c = i % dims[1] - start;
+		wrong += x[i] != (c < 0 || c >= part[1] ? (int32_t)i : (int32_t)~(r * part[1] + c));
+	}
+	ok(arrays_free() && !code && !wrong, "%s: update from column %lld, %s, code %d: %lld wrong",
+	   isa->name, (long long)start, dtype ? "which the device knows" : "which the host knows", code,
+	   (long long)wrong);
+}
+
 int main(void)
 {
 	static const int64_t edge[] = { 1, 7, 8, 9, 63, 64, 65, 257 };
@@ -200,6 +234,8 @@ int main(void)
 			for (int b = 0; b < 8; b++)
 				matrix_move(list[i], 1 + (a + b) % 9, edge[a], edge[b], true);
 		matrix_move(list[i], yoke_f32, 513, 1029, true);
+		for (int k = 0; k < 4 && !tap_sample(); k++)
+			huge_update(list[i], k % 2 ? 1 : 16, k / 2 ? yoke_i64 : 0);
 		if (!tap_sample()) { // so large that they are written past the caches
 			matrix_move(list[i], yoke_i64, 3621, 3624, true);
 			matrix_move(list[i], yoke_i64, 3621, 3624, false);

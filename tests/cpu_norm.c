@@ -166,9 +166,10 @@ static void streamed(const struct yk_isa *isa, bool rms)
 	float *w = randoms(cols, -1, 2), *mean = nans(rows), *rstd = nans(rows), *dw = nans(cols);
 	double *want = malloc((size_t)n * sizeof *want), *wdx = malloc((size_t)n * sizeof *wdx);
 	double *wide = doubles(cols), *ww = widen(w, 1, cols, cols), *wdw = doubles(cols);
-	struct yoke_view vx = matrix(x, rows, cols, cols), vw = vector(w, cols), vr = vector(rstd, rows),
-			 vm = vector(mean, rows), vg = matrix(g, rows, cols, cols);
-	struct yoke_view in[3] = { vx, vw, absent }, out[3] = { matrix(y, rows, cols, cols), vm, vr };
+	struct yoke_view vx = matrix(x, rows, cols, cols), vg = matrix(g, rows, cols, cols);
+	struct yoke_view vw = vector(w, cols), vm = vector(mean, rows), vr = vector(rstd, rows);
+	struct yoke_view in[3] = { vx, vw, absent };
+	struct yoke_view out[3] = { matrix(y, rows, cols, cols), vm, vr };
 	struct yoke_view back[5] = { vx, vw, vm, vr, vg },
 			 dout[3] = { matrix(dx, rows, cols, cols), vector(dw, cols), absent };
 	struct yoke_op op = op_of(rms ? YOKE_OP_RMS_NORM : YOKE_OP_LAYER_NORM, 3, out, 3, in);
@@ -195,11 +196,12 @@ static void streamed(const struct yk_isa *isa, bool rms)
 			wdw[c] += gr * h;
 		}
 		for (int64_t c = 0; c < cols; c++)
-			wdx[r * cols + c] = s * (g[r * cols + c] * ww[c] - u - (wide[c] - m) * s * uh);
+			wdx[r * cols + c] =
+				s * (g[r * cols + c] * ww[c] - u - (wide[c] - m) * s * uh);
 	}
 	near_rows(y, cols, want, rows, cols, 1e-6, 3, what);
-	op = op_of(rms ? YOKE_OP_RMS_NORM_BACK : YOKE_OP_LAYER_NORM_BACK, rms ? 2 : 3, dout, rms ? 4 : 5,
-		   back);
+	op = rms ? op_of(YOKE_OP_RMS_NORM_BACK, 2, dout, 4, back) :
+		   op_of(YOKE_OP_LAYER_NORM_BACK, 3, dout, 5, back);
 	ok(!call(isa, &op), "%s, gradient runs", what);
 	snprintf(name, sizeof name, "%s, dx", what);
 	near_rows(dx, cols, wdx, rows, cols, 1e-6, 10, name);

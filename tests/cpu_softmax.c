@@ -133,7 +133,8 @@ static int64_t parts_that_differ(const struct yk_isa *isa, const struct yoke_op 
 
 	for (int64_t r = 0; r < WIDE_ROWS; r += FEW) {
 		const int64_t m = WIDE_ROWS - r < FEW ? WIDE_ROWS - r : FEW;
-		struct yoke_view in = matrix(x + r * COLS, m, COLS, COLS), out = matrix(z, m, COLS, COLS);
+		struct yoke_view in = matrix(x + r * COLS, m, COLS, COLS);
+		struct yoke_view out = matrix(z, m, COLS, COLS);
 		op.in = &in, op.out = &out;
 		wrong += run_once(isa->op[op.code], &op, 0) ||
 			 memcmp(z, y + r * COLS, (size_t)(m * COLS) * sizeof *z);
@@ -192,7 +193,8 @@ static void streamed_back(const struct yk_isa *isa, bool logarithm)
 		for (int64_t c = 0; c < cols; c++)
 			sum += gr[c] * (logarithm ? 1.0 : (double)yr[c]);
 		for (int64_t c = 0; c < cols; c++)
-			want[r * cols + c] = logarithm ? gr[c] - exp(yr[c]) * sum : yr[c] * (gr[c] - sum);
+			want[r * cols + c] = logarithm ? gr[c] - exp(yr[c]) * sum :
+							 yr[c] * (gr[c] - sum);
 	}
 	near_rows(dx, cols, want, rows, cols, 2e-6, sqrt((double)cols), what);
 	free(want);

@@ -271,8 +271,8 @@ static void test_memo(void)
 			in[2].offset = (uint64_t)rnd_int(0, 1 << 20);
 			a.map.konst[0] = (uint64_t)rnd_int(0, 1 << 20);
 		}
-		ok(memo.kept && !wrong, "op %d: %d calls of a step are not those of its op", a.op.code,
-		   wrong);
+		ok(memo.kept && !wrong, "op %d: %d calls of a step are not those of its op",
+		   a.op.code, wrong);
 		if (kind == 0) {
 			struct yoke_op copy = a.op;
 			a.in[0].strides[1] = 99;

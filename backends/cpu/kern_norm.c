@@ -61,7 +61,7 @@ static inline float row_sum(const float *x, int64_t n, float mean, int power)
 	return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + tail;
 }
 
-// y = (x - mean) rstd w + b. Meanwhile a row of x to come is fetched.
+// y = (x - mean) rstd w + b.  Meanwhile a row of x to come is fetched.
 static inline void forward_row(const struct job *j, float *y, const float *x,
 			       const float *later, float mean, float rstd, bool stream)
 {

@@ -36,7 +36,7 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 	if (!mapped)
 		return yk_cl_kernel_file(d, &b, to);
 	yk_cl_flag(&b, "OWN_MATH", d->loops);
-	b.files += strlen("half.cl "); // it comes with the map
+	b.files += strlen(YK_CL_HALF); // it comes with the map
 	return yk_cl_kernel_map(d, c->op, c->map, &b, to);
 }
 

@@ -94,7 +94,7 @@ static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			  struct yk_cl_entry *to[2])
 {
-	static const char files[] = "half.cl contract_op.cl contract_packed.cl";
+	static const char files[] = YK_CL_HALF "contract_op.cl contract_packed.cl";
 	const struct yk_cl_build pack = build_of(d, c, files, "contract_pack");
 	const struct yk_cl_build multiply = build_of(d, c, files, "contract_packed");
 	int err = yk_cl_contract_kernel(d, c, &pack, false, &to[0]);
@@ -167,7 +167,7 @@ static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			 struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = build_of(d, c, "half.cl contract_op.cl contract_direct.cl",
+	struct yk_cl_build b = build_of(d, c, YK_CL_HALF "contract_op.cl contract_direct.cl",
 					"contract_direct");
 
 	yk_cl_define(&b, "K_MOST", SMALL_K);

@@ -33,11 +33,13 @@ static bool can_copy(const struct yoke_view *x, const struct yoke_view *y)
 		!memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
 }
 
-// The part of `whole` that v has the dims of, at its beginning; false when that is not inside, or
-// when there are no starts for it.
+// The part of `whole` that v has the dims of, at its beginning, but aligned as it is at any start;
+// false when that is not inside, or when there are no starts for it.
 static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
 		    const struct yoke_view *v, struct yoke_view *part)
 {
+	uint64_t align = whole->align;
+
 	if (whole->kind != YOKE_VIEW_BUFFER || v->rank != whole->rank)
 		return false;
 	*part = *whole;
@@ -49,7 +51,10 @@ static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
 		      (start->kind == YOKE_VIEW_BUFFER && yk_cl_elements(start) != 1))))
 			return false;
 		part->dims[i] = v->dims[i];
+		if (yk_cl_present(start) && v->dims[i] < whole->dims[i])
+			align |= (uint64_t)whole->strides[i] * yk_cl_bytes(whole->dtype);
 	}
+	part->align = (uint32_t)(align & (0 - align)); // its lowest bit
 	return true;
 }
 
@@ -132,7 +137,7 @@ static bool streams(const struct copy *c, const struct yoke_view *y)
 	const int64_t line = 64 / (int64_t)c->size;
 	const int last = (int)c->axes.rank - 1;
 
-	if (c->value || c->shift == 1 || y->align < 64 ||
+	if (c->value || y->align < 64 ||
 	    (!c->tiles && (c->axes.strides[0][last] != 1 || c->axes.strides[1][last] != 1)) ||
 	    (uint64_t)c->axes.rows * (uint64_t)c->axes.cols < YK_CL_STREAM_BYTES / c->size)
 		return false;
@@ -165,9 +170,10 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 
 static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = FILES,
-				 .name = c->value ? "move_value" : c->tiles ? "move_tiles" : "move" };
+	struct yk_cl_build b = { .files = FILES, .name = "move" };
 
+	if (c->value || c->tiles)
+		b.name = c->value ? "move_value" : "move_tiles";
 	yk_cl_define(&b, "UNIT", (int64_t)c->size);
 	yk_cl_define(&b, "SHIFT", c->shift);
 	yk_cl_define(&b, "TILE", c->tile);
@@ -182,7 +188,9 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 
 static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	return yk_cl_kernel_file(d, &(struct yk_cl_build){ .files = FILES, .name = "move_start" }, to);
+	const struct yk_cl_build b = { .files = FILES, .name = "move_start" };
+
+	return yk_cl_kernel_file(d, &b, to);
 }
 
 // slot: of the starts, when there is a shift

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.  A
-// binary's key is all that it depends on: text, options, platform, device, driver.  A binary that does
-// not build is a miss.
+// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.
+// A binary's key is all that it depends on: text, options, platform, device, driver.  A binary
+// that does not build is a miss.
 #include "config.h"
 
 #include <stdio.h>

@@ -146,7 +146,8 @@ void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t 
 
 static int length_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	const struct yk_cl_build b = { .files = "report.cl report_length.cl", .name = "report_length" };
+	const struct yk_cl_build b = { .files = "report.cl report_length.cl",
+				       .name = "report_length" };
 
 	return yk_cl_kernel_file(d, &b, to);
 }

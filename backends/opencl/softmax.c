@@ -5,8 +5,9 @@
 #include "rows.h"
 
 #define FILES "half.cl vexp.cl rows.cl softmax.cl"
-// Floats of a row kept in local memory.
+// Floats of a row kept in local memory: of two rows where a group is one item.
 #define KEEP_LOOPS 16384
+#define KEEP_LOOPS_LEAST 2048
 #define KEEP 4096
 
 // struct softmax_args of cl/softmax.cl.
@@ -30,14 +31,14 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t items,
 		     struct yk_cl_entry **to)
 {
-	bool room = d->loops && d->local_bytes >= 2 * KEEP_LOOPS * sizeof(float);
+	const bool room = d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float);
 	struct yk_cl_build b = { .files = FILES,
 				 .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
 					 op->attr[0].i		     ? "log_softmax_back" :
 								       "softmax_back" };
 
 	yk_cl_row_defines(&b, d, items, op->out[0].dtype);
-	yk_cl_define(&b, "KEEP", room ? KEEP_LOOPS : KEEP);
+	yk_cl_define(&b, "KEEP", !d->loops ? KEEP : room ? KEEP_LOOPS : KEEP_LOOPS_LEAST);
 	return yk_cl_kernel_file(d, &b, to);
 }
 

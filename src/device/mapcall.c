@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call of a generated map: key and arguments, which follow from its form.  A step of a plan asks
-// for the same one at every launch: all of it is kept but what its views and constants are now.
+// The call of a generated map: key and arguments, which follow from its form.  A step of a plan
+// asks for the same one at every launch: all of it is kept but what its views and constants are.
 #include "config.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/mapform.h"
 #include "device/mapsrc.h"
 
-// Where an argument's word is found anew: the offset of view `from`, results first, or behind CONSTANT
-// a constant; STAYS: a segment, a dim or a stride.
+// Where an argument's word is found anew: the offset of view `from`, results first, or behind
+// CONSTANT a constant; STAYS: a segment, a dim or a stride.
 enum { STAYS = -1, CONSTANT = 1 << 14 };
 
 struct sources {
@@ -20,9 +21,11 @@ struct sources {
 struct yk_map_kept {
 	uint32_t dtypes, narg, key_bytes;
 	uint64_t count[YOKE_MAP_INDICES];
-	struct sources source;
-	struct yoke_map_arg arg[YOKE_MAP_MAX_ARGS];
-	uint8_t key[]; // key_bytes
+	uint8_t key[YOKE_MAP_KEY_BYTES];
+	struct kept_arg {
+		struct yoke_map_arg arg;
+		int from;
+	} arg[]; // narg
 };
 
 static void add_from(struct yoke_map_call *c, struct sources *s, uint64_t word, int from)
@@ -100,7 +103,7 @@ static void fill_args(const struct yk_map_form *f, struct yoke_map_call *c, stru
 
 static void keep(struct yk_map_memo *memo, const struct yoke_map_call *c, const struct sources *s)
 {
-	struct yk_map_kept *k = malloc(sizeof *k + c->key_bytes);
+	struct yk_map_kept *k = malloc(sizeof *k + c->narg * sizeof *k->arg);
 
 	if (!k)
 		return; // the next launch tries again
@@ -108,9 +111,9 @@ static void keep(struct yk_map_memo *memo, const struct yoke_map_call *c, const 
 	k->narg = c->narg;
 	k->key_bytes = c->key_bytes;
 	memcpy(k->count, c->count, sizeof k->count);
-	k->source = *s;
-	memcpy(k->arg, c->arg, c->narg * sizeof *c->arg);
 	memcpy(k->key, c->key, c->key_bytes);
+	for (uint32_t i = 0; i < c->narg; i++)
+		k->arg[i] = (struct kept_arg){ c->arg[i], s->from[i] };
 	memo->kept = k;
 }
 
@@ -120,10 +123,10 @@ static void give(const struct yk_map_kept *k, const struct yoke_op *op, struct y
 	to->narg = k->narg;
 	to->key_bytes = k->key_bytes;
 	memcpy(to->count, k->count, sizeof to->count);
-	memcpy(to->arg, k->arg, k->narg * sizeof *k->arg);
 	memcpy(to->key, k->key, k->key_bytes);
 	for (uint32_t i = 0; i < k->narg; i++) {
-		const int from = k->source.from[i];
+		const int from = k->arg[i].from;
+		to->arg[i] = k->arg[i].arg;
 		if (from >= CONSTANT)
 			to->arg[i].word = op->map->konst[from - CONSTANT];
 		else if (from != STAYS)
@@ -144,16 +147,24 @@ void yk_map_memo_fini(struct yk_map_memo *memo)
 	free(memo->kept);
 }
 
+// Not of an op whose size says that it has none, nor of a copy, which may have been changed.
+static struct yk_map_memo *memo_of(const struct yoke_op *op)
+{
+	struct yk_map_memo *memo =
+		op->size >= offsetof(struct yoke_op, memo) + sizeof op->memo ? op->memo : NULL;
+
+	return memo && memo->op == op ? memo : NULL;
+}
+
 int yk_map_call(const struct yoke_op *op, struct yoke_map_call *to)
 {
 	_Static_assert(14 + 2 * YOKE_MAP_MAX_OUTPUTS + 3 * YK_MAP_OPERANDS +
 		       YOKE_MAP_MAX_INSNS * sizeof(struct yoke_insn) <= YOKE_MAP_KEY_BYTES, "key");
-	struct yk_map_memo *memo = op->memo;
+	struct yk_map_memo *memo = memo_of(op);
 	struct yk_map_form f;
 	struct sources s;
 	if (to->size < sizeof *to)
 		return YOKE_EINVAL;
-	memo = memo && memo->op == op ? memo : NULL; // a copy of the op may be changed
 	if (memo && memo->kept) {
 		give(memo->kept, op, to);
 		return 0;
