@@ -178,7 +178,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 		store_f32(VEC_SPLAT(0.0f), db + i, n - i);
 	}
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
-		long r = row_later(at, a.count); // x in the first pass and g in the second
+		long r = row_later(at, a.count); // its x is fetched in the first pass, g in the second
 		struct row row, later;
 		struct row_sums sum;
 		int i = first;

@@ -141,8 +141,9 @@ FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #define VEC_SCALE(v, k) __builtin_ia32_scalefps512_mask(v, k, v, (ushort)0xffff, 4)
 #endif
 #endif
-// Where a processor reads ahead no further than a page: the line will be read soon.
-#if defined __has_builtin && VEC_WIDTH > 1 // groups of one item
+// Where a group is one item, so that a processor runs it, which reads ahead no further than a page:
+// the line will be read soon.
+#if defined __has_builtin && ITEMS == 1
 #if __has_builtin(__builtin_prefetch)
 #define FETCH(from) __builtin_prefetch(from, 0, 2)
 #endif

@@ -119,8 +119,6 @@ static void special(const struct yk_isa *isa)
 	arrays_free();
 }
 
-enum { WIDE_COLS = 1040, WIDE_ROWS = (100 << 18) / WIDE_COLS + 1 }; // written past the caches
-
 #ifndef YK_ON_OPENCL
 // The bits of a few rows at a time, which are not written past the caches: how many parts differ?
 static int64_t parts_that_differ(const struct yk_isa *isa, const struct yoke_op *whole, float *x,

@@ -194,22 +194,28 @@ static void test_reductions(void)
 	ok(source(&a, 0) == YOKE_EINVAL, "an axis that is not there");
 }
 
+// The map behind a product: its second input is `in[2]`, behind both factors.
+static void make_product(struct op *o, int rank, const int64_t *dims, struct yoke_view in[3])
+{
+	make(o, yoke_f32, rank, dims);
+	o->op.code = YOKE_OP_CONTRACT;
+	o->op.rank = 0; // its dims are those of the result
+	o->op.attr[0].i = yoke_f32;
+	o->op.nattr = 1;
+	for (int i = 0; i < 3; i++)
+		in[i] = o->out[0];
+	in[0].dims[rank - 1] = in[1].dims[rank - 2] = 77;
+	o->op.in = in;
+	o->op.nin = 3;
+}
+
 static void test_products(void)
 {
 	const int64_t dims[] = { 3, 4, 5 };
 	struct yoke_view in[3];
 	struct op a;
 
-	make(&a, yoke_f32, 3, dims);
-	a.op.code = YOKE_OP_CONTRACT;
-	a.op.rank = 0; // its dims are those of the result
-	a.op.attr[0].i = yoke_f32;
-	a.op.nattr = 1;
-	for (int i = 0; i < 3; i++)
-		in[i] = a.out[0];
-	in[0].dims[2] = in[1].dims[1] = 77;
-	a.op.in = in;
-	a.op.nin = 3;
+	make_product(&a, 3, dims, in);
 	ok(source(&a, 0) > 0 && strstr(texts[0], "map_store(float product, ulong r, ulong j"),
 	   "a product is a parameter");
 	ok(calls[0].count[0] == 12 && calls[0].count[1] == 5, "rows and columns stay apart");
@@ -245,23 +251,15 @@ static void test_memo(void)
 		struct yoke_view in[3];
 		struct op a;
 		int wrong = 0;
-		if (kind == 1)
+		if (kind == 0)
+			make(&a, yoke_f32, 4, dims);
+		else if (kind == 1)
 			make_reduction(&a, 4);
 		else
-			make(&a, yoke_f32, 4, dims);
+			make_product(&a, 4, dims, in);
 		a.in[0].strides[1] = 77;
 		if (kind != 1)
-			a.in[1].kind = YOKE_VIEW_SCALAR;
-		if (kind == 2) {
-			a.op.code = YOKE_OP_CONTRACT;
-			a.op.rank = 0;
-			a.op.attr[0].i = yoke_f32;
-			a.op.nattr = 1;
-			in[0] = in[1] = a.out[0];
-			in[2] = a.in[1];
-			a.op.in = in;
-			a.op.nin = 3;
-		}
+			a.in[1].kind = in[2].kind = YOKE_VIEW_SCALAR;
 		yk_map_memo_bind(&memo, &a.op);
 		for (int t = 0; t < 20; t++) {
 			wrong += !as_without(&a.op);

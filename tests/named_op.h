@@ -57,6 +57,9 @@ static inline bool arrays_free(void)
 	return good;
 }
 
+// A matrix of f32 that is written past the caches.
+enum { WIDE_COLS = 1040, WIDE_ROWS = (100 << 18) / WIDE_COLS + 1 };
+
 // ---- views ----
 
 static const struct yoke_view absent = { .kind = YOKE_VIEW_NONE };

@@ -179,10 +179,7 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 	yk_cl_define(&b, "TILE", c->tile);
 	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
 	yk_cl_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
-	if (c->streams) {
-		yk_cl_flag(&b, "STREAMS", true);
-		yk_cl_define(&b, "VEC_WIDTH", 16);
-	}
+	yk_cl_flag(&b, "STREAMS", c->streams);
 	return yk_cl_kernel_file(d, &b, to);
 }
 
