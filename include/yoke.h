@@ -61,7 +61,7 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 // (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
 // use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
-// Frees it with everything recorded in it; its handles become invalid.  NULL is fine.
+// Frees it with everything recorded in it.  Using a handle of it is ECONTEXT from then on.  NULL is fine.
 YOKE_API void yoke_context_free(yoke_context *);
 // Makes it the calling thread's current one; returns the former (NULL: none).
 YOKE_API yoke_context *yoke_use(yoke_context *);
@@ -74,16 +74,20 @@ YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 // Opens a scope inside the innermost one.  Its name joins the path ("step/layer3/attn") that errors,
 // plans and random numbers use.
 YOKE_API yoke_scope *yoke_scope_begin(const char *name);
-// Closes it: frees the handles it owns, except kept ones.  0, or the code of the first error of this
-// thread that is not cleared.  Scopes close in reverse order (else EINVAL).
+// Closes it, a scope of the current context: frees the handles it owns, except kept ones.  0, or the code
+// of the first error of this thread that is not cleared.  Scopes close in reverse order, each once (else
+// EINVAL).
 YOKE_API int yoke_scope_end(yoke_scope *);
 // Moves a handle out of its scope to the caller and makes its value a root of the next evaluation.
-// Returns its argument.
+// Returns its argument, or NULL after an error.
 YOKE_API yoke_tensor *yoke_keep(yoke_tensor *);
 // Moves a handle to the scope around its own (or to the caller, when there is none), so that it outlives
-// its own scope without becoming a root: the result of a layer.  Returns its argument.
+// its own scope without becoming a root: the result of a layer.  Returns its argument, or NULL after an error.
 YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
-// Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.
+// Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.  A handle used or freed once more, or
+// after its scope has ended, is EINVAL with what it was, even where its memory serves another tensor.
+// From a thread of which the context is not the current one, and while the context is busy, it is
+// remembered and done by the next call on that context, so that garbage collectors may call it.
 YOKE_API void yoke_free(yoke_tensor *);
 
 // ---- leaves ----

@@ -475,6 +475,26 @@ static void often(void)
 	end();
 }
 
+// A layer that makes a number of its own: freed before the evaluation, its value is still no part of
+// the plan.
+static void freed_scalars(void)
+{
+	begin();
+	uint64_t before = misses();
+	bool good = true;
+	for (int t = 0; t < 8; t++) {
+		float got[6] = { NAN };
+		yoke_scope *s = yoke_scope_begin("layer");
+		yoke_tensor *own = yoke_scalar(t), *f = yoke_lift(yoke_mul(x, own));
+		yoke_scope_end(s);
+		good &= !yoke_read(f, got, sizeof got) && got[5] == 6 * (float)t;
+		yoke_free(f);
+	}
+	ok(good && misses() - before == 1, "eight values of a number that is freed: %llu plans, \"%s\"",
+	   (unsigned long long)(misses() - before), yoke_plan_miss());
+	end();
+}
+
 // Were a key to say too little, the launch would notice: here the plan wants more than the leaf has.
 static void slots(void)
 {
@@ -512,6 +532,7 @@ int main(void)
 	settings();
 	nearest();
 	often();
+	freed_scalars();
 	slots();
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());
 	return done();

@@ -58,6 +58,7 @@ test_programs = \
 	tests/hostile_model.t \
 	tests/kerneltext.t \
 	tests/growth.t \
+	tests/handles.t \
 	tests/halves.t \
 	tests/keys.t \
 	tests/lists.t \
@@ -175,6 +176,7 @@ tests_again_t_SOURCES = tests/again.c
 tests_assign_t_SOURCES = tests/assign.c
 tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c
+tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c

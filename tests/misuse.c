@@ -166,6 +166,7 @@ static void of_leaves(void)
 	FAIL(yoke_scalar_set(x, 1), EINVAL, "scalar");
 	FAIL(yoke_scalar_set(NULL, 1), EINVAL, "scalar");
 	FAIL(yoke_read(x, f, 3), ESHAPE, "read");
+	FAIL(yoke_read(x, NULL, sizeof f), EINVAL, "read");
 	FAIL(yoke_scope_end(NULL), EINVAL, "scope_end");
 }
 
@@ -196,6 +197,43 @@ static void of_lists(void)
 	FAIL(yoke_sgd_step(0, p, g, NULL, &plain), EINVAL, "sgd_step");
 	NONE(yoke_global_norm(0, NULL), EINVAL, "global_norm");
 	FAIL(yoke_barrier(1, p, -1, NULL, got), EINVAL, "barrier");
+}
+
+// A step over a list of which a later tensor is no variable assigns none of them.
+static void of_half_a_list(void)
+{
+	static const float two[6] = { 2, 2, 2, 2, 2, 2 };
+	float got[6] = { NAN };
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, d23);
+	yoke_put(v, two, sizeof two);
+	yoke_tensor *p[2] = { v, yoke_neg(v) }, *g[2] = { v, v };
+	struct yoke_sgd sgd = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE };
+
+	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
+	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first is as it was: %g", got[0]);
+	yoke_free(v);
+}
+
+// A call that fails returns its own error's number, whatever error came first and is not cleared.
+static void of_second_errors(void)
+{
+	float f[6];
+	yoke_tensor *inner = yoke_neg(x), *outer = yoke_exp(inner), *got[1];
+
+	yoke_read(outer, f, sizeof f);
+	yoke_add(x, flat);
+	ok(yoke_error_code() == YOKE_ESHAPE, "an error that stays: %s", yoke_error());
+	int err[] = { yoke_assign(x, inner), yoke_assign(x, dbl), yoke_read(inner, f, sizeof f),
+		      yoke_eval(1, &inner), yoke_grad(yoke_mean(x, YOKE_ALL), 1, &inner, got),
+		      yoke_put(x, NULL, sizeof f), yoke_read(x, f, 1),
+		      yoke_sgd_step(1, &x, &x, NULL, &(struct yoke_sgd){ .momentum = 1 }) };
+	static const int want[] = { YOKE_ESPENT, YOKE_EDTYPE, YOKE_ESPENT, YOKE_ESPENT, YOKE_ESPENT,
+				    YOKE_ESHAPE, YOKE_ESHAPE, YOKE_EINVAL };
+	for (size_t i = 0; i < sizeof err / sizeof *err; i++)
+		ok(err[i] == want[i], "call %zu behind it: %s, wanted %s", i, yoke_error_name(err[i]),
+		   yoke_error_name(want[i]));
+	ok(yoke_error_code() == YOKE_ESHAPE, "the first stays: %s", yoke_error());
+	yoke_error_clear();
 }
 
 // Operands that are not optional, absent: YOKE_NONE, and NULL, which stands for an earlier error.
@@ -305,6 +343,8 @@ int main(void)
 	of_named();
 	of_leaves();
 	of_lists();
+	of_half_a_list();
+	of_second_errors();
 	of_absent(YOKE_NONE, "YOKE_NONE");
 	of_absent(NULL, "NULL");
 	yoke_tensor *sum = yoke_add(x, x);

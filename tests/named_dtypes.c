@@ -330,8 +330,9 @@ static yoke_tensor *operand(const struct row *r, int k, int dtype, enum layout l
 // y in the parts that its row says it is made of; NULL where it is a map or the like.
 static yoke_tensor *in_parts(yoke_tensor *y)
 {
-	struct yk_graph *g = &y->ctx->graph;
-	const struct yk_node n = *yk_maker(g, y->id);
+	struct yoke_context *ctx = yk_current();
+	struct yk_graph *g = &ctx->graph;
+	const struct yk_node n = *yk_maker(g, yk_tensor(y)->id);
 	yk_id in[16], out[4];
 	union yoke_attr attr[8];
 	if (!yk_ops[n.op].decompose)
@@ -340,7 +341,7 @@ static yoke_tensor *in_parts(yoke_tensor *y)
 	memcpy(attr, yk_attrs(g, &n), n.nattr * sizeof *attr);
 	struct yk_call c = { .op = n.op, .nin = n.nin, .in = in, .nattr = n.nattr, .attr = attr };
 	yk_ops[n.op].decompose(g, &c, out);
-	return out[0] == YK_BAD ? NULL : yk_handle_of(y->ctx, out[0]);
+	return out[0] == YK_BAD ? NULL : yk_handle_of(ctx, out[0]);
 }
 
 // sum of y[i] cos(i), in the accumulator's dtype
@@ -375,7 +376,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		for (int k = 0; k < r->n; k++)
 			v[k] = operand(r, k, dtype, layout, x[k], &leaf[k]);
 		yoke_tensor *y = r->fn(v), *f = y;
-		rule = y && yk_ops[yk_maker(&y->ctx->graph, y->id)->op].decompose;
+		rule = y && yk_ops[yk_tensor(y)->op].decompose;
 		if (!named && rule)
 			f = in_parts(y);
 		n = y ? yoke_count(y) : 0;

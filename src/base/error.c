@@ -15,11 +15,14 @@ struct error {
 };
 
 static _Thread_local struct error first;
+static _Thread_local int last;
 
 int yk_vfail(int code, const char *fmt, va_list ap)
 {
 	static const char cut[] = " ...";
 
+	if (code)
+		last = code;
 	if (first.code || !code)
 		return code;
 	int n = vsnprintf(first.text, sizeof first.text, fmt, ap);
@@ -96,7 +99,12 @@ int yoke_error_code(void)
 	return first.code;
 }
 
+int yk_error_last(void)
+{
+	return last ? last : first.code ? first.code : YOKE_EINVAL;
+}
+
 void yoke_error_clear(void)
 {
-	first.code = 0;
+	first.code = last = 0;
 }

@@ -9,6 +9,9 @@
 
 // Records code and a formatted line unless the thread has an error already; returns code.
 int yk_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// The code of the last one recorded or kept from being: that of a call that failed just now by giving
+// NULL or the like, whatever error came first.
+int yk_error_last(void);
 int yk_vfail(int code, const char *fmt, va_list ap);
 // Takes the thread's error away, and gives it back in the place of any other: for what must not disturb
 // it, like checks between two steps of a plan.  NULL: there was none (or no memory).

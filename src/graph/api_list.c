@@ -23,10 +23,9 @@ static yk_id *lists(struct yoke_context *ctx, int n, int count,
 		for (int i = 0; i < n; i++) {
 			yk_id v =
 				list[l] ? yk_operand(ctx, list[l][i], yoke_f32) : YK_NIL;
+			if (v == YK_NIL && list[l])
+				yk_fail(YOKE_EINVAL, "a tensor of a list is absent");
 			if (v == YK_BAD || (v == YK_NIL && list[l])) {
-				if (!yoke_error_code())
-					yk_fail(YOKE_EINVAL,
-						"a tensor of a list is absent");
 				free(in);
 				return NULL;
 			}
@@ -42,7 +41,14 @@ static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char 
 			yk_fail(YOKE_EINVAL, "%s: takes at least one tensor", what);
 		return NULL;
 	}
-	return yk_enter(t[0]->ctx) < 0 ? NULL : t[0]->ctx;
+	const struct yk_tensor *first = yk_enter_of(t[0]);
+	return first ? first->ctx : NULL;
+}
+
+// The dtype in which an optimizer takes scalars for tensors like the first of a list of values.
+static int acc_of(const struct yoke_context *ctx, const yk_id *in)
+{
+	return yk_acc(ctx->graph.value[in[0]].dtype);
 }
 
 // Results are NULL after an error, so that what is recorded with them hands it on.
@@ -57,13 +63,13 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
 	struct yoke_context *ctx = enter_list(n, p, "grad");
 	if (!ctx)
-		return results(yoke_error_code(), n, g);
+		return results(yk_error_last(), n, g);
 	int err = 0;
 	struct yk_graph *graph = &ctx->graph;
 	yk_id *in = NULL, *out = NULL, *grads, id = yk_operand(ctx, y, yoke_f32);
 	char text[160];
 	if (id == YK_BAD || id == YK_NIL) {
-		err = id == YK_BAD ? yoke_error_code() :
+		err = id == YK_BAD ? yk_error_last() :
 				     yk_fail(YOKE_EINVAL, "grad: of nothing");
 		goto leave;
 	}
@@ -74,9 +80,12 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 			yk_describe(&graph->value[id], text));
 		goto leave;
 	}
-	if (!(in = lists(ctx, n, 1, &p, 0)) || !(out = malloc((size_t)n * sizeof *out))) {
-		err = yoke_error_code() ? yoke_error_code() :
-					  yk_fail(YOKE_ENOMEM, "grad: no memory");
+	if (!(in = lists(ctx, n, 1, &p, 0))) {
+		err = yk_error_last();
+		goto leave;
+	}
+	if (!(out = malloc((size_t)n * sizeof *out))) {
+		err = yk_fail(YOKE_ENOMEM, "grad: no memory");
 		goto leave;
 	}
 	grads = out;
@@ -86,13 +95,13 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 		if (grads[i] == YK_NIL)
 			grads[i] = yk_full_like(graph, in[i], 0);
 		if (grads[i] == YK_BAD)
-			err = yoke_error_code();
+			err = yk_error_last();
 	}
 	if (!err)
 		err = yk_recorded(ctx);
 	for (int i = 0; i < n && !err; i++)
 		if (!(g[i] = yk_handle_of(ctx, grads[i])))
-			err = yoke_error_code();
+			err = yk_error_last();
 leave:
 	free(in);
 	free(out);
@@ -100,7 +109,31 @@ leave:
 	return results(err, n, g);
 }
 
-// Records a list op and assigns its lists of results to variables.
+// The variables of several lists of n, one list behind another; NULL after an error.
+static struct yk_tensor **variables(const struct yoke_context *ctx, int op, int n, int count,
+				    yoke_tensor *const *const *list)
+{
+	struct yk_tensor **v = malloc((size_t)n * (size_t)count * sizeof *v);
+	if (!v) {
+		yk_fail(YOKE_ENOMEM, "no memory for %d variables", n * count);
+		return NULL;
+	}
+	for (int l = 0; l < count; l++)
+		for (int i = 0; i < n; i++) {
+			struct yk_tensor *t = list[l] ? yk_tensor(list[l][i]) : NULL;
+			v[l * n + i] = t;
+			if (!list[l] || (t && t->kind == YK_VARIABLE))
+				continue;
+			if (t)
+				yk_op_fail(&ctx->graph, op, YOKE_EINVAL,
+					   "tensor %d of list %d is no variable", i, l);
+			free(v);
+			return NULL;
+		}
+	return v;
+}
+
+// Records a list op and assigns its lists of results to variables: all, or after an error none.
 static int step(struct yoke_context *ctx, int op, int n, int nlists, yk_id *in,
 		int singles, int nattr, const union yoke_attr *attr, int outs,
 		yoke_tensor *const *const *to)
@@ -111,24 +144,20 @@ static int step(struct yoke_context *ctx, int op, int n, int nlists, yk_id *in,
 			     .in = in,
 			     .nattr = (uint32_t)nattr,
 			     .attr = attr };
-	yk_id out;
 	for (uint32_t i = 0; i < c.nin; i++)
 		if (in[i] == YK_BAD)
-			return yoke_error_code();
-	int err = yk_append(&ctx->graph, &c, &out);
+			return yk_error_last();
+	struct yk_tensor **var = variables(ctx, op, n, outs, to);
+	yk_id out;
+	int err = var ? yk_append(&ctx->graph, &c, &out) : yk_error_last();
 	if (!err)
 		err = yk_recorded(ctx);
-	for (int l = 0; l < outs && !err; l++)
-		for (int i = 0; i < n && !err && to[l]; i++) {
-			yoke_tensor *t = to[l][i];
-			if (t->kind != YK_VARIABLE)
-				return yk_op_fail(&ctx->graph, op, YOKE_EINVAL,
-						  "tensor %d of list %d is no variable",
-						  i, l);
-			t->id = out + (yk_id)(l * n + i);
-			t->epoch = ctx->epoch;
-			err = yk_root(t);
-		}
+	if (!err)
+		err = yk_roots_reserve(ctx, (size_t)(n * outs));
+	for (int i = 0; i < n * outs && !err; i++)
+		if (var[i])
+			err = yk_assign(var[i], out + (yk_id)i);
+	free(var);
 	return err;
 }
 
@@ -140,16 +169,16 @@ static int moments_step(int op, const char *what, int n, yoke_tensor *const *p,
 {
 	struct yoke_context *ctx = enter_list(n, p, what);
 	if (!ctx)
-		return yoke_error_code();
+		return yk_error_last();
 	int err = 0;
 	yk_id *in = lists(ctx, n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4);
 	if (in) {
 		for (int i = 0; i < 4; i++)
-			in[4 * n + i] = yk_operand(ctx, single[i], yk_acc(p[0]->dtype));
+			in[4 * n + i] = yk_operand(ctx, single[i], acc_of(ctx, in));
 		err = step(ctx, op, n, 4, in, 4, nattr, attr, 3,
 			   (yoke_tensor *const *const[]){ p, m, v });
 	} else {
-		err = yoke_error_code();
+		err = yk_error_last();
 	}
 	free(in);
 	yk_leave(ctx);
@@ -190,7 +219,7 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	struct yoke_context *ctx = enter_list(n, p, "sgd_step");
 	if (!ctx)
-		return yoke_error_code();
+		return yk_error_last();
 	int err = 0;
 	yk_id *in = NULL;
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
@@ -202,11 +231,11 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		err = yk_fail(YOKE_EINVAL, "sgd_step: momentum %g and %s list of buffers",
 			      o->momentum, b ? "a" : "no");
 	else if (!(in = lists(ctx, n, 3, (yoke_tensor *const *const[]){ p, g, b }, 3)))
-		err = yoke_error_code();
+		err = yk_error_last();
 	if (!err) {
 		yoke_tensor *single[3] = { o->lr, o->first, o->scale };
 		for (int i = 0; i < 3; i++)
-			in[3 * n + i] = yk_operand(ctx, single[i], yk_acc(p[0]->dtype));
+			in[3 * n + i] = yk_operand(ctx, single[i], acc_of(ctx, in));
 		union yoke_attr a[4] = { { .f = o->momentum },
 					 { .f = o->dampening },
 					 { .f = o->weight_decay },
@@ -241,17 +270,17 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 {
 	struct yoke_context *ctx = enter_list(n, g, "unscale_check");
 	if (!ctx)
-		return results(results(yoke_error_code(), n, to), 1, overflow);
+		return results(results(yk_error_last(), n, to), 1, overflow);
 	int err = 0;
 	yk_id out, *in = lists(ctx, n, 1, &g, 1);
 	if (in)
-		in[n] = yk_operand(ctx, scale, yk_acc(g[0]->dtype));
+		in[n] = yk_operand(ctx, scale, acc_of(ctx, in));
 	struct yk_call c = { .op = YK_MULTI_UNSCALE,
 			     .list = (uint32_t)n,
 			     .nin = (uint32_t)n + 1,
 			     .in = in };
 	if (!in || in[n] == YK_BAD)
-		err = yoke_error_code();
+		err = yk_error_last();
 	else
 		err = yk_append(&ctx->graph, &c, &out);
 	if (!err)
@@ -259,7 +288,7 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	for (int i = 0; i <= n && !err; i++) {
 		yoke_tensor **t = i < n ? &to[i] : overflow;
 		if (!(*t = yk_handle_of(ctx, out + (yk_id)i)))
-			err = yoke_error_code();
+			err = yk_error_last();
 	}
 	free(in);
 	yk_leave(ctx);
@@ -271,19 +300,19 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 {
 	struct yoke_context *ctx = enter_list(n, x, "barrier");
 	if (!ctx)
-		return results(yoke_error_code(), n, to);
+		return results(yk_error_last(), n, to);
 	int err = 0;
 	yk_id out, *in = m < 0 ? NULL : lists(ctx, n, 1, &x, m);
 	if (m < 0)
 		err = yk_fail(YOKE_EINVAL, "barrier: after %d values", m);
 	else if (!in)
-		err = yoke_error_code();
+		err = yk_error_last();
 	for (int i = 0; i < m && !err; i++) {
 		in[n + i] = yk_operand(ctx, after[i], yoke_f32);
 		if (in[n + i] == YK_NIL)
 			yk_fail(YOKE_EINVAL, "barrier: after nothing");
 		if (in[n + i] == YK_NIL || in[n + i] == YK_BAD)
-			err = yoke_error_code();
+			err = yk_error_last();
 	}
 	struct yk_call c = { .op = YK_BARRIER,
 			     .list = (uint32_t)n,
@@ -295,7 +324,7 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 		err = yk_recorded(ctx);
 	for (int i = 0; i < n && !err; i++)
 		if (!(to[i] = yk_handle_of(ctx, out + (yk_id)i)))
-			err = yoke_error_code();
+			err = yk_error_last();
 	free(in);
 	yk_leave(ctx);
 	return results(err, n, to);

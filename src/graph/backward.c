@@ -38,12 +38,12 @@ static void accumulate(struct pass *s, yk_id v, yk_id cot)
 	if (cot == YK_NIL || v == YK_NIL)
 		return;
 	if (cot == YK_BAD)
-		s->err = yoke_error_code();
+		s->err = yk_error_last();
 	else
 		s->cot[v] =
 			s->cot[v] == YK_NIL ? cot : yk_bin(s->g, YK_ADD, s->cot[v], cot);
 	if (s->cot[v] == YK_BAD)
-		s->err = yoke_error_code();
+		s->err = yk_error_last();
 }
 
 // The axis along which a slice is a part, when it is one with step 1 and whole along the others; -1.
@@ -299,7 +299,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	spread_matters(&t, first, end);
 	for (uint32_t i = 0; i < n.nout && !t.err; i++) {
 		if (out[i] == YK_BAD)
-			t.err = yoke_error_code();
+			t.err = yk_error_last();
 		else if (out[i] != YK_NIL)
 			accumulate(&t, out[i], s->cot[n.out + i]);
 	}
@@ -337,7 +337,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 		g->scope = yk_maker(g, y)->scope;
 		s.cot[y] = yk_full_like(g, y, 1);
 		if (s.cot[y] == YK_BAD)
-			s.err = yoke_error_code();
+			s.err = yk_error_last();
 		for (size_t k = nodes; k-- > 0 && !s.err;)
 			visit(&s, (uint32_t)k);
 	}

@@ -16,33 +16,46 @@
 #include "graph/context.h"
 
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
-YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
-	 "pending operations that are warned about once");
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
 	 "keep where each operation is recorded: errors name the calling functions");
-
-// Memory that only pending operations hold is warned about beyond this part of the device's.
-enum { HELD_PART = 4 };
 
 static _Thread_local struct yoke_context *current;
 static _Thread_local int own_id; // the system's number of this thread, 0: not asked yet
 static pthread_key_t own_key;   // a context that yk_current made goes with its thread
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
-int yk_enter(struct yoke_context *ctx)
+int yk_fork_check(void)
+{
+	if (!yk_forked())
+		return 0;
+	return yk_fail(YOKE_EFORK,
+		       "devices were in use before this process was forked off and cannot be used "
+		       "here; fork first, or exec");
+}
+
+int yk_try_enter(struct yoke_context *ctx)
 {
 	int inside = 0;
-	if (yk_forked())
-		return yk_fail(YOKE_EFORK,
-			       "devices were in use before this process was forked off and cannot be used "
-			       "here; fork first, or exec");
 	if (!own_id)
 		own_id = (int)gettid();
 	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &inside, own_id,
 						     memory_order_acquire,
 						     memory_order_relaxed))
+		return inside;
+	if (atomic_load_explicit(&ctx->deferrals, memory_order_relaxed))
+		yk_free_deferred(ctx);
+	return 0;
+}
+
+int yk_enter(struct yoke_context *ctx)
+{
+	int err = yk_fork_check();
+	if (err)
+		return err;
+	int inside = yk_try_enter(ctx);
+	if (inside)
 		return yk_fail(YOKE_EBUSY,
 			       "context %p: thread %d is inside, thread %d may not enter; "
 			       "give each thread a context of its own",
@@ -67,6 +80,11 @@ static void own_free(void *ctx)
 static void own_make(void)
 {
 	pthread_key_create(&own_key, own_free);
+}
+
+struct yoke_context *yk_current_or_null(void)
+{
+	return current;
 }
 
 struct yoke_context *yk_current(void)
@@ -133,15 +151,13 @@ void yoke_context_free(yoke_context *ctx)
 	yk_settle(ctx);
 	if (ctx->failure.code && !ctx->failure.told) // nobody else will hear of it
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
+	yk_tensors_free(ctx->handles, YK_END_CONTEXT);
 	while (ctx->scope) {
-		struct yoke_scope *s = ctx->scope;
+		struct yk_scope *s = ctx->scope;
 		ctx->scope = s->parent;
-		for (struct yoke_tensor *t = s->handles; t; t = t->next)
-			yk_storage_unref(t->storage);
+		yk_tensors_free(s->handles, YK_END_CONTEXT);
 		free(s);
 	}
-	for (struct yoke_tensor *t = ctx->handles; t; t = t->next)
-		yk_storage_unref(t->storage);
 	yk_context_reset(ctx);
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
@@ -156,7 +172,8 @@ void yoke_context_free(yoke_context *ctx)
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);
 	yk_sites_fini(&ctx->sites);
-	yk_arena_fini(&ctx->handle_memory);
+	yk_slots_return(ctx);
+	yk_arena_fini(&ctx->names);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)
@@ -177,7 +194,7 @@ yoke_context *yoke_use(yoke_context *ctx)
 int yoke_random_set(uint64_t seed, int64_t step)
 {
 	struct yoke_context *ctx = yk_current();
-	int err = ctx ? yk_enter(ctx) : yoke_error_code();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	ctx->stale |= ctx->graph.nodes && (ctx->seed != seed || ctx->step != step);
@@ -187,168 +204,17 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	return 0;
 }
 
-// ---- handles ----
-
-static struct yoke_tensor **list_of(struct yoke_tensor *t)
-{
-	return t->scope ? &t->scope->handles : &t->ctx->handles;
-}
-
-static void link_handle(struct yoke_tensor *t)
-{
-	struct yoke_tensor **list = list_of(t);
-	t->prev = NULL;
-	t->next = *list;
-	if (*list)
-		(*list)->prev = t;
-	*list = t;
-}
-
-static void unlink_handle(struct yoke_tensor *t)
-{
-	if (t->prev)
-		t->prev->next = t->next;
-	else
-		*list_of(t) = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-}
-
-struct yoke_tensor *yk_handle_new(struct yoke_context *ctx, int kind)
-{
-	struct yoke_tensor *t = ctx->free_handles;
-	if (t)
-		ctx->free_handles = t->next;
-	else if (!(t = yk_arena_alloc(&ctx->handle_memory, sizeof *t))) {
-		yk_fail(YOKE_ENOMEM, "no memory for a handle");
-		return NULL;
-	}
-	*t = (struct yoke_tensor){ .ctx = ctx,
-				   .scope = ctx->scope,
-				   .kind = (uint8_t)kind,
-				   .id = YK_NIL,
-				   .leaf = YK_NIL,
-				   .root = YK_NIL };
-	t->path = ctx->graph.scope;
-	link_handle(t);
-	ctx->live_handles++;
-	return t;
-}
-
-static void warn_of_growth(struct yoke_context *ctx)
-{
-	bool many = ctx->graph.nodes > (size_t)yk_param_int(&graph_warn);
-	uint64_t all = yk_pool_most(ctx->device->pool);
-	if (!many && ctx->held_bytes <= all / HELD_PART)
-		return;
-	ctx->warned = true;
-	yk_warn("graph",
-		"%zu operations are pending, and hold %llu bytes that nothing else does; "
-		"the oldest is from scope \"%s\": evaluate them (yoke_eval, yoke_read)",
-		ctx->graph.nodes, (unsigned long long)ctx->held_bytes,
-		yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
-}
-
-struct yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
-{
-	struct yoke_tensor *t = yk_handle_new(ctx, YK_VALUE);
-	if (!t)
-		return NULL;
-	const struct yk_value *v = &ctx->graph.value[id];
-	t->id = id;
-	t->epoch = ctx->epoch;
-	t->op = ctx->graph.node[v->node].op;
-	t->dtype = v->dtype;
-	t->rank = v->rank;
-	memcpy(t->dims, v->dims, sizeof t->dims);
-	if (!ctx->warned)
-		warn_of_growth(ctx);
-	return t;
-}
-
-static void handle_free(struct yoke_tensor *t)
-{
-	struct yoke_context *ctx = t->ctx;
-	if (t->root != YK_NIL)
-		ctx->root[t->root] = NULL;
-	if (t->kind == YK_HOST_SCALAR && t->leaf_epoch == ctx->epoch)
-		for (size_t i = 0; i < ctx->leaves;
-		     i++) // a scalar goes, its last value stays
-			if (ctx->leaf[i].scalar == t) {
-				ctx->leaf[i].scalar = NULL;
-				ctx->leaf[i].ordinal =
-					yk_bits(ctx->leaf[i].dtype, t->scalar);
-			}
-	if (t->kind == YK_VARIABLE && t->leaf_epoch == ctx->epoch)
-		for (size_t i = 0; i < ctx->leaves; i++)
-			if (ctx->leaf[i].variable == t)
-				ctx->leaf[i].variable = NULL;
-	yk_storage_unref(t->storage);
-	unlink_handle(t);
-	t->ctx = NULL;
-	t->next = ctx->free_handles;
-	ctx->free_handles = t;
-	ctx->live_handles--;
-}
-
-void yoke_free(yoke_tensor *t)
-{
-	if (!t || t == YOKE_NONE || yk_enter(t->ctx) < 0)
-		return;
-	struct yoke_context *ctx = t->ctx;
-	handle_free(t);
-	yk_leave(ctx);
-}
-
-int yk_root(struct yoke_tensor *t)
-{
-	struct yoke_context *ctx = t->ctx;
-	if (t->root != YK_NIL || t->id == YK_NIL || t->epoch != ctx->epoch)
-		return 0;
-	if (yk_grow(&ctx->root, &ctx->root_cap, ctx->roots + 1, sizeof *ctx->root) < 0)
-		return yk_fail(YOKE_ENOMEM, "no memory for a root");
-	t->root = (uint32_t)ctx->roots;
-	ctx->root[ctx->roots++] = t;
-	return 0;
-}
-
-static void move_handle(struct yoke_tensor *t, struct yoke_scope *to)
-{
-	unlink_handle(t);
-	t->scope = to;
-	link_handle(t);
-}
-
-yoke_tensor *yoke_lift(yoke_tensor *t)
-{
-	if (!t || t == YOKE_NONE || yk_enter(t->ctx) < 0)
-		return t;
-	if (t->scope)
-		move_handle(t, t->scope->parent);
-	yk_leave(t->ctx);
-	return t;
-}
-
-yoke_tensor *yoke_keep(yoke_tensor *t)
-{
-	if (!t || t == YOKE_NONE || yk_enter(t->ctx) < 0)
-		return t;
-	move_handle(t, NULL);
-	struct yoke_context *ctx = t->ctx;
-	if (yk_root(t) < 0)
-		t = NULL;
-	yk_leave(ctx);
-	return t;
-}
-
 // ---- scopes ----
+
+// What the caller has of a scope is its serial, so that one that has ended is known.
+static atomic_uintptr_t serials;
 
 yoke_scope *yoke_scope_begin(const char *name)
 {
 	struct yoke_context *ctx = yk_current();
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	struct yoke_scope *s = calloc(1, sizeof *s);
+	struct yk_scope *s = calloc(1, sizeof *s);
 	uint32_t path = yk_path_get(&ctx->paths, ctx->scope ? ctx->scope->path : 0,
 				    name ? name : "");
 	if (!s || path == YK_NIL) {
@@ -357,36 +223,46 @@ yoke_scope *yoke_scope_begin(const char *name)
 		yk_leave(ctx);
 		return NULL;
 	}
-	*s = (struct yoke_scope){ .ctx = ctx, .parent = ctx->scope, .path = path };
+	*s = (struct yk_scope){ .parent = ctx->scope,
+				.path = path,
+				.serial = 1 + atomic_fetch_add(&serials, 1) };
 	if (!s->parent)
 		ctx->opening++;
 	ctx->scope = s;
 	ctx->graph.scope = path;
 	yk_leave(ctx);
-	return s;
+	return (yoke_scope *)s->serial;
+}
+
+static int end_scope(struct yoke_context *ctx, uintptr_t serial)
+{
+	struct yk_scope *s = ctx->scope;
+	while (s && s->serial != serial)
+		s = s->parent;
+	if (!s)
+		return yk_fail(YOKE_EINVAL, "scope_end: no such scope is open in this thread's context; "
+					    "it has ended, or is another context's");
+	if (s != ctx->scope)
+		return yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
+			       yk_path_name(&ctx->paths, s->path));
+	yk_tensors_free(s->handles, YK_END_SCOPE);
+	ctx->scope = s->parent;
+	ctx->graph.scope = s->parent ? s->parent->path : 0;
+	free(s);
+	return 0;
 }
 
 int yoke_scope_end(yoke_scope *s)
 {
 	if (!s)
 		return yk_fail(YOKE_EINVAL, "scope_end: no scope");
-	struct yoke_context *ctx = s->ctx;
-	int err = yk_enter(ctx);
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
-	if (ctx->scope != s) {
-		err = yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
-			      yk_path_name(&ctx->paths, s->path));
-		yk_leave(ctx);
-		return err;
-	}
-	while (s->handles)
-		handle_free(s->handles);
-	ctx->scope = s->parent;
-	ctx->graph.scope = s->parent ? s->parent->path : 0;
-	free(s);
+	err = end_scope(ctx, (uintptr_t)s);
 	yk_leave(ctx);
-	return yoke_error_code();
+	return err ? err : yoke_error_code();
 }
 
 void yk_context_reset(struct yoke_context *ctx)

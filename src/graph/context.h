@@ -6,14 +6,11 @@
 #ifndef YK_CONTEXT_H
 #define YK_CONTEXT_H
 
-#include <stdatomic.h>
-
 #include "base/arena.h"
 #include "device/device.h"
 #include "device/pool.h"
+#include "graph/handle.h"
 #include "graph/op.h"
-
-enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
@@ -31,22 +28,6 @@ struct yk_storage {
 	struct yoke_context *ctx;
 };
 
-struct yoke_tensor {
-	struct yoke_context *ctx;
-	struct yoke_scope *scope; // that owns it; NULL: the caller
-	struct yoke_tensor *next, *prev; // in its scope's list, or the context's
-	struct yk_storage *storage;      // NULL: pending, or spent
-	const char *name;                // of variables
-	yk_id id, leaf;                  // pending value; leaf standing for storage
-	uint32_t epoch, leaf_epoch;      // evaluations in which these count
-	uint32_t root;                   // its place among the pending roots, YK_NIL: none
-	uint32_t path;                   // scope it was recorded in, for messages
-	uint16_t op;
-	uint8_t kind, dtype, rank;
-	double scalar;
-	int64_t dims[YOKE_MAX_RANK];
-};
-
 enum yk_leaf_kind { YK_LEAF_STORAGE, YK_LEAF_SCALAR, YK_LEAF_SEED, YK_LEAF_STEP };
 
 // What a LEAF or SCALAR node stands for; its attr is the index.  The plan reads it at launch.
@@ -55,9 +36,11 @@ struct yk_leaf {
 	uint8_t dtype;
 	yk_id id;
 	struct yk_storage *storage;   // a reference
-	struct yoke_tensor *variable; // whose current version it is, or NULL
-	struct yoke_tensor *scalar;   // a reference by list: see yoke_free
+	struct yk_tensor *variable;   // whose current version it is, or NULL
+	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
 	uint64_t ordinal;             // SEED: joined to the seed
+	uint64_t bits;
+	uint32_t former;              // index of the leaf before of the same variable or scalar, or YK_NIL
 };
 
 // Pinned host memory on its way to the device; written again once its event is done.
@@ -85,10 +68,10 @@ struct yk_failure {
 	char text[1800];
 };
 
-struct yoke_scope {
-	struct yoke_context *ctx;
-	struct yoke_scope *parent;
-	struct yoke_tensor *handles;
+struct yk_scope {
+	uintptr_t serial; // what the caller has of it
+	struct yk_scope *parent;
+	struct yk_tensor *handles;
 	uint32_t path;
 };
 
@@ -117,14 +100,19 @@ struct yoke_context {
 	struct yk_paths paths;
 	struct yk_sites sites; // where the application called, if that is traced
 	uint32_t epoch, opening; // evaluations; outermost scopes opened
-	struct yoke_scope *scope; // innermost, NULL: none
-	struct yoke_tensor *handles;  // that no scope owns
-	struct yoke_tensor *free_handles;
-	struct yk_arena handle_memory;
+	struct yk_scope *scope; // innermost, NULL: none
+	struct yk_tensor *handles;    // that no scope owns
+	struct yk_tensor *free_slots; // for new ones
+	struct yk_arena names;        // of variables
 	uint64_t live_handles;
+	yoke_tensor **deferred; // handles to be freed by the next call: the lock of the table is theirs
+	size_t deferred_cap;
+	atomic_size_t deferrals;
 	struct yk_leaf *leaf;
 	size_t leaves, leaf_cap;
-	struct yoke_tensor **root; // handles whose pending values are roots; NULL where freed
+	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
+	uint32_t step_epoch;
+	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn
 	uint32_t staged;
@@ -179,20 +167,36 @@ static inline int yk_recorded(struct yoke_context *ctx)
 // Always paired.
 int yk_enter(struct yoke_context *);
 void yk_leave(struct yoke_context *);
+// The same without an error: the number of the thread that is inside, 0: this one is now.
+int yk_try_enter(struct yoke_context *);
+int yk_fork_check(void); // EFORK in a forked child
 // The calling thread's context, made if there is none; NULL with an error.
 struct yoke_context *yk_current(void);
 
-// A handle of the innermost scope, zeroed but for ctx, scope, kind; NULL: no memory.
-struct yoke_tensor *yk_handle_new(struct yoke_context *, int kind);
+// The thread's current context, if it has one.
+struct yoke_context *yk_current_or_null(void);
+
+// A tensor of the innermost scope, zeroed but for ctx, scope, kind, op; NULL: no memory.
+struct yk_tensor *yk_tensor_new(struct yoke_context *, int kind, int op);
+void yk_tensor_free(struct yk_tensor *, enum yk_end);
+void yk_tensors_free(struct yk_tensor *, enum yk_end); // a list of them
 // A handle for a pending value.
-struct yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
-// The value to use for a handle as an operand; literals and scalars take dtype.  YK_NIL for YOKE_NONE;
-// YK_BAD: another context, spent, failed.
-yk_id yk_operand(struct yoke_context *, struct yoke_tensor *, int dtype);
+yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
+// Enters the context of a handle, which is neither NULL nor YOKE_NONE: its tensor, or NULL with the error.
+struct yk_tensor *yk_enter_of(const yoke_tensor *);
+// The value to use for a tensor as an operand; literals and scalars take dtype.  YK_BAD: another context,
+// spent, failed.
+yk_id yk_value_of(struct yoke_context *, struct yk_tensor *, int dtype);
+// The same for a handle, which may be NULL (YK_BAD) or YOKE_NONE (YK_NIL).
+yk_id yk_operand(struct yoke_context *, const yoke_tensor *, int dtype);
+// The variable's new version is this pending value, of its shape and dtype.
+int yk_assign(struct yk_tensor *, yk_id);
+size_t yk_bytes_of(const struct yk_tensor *);
 // The value of the seed joined with the next ordinal of the scope, and of the step, as i64 scalars.
 int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
-// Makes the handle's pending value a root of the next evaluation.
-int yk_root(struct yoke_tensor *);
+// Makes the tensor's pending value a root of the next evaluation.
+int yk_root(struct yk_tensor *);
+int yk_roots_reserve(struct yoke_context *, size_t more); // room, so that so many do not fail
 // Forgets everything pending; handles of it are spent.
 void yk_context_reset(struct yoke_context *);
 
@@ -226,6 +230,6 @@ void yk_failure_set(struct yoke_context *, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int yk_failure_tell(struct yoke_context *); // as this thread's error; returns its code
 // EFAILED: the handle's storage has failed, and why.
-int yk_failure_of(const struct yoke_tensor *);
+int yk_failure_of(const struct yk_tensor *);
 
 #endif

@@ -36,7 +36,7 @@ int yk_failure_tell(struct yoke_context *ctx)
 	return yk_fail(f->code, "%s%s", f->text, f->variables ? reload : "");
 }
 
-int yk_failure_of(const struct yoke_tensor *t)
+int yk_failure_of(const struct yk_tensor *t)
 {
 	struct yk_failure *f = &t->ctx->failure;
 	const struct yk_storage *s = t->storage;
@@ -69,7 +69,7 @@ static bool lose(struct yk_storage *s, struct lost *l)
 	return true;
 }
 
-static void lose_handles(const struct yoke_tensor *t, struct lost *l)
+static void lose_handles(const struct yk_tensor *t, struct lost *l)
 {
 	for (; t; t = t->next)
 		if (lose(t->storage, l) && t->kind == YK_VARIABLE)
@@ -128,7 +128,7 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 			  .code = f.code,
 			  .failure = ctx->failure.number };
 	lose_handles(ctx->handles, &l);
-	for (struct yoke_scope *s = ctx->scope; s; s = s->parent)
+	for (struct yk_scope *s = ctx->scope; s; s = s->parent)
 		lose_handles(s->handles, &l);
 	for (size_t i = 0; i < ctx->leaves;
 	     i++) // old versions that pending operations read

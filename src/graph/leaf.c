@@ -35,7 +35,7 @@ static int check_shape(const char *what, int dtype, int rank, const int64_t *dim
 	return 0;
 }
 
-static void set_shape(struct yoke_tensor *t, int dtype, int rank, const int64_t *dims)
+static void set_shape(struct yk_tensor *t, int dtype, int rank, const int64_t *dims)
 {
 	t->dtype = (uint8_t)dtype;
 	t->rank = (uint8_t)rank;
@@ -184,40 +184,41 @@ static int take_storage(struct yoke_context *ctx, uint64_t bytes, struct lent *l
 	return l->taken ? 0 : make_storage(ctx, bytes, l->data, to);
 }
 
-static yoke_tensor *materialised(int kind, const char *what, int dtype, int rank,
-				 const int64_t *dims, const void *data, struct lent *lent)
+static yoke_tensor *materialised(int kind, const char *what, const char *name, int dtype,
+				 int rank, const int64_t *dims, const void *data,
+				 struct lent *lent)
 {
 	struct yoke_context *ctx = yk_current();
 	uint64_t bytes = 0;
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	struct yoke_tensor *t = NULL;
+	struct yk_tensor *t = NULL;
+	yoke_tensor *handle = NULL;
 	struct yk_storage *s = NULL;
 	if (!check_shape(what, dtype, rank, dims, &bytes) &&
 	    !(lent ? take_storage(ctx, bytes, lent, &s) :
 		     make_storage(ctx, bytes, data, &s))) {
-		struct yoke_scope *scope = ctx->scope;
+		struct yk_scope *scope = ctx->scope;
 		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
 			ctx->scope = NULL;
-		t = yk_handle_new(ctx, kind);
+		t = yk_tensor_new(ctx, kind, YK_LEAF);
 		ctx->scope = scope;
 		if (t) {
 			t->storage = s;
+			t->name = name ? yk_arena_strdup(&ctx->names, name) : NULL;
 			set_shape(t, dtype, rank, dims);
+			handle = yk_handle(t);
 		} else {
 			yk_storage_unref(s);
 		}
 	}
 	yk_leave(ctx);
-	return t;
+	return handle;
 }
 
 yoke_tensor *yoke_variable(const char *name, int dtype, int rank, const int64_t *dims)
 {
-	yoke_tensor *t = materialised(YK_VARIABLE, "variable", dtype, rank, dims, NULL, NULL);
-	if (t && name)
-		t->name = yk_arena_strdup(&t->ctx->handle_memory, name);
-	return t;
+	return materialised(YK_VARIABLE, "variable", name, dtype, rank, dims, NULL, NULL);
 }
 
 yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data)
@@ -226,7 +227,7 @@ yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *dat
 		yk_fail(YOKE_EINVAL, "from: no data");
 		return NULL;
 	}
-	return materialised(YK_VALUE, "from", dtype, rank, dims, data, NULL);
+	return materialised(YK_VALUE, "from", NULL, dtype, rank, dims, data, NULL);
 }
 
 yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
@@ -235,7 +236,7 @@ yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 	struct lent lent = { .data = data, .free_fn = free_fn, .arg = arg };
 	yoke_tensor *t = NULL;
 	if (data)
-		t = materialised(YK_VALUE, "wrap", dtype, rank, dims, NULL, &lent);
+		t = materialised(YK_VALUE, "wrap", NULL, dtype, rank, dims, NULL, &lent);
 	else
 		yk_fail(YOKE_EINVAL, "wrap: no data");
 	if (!lent.taken && free_fn) // copied, or never to be used
@@ -243,23 +244,35 @@ yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 	return t;
 }
 
-static const char *name_of(const struct yoke_tensor *t)
+static const char *name_of(const struct yk_tensor *t)
 {
 	return t->name ? t->name : "unnamed";
 }
 
-static int want_variable(const struct yoke_tensor *t, const char *what)
+// The tensor, if it is of the kind and its context could be entered; else NULL with *err.
+static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const char *what, int *err)
 {
-	if (!t)
-		return yoke_error_code() ? yoke_error_code() :
+	static const char *const word[] = { "value", "variable", "scalar", "literal" };
+	struct yk_tensor *t = NULL;
+	if (!handle) {
+		*err = yoke_error_code() ? yoke_error_code() :
 					   yk_fail(YOKE_EINVAL, "%s: NULL", what);
-	if (t == YOKE_NONE || t->kind != YK_VARIABLE)
-		return yk_fail(YOKE_EINVAL, "%s: takes a variable", what);
-	return 0;
+		return NULL;
+	}
+	if (handle != YOKE_NONE && !(t = yk_enter_of(handle))) {
+		*err = yk_error_last();
+		return NULL;
+	}
+	if (t && t->kind == kind)
+		return t;
+	if (t)
+		yk_leave(t->ctx);
+	*err = yk_fail(YOKE_EINVAL, "%s: takes a %s", what, word[kind]);
+	return NULL;
 }
 
 // The variable's new version is materialised: what was pending for it no longer is.
-static void set_storage(struct yoke_tensor *t, struct yk_storage *s)
+static void set_storage(struct yk_tensor *t, struct yk_storage *s)
 {
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
@@ -269,55 +282,60 @@ static void set_storage(struct yoke_tensor *t, struct yk_storage *s)
 	t->storage = s;
 }
 
-int yoke_put(yoke_tensor *t, const void *data, size_t bytes)
+int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 {
-	int err = want_variable(t, "put");
-	if (err)
+	int err = 0;
+	struct yk_tensor *t = enter_kind(handle, YK_VARIABLE, "put", &err);
+	if (!t)
 		return err;
-	if (bytes != yoke_bytes(t) || !data)
-		return yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
-			       name_of(t), yoke_bytes(t), bytes, data ? "" : " at NULL");
-	struct yoke_context *ctx = t->ctx;
 	struct yk_storage *s;
-	if ((err = yk_enter(ctx)) < 0)
-		return err;
-	if (!(err = make_storage(ctx, bytes, data, &s)))
+	if (bytes != yk_bytes_of(t) || !data)
+		err = yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
+			      name_of(t), yk_bytes_of(t), bytes, data ? "" : " at NULL");
+	else if (!(err = make_storage(t->ctx, bytes, data, &s)))
 		set_storage(t, s);
-	yk_leave(ctx);
+	yk_leave(t->ctx);
 	return err;
 }
 
-int yoke_assign(yoke_tensor *t, yoke_tensor *value)
+int yk_assign(struct yk_tensor *t, yk_id id)
 {
-	int err = want_variable(t, "assign");
-	if (err)
-		return err;
+	t->id = id;
+	t->epoch = t->ctx->epoch;
+	return yk_root(t);
+}
+
+static int assign(struct yk_tensor *t, const yoke_tensor *value)
+{
 	struct yoke_context *ctx = t->ctx;
-	if ((err = yk_enter(ctx)) < 0)
-		return err;
 	char a[160], b[160];
 	yk_id id = yk_operand(ctx, value, t->dtype);
 	struct yk_value like = { .dtype = t->dtype, .rank = t->rank };
 	memcpy(like.dims, t->dims, sizeof like.dims);
 	if (id == YK_BAD)
-		err = yoke_error_code();
-	else if (id == YK_NIL)
-		err = yk_fail(YOKE_EINVAL, "assign: variable %s: no value", name_of(t));
-	else if (ctx->graph.value[id].dtype != t->dtype)
-		err = yk_fail(YOKE_EDTYPE,
-			      "assign: variable %s is %s, the value %s; cast it",
-			      name_of(t), yk_describe(&like, a),
-			      yk_describe(&ctx->graph.value[id], b));
-	else if (!yk_same_shape(&ctx->graph.value[id], &like))
-		err = yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s",
-			      name_of(t), yk_describe(&like, a),
-			      yk_describe(&ctx->graph.value[id], b));
-	else {
-		t->id = id;
-		t->epoch = ctx->epoch;
-		err = yk_root(t);
-	}
-	yk_leave(ctx);
+		return yk_error_last();
+	if (id == YK_NIL)
+		return yk_fail(YOKE_EINVAL, "assign: variable %s: no value", name_of(t));
+	if (ctx->graph.value[id].dtype != t->dtype)
+		return yk_fail(YOKE_EDTYPE,
+			       "assign: variable %s is %s, the value %s; cast it",
+			       name_of(t), yk_describe(&like, a),
+			       yk_describe(&ctx->graph.value[id], b));
+	if (!yk_same_shape(&ctx->graph.value[id], &like))
+		return yk_fail(YOKE_ESHAPE, "assign: variable %s is %s, the value %s",
+			       name_of(t), yk_describe(&like, a),
+			       yk_describe(&ctx->graph.value[id], b));
+	return yk_assign(t, id);
+}
+
+int yoke_assign(yoke_tensor *variable, yoke_tensor *value)
+{
+	int err = 0;
+	struct yk_tensor *t = enter_kind(variable, YK_VARIABLE, "assign", &err);
+	if (!t)
+		return err;
+	err = assign(t, value);
+	yk_leave(t->ctx);
 	return err;
 }
 
@@ -328,11 +346,11 @@ static yoke_tensor *number(int kind, double value)
 	struct yoke_context *ctx = yk_current();
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	struct yoke_tensor *t = yk_handle_new(ctx, kind);
+	struct yk_tensor *t = yk_tensor_new(ctx, kind, YK_LEAF);
 	if (t)
 		t->scalar = value;
 	yk_leave(ctx);
-	return t;
+	return t ? yk_handle(t) : NULL;
 }
 
 yoke_tensor *yoke_scalar(double value)
@@ -345,15 +363,11 @@ yoke_tensor *yoke_const(double value)
 	return number(YK_LITERAL, value);
 }
 
-int yoke_scalar_set(yoke_tensor *t, double value)
+int yoke_scalar_set(yoke_tensor *scalar, double value)
 {
+	int err = 0;
+	struct yk_tensor *t = enter_kind(scalar, YK_HOST_SCALAR, "scalar_set", &err);
 	if (!t)
-		return yoke_error_code() ? yoke_error_code() :
-					   yk_fail(YOKE_EINVAL, "scalar_set: NULL");
-	if (t == YOKE_NONE || t->kind != YK_HOST_SCALAR)
-		return yk_fail(YOKE_EINVAL, "scalar_set: takes a scalar");
-	int err = yk_enter(t->ctx);
-	if (err)
 		return err;
 	t->ctx->stale |= t->leaf_epoch == t->ctx->epoch && t->scalar != value;
 	t->scalar = value;
@@ -377,44 +391,71 @@ static yk_id leaf_new(struct yoke_context *ctx, int op, const struct yk_leaf *le
 	if (yk_append_as(&ctx->graph, &c, 1, value, &id) < 0)
 		return YK_BAD;
 	ctx->leaf[ctx->leaves] = *leaf;
+	ctx->leaf[ctx->leaves].former = YK_NIL;
 	ctx->leaf[ctx->leaves++].id = id;
 	return id;
 }
 
-// The scalar leaf of this kind and dtype, made once an evaluation.
-static yk_id scalar_leaf(struct yoke_context *ctx, const struct yk_leaf *want)
+// A leaf that the tensor's others of this evaluation are chained to, as long as it is there.
+static yk_id leaf_of(struct yk_tensor *t, int op, const struct yk_leaf *leaf,
+		     const struct yk_value *value)
 {
-	for (size_t i = ctx->leaves; i-- > 0;) {
-		const struct yk_leaf *l = &ctx->leaf[i];
-		if (l->kind == want->kind && l->dtype == want->dtype &&
-		    l->scalar == want->scalar && l->ordinal == want->ordinal)
-			return l->id;
-	}
-	return leaf_new(ctx, YK_SCALAR, want, &(struct yk_value){ .dtype = want->dtype });
+	struct yoke_context *ctx = t->ctx;
+	yk_id id = leaf_new(ctx, op, leaf, value);
+	if (id == YK_BAD)
+		return id;
+	uint32_t at = (uint32_t)(ctx->leaves - 1);
+	if (t->leaf_epoch == ctx->epoch)
+		ctx->leaf[at].former = t->chain;
+	t->chain = at;
+	t->leaf_epoch = ctx->epoch;
+	return id;
 }
 
-yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
+// The leaf of a scalar in this dtype, made once an evaluation.
+static yk_id scalar_leaf(struct yk_tensor *t, int dtype)
 {
-	if (!t) {
-		if (!yoke_error_code())
-			yk_fail(YOKE_EINVAL,
-				"an operand is NULL; optional ones are YOKE_NONE");
-		return YK_BAD;
-	}
-	if (t == YOKE_NONE)
-		return YK_NIL;
+	struct yoke_context *ctx = t->ctx;
+	if (t->leaf_epoch == ctx->epoch)
+		for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former)
+			if (ctx->leaf[i].dtype == dtype)
+				return ctx->leaf[i].id;
+	return leaf_of(t, YK_SCALAR,
+		       &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
+					  .dtype = (uint8_t)dtype,
+					  .scalar = t },
+		       &(struct yk_value){ .dtype = (uint8_t)dtype });
+}
+
+static yk_id storage_leaf(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	struct yk_value v = { .dtype = t->dtype, .rank = t->rank };
+	memcpy(v.dims, t->dims, sizeof v.dims);
+	yk_id id = leaf_of(t, YK_LEAF,
+			   &(struct yk_leaf){ .kind = YK_LEAF_STORAGE,
+					      .dtype = t->dtype,
+					      .storage = t->storage,
+					      .variable = t->kind == YK_VARIABLE ? t : NULL },
+			   &v);
+	if (id == YK_BAD)
+		return id;
+	t->storage->refs++;
+	t->storage->leaf_epoch = ctx->epoch;
+	t->leaf = id;
+	return id;
+}
+
+yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
+{
 	if (t->ctx != ctx) {
 		yk_fail(YOKE_ECONTEXT, "an operand belongs to another context");
 		return YK_BAD;
 	}
 	if (t->kind == YK_LITERAL)
 		return yk_lit(&ctx->graph, dtype, t->scalar);
-	if (t->kind == YK_HOST_SCALAR) {
-		t->leaf_epoch = ctx->epoch;
-		return scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
-							   .dtype = (uint8_t)dtype,
-							   .scalar = t });
-	}
+	if (t->kind == YK_HOST_SCALAR)
+		return scalar_leaf(t, dtype);
 	if (t->id != YK_NIL && t->epoch == ctx->epoch)
 		return t->id;
 	if (!t->storage) {
@@ -430,20 +471,19 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 	}
 	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
 		return t->leaf;
-	struct yk_value v = { .dtype = t->dtype, .rank = t->rank };
-	memcpy(v.dims, t->dims, sizeof v.dims);
-	struct yk_leaf leaf = { .kind = YK_LEAF_STORAGE,
-				.dtype = t->dtype,
-				.storage = t->storage,
-				.variable = t->kind == YK_VARIABLE ? t : NULL };
-	yk_id id = leaf_new(ctx, YK_LEAF, &leaf, &v);
-	if (id == YK_BAD)
-		return id;
-	t->storage->refs++;
-	t->storage->leaf_epoch = ctx->epoch;
-	t->leaf = id;
-	t->leaf_epoch = ctx->epoch;
-	return id;
+	return storage_leaf(t);
+}
+
+yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
+{
+	if (!handle && !yoke_error_code())
+		yk_fail(YOKE_EINVAL, "an operand is NULL; optional ones are YOKE_NONE");
+	if (!handle)
+		return YK_BAD;
+	if (handle == YOKE_NONE)
+		return YK_NIL;
+	struct yk_tensor *t = yk_tensor(handle);
+	return t ? yk_value_of(ctx, t, dtype) : YK_BAD;
 }
 
 int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
@@ -455,47 +495,19 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 		p->calls = 0;
 	}
 	uint64_t ordinal = yk_hash(p->name, strlen(p->name), p->calls++);
-	*key = scalar_leaf(ctx, &(struct yk_leaf){ .kind = YK_LEAF_SEED,
-						   .dtype = yoke_i64,
-						   .ordinal = ordinal });
-	*step = scalar_leaf(ctx,
-			    &(struct yk_leaf){ .kind = YK_LEAF_STEP, .dtype = yoke_i64 });
-	return *key == YK_BAD || *step == YK_BAD ? yoke_error_code() : 0;
-}
-
-// ---- facts about a handle ----
-
-int yoke_rank(const yoke_tensor *t)
-{
-	return t && t != YOKE_NONE ? t->rank : YOKE_EINVAL;
-}
-
-int yoke_dtype(const yoke_tensor *t)
-{
-	return t && t != YOKE_NONE ? t->dtype : YOKE_EINVAL;
-}
-
-int64_t yoke_dim(const yoke_tensor *t, int axis)
-{
-	if (!t || t == YOKE_NONE)
-		return YOKE_EINVAL;
-	if (axis < 0)
-		axis += t->rank;
-	return axis >= 0 && axis < t->rank ? t->dims[axis] : YOKE_ERANGE;
-}
-
-int64_t yoke_count(const yoke_tensor *t)
-{
-	if (!t || t == YOKE_NONE)
-		return YOKE_EINVAL;
-	int64_t n = 1;
-	for (int i = 0; i < t->rank; i++)
-		n *= t->dims[i];
-	return n;
-}
-
-size_t yoke_bytes(const yoke_tensor *t)
-{
-	return t && t != YOKE_NONE ? (size_t)yoke_count(t) * yoke_dtype_size(t->dtype) :
-				     0;
+	*key = leaf_new(ctx, YK_SCALAR,
+			&(struct yk_leaf){ .kind = YK_LEAF_SEED,
+					   .dtype = yoke_i64,
+					   .ordinal = ordinal },
+			&(struct yk_value){ .dtype = yoke_i64 });
+	if (ctx->step_epoch != ctx->epoch && *key != YK_BAD) {
+		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,
+					  &(struct yk_leaf){ .kind = YK_LEAF_STEP,
+							     .dtype = yoke_i64 },
+					  &(struct yk_value){ .dtype = yoke_i64 });
+		if (ctx->step_leaf != YK_BAD)
+			ctx->step_epoch = ctx->epoch;
+	}
+	*step = ctx->step_leaf;
+	return *key == YK_BAD || *step == YK_BAD ? yk_error_last() : 0;
 }

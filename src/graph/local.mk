@@ -17,6 +17,8 @@ libyokecore_la_SOURCES += \
 	src/graph/grad_rules.c \
 	src/graph/graph.c \
 	src/graph/graph.h \
+	src/graph/handle.c \
+	src/graph/handle.h \
 	src/graph/leaf.c \
 	src/graph/op.c \
 	src/graph/op.h \
@@ -32,4 +34,5 @@ libyokecore_la_SOURCES += \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/tensor.c \
 	src/graph/wrap.c

@@ -18,10 +18,13 @@ struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
 	for (int i = 0; i < n; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
+		const struct yk_tensor *h = yk_tensor(t[i]);
+		if (!h)
+			return r;
 		if (!ctx)
-			ctx = t[i]->ctx;
+			ctx = h->ctx;
 		if (!dtype)
-			dtype = t[i]->dtype;
+			dtype = h->dtype;
 	}
 	if (!ctx) {
 		if (n && !yoke_error_code())

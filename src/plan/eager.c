@@ -29,7 +29,7 @@ struct yk_eager {
 	size_t values;            // of the tape that made has entries for
 	size_t done;              // nodes of the tape that were run
 	uint32_t serial;          // of the small graph
-	struct yoke_tensor *result; // handles of one run's results, whose storages go to made
+	struct yk_tensor *result; // handles of one run's results, whose storages go to made
 	size_t result_cap;
 };
 
@@ -300,7 +300,7 @@ static int run_new(struct yk_planner *pl)
 int yk_eager_run(struct yoke_context *ctx)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
-	return pl ? run_new(pl) : yoke_error_code();
+	return pl ? run_new(pl) : yk_error_last();
 }
 
 int yk_eager_roots(struct yk_planner *pl, bool *started)

@@ -220,7 +220,7 @@ static struct yk_plan *plan_for(struct yk_planner *pl)
 
 // ---- roots ----
 
-int yk_root_add(struct yk_planner *pl, yoke_tensor *t)
+int yk_root_add(struct yk_planner *pl, struct yk_tensor *t)
 {
 	if (yk_grow(&pl->root, &pl->root_cap, pl->roots + 1, sizeof *pl->root) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -234,7 +234,7 @@ static void find_donors(struct yk_planner *pl)
 {
 	struct yoke_context *ctx = pl->ctx;
 	for (size_t i = 0; i < pl->roots; i++) {
-		const yoke_tensor *t = pl->root[i].handle;
+		const struct yk_tensor *t = pl->root[i].handle;
 		if (t->kind != YK_VARIABLE || t->leaf == YK_NIL ||
 		    t->leaf_epoch != ctx->epoch)
 			continue;
@@ -276,7 +276,7 @@ static int drop_lost(struct yk_planner *pl)
 	}
 	size_t kept = 0;
 	for (size_t i = 0; i < pl->roots; i++) {
-		yoke_tensor *t = pl->root[i].handle;
+		struct yk_tensor *t = pl->root[i].handle;
 		struct yk_storage *s = lost[g->value[pl->root[i].id].node];
 		if (!s) {
 			pl->root[kept++] = pl->root[i];
@@ -325,10 +325,21 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 		return err;
 	struct yk_plan *p = plan_for(pl);
 	if (!p)
-		return yoke_error_code();
+		return yk_error_last();
 	p->used = ++pl->evaluations;
 	err = yk_launch(pl, p, started);
 	return err ? err : lost;
+}
+
+// A tensor that is asked for becomes a root; says what is wrong with a spent, failed or foreign one.
+static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
+{
+	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle) : NULL;
+	if (t && t->kind >= YK_HOST_SCALAR)
+		return 0;
+	if (yk_operand(ctx, handle, yoke_f32) == YK_BAD)
+		return yk_error_last();
+	return t ? yk_root(t) : 0;
 }
 
 static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
@@ -337,19 +348,12 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	size_t roots = ctx->roots;
 	int err = 0;
 	if (!pl)
-		return yoke_error_code();
+		return yk_error_last();
 	yk_work_begin(ctx, ctx->queue);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
-	for (int i = 0; i < n && !err; i++) {
-		// says what is wrong with a spent, failed or foreign value
-		if (t[i] && t[i] != YOKE_NONE && t[i]->kind >= YK_HOST_SCALAR)
-			continue;
-		if (yk_operand(ctx, t[i], yoke_f32) == YK_BAD)
-			err = yoke_error_code();
-		else if (t[i] != YOKE_NONE)
-			err = yk_root(t[i]);
-	}
+	for (int i = 0; i < n && !err; i++)
+		err = ask_for(ctx, t[i]);
 	pl->roots = 0;
 	for (size_t i = 0; i < ctx->roots && !err; i++)
 		if (ctx->root[i])
@@ -375,10 +379,16 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 int yoke_eval(int n, yoke_tensor *const *t)
 {
 	struct yoke_context *ctx = NULL;
-	for (int i = 0; i < n && !ctx; i++)
-		ctx = t[i] && t[i] != YOKE_NONE ? t[i]->ctx : NULL;
+	for (int i = 0; i < n && !ctx; i++) {
+		if (!t[i] || t[i] == YOKE_NONE)
+			continue;
+		const struct yk_tensor *h = yk_tensor(t[i]);
+		if (!h)
+			return yk_error_last();
+		ctx = h->ctx;
+	}
 	if (!ctx && !(ctx = yk_current()))
-		return yoke_error_code();
+		return yk_error_last();
 	int err = yk_enter(ctx);
 	if (err)
 		return err;
@@ -433,7 +443,7 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 }
 
 // Brings a materialised value's bytes to the host and waits.
-static int download(const struct yoke_tensor *t, void *to, uint64_t bytes)
+static int download(const struct yk_tensor *t, void *to, uint64_t bytes)
 {
 	struct yoke_context *ctx = t->ctx;
 	char why[400];
@@ -450,27 +460,36 @@ static int download(const struct yoke_tensor *t, void *to, uint64_t bytes)
 	return 0;
 }
 
-int yoke_read(yoke_tensor *t, void *to, size_t bytes)
+static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, void *to, size_t bytes)
 {
-	if (!t)
-		return yoke_error_code() ? yoke_error_code() :
-					   yk_fail(YOKE_EINVAL, "read: NULL");
-	if (t == YOKE_NONE || t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
+	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
 		return yk_fail(YOKE_EINVAL,
 			       "read: takes a tensor, not a host scalar or literal");
-	if (bytes != yoke_bytes(t))
+	if (bytes != yk_bytes_of(t))
 		return yk_fail(YOKE_ESHAPE,
 			       "read: the value has %zu bytes, got room for %zu",
-			       yoke_bytes(t), bytes);
-	struct yoke_context *ctx = t->ctx;
-	int err = yk_enter(ctx);
-	if (err)
-		return err;
-	yk_settle(ctx);
+			       yk_bytes_of(t), bytes);
+	if (!to && bytes)
+		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
+	int err = 0;
+	yk_settle(t->ctx);
 	if (t->id != YK_NIL || !t->storage || t->storage->failed)
-		err = evaluate(ctx, 1, &t);
-	if (!err && bytes)
-		err = download(t, to, bytes);
+		err = evaluate(t->ctx, 1, &handle);
+	return err || !bytes ? err : download(t, to, bytes);
+}
+
+int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
+{
+	if (!handle)
+		return yoke_error_code() ? yoke_error_code() :
+					   yk_fail(YOKE_EINVAL, "read: NULL");
+	if (handle == YOKE_NONE)
+		return yk_fail(YOKE_EINVAL, "read: takes a tensor");
+	struct yk_tensor *t = yk_enter_of(handle);
+	if (!t)
+		return yk_error_last();
+	struct yoke_context *ctx = t->ctx;
+	int err = read_tensor(t, handle, to, bytes);
 	yk_leave(ctx);
 	return err;
 }
@@ -478,7 +497,7 @@ int yoke_read(yoke_tensor *t, void *to, size_t bytes)
 int yoke_sync(void)
 {
 	struct yoke_context *ctx = yk_current();
-	int err = ctx ? yk_enter(ctx) : yoke_error_code();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	yk_work_begin(ctx, ctx->queue);
@@ -495,8 +514,9 @@ int yoke_sync(void)
 int yoke_stats(struct yoke_stats *to)
 {
 	struct yoke_context *ctx = yk_current();
-	if (!ctx)
-		return yoke_error_code();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	if (err)
+		return err;
 	struct yk_pool_stats pool;
 	struct yoke_stats s = ctx->stats;
 	yk_pool_stats(ctx->device->pool, &pool);
@@ -514,6 +534,7 @@ int yoke_stats(struct yoke_stats *to)
 	s.live_handles = ctx->live_handles;
 	s.plans = ctx->planner ? ctx->planner->plans : 0;
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
+	yk_leave(ctx);
 	size_t size = to->size < sizeof s ? to->size : sizeof s;
 	if (size < sizeof to->size)
 		return yk_fail(YOKE_EINVAL,
@@ -527,7 +548,7 @@ int yoke_stats_reset_peaks(void)
 {
 	struct yoke_context *ctx = yk_current();
 	if (!ctx)
-		return yoke_error_code();
+		return yk_error_last();
 	yk_pool_reset_peaks(ctx->device->pool);
 	ctx->stats.predicted_peak = 0;
 	return 0;

@@ -128,7 +128,7 @@ void yk_fallback_counts(const struct yoke_context *ctx, uint64_t (*to)[2])
 int yoke_fallbacks(int most, struct yoke_fallback *to)
 {
 	struct yoke_context *ctx = yk_current();
-	int err = ctx ? yk_enter(ctx) : yoke_error_code();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	struct yoke_fallback *all = malloc((yk_fallback_kinds(ctx) + 1) * sizeof *all);

@@ -144,7 +144,7 @@ uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
 	case YK_LEAF_SEED: return pl->ctx->seed ^ leaf->ordinal;
 	case YK_LEAF_STEP: return (uint64_t)pl->ctx->step;
 	}
-	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->ordinal;
+	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->bits;
 }
 
 static void bind_views(struct launch *l)
@@ -275,7 +275,7 @@ static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 			pl->storage[i]->written = done ? done->serial : l->ctx->queue->marks;
 		}
 	for (size_t i = 0; i < pl->roots; i++) {
-		yoke_tensor *t = pl->root[i].handle;
+		struct yk_tensor *t = pl->root[i].handle;
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
 		struct yk_storage *s =
 			b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :

@@ -366,7 +366,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	row->decompose(&t, &inner, outs);
 	for (uint32_t i = 0; i < nout; i++)
 		if (outs[i] == YK_BAD) {
-			err = yoke_error_code();
+			err = yk_error_last();
 			goto out;
 		}
 	err = YOKE_ENOMEM;

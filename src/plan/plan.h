@@ -56,7 +56,7 @@ struct yk_marks {
 
 struct yk_root {
 	yk_id id;             // in the context's graph
-	yoke_tensor *handle;
+	struct yk_tensor *handle;
 	uint32_t donor;       // place among marks.leaf of the variable's old version, or YK_NIL
 	bool idle;            // nothing else holds that version: it may be overwritten
 };
@@ -259,7 +259,7 @@ int yk_check_leaves(const struct yk_planner *, const struct yk_plan *);
 uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // The context's planner, made if there is none; NULL: no memory.
 struct yk_planner *yk_planner_of(struct yoke_context *);
-int yk_root_add(struct yk_planner *, yoke_tensor *);
+int yk_root_add(struct yk_planner *, struct yk_tensor *);
 // Plans and launches what planner->root needs; *started: it got to the first step.
 int yk_run_roots(struct yk_planner *, bool *started);
 // The same for a context that evaluates eagerly, whose values are there by now.

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of handles.  A context takes slots from it in batches, so that recording takes no lock;
+// what is shared with other threads (whose slot it is, what they want freed) is behind one.
+
+#include "config.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/context.h"
+
+// A handle's bits, from the lowest.  Where pointers are short it says neither op nor kind.
+enum {
+	WIDE = sizeof(uintptr_t) > 4,
+	INDEX_BITS = WIDE ? 28 : 20,
+	GENERATION_BITS = WIDE ? 26 : 12,
+	OP_BITS = WIDE ? 8 : 0,
+	KIND_BITS = WIDE ? 2 : 0,
+	OP_AT = INDEX_BITS + GENERATION_BITS,
+	KIND_AT = OP_AT + OP_BITS,
+};
+_Static_assert(YK_OPS <= 255, "an op fits, and YOKE_NONE is no handle");
+
+enum { CHUNK = 4096, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
+
+static struct {
+	pthread_mutex_t lock;
+	struct yk_tensor *_Atomic chunk[CHUNKS]; // made as needed, kept for good
+	uint32_t used;                           // slots ever taken
+	struct yk_tensor *spare;                 // of contexts that are gone
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t field(const yoke_tensor *t, int at, int bits)
+{
+	return (uint64_t)(uintptr_t)t >> at & (((uint64_t)1 << bits) - 1);
+}
+
+static bool is_generation(const yoke_tensor *t, unsigned generation)
+{
+	return field(t, INDEX_BITS, GENERATION_BITS) ==
+	       (generation & ((1u << GENERATION_BITS) - 1));
+}
+
+static struct yk_tensor *slot_of(const yoke_tensor *t)
+{
+	uint64_t i = field(t, 0, INDEX_BITS);
+	struct yk_tensor *chunk =
+		atomic_load_explicit(&table.chunk[i / CHUNK], memory_order_acquire);
+	return chunk ? &chunk[i % CHUNK] : NULL;
+}
+
+// The tensor, or NULL when it is gone.
+static struct yk_tensor *find(const yoke_tensor *t)
+{
+	struct yk_tensor *s = slot_of(t);
+	unsigned g = s ? atomic_load_explicit(&s->generation, memory_order_relaxed) : 0;
+	return g & 1 && is_generation(t, g) ? s : NULL;
+}
+
+yoke_tensor *yk_handle(const struct yk_tensor *t)
+{
+	uint64_t g = atomic_load_explicit(&t->generation, memory_order_relaxed);
+	uint64_t n = t->index | (g & ((1u << GENERATION_BITS) - 1)) << INDEX_BITS;
+	if (WIDE)
+		n |= (uint64_t)t->op << OP_AT | (uint64_t)t->kind << KIND_AT;
+	return (yoke_tensor *)(uintptr_t)n;
+}
+
+// ---- handles of what is gone ----
+
+// What the handle says of itself; name: of a variable, or NULL.
+static void describe(const yoke_tensor *t, const char *name, char *to, size_t cap)
+{
+	int op = (int)field(t, OP_AT, OP_BITS);
+	if (!WIDE)
+		snprintf(to, cap, "a tensor");
+	else if (field(t, KIND_AT, KIND_BITS) == YK_VARIABLE)
+		snprintf(to, cap, name ? "variable %s" : "a variable", name);
+	else if (field(t, KIND_AT, KIND_BITS) != YK_VALUE)
+		snprintf(to, cap, "a number on the host");
+	else if (op == YK_LEAF || op >= YK_OPS)
+		snprintf(to, cap, "a value from the host");
+	else
+		snprintf(to, cap, "a result of %s", yk_ops[op].name);
+}
+
+static int say_gone(const yoke_tensor *t)
+{
+	static const char *const how[] = {
+		[YK_END_FREED] = "after it was freed",
+		[YK_END_SCOPE] = "after its scope ended; yoke_keep or yoke_lift it before that",
+		[YK_END_CONTEXT] = "after its context was freed",
+	};
+	struct yk_tensor *s = slot_of(t);
+	unsigned g = s ? atomic_load(&s->generation) : 0;
+	if (!s || !field(t, INDEX_BITS, 1) || !g)
+		return yk_fail(YOKE_EINVAL, "%p is no tensor", (const void *)t);
+	pthread_mutex_lock(&table.lock);
+	struct yoke_context *ctx = s->ctx;
+	bool last = !(g & 1) && is_generation(t, g - 1); // nothing has taken its place
+	pthread_mutex_unlock(&table.lock);
+	// what a context of another thread knows of it is not ours to read
+	bool ours = last && ctx && ctx == yk_current_or_null();
+	enum yk_end end = last && !ctx ? YK_END_CONTEXT : ours ? s->end : YK_END_FREED;
+	const char *scope = ours ? yk_path_name(&ctx->paths, s->path) : "";
+	char what[120];
+	describe(t, ours ? s->name : NULL, what, sizeof what);
+	return yk_fail(end == YK_END_CONTEXT ? YOKE_ECONTEXT : YOKE_EINVAL,
+		       "%s%s%s%s was used %s", what, *scope ? " in scope \"" : "", scope,
+		       *scope ? "\"" : "", how[end]);
+}
+
+struct yk_tensor *yk_tensor(const yoke_tensor *t)
+{
+	struct yk_tensor *s = find(t);
+	if (!s)
+		say_gone(t);
+	return s;
+}
+
+struct yk_tensor *yk_tensor_in(const struct yoke_context *ctx, const yoke_tensor *t)
+{
+	pthread_mutex_lock(&table.lock);
+	struct yk_tensor *s = find(t);
+	if (s && s->ctx != ctx)
+		s = NULL;
+	pthread_mutex_unlock(&table.lock);
+	return s;
+}
+
+// ---- slots ----
+
+// With the lock held.
+static struct yk_tensor *new_slot(void)
+{
+	if (table.used == (uint32_t)CHUNKS * CHUNK)
+		return NULL;
+	struct yk_tensor *chunk = atomic_load(&table.chunk[table.used / CHUNK]);
+	if (!chunk) {
+		if (!(chunk = calloc(CHUNK, sizeof *chunk)))
+			return NULL;
+		atomic_store_explicit(&table.chunk[table.used / CHUNK], chunk,
+				      memory_order_release);
+	}
+	struct yk_tensor *s = &chunk[table.used % CHUNK];
+	s->index = table.used++;
+	return s;
+}
+
+static void take_batch(struct yoke_context *ctx)
+{
+	pthread_mutex_lock(&table.lock);
+	for (int i = 0; i < BATCH; i++) {
+		struct yk_tensor *s = table.spare;
+		if (s)
+			table.spare = s->next;
+		else if (!(s = new_slot()))
+			break;
+		s->ctx = ctx;
+		s->next = ctx->free_slots;
+		ctx->free_slots = s;
+	}
+	pthread_mutex_unlock(&table.lock);
+}
+
+struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
+{
+	if (!ctx->free_slots)
+		take_batch(ctx);
+	struct yk_tensor *t = ctx->free_slots;
+	if (!t) {
+		yk_fail(YOKE_ENOMEM, "no memory for a handle");
+		return NULL;
+	}
+	ctx->free_slots = t->next;
+	memset(&t->scope, 0, sizeof *t - offsetof(struct yk_tensor, scope));
+	t->kind = (uint8_t)kind;
+	t->op = (uint16_t)op;
+	atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
+	ctx->live_handles++;
+	return t;
+}
+
+void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
+{
+	struct yoke_context *ctx = t->ctx;
+	atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
+	t->end = (uint8_t)end;
+	t->next = ctx->free_slots;
+	ctx->free_slots = t;
+	ctx->live_handles--;
+}
+
+static void return_list(struct yk_tensor *t)
+{
+	for (struct yk_tensor *next; t; t = next) {
+		next = t->next;
+		t->ctx = NULL;
+		t->next = table.spare;
+		table.spare = t;
+	}
+}
+
+void yk_slots_return(struct yoke_context *ctx)
+{
+	pthread_mutex_lock(&table.lock);
+	return_list(ctx->free_slots);
+	free(ctx->deferred);
+	pthread_mutex_unlock(&table.lock);
+}
+
+// ---- freeing from elsewhere ----
+
+void yk_free_later(yoke_tensor *t)
+{
+	pthread_mutex_lock(&table.lock);
+	struct yk_tensor *s = find(t);
+	struct yoke_context *ctx = s ? s->ctx : NULL;
+	int err = 0;
+	if (ctx) {
+		size_t n = atomic_load(&ctx->deferrals);
+		if (!(err = yk_grow(&ctx->deferred, &ctx->deferred_cap, n + 1, sizeof t))) {
+			ctx->deferred[n] = t;
+			atomic_store(&ctx->deferrals, n + 1);
+		}
+	}
+	pthread_mutex_unlock(&table.lock);
+	if (!ctx)
+		say_gone(t);
+	if (err)
+		yk_fail(err, "free: no memory to remember it until its context is idle");
+}
+
+void yk_free_deferred(struct yoke_context *ctx)
+{
+	pthread_mutex_lock(&table.lock);
+	yoke_tensor **list = ctx->deferred;
+	size_t n = atomic_load(&ctx->deferrals);
+	ctx->deferred = NULL;
+	ctx->deferred_cap = 0;
+	atomic_store(&ctx->deferrals, 0);
+	pthread_mutex_unlock(&table.lock);
+	for (size_t i = 0; i < n; i++) {
+		struct yk_tensor *t = yk_tensor_in(ctx, list[i]);
+		if (t) // its scope may have ended since
+			yk_tensor_free(t, YK_END_FREED);
+	}
+	free(list);
+}

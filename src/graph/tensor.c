@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as the application sees them: which scope owns a handle, when it goes, what it is.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "graph/context.h"
+
+YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
+	 "pending operations that are warned about once");
+
+// Memory that only pending operations hold is warned about beyond this part of the device's.
+enum { HELD_PART = 4 };
+
+static struct yk_tensor **list_of(struct yk_tensor *t)
+{
+	return t->scope ? &t->scope->handles : &t->ctx->handles;
+}
+
+static void link_handle(struct yk_tensor *t)
+{
+	struct yk_tensor **list = list_of(t);
+	t->prev = NULL;
+	t->next = *list;
+	if (*list)
+		(*list)->prev = t;
+	*list = t;
+}
+
+static void unlink_handle(struct yk_tensor *t)
+{
+	if (t->prev)
+		t->prev->next = t->next;
+	else
+		*list_of(t) = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+}
+
+struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
+{
+	struct yk_tensor *t = yk_slot_take(ctx, kind, op);
+	if (!t)
+		return NULL;
+	t->scope = ctx->scope;
+	t->id = t->leaf = t->root = t->chain = YK_NIL;
+	t->path = ctx->graph.scope;
+	link_handle(t);
+	return t;
+}
+
+static void warn_of_growth(struct yoke_context *ctx)
+{
+	bool many = ctx->graph.nodes > (size_t)yk_param_int(&graph_warn);
+	uint64_t all = yk_pool_most(ctx->device->pool);
+	if (!many && ctx->held_bytes <= all / HELD_PART)
+		return;
+	ctx->warned = true;
+	yk_warn("graph",
+		"%zu operations are pending, and hold %llu bytes that nothing else does; "
+		"the oldest is from scope \"%s\": evaluate them (yoke_eval, yoke_read)",
+		ctx->graph.nodes, (unsigned long long)ctx->held_bytes,
+		yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
+}
+
+yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
+{
+	const struct yk_value *v = &ctx->graph.value[id];
+	struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, ctx->graph.node[v->node].op);
+	if (!t)
+		return NULL;
+	t->id = id;
+	t->epoch = ctx->epoch;
+	t->dtype = v->dtype;
+	t->rank = v->rank;
+	memcpy(t->dims, v->dims, sizeof t->dims);
+	if (!ctx->warned)
+		warn_of_growth(ctx);
+	return yk_handle(t);
+}
+
+// What its leaves know of a variable or a scalar that goes: a scalar's last number stays.
+static void leave_leaves(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	if (t->leaf_epoch != ctx->epoch)
+		return;
+	for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former) {
+		struct yk_leaf *l = &ctx->leaf[i];
+		if (l->scalar)
+			l->bits = yk_bits(l->dtype, t->scalar);
+		l->scalar = NULL;
+		l->variable = NULL;
+	}
+}
+
+void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
+{
+	if (t->root != YK_NIL)
+		t->ctx->root[t->root] = NULL;
+	leave_leaves(t);
+	yk_storage_unref(t->storage);
+	unlink_handle(t);
+	yk_slot_leave(t, end);
+}
+
+void yk_tensors_free(struct yk_tensor *t, enum yk_end end)
+{
+	for (struct yk_tensor *next; t; t = next) {
+		next = t->next;
+		yk_tensor_free(t, end);
+	}
+}
+
+struct yk_tensor *yk_enter_of(const yoke_tensor *t)
+{
+	struct yk_tensor *s = yk_tensor(t);
+	struct yoke_context *ctx = s ? s->ctx : NULL;
+	if (!ctx || yk_enter(ctx) < 0)
+		return NULL;
+	if (!(s = yk_tensor(t))) // another thread wanted it freed
+		yk_leave(ctx);
+	return s;
+}
+
+void yoke_free(yoke_tensor *t)
+{
+	if (!t || t == YOKE_NONE)
+		return;
+	if (yk_fork_check() < 0)
+		return;
+	struct yoke_context *ctx = yk_current_or_null();
+	if (!ctx || !yk_tensor_in(ctx, t) || yk_try_enter(ctx)) {
+		yk_free_later(t);
+		return;
+	}
+	struct yk_tensor *s = yk_tensor_in(ctx, t); // another thread may have wanted it freed
+	if (s)
+		yk_tensor_free(s, YK_END_FREED);
+	yk_leave(ctx);
+}
+
+int yk_roots_reserve(struct yoke_context *ctx, size_t more)
+{
+	if (yk_grow(&ctx->root, &ctx->root_cap, ctx->roots + more, sizeof *ctx->root) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory for a root");
+	return 0;
+}
+
+int yk_root(struct yk_tensor *t)
+{
+	struct yoke_context *ctx = t->ctx;
+	if (t->root != YK_NIL || t->id == YK_NIL || t->epoch != ctx->epoch)
+		return 0;
+	int err = yk_roots_reserve(ctx, 1);
+	if (err)
+		return err;
+	t->root = (uint32_t)ctx->roots;
+	ctx->root[ctx->roots++] = t;
+	return 0;
+}
+
+static void move_handle(struct yk_tensor *t, struct yk_scope *to)
+{
+	unlink_handle(t);
+	t->scope = to;
+	link_handle(t);
+}
+
+yoke_tensor *yoke_lift(yoke_tensor *handle)
+{
+	struct yk_tensor *t;
+	if (!handle || handle == YOKE_NONE)
+		return handle;
+	if (!(t = yk_enter_of(handle)))
+		return NULL;
+	if (t->scope)
+		move_handle(t, t->scope->parent);
+	yk_leave(t->ctx);
+	return handle;
+}
+
+yoke_tensor *yoke_keep(yoke_tensor *handle)
+{
+	struct yk_tensor *t;
+	if (!handle || handle == YOKE_NONE)
+		return handle;
+	if (!(t = yk_enter_of(handle)))
+		return NULL;
+	move_handle(t, NULL);
+	if (yk_root(t) < 0)
+		handle = NULL;
+	yk_leave(t->ctx);
+	return handle;
+}
+
+// ---- facts about a handle ----
+
+static int64_t count_of(const struct yk_tensor *t)
+{
+	int64_t n = 1;
+	for (int i = 0; i < t->rank; i++)
+		n *= t->dims[i];
+	return n;
+}
+
+static const struct yk_tensor *fact(const yoke_tensor *t)
+{
+	return t && t != YOKE_NONE ? yk_tensor(t) : NULL;
+}
+
+size_t yk_bytes_of(const struct yk_tensor *t)
+{
+	return (size_t)count_of(t) * yoke_dtype_size(t->dtype);
+}
+
+int yoke_rank(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle);
+	return t ? t->rank : YOKE_EINVAL;
+}
+
+int yoke_dtype(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle);
+	return t ? t->dtype : YOKE_EINVAL;
+}
+
+int64_t yoke_dim(const yoke_tensor *handle, int axis)
+{
+	const struct yk_tensor *t = fact(handle);
+	if (!t)
+		return YOKE_EINVAL;
+	if (axis < 0)
+		axis += t->rank;
+	return axis >= 0 && axis < t->rank ? t->dims[axis] : YOKE_ERANGE;
+}
+
+int64_t yoke_count(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle);
+	return t ? count_of(t) : YOKE_EINVAL;
+}
+
+size_t yoke_bytes(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle);
+	return t ? yk_bytes_of(t) : 0;
+}
