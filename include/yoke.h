@@ -334,7 +334,9 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ---- gradients, optimizer steps ----
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
-// ordinary values: they can be differentiated again.  After an error each g[i] is NULL.
+// ordinary values: they can be differentiated again.  ESPENT when y, or a value between it and p[i], was
+// evaluated before (yoke_read, yoke_eval, a kept value): what it was computed from is no longer known;
+// variables and what comes from the host are leaves and no error.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one

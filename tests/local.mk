@@ -101,6 +101,7 @@ test_programs = \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
+	tests/spent.t \
 	tests/team.t \
 	tests/threads.t \
 	tests/train.t \
@@ -178,6 +179,7 @@ tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c
 tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
+tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c
 tests_eager_t_SOURCES = tests/eager.c

@@ -174,6 +174,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_sites_fini(&ctx->sites);
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
+	yk_origins_fini(&ctx->origins);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)
@@ -339,6 +340,7 @@ void yk_storage_unref(struct yk_storage *s)
 			s->ctx->held_bytes += s->bytes;
 		return;
 	}
+	yk_origin_drop(s);
 	if (s->wrapped)
 		yk_wrapped_free(s->ctx, s->wrapped);
 	else

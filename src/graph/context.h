@@ -25,7 +25,14 @@ struct yk_storage {
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
 	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
+	struct yk_origin *origin;   // what a kept value was computed from; NULL: unknown, or nothing
+	uint64_t mark;              // of what others were computed from, 0: none
 	struct yoke_context *ctx;
+};
+
+struct yk_origins { // slots of marks (origin.c)
+	uint32_t *generation, *spare;
+	size_t slots, cap, spares, spare_cap;
 };
 
 enum yk_leaf_kind { YK_LEAF_STORAGE, YK_LEAF_SCALAR, YK_LEAF_SEED, YK_LEAF_STEP };
@@ -121,6 +128,7 @@ struct yoke_context {
 	struct yk_failure failure;
 	uint64_t seed;
 	int64_t step;
+	struct yk_origins origins;
 	uint64_t held_bytes; // of versions that only leaves hold
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
@@ -214,6 +222,16 @@ void yk_storage_unref(struct yk_storage *);
 int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
+
+// ---- origins ----
+
+// Notes of what the value in a storage, a result of op, was computed: n leaves that are storages.
+void yk_origin_note(struct yk_storage *, uint16_t op, uint32_t path, uint32_t n,
+		    const struct yk_leaf *const *);
+void yk_origin_drop(struct yk_storage *); // which goes
+void yk_origins_fini(struct yk_origins *);
+// ESPENT where the gradient of y with respect to one of p would go through a value that was evaluated.
+int yk_origin_check(const struct yoke_context *, yk_id y, uint32_t n, const yk_id *p);
 
 // ---- failures ----
 

@@ -49,6 +49,14 @@ static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
 	return row->nout - row->lists_out + row->lists_out * list;
 }
 
+// May a cotangent of the node's results have parts for its operands?
+static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
+{
+	const struct yk_op_row *row = &yk_ops[n->op];
+	return n->op != YK_STOP_GRAD && yk_is_float(g->value[n->out].dtype) &&
+	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF);
+}
+
 // Fails with the op's name, the scope and a formatted reason.
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

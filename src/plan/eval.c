@@ -70,6 +70,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->bucket);
 	free(pl->fallback);
 	free(pl->storage);
+	free(pl->source);
 	free(pl->root);
 	free(pl->key.word);
 	free(pl->marks.number);
@@ -189,6 +190,10 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 	do
 		p = try_plan(pl, &again);
 	while (again); // ends: each time some device offers less
+	if (p && yk_sources_find(pl, p) < 0) {
+		yk_plan_free(p);
+		p = NULL;
+	}
 	return p;
 }
 

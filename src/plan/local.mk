@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/plan/plan.h \
 	src/plan/print.c \
 	src/plan/program.c \
+	src/plan/sources.c \
 	src/plan/strides.c \
 	src/plan/uses.c \
 	src/plan/where.c
