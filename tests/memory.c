@@ -320,6 +320,45 @@ static void faults(void)
 	yoke_error_clear();
 }
 
+// Large values go up by way of little pinned memory, and arrive whole.
+static void staging(void)
+{
+	struct held h = { 0 };
+	struct yk_pool_stats pinned;
+	bool good = true;
+	for (int i = 0; i < 5; i++) {
+		good &= hold(&h, 72 * MIB + 4) && is_whole(&h);
+		if (h.t)
+			drop(&h);
+	}
+	yk_pool_stats(device->pinned, &pinned);
+	ok(good && pinned.allocated_bytes.peak <= 4 * 32 * MIB,
+	   "five times 72 MiB go up through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
+	   yoke_error());
+	yoke_error_clear();
+}
+
+// Zeros of a new variable, and a value that is all one number.
+static void fills(void)
+{
+	const int64_t words = 3 * MIB + 5;
+	int32_t *got = malloc((size_t)words * 4);
+	int64_t wrong = 0;
+	for (int k = 0; k < 2; k++) {
+		yoke_tensor *t = k ? yoke_keep(yoke_full(yoke_i32, 1, &words, -77)) :
+				     yoke_variable("zeros", yoke_i32, 1, &words);
+		memset(got, 0x55, (size_t)words * 4);
+		wrong += yoke_read(t, got, (size_t)words * 4) < 0;
+		for (int64_t i = 0; i < words; i++)
+			wrong += got[i] != (k ? -77 : 0);
+		yoke_free(t);
+	}
+	ok(!wrong, "a variable of zeros, a value of one number: %lld wrong, %s", (long long)wrong,
+	   yoke_error());
+	yoke_error_clear();
+	free(got);
+}
+
 static int child(const char *backend)
 {
 	tap_seed();
@@ -331,9 +370,11 @@ static int child(const char *backend)
 	yoke_use(ctx);
 	device = yk_device_choose(NULL);
 	ctl = strcmp(backend, "fault") ? NULL : device->ops->ext("fault");
+	fills();
 	pieces();
 	variables();
 	segments();
+	staging();
 	launches();
 	overlap();
 	traffic();
@@ -371,6 +412,7 @@ int main(int argc, char **argv)
 	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
 	mode(argv[0], "YOKE_FAULT_UNIFIED=1", "fault");
 	mode(argv[0], "YOKE_FAULT_LACKS=event_after YOKE_FAULT_LAG=3", "fault");
+	mode(argv[0], "YOKE_FAULT_LACKS=table_fill,table_copy YOKE_FAULT_HOST=0", "fault");
 	mode(argv[0], "YOKE_EAGER=1", "cpu");
 	if (opencl)
 		mode(argv[0], "", "opencl");

@@ -635,6 +635,34 @@ static void modes(void)
 	ok(!segments, "no segment is left");
 }
 
+// A block that is used again is of the group that asked for it now, from the first moment on.
+static void groups(void)
+{
+	struct yk_queue *q;
+	struct yk_block *a = NULL, *b = NULL, *c = NULL;
+	int one, two;
+
+	restart();
+	yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q);
+	struct yk_pool *p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
+	const struct yk_movable first = { &one, q, q }, second = { &two, q, q };
+	yk_pool_alloc_among(p, MIB, q, first, &a);
+	a->owner = &a;
+	ok(a->group == &one, "a block is of the group that asked");
+	void *segment = a->segment;
+	uint64_t offset = a->offset;
+	yk_pool_free(a, q, NULL);
+	yk_pool_alloc_among(p, MIB, q, second, &b);
+	ok(b->segment == segment && b->offset == offset && b->group == &two && !b->owner,
+	   "used again by another, it is that one's, and may not be moved yet");
+	yk_pool_free(b, q, NULL);
+	yk_pool_alloc(p, MIB, q, &c);
+	ok(c->segment == segment && c->offset == offset && !c->group && !c->owner, "or nobody's");
+	yk_pool_free(c, q, NULL);
+	yk_queue_free(q);
+	yk_pool_delete(p);
+}
+
 int main(void)
 {
 	tap_seed();
@@ -650,5 +678,6 @@ int main(void)
 	has_host = false;
 	limits();
 	modes();
+	groups();
 	return done();
 }

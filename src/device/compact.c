@@ -33,7 +33,8 @@ struct moves {
 
 static bool may_move(const struct yk_chunk *c, const void *group)
 {
-	return c->free || (c->block.owner && c->block.group == group);
+	// the group first: the owner of another's block is not ours to read
+	return c->free || (c->block.group == group && c->block.owner);
 }
 
 // The cheapest window of a segment with more than `above` bytes in blocks.
@@ -113,14 +114,13 @@ static void give_back(struct yk_pool *p, struct moves *m)
 }
 
 // Enqueues the copies; nothing has changed when one cannot be.
-static bool copy_all(struct yk_pool *p, const struct moves *m, struct yk_queue *q)
+static bool copy_all(const struct moves *m, struct yk_queue *q)
 {
-	const struct yoke_backend *ops = p->device->ops;
 	for (size_t i = 0; i < m->n; i++) {
 		const struct yk_block *from = &m->move[i].from->block, *to = &m->move[i].to->block;
 		if (yk_pool_claim(m->move[i].to, q) < 0 ||
-		    ops->copy(q->handle, to->segment, to->offset, from->segment, from->offset,
-			      from->bytes) < 0)
+		    yk_queue_copy(q, to->segment, to->offset, from->segment, from->offset,
+				  from->bytes) < 0)
 			return false;
 	}
 	return true;
@@ -150,7 +150,7 @@ static bool empty(struct yk_pool *p, const struct window *w, struct yk_queue *q)
 	struct moves m = { 0 };
 	struct yk_event *done = NULL;
 	bool good = find_holes(p, w, q, &m);
-	if (good && copy_all(p, &m, q))
+	if (good && copy_all(&m, q))
 		good = yk_event_try(q, &done) == 0;
 	else
 		good = false;

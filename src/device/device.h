@@ -112,6 +112,12 @@ static inline bool yk_queue_failed(struct yk_queue *q)
 // For the owner: the first failure since the last call; returns its code, 0 when there is none.
 int yk_queue_take(struct yk_queue *, struct yk_queue_failure *);
 
+// As the backend's functions; where it has none, by the host, which waits then.
+int yk_queue_fill(struct yk_queue *, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		  uint32_t pattern_bytes);
+int yk_queue_copy(struct yk_queue *, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		  uint64_t bytes);
+
 // One reference.  Flushes the queue, so that any other queue and thread may wait for the event.
 int yk_event_mark(struct yk_queue *, struct yk_event **);
 int yk_event_try(struct yk_queue *, struct yk_event **); // without an error of this thread

@@ -179,7 +179,7 @@ static void join(struct yk_pool *p, struct yk_chunk *c, struct yk_chunk *n)
 	chunk_drop(p, n);
 }
 
-void yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
+struct yk_chunk *yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
 {
 	struct yk_chunk *n;
 
@@ -193,6 +193,7 @@ void yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
 		c = n;
 	}
 	make_free(p, c);
+	return c;
 }
 
 void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
@@ -335,7 +336,7 @@ static void drain(struct yk_pool *p)
 			make_used(p, c);
 			for (struct yk_chunk *n = c->next; n && n->free; n = n->next)
 				yk_chunk_wait(n);
-			yk_pool_give(p, c);
+			c = yk_pool_give(p, c); // its neighbours are part of it now
 		}
 }
 
@@ -549,6 +550,7 @@ int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, s
 	}
 	yk_pool_cut(p, c, size);
 	c->block.owner = NULL;
+	c->block.group = m.group;
 	yk_pool_count_alloc(p, c);
 	pthread_mutex_unlock(&p->lock);
 

@@ -12,16 +12,10 @@ struct yk_block {
 	uint64_t bytes;  // usable, at least what was asked for
 	struct yk_pool *pool;
 	void *host;      // address of its first byte in the host, or NULL
-	struct yk_block **owner; // where its holder keeps it: then it may be moved; NULL: it may not
-	const void *group;       // .. for requests that name this group
+	const void *group;       // that it was requested for; set under the pool's lock
+	struct yk_block **owner; // where its holder keeps it: then requests of the group may move it; NULL:
+				 // they may not.  Only the group's thread reads or writes it.
 };
-
-// Lets compaction move the block: *owner, which is the block's, is set to the new one.
-static inline void yk_block_own(struct yk_block *b, struct yk_block **owner, const void *group)
-{
-	b->owner = owner;
-	b->group = group;
-}
 
 // PyTorch's names, each as current, peak, and sums of what was ever allocated and freed.  active is what
 // is allocated: a freed block can be had again at once.
@@ -43,8 +37,8 @@ void yk_pool_delete(struct yk_pool *); // all blocks must be free
 // 0 bytes give a block of the least size.  ENOMEM after a trim and a retry;
 // the message has bytes asked for, allocated, reserved, limit, largest free block.
 int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_block **);
-// What compaction may move: blocks of the group, all of whose queued use is on these two, and which
-// nobody uses during the call.  The copies are on `queue`.
+// What compaction may move: blocks of the group that have an owner, all of whose queued use is on these
+// two, and which nobody uses during the call.  The copies are on `queue`; *owner is set to the new block.
 struct yk_movable {
 	const void *group;
 	struct yk_queue *queue, *up;

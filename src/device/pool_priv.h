@@ -31,8 +31,8 @@ struct yk_pool {
 // A free chunk into and out of its tree; it stays free.
 void yk_pool_show(struct yk_pool *, struct yk_chunk *);
 void yk_pool_hide(struct yk_pool *, struct yk_chunk *);
-// Puts a chunk that is in no tree among the free ones, joined with its neighbours.
-void yk_pool_give(struct yk_pool *, struct yk_chunk *);
+// Puts a chunk that is in no tree among the free ones, joined with its neighbours; returns the whole.
+struct yk_chunk *yk_pool_give(struct yk_pool *, struct yk_chunk *);
 // Cuts a chunk that is in no tree to size; its rest becomes free, with the same stamps.
 void yk_pool_cut(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
 // A free chunk of at least so many bytes, taken out of its tree.  `all`: from anywhere rather than none.

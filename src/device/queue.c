@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/error.h"
@@ -136,6 +137,68 @@ int yk_queue_wait(struct yk_queue *q)
 {
 	int code = yk_queue_drain(q);
 	return code < 0 ? complain(q, code, "wait") : 0;
+}
+
+// ---- what a backend may lack ----
+
+enum { HOST_PIECE = 8 << 20 }; // of the host's memory, for what it does in the device's place
+
+// Is the code the answer of a backend without that function?  What it said is forgotten then.
+static bool is_lacking(int code, bool had)
+{
+	char why[8];
+	if (code == YOKE_EUNSUPPORTED)
+		yk_backend_detail(had, code, why, sizeof why);
+	return code == YOKE_EUNSUPPORTED;
+}
+
+int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		  uint32_t pattern_bytes)
+{
+	const struct yoke_backend *ops = q->device->ops;
+	bool had = yoke_error_code() != 0;
+	int code = ops->fill(q->handle, segment, offset, bytes, pattern, pattern_bytes);
+	if (!is_lacking(code, had))
+		return code;
+	uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
+	char *from = malloc(piece);
+	if (!from)
+		return yk_fail(YOKE_ENOMEM, "no memory to fill from");
+	for (uint64_t i = 0; i < piece; i += pattern_bytes)
+		memcpy(from + i, pattern, pattern_bytes);
+	code = 0;
+	for (uint64_t at = 0; at < bytes && code >= 0; at += piece) {
+		uint64_t n = bytes - at < piece ? bytes - at : piece;
+		code = ops->put(q->handle, segment, offset + at, from, n);
+	}
+	int waited = yk_queue_drain(q);
+	free(from);
+	return code < 0 ? code : waited;
+}
+
+int yk_queue_copy(struct yk_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		  uint64_t bytes)
+{
+	const struct yoke_backend *ops = q->device->ops;
+	bool had = yoke_error_code() != 0;
+	int code = ops->copy(q->handle, to, to_offset, from, from_offset, bytes);
+	if (!is_lacking(code, had))
+		return code;
+	uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
+	char *host = malloc(piece);
+	if (!host)
+		return yk_fail(YOKE_ENOMEM, "no memory to copy by");
+	code = 0;
+	for (uint64_t at = 0; at < bytes && code >= 0; at += piece) {
+		uint64_t n = bytes - at < piece ? bytes - at : piece;
+		code = ops->get(q->handle, from, from_offset + at, host, n);
+		code = code < 0 ? code : yk_queue_drain(q);
+		code = code < 0 ? code : ops->put(q->handle, to, to_offset + at, host, n);
+		code = code < 0 ? code : yk_queue_drain(q);
+	}
+	yk_queue_drain(q); // a copy that failed is not at work on that memory either
+	free(host);
+	return code;
 }
 
 // ---- events ----

@@ -293,7 +293,7 @@ int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
 		free(s);
 		return err;
 	}
-	yk_block_own(s->block, &s->block, ctx);
+	s->block->owner = &s->block;
 	s->refs = 1;
 	s->bytes = bytes;
 	s->ctx = ctx;

@@ -54,15 +54,18 @@ static struct yk_queue *upload_queue(const struct yoke_context *ctx)
 	return ctx->observer && ctx->observer->ordered ? ctx->queue : ctx->up;
 }
 
+// Pinned memory is little: what is larger goes up in pieces of this many bytes.
+enum { PIECE = 32 << 20 };
+
 static int put(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
-	       const void *from, uint64_t bytes)
+	       uint64_t at, const void *from, uint64_t bytes)
 {
-	return ctx->device->ops->put(q->handle, to->segment, to->offset, from, bytes);
+	return ctx->device->ops->put(q->handle, to->segment, to->offset + at, from, bytes);
 }
 
-// From pinned memory, which has a copy; not waited for.
-static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
-			 const void *from, uint64_t bytes, struct yk_event **done)
+// A piece from pinned memory, which has a copy; not waited for.
+static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+			uint64_t at, const void *from, uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
 	int err = 0;
@@ -80,11 +83,22 @@ static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const str
 	if (err)
 		return err;
 	memcpy(s->block->host, from, bytes);
-	err = put(ctx, q, to, s->block->host, bytes);
+	err = put(ctx, q, to, at, s->block->host, bytes);
 	if (!err)
 		err = yk_event_mark(q, &s->event);
 	s->marks = ctx->queue->marks;
+	yk_event_unref(*done);
 	*done = err ? NULL : yk_event_ref(s->event);
+	return err;
+}
+
+static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+			 const void *from, uint64_t bytes, struct yk_event **done)
+{
+	int err = 0;
+	for (uint64_t at = 0; at < bytes && !err; at += PIECE)
+		err = upload_piece(ctx, q, to, at, (const char *)from + at,
+				   bytes - at < PIECE ? bytes - at : PIECE, done);
 	return err;
 }
 
@@ -93,7 +107,7 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_block *to, co
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
-	int err = put(ctx, ctx->up, to, from, bytes);
+	int err = put(ctx, ctx->up, to, 0, from, bytes);
 	int waited = yk_queue_drain(ctx->up); // a copy that failed is not at work on that memory either
 	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
 		err = yk_fail(f.code, "%s", f.why);
@@ -109,7 +123,7 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 		return 0;
 	ctx->stats.bytes_up += bytes;
 	if (ctx->device == ctx->cpu) // done when it returns
-		return put(ctx, q, to, from, bytes);
+		return put(ctx, q, to, 0, from, bytes);
 	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
 		return upload_direct(ctx, to, from, bytes);
 	return upload_staged(ctx, q, to, from, bytes, done);
@@ -124,7 +138,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	if (!data && !s->bytes)
 		return 0;
 	if (!data)
-		return ctx->device->ops->fill(q->handle, to->segment, to->offset, s->bytes, "", 1);
+		return yk_queue_fill(q, to->segment, to->offset, s->bytes, "", 1);
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
 	int err = upload(ctx, q, to, data, s->bytes, &done);

@@ -114,7 +114,7 @@ static void donate(struct launch *l)
 		struct yk_storage *old =
 			l->ctx->leaf[l->pl->marks.leaf[l->p->block[i].donor]].storage;
 		l->pl->storage[i]->block = old->block;
-		yk_block_own(old->block, &l->pl->storage[i]->block, l->ctx);
+		old->block->owner = &l->pl->storage[i]->block;
 		old->block = NULL;
 	}
 }
@@ -124,15 +124,7 @@ static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
 	switch (r->where) {
 	case YK_AT_ARENA: return l->pl->chunk[r->device][r->index];
 	case YK_AT_ROOT: return l->pl->storage[r->index]->block;
-	case YK_AT_LEAF: {
-		const struct yk_storage *s =
-			l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
-		if (s->block)
-			return s->block;
-		for (size_t i = 0; i < l->p->blocks; i++) // it was donated in this launch
-			if (l->p->block[i].donor == r->index)
-				return l->pl->storage[i]->block;
-	}
+	case YK_AT_LEAF: return l->ctx->leaf[l->pl->marks.leaf[r->index]].storage->block;
 	}
 	return NULL;
 }
@@ -216,8 +208,8 @@ static int run_step(struct launch *l, struct yk_step *s)
 	const struct yoke_view *v = &l->p->view[s->view];
 	switch (s->kind) {
 	case YK_STEP_FILL:
-		return ops->fill(q->handle, v->segment, v->offset, s->bytes, &s->pattern,
-				 (uint32_t)yoke_dtype_size(v->dtype));
+		return yk_queue_fill(q, v->segment, v->offset, s->bytes, &s->pattern,
+				     (uint32_t)yoke_dtype_size(v->dtype));
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	}

@@ -15,8 +15,6 @@
 
 YK_PARAM(donate, "donate", YK_BOOL, "1",
 	 "write over operands that are read for the last time");
-YK_PARAM(arena, "arena", YK_BOOL, "1",
-	 "share memory between values whose lifetimes do not overlap");
 
 enum { FOREVER = UINT32_MAX - 1 };
 
@@ -34,7 +32,11 @@ struct layout {
 	struct yk_work *w;
 	struct yk_plan *p;
 	struct life *life;   // by base value
+	uint32_t *leaf_value; // by leaf: the value it is, or YK_NIL
 	uint32_t *donated;   // by leaf: root block it goes to, or YK_NIL
+	// the views of one step by the value that owns their bytes: first[v], then next[view], ascending
+	uint32_t linked, links; // that step + 1, and how many steps were
+	uint32_t *first, *link, *next; // link[v]: links, where first[v] counts
 	uint64_t largest[2]; // allocation of each device
 	uint64_t top[2];
 };
@@ -60,6 +62,7 @@ static void find_lives(struct layout *l)
 			   yoke_dtype_size(g->value[v].dtype);
 		if (n->op == YK_LEAF) {
 			f->leaf = (uint32_t)yk_attrs(g, n)[0].i;
+			l->leaf_value[f->leaf] = v;
 			f->born = 0;
 			l->p->need[f->leaf] = f->bytes;
 		}
@@ -106,6 +109,31 @@ static int find_blocks(struct layout *l)
 
 // ---- in place ----
 
+static void link_views(struct layout *l, uint32_t s)
+{
+	const struct yk_step *step = &l->p->step[s];
+	if (l->linked == s + 1)
+		return;
+	l->linked = s + 1;
+	l->links++;
+	for (uint32_t i = step->views; i-- > 0;) {
+		const struct yk_ref *r = &l->p->ref[step->view + i];
+		if (r->where != YK_AT_ARENA)
+			continue;
+		uint32_t v = owner(l, r->index);
+		l->next[i] = l->link[v] == l->links ? l->first[v] : YK_NIL;
+		l->first[v] = i;
+		l->link[v] = l->links;
+	}
+}
+
+// The first of the step's views that lie in value v, YK_NIL: none.
+static uint32_t first_view(struct layout *l, uint32_t s, uint32_t v)
+{
+	link_views(l, s);
+	return l->link[v] == l->links ? l->first[v] : YK_NIL;
+}
+
 // Do two views of a step run through the same bytes in the same order, from the first?
 static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 {
@@ -148,25 +176,21 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 
 // The operand of step s that lies in value v and that result `out` may overwrite; every way in which the
 // step reads v must be that one.  YK_NIL: none.
-static uint32_t share_with(const struct layout *l, uint32_t s, uint32_t out, uint32_t v)
+static uint32_t share_with(struct layout *l, uint32_t s, uint32_t out, uint32_t v)
 {
 	const struct yk_plan *p = l->p;
 	const struct yk_step *step = &p->step[s];
 	uint32_t found = YK_NIL;
-	for (uint32_t i = step->op.nout; i < step->views; i++) {
-		const struct yk_ref *r = &p->ref[step->view + i];
-		if (r->where != YK_AT_ARENA || owner(l, r->index) != v)
+	for (uint32_t i = first_view(l, s, v); i != YK_NIL; i = l->next[i]) {
+		if (i == out)
 			continue;
+		if (i < step->op.nout) // another result is there already
+			return YK_NIL;
 		if (!same_walk(p, step->view + i, step->view + out) ||
 		    !may_share(step, i, out))
 			return YK_NIL;
 		found = i;
 	}
-	for (uint32_t o = 0; o < step->op.nout && found != YK_NIL;
-	     o++) // another result there already
-		if (o != out && p->ref[step->view + o].where == YK_AT_ARENA &&
-		    owner(l, p->ref[step->view + o].index) == v)
-			return YK_NIL;
 	return found;
 }
 
@@ -183,19 +207,14 @@ static void note_alias(struct layout *l, uint32_t s, uint32_t in)
 }
 
 // The step that writes a root first, and which of its views; false when that is no kernel.
-static bool sole_writer(const struct layout *l, uint32_t v, uint32_t *s, uint32_t *out)
+static bool sole_writer(struct layout *l, uint32_t v, uint32_t *s, uint32_t *out)
 {
 	const struct yk_plan *p = l->p;
 	*s = l->life[v].born;
-	if (*s >= p->steps)
+	if (*s >= p->steps || p->step[*s].kind != YK_STEP_RUN)
 		return false;
-	const struct yk_step *step = &p->step[*s];
-	*out = YK_NIL;
-	for (uint32_t i = 0; i < step->op.nout && step->kind == YK_STEP_RUN; i++)
-		if (p->ref[step->view + i].where == YK_AT_ARENA &&
-		    p->ref[step->view + i].index == v)
-			*out = i;
-	return *out != YK_NIL;
+	*out = first_view(l, *s, v); // results are first
+	return *out < p->step[*s].op.nout;
 }
 
 // Results that are checked must leave their operands as they were.
@@ -216,11 +235,7 @@ static void donate_leaves(struct layout *l)
 		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE ||
 		    block->leaf != YK_NIL || block->donor != YK_NIL)
 			continue;
-		uint32_t old = YK_NIL;
-		for (uint32_t k = 0; k < w->g.values && donor != YK_NIL; k++)
-			if (l->life[k].leaf == donor)
-				old = k;
-		uint32_t in = YK_NIL;
+		uint32_t old = donor == YK_NIL ? YK_NIL : l->leaf_value[donor], in = YK_NIL;
 		if (old != YK_NIL && w->root[i].idle && may_overwrite(w) &&
 		    l->donated[donor] == YK_NIL && l->life[old].block == YK_NIL &&
 		    sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
@@ -243,6 +258,50 @@ static void donate_leaves(struct layout *l)
 	}
 }
 
+// The operand, one of the step's views, in whose value result o may lie; YK_NIL: it may not, or there is
+// none that dies with the step.
+static uint32_t heritable(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
+{
+	const struct yk_step *step = &l->p->step[s];
+	const struct yk_ref *r = &l->p->ref[step->view + o], *x = &l->p->ref[step->view + i];
+	if (x->where != YK_AT_ARENA)
+		return YK_NIL;
+	uint32_t v = owner(l, x->index);
+	const struct life *f = &l->life[v];
+	if (f->leaf != YK_NIL || f->block != YK_NIL || f->dies != s ||
+	    f->bytes != l->life[r->index].bytes || v == r->index)
+		return YK_NIL;
+	return share_with(l, s, o, v);
+}
+
+static uint32_t find_heritable(struct layout *l, uint32_t s, uint32_t o)
+{
+	const struct yk_step *step = &l->p->step[s];
+	const struct yk_op_row *row = &yk_ops[step->opcode];
+	uint32_t list = step->op.list, in = YK_NIL;
+	if (!list) {
+		for (uint32_t i = step->op.nout; i < step->views && in == YK_NIL; i++)
+			in = heritable(l, s, o, i);
+		return in;
+	}
+	for (int k = 0; k < row->ninplace && in == YK_NIL; k++) // the same tensor of another list
+		if (row->inplace[k].out == o / list && row->inplace[k].in < row->lists_in)
+			in = heritable(l, s, o, step->op.nout + row->inplace[k].in * list + o % list);
+	return in;
+}
+
+// The views of value v are the heir's from now on, in the step at hand.
+static void relink(struct layout *l, uint32_t s, uint32_t v, uint32_t heir)
+{
+	uint32_t last = first_view(l, s, v), after = first_view(l, s, heir);
+	if (last == YK_NIL)
+		return;
+	l->first[heir] = last;
+	while (l->next[last] != YK_NIL)
+		last = l->next[last];
+	l->next[last] = after;
+}
+
 // Results over operands in the arena that die with the step.
 static void share_arena(struct layout *l)
 {
@@ -258,127 +317,19 @@ static void share_arena(struct layout *l)
 			if (mine->born != s || mine->block != YK_NIL ||
 			    mine->heir != r->index)
 				continue;
-			for (uint32_t i = step->op.nout; i < step->views; i++) {
-				const struct yk_ref *x = &p->ref[step->view + i];
-				if (x->where != YK_AT_ARENA)
-					continue;
-				uint32_t v = owner(l, x->index);
-				struct life *f = &l->life[v];
-				if (f->leaf != YK_NIL || f->block != YK_NIL ||
-				    f->dies != s || f->bytes != mine->bytes ||
-				    v == r->index)
-					continue;
-				uint32_t in = share_with(l, s, o, v);
-				if (in == YK_NIL)
-					continue;
-				mine->heir = v;
-				f->dies = mine->dies;
-				note_alias(l, s, in);
-				break;
-			}
+			uint32_t in = find_heritable(l, s, o);
+			if (in == YK_NIL)
+				continue;
+			uint32_t v = owner(l, p->ref[step->view + in].index);
+			relink(l, s, r->index, v);
+			mine->heir = v;
+			l->life[v].dies = mine->dies;
+			note_alias(l, s, in);
 		}
 	}
 }
 
 // ---- offsets ----
-
-struct span {
-	uint32_t born, dies;
-	uint64_t bytes;
-	uint64_t *offset; // where it goes
-};
-
-static int by_size(const void *x, const void *y)
-{
-	const struct span *a = x, *b = y;
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? 1 : -1;
-	return a->born != b->born ? (a->born > b->born ? 1 : -1) : 0;
-}
-
-static int by_offset(const void *x, const void *y)
-{
-	const struct span *const *a = x, *const *b = y;
-	return *(*a)->offset > *(*b)->offset ? 1 : *(*a)->offset < *(*b)->offset ? -1 : 0;
-}
-
-// Spans that are placed, by the stretches of time they touch, so that what is alive together is found
-// without looking at all of them: 300,000 steps are planned in a moment.
-enum { STRETCH = 64 }; // steps
-
-struct placed {
-	uint32_t *head; // by stretch: the first of its entries, or YK_NIL
-	struct entry {
-		uint32_t span, next;
-	} *entry;
-	size_t n, cap;
-	uint32_t *seen; // by span: who looked at it last
-};
-
-static int placed_add(struct placed *t, const struct span *span, uint32_t i)
-{
-	for (uint32_t k = span[i].born / STRETCH; k <= span[i].dies / STRETCH; k++) {
-		if (yk_grow(&t->entry, &t->cap, t->n + 1, sizeof *t->entry) < 0)
-			return yk_fail(YOKE_ENOMEM, "no memory to plan");
-		t->entry[t->n] = (struct entry){ i, t->head[k] };
-		t->head[k] = (uint32_t)t->n++;
-	}
-	return 0;
-}
-
-// Those that live while span i does, by offset.
-static size_t placed_beside(struct placed *t, struct span *span, uint32_t i, const struct span **busy)
-{
-	size_t n = 0;
-	for (uint32_t k = span[i].born / STRETCH; k <= span[i].dies / STRETCH; k++)
-		for (uint32_t e = t->head[k]; e != YK_NIL; e = t->entry[e].next) {
-			uint32_t j = t->entry[e].span;
-			if (t->seen[j] == i || span[j].born > span[i].dies ||
-			    span[i].born > span[j].dies)
-				continue;
-			t->seen[j] = i;
-			busy[n++] = &span[j];
-		}
-	qsort(busy, n, sizeof *busy, by_offset);
-	return n;
-}
-
-// Largest first, each at the lowest offset that is free through its life; none crosses a chunk.
-static int place_spans(struct span *span, size_t n, uint32_t steps, uint64_t largest, uint64_t *top)
-{
-	bool share = yk_param_bool(&arena);
-	size_t stretches = steps / STRETCH + (size_t)1;
-	struct placed t = { .head = malloc(stretches * sizeof *t.head),
-			    .seen = malloc((n + 1) * sizeof *t.seen) };
-	const struct span **busy = malloc((n + 1) * sizeof *busy);
-	int err = t.head && t.seen && busy ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
-	if (!err) {
-		memset(t.head, 0xff, stretches * sizeof *t.head);
-		memset(t.seen, 0xff, n * sizeof *t.seen);
-		qsort(span, n, sizeof *span, by_size);
-	}
-	for (uint32_t i = 0; i < n && !err; i++) {
-		size_t k = share ? placed_beside(&t, span, i, busy) : 0;
-		uint64_t at = share ? 0 : *top;
-		for (size_t j = 0; j <= k; j++) {
-			if (at / largest != (at + span[i].bytes - 1) / largest)
-				at = (at / largest + 1) * largest;
-			if (j == k || at + span[i].bytes <= *busy[j]->offset)
-				break;
-			uint64_t end = *busy[j]->offset + busy[j]->bytes;
-			at = end > at ? end : at;
-		}
-		*span[i].offset = at;
-		if (at + span[i].bytes > *top)
-			*top = at + span[i].bytes;
-		err = share ? placed_add(&t, span, i) : 0;
-	}
-	free(t.head);
-	free(t.entry);
-	free(t.seen);
-	free(busy);
-	return err;
-}
 
 static uint64_t aligned(uint64_t bytes)
 {
@@ -390,7 +341,7 @@ static int place_device(struct layout *l, int device)
 	struct yk_plan *p = l->p;
 	const struct yk_graph *g = &l->w->g;
 	struct yk_device *d = yk_work_device(l->w, device);
-	struct span *span = malloc((g->values + p->steps + 1) * sizeof *span);
+	struct yk_span *span = malloc((g->values + p->steps + 1) * sizeof *span);
 	size_t n = 0;
 	if (!span)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -400,7 +351,7 @@ static int place_device(struct layout *l, int device)
 		    yk_maker(g, v)->device != device)
 			continue;
 		// an empty value too: what reads it (a sum, a product) is given a segment
-		span[n++] = (struct span){ f->born, f->dies,
+		span[n++] = (struct yk_span){ f->born, f->dies,
 					   aligned(f->bytes + !f->bytes), &f->offset };
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
@@ -408,7 +359,7 @@ static int place_device(struct layout *l, int device)
 		if (step->device != device || !step->work_bytes ||
 		    step->kind != YK_STEP_RUN)
 			continue;
-		span[n++] = (struct span){ s, s, aligned(step->work_bytes),
+		span[n++] = (struct yk_span){ s, s, aligned(step->work_bytes),
 					   &step->work.offset };
 	}
 	l->largest[device] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
@@ -422,7 +373,7 @@ static int place_device(struct layout *l, int device)
 				      (unsigned long long)span[i].bytes, d->id,
 				      (unsigned long long)l->largest[device]);
 	if (!err)
-		err = place_spans(span, n, (uint32_t)p->steps, l->largest[device],
+		err = yk_spans_place(span, n, (uint32_t)p->steps, l->largest[device],
 				  &l->top[device]);
 	free(span);
 	uint64_t largest = l->largest[device];
@@ -466,6 +417,9 @@ static void bind(struct layout *l)
 			if (f->block != YK_NIL && f->leaf == YK_NIL) {
 				r->where = YK_AT_ROOT;
 				r->index = f->block;
+			} else if (f->leaf != YK_NIL && l->donated[f->leaf] != YK_NIL) {
+				r->where = YK_AT_ROOT; // which has its block by then
+				r->index = l->donated[f->leaf];
 			} else if (f->leaf != YK_NIL) {
 				r->where = YK_AT_LEAF;
 				r->index = f->leaf;
@@ -496,33 +450,56 @@ static void drop_copies(struct layout *l)
 	p->steps = n;
 }
 
+static int layout_init(struct layout *l)
+{
+	struct yk_plan *p = l->p;
+	size_t leaves = l->w->marks->leaves, values = l->w->g.values, views = 0;
+	for (size_t s = 0; s < p->steps; s++)
+		views = p->step[s].views > views ? p->step[s].views : views;
+	l->life = malloc((values + 1) * sizeof *l->life);
+	l->leaf_value = malloc((leaves + 1) * sizeof *l->leaf_value);
+	l->donated = malloc((leaves + 1) * sizeof *l->donated);
+	l->first = malloc((values + 1) * sizeof *l->first);
+	l->link = calloc(values + 1, sizeof *l->link);
+	l->next = malloc((views + 1) * sizeof *l->next);
+	p->need = yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->need);
+	if (!l->life || !l->leaf_value || !l->donated || !l->first || !l->link || !l->next ||
+	    !p->need)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	memset(l->leaf_value, 0xff, (leaves + 1) * sizeof *l->leaf_value);
+	memset(l->donated, 0xff, (leaves + 1) * sizeof *l->donated);
+	p->leaves = leaves;
+	return 0;
+}
+
+static void layout_fini(struct layout *l)
+{
+	free(l->life);
+	free(l->leaf_value);
+	free(l->donated);
+	free(l->first);
+	free(l->link);
+	free(l->next);
+}
+
 int yk_layout(struct yk_work *w)
 {
 	struct layout l = { .w = w, .p = w->plan };
-	size_t leaves = w->marks->leaves;
-	int err = YOKE_ENOMEM;
-	l.life = malloc((w->g.values + 1) * sizeof *l.life);
-	l.donated = malloc((leaves + 1) * sizeof *l.donated);
-	w->plan->need = yk_arena_alloc(&w->plan->memory, (leaves + 1) * sizeof *w->plan->need);
-	if (!l.life || !l.donated || !w->plan->need) {
-		yk_fail(err, "no memory to plan");
-		goto out;
+	int err = layout_init(&l);
+	if (!err) {
+		find_lives(&l);
+		err = find_blocks(&l);
 	}
-	memset(l.donated, 0xff, (leaves + 1) * sizeof *l.donated);
-	w->plan->leaves = leaves;
-	find_lives(&l);
-	if ((err = find_blocks(&l)) < 0)
-		goto out;
-	donate_leaves(&l);
-	share_arena(&l);
+	if (!err) {
+		donate_leaves(&l);
+		share_arena(&l);
+	}
 	for (int d = 0; d < 2 && !err; d++)
 		err = place_device(&l, d);
-	if (err)
-		goto out;
-	bind(&l);
-	drop_copies(&l);
-out:
-	free(l.life);
-	free(l.donated);
+	if (!err) {
+		bind(&l);
+		drop_copies(&l);
+	}
+	layout_fini(&l);
 	return err;
 }

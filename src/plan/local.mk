@@ -22,6 +22,7 @@ libyokecore_la_SOURCES += \
 	src/plan/print.c \
 	src/plan/program.c \
 	src/plan/sources.c \
+	src/plan/spans.c \
 	src/plan/strides.c \
 	src/plan/uses.c \
 	src/plan/where.c

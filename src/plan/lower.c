@@ -152,6 +152,8 @@ static bool view_place(const struct yk_graph *g, const struct yk_call *c,
 
 static int lower_call(struct yk_work *, const struct yk_call *, uint32_t,
 		      const struct yk_value *, int, yk_id *);
+static int lower_node(struct yk_work *, const struct yk_call *, uint32_t,
+		      const struct yk_value *, int, yk_id *);
 
 // A copy of v whose elements lie row major, on v's device.
 static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
@@ -393,10 +395,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					.in = args,
 					.nattr = n->nattr,
 					.attr = yk_attrs(&t, n) };
-		yk_id first;
-		err = lower_call(w, &part, n->nout, &t.value[n->out], device, &first);
-		for (uint32_t i = 0; i < n->nout && !err; i++)
-			map[n->out + i] = first + i;
+		err = lower_node(w, &part, n->nout, &t.value[n->out], device, &map[n->out]);
 	}
 	for (uint32_t i = 0; i < nout && !err; i++)
 		out[i] = outs[i] == YK_NIL ? YK_NIL : map[outs[i]];
@@ -479,22 +478,22 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 
 // The same for a node with any number of results, each where out[i] says.
 static int lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		      const struct yk_value *outs, yk_id *out)
+		      const struct yk_value *outs, int device, yk_id *out)
 {
 	const struct yk_op_row *row = &yk_ops[c->op];
 	if (nout > 1 && row->decompose) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
-				  try_device(w, c, nout, outs, 0, NULL, &first) :
+				  try_device(w, c, nout, outs, device, NULL, &first) :
 				  0;
 		if (!err)
-			return decompose(w, c, nout, 0, out);
+			return decompose(w, c, nout, device, out);
 		for (uint32_t i = 0; i < nout; i++)
 			out[i] = first + i;
 		return err < 0 ? err : 0;
 	}
 	yk_id first;
-	int err = lower_call(w, c, nout, outs, 0, &first);
+	int err = lower_call(w, c, nout, outs, device, &first);
 	for (uint32_t i = 0; i < nout && !err; i++)
 		out[i] = first + i;
 	return err;
@@ -550,7 +549,7 @@ int yk_lower(struct yk_work *w)
 		w->g.scope = n->scope;
 		w->g.site = n->site;
 		w->recorded = (uint32_t)k;
-		err = lower_node(w, &c, n->nout, &g->value[n->out], &map[m->first[k]]);
+		err = lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {
 		yk_id v = w->root[i].id;

@@ -205,6 +205,14 @@ int yk_parts_gone(struct yk_work *);
 // Which kind of fallback each step counts for.
 int yk_fallbacks_note(struct yk_work *);
 int yk_layout(struct yk_work *);
+struct yk_span { // of bytes in an arena, from step born to step dies
+	uint32_t born, dies;
+	uint64_t bytes;   // not 0
+	uint64_t *offset; // where it goes
+};
+// Places n spans, which are sorted for it, so that none crosses a multiple of `largest`; *top grows to the
+// end of the last.
+int yk_spans_place(struct yk_span *, size_t n, uint32_t steps, uint64_t largest, uint64_t *top);
 void yk_work_fini(struct yk_work *);
 
 // ---- ops of the ABI ----

@@ -93,8 +93,10 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
 			if (at->offset != bp->offset || yk_count(b) != elements ||
-			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own))
+			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own)) {
 				p->full = true;
+				return 0;
+			}
 			for (int i = 0; i < rank; i++)
 				p->full |= dims[i] != 1 && own[i] != stride[i];
 			return p->result[k];

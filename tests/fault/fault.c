@@ -641,9 +641,14 @@ static void read_settings(void)
 				      "elements of an operand above which there is only one; 0: any");
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
-	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after");
+	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after, "
+		     "table_fill, table_copy");
 	if (strstr(lacks, "event_after"))
 		backend.event_after = NULL;
+	if (strstr(lacks, "table_fill"))
+		backend.fill = NULL;
+	if (strstr(lacks, "table_copy"))
+		backend.copy = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
