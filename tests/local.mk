@@ -57,6 +57,7 @@ test_programs = \
 	tests/hostile.t \
 	tests/hostile_model.t \
 	tests/kerneltext.t \
+	tests/large.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -179,6 +180,7 @@ tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c
 tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
+tests_large_t_SOURCES = tests/large.c
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c

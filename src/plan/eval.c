@@ -43,6 +43,7 @@ void yk_work_fini(struct yk_work *w)
 		free(w->group[i].member);
 	free(w->group);
 	free(w->place);
+	free(w->joined);
 	free(w->cause);
 	free(w->from);
 	free(w->table);
@@ -71,6 +72,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->fallback);
 	free(pl->storage);
 	free(pl->source);
+	free(pl->large);
 	free(pl->root);
 	free(pl->key.word);
 	free(pl->marks.number);
@@ -187,9 +189,14 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 {
 	struct yk_plan *p;
 	bool again;
+	if (yk_grow(&pl->large, &pl->large_cap, pl->marks.nodes + 1, sizeof *pl->large) < 0) {
+		yk_fail(YOKE_ENOMEM, "no memory to plan");
+		return NULL;
+	}
+	memset(pl->large, 0, pl->marks.nodes * sizeof *pl->large);
 	do
 		p = try_plan(pl, &again);
-	while (again); // ends: each time some device offers less
+	while (again); // ends: each time some device offers less, or some node more is cut
 	if (p && yk_sources_find(pl, p) < 0) {
 		yk_plan_free(p);
 		p = NULL;

@@ -364,6 +364,10 @@ static int place_device(struct layout *l, int device)
 	}
 	l->largest[device] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
+	for (yk_id v = 0; v < g->values && !device; v++)
+		if (l->life[v].used && l->life[v].block == YK_NIL && l->life[v].leaf == YK_NIL &&
+		    !yk_maker(g, v)->device && yk_note_large(l->w, v))
+			err = YOKE_ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
 		if (span[i].bytes > l->largest[device])
 			err = yk_fail(YOKE_ENOMEM,

@@ -18,6 +18,8 @@ libyokecore_la_SOURCES += \
 	src/plan/miss.c \
 	src/plan/order.c \
 	src/plan/parts.c \
+	src/plan/lower.h \
+	src/plan/pieces.c \
 	src/plan/plan.h \
 	src/plan/print.c \
 	src/plan/program.c \

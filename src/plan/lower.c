@@ -15,13 +15,18 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "conform/selftest.h"
-#include "plan/plan.h"
+#include "plan/lower.h"
 
 YK_PARAM(strict, "strict", YK_BOOL, "0",
 	 "an op that the device cannot run is an error, never run on the CPU");
 YK_PARAM(named, "plan.named", YK_BOOL, "1",
 	 "give backends named ops whole; 0 decomposes all (for tests)");
 YK_PARAM(cse, "plan.cse", YK_BOOL, "1", "merge equal nodes");
+
+bool yk_strict(void)
+{
+	return yk_param_bool(&strict);
+}
 
 struct yk_device *yk_work_device(const struct yk_work *w, int device)
 {
@@ -152,8 +157,6 @@ static bool view_place(const struct yk_graph *g, const struct yk_call *c,
 
 static int lower_call(struct yk_work *, const struct yk_call *, uint32_t,
 		      const struct yk_value *, int, yk_id *);
-static int lower_node(struct yk_work *, const struct yk_call *, uint32_t,
-		      const struct yk_value *, int, yk_id *);
 
 // A copy of v whose elements lie row major, on v's device.
 static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
@@ -163,8 +166,8 @@ static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
 	return lower_call(w, &c, 1, &value, device, out);
 }
 
-static int lower_view(struct yk_work *w, const struct yk_call *c,
-		      const struct yk_value *outv, yk_id *out)
+int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_value *outv,
+		  yk_id *out)
 {
 	struct yk_place p;
 	struct yk_value value = *outv;
@@ -198,7 +201,7 @@ static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t no
 }
 
 // v's elements on a device: v itself, or the same view of a copy of its base.
-static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
+int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
 	struct yk_place p = w->place[v];
@@ -206,6 +209,11 @@ static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	*out = v;
 	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->device == device)
 		return 0;
+	if (!device && v != p.base && yk_is_too_large(w, p.base)) { // the part alone crosses
+		if ((err = contiguous(w, v, 1, &v)) < 0)
+			return err;
+		p = w->place[v];
+	}
 	struct yk_value value = g->value[p.base], view = g->value[v];
 	struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &p.base };
 	yk_id base;
@@ -229,7 +237,7 @@ static int bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 static int contiguous_on(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	int err = contiguous(w, v, device, out);
-	return err ? err : bring(w, *out, device, out);
+	return err ? err : yk_lower_bring(w, *out, device, out);
 }
 
 // ---- may a device run it? ----
@@ -306,7 +314,7 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		in[i] = c->in[i];
 		if (in[i] == YK_NIL)
 			continue;
-		err = bring(w, in[i], device, &in[i]);
+		err = yk_lower_bring(w, in[i], device, &in[i]);
 		struct yk_value *v = &g->value[in[i]];
 		struct yk_place *p = &w->place[in[i]];
 		if (!err && dense &&
@@ -395,7 +403,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					.in = args,
 					.nattr = n->nattr,
 					.attr = yk_attrs(&t, n) };
-		err = lower_node(w, &part, n->nout, &t.value[n->out], device, &map[n->out]);
+		err = yk_lower_node(w, &part, n->nout, &t.value[n->out], device, &map[n->out]);
 	}
 	for (uint32_t i = 0; i < nout && !err; i++)
 		out[i] = outs[i] == YK_NIL ? YK_NIL : map[outs[i]];
@@ -446,7 +454,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return err ? err : merge_equal(w, out);
 	}
 	if (row->flags & YK_F_VIEW)
-		return lower_view(w, c, outs, out);
+		return yk_lower_view(w, c, outs, out);
 	if (c->op == YK_BARRIER)
 		return lower_barrier(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
@@ -459,7 +467,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (row->decompose && nout == 1)
 		return decompose(w, c, nout, device, out);
 	if (w->ctx->cpu != w->ctx->device && device == 0) {
-		if (yk_param_bool(&strict)) {
+		if (yk_strict()) {
 			char text[160];
 			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
 					  "%s does not run it for %s, and "
@@ -476,11 +484,34 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			  yk_describe(&outs[0], text));
 }
 
+int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
+		int device, const char *cause, yk_id *out)
+{
+	char text[160];
+	yk_id first;
+	struct yk_value one = outs[0]; // the caller's may lie in an array that moves
+	const struct yk_value *v = nout == 1 ? &one : outs;
+	int err = try_device(w, c, nout, v, device, cause, &first);
+	if (err < 0)
+		return err;
+	if (!err && yk_ops[c->op].decompose)
+		return decompose(w, c, nout, device, out);
+	if (!err)
+		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s",
+				  yk_work_device(w, device)->id, yk_describe(v, text));
+	for (uint32_t i = 0; i < nout; i++)
+		out[i] = first + i;
+	return 0;
+}
+
 // The same for a node with any number of results, each where out[i] says.
-static int lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		      const struct yk_value *outs, int device, yk_id *out)
+int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		  const struct yk_value *outs, int device, yk_id *out)
 {
 	const struct yk_op_row *row = &yk_ops[c->op];
+	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
+	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
+		return yk_lower_large(w, c, nout, outs, out);
 	if (nout > 1 && row->decompose) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
@@ -502,7 +533,7 @@ static int lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 // A root's value as a block of its own: row major, whole, on the context's device.
 static int settle_root(struct yk_work *w, yk_id *v)
 {
-	int err = bring(w, *v, 0, v);
+	int err = yk_lower_bring(w, *v, 0, v);
 	if (err)
 		return err;
 	const struct yk_place *p = &w->place[*v];
@@ -549,7 +580,7 @@ int yk_lower(struct yk_work *w)
 		w->g.scope = n->scope;
 		w->g.site = n->site;
 		w->recorded = (uint32_t)k;
-		err = lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
+		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {
 		yk_id v = w->root[i].id;

@@ -161,6 +161,12 @@ struct yk_group { // nodes that become one launch
 	bool dead;        // joined another
 };
 
+struct yk_joined { // a value whose pieces, of `step` along an axis, are values too
+	yk_id whole, *piece;
+	int axis;
+	int64_t step;
+};
+
 struct yk_work {
 	struct yoke_context *ctx;
 	const struct yk_marks *marks;
@@ -187,7 +193,11 @@ struct yk_work {
 	uint32_t *order;         // groups as they are launched
 	size_t norder;
 	struct yk_plan *plan;
-	bool again_without;      // a kernel does not build, and its device is not asked for it again
+	bool again_without;      // a kernel does not build, and its device is not asked for it again; or
+				 // a value is too large, and is not to be made whole
+	struct yk_joined *joined; // values that were made by pieces
+	size_t njoined, joined_cap;
+	bool in_piece;           // a piece of such a value is being lowered
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int device);
@@ -205,6 +215,9 @@ int yk_parts_gone(struct yk_work *);
 // Which kind of fallback each step counts for.
 int yk_fallbacks_note(struct yk_work *);
 int yk_layout(struct yk_work *);
+// Is a value too large for the device?  Then the recorded node it came of is lowered by pieces next time,
+// unless it was: false.
+bool yk_note_large(struct yk_work *, yk_id);
 struct yk_span { // of bytes in an arena, from step born to step dies
 	uint32_t born, dies;
 	uint64_t bytes;   // not 0
@@ -317,6 +330,9 @@ struct yk_planner {
 	struct yk_fallback *fallback;  // kinds, as they were met
 	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so
+	bool *large;                   // by recorded node of the plan at hand: it is lowered by pieces
+	size_t large_cap;
+	bool large_told;               // that some are the CPU's
 	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
 };
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lowering shares with the part of it that cuts large values into pieces.
+#ifndef YK_LOWER_H
+#define YK_LOWER_H
+
+#include "plan/plan.h"
+
+// Lowers a call whose results are outs, each to where out[i] says; device: where it would rather be.
+int yk_lower_node(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
+		  int device, yk_id *out);
+int yk_lower_view(struct yk_work *, const struct yk_call *, const struct yk_value *out, yk_id *to);
+// The same on this device, whole if it takes it so, else what it is made of.
+int yk_lower_on(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
+		int device, const char *cause, yk_id *out);
+// v's elements on a device: v itself, or the same view of a copy of what it is a view of.
+int yk_lower_bring(struct yk_work *, yk_id v, int device, yk_id *out);
+bool yk_strict(void);
+
+bool yk_is_too_large(const struct yk_work *, yk_id); // to be on the device
+// Is a result, or what an operand is a view of, larger than the device's largest allocation?
+bool yk_is_large(const struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs);
+// The call by pieces, or on the CPU.
+int yk_lower_large(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
+		   yk_id *out);
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values larger than a device's largest allocation: a call that makes or reads one is computed by
+// pieces along the first axis that has any, where each piece is what that part of the whole would be,
+// bit for bit; else on the CPU, which is said once.
+//
+// The pieces are joined in the host's memory.  What reads a value by the same pieces takes them where
+// they are, so that between such calls nothing goes there: the joined value is read by nobody then,
+// and is dropped.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "plan/lower.h"
+
+enum { CANNOT = -2, WHOLE = -1 }; // for an operand's axis
+
+static const char too_large[] = "larger than the largest allocation";
+
+struct cut {
+	int axis;     // of the result
+	int64_t rows; // along it ..
+	int64_t step; // .. and in a piece
+};
+
+static uint64_t largest(const struct yk_work *w)
+{
+	return w->ctx->device->info.max_segment / YK_ALIGN * YK_ALIGN;
+}
+
+static uint64_t bytes_of(const struct yk_value *v)
+{
+	return (uint64_t)yk_count(v) * yoke_dtype_size(v->dtype);
+}
+
+bool yk_is_too_large(const struct yk_work *w, yk_id v)
+{
+	return bytes_of(&w->g.value[v]) > largest(w);
+}
+
+bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		 const struct yk_value *outs)
+{
+	bool large = false;
+	for (uint32_t i = 0; i < nout; i++)
+		large |= bytes_of(&outs[i]) > largest(w);
+	for (uint32_t i = 0; i < c->nin; i++)
+		large |= c->in[i] != YK_NIL && yk_is_too_large(w, w->place[c->in[i]].base);
+	return large;
+}
+
+// ---- what may be cut ----
+
+// The axis of x that is the result's axis, when x is broadcast to it.
+static int broadcast_axis(const struct yk_value *x, const struct yk_value *y, int axis)
+{
+	int k = axis - (y->rank - x->rank);
+	return k >= 0 && x->dims[k] == y->dims[axis] ? k : WHOLE;
+}
+
+// Rows are reduced each by itself; how sums across rows are cut follows from the shape of the whole.
+static int reduced_axis(const struct yk_call *c, const struct yk_value *x, int axis)
+{
+	unsigned axes = (unsigned)c->attr[0].i & ((1u << x->rank) - 1);
+	return axes & ((2u << axis) - 1) ? CANNOT : axis;
+}
+
+// Along which of its axes operand i is cut when the result is, along `axis`.
+static int operand_axis(const struct yk_work *w, const struct yk_call *c, const struct yk_value *y,
+			int axis, uint32_t i)
+{
+	const struct yk_value *x = &w->g.value[c->in[i]];
+	unsigned flags = yk_ops[c->op].flags;
+	if (flags & YK_F_REDUCE)
+		return reduced_axis(c, x, axis);
+	if (flags & YK_F_MAP) // of which some know the index of the element
+		return c->op == YK_IOTA || c->op == YK_RAND_BITS ? CANNOT : broadcast_axis(x, y, axis);
+	switch (c->op) {
+	case YK_CONTIGUOUS: return axis;
+	case YK_MATMUL:
+		if (axis < y->rank - 2)
+			return broadcast_axis(x, y, axis);
+		if (axis == y->rank - 1)
+			return CANNOT;
+		return i ? WHOLE : x->rank - (c->attr[0].i & YOKE_TA ? 1 : 2);
+	case YK_SOFTMAX:
+	case YK_SOFTMAX_BACK: return axis < y->rank - 1 ? axis : CANNOT;
+	case YK_LAYER_NORM:
+	case YK_RMS_NORM: return i ? WHOLE : axis < y->rank - 1 ? axis : CANNOT;
+	case YK_GATHER: return c->attr[0].i || axis >= w->g.value[c->in[1]].rank ? CANNOT : i ? axis : WHOLE;
+	}
+	return CANNOT;
+}
+
+// How the call is cut; false: it cannot be, or not so that all fits.
+static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		     const struct yk_value *outs, struct cut *to)
+{
+	uint64_t row = 1;
+	int axis = 0;
+	while (axis < outs->rank && outs->dims[axis] == 1)
+		axis++;
+	if (axis >= outs->rank || c->list)
+		return false;
+	*to = (struct cut){ .axis = axis, .rows = outs->dims[axis] };
+	for (uint32_t i = 0; i < nout; i++) {
+		if (outs[i].rank <= axis || outs[i].dims[axis] != to->rows)
+			return false;
+		uint64_t n = bytes_of(&outs[i]) / (uint64_t)to->rows;
+		row = n > row ? n : row;
+	}
+	for (uint32_t i = 0; i < c->nin; i++) {
+		if (c->in[i] == YK_NIL)
+			continue;
+		uint64_t n = bytes_of(&w->g.value[c->in[i]]);
+		int k = operand_axis(w, c, outs, axis, i);
+		if (k == CANNOT || (k == WHOLE && n > largest(w)))
+			return false;
+		n = k == WHOLE ? 0 : n / (uint64_t)to->rows;
+		row = n > row ? n : row;
+	}
+	to->step = (int64_t)(largest(w) / row);
+	if (to->step > 64) // so that kernels cut pieces as they cut the whole
+		to->step = to->step / 64 * 64;
+	return to->step > 0;
+}
+
+// ---- cutting ----
+
+static const struct yk_joined *joined_as(const struct yk_work *w, yk_id v, int axis, int64_t step)
+{
+	for (size_t i = w->njoined; i-- > 0;)
+		if (w->joined[i].whole == v && w->joined[i].axis == axis && w->joined[i].step == step)
+			return &w->joined[i];
+	return NULL;
+}
+
+// Rows at .. at + n - 1 of v along an axis, on the device.
+static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at, int64_t n, yk_id *out)
+{
+	const struct yk_joined *j = joined_as(w, v, axis, step);
+	if (j) {
+		*out = j->piece[at / step];
+		return 0;
+	}
+	struct yk_value part = w->g.value[v];
+	union yoke_attr a[3 * YOKE_MAX_RANK];
+	part.dims[axis] = n;
+	for (int i = 0; i < part.rank; i++) {
+		a[i].i = i == axis ? at : 0;
+		a[part.rank + i].i = 1;
+		a[2 * part.rank + i].i = part.dims[i];
+	}
+	struct yk_call c = { .op = YK_SLICE, .nin = 1, .in = &v, .nattr = 3u * part.rank, .attr = a };
+	int err = yk_lower_view(w, &c, &part, out);
+	return err ? err : yk_lower_bring(w, *out, 0, out);
+}
+
+// One piece of each result.
+static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
+		 const struct cut *cut, int64_t at, yk_id *out)
+{
+	int64_t n = cut->rows - at < cut->step ? cut->rows - at : cut->step;
+	struct yk_value *part = malloc(nout * sizeof *part);
+	yk_id *in = malloc((c->nin + 1) * sizeof *in);
+	int err = part && in ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t i = 0; i < c->nin && !err; i++) {
+		in[i] = c->in[i];
+		int k = in[i] == YK_NIL ? WHOLE : operand_axis(w, c, outs, cut->axis, i);
+		if (k != WHOLE)
+			err = slice(w, in[i], k, cut->step, at, n, &in[i]);
+	}
+	for (uint32_t i = 0; i < nout && !err; i++) {
+		part[i] = outs[i];
+		part[i].dims[cut->axis] = n;
+	}
+	struct yk_call small = *c;
+	small.in = in;
+	w->in_piece = true; // an operand may be a view of what is too large still: its turn comes
+	if (!err)
+		err = yk_lower_node(w, &small, nout, part, 0, out);
+	w->in_piece = false;
+	free(part);
+	free(in);
+	return err;
+}
+
+static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *pieces,
+		uint32_t n, yk_id *out)
+{
+	int device = bytes_of(whole) > largest(w);
+	yk_id *in = yk_arena_alloc(&w->plan->memory, n * sizeof *in);
+	if (!in || yk_grow(&w->joined, &w->joined_cap, w->njoined + 1, sizeof *w->joined) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	memcpy(in, pieces, n * sizeof *in);
+	struct yk_call c = { .op = YK_CONCAT, .nin = n, .in = pieces, .nattr = 1,
+			     .attr = &(union yoke_attr){ .i = cut->axis } };
+	int err = yk_lower_on(w, &c, 1, whole, device, too_large, out);
+	if (!err)
+		w->joined[w->njoined++] = (struct yk_joined){
+			.whole = *out, .axis = cut->axis, .step = cut->step, .piece = in
+		};
+	return err;
+}
+
+static int by_pieces(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		     const struct yk_value *outs, const struct cut *cut, yk_id *out)
+{
+	uint32_t n = (uint32_t)((cut->rows + cut->step - 1) / cut->step);
+	yk_id *made = malloc((size_t)n * nout * sizeof *made), // piece by piece
+	      *one = malloc(n * sizeof *one);
+	int err = made && one ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = piece(w, c, nout, outs, cut, i * cut->step, made + i * nout);
+	for (uint32_t k = 0; k < nout && !err; k++) {
+		for (uint32_t i = 0; i < n; i++)
+			one[i] = made[i * nout + k];
+		err = join(w, cut, &outs[k], one, n, &out[k]);
+	}
+	free(made);
+	free(one);
+	return err;
+}
+
+int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		   const struct yk_value *outs, yk_id *out)
+{
+	struct yk_planner *pl = w->ctx->planner;
+	const char *id = w->ctx->device->id;
+	struct cut cut;
+	char text[160];
+	if (find_cut(w, c, nout, outs, &cut)) {
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: by pieces of %lld rows", yk_ops[c->op].name,
+			 yk_describe(outs, text), (long long)cut.step);
+		return by_pieces(w, c, nout, outs, &cut, out);
+	}
+	if (yk_strict())
+		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
+				  "%s, or what it is made of, is larger than the largest allocation of %s "
+				  "(%llu bytes), and YOKE_STRICT forbids the CPU",
+				  yk_describe(outs, text), id, (unsigned long long)largest(w));
+	if (!pl->large_told)
+		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation of %s (%llu "
+			"bytes): the CPU computes it (said once)", yk_ops[c->op].name,
+			yk_describe(outs, text), id, (unsigned long long)largest(w));
+	pl->large_told = true;
+	return yk_lower_on(w, c, nout, outs, 1, too_large, out);
+}
+
+// ---- which are too large ----
+
+bool yk_note_large(struct yk_work *w, yk_id v)
+{
+	struct yk_planner *pl = w->ctx->planner;
+	uint32_t k = w->from[w->g.value[v].node];
+	if (!yk_is_too_large(w, v) || pl->large[k])
+		return false;
+	pl->large[k] = true;
+	w->again_without = true;
+	return true;
+}

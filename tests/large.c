@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values larger than a device's largest allocation: computed by pieces, with the bits of a device that
+// takes them whole, or on the CPU.  The fault backend computes as the CPU does and has segments of 1 MiB.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+
+enum { M = 500, K = 96, N = 700, MOST = M * N }; // M N floats are 1.4 MB
+
+static float av[M * K], bv[K * N];
+static yoke_tensor *a, *b;
+
+static yoke_tensor *product(void)
+{
+	return yoke_matmul(a, b, 0);
+}
+
+static yoke_tensor *rows(void)
+{
+	return yoke_sum(product(), YOKE_AXIS(1));
+}
+
+static yoke_tensor *softmaxed(void)
+{
+	return yoke_reduce_max(yoke_softmax(product(), -1), YOKE_AXIS(1) | YOKE_KEEP);
+}
+
+static yoke_tensor *normed(void)
+{
+	yoke_tensor *y = yoke_layer_norm(yoke_tanh(product()), YOKE_NONE, YOKE_NONE, 1e-5);
+	return yoke_argmax(yoke_mul(y, yoke_sum(b, YOKE_AXIS(0))), 1);
+}
+
+static yoke_tensor *turned(void) // both operands the other way round
+{
+	yoke_tensor *at = yoke_contiguous(yoke_permute(a, (int[]){ 1, 0 })),
+		    *bt = yoke_contiguous(yoke_permute(b, (int[]){ 1, 0 }));
+	return yoke_sum(yoke_square(yoke_matmul(at, bt, YOKE_TA | YOKE_TB)), YOKE_AXIS(1));
+}
+
+static yoke_tensor *batches(void)
+{
+	yoke_tensor *x = yoke_reshape(a, 3, DIMS(1, M, K)), *y = yoke_reshape(b, 3, DIMS(1, K, N));
+	return yoke_sum(yoke_exp(yoke_matmul(x, y, 0)), YOKE_AXIS(2));
+}
+
+static yoke_tensor *summed_down(void) // along the axis of the pieces: not cut
+{
+	return yoke_sum(product(), YOKE_AXIS(0));
+}
+
+static yoke_tensor *running(void) // no op that can be cut
+{
+	return yoke_slice(yoke_cumsum(product(), 0, 0), 0, M - 3, M, 1);
+}
+
+static yoke_tensor *loss(void)
+{
+	yoke_tensor *ids = yoke_slice(yoke_iota(yoke_i64, 1, DIMS(N), 0), 0, 0, M, 1);
+	return yoke_cross_entropy(product(), ids, -1, 0);
+}
+
+static yoke_tensor *gradient(void)
+{
+	yoke_tensor *g = NULL;
+	yoke_grad(yoke_mean(yoke_square(yoke_sigmoid(product())), YOKE_ALL), 1, &a, &g);
+	return g;
+}
+
+static const struct {
+	const char *name;
+	yoke_tensor *(*fn)(void);
+	bool close; // the whole is another kernel's: near, not the same bits
+} row[] = { { "rows of a product", rows, false },
+	    { "softmax", softmaxed, false },
+	    { "layer norm, a broadcast row, argmax", normed, false },
+	    { "turned operands", turned, false },
+	    { "batches of one", batches, false },
+	    { "a sum down the rows", summed_down, false },
+	    { "running sums", running, false },
+	    { "cross entropy", loss, true },
+	    { "a gradient", gradient, false } };
+
+static size_t run(const char *backend, size_t i, float *got, struct yoke_stats *s)
+{
+	yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
+	size_t bytes = 0;
+	if (!ctx)
+		return 0;
+	a = yoke_from(yoke_f32, 2, DIMS(M, K), av);
+	b = yoke_from(yoke_f32, 2, DIMS(K, N), bv);
+	yoke_tensor *y = row[i].fn();
+	if (y && !yoke_read(y, got, yoke_bytes(y)))
+		bytes = yoke_bytes(y);
+	s->size = sizeof *s;
+	yoke_stats(s);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	return bytes;
+}
+
+int main(void)
+{
+	static float want[MOST], got[MOST];
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	tap_seed();
+	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);
+	setenv("YOKE_FAULT_MAX_SEGMENT", "1048576", 1);
+	for (int i = 0; i < M * K; i++)
+		av[i] = (float)rnd_real(-1, 1);
+	for (int i = 0; i < K * N; i++)
+		bv[i] = (float)rnd_real(-1, 1);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct yoke_stats s;
+		memset(got, 0xff, sizeof got);
+		size_t n = run("cpu", i, want, &s), m = run("fault", i, got, &s);
+		bool same = n && n == m && !memcmp(got, want, n);
+		if (row[i].close)
+			same = n && n == m && fabsf(got[0] - want[0]) < 1e-5f * fabsf(want[0]);
+		ok(same, "%s: %zu bytes, %llu launches, %llu on the CPU: %s", row[i].name, m,
+		   (unsigned long long)s.launches, (unsigned long long)s.fallbacks, yoke_error());
+		ok(row[i].fn == running || row[i].fn == summed_down || row[i].close || !s.fallbacks,
+		   "of which none was needed");
+		yoke_error_clear();
+	}
+	// strict: what cannot be cut is refused, by its size
+	yoke_setting_set("strict", "1");
+	struct yoke_stats s;
+	size_t n = run("fault", 0, got, &s);
+	ok(n, "pieces need no CPU: %s", yoke_error());
+	n = run("fault", 6, got, &s);
+	ok(!n && yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "largest allocation"),
+	   "without the CPU: %s", yoke_error());
+	yoke_error_clear();
+	return done();
+}
