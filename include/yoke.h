@@ -300,7 +300,7 @@ YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
 // [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T.
-// scale 0 means 1/sqrt(D).
+// scale 0 means 1/sqrt(D).  The gradient by the mask is computed in parts, with [B,H,T,S] in memory.
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
 // The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar: a

@@ -9,7 +9,7 @@
 #include "graph/context.h"
 #include "tap.h"
 
-enum { OPERANDS = 3, MOST = 2048 };
+enum { OPERANDS = 4, MOST = 2048 };
 
 struct row {
 	const char *name;
@@ -159,9 +159,10 @@ static void ref_attention(const struct row *r, double *const *x, double *y)
 	for (int64_t i = 0; i < q[0] * T * H; i++) {
 		const int64_t h = i % H, t = i / H % T, b = i / H / T, g = h / (H / G);
 		const int64_t sees = r->causal ? t + 1 + n - T : n;
+		const int64_t *m = r->dims[3], row = r->n > 3 ? (b % m[0] * m[1] + h % m[1]) * T + t : 0;
 		double p[64], lse;
 		for (int64_t s = 0; s < sees; s++) {
-			p[s] = 0;
+			p[s] = r->n > 3 ? x[3][row * S + s] : 0;
 			for (int64_t d = 0; d < D; d++)
 				p[s] += x[0][i * D + d] * x[1][((b * S + s) * G + g) * D + d] / sqrt((double)D);
 		}
@@ -238,6 +239,7 @@ FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids),
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_open, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 0, 0, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(5), YOKE_NONE, 1, 0, 0))
+FN(attention_mask, yoke_attention(x[0], x[1], x[2], x[3], 1, 0, 0))
 FN(rope, yoke_rope(x[0], x[1], x[2]))
 FN(embedding, yoke_embedding(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids)))
 FN(gelu, yoke_gelu(x[0]))
@@ -272,6 +274,8 @@ static const struct row rows[] = {
 	  ref_attention, 1, false, 0 },
 	{ "attention, some keys", 3, { 4, 4, 4 }, { { 2, 3, 2, 4 }, { 2, 8, 2, 4 }, { 2, 8, 2, 4 } },
 	  attention_keys, ref_attention, 1, true, 5 },
+	{ "attention, a mask", 4, { 4, 4, 4, 4 }, { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
+	  attention_mask, ref_attention, 1, true, 0 },
 	{ "rope", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope, 1, 0, 0 },
 	{ "embedding", 1, { 2 }, { { 5, 13 } }, embedding, ref_embedding, 0, 0, 0 },
 	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, 4, 0, 0 },
@@ -361,7 +365,7 @@ static double tolerance(int dtype, double ulps)
 static void check(const struct row *r, int dtype, enum layout layout)
 {
 	static double x[OPERANDS][MOST], want[MOST], got[2][MOST], g[2][OPERANDS][MOST];
-	double *const in[] = { x[0], x[1], x[2] };
+	double *const in[] = { x[0], x[1], x[2], x[3] };
 	char what[120], text[160];
 	snprintf(what, sizeof what, "%s, %s%s", r->name, yoke_dtype_name(dtype), layout_name[layout]);
 	const uint64_t seed = tap_state;

@@ -161,6 +161,25 @@ static yk_id spread(struct pass *s, const struct piece *p)
 
 static int through_parts(struct pass *, uint32_t node, yk_id *gin);
 
+// Cotangents of a node's operands as its row's rule says.  What the rule leaves out would be a gradient
+// of 0 that nobody notices: only a barrier has operands that get none, and results nobody reads.
+static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
+{
+	struct yk_graph *g = s->g;
+	const struct yk_node n = g->node[node];
+	char text[160];
+	yk_ops[n.op].grad(g, node, &s->cot[n.out], gin);
+	for (uint32_t i = 0; i < n.nin && n.op != YK_BARRIER; i++) {
+		yk_id x = g->arg[n.in + i];
+		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
+		    yk_is_float(g->value[x].dtype))
+			return yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
+					  "has no gradient for operand %u, %s", i,
+					  yk_describe(&g->value[x], text));
+	}
+	return 0;
+}
+
 // Joins what was kept aside for v to its cotangent.
 static void gather_pieces(struct pass *s, yk_id v)
 {
@@ -204,8 +223,12 @@ static void visit(struct pass *s, uint32_t node)
 	for (uint32_t i = 1; i < n.nout; i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
 	bool parts = row->decompose && (!row->grad || by_products);
-	if (!row->grad && !parts)
+	if (row->flags & YK_F_FLAT)
 		return;
+	if (!row->grad && !parts) {
+		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "has no gradient");
+		return;
+	}
 	if (n.nin > MOST) {
 		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
 				    "no gradient for %u operands", n.nin);
@@ -217,7 +240,7 @@ static void visit(struct pass *s, uint32_t node)
 	if (parts)
 		s->err = through_parts(s, node, gin);
 	else
-		row->grad(g, node, &s->cot[n.out], gin);
+		s->err = by_rule(s, node, gin);
 	for (uint32_t i = 0; i < n.nin; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && s->matters[x])

@@ -360,7 +360,8 @@ static void back(struct yk_graph *g, struct yk_call *c, uint32_t n, const yk_id 
 		return;
 	}
 bad:
-	gin[which[0]] = YK_BAD;
+	for (uint32_t i = 0; i < n; i++)
+		gin[which[i]] = YK_BAD;
 }
 
 void yk_grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -396,6 +397,9 @@ void yk_grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	struct yk_call c = {
 		.op = YK_ATTENTION_BACK, .nin = 10, .in = in, .nattr = 3, .attr = n.attr
 	};
-	if (gout[0] != YK_NIL)
-		back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
+	if (gout[0] == YK_NIL)
+		return;
+	back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
+	if (n.in[3] != YK_NIL) // not computed unless something needs it
+		gin[3] = yk_record(g, YK_ATTENTION_MASK_BACK, 10, in, 3, n.attr);
 }

@@ -434,3 +434,11 @@ int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c,
 		out[i] = *IN(i);
 	return want_like(g, c, 8, IN(0));
 }
+
+// The same operands -> dmask
+int yk_shape_attention_mask_back(struct yk_graph *g, const struct yk_call *c,
+				 struct yk_value *out)
+{
+	*out = *IN(3);
+	return want_like(g, c, 8, IN(0));
+}
