@@ -62,12 +62,44 @@ yoke_tensor *yoke_relu(yoke_tensor *x)
 	return yk_rec_end(&r, yk_tri(r.g, YK_SELECT, yk_bin(r.g, YK_LE, v, zero), zero, v));
 }
 
+// What follows is made of several maps: in half precision they are computed in f32, and so are their
+// gradients, and the result is rounded once.
+
+// c[0] + c[1] x + .. + c[n - 1] x^(n-1)
+static yk_id polynomial(struct yk_graph *g, yk_id x, const double *c, int n)
+{
+	yk_id y = yk_bin_lit(g, YK_MUL, x, c[n - 1]);
+	for (int i = n - 2; i > 0; i--)
+		y = yk_bin(g, YK_MUL, yk_bin_lit(g, YK_ADD, y, c[i]), x);
+	return yk_bin_lit(g, YK_ADD, y, c[0]);
+}
+
+// 1 + e, e = erf(x / sqrt 2) in f32, with as many digits as a half has where they cancel: below -2.5 it is
+// sqrt(2/pi) exp(-x^2/2) r(-x), r a rational approximation of Mills' ratio to 2^-20 up to 14.  Where that
+// is used the derivative is still e's.
+static yk_id one_plus(struct yk_graph *g, yk_id x, yk_id e)
+{
+	static const double over[] = { 4.62382593504, 3.0224195575, 1.00012389089 };
+	static const double under[] = { 3.5998884538, 5.55226179728, 3.02711674713, 1 };
+	yk_id near = yk_bin_lit(g, YK_ADD, e, 1);
+	yk_id a = yk_bin_lit(g, YK_MIN, yk_un(g, YK_NEG, x), 16); // finite; the result is 0 there
+	yk_id bell = yk_un(g, YK_EXP, yk_bin_lit(g, YK_MUL, yk_un(g, YK_SQUARE, a), -0.5));
+	bell = yk_bin_lit(g, YK_MUL, bell, M_2_SQRTPI * M_SQRT1_2);
+	yk_id far = yk_bin(g, YK_MUL, bell,
+			   yk_bin(g, YK_DIV, polynomial(g, a, over, 3), polynomial(g, a, under, 4)));
+	yk_id y = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, x, -2.5), far, near);
+	yk_id none = yk_bin(g, YK_SUB, e, yk_un(g, YK_STOP_GRAD, e)); // 0
+	return yk_bin(g, YK_ADD, yk_un(g, YK_STOP_GRAD, y), none);
+}
+
 yoke_tensor *yoke_gelu(yoke_tensor *x)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id e = yk_un(r.g, YK_ERF, yk_bin_lit(r.g, YK_MUL, r.in[0], M_SQRT1_2));
-	yk_id half = yk_bin_lit(r.g, YK_MUL, r.in[0], 0.5);
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, half, yk_bin_lit(r.g, YK_ADD, e, 1)));
+	yk_id v = yk_up(r.g, r.in[0]);
+	yk_id e = yk_un(r.g, YK_ERF, yk_bin_lit(r.g, YK_MUL, v, M_SQRT1_2));
+	yk_id half = yk_bin_lit(r.g, YK_MUL, v, 0.5);
+	e = v == r.in[0] ? yk_bin_lit(r.g, YK_ADD, e, 1) : one_plus(r.g, v, e);
+	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_MUL, half, e), r.in[0]));
 }
 
 yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
@@ -75,16 +107,18 @@ yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
 	// tanh(u) = 2 sigmoid(2u) - 1, so x/2 (1 + tanh u) = x sigmoid(2u): Hendrycks and Gimpel 2016
 	struct yk_rec r = yk_rec_begin(1, &x);
 	const double k = 2 * sqrt(2 / M_PI);
-	yk_id v = r.in[0], s = yk_un(r.g, YK_SQUARE, v);
+	yk_id v = yk_up(r.g, r.in[0]), s = yk_un(r.g, YK_SQUARE, v);
 	yk_id u = yk_bin_lit(r.g, YK_ADD, yk_bin_lit(r.g, YK_MUL, s, k * 0.044715), k);
 	yk_id p = yk_un(r.g, YK_SIGMOID, yk_bin(r.g, YK_MUL, v, u));
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, v, p));
+	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_MUL, v, p), r.in[0]));
 }
 
 yoke_tensor *yoke_silu(yoke_tensor *x)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, r.in[0], yk_un(r.g, YK_SIGMOID, r.in[0])));
+	yk_id v = yk_up(r.g, r.in[0]);
+	v = yk_bin(r.g, YK_MUL, v, yk_un(r.g, YK_SIGMOID, v));
+	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
 }
 
 // ---- random numbers, counting ----
@@ -152,8 +186,8 @@ yoke_tensor *yoke_dropout(yoke_tensor *x, double p)
 	struct yk_value like = r.g->value[v];
 	yk_id u = yk_un(r.g, YK_UNIFORM, bits(&r, like.rank, like.dims));
 	yk_id keep = yk_bin(r.g, YK_GE, u, yk_lit(r.g, yoke_f32, p));
-	yk_id y = yk_tri(r.g, YK_SELECT, keep, yk_bin_lit(r.g, YK_MUL, v, 1 / (1 - p)),
-			 yk_lit(r.g, like.dtype, 0));
+	yk_id scaled = yk_down(r.g, yk_bin_lit(r.g, YK_MUL, yk_up(r.g, v), 1 / (1 - p)), v);
+	yk_id y = yk_tri(r.g, YK_SELECT, keep, scaled, yk_lit(r.g, like.dtype, 0));
 	return yk_rec_end(&r, y);
 }
 
@@ -230,10 +264,12 @@ yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
+	if (!yk_rec_fit(&r, YK_SUB))
+		return yk_rec_end(&r, YK_BAD);
 	// the mean of squares may fit half precision where a square does not
-	yk_id d = yk_bin(r.g, YK_SUB, r.in[0], r.in[1]);
-	yk_id m = yk_mean(r.g, yk_un(r.g, YK_SQUARE, yk_up(r.g, d)), YOKE_ALL, false);
-	return yk_rec_end(&r, yk_down(r.g, m, d));
+	yk_id d = yk_bin(r.g, YK_SUB, yk_up(r.g, r.in[0]), yk_up(r.g, r.in[1]));
+	yk_id m = yk_mean(r.g, yk_un(r.g, YK_SQUARE, d), YOKE_ALL, false);
+	return yk_rec_end(&r, yk_down(r.g, m, r.in[0]));
 }
 
 static yoke_tensor *arg(int op, yoke_tensor *x, int axis)

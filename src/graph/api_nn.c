@@ -82,17 +82,18 @@ static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
 		       like);
 }
 
-// Both operands are floating point of one shape?
+// Both operands are floating point of one dtype and shape?
 static bool want_pair(struct yk_rec *r, const char *what)
 {
 	char a[160], b[160];
 	if (r->in[0] == YK_BAD || r->in[1] == YK_BAD)
 		return false;
 	const struct yk_value *x = &r->g->value[r->in[0]], *y = &r->g->value[r->in[1]];
-	if (yk_is_float(x->dtype) && yk_same_shape(x, y))
+	bool good = yk_is_float(x->dtype) && x->dtype == y->dtype;
+	if (good && yk_same_shape(x, y))
 		return true;
-	yk_fail(yk_is_float(x->dtype) ? YOKE_ESHAPE : YOKE_EDTYPE,
-		"%s: takes floating point of one shape, got %s and %s", what,
+	yk_fail(good ? YOKE_ESHAPE : YOKE_EDTYPE,
+		"%s: takes floating point of one dtype and shape, got %s and %s", what,
 		yk_describe(x, a), yk_describe(y, b));
 	return false;
 }
@@ -133,8 +134,12 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ gate, x });
-	yk_id silu = yk_bin(r.g, YK_MUL, r.in[0], yk_un(r.g, YK_SIGMOID, r.in[0]));
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, silu, r.in[1]));
+	if (!yk_rec_fit(&r, YK_MUL))
+		return yk_rec_end(&r, YK_BAD);
+	yk_id v = yk_up(r.g, r.in[0]);
+	v = yk_bin(r.g, YK_MUL, v, yk_un(r.g, YK_SIGMOID, v));
+	v = yk_bin(r.g, YK_MUL, v, yk_up(r.g, r.in[1]));
+	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)

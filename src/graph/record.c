@@ -60,6 +60,13 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	return t;
 }
 
+bool yk_rec_fit(struct yk_rec *r, int map)
+{
+	struct yk_call c = { .op = (uint16_t)map, .nin = 2, .in = r->in };
+	struct yk_value out;
+	return r->in[0] != YK_BAD && r->in[1] != YK_BAD && !yk_ops[map].shape(r->g, &c, &out);
+}
+
 int yk_rec_axis(struct yk_rec *r, int op, yk_id x, int axis)
 {
 	if (x == YK_BAD)

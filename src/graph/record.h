@@ -22,6 +22,9 @@ struct yk_rec {
 struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t);
 struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional);
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
+// Would the map take the first two operands as they are?  Else an error that shows them so; asked where
+// they are cast first.
+bool yk_rec_fit(struct yk_rec *, int map);
 // An axis from 0 or from the end; negative, with an error, when there is none.
 int yk_rec_axis(struct yk_rec *, int op, yk_id x, int axis);
 // x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.
