@@ -271,6 +271,17 @@ static void of_absent(yoke_tensor *none, const char *word)
 	ok(!got[0], "nor what is behind a barrier");
 }
 
+static void of_settings(void)
+{
+	FAIL(yoke_setting_set("plan.max", "-5"), EINVAL, "plan.max=-5: wants an integer from 0");
+	FAIL(yoke_setting_set("graph.max", "-1"), EINVAL, "from 0");
+	FAIL(yoke_setting_set("device.timeout", "-1"), EINVAL, "from 0");
+	FAIL(yoke_setting_set("threads", "-5"), EINVAL, "from 0 to");
+	FAIL(yoke_setting_set("opencl.no_such", "1"), ENOENT, "opencl.no_such");
+	FAIL(yoke_setting_set("plan.mx", "1"), ENOENT, "plan.max");
+	FAIL(yoke_setting_set("../x.y", "1"), ENOENT, "no setting");
+}
+
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)
 {
 	yoke_tensor *v = yoke_variable("v", dtype, rank, dims);
@@ -284,6 +295,7 @@ int main(void)
 	static const int64_t d32[] = { 3, 2 };
 	float got[6];
 
+	of_settings(); // before there is a context
 	x = variable(yoke_f32, 2, d23);
 	y = variable(yoke_f32, 2, d32);
 	cube = variable(yoke_f32, 3, d222);

@@ -15,9 +15,10 @@
 #include "device/plugin.h"
 #include "graph/context.h"
 
-YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
+YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
+	 .most = INT64_MAX);
 YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
-	 "pending operations that are warned about once");
+	 "pending operations that are warned about once", .most = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
