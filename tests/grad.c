@@ -540,6 +540,7 @@ FN(all_min, yoke_reduce_min(x[0], YOKE_ALL))
 FN(all_prod, yoke_prod(x[0], YOKE_ALL))
 FN(clamp_one, yoke_clamp(x[0], yoke_const(-1), yoke_const(1)))
 FN(all_norm, yoke_norm(x[0], 2, YOKE_ALL))
+FN(all_std, yoke_std(x[0], YOKE_ALL, 1))
 FN(sorted, yoke_mul(yoke_sort(x[0], 0, 1, NULL), x[1]))
 
 static void edges(void)
@@ -555,6 +556,8 @@ static void edges(void)
 	const double zero[3] = { 0, 0, -0.0 }, none[3] = { 0 };
 	edge("abs at 0", f_abs, 3, zero, NULL, none, NULL);
 	edge("relu at 0", f_relu, 3, zero, NULL, none, NULL);
+	const double equal[3] = { 0.75, 0.75, 0.75 };
+	edge("std of equal elements", f_all_std, 3, equal, NULL, none, NULL);
 	edge("norm of zeros", f_all_norm, 3, zero, NULL, none, NULL);
 	const double ties[5] = { 2, -1, 2, -1, 0 }, shared[5] = { 0.5, 0, 0.5, 0, 0 },
 		     low[5] = { 0, 0.5, 0, 0.5, 0 };

@@ -25,8 +25,8 @@ static yk_id *lists(struct yoke_context *ctx, int n, int count,
 				list[l] ? yk_operand(ctx, list[l][i], yoke_f32) : YK_NIL;
 			if (v == YK_BAD || (v == YK_NIL && list[l])) {
 				if (!yoke_error_code())
-					yk_fail(YOKE_EINVAL,
-						"a tensor of a list is absent");
+					yk_op_fail(&ctx->graph, YK_LEAF, YOKE_EINVAL,
+						   "tensor %d of list %d is absent", i, l);
 				free(in);
 				return NULL;
 			}
@@ -42,7 +42,10 @@ static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char 
 			yk_fail(YOKE_EINVAL, "%s: takes at least one tensor", what);
 		return NULL;
 	}
-	return yk_enter(t[0]->ctx) < 0 ? NULL : t[0]->ctx;
+	if (yk_enter(t[0]->ctx) < 0)
+		return NULL;
+	t[0]->ctx->graph.call = what;
+	return t[0]->ctx;
 }
 
 // Results are NULL after an error, so that what is recorded with them hands it on.

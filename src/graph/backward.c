@@ -174,7 +174,8 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
 		    yk_is_float(g->value[x].dtype))
 			return yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
-					  "has no gradient for operand %u, %s", i,
+					  "%s has no gradient by operand %u, %s",
+					  yk_ops[n.op].name, i,
 					  yk_describe(&g->value[x], text));
 	}
 	return 0;
@@ -212,6 +213,7 @@ static void visit(struct pass *s, uint32_t node)
 	g->scope = n.scope;
 	g->site = n.site;
 	g->back = n.op;
+	g->call = n.call;
 	if (n.op == YK_SLICE) {
 		yk_id x = g->arg[n.in];
 		s->piece[s->npiece] = (struct piece){ node, s->cot[n.out], s->pieces[x] };
@@ -226,7 +228,8 @@ static void visit(struct pass *s, uint32_t node)
 	if (row->flags & YK_F_FLAT)
 		return;
 	if (!row->grad && !parts) {
-		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "has no gradient");
+		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "%s has no gradient",
+				    row->name);
 		return;
 	}
 	if (n.nin > MOST) {
@@ -350,6 +353,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;
 	uint32_t scope = g->scope, site = g->site;
+	const char *call = g->call;
 	struct pass s;
 	if (pass_init(&s, g, values, nodes) < 0)
 		goto out;
@@ -371,6 +375,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 out:
 	g->scope = scope;
 	g->site = site;
+	g->call = call;
 	g->back = 0;
 	pass_fini(&s);
 	return s.err;

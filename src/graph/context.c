@@ -55,6 +55,7 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
+	ctx->graph.call = NULL;
 	atomic_store_explicit(&ctx->owner, 0, memory_order_release);
 }
 

@@ -18,9 +18,26 @@ struct parts {
 	yk_id seen;            // how many keys are seen, i64 [], or none
 };
 
+// 0 .. n - 1 as i64 [n]
+static yk_id counting(struct yk_graph *g, int64_t n)
+{
+	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+}
+
+// seen itself, by way of a slice that fails with ERANGE unless it is in 0 .. s
+static yk_id within(struct yk_graph *g, yk_id seen, int64_t s)
+{
+	if (seen == YK_NIL)
+		return seen;
+	yk_id x = yk_record(g, YK_SLICE_AT, 2, (yk_id[]){ counting(g, s + 1), seen }, 1,
+			    &(union yoke_attr){ .i = 1 });
+	return yk_reshape(g, x, 0, NULL);
+}
+
 static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 {
-	uint32_t seen = c->op == YK_ATTENTION ? 6 : 9;
+	yk_id seen = c->in[c->op == YK_ATTENTION ? 6 : 9];
+	seen = within(g, seen, g->value[c->in[1]].dims[1]);
 	const struct yk_value *q = &g->value[c->in[0]], *k = &g->value[c->in[1]];
 	return (struct parts){
 		.g = g,
@@ -38,7 +55,7 @@ static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 		.mask = c->in[3],
 		.key = c->in[4],
 		.step = c->in[5],
-		.seen = c->in[seen],
+		.seen = seen,
 	};
 }
 
@@ -58,12 +75,6 @@ static yk_id heads(struct parts *p, yk_id x)
 {
 	x = yk_cast(p->g, x, p->dtype);
 	return reshape5(p, yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 }), p->t, p->d);
-}
-
-// 0 .. n - 1 as i64 [n]
-static yk_id counting(struct yk_graph *g, int64_t n)
-{
-	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
 }
 
 // [B,S,G,D] -> [B,G,1,S,D]; 0 where not seen: 0 times what is there may be NaN

@@ -296,6 +296,7 @@ int yoke_assign(yoke_tensor *t, yoke_tensor *value)
 	if ((err = yk_enter(ctx)) < 0)
 		return err;
 	char a[160], b[160];
+	ctx->graph.call = "assign";
 	yk_id id = yk_operand(ctx, value, t->dtype);
 	struct yk_value like = { .dtype = t->dtype, .rank = t->rank };
 	memcpy(like.dims, t->dims, sizeof like.dims);
@@ -397,16 +398,19 @@ yk_id yk_operand(struct yoke_context *ctx, struct yoke_tensor *t, int dtype)
 {
 	if (!t) {
 		if (!yoke_error_code())
-			yk_fail(YOKE_EINVAL,
-				"an operand is NULL; optional ones are YOKE_NONE");
+			yk_op_fail(&ctx->graph, YK_LEAF, YOKE_EINVAL,
+				   "an operand is NULL; optional ones are YOKE_NONE");
 		return YK_BAD;
 	}
 	if (t == YOKE_NONE)
 		return YK_NIL;
 	if (t->ctx != ctx) {
-		yk_fail(YOKE_ECONTEXT, "an operand belongs to another context");
+		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_ECONTEXT,
+			   "an operand belongs to another context");
 		return YK_BAD;
 	}
+	if (t->kind == YK_LITERAL && yk_want_literal(&ctx->graph, dtype, t->scalar) < 0)
+		return YK_BAD;
 	if (t->kind == YK_LITERAL)
 		return yk_lit(&ctx->graph, dtype, t->scalar);
 	if (t->kind == YK_HOST_SCALAR) {

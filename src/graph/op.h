@@ -50,7 +50,7 @@ static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
 	return row->nout - row->lists_out + row->lists_out * list;
 }
 
-// Fails with the op's name, the scope and a formatted reason.
+// Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

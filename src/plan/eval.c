@@ -341,6 +341,7 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	yk_work_begin(ctx, ctx->queue);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	ctx->graph.call = "eval"; // in errors
 	for (int i = 0; i < n && !err; i++) {
 		// says what is wrong with a spent, failed or foreign value
 		if (t[i] && t[i] != YOKE_NONE && t[i]->kind >= YK_HOST_SCALAR)
