@@ -540,6 +540,7 @@ FN(all_min, yoke_reduce_min(x[0], YOKE_ALL))
 FN(all_prod, yoke_prod(x[0], YOKE_ALL))
 FN(clamp_one, yoke_clamp(x[0], yoke_const(-1), yoke_const(1)))
 FN(all_norm, yoke_norm(x[0], 2, YOKE_ALL))
+FN(sign, yoke_sign(x[0]))
 FN(all_std, yoke_std(x[0], YOKE_ALL, 1))
 FN(sorted, yoke_mul(yoke_sort(x[0], 0, 1, NULL), x[1]))
 
@@ -550,9 +551,13 @@ static void edges(void)
 	edge("max of ties and NaN", f_max, 4, a, b, most, other);
 	const double least[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
 	edge("min of ties and NaN", f_min, 4, a, b, least, rest);
-	const double base[4] = { 0, 0, 3, 0 }, power[4] = { 0, 1, 2, 2 }, gbase[4] = { 0, 1, 6, 0 },
-		     gpower[4] = { 0, 0, 9 * log(3), 0 };
-	edge("pow at 0", f_pow, 4, base, power, gbase, gpower);
+	const double base[5] = { 0, 0, 3, 0, -2 }, power[5] = { 0, 1, 2, 2, 3 }, gbase[5] = { 0, 1, 6, 0, 12 },
+		     gpower[5] = { 0, 0, 9 * log(3), 0, 0 };
+	edge("pow at 0 and below", f_pow, 5, base, power, gbase, gpower);
+	const double nan_in[3] = { NAN, 1, 2 }, nothing[3] = { 0 };
+	edge("reduce_max with NaN", f_all_max, 3, nan_in, NULL, nothing, NULL);
+	edge("reduce_min with NaN", f_all_min, 3, nan_in, NULL, nothing, NULL);
+	edge("sign", f_sign, 3, nan_in, NULL, nothing, NULL);
 	const double zero[3] = { 0, 0, -0.0 }, none[3] = { 0 };
 	edge("abs at 0", f_abs, 3, zero, NULL, none, NULL);
 	edge("relu at 0", f_relu, 3, zero, NULL, none, NULL);

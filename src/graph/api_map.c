@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "graph/record.h"
@@ -211,7 +210,8 @@ yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis)
 	if (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK)
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value like = { .dtype = (uint8_t)dtype, .rank = (uint8_t)rank };
-	memcpy(like.dims, dims, (size_t)rank * sizeof *dims);
+	for (int i = 0; i < rank; i++)
+		like.dims[i] = dims[i];
 	if (axis < -rank || axis >= rank) {
 		yk_rec_fail(&r, YOKE_ERANGE, "no axis %d in %s", axis, yk_describe(&like, text));
 		return yk_rec_end(&r, YK_BAD);

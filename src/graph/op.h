@@ -66,7 +66,8 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
-	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam, yk_shape_multi_sgd, yk_shape_multi_norm,
+	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam,
+	yk_shape_multi_sgd, yk_shape_multi_norm,
 	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_multi_unscale, yk_shape_rope;
@@ -79,7 +80,8 @@ yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matm
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
-	yk_decompose_attention_back, yk_decompose_attention_mask_back, yk_decompose_multi_adamw, yk_decompose_multi_sgd,
+	yk_decompose_attention_back, yk_decompose_attention_mask_back,
+	yk_decompose_multi_adamw, yk_decompose_multi_sgd,
 	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_multi_lamb,
 	yk_decompose_multi_unscale, yk_decompose_rope;
 
