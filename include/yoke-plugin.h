@@ -311,7 +311,7 @@ enum yoke_log_level { YOKE_LOG_ERROR = 0, YOKE_LOG_WARN, YOKE_LOG_INFO, YOKE_LOG
 // A setting "opencl.platform" is YOKE_OPENCL_PLATFORM in the environment.
 struct yoke_setting {
 	uint32_t size;
-	const char *name, *type, *def, *help; // type: "bool", "int", "bytes", "string"
+	const char *name, *type, *def, *help; // type: "bool", "int", "int 0..9", "bytes", "string"
 };
 
 // Languages map_source writes: OpenCL C 1.2; CUDA C++, which HIP takes too.

@@ -5,6 +5,22 @@
 // value is read or yoke_eval is called.  Then everything pending is planned, launched, and the plan
 // is kept, so that the next step of the same structure plans nothing.
 //
+// What an evaluation spends.  It computes its roots: new versions of variables, kept values
+// (yoke_keep), and what yoke_eval or yoke_read is given.  All else that was recorded before it is
+// spent, whether it was computed on the way or not, and using it is ESPENT.  A root lives on as
+// numbers: how it was computed is forgotten, and a gradient back through it is ESPENT.  So gradients
+// are taken first:
+//
+//	loss = yoke_mse(model(x), y);
+//	yoke_grad(loss, n, p, g);                      // before the loss is read
+//	for (int i = 0; i < n; i++)
+//		yoke_assign(p[i], yoke_sub(p[i], yoke_mul(lr, g[i])));
+//	yoke_read(loss, &value, sizeof value);         // computes all of it
+//
+// Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
+// promoted, the operands of a call have one; sums and products of integers keep their dtype, and
+// wrap; where a call takes one axis, a tensor of rank 0 has none to give.
+//
 // Conventions.  Functions return 0 or a negative YOKE_E* (yoke-plugin.h), or NULL for a handle;
 // yoke_error() says why.  NULL given as an operand means an earlier error and gives NULL again, so a
 // chain of calls is checked once at its end.  An operation's result belongs to the innermost open
@@ -51,7 +67,9 @@ YOKE_API const char *yoke_error_name(int code);
 YOKE_API const char *yoke_dtype_name(int dtype);
 // Bytes of one element, 0 for an unknown dtype.
 YOKE_API size_t yoke_dtype_size(int dtype);
-// Sets a setting ("plan.max") before it is first used; wins over the environment.  EINVAL, ENOENT.
+// Sets a setting ("plan.max") before it is first used; wins over the environment.  EINVAL: it is no value
+// of that setting, or out of its range; ENOENT: there is no such setting.  Those of a plugin
+// ("opencl.preset") load it, from the folders that are set by then.
 YOKE_API int yoke_setting_set(const char *name, const char *value);
 
 // ---- contexts ----
@@ -112,9 +130,10 @@ YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *
 // the dtype of the other operand and has no shape.
 YOKE_API yoke_tensor *yoke_scalar(double value);
 YOKE_API int yoke_scalar_set(yoke_tensor *scalar, double value);
-// A literal: part of the plan.
+// A literal: part of the plan.  It takes the dtype of the other operand; ERANGE when that is an integer or
+// bool and has no such number.
 YOKE_API yoke_tensor *yoke_const(double value);
-// All elements equal to a literal.
+// All elements equal to a literal; ERANGE as for yoke_const.
 YOKE_API yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value);
 // 0, 1, 2, .. along an axis.
 YOKE_API yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis);
@@ -141,14 +160,18 @@ YOKE_API size_t yoke_bytes(const yoke_tensor *);
 YOKE_API yoke_tensor *yoke_add(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_sub(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_mul(yoke_tensor *a, yoke_tensor *b);
-// Integers: truncates, x/0 = 0.
+// Integers: truncates, x/0 = 0 (PyTorch's gives floating point).
 YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
+// Floating point.  The gradient by a is 0 where b is 0; that by b is y log a where a > 0, else 0 (PyTorch's
+// is NaN for a < 0).
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
-YOKE_API yoke_tensor *yoke_min(yoke_tensor *a, yoke_tensor *b); // NaN if either is
+// NaN if either is.  Equal operands get half of the gradient each, and where one is NaN neither gets any
+// (PyTorch's: both all of it).
+YOKE_API yoke_tensor *yoke_min(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_max(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_neg(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_abs(yoke_tensor *x);
-YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_sign(yoke_tensor *x); // of NaN: NaN (PyTorch's: 0)
 YOKE_API yoke_tensor *yoke_floor(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_round(yoke_tensor *x); // half to even
 YOKE_API yoke_tensor *yoke_ceil(yoke_tensor *x);
@@ -178,15 +201,17 @@ YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
 // To an integer: truncates, saturates, NaN becomes 0.  To f16 and bf16: nearest even.
 YOKE_API yoke_tensor *yoke_cast(yoke_tensor *x, int dtype);
-YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x);
+YOKE_API yoke_tensor *yoke_relu(yoke_tensor *x); // its gradient at 0 is 0
+// The following are computed in f32 for half precision, their gradients too, and rounded once.
 YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2))
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform; x itself where p is 0.
+// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: leave it out of what is
+// not training.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
-// the gradient, x gets half where it equals a bound.
+// the gradient, x gets half where it equals a bound (PyTorch's: all).
 YOKE_API yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi);
 // x itself, floating point; its evaluation fails with ERANGE, naming the scope, when an element is
 // infinite or NaN.  As after every failed launch, what it should have computed is lost, new versions
@@ -196,10 +221,12 @@ YOKE_API yoke_tensor *yoke_check_finite(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_stop_grad(yoke_tensor *x);
 
 // ---- reductions ----
+// Of numbers; cast bool first.  EINVAL for bits of axes that are neither an axis nor YOKE_KEEP.
 
 YOKE_API yoke_tensor *yoke_sum(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_prod(yoke_tensor *x, unsigned axes);
+// NaN if one is, and then no element gets a gradient (PyTorch's: NaN); equal ones share it.
 YOKE_API yoke_tensor *yoke_reduce_max(yoke_tensor *x, unsigned axes);
 YOKE_API yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes);
 // i64 index of the first largest (smallest) along an axis; NaN counts as largest (smallest).  Of an
@@ -219,7 +246,7 @@ YOKE_API yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse);
 // Of floating point, computed in f32 at least.
 
 // sum (x - mean)^2 / (n - correction), in two passes; correction 1 is Bessel's.  NaN or infinite where
-// n is not above it.
+// n is not above it.  The gradient of std is 0 where it is 0.
 YOKE_API yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction);
 YOKE_API yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction);
 // x [..,V,N]: N observations of V variables -> [..,V,V].  corr is Pearson's, within -1 .. 1, NaN for a
@@ -230,19 +257,22 @@ YOKE_API yoke_tensor *yoke_corr(yoke_tensor *x);
 // where the norm is.
 YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
 // The value below which a part q in [0, 1] lies, with straight lines between the neighbours (Hyndman
-// and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.
+// and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
+// for a q outside, by this call when it is a literal, else by the evaluation.
 YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
 // How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
-// lower end, the last also hi; what is outside counts nowhere.  Any number type.
+// lower end, the last also hi; what is outside, NaN too, counts nowhere.  Any number type.
 YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);
 
 // ---- contractions ----
 
 #define YOKE_TA 1u // a is [..,K,M]
 #define YOKE_TB 2u // b is [..,N,K]
-// a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.
+// a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.  No vectors:
+// both have at least two axes.
 YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags);
-// x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b
+// x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
+// before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
 // ---- moves ----
@@ -279,10 +309,11 @@ YOKE_API yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis
 // x with v [..,I,..] added at idx [..,I,..] along an axis; in a fixed order.
 YOKE_API yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v,
 					     int axis);
-// Sorted along an axis; stable, -0 equals 0, NaN last in either direction.  Unless `indices` is NULL, it
-// gets where each element was, i64.
+// Sorted along an axis; stable, -0 equals 0, NaN last in either direction (PyTorch's: first when
+// descending).  Unless `indices` is NULL, it gets where each element was, i64.
 YOKE_API yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_tensor **indices);
-// The k first of them: the largest in descending order, or the smallest in ascending order.
+// The k first of them: the largest in descending order, or the smallest in ascending order; NaN only where
+// numbers do not suffice.
 YOKE_API yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 				yoke_tensor **indices);
 // A copy whose elements lie row major.
@@ -300,11 +331,13 @@ YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
 // x [B,T,H,D], cosine and sine [T,D/2]: elements k and k + D/2 of a head turned by the angle of column k,
 // (x0 cos - x1 sin, x1 cos + x0 sin).  Su et al. 2021, with halves in place of neighbours.
 YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine);
-// w [N,C], ids [I..] -> [I..,C]
+// w [N,C], ids [I..] i32 or i64 -> [I..,C].  ERANGE for an id outside.
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
-// [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T.
-// scale 0 means 1/sqrt(D).
+// [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T, so that the last
+// query sees all (PyTorch's counts from the first).  A query that sees no key gives 0.  The mask has the
+// dtype of q; make numbers of a bool one with yoke_select.  Its gradient is computed in parts, with
+// [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
 // The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar: a
@@ -313,15 +346,16 @@ YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_t
 					  yoke_tensor *keys, yoke_tensor *mask, int causal,
 					  double scale, double dropout);
 // logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over ids that are not
-// `ignore`; label smoothing in [0, 1).
+// `ignore`, NaN when there are none; label smoothing in [0, 1).  Of half precision the loss is f32
+// (PyTorch's: the logits' dtype); the other losses have the dtype of their operands.
 YOKE_API yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
 					 double smooth);
-YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2
+YOKE_API yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y); // mean (x - y)^2, which broadcast
 // x logits and y targets in [0, 1] of one shape -> []: mean of -y log s(x) - (1 - y) log(1 - s(x)), s
 // the sigmoid.
 YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
 // p and q logarithms of probabilities [..,V] -> []: sum of exp(p) (p - q) over the last axis, mean over
-// the others.
+// the others.  PyTorch's kl_div has q first, and its batchmean divides by the first axis alone.
 YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
 // ---- order ----
@@ -334,9 +368,9 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ---- gradients, optimizer steps ----
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
-// ordinary values: they can be differentiated again.  ESPENT when y, or a value between it and p[i], was
-// evaluated before (yoke_read, yoke_eval, a kept value): what it was computed from is no longer known;
-// variables and what comes from the host are leaves and no error.  After an error each g[i] is NULL.
+// ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to
+// integers have the gradient 0; EUNSUPPORTED for what has none.  ESPENT when y, or a value between it and
+// p[i], was evaluated before: see the top.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one

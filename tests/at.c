@@ -252,7 +252,7 @@ static void out_of_range(void)
 	expect(yoke_slice_at(var, &at, DIMS(11)) ? 0 : yoke_error_code(), YOKE_ERANGE, "slice_at", "11",
 	       "more elements than there are");
 	expect(yoke_assign_at(var, &at, yoke_from(yoke_f64, 1, DIMS(1), (double[]){ 1 })), YOKE_EDTYPE,
-	       "slice_update_at", "f64", "another dtype");
+	       "assign_at: ", "f64", "another dtype");
 	expect(yoke_assign_at(v, &at, v), YOKE_EINVAL, "assign", "variable", "not a variable");
 	yoke_free(var);
 }
@@ -266,8 +266,20 @@ static void keys_out_of_range(void)
 	expect(yoke_read(o, y, sizeof y), YOKE_ERANGE, "attention", "4 is not in 0..3", "more keys than there are");
 	yoke_scalar_set(n, 1);
 	ok(!yoke_read(o, y, sizeof y) && y[0] == 1, "the same with one key %s", yoke_error());
-	o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &(int64_t){ -1 }), YOKE_NONE, 1, 0, 0);
-	expect(yoke_read(o, y, sizeof y), refused(), "attention", "-1", "and fewer than none, on the device");
+	for (int named = 1; named >= 0; named--)
+		for (int64_t i = -1; i <= 4; i += 5) {
+			char text[8];
+			snprintf(text, sizeof text, "%d", (int)i);
+			yoke_setting_set("plan.named", named ? "1" : "0");
+			o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &i), YOKE_NONE, 1, 0, 0);
+			expect(yoke_read(o, y, sizeof y), refused(), "attention", text,
+			       named ? "so many, on the device" : "so many, on the device, in parts");
+		}
+	o = yoke_attention_keys(q, k, k, yoke_from(yoke_i64, 0, NULL, &(int64_t){ 3 }), YOKE_NONE, 1, 0, 0);
+	const double share = exp(0.5) / (exp(0.5) + 2);
+	ok(!yoke_read(o, y, sizeof y) && fabs((double)y[0] - share) < 1e-6, "all keys, on the device, in parts: "
+	   "%g, want %g %s", (double)y[0], share, yoke_error());
+	yoke_setting_set("plan.named", "1");
 }
 
 static void everything(bool in_place)

@@ -18,6 +18,8 @@ YK_PARAM(bytes_setting, "base.bytes", YK_BYTES, "2M", "for this test");
 YK_PARAM(a_string, "base.string", YK_STRING, "left", "for this test");
 YK_PARAM(bad_int, "base.bad-int", YK_INT, "7", "for this test");
 YK_PARAM(bad_bool, "base.bad-bool", YK_BOOL, "0", "for this test");
+YK_PARAM(ranged, "base.ranged", YK_INT, "3", "for this test", .least = 1, .most = 9);
+YK_PARAM(bad_range, "base.bad-range", YK_INT, "3", "for this test", .most = INT64_MAX);
 YK_PARAM(raced, "base.raced", YK_INT, "5", "for this test");
 
 static bool is(const char *got, const char *want, const char *what)
@@ -208,6 +210,23 @@ static void settings(void)
 	is_int(yk_param_set("base.int", "", YK_ARGUMENT), YOKE_EINVAL, "empty integer");
 	yoke_error_clear();
 	is_int(yk_param_int(&an_int), 43, "a bad value changes nothing");
+	is_int(yk_param_set("base.ranged", "9", YK_ARGUMENT), 0, "the most");
+	is_int(yk_param_set("base.ranged", "10", YK_ARGUMENT), YOKE_EINVAL, "more than the most");
+	is_error(YOKE_EINVAL, "base.ranged=10: wants an integer from 1 to 9", "more: message");
+	is_int(yk_param_set("base.ranged", "0", YK_ARGUMENT), YOKE_EINVAL, "less than the least");
+	yoke_error_clear();
+	is_int(yk_param_int(&ranged), 9, "changes nothing");
+	setenv("YOKE_BASE_BAD_RANGE", "-5", 1);
+	forget();
+	is_int(yk_param_int(&bad_range), 3, "out of range in the environment: the default");
+	is(logged, "1 param YOKE_BASE_BAD_RANGE=-5 is not an integer from 0; the default 3 is used\n",
+	   "and a line");
+
+	// before any context
+	is_int(yoke_setting_set("threads", "2"), 0, "a setting of the CPU backend");
+	is_int(yoke_setting_set("cpu.isa", "base"), 0, "another");
+	is_int(yoke_setting_set("threads", "-5"), YOKE_EINVAL, "threads=-5");
+	is_error(YOKE_EINVAL, "threads=-5: wants an integer from 0 to 65536", "threads=-5: message");
 	is_int(yoke_setting_set("base.nit", "1"), YOKE_ENOENT, "unknown setting");
 	is_error(YOKE_ENOENT, "'base.int'", "unknown setting: the nearest");
 	is_int(yoke_setting_set("zzzzzzzzzzzz", "1"), YOKE_ENOENT, "nothing near");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of every op row, and of those gradients, against central differences in float64.
+// Gradients of every op row by every operand, and of those gradients, against central differences in
+// float64.
 #include "config.h"
 
+#include "graph/context.h"
 #include "tap.h"
-#include "yoke.h"
 
-enum { MOST = 4, ELEMENTS = 512 };
+enum { MOST = 8, ELEMENTS = 512 };
 
 struct input {
 	int rank;
@@ -21,7 +22,77 @@ struct row {
 	double tol; // 0: the usual
 };
 
+// What the gradients taken here went through: of each operand, a list counting as one.
+enum { MATTERED = 1, WHOLE = 2, FLOATING = 4 };
+static uint8_t met[YK_OPS][16];
+
+// Notes the operands that lie between x and what is recorded so far.
+static void note(yoke_tensor *const *x, int n)
+{
+	const struct yoke_context *ctx = yk_current();
+	const struct yk_graph *g = &ctx->graph;
+	uint8_t *matters = calloc(g->values + 1, 1);
+	for (int k = 0; k < n; k++) {
+		const struct yk_tensor *t = yk_tensor(x[k], "test");
+		if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
+			matters[t->leaf] = 1;
+	}
+	for (size_t k = 0; k < g->nodes; k++) {
+		const struct yk_node *node = &g->node[k];
+		const struct yk_op_row *row = &yk_ops[node->op];
+		const uint32_t lists = row->lists_in * node->list;
+		bool any = false;
+		for (uint32_t i = 0; i < node->nin; i++) {
+			yk_id v = g->arg[node->in + i];
+			uint32_t at = i < lists ? i / node->list :
+						  i - lists + row->lists_in;
+			if (v == YK_NIL)
+				continue;
+			if (at < 16)
+				met[node->op][at] |=
+					(matters[v] ? MATTERED : 0) |
+					(yk_is_float(g->value[v].dtype) ? FLOATING : WHOLE);
+			any |= matters[v];
+		}
+		for (uint32_t i = 0; i < node->nout; i++)
+			matters[node->out + i] |= any && node->op != YK_STOP_GRAD;
+	}
+	free(matters);
+}
+
+// Was there a gradient by every floating-point operand of every row that has one?
+static void all_rows_met(void)
+{
+	for (int op = 0; op < YK_OPS; op++) {
+		const struct yk_op_row *row = &yk_ops[op];
+		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
+		if (row->max_in == 0 || none) {
+			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE) || op == YK_ARGMAX ||
+				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER,
+			   "%s: no gradient is the right one", row->name);
+			continue;
+		}
+		for (int k = 0; k < row->max_in && k < 16; k++) {
+			uint8_t m = met[op][k];
+			bool fine = m & MATTERED || m == WHOLE || (!m && k >= row->min_in);
+			if (!fine)
+				diag("%s: no gradient by operand %d was taken", row->name, k);
+			good &= fine;
+		}
+		ok(good, "%s: gradients by all operands", row->name);
+	}
+}
+
 static int32_t ids[6] = { 3, 0, 2, 2, 4, 1 };
+
+// Of three results one is not read.
+static yoke_tensor *barrier(yoke_tensor *const *x)
+{
+	yoke_tensor *y[3];
+	if (yoke_barrier(3, (yoke_tensor *[]){ x[0], x[1], x[1] }, 1, x, y) < 0)
+		return NULL;
+	return yoke_mul(y[0], y[2]);
+}
 
 #define UNARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0]); }
 #define BINARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
@@ -74,8 +145,13 @@ FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
 FN(rms_norm, yoke_rms_norm(x[0], x[1], 1e-5))
 FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2, 0.1))
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
-FN(attention_mask, yoke_attention(x[0], x[1], x[2], yoke_stop_grad(x[3]), 0, 0.7, 0))
+FN(attention_mask, yoke_attention(x[0], x[1], x[2], x[3], 0, 0.7, 0))
+FN(attention_mask_drop, yoke_attention(x[0], x[1], x[2], x[3], 1, 0, 0.4))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
+FN(attention_mask_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), x[3], 1, 0, 0))
+// a position bias, by its distance
+FN(attention_bias, yoke_attention(x[0], x[0], x[0], yoke_reshape(yoke_gather(x[1], yoke_from(yoke_i32, 2,
+	(int64_t[]){ 2, 2 }, (int32_t[]){ 1, 0, 2, 1 }), 1), 4, (int64_t[]){ 1, 2, 2, 2 }), 0, 0, 0))
 FN(rope, yoke_rope(x[0], yoke_cos(x[1]), yoke_square(x[2])))
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
@@ -109,6 +185,7 @@ FN(corr, yoke_corr(x[0]))
 FN(clamp, yoke_clamp(x[0], yoke_const(-0.7), x[1]))
 FN(check, yoke_mul(yoke_check_finite(x[0]), x[0]))
 FN(dropout, yoke_dropout(x[0], 0.4))
+FN(barrier, barrier(x))
 FN(stop, yoke_mul(x[0], yoke_stop_grad(yoke_full(yoke_f64, 1, (int64_t[]){ 5 }, 2))))
 FN(twice, yoke_add(yoke_mul(x[0], x[0]), yoke_exp(x[0])))
 FN(cast, yoke_mul(yoke_cast(yoke_cast(x[0], yoke_f64), yoke_f64), x[0]))
@@ -121,6 +198,39 @@ FN(slice_none, yoke_slice(x[0], 1, 2, 2, 1))
 FN(pad_none, yoke_pad(x[0], (int64_t[]){ 2, 0 }, (int64_t[]){ 1, 0 }, 0.5))
 FN(reshape_none, yoke_reshape(x[0], 3, (int64_t[]){ 4, 0, 7 }))
 
+// A row of lists of one tensor each: all results, one behind another.
+static yoke_tensor *lists(int op, int nin, yoke_tensor *const *x, int nattr, const union yoke_attr *attr)
+{
+	struct yoke_context *ctx = yk_current();
+	yk_id in[MOST], out;
+	yoke_tensor *y[4];
+	int64_t n;
+	for (int k = 0; k < nin; k++)
+		in[k] = yk_operand(ctx, x[k], yoke_f64);
+	struct yk_call c = { (uint16_t)op, 1, (uint32_t)nin, (uint32_t)nattr, in, attr };
+	if (yk_append(&ctx->graph, &c, &out) < 0)
+		return NULL;
+	int outs = yk_ops[op].lists_out;
+	for (int k = 0; k < outs; k++) {
+		y[k] = yk_handle_of(ctx, out + (yk_id)k);
+		n = yoke_count(y[k]);
+		y[k] = yoke_reshape(y[k], 1, &n);
+	}
+	return yoke_concat(outs, y, 0);
+}
+
+#define ATTR(...) sizeof((union yoke_attr[]){ __VA_ARGS__ }) / sizeof(union yoke_attr), \
+	(union yoke_attr[]){ __VA_ARGS__ }
+FN(adamw, lists(YK_MULTI_ADAMW, 8, x, ATTR({ .f = 0.9 }, { .f = 0.99 }, { .f = 1e-3 }, { .f = 0.1 })))
+FN(lamb, lists(YK_MULTI_LAMB, 8, x, ATTR({ .f = 0.9 }, { .f = 0.99 }, { .f = 1e-3 }, { .f = 0.1 }, { .f = 0 },
+					 { .f = INFINITY }, { .i = 1 })))
+FN(sgd, lists(YK_MULTI_SGD, 6, x, ATTR({ .f = 0.9 }, { .f = 0.1 }, { .f = 0.1 }, { .i = 0 })))
+FN(sgd_later, lists(YK_MULTI_SGD, 6, (yoke_tensor *[]){ x[0], x[1], x[2], x[3], yoke_mul(x[4], yoke_const(0)),
+							x[5] },
+		    ATTR({ .f = 0.9 }, { .f = 0.1 }, { .f = 0.1 }, { .i = 1 })))
+FN(unscale, lists(YK_MULTI_UNSCALE, 2, x, 0, NULL))
+
+#define N1 { 1, { 1 }, 0.3, 0.9 }
 #define M1(a) { 1, { a }, -2, 2 }
 #define M2(a, b) { 2, { a, b }, -2, 2 }
 #define P2(a, b) { 2, { a, b }, 0.3, 2 }
@@ -203,14 +313,29 @@ static const struct row rows[] = {
 	{ "attention", 3, { M4(2, 3, 4, 5), M4(2, 3, 2, 5), M4(2, 3, 2, 5) }, f_attention, 0 },
 	{ "attention mask", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(1, 2, 3, 5) },
 	  f_attention_mask, 0 },
+	{ "attention, a mask for all", 4, { M4(2, 3, 2, 4), M4(2, 5, 1, 4), M4(2, 5, 1, 4), M4(1, 1, 3, 5) },
+	  f_attention_mask, 0 },
+	{ "attention, a mask for each", 4, { M4(2, 3, 2, 4), M4(2, 5, 2, 4), M4(2, 5, 2, 4), M4(2, 2, 3, 5) },
+	  f_attention_mask, 0 },
+	{ "attention, mask and dropout", 4, { M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 3, 2, 3), M4(2, 1, 3, 3) },
+	  f_attention_mask_drop, 0 },
+	{ "attention, mask and keys", 4, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(1, 2, 3, 6) },
+	  f_attention_mask_keys, 0 },
+	{ "attention, a learned bias", 2, { M4(2, 2, 2, 3), M2(2, 3) }, f_attention_bias, 0 },
 	{ "attention keys", 3, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) }, f_attention_keys, 0 },
 	{ "rope", 3, { M4(2, 3, 2, 6), M2(3, 3), M2(3, 3) }, f_rope, 0 },
 	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
 	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },
 	{ "kl", 2, { M2(3, 5), M2(3, 5) }, f_kl, 0 },
 	{ "attention dropout", 3, { M4(1, 4, 2, 3), M4(1, 4, 2, 3), M4(1, 4, 2, 3) }, f_attention_drop, 0 },
+	{ "barrier", 2, { M2(3, 5), M2(3, 5) }, f_barrier, 0 },
 	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
+	{ "adamw", 8, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1, N1 }, f_adamw, 0 },
+	{ "lamb", 8, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1, N1 }, f_lamb, 0 },
+	{ "sgd", 6, { M2(2, 3), M2(2, 3), M2(2, 3), N1, N1, N1 }, f_sgd, 0 },
+	{ "sgd, a later step", 6, { M1(5), M1(5), M1(5), N1, { 1, { 1 }, 0, 0 }, N1 }, f_sgd_later, 0 },
+	{ "unscale_check", 2, { M2(2, 3), N1 }, f_unscale, 0 },
 	// eight axes
 	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },
 	{ "permute of rank 8", 1, { M8(2, 1, 3, 1, 2, 2, 1, 2) }, f_turned, 0 },
@@ -293,6 +418,7 @@ static void check(const struct row *r)
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
 	yoke_tensor *y = weighed(r, x);
+	note(x, r->n);
 	int err = y ? yoke_grad(y, r->n, x, g) : yoke_error_code();
 	if (!err)
 		err = yoke_eval(r->n, g);
@@ -317,9 +443,6 @@ static void check(const struct row *r)
 		}
 	for (int k = 0; k < r->n; k++) {
 		char text[80];
-		// the additive mask is held constant there
-		if (r->fn == f_attention_mask && k == 3)
-			continue;
 		snprintf(text, sizeof text, "%s: operand %d", r->name, k);
 		near(got[k], want[k], count(&r->in[k]), r->tol > 0 ? r->tol : 1e-6, 1, text);
 	}
@@ -344,7 +467,8 @@ static void second_order(void)
 // Of each operand once more: d/dx of sum |df/dx|^2 against central differences of the first.
 static yoke_tensor *norm_of_gradient(const struct row *r, yoke_tensor *const *x)
 {
-	yoke_tensor *g[MOST], *y = weighed(r, x), *sum = yoke_const(0);
+	// the sine makes the cotangents that the rules are given depend on x as well
+	yoke_tensor *g[MOST], *y = yoke_sin(weighed(r, x)), *sum = yoke_const(0);
 	if (yoke_grad(y, r->n, x, g) < 0)
 		return NULL;
 	for (int k = 0; k < r->n; k++)
@@ -365,15 +489,14 @@ static void second_order_row(const struct row *r)
 	yoke_scope *s = yoke_scope_begin("step");
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
-	yoke_grad(norm_of_gradient(r, x), r->n, x, g);
+	yoke_tensor *y = norm_of_gradient(r, x);
+	note(x, r->n);
+	yoke_grad(y, r->n, x, g);
 	yoke_eval(r->n, g);
 	for (int k = 0; k < r->n; k++)
 		yoke_read(g[k], got[k], count(&r->in[k]) * sizeof **got);
 	yoke_scope_end(s);
 	for (int k = 0; k < r->n; k++) {
-		// the additive mask is held constant there
-		if (r->fn == f_attention_mask && k == 3)
-			continue;
 		for (size_t at = 0; at < count(&r->in[k]); at++) {
 			double v[2] = { NAN, NAN }, keep = data[k][at];
 			for (int side = 0; side < 2; side++) {
@@ -420,6 +543,8 @@ FN(all_min, yoke_reduce_min(x[0], YOKE_ALL))
 FN(all_prod, yoke_prod(x[0], YOKE_ALL))
 FN(clamp_one, yoke_clamp(x[0], yoke_const(-1), yoke_const(1)))
 FN(all_norm, yoke_norm(x[0], 2, YOKE_ALL))
+FN(sign, yoke_sign(x[0]))
+FN(all_std, yoke_std(x[0], YOKE_ALL, 1))
 FN(sorted, yoke_mul(yoke_sort(x[0], 0, 1, NULL), x[1]))
 
 static void edges(void)
@@ -429,12 +554,18 @@ static void edges(void)
 	edge("max of ties and NaN", f_max, 4, a, b, most, other);
 	const double least[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
 	edge("min of ties and NaN", f_min, 4, a, b, least, rest);
-	const double base[4] = { 0, 0, 3, 0 }, power[4] = { 0, 1, 2, 2 }, gbase[4] = { 0, 1, 6, 0 },
-		     gpower[4] = { 0, 0, 9 * log(3), 0 };
-	edge("pow at 0", f_pow, 4, base, power, gbase, gpower);
+	const double base[5] = { 0, 0, 3, 0, -2 }, power[5] = { 0, 1, 2, 2, 3 }, gbase[5] = { 0, 1, 6, 0, 12 },
+		     gpower[5] = { 0, 0, 9 * log(3), 0, 0 };
+	edge("pow at 0 and below", f_pow, 5, base, power, gbase, gpower);
+	const double nan_in[3] = { NAN, 1, 2 }, nothing[3] = { 0 };
+	edge("reduce_max with NaN", f_all_max, 3, nan_in, NULL, nothing, NULL);
+	edge("reduce_min with NaN", f_all_min, 3, nan_in, NULL, nothing, NULL);
+	edge("sign", f_sign, 3, nan_in, NULL, nothing, NULL);
 	const double zero[3] = { 0, 0, -0.0 }, none[3] = { 0 };
 	edge("abs at 0", f_abs, 3, zero, NULL, none, NULL);
 	edge("relu at 0", f_relu, 3, zero, NULL, none, NULL);
+	const double equal[3] = { 0.75, 0.75, 0.75 };
+	edge("std of equal elements", f_all_std, 3, equal, NULL, none, NULL);
 	edge("norm of zeros", f_all_norm, 3, zero, NULL, none, NULL);
 	const double ties[5] = { 2, -1, 2, -1, 0 }, shared[5] = { 0.5, 0, 0.5, 0, 0 },
 		     low[5] = { 0, 0.5, 0, 0.5, 0 };
@@ -451,6 +582,38 @@ static void edges(void)
 	edge("sort of ties and NaN", f_sorted, 4, mixed, weight, placed, NULL);
 }
 
+// The norm of a list is f32, too coarse for differences: x / |x|.
+static void norm_of_list(void)
+{
+	const double a[2] = { 2, 3 }, b[1] = { -6 }, want[2] = { 2 / 7., 3 / 7. }, other = -6 / 7.;
+	double got[3] = { NAN, NAN, NAN };
+	yoke_scope *s = yoke_scope_begin("list");
+	yoke_tensor *x[2] = { yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, a), yoke_from(yoke_f64, 0, NULL, b) }, *g[2];
+	yoke_tensor *y = yoke_global_norm(2, x);
+	note(x, 2);
+	yoke_grad(y, 2, x, g);
+	yoke_eval(2, g);
+	yoke_read(g[0], got, 2 * sizeof *got);
+	yoke_read(g[1], got + 2, sizeof *got);
+	near(got, want, 2, 1e-7, 1, "global_norm: the first tensor");
+	near(got + 2, &other, 1, 1e-7, 1, "global_norm: the second tensor");
+	yoke_scope_end(s);
+}
+
+// What has no rule is an error and not a gradient of 0.
+static void no_rule(void)
+{
+	const double a[2] = { 2, 3 };
+	yoke_scope *s = yoke_scope_begin("none");
+	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ 2 }, a), *g = x;
+	struct yoke_context *ctx = yk_current();
+	yoke_tensor *y = yk_handle_of(ctx, yk_un(&ctx->graph, YK_TRANSFER, yk_operand(ctx, x, yoke_f64)));
+	int err = yoke_grad(yoke_sum(y, YOKE_ALL), 1, &x, &g);
+	ok(err == YOKE_EUNSUPPORTED && !g && strstr(yoke_error(), "transfer"), "without a rule: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
 int main(int argc, char **argv)
 {
 	tap_seed();
@@ -462,5 +625,9 @@ int main(int argc, char **argv)
 		}
 	second_order();
 	edges();
+	norm_of_list();
+	no_rule();
+	if (argc < 2)
+		all_rows_met();
 	return done();
 }

@@ -15,8 +15,13 @@ static const int64_t d23[] = { 2, 3 }, d2[] = { 2 }, d3[] = { 3 }, d33[] = { 3, 
 // Judges one call; failed: it said so.
 static void judge(const char *call, bool failed, int code, const char *name)
 {
-	const char *line = yoke_error();
-	bool good = failed && yoke_error_code() == code && strstr(line, name) && !strchr(line, '\n');
+	// a line begins with the call: "cov in misuse: ..", not with an op that it is made of
+	const char *line = yoke_error(), *public = strstr(call, "yoke_") + 5;
+	size_t n = strcspn(public, "(");
+	bool named = !strncmp(line, public, n) && (line[n] == ':' || line[n] == ' ');
+	if (!strncmp(public, "setting_set", n))
+		named = true;
+	bool good = failed && yoke_error_code() == code && strstr(line, name) && named && !strchr(line, '\n');
 
 	ok(good, "%s: %s", call, line);
 	if (!good)
@@ -43,7 +48,9 @@ static void of_maps(void)
 	NONE(yoke_dropout(x, NAN), ERANGE, "dropout");
 	NONE(yoke_rand_bits(9, d2342), ESHAPE, "rank 9");
 	NONE(yoke_uniform(yoke_i32, 1, d2), EDTYPE, "uniform");
-	NONE(yoke_iota(yoke_i64, 2, d23, 2), EINVAL, "iota");
+	NONE(yoke_iota(yoke_i64, 2, d23, 2), ERANGE, "no axis 2 in i64 [2,3]");
+	NONE(yoke_iota(77, 2, d23, 0), EDTYPE, "77");
+	NONE(yoke_iota(yoke_i64, 9, d2342, 0), ESHAPE, "rank 9");
 	NONE(yoke_full(99, 1, d2, 0), EDTYPE, "99");
 	NONE(yoke_full(yoke_f32, 2, negative, 0), ESHAPE, "negative");
 	NONE(yoke_full(yoke_f32, 2, crowd, 0), ESHAPE, "too many elements");
@@ -51,9 +58,42 @@ static void of_maps(void)
 	NONE(yoke_add(NULL, x), EINVAL, "NULL");
 }
 
+static void of_literals(void)
+{
+	static const int64_t zero[] = { 0, 0 };
+	NONE(yoke_add(whole, yoke_const(0.5)), ERANGE, "0.5 is no number of i32");
+	NONE(yoke_mul(whole, yoke_const(3e9)), ERANGE, "3e+09 is no number of i32");
+	NONE(yoke_eq(yes, yoke_const(2)), ERANGE, "2 is no number of bool");
+	NONE(yoke_clamp(whole, yoke_const(-INFINITY), YOKE_NONE), ERANGE, "-inf");
+	NONE(yoke_full(yoke_i8, 1, d2, 300), ERANGE, "300 is no number of i8");
+	NONE(yoke_full(yoke_i8, 1, d2, 128), ERANGE, "128");
+	NONE(yoke_full(yoke_u8, 1, d2, -1), ERANGE, "u8");
+	NONE(yoke_full(yoke_i64, 1, d2, 0x1p63), ERANGE, "i64");
+	NONE(yoke_full(yoke_i32, 1, d2, NAN), ERANGE, "nan");
+	NONE(yoke_pad(whole, zero, zero, 1.25), ERANGE, "1.25");
+	NONE(yoke_slice_at(x, (yoke_tensor *[]){ yoke_const(0.5), YOKE_NONE }, d23), ERANGE, "0.5");
+	ok(yoke_full(yoke_i8, 1, d2, -128) && yoke_full(yoke_u8, 1, d2, 255) &&
+		   yoke_full(yoke_i64, 1, d2, -0x1p63) && yoke_eq(yes, yoke_const(1)) &&
+		   yoke_add(x, yoke_const(0.5)) && yoke_full(yoke_f16, 1, d2, 1e9),
+	   "what fits is taken: %s", yoke_error());
+}
+
 static void of_reductions(void)
 {
-	NONE(yoke_sum(x, 1u << 2), ERANGE, "sum");
+	NONE(yoke_sum(x, 1u << 2), ERANGE, "no axis 2 in f32 [2,3]");
+	NONE(yoke_sum(x, 1u << 5 | 1), ERANGE, "no axis 5 in f32 [2,3]");
+	NONE(yoke_sum(x, 0x401), EINVAL, "0x400");
+	NONE(yoke_prod(x, 0x200), EINVAL, "0x200");
+	NONE(yoke_reduce_max(x, 0x200), EINVAL, "0x200");
+	NONE(yoke_mean(x, 0x200), EINVAL, "0x200");
+	NONE(yoke_mean(x, 8), ERANGE, "no axis 3 in f32 [2,3]");
+	NONE(yoke_var(x, 0x200, 1), EINVAL, "0x200");
+	NONE(yoke_std(x, 4, 1), ERANGE, "no axis 2");
+	NONE(yoke_std(whole, 1, 1), EDTYPE, "i32 [2,3]");
+	NONE(yoke_norm(x, 2, 0x200), EINVAL, "0x200");
+	NONE(yoke_norm(x, NAN, 1), EINVAL, "NaN");
+	NONE(yoke_any(yes, 0x200), EINVAL, "0x200");
+	NONE(yoke_all(yes, 4), ERANGE, "no axis 2 in bool [2,3]");
 	NONE(yoke_argmax(x, 2), ERANGE, "argmax");
 	NONE(yoke_argmax(x, -3), ERANGE, "argmax");
 	NONE(yoke_mean(whole, 1), EDTYPE, "mean");
@@ -61,8 +101,13 @@ static void of_reductions(void)
 	NONE(yoke_cumsum(x, 5, 0), ERANGE, "cumsum");
 	NONE(yoke_cumsum(one, 0, 0), ERANGE, "cumsum");
 	NONE(yoke_sort(x, 4, 0, NULL), ERANGE, "sort");
-	NONE(yoke_topk(x, 9, 1, 1, NULL), ERANGE, "sort");
-	NONE(yoke_quantile(x, vec, 3), ERANGE, "sort");
+	NONE(yoke_topk(x, 9, 1, 1, NULL), ERANGE, "9 of 3");
+	NONE(yoke_topk(x, -1, 1, 1, NULL), ERANGE, "-1 of 3");
+	NONE(yoke_quantile(x, vec, 3), ERANGE, "no axis 3 in f32 [2,3]");
+	NONE(yoke_quantile(x, yoke_const(1.5), 1), ERANGE, "1.5 is not in 0..1");
+	NONE(yoke_quantile(x, yoke_const(-0.1), 1), ERANGE, "-0.1");
+	NONE(yoke_quantile(x, yoke_const(NAN), 1), ERANGE, "nan");
+	NONE(yoke_quantile(x, ids, 1), ESHAPE, "i64 [2]");
 	NONE(yoke_histogram(x, 0, 0, 1), ERANGE, "histogram");
 	NONE(yoke_histogram(x, 4, 1, 1), ERANGE, "histogram");
 	NONE(yoke_cov(vec, 1), ESHAPE, "cov");
@@ -73,11 +118,16 @@ static void of_products(void)
 {
 	NONE(yoke_matmul(x, x, 0), ESHAPE, "matmul");
 	NONE(yoke_matmul(x, dbl, YOKE_TB), EDTYPE, "matmul");
-	NONE(yoke_matmul(yes, yes, YOKE_TB), EDTYPE, "matmul");
+	NONE(yoke_matmul(yes, yes, YOKE_TB), EDTYPE, "takes numbers");
 	NONE(yoke_matmul(x, one, 0), ESHAPE, "matmul");
 	NONE(yoke_matmul(vec, x, 0), ESHAPE, "matmul");
-	NONE(yoke_linear(x, y, YOKE_NONE), ESHAPE, "matmul");
-	NONE(yoke_linear(x, x, flat), ESHAPE, "add");
+	NONE(yoke_linear(x, y, YOKE_NONE), ESHAPE, "f32 [3,2]");
+	NONE(yoke_linear(x, yoke_slice(x, 0, 0, 1, 1), vec), ESHAPE, "f32 [1,3] and f32 [2]");
+	NONE(yoke_linear(x, x, dbl), ESHAPE, "b [N]");
+	NONE(yoke_linear(x, x, one), ESHAPE, "b [N]");
+	NONE(yoke_matmul(x, y, 4), EINVAL, "0x4");
+	NONE(yoke_matmul(x, y, YOKE_TB | 0x100), EINVAL, "0x102");
+	NONE(yoke_linear(x, x, flat), ESHAPE, "b [N]");
 }
 
 static void of_moves(void)
@@ -102,7 +152,9 @@ static void of_moves(void)
 	NONE(yoke_concat(2, (yoke_tensor *[]){ long_one, long_one }, 0), ESHAPE, "concat");
 	NONE(yoke_cast(long_one, yoke_f64), ESHAPE, "cast");
 	NONE(yoke_reshape(yoke_full(yoke_f32, 1, zero, 0), 3, hollow), ESHAPE, "reshape");
-	NONE(yoke_flip(x, 1u << 3), ERANGE, "flip");
+	NONE(yoke_flip(x, 1u << 3), ERANGE, "no axis 3 in f32 [2,3]");
+	NONE(yoke_flip(x, 1 | YOKE_KEEP), EINVAL, "0x100");
+	NONE(yoke_slice(x, 1, 0, 9, 1), ERANGE, "0 to 9 by 1 along axis 1 of f32 [2,3]");
 	NONE(yoke_slice_update(x, far, x), ERANGE, "slice_update");
 	NONE(yoke_slice_update(x, zero, dbl), EDTYPE, "slice_update");
 	NONE(yoke_slice_update(x, zero, vec), ESHAPE, "slice_update");
@@ -125,8 +177,8 @@ static void of_named(void)
 	NONE(yoke_softmax(whole, -1), EDTYPE, "softmax");
 	NONE(yoke_logsumexp(one, -1), ESHAPE, "logsumexp");
 	NONE(yoke_softmax(x, 2), ERANGE, "softmax");
-	NONE(yoke_log_softmax(x, -3), ERANGE, "softmax");
-	NONE(yoke_logsumexp(x, 2), ERANGE, "sum");
+	NONE(yoke_log_softmax(x, -3), ERANGE, "no axis -3 in f32 [2,3]");
+	NONE(yoke_logsumexp(x, 2), ERANGE, "no axis 2");
 	NONE(yoke_layer_norm(x, flat, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");
 	NONE(yoke_layer_norm(x, row, dbl, 1e-5), EDTYPE, "layer_norm");
 	NONE(yoke_layer_norm(one, YOKE_NONE, YOKE_NONE, 1e-5), ESHAPE, "layer_norm");
@@ -134,17 +186,31 @@ static void of_named(void)
 	NONE(yoke_rms_norm(x, flat, 1e-5), ESHAPE, "rms_norm");
 	NONE(yoke_rope(x, x, x), ESHAPE, "rope");
 	NONE(yoke_rope(wide, dbl, dbl), EDTYPE, "rope");
-	NONE(yoke_embedding(x, x), EDTYPE, "gather");
+	NONE(yoke_embedding(x, x), EDTYPE, "i32 or i64");
+	NONE(yoke_embedding(cube, ids), ESHAPE, "w is [N,C], got f32 [2,2,2]");
+	NONE(yoke_embedding(vec, ids), ESHAPE, "f32 [2]");
 	NONE(yoke_attention(x, x, x, YOKE_NONE, 1, 0, 0), ESHAPE, "attention");
 	NONE(yoke_attention(wide, wide, dbl, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
 	NONE(yoke_attention(wide, wide, wide, YOKE_NONE, 1, 0, 1), ERANGE, "attention");
-	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "attention");
+	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
+	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), EDTYPE, "bool [2,3,4,2]");
 	NONE(yoke_attention_keys(wide, wide, wide, x, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
 	NONE(yoke_cross_entropy(x, row_ids, -1, 0), ESHAPE, "cross_entropy");
 	NONE(yoke_cross_entropy(x, vec, -1, 0), EDTYPE, "cross_entropy");
 	NONE(yoke_cross_entropy(cube, ids, -1, 0), ESHAPE, "cross_entropy");
 	NONE(yoke_cross_entropy(x, ids, -1, 1.5), ERANGE, "cross_entropy");
-	NONE(yoke_mse(x, y), ESHAPE, "sub");
+	NONE(yoke_mse(x, y), ESHAPE, "f32 [3,2]");
+	NONE(yoke_mse(x, dbl), EDTYPE, "f64 [2,3]");
+	NONE(yoke_swiglu(x, dbl), EDTYPE, "f64 [2,3]");
+	NONE(yoke_kl(x, dbl), EDTYPE, "f64 [2,3]");
+	NONE(yoke_bce_logits(x, dbl), EDTYPE, "f64 [2,3]");
+	NONE(yoke_bce_logits(x, y), ESHAPE, "f32 [3,2]");
+	NONE(yoke_gelu(whole), EDTYPE, "i32");
+	NONE(yoke_gelu_tanh(yes), EDTYPE, "bool");
+	NONE(yoke_mse(whole, whole), EDTYPE, "i32");
+	NONE(yoke_swiglu(whole, whole), EDTYPE, "i32");
+	NONE(yoke_dropout(whole, 0.5), EDTYPE, "i32");
+	NONE(yoke_silu(whole), EDTYPE, "i32");
 }
 
 static void of_leaves(void)
@@ -167,6 +233,7 @@ static void of_leaves(void)
 	FAIL(yoke_scalar_set(NULL, 1), EINVAL, "scalar");
 	FAIL(yoke_read(x, f, 3), ESHAPE, "read");
 	FAIL(yoke_read(x, NULL, sizeof f), EINVAL, "read");
+	FAIL(yoke_eval(1, (yoke_tensor *[]){ NULL }), EINVAL, "an operand is NULL");
 	FAIL(yoke_scope_end(NULL), EINVAL, "scope_end");
 }
 
@@ -182,8 +249,8 @@ static void of_lists(void)
 	FAIL(yoke_grad(x, 1, p, got), ESHAPE, "grad");
 	FAIL(yoke_grad(loss, 0, p, got), EINVAL, "grad");
 	FAIL(yoke_grad(ids, 1, p, got), ESHAPE, "grad");
-	FAIL(yoke_sgd_step(2, p, bad, NULL, &plain), ESHAPE, "multi_sgd");
-	FAIL(yoke_sgd_step(2, p, other, NULL, &plain), EDTYPE, "multi_sgd");
+	FAIL(yoke_sgd_step(2, p, bad, NULL, &plain), ESHAPE, "shapes differ");
+	FAIL(yoke_sgd_step(2, p, other, NULL, &plain), EDTYPE, "dtypes differ");
 	FAIL(yoke_sgd_step(2, p, g, NULL, &heavy), EINVAL, "sgd_step");
 	plain.lr = vec;
 	FAIL(yoke_sgd_step(2, p, g, NULL, &plain), ESHAPE, "lr");
@@ -246,11 +313,13 @@ static void of_absent(yoke_tensor *none, const char *word)
 	struct yoke_adamw adamw = { .lr = none, .c1 = one, .c2 = one, .scale = YOKE_NONE };
 
 	NONE(yoke_exp(none), EINVAL, "operand");
+	NONE(yoke_embedding(x, none), EINVAL, word);
+	NONE(yoke_topk(none, 1, 0, 1, NULL), EINVAL, "operand");
 	NONE(yoke_add(x, none), EINVAL, word);
 	NONE(yoke_add(none, x), EINVAL, word);
 	NONE(yoke_and(yes, none), EINVAL, word);
-	NONE(yoke_select(none, x, x), EINVAL, word);
-	NONE(yoke_select(yes, none, x), EINVAL, word);
+	NONE(yoke_select(none, x, x), EINVAL, none ? "operand 0" : word);
+	NONE(yoke_select(yes, none, x), EINVAL, none ? "operand 1" : word);
 	NONE(yoke_select(yes, x, none), EINVAL, word);
 	NONE(yoke_clamp(none, one, one), EINVAL, word);
 	NONE(yoke_mse(x, none), EINVAL, word);
@@ -309,6 +378,17 @@ static void of_absent(yoke_tensor *none, const char *word)
 	ok(!got[0], "nor what is behind a barrier");
 }
 
+static void of_settings(void)
+{
+	FAIL(yoke_setting_set("plan.max", "-5"), EINVAL, "plan.max=-5: wants an integer from 0");
+	FAIL(yoke_setting_set("graph.max", "-1"), EINVAL, "from 0");
+	FAIL(yoke_setting_set("device.timeout", "-1"), EINVAL, "from 0");
+	FAIL(yoke_setting_set("threads", "-5"), EINVAL, "from 0 to");
+	FAIL(yoke_setting_set("opencl.no_such", "1"), ENOENT, "opencl.no_such");
+	FAIL(yoke_setting_set("plan.mx", "1"), ENOENT, "plan.max");
+	FAIL(yoke_setting_set("../x.y", "1"), ENOENT, "no setting");
+}
+
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)
 {
 	yoke_tensor *v = yoke_variable("v", dtype, rank, dims);
@@ -322,6 +402,7 @@ int main(void)
 	static const int64_t d32[] = { 3, 2 };
 	float got[6];
 
+	of_settings(); // before there is a context
 	x = variable(yoke_f32, 2, d23);
 	y = variable(yoke_f32, 2, d32);
 	cube = variable(yoke_f32, 3, d222);
@@ -337,6 +418,7 @@ int main(void)
 	one = yoke_keep(yoke_scalar(1));
 	yoke_scope *s = yoke_scope_begin("misuse");
 	of_maps();
+	of_literals();
 	of_reductions();
 	of_products();
 	of_moves();

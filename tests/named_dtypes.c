@@ -5,11 +5,12 @@
 
 #include "config.h"
 
+#include "base/param.h"
 #include "dtypes.h"
 #include "graph/context.h"
 #include "tap.h"
 
-enum { OPERANDS = 3, MOST = 2048 };
+enum { OPERANDS = 4, MOST = 2048 };
 
 struct row {
 	const char *name;
@@ -18,7 +19,7 @@ struct row {
 	int64_t dims[OPERANDS][YOKE_MAX_RANK];
 	yoke_tensor *(*fn)(yoke_tensor *const *x);
 	void (*reference)(const struct row *, double *const *x, double *y);
-	double ulps; // of the result, at most: more than 1 where each map rounds
+	double ulps; // of the result, at most; 0: exact
 	bool causal;
 	int64_t keys;
 };
@@ -159,9 +160,10 @@ static void ref_attention(const struct row *r, double *const *x, double *y)
 	for (int64_t i = 0; i < q[0] * T * H; i++) {
 		const int64_t h = i % H, t = i / H % T, b = i / H / T, g = h / (H / G);
 		const int64_t sees = r->causal ? t + 1 + n - T : n;
+		const int64_t *m = r->dims[3], row = r->n > 3 ? (b % m[0] * m[1] + h % m[1]) * T + t : 0;
 		double p[64], lse;
 		for (int64_t s = 0; s < sees; s++) {
-			p[s] = 0;
+			p[s] = r->n > 3 ? x[3][row * S + s] : 0;
 			for (int64_t d = 0; d < D; d++)
 				p[s] += x[0][i * D + d] * x[1][((b * S + s) * G + g) * D + d] / sqrt((double)D);
 		}
@@ -238,6 +240,7 @@ FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids),
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_open, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 0, 0, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(5), YOKE_NONE, 1, 0, 0))
+FN(attention_mask, yoke_attention(x[0], x[1], x[2], x[3], 1, 0, 0))
 FN(rope, yoke_rope(x[0], x[1], x[2]))
 FN(embedding, yoke_embedding(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids)))
 FN(gelu, yoke_gelu(x[0]))
@@ -272,13 +275,15 @@ static const struct row rows[] = {
 	  ref_attention, 1, false, 0 },
 	{ "attention, some keys", 3, { 4, 4, 4 }, { { 2, 3, 2, 4 }, { 2, 8, 2, 4 }, { 2, 8, 2, 4 } },
 	  attention_keys, ref_attention, 1, true, 5 },
+	{ "attention, a mask", 4, { 4, 4, 4, 4 }, { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
+	  attention_mask, ref_attention, 1, true, 0 },
 	{ "rope", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope, 1, 0, 0 },
 	{ "embedding", 1, { 2 }, { { 5, 13 } }, embedding, ref_embedding, 0, 0, 0 },
-	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, 4, 0, 0 },
-	{ "gelu_tanh", 1, { 2 }, { { 5, 13 } }, gelu_tanh, ref_gelu_tanh, 6, 0, 0 },
-	{ "silu", 1, { 2 }, { { 5, 13 } }, silu, ref_silu, 3, 0, 0 },
-	{ "swiglu", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, swiglu, ref_swiglu, 4, 0, 0 },
-	{ "mse", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, mse, ref_mse, 2, 0, 0 },
+	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, 1, 0, 0 },
+	{ "gelu_tanh", 1, { 2 }, { { 5, 13 } }, gelu_tanh, ref_gelu_tanh, 1, 0, 0 },
+	{ "silu", 1, { 2 }, { { 5, 13 } }, silu, ref_silu, 1, 0, 0 },
+	{ "swiglu", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, swiglu, ref_swiglu, 1, 0, 0 },
+	{ "mse", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, mse, ref_mse, 1, 0, 0 },
 	{ "bce_logits", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, bce, ref_bce, 1, 0, 0 },
 	{ "kl", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, kl, ref_kl, 1, 0, 0 },
 };
@@ -332,7 +337,7 @@ static yoke_tensor *in_parts(yoke_tensor *y)
 {
 	struct yoke_context *ctx = yk_current();
 	struct yk_graph *g = &ctx->graph;
-	const struct yk_node n = *yk_maker(g, yk_tensor(y)->id);
+	const struct yk_node n = *yk_maker(g, yk_tensor(y, "test")->id);
 	yk_id in[16], out[4];
 	union yoke_attr attr[8];
 	if (!yk_ops[n.op].decompose)
@@ -362,7 +367,7 @@ static double tolerance(int dtype, double ulps)
 static void check(const struct row *r, int dtype, enum layout layout)
 {
 	static double x[OPERANDS][MOST], want[MOST], got[2][MOST], g[2][OPERANDS][MOST];
-	double *const in[] = { x[0], x[1], x[2] };
+	double *const in[] = { x[0], x[1], x[2], x[3] };
 	char what[120], text[160];
 	snprintf(what, sizeof what, "%s, %s%s", r->name, yoke_dtype_name(dtype), layout_name[layout]);
 	const uint64_t seed = tap_state;
@@ -376,7 +381,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		for (int k = 0; k < r->n; k++)
 			v[k] = operand(r, k, dtype, layout, x[k], &leaf[k]);
 		yoke_tensor *y = r->fn(v), *f = y;
-		rule = y && yk_ops[yk_tensor(y)->op].decompose;
+		rule = y && yk_ops[yk_tensor(y, "test")->op].decompose;
 		if (!named && rule)
 			f = in_parts(y);
 		n = y ? yoke_count(y) : 0;
@@ -407,6 +412,177 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		snprintf(text, sizeof text, "%s: the gradient rule, operand %d", what, k);
 		near(g[1][k], g[0][k], (size_t)m, 4 * tolerance(dtype, 1), 1, text);
 	}
+}
+
+// ---- all numbers of half precision ----
+
+#define K (2 * sqrt(2 / M_PI))
+static double cubic(double x)
+{
+	return K * (x + 0.044715 * x * x * x);
+}
+
+static double v_gelu(double x) { return x / 2 * erfc(-x / sqrt(2)); }
+static double g_gelu(double x) { return erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI); }
+static double v_gelu_tanh(double x) { return x * sigmoid(cubic(x)); }
+static double g_gelu_tanh(double x)
+{
+	return sigmoid(cubic(x)) * (1 + x * sigmoid(-cubic(x)) * K * (1 + 3 * 0.044715 * x * x));
+}
+static double v_silu(double x) { return x * sigmoid(x); }
+static double g_silu(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
+
+// In units in the last place of want.
+static double error_in_ulps(int dtype, double got, double want)
+{
+	const struct float_form f = form_of(dtype);
+	int e = f.least + 1;
+	if (want != 0)
+		frexp(want, &e);
+	return fabs(got - want) / ldexp(1, (e > f.least ? e : f.least + 1) - f.bits);
+}
+
+// Values, and gradients for cotangents of 1, of maps made of maps: computed in f32 and rounded once, each in
+// one launch.  f32's own error is 2^-24 of the terms that cancel.
+static void every_half(const char *name, yoke_tensor *(*fn)(yoke_tensor *), double (*value)(double),
+		       double (*slope)(double), int dtype)
+{
+	enum { ALL = 65536 };
+	static double x[ALL], got[2][ALL];
+	double worst[2] = { 0 }, at[2] = { 0 };
+	int64_t n = 0;
+	for (uint64_t i = 0; i < ALL; i++) // beyond 1e18 squares leave f32
+		if (fabs(x[n] = number_of(dtype, i)) < 1e18)
+			n++;
+	yoke_scope *s = yoke_scope_begin("halves");
+	struct yoke_stats a = { .size = sizeof a }, b = a;
+	yoke_tensor *v = from(dtype, 1, &n, x), *g;
+	yoke_stats(&a);
+	get(fn(v), got[0]);
+	yoke_stats(&b);
+	yoke_grad(yoke_sum(fn(v), YOKE_ALL), 1, &v, &g);
+	get(g, got[1]);
+	yoke_stats(&a);
+	for (int k = 0; k < 2; k++)
+		for (int64_t i = 0; i < n; i++) {
+			double want = k ? slope(x[i]) : value(x[i]);
+			double e = error_in_ulps(dtype, got[k][i], want);
+			if (k && fabs(want) < 1e-3) // near its zero
+				e -= error_in_ulps(dtype, want + 0x1p-24, want);
+			if (!(e <= worst[k]))
+				worst[k] = e, at[k] = x[i];
+		}
+	ok(worst[0] <= 0.51, "%s %s: %.3g ulp at %g", name, yoke_dtype_name(dtype), worst[0], at[0]);
+	ok(worst[1] <= 0.51, "%s %s, its gradient: %.3g ulp at %g", name, yoke_dtype_name(dtype), worst[1], at[1]);
+	if (!tap_eager() && yk_param_bool(yk_param_find("fuse")))
+		ok(a.launches - b.launches == 1, "%s %s, its gradient: %d launches", name, yoke_dtype_name(dtype),
+		   (int)(a.launches - b.launches));
+	yoke_scope_end(s);
+}
+
+// Gradient rules of single maps, from the value as it is rounded.
+static void rules_in_halves(int dtype)
+{
+	enum { N = 997 };
+	static const struct {
+		const char *name;
+		yoke_tensor *(*fn)(yoke_tensor *);
+	} map[] = { { "tanh", yoke_tanh },   { "sigmoid", yoke_sigmoid }, { "erf", yoke_erf },
+		    { "rsqrt", yoke_rsqrt }, { "recip", yoke_recip },     { "log1p", yoke_log1p },
+		    { "sqrt", yoke_sqrt },   { "sin", yoke_sin } };
+	static double x[N], y[N], got[N];
+	const int64_t n = N;
+	for (size_t k = 0; k < sizeof map / sizeof *map; k++) {
+		double worst = 0, at = 0;
+		yoke_scope *s = yoke_scope_begin("rules");
+		for (int i = 0; i < N; i++)
+			x[i] = rounded(dtype, rnd_real(0.1, 1.4));
+		yoke_tensor *v = from(dtype, 1, &n, x), *g, *f = map[k].fn(v);
+		yoke_grad(yoke_sum(yoke_mul(f, yoke_const(3)), YOKE_ALL), 1, &v, &g);
+		yoke_eval(2, (yoke_tensor *[]){ f, g });
+		get(f, y);
+		get(g, got);
+		for (int i = 0; i < N; i++) {
+			const double d[] = { 1 - y[i] * y[i], y[i] * (1 - y[i]), M_2_SQRTPI * exp(-x[i] * x[i]),
+					     -pow(y[i], 3) / 2, -y[i] * y[i], 1 / (1 + x[i]), 0.5 / y[i], cos(x[i]) };
+			double e = error_in_ulps(dtype, got[i], 3 * d[k]);
+			if (!(e <= worst))
+				worst = e, at = x[i];
+		}
+		ok(worst <= 0.51, "gradient of %s %s: %.3g ulp at %g", map[k].name, yoke_dtype_name(dtype), worst, at);
+		yoke_scope_end(s);
+	}
+}
+
+// Two operands, one of which broadcasts: the product, both gradients and their sums round once.
+static void swiglu_in_halves(int dtype)
+{
+	enum { N = 61, M = 7 };
+	static double a[N], b[M * N], y[M * N], ga[N], gb[M * N], want[3][M * N];
+	for (int i = 0; i < N; i++)
+		a[i] = rounded(dtype, rnd_real(-6, 6));
+	for (int i = 0; i < M * N; i++)
+		b[i] = rounded(dtype, rnd_real(0.5, 3));
+	yoke_scope *s = yoke_scope_begin("swiglu");
+	yoke_tensor *x[2] = { from(dtype, 1, (int64_t[]){ N }, a), from(dtype, 2, (int64_t[]){ M, N }, b) }, *g[2];
+	yoke_tensor *f = yoke_swiglu(x[0], x[1]);
+	yoke_grad(yoke_sum(f, YOKE_ALL), 2, x, g);
+	yoke_eval(3, (yoke_tensor *[]){ f, g[0], g[1] });
+	get(f, y);
+	get(g[0], ga);
+	get(g[1], gb);
+	memset(want, 0, sizeof want);
+	for (int i = 0; i < M * N; i++) {
+		want[0][i] = v_silu(a[i % N]) * b[i];
+		want[1][i % N] += g_silu(a[i % N]) * b[i];
+		want[2][i] = v_silu(a[i % N]);
+	}
+	const double *got[3] = { y, ga, gb };
+	for (int k = 0; k < 3; k++) {
+		double worst = 0;
+		for (int i = 0; i < (k == 1 ? N : M * N); i++) {
+			double e = error_in_ulps(dtype, got[k][i], want[k][i]);
+			worst = e <= worst ? worst : e;
+		}
+		ok(worst <= 0.51, "swiglu %s, %s: %.3g ulp", yoke_dtype_name(dtype),
+		   (const char *[]){ "value", "gradient of the gate", "gradient of x" }[k], worst);
+	}
+	yoke_scope_end(s);
+}
+
+// Nothing is rounded before the mean; and of a mask that keeps, x / (1 - p) is rounded once.
+static void losses_in_halves(int dtype)
+{
+	enum { N = 101 };
+	static double a[N], b[N], got[N];
+	double want = 0, worst = 0;
+	for (int i = 0; i < N; i++) {
+		a[i] = rounded(dtype, rnd_real(1, 2));
+		b[i] = rounded(dtype, rnd_real(-1, 1) / 64);
+		want += (a[i] - b[i]) * (a[i] - b[i]) / N;
+	}
+	yoke_scope *s = yoke_scope_begin("losses");
+	yoke_tensor *x = from(dtype, 1, (int64_t[]){ N }, a), *y = from(dtype, 1, (int64_t[]){ N }, b);
+	get(yoke_mse(x, y), got);
+	double e = error_in_ulps(dtype, got[0], want);
+	ok(e <= 0.51, "mse %s: %.3g ulp", yoke_dtype_name(dtype), e);
+	get(yoke_dropout(x, 0.1), got);
+	for (int i = 0; i < N; i++) {
+		e = got[i] == 0 ? 0 : error_in_ulps(dtype, got[i], a[i] / 0.9);
+		worst = e <= worst ? worst : e;
+	}
+	ok(worst <= 0.51, "dropout %s: %.3g ulp", yoke_dtype_name(dtype), worst);
+	yoke_scope_end(s);
+}
+
+static void halves(int dtype)
+{
+	every_half("gelu", yoke_gelu, v_gelu, g_gelu, dtype);
+	every_half("gelu_tanh", yoke_gelu_tanh, v_gelu_tanh, g_gelu_tanh, dtype);
+	every_half("silu", yoke_silu, v_silu, g_silu, dtype);
+	swiglu_in_halves(dtype);
+	rules_in_halves(dtype);
+	losses_in_halves(dtype);
 }
 
 // The mask does not depend on the dtype, and what is kept is x / (1 - p), rounded.
@@ -527,5 +703,7 @@ int main(void)
 	yoke_setting_set("plan.named", "1");
 	dropout();
 	infinities();
+	halves(yoke_f16);
+	halves(yoke_bf16);
 	return done();
 }

@@ -140,10 +140,21 @@ static int pick(struct program *p, int dtype)
 	return leaf(p, dtype ? dtype : yoke_f32, rank, dims, 0);
 }
 
-static int pick_number(struct program *p)
+// A whole number in -most .. most that the dtype has.
+static double filling(int dtype, int64_t most)
+{
+	bool sign = dtype != yoke_bool && dtype != yoke_u8;
+	return (double)rnd_int(sign ? -most : 0, dtype == yoke_bool ? 1 : most);
+}
+
+// A scalar or literal that the dtype may have as an operand; 0: any.
+static int pick_number(struct program *p, int dtype)
 {
 	for (;;) {
 		int k = (int)rnd_int(0, p->slots - 1);
+		if (p->slot[k].kind == LITERAL && dtype && !is_real(dtype) &&
+		    p->slot[k - 1].kind >= SCALAR)
+			continue; // a fraction: of the literals the first is 0
 		if ((p->slot[k].kind == SCALAR || p->slot[k].kind == LITERAL) &&
 		    p->slot[k].state != DEAD)
 			return k;
@@ -178,7 +189,7 @@ static int partner(struct program *p, int dtype, int *rank, int64_t *dims, bool 
 			return b;
 	}
 	if (number && one_in(2))
-		return pick_number(p);
+		return pick_number(p, dtype);
 	int64_t d[YOKE_MAX_RANK];
 	int r = (int)rnd_int(0, *rank);
 	for (int i = 0; i < r; i++)
@@ -191,7 +202,7 @@ static int gen_binary(struct program *p, int x)
 	int dtype = p->slot[x].dtype, rank = p->slot[x].rank, op;
 	int64_t dims[YOKE_MAX_RANK];
 	memcpy(dims, p->slot[x].dims, sizeof dims);
-	int b = one_in(5) ? pick_number(p) : partner(p, dtype, &rank, dims, true);
+	int b = one_in(5) ? pick_number(p, dtype) : partner(p, dtype, &rank, dims, true);
 	if (dtype == yoke_bool)
 		op = (int)rnd_int(one_in(2) ? EQ : AND, OR);
 	else
@@ -223,7 +234,7 @@ static int gen_select(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
 	int c = partner(p, yoke_bool, &s.rank, s.dims, false);
-	int b = one_in(4) ? pick_number(p) : partner(p, s.dtype, &s.rank, s.dims, true);
+	int b = one_in(4) ? pick_number(p, s.dtype) : partner(p, s.dtype, &s.rank, s.dims, true);
 	bool turned = one_in(2);
 	return add_op(p, SELECT, s.dtype, s.rank, s.dims, 3, c, turned ? b : x,
 		      turned ? x : b)
@@ -356,8 +367,8 @@ static int gen_clamp(struct program *p, int x)
 	struct slot s = p->slot[x];
 	if (s.dtype == yoke_bool)
 		return x;
-	return add_op(p, CLAMP, s.dtype, s.rank, s.dims, 3, x, pick_number(p),
-		      pick_number(p))
+	return add_op(p, CLAMP, s.dtype, s.rank, s.dims, 3, x, pick_number(p, s.dtype),
+		      pick_number(p, s.dtype))
 		->out;
 }
 
@@ -415,7 +426,7 @@ static int gen_pad(struct program *p, int x)
 		return x;
 	struct stmt *t = add_op(p, PAD, s.dtype, s.rank, s.dims, 1, x, 0, 0);
 	memcpy(t->a, a, sizeof a);
-	t->x = (double)rnd_int(-2, 2);
+	t->x = filling(s.dtype, 2);
 	return t->out;
 }
 
@@ -537,7 +548,7 @@ static int gen_fill(struct program *p)
 	bool iota = rank && dtype != yoke_bool && one_in(2);
 	struct stmt *t = add_op(p, iota ? IOTA : FULL, dtype, rank, dims, 0, 0, 0, 0);
 	t->a[0] = iota ? rnd_int(0, rank - 1) : 0;
-	t->x = (double)rnd_int(-3, 3);
+	t->x = filling(dtype, 3);
 	return t->out;
 }
 
@@ -718,7 +729,7 @@ static void scope_end(struct program *p)
 
 static void gen_number(struct program *p)
 {
-	int x = pick_number(p);
+	int x = pick_number(p, 0);
 	if (one_in(3))
 		add_stmt(p, NEW_SCALAR, 0, 0, 0, 0)->out =
 			add_slot(p, SCALAR, 0, 0, NULL);

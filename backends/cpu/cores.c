@@ -17,7 +17,7 @@
 #include "frame.h"
 
 static const struct yoke_setting threads_setting = {
-	sizeof threads_setting, "threads", "int", "0",
+	sizeof threads_setting, "threads", "int 0..65536", "0",
 	"threads of the CPU backend at most, 0: one a core that affinity and cgroup allow",
 };
 

@@ -27,12 +27,24 @@ static struct yk_param *params;                          // sorted by name
 static struct text *texts;
 static uint32_t epoch; // how often a setting was set
 
-static const char *const type_form[] = {
-	[YK_BOOL] = "0, 1, off or on",
-	[YK_INT] = "an integer",
-	[YK_BYTES] = "bytes as 1000, 512M or 2GiB",
-	[YK_STRING] = "text",
-};
+enum { FORM = 80 };
+
+// "an integer from 0 to 9": what a value of p looks like, into FORM bytes, which it returns.
+static const char *form(const struct yk_param *p, char *to)
+{
+	static const char *const of_type[] = {
+		[YK_BOOL] = "0, 1, off or on",
+		[YK_INT] = "an integer",
+		[YK_BYTES] = "bytes as 1000, 512M or 2GiB",
+		[YK_STRING] = "text",
+	};
+	int n = snprintf(to, FORM, "%s", of_type[p->type]);
+	if (p->least || p->most)
+		n += snprintf(to + n, (size_t)(FORM - n), " from %lld", (long long)p->least);
+	if (p->most && p->most < INT64_MAX)
+		snprintf(to + n, (size_t)(FORM - n), " to %lld", (long long)p->most);
+	return to;
+}
 
 int yk_parse_bytes(const char *text, int64_t *to)
 {
@@ -60,11 +72,11 @@ int yk_parse_bytes(const char *text, int64_t *to)
 	return 0;
 }
 
-static int parse(enum yk_param_type type, const char *text, int64_t *to)
+static int parse(const struct yk_param *p, const char *text, int64_t *to)
 {
 	char *end;
 
-	switch (type) {
+	switch (p->type) {
 	case YK_STRING:
 		return 0;
 	case YK_BYTES:
@@ -78,6 +90,8 @@ static int parse(enum yk_param_type type, const char *text, int64_t *to)
 		errno = 0;
 		long long n = strtoll(text, &end, 10);
 		if (errno || end == text || *end || isspace((unsigned char)*text))
+			return YOKE_EINVAL;
+		if ((p->least || p->most) && (n < p->least || n > p->most))
 			return YOKE_EINVAL;
 		*to = n;
 		return 0;
@@ -132,7 +146,7 @@ void yk_param_env(const char *name, char *to, unsigned long cap)
 
 static void resolve(struct yk_param *p)
 {
-	char variable[128];
+	char variable[128], wanted[FORM];
 	bool bad = false;
 	int64_t value = 0;
 
@@ -145,21 +159,21 @@ static void resolve(struct yk_param *p)
 	pthread_mutex_lock(&lock);
 	if (!p->text) {
 		enum yk_param_origin origin = YK_ENVIRONMENT;
-		bad = text && *text && parse(p->type, text, &value) < 0;
+		bad = text && *text && parse(p, text, &value) < 0;
 		if (!text || !*text || bad) {
 			origin = YK_DEFAULT;
-			parse(p->type, p->def, &value);
+			parse(p, p->def, &value);
 		}
 		char *kept = keep_text(origin == YK_DEFAULT ? p->def : text);
 		if (!kept) // the default is static: it needs no copy
-			kept = (char *)p->def, parse(p->type, p->def, &value);
+			kept = (char *)p->def, parse(p, p->def, &value);
 		publish(p, kept, value, origin);
 	}
 	pthread_mutex_unlock(&lock);
 
 	if (bad) // after the lock: the log has a setting of its own
 		yk_warn("param", "%s=%s is not %s; the default %s is used", variable,
-			text, type_form[p->type], p->def);
+			text, form(p, wanted), p->def);
 }
 
 int64_t yk_param_int(struct yk_param *p)
@@ -216,10 +230,10 @@ int yk_param_set(const char *name, const char *value, enum yk_param_origin origi
 	struct yk_param *p = yk_param_find(name);
 	if (!p)
 		return unknown(name);
+	char wanted[FORM];
 	int64_t number = 0;
-	if (parse(p->type, value, &number) < 0)
-		return yk_fail(YOKE_EINVAL, "%s=%s: wants %s", name, value,
-			       type_form[p->type]);
+	if (parse(p, value, &number) < 0)
+		return yk_fail(YOKE_EINVAL, "%s=%s: wants %s", name, value, form(p, wanted));
 
 	pthread_mutex_lock(&lock);
 	bool weaker = p->text && p->origin > origin;
@@ -237,13 +251,6 @@ int yk_param_set(const char *name, const char *value, enum yk_param_origin origi
 uint32_t yk_param_epoch(void)
 {
 	return __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
-}
-
-int yoke_setting_set(const char *name, const char *value)
-{
-	if (!name || !value)
-		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
-	return yk_param_set(name, value, YK_ARGUMENT);
 }
 
 void yk_param_each(void (*fn)(struct yk_param *, void *), void *arg)

@@ -18,12 +18,15 @@ struct yk_param {
 	enum yk_param_origin origin;
 	char *text;      // present value, NULL: not resolved yet
 	int64_t value;   // of all but strings
+	int64_t least, most; // of an integer; both 0: any
 	struct yk_param *next;
 };
 
-// YK_PARAM(max_plans, "plan.max", YK_INT, "64", "plans kept, least recently used go first");
-#define YK_PARAM(var, name_, type_, def_, help_) \
-	static struct yk_param var = { .name = name_, .type = type_, .def = def_, .help = help_ }; \
+// YK_PARAM(max_plans, "plan.max", YK_INT, "64", "plans kept, least recently used go first",
+//	    .most = 1000);
+#define YK_PARAM(var, name_, type_, def_, help_, ...) \
+	static struct yk_param var = { \
+		.name = name_, .type = type_, .def = def_, .help = help_, ##__VA_ARGS__ }; \
 	__attribute__((constructor)) static void var##_declare(void) { yk_param_declare(&var); } \
 	struct yk_param
 

@@ -24,7 +24,8 @@ YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
 	 "program that tries each plugin in a process of its own; 0: none; empty: the "
 	 "installed one");
 YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
-	 "seconds a plugin may take there to load and to list its devices");
+	 "seconds a plugin may take there to load and to list its devices",
+	 .least = 1, .most = 1000000);
 
 bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 {

@@ -44,17 +44,26 @@ static void host_error(int code, const char *text)
 	yk_fail(code, "%s", line);
 }
 
-static bool setting_type(const char *name, enum yk_param_type *type)
+// "int", "int 0..9"; false: no type.
+static bool setting_type(const char *name, struct yk_param *p)
 {
 	static const char *const names[] = {
 		[YK_BOOL] = "bool", [YK_INT] = "int", [YK_BYTES] = "bytes", [YK_STRING] = "string",
 	};
+	long long least, most;
+	char end;
+
 	for (int i = 0; i < 4; i++)
 		if (!strcmp(name, names[i])) {
-			*type = (enum yk_param_type)i;
+			p->type = (enum yk_param_type)i;
 			return true;
 		}
-	return false;
+	if (sscanf(name, "int %lld..%lld%c", &least, &most, &end) != 2 || least > most)
+		return false;
+	p->type = YK_INT;
+	p->least = least;
+	p->most = most;
+	return true;
 }
 
 static bool setting_name(const char *name)
@@ -65,18 +74,18 @@ static bool setting_name(const char *name)
 
 static const char *host_setting(const struct yoke_setting *s)
 {
-	enum yk_param_type type;
+	struct yk_param p = { 0 };
 
 	if (!s || s->size < sizeof *s || !s->name || !s->type || !setting_name(s->name) ||
-	    !setting_type(s->type, &type))
+	    !setting_type(s->type, &p))
 		return NULL;
 	pthread_mutex_lock(&lock);
 	struct lent *l = settings;
 	while (l && strcmp(l->param.name, s->name))
 		l = l->next;
 	if (!l && (l = calloc(1, sizeof *l))) {
+		l->param = p;
 		l->param.name = s->name;
-		l->param.type = type;
 		l->param.def = s->def ? s->def : "";
 		l->param.help = s->help ? s->help : "";
 		yk_param_declare(&l->param);

@@ -541,6 +541,22 @@ struct yk_backend *yk_backends(const char *list)
 	return backends;
 }
 
+// Settings of a backend are declared by it: that of the name before the dot, or the CPU's.
+int yoke_setting_set(const char *name, const char *value)
+{
+	char backend[NAME_MAX_BYTES + 1] = "cpu";
+
+	if (!name || !value)
+		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
+	if (!yk_param_find(name)) {
+		size_t n = strcspn(name, ".");
+		if (name[n] && n < sizeof backend)
+			snprintf(backend, sizeof backend, "%.*s", (int)n, name);
+		yk_backends(good_name(backend) ? backend : "cpu");
+	}
+	return yk_param_set(name, value, YK_ARGUMENT);
+}
+
 // ---- for messages ----
 
 void yk_backend_names(char *to, size_t cap)

@@ -9,8 +9,8 @@
 
 static yoke_tensor *scan(int op, int kind, yoke_tensor *x, int axis, int reverse)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
-	int k = yk_rec_axis(&r, op, r.in[0], axis);
+	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 1, &x);
+	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_record(r.g, op, 1, r.in, 3,
@@ -29,17 +29,17 @@ yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse)
 	return scan(YK_CUMPROD, YOKE_REDUCE_PROD, x, axis, reverse);
 }
 
-// The first k along an axis; the row sorts the last one.
-static yoke_tensor *sort(yoke_tensor *x, int axis, int64_t k, int descending,
-			 yoke_tensor **indices)
+// The first *k along an axis (NULL: all); the row sorts the last one.
+static yoke_tensor *sort(const char *call, yoke_tensor *x, int axis, const int64_t *k,
+			 int descending, yoke_tensor **indices)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
 	yk_id v = r.in[0], out;
-	int at = yk_rec_axis(&r, YK_SORT, v, axis);
+	int at = yk_rec_axis(&r, v, axis);
 	if (at < 0 || (v = yk_rec_last(&r, v, at)) == YK_BAD)
 		goto bad;
 	const struct yk_value *x1 = &r.g->value[v];
-	union yoke_attr a[2] = { { .i = k < 0 ? x1->dims[x1->rank - 1] : k },
+	union yoke_attr a[2] = { { .i = k ? *k : x1->dims[x1->rank - 1] },
 				 { .i = descending != 0 } };
 	struct yk_call c = { .op = YK_SORT, .nin = 1, .in = &v, .nattr = 2, .attr = a };
 	if (yk_append(r.g, &c, &out) < 0)
@@ -58,14 +58,13 @@ bad:
 
 yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_tensor **indices)
 {
-	return sort(x, axis, -1, descending, indices);
+	return sort("sort", x, axis, NULL, descending, indices);
 }
 
 yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 		       yoke_tensor **indices)
 {
-	// a negative k reaches the rule as one that no axis has
-	return sort(x, axis, k < 0 ? INT64_MAX : k, largest, indices);
+	return sort("topk", x, axis, &k, largest, indices);
 }
 
 // idx with the dims of `like`, which it broadcasts to; its own along the axis.
@@ -81,7 +80,7 @@ static yk_id spread(struct yk_graph *g, yk_id idx, yk_id like, int axis)
 yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
-	int k = yk_rec_axis(&r, YK_TAKE_ALONG, r.in[0], axis);
+	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[1] = spread(r.g, r.in[1], r.in[0], k);
@@ -93,7 +92,7 @@ yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tenso
 				    int axis)
 {
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
-	int k = yk_rec_axis(&r, YK_SCATTER_ADD_ALONG, r.in[0], axis);
+	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || r.in[1] == YK_BAD || r.in[2] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[1] = spread(r.g, r.in[1], r.in[0], k);

@@ -31,10 +31,10 @@ yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts,
 	return yk_rec_end(&r, n ? yk_record(r.g, YK_SLICE_AT, n, in, n - 1, size) : YK_BAD);
 }
 
-yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts,
-				  yoke_tensor *v)
+static yoke_tensor *update(const char *call, yoke_tensor *x, yoke_tensor *const *starts,
+			   yoke_tensor *v)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, v });
+	struct yk_rec r = yk_rec_begin_as(call, 0, 2, (yoke_tensor *[]){ x, v });
 	yk_id in[YOKE_MAX_RANK + 2];
 	uint32_t n = with_starts(&r, starts, in);
 	if (!n)
@@ -43,9 +43,15 @@ yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts,
 	return yk_rec_end(&r, yk_record(r.g, YK_SLICE_UPDATE_AT, n + 1, in, 0, NULL));
 }
 
+yoke_tensor *yoke_slice_update_at(yoke_tensor *x, yoke_tensor *const *starts,
+				  yoke_tensor *v)
+{
+	return update("slice_update_at", x, starts, v);
+}
+
 int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, yoke_tensor *v)
 {
-	yoke_tensor *next = yoke_slice_update_at(variable, starts, v);
+	yoke_tensor *next = update("assign_at", variable, starts, v);
 	int err = yoke_assign(variable, next);
 	yoke_free(next);
 	return err;

@@ -24,7 +24,8 @@ static yk_id *lists(struct yoke_context *ctx, int n, int count,
 			yk_id v =
 				list[l] ? yk_operand(ctx, list[l][i], yoke_f32) : YK_NIL;
 			if (v == YK_NIL && list[l])
-				yk_fail(YOKE_EINVAL, "a tensor of a list is absent");
+				yk_op_fail(&ctx->graph, YK_LEAF, YOKE_EINVAL,
+					   "tensor %d of list %d is absent", i, l);
 			if (v == YK_BAD || (v == YK_NIL && list[l])) {
 				free(in);
 				return NULL;
@@ -41,8 +42,11 @@ static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char 
 			yk_fail(YOKE_EINVAL, "%s: takes at least one tensor", what);
 		return NULL;
 	}
-	const struct yk_tensor *first = yk_enter_of(t[0]);
-	return first ? first->ctx : NULL;
+	const struct yk_tensor *first = yk_enter_of(t[0], what);
+	if (!first)
+		return NULL;
+	first->ctx->graph.call = what;
+	return first->ctx;
 }
 
 // The dtype in which an optimizer takes scalars for tensors like the first of a list of values.
@@ -121,7 +125,7 @@ static struct yk_tensor **variables(const struct yoke_context *ctx, int op, int 
 	}
 	for (int l = 0; l < count; l++)
 		for (int i = 0; i < n; i++) {
-			struct yk_tensor *t = list[l] ? yk_tensor(list[l][i]) : NULL;
+			struct yk_tensor *t = list[l] ? yk_tensor(list[l][i], ctx->graph.call) : NULL;
 			v[l * n + i] = t;
 			if (!list[l] || (t && t->kind == YK_VARIABLE))
 				continue;

@@ -30,12 +30,16 @@ static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
 yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ a, b });
+	if (r.ctx && flags & ~(YOKE_TA | YOKE_TB)) {
+		yk_rec_fail(&r, YOKE_EINVAL, "flags 0x%x: they are YOKE_TA and YOKE_TB", flags);
+		return yk_rec_end(&r, YK_BAD);
+	}
 	return yk_rec_end(&r, matmul(r.g, r.in[0], r.in[1], flags));
 }
 
 yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, w, b }, 4);
+	struct yk_rec r = yk_rec_begin_with(4, 3, (yoke_tensor *[]){ x, w, b });
 	yk_id v = r.in[0];
 	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
 		int64_t n = r.g->value[v].dims[0];
@@ -45,7 +49,16 @@ yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 	} else {
 		v = matmul(r.g, v, r.in[1], YOKE_TB);
 	}
-	return yk_rec_end(&r, r.in[2] == YK_NIL ? v : yk_bin(r.g, YK_ADD, v, r.in[2]));
+	if (v == YK_BAD || r.in[2] == YK_NIL || r.in[2] == YK_BAD)
+		return yk_rec_end(&r, r.in[2] == YK_BAD ? r.in[2] : v);
+	const struct yk_value *vw = &r.g->value[r.in[1]], *vb = &r.g->value[r.in[2]];
+	char text[2][160];
+	if (vb->rank != 1 || vb->dims[0] != vw->dims[0]) {
+		yk_rec_fail(&r, YOKE_ESHAPE, "w is [N,K] and b [N], got %s and %s",
+			    yk_describe(vw, text[0]), yk_describe(vb, text[1]));
+		return yk_rec_end(&r, YK_BAD);
+	}
+	return yk_rec_end(&r, yk_bin(r.g, YK_ADD, v, r.in[2]));
 }
 
 yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims)
@@ -81,7 +94,8 @@ yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop,
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	int64_t from[YOKE_MAX_RANK], by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
-	int k = yk_rec_axis(&r, YK_SLICE, r.in[0], axis);
+	int k = yk_rec_axis(&r, r.in[0], axis);
+	char text[160];
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
@@ -89,9 +103,8 @@ yoke_tensor *yoke_slice(yoke_tensor *x, int axis, int64_t start, int64_t stop,
 	start += start < 0 ? n : 0;
 	stop += stop < 0 ? n : 0;
 	if (step < 1 || start < 0 || stop > n || start > stop) {
-		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE,
-			   "%lld to %lld by %lld of %lld elements", (long long)start,
-			   (long long)stop, (long long)step, (long long)n);
+		yk_rec_fail(&r, YOKE_ERANGE, "%lld to %lld by %lld along axis %d of %s", (long long)start,
+			    (long long)stop, (long long)step, k, yk_describe(v, text));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	whole(v, from, by, many);
@@ -105,14 +118,13 @@ yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	int64_t from[YOKE_MAX_RANK], by[YOKE_MAX_RANK], many[YOKE_MAX_RANK];
-	if (r.in[0] == YK_BAD)
-		return yk_rec_end(&r, YK_BAD);
-	const struct yk_value *v = &r.g->value[r.in[0]];
-	if (axes != YOKE_ALL && axes >> v->rank) {
-		yk_op_fail(r.g, YK_SLICE, YOKE_ERANGE, "flip: axes 0x%x of a tensor of rank %d", axes,
-			   v->rank);
+	if (r.ctx && axes & ~YOKE_ALL) {
+		yk_rec_fail(&r, YOKE_EINVAL, "axes 0x%x: 0x%x is no axis", axes, axes & ~YOKE_ALL);
 		return yk_rec_end(&r, YK_BAD);
 	}
+	if (!yk_rec_axes(&r, r.in[0], axes))
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value *v = &r.g->value[r.in[0]];
 	whole(v, from, by, many);
 	for (int i = 0; i < v->rank; i++)
 		if (axes >> i & 1 && v->dims[i]) {
@@ -125,6 +137,8 @@ yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes)
 yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
+	if (r.in[0] == YK_BAD || yk_want_literal(r.g, r.g->value[r.in[0]].dtype, value) < 0)
+		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_pad(r.g, r.in[0], lo, hi, value));
 }
 
@@ -143,7 +157,7 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 			yk_fail(YOKE_EINVAL, "concat: tensor %d is YOKE_NONE", i);
 		good = in[i] != YK_BAD && in[i] != YK_NIL;
 	}
-	int k = good ? yk_rec_axis(&r, YK_CONCAT, in[0], axis) : -1;
+	int k = good ? yk_rec_axis(&r, in[0], axis) : -1;
 	if (k >= 0)
 		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1,
 			      &(union yoke_attr){ .i = k });
@@ -160,24 +174,27 @@ yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tenso
 	return yk_rec_end(&r, yk_record(r.g, YK_SLICE_UPDATE, 2, r.in, rank, a));
 }
 
-static yoke_tensor *gather(yoke_tensor *x, yoke_tensor *idx, int axis)
+static yk_id gather(struct yk_rec *r, int k)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
-	int k = yk_rec_axis(&r, YK_GATHER, r.in[0], axis);
-	if (k < 0)
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(
-		&r, yk_record(r.g, YK_GATHER, 2, r.in, 1, &(union yoke_attr){ .i = k }));
+	return yk_record(r->g, YK_GATHER, 2, r->in, 1, &(union yoke_attr){ .i = k });
 }
 
 yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis)
 {
-	return gather(x, idx, axis);
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, idx });
+	int k = yk_rec_axis(&r, r.in[0], axis);
+	return yk_rec_end(&r, k < 0 ? YK_BAD : gather(&r, k));
 }
 
 yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids)
 {
-	return gather(w, ids, 0);
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ w, ids });
+	char text[160];
+	if (r.in[0] != YK_BAD && r.g->value[r.in[0]].rank != 2) {
+		yk_rec_fail(&r, YOKE_ESHAPE, "w is [N,C], got %s", yk_describe(&r.g->value[r.in[0]], text));
+		return yk_rec_end(&r, YK_BAD);
+	}
+	return yk_rec_end(&r, gather(&r, 0));
 }
 
 yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
@@ -185,8 +202,8 @@ yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
 	yk_id y = YK_BAD;
 	if (r.in[0] != YK_BAD && !r.g->value[r.in[0]].rank)
-		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ESHAPE,
-			   "takes rows to add to, got a tensor of rank 0");
+		yk_rec_fail(&r, YOKE_ESHAPE,
+			    "takes rows to add to, got a tensor of rank 0");
 	else if (r.in[0] != YK_BAD)
 		y = yk_record(r.g, YK_SCATTER_ADD, 3, r.in, 1,
 			      &(union yoke_attr){ .i = r.g->value[r.in[0]].dims[0] });

@@ -9,25 +9,24 @@
 #include "graph/record.h"
 
 // Has the first operand a last axis?
-static bool want_axis(struct yk_rec *r, const char *what)
+static bool want_axis(struct yk_rec *r)
 {
 	char text[160];
 	const struct yk_value *v = &r->g->value[r->in[0]];
 	if (v->rank && yk_is_float(v->dtype))
 		return true;
-	yk_fail(v->rank ? YOKE_EDTYPE : YOKE_ESHAPE,
-		"%s: takes floating point of at least one axis, got %s", what,
-		yk_describe(v, text));
+	yk_rec_fail(r, v->rank ? YOKE_EDTYPE : YOKE_ESHAPE,
+		    "takes floating point of at least one axis, got %s", yk_describe(v, text));
 	return false;
 }
 
 // The row takes the last axis.
-static yoke_tensor *softmax(yoke_tensor *x, int axis, int logarithm)
+static yoke_tensor *softmax(const char *call, yoke_tensor *x, int axis, int logarithm)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
 	int at;
-	if (r.in[0] == YK_BAD || !want_axis(&r, "softmax") ||
-	    (at = yk_rec_axis(&r, YK_SOFTMAX, r.in[0], axis)) < 0)
+	if (r.in[0] == YK_BAD || !want_axis(&r) ||
+	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_rec_last(&r, r.in[0], at);
 	v = yk_record(r.g, YK_SOFTMAX, 1, &v, 1, &(union yoke_attr){ .i = logarithm });
@@ -36,12 +35,12 @@ static yoke_tensor *softmax(yoke_tensor *x, int axis, int logarithm)
 
 yoke_tensor *yoke_softmax(yoke_tensor *x, int axis)
 {
-	return softmax(x, axis, 0);
+	return softmax("softmax", x, axis, 0);
 }
 
 yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis)
 {
-	return softmax(x, axis, 1);
+	return softmax("log_softmax", x, axis, 1);
 }
 
 yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
@@ -49,8 +48,8 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	// max + log sum exp(x - max), with the maximum held constant: its gradients cancel
 	struct yk_rec r = yk_rec_begin(1, &x);
 	int at;
-	if (r.in[0] == YK_BAD || !want_axis(&r, "logsumexp") ||
-	    (at = yk_rec_axis(&r, YK_SUM, r.in[0], axis)) < 0)
+	if (r.in[0] == YK_BAD || !want_axis(&r) ||
+	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value shape = r.g->value[r.in[0]];
 	unsigned along = 1u << at;
@@ -82,18 +81,19 @@ static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
 		       like);
 }
 
-// Both operands are floating point of one shape?
-static bool want_pair(struct yk_rec *r, const char *what)
+// Both operands are floating point of one dtype and shape?
+static bool want_pair(struct yk_rec *r)
 {
 	char a[160], b[160];
 	if (r->in[0] == YK_BAD || r->in[1] == YK_BAD)
 		return false;
 	const struct yk_value *x = &r->g->value[r->in[0]], *y = &r->g->value[r->in[1]];
-	if (yk_is_float(x->dtype) && yk_same_shape(x, y))
+	bool good = yk_is_float(x->dtype) && x->dtype == y->dtype;
+	if (good && yk_same_shape(x, y))
 		return true;
-	yk_fail(yk_is_float(x->dtype) ? YOKE_ESHAPE : YOKE_EDTYPE,
-		"%s: takes floating point of one shape, got %s and %s", what,
-		yk_describe(x, a), yk_describe(y, b));
+	yk_rec_fail(r, good ? YOKE_ESHAPE : YOKE_EDTYPE,
+		    "takes floating point of one dtype and shape, got %s and %s",
+		    yk_describe(x, a), yk_describe(y, b));
 	return false;
 }
 
@@ -101,7 +101,7 @@ yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 {
 	// -y log s(x) - (1 - y) log(1 - s(x)) = max(x, 0) - x y + log(1 + exp(-|x|))
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
-	if (!want_pair(&r, "bce_logits"))
+	if (!want_pair(&r))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_up(r.g, r.in[0]), t = yk_up(r.g, r.in[1]);
 	yk_id tail = yk_un(r.g, YK_LOG1P,
@@ -116,7 +116,7 @@ yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ p, q });
-	if (!want_pair(&r, "kl") || !want_axis(&r, "kl"))
+	if (!want_pair(&r) || !want_axis(&r))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id lp = yk_up(r.g, r.in[0]), lq = yk_up(r.g, r.in[1]);
 	struct yk_value v = r.g->value[lp];
@@ -133,8 +133,12 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ gate, x });
-	yk_id silu = yk_bin(r.g, YK_MUL, r.in[0], yk_un(r.g, YK_SIGMOID, r.in[0]));
-	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, silu, r.in[1]));
+	if (!yk_rec_reals(&r, 2))
+		return yk_rec_end(&r, YK_BAD);
+	yk_id v = yk_up(r.g, r.in[0]);
+	v = yk_bin(r.g, YK_MUL, v, yk_un(r.g, YK_SIGMOID, v));
+	v = yk_bin(r.g, YK_MUL, v, yk_up(r.g, r.in[1]));
+	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)
@@ -145,36 +149,28 @@ yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)
 
 yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps)
 {
-	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, w, b }, 2 | 4);
+	struct yk_rec r = yk_rec_begin_with(2 | 4, 3, (yoke_tensor *[]){ x, w, b });
 	return yk_rec_end(&r, yk_record(r.g, YK_LAYER_NORM, 3, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
 
 yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 {
-	struct yk_rec r = yk_rec_begin_with(2, (yoke_tensor *[]){ x, w }, 2);
+	struct yk_rec r = yk_rec_begin_with(2, 2, (yoke_tensor *[]){ x, w });
 	return yk_rec_end(&r, yk_record(r.g, YK_RMS_NORM, 2, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
 
-yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
-			    yoke_tensor *mask, int causal, double scale, double dropout)
+static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yoke_tensor *keys,
+			      int causal, double scale, double dropout)
 {
-	return yoke_attention_keys(q, k, v, YOKE_NONE, mask, causal, scale, dropout);
-}
-
-yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
-				 yoke_tensor *keys, yoke_tensor *mask, int causal,
-				 double scale, double dropout)
-{
-	struct yk_rec r = yk_rec_begin_with(4, (yoke_tensor *[]){ q, k, v, mask }, 8);
+	struct yk_rec r = yk_rec_begin_as(call, 8, 4, qkv_mask);
 	r.in[4] = r.in[5] = YK_NIL;
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	r.in[6] = yk_operand(r.ctx, keys, yoke_i64);
 	if (!(dropout >= 0 && dropout < 1)) {
-		yk_op_fail(r.g, YK_ATTENTION, YOKE_ERANGE, "dropout %g is not in [0, 1)",
-			   dropout);
+		yk_rec_fail(&r, YOKE_ERANGE, "dropout %g is not in [0, 1)", dropout);
 		return yk_rec_end(&r, YK_BAD);
 	}
 	if (dropout > 0 && yk_random_key(r.ctx, &r.in[4], &r.in[5]) < 0)
@@ -184,6 +180,21 @@ yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 		scale = 1 / sqrt((double)x->dims[x->rank - 1]);
 	union yoke_attr a[3] = { { .i = causal != 0 }, { .f = scale }, { .f = dropout } };
 	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 7, r.in, 3, a));
+}
+
+yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+			    yoke_tensor *mask, int causal, double scale, double dropout)
+{
+	return attention("attention", (yoke_tensor *[]){ q, k, v, mask }, YOKE_NONE, causal, scale,
+			 dropout);
+}
+
+yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
+				 yoke_tensor *keys, yoke_tensor *mask, int causal,
+				 double scale, double dropout)
+{
+	return attention("attention_keys", (yoke_tensor *[]){ q, k, v, mask }, keys, causal, scale,
+			 dropout);
 }
 
 yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
@@ -198,13 +209,13 @@ yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t i
 	lead.rank = v.rank ? v.rank - 1 : 0;
 	char a[160], b[160];
 	if (!v.rank || !yk_same_shape(&lead, &vt)) {
-		yk_op_fail(r.g, YK_CROSS_ENTROPY, YOKE_ESHAPE,
+		yk_rec_fail(&r, YOKE_ESHAPE,
 			   "wants [..,V] and [..], got %s and %s", yk_describe(&v, a),
 			   yk_describe(&vt, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	if (!(smooth >= 0 && smooth < 1)) {
-		yk_op_fail(r.g, YK_CROSS_ENTROPY, YOKE_ERANGE,
+		yk_rec_fail(&r, YOKE_ERANGE,
 			   "smoothing %g is not in [0, 1)", smooth);
 		return yk_rec_end(&r, YK_BAD);
 	}

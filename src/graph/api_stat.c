@@ -9,8 +9,8 @@
 
 #include "graph/record.h"
 
-// The operand, when it is floating point with at least `rank` axes; `op` names it in messages.
-static yk_id real(struct yk_rec *r, const char *op, yk_id x, int rank)
+// The operand, when it is floating point with at least `rank` axes.
+static yk_id real(struct yk_rec *r, yk_id x, int rank)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
@@ -18,9 +18,12 @@ static yk_id real(struct yk_rec *r, const char *op, yk_id x, int rank)
 	if (yk_is_float(v->dtype) && v->rank >= rank)
 		return x;
 	char text[160];
-	yk_op_fail(r->g, YK_SUM, yk_is_float(v->dtype) ? YOKE_ESHAPE : YOKE_EDTYPE,
-		   "%s takes floating point of at least %d axes, got %s", op, rank,
-		   yk_describe(v, text));
+	if (yk_is_float(v->dtype))
+		yk_rec_fail(r, YOKE_ESHAPE, "takes at least %d %s, got %s", rank,
+			    rank > 1 ? "axes" : "axis", yk_describe(v, text));
+	else
+		yk_rec_fail(r, YOKE_EDTYPE, "takes floating point, got %s; cast it",
+			    yk_describe(v, text));
 	return YK_BAD;
 }
 
@@ -32,14 +35,15 @@ static double one_over(double n, double correction)
 
 // ---- truth ----
 
-static yoke_tensor *count_true(yoke_tensor *x, unsigned axes, bool all)
+static yoke_tensor *count_true(const char *call, yoke_tensor *x, unsigned axes, bool all)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
 	yk_id v = r.in[0];
-	if (v != YK_BAD && r.g->value[v].dtype != yoke_bool) {
+	if (!yk_rec_axes(&r, v, axes))
+		return yk_rec_end(&r, YK_BAD);
+	if (r.g->value[v].dtype != yoke_bool) {
 		char text[160];
-		yk_op_fail(r.g, YK_SUM, YOKE_EDTYPE, "%s takes bool, got %s",
-			   all ? "all" : "any", yk_describe(&r.g->value[v], text));
+		yk_rec_fail(&r, YOKE_EDTYPE, "takes bool, got %s", yk_describe(&r.g->value[v], text));
 		v = YK_BAD;
 	}
 	if (all) // none is false
@@ -51,17 +55,17 @@ static yoke_tensor *count_true(yoke_tensor *x, unsigned axes, bool all)
 
 yoke_tensor *yoke_any(yoke_tensor *x, unsigned axes)
 {
-	return count_true(x, axes, false);
+	return count_true("any", x, axes, false);
 }
 
 yoke_tensor *yoke_all(yoke_tensor *x, unsigned axes)
 {
-	return count_true(x, axes, true);
+	return count_true("all", x, axes, true);
 }
 
 yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi)
 {
-	struct yk_rec r = yk_rec_begin_with(3, (yoke_tensor *[]){ x, lo, hi }, 2 | 4);
+	struct yk_rec r = yk_rec_begin_with(2 | 4, 3, (yoke_tensor *[]){ x, lo, hi });
 	yk_id v = r.in[0];
 	if (r.in[1] != YK_NIL)
 		v = yk_bin(r.g, YK_MAX, v, r.in[1]);
@@ -94,16 +98,10 @@ static yk_id var(struct yk_graph *g, yk_id x, unsigned axes, double correction)
 yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "var", r.in[0], 0);
+	yk_id v = real(&r, r.in[0], 0);
+	if (!yk_rec_axes(&r, v, axes))
+		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_down(r.g, var(r.g, v, axes, correction), v));
-}
-
-yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
-{
-	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "std", r.in[0], 0);
-	yk_id s = yk_un(r.g, YK_SQRT, var(r.g, v, axes, correction));
-	return yk_rec_end(&r, yk_down(r.g, s, v));
 }
 
 // x [..,V,N] without its mean over N
@@ -119,7 +117,7 @@ static yk_id centred(struct yk_graph *g, yk_id x)
 yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "cov", r.in[0], 2), d = centred(r.g, v);
+	yk_id v = real(&r, r.in[0], 2), d = centred(r.g, v);
 	if (d == YK_BAD)
 		return yk_rec_end(&r, d);
 	double n = (double)r.g->value[d].dims[r.g->value[d].rank - 1];
@@ -131,7 +129,7 @@ yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 yoke_tensor *yoke_corr(yoke_tensor *x)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "corr", r.in[0], 2), d = centred(r.g, v);
+	yk_id v = real(&r, r.in[0], 2), d = centred(r.g, v);
 	if (d == YK_BAD)
 		return yk_rec_end(&r, d);
 	unsigned last = 1u << (r.g->value[d].rank - 1);
@@ -183,13 +181,24 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 	return unless_zero(g, YK_POW, yk_reduce(g, YK_SUM, s, over, keep), 1 / p);
 }
 
+yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	yk_id v = real(&r, r.in[0], 0);
+	if (!yk_rec_axes(&r, v, axes))
+		return yk_rec_end(&r, YK_BAD);
+	yk_id s = unless_zero(r.g, YK_SQRT, var(r.g, v, axes, correction), 0);
+	return yk_rec_end(&r, yk_down(r.g, s, v));
+}
+
 yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "norm", r.in[0], 0);
-	if (v != YK_BAD && isnan(p)) {
-		yk_op_fail(r.g, YK_SUM, YOKE_EINVAL,
-			   "the order of the norm is no number");
+	yk_id v = real(&r, r.in[0], 0);
+	if (!yk_rec_axes(&r, v, axes))
+		return yk_rec_end(&r, YK_BAD);
+	if (isnan(p)) {
+		yk_rec_fail(&r, YOKE_EINVAL, "the order p is NaN");
 		v = YK_BAD;
 	}
 	return yk_rec_end(&r, yk_down(r.g, norm(r.g, v, p, axes), v));
@@ -197,17 +206,19 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 
 // ---- order statistics, counting ----
 
-// x [..,N] sorted, pos [] or [Q] (f64) within 0 .. N-1 -> [..] or [..,Q]: straight lines between
-// neighbours.
-static yk_id between(struct yk_graph *g, yk_id x, yk_id pos)
+// x [..,N] sorted, q [] or [Q] -> [..] or [..,Q]: straight lines between neighbours.
+static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
 {
-	if (x == YK_BAD || pos == YK_BAD)
+	if (x == YK_BAD || q == YK_BAD)
 		return YK_BAD;
 	int last = g->value[x].rank - 1;
 	int64_t n = g->value[x].dims[last];
 	union yoke_attr axis = { .i = last };
-	yk_id low = yk_un(g, YK_FLOOR, pos);
-	yk_id lo = yk_cast(g, low, yoke_i64);
+	q = yk_cast(g, q, yoke_f64);
+	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)), low = yk_un(g, YK_FLOOR, pos);
+	// outside 0 .. 1 an index that the gather refuses
+	yk_id good = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, q, 0), yk_bin_lit(g, YK_LE, q, 1));
+	yk_id lo = yk_tri(g, YK_SELECT, good, yk_cast(g, low, yoke_i64), yk_lit(g, yoke_i64, -1));
 	yk_id hi = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_ADD, lo, 1), (double)(n - 1));
 	yk_id a = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
 	yk_id b = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
@@ -249,9 +260,7 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 	order[n] = axis;
 	yk_id sorted = yk_record(g, YK_SORT, 1, (yk_id[]){ yk_permute(g, x, order) }, 2,
 				 (union yoke_attr[]){ { .i = size }, { .i = 0 } });
-	yk_id pos = yk_bin_lit(g, YK_MUL, yk_cast(g, q, yoke_f64), (double)(size - 1));
-	pos = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_MAX, pos, 0), (double)(size - 1));
-	yk_id y = between(g, sorted, pos), top = largest(g, sorted, many);
+	yk_id y = between(g, sorted, q), top = largest(g, sorted, many);
 	y = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, top, top), y, top);
 	if (!many || y == YK_BAD)
 		return y;
@@ -264,18 +273,24 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = real(&r, "quantile", r.in[0], 1), y = YK_BAD, at;
-	int k = yk_rec_axis(&r, YK_SORT, v, axis);
+	yk_id v = real(&r, r.in[0], 1), y = YK_BAD, at;
+	int k = yk_rec_axis(&r, v, axis);
+	const struct yk_tensor *number;
+	char text[160];
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
 	if (!r.g->value[v].dims[k])
-		yk_op_fail(r.g, YK_SORT, YOKE_ESHAPE, "quantile of an empty axis");
+		yk_rec_fail(&r, YOKE_ESHAPE, "axis %d of %s is empty", axis,
+			    yk_describe(&r.g->value[v], text));
 	else if ((at = yk_operand(r.ctx, q, yoke_f64)) == YK_NIL)
-		yk_op_fail(r.g, YK_SORT, YOKE_EINVAL, "quantile needs to know which");
+		yk_rec_fail(&r, YOKE_EINVAL, "q is YOKE_NONE");
 	else if (at != YK_BAD &&
 		 (r.g->value[at].rank > 1 || !yk_is_float(r.g->value[at].dtype)))
-		yk_op_fail(r.g, YK_SORT, YOKE_ESHAPE,
-			   "quantile takes a number or a list of them, floating point");
+		yk_rec_fail(&r, YOKE_ESHAPE, "q is a floating-point number or [Q], got %s",
+			    yk_describe(&r.g->value[at], text));
+	else if (at != YK_BAD && (number = yk_tensor(q, "quantile"))->kind == YK_LITERAL &&
+		 !(number->scalar >= 0 && number->scalar <= 1))
+		yk_rec_fail(&r, YOKE_ERANGE, "q = %g is not in 0..1", number->scalar);
 	else if (at != YK_BAD)
 		y = quantile(r.g, v, at, k);
 	return yk_rec_end(&r, yk_down(r.g, y, v));
@@ -311,9 +326,7 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 		return yk_rec_end(&r, YK_BAD);
 	// positions are exact as long as an f64 holds them
 	if (bins < 1 || bins > (int64_t)1 << 52 || !(lo < hi) || !isfinite(hi - lo)) {
-		yk_op_fail(r.g, YK_SCATTER_ADD, YOKE_ERANGE,
-			   "histogram of %lld bins from %g to %g", (long long)bins, lo,
-			   hi);
+		yk_rec_fail(&r, YOKE_ERANGE, "%lld bins from %g to %g", (long long)bins, lo, hi);
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, histogram(r.g, v, bins, lo, hi));

@@ -161,6 +161,26 @@ static yk_id spread(struct pass *s, const struct piece *p)
 
 static int through_parts(struct pass *, uint32_t node, yk_id *gin);
 
+// Cotangents of a node's operands as its row's rule says.  What the rule leaves out would be a gradient
+// of 0 that nobody notices: only a barrier has operands that get none, and results nobody reads.
+static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
+{
+	struct yk_graph *g = s->g;
+	const struct yk_node n = g->node[node];
+	char text[160];
+	yk_ops[n.op].grad(g, node, &s->cot[n.out], gin);
+	for (uint32_t i = 0; i < n.nin && n.op != YK_BARRIER; i++) {
+		yk_id x = g->arg[n.in + i];
+		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
+		    yk_is_float(g->value[x].dtype))
+			return yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
+					  "%s has no gradient by operand %u, %s",
+					  yk_ops[n.op].name, i,
+					  yk_describe(&g->value[x], text));
+	}
+	return 0;
+}
+
 // Joins what was kept aside for v to its cotangent.
 static void gather_pieces(struct pass *s, yk_id v)
 {
@@ -193,6 +213,7 @@ static void visit(struct pass *s, uint32_t node)
 	g->scope = n.scope;
 	g->site = n.site;
 	g->back = n.op;
+	g->call = n.call;
 	if (n.op == YK_SLICE) {
 		yk_id x = g->arg[n.in];
 		s->piece[s->npiece] = (struct piece){ node, s->cot[n.out], s->pieces[x] };
@@ -204,8 +225,13 @@ static void visit(struct pass *s, uint32_t node)
 	for (uint32_t i = 1; i < n.nout; i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
 	bool parts = row->decompose && (!row->grad || by_products);
-	if (!row->grad && !parts)
+	if (row->flags & YK_F_FLAT)
 		return;
+	if (!row->grad && !parts) {
+		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED, "%s has no gradient",
+				    row->name);
+		return;
+	}
 	if (n.nin > MOST) {
 		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
 				    "no gradient for %u operands", n.nin);
@@ -217,7 +243,7 @@ static void visit(struct pass *s, uint32_t node)
 	if (parts)
 		s->err = through_parts(s, node, gin);
 	else
-		row->grad(g, node, &s->cot[n.out], gin);
+		s->err = by_rule(s, node, gin);
 	for (uint32_t i = 0; i < n.nin; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && s->matters[x])
@@ -327,6 +353,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;
 	uint32_t scope = g->scope, site = g->site;
+	const char *call = g->call;
 	struct pass s;
 	if (pass_init(&s, g, values, nodes) < 0)
 		goto out;
@@ -348,6 +375,7 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 out:
 	g->scope = scope;
 	g->site = site;
+	g->call = call;
 	g->back = 0;
 	pass_fini(&s);
 	return s.err;

@@ -15,7 +15,8 @@
 #include "device/plugin.h"
 #include "graph/context.h"
 
-YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed");
+YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
+	 .most = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
@@ -67,6 +68,7 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
+	ctx->graph.call = NULL;
 	atomic_store_explicit(&ctx->owner, 0, memory_order_release);
 }
 

@@ -191,7 +191,7 @@ void yk_tensors_free(struct yk_tensor *, enum yk_end); // a list of them
 // A handle for a pending value.
 yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
 // Enters the context of a handle, which is neither NULL nor YOKE_NONE: its tensor, or NULL with the error.
-struct yk_tensor *yk_enter_of(const yoke_tensor *);
+struct yk_tensor *yk_enter_of(const yoke_tensor *, const char *call);
 // The value to use for a tensor as an operand; literals and scalars take dtype.  YK_BAD: another context,
 // spent, failed.
 yk_id yk_value_of(struct yoke_context *, struct yk_tensor *, int dtype);

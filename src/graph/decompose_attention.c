@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and its gradient in parts, with the T x S matrix kept: what runs where a backend lacks the
+// Attention and its gradients in parts, with the T x S matrix kept: what runs where a backend lacks the
 // named kernels, and their definition.  Shapes: q [B,T,H,D], k and v [B,S,G,D], R = H / G.
 
 #include "config.h"
@@ -18,9 +18,26 @@ struct parts {
 	yk_id seen;            // how many keys are seen, i64 [], or none
 };
 
+// 0 .. n - 1 as i64 [n]
+static yk_id counting(struct yk_graph *g, int64_t n)
+{
+	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
+}
+
+// seen itself, by way of a slice that fails with ERANGE unless it is in 0 .. s
+static yk_id within(struct yk_graph *g, yk_id seen, int64_t s)
+{
+	if (seen == YK_NIL)
+		return seen;
+	yk_id x = yk_record(g, YK_SLICE_AT, 2, (yk_id[]){ counting(g, s + 1), seen }, 1,
+			    &(union yoke_attr){ .i = 1 });
+	return yk_reshape(g, x, 0, NULL);
+}
+
 static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 {
-	uint32_t seen = c->op == YK_ATTENTION ? 6 : 9;
+	yk_id seen = c->in[c->op == YK_ATTENTION ? 6 : 9];
+	seen = within(g, seen, g->value[c->in[1]].dims[1]);
 	const struct yk_value *q = &g->value[c->in[0]], *k = &g->value[c->in[1]];
 	return (struct parts){
 		.g = g,
@@ -38,7 +55,7 @@ static struct parts parts_of(struct yk_graph *g, const struct yk_call *c)
 		.mask = c->in[3],
 		.key = c->in[4],
 		.step = c->in[5],
-		.seen = c->in[seen],
+		.seen = seen,
 	};
 }
 
@@ -58,12 +75,6 @@ static yk_id heads(struct parts *p, yk_id x)
 {
 	x = yk_cast(p->g, x, p->dtype);
 	return reshape5(p, yk_permute(p->g, x, (int[]){ 0, 2, 1, 3 }), p->t, p->d);
-}
-
-// 0 .. n - 1 as i64 [n]
-static yk_id counting(struct yk_graph *g, int64_t n)
-{
-	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
 }
 
 // [B,S,G,D] -> [B,G,1,S,D]; 0 where not seen: 0 times what is there may be NaN
@@ -153,21 +164,46 @@ void yk_decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_id *
 			    (int64_t[]){ p.b, p.h, p.t });
 }
 
+// What the gradients have in common.
+struct back {
+	struct parts p;
+	yk_id q, k, cot;
+	yk_id w;  // the weights, before dropout: [B,H,T,S]
+	yk_id dx; // the cotangent of the scores, mask included: [B,H,T,S]
+};
+
+static struct back back_of(struct yk_graph *g, const struct yk_call *c)
+{
+	struct back b = { .p = parts_of(g, c) };
+	struct parts *p = &b.p;
+	b.q = heads(p, c->in[0]);
+	b.k = shared(p, c->in[1]);
+	b.cot = heads(p, c->in[8]);
+	yk_id v = shared(p, c->in[2]);
+	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p->b, p->h, p->t, 1 });
+	yk_id zero = yk_lit(g, p->dtype, 0), none = yk_lit(g, p->dtype, -INFINITY);
+	yk_id w = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, scores(p, b.q, b.k), lse));
+	b.w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, lse, none), zero, w);
+	yk_id dw = drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s));
+	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, b.w), 8, true);
+	b.dx = yk_bin(g, YK_MUL, b.w, yk_bin(g, YK_SUB, dw, along));
+	return b;
+}
+
 void yk_decompose_attention_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	struct parts p = parts_of(g, c);
-	yk_id q = heads(&p, c->in[0]), k = shared(&p, c->in[1]), v = shared(&p, c->in[2]);
-	yk_id cot = heads(&p, c->in[8]);
-	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p.b, p.h, p.t, 1 });
-	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
-	yk_id w = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, scores(&p, q, k), lse));
-	w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, lse, none), zero, w);
-	yk_id dv = yk_matmul(g, reshape5(&p, drop(&p, w), p.t, p.s), cot, YOKE_TA);
-	yk_id dw = drop(&p, reshape4(&p, yk_matmul(g, cot, v, YOKE_TB), p.t, p.s));
-	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, w), 8, true);
-	yk_id dx = yk_bin(g, YK_MUL, w, yk_bin(g, YK_SUB, dw, along));
-	dx = reshape5(&p, yk_bin_lit(g, YK_MUL, dx, p.scale), p.t, p.s);
-	out[0] = unheads(&p, yk_matmul(g, dx, k, 0), c->in[0]);
-	out[1] = unshared(&p, yk_matmul(g, dx, q, YOKE_TA), c->in[1]);
-	out[2] = unshared(&p, dv, c->in[2]);
+	struct back b = back_of(g, c);
+	struct parts *p = &b.p;
+	yk_id dx = reshape5(p, yk_bin_lit(g, YK_MUL, b.dx, p->scale), p->t, p->s);
+	yk_id dv = yk_matmul(g, reshape5(p, drop(p, b.w), p->t, p->s), b.cot, YOKE_TA);
+	out[0] = unheads(p, yk_matmul(g, dx, b.k, 0), c->in[0]);
+	out[1] = unshared(p, yk_matmul(g, dx, b.q, YOKE_TA), c->in[1]);
+	out[2] = unshared(p, dv, c->in[2]);
+}
+
+void yk_decompose_attention_mask_back(struct yk_graph *g, const struct yk_call *c,
+				      yk_id *out)
+{
+	yk_id dx = yk_sum_to(g, back_of(g, c).dx, c->in[3]);
+	out[0] = yk_down(g, dx, c->in[3]);
 }

@@ -88,11 +88,36 @@ static void pow_rule(struct yk_graph *g, yk_id a, yk_id b, yk_id y, yk_id cot, y
 	gin[1] = yk_sum_to(g, where(g, yk_bin(g, YK_GT, a, zero), db), b);
 }
 
+// Is a rule of more than one operation that rounds?  Such are computed in the accumulator's dtype.
+static bool rounds_often(const struct yk_graph *g, const struct at *n)
+{
+	switch (n->op) {
+	case YK_ADD:
+	case YK_SUB:
+	case YK_MIN:
+	case YK_MAX:
+	case YK_SELECT:
+	case YK_NEG:
+	case YK_ABS:
+	case YK_EXP:
+	case YK_LOG: return false;
+	case YK_MUL: // a product, and a sum where it was broadcast
+		return !yk_same_shape(&g->value[n->in[0]], &g->value[n->in[1]]);
+	default: return true;
+	}
+}
+
 void yk_grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	struct at n = at(g, node);
 	yk_id a = n.in[0], b = n.in[1], cot = gout[0], t;
 	int wins;
+	if (rounds_often(g, &n)) {
+		a = yk_up(g, a);
+		b = n.nin > 1 ? yk_up(g, b) : YK_NIL;
+		n.y = yk_up(g, n.y);
+		cot = yk_up(g, cot);
+	}
 	switch (n.op) {
 	case YK_ADD:
 	case YK_SUB:
@@ -124,6 +149,9 @@ void yk_grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 		break;
 	default: gin[0] = unary(g, n.op, a, n.y, cot);
 	}
+	for (uint32_t i = 0; i < n.nin; i++)
+		if (gin[i] != YK_NIL)
+			gin[i] = yk_down(g, gin[i], n.in[i]);
 }
 
 void yk_grad_cast(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -360,7 +388,8 @@ static void back(struct yk_graph *g, struct yk_call *c, uint32_t n, const yk_id 
 		return;
 	}
 bad:
-	gin[which[0]] = YK_BAD;
+	for (uint32_t i = 0; i < n; i++)
+		gin[which[i]] = YK_BAD;
 }
 
 void yk_grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -396,6 +425,9 @@ void yk_grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	struct yk_call c = {
 		.op = YK_ATTENTION_BACK, .nin = 10, .in = in, .nattr = 3, .attr = n.attr
 	};
-	if (gout[0] != YK_NIL)
-		back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
+	if (gout[0] == YK_NIL)
+		return;
+	back(g, &c, 3, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
+	if (n.in[3] != YK_NIL) // not computed unless something needs it
+		gin[3] = yk_record(g, YK_ATTENTION_MASK_BACK, 10, in, 3, n.attr);
 }

@@ -37,8 +37,8 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 	const char *scope = g->paths ? yk_path_name(g->paths, g->scope) : "";
 	char site[YK_SITE_TEXT];
 	yk_site_text(g->sites, g->site, site);
-	return yk_fail(code, "%s%s%s%s%s: %s", yk_ops[op].name, *scope ? " in " : "", scope,
-		       *site ? ", recorded at " : "", site, why);
+	return yk_fail(code, "%s%s%s%s%s: %s", g->call ? g->call : yk_ops[op].name,
+		       *scope ? " in " : "", scope, *site ? ", recorded at " : "", site, why);
 }
 
 int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
@@ -60,6 +60,7 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 		.scope = g->scope,
 		.site = g->site,
 		.back = g->back,
+		.call = g->call,
 		.in = (uint32_t)g->args,
 		.nin = c->nin,
 		.out = (uint32_t)g->values,
@@ -341,6 +342,20 @@ static uint16_t half_bits(double x)
 	uint16_t n = (uint16_t)m;
 	// a carry out of the significand increments the exponent by itself
 	return (uint16_t)(sign | (n < 1024 ? n : ((exponent + 15) << 10) + n - 1024));
+}
+
+int yk_want_literal(const struct yk_graph *g, int dtype, double value)
+{
+	static const double bound[][2] = { // the second is outside
+		[yoke_i8] = { -0x1p7, 0x1p7 },	 [yoke_u8] = { 0, 0x1p8 },
+		[yoke_i32] = { -0x1p31, 0x1p31 }, [yoke_i64] = { -0x1p63, 0x1p63 },
+		[yoke_bool] = { 0, 2 },
+	};
+	if (yk_is_float(dtype) ||
+	    (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value)))
+		return 0;
+	return yk_op_fail(g, YK_CONST, YOKE_ERANGE, "%.9g is no number of %s", value,
+			  yoke_dtype_name(dtype));
 }
 
 static int64_t saturate(double x, int64_t least, int64_t most)

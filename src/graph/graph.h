@@ -32,7 +32,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_SLICE_AT, YK_SLICE_UPDATE_AT, YK_BARRIER,
 	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
-	YK_ATTENTION_BACK, YK_MULTI_ADAMW, YK_MULTI_SGD, YK_MULTI_NORM,
+	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_MULTI_ADAMW, YK_MULTI_SGD, YK_MULTI_NORM,
 	YK_MULTI_LAMB, YK_MULTI_UNSCALE, YK_ROPE,
 	YK_OPS
 };
@@ -54,6 +54,7 @@ struct yk_node {
 	uint32_t scope;     // path of the scope it was recorded in
 	uint32_t site;      // call that recorded it, 0: not traced
 	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
+	const char *call;   // public function that recorded it, NULL: not known; for messages
 };
 
 struct yk_graph {
@@ -65,7 +66,8 @@ struct yk_graph {
 	size_t node_cap, value_cap, arg_cap, attr_cap;
 	size_t max;             // nodes allowed, 0: no limit
 	uint32_t scope, site;   // given to new nodes ..
-	uint16_t back;          // .. as this is
+	uint16_t back;          // .. as these are
+	const char *call;       // errors are named after it, or else after the op
 	struct yk_paths *paths; // names of scopes, for messages
 	struct yk_sites *sites; // call sites
 };
@@ -150,6 +152,8 @@ bool yk_is_float(int dtype);
 bool yk_is_int(int dtype); // bool is none
 // The accumulator: f64 for f64, i64 for integers, f32 otherwise.
 int yk_acc(int dtype);
+// ERANGE, with an error, for what an integer or bool cannot be.
+int yk_want_literal(const struct yk_graph *, int dtype, double value);
 // A number as the bits of a dtype, low bytes first.
 uint64_t yk_bits(int dtype, double value);
 

@@ -88,7 +88,7 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 		snprintf(to, cap, "a result of %s", yk_ops[op].name);
 }
 
-static int say_gone(const yoke_tensor *t)
+static int say_gone(const yoke_tensor *t, const char *call)
 {
 	static const char *const how[] = {
 		[YK_END_FREED] = "after it was freed",
@@ -98,7 +98,7 @@ static int say_gone(const yoke_tensor *t)
 	struct yk_tensor *s = slot_of(t);
 	unsigned g = s ? atomic_load(&s->generation) : 0;
 	if (!s || !field(t, INDEX_BITS, 1) || !g)
-		return yk_fail(YOKE_EINVAL, "%p is no tensor", (const void *)t);
+		return yk_fail(YOKE_EINVAL, "%s: %p is no tensor", call, (const void *)t);
 	pthread_mutex_lock(&table.lock);
 	struct yoke_context *ctx = s->ctx;
 	bool last = !(g & 1) && is_generation(t, g - 1); // nothing has taken its place
@@ -110,15 +110,15 @@ static int say_gone(const yoke_tensor *t)
 	char what[120];
 	describe(t, ours ? s->name : NULL, what, sizeof what);
 	return yk_fail(end == YK_END_CONTEXT ? YOKE_ECONTEXT : YOKE_EINVAL,
-		       "%s%s%s%s was used %s", what, *scope ? " in scope \"" : "", scope,
+		       "%s: %s%s%s%s was used %s", call, what, *scope ? " in scope \"" : "", scope,
 		       *scope ? "\"" : "", how[end]);
 }
 
-struct yk_tensor *yk_tensor(const yoke_tensor *t)
+struct yk_tensor *yk_tensor(const yoke_tensor *t, const char *call)
 {
 	struct yk_tensor *s = find(t);
 	if (!s)
-		say_gone(t);
+		say_gone(t, call);
 	return s;
 }
 
@@ -230,7 +230,7 @@ void yk_free_later(yoke_tensor *t)
 	}
 	pthread_mutex_unlock(&table.lock);
 	if (!ctx)
-		say_gone(t);
+		say_gone(t, "free");
 	if (err)
 		yk_fail(err, "free: no memory to remember it until its context is idle");
 }

@@ -38,9 +38,9 @@ struct yk_tensor { // a slot, and what the handle it is for means
 	int64_t dims[YOKE_MAX_RANK];
 };
 
-// The tensor of a handle that is neither NULL nor YOKE_NONE; NULL, with an error that says what the
-// handle was (EINVAL; ECONTEXT when its context is gone), when there is none.
-struct yk_tensor *yk_tensor(const yoke_tensor *);
+// The tensor of a handle that is neither NULL nor YOKE_NONE; NULL, with an error of the public function
+// `call` that says what the handle was (EINVAL; ECONTEXT when its context is gone), when there is none.
+struct yk_tensor *yk_tensor(const yoke_tensor *, const char *call);
 // The same if it is the context's, else NULL without an error.
 struct yk_tensor *yk_tensor_in(const struct yoke_context *, const yoke_tensor *);
 // The handle of a tensor.

@@ -273,7 +273,7 @@ static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const c
 					   yk_fail(YOKE_EINVAL, "%s: NULL", what);
 		return NULL;
 	}
-	if (handle != YOKE_NONE && !(t = yk_enter_of(handle))) {
+	if (handle != YOKE_NONE && !(t = yk_enter_of(handle, what))) {
 		*err = yk_error_last();
 		return NULL;
 	}
@@ -323,6 +323,7 @@ static int assign(struct yk_tensor *t, const yoke_tensor *value)
 {
 	struct yoke_context *ctx = t->ctx;
 	char a[160], b[160];
+	ctx->graph.call = "assign";
 	yk_id id = yk_operand(ctx, value, t->dtype);
 	struct yk_value like = { .dtype = t->dtype, .rank = t->rank };
 	memcpy(like.dims, t->dims, sizeof like.dims);
@@ -463,9 +464,12 @@ static yk_id storage_leaf(struct yk_tensor *t)
 yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 {
 	if (t->ctx != ctx) {
-		yk_fail(YOKE_ECONTEXT, "an operand belongs to another context");
+		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_ECONTEXT,
+			   "an operand belongs to another context");
 		return YK_BAD;
 	}
+	if (t->kind == YK_LITERAL && yk_want_literal(&ctx->graph, dtype, t->scalar) < 0)
+		return YK_BAD;
 	if (t->kind == YK_LITERAL)
 		return yk_lit(&ctx->graph, dtype, t->scalar);
 	if (t->kind == YK_HOST_SCALAR)
@@ -491,12 +495,13 @@ yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 {
 	if (!handle && !yoke_error_code())
-		yk_fail(YOKE_EINVAL, "an operand is NULL; optional ones are YOKE_NONE");
+		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_EINVAL,
+			   "an operand is NULL; optional ones are YOKE_NONE");
 	if (!handle)
 		return YK_BAD;
 	if (handle == YOKE_NONE)
 		return YK_NIL;
-	struct yk_tensor *t = yk_tensor(handle);
+	struct yk_tensor *t = yk_tensor(handle, ctx->graph.call);
 	return t ? yk_value_of(ctx, t, dtype) : YK_BAD;
 }
 

@@ -18,8 +18,8 @@
 	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, \
 	.shape = yk_shape_scan, .grad = rule, .decompose = yk_decompose_scan, \
 	.inplace = { { 0, 0 } }, .ninplace = 1 }
-#define VIEW(N, NAME, s, g) [YK_##N] = { \
-	.name = NAME, .flags = YK_F_VIEW, .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
+#define VIEW(N, NAME, more, s, g) [YK_##N] = { \
+	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
 const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_LEAF] = { .name = "leaf", .flags = YK_F_LEAF, .nout = 1 },
@@ -32,12 +32,13 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_RAND_BITS] = { .name = "rand_bits", .code = YOKE_OP_MAP, .map = YOKE_MAP_RAND,
 		.flags = YK_F_MAP | YK_F_STRIDED, .min_in = 2, .max_in = 2, .nout = 1,
 		.shape = yk_shape_fill },
-	MAP0(UNIFORM, "uniform", 1, 0),
-	MAP0(NORMAL, "normal", 2, YK_F_FLOAT),
+	MAP0(UNIFORM, "uniform", 1, YK_F_FLAT),
+	MAP0(NORMAL, "normal", 2, YK_F_FLOAT | YK_F_FLAT),
 	MAP(ADD, "add", 2, 0), MAP(SUB, "sub", 2, 0), MAP(MUL, "mul", 2, 0), MAP(DIV, "div", 2, 0),
 	MAP(POW, "pow", 2, YK_F_FLOAT), MAP(MIN, "min", 2, 0), MAP(MAX, "max", 2, 0),
-	MAP(NEG, "neg", 1, 0), MAP(ABS, "abs", 1, 0), MAP0(SIGN, "sign", 1, 0),
-	MAP0(FLOOR, "floor", 1, 0), MAP0(ROUND, "round", 1, 0), MAP0(CEIL, "ceil", 1, 0),
+	MAP(NEG, "neg", 1, 0), MAP(ABS, "abs", 1, 0), MAP0(SIGN, "sign", 1, YK_F_FLAT),
+	MAP0(FLOOR, "floor", 1, YK_F_FLAT), MAP0(ROUND, "round", 1, YK_F_FLAT),
+	MAP0(CEIL, "ceil", 1, YK_F_FLAT),
 	MAP(EXP, "exp", 1, YK_F_FLOAT), MAP(LOG, "log", 1, YK_F_FLOAT),
 	MAP(LOG1P, "log1p", 1, YK_F_FLOAT), MAP(EXPM1, "expm1", 1, YK_F_FLOAT),
 	MAP(SQRT, "sqrt", 1, YK_F_FLOAT), MAP(RSQRT, "rsqrt", 1, YK_F_FLOAT),
@@ -78,11 +79,11 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
 		.min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },
 
-	VIEW(RESHAPE, "reshape", yk_shape_reshape, yk_grad_reshape),
-	VIEW(PERMUTE, "permute", yk_shape_permute, yk_grad_permute),
-	VIEW(BROADCAST, "broadcast_to", yk_shape_broadcast, yk_grad_broadcast),
-	VIEW(SLICE, "slice", yk_shape_slice, NULL), // its gradient is gathered by yk_backward
-	VIEW(STOP_GRAD, "stop_grad", yk_shape_same, NULL),
+	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
+	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
+	VIEW(BROADCAST, "broadcast_to", 0, yk_shape_broadcast, yk_grad_broadcast),
+	VIEW(SLICE, "slice", 0, yk_shape_slice, NULL), // its gradient is gathered by yk_backward
+	VIEW(STOP_GRAD, "stop_grad", YK_F_FLAT, yk_shape_same, NULL),
 
 	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,
 		.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },
@@ -144,6 +145,10 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_ATTENTION_BACK] = { .name = "attention_back", .code = YOKE_OP_ATTENTION_BACK,
 		.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 10, .max_in = 10, .nout = 3,
 		.shape = yk_shape_attention_back, .decompose = yk_decompose_attention_back },
+	// no kernel has it: always in parts
+	[YK_ATTENTION_MASK_BACK] = { .name = "attention_mask_back", .flags = YK_F_FLOAT,
+		.min_in = 10, .max_in = 10, .nout = 1, .shape = yk_shape_attention_mask_back,
+		.decompose = yk_decompose_attention_mask_back },
 	[YK_MULTI_ADAMW] = { .name = "multi_adamw", .code = YOKE_OP_MULTI_ADAMW, .flags = YK_F_FLOAT,
 		.min_in = 8, .max_in = 8, .nout = 3, .lists_in = 4, .lists_out = 3,
 		.shape = yk_shape_multi_adam, .decompose = yk_decompose_multi_adamw,

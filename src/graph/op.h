@@ -14,7 +14,8 @@ enum yk_op_flag {
 	YK_F_COMPARE = 32, // result is bool
 	YK_F_FLOAT = 64,   // floating-point operands only
 	YK_F_BOOL = 128,   // bool operands only
-	YK_F_STRIDED = 256 // may write its results with strides (into a concat)
+	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
+	YK_F_FLAT = 512     // its gradient is 0 everywhere
 };
 
 // Which operands a result may overwrite, element by element.
@@ -32,8 +33,8 @@ struct yk_op_row {
 	uint8_t lists_in, lists_out; // leading operands and results that are lists
 	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.
 	int (*shape)(struct yk_graph *, const struct yk_call *, struct yk_value *out);
-	// Adds the cotangents of the operands to gin (YK_NIL: none), given those of the results (YK_NIL:
-	// zero).  NULL: no gradient.
+	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:
+	// zero).  NULL: goes through the parts, or is 0 (YK_F_FLAT), or there is none.
 	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
 	// Appends the parts it is made of; out gets the results.  NULL: none.
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
@@ -57,7 +58,7 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF);
 }
 
-// Fails with the op's name, the scope and a formatted reason.
+// Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -73,7 +74,8 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
-	yk_shape_attention_back, yk_shape_multi_adam, yk_shape_multi_sgd, yk_shape_multi_norm,
+	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam,
+	yk_shape_multi_sgd, yk_shape_multi_norm,
 	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_multi_unscale, yk_shape_rope;
@@ -86,7 +88,8 @@ yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matm
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
-	yk_decompose_attention_back, yk_decompose_multi_adamw, yk_decompose_multi_sgd,
+	yk_decompose_attention_back, yk_decompose_attention_mask_back,
+	yk_decompose_multi_adamw, yk_decompose_multi_sgd,
 	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_multi_lamb,
 	yk_decompose_multi_unscale, yk_decompose_rope;
 

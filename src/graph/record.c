@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "graph/record.h"
 
-struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
+struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t)
 {
 	static struct yk_graph
 		nowhere; // never written: operands that are YK_BAD append nothing
@@ -18,18 +18,17 @@ struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
 	for (int i = 0; i < n; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
-		const struct yk_tensor *h = yk_tensor(t[i]);
+		const struct yk_tensor *h = yk_tensor(t[i], call);
 		if (!h)
 			return r;
 		if (!ctx)
 			ctx = h->ctx;
-		if (!dtype)
+		if ((!dtype || dtype == yoke_bool) && h->dtype)
 			dtype = h->dtype;
 	}
 	if (!ctx) {
 		if (n && !yoke_error_code())
-			yk_fail(YOKE_EINVAL,
-				"an operand is NULL; optional ones are YOKE_NONE");
+			yk_fail(YOKE_EINVAL, "%s: an operand is NULL; optional ones are YOKE_NONE", call);
 		if (n || !(ctx = yk_current()))
 			return r;
 	}
@@ -37,19 +36,15 @@ struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional)
 		return r;
 	r.ctx = ctx;
 	r.g = &ctx->graph;
+	r.g->call = call;
 	for (int i = 0; i < n; i++) {
 		r.in[i] = yk_operand(ctx, t[i], dtype ? dtype : yoke_f32);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;
-		yk_fail(YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);
+		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);
 		r.in[i] = YK_BAD;
 	}
 	return r;
-}
-
-struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t)
-{
-	return yk_rec_begin_with(n, t, 0);
 }
 
 yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
@@ -63,15 +58,42 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	return t;
 }
 
-int yk_rec_axis(struct yk_rec *r, int op, yk_id x, int axis)
+bool yk_rec_reals(struct yk_rec *r, int n)
+{
+	// what a map of reals takes
+	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
+	struct yk_value out;
+	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_ops[c.op].shape(r->g, &c, &out);
+}
+
+int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)
 {
 	if (x == YK_BAD)
 		return YOKE_EINVAL;
 	int rank = r->g->value[x].rank, k = axis < 0 ? axis + rank : axis;
+	char text[160];
 	if (k < 0 || k >= rank)
-		return yk_op_fail(r->g, op, YOKE_ERANGE, "axis %d of a tensor of rank %d",
-				  axis, rank);
+		return yk_rec_fail(r, YOKE_ERANGE, "no axis %d in %s", axis,
+				   yk_describe(&r->g->value[x], text));
 	return k;
+}
+
+bool yk_rec_axes(struct yk_rec *r, yk_id x, unsigned axes)
+{
+	char text[160];
+	if (x == YK_BAD)
+		return false;
+	const struct yk_value *v = &r->g->value[x];
+	unsigned known = YOKE_ALL | YOKE_KEEP, of = axes & YOKE_ALL;
+	if (axes & ~known)
+		yk_rec_fail(r, YOKE_EINVAL, "axes 0x%x: 0x%x is neither an axis nor YOKE_KEEP", axes,
+			    axes & ~known);
+	else if (of != YOKE_ALL && of >> v->rank)
+		yk_rec_fail(r, YOKE_ERANGE, "no axis %d in %s",
+			    __builtin_ctz(of >> v->rank) + v->rank, yk_describe(v, text));
+	else
+		return true;
+	return false;
 }
 
 yk_id yk_rec_last(struct yk_rec *r, yk_id x, int axis)

@@ -9,6 +9,8 @@
 #ifndef YK_RECORD_H
 #define YK_RECORD_H
 
+#include <string.h>
+
 #include "graph/context.h"
 
 struct yk_rec {
@@ -17,13 +19,26 @@ struct yk_rec {
 	yk_id in[8];
 };
 
-// n at most 8.  Literals and scalars take the dtype of the first operand that has one, else f32.
+// n at most 8.  Literals and scalars take the dtype of the first operand that has one, bool only where no
+// other has (select's condition), else f32.
 // YOKE_NONE is an error but for operand i with bit i of `optional`, which is YK_NIL then.
-struct yk_rec yk_rec_begin(int n, yoke_tensor *const *t);
-struct yk_rec yk_rec_begin_with(int n, yoke_tensor *const *t, unsigned optional);
+// Errors name the call: the public function without yoke_.  begin and begin_with stand in it itself.
+struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t);
+#define yk_rec_begin(...) yk_rec_begin_as(yk_call_of(__func__), 0, __VA_ARGS__)
+#define yk_rec_begin_with(...) yk_rec_begin_as(yk_call_of(__func__), __VA_ARGS__)
+static inline const char *yk_call_of(const char *function)
+{
+	return strncmp(function, "yoke_", 5) ? function : function + 5;
+}
+#define yk_rec_fail(r, code, ...) yk_op_fail((r)->g, YK_LEAF, code, __VA_ARGS__)
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
+// Are the first n operands, 1 or 2, floating point of one dtype that broadcast?  Else an error that shows
+// them as they are: asked where they are cast first.
+bool yk_rec_reals(struct yk_rec *, int n);
 // An axis from 0 or from the end; negative, with an error, when there is none.
-int yk_rec_axis(struct yk_rec *, int op, yk_id x, int axis);
+int yk_rec_axis(struct yk_rec *, yk_id x, int axis);
+// Are these axes of x, with YOKE_KEEP or without?  Else an error.
+bool yk_rec_axes(struct yk_rec *, yk_id x, unsigned axes);
 // x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.
 yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 

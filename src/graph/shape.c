@@ -106,8 +106,10 @@ int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value
 {
 	const struct yk_value *a = IN(0), *b = IN(1);
 	bool ta = c->attr[0].i & YOKE_TA, tb = c->attr[0].i & YOKE_TB;
-	if (a->dtype != b->dtype || a->dtype == yoke_bool)
-		return fail_two(g, c, YOKE_EDTYPE, "dtypes do not fit:", a, b);
+	if (a->dtype != b->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, b);
+	if (a->dtype == yoke_bool)
+		return fail_two(g, c, YOKE_EDTYPE, "takes numbers, got", a, b);
 	if (a->rank < 2 || b->rank < 2)
 		return fail_two(g, c, YOKE_ESHAPE, "takes matrices, got", a, b);
 	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
@@ -409,7 +411,10 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 	int64_t full[4] = { q->dims[0], q->dims[2], q->dims[1], k->dims[1] };
 	if (has(c, 3)) {
 		const struct yk_value *m = IN(3);
-		bool good = m->dtype == q->dtype && m->rank == 4;
+		bool good = m->rank == 4;
+		if (m->dtype != q->dtype)
+			return fail_two(g, c, YOKE_EDTYPE,
+					"the mask is added, and of the dtype of q: got", q, m);
 		for (int i = 0; good && i < 4; i++)
 			good = m->dims[i] == full[i] || (i < 2 && m->dims[i] == 1);
 		if (!good)
@@ -432,5 +437,13 @@ int yk_shape_attention_back(struct yk_graph *g, const struct yk_call *c,
 {
 	for (int i = 0; i < 3; i++)
 		out[i] = *IN(i);
+	return want_like(g, c, 8, IN(0));
+}
+
+// The same operands -> dmask
+int yk_shape_attention_mask_back(struct yk_graph *g, const struct yk_call *c,
+				 struct yk_value *out)
+{
+	*out = *IN(3);
 	return want_like(g, c, 8, IN(0));
 }

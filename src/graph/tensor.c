@@ -12,7 +12,7 @@
 #include "graph/context.h"
 
 YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
-	 "pending operations that are warned about once");
+	 "pending operations that are warned about once", .most = INT64_MAX);
 
 // Memory that only pending operations hold is warned about beyond this part of the device's.
 enum { HELD_PART = 4 };
@@ -117,13 +117,13 @@ void yk_tensors_free(struct yk_tensor *t, enum yk_end end)
 	}
 }
 
-struct yk_tensor *yk_enter_of(const yoke_tensor *t)
+struct yk_tensor *yk_enter_of(const yoke_tensor *t, const char *call)
 {
-	struct yk_tensor *s = yk_tensor(t);
+	struct yk_tensor *s = yk_tensor(t, call);
 	struct yoke_context *ctx = s ? s->ctx : NULL;
 	if (!ctx || yk_enter(ctx) < 0)
 		return NULL;
-	if (!(s = yk_tensor(t))) // another thread wanted it freed
+	if (!(s = yk_tensor(t, call))) // another thread wanted it freed
 		yk_leave(ctx);
 	return s;
 }
@@ -177,7 +177,7 @@ yoke_tensor *yoke_lift(yoke_tensor *handle)
 	struct yk_tensor *t;
 	if (!handle || handle == YOKE_NONE)
 		return handle;
-	if (!(t = yk_enter_of(handle)))
+	if (!(t = yk_enter_of(handle, "lift")))
 		return NULL;
 	if (t->scope)
 		move_handle(t, t->scope->parent);
@@ -190,7 +190,7 @@ yoke_tensor *yoke_keep(yoke_tensor *handle)
 	struct yk_tensor *t;
 	if (!handle || handle == YOKE_NONE)
 		return handle;
-	if (!(t = yk_enter_of(handle)))
+	if (!(t = yk_enter_of(handle, "keep")))
 		return NULL;
 	move_handle(t, NULL);
 	if (yk_root(t) < 0)
@@ -209,9 +209,9 @@ static int64_t count_of(const struct yk_tensor *t)
 	return n;
 }
 
-static const struct yk_tensor *fact(const yoke_tensor *t)
+static const struct yk_tensor *fact(const yoke_tensor *t, const char *call)
 {
-	return t && t != YOKE_NONE ? yk_tensor(t) : NULL;
+	return t && t != YOKE_NONE ? yk_tensor(t, call) : NULL;
 }
 
 size_t yk_bytes_of(const struct yk_tensor *t)
@@ -221,19 +221,19 @@ size_t yk_bytes_of(const struct yk_tensor *t)
 
 int yoke_rank(const yoke_tensor *handle)
 {
-	const struct yk_tensor *t = fact(handle);
+	const struct yk_tensor *t = fact(handle, "rank");
 	return t ? t->rank : YOKE_EINVAL;
 }
 
 int yoke_dtype(const yoke_tensor *handle)
 {
-	const struct yk_tensor *t = fact(handle);
+	const struct yk_tensor *t = fact(handle, "dtype");
 	return t ? t->dtype : YOKE_EINVAL;
 }
 
 int64_t yoke_dim(const yoke_tensor *handle, int axis)
 {
-	const struct yk_tensor *t = fact(handle);
+	const struct yk_tensor *t = fact(handle, "dim");
 	if (!t)
 		return YOKE_EINVAL;
 	if (axis < 0)
@@ -243,12 +243,12 @@ int64_t yoke_dim(const yoke_tensor *handle, int axis)
 
 int64_t yoke_count(const yoke_tensor *handle)
 {
-	const struct yk_tensor *t = fact(handle);
+	const struct yk_tensor *t = fact(handle, "count");
 	return t ? count_of(t) : YOKE_EINVAL;
 }
 
 size_t yoke_bytes(const yoke_tensor *handle)
 {
-	const struct yk_tensor *t = fact(handle);
+	const struct yk_tensor *t = fact(handle, "bytes");
 	return t ? yk_bytes_of(t) : 0;
 }

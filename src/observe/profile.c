@@ -15,7 +15,7 @@
 #include "observe/profile_priv.h"
 
 YK_PARAM(most_events, "profile.events", YK_INT, "100000",
-	 "pieces of work that a trace holds, the first ones");
+	 "pieces of work that a trace holds, the first ones", .most = INT64_MAX);
 
 enum { MOST_PENDING = 4096 };
 

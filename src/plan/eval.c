@@ -15,7 +15,7 @@
 #include "plan/plan.h"
 
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
-	 "plans kept, least recently used go first; 0 keeps none");
+	 "plans kept, least recently used go first; 0 keeps none", .most = INT64_MAX);
 YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)");
 
 void yk_plan_free(struct yk_plan *p)
@@ -346,7 +346,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 // A tensor that is asked for becomes a root; says what is wrong with a spent, failed or foreign one.
 static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
 {
-	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle) : NULL;
+	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle, "eval") : NULL;
 	if (t && t->kind >= YK_HOST_SCALAR)
 		return 0;
 	if (yk_operand(ctx, handle, yoke_f32) == YK_BAD)
@@ -364,6 +364,7 @@ static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	yk_work_begin(ctx, ctx->queue);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	ctx->graph.call = "eval"; // in errors
 	for (int i = 0; i < n && !err; i++)
 		err = ask_for(ctx, t[i]);
 	pl->roots = 0;
@@ -394,7 +395,7 @@ int yoke_eval(int n, yoke_tensor *const *t)
 	for (int i = 0; i < n && !ctx; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
-		const struct yk_tensor *h = yk_tensor(t[i]);
+		const struct yk_tensor *h = yk_tensor(t[i], "eval");
 		if (!h)
 			return yk_error_last();
 		ctx = h->ctx;
@@ -497,7 +498,7 @@ int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 					   yk_fail(YOKE_EINVAL, "read: NULL");
 	if (handle == YOKE_NONE)
 		return yk_fail(YOKE_EINVAL, "read: takes a tensor");
-	struct yk_tensor *t = yk_enter_of(handle);
+	struct yk_tensor *t = yk_enter_of(handle, "read");
 	if (!t)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;

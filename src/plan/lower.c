@@ -459,7 +459,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return lower_barrier(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
 		return 0;
-	if (!row->decompose || yk_param_bool(&named)) {
+	if (row->code && (!row->decompose || yk_param_bool(&named))) {
 		err = try_device(w, c, nout, outs, device, NULL, out);
 		if (err)
 			return err < 0 ? err : 0;

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/plan.h"
 
@@ -70,9 +71,10 @@ void yk_step_text(const struct yk_planner *pl, const struct yk_step *s, char *to
 	const struct yk_node *n = yk_step_recorded(pl, s);
 	struct text t = { .to = to, .cap = cap };
 	char site[YK_SITE_TEXT];
+	const char *of = !n ? NULL : n->call ? n->call : yk_ops[n->op].name;
 	add_ops(&t, s);
-	if (n && n->op != s->opcode && s->nodes == 1)
-		add(&t, " of %s", yk_ops[n->op].name);
+	if (of && s->nodes == 1 && strcmp(of, yk_ops[s->opcode].name))
+		add(&t, " of %s", of);
 	if (n)
 		add_shapes(&t, &ctx->graph, n);
 	if (n && n->back)

@@ -18,7 +18,8 @@
 
 YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 	 "seconds that measuring a class of ops, with the building of its kernels, may take before "
-	 "it counts as hung");
+	 "it counts as hung",
+	 .least = 1, .most = 1000000);
 
 enum { IMPLS = 32, WORD = 64 };
 #define NEAR 1.03 // so much slower is no slower: the implementation that rules prefer is kept

@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/param.h"
-#include "device/plugin.h"
 #include "train/conf.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
@@ -451,7 +450,6 @@ int yk_config_apply(const struct yk_config *c)
 		 (long long)yk_config_int(c, YK_KEY_threads));
 	if (*yk_config_str(c, YK_KEY_backend))
 		e = yoke_setting_set("backend", yk_config_str(c, YK_KEY_backend));
-	yk_backends("cpu"); // which declares the setting
 	if (e == 0 && yk_config_int(c, YK_KEY_threads) > 0)
 		e = yoke_setting_set("threads", threads);
 	return e;
