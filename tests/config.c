@@ -53,7 +53,7 @@ static void test_table(void)
 	for (int k = 0; k < YK_KEYS; k++) {
 		const struct yk_config_row *r = &yk_config_rows[k];
 		bad += !r->commands || !*r->help ||
-		       (r->type == YK_KEY_CHOICE) != !!r->choices;
+		       (r->type != YK_KEY_INT && (r->type == YK_KEY_CHOICE) != !!r->choices);
 		for (int i = 0; i < k; i++)
 			bad += !strcmp(yk_config_rows[i].name, r->name);
 	}
@@ -168,8 +168,10 @@ static void test_absurd(void)
 					good = row->commands & commands[m] && yk_config_given(&c, k) &&
 					       !strcmp(v->text, strchr(text, '=') + 1);
 					if (row->type == YK_KEY_INT)
-						good &= (double)v->i >= row->least &&
-							(double)v->i <= row->most;
+						good &= ((double)v->i >= row->least &&
+							 (double)v->i <= row->most) ||
+							(row->choices && !strcmp(v->text, row->choices) &&
+							 v->i == YK_AUTO);
 					if (row->type == YK_KEY_REAL)
 						good &= v->r >= row->least && v->r <= row->most;
 					good = good && again(&c, k);

@@ -104,6 +104,12 @@ verdict "resumed losses and norms are the same to the last digit" $?
 "$yoke" train out=c5 resume=1 2>err
 verdict "resuming a finished run does nothing" $?
 
+grep -q val_loss whole/metrics.jsonl err && failed=1 || failed=0
+verdict "valid=0: no validation" $failed
+"$yoke" train data=text out=q steps=20 progress=0 $small 2>err && ! grep -q '^step [0-9]*/20  loss' err &&
+	grep -q '^step 20/20  val_loss' err
+verdict "progress=0: no line of a step" $?
+
 cat >config.env <<'KEYS'
 DATA=text # a comment
 LAYERS=1

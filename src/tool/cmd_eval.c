@@ -52,7 +52,8 @@ static int eval(const struct yk_opened *o, struct result *to)
 	struct result r = { .tokens = yk_data_valid_windows(data) * spec.context };
 	int e = count(o, data, &r);
 	if (e == 0)
-		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), &r.loss);
+		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), INT64_MAX,
+				      NULL, NULL, &r.loss);
 	yk_data_free(data);
 	if (e == 0)
 		*to = r;

@@ -76,9 +76,14 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->least && (double)to->i <= row->most)
 			return 0;
+		if (row->choices && !strcmp(text, row->choices)) {
+			to->i = YK_AUTO;
+			return 0;
+		}
 		return yk_fail(YOKE_EINVAL,
-			       "%s: %s=%s: must be a whole number from %.16g to %.16g",
-			       where, row->name, text, row->least, row->most);
+			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
+			       where, row->name, text, row->least, row->most,
+			       row->choices ? ", or " : "", row->choices ? row->choices : "");
 	case YK_KEY_REAL:
 		to->r = strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -405,7 +410,7 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
-	       key == YK_KEY_training_log;
+	       key == YK_KEY_progress || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

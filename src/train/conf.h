@@ -16,6 +16,8 @@
 
 // X(key, type, commands, default, least, most, choices, help).  Types: INT and REAL in
 // [least, most]; STRING; CHOICE of the words in `choices`; PATHS, a comma-separated list.
+// An INT with choices may be that word as well, which is YK_AUTO.
+#define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated") \
@@ -51,7 +53,7 @@
 	  "share of activations dropped while training") \
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation") \
+	  "share of the text, at its end, for validation; 0: none") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, "folder of the model") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
 	  "go on from the checkpoint in out") \
@@ -62,7 +64,11 @@
 	  "fails; 0: from the last checkpoint") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
+	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
+	  "tokens of one validation; 0: all; auto: what takes 5 % of the run") \
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	X(progress, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "1: a bar; 0: nothing of single steps; auto: a bar on a terminal, else lines") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \

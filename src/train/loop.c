@@ -120,14 +120,29 @@ static int tell_epoch(struct run *r, bool end)
 	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
 }
 
+static bool can_validate(const struct run *r)
+{
+	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
+}
+
+// Between the batches of a validation.
+static bool validate_on(void *arg, int64_t done, int64_t windows)
+{
+	struct run *r = arg;
+	if (atomic_load(&r->stop.signal))
+		return false;
+	yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+	return true;
+}
+
+// A signal gives it up: then there is no figure.
 static int validate(struct run *r)
 {
-	if (yk_data_valid_windows(r->trainer->data) == 0 ||
-	    r->validated == r->trainer->step)
-		return 0;
 	double loss;
-	int e = yk_trainer_validate(r->trainer, &loss);
-	if (e < 0)
+	if (!can_validate(r))
+		return 0;
+	int e = yk_trainer_validate(r->trainer, validate_on, r, &loss);
+	if (e < 0 || atomic_load(&r->stop.signal))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
@@ -181,6 +196,17 @@ static int aside(struct run *r, int (*fn)(struct run *))
 	return e;
 }
 
+// Behind the last step, unless somebody wants it to end.
+static int last_validation(struct run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	int e = atomic_load(&r->stop.signal) ? 0 : aside(r, validate);
+	if (e == 0 && t->step == t->steps && can_validate(r))
+		yk_progress_say(&r->progress, "%s: no validation behind the last step",
+				strsignal(atomic_load(&r->stop.signal)));
+	return e;
+}
+
 static int steps_run(struct run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
@@ -206,11 +232,14 @@ static int steps_run(struct run *r, int *signal)
 			e = aside(r, snapshot);
 		r->state.step = t->step;
 		yk_runlog_set(&r->log, &r->state);
+		*signal = atomic_load(&r->stop.signal); // one may have ended the validation
 	}
+	if (e == 0 && *signal && r->logged < t->step)
+		e = log_step(r);
+	if (e == 0)
+		e = last_validation(r);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
-	if (e == 0 && !*signal)
-		e = aside(r, validate);
 	if (e == 0)
 		e = aside(r, save);
 	yk_runlog_set(&r->log, &r->state);
@@ -271,6 +300,12 @@ static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint 
 	return e;
 }
 
+static int progress_open(struct run *r, const struct yk_config *c)
+{
+	return yk_progress_open(&r->progress, r->out, yk_config_str(c, YK_KEY_progress),
+				r->trainer->step, r->trainer->steps);
+}
+
 // Goes on with the next device when one failed, or returns the error it failed with.
 static int next_device(struct run *r, struct yk_config *c, int code)
 {
@@ -289,7 +324,7 @@ static int next_device(struct run *r, struct yk_config *c, int code)
 	r->validated = r->saved;
 	r->epochs = epochs_done(t);
 	r->busy = 0;
-	return yk_progress_open(&r->progress, r->out, t->step, t->steps); // cuts what is done again
+	return progress_open(r, c); // cuts what is done again
 }
 
 static void say_line(void *p, const char *line)
@@ -325,12 +360,12 @@ static const char *name_of(int signal)
 static void second_signal(void *arg, int signal)
 {
 	struct run *r = arg;
+	bool saved = yk_checkpoint_exists(r->out);
 	char ended[32];
 	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
 	yk_runlog_end(&r->log, ended, NULL);
-	fprintf(stderr,
-		"\nyoke train: %s again: ended at once; %s has its last checkpoint\n",
-		name_of(signal), r->out);
+	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
+		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
 }
 
 static int busy_folder(const char *out)
@@ -479,8 +514,7 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0 && !resumes && yk_checkpoint_exists(out))
 		e = not_over(out); // another run was faster
 	if (e == 0)
-		e = yk_progress_open(&r->progress, out, r->trainer->step,
-				     r->trainer->steps);
+		e = progress_open(r, c);
 	if (e == 0)
 		e = run_steps(r, c, resumes);
 	yk_progress_close(&r->progress);

@@ -233,6 +233,27 @@ static int buffers_init(struct yk_trainer *t)
 	return 0;
 }
 
+// Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
+// share of the windows trained on takes VALID_SHARE of the time; whole batches have one plan.
+#define VALID_SHARE 0.05
+static int64_t validation_windows(const struct yk_trainer *t)
+{
+	int64_t all = yk_data_valid_windows(t->data), every, tokens, n;
+	double trained = (double)t->steps * (double)t->batch * (double)t->accumulate, times = 1;
+	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
+	every = yk_config_int(t->config, YK_KEY_eval_every);
+	n = tokens / t->context + (tokens % t->context > 0);
+	if (tokens != YK_AUTO)
+		return tokens > 0 && n < all ? n : all;
+	if (every > 0 && t->steps > every)
+		times = ceil((double)t->steps / (double)every);
+	double most = 3 * VALID_SHARE * trained / times;
+	n = most < (double)all ? (int64_t)most : all;
+	if (n > t->batch && n < all)
+		n -= n % t->batch;
+	return n > 0 || all == 0 ? n : 1;
+}
+
 int yk_trainer_new(const struct yk_config *c, const char *folder,
 		   const struct yk_checkpoint *from, struct yk_trainer **to)
 {
@@ -255,6 +276,7 @@ int yk_trainer_new(const struct yk_config *c, const char *folder,
 		return e;
 	}
 	t->schedule = schedule_of(c, t->steps);
+	t->valid_windows = validation_windows(t);
 	*to = t;
 	return 0;
 }
@@ -352,7 +374,7 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	return 0;
 }
 
-int yk_trainer_validate(struct yk_trainer *t, double *loss)
+int yk_trainer_validate(struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
 {
-	return yk_model_validate(t->gpt, t->data, t->batch, loss);
+	return yk_model_validate(t->gpt, t->data, t->batch, t->valid_windows, go_on, arg, loss);
 }

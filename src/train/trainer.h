@@ -21,6 +21,7 @@ struct yk_trainer {
 	const struct yk_config *config;
 	int64_t context, batch, accumulate;
 	int64_t step, steps; // done, and in all
+	int64_t valid_windows; // of one validation
 	uint64_t seed;
 	int64_t random_step; // one for each micro-batch: no two share a dropout mask
 	double dropout;
@@ -49,8 +50,8 @@ double yk_trainer_lr(const struct yk_trainer *);
 int yk_trainer_step(struct yk_trainer *);
 // Waits for the last step.  ERANGE when its loss or norm is not finite.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
-// Mean loss over all windows of the validation part; NaN when there are none.
-int yk_trainer_validate(struct yk_trainer *, double *loss);
+// Mean loss over valid_windows of the validation part, as yk_model_validate.
+int yk_trainer_validate(struct yk_trainer *, yk_validate_fn *go_on, void *arg, double *loss);
 // A checkpoint of the present state, unless its last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
 
