@@ -86,7 +86,7 @@ leaves()
 # launches STEPS: of a run of so many
 launches()
 {
-	"$yoke" train $keys out=count.$1 steps=$1 2>&1 >/dev/null | sed -n 's/^ *\([0-9]*\) launches that.*/\1/p'
+	"$yoke" train $keys out=count.$1 steps=$1 report=1 2>&1 >/dev/null | sed -n 's/^ *\([0-9]*\) launches that.*/\1/p'
 }
 one=$(launches 1) two=$(launches 2)
 sixth=$((5 * (two - one) + (two - one) / 2)) # a launch of the sixth step
@@ -108,7 +108,7 @@ breaks 'the device was named' 'fault.run: call 80' YOKE_FAULT_RUN=80 YOKE_DEVICE
 
 # what falls back is in the report, and forbidden on request
 export YOKE_BACKEND=fault
-YOKE_FAULT_LACKS=gather "$yoke" train $keys out=lacks steps=2 >out 2>err
+YOKE_FAULT_LACKS=gather "$yoke" train $keys out=lacks steps=2 report=1 eval_tokens=256 >out 2>err
 verdict "what falls back is in the report" "$(
 	grep -q 'fell back: gather f32 \[8,32,32\], 3 launches, .* moved' err || cat err)"
 verdict "and in the metrics" "$(tail -n 1 lacks/metrics.jsonl | grep -q \

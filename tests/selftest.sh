@@ -15,7 +15,7 @@ while [ $i -lt 60 ]; do
 	echo "line $((i % 7)) of a text that is easy to learn"
 	i=$((i + 1))
 done >text
-keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 log_every=1 eval_every=0 warmup=1 lr=1e-2"
+keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 report=1 log_every=1 eval_every=0 warmup=1 lr=1e-2"
 
 # train NAME [SETTING ..]: complains when it fails, or when the losses are not those of the CPU
 train()

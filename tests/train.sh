@@ -82,6 +82,16 @@ awk '/^where the time went/ { on = 1; next } on && / s +[0-9.-]+ %/ {
 verdict "the report adds up: $(grep '^  wall' err)" $?
 grep -q "Amdahl" err && grep -q '"report":{"wall":' a/metrics.jsonl
 verdict "and is in metrics.jsonl" $?
+head -n 1 err | grep -q "^on cpu:0: ..*"
+verdict "the first line names the device: $(head -n 1 err)" $?
+tail -n 2 err | head -n 1 | grep -qx 'model in a: step 40/40, loss [0-9.]*, val_loss [0-9.]*, perplexity [0-9.]*' &&
+	[ "$(tail -n 1 err)" = 'next: yoke generate a, yoke eval a' ]
+verdict "the last ones where the model is and what is next: $(tail -n 2 err | tr '\n' ';')" $?
+sed -n 's/.*"val_loss":\([0-9.]*\),"perplexity":\([0-9.]*\).*/\1 \2/p' a/metrics.jsonl |
+	awk '{ d = $2 / exp($1) - 1; if (d > 1e-6 || d < -1e-6) exit 1; n++ } END { exit n != 2 }'
+verdict "perplexity is beside val_loss" $?
+sed -n '/^where the time/,/^model in/p' err | awk 'length($0) > 80 { print; bad = 1 } END { exit bad || !NR }' >wide
+verdict "the report has 80 columns: $(cat wide)" $?
 [ "$(wc -l <err)" -ge 40 ] && ! grep -q "$(printf '\r')" err
 verdict "lines and no bar where there is no terminal" $?
 
@@ -109,6 +119,19 @@ verdict "valid=0: no validation" $failed
 "$yoke" train data=text out=q steps=20 progress=0 $small 2>err && ! grep -q '^step [0-9]*/20  loss' err &&
 	grep -q '^step 20/20  val_loss' err
 verdict "progress=0: no line of a step" $?
+
+for keys in 'steps=9 ' 'steps=10 report' 'steps=9 report=1 report' 'steps=10 report=0 '; do
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text out="it's $keys" $small ${keys% *} 2>err && failed=0 || failed=1
+	grep -q '^where the time went' err && got=report || got=
+	[ $failed -eq 0 ] && [ "$got" = "${keys##* }" ] && grep -q '"report":' "it's $keys/metrics.jsonl"
+	verdict "${keys% *}: ${got:-no report} is shown, metrics.jsonl has it" $?
+done
+[ "$(tail -n 1 err)" = "next: yoke generate 'it'\\''s $keys', yoke eval 'it'\\''s $keys'" ]
+verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
+"$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
+	[ "$(ls unsaved)" = metrics.jsonl ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
+verdict "checkpoints=0: $(tail -n 1 err)" $?
 
 cat >config.env <<'KEYS'
 DATA=text # a comment

@@ -410,7 +410,8 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
-	       key == YK_KEY_progress || key == YK_KEY_training_log;
+	       key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
+	       key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

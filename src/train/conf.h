@@ -69,6 +69,9 @@
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
 	X(progress, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
 	  "1: a bar; 0: nothing of single steps; auto: a bar on a terminal, else lines") \
+	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "at the end where the time went; auto: of 10 steps and more") \
+	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \

@@ -18,13 +18,14 @@
 #include "base/shared.h"
 #include "graph/context.h"
 #include "observe/profile.h"
+#include "train/advice.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
 
-enum { TOP_ROWS = 20 };
+enum { TOP_ROWS = 20, REPORT_STEPS = 10 };
 
 struct run {
 	const char *out;
@@ -35,6 +36,8 @@ struct run {
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	bool details; // of the profile
+	bool keeps;   // checkpoints
+	const char *report; // is it shown?
 	struct yk_snapshot snapshot;
 	int64_t log_every, eval_every, save_every, snapshot_every;
 	int64_t first;                    // steps before this run
@@ -165,7 +168,7 @@ static int unsaved(const struct run *r, int code)
 
 static int save(struct run *r)
 {
-	if (r->saved == r->trainer->step)
+	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
 	int e = yk_trainer_save(r->trainer, r->out);
@@ -327,11 +330,7 @@ static int next_device(struct run *r, struct yk_config *c, int code)
 	return progress_open(r, c); // cuts what is done again
 }
 
-static void say_line(void *p, const char *line)
-{
-	yk_progress_say(p, "%s", line);
-}
-
+// Of a run that is too short to say much the report is not shown.
 static int report(struct run *r)
 {
 	struct yk_report x;
@@ -341,10 +340,14 @@ static int report(struct run *r)
 		return e;
 	x.files = r->files;
 	x.idle -= r->files;
-	e = yk_progress_report(&r->progress, r->trainer->step, &x);
+	bool show = !strcmp(r->report, "1") || r->details ||
+		    r->trainer->step - r->first >= REPORT_STEPS;
+	show = show && strcmp(r->report, "0");
+	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (e < 0 || !r->details)
 		return e;
-	yk_profile_top(r->profile, TOP_ROWS, say_line, &r->progress);
+	if (show)
+		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
 	return yk_profile_trace(r->profile, path);
 }
@@ -421,7 +424,10 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 static int say_start(struct run *r, bool resumes)
 {
 	const struct yk_trainer *t = r->trainer;
+	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
+	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
+			d->info.driver);
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
@@ -435,6 +441,32 @@ static int say_start(struct run *r, bool resumes)
 	if (e < 0 || t->step == t->steps)
 		return e;
 	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
+}
+
+// Where the model is, the last losses, what to run next.
+static void say_end(struct run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	struct yk_progress *p = &r->progress;
+	char losses[160], *name = yk_shell_word(r->out);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64 ", loss %.4f", t->step,
+			 t->steps, r->state.loss);
+	if (isfinite(r->state.val_loss))
+		n += snprintf(losses + n, sizeof losses - (size_t)n,
+			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
+			      exp(r->state.val_loss));
+	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
+		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
+	if (r->saved != t->step) {
+		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
+	} else {
+		yk_progress_say(p, "model in %s: %s", r->out, losses);
+		if (name && t->step < t->steps)
+			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
+		else if (name)
+			yk_progress_say(p, "next: yoke generate %s, yoke eval %s", name, name);
+	}
+	free(name);
 }
 
 // From a trainer that is ready to the row in the log.
@@ -471,10 +503,9 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 	if (e == 0 && t->step > r->first)
 		e = report(r);
 	if (e == 0 && signal)
-		yk_progress_say(&r->progress,
-				"%s at step %" PRId64 ": saved in %s; go on with "
-				"resume=1",
-				strsignal(signal), t->step, r->out);
+		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
+	if (e == 0 && t->step > r->first)
+		say_end(r);
 	yk_runlog_end(&r->log,
 		      e < 0  ? "failed" :
 		      signal ? name_of(signal) :
@@ -501,6 +532,8 @@ static int run(struct run *r, struct yk_config *c)
 	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
+	r->keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1");
+	r->report = yk_config_str(c, YK_KEY_report);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
 		yk_profile_prepare();

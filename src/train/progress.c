@@ -5,6 +5,7 @@
 #include "train/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,10 +239,13 @@ void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, i
 
 int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 {
-	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f", step, p->steps,
-			loss);
-	return metrics_line(
-		p, json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss));
+	double perplexity = exp(loss);
+	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g", step,
+			p->steps, loss, perplexity);
+	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
+	if (line && isfinite(perplexity))
+		json_object_set_new(line, "perplexity", json_real(perplexity));
+	return metrics_line(p, line);
 }
 
 int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
@@ -262,14 +266,31 @@ int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident));
 }
 
-static void say_line(void *p, const char *line)
+void yk_progress_line(void *p, const char *line)
 {
-	yk_progress_say(p, "%s", line);
+	const int columns = yk_progress_columns() - 1, indent = 6; // of what is carried over
+	int margin = 0;
+	while (*line) {
+		int room = columns - margin > 8 ? columns - margin : 8, n = (int)strlen(line);
+		if (n > room) {
+			for (n = room; n > margin && line[n] != ' '; n--)
+				;
+			if (strspn(line, " ") >= (size_t)n) // a word that is longer than a line
+				n = room;
+		}
+		int next = n + (int)strspn(line + n, " ");
+		while (n > 0 && line[n - 1] == ' ')
+			n--;
+		yk_progress_say(p, "%*s%.*s", margin, "", n, line);
+		line += next;
+		margin = indent;
+	}
 }
 
-int yk_progress_report(struct yk_progress *p, int64_t step, const struct yk_report *r)
+int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
 {
-	yk_report_print(r, say_line, p);
+	if (show)
+		yk_report_print(r, yk_progress_line, p);
 	return metrics_line(p, json_pack("{s:I, s:o}", "step", (json_int_t)step, "report",
 					 yk_report_json(r)));
 }
