@@ -134,12 +134,15 @@ printf 'caf\351 au lait' >latin.txt
 mkdir folder
 small='layers=1 heads=1 embed=8 context=8 batch=2 steps=2 warmup=1 log_every=1'
 
+# shellcheck disable=SC2086 # words
+printf '%s\n' $small data=text.txt out=none >base.env
+
 # bad NAME STATUS PATTERN key=value ..
 bad()
 {
 	name=$1 want=$2 pattern=$3
 	shift 3
-	refuses "$name" "$want" "$pattern" "$yoke" train $small data=text.txt out=none "$@"
+	refuses "$name" "$want" "$pattern" "$yoke" train base.env "$@"
 }
 
 bad 'unknown key' 2 "'layer'; did you mean 'layers'" layer=3
@@ -174,7 +177,7 @@ bad 'unknown variable in a file' 2 'bad.env:1: ${NOWHERE}' bad.env
 bad 'more memory than there is: a model' 1 'parameters .* at least.* smaller' layers=1000 embed=65536
 bad 'more memory than there is: a batch' 1 'at least.* smaller batch' batch=1048576 embed=4096
 bad 'a window longer than the text' 1 'too few.*smaller context' context=1048576
-bad 'the later of two values counts' 2 'layers=x' layers=2 layers=x
+bad 'a key given twice' 2 "'layers=x': there is 'layers=2' already" layers=2 layers=x
 bad 'an empty list of data' 1 'empty name' data=,
 bad 'data that has no end' 1 'neither a file nor a folder' data=/dev/zero
 bad 'a config file that is a folder' 2 'Is a directory' folder

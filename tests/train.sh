@@ -97,7 +97,7 @@ verdict "lines and no bar where there is no terminal" $?
 
 # ---- the same run in two parts, with dropout and micro-batches ----
 
-more="dropout=0.1 accumulate=2 batch=4 eval_every=0 valid=0"
+more="dropout=0.1 accumulate=2 eval_every=0 valid=0"
 "$yoke" train data=text out=whole steps=12 $small $more 2>err
 verdict "an unbroken run" $?
 "$yoke" train data=text out=again steps=12 save_every=5 $small $more 2>err
@@ -113,9 +113,18 @@ same loss c12/metrics.jsonl c5/metrics.jsonl && same grad_norm c12/metrics.jsonl
 verdict "resumed losses and norms are the same to the last digit" $?
 "$yoke" train out=c5 resume=1 2>err
 verdict "resuming a finished run does nothing" $?
+grep -q '^c5 is finished: it has 12 of 12 steps; .*steps=24$' err
+verdict "and says so: $(tail -n 1 err)" $?
+"$yoke" train out=c5 resume=1 steps=6 2>err && grep -q 'it has 12 of 6 steps; .*steps=24$' err
+verdict "fewer steps than there are: $(tail -n 1 err)" $?
+cp -r a r && "$yoke" train out=r resume=1 steps=80 2>err &&
+	grep -q 'warn: train: r: the learning rate rises from 0.001 to 0.00[0-9]*, .*lr=0.001 schedule=constant' err
+verdict "a learning rate that rises: $(grep rises err)" $?
+"$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q rises err
+verdict "and one that does not" $?
 
-grep -q val_loss whole/metrics.jsonl err && failed=1 || failed=0
-verdict "valid=0: no validation" $failed
+! grep -q val_loss whole/metrics.jsonl && [ -s whole/metrics.jsonl ]
+verdict "valid=0: no validation" $?
 "$yoke" train data=text out=q steps=20 progress=0 $small 2>err && ! grep -q '^step [0-9]*/20  loss' err &&
 	grep -q '^step 20/20  val_loss' err
 verdict "progress=0: no line of a step" $?
@@ -200,7 +209,7 @@ wait
 [ "$(wc -l <many/training_log.tsv)" -eq 7 ] && [ "$(grep -c '^start' many/training_log.tsv)" -eq 1 ] &&
 	[ "$(awk -F'\t' '{ print NF }' many/training_log.tsv | sort -u)" = 17 ]
 verdict "6 runs at once: 6 rows and one header" $?
-"$yoke" train data=text $small out=many/bad steps=200 \
+"$yoke" train data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 out=many/bad steps=200 \
 	optimizer=sgd lr=1000 weight_decay=1000 clip=0 warmup=0 schedule=constant 2>err
 verdict "a run that diverges fails" $((! $?))
 tail -n 1 many/training_log.tsv | awk -F'\t' '{ exit !($3 == "failed" && $17 ~ /smaller lr/) }'
@@ -249,6 +258,19 @@ verdict "a resumed run of words gives the same losses" $?
 
 refused 2 laters train data=text laters=2
 refused 2 layers train data=text laters=2
+refused 2 "'batch=3': there is 'batch=2' already" train data=text batch=2 batch=3
+printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
+"$yoke" train twice.env steps=0 data=text out=twice 2>err &&
+	grep -q "warn: train: twice.env:4: BATCH is set in line 3 as well; this one counts" err
+verdict "a key twice in a file: $(grep twice.env err)" $?
+refused 2 "prompt='line 3'" generate a "line 3"
+refused 1 "did you mean 'cpu'?" train data=text out=no backend=CPU $small
+YOKE_BACKEND=cpu YOKE_THREDS=1 YOKE_PLAN_MXA=4 YOKE_NOCHIP_MODE=1 YOKE_TEST_X=1 YOKE_ODD=1 \
+	"$yoke" eval a data=text >out 2>err
+[ "$(sort err | sed 's/.*param: //' | tr '\n' ';')" = "YOKE_ODD is set, but there is no such setting; \`yoke \
+info --env\` lists them;YOKE_PLAN_MXA is set, but there is no such setting; did you mean YOKE_PLAN_MAX?;\
+YOKE_THREDS is set, but there is no such setting; did you mean YOKE_THREADS?;" ]
+verdict "variables that nobody reads: $(tr '\n' ';' <err)" $?
 refused 2 embed train data=text embed=many
 refused 2 "" generate
 refused 1 heads train data=text out=no heads=3 embed=32

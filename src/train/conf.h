@@ -128,9 +128,10 @@ void yk_config_fini(struct yk_config *);
 int yk_config_argument(struct yk_config *, const char *argument);
 // A file of lines KEY=value, keys in capitals or not; '#' comments; values plain, in '..'
 // (taken as they are) or ".." (with \n \t \" \\ \$); ${VAR} outside '..' is an earlier
-// key of the file, else an environment variable.  Errors begin with file:line.
+// key of the file, else an environment variable.  Of a key set twice the later line
+// counts, with a warning.  Errors begin with file:line.
 int yk_config_file(struct yk_config *, const char *path);
-// Every argument in turn: one that has no '=' is a file.
+// Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
 // Rules between keys: heads divide embed, data is given where it is needed.
 int yk_config_check(const struct yk_config *);

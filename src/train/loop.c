@@ -62,6 +62,13 @@ static int64_t epochs_done(const struct yk_trainer *t)
 	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
 }
 
+// Passes over the training part, as `epochs` counts them.
+static double epochs_seen(const struct yk_trainer *t)
+{
+	return (double)t->step * (double)t->batch * (double)t->accumulate /
+	       (double)yk_data_train_windows(t->data);
+}
+
 // The clock of training stops here: the row's figures are those of this moment.
 static void clock_stop(struct run *r)
 {
@@ -421,7 +428,27 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	return yk_config_take(c, ck->config, out);
 }
 
-static int say_start(struct run *r, bool resumes)
+static void say_resumed(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+{
+	const struct yk_trainer *t = r->trainer;
+	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
+	double was, next;
+	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
+	if (t->step >= t->steps)
+		yk_progress_say(&r->progress,
+				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
+				"further give more, as in %s=%.10g",
+				r->out, t->step, t->steps, epochs ? "epochs" : "steps",
+				(epochs ? epochs_seen(t) : (double)t->step) * 2);
+	if (yk_trainer_rises(t, from->schedule, &was, &next))
+		yk_warn("train",
+			"%s: the learning rate rises from %.3g to %.3g, since the schedule is that of "
+			"%" PRId64 " steps now; lr=%.3g schedule=constant goes on as it was",
+			r->out, was, next, t->steps, was);
+}
+
+// from NULL: it does not resume.
+static int say_start(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
@@ -434,11 +461,10 @@ static int say_start(struct run *r, bool resumes)
 			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data));
-	if (resumes)
-		yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out,
-				t->step);
+	if (from)
+		say_resumed(r, c, from);
 	int e = yk_memory_read(&memory);
-	if (e < 0 || t->step == t->steps)
+	if (e < 0 || t->step >= t->steps)
 		return e;
 	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
 }
@@ -470,12 +496,12 @@ static void say_end(struct run *r)
 }
 
 // From a trainer that is ready to the row in the log.
-static int run_steps(struct run *r, struct yk_config *c, bool resumes)
+static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpoint *from)
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
 	r->first = r->logged = r->told = t->step;
-	r->saved = r->validated = resumes ? t->step : -1;
+	r->saved = r->validated = from ? t->step : -1;
 	r->epochs = epochs_done(t);
 	r->state = (struct yk_run_state){
 		.step = t->step,
@@ -494,7 +520,7 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 	if (!(r->profile = yk_profile_new(r->details)))
 		e = yoke_error_code();
 	if (e == 0)
-		e = say_start(r, resumes);
+		e = say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
 	while (e < 0 && (e = next_device(r, c, e)) == 0)
@@ -549,7 +575,7 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0)
 		e = progress_open(r, c);
 	if (e == 0)
-		e = run_steps(r, c, resumes);
+		e = run_steps(r, c, resumes ? &ck : NULL);
 	yk_progress_close(&r->progress);
 	yk_snapshot_fini(&r->snapshot);
 	yk_trainer_free(r->trainer);

@@ -52,6 +52,9 @@ int yk_trainer_step(struct yk_trainer *);
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
 // Mean loss over valid_windows of the validation part, as yk_model_validate.
 int yk_trainer_validate(struct yk_trainer *, yk_validate_fn *go_on, void *arg, double *loss);
+// Is the learning rate of the next step above the last one's and above what the schedule of the
+// checkpoint that was resumed meant it to be?
+bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, double *was, double *next);
 // A checkpoint of the present state, unless its last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
 
