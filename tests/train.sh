@@ -177,6 +177,26 @@ verdict "another seed, another text" $?
 		   exit !(l > 0 && d > .9999 && d < 1.0001 && e > .9999 && e < 1.0001) }' out
 verdict "eval: $(tr -s '\n ' ' ' <out)" $?
 
+"$yoke" train data=text out=v steps=20 eval_tokens=0 valid=0.2 $small 2>err && "$yoke" eval v >out 2>err
+awk 'FNR == NR { if (match($0, /"val_loss":[0-9.]*/)) want = substr($0, RSTART + 11, RLENGTH - 11); next }
+	$1 == "loss" { d = $2 - want; exit !(d < 2e-6 && d > -2e-6) }' v/metrics.jsonl out
+verdict "eval without data is the last val_loss: $(tr -s '\n ' ' ' <out)" $?
+"$yoke" eval v data=text >all 2>err && ! cmp -s all out
+verdict "eval with it is not" $?
+refused 1 "whole: was trained with valid=0" eval whole
+"$yoke" eval v data=- <text >out 2>err && cmp -s all out
+verdict "data from a pipe gives the same" $?
+"$yoke" train data=- out=piped steps=3 $small <text 2>err && "$yoke" train data=text out=named steps=3 $small 2>err
+same loss piped/metrics.jsonl named/metrics.jsonl
+verdict "and in training" $?
+refused 1 'standard input is empty' train data=- out=no $small </dev/null
+printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err &&
+	"$yoke" generate v prompt="line 3" tokens=20 temperature=0 >two && cmp -s one two
+verdict "a prompt from a pipe: $(cat one)" $?
+"$yoke" generate v prompt= tokens=20 temperature=0 >one 2>err && "$yoke" generate v tokens=20 temperature=0 >two &&
+	[ "$(wc -c <one)" -eq 21 ] && { echo; cat one; } | cmp -s - two
+verdict "an empty prompt goes on as behind a newline" $?
+
 # ---- the log of runs, profiles ----
 
 for n in $(awk -F'\t' '{ print NF }' training_log.tsv | sort -u); do
@@ -242,6 +262,8 @@ verdict "generate words: $(cat out)" $?
 verdict "6 words behind the prompt" $?
 "$yoke" generate w tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
 verdict "and without a prompt" $?
+"$yoke" generate w prompt=" " tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
+verdict "and with one without words" $?
 "$yoke" generate w prompt="line blorgh" tokens=1 >out 2>err && grep -q "1 of 2 words" err
 verdict "a word of the prompt that is not known: $(cat err)" $?
 "$yoke" eval w data=words >out 2>err && grep -q '^unknown  *[1-9]' out && ! grep -q bits out

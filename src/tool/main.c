@@ -20,6 +20,7 @@
 	"SIGTERM finish the step, save the model and end with status 0; a second one ends " \
 	"at once.\n"
 #define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
+#define EVAL_MORE "Without data it is the validation part of the text that the model was trained on.\n"
 #define INFO_MORE \
 	"  --env    settings: type, default, value, origin, help\n" \
 	"  --json   the same for programs\n"
@@ -61,8 +62,8 @@ const struct yk_command yk_commands[] = {
 	  YK_T, TRAIN_MORE },
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model",
 	  yk_cmd_generate, YK_G, MODEL_MORE },
-	{ "eval", "MODEL data=.. [key=value ..]", "loss of a trained model on text",
-	  yk_cmd_eval, YK_E, MODEL_MORE },
+	{ "eval", "MODEL [key=value ..]", "loss of a trained model on text",
+	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
 	{ "info", "[--env] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,

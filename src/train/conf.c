@@ -446,8 +446,7 @@ int yk_config_check(const struct yk_config *c)
 	int64_t heads = yk_config_int(c, YK_KEY_heads);
 	int64_t embed = yk_config_int(c, YK_KEY_embed);
 
-	if (yk_config_rows[YK_KEY_data].commands & c->command &&
-	    !*yk_config_str(c, YK_KEY_data))
+	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is not given: name text to read, as in data=FILE");
 	if (c->command == YK_T && embed % heads)

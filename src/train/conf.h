@@ -20,7 +20,7 @@
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
-	  "text to read: files and folders, comma-separated") \
+	  "text to read: files and folders, comma-separated; -: standard input") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
 	  "what a token is") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, "gpt", "kind of network: a decoder") \
@@ -76,7 +76,7 @@
 	  "1: times of each kind of step, and trace.json in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
-	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from") \
+	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
 	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
 	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
 	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
@@ -133,7 +133,7 @@ int yk_config_argument(struct yk_config *, const char *argument);
 int yk_config_file(struct yk_config *, const char *path);
 // Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
-// Rules between keys: heads divide embed, data is given where it is needed.
+// Rules between keys: heads divide embed, data is given to train.
 int yk_config_check(const struct yk_config *);
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
