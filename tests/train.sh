@@ -249,6 +249,37 @@ verdict "and says so: $(grep 'another text' err)" $?
 "$yoke" train out=c5 steps=17 resume=1 2>err && ! grep -q 'another text' err
 verdict "that is its text then" $?
 
+# ---- memory ----
+
+# fits MEMORY KEY=VALUE ..: the advice is a batch that fits, and one more does not
+fits()
+{
+	limit=$1
+	shift
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch=300 2>err
+	status=$?
+	n=$(sed -n 's/^yoke train: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' err)
+	[ $status -eq 1 ] && [ -n "$n" ] && ! [ -f full/manifest.json ]
+	verdict "YOKE_MEMORY=$limit: $(tail -n 1 err)" $?
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch="$n" 2>err
+	verdict "batch=$n fits" $?
+	rm -rf full
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch="$((n + 1))" 2>err
+	[ $? -eq 1 ] && ! [ -f full/manifest.json ]
+	verdict "batch=$((n + 1)) does not" $?
+	rm -rf full
+}
+shape="layers=2 heads=2 embed=32 context=32"
+# shellcheck disable=SC2086 # words
+{
+	fits 3M $shape steps=12
+	fits 20M $shape steps=6 eval_every=2
+	fits 7M $shape steps=3 accumulate=2 dropout=0.1
+	YOKE_MEMORY=300K "$yoke" train data=text out=full $shape 2>err
+}
+grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err
+verdict "where nothing fits: $(tail -n 1 err)" $?
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words

@@ -277,20 +277,23 @@ static int rebuild(struct run *r, struct yk_config *c)
 	return e;
 }
 
-// Leaves a device that failed, with all that is on it.  False: it stays, and so does the error.
-static bool leave_device(struct run *r, int code, char from[48], char why[2048])
+// Was it the device?  Then why has what failed, without what the engine would have a program do.
+static bool device_lost(int code, char why[2048])
+{
+	const struct yoke_context *ctx = yk_current();
+	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
+	snprintf(why, 2048, "%s", late ? ctx->failure.text : yoke_error());
+	return ctx && (code == YOKE_EDEVICE || (code == YOKE_EFAILED && late));
+}
+
+// Leaves a device that was lost, with all that is on it.  False: it is the last one.
+static bool leave_device(struct run *r, char from[48])
 {
 	struct yoke_context *ctx = yk_current();
-	bool lost = code == YOKE_EDEVICE ||
-		    (code == YOKE_EFAILED && ctx && ctx->failure.code == YOKE_EDEVICE);
-	snprintf(why, 2048, "%s", yoke_error());
 	yoke_error_clear();
-	if (!ctx || !lost || yk_device_leave(ctx->device) < 0) {
-		yoke_error_clear();
-		yk_fail(code, "%s", why);
-		return false;
-	}
 	snprintf(from, 48, "%s", ctx->device->id);
+	if (yk_device_leave(ctx->device) < 0)
+		return false;
 	yk_profile_free(r->profile);
 	yk_trainer_free(r->trainer);
 	r->profile = NULL;
@@ -305,9 +308,26 @@ static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint 
 {
 	char why[2048], from[48];
 	int e;
-	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && leave_device(r, e, from, why))
-		yk_warn("train", "%s failed and is left: %s", from, why);
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, why)) {
+		if (!leave_device(r, from)) {
+			yoke_error_clear();
+			return yk_fail(e, "%s was lost before the first step: %s", from, why);
+		}
+		yk_warn("train", "%s was lost before the first step: %s; the next device is tried",
+			from, why);
+	}
 	return e;
+}
+
+// No device is left to go on with.
+static int end_lost(const struct run *r, int code, const char *device, const char *why)
+{
+	yoke_error_clear();
+	if (r->saved < 0)
+		return yk_fail(code, "%s was lost after step %" PRId64 ": %s; nothing is saved",
+			       device, r->logged, why);
+	return yk_fail(code, "%s was lost after step %" PRId64 ": %s; %s holds step %" PRId64
+		       ": go on with resume=1", device, r->logged, why, r->out, r->saved);
 }
 
 static int progress_open(struct run *r, const struct yk_config *c)
@@ -320,20 +340,23 @@ static int progress_open(struct run *r, const struct yk_config *c)
 static int next_device(struct run *r, struct yk_config *c, int code)
 {
 	char why[2048], from[48];
-	if (!leave_device(r, code, from, why))
+	int64_t after = r->logged; // the last step that was heard of
+	if (!device_lost(code, why))
 		return code;
+	if (!leave_device(r, from))
+		return end_lost(r, code, from, why);
 	int e = rebuild(r, c);
 	if (e < 0)
 		return e;
 	const struct yk_trainer *t = r->trainer;
 	yk_progress_close(&r->progress);
-	yk_warn("train", "%s failed and is left: %s; training goes on on %s from step %" PRId64, from,
-		why, yk_current()->device->id, t->step);
+	yk_warn("train", "%s was lost after step %" PRId64 ": %s; training goes on on %s from step "
+		"%" PRId64, from, after, why, yk_current()->device->id, t->step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
 	r->epochs = epochs_done(t);
-	r->busy = 0;
+	r->busy = r->files = 0; // as the new profile counts them
 	return progress_open(r, c); // cuts what is done again
 }
 
@@ -525,6 +548,11 @@ static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpo
 		e = steps_run(r, &signal);
 	while (e < 0 && (e = next_device(r, c, e)) == 0)
 		e = steps_run(r, &signal);
+	if (e == YOKE_ENOMEM && r->trainer) {
+		yk_profile_free(r->profile);
+		r->profile = NULL;
+		e = yk_trainer_advise(r->trainer);
+	}
 	t = r->trainer;
 	if (e == 0 && t->step > r->first)
 		e = report(r);

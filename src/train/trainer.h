@@ -41,9 +41,13 @@ struct yk_trainer {
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
 // not NULL, taken from that checkpoint in `folder`.
+// ENOMEM names the largest batch that fits.
 int yk_trainer_new(const struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine
+// The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
+// missing.  Frees what the trainer has on the device, and all that its context holds for it.
+int yk_trainer_advise(struct yk_trainer *);
 // Learning rate of the last step.
 double yk_trainer_lr(const struct yk_trainer *);
 // One optimizer step, launched; does not wait.
