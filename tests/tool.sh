@@ -60,7 +60,7 @@ refuses()
 prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help' '^  train ' "$yoke" help
 prints '--help' '^  train ' "$yoke" --help
-for command in train generate eval info bench conform tune help; do
+for command in train generate eval models setup info bench conform tune help; do
 	prints "help $command" "^usage: yoke $command" "$yoke" help $command
 done
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
@@ -235,6 +235,65 @@ refuses 'eval of short text' 1 'short.txt' "$yoke" eval model data=short.txt
 prints 'eval without data' 'text.txt, the validation part' "$yoke" eval model
 refuses 'resume with another shape' 1 'holds a model of' \
 	"$yoke" train data=text.txt out=model resume=1 embed=16 steps=4
+
+# ---- models, setup ----
+
+mkdir -p shelf/empty && cp -r model shelf/one && cp -r model shelf/two && cp -r model shelf/torn
+printf '{"step": 2, "lo' >>shelf/one/metrics.jsonl
+printf '{"step":9,"loss":9}\n' >>shelf/two/metrics.jsonl # of a run that was killed
+head -c 20 model/manifest.json >shelf/torn/manifest.json
+run "$yoke" models shelf
+loss=$(sed -n 's/.*"step":2,"loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
+val=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
+for name in one two; do
+	grep "^shelf/$name " out.txt | awk -v loss="$loss" -v val="$val" -v bytes="$(cat shelf/$name/*.safetensors |
+		wc -c)" '{ exit !($2 > 1000 && $3 - bytes / 1024 < .06 && bytes / 1024 - $3 < .06 && $4 == "KiB" &&
+		$5 == "2/2" && $6 - loss < 6e-5 && loss - $6 < 6e-5 && $7 - val < 6e-5 && val - $7 < 6e-5 &&
+		$8 ~ /^[0-9]+$/ && $9 == "s") }'
+	result $? "models: $(grep "^shelf/$name " out.txt | tr -s ' ')"
+done
+[ $status -eq 0 ] && [ "$(wc -l <out.txt)" -eq 3 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'shelf/torn' err.txt
+result $? 'models: one that cannot be read is said'
+run "$yoke" models --json shelf
+[ $status -eq 0 ] && [ "$(grep -c '"folder": "shelf/' out.txt)" -eq 3 ] && grep -q '"error": ".*shelf/torn' out.txt &&
+	[ "$(grep -c '"loss": ' out.txt)" -eq 2 ]
+result $? 'models: as JSON'
+prints 'models: a folder that is one' '^model ' "$yoke" models model
+prints 'models: this folder' '^model ' "$yoke" models
+prints 'models: none' '^no model in folder$' "$yoke" models folder
+refuses 'models of nothing' 1 'nowhere: No such' "$yoke" models nowhere
+refuses 'models of two' 2 "unknown argument 'shelf'" "$yoke" models model shelf
+
+prints 'setup' 'yoke train new.env' "$yoke" setup new.env
+refuses 'setup does not write over' 1 'new.env: is there already' "$yoke" setup new.env
+refuses 'setup where nothing can be written' 1 '/proc/none/x' "$yoke" setup /proc/none/x
+grep -v '^#' new.env | grep -q . && odd=1 || odd=0
+[ $odd -eq 0 ]
+result $? 'all it says is a comment'
+sed -n 's/^#\([A-Z][A-Z0-9_]*\)=.*/\1/p' new.env | tr '[:upper:]' '[:lower:]' | sort >keys.txt
+for command in train generate eval; do
+	"$yoke" help $command | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1/p'
+done | sort -u | diff - keys.txt >out.txt
+result $? "each key is in it once: $(wc -l <keys.txt)"
+# with the defaults set it is the same run
+sed 's/^#\([A-Z]\)/\1/' new.env >all.env
+"$yoke" train new.env $small data=text.txt out=by.comments >out.txt 2>err.txt &&
+	"$yoke" train all.env $small data=text.txt out=by.keys >>out.txt 2>err.txt
+result $? 'it is a configuration, with and without its #'
+sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' by.comments/metrics.jsonl >a.txt
+sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' by.keys/metrics.jsonl | diff - a.txt >out.txt && [ -s a.txt ]
+result $? 'and its values are the defaults'
+
+# ---- names ----
+
+mkdir -p 'in here' && cp text.txt 'in here/a book.v2.txt'
+run env YOKE_BACKEND=cpu "$yoke" train $small data="in here/a book.v2.txt,text.txt" \
+	'out=runs/{data}-l{layers}-h{heads}-e{embed}-{device}{x'
+[ $status -eq 0 ] && [ -f 'runs/a book.v2+text-l1-h1-e8-cpu-0{x/manifest.json' ]
+result $? "out= with words: $(ls runs)"
+refuses 'a word that out= has not' 1 'there is no {layer}, did you mean {layers}?' \
+	"$yoke" train $small data=text.txt 'out=l{layer}'
+refuses '{data} without data' 1 '{data} asks for data' "$yoke" train $small 'out={data}'
 
 cp model/manifest.json before
 # the limit is not for what it prints, through the pipe, nor for the counters of a coverage run

@@ -54,7 +54,8 @@
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
 	  "share of the text, at its end, for validation; 0: none") \
-	X(out, STRING, YK_T, "model", 0, 0, NULL, "folder of the model") \
+	X(out, STRING, YK_T, "model", 0, 0, NULL, \
+	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
 	  "go on from the checkpoint in out") \
 	X(save_every, INT, YK_T, "500", 0, 1e12, NULL, \

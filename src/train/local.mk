@@ -17,6 +17,8 @@ libyokecore_la_SOURCES += \
 	src/train/model.h \
 	src/train/optim.c \
 	src/train/optim.h \
+	src/train/outname.c \
+	src/train/outname.h \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/runlog.c \

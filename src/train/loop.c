@@ -19,6 +19,7 @@
 #include "graph/context.h"
 #include "observe/profile.h"
 #include "train/advice.h"
+#include "train/outname.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
@@ -28,7 +29,7 @@
 enum { TOP_ROWS = 20, REPORT_STEPS = 10 };
 
 struct run {
-	const char *out;
+	const char *_Atomic out; // who waits for signals reads it, too
 	struct yk_trainer *trainer;
 	struct yk_progress progress;
 	struct yk_profile *profile;
@@ -616,17 +617,19 @@ static int run(struct run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	// A copy: a checkpoint that was moved remembers the folder it was trained in.
-	char *out = strdup(yk_config_str(c, YK_KEY_out));
-	struct run r = { .out = out, .log = YK_RUNLOG_INIT };
-	if (!out)
-		return yk_fail(YOKE_ENOMEM, "train: no memory");
+	struct run r = { .out = yk_config_str(c, YK_KEY_out), .log = YK_RUNLOG_INIT };
+	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
 	int e = yk_stop_begin(&r.stop, second_signal, &r);
+	if (e < 0)
+		return e;
+	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
+	e = yk_out_name(c, &out);
 	if (e == 0) {
+		r.out = out;
 		e = run(&r, c);
-		yk_stop_end(&r.stop);
 	}
+	yk_stop_end(&r.stop);
 	yk_runlog_close(&r.log);
 	free(out);
 	return e;
