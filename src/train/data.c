@@ -51,10 +51,10 @@ static int name_file(const char *path, int code)
 static int read_file(struct yk_data *d, const char *path, bool named)
 {
 	uint64_t most = (uint64_t)yk_param_int(&data_max);
-	bool pipe = named && !strcmp(path, STDIN);
+	bool piped = named && !strcmp(path, STDIN);
 	char *text;
 	size_t n;
-	int e = pipe ? yk_file_read_stdin(most - d->bytes, &text, &n) :
+	int e = piped ? yk_file_read_stdin(most - d->bytes, &text, &n) :
 		       yk_file_read(path, most - d->bytes, &text, &n);
 
 	if (e == YOKE_EFORMAT) {
@@ -66,7 +66,7 @@ static int read_file(struct yk_data *d, const char *path, bool named)
 	}
 	if (e < 0)
 		return e;
-	if (!n && pipe) {
+	if (!n && piped) {
 		e = yk_fail(YOKE_EFORMAT,
 			    "data: standard input is empty, or was read before; a pipe is read once");
 	} else if (!n || memchr(text, 0, n)) {

@@ -398,6 +398,7 @@ enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
 static int rehearse_steps(struct yk_trainer *t)
 {
+	int64_t windows = validation_windows(t);
 	double loss;
 	int e = model_init(t, NULL, NULL);
 	if (e == 0)
@@ -405,7 +406,8 @@ static int rehearse_steps(struct yk_trainer *t)
 	for (int i = 0; i < REHEARSED && e == 0; i++)
 		e = yk_trainer_step(t);
 	if (e == 0)
-		e = yk_model_validate(t->gpt, t->data, t->batch, t->batch, NULL, NULL, &loss);
+		e = yk_model_validate(t->gpt, t->data, t->batch,
+				      windows < t->batch ? windows : t->batch, NULL, NULL, &loss);
 	drop_model(t);
 	return e;
 }
@@ -418,7 +420,7 @@ static bool fits(const struct yk_trainer *like, int64_t batch)
 	int e = yoke_error_code();
 	if (ctx) {
 		struct yk_trainer t = { .config = like->config, .context = like->context,
-					.batch = batch, .accumulate = like->accumulate,
+					.batch = batch, .accumulate = like->accumulate, .steps = like->steps,
 					.seed = like->seed, .dropout = like->dropout,
 					.tokenizer = like->tokenizer, .data = like->data };
 		ctx->rehearses = true;
@@ -437,7 +439,7 @@ int yk_trainer_advise(struct yk_trainer *t)
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
 	drop_model(t);
-	yk_context_reset(yk_current());
+	yoke_context_free(yk_current()); // with what is pending, or failed
 	if (fits(t, t->batch)) // it was other memory
 		return yk_fail(YOKE_ENOMEM, "%s", why);
 	while (bad - good > 1) {

@@ -46,7 +46,7 @@ int yk_trainer_new(const struct yk_config *, const char *folder, const struct yk
 		   struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine
 // The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
-// missing.  Frees what the trainer has on the device, and all that its context holds for it.
+// missing.  Frees what the trainer has on the device, and the current context.
 int yk_trainer_advise(struct yk_trainer *);
 // Learning rate of the last step.
 double yk_trainer_lr(const struct yk_trainer *);
