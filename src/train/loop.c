@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/shared.h"
+#include "conform/selftest.h"
 #include "graph/context.h"
 #include "observe/profile.h"
 #include "train/advice.h"
@@ -26,7 +27,7 @@
 #include "train/stop.h"
 #include "train/trainer.h"
 
-enum { TOP_ROWS = 20, REPORT_STEPS = 10 };
+enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
 
 struct run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -278,21 +279,30 @@ static int rebuild(struct run *r, struct yk_config *c)
 	return e;
 }
 
-// Was it the device?  Then why has what failed, without what the engine would have a program do.
-static bool device_lost(int code, char why[2048])
+// Was it the device?  Then says what became of it, without what the engine would have a program do.
+// after: the last step that was heard of, -1: none was begun.
+static bool device_lost(int code, int64_t after, char what[LOST_TEXT])
 {
 	const struct yoke_context *ctx = yk_current();
 	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
-	snprintf(why, 2048, "%s", late ? ctx->failure.text : yoke_error());
-	return ctx && (code == YOKE_EDEVICE || (code == YOKE_EFAILED && late));
+	const char *why = late ? ctx->failure.text : yoke_error();
+	char when[64] = "before the first step";
+	if (!ctx || (code != YOKE_EDEVICE && !(code == YOKE_EFAILED && late)))
+		return false;
+	if (after >= 0)
+		snprintf(when, sizeof when, "after step %" PRId64, after);
+	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
+		snprintf(what, LOST_TEXT, "%s", why);
+	else
+		snprintf(what, LOST_TEXT, "%s was lost %s: %s", ctx->device->id, when, why);
+	return true;
 }
 
 // Leaves a device that was lost, with all that is on it.  False: it is the last one.
-static bool leave_device(struct run *r, char from[48])
+static bool leave_device(struct run *r)
 {
 	struct yoke_context *ctx = yk_current();
 	yoke_error_clear();
-	snprintf(from, 48, "%s", ctx->device->id);
 	if (yk_device_leave(ctx->device) < 0)
 		return false;
 	yk_profile_free(r->profile);
@@ -307,28 +317,26 @@ static bool leave_device(struct run *r, char from[48])
 // The trainer, on the first device on which it can be made.
 static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint *ck)
 {
-	char why[2048], from[48];
+	char what[LOST_TEXT];
 	int e;
-	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, why)) {
-		if (!leave_device(r, from)) {
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, what)) {
+		if (!leave_device(r)) {
 			yoke_error_clear();
-			return yk_fail(e, "%s was lost before the first step: %s", from, why);
+			return yk_fail(e, "%s", what);
 		}
-		yk_warn("train", "%s was lost before the first step: %s; the next device is tried",
-			from, why);
+		yk_warn("train", "%s; the next device is tried", what);
 	}
 	return e;
 }
 
 // No device is left to go on with.
-static int end_lost(const struct run *r, int code, const char *device, const char *why)
+static int end_lost(const struct run *r, int code, const char *what)
 {
 	yoke_error_clear();
 	if (r->saved < 0)
-		return yk_fail(code, "%s was lost after step %" PRId64 ": %s; nothing is saved",
-			       device, r->logged, why);
-	return yk_fail(code, "%s was lost after step %" PRId64 ": %s; %s holds step %" PRId64
-		       ": go on with resume=1", device, r->logged, why, r->out, r->saved);
+		return yk_fail(code, "%s; nothing is saved", what);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", what, r->out,
+		       r->saved);
 }
 
 static int progress_open(struct run *r, const struct yk_config *c)
@@ -340,19 +348,18 @@ static int progress_open(struct run *r, const struct yk_config *c)
 // Goes on with the next device when one failed, or returns the error it failed with.
 static int next_device(struct run *r, struct yk_config *c, int code)
 {
-	char why[2048], from[48];
-	int64_t after = r->logged; // the last step that was heard of
-	if (!device_lost(code, why))
+	char what[LOST_TEXT];
+	if (!device_lost(code, r->logged, what))
 		return code;
-	if (!leave_device(r, from))
-		return end_lost(r, code, from, why);
+	if (!leave_device(r))
+		return end_lost(r, code, what);
 	int e = rebuild(r, c);
 	if (e < 0)
 		return e;
 	const struct yk_trainer *t = r->trainer;
 	yk_progress_close(&r->progress);
-	yk_warn("train", "%s was lost after step %" PRId64 ": %s; training goes on on %s from step "
-		"%" PRId64, from, after, why, yk_current()->device->id, t->step);
+	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
+		yk_current()->device->id, t->step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
@@ -499,8 +506,9 @@ static void say_end(struct run *r)
 	const struct yk_trainer *t = r->trainer;
 	struct yk_progress *p = &r->progress;
 	char losses[160], *name = yk_shell_word(r->out);
-	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64 ", loss %.4f", t->step,
-			 t->steps, r->state.loss);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
+	if (isfinite(r->state.loss)) // there was a step
+		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
 	if (isfinite(r->state.val_loss))
 		n += snprintf(losses + n, sizeof losses - (size_t)n,
 			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
@@ -559,7 +567,7 @@ static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpo
 		e = report(r);
 	if (e == 0 && signal)
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
-	if (e == 0 && t->step > r->first)
+	if (e == 0 && (t->step > r->first || !from))
 		say_end(r);
 	yk_runlog_end(&r->log,
 		      e < 0  ? "failed" :
