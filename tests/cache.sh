@@ -18,7 +18,7 @@ awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 
 # Sixteen at once, on empty caches of yoke and of the driver; to evaluate takes the fewest kernels.
 mkdir pocl
-YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 \
+YOKE_BACKEND=cpu "$yoke" train data=text steps=1 report=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 \
 	out=model >model.log 2>&1
 i=0
 while [ $i -lt 16 ]; do
@@ -43,7 +43,7 @@ kept=$XDG_CACHE_HOME/yoke
 # train NAME: one step; its loss in NAME.loss, programs compiled and found in NAME.n
 train()
 {
-	"$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out="$1" \
+	"$yoke" train data=text steps=1 report=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out="$1" \
 		>"$1.log" 2>&1 || echo "failed" >>"$1.log"
 	sed -n 's/^step 1.*\(loss [0-9.]*\).*/\1/p' "$1.log" >"$1.loss"
 	for key in compiled found; do

@@ -42,6 +42,9 @@ $want"
 check 'yoke ' --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 check 'yoke tr' train
 check 'yoke help ge' generate
+check 'yoke models --j' --json
+check 'yoke models m' model
+check 'yoke setup s' small.env
 check 'yoke info --e' --env
 check 'yoke doctor -' --json
 check 'yoke bench --j' --json

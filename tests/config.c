@@ -53,7 +53,7 @@ static void test_table(void)
 	for (int k = 0; k < YK_KEYS; k++) {
 		const struct yk_config_row *r = &yk_config_rows[k];
 		bad += !r->commands || !*r->help ||
-		       (r->type == YK_KEY_CHOICE) != !!r->choices;
+		       (r->type != YK_KEY_INT && (r->type == YK_KEY_CHOICE) != !!r->choices);
 		for (int i = 0; i < k; i++)
 			bad += !strcmp(yk_config_rows[i].name, r->name);
 	}
@@ -69,7 +69,7 @@ static void test_table(void)
 static void test_arguments(void)
 {
 	char *argv[] = { "layers=3",  "lr=2.5e-4", "out=a=b",           "data=",
-			 "steps=1e3", "layers=5",  "schedule=constant", "LOG_EVERY=7" };
+			 "steps=1e3", "embed=64",  "schedule=constant", "LOG_EVERY=7" };
 	struct yk_config c;
 
 	yk_config_init(&c, YK_T);
@@ -77,15 +77,25 @@ static void test_arguments(void)
 		   yk_config_real(&c, YK_KEY_lr) == 1e-3,
 	   "defaults");
 	ok(yk_config_arguments(&c, 8, argv) == 0, "arguments %s", yoke_error());
-	ok(yk_config_int(&c, YK_KEY_layers) == 5 && yk_config_given(&c, YK_KEY_layers) &&
+	ok(yk_config_int(&c, YK_KEY_layers) == 3 && yk_config_given(&c, YK_KEY_layers) &&
 		   yk_config_real(&c, YK_KEY_lr) == 2.5e-4 &&
 		   yk_config_int(&c, YK_KEY_steps) == 1000 &&
 		   !strcmp(yk_config_str(&c, YK_KEY_out), "a=b") &&
 		   !strcmp(yk_config_str(&c, YK_KEY_schedule), "constant") &&
 		   yk_config_int(&c, YK_KEY_log_every) == 7,
-	   "their values; the later wins");
+	   "their values");
 	yk_config_fini(&c);
 
+	char *twice[] = { "steps=5", "lr=1", "STEPS=9" };
+	yk_config_init(&c, YK_T);
+	refused(&c, yk_config_arguments(&c, 3, twice), YOKE_EINVAL,
+		"'STEPS=9': there is 'steps=5' already");
+	char *text[] = { "tokens=5", "It was" };
+	yk_config_fini(&c);
+	yk_config_init(&c, YK_G);
+	refused(&c, yk_config_arguments(&c, 2, text), YOKE_ENOENT, "prompt='It was'");
+	refused(&c, yk_config_arguments(&c, 2, text), YOKE_ENOENT, "unknown key 'tokens'");
+	yk_config_fini(&c);
 	bad_argument("layer=3", YOKE_ENOENT, "'layers'");
 	bad_argument("wieght_decay=3", YOKE_ENOENT, "'weight_decay'");
 	bad_argument("temperature=1", YOKE_ENOENT, "unknown key");
@@ -108,7 +118,10 @@ static void test_arguments(void)
 	bad_argument("schedule=", YOKE_EINVAL, "cosine constant");
 	bad_argument("schedule=cosine constant", YOKE_EINVAL, "one of");
 	bad_argument("precision=fp16", YOKE_EINVAL, "fp32");
-	bad_argument("optimizer=adam", YOKE_EINVAL, "adamw sgd");
+	bad_argument("optimizer=adam", YOKE_EINVAL, "adamw sgd; adamw with weight_decay=0 is Adam");
+	bad_argument("optimizer=adamv", YOKE_EINVAL, "adamw sgd; did you mean 'adamw'?");
+	bad_argument("optimizer=Adam", YOKE_EINVAL, "is Adam");
+	bad_argument("optimizer=lion", YOKE_EINVAL, "one of: adamw sgd");
 }
 
 // The value as a checkpoint would hand it on is taken again and means the same.
@@ -168,8 +181,10 @@ static void test_absurd(void)
 					good = row->commands & commands[m] && yk_config_given(&c, k) &&
 					       !strcmp(v->text, strchr(text, '=') + 1);
 					if (row->type == YK_KEY_INT)
-						good &= (double)v->i >= row->least &&
-							(double)v->i <= row->most;
+						good &= ((double)v->i >= row->least &&
+							 (double)v->i <= row->most) ||
+							(row->choices && !strcmp(v->text, row->choices) &&
+							 v->i == YK_AUTO);
 					if (row->type == YK_KEY_REAL)
 						good &= v->r >= row->least && v->r <= row->most;
 					good = good && again(&c, k);

@@ -140,6 +140,10 @@ static void choice(void)
 	chosen("^t_big,t_again", "t_small:0", NULL);
 	chosen("t_nothing", NULL, "there is no such backend");
 	chosen("t_bag", NULL, "did you mean 't_big'?");
+	chosen("CPU", NULL, "did you mean 'cpu'?");
+	chosen("T_big", NULL, "did you mean 't_big'?");
+	chosen("host", NULL, "did you mean 'cpu'?");
+	chosen("gpu", NULL, "there is no such backend (there are: ");
 	chosen("t_broken", NULL, "VENDOR_ERROR_42: no permission for /dev/x");
 	chosen("t_broken,t_nothing", NULL, "t_nothing: there is no such backend");
 	chosen("t_broken,cpu", "cpu:0", NULL);

@@ -46,6 +46,10 @@ breaks()
 	verdict "$name: one line of an error" "$([ "$(grep -c '^yoke' err)" -eq 1 ] || { echo 'not one:'; cat err; })"
 	verdict "$name: $(grep '^yoke' err)" "$(grep -q "^yoke train: .*$word" err ||
 		{ echo "no $word"; cat err; })"
+	[ "$name" = 'no memory' ] && lost='.*out of memory on fault:0: .* asked for, .* free; .*; not even batch=1 fits' ||
+		lost='fault:0 was lost after step [0-9]*: .*; broken holds step 4: go on with resume=1'
+	verdict "$name: what happened and what to do" "$(grep -q "^yoke train: $lost" err &&
+		! grep -q reload err || cat err)"
 	verdict "$name: the checkpoint is as it was" "$(
 		for f in half/manifest.json half/*.safetensors; do
 			cmp "$f" "broken/${f#half/}" 2>&1
@@ -71,7 +75,7 @@ leaves()
 	rm -rf left training_log.tsv
 	verdict "$name: the run goes on" "$(env "$@" "$yoke" train $keys out=left steps=8 $more >out 2>err || cat err)"
 	verdict "$name: one warning, $(grep -o 'training goes on.*' err)" "$(
-		grep -q "^yoke: warn: train: .*is left: .*fault.*goes on on ${devices#*,} from step $step\$" err &&
+		grep -q "^yoke: warn: train: fault:0 was lost after step [0-9]*: .*fault.*; training goes on on ${devices#*,} from step $step\$" err &&
 			[ "$(grep -c '^yoke: [a-z]*: train' err)" -eq 1 ] || cat err)"
 	verdict "$name: each step is in the metrics once" "$(losses left | cut -d' ' -f1 >a
 		seq 8 | diff a -)"
@@ -86,7 +90,7 @@ leaves()
 # launches STEPS: of a run of so many
 launches()
 {
-	"$yoke" train $keys out=count.$1 steps=$1 2>&1 >/dev/null | sed -n 's/^ *\([0-9]*\) launches that.*/\1/p'
+	"$yoke" train $keys out=count.$1 steps=$1 report=1 2>&1 >/dev/null | sed -n 's/^ *\([0-9]*\) launches that.*/\1/p'
 }
 one=$(launches 1) two=$(launches 2)
 sixth=$((5 * (two - one) + (two - one) / 2)) # a launch of the sixth step
@@ -108,7 +112,7 @@ breaks 'the device was named' 'fault.run: call 80' YOKE_FAULT_RUN=80 YOKE_DEVICE
 
 # what falls back is in the report, and forbidden on request
 export YOKE_BACKEND=fault
-YOKE_FAULT_LACKS=gather "$yoke" train $keys out=lacks steps=2 >out 2>err
+YOKE_FAULT_LACKS=gather "$yoke" train $keys out=lacks steps=2 report=1 eval_tokens=256 >out 2>err
 verdict "what falls back is in the report" "$(
 	grep -q 'fell back: gather f32 \[8,32,32\], 3 launches, .* moved' err || cat err)"
 verdict "and in the metrics" "$(tail -n 1 lacks/metrics.jsonl | grep -q \

@@ -68,7 +68,7 @@ for device in $(grep -vx "$chosen" devices); do
 done
 
 verdict 'with dropout, and gradients of two passes' \
-	"$(both drop steps=8 dropout=0.2 accumulate=2 eval_every=0 valid=0)"
+	"$(both drop steps=8 report=1 dropout=0.2 accumulate=2 eval_every=0 valid=0)"
 verdict 'the same is dropped' "$(apart loss 1e-4 drop.cpu drop.opencl)"
 verdict 'nothing fell back there' "$(grep -q ' 0 fallbacks, 0 B' drop.opencl.err ||
 	grep -E 'fell back|fallbacks|warn' drop.opencl.err)"

@@ -21,7 +21,7 @@ verdict "neither is taken for the other" "$(grep 'the same device as' info)"
 verdict "the first is chosen" "$(grep -q '^  chosen: opencl:0$' info || cat info)"
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 for i in 0 1; do
-	YOKE_DEVICE=opencl:$i "$yoke" train data=text steps=3 layers=1 heads=2 embed=16 context=16 batch=2 \
+	YOKE_DEVICE=opencl:$i "$yoke" train data=text steps=3 report=1 layers=1 heads=2 embed=16 context=16 batch=2 \
 		valid=0 out=model$i >log$i 2>&1
 	verdict "trains on opencl:$i" "$([ $? -eq 0 ] && grep -q ' opencl:'$i' ' log$i || cat log$i)"
 	sed -n 's/^step .*\(loss [0-9.]*\).*/\1/p' log$i >loss$i

@@ -15,7 +15,7 @@ while [ $i -lt 60 ]; do
 	echo "line $((i % 7)) of a text that is easy to learn"
 	i=$((i + 1))
 done >text
-keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 log_every=1 eval_every=0 warmup=1 lr=1e-2"
+keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 report=1 log_every=1 eval_every=0 warmup=1 lr=1e-2"
 
 # train NAME [SETTING ..]: complains when it fails, or when the losses are not those of the CPU
 train()
@@ -107,7 +107,7 @@ verdict 'too little memory does not' "$(train memory YOKE_FAULT_SEGMENT=3; has m
 
 # without maps there is no device
 verdict 'a device is left' "$(train left YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
-	has left.err 1 'warn: train: fault:0 failed and is left: .*it failed its self-test: map f32 is wrong')"
+	has left.err 1 'warn: train: fault:0 cannot be used: it failed its self-test: map f32 is wrong; .*; the next device is tried')"
 verdict 'and not chosen again' "$(train avoided YOKE_BACKEND=fault,cpu YOKE_FAULT_WRONG=map
 	has avoided.err 1 'fault:0 refused: it failed its self-test: map f32 is wrong; YOKE_SELFTEST=force')"
 verdict 'nor when it is asked for by name' "$(train named YOKE_FAULT_WRONG=map >/dev/null

@@ -108,6 +108,31 @@ for pair in 'INT 130' 'TERM 143'; do
 	cmp -s before $signal/manifest.json && "$yoke" generate $signal tokens=1 >out 2>err
 	verdict "SIG$signal twice: the checkpoint is whole" $?
 done
+# A validation that takes minutes is given up; twice, before anything is saved, says so.
+yes "a text that is long" | head -c 30000000 >long
+long="data=long layers=1 heads=2 embed=32 context=32 batch=4 valid=0.9 eval_every=1 eval_tokens=0 progress=1"
+"$yoke" train out=valid $long training_log=valid.tsv 2>err &
+pid=$!
+tries=0
+until grep -q 'validated at step 1' err || [ $tries -gt 600 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+kill -INT $pid
+wait $pid
+verdict "SIGINT in a validation: exit status 0" $?
+! grep -q val_loss valid/metrics.jsonl && [ -f valid/manifest.json ]
+verdict "SIGINT in a validation: it is given up, the model saved" $?
+"$yoke" train out=none $keys accumulate=65536 training_log=none.tsv 2>err &
+pid=$!
+wait_lines none 1
+kill -INT $pid
+sleep 0.3
+kill -INT $pid
+wait $pid
+tail -n 1 err | grep -q 'ended at once; nothing was saved$'
+verdict "SIGINT twice before a checkpoint: $(tail -n 1 err)" $?
+
 awk -F'\t' 'NR > 1 { print $3 }' training_log.tsv | sort | uniq -c | tr -s ' \n' ' ' >ended
 grep -q '2 SIGINT 1 SIGINT twice 2 SIGTERM 1 SIGTERM twice' ended
 verdict "training_log.tsv: $(cat ended)" $?

@@ -32,6 +32,11 @@ for columns in 100 24; do
 	tr '\r' '\n' <typed | sed -n "s/$escape\[K//; /^ *[0-9]*% /p" |
 		awk -v most="$columns" 'length($0) >= most { bad++ } END { exit bad || !NR }'
 	verdict "$columns columns: no wider than the terminal" $?
+	tr '\r' '\n' <typed | grep -q "^  0% 0/[0-9]* .*[wW]" || [ $columns -lt 40 ]
+	verdict "$columns columns: its progress is drawn" $?
+	tr -d '\r' <typed | sed "s/.*$escape\[K//" | sed -n '/^where the time went/,/^model in/p' | sed '$d' |
+		awk -v most="$columns" 'length($0) > most { bad++; print "# " $0 } END { exit bad || NR < 9 }'
+	verdict "$columns columns: the report fits" $?
 	grep -q 'step 20/40  val_loss' typed
 	verdict "$columns columns: validation has a line of its own" $?
 done

@@ -60,7 +60,7 @@ refuses()
 prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help' '^  train ' "$yoke" help
 prints '--help' '^  train ' "$yoke" --help
-for command in train generate eval info bench conform tune help; do
+for command in train generate eval models setup info bench conform tune help; do
 	prints "help $command" "^usage: yoke $command" "$yoke" help $command
 done
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
@@ -134,12 +134,15 @@ printf 'caf\351 au lait' >latin.txt
 mkdir folder
 small='layers=1 heads=1 embed=8 context=8 batch=2 steps=2 warmup=1 log_every=1'
 
+# shellcheck disable=SC2086 # words
+printf '%s\n' $small data=text.txt out=none >base.env
+
 # bad NAME STATUS PATTERN key=value ..
 bad()
 {
 	name=$1 want=$2 pattern=$3
 	shift 3
-	refuses "$name" "$want" "$pattern" "$yoke" train $small data=text.txt out=none "$@"
+	refuses "$name" "$want" "$pattern" "$yoke" train base.env "$@"
 }
 
 bad 'unknown key' 2 "'layer'; did you mean 'layers'" layer=3
@@ -174,7 +177,7 @@ bad 'unknown variable in a file' 2 'bad.env:1: ${NOWHERE}' bad.env
 bad 'more memory than there is: a model' 1 'parameters .* at least.* smaller' layers=1000 embed=65536
 bad 'more memory than there is: a batch' 1 'at least.* smaller batch' batch=1048576 embed=4096
 bad 'a window longer than the text' 1 'too few.*smaller context' context=1048576
-bad 'the later of two values counts' 2 'layers=x' layers=2 layers=x
+bad 'a key given twice' 2 "'layers=x': there is 'layers=2' already" layers=2 layers=x
 bad 'an empty list of data' 1 'empty name' data=,
 bad 'data that has no end' 1 'neither a file nor a folder' data=/dev/zero
 bad 'a config file that is a folder' 2 'Is a directory' folder
@@ -210,7 +213,7 @@ refuses 'a model that is there already' 1 'resume=1' \
 	env WHERE=x "$yoke" train small.env data=text.txt out=model
 refuses 'a model that is a file' 1 'text.txt' "$yoke" generate text.txt
 refuses 'a model without a name' 2 'no model' "$yoke" generate ''
-refuses 'a prompt that is empty' 1 'prompt' "$yoke" generate model prompt=
+prints 'a prompt that is empty' '.' "$yoke" generate model prompt= tokens=20
 refuses 'tokens below 0' 2 'tokens=-1' "$yoke" generate model tokens=-1
 refuses 'a temperature that is no number' 2 'temperature=nan' "$yoke" generate model temperature=nan
 refuses 'eval of a program' 1 'NUL' "$yoke" eval model data="$yoke"
@@ -229,9 +232,68 @@ refuses 'a model that is not there' 1 'nomodel' "$yoke" generate nomodel
 refuses 'generate without a model' 2 'no model' "$yoke" generate prompt=x
 refuses 'a key of train for generate' 2 'unknown key' "$yoke" generate model layers=2
 refuses 'eval of short text' 1 'short.txt' "$yoke" eval model data=short.txt
-refuses 'eval without data' 1 'data is not given' "$yoke" eval model
+prints 'eval without data' 'text.txt, the validation part' "$yoke" eval model
 refuses 'resume with another shape' 1 'holds a model of' \
 	"$yoke" train data=text.txt out=model resume=1 embed=16 steps=4
+
+# ---- models, setup ----
+
+mkdir -p shelf/empty && cp -r model shelf/one && cp -r model shelf/two && cp -r model shelf/torn
+printf '{"step": 2, "lo' >>shelf/one/metrics.jsonl
+printf '{"step":9,"loss":9}\n' >>shelf/two/metrics.jsonl # of a run that was killed
+head -c 20 model/manifest.json >shelf/torn/manifest.json
+run "$yoke" models shelf
+loss=$(sed -n 's/.*"step":2,"loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
+val=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' model/metrics.jsonl)
+for name in one two; do
+	grep "^shelf/$name " out.txt | awk -v loss="$loss" -v val="$val" -v bytes="$(cat shelf/$name/*.safetensors |
+		wc -c)" '{ exit !($2 > 1000 && $3 - bytes / 1024 < .06 && bytes / 1024 - $3 < .06 && $4 == "KiB" &&
+		$5 == "2/2" && $6 - loss < 6e-5 && loss - $6 < 6e-5 && $7 - val < 6e-5 && val - $7 < 6e-5 &&
+		$8 ~ /^[0-9]+$/ && $9 == "s") }'
+	result $? "models: $(grep "^shelf/$name " out.txt | tr -s ' ')"
+done
+[ $status -eq 0 ] && [ "$(wc -l <out.txt)" -eq 3 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'shelf/torn' err.txt
+result $? 'models: one that cannot be read is said'
+run "$yoke" models --json shelf
+[ $status -eq 0 ] && [ "$(grep -c '"folder": "shelf/' out.txt)" -eq 3 ] && grep -q '"error": ".*shelf/torn' out.txt &&
+	[ "$(grep -c '"loss": ' out.txt)" -eq 2 ]
+result $? 'models: as JSON'
+prints 'models: a folder that is one' '^model ' "$yoke" models model
+prints 'models: this folder' '^model ' "$yoke" models
+prints 'models: none' '^no model in folder$' "$yoke" models folder
+refuses 'models of nothing' 1 'nowhere: No such' "$yoke" models nowhere
+refuses 'models of two' 2 "unknown argument 'shelf'" "$yoke" models model shelf
+
+prints 'setup' 'yoke train new.env' "$yoke" setup new.env
+refuses 'setup does not write over' 1 'new.env: is there already' "$yoke" setup new.env
+refuses 'setup where nothing can be written' 1 '/proc/none/x' "$yoke" setup /proc/none/x
+grep -v '^#' new.env | grep -q . && odd=1 || odd=0
+[ $odd -eq 0 ]
+result $? 'all it says is a comment'
+sed -n 's/^#\([A-Z][A-Z0-9_]*\)=.*/\1/p' new.env | tr '[:upper:]' '[:lower:]' | sort >keys.txt
+for command in train generate eval; do
+	"$yoke" help $command | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1/p'
+done | sort -u | diff - keys.txt >out.txt
+result $? "each key is in it once: $(wc -l <keys.txt)"
+# with the defaults set it is the same run
+sed 's/^#\([A-Z]\)/\1/' new.env >all.env
+"$yoke" train new.env $small data=text.txt out=by.comments >out.txt 2>err.txt &&
+	"$yoke" train all.env $small data=text.txt out=by.keys >>out.txt 2>err.txt
+result $? 'it is a configuration, with and without its #'
+sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' by.comments/metrics.jsonl >a.txt
+sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' by.keys/metrics.jsonl | diff - a.txt >out.txt && [ -s a.txt ]
+result $? 'and its values are the defaults'
+
+# ---- names ----
+
+mkdir -p 'in here' && cp text.txt 'in here/a book.v2.txt'
+run env YOKE_BACKEND=cpu "$yoke" train $small data="in here/a book.v2.txt,text.txt" \
+	'out=runs/{data}-l{layers}-h{heads}-e{embed}-{device}{x'
+[ $status -eq 0 ] && [ -f 'runs/a book.v2+text-l1-h1-e8-cpu-0{x/manifest.json' ]
+result $? "out= with words: $(ls runs)"
+refuses 'a word that out= has not' 1 'there is no {layer}, did you mean {layers}?' \
+	"$yoke" train $small data=text.txt 'out=l{layer}'
+refuses '{data} without data' 1 '{data} asks for data' "$yoke" train $small 'out={data}'
 
 cp model/manifest.json before
 # the limit is not for what it prints, through the pipe, nor for the counters of a coverage run

@@ -102,8 +102,85 @@ static void test_learns(void)
 	   (int)(second.bytes_down - first.bytes_down));
 	ok(last.pool_allocated == second.pool_allocated, "memory does not grow");
 	ok(last.fallbacks == zero.fallbacks, "nothing falls back");
-	good = yk_trainer_validate(t, &valid) == 0;
+	good = yk_trainer_validate(t, NULL, NULL, &valid) == 0;
 	ok(good && valid < 0.8, "validation: %.4f", valid);
+	drop(&c, t);
+}
+
+struct asked {
+	int64_t times, done, windows, stop; // stop: at this call
+};
+
+static bool go_on(void *arg, int64_t done, int64_t windows)
+{
+	struct asked *a = arg;
+	a->done = done;
+	a->windows = windows;
+	return ++a->times != a->stop;
+}
+
+// Mean loss of n windows spread over the part, one by one.
+static double spread_loss(const struct yk_trainer *t, int64_t n)
+{
+	int64_t all = yk_data_valid_windows(t->data);
+	double sum = 0;
+
+	for (int64_t k = 0; k < n; k++) {
+		int32_t ids[CONTEXT + 1];
+		float loss = NAN;
+		yoke_scope *s = yoke_scope_begin("test");
+		yk_data_valid(t->data, k * all / n, 1, ids);
+		yoke_read(yk_windows_loss(t->gpt, yoke_from(yoke_i32, 2,
+				(int64_t[]){ 1, CONTEXT + 1 }, ids), 0), &loss, sizeof loss);
+		yoke_scope_end(s);
+		sum += (double)loss;
+	}
+	return sum / (double)n;
+}
+
+// How much is validated follows from the keys alone: by default at most 5 % of the run.
+static void test_validation(void)
+{
+	static const struct {
+		const char *keys;
+		double share; // of the windows trained on; forward and back cost three times forward
+		int64_t windows, times;
+	} cases[] = {
+		{ "steps=60 eval_every=0", .15, 0, 1 },	     { "steps=60 eval_every=7", .15, 0, 9 },
+		{ "steps=60 eval_every=1", .15, 0, 60 },     { "steps=7 batch=3 eval_every=0", .15, 0, 1 },
+		{ "eval_every=0 accumulate=2", .15, 0, 1 },  { "steps=60 eval_tokens=0", 0, -1, 1 },
+		{ "steps=60 eval_tokens=33", 0, 3, 1 },	     { "eval_tokens=1e12", 0, -1, 1 },
+		{ "steps=1 batch=1 eval_every=0", 1, 1, 1 },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yk_config c;
+		struct yk_trainer *t = make(&c, cases[i].keys);
+		if (!t)
+			return;
+		int64_t all = yk_data_valid_windows(t->data), n = t->valid_windows;
+		double trained = (double)(t->steps * t->batch * t->accumulate);
+		double share = (double)(n * cases[i].times) / trained;
+		int64_t want = cases[i].windows < 0 ? all : cases[i].windows;
+		ok(want ? n == want : n > 0 && n <= all && share <= cases[i].share,
+		   "%s: %d of %d windows, %.3f of those trained on", cases[i].keys, (int)n, (int)all,
+		   share);
+		ok(want || n == all || share > .05, "%s: and not much less than that", cases[i].keys);
+		drop(&c, t);
+	}
+	struct yk_config c;
+	struct yk_trainer *t = make(&c, "eval_tokens=208"); // 13 windows, by 8
+	struct asked a = { 0 };
+	double got = NAN;
+	if (!t)
+		return;
+	int e = yk_trainer_validate(t, go_on, &a, &got);
+	double want = spread_loss(t, 13);
+	ok(e == 0 && fabs(got - want) < 1e-5, "13 windows: loss %.7f, want %.7f", got, want);
+	ok(a.times == 2 && a.done == 8 && a.windows == 13, "asked %d times, last behind %d of %d",
+	   (int)a.times, (int)a.done, (int)a.windows);
+	a = (struct asked){ .stop = 2 };
+	e = yk_trainer_validate(t, go_on, &a, &got);
+	ok(e == 0 && isnan(got), "given up: %g", got);
 	drop(&c, t);
 }
 
@@ -306,6 +383,7 @@ int main(void)
 	if (!ok(e == 0, "a text %s", yoke_error()))
 		return done();
 	test_learns();
+	test_validation();
 	test_accumulate();
 	test_resume("dropout=0");
 	test_resume("dropout=0.2 accumulate=2 batch=4");

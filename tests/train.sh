@@ -82,12 +82,22 @@ awk '/^where the time went/ { on = 1; next } on && / s +[0-9.-]+ %/ {
 verdict "the report adds up: $(grep '^  wall' err)" $?
 grep -q "Amdahl" err && grep -q '"report":{"wall":' a/metrics.jsonl
 verdict "and is in metrics.jsonl" $?
+head -n 1 err | grep -q "^on cpu:0: ..*"
+verdict "the first line names the device: $(head -n 1 err)" $?
+tail -n 2 err | head -n 1 | grep -qx 'model in a: step 40/40, loss [0-9.]*, val_loss [0-9.]*, perplexity [0-9.]*' &&
+	[ "$(tail -n 1 err)" = 'next: yoke generate a, yoke eval a' ]
+verdict "the last ones where the model is and what is next: $(tail -n 2 err | tr '\n' ';')" $?
+sed -n 's/.*"val_loss":\([0-9.]*\),"perplexity":\([0-9.]*\).*/\1 \2/p' a/metrics.jsonl |
+	awk '{ d = $2 / exp($1) - 1; if (d > 1e-6 || d < -1e-6) exit 1; n++ } END { exit n != 2 }'
+verdict "perplexity is beside val_loss" $?
+sed -n '/^where the time/,/^model in/p' err | awk 'length($0) > 80 { print; bad = 1 } END { exit bad || !NR }' >wide
+verdict "the report has 80 columns: $(cat wide)" $?
 [ "$(wc -l <err)" -ge 40 ] && ! grep -q "$(printf '\r')" err
 verdict "lines and no bar where there is no terminal" $?
 
 # ---- the same run in two parts, with dropout and micro-batches ----
 
-more="dropout=0.1 accumulate=2 batch=4 eval_every=0 valid=0"
+more="dropout=0.1 accumulate=2 eval_every=0 valid=0"
 "$yoke" train data=text out=whole steps=12 $small $more 2>err
 verdict "an unbroken run" $?
 "$yoke" train data=text out=again steps=12 save_every=5 $small $more 2>err
@@ -103,6 +113,34 @@ same loss c12/metrics.jsonl c5/metrics.jsonl && same grad_norm c12/metrics.jsonl
 verdict "resumed losses and norms are the same to the last digit" $?
 "$yoke" train out=c5 resume=1 2>err
 verdict "resuming a finished run does nothing" $?
+grep -q '^c5 is finished: it has 12 of 12 steps; .*steps=24$' err
+verdict "and says so: $(tail -n 1 err)" $?
+"$yoke" train out=c5 resume=1 steps=6 2>err && grep -q 'it has 12 of 6 steps; .*steps=24$' err
+verdict "fewer steps than there are: $(tail -n 1 err)" $?
+cp -r a r && "$yoke" train out=r resume=1 steps=80 2>err &&
+	grep -q 'warn: train: r: the learning rate rises from 0.001 to 0.00[0-9]*, .*lr=0.001 schedule=constant' err
+verdict "a learning rate that rises: $(grep rises err)" $?
+"$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q rises err
+verdict "and one that does not" $?
+
+! grep -q val_loss whole/metrics.jsonl && [ -s whole/metrics.jsonl ]
+verdict "valid=0: no validation" $?
+"$yoke" train data=text out=q steps=20 progress=0 $small 2>err && ! grep -q '^step [0-9]*/20  loss' err &&
+	grep -q '^step 20/20  val_loss' err
+verdict "progress=0: no line of a step" $?
+
+for keys in 'steps=9 ' 'steps=10 report' 'steps=9 report=1 report' 'steps=10 report=0 '; do
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text out="it's $keys" $small ${keys% *} 2>err && failed=0 || failed=1
+	grep -q '^where the time went' err && got=report || got=
+	[ $failed -eq 0 ] && [ "$got" = "${keys##* }" ] && grep -q '"report":' "it's $keys/metrics.jsonl"
+	verdict "${keys% *}: ${got:-no report} is shown, metrics.jsonl has it" $?
+done
+[ "$(tail -n 1 err)" = "next: yoke generate 'it'\\''s $keys', yoke eval 'it'\\''s $keys'" ]
+verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
+"$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
+	[ "$(ls unsaved)" = metrics.jsonl ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
+verdict "checkpoints=0: $(tail -n 1 err)" $?
 
 cat >config.env <<'KEYS'
 DATA=text # a comment
@@ -139,6 +177,26 @@ verdict "another seed, another text" $?
 		   exit !(l > 0 && d > .9999 && d < 1.0001 && e > .9999 && e < 1.0001) }' out
 verdict "eval: $(tr -s '\n ' ' ' <out)" $?
 
+"$yoke" train data=text out=v steps=20 eval_tokens=0 valid=0.2 $small 2>err && "$yoke" eval v >out 2>err
+awk 'FNR == NR { if (match($0, /"val_loss":[0-9.]*/)) want = substr($0, RSTART + 11, RLENGTH - 11); next }
+	$1 == "loss" { d = $2 - want; exit !(d < 2e-6 && d > -2e-6) }' v/metrics.jsonl out
+verdict "eval without data is the last val_loss: $(tr -s '\n ' ' ' <out)" $?
+"$yoke" eval v data=text >all 2>err && ! cmp -s all out
+verdict "eval with it is not" $?
+refused 1 "whole: was trained with valid=0" eval whole
+"$yoke" eval v data=- <text >out 2>err && cmp -s all out
+verdict "data from a pipe gives the same" $?
+"$yoke" train data=- out=piped steps=3 $small <text 2>err && "$yoke" train data=text out=named steps=3 $small 2>err
+same loss piped/metrics.jsonl named/metrics.jsonl
+verdict "and in training" $?
+refused 1 'standard input is empty' train data=- out=no $small </dev/null
+printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err &&
+	"$yoke" generate v prompt="line 3" tokens=20 temperature=0 >two && cmp -s one two
+verdict "a prompt from a pipe: $(cat one)" $?
+"$yoke" generate v prompt= tokens=20 temperature=0 >one 2>err && "$yoke" generate v tokens=20 temperature=0 >two &&
+	[ "$(wc -c <one)" -eq 21 ] && { echo; cat one; } | cmp -s - two
+verdict "an empty prompt goes on as behind a newline" $?
+
 # ---- the log of runs, profiles ----
 
 for n in $(awk -F'\t' '{ print NF }' training_log.tsv | sort -u); do
@@ -171,7 +229,7 @@ wait
 [ "$(wc -l <many/training_log.tsv)" -eq 7 ] && [ "$(grep -c '^start' many/training_log.tsv)" -eq 1 ] &&
 	[ "$(awk -F'\t' '{ print NF }' many/training_log.tsv | sort -u)" = 17 ]
 verdict "6 runs at once: 6 rows and one header" $?
-"$yoke" train data=text $small out=many/bad steps=200 \
+"$yoke" train data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 out=many/bad steps=200 \
 	optimizer=sgd lr=1000 weight_decay=1000 clip=0 warmup=0 schedule=constant 2>err
 verdict "a run that diverges fails" $((! $?))
 tail -n 1 many/training_log.tsv | awk -F'\t' '{ exit !($3 == "failed" && $17 ~ /smaller lr/) }'
@@ -191,6 +249,37 @@ verdict "and says so: $(grep 'another text' err)" $?
 "$yoke" train out=c5 steps=17 resume=1 2>err && ! grep -q 'another text' err
 verdict "that is its text then" $?
 
+# ---- memory ----
+
+# fits MEMORY KEY=VALUE ..: the advice is a batch that fits, and one more does not
+fits()
+{
+	limit=$1
+	shift
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch=300 2>err
+	status=$?
+	n=$(sed -n 's/^yoke train: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' err)
+	[ $status -eq 1 ] && [ -n "$n" ] && ! [ -f full/manifest.json ]
+	verdict "YOKE_MEMORY=$limit: $(tail -n 1 err)" $?
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch="$n" 2>err
+	verdict "batch=$n fits" $?
+	rm -rf full
+	YOKE_MEMORY=$limit "$yoke" train data=text out=full "$@" batch="$((n + 1))" 2>err
+	[ $? -eq 1 ] && ! [ -f full/manifest.json ]
+	verdict "batch=$((n + 1)) does not" $?
+	rm -rf full
+}
+shape="layers=2 heads=2 embed=32 context=32"
+# shellcheck disable=SC2086 # words
+{
+	fits 3M $shape steps=12
+	fits 20M $shape steps=6 eval_every=2
+	fits 7M $shape steps=3 accumulate=2 dropout=0.1
+	YOKE_MEMORY=300K "$yoke" train data=text out=full $shape 2>err
+}
+grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err
+verdict "where nothing fits: $(tail -n 1 err)" $?
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words
@@ -204,6 +293,8 @@ verdict "generate words: $(cat out)" $?
 verdict "6 words behind the prompt" $?
 "$yoke" generate w tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
 verdict "and without a prompt" $?
+"$yoke" generate w prompt=" " tokens=3 >out 2>err && [ ! -s err ] && [ "$(wc -w <out)" -eq 3 ]
+verdict "and with one without words" $?
 "$yoke" generate w prompt="line blorgh" tokens=1 >out 2>err && grep -q "1 of 2 words" err
 verdict "a word of the prompt that is not known: $(cat err)" $?
 "$yoke" eval w data=words >out 2>err && grep -q '^unknown  *[1-9]' out && ! grep -q bits out
@@ -220,6 +311,19 @@ verdict "a resumed run of words gives the same losses" $?
 
 refused 2 laters train data=text laters=2
 refused 2 layers train data=text laters=2
+refused 2 "'batch=3': there is 'batch=2' already" train data=text batch=2 batch=3
+printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
+"$yoke" train twice.env steps=0 data=text out=twice 2>err &&
+	grep -q "warn: train: twice.env:4: BATCH is set in line 3 as well; this one counts" err
+verdict "a key twice in a file: $(grep twice.env err)" $?
+refused 2 "prompt='line 3'" generate a "line 3"
+refused 1 "did you mean 'cpu'?" train data=text out=no backend=CPU $small
+YOKE_BACKEND=cpu YOKE_THREDS=1 YOKE_PLAN_MXA=4 YOKE_NOCHIP_MODE=1 YOKE_TEST_X=1 YOKE_ODD=1 \
+	"$yoke" eval a data=text >out 2>err
+[ "$(sort err | sed 's/.*param: //' | tr '\n' ';')" = "YOKE_ODD is set, but there is no such setting; \`yoke \
+info --env\` lists them;YOKE_PLAN_MXA is set, but there is no such setting; did you mean YOKE_PLAN_MAX?;\
+YOKE_THREDS is set, but there is no such setting; did you mean YOKE_THREADS?;" ]
+verdict "variables that nobody reads: $(tr '\n' ';' <err)" $?
 refused 2 embed train data=text embed=many
 refused 2 "" generate
 refused 1 heads train data=text out=no heads=3 embed=32

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "contract.h"
 #include "opencl.h"
 
 const struct yoke_host *yk_cl_host;
@@ -175,6 +176,7 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		return YOKE_ENOMEM;
 	yk_cl_host = host;
 	yk_cl_profile(); // declares the setting, for who wants times
+	yk_cl_clblast_wish(); // and this one
 	*backend = &table;
 	return 0;
 }

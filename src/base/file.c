@@ -89,6 +89,11 @@ int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
 	return e;
 }
 
+int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes)
+{
+	return read_all(STDIN_FILENO, "standard input", 0, most, data, bytes);
+}
+
 // ---- writing ----
 
 static char *folder_of(const char *path)

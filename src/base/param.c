@@ -366,3 +366,83 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 	}
 	return best;
 }
+
+// ---- variables that nobody reads ----
+
+#define NEAR 2   // edits of a name that is mistyped
+#define PREFIX 5 // bytes of "YOKE_"
+
+// Is there a setting whose name begins with that word and a dot?
+static bool has_room(const char *word, size_t n)
+{
+	for (struct yk_param *p = NULL; (p = next_param(p));)
+		if (!strncmp(p->name, word, n) && p->name[n] == '.')
+			return true;
+	return false;
+}
+
+// The nearest setting to "PLAN_MAXX" of YOKE_PLAN_MAXX, as a variable.
+static bool nearest_variable(const char *variable, char *to, size_t cap)
+{
+	const char *names[256], *near;
+	char *copies = NULL;
+	size_t bytes = 0;
+	int n = 0;
+
+	FILE *f = open_memstream(&copies, &bytes);
+	if (!f)
+		return false;
+	for (struct yk_param *p = NULL; n < 256 && (p = next_param(p)); n++) {
+		char text[128];
+		yk_param_env(p->name, text, sizeof text);
+		fprintf(f, "%s%c", text, '\0');
+	}
+	if (fclose(f)) {
+		free(copies);
+		return false;
+	}
+	const char *at = copies;
+	for (int i = 0; i < n; i++, at += strlen(at) + 1)
+		names[i] = at + PREFIX;
+	near = yk_nearest(variable + PREFIX, names, n);
+	if (near)
+		snprintf(to, cap, "YOKE_%s", near);
+	free(copies);
+	return near != NULL;
+}
+
+static void judge(const char *variable)
+{
+	char near[128], word[128];
+	size_t n = strcspn(variable + PREFIX, "_");
+
+	for (struct yk_param *p = NULL; (p = next_param(p));) {
+		yk_param_env(p->name, near, sizeof near);
+		if (!strcmp(near, variable))
+			return;
+	}
+	bool has = nearest_variable(variable, near, sizeof near);
+	for (size_t i = 0; i < n && i < sizeof word; i++)
+		word[i] = (char)tolower((unsigned char)variable[PREFIX + i]);
+	// a room without settings may be that of a plugin that is not loaded here
+	bool foreign = variable[PREFIX + n] && n < sizeof word && !has_room(word, n);
+	if (foreign && !(has && distance(variable + PREFIX, near + PREFIX) <= NEAR))
+		return;
+	yk_warn("param", "%s is set, but there is no such setting%s%s%s", variable,
+		has ? "; did you mean " : "; `yoke info --env` lists them", has ? near : "",
+		has ? "?" : "");
+}
+
+void yk_param_judge(void)
+{
+	for (char **e = environ; *e; e++) {
+		char variable[WORD_MAX + 1];
+		size_t n = strcspn(*e, "=");
+		if (strncmp(*e, "YOKE_", PREFIX) || !strncmp(*e, "YOKE_TEST_", 10) ||
+		    n >= sizeof variable)
+			continue;
+		memcpy(variable, *e, n);
+		variable[n] = '\0';
+		judge(variable);
+	}
+}

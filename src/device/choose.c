@@ -148,14 +148,41 @@ const char *yk_backend_trouble(const char *name)
 	return refusal ? refusal : "there is no such backend";
 }
 
+// What people call a backend, and those that are meant, best first.
+static const struct {
+	const char *name, *meant;
+} common_names[] = {
+	{ "gpu", "cuda rocm opencl" }, { "nvidia", "cuda opencl" }, { "amd", "rocm opencl" },
+	{ "hip", "rocm opencl" },      { "intel", "opencl" },	    { "vulkan", "opencl" },
+	{ "metal", "opencl" },	       { "mps", "opencl" },	    { "cl", "opencl" },
+	{ "ocl", "opencl" },	       { "cuda", "opencl" },	    { "rocm", "opencl" },
+	{ "host", "cpu" },	       { "x86", "cpu" },	    { "processor", "cpu" },
+};
+
+// Of the comma-separated names in `known`, which is cut, the one meant by a name; NULL: none is near.
 static const char *nearest(const char *name, char *known)
 {
 	const char *names[64];
+	char small[64];
 	int n = 0;
 
+	snprintf(small, sizeof small, "%s", name);
+	for (char *c = small; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
 	for (char *rest = known, *word; n < 64 && (word = strsep(&rest, ",")); )
 		names[n++] = word + strspn(word, " ");
-	return yk_nearest(name, names, n);
+	for (size_t i = 0; i < sizeof common_names / sizeof *common_names; i++) {
+		char meant[64], *rest = meant, *word;
+		if (strcmp(small, common_names[i].name))
+			continue;
+		snprintf(meant, sizeof meant, "%s", common_names[i].meant);
+		while ((word = strsep(&rest, " ")))
+			for (int k = 0; k < n; k++)
+				if (!strcmp(names[k], word))
+					return names[k];
+		return NULL; // and not what is spelt alike
+	}
+	return yk_nearest(small, names, n);
 }
 
 // Warns of the names in an allow-list that stand before the one that is used.
@@ -281,6 +308,9 @@ static void warn_denied(const struct yk_device *d)
 		node.path, *node.group ? ", but by group " : "", node.group);
 }
 
+// The settings of what is loaded are declared once a device is chosen.
+static pthread_once_t judged = PTHREAD_ONCE_INIT;
+
 struct yk_device *yk_device_choose(const char *list)
 {
 	struct yk_device *d = NULL;
@@ -323,6 +353,8 @@ struct yk_device *yk_device_choose(const char *list)
 		warn_denied(d);
 	free(r);
 	pthread_mutex_unlock(&lock);
+	if (d)
+		pthread_once(&judged, yk_param_judge);
 	return d;
 }
 

@@ -411,14 +411,15 @@ static uint64_t largest_free(struct yk_pool *p)
 // detail: what the backend said.
 static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
-	char ask[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
+	char ask[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
+	uint64_t most = yk_pool_most(p), held = p->stats.allocated_bytes.current;
 
 	p->stats.num_ooms++;
 	if (p->limit != UINT64_MAX)
 		amount(p->limit, limit);
-	return yk_fail(code, "out of memory on %s: %s asked for, %s allocated, %s reserved, limit %s "
+	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
 		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)", p->device->id,
-		amount(bytes, ask), amount(p->stats.allocated_bytes.current, have),
+		amount(bytes, ask), amount(most > held ? most - held : 0, room), amount(held, have),
 		amount(p->stats.reserved_bytes.current, reserved), limit,
 		amount(largest_free(p), largest), amount(p->device->info.max_segment, segment),
 		detail);

@@ -35,7 +35,7 @@ struct yk_pool *yk_pool_new(struct yk_device *, int kind);
 void yk_pool_delete(struct yk_pool *); // all blocks must be free
 // A block for use on q; q NULL: for the host at once, so only what no queue uses any more is reused.
 // 0 bytes give a block of the least size.  ENOMEM after a trim and a retry;
-// the message has bytes asked for, allocated, reserved, limit, largest free block.
+// the message has bytes asked for, free, allocated, reserved, limit, largest free block.
 int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_block **);
 // What compaction may move: blocks of the group that have an owner, all of whose queued use is on these
 // two, and which nobody uses during the call.  The copies are on `queue`; *owner is set to the new block.

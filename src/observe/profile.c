@@ -362,7 +362,7 @@ void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void
 	}
 	qsort(order, p->rows.n, sizeof *order, by_time);
 	snprintf(text, sizeof text, "%9s %6s %9s %10s %9s  %s", "seconds", "busy",
-		 "launches", "mean", "rate", "op, device, scopes of its nodes");
+		 "launches", "mean", "rate", "op, device, scopes");
 	line(arg, text);
 	for (int i = 0; i < most && i < (int)p->rows.n && order[i]->count; i++) {
 		const struct yk_row *r = order[i];

@@ -154,10 +154,12 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 			  arg);
 	print_row(r, "wall", "", r->wall, "", line, arg);
 	snprintf(text, sizeof text,
-		 "  %" PRIu64 " launches that read and wrote %s; %s up, %s down; "
-		 "%" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
-		 r->launches, yk_bytes_text(b[0], r->bytes),
-		 yk_bytes_text(b[1], r->bytes_up), yk_bytes_text(b[2], r->bytes_down),
+		 "  %" PRIu64 " launches that read and wrote %s; %s up, %s down", r->launches,
+		 yk_bytes_text(b[0], r->bytes), yk_bytes_text(b[1], r->bytes_up),
+		 yk_bytes_text(b[2], r->bytes_down));
+	line(arg, text);
+	snprintf(text, sizeof text,
+		 "  %" PRIu64 " plans made, %" PRIu64 " found; %" PRIu64 " fallbacks, %s",
 		 r->plan_misses, r->plan_hits, r->fallbacks,
 		 yk_bytes_text(b[3], r->fallback_bytes));
 	line(arg, text);

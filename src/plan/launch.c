@@ -312,7 +312,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
-	for (size_t i = 0; i < p->steps && !err; i++) {
+	for (size_t i = 0; i < p->steps && !err && !l.ctx->rehearses; i++) {
 		struct yk_queue *q = p->step[i].kind == YK_STEP_DOWN ?
 					     l.ctx->queue :
 					     queue_of(&l, p->step[i].device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke eval: mean loss of a trained model over text.
+// yoke eval: mean loss of a trained model over text, or over the validation part of its own.
 #include "config.h"
 
 #include "tool/tool.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "tool/model_open.h"
 #include "train/validate.h"
 
@@ -42,17 +43,60 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 	return 0;
 }
 
+// The text that the model was trained on, whose validation part is asked for.
+static struct yk_data *own_data(const struct yk_opened *o, const struct yk_config *trained,
+				struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(trained, YK_KEY_data);
+	char why[400];
+	spec->valid = yk_config_real(trained, YK_KEY_valid);
+	if (!(spec->valid > 0)) {
+		yk_fail(YOKE_EINVAL, "%s: was trained with valid=0, without a validation part; name "
+			"text with data=", o->folder);
+		return NULL;
+	}
+	struct yk_data *data = yk_data_new(paths, o->tokenizer, spec);
+	if (!data) {
+		int e = yoke_error_code();
+		snprintf(why, sizeof why, "%s", yoke_error());
+		yoke_error_clear();
+		yk_fail(e, "%s: the text it was trained on cannot be used: %s; name some with data=",
+			o->folder, why);
+		return NULL;
+	}
+	if (o->checkpoint.text && o->checkpoint.text != yk_data_fingerprint(data))
+		yk_warn("eval", "%s: %s has changed since it was trained; the part at its end may be "
+			"known to it", o->folder, paths);
+	printf("data           %s, the validation part\n", paths);
+	return data;
+}
+
+static struct yk_data *open_data(const struct yk_opened *o)
+{
+	struct yk_data_spec spec = { .context = o->gpt->shape.context, .valid = 1 };
+	struct yk_data *data = NULL;
+	struct yk_config trained;
+	if (*yk_config_str(&o->config, YK_KEY_data))
+		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->tokenizer, &spec);
+	if (yk_config_init(&trained, YK_T) < 0)
+		return NULL;
+	if (yk_config_take(&trained, o->checkpoint.config, o->folder) == 0)
+		data = own_data(o, &trained, &spec);
+	yk_config_fini(&trained);
+	return data;
+}
+
 static int eval(const struct yk_opened *o, struct result *to)
 {
 	const struct yk_config *c = &o->config;
-	struct yk_data_spec spec = { .context = o->gpt->shape.context, .valid = 1 };
-	struct yk_data *data = yk_data_new(yk_config_str(c, YK_KEY_data), o->tokenizer, &spec);
+	struct yk_data *data = open_data(o);
 	if (!data)
 		return yoke_error_code();
-	struct result r = { .tokens = yk_data_valid_windows(data) * spec.context };
+	struct result r = { .tokens = yk_data_valid_windows(data) * o->gpt->shape.context };
 	int e = count(o, data, &r);
 	if (e == 0)
-		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), &r.loss);
+		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), INT64_MAX,
+				      NULL, NULL, &r.loss);
 	yk_data_free(data);
 	if (e == 0)
 		*to = r;

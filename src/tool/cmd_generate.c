@@ -5,12 +5,16 @@
 #include "tool/tool.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "tool/model_open.h"
 #include "train/generate.h"
+
+#define MOST_PROMPT (UINT64_C(1) << 30) // bytes of one that comes through a pipe
 
 static int write_text(const char *text, size_t bytes)
 {
@@ -28,18 +32,20 @@ static int write_token(void *tokenizer, int32_t id)
 	return e == 0 ? write_text(text, bytes) : e;
 }
 
-// The prompt's tokens; one to begin with where the default has none, as for words.
-static int prompt_tokens(struct yk_opened *o, const char *prompt, struct yk_tokens *to)
+// The prompt's tokens; where it has none, one to begin with: what is unknown, or an end of line.
+static int prompt_tokens(struct yk_opened *o, const char *prompt, size_t bytes,
+			 struct yk_tokens *to)
 {
 	int32_t unknown = yk_tokenizer_unknown(o->tokenizer);
-	int e = yk_tokenizer_encode(o->tokenizer, prompt, strlen(prompt), to);
-	if (e == 0 && to->count == 0 && unknown >= 0 &&
-	    !yk_config_given(&o->config, YK_KEY_prompt) &&
-	    (e = yk_tokens_reserve(to, yk_tokenizer_size(o->tokenizer), 1)) == 0)
-		yk_tokens_add(to, unknown);
+	int e = yk_tokenizer_encode(o->tokenizer, prompt, bytes, to);
 	size_t strange = 0;
 	for (size_t i = 0; i < to->count && unknown >= 0; i++)
 		strange += yk_tokens_get(to, i) == unknown;
+	if (e == 0 && to->count == 0 && unknown < 0)
+		e = yk_tokenizer_encode(o->tokenizer, "\n", 1, to);
+	else if (e == 0 && to->count == 0 &&
+		 (e = yk_tokens_reserve(to, yk_tokenizer_size(o->tokenizer), 1)) == 0)
+		yk_tokens_add(to, unknown);
 	if (strange && yk_config_given(&o->config, YK_KEY_prompt))
 		yk_warn("generate", "%zu of %zu words of the prompt are not in the vocabulary",
 			strange, to->count);
@@ -55,14 +61,23 @@ static int generate(struct yk_opened *o)
 		.seed = (uint64_t)yk_config_int(c, YK_KEY_seed),
 	};
 	const char *prompt = yk_config_str(c, YK_KEY_prompt);
+	size_t bytes = strlen(prompt);
+	char *piped = NULL;
 	struct yk_tokens tokens = { 0 };
-	int e = prompt_tokens(o, prompt, &tokens);
-	if (e == 0 && tokens.count)
-		e = write_text(prompt, strlen(prompt));
+	int e = 0;
+	if (!strcmp(prompt, "-")) {
+		e = yk_file_read_stdin(MOST_PROMPT, &piped, &bytes);
+		prompt = piped;
+	}
+	if (e == 0)
+		e = prompt_tokens(o, prompt, bytes, &tokens);
+	if (e == 0)
+		e = write_text(prompt, bytes);
 	if (e == 0)
 		e = yk_generate(o->gpt, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
 				write_token, o->tokenizer);
 	yk_tokens_fini(&tokens);
+	free(piped);
 	return e;
 }
 

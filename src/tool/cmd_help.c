@@ -36,8 +36,9 @@ static void keys(FILE *to, unsigned commands)
 		if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
 			fprintf(to, " (%s)", r->choices);
 		else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
-			fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g)" : " (%g .. %g)",
-				r->least, r->most);
+			fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)",
+				r->least, r->most, r->choices ? ", or " : "",
+				r->choices ? r->choices : "");
 		fputc('\n', to);
 	}
 }

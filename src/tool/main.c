@@ -20,6 +20,12 @@
 	"SIGTERM finish the step, save the model and end with status 0; a second one ends " \
 	"at once.\n"
 #define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
+#define EVAL_MORE "Without data it is the validation part of the text that the model was trained on.\n"
+#define MODELS_MORE \
+	"FOLDER itself and the folders in it; . by default.\n" \
+	"  --json   the same for programs\n"
+#define SETUP_MORE \
+	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
 	"  --env    settings: type, default, value, origin, help\n" \
 	"  --json   the same for programs\n"
@@ -61,8 +67,11 @@ const struct yk_command yk_commands[] = {
 	  YK_T, TRAIN_MORE },
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model",
 	  yk_cmd_generate, YK_G, MODEL_MORE },
-	{ "eval", "MODEL data=.. [key=value ..]", "loss of a trained model on text",
-	  yk_cmd_eval, YK_E, MODEL_MORE },
+	{ "eval", "MODEL [key=value ..]", "loss of a trained model on text",
+	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
+	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
+	  MODELS_MORE },
+	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,

@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/param.h"
+#include "train/advice.h"
 #include "train/conf.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
@@ -55,6 +58,35 @@ static int parse_int(const char *text, int64_t *to)
 	return 0;
 }
 
+// What people ask for that has another name here.
+static const struct {
+	const char *key, *word, *hint;
+} common_words[] = {
+	{ "optimizer", "adam", "adamw with weight_decay=0 is Adam" },
+	{ "tokenizer", "char", "byte has one token for each byte" },
+	{ "precision", "f32", "fp32 is it" },
+	{ "precision", "float32", "fp32 is it" },
+	{ "schedule", "none", "constant does not fall" },
+};
+
+static int no_choice(const struct yk_config_row *row, const char *where, const char *text)
+{
+	char words[128], *rest = words, *word;
+	const char *names[16], *near, *hint = NULL;
+	int n = 0;
+
+	snprintf(words, sizeof words, "%s", row->choices);
+	while (n < 16 && (word = strsep(&rest, " ")))
+		names[n++] = word;
+	for (size_t i = 0; i < sizeof common_words / sizeof *common_words; i++)
+		if (!strcmp(common_words[i].key, row->name) && !strcasecmp(common_words[i].word, text))
+			hint = common_words[i].hint;
+	near = hint || n < 2 ? NULL : yk_nearest(text, names, n);
+	return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s%s%s%s", where, row->name, text,
+		       row->choices, hint ? "; " : near ? "; did you mean '" : "",
+		       hint ? hint : near ? near : "", near ? "'?" : "");
+}
+
 // Parses text as row says; `where` begins the message ("argument", "config.env:3").
 static int parse(const struct yk_config_row *row, const char *where, const char *text,
 		 struct yk_config_value *to)
@@ -67,17 +99,19 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 	case YK_KEY_STRING:
 	case YK_KEY_PATHS: return 0;
 	case YK_KEY_CHOICE:
-		if (has_word(row->choices, text))
-			return 0;
-		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s", where,
-			       row->name, text, row->choices);
+		return has_word(row->choices, text) ? 0 : no_choice(row, where, text);
 	case YK_KEY_INT:
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->least && (double)to->i <= row->most)
 			return 0;
+		if (row->choices && !strcmp(text, row->choices)) {
+			to->i = YK_AUTO;
+			return 0;
+		}
 		return yk_fail(YOKE_EINVAL,
-			       "%s: %s=%s: must be a whole number from %.16g to %.16g",
-			       where, row->name, text, row->least, row->most);
+			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
+			       where, row->name, text, row->least, row->most,
+			       row->choices ? ", or " : "", row->choices ? row->choices : "");
 	case YK_KEY_REAL:
 		to->r = strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -159,7 +193,8 @@ void yk_config_fini(struct yk_config *c)
 	memset(c, 0, sizeof *c);
 }
 
-int yk_config_argument(struct yk_config *c, const char *argument)
+// Number of the key of "key=value", or an error.
+static int argument_key(const struct yk_config *c, const char *argument)
 {
 	const char *eq = strchr(argument, '=');
 	char name[64];
@@ -172,7 +207,14 @@ int yk_config_argument(struct yk_config *c, const char *argument)
 	key = find(name);
 	if (key < 0 || !(yk_config_rows[key].commands & c->command))
 		return unknown(c, "argument", name);
-	return set(c, key, "argument", eq + 1, YK_BY_ARGUMENT);
+	return key;
+}
+
+int yk_config_argument(struct yk_config *c, const char *argument)
+{
+	int key = argument_key(c, argument);
+	return key < 0 ? key :
+			 set(c, key, "argument", strchr(argument, '=') + 1, YK_BY_ARGUMENT);
 }
 
 // ---- config.env ----
@@ -203,6 +245,7 @@ static int add(struct text *t, const char *s, size_t n)
 struct variables {
 	json_t *set; // object of strings
 	const char *where;
+	int number, *at; // of the line; by key: the line that sets it, 0: none does
 };
 
 // ${NAME} at *at: appends its value and goes past it.
@@ -309,6 +352,10 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 	key = find(name);
 	if (key < 0)
 		return unknown(c, v->where, name);
+	if (v->at[key])
+		yk_warn("train", "%s: %s is set in line %d as well; this one counts", v->where, name,
+			v->at[key]);
+	v->at[key] = v->number;
 	e = value(v, end + 1, &t);
 	// One file may serve several commands: keys of the others are checked and passed
 	// over.
@@ -329,6 +376,7 @@ int yk_config_file(struct yk_config *c, const char *path)
 {
 	struct variables v = { 0 };
 	char *text, *rest, *at, where[512];
+	int lines[YK_KEYS] = { 0 };
 	size_t bytes;
 	int e = yk_file_read(path, MOST_FILE, &text, &bytes);
 
@@ -341,9 +389,11 @@ int yk_config_file(struct yk_config *c, const char *path)
 	}
 	v.set = json_object();
 	v.where = where;
+	v.at = lines;
 	rest = text;
 	for (int n = 1; e == 0 && (at = strsep(&rest, "\n")); n++) {
 		snprintf(where, sizeof where, "%s:%d", path, n);
+		v.number = n;
 		e = line(c, &v, at);
 	}
 	json_decref(v.set);
@@ -351,13 +401,40 @@ int yk_config_file(struct yk_config *c, const char *path)
 	return e;
 }
 
+// An argument that is no key=value; one that is not a file either was meant as something else.
+static int argument_file(struct yk_config *c, const char *path)
+{
+	int e = yk_config_file(c, path);
+	if (e != YOKE_ENOENT || access(path, F_OK) == 0)
+		return e;
+	char *word = yk_shell_word(path);
+	yoke_error_clear();
+	e = yk_fail(YOKE_ENOENT, "argument '%s': neither key=value nor a file of them%s%s", path,
+		    c->command == YK_G && word ? "; did you mean prompt=" : "",
+		    c->command == YK_G && word ? word : "");
+	free(word);
+	return e;
+}
+
 int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 {
+	const char *given[YK_KEYS] = { NULL };
 	int e = 0;
 
-	for (int i = 0; e == 0 && i < argc; i++)
-		e = strchr(argv[i], '=') ? yk_config_argument(c, argv[i]) :
-					   yk_config_file(c, argv[i]);
+	for (int i = 0; e == 0 && i < argc; i++) {
+		int key = strchr(argv[i], '=') ? argument_key(c, argv[i]) : YK_KEYS;
+		if (key < 0)
+			return key;
+		if (key == YK_KEYS) {
+			e = argument_file(c, argv[i]);
+			continue;
+		}
+		if (given[key])
+			return yk_fail(YOKE_EINVAL, "argument '%s': there is '%s' already; give %s once",
+				       argv[i], given[key], yk_config_rows[key].name);
+		given[key] = argv[i];
+		e = yk_config_argument(c, argv[i]);
+	}
 	return e;
 }
 
@@ -368,8 +445,7 @@ int yk_config_check(const struct yk_config *c)
 	int64_t heads = yk_config_int(c, YK_KEY_heads);
 	int64_t embed = yk_config_int(c, YK_KEY_embed);
 
-	if (yk_config_rows[YK_KEY_data].commands & c->command &&
-	    !*yk_config_str(c, YK_KEY_data))
+	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is not given: name text to read, as in data=FILE");
 	if (c->command == YK_T && embed % heads)
@@ -404,6 +480,7 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
+	       key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
 	       key == YK_KEY_training_log;
 }
 

@@ -16,9 +16,11 @@
 
 // X(key, type, commands, default, least, most, choices, help).  Types: INT and REAL in
 // [least, most]; STRING; CHOICE of the words in `choices`; PATHS, a comma-separated list.
+// An INT with choices may be that word as well, which is YK_AUTO.
+#define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
-	  "text to read: files and folders, comma-separated") \
+	  "text to read: files and folders, comma-separated; -: standard input") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
 	  "what a token is") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, "gpt", "kind of network: a decoder") \
@@ -51,8 +53,9 @@
 	  "share of activations dropped while training") \
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation") \
-	X(out, STRING, YK_T, "model", 0, 0, NULL, "folder of the model") \
+	  "share of the text, at its end, for validation; 0: none") \
+	X(out, STRING, YK_T, "model", 0, 0, NULL, \
+	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
 	  "go on from the checkpoint in out") \
 	X(save_every, INT, YK_T, "500", 0, 1e12, NULL, \
@@ -62,12 +65,19 @@
 	  "fails; 0: from the last checkpoint") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
+	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
+	  "tokens of one validation; 0: all; auto: what takes 5 % of the run") \
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
+	X(progress, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "1: a bar; 0: nothing of single steps; auto: a bar on a terminal, else lines") \
+	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
+	  "at the end where the time went; auto: of 10 steps and more") \
+	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
-	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from") \
+	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
 	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
 	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
 	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
@@ -119,11 +129,12 @@ void yk_config_fini(struct yk_config *);
 int yk_config_argument(struct yk_config *, const char *argument);
 // A file of lines KEY=value, keys in capitals or not; '#' comments; values plain, in '..'
 // (taken as they are) or ".." (with \n \t \" \\ \$); ${VAR} outside '..' is an earlier
-// key of the file, else an environment variable.  Errors begin with file:line.
+// key of the file, else an environment variable.  Of a key set twice the later line
+// counts, with a warning.  Errors begin with file:line.
 int yk_config_file(struct yk_config *, const char *path);
-// Every argument in turn: one that has no '=' is a file.
+// Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
-// Rules between keys: heads divide embed, data is given where it is needed.
+// Rules between keys: heads divide embed, data is given to train.
 int yk_config_check(const struct yk_config *);
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,6 +21,8 @@
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 	 "most bytes of text that training reads");
+
+#define STDIN "-" // as a path; "./-" is a file of that name
 
 struct yk_data {
 	struct yk_tokens tokens;
@@ -48,9 +51,11 @@ static int name_file(const char *path, int code)
 static int read_file(struct yk_data *d, const char *path, bool named)
 {
 	uint64_t most = (uint64_t)yk_param_int(&data_max);
+	bool piped = named && !strcmp(path, STDIN);
 	char *text;
 	size_t n;
-	int e = yk_file_read(path, most - d->bytes, &text, &n);
+	int e = piped ? yk_file_read_stdin(most - d->bytes, &text, &n) :
+		       yk_file_read(path, most - d->bytes, &text, &n);
 
 	if (e == YOKE_EFORMAT) {
 		yoke_error_clear();
@@ -61,7 +66,10 @@ static int read_file(struct yk_data *d, const char *path, bool named)
 	}
 	if (e < 0)
 		return e;
-	if (!n || memchr(text, 0, n)) {
+	if (!n && piped) {
+		e = yk_fail(YOKE_EFORMAT,
+			    "data: standard input is empty, or was read before; a pipe is read once");
+	} else if (!n || memchr(text, 0, n)) {
 		if (named)
 			e = yk_fail(YOKE_EFORMAT, "%s: %s; data must be text", path,
 				    n ? "holds a NUL byte" : "is empty");
@@ -160,6 +168,11 @@ static int read_path(struct yk_data *d, const char *path)
 	struct stat st;
 	int e;
 
+	if (!strcmp(path, STDIN) && isatty(STDIN_FILENO))
+		return yk_fail(YOKE_EINVAL, "data=-: standard input is a terminal; give text by a "
+			       "pipe, or name files");
+	if (!strcmp(path, STDIN))
+		return read_file(d, path, true);
 	if (stat(path, &st) < 0)
 		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "data: %s: %s",
 			       path, strerror(errno));

@@ -23,7 +23,8 @@ struct yk_data_position {
 
 struct yk_data;
 
-// `paths` is a comma-separated list of files and folders (or one name that has a comma).
+// `paths` is a comma-separated list of files and folders (or one name that has a comma); "-" is
+// standard input.
 // Folders are walked down in the order of byte values; hidden names, links, empty files
 // and files with a NUL byte are passed over there, while a file named itself must be
 // text.  ENOENT, EIO, EFORMAT, and ERANGE when there is less than one window (two with a

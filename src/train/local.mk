@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # train: optimizers, data, checkpoints, the training loop.
 libyokecore_la_SOURCES += \
+	src/train/advice.c \
+	src/train/advice.h \
 	src/train/checkpoint.c \
 	src/train/checkpoint.h \
 	src/train/conf.c \
@@ -15,6 +17,8 @@ libyokecore_la_SOURCES += \
 	src/train/model.h \
 	src/train/optim.c \
 	src/train/optim.h \
+	src/train/outname.c \
+	src/train/outname.h \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/runlog.c \

@@ -16,18 +16,21 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/shared.h"
+#include "conform/selftest.h"
 #include "graph/context.h"
 #include "observe/profile.h"
+#include "train/advice.h"
+#include "train/outname.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
 
-enum { TOP_ROWS = 20 };
+enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
 
 struct run {
-	const char *out;
+	const char *_Atomic out; // who waits for signals reads it, too
 	struct yk_trainer *trainer;
 	struct yk_progress progress;
 	struct yk_profile *profile;
@@ -35,6 +38,8 @@ struct run {
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	bool details; // of the profile
+	bool keeps;   // checkpoints
+	const char *report; // is it shown?
 	struct yk_snapshot snapshot;
 	int64_t log_every, eval_every, save_every, snapshot_every;
 	int64_t first;                    // steps before this run
@@ -57,6 +62,13 @@ static bool due(int64_t step, int64_t every)
 static int64_t epochs_done(const struct yk_trainer *t)
 {
 	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
+}
+
+// Passes over the training part, as `epochs` counts them.
+static double epochs_seen(const struct yk_trainer *t)
+{
+	return (double)t->step * (double)t->batch * (double)t->accumulate /
+	       (double)yk_data_train_windows(t->data);
 }
 
 // The clock of training stops here: the row's figures are those of this moment.
@@ -120,14 +132,29 @@ static int tell_epoch(struct run *r, bool end)
 	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
 }
 
+static bool can_validate(const struct run *r)
+{
+	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
+}
+
+// Between the batches of a validation.
+static bool validate_on(void *arg, int64_t done, int64_t windows)
+{
+	struct run *r = arg;
+	if (atomic_load(&r->stop.signal))
+		return false;
+	yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+	return true;
+}
+
+// A signal gives it up: then there is no figure.
 static int validate(struct run *r)
 {
-	if (yk_data_valid_windows(r->trainer->data) == 0 ||
-	    r->validated == r->trainer->step)
-		return 0;
 	double loss;
-	int e = yk_trainer_validate(r->trainer, &loss);
-	if (e < 0)
+	if (!can_validate(r))
+		return 0;
+	int e = yk_trainer_validate(r->trainer, validate_on, r, &loss);
+	if (e < 0 || atomic_load(&r->stop.signal))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
@@ -150,7 +177,7 @@ static int unsaved(const struct run *r, int code)
 
 static int save(struct run *r)
 {
-	if (r->saved == r->trainer->step)
+	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
 	int e = yk_trainer_save(r->trainer, r->out);
@@ -181,6 +208,17 @@ static int aside(struct run *r, int (*fn)(struct run *))
 	return e;
 }
 
+// Behind the last step, unless somebody wants it to end.
+static int last_validation(struct run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	int e = atomic_load(&r->stop.signal) ? 0 : aside(r, validate);
+	if (e == 0 && t->step == t->steps && can_validate(r))
+		yk_progress_say(&r->progress, "%s: no validation behind the last step",
+				strsignal(atomic_load(&r->stop.signal)));
+	return e;
+}
+
 static int steps_run(struct run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
@@ -206,11 +244,14 @@ static int steps_run(struct run *r, int *signal)
 			e = aside(r, snapshot);
 		r->state.step = t->step;
 		yk_runlog_set(&r->log, &r->state);
+		*signal = atomic_load(&r->stop.signal); // one may have ended the validation
 	}
+	if (e == 0 && *signal && r->logged < t->step)
+		e = log_step(r);
+	if (e == 0)
+		e = last_validation(r);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
-	if (e == 0 && !*signal)
-		e = aside(r, validate);
 	if (e == 0)
 		e = aside(r, save);
 	yk_runlog_set(&r->log, &r->state);
@@ -238,20 +279,32 @@ static int rebuild(struct run *r, struct yk_config *c)
 	return e;
 }
 
-// Leaves a device that failed, with all that is on it.  False: it stays, and so does the error.
-static bool leave_device(struct run *r, int code, char from[48], char why[2048])
+// Was it the device?  Then says what became of it, without what the engine would have a program do.
+// after: the last step that was heard of, -1: none was begun.
+static bool device_lost(int code, int64_t after, char what[LOST_TEXT])
+{
+	const struct yoke_context *ctx = yk_current();
+	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
+	const char *why = late ? ctx->failure.text : yoke_error();
+	char when[64] = "before the first step";
+	if (!ctx || (code != YOKE_EDEVICE && !(code == YOKE_EFAILED && late)))
+		return false;
+	if (after >= 0)
+		snprintf(when, sizeof when, "after step %" PRId64, after);
+	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
+		snprintf(what, LOST_TEXT, "%s", why);
+	else
+		snprintf(what, LOST_TEXT, "%s was lost %s: %s", ctx->device->id, when, why);
+	return true;
+}
+
+// Leaves a device that was lost, with all that is on it.  False: it is the last one.
+static bool leave_device(struct run *r)
 {
 	struct yoke_context *ctx = yk_current();
-	bool lost = code == YOKE_EDEVICE ||
-		    (code == YOKE_EFAILED && ctx && ctx->failure.code == YOKE_EDEVICE);
-	snprintf(why, 2048, "%s", yoke_error());
 	yoke_error_clear();
-	if (!ctx || !lost || yk_device_leave(ctx->device) < 0) {
-		yoke_error_clear();
-		yk_fail(code, "%s", why);
+	if (yk_device_leave(ctx->device) < 0)
 		return false;
-	}
-	snprintf(from, 48, "%s", ctx->device->id);
 	yk_profile_free(r->profile);
 	yk_trainer_free(r->trainer);
 	r->profile = NULL;
@@ -264,39 +317,58 @@ static bool leave_device(struct run *r, int code, char from[48], char why[2048])
 // The trainer, on the first device on which it can be made.
 static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint *ck)
 {
-	char why[2048], from[48];
+	char what[LOST_TEXT];
 	int e;
-	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && leave_device(r, e, from, why))
-		yk_warn("train", "%s failed and is left: %s", from, why);
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, what)) {
+		if (!leave_device(r)) {
+			yoke_error_clear();
+			return yk_fail(e, "%s", what);
+		}
+		yk_warn("train", "%s; the next device is tried", what);
+	}
 	return e;
+}
+
+// No device is left to go on with.
+static int end_lost(const struct run *r, int code, const char *what)
+{
+	yoke_error_clear();
+	if (r->saved < 0)
+		return yk_fail(code, "%s; nothing is saved", what);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", what, r->out,
+		       r->saved);
+}
+
+static int progress_open(struct run *r, const struct yk_config *c)
+{
+	return yk_progress_open(&r->progress, r->out, yk_config_str(c, YK_KEY_progress),
+				r->trainer->step, r->trainer->steps);
 }
 
 // Goes on with the next device when one failed, or returns the error it failed with.
 static int next_device(struct run *r, struct yk_config *c, int code)
 {
-	char why[2048], from[48];
-	if (!leave_device(r, code, from, why))
+	char what[LOST_TEXT];
+	if (!device_lost(code, r->logged, what))
 		return code;
+	if (!leave_device(r))
+		return end_lost(r, code, what);
 	int e = rebuild(r, c);
 	if (e < 0)
 		return e;
 	const struct yk_trainer *t = r->trainer;
 	yk_progress_close(&r->progress);
-	yk_warn("train", "%s failed and is left: %s; training goes on on %s from step %" PRId64, from,
-		why, yk_current()->device->id, t->step);
+	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
+		yk_current()->device->id, t->step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
 	r->epochs = epochs_done(t);
-	r->busy = 0;
-	return yk_progress_open(&r->progress, r->out, t->step, t->steps); // cuts what is done again
+	r->busy = r->files = 0; // as the new profile counts them
+	return progress_open(r, c); // cuts what is done again
 }
 
-static void say_line(void *p, const char *line)
-{
-	yk_progress_say(p, "%s", line);
-}
-
+// Of a run that is too short to say much the report is not shown.
 static int report(struct run *r)
 {
 	struct yk_report x;
@@ -306,10 +378,14 @@ static int report(struct run *r)
 		return e;
 	x.files = r->files;
 	x.idle -= r->files;
-	e = yk_progress_report(&r->progress, r->trainer->step, &x);
+	bool show = !strcmp(r->report, "1") || r->details ||
+		    r->trainer->step - r->first >= REPORT_STEPS;
+	show = show && strcmp(r->report, "0");
+	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (e < 0 || !r->details)
 		return e;
-	yk_profile_top(r->profile, TOP_ROWS, say_line, &r->progress);
+	if (show)
+		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
 	return yk_profile_trace(r->profile, path);
 }
@@ -325,12 +401,12 @@ static const char *name_of(int signal)
 static void second_signal(void *arg, int signal)
 {
 	struct run *r = arg;
+	bool saved = yk_checkpoint_exists(r->out);
 	char ended[32];
 	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
 	yk_runlog_end(&r->log, ended, NULL);
-	fprintf(stderr,
-		"\nyoke train: %s again: ended at once; %s has its last checkpoint\n",
-		name_of(signal), r->out);
+	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
+		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
 }
 
 static int busy_folder(const char *out)
@@ -383,32 +459,81 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	return yk_config_take(c, ck->config, out);
 }
 
-static int say_start(struct run *r, bool resumes)
+static void say_resumed(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
+	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
+	double was, next;
+	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
+	if (t->step >= t->steps)
+		yk_progress_say(&r->progress,
+				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
+				"further give more, as in %s=%.10g",
+				r->out, t->step, t->steps, epochs ? "epochs" : "steps",
+				(epochs ? epochs_seen(t) : (double)t->step) * 2);
+	if (yk_trainer_rises(t, from->schedule, &was, &next))
+		yk_warn("train",
+			"%s: the learning rate rises from %.3g to %.3g, since the schedule is that of "
+			"%" PRId64 " steps now; lr=%.3g schedule=constant goes on as it was",
+			r->out, was, next, t->steps, was);
+}
+
+// from NULL: it does not resume.
+static int say_start(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+{
+	const struct yk_trainer *t = r->trainer;
+	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
+	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
+			d->info.driver);
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
 			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data));
-	if (resumes)
-		yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out,
-				t->step);
+	if (from)
+		say_resumed(r, c, from);
 	int e = yk_memory_read(&memory);
-	if (e < 0 || t->step == t->steps)
+	if (e < 0 || t->step >= t->steps)
 		return e;
 	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
 }
 
+// Where the model is, the last losses, what to run next.
+static void say_end(struct run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	struct yk_progress *p = &r->progress;
+	char losses[160], *name = yk_shell_word(r->out);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
+	if (isfinite(r->state.loss)) // there was a step
+		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
+	if (isfinite(r->state.val_loss))
+		n += snprintf(losses + n, sizeof losses - (size_t)n,
+			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
+			      exp(r->state.val_loss));
+	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
+		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
+	if (r->saved != t->step) {
+		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
+	} else {
+		yk_progress_say(p, "model in %s: %s", r->out, losses);
+		if (name && t->step < t->steps)
+			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
+		else if (name)
+			yk_progress_say(p, "next: yoke generate %s, yoke eval %s", name, name);
+	}
+	free(name);
+}
+
 // From a trainer that is ready to the row in the log.
-static int run_steps(struct run *r, struct yk_config *c, bool resumes)
+static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpoint *from)
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
 	r->first = r->logged = r->told = t->step;
-	r->saved = r->validated = resumes ? t->step : -1;
+	r->saved = r->validated = from ? t->step : -1;
 	r->epochs = epochs_done(t);
 	r->state = (struct yk_run_state){
 		.step = t->step,
@@ -427,19 +552,23 @@ static int run_steps(struct run *r, struct yk_config *c, bool resumes)
 	if (!(r->profile = yk_profile_new(r->details)))
 		e = yoke_error_code();
 	if (e == 0)
-		e = say_start(r, resumes);
+		e = say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
 	while (e < 0 && (e = next_device(r, c, e)) == 0)
 		e = steps_run(r, &signal);
+	if (e == YOKE_ENOMEM && r->trainer) {
+		yk_profile_free(r->profile);
+		r->profile = NULL;
+		e = yk_trainer_advise(r->trainer);
+	}
 	t = r->trainer;
 	if (e == 0 && t->step > r->first)
 		e = report(r);
 	if (e == 0 && signal)
-		yk_progress_say(&r->progress,
-				"%s at step %" PRId64 ": saved in %s; go on with "
-				"resume=1",
-				strsignal(signal), t->step, r->out);
+		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
+	if (e == 0 && (t->step > r->first || !from))
+		say_end(r);
 	yk_runlog_end(&r->log,
 		      e < 0  ? "failed" :
 		      signal ? name_of(signal) :
@@ -466,6 +595,8 @@ static int run(struct run *r, struct yk_config *c)
 	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
+	r->keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1");
+	r->report = yk_config_str(c, YK_KEY_report);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
 		yk_profile_prepare();
@@ -479,10 +610,9 @@ static int run(struct run *r, struct yk_config *c)
 	if (e == 0 && !resumes && yk_checkpoint_exists(out))
 		e = not_over(out); // another run was faster
 	if (e == 0)
-		e = yk_progress_open(&r->progress, out, r->trainer->step,
-				     r->trainer->steps);
+		e = progress_open(r, c);
 	if (e == 0)
-		e = run_steps(r, c, resumes);
+		e = run_steps(r, c, resumes ? &ck : NULL);
 	yk_progress_close(&r->progress);
 	yk_snapshot_fini(&r->snapshot);
 	yk_trainer_free(r->trainer);
@@ -495,17 +625,19 @@ static int run(struct run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	// A copy: a checkpoint that was moved remembers the folder it was trained in.
-	char *out = strdup(yk_config_str(c, YK_KEY_out));
-	struct run r = { .out = out, .log = YK_RUNLOG_INIT };
-	if (!out)
-		return yk_fail(YOKE_ENOMEM, "train: no memory");
+	struct run r = { .out = yk_config_str(c, YK_KEY_out), .log = YK_RUNLOG_INIT };
+	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
 	int e = yk_stop_begin(&r.stop, second_signal, &r);
+	if (e < 0)
+		return e;
+	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
+	e = yk_out_name(c, &out);
 	if (e == 0) {
+		r.out = out;
 		e = run(&r, c);
-		yk_stop_end(&r.stop);
 	}
+	yk_stop_end(&r.stop);
 	yk_runlog_close(&r.log);
 	free(out);
 	return e;

@@ -5,6 +5,7 @@
 #include "train/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +101,12 @@ static int metrics_line(struct yk_progress *p, json_t *line)
 	return e;
 }
 
-int yk_progress_open(struct yk_progress *p, const char *folder, int64_t step,
+int yk_progress_open(struct yk_progress *p, const char *folder, const char *show, int64_t step,
 		     int64_t steps)
 {
-	*p = (struct yk_progress){ .terminal = isatty(STDERR_FILENO),
+	bool automatic = !strcmp(show, "auto"), bar = automatic && isatty(STDERR_FILENO);
+	*p = (struct yk_progress){ .bar = bar || !strcmp(show, "1"),
+				   .lines = automatic && !bar,
 				   .first = step,
 				   .steps = steps,
 				   .began = yk_seconds() };
@@ -155,17 +158,21 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 		 thousands ? "k" : "", mib < 100, mib, eta);
 }
 
-static void draw(struct yk_progress *p, int64_t step)
+int yk_progress_columns(void)
 {
-	char state[128];
 	struct winsize size;
 	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
-	int columns = known ? size.ws_col : 80;
-	print_state(p, step, state, sizeof state);
-	double done = p->steps > 0 ? (double)step / (double)p->steps : 1;
+	return known ? size.ws_col : 80;
+}
+
+// " 40% 400/1000 [====>     ]  state": n of them are done, of what is counted.
+static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state)
+{
+	int columns = yk_progress_columns();
+	double done = of > 0 ? (double)n / (double)of : 1;
 	char head[64];
 	int used = snprintf(head, sizeof head, "%3d%% %" PRId64 "/%" PRId64 " ",
-			    (int)(100 * done), step, p->steps);
+			    (int)(100 * done), n, of);
 	int room = columns - used - (int)strlen(state) - 5;
 	int width = room > 30 ? 30 : room;
 	fprintf(stderr, "\r%s", head);
@@ -184,6 +191,13 @@ static void draw(struct yk_progress *p, int64_t step)
 	p->drew = yk_seconds();
 }
 
+static void draw_step(struct yk_progress *p, int64_t step)
+{
+	char state[128];
+	print_state(p, step, state, sizeof state);
+	draw(p, step, p->steps, state);
+}
+
 void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
 {
 	clear_bar(p);
@@ -197,10 +211,10 @@ void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
 int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
 	p->last = *m;
-	if (p->terminal) {
+	if (p->bar) {
 		if (m->step == p->steps || yk_seconds() - p->drew >= REDRAW)
-			draw(p, m->step);
-	} else {
+			draw_step(p, m->step);
+	} else if (p->lines) {
 		char state[128];
 		print_state(p, m->step, state, sizeof state);
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
@@ -214,12 +228,24 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 					 (json_int_t)m->tokens));
 }
 
+void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, int64_t windows)
+{
+	char state[64];
+	if (!p->bar || (done > 0 && yk_seconds() - p->drew < REDRAW))
+		return;
+	snprintf(state, sizeof state, "windows validated at step %" PRId64, step);
+	draw(p, done, windows, state);
+}
+
 int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 {
-	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f", step, p->steps,
-			loss);
-	return metrics_line(
-		p, json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss));
+	double perplexity = exp(loss);
+	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g", step,
+			p->steps, loss, perplexity);
+	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
+	if (line && isfinite(perplexity))
+		json_object_set_new(line, "perplexity", json_real(perplexity));
+	return metrics_line(p, line);
 }
 
 int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
@@ -240,22 +266,39 @@ int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident));
 }
 
-static void say_line(void *p, const char *line)
+void yk_progress_line(void *p, const char *line)
 {
-	yk_progress_say(p, "%s", line);
+	const int columns = yk_progress_columns() - 1, indent = 6; // of what is carried over
+	int margin = 0;
+	while (*line) {
+		int room = columns - margin > 8 ? columns - margin : 8, n = (int)strlen(line);
+		if (n > room) {
+			for (n = room; n > margin && line[n] != ' '; n--)
+				;
+			if (strspn(line, " ") >= (size_t)n) // a word that is longer than a line
+				n = room;
+		}
+		int next = n + (int)strspn(line + n, " ");
+		while (n > 0 && line[n - 1] == ' ')
+			n--;
+		yk_progress_say(p, "%*s%.*s", margin, "", n, line);
+		line += next;
+		margin = indent;
+	}
 }
 
-int yk_progress_report(struct yk_progress *p, int64_t step, const struct yk_report *r)
+int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
 {
-	yk_report_print(r, say_line, p);
+	if (show)
+		yk_report_print(r, yk_progress_line, p);
 	return metrics_line(p, json_pack("{s:I, s:o}", "step", (json_int_t)step, "report",
 					 yk_report_json(r)));
 }
 
 void yk_progress_tick(struct yk_progress *p, int64_t step)
 {
-	if (p->terminal && p->last.step > 0 && yk_seconds() - p->drew >= REDRAW)
-		draw(p, step);
+	if (p->bar && p->last.step > 0 && yk_seconds() - p->drew >= REDRAW)
+		draw_step(p, step);
 }
 
 void yk_progress_close(struct yk_progress *p)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step and
-// val_loss; the start and the ends of epochs have step, epoch, seconds since the epoch
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all); a validation has step,
+// val_loss and perplexity; the start and the ends of epochs have step, epoch, seconds since the epoch
 // before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
 // step and report (observe/report.h).
 #ifndef YK_PROGRESS_H
@@ -24,31 +24,40 @@ struct yk_progress {
 	bool open;
 	int metrics; // descriptor
 	char *path;  // of metrics.jsonl
-	bool terminal, drawn; // is stderr one; is the bar on its last line?
+	bool bar, lines; // what is shown of each step; neither: nothing
+	bool drawn;      // is the bar on the last line?
 	int64_t first, steps; // steps done before this run, and in all
 	double began, drew;   // seconds
 	struct yk_metrics last; // logged; its step is 0 before the first
 };
 
 // `step` steps are done: lines of later ones, left by a run that ended before it saved,
-// are cut off.  EIO when the file cannot be written.
-int yk_progress_open(struct yk_progress *, const char *folder, int64_t step, int64_t steps);
+// are cut off.  show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.
+// EIO when the file cannot be written.
+int yk_progress_open(struct yk_progress *, const char *folder, const char *show, int64_t step,
+		     int64_t steps);
 int yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
+// A validation has come so far: draws it now and then.
+void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
 int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
 // Epochs done, and the seconds of the last; before training: 0.
 int yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
 		       const struct yk_memory *);
-int yk_progress_report(struct yk_progress *, int64_t step, const struct yk_report *);
+// Into metrics.jsonl, and shown as well, or not.
+int yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
 // Writing failed with this code: is it worth another try?  Says so, clears the error, and
 // waits a second, in which the other end may come back or somebody make room.
 bool yk_progress_again(struct yk_progress *, int code);
 // It failed again: the thread's error with what can be done about it.
 int yk_progress_gave_up(int code, const char *advice);
+int yk_progress_columns(void); // of the terminal on stderr; 80 where there is none
 // A step that is not logged: moves the bar now and then.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // A line of its own.
 void yk_progress_say(struct yk_progress *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+// The same for a struct yk_progress and a line of any length, which is carried over at blanks.
+void yk_progress_line(void *, const char *line);
 void yk_progress_close(struct yk_progress *); // may be all zeros
 
 #endif

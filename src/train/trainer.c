@@ -233,6 +233,27 @@ static int buffers_init(struct yk_trainer *t)
 	return 0;
 }
 
+// Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
+// share of the windows trained on takes VALID_SHARE of the time; whole batches have one plan.
+#define VALID_SHARE 0.05
+static int64_t validation_windows(const struct yk_trainer *t)
+{
+	int64_t all = yk_data_valid_windows(t->data), every, tokens, n;
+	double trained = (double)t->steps * (double)t->batch * (double)t->accumulate, times = 1;
+	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
+	every = yk_config_int(t->config, YK_KEY_eval_every);
+	n = tokens / t->context + (tokens % t->context > 0);
+	if (tokens != YK_AUTO)
+		return tokens > 0 && n < all ? n : all;
+	if (every > 0 && t->steps > every)
+		times = ceil((double)t->steps / (double)every);
+	double most = 3 * VALID_SHARE * trained / times;
+	n = most < (double)all ? (int64_t)most : all;
+	if (n > t->batch && n < all)
+		n -= n % t->batch;
+	return n > 0 || all == 0 ? n : 1;
+}
+
 int yk_trainer_new(const struct yk_config *c, const char *folder,
 		   const struct yk_checkpoint *from, struct yk_trainer **to)
 {
@@ -251,18 +272,20 @@ int yk_trainer_new(const struct yk_config *c, const char *folder,
 	if (e == 0)
 		e = buffers_init(t);
 	if (e < 0) {
+		if (e == YOKE_ENOMEM && t->data)
+			e = yk_trainer_advise(t);
 		yk_trainer_free(t);
 		return e;
 	}
 	t->schedule = schedule_of(c, t->steps);
+	t->valid_windows = validation_windows(t);
 	*to = t;
 	return 0;
 }
 
-void yk_trainer_free(struct yk_trainer *t)
+// All but text and tokenizer.
+static void drop_model(struct yk_trainer *t)
 {
-	if (!t)
-		return;
 	free(t->windows);
 	free(t->grad);
 	yk_parameters_fini(&t->sums);
@@ -271,6 +294,18 @@ void yk_trainer_free(struct yk_trainer *t)
 	yoke_free(t->ids);
 	yk_optim_free(t->optim);
 	yk_gpt_free(t->gpt);
+	t->windows = NULL;
+	t->grad = NULL;
+	t->loss_sum = t->record = t->ids = NULL;
+	t->optim = NULL;
+	t->gpt = NULL;
+}
+
+void yk_trainer_free(struct yk_trainer *t)
+{
+	if (!t)
+		return;
+	drop_model(t);
 	yk_data_free(t->data);
 	yk_tokenizer_free(t->tokenizer);
 	free(t);
@@ -352,7 +387,70 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	return 0;
 }
 
-int yk_trainer_validate(struct yk_trainer *t, double *loss)
+int yk_trainer_validate(struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
 {
-	return yk_model_validate(t->gpt, t->data, t->batch, loss);
+	return yk_model_validate(t->gpt, t->data, t->batch, t->valid_windows, go_on, arg, loss);
+}
+
+// ---- what fits ----
+
+enum { REHEARSED = 3 }; // steps: the first has a plan of its own
+
+static int rehearse_steps(struct yk_trainer *t)
+{
+	int64_t windows = validation_windows(t);
+	double loss;
+	int e = model_init(t, NULL, NULL);
+	if (e == 0)
+		e = buffers_init(t);
+	for (int i = 0; i < REHEARSED && e == 0; i++)
+		e = yk_trainer_step(t);
+	if (e == 0)
+		e = yk_model_validate(t->gpt, t->data, t->batch,
+				      windows < t->batch ? windows : t->batch, NULL, NULL, &loss);
+	drop_model(t);
+	return e;
+}
+
+// Does a run with that batch find its memory?  It is planned and gets its memory, in a context of its
+// own, as it would, without launching.
+static bool fits(const struct yk_trainer *like, int64_t batch)
+{
+	struct yoke_context *ctx = yoke_context_new(NULL), *was = yoke_use(ctx);
+	int e = yoke_error_code();
+	if (ctx) {
+		struct yk_trainer t = { .config = like->config, .context = like->context,
+					.batch = batch, .accumulate = like->accumulate, .steps = like->steps,
+					.seed = like->seed, .dropout = like->dropout,
+					.tokenizer = like->tokenizer, .data = like->data };
+		ctx->rehearses = true;
+		e = rehearse_steps(&t);
+	}
+	yoke_context_free(ctx);
+	yoke_use(was);
+	yoke_error_clear();
+	return e == 0;
+}
+
+int yk_trainer_advise(struct yk_trainer *t)
+{
+	char why[1600];
+	int64_t good = 0, bad = t->batch;
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	drop_model(t);
+	yoke_context_free(yk_current()); // with what is pending, or failed
+	if (fits(t, t->batch)) // it was other memory
+		return yk_fail(YOKE_ENOMEM, "%s", why);
+	while (bad - good > 1) {
+		int64_t middle = good + (bad - good) / 2;
+		if (fits(t, middle))
+			good = middle;
+		else
+			bad = middle;
+	}
+	if (good == 0)
+		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: use a smaller context or embed, "
+			       "or fewer layers", why);
+	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits", why, (long long)good);
 }

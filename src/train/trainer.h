@@ -21,6 +21,7 @@ struct yk_trainer {
 	const struct yk_config *config;
 	int64_t context, batch, accumulate;
 	int64_t step, steps; // done, and in all
+	int64_t valid_windows; // of one validation
 	uint64_t seed;
 	int64_t random_step; // one for each micro-batch: no two share a dropout mask
 	double dropout;
@@ -40,17 +41,24 @@ struct yk_trainer {
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
 // not NULL, taken from that checkpoint in `folder`.
+// ENOMEM names the largest batch that fits.
 int yk_trainer_new(const struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine
+// The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
+// missing.  Frees what the trainer has on the device, and the current context.
+int yk_trainer_advise(struct yk_trainer *);
 // Learning rate of the last step.
 double yk_trainer_lr(const struct yk_trainer *);
 // One optimizer step, launched; does not wait.
 int yk_trainer_step(struct yk_trainer *);
 // Waits for the last step.  ERANGE when its loss or norm is not finite.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
-// Mean loss over all windows of the validation part; NaN when there are none.
-int yk_trainer_validate(struct yk_trainer *, double *loss);
+// Mean loss over valid_windows of the validation part, as yk_model_validate.
+int yk_trainer_validate(struct yk_trainer *, yk_validate_fn *go_on, void *arg, double *loss);
+// Is the learning rate of the next step above the last one's and above what the schedule of the
+// checkpoint that was resumed meant it to be?
+bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, double *was, double *next);
 // A checkpoint of the present state, unless its last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
 

@@ -4,6 +4,9 @@
 
 #include "train/snapshot.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/error.h"
 
 static json_t *schedule_json(const struct yk_schedule *s)
@@ -12,6 +15,22 @@ static json_t *schedule_json(const struct yk_schedule *s)
 			 "kind", s->kind == YK_SCHEDULE_COSINE ? "cosine" : "constant",
 			 "peak", s->peak, "least", s->least,
 			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps);
+}
+
+bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, double *was, double *next)
+{
+	const char *kind = json_string_value(json_object_get(o, "kind"));
+	const struct yk_schedule old = {
+		.kind = kind && !strcmp(kind, "cosine") ? YK_SCHEDULE_COSINE : YK_SCHEDULE_CONSTANT,
+		.peak = json_number_value(json_object_get(o, "peak")),
+		.least = json_number_value(json_object_get(o, "least")),
+		.warmup = json_integer_value(json_object_get(o, "warmup")),
+		.steps = json_integer_value(json_object_get(o, "steps")),
+	};
+	double planned = yk_schedule_lr(&old, t->step + 1); // more than before while it warms up
+	*was = t->step > 0 ? yk_schedule_lr(&old, t->step) : planned;
+	*next = yk_schedule_lr(&t->schedule, t->step + 1);
+	return kind && t->step < t->steps && *next > 1.001 * fmax(*was, planned);
 }
 
 int yk_trainer_save(struct yk_trainer *t, const char *folder)

@@ -16,16 +16,21 @@ yoke_tensor *yk_windows_loss(const struct yk_gpt *gpt, yoke_tensor *ids, double 
 			   yoke_slice(ids, 1, 1, width, 1), dropout);
 }
 
-// Losses of all windows, weighted by rows: full batches share one plan, a last, smaller
-// one has its own.
-int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch,
-		      double *to)
+// Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
+static int64_t spread(int64_t k, int64_t windows, int64_t all)
 {
-	int64_t windows = yk_data_valid_windows(data), width = gpt->shape.context + 1;
-	if (windows == 0) {
-		*to = NAN;
+	return k * (all / windows) + k * (all % windows) / windows;
+}
+
+// Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.
+int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch,
+		      int64_t most, yk_validate_fn *go_on, void *arg, double *to)
+{
+	int64_t all = yk_data_valid_windows(data), width = gpt->shape.context + 1;
+	int64_t windows = most < all ? most : all, done = 0;
+	*to = NAN;
+	if (windows == 0)
 		return 0;
-	}
 	if (batch > windows)
 		batch = windows;
 	size_t bytes;
@@ -37,17 +42,21 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 			       "smaller batch", (long long)batch);
 	double sum = 0;
 	int e = 0;
-	for (int64_t first = 0; first < windows && e == 0; first += batch) {
-		int64_t rows = yk_data_valid(data, first, batch, host);
+	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
+		int64_t rows = 0;
+		for (; rows < batch && done + rows < windows; rows++)
+			yk_data_valid(data, spread(done + rows, windows, all), 1,
+				      host + rows * width);
 		float loss = NAN;
 		yoke_scope *s = yoke_scope_begin("validate");
 		yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, host);
 		yoke_read(yk_windows_loss(gpt, ids, 0), &loss, sizeof loss);
 		e = yoke_scope_end(s);
 		sum += (double)loss * (double)rows;
+		done += rows;
 	}
 	free(host);
-	if (e == 0)
+	if (e == 0 && done == windows)
 		*to = sum / (double)windows;
 	return e;
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of models.
+#include "config.h"
+
+#include "train/outname.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "device/device.h"
+
+static const char *const words[] = { "device", "layers", "embed", "heads", "data" };
+enum { WORDS = sizeof words / sizeof *words };
+
+static int add_device(const struct yk_config *c, FILE *to)
+{
+	int e = yk_config_apply(c);
+	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
+	if (!d)
+		return yoke_error_code();
+	for (const char *s = d->id; *s; s++) // a colon stands for a host in many a tool
+		fputc(*s == ':' ? '-' : *s, to);
+	return 0;
+}
+
+// "dir/book.txt" is "book".
+static void add_name(const char *path, size_t n, FILE *to)
+{
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	size_t from = n;
+	while (from > 0 && path[from - 1] != '/')
+		from--;
+	size_t end = n;
+	while (end > from + 1 && path[end - 1] != '.')
+		end--;
+	end = end > from + 1 ? end - 1 : n;
+	fprintf(to, "%.*s", (int)(end - from), path + from);
+}
+
+static int add_data(const struct yk_config *c, FILE *to)
+{
+	const char *at = yk_config_str(c, YK_KEY_data);
+	if (!*at)
+		return yk_fail(YOKE_EINVAL, "out=%s: {data} asks for data, which is not given",
+			       yk_config_str(c, YK_KEY_out));
+	for (;; at++) {
+		size_t n = strcspn(at, ",");
+		if (n == 1 && *at == '-')
+			fputs("stdin", to);
+		else
+			add_name(at, n, to);
+		at += n;
+		if (!*at)
+			return 0;
+		fputc('+', to);
+	}
+}
+
+static int add_word(const struct yk_config *c, const char *word, FILE *to)
+{
+	const char *near;
+	if (!strcmp(word, "device"))
+		return add_device(c, to);
+	if (!strcmp(word, "data"))
+		return add_data(c, to);
+	if (!strcmp(word, "layers") || !strcmp(word, "embed") || !strcmp(word, "heads")) {
+		fputs(yk_config_str(c, *word == 'l' ? YK_KEY_layers :
+				       *word == 'e' ? YK_KEY_embed :
+						      YK_KEY_heads), to);
+		return 0;
+	}
+	near = yk_nearest(word, words, WORDS);
+	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are {device}, {layers}, "
+		       "{embed}, {heads} and {data}", yk_config_str(c, YK_KEY_out), word,
+		       near ? ", did you mean {" : "", near ? near : "", near ? "}?" : "");
+}
+
+int yk_out_name(const struct yk_config *c, char **to)
+{
+	char *name = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&name, &bytes);
+	int e = 0;
+	if (!f)
+		return yk_fail(YOKE_ENOMEM, "train: no memory for a name");
+	for (const char *at = yk_config_str(c, YK_KEY_out); *at && e == 0;) {
+		char word[32];
+		size_t n = *at == '{' ? strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+		if (n == 0 || n >= sizeof word || at[n + 1] != '}') { // any other brace is itself
+			fputc(*at++, f);
+			continue;
+		}
+		memcpy(word, at + 1, n);
+		word[n] = '\0';
+		at += n + 2;
+		e = add_word(c, word, f);
+	}
+	bool bad = ferror(f);
+	if ((fclose(f) || bad) && e == 0)
+		e = yk_fail(YOKE_ENOMEM, "train: no memory for a name");
+	if (e < 0)
+		free(name);
+	else
+		*to = name;
+	return e;
+}
