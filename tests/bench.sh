@@ -20,6 +20,13 @@ verdict()
 	fi
 }
 
+# skipped NAME WHY
+skipped()
+{
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
 "$yoke" bench attention map --json bench.json >bench.out 2>bench.err
 verdict "two suites" $?
 grep -q 'multiply-adds, .* in a copy' bench.out
@@ -42,4 +49,24 @@ verdict "--json without a file" $?
 "$yoke" bench map --json no/such/folder.json >bench.out 2>bench.err
 [ $? -ne 0 ] && grep -q "no/such/folder.json" bench.err
 verdict "JSON that cannot be written" $?
+
+# The limit of multiply-adds: as many accumulators as are counted.  A compiler may see that sums are
+# equal, and compute one.
+accumulators() # FUNCTION INSTRUCTIONS
+{
+	objdump -d --no-show-raw-insn --disassemble="$1" "$yoke" 2>bench.err |
+		sed -n "s/.*[[:space:]]\($2\) .*\(%[xyz]mm[0-9]*\)\$/\2/p" | sort -u | wc -l
+}
+makefile=$(dirname "$yoke")/Makefile
+for function in peak_base:mulps peak_avx2:'vfmadd[0-9]*ps' peak_avx512:'vfmadd[0-9]*ps'; do
+	name=${function%%:*}
+	if ! command -v objdump >bench.out || ! objdump -t "$yoke" 2>bench.err | grep -q " $name\$" ||
+		grep -q '^[A-Z_]*CFLAGS =.*\(-O0\|-fsanitize\|--coverage\)' "$makefile"; then
+		skipped "the sums of $name" "no objdump, or another processor or kind of build"
+		continue
+	fi
+	n=$(accumulators "$name" "${function#*:}")
+	echo "$name: $n sums, wanted 12" >bench.out
+	verdict "the sums of $name are apart ($n)" "$([ "$n" -eq 12 ]; echo $?)"
+done
 echo 1..$count

@@ -14,6 +14,8 @@
 
 #if defined __x86_64__
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
 
 enum { MOST_SAMPLES = 1000, COPY_BYTES = 32 << 20, ROUNDS = 1 << 16 };
@@ -56,11 +58,19 @@ int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
 
 // ---- multiply-adds ----
 
-// 12 sums are more than latency times throughput of any core so far (4 times 2).
+// At least as many sums as latency times throughput of any core so far: 4 times 2, 4 times 4 with
+// NEON.  With two operands they fit the registers.
+#if defined __aarch64__
+#define SUMS(X) \
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define NSUMS 16
+#else
 #define SUMS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define NSUMS 12
+#endif
 
-// name: a function of `rounds` rounds of NSUMS multiply-adds on vectors of `type`.
+// name: a function of `rounds` rounds of NSUMS multiply-adds on vectors of `type`.  Each sum starts
+// elsewhere: a compiler makes one of those that start equal.
 #define PEAK(name, attributes, type, set1, fmadd, hsum) \
 	attributes static float name(int rounds, float x, float y) \
 	{ \
@@ -73,9 +83,9 @@ int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *to)
 	}
 
 #if defined __x86_64__
-#define PEAK_DECLARE___m512(k) __m512 s##k = a;
+#define PEAK_DECLARE___m512(k) __m512 s##k = _mm512_set1_ps(x + k);
 #define PEAK_STEP__mm512_fmadd_ps(k) s##k = _mm512_fmadd_ps(s##k, b, a);
-#define PEAK_DECLARE___m256(k) __m256 s##k = a;
+#define PEAK_DECLARE___m256(k) __m256 s##k = _mm256_set1_ps(x + k);
 #define PEAK_STEP__mm256_fmadd_ps(k) s##k = _mm256_fmadd_ps(s##k, b, a);
 #define ADD512(k) a = _mm512_add_ps(a, s##k),
 #define ADD256(k) a = _mm256_add_ps(a, s##k),
@@ -85,12 +95,19 @@ PEAK(peak_avx2, __attribute__((target("avx2,fma"))), __m256, _mm256_set1_ps,
      _mm256_fmadd_ps, (SUMS(ADD256) _mm256_cvtss_f32(a)))
 #endif
 
+#if defined __aarch64__
+#define PEAK_DECLARE_float32x4_t(k) float32x4_t s##k = vdupq_n_f32(x + k);
+#define PEAK_STEP_vfmaq_f32(k) s##k = vfmaq_f32(a, s##k, b);
+#define ADD4(k) a = vaddq_f32(a, s##k),
+PEAK(peak_base, , float32x4_t, vdupq_n_f32, vfmaq_f32, (SUMS(ADD4) vgetq_lane_f32(a, 0)))
+#else
 typedef float vec4 __attribute__((vector_size(16)));
 #define SPLAT4(x) ((vec4){ x, x, x, x })
-#define PEAK_DECLARE_vec4(k) vec4 s##k = a;
+#define PEAK_DECLARE_vec4(k) vec4 s##k = SPLAT4(x + k);
 #define PEAK_STEP_muladd(k) s##k = s##k * b + a;
 #define ADD4(k) a += s##k,
 PEAK(peak_base, , vec4, SPLAT4, muladd, (SUMS(ADD4) a[0]))
+#endif
 
 // The widest there is; *lanes floats in a vector.
 static float (*peak_choose(int *lanes))(int, float, float)
