@@ -20,7 +20,8 @@ yoke_SOURCES = \
 	src/tool/option.c \
 	src/tool/table.c \
 	src/tool/table.h \
-	src/tool/tool.h
+	src/tool/tool.h \
+	src/tool/warmup_show.c
 yoke_LDADD = libyokecore.la
 
 # Tries a plugin in a process of its own; the loader of every program runs it.

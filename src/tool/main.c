@@ -148,8 +148,10 @@ int main(int argc, char **argv)
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		word = "help";
 	for (const struct yk_command *c = yk_commands; c->name; c++) {
-		if (!strcmp(word, c->name))
+		if (!strcmp(word, c->name)) {
+			yk_warmup_show();
 			return c->run(argc - 1, argv + 1);
+		}
 		names[n++] = c->name;
 	}
 	nearest = yk_nearest(word, names, n);

@@ -40,6 +40,9 @@ int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
 
+// From now on kernels that are compiled and tested are shown on stderr (warmup_show.c).
+void yk_warmup_show(void);
+
 // ---- option.c ----
 
 // The value behind an option, "--seed=7" or the next argument; NULL: argv[*i] is another one.

@@ -25,8 +25,9 @@ struct yk_progress {
 	int metrics; // descriptor
 	char *path;  // of metrics.jsonl
 	bool terminal, drawn; // is stderr one; is the bar on its last line?
-	int64_t first, steps; // steps done before this run, and in all
-	double began, drew;   // seconds
+	int64_t steps, first; // in all; done when the time that ETA counts began
+	double began, drew;   // seconds; began: 0 until the first step of this run is done
+	double warmed;        // seconds of warming up before that
 	struct yk_metrics last; // logged; its step is 0 before the first
 };
 
