@@ -39,11 +39,11 @@ $want"
 }
 
 # shellcheck disable=SC2046 # words
-check 'yoke ' --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+check 'yoke ' --help --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke info --e' --env
-check 'yoke doctor -' --json
+check 'yoke doctor -' --help --json
 check 'yoke bench --j' --json
 check 'yoke conform --q' --quick
 check 'yoke conform c' cpu

@@ -38,7 +38,8 @@ static int suite_names(const char *names[16])
 
 static int parse(struct bench *b, int argc, char **argv)
 {
-	const char *names[16], *nearest;
+	const char *names[16];
+	char hint[160];
 	int n = suite_names(names), k;
 
 	for (int i = 1; i < argc; i++) {
@@ -50,12 +51,9 @@ static int parse(struct bench *b, int argc, char **argv)
 		}
 		for (k = 0; k < n && strcmp(argv[i], names[k]); k++)
 			;
-		if (k == n) {
-			nearest = yk_nearest(argv[i], names, n);
-			return yk_usage("bench", "no suite '%s'; %s '%s'", argv[i],
-					nearest ? "did you mean" : "the first is",
-					nearest ? nearest : names[0]);
-		}
+		if (k == n)
+			return yk_usage("bench", "no suite '%s'; %s", argv[i],
+					yk_hint(argv[i], names, n, hint, sizeof hint));
 		if (b->nsuites < 8)
 			b->suites[b->nsuites++] = names[k];
 	}

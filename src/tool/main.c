@@ -76,6 +76,7 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
+	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
 	{ 0 },
 };
 
@@ -124,10 +125,27 @@ int yk_finish(const char *command, int status)
 	return YK_FAILED;
 }
 
-static int version(void)
+int yk_cmd_version(int argc, char **argv)
 {
+	if (argc > 1)
+		return yk_usage("version", "'%s': it takes no arguments", argv[1]);
 	printf("yoke %s\n", yoke_version());
-	return yk_finish("", YK_DONE);
+	return yk_finish("version", YK_DONE);
+}
+
+// Runs a command, unless its arguments ask for its help or for the version.
+static int run(const struct yk_command *c, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			yk_help(stdout, c);
+			return yk_finish(c->name, YK_DONE);
+		}
+		if (!strcmp(argv[i], "--version"))
+			return yk_cmd_version(1, argv);
+	}
+	yk_warmup_show();
+	return c->run(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -144,14 +162,12 @@ int main(int argc, char **argv)
 		return YK_USAGE;
 	}
 	if (!strcmp(word, "--version"))
-		return version();
+		word = "version";
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		word = "help";
 	for (const struct yk_command *c = yk_commands; c->name; c++) {
-		if (!strcmp(word, c->name)) {
-			yk_warmup_show();
-			return c->run(argc - 1, argv + 1);
-		}
+		if (!strcmp(word, c->name))
+			return run(c, argc - 1, argv + 1);
 		names[n++] = c->name;
 	}
 	nearest = yk_nearest(word, names, n);

@@ -29,6 +29,7 @@ int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_conform(int argc, char **argv);
 int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
+int yk_cmd_version(int argc, char **argv);
 
 // "yoke train: .." on stderr, with a line that names the help; returns YK_USAGE.
 int yk_usage(const char *command, const char *fmt, ...)
