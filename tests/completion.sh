@@ -49,6 +49,8 @@ check 'yoke conform --q' --quick
 check 'yoke conform c' cpu
 check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
+check 'yoke tune m' model= minutes=
+check 'yoke tune model=m' model
 check 'yoke train sch' schedule=
 check 'yoke train t' text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=' cosine constant

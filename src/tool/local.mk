@@ -21,6 +21,8 @@ yoke_SOURCES = \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \
+	src/tool/tune_model.c \
+	src/tool/tune_model.h \
 	src/tool/warmup_show.c
 yoke_LDADD = libyokecore.la
 

@@ -51,8 +51,11 @@
 	"a process\n" \
 	"of its own and after a check of what it computes, and keeps the result for this device " \
 	"and driver.\n" \
-	"What was measured before is kept.  DEVICE as in `yoke conform`.\n" \
-	"  --budget SECONDS  ends after that time, without the class in hand\n" \
+	"What was measured before is kept.  Says how long it will take, first and while it measures.\n" \
+	"DEVICE as in `yoke conform`.\n" \
+	"  model=DIR         only what training and generating with that model use\n" \
+	"  minutes=N         ends after that time, without the class in hand\n" \
+	"  --budget SECONDS  the same in seconds\n" \
 	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
 	"  --without LIST    implementations to leave out then\n"
 
@@ -72,7 +75,7 @@ const struct yk_command yk_commands[] = {
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
-	{ "tune", "[DEVICE] [--budget SECONDS]", "find the best kernels of a device",
+	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
