@@ -45,6 +45,7 @@ check 'yoke help ge' generate
 check 'yoke info --e' --env
 check 'yoke doctor -' --help --json
 check 'yoke bench --j' --json
+check 'yoke bench d' devices=
 check 'yoke conform --q' --quick
 check 'yoke conform c' cpu
 check 'yoke tune --b' --budget

@@ -3,6 +3,7 @@
 bin_PROGRAMS += yoke
 yoke_SOURCES = \
 	src/tool/bench.h \
+	src/tool/bench_device.c \
 	src/tool/bench_limits.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_bench.c \

@@ -34,7 +34,8 @@
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
-	"the same run.\n" \
+	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
+	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
 	"  --json FILE   the figures as JSON, too\n"
 
 #define CONFORM_MORE \
@@ -70,7 +71,7 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
-	{ "bench", "[suite ..] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
+	{ "bench", "[suite ..] [devices=LIST] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
