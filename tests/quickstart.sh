@@ -40,7 +40,7 @@ done
 list=$(installs bench)
 echo "$list" | grep -q 'libopenblas-dev'
 result $? "quickstart bench does:$list"
-[ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball has no links
+[ -f README ] && [ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball has no links
 result $? "README is README.md"
 sh ./quickstart nonsense >/dev/null 2>&1
 [ $? -eq 2 ]
