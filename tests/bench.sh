@@ -20,13 +20,45 @@ verdict()
 	fi
 }
 
+# skipped NAME WHY
+skipped()
+{
+	count=$((count + 1))
+	echo "ok $count - $1 # SKIP $2"
+}
+
+# shares NAME SUITE: in columns that end where their titles do, a share of the limit that is printed above,
+# to its last digit; of memory where nothing else is counted
+shares()
+{
+	awk -v suite="$2" -v name="$1" '
+		/^  peak/ { limit["GFLOP/s"] = $2 }
+		/^  copy/ { limit["GB/s"] = $2 }
+		$1 == suite {
+			for (i = 1; i < NF - 1; i++)
+				if ($(i + 1) in limit && $(i + 3) == "%") {
+					want = 100 * $i / limit[$(i + 1)]
+					off = $(i + 2) - want
+					if (off > 2 + want / 20 || off < -2 - want / 20) {
+						print name ": " $(i + 2) " %, want " want
+						bad++
+					}
+					n++
+				}
+		}
+		END { exit bad || n < 3 }' bench.out >bench.err
+}
 "$yoke" bench attention map --json bench.json >bench.out 2>bench.err
 verdict "two suites" $?
-grep -q 'multiply-adds, .* in a copy' bench.out
+grep -q '^  peak  *[0-9.]* GFLOP/s  fp32 multiply-adds' bench.out && grep -q '^  copy  *[0-9.]* GB/s ' bench.out
 verdict "limits of this machine" $?
+grep -q '^suite  *case .* of peak .* of copy$' bench.out
+verdict "columns say what they are of" $?
 [ "$(grep -c '^map  .* ms ' bench.out)" -eq 3 ] && [ "$(grep -c '^attention  .* ms ' bench.out)" -eq 3 ] &&
 	! grep -q '^contract' bench.out
 verdict "a line for each case of them" $?
+shares cpu map && shares cpu attention
+verdict "shares of these limits" $?
 # rates are positive and finite, and shares of the limits are there
 grep '^attention' bench.out | awk '{ for (i = 1; i < NF; i++) if ($(i + 1) == "GFLOP/s" && $i > 0) n++ } END { exit n != 3 }'
 verdict "rates" $?
@@ -42,4 +74,49 @@ verdict "--json without a file" $?
 "$yoke" bench map --json no/such/folder.json >bench.out 2>bench.err
 [ $? -ne 0 ] && grep -q "no/such/folder.json" bench.err
 verdict "JSON that cannot be written" $?
+
+if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
+	YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
+	export YOKE_PLUGIN_PATH
+fi
+if "$yoke" bench map devices=opencl >bench.out 2>bench.err; then
+	shares opencl map
+	verdict "shares on OpenCL" $?
+	"$yoke" bench map devices=cpu,opencl --json=bench.json >bench.out 2>bench.err &&
+		grep -q '^ *cpu:0  *opencl:0' bench.out && shares both map &&
+		[ "$(grep -c '^map .* ms .* % .* ms .* %  *[0-9.]* x$' bench.out)" -eq 3 ] &&
+		[ "$(grep -c '"device": *"opencl:0"' bench.json)" -eq 4 ]
+	verdict "two devices side by side" $?
+else
+	skipped "OpenCL" "no device of it"
+fi
+"$yoke" bench map devices=cpu,cpu:0 >bench.out 2>bench.err
+[ $? -eq 1 ] && grep -q 'stands there twice' bench.err
+verdict "a device twice" $?
+"$yoke" bench map devices=nochip >bench.out 2>bench.err
+[ $? -eq 1 ] && grep -q 'no such backend' bench.err
+verdict "no device" $?
+"$yoke" bench map device=cpu >bench.out 2>bench.err
+[ $? -eq 2 ] && grep -q "'device=cpu'" bench.err
+verdict "an option that is none" $?
+
+# The limit of multiply-adds: as many accumulators as are counted.  A compiler may see that sums are
+# equal, and compute one.
+accumulators() # FUNCTION INSTRUCTIONS
+{
+	objdump -d --no-show-raw-insn --disassemble="$1" "$yoke" 2>bench.err |
+		sed -n "s/.*[[:space:]]\($2\) .*\(%[xyz]mm[0-9]*\)\$/\2/p" | sort -u | wc -l
+}
+makefile=$(dirname "$yoke")/Makefile
+for function in peak_base:mulps peak_avx2:'vfmadd[0-9]*ps' peak_avx512:'vfmadd[0-9]*ps'; do
+	name=${function%%:*}
+	if ! command -v objdump >bench.out || ! objdump -t "$yoke" 2>bench.err | grep -q " $name\$" ||
+		grep -q '^[A-Z_]*CFLAGS =.*\(-O0\|-fsanitize\|--coverage\)' "$makefile"; then
+		skipped "the sums of $name" "no objdump, or another processor or kind of build"
+		continue
+	fi
+	n=$(accumulators "$name" "${function#*:}")
+	echo "$name: $n sums, wanted 12" >bench.out
+	verdict "the sums of $name are apart ($n)" "$([ "$n" -eq 12 ]; echo $?)"
+done
 echo 1..$count

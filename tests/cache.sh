@@ -33,6 +33,10 @@ while [ $i -lt 16 ]; do
 		cat p$i.log model.log; grep -l failed p$i.log)"
 	i=$((i + 1))
 done
+verdict "that kernels are compiled is said, and nothing by the driver" "$(grep -q \
+	'^opencl:0: compiles and tests the kernels' p0.log && grep -q '^opencl:0: .* kernels, [1-9].* of [1-9]' p0.log &&
+	grep -q '^opencl:0: [1-9][0-9]* programs of kernels compiled, [0-9]* kernels tested' p0.log ||
+	cat p0.log; grep -h 'warning' p*.log)"
 verdict "nothing temporary is left" "$(find race -type f ! -name '*.krn')"
 verdict "what they compiled is there" "$(find race -name '*.krn' | grep -q . || echo nothing)"
 verdict "the folder is the user's alone" "$(find race/yoke -prune ! -perm 700)"

@@ -39,19 +39,22 @@ $want"
 }
 
 # shellcheck disable=SC2046 # words
-check 'yoke ' --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+check 'yoke ' --help --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke models --j' --json
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env
-check 'yoke doctor -' --json
+check 'yoke doctor -' --help --json
 check 'yoke bench --j' --json
+check 'yoke bench d' devices=
 check 'yoke conform --q' --quick
 check 'yoke conform c' cpu
 check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
+check 'yoke tune m' model= minutes=
+check 'yoke tune model=m' model
 check 'yoke train sch' schedule=
 check 'yoke train t' text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=' cosine constant

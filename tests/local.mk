@@ -108,6 +108,7 @@ test_programs = \
 	tests/train.t \
 	tests/tuning.t \
 	tests/vmath.t \
+	tests/warmup.t \
 	tests/wrap.t
 
 test_scripts = \
@@ -255,6 +256,7 @@ tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
+tests_warmup_t_SOURCES = tests/warmup.c
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c tests/cpu_levels.h $(amx_emulated)
 tests_cpu_epilogue_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)

@@ -307,6 +307,37 @@ static void test_sums(const char *backend, bool details, bool timed)
 	yoke_error_clear();
 }
 
+// With the plan among what is watched: no step is charged with it, so what is on the device's queue
+// is disjoint and no more than the wall time; and what was counted once stays.
+static void test_first(const char *backend)
+{
+	struct model m;
+	struct yk_report r;
+	struct yoke_context *ctx = yoke_context_new(backend), *former = yoke_use(ctx);
+	diag("%s, from the first plan on", backend);
+	tap_state = 5;
+	struct yk_profile *p = yk_profile_new(true);
+	int e = model_run(&m);
+	uint64_t wait = p->sum[0][YK_BUSY_WAIT].ns;
+	double busy = yk_profile_busy(p);
+	e = e ? e : yk_profile_report(p, &r);
+	double after = yk_profile_busy(p);
+	wait = p->sum[0][YK_BUSY_WAIT].ns - wait; // of the report
+	ok(e == 0 && busy > 0 && fabs(after - busy - 1e-9 * (double)wait) < 1e-12,
+	   "%.9f s of pieces, and later %.9f, %.9f for waiting %s", busy, after,
+	   1e-9 * (double)wait, yoke_error());
+	ok(r.sum[0][YK_BUSY_PLAN].pieces > 0, "planning: %.6f s",
+	   1e-9 * (double)r.sum[0][YK_BUSY_PLAN].ns);
+	ok(r.idle > -1e-3 * r.wall, "pieces %.6f s and idle %.6f s of %.6f s", after, r.idle,
+	   r.wall);
+	check_trace(p, backend);
+	yk_profile_free(p);
+	model_free(&m);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	yoke_error_clear();
+}
+
 // A trace that is full drops pieces and says how many; rows of many plans stay few.
 static void test_bounds(void)
 {
@@ -351,6 +382,7 @@ int main(void)
 	test_nodes("cpu", true);
 	test_sums("cpu", false, true);
 	test_sums("cpu", true, true);
+	test_first("cpu");
 	test_bounds();
 	test_nodes("skeleton", false);
 	warnings = 0;
@@ -366,6 +398,7 @@ int main(void)
 		test_nodes("opencl", true);
 		test_sums("opencl", false, false);
 		test_sums("opencl", true, true);
+		test_first("opencl");
 	} else {
 		skip("times of OpenCL", opencl ? yoke_error() : "OpenCL is not built");
 		yoke_error_clear();

@@ -18,6 +18,30 @@ for script in quickstart .ci/run autogen.sh build-aux/embed.sh tests/run tests/*
 done
 sh ./quickstart help | grep -q 'quickstart check'
 result $? "help names the commands"
+
+# Where pkg-config knows nothing and the user is not root, it prints what it would install.
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+printf '#!/bin/sh\nexit 1\n' >"$work/pkg-config"
+printf '#!/bin/sh\necho 1000\n' >"$work/id"
+chmod +x "$work/pkg-config" "$work/id"
+
+# installs COMMAND: the packages, and that it ends with status 1 because of them
+installs()
+{
+	PATH="$work:$PATH" YOKE_BUILD="$work/build" sh ./quickstart "$1" >"$work/out" 2>&1
+	[ $? -eq 1 ] && grep '^apt-get install .* libjansson-dev libxxhash-dev' "$work/out"
+}
+for command in '' build check; do
+	list=$(installs "$command")
+	[ -n "$list" ] && ! echo "$list" | grep -qE 'blas|dnnl'
+	result $? "quickstart $command installs no peer of the benchmarks:$list"
+done
+list=$(installs bench)
+echo "$list" | grep -q 'libopenblas-dev'
+result $? "quickstart bench does:$list"
+[ -f README ] && [ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball has no links
+result $? "README is README.md"
 sh ./quickstart nonsense >/dev/null 2>&1
 [ $? -eq 2 ]
 result $? "bad use exits 2"

@@ -60,9 +60,27 @@ refuses()
 prints 'version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" --version
 prints 'help' '^  train ' "$yoke" help
 prints '--help' '^  train ' "$yoke" --help
-for command in train generate eval models setup info bench conform tune help; do
+for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 	prints "help $command" "^usage: yoke $command" "$yoke" help $command
+	"$yoke" help $command >help.txt
+	for asked in --help -h; do
+		prints "$command $asked" "^usage: yoke $command" "$yoke" $command $asked
+		cmp -s help.txt out.txt
+		result $? "$command $asked: the same"
+	done
+	prints "$command --version" '^yoke [0-9]' "$yoke" $command --version
 done
+prints '-h' '^  train ' "$yoke" -h
+prints 'the command version' '^yoke [0-9][0-9]*\.[0-9]' "$yoke" version
+prints 'help among other arguments' '^usage: yoke train' "$yoke" train data=none --help lr=x
+refuses 'version of something' 2 "'train'" "$yoke" version train
+probe=$(dirname "$yoke")/yoke-probe
+if [ -x "$probe" ]; then
+	prints 'yoke-probe --help' '^usage: yoke-probe' "$probe" --help
+	prints 'yoke-probe --version' '^yoke-probe [0-9]' "$probe" --version
+else
+	skipped 'yoke-probe --help' 'it is not beside yoke'
+fi
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
 run "$yoke"
 [ $status -eq 2 ] && [ ! -s out.txt ] && grep -q '^usage: yoke' err.txt
@@ -72,8 +90,12 @@ refuses 'nothing like it' 2 "unknown command 'qqqqqqqq'" "$yoke" qqqqqqqq
 refuses 'help for an unknown command' 2 "did you mean 'bench'" "$yoke" help bnech
 refuses 'help for two' 2 'one command' "$yoke" help train eval
 refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
-refuses 'unknown suite' 2 "did you mean 'contract'" "$yoke" bench contrct
+refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, attention, train" "$yoke" bench contrct
+refuses 'a suite like none' 2 "no suite 'qqqqqqqq'; there are contract, map" "$yoke" bench qqqqqqqq
+refuses 'a suite for conform' 2 "'qqqqqqqq' is no op of conform; there are map, reduce.*, memory" "$yoke" conform --ops qqqqqqqq
 refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" conform --ops map,sotfmax
+refuses 'conform of an unknown dtype' 2 "'map.f33': map has no cases of that dtype; did you mean 'f32'; there are f32, " \
+	"$yoke" conform --ops map.f33
 refuses 'conform of an unknown device' 1 'no such backend' "$yoke" conform nochip
 refuses 'conform --seed without a number' 2 "got 'x'" "$yoke" conform --seed x
 refuses 'bench --json without a file' 2 'wants a file' "$yoke" bench --json
@@ -110,7 +132,7 @@ else
 	skipped 'info --json is JSON' 'no python3 to read it with'
 fi
 if [ -w /dev/full ]; then
-	for arguments in help info 'info --env' 'info --json' '--version'; do
+	for arguments in help version 'train --help' info 'info --env' 'info --json' '--version'; do
 		"$yoke" $arguments >/dev/full 2>err.txt
 		[ $? -eq 1 ] && [ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'standard output' err.txt
 		result $? "$arguments: stdout that is full"

@@ -65,11 +65,44 @@ verdict 'a budget ends a class that hangs' "$(YOKE_FAULT_RUN=1 YOKE_FAULT_HOW=ha
 	cmp before "$kept"; cat err)"
 verdict 'a budget of nothing measures nothing' "$(tune 0 fault --budget 0)$(
 	has out '^fault:0: 0 classes measured now')$(cmp before "$kept")"
+verdict 'it says how long it would take' "$(has out \
+	'^fault:0: [1-9][0-9]* classes to measure, about [1-9][0-9]* \(s\|min\), of which it gets 0 s$')"
 verdict 'goes on where it was' "$(YOKE_FAULT_WRONG=contract YOKE_FAULT_IMPL=2 tune 0 fault)$(
 	has out "now, $n before, 0 to go" 'second wrong')$(has err 'second is wrong')"
 verdict 'and keeps what was there' "$(sed '$d' before | diff - "$kept" | grep '^<')$(has "$kept" \
 	'^contract.*second=wrong$')"
 
+# What a model runs.  Of products that training and generating need there are, with 8 tokens, 8 wide:
+# qkv of a batch, of one token, and its gradient by the weights.
+export YOKE_FAULT_IMPLS_MOST=512
+printf 'one two three four five six seven eight nine ten eleven twelve' >text
+YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 out=model \
+	>out 2>err || cat err
+rm "$kept"
+verdict 'minutes=0.02 ends what a model runs' "$(tune 0 fault model=model minutes=0.02)$(has out \
+	'^fault:0: [1-9][0-9]* classes to measure of model, about [1-9][0-9]* s' 'classes measured now, 0 before')"
+verdict 'what a model runs' "$(tune 0 fault model=model)$(has out ', 0 to go')$(has "$kept" \
+	'^contract\.f32\.nt\.8x64x8x1 ' '^contract\.f32\.nt\.1x64x8x1 ' '^contract\.f32\.tn\.64x8x8x1 ')"
+n=$(grep -c '^contract' "$kept")
+verdict "is $n classes, none of another kind" "$(grep -e '^contract\.b' -e 'x1536x' "$kept"; [ "$n" -lt 30 ] ||
+	cat "$kept")"
+verdict 'and is kept' "$(tune 0 fault model=model)$(has out '^fault:0: 0 classes to measure of model' \
+	"0 classes measured now, $n before, 0 to go")"
+verdict 'no model' "$(tune 1 fault model=nowhere)$(has err 'nowhere')"
+verdict 'no minutes' "$(tune 2 fault minutes=soon)$(has err "got 'soon'")$(tune 2 fault minutes=0)"
+verdict 'no key' "$(tune 2 fault modell=x)$(has err "'modell=x'")"
+if script --version 2>/dev/null | grep -q util-linux; then
+	rm "$kept"
+	script -qefc "'$yoke' tune fault model=model" /dev/null >typed </dev/null
+	verdict 'while it measures it says how long it takes' "$(tr '\r' '\n' <typed >out; has out \
+		'^1 of [1-9][0-9]* classes, about [1-9][0-9]* s to go')"
+else
+	count=$((count + 1))
+	echo "ok $count - while it measures # SKIP no script of util-linux"
+fi
+export YOKE_FAULT_IMPLS_MOST=8
+
+cp before "$kept"
 sed '3s/=/ /' before >"$kept"
 verdict 'a damaged file is ignored, with its line' "$(tune 0 fault --budget 0)$(has out 'now, 0 before')$(
 	has err 'tuning-[0-9a-f]*\.txt:3: ')"

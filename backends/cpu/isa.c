@@ -23,12 +23,14 @@ static bool runs_avx2(void)
 	       __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
 
+#ifdef HAVE_AVX512
 static bool runs_avx512(void)
 {
 	return runs_avx2() && __builtin_cpu_supports("avx512f") &&
 	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 	       __builtin_cpu_supports("avx512vl");
 }
+#endif
 
 #ifdef HAVE_AVX512_BF16
 static bool runs_bf16(void)
@@ -90,7 +92,9 @@ static const struct {
 	{ &yk_isa_base, "", runs_base, NULL, false },
 #ifdef __x86_64__
 	{ &yk_isa_avx2, "AVX2, FMA and F16C", runs_avx2, NULL, false },
+#ifdef HAVE_AVX512
 	{ &yk_isa_avx512, "AVX-512 F, BW, DQ and VL", runs_avx512, NULL, false },
+#endif
 #ifdef HAVE_AVX512_BF16
 	{ &yk_isa_avx512_bf16, "AVX-512 BF16", runs_bf16, bf16_is_fast, true },
 #endif

@@ -87,11 +87,15 @@ if X86_64
 libcpu_avx2_la_SOURCES = $(cpu_kernels)
 libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx2
 libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX2_CFLAGS)
+noinst_LTLIBRARIES += libcpu_avx2.la
+libyokecore_la_LIBADD += libcpu_avx2.la
+endif
+if AVX512
 libcpu_avx512_la_SOURCES = $(cpu_kernels)
 libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512
 libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS)
-noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la
-libyokecore_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
+noinst_LTLIBRARIES += libcpu_avx512.la
+libyokecore_la_LIBADD += libcpu_avx512.la
 endif
 
 # Levels above an instruction set: all but their products of bf16 are its own.

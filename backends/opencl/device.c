@@ -163,9 +163,10 @@ static void fill_info(struct yk_cl_device *d)
 	text_of(d->id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor);
 	text_of(d->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
 	platform_text(d->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
+	// -w: a driver's compiler may print its warnings of our texts on the user's terminal
 	d->options = f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ?
-			     "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" :
-			     "-cl-std=CL1.2";
+			     "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" :
+			     "-w -cl-std=CL1.2";
 }
 
 static void fill_limits(struct yk_cl_device *d)

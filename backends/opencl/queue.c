@@ -66,13 +66,13 @@ int yk_cl_queue_flush(void *queue)
 }
 
 // Where nothing was enqueued since, the mark that is there serves again, unless it failed: who asks
-// then has heard that.
+// then has heard that; or unless it tells a time.
 static int mark(struct yk_cl_queue *q)
 {
 	cl_int status = -1;
 	cl_event event;
 
-	if (q->mark && !q->busy &&
+	if (q->mark && !q->busy && !q->profiled &&
 	    clGetEventInfo(q->mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
 			   &status, NULL) == CL_SUCCESS && status >= 0)
 		return 0;

@@ -446,3 +446,14 @@ void yk_param_judge(void)
 		judge(variable);
 	}
 }
+
+const char *yk_hint(const char *word, const char *const *names, int n, char *to, size_t cap)
+{
+	const char *near = yk_nearest(word, names, n);
+	size_t at = (size_t)snprintf(to, cap, "%s%s%sthere are ", near ? "did you mean '" : "",
+				     near ? near : "", near ? "'; " : "");
+
+	for (int i = 0; i < n && at < cap; i++)
+		at += (size_t)snprintf(to + at, cap - at, "%s%s", i ? ", " : "", names[i]);
+	return to;
+}

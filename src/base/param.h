@@ -53,6 +53,9 @@ char **yk_param_environment(void);
 void yk_param_judge(void);
 // The nearest of n names by edit distance, or NULL when none is near.
 const char *yk_nearest(const char *word, const char *const *names, int n);
+// "did you mean 'map'; there are contract, map": the nearest, if one is near, and all of them.
+// Returns `to`, which a longer text fills.
+const char *yk_hint(const char *word, const char *const *names, int n, char *to, size_t cap);
 // "512M" -> bytes; EINVAL.
 int yk_parse_bytes(const char *text, int64_t *to);
 

@@ -115,27 +115,42 @@ static bool wanted(const char *list, const char *op, const char *dtype, int64_t 
 	return false;
 }
 
+// An item of that op: "map", "map.f32", "map.f32.7".
+static int check_op_item(const char *item, size_t n, const struct yk_case_row *r)
+{
+	const char *names[16], *dot = memchr(item, '.', n);
+	char word[64], hint[160];
+	int count = 0;
+
+	for (int d = yoke_f32; d <= yoke_bool; d++) {
+		if (!(r->dtypes >> d & 1))
+			continue;
+		if (item_has(item, n, r->name, yoke_dtype_name(d), -1))
+			return 0;
+		names[count++] = yoke_dtype_name(d);
+	}
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(dot + 1, ".,"), dot + 1);
+	return yk_fail(YOKE_EINVAL, "'%.*s': %s has no cases of that dtype; %s", (int)n, item, r->name,
+		       yk_hint(word, names, count, hint, sizeof hint));
+}
+
 static int check_item(const char *item, size_t n)
 {
 	const char *names[64];
-	char word[64];
+	char word[64], hint[640];
 	int count = 0;
 
+	snprintf(word, sizeof word, "%.*s", (int)(strcspn(item, ".,")), item);
 	for (const struct yk_case_row *r = yk_case_rows; r->name; r++) {
-		for (int d = yoke_f32; d <= yoke_bool; d++)
-			if (r->dtypes >> d & 1 &&
-			    item_has(item, n, r->name, yoke_dtype_name(d), -1))
-				return 0;
+		if (!strcmp(word, r->name))
+			return check_op_item(item, n, r);
 		names[count++] = r->name;
 	}
 	if (n == 6 && !memcmp(item, "memory", 6))
 		return 0;
-	snprintf(word, sizeof word, "%.*s", (int)(strcspn(item, ".,")), item);
-	const char *near = yk_nearest(word, names, count);
-	return yk_fail(YOKE_EINVAL, "'%.*s' is no op of conform%s%s%s", (int)n, item,
-		       near ? ", did you mean '" :
-			      "; there are op, op.dtype and op.dtype.case",
-		       near ? near : "", near ? "'?" : "");
+	names[count++] = "memory";
+	return yk_fail(YOKE_EINVAL, "'%.*s' is no op of conform; %s", (int)n, item,
+		       yk_hint(word, names, count, hint, sizeof hint));
 }
 
 int yk_conform_check(const char *ops)

@@ -17,6 +17,7 @@
 #include "conform/selftest.h"
 #include "device/trust.h"
 #include "device/tuning.h"
+#include "device/warmup.h"
 
 enum {
 	SEED = 20251,
@@ -108,11 +109,13 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 {
 	struct test *t = calloc(1, sizeof *t);
 	struct yk_verdict v = { .good = true };
-	char what[40];
+	char what[40], whole[160];
 
 	yk_trust_subject(f->subject, what);
-	yk_log(YOKE_LOG_INFO, "selftest", "%s: checks %s %s%s%s", d->id, what,
-	       f->dtype ? yoke_dtype_name(f->dtype) : "", *f->name ? " by " : "", f->name);
+	snprintf(whole, sizeof whole, "%s%s%s%s%s", what, f->dtype ? " " : "",
+		 f->dtype ? yoke_dtype_name(f->dtype) : "", *f->name ? " by " : "", f->name);
+	yk_log(YOKE_LOG_INFO, "selftest", "%s: checks %s", d->id, whole);
+	yk_warmup_tests(whole);
 	bool known = t && !yk_runner_init(&t->runner, d);
 	if (known) {
 		if (row) {
@@ -131,9 +134,7 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 	yk_trust_set(d, f, known && !v.code); // what failed may do better next time
 	if (f->right)
 		return;
-	yk_warn("selftest", "%s: %s%s%s%s%s %s and is not used: %s", d->id, what, f->dtype ? " " : "",
-		f->dtype ? yoke_dtype_name(f->dtype) : "", *f->name ? " by " : "", f->name,
-		v.code ? "fails" : "gives wrong results", v.why);
+	yk_warn("selftest", "%s: %s %s and is not used: %s", d->id, whole, v.code ? "fails" : "gives wrong results", v.why);
 }
 
 static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, const struct yoke_op *op,

@@ -16,6 +16,7 @@
 #include "device/kerneltext.h"
 #include "device/mapsrc.h"
 #include "device/plugin.h"
+#include "device/warmup.h"
 
 // Settings that backends declared, one for each name, whoever asks.
 struct lent {
@@ -102,6 +103,7 @@ static void host_programs(uint32_t more_compiled, uint32_t more_found)
 {
 	atomic_fetch_add_explicit(&compiled, more_compiled, memory_order_relaxed);
 	atomic_fetch_add_explicit(&found, more_found, memory_order_relaxed);
+	yk_warmup_compiled(more_compiled);
 }
 
 void yk_host_programs(uint64_t *all_compiled, uint64_t *all_found)

@@ -46,7 +46,9 @@ libyokecore_la_SOURCES += \
 	src/device/trust.h \
 	src/device/tuning.c \
 	src/device/tuning.h \
-	src/device/tuning_class.c
+	src/device/tuning_class.c \
+	src/device/warmup.c \
+	src/device/warmup.h
 
 nodist_libyokecore_la_SOURCES += src/device/kerneltext.c
 EXTRA_DIST += src/device/kerneltext.h

@@ -246,6 +246,38 @@ int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the devices' `tuning`
 
+static struct yk_tuning_watch *watcher; // with the lock held
+
+bool yk_tuning_watched(const struct yk_tuning_watch *w, const struct yk_tuning_class *c)
+{
+	char name[2][YK_TUNING_NAME];
+
+	yk_tuning_class_name(c, name[0]);
+	for (size_t i = 0; i < w->n; i++) {
+		yk_tuning_class_name(&w->seen[i], name[1]);
+		if (!strcmp(name[0], name[1]))
+			return true;
+	}
+	return false;
+}
+
+void yk_tuning_watch(struct yk_tuning_watch *w)
+{
+	pthread_mutex_lock(&lock);
+	watcher = w;
+	pthread_mutex_unlock(&lock);
+}
+
+static void note(const struct yk_device *d, const struct yk_tuning_class *c)
+{
+	pthread_mutex_lock(&lock);
+	struct yk_tuning_watch *w = watcher;
+	if (w && w->device == d && w->n < sizeof w->seen / sizeof *w->seen &&
+	    !yk_tuning_watched(w, c))
+		w->seen[w->n++] = *c;
+	pthread_mutex_unlock(&lock);
+}
+
 // What is known of a device, read at its first use; NULL: nothing.
 static const struct yk_tuning *known(struct yk_device *d)
 {
@@ -279,9 +311,12 @@ uint32_t yk_tuning_pick(struct yk_device *d, const struct yoke_op *op, uint64_t 
 	char name[YK_TUNING_NAME];
 	const char *line = NULL;
 
-	if ((impls & (impls - 1)) && yk_tuning_class_of(op, &c) && (t = known(d))) {
-		yk_tuning_class_name(&c, name);
-		line = yk_tuning_find(t, name);
+	if ((impls & (impls - 1)) && yk_tuning_class_of(op, &c)) {
+		note(d, &c);
+		if ((t = known(d))) {
+			yk_tuning_class_name(&c, name);
+			line = yk_tuning_find(t, name);
+		}
 	}
 	for (line = line ? strchr(line, ' ') : NULL; line && !best; line = strchr(line, ' ')) {
 		size_t n = strcspn(++line, "=");

@@ -47,6 +47,16 @@ int yk_tuning_add(struct yk_tuning *, const char *line);
 int yk_tuning_write(const struct yk_device *, const struct yk_tuning *);
 void yk_tuning_fini(struct yk_tuning *);
 
+// Classes that were chosen an implementation for on a device while they were watched, each once.
+struct yk_tuning_watch {
+	const struct yk_device *device;
+	size_t n;
+	struct yk_tuning_class seen[256]; // further ones are left out
+};
+// Fills it from now on; NULL: nobody watches.
+void yk_tuning_watch(struct yk_tuning_watch *);
+bool yk_tuning_watched(const struct yk_tuning_watch *, const struct yk_tuning_class *);
+
 // Of a mask of implementations that can run an op: the one that was found best, else the lowest.
 uint32_t yk_tuning_pick(struct yk_device *, const struct yoke_op *, uint64_t impls);
 

@@ -96,25 +96,60 @@ static uint32_t row_of(struct yk_profile *p, int lane, enum yk_work_kind work,
 
 // ---- events of a device that runs behind the host ----
 
+static struct yk_event *mark(struct yk_queue *q)
+{
+	struct yk_event *e = NULL;
+	bool had = yoke_error_code() != 0;
+	if (yk_event_mark(q, &e) < 0 && !had)
+		yoke_error_clear();
+	return e;
+}
+
+// What the host did last ends at this event.
+static void close_host(struct yk_profile *p, struct yk_event *e)
+{
+	struct yk_pending *x = p->npending ? &p->pending[p->npending - 1] : NULL;
+	if (x && !x->to && e)
+		x->to = yk_event_ref(e);
+}
+
+// From when to when a piece counts; false: the device does not say.
+static bool times(const struct yk_profile *p, const struct yk_pending *x, uint64_t *begin,
+		  uint64_t *ns)
+{
+	const struct yoke_backend *ops = p->ctx->device->ops;
+	uint64_t at;
+	if (!p->timed[x->lane] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	    ops->event_elapsed(x->from->handle, x->to->handle, ns) ||
+	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
+		return false;
+	*begin = p->anchored + at;
+	if (x->kind == YK_BUSY_PLAN && *ns > x->ns) { // at the end of the gap
+		*begin += *ns - x->ns;
+		*ns = x->ns;
+	}
+	return true;
+}
+
 // Times of the oldest pieces, waiting for them; keeps at most `keep`.
 static void resolve(struct yk_profile *p, size_t keep)
 {
 	size_t n = p->npending > keep ? p->npending - keep : 0;
 	for (size_t i = 0; i < n; i++) {
 		struct yk_pending *x = &p->pending[i];
-		uint64_t at = 0, ns = 0;
-		const struct yoke_backend *ops = x->from->ops;
+		uint64_t begin, ns;
 		bool had = yoke_error_code() != 0;
-		if (p->timed[x->lane] && !yk_event_wait(x->to) &&
-		    !ops->event_elapsed(x->from->handle, x->to->handle, &ns) &&
-		    !ops->event_elapsed(p->anchor->handle, x->from->handle, &at)) {
-			piece(p, x->lane, x->kind, x->row, p->anchored + at, ns);
-		} else if (p->timed[x->lane]) {
+		if (times(p, x, &begin, &ns)) {
+			piece(p, x->lane, x->kind, x->row, begin, ns);
+		} else {
+			if (p->timed[x->lane])
+				yk_warn("profile",
+					"%s keeps no times of its work: its steps are only "
+					"counted",
+					p->ctx->device->id);
 			p->timed[x->lane] = false;
-			yk_warn("profile",
-				"%s keeps no times of its work: its steps are only "
-				"counted",
-				p->ctx->device->id);
+			if (x->kind == YK_BUSY_PLAN)
+				piece(p, x->lane, x->kind, x->row, x->begin, x->ns);
 		}
 		if (!had)
 			yoke_error_clear();
@@ -126,28 +161,46 @@ static void resolve(struct yk_profile *p, size_t keep)
 	p->npending -= n;
 }
 
-static struct yk_event *mark(struct yk_queue *q)
+static void resolve_all(struct yk_profile *p)
 {
-	struct yk_event *e = NULL;
-	bool had = yoke_error_code() != 0;
-	if (yk_event_mark(q, &e) < 0 && !had)
-		yoke_error_clear();
-	return e;
+	struct yk_event *e = p->npending ? mark(p->ctx->queue) : NULL;
+	close_host(p, e);
+	resolve(p, 0);
+	yk_event_unref(e);
 }
 
 static void begin_events(struct yk_profile *p, struct yk_queue *q)
 {
-	// The event behind the piece before serves, unless something was enqueued unseen.
-	if (p->last && p->last->serial != q->marks) {
+	// Between the steps of a launch there is one event, unless something was enqueued unseen.
+	if (p->last && (!p->follows || p->last->serial != q->marks)) {
 		yk_event_unref(p->last);
 		p->last = NULL;
 	}
-	if (!p->last)
-		p->last = mark(q);
-	if (!p->anchor && p->last) {
+	if (p->last)
+		return;
+	p->last = mark(q);
+	close_host(p, p->last);
+	if (!p->anchor && p->last && !yk_event_settle(p->last)) {
 		p->anchor = yk_event_ref(p->last);
 		p->anchored = yk_nanoseconds() - p->started;
 	}
+	yk_event_done(p->last); // a driver may keep it back until it is asked, and it tells a time
+}
+
+static void add_pending(struct yk_profile *p, struct yk_event *to, int lane, enum yk_busy kind,
+			uint32_t row, uint64_t ns)
+{
+	if (p->npending == MOST_PENDING)
+		resolve(p, MOST_PENDING / 2);
+	p->pending[p->npending++] = (struct yk_pending){
+		.from = yk_event_ref(p->last),
+		.to = to,
+		.begin = p->opened - p->started,
+		.ns = ns,
+		.row = row,
+		.lane = (uint8_t)lane,
+		.kind = (uint8_t)kind,
+	};
 }
 
 static void end_events(struct yk_profile *p, struct yk_queue *q, int lane,
@@ -156,15 +209,8 @@ static void end_events(struct yk_profile *p, struct yk_queue *q, int lane,
 	struct yk_event *to = p->last ? mark(q) : NULL;
 	if (!to)
 		return;
-	if (p->npending == MOST_PENDING)
-		resolve(p, MOST_PENDING / 2);
-	p->pending[p->npending++] = (struct yk_pending){
-		.from = p->last,
-		.to = yk_event_ref(to),
-		.row = row,
-		.lane = (uint8_t)lane,
-		.kind = (uint8_t)kind,
-	};
+	add_pending(p, yk_event_ref(to), lane, kind, row, 0);
+	yk_event_unref(p->last);
 	p->last = to;
 }
 
@@ -197,11 +243,15 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	s->pieces++;
 	s->bytes += is_step ? plan->step[n].bytes : n;
 	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
-	if (work == YK_WORK_WAIT && by_events(p, lane))
+	bool events = by_events(p, lane);
+	p->follows = is_step && events && n + 1 < plan->steps;
+	if (work == YK_WORK_WAIT && events)
 		return; // for work that is timed itself
 	uint32_t row = row_of(p, lane, work, plan, n);
-	if (!host && by_events(p, lane))
+	if (!host && events)
 		end_events(p, q, lane, kind, row);
+	else if (host && events && p->last)
+		add_pending(p, NULL, lane, kind, row, now - p->opened);
 	else if (host || copies || is_synchronous(p, lane))
 		piece(p, lane, kind, row, p->opened - p->started, now - p->opened);
 }
@@ -221,7 +271,7 @@ void yk_profile_prepare(void)
 
 void yk_profile_start(struct yk_profile *p)
 {
-	resolve(p, 0);
+	resolve_all(p);
 	yk_event_unref(p->last);
 	yk_event_unref(p->anchor);
 	p->last = p->anchor = NULL;
@@ -282,9 +332,10 @@ void yk_profile_free(struct yk_profile *p)
 	free(p);
 }
 
-double yk_profile_busy(const struct yk_profile *p)
+double yk_profile_busy(struct yk_profile *p)
 {
 	uint64_t ns = 0;
+	resolve_all(p);
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k < YK_BUSY_KINDS; k++)
 			ns += p->sum[lane][k].ns;
@@ -314,10 +365,10 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 	if (e < 0)
 		return e;
 	uint64_t ns = yk_nanoseconds() - p->started;
-	resolve(p, 0);
+	double busy = yk_profile_busy(p);
 	*to = (struct yk_report){
 		.wall = 1e-9 * (double)ns,
-		.idle = 1e-9 * (double)ns - yk_profile_busy(p),
+		.idle = 1e-9 * (double)ns - busy,
 		.launches = now.launches - p->before.launches,
 		.plan_hits = now.plan_hits - p->before.plan_hits,
 		.plan_misses = now.plan_misses - p->before.plan_misses,

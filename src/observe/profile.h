@@ -6,7 +6,8 @@
 // never split by guess.  On the CPU backend, whose work is done when the call returns,
 // times are the host's.  Elsewhere steps are only counted, and the host's copies and
 // waits timed, unless details are asked for: then an event stands between the steps, and
-// times are the device's (event_elapsed), which costs some overlap.
+// times are the device's (event_elapsed), which costs some overlap.  Pieces of a queue are
+// disjoint: planning counts there as far as the device had nothing to do meanwhile.
 #ifndef YK_PROFILE_H
 #define YK_PROFILE_H
 
@@ -26,8 +27,8 @@ void yk_profile_free(struct yk_profile *); // NULL is fine
 void yk_profile_prepare(void);
 // Starts from zero, and the clock with it.
 void yk_profile_start(struct yk_profile *);
-// Seconds of all pieces since then.
-double yk_profile_busy(const struct yk_profile *);
+// Seconds of all pieces since then; waits for them.
+double yk_profile_busy(struct yk_profile *);
 // What happened since the start.
 int yk_profile_report(struct yk_profile *, struct yk_report *);
 // The rows that took longest as lines, at most `most`.

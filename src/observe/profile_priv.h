@@ -26,16 +26,19 @@ struct yk_profile {
 	struct yk_traced *trace;
 	size_t traced, trace_cap;
 	uint64_t dropped; // pieces that a full trace has not
-	// Pieces of a queue with events, not resolved yet, oldest first.
+	// Pieces of a queue with events, not resolved yet, oldest first.  What the host did between two
+	// events counts as far as the device waited for it, and has its own times.
 	struct yk_pending {
-		struct yk_event *from, *to;
+		struct yk_event *from, *to; // to: NULL until the next piece begins, of the host's
+		uint64_t begin, ns;         // of the host's, since the start
 		uint32_t row;
 		uint8_t lane, kind;
 	} *pending;
 	size_t npending;
-	struct yk_event *anchor; // of the first such piece, and when it was marked
+	struct yk_event *anchor; // the first event, and when it was over
 	uint64_t anchored;
-	struct yk_event *last; // behind the piece before, if nothing was enqueued since
+	struct yk_event *last; // in front of the piece that is going on, or behind the one before
+	bool follows;          // is the next piece the next step of a launch, with nothing between?
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "conform/selftest.h"
 #include "device/tuning.h"
+#include "device/warmup.h"
 #include "plan/plan.h"
 
 // Room for a step and its views; *index counts from 0.
@@ -210,6 +211,7 @@ int yk_emit(struct yk_work *w)
 		w->g.scope = n->scope;
 		w->g.site = n->site;
 		size_t first = w->plan->steps;
+		yk_warmup_at("compiles", "launches", i + 1, w->norder);
 		if (n->op == YK_TRANSFER) {
 			err = add_transfer(w, m->at, &b);
 		} else if (row->code == YOKE_OP_MOVE) {

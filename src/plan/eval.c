@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "conform/selftest.h"
+#include "device/warmup.h"
 #include "plan/plan.h"
 
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
@@ -217,7 +218,9 @@ static struct yk_plan *plan_for(struct yk_planner *pl)
 	ctx->stats.plan_misses++;
 	yk_miss_report(pl);
 	yk_work_begin(ctx, ctx->queue);
+	yk_warmup_begin(ctx->device->id);
 	p = make_plan(pl);
+	yk_warmup_end();
 	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
 	if (!p)
 		return NULL;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "conform/selftest.h"
+#include "device/warmup.h"
 #include "plan/lower.h"
 
 YK_PARAM(strict, "strict", YK_BOOL, "0",
@@ -580,6 +581,7 @@ int yk_lower(struct yk_work *w)
 		w->g.scope = n->scope;
 		w->g.site = n->site;
 		w->recorded = (uint32_t)k;
+		yk_warmup_at("tests", "operations", k + 1, m->nodes);
 		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
 	}
 	for (size_t i = 0; i < w->roots && !err; i++) {

@@ -3,6 +3,7 @@
 #ifndef YK_BENCH_H
 #define YK_BENCH_H
 
+#include "device/device.h"
 #include "yoke.h"
 
 // One case: operands are made once, then each run is recorded, evaluated and waited for.
@@ -31,5 +32,13 @@ int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *);
 // written a second.  0: could not be measured.
 double yk_limit_flops(int threads);
 double yk_limit_copy(int threads);
+
+// What a device reaches at most, in FLOP/s and bytes a second, and what that is a measure of.
+struct yk_limits {
+	double flops, copy;
+	const char *flops_of, *copy_of;
+};
+// By the calling thread's context, which is on that device.
+int yk_limits_measure(struct yk_device *, struct yk_limits *);
 
 #endif

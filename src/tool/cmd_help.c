@@ -14,8 +14,8 @@ static void overview(FILE *to)
 	fputs("usage: yoke command [arguments]\n\n", to);
 	for (const struct yk_command *c = yk_commands; c->name; c++)
 		fprintf(to, "  %-9s %-29s %s\n", c->name, c->arguments, c->summary);
-	fputs("  --version\n\n"
-	      "`yoke help command` says more.  Exit status: 0 done, 1 failed, 2 usage.\n",
+	fputs("\n`yoke help command` or `yoke command --help` says more.  Exit status: 0 done, "
+	      "1 failed, 2 usage.\n",
 	      to);
 }
 
@@ -49,8 +49,8 @@ void yk_help(FILE *to, const struct yk_command *c)
 		overview(to);
 		return;
 	}
-	fprintf(to, "usage: yoke %s %s\n\n%c%s.\n", c->name, c->arguments,
-		c->summary[0] - 'a' + 'A', c->summary + 1);
+	fprintf(to, "usage: yoke %s%s%s\n\n%c%s.\n", c->name, *c->arguments ? " " : "",
+		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1);
 	if (c->more)
 		fputs(c->more, to);
 	if (c->keys)

@@ -10,11 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
 #include "conform/tune.h"
 #include "device/child.h"
 #include "tool/tool.h"
+#include "tool/tune_model.h"
 
 YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 	 "seconds that measuring a class of ops, with the building of its kernels, may take before "
@@ -22,6 +24,7 @@ YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 	 .least = 1, .most = 1000000);
 
 enum { IMPLS = 32, WORD = 64 };
+#define SAY_EVERY 30. // seconds, where lines stay
 #define NEAR 1.03 // so much slower is no slower: the implementation that rules prefer is kept
 
 // What is known of an implementation.
@@ -195,44 +198,121 @@ static void show(const char *name, const struct results *r)
 
 // ---- the command ----
 
-static int tune(struct yk_device *d, uint64_t budget)
+// Of all classes those to measure: with several implementations, in the model if there is one, and
+// not measured before.
+struct todo {
+	struct yk_tuning_class c[YK_TUNING_CLASSES];
+	size_t n, before;
+};
+
+static int list(struct yk_device *d, const char *model, const struct yk_tuning *t, struct todo *to)
 {
 	static struct yk_tuning_class all[YK_TUNING_CLASSES];
-	size_t n = yk_tuning_classes(all), before = 0, now = 0, left = 0;
+	static struct yk_tuning_watch used;
+	size_t n = yk_tuning_classes(all);
+	char name[YK_TUNING_NAME];
+	int err = model ? yk_tune_model(d, model, &used) : 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		if (model && !yk_tuning_watched(&used, &all[i]))
+			continue;
+		yk_tuning_class_name(&all[i], name);
+		if (yk_tuning_find(t, name))
+			to->before++;
+		else if (yk_tune_offered(d, &all[i]) >= 2)
+			to->c[to->n++] = all[i];
+	}
+	return err;
+}
+
+// What a class costs beside others: its kernels and its checks, and its arithmetic.
+static double cost(const struct yk_tuning_class *c)
+{
+	return 1 + 2e-9 * (double)c->m * (double)c->n * (double)c->k * (double)c->batch;
+}
+
+// Seconds that what is to do from class i on takes, by those before; the first guess is one for each
+// unit of the cost.
+static double seconds_to_go(const struct todo *t, size_t i, double spent)
+{
+	double done = 0, rest = 0;
+
+	for (size_t k = 0; k < t->n; k++)
+		*(k < i ? &done : &rest) += cost(&t->c[k]);
+	return done > 0 ? spent / done * rest : rest;
+}
+
+static const char *duration(double s, char to[32])
+{
+	snprintf(to, 32, s < 90 ? "%.0f s" : "%.0f min", s < 90 ? ceil(s) : s / 60);
+	return to;
+}
+
+// How far it is, on stderr: now and then, or over the line before on a terminal.
+static void show_rest(const struct todo *t, size_t i, double spent, int64_t left)
+{
+	static double said;
+	double s = seconds_to_go(t, i, spent);
+	bool terminal = isatty(STDERR_FILENO);
+	char text[32];
+
+	if (i == t->n || (!terminal && spent - said < SAY_EVERY))
+		return;
+	said = spent;
+	fprintf(stderr, "%s%zu of %zu classes, about %s to go%s%s", terminal ? "\r" : "", i, t->n,
+		duration(left < s ? (double)left : s, text), left < s ? ", not all of them" : "",
+		terminal ? "\033[K" : "\n");
+}
+
+static void clear_rest(void)
+{
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}
+
+static int tune(struct yk_device *d, const char *model, uint64_t budget)
+{
+	static struct todo todo;
+	size_t now = 0, i;
 	struct yk_tuning t;
 	struct timespec start;
-	int err = 0;
+	char text[2][32];
+	double began = yk_seconds();
+	int err;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	yk_tuning_read(d, &t);
-	for (size_t i = 0; i < n && !err; i++) {
+	err = list(d, model, &t, &todo);
+	if (!err) {
+		double s = seconds_to_go(&todo, 0, 0);
+		printf("%s: %zu classes to measure%s%s, about %s%s%s\n", d->id, todo.n,
+		       model ? " of " : "", model ? model : "", duration(s, text[0]),
+		       (double)budget < s ? ", of which it gets " : "",
+		       (double)budget < s ? duration((double)budget, text[1]) : "");
+		fflush(stdout);
+	}
+	double spent = 0, first = yk_seconds();
+	for (i = 0; i < todo.n && !err; i++) {
 		char name[YK_TUNING_NAME];
 		struct results r;
-		yk_tuning_class_name(&all[i], name);
-		if (yk_tuning_find(&t, name)) {
-			before++;
-			continue;
-		}
-		if (yk_tune_offered(d, &all[i]) < 2)
-			continue;
-		int end = left ? 1 : measure(d, name, &start, budget, &r);
-		if (end > 0)
-			left++;
-		if (end < 0)
-			err = end;
-		if (end)
-			continue;
+		show_rest(&todo, i, spent, seconds_left(&start, budget));
+		yk_tuning_class_name(&todo.c[i], name);
+		err = measure(d, name, &start, budget, &r);
+		spent = yk_seconds() - first;
+		clear_rest();
+		if (err)
+			break;
 		sort(&r);
 		show(name, &r);
 		if (r.n) // they have names
 			err = keep(d, &t, name, &r);
 		now += !err;
 	}
-	if (!err)
-		printf("%s: %zu classes measured now, %zu before, %zu to go; %s\n", d->id, now,
-		       before, left, t.path);
+	if (err >= 0)
+		printf("%s: %zu classes measured now, %zu before, %zu to go; %s; %s\n", d->id, now,
+		       todo.before, todo.n - i, duration(yk_seconds() - began, text[0]), t.path);
 	yk_tuning_fini(&t);
-	return err;
+	return err < 0 ? err : 0;
 }
 
 // One class, here: what the children do.  A limit of its own, should nobody watch.
@@ -248,23 +328,42 @@ static int only(struct yk_device *d, const char *name, const char *without)
 							     yk_finish("tune", YK_DONE);
 }
 
+// "0.5": seconds, rounded up.
+static int minutes(const char *text, uint64_t *to)
+{
+	char *end;
+	double x = strtod(text, &end);
+
+	if (end == text || *end || !(x > 0 && x < 1e9))
+		return -1;
+	*to = (uint64_t)ceil(60 * x);
+	return 0;
+}
+
 int yk_cmd_tune(int argc, char **argv)
 {
-	const char *name = NULL, *class_name = NULL, *without = "", *value;
+	const char *name = NULL, *class_name = NULL, *without = "", *model = NULL, *value;
 	uint64_t budget = UINT64_MAX;
 
 	for (int i = 1; i < argc; i++) {
 		if ((value = yk_option("--budget", argc, argv, &i))) {
 			if (yk_option_number(value, &budget) < 0)
 				return yk_usage("tune", "--budget wants seconds, got '%s'", value);
+		} else if ((value = yk_option("minutes", argc, argv, &i))) {
+			if (minutes(value, &budget) < 0)
+				return yk_usage("tune", "minutes wants a number above 0, got '%s'", value);
+		} else if ((value = yk_option("model", argc, argv, &i))) {
+			if (!*value)
+				return yk_usage("tune", "model wants the folder of a model");
+			model = value;
 		} else if ((value = yk_option("--only", argc, argv, &i))) {
 			class_name = value;
 		} else if ((value = yk_option("--without", argc, argv, &i))) {
 			without = value;
-		} else if (argv[i][0] == '-') {
+		} else if (argv[i][0] == '-' || strchr(argv[i], '=')) {
 			return yk_usage("tune",
-					"unknown option '%s'; there are --budget, --only and "
-					"--without", argv[i]);
+					"unknown option '%s'; there are model=, minutes=, --budget, "
+					"--only and --without", argv[i]);
 		} else if (name) {
 			return yk_usage("tune", "one device at a time: '%s' or '%s'", name,
 					argv[i]);
@@ -277,5 +376,5 @@ int yk_cmd_tune(int argc, char **argv)
 		return yk_failed("tune");
 	if (class_name)
 		return only(d, class_name, without);
-	return tune(d, budget) < 0 ? yk_failed("tune") : yk_finish("tune", YK_DONE);
+	return tune(d, model, budget) < 0 ? yk_failed("tune") : yk_finish("tune", YK_DONE);
 }

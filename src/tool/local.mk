@@ -3,6 +3,7 @@
 bin_PROGRAMS += yoke
 yoke_SOURCES = \
 	src/tool/bench.h \
+	src/tool/bench_device.c \
 	src/tool/bench_limits.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_bench.c \
@@ -22,7 +23,10 @@ yoke_SOURCES = \
 	src/tool/option.c \
 	src/tool/table.c \
 	src/tool/table.h \
-	src/tool/tool.h
+	src/tool/tool.h \
+	src/tool/tune_model.c \
+	src/tool/tune_model.h \
+	src/tool/warmup_show.c
 yoke_LDADD = libyokecore.la
 
 # Tries a plugin in a process of its own; the loader of every program runs it.

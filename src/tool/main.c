@@ -40,7 +40,8 @@
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
-	"the same run.\n" \
+	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
+	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
 	"  --json FILE   the figures as JSON, too\n"
 
 #define CONFORM_MORE \
@@ -57,8 +58,11 @@
 	"a process\n" \
 	"of its own and after a check of what it computes, and keeps the result for this device " \
 	"and driver.\n" \
-	"What was measured before is kept.  DEVICE as in `yoke conform`.\n" \
-	"  --budget SECONDS  ends after that time, without the class in hand\n" \
+	"What was measured before is kept.  Says how long it will take, first and while it measures.\n" \
+	"DEVICE as in `yoke conform`.\n" \
+	"  model=DIR         only what training and generating with that model use\n" \
+	"  minutes=N         ends after that time, without the class in hand\n" \
+	"  --budget SECONDS  the same in seconds\n" \
 	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
 	"  --without LIST    implementations to leave out then\n"
 
@@ -76,15 +80,16 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
-	{ "bench", "[suite ..] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
+	{ "bench", "[suite ..] [devices=LIST] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
-	{ "tune", "[DEVICE] [--budget SECONDS]", "find the best kernels of a device",
+	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
+	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
 	{ 0 },
 };
 
@@ -133,10 +138,27 @@ int yk_finish(const char *command, int status)
 	return YK_FAILED;
 }
 
-static int version(void)
+int yk_cmd_version(int argc, char **argv)
 {
+	if (argc > 1)
+		return yk_usage("version", "'%s': it takes no arguments", argv[1]);
 	printf("yoke %s\n", yoke_version());
-	return yk_finish("", YK_DONE);
+	return yk_finish("version", YK_DONE);
+}
+
+// Runs a command, unless its arguments ask for its help or for the version.
+static int run(const struct yk_command *c, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			yk_help(stdout, c);
+			return yk_finish(c->name, YK_DONE);
+		}
+		if (!strcmp(argv[i], "--version"))
+			return yk_cmd_version(1, argv);
+	}
+	yk_warmup_show();
+	return c->run(argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -153,12 +175,12 @@ int main(int argc, char **argv)
 		return YK_USAGE;
 	}
 	if (!strcmp(word, "--version"))
-		return version();
+		word = "version";
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		word = "help";
 	for (const struct yk_command *c = yk_commands; c->name; c++) {
 		if (!strcmp(word, c->name))
-			return c->run(argc - 1, argv + 1);
+			return run(c, argc - 1, argv + 1);
 		names[n++] = c->name;
 	}
 	nearest = yk_nearest(word, names, n);

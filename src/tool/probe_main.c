@@ -18,6 +18,7 @@
 
 #include "device/plugin.h"
 #include "tool/probe.h"
+#include "yoke.h"
 
 // What is wrong here without a crash the loader finds, and says, by itself.
 static void meet(const char *file)
@@ -46,6 +47,16 @@ int main(int argc, char **argv)
 	static const int deadly[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 	struct rlimit none = { 0, 0 };
 
+	bool help = argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+	bool version = argc == 2 && !strcmp(argv[1], "--version");
+	if (help)
+		puts("usage: yoke-probe PLUGIN | --loader | --icd LIBRARY\n\n"
+		     "Meets a plugin, OpenCL's loader or one of its drivers in a process that may die of "
+		     "it; yoke runs it by itself.");
+	if (version)
+		printf("yoke-probe %s\n", yoke_version());
+	if (help || version)
+		return fflush(stdout) || ferror(stdout);
 	bool loader = argc == 2 && !strcmp(argv[1], "--loader");
 	bool icd = argc == 3 && !strcmp(argv[1], "--icd");
 	if (argc != 2 && !icd) {

@@ -31,6 +31,7 @@ int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_conform(int argc, char **argv);
 int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
+int yk_cmd_version(int argc, char **argv);
 
 // "yoke train: .." on stderr, with a line that names the help; returns YK_USAGE.
 int yk_usage(const char *command, const char *fmt, ...)
@@ -41,6 +42,9 @@ int yk_failed(const char *command);
 int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
+
+// From now on kernels that are compiled and tested are shown on stderr (warmup_show.c).
+void yk_warmup_show(void);
 
 // ---- option.c ----
 

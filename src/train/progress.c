@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/shared.h"
+#include "device/warmup.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
 #define MOST_METRICS (UINT64_C(1) << 32)
@@ -107,9 +108,7 @@ int yk_progress_open(struct yk_progress *p, const char *folder, const char *show
 	bool automatic = !strcmp(show, "auto"), bar = automatic && isatty(STDERR_FILENO);
 	*p = (struct yk_progress){ .bar = bar || !strcmp(show, "1"),
 				   .lines = automatic && !bar,
-				   .first = step,
-				   .steps = steps,
-				   .began = yk_seconds() };
+				   .steps = steps };
 	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0) {
 		p->path = NULL;
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
@@ -148,7 +147,8 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 {
 	const struct yk_metrics *m = &p->last;
 	char eta[32] = "?";
-	double spent = yk_seconds() - p->began, done = (double)(step - p->first);
+	double spent = yk_seconds() - p->began - (yk_warmup_seconds() - p->warmed);
+	double done = (double)(step - p->first);
 	if (done > 0)
 		print_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
 	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
@@ -208,8 +208,19 @@ void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+// The first step plans, compiles, and waits for a driver that does: no ETA counts it.
+static void met(struct yk_progress *p, int64_t step)
+{
+	if (p->began > 0)
+		return;
+	p->first = step;
+	p->began = yk_seconds();
+	p->warmed = yk_warmup_seconds();
+}
+
 int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
+	met(p, m->step);
 	p->last = *m;
 	if (p->bar) {
 		if (m->step == p->steps || yk_seconds() - p->drew >= REDRAW)
@@ -297,6 +308,7 @@ int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const str
 
 void yk_progress_tick(struct yk_progress *p, int64_t step)
 {
+	met(p, step);
 	if (p->bar && p->last.step > 0 && yk_seconds() - p->drew >= REDRAW)
 		draw_step(p, step);
 }

@@ -26,8 +26,9 @@ struct yk_progress {
 	char *path;  // of metrics.jsonl
 	bool bar, lines; // what is shown of each step; neither: nothing
 	bool drawn;      // is the bar on the last line?
-	int64_t first, steps; // steps done before this run, and in all
-	double began, drew;   // seconds
+	int64_t steps, first; // in all; done when the time that ETA counts began
+	double began, drew;   // seconds; began: 0 until the first step of this run is done
+	double warmed;        // seconds of warming up before that
 	struct yk_metrics last; // logged; its step is 0 before the first
 };
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warm-up: what is tested and compiled for the plan that this thread makes.
+#include "config.h"
+
+#include "device/warmup.h"
+
+#include "base/clock.h"
+
+static _Thread_local struct {
+	yk_warmup_fn *fn;
+	void *arg;
+	struct yk_warmup now;
+	bool planning;
+	double began, spent;
+} mine;
+
+static bool is_warming(void)
+{
+	return mine.planning && (mine.now.tested || mine.now.compiled);
+}
+
+static void tell(const char *what)
+{
+	if (!mine.fn || !is_warming())
+		return;
+	mine.now.what = what;
+	mine.now.seconds = yk_seconds() - mine.began;
+	mine.fn(&mine.now, mine.arg);
+}
+
+void yk_warmup_to(yk_warmup_fn *fn, void *arg)
+{
+	mine.fn = fn;
+	mine.arg = arg;
+}
+
+double yk_warmup_seconds(void)
+{
+	return mine.spent;
+}
+
+void yk_warmup_begin(const char *device)
+{
+	mine.now = (struct yk_warmup){ .device = device, .doing = "", .items = "" };
+	mine.planning = true;
+	mine.began = yk_seconds();
+}
+
+void yk_warmup_at(const char *doing, const char *items, uint64_t at, uint64_t of)
+{
+	mine.now.doing = doing;
+	mine.now.items = items;
+	mine.now.at = at;
+	mine.now.of = of;
+	tell("");
+}
+
+void yk_warmup_tests(const char *what)
+{
+	mine.now.tested++;
+	tell(what);
+}
+
+void yk_warmup_compiled(uint32_t programs)
+{
+	mine.now.compiled += programs;
+	if (programs)
+		tell("");
+}
+
+void yk_warmup_end(void)
+{
+	if (is_warming()) {
+		mine.now.over = true;
+		tell("");
+		mine.spent += yk_seconds() - mine.began;
+	}
+	mine.planning = false;
+}

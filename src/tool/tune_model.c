@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The classes of ops that training and generating with a model use: both are done once, and what is
+// chosen an implementation for is noted.
+#include "config.h"
+
+#include "tool/tune_model.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "train/conf.h"
+#include "train/generate.h"
+#include "train/model.h"
+
+// Loss and gradients of a batch, of some token over and over.
+static int train_once(const struct yk_gpt *gpt, const struct yk_config *c)
+{
+	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), gpt->shape.context };
+	const size_t n = (size_t)(dims[0] * dims[1]), params = (size_t)gpt->params.count;
+	yoke_scope *s = yoke_scope_begin("tune");
+	int32_t *zeros = calloc(n, sizeof *zeros);
+	yoke_tensor **grad = calloc(params, sizeof *grad), *ids;
+	int e = zeros && grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a batch");
+
+	if (e == 0) {
+		ids = yoke_from(yoke_i32, 2, dims, zeros);
+		yoke_tensor *loss = yk_gpt_loss(gpt, ids, ids, yk_config_real(c, YK_KEY_dropout));
+		e = yoke_grad(loss, (int)params, gpt->params.var, grad);
+	}
+	if (e == 0)
+		e = yoke_eval((int)params, grad);
+	free(grad);
+	free(zeros);
+	int f = yoke_scope_end(s);
+	return e < 0 ? e : f;
+}
+
+static int ignore(void *arg, int32_t id)
+{
+	(void)arg;
+	(void)id;
+	return 0;
+}
+
+// Two tokens behind a prompt of that length: the prompt at once, then one.
+static int generate_once(const struct yk_gpt *gpt, int64_t length)
+{
+	const struct yk_sampling s = { .temperature = 0 };
+	struct yk_tokens prompt = { 0 };
+	int e = yk_tokens_reserve(&prompt, (int32_t)gpt->shape.vocab, (size_t)length);
+
+	for (int64_t i = 0; i < length && e == 0; i++)
+		yk_tokens_add(&prompt, 0);
+	if (e == 0)
+		e = yk_generate(gpt, &s, &prompt, 2, ignore, NULL);
+	yk_tokens_fini(&prompt);
+	return e;
+}
+
+// Prompts of each magnitude that fits the window, and the half with which a full one goes on.
+static int generate_all(const struct yk_gpt *gpt)
+{
+	int64_t context = gpt->shape.context;
+	int e = generate_once(gpt, context / 2 ? context / 2 : 1);
+
+	for (int64_t n = 1; n <= context && e == 0; n *= 8)
+		e = generate_once(gpt, n);
+	return e == 0 ? generate_once(gpt, context) : e;
+}
+
+static int run_model(const char *folder, struct yk_config *c)
+{
+	struct yk_checkpoint ck;
+	struct yk_gpt *gpt = NULL;
+	int e = yk_checkpoint_open(folder, &ck);
+
+	if (e < 0)
+		return e;
+	e = yk_config_take(c, ck.config, folder);
+	if (e == 0)
+		e = yk_model_load(folder, &ck, &gpt);
+	if (e == 0)
+		e = train_once(gpt, c);
+	if (e == 0)
+		e = generate_all(gpt);
+	yk_gpt_free(gpt);
+	yk_checkpoint_fini(&ck);
+	return e;
+}
+
+int yk_tune_model(struct yk_device *d, const char *folder, struct yk_tuning_watch *w)
+{
+	yoke_context *ctx = yoke_context_new(d->backend->table.name), *former;
+	struct yk_config c;
+	int e = ctx ? yk_config_init(&c, YK_T) : yoke_error_code();
+
+	if (e < 0) {
+		yoke_context_free(ctx);
+		return e;
+	}
+	former = yoke_use(ctx);
+	*w = (struct yk_tuning_watch){ .device = d };
+	yk_tuning_watch(w);
+	e = run_model(folder, &c);
+	yk_tuning_watch(NULL);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	yk_config_fini(&c);
+	return e;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warming up: who shows it is told what is tested and compiled, how far the plan is, and when it is
+// over; of plans that need neither nothing; and no ETA counts it.
+#include "config.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/warmup.h"
+#include "tap.h"
+#include "train/progress.h"
+
+struct heard {
+	uint64_t calls, overs, bad, tested, compiled;
+	uint64_t at[2];
+	char what[160];
+	double seconds;
+};
+
+static void hear(const struct yk_warmup *w, void *arg)
+{
+	struct heard *h = arg;
+	int phase = !strcmp(w->doing, "compiles");
+	diag("%s %s %llu of %llu %s, %llu tested: %s%s", w->device, w->doing,
+	     (unsigned long long)w->at, (unsigned long long)w->of, w->items,
+	     (unsigned long long)w->tested, w->what, w->over ? ", over" : "");
+	h->calls++;
+	h->bad += strcmp(w->device, "fault:0") || !w->at || w->at > w->of || w->at < h->at[phase] ||
+		  w->seconds < h->seconds || w->tested < h->tested;
+	h->at[phase] = w->at;
+	h->seconds = w->seconds;
+	h->tested = w->tested;
+	h->compiled = w->compiled;
+	h->overs += w->over;
+	if (*w->what)
+		snprintf(h->what, sizeof h->what, "%s", w->what);
+}
+
+static void run(void)
+{
+	float y[2] = { NAN, NAN };
+	yoke_scope *s = yoke_scope_begin("run");
+	yoke_tensor *x = yoke_from(yoke_f32, 1, (int64_t[]){ 2 }, (float[]){ 1, 2 });
+	yoke_read(yoke_cumsum(yoke_exp(x), 0, 0), y, sizeof y);
+	yoke_scope_end(s);
+	ok(fabsf(y[1] - 10.107338f) < 1e-5f, "%g %s", y[1], yoke_error());
+}
+
+static void test_told(void)
+{
+	struct heard h = { 0 };
+	yoke_context *ctx = yoke_context_new("fault"), *former = yoke_use(ctx);
+	if (!ctx) {
+		skip("tests of kernels are told", yoke_error());
+		yoke_error_clear();
+		return;
+	}
+	yk_warmup_to(hear, &h);
+	run();
+	ok(h.calls > 2 && h.overs == 1 && !h.bad, "told %llu times, %llu of them the last, %llu bad",
+	   (unsigned long long)h.calls, (unsigned long long)h.overs, (unsigned long long)h.bad);
+	ok(h.tested > 0 && strstr(h.what, " f32"), "%llu tested, the last %s",
+	   (unsigned long long)h.tested, h.what);
+	ok(yk_warmup_seconds() >= h.seconds && h.seconds > 0, "%g s, told %g", yk_warmup_seconds(),
+	   h.seconds);
+	h = (struct heard){ 0 };
+	yoke_setting_set("plan.cse", "0"); // plans anew
+	run();
+	ok(!h.calls, "what is known is not told again: %llu", (unsigned long long)h.calls);
+	yk_warmup_to(NULL, NULL);
+	yoke_use(former);
+	yoke_context_free(ctx);
+}
+
+// What the progress says on stderr at a step.
+static void logged(struct yk_progress *p, int64_t step, char *text, size_t cap)
+{
+	struct yk_metrics m = { .step = step, .loss = 2 };
+	int save = dup(2), file = open("said", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	fflush(stderr);
+	dup2(file, 2);
+	yk_progress_logged(p, &m);
+	fflush(stderr);
+	dup2(save, 2);
+	ssize_t n = pread(file, text, cap - 1, 0);
+	text[n > 0 ? n : 0] = 0;
+	close(save);
+	close(file);
+	unlink("said");
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+}
+
+static void test_eta(void)
+{
+	struct yk_progress p;
+	char text[256] = "", *eta;
+	ok(!yk_progress_open(&p, ".", "auto", 0, 1000), "metrics.jsonl %s", yoke_error());
+	p.bar = false;
+	p.lines = true;
+	nap(); // the first step
+	logged(&p, 1, text, sizeof text);
+	ok(strstr(text, "ETA ?"), "nothing is known yet: %s", text);
+	yk_warmup_begin("some:0");
+	yk_warmup_tests("map f32");
+	nap();
+	yk_warmup_end();
+	logged(&p, 2, text, sizeof text);
+	eta = strstr(text, "ETA ");
+	// a second a step would be 16 minutes
+	ok(eta && eta[5] == ':' && eta[4] < '8', "two seconds do not count: %s", text);
+	yk_progress_close(&p);
+	unlink("metrics.jsonl");
+}
+
+int main(void)
+{
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);
+	setenv("YOKE_SELFTEST", "force", 1);
+	test_told();
+	test_eta();
+	return done();
+}
