@@ -6,7 +6,7 @@
 
 #include "cpu_program.h"
 
-enum { PROGRAMS = 1500, LONG_PROGRAMS = 20000 };
+enum { PROGRAMS = 600, LONG_PROGRAMS = 20000 };
 
 // Lets some outputs lie on inputs of the same dtype and layout; returns the mask.
 static uint64_t random_alias(const struct yoke_map *m, struct yoke_view *out,

@@ -6,9 +6,9 @@
 #include "cpu_program.h"
 
 #ifdef YK_ON_OPENCL // arrays come and go
-enum { CASES = 100, LONG_CASES = 3000 };
+enum { CASES = 36, LONG_CASES = 3000 };
 #else
-enum { CASES = 400, LONG_CASES = 20000 };
+enum { CASES = 130, LONG_CASES = 20000 };
 #endif
 
 static bool move(const struct yk_isa *isa)

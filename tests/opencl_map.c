@@ -567,7 +567,7 @@ int main(void)
 	test_huge(yoke_f32, 1);
 	test_huge(yoke_f32, 1009);
 	test_huge(yoke_f16, 1);
-	for (int i = 0; i < tap_cases(12, 200); i++)
+	for (int i = 0; i < tap_cases(6, 200); i++)
 		test_random_program(i);
 	test_binaries();
 	test_forget();
