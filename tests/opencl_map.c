@@ -558,8 +558,8 @@ int main(void)
 		if (d == yoke_f64 && !has_f64)
 			continue;
 		test_casts(d);
-		if (tap_long() || d == yoke_f32 || d == yoke_f16 || d == yoke_u8 ||
-		    d == yoke_i32 || d == yoke_bool)
+		bool usual = d == yoke_f16 || d == yoke_u8 || d == yoke_i32 || d == yoke_bool;
+		if (tap_long() || d == yoke_f32 || (usual && tap_turn(dtype_names[d], 2)))
 			test_instructions(d);
 	}
 	test_random_numbers();
