@@ -16,8 +16,8 @@ unset YOKE_OPENCL_BINARIES
 grep -q '^  opencl:0 ' out || { echo "1..0 # SKIP no OpenCL device"; exit 0; }
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 
-# Four at once, on empty caches of yoke and of the driver; to evaluate takes the fewest kernels.
-many=4
+# Three at once, on empty caches of yoke and of the driver; to evaluate takes the fewest kernels.
+many=3
 [ "${YOKE_TEST_LONG:-0}" = 0 ] || many=16
 mkdir pocl
 YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 context=8 batch=1 valid=0 \
