@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that measure; make bench builds them, make check does not.
-EXTRA_PROGRAMS += $(bench_programs)
-CLEANFILES += $(bench_programs)
+# Programs that measure; make bench builds them, and make check, for tests/commands.sh.
+check_PROGRAMS += $(bench_programs)
 
 bench: $(bench_programs)
 .PHONY: bench

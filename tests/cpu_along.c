@@ -6,10 +6,10 @@
 #include "cpu_program.h"
 
 #ifdef YK_ON_OPENCL // arrays come and go
-enum { CASES = 40, LONG_CASES = 2000 };
+enum { CASES = 16, LONG_CASES = 2000 };
 static const double order_bound = 1e-14; // sums of f64 may be cut, of their terms' sizes
 #else
-enum { CASES = 300, LONG_CASES = 10000 };
+enum { CASES = 100, LONG_CASES = 10000 };
 static const double order_bound = 0;
 #endif
 

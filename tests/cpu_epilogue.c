@@ -7,7 +7,7 @@
 #include "cpu_levels.h"
 #include "cpu_program.h"
 
-enum { PROGRAMS = 400, LONG_PROGRAMS = 8000 };
+enum { PROGRAMS = 130, LONG_PROGRAMS = 8000 };
 
 struct shape {
 	int rank;

@@ -92,6 +92,7 @@ static inline int call(const struct yk_isa *isa, const struct yoke_op *op)
 static inline int isas(const struct yk_isa *list[3])
 {
 	tap_seed();
+	yk_stream_bytes = tap_stream_bytes();
 	return yk_isa_usable(list);
 }
 

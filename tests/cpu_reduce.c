@@ -7,9 +7,9 @@
 #include "cpu_program.h"
 
 #ifdef YK_ON_OPENCL // a kernel is built for each case
-enum { CASES = 25, LONG_CASES = 500 };
+enum { CASES = 10, LONG_CASES = 500 };
 #else
-enum { CASES = 300, LONG_CASES = 10000 };
+enum { CASES = 120, LONG_CASES = 10000 };
 #endif
 
 struct wide {

@@ -115,6 +115,7 @@ test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/cache.sh \
+	tests/commands.sh \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/dialect.sh \

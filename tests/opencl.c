@@ -47,6 +47,7 @@ static void test_transfers(int kind)
 		memcpy(want + at, part, n);
 		must(cl->put(queue, s, at, part, n), "put");
 	}
+	finish(); // part is reused
 	for (uint32_t p = 1; p <= 8; p *= 2) {
 		uint64_t at = (uint64_t)rnd_int(0, 100) * 8,
 			 n = (uint64_t)rnd_int(1, 1000) * 8;

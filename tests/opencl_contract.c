@@ -526,9 +526,9 @@ int main(void)
 	test_refusals();
 	bool gpu = preset ? !strcmp(preset, "gpu") : info.kind != YOKE_DEVICE_CPU;
 	test_edges();
-	test_sizes(tap_cases(40, 400), gpu);
-	test_skinny(tap_cases(24, 200), gpu);
-	test_epilogues(tap_cases(6, 60));
+	test_sizes(tap_cases(16, 400), gpu);
+	test_skinny(tap_cases(12, 200), gpu);
+	test_epilogues(tap_cases(3, 60));
 	test_clblast();
 	for (uint32_t i = 0; i < 6; i++)
 		if ((seen[i] || !gpu) && i != CLBLAST)

@@ -40,7 +40,12 @@ static void test_error(int code, const char *text)
 static const char *test_setting(const struct yoke_setting *s)
 {
 	const char *preset = getenv("YOKE_TEST_PRESET"); // "gpu": as on one
+	static char stream[24];
 
+	if (!strcmp(s->name, "opencl.stream")) {
+		snprintf(stream, sizeof stream, "%lld", (long long)tap_stream_bytes());
+		return stream;
+	}
 	if (!strcmp(s->name, "opencl.profile"))
 		return profile;
 	if (!strcmp(s->name, "opencl.clblast"))

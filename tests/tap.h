@@ -3,6 +3,7 @@
 #ifndef YK_TAP_H
 #define YK_TAP_H
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -60,11 +61,17 @@ static inline int done(void)
 	return tap_failed != 0;
 }
 
-// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED or fixed, and printed.
-static inline void tap_seed(void)
+static inline uint64_t tap_seed_value(void)
 {
 	const char *s = getenv("YOKE_TEST_SEED");
-	tap_state = s ? strtoull(s, NULL, 0) : 20261;
+	return s && *s ? strtoull(s, NULL, 0) : 20261;
+}
+
+// splitmix64 (Steele et al. 2014); the seed is YOKE_TEST_SEED, which tests/run sets to the day, or fixed, and
+// printed.
+static inline void tap_seed(void)
+{
+	tap_state = tap_seed_value();
 	diag("seed %llu (YOKE_TEST_SEED)", (unsigned long long)tap_state);
 }
 
@@ -104,6 +111,23 @@ static inline bool tap_sample(void)
 static inline int tap_cases(int usual, int all)
 {
 	return tap_long() ? all : tap_sample() ? (usual + 9) / 10 : usual;
+}
+
+// Is it this one's turn, of n that are too long to be all in `make check`?  The seed says whose it is.
+static inline bool tap_turn(const char *what, unsigned n)
+{
+	uint64_t hash = tap_seed_value();
+	for (const char *p = what; *p; p++)
+		hash += (unsigned char)*p;
+	return tap_long() || (!tap_sample() && hash % n == 0);
+}
+
+// Results of how many bytes are written past the caches, for backends' settings: what is usual by turns, else
+// so few that the arrays are small; kernels cut as for a GPU have no such way of writing.
+static inline int64_t tap_stream_bytes(void)
+{
+	bool usual = !getenv("YOKE_TEST_PRESET") && tap_turn(program_invocation_short_name, 8);
+	return usual ? 100 << 20 : 3 << 20;
 }
 
 // Is each op launched as it is recorded, so that plans are of one op and errors come with the call?

@@ -39,6 +39,13 @@ static const struct yoke_setting isa_setting = {
 	"empty: the best",
 };
 
+static const struct yoke_setting stream_setting = {
+	sizeof stream_setting, "cpu.stream", "int", "104857600",
+	"results of this many bytes and more are written past the caches",
+};
+
+int64_t yk_stream_bytes = 104857600;
+
 int yk_cpu_fail(int code, const char *fmt, ...)
 {
 	char text[512];
@@ -79,6 +86,7 @@ static int probe(uint32_t *ndevices)
 	if (forked)
 		return in_child();
 	isa = yk_isa_choose(yk_cpu_setting(&isa_setting));
+	yk_stream_bytes = strtoll(yk_cpu_setting(&stream_setting), NULL, 10);
 	if (!isa)
 		return YOKE_EUNSUPPORTED;
 	if (yk_gemm_check() < 0)
@@ -545,6 +553,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	host = lent;
 	pthread_once(&once, watch_forks);
 	yk_cpu_setting(&isa_setting);
+	yk_cpu_setting(&stream_setting);
 	yk_cores_declare();
 	yk_gemm_declare();
 	*backend = &table;

@@ -54,7 +54,7 @@ static inline bool yk_dense(const struct yoke_view *v)
 
 // Outputs of this many bytes and more are written past the caches, which could not hold
 // them for their readers: below it plain stores are faster (measured).
-enum { YK_STREAM_BYTES = 100 << 20 };
+extern int64_t yk_stream_bytes; // the setting cpu.stream
 
 // ---- the team of workers (team.c) ----
 

@@ -377,7 +377,7 @@ void ISA(yk_prog_stream)(struct yk_prog *p)
 {
 	for (int o = 0; o < p->nout; o++) {
 		const struct yk_operand *to = &p->out[o];
-		bool stream = p->once[o] && p->n >= YK_STREAM_BYTES / to->size;
+		bool stream = p->once[o] && p->n >= yk_stream_bytes / to->size;
 		for (int k = 0; k < p->nstep && stream; k++) {
 			const struct yk_step *s = &p->step[k];
 			stream = s->kind != YK_STEP_INPUT || p->uniform[s->value] ||

@@ -276,7 +276,7 @@ static int run(const struct yoke_op *op, uint32_t impl)
 		return 0;
 	order_axes(&j);
 	j.stream = j.to[j.rank - 1] == 1 &&
-		   yk_elements(y) >= YK_STREAM_BYTES / (int64_t)j.size;
+		   yk_elements(y) >= yk_stream_bytes / (int64_t)j.size;
 	cut(&j);
 	yk_team_run((j.units + j.each - 1) / j.each, piece, &j);
 	return 0;

@@ -73,7 +73,7 @@ static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view 
 {
 	return !op->alias_mask && yk_dense(v) && v->dims[v->rank - 1] % 16 == 0 &&
 	       (uintptr_t)yk_ptr(v) % 64 == 0 &&
-	       yk_elements(v) >= YK_STREAM_BYTES / (int64_t)sizeof(float);
+	       yk_elements(v) >= yk_stream_bytes / (int64_t)sizeof(float);
 }
 
 // Rows that make up one piece of work: about 16384 elements, four times that where there

@@ -4,8 +4,9 @@
 // The f32 functions are inlined into plain loops (marked YK_SIMD) and vectorised by the
 // compiler for the instruction set of the file; a lane's bits do not depend on where in a
 // loop it stands. Errors over the whole range, infinities, NaN and subnormals included,
-// as tests/vmath.c measures them: exp, log, log1p, sin, cos, pow <= 1 ulp, expm1, erf <=
-// 1.5, sigmoid <= 2.25, tanh <= 2.4. The f64 functions call the C library: accuracy first.
+// as tests/vmath.c measures them, to a hundredth: exp, log, log1p, sin, cos, pow <= 1 ulp,
+// expm1, erf <= 1.5, sigmoid <= 2.25, tanh <= 2.4. The f64 functions call the C library:
+// accuracy first.
 // Polynomials are minimax fits (Remez) made for these intervals; their errors stand
 // beside them.
 #ifndef YK_VMATH_H

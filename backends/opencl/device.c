@@ -175,11 +175,17 @@ static void fill_limits(struct yk_cl_device *d)
 		sizeof preset, "opencl.preset", "string", "",
 		"how kernels are cut: \"cpu\" or \"gpu\"; empty: as the kind of device asks",
 	};
+	static const struct yoke_setting stream = {
+		sizeof stream, "opencl.stream", "int", "104857600",
+		"results of this many bytes and more are written past a CPU's caches",
+	};
 	const char *value = yk_cl_host->setting(&preset);
+	const char *bytes = yk_cl_host->setting(&stream);
 	size_t items[8] = { 1, 1 };
 
 	d->loops = value && *value ? !strcmp(value, "cpu") :
 				     d->info.kind == YOKE_DEVICE_CPU;
+	d->stream_bytes = strtoull(bytes ? bytes : stream.def, NULL, 10);
 
 	if (uint_of(d->id, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS) <= 8)
 		clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items,

@@ -33,7 +33,7 @@ static bool streams(const struct yk_cl_device *d, const struct yoke_op *op,
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++) {
 		const size_t size = yk_cl_bytes(op->out[k].dtype);
-		if (cols < YK_CL_STREAM_BYTES / size / rows || op->out[k].align < 64 ||
+		if (cols < d->stream_bytes / size / rows || op->out[k].align < 64 ||
 		    !yk_cl_dense(&op->out[k]) || (rows > 1 && cols * size % 64))
 			return false;
 	}

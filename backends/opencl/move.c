@@ -132,14 +132,15 @@ static bool take_tiles(struct yk_cl_axes *a)
 }
 
 // Is y huge, does every row of it begin a line, and is x read in runs?
-static bool streams(const struct copy *c, const struct yoke_view *y)
+static bool streams(const struct yk_cl_device *d, const struct copy *c,
+		    const struct yoke_view *y)
 {
 	const int64_t line = 64 / (int64_t)c->size;
 	const int last = (int)c->axes.rank - 1;
 
 	if (c->value || y->align < 64 ||
 	    (!c->tiles && (c->axes.strides[0][last] != 1 || c->axes.strides[1][last] != 1)) ||
-	    (uint64_t)c->axes.rows * (uint64_t)c->axes.cols < YK_CL_STREAM_BYTES / c->size)
+	    (uint64_t)c->axes.rows * (uint64_t)c->axes.cols < d->stream_bytes / c->size)
 		return false;
 	for (int i = 0; i < last; i++)
 		if (c->axes.strides[0][i] % line)
@@ -164,7 +165,7 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 		c.tiles_a = yk_cl_pieces(c.axes.cols, c.tile);
 		c.tiles_b = yk_cl_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
 	}
-	c.streams = d->loops && streams(&c, y);
+	c.streams = d->loops && streams(d, &c, y);
 	return c;
 }
 

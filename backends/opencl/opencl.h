@@ -53,6 +53,7 @@ struct yk_cl_device {
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
+	uint64_t stream_bytes; // outputs of as many and more are written past the caches
 	char *identity;          // platform, device, driver, versions: in binaries' keys
 	const char *options;     // of every build
 	bool binaries;           // are compiled programs kept in the host's cache?
@@ -223,9 +224,6 @@ int yk_cl_launch(struct yk_cl_queue *, struct yk_cl_args *, cl_uint dims,
 		 const size_t *items, const size_t *group, const char *name);
 
 // ---- the ops ----
-
-// Outputs beyond this are written past the caches.
-#define YK_CL_STREAM_BYTES ((uint64_t)100 << 20)
 
 static inline size_t yk_cl_bytes(int dtype)
 {

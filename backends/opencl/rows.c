@@ -176,7 +176,7 @@ bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
 {
 	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_cl_dense(out) &&
 	       yk_cl_cols(out) % 16 == 0 && out->offset % 64 == 0 && d->info.align % 64 == 0 &&
-	       (uint64_t)yk_cl_elements(out) >= YK_CL_STREAM_BYTES / 4;
+	       (uint64_t)yk_cl_elements(out) >= d->stream_bytes / 4;
 }
 
 void yk_cl_arg_view_or(struct yk_cl_args *a, const struct yoke_view *v,

@@ -1,0 +1,273 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every command line of the documents is run: lines behind a tab in README.md, HACKING, doc/*.md and
+# plugins/README, those between .nf and .fi in manual pages, and commands in `quotes`.  Each runs in a
+# folder that looks like a checkout in which yoke was built, a paragraph's lines one after the other.  What
+# would take minutes is shortened, always in the same way (the commands of "shortened" below).  A line that is
+# no command stands in not_run with the reason; one that is neither run nor there fails, and so does one that
+# is there and in no document.
+set -u
+build=$PWD
+. "${srcdir:-.}/tests/tap.sh"
+source=$(cd "${srcdir:-.}" && pwd) || exit 99
+[ -x "$build/yoke" ] || { echo "1..0 # SKIP $build/yoke is not built"; exit 0; }
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+umask 022
+
+# How a line begins, and why it is not run.
+not_run='./autogen.sh|makes configure anew, in the source tree
+step 400/1000|what a training prints
+11	cpu:0	sub|what YOKE_LOG=plan prints
+1. the folders in YOKE_PLUGIN_PATH|a list
+2. the folder `yoke` beside|a list
+3. the folder given at build time|a list
+yoke: warn: plugin:|what yoke prints'
+
+# ---- the lines ----
+
+# lines FILE: "paragraph number, tab, command".  An explanation stands behind two spaces.
+lines()
+{
+	awk '
+		/^```/ { fenced = !fenced; next }
+		fenced { next }
+		/^\.nf/ { page = 1; block++; next }
+		/^\.fi/ { page = 0; next }
+		page { gsub(/\\-/, "-") }
+		/^\t +/ && !joined { next } # goes on explaining
+		!page && !/^\t/ { if (!joined) block++; next }
+		{
+			sub(/^\t+/, "")
+			sub(/  +.*/, "")
+			if (sub(/\\$/, "")) {
+				joined = joined $0
+				next
+			}
+			print block "\t" joined $0
+			joined = ""
+		}' "$1"
+	awk '/^```/ { fenced = !fenced; next } !fenced && !/^\t/ { printf "%s ", $0 }' "$1" |
+		awk 'BEGIN { RS = "`" }
+		NR % 2 == 0 && /^(\.\/|)(yoke|quickstart|make|man|configure|cc) / {
+			gsub(/[ \t]+/, " ")
+			print "quoted\t" $0
+		}'
+}
+
+# ---- where they run ----
+
+mkdir "$work/bin" "$work/yoke" && cd "$work/yoke" || exit 99
+ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" . && cp -r "$source/plugins" . &&
+	chmod -R u+w,go-w plugins && ln -s "$source/examples/xor.c" xor.c && mkdir notes || exit 99
+i=0
+while [ $i -lt 120 ]; do
+	echo "line $((i % 7)) of a text that is easy to learn"
+	i=$((i + 1))
+done >book.txt
+cp book.txt notes/more.txt && cp book.txt other.txt
+printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
+
+made() # NAME: a variable of the Makefile
+{
+	sed -n "s/^$1 = *//p" "$build/Makefile"
+}
+
+# shortened NAME: a command of that name, the script comes from the standard input
+shortened()
+{
+	{ echo '#!/bin/sh'; cat; } >"$work/bin/$1" && chmod +x "$work/bin/$1"
+}
+
+# Of a training a thousandth of the steps, of a text a hundredth, a small model; of what measures half a second.
+limit=
+command -v timeout >/dev/null 2>&1 && limit='timeout 0.5'
+shortened yoke <<END
+command=\${1-} small='layers=1 heads=1 embed=16 context=16 batch=2'
+for word; do
+	shift
+	case \$word in
+	steps=*000) word=\${word%000} ;;
+	tokens=*00) word=\${word%00} ;;
+	resume=*) small= ;;
+	..) word=data=book.txt ;;
+	esac
+	set -- "\$@" "\$word"
+done
+case \$command in
+train) exec '$build/yoke' "\$@" \$small ;;
+conform)
+	case " \$* " in
+	*' --quick '* | *' --ops '*) ;;
+	*) set -- "\$@" --quick ;;
+	esac
+	exec '$build/yoke' "\$@" ;;
+tune | bench)
+	$limit '$build/yoke' "\$@"
+	status=\$?
+	[ \$status -ne 124 ] || exit 0
+	exit \$status ;;
+esac
+exec '$build/yoke' "\$@"
+END
+ln -s "$work/bin/yoke" yoke
+
+# make: its goals are targets, its tests are there.
+shortened make <<END
+for word; do
+	case \$word in
+	-*) ;;
+	TESTS=*)
+		for test in \${word#TESTS=}; do
+			grep -q "[[:space:]]\$test\\b" '$source/tests/local.mk' || { echo "no test \$test"; exit 1; }
+		done ;;
+	*=*) ;;
+	*) grep -qE "^\$word([$][(]EXEEXT[)])?:" '$build/Makefile' || { echo "no target \$word"; exit 1; } ;;
+	esac
+done
+END
+# configure: its options are.
+sh "$source/configure" --help >"$work/options" 2>&1
+shortened configure <<END
+for word; do
+	case \$word in
+	--*) grep -qE -- "^ +\${word%%=*}([[]|=| |\$)" '$work/options' || { echo "no option \$word"; exit 1; } ;;
+	*=*) ;;
+	*) exit 1 ;;
+	esac
+done
+END
+ln -s "$work/bin/configure" configure
+# quickstart: it has that command.
+shortened quickstart <<END
+[ \$# -eq 0 ] || sh '$source/quickstart' help | grep -q "^./quickstart \$1 "
+END
+ln -s "$work/bin/quickstart" quickstart
+# A debugger has its program, a pager its page.
+shortened gdb <<END
+[ -x "\$1" ]
+END
+shortened man <<END
+[ -e "\$1" ] || [ -e '$source/'"\$1" ]
+END
+# As if it was installed.
+shortened pkg-config <<END
+echo "-I$source/include -L$build/.libs -lyoke"
+END
+shortened cc <<END
+exec $(made CC) $(made YOKE_LDFLAGS) "\$@"
+END
+
+PATH=$work/bin:$PATH
+YOKE_TEST_SAMPLE=1 LD_LIBRARY_PATH=$build/.libs
+unset YOKE_SELFTEST # as users have it
+export PATH YOKE_PLUGIN_PATH YOKE_TEST_SAMPLE LD_LIBRARY_PATH
+
+# ---- running ----
+
+# A measurement of bench/ is stopped after half a second; its arrays are small, its instruction set is any.
+# A setting stands before a training of one step, which replaces the model of the one before.
+substituted() # LINE
+{
+	case $1 in
+	*' '*) ;;
+	[A-Z]*=*) echo "rm -rf setting; $1 ./yoke train data=book.txt out=setting steps=1"; return ;;
+	esac
+	case $1 in
+	bench/* | *' bench/'*)
+		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# why LINE: it is not run, or nothing
+why()
+{
+	echo "$not_run" | while IFS='|' read -r begin reason; do
+		case $1 in
+		"$begin"*) echo "$reason"; break ;;
+		esac
+	done
+}
+
+# known LINE: does it begin with a command, behind settings?
+known()
+{
+	first=$(echo "$1" | sed 's/^\([A-Z_]*=[^ ]* \)*//; s/[ ;].*//')
+	case $first in
+	[A-Z]*=*) return 0 ;;
+	*) command -v "$first" >/dev/null 2>&1 ;;
+	esac
+}
+
+# one FILE BLOCK LINE
+one()
+{
+	[ "$2" = "$block" ] || cd "$work/yoke" || exit 99
+	block=$2
+	reason=$(why "$3")
+	if [ -n "$reason" ]; then
+		echo "$3" >>"$work/listed"
+		return
+	fi
+	count=$((count + 1))
+	case $3 in
+	*opencl* | *MODULE*)
+		if [ -z "${YOKE_TEST_OPENCL:-}" ]; then
+			echo "ok $count - $1: $3 # SKIP no OpenCL backend in this build"
+			return
+		fi ;;
+	esac
+	count=$((count - 1))
+	if ! known "$3"; then
+		verdict "$1: $3" "neither a command nor in not_run"
+		return
+	fi
+	line=$(substituted "$3")
+	# what plugins/README makes
+	[ ! -d "$work/yoke/mychip" ] || YOKE_PLUGIN_PATH=$work/yoke/mychip
+	sh -c "$line
+		status=\$?
+		pwd >'$work/at'
+		exit \$status" >"$work/out" 2>&1 </dev/null
+	status=$?
+	case $line in
+	*timeout*) [ $status -ne 124 ] || status=0 ;;
+	esac
+	verdict "$1: $3" "$([ $status -eq 0 ] || { echo "$line: exit code $status"; tail -n 5 "$work/out"; })"
+	cd "$(cat "$work/at")" || exit 99
+}
+
+# all FILE NAME
+all()
+{
+	block=
+	rm -rf "$work"/yoke/book "$work"/yoke/env
+	lines "$1" >"$work/lines"
+	while IFS='	' read -r number line <&3; do
+		name=$2
+		[ "$number" != quoted ] || name= line=${line#./} # of several documents once
+		! grep -qxF -- "$name $number $line" "$work/ran" || continue
+		echo "$name $number $line" >>"$work/ran"
+		one "$2" "$number" "$line"
+	done 3<"$work/lines"
+}
+
+: >"$work/ran"
+for path in README.md HACKING plugins/README doc/architecture.md doc/yoke.1; do
+	all "$source/$path" "$path"
+done
+verdict "every line that is not run is in a document" "$(echo "$not_run" | while IFS='|' read -r begin reason; do
+	awk -v begin="$begin" 'index($0, begin) == 1 { found = 1 } END { exit !found }' "$work/listed" ||
+		echo "$begin ($reason)"
+done)"
+
+# What this test is for: a line that is new, and one that no longer works.
+printf 'Text\n\n\tfrobnicate all     does it\n\n\t./yoke info --frobnicate\n' >"$work/new"
+found=$(count=0 failed=0; all "$work/new" new)
+verdict "a new line that is no command is found" "$(
+	echo "$found" | grep -q '^not ok 1 - new: frobnicate all$' || echo "$found")"
+verdict "and one that fails" "$(
+	echo "$found" | grep -q '^not ok 2 - new: ./yoke info --frobnicate$' || echo "$found")"
+echo "1..$count"
+exit $failed
