@@ -17,7 +17,7 @@ umask 022
 
 # How a line begins, and why it is not run.
 not_run='./autogen.sh|makes configure anew, in the source tree
-step 400/1000|what a training prints
+step 200/400|what a training prints
 11	cpu:0	sub|what YOKE_LOG=plan prints
 1. the folders in YOKE_PLUGIN_PATH|a list
 2. the folder `yoke` beside|a list
@@ -166,7 +166,8 @@ export PATH YOKE_PLUGIN_PATH YOKE_TEST_SAMPLE LD_LIBRARY_PATH
 # ---- running ----
 
 # A measurement of bench/ is stopped after half a second; its arrays are small, its instruction set is any.
-# A setting stands before a training of one step, which replaces the model of the one before.
+# A setting stands before a training of one step, which replaces the model of the one before.  A
+# configuration is written over none: the one that is there for `yoke train book.env` stands aside.
 substituted() # LINE
 {
 	case $1 in
@@ -176,6 +177,8 @@ substituted() # LINE
 	case $1 in
 	bench/* | *' bench/'*)
 		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|" ;;
+	'yoke setup book.env' | './yoke setup book.env')
+		echo "mv book.env aside && $1 && mv aside book.env" ;;
 	*) echo "$1" ;;
 	esac
 }

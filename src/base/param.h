@@ -6,6 +6,7 @@
 #define YK_PARAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum yk_param_type { YK_BOOL, YK_INT, YK_BYTES, YK_STRING }; // BYTES: "512M", "2GiB", "1000"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values larger than a device's largest allocation: a call that makes or reads one is computed by
-// pieces along the first axis that has any, where each piece is what that part of the whole would be,
-// bit for bit; else on the CPU, which is said once.
+// pieces along an axis, where each piece is what that part of the whole would be, bit for bit; else on
+// the CPU, which is said once.
 //
 // The pieces are joined in the host's memory.  What reads a value by the same pieces takes them where
 // they are, so that between such calls nothing goes there: the joined value is read by nobody then,
@@ -96,16 +96,11 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	return CANNOT;
 }
 
-// How the call is cut; false: it cannot be, or not so that all fits.
-static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		     const struct yk_value *outs, struct cut *to)
+// How the call is cut along an axis of the result; false: it cannot be.
+static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		      const struct yk_value *outs, int axis, struct cut *to)
 {
 	uint64_t row = 1;
-	int axis = 0;
-	while (axis < outs->rank && outs->dims[axis] == 1)
-		axis++;
-	if (axis >= outs->rank || c->list)
-		return false;
 	*to = (struct cut){ .axis = axis, .rows = outs->dims[axis] };
 	for (uint32_t i = 0; i < nout; i++) {
 		if (outs[i].rank <= axis || outs[i].dims[axis] != to->rows)
@@ -126,7 +121,19 @@ static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t 
 	to->step = (int64_t)(largest(w) / row);
 	if (to->step > 64) // so that kernels cut pieces as they cut the whole
 		to->step = to->step / 64 * 64;
-	return to->step > 0;
+	if (!to->step) // rows are cut in their turn, along a later axis
+		to->step = 1;
+	return true;
+}
+
+// Along the first axis that serves.
+static bool find_cut(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
+		     const struct yk_value *outs, struct cut *to)
+{
+	for (int axis = 0; axis < outs->rank && !c->list; axis++)
+		if (outs->dims[axis] > 1 && cut_along(w, c, nout, outs, axis, to))
+			return true;
+	return false;
 }
 
 // ---- cutting ----
@@ -139,7 +146,7 @@ static const struct yk_joined *joined_as(const struct yk_work *w, yk_id v, int a
 	return NULL;
 }
 
-// Rows at .. at + n - 1 of v along an axis, on the device.
+// Rows at .. at + n - 1 of v along an axis, on the device unless they are too large for it.
 static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at, int64_t n, yk_id *out)
 {
 	const struct yk_joined *j = joined_as(w, v, axis, step);
@@ -157,7 +164,7 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 	}
 	struct yk_call c = { .op = YK_SLICE, .nin = 1, .in = &v, .nattr = 3u * part.rank, .attr = a };
 	int err = yk_lower_view(w, &c, &part, out);
-	return err ? err : yk_lower_bring(w, *out, 0, out);
+	return err || yk_is_too_large(w, *out) ? err : yk_lower_bring(w, *out, 0, out);
 }
 
 // One piece of each result.
@@ -180,9 +187,15 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 	}
 	struct yk_call small = *c;
 	small.in = in;
+	bool large = false;
+	for (uint32_t i = 0; i < nout && !err; i++)
+		large |= bytes_of(&part[i]) > largest(w);
+	for (uint32_t i = 0; i < c->nin && !err; i++)
+		large |= in[i] != YK_NIL && yk_is_too_large(w, in[i]);
 	w->in_piece = true; // an operand may be a view of what is too large still: its turn comes
 	if (!err)
-		err = yk_lower_node(w, &small, nout, part, 0, out);
+		err = large ? yk_lower_large(w, &small, nout, part, out) :
+			      yk_lower_node(w, &small, nout, part, 0, out);
 	w->in_piece = false;
 	free(part);
 	free(in);
