@@ -428,9 +428,9 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 		       most   ? x->v[j].i > x->v[i].i :
 				x->v[j].i < x->v[i].i;
 	double a = x->v[j].d, b = x->v[i].d;
-	if (isnan(b) && x->e[i] == 0) // the first NaN wins
+	if (isnan(b) && !isnan(x->e[i])) // the first NaN wins; a bound is of the numbers beside it
 		return 0;
-	if (isnan(a) && x->e[j] == 0 && !isnan(x->e[i]))
+	if (isnan(a) && !isnan(x->e[j]) && !isnan(x->e[i]))
 		return 1;
 	if (e != 0 && !(fabs(a - b) > e))
 		return NAN;
