@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values larger than a device's largest allocation: computed by pieces, with the bits of a device that
+// Values larger than a device's largest allocation: kept in the host's memory, computed by pieces, with the bits of a device that
 // takes them whole, or on the CPU.  The fault backend computes as the CPU does and has segments of 1 MiB.
 #include "config.h"
 
@@ -10,7 +10,7 @@
 
 enum { M = 500, K = 96, N = 700, MOST = M * N }; // M N floats are 1.4 MB
 
-static float av[M * K], bv[K * N];
+static float av[M * K], bv[K * N], lv[M * N];
 static yoke_tensor *a, *b;
 
 static yoke_tensor *product(void)
@@ -60,6 +60,37 @@ static yoke_tensor *rows_too_large(void) // 2 of 1.5 MB
 	return yoke_reduce_max(yoke_softmax(yoke_mul(x, y), -1), YOKE_AXIS(3));
 }
 
+static yoke_tensor *leaf(void)
+{
+	return yoke_from(yoke_f32, 2, DIMS(M, N), lv);
+}
+
+static yoke_tensor *of_a_leaf(void)
+{
+	return yoke_sum(yoke_tanh(leaf()), YOKE_AXIS(1));
+}
+
+static yoke_tensor *part_of_a_leaf(void)
+{
+	return yoke_mul(yoke_slice(leaf(), 0, 7, 90, 1), yoke_const(3));
+}
+
+static yoke_tensor *variable(void) // put, assigned twice, and read
+{
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, DIMS(M, N));
+	yoke_put(v, lv, sizeof lv);
+	for (int i = 0; i < 2; i++) {
+		yoke_assign(v, yoke_add(yoke_mul(v, yoke_const(0.5)), yoke_square(v)));
+		yoke_eval(0, NULL);
+	}
+	return v;
+}
+
+static yoke_tensor *zeros(void)
+{
+	return yoke_variable("zeros", yoke_f32, 2, DIMS(M, N));
+}
+
 static yoke_tensor *summed_down(void) // along the axis of the pieces: not cut
 {
 	return yoke_sum(product(), YOKE_AXIS(0));
@@ -98,6 +129,11 @@ static const struct {
 	    { "a sum down the rows", summed_down, false, true },
 	    { "running sums", running, false, true },
 	    { "cross entropy", loss, true, true },
+	    { "a result that is read", product, false, true },
+	    { "a leaf", of_a_leaf, false, true },
+	    { "part of a leaf", part_of_a_leaf, false, true },
+	    { "a variable", variable, false, true },
+	    { "a variable of zeros", zeros, false, false },
 	    { "a gradient", gradient, false, false } };
 
 static size_t run(const char *backend, size_t i, float *got, struct yoke_stats *s)
@@ -129,6 +165,8 @@ int main(void)
 		av[i] = (float)rnd_real(-1, 1);
 	for (int i = 0; i < K * N; i++)
 		bv[i] = (float)rnd_real(-1, 1);
+	for (int i = 0; i < M * N; i++)
+		lv[i] = (float)rnd_real(-1, 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct yoke_stats s;
 		memset(got, 0xff, sizeof got);

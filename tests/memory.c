@@ -422,8 +422,7 @@ int main(int argc, char **argv)
 	setenv("YOKE_FAULT_MAX_SEGMENT", "1048576", 1);
 	const int64_t words = MIB;
 	yoke_tensor *t = yoke_variable("large", yoke_f32, 1, &words);
-	ok(!t && yoke_error_code() == YOKE_ENOMEM && strstr(yoke_error(), "4.00 MiB asked for") &&
-	   strstr(yoke_error(), "largest segment 1.00 MiB"), "larger than any segment: %s", yoke_error());
+	ok(t && !yoke_error_code(), "larger than any segment: the host keeps it: %s", yoke_error());
 	yoke_error_clear();
 	return done();
 }

@@ -290,7 +290,9 @@ int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
 	struct yk_storage *s = calloc(1, sizeof *s);
 	if (!s)
 		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
-	int err = yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &s->block);
+	s->host = yk_is_hosts(ctx, bytes);
+	int err = s->host ? yk_pool_alloc(ctx->cpu->pool, bytes, ctx->cpu_queue, &s->block) :
+			    yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &s->block);
 	if (err) {
 		free(s);
 		return err;
@@ -330,7 +332,7 @@ static void release(struct yk_storage *s)
 		yk_event_settle(s->up);
 		yk_event_unref(s->up);
 	}
-	yk_pool_free(s->block, s->ctx->queue, NULL);
+	yk_pool_free(s->block, yk_home(s), NULL);
 }
 
 void yk_storage_unref(struct yk_storage *s)

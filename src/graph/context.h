@@ -24,6 +24,7 @@ struct yk_storage {
 	uint32_t leaf_place; // .. and its first place there, while a key is made
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
+	bool host;              // it is the CPU's, being larger than any allocation of the device
 	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
 	struct yk_origin *origin;   // what a kept value was computed from; NULL: unknown, or nothing
 	uint64_t mark;              // of what others were computed from, 0: none
@@ -209,7 +210,24 @@ int yk_roots_reserve(struct yoke_context *, size_t more); // room, so that so ma
 // Forgets everything pending; handles of it are spent.
 void yk_context_reset(struct yoke_context *);
 
-// A storage for use on a queue of the context's.
+// Blocks begin at multiples of this, in bytes; where the segment itself begins is the device's to say.
+#define YK_ALIGN 256
+// The largest value that the context's device can hold.
+static inline uint64_t yk_largest(const struct yoke_context *ctx)
+{
+	return ctx->device->info.max_segment / YK_ALIGN * YK_ALIGN;
+}
+// Is a value of so many bytes kept in the host's memory, since the device has no allocation so large?
+static inline bool yk_is_hosts(const struct yoke_context *ctx, uint64_t bytes)
+{
+	return ctx->device != ctx->cpu && bytes > yk_largest(ctx);
+}
+// The queue behind whose work a storage is given back.
+static inline struct yk_queue *yk_home(const struct yk_storage *s)
+{
+	return s->host ? s->ctx->cpu_queue : s->ctx->queue;
+}
+// A storage for use on a queue of the context's; the CPU's, for its queue, when it is too large.
 int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_storage **);
 // Use of the storage on the queue of the steps is from now on behind its upload.
 int yk_storage_join(struct yk_storage *);

@@ -57,10 +57,10 @@ static struct yk_queue *upload_queue(const struct yoke_context *ctx)
 // Pinned memory is little: what is larger goes up in pieces of this many bytes.
 enum { PIECE = 32 << 20 };
 
-static int put(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
-	       uint64_t at, const void *from, uint64_t bytes)
+static int put(struct yk_queue *q, const struct yk_block *to, uint64_t at, const void *from,
+	       uint64_t bytes)
 {
-	return ctx->device->ops->put(q->handle, to->segment, to->offset + at, from, bytes);
+	return q->device->ops->put(q->handle, to->segment, to->offset + at, from, bytes);
 }
 
 // A piece from pinned memory, which has a copy; not waited for.
@@ -83,7 +83,7 @@ static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const stru
 	if (err)
 		return err;
 	memcpy(s->block->host, from, bytes);
-	err = put(ctx, q, to, at, s->block->host, bytes);
+	err = put(q, to, at, s->block->host, bytes);
 	if (!err)
 		err = yk_event_mark(q, &s->event);
 	s->marks = ctx->queue->marks;
@@ -107,7 +107,7 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_block *to, co
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
-	int err = put(ctx, ctx->up, to, 0, from, bytes);
+	int err = put(ctx->up, to, 0, from, bytes);
 	int waited = yk_queue_drain(ctx->up); // a copy that failed is not at work on that memory either
 	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
 		err = yk_fail(f.code, "%s", f.why);
@@ -122,8 +122,8 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 	if (!bytes)
 		return 0;
 	ctx->stats.bytes_up += bytes;
-	if (ctx->device == ctx->cpu) // done when it returns
-		return put(ctx, q, to, 0, from, bytes);
+	if (q->device == ctx->cpu) // done when it returns
+		return put(q, to, 0, from, bytes);
 	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
 		return upload_direct(ctx, to, from, bytes);
 	return upload_staged(ctx, q, to, from, bytes, done);
@@ -164,6 +164,8 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	yk_settle(ctx); // what failed before is no matter of this value
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, q, &s);
+	if (!err && s->host)
+		q = ctx->cpu_queue;
 	if (!err && (err = write_storage(s, q, data)) == YOKE_ENOMEM &&
 	    yk_pool_make_room(ctx->device)) {
 		yk_backend_detail(had, err, why, sizeof why);

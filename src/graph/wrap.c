@@ -20,7 +20,7 @@ static void *wrap_block(struct yoke_context *ctx, void *memory, uint64_t bytes,
 {
 	const struct yk_device *d = ctx->device;
 	uint32_t align = d->info.align ? d->info.align : 1;
-	if (!bytes || (uintptr_t)memory % align)
+	if (!bytes || (uintptr_t)memory % align || yk_is_hosts(ctx, bytes))
 		return NULL;
 	struct yk_wrapped *w = calloc(1, sizeof *w);
 	if (!w)

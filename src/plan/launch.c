@@ -75,7 +75,8 @@ static int allocate(struct launch *l)
 		if (p->block[i].donor == YK_NIL) {
 			err = yk_storage_new(l->ctx, p->block[i].bytes, l->ctx->queue,
 					     &pl->storage[i]);
-			peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
+			if (!err && !pl->storage[i]->host)
+				peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
 							       .bytes = p->block[i].bytes,
@@ -114,6 +115,7 @@ static void donate(struct launch *l)
 		struct yk_storage *old =
 			l->ctx->leaf[l->pl->marks.leaf[l->p->block[i].donor]].storage;
 		l->pl->storage[i]->block = old->block;
+		l->pl->storage[i]->host = old->host;
 		old->block->owner = &l->pl->storage[i]->block;
 		old->block = NULL;
 	}

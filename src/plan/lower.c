@@ -451,7 +451,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		outs = &value;
 	}
 	if (row->flags & YK_F_LEAF) {
-		err = append(w, c, nout, outs, 0, NULL, out);
+		bool hosts = c->op == YK_LEAF && yk_is_hosts(w->ctx, yk_bytes_of_value(outs));
+		err = append(w, c, nout, outs, hosts, hosts ? yk_too_large : NULL, out);
 		return err ? err : merge_equal(w, out);
 	}
 	if (row->flags & YK_F_VIEW)
@@ -531,17 +532,17 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	return err;
 }
 
-// A root's value as a block of its own: row major, whole, on the context's device.
+// A root's value as a block of its own: row major, whole, on the context's device if that can hold it.
 static int settle_root(struct yk_work *w, yk_id *v)
 {
-	int err = yk_lower_bring(w, *v, 0, v);
+	int device = yk_is_too_large(w, *v), err = yk_lower_bring(w, *v, device, v);
 	if (err)
 		return err;
 	const struct yk_place *p = &w->place[*v];
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
 	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
-		return contiguous_on(w, *v, 0, v);
+		return contiguous_on(w, *v, device, v);
 	return 0;
 }
 

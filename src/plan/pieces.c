@@ -19,7 +19,7 @@
 
 enum { CANNOT = -2, WHOLE = -1 }; // for an operand's axis
 
-static const char too_large[] = "larger than the largest allocation";
+const char yk_too_large[] = "larger than the largest allocation";
 
 struct cut {
 	int axis;     // of the result
@@ -27,19 +27,14 @@ struct cut {
 	int64_t step; // .. and in a piece
 };
 
-static uint64_t largest(const struct yk_work *w)
-{
-	return w->ctx->device->info.max_segment / YK_ALIGN * YK_ALIGN;
-}
-
-static uint64_t bytes_of(const struct yk_value *v)
+uint64_t yk_bytes_of_value(const struct yk_value *v)
 {
 	return (uint64_t)yk_count(v) * yoke_dtype_size(v->dtype);
 }
 
 bool yk_is_too_large(const struct yk_work *w, yk_id v)
 {
-	return bytes_of(&w->g.value[v]) > largest(w);
+	return yk_is_hosts(w->ctx, yk_bytes_of_value(&w->g.value[v]));
 }
 
 bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
@@ -47,7 +42,7 @@ bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout
 {
 	bool large = false;
 	for (uint32_t i = 0; i < nout; i++)
-		large |= bytes_of(&outs[i]) > largest(w);
+		large |= yk_bytes_of_value(&outs[i]) > yk_largest(w->ctx);
 	for (uint32_t i = 0; i < c->nin; i++)
 		large |= c->in[i] != YK_NIL && yk_is_too_large(w, w->place[c->in[i]].base);
 	return large;
@@ -105,20 +100,20 @@ static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t
 	for (uint32_t i = 0; i < nout; i++) {
 		if (outs[i].rank <= axis || outs[i].dims[axis] != to->rows)
 			return false;
-		uint64_t n = bytes_of(&outs[i]) / (uint64_t)to->rows;
+		uint64_t n = yk_bytes_of_value(&outs[i]) / (uint64_t)to->rows;
 		row = n > row ? n : row;
 	}
 	for (uint32_t i = 0; i < c->nin; i++) {
 		if (c->in[i] == YK_NIL)
 			continue;
-		uint64_t n = bytes_of(&w->g.value[c->in[i]]);
+		uint64_t n = yk_bytes_of_value(&w->g.value[c->in[i]]);
 		int k = operand_axis(w, c, outs, axis, i);
-		if (k == CANNOT || (k == WHOLE && n > largest(w)))
+		if (k == CANNOT || (k == WHOLE && n > yk_largest(w->ctx)))
 			return false;
 		n = k == WHOLE ? 0 : n / (uint64_t)to->rows;
 		row = n > row ? n : row;
 	}
-	to->step = (int64_t)(largest(w) / row);
+	to->step = (int64_t)(yk_largest(w->ctx) / row);
 	if (to->step > 64) // so that kernels cut pieces as they cut the whole
 		to->step = to->step / 64 * 64;
 	if (!to->step) // rows are cut in their turn, along a later axis
@@ -189,7 +184,7 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 	small.in = in;
 	bool large = false;
 	for (uint32_t i = 0; i < nout && !err; i++)
-		large |= bytes_of(&part[i]) > largest(w);
+		large |= yk_bytes_of_value(&part[i]) > yk_largest(w->ctx);
 	for (uint32_t i = 0; i < c->nin && !err; i++)
 		large |= in[i] != YK_NIL && yk_is_too_large(w, in[i]);
 	w->in_piece = true; // an operand may be a view of what is too large still: its turn comes
@@ -205,14 +200,14 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *pieces,
 		uint32_t n, yk_id *out)
 {
-	int device = bytes_of(whole) > largest(w);
+	int device = yk_bytes_of_value(whole) > yk_largest(w->ctx);
 	yk_id *in = yk_arena_alloc(&w->plan->memory, n * sizeof *in);
 	if (!in || yk_grow(&w->joined, &w->joined_cap, w->njoined + 1, sizeof *w->joined) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memcpy(in, pieces, n * sizeof *in);
 	struct yk_call c = { .op = YK_CONCAT, .nin = n, .in = pieces, .nattr = 1,
 			     .attr = &(union yoke_attr){ .i = cut->axis } };
-	int err = yk_lower_on(w, &c, 1, whole, device, too_large, out);
+	int err = yk_lower_on(w, &c, 1, whole, device, yk_too_large, out);
 	if (!err)
 		w->joined[w->njoined++] = (struct yk_joined){
 			.whole = *out, .axis = cut->axis, .step = cut->step, .piece = in
@@ -255,13 +250,13 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
 				  "%s, or what it is made of, is larger than the largest allocation of %s "
 				  "(%llu bytes), and YOKE_STRICT forbids the CPU",
-				  yk_describe(outs, text), id, (unsigned long long)largest(w));
+				  yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	if (!pl->large_told)
 		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation of %s (%llu "
 			"bytes): the CPU computes it (said once)", yk_ops[c->op].name,
-			yk_describe(outs, text), id, (unsigned long long)largest(w));
+			yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	pl->large_told = true;
-	return yk_lower_on(w, c, nout, outs, 1, too_large, out);
+	return yk_lower_on(w, c, nout, outs, 1, yk_too_large, out);
 }
 
 // ---- which are too large ----

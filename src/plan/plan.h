@@ -251,10 +251,6 @@ int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_pl
 void yk_built_fini(struct yk_built *);
 // The part of the result that operand k of a pad, concat or slice_update is copied to.
 struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
-// Every block and every value in an arena begins at a multiple of this, in bytes; where the segment
-// itself begins is the device's to say.
-#define YK_ALIGN 256
-
 // Is a base value one that has no bytes: a literal or a host scalar?
 static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 {
