@@ -59,6 +59,16 @@ static void cut(void)
 	refused("through one that was computed of it", sum(u), w, "a result of exp");
 	yoke_tensor *x = yoke_from(yoke_f64, 1, (int64_t[]){ N }, vv);
 	refused("by a value from the host", sum(evaluated(yoke_neg(x))), x, "a result of neg");
+	refused("a view of a leaf", sum(yoke_square(evaluated(yoke_reshape(w, 2, (int64_t[]){ 1, N })))), w,
+		"a result of reshape");
+	yoke_tensor *b[2] = { yoke_cast(w, yoke_i32), yoke_tanh(w) }, *behind[2];
+	yoke_barrier(2, b, 0, NULL, behind);
+	refused("behind a barrier with integers", sum(evaluated(yoke_exp(behind[1]))), w, "a result of exp");
+	h = evaluated(yoke_tanh(w));
+	yoke_assign(w, yoke_mul(w, yoke_const(0.5)));
+	yoke_eval(0, NULL);
+	refused("of an earlier version", sum(yoke_mul(h, w)), w, "a result of tanh");
+	yoke_put(w, wv, sizeof wv);
 	yoke_tensor *three[3] = { evaluated(yoke_sin(v)), evaluated(yoke_cos(w)), yoke_exp(w) };
 	refused("one of several", sum(yoke_concat(3, three, 0)), w, "a result of cos");
 }
@@ -93,12 +103,11 @@ static void nothing_lost(void)
 	for (int i = 0; i < N; i++)
 		want[i] = tanh(wv[i]);
 	allowed("a variable that was assigned", sum(yoke_mul(state, w)), w, want);
-	// of the version before: what is computed of it is no function of this one
-	h = evaluated(yoke_tanh(w));
-	yoke_assign(w, yoke_add(w, yoke_const(0.5)));
+	// one block may hold both, as they are equal
+	yoke_tensor *stopped = yoke_keep(yoke_stop_grad(h)), *again = yoke_keep(yoke_mul(h, yoke_const(1)));
 	yoke_eval(0, NULL);
-	allowed("a value of an earlier version", sum(yoke_mul(h, w)), w, want);
-	yoke_put(w, wv, sizeof wv);
+	allowed("kept behind a stopped gradient", sum(yoke_mul(stopped, w)), w, want);
+	refused("but not beside it", sum(yoke_mul(again, w)), w, "a result of mul");
 	allowed("no function of it at all", sum(yoke_square(v)), w, zero);
 	yoke_free(state);
 }

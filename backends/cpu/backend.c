@@ -40,7 +40,7 @@ static const struct yoke_setting isa_setting = {
 };
 
 static const struct yoke_setting stream_setting = {
-	sizeof stream_setting, "cpu.stream", "int", "104857600",
+	sizeof stream_setting, "cpu.stream", "int 0..9223372036854775807", "104857600",
 	"results of this many bytes and more are written past the caches",
 };
 

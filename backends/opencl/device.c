@@ -176,7 +176,7 @@ static void fill_limits(struct yk_cl_device *d)
 		"how kernels are cut: \"cpu\" or \"gpu\"; empty: as the kind of device asks",
 	};
 	static const struct yoke_setting stream = {
-		sizeof stream, "opencl.stream", "int", "104857600",
+		sizeof stream, "opencl.stream", "int 0..9223372036854775807", "104857600",
 		"results of this many bytes and more are written past a CPU's caches",
 	};
 	const char *value = yk_cl_host->setting(&preset);

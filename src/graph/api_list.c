@@ -93,7 +93,7 @@ int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 		goto leave;
 	}
 	grads = out;
-	if ((err = yk_origin_check(ctx, id, (uint32_t)n, in)) < 0 ||
+	if ((err = yk_past_check(ctx, id, (uint32_t)n, p, in)) < 0 ||
 	    (err = yk_backward(graph, id, (uint32_t)n, in, grads)) < 0)
 		goto leave;
 	for (int i = 0; i < n && !err; i++) {

@@ -176,7 +176,6 @@ void yoke_context_free(yoke_context *ctx)
 	yk_sites_fini(&ctx->sites);
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
-	yk_origins_fini(&ctx->origins);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)
@@ -270,8 +269,10 @@ int yoke_scope_end(yoke_scope *s)
 
 void yk_context_reset(struct yoke_context *ctx)
 {
-	for (size_t i = 0; i < ctx->leaves; i++)
+	for (size_t i = 0; i < ctx->leaves; i++) {
 		yk_storage_unref(ctx->leaf[i].storage);
+		yk_past_drop(&ctx->leaf[i].past);
+	}
 	for (size_t i = 0; i < ctx->roots; i++)
 		if (ctx->root[i])
 			ctx->root[i]->root = YK_NIL;
@@ -344,7 +345,6 @@ void yk_storage_unref(struct yk_storage *s)
 			s->ctx->held_bytes += s->bytes;
 		return;
 	}
-	yk_origin_drop(s);
 	if (s->wrapped)
 		yk_wrapped_free(s->ctx, s->wrapped);
 	else

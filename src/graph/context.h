@@ -26,14 +26,7 @@ struct yk_storage {
 	struct yk_block *block; // NULL once donated
 	bool host;              // it is the CPU's, being larger than any allocation of the device
 	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
-	struct yk_origin *origin;   // what a kept value was computed from; NULL: unknown, or nothing
-	uint64_t mark;              // of what others were computed from, 0: none
 	struct yoke_context *ctx;
-};
-
-struct yk_origins { // slots of marks (origin.c)
-	uint32_t *generation, *spare;
-	size_t slots, cap, spares, spare_cap;
 };
 
 enum yk_leaf_kind { YK_LEAF_STORAGE, YK_LEAF_SCALAR, YK_LEAF_SEED, YK_LEAF_STEP };
@@ -48,6 +41,10 @@ struct yk_leaf {
 	struct yk_tensor *scalar;     // its number is read at launch; NULL: freed since, bits has it
 	uint64_t ordinal;             // SEED: joined to the seed
 	uint64_t bits;
+	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
+	struct yk_past past;          // .. and that one's past ..
+	uint16_t op;                  // .. and op
+	uint32_t path;
 	uint32_t former;              // index of the leaf before of the same variable or scalar, or YK_NIL
 };
 
@@ -129,7 +126,6 @@ struct yoke_context {
 	struct yk_failure failure;
 	uint64_t seed;
 	int64_t step;
-	struct yk_origins origins;
 	uint64_t held_bytes; // of versions that only leaves hold
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
@@ -242,15 +238,19 @@ int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
-// ---- origins ----
+// ---- pasts ----
 
-// Notes of what the value in a storage, a result of op, was computed: n leaves that are storages.
-void yk_origin_note(struct yk_storage *, uint16_t op, uint32_t path, uint32_t n,
-		    const struct yk_leaf *const *);
-void yk_origin_drop(struct yk_storage *); // which goes
-void yk_origins_fini(struct yk_origins *);
-// ESPENT where the gradient of y with respect to one of p would go through a value that was evaluated.
-int yk_origin_check(const struct yoke_context *, yk_id y, uint32_t n, const yk_id *p);
+struct yk_sources *yk_sources_new(uint32_t leaves); // of none, NULL: no memory
+void yk_sources_unref(struct yk_sources *);
+// What the leaves at these indices are by now, for the values that an evaluation leaves; NULL: no memory.
+struct yk_evaluated *yk_evaluated_new(const struct yoke_context *, uint32_t n, const uint32_t *leaf);
+void yk_evaluated_unref(struct yk_evaluated *);
+void yk_past_set(struct yk_tensor *, struct yk_evaluated *, struct yk_sources *);
+void yk_past_copy(struct yk_past *to, const struct yk_past *from);
+void yk_past_drop(struct yk_past *);
+// ESPENT where the gradient of y with respect to one of p, whose values are in, would go through a value
+// that was evaluated.
+int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
 
 // ---- failures ----
 

@@ -61,6 +61,11 @@ static struct yk_tensor *find(const yoke_tensor *t)
 	return g & 1 && is_generation(t, g) ? s : NULL;
 }
 
+bool yk_is_alive(const yoke_tensor *t)
+{
+	return find(t);
+}
+
 yoke_tensor *yk_handle(const struct yk_tensor *t)
 {
 	uint64_t g = atomic_load_explicit(&t->generation, memory_order_relaxed);
@@ -188,11 +193,18 @@ struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 {
 	struct yoke_context *ctx = t->ctx;
-	atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
+	unsigned g = 1 + atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
 	t->end = (uint8_t)end;
-	t->next = ctx->free_slots;
-	ctx->free_slots = t;
 	ctx->live_handles--;
+	if (g & ((1u << GENERATION_BITS) - 1)) {
+		t->next = ctx->free_slots;
+		ctx->free_slots = t;
+		return;
+	}
+	// its generations are used up: a handle of the first would be one of the next
+	pthread_mutex_lock(&table.lock);
+	t->ctx = NULL;
+	pthread_mutex_unlock(&table.lock);
 }
 
 static void return_list(struct yk_tensor *t)

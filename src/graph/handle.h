@@ -12,6 +12,15 @@
 
 struct yk_storage;
 
+struct yk_sources { // leaves of an evaluation that a value was computed from; counted
+	uint32_t refs, leaves;
+	uint64_t bit[];
+};
+struct yk_past { // of a kept value: the evaluation and its leaves; zeros: none
+	struct yk_evaluated *evaluated;
+	struct yk_sources *sources;
+};
+
 enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 
 // How a slot's last tensor ended.
@@ -26,6 +35,7 @@ struct yk_tensor { // a slot, and what the handle it is for means
 	struct yk_scope *scope;      // that owns it; NULL: the caller
 	struct yk_tensor *next, *prev; // in its scope's list, or the context's
 	struct yk_storage *storage;    // NULL: pending, or spent
+	struct yk_past past;           // of a value that an evaluation left
 	const char *name;              // of variables
 	yk_id id, leaf;                // pending value; leaf standing for storage
 	uint32_t epoch, leaf_epoch;    // evaluations in which these count
@@ -43,6 +53,7 @@ struct yk_tensor { // a slot, and what the handle it is for means
 struct yk_tensor *yk_tensor(const yoke_tensor *, const char *call);
 // The same if it is the context's, else NULL without an error.
 struct yk_tensor *yk_tensor_in(const struct yoke_context *, const yoke_tensor *);
+bool yk_is_alive(const yoke_tensor *); // is there a tensor of this handle?
 // The handle of a tensor.
 yoke_tensor *yk_handle(const struct yk_tensor *);
 

@@ -145,7 +145,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
 	if (err && q != ctx->queue)
 		yk_queue_drain(q); // it may write where another queue will
-	if (done && q != ctx->queue) {
+	if (done && !err && q != ctx->queue) {
 		s->up = done;
 		s->up_serial = done->serial;
 	} else {
@@ -453,10 +453,14 @@ static yk_id storage_leaf(struct yk_tensor *t)
 			   &(struct yk_leaf){ .kind = YK_LEAF_STORAGE,
 					      .dtype = t->dtype,
 					      .storage = t->storage,
-					      .variable = t->kind == YK_VARIABLE ? t : NULL },
+					      .variable = t->kind == YK_VARIABLE ? t : NULL,
+					      .handle = yk_handle(t),
+					      .op = t->op,
+					      .path = t->path },
 			   &v);
 	if (id == YK_BAD)
 		return id;
+	yk_past_copy(&ctx->leaf[ctx->leaves - 1].past, &t->past);
 	t->storage->refs++;
 	t->storage->leaf_epoch = ctx->epoch;
 	t->leaf = id;
@@ -496,8 +500,8 @@ yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 
 yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 {
-	if (!handle && !yoke_error_code())
-		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_EINVAL,
+	if (!handle) // of an earlier error, whose code it is
+		yk_op_fail(&ctx->graph, YK_LEAF, yoke_error_code() ? yoke_error_code() : YOKE_EINVAL,
 			   "an operand is NULL; optional ones are YOKE_NONE");
 	if (!handle)
 		return YK_BAD;

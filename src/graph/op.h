@@ -54,7 +54,10 @@ static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
 static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
 {
 	const struct yk_op_row *row = &yk_ops[n->op];
-	return n->op != YK_STOP_GRAD && yk_is_float(g->value[n->out].dtype) &&
+	bool real = false;
+	for (uint32_t i = 0; i < n->nout && !real; i++)
+		real = yk_is_float(g->value[n->out + i].dtype);
+	return n->op != YK_STOP_GRAD && real &&
 	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Origins: from which other storages the bytes of a kept value were computed, so that a gradient that
-// would have to go on behind them is refused instead of being 0.
+// The past of kept values: from which handles' values each was computed, so that a gradient that would
+// have to go on behind one is refused instead of being 0.
 //
-// A storage that others were computed from has a mark, a slot and that slot's generation; an origin is
-// a list of marks.  Marks of storages that are gone are recognised and dropped, so a value that is fed
-// back for ever does not grow.
+// An evaluation notes its leaves once, as handles, which are never used again (handle.h); each value that
+// it leaves behind has a bit for each of them, which follow from the structure and so are the plan's
+// (plan/sources.c).  What the leaves themselves were computed from is one list for the evaluation: it
+// holds handles that are still there, so a value that is fed back for ever does not grow.
 
 #include "config.h"
 
@@ -15,48 +16,60 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-struct yk_origin {
-	uint16_t op;   // what computed it, ..
-	uint32_t path; // .. and in which scope
-	uint32_t n;
-	uint64_t mark[]; // ascending
+struct yk_evaluated {
+	uint32_t refs, leaves;
+	uint64_t *inherits; // by leaf, a bit: it has a past itself
+	uint64_t *inherited; // handles of those pasts, ascending
+	size_t n, cap;
+	uint64_t handle[]; // by leaf, 0: no tensor
 };
 
-static uint64_t mark_at(const struct yk_origins *o, uint32_t slot)
+struct yk_sources *yk_sources_new(uint32_t leaves)
 {
-	return (uint64_t)o->generation[slot] << 32 | slot;
-}
-
-static bool is_there(const struct yk_origins *o, uint64_t mark)
-{
-	return o->generation[(uint32_t)mark] == mark >> 32;
-}
-
-static int take_slot(struct yk_origins *o, uint32_t *slot)
-{
-	if (o->spares) {
-		*slot = o->spare[--o->spares];
-		return 0;
+	struct yk_sources *s = calloc(1, sizeof *s + (leaves / 64 + 1) * sizeof *s->bit);
+	if (s) {
+		s->refs = 1;
+		s->leaves = leaves;
 	}
-	// room in both at once: giving a slot back does not fail
-	if (yk_grow(&o->generation, &o->cap, o->slots + 1, sizeof *o->generation) < 0 ||
-	    yk_grow(&o->spare, &o->spare_cap, o->slots + 1, sizeof *o->spare) < 0)
-		return YOKE_ENOMEM;
-	o->generation[o->slots] = 0;
-	*slot = (uint32_t)o->slots++;
-	return 0;
+	return s;
 }
 
-// The storage's mark, made if it has none; 0: no memory.
-static uint64_t mark_of(struct yk_storage *s)
+void yk_sources_unref(struct yk_sources *s)
 {
-	uint32_t slot;
-	struct yk_origins *o = &s->ctx->origins;
-	if (!s->mark && take_slot(o, &slot) == 0) {
-		o->generation[slot]++; // never 0
-		s->mark = mark_at(o, slot);
+	if (s && !--s->refs)
+		free(s);
+}
+
+void yk_evaluated_unref(struct yk_evaluated *e)
+{
+	if (!e || --e->refs)
+		return;
+	free(e->inherits);
+	free(e->inherited);
+	free(e);
+}
+
+static struct yk_past past_ref(const struct yk_past *p)
+{
+	if (p->evaluated) {
+		p->evaluated->refs++;
+		p->sources->refs++;
 	}
-	return s->mark;
+	return *p;
+}
+
+void yk_past_drop(struct yk_past *p)
+{
+	yk_evaluated_unref(p->evaluated);
+	yk_sources_unref(p->sources);
+	*p = (struct yk_past){ 0 };
+}
+
+void yk_past_copy(struct yk_past *to, const struct yk_past *from)
+{
+	struct yk_past was = *to;
+	*to = past_ref(from);
+	yk_past_drop(&was);
 }
 
 static int ascending(const void *a, const void *b)
@@ -65,59 +78,90 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static size_t sort_unique(uint64_t *mark, size_t n)
+static size_t sort_unique(uint64_t *handle, size_t n)
 {
 	size_t kept = 0;
-	qsort(mark, n, sizeof *mark, ascending);
+	qsort(handle, n, sizeof *handle, ascending);
 	for (size_t i = 0; i < n; i++)
-		if (!kept || mark[kept - 1] != mark[i])
-			mark[kept++] = mark[i];
+		if (!kept || handle[kept - 1] != handle[i])
+			handle[kept++] = handle[i];
 	return kept;
 }
 
-void yk_origin_note(struct yk_storage *to, uint16_t op, uint32_t path, uint32_t n,
-		    const struct yk_leaf *const *leaf)
+static uint64_t bits_of(const yoke_tensor *t)
 {
-	const struct yk_origins *o = &to->ctx->origins;
-	size_t most = n, kept = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (!leaf[i]->variable && leaf[i]->storage->origin)
-			most += leaf[i]->storage->origin->n;
-	struct yk_origin *r = malloc(sizeof *r + most * sizeof *r->mark);
-	if (!r) // a gradient that is cut here is 0 then, as it is by yoke_stop_grad
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t mark = mark_of(leaf[i]->storage);
-		// a variable is what it was assigned, whatever that was computed from
-		const struct yk_origin *by = leaf[i]->variable ? NULL : leaf[i]->storage->origin;
-		if (mark)
-			r->mark[kept++] = mark;
-		for (uint32_t k = 0; by && k < by->n; k++)
-			if (is_there(o, by->mark[k]))
-				r->mark[kept++] = by->mark[k];
+	return (uintptr_t)t;
+}
+
+static int inherit(struct yk_evaluated *e, uint64_t handle)
+{
+	if (!handle || !yk_is_alive((const yoke_tensor *)(uintptr_t)handle))
+		return 0;
+	if (yk_grow(&e->inherited, &e->cap, e->n + 1, sizeof *e->inherited) < 0)
+		return YOKE_ENOMEM;
+	e->inherited[e->n++] = handle;
+	return 0;
+}
+
+// The handles that the pasts of leaves from `first` on name which are of the same evaluation; these
+// leaves are done then.
+static int inherit_from(struct yk_evaluated *e, const struct yoke_context *ctx, const uint32_t *leaf,
+			uint32_t first, uint8_t *done)
+{
+	const struct yk_evaluated *by = ctx->leaf[leaf[first]].past.evaluated;
+	size_t words = by->leaves / 64 + 1;
+	uint64_t *bit = calloc(words, sizeof *bit);
+	bool further = false;
+	int err = bit ? 0 : YOKE_ENOMEM;
+	for (uint32_t i = first; i < e->leaves && !err; i++) {
+		const struct yk_past *p = &ctx->leaf[leaf[i]].past;
+		if (p->evaluated != by)
+			continue;
+		done[i] = 1;
+		for (size_t k = 0; k < words; k++) {
+			bit[k] |= p->sources->bit[k];
+			further |= p->sources->bit[k] & by->inherits[k];
+		}
 	}
-	r->op = op;
-	r->path = path;
-	r->n = (uint32_t)sort_unique(r->mark, kept);
-	free(to->origin);
-	to->origin = r;
+	for (uint32_t i = 0; i < by->leaves && !err; i++)
+		err = bit[i / 64] >> i % 64 & 1 ? inherit(e, by->handle[i]) : 0;
+	for (size_t i = 0; i < by->n && further && !err; i++)
+		err = inherit(e, by->inherited[i]);
+	free(bit);
+	return err;
 }
 
-void yk_origin_drop(struct yk_storage *s)
+struct yk_evaluated *yk_evaluated_new(const struct yoke_context *ctx, uint32_t n, const uint32_t *leaf)
 {
-	struct yk_origins *o = &s->ctx->origins;
-	free(s->origin);
-	if (!s->mark)
-		return;
-	uint32_t slot = (uint32_t)s->mark;
-	o->generation[slot]++;
-	o->spare[o->spares++] = slot;
+	struct yk_evaluated *e = calloc(1, sizeof *e + n * sizeof *e->handle);
+	uint8_t *done = calloc(n + (size_t)1, 1);
+	int err = e && done && (e->inherits = calloc(n / 64 + 1, sizeof *e->inherits)) ? 0 : YOKE_ENOMEM;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const struct yk_leaf *l = &ctx->leaf[leaf[i]];
+		e->handle[i] = bits_of(l->handle);
+		if (l->past.evaluated)
+			e->inherits[i / 64] |= 1ull << i % 64;
+	}
+	if (e) {
+		e->refs = 1;
+		e->leaves = n;
+	}
+	for (uint32_t i = 0; i < n && !err; i++)
+		if (!done[i] && ctx->leaf[leaf[i]].past.evaluated)
+			err = inherit_from(e, ctx, leaf, i, done);
+	free(done);
+	if (!err) {
+		e->n = sort_unique(e->inherited, e->n);
+		return e;
+	}
+	yk_evaluated_unref(e);
+	yk_fail(YOKE_ENOMEM, "no memory to evaluate");
+	return NULL;
 }
 
-void yk_origins_fini(struct yk_origins *o)
+void yk_past_set(struct yk_tensor *t, struct yk_evaluated *e, struct yk_sources *s)
 {
-	free(o->generation);
-	free(o->spare);
+	yk_past_copy(&t->past, &(struct yk_past){ .evaluated = e, .sources = s });
 }
 
 // ---- gradients ----
@@ -128,41 +172,41 @@ static const struct yk_leaf *leaf_of(const struct yoke_context *ctx, yk_id v)
 	return n->op == YK_LEAF ? &ctx->leaf[yk_attrs(&ctx->graph, n)[0].i] : NULL;
 }
 
-// The marks of those p that are leaves, ascending.  NULL: no memory.
-static uint64_t *marks_of(const struct yoke_context *ctx, uint32_t n, const yk_id *p, size_t *count)
+static bool is_among(uint64_t handle, const uint64_t *of, size_t n)
 {
-	uint64_t *mark = malloc((n + (size_t)1) * sizeof *mark);
-	*count = 0;
-	for (uint32_t i = 0; i < n && mark; i++) {
-		const struct yk_leaf *l = leaf_of(ctx, p[i]);
-		if (l && l->storage->mark)
-			mark[(*count)++] = l->storage->mark;
+	return handle && bsearch(&handle, of, n, sizeof *of, ascending);
+}
+
+// Was a value computed from one of these handles' values?
+static bool came_of(const struct yk_past *p, const uint64_t *of, size_t n)
+{
+	const struct yk_evaluated *e = p->evaluated;
+	bool further = false;
+	for (uint32_t i = 0; i < e->leaves; i++) {
+		if (!(p->sources->bit[i / 64] >> i % 64 & 1))
+			continue;
+		if (is_among(e->handle[i], of, n))
+			return true;
+		further |= e->inherits[i / 64] >> i % 64 & 1;
 	}
-	if (mark)
-		*count = sort_unique(mark, *count);
-	return mark;
+	for (size_t i = 0; i < e->n && further; i++)
+		if (is_among(e->inherited[i], of, n))
+			return true;
+	return false;
 }
 
-static bool share(const struct yk_origin *o, const uint64_t *mark, size_t n)
+static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l, const char *what)
 {
-	size_t i = 0, k = 0;
-	while (i < n && k < o->n && mark[i] != o->mark[k])
-		mark[i] < o->mark[k] ? i++ : k++;
-	return i < n && k < o->n;
-}
-
-static int refuse(const struct yoke_context *ctx, const struct yk_origin *o, const char *what)
-{
-	const char *scope = yk_path_name(&ctx->paths, o->path);
+	const char *scope = yk_path_name(&ctx->paths, l->path);
 	return yk_fail(YOKE_ESPENT,
 		       "grad: %s a result of %s%s%s%s that was evaluated before, and so has no gradient any "
 		       "more; take gradients before yoke_read and yoke_eval (or yoke_stop_grad it)",
-		       what, yk_ops[o->op].name, *scope ? " in scope \"" : "", scope,
+		       what, yk_ops[l->op].name, *scope ? " in scope \"" : "", scope,
 		       *scope ? "\"" : "");
 }
 
-// Marks the nodes that y's gradient goes through; the leaves among them are looked at.
-static int look_behind(const struct yoke_context *ctx, yk_id y, const uint64_t *mark, size_t n)
+// Looks at the leaves that y's gradient goes to.
+static int look_behind(const struct yoke_context *ctx, yk_id y, const uint64_t *of, size_t n)
 {
 	const struct yk_graph *g = &ctx->graph;
 	size_t nodes = g->value[y].node + (size_t)1;
@@ -179,30 +223,32 @@ static int look_behind(const struct yoke_context *ctx, yk_id y, const uint64_t *
 			if (yk_ins(g, node)[i] != YK_NIL)
 				reached[g->value[yk_ins(g, node)[i]].node] = 1;
 		const struct yk_leaf *l = node->op == YK_LEAF ? leaf_of(ctx, node->out) : NULL;
-		if (l && !l->variable && l->storage->origin && share(l->storage->origin, mark, n))
-			err = refuse(ctx, l->storage->origin, "it goes through");
+		if (l && l->past.evaluated && came_of(&l->past, of, n))
+			err = refuse(ctx, l, "it goes through");
 	}
 	free(reached);
 	return err;
 }
 
-int yk_origin_check(const struct yoke_context *ctx, yk_id y, uint32_t n, const yk_id *p)
+int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tensor *const *p,
+		  const yk_id *in)
 {
 	const struct yk_leaf *l = leaf_of(ctx, y);
 	bool any = false, itself = false;
 	for (size_t i = 0; i < ctx->leaves && !any; i++)
-		any = ctx->leaf[i].storage && ctx->leaf[i].storage->origin;
+		any = ctx->leaf[i].past.evaluated;
 	if (!any)
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
-		itself |= p[i] == y;
-	if (l && !l->variable && l->storage->origin && !itself)
-		return refuse(ctx, l->storage->origin, "of");
-	size_t marks;
-	uint64_t *mark = marks_of(ctx, n, p, &marks);
-	if (!mark)
+		itself |= in[i] == y;
+	if (l && l->past.evaluated && !itself)
+		return refuse(ctx, l, "of");
+	uint64_t *of = malloc(n * sizeof *of);
+	if (!of)
 		return yk_fail(YOKE_ENOMEM, "grad: no memory");
-	int err = marks ? look_behind(ctx, y, mark, marks) : 0;
-	free(mark);
+	for (uint32_t i = 0; i < n; i++)
+		of[i] = bits_of(p[i]);
+	int err = look_behind(ctx, y, of, sort_unique(of, n));
+	free(of);
 	return err;
 }

@@ -105,6 +105,7 @@ void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
 		t->ctx->root[t->root] = NULL;
 	leave_leaves(t);
 	yk_storage_unref(t->storage);
+	yk_past_drop(&t->past);
 	unlink_handle(t);
 	yk_slot_leave(t, end);
 }
@@ -192,9 +193,10 @@ yoke_tensor *yoke_keep(yoke_tensor *handle)
 		return handle;
 	if (!(t = yk_enter_of(handle, "keep")))
 		return NULL;
-	move_handle(t, NULL);
 	if (yk_root(t) < 0)
 		handle = NULL;
+	else
+		move_handle(t, NULL);
 	yk_leave(t->ctx);
 	return handle;
 }

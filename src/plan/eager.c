@@ -106,6 +106,7 @@ static void take_origin(struct yk_eager *e, const struct yk_node *n)
 	e->g.scope = n->scope;
 	e->g.site = n->site;
 	e->g.back = n->back;
+	e->g.call = n->call;
 }
 
 static int append(struct yk_eager *e, const struct yk_graph *tape, const struct yk_node *n,
@@ -308,18 +309,33 @@ int yk_eager_roots(struct yk_planner *pl, bool *started)
 	struct yoke_context *ctx = pl->ctx;
 	struct yk_root *root = pl->root;
 	size_t roots = pl->roots, cap = pl->root_cap;
+	struct yk_sources **sources = NULL;
+	struct yk_evaluated *seen = NULL;
 	*started = false;
+	// of the tape: the small graphs know one op each
+	int err = yk_mark(pl->ctx, &pl->marks, root, roots);
+	if (!err)
+		err = yk_sources_find(pl, &sources);
+	if (!err)
+		err = yk_sources_seen(pl, sources, &seen);
 	pl->root = NULL; // runs of single nodes have roots of their own
 	pl->roots = pl->root_cap = 0;
-	int err = run_new(pl);
+	if (!err)
+		err = run_new(pl);
 	free(pl->root);
 	pl->root = root;
 	pl->roots = roots;
 	pl->root_cap = cap;
-	if (err)
-		return err;
-	clear(pl->eager, &ctx->graph);
+	if (!err)
+		clear(pl->eager, &ctx->graph);
 	for (size_t i = 0; i < roots && !err; i++)
 		err = copy_value(pl->eager, ctx, root[i].id, &root[i].id);
-	return err ? err : run(pl, started);
+	if (!err)
+		err = run(pl, started);
+	if (err)
+		yk_evaluated_unref(seen);
+	else
+		yk_sources_note(pl, sources, seen);
+	yk_sources_free(sources, roots);
+	return err;
 }

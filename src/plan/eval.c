@@ -24,6 +24,7 @@ void yk_plan_free(struct yk_plan *p)
 	if (!p)
 		return;
 	free(p->key.word);
+	yk_sources_free(p->sources, p->roots);
 	for (size_t i = 0; i < p->steps; i++)
 		yk_map_memo_fini(&p->step[i].memo);
 	free(p->step);
@@ -72,7 +73,6 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->bucket);
 	free(pl->fallback);
 	free(pl->storage);
-	free(pl->source);
 	free(pl->large);
 	free(pl->root);
 	free(pl->key.word);
@@ -198,7 +198,7 @@ static struct yk_plan *make_plan(struct yk_planner *pl)
 	do
 		p = try_plan(pl, &again);
 	while (again); // ends: each time some device offers less, or some node more is cut
-	if (p && yk_sources_find(pl, p) < 0) {
+	if (p && !pl->ctx->eager && yk_sources_find(pl, &p->sources) < 0) {
 		yk_plan_free(p);
 		p = NULL;
 	}
@@ -342,7 +342,14 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	if (!p)
 		return yk_error_last();
 	p->used = ++pl->evaluations;
+	struct yk_evaluated *seen;
+	if ((err = yk_sources_seen(pl, p->sources, &seen)) < 0)
+		return err;
 	err = yk_launch(pl, p, started);
+	if (err)
+		yk_evaluated_unref(seen);
+	else
+		yk_sources_note(pl, p->sources, seen);
 	return err ? err : lost;
 }
 

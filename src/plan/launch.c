@@ -280,8 +280,6 @@ static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 		t->id = YK_NIL;
 		t->leaf = YK_NIL;
 	}
-	if (!failed)
-		yk_sources_note(pl, l->p);
 	for (size_t i = 0; i < l->p->blocks; i++)
 		yk_storage_unref(pl->storage[i]);
 }

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/param.h"
-#include "plan/plan.h"
+#include "plan/lower.h"
 
 YK_PARAM(donate, "donate", YK_BOOL, "1",
 	 "write over operands that are read for the last time");
@@ -58,8 +58,7 @@ static void find_lives(struct layout *l)
 		*f = (struct life){
 			.born = FOREVER, .heir = v, .block = YK_NIL, .leaf = YK_NIL
 		};
-		f->bytes = (uint64_t)yk_count(&g->value[v]) *
-			   yoke_dtype_size(g->value[v].dtype);
+		f->bytes = yk_bytes_of_value(&g->value[v]);
 		if (n->op == YK_LEAF) {
 			f->leaf = (uint32_t)yk_attrs(g, n)[0].i;
 			l->leaf_value[f->leaf] = v;

@@ -42,7 +42,7 @@ bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout
 {
 	bool large = false;
 	for (uint32_t i = 0; i < nout; i++)
-		large |= yk_bytes_of_value(&outs[i]) > yk_largest(w->ctx);
+		large |= yk_is_hosts(w->ctx, yk_bytes_of_value(&outs[i]));
 	for (uint32_t i = 0; i < c->nin; i++)
 		large |= c->in[i] != YK_NIL && yk_is_too_large(w, w->place[c->in[i]].base);
 	return large;
@@ -91,6 +91,16 @@ static int operand_axis(const struct yk_work *w, const struct yk_call *c, const 
 	return CANNOT;
 }
 
+// Bytes of a row of v as the call may need them: what a named op is made of is computed in the
+// accumulator's dtype.
+static uint64_t row_bytes(const struct yk_call *c, const struct yk_value *v, int64_t rows)
+{
+	size_t size = yoke_dtype_size(v->dtype), acc = yoke_dtype_size(yk_acc(v->dtype));
+	if (yk_ops[c->op].decompose && yk_is_float(v->dtype) && acc > size)
+		size = acc;
+	return (uint64_t)(yk_count(v) / rows) * size;
+}
+
 // How the call is cut along an axis of the result; false: it cannot be.
 static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		      const struct yk_value *outs, int axis, struct cut *to)
@@ -100,17 +110,16 @@ static bool cut_along(const struct yk_work *w, const struct yk_call *c, uint32_t
 	for (uint32_t i = 0; i < nout; i++) {
 		if (outs[i].rank <= axis || outs[i].dims[axis] != to->rows)
 			return false;
-		uint64_t n = yk_bytes_of_value(&outs[i]) / (uint64_t)to->rows;
+		uint64_t n = row_bytes(c, &outs[i], to->rows);
 		row = n > row ? n : row;
 	}
 	for (uint32_t i = 0; i < c->nin; i++) {
 		if (c->in[i] == YK_NIL)
 			continue;
-		uint64_t n = yk_bytes_of_value(&w->g.value[c->in[i]]);
 		int k = operand_axis(w, c, outs, axis, i);
-		if (k == CANNOT || (k == WHOLE && n > yk_largest(w->ctx)))
+		if (k == CANNOT || (k == WHOLE && yk_is_too_large(w, c->in[i])))
 			return false;
-		n = k == WHOLE ? 0 : n / (uint64_t)to->rows;
+		uint64_t n = k == WHOLE ? 0 : row_bytes(c, &w->g.value[c->in[i]], to->rows);
 		row = n > row ? n : row;
 	}
 	to->step = (int64_t)(yk_largest(w->ctx) / row);
@@ -184,7 +193,7 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 	small.in = in;
 	bool large = false;
 	for (uint32_t i = 0; i < nout && !err; i++)
-		large |= yk_bytes_of_value(&part[i]) > yk_largest(w->ctx);
+		large |= yk_is_hosts(w->ctx, yk_bytes_of_value(&part[i]));
 	for (uint32_t i = 0; i < c->nin && !err; i++)
 		large |= in[i] != YK_NIL && yk_is_too_large(w, in[i]);
 	w->in_piece = true; // an operand may be a view of what is too large still: its turn comes
@@ -200,7 +209,7 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *pieces,
 		uint32_t n, yk_id *out)
 {
-	int device = yk_bytes_of_value(whole) > yk_largest(w->ctx);
+	int device = yk_is_hosts(w->ctx, yk_bytes_of_value(whole));
 	yk_id *in = yk_arena_alloc(&w->plan->memory, n * sizeof *in);
 	if (!in || yk_grow(&w->joined, &w->joined_cap, w->njoined + 1, sizeof *w->joined) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");

@@ -111,10 +111,6 @@ struct yk_root_block {
 	uint32_t leaf;  // leaf it simply is, or YK_NIL
 };
 
-struct yk_sources { // the leaves that a kept value was computed from, by place
-	uint32_t *place, n;
-};
-
 struct yk_plan {
 	struct yk_key key;
 	struct yk_plan *next; // in its bucket
@@ -132,7 +128,7 @@ struct yk_plan {
 	size_t chunks[2], chunk_cap[2];
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
-	struct yk_sources *sources;  // by root; NULL: none has any
+	struct yk_sources **sources; // by root, NULL: none; NULL: none has any
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a context share one
@@ -141,9 +137,13 @@ struct yk_plan {
 };
 
 void yk_plan_free(struct yk_plan *);
-int yk_sources_find(struct yk_planner *, struct yk_plan *);
-// Of what the roots' new storages were computed, once they have them.
-void yk_sources_note(struct yk_planner *, const struct yk_plan *);
+// Of which leaves, by their places among the marked ones, each root that is kept is computed.
+int yk_sources_find(const struct yk_planner *, struct yk_sources ***);
+void yk_sources_free(struct yk_sources **, size_t roots);
+// What those leaves are now; NULL where no root asks.
+int yk_sources_seen(const struct yk_planner *, struct yk_sources *const *, struct yk_evaluated **);
+// Gives the roots that were computed their past, and the reference back.
+void yk_sources_note(const struct yk_planner *, struct yk_sources *const *, struct yk_evaluated *);
 
 // ---- making one ----
 
@@ -321,8 +321,6 @@ struct yk_planner {
 	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
 	struct yk_storage **storage;   // .. storages of root blocks
 	size_t chunk_cap[2], storage_cap;
-	const struct yk_leaf **source; // .. leaves
-	size_t source_cap;
 	struct yk_fallback *fallback;  // kinds, as they were met
 	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so

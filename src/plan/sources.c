@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sources: the leaves that a kept value was computed from, so far as gradients would go.  They follow
-// from the structure, so a plan knows them once; a launch notes the storages that they were (origin.c).
+// from the structure, so a plan knows them once; an evaluation notes what those leaves were (origin.c).
 
 #include "config.h"
 
@@ -33,73 +33,74 @@ static void spread(const struct yoke_context *ctx, const struct yk_marks *m, uin
 	}
 }
 
-// The leaves with the bit, by place.
+// The leaves with the bit.
 static int list(const struct yoke_context *ctx, const struct yk_marks *m, const uint64_t *mask, int bit,
-		struct yk_plan *p, struct yk_sources *to)
+		struct yk_sources **to)
 {
 	const struct yk_graph *g = &ctx->graph;
-	uint32_t n = 0;
-	for (int pass = 0; pass < 2; pass++) {
-		if (pass && !(to->place = yk_arena_alloc(&p->memory, n * sizeof *to->place)))
-			return yk_fail(YOKE_ENOMEM, "no memory to plan");
-		n = 0;
-		for (size_t i = 0; i < m->leaves; i++) {
-			yk_id id = ctx->leaf[m->leaf[i]].id;
-			const struct yk_node *node = yk_maker(g, id);
-			if (node->op != YK_LEAF || !yk_is_float(g->value[id].dtype) ||
-			    !(mask[m->number[g->value[id].node]] >> bit & 1))
-				continue;
-			if (pass)
-				to->place[n] = (uint32_t)i;
-			n++;
-		}
-		if (!n)
-			return 0;
+	for (size_t i = 0; i < m->leaves; i++) {
+		yk_id id = ctx->leaf[m->leaf[i]].id;
+		const struct yk_node *node = yk_maker(g, id);
+		if (node->op != YK_LEAF || !yk_is_float(g->value[id].dtype) ||
+		    !(mask[m->number[g->value[id].node]] >> bit & 1))
+			continue;
+		if (!*to && !(*to = yk_sources_new((uint32_t)m->leaves)))
+			return YOKE_ENOMEM;
+		(*to)->bit[i / 64] |= 1ull << i % 64;
 	}
-	to->n = n;
 	return 0;
 }
 
-int yk_sources_find(struct yk_planner *pl, struct yk_plan *p)
+void yk_sources_free(struct yk_sources **s, size_t roots)
+{
+	for (size_t i = 0; s && i < roots; i++)
+		yk_sources_unref(s[i]);
+	free(s);
+}
+
+int yk_sources_find(const struct yk_planner *pl, struct yk_sources ***to)
 {
 	const struct yoke_context *ctx = pl->ctx;
 	const struct yk_marks *m = &pl->marks;
 	size_t with = 0;
+	bool good = true;
+	*to = NULL;
 	for (size_t i = 0; i < pl->roots; i++)
 		with += has_past(ctx, &pl->root[i]);
 	if (!with)
 		return 0;
 	uint64_t *mask = malloc((m->nodes + 1) * sizeof *mask);
-	p->sources = yk_arena_alloc(&p->memory, pl->roots * sizeof *p->sources);
-	int err = mask && p->sources ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
-	for (size_t from = 0; from < pl->roots && !err;) {
+	struct yk_sources **s = calloc(pl->roots, sizeof *s);
+	for (size_t from = 0; from < pl->roots && mask && s;) {
 		size_t i = from;
 		memset(mask, 0, m->nodes * sizeof *mask);
 		for (int bit = 0; i < pl->roots && bit < 64; i++)
 			if (has_past(ctx, &pl->root[i]))
 				mask[m->number[ctx->graph.value[pl->root[i].id].node]] |= 1ull << bit++;
 		spread(ctx, m, mask);
-		for (int bit = 0; from < i && !err; from++)
+		for (int bit = 0; from < i; from++)
 			if (has_past(ctx, &pl->root[from]))
-				err = list(ctx, m, mask, bit++, p, &p->sources[from]);
+				good &= !list(ctx, m, mask, bit++, &s[from]);
 	}
+	int err = mask && s && good ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	free(mask);
+	*to = s;
 	return err;
 }
 
-void yk_sources_note(struct yk_planner *pl, const struct yk_plan *p)
+int yk_sources_seen(const struct yk_planner *pl, struct yk_sources *const *s, struct yk_evaluated **to)
 {
-	const struct yoke_context *ctx = pl->ctx;
-	const struct yk_graph *g = &ctx->graph;
-	for (size_t i = 0; p->sources && i < pl->roots; i++) {
-		const struct yk_sources *s = &p->sources[i];
-		const struct yk_node *n = yk_maker(g, pl->root[i].id);
-		if (!s->n || p->block[p->root_block[i]].leaf != YK_NIL) // it is a leaf, unchanged
-			continue;
-		if (yk_grow(&pl->source, &pl->source_cap, s->n, sizeof *pl->source) < 0)
-			return; // as yk_origin_note
-		for (uint32_t k = 0; k < s->n; k++)
-			pl->source[k] = &ctx->leaf[pl->marks.leaf[s->place[k]]];
-		yk_origin_note(pl->root[i].handle->storage, n->op, n->scope, s->n, pl->source);
-	}
+	bool any = false;
+	for (size_t i = 0; s && i < pl->roots && !any; i++)
+		any = s[i];
+	*to = any ? yk_evaluated_new(pl->ctx, (uint32_t)pl->marks.leaves, pl->marks.leaf) : NULL;
+	return any && !*to ? YOKE_ENOMEM : 0;
+}
+
+void yk_sources_note(const struct yk_planner *pl, struct yk_sources *const *s, struct yk_evaluated *seen)
+{
+	for (size_t i = 0; seen && i < pl->roots; i++)
+		if (s[i])
+			yk_past_set(pl->root[i].handle, seen, s[i]);
+	yk_evaluated_unref(seen);
 }
