@@ -271,7 +271,8 @@ void yk_context_reset(struct yoke_context *ctx)
 {
 	for (size_t i = 0; i < ctx->leaves; i++) {
 		yk_storage_unref(ctx->leaf[i].storage);
-		yk_past_drop(&ctx->leaf[i].past);
+		if (ctx->leaf[i].past.evaluated)
+			yk_past_drop(&ctx->leaf[i].past);
 	}
 	for (size_t i = 0; i < ctx->roots; i++)
 		if (ctx->root[i])

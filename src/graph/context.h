@@ -113,6 +113,7 @@ struct yoke_context {
 	yoke_tensor **deferred; // handles to be freed by the next call: the lock of the table is theirs
 	size_t deferred_cap;
 	atomic_size_t deferrals;
+	atomic_ulong frees; // how often some were freed so
 	struct yk_leaf *leaf;
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch

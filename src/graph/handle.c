@@ -25,7 +25,7 @@ enum {
 };
 _Static_assert(YK_OPS <= 255, "an op fits, and YOKE_NONE is no handle");
 
-enum { CHUNK = 4096, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
+enum { LINE = 64, CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
 
 static struct {
 	pthread_mutex_t lock;
@@ -53,8 +53,8 @@ static struct yk_tensor *slot_of(const yoke_tensor *t)
 	return chunk ? &chunk[i % CHUNK] : NULL;
 }
 
-// The tensor, or NULL when it is gone.
-static struct yk_tensor *find(const yoke_tensor *t)
+// The tensor, or NULL when it is gone.  Each operand of each call asks.
+static inline __attribute__((always_inline)) struct yk_tensor *find(const yoke_tensor *t)
 {
 	struct yk_tensor *s = slot_of(t);
 	unsigned g = s ? atomic_load_explicit(&s->generation, memory_order_relaxed) : 0;
@@ -146,8 +146,9 @@ static struct yk_tensor *new_slot(void)
 		return NULL;
 	struct yk_tensor *chunk = atomic_load(&table.chunk[table.used / CHUNK]);
 	if (!chunk) {
-		if (!(chunk = calloc(CHUNK, sizeof *chunk)))
+		if (!(chunk = aligned_alloc(LINE, CHUNK * sizeof *chunk)))
 			return NULL;
+		memset(chunk, 0, CHUNK * sizeof *chunk);
 		atomic_store_explicit(&table.chunk[table.used / CHUNK], chunk,
 				      memory_order_release);
 	}
@@ -172,6 +173,14 @@ static void take_batch(struct yoke_context *ctx)
 	pthread_mutex_unlock(&table.lock);
 }
 
+// Only who is inside the slot's context writes it.
+static unsigned next_generation(struct yk_tensor *t)
+{
+	unsigned g = 1 + atomic_load_explicit(&t->generation, memory_order_relaxed);
+	atomic_store_explicit(&t->generation, g, memory_order_relaxed);
+	return g;
+}
+
 struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 {
 	if (!ctx->free_slots)
@@ -182,10 +191,10 @@ struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 		return NULL;
 	}
 	ctx->free_slots = t->next;
-	memset(&t->scope, 0, sizeof *t - offsetof(struct yk_tensor, scope));
+	memset(&t->id, 0, offsetof(struct yk_tensor, dims) - offsetof(struct yk_tensor, id));
 	t->kind = (uint8_t)kind;
 	t->op = (uint16_t)op;
-	atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
+	next_generation(t);
 	ctx->live_handles++;
 	return t;
 }
@@ -193,7 +202,7 @@ struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
 void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 {
 	struct yoke_context *ctx = t->ctx;
-	unsigned g = 1 + atomic_fetch_add_explicit(&t->generation, 1, memory_order_relaxed);
+	unsigned g = next_generation(t);
 	t->end = (uint8_t)end;
 	ctx->live_handles--;
 	if (g & ((1u << GENERATION_BITS) - 1)) {
@@ -256,6 +265,7 @@ void yk_free_deferred(struct yoke_context *ctx)
 	ctx->deferred_cap = 0;
 	atomic_store(&ctx->deferrals, 0);
 	pthread_mutex_unlock(&table.lock);
+	atomic_fetch_add_explicit(&ctx->frees, 1, memory_order_relaxed);
 	for (size_t i = 0; i < n; i++) {
 		struct yk_tensor *t = yk_tensor_in(ctx, list[i]);
 		if (t) // its scope may have ended since

@@ -26,34 +26,35 @@ enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 // How a slot's last tensor ended.
 enum yk_end { YK_END_FREED, YK_END_SCOPE, YK_END_CONTEXT };
 
-struct yk_tensor { // a slot, and what the handle it is for means
+struct yk_tensor { // a slot, and what the handle it is for means; three lines of a cache
 	struct yoke_context *ctx; // that has the slot; changes under the table's lock
 	atomic_uint generation;   // odd while there is a tensor
 	uint32_t index;
-	uint8_t end;
-	// from here on zeroed for a new tensor
-	struct yk_scope *scope;      // that owns it; NULL: the caller
-	struct yk_tensor *next, *prev; // in its scope's list, or the context's
-	struct yk_storage *storage;    // NULL: pending, or spent
-	struct yk_past past;           // of a value that an evaluation left
-	const char *name;              // of variables
-	yk_id id, leaf;                // pending value; leaf standing for storage
-	uint32_t epoch, leaf_epoch;    // evaluations in which these count
-	uint32_t root;                 // its place among the pending roots, YK_NIL: none
-	uint32_t path;                 // scope it was recorded in, for messages
-	uint32_t chain;                // the newest of its leaves, by index; counts as leaf does
+	// from here on zeroed for a new tensor, up to dims; what operands ask for is first
+	yk_id id, leaf;             // pending value; leaf standing for storage
+	uint32_t epoch, leaf_epoch; // evaluations in which these count
+	struct yk_storage *storage; // NULL: pending, or spent
 	uint16_t op;
 	uint8_t kind, dtype, rank;
+	uint8_t end;    // how the tensor ended
+	uint32_t root;  // its place among the pending roots, YK_NIL: none
+	uint32_t path;  // scope it was recorded in, for messages
+	uint32_t chain; // the newest of its leaves, by index; counts as leaf does
+	struct yk_scope *scope;        // that owns it; NULL: the caller
+	struct yk_tensor *next, *prev; // in its scope's list, or the context's
+	struct yk_past past;           // of a value that an evaluation left
+	const char *name;              // of variables
 	double scalar;
 	int64_t dims[YOKE_MAX_RANK];
 };
 
+// Is there a tensor of this handle?
+bool yk_is_alive(const yoke_tensor *);
 // The tensor of a handle that is neither NULL nor YOKE_NONE; NULL, with an error of the public function
 // `call` that says what the handle was (EINVAL; ECONTEXT when its context is gone), when there is none.
 struct yk_tensor *yk_tensor(const yoke_tensor *, const char *call);
 // The same if it is the context's, else NULL without an error.
 struct yk_tensor *yk_tensor_in(const struct yoke_context *, const yoke_tensor *);
-bool yk_is_alive(const yoke_tensor *); // is there a tensor of this handle?
 // The handle of a tensor.
 yoke_tensor *yk_handle(const struct yk_tensor *);
 

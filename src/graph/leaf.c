@@ -460,7 +460,8 @@ static yk_id storage_leaf(struct yk_tensor *t)
 			   &v);
 	if (id == YK_BAD)
 		return id;
-	yk_past_copy(&ctx->leaf[ctx->leaves - 1].past, &t->past);
+	if (t->past.evaluated)
+		yk_past_copy(&ctx->leaf[ctx->leaves - 1].past, &t->past);
 	t->storage->refs++;
 	t->storage->leaf_epoch = ctx->epoch;
 	t->leaf = id;

@@ -6,6 +6,12 @@
 #include "base/error.h"
 #include "graph/record.h"
 
+// How often other threads' frees were done: what was looked up before may be gone.
+static unsigned long freed(const struct yoke_context *ctx)
+{
+	return atomic_load_explicit(&ctx->frees, memory_order_relaxed);
+}
+
 struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t)
 {
 	static struct yk_graph
@@ -14,18 +20,19 @@ struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_t
 	for (int i = 0; i < n; i++)
 		r.in[i] = YK_BAD;
 	struct yoke_context *ctx = NULL;
+	struct yk_tensor *h[8];
 	int dtype = 0;
 	for (int i = 0; i < n; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
-		const struct yk_tensor *h = yk_tensor(t[i], call);
-		if (!h)
+		if (!(h[i] = yk_tensor(t[i], call)))
 			return r;
 		if (!ctx)
-			ctx = h->ctx;
-		if ((!dtype || dtype == yoke_bool) && h->dtype)
-			dtype = h->dtype;
+			ctx = h[i]->ctx;
+		if ((!dtype || dtype == yoke_bool) && h[i]->dtype)
+			dtype = h[i]->dtype;
 	}
+	unsigned long frees = ctx ? freed(ctx) : 0;
 	if (!ctx) {
 		if (n && !yoke_error_code())
 			yk_fail(YOKE_EINVAL, "%s: an operand is NULL; optional ones are YOKE_NONE", call);
@@ -38,7 +45,9 @@ struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_t
 	r.g = &ctx->graph;
 	r.g->call = call;
 	for (int i = 0; i < n; i++) {
-		r.in[i] = yk_operand(ctx, t[i], dtype ? dtype : yoke_f32);
+		bool known = t[i] && t[i] != YOKE_NONE && freed(ctx) == frees;
+		r.in[i] = known ? yk_value_of(ctx, h[i], dtype ? dtype : yoke_f32) :
+				  yk_operand(ctx, t[i], dtype ? dtype : yoke_f32);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;
 		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);

@@ -105,7 +105,8 @@ void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
 		t->ctx->root[t->root] = NULL;
 	leave_leaves(t);
 	yk_storage_unref(t->storage);
-	yk_past_drop(&t->past);
+	if (t->past.evaluated)
+		yk_past_drop(&t->past);
 	unlink_handle(t);
 	yk_slot_leave(t, end);
 }
