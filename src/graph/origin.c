@@ -18,7 +18,7 @@
 
 struct yk_evaluated {
 	uint32_t refs, leaves;
-	uint64_t *inherits; // by leaf, a bit: it has a past itself
+	uint64_t *inherits; // by leaf, a bit: it has a past itself; NULL: none has
 	uint64_t *inherited; // handles of those pasts, ascending
 	size_t n, cap;
 	uint64_t handle[]; // by leaf, 0: no tensor
@@ -81,7 +81,8 @@ static int ascending(const void *a, const void *b)
 static size_t sort_unique(uint64_t *handle, size_t n)
 {
 	size_t kept = 0;
-	qsort(handle, n, sizeof *handle, ascending);
+	if (n)
+		qsort(handle, n, sizeof *handle, ascending);
 	for (size_t i = 0; i < n; i++)
 		if (!kept || handle[kept - 1] != handle[i])
 			handle[kept++] = handle[i];
@@ -120,7 +121,7 @@ static int inherit_from(struct yk_evaluated *e, const struct yoke_context *ctx, 
 		done[i] = 1;
 		for (size_t k = 0; k < words; k++) {
 			bit[k] |= p->sources->bit[k];
-			further |= p->sources->bit[k] & by->inherits[k];
+			further |= by->inherits && p->sources->bit[k] & by->inherits[k];
 		}
 	}
 	for (uint32_t i = 0; i < by->leaves && !err; i++)
@@ -131,29 +132,36 @@ static int inherit_from(struct yk_evaluated *e, const struct yoke_context *ctx, 
 	return err;
 }
 
+static int inherit_all(struct yk_evaluated *e, const struct yoke_context *ctx, const uint32_t *leaf)
+{
+	uint8_t *done = calloc(e->leaves + (size_t)1, 1);
+	int err = done && (e->inherits = calloc(e->leaves / 64 + 1, sizeof *e->inherits)) ? 0 : YOKE_ENOMEM;
+	for (uint32_t i = 0; i < e->leaves && !err; i++) {
+		if (!ctx->leaf[leaf[i]].past.evaluated)
+			continue;
+		e->inherits[i / 64] |= 1ull << i % 64;
+		err = done[i] ? 0 : inherit_from(e, ctx, leaf, i, done);
+	}
+	free(done);
+	e->n = sort_unique(e->inherited, e->n);
+	return err;
+}
+
 struct yk_evaluated *yk_evaluated_new(const struct yoke_context *ctx, uint32_t n, const uint32_t *leaf)
 {
-	struct yk_evaluated *e = calloc(1, sizeof *e + n * sizeof *e->handle);
-	uint8_t *done = calloc(n + (size_t)1, 1);
-	int err = e && done && (e->inherits = calloc(n / 64 + 1, sizeof *e->inherits)) ? 0 : YOKE_ENOMEM;
-	for (uint32_t i = 0; i < n && !err; i++) {
-		const struct yk_leaf *l = &ctx->leaf[leaf[i]];
-		e->handle[i] = bits_of(l->handle);
-		if (l->past.evaluated)
-			e->inherits[i / 64] |= 1ull << i % 64;
+	struct yk_evaluated *e = malloc(sizeof *e + n * sizeof *e->handle);
+	bool any = false;
+	int err = e ? 0 : YOKE_ENOMEM;
+	if (e)
+		*e = (struct yk_evaluated){ .refs = 1, .leaves = n };
+	for (uint32_t i = 0; i < n && e; i++) {
+		e->handle[i] = bits_of(ctx->leaf[leaf[i]].handle);
+		any |= ctx->leaf[leaf[i]].past.evaluated != NULL;
 	}
-	if (e) {
-		e->refs = 1;
-		e->leaves = n;
-	}
-	for (uint32_t i = 0; i < n && !err; i++)
-		if (!done[i] && ctx->leaf[leaf[i]].past.evaluated)
-			err = inherit_from(e, ctx, leaf, i, done);
-	free(done);
-	if (!err) {
-		e->n = sort_unique(e->inherited, e->n);
+	if (any)
+		err = inherit_all(e, ctx, leaf);
+	if (!err)
 		return e;
-	}
 	yk_evaluated_unref(e);
 	yk_fail(YOKE_ENOMEM, "no memory to evaluate");
 	return NULL;
@@ -187,7 +195,7 @@ static bool came_of(const struct yk_past *p, const uint64_t *of, size_t n)
 			continue;
 		if (is_among(e->handle[i], of, n))
 			return true;
-		further |= e->inherits[i / 64] >> i % 64 & 1;
+		further |= e->inherits && e->inherits[i / 64] >> i % 64 & 1;
 	}
 	for (size_t i = 0; i < e->n && further; i++)
 		if (is_among(e->inherited[i], of, n))
