@@ -5,6 +5,7 @@
 #ifndef YK_TOOL_H
 #define YK_TOOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -43,8 +44,16 @@ int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
 
-// From now on kernels that are compiled and tested are shown on stderr (warmup_show.c).
-void yk_warmup_show(void);
+// What is shown on stderr of kernels that are compiled and tested (warmup_show.c).
+struct yk_screen {
+	bool redraws, text;
+	bool said;   // the first line
+	bool shown;  // something of this plan
+	double last; // when a line was written or drawn
+};
+// They are shown from now on; the screen, zeros at first, has to live on.  text: a text is being written
+// to stdout, and stays as it is.
+void yk_warmup_show(struct yk_screen *, bool text);
 
 // ---- option.c ----
 
