@@ -59,6 +59,8 @@ void yk_warmup_show(struct yk_screen *, bool text);
 
 // The value behind an option, "--seed=7" or the next argument; NULL: argv[*i] is another one.
 const char *yk_option(const char *option, int argc, char **argv, int *i);
+// Of "key=a key=b" at the second one: the first; NULL: argv[i] is no key's second value.
+const char *yk_option_twice(char **argv, int i);
 int yk_option_number(const char *text, uint64_t *to); // 0, or -1
 // "mychip" is a backend, "mychip:1" a device of it; NULL: what YOKE_BACKEND and YOKE_DEVICE say.
 struct yk_device *yk_option_device(const char *name);
