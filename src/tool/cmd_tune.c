@@ -275,7 +275,7 @@ static void clear_rest(void)
 }
 
 // What is to be measured, or why nothing is.
-static void show_todo(const struct yk_device *d, const char *model, uint64_t budget,
+static void show_todo(const struct yk_device *d, const char *model, int64_t left,
 		      const struct todo *t, const char *file)
 {
 	const char *of = model ? " of " : "", *whose = model ? model : "";
@@ -292,8 +292,8 @@ static void show_todo(const struct yk_device *d, const char *model, uint64_t bud
 		       whose);
 	else
 		printf("%s: %zu classes to measure%s%s, about %s%s%s\n", d->id, t->n, of, whose,
-		       duration(s, text[0]), (double)budget < s ? ", of which it gets " : "",
-		       (double)budget < s ? duration((double)budget, text[1]) : "");
+		       duration(s, text[0]), (double)left < s ? ", of which it gets " : "",
+		       (double)left < s ? duration((double)left, text[1]) : "");
 	fflush(stdout);
 }
 
@@ -308,7 +308,7 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	yk_tuning_read(d, &t);
 	int err = list(d, model, until, &t, &todo);
 	if (!err)
-		show_todo(d, model, budget, &todo, t.path);
+		show_todo(d, model, seconds_left(until), &todo, t.path);
 	double first = yk_seconds();
 	for (i = 0; i < todo.n && !err; i++) {
 		char name[YK_TUNING_NAME];
