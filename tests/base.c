@@ -287,6 +287,7 @@ static void nearest(void)
 {
 	static const char *const names[] = {
 		"layers", "heads", "embed", "context", "batch", "lr", "save_every", "eval_every",
+		"log",
 	};
 	static const struct {
 		const char *word, *want;
@@ -296,6 +297,7 @@ static void nearest(void)
 		{ "batc", "batch" },
 		{ "abtch", "batch" },
 		{ "rl", "lr" },
+		{ "foo", NULL }, // two edits from "log"
 		{ "save-every", "save_every" },
 		{ "eval_evry", "eval_every" },
 		{ "x", NULL },
@@ -306,7 +308,7 @@ static void nearest(void)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		is(yk_nearest(row[i].word, names, 8), row[i].want, row[i].word);
+		is(yk_nearest(row[i].word, names, 9), row[i].want, row[i].word);
 	is(yk_nearest("heads", names, 0), NULL, "of no names none is near");
 }
 

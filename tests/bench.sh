@@ -68,6 +68,9 @@ verdict "the same as JSON" $?
 "$yoke" bench atention >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "no suite 'atention'; did you mean 'attention'" bench.err
 verdict "a suite that is none" $?
+"$yoke" bench devices=cpu devices=opencl >bench.out 2>bench.err
+[ $? -eq 2 ] && grep -q "'devices=opencl': there is 'devices=cpu' already" bench.err
+verdict "devices= twice" $?
 "$yoke" bench --json >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "wants a file" bench.err
 verdict "--json without a file" $?

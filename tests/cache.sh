@@ -37,11 +37,20 @@ while [ $i -lt $many ]; do
 done
 verdict "that kernels are compiled is said, and nothing by the driver" "$(grep -q \
 	'^opencl:0: compiles and tests the kernels' p0.log && grep -q '^opencl:0: .* kernels, [1-9].* of [1-9]' p0.log &&
-	grep -q '^opencl:0: [1-9][0-9]* programs of kernels compiled, [0-9]* kernels tested' p0.log ||
+	grep -q '^opencl:0: [1-9][0-9]* programs* of kernels compiled, [0-9]* kernels* tested' p0.log ||
 	cat p0.log; grep -h 'warning' p*.log)"
 verdict "nothing temporary is left" "$(find race -type f ! -name '*.krn')"
 verdict "what they compiled is there" "$(find race -name '*.krn' | grep -q . || echo nothing)"
 verdict "the folder is the user's alone" "$(find race/yoke -prune ! -perm 700)"
+
+if script --version 2>/dev/null | grep -q util-linux; then
+	XDG_CACHE_HOME="$PWD/race" script -qefc "'$yoke' generate model tokens=1 prompt=ABC" /dev/null >typed </dev/null
+	verdict "on a terminal it leaves the text that is written as it is" "$(tr -d '\r' <typed >out
+		grep -q '^ABC$' out && grep -q '^opencl:0: .* compiled' out || cat -A out; grep "$(printf '\033')" out)"
+else
+	count=$((count + 1))
+	echo "ok $count - on a terminal # SKIP no script of util-linux"
+fi
 
 export XDG_CACHE_HOME="$PWD/empty" # made by whom comes first
 kept=$XDG_CACHE_HOME/yoke

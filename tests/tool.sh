@@ -82,6 +82,12 @@ else
 	skipped 'yoke-probe --help' 'it is not beside yoke'
 fi
 prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
+[ "$(awk '/^keys/ { on = 1; next } on { match($0, /^  [a-z_0-9]* +[^ ]+ +/); print RLENGTH }' out.txt |
+	sort -u | wc -l)" -eq 1 ]
+result $? 'its columns are straight'
+prints 'help is no wider than a terminal' '^  tune  *find' "$yoke" help
+awk 'length > 80 { bad = 1; print "# " $0 } END { exit bad }' out.txt
+result $? 'all of it'
 run "$yoke"
 [ $status -eq 2 ] && [ ! -s out.txt ] && grep -q '^usage: yoke' err.txt
 result $? 'no command: the overview on stderr, status 2'

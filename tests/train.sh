@@ -317,13 +317,18 @@ printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
 	grep -q "warn: train: twice.env:4: BATCH is set in line 3 as well; this one counts" err
 verdict "a key twice in a file: $(grep twice.env err)" $?
 refused 2 "prompt='line 3'" generate a "line 3"
-refused 1 "did you mean 'cpu'?" train data=text out=no backend=CPU $small
+refused 1 "did you mean 'cpu'?.*; \`yoke doctor\` says why a device is missing" train data=text out=no \
+	backend=CPU $small
 YOKE_BACKEND=cpu YOKE_THREDS=1 YOKE_PLAN_MXA=4 YOKE_NOCHIP_MODE=1 YOKE_TEST_X=1 YOKE_ODD=1 \
 	"$yoke" eval a data=text >out 2>err
 [ "$(sort err | sed 's/.*param: //' | tr '\n' ';')" = "YOKE_ODD is set, but there is no such setting; \`yoke \
 info --env\` lists them;YOKE_PLAN_MXA is set, but there is no such setting; did you mean YOKE_PLAN_MAX?;\
 YOKE_THREDS is set, but there is no such setting; did you mean YOKE_THREADS?;" ]
 verdict "variables that nobody reads: $(tr '\n' ';' <err)" $?
+YOKE_THREDS=1 YOKE_FOO=1 "$yoke" info --env >out 2>err
+[ "$(sort err | sed 's/.*param: //' | tr '\n' ';')" = "YOKE_FOO is set, but there is no such setting; \`yoke \
+info --env\` lists them;YOKE_THREDS is set, but there is no such setting; did you mean YOKE_THREADS?;" ]
+verdict "yoke info --env says so, too: $(tr '\n' ';' <err)" $?
 refused 2 embed train data=text embed=many
 refused 2 "" generate
 refused 1 heads train data=text out=no heads=3 embed=32

@@ -81,15 +81,22 @@ YOKE_BACKEND=cpu "$yoke" train data=text steps=1 layers=1 heads=1 embed=8 contex
 rm "$kept"
 verdict 'minutes=0.02 ends what a model runs' "$(tune 0 fault model=model minutes=0.02)$(has out \
 	'^fault:0: [1-9][0-9]* classes to measure of model, about [1-9][0-9]* s' 'classes measured now, 0 before')"
-verdict 'what a model runs' "$(tune 0 fault model=model)$(has out ', 0 to go')$(has "$kept" \
+verdict 'what a model runs' "$(tune 0 fault model=model)$(has out ', 0 to go\|nothing to measure')$(has "$kept" \
 	'^contract\.f32\.nt\.8x64x8x1 ' '^contract\.f32\.nt\.1x64x8x1 ' '^contract\.f32\.tn\.64x8x8x1 ')"
 n=$(grep -c '^contract' "$kept")
 verdict "is $n classes, none of another kind" "$(grep -e '^contract\.b' -e 'x1536x' "$kept"; [ "$n" -lt 30 ] ||
 	cat "$kept")"
-verdict 'and is kept' "$(tune 0 fault model=model)$(has out '^fault:0: 0 classes to measure of model' \
-	"0 classes measured now, $n before, 0 to go")"
+verdict 'and is kept' "$(tune 0 fault model=model)$(has out \
+	"^fault:0: all $n classes of model were measured before: nothing to measure; $kept")$(grep 'to go' out)"
+verdict 'the search is said, and ends with the time' "$(tune 0 fault model=model --budget 0)$(has out \
+	'^fault:0: looking for what model runs; compiles kernels' \
+	'^fault:0: the time ended before all that model runs was found')"
+verdict 'nothing to choose from' "$(tune 0 cpu)$(has out \
+	'^cpu:0 has one implementation of every class: nothing to measure')$(sed 1d out)"
 verdict 'no model' "$(tune 1 fault model=nowhere)$(has err 'nowhere')"
 verdict 'no minutes' "$(tune 2 fault minutes=soon)$(has err "got 'soon'")$(tune 2 fault minutes=0)"
+verdict 'a key twice' "$(tune 2 fault minutes=1 minutes=2)$(has err "'minutes=2': there is 'minutes=1' already")$(
+	tune 2 fault model=a model=b)"
 verdict 'no key' "$(tune 2 fault modell=x)$(has err "'modell=x'")"
 if script --version 2>/dev/null | grep -q util-linux; then
 	rm "$kept"

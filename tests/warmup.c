@@ -73,6 +73,26 @@ static void test_told(void)
 	yoke_context_free(ctx);
 }
 
+static void keep_what(const struct yk_warmup *w, void *to)
+{
+	snprintf(to, 32, "%s", w->what);
+}
+
+static void test_what(void)
+{
+	char what[32] = "";
+	yk_warmup_to(keep_what, what);
+	yk_warmup_begin("some:0");
+	yk_warmup_at("tests", "operations", 1, 2);
+	yk_warmup_tests("map f32");
+	yk_warmup_compiled(1);
+	ok(!strcmp(what, "map f32"), "a program of what is tested: '%s'", what);
+	yk_warmup_at("tests", "operations", 2, 2);
+	ok(!*what, "the next operation: '%s'", what);
+	yk_warmup_end();
+	yk_warmup_to(NULL, NULL);
+}
+
 // What the progress says on stderr at a step.
 static void logged(struct yk_progress *p, int64_t step, char *text, size_t cap)
 {
@@ -123,6 +143,7 @@ int main(void)
 	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);
 	setenv("YOKE_SELFTEST", "force", 1);
 	test_told();
+	test_what();
 	test_eta();
 	return done();
 }

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/param.h"
@@ -81,4 +83,11 @@ void yk_log(int level, const char *topic, const char *fmt, ...)
 		fprintf(stderr, "yoke: %s: %s: %s\n", level_name[level],
 			topic ? topic : "", line);
 	pthread_mutex_unlock(&lock);
+}
+
+int yk_log_columns(void)
+{
+	struct winsize size;
+	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+	return known ? size.ws_col : 80;
 }

@@ -15,6 +15,7 @@ void yk_log(int level, const char *topic, const char *fmt, ...)
 // Lines go to fn from now on, one call at a time; NULL: stderr again.  fn must not log.
 typedef void yk_log_fn(int level, const char *topic, const char *line, void *arg);
 void yk_log_to(yk_log_fn *fn, void *arg);
+int yk_log_columns(void); // of the terminal on stderr; 80 where there is none
 #define yk_warn(topic, ...) yk_log(YOKE_LOG_WARN, topic, __VA_ARGS__)
 #define yk_info(topic, ...) yk_log(YOKE_LOG_INFO, topic, __VA_ARGS__)
 

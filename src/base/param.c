@@ -361,6 +361,8 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 		if (other > WORD_MAX)
 			continue;
 		int d = distance(word, names[i]);
+		if (other < 5 && d > 1) // two edits make another short word of it
+			continue;
 		if (d < least && d < (int)(length > other ? length : other))
 			least = d, best = names[i];
 	}
@@ -433,7 +435,7 @@ static void judge(const char *variable)
 		has ? "?" : "");
 }
 
-void yk_param_judge(void)
+static void judge_all(void)
 {
 	for (char **e = environ; *e; e++) {
 		char variable[WORD_MAX + 1];
@@ -445,6 +447,13 @@ void yk_param_judge(void)
 		variable[n] = '\0';
 		judge(variable);
 	}
+}
+
+void yk_param_judge(void)
+{
+	static pthread_once_t judged = PTHREAD_ONCE_INIT;
+
+	pthread_once(&judged, judge_all);
 }
 
 const char *yk_hint(const char *word, const char *const *names, int n, char *to, size_t cap)

@@ -49,7 +49,7 @@ void yk_param_env(const char *name, char *to, unsigned long cap);
 // This process's environment with what was set here in place of what it says: for a child that shall see
 // the same settings.  One block, for free(); NULL: no memory.
 char **yk_param_environment(void);
-// Warns of variables of the environment named as settings that are none, with the nearest; to be called
+// Warns once of variables of the environment named as settings that are none, with the nearest; to be called
 // when those of plugins are declared.  YOKE_TEST_* are not ours.
 void yk_param_judge(void);
 // The nearest of n names by edit distance, or NULL when none is near.

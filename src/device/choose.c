@@ -223,8 +223,8 @@ static void fail_all(const char *list)
 					      near ? "'?" : "");
 	}
 	free(names);
-	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s)", list,
-		*reasons ? reasons : "it names none", known);
+	yk_fail(YOKE_ENODEV, "backend '%s' cannot be used: %s (there are: %s); `yoke doctor` says why "
+		"a device is missing", list, *reasons ? reasons : "it names none", known);
 }
 
 // "01:00.0" is "0000:01:00.0".
@@ -308,9 +308,6 @@ static void warn_denied(const struct yk_device *d)
 		node.path, *node.group ? ", but by group " : "", node.group);
 }
 
-// The settings of what is loaded are declared once a device is chosen.
-static pthread_once_t judged = PTHREAD_ONCE_INIT;
-
 struct yk_device *yk_device_choose(const char *list)
 {
 	struct yk_device *d = NULL;
@@ -353,8 +350,8 @@ struct yk_device *yk_device_choose(const char *list)
 		warn_denied(d);
 	free(r);
 	pthread_mutex_unlock(&lock);
-	if (d)
-		pthread_once(&judged, yk_param_judge);
+	if (d) // the settings of what is loaded are declared now
+		yk_param_judge();
 	return d;
 }
 

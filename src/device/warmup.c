@@ -4,12 +4,15 @@
 
 #include "device/warmup.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 
 static _Thread_local struct {
 	yk_warmup_fn *fn;
 	void *arg;
 	struct yk_warmup now;
+	char what[160];
 	bool planning;
 	double began, spent;
 } mine;
@@ -19,11 +22,10 @@ static bool is_warming(void)
 	return mine.planning && (mine.now.tested || mine.now.compiled);
 }
 
-static void tell(const char *what)
+static void tell(void)
 {
 	if (!mine.fn || !is_warming())
 		return;
-	mine.now.what = what;
 	mine.now.seconds = yk_seconds() - mine.began;
 	mine.fn(&mine.now, mine.arg);
 }
@@ -41,7 +43,8 @@ double yk_warmup_seconds(void)
 
 void yk_warmup_begin(const char *device)
 {
-	mine.now = (struct yk_warmup){ .device = device, .doing = "", .items = "" };
+	mine.now = (struct yk_warmup){ .device = device, .doing = "", .items = "", .what = mine.what };
+	mine.what[0] = '\0';
 	mine.planning = true;
 	mine.began = yk_seconds();
 }
@@ -52,27 +55,29 @@ void yk_warmup_at(const char *doing, const char *items, uint64_t at, uint64_t of
 	mine.now.items = items;
 	mine.now.at = at;
 	mine.now.of = of;
-	tell("");
+	mine.what[0] = '\0';
+	tell();
 }
 
 void yk_warmup_tests(const char *what)
 {
 	mine.now.tested++;
-	tell(what);
+	snprintf(mine.what, sizeof mine.what, "%s", what);
+	tell();
 }
 
 void yk_warmup_compiled(uint32_t programs)
 {
 	mine.now.compiled += programs;
 	if (programs)
-		tell("");
+		tell();
 }
 
 void yk_warmup_end(void)
 {
 	if (is_warming()) {
 		mine.now.over = true;
-		tell("");
+		tell();
 		mine.spent += yk_seconds() - mine.began;
 	}
 	mine.planning = false;

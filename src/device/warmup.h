@@ -11,7 +11,7 @@
 struct yk_warmup {
 	const char *device;        // its id
 	const char *doing, *items; // "tests", "operations"; "compiles", "launches"
-	const char *what;          // is tested or comes next, as "attention f32 by tiles"; "" is fine
+	const char *what;          // tested last for this item, as "attention f32 by tiles"; or ""
 	uint64_t at, of;           // which of how many of these items
 	uint64_t tested, compiled; // implementations and programs, for this plan
 	double seconds;            // since the plan was begun

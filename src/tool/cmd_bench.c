@@ -52,6 +52,9 @@ static int parse(struct bench *b, int argc, char **argv)
 	int n = suite_names(names), k;
 
 	for (int i = 1; i < argc; i++) {
+		const char *twice = yk_option_twice(argv, i);
+		if (twice)
+			return yk_usage("bench", "argument '%s': there is '%s' already", argv[i], twice);
 		if ((value = yk_option("--json", argc, argv, &i))) {
 			if (!*value)
 				return yk_usage("bench", "--json wants a file");

@@ -9,13 +9,24 @@
 #include "tool/tool.h"
 #include "train/conf.h"
 
+static int wider(int width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	return n > width ? n : width;
+}
+
 static void overview(FILE *to)
 {
+	int width = 0;
+
+	for (const struct yk_command *c = yk_commands; c->name; c++)
+		width = wider(width, c->name);
 	fputs("usage: yoke command [arguments]\n\n", to);
 	for (const struct yk_command *c = yk_commands; c->name; c++)
-		fprintf(to, "  %-9s %-29s %s\n", c->name, c->arguments, c->summary);
-	fputs("\n`yoke help command` or `yoke command --help` says more.  Exit status: 0 done, "
-	      "1 failed, 2 usage.\n",
+		fprintf(to, "  %-*s  %s\n", width, c->name, c->summary);
+	fputs("\n`yoke help command` or `yoke command --help` has the arguments, and more.\n"
+	      "Exit status: 0 done, 1 failed, 2 usage.\n",
 	      to);
 }
 
@@ -27,12 +38,19 @@ static const char *shown(const struct yk_config_row *r)
 
 static void keys(FILE *to, unsigned commands)
 {
+	int names = 0, defaults = 0;
+
+	for (int k = 0; k < YK_KEYS; k++)
+		if (yk_config_rows[k].commands & commands) {
+			names = wider(names, yk_config_rows[k].name);
+			defaults = wider(defaults, shown(&yk_config_rows[k]));
+		}
 	fputs("\nkeys (default, help):\n", to);
 	for (int k = 0; k < YK_KEYS; k++) {
 		const struct yk_config_row *r = &yk_config_rows[k];
 		if (!(r->commands & commands))
 			continue;
-		fprintf(to, "  %-12s %-7s %s", r->name, shown(r), r->help);
+		fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
 		if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
 			fprintf(to, " (%s)", r->choices);
 		else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)

@@ -106,6 +106,7 @@ static json_t *gather(bool env)
 	if (env) {
 		settings = json_array();
 		yk_devices(NULL); // plugins declare settings of their own
+		yk_param_judge();
 		yk_param_each(gather_setting, settings);
 		json_object_set_new(o, "settings", settings);
 		return o;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -90,22 +89,17 @@ static bool hear(struct results *r, char *answer, char last[WORD])
 	return false;
 }
 
-// Seconds that are left of a budget, at least 0.
-static int64_t seconds_left(const struct timespec *start, uint64_t budget)
+// Whole seconds that are left until then, at least 0.
+static int64_t seconds_left(double until)
 {
-	struct timespec now;
+	double left = until - yk_seconds();
 
-	if (budget > INT32_MAX)
-		return INT32_MAX;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t left = (int64_t)budget - (now.tv_sec - start->tv_sec);
-	return left > 0 ? left : 0;
+	return left <= 0 ? 0 : left < INT32_MAX ? (int64_t)ceil(left) : INT32_MAX;
 }
 
 // A class in children: one, and one more for each implementation that brings it to its end.  1: the
 // budget ended first, and nothing is known.
-static int measure(const struct yk_device *d, const char *name, const struct timespec *start,
-		   uint64_t budget, struct results *r)
+static int measure(const struct yk_device *d, const char *name, double until, struct results *r)
 {
 	char path[PATH_MAX], answer[16384], outcome[400], last[WORD], without[IMPLS * WORD] = "";
 	const char *const argv[] = { path,     "tune",      d->id,   "--only",
@@ -115,7 +109,7 @@ static int measure(const struct yk_device *d, const char *name, const struct tim
 	if (!program(path))
 		return yk_fail(YOKE_EIO, "this program cannot be found for a second process");
 	for (int tries = 0; tries <= IMPLS; tries++) {
-		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(start, budget);
+		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(until);
 		if (!left)
 			return 1;
 		int told = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
@@ -124,7 +118,7 @@ static int measure(const struct yk_device *d, const char *name, const struct tim
 			return yk_fail(YOKE_EIO, "no second process: %s", outcome);
 		if (hear(r, answer, last))
 			return 0;
-		if (left <= limit && !seconds_left(start, budget))
+		if (left <= limit && !seconds_left(until))
 			return 1;
 		struct result *x = *last ? result_of(r, last) : NULL;
 		if (!told || !x || x->bad)
@@ -203,17 +197,27 @@ static void show(const char *name, const struct results *r)
 struct todo {
 	struct yk_tuning_class c[YK_TUNING_CLASSES];
 	size_t n, before;
+	bool cut; // the time ended before all that the model runs was known
 };
 
-static int list(struct yk_device *d, const char *model, const struct yk_tuning *t, struct todo *to)
+static int list(struct yk_device *d, const char *model, double until, const struct yk_tuning *t,
+		struct todo *to)
 {
 	static struct yk_tuning_class all[YK_TUNING_CLASSES];
 	static struct yk_tuning_watch used;
 	size_t n = yk_tuning_classes(all);
 	char name[YK_TUNING_NAME];
-	int err = model ? yk_tune_model(d, model, &used) : 0;
+	int err = 0;
 
-	for (size_t i = 0; i < n && !err; i++) {
+	if (model) {
+		printf("%s: looking for what %s runs; compiles kernels\n", d->id, model);
+		fflush(stdout);
+		err = yk_tune_model(d, model, until, &used);
+	}
+	if (err < 0)
+		return err;
+	to->cut = err > 0;
+	for (size_t i = 0; i < n; i++) {
 		if (model && !yk_tuning_watched(&used, &all[i]))
 			continue;
 		yk_tuning_class_name(&all[i], name);
@@ -222,7 +226,7 @@ static int list(struct yk_device *d, const char *model, const struct yk_tuning *
 		else if (yk_tune_offered(d, &all[i]) >= 2)
 			to->c[to->n++] = all[i];
 	}
-	return err;
+	return 0;
 }
 
 // What a class costs beside others: its kernels and its checks, and its arithmetic.
@@ -248,17 +252,17 @@ static const char *duration(double s, char to[32])
 	return to;
 }
 
-// How far it is, on stderr: now and then, or over the line before on a terminal.
-static void show_rest(const struct todo *t, size_t i, double spent, int64_t left)
+// How far it is, on stderr: now and then, or over the line before on a terminal.  *said: when it was
+// said last.
+static void show_rest(const struct todo *t, size_t i, double spent, int64_t left, double *said)
 {
-	static double said;
 	double s = seconds_to_go(t, i, spent);
 	bool terminal = isatty(STDERR_FILENO);
 	char text[32];
 
-	if (i == t->n || (!terminal && spent - said < SAY_EVERY))
+	if (i == t->n || (!terminal && spent - *said < SAY_EVERY))
 		return;
-	said = spent;
+	*said = spent;
 	fprintf(stderr, "%s%zu of %zu classes, about %s to go%s%s", terminal ? "\r" : "", i, t->n,
 		duration(left < s ? (double)left : s, text), left < s ? ", not all of them" : "",
 		terminal ? "\033[K" : "\n");
@@ -270,34 +274,48 @@ static void clear_rest(void)
 		fputs("\r\033[K", stderr);
 }
 
+// What is to be measured, or why nothing is.
+static void show_todo(const struct yk_device *d, const char *model, int64_t left,
+		      const struct todo *t, const char *file)
+{
+	const char *of = model ? " of " : "", *whose = model ? model : "";
+	double s = seconds_to_go(t, 0, 0);
+	char text[2][32];
+
+	if (t->cut)
+		printf("%s: the time ended before all that %s runs was found\n", d->id, model);
+	else if (!t->n && t->before)
+		printf("%s: all %zu classes%s%s were measured before: nothing to measure; %s\n", d->id,
+		       t->before, of, whose, file);
+	else if (!t->n)
+		printf("%s has one implementation of every class%s%s: nothing to measure\n", d->id, of,
+		       whose);
+	else
+		printf("%s: %zu classes to measure%s%s, about %s%s%s\n", d->id, t->n, of, whose,
+		       duration(s, text[0]), (double)left < s ? ", of which it gets " : "",
+		       (double)left < s ? duration((double)left, text[1]) : "");
+	fflush(stdout);
+}
+
 static int tune(struct yk_device *d, const char *model, uint64_t budget)
 {
 	static struct todo todo;
 	size_t now = 0, i;
 	struct yk_tuning t;
-	struct timespec start;
-	char text[2][32];
-	double began = yk_seconds();
-	int err;
+	char text[32];
+	double began = yk_seconds(), until = began + (double)budget, said = 0, spent = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	yk_tuning_read(d, &t);
-	err = list(d, model, &t, &todo);
-	if (!err) {
-		double s = seconds_to_go(&todo, 0, 0);
-		printf("%s: %zu classes to measure%s%s, about %s%s%s\n", d->id, todo.n,
-		       model ? " of " : "", model ? model : "", duration(s, text[0]),
-		       (double)budget < s ? ", of which it gets " : "",
-		       (double)budget < s ? duration((double)budget, text[1]) : "");
-		fflush(stdout);
-	}
-	double spent = 0, first = yk_seconds();
+	int err = list(d, model, until, &t, &todo);
+	if (!err)
+		show_todo(d, model, seconds_left(until), &todo, t.path);
+	double first = yk_seconds();
 	for (i = 0; i < todo.n && !err; i++) {
 		char name[YK_TUNING_NAME];
 		struct results r;
-		show_rest(&todo, i, spent, seconds_left(&start, budget));
+		show_rest(&todo, i, spent, seconds_left(until), &said);
 		yk_tuning_class_name(&todo.c[i], name);
-		err = measure(d, name, &start, budget, &r);
+		err = measure(d, name, until, &r);
 		spent = yk_seconds() - first;
 		clear_rest();
 		if (err)
@@ -308,9 +326,9 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 			err = keep(d, &t, name, &r);
 		now += !err;
 	}
-	if (err >= 0)
+	if (err >= 0 && todo.n)
 		printf("%s: %zu classes measured now, %zu before, %zu to go; %s; %s\n", d->id, now,
-		       todo.before, todo.n - i, duration(yk_seconds() - began, text[0]), t.path);
+		       todo.before, todo.n - i, duration(yk_seconds() - began, text), t.path);
 	yk_tuning_fini(&t);
 	return err < 0 ? err : 0;
 }
@@ -346,6 +364,9 @@ int yk_cmd_tune(int argc, char **argv)
 	uint64_t budget = UINT64_MAX;
 
 	for (int i = 1; i < argc; i++) {
+		const char *twice = yk_option_twice(argv, i);
+		if (twice)
+			return yk_usage("tune", "argument '%s': there is '%s' already", argv[i], twice);
 		if ((value = yk_option("--budget", argc, argv, &i))) {
 			if (yk_option_number(value, &budget) < 0)
 				return yk_usage("tune", "--budget wants seconds, got '%s'", value);

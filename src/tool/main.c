@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "device/warmup.h"
 #include "tool/tool.h"
 #include "train/conf.h"
 
@@ -149,6 +150,8 @@ int yk_cmd_version(int argc, char **argv)
 // Runs a command, unless its arguments ask for its help or for the version.
 static int run(const struct yk_command *c, int argc, char **argv)
 {
+	struct yk_screen screen = { 0 };
+
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			yk_help(stdout, c);
@@ -157,8 +160,10 @@ static int run(const struct yk_command *c, int argc, char **argv)
 		if (!strcmp(argv[i], "--version"))
 			return yk_cmd_version(1, argv);
 	}
-	yk_warmup_show();
-	return c->run(argc, argv);
+	yk_warmup_show(&screen, !strcmp(c->name, "generate"));
+	int status = c->run(argc, argv);
+	yk_warmup_to(NULL, NULL);
+	return status;
 }
 
 int main(int argc, char **argv)

@@ -43,6 +43,16 @@ const char *yk_option(const char *option, int argc, char **argv, int *i)
 	return *i + 1 < argc ? argv[++*i] : "";
 }
 
+const char *yk_option_twice(char **argv, int i)
+{
+	size_t n = strcspn(argv[i], "=") + 1;
+
+	for (int k = 1; argv[i][n - 1] && k < i; k++)
+		if (!strncmp(argv[k], argv[i], n))
+			return argv[k];
+	return NULL;
+}
+
 int yk_option_number(const char *text, uint64_t *to)
 {
 	char *end;

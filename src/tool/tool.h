@@ -5,6 +5,7 @@
 #ifndef YK_TOOL_H
 #define YK_TOOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -43,13 +44,23 @@ int yk_finish(const char *command, int status);
 // The overview, or the help of one command.
 void yk_help(FILE *, const struct yk_command *);
 
-// From now on kernels that are compiled and tested are shown on stderr (warmup_show.c).
-void yk_warmup_show(void);
+// What is shown on stderr of kernels that are compiled and tested (warmup_show.c).
+struct yk_screen {
+	bool redraws, text;
+	bool said;   // the first line
+	bool shown;  // something of this plan
+	double last; // when a line was written or drawn
+};
+// They are shown from now on; the screen, zeros at first, has to live on.  text: a text is being written
+// to stdout, and stays as it is.
+void yk_warmup_show(struct yk_screen *, bool text);
 
 // ---- option.c ----
 
 // The value behind an option, "--seed=7" or the next argument; NULL: argv[*i] is another one.
 const char *yk_option(const char *option, int argc, char **argv, int *i);
+// Of "key=a key=b" at the second one: the first; NULL: argv[i] is no key's second value.
+const char *yk_option_twice(char **argv, int i);
 int yk_option_number(const char *text, uint64_t *to); // 0, or -1
 // "mychip" is a backend, "mychip:1" a device of it; NULL: what YOKE_BACKEND and YOKE_DEVICE say.
 struct yk_device *yk_option_device(const char *name);

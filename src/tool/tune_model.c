@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "train/conf.h"
 #include "train/generate.h"
@@ -57,18 +58,24 @@ static int generate_once(const struct yk_gpt *gpt, int64_t length)
 	return e;
 }
 
-// Prompts of each magnitude that fits the window, and the half with which a full one goes on.
-static int generate_all(const struct yk_gpt *gpt)
+// The same, or 1 when it is late.
+static int generate_until(const struct yk_gpt *gpt, int64_t length, double until)
 {
-	int64_t context = gpt->shape.context;
-	int e = generate_once(gpt, context / 2 ? context / 2 : 1);
-
-	for (int64_t n = 1; n <= context && e == 0; n *= 8)
-		e = generate_once(gpt, n);
-	return e == 0 ? generate_once(gpt, context) : e;
+	return yk_seconds() >= until ? 1 : generate_once(gpt, length);
 }
 
-static int run_model(const char *folder, struct yk_config *c)
+// Prompts of each magnitude that fits the window, and the half with which a full one goes on.
+static int generate_all(const struct yk_gpt *gpt, double until)
+{
+	int64_t context = gpt->shape.context;
+	int e = generate_until(gpt, context / 2 ? context / 2 : 1, until);
+
+	for (int64_t n = 1; n <= context && e == 0; n *= 8)
+		e = generate_until(gpt, n, until);
+	return e == 0 ? generate_until(gpt, context, until) : e;
+}
+
+static int run_model(const char *folder, struct yk_config *c, double until)
 {
 	struct yk_checkpoint ck;
 	struct yk_gpt *gpt = NULL;
@@ -80,15 +87,16 @@ static int run_model(const char *folder, struct yk_config *c)
 	if (e == 0)
 		e = yk_model_load(folder, &ck, &gpt);
 	if (e == 0)
-		e = train_once(gpt, c);
+		e = yk_seconds() >= until ? 1 : train_once(gpt, c);
 	if (e == 0)
-		e = generate_all(gpt);
+		e = generate_all(gpt, until);
 	yk_gpt_free(gpt);
 	yk_checkpoint_fini(&ck);
 	return e;
 }
 
-int yk_tune_model(struct yk_device *d, const char *folder, struct yk_tuning_watch *w)
+int yk_tune_model(struct yk_device *d, const char *folder, double until,
+		  struct yk_tuning_watch *w)
 {
 	yoke_context *ctx = yoke_context_new(d->backend->table.name), *former;
 	struct yk_config c;
@@ -101,7 +109,7 @@ int yk_tune_model(struct yk_device *d, const char *folder, struct yk_tuning_watc
 	former = yoke_use(ctx);
 	*w = (struct yk_tuning_watch){ .device = d };
 	yk_tuning_watch(w);
-	e = run_model(folder, &c);
+	e = run_model(folder, &c, until);
 	yk_tuning_watch(NULL);
 	yoke_use(former);
 	yoke_context_free(ctx);

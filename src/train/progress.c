@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/shared.h"
 #include "device/warmup.h"
 
@@ -158,17 +158,10 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 		 thousands ? "k" : "", mib < 100, mib, eta);
 }
 
-int yk_progress_columns(void)
-{
-	struct winsize size;
-	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
-	return known ? size.ws_col : 80;
-}
-
 // " 40% 400/1000 [====>     ]  state": n of them are done, of what is counted.
 static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state)
 {
-	int columns = yk_progress_columns();
+	int columns = yk_log_columns();
 	double done = of > 0 ? (double)n / (double)of : 1;
 	char head[64];
 	int used = snprintf(head, sizeof head, "%3d%% %" PRId64 "/%" PRId64 " ",
@@ -279,7 +272,7 @@ int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 
 void yk_progress_line(void *p, const char *line)
 {
-	const int columns = yk_progress_columns() - 1, indent = 6; // of what is carried over
+	const int columns = yk_log_columns() - 1, indent = 6; // of what is carried over
 	int margin = 0;
 	while (*line) {
 		int room = columns - margin > 8 ? columns - margin : 8, n = (int)strlen(line);

@@ -51,7 +51,6 @@ int yk_progress_report(struct yk_progress *, int64_t step, bool show, const stru
 bool yk_progress_again(struct yk_progress *, int code);
 // It failed again: the thread's error with what can be done about it.
 int yk_progress_gave_up(int code, const char *advice);
-int yk_progress_columns(void); // of the terminal on stderr; 80 where there is none
 // A step that is not logged: moves the bar now and then.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // A line of its own.
