@@ -86,6 +86,14 @@ n=$(wc -l <a)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
 
+"$yoke" train out=pin data=- ${keys#* } training_log=pin.tsv <text 2>err &
+pid=$!
+wait_lines pin 5
+kill -INT $pid
+wait $pid
+[ "$(tail -n 1 err)" = 'next: .. | yoke train data=- out=pin resume=1' ]
+verdict "text from a pipe: $(tail -n 1 err)" $?
+
 # A step of many micro-batches takes minutes: the first signal waits for its end, the second not.
 for pair in 'INT 130' 'TERM 143'; do
 	signal=${pair% *} status=${pair#* }

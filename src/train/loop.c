@@ -463,19 +463,19 @@ static void say_resumed(struct run *r, const struct yk_config *c, const struct y
 {
 	const struct yk_trainer *t = r->trainer;
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
-	double was, next;
+	struct yk_rise rise;
 	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
 	if (t->step >= t->steps)
 		yk_progress_say(&r->progress,
 				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
-				"further give more, as in %s=%.10g",
-				r->out, t->step, t->steps, epochs ? "epochs" : "steps",
+				"further give more, as in %s=%.*g",
+				r->out, t->step, t->steps, epochs ? "epochs" : "steps", epochs ? 2 : 10,
 				(epochs ? epochs_seen(t) : (double)t->step) * 2);
-	if (yk_trainer_rises(t, from->schedule, &was, &next))
+	if (yk_trainer_rises(t, from->schedule, &rise))
 		yk_warn("train",
-			"%s: the learning rate rises from %.3g to %.3g, since the schedule is that of "
-			"%" PRId64 " steps now; lr=%.3g schedule=constant goes on as it was",
-			r->out, was, next, t->steps, was);
+			"%s: the learning rate rises from %.3g to %.3g with what is new:%s; to go on at "
+			"%.3g give %s",
+			r->out, rise.was, rise.next, rise.why, rise.was, rise.keep);
 }
 
 // from NULL: it does not resume.
@@ -484,14 +484,17 @@ static int say_start(struct run *r, const struct yk_config *c, const struct yk_c
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
+	char each[48] = "";
+	if (t->valid_windows < yk_data_valid_windows(t->data))
+		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
-			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
+			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
 			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
-			yk_data_valid_windows(t->data));
+			yk_data_valid_windows(t->data), each);
 	if (from)
 		say_resumed(r, c, from);
 	int e = yk_memory_read(&memory);
@@ -505,7 +508,9 @@ static void say_end(struct run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	struct yk_progress *p = &r->progress;
-	char losses[160], *name = yk_shell_word(r->out);
+	const char *data = yk_config_str(t->config, YK_KEY_data);
+	bool piped = yk_data_piped(data);
+	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
 	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
 	if (isfinite(r->state.loss)) // there was a step
 		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
@@ -519,12 +524,16 @@ static void say_end(struct run *r)
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_say(p, "model in %s: %s", r->out, losses);
-		if (name && t->step < t->steps)
+		if (name && from && t->step < t->steps && piped) // the same text is piped again
+			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
+		else if (name && t->step < t->steps)
 			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
 		else if (name)
-			yk_progress_say(p, "next: yoke generate %s, yoke eval %s", name, name);
+			yk_progress_say(p, "next: yoke generate %s, yoke eval %s%s", name, name,
+					piped || yk_data_valid_windows(t->data) == 0 ? " data=FILE" : "");
 	}
 	free(name);
+	free(from);
 }
 
 // From a trainer that is ready to the row in the log.
