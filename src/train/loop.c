@@ -223,7 +223,7 @@ static int steps_run(struct run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	int e = 0;
-	*signal = 0;
+	*signal = atomic_load(&r->stop.signal); // one may have come while the text was read
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		e = yk_trainer_step(t);
@@ -280,17 +280,21 @@ static int rebuild(struct run *r, struct yk_config *c)
 }
 
 // Was it the device?  Then says what became of it, without what the engine would have a program do.
-// after: the last step that was heard of, -1: none was begun.
-static bool device_lost(int code, int64_t after, char what[LOST_TEXT])
+// after: the last step that was heard of, -1: none was begun.  begun: the last that was launched; what
+// is lost may have been any between them.
+static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_TEXT])
 {
 	const struct yoke_context *ctx = yk_current();
 	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
 	const char *why = late ? ctx->failure.text : yoke_error();
-	char when[64] = "before the first step";
+	char when[80] = "before the first step";
 	if (!ctx || (code != YOKE_EDEVICE && !(code == YOKE_EFAILED && late)))
 		return false;
 	if (after >= 0)
 		snprintf(when, sizeof when, "after step %" PRId64, after);
+	if (after >= 0 && begun > after + 1)
+		snprintf(when, sizeof when, "after step %" PRId64 ", in step %" PRId64 " at the latest", after,
+			 begun + 1);
 	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
 		snprintf(what, LOST_TEXT, "%s", why);
 	else
@@ -319,7 +323,7 @@ static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint 
 {
 	char what[LOST_TEXT];
 	int e;
-	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, what)) {
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, -1, what)) {
 		if (!leave_device(r)) {
 			yoke_error_clear();
 			return yk_fail(e, "%s", what);
@@ -349,7 +353,7 @@ static int progress_open(struct run *r, const struct yk_config *c)
 static int next_device(struct run *r, struct yk_config *c, int code)
 {
 	char what[LOST_TEXT];
-	if (!device_lost(code, r->logged, what))
+	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
 		return code;
 	if (!leave_device(r))
 		return end_lost(r, code, what);
@@ -397,12 +401,17 @@ static const char *name_of(int signal)
 	return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// A second signal, on a thread of its own: the step that is running is given up.
-static void second_signal(void *arg, int signal)
+// On a thread of its own.  At a second signal the step that is running is given up.
+static void on_signal(void *arg, int signal, bool again)
 {
 	struct run *r = arg;
-	bool saved = yk_checkpoint_exists(r->out);
 	char ended[32];
+	if (!again) { // behind the bar, if one is drawn
+		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
+			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
+		return;
+	}
+	bool saved = yk_checkpoint_exists(r->out);
 	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
 	yk_runlog_end(&r->log, ended, NULL);
 	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
@@ -604,7 +613,6 @@ static int run(struct run *r, struct yk_config *c)
 	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
-	r->keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1");
 	r->report = yk_config_str(c, YK_KEY_report);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
@@ -634,10 +642,12 @@ static int run(struct run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct run r = { .out = yk_config_str(c, YK_KEY_out), .log = YK_RUNLOG_INIT };
+	struct run r = { .out = yk_config_str(c, YK_KEY_out),
+			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
+			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
-	int e = yk_stop_begin(&r.stop, second_signal, &r);
+	int e = yk_stop_begin(&r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
 	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
