@@ -35,7 +35,7 @@ static size_t add_name(const char *path, size_t n, FILE *to)
 	while (from > 0 && path[from - 1] != '/')
 		from--;
 	size_t end = n, name = n - from;
-	if (name == 0 || (name == 1 && path[from] == '.') || (name == 2 && !strncmp(path + from, "..", 2)))
+	if (name == strspn(path + from, ".") && name <= 2)
 		return 0;
 	while (end > from + 1 && path[end - 1] != '.')
 		end--;
@@ -50,8 +50,10 @@ static int add_text(const struct yk_config *c, const char *path, size_t n, FILE 
 		return 0;
 	char *given = strndup(path, n), *real = given ? realpath(given, NULL) : NULL;
 	size_t added = real ? add_name(real, strlen(real), to) : 0;
-	int e = added > 0 ? 0 : yk_fail(YOKE_EINVAL, "out=%s: data=%s has no name for {data}; write one there",
-					yk_config_str(c, YK_KEY_out), given ? given : "");
+	int e = 0;
+	if (added == 0)
+		e = yk_fail(YOKE_EINVAL, "out=%s: data=%s has no name for {data}; write one there",
+			    yk_config_str(c, YK_KEY_out), given ? given : "");
 	free(real);
 	free(given);
 	return e;
