@@ -102,6 +102,10 @@ leaves 'before a checkpoint' fault:0,cpu:0 0 YOKE_FAULT_RUN=80 YOKE_FAULT_STICKY
 leaves 'behind a checkpoint' fault:0,cpu:0 4 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
 leaves 'late' fault:0,cpu:0 4 YOKE_FAULT_LATE=$sixth
 leaves 'while it saves' fault:0,cpu:0 0 YOKE_FAULT_GET=10 YOKE_FAULT_STICKY=1
+env YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1 "$yoke" train ${keys%%log_every*} log_every=8 eval_every=0 out=rarely \
+	steps=8 >out 2>err
+verdict "between two lines of the log: $(grep -o 'was lost[^:]*:' err)" "$(
+	grep -q 'fault:0 was lost after step 1, in step 6 at the latest: ' err || cat err)"
 more='save_every=0 snapshot_every=1'
 leaves 'with snapshots' fault:0,cpu:0 5 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
 more='save_every=2 snapshot_every=3'

@@ -56,6 +56,8 @@ for signal in INT TERM; do
 	kill -$signal $pid
 	wait $pid
 	verdict "SIG$signal: exit status 0" $?
+	[ "$(grep -c "^SIG$signal: finishes the step and saves; once more ends at once$" err)" -eq 1 ]
+	verdict "SIG$signal: it is told that it was heard" $?
 	tail -n 1 err | grep -q "resume=1"
 	verdict "SIG$signal: $(tail -n 1 err)" $?
 	[ -f $signal/manifest.json ]
@@ -85,6 +87,32 @@ n=$(wc -l <a)
 [ "$(wc -l <b)" -lt "$n" ] && n=$(wc -l <b)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
+
+"$yoke" train out=pin data=- ${keys#* } training_log=pin.tsv <text 2>err &
+pid=$!
+wait_lines pin 5
+kill -INT $pid
+wait $pid
+[ "$(tail -n 1 err)" = 'next: .. | yoke train data=- out=pin resume=1' ]
+verdict "text from a pipe: $(tail -n 1 err)" $?
+
+# One that comes while the text is read ends the run before a step.
+mkfifo pipe
+"$yoke" train out=early data=- ${keys#* } training_log=pin.tsv <pipe 2>err &
+pid=$!
+exec 3>pipe
+yes "a text" | head -c 200000 >&3 # more than a pipe holds: it is being read
+kill -INT $pid
+tries=0
+until grep -q 'finishes the step' err || [ $tries -gt 600 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+exec 3>&-
+wait $pid
+verdict "SIGINT while the text is read: exit status 0" $?
+[ -z "$(losses early)" ] && [ -f early/manifest.json ] && grep -q 'at step 0$' err
+verdict "SIGINT while the text is read: no step is made" $?
 
 # A step of many micro-batches takes minutes: the first signal waits for its end, the second not.
 for pair in 'INT 130' 'TERM 143'; do

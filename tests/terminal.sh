@@ -40,4 +40,11 @@ for columns in 100 24; do
 	grep -q 'step 20/40  val_loss' typed
 	verdict "$columns columns: validation has a line of its own" $?
 done
+# what waits for a person says so
+script -qefc "'$yoke' generate out prompt=- tokens=1 threads=1" /dev/null >typed <<'TEXT'
+the quick
+
+TEXT
+grep -q '^reading the prompt; end it with Ctrl-D' typed
+verdict "a prompt that is typed is asked for" $?
 echo 1..$count

@@ -203,7 +203,7 @@ bad 'unknown key in a file' 2 "bad.env:2: unknown key 'HEDAS'; did you mean 'hea
 printf 'LAYERS=${NOWHERE}\n' >bad.env
 bad 'unknown variable in a file' 2 'bad.env:1: ${NOWHERE}' bad.env
 bad 'more memory than there is: a model' 1 'parameters .* at least.* smaller' layers=1000 embed=65536
-bad 'more memory than there is: a batch' 1 'at least.* smaller batch' batch=1048576 embed=4096
+bad 'more memory than there is: a batch' 1 'at least.* has [^;]*; .*fits' batch=1048576 embed=4096
 bad 'a window longer than the text' 1 'too few.*smaller context' context=1048576
 bad 'a key given twice' 2 "'layers=x': there is 'layers=2' already" layers=2 layers=x
 bad 'an empty list of data' 1 'empty name' data=,

@@ -80,6 +80,8 @@ awk '/^where the time went/ { on = 1; next } on && / s +[0-9.-]+ %/ {
 	END { d = sum - wall; e = percent - 100
 	      exit !(n >= 5 && d < .006 && d > -.006 && e < .6 && e > -.6) }' err
 verdict "the report adds up: $(grep '^  wall' err)" $?
+grep -q '^[0-9]* parameters; .* windows to train, 14 to validate$' err
+verdict "what is trained on: $(grep parameters err)" $?
 grep -q "Amdahl" err && grep -q '"report":{"wall":' a/metrics.jsonl
 verdict "and is in metrics.jsonl" $?
 head -n 1 err | grep -q "^on cpu:0: ..*"
@@ -100,6 +102,8 @@ verdict "lines and no bar where there is no terminal" $?
 more="dropout=0.1 accumulate=2 eval_every=0 valid=0"
 "$yoke" train data=text out=whole steps=12 $small $more 2>err
 verdict "an unbroken run" $?
+[ "$(tail -n 1 err)" = 'next: yoke generate whole, yoke eval whole data=FILE' ]
+verdict "valid=0: eval needs a text: $(tail -n 1 err)" $?
 "$yoke" train data=text out=again steps=12 save_every=5 $small $more 2>err
 same loss whole/metrics.jsonl again/metrics.jsonl
 verdict "the same keys give the same losses" $?
@@ -118,10 +122,19 @@ verdict "and says so: $(tail -n 1 err)" $?
 "$yoke" train out=c5 resume=1 steps=6 2>err && grep -q 'it has 12 of 6 steps; .*steps=24$' err
 verdict "fewer steps than there are: $(tail -n 1 err)" $?
 cp -r a r && "$yoke" train out=r resume=1 steps=80 2>err &&
-	grep -q 'warn: train: r: the learning rate rises from 0.001 to 0.00[0-9]*, .*lr=0.001 schedule=constant' err
+	grep -q 'warn: train: r: the learning rate rises from 0.001 to 0.00[0-9]* with what is new: steps=80; .*lr=0.001 schedule=constant$' err
 verdict "a learning rate that rises: $(grep rises err)" $?
 "$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q rises err
 verdict "and one that does not" $?
+"$yoke" train out=r resume=1 steps=84 lr=0.1 schedule=constant 2>err &&
+	grep -q 'rises from 0.001 to 0.1 with what is new: lr=0.1; .*give lr=0.001 schedule=constant$' err
+verdict "by lr alone: $(grep rises err)" $?
+cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 warmup=100 2>err && # 41 / 100 of lr
+	grep -q 'rises from 0.001 to 0.0041 with what is new: steps=42 warmup=100; .*give lr=0.001 schedule=constant warmup=0$' err
+verdict "within the warm-up: $(grep rises err)" $?
+rm -r r2 && cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 lr=0.001 schedule=constant warmup=0 2>err &&
+	! grep -q rises err
+verdict "what it advises does not rise" $?
 
 ! grep -q val_loss whole/metrics.jsonl && [ -s whole/metrics.jsonl ]
 verdict "valid=0: no validation" $?
@@ -141,6 +154,14 @@ verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
 "$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
 	[ "$(ls unsaved)" = metrics.jsonl ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
 verdict "checkpoints=0: $(tail -n 1 err)" $?
+
+mkdir -p novels/old && cp text novels
+for data in . old/.. ./; do
+	(cd novels && rm -rf m-* && "$yoke" train data=$data out='m-{data}' steps=0 $small) 2>err &&
+		[ -d novels/m-novels ]
+	verdict "{data} of data=$data is the folder's name: $(tail -n 2 err | head -n 1)" $?
+done
+refused 1 'data=/ has no name for {data}' train data=/ out='{data}'
 
 cat >config.env <<'KEYS'
 DATA=text # a comment
@@ -186,9 +207,13 @@ verdict "eval with it is not" $?
 refused 1 "whole: was trained with valid=0" eval whole
 "$yoke" eval v data=- <text >out 2>err && cmp -s all out
 verdict "data from a pipe gives the same" $?
-"$yoke" train data=- out=piped steps=3 $small <text 2>err && "$yoke" train data=text out=named steps=3 $small 2>err
-same loss piped/metrics.jsonl named/metrics.jsonl
+"$yoke" train data=- out=piped steps=3 $small <text 2>piped.err &&
+	[ "$(tail -n 1 piped.err)" = 'next: yoke generate piped, yoke eval piped data=FILE' ] &&
+	"$yoke" train data=text out=named steps=3 $small 2>err
+[ "$(tail -n 1 err)" = 'next: yoke generate named, yoke eval named' ] && same loss piped/metrics.jsonl named/metrics.jsonl
 verdict "and in training" $?
+grep -q ' 14 to validate, 3 of them each time$' err # 0.05 of the run, a pass back costs two
+verdict "of a short run: $(grep parameters err)" $?
 refused 1 'standard input is empty' train data=- out=no $small </dev/null
 printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err &&
 	"$yoke" generate v prompt="line 3" tokens=20 temperature=0 >two && cmp -s one two
@@ -277,7 +302,7 @@ shape="layers=2 heads=2 embed=32 context=32"
 	fits 7M $shape steps=3 accumulate=2 dropout=0.1
 	YOKE_MEMORY=300K "$yoke" train data=text out=full $shape 2>err
 }
-grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err
+grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err && ! grep -q 'batch, context' err
 verdict "where nothing fits: $(tail -n 1 err)" $?
 
 # ---- words ----
@@ -316,6 +341,9 @@ printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
 "$yoke" train twice.env steps=0 data=text out=twice 2>err &&
 	grep -q "warn: train: twice.env:4: BATCH is set in line 3 as well; this one counts" err
 verdict "a key twice in a file: $(grep twice.env err)" $?
+printf 'TOKENS=1\nTOKENS=2\n' >twice.env
+"$yoke" generate a twice.env >out 2>err && grep -q "warn: generate: twice.env:2: TOKENS is set in line 1" err
+verdict "and of another command: $(grep twice.env err)" $?
 refused 2 "prompt='line 3'" generate a "line 3"
 refused 1 "did you mean 'cpu'?.*; \`yoke doctor\` says why a device is missing" train data=text out=no \
 	backend=CPU $small

@@ -5,8 +5,10 @@
 #include "tool/tool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -66,6 +68,8 @@ static int generate(struct yk_opened *o)
 	struct yk_tokens tokens = { 0 };
 	int e = 0;
 	if (!strcmp(prompt, "-")) {
+		if (isatty(STDIN_FILENO))
+			fprintf(stderr, "reading the prompt; end it with Ctrl-D\n");
 		e = yk_file_read_stdin(MOST_PROMPT, &piped, &bytes);
 		prompt = piped;
 	}

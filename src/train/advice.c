@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice.
+// Words that a person may paste into a shell.
 #include "config.h"
 
 #include "train/advice.h"

@@ -188,6 +188,17 @@ static int read_path(struct yk_data *d, const char *path)
 	return e;
 }
 
+bool yk_data_piped(const char *paths)
+{
+	struct stat st;
+	if (strcmp(paths, STDIN) && stat(paths, &st) == 0) // one name that has a comma
+		return false;
+	for (size_t n; *paths; paths += n + (paths[n] == ','))
+		if ((n = strcspn(paths, ",")) == strlen(STDIN) && !strncmp(paths, STDIN, n))
+			return true;
+	return false;
+}
+
 static int read_list(struct yk_data *d, const char *paths)
 {
 	struct stat st;

@@ -7,6 +7,7 @@
 #ifndef YK_DATA_H
 #define YK_DATA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "train/tokenizer.h"
@@ -33,6 +34,8 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is fine
 
+// Does that list read standard input, which a later command cannot read again?
+bool yk_data_piped(const char *paths);
 int64_t yk_data_tokens(const struct yk_data *);
 int64_t yk_data_files(const struct yk_data *);
 int64_t yk_data_train_windows(const struct yk_data *);

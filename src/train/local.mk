@@ -21,6 +21,8 @@ libyokecore_la_SOURCES += \
 	src/train/outname.h \
 	src/train/progress.c \
 	src/train/progress.h \
+	src/train/run.h \
+	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
 	src/train/safetensors.c \

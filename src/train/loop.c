@@ -18,38 +18,10 @@
 #include "base/shared.h"
 #include "conform/selftest.h"
 #include "graph/context.h"
-#include "observe/profile.h"
-#include "train/advice.h"
 #include "train/outname.h"
-#include "train/progress.h"
-#include "train/runlog.h"
-#include "train/snapshot.h"
-#include "train/stop.h"
-#include "train/trainer.h"
+#include "train/run.h"
 
 enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
-
-struct run {
-	const char *_Atomic out; // who waits for signals reads it, too
-	struct yk_trainer *trainer;
-	struct yk_progress progress;
-	struct yk_profile *profile;
-	struct yk_runlog log;
-	struct yk_run_state state; // for its row
-	struct yk_stop stop;
-	bool details; // of the profile
-	bool keeps;   // checkpoints
-	const char *report; // is it shown?
-	struct yk_snapshot snapshot;
-	int64_t log_every, eval_every, save_every, snapshot_every;
-	int64_t first;                    // steps before this run
-	int64_t logged, saved, validated; // steps at which it was last done
-	int64_t epochs, told; // passes done, and the step at which one was last told of
-	double epoch_began;
-	double busy; // seconds of steps since the last log, without validation and saving
-	double resumed; // when the clock of `busy` was last started
-	double files;   // seconds of saving, without the copies from the device
-};
 
 static bool due(int64_t step, int64_t every)
 {
@@ -64,15 +36,8 @@ static int64_t epochs_done(const struct yk_trainer *t)
 	return t->position.epoch + (t->position.index >= yk_data_train_windows(t->data));
 }
 
-// Passes over the training part, as `epochs` counts them.
-static double epochs_seen(const struct yk_trainer *t)
-{
-	return (double)t->step * (double)t->batch * (double)t->accumulate /
-	       (double)yk_data_train_windows(t->data);
-}
-
 // The clock of training stops here: the row's figures are those of this moment.
-static void clock_stop(struct run *r)
+static void clock_stop(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	double now = yk_seconds(), windows = (double)(t->step - r->first) *
@@ -83,7 +48,7 @@ static void clock_stop(struct run *r)
 	r->resumed = now;
 }
 
-static int log_step(struct run *r)
+static int log_step(struct yk_run *r)
 {
 	struct yk_trainer *t = r->trainer;
 	struct yk_record record;
@@ -115,7 +80,7 @@ static int log_step(struct run *r)
 }
 
 // At ends of epochs, but no more often than steps are logged.
-static int tell_epoch(struct run *r, bool end)
+static int tell_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = epochs_done(r->trainer), step = r->trainer->step;
 	struct yk_memory memory;
@@ -132,7 +97,7 @@ static int tell_epoch(struct run *r, bool end)
 	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
 }
 
-static bool can_validate(const struct run *r)
+static bool can_validate(const struct yk_run *r)
 {
 	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
 }
@@ -140,7 +105,7 @@ static bool can_validate(const struct run *r)
 // Between the batches of a validation.
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
-	struct run *r = arg;
+	struct yk_run *r = arg;
 	if (atomic_load(&r->stop.signal))
 		return false;
 	yk_progress_validating(&r->progress, r->trainer->step, done, windows);
@@ -148,7 +113,7 @@ static bool validate_on(void *arg, int64_t done, int64_t windows)
 }
 
 // A signal gives it up: then there is no figure.
-static int validate(struct run *r)
+static int validate(struct yk_run *r)
 {
 	double loss;
 	if (!can_validate(r))
@@ -161,7 +126,7 @@ static int validate(struct run *r)
 	return yk_progress_validated(&r->progress, r->trainer->step, loss);
 }
 
-static int unsaved(const struct run *r, int code)
+static int unsaved(const struct yk_run *r, int code)
 {
 	char advice[512];
 	if (r->saved < 0)
@@ -175,7 +140,7 @@ static int unsaved(const struct run *r, int code)
 	return yk_progress_gave_up(code, advice);
 }
 
-static int save(struct run *r)
+static int save(struct yk_run *r)
 {
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
@@ -190,13 +155,13 @@ static int save(struct run *r)
 	return e;
 }
 
-static int snapshot(struct run *r)
+static int snapshot(struct yk_run *r)
 {
 	return yk_snapshot_take(&r->snapshot, r->trainer);
 }
 
 // Work whose time does not count as training.
-static int aside(struct run *r, int (*fn)(struct run *))
+static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 {
 	struct yk_record record;
 	int e = r->trainer->step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
@@ -209,7 +174,7 @@ static int aside(struct run *r, int (*fn)(struct run *))
 }
 
 // Behind the last step, unless somebody wants it to end.
-static int last_validation(struct run *r)
+static int last_validation(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	int e = atomic_load(&r->stop.signal) ? 0 : aside(r, validate);
@@ -219,11 +184,11 @@ static int last_validation(struct run *r)
 	return e;
 }
 
-static int steps_run(struct run *r, int *signal)
+static int steps_run(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	int e = 0;
-	*signal = 0;
+	*signal = atomic_load(&r->stop.signal); // one may have come while the text was read
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		e = yk_trainer_step(t);
@@ -261,7 +226,7 @@ static int steps_run(struct run *r, int *signal)
 // ---- when the device fails ----
 
 // The same run on whatever device is chosen now, from the last snapshot or checkpoint, or anew.
-static int rebuild(struct run *r, struct yk_config *c)
+static int rebuild(struct yk_run *r, struct yk_config *c)
 {
 	struct yk_checkpoint ck;
 	bool exists = yk_checkpoint_exists(r->out);
@@ -280,17 +245,21 @@ static int rebuild(struct run *r, struct yk_config *c)
 }
 
 // Was it the device?  Then says what became of it, without what the engine would have a program do.
-// after: the last step that was heard of, -1: none was begun.
-static bool device_lost(int code, int64_t after, char what[LOST_TEXT])
+// after: the last step that was heard of, -1: none was begun.  begun: the last that was launched; what
+// is lost may have been any between them.
+static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_TEXT])
 {
 	const struct yoke_context *ctx = yk_current();
 	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
 	const char *why = late ? ctx->failure.text : yoke_error();
-	char when[64] = "before the first step";
+	char when[80] = "before the first step";
 	if (!ctx || (code != YOKE_EDEVICE && !(code == YOKE_EFAILED && late)))
 		return false;
 	if (after >= 0)
 		snprintf(when, sizeof when, "after step %" PRId64, after);
+	if (after >= 0 && begun > after + 1)
+		snprintf(when, sizeof when,
+			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
 	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
 		snprintf(what, LOST_TEXT, "%s", why);
 	else
@@ -299,7 +268,7 @@ static bool device_lost(int code, int64_t after, char what[LOST_TEXT])
 }
 
 // Leaves a device that was lost, with all that is on it.  False: it is the last one.
-static bool leave_device(struct run *r)
+static bool leave_device(struct yk_run *r)
 {
 	struct yoke_context *ctx = yk_current();
 	yoke_error_clear();
@@ -315,11 +284,11 @@ static bool leave_device(struct run *r)
 }
 
 // The trainer, on the first device on which it can be made.
-static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint *ck)
+static int begin(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
 {
 	char what[LOST_TEXT];
 	int e;
-	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, what)) {
+	while ((e = yk_trainer_new(c, r->out, ck, &r->trainer)) < 0 && device_lost(e, -1, -1, what)) {
 		if (!leave_device(r)) {
 			yoke_error_clear();
 			return yk_fail(e, "%s", what);
@@ -330,7 +299,7 @@ static int begin(struct run *r, struct yk_config *c, const struct yk_checkpoint 
 }
 
 // No device is left to go on with.
-static int end_lost(const struct run *r, int code, const char *what)
+static int end_lost(const struct yk_run *r, int code, const char *what)
 {
 	yoke_error_clear();
 	if (r->saved < 0)
@@ -339,17 +308,17 @@ static int end_lost(const struct run *r, int code, const char *what)
 		       r->saved);
 }
 
-static int progress_open(struct run *r, const struct yk_config *c)
+static int progress_open(struct yk_run *r, const struct yk_config *c)
 {
 	return yk_progress_open(&r->progress, r->out, yk_config_str(c, YK_KEY_progress),
 				r->trainer->step, r->trainer->steps);
 }
 
 // Goes on with the next device when one failed, or returns the error it failed with.
-static int next_device(struct run *r, struct yk_config *c, int code)
+static int next_device(struct yk_run *r, struct yk_config *c, int code)
 {
 	char what[LOST_TEXT];
-	if (!device_lost(code, r->logged, what))
+	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
 		return code;
 	if (!leave_device(r))
 		return end_lost(r, code, what);
@@ -369,7 +338,7 @@ static int next_device(struct run *r, struct yk_config *c, int code)
 }
 
 // Of a run that is too short to say much the report is not shown.
-static int report(struct run *r)
+static int report(struct yk_run *r)
 {
 	struct yk_report x;
 	char path[4096];
@@ -397,12 +366,17 @@ static const char *name_of(int signal)
 	return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// A second signal, on a thread of its own: the step that is running is given up.
-static void second_signal(void *arg, int signal)
+// On a thread of its own.  At a second signal the step that is running is given up.
+static void on_signal(void *arg, int signal, bool again)
 {
-	struct run *r = arg;
-	bool saved = yk_checkpoint_exists(r->out);
+	struct yk_run *r = arg;
 	char ended[32];
+	if (!again) { // behind the bar, if one is drawn
+		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
+			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
+		return;
+	}
+	bool saved = yk_checkpoint_exists(r->out);
 	snprintf(ended, sizeof ended, "%s twice", name_of(signal));
 	yk_runlog_end(&r->log, ended, NULL);
 	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", name_of(signal),
@@ -459,76 +433,8 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	return yk_config_take(c, ck->config, out);
 }
 
-static void say_resumed(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
-{
-	const struct yk_trainer *t = r->trainer;
-	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
-	double was, next;
-	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
-	if (t->step >= t->steps)
-		yk_progress_say(&r->progress,
-				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
-				"further give more, as in %s=%.10g",
-				r->out, t->step, t->steps, epochs ? "epochs" : "steps",
-				(epochs ? epochs_seen(t) : (double)t->step) * 2);
-	if (yk_trainer_rises(t, from->schedule, &was, &next))
-		yk_warn("train",
-			"%s: the learning rate rises from %.3g to %.3g, since the schedule is that of "
-			"%" PRId64 " steps now; lr=%.3g schedule=constant goes on as it was",
-			r->out, was, next, t->steps, was);
-}
-
-// from NULL: it does not resume.
-static int say_start(struct run *r, const struct yk_config *c, const struct yk_checkpoint *from)
-{
-	const struct yk_trainer *t = r->trainer;
-	const struct yk_device *d = yk_current()->device;
-	struct yk_memory memory;
-	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
-			d->info.driver);
-	yk_progress_say(&r->progress,
-			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
-			" files: %" PRId64 " windows to train, %" PRId64 " to validate",
-			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
-			yk_data_files(t->data), yk_data_train_windows(t->data),
-			yk_data_valid_windows(t->data));
-	if (from)
-		say_resumed(r, c, from);
-	int e = yk_memory_read(&memory);
-	if (e < 0 || t->step >= t->steps)
-		return e;
-	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
-}
-
-// Where the model is, the last losses, what to run next.
-static void say_end(struct run *r)
-{
-	const struct yk_trainer *t = r->trainer;
-	struct yk_progress *p = &r->progress;
-	char losses[160], *name = yk_shell_word(r->out);
-	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
-	if (isfinite(r->state.loss)) // there was a step
-		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
-	if (isfinite(r->state.val_loss))
-		n += snprintf(losses + n, sizeof losses - (size_t)n,
-			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
-			      exp(r->state.val_loss));
-	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
-		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
-	if (r->saved != t->step) {
-		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
-	} else {
-		yk_progress_say(p, "model in %s: %s", r->out, losses);
-		if (name && t->step < t->steps)
-			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
-		else if (name)
-			yk_progress_say(p, "next: yoke generate %s, yoke eval %s", name, name);
-	}
-	free(name);
-}
-
 // From a trainer that is ready to the row in the log.
-static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpoint *from)
+static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from)
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
@@ -552,7 +458,7 @@ static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpo
 	if (!(r->profile = yk_profile_new(r->details)))
 		e = yoke_error_code();
 	if (e == 0)
-		e = say_start(r, c, from);
+		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
 	while (e < 0 && (e = next_device(r, c, e)) == 0)
@@ -568,7 +474,7 @@ static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpo
 	if (e == 0 && signal)
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
 	if (e == 0 && (t->step > r->first || !from))
-		say_end(r);
+		yk_run_say_end(r);
 	yk_runlog_end(&r->log,
 		      e < 0  ? "failed" :
 		      signal ? name_of(signal) :
@@ -578,7 +484,7 @@ static int run_steps(struct run *r, struct yk_config *c, const struct yk_checkpo
 	return e;
 }
 
-static int run(struct run *r, struct yk_config *c)
+static int run(struct yk_run *r, struct yk_config *c)
 {
 	const char *out = r->out;
 	struct yk_checkpoint ck;
@@ -595,7 +501,6 @@ static int run(struct run *r, struct yk_config *c)
 	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
-	r->keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1");
 	r->report = yk_config_str(c, YK_KEY_report);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
@@ -625,10 +530,12 @@ static int run(struct run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct run r = { .out = yk_config_str(c, YK_KEY_out), .log = YK_RUNLOG_INIT };
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out),
+			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
+			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
-	int e = yk_stop_begin(&r.stop, second_signal, &r);
+	int e = yk_stop_begin(&r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
 	// Not the checkpoint's: one that was moved remembers the folder it was trained in.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of models.
+// Names of models: the words in braces of `out` are replaced before the folder is looked for.
 #include "config.h"
 
 #include "train/outname.h"
@@ -26,24 +26,43 @@ static int add_device(const struct yk_config *c, FILE *to)
 	return 0;
 }
 
-// "dir/book.txt" is "book".
-static void add_name(const char *path, size_t n, FILE *to)
+// "dir/book.txt" is "book"; 0: it has no name, as "/", "." and "..".
+static size_t add_name(const char *path, size_t n, FILE *to)
 {
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	size_t from = n;
 	while (from > 0 && path[from - 1] != '/')
 		from--;
-	size_t end = n;
+	size_t end = n, name = n - from;
+	if (name == strspn(path + from, ".") && name <= 2)
+		return 0;
 	while (end > from + 1 && path[end - 1] != '.')
 		end--;
 	end = end > from + 1 ? end - 1 : n;
-	fprintf(to, "%.*s", (int)(end - from), path + from);
+	return fwrite(path + from, 1, end - from, to);
+}
+
+// A name that says nothing by itself is that of the folder it stands for.
+static int add_text(const struct yk_config *c, const char *path, size_t n, FILE *to)
+{
+	if (add_name(path, n, to) > 0)
+		return 0;
+	char *given = strndup(path, n), *real = given ? realpath(given, NULL) : NULL;
+	size_t added = real ? add_name(real, strlen(real), to) : 0;
+	int e = 0;
+	if (added == 0)
+		e = yk_fail(YOKE_EINVAL, "out=%s: data=%s has no name for {data}; write one there",
+			    yk_config_str(c, YK_KEY_out), given ? given : "");
+	free(real);
+	free(given);
+	return e;
 }
 
 static int add_data(const struct yk_config *c, FILE *to)
 {
 	const char *at = yk_config_str(c, YK_KEY_data);
+	int e = 0;
 	if (!*at)
 		return yk_fail(YOKE_EINVAL, "out=%s: {data} asks for data, which is not given",
 			       yk_config_str(c, YK_KEY_out));
@@ -52,10 +71,10 @@ static int add_data(const struct yk_config *c, FILE *to)
 		if (n == 1 && *at == '-')
 			fputs("stdin", to);
 		else
-			add_name(at, n, to);
+			e = add_text(c, at, n, to);
 		at += n;
-		if (!*at)
-			return 0;
+		if (e < 0 || !*at)
+			return e;
 		fputc('+', to);
 	}
 }

@@ -16,21 +16,22 @@ static void *watch(void *arg)
 	for (;;) {
 		if (sigwait(&s->set, &number) != 0) // where yk_stop_end cancels
 			continue;
-		if (!atomic_load(&s->signal)) {
-			atomic_store(&s->signal, number);
-			continue;
-		}
+		bool again = atomic_load(&s->signal);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-		s->last(s->arg, number);
-		_exit(128 + number);
+		if (!again)
+			atomic_store(&s->signal, number);
+		s->told(s->arg, number, again);
+		if (again)
+			_exit(128 + number);
+		pthread_setcancelstate(state, NULL);
 	}
 	return NULL;
 }
 
-int yk_stop_begin(struct yk_stop *s, void (*last)(void *arg, int signal), void *arg)
+int yk_stop_begin(struct yk_stop *s, void (*told)(void *arg, int signal, bool again), void *arg)
 {
 	atomic_init(&s->signal, 0);
-	s->last = last;
+	s->told = told;
 	s->arg = arg;
 	sigemptyset(&s->set);
 	sigaddset(&s->set, SIGINT);

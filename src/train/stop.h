@@ -8,19 +8,20 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct yk_stop {
 	atomic_int signal; // the first one, 0: none came
 	sigset_t set, old;
 	pthread_t thread;
-	void (*last)(void *arg, int signal);
+	void (*told)(void *arg, int signal, bool again);
 	void *arg;
 };
 
-// Blocks both in this thread and in all that it makes.  At the second one `last` is
-// called on the thread that waits, and the process ends with status 128 + signal.
-// ENOMEM.
-int yk_stop_begin(struct yk_stop *, void (*last)(void *arg, int signal), void *arg);
+// Blocks both in this thread and in all that it makes.  `told` is called on the thread that
+// waits, at the first one and (again) at the second, behind which the process ends with status
+// 128 + signal.  ENOMEM.
+int yk_stop_begin(struct yk_stop *, void (*told)(void *arg, int signal, bool again), void *arg);
 void yk_stop_end(struct yk_stop *); // what was blocked before is again
 
 #endif

@@ -125,7 +125,7 @@ static double bytes_at_least(const struct yk_trainer *t, const struct yk_gpt_sha
 }
 
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
-// more memory than it has would kill us, or others, later.
+// more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s,
 			const struct yk_optim_spec *o)
 {
@@ -142,7 +142,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s
 	return yk_fail(
 		YOKE_ENOMEM,
 		"%lld parameters and batches of %lld x %lld tokens take %s at "
-		"least, %s has %s; use a smaller batch, context, embed or fewer layers",
+		"least, %s has %s",
 		(long long)parameters, (long long)t->batch, (long long)t->context,
 		yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
 		ctx->device->id, yk_bytes_text(has, most));
@@ -214,7 +214,7 @@ static int buffers_init(struct yk_trainer *t)
 	if (!t->grad || !t->windows)
 		return yk_fail(YOKE_ENOMEM,
 			       "batch=%lld: no host memory for its windows of %lld "
-			       "tokens; use a smaller batch",
+			       "tokens",
 			       (long long)t->batch, (long long)t->context);
 	if (t->accumulate == 1)
 		return 0;

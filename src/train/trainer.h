@@ -58,7 +58,11 @@ int yk_trainer_record(struct yk_trainer *, struct yk_record *);
 int yk_trainer_validate(struct yk_trainer *, yk_validate_fn *go_on, void *arg, double *loss);
 // Is the learning rate of the next step above the last one's and above what the schedule of the
 // checkpoint that was resumed meant it to be?
-bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, double *was, double *next);
+struct yk_rise {
+	double was, next;
+	char why[160], keep[80]; // keys that differ from the checkpoint's, and those that keep the rate
+};
+bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, struct yk_rise *);
 // A checkpoint of the present state, unless its last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
 

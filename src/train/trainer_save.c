@@ -5,19 +5,43 @@
 #include "train/snapshot.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 
+static const char *kind_name(const struct yk_schedule *s)
+{
+	return s->kind == YK_SCHEDULE_COSINE ? "cosine" : "constant";
+}
+
 static json_t *schedule_json(const struct yk_schedule *s)
 {
 	return json_pack("{s:s, s:f, s:f, s:I, s:I}",
-			 "kind", s->kind == YK_SCHEDULE_COSINE ? "cosine" : "constant",
+			 "kind", kind_name(s),
 			 "peak", s->peak, "least", s->least,
 			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps);
 }
 
-bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, double *was, double *next)
+// The keys by which `now` gives other rates than `old`, as "lr=0.1 steps=120".
+static void name_changes(const struct yk_schedule *now, const struct yk_schedule *old, char *to,
+			 size_t room)
+{
+	FILE *f = fmemopen(to, room, "w");
+	if (!f)
+		return;
+	if (now->peak != old->peak)
+		fprintf(f, " lr=%.5g", now->peak);
+	if (now->kind != old->kind)
+		fprintf(f, " schedule=%s", kind_name(now));
+	if (now->steps != old->steps && now->kind == YK_SCHEDULE_COSINE)
+		fprintf(f, " steps=%lld", (long long)now->steps);
+	if (now->warmup != old->warmup)
+		fprintf(f, " warmup=%lld", (long long)now->warmup);
+	fclose(f);
+}
+
+bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_rise *to)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
 	const struct yk_schedule old = {
@@ -28,9 +52,14 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, double *was, 
 		.steps = json_integer_value(json_object_get(o, "steps")),
 	};
 	double planned = yk_schedule_lr(&old, t->step + 1); // more than before while it warms up
-	*was = t->step > 0 ? yk_schedule_lr(&old, t->step) : planned;
-	*next = yk_schedule_lr(&t->schedule, t->step + 1);
-	return kind && t->step < t->steps && *next > 1.001 * fmax(*was, planned);
+	*to = (struct yk_rise){
+		.was = t->step > 0 ? yk_schedule_lr(&old, t->step) : planned,
+		.next = yk_schedule_lr(&t->schedule, t->step + 1),
+	};
+	name_changes(&t->schedule, &old, to->why, sizeof to->why);
+	snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
+		 t->step + 1 < t->schedule.warmup ? " warmup=0" : "");
+	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
 int yk_trainer_save(struct yk_trainer *t, const char *folder)

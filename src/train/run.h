@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of training, as its loop keeps it, and what it says where it starts and ends.
+#ifndef YK_RUN_H
+#define YK_RUN_H
+
+#include "observe/profile.h"
+#include "train/progress.h"
+#include "train/runlog.h"
+#include "train/snapshot.h"
+#include "train/stop.h"
+#include "train/trainer.h"
+
+struct yk_run {
+	const char *_Atomic out; // who waits for signals reads it, too
+	struct yk_trainer *trainer;
+	struct yk_progress progress;
+	struct yk_profile *profile;
+	struct yk_runlog log;
+	struct yk_run_state state; // for its row
+	struct yk_stop stop;
+	bool details; // of the profile
+	bool keeps;   // checkpoints
+	const char *report; // is it shown?
+	struct yk_snapshot snapshot;
+	int64_t log_every, eval_every, save_every, snapshot_every;
+	int64_t first;                    // steps before this run
+	int64_t logged, saved, validated; // steps at which it was last done
+	int64_t epochs, told; // passes done, and the step at which one was last told of
+	double epoch_began;
+	double busy; // seconds of steps since the last log, without validation and saving
+	double resumed; // when the clock of `busy` was last started
+	double files;   // seconds of saving, without the copies from the device
+};
+
+// The device, the text and the memory; from: the checkpoint it goes on from, NULL: none.
+int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
+// Where the model is, the last losses, what to run next.
+void yk_run_say_end(struct yk_run *);
+
+#endif

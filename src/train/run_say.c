@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run says where it starts and ends.
+#include "config.h"
+
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "graph/context.h"
+#include "train/advice.h"
+
+// Passes over the training part, as `epochs` counts them.
+static double epochs_seen(const struct yk_trainer *t)
+{
+	return (double)t->step * (double)t->batch * (double)t->accumulate /
+	       (double)yk_data_train_windows(t->data);
+}
+
+static void say_resumed(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+{
+	const struct yk_trainer *t = r->trainer;
+	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
+	struct yk_rise rise;
+	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->step);
+	if (t->step >= t->steps)
+		yk_progress_say(&r->progress,
+				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
+				"further give more, as in %s=%.*g",
+				r->out, t->step, t->steps, epochs ? "epochs" : "steps", epochs ? 2 : 10,
+				(epochs ? epochs_seen(t) : (double)t->step) * 2);
+	if (yk_trainer_rises(t, from->schedule, &rise))
+		yk_warn("train",
+			"%s: the learning rate rises from %.3g to %.3g with what is new:%s; to go on at "
+			"%.3g give %s",
+			r->out, rise.was, rise.next, rise.why, rise.was, rise.keep);
+}
+
+int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+{
+	const struct yk_trainer *t = r->trainer;
+	const struct yk_device *d = yk_current()->device;
+	struct yk_memory memory;
+	char each[48] = "";
+	if (t->valid_windows < yk_data_valid_windows(t->data))
+		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
+	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
+			d->info.driver);
+	yk_progress_say(&r->progress,
+			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
+			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
+			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
+			yk_data_files(t->data), yk_data_train_windows(t->data),
+			yk_data_valid_windows(t->data), each);
+	if (from)
+		say_resumed(r, c, from);
+	int e = yk_memory_read(&memory);
+	if (e < 0 || t->step >= t->steps)
+		return e;
+	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
+}
+
+void yk_run_say_end(struct yk_run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	struct yk_progress *p = &r->progress;
+	const char *data = yk_config_str(t->config, YK_KEY_data);
+	bool piped = yk_data_piped(data);
+	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
+	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->step, t->steps);
+	if (isfinite(r->state.loss)) // there was a step
+		n += snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
+	if (isfinite(r->state.val_loss))
+		n += snprintf(losses + n, sizeof losses - (size_t)n,
+			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
+			      exp(r->state.val_loss));
+	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
+		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
+	if (r->saved != t->step) {
+		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
+	} else {
+		yk_progress_say(p, "model in %s: %s", r->out, losses);
+		if (name && from && t->step < t->steps && piped) // the same text is piped again
+			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
+		else if (name && t->step < t->steps)
+			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
+		else if (name)
+			yk_progress_say(p, "next: yoke generate %s, yoke eval %s%s", name, name,
+					piped || yk_data_valid_windows(t->data) == 0 ? " data=FILE" : "");
+	}
+	free(name);
+	free(from);
+}
