@@ -327,13 +327,13 @@ static void staging(void)
 	struct yk_pool_stats pinned;
 	bool good = true;
 	for (int i = 0; i < 5; i++) {
-		good &= hold(&h, 72 * MIB + 4) && is_whole(&h);
+		good &= hold(&h, 40 * MIB + 4) && is_whole(&h);
 		if (h.t)
 			drop(&h);
 	}
 	yk_pool_stats(device->pinned, &pinned);
 	ok(good && pinned.allocated_bytes.peak <= 4 * 32 * MIB,
-	   "five times 72 MiB go up through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
+	   "five times 40 MiB go up through %.0f MiB: %s", (double)pinned.allocated_bytes.peak / MIB,
 	   yoke_error());
 	yoke_error_clear();
 }
