@@ -370,7 +370,8 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
 // ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to
 // integers have the gradient 0; EUNSUPPORTED for what has none.  ESPENT when y, or a value between it and
-// p[i], was evaluated before: see the top.  After an error each g[i] is NULL.
+// p[i] in whatever version, was evaluated before: see the top; yoke_stop_grad says that it is meant.
+// After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
@@ -415,6 +416,8 @@ YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 // An error before the first launch (a shape, a plan, memory) leaves everything as it was, and still
 // pending.  When a launch fails, at once or as the device reports later, what it should have written
 // is lost: using it is EFAILED, and says where it failed, until yoke_put gives a variable a new value.
+// A value larger than the device's largest allocation lies in the host's memory and is computed by pieces
+// where their bits are those of the whole, else on the CPU, which a warning says once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
 // Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
 // ESPENT: it was interior to an earlier evaluation; keep it or pass it to yoke_eval.
