@@ -11,8 +11,9 @@ bin=$root$1 lib=$root$2 man=$root$3 data=$root$4
 plugins=$lib/yoke
 work=$(mktemp -d) || exit 99
 umask 022
+ldflags=${YOKE_LDFLAGS:-} # the build's, no setting
 for name in $(env | sed -n 's/^\(YOKE_[A-Za-z0-9_]*\)=.*/\1/p'); do
-	[ "$name" = YOKE_LDFLAGS ] || unset "$name"
+	unset "$name"
 done
 export HOME="$work" LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
 [ -z "$root" ] || export PKG_CONFIG_SYSROOT_DIR="$root"
@@ -47,7 +48,7 @@ verdict "the headers alone" "$(INCLUDE="$cflags" sh "$source/tests/headers.sh" |
 
 # shellcheck disable=SC2086 # words
 verdict "a C program compiles" "$(${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror \
-	${YOKE_LDFLAGS:-} $cflags "$source/examples/xor.c" $libs -o "$work/xor" 2>&1)"
+	$ldflags $cflags "$source/examples/xor.c" $libs -o "$work/xor" 2>&1)"
 verdict "and learns" "$(YOKE_BACKEND=cpu "$work/xor" 2>&1 | awk '
 	NR == 1 { first = $4 }
 	{ last = $4; all = all $0 "\n" }
@@ -67,7 +68,7 @@ END
 if command -v "${CXX:-c++}" >/dev/null 2>&1; then
 	# shellcheck disable=SC2086 # words
 	verdict "a C++ program compiles" "$(${CXX:-c++} -std=c++11 -pedantic -Wall -Wextra -Werror \
-		${YOKE_LDFLAGS:-} $cflags "$work/add.cc" $libs -o "$work/add" 2>&1)"
+		$ldflags $cflags "$work/add.cc" $libs -o "$work/add" 2>&1)"
 	verdict "and adds" "$(YOKE_BACKEND=cpu says 'it returned a failure' "$work/add")"
 else
 	count=$((count + 1))
@@ -98,7 +99,7 @@ verdict "no skeleton at first" "$(seen)"
 dropped=$plugins/yoke_skeleton.so
 # shellcheck disable=SC2086 # words
 verdict "the skeleton plugin compiles" "$(${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC \
-	-shared -fvisibility=hidden ${YOKE_LDFLAGS:-} $cflags "$source/plugins/skeleton/skeleton.c" \
+	-shared -fvisibility=hidden $ldflags $cflags "$source/plugins/skeleton/skeleton.c" \
 	-o "$dropped" 2>&1)"
 verdict "the command sees its device" \
 	"$(seen | grep -q '^  skeleton:0 ' || "$bin/yoke" info 2>&1)"
