@@ -216,20 +216,15 @@ void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void return_list(struct yk_tensor *t)
+void yk_slots_return(struct yoke_context *ctx)
 {
-	for (struct yk_tensor *next; t; t = next) {
+	pthread_mutex_lock(&table.lock);
+	for (struct yk_tensor *t = ctx->free_slots, *next; t; t = next) {
 		next = t->next;
 		t->ctx = NULL;
 		t->next = table.spare;
 		table.spare = t;
 	}
-}
-
-void yk_slots_return(struct yoke_context *ctx)
-{
-	pthread_mutex_lock(&table.lock);
-	return_list(ctx->free_slots);
 	free(ctx->deferred);
 	pthread_mutex_unlock(&table.lock);
 }

@@ -13,7 +13,7 @@
 struct yk_storage;
 
 struct yk_sources { // leaves of an evaluation that a value was computed from; counted
-	uint32_t refs, leaves;
+	uint32_t refs;
 	uint64_t bit[];
 };
 struct yk_past { // of a kept value: the evaluation and its leaves; zeros: none

@@ -27,10 +27,8 @@ struct yk_evaluated {
 struct yk_sources *yk_sources_new(uint32_t leaves)
 {
 	struct yk_sources *s = calloc(1, sizeof *s + (leaves / 64 + 1) * sizeof *s->bit);
-	if (s) {
+	if (s)
 		s->refs = 1;
-		s->leaves = leaves;
-	}
 	return s;
 }
 
