@@ -129,6 +129,9 @@ static int program_of(struct yk_cl_device *d, const char *text, const char *opti
 			to_cache(*to, cache_key, bytes);
 	}
 	yk_cl_build_unlock(lock);
+	if (!err)
+		yk_cl_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
+			  found ? "found in the cache" : "compiled");
 	if (!err && yk_cl_host->programs)
 		yk_cl_host->programs(!found, found);
 	free(cache_key);
