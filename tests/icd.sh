@@ -155,12 +155,12 @@ else
 	losses()
 	{
 		rm -rf model
-		YOKE_BACKEND=$1 "$yoke" train data=text steps=1 layers=1 heads=2 embed=128 context=1024 batch=4 \
+		YOKE_BACKEND=$1 "$yoke" train data=text steps=1 layers=1 heads=2 embed=32 context=512 batch=8 \
 			valid=0 out=model >out 2>&1 || cat out >&2
 		sed -n 's/^\(step .*loss [0-9.]*\).*/\1/p' out
 	}
 	losses cpu >want
-	driver small # values of 8 MiB, allocations of 2
+	driver small # values of 4 MiB, allocations of 2
 	losses opencl >got
 	verdict 'more than a buffer may have' "$(paste want got | awk '
 		{ n++; d = $NF - $(NF / 2) }
