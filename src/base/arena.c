@@ -86,10 +86,8 @@ void yk_arena_fini(struct yk_arena *a)
 	*a = (struct yk_arena){ 0 };
 }
 
-int yk_grow(void *array, size_t *cap, size_t n, size_t size)
+int yk_grow_more(void *array, size_t *cap, size_t n, size_t size)
 {
-	if (n <= *cap)
-		return 0;
 	size_t more = *cap > SIZE_MAX / 2 ? n : *cap * 2, bytes;
 	if (more < n)
 		more = n;

@@ -19,6 +19,10 @@ void yk_arena_fini(struct yk_arena *);
 
 // Makes room for n elements of `size` bytes in *array (capacity *cap elements, doubled as needed).
 // 0 or YOKE_ENOMEM; the array is untouched on failure.
-int yk_grow(void *array, size_t *cap, size_t n, size_t size);
+int yk_grow_more(void *array, size_t *cap, size_t n, size_t size);
+static inline int yk_grow(void *array, size_t *cap, size_t n, size_t size)
+{
+	return n <= *cap ? 0 : yk_grow_more(array, cap, n, size);
+}
 
 #endif

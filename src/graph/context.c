@@ -15,6 +15,8 @@
 #include "device/plugin.h"
 #include "graph/context.h"
 
+YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536", "pending operations that are warned about once",
+	 .most = INT64_MAX);
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
 	 .most = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
@@ -123,6 +125,7 @@ yoke_context *yoke_context_new(const char *backend)
 	ctx->graph.paths = &ctx->paths;
 	ctx->graph.sites = &ctx->sites;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
+	ctx->many_nodes = (size_t)yk_param_int(&graph_warn);
 	ctx->eager = yk_param_bool(&eager_setting);
 	ctx->traced = yk_param_bool(&trace_setting);
 	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
@@ -153,11 +156,11 @@ void yoke_context_free(yoke_context *ctx)
 	yk_settle(ctx);
 	if (ctx->failure.code && !ctx->failure.told) // nobody else will hear of it
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
-	yk_tensors_free(ctx->handles, YK_END_CONTEXT);
+	yk_tensors_free(&ctx->handles, YK_END_CONTEXT);
 	while (ctx->scope) {
 		struct yk_scope *s = ctx->scope;
 		ctx->scope = s->parent;
-		yk_tensors_free(s->handles, YK_END_CONTEXT);
+		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
 	yk_context_reset(ctx);
@@ -247,7 +250,7 @@ static int end_scope(struct yoke_context *ctx, uintptr_t serial)
 	if (s != ctx->scope)
 		return yk_fail(YOKE_EINVAL, "scope \"%s\" is not the innermost one",
 			       yk_path_name(&ctx->paths, s->path));
-	yk_tensors_free(s->handles, YK_END_SCOPE);
+	yk_tensors_free(&s->handles, YK_END_SCOPE);
 	ctx->scope = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
 	free(s);

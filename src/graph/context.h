@@ -113,7 +113,6 @@ struct yoke_context {
 	yoke_tensor **deferred; // handles to be freed by the next call: the lock of the table is theirs
 	size_t deferred_cap;
 	atomic_size_t deferrals;
-	atomic_ulong frees; // how often some were freed so
 	struct yk_leaf *leaf;
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
@@ -128,6 +127,7 @@ struct yoke_context {
 	uint64_t seed;
 	int64_t step;
 	uint64_t held_bytes; // of versions that only leaves hold
+	size_t many_nodes;   // pending ones that are warned about
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
 	bool traced;         // their call sites are kept
@@ -186,7 +186,7 @@ struct yoke_context *yk_current_or_null(void);
 // A tensor of the innermost scope, zeroed but for ctx, scope, kind, op; NULL: no memory.
 struct yk_tensor *yk_tensor_new(struct yoke_context *, int kind, int op);
 void yk_tensor_free(struct yk_tensor *, enum yk_end);
-void yk_tensors_free(struct yk_tensor *, enum yk_end); // a list of them
+void yk_tensors_free(struct yk_tensor **list, enum yk_end); // all of a list, which is empty then
 // A handle for a pending value.
 yoke_tensor *yk_handle_of(struct yoke_context *, yk_id);
 // Enters the context of a handle, which is neither NULL nor YOKE_NONE: its tensor, or NULL with the error.

@@ -41,18 +41,24 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 		       *scope ? " in " : "", scope, *site ? ", recorded at " : "", site, why);
 }
 
-int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
-		 const struct yk_value *outs, yk_id *out)
+// Room for one more node: where its results go, or NULL with the error.
+static struct yk_value *reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout, int *err)
 {
+	*err = 0;
 	if (g->max && g->nodes >= g->max)
-		return yk_op_fail(g, c->op, YOKE_EGRAPH,
-				  "%zu operations are pending (graph.max); evaluate them",
-				  g->nodes);
-	if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
-	    yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
-	    yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
-	    yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
-		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
+		*err = yk_op_fail(g, c->op, YOKE_EGRAPH,
+				  "%zu operations are pending (graph.max); evaluate them", g->nodes);
+	else if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
+		 yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
+		 yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
+		 yk_grow(&g->attrs, &g->attr_cap, g->nattrs + c->nattr, sizeof *g->attrs) < 0)
+		*err = yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for the graph");
+	return *err ? NULL : g->value + g->values;
+}
+
+// The node there is room for, whose results are in place.
+static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, yk_id *out)
+{
 	g->node[g->nodes] = (struct yk_node){
 		.op = c->op,
 		.nattr = (uint8_t)c->nattr,
@@ -67,19 +73,28 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 		.nout = nout,
 		.attr = (uint32_t)g->nattrs,
 	};
-	if (c->nin)
-		memcpy(g->arg + g->args, c->in, c->nin * sizeof *c->in);
-	if (c->nattr)
-		memcpy(g->attrs + g->nattrs, c->attr, c->nattr * sizeof *c->attr);
+	for (uint32_t i = 0; i < c->nin; i++)
+		g->arg[g->args + i] = c->in[i];
+	for (uint32_t i = 0; i < c->nattr; i++)
+		g->attrs[g->nattrs + i] = c->attr[i];
 	*out = (yk_id)g->values;
-	for (uint32_t i = 0; i < nout; i++) {
-		g->value[g->values + i] = outs[i];
+	for (uint32_t i = 0; i < nout; i++)
 		g->value[g->values + i].node = (uint32_t)g->nodes;
-	}
 	g->values += nout;
 	g->args += c->nin;
 	g->nattrs += c->nattr;
 	g->nodes++;
+}
+
+int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
+		 const struct yk_value *outs, yk_id *out)
+{
+	int err;
+	struct yk_value *to = reserve(g, c, nout, &err);
+	if (!to)
+		return err;
+	memcpy(to, outs, nout * sizeof *outs);
+	commit(g, c, nout, out);
 	return 0;
 }
 
@@ -87,15 +102,10 @@ int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_op_row *row = &yk_ops[c->op];
 	uint32_t nout = yk_nout(row, c->list);
-	struct yk_value few[4], *outs = few;
-	if (nout > 4 && !(outs = calloc(nout, sizeof *outs)))
-		return yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for %u results",
-				  nout);
-	int err = row->shape(g, c, outs);
-	if (!err)
-		err = yk_append_as(g, c, nout, outs, out);
-	if (outs != few)
-		free(outs);
+	int err;
+	struct yk_value *to = reserve(g, c, nout, &err);
+	if (to && !(err = row->shape(g, c, to)))
+		commit(g, c, nout, out);
 	return err;
 }
 
@@ -292,11 +302,6 @@ double yk_reduced(const struct yk_value *v, unsigned axes)
 	for (int i = 0; i < v->rank; i++)
 		n *= axes >> i & 1 ? (double)v->dims[i] : 1;
 	return n;
-}
-
-int yk_same_shape(const struct yk_value *a, const struct yk_value *b)
-{
-	return a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
 }
 
 char *yk_describe(const struct yk_value *v, char *to)

@@ -145,7 +145,13 @@ yk_id yk_sum_to(struct yk_graph *, yk_id x, yk_id like);
 int64_t yk_count(const struct yk_value *);
 // How many elements a reduction over these axes makes one of.
 double yk_reduced(const struct yk_value *, unsigned axes);
-int yk_same_shape(const struct yk_value *, const struct yk_value *);
+static inline bool yk_same_shape(const struct yk_value *a, const struct yk_value *b)
+{
+	bool same = a->rank == b->rank;
+	for (int i = 0; i < a->rank && same; i++)
+		same = a->dims[i] == b->dims[i];
+	return same;
+}
 // "f32 [2,3]" into a buffer of 160 bytes, which it returns.
 char *yk_describe(const struct yk_value *, char *to);
 bool yk_is_float(int dtype);

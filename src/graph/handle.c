@@ -260,7 +260,6 @@ void yk_free_deferred(struct yoke_context *ctx)
 	ctx->deferred_cap = 0;
 	atomic_store(&ctx->deferrals, 0);
 	pthread_mutex_unlock(&table.lock);
-	atomic_fetch_add_explicit(&ctx->frees, 1, memory_order_relaxed);
 	for (size_t i = 0; i < n; i++) {
 		struct yk_tensor *t = yk_tensor_in(ctx, list[i]);
 		if (t) // its scope may have ended since

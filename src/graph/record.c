@@ -6,48 +6,68 @@
 #include "base/error.h"
 #include "graph/record.h"
 
-// How often other threads' frees were done: what was looked up before may be gone.
-static unsigned long freed(const struct yoke_context *ctx)
-{
-	return atomic_load_explicit(&ctx->frees, memory_order_relaxed);
-}
+enum { MOST = sizeof ((struct yk_rec *)NULL)->in / sizeof(yk_id) }; // operands
 
-struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t)
+// What begins after an error.
+static struct yk_rec nothing(void)
 {
 	static struct yk_graph
 		nowhere; // never written: operands that are YK_BAD append nothing
 	struct yk_rec r = { .g = &nowhere };
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < MOST; i++)
 		r.in[i] = YK_BAD;
-	struct yoke_context *ctx = NULL;
-	struct yk_tensor *h[8];
-	int dtype = 0;
+	return r;
+}
+
+// The context of the first operand that is a tensor; of none, the thread's.  NULL with an error.
+static struct yoke_context *context_of(const char *call, int n, yoke_tensor *const *t)
+{
 	for (int i = 0; i < n; i++) {
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
+		struct yk_tensor *first = yk_tensor(t[i], call);
+		return first ? first->ctx : NULL;
+	}
+	if (n && !yoke_error_code())
+		yk_fail(YOKE_EINVAL, "%s: an operand is NULL; optional ones are YOKE_NONE", call);
+	return n ? NULL : yk_current();
+}
+
+// From inside the context, which frees nothing any more for other threads: the tensors, NULL for NULL and
+// YOKE_NONE, and the dtype that numbers among them take.  False, with an error: one is gone.
+static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h, int *dtype)
+{
+	int found = 0;
+	for (int i = 0; i < n; i++) {
+		h[i] = NULL;
+		if (!t[i] || t[i] == YOKE_NONE)
+			continue;
 		if (!(h[i] = yk_tensor(t[i], call)))
-			return r;
-		if (!ctx)
-			ctx = h[i]->ctx;
-		if ((!dtype || dtype == yoke_bool) && h[i]->dtype)
-			dtype = h[i]->dtype;
+			return false;
+		if (!found || found == yoke_bool)
+			found = h[i]->dtype ? h[i]->dtype : found;
 	}
-	unsigned long frees = ctx ? freed(ctx) : 0;
-	if (!ctx) {
-		if (n && !yoke_error_code())
-			yk_fail(YOKE_EINVAL, "%s: an operand is NULL; optional ones are YOKE_NONE", call);
-		if (n || !(ctx = yk_current()))
-			return r;
+	*dtype = found ? found : yoke_f32;
+	return true;
+}
+
+struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t)
+{
+	struct yk_rec r;
+	struct yk_tensor *h[MOST];
+	int dtype;
+	struct yoke_context *ctx = context_of(call, n, t);
+	if (!ctx || yk_enter(ctx) < 0)
+		return nothing();
+	if (!look_up(call, n, t, h, &dtype)) {
+		yk_leave(ctx);
+		return nothing();
 	}
-	if (yk_enter(ctx) < 0)
-		return r;
 	r.ctx = ctx;
 	r.g = &ctx->graph;
 	r.g->call = call;
 	for (int i = 0; i < n; i++) {
-		bool known = t[i] && t[i] != YOKE_NONE && freed(ctx) == frees;
-		r.in[i] = known ? yk_value_of(ctx, h[i], dtype ? dtype : yoke_f32) :
-				  yk_operand(ctx, t[i], dtype ? dtype : yoke_f32);
+		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;
 		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);

@@ -8,7 +8,7 @@
 
 #include "graph/shape.h"
 
-// dims of b join to's by the rules of broadcasting
+// dims of b join to's by the rules of broadcasting; to is as it was where they do not
 static bool broadcast(struct yk_value *to, const struct yk_value *b)
 {
 	int rank = to->rank > b->rank ? to->rank : b->rank;
@@ -61,12 +61,11 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 		return fail_one(g, c, YOKE_EDTYPE, "takes random bits (i32), got", a);
 	*out = *a;
 	for (uint32_t k = 0; k < c->nin; k++) {
-		if (k >= first && IN(k)->dtype != a->dtype)
-			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, IN(k));
-		struct yk_value before = *out;
-		if (!broadcast(out, IN(k)))
-			return fail_two(g, c, YOKE_ESHAPE,
-					"shapes do not broadcast:", &before, IN(k));
+		const struct yk_value *b = IN(k);
+		if (k >= first && b->dtype != a->dtype)
+			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, b);
+		if (!yk_same_shape(out, b) && !broadcast(out, b))
+			return fail_two(g, c, YOKE_ESHAPE, "shapes do not broadcast:", out, b);
 	}
 	if (row->flags & YK_F_COMPARE)
 		out->dtype = yoke_bool;

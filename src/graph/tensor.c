@@ -8,11 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "graph/context.h"
-
-YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536",
-	 "pending operations that are warned about once", .most = INT64_MAX);
 
 // Memory that only pending operations hold is warned about beyond this part of the device's.
 enum { HELD_PART = 4 };
@@ -56,9 +52,8 @@ struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 
 static void warn_of_growth(struct yoke_context *ctx)
 {
-	bool many = ctx->graph.nodes > (size_t)yk_param_int(&graph_warn);
-	uint64_t all = yk_pool_most(ctx->device->pool);
-	if (!many && ctx->held_bytes <= all / HELD_PART)
+	if (ctx->graph.nodes <= ctx->many_nodes &&
+	    (!ctx->held_bytes || ctx->held_bytes <= yk_pool_most(ctx->device->pool) / HELD_PART))
 		return;
 	ctx->warned = true;
 	yk_warn("graph",
@@ -99,7 +94,8 @@ static void leave_leaves(struct yk_tensor *t)
 	}
 }
 
-void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
+// What is in no list any more.
+static void let_go(struct yk_tensor *t, enum yk_end end)
 {
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
@@ -107,15 +103,22 @@ void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
 	yk_storage_unref(t->storage);
 	if (t->past.evaluated)
 		yk_past_drop(&t->past);
-	unlink_handle(t);
 	yk_slot_leave(t, end);
 }
 
-void yk_tensors_free(struct yk_tensor *t, enum yk_end end)
+void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
 {
+	unlink_handle(t);
+	let_go(t, end);
+}
+
+void yk_tensors_free(struct yk_tensor **list, enum yk_end end)
+{
+	struct yk_tensor *t = *list;
+	*list = NULL;
 	for (struct yk_tensor *next; t; t = next) {
 		next = t->next;
-		yk_tensor_free(t, end);
+		let_go(t, end);
 	}
 }
 
