@@ -299,6 +299,7 @@ struct yoke_device_info {
 	// What stands between the backend and the vendor's driver, "Portable Computing
 	// Language"; "": nothing does.  quirks.conf goes by it.
 	char platform[64];
+	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging

@@ -67,6 +67,17 @@ breaks 'an event' 'fault.mark: call 120' YOKE_FAULT_MARK=120
 breaks 'a hang' 'evaluation [0-9]* .*no answer within 1 s' YOKE_FAULT_STUCK=80 YOKE_DEVICE_TIMEOUT=1
 breaks 'no memory' 'out of memory' YOKE_FAULT_MEMORY=100000
 
+# What other programs have is not to be had, whatever the device could hold.
+advised()
+{
+	env "$@" "$yoke" train data=text layers=1 heads=2 embed=16 context=16 out=much steps=1 batch=10000 2>err
+	sed -n 's/^yoke train: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' err
+}
+limit=$(advised YOKE_MEMORY=4000000)
+free=$(advised YOKE_FAULT_FREE=4000000)
+verdict "the advice with 4 MB free, batch=$free, is that with a limit of 4 MB" "$([ -n "$free" ] &&
+	[ "$free" = "$limit" ] && grep -q 'has 3.8 MiB that nothing else uses' err || cat err)"
+
 # leaves NAME DEVICES STEP SETTING ..: the device fails, the next goes on from STEP
 leaves()
 {

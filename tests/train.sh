@@ -305,6 +305,13 @@ shape="layers=2 heads=2 embed=32 context=32"
 grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err && ! grep -q 'batch, context' err
 verdict "where nothing fits: $(tail -n 1 err)" $?
 
+"$yoke" train data=text out=full $shape steps=1 batch=1 2>err
+YOKE_MEMORY=2500K "$yoke" eval full data=text batch=400 2>err
+n=$(sed -n 's/^yoke eval: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' err)
+[ -n "$n" ] && YOKE_MEMORY=2500K "$yoke" eval full data=text batch="$n" >out 2>err &&
+	! YOKE_MEMORY=2500K "$yoke" eval full data=text batch="$((n + 1))" >out 2>err
+verdict "eval: $(tail -n 1 err)" $?
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words

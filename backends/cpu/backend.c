@@ -95,12 +95,12 @@ static int probe(uint32_t *ndevices)
 	return 0;
 }
 
-// The value of the first line "key : value" of /proc/cpuinfo.
-static bool cpuinfo(const char *key, char *to, size_t cap)
+// The value of the first line "key : value" of a file in /proc.
+static bool proc(const char *file, const char *key, char *to, size_t cap)
 {
 	char line[512];
 	bool found = false;
-	FILE *f = fopen("/proc/cpuinfo", "re");
+	FILE *f = fopen(file, "re");
 
 	if (!f)
 		return false;
@@ -126,6 +126,19 @@ static uint64_t memory(void)
 	return group && (!all || group < all) ? group : all;
 }
 
+// What programs could have without others being driven out: it may be more than the control group allows.
+static uint64_t free_memory(void)
+{
+	static const char *const keys[] = { "MemAvailable", "SwapFree" };
+	uint64_t sum = 0;
+	char text[64];
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (proc("/proc/meminfo", keys[i], text, sizeof text))
+			sum += strtoull(text, NULL, 10) * 1024; // "123 kB"
+	return sum;
+}
+
 static int device_info(uint32_t device, struct yoke_device_info *info)
 {
 	struct yoke_device_info full = {
@@ -142,10 +155,13 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
 	full.units = (uint32_t)yk_team_size();
 	full.memory = full.max_segment = memory();
-	if (!cpuinfo("model name", full.name, sizeof full.name))
+	full.memory_free = free_memory();
+	if (full.memory_free > full.memory)
+		full.memory_free = full.memory;
+	if (!proc("/proc/cpuinfo", "model name", full.name, sizeof full.name))
 		snprintf(full.name, sizeof full.name, "%.100s processor",
 			 uname(&system) == 0 ? system.machine : "unknown");
-	cpuinfo("vendor_id", full.vendor, sizeof full.vendor);
+	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
 	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s", isa->name,
 		 yk_team_bound());
 	if (full.size > info->size)

@@ -183,6 +183,18 @@ struct yk_device *const *yk_devices_found(const char *list, size_t *n)
 	return devices;
 }
 
+uint64_t yk_device_free(const struct yk_device *d)
+{
+	struct yoke_device_info now = { .size = sizeof now };
+	bool had = yoke_error_code() != 0;
+	char why[400];
+
+	int code = d->ops->device_info(d->index, &now);
+	if (code < 0)
+		yk_backend_detail(had, code, why, sizeof why);
+	return code < 0 ? 0 : now.memory_free;
+}
+
 uint64_t yk_device_can(const struct yk_device *d, const struct yoke_op *op)
 {
 	uint64_t impls = d->ops->can(d->index, op);

@@ -625,6 +625,24 @@ uint64_t yk_pool_most(const struct yk_pool *p)
 	return p->limit < memory ? p->limit : memory;
 }
 
+uint64_t yk_pool_could(struct yk_pool *p)
+{
+	uint64_t most = yk_pool_most(p), free = yk_device_free(p->device);
+	pthread_mutex_lock(&p->lock);
+	uint64_t now = p->stats.reserved_bytes.current + free;
+	pthread_mutex_unlock(&p->lock);
+	return free && now < most ? now : most;
+}
+
+uint64_t yk_pool_limit(struct yk_pool *p, uint64_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	uint64_t was = p->limit;
+	p->limit = bytes;
+	pthread_mutex_unlock(&p->lock);
+	return was;
+}
+
 void yk_pool_reset_peaks(struct yk_pool *p)
 {
 	struct yk_pool_stats *s = &p->stats;

@@ -58,6 +58,10 @@ void yk_pool_stats(struct yk_pool *, struct yk_pool_stats *);
 void yk_pool_reset_peaks(struct yk_pool *);
 // Bytes it may come to hold: the device's memory, or the limit set.
 uint64_t yk_pool_most(const struct yk_pool *);
+// Of those, what it could hold now: what other programs use is not to be had.
+uint64_t yk_pool_could(struct yk_pool *);
+// From now on it reserves so many bytes at most; returns the limit there was.
+uint64_t yk_pool_limit(struct yk_pool *, uint64_t bytes);
 // What a request of this many bytes is charged in allocated_bytes: the planner predicts with it.
 uint64_t yk_pool_round(struct yk_pool *, uint64_t bytes);
 

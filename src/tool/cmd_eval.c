@@ -93,10 +93,11 @@ static int eval(const struct yk_opened *o, struct result *to)
 	if (!data)
 		return yoke_error_code();
 	struct result r = { .tokens = yk_data_valid_windows(data) * o->gpt->shape.context };
+	int64_t batch = yk_config_int(c, YK_KEY_batch);
 	int e = count(o, data, &r);
-	if (e == 0)
-		e = yk_model_validate(o->gpt, data, yk_config_int(c, YK_KEY_batch), INT64_MAX,
-				      NULL, NULL, &r.loss);
+	if (e == 0 && (e = yk_model_validate(o->gpt, data, batch, INT64_MAX, NULL, NULL, &r.loss)) ==
+			      YOKE_ENOMEM)
+		e = yk_validate_advise(o->gpt, data, batch);
 	yk_data_free(data);
 	if (e == 0)
 		*to = r;

@@ -39,6 +39,8 @@ libyokecore_la_SOURCES += \
 	src/train/tokenizer.h \
 	src/train/tokens.c \
 	src/train/tokens.h \
+	src/train/advise.c \
+	src/train/advise.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \

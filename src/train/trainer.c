@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "graph/context.h"
 #include "observe/memory.h"
+#include "train/advise.h"
 
 // ---- building ----
 
@@ -136,16 +137,17 @@ static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s
 	if (e < 0)
 		return e;
 	double bytes = bytes_at_least(t, s, o, parameters);
-	uint64_t most = yk_pool_most(ctx->device->pool);
+	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
 		return 0;
 	return yk_fail(
 		YOKE_ENOMEM,
 		"%lld parameters and batches of %lld x %lld tokens take %s at "
-		"least, %s has %s",
+		"least, %s has %s%s",
 		(long long)parameters, (long long)t->batch, (long long)t->context,
 		yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
-		ctx->device->id, yk_bytes_text(has, most));
+		ctx->device->id, yk_bytes_text(has, most),
+		most < yk_pool_most(ctx->device->pool) ? " that nothing else uses" : "");
 }
 
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
@@ -412,10 +414,10 @@ static int rehearse_steps(struct yk_trainer *t)
 	return e;
 }
 
-// Does a run with that batch find its memory?  It is planned and gets its memory, in a context of its
-// own, as it would, without launching.
-static bool fits(const struct yk_trainer *like, int64_t batch)
+// In a context of its own, so that it is planned and gets its memory as a run with that batch would.
+static int rehearse(void *arg, int64_t batch)
 {
+	const struct yk_trainer *like = arg;
 	struct yoke_context *ctx = yoke_context_new(NULL), *was = yoke_use(ctx);
 	int e = yoke_error_code();
 	if (ctx) {
@@ -428,29 +430,16 @@ static bool fits(const struct yk_trainer *like, int64_t batch)
 	}
 	yoke_context_free(ctx);
 	yoke_use(was);
-	yoke_error_clear();
-	return e == 0;
+	return e;
 }
 
 int yk_trainer_advise(struct yk_trainer *t)
 {
-	char why[1600];
-	int64_t good = 0, bad = t->batch;
-	snprintf(why, sizeof why, "%s", yoke_error());
-	yoke_error_clear();
+	struct yoke_context *ctx = yk_current();
+	struct yk_device *d = ctx ? ctx->device : NULL;
+	if (!d)
+		return YOKE_ENOMEM;
 	drop_model(t);
-	yoke_context_free(yk_current()); // with what is pending, or failed
-	if (fits(t, t->batch)) // it was other memory
-		return yk_fail(YOKE_ENOMEM, "%s", why);
-	while (bad - good > 1) {
-		int64_t middle = good + (bad - good) / 2;
-		if (fits(t, middle))
-			good = middle;
-		else
-			bad = middle;
-	}
-	if (good == 0)
-		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: use a smaller context or embed, "
-			       "or fewer layers", why);
-	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits", why, (long long)good);
+	yoke_context_free(ctx); // with what is pending, or failed
+	return yk_advise_batch(d, t->batch, "use a smaller context or embed, or fewer layers", rehearse, t);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "graph/context.h"
+#include "train/advise.h"
 
 yoke_tensor *yk_windows_loss(const struct yk_gpt *gpt, yoke_tensor *ids, double dropout)
 {
@@ -38,8 +40,7 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 	if (!__builtin_mul_overflow((size_t)batch, (size_t)width * sizeof *host, &bytes))
 		host = malloc(bytes);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows; use a "
-			       "smaller batch", (long long)batch);
+		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows", (long long)batch);
 	double sum = 0;
 	int e = 0;
 	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
@@ -59,4 +60,31 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 	if (e == 0 && done == windows)
 		*to = sum / (double)windows;
 	return e;
+}
+
+struct validation {
+	const struct yk_gpt *gpt;
+	const struct yk_data *data;
+};
+
+// With the model that is there: what is rehearsed reads it only.
+static int rehearse(void *arg, int64_t batch)
+{
+	const struct validation *v = arg;
+	struct yoke_context *ctx = yk_current();
+	double loss;
+	ctx->rehearses = true;
+	int e = yk_model_validate(v->gpt, v->data, batch, batch, NULL, NULL, &loss);
+	ctx->rehearses = false;
+	return e;
+}
+
+int yk_validate_advise(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch)
+{
+	struct validation v = { gpt, data };
+	int64_t windows = yk_data_valid_windows(data);
+	const struct yoke_context *ctx = yk_current();
+	return ctx ? yk_advise_batch(ctx->device, batch < windows ? batch : windows,
+				     "YOKE_BACKEND=cpu may", rehearse, &v) :
+		     YOKE_ENOMEM;
 }

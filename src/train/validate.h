@@ -17,5 +17,8 @@ typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
 // `most`, spread evenly over the part.  NaN when there are none, or `go_on` (NULL: always) ended it.
 int yk_model_validate(const struct yk_gpt *, const struct yk_data *, int64_t batch, int64_t most,
 		      yk_validate_fn *go_on, void *arg, double *loss);
+// The thread's error, ENOMEM of that, with the largest batch that fits the device, if its memory was what
+// is missing.
+int yk_validate_advise(const struct yk_gpt *, const struct yk_data *, int64_t batch);
 
 #endif

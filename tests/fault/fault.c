@@ -86,7 +86,7 @@ static atomic_long troubles, told; // late failures so far; the last one that wa
 static atomic_long alive, lag, memory_limit;
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified;
-static uint64_t max_segment, devices, impls, impls_most;
+static uint64_t max_segment, memory_free, devices, impls, impls_most;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
@@ -183,6 +183,7 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	i->memory = (uint64_t)8 << 30;
 	i->max_segment = max_segment;
 	i->align = 64;
+	i->memory_free = memory_free;
 	snprintf(i->name, sizeof i->name, "host memory with faults");
 	make_absurd(i);
 	return 0;
@@ -632,6 +633,7 @@ static void read_settings(void)
 	memory_limit = number("fault.memory", "0", "most bytes of segments; 0: no limit");
 	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
+	memory_free = (uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "
