@@ -2,20 +2,24 @@
 // yoke: train and run neural networks on whatever compute a machine has.
 //
 // An operation on tensors checks shapes and dtypes at once and is recorded; nothing runs until a
-// value is read or yoke_eval is called.  Then everything pending is planned, launched, and the plan
+// value is read or yoke_eval is called.  Then what that needs is planned, launched, and the plan
 // is kept, so that the next step of the same structure plans nothing.
 //
-// What an evaluation spends.  It computes its roots: new versions of variables, kept values
-// (yoke_keep), and what yoke_eval or yoke_read is given.  All else that was recorded before it is
-// spent, whether it was computed on the way or not, and using it is ESPENT.  A root lives on as
-// numbers: how it was computed is forgotten, and a gradient back through it is ESPENT.  So gradients
-// are taken first:
+// What an evaluation computes: its roots, which are new versions of variables, kept values (yoke_keep)
+// and what yoke_eval or yoke_read is given; and what they need.  The rest stays pending.  Roots have
+// their bytes from then on.  What was computed on the way has not: it is computed again, with the same
+// bits, when it is read or differentiated later, which yoke_stats counts and a warning says once.  That
+// is ESPENT when it needs a variable's version that an assignment has overwritten since.  So one plan
+// does a step in this order, and it takes the least memory:
 //
 //	loss = yoke_mse(model(x), y);
 //	yoke_grad(loss, n, p, g);                      // before the loss is read
 //	for (int i = 0; i < n; i++)
 //		yoke_assign(p[i], yoke_sub(p[i], yoke_mul(lr, g[i])));
 //	yoke_read(loss, &value, sizeof value);         // computes all of it
+//
+// How values were computed is remembered while there are handles of them, and forgotten where it grows
+// long: yoke_stop_grad what is carried from step to step.
 //
 // Where a function differs from PyTorch's of that name, it says so.  Everywhere: dtypes are not
 // promoted, the operands of a call have one; sums and products of integers keep their dtype, and
@@ -369,9 +373,9 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
 // ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to
-// integers have the gradient 0; EUNSUPPORTED for what has none.  ESPENT when y, or a value between it and
-// p[i] in whatever version, was evaluated before: see the top; yoke_stop_grad says that it is meant.
-// After an error each g[i] is NULL.
+// integers have the gradient 0; EUNSUPPORTED for what has none.  A variable means its current version:
+// ESPENT when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
+// was computed.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
@@ -420,7 +424,8 @@ YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
 // where their bits are those of the whole, else on the CPU, which a warning says once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
 // Evaluates, waits, copies the value's elements, row major, to the host; bytes must be its size.
-// ESPENT: it was interior to an earlier evaluation; keep it or pass it to yoke_eval.
+// ESPENT: it was interior to an earlier evaluation, and a variable it needs has been overwritten since; keep
+// it, or pass it to yoke_eval.
 YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
 // Waits for everything launched in the current context; returns a failure that no call has returned yet.
 YOKE_API int yoke_sync(void);
@@ -445,6 +450,7 @@ struct yoke_stats {
 	uint64_t pool_compactions, pool_moved_bytes; // values moved together when memory was in pieces
 	uint64_t programs_compiled, programs_found; // by all backends of this process: kernels' texts
 						    // compiled, and found compiled in the cache
+	uint64_t repeated; // operations computed again for a later evaluation, their results not being kept
 };
 // Of the current context and its device; peaks since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

@@ -294,8 +294,8 @@ static void of_second_errors(void)
 		      yoke_eval(1, &inner), yoke_grad(yoke_mean(x, YOKE_ALL), 1, &inner, got),
 		      yoke_put(x, NULL, sizeof f), yoke_read(x, f, 1),
 		      yoke_sgd_step(1, &x, &x, NULL, &(struct yoke_sgd){ .momentum = 1 }) };
-	static const int want[] = { YOKE_ESPENT, YOKE_EDTYPE, YOKE_ESPENT, YOKE_ESPENT, YOKE_ESPENT,
-				    YOKE_ESHAPE, YOKE_ESHAPE, YOKE_EINVAL };
+	static const int want[] = { 0,		 YOKE_EDTYPE, 0, 0, 0, YOKE_ESHAPE,
+				    YOKE_ESHAPE, YOKE_EINVAL };
 	for (size_t i = 0; i < sizeof err / sizeof *err; i++)
 		ok(err[i] == want[i], "call %zu behind it: %s, wanted %s", i, yoke_error_name(err[i]),
 		   yoke_error_name(want[i]));

@@ -101,8 +101,10 @@ static void never_written(void)
 	yoke_eval(0, NULL);
 	yoke_scope_end(s);
 	ok(!freed[2], "the variable holds it: %d", freed[2]);
+	s = yoke_scope_begin("update");
 	yoke_assign(v, yoke_add(v, yoke_const(1)));
 	yoke_eval(0, NULL);
+	yoke_scope_end(s);
 	ok(freed[2] == 1, "no longer, after an update: %d", freed[2]);
 	bool same = true;
 	for (int i = 0; i < N; i++)

@@ -70,6 +70,10 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
+	if (!ctx->holders && ctx->graph.nodes)
+		yk_history_drop(ctx);
+	if (ctx->loose > ctx->bound)
+		yk_history_collect(ctx);
 	ctx->graph.call = NULL;
 	atomic_store_explicit(&ctx->owner, 0, memory_order_release);
 }
@@ -163,7 +167,7 @@ void yoke_context_free(yoke_context *ctx)
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
-	yk_context_reset(ctx);
+	yk_history_drop(ctx);
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
 	for (int i = 0; i < 2; i++)
@@ -254,6 +258,8 @@ static int end_scope(struct yoke_context *ctx, uintptr_t serial)
 	ctx->scope = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
 	free(s);
+	if (!ctx->scope && yk_history_is_long(ctx))
+		yk_history_collect(ctx);
 	return 0;
 }
 
@@ -268,23 +274,6 @@ int yoke_scope_end(yoke_scope *s)
 	err = end_scope(ctx, (uintptr_t)s);
 	yk_leave(ctx);
 	return err ? err : yoke_error_code();
-}
-
-void yk_context_reset(struct yoke_context *ctx)
-{
-	for (size_t i = 0; i < ctx->leaves; i++) {
-		yk_storage_unref(ctx->leaf[i].storage);
-		if (ctx->leaf[i].past.evaluated)
-			yk_past_drop(&ctx->leaf[i].past);
-	}
-	for (size_t i = 0; i < ctx->roots; i++)
-		if (ctx->root[i])
-			ctx->root[i]->root = YK_NIL;
-	ctx->leaves = ctx->roots = 0;
-	yk_graph_clear(&ctx->graph);
-	ctx->held_bytes = 0;
-	ctx->stale = false;
-	ctx->epoch++;
 }
 
 // ---- storages ----
@@ -345,8 +334,8 @@ void yk_storage_unref(struct yk_storage *s)
 	if (!s)
 		return;
 	if (--s->refs) { // a version that is over, but for what is pending
-		if (s->refs == 1 && s->leaf_epoch == s->ctx->epoch)
-			s->ctx->held_bytes += s->bytes;
+		s->ctx->held_bytes += s->refs == s->leaves ? s->bytes : 0;
+		yk_storage_loose(s);
 		return;
 	}
 	if (s->wrapped)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts: a device, a graph of what is pending, and the handles that look into it.
 //
-// Value ids live from one evaluation to the next: a handle's id counts only while its epoch is the
-// context's.  What outlives an evaluation is a storage, counted, with a block of the pool.
+// What is recorded stays in the graph, also behind its evaluation, while handles have values there
+// (history.c).  An evaluation leaves storages, counted, each with a block of the pool: one for each of its
+// roots.
 #ifndef YK_CONTEXT_H
 #define YK_CONTEXT_H
 
@@ -14,14 +15,13 @@
 
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
-	uint32_t refs;
+	uint32_t refs, leaves; // references; those of them that leaves of the graph have
 	int failed;        // 0, or the code of what should have written it
 	uint32_t failure;  // number of that failure
 	uint64_t written;  // it is whole once the queue's event of this serial ended well, and ..
 	uint64_t up_serial; // .. this one of the upload queue; 0: has nothing to do with that queue
 	struct yk_event *up; // the upload's, while the other queue was not told to wait for it
-	uint32_t leaf_epoch; // last evaluation of which it was a leaf ..
-	uint32_t leaf_place; // .. and its first place there, while a key is made
+	uint32_t leaf_place; // its first place among the leaves, while a key is made
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
 	bool host;              // it is the CPU's, being larger than any allocation of the device
@@ -42,8 +42,10 @@ struct yk_leaf {
 	uint64_t ordinal;             // SEED: joined to the seed
 	uint64_t bits;
 	const yoke_tensor *handle;    // STORAGE: that it was made for, for comparison alone ..
-	struct yk_past past;          // .. and that one's past ..
-	uint16_t op;                  // .. and op
+	uint64_t *past;               // STORAGE: handles it was computed from, ascending, whose gradients ..
+	uint32_t npast;               // .. would have to go on behind it; NULL: none
+	bool frozen;                  // SCALAR, SEED, STEP: an evaluation read it, and so it stays: bits has it
+	uint16_t op;                  // that made it
 	uint32_t path;
 	uint32_t former;              // index of the leaf before of the same variable or scalar, or YK_NIL
 };
@@ -104,7 +106,13 @@ struct yoke_context {
 	struct yk_graph graph;
 	struct yk_paths paths;
 	struct yk_sites sites; // where the application called, if that is traced
-	uint32_t epoch, opening; // evaluations; outermost scopes opened
+	uint32_t epoch, opening; // of the graph, since it was empty; outermost scopes opened
+	size_t holders;         // tensors that have an id
+	size_t leftover;        // nodes that were pending and stayed so at the last evaluation
+	size_t grown;           // nodes that were new to the last evaluation
+	uint64_t loose, bound;  // bytes that came to be held by the graph alone; collected beyond so many
+	size_t collected;       // nodes of the graph when it was collected last
+	size_t run;             // eagerly: nodes of the graph that were launched
 	struct yk_scope *scope; // innermost, NULL: none
 	struct yk_tensor *handles;    // that no scope owns
 	struct yk_tensor *free_slots; // for new ones
@@ -204,8 +212,44 @@ int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
 // Makes the tensor's pending value a root of the next evaluation.
 int yk_root(struct yk_tensor *);
 int yk_roots_reserve(struct yoke_context *, size_t more); // room, so that so many do not fail
-// Forgets everything pending; handles of it are spent.
-void yk_context_reset(struct yoke_context *);
+
+// ---- history ----
+
+enum { YK_SHORT = 1024 }; // nodes that are not worth a collection
+
+// The tensor's value is that one of the graph; YK_NIL: none.
+static inline void yk_take_id(struct yk_tensor *t, yk_id id)
+{
+	t->ctx->holders += (id != YK_NIL) - (size_t)(t->id != YK_NIL);
+	t->id = id;
+}
+// Which of its node's results a value is, as a bit; those behind the 31st share one.
+static inline uint32_t yk_need_bit(const struct yk_graph *g, yk_id v)
+{
+	uint32_t k = v - yk_maker(g, v)->out;
+	return 1u << (k < 31 ? k : 31);
+}
+// Are the bytes of those results there, so that none need be computed?
+static inline bool yk_is_made(const struct yk_graph *g, const struct yk_node *n, uint32_t need)
+{
+	bool made = n->done;
+	for (uint32_t i = 0; i < n->nout && made; i++)
+		made = g->value[n->out + i].made != YK_NIL || !(need >> (i < 31 ? i : 31) & 1);
+	return made;
+}
+// Empties the graph, in which no tensor has a value any more.
+void yk_history_drop(struct yoke_context *);
+// Drops what no tensor leads back to.
+void yk_history_collect(struct yoke_context *);
+static inline bool yk_history_is_long(const struct yoke_context *ctx)
+{
+	return ctx->graph.nodes >= 2 * ctx->collected + YK_SHORT;
+}
+// Notes with the leaves of a node's results which tensors they were computed from.
+int yk_past_note(struct yoke_context *, uint32_t node);
+// ESPENT where the gradient of y with respect to one of p, whose values are in, would go on behind a value
+// whose history is gone, or is 0 because p has a new version.
+int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
 
 // Blocks begin at multiples of this, in bytes; where the segment itself begins is the device's to say.
 #define YK_ALIGN 256
@@ -233,25 +277,17 @@ static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
 	return (struct yk_movable){ .group = ctx, .queue = ctx->queue, .up = ctx->up };
 }
 void yk_storage_unref(struct yk_storage *);
+// Counts what the graph alone holds by now.
+static inline void yk_storage_loose(const struct yk_storage *s)
+{
+	if (s->refs == s->leaves) // the application wants its memory back at once
+		s->ctx->loose += s->wrapped ? UINT32_MAX : s->bytes;
+}
 // A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
 // free_fn was not called.
 int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
-
-// ---- pasts ----
-
-struct yk_sources *yk_sources_new(uint32_t leaves); // of none, NULL: no memory
-void yk_sources_unref(struct yk_sources *);
-// What the leaves at these indices are by now, for the values that an evaluation leaves; NULL: no memory.
-struct yk_evaluated *yk_evaluated_new(const struct yoke_context *, uint32_t n, const uint32_t *leaf);
-void yk_evaluated_unref(struct yk_evaluated *);
-void yk_past_set(struct yk_tensor *, struct yk_evaluated *, struct yk_sources *);
-void yk_past_copy(struct yk_past *to, const struct yk_past *from);
-void yk_past_drop(struct yk_past *);
-// ESPENT where the gradient of y with respect to one of p, whose values are in, would go through a value
-// that was evaluated.
-int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);
 
 // ---- failures ----
 

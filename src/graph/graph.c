@@ -15,7 +15,7 @@
 
 void yk_graph_clear(struct yk_graph *g)
 {
-	g->nodes = g->values = g->args = g->nattrs = 0;
+	g->nodes = g->values = g->args = g->nattrs = g->settled = 0;
 }
 
 void yk_graph_fini(struct yk_graph *g)
@@ -45,9 +45,10 @@ int yk_op_fail(const struct yk_graph *g, int op, int code, const char *fmt, ...)
 static struct yk_value *reserve(struct yk_graph *g, const struct yk_call *c, uint32_t nout, int *err)
 {
 	*err = 0;
-	if (g->max && g->nodes >= g->max)
+	if (g->max && g->nodes - g->settled >= g->max)
 		*err = yk_op_fail(g, c->op, YOKE_EGRAPH,
-				  "%zu operations are pending (graph.max); evaluate them", g->nodes);
+				  "%zu operations are pending (graph.max); evaluate them",
+				  g->nodes - g->settled);
 	else if (yk_grow(&g->node, &g->node_cap, g->nodes + 1, sizeof *g->node) < 0 ||
 		 yk_grow(&g->value, &g->value_cap, g->values + nout, sizeof *g->value) < 0 ||
 		 yk_grow(&g->arg, &g->arg_cap, g->args + c->nin, sizeof *g->arg) < 0 ||
@@ -78,8 +79,10 @@ static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, y
 	for (uint32_t i = 0; i < c->nattr; i++)
 		g->attrs[g->nattrs + i] = c->attr[i];
 	*out = (yk_id)g->values;
-	for (uint32_t i = 0; i < nout; i++)
+	for (uint32_t i = 0; i < nout; i++) {
 		g->value[g->values + i].node = (uint32_t)g->nodes;
+		g->value[g->values + i].made = YK_NIL;
+	}
 	g->values += nout;
 	g->args += c->nin;
 	g->nattrs += c->nattr;

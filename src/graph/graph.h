@@ -40,6 +40,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 struct yk_value {
 	uint32_t node; // that makes it
 	uint8_t dtype, rank;
+	uint32_t made; // leaf of the context with its bytes, once an evaluation left them; or YK_NIL
 	int64_t dims[YOKE_MAX_RANK];
 };
 
@@ -47,6 +48,7 @@ struct yk_node {
 	uint16_t op;
 	uint8_t nattr;
 	uint8_t device;     // plans: index of the device it runs on
+	bool done;          // an evaluation computed it
 	uint32_t in, nin;   // its operands: arg[in ..]
 	uint32_t out, nout; // its results: value[out ..]
 	uint32_t attr;      // attr[attr ..]
@@ -64,7 +66,8 @@ struct yk_graph {
 	union yoke_attr *attrs;
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
-	size_t max;             // nodes allowed, 0: no limit
+	size_t settled;         // nodes that the last evaluation found here
+	size_t max;             // nodes allowed behind those, 0: no limit
 	uint32_t scope, site;   // given to new nodes ..
 	uint16_t back;          // .. as these are
 	const char *call;       // errors are named after it, or else after the op

@@ -12,15 +12,6 @@
 
 struct yk_storage;
 
-struct yk_sources { // leaves of an evaluation that a value was computed from; counted
-	uint32_t refs;
-	uint64_t bit[];
-};
-struct yk_past { // of a kept value: the evaluation and its leaves; zeros: none
-	struct yk_evaluated *evaluated;
-	struct yk_sources *sources;
-};
-
 enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
 
 // How a slot's last tensor ended.
@@ -31,9 +22,10 @@ struct yk_tensor { // a slot, and what the handle it is for means; three lines o
 	atomic_uint generation;   // odd while there is a tensor
 	uint32_t index;
 	// from here on zeroed for a new tensor, up to dims; what operands ask for is first
-	yk_id id, leaf;             // pending value; leaf standing for storage
-	uint32_t epoch, leaf_epoch; // evaluations in which these count
-	struct yk_storage *storage; // NULL: pending, or spent
+	yk_id id;                   // its value in the context's graph, or YK_NIL: see yk_take_id
+	yk_id leaf;                 // leaf standing for storage ..
+	uint32_t leaf_epoch;        // .. in this graph
+	struct yk_storage *storage; // its bytes; of a variable that has an id, the version before
 	uint16_t op;
 	uint8_t kind, dtype, rank;
 	uint8_t end;    // how the tensor ended
@@ -42,7 +34,6 @@ struct yk_tensor { // a slot, and what the handle it is for means; three lines o
 	uint32_t chain; // the newest of its leaves, by index; counts as leaf does
 	struct yk_scope *scope;        // that owns it; NULL: the caller
 	struct yk_tensor *next, *prev; // in its scope's list, or the context's
-	struct yk_past past;           // of a value that an evaluation left
 	const char *name;              // of variables
 	double scalar;
 	int64_t dims[YOKE_MAX_RANK];

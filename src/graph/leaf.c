@@ -292,8 +292,8 @@ static void set_storage(struct yk_tensor *t, struct yk_storage *s)
 {
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
-	t->root = t->id = YK_NIL;
-	t->leaf = YK_NIL;
+	t->root = t->leaf = YK_NIL;
+	yk_take_id(t, YK_NIL);
 	yk_storage_unref(t->storage);
 	t->storage = s;
 }
@@ -316,8 +316,7 @@ int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 
 int yk_assign(struct yk_tensor *t, yk_id id)
 {
-	t->id = id;
-	t->epoch = t->ctx->epoch;
+	yk_take_id(t, id);
 	return yk_root(t);
 }
 
@@ -435,7 +434,7 @@ static yk_id scalar_leaf(struct yk_tensor *t, int dtype)
 	struct yoke_context *ctx = t->ctx;
 	if (t->leaf_epoch == ctx->epoch)
 		for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former)
-			if (ctx->leaf[i].dtype == dtype)
+			if (ctx->leaf[i].dtype == dtype && !ctx->leaf[i].frozen)
 				return ctx->leaf[i].id;
 	return leaf_of(t, YK_SCALAR,
 		       &(struct yk_leaf){ .kind = YK_LEAF_SCALAR,
@@ -446,7 +445,6 @@ static yk_id scalar_leaf(struct yk_tensor *t, int dtype)
 
 static yk_id storage_leaf(struct yk_tensor *t)
 {
-	struct yoke_context *ctx = t->ctx;
 	struct yk_value v = { .dtype = t->dtype, .rank = t->rank };
 	memcpy(v.dims, t->dims, sizeof v.dims);
 	yk_id id = leaf_of(t, YK_LEAF,
@@ -460,10 +458,8 @@ static yk_id storage_leaf(struct yk_tensor *t)
 			   &v);
 	if (id == YK_BAD)
 		return id;
-	if (t->past.evaluated)
-		yk_past_copy(&ctx->leaf[ctx->leaves - 1].past, &t->past);
 	t->storage->refs++;
-	t->storage->leaf_epoch = ctx->epoch;
+	t->storage->leaves++;
 	t->leaf = id;
 	return id;
 }
@@ -481,19 +477,13 @@ yk_id yk_value_of(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 		return yk_lit(&ctx->graph, dtype, t->scalar);
 	if (t->kind == YK_HOST_SCALAR)
 		return scalar_leaf(t, dtype);
-	if (t->id != YK_NIL && t->epoch == ctx->epoch)
-		return t->id;
-	if (!t->storage) {
-		yk_fail(YOKE_ESPENT,
-			"a result of %s in scope \"%s\" is spent: it was interior to an "
-			"evaluation; keep it before eval, or pass it to eval",
-			yk_ops[t->op].name, yk_path_name(&ctx->paths, t->path));
-		return YK_BAD;
-	}
-	if (t->storage->failed) {
+	bool pending = t->id != YK_NIL && (t->kind == YK_VARIABLE || !t->storage);
+	if (!pending && t->storage->failed) {
 		yk_failure_of(t);
 		return YK_BAD;
 	}
+	if (t->id != YK_NIL)
+		return t->id;
 	if (t->leaf != YK_NIL && t->leaf_epoch == ctx->epoch)
 		return t->leaf;
 	return storage_leaf(t);
@@ -526,7 +516,10 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 					   .dtype = yoke_i64,
 					   .ordinal = ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
-	if (ctx->step_epoch != ctx->epoch && *key != YK_BAD) {
+	bool there = ctx->step_epoch == ctx->epoch;
+	if (there) // .. and no evaluation has read it
+		there = !ctx->leaf[yk_attrs(&ctx->graph, yk_maker(&ctx->graph, ctx->step_leaf))[0].i].frozen;
+	if (!there && *key != YK_BAD) {
 		ctx->step_leaf = leaf_new(ctx, YK_SCALAR,
 					  &(struct yk_leaf){ .kind = YK_LEAF_STEP,
 							     .dtype = yoke_i64 },

@@ -23,6 +23,7 @@ libyokecore_la_SOURCES += \
 	src/graph/op.c \
 	src/graph/op.h \
 	src/graph/path.c \
+	src/graph/history.c \
 	src/graph/origin.c \
 	src/graph/record.c \
 	src/graph/record.h \

@@ -52,15 +52,15 @@ struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 
 static void warn_of_growth(struct yoke_context *ctx)
 {
-	if (ctx->graph.nodes <= ctx->many_nodes &&
+	if (ctx->graph.nodes - ctx->graph.settled <= ctx->many_nodes &&
 	    (!ctx->held_bytes || ctx->held_bytes <= yk_pool_most(ctx->device->pool) / HELD_PART))
 		return;
 	ctx->warned = true;
 	yk_warn("graph",
 		"%zu operations are pending, and hold %llu bytes that nothing else does; "
 		"the oldest is from scope \"%s\": evaluate them (yoke_eval, yoke_read)",
-		ctx->graph.nodes, (unsigned long long)ctx->held_bytes,
-		yk_path_name(&ctx->paths, ctx->graph.node[0].scope));
+		ctx->graph.nodes - ctx->graph.settled, (unsigned long long)ctx->held_bytes,
+		yk_path_name(&ctx->paths, ctx->graph.node[ctx->graph.settled].scope));
 }
 
 yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
@@ -69,8 +69,7 @@ yoke_tensor *yk_handle_of(struct yoke_context *ctx, yk_id id)
 	struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, ctx->graph.node[v->node].op);
 	if (!t)
 		return NULL;
-	t->id = id;
-	t->epoch = ctx->epoch;
+	yk_take_id(t, id);
 	t->dtype = v->dtype;
 	t->rank = v->rank;
 	memcpy(t->dims, v->dims, sizeof t->dims);
@@ -87,7 +86,7 @@ static void leave_leaves(struct yk_tensor *t)
 		return;
 	for (uint32_t i = t->chain; i != YK_NIL; i = ctx->leaf[i].former) {
 		struct yk_leaf *l = &ctx->leaf[i];
-		if (l->scalar)
+		if (l->scalar && !l->frozen)
 			l->bits = yk_bits(l->dtype, t->scalar);
 		l->scalar = NULL;
 		l->variable = NULL;
@@ -101,8 +100,7 @@ static void let_go(struct yk_tensor *t, enum yk_end end)
 		t->ctx->root[t->root] = NULL;
 	leave_leaves(t);
 	yk_storage_unref(t->storage);
-	if (t->past.evaluated)
-		yk_past_drop(&t->past);
+	yk_take_id(t, YK_NIL);
 	yk_slot_leave(t, end);
 }
 
@@ -160,7 +158,7 @@ int yk_roots_reserve(struct yoke_context *ctx, size_t more)
 int yk_root(struct yk_tensor *t)
 {
 	struct yoke_context *ctx = t->ctx;
-	if (t->root != YK_NIL || t->id == YK_NIL || t->epoch != ctx->epoch)
+	if (t->root != YK_NIL || t->id == YK_NIL || (t->kind == YK_VALUE && t->storage))
 		return 0;
 	int err = yk_roots_reserve(ctx, 1);
 	if (err)

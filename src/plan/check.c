@@ -66,6 +66,8 @@ int yk_check_scalars(const struct yk_planner *pl)
 	int err = 0;
 	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
 		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
+		if (pl->marks.made[k])
+			continue;
 		switch (n->op) {
 		case YK_SLICE_AT:
 		case YK_SLICE_UPDATE_AT: err = check_starts(pl, n); break;

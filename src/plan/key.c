@@ -16,46 +16,115 @@ static int no_memory(void)
 	return yk_fail(YOKE_ENOMEM, "no memory to plan");
 }
 
+static int overwritten(const struct yk_leaf *l)
+{
+	const char *name = l->variable ? l->variable->name : NULL;
+	return yk_fail(YOKE_ESPENT,
+		       "a value that was spent by an earlier evaluation would have to be computed again, and the "
+		       "version of variable %s that it came of has been overwritten since; keep it before eval, or "
+		       "pass it to eval", name ? name : "(unnamed, or freed)");
+}
+
+// A leaf takes its place among those of the evaluation.
+static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
+{
+	const struct yk_leaf *l = &ctx->leaf[at];
+	m->place[at] = (uint32_t)m->leaves;
+	m->leaf[m->leaves++] = at;
+	if (l->kind == YK_LEAF_STORAGE && !l->storage->block && !l->storage->failed)
+		return overwritten(l);
+	return 0;
+}
+
+static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const struct yk_node *n,
+		    uint32_t need)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < n->nout && !err; i++)
+		if (need & yk_need_bit(&ctx->graph, n->out + i))
+			err = use_leaf(ctx, m, ctx->graph.value[n->out + i].made);
+	return err;
+}
+
+// Which results are needed of each node; *low: of the first that is.
+static void find_needed(const struct yk_graph *g, uint32_t *need, const struct yk_root *root, size_t roots,
+			size_t *low)
+{
+	size_t high = 0;
+	*low = g->nodes;
+	for (size_t i = 0; i < roots; i++) {
+		uint32_t k = g->value[root[i].id].node;
+		need[k] |= yk_need_bit(g, root[i].id);
+		high = k > high ? k : high;
+		*low = k < *low ? k : *low;
+	}
+	for (size_t k = high + 1; k-- > *low;) {
+		const struct yk_node *n = &g->node[k];
+		if (!need[k] || yk_is_made(g, n, need[k]))
+			continue;
+		for (uint32_t i = 0; i < n->nin; i++) {
+			yk_id v = g->arg[n->in + i];
+			if (v == YK_NIL)
+				continue;
+			uint32_t by = g->value[v].node;
+			need[by] |= yk_need_bit(g, v);
+			*low = by < *low ? by : *low;
+		}
+	}
+}
+
+static int mark(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k, uint32_t wanted)
+{
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_node *n = &g->node[k];
+	bool made = yk_is_made(g, n, wanted);
+	m->number[k] = (uint32_t)m->nodes;
+	m->first[m->nodes] = (uint32_t)m->values;
+	m->made[m->nodes] = made ? wanted : 0;
+	m->node[m->nodes++] = k;
+	m->values += n->nout;
+	if (made)
+		return use_made(ctx, m, n, wanted);
+	if (n->op == YK_LEAF || n->op == YK_SCALAR)
+		return use_leaf(ctx, m, (uint32_t)g->attrs[n->attr].i);
+	if (n->done && !(yk_ops[n->op].flags & (YK_F_LEAF | YK_F_VIEW))) {
+		m->repeated++;
+		m->repeats = k;
+	}
+	return 0;
+}
+
 int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *root,
 	    size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
+	size_t had = m->need_cap, numbers = m->number_cap, places = m->place_cap, low;
+	int err = 0;
+	// of the last time: what an evaluation costs does not depend on what is behind
+	for (size_t i = 0; i < m->nodes; i++)
+		m->number[m->node[i]] = YK_NIL;
+	for (size_t i = 0; i < m->leaves; i++)
+		m->place[m->leaf[i]] = YK_NIL;
+	m->nodes = m->leaves = m->values = m->repeated = 0;
 	if (yk_grow(&m->number, &m->number_cap, g->nodes + 1, sizeof *m->number) < 0 ||
+	    yk_grow(&m->need, &m->need_cap, g->nodes + 1, sizeof *m->need) < 0 ||
 	    yk_grow(&m->first, &m->first_cap, g->nodes + 1, sizeof *m->first) < 0 ||
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
+	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
 	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves + 1, sizeof *m->leaf) < 0 ||
 	    yk_grow(&m->place, &m->place_cap, ctx->leaves + 1, sizeof *m->place) < 0)
 		return no_memory();
-	memset(m->number, 0xff, g->nodes * sizeof *m->number);
-	for (size_t i = 0; i < roots; i++)
-		m->number[g->value[root[i].id].node] = 0;
-	for (size_t k = g->nodes; k-- > 0;) {
-		const struct yk_node *n = &g->node[k];
-		if (m->number[k] == YK_NIL)
-			continue;
-		for (uint32_t i = 0; i < n->nin; i++) {
-			yk_id v = g->arg[n->in + i];
-			if (v != YK_NIL)
-				m->number[g->value[v].node] = 0;
-		}
+	memset(m->need + had, 0, (m->need_cap - had) * sizeof *m->need);
+	memset(m->number + numbers, 0xff, (m->number_cap - numbers) * sizeof *m->number);
+	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
+	find_needed(g, m->need, root, roots, &low);
+	for (size_t k = low; k < g->nodes; k++) {
+		uint32_t wanted = m->need[k];
+		m->need[k] = 0;
+		if (wanted && !err)
+			err = mark(ctx, m, (uint32_t)k, wanted);
 	}
-	m->nodes = m->leaves = m->values = 0;
-	memset(m->place, 0xff, ctx->leaves * sizeof *m->place);
-	for (size_t k = 0; k < g->nodes; k++) {
-		const struct yk_node *n = &g->node[k];
-		if (m->number[k] == YK_NIL)
-			continue;
-		m->number[k] = (uint32_t)m->nodes;
-		m->first[m->nodes] = (uint32_t)m->values;
-		m->node[m->nodes++] = (uint32_t)k;
-		m->values += n->nout;
-		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
-			uint32_t leaf = (uint32_t)g->attrs[n->attr].i;
-			m->place[leaf] = (uint32_t)m->leaves;
-			m->leaf[m->leaves++] = leaf;
-		}
-	}
-	return 0;
+	return err;
 }
 
 // Leaves by the first that has the same bytes.
@@ -89,7 +158,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
-	size_t most = 2 + YK_ROOT_WORDS * roots + 3 * m->nodes + g->args + 2 * g->nattrs +
+	size_t most = 2 + YK_ROOT_WORDS * roots + 4 * m->nodes + g->args + 2 * g->nattrs +
 		      (3 + 2 * YOKE_MAX_RANK) * m->leaves;
 	if (yk_grow(&key->word, &key->cap, most, sizeof *key->word) < 0)
 		return no_memory();
@@ -99,6 +168,20 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 	*w++ = (uint32_t)roots;
 	for (size_t k = 0; k < m->nodes; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
+		if (m->made[k]) {
+			uint32_t *count = w + 3;
+			*w++ = YK_KEY_MADE;
+			*w++ = n->nout;
+			*w++ = m->made[k];
+			*w++ = 0;
+			for (uint32_t i = 0; i < n->nout; i++)
+				if (m->made[k] & yk_need_bit(g, n->out + i)) {
+					w = leaf_words(ctx, w, &g->value[n->out + i],
+						       g->value[n->out + i].made);
+					++*count;
+				}
+			continue;
+		}
 		*w++ = n->op | (uint32_t)n->nattr << 16;
 		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
 			w = leaf_words(ctx, w, &g->value[n->out],

@@ -49,8 +49,9 @@ static int allocate(struct launch *l)
 	struct yk_plan *p = l->p;
 	struct yk_pool_stats stats;
 	int err = 0;
-	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) <
-	    0)
+	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
+	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
+		    sizeof *l->ctx->leaf) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
 	yk_pool_stats(l->ctx->device->pool, &stats);
@@ -134,6 +135,8 @@ static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
 uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
 {
 	const struct yk_leaf *leaf = &pl->ctx->leaf[pl->marks.leaf[place]];
+	if (leaf->frozen)
+		return leaf->bits;
 	switch (leaf->kind) {
 	case YK_LEAF_SEED: return pl->ctx->seed ^ leaf->ordinal;
 	case YK_LEAF_STEP: return (uint64_t)pl->ctx->step;
@@ -254,8 +257,72 @@ static void step_failed(struct launch *l, size_t at, int code, bool had)
 			       yoke_error_name(code), why);
 	}
 	for (size_t i = 0; i < l->pl->roots; i++)
-		ctx->failure.variables |= l->pl->root[i].handle->kind == YK_VARIABLE;
+		ctx->failure.variables |= l->pl->root[i].handle &&
+					  l->pl->root[i].handle->kind == YK_VARIABLE;
 	yk_failure_tell(ctx);
+}
+
+// The bytes of a value of the graph, for what stays pending and for gradients.
+static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct yk_storage *s)
+{
+	struct yk_value *v = &ctx->graph.value[r->id];
+	if (v->made != YK_NIL)
+		return;
+	const struct yk_node *n = &ctx->graph.node[v->node];
+	v->made = (uint32_t)ctx->leaves;
+	ctx->leaf[ctx->leaves++] = (struct yk_leaf){ .kind = YK_LEAF_STORAGE,
+						     .dtype = v->dtype,
+						     .id = r->id,
+						     .storage = s,
+						     .op = n->op,
+						     .path = n->scope,
+						     .former = YK_NIL };
+	s->refs++;
+	s->leaves++;
+}
+
+static void hand_root(struct launch *l, const struct yk_root *r, struct yk_storage *s)
+{
+	struct yk_tensor *t = r->handle;
+	if (!t || (t->kind == YK_VALUE && !s->failed))
+		keep_made(l->ctx, r, s);
+	if (!t)
+		return;
+	s->refs++;
+	yk_storage_unref(t->storage);
+	t->storage = s;
+	t->leaf = YK_NIL;
+	if (t->kind == YK_VARIABLE || s->failed)
+		yk_take_id(t, YK_NIL);
+}
+
+// What was computed is known to have been, and with which numbers.
+static void settle_nodes(struct launch *l)
+{
+	const struct yk_marks *m = &l->pl->marks;
+	struct yoke_context *ctx = l->ctx;
+	for (size_t i = 0; i < m->leaves; i++) {
+		struct yk_leaf *leaf = &ctx->leaf[m->leaf[i]];
+		if (leaf->kind == YK_LEAF_STORAGE)
+			yk_storage_loose(leaf->storage);
+		if (leaf->kind == YK_LEAF_STORAGE || leaf->frozen)
+			continue;
+		leaf->bits = yk_scalar_bits(l->pl, (uint32_t)i);
+		leaf->frozen = true;
+	}
+	for (size_t k = 0; k < m->nodes; k++)
+		if (!m->made[k])
+			ctx->graph.node[m->node[k]].done = true;
+	if (m->repeated) {
+		const struct yk_node *n = &ctx->graph.node[m->repeats];
+		const char *scope = yk_path_name(&ctx->paths, n->scope);
+		if (!ctx->stats.repeated)
+			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again, since their "
+				"results were not kept; yoke_keep what is read or differentiated later (said "
+				"once, counted in the statistics)", m->repeated, yk_ops[n->op].name,
+				*scope ? " in scope \"" : "", scope, *scope ? "\"" : "");
+		ctx->stats.repeated += m->repeated;
+	}
 }
 
 // The roots' handles get what was, or should have been, computed.
@@ -269,16 +336,11 @@ static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 			pl->storage[i]->written = done ? done->serial : l->ctx->queue->marks;
 		}
 	for (size_t i = 0; i < pl->roots; i++) {
-		struct yk_tensor *t = pl->root[i].handle;
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
 		struct yk_storage *s =
 			b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
 					    l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
-		s->refs++;
-		yk_storage_unref(t->storage);
-		t->storage = s;
-		t->id = YK_NIL;
-		t->leaf = YK_NIL;
+		hand_root(l, &pl->root[i], s);
 	}
 	for (size_t i = 0; i < l->p->blocks; i++)
 		yk_storage_unref(pl->storage[i]);
@@ -332,5 +394,6 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	hand_out(&l, err, done);
 	free_blocks(&l, done);
 	take_off(&l, done);
+	settle_nodes(&l);
 	return err;
 }

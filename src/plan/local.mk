@@ -7,7 +7,11 @@ libyokecore_la_SOURCES += \
 	src/plan/check.c \
 	src/plan/eager.c \
 	src/plan/emit.c \
+	src/plan/cache.c \
 	src/plan/eval.c \
+	src/plan/passes.c \
+	src/plan/read.c \
+	src/plan/roots.c \
 	src/plan/fallback.c \
 	src/plan/finite.c \
 	src/plan/fuse.c \
@@ -23,7 +27,6 @@ libyokecore_la_SOURCES += \
 	src/plan/plan.h \
 	src/plan/print.c \
 	src/plan/program.c \
-	src/plan/sources.c \
 	src/plan/spans.c \
 	src/plan/strides.c \
 	src/plan/uses.c \

@@ -546,6 +546,24 @@ static int settle_root(struct yk_work *w, yk_id *v)
 	return 0;
 }
 
+// The results of a node that are there, as leaves.
+static int lower_made(struct yk_work *w, const struct yk_node *n, uint32_t wanted, uint32_t *leaves, yk_id *map)
+{
+	const struct yk_graph *g = &w->ctx->graph;
+	int err = 0;
+	for (uint32_t i = 0; i < n->nout && !err; i++) {
+		struct yk_call c = { .op = YK_LEAF,
+				     .nattr = 1,
+				     .attr = &(union yoke_attr){ .i = *leaves } };
+		map[i] = YK_NIL;
+		if (!(wanted & yk_need_bit(g, n->out + i)))
+			continue;
+		err = yk_lower_node(w, &c, 1, &g->value[n->out + i], 0, &map[i]);
+		++*leaves;
+	}
+	return err;
+}
+
 int yk_lower(struct yk_work *w)
 {
 	const struct yk_graph *g = &w->ctx->graph;
@@ -561,6 +579,13 @@ int yk_lower(struct yk_work *w)
 	uint32_t leaves = 0;
 	for (size_t k = 0; k < m->nodes && !err; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
+		w->g.scope = n->scope;
+		w->g.site = n->site;
+		w->recorded = (uint32_t)k;
+		if (m->made[k]) {
+			err = lower_made(w, n, m->made[k], &leaves, &map[m->first[k]]);
+			continue;
+		}
 		for (uint32_t i = 0; i < n->nin; i++) {
 			yk_id v = g->arg[n->in + i];
 			const struct yk_value *x = v == YK_NIL ? NULL : &g->value[v];
@@ -579,9 +604,6 @@ int yk_lower(struct yk_work *w)
 			c.attr = &leaf;
 			leaves++;
 		}
-		w->g.scope = n->scope;
-		w->g.site = n->site;
-		w->recorded = (uint32_t)k;
 		yk_warmup_at("tests", "operations", k + 1, m->nodes);
 		err = yk_lower_node(w, &c, n->nout, &g->value[n->out], 0, &map[m->first[k]]);
 	}

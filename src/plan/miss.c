@@ -52,12 +52,24 @@ static const struct yk_plan *nearest(const struct yk_planner *pl)
 
 // ---- words ----
 
+// Words of the leaf that begins here.
+static size_t leaf_words(const uint32_t *w)
+{
+	return (w[0] & 0xff) == YK_LEAF_STORAGE ? 2 + 2 * (w[0] >> 16) : 3;
+}
+
 // Words of the node that begins here.
 static size_t node_words(const uint32_t *w)
 {
 	uint32_t op = w[0] & 0xffff, nattr = w[0] >> 16;
+	if (op == YK_KEY_MADE) {
+		size_t n = 4;
+		for (uint32_t i = 0; i < w[3]; i++)
+			n += leaf_words(w + n);
+		return n;
+	}
 	if (op == YK_LEAF || op == YK_SCALAR)
-		return (w[1] & 0xff) == YK_LEAF_STORAGE ? 3 + 2 * (w[1] >> 16) : 4;
+		return 1 + leaf_words(w + 1);
 	return 3 + w[1] + 2 * nattr;
 }
 
@@ -157,7 +169,9 @@ static void leaf_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, char *to, size_t cap)
 {
 	uint32_t op = a[0] & 0xffff, other = b[0] & 0xffff;
-	if (op != other)
+	if (op == YK_KEY_MADE || other == YK_KEY_MADE)
+		snprintf(to, cap, "which of it an earlier evaluation computed");
+	else if (op != other)
 		snprintf(to, cap, "it was %s", yk_ops[op].name);
 	else if (i == 0)
 		snprintf(to, cap, "attributes, or rank: %u -> %u", a[0] >> 16, b[0] >> 16);

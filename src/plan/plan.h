@@ -46,25 +46,36 @@ struct yk_key {
 // What an evaluation is about: roots and all they need, numbered in creation order.
 struct yk_marks {
 	uint32_t *number;  // by node of the context's graph: its place, or YK_NIL
+	uint32_t *need;    // .. which of its results are (yk_need_bit), while they are found; else 0
 	uint32_t *first;   // by place: number of its first result
 	uint32_t *node;    // by place
 	uint32_t *leaf;    // leaves by first use: index of the context's leaf
 	uint32_t *place;   // by the context's leaf: its place among them
+	uint32_t *made;    // by place: 0, or which results are wanted (yk_need_bit), all of which have bytes:
+			   // they are leaves, and it is not computed
 	size_t nodes, leaves, values;
-	size_t number_cap, first_cap, node_cap, leaf_cap, place_cap;
+	size_t repeated;   // nodes that an evaluation before computed
+	uint32_t repeats;  // the last of them, in the context's graph
+	size_t number_cap, need_cap, first_cap, node_cap, leaf_cap, place_cap, made_cap;
 };
 
 struct yk_root {
 	yk_id id;             // in the context's graph
-	struct yk_tensor *handle;
+	struct yk_tensor *handle; // NULL: what stays pending reads it
 	uint32_t donor;       // place among marks.leaf of the variable's old version, or YK_NIL
 	bool idle;            // nothing else holds that version: it may be overwritten
 };
 
+// Values whose bytes are there are leaves.  ESPENT, where something is needed that was computed before,
+// from the version of a variable that has been overwritten.
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
 int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);
-enum { YK_ROOT_WORDS = 4 }; // words of each root, at the end of a key
+enum {
+	YK_ROOT_WORDS = 4,    // words of each root, at the end of a key
+	YK_KEY_MADE = 0xffff, // in the place of an op: results that have bytes; how many, which, how many of
+			      // those, and a leaf's words for each
+};
 
 // ---- plans ----
 
@@ -128,7 +139,6 @@ struct yk_plan {
 	size_t chunks[2], chunk_cap[2];
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
-	struct yk_sources **sources; // by root, NULL: none; NULL: none has any
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a context share one
@@ -137,13 +147,6 @@ struct yk_plan {
 };
 
 void yk_plan_free(struct yk_plan *);
-// Of which leaves, by their places among the marked ones, each root that is kept is computed.
-int yk_sources_find(const struct yk_planner *, struct yk_sources ***);
-void yk_sources_free(struct yk_sources **, size_t roots);
-// What those leaves are now; NULL where no root asks.
-int yk_sources_seen(const struct yk_planner *, struct yk_sources *const *, struct yk_evaluated **);
-// Gives the roots that were computed their past, and the reference back.
-void yk_sources_note(const struct yk_planner *, struct yk_sources *const *, struct yk_evaluated *);
 
 // ---- making one ----
 
@@ -284,13 +287,15 @@ int yk_check_leaves(const struct yk_planner *, const struct yk_plan *);
 uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
 // The context's planner, made if there is none; NULL: no memory.
 struct yk_planner *yk_planner_of(struct yoke_context *);
-int yk_root_add(struct yk_planner *, struct yk_tensor *);
+// The plan for the planner's key: found, or made; NULL with the error.
+struct yk_plan *yk_plan_for(struct yk_planner *);
+struct yk_plan *yk_plan_make(struct yk_planner *);
+// One more root; of no tensor: NULL.
+int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
 // Plans and launches what planner->root needs; *started: it got to the first step.
 int yk_run_roots(struct yk_planner *, bool *started);
-// The same for a context that evaluates eagerly, whose values are there by now.
-int yk_eager_roots(struct yk_planner *, bool *started);
-void yk_eager_reset(struct yk_planner *); // the tape is over
-void yk_eager_free(struct yk_planner *);
+// Computes all roots and what is given; from inside the context.
+int yk_evaluate(struct yoke_context *, int n, yoke_tensor *const *t);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
@@ -311,7 +316,8 @@ struct yk_planner {
 	struct yk_key key;
 	struct yk_root *root;
 	size_t roots, root_cap;
-	struct yk_eager *eager; // NULL: not used
+	uint8_t *left; // by node of the context's graph, where some stay pending: whether they do, or are read
+	size_t left_cap;
 	struct yk_plan **bucket;
 	size_t plans;
 	uint64_t evaluations;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache of plans: a planner for each context, found by keys; the least recently used plan goes first.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "device/warmup.h"
+#include "plan/plan.h"
+
+YK_PARAM(plan_max, "plan.max", YK_INT, "64",
+	 "plans kept, least recently used go first; 0 keeps none", .most = INT64_MAX);
+YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)");
+
+static void planner_free(struct yk_planner *pl)
+{
+	for (int i = 0; i < YK_BUCKETS; i++)
+		while (pl->bucket[i]) {
+			struct yk_plan *p = pl->bucket[i];
+			pl->bucket[i] = p->next;
+			yk_plan_free(p);
+		}
+	for (int i = 0; i < 2; i++)
+		free(pl->chunk[i]);
+	free(pl->left);
+	free(pl->marks.made);
+	free(pl->marks.need);
+	free(pl->bucket);
+	free(pl->fallback);
+	free(pl->storage);
+	free(pl->large);
+	free(pl->root);
+	free(pl->key.word);
+	free(pl->marks.number);
+	free(pl->marks.first);
+	free(pl->marks.node);
+	free(pl->marks.leaf);
+	free(pl->marks.place);
+	free(pl);
+}
+
+struct yk_planner *yk_planner_of(struct yoke_context *ctx)
+{
+	if (ctx->planner)
+		return ctx->planner;
+	struct yk_planner *pl = calloc(1, sizeof *pl);
+	if (!pl || !(pl->bucket = calloc(YK_BUCKETS, sizeof *pl->bucket))) {
+		free(pl);
+		yk_fail(YOKE_ENOMEM, "no memory to plan");
+		return NULL;
+	}
+	if (yk_check_wanted(&pl->check_nan) < 0) {
+		free(pl->bucket);
+		free(pl);
+		return NULL;
+	}
+	pl->ctx = ctx;
+	ctx->planner = pl;
+	ctx->planner_free = planner_free;
+	return pl;
+}
+
+static struct yk_plan **bucket_of(struct yk_planner *pl, const struct yk_key *key)
+{
+	return &pl->bucket[yk_param_bool(&plan_hash) ? key->hash % YK_BUCKETS : 0];
+}
+
+static struct yk_plan *find(struct yk_planner *pl)
+{
+	for (struct yk_plan *p = *bucket_of(pl, &pl->key); p; p = p->next)
+		if ((p->key.hash == pl->key.hash || !yk_param_bool(&plan_hash)) &&
+		    p->key.n == pl->key.n &&
+		    !memcmp(p->key.word, pl->key.word, pl->key.n * sizeof *pl->key.word))
+			return p;
+	return NULL;
+}
+
+static void drop_oldest(struct yk_planner *pl)
+{
+	struct yk_plan **oldest = NULL;
+	for (int i = 0; i < YK_BUCKETS; i++)
+		for (struct yk_plan **p = &pl->bucket[i]; *p; p = &(*p)->next)
+			if (!oldest || (*p)->used < (*oldest)->used)
+				oldest = p;
+	struct yk_plan *gone = *oldest;
+	*oldest = gone->next;
+	yk_plan_free(gone);
+	pl->plans--;
+}
+
+// The plan for the key at hand; NULL on error.
+struct yk_plan *yk_plan_for(struct yk_planner *pl)
+{
+	struct yoke_context *ctx = pl->ctx;
+	struct yk_plan *p = find(pl);
+	pl->misses = pl->misses << 1 | !p;
+	if (p) {
+		ctx->stats.plan_hits++;
+		return p;
+	}
+	ctx->stats.plan_misses++;
+	yk_miss_report(pl);
+	yk_work_begin(ctx, ctx->queue);
+	yk_warmup_begin(ctx->device->id);
+	p = yk_plan_make(pl);
+	yk_warmup_end();
+	yk_work_end(ctx, ctx->queue, YK_WORK_PLAN, NULL, 0);
+	if (!p)
+		return NULL;
+	while (pl->plans && (int64_t)pl->plans >= yk_param_int(&plan_max))
+		drop_oldest(pl);
+	struct yk_plan **bucket = bucket_of(pl, &p->key);
+	p->next = *bucket;
+	*bucket = p;
+	pl->plans++;
+	return p;
+}

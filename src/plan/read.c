@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading: bytes of values on their way to the host, and what else a caller waits for or asks.
+
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device/plugin.h"
+#include "plan/plan.h"
+
+// The queue that reads a storage, and the event that it has to be behind: what another run computes
+// now is not waited for.  NULL: the queue of the steps, behind all that is on it.
+static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **behind)
+{
+	struct yoke_context *ctx = s->ctx;
+	const struct yk_flight *older = &ctx->flight[ctx->flights % 2];
+	*behind = NULL;
+	if (s->host) // the CPU's queue is done with it
+		return ctx->cpu_queue;
+	if (ctx->down == ctx->queue || (ctx->observer && ctx->observer->ordered))
+		return ctx->queue;
+	if (s->up)
+		*behind = s->up;
+	else if (s->written && older->done && s->written <= older->done->serial)
+		*behind = older->done;
+	return *behind ? ctx->down : ctx->queue;
+}
+
+// Enqueues the copy and waits for it, and for whatever it was behind.  On failure `why` has a text, or
+// none when it is the queue of the steps that says so.
+static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size_t cap)
+{
+	struct yoke_context *ctx = s->ctx;
+	struct yk_event *behind;
+	struct yk_queue_failure f;
+	struct yk_queue *q = download_queue(s, &behind);
+	bool had = yoke_error_code() != 0;
+	yk_work_begin(ctx, q);
+	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
+	if (!err)
+		err = q->device->ops->get(q->handle, s->block->segment, s->block->offset, to, bytes);
+	*why = 0;
+	if (err)
+		yk_backend_detail(had, err, why, cap);
+	else
+		err = yk_queue_drain(q);
+	// these are over as well, and what they say matters
+	yk_event_settle(behind);
+	yk_event_settle(ctx->joined);
+	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
+		snprintf(why, cap, "%s", f.why);
+	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
+	return err;
+}
+
+// Brings a materialised value's bytes to the host and waits.
+static int download(const struct yk_tensor *t, void *to, uint64_t bytes)
+{
+	struct yoke_context *ctx = t->ctx;
+	char why[400];
+	int err = fetch(t->storage, to, bytes, why, sizeof why);
+	yk_settle_at(ctx, "read");
+	if (t->storage->failed)
+		return yk_failure_of(t);
+	if (err && !*why)
+		return yk_failure_tell(ctx);
+	if (err)
+		return yk_fail(err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
+			       ctx->device->id, why);
+	ctx->stats.bytes_down += bytes;
+	return 0;
+}
+
+static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, void *to, size_t bytes)
+{
+	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
+		return yk_fail(YOKE_EINVAL,
+			       "read: takes a tensor, not a host scalar or literal");
+	if (bytes != yk_bytes_of(t))
+		return yk_fail(YOKE_ESHAPE,
+			       "read: the value has %zu bytes, got room for %zu",
+			       yk_bytes_of(t), bytes);
+	if (!to && bytes)
+		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
+	int err = 0;
+	yk_settle(t->ctx);
+	if (t->kind == YK_VARIABLE ? t->id != YK_NIL || t->storage->failed : !t->storage || t->storage->failed)
+		err = yk_evaluate(t->ctx, 1, &handle);
+	return err || !bytes ? err : download(t, to, bytes);
+}
+
+int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
+{
+	if (!handle)
+		return yoke_error_code() ? yoke_error_code() :
+					   yk_fail(YOKE_EINVAL, "read: NULL");
+	if (handle == YOKE_NONE)
+		return yk_fail(YOKE_EINVAL, "read: takes a tensor");
+	struct yk_tensor *t = yk_enter_of(handle, "read");
+	if (!t)
+		return yk_error_last();
+	struct yoke_context *ctx = t->ctx;
+	int err = read_tensor(t, handle, to, bytes);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_sync(void)
+{
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	if (err)
+		return err;
+	yk_work_begin(ctx, ctx->queue);
+	yk_queue_drain(ctx->up);
+	yk_queue_drain(ctx->queue);
+	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	yk_settle(ctx);
+	if (ctx->failure.code && !ctx->failure.told)
+		err = yk_failure_tell(ctx);
+	yk_leave(ctx);
+	return err;
+}
+
+int yoke_stats(struct yoke_stats *to)
+{
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	if (err)
+		return err;
+	struct yk_pool_stats pool;
+	struct yoke_stats s = ctx->stats;
+	yk_pool_stats(ctx->device->pool, &pool);
+	s.pool_allocated = pool.allocated_bytes.current;
+	s.pool_allocated_peak = pool.allocated_bytes.peak;
+	s.pool_reserved = pool.reserved_bytes.current;
+	s.pool_reserved_peak = pool.reserved_bytes.peak;
+	s.pool_hits = pool.hits;
+	s.pool_misses = pool.misses;
+	s.pool_retries = pool.num_alloc_retries;
+	s.pool_ooms = pool.num_ooms;
+	s.pool_compactions = pool.num_compactions;
+	s.pool_moved_bytes = pool.moved_bytes;
+	s.pending_nodes = ctx->leftover + ctx->graph.nodes - ctx->graph.settled;
+	s.live_handles = ctx->live_handles;
+	s.plans = ctx->planner ? ctx->planner->plans : 0;
+	yk_host_programs(&s.programs_compiled, &s.programs_found);
+	yk_leave(ctx);
+	size_t size = to->size < sizeof s ? to->size : sizeof s;
+	if (size < sizeof to->size)
+		return yk_fail(YOKE_EINVAL,
+			       "stats: set size to sizeof(struct yoke_stats)");
+	s.size = size;
+	memcpy(to, &s, size);
+	return 0;
+}
+
+int yoke_stats_reset_peaks(void)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return yk_error_last();
+	yk_pool_reset_peaks(ctx->device->pool);
+	ctx->stats.predicted_peak = 0;
+	return 0;
+}
