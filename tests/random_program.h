@@ -22,6 +22,8 @@ enum state { MATERIAL, PENDING, DEAD };
 struct slot {
 	int kind, dtype, rank, state, depth; // depth: of the scope that owns it
 	bool kept, held;                     // held: to the end of the program
+	bool spent;                          // an evaluation computed it, and left no bytes
+	uint64_t of[SLOTS / 64 + 1];         // slots that it, or a variable's version, is computed from
 	int64_t dims[YOKE_MAX_RANK], n;
 };
 
@@ -68,6 +70,22 @@ static struct stmt *add_stmt(struct program *p, int op, int nin, int a, int b, i
 	return s;
 }
 
+static void depends_on(uint64_t *of, const struct program *p, int k)
+{
+	for (int i = 0; i <= SLOTS / 64; i++)
+		of[i] |= p->slot[k].of[i];
+	if (p->slot[k].kind == TEMPORARY)
+		of[k / 64] |= 1ull << k % 64;
+}
+
+// A statement and what its result depends on.
+static struct stmt *finish_op(struct program *p, struct stmt *s)
+{
+	for (int i = 0; i < s->nin; i++)
+		depends_on(p->slot[s->out].of, p, s->in[i]);
+	return s;
+}
+
 static bool full(const struct program *p)
 {
 	return p->slots + 24 > SLOTS || p->stmts + 24 > STATEMENTS;
@@ -80,7 +98,7 @@ static struct stmt *add_op(struct program *p, int op, int dtype, int rank,
 	struct stmt *s = add_stmt(p, op, nin, a, b, c);
 	s->out = add_slot(p, TEMPORARY, dtype, rank, dims);
 	p->slot[s->out].state = op == FROM ? MATERIAL : PENDING;
-	return s;
+	return finish_op(p, s);
 }
 
 static int like(struct program *p, int op, int x, int nin, int b)
@@ -227,7 +245,10 @@ static int gen_unary(struct program *p, int x)
 static int gen_cast(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
-	return add_op(p, CAST, some_dtype(), s.rank, s.dims, 1, x, 0, 0)->out;
+	int dtype = some_dtype();
+	if (dtype == s.dtype) // would be x itself under another name
+		return x;
+	return add_op(p, CAST, dtype, s.rank, s.dims, 1, x, 0, 0)->out;
 }
 
 static int gen_select(struct program *p, int x)
@@ -598,7 +619,11 @@ static void assign(struct program *p, int v, int x)
 	if (!alike(&p->slot[v], &p->slot[x]))
 		return;
 	add_stmt(p, ASSIGN, 2, v, x, 0);
-	p->slot[v].state = PENDING;
+	struct slot *s = &p->slot[v];
+	uint64_t of[SLOTS / 64 + 1] = { 0 };
+	depends_on(of, p, x);
+	memcpy(s->of, of, sizeof of);
+	s->state = PENDING;
 }
 
 // x with its halves along an axis exchanged, or moved along by something new.
@@ -660,24 +685,42 @@ static void gen_swap(struct program *p, int v)
 		assign(p, w, old);
 }
 
-// What is pending is computed: roots stay, the rest is spent.
-static void evaluated(struct program *p)
+// What is pending and n more are computed, with what they need.  The rest stays pending.  What has no bytes
+// then can still be had, unless a variable was overwritten.
+static void evaluated(struct program *p, int n, const int *more)
 {
+	uint64_t needed[SLOTS / 64 + 1] = { 0 };
+	bool overwrites = false, pending = false;
 	for (int k = 0; k < p->slots; k++) {
 		struct slot *s = &p->slot[k];
-		if (s->state == PENDING)
-			s->state = s->kind == TEMPORARY && !s->kept ? DEAD : MATERIAL;
+		if (s->state != PENDING || (s->kind == TEMPORARY && !s->kept))
+			continue;
+		depends_on(needed, p, k);
+		overwrites |= s->kind == VARIABLE;
+		s->state = MATERIAL;
 	}
-	p->scalars_used = false;
+	for (int i = 0; i < n; i++) {
+		depends_on(needed, p, more[i]);
+		p->slot[more[i]].state = MATERIAL;
+		p->slot[more[i]].spent = false;
+	}
+	for (int k = 0; k < p->slots; k++) {
+		struct slot *s = &p->slot[k];
+		if (s->state == PENDING && needed[k / 64] >> k % 64 & 1)
+			s->spent = true;
+		if (s->state == PENDING && s->spent && overwrites)
+			s->state = DEAD;
+		pending |= s->state == PENDING && !s->spent;
+	}
+	p->scalars_used = pending;
 }
 
 static void gen_read(struct program *p, int x)
 {
 	bool pending = p->slot[x].state == PENDING;
 	add_stmt(p, READ, 1, x, 0, 0);
-	p->slot[x].state = MATERIAL;
 	if (pending)
-		evaluated(p);
+		evaluated(p, 1, &x);
 }
 
 static void gen_eval(struct program *p)
@@ -686,9 +729,7 @@ static void gen_eval(struct program *p)
 	for (int i = 0; i < n; i++)
 		in[i] = pick(p, 0);
 	add_stmt(p, EVAL, n, in[0], in[1], in[2]);
-	for (int i = 0; i < n; i++)
-		p->slot[in[i]].state = MATERIAL;
-	evaluated(p);
+	evaluated(p, n, in);
 }
 
 static void gen_handle(struct program *p, int x)
@@ -711,6 +752,8 @@ static void gen_handle(struct program *p, int x)
 		if (p->slot[k].kind == CARRY && alike(&p->slot[k], s)) {
 			add_stmt(p, CARRY_OVER, 2, k, x, 0);
 			p->slot[k].state = s->state;
+			memset(p->slot[k].of, 0, sizeof p->slot[k].of);
+			depends_on(p->slot[k].of, p, x);
 			s->state = DEAD;
 			return;
 		}
@@ -749,6 +792,7 @@ static void gen_statement(struct program *p)
 	case 5:
 		add_stmt(p, PUT, 1, v, 0, 0);
 		p->slot[v].state = MATERIAL;
+		memset(p->slot[v].of, 0, sizeof p->slot[v].of);
 		break;
 	case 6:
 	case 7:

@@ -21,7 +21,7 @@ int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
 
 // ---- what stays pending ----
 
-enum { OURS = 1, READ = 2 }; // by node: stays pending; this evaluation computes it, or it is a leaf
+enum { LATER = 1, READ = 2 }; // by node: is to be computed later; is there for that
 
 // Notes the values of a list of tensors that stay pending, or tells whether there are any.
 static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
@@ -34,7 +34,7 @@ static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t
 			continue;
 		any = true;
 		if (to)
-			to[k] = OURS;
+			to[k] = LATER;
 	}
 	return any;
 }
@@ -55,19 +55,17 @@ static int keep_operands(struct yk_planner *pl)
 	int err = 0;
 	for (size_t k = g->nodes; k-- > 0 && !err;) {
 		const struct yk_node *n = &g->node[k];
-		if (pl->left[k] != OURS)
+		if (pl->left[k] != LATER)
 			continue;
-		pl->ctx->leftover++;
+		pl->ctx->leftover += !n->done;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
-			if (v == YK_NIL || pl->left[by] == OURS)
+			if (v == YK_NIL || pl->left[by] == LATER)
 				continue;
 			bool leaf = yk_ops[g->node[by].op].flags & YK_F_LEAF;
-			if (m->number[by] == YK_NIL && !leaf && !g->node[by].done)
-				pl->left[by] = OURS;
-			else
-				pl->left[by] = READ;
+			bool there = m->number[by] != YK_NIL || leaf || g->value[v].made != YK_NIL;
+			pl->left[by] = there ? READ : LATER;
 			if (m->number[by] != YK_NIL && !leaf && !m->made[m->number[by]])
 				err = yk_root_add(pl, NULL, v);
 		}
