@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tap.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
 
 enum { NM = 3, NO = 2, MOST = 1 << 16 };
 

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "fuzz/targets.h"
 #include "hostile_manifest.h"
+#include "text/tokenizer.h"
 #include "train/loop.h"
 #include "train/model.h"
 

@@ -16,9 +16,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "formats/checkpoint.h"
 #include "observe/memory.h"
 #include "tool/table.h"
-#include "train/checkpoint.h"
 #include "train/model.h"
 
 #define TAIL (1 << 20) // bytes of metrics.jsonl that are looked at

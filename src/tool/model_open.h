@@ -3,6 +3,7 @@
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
+#include "text/tokenizer.h"
 #include "train/conf.h"
 #include "train/model.h"
 

@@ -4,7 +4,7 @@
 #define YK_GENERATE_H
 
 #include "nn/gpt.h"
-#include "train/tokenizer.h"
+#include "text/tokenizer.h"
 
 struct yk_sampling {
 	double temperature; // 0: always the likeliest, the first of equals

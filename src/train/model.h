@@ -4,8 +4,8 @@
 #ifndef YK_MODEL_H
 #define YK_MODEL_H
 
+#include "formats/checkpoint.h"
 #include "nn/gpt.h"
-#include "train/checkpoint.h"
 
 // { "kind": "gpt", "vocab": .., "context": .., "layers": .., "heads": .., "embed": .. }
 json_t *yk_model_describe(const struct yk_gpt_shape *);

@@ -68,7 +68,7 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
 	int64_t windows = yk_data_train_windows(t->data);
-	t->position = from->data;
+	t->position = (struct yk_data_position){ from->data.epoch, from->data.index };
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "

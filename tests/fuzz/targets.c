@@ -14,7 +14,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
+#include "text/tokenizer.h"
 #include "train/conf.h"
 #include "train/model.h"
 

@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "train/data.h"
+#include "text/data.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 	 "most bytes of text that training reads");

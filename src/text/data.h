@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "train/tokenizer.h"
+#include "text/tokenizer.h"
 
 struct yk_data_spec {
 	int64_t context; // tokens

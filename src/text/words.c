@@ -2,7 +2,7 @@
 // Vocabularies of words.
 #include "config.h"
 
-#include "train/words.h"
+#include "text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

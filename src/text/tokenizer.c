@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/param.h"
-#include "train/tokenizer.h"
-#include "train/words.h"
+#include "text/tokenizer.h"
+#include "text/words.h"
 
 struct yk_kind {
 	const char *name, *separator;

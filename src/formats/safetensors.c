@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "train/safetensors.h"
+#include "formats/safetensors.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "elements are copied as they are: the host must be little endian"

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
 
 #define MANIFEST "manifest.json"
 #define MOST_GENERATION ((int64_t)1000000000000)
