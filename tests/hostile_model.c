@@ -16,9 +16,8 @@
 #include "base/json.h"
 #include "fuzz/targets.h"
 #include "hostile_manifest.h"
-#include "text/tokenizer.h"
 #include "train/loop.h"
-#include "train/model.h"
+#include "train/trained.h"
 
 static char top[] = "hostile.XXXXXX", folder[64];
 
@@ -72,17 +71,11 @@ static int train(void)
 // As `yoke generate` does.
 static int open_model(void)
 {
-	struct yk_checkpoint c;
-	struct yk_gpt *gpt = NULL;
-	int e = yk_checkpoint_open(folder, &c);
+	struct yk_trained t;
+	int e = yk_trained_open(folder, &t);
 
-	if (e < 0)
-		return e;
-	struct yk_tokenizer *t = yk_tokenizer_load(c.tokenizer, folder);
-	e = t ? yk_model_load(folder, &c, &gpt) : yoke_error_code();
-	yk_gpt_free(gpt);
-	yk_tokenizer_free(t);
-	yk_checkpoint_fini(&c);
+	if (e == 0)
+		yk_trained_close(&t);
 	return e;
 }
 

@@ -348,9 +348,12 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 	return 0;
 }
 
-static int load_tensors(const char *path, int n, const struct yk_host_tensor *t)
+static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
+			yk_checkpoint_take_fn *take, void *arg)
 {
 	struct yk_safetensors s;
+	uint64_t most = 0;
+	void *data = NULL;
 	int e = yk_safetensors_open(&s, path);
 
 	if (e < 0)
@@ -360,9 +363,18 @@ static int load_tensors(const char *path, int n, const struct yk_host_tensor *t)
 	if (e == 0 && s.count != n)
 		e = yk_fail(YOKE_ESHAPE, "%s: of another model: %d tensors, wanted %d",
 			    path, s.count, n);
-	for (int i = 0; e == 0 && i < n; i++)
-		e = yk_safetensors_read(&s, yk_safetensors_find(&s, t[i].name),
-					t[i].data);
+	for (int i = 0; e == 0 && i < s.count; i++)
+		most = s.entries[i].bytes > most ? s.entries[i].bytes : most;
+	if (e == 0 && !(data = malloc(most + 1)))
+		e = yk_fail(YOKE_ENOMEM, "%s: no host memory for an array of %llu bytes", path,
+			    (unsigned long long)most);
+	for (int i = 0; e == 0 && i < n; i++) {
+		const struct yk_safetensors_entry *x = yk_safetensors_find(&s, t[i].name);
+		e = yk_safetensors_read(&s, x, data);
+		if (e == 0)
+			e = take(arg, i, data, x->bytes);
+	}
+	free(data);
 	yk_safetensors_close(&s);
 	return e;
 }
@@ -550,7 +562,7 @@ int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *c, int p
 }
 
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int part, int n,
-		       const struct yk_host_tensor *t)
+		       const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
 {
 	const struct yk_checkpoint_file *f = &c->file[part];
 	char *path = join(folder, f->name);
@@ -565,7 +577,7 @@ int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int pa
 		close(fd);
 	}
 	if (e == 0)
-		e = load_tensors(path, n, t);
+		e = load_tensors(path, n, t, take, arg);
 	free(path);
 	return e;
 }

@@ -66,11 +66,14 @@ void yk_checkpoint_fini(struct yk_checkpoint *);
 // ENOENT, EIO, EFORMAT.
 int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *, int part,
 			uint64_t bytes);
-// Fills the arrays of one part from its file, whose size and checksum must be the
-// manifest's and which must have exactly these names, dtypes and shapes.  EFORMAT
-// (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked
-// before the first array is filled; only EIO can come later.
+// Takes array i of those asked for, in memory that is used for the next one as well; 0, or an error
+// that ends the load.
+typedef int yk_checkpoint_take_fn(void *arg, int i, const void *data, uint64_t bytes);
+// Gives the arrays of one part, one at a time and in the order asked for, from its file, whose size
+// and checksum must be the manifest's and which must have exactly these names, dtypes and shapes.
+// EFORMAT (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked
+// before the first array is given; only EIO, ENOMEM and what `take` returns can come later.
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *, int part, int n,
-		       const struct yk_host_tensor *);
+		       const struct yk_host_tensor *, yk_checkpoint_take_fn *take, void *arg);
 
 #endif

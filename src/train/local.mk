@@ -9,8 +9,8 @@ libyokecore_la_SOURCES += \
 	src/train/generate.h \
 	src/train/loop.c \
 	src/train/loop.h \
-	src/train/model.c \
-	src/train/model.h \
+	src/train/trained.c \
+	src/train/trained.h \
 	src/train/optim.c \
 	src/train/optim.h \
 	src/train/outname.c \

@@ -447,7 +447,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		.loss = NAN,
 		.val_loss = NAN,
 		.tokens_per_s = NAN,
-		.parameters = yk_parameters_elements(&t->gpt->params),
+		.parameters = t->net->params.elements,
 	};
 	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
 			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),

@@ -6,7 +6,7 @@
 
 int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 {
-	const struct yk_parameters *model = &t->gpt->params, *states = yk_optim_states(t->optim);
+	const struct yk_parameters *model = &t->net->params, *states = yk_optim_states(t->optim);
 	struct yk_snapshot s = { .taken = true,
 				 .step = t->step,
 				 .random_step = t->random_step,
@@ -29,7 +29,7 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 
 int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 {
-	int e = yk_host_list_put(&s->model, &t->gpt->params);
+	int e = yk_host_list_put(&s->model, &t->net->params);
 	if (e == 0)
 		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
 	if (e < 0)

@@ -7,9 +7,9 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
-#include "train/model.h"
 #include "train/optim.h"
 #include "train/schedule.h"
+#include "train/trained.h"
 #include "train/validate.h"
 
 // What a step leaves to be read: 8 bytes.
@@ -29,7 +29,7 @@ struct yk_trainer {
 	struct yk_tokenizer *tokenizer;
 	struct yk_data *data;
 	struct yk_data_position position;
-	struct yk_gpt *gpt;
+	struct yk_network *net;
 	struct yk_optim *optim;
 	yoke_tensor *ids;          // [batch, context + 1] i32
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step

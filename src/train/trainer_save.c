@@ -69,7 +69,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 	if (e < 0)
 		return e;
 	struct yk_checkpoint ck = {
-		.model = yk_model_describe(&t->gpt->shape),
+		.model = yk_model_describe(t->net->model, &t->net->shape),
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),

@@ -11,11 +11,11 @@
 #include "graph/context.h"
 #include "train/advise.h"
 
-yoke_tensor *yk_windows_loss(const struct yk_gpt *gpt, yoke_tensor *ids, double dropout)
+yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, double dropout)
 {
 	int64_t width = yoke_dim(ids, 1);
-	return yk_gpt_loss(gpt, yoke_slice(ids, 1, 0, width - 1, 1),
-			   yoke_slice(ids, 1, 1, width, 1), dropout);
+	return net->model->loss(net, yoke_slice(ids, 1, 0, width - 1, 1),
+				yoke_slice(ids, 1, 1, width, 1), dropout);
 }
 
 // Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
@@ -25,10 +25,10 @@ static int64_t spread(int64_t k, int64_t windows, int64_t all)
 }
 
 // Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.
-int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch,
+int yk_model_validate(const struct yk_network *net, const struct yk_data *data, int64_t batch,
 		      int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
-	int64_t all = yk_data_valid_windows(data), width = gpt->shape.context + 1;
+	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
 	int64_t windows = most < all ? most : all, done = 0;
 	*to = NAN;
 	if (windows == 0)
@@ -51,7 +51,7 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 		float loss = NAN;
 		yoke_scope *s = yoke_scope_begin("validate");
 		yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, host);
-		yoke_read(yk_windows_loss(gpt, ids, 0), &loss, sizeof loss);
+		yoke_read(yk_windows_loss(net, ids, 0), &loss, sizeof loss);
 		e = yoke_scope_end(s);
 		sum += (double)loss * (double)rows;
 		done += rows;
@@ -63,7 +63,7 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 }
 
 struct validation {
-	const struct yk_gpt *gpt;
+	const struct yk_network *net;
 	const struct yk_data *data;
 };
 
@@ -74,14 +74,14 @@ static int rehearse(void *arg, int64_t batch)
 	struct yoke_context *ctx = yk_current();
 	double loss;
 	ctx->rehearses = true;
-	int e = yk_model_validate(v->gpt, v->data, batch, batch, NULL, NULL, &loss);
+	int e = yk_model_validate(v->net, v->data, batch, batch, NULL, NULL, &loss);
 	ctx->rehearses = false;
 	return e;
 }
 
-int yk_validate_advise(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch)
+int yk_validate_advise(const struct yk_network *net, const struct yk_data *data, int64_t batch)
 {
-	struct validation v = { gpt, data };
+	struct validation v = { net, data };
 	int64_t windows = yk_data_valid_windows(data);
 	const struct yoke_context *ctx = yk_current();
 	return ctx ? yk_advise_batch(ctx->device, batch < windows ? batch : windows,
