@@ -70,6 +70,11 @@ static bool steps(struct yk_trainer *t, int n, float *to)
 	return true;
 }
 
+static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
+{
+	return yk_model_validate(t->net, t->data, t->batch, t->valid_windows, go_on, arg, loss);
+}
+
 static void test_learns(const char *keys, double off)
 {
 	struct yk_config c;
@@ -102,7 +107,7 @@ static void test_learns(const char *keys, double off)
 	   (int)(second.bytes_down - first.bytes_down));
 	ok(last.pool_allocated == second.pool_allocated, "memory does not grow");
 	ok(last.fallbacks == zero.fallbacks, "nothing falls back");
-	good = yk_trainer_validate(t, NULL, NULL, &valid) == 0;
+	good = validate(t, NULL, NULL, &valid) == 0;
 	ok(good && valid < 0.8, "validation: %.4f", valid);
 	drop(&c, t);
 }
@@ -173,13 +178,13 @@ static void test_validation(void)
 	double got = NAN;
 	if (!t)
 		return;
-	int e = yk_trainer_validate(t, go_on, &a, &got);
+	int e = validate(t, go_on, &a, &got);
 	double want = spread_loss(t, 13);
 	ok(e == 0 && fabs(got - want) < 1e-5, "13 windows: loss %.7f, want %.7f", got, want);
 	ok(a.times == 2 && a.done == 8 && a.windows == 13, "asked %d times, last behind %d of %d",
 	   (int)a.times, (int)a.done, (int)a.windows);
 	a = (struct asked){ .stop = 2 };
-	e = yk_trainer_validate(t, go_on, &a, &got);
+	e = validate(t, go_on, &a, &got);
 	ok(e == 0 && isnan(got), "given up: %g", got);
 	drop(&c, t);
 }

@@ -25,9 +25,9 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 {
 	int64_t width = o->model.net->shape.context + 1, bytes = 0, unknown = 0;
 	size_t blank = strlen(yk_tokenizer_separator(o->model.tokenizer));
-	int32_t *window = malloc((size_t)width * sizeof *window);
+	int32_t *window = yk_data_windows(data, 1);
 	if (!window)
-		return yk_fail(YOKE_ENOMEM, "eval: no memory for a window");
+		return yoke_error_code();
 	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
 		yk_data_valid(data, i, 1, window);
 		for (int64_t k = 1; k < width; k++) {

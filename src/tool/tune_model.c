@@ -18,22 +18,20 @@
 static int train_once(const struct yk_network *net, const struct yk_config *c)
 {
 	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), net->shape.context + 1 };
-	const size_t n = (size_t)(dims[0] * dims[1]), params = (size_t)net->params.count;
+	int params = net->params.count;
+	yoke_tensor **grad = calloc((size_t)params, sizeof *grad), *ids;
+	int e = grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d gradients", params);
 	yoke_scope *s = yoke_scope_begin("tune");
-	int32_t *zeros = calloc(n, sizeof *zeros);
-	yoke_tensor **grad = calloc(params, sizeof *grad), *ids;
-	int e = zeros && grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a batch");
 
-	if (e == 0) {
-		ids = yoke_from(yoke_i32, 2, dims, zeros);
-		yoke_tensor *loss = yk_windows_loss(net, ids, yk_config_real(c, YK_KEY_dropout));
-		e = yoke_grad(loss, (int)params, net->params.var, grad);
-	}
+	ids = yoke_variable("ids", yoke_i32, 2, dims);
 	if (e == 0)
-		e = yoke_eval((int)params, grad);
-	free(grad);
-	free(zeros);
+		e = yoke_grad(yk_windows_loss(net, ids, yk_config_real(c, YK_KEY_dropout)), params,
+			      net->params.var, grad);
+	if (e == 0)
+		e = yoke_eval(params, grad);
 	int f = yoke_scope_end(s);
+	yoke_free(ids);
+	free(grad);
 	return e < 0 ? e : f;
 }
 

@@ -172,21 +172,16 @@ static int buffers_init(struct yk_trainer *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
 	const int64_t dims[] = { t->batch, t->context + 1 }, two = 2;
-	size_t bytes;
 	t->ids = yoke_keep(yoke_variable("ids", yoke_i32, 2, dims));
 	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
 	if (!t->ids || !t->record)
 		return yoke_error_code();
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
-	t->windows = NULL;
-	if (!__builtin_mul_overflow((size_t)dims[0], (size_t)dims[1], &bytes) &&
-	    !__builtin_mul_overflow(bytes, sizeof *t->windows, &bytes))
-		t->windows = malloc(bytes);
-	if (!t->grad || !t->windows)
-		return yk_fail(YOKE_ENOMEM,
-			       "batch=%lld: no host memory for its windows of %lld "
-			       "tokens",
-			       (long long)t->batch, (long long)t->context);
+	if (!t->grad)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	t->windows = yk_data_windows(t->data, t->batch);
+	if (!t->windows)
+		return yoke_error_code();
 	if (t->accumulate == 1)
 		return 0;
 	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
@@ -277,11 +272,6 @@ void yk_trainer_free(struct yk_trainer *t)
 
 // ---- a step ----
 
-double yk_trainer_lr(const struct yk_trainer *t)
-{
-	return yk_schedule_lr(&t->schedule, t->step);
-}
-
 // Records micro-batch k of the step: its share of the mean loss and of the gradients is
 // added to what is there; the last one updates the parameters.
 static void micro_record(struct yk_trainer *t, int64_t k)
@@ -304,8 +294,8 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 			yoke_assign(t->sums.var[i], t->grad[i]);
 		return;
 	}
-	double lr = yk_schedule_lr(&t->schedule, t->step + 1);
-	if (yk_optim_step(t->optim, t->step + 1, lr, t->grad, &norm) < 0)
+	if (yk_optim_step(t->optim, t->step + 1, yk_schedule_lr(&t->schedule, t->step + 1), t->grad,
+			  &norm) < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -351,57 +341,34 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	return 0;
 }
 
-int yk_trainer_validate(struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
-{
-	return yk_model_validate(t->net, t->data, t->batch, t->valid_windows, go_on, arg, loss);
-}
-
 // ---- what fits ----
 
 enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
-static int rehearse_steps(struct yk_trainer *t)
-{
-	int64_t windows = validation_windows(t);
-	double loss;
-	int e = model_init(t, NULL, NULL);
-	if (e == 0)
-		e = buffers_init(t);
-	for (int i = 0; i < REHEARSED && e == 0; i++)
-		e = yk_trainer_step(t);
-	if (e == 0)
-		e = yk_model_validate(t->net, t->data, t->batch,
-				      windows < t->batch ? windows : t->batch, NULL, NULL, &loss);
-	drop_model(t);
-	return e;
-}
-
-// In a context of its own, so that it is planned and gets its memory as a run with that batch would.
 static int rehearse(void *arg, int64_t batch)
 {
-	const struct yk_trainer *like = arg;
-	struct yoke_context *ctx = yoke_context_new(NULL), *was = yoke_use(ctx);
-	int e = yoke_error_code();
-	if (ctx) {
-		struct yk_trainer t = { .config = like->config, .context = like->context,
-					.batch = batch, .accumulate = like->accumulate, .steps = like->steps,
-					.seed = like->seed, .dropout = like->dropout,
-					.tokenizer = like->tokenizer, .data = like->data };
-		ctx->rehearses = true;
-		e = rehearse_steps(&t);
-	}
-	yoke_context_free(ctx);
-	yoke_use(was);
+	struct yk_trainer t = *(const struct yk_trainer *)arg; // without a model
+	double loss;
+	t.batch = batch;
+	int64_t windows = validation_windows(&t);
+	int e = model_init(&t, NULL, NULL);
+	if (e == 0)
+		e = buffers_init(&t);
+	for (int i = 0; i < REHEARSED && e == 0; i++)
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yk_model_validate(t.net, t.data, batch, windows < batch ? windows : batch, NULL, NULL,
+				      &loss);
+	drop_model(&t);
 	return e;
 }
 
 int yk_trainer_advise(struct yk_trainer *t)
 {
 	struct yoke_context *ctx = yk_current();
-	struct yk_device *d = ctx ? ctx->device : NULL;
-	if (!d)
+	if (!ctx)
 		return YOKE_ENOMEM;
 	drop_model(t);
 	yoke_context_free(ctx); // with what is pending, or failed
-	return yk_advise_batch(d, t->batch, "use a smaller context or embed, or fewer layers", rehearse, t);
+	return yk_advise_batch(t->batch, true, "use a smaller context or embed, or fewer layers", rehearse, t);
 }

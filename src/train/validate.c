@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "graph/context.h"
 #include "train/advise.h"
 
 yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, double dropout)
@@ -35,12 +34,9 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		return 0;
 	if (batch > windows)
 		batch = windows;
-	size_t bytes;
-	int32_t *host = NULL;
-	if (!__builtin_mul_overflow((size_t)batch, (size_t)width * sizeof *host, &bytes))
-		host = malloc(bytes);
+	int32_t *host = yk_data_windows(data, batch);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows", (long long)batch);
+		return yoke_error_code();
 	double sum = 0;
 	int e = 0;
 	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
@@ -67,24 +63,16 @@ struct validation {
 	const struct yk_data *data;
 };
 
-// With the model that is there: what is rehearsed reads it only.
 static int rehearse(void *arg, int64_t batch)
 {
 	const struct validation *v = arg;
-	struct yoke_context *ctx = yk_current();
 	double loss;
-	ctx->rehearses = true;
-	int e = yk_model_validate(v->net, v->data, batch, batch, NULL, NULL, &loss);
-	ctx->rehearses = false;
-	return e;
+	return yk_model_validate(v->net, v->data, batch, batch, NULL, NULL, &loss);
 }
 
 int yk_validate_advise(const struct yk_network *net, const struct yk_data *data, int64_t batch)
 {
 	struct validation v = { net, data };
 	int64_t windows = yk_data_valid_windows(data);
-	const struct yoke_context *ctx = yk_current();
-	return ctx ? yk_advise_batch(ctx->device, batch < windows ? batch : windows,
-				     "YOKE_BACKEND=cpu may", rehearse, &v) :
-		     YOKE_ENOMEM;
+	return yk_advise_batch(batch < windows ? batch : windows, false, "YOKE_BACKEND=cpu may", rehearse, &v);
 }
