@@ -37,8 +37,8 @@ static int check(const struct yk_shape *s)
 {
 	if (s->embed % s->heads == 0)
 		return 0;
-	return yk_fail(YOKE_EINVAL, "heads=%" PRId64 " does not divide embed=%" PRId64 "; choose heads that do",
-		       s->heads, s->embed);
+	return yk_fail(YOKE_EINVAL, "heads=%" PRId64 " does not divide embed=%" PRId64 "; choose "
+		       "heads that do", s->heads, s->embed);
 }
 
 static void norm(struct yk_parameters *to, int64_t e, const char *at, const char *name)
@@ -47,8 +47,8 @@ static void norm(struct yk_parameters *to, int64_t e, const char *at, const char
 	yk_parameters_vector(to, e, 0, "%s%s.bias", at, name);
 }
 
-static void linear(struct yk_parameters *to, int64_t out, int64_t in, double deviation, const char *at,
-		   const char *name)
+static void linear(struct yk_parameters *to, int64_t out, int64_t in, double deviation,
+		   const char *at, const char *name)
 {
 	yk_parameters_matrix(to, out, in, deviation, "%s%s.weight", at, name);
 	yk_parameters_vector(to, out, 0, "%s%s.bias", at, name);
@@ -103,12 +103,12 @@ static yoke_tensor *cached(const struct yk_cache *c, int64_t layer, yoke_tensor 
 }
 
 // x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of earlier tokens are
-static yoke_tensor *attention(const struct yk_network *n, int64_t layer, const struct yk_cache *cache,
-			      yoke_tensor *x, double dropout)
+static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
+			      const struct yk_cache *cache, yoke_tensor *x, double dropout)
 {
 	yoke_tensor *const *l = layer_of(n, layer);
-	yoke_tensor *qkv = yoke_linear(yoke_layer_norm(x, l[NORM1_W], l[NORM1_B], NORM_EPS), l[QKV_W],
-				       l[QKV_B]);
+	yoke_tensor *h = yoke_layer_norm(x, l[NORM1_W], l[NORM1_B], NORM_EPS);
+	yoke_tensor *qkv = yoke_linear(h, l[QKV_W], l[QKV_B]);
 	yoke_tensor *q = heads(n, qkv, 0), *k = heads(n, qkv, 1), *v = heads(n, qkv, 2);
 	yoke_tensor *y = cache ? cached(cache, layer, q, k, v) :
 				 yoke_attention(q, k, v, YOKE_NONE, 1, 0, dropout);
@@ -119,8 +119,9 @@ static yoke_tensor *attention(const struct yk_network *n, int64_t layer, const s
 // x [B,T,E] -> [B,T,E]
 static yoke_tensor *perceptron(yoke_tensor *const *l, yoke_tensor *x)
 {
-	yoke_tensor *h = yoke_linear(yoke_layer_norm(x, l[NORM2_W], l[NORM2_B], NORM_EPS), l[UP_W], l[UP_B]);
-	return yoke_linear(yoke_gelu_tanh(h), l[DOWN_W], l[DOWN_B]);
+	yoke_tensor *h = yoke_layer_norm(x, l[NORM2_W], l[NORM2_B], NORM_EPS);
+	h = yoke_gelu_tanh(yoke_linear(h, l[UP_W], l[UP_B]));
+	return yoke_linear(h, l[DOWN_W], l[DOWN_B]);
 }
 
 // What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
@@ -130,18 +131,20 @@ static yoke_tensor *half(const struct yk_network *n, int64_t layer, bool attn,
 	char name[40];
 	snprintf(name, sizeof name, "layer%" PRId64 "/%s", layer, attn ? "attn" : "mlp");
 	yoke_scope *s = yoke_scope_begin(name);
-	yoke_tensor *y = attn ? attention(n, layer, cache, x, dropout) : perceptron(layer_of(n, layer), x);
+	yoke_tensor *y = attn ? attention(n, layer, cache, x, dropout) :
+				perceptron(layer_of(n, layer), x);
 	y = yoke_lift(yoke_dropout(y, dropout));
 	yoke_scope_end(s);
 	return y;
 }
 
 // ids [B,T], their positions' rows of wpe [T,E] -> [B,T,E]
-static yoke_tensor *blocks(const struct yk_network *n, const struct yk_cache *cache, yoke_tensor *ids,
-			   yoke_tensor *wpe, double dropout)
+static yoke_tensor *blocks(const struct yk_network *n, const struct yk_cache *cache,
+			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
 {
 	yoke_tensor *const *last = layer_of(n, n->shape.layers);
-	yoke_tensor *x = yoke_dropout(yoke_add(yoke_embedding(n->params.var[WTE], ids), wpe), dropout);
+	yoke_tensor *x = yoke_add(yoke_embedding(n->params.var[WTE], ids), wpe);
+	x = yoke_dropout(x, dropout);
 	for (int64_t i = 0; i < 2 * n->shape.layers; i++)
 		x = yoke_add(x, half(n, i / 2, i % 2 == 0, cache, x, dropout));
 	return yoke_layer_norm(x, last[0], last[1], NORM_EPS);
@@ -151,7 +154,9 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 {
 	int64_t t = yoke_dim(ids, 1);
 	yoke_tensor *wpe = n->params.var[WPE];
-	return blocks(n, NULL, ids, t < n->shape.context ? yoke_slice(wpe, 0, 0, t, 1) : wpe, dropout);
+	if (t < n->shape.context)
+		wpe = yoke_slice(wpe, 0, 0, t, 1);
+	return blocks(n, NULL, ids, wpe, dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)

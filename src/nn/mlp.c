@@ -23,8 +23,8 @@ static int check(const struct yk_shape *s)
 {
 	if (s->history <= s->context)
 		return 0;
-	return yk_fail(YOKE_EINVAL, "history=%" PRId64 " is more than the context=%" PRId64 " of a window; "
-		       "choose less", s->history, s->context);
+	return yk_fail(YOKE_EINVAL, "history=%" PRId64 " is more than the context=%" PRId64 " of a "
+		       "window; choose less", s->history, s->context);
 }
 
 // He et al. 2015: what goes through relu keeps the variance of the embedding, 1.
@@ -93,7 +93,8 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 static void state(const struct yk_shape *s, int64_t batch, struct yk_parameters *to)
 {
 	if (s->history > 1)
-		yk_parameters_add(to, 3, (int64_t[]){ batch, s->history - 1, s->embed }, "cache.last");
+		yk_parameters_add(to, 3, (int64_t[]){ batch, s->history - 1, s->embed },
+				  "cache.last");
 }
 
 static yoke_tensor *extend(const struct yk_network *n, const struct yk_cache *c, yoke_tensor *ids)

@@ -23,9 +23,9 @@ static const struct yk_model *const models[] = {
 
 static const struct {
 	const char *key;
-	int64_t least, most;
+	int64_t most;
 } sizes[YK_SIZE_COUNT] = {
-#define X(key, def, least, most, help) { #key, least, most },
+#define X(key, def, most, help) { #key, most },
 	YK_SIZES(X)
 #undef X
 };
@@ -45,22 +45,22 @@ const struct yk_model *yk_model_find(const char *name)
 
 // ---- shapes ----
 
-static int check_size(const struct yk_model *m, const char *key, int64_t size, int64_t least, int64_t most)
+static int check_size(const struct yk_model *m, const char *key, int64_t size, int64_t most)
 {
-	if (size >= least && size <= most)
+	if (size >= 1 && size <= most)
 		return 0;
-	return yk_fail(YOKE_EINVAL, "%s: %s=%" PRId64 " is not in %" PRId64 " .. %" PRId64, m->name, key, size,
-		       least, most);
+	return yk_fail(YOKE_EINVAL, "%s: %s=%" PRId64 " is not in 1 .. %" PRId64, m->name, key,
+		       size, most);
 }
 
 int yk_model_check(const struct yk_model *m, const struct yk_shape *s)
 {
-	int e = check_size(m, "vocab", s->vocab, 1, MOST);
+	int e = check_size(m, "vocab", s->vocab, MOST);
 	if (e == 0)
-		e = check_size(m, "context", s->context, 1, MOST);
+		e = check_size(m, "context", s->context, MOST);
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
-			e = check_size(m, sizes[k].key, s->size[k], sizes[k].least, sizes[k].most);
+			e = check_size(m, sizes[k].key, s->size[k], sizes[k].most);
 	return e == 0 && m->check ? m->check(s) : e;
 }
 
@@ -86,11 +86,12 @@ void yk_model_text(const struct yk_model *m, const struct yk_shape *s, char *to,
 
 json_t *yk_model_describe(const struct yk_model *m, const struct yk_shape *s)
 {
-	json_t *o = json_pack("{s:s, s:I, s:I}", "kind", m->name, "vocab", (json_int_t)s->vocab, "context",
-			      (json_int_t)s->context);
+	json_t *o = json_pack("{s:s, s:I, s:I}", "kind", m->name, "vocab", (json_int_t)s->vocab,
+			      "context", (json_int_t)s->context);
 	bool bad = !o;
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
-		bad |= has(m, k) && json_object_set_new(o, sizes[k].key, json_integer(s->size[k])) < 0;
+		bad |= has(m, k) &&
+		       json_object_set_new(o, sizes[k].key, json_integer(s->size[k])) < 0;
 	if (!bad)
 		return o;
 	json_decref(o);
@@ -98,7 +99,8 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_shape *s)
 	return NULL;
 }
 
-int yk_model_parse(const json_t *o, const char *what, const struct yk_model **model, struct yk_shape *to)
+int yk_model_parse(const json_t *o, const char *what, const struct yk_model **model,
+		   struct yk_shape *to)
 {
 #define X(name) #name
 	static const char known[] = YK_MODELS(X, ", ");
@@ -111,14 +113,14 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 		return e;
 	const struct yk_model *m = yk_model_find(kind);
 	if (!m)
-		return yk_fail(YOKE_EFORMAT, "%s: model of unknown kind '%.40s'; this yoke knows %s", what, kind,
-			       known);
+		return yk_fail(YOKE_EFORMAT, "%s: model of unknown kind '%.40s'; this yoke knows %s",
+			       what, kind, known);
 	e = yk_json_int(o, what, "vocab", 1, MOST, &s.vocab);
 	if (e == 0)
 		e = yk_json_int(o, what, "context", 1, MOST, &s.context);
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
-			e = yk_json_int(o, what, sizes[k].key, sizes[k].least, sizes[k].most, &s.size[k]);
+			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].most, &s.size[k]);
 	if (e < 0)
 		return e;
 	if (yk_model_check(m, &s) < 0) {
@@ -165,7 +167,8 @@ yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, do
 	int64_t t = yoke_dim(ids, 1), context = n->shape.context;
 	if (t <= context)
 		return n->model->forward(n, ids, dropout);
-	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t, context);
+	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t,
+		context);
 	return NULL;
 }
 

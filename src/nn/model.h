@@ -14,13 +14,13 @@
 
 #define YK_HISTORY 64 // the most there is
 
-// X(key, default, least, most, help): what gives models their shape, each a key of `yoke train`.
+// X(key, default, most, help): what gives models their shape, each a key of `yoke train`, 1 at least.
 // Products of the largest ones are still far below 2^63.
 #define YK_SIZES(X) \
-	X(layers, "4", 1, 1000, "blocks; of mlp, hidden layers") \
-	X(heads, "4", 1, 1024, "attention heads of gpt; they divide embed") \
-	X(embed, "128", 1, 65536, "width of the embedding") \
-	X(history, "8", 1, YK_HISTORY, "tokens that mlp predicts the next one from")
+	X(layers, "4", 1000, "blocks; of mlp, hidden layers") \
+	X(heads, "4", 1024, "attention heads of gpt; they divide embed") \
+	X(embed, "128", 65536, "width of the embedding") \
+	X(history, "8", YK_HISTORY, "tokens that mlp predicts the next one from")
 
 enum {
 #define X(key, ...) YK_SIZE_##key,
@@ -33,8 +33,8 @@ enum {
 struct yk_shape {
 	int64_t vocab, context;
 	union {
-		int64_t size[YK_SIZE_COUNT]; // by number and by name; 0 where the model has no such size
-		struct {
+		int64_t size[YK_SIZE_COUNT]; // 0 where the model has no such size
+		struct {                     // the same by name
 #define X(key, ...) int64_t key;
 			YK_SIZES(X)
 #undef X
@@ -51,7 +51,7 @@ struct yk_network {
 // What a network remembers of the tokens seen so far, so that each is computed once.
 struct yk_cache {
 	int64_t length, batch;      // tokens in it; set length to 0 to begin anew
-	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with the new ones
+	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with those
 	struct yk_parameters state; // as the model's `state` made them
 };
 

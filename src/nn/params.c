@@ -101,7 +101,8 @@ static int fill(yoke_tensor *var, double value)
 	int64_t n = yoke_count(var);
 	float *host = malloc((size_t)n * sizeof *host + 1);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "parameters: no host memory for %lld elements", (long long)n);
+		return yk_fail(YOKE_ENOMEM, "parameters: no host memory for %lld elements",
+			       (long long)n);
 	for (int64_t i = 0; i < n; i++)
 		host[i] = (float)value;
 	int e = yoke_put(var, host, yoke_bytes(var));

@@ -15,7 +15,8 @@ struct yk_parameters {
 	struct yk_parameter {
 		char *name;   // "layer0.attn.qkv.weight"
 		bool decay;   // does weight decay apply?
-		double deviation, value; // first values: normal around 0, or where that is 0 all `value`
+		// First values: normal of that deviation around 0; where it is 0, all are `value`.
+		double deviation, value;
 	} *row;               // of each variable
 	size_t var_cap, row_cap;
 	bool counts;      // elements only: no variable is made

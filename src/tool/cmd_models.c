@@ -102,8 +102,8 @@ static json_t *describe(const char *folder, time_t saved)
 			      json_integer_value(json_object_get(ck.schedule, "steps")), "saved", when,
 			      "age", fmax(0, difftime(time(NULL), saved)));
 		json_t *shape = yk_model_describe(m, &s);
-		if (!o || json_object_update(o, shape) || set_real(o, "loss", loss) || set_real(o, "val_loss", val_loss) ||
-		    set_real(o, "perplexity", exp(val_loss)))
+		if (!o || json_object_update(o, shape) || set_real(o, "loss", loss) ||
+		    set_real(o, "val_loss", val_loss) || set_real(o, "perplexity", exp(val_loss)))
 			yk_fail(YOKE_EINVAL, "%s: no memory, or its name is not UTF-8", folder);
 		json_decref(shape);
 	}

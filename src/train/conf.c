@@ -24,7 +24,7 @@
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
 #define X(key, type, commands, def, least, most, choices, help) \
 	{ #key, YK_KEY_##type, commands, def, least, most, choices, help },
-#define S(key, def, least, most, help) X(key, INT, YK_T, def, least, most, NULL, help)
+#define S(key, def, most, help) X(key, INT, YK_T, def, 1, most, NULL, help)
 	YK_CONFIG_KEYS(X, S)
 #undef S
 #undef X
@@ -459,14 +459,17 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 	return m;
 }
 
-// An argument for a size that the model does not have was meant for another one.  A file may serve several.
+// An argument for a size that the model does not have was meant for another one; a file may serve
+// several.
 static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 {
-	for (int k = 0; k < YK_SIZE_COUNT; k++)
-		if (!(m->sizes >> k & 1) && c->value[yk_config_sizes[k]].origin == YK_BY_ARGUMENT)
+	for (int k = 0; k < YK_SIZE_COUNT; k++) {
+		enum yk_config_key key = yk_config_sizes[k];
+		const char *name = yk_config_rows[key].name;
+		if (!(m->sizes >> k & 1) && c->value[key].origin == YK_BY_ARGUMENT)
 			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
-				       yk_config_rows[yk_config_sizes[k]].name, yk_config_str(c, yk_config_sizes[k]),
-				       m->name, yk_config_rows[yk_config_sizes[k]].name);
+				       name, yk_config_str(c, key), m->name, name);
+	}
 	return 0;
 }
 

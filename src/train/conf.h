@@ -15,8 +15,8 @@
 #define YK_MODEL_NAME(name) #name
 #define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
 
-// X(key, type, commands, default, least, most, choices, help); S(key, default, least, most, help) for what
-// gives models their shape.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
+// X(key, type, commands, default, least, most, choices, help); S(key, default, most, help) for the
+// sizes of models.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
 // `choices`; PATHS, a comma-separated list.
 // An INT with choices may be that word as well, which is YK_AUTO.
 #define YK_AUTO (-1)

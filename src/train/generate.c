@@ -106,7 +106,8 @@ static int predict(struct window *w, float *logits)
 	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, w->ids + done);
 	yoke_tensor *h = yk_network_extend(w->net, w->cache, ids);
 	h = yoke_slice(h, 1, dims[1] - 1, dims[1], 1);
-	yoke_read(w->net->model->logits(w->net, h), logits, (size_t)w->net->shape.vocab * sizeof *logits);
+	yoke_read(w->net->model->logits(w->net, h), logits,
+		  (size_t)w->net->shape.vocab * sizeof *logits);
 	return yoke_scope_end(s);
 }
 

@@ -99,9 +99,9 @@ static int add_word(const struct yk_config *c, const char *word, FILE *to)
 		}
 	near = yk_nearest(word, words, WORDS);
 #define S(key, ...) "{" #key "}, "
-	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are " YK_SIZES(S) "{device} and {data}",
-		       yk_config_str(c, YK_KEY_out), word, near ? ", did you mean {" : "", near ? near : "",
-		       near ? "}?" : "");
+	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are " YK_SIZES(S)
+		       "{device} and {data}", yk_config_str(c, YK_KEY_out), word,
+		       near ? ", did you mean {" : "", near ? near : "", near ? "}?" : "");
 #undef S
 }
 

@@ -10,7 +10,8 @@
 
 // ---- host lists ----
 
-int yk_host_list_new(const struct yk_parameters *ps, struct yk_host_list *to)
+// Names and shapes alone.
+static int describe(const struct yk_parameters *ps, struct yk_host_list *to)
 {
 	struct yk_host_list l = { .tensor = calloc((size_t)ps->count + 1, sizeof *l.tensor) };
 	if (!l.tensor)
@@ -36,15 +37,21 @@ void yk_host_list_free(struct yk_host_list *l)
 	*l = (struct yk_host_list){ 0 };
 }
 
-int yk_host_list_read(struct yk_host_list *l, const struct yk_parameters *ps)
+int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
 {
-	int e = 0;
-	for (int i = 0; i < l->count && e == 0; i++) {
+	struct yk_host_list l = { 0 };
+	int e = describe(ps, &l);
+	for (int i = 0; i < l.count && e == 0; i++) {
 		size_t bytes = yoke_bytes(ps->var[i]);
-		void *data = l->tensor[i].data = malloc(bytes);
+		void *data = l.tensor[i].data = malloc(bytes);
 		e = data ? yoke_read(ps->var[i], data, bytes) :
-			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", l->tensor[i].name);
+			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s",
+				   ps->row[i].name);
 	}
+	if (e < 0)
+		yk_host_list_free(&l);
+	else
+		*to = l;
 	return e;
 }
 
@@ -68,7 +75,7 @@ int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part
 		    const struct yk_parameters *ps)
 {
 	struct yk_host_list l = { 0 };
-	int e = yk_host_list_new(ps, &l);
+	int e = describe(ps, &l);
 	if (e == 0)
 		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, put, (void *)ps);
 	yk_host_list_free(&l);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that were trained: what a checkpoint holds, as networks and variables, and variables as what
-// a checkpoint takes.
+// Models that were trained: networks and variables out of checkpoints, and what is saved of them in
+// host memory.
 #ifndef YK_TRAINED_H
 #define YK_TRAINED_H
 
@@ -30,10 +30,9 @@ struct yk_host_list {
 	struct yk_host_tensor *tensor;
 };
 
-// Names and shapes, the elements not read yet.
-int yk_host_list_new(const struct yk_parameters *, struct yk_host_list *);
+// The parameters as they are now.
+int yk_host_list_read(const struct yk_parameters *, struct yk_host_list *);
 void yk_host_list_free(struct yk_host_list *);
-int yk_host_list_read(struct yk_host_list *, const struct yk_parameters *);
 int yk_host_list_put(const struct yk_host_list *, const struct yk_parameters *);
 
 #endif

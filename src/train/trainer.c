@@ -114,14 +114,14 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
-static int check_memory(const struct yk_trainer *t, const struct yk_model *m, const struct yk_shape *s,
-			const struct yk_optim_spec *o)
+static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
+			const struct yk_shape *s, const struct yk_optim_spec *o)
 {
 	char need[32], has[32];
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
-	// at least: weights, gradients, states and sums of every parameter, what the way back needs of a token
+	// at least: weights, gradients, states and sums of every parameter; what tokens leave
 	int64_t parameters = yk_model_elements(m, s);
 	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
 	double tokens = (double)t->batch * (double)t->context;
@@ -154,8 +154,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return e;
 	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
 		yk_model_text(t->net->model, &t->net->shape, had, sizeof had);
-		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or train another one "
-			       "with another out", folder, had);
+		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
+			       "train another one with another out", folder, had);
 	}
 	if (!from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
