@@ -27,10 +27,10 @@ static int check(const struct yk_shape *s)
 		       "window; choose less", s->history, s->context);
 }
 
-// He et al. 2015: what goes through relu keeps the variance of the embedding, 1.
-static void linear(struct yk_parameters *to, int64_t out, int64_t in, const char *name)
+static void linear(struct yk_parameters *to, int64_t out, int64_t in, double deviation,
+		   const char *name)
 {
-	yk_parameters_matrix(to, out, in, sqrt(2 / (double)in), "%s.weight", name);
+	yk_parameters_matrix(to, out, in, deviation, "%s.weight", name);
 	yk_parameters_vector(to, out, 0, "%s.bias", name);
 }
 
@@ -39,11 +39,12 @@ static void parameters(const struct yk_shape *s, struct yk_parameters *to)
 	int64_t hidden = 4 * s->embed;
 	yk_parameters_matrix(to, s->vocab, s->embed, 1, "wte.weight");
 	for (int64_t i = 0; i < s->layers; i++) {
+		int64_t in = i ? hidden : s->history * s->embed;
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		linear(to, hidden, i ? hidden : s->history * s->embed, name);
+		linear(to, hidden, in, sqrt(2 / (double)in), name); // He et al. 2015: relu keeps the variance
 	}
-	linear(to, s->vocab, hidden, "out");
+	linear(to, s->vocab, hidden, 0.02, "out"); // small: what is not trained yet is near chance
 }
 
 // Its logits and the inputs of all products.

@@ -139,8 +139,8 @@ static int run_attention(struct yk_case *c)
 
 struct training {
 	struct yk_network *net;
-	yoke_tensor *ids, *targets, **m, **v, **g;
-	int n;
+	yoke_tensor *ids, *targets, **g;
+	struct yk_parameters m, v;
 };
 
 static void drop_train(struct yk_case *c)
@@ -149,12 +149,8 @@ static void drop_train(struct yk_case *c)
 
 	if (!t)
 		return;
-	for (int i = 0; i < t->n; i++) {
-		yoke_free(t->m ? t->m[i] : NULL);
-		yoke_free(t->v ? t->v[i] : NULL);
-	}
-	free(t->m);
-	free(t->v);
+	yk_parameters_fini(&t->m);
+	yk_parameters_fini(&t->v);
 	free(t->g);
 	yoke_free(t->ids);
 	yoke_free(t->targets);
@@ -165,23 +161,15 @@ static void drop_train(struct yk_case *c)
 
 static int make_states(struct training *t)
 {
-	t->n = t->net->params.count;
-	t->m = calloc((size_t)t->n, sizeof *t->m);
-	t->v = calloc((size_t)t->n, sizeof *t->v);
-	t->g = calloc((size_t)t->n, sizeof *t->g);
-	if (!t->m || !t->v || !t->g)
+	const struct yk_parameters *p = &t->net->params;
+	t->g = calloc((size_t)p->count, sizeof *t->g);
+	if (!t->g)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
-	for (int i = 0; i < t->n; i++) {
-		yoke_tensor *p = t->net->params.var[i];
-		int64_t dims[YOKE_MAX_RANK];
-		for (int k = 0; k < yoke_rank(p); k++)
-			dims[k] = yoke_dim(p, k);
-		t->m[i] = yoke_variable("m", yoke_f32, yoke_rank(p), dims);
-		t->v[i] = yoke_variable("v", yoke_f32, yoke_rank(p), dims);
-		if (!t->m[i] || !t->v[i])
-			return yoke_error_code();
+	for (int i = 0; i < p->count; i++) {
+		yk_parameters_like(&t->m, p, i, "m");
+		yk_parameters_like(&t->v, p, i, "v");
 	}
-	return 0;
+	return t->m.error ? t->m.error : t->v.error;
 }
 
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
@@ -224,7 +212,7 @@ static int make_train(struct yk_case *c)
 static int run_train(struct yk_case *c)
 {
 	struct training *t = c->state;
-	yoke_tensor *const *p = t->net->params.var;
+	const struct yk_parameters *p = &t->net->params;
 	yoke_scope *s = yoke_scope_begin("train");
 	struct yoke_adamw how = {
 		.lr = yoke_scalar(1e-4),
@@ -237,10 +225,10 @@ static int run_train(struct yk_case *c)
 		.weight_decay = 0.1,
 	};
 	yoke_tensor *loss = yk_network_loss(t->net, t->ids, t->targets, 0);
-	int e = loss ? yoke_grad(loss, t->n, p, t->g) : yoke_error_code();
+	int e = loss ? yoke_grad(loss, p->count, p->var, t->g) : yoke_error_code();
 
 	if (e == 0)
-		e = yoke_adamw_step(t->n, p, t->g, t->m, t->v, &how);
+		e = yoke_adamw_step(p->count, p->var, t->g, t->m.var, t->v.var, &how);
 	return finish(s, e == 0 ? loss : NULL);
 }
 
