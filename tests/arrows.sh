@@ -9,7 +9,7 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	device) echo 1 ;;
+	device | formats | text) echo 1 ;;
 	conform) echo 2 ;;
 	graph) echo 3 ;;
 	plan) echo 4 ;;

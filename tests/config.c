@@ -303,6 +303,20 @@ static void test_check(void)
 	yk_config_argument(&c, "heads=3");
 	refused(&c, yk_config_check(&c), YOKE_EINVAL,
 		"heads=3 does not divide embed=128");
+	yk_config_argument(&c, "model=mlp");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "data");
+	yk_config_argument(&c, "data=x");
+	yk_config_argument(&c, "model=mlp");
+	yk_config_argument(&c, "heads=3");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "'heads=3': model=mlp has no heads");
+	yk_config_argument(&c, "data=x");
+	yk_config_argument(&c, "history=3");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "model=gpt has no history");
+	yk_config_argument(&c, "data=x");
+	yk_config_argument(&c, "model=mlp");
+	yk_config_argument(&c, "context=7");
+	refused(&c, yk_config_check(&c), YOKE_EINVAL, "history=8 is more than the context=7");
+	bad_argument("model=bert", YOKE_EINVAL, "one of: gpt mlp");
 	yk_config_argument(&c, "data=x");
 	yk_config_argument(&c, "out=");
 	refused(&c, yk_config_check(&c), YOKE_EINVAL, "out");

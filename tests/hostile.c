@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "formats/safetensors.h"
 #include "fuzz/targets.h"
 #include "train/conf.h"
-#include "train/safetensors.h"
 
 static char folder[] = "hostile.XXXXXX", path[64];
 

@@ -4,12 +4,11 @@
 
 #include "config.h"
 
-#include "nn/gpt.h"
-#include "nn/mlp.h"
+#include "nn/model.h"
 #include "tap.h"
 #include "train/optim.h"
 
-enum { STEPS = 30, ROWS = 24, IN = 5, OUT = 3, B = 2, T = 9 };
+enum { STEPS = 30, ROWS = 24, IN = 5, OUT = 3, B = 2, T = 9, LAYERS = 3 };
 
 struct result {
 	double loss[STEPS];
@@ -41,12 +40,14 @@ static struct yk_optim *optimizer(const struct yk_parameters *p)
 
 static int train_mlp(double *loss)
 {
-	struct yk_mlp *mlp;
-	const int64_t sizes[] = { IN, 17, 8, OUT };
-	int err = yk_mlp_new(3, sizes, yoke_tanh, &mlp);
-	if (!err)
-		err = yk_mlp_init(mlp, 3);
-	struct yk_optim *o = err ? NULL : optimizer(&mlp->params);
+	const int64_t sizes[LAYERS + 1] = { IN, 17, 8, OUT };
+	struct yk_parameters p = { 0 };
+	for (int i = 0; i < LAYERS; i++) {
+		yk_parameters_matrix(&p, sizes[i + 1], sizes[i], sqrt(2 / (double)sizes[i]), "w%d", i);
+		yk_parameters_vector(&p, sizes[i + 1], 0, "b%d", i);
+	}
+	int err = p.error ? p.error : yk_parameters_draw(&p, 3);
+	struct yk_optim *o = err ? NULL : optimizer(&p);
 	for (int t = 1; t <= STEPS && !err; t++) {
 		float x[ROWS * IN], y[ROWS * OUT];
 		for (int i = 0; i < ROWS * IN; i++)
@@ -56,21 +57,23 @@ static int train_mlp(double *loss)
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *in = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, IN }, x);
 		yoke_tensor *want = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, OUT }, y);
-		err = update(o, &mlp->params, t, yoke_mse(yk_mlp_forward(mlp, in), want), &loss[t - 1]);
+		for (int i = 0; i < LAYERS; i++)
+			in = yoke_linear(i ? yoke_tanh(in) : in, p.var[2 * i], p.var[2 * i + 1]);
+		err = update(o, &p, t, yoke_mse(in, want), &loss[t - 1]);
 		yoke_scope_end(s);
 	}
 	yk_optim_free(o);
-	yk_mlp_free(mlp);
+	yk_parameters_fini(&p);
 	return err;
 }
 
 static int train_gpt(double *loss)
 {
-	struct yk_gpt *gpt;
-	struct yk_gpt_shape shape = { 31, T, 2, 2, 24 };
-	int err = yk_gpt_new(&shape, &gpt);
+	struct yk_network *gpt = NULL;
+	struct yk_shape shape = { .vocab = 31, .context = T, .layers = 2, .heads = 2, .embed = 24 };
+	int err = yk_network_new(&yk_model_gpt, &shape, &gpt);
 	if (!err)
-		err = yk_gpt_init(gpt, 3);
+		err = yk_parameters_draw(&gpt->params, 3);
 	struct yk_optim *o = err ? NULL : optimizer(&gpt->params);
 	for (int t = 1; t <= 5 && !err; t++) {
 		int32_t ids[B * (T + 1)];
@@ -80,11 +83,11 @@ static int train_gpt(double *loss)
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *all = yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, ids);
 		yoke_tensor *x = yoke_slice(all, 1, 0, T, 1), *y = yoke_slice(all, 1, 1, T + 1, 1);
-		err = update(o, &gpt->params, t, yk_gpt_loss(gpt, x, y, 0.1), &loss[t - 1]);
+		err = update(o, &gpt->params, t, yk_network_loss(gpt, x, y, 0.1), &loss[t - 1]);
 		yoke_scope_end(s);
 	}
 	yk_optim_free(o);
-	yk_gpt_free(gpt);
+	yk_network_free(gpt);
 	return err;
 }
 

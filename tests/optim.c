@@ -87,7 +87,8 @@ static void test(const struct yk_optim_spec *spec, double most, const char *what
 	memset(&ref, 0, sizeof ref);
 	for (int i = 0; i < N; i++) {
 		int rank = shapes[i][1] ? 2 : 1;
-		yk_parameters_add(&ps, rank == 2, rank, shapes[i], "p%d", i);
+		yk_parameters_add(&ps, rank, shapes[i], "p%d", i);
+		ps.row[i].decay = rank == 2;
 		g[i] = yoke_variable("g", yoke_f32, rank, shapes[i]);
 	}
 	draw(ps.var, 1);

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tap.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
 #include "train/loop.h"
 
 enum { STEPS = 4 };

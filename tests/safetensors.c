@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "tap.h"
-#include "train/safetensors.h"
+#include "formats/safetensors.h"
 
 static char folder[] = "safetensors.XXXXXX", path[64];
 

@@ -222,6 +222,27 @@ verdict "a prompt from a pipe: $(cat one)" $?
 	[ "$(wc -c <one)" -eq 21 ] && { echo; cat one; } | cmp -s - two
 verdict "an empty prompt goes on as behind a newline" $?
 
+# ---- the other model ----
+
+mlp="model=mlp layers=2 embed=16 history=6 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 schedule=constant"
+"$yoke" train data=text out='m-{layers}-{history}' steps=30 dropout=0.1 $mlp 2>err &&
+	"$yoke" train data=text out=m20 steps=20 dropout=0.1 $mlp 2>err &&
+	"$yoke" train out=m20 steps=30 resume=1 2>err && same loss m-2-6/metrics.jsonl m20/metrics.jsonl
+verdict "model=mlp: resumed losses are the same to the last digit" $?
+field loss m20/metrics.jsonl | awk 'NR == 1 { a = $1 } { b = $1 } END { exit !(NR == 30 && b < 0.6 * a) }'
+verdict "the loss falls: $(field loss m20/metrics.jsonl | sed -n '1p;$p' | tr '\n' ' ')" $?
+"$yoke" generate m20 prompt="line 3" tokens=60 temperature=0 >one 2>err &&
+	[ "$(wc -c <one)" -eq 67 ] && "$yoke" generate m-2-6 prompt="line 3" tokens=60 temperature=0 | cmp -s - one
+verdict "generate, past the window: $(head -n 1 one)" $?
+"$yoke" eval m20 data=text >out 2>err && "$yoke" eval m20 data=text batch=3 >all 2>err &&
+	awk '$1 == "loss" { l[NR == FNR] = $2 } END { d = l[0] - l[1]; exit !(l[0] > 0 && d < 2e-6 && d > -2e-6) }' out all
+verdict "eval: $(tr -s '\n ' ' ' <out)" $?
+"$yoke" models . >out 2>err && grep -q '^./m20 *[0-9]\|^m20 *[0-9]' out && "$yoke" models --json m20 >out &&
+	grep -q '"kind": "mlp"' out && grep -q '"history": 6' out && ! grep -q heads out
+verdict "models: $(tr -d '\n' <out | tr -s ' ')" $?
+refused 1 "m20: holds a model of model=mlp layers=2 embed=16 history=6 context=32; drop" train out=m20 resume=1 model=gpt
+refused 1 "'heads=2': model=mlp has no heads" train data=text out=no $mlp heads=2
+
 # ---- the log of runs, profiles ----
 
 for n in $(awk -F'\t' '{ print NF }' training_log.tsv | sort -u); do

@@ -30,7 +30,7 @@ def mix(z):
 
 
 def permuted(i, n, key):
-    """Element i of yoke's permutation of 0 .. n-1 (src/train/data.c)."""
+    """Element i of yoke's permutation of 0 .. n-1 (src/text/data.c)."""
     half = 1
     while half < 32 and 1 << 2 * half < n:
         half += 1

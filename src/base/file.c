@@ -89,6 +89,26 @@ int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
 	return e;
 }
 
+int yk_file_open(const char *path, uint64_t *bytes)
+{
+	struct stat st;
+	// O_NONBLOCK: a pipe of that name must not hold us up
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), e;
+
+	if (fd < 0)
+		return fail("read", path, errno);
+	if (fstat(fd, &st) < 0) {
+		e = fail("read", path, errno);
+	} else if (!S_ISREG(st.st_mode)) {
+		e = yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
+	} else {
+		*bytes = (uint64_t)st.st_size;
+		return fd;
+	}
+	close(fd);
+	return e;
+}
+
 int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes)
 {
 	return read_all(STDIN_FILENO, "standard input", 0, most, data, bytes);

@@ -11,6 +11,8 @@
 // The whole file, with a NUL behind it that is not counted; the caller frees it.  ENOENT, EIO, ENOMEM;
 // EFORMAT when it is larger than `most` bytes.  Errors name path and reason.
 int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
+// Opens a regular file to be read: a descriptor, and its size.  ENOENT, EIO; EFORMAT for what is none.
+int yk_file_open(const char *path, uint64_t *bytes);
 // All of standard input, in the same way.
 int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes);
 int yk_file_write(const char *path, const void *data, size_t bytes);

@@ -1,63 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MLP, built of operations.
+// MLP: the next token from the last `history` ones, by a perceptron over their embeddings side by
+// side (Bengio et al. 2003).
+//
+//     x[t] = wte[ids[t-n+1]], .., wte[ids[t]]      [B,T,nE], zeros for what is before the window
+//     h = relu(layer(x)), `layers` times           [B,T,4E]
+//     logits = out(h)                              [B,T,V]
+//
+// Linear weights are [out,in].  Dropped are shares of the embedding and of each hidden layer.
 #include "config.h"
 
-#include "nn/mlp.h"
-
+#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "base/error.h"
-#include "nn/init.h"
+#include "nn/model.h"
 
-int yk_mlp_new(int layers, const int64_t *sizes, yoke_tensor *(*activation)(yoke_tensor *),
-	       struct yk_mlp **to)
+// By place: the embedding, then weight and bias of each layer, and of the one that gives logits.
+enum { WTE, LAYERS };
+
+static int check(const struct yk_shape *s)
 {
-	struct yk_mlp *m = calloc(1, sizeof *m);
-	if (!m)
-		return yk_fail(YOKE_ENOMEM, "mlp: no memory");
-	m->layers = layers;
-	m->activation = activation;
-	for (int i = 0; i < layers; i++) {
-		int64_t in = sizes[i], out = sizes[i + 1];
-		if (!yk_parameters_add(&m->params, true, 2, (int64_t[]){ out, in },
-				       "layer%d.weight", i) ||
-		    !yk_parameters_add(&m->params, false, 1, &out, "layer%d.bias", i)) {
-			yk_mlp_free(m);
-			return yoke_error_code();
-		}
+	if (s->history <= s->context)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "history=%" PRId64 " is more than the context=%" PRId64 " of a "
+		       "window; choose less", s->history, s->context);
+}
+
+static void linear(struct yk_parameters *to, int64_t out, int64_t in, double deviation,
+		   const char *name)
+{
+	yk_parameters_matrix(to, out, in, deviation, "%s.weight", name);
+	yk_parameters_vector(to, out, 0, "%s.bias", name);
+}
+
+static void parameters(const struct yk_shape *s, struct yk_parameters *to)
+{
+	int64_t hidden = 4 * s->embed;
+	yk_parameters_matrix(to, s->vocab, s->embed, 1, "wte.weight");
+	for (int64_t i = 0; i < s->layers; i++) {
+		int64_t in = i ? hidden : s->history * s->embed;
+		char name[40];
+		snprintf(name, sizeof name, "layer%" PRId64, i);
+		linear(to, hidden, in, sqrt(2 / (double)in), name); // He et al. 2015: relu keeps the variance
 	}
-	*to = m;
-	return 0;
+	linear(to, s->vocab, hidden, 0.02, "out"); // small: what is not trained yet is near chance
 }
 
-void yk_mlp_free(struct yk_mlp *m)
+// Its logits and the inputs of all products.
+static double kept(const struct yk_shape *s)
 {
-	if (!m)
-		return;
-	yk_parameters_fini(&m->params);
-	free(m);
+	return (double)s->vocab + (double)s->embed * (double)(s->history + 4 * s->layers);
 }
 
-int yk_mlp_init(struct yk_mlp *m, uint64_t seed)
+// x [B,n-1+T,E]: embeddings of T tokens with those before them -> [B,T,4E]
+static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
-	yoke_random_set(seed, 0);
-	yoke_scope *s = yoke_scope_begin("init");
-	for (int i = 0; i < m->layers; i++) {
-		yoke_tensor *w = m->params.var[2 * i];
-		yk_init_normal(w, m->params.row[2 * i].name, sqrt(2 / (double)yoke_dim(w, 1)));
-		yk_init_fill(m->params.var[2 * i + 1], 0);
+	int64_t history = n->shape.history, t = yoke_dim(x, 1) - history + 1;
+	yoke_tensor *side[YK_HISTORY];
+	for (int64_t i = 0; i < history; i++)
+		side[i] = yoke_slice(x, 1, i, i + t, 1);
+	yoke_tensor *y = yoke_concat((int)history, side, 2);
+	for (int64_t i = 0; i < n->shape.layers; i++) {
+		yoke_tensor *const *l = n->params.var + LAYERS + 2 * i;
+		char name[40];
+		snprintf(name, sizeof name, "layer%" PRId64, i);
+		yoke_scope *s = yoke_scope_begin(name);
+		y = yoke_lift(yoke_dropout(yoke_relu(yoke_linear(y, l[0], l[1])), dropout));
+		yoke_scope_end(s);
 	}
-	yoke_eval(0, NULL);
-	return yoke_scope_end(s);
+	return y;
 }
 
-yoke_tensor *yk_mlp_forward(const struct yk_mlp *m, yoke_tensor *x)
+// x [B,T,E] as at the beginning of a window.
+static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 {
-	for (int i = 0; i < m->layers; i++) {
-		if (i > 0)
-			x = m->activation(x);
-		x = yoke_linear(x, m->params.var[2 * i], m->params.var[2 * i + 1]);
-	}
-	return x;
+	return yoke_pad(x, (int64_t[]){ 0, n->shape.history - 1, 0 }, (int64_t[]){ 0, 0, 0 }, 0);
 }
+
+static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
+{
+	yoke_tensor *x = yoke_dropout(yoke_embedding(n->params.var[WTE], ids), dropout);
+	return hidden(n, begun(n, x), dropout);
+}
+
+static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
+{
+	yoke_tensor *const *out = n->params.var + LAYERS + 2 * n->shape.layers;
+	return yoke_linear(x, out[0], out[1]);
+}
+
+// The embeddings of the last tokens: [B,n-1,E].
+static void state(const struct yk_shape *s, int64_t batch, struct yk_parameters *to)
+{
+	if (s->history > 1)
+		yk_parameters_add(to, 3, (int64_t[]){ batch, s->history - 1, s->embed },
+				  "cache.last");
+}
+
+static yoke_tensor *extend(const struct yk_network *n, const struct yk_cache *c, yoke_tensor *ids)
+{
+	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
+	yoke_tensor *x = yoke_embedding(n->params.var[WTE], ids);
+	if (before == 0)
+		return hidden(n, x, 0);
+	yoke_tensor *last = c->state.var[0];
+	x = c->length ? yoke_concat(2, (yoke_tensor *[]){ last, x }, 1) : begun(n, x);
+	yoke_assign(last, yoke_slice(x, 1, t, t + before, 1));
+	return hidden(n, x, 0);
+}
+
+const struct yk_model yk_model_mlp = {
+	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
+	.check = check, .parameters = parameters, .kept = kept,
+	.forward = forward, .logits = logits, .loss = yk_network_loss,
+	.state = state, .extend = extend,
+};

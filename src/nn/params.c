@@ -11,40 +11,124 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-yoke_tensor *yk_parameters_add(struct yk_parameters *p, bool decay, int rank, const int64_t *dims,
-			       const char *fmt, ...)
+static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt,
+			 va_list ap)
 {
 	size_t n = (size_t)p->count + 1;
+	char *name;
 	if (yk_grow(&p->var, &p->var_cap, n, sizeof *p->var) < 0 ||
 	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
-		return NULL;
-	char *name;
-	va_list ap;
-	va_start(ap, fmt);
-	int length = vasprintf(&name, fmt, ap);
-	va_end(ap);
-	if (length < 0) {
-		yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
-		return NULL;
-	}
+		return yoke_error_code();
+	if (vasprintf(&name, fmt, ap) < 0)
+		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
 	// Kept: a scope that is open around the building of a model must not take it.
 	yoke_tensor *var = yoke_keep(yoke_variable(name, yoke_f32, rank, dims));
 	if (!var) {
 		free(name);
-		return NULL;
+		return yoke_error_code();
 	}
 	p->var[p->count] = var;
-	p->row[p->count] = (struct yk_parameter){ .name = name, .decay = decay };
-	p->count++;
-	return var;
+	p->row[p->count++] = (struct yk_parameter){ .name = name };
+	return 0;
 }
 
-int64_t yk_parameters_elements(const struct yk_parameters *p)
+// Its row; NULL: there is none to be filled.
+static struct yk_parameter *add(struct yk_parameters *p, int rank, const int64_t *dims,
+				const char *fmt, va_list ap)
 {
-	int64_t n = 0;
-	for (int i = 0; i < p->count; i++)
-		n += yoke_count(p->var[i]);
-	return n;
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	if (!p->error && !p->counts)
+		p->error = make_variable(p, rank, dims, fmt, ap);
+	if (!p->error)
+		p->elements += n;
+	return p->error || p->counts ? NULL : &p->row[p->count - 1];
+}
+
+void yk_parameters_add(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	add(p, rank, dims, fmt, ap);
+	va_end(ap);
+}
+
+void yk_parameters_matrix(struct yk_parameters *p, int64_t out, int64_t in, double deviation,
+			  const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	struct yk_parameter *row = add(p, 2, (int64_t[]){ out, in }, fmt, ap);
+	va_end(ap);
+	if (row) {
+		row->decay = true;
+		row->deviation = deviation;
+	}
+}
+
+void yk_parameters_vector(struct yk_parameters *p, int64_t n, double value, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	struct yk_parameter *row = add(p, 1, &n, fmt, ap);
+	va_end(ap);
+	if (row)
+		row->value = value;
+}
+
+static int shape_of(const yoke_tensor *t, int64_t *dims)
+{
+	int rank = yoke_rank(t);
+	for (int i = 0; i < rank; i++)
+		dims[i] = yoke_dim(t, i);
+	return rank;
+}
+
+yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_parameters *of, int i,
+				const char *kind)
+{
+	int64_t dims[YOKE_MAX_RANK];
+	int rank = shape_of(of->var[i], dims);
+	yk_parameters_add(p, rank, dims, "%s.%s", kind, of->row[i].name);
+	return p->error ? NULL : p->var[p->count - 1];
+}
+
+static int fill(yoke_tensor *var, double value)
+{
+	// Put, not recorded: equal values recorded for two variables would share one storage,
+	// and the first step would have a plan of its own.
+	int64_t n = yoke_count(var);
+	float *host = malloc((size_t)n * sizeof *host + 1);
+	if (!host)
+		return yk_fail(YOKE_ENOMEM, "parameters: no host memory for %lld elements",
+			       (long long)n);
+	for (int64_t i = 0; i < n; i++)
+		host[i] = (float)value;
+	int e = yoke_put(var, host, yoke_bytes(var));
+	free(host);
+	return e;
+}
+
+int yk_parameters_draw(struct yk_parameters *p, uint64_t seed)
+{
+	yoke_random_set(seed, 0);
+	yoke_scope *s = yoke_scope_begin("init");
+	for (int i = 0; i < p->count; i++) {
+		const struct yk_parameter *row = &p->row[i];
+		int64_t dims[YOKE_MAX_RANK];
+		int rank = shape_of(p->var[i], dims);
+		if (row->deviation == 0) {
+			fill(p->var[i], row->value);
+			continue;
+		}
+		yoke_scope *own = yoke_scope_begin(row->name); // the random numbers are of this name
+		yoke_tensor *unit = yoke_normal(yoke_f32, rank, dims);
+		yoke_assign(p->var[i], yoke_mul(unit, yoke_const(row->deviation)));
+		yoke_scope_end(own);
+	}
+	yoke_eval(0, NULL);
+	return yoke_scope_end(s);
 }
 
 void yk_parameters_fini(struct yk_parameters *p)

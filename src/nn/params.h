@@ -15,15 +15,28 @@ struct yk_parameters {
 	struct yk_parameter {
 		char *name;   // "layer0.attn.qkv.weight"
 		bool decay;   // does weight decay apply?
+		// First values: normal of that deviation around 0; where it is 0, all are `value`.
+		double deviation, value;
 	} *row;               // of each variable
 	size_t var_cap, row_cap;
+	bool counts;      // elements only: no variable is made
+	int64_t elements; // of all that were added
+	int error;        // of the first that could not be; those behind it are passed over
 };
 
-// A new variable of zeros at the end of the list; its name is formatted.  NULL:
-// yoke_error says why.
-yoke_tensor *yk_parameters_add(struct yk_parameters *, bool decay, int rank, const int64_t *dims,
-			       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-int64_t yk_parameters_elements(const struct yk_parameters *);
+// A new variable of zeros at the end of the list; its name is formatted.
+void yk_parameters_add(struct yk_parameters *, int rank, const int64_t *dims, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+// A matrix [out,in], to which weight decay applies, of normal first values; a vector of equal ones.
+void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, double deviation,
+			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+void yk_parameters_vector(struct yk_parameters *, int64_t n, double value, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+// A variable "kind.name" for parameter i of another list, of its shape; NULL: yoke_error says why.
+yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,
+				const char *kind);
+// Gives all their first values; the random ones depend on the seed and on the name alone.
+int yk_parameters_draw(struct yk_parameters *, uint64_t seed);
 void yk_parameters_fini(struct yk_parameters *); // a list of all zeros is empty
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "nn/gpt.h"
+#include "nn/model.h"
 #include "tool/bench.h"
 
 // ---- operands ----
@@ -138,9 +138,9 @@ static int run_attention(struct yk_case *c)
 // ---- train ----
 
 struct training {
-	struct yk_gpt *gpt;
-	yoke_tensor *ids, *targets, **m, **v, **g;
-	int n;
+	struct yk_network *net;
+	yoke_tensor *ids, *targets, **g;
+	struct yk_parameters m, v;
 };
 
 static void drop_train(struct yk_case *c)
@@ -149,46 +149,34 @@ static void drop_train(struct yk_case *c)
 
 	if (!t)
 		return;
-	for (int i = 0; i < t->n; i++) {
-		yoke_free(t->m ? t->m[i] : NULL);
-		yoke_free(t->v ? t->v[i] : NULL);
-	}
-	free(t->m);
-	free(t->v);
+	yk_parameters_fini(&t->m);
+	yk_parameters_fini(&t->v);
 	free(t->g);
 	yoke_free(t->ids);
 	yoke_free(t->targets);
-	yk_gpt_free(t->gpt);
+	yk_network_free(t->net);
 	free(t);
 	c->state = NULL;
 }
 
 static int make_states(struct training *t)
 {
-	t->n = t->gpt->params.count;
-	t->m = calloc((size_t)t->n, sizeof *t->m);
-	t->v = calloc((size_t)t->n, sizeof *t->v);
-	t->g = calloc((size_t)t->n, sizeof *t->g);
-	if (!t->m || !t->v || !t->g)
+	const struct yk_parameters *p = &t->net->params;
+	t->g = calloc((size_t)p->count, sizeof *t->g);
+	if (!t->g)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a benchmark");
-	for (int i = 0; i < t->n; i++) {
-		yoke_tensor *p = t->gpt->params.var[i];
-		int64_t dims[YOKE_MAX_RANK];
-		for (int k = 0; k < yoke_rank(p); k++)
-			dims[k] = yoke_dim(p, k);
-		t->m[i] = yoke_variable("m", yoke_f32, yoke_rank(p), dims);
-		t->v[i] = yoke_variable("v", yoke_f32, yoke_rank(p), dims);
-		if (!t->m[i] || !t->v[i])
-			return yoke_error_code();
+	for (int i = 0; i < p->count; i++) {
+		yk_parameters_like(&t->m, p, i, "m");
+		yk_parameters_like(&t->v, p, i, "v");
 	}
-	return 0;
+	return t->m.error ? t->m.error : t->v.error;
 }
 
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
 static int make_train(struct yk_case *c)
 {
-	const struct yk_gpt_shape shape = { 256, c->size[3], c->size[0], c->size[1],
-					    c->size[2] };
+	const struct yk_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
+					.heads = c->size[1], .embed = c->size[2] };
 	const int64_t dims[2] = { c->size[4], c->size[3] };
 	struct training *t = calloc(1, sizeof *t);
 	int64_t weights = 12 * c->size[0] * c->size[2] * c->size[2] + 256 * c->size[2];
@@ -207,9 +195,9 @@ static int make_train(struct yk_case *c)
 				6.0 * (double)(c->size[0] * c->size[3] * c->size[2]));
 	for (int64_t i = 0; i < dims[0] * dims[1]; i++)
 		ids[i] = (int32_t)(i * 7919 % 251);
-	e = yk_gpt_new(&shape, &t->gpt);
+	e = yk_network_new(&yk_model_gpt, &shape, &t->net);
 	if (e == 0)
-		e = yk_gpt_init(t->gpt, 1);
+		e = yk_parameters_draw(&t->net->params, 1);
 	if (e == 0)
 		e = make_states(t);
 	if (e == 0) {
@@ -224,7 +212,7 @@ static int make_train(struct yk_case *c)
 static int run_train(struct yk_case *c)
 {
 	struct training *t = c->state;
-	yoke_tensor *const *p = t->gpt->params.var;
+	const struct yk_parameters *p = &t->net->params;
 	yoke_scope *s = yoke_scope_begin("train");
 	struct yoke_adamw how = {
 		.lr = yoke_scalar(1e-4),
@@ -236,11 +224,11 @@ static int run_train(struct yk_case *c)
 		.eps = 1e-8,
 		.weight_decay = 0.1,
 	};
-	yoke_tensor *loss = yk_gpt_loss(t->gpt, t->ids, t->targets, 0);
-	int e = loss ? yoke_grad(loss, t->n, p, t->g) : yoke_error_code();
+	yoke_tensor *loss = yk_network_loss(t->net, t->ids, t->targets, 0);
+	int e = loss ? yoke_grad(loss, p->count, p->var, t->g) : yoke_error_code();
 
 	if (e == 0)
-		e = yoke_adamw_step(t->n, p, t->g, t->m, t->v, &how);
+		e = yoke_adamw_step(p->count, p->var, t->g, t->m.var, t->v.var, &how);
 	return finish(s, e == 0 ? loss : NULL);
 }
 

@@ -23,18 +23,18 @@ struct result {
 // Bytes that the predicted tokens stand for, and how many tokens stand for anything.
 static int count(const struct yk_opened *o, const struct yk_data *data, struct result *to)
 {
-	int64_t width = o->gpt->shape.context + 1, bytes = 0, unknown = 0;
-	size_t blank = strlen(yk_tokenizer_separator(o->tokenizer));
-	int32_t *window = malloc((size_t)width * sizeof *window);
+	int64_t width = o->model.net->shape.context + 1, bytes = 0, unknown = 0;
+	size_t blank = strlen(yk_tokenizer_separator(o->model.tokenizer));
+	int32_t *window = yk_data_windows(data, 1);
 	if (!window)
-		return yk_fail(YOKE_ENOMEM, "eval: no memory for a window");
+		return yoke_error_code();
 	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
 		yk_data_valid(data, i, 1, window);
 		for (int64_t k = 1; k < width; k++) {
 			size_t n = 0;
-			yk_tokenizer_decode(o->tokenizer, window[k], &n);
+			yk_tokenizer_decode(o->model.tokenizer, window[k], &n);
 			bytes += (int64_t)(n + blank);
-			unknown += window[k] == yk_tokenizer_unknown(o->tokenizer);
+			unknown += window[k] == yk_tokenizer_unknown(o->model.tokenizer);
 		}
 	}
 	free(window);
@@ -55,7 +55,7 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 			"text with data=", o->folder);
 		return NULL;
 	}
-	struct yk_data *data = yk_data_new(paths, o->tokenizer, spec);
+	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
 	if (!data) {
 		int e = yoke_error_code();
 		snprintf(why, sizeof why, "%s", yoke_error());
@@ -64,7 +64,7 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 			o->folder, why);
 		return NULL;
 	}
-	if (o->checkpoint.text && o->checkpoint.text != yk_data_fingerprint(data))
+	if (o->model.checkpoint.text && o->model.checkpoint.text != yk_data_fingerprint(data))
 		yk_warn("eval", "%s: %s has changed since it was trained; the part at its end may be "
 			"known to it", o->folder, paths);
 	printf("data           %s, the validation part\n", paths);
@@ -73,14 +73,14 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 
 static struct yk_data *open_data(const struct yk_opened *o)
 {
-	struct yk_data_spec spec = { .context = o->gpt->shape.context, .valid = 1 };
+	struct yk_data_spec spec = { .context = o->model.net->shape.context, .valid = 1 };
 	struct yk_data *data = NULL;
 	struct yk_config trained;
 	if (*yk_config_str(&o->config, YK_KEY_data))
-		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->tokenizer, &spec);
+		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->model.tokenizer, &spec);
 	if (yk_config_init(&trained, YK_T) < 0)
 		return NULL;
-	if (yk_config_take(&trained, o->checkpoint.config, o->folder) == 0)
+	if (yk_config_take(&trained, o->model.checkpoint.config, o->folder) == 0)
 		data = own_data(o, &trained, &spec);
 	yk_config_fini(&trained);
 	return data;
@@ -92,12 +92,12 @@ static int eval(const struct yk_opened *o, struct result *to)
 	struct yk_data *data = open_data(o);
 	if (!data)
 		return yoke_error_code();
-	struct result r = { .tokens = yk_data_valid_windows(data) * o->gpt->shape.context };
+	struct result r = { .tokens = yk_data_valid_windows(data) * o->model.net->shape.context };
 	int64_t batch = yk_config_int(c, YK_KEY_batch);
 	int e = count(o, data, &r);
-	if (e == 0 && (e = yk_model_validate(o->gpt, data, batch, INT64_MAX, NULL, NULL, &r.loss)) ==
+	if (e == 0 && (e = yk_model_validate(o->model.net, data, batch, INT64_MAX, NULL, NULL, &r.loss)) ==
 			      YOKE_ENOMEM)
-		e = yk_validate_advise(o->gpt, data, batch);
+		e = yk_validate_advise(o->model.net, data, batch);
 	yk_data_free(data);
 	if (e == 0)
 		*to = r;
@@ -117,7 +117,7 @@ int yk_cmd_eval(int argc, char **argv)
 		printf("tokens         %" PRId64 "\n", r.tokens);
 		printf("loss           %.6f\n", r.loss);
 		printf("perplexity     %.6f\n", exp(r.loss));
-		if (yk_tokenizer_unknown(o.tokenizer) >= 0)
+		if (yk_tokenizer_unknown(o.model.tokenizer) >= 0)
 			printf("unknown        %" PRId64 "\n", r.unknown);
 		// of a word that is not known neither the bytes nor their probability is
 		if (r.unknown == 0)

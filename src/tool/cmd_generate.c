@@ -38,15 +38,15 @@ static int write_token(void *tokenizer, int32_t id)
 static int prompt_tokens(struct yk_opened *o, const char *prompt, size_t bytes,
 			 struct yk_tokens *to)
 {
-	int32_t unknown = yk_tokenizer_unknown(o->tokenizer);
-	int e = yk_tokenizer_encode(o->tokenizer, prompt, bytes, to);
+	int32_t unknown = yk_tokenizer_unknown(o->model.tokenizer);
+	int e = yk_tokenizer_encode(o->model.tokenizer, prompt, bytes, to);
 	size_t strange = 0;
 	for (size_t i = 0; i < to->count && unknown >= 0; i++)
 		strange += yk_tokens_get(to, i) == unknown;
 	if (e == 0 && to->count == 0 && unknown < 0)
-		e = yk_tokenizer_encode(o->tokenizer, "\n", 1, to);
+		e = yk_tokenizer_encode(o->model.tokenizer, "\n", 1, to);
 	else if (e == 0 && to->count == 0 &&
-		 (e = yk_tokens_reserve(to, yk_tokenizer_size(o->tokenizer), 1)) == 0)
+		 (e = yk_tokens_reserve(to, yk_tokenizer_size(o->model.tokenizer), 1)) == 0)
 		yk_tokens_add(to, unknown);
 	if (strange && yk_config_given(&o->config, YK_KEY_prompt))
 		yk_warn("generate", "%zu of %zu words of the prompt are not in the vocabulary",
@@ -78,8 +78,8 @@ static int generate(struct yk_opened *o)
 	if (e == 0)
 		e = write_text(prompt, bytes);
 	if (e == 0)
-		e = yk_generate(o->gpt, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
-				write_token, o->tokenizer);
+		e = yk_generate(o->model.net, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
+				write_token, o->model.tokenizer);
 	yk_tokens_fini(&tokens);
 	free(piped);
 	return e;

@@ -16,10 +16,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "formats/checkpoint.h"
+#include "nn/model.h"
 #include "observe/memory.h"
 #include "tool/table.h"
-#include "train/checkpoint.h"
-#include "train/model.h"
 
 #define TAIL (1 << 20) // bytes of metrics.jsonl that are looked at
 
@@ -81,30 +81,31 @@ static int set_real(json_t *o, const char *key, double x)
 static json_t *describe(const char *folder, time_t saved)
 {
 	struct yk_checkpoint ck;
-	struct yk_gpt_shape s;
-	uint64_t parameters, bytes = 0; // in weights of 4 bytes; of the files
+	const struct yk_model *m;
+	struct yk_shape s;
+	uint64_t bytes = 0; // of the files
 	char when[32] = "";
 	double loss, val_loss;
 	struct tm tm;
 	json_t *o = NULL;
 	if (yk_checkpoint_open(folder, &ck) < 0)
 		return NULL;
-	if (yk_model_shape(ck.model, folder, &s, &parameters) == 0) {
+	if (yk_model_parse(ck.model, folder, &m, &s) == 0) {
 		for (int i = 0; i < YK_CHECKPOINT_PARTS; i++)
 			bytes += ck.file[i].bytes;
 		if (gmtime_r(&saved, &tm))
 			strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
 		last_losses(folder, ck.step, &loss, &val_loss);
-		o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f}", "folder", folder,
-			      "parameters", (json_int_t)(parameters / sizeof(float)), "bytes",
-			      (json_int_t)bytes, "layers", (json_int_t)s.layers, "heads",
-			      (json_int_t)s.heads, "embed", (json_int_t)s.embed, "context",
-			      (json_int_t)s.context, "step", (json_int_t)ck.step, "steps",
+		o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:f}", "folder", folder, "parameters",
+			      (json_int_t)yk_model_elements(m, &s), "bytes", (json_int_t)bytes, "step",
+			      (json_int_t)ck.step, "steps",
 			      json_integer_value(json_object_get(ck.schedule, "steps")), "saved", when,
 			      "age", fmax(0, difftime(time(NULL), saved)));
-		if (!o || set_real(o, "loss", loss) || set_real(o, "val_loss", val_loss) ||
-		    set_real(o, "perplexity", exp(val_loss)))
+		json_t *shape = yk_model_describe(m, &s);
+		if (!o || json_object_update(o, shape) || set_real(o, "loss", loss) ||
+		    set_real(o, "val_loss", val_loss) || set_real(o, "perplexity", exp(val_loss)))
 			yk_fail(YOKE_EINVAL, "%s: no memory, or its name is not UTF-8", folder);
+		json_decref(shape);
 	}
 	yk_checkpoint_fini(&ck);
 	return o;

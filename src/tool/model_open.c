@@ -9,28 +9,6 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
-static int open_all(struct yk_opened *o)
-{
-	int e = yk_config_check(&o->config);
-	if (e == 0)
-		e = yk_config_apply(&o->config);
-	if (e == 0)
-		e = yk_checkpoint_open(o->folder, &o->checkpoint);
-	if (e < 0)
-		return e;
-	o->tokenizer = yk_tokenizer_load(o->checkpoint.tokenizer, o->folder);
-	if (!o->tokenizer)
-		return yoke_error_code();
-	e = yk_model_load(o->folder, &o->checkpoint, &o->gpt);
-	if (e < 0)
-		return e;
-	int64_t vocab = o->gpt->shape.vocab, size = yk_tokenizer_size(o->tokenizer);
-	if (vocab == size)
-		return 0;
-	return yk_fail(YOKE_EFORMAT, "%s: the model knows %lld tokens, its tokenizer %lld",
-		       o->folder, (long long)vocab, (long long)size);
-}
-
 int yk_open_model(struct yk_opened *o, unsigned command, int argc, char **argv)
 {
 	*o = (struct yk_opened){ 0 };
@@ -44,7 +22,7 @@ int yk_open_model(struct yk_opened *o, unsigned command, int argc, char **argv)
 	if (yk_config_arguments(&o->config, argc - 2, argv + 2) < 0) {
 		yk_failed(name);
 		status = YK_USAGE;
-	} else if (open_all(o) < 0) {
+	} else if (yk_config_apply(&o->config) < 0 || yk_trained_open(o->folder, &o->model) < 0) {
 		status = yk_failed(name);
 	}
 	if (status != YK_DONE)
@@ -54,9 +32,6 @@ int yk_open_model(struct yk_opened *o, unsigned command, int argc, char **argv)
 
 void yk_close_model(struct yk_opened *o)
 {
-	yk_gpt_free(o->gpt);
-	yk_tokenizer_free(o->tokenizer);
-	if (o->checkpoint.model)
-		yk_checkpoint_fini(&o->checkpoint);
+	yk_trained_close(&o->model);
 	yk_config_fini(&o->config);
 }

@@ -4,14 +4,12 @@
 #define YK_MODEL_OPEN_H
 
 #include "train/conf.h"
-#include "train/model.h"
+#include "train/trained.h"
 
 struct yk_opened {
 	const char *folder;
 	struct yk_config config;
-	struct yk_checkpoint checkpoint;
-	struct yk_tokenizer *tokenizer;
-	struct yk_gpt *gpt;
+	struct yk_trained model;
 };
 
 // Takes the arguments "COMMAND MODEL [key=value ..]"; reports what is wrong and returns

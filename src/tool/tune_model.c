@@ -11,28 +11,27 @@
 #include "base/error.h"
 #include "train/conf.h"
 #include "train/generate.h"
-#include "train/model.h"
+#include "train/trained.h"
+#include "train/validate.h"
 
 // Loss and gradients of a batch, of some token over and over.
-static int train_once(const struct yk_gpt *gpt, const struct yk_config *c)
+static int train_once(const struct yk_network *net, const struct yk_config *c)
 {
-	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), gpt->shape.context };
-	const size_t n = (size_t)(dims[0] * dims[1]), params = (size_t)gpt->params.count;
+	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), net->shape.context + 1 };
+	int params = net->params.count;
+	yoke_tensor **grad = calloc((size_t)params, sizeof *grad), *ids;
+	int e = grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d gradients", params);
 	yoke_scope *s = yoke_scope_begin("tune");
-	int32_t *zeros = calloc(n, sizeof *zeros);
-	yoke_tensor **grad = calloc(params, sizeof *grad), *ids;
-	int e = zeros && grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a batch");
 
-	if (e == 0) {
-		ids = yoke_from(yoke_i32, 2, dims, zeros);
-		yoke_tensor *loss = yk_gpt_loss(gpt, ids, ids, yk_config_real(c, YK_KEY_dropout));
-		e = yoke_grad(loss, (int)params, gpt->params.var, grad);
-	}
+	ids = yoke_variable("ids", yoke_i32, 2, dims);
 	if (e == 0)
-		e = yoke_eval((int)params, grad);
-	free(grad);
-	free(zeros);
+		e = yoke_grad(yk_windows_loss(net, ids, yk_config_real(c, YK_KEY_dropout)), params,
+			      net->params.var, grad);
+	if (e == 0)
+		e = yoke_eval(params, grad);
 	int f = yoke_scope_end(s);
+	yoke_free(ids);
+	free(grad);
 	return e < 0 ? e : f;
 }
 
@@ -44,54 +43,50 @@ static int ignore(void *arg, int32_t id)
 }
 
 // Two tokens behind a prompt of that length: the prompt at once, then one.
-static int generate_once(const struct yk_gpt *gpt, int64_t length)
+static int generate_once(const struct yk_network *net, int64_t length)
 {
 	const struct yk_sampling s = { .temperature = 0 };
 	struct yk_tokens prompt = { 0 };
-	int e = yk_tokens_reserve(&prompt, (int32_t)gpt->shape.vocab, (size_t)length);
+	int e = yk_tokens_reserve(&prompt, (int32_t)net->shape.vocab, (size_t)length);
 
 	for (int64_t i = 0; i < length && e == 0; i++)
 		yk_tokens_add(&prompt, 0);
 	if (e == 0)
-		e = yk_generate(gpt, &s, &prompt, 2, ignore, NULL);
+		e = yk_generate(net, &s, &prompt, 2, ignore, NULL);
 	yk_tokens_fini(&prompt);
 	return e;
 }
 
 // The same, or 1 when it is late.
-static int generate_until(const struct yk_gpt *gpt, int64_t length, double until)
+static int generate_until(const struct yk_network *net, int64_t length, double until)
 {
-	return yk_seconds() >= until ? 1 : generate_once(gpt, length);
+	return yk_seconds() >= until ? 1 : generate_once(net, length);
 }
 
 // Prompts of each magnitude that fits the window, and the half with which a full one goes on.
-static int generate_all(const struct yk_gpt *gpt, double until)
+static int generate_all(const struct yk_network *net, double until)
 {
-	int64_t context = gpt->shape.context;
-	int e = generate_until(gpt, context / 2 ? context / 2 : 1, until);
+	int64_t context = net->shape.context;
+	int e = generate_until(net, context / 2 ? context / 2 : 1, until);
 
 	for (int64_t n = 1; n <= context && e == 0; n *= 8)
-		e = generate_until(gpt, n, until);
-	return e == 0 ? generate_until(gpt, context, until) : e;
+		e = generate_until(net, n, until);
+	return e == 0 ? generate_until(net, context, until) : e;
 }
 
 static int run_model(const char *folder, struct yk_config *c, double until)
 {
-	struct yk_checkpoint ck;
-	struct yk_gpt *gpt = NULL;
-	int e = yk_checkpoint_open(folder, &ck);
+	struct yk_trained t;
+	int e = yk_trained_open(folder, &t);
 
 	if (e < 0)
 		return e;
-	e = yk_config_take(c, ck.config, folder);
+	e = yk_config_take(c, t.checkpoint.config, folder);
 	if (e == 0)
-		e = yk_model_load(folder, &ck, &gpt);
+		e = yk_seconds() >= until ? 1 : train_once(t.net, c);
 	if (e == 0)
-		e = yk_seconds() >= until ? 1 : train_once(gpt, c);
-	if (e == 0)
-		e = generate_all(gpt, until);
-	yk_gpt_free(gpt);
-	yk_checkpoint_fini(&ck);
+		e = generate_all(t.net, until);
+	yk_trained_close(&t);
 	return e;
 }
 

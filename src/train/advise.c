@@ -8,30 +8,37 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "device/device.h"
 #include "device/pool.h"
+#include "graph/context.h"
 
 struct rehearsal {
-	struct yk_device *device;
 	yk_rehearse_fn *fn;
 	void *arg;
+	bool alone;
 };
 
 // A host gives out more memory than it has, so the pool is kept to what nobody else uses.
 static bool fits(const struct rehearsal *r, int64_t batch)
 {
-	struct yk_pool *pool = r->device->pool;
+	struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return false;
+	struct yk_pool *pool = ctx->device->pool;
 	yk_pool_trim(pool);
 	uint64_t limit = yk_pool_limit(pool, yk_pool_could(pool));
+	ctx->rehearses = true;
 	int e = r->fn(r->arg, batch);
+	ctx->rehearses = false;
 	yk_pool_limit(pool, limit);
+	if (r->alone)
+		yoke_context_free(ctx);
 	yoke_error_clear();
 	return e == 0;
 }
 
-int yk_advise_batch(struct yk_device *d, int64_t batch, const char *smaller, yk_rehearse_fn *fn, void *arg)
+int yk_advise_batch(int64_t batch, bool alone, const char *smaller, yk_rehearse_fn *fn, void *arg)
 {
-	const struct rehearsal r = { d, fn, arg };
+	const struct rehearsal r = { fn, arg, alone };
 	char why[1600];
 	int64_t good = 0, bad = batch;
 	snprintf(why, sizeof why, "%s", yoke_error());

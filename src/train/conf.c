@@ -24,7 +24,9 @@
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
 #define X(key, type, commands, def, least, most, choices, help) \
 	{ #key, YK_KEY_##type, commands, def, least, most, choices, help },
-	YK_CONFIG_KEYS(X)
+#define S(key, def, most, help) X(key, INT, YK_T, def, 1, most, NULL, help)
+	YK_CONFIG_KEYS(X, S)
+#undef S
 #undef X
 };
 
@@ -441,20 +443,52 @@ int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 
 // ---- what the values mean together ----
 
+const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT] = {
+#define S(key, ...) YK_KEY_##key,
+	YK_SIZES(S)
+#undef S
+};
+
+const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab, struct yk_shape *to)
+{
+	const struct yk_model *m = yk_model_find(yk_config_str(c, YK_KEY_model));
+	*to = (struct yk_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
+	for (int k = 0; k < YK_SIZE_COUNT; k++)
+		if (m->sizes >> k & 1)
+			to->size[k] = yk_config_int(c, yk_config_sizes[k]);
+	return m;
+}
+
+// An argument for a size that the model does not have was meant for another one; a file may serve
+// several.
+static int foreign_size(const struct yk_config *c, const struct yk_model *m)
+{
+	for (int k = 0; k < YK_SIZE_COUNT; k++) {
+		enum yk_config_key key = yk_config_sizes[k];
+		const char *name = yk_config_rows[key].name;
+		if (!(m->sizes >> k & 1) && c->value[key].origin == YK_BY_ARGUMENT)
+			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
+				       name, yk_config_str(c, key), m->name, name);
+	}
+	return 0;
+}
+
 int yk_config_check(const struct yk_config *c)
 {
-	int64_t heads = yk_config_int(c, YK_KEY_heads);
-	int64_t embed = yk_config_int(c, YK_KEY_embed);
+	struct yk_shape shape;
 
-	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
+	if (c->command != YK_T)
+		return 0;
+	if (!*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is not given: name text to read, as in data=FILE");
-	if (c->command == YK_T && embed % heads)
-		return yk_fail(YOKE_EINVAL, "heads=%lld does not divide embed=%lld",
-			       (long long)heads, (long long)embed);
-	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_out))
+	const struct yk_model *m = yk_config_model(c, 1, &shape);
+	int e = yk_model_check(m, &shape);
+	if (e == 0)
+		e = foreign_size(c, m);
+	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
 		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
-	return 0;
+	return e;
 }
 
 int64_t yk_config_int(const struct yk_config *c, enum yk_config_key key)

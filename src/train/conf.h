@@ -5,28 +5,28 @@
 #ifndef YK_CONF_H
 #define YK_CONF_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "nn/model.h"
 
 // Commands that take a key.
 #define YK_T 1u // train
 #define YK_G 2u // generate
 #define YK_E 4u // eval
 
-// X(key, type, commands, default, least, most, choices, help).  Types: INT and REAL in
-// [least, most]; STRING; CHOICE of the words in `choices`; PATHS, a comma-separated list.
+#define YK_MODEL_NAME(name) #name
+#define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
+
+// X(key, type, commands, default, least, most, choices, help); S(key, default, most, help) for the
+// sizes of models.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
+// `choices`; PATHS, a comma-separated list.
 // An INT with choices may be that word as well, which is YK_AUTO.
 #define YK_AUTO (-1)
-#define YK_CONFIG_KEYS(X) \
+#define YK_CONFIG_KEYS(X, S) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated; -: standard input") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
 	  "what a token is") \
-	X(model, CHOICE, YK_T, "gpt", 0, 0, "gpt", "kind of network: a decoder") \
-	X(layers, INT, YK_T, "4", 1, 1000, NULL, "blocks") \
-	X(heads, INT, YK_T, "4", 1, 1024, NULL, "attention heads; they divide embed") \
-	X(embed, INT, YK_T, "128", 1, 65536, NULL, "width of the embedding") \
+	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
+	YK_SIZES(S) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
 	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, NULL, "windows in one pass") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
@@ -90,7 +90,7 @@
 
 enum yk_config_key {
 #define X(key, ...) YK_KEY_##key,
-	YK_CONFIG_KEYS(X)
+	YK_CONFIG_KEYS(X, X)
 #undef X
 	YK_KEYS
 };
@@ -108,6 +108,7 @@ struct yk_config_row {
 	const char *choices, *help;
 };
 extern const struct yk_config_row yk_config_rows[YK_KEYS];
+extern const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT]; // of models, by their numbers
 
 enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
 
@@ -134,8 +135,10 @@ int yk_config_argument(struct yk_config *, const char *argument);
 int yk_config_file(struct yk_config *, const char *path);
 // Every argument in turn: one that has no '=' is a file.  EINVAL also when a key is given twice.
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
-// Rules between keys: heads divide embed, data is given to train.
+// Rules between keys: the model's sizes fit each other, data is given to train.
 int yk_config_check(const struct yk_config *);
+// The model that is configured, and its shape for a vocabulary of that many tokens.
+const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab, struct yk_shape *);
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
 double yk_config_real(const struct yk_config *, enum yk_config_key);

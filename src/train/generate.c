@@ -64,36 +64,36 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 
 // The last tokens of the text, of which the first ones are in the cache.
 struct window {
-	const struct yk_gpt *gpt;
-	struct yk_gpt_cache *cache;
+	const struct yk_network *net;
+	struct yk_cache *cache;
 	int32_t *ids; // room for one more than the context
 	int64_t n;
 };
 
-static int window_init(struct window *w, const struct yk_gpt *gpt,
+static int window_init(struct window *w, const struct yk_network *net,
 		       const struct yk_tokens *prompt)
 {
-	const int64_t context = gpt->shape.context;
-	*w = (struct window){ .gpt = gpt, .n = context };
+	const int64_t context = net->shape.context;
+	*w = (struct window){ .net = net, .n = context };
 	if (prompt->count < (size_t)context)
 		w->n = (int64_t)prompt->count;
 	w->ids = malloc(((size_t)context + 1) * sizeof *w->ids);
 	if (!w->ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
 	yk_tokens_copy(prompt, prompt->count - (size_t)w->n, (size_t)w->n, w->ids);
-	return yk_gpt_cache_new(gpt, 1, &w->cache);
+	return yk_cache_new(net, 1, &w->cache);
 }
 
 static void window_fini(struct window *w)
 {
-	yk_gpt_cache_free(w->gpt, w->cache);
+	yk_cache_free(w->cache);
 	free(w->ids);
 }
 
 // Logits [V] of the token behind the window; what is not in the cache yet joins it.
 static int predict(struct window *w, float *logits)
 {
-	const int64_t context = w->gpt->shape.context;
+	const int64_t context = w->net->shape.context;
 	if (w->n > context) {
 		// positions are learned and begin with the window: all keys change when it moves
 		const int64_t keep = context > 1 ? context / 2 : 1;
@@ -104,28 +104,29 @@ static int predict(struct window *w, float *logits)
 	const int64_t done = w->cache->length, dims[] = { 1, w->n - done };
 	yoke_scope *s = yoke_scope_begin("generate");
 	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, w->ids + done);
-	yoke_tensor *h = yk_gpt_extend(w->gpt, w->cache, ids);
+	yoke_tensor *h = yk_network_extend(w->net, w->cache, ids);
 	h = yoke_slice(h, 1, dims[1] - 1, dims[1], 1);
-	yoke_read(yk_gpt_logits(w->gpt, h), logits, (size_t)w->gpt->shape.vocab * sizeof *logits);
+	yoke_read(w->net->model->logits(w->net, h), logits,
+		  (size_t)w->net->shape.vocab * sizeof *logits);
 	return yoke_scope_end(s);
 }
 
-int yk_generate(const struct yk_gpt *gpt, const struct yk_sampling *s,
+int yk_generate(const struct yk_network *net, const struct yk_sampling *s,
 		const struct yk_tokens *prompt, int64_t tokens,
 		int (*emit)(void *arg, int32_t id), void *arg)
 {
 	if (prompt->count == 0)
 		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
 	struct window w;
-	int e = window_init(&w, gpt, prompt);
-	float *logits = malloc((size_t)gpt->shape.vocab * sizeof *logits);
+	int e = window_init(&w, net, prompt);
+	float *logits = malloc((size_t)net->shape.vocab * sizeof *logits);
 	if (!logits)
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
 	for (int64_t k = 0; k < tokens && e == 0; k++) {
 		int32_t id;
 		e = predict(&w, logits);
 		if (e == 0)
-			e = yk_sample(logits, (int32_t)gpt->shape.vocab, s, (uint64_t)k, &id);
+			e = yk_sample(logits, (int32_t)net->shape.vocab, s, (uint64_t)k, &id);
 		if (e < 0)
 			break;
 		w.ids[w.n++] = id;

@@ -3,8 +3,8 @@
 #ifndef YK_GENERATE_H
 #define YK_GENERATE_H
 
-#include "nn/gpt.h"
-#include "train/tokenizer.h"
+#include "nn/model.h"
+#include "text/tokenizer.h"
 
 struct yk_sampling {
 	double temperature; // 0: always the likeliest, the first of equals
@@ -22,7 +22,7 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64
 // returned.  The prompt (its last `context` tokens) is computed once, then one token a step
 // from a cache, by one plan.  The model sees all of the text until the window is full, which then
 // goes on with its last half.
-int yk_generate(const struct yk_gpt *, const struct yk_sampling *, const struct yk_tokens *prompt,
+int yk_generate(const struct yk_network *, const struct yk_sampling *, const struct yk_tokens *prompt,
 		int64_t tokens, int (*emit)(void *arg, int32_t id), void *arg);
 
 #endif

@@ -65,7 +65,7 @@ static int log_step(struct yk_run *r)
 		.step = t->step,
 		.tokens = t->step * t->batch * t->accumulate * t->context,
 		.loss = record.loss,
-		.lr = yk_trainer_lr(t),
+		.lr = yk_schedule_lr(&t->schedule, t->step),
 		.grad_norm = record.grad_norm,
 		.tokens_per_s =
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
@@ -118,7 +118,8 @@ static int validate(struct yk_run *r)
 	double loss;
 	if (!can_validate(r))
 		return 0;
-	int e = yk_trainer_validate(r->trainer, validate_on, r, &loss);
+	const struct yk_trainer *t = r->trainer;
+	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
 	if (e < 0 || atomic_load(&r->stop.signal))
 		return e;
 	r->validated = r->trainer->step;
@@ -447,7 +448,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		.loss = NAN,
 		.val_loss = NAN,
 		.tokens_per_s = NAN,
-		.parameters = yk_parameters_elements(&t->gpt->params),
+		.parameters = t->net->params.elements,
 	};
 	int e = yk_runlog_open(&r->log, yk_config_str(c, YK_KEY_training_log), r->out,
 			       yk_current()->device->id, yk_config_str(c, YK_KEY_data),

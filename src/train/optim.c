@@ -30,16 +30,6 @@ static int states_of(const struct yk_optim_spec *spec)
 	return spec->kind == YK_ADAMW ? 2 : spec->momentum > 0;
 }
 
-static yoke_tensor *state_new(struct yk_optim *o, const char *kind, const char *name,
-			      const yoke_tensor *like)
-{
-	int64_t dims[YOKE_MAX_RANK];
-	int rank = yoke_rank(like);
-	for (int i = 0; i < rank; i++)
-		dims[i] = yoke_dim(like, i);
-	return yk_parameters_add(&o->states, false, rank, dims, "%s.%s", kind, name);
-}
-
 static int group_init(struct yk_optim *o, struct group *gr, const struct yk_parameters *ps,
 		      bool decay)
 {
@@ -56,18 +46,15 @@ static int group_init(struct yk_optim *o, struct group *gr, const struct yk_para
 	for (int i = 0; i < ps->count; i++) {
 		if (ps->row[i].decay != decay)
 			continue;
-		const char *name = ps->row[i].name;
 		int k = gr->n++;
 		gr->index[k] = i;
 		gr->p[k] = ps->var[i];
 		if (states > 0)
-			gr->s1[k] = state_new(o, states == 2 ? "m" : "momentum", name, ps->var[i]);
+			gr->s1[k] = yk_parameters_like(&o->states, ps, i, states == 2 ? "m" : "momentum");
 		if (states > 1)
-			gr->s2[k] = state_new(o, "v", name, ps->var[i]);
-		if ((states > 0 && !gr->s1[k]) || (states > 1 && !gr->s2[k]))
-			return yoke_error_code();
+			gr->s2[k] = yk_parameters_like(&o->states, ps, i, "v");
 	}
-	return 0;
+	return o->states.error;
 }
 
 int yk_optim_new(const struct yk_optim_spec *spec, const struct yk_parameters *ps,

@@ -12,7 +12,13 @@
 #include "base/param.h"
 #include "device/device.h"
 
-static const char *const words[] = { "device", "layers", "embed", "heads", "data" };
+// The sizes of models, and two that are no keys or not their values.
+static const char *const words[] = {
+#define S(key, ...) #key,
+	YK_SIZES(S)
+#undef S
+	"device", "data"
+};
 enum { WORDS = sizeof words / sizeof *words };
 
 static int add_device(const struct yk_config *c, FILE *to)
@@ -86,16 +92,17 @@ static int add_word(const struct yk_config *c, const char *word, FILE *to)
 		return add_device(c, to);
 	if (!strcmp(word, "data"))
 		return add_data(c, to);
-	if (!strcmp(word, "layers") || !strcmp(word, "embed") || !strcmp(word, "heads")) {
-		fputs(yk_config_str(c, *word == 'l' ? YK_KEY_layers :
-				       *word == 'e' ? YK_KEY_embed :
-						      YK_KEY_heads), to);
-		return 0;
-	}
+	for (int k = 0; k < YK_SIZE_COUNT; k++)
+		if (!strcmp(word, words[k])) {
+			fputs(yk_config_str(c, yk_config_sizes[k]), to);
+			return 0;
+		}
 	near = yk_nearest(word, words, WORDS);
-	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are {device}, {layers}, "
-		       "{embed}, {heads} and {data}", yk_config_str(c, YK_KEY_out), word,
+#define S(key, ...) "{" #key "}, "
+	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are " YK_SIZES(S)
+		       "{device} and {data}", yk_config_str(c, YK_KEY_out), word,
 		       near ? ", did you mean {" : "", near ? near : "", near ? "}?" : "");
+#undef S
 }
 
 int yk_out_name(const struct yk_config *c, char **to)

@@ -51,7 +51,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
-			yk_parameters_elements(&t->gpt->params), yk_data_tokens(t->data),
+			t->net->params.elements, yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data), each);
 	if (from)

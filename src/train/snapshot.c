@@ -6,7 +6,6 @@
 
 int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 {
-	const struct yk_parameters *model = &t->gpt->params, *states = yk_optim_states(t->optim);
 	struct yk_snapshot s = { .taken = true,
 				 .step = t->step,
 				 .random_step = t->random_step,
@@ -14,13 +13,9 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 	struct yk_record record;
 	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
 	if (e == 0)
-		e = yk_host_list_new(model, &s.model);
+		e = yk_host_list_read(&t->net->params, &s.model);
 	if (e == 0)
-		e = yk_host_list_new(states, &s.states);
-	if (e == 0)
-		e = yk_host_list_read(&s.model, model);
-	if (e == 0)
-		e = yk_host_list_read(&s.states, states);
+		e = yk_host_list_read(yk_optim_states(t->optim), &s.states);
 	yk_snapshot_fini(e == 0 ? to : &s);
 	if (e == 0)
 		*to = s;
@@ -29,7 +24,7 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 
 int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 {
-	int e = yk_host_list_put(&s->model, &t->gpt->params);
+	int e = yk_host_list_put(&s->model, &t->net->params);
 	if (e == 0)
 		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
 	if (e < 0)

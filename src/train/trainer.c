@@ -68,7 +68,7 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
 	int64_t windows = yk_data_train_windows(t->data);
-	t->position = from->data;
+	t->position = (struct yk_data_position){ from->data.epoch, from->data.index };
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
@@ -112,31 +112,21 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return from ? position_take(t, from, folder) : 0;
 }
 
-// What training takes at least: weights, gradients, states and sums of every parameter;
-// of every token its logits, and in each layer the inputs of its products that the way
-// back needs.
-static double bytes_at_least(const struct yk_trainer *t, const struct yk_gpt_shape *s,
-			     const struct yk_optim_spec *o, int64_t parameters)
-{
-	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
-	double tokens = (double)t->batch * (double)t->context;
-	return 4 *
-	       ((double)parameters * (2 + states + (t->accumulate > 1)) +
-		tokens * ((double)s->vocab + 4 * (double)s->embed * (double)s->layers));
-}
-
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
-static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s,
-			const struct yk_optim_spec *o)
+static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
+			const struct yk_shape *s, const struct yk_optim_spec *o)
 {
 	char need[32], has[32];
-	int64_t parameters;
 	const struct yoke_context *ctx = yk_current();
-	int e = ctx ? yk_gpt_elements(s, &parameters) : yoke_error_code();
-	if (e < 0)
-		return e;
-	double bytes = bytes_at_least(t, s, o, parameters);
+	if (!ctx)
+		return yoke_error_code();
+	// at least: weights, gradients, states and sums of every parameter; what tokens leave
+	int64_t parameters = yk_model_elements(m, s);
+	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
+	double tokens = (double)t->batch * (double)t->context;
+	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
+					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
 		return 0;
@@ -153,86 +143,53 @@ static int check_memory(const struct yk_trainer *t, const struct yk_gpt_shape *s
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
-	const struct yk_config *c = t->config;
-	struct yk_gpt_shape shape = {
-		.vocab = yk_tokenizer_size(t->tokenizer),
-		.context = t->context,
-		.layers = yk_config_int(c, YK_KEY_layers),
-		.heads = yk_config_int(c, YK_KEY_heads),
-		.embed = yk_config_int(c, YK_KEY_embed),
-	};
-	struct yk_optim_spec spec = optim_spec(c);
-	int e = check_memory(t, &shape, &spec);
+	struct yk_shape shape;
+	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
+	struct yk_optim_spec spec = optim_spec(t->config);
+	char had[160] = "";
+	int e = check_memory(t, m, &shape, &spec);
+	if (e == 0)
+		e = from ? yk_trained_network(folder, from, &t->net) : yk_network_new(m, &shape, &t->net);
 	if (e < 0)
 		return e;
-	if (!from) {
-		e = yk_gpt_new(&shape, &t->gpt);
-		if (e == 0)
-			e = yk_gpt_init(t->gpt, t->seed);
-		return e < 0 ? e : yk_optim_new(&spec, &t->gpt->params, &t->optim);
+	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
+		yk_model_text(t->net->model, &t->net->shape, had, sizeof had);
+		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
+			       "train another one with another out", folder, had);
 	}
-	e = yk_model_load(folder, from, &t->gpt);
-	if (e < 0)
+	if (!from)
+		e = yk_parameters_draw(&t->net->params, t->seed);
+	if (e == 0)
+		e = yk_optim_new(&spec, &t->net->params, &t->optim);
+	if (e < 0 || !from)
 		return e;
-	const struct yk_gpt_shape *had = &t->gpt->shape;
-	if (memcmp(had, &shape, sizeof shape))
-		return yk_fail(
-			YOKE_ESHAPE,
-			"%s: holds a model of layers=%lld heads=%lld "
-			"embed=%lld context=%lld; drop the keys that differ, or train "
-			"another one with another out",
-			folder, (long long)had->layers, (long long)had->heads,
-			(long long)had->embed, (long long)had->context);
-	e = yk_optim_new(&spec, &t->gpt->params, &t->optim);
-	struct yk_host_list list = { 0 };
-	const struct yk_parameters *states = e == 0 ? yk_optim_states(t->optim) : NULL;
-	if (e == 0)
-		e = yk_host_list_new(states, &list);
-	if (e == 0)
-		e = yk_checkpoint_load(folder, from, YK_CHECKPOINT_OPTIMIZER, list.count,
-				       list.tensor);
-	if (e == 0)
-		e = yk_host_list_put(&list, states);
-	yk_host_list_free(&list);
 	t->step = from->step;
 	t->random_step = from->random_step;
-	return e;
+	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
 static int buffers_init(struct yk_trainer *t)
 {
-	const struct yk_parameters *ps = &t->gpt->params;
+	const struct yk_parameters *ps = &t->net->params;
 	const int64_t dims[] = { t->batch, t->context + 1 }, two = 2;
-	size_t bytes;
 	t->ids = yoke_keep(yoke_variable("ids", yoke_i32, 2, dims));
 	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
 	if (!t->ids || !t->record)
 		return yoke_error_code();
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
-	t->windows = NULL;
-	if (!__builtin_mul_overflow((size_t)dims[0], (size_t)dims[1], &bytes) &&
-	    !__builtin_mul_overflow(bytes, sizeof *t->windows, &bytes))
-		t->windows = malloc(bytes);
-	if (!t->grad || !t->windows)
-		return yk_fail(YOKE_ENOMEM,
-			       "batch=%lld: no host memory for its windows of %lld "
-			       "tokens",
-			       (long long)t->batch, (long long)t->context);
+	if (!t->grad)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	t->windows = yk_data_windows(t->data, t->batch);
+	if (!t->windows)
+		return yoke_error_code();
 	if (t->accumulate == 1)
 		return 0;
 	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
 	if (!t->loss_sum)
 		return yoke_error_code();
-	for (int i = 0; i < ps->count; i++) {
-		int64_t shape[YOKE_MAX_RANK];
-		int rank = yoke_rank(ps->var[i]);
-		for (int k = 0; k < rank; k++)
-			shape[k] = yoke_dim(ps->var[i], k);
-		if (!yk_parameters_add(&t->sums, false, rank, shape, "sum.%s",
-				       ps->row[i].name))
-			return yoke_error_code();
-	}
-	return 0;
+	for (int i = 0; i < ps->count; i++)
+		yk_parameters_like(&t->sums, ps, i, "sum");
+	return t->sums.error;
 }
 
 // Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
@@ -295,12 +252,12 @@ static void drop_model(struct yk_trainer *t)
 	yoke_free(t->record);
 	yoke_free(t->ids);
 	yk_optim_free(t->optim);
-	yk_gpt_free(t->gpt);
+	yk_network_free(t->net);
 	t->windows = NULL;
 	t->grad = NULL;
 	t->loss_sum = t->record = t->ids = NULL;
 	t->optim = NULL;
-	t->gpt = NULL;
+	t->net = NULL;
 }
 
 void yk_trainer_free(struct yk_trainer *t)
@@ -315,18 +272,13 @@ void yk_trainer_free(struct yk_trainer *t)
 
 // ---- a step ----
 
-double yk_trainer_lr(const struct yk_trainer *t)
-{
-	return yk_schedule_lr(&t->schedule, t->step);
-}
-
 // Records micro-batch k of the step: its share of the mean loss and of the gradients is
 // added to what is there; the last one updates the parameters.
 static void micro_record(struct yk_trainer *t, int64_t k)
 {
-	const struct yk_parameters *ps = &t->gpt->params;
+	const struct yk_parameters *ps = &t->net->params;
 	bool last = k == t->accumulate - 1;
-	yoke_tensor *loss = yk_windows_loss(t->gpt, t->ids, t->dropout), *norm;
+	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout), *norm;
 	if (t->accumulate > 1)
 		loss = yoke_mul(loss, yoke_const(1 / (double)t->accumulate));
 	if (yoke_grad(loss, ps->count, ps->var, t->grad) < 0)
@@ -342,8 +294,8 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 			yoke_assign(t->sums.var[i], t->grad[i]);
 		return;
 	}
-	double lr = yk_schedule_lr(&t->schedule, t->step + 1);
-	if (yk_optim_step(t->optim, t->step + 1, lr, t->grad, &norm) < 0)
+	if (yk_optim_step(t->optim, t->step + 1, yk_schedule_lr(&t->schedule, t->step + 1), t->grad,
+			  &norm) < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -389,57 +341,34 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	return 0;
 }
 
-int yk_trainer_validate(struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
-{
-	return yk_model_validate(t->gpt, t->data, t->batch, t->valid_windows, go_on, arg, loss);
-}
-
 // ---- what fits ----
 
 enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
-static int rehearse_steps(struct yk_trainer *t)
-{
-	int64_t windows = validation_windows(t);
-	double loss;
-	int e = model_init(t, NULL, NULL);
-	if (e == 0)
-		e = buffers_init(t);
-	for (int i = 0; i < REHEARSED && e == 0; i++)
-		e = yk_trainer_step(t);
-	if (e == 0)
-		e = yk_model_validate(t->gpt, t->data, t->batch,
-				      windows < t->batch ? windows : t->batch, NULL, NULL, &loss);
-	drop_model(t);
-	return e;
-}
-
-// In a context of its own, so that it is planned and gets its memory as a run with that batch would.
 static int rehearse(void *arg, int64_t batch)
 {
-	const struct yk_trainer *like = arg;
-	struct yoke_context *ctx = yoke_context_new(NULL), *was = yoke_use(ctx);
-	int e = yoke_error_code();
-	if (ctx) {
-		struct yk_trainer t = { .config = like->config, .context = like->context,
-					.batch = batch, .accumulate = like->accumulate, .steps = like->steps,
-					.seed = like->seed, .dropout = like->dropout,
-					.tokenizer = like->tokenizer, .data = like->data };
-		ctx->rehearses = true;
-		e = rehearse_steps(&t);
-	}
-	yoke_context_free(ctx);
-	yoke_use(was);
+	struct yk_trainer t = *(const struct yk_trainer *)arg; // without a model
+	double loss;
+	t.batch = batch;
+	int64_t windows = validation_windows(&t);
+	int e = model_init(&t, NULL, NULL);
+	if (e == 0)
+		e = buffers_init(&t);
+	for (int i = 0; i < REHEARSED && e == 0; i++)
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yk_model_validate(t.net, t.data, batch, windows < batch ? windows : batch, NULL, NULL,
+				      &loss);
+	drop_model(&t);
 	return e;
 }
 
 int yk_trainer_advise(struct yk_trainer *t)
 {
 	struct yoke_context *ctx = yk_current();
-	struct yk_device *d = ctx ? ctx->device : NULL;
-	if (!d)
+	if (!ctx)
 		return YOKE_ENOMEM;
 	drop_model(t);
 	yoke_context_free(ctx); // with what is pending, or failed
-	return yk_advise_batch(d, t->batch, "use a smaller context or embed, or fewer layers", rehearse, t);
+	return yk_advise_batch(t->batch, true, "use a smaller context or embed, or fewer layers", rehearse, t);
 }

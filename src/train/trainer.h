@@ -7,9 +7,9 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
-#include "train/model.h"
 #include "train/optim.h"
 #include "train/schedule.h"
+#include "train/trained.h"
 #include "train/validate.h"
 
 // What a step leaves to be read: 8 bytes.
@@ -29,7 +29,7 @@ struct yk_trainer {
 	struct yk_tokenizer *tokenizer;
 	struct yk_data *data;
 	struct yk_data_position position;
-	struct yk_gpt *gpt;
+	struct yk_network *net;
 	struct yk_optim *optim;
 	yoke_tensor *ids;          // [batch, context + 1] i32
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
@@ -48,14 +48,10 @@ void yk_trainer_free(struct yk_trainer *); // NULL is fine
 // The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
 // missing.  Frees what the trainer has on the device, and the current context.
 int yk_trainer_advise(struct yk_trainer *);
-// Learning rate of the last step.
-double yk_trainer_lr(const struct yk_trainer *);
 // One optimizer step, launched; does not wait.
 int yk_trainer_step(struct yk_trainer *);
 // Waits for the last step.  ERANGE when its loss or norm is not finite.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
-// Mean loss over valid_windows of the validation part, as yk_model_validate.
-int yk_trainer_validate(struct yk_trainer *, yk_validate_fn *go_on, void *arg, double *loss);
 // Is the learning rate of the next step above the last one's and above what the schedule of the
 // checkpoint that was resumed meant it to be?
 struct yk_rise {

@@ -69,12 +69,12 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 	if (e < 0)
 		return e;
 	struct yk_checkpoint ck = {
-		.model = yk_model_describe(&t->gpt->shape),
+		.model = yk_model_describe(t->net->model, &t->net->shape),
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),
 		.step = t->step, .seed = t->seed, .random_step = t->random_step,
-		.data = t->position, .text = yk_data_fingerprint(t->data),
+		.data = { t->position.epoch, t->position.index }, .text = yk_data_fingerprint(t->data),
 	};
 	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);

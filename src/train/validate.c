@@ -8,14 +8,13 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "graph/context.h"
 #include "train/advise.h"
 
-yoke_tensor *yk_windows_loss(const struct yk_gpt *gpt, yoke_tensor *ids, double dropout)
+yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, double dropout)
 {
 	int64_t width = yoke_dim(ids, 1);
-	return yk_gpt_loss(gpt, yoke_slice(ids, 1, 0, width - 1, 1),
-			   yoke_slice(ids, 1, 1, width, 1), dropout);
+	return net->model->loss(net, yoke_slice(ids, 1, 0, width - 1, 1),
+				yoke_slice(ids, 1, 1, width, 1), dropout);
 }
 
 // Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
@@ -25,22 +24,19 @@ static int64_t spread(int64_t k, int64_t windows, int64_t all)
 }
 
 // Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.
-int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch,
+int yk_model_validate(const struct yk_network *net, const struct yk_data *data, int64_t batch,
 		      int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
-	int64_t all = yk_data_valid_windows(data), width = gpt->shape.context + 1;
+	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
 	int64_t windows = most < all ? most : all, done = 0;
 	*to = NAN;
 	if (windows == 0)
 		return 0;
 	if (batch > windows)
 		batch = windows;
-	size_t bytes;
-	int32_t *host = NULL;
-	if (!__builtin_mul_overflow((size_t)batch, (size_t)width * sizeof *host, &bytes))
-		host = malloc(bytes);
+	int32_t *host = yk_data_windows(data, batch);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows", (long long)batch);
+		return yoke_error_code();
 	double sum = 0;
 	int e = 0;
 	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
@@ -51,7 +47,7 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 		float loss = NAN;
 		yoke_scope *s = yoke_scope_begin("validate");
 		yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, host);
-		yoke_read(yk_windows_loss(gpt, ids, 0), &loss, sizeof loss);
+		yoke_read(yk_windows_loss(net, ids, 0), &loss, sizeof loss);
 		e = yoke_scope_end(s);
 		sum += (double)loss * (double)rows;
 		done += rows;
@@ -63,28 +59,20 @@ int yk_model_validate(const struct yk_gpt *gpt, const struct yk_data *data, int6
 }
 
 struct validation {
-	const struct yk_gpt *gpt;
+	const struct yk_network *net;
 	const struct yk_data *data;
 };
 
-// With the model that is there: what is rehearsed reads it only.
 static int rehearse(void *arg, int64_t batch)
 {
 	const struct validation *v = arg;
-	struct yoke_context *ctx = yk_current();
 	double loss;
-	ctx->rehearses = true;
-	int e = yk_model_validate(v->gpt, v->data, batch, batch, NULL, NULL, &loss);
-	ctx->rehearses = false;
-	return e;
+	return yk_model_validate(v->net, v->data, batch, batch, NULL, NULL, &loss);
 }
 
-int yk_validate_advise(const struct yk_gpt *gpt, const struct yk_data *data, int64_t batch)
+int yk_validate_advise(const struct yk_network *net, const struct yk_data *data, int64_t batch)
 {
-	struct validation v = { gpt, data };
+	struct validation v = { net, data };
 	int64_t windows = yk_data_valid_windows(data);
-	const struct yoke_context *ctx = yk_current();
-	return ctx ? yk_advise_batch(ctx->device, batch < windows ? batch : windows,
-				     "YOKE_BACKEND=cpu may", rehearse, &v) :
-		     YOKE_ENOMEM;
+	return yk_advise_batch(batch < windows ? batch : windows, false, "YOKE_BACKEND=cpu may", rehearse, &v);
 }

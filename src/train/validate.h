@@ -5,20 +5,20 @@
 
 #include <stdbool.h>
 
-#include "nn/gpt.h"
-#include "train/data.h"
+#include "nn/model.h"
+#include "text/data.h"
 
 // Mean loss of windows [B, T+1] i32: each token is predicted from those before it in
 // its row.
-yoke_tensor *yk_windows_loss(const struct yk_gpt *, yoke_tensor *windows, double dropout);
+yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
 // Asked before each batch, with the windows that are done, of how many: false ends it there.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
 // Mean loss over validation windows of some data, `batch` at a time: all of them, or as many as
 // `most`, spread evenly over the part.  NaN when there are none, or `go_on` (NULL: always) ended it.
-int yk_model_validate(const struct yk_gpt *, const struct yk_data *, int64_t batch, int64_t most,
+int yk_model_validate(const struct yk_network *, const struct yk_data *, int64_t batch, int64_t most,
 		      yk_validate_fn *go_on, void *arg, double *loss);
 // The thread's error, ENOMEM of that, with the largest batch that fits the device, if its memory was what
 // is missing.
-int yk_validate_advise(const struct yk_gpt *, const struct yk_data *, int64_t batch);
+int yk_validate_advise(const struct yk_network *, const struct yk_data *, int64_t batch);
 
 #endif

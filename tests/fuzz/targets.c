@@ -14,9 +14,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
+#include "nn/model.h"
+#include "text/tokenizer.h"
 #include "train/conf.h"
-#include "train/model.h"
 
 #define MUST(x) \
 	((x) ? (void)0 : fail(#x, __LINE__))
@@ -157,9 +158,9 @@ static void repair(json_t *o)
 
 static void fuzz_parts(const struct yk_checkpoint *c)
 {
-	struct yk_gpt_shape shape;
+	const struct yk_model *model;
+	struct yk_shape shape;
 	struct yk_config config;
-	uint64_t bytes;
 
 	MUST(c->generation > 0 && c->step >= 0);
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++)
@@ -167,8 +168,8 @@ static void fuzz_parts(const struct yk_checkpoint *c)
 	struct yk_tokenizer *t = yk_tokenizer_load(c->tokenizer, "fuzz");
 	check_error(t ? 0 : yoke_error_code());
 	yk_tokenizer_free(t);
-	int e = yk_model_shape(c->model, "fuzz", &shape, &bytes);
-	MUST(e < 0 || bytes > 0);
+	int e = yk_model_parse(c->model, "fuzz", &model, &shape);
+	MUST(e < 0 || yk_model_elements(model, &shape) > 0);
 	check_error(e);
 	MUST(yk_config_init(&config, YK_T) == 0);
 	check_error(yk_config_take(&config, c->config, "fuzz"));

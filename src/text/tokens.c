@@ -2,7 +2,7 @@
 // Lists of token ids.
 #include "config.h"
 
-#include "train/tokens.h"
+#include "text/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/param.h"
-#include "train/tokenizer.h"
-#include "train/words.h"
+#include "text/tokenizer.h"
+#include "text/words.h"
 
 struct yk_kind {
 	const char *name, *separator;
@@ -20,9 +20,9 @@ struct yk_kind {
 	int32_t (*size)(const struct yk_tokenizer *);
 	int (*encode)(struct yk_tokenizer *, const char *text, size_t bytes,
 		      struct yk_tokens *to);
-	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train);
 	const char *(*decode)(const struct yk_tokenizer *, int32_t id, size_t *bytes);
-	// What the JSON has beyond name and size.
+	// NULL where nothing is learnt; what the JSON has beyond name and size.
+	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train);
 	int (*save)(const struct yk_tokenizer *, json_t *to);
 	int (*load)(struct yk_tokenizer *, const json_t *, const char *what);
 };
@@ -59,28 +59,10 @@ static int byte_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 	return 0;
 }
 
-static int byte_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
-{
-	(void)t, (void)tokens, (void)train;
-	return 0;
-}
-
 static const char *byte_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
 {
 	*bytes = 1;
 	return &t->bytes[id];
-}
-
-static int byte_save(const struct yk_tokenizer *t, json_t *to)
-{
-	(void)t, (void)to;
-	return 0;
-}
-
-static int byte_load(struct yk_tokenizer *t, const json_t *o, const char *what)
-{
-	(void)t, (void)o, (void)what;
-	return 0;
 }
 
 // ---- word ----
@@ -124,12 +106,11 @@ static int word_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 	return yk_words_load(&t->words, json_object_get(o, "words"), what);
 }
 
-#define KIND(k) k##_init, k##_size, k##_encode, k##_settle, k##_decode, k##_save, k##_load
 static const struct yk_kind kinds[] = {
-	{ "byte", "", -1, KIND(byte) },
-	{ "word", " ", YK_WORD_UNKNOWN, KIND(word) },
+	{ "byte", "", -1, byte_init, byte_size, byte_encode, byte_decode, NULL, NULL, NULL },
+	{ "word", " ", YK_WORD_UNKNOWN, word_init, word_size, word_encode, word_decode, word_settle, word_save,
+	  word_load },
 };
-#undef KIND
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
 
 // ---- entry points ----
@@ -184,7 +165,7 @@ int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 
 int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
 {
-	return t->kind->settle(t, tokens, train);
+	return t->kind->settle ? t->kind->settle(t, tokens, train) : 0;
 }
 
 const char *yk_tokenizer_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
@@ -209,7 +190,7 @@ json_t *yk_tokenizer_save(const struct yk_tokenizer *t)
 	json_t *o = json_pack("{s:s, s:i}", "name", t->kind->name, "size",
 			      (int)t->kind->size(t));
 
-	if (o && t->kind->save(t, o) == 0)
+	if (o && (!t->kind->save || t->kind->save(t, o) == 0))
 		return o;
 	json_decref(o);
 	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer's JSON");
@@ -226,7 +207,7 @@ struct yk_tokenizer *yk_tokenizer_load(const json_t *o, const char *what)
 	    yk_json_int(o, what, "size", 1, INT32_MAX, &size) < 0)
 		return NULL;
 	t = yk_tokenizer_new(name);
-	if (t && t->kind->load(t, o, what) < 0) {
+	if (t && t->kind->load && t->kind->load(t, o, what) < 0) {
 		yk_tokenizer_free(t);
 		return NULL;
 	}

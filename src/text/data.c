@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "train/data.h"
+#include "text/data.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 	 "most bytes of text that training reads");
@@ -86,79 +86,50 @@ static int read_file(struct yk_data *d, const char *path, bool named)
 	return e;
 }
 
-static int by_name(const void *a, const void *b)
+static int visible(const struct dirent *d)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return d->d_name[0] != '.';
 }
 
-// Names in a folder but hidden ones, sorted by byte values whatever the locale.
-static int list_folder(const char *path, char ***names, size_t *count)
+static int by_name(const struct dirent **a, const struct dirent **b)
 {
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	char **list = NULL;
-	size_t n = 0, cap = 0;
+	return strcmp((*a)->d_name, (*b)->d_name); // by byte values, whatever the locale
+}
+
+static int read_folder(struct yk_data *d, const char *path);
+
+static int read_entry(struct yk_data *d, const char *folder, const char *name)
+{
+	struct stat st;
+	char *path;
 	int e = 0;
 
-	if (!dir)
-		return yk_fail(YOKE_EIO, "%s: %s", path, strerror(errno));
-	while (errno = 0, (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		if (n == cap) {
-			cap = cap ? 2 * cap : 64;
-			char **more = realloc(list, cap * sizeof *list);
-			if (!more) {
-				errno = ENOMEM;
-				break;
-			}
-			list = more;
-		}
-		list[n] = strdup(entry->d_name);
-		if (!list[n]) {
-			errno = ENOMEM;
-			break;
-		}
-		n++;
-	}
-	if (errno)
-		e = yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: %s", path,
-			    strerror(errno));
-	closedir(dir);
-	if (n)
-		qsort(list, n, sizeof *list, by_name);
-	*names = list;
-	*count = n;
+	if (asprintf(&path, "%s/%s", folder, name) < 0)
+		return yk_fail(YOKE_ENOMEM, "out of memory for a path in %s", folder);
+	if (lstat(path, &st) < 0)
+		e = yk_fail(YOKE_EIO, "%s: %s", path, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		e = read_folder(d, path);
+	else if (S_ISREG(st.st_mode))
+		e = read_file(d, path, false);
+	free(path);
 	return e;
 }
 
 // Links are not followed, so a walk ends; the depth of a path is bounded by the system.
 static int read_folder(struct yk_data *d, const char *path)
 {
-	char **names = NULL;
-	size_t count = 0;
-	int e = list_folder(path, &names, &count);
+	struct dirent **entries;
+	int e = 0, n = scandir(path, &entries, visible, by_name);
 
-	for (size_t i = 0; i < count; i++) {
-		struct stat st;
-		char *child = NULL;
-		if (e < 0)
-			goto next;
-		if (asprintf(&child, "%s/%s", path, names[i]) < 0) {
-			child = NULL;
-			e = yk_fail(YOKE_ENOMEM, "out of memory for a path in %s", path);
-		} else if (lstat(child, &st) < 0) {
-			e = yk_fail(YOKE_EIO, "%s: %s", child, strerror(errno));
-		} else if (S_ISDIR(st.st_mode)) {
-			e = read_folder(d, child);
-		} else if (S_ISREG(st.st_mode)) {
-			e = read_file(d, child, false);
-		}
-	next:
-		free(child);
-		free(names[i]);
+	if (n < 0)
+		return yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: %s", path, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		if (e == 0)
+			e = read_entry(d, path, entries[i]->d_name);
+		free(entries[i]);
 	}
-	free(names);
+	free(entries);
 	return e;
 }
 
@@ -318,6 +289,18 @@ void yk_data_free(struct yk_data *d)
 		return;
 	yk_tokens_fini(&d->tokens);
 	free(d);
+}
+
+int32_t *yk_data_windows(const struct yk_data *d, int64_t batch)
+{
+	size_t bytes;
+	int32_t *to = NULL;
+	if (!__builtin_mul_overflow((size_t)batch, (size_t)(d->context + 1) * sizeof *to, &bytes))
+		to = malloc(bytes);
+	if (!to)
+		yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows of %lld tokens",
+			(long long)batch, (long long)d->context);
+	return to;
 }
 
 int64_t yk_data_tokens(const struct yk_data *d)

@@ -17,8 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "train/data.h"
-#include "train/safetensors.h"
+#include "formats/safetensors.h"
 
 #define YK_CHECKPOINT_FORMAT 1
 
@@ -35,14 +34,16 @@ struct yk_checkpoint_file {
 // json_incref what is kept elsewhere).
 struct yk_checkpoint {
 	json_t *model;     // what rebuilds the model: kind, layers, heads, ..
-	json_t *tokenizer; // of yk_tokenizer_save
-	json_t *config;    // of yk_config_json: the keys of `yoke train`
+	json_t *tokenizer; // what rebuilds the tokenizer
+	json_t *config;    // the keys of `yoke train`
 	json_t *schedule;  // state of the learning-rate schedule, an object
 	int64_t step;      // optimizer steps done
 	uint64_t seed;     // of random numbers
 	int64_t random_step;
-	struct yk_data_position data;
-	uint64_t text; // yk_data_fingerprint; 0: not known
+	struct {
+		int64_t epoch, index;
+	} data;        // the position in the text
+	uint64_t text; // its fingerprint; 0: not known
 	// Set by save and open.
 	int64_t generation;
 	struct yk_checkpoint_file file[YK_CHECKPOINT_PARTS];
@@ -65,11 +66,14 @@ void yk_checkpoint_fini(struct yk_checkpoint *);
 // ENOENT, EIO, EFORMAT.
 int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *, int part,
 			uint64_t bytes);
-// Fills the arrays of one part from its file, whose size and checksum must be the
-// manifest's and which must have exactly these names, dtypes and shapes.  EFORMAT
-// (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked
-// before the first array is filled; only EIO can come later.
+// Takes array i of those asked for, in memory that is used for the next one as well; 0, or an error
+// that ends the load.
+typedef int yk_checkpoint_take_fn(void *arg, int i, const void *data, uint64_t bytes);
+// Gives the arrays of one part, one at a time and in the order asked for, from its file, whose size
+// and checksum must be the manifest's and which must have exactly these names, dtypes and shapes.
+// EFORMAT (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked
+// before the first array is given; only EIO, ENOMEM and what `take` returns can come later.
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *, int part, int n,
-		       const struct yk_host_tensor *);
+		       const struct yk_host_tensor *, yk_checkpoint_take_fn *take, void *arg);
 
 #endif

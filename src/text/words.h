@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "train/tokens.h"
+#include "text/tokens.h"
 
 #define YK_WORD_PAD 0
 #define YK_WORD_UNKNOWN 1

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "train/checkpoint.h"
+#include "formats/checkpoint.h"
 
 #define MANIFEST "manifest.json"
 #define MOST_GENERATION ((int64_t)1000000000000)
@@ -116,41 +116,30 @@ static int checksum(const json_t *o, char hex[17])
 	return 0;
 }
 
-static int set_pair(json_t *o, const char *key, const char *a, int64_t x, const char *b,
-		    int64_t y)
-{
-	return json_object_set_new(
-		o, key, json_pack("{s:I, s:I}", a, (json_int_t)x, b, (json_int_t)y));
-}
-
 // jansson takes NULL for an error that came before, so one test at the end is enough.
 static json_t *to_json(const struct yk_checkpoint *c)
 {
-	json_t *o = json_object(), *files = json_object();
+	json_t *files = json_object();
 	char hex[17];
 	int bad = 0;
 
-	bad |= json_object_set_new(o, "format", json_integer(YK_CHECKPOINT_FORMAT));
-	bad |= json_object_set_new(o, "yoke", json_string(yoke_version()));
-	bad |= json_object_set_new(o, "generation", json_integer(c->generation));
-	bad |= json_object_set_new(o, "step", json_integer(c->step));
-	bad |= json_object_set(o, "model", c->model);
-	bad |= json_object_set(o, "tokenizer", c->tokenizer);
-	bad |= json_object_set(o, "config", c->config);
-	bad |= json_object_set(o, "schedule", c->schedule);
-	bad |= set_pair(o, "random", "seed", (int64_t)c->seed, "step", c->random_step);
-	bad |= set_pair(o, "data", "epoch", c->data.epoch, "index", c->data.index);
-	snprintf(hex, sizeof hex, "%016" PRIx64, c->text);
-	bad |= json_object_set_new(json_object_get(o, "data"), "xxh64", json_string(hex));
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++) {
 		const struct yk_checkpoint_file *f = &c->file[part];
-		json_int_t bytes = (json_int_t)f->bytes;
 		snprintf(hex, sizeof hex, "%016" PRIx64, f->hash);
-		json_t *file = json_pack("{s:s, s:I, s:s}", "name", f->name, "bytes",
-					 bytes, "xxh64", hex);
-		bad |= json_object_set_new(files, part_name[part], file);
+		bad |= json_object_set_new(files, part_name[part],
+					   json_pack("{s:s, s:I, s:s}", "name", f->name, "bytes",
+						     (json_int_t)f->bytes, "xxh64", hex));
 	}
-	bad |= json_object_set_new(o, "files", files);
+	snprintf(hex, sizeof hex, "%016" PRIx64, c->text);
+	json_t *o = json_pack("{s:i, s:s, s:I, s:I, s:O, s:O, s:O, s:O, s:{s:I, s:I}, "
+			      "s:{s:I, s:I, s:s}, s:o}",
+			      "format", YK_CHECKPOINT_FORMAT, "yoke", yoke_version(),
+			      "generation", (json_int_t)c->generation, "step", (json_int_t)c->step,
+			      "model", c->model, "tokenizer", c->tokenizer, "config", c->config,
+			      "schedule", c->schedule,
+			      "random", "seed", (json_int_t)c->seed, "step", (json_int_t)c->random_step,
+			      "data", "epoch", (json_int_t)c->data.epoch,
+			      "index", (json_int_t)c->data.index, "xxh64", hex, "files", files);
 	bad = bad || checksum(o, hex) < 0 ||
 	      json_object_set_new(o, "xxh64", json_string(hex));
 	if (!bad)
@@ -220,9 +209,10 @@ static int take_object(const json_t *o, const char *path, const char *key, json_
 
 // The format is looked at before the checksum: another version may compute that in
 // another way.
-static int from_json(json_t *o, const char *path, struct yk_checkpoint *c)
+int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 {
 	const int64_t most = 1000000000000; // as the key steps; positions stay far below
+	struct yk_checkpoint all = { 0 }, *c = &all;
 	json_t *random = NULL, *data = NULL, *files = NULL;
 	int64_t format, seed, *g = &c->generation;
 	int e = yk_json_int(o, path, "format", 1, INT64_MAX, &format);
@@ -259,35 +249,24 @@ static int from_json(json_t *o, const char *path, struct yk_checkpoint *c)
 	json_incref(c->tokenizer);
 	json_incref(c->config);
 	json_incref(c->schedule);
+	*to = all;
 	return 0;
 }
 
 // ---- arrays of a part ----
 
-// Opens a regular file of the size that the manifest gives it; its descriptor.
+// The part's file, of the size that the manifest gives it; its descriptor.
 static int open_part(const char *path, const struct yk_checkpoint_file *f)
 {
-	struct stat st;
-	// O_NONBLOCK: a pipe of that name must not hold us up
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint64_t bytes;
+	int fd = yk_file_open(path, &bytes);
 
-	if (fd < 0)
-		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO,
-			       "cannot read '%s': %s", path, strerror(errno));
-	int e = 0;
-	if (fstat(fd, &st) < 0)
-		e = yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		e = yk_fail(YOKE_EFORMAT, "%s: not a regular file", path);
-	else if ((uint64_t)st.st_size != f->bytes)
-		e = yk_fail(YOKE_EFORMAT,
-			    "%s: %lld bytes, but the manifest says %llu: truncated or "
-			    "altered",
-			    path, (long long)st.st_size, (unsigned long long)f->bytes);
-	if (e == 0)
+	if (fd < 0 || bytes == f->bytes)
 		return fd;
 	close(fd);
-	return e;
+	return yk_fail(YOKE_EFORMAT,
+		       "%s: %llu bytes, but the manifest says %llu: truncated or altered", path,
+		       (unsigned long long)bytes, (unsigned long long)f->bytes);
 }
 
 static int check_hash(int fd, const char *path, const struct yk_checkpoint_file *f)
@@ -348,9 +327,12 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 	return 0;
 }
 
-static int load_tensors(const char *path, int n, const struct yk_host_tensor *t)
+static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
+			yk_checkpoint_take_fn *take, void *arg)
 {
 	struct yk_safetensors s;
+	uint64_t most = 0;
+	void *data = NULL;
 	int e = yk_safetensors_open(&s, path);
 
 	if (e < 0)
@@ -360,9 +342,18 @@ static int load_tensors(const char *path, int n, const struct yk_host_tensor *t)
 	if (e == 0 && s.count != n)
 		e = yk_fail(YOKE_ESHAPE, "%s: of another model: %d tensors, wanted %d",
 			    path, s.count, n);
-	for (int i = 0; e == 0 && i < n; i++)
-		e = yk_safetensors_read(&s, yk_safetensors_find(&s, t[i].name),
-					t[i].data);
+	for (int i = 0; e == 0 && i < s.count; i++)
+		most = s.entries[i].bytes > most ? s.entries[i].bytes : most;
+	if (e == 0 && !(data = malloc(most + 1)))
+		e = yk_fail(YOKE_ENOMEM, "%s: no host memory for an array of %llu bytes", path,
+			    (unsigned long long)most);
+	for (int i = 0; e == 0 && i < n; i++) {
+		const struct yk_safetensors_entry *x = yk_safetensors_find(&s, t[i].name);
+		e = yk_safetensors_read(&s, x, data);
+		if (e == 0)
+			e = take(arg, i, data, x->bytes);
+	}
+	free(data);
 	yk_safetensors_close(&s);
 	return e;
 }
@@ -487,16 +478,6 @@ int yk_checkpoint_save(const char *folder, struct yk_checkpoint *c, int nmodel,
 	return 0;
 }
 
-int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
-{
-	struct yk_checkpoint c = { 0 };
-	int e = from_json(o, path, &c);
-
-	if (e == 0)
-		*to = c;
-	return e;
-}
-
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to)
 {
 	char *path = join(folder, MANIFEST);
@@ -550,7 +531,7 @@ int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *c, int p
 }
 
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int part, int n,
-		       const struct yk_host_tensor *t)
+		       const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
 {
 	const struct yk_checkpoint_file *f = &c->file[part];
 	char *path = join(folder, f->name);
@@ -565,7 +546,7 @@ int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int pa
 		close(fd);
 	}
 	if (e == 0)
-		e = load_tensors(path, n, t);
+		e = load_tensors(path, n, t, take, arg);
 	free(path);
 	return e;
 }

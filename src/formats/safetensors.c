@@ -3,14 +3,13 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "train/safetensors.h"
+#include "base/file.h"
+#include "formats/safetensors.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "elements are copied as they are: the host must be little endian"
@@ -47,21 +46,12 @@ static int read_at(const struct yk_safetensors *s, uint64_t offset, void *to,
 static int open_file(struct yk_safetensors *s)
 {
 	uint64_t length;
-	struct stat st;
 	char *text;
 	int e;
 
-	// O_NONBLOCK: a pipe of that name must not hold us up
-	s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	s->fd = yk_file_open(s->path, &s->bytes);
 	if (s->fd < 0)
-		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO,
-			       "cannot read '%s': %s", s->path, strerror(errno));
-	if (fstat(s->fd, &st) < 0)
-		return yk_fail(YOKE_EIO, "cannot read '%s': %s", s->path,
-			       strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return yk_fail(YOKE_EFORMAT, "%s: not a regular file", s->path);
-	s->bytes = (uint64_t)st.st_size;
+		return s->fd;
 	if (s->bytes < 8)
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: %llu bytes are too few for a safetensors file",

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/scan.h"
-#include "train/safetensors.h"
+#include "formats/safetensors.h"
 
 static const struct {
 	int dtype;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "train/tokenizer.h"
+#include "text/tokenizer.h"
 
 struct yk_data_spec {
 	int64_t context; // tokens
@@ -43,6 +43,8 @@ int64_t yk_data_valid_windows(const struct yk_data *);
 // XXH64 of the text and of how it is split.
 uint64_t yk_data_fingerprint(const struct yk_data *);
 
+// Room for so many windows, for free(); NULL: ENOMEM.
+int32_t *yk_data_windows(const struct yk_data *, int64_t batch);
 // The next `batch` training windows, [batch, context + 1], and the position behind them.
 // Epochs follow each other without a gap, so every batch is full.  There must be training
 // windows.

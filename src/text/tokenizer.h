@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizers: text to token ids and back.  "byte" has one id for each byte, "word" one
-// for each word between blanks, out of a vocabulary (train/words.h) that it learns from
+// for each word between blanks, out of a vocabulary (text/words.h) that it learns from
 // the text to train on. Ids are 0 .. size - 1.
 #ifndef YK_TOKENIZER_H
 #define YK_TOKENIZER_H
@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "train/tokens.h"
+#include "text/tokens.h"
 
 struct yk_tokenizer;
 

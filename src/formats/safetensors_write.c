@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "train/safetensors.h"
+#include "formats/safetensors.h"
 
 struct place { // of a tensor in the file
 	const struct yk_host_tensor *tensor;

@@ -2,7 +2,7 @@
 // Vocabularies of words.
 #include "config.h"
 
-#include "train/words.h"
+#include "text/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +53,15 @@ static bool table_fill(struct yk_words *w, size_t size)
 	w->table = table;
 	w->table_size = size;
 	return true;
+}
+
+// At most half full, for good.
+static int table_make(struct yk_words *w)
+{
+	size_t size = 1024;
+	while (size < 2 * w->count)
+		size *= 2;
+	return table_fill(w, size) ? 0 : no_memory();
 }
 
 // A free or the word's own place.
@@ -227,11 +236,8 @@ int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train)
 		e = append(&fixed, special[i], strlen(special[i]));
 	for (size_t i = 0; i < count && e == 0; i++)
 		e = append(&fixed, list[i].word.s, list[i].word.n);
-	size_t size = 1024;
-	while (size < 2 * fixed.count)
-		size *= 2;
-	if (e == 0 && !table_fill(&fixed, size))
-		e = no_memory();
+	if (e == 0)
+		e = table_make(&fixed);
 	if (e == 0) {
 		yk_tokens_renumber(tokens, to, (int32_t)fixed.count);
 		yk_words_fini(w);
@@ -284,17 +290,15 @@ static int take_word(struct yk_words *w, const json_t *s, const char *what)
 int yk_words_load(struct yk_words *to, const json_t *array, const char *what)
 {
 	struct yk_words w = { 0 };
-	size_t n = json_array_size(array), size = 1024;
+	size_t n = json_array_size(array);
 	if (!json_is_array(array) || n < SPECIALS || n > INT32_MAX)
 		return yk_fail(YOKE_EFORMAT, "%s: its tokenizer has no list of words",
 			       what);
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++)
 		e = take_word(&w, json_array_get(array, i), what);
-	while (size < 2 * n)
-		size *= 2;
-	if (e == 0 && !table_fill(&w, size))
-		e = no_memory();
+	if (e == 0)
+		e = table_make(&w);
 	if (e < 0) {
 		yk_words_fini(&w);
 		return e;

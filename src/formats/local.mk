@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# formats: files that are read as hostile: arrays, manifests of models.
+libyokecore_la_SOURCES += \
+	src/formats/checkpoint.c \
+	src/formats/checkpoint.h \
+	src/formats/safetensors.c \
+	src/formats/safetensors.h \
+	src/formats/safetensors_header.c \
+	src/formats/safetensors_write.c

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of models, and what is the same for all of them.
+#include "config.h"
+
+#include "nn/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+#define MOST (INT64_C(1) << 31) // tokens of a vocabulary, or of a window
+
+static const struct yk_model *const models[] = {
+#define X(name) &yk_model_##name
+#define COMMA ,
+	YK_MODELS(X, COMMA)
+#undef X
+};
+
+static const struct {
+	const char *key;
+	int64_t most;
+} sizes[YK_SIZE_COUNT] = {
+#define X(key, def, most, help) { #key, most },
+	YK_SIZES(X)
+#undef X
+};
+
+static bool has(const struct yk_model *m, int size)
+{
+	return m->sizes >> size & 1;
+}
+
+const struct yk_model *yk_model_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		if (!strcmp(models[i]->name, name))
+			return models[i];
+	return NULL;
+}
+
+// ---- shapes ----
+
+static int check_size(const struct yk_model *m, const char *key, int64_t size, int64_t most)
+{
+	if (size >= 1 && size <= most)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: %s=%" PRId64 " is not in 1 .. %" PRId64, m->name, key,
+		       size, most);
+}
+
+int yk_model_check(const struct yk_model *m, const struct yk_shape *s)
+{
+	int e = check_size(m, "vocab", s->vocab, MOST);
+	if (e == 0)
+		e = check_size(m, "context", s->context, MOST);
+	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
+		if (has(m, k))
+			e = check_size(m, sizes[k].key, s->size[k], sizes[k].most);
+	return e == 0 && m->check ? m->check(s) : e;
+}
+
+int64_t yk_model_elements(const struct yk_model *m, const struct yk_shape *s)
+{
+	struct yk_parameters all = { .counts = true };
+	m->parameters(s, &all);
+	return all.elements;
+}
+
+void yk_model_text(const struct yk_model *m, const struct yk_shape *s, char *to, size_t room)
+{
+	FILE *f = fmemopen(to, room, "w");
+	if (!f)
+		return;
+	fprintf(f, "model=%s", m->name);
+	for (int k = 0; k < YK_SIZE_COUNT; k++)
+		if (has(m, k))
+			fprintf(f, " %s=%" PRId64, sizes[k].key, s->size[k]);
+	fprintf(f, " context=%" PRId64, s->context);
+	fclose(f);
+}
+
+json_t *yk_model_describe(const struct yk_model *m, const struct yk_shape *s)
+{
+	json_t *o = json_pack("{s:s, s:I, s:I}", "kind", m->name, "vocab", (json_int_t)s->vocab,
+			      "context", (json_int_t)s->context);
+	bool bad = !o;
+	for (int k = 0; k < YK_SIZE_COUNT; k++)
+		bad |= has(m, k) &&
+		       json_object_set_new(o, sizes[k].key, json_integer(s->size[k])) < 0;
+	if (!bad)
+		return o;
+	json_decref(o);
+	yk_fail(YOKE_ENOMEM, "%s: no memory for its shape", m->name);
+	return NULL;
+}
+
+int yk_model_parse(const json_t *o, const char *what, const struct yk_model **model,
+		   struct yk_shape *to)
+{
+#define X(name) #name
+	static const char known[] = YK_MODELS(X, ", ");
+#undef X
+	struct yk_shape s = { 0 };
+	const char *kind;
+	char why[256];
+	int e = yk_json_str(o, what, "kind", &kind);
+	if (e < 0)
+		return e;
+	const struct yk_model *m = yk_model_find(kind);
+	if (!m)
+		return yk_fail(YOKE_EFORMAT, "%s: model of unknown kind '%.40s'; this yoke knows %s",
+			       what, kind, known);
+	e = yk_json_int(o, what, "vocab", 1, MOST, &s.vocab);
+	if (e == 0)
+		e = yk_json_int(o, what, "context", 1, MOST, &s.context);
+	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
+		if (has(m, k))
+			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].most, &s.size[k]);
+	if (e < 0)
+		return e;
+	if (yk_model_check(m, &s) < 0) {
+		snprintf(why, sizeof why, "%s", yoke_error());
+		yoke_error_clear(); // it speaks of keys, not of a file
+		return yk_fail(YOKE_EFORMAT, "%s: no model has this shape: %s", what, why);
+	}
+	*model = m;
+	*to = s;
+	return 0;
+}
+
+// ---- networks ----
+
+int yk_network_new(const struct yk_model *m, const struct yk_shape *s, struct yk_network **to)
+{
+	int e = yk_model_check(m, s);
+	if (e < 0)
+		return e;
+	struct yk_network *n = calloc(1, sizeof *n);
+	if (!n)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
+	n->model = m;
+	n->shape = *s;
+	m->parameters(s, &n->params);
+	e = n->params.error;
+	if (e < 0)
+		yk_network_free(n);
+	else
+		*to = n;
+	return e;
+}
+
+void yk_network_free(struct yk_network *n)
+{
+	if (!n)
+		return;
+	yk_parameters_fini(&n->params);
+	free(n);
+}
+
+yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
+{
+	int64_t t = yoke_dim(ids, 1), context = n->shape.context;
+	if (t <= context)
+		return n->model->forward(n, ids, dropout);
+	yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens, but a window holds %" PRId64, n->model->name, t,
+		context);
+	return NULL;
+}
+
+yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets,
+			     double dropout)
+{
+	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
+	return yoke_cross_entropy(logits, targets, -1, 0);
+}
+
+// ---- one token after another ----
+
+int yk_cache_new(const struct yk_network *n, int64_t batch, struct yk_cache **to)
+{
+	struct yk_cache *c = calloc(1, sizeof *c);
+	if (!c)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", n->model->name);
+	c->batch = batch;
+	n->model->state(&n->shape, batch, &c->state);
+	c->at = yoke_keep(yoke_scalar(0));
+	c->seen = yoke_keep(yoke_scalar(0));
+	if (c->state.error || !c->at || !c->seen) {
+		yk_cache_free(c);
+		return yoke_error_code();
+	}
+	*to = c;
+	return 0;
+}
+
+void yk_cache_free(struct yk_cache *c)
+{
+	if (!c)
+		return;
+	yk_parameters_fini(&c->state);
+	yoke_free(c->at);
+	yoke_free(c->seen);
+	free(c);
+}
+
+yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_cache *c, yoke_tensor *ids)
+{
+	int64_t t = yoke_dim(ids, 1);
+	if (t < 1 || t > n->shape.context - c->length || yoke_dim(ids, 0) != c->batch) {
+		yk_fail(YOKE_ESHAPE,
+			"%s: %" PRId64 " rows of %" PRId64 " tokens behind %" PRId64 " rows of %" PRId64
+			" in a window of %" PRId64, n->model->name, yoke_dim(ids, 0), t, c->batch, c->length,
+			n->shape.context);
+		return NULL;
+	}
+	yoke_scalar_set(c->at, (double)c->length);
+	yoke_scalar_set(c->seen, (double)(c->length + t));
+	yoke_tensor *hidden = n->model->extend(n, c, ids);
+	c->length += t;
+	return hidden;
+}

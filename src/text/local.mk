@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# text: tokenizers, and text as windows of tokens.
+libyokecore_la_SOURCES += \
+	src/text/data.c \
+	src/text/data.h \
+	src/text/tokenizer.c \
+	src/text/tokenizer.h \
+	src/text/tokens.c \
+	src/text/tokens.h \
+	src/text/words.c \
+	src/text/words.h

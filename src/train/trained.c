@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that were trained.
+#include "config.h"
+
+#include "train/trained.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+// ---- host lists ----
+
+// Names and shapes alone.
+static int describe(const struct yk_parameters *ps, struct yk_host_list *to)
+{
+	struct yk_host_list l = { .tensor = calloc((size_t)ps->count + 1, sizeof *l.tensor) };
+	if (!l.tensor)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+	for (; l.count < ps->count; l.count++) {
+		const yoke_tensor *var = ps->var[l.count];
+		struct yk_host_tensor *t = &l.tensor[l.count];
+		t->name = ps->row[l.count].name;
+		t->dtype = yoke_dtype(var);
+		t->rank = yoke_rank(var);
+		for (int i = 0; i < t->rank; i++)
+			t->dims[i] = yoke_dim(var, i);
+	}
+	*to = l;
+	return 0;
+}
+
+void yk_host_list_free(struct yk_host_list *l)
+{
+	for (int i = 0; i < l->count; i++)
+		free(l->tensor[i].data);
+	free(l->tensor);
+	*l = (struct yk_host_list){ 0 };
+}
+
+int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
+{
+	struct yk_host_list l = { 0 };
+	int e = describe(ps, &l);
+	for (int i = 0; i < l.count && e == 0; i++) {
+		size_t bytes = yoke_bytes(ps->var[i]);
+		void *data = l.tensor[i].data = malloc(bytes);
+		e = data ? yoke_read(ps->var[i], data, bytes) :
+			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s",
+				   ps->row[i].name);
+	}
+	if (e < 0)
+		yk_host_list_free(&l);
+	else
+		*to = l;
+	return e;
+}
+
+int yk_host_list_put(const struct yk_host_list *l, const struct yk_parameters *ps)
+{
+	int e = 0;
+	for (int i = 0; i < l->count && e == 0; i++)
+		e = yoke_put(ps->var[i], l->tensor[i].data, yoke_bytes(ps->var[i]));
+	return e;
+}
+
+// ---- from a checkpoint ----
+
+static int put(void *arg, int i, const void *data, uint64_t bytes)
+{
+	const struct yk_parameters *ps = arg;
+	return yoke_put(ps->var[i], data, bytes);
+}
+
+int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part,
+		    const struct yk_parameters *ps)
+{
+	struct yk_host_list l = { 0 };
+	int e = describe(ps, &l);
+	if (e == 0)
+		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, put, (void *)ps);
+	yk_host_list_free(&l);
+	return e;
+}
+
+int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, struct yk_network **to)
+{
+	const struct yk_model *model;
+	struct yk_network *net = NULL;
+	struct yk_shape shape;
+	int e = yk_model_parse(ck->model, folder, &model, &shape);
+	if (e == 0)
+		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
+					sizeof(float) * (uint64_t)yk_model_elements(model, &shape));
+	if (e == 0)
+		e = yk_network_new(model, &shape, &net);
+	if (e == 0)
+		e = yk_trained_load(folder, ck, YK_CHECKPOINT_MODEL, &net->params);
+	if (e < 0)
+		yk_network_free(net);
+	else
+		*to = net;
+	return e;
+}
+
+static int open_all(const char *folder, struct yk_trained *t)
+{
+	int e = yk_checkpoint_open(folder, &t->checkpoint);
+	if (e < 0)
+		return e;
+	t->tokenizer = yk_tokenizer_load(t->checkpoint.tokenizer, folder);
+	if (!t->tokenizer)
+		return yoke_error_code();
+	e = yk_trained_network(folder, &t->checkpoint, &t->net);
+	if (e < 0)
+		return e;
+	int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);
+	if (vocab == size)
+		return 0;
+	return yk_fail(YOKE_EFORMAT, "%s: the model knows %lld tokens, its tokenizer %lld", folder,
+		       (long long)vocab, (long long)size);
+}
+
+int yk_trained_open(const char *folder, struct yk_trained *to)
+{
+	struct yk_trained t = { 0 };
+	int e = open_all(folder, &t);
+	if (e < 0)
+		yk_trained_close(&t);
+	else
+		*to = t;
+	return e;
+}
+
+void yk_trained_close(struct yk_trained *t)
+{
+	yk_network_free(t->net);
+	yk_tokenizer_free(t->tokenizer);
+	yk_checkpoint_fini(&t->checkpoint);
+}
