@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

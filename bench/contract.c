@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 #include "peers/peers.h"
 
 enum { ROUNDS = 21, MOST = 64 };

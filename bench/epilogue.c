@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 
 enum { ROUNDS = 31 };
 

@@ -3,7 +3,7 @@
 #ifndef YK_BENCH_MAP_H
 #define YK_BENCH_MAP_H
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 
 // Four arrays of `count` floats each in one block; the last is positive.
 enum { ARRAYS = 4 };

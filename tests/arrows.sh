@@ -47,18 +47,21 @@ up_from_room()
 	done
 }
 
-# What lies in the folder itself and what the system has is fine; what the project has is not.
+# What lies in the backend's folder or one below it and what the system has is fine; what else the
+# project has is not.
 foreign_in_backend()
 {
-	includes "$1"/*.[ch] | while read -r where path; do
+	files=$(find "$1" -name '*.[ch]')
+	# shellcheck disable=SC2086
+	includes $files | while read -r where path; do
 		case $path in
 		yoke-plugin.h | config.h) continue ;;
-		../*) ;;
-		*)
-			[ ! -f "$1/$path" ] || continue
-			[ -n "$(find include src backends plugins tests -path "*/$path")" ] || continue
-			;;
 		esac
+		here=$(cd "${where%/*}" && cd "$(dirname "$path")" 2>/dev/null && pwd)
+		case $here/ in
+		"$PWD/$1"/*) [ ! -f "$here/${path##*/}" ] || continue ;;
+		esac
+		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"
 	done
 }

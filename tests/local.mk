@@ -163,7 +163,8 @@ tests_base_t_SOURCES = tests/base.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
-amx_emulated = backends/cpu/isa_table.c backends/cpu/kern_contract.c backends/cpu/kern_contract_amx.c
+amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
+	backends/cpu/contract/kern_contract_amx.c
 amx_emulated_flags = -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_contract_t_SOURCES = tests/contract.c tests/cpu_levels.h $(amx_emulated)
 tests_contract_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)

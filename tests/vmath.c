@@ -5,8 +5,8 @@
 #include "config.h"
 
 #include "named_op.h"
-#include "../backends/cpu/half.h"
-#include "../backends/cpu/philox.h"
+#include "../backends/cpu/vector/half.h"
+#include "../backends/cpu/vector/philox.h"
 
 enum { COUNT = 200003, LONG_COUNT = 20000003 };
 
