@@ -9,12 +9,13 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	device) echo 1 ;;
-	conform) echo 2 ;;
-	graph) echo 3 ;;
-	plan) echo 4 ;;
-	nn | train | dist | observe) echo 5 ;;
-	tool) echo 6 ;;
+	kernel) echo 1 ;;
+	device) echo 2 ;;
+	conform) echo 3 ;;
+	graph) echo 4 ;;
+	plan) echo 5 ;;
+	nn | train | dist | observe) echo 6 ;;
+	tool) echo 7 ;;
 	*) echo 99 ;;
 	esac
 }
@@ -24,7 +25,7 @@ height()
 may()
 {
 	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 5 ]
+	[ "$1" = train ] && [ "$(height "$2")" -eq 6 ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include

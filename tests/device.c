@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/param.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 #include "device/device.h"
 #include "tap.h"
 

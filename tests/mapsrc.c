@@ -3,7 +3,7 @@
 // arguments.
 #include "config.h"
 
-#include "device/mapsrc.h"
+#include "kernel/mapsrc.h"
 #include "tap.h"
 
 static char texts[2][1 << 17];

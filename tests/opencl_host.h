@@ -7,8 +7,8 @@
 
 #include <dlfcn.h>
 
-#include "device/kerneltext.h"
-#include "device/mapsrc.h"
+#include "kernel/kerneltext.h"
+#include "kernel/mapsrc.h"
 #include "tap.h"
 
 static char last_error[1024];

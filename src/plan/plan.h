@@ -14,7 +14,7 @@
 #ifndef YK_PLAN_H
 #define YK_PLAN_H
 
-#include "device/mapsrc.h"
+#include "kernel/mapsrc.h"
 #include "graph/context.h"
 
 // ---- strides ----

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/kerneltext.h"
-#include "device/mapform.h"
-#include "device/mapsrc.h"
+#include "kernel/kerneltext.h"
+#include "kernel/mapform.h"
+#include "kernel/mapsrc.h"
 #include "yoke.h"
 
 // What a dtype is called: in a buffer, in a variable, as the suffix of functions (f16 and

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/mapform.h"
-#include "device/mapsrc.h"
+#include "kernel/mapform.h"
+#include "kernel/mapsrc.h"
 
 // Where an argument's word is found anew: the offset of view `from`, results first, or behind
 // CONSTANT a constant; STAYS: a segment, a dim or a stride.

@@ -3,7 +3,7 @@
 // `yoke tune`.
 #include "config.h"
 
-#include "device/doctor.h"
+#include "tool/doctor.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 #include "device/tuning.h"
 
 #define MOST_FILES 200000 // looked at in one cache

@@ -2,7 +2,7 @@
 // Examines OpenCL: its loader, the folder that names its drivers, each driver, the device nodes.
 #include "config.h"
 
-#include "device/doctor.h"
+#include "tool/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 
 YK_PARAM(cache_max, "cache.max", YK_BYTES, "512M",
 	 "most bytes of compiled kernels kept in files; 0: no limit");

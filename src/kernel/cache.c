@@ -16,7 +16,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 #include "yoke-plugin.h"
 
 #define MOST_BYTES ((size_t)64 << 20)   // of one entry, and of all that is kept in memory

@@ -3,7 +3,7 @@
 // one they stay in memory, and a warning says so once.
 #include "config.h"
 
-#include "device/cache.h"
+#include "kernel/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

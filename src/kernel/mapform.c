@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "device/mapform.h"
+#include "kernel/mapform.h"
 
 // ---- the program ----
 

@@ -2,7 +2,7 @@
 // Examines this machine as yoke sees it and gathers the findings in one JSON object.
 #include "config.h"
 
-#include "device/doctor.h"
+#include "tool/doctor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
