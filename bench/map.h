@@ -3,7 +3,7 @@
 #ifndef YK_BENCH_MAP_H
 #define YK_BENCH_MAP_H
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 
 // Four arrays of `count` floats each in one block; the last is positive.
 enum { ARRAYS = 4 };
@@ -36,6 +36,7 @@ struct yk_bench_op {
 	struct yoke_op op;
 	struct yoke_view in[8], out[3];
 	struct yoke_map map;
+	struct yk_prepared *prepared; // for the CPU's kernel
 };
 
 // Fills list, at most `room`, and returns how many there are.

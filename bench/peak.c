@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 #include "peers/peers.h"
 
 #if defined __x86_64__

@@ -10,7 +10,7 @@ cat <<'END'
 #include <stddef.h>
 #include <string.h>
 
-#include "device/kerneltext.h"
+#include "kernel/kerneltext.h"
 
 END
 n=0

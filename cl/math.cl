@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementary functions of f32: the driver's; or, under OWN_MATH, formulas without branches
 // and tables, of which a compiler for a CPU makes vector code.  Reference:
-// backends/cpu/vmath.h, which has the sources of the formulas.  Errors over the whole range,
+// backends/cpu/vector/vmath.h, which has the sources of the formulas.  Errors over the whole range,
 // subnormals included: exp, log 1 ulp, expm1 1.5, erf 1.6, tanh, sigmoid 2.2.
 
 #ifndef OWN_MATH

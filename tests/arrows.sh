@@ -9,12 +9,13 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	device | formats | text) echo 1 ;;
-	conform) echo 2 ;;
-	graph) echo 3 ;;
-	plan) echo 4 ;;
-	nn | train | dist | observe) echo 5 ;;
-	tool) echo 6 ;;
+	kernel | formats | text) echo 1 ;;
+	device) echo 2 ;;
+	conform) echo 3 ;;
+	graph) echo 4 ;;
+	plan) echo 5 ;;
+	nn | train | dist | observe) echo 6 ;;
+	tool) echo 7 ;;
 	*) echo 99 ;;
 	esac
 }
@@ -24,7 +25,7 @@ height()
 may()
 {
 	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 5 ]
+	[ "$1" = train ] && [ "$(height "$2")" -eq 6 ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include
@@ -47,18 +48,21 @@ up_from_room()
 	done
 }
 
-# What lies in the folder itself and what the system has is fine; what the project has is not.
+# What lies in the backend's folder or one below it and what the system has is fine; what else the
+# project has is not.
 foreign_in_backend()
 {
-	includes "$1"/*.[ch] | while read -r where path; do
+	files=$(find "$1" -name '*.[ch]')
+	# shellcheck disable=SC2086
+	includes $files | while read -r where path; do
 		case $path in
 		yoke-plugin.h | config.h) continue ;;
-		../*) ;;
-		*)
-			[ ! -f "$1/$path" ] || continue
-			[ -n "$(find include src backends plugins tests -path "*/$path")" ] || continue
-			;;
 		esac
+		here=$(cd "${where%/*}" && cd "$(dirname "$path")" 2>/dev/null && pwd)
+		case $here/ in
+		"$PWD/$1"/*) [ ! -f "$here/${path##*/}" ] || continue ;;
+		esac
+		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"
 	done
 }

@@ -12,7 +12,7 @@
 #include <hwloc.h>
 #endif
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 #include "tap.h"
 
 // ---- control groups ----

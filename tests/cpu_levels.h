@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 
 extern const struct yk_isa yk_isa_amx_emulated;
 bool yk_amx_works_amx_emulated(void);

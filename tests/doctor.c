@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/cache.h"
-#include "device/doctor.h"
+#include "kernel/cache.h"
+#include "tool/doctor.h"
 #include "device/icd.h"
 #include "device/nodes.h"
 #include "tap.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "device/kerneltext.h"
+#include "kernel/kerneltext.h"
 #include "tap.h"
 
 static bool is_text(const char *name)

@@ -90,6 +90,7 @@ test_programs = \
 	tests/ordinals.t \
 	tests/plugin.t \
 	tests/pool.t \
+	tests/prepared.t \
 	tests/printed.t \
 	tests/profile.t \
 	tests/quirks.t \
@@ -163,7 +164,8 @@ tests_base_t_SOURCES = tests/base.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
-amx_emulated = backends/cpu/isa_table.c backends/cpu/kern_contract.c backends/cpu/kern_contract_amx.c
+amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
+	backends/cpu/contract/kern_contract_amx.c
 amx_emulated_flags = -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_contract_t_SOURCES = tests/contract.c tests/cpu_levels.h $(amx_emulated)
 tests_contract_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
@@ -185,12 +187,14 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
-tests_doctor_t_SOURCES = tests/doctor.c
+tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
+	src/tool/doctor_opencl.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
+tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_gemm_t_SOURCES = tests/gemm.c
 tests_grad_t_SOURCES = tests/grad.c

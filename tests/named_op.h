@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "../backends/cpu/frame.h"
+#include "../backends/cpu/host/frame.h"
 #include "tap.h"
 
 enum { ARRAYS = 256, GUARD = 64 };

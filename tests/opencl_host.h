@@ -7,8 +7,8 @@
 
 #include <dlfcn.h>
 
-#include "device/kerneltext.h"
-#include "device/mapsrc.h"
+#include "kernel/kerneltext.h"
+#include "kernel/mapsrc.h"
 #include "tap.h"
 
 static char last_error[1024];
@@ -156,6 +156,23 @@ static inline void must(int err, const char *what)
 		return;
 	printf("Bail out! %s: %d %s\n", what, err, last_error);
 	exit(1);
+}
+
+// Prepares an op without a workspace, runs it to its end, and releases it.
+static inline int run_op(void *queue, const struct yoke_op *op, uint32_t impl)
+{
+	void *handle = NULL, *e;
+	uint64_t bytes = 0;
+	int err = cl->prepare(device, op, impl, 0, &handle, &bytes);
+
+	if (err || bytes)
+		return err ? err : YOKE_EFAILED;
+	err = cl->run(queue, handle, op);
+	must(cl->event_mark(queue, &e), "mark");
+	must(cl->event_wait(e), "wait");
+	cl->event_free(e);
+	cl->release(handle);
+	return err;
 }
 
 // One view of a whole dense tensor at `offset`; strides row major.

@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "device/cache.h"
-#include "device/kerneltext.h"
-#include "device/mapsrc.h"
+#include "kernel/cache.h"
+#include "kernel/kerneltext.h"
+#include "kernel/mapsrc.h"
 #include "device/plugin.h"
 #include "device/warmup.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 #include "device/child.h"
 #include "device/icd.h"
 #include "device/plugin.h"

@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 #include "device/device.h"
 #include "device/trust.h"
 

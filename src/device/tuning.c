@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "device/cache.h"
+#include "kernel/cache.h"
 
 YK_PARAM(tune_setting, "tune", YK_BOOL, "1",
 	 "implementations are chosen by what `yoke tune` found, where it ran");

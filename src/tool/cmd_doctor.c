@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/doctor.h"
+#include "tool/doctor.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 

@@ -17,6 +17,10 @@ yoke_SOURCES = \
 	src/tool/cmd_setup.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
+	src/tool/doctor.c \
+	src/tool/doctor.h \
+	src/tool/doctor_caches.c \
+	src/tool/doctor_opencl.c \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention forward for few queries (a token is generated from a cache of keys), f32.
+// A tile of queries would be mostly empty lanes, so here head elements lie along the
+// lanes and each query goes through the keys by itself.  A piece of work is PART keys and
+// one query of one head, or, where that leaves pieces enough, of all heads that share the
+// keys, which are then read from memory once.  The parts of a query are joined afterwards,
+// in order.
+#include "config.h"
+
+#include <stdatomic.h>
+
+#include "kern_attention_tile.h"
+#include "../vector/philox.h"
+#include "../vector/vfun.h"
+
+enum {
+	PART = 512,  // keys of a piece
+	PIECES = 16, // that are enough
+	WIDE = 4     // vectors of head elements summed at once
+};
+
+struct job {
+	struct attention a;
+	int64_t parts; // of a query
+	int64_t heads; // of a piece
+	float *part;   // (rows, parts, 2 + D): maximum, sum, output not divided by the sum
+	atomic_bool no_memory;
+};
+
+// p[i] = q k_i, i < n; q (Dp) scaled, zeros behind D
+static void dot_keys(const struct attention *a, const float *q, const float *k, int64_t n,
+		     float *p)
+{
+	int64_t i = 0;
+	for (; i + 4 <= n; i += 4, k += 4 * a->k.t) {
+		vf sum[4] = { { 0 } };
+		for (int64_t d = 0; d < a->D; d += VF) {
+			const vf x = vf_load(q + d);
+			for (int m = 0; m < 4; m++)
+				sum[m] = vf_fma(x, vf_get(k + m * a->k.t + d, a->D - d),
+						sum[m]);
+		}
+		for (int m = 0; m < 4; m++)
+			p[i + m] = vf_sum(sum[m]);
+	}
+	for (; i < n; i++, k += a->k.t) {
+		vf sum = { 0 };
+		for (int64_t d = 0; d < a->D; d += VF)
+			sum = vf_fma(vf_load(q + d), vf_get(k + d, a->D - d), sum);
+		p[i] = vf_sum(sum);
+	}
+}
+
+// out (D) = sum of p[i] v_i, i < n
+static void sum_values(const struct attention *a, const float *p, const float *v,
+		       int64_t n, float *out)
+{
+	int64_t d = 0;
+	for (; d + WIDE * VF <= a->D; d += WIDE * VF) {
+		vf sum[WIDE] = { { 0 } };
+		for (int64_t i = 0; i < n; i++) {
+			const vf x = vf_splat(p[i]);
+			for (int m = 0; m < WIDE; m++)
+				sum[m] = vf_fma(x, vf_load(v + i * a->v.t + d + m * VF),
+						sum[m]);
+		}
+		for (int m = 0; m < WIDE; m++)
+			vf_store(out + d + m * VF, sum[m]);
+	}
+	for (; d < a->D; d += VF) {
+		vf sum = { 0 };
+		for (int64_t i = 0; i < n; i++)
+			sum = vf_fma(vf_splat(p[i]),
+				     vf_get(v + i * a->v.t + d, a->D - d), sum);
+		vf_put(out + d, sum, a->D - d);
+	}
+}
+
+// p[i] = exp(p[i] - maximum), i < n; room for whole vectors
+static void soften(float *p, int64_t n, float *most, float *sum)
+{
+	const vf least = vf_splat(-__builtin_inff());
+	vf high = least, total = { 0 };
+	vf_store(p + n, least);
+	for (int64_t i = 0; i < n; i += VF)
+		high = vf_max(vf_load(p + i), high);
+	*most = vf_most(high);
+	// all hidden: exp(-inf - 0) is 0
+	const vf base = vf_splat(*most == -__builtin_inff() ? 0 : *most);
+	for (int64_t i = 0; i < n; i += VF) {
+		vf e = vf_exp(vf_load(p + i) - base);
+		vf_store(p + i, e);
+		total += e;
+	}
+	*sum = vf_sum(total);
+}
+
+static void drop(const struct attention *a, int64_t first, int64_t n, uint32_t *bits,
+		 float *p)
+{
+	const float kept = 1 / (1 - a->dropout);
+	yk_philox_fill(bits, (uint64_t)first, n, a->key, (uint64_t)a->step);
+	for (int64_t i = 0; i < n; i++)
+		p[i] = yk_uniform_f32(bits[i]) >= a->dropout ? p[i] * kept : 0;
+}
+
+// The row's output and lse from the sum of its weighted values.
+static void finish(const struct attention *a, int64_t row, float most, float sum,
+		   const float *from)
+{
+	const int64_t t = row % a->T, h = row / a->T % a->H, b = row / a->T / a->H;
+	const vf inverse = vf_splat(sum == 0 ? 0 : 1 / sum);
+	float *o = head_at(&a->o, b, t, h);
+	for (int64_t d = 0; d < a->D; d += VF)
+		vf_put(o + d, vf_get(from + d, a->D - d) * inverse, a->D - d);
+	a->lse[row] = most + yk_log_f32(sum);
+}
+
+// One query of one head over a part of its keys.
+static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t part)
+{
+	const struct attention *a = &job->a;
+	const int64_t row = (b * a->H + h) * a->T + t;
+	int64_t sees = a->causal ? t + 1 + a->seen - a->T : a->seen, from = part * PART;
+	sees = sees < from + PART ? sees : from + PART;
+	const int64_t n = sees > from ? sees - from : 0;
+
+	float *q = yk_team_scratch(((size_t)a->Dp * 2 + 2 * PART + VF) * sizeof *q);
+	if (!q) {
+		job->no_memory = true;
+		return;
+	}
+	float *out = q + a->Dp, *p = out + a->Dp, most, sum;
+	const float *query = head_at(&a->q, b, t, h);
+	for (int64_t d = 0; d < a->Dp; d += VF)
+		vf_store(q + d, vf_get(query + d, a->D - d) * vf_splat(a->scale));
+	dot_keys(a, q, head_at(&a->k, b, from, h / a->group), n, p);
+	for (int64_t i = 0; a->mask && i < n; i++)
+		p[i] += a->mask[b * a->mask_b + h * a->mask_h + t * a->mask_t +
+				(from + i) * a->mask_s];
+	soften(p, n, &most, &sum);
+	if (a->dropout > 0)
+		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
+	sum_values(a, p, head_at(&a->v, b, from, h / a->group), n, out);
+	if (job->parts == 1) {
+		finish(a, row, most, sum, out);
+		return;
+	}
+	float *to = job->part + (row * job->parts + part) * (2 + a->D);
+	to[0] = most;
+	to[1] = sum;
+	memcpy(to + 2, out, (size_t)a->D * sizeof *out);
+}
+
+static void forward(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct attention *a = &job->a;
+	const int64_t part = piece % job->parts, t = piece / job->parts % a->T;
+	const int64_t first = piece / job->parts / a->T * job->heads; // of all b and h
+	for (int64_t i = first; i < first + job->heads; i++)
+		query_part(job, i / a->H, i % a->H, t, part);
+}
+
+// Parts 1 .. of a row onto its part 0, scaled to their common maximum.
+static void join(void *arg, int64_t row)
+{
+	const struct job *job = arg;
+	const struct attention *a = &job->a;
+	const int64_t size = 2 + a->D;
+	float *to = job->part + row * job->parts * size, most = to[0], sum = 0;
+	for (int64_t i = 1; i < job->parts; i++)
+		most = to[i * size] > most ? to[i * size] : most;
+	const float base = most == -__builtin_inff() ? 0 : most;
+	for (int64_t i = 0; i < job->parts; i++) {
+		const float *from = to + i * size, scale = yk_exp_f32(from[0] - base);
+		sum += from[1] * scale;
+		for (int64_t d = 2; d < size; d++)
+			to[d] = (i ? to[d] : 0) + from[d] * scale;
+	}
+	finish(a, row, most, sum, to + 2);
+}
+
+uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *op)
+{
+	const struct yoke_view *q = &op->in[0];
+	const int64_t parts = pieces_of(op->in[1].dims[1], PART);
+	if (parts <= 1)
+		return 0;
+	return (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2] * parts) *
+	       (uint64_t)(2 + q->dims[3]) * sizeof(float);
+}
+
+int ISA(yk_attention_rows)(const struct yoke_op *op, const struct attention *a)
+{
+	const int64_t rows = a->B * a->H * a->T, parts = pieces_of(a->S, PART);
+	struct job job = { .a = *a, .parts = parts > 1 ? parts : 1, .heads = 1 };
+	if (a->B * a->G * a->T * job.parts >= PIECES)
+		job.heads = a->group ? a->group : 1;
+	if (parts > 1)
+		job.part = yk_ptr(&op->workspace);
+	yk_team_run(rows / job.heads * job.parts, forward, &job);
+	if (job.parts > 1)
+		yk_team_run(rows, join, &job);
+	if (job.no_memory)
+		return yk_cpu_fail(YOKE_ENOMEM, "attention: no memory for a row");
+	return 0;
+}

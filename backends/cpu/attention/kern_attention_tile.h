@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention's two directions share: operands, tiles of scores, the small products.
+//
+// Everything in a tile is kept transposed: queries lie along the lanes of vectors, keys
+// and head elements along the rows.  So k and v are read where they are, one element
+// broadcast at a time, maxima and sums over keys need no sums across lanes, and only q
+// and o are transposed, once a tile. Included by kern_attention*.c alone.
+#ifndef YK_ATTENTION_TILE_H
+#define YK_ATTENTION_TILE_H
+
+#include "../rows/operand.h"
+#include "../vector/vec.h"
+
+enum {
+	NV = 2,         // vectors of queries in a tile
+	TILE = NV * VF, // queries in a tile
+	KEYS = 64,      // keys handled at once
+	ROWS = VF == 16 ? 8 :
+			  6 // rows of a register block: ROWS * NV sums + NV + 1 registers
+};
+
+// [B,T,H,D] in elements; D dense
+struct heads {
+	float *base;
+	int64_t b, t, h;
+};
+
+struct attention {
+	int64_t B, T, H, D, S, G;
+	int64_t group; // H / G: heads of q to one of k and v
+	int64_t Dp;    // D rounded up to whole vectors
+	int64_t seen;  // keys 0 .. seen - 1 are there
+	struct heads q, k, v, o, g, dq, dk, dv;
+	float *lse;        // [B,H,T]
+	const float *mask; // NULL: none
+	int64_t mask_b, mask_h, mask_t, mask_s;
+	bool causal;
+	float scale, dropout;
+	uint64_t key; // of the dropout's random numbers
+	int64_t step;
+};
+
+// One tile: queries t .. t + rows - 1 of a head, and how far each vector of them sees.
+struct tile {
+	int64_t b, h, t;
+	int rows, nv;
+	int64_t sees[NV]; // keys 0 .. sees - 1 are visible to some query of it; ascending
+};
+
+// Keys from .. to - 1 of a block are visible to the vectors v .. nv - 1 only.
+struct strip {
+	int64_t from, to;
+	int v;
+};
+
+static inline float *head_at(const struct heads *x, int64_t b, int64_t t, int64_t h)
+{
+	return x->base + b * x->b + t * x->t + h * x->h;
+}
+
+static inline struct tile tile_of(const struct attention *a, int64_t b, int64_t h,
+				  int64_t t)
+{
+	struct tile x = { .b = b, .h = h, .t = t };
+	x.rows = (int)(a->T - t < TILE ? a->T - t : TILE);
+	x.nv = (x.rows + VF - 1) / VF;
+	for (int v = 0; v < x.nv; v++) {
+		int64_t end = (v + 1) * VF < x.rows ? (v + 1) * VF : x.rows;
+		int64_t n = a->causal ? t + end + a->seen - a->T : a->seen;
+		x.sees[v] = n < 0 ? 0 : n < a->seen ? n : a->seen;
+	}
+	return x;
+}
+
+// Cuts a block of n keys from key j on; returns the number of strips, at most NV.
+static inline int cut_strips(const struct tile *x, int64_t j, int64_t n, struct strip *s)
+{
+	int count = 0;
+	int64_t from = 0;
+	for (int v = 0; v < x->nv; v++) {
+		int64_t to = x->sees[v] - j < n ? x->sees[v] - j : n;
+		if (to <= from)
+			continue;
+		s[count++] = (struct strip){ from, to, v };
+		from = to;
+	}
+	return count;
+}
+
+// ---- products ----
+
+// c (mr, nv vectors) = or += a (mr, k) b (k, nv vectors); a's element i,p is a[i * ai + p
+// * ap]
+static inline __attribute__((always_inline)) void
+block(const int mr, const int nv, int64_t k, const float *a, int64_t ai, int64_t ap,
+      const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+{
+	vf sum[ROWS][NV];
+	for (int i = 0; i < mr; i++)
+		for (int v = 0; v < nv; v++)
+			sum[i][v] = add ? vf_load(c + i * ldc + v * VF) : vf_splat(0);
+	for (int64_t p = 0; p < k; p++, a += ap, b += ldb) {
+		vf bv[NV];
+		for (int v = 0; v < nv; v++)
+			bv[v] = vf_load(b + v * VF);
+		for (int i = 0; i < mr; i++) {
+			const vf x = vf_splat(a[i * ai]);
+			for (int v = 0; v < nv; v++)
+				sum[i][v] = vf_fma(x, bv[v], sum[i][v]);
+		}
+	}
+	for (int i = 0; i < mr; i++)
+		for (int v = 0; v < nv; v++)
+			vf_store(c + i * ldc + v * VF, sum[i][v]);
+}
+
+static inline __attribute__((always_inline)) void
+column(int64_t m, const int nv, int64_t k, const float *a, int64_t ai, int64_t ap,
+       const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+{
+	int64_t i = 0;
+	for (; i + ROWS <= m; i += ROWS)
+		block(ROWS, nv, k, a + i * ai, ai, ap, b, ldb, c + i * ldc, ldc, add);
+	if (i + 4 <= m) {
+		block(4, nv, k, a + i * ai, ai, ap, b, ldb, c + i * ldc, ldc, add);
+		i += 4;
+	}
+	if (i + 2 <= m) {
+		block(2, nv, k, a + i * ai, ai, ap, b, ldb, c + i * ldc, ldc, add);
+		i += 2;
+	}
+	if (i < m)
+		block(1, nv, k, a + i * ai, ai, ap, b, ldb, c + i * ldc, ldc, add);
+}
+
+// The same for any m and any number of vectors.
+static inline void product(int64_t m, int64_t nv, int64_t k, const float *a, int64_t ai,
+			   int64_t ap, const float *b, int64_t ldb, float *c, int64_t ldc,
+			   bool add)
+{
+	for (; nv >= NV; nv -= NV, b += TILE, c += TILE)
+		column(m, NV, k, a, ai, ap, b, ldb, c, ldc, add);
+	if (nv)
+		column(m, 1, k, a, ai, ap, b, ldb, c, ldc, add);
+}
+
+// ---- tiles ----
+
+typedef float v4 __attribute__((vector_size(16)));
+
+// to[c * ldt + r] = scale * from[r * ldf + c], r < rows, c < cols
+static inline void transpose(float *to, int64_t ldt, const float *from, int64_t ldf,
+			     int64_t rows, int64_t cols, float scale)
+{
+	const v4 s = { scale, scale, scale, scale };
+	int64_t r = 0;
+	for (; r + 4 <= rows; r += 4) {
+		int64_t c = 0;
+		for (; c + 4 <= cols; c += 4) {
+			v4 x[4], y[4];
+			for (int i = 0; i < 4; i++)
+				memcpy(&x[i], from + (r + i) * ldf + c, sizeof x[i]);
+			y[0] = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
+			y[1] = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+			y[2] = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
+			y[3] = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+			x[0] = __builtin_shufflevector(y[0], y[1], 0, 1, 4, 5) * s;
+			x[1] = __builtin_shufflevector(y[0], y[1], 2, 3, 6, 7) * s;
+			x[2] = __builtin_shufflevector(y[2], y[3], 0, 1, 4, 5) * s;
+			x[3] = __builtin_shufflevector(y[2], y[3], 2, 3, 6, 7) * s;
+			for (int i = 0; i < 4; i++)
+				memcpy(to + (c + i) * ldt + r, &x[i], sizeof x[i]);
+		}
+		for (; c < cols; c++)
+			for (int i = 0; i < 4; i++)
+				to[c * ldt + r + i] = from[(r + i) * ldf + c] * scale;
+	}
+	for (; r < rows; r++)
+		for (int64_t c = 0; c < cols; c++)
+			to[c * ldt + r] = from[r * ldf + c] * scale;
+}
+
+// to (D, TILE) = scale * the tile's rows of x, transposed; lanes without a query are 0
+static inline void load_lanes(const struct attention *a, const struct heads *x,
+			      const struct tile *i, float scale, float *to)
+{
+	if (i->rows < TILE)
+		memset(to, 0, (size_t)a->D * TILE * sizeof *to);
+	transpose(to, TILE, head_at(x, i->b, i->t, i->h), x->t, i->rows, a->D, scale);
+}
+
+// The tile's rows of x = scale * from (D, TILE), transposed
+static inline void store_lanes(const struct attention *a, const struct heads *x,
+			       const struct tile *i, float scale, const float *from)
+{
+	transpose(head_at(x, i->b, i->t, i->h), x->t, from, TILE, a->D, i->rows, scale);
+}
+
+// Scores of a block of keys from key j on: to (keys, TILE) = k qt + mask, -inf where
+// hidden. qt (D, TILE): queries, scaled.
+static inline void scores(const struct attention *a, const struct tile *x,
+			  const float *qt, int64_t j, const struct strip *s, int strips,
+			  float *to)
+{
+	const float *k = head_at(&a->k, x->b, j, x->h / a->group);
+	for (int i = 0; i < strips; i++)
+		product(s[i].to - s[i].from, x->nv - s[i].v, a->D, k + s[i].from * a->k.t,
+			a->k.t, 1, qt + s[i].v * VF, TILE,
+			to + s[i].from * TILE + s[i].v * VF, TILE, false);
+	for (int i = 0; a->mask && i < strips; i++) {
+		const float *m =
+			a->mask + x->b * a->mask_b + x->h * a->mask_h + x->t * a->mask_t;
+		for (int64_t n = s[i].from; n < s[i].to; n++)
+			for (int lane = s[i].v * VF; lane < x->rows; lane++)
+				to[n * TILE + lane] +=
+					m[lane * a->mask_t + (j + n) * a->mask_s];
+	}
+	if (!a->causal)
+		return;
+	// a strip's first vector is the one that some of its keys may be hidden from
+	for (int i = 0; i < strips; i++) {
+		const int64_t first =
+			x->t + s[i].v * VF + a->seen - a->T; // last key of its lane 0
+		for (int64_t n = first + 1 - j > s[i].from ? first + 1 - j : s[i].from;
+		     n < s[i].to; n++) {
+			float *row = to + n * TILE + s[i].v * VF;
+			vi hidden = vi_iota() < vi_splat((int32_t)(j + n - first));
+			vf_store(row, vf_select(hidden, vf_splat(-__builtin_inff()),
+						vf_load(row)));
+		}
+	}
+}
+
+// What dropout multiplies the probabilities of a block with: to (keys, TILE) = 0 or 1 /
+// (1 - p)
+void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64_t j,
+			    const struct strip *, int strips, float *to);
+
+// ---- operands ----
+
+// Are the operands q k v mask key step and the number of keys what the kernels take?
+bool ISA(yk_attention_fits)(const struct yoke_op *);
+// ERANGE when the number of keys is not in 0 .. S.
+int ISA(yk_attention_of)(const struct yoke_op *, struct attention *);
+
+// Forward by rows instead of tiles: for few queries.  The workspace it wants, and run.
+uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *);
+int ISA(yk_attention_rows)(const struct yoke_op *, const struct attention *);
+
+// The number of keys: the last operand of either direction; NULL: all.
+static inline const struct yoke_view *seen_of(const struct yoke_op *op)
+{
+	const uint32_t at = op->code == YOKE_OP_ATTENTION ? 6 : 9;
+	return op->nin > at && present(&op->in[at]) ? &op->in[at] : NULL;
+}
+
+// Views [B,T,H,D] with a dense last axis.
+static inline bool is_heads(const struct yoke_view *v)
+{
+	return v->rank == 4 && is_rows(v);
+}
+
+static inline struct heads heads_of(const struct yoke_view *v)
+{
+	return (struct heads){ yk_ptr(v), v->strides[0], v->strides[1], v->strides[2] };
+}
+
+#endif

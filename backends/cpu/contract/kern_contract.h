@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A contraction in normal form, and the kernels that take it; for kern_contract*.c.
+#ifndef YK_KERN_CONTRACT_H
+#define YK_KERN_CONTRACT_H
+
+#include "../cpu.h"
+#ifdef YK_ISA
+#include "../map/kern_map.h"
+#endif
+
+struct yk_epilogue;
+
+// How a contraction is cut, for kern_contract_gemm.h.
+struct yk_cut {
+	int mode;           // enum mode there
+	int64_t mb, nb, kc; // a piece's block of c, the length of its panels
+	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
+	bool share_a;       // SHARED: the team packs a as well
+};
+
+// c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.
+struct yk_gemm {
+	int64_t m, n, k;
+	int64_t am, ak, bk, bn, cm, cn;
+	int64_t batches; // the product of dims; axes that follow each other are merged
+	int rank;
+	int64_t dims[YOKE_MAX_RANK], sa[YOKE_MAX_RANK], sb[YOKE_MAX_RANK],
+		sc[YOKE_MAX_RANK];
+	int dtype;
+	size_t esize; // bytes of an element
+	bool swapped; // a is the op's second operand, b its first
+	struct yk_cut cut;
+	const char *a, *b; // these four are set to run
+	char *c, *workspace;
+	// With an epilogue c is nowhere: its strides are those of a row major result, whose
+	// elements the map's outputs have in common.
+	bool mapped;
+	const struct yk_epilogue *map;
+};
+
+// Offsets in elements of the batch's matrices.
+static inline void yk_gemm_batch(const struct yk_gemm *g, int64_t batch, int64_t *a,
+				 int64_t *b, int64_t *c)
+{
+	*a = *b = *c = 0;
+	for (int i = g->rank - 1; i >= 0; i--) {
+		int64_t at = batch % g->dims[i];
+		batch /= g->dims[i];
+		*a += at * g->sa[i];
+		*b += at * g->sb[i];
+		*c += at * g->sc[i];
+	}
+}
+
+// ---- gemm.c, compiled once: a library cuts a whole contraction, with threads of its own ----
+
+enum yk_gemm_impl { YK_GEMM_OWN, YK_GEMM_CBLAS, YK_GEMM_ONEDNN };
+
+// Who is to do it; the library of the setting, where that takes it.
+enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *);
+int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
+
+#ifdef YK_ISA
+// ---- epilogues (kern_contract_map.c) ----
+
+struct yk_epilogue {
+	struct yk_prog prog;
+	int64_t cols;       // of the result
+	int dtype;          // of the product
+	yk_strip_fn *round; // f16, bf16: the product's rounding; else NULL
+};
+
+// Is op, whose in[0] and in[1] fit, one whose map runs on tiles?
+bool ISA(yk_epilogue_can)(const struct yoke_op *op);
+// The product, as the plan would have put it between the two: row major.
+struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op);
+// e->prog.over is as for yk_prog_init; memory: yk_prog_bytes.
+void ISA(yk_epilogue_init)(struct yk_epilogue *, void *memory, const struct yoke_op *op);
+// Sets where operands are, those of the map; memory as before.
+void ISA(yk_epilogue_bind)(struct yk_epilogue *, void *memory, const struct yoke_op *op);
+// What a thread needs: memory aligned to 64, made ready once a piece.
+size_t ISA(yk_epilogue_memory)(const struct yk_epilogue *);
+void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
+// tile (rows, cols): sums of f32, or f64 where that is the product's dtype, rows ld apart;
+// overwritten.  It begins at element `first` of the result, counted row major.
+void ISA(yk_epilogue_run)(const struct yk_epilogue *, void *memory, void *tile,
+			  int64_t ld, int64_t first, int64_t rows, int64_t cols);
+
+// The packed kernels: f32, with f16 and bf16 by way of it; f64.  Cutting, of one with elements,
+// returns the workspace in bytes.
+uint64_t ISA(yk_gemm_f32_cut)(struct yk_gemm *);
+int ISA(yk_gemm_f32)(const struct yk_gemm *);
+uint64_t ISA(yk_gemm_f64_cut)(struct yk_gemm *);
+int ISA(yk_gemm_f64)(const struct yk_gemm *);
+// Integers: sums in i64, plain loops.
+int ISA(yk_gemm_int)(const struct yk_gemm *);
+#ifdef YK_LEVEL
+// bf16 by instructions for it.
+uint64_t LEVEL(yk_gemm_bf16_cut)(struct yk_gemm *);
+int LEVEL(yk_gemm_bf16)(const struct yk_gemm *);
+#endif
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions of f64.
+#include "config.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#if defined __SSE2__
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
+
+#include "kern_contract.h"
+
+#define T double
+#define ENTRY_RUN ISA(yk_gemm_f64)
+#define ENTRY_CUT ISA(yk_gemm_f64_cut)
+
+// The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
+#define NV 2
+#if defined __AVX512F__
+#define VL 8
+#define MR 12
+#define KC 256
+#define FMA(a, b, c) ((vec)_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
+#elif defined __AVX2__ && defined __FMA__
+#define VL 4
+#define MR 6
+#define KC 256
+#define FMA(a, b, c) ((vec)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#elif defined __aarch64__
+#define VL 2
+#define MR 12
+#define KC 256
+#define FMA(a, b, c) \
+	((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
+#else
+#define VL 2
+#define MR 4
+#define KC 256
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+#include "kern_contract_tile.h"
+#include "kern_contract_pack.h"
+#include "kern_contract_gemm.h"

@@ -1,0 +1,724 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a contraction is cut into pieces, and what a piece does: for one element type T.
+// The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with the roles of a and
+// b as fits row-major results: a panel of a stays in the first cache, panels of b stream
+// from the second.  All cuts follow from the shape; no sum over k is divided among threads.
+// Included last by kern_contract_f32.c and its like; KC is the length of a panel.  Packed
+// panels are of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
+
+#if !defined PAIRS || defined PAIR_DOTS
+#define IN_PLACE // few rows of a times b where it lies
+#endif
+
+enum mode {
+	DOTS_IN_PLACE,   // few rows of a, columns of b dense: nothing is packed
+	STRIPS_IN_PLACE, // few rows of a, rows of b dense: nothing is packed
+	LOCAL,           // each piece packs what it needs
+	SHARED,          // the team packs b, then each piece packs its rows of a
+	COPYING          // the team packs a; a piece packs b while it first multiplies with it
+};
+
+enum {
+	L2_COLS = 256 / NR * NR, // columns of packed b that stay in the second cache
+	SMALL = 1 << 17,         // products a piece should have at least
+	MANY = 32,               // pieces that suffice for balance
+	STAYS = 64 << 10,        // bytes of b, unpacked, that the caches give back fast
+	OUTSIDE = 1 << 20,       // bytes of a that the second cache does not hold
+	BEYOND = 4 << 20,        // bytes of b that the caches do not hold
+	LONG_RUN = 2 << 10,      // bytes of its rows that the memory gives fast
+	FEW_ROWS = MR < 6 ? 4 * MR : 24, // of a, so few that b may stay where it lies
+	COPY_ROWS = 512,         // of a, so few that packing b costs
+	COPY_A = 16 << 20,       // bytes of packed a
+	SHARE = (6 << 20) / sizeof(P), // of b packed at a time
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+// The smallest multiple of `unit` that cuts n into no more parts than `part` does.
+static int64_t even(int64_t n, int64_t part, int64_t unit)
+{
+	return ceil_div(ceil_div(n, ceil_div(n, part)), unit) * unit;
+}
+
+// m n k, or less when it would overflow.
+static double products(int64_t m, int64_t n, int64_t k)
+{
+	return (double)m * (double)n * (double)k;
+}
+
+#ifdef IN_PLACE
+static double bytes_of_b(const struct yk_gemm *g)
+{
+	return products(1, g->n, g->k) * (double)g->esize;
+}
+#endif
+
+static int64_t pieces(const struct yk_gemm *g, const struct yk_cut *c)
+{
+	return ceil_div(g->m, c->mb) * ceil_div(g->n, c->nb);
+}
+
+static bool worth_cutting(const struct yk_gemm *g, const struct yk_cut *c)
+{
+	return products(c->mb, c->nb, g->k) >= 2. * SMALL;
+}
+
+static void halve(const struct yk_gemm *g, struct yk_cut *c, bool rows)
+{
+	if (rows)
+		c->mb = even(g->m, c->mb > 2 * MR ? c->mb / 2 : MR, MR);
+	else
+		c->nb = even(g->n, c->nb > 2 * NR ? c->nb / 2 : NR, NR);
+}
+
+static bool native(const struct yk_gemm *g)
+{
+	return g->esize == sizeof(T);
+}
+
+// Where a piece sums: in c, if that has rows of T, else in scratch.
+static bool sums_in_c(const struct yk_gemm *g)
+{
+	return native(g) && g->cn == 1 && !g->mapped;
+}
+
+#ifndef PAIRS
+// Few rows and a long sum: b is as large as the work is small.  Its rows are dense.
+static bool copying_serves(const struct yk_gemm *g)
+{
+	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
+	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+}
+
+// b small, read but once or twice, or hard to get and given by a cache to each tile of rows.
+static bool strips_serve(const struct yk_gemm *g)
+{
+	if (!native(g))
+		return g->m <= HALF_ROWS;
+	return g->cn == 1 &&
+	       (g->m <= 2 * MR || bytes_of_b(g) <= STAYS ||
+		(g->m <= FEW_ROWS && (bytes_of_b(g) > BEYOND || !copying_serves(g))));
+}
+#endif
+
+#ifdef IN_PLACE
+// For more rows packing b is the lesser cost, the sooner the nearer b is.
+static bool dots_serve(const struct yk_gemm *g)
+{
+	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MOST);
+}
+
+// Columns that a tile of a strip has.
+static int64_t strip_cols(const struct yk_gemm *g)
+{
+#ifdef PAIRS
+	(void)g;
+	return 2 * NR;
+#else
+	int64_t rows = ceil_div(g->m, ceil_div(g->m, MR));
+
+	return strip_of((int)rows, native(g) ? PLAIN : g->dtype)->cols;
+#endif
+}
+
+static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
+{
+	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
+
+	c->mb = g->m;
+	if (g->bn == 1 && bytes_of_b(g) > BEYOND)
+		unit = LONG_RUN / (int64_t)g->esize;
+	else
+		unit = strip_cols(g);
+	if (g->m > FEW_ROWS && bytes_of_b(g) <= STAYS) {
+		c->mb = even(g->m, least(g->m, ceil_div(SMALL, g->k * g->n)), MR);
+		cols = g->n;
+	}
+	c->nb = least(ceil_div(cols, unit), ceil_div(g->n, unit)) * unit;
+}
+#endif
+
+static void cut_local(const struct yk_gemm *g, struct yk_cut *c)
+{
+	int64_t m_least = 4 * MR, n_least = 2 * NR;
+
+	c->mb = even(g->m, 16 * MR, MR);
+	c->nb = even(g->n, L2_COLS, NR);
+	while (g->batches * pieces(g, c) < MANY && worth_cutting(g, c) &&
+	       (c->nb > n_least || c->mb > m_least))
+		halve(g, c, c->nb <= n_least || (c->mb > c->nb && c->mb > m_least));
+}
+
+static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
+{
+	int64_t panels;
+
+	c->mb = even(g->m, 8 * MR, MR);
+	c->nb = even(g->n, 2 * L2_COLS, NR);
+	while (pieces(g, c) < MANY && c->mb > 4 * MR && worth_cutting(g, c))
+		halve(g, c, true);
+	while (pieces(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_cutting(g, c))
+		halve(g, c, false);
+	while (pieces(g, c) < MANY / 2 && c->mb > MR && worth_cutting(g, c))
+		halve(g, c, true);
+	// Whole columns where the result cannot hold a part of a sum, else what fits.
+	if (sums_in_c(g)) {
+		c->ns = least(g->n, 8 * 2 * L2_COLS);
+		panels = SHARE / (ceil_div(c->ns, NR) * NR * DEPTH(c->kc));
+		c->ks = least(g->k, (panels > 1 ? panels : 1) * c->kc);
+	} else {
+		c->ks = g->k;
+		panels = SHARE / ((double)DEPTH(g->k) * (double)c->nb);
+		c->ns = least(g->n, (panels > 1 ? panels : 1) * c->nb);
+	}
+	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+	// Where rows lie across lines, pieces of few rows would each read most lines again.
+	c->share_a = g->am == 1 && g->ak != 1 &&
+		     (c->mb < 4 * MR ||
+		      products(g->m, 1, g->k) * (double)g->esize > OUTSIDE);
+}
+
+#ifndef PAIRS
+static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
+{
+	c->mb = g->m;
+	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
+	while (pieces(g, c) < MANY / 2 && c->nb > NR)
+		halve(g, c, false);
+	while (pieces(g, c) < MANY / 4 && c->mb > 4 * MR)
+		halve(g, c, true);
+	c->ns = 0;
+	c->ks = g->k;
+	c->share_a = true;
+}
+#endif
+
+// Elements of packed b, and of packed a behind it.
+static int64_t packed_b(const struct yk_cut *c)
+{
+	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
+}
+
+static int64_t packed_a(const struct yk_gemm *g, const struct yk_cut *c)
+{
+	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
+}
+
+#ifdef PAIR_DOTS
+static void cut_dots(const struct yk_gemm *g, struct yk_cut *c);
+#endif
+
+static struct yk_cut cut(const struct yk_gemm *g)
+{
+	struct yk_cut c = { .kc = even(g->k, KC, K_UNIT) };
+
+#ifndef PAIRS
+	if (g->bk == 1 && (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
+		c.mode = DOTS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else if (g->bn == 1 && strips_serve(g)) {
+		c.mode = STRIPS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else if (g->batches == 1 && copying_serves(g)) {
+		c.mode = COPYING;
+		cut_copying(g, &c);
+	} else
+#elif defined PAIR_DOTS
+	if (g->bk == 1 && dots_serve(g)) {
+		c.mode = DOTS_IN_PLACE;
+		cut_dots(g, &c);
+	} else if (g->bn == 1 && g->m <= 3 * MR) {
+		c.mode = STRIPS_IN_PLACE;
+		cut_in_place(g, &c);
+	} else
+#endif
+		if (g->batches >= 8 || g->m <= 4 * MR ||
+		    products(g->m, g->n, g->k) < 8. * SMALL) {
+		c.mode = LOCAL;
+		cut_local(g, &c);
+	} else {
+		c.mode = SHARED;
+		cut_shared(g, &c);
+	}
+	return c;
+}
+
+// ---- pieces ----
+
+struct job {
+	const struct yk_gemm *g;
+	int64_t n_pieces;       // along n
+	int64_t j0, k0, ns, ks; // SHARED: the part at hand
+	const char *a, *b;      // SHARED: the batch's matrices
+	int64_t c;              // SHARED: the batch's first element of the result
+	atomic_bool failed;     // no memory
+};
+
+static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t is,
+		      int64_t j, int64_t js)
+{
+	return p + (i * is + j * js) * (int64_t)g->esize;
+}
+
+struct room {
+	T *at;     // what was asked for
+	void *map; // the epilogue's, made ready
+};
+
+// False: no memory.
+static bool room(struct job *job, int64_t elements, struct room *r)
+{
+	const struct yk_gemm *g = job->g;
+	size_t bytes = ((size_t)elements * sizeof(T) + 64) & ~(size_t)63; // > 0
+	char *p = yk_team_scratch(bytes + (g->map ? ISA(yk_epilogue_memory)(g->map) : 0));
+
+	if (!p) {
+		job->failed = true;
+		return false;
+	}
+	r->at = (T *)p;
+	r->map = p + bytes;
+	if (g->map)
+		ISA(yk_epilogue_begin)(g->map, r->map);
+	return true;
+}
+
+struct place { // of a piece
+	int64_t batch, i, j, m, n;
+	const char *a, *b;
+	int64_t c; // its first element
+};
+
+static T *sums_at(const struct yk_gemm *g, int64_t c)
+{
+	return (T *)g->c + c;
+}
+
+static struct place place_of(const struct job *job, int64_t piece)
+{
+	const struct yk_gemm *g = job->g;
+	const struct yk_cut *cut = &g->cut;
+	int64_t rows = ceil_div(g->m, cut->mb), a, b, c;
+	struct place p;
+
+	p.i = piece % rows * cut->mb;
+	piece /= rows;
+	p.j = piece % job->n_pieces * cut->nb;
+	p.batch = piece / job->n_pieces;
+	p.m = least(g->m - p.i, cut->mb);
+	p.n = least(g->n - p.j, cut->nb);
+	yk_gemm_batch(g, p.batch, &a, &b, &c);
+	p.a = at(g, g->a, p.i, g->am, a, 1);
+	p.b = at(g, g->b, p.j, g->bn, b, 1);
+	p.c = p.i * g->cm + p.j * g->cn + c;
+	return p;
+}
+
+// Finished sums (m,n), rows ld apart, of which the first is the result's element c.
+static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
+		   int64_t c, int64_t m, int64_t n)
+{
+	enum { SQUARE = 32 };
+	T turned[SQUARE * SQUARE];
+
+	if (!g->map) {
+		put_sums(g, sums, ld, g->c + c * (int64_t)g->esize, m, n);
+		return;
+	}
+	if (g->cn == 1) {
+		ISA(yk_epilogue_run)(g->map, r->map, sums, ld, c, m, n);
+		return;
+	}
+	// The transpose of a result, see orient.
+	for (int64_t j = 0; j < n; j += SQUARE)
+		for (int64_t i = 0; i < m; i += SQUARE) {
+			int64_t w = least(SQUARE, n - j), h = least(SQUARE, m - i);
+			for (int64_t q = 0; q < w; q++)
+				for (int64_t k = 0; k < h; k++)
+					turned[q * h + k] = sums[(i + k) * ld + j + q];
+			ISA(yk_epilogue_run)
+			(g->map, r->map, turned, h, c + i * g->cm + j * g->cn, w, h);
+		}
+}
+
+#ifdef IN_PLACE
+// Rows of b at a time: what one group of rows of a has read of it, the next finds in the
+// second cache, where meanwhile as much of a large b is fetched ahead.
+static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
+{
+	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
+	int64_t rows = bytes / (int64_t)g->esize / cols;
+
+	return least(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
+}
+#endif
+
+#ifndef PAIRS
+// Rows of a as rows of T: where they lie, or copied to `to`.
+static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t *am)
+{
+	const int size = bytes_of(g->dtype);
+
+	if (native(g) && g->ak == 1) {
+		*am = g->am;
+		return (const T *)a;
+	}
+	for (int64_t i = 0; i < g->m; i++)
+		for (int64_t l = 0; l < g->k; l++)
+			to[i * g->k + l] =
+				load_one(g->dtype, a + (i * g->am + l * g->ak) * size);
+	*am = g->k;
+	return to;
+}
+
+static void dots_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct place p = place_of(job, piece);
+	bool direct = native(g) && !g->map;
+	int64_t lda, cm = g->cm, cn = g->cn;
+	T *c, sums[DOT_ROWS * DOT_COLS];
+	struct room r;
+	const T *a;
+
+	if (!room(job, g->m * g->k + (direct ? 0 : g->m * p.n), &r))
+		return;
+	a = rows_of_a(g, p.a, r.at, &lda);
+	if (direct)
+		c = sums_at(g, p.c);
+	else
+		c = r.at + g->m * g->k, cm = p.n, cn = 1;
+	for (int64_t j = 0; j < p.n;) {
+		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
+		const char *b = p.b + j * g->bn * (int64_t)g->esize;
+		for (int64_t i = 0; i < g->m; i += DOT_ROWS) {
+			int rows = (int)least(DOT_ROWS, g->m - i);
+			dot_of(rows, cols > 1, g->dtype)(g->k, a + i * lda, lda, b, g->bn,
+							 sums);
+			for (int64_t q = 0; q < rows; q++)
+				for (int w = 0; w < cols; w++)
+					c[(i + q) * cm + (j + w) * cn] =
+						sums[q * cols + w];
+		}
+		j += cols;
+	}
+	if (!direct)
+		finish(g, &r, c, p.n, p.c, g->m, p.n);
+}
+
+static void strips_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct place p = place_of(job, piece);
+	bool direct = sums_in_c(g);
+	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
+	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
+	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
+	struct room r;
+	const T *a;
+	T *c;
+
+	if (!room(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
+		return;
+	c = direct ? sums_at(g, p.c) : r.at + tail + copied;
+	a = (const T *)p.a;
+	if (copied) {
+		a = rows_of_a(g, p.a, r.at + tail, &am);
+		ak = 1;
+	}
+	for (int64_t l = 0; l < g->k; l += depth) {
+		int64_t k = least(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		for (int64_t i = 0; i < p.m; i += step)
+			multiply_strip((int)least(step, p.m - i), p.n, k,
+				       a + i * am + l * ak, am, ak, g->dtype,
+				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
+				       ldc, l > 0, ahead, r.at);
+	}
+	if (!direct)
+		finish(g, &r, c, ldc, p.c, p.m, p.n);
+}
+#endif
+
+#ifdef PAIR_DOTS
+#include "kern_contract_dots.h"
+#include "kern_contract_join.h"
+#endif
+
+static void local_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct yk_cut *cut = &g->cut;
+	struct place p = place_of(job, piece);
+	bool direct = sums_in_c(g);
+	int64_t a_size = cut->mb * DEPTH(cut->kc), b_size = cut->nb * DEPTH(cut->kc);
+	struct room r;
+	P *a, *b;
+	T *c;
+
+	if (!room(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
+		return;
+	a = (P *)r.at;
+	b = a + a_size;
+	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
+	for (int64_t l = 0; l < g->k; l += cut->kc) {
+		int64_t k = least(cut->kc, g->k - l);
+		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k, 0, k);
+		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k, 0, k);
+		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
+	}
+	if (!direct)
+		finish(g, &r, c, p.n, p.c, p.m, p.n);
+}
+
+// Where rows from i on of the part of kc columns from l on are, k of them.
+static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
+{
+	const struct yk_gemm *g = job->g;
+	P *a = (P *)g->workspace + packed_b(&job->g->cut);
+
+	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
+}
+
+// Packed b: for each part of kc rows, its panels.  Packed a likewise.  What is dense across
+// is read some rows of all panels at a time, other things some panels at a time.
+enum { SHARE_ROWS = 64, GROUP_A = 4 * MR }; // the first a multiple of PACK_ROWS
+
+static bool by_rows(int64_t across, int64_t along)
+{
+	return across == 1 && along != 1;
+}
+
+static int64_t pieces_of_b(const struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	return !job->ns		     ? 0 :
+	       by_rows(g->bn, g->bk) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
+				       ceil_div(job->ns, NR);
+}
+
+static int64_t pieces_of_a(const struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	return !job->g->cut.share_a     ? 0 :
+	       by_rows(g->am, g->ak) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
+				       ceil_div(g->m, GROUP_A);
+}
+
+static void share_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	int64_t panels = ceil_div(job->ns, NR), of_b = pieces_of_b(job);
+	int64_t all = of_b + pieces_of_a(job);
+	int64_t l = piece / all * job->g->cut.kc, q = piece % all;
+	int64_t k = least(job->g->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	bool b = q < of_b;
+
+	if (!b)
+		q -= of_b;
+	many = b ? job->ns : g->m;
+	if (b ? by_rows(g->bn, g->bk) : by_rows(g->am, g->ak)) {
+		row = q * SHARE_ROWS;
+		rows = least(SHARE_ROWS, k - row);
+		if (rows <= 0)
+			return;
+	} else {
+		first = q * (b ? NR : GROUP_A);
+		many = least(b ? NR : GROUP_A, many - first);
+	}
+	if (b)
+		pack_b((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
+		       at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), many, k,
+		       row, rows);
+	else
+		pack_a(shared_a(job, l, first, k), g,
+		       at(g, job->a, first, g->am, job->k0 + l, g->ak), many, k, row,
+		       rows);
+}
+
+// Whether a's rows follow each other and are no longer than a panel: nothing to pack.
+static bool rows_serve(const struct yk_gemm *g, const struct yk_cut *cut)
+{
+#ifdef PAIRS
+	(void)g, (void)cut;
+	return false;
+#else
+	return native(g) && g->ak == 1 && g->am == g->k && g->k <= cut->kc;
+#endif
+}
+
+#ifndef PAIRS
+static void rows_piece(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
+		       int64_t m, int64_t n)
+{
+	const int64_t k = job->g->k;
+	const T *b = (const T *)job->g->workspace + j * k;
+
+	for (int64_t q = 0; q < n; q += L2_COLS)
+		multiply_with(tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
+			      least(L2_COLS, n - q), k, false);
+}
+#endif
+
+static void shared_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct yk_cut *cut = &g->cut;
+	bool direct = sums_in_c(g);
+	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
+	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
+	int64_t m = least(cut->mb, g->m - i), n = least(cut->nb, job->ns - j);
+	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
+	bool in_place = rows_serve(g, cut);
+	int64_t a_size = cut->share_a || in_place ? 0 : cut->mb * DEPTH(cut->kc);
+	struct room r;
+	P *a;
+	T *c;
+
+	if (!room(job, a_size + (direct ? 0 : m * n), &r))
+		return;
+	a = (P *)r.at;
+	c = direct ? sums_at(g, to) : r.at + a_size;
+#ifndef PAIRS
+	if (in_place)
+		rows_piece(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
+#endif
+	for (int64_t l = 0; l < job->ks && !in_place; l += cut->kc) {
+		int64_t k = least(cut->kc, job->ks - l);
+		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
+		if (cut->share_a)
+			a = shared_a(job, l, i, k);
+		else
+			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k,
+			       0, k);
+		for (int64_t q = 0; q < n; q += L2_COLS)
+			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
+					least(L2_COLS, n - q), k, job->k0 + l > 0);
+	}
+	if (!direct)
+		finish(g, &r, c, ldc, to, m, n);
+}
+
+static void run_shared(struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+	const struct yk_cut *cut = &g->cut;
+
+	for (int64_t batch = 0; batch < g->batches; batch++) {
+		int64_t a, b, c;
+		yk_gemm_batch(g, batch, &a, &b, &c);
+		job->a = at(g, g->a, a, 1, 0, 0);
+		job->b = at(g, g->b, b, 1, 0, 0);
+		job->c = c;
+		for (job->j0 = 0; job->j0 < g->n; job->j0 += cut->ns) {
+			job->ns = least(cut->ns, g->n - job->j0);
+			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
+				job->ks = least(cut->ks, g->k - job->k0);
+				yk_team_run(ceil_div(job->ks, cut->kc) *
+						    (pieces_of_b(job) + pieces_of_a(job)),
+					    share_piece, job);
+				yk_team_run(ceil_div(g->m, cut->mb) *
+						    ceil_div(job->ns, cut->nb),
+					    shared_piece, job);
+			}
+		}
+	}
+}
+
+#ifndef PAIRS
+static void copying_piece(void *arg, int64_t piece)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct yk_cut *cut = &g->cut;
+	struct place p = place_of(job, piece);
+	bool direct = sums_in_c(g);
+	int64_t ldc = direct ? g->cm : p.n, b_size = NR * cut->kc;
+	struct room r;
+	T *b, *c;
+
+	if (!room(job, b_size + (direct ? 0 : p.m * p.n), &r))
+		return;
+	b = r.at;
+	c = direct ? sums_at(g, p.c) : r.at + b_size;
+	for (int64_t l = 0; l < g->k; l += cut->kc) {
+		int64_t k = least(cut->kc, g->k - l);
+		const T *a = shared_a(job, l, p.i, k);
+		for (int64_t j = 0; j < p.n; j += NR) {
+			int64_t n = least(NR, p.n - j), i = 0;
+			const char *from = at(g, p.b, l, g->bk, j, 1);
+			if (n == NR) {
+				i = least(MR, p.m);
+				tiles_copying[i - 1](k, a, from, g->bk, c + j, ldc,
+						     l > 0, b);
+			} else {
+				pack_b(b, g, from, n, k, 0, k);
+			}
+			multiply_panels(a + i * k, b, c + i * ldc + j, ldc, p.m - i, n, k,
+					l > 0);
+		}
+	}
+	if (!direct)
+		finish(g, &r, c, ldc, p.c, p.m, p.n);
+}
+
+static void run_copying(struct job *job)
+{
+	const struct yk_gemm *g = job->g;
+
+	job->a = g->a;
+	job->ks = g->k;
+	yk_team_run(ceil_div(g->k, job->g->cut.kc) * pieces_of_a(job), share_piece, job);
+	yk_team_run(pieces(g, &job->g->cut), copying_piece, job);
+}
+#endif
+
+// ---- entry points ----
+
+uint64_t ENTRY_CUT(struct yk_gemm *g)
+{
+	g->cut = cut(g);
+	return g->cut.mode >= SHARED ?
+		       (uint64_t)(packed_b(&g->cut) + packed_a(g, &g->cut)) * sizeof(P) :
+		       0;
+}
+
+int ENTRY_RUN(const struct yk_gemm *g)
+{
+	static void (*const run[])(void *, int64_t) = {
+#ifdef IN_PLACE
+		[DOTS_IN_PLACE] = dots_piece,
+		[STRIPS_IN_PLACE] = strips_piece,
+#endif
+		[LOCAL] = local_piece,
+	};
+	struct job job = { .g = g, .n_pieces = ceil_div(g->n, g->cut.nb) };
+
+	if (g->cut.mode < SHARED)
+		yk_team_run(g->batches * pieces(g, &g->cut), run[g->cut.mode], &job);
+	else if (!g->workspace)
+		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
+#ifndef PAIRS
+	else if (g->cut.mode == COPYING)
+		run_copying(&job);
+#endif
+	else
+		run_shared(&job);
+	if (job.failed)
+		return yk_cpu_fail(YOKE_ENOMEM, "contract: no memory for packed panels");
+	return 0;
+}

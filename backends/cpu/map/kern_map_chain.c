@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links of chains: instructions on four vectors that are passed on in registers.
+#include "config.h"
+
+#include "kern_map_chain.h"
+#include "../vector/philox.h"
+#include "../vector/vhalf.h"
+
+typedef uint32_t vu __attribute__((vector_size(VF * 4)));
+
+// A link's vectors are arguments, for the calling convention, and v[] inside.
+#define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+#define TAKE vf v[] = { a0, a1, a2, a3 }
+#define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3])
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < YK_LINK_COUNT; i++)
+
+// Vector i of the block of memory operand k, by its dtype.
+YK_INLINE vf from_f32(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return vf_load((const float *)(l->p[k] + (at & l->mask[k])) + i * VF);
+}
+YK_INLINE vf from_f16(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return vf_of_f16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
+}
+YK_INLINE vf from_bf16(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return vf_of_bf16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
+}
+YK_INLINE vf from_i32(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return __builtin_convertvector((vi)from_f32(l, k, at, i), vf);
+}
+
+// The same of bools, as masks.
+YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
+{
+	const char *p = l->p[k] + ((at & l->mask[k]) >> 2) + i * VF;
+#if VF == 16
+	return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)) != 0;
+#elif VF == 8
+	return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)) != 0;
+#else
+	return (vi){ p[0], p[1], p[2], p[3] } != 0;
+#endif
+}
+
+// ---- functions of vectors ----
+
+YK_INLINE vf f_add(vf a, vf b)
+{
+	return a + b;
+}
+YK_INLINE vf f_sub(vf a, vf b)
+{
+	return a - b;
+}
+YK_INLINE vf f_mul(vf a, vf b)
+{
+	return a * b;
+}
+YK_INLINE vf f_div(vf a, vf b)
+{
+	return a / b;
+}
+YK_INLINE vf f_neg(vf a)
+{
+	return -a;
+}
+YK_INLINE vf f_abs(vf a)
+{
+	return (vf)((vi)a & 0x7fffffff);
+}
+YK_INLINE vf f_sign(vf a) // zeros and NaN stay
+{
+	return vf_select(a > 0, vf_splat(1), vf_select(a < 0, vf_splat(-1), a));
+}
+YK_INLINE vf f_recip(vf a)
+{
+	return 1.0f / a;
+}
+YK_INLINE vf f_square(vf a)
+{
+	return a * a;
+}
+YK_INLINE vf f_rsqrt(vf a)
+{
+	return 1.0f / vf_sqrt(a);
+}
+YK_INLINE vf f_uniform(vf a)
+{
+	return __builtin_convertvector((vi)((vu)a >> 8), vf) * 0x1p-24f;
+}
+
+// Of functions of one element.
+#define LANES(name, element) \
+	YK_INLINE vf name(vf x) \
+	{ \
+		float a[VF]; \
+		vf_store(a, x); \
+		YK_LANES \
+		for (int i = 0; i < VF; i++) \
+			a[i] = element(a[i]); \
+		return vf_load(a); \
+	}
+LANES(f_floor, yk_floor_f32)
+LANES(f_round, yk_round_f32)
+LANES(f_ceil, yk_ceil_f32)
+LANES(f_expm1, yk_expm1_f32)
+
+#undef LANES
+
+YK_INLINE vf f_eq(vf a, vf b)
+{
+	return (vf)(a == b);
+}
+YK_INLINE vf f_ne(vf a, vf b)
+{
+	return (vf)(a != b);
+}
+YK_INLINE vf f_lt(vf a, vf b)
+{
+	return (vf)(a < b);
+}
+YK_INLINE vf f_le(vf a, vf b)
+{
+	return (vf)(a <= b);
+}
+YK_INLINE vf f_gt(vf a, vf b)
+{
+	return (vf)(a > b);
+}
+YK_INLINE vf f_ge(vf a, vf b)
+{
+	return (vf)(a >= b);
+}
+
+// ---- links ----
+
+#define FROM(k) from_f32(l, k, at, i)
+
+#define UNARY_LINKS(code, f) \
+	LINK(a_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i]); \
+		NEXT; \
+	} \
+	LINK(m_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(FROM(0)); \
+		NEXT; \
+	}
+// Of functions that take several vectors through each step.
+#define TOGETHER_LINKS(code, f) \
+	LINK(a_##f) \
+	{ \
+		TAKE; \
+		f(v, YK_LINK_COUNT); \
+		NEXT; \
+	} \
+	LINK(m_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = FROM(0); \
+		f(v, YK_LINK_COUNT); \
+		NEXT; \
+	}
+#define MIXED_LINKS(f, dtype) \
+	LINK(am_##f##_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i], from_##dtype(l, 0, at, i)); \
+		NEXT; \
+	} \
+	LINK(ma_##f##_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(from_##dtype(l, 0, at, i), v[i]); \
+		NEXT; \
+	}
+#define BINARY_LINKS(code, f) \
+	MIXED_LINKS(f, f32) \
+	MIXED_LINKS(f, f16) \
+	MIXED_LINKS(f, bf16) \
+	LINK(aa_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i], v[i]); \
+		NEXT; \
+	} \
+	LINK(mm_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(FROM(0), FROM(1)); \
+		NEXT; \
+	} \
+	LINK(au_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(v[i], u); \
+		NEXT; \
+	} \
+	LINK(ua_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(u, v[i]); \
+		NEXT; \
+	} \
+	LINK(mu_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[1]); \
+		EACH v[i] = f(FROM(0), u); \
+		NEXT; \
+	} \
+	LINK(um_##f) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[0]); \
+		EACH v[i] = f(u, FROM(1)); \
+		NEXT; \
+	}
+
+// POW, LOG1P, SIN and COS go through f64, NORMAL too: strips do.
+#define UNARY(X) \
+	X(NEG, f_neg) \
+	X(ABS, f_abs) X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) \
+		X(CEIL, f_ceil) X(EXPM1, f_expm1) X(SQRT, vf_sqrt) X(RSQRT, f_rsqrt) \
+			X(RECIP, f_recip) X(SQUARE, f_square) X(UNIFORM, f_uniform)
+#define TOGETHER(X) \
+	X(EXP, v_exp_any) \
+	X(LOG, v_log) X(TANH, v_tanh) X(SIGMOID, v_sigmoid) X(ERF, v_erf)
+#define BINARY(X) \
+	X(ADD, f_add) \
+	X(SUB, f_sub) \
+	X(MUL, f_mul) X(DIV, f_div) X(MIN, vf_min_nan) X(MAX, vf_max_nan) X(EQ, f_eq) \
+		X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
+UNARY(UNARY_LINKS)
+TOGETHER(TOGETHER_LINKS)
+BINARY(BINARY_LINKS)
+
+yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way way)
+{
+#define UNARY_ROW(code, f) \
+	[YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
+#define BINARY_ROW(code, f) \
+	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, [YK_LINK_MA] = ma_##f##_f32, \
+			      [YK_LINK_AA] = aa_##f,       [YK_LINK_MM] = mm_##f, \
+			      [YK_LINK_AU] = au_##f,       [YK_LINK_UA] = ua_##f, \
+			      [YK_LINK_MU] = mu_##f,       [YK_LINK_UM] = um_##f },
+	static yk_link_fn *const table[][YK_LINK_WAYS] = { UNARY(UNARY_ROW) TOGETHER(
+		UNARY_ROW) BINARY(BINARY_ROW) };
+#undef UNARY_ROW
+#undef BINARY_ROW
+	return op < (int)(sizeof table / sizeof *table) ? table[op][way] : NULL;
+}
+
+yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way way, int dtype)
+{
+#define ROW(code, f) \
+	[YOKE_MAP_##code] = { { am_##f##_f16, ma_##f##_f16 }, \
+			      { am_##f##_bf16, ma_##f##_bf16 } },
+	static yk_link_fn *const table[][2][2] = { BINARY(ROW) };
+#undef ROW
+	return table[op][dtype == yoke_bf16][way == YK_LINK_MA];
+}
+
+// ---- select ----
+
+LINK(select_m)
+{
+	TAKE;
+	EACH v[i] = vf_select((vi)v[i], FROM(1), FROM(2));
+	NEXT;
+}
+
+// `mask`: of operand 0.
+#define SELECT_LINKS(name, mask) \
+	LINK(select_b_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, v[i], FROM(2)); \
+		NEXT; \
+	} \
+	LINK(select_c_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, FROM(1), v[i]); \
+		NEXT; \
+	} \
+	LINK(select_none_##name) \
+	{ \
+		TAKE; \
+		EACH v[i] = vf_select(mask, FROM(1), FROM(2)); \
+		NEXT; \
+	}
+SELECT_LINKS(bool, bools(l, 0, at, i))
+SELECT_LINKS(mask, (vi)FROM(0))
+
+yk_link_fn *ISA(yk_link_select)(int in_registers, bool mask)
+{
+	static yk_link_fn *const table[][2] = { { select_none_bool, select_none_mask },
+						{ select_m, select_m },
+						{ select_b_bool, select_b_mask },
+						{ select_c_bool, select_c_mask } };
+	return table[in_registers + 1][mask];
+}
+
+// ---- rounding, loads and stores ----
+
+LINK(to_f16)
+{
+	TAKE;
+	EACH v[i] = vf_round_f16(v[i]);
+	NEXT;
+}
+
+LINK(to_bf16)
+{
+	TAKE;
+	EACH v[i] = vf_round_bf16(v[i]);
+	NEXT;
+}
+
+yk_link_fn *ISA(yk_link_round)(int dtype)
+{
+	return dtype == yoke_f16 ? to_f16 : to_bf16;
+}
+
+#define LOAD(dtype) \
+	LINK(load_##dtype) \
+	{ \
+		TAKE; \
+		EACH v[i] = from_##dtype(l, 0, at, i); \
+		NEXT; \
+	}
+LOAD(f32)
+LOAD(f16)
+LOAD(bf16)
+LOAD(i32)
+#undef LOAD
+
+yk_link_fn *ISA(yk_link_load)(int dtype)
+{
+	switch (dtype) {
+	case yoke_f16: return load_f16;
+	case yoke_bf16: return load_bf16;
+	case yoke_i32: return load_i32;
+	default: return load_f32;
+	}
+}
+
+LINK(store_f32)
+{
+	TAKE;
+	float *y = (float *)(l->p[0] + (at & l->mask[0]));
+	EACH vf_store(y + i * VF, v[i]);
+	NEXT;
+}
+
+LINK(stream_f32)
+{
+	TAKE;
+	float *y = (float *)(l->p[0] + at);
+	EACH vf_stream(y + i * VF, v[i]);
+	NEXT;
+}
+
+LINK(store_mask)
+{
+	TAKE;
+	int32_t m[YK_LINK_COUNT * VF];
+	uint8_t *y = (uint8_t *)(l->p[0] + ((at & l->mask[0]) >> 2));
+	memcpy(m, v, sizeof m);
+	YK_SIMD
+	for (int i = 0; i < YK_LINK_COUNT * VF; i++)
+		y[i] = m[i] & 1;
+	NEXT;
+}
+
+#define HALF_STORE(name) \
+	LINK(store_##name) \
+	{ \
+		TAKE; \
+		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
+		vh2_store(y, vf2_to_##name(v[0], v[1])); \
+		vh2_store(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
+		NEXT; \
+	} \
+	LINK(stream_##name) \
+	{ \
+		TAKE; \
+		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
+		vh2_stream(y, vf2_to_##name(v[0], v[1])); \
+		vh2_stream(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
+		NEXT; \
+	}
+HALF_STORE(f16)
+HALF_STORE(bf16)
+
+yk_link_fn *ISA(yk_link_store)(int dtype, bool stream)
+{
+	switch (dtype) {
+	case yoke_f16: return stream ? stream_f16 : store_f16;
+	case yoke_bf16: return stream ? stream_bf16 : store_bf16;
+	case YK_LINK_MASK: return store_mask;
+	default: return stream ? stream_f32 : store_f32;
+	}
+}
+
+// ---- running ----
+
+void ISA(yk_link_end)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+{
+	TAKE;
+	(void)l, (void)at, (void)v;
+}
+
+void ISA(yk_chain_run)(const struct yk_link *first, int64_t n)
+{
+	const vf v[YK_LINK_COUNT] = { { 0 } };
+	const struct yk_link *l = first - 1;
+	for (int64_t at = 0; at < n * 4; at += YK_LINK_BLOCK * 4)
+		NEXT;
+}

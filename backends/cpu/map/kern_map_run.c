@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a prepared map program over strips of its iteration space.
+#include "config.h"
+
+#include <string.h>
+
+#include "../vector/half.h"
+#include "kern_map_chain.h"
+#include "../vector/philox.h"
+
+// ---- uniform values ----
+
+static void splat(void *to, uint64_t bits, size_t size)
+{
+	uint32_t *y4 = to;
+	uint64_t *y8 = to;
+	if (size == 1)
+		memset(to, (int)(bits & 0xff), YK_BLOCK);
+	for (size_t i = 0; size == 4 && i < YK_BLOCK; i++)
+		y4[i] = (uint32_t)bits;
+	for (size_t i = 0; size == 8 && i < YK_BLOCK; i++)
+		y8[i] = bits;
+}
+
+// A value in its own dtype, as bits, into a register.
+static void splat_value(void *to, uint64_t bits, int dtype)
+{
+	if (yk_is_half(dtype)) {
+		uint16_t h = (uint16_t)bits;
+		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) :
+						       yk_f32_of_bf16(h));
+	}
+	if (dtype == yoke_bool)
+		bits = (bits & 0xff) != 0;
+	splat(to, bits, yk_esize(yk_reg(dtype)));
+}
+
+static uint64_t input_bits(const struct yk_operand *o)
+{
+	uint64_t bits = 0;
+	if (o->scalar)
+		return o->bits;
+	memcpy(&bits, o->base, o->size);
+	return bits;
+}
+
+static void random_any(uint32_t *y, const struct yk_arg *va, const struct yk_arg *vb,
+		       const struct yk_arg *vc, int64_t n)
+{
+	const uint64_t *a = va->at, *b = vb->at, *c = vc->at;
+	for (; n > 0; n -= YK_BLOCK, y += YK_BLOCK) {
+		int m = n < YK_BLOCK ? (int)n : YK_BLOCK;
+		for (int i = 0; i < m; i++)
+			y[i] = yk_philox_at(a[i], b[i], c[i]);
+		a += va->step, b += vb->step, c += vc->step;
+	}
+}
+
+static void compute(struct yk_frame *f, const struct yk_step *s, void *to, int64_t n)
+{
+	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b],
+			    *c = &f->value[s->c];
+	if (s->kind == YK_STEP_RANDOM)
+		random_any(to, a, b, c, n);
+	else
+		s->fn(to, a, b, c, n);
+}
+
+void ISA(yk_frame_init)(struct yk_frame *f, const struct yk_prog *p, void *memory)
+{
+	f->prog = p;
+	f->registers = memory;
+	f->link = (struct yk_link *)(f->registers + p->links);
+	f->shift = (struct yk_shift *)(f->link + p->nform);
+	f->shifts = false;
+	memset(f->wide, 0, sizeof f->wide);
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		const struct yoke_insn *i = &p->map->insn[s->value];
+		void *to = f->registers + s->place;
+		if (!p->uniform[s->value])
+			continue;
+		if (i->op == YOKE_MAP_CONST)
+			splat_value(to, p->map->konst[i->a], i->dtype);
+		else if (i->op == YOKE_MAP_INPUT)
+			splat_value(to, input_bits(&p->in[i->a]), i->dtype);
+		else
+			compute(f, s, to, YK_BLOCK);
+		f->value[s->value] = (struct yk_arg){ to, 0 };
+		if (s->round)
+			s->round(to, &f->value[s->value], NULL, NULL, YK_BLOCK);
+	}
+}
+
+// ---- where a strip lies ----
+
+struct strip {
+	int64_t first, n, col;     // col: in the first row
+	int64_t at[YOKE_MAX_RANK]; // of the first row, outer axes
+	bool one;                  // within one row
+};
+
+static void strip_init(struct strip *s, const struct yk_prog *p, int64_t first, int64_t n)
+{
+	int64_t row = first / p->row;
+	s->first = first, s->n = n;
+	s->col = first - row * p->row;
+	s->one = n <= p->row - s->col;
+	for (int d = p->rank - 2; d >= 0; d--) {
+		s->at[d] = d ? row % p->dims[d] : row;
+		row /= p->dims[d];
+	}
+}
+
+static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o,
+			  const int64_t *at)
+{
+	int64_t offset = 0;
+	for (int d = 0; d < p->rank - 1; d++)
+		offset += at[d] * o->strides[d];
+	return offset;
+}
+
+static void next_row(const struct yk_prog *p, int64_t *at)
+{
+	for (int d = p->rank - 2; d >= 0 && ++at[d] == p->dims[d]; d--)
+		at[d] = 0;
+}
+
+// The strip's elements of an operand that lie without gaps, NULL: they do not.
+static char *in_place(const struct yk_prog *p, const struct yk_operand *o,
+		      const struct strip *s)
+{
+	if (o->linear)
+		return o->base + s->first * o->size;
+	if (!s->one || o->strides[p->rank - 1] != 1)
+		return NULL;
+	return o->base + (row_offset(p, o, s->at) + s->col) * o->size;
+}
+
+static void load(const struct yk_prog *p, const struct yk_operand *o,
+		 const struct strip *s, yk_load_fn *fn, char *to)
+{
+	const size_t reg = yk_esize(yk_reg(o->dtype));
+	const int64_t stride = o->strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
+
+	memcpy(at, s->at, sizeof at);
+	while (left > 0) {
+		int64_t m = left < p->row - col ? left : p->row - col;
+		const char *from =
+			o->base + (row_offset(p, o, at) + col * stride) * o->size;
+		fn(to, from, stride, m);
+		to += (size_t)m * reg;
+		left -= m, col = 0;
+		next_row(p, at);
+	}
+}
+
+static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *to)
+{
+	const int64_t stride = p->index.strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
+
+	memcpy(at, s->at, sizeof at);
+	while (left > 0) {
+		int64_t m = left < p->row - col ? left : p->row - col;
+		int64_t from = row_offset(p, &p->index, at) + col * stride;
+		for (int64_t i = 0; i < m; i++)
+			to[i] = from + i * stride;
+		to += m;
+		left -= m, col = 0;
+		next_row(p, at);
+	}
+}
+
+// In place, for chains to convert; the elements that fill no block are converted here.
+static struct yk_arg load_narrow(struct yk_frame *f, const struct yk_step *st, char *from,
+				 int64_t n)
+{
+	const int64_t done = n - n % YK_LINK_BLOCK;
+	char *to = f->registers + st->place;
+	if (done < n)
+		st->load(to + done * 4, from + done * 2, 1, n - done);
+	f->wide[st->value] = to;
+	return (struct yk_arg){ from, YK_BLOCK };
+}
+
+static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
+				const struct strip *s)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_operand *o = &p->in[st->input];
+	char *to = f->registers + st->place, *from = in_place(p, o, s);
+
+	f->wide[st->value] = NULL;
+	if (from && !yk_is_half(o->dtype) && !st->copy)
+		return (struct yk_arg){ from, YK_BLOCK };
+	if (from && st->narrow)
+		return load_narrow(f, st, from, s->n);
+	if (from) {
+		st->load(to, from, 1, s->n);
+		return (struct yk_arg){ to, YK_BLOCK };
+	}
+	if (s->one && o->strides[p->rank - 1] == 0) {
+		st->load(to, o->base + row_offset(p, o, s->at) * o->size, 0,
+			 s->n < YK_BLOCK ? s->n : YK_BLOCK);
+		return (struct yk_arg){ to, 0 };
+	}
+	load(p, o, s, st->load, to);
+	return (struct yk_arg){ to, YK_BLOCK };
+}
+
+// ---- results ----
+
+static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset,
+		      int64_t stride, const struct yk_arg *v, int64_t done, int64_t n)
+{
+	const size_t reg = yk_esize(yk_reg(o->dtype));
+	if (v->step) {
+		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg,
+		   stride, n);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += YK_BLOCK)
+		fn(o->base + (offset + i * stride) * o->size, v->at, stride,
+		   n - i < YK_BLOCK ? n - i : YK_BLOCK);
+}
+
+static void store(const struct yk_prog *p, const struct yk_operand *o,
+		  const struct strip *s, const struct yk_arg *v)
+{
+	yk_store_fn *fn = ISA(yk_store)(o->dtype);
+	const int64_t stride = o->strides[p->rank - 1];
+	int64_t at[YOKE_MAX_RANK], col = s->col, done = 0;
+
+	if (o->linear) {
+		store_run(o, fn, s->first, 1, v, 0, s->n);
+		return;
+	}
+	memcpy(at, s->at, sizeof at);
+	while (done < s->n) {
+		int64_t m = s->n - done < p->row - col ? s->n - done : p->row - col;
+		store_run(o, fn, row_offset(p, o, at) + col * stride, stride, v, done, m);
+		done += m, col = 0;
+		next_row(p, at);
+	}
+}
+
+// Output `out` over a strip from the register that has just been written: past the caches, if
+// it lies dense there.
+static void stream(const struct yk_prog *p, int out, const struct strip *s,
+		   const struct yk_arg *v, bool *written)
+{
+	char *there = in_place(p, &p->out[out], s);
+	if (there)
+		vf_stream_copy(there, v->at, (size_t)s->n * p->out[out].size);
+	else
+		store(p, &p->out[out], s, v);
+	written[out] = true;
+}
+
+static bool random_run(struct yk_frame *f, const struct yk_step *s,
+		       const struct strip *at, void *to)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_arg *b = &f->value[s->b], *c = &f->value[s->c];
+	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step ||
+	    c->step)
+		return false;
+	yk_philox_fill(to, (uint64_t)at->first, at->n, *(const uint64_t *)b->at,
+		       *(const uint64_t *)c->at);
+	return true;
+}
+
+// ---- chains ----
+
+// Where a step writes: the output itself if it can, else the register.
+static char *target(struct yk_frame *f, const struct yk_step *s, const struct strip *at,
+		    bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	char *there = NULL;
+	if (s->out >= 0 && !yk_is_half(p->out[s->out].dtype))
+		there = in_place(p, &p->out[s->out], at);
+	if (there)
+		written[s->out] = true;
+	return there ? there : f->registers + s->place;
+}
+
+static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link *to,
+		 const struct strip *at, bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	to->fn = (yk_link_fn *)form->fn;
+	for (int k = 0; k < 3 && form->value[k] >= 0; k++) {
+		const struct yk_arg *v = &f->value[form->value[k]];
+		to->p[k] = (char *)(uintptr_t)v->at;
+		to->mask[k] = v->step ? -1 : 0;
+	}
+	if (form->narrow && f->wide[form->value[0]])
+		to->fn = (yk_link_fn *)form->narrow;
+	if (form->out < 0)
+		return;
+	const struct yk_operand *o = &p->out[form->out];
+	if (yk_is_half(o->dtype)) {
+		char *there = in_place(p, o, at);
+		if (there)
+			to->p[0] = there, written[form->out] = true;
+		else
+			to->fn = ISA(yk_link_store)(yoke_f32, false);
+		if (there && p->stream[form->out] && (uintptr_t)there % 64 == 0)
+			to->fn = ISA(yk_link_store)(o->dtype, true);
+	} else if (p->stream[form->out] && written[form->out] &&
+		   (uintptr_t)to->p[0] % 64 == 0) {
+		to->fn = ISA(yk_link_store)(yoke_f32, true);
+	}
+}
+
+// Elements from `done` on of a value.
+static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
+{
+	struct yk_arg v = f->value[value];
+	if (f->wide[value])
+		return (struct yk_arg){ f->wide[value] + done * 4, YK_BLOCK };
+	if (v.step)
+		v.at = (const char *)v.at +
+		       (size_t)done *
+			       yk_esize(yk_reg(f->prog->map->insn[value].dtype));
+	return v;
+}
+
+// The elements of the strip that fill no block, by the strip functions.
+static void chain_rest(struct yk_frame *f, const struct yk_step *s, int64_t done,
+		       const struct strip *at)
+{
+	const struct yk_prog *p = f->prog;
+	struct yk_arg a = rest(f, s->a, done), b = rest(f, s->b, done),
+		      c = rest(f, s->c, done), v = rest(f, s->value, done);
+	char *to = (char *)(uintptr_t)v.at, *there;
+	s->fn(to, &a, &b, &c, at->n - done);
+	if (s->round)
+		s->round(to, &v, NULL, NULL, at->n - done);
+	if (s->out >= 0 && yk_is_half(p->out[s->out].dtype) &&
+	    (there = in_place(p, &p->out[s->out], at)))
+		ISA(yk_store)(p->out[s->out].dtype)(there + done * 2, to, 1,
+						    at->n - done);
+}
+
+static void run_chain(struct yk_frame *f, const struct yk_step *first,
+		      const struct strip *at, bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	const struct yk_step *end = first + first->chain, *s;
+	const struct yk_form *form = &p->form[first->form];
+	const int64_t done = at->n - at->n % YK_LINK_BLOCK;
+	struct yk_link *link = f->link;
+
+	for (s = first; s < end; s++)
+		if (!p->uniform[s->value])
+			f->value[s->value] = (struct yk_arg){ target(f, s, at, written),
+							      s->local ? 0 : YK_BLOCK };
+	do
+		bind(f, form, link, at, written);
+	while (link++, (form++)->fn != (void (*)(void))ISA(yk_link_end));
+	ISA(yk_chain_run)(f->link, done);
+	for (s = first; s < end && done < at->n; s++)
+		if (!p->uniform[s->value])
+			chain_rest(f, s, done, at);
+}
+
+// Whether all that the program did for its last strip, of n elements, was one chain over
+// operands in place.
+static bool one_chain(const struct yk_frame *f, int64_t n, const bool *written)
+{
+	const struct yk_prog *p = f->prog;
+	int chains = 0;
+
+	for (int o = 0; o < p->nout; o++)
+		if (!written[o])
+			return false;
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		uintptr_t at = (uintptr_t)f->value[s->value].at - (uintptr_t)f->registers;
+		if (p->uniform[s->value])
+			continue;
+		if (s->chain) {
+			k += s->chain - 1;
+			chains++;
+		} else if (s->kind != YK_STEP_INPUT || at < p->frame) {
+			return false;
+		}
+	}
+	return chains == 1 && n % YK_LINK_BLOCK == 0 && p->rank <= 2;
+}
+
+void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
+{
+	const struct yk_prog *p = f->prog;
+	struct strip strip;
+	bool written[YOKE_MAP_MAX_OUTPUTS] = { false };
+
+	strip_init(&strip, p, first, n);
+	for (int k = 0; k < p->nstep; k++) {
+		const struct yk_step *s = &p->step[k];
+		struct yk_arg *v = &f->value[s->value];
+
+		if (p->uniform[s->value])
+			continue;
+		if (s->chain) {
+			run_chain(f, s, &strip, written);
+			k += s->chain - 1;
+			continue;
+		}
+		if (s->kind == YK_STEP_INPUT) {
+			*v = load_input(f, s, &strip);
+			continue;
+		}
+		const bool past = s->out >= 0 && p->stream[s->out]; // the caches
+		char *to = past ? f->registers + s->place : target(f, s, &strip, written);
+		if (s->kind == YK_STEP_INDEX)
+			load_index(p, &strip, (int64_t *)to);
+		else if (s->kind != YK_STEP_RANDOM || !random_run(f, s, &strip, to))
+			compute(f, s, to, n);
+		*v = (struct yk_arg){ to, YK_BLOCK };
+		if (s->round)
+			s->round(to, v, NULL, NULL, n);
+		if (past)
+			stream(p, s->out, &strip, v, written);
+	}
+	for (int o = 0; o < p->nout; o++)
+		if (!written[o])
+			store(p, &p->out[o], &strip, &f->value[p->map->out[o]]);
+	f->shifts = one_chain(f, n, written);
+}
+
+// The links have been those of the first strip and are those of the second.
+static void find_shifts(struct yk_frame *f)
+{
+	const struct yk_prog *p = f->prog;
+
+	for (int i = 0; i < p->nform; i++) {
+		const struct yk_form *form = &p->form[i];
+		for (int k = 0; k < 3; k++) {
+			int64_t by = form->value[k] < 0 ? 0 :
+							  (int64_t)((uintptr_t)f->link[i].p[k] -
+								    (uintptr_t)f->shift[i].p[k]);
+			f->shift[i].by[k] = by;
+			// stores past the caches were chosen by alignment
+			if (form->out >= 0 && p->stream[form->out] && by % 64)
+				f->shifts = false;
+		}
+	}
+}
+
+void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_t n)
+{
+	const int count = f->prog->nform;
+
+	if (strip > 1 && f->shifts) {
+		for (int i = 0; i < count; i++)
+			for (int k = 0; k < 3; k++)
+				f->link[i].p[k] += f->shift[i].by[k];
+		ISA(yk_chain_run)(f->link, n);
+		return;
+	}
+	if (strip == 1 && f->shifts)
+		for (int i = 0; i < count; i++)
+			memcpy(f->shift[i].p, f->link[i].p, sizeof f->link[i].p);
+	ISA(yk_frame_run)(f, first, n);
+	if (strip == 1 && f->shifts)
+		find_shifts(f);
+}

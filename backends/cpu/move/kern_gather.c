@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// GATHER: x [O..,N,R..], idx [I..] -> y [O..,I..,R..], y's slice (o,i) is x's slice
+// (o,idx[i]). An index out of range leaves its slice as it is; the first one is reported.
+#include "config.h"
+
+#include "kern_gather.h"
+
+enum { PIECE = 1 << 14 }; // elements
+
+struct job {
+	const struct yoke_op *op;
+	int axis, inner;             // inner: axes behind it, collapsed
+	int64_t count, slices, each; // indices; slices in all, of a piece
+	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
+	_Atomic int64_t bad; // position of the first bad index
+};
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nin != 2 || op->nout != 1 || op->nattr < 1)
+		return 0;
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
+	const int64_t axis = op->attr[0].i;
+	if (x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
+	    !is_index(idx) || x->dtype != y->dtype || axis < 0 || axis >= x->rank ||
+	    y->rank != x->rank - 1 + idx->rank)
+		return 0;
+	for (int d = 0; d < y->rank; d++) {
+		int64_t want = d < axis             ? x->dims[d] :
+			       d < axis + idx->rank ? idx->dims[d - axis] :
+						      x->dims[d - idx->rank + 1];
+		if (y->dims[d] != want)
+			return 0;
+	}
+	return 1;
+}
+
+static void copy_row(char *y, const char *x, int64_t n, int64_t to, int64_t from,
+		     size_t size)
+{
+	if (to == 1 && from == 1) {
+		memcpy(y, x, (size_t)n * size);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		memcpy(y + i * to * (int64_t)size, x + i * from * (int64_t)size, size);
+}
+
+static void copy_slice(const struct job *j, char *y, const char *x, size_t size)
+{
+	const int last = j->inner - 1;
+	int64_t rows = 1;
+
+	for (int d = 0; d < last; d++)
+		rows *= j->dims[d];
+	for (int64_t r = 0; r < rows; r++)
+		copy_row(y + offset_of(j->dims, j->to, last, r) * (int64_t)size,
+			 x + offset_of(j->dims, j->from, last, r) * (int64_t)size,
+			 j->dims[last], j->to[last], j->from[last], size);
+}
+
+static void piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	const struct yoke_view *x = &j->op->in[0], *idx = &j->op->in[1],
+			       *y = &j->op->out[0];
+	const size_t size = yk_esize(x->dtype);
+	int64_t end =
+		(index + 1) * j->each < j->slices ? (index + 1) * j->each : j->slices;
+
+	for (int64_t s = index * j->each; s < end; s++) {
+		int64_t outer = s / j->count, i = s - outer * j->count,
+			row = index_at(idx, i);
+		if (row < 0 || row >= x->dims[j->axis]) {
+			note_first(&j->bad, i);
+			continue;
+		}
+		int64_t from = offset_of(x->dims, x->strides, j->axis, outer) +
+			       row * x->strides[j->axis];
+		int64_t to = offset_of(y->dims, y->strides, j->axis + idx->rank, s);
+		copy_slice(j, (char *)yk_ptr(y) + to * (int64_t)size,
+			   (const char *)yk_ptr(x) + from * (int64_t)size, size);
+	}
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
+	struct job j = { .op = op, .axis = (int)op->attr[0].i, .count = 1, .slices = 1 };
+	int64_t slice = 1;
+
+	(void)impl, (void)prepared;
+	atomic_init(&j.bad, INT64_MAX);
+	for (int d = 0; d < idx->rank; d++)
+		j.count *= idx->dims[d];
+	for (int d = 0; d < j.axis; d++)
+		j.slices *= x->dims[d];
+	j.slices *= j.count;
+	for (int d = j.axis + 1; d < x->rank; d++) {
+		int64_t n = x->dims[d], from = x->strides[d],
+			to = y->strides[d - 1 + idx->rank];
+		int k = j.inner - 1;
+		slice *= n;
+		bool merge = k >= 0 && j.from[k] == from * n && j.to[k] == to * n;
+		if (!merge)
+			k = j.inner++;
+		j.dims[k] = merge ? j.dims[k] * n : n;
+		j.from[k] = from, j.to[k] = to;
+	}
+	if (j.inner == 0)
+		j.inner = 1, j.dims[0] = j.from[0] = j.to[0] = 1;
+	if (j.slices == 0 || slice == 0)
+		return 0;
+	j.each = PIECE / slice + 1;
+	yk_team_run((j.slices + j.each - 1) / j.each, piece, &j);
+	int64_t bad = atomic_load(&j.bad);
+	return bad == INT64_MAX ? 0 :
+				  out_of_range("gather", idx, bad, x->dims[j.axis]);
+}
+
+const struct yk_kernel ISA(yk_gather) = { .can = can, .run = run, .impl = { "rows" } };

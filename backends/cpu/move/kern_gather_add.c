@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// SCATTER_ADD: x [N,R..] or zeros, idx [I..], v [I..,R..] -> y = x with v's rows added at
+// idx. Deterministic: the positions of each row are listed first, in order; then each row
+// has one owner, who adds in f32 for f16 and bf16.  Indices are checked before anything
+// is written.
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "../vector/half.h"
+#include "kern_gather.h"
+
+enum {
+	COLUMNS = 512,
+	PIECE = 1 << 14
+}; // elements: of a row at a time, of a piece of work
+
+struct job {
+	const struct yoke_view *x, *idx, *v, *y; // x NULL: zeros
+	int64_t N, I, R, blocks, each;           // blocks of a row; each: rows of a piece
+	const int64_t *head, *next; // list of the positions of each row, -1 ends it
+};
+
+// Are the axes from `first` on row major without gaps?
+static bool dense_from(const struct yoke_view *v, int first)
+{
+	int64_t n = 1;
+	for (int d = v->rank - 1; d >= first; d--) {
+		if (v->dims[d] != 1 && v->strides[d] != n)
+			return false;
+		n *= v->dims[d];
+	}
+	return true;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nin != 3 || op->nout != 1)
+		return 0;
+	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
+			       *y = &op->out[0];
+	if (!is_index(idx) || v->kind != YOKE_VIEW_BUFFER ||
+	    y->kind != YOKE_VIEW_BUFFER || v->dtype != y->dtype ||
+	    y->dtype == yoke_bool || y->rank < 1 || v->rank != idx->rank + y->rank - 1)
+		return 0;
+	if (x->kind == YOKE_VIEW_SCALAR ||
+	    (x->kind == YOKE_VIEW_BUFFER &&
+	     (x->dtype != y->dtype || x->rank != y->rank || !dense_from(x, 1) ||
+	      !same_dims(x->dims, y->dims, y->rank))))
+		return 0;
+	return same_dims(v->dims, idx->dims, idx->rank) &&
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) &&
+	       dense_from(y, 1) && dense_from(v, idx->rank);
+}
+
+static int64_t indices(const struct yoke_view *idx)
+{
+	int64_t n = 1;
+	for (int d = 0; d < idx->rank; d++)
+		n *= idx->dims[d];
+	return n;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	uint64_t n;
+	(void)impl;
+	if (__builtin_add_overflow((uint64_t)op->out[0].dims[0],
+				   (uint64_t)indices(&op->in[1]), &n) ||
+	    __builtin_mul_overflow(n, sizeof(int64_t), &n))
+		return UINT64_MAX;
+	return n;
+}
+
+#define ADD_ROW(name, T) \
+	static void name(void *to, const void *from, int64_t n) \
+	{ \
+		T *y = to; \
+		const T *x = from; \
+		for (int64_t i = 0; i < n; i++) \
+			y[i] = (T)(y[i] + x[i]); \
+	}
+ADD_ROW(add_f32, float)
+ADD_ROW(add_f64, double)
+ADD_ROW(add_8, uint8_t)
+ADD_ROW(add_32, uint32_t)
+ADD_ROW(add_64, uint64_t)
+#undef ADD_ROW
+
+static float of_half(uint16_t h, int dtype)
+{
+	return dtype == yoke_f16 ? yk_f32_of_f16(h) : yk_f32_of_bf16(h);
+}
+
+static void add_half(float *y, const uint16_t *x, int64_t n, int dtype)
+{
+	for (int64_t i = 0; i < n; i++)
+		y[i] += of_half(x[i], dtype);
+}
+
+static void add_row(void *y, const void *x, int64_t n, int dtype)
+{
+	switch (dtype) {
+	case yoke_f32: add_f32(y, x, n); break;
+	case yoke_f64: add_f64(y, x, n); break;
+	case yoke_i32: add_32(y, x, n); break;
+	case yoke_i64: add_64(y, x, n); break;
+	default: add_8(y, x, n);
+	}
+}
+
+// Columns col .. col + n - 1 of v's row i.
+static const char *source(const struct job *j, int64_t i, int64_t col)
+{
+	int64_t at = offset_of(j->v->dims, j->v->strides, j->idx->rank, i) + col;
+	return (const char *)yk_ptr(j->v) + at * (int64_t)yk_esize(j->v->dtype);
+}
+
+static void own(const struct job *j, int64_t row, int64_t col, int64_t n)
+{
+	const int dtype = j->y->dtype;
+	const size_t size = yk_esize(dtype);
+	char *y = (char *)yk_ptr(j->y) + (row * j->y->strides[0] + col) * (int64_t)size;
+
+	if (j->x)
+		memmove(y,
+			(const char *)yk_ptr(j->x) +
+				(row * j->x->strides[0] + col) * (int64_t)size,
+			(size_t)n * size);
+	else
+		memset(y, 0, (size_t)n * size);
+	if (j->head[row] < 0)
+		return;
+	if (dtype != yoke_f16 && dtype != yoke_bf16) {
+		for (int64_t i = j->head[row]; i >= 0; i = j->next[i])
+			add_row(y, source(j, i, col), n, dtype);
+		return;
+	}
+	float sum[COLUMNS] = { 0 };
+	uint16_t *h = (uint16_t *)y;
+	add_half(sum, h, n, dtype);
+	for (int64_t i = j->head[row]; i >= 0; i = j->next[i])
+		add_half(sum, (const uint16_t *)source(j, i, col), n, dtype);
+	for (int64_t i = 0; i < n; i++)
+		h[i] = dtype == yoke_f16 ? yk_f16_of_f32(sum[i]) : yk_bf16_of_f32(sum[i]);
+}
+
+static void piece(void *arg, int64_t index)
+{
+	const struct job *j = arg;
+	int64_t col = index % j->blocks * COLUMNS, row = index / j->blocks * j->each;
+	int64_t end = row + j->each < j->N ? row + j->each : j->N;
+	int64_t n = j->R - col < COLUMNS ? j->R - col : COLUMNS;
+
+	for (; row < end; row++)
+		own(j, row, col, n);
+}
+
+// The positions of each row, ascending; YOKE_ERANGE for the first index that has no row.
+static int list(const struct yoke_op *op, struct job *j)
+{
+	int64_t *head = yk_ptr(&op->workspace), *next = head + j->N;
+
+	for (int64_t i = 0; i < j->I; i++) {
+		int64_t row = index_at(j->idx, i);
+		if (row < 0 || row >= j->N)
+			return out_of_range("scatter_add", j->idx, i, j->N);
+	}
+	for (int64_t n = 0; n < j->N; n++)
+		head[n] = -1;
+	for (int64_t i = j->I - 1; i >= 0; i--) {
+		int64_t row = index_at(j->idx, i);
+		next[i] = head[row];
+		head[row] = i;
+	}
+	j->head = head, j->next = next;
+	return 0;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j = { .idx = &op->in[1], .v = &op->in[2], .y = &op->out[0], .R = 1 };
+	int error;
+
+	(void)impl, (void)prepared;
+	j.x = op->in[0].kind == YOKE_VIEW_NONE ? NULL : &op->in[0];
+	j.N = j.y->dims[0];
+	j.I = indices(j.idx);
+	for (int d = 1; d < j.y->rank; d++)
+		j.R *= j.y->dims[d];
+	if (j.N == 0 && j.I == 0)
+		return 0;
+	if ((error = list(op, &j)) < 0 || j.R == 0)
+		return error;
+	j.blocks = (j.R + COLUMNS - 1) / COLUMNS;
+	j.each = PIECE / (j.R < COLUMNS ? j.R : COLUMNS);
+	yk_team_run((j.N + j.each - 1) / j.each * j.blocks, piece, &j);
+	return 0;
+}
+
+const struct yk_kernel ISA(yk_scatter_add) = {
+	.can = can, .workspace = workspace, .run = run, .impl = { "lists" }
+};

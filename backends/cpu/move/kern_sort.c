@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// SORT: the k first of each row of the last axis in order, stable, NaN last; values and
+// positions.  Elements become unsigned keys that compare as they do (-0 is 0, NaN is the
+// last key in either direction), and those are sorted by radix, 8 bits a pass.  Where k is
+// a small part of the row, the k-th key is found first, and what is not before it is left.
+#include "config.h"
+
+#include <string.h>
+
+#include "walk.h"
+
+enum {
+	PIECE = 1 << 14, // elements of a piece of work
+	SHORT = 32,      // elements that are sorted by insertion
+	PART = 8         // of n: a smaller k is selected first
+};
+
+struct pair {
+	uint64_t key;
+	int64_t at; // position in the row
+};
+
+struct job {
+	const struct yoke_view *x, *value, *index; // value, index: NULL when not wanted
+	int64_t n, k, rows, each;
+	bool descending;
+	int bytes; // of a key
+	atomic_bool no_memory;
+};
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nin != 1 || op->nout != 2 || op->nattr < 2)
+		return 0;
+	const struct yoke_view *x = &op->in[0];
+	const int last = x->rank - 1;
+	if (x->kind != YOKE_VIEW_BUFFER || last < 0 || op->attr[0].i < 0 ||
+	    op->attr[0].i > x->dims[last])
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		const struct yoke_view *y = &op->out[i];
+		if (y->kind == YOKE_VIEW_NONE)
+			continue;
+		if (y->kind != YOKE_VIEW_BUFFER || y->rank != x->rank ||
+		    y->dtype != (i ? yoke_i64 : x->dtype) ||
+		    !same_dims(x->dims, y->dims, last) || y->dims[last] != op->attr[0].i)
+			return 0;
+	}
+	return 1;
+}
+
+// ---- keys ----
+
+// Bits of a floating type as a number that compares as its values do; NaN: all ones.
+static uint64_t real_key(uint64_t u, int bits, uint64_t infinity, bool descending)
+{
+	const uint64_t sign = (uint64_t)1 << (bits - 1), all = sign | (sign - 1);
+	if ((u & ~sign) > infinity)
+		return all;
+	if (!(u & ~sign))
+		u = 0;
+	u = u & sign ? ~u & all : u | sign;
+	return descending ? ~u & all : u;
+}
+
+// turn: the sign bit of signed ones
+static uint64_t whole_key(uint64_t u, int bits, uint64_t turn, bool descending)
+{
+	u ^= turn;
+	return descending ? ~u & UINT64_MAX >> (64 - bits) : u;
+}
+
+#define KEYS(name, T, key) \
+	static void name(struct pair *to, const char *from, int64_t n, int64_t stride, \
+			 bool down) \
+	{ \
+		const T *x = (const T *)from; \
+		for (int64_t i = 0; i < n; i++) { \
+			T u = x[i * stride]; \
+			to[i] = (struct pair){ key, i }; \
+		} \
+	}
+KEYS(keys_f32, uint32_t, real_key(u, 32, 0x7f800000, down))
+KEYS(keys_f64, uint64_t, real_key(u, 64, 0x7ff0000000000000, down))
+KEYS(keys_f16, uint16_t, real_key(u, 16, 0x7c00, down))
+KEYS(keys_bf16, uint16_t, real_key(u, 16, 0x7f80, down))
+KEYS(keys_i8, uint8_t, whole_key(u, 8, 0x80, down))
+KEYS(keys_u8, uint8_t, whole_key(u, 8, 0, down))
+KEYS(keys_i32, uint32_t, whole_key(u, 32, 0x80000000, down))
+KEYS(keys_i64, uint64_t, whole_key(u, 64, 0x8000000000000000, down))
+
+static void (*const keys[])(struct pair *, const char *, int64_t, int64_t, bool) = {
+	[yoke_f32] = keys_f32,   [yoke_f64] = keys_f64, [yoke_f16] = keys_f16,
+	[yoke_bf16] = keys_bf16, [yoke_i8] = keys_i8,   [yoke_u8] = keys_u8,
+	[yoke_i32] = keys_i32,   [yoke_i64] = keys_i64, [yoke_bool] = keys_u8,
+};
+
+// ---- sorting ----
+
+static void insert(struct pair *a, int64_t n)
+{
+	for (int64_t i = 1; i < n; i++) {
+		struct pair p = a[i];
+		int64_t k = i;
+		for (; k > 0 && a[k - 1].key > p.key; k--)
+			a[k] = a[k - 1];
+		a[k] = p;
+	}
+}
+
+// By the low `bytes` bytes of the keys, stable; b: room for n more.  Returns a or b.
+static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
+{
+	int64_t count[8][256];
+
+	memset(count, 0, sizeof *count * (size_t)bytes);
+	for (int64_t i = 0; i < n; i++)
+		for (int d = 0; d < bytes; d++)
+			count[d][a[i].key >> 8 * d & 255]++;
+	for (int d = 0; d < bytes; d++) {
+		int64_t *at = count[d], first = 0;
+		if (at[a[0].key >> 8 * d & 255] == n) // all equal here
+			continue;
+		for (int v = 0; v < 256; v++) {
+			int64_t c = at[v];
+			at[v] = first;
+			first += c;
+		}
+		for (int64_t i = 0; i < n; i++)
+			b[at[a[i].key >> 8 * d & 255]++] = a[i];
+		struct pair *t = a;
+		a = b, b = t;
+	}
+	return a;
+}
+
+// Leaves the k first pairs in front, in the order they had.
+static void select_first(struct pair *a, int64_t n, int64_t k, int bytes)
+{
+	uint64_t prefix = 0, mask = 0; // of the k-th key, as far as it is known
+	int64_t left = k, kept = 0;    // left: of those with that prefix
+	for (int d = bytes - 1; d >= 0; d--) {
+		int64_t count[256] = { 0 };
+		for (int64_t i = 0; i < n; i++)
+			count[a[i].key >> 8 * d & 255] += (a[i].key & mask) == prefix;
+		uint64_t v = 0;
+		for (; count[v] < left; v++)
+			left -= count[v];
+		prefix |= v << 8 * d;
+		mask |= (uint64_t)255 << 8 * d;
+	}
+	for (int64_t i = 0; i < n && kept < k; i++)
+		if (a[i].key < prefix || (a[i].key == prefix && left-- > 0))
+			a[kept++] = a[i];
+}
+
+// ---- rows ----
+
+static void copy(char *y, const char *x, size_t size)
+{
+	switch (size) {
+	case 1: *y = *x; break;
+	case 2: memcpy(y, x, 2); break;
+	case 4: memcpy(y, x, 4); break;
+	default: memcpy(y, x, 8);
+	}
+}
+
+static void row(const struct job *j, struct pair *a, int64_t r)
+{
+	const struct yoke_view *x = j->x;
+	const int last = x->rank - 1;
+	const int64_t size = (int64_t)yk_esize(x->dtype), step = x->strides[last] * size;
+	const char *from =
+		(const char *)yk_ptr(x) + offset_of(x->dims, x->strides, last, r) * size;
+	int64_t n = j->n;
+
+	keys[x->dtype](a, from, n, x->strides[last], j->descending);
+	if (n > SHORT && j->k < n / PART)
+		select_first(a, n, j->k, j->bytes), n = j->k;
+	if (n <= SHORT)
+		insert(a, n);
+	else
+		a = radix(a, a + n, n, j->bytes);
+	if (j->value) {
+		const struct yoke_view *y = j->value;
+		char *to = (char *)yk_ptr(y) +
+			   offset_of(y->dims, y->strides, last, r) * size;
+		for (int64_t i = 0; i < j->k; i++)
+			copy(to + i * y->strides[last] * size, from + a[i].at * step,
+			     (size_t)size);
+	}
+	if (j->index) {
+		const struct yoke_view *y = j->index;
+		int64_t *to =
+			(int64_t *)yk_ptr(y) + offset_of(y->dims, y->strides, last, r);
+		for (int64_t i = 0; i < j->k; i++)
+			to[i * y->strides[last]] = a[i].at;
+	}
+}
+
+static void piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	// both halves: radix goes back and forth
+	struct pair *a = yk_team_scratch(2 * (size_t)j->n * sizeof *a);
+	if (!a) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	int64_t end = (index + 1) * j->each < j->rows ? (index + 1) * j->each : j->rows;
+	for (int64_t r = index * j->each; r < end; r++)
+		row(j, a, r);
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j = { .x = &op->in[0],
+			 .k = op->attr[0].i,
+			 .descending = op->attr[1].i,
+			 .rows = 1 };
+
+	(void)impl, (void)prepared;
+	j.value = op->out[0].kind == YOKE_VIEW_NONE ? NULL : &op->out[0];
+	j.index = op->out[1].kind == YOKE_VIEW_NONE ? NULL : &op->out[1];
+	j.n = j.x->dims[j.x->rank - 1];
+	for (int d = 0; d < j.x->rank - 1; d++)
+		j.rows *= j.x->dims[d];
+	if (!j.rows || !j.k)
+		return 0;
+	j.bytes = (int)yk_esize(j.x->dtype);
+	j.each = PIECE / j.n + 1;
+	atomic_init(&j.no_memory, false);
+	yk_team_run((j.rows + j.each - 1) / j.each, piece, &j);
+	if (atomic_load(&j.no_memory))
+		return yk_cpu_fail(YOKE_ENOMEM,
+				   "sort: no memory for rows of %lld elements",
+				   (long long)j.n);
+	return 0;
+}
+
+const struct yk_kernel ISA(yk_sort) = { .can = can, .run = run, .impl = { "radix" } };

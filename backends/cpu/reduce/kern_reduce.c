@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// REDUCE: a map program, then sum, product, maximum, minimum or their place over any
+// axes.
+//
+// The iteration space is seen as K x N x C: K kept, N reduced, C kept axes behind the
+// last reduced one.  C = 1: each output is a run of N elements.  Else columns: rows of C
+// elements are added up. N is cut into segments by shape alone; where there are several,
+// each leaves its accumulators in the workspace, and a second pass joins them in order.
+#include "config.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../vector/half.h"
+#include "kern_reduce.h"
+
+enum {
+	SEGMENT = 1 << 16, // elements of a segment, and least elements of a piece of work
+	// Of columns: each segment leaves an accumulator for each, so they are longer, and
+	// there are not too many.
+	COLUMN_SEGMENT = 1 << 18,
+	COLUMN_UNITS = 256
+};
+
+struct shape {
+	int kind, value; // value: dtype of the map's output
+	int perm[YOKE_MAX_RANK], rank;
+	int64_t K, N, C;
+	int64_t tile, tiles;       // columns of a tile, tiles in C
+	int64_t segment, segments; // N in a segment, segments in N
+};
+
+struct job {
+	struct shape s;
+	struct yk_prog prog;
+	const struct yk_reducer *r;
+	yk_strip_fn *cast; // to i64, where values are integers
+	const struct yoke_view *out;
+	bool dense;
+	bool even;         // strips of one run, or of one tile, lie equally far apart
+	int plain; // the input that is the values themselves, dense; -1: the program is more
+	const char *values;     // where that is, or NULL
+	struct yk_acc *partial; // [segments][K*C], NULL: one segment
+	int64_t units, each;    // units: K * segments * tiles; each: units of a piece
+	atomic_bool no_memory;
+};
+
+// ---- shape ----
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static void shape_init(struct shape *s, const struct yoke_op *op)
+{
+	uint64_t mask = (uint64_t)op->attr[1].i;
+	int last = -1, n = 0; // the last reduced axis that counts
+
+	s->kind = (int)op->attr[0].i;
+	s->value = op->map->insn[op->map->out[0]].dtype;
+	s->rank = op->rank;
+	s->K = s->N = s->C = 1;
+	for (int d = 0; d < op->rank; d++)
+		if (mask >> d & 1 && op->dims[d] != 1)
+			last = d;
+	for (int d = 0; d < op->rank; d++)
+		if (!(mask >> d & 1) && d < last)
+			s->perm[n++] = d, s->K *= op->dims[d];
+	for (int d = 0; d < op->rank; d++)
+		if (mask >> d & 1)
+			s->perm[n++] = d, s->N *= op->dims[d];
+	for (int d = 0; d < op->rank; d++)
+		if (!(mask >> d & 1) && d >= last)
+			s->perm[n++] = d, s->C *= op->dims[d];
+	s->tile = s->C < YK_STRIP ? s->C : YK_STRIP;
+	s->tiles = s->tile ? divide_up(s->C, s->tile) : 0;
+	s->segment = SEGMENT;
+	if (s->C > 1 && s->K > 0) {
+		int64_t most = COLUMN_UNITS / s->K / s->tiles;
+		int64_t least = divide_up(s->N, most > 1 ? most : 1);
+		s->segment = COLUMN_SEGMENT / s->tile;
+		s->segment = s->segment > least ? s->segment : least;
+	}
+	s->segments = s->N ? divide_up(s->N, s->segment) : 1;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nattr < 2 || op->nout != 1 || !op->map || op->map->nout != 1 ||
+	    !ISA(yk_map_check)(op))
+		return 0;
+	const struct yoke_view *out = &op->out[0];
+	int value = op->map->insn[op->map->out[0]].dtype;
+	int64_t kind = op->attr[0].i, mask = op->attr[1].i;
+	bool place = kind == YOKE_REDUCE_ARGMAX || kind == YOKE_REDUCE_ARGMIN;
+	if (kind < YOKE_REDUCE_SUM || kind > YOKE_REDUCE_ARGMIN || mask < 0 ||
+	    mask >> op->rank)
+		return 0;
+	if (out->kind != YOKE_VIEW_BUFFER || out->rank != op->rank)
+		return 0;
+	if (place)
+		return out->dtype == yoke_i64 && mask && !(mask & (mask - 1));
+	return yk_is_float(value) == yk_is_float(out->dtype);
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	struct shape s;
+	uint64_t bytes;
+
+	(void)impl;
+	shape_init(&s, op);
+	if (s.segments == 1)
+		return 0;
+	if (__builtin_mul_overflow((uint64_t)s.segments, (uint64_t)s.K * (uint64_t)s.C,
+				   &bytes) ||
+	    __builtin_mul_overflow(bytes, sizeof(struct yk_acc), &bytes))
+		return UINT64_MAX;
+	return bytes;
+}
+
+// ---- results ----
+
+static void put(const struct job *j, int64_t output, const struct yk_acc *a)
+{
+	const struct yoke_view *v = j->out;
+	int64_t offset = output;
+	if (!j->dense) {
+		offset = 0;
+		for (int d = v->rank - 1; d >= 0; d--) {
+			offset += output % v->dims[d] * v->strides[d];
+			output /= v->dims[d];
+		}
+	}
+	char *to = (char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype);
+	int64_t i = j->s.kind >= YOKE_REDUCE_ARGMAX ? a->at : a->i;
+	uint16_t h;
+	float f;
+	switch (v->dtype) {
+	case yoke_f32: f = (float)a->f, memcpy(to, &f, sizeof f); break;
+	case yoke_f64: memcpy(to, &a->f, sizeof a->f); break;
+	case yoke_f16:
+		h = yk_f16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h);
+		break;
+	case yoke_bf16:
+		h = yk_bf16_of_f32(yk_f32_odd_of_f64(a->f)), memcpy(to, &h, sizeof h);
+		break;
+	case yoke_bool: *to = i != 0; break;
+	case yoke_i8:
+	case yoke_u8: *(uint8_t *)to = (uint8_t)i; break;
+	case yoke_i32: *(int32_t *)to = (int32_t)i; break;
+	default: memcpy(to, &i, sizeof i);
+	}
+}
+
+static void finish(const struct job *j, int64_t segment, int64_t output,
+		   const struct yk_acc *a)
+{
+	if (j->partial)
+		j->partial[segment * j->s.K * j->s.C + output] = *a;
+	else
+		put(j, output, a);
+}
+
+// ---- the work ----
+
+// What a thread has: the frame of the program, room for values that have to be converted.
+struct scratch {
+	struct yk_frame frame;
+	struct yk_columns *columns;
+	char *values;
+};
+
+static size_t element(const struct job *j)
+{
+	return j->cast ? 8 : yk_esize(yk_reg(j->s.value));
+}
+
+// Elements first .. of the permuted iteration space, one behind the other; for `strip` see
+// yk_frame_next.
+static const void *values(const struct job *j, struct scratch *t, int64_t strip,
+			  int64_t first, int64_t n)
+{
+	if (j->values)
+		return j->values + first * (int64_t)element(j);
+	ISA(yk_frame_next)(&t->frame, j->even ? strip : 0, first, n);
+	const struct yk_arg *v = &t->frame.value[j->prog.map->out[0]];
+	if (j->cast) {
+		j->cast(t->values, v, NULL, NULL, n);
+		return t->values;
+	}
+	if (v->step)
+		return v->at;
+	size_t block = YK_BLOCK * yk_esize(yk_reg(j->s.value));
+	for (int64_t i = 0; i < n; i += YK_BLOCK)
+		memcpy(t->values + (size_t)(i / YK_BLOCK) * block, v->at, block);
+	return t->values;
+}
+
+// One segment of one output.
+static void long_run(const struct job *j, struct scratch *t, int64_t output,
+		     int64_t segment)
+{
+	const struct shape *s = &j->s;
+	int64_t at = segment * s->segment, strip = 0,
+		end = at + s->segment < s->N ? at + s->segment : s->N;
+	struct yk_acc a;
+
+	j->r->identity(s->kind, &a);
+	for (; at < end; at += YK_STRIP) {
+		int64_t n = end - at < YK_STRIP ? end - at : YK_STRIP;
+		const void *x =
+			values(j, t, n == YK_STRIP ? strip++ : 0, output * s->N + at, n);
+		j->r->run(s->kind, &a, x, n, at);
+	}
+	finish(j, segment, output, &a);
+}
+
+// Several outputs whose runs fit into a strip.
+static void short_runs(const struct job *j, struct scratch *t, int64_t output,
+		       int64_t count)
+{
+	const struct shape *s = &j->s;
+	const char *x = values(j, t, 0, output * s->N, count * s->N);
+
+	for (int64_t k = 0; k < count; k++, x += (size_t)s->N * element(j)) {
+		struct yk_acc a;
+		j->r->identity(s->kind, &a);
+		j->r->run(s->kind, &a, x, s->N, 0);
+		finish(j, 0, output + k, &a);
+	}
+}
+
+// One segment of one tile of columns.
+static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t segment,
+		    int64_t tile)
+{
+	const struct shape *s = &j->s;
+	struct yk_columns *c = t->columns;
+	int64_t row = segment * s->segment;
+	int64_t end = row + s->segment < s->N ? row + s->segment : s->N;
+	int64_t col = tile * s->tile;
+
+	c->cols = s->C - col < s->tile ? s->C - col : s->tile;
+	j->r->clear(s->kind, c);
+	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1, stride = c->cols;
+	if (j->values)
+		step = end - row, stride = s->C;
+	int64_t strip = 0;
+	for (int64_t n; row < end; row += n) { // whole rows together
+		n = end - row < step ? end - row : step;
+		int64_t first = (k * s->N + row) * s->C + col;
+		const void *x = values(j, t, n == step ? strip++ : 0, first, n * c->cols);
+		j->r->rows(s->kind, c, x, stride, n, row);
+	}
+	j->r->flush(s->kind, c);
+	for (int64_t i = 0; i < c->cols; i++) {
+		struct yk_acc a;
+		j->r->total(c, i, &a);
+		finish(j, segment, k * s->C + col + i, &a);
+	}
+}
+
+static bool scratch_init(struct job *j, struct scratch *t)
+{
+	size_t frame = (j->prog.frame + 63) / 64 * 64;
+	size_t cols = (sizeof(struct yk_columns) + 63) / 64 * 64;
+	char *memory = yk_team_scratch(frame + cols + YK_STRIP * 8);
+	if (!memory) {
+		atomic_store(&j->no_memory, true);
+		return false;
+	}
+	ISA(yk_frame_init)(&t->frame, &j->prog, memory);
+	t->columns = (struct yk_columns *)(memory + frame);
+	t->values = memory + frame + cols;
+	return true;
+}
+
+static void piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	const struct shape *s = &j->s;
+	struct scratch t;
+	int64_t at = index * j->each,
+		end = at + j->each < j->units ? at + j->each : j->units;
+
+	if (!scratch_init(j, &t))
+		return;
+	while (at < end) {
+		int64_t tile = at % s->tiles, segment = at / s->tiles % s->segments;
+		int64_t k = at / s->tiles / s->segments, count = 1;
+		if (s->C > 1) {
+			columns(j, &t, k, segment, tile);
+		} else if (s->N <= YK_STRIP / 2) {
+			count = YK_STRIP / s->N < end - at ? YK_STRIP / s->N : end - at;
+			short_runs(j, &t, k, count);
+		} else {
+			long_run(j, &t, k, segment);
+		}
+		at += count;
+	}
+}
+
+enum { JOIN = 2048 }; // outputs of a piece of the second pass
+
+static void join_piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	const int64_t outputs = j->s.K * j->s.C;
+	int64_t end = (index + 1) * JOIN < outputs ? (index + 1) * JOIN : outputs;
+
+	for (int64_t o = index * JOIN; o < end; o++) {
+		struct yk_acc a = j->partial[o];
+		for (int64_t k = 1; k < j->s.segments; k++)
+			j->r->join(j->s.kind, &a, &j->partial[k * outputs + o]);
+		put(j, o, &a);
+	}
+}
+
+static void *prepare(const struct yoke_op *op, uint32_t impl)
+{
+	struct job *j = calloc(1, sizeof *j + ISA(yk_prog_bytes)(op->map));
+
+	(void)impl;
+	if (!j)
+		return NULL;
+	struct shape *s = &j->s;
+	shape_init(s, op);
+	const int reg = yk_reg(s->value);
+	j->dense = yk_dense(&op->out[0]);
+	j->r = reg == yoke_f32 ? &ISA(yk_reduce_f32) :
+	       reg == yoke_f64 ? &ISA(yk_reduce_f64) :
+				 &ISA(yk_reduce_i64);
+	j->cast = yk_is_float(s->value) || reg == yoke_i64 ?
+			  NULL :
+			  ISA(yk_strip_cast)(yoke_i64, reg);
+	j->plain = -1;
+	if (!s->N || !s->K || !s->C)
+		return j;
+	ISA(yk_prog_init)(&j->prog, j + 1, op, s->perm, 0);
+	if (j->prog.nstep == 1 && j->prog.step[0].kind == YK_STEP_INPUT && !j->cast &&
+	    !yk_is_half(s->value) && j->prog.in[j->prog.step[0].input].linear)
+		j->plain = j->prog.step[0].input;
+	j->even = j->prog.rank == 1 ||
+		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
+	j->units = s->K * s->segments * s->tiles;
+	int64_t unit = s->tile * (s->N < s->segment ? s->N : s->segment);
+	j->each = unit < SEGMENT ? SEGMENT / unit : 1;
+	return j;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job *j = prepared;
+	const struct shape *s = &j->s;
+	const int64_t outputs = s->K * s->C;
+
+	(void)impl;
+	j->out = &op->out[0];
+	if (outputs == 0)
+		return 0;
+	if (s->N == 0) {
+		struct yk_acc a;
+		j->r->identity(s->kind, &a);
+		for (int64_t o = 0; o < outputs; o++)
+			put(j, o, &a);
+		return 0;
+	}
+	ISA(yk_prog_bind)(&j->prog, op->map, NULL, op->in, 0);
+	j->values = j->plain < 0 ? NULL : j->prog.in[j->plain].base;
+	atomic_init(&j->no_memory, false);
+	j->partial = s->segments > 1 ? yk_ptr(&op->workspace) : NULL;
+	yk_team_run(divide_up(j->units, j->each), piece, j);
+	if (atomic_load(&j->no_memory))
+		return yk_cpu_fail(YOKE_ENOMEM, "reduce: no memory for registers");
+	if (j->partial)
+		yk_team_run(divide_up(outputs, JOIN), join_piece, j);
+	return 0;
+}
+
+const struct yk_kernel ISA(yk_reduce) = {
+	.can = can,
+	.workspace = workspace,
+	.prepare = prepare,
+	.run = run,
+	.impl = { "two-pass" },
+};

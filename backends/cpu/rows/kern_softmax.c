@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and its logarithm over the last axis, and their gradients, f32.
+// A piece of work is a run of whole rows; y may be x, dx may be y or g.
+#include "config.h"
+
+#include <math.h>
+
+#include "operand.h"
+#include "softrow.h"
+
+struct job {
+	struct rows a, b, out; // b: g of the gradient
+	int64_t each;          // rows in a piece
+	bool logarithm, stream;
+};
+
+enum { LONGEST = 1 << 16 }; // bytes of a row kept in cache until it is streamed
+
+static int64_t end_of(const struct job *j, int64_t piece)
+{
+	int64_t end = (piece + 1) * j->each;
+	return end < j->out.count ? end : j->out.count;
+}
+
+// y = x * a
+static void scale_row(float *y, const float *x, int64_t n, float a)
+{
+	const vf av = vf_splat(a);
+	for (int64_t i = 0; i < n; i += VF)
+		vf_put(y + i, vf_get(x + i, n - i) * av, n - i);
+}
+
+// y = x - a - b: their sum would round away a small b
+static void shift_row(float *y, const float *x, int64_t n, float a, float b)
+{
+	const vf av = vf_splat(a), bv = vf_splat(b);
+	for (int64_t i = 0; i < n; i += VF)
+		vf_put(y + i, vf_get(x + i, n - i) - av - bv, n - i);
+}
+
+static void forward(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	for (int64_t r = piece * j->each; r < end; r++) {
+		const float *x = row_at(&j->a, r);
+		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
+		float *y = row_at(&j->out, r);
+		float m = row_max(x, n);
+		if (j->logarithm)
+			shift_row(y, x, n, m, logf(row_exp(NULL, x, n, m, next)));
+		else
+			scale_row(y, y, n, 1 / row_exp(y, x, n, m, next));
+	}
+}
+
+// The same past the caches: a row is written while the exponentials of the next one are computed.
+static void forward_late(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	float *kept = yk_team_scratch((size_t)n * 2 * sizeof *kept);
+	struct late_row late = { .y = NULL };
+	if (!kept) {
+		forward(arg, piece);
+		return;
+	}
+	for (int64_t r = piece * j->each; r < end; r++) {
+		const float *x = row_at(&j->a, r);
+		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
+		float *e = j->logarithm ? NULL : kept + (r & 1) * n;
+		const float m = row_max(x, n);
+		const float sum = late.y ? row_exp_late(e, x, n, m, next, &late) :
+					   row_exp(e, x, n, m, next);
+		late = (struct late_row){ .y = row_at(&j->out, r), .x = e ? e : x };
+		late.product = !j->logarithm;
+		late.a = 1 / sum, late.b = m, late.c = j->logarithm ? logf(sum) : 0;
+	}
+	for (int64_t i = 0; late.y && i < n; i += VF)
+		late_write(&late, i);
+	vf_fence();
+}
+
+// dx = g - exp(y) s
+static inline void back_log_row(float *dx, const float *y, const float *g, int64_t n,
+				float s, bool stream)
+{
+	const vf sv = vf_splat(s);
+	for (int64_t i = 0; i < n; i += VF) {
+		vf gv = vf_get(g + i, n - i), yv = vf_get(y + i, n - i);
+		vf_write(dx + i, gv - vf_exp(yv) * sv, n - i, stream);
+	}
+}
+
+static void backward_log(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	for (int64_t r = piece * j->each; r < end; r++) {
+		const float *y = row_at(&j->a, r), *g = row_at(&j->b, r);
+		float *dx = row_at(&j->out, r);
+		vf sum[2] = { { 0 }, { 0 } };
+		for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1)
+			sum[k] += vf_get(g + i, n - i);
+		const float s = vf_sum(sum[0] + sum[1]);
+		if (j->stream)
+			back_log_row(dx, y, g, n, s, true);
+		else
+			back_log_row(dx, y, g, n, s, false);
+	}
+	vf_fence();
+}
+
+// A row of softmax's gradient.
+struct row {
+	const float *y, *g;
+	float *dx;
+	vf sum; // of g y, in all lanes
+};
+
+// For row `in`, unless NULL, the sum of g y; of row `out`, unless NULL, dx = y (g - sum). Both in
+// one loop: what reads memory and what writes it would wait for each other one after the
+// other.
+YK_INLINE void back_rows(struct row *in, const struct row *out, int64_t n, bool stream)
+{
+	vf sum[2] = { { 0 }, { 0 } };
+	for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1) {
+		if (in)
+			sum[k] += vf_get(in->g + i, n - i) * vf_get(in->y + i, n - i);
+		if (out) {
+			vf g = vf_get(out->g + i, n - i), y = vf_get(out->y + i, n - i);
+			vf_write(out->dx + i, y * (g - out->sum), n - i, stream);
+		}
+	}
+	if (in)
+		in->sum = vf_splat(vf_sum(sum[0] + sum[1]));
+}
+
+static void backward(void *arg, int64_t piece)
+{
+	const struct job *j = arg;
+	const int64_t n = j->out.cols, end = end_of(j, piece);
+	struct row last = { .dx = NULL };
+	for (int64_t r = piece * j->each; r < end; r++) {
+		struct row row = {
+			row_at(&j->a, r), row_at(&j->b, r), row_at(&j->out, r), { 0 }
+		};
+		if (!last.dx)
+			back_rows(&row, NULL, n, false);
+		else if (j->stream)
+			back_rows(&row, &last, n, true);
+		else
+			back_rows(&row, &last, n, false);
+		last = row;
+	}
+	if (last.dx && j->stream)
+		back_rows(NULL, &last, n, true);
+	else if (last.dx)
+		back_rows(NULL, &last, n, false);
+	vf_fence();
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	return is_rows(&op->in[0]) && is_rows(&op->out[0]);
+}
+
+static uint64_t can_back(const struct yoke_op *op)
+{
+	return can(op) && is_rows(&op->in[1]);
+}
+
+static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
+		    void (*streaming)(void *, int64_t), const struct yoke_view *b)
+{
+	struct job j = {
+		.a = rows_of(&op->in[0]),
+		.b = rows_of(b),
+		.out = rows_of(&op->out[0]),
+		.logarithm = op->attr[0].i,
+	};
+	if (!yk_elements(&op->out[0]))
+		return 0;
+	j.stream = is_streamed(op, &op->out[0]) && j.out.cols * 4 <= LONGEST;
+	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
+	yk_team_run(pieces_of(j.out.count, j.each), j.stream ? streaming : fn, &j);
+	return 0;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	(void)impl, (void)prepared;
+	return run_rows(op, forward, forward_late, &op->in[0]);
+}
+
+static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	(void)impl, (void)prepared;
+	void (*fn)(void *, int64_t) = op->attr[0].i ? backward_log : backward;
+	return run_rows(op, fn, fn, &op->in[1]);
+}
+
+const struct yk_kernel ISA(yk_softmax) = { .can = can, .run = run, .impl = { "rows" } };
+const struct yk_kernel ISA(yk_softmax_back) = {
+	.can = can_back,
+	.run = run_back,
+	.impl = { "rows" },
+};

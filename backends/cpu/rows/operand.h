@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the named kernels see their operands: a view as rows of floats, or as one value.
+// A row is the last axis and lies dense; the outer axes may have any strides.
+#ifndef YK_OPERAND_H
+#define YK_OPERAND_H
+
+#include <string.h>
+
+#include "../cpu.h"
+
+static inline bool present(const struct yoke_view *v)
+{
+	return v->kind != YOKE_VIEW_NONE;
+}
+
+static inline bool is_f32(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_BUFFER && v->dtype == yoke_f32;
+}
+
+// f32 with a dense last axis?
+static inline bool is_rows(const struct yoke_view *v)
+{
+	int k = v->rank - 1;
+	return is_f32(v) && v->rank > 0 && (v->strides[k] == 1 || v->dims[k] <= 1);
+}
+
+// Absent, or f32 without gaps?
+static inline bool is_dense_or_none(const struct yoke_view *v)
+{
+	return !present(v) || (is_f32(v) && yk_dense(v));
+}
+
+struct rows {
+	float *base;
+	int64_t cols, count;
+	int rank; // of the outer axes, those that follow each other merged into one
+	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
+};
+
+static inline struct rows rows_of(const struct yoke_view *v)
+{
+	struct rows r = { .base = yk_ptr(v), .cols = v->dims[v->rank - 1], .count = 1 };
+	for (int i = 0; i < v->rank - 1; i++) {
+		r.count *= v->dims[i];
+		if (v->dims[i] == 1)
+			continue;
+		int k = r.rank - 1;
+		if (k >= 0 && r.strides[k] == v->strides[i] * v->dims[i]) {
+			r.dims[k] *= v->dims[i];
+			r.strides[k] = v->strides[i];
+		} else {
+			r.dims[r.rank] = v->dims[i];
+			r.strides[r.rank++] = v->strides[i];
+		}
+	}
+	return r;
+}
+
+static inline float *row_at(const struct rows *r, int64_t i)
+{
+	int64_t at = 0;
+	for (int k = r->rank - 1; k > 0; k--) {
+		at += i % r->dims[k] * r->strides[k];
+		i /= r->dims[k];
+	}
+	return r->base + at + (r->rank ? i * r->strides[0] : 0);
+}
+
+// Is f32 output v so large, and do its rows lie such, that they are written past the caches?
+// Not over an operand: its lines are in the cache already.
+static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view *v)
+{
+	return !op->alias_mask && yk_dense(v) && v->dims[v->rank - 1] % 16 == 0 &&
+	       (uintptr_t)yk_ptr(v) % 64 == 0 &&
+	       yk_elements(v) >= yk_stream_bytes / (int64_t)sizeof(float);
+}
+
+// Rows that make up one piece of work: about 16384 elements, four times that where there
+// are many, since what reads ahead stops at the end of a piece; and at most `most` pieces
+// if not 0.
+static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t most)
+{
+	const int64_t width = cols > 0 ? cols : 1;
+	const int64_t wish = count > (1 << 23) / width ? 1 << 16 : 1 << 14;
+	int64_t n = cols < wish ? wish / width : 1;
+	if (most && n < (count + most - 1) / most)
+		n = (count + most - 1) / most;
+	return n;
+}
+
+static inline int64_t pieces_of(int64_t count, int64_t each)
+{
+	return (count + each - 1) / each;
+}
+
+// One value: a SCALAR view, or a BUFFER of one element; f32, f64, i32 or i64.
+static inline bool is_value(const struct yoke_view *v)
+{
+	if (v->kind == YOKE_VIEW_NONE ||
+	    (v->kind == YOKE_VIEW_BUFFER && yk_elements(v) != 1))
+		return false;
+	return v->dtype == yoke_f32 || v->dtype == yoke_f64 || v->dtype == yoke_i32 ||
+	       v->dtype == yoke_i64;
+}
+
+static inline bool is_value_or_none(const struct yoke_view *v)
+{
+	return !present(v) || is_value(v);
+}
+
+union value {
+	float f32;
+	double f64;
+	int32_t i32;
+	int64_t i64;
+};
+
+static inline union value value_of(const struct yoke_view *v)
+{
+	union value x;
+	if (v->kind == YOKE_VIEW_BUFFER) {
+		memcpy(&x, yk_ptr(v), yk_esize(v->dtype));
+	} else if (yk_esize(v->dtype) == 4) {
+		uint32_t low = (uint32_t)v->offset; // the value's bits, see yoke_view
+		memcpy(&x, &low, sizeof low);
+	} else {
+		memcpy(&x, &v->offset, sizeof v->offset);
+	}
+	return x;
+}
+
+static inline double value_real(const struct yoke_view *v, double absent)
+{
+	if (!present(v))
+		return absent;
+	union value x = value_of(v);
+	switch (v->dtype) {
+	case yoke_f64: return x.f64;
+	case yoke_f32: return x.f32;
+	case yoke_i64: return (double)x.i64;
+	default: return x.i32;
+	}
+}
+
+static inline int64_t value_int(const struct yoke_view *v, int64_t absent)
+{
+	if (!present(v))
+		return absent;
+	union value x = value_of(v);
+	switch (v->dtype) {
+	case yoke_i64: return x.i64;
+	case yoke_i32: return x.i32;
+	default: return (int64_t)value_real(v, 0);
+	}
+}
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Examines this machine as yoke sees it and gathers the findings in one JSON object.
+#include "config.h"
+
+#include "tool/doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "device/child.h"
+#include "device/device.h"
+#include "device/facts.h"
+#include "device/quirks.h"
+
+void yk_doctor_say(json_t *list, const char *fmt, ...)
+{
+	char line[1200];
+	json_t *said;
+	size_t i;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	json_array_foreach (list, i, said)
+		if (!strcmp(json_string_value(said), line))
+			return;
+	json_t *o = json_string(line);
+	json_array_append_new(list, o ? o : json_string("a line that is not UTF-8"));
+}
+
+static const char *setting(const char *name)
+{
+	return yk_param_str(yk_param_find(name));
+}
+
+// A setting of the environment that is not taken as it stands, or that leaves its backend no device.
+static void look_at(struct yk_param *p, void *problems)
+{
+	char variable[128];
+	size_t n = strcspn(p->name, ".");
+	const char *text = yk_param_str(p), *asked; // which reads it
+
+	yk_param_env(p->name, variable, sizeof variable);
+	asked = secure_getenv(variable);
+	if (!asked || !*asked)
+		return;
+	if (p->origin == YK_DEFAULT) {
+		yk_doctor_say(problems, "%s=%s has no such value: %s is used", variable, asked, p->def);
+		return;
+	}
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
+		if (!b->ndevices && b->why && strlen(b->table.name) == n && p->name[n] &&
+		    !memcmp(b->table.name, p->name, n))
+			yk_doctor_say(problems, "%s=%s: %s", variable, text, b->why);
+}
+
+// What was asked for by settings of its own.
+static void asked_otherwise(json_t *problems)
+{
+	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
+	char path[PATH_MAX], why[400];
+
+	yk_param_each(look_at, problems);
+	if (*helper && strcmp(helper, "0") && !yk_child_helper(path, why, sizeof why))
+		yk_doctor_say(problems, "YOKE_PLUGIN_PROBE=%s: %s", helper, why);
+	if (yk_quirks_trouble())
+		yk_doctor_say(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
+}
+
+// What was asked for by name.
+static json_t *asked(json_t *problems)
+{
+	const char *backend = setting("backend"), *device = setting("device");
+	struct yk_device *chosen = yk_device_choose(NULL);
+
+	if (!chosen)
+		yk_doctor_say(problems, "%s", yoke_error());
+	yoke_error_clear();
+	// each name of a list, though one of them is enough to work
+	char *names = *backend && *backend != '^' ? strdup(backend) : NULL, *rest = names, *name;
+	while (chosen && names && (name = strsep(&rest, ","))) {
+		const char *why = yk_list_is_open(name) ? NULL : yk_backend_trouble(name);
+		if (why)
+			yk_doctor_say(problems, "backend '%s' cannot be used: %s", name, why);
+	}
+	free(names);
+	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
+		if (o->asked && o->code < 0)
+			yk_doctor_say(problems, "folder %s of YOKE_PLUGIN_PATH: %s", o->path, o->text);
+	asked_otherwise(problems);
+	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
+}
+
+static void advise_plugins(json_t *advice)
+{
+	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
+		if (!o->folder && o->code == YOKE_EABI)
+			yk_doctor_say(advice, "%s: install the one that was built with this yoke", o->path);
+		else if (!o->folder && o->code < 0 && strstr(o->text, "when it was tried"))
+			yk_doctor_say(advice, "%s: a driver behind it fails; the drivers below say which. "
+				      "Update or remove that one", o->path);
+}
+
+static bool has_gpu(const json_t *devices)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (devices, i, d)
+		if (strstr(json_string_value(json_object_get(d, "kind")), "gpu"))
+			return true;
+	return false;
+}
+
+// The CPU backend says in its device's texts what bounds it.
+static json_t *threads(void)
+{
+	static const char mark[] = "threads bound by ";
+	struct yk_device *cpu = yk_device_cpu();
+
+	if (!cpu) {
+		json_t *o = json_pack("{s:i, s:s, s:s}", "count", 0, "bound", "", "why", yoke_error());
+		yoke_error_clear();
+		return o;
+	}
+	const char *bound = strstr(cpu->info.driver, mark);
+	return json_pack("{s:I, s:s, s:s, s:s}", "count", (json_int_t)cpu->info.units, "bound",
+			 bound ? bound + strlen(mark) : "", "kernels", cpu->info.driver, "why", "");
+}
+
+static json_t *versions(void)
+{
+	char abi[32];
+	struct utsname system;
+
+	snprintf(abi, sizeof abi, "%d.%d", YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
+	if (uname(&system) < 0)
+		memset(&system, 0, sizeof system);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "yoke", PACKAGE_VERSION, "abi", abi, "system",
+			 system.sysname, "release", system.release, "machine", system.machine);
+}
+
+json_t *yk_doctor(void)
+{
+	json_t *o = json_object(), *problems = json_array(), *advice = json_array();
+	const char *backend = setting("backend");
+	int bad = !o || !problems || !advice;
+
+	json_t *devices = yk_facts_devices(); // which searches and loads
+	bool gpu = devices && has_gpu(devices);
+	bad |= json_object_set_new(o, "versions", versions());
+	bad |= json_object_set_new(o, "asked", asked(problems));
+	bad |= json_object_set_new(o, "choice", yk_facts_choice());
+	bad |= json_object_set_new(o, "devices", devices);
+	bad |= json_object_set_new(o, "backends", yk_facts_backends());
+	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
+	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
+	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
+	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));
+	advise_plugins(advice);
+	bad |= json_object_set_new(o, "opencl",
+				   yk_doctor_opencl(yk_list_wants_files(backend), gpu, advice));
+	bad |= json_object_set_new(o, "threads", threads());
+	bad |= json_object_set_new(o, "caches", yk_doctor_caches(problems, advice));
+	bad |= json_object_set_new(o, "tuning", yk_doctor_tuning(advice));
+	bad |= json_object_set_new(o, "problems", problems);
+	bad |= json_object_set_new(o, "advice", advice);
+	if (!bad)
+		return o;
+	json_decref(o);
+	return NULL;
+}
