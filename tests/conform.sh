@@ -30,6 +30,17 @@ if [ -n "${YOKE_TEST_LONG:-}" ]; then
 		verdict "base, more cases" "$(wrong 0 env YOKE_CPU_ISA=base "$yoke" conform cpu --seed "$seed$i")"
 	done
 fi
+for library in cblas onednn; do
+	if YOKE_CPU_GEMM=$library "$yoke" conform cpu --ops memory >/dev/null 2>&1; then
+		verdict "products by $library" "$(wrong 0 env YOKE_CPU_GEMM=$library "$yoke" conform cpu --ops contract
+			grep -q "^ok .*contract f32 $library: [1-9]" conform.out || cat conform.out)"
+	else
+		count=$((count + 1))
+		echo "ok $count - products by $library # SKIP no such library here"
+	fi
+done
+verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke" conform cpu 2>&1 |
+	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" conform skeleton --quick)"
 verdict 'skeleton: what it takes is run' "$([ "$(taken)" -eq 2 ] || cat conform.out)"
 verdict 'memory without addresses, late events' \

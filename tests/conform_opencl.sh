@@ -53,7 +53,11 @@ for device in $devices; do # of each platform
 	sed '/^#/d' conform.out >usual
 	run "$device" YOKE_OPENCL_STREAM=8192 --bits --ops "${plain}memory"
 	verdict 'the same bits' "$(sed '/^#/d' conform.out | diff usual -)"
-	run "$device" YOKE_OPENCL_PRESET= --quick --seed "$turn" --ops "$days"
+	run "$device" YOKE_OPENCL_PRESET= --quick --bits --seed "$turn" --ops "$days"
+	sed '/^#/d' conform.out >usual
+	run "$device" YOKE_OPENCL_STREAM=8192 --quick --bits --seed "$turn" --ops "$days"
+	verdict 'the same bits' "$(sed '/^#/d' conform.out | diff usual -)"
+	verdict 'products in several implementations' "$([ "$(grep -c 'contract f32 .*cases' usual)" -ge 3 ] || cat usual)"
 	run "$device" YOKE_OPENCL_PRESET= --quick --ops "$(echo "$others" | pick 12)memory"
 	run "$device" YOKE_OPENCL_PRESET=gpu --ops "$(echo "$named" | pick 3)memory"
 	run "$device" YOKE_OPENCL_PRESET=gpu --quick --ops map.f32,reduce.f32,contract.f32

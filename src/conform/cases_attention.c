@@ -91,6 +91,8 @@ static void add_seen(struct yk_case *c, struct heads *h)
 		h->seen = yk_draw_one_in(c, 2) ? -1 : h->S + 1;
 		c->rejects = true;
 	}
+	for (uint32_t k = h->k; k <= h->v && !c->rejects; k++)
+		yk_case_spoil(c, k, 1, h->seen);
 	yk_case_value(c, yoke_i64, (struct yk_num){ .i = h->seen });
 	yk_case_note(c, "of %lld keys", (long long)h->seen);
 }
@@ -307,6 +309,8 @@ bool yk_make_attention_back(struct yk_case *c, int dtype)
 	uint32_t o = yk_case_in_of(c, dtype, 4, q, YK_ROWS, num);
 	yk_case_in_of(c, yk_num_acc(dtype), 3, stat, YK_DENSE, num + nq);
 	uint32_t g = yk_case_in(c, dtype, 4, q, YK_ROWS, -1, 1);
+	for (uint32_t i = h.k; given && i <= h.v; i++)
+		yk_case_spoil(c, i, 1, h.seen);
 	if (given)
 		yk_case_value(c, yoke_i64, (struct yk_num){ .i = h.seen });
 	else

@@ -69,6 +69,16 @@ static struct form draw_form(struct yk_case *c)
 	return f;
 }
 
+// Now and then no number, or none that is finite: it belongs to its row alone.
+static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
+{
+	(void)index;
+	double x = yk_draw_one_in(c, 300)  ? INFINITY :
+		   yk_draw_one_in(c, 1000) ? NAN :
+					     yk_num_round(yk_draw_real(c, -1, 1), dtype);
+	return (struct yk_num){ .f = x };
+}
+
 // A matrix with leading axes; drawn as its transpose half of the time.
 static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64_t rows,
 		       int64_t cols)
@@ -82,8 +92,10 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
-	uint32_t k = yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
-				dtype == yoke_u8 ? 0 : -most, most);
+	uint32_t k = yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
+			     yk_case_in_by(c, dtype, f->rank, dims, YK_ROWS, odd_number) :
+			     yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
+					dtype == yoke_u8 ? 0 : -most, most);
 	struct yoke_view *v = &c->view[k];
 	struct yk_num *num = c->array[k].num;
 	if (fixed) // the first of the batch for all
