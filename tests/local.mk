@@ -126,12 +126,12 @@ test_headers = \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
-	tests/map_scalar.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
 	tests/rows.h \
-	tests/tap.h
+	tests/tap.h \
+	tests/values.h
 
 tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
