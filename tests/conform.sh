@@ -1,65 +1,52 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke conform: the backends of this build do what the ops' definitions say, one that does not is found,
-# and a case is the same whenever it is run.
+# yoke conform on the CPU: each instruction set does what the ops' definitions say, with the same bits however many
+# threads there are and whether results are written past the caches; a backend that does not is found, and a case is
+# the same whenever it is run.  conform_opencl.sh is about OpenCL's.
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}"
-[ -z "${YOKE_TEST_OPENCL:-}" ] || YOKE_PLUGIN_PATH="$YOKE_PLUGIN_PATH:$(dirname "$YOKE_TEST_OPENCL")"
 
-# wrong STATUS COMMAND ..: lines about what is not as it should be
-wrong()
-{
-	want=$1
-	shift
-	"$@" >conform.out 2>conform.err
-	status=$?
-	[ $status -eq "$want" ] || echo "status $status"
-	grep -v '^[0-9]* warnings\{0,1\} generated' conform.err # the compiler inside PoCL
-	[ "$want" -ne 0 ] || grep -A 2 '^not ok' conform.out
-	grep -q '^1\.\.[1-9]' conform.out || echo 'no plan'
-}
-
-# taken: lines that are not skipped
-taken()
-{
-	grep -c '^ok .*cases' conform.out
-}
-
-verdict 'cpu' "$(wrong 0 "$yoke" conform cpu)"
-verdict "cpu: $(taken) ops and dtypes" "$([ "$(taken)" -ge 90 ] || cat conform.out)"
-verdict 'cpu, another seed' "$(wrong 0 "$yoke" conform cpu --quick --seed "${YOKE_TEST_SEED:-20261}")"
+. "${srcdir:-.}/tests/conforms.sh"
+seed=${YOKE_TEST_SEED:-20261}
+best=$("$yoke" conform cpu --ops memory | sed -n 's/^# cpu:0: [^;]*; \([a-z0-9_]*\),.*/\1/p')
+for isa in base avx2 avx512 avx512_bf16 amx; do
+	YOKE_CPU_ISA=$isa "$yoke" conform cpu --ops memory >/dev/null 2>&1 || continue # not of this processor
+	verdict "$isa" "$(wrong 0 env YOKE_CPU_ISA=$isa "$yoke" conform cpu)"
+	verdict "$isa: $(taken) ops and dtypes" "$([ "$(taken)" -ge 90 ] || cat conform.out)"
+done
+verdict "$best, the day's cases" "$(wrong 0 "$yoke" conform cpu --bits --seed "$seed")"
+sed '/^#/d' conform.out >usual
+for way in YOKE_THREADS=1 YOKE_CPU_STREAM=8192; do
+	verdict "$way" "$(wrong 0 env $way "$yoke" conform cpu --bits --seed "$seed")"
+	verdict "$way: the same bits" "$(sed '/^#/d' conform.out | diff usual -)"
+done
+if [ -n "${YOKE_TEST_LONG:-}" ]; then
+	for i in 1 2 3 4 5 6 7 8 9; do
+		verdict "$best, more cases" "$(wrong 0 "$yoke" conform cpu --seed "$seed$i")"
+		verdict "base, more cases" "$(wrong 0 env YOKE_CPU_ISA=base "$yoke" conform cpu --seed "$seed$i")"
+	done
+fi
+for library in cblas onednn; do
+	if YOKE_CPU_GEMM=$library "$yoke" conform cpu --ops memory >/dev/null 2>&1; then
+		verdict "products by $library" "$(wrong 0 env YOKE_CPU_GEMM=$library "$yoke" conform cpu --ops contract
+			grep -q "^ok .*contract f32 $library: [1-9]" conform.out || cat conform.out)"
+	else
+		count=$((count + 1))
+		echo "ok $count - products by $library # SKIP no such library here"
+	fi
+done
+verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke" conform cpu 2>&1 |
+	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" conform skeleton --quick)"
 verdict 'skeleton: what it takes is run' "$([ "$(taken)" -eq 2 ] || cat conform.out)"
 verdict 'memory without addresses, late events' \
 	"$(wrong 0 env YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=2 "$yoke" conform fault --quick)"
 
-# The compiler behind PoCL takes a third of a second for each text, and each dtype has its own: all of them are
-# for YOKE_TEST_LONG; else half of the ops in f32, which half follows from the seed, and other dtypes where
-# kernels read them in a way of their own.  All ops are in tests/opencl_*.c.
-half=$((${YOKE_TEST_SEED:-0} % 2))
 ops=$("$yoke" conform cpu --quick | sed -n 's/^ok .* - \([a-z_]*\) f32 .*cases.*/\1/p' | uniq)
-sample="--quick --ops memory,map.i64,contract.bf16,sort.i64,layer_norm.bf16,multi_adamw.bf16$(
-	echo "$ops" | awk -v half=$half 'NR % 2 == half { printf ",%s.f32", $0 }')" least=15
-[ "${YOKE_TEST_SAMPLE:-0}" = 0 ] || sample='--quick --ops memory,softmax.f32,contract.f32,move.f32' least=4
-[ -z "${YOKE_TEST_LONG:-}" ] || sample=
-devices=$("$yoke" info 2>/dev/null | sed -n '/the same device as/d; s/^  \(opencl:[0-9]*\) .*/\1/p')
-for device in $devices; do # of each platform
-	# shellcheck disable=SC2086 # words
-	verdict "$device" "$(wrong 0 "$yoke" conform "$device" $sample)"
-	verdict "$device: $(taken) ops and dtypes" "$([ "$(taken)" -ge $least ] || cat conform.out)"
-done
-if YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
-	verdict 'CLBlast is among the implementations' "$(wrong 0 "$yoke" conform opencl --quick --ops contract.f32
-		grep -q '^ok .*contract f32 clblast: [1-9]' conform.out || cat conform.out)"
-fi
-if [ -z "$devices" ]; then
-	count=$((count + 1))
-	echo "ok $count - opencl # SKIP no OpenCL device"
-fi
 
 # A kernel whose first element has the wrong sign, in each op.
 for op in $ops; do

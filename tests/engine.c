@@ -206,6 +206,17 @@ static void donation(void)
 	yoke_free(alias);
 }
 
+// x * 1 is x, but where 1 has more elements.
+static void ones(void)
+{
+	float d[3] = { 5, 6, 7 }, got[6] = { 0 };
+	yoke_tensor *x = yoke_from(yoke_f32, 1, DIMS(3), d);
+	yoke_read(yoke_mul(x, yoke_full(yoke_f32, 2, DIMS(2, 3), 1)), got, sizeof got);
+	equal(got, (float[]){ 5, 6, 7, 5, 6, 7 }, 6, "x times a matrix of ones");
+	yoke_read(yoke_mul(yoke_full(yoke_f32, 1, DIMS(3), 1), x), got, sizeof d);
+	equal(got, d, 3, "x times as many ones");
+}
+
 // f(a,a), f(a,b), f(b,a): the alias class is in the key
 static void aliases(void)
 {
@@ -422,6 +433,7 @@ int main(void)
 	held_values();
 	donation();
 	aliases();
+	ones();
 	cache();
 	random_numbers();
 	errors();

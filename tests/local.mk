@@ -19,30 +19,20 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/run tests/tap.sh tests/presets.sh tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/run tests/tap.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
 	tests/again.t \
+	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
 	tests/checkpoint.t \
 	tests/config.t \
-	tests/contract.t \
 	tests/cores.t \
-	tests/cpu_along.t \
-	tests/cpu_attention.t \
-	tests/cpu_epilogue.t \
-	tests/cpu_map.t \
-	tests/cpu_move.t \
-	tests/cpu_norm.t \
-	tests/cpu_optim.t \
-	tests/cpu_reduce.t \
-	tests/cpu_softmax.t \
-	tests/cpu_xent.t \
 	tests/data.t \
 	tests/debug.t \
 	tests/deep.t \
@@ -52,7 +42,6 @@ test_programs = \
 	tests/engine.t \
 	tests/errors.t \
 	tests/files.t \
-	tests/gemm.t \
 	tests/grad.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
@@ -72,19 +61,9 @@ test_programs = \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
-	tests/opencl_along.t \
-	tests/opencl_attention.t \
-	tests/opencl_contract.t \
 	tests/opencl_f16.t \
 	tests/opencl_f64.t \
 	tests/opencl_fused.t \
-	tests/opencl_map.t \
-	tests/opencl_move.t \
-	tests/opencl_norm.t \
-	tests/opencl_optim.t \
-	tests/opencl_reduce.t \
-	tests/opencl_softmax.t \
-	tests/opencl_xent.t \
 	tests/optim.t \
 	tests/order.t \
 	tests/ordinals.t \
@@ -95,6 +74,7 @@ test_programs = \
 	tests/profile.t \
 	tests/quirks.t \
 	tests/random.t \
+	tests/refusals.t \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
@@ -119,6 +99,7 @@ test_scripts = \
 	tests/commands.sh \
 	tests/completion.sh \
 	tests/conform.sh \
+	tests/conform_opencl.sh \
 	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
@@ -126,8 +107,6 @@ test_scripts = \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \
-	tests/opencl_presets.sh \
-	tests/opencl_presets_named.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
@@ -143,21 +122,17 @@ test_scripts = \
 	tests/tune.sh
 
 test_headers = \
-	tests/cpu_named.h \
-	tests/cpu_program.h \
 	tests/dialect.h \
 	tests/dtypes.h \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
-	tests/map_scalar.h \
-	tests/named_op.h \
 	tests/opencl_host.h \
-	tests/opencl_named.h \
 	tests/random_interp.h \
 	tests/random_program.h \
 	tests/rows.h \
-	tests/tap.h
+	tests/tap.h \
+	tests/values.h
 
 tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
@@ -166,17 +141,11 @@ tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_amx.c
-amx_emulated_flags = -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
-tests_contract_t_SOURCES = tests/contract.c tests/cpu_levels.h $(amx_emulated)
-tests_contract_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
+tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
+tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
+tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
-tests_cpu_along_t_SOURCES = tests/cpu_along.c
-tests_cpu_attention_t_SOURCES = tests/cpu_attention.c
-tests_cpu_norm_t_SOURCES = tests/cpu_norm.c
-tests_cpu_optim_t_SOURCES = tests/cpu_optim.c
-tests_cpu_softmax_t_SOURCES = tests/cpu_softmax.c
-tests_cpu_xent_t_SOURCES = tests/cpu_xent.c
 tests_data_t_SOURCES = tests/data.c
 tests_again_t_SOURCES = tests/again.c
 tests_assign_t_SOURCES = tests/assign.c
@@ -196,7 +165,6 @@ tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
-tests_gemm_t_SOURCES = tests/gemm.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
@@ -213,31 +181,13 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_nn_t_SOURCES = tests/nn.c
-tests_opencl_along_t_SOURCES = tests/cpu_along.c
-tests_opencl_along_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_contract_t_SOURCES = tests/opencl_contract.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
 tests_opencl_calls_t_LDFLAGS = -export-dynamic
 tests_opencl_calls_t_LDADD = $(LDADD) $(OPENCL_LIBS)
 tests_opencl_f16_t_SOURCES = tests/opencl_f16.c
 tests_opencl_f64_t_SOURCES = tests/opencl_f64.c
-tests_opencl_map_t_SOURCES = tests/opencl_map.c
-tests_opencl_attention_t_SOURCES = tests/cpu_attention.c
-tests_opencl_attention_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_move_t_SOURCES = tests/cpu_move.c
-tests_opencl_move_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_opencl_fused_t_SOURCES = tests/opencl_fused.c
-tests_opencl_norm_t_SOURCES = tests/cpu_norm.c
-tests_opencl_norm_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_optim_t_SOURCES = tests/cpu_optim.c
-tests_opencl_optim_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_reduce_t_SOURCES = tests/cpu_reduce.c
-tests_opencl_reduce_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_softmax_t_SOURCES = tests/cpu_softmax.c
-tests_opencl_softmax_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
-tests_opencl_xent_t_SOURCES = tests/cpu_xent.c
-tests_opencl_xent_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ON_OPENCL
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
@@ -250,6 +200,7 @@ tests_quirks_t_SOURCES = tests/quirks.c
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
+tests_refusals_t_SOURCES = tests/refusals.c
 tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c
@@ -263,12 +214,7 @@ tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
 tests_warmup_t_SOURCES = tests/warmup.c
 tests_wrap_t_SOURCES = tests/wrap.c
-tests_cpu_epilogue_t_SOURCES = tests/cpu_epilogue.c tests/cpu_levels.h $(amx_emulated)
-tests_cpu_epilogue_t_CPPFLAGS = $(AM_CPPFLAGS) $(amx_emulated_flags)
-tests_cpu_map_t_SOURCES = tests/cpu_map.c
 tests_random_t_SOURCES = tests/random.c
-tests_cpu_move_t_SOURCES = tests/cpu_move.c
-tests_cpu_reduce_t_SOURCES = tests/cpu_reduce.c
 
 include tests/fuzz/local.mk
 

@@ -265,11 +265,10 @@ static void test_elapsed(void)
 	cl->segment_free(device, s);
 }
 
-// One kernel by turns over buffers that come and go, some by the handle of one that went: the driver
-// hears of those arguments alone that differ, and of these always.
-static void test_arguments(void)
+// x squared, between buffers that come and go; how many elements are wrong.  key: another one, another kernel.
+static unsigned squares(uint16_t key)
 {
-	enum { N = 1031, ROUNDS = 60 };
+	enum { N = 1031 };
 	static float x[N], y[N];
 	const int64_t dims[1] = { N };
 	const struct yoke_map square = { .size = sizeof square,
@@ -278,35 +277,82 @@ static void test_arguments(void)
 					 .nout = 1,
 					 .out = { 1 },
 					 .insn = { { YOKE_MAP_INPUT, yoke_f32, 0, 0, 0, 0 },
-						   { YOKE_MAP_SQUARE, yoke_f32, 0, 0, 0, 0 } } };
+						   { YOKE_MAP_SQUARE, yoke_f32, 0, 0, key, 0 } } };
+	const uint64_t at = 4 * (uint64_t)rnd_int(0, 1), bytes = sizeof x + 8;
+	void *from, *to;
 	unsigned bad = 0;
 
-	for (int round = 0; round < ROUNDS; round++) {
-		const uint64_t at = 4 * (uint64_t)rnd_int(0, 1), bytes = sizeof x + 8;
-		void *from, *to;
-		must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &from), "segment_new");
-		must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &to), "segment_new");
-		for (int twice = 0; twice < 2; twice++) {
-			struct yoke_view out = dense_view(to, 8 - at, yoke_f32, 1, dims),
-					 in = dense_view(from, at, yoke_f32, 1, dims);
-			struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1,
-					      .nout = 1, .nin = 1, .dims = { N }, .out = &out,
-					      .in = &in, .map = &square };
-			for (int i = 0; i < N; i++)
-				x[i] = (float)rnd_int(-2000, 2000);
-			memset(y, 0xff, sizeof y);
-			must(cl->put(queue, from, at, x, sizeof x), "put");
-			must(cl->put(queue, to, 8 - at, y, sizeof y), "put");
-			must(run_op(queue, &op, 0), "run");
-			must(cl->get(queue, to, 8 - at, y, sizeof y), "get");
-			finish();
-			for (int i = 0; i < N; i++)
-				bad += !(y[i] == x[i] * x[i]);
-		}
-		cl->segment_free(device, from);
-		cl->segment_free(device, to);
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &from), "segment_new");
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, bytes, &to), "segment_new");
+	for (int twice = 0; twice < 2; twice++) {
+		struct yoke_view out = dense_view(to, 8 - at, yoke_f32, 1, dims),
+				 in = dense_view(from, at, yoke_f32, 1, dims);
+		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1,
+				      .nout = 1, .nin = 1, .dims = { N }, .out = &out,
+				      .in = &in, .map = &square };
+		for (int i = 0; i < N; i++)
+			x[i] = (float)rnd_int(-2000, 2000);
+		memset(y, 0xff, sizeof y);
+		must(cl->put(queue, from, at, x, sizeof x), "put");
+		must(cl->put(queue, to, 8 - at, y, sizeof y), "put");
+		must(run_op(queue, &op, 0), "run");
+		must(cl->get(queue, to, 8 - at, y, sizeof y), "get");
+		finish();
+		for (int i = 0; i < N; i++)
+			bad += !(y[i] == x[i] * x[i]);
 	}
+	cl->segment_free(device, from);
+	cl->segment_free(device, to);
+	return bad;
+}
+
+// One kernel by turns over buffers, some by the handle of one that went: the driver hears of those
+// arguments alone that differ, and of these always.
+static void test_arguments(void)
+{
+	unsigned bad = 0;
+	for (int round = 0; round < 60; round++)
+		bad += squares(0);
 	ok(!bad, "a kernel over buffers that come and go: %u wrong", bad);
+}
+
+// A copy of the module has no kernels yet: it finds the binaries that another one left.
+static bool load_copy(const char *copy)
+{
+	static char buffer[1 << 16];
+	FILE *from = fopen(getenv("YOKE_TEST_OPENCL"), "rb"), *to = fopen(copy, "wb");
+	uint32_t n;
+	size_t bytes;
+
+	if (!from || !to)
+		return false;
+	while ((bytes = fread(buffer, 1, sizeof buffer, from)))
+		fwrite(buffer, 1, bytes, to);
+	fclose(from);
+	if (fclose(to))
+		return false;
+	cl->queue_free(queue);
+	const char *why = test_load(copy, &n);
+	remove(copy);
+	if (!ok(!why, "a copy of the module starts %s", why ? why : ""))
+		return false;
+	must(cl->queue_new(device, YOKE_QUEUE_COMPUTE, &queue), "queue_new");
+	return true;
+}
+
+static void test_binaries(void)
+{
+	keeps = "1";
+	spoilt = true;
+	if (!load_copy("./yoke_opencl_one.so"))
+		return;
+	ok(!squares(1), "a binary that is garbage is a miss");
+	spoilt = false;
+	if (!load_copy("./yoke_opencl_two.so"))
+		return;
+	cache_hits = 0;
+	ok(!squares(1) && (cache_hits == 1 || !nbinaries), "a binary that was kept serves (%u of %u)", cache_hits,
+	   nbinaries);
 }
 
 // Marks without work between them stand for the same; each is waited for and freed by itself.
@@ -373,6 +419,7 @@ int main(void)
 	test_elapsed();
 	test_refusals();
 	test_fork();
+	test_binaries();
 	cl->queue_free(queue);
 	test_forget();
 	return done();

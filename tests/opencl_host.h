@@ -14,7 +14,7 @@
 static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
-static const char *clblast = "";  // of opencl.clblast
+static const char *clblast = "";  // of opencl.clblast, which bench/ sets
 static const char *keeps = "0";   // of opencl.binaries: with PoCL they take longer than the kernels
 
 struct kept {
@@ -40,12 +40,7 @@ static void test_error(int code, const char *text)
 static const char *test_setting(const struct yoke_setting *s)
 {
 	const char *preset = getenv("YOKE_TEST_PRESET"); // "gpu": as on one
-	static char stream[24];
 
-	if (!strcmp(s->name, "opencl.stream")) {
-		snprintf(stream, sizeof stream, "%lld", (long long)tap_stream_bytes());
-		return stream;
-	}
 	if (!strcmp(s->name, "opencl.profile"))
 		return profile;
 	if (!strcmp(s->name, "opencl.clblast"))

@@ -102,6 +102,45 @@ static void updates(void)
 	ok(sum[0] == sum[1] && !yoke_error_code(), "and the same sum %s", yoke_error());
 }
 
+static yoke_tensor *soften(yoke_tensor *x)
+{
+	return yoke_softmax(x, -1);
+}
+
+// The same update stays behind who reads the old version, over which it is written then.
+static void readers(void)
+{
+	static float x[N], got[N];
+	double g[N], want[N], sum = 0;
+	struct yoke_stats before = { .size = sizeof before }, after = before;
+	float total;
+	for (int i = 0; i < N; i++)
+		x[i] = (float)rnd_real(-1, 1);
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 1, DIMS(N));
+	yoke_put(w, x, sizeof x);
+	yoke_stats(&before);
+	yoke_scope *s = yoke_scope_begin("outer");
+	yoke_tensor *e = yoke_softmax(yoke_from(yoke_f32, 1, DIMS(N), x), -1);
+	yoke_tensor *y = scoped("work", yoke_softmax(scoped("reader", w, soften), -1), add_up);
+	yoke_scope *u = yoke_scope_begin("update");
+	yoke_assign(w, yoke_add(w, e));
+	yoke_scope_end(u);
+	yoke_read(y, &total, sizeof total);
+	yoke_read(w, got, sizeof got);
+	yoke_stats(&after);
+	ok(scope_step("outer/reader") >= 0 && scope_step("outer/reader") < scope_step("outer/update") &&
+		   after.assign_copies == before.assign_copies,
+	   "an update (%d) stays behind a reader (%d) of the old version: %llu copies", scope_step("outer/update"),
+	   scope_step("outer/reader"), (unsigned long long)(after.assign_copies - before.assign_copies));
+	for (int i = 0; i < N; i++)
+		sum += exp((double)x[i]);
+	for (int i = 0; i < N; i++)
+		g[i] = (double)got[i], want[i] = (double)x[i] + exp((double)x[i]) / sum;
+	near(g, want, N, 1e-6, 1, "and its numbers are right");
+	yoke_scope_end(s);
+	yoke_free(w);
+}
+
 // y = -x wants to join the map that reads it, behind the sum of z.
 static void fusion(void)
 {
@@ -178,6 +217,7 @@ int main(void)
 		return done();
 	}
 	updates();
+	readers();
 	fusion();
 	through();
 	return done();

@@ -66,13 +66,13 @@ static void encode(int dtype, double x, void *to, int64_t k)
 	if (is_real(dtype))
 		v.r = round_real(dtype, x);
 	else
-		v.i = wrap(dtype, (__int128)x);
-	store(dtype, v, (char *)to + (size_t)k * dtype_bytes(dtype));
+		v.i = yk_num_wrap((uint64_t)(int64_t)x, dtype);
+	store(dtype, v, (char *)to + (size_t)k * yoke_dtype_size(dtype));
 }
 
 static union cell decode(int dtype, const void *from, int64_t k)
 {
-	struct value v = load(dtype, (const char *)from + (size_t)k * dtype_bytes(dtype));
+	struct value v = load(dtype, (const char *)from + (size_t)k * yoke_dtype_size(dtype));
 	return is_real(dtype) ? (union cell){ .d = v.r } : (union cell){ .i = v.i };
 }
 
@@ -154,7 +154,8 @@ static struct val *number(double x, int dtype, int rank, const int64_t *dims)
 		if (is_real(dtype))
 			set_real(v, k, x, 0, 0);
 		else
-			v->v[k].i = to_int(x, dtype);
+			v->v[k].i = insn_of(YOKE_MAP_CAST, yoke_f64, dtype, (struct value){ x, 0 },
+					    (struct value){ x, 0 }).i;
 	return v;
 }
 
@@ -210,14 +211,11 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 	}
 	int axis = (int)s->a[0] < 0 ? (int)s->a[0] + o->rank : (int)s->a[0];
 	switch (s->op) {
-	case NOT:
-	case ISFINITE: return do_test(s->op, x[0]);
-	case SELECT: return do_select(x[0], x[1], x[2], o->rank, o->dims);
-	case CAST: return do_cast(x[0], o->dtype);
 	case MATMUL: return do_matmul(x[0], x[1], (unsigned)s->a[0], o->rank, o->dims);
 	case PERMUTE: return do_permute(x[0], s->a);
 	case RESHAPE:
 	case BROADCAST:
+	case STOP_GRAD:
 	case CONTIGUOUS: return do_same(x[0], o->rank, o->dims);
 	case SLICE:
 	case FLIP: return interpret_slice(s, o, x[0]);
@@ -233,8 +231,9 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 	case CUMSUM:
 	case CUMPROD: return do_scan(s->op, x[0], axis, s->a[1]);
 	case CLAMP:
-		x[0] = do_binary(MAX, x[0], x[1], o->rank, o->dims);
-		return do_binary(MIN, x[0], x[2], o->rank, o->dims);
+		x[0] = do_map(MAX, o->dtype, x, 2, o->rank, o->dims);
+		x[1] = x[2];
+		return do_map(MIN, o->dtype, x, 2, o->rank, o->dims);
 	case SORT:
 	case ORDER: return do_sort(s->op, x[0], axis, s->a[1]);
 	case FULL: return number(s->x, o->dtype, o->rank, o->dims);
@@ -255,8 +254,7 @@ static struct val *interpret(struct run *r, const struct stmt *s)
 			s->op, x[0], arg ? 1u << s->a[0] : (unsigned)s->a[0] & YOKE_ALL);
 		return do_same(y, o->rank, o->dims);
 	}
-	return s->op >= ADD ? do_binary(s->op, x[0], x[1], o->rank, o->dims) :
-				     do_unary(s->op, x[0]);
+	return do_map(s->op, o->dtype, x, s->nin, o->rank, o->dims);
 }
 
 // ---- comparing ----

@@ -8,7 +8,7 @@
 #ifndef YK_RANDOM_INTERP_H
 #define YK_RANDOM_INTERP_H
 
-#include "map_scalar.h"
+#include "values.h"
 #include "yoke.h"
 
 union cell {
@@ -95,7 +95,7 @@ static void set_real(struct val *x, int64_t k, double y, double e, double ulps)
 
 static void set_int(struct val *x, int64_t k, uint64_t y, double e)
 {
-	x->v[k].i = wrap(x->dtype, (__int128)(int64_t)y);
+	x->v[k].i = yk_num_wrap(y, x->dtype);
 	x->e[k] = e == 0 ? 0 : NAN;
 }
 
@@ -128,10 +128,11 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 // ---- elementwise ----
 
 // X(name, yoke_ function), by what they take and how right they are
-#define OPS_EXACT(X) \
+#define OPS_WHOLE(X) \
 	X(NEG, neg) \
 	X(ABS, abs) X(SIGN, sign) X(FLOOR, floor) X(ROUND, round) X(CEIL, ceil) \
-		X(SQUARE, square) X(STOP_GRAD, stop_grad)
+		X(SQUARE, square)
+#define OPS_EXACT(X) OPS_WHOLE(X) X(STOP_GRAD, stop_grad)
 #define OPS_NEAR(X) \
 	X(EXP, exp) \
 	X(LOG, log) X(LOG1P, log1p) X(EXPM1, expm1) X(SQRT, sqrt) X(RSQRT, rsqrt) \
@@ -164,231 +165,59 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 #define NUMBER(name, function) name,
 enum op { OPS(NUMBER) OPS_END };
 
-static double unary_real(int op, double x)
+#define CODE(name, function) [name] = YOKE_MAP_##name,
+static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_COMPARE(CODE)
+					 [NOT] = YOKE_MAP_NOT, [ISFINITE] = YOKE_MAP_ISFINITE,
+					 [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST };
+
+static struct yk_want known(const struct val *x, int64_t k)
 {
-	switch (op) {
-	case NEG: return -x;
-	case ABS: return fabs(x);
-	case SIGN: return isnan(x) ? x : (x > 0) - (x < 0);
-	case FLOOR: return floor(x);
-	case ROUND: return rint(x);
-	case CEIL: return ceil(x);
-	case SQUARE: return x * x;
-	case EXP: return exp(x);
-	case LOG: return log(x);
-	case LOG1P: return log1p(x);
-	case EXPM1: return expm1(x);
-	case SQRT: return sqrt(x);
-	case RSQRT: return 1 / sqrt(x);
-	case RECIP: return 1 / x;
-	case SIN: return sin(x);
-	case COS: return cos(x);
-	case TANH: return tanh(x);
-	case SIGMOID: return 1 / (1 + exp(-x));
-	case ERF: return erf(x);
+	struct yk_want w = { .loose = isnan(x->e[k]), .tol = isnan(x->e[k]) ? 0 : x->e[k] };
+	if (is_real(x->dtype))
+		w.f = x->v[k].d;
+	else
+		w.i = x->v[k].i;
+	return w;
+}
+
+// Is nothing known of a function between the ends of its argument's interval, or of the function there?
+static bool is_vague(int code, const struct yk_want *in)
+{
+	const struct yk_want *x = &in[code == YOKE_MAP_DIV];
+	switch (code) {
+	case YOKE_MAP_RSQRT: return !(fabs(x->f) > x->tol); // of -0 it has any sign
+	case YOKE_MAP_RECIP:
+	case YOKE_MAP_DIV: return x->tol > 0 && !(fabs(x->f) > x->tol);
+	case YOKE_MAP_SIN:
+	case YOKE_MAP_COS: return fabs(x->f) > 1e4; // large arguments are reduced coarsely
 	}
-	return x;
+	return false;
 }
 
-static int64_t unary_int(int op, int64_t x)
+// An op's instruction on operands broadcast to dims, by conform's interpreter.
+static struct val *do_map(int op, int dtype, struct val *const *x, int n, int rank, const int64_t *dims)
 {
-	uint64_t u = (uint64_t)x;
-	switch (op) {
-	case NEG: return (int64_t)-u;
-	case ABS: return (int64_t)(x < 0 ? -u : u);
-	case SIGN: return (x > 0) - (x < 0);
-	case SQUARE: return (int64_t)(u * u);
-	}
-	return x; // rounding
-}
-
-static struct val *do_unary(int op, const struct val *x)
-{
-	struct val *y = val_new(x->dtype, x->rank, x->dims);
-	for (int64_t k = 0; k < x->n; k++) {
-		double d = x->v[k].d, e = x->e[k];
-		if (!is_real(x->dtype)) {
-			set_int(y, k, (uint64_t)unary_int(op, x->v[k].i), e);
-			continue;
-		}
-		double r = unary_real(op, d);
-		if (e != 0) { // all are monotonic, or nearly so over e
-			double up = fabs(unary_real(op, d + e) - r),
-			       down = fabs(unary_real(op, d - e) - r);
-			double wave = op == SIN || op == COS ? e : 0;
-			e = (op == RECIP || op == RSQRT) && !(fabs(d) > e) ?
-				    NAN :
-				    larger(up, down) + wave;
-			e += ZERO;
-		} else if (op == SIGN && d == 0) {
-			e = ZERO;
-		}
-		if (((op == SIN || op == COS) && fabs(d) > 1e4) ||
-		    (op == RSQRT && d == 0))
-			e = NAN; // large arguments are reduced coarsely; 1/sqrt(-0) has any sign
-		// half precision is computed in f32
-		int ulps = x->dtype == yoke_f16 || x->dtype == yoke_bf16 ? 1 : 32;
-		set_real(y, k, r, e, op >= EXP ? ulps : 0);
-	}
-	return y;
-}
-
-static double pow_error(double a, double ea, double b, double eb)
-{
-	double y = pow(a, b), e = 0;
-	for (int k = 0; k < 4 && (ea != 0 || eb != 0); k++)
-		e = larger(e,
-			   fabs(pow(a + (k & 1 ? ea : -ea), b + (k & 2 ? eb : -eb)) - y));
-	return e;
-}
-
-static void binary_real(int op, struct val *y, int64_t k, double a, double ea, double b,
-			double eb)
-{
-	double e = ea + eb;
-	switch (op) {
-	case ADD: set_real(y, k, a + b, e, 0); break;
-	case SUB: set_real(y, k, a - b, e, 0); break;
-	case MUL:
-		set_real(y, k, a * b,
-			 e == 0 ? 0 : fabs(a) * eb + fabs(b) * ea + ea * eb + ZERO, 0);
-		break;
-	case DIV:
-		if (e != 0)
-			e = fabs(b) > eb ? (ea + fabs(a / b) * eb) / (fabs(b) - eb) : NAN;
-		set_real(y, k, a / b, e, 0);
-		break;
-	case MIN:
-	case MAX:
-		if (a == 0 && b == 0 && signbit(a) != signbit(b))
-			e += ZERO;
-		set_real(y, k,
-			 isnan(a) || isnan(b) ? NAN :
-			 op == MIN            ? fmin(a, b) :
-						fmax(a, b),
-			 e, 0);
-		break;
-	case POW: set_real(y, k, pow(a, b), pow_error(a, ea, b, eb), 64);
-	}
-}
-
-static uint64_t binary_int(int op, int64_t a, int64_t b)
-{
-	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-	switch (op) {
-	case ADD: return ua + ub;
-	case SUB: return ua - ub;
-	case MUL: return ua * ub;
-	case DIV: return !b ? 0 : b == -1 ? -ua : (uint64_t)(a / b);
-	case MIN: return a < b ? ua : ub;
-	}
-	return a > b ? ua : ub;
-}
-
-static bool compare(int op, double a, double b)
-{
-	switch (op) {
-	case EQ: return a == b;
-	case NE: return a != b;
-	case LT: return a < b;
-	case LE: return a <= b;
-	case GT: return a > b;
-	}
-	return a >= b;
-}
-
-static bool compare_int(int op, int64_t a, int64_t b)
-{
-	if (op == AND || op == OR)
-		return op == AND ? a && b : a || b;
-	return compare(op, (a > b) - (a < b), 0);
-}
-
-// op(a, b), broadcast to dims.
-static struct val *do_binary(int op, const struct val *a, const struct val *b, int rank,
-			     const int64_t *dims)
-{
-	struct val *y = val_new(op >= EQ ? yoke_bool : a->dtype, rank, dims);
+	struct yoke_map m = { .size = sizeof m, .ninsn = (uint16_t)(n + 1), .nin = (uint16_t)n, .nout = 1,
+			      .out = { (uint16_t)n } };
+	struct val *y = val_new(dtype, rank, dims);
 	int64_t ix[YOKE_MAX_RANK] = { 0 };
+	const int code = codes[op];
+	const bool zero = op == SIGN || op == MIN || op == MAX; // may have either sign
+
+	for (int i = 0; i < n; i++)
+		m.insn[i] = (struct yoke_insn){ YOKE_MAP_INPUT, (uint8_t)x[i]->dtype, 0, (uint16_t)i, 0, 0 };
+	m.insn[n] = (struct yoke_insn){ (uint16_t)code, (uint8_t)dtype, 0, 0, n > 1, 2 };
 	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
-		int64_t i = at(a, rank, ix), j = at(b, rank, ix);
-		double e = a->e[i] + b->e[j];
-		if (is_real(y->dtype)) {
-			binary_real(op, y, k, a->v[i].d, a->e[i], b->v[j].d, b->e[j]);
-		} else if (!is_real(a->dtype)) {
-			int64_t p = a->v[i].i, q = b->v[j].i;
-			set_int(y, k,
-				op < EQ ? binary_int(op, p, q) : compare_int(op, p, q),
-				e);
-		} else {
-			double p = a->v[i].d, q = b->v[j].d;
-			set_int(y, k, compare(op, p, q),
-				e != 0 && fabs(p - q) > e ? 0 : e);
-		}
-	}
-	return y;
-}
-
-static struct val *do_select(const struct val *c, const struct val *a,
-			     const struct val *b, int rank, const int64_t *dims)
-{
-	struct val *y = val_new(a->dtype, rank, dims);
-	int64_t ix[YOKE_MAX_RANK] = { 0 };
-	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
-		int64_t i = at(c, rank, ix);
-		const struct val *x = c->v[i].i ? a : b;
-		set_cell(y, k, x, at(x, rank, ix));
-		if (c->e[i] != 0)
-			y->e[k] = NAN;
-	}
-	return y;
-}
-
-static int64_t to_int(double x, int dtype)
-{
-	if (dtype == yoke_bool)
-		return x != 0;
-	if (isnan(x))
-		return 0;
-	return x >= (double)most_of(dtype)  ? most_of(dtype) :
-	       x <= (double)least_of(dtype) ? least_of(dtype) :
-					      (int64_t)x;
-}
-
-static struct val *do_cast(const struct val *x, int dtype)
-{
-	struct val *y = val_new(dtype, x->rank, x->dims);
-	for (int64_t k = 0; k < x->n; k++) {
-		double d = x->v[k].d, e = x->e[k];
-		if (is_real(x->dtype) && is_real(dtype))
-			set_real(y, k, d, e, 0);
-		else if (is_real(x->dtype) && e == 0)
-			set_int(y, k, (uint64_t)to_int(d, dtype),
-				dtype == yoke_bool && isnan(d));
-		else if (is_real(x->dtype))
-			set_int(y, k, (uint64_t)to_int(d, dtype),
-				dtype == yoke_bool || isnan(e) ||
-					to_int(d + e, dtype) != to_int(d - e, dtype));
-		else if (dtype == yoke_f32) // rounded once
-			set_real(y, k, (double)(float)x->v[k].i, e, 0);
-		else if (is_real(dtype))
-			set_real(y, k, (double)x->v[k].i, e, 0);
+		struct yk_want in[3] = { { 0 } }, v[4];
+		for (int i = 0; i < n; i++)
+			in[i] = known(x[i], at(x[i], rank, ix));
+		yk_program_at(&m, in, 0, false, v);
+		bool vague = v[n].loose || (is_real(dtype) && is_vague(code, in));
+		if (is_real(dtype))
+			set_real(y, k, v[n].f, vague ? NAN : v[n].tol + (zero && v[n].f == 0 ? ZERO : 0), 0);
 		else
-			set_int(y, k,
-				dtype == yoke_bool ? x->v[k].i != 0 : (uint64_t)x->v[k].i,
-				e);
+			set_int(y, k, (uint64_t)v[n].i, vague);
 	}
-	return y;
-}
-
-static struct val *do_test(int op, const struct val *x)
-{
-	struct val *y = val_new(yoke_bool, x->rank, x->dims);
-	for (int64_t k = 0; k < x->n; k++)
-		set_int(y, k, op == NOT ? !x->v[k].i : isfinite(x->v[k].d),
-			op == ISFINITE && fabs(x->v[k].d) < 1e30 && x->e[k] < 1e30 ?
-				0 :
-				x->e[k]);
 	return y;
 }
 
@@ -398,8 +227,8 @@ static struct val *do_test(int op, const struct val *x)
 static void accumulate(int op, struct val *y, int64_t k, const struct val *x, int64_t j)
 {
 	if (!is_real(y->dtype)) {
-		set_int(y, k, binary_int(op == PROD ? MUL : ADD, y->v[k].i, x->v[j].i),
-			y->e[k] + x->e[j]);
+		uint64_t p = (uint64_t)y->v[k].i, q = (uint64_t)x->v[j].i;
+		set_int(y, k, op == PROD ? p * q : p + q, y->e[k] + x->e[j]);
 		return;
 	}
 	double a = y->v[k].d, b = x->v[j].d, unit = eps(x->dtype);

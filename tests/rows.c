@@ -54,24 +54,6 @@ static bool taken(int takes, int d)
 static struct arr a, b, c, want;
 static char text[120];
 
-static struct value map_of(int code, int d, struct value x, struct value y)
-{
-	struct value v = { 0, 0 };
-	if (code >= YOKE_MAP_EQ && code <= YOKE_MAP_GE)
-		v.i = compare_insn(code, d, x, y);
-	else if (code == YOKE_MAP_AND || code == YOKE_MAP_OR)
-		v.i = code == YOKE_MAP_AND ? x.i && y.i : x.i || y.i;
-	else if (code == YOKE_MAP_NOT)
-		v.i = !x.i;
-	else if (code == YOKE_MAP_ISFINITE)
-		v.i = isfinite(x.r);
-	else if (is_real(d)) // f16 and bf16 are computed in f32 first
-		v.r = round_real(d, round_real(d == yoke_f64 ? d : yoke_f32, real_insn(code, x.r, y.r)));
-	else
-		v.i = int_insn(code, d, x.i, y.i);
-	return v;
-}
-
 static void map(const struct row *r, int d)
 {
 	bool good = true, minmax = r->code == YOKE_MAP_MIN || r->code == YOKE_MAP_MAX;
@@ -95,7 +77,7 @@ static void map(const struct row *r, int d)
 		bool test = r->code >= YOKE_MAP_EQ;
 		set_dims(&want, test ? yoke_bool : d, a.rank, a.dims);
 		for (int64_t i = 0; i < a.n; i++) {
-			want.v[i] = map_of(r->code, d, a.v[i], b.v[i]);
+			want.v[i] = insn_of(r->code, d, test ? yoke_bool : d, a.v[i], b.v[i]);
 			if (r->code == YOKE_MAP_RSQRT && a.v[i].r == 0)
 				want.v[i].r = INFINITY; // of either sign
 		}
@@ -131,7 +113,7 @@ static void cast_row(int d)
 			make(&a, d, layout, 300, true);
 			set_dims(&want, to, a.rank, a.dims);
 			for (int64_t i = 0; i < a.n; i++)
-				want.v[i] = cast(d, to, a.v[i]);
+				want.v[i] = insn_of(YOKE_MAP_CAST, d, to, a.v[i], a.v[i]);
 			snprintf(text, sizeof text, "%s to %s, %s", yoke_dtype_name(d),
 				 yoke_dtype_name(to), layout_name[layout]);
 			good = same(yoke_cast(view_of(&a), to), &want, exact, text) && good;
@@ -180,7 +162,7 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 			magnitude += fabs(a.v[j].r);
 			prod *= a.v[j].r;
 			whole += a.v[j].i;
-			times = wrap(d, (__int128)times * a.v[j].i);
+			times = yk_num_wrap((uint64_t)times * (uint64_t)a.v[j].i, d);
 			any |= a.v[j].i != 0;
 			all &= a.v[j].i != 0;
 			if (best < 0 || better(code, d, a.v[j], least)) {
@@ -193,7 +175,7 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 		*to = (struct value){ 0, 0 };
 		*size = fmax(*size, isfinite((double)magnitude) ? (double)magnitude : 0);
 		switch (code) {
-		case YOKE_REDUCE_SUM: *to = (struct value){ round_real(d, sum), wrap(d, whole) }; break;
+		case YOKE_REDUCE_SUM: *to = (struct value){ round_real(d, sum), yk_num_wrap((uint64_t)whole, d) }; break;
 		case -YOKE_REDUCE_SUM: to->r = round_real(d, sum / (long double)count); break;
 		case YOKE_REDUCE_PROD: *to = (struct value){ round_real(d, prod), times }; break;
 		case YOKE_REDUCE_MAX:

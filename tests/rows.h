@@ -4,7 +4,7 @@
 #ifndef YK_TEST_ROWS_H
 #define YK_TEST_ROWS_H
 
-#include "map_scalar.h"
+#include "values.h"
 #include "yoke.h"
 
 enum layout { PLAIN, PERMUTED, SLICED, SPREAD, RANK8, EMPTY, ONE, LAYOUTS };
@@ -39,7 +39,7 @@ static inline struct value any_value(int d, double most, bool odd)
 	if (is_real(d))
 		v.r = round_real(d, rnd_real(-most, most));
 	else
-		v.i = wrap(d, (__int128)rnd_int(-(int64_t)most, (int64_t)most));
+		v.i = yk_num_wrap((uint64_t)rnd_int(-(int64_t)most, (int64_t)most), d);
 	return v;
 }
 
@@ -52,7 +52,7 @@ static inline yoke_tensor *tensor_of(int d, int rank, const int64_t *dims,
 	for (int i = 0; i < rank; i++)
 		n *= dims[i];
 	for (int64_t i = 0; i < n; i++)
-		store(d, v[i], bytes + (size_t)i * dtype_bytes(d));
+		store(d, v[i], bytes + (size_t)i * yoke_dtype_size(d));
 	return yoke_from(d, rank, dims, bytes);
 }
 
@@ -209,14 +209,14 @@ static inline bool same(yoke_tensor *y, const struct arr *want, struct bound b,
 	for (int i = 0; good && i < want->rank; i++)
 		good = yoke_dim(y, i) == want->dims[i];
 	if (!good ||
-	    yoke_read(y, bytes, (size_t)want->n * dtype_bytes(want->dtype)) < 0) {
+	    yoke_read(y, bytes, (size_t)want->n * yoke_dtype_size(want->dtype)) < 0) {
 		diag("%s: shape, dtype or error: %s", what, yoke_error());
 		yoke_error_clear();
 		return false;
 	}
 	for (int64_t i = 0; i < want->n; i++) {
 		struct value got =
-			load(want->dtype, bytes + (size_t)i * dtype_bytes(want->dtype));
+			load(want->dtype, bytes + (size_t)i * yoke_dtype_size(want->dtype));
 		if (agrees(want->dtype, got, want->v[i], b))
 			continue;
 		if (is_real(want->dtype))

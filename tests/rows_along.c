@@ -31,7 +31,7 @@ static void scan_reference(int axis, bool prod, bool reverse)
 			at[axis] = i;
 			struct value v = a.v[number_of(&a, at)];
 			total = prod ? total * v.r : total + v.r;
-			whole = wrap(a.dtype, prod ? whole * v.i : whole + v.i);
+			whole = yk_num_wrap((uint64_t)(prod ? whole * v.i : whole + v.i), a.dtype);
 		}
 		want.v[k] = (struct value){ round_real(a.dtype, total), (int64_t)whole };
 	}
@@ -267,7 +267,7 @@ static void adds(int d)
 				at[axis] = idx.v[k].i;
 				int64_t to = number_of(&a, at);
 				sum[to] += b.v[k].r;
-				want.v[to].i = wrap(d, (__int128)want.v[to].i + b.v[k].i);
+				want.v[to].i = yk_num_wrap((uint64_t)want.v[to].i + (uint64_t)b.v[k].i, d);
 			}
 			for (int64_t k = 0; k < a.n; k++)
 				want.v[k].r = round_real(d, sum[k]);
@@ -325,7 +325,7 @@ static bool slices(int layout, int axis)
 	lo[axis] = rnd_int(0, 2), hi[axis] = rnd_int(0, 2);
 	start[axis] = -lo[axis], step[axis] = 1;
 	dims[axis] = n + lo[axis] + hi[axis];
-	struct value fill = cast(yoke_f64, a.dtype, (struct value){ 1, 0 });
+	struct value fill = insn_of(YOKE_MAP_CAST, yoke_f64, a.dtype, (struct value){ 1, 0 }, (struct value){ 1, 0 });
 	place(dims, start, step, fill);
 	y = yoke_pad(view_of(&a), lo, hi, 1);
 	return same(y, &want, exact, say("pad", layout, axis)) && good;
@@ -439,7 +439,7 @@ static bool rows(int layout, int axis)
 	for (int64_t k = 0; k < 4 * row; k++) {
 		int64_t to = v[k / row].i * row + k % row;
 		sum[to] += b.v[k].r;
-		want.v[to].i = wrap(a.dtype, (__int128)want.v[to].i + b.v[k].i);
+		want.v[to].i = yk_num_wrap((uint64_t)want.v[to].i + (uint64_t)b.v[k].i, a.dtype);
 	}
 	for (int64_t k = 0; k < a.n; k++)
 		want.v[k].r = round_real(a.dtype, sum[k]);

@@ -13,6 +13,7 @@ verdict()
 		failed=1
 		echo "not ok $count - $1"
 		echo "$2" | sed 's/^/# /'
+		[ -z "${YOKE_TEST_FIRST:-}" ] || exit 1 # tests/mutants wants no more
 	fi
 }
 

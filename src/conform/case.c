@@ -266,6 +266,17 @@ uint32_t yk_case_in_of(struct yk_case *c, int dtype, int rank, const int64_t *di
 	return k;
 }
 
+void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, int64_t from)
+{
+	const struct yoke_view *v = &c->view[k];
+	int64_t i[YOKE_MAX_RANK] = { 0 };
+
+	do {
+		if (c->array[k].n && i[axis] >= from)
+			memset(element_at(v, &c->array[k], i), 0xff, yoke_dtype_size(v->dtype));
+	} while (next_index(i, v));
+}
+
 uint32_t yk_case_in_by(struct yk_case *c, int dtype, int rank, const int64_t *dims,
 		       int layout, struct yk_num (*fn)(struct yk_case *, int, int64_t))
 {

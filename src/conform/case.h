@@ -84,6 +84,12 @@ static inline bool yk_case_plain(const struct yk_case *c)
 	return c->number % 3 == 0;
 }
 
+// Every twelfth case is past the sizes at which implementations begin to cut long lines.
+static inline bool yk_case_large(const struct yk_case *c)
+{
+	return c->number % 12 == 7;
+}
+
 enum yk_layout {
 	YK_DENSE,        // row major, no gaps
 	YK_ROWS,         // gaps between rows, the last axis
@@ -105,6 +111,8 @@ uint32_t yk_case_in_by(struct yk_case *, int dtype, int rank, const int64_t *dim
 		       struct yk_num (*fn)(struct yk_case *, int dtype, int64_t index));
 uint32_t yk_case_in_of(struct yk_case *, int dtype, int rank, const int64_t *dims,
 		       int layout, const struct yk_num *num);
+// No number in elements from `from` on along the axis: the op does not read them.
+void yk_case_spoil(struct yk_case *, uint32_t in, int axis, int64_t from);
 // One value: a SCALAR view, or a BUFFER of rank 0.
 uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);
 uint32_t yk_case_none(struct yk_case *);

@@ -25,6 +25,11 @@ static struct heads draw_heads(struct yk_case *c)
 	h.D = wide[yk_draw(c) % (sizeof wide / sizeof *wide)];
 	h.T = yk_draw_one_in(c, 3) ? 1 : yk_draw_size(c, 130);
 	h.S = yk_draw_one_in(c, 3) ? h.T : yk_draw_size(c, 260);
+	if (yk_case_large(c)) { // more keys than are taken at once
+		h.S = yk_draw_int(c, 1025, 1400);
+		h.T = yk_draw_int(c, 1, 24);
+		h.D = yk_draw_int(c, 1, 9);
+	}
 	while (h.B * h.H * h.T * h.S * h.D > 2000000) {
 		h.S = yk_draw_size(c, (h.S + 1) / 2);
 		h.T = yk_draw_size(c, h.T);
@@ -32,7 +37,7 @@ static struct heads draw_heads(struct yk_case *c)
 	h.seen = h.S;
 	h.causal = yk_draw_one_in(c, 2);
 	h.scale = 1 / sqrt((double)h.D);
-	h.dropout = yk_draw_one_in(c, 4) ? 0.25 : 0;
+	h.dropout = yk_draw_one_in(c, yk_case_large(c) ? 2 : 4) ? 0.25 : 0;
 	h.masked = yk_draw_one_in(c, 3);
 	h.mask_b = yk_draw_one_in(c, 2) ? 1 : h.B;
 	h.mask_h = yk_draw_one_in(c, 2) ? 1 : h.H;
@@ -86,6 +91,8 @@ static void add_seen(struct yk_case *c, struct heads *h)
 		h->seen = yk_draw_one_in(c, 2) ? -1 : h->S + 1;
 		c->rejects = true;
 	}
+	for (uint32_t k = h->k; k <= h->v && !c->rejects; k++)
+		yk_case_spoil(c, k, 1, h->seen);
 	yk_case_value(c, yoke_i64, (struct yk_num){ .i = h->seen });
 	yk_case_note(c, "of %lld keys", (long long)h->seen);
 }
@@ -302,6 +309,8 @@ bool yk_make_attention_back(struct yk_case *c, int dtype)
 	uint32_t o = yk_case_in_of(c, dtype, 4, q, YK_ROWS, num);
 	yk_case_in_of(c, yk_num_acc(dtype), 3, stat, YK_DENSE, num + nq);
 	uint32_t g = yk_case_in(c, dtype, 4, q, YK_ROWS, -1, 1);
+	for (uint32_t i = h.k; given && i <= h.v; i++)
+		yk_case_spoil(c, i, 1, h.seen);
 	if (given)
 		yk_case_value(c, yoke_i64, (struct yk_num){ .i = h.seen });
 	else

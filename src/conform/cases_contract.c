@@ -21,6 +21,15 @@ static struct form draw_form(struct yk_case *c)
 	int64_t work = yk_draw_one_in(c, 5) ? 3000000 : 300000;
 	int leads = yk_draw_one_in(c, 2) ? 0 : (int)yk_draw_int(c, 1, 2);
 
+	if (yk_case_large(c)) { // around the panels that operands are packed in
+		static const int64_t shape[][3] = { { 101, 139, 97 }, { 63, 67, 1031 },
+						    { 61, 517, 53 },  { 517, 61, 53 },
+						    { 7, 299, 515 },  { 15, 37, 1031 } };
+		const int64_t *s = shape[yk_draw(c) % (sizeof shape / sizeof *shape)];
+		f.m = s[0], f.n = s[1], f.k = s[2];
+		f.rank = 2;
+		return f;
+	}
 	if (c->number % 12 == 10) { // all large enough for those who leave small ones to others
 		f.m = yk_draw_int(c, LARGE, 2 * LARGE);
 		f.n = yk_draw_int(c, LARGE, 2 * LARGE);
@@ -60,6 +69,16 @@ static struct form draw_form(struct yk_case *c)
 	return f;
 }
 
+// Now and then no number, or none that is finite: it belongs to its row alone.
+static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
+{
+	(void)index;
+	double x = yk_draw_one_in(c, 300)  ? INFINITY :
+		   yk_draw_one_in(c, 1000) ? NAN :
+					     yk_num_round(yk_draw_real(c, -1, 1), dtype);
+	return (struct yk_num){ .f = x };
+}
+
 // A matrix with leading axes; drawn as its transpose half of the time.
 static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64_t rows,
 		       int64_t cols)
@@ -73,8 +92,10 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
-	uint32_t k = yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
-				dtype == yoke_u8 ? 0 : -most, most);
+	uint32_t k = yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
+			     yk_case_in_by(c, dtype, f->rank, dims, YK_ROWS, odd_number) :
+			     yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
+					dtype == yoke_u8 ? 0 : -most, most);
 	struct yoke_view *v = &c->view[k];
 	struct yk_num *num = c->array[k].num;
 	if (fixed) // the first of the batch for all
@@ -126,7 +147,7 @@ static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_
 
 bool yk_make_contract(struct yk_case *c, int dtype)
 {
-	struct yk_want in[2], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	bool mapped = yk_num_real(dtype) && c->number % 4 == 1;
 	struct form f = draw_form(c);
 	int64_t dims[4] = { f.lead[0], f.lead[1] };
@@ -137,14 +158,16 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 	if (mapped)
 		yk_draw_epilogue(c, dtype);
 	for (int k = 0; k < (mapped ? c->map.nout : 1); k++)
-		yk_case_out(c, dtype, f.rank, dims, YK_ROWS);
-	uint32_t a = factor(c, dtype, &f, f.m, f.k), b = factor(c, dtype, &f, f.k, f.n),
-		 bias = 0;
+		yk_case_out(c, mapped ? c->map.insn[c->map.out[k]].dtype : dtype, f.rank, dims,
+			    mapped ? YK_ANY : YK_ROWS);
+	uint32_t a = factor(c, dtype, &f, f.m, f.k), b = factor(c, dtype, &f, f.k, f.n);
 	if (mapped) {
 		c->op.map = &c->map;
 		c->op.nattr = 1;
 		c->op.attr[0].i = dtype;
-		bias = yk_case_in(c, dtype, f.rank, dims, YK_ROWS | YK_REPEATED, -1, 1);
+		for (int k = 1; k < c->map.nin; k++)
+			yk_case_in(c, c->map.insn[k].dtype, f.rank, dims,
+				   YK_ANY | YK_REPEATED | YK_OR_SCALAR, -1, 1);
 	}
 	const int64_t each = f.m * f.n;
 	struct yk_want *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
@@ -158,7 +181,10 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 		}
 		in[0] = y[i]; // rounded to the dtype, within its tolerance
 		in[0].f = yk_num_round(in[0].f, dtype);
-		in[1] = (struct yk_want){ .f = c->array[bias].num[i].f };
+		for (int k = 1; k < c->map.nin; k++) {
+			struct yk_num x = c->array[b + (uint32_t)k].num[i];
+			in[k] = (struct yk_want){ .f = x.f, .i = x.i };
+		}
 		yk_program_at(&c->map, in, i, c->flushes, reg);
 		for (int k = 0; k < c->map.nout; k++)
 			c->array[k].want[i] = reg[c->map.out[k]];

@@ -16,9 +16,9 @@ static double unit_of(int dtype)
 // Rows of `cols` elements: dims of rank 1 .. 4.
 static int draw_rows(struct yk_case *c, int64_t *dims, int64_t most_cols)
 {
-	int rank = (int)yk_draw_int(c, 1, 4);
-	dims[rank - 1] = yk_draw_size(c, most_cols);
-	int64_t left = 20000 / dims[rank - 1] + 1;
+	int rank = (int)yk_draw_int(c, 1, 4), times = yk_case_large(c) ? 3 : 1;
+	dims[rank - 1] = yk_draw_size(c, times * most_cols);
+	int64_t left = times * 20000 / dims[rank - 1] + 1;
 	for (int d = rank - 2; d >= 0; d--) {
 		dims[d] = yk_draw_size(c, left);
 		left /= dims[d];
@@ -26,6 +26,16 @@ static int draw_rows(struct yk_case *c, int64_t *dims, int64_t most_cols)
 	if (rank > 1 && !yk_case_plain(c) && yk_draw_one_in(c, 24))
 		dims[0] = 0;
 	return rank;
+}
+
+// Now and then nothing, or no number: it belongs to its row alone.
+static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
+{
+	(void)index;
+	double x = yk_draw_one_in(c, 200)  ? -INFINITY :
+		   yk_draw_one_in(c, 2000) ? NAN :
+					     yk_num_round(yk_draw_real(c, -5, 5), dtype);
+	return (struct yk_num){ .f = x };
 }
 
 // ---- softmax ----
@@ -59,8 +69,10 @@ bool yk_make_softmax(struct yk_case *c, int dtype)
 	const int64_t n = dims[rank - 1];
 	double high = yk_draw_one_in(c, 4) ? 60 : 5;
 	uint32_t y = yk_case_out(c, dtype, rank, dims, YK_ROWS);
-	uint32_t x =
-		yk_case_in(c, dtype, rank, dims, YK_ROWS | YK_REPEATED, -high / 2, high);
+	uint32_t x = yk_draw_one_in(c, 4) ?
+			     yk_case_in_by(c, dtype, rank, dims, YK_ROWS, odd_number) :
+			     yk_case_in(c, dtype, rank, dims, YK_ROWS | YK_REPEATED,
+					-high / 2, high);
 	c->op.nattr = 1;
 	c->op.attr[0].i = c->number / 3 % 2;
 	for (int64_t i = 0; i < c->array[y].n; i += n)
@@ -300,17 +312,33 @@ static struct entropy draw_entropy(struct yk_case *c)
 	struct entropy e = { .n = yk_draw_size(c, 130),
 			     .classes = yk_draw_size(c, 2049) };
 
+	if (yk_case_large(c))
+		e.classes = yk_draw_int(c, 4097, 9000);
 	while (e.n * e.classes > 60000)
 		e.n = yk_draw_size(c, e.n / 2);
 	e.smooth = yk_draw_one_in(c, 2) ? 0 : 0.125;
 	return e;
 }
 
-static void add_logits(struct yk_case *c, int dtype, struct entropy *e)
+// A maximum that rises along the way, from nothing at all.
+static struct yk_num rising_number(struct yk_case *c, int dtype, int64_t index)
 {
+	double x = (double)index * 1e-3 + yk_draw_real(c, -1, 1);
+	return (struct yk_num){ .f = index % 8192 < 2048 ? -INFINITY :
+							   yk_num_round(x, dtype) };
+}
+
+static void add_logits(struct yk_case *c, int dtype, struct entropy *e, bool odd)
+{
+	const int64_t dims[] = { e->n, e->classes };
 	bool all = yk_draw_one_in(c, 16);
 
-	e->x = yk_case_in(c, dtype, 2, (int64_t[]){ e->n, e->classes }, YK_ROWS, -6, 6);
+	odd &= e->smooth == 0; // else what is nothing takes part in a mean
+	e->x = odd && yk_case_large(c) ?
+		       yk_case_in_by(c, dtype, 2, dims, YK_ROWS, rising_number) :
+	       odd && yk_draw_one_in(c, 8) ?
+		       yk_case_in_by(c, dtype, 2, dims, YK_ROWS, odd_number) :
+		       yk_case_in(c, dtype, 2, dims, YK_ROWS, -6, 6);
 	struct yk_num *ids = yk_case_alloc(c, (uint64_t)e->n * sizeof *ids);
 	for (int64_t r = 0; r < e->n; r++) {
 		ids[r].i = all || yk_draw_one_in(c, 6) ?
@@ -353,7 +381,7 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 	yk_case_op(c, YOKE_OP_CROSS_ENTROPY);
 	uint32_t y = yk_case_out(c, stat, 0, NULL, YK_DENSE);
 	uint32_t lse = yk_case_out(c, stat, 1, &e.n, YK_DENSE);
-	add_logits(c, dtype, &e);
+	add_logits(c, dtype, &e, true);
 	for (int64_t r = 0; r < e.n; r++) {
 		const struct yk_num *row = c->array[e.x].num + r * e.classes;
 		double sum = log_sum(row, e.classes, &most), mean = 0;
@@ -364,7 +392,8 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 			continue;
 		for (int64_t i = 0; i < e.classes; i++)
 			mean += row[i].f / (double)e.classes;
-		loss += most + sum - (1 - e.smooth) * row[id].f - e.smooth * mean;
+		loss += most + sum - (1 - e.smooth) * row[id].f -
+			(e.smooth > 0 ? e.smooth * mean : 0);
 		abs += fabs(most) + fabs(sum) + 12 + sqrt((double)e.classes);
 	}
 	double count = (double)e.count;
@@ -382,7 +411,7 @@ bool yk_make_cross_entropy_back(struct yk_case *c, int dtype)
 
 	yk_case_op(c, YOKE_OP_CROSS_ENTROPY_BACK);
 	uint32_t dx = yk_case_out(c, dtype, 2, (int64_t[]){ e.n, e.classes }, YK_ROWS);
-	add_logits(c, dtype, &e);
+	add_logits(c, dtype, &e, false);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)e.n * sizeof *num);
 	for (int64_t r = 0; r < e.n; r++) {
 		num[r].f = log_sum(c->array[e.x].num + r * e.classes, e.classes, &most);

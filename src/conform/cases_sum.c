@@ -135,7 +135,7 @@ static struct yk_num near_one(struct yk_case *c, int dtype, int64_t index)
 bool yk_make_scan(struct yk_case *c, int dtype)
 {
 	int64_t dims[3], inner = 1;
-	bool prod = c->number % 4 == 1, back = yk_draw_one_in(c, 2);
+	bool large = yk_case_large(c), prod = c->number % 4 == 1, back = yk_draw_one_in(c, 2);
 
 	yk_case_op(c, YOKE_OP_SCAN);
 	int rank = (int)yk_draw_int(c, 1, 3), axis = (int)yk_draw_int(c, 0, rank - 1);
@@ -143,6 +143,8 @@ bool yk_make_scan(struct yk_case *c, int dtype)
 		dims[d] = yk_draw_size(c, d == axis ? (prod ? 130 : 2100) :
 					  rank == 3 ? 9 :
 						      65);
+	for (int d = 0; d < rank && large; d++) // few lines, each of which is cut
+		dims[d] = d == axis ? yk_draw_int(c, 1 << 17, 150000) : yk_draw_int(c, 1, 2);
 	if (!yk_case_plain(c) && yk_draw_one_in(c, 24))
 		dims[0] = 0;
 	for (int d = axis + 1; d < rank; d++)
@@ -150,7 +152,7 @@ bool yk_make_scan(struct yk_case *c, int dtype)
 	uint32_t y = yk_case_out(c, dtype, rank, dims, YK_ANY);
 	uint32_t x = prod ? yk_case_in_by(c, dtype, rank, dims, YK_ANY, near_one) :
 			    yk_case_in(c, dtype, rank, dims, YK_ANY | YK_REPEATED,
-				       dtype == yoke_u8 ? 0 : -3, 3);
+				       dtype == yoke_u8 || large ? 0 : -3, 3);
 	c->op.nattr = 3;
 	c->op.attr[0].i = axis;
 	c->op.attr[1].i = prod ? YOKE_REDUCE_PROD : YOKE_REDUCE_SUM;

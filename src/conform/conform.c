@@ -170,6 +170,7 @@ int yk_conform_check(const char *ops)
 struct tally {
 	uint32_t taken, wrong, silent;
 	double worst;
+	uint64_t bits;
 	char name[48];
 	char *shown; // lines about wrong cases
 	size_t bytes;
@@ -230,6 +231,7 @@ static void run_case(struct run *r, const struct yk_case_row *row, int dtype,
 		struct yk_verdict v = yk_runner_run(&r->runner, c, i, number % 4 == 0);
 		t->taken++;
 		t->silent += v.silent;
+		t->bits = yk_hash(&v.bits, sizeof v.bits, t->bits);
 		if (v.worst > t->worst)
 			t->worst = v.worst;
 		if (!v.good)
@@ -249,6 +251,10 @@ static void conclude(struct run *r, const struct yk_case_row *row, int dtype,
 	else if (t->worst > 0)
 		snprintf(what + n, sizeof what - (size_t)n,
 			 ", at most %.2g of the tolerance", t->worst);
+	n = (int)strlen(what);
+	if (r->options->bits)
+		snprintf(what + n, sizeof what - (size_t)n, ", bits %016llx",
+			 (unsigned long long)t->bits);
 	tell(r, !t->wrong, what);
 	if (t->lines && !fclose(t->lines))
 		fputs(t->shown, r->to);

@@ -12,6 +12,7 @@ struct yk_conform_options {
 		ops; // "map,contract.f32,sort.i64.7": op, op.dtype, op.dtype.case; NULL: all
 	uint64_t seed;
 	bool quick; // a sample of the cases
+	bool bits;  // lines end with a number that stands for all results' bits
 };
 
 // Does each name in the list stand for a case?  EINVAL with the nearest name.

@@ -14,7 +14,7 @@ void yk_draw_one(struct yk_case *, int dtype, uint32_t which);
 void yk_draw_mixture(struct yk_case *, int nin, const int *dtypes, int count, int nout);
 // What stands in front of a reduction: one result of the dtype, without an error of its own.
 void yk_draw_front(struct yk_case *, int dtype, bool near_one);
-// What stands behind a product of the dtype: inputs are the product and one more.
+// What stands behind a product of the dtype, which is the first input.
 void yk_draw_epilogue(struct yk_case *, int dtype);
 uint16_t yk_program_input(struct yoke_map *, int dtype); // appended; its instruction
 

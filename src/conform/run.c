@@ -325,6 +325,16 @@ static void compare_guards(struct yk_runner *r, const struct yk_case *c,
 		}
 }
 
+static uint64_t bits_of(const struct yk_runner *r)
+{
+	uint64_t h = 0xcbf29ce484222325u; // FNV-1a
+	for (int s = 0; s < 2; s++)
+		for (uint64_t at = 0; at < r->used[s]; at++)
+			if (r->writable[s][at] == 1)
+				h = (h ^ (unsigned char)r->after[s][at]) * 0x100000001b3u;
+	return h;
+}
+
 // ---- running ----
 
 static int upload(struct yk_runner *r)
@@ -435,6 +445,8 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		compare_guards(r, c, &v);
 		for (uint32_t k = 0; k < c->op.nout && !c->rejects; k++)
 			compare_result(r, c, k, &v);
+		if (!c->rejects)
+			v.bits = bits_of(r);
 	}
 	for (int s = 0; s < 2 && twice && v.good && !c->rejects; s++) {
 		char *first = malloc(r->used[s] + 1);

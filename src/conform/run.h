@@ -12,6 +12,7 @@ struct yk_verdict {
 	bool silent;   // a value out of range was not reported (nothing was hurt)
 	int code;      // of a call that failed; 0: results are wrong, or all is good
 	double worst;  // largest error, as a part of the tolerance
+	uint64_t bits; // of all results, as they lie in memory
 	char why[400]; // when not good
 };
 

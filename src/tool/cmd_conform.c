@@ -16,6 +16,8 @@ int yk_cmd_conform(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--quick")) {
 			o.quick = true;
+		} else if (!strcmp(argv[i], "--bits")) {
+			o.bits = true;
 		} else if ((value = yk_option("--ops", argc, argv, &i))) {
 			o.ops = value;
 			if (!*value)
@@ -29,8 +31,8 @@ int yk_cmd_conform(int argc, char **argv)
 		} else if (argv[i][0] == '-') {
 			return yk_usage(
 				"conform",
-				"unknown option '%s'; there are --ops, --seed and "
-				"--quick",
+				"unknown option '%s'; there are --ops, --seed, --quick "
+				"and --bits",
 				argv[i]);
 		} else if (name) {
 			return yk_usage("conform", "one device at a time: '%s' or '%s'",

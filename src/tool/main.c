@@ -52,7 +52,8 @@
 	"skipped.\n" \
 	"  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n" \
 	"  --seed N     other numbers and shapes; 1 by default\n" \
-	"  --quick      a sample of the cases\n"
+	"  --quick      a sample of the cases\n" \
+	"  --bits       lines end with a number that stands for the bits of all results\n"
 
 #define TUNE_MORE \
 	"Measures the device's implementations of products, class by class of extents, each in " \
@@ -83,7 +84,7 @@ const struct yk_command yk_commands[] = {
 	  DOCTOR_MORE },
 	{ "bench", "[suite ..] [devices=LIST] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
-	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick]",
+	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",

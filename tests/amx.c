@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by AMX where there is none: its tiles are computed in C, and conform's cases of contractions run on
+// them in place of the instruction set that the CPU backend would choose (the linker's --wrap).
+
+#include "config.h"
+
+#include "../backends/cpu/host/frame.h"
+#include "base/error.h"
+#include "conform/conform.h"
+#include "tap.h"
+
+extern const struct yk_isa yk_isa_amx_emulated;
+bool yk_amx_works_amx_emulated(void);
+const struct yk_isa *__wrap_yk_isa_choose(const char *wish);
+
+const struct yk_isa *__wrap_yk_isa_choose(const char *wish)
+{
+	(void)wish;
+	return &yk_isa_amx_emulated;
+}
+
+// The TAP that conform writes; of what is wrong, the lines.
+static void cases(struct yk_device *cpu, uint64_t seed)
+{
+	char *text = NULL, *line, *rest;
+	size_t bytes = 0;
+	struct yk_conform_options o = { .ops = "contract.bf16", .seed = seed };
+	FILE *to = open_memstream(&text, &bytes);
+	int failed = to ? yk_conform(cpu, &o, to) : -1;
+	if (to)
+		fclose(to);
+	ok(!failed && text && strstr(text, "contract bf16 packed: 48 of 48"), "seed %llu: %s",
+	   (unsigned long long)seed, failed < 0 ? yoke_error() : "all cases");
+	for (rest = text; failed && rest && (line = strsep(&rest, "\n"));)
+		diag("%s", line);
+	free(text);
+}
+
+int main(void)
+{
+	tap_seed();
+	ok(yk_amx_works_amx_emulated(), "the product AMX is checked with is right");
+	struct yk_device *cpu = yk_device_cpu();
+	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"), "the CPU backend computes with it: %s",
+		cpu ? cpu->info.driver : yoke_error()))
+		return done();
+	for (int i = 0; i < tap_cases(2, 60); i++)
+		cases(cpu, tap_seed_value() + (uint64_t)i);
+	return done();
+}

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke conform on OpenCL devices, with kernels cut as the device asks for and as for a GPU, in groups of many items with
+# barriers: they do what the ops' definitions say, with the same bits when results are written past the caches.
+#
+# The compiler behind PoCL takes a third of a second for each text, and each dtype has its own.  So each op is run in
+# f32; cut as for a GPU, every third one; and each day other ones in other dtypes.  YOKE_TEST_LONG takes all.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/conforms.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+[ -n "${YOKE_TEST_OPENCL:-}" ] || { echo '1..0 # SKIP YOKE_TEST_OPENCL does not name the module'; exit 0; }
+YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
+export YOKE_PLUGIN_PATH
+devices=$("$yoke" info 2>/dev/null | sed -n '/the same device as/d; s/^  \(opencl:[0-9]*\) .*/\1/p')
+[ -n "$devices" ] || { echo '1..0 # SKIP no OpenCL device'; exit 0; }
+turn=${YOKE_TEST_SEED:-0}
+
+# pick N COUNT: of the lines, those whose turn it is, of N; a comma behind each
+pick()
+{
+	awk -v n="$1" -v turn="$turn" '(NR + turn) % n == 0 { printf "%s,", $0 }'
+}
+
+named=$("$yoke" conform cpu --quick |
+	sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq)
+others=$("$yoke" conform opencl --quick --ops scan,sort,gather,scatter_add,move,softmax,layer_norm,attention \
+	2>/dev/null | sed -n '/ f32 /d; s/^ok .* - \([a-z_]*\) \([a-z0-9]*\) .*cases.*/\1.\2/p' | uniq)
+maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done)
+plain=$(echo "$named" | pick 1)
+days="map.f32,reduce.f32,contract.f32,$(echo "$maps" | pick 8)$(printf 'contract.%s\n' f16 bf16 i32 f64 i8 | pick 5)"
+if [ "${YOKE_TEST_SAMPLE:-0}" != 0 ]; then
+	plain=softmax.f32,move.f32, days=contract.f32
+fi
+
+# run DEVICE WAY OPTION ..: conform there
+run()
+{
+	device=$1 way=$2
+	shift 2
+	verdict "$device, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" conform "$device" "$@")"
+	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
+}
+
+for device in $devices; do # of each platform
+	if [ -n "${YOKE_TEST_LONG:-}" ]; then
+		run "$device" YOKE_OPENCL_PRESET=
+		run "$device" YOKE_OPENCL_PRESET=gpu
+	fi
+	run "$device" YOKE_OPENCL_PRESET= --bits --ops "${plain}memory"
+	sed '/^#/d' conform.out >usual
+	run "$device" YOKE_OPENCL_STREAM=8192 --bits --ops "${plain}memory"
+	verdict 'the same bits' "$(sed '/^#/d' conform.out | diff usual -)"
+	run "$device" YOKE_OPENCL_PRESET= --quick --bits --seed "$turn" --ops "$days"
+	sed '/^#/d' conform.out >usual
+	run "$device" YOKE_OPENCL_STREAM=8192 --quick --bits --seed "$turn" --ops "$days"
+	verdict 'the same bits' "$(sed '/^#/d' conform.out | diff usual -)"
+	verdict 'products in several implementations' "$([ "$(grep -c 'contract f32 .*cases' usual)" -ge 3 ] || cat usual)"
+	run "$device" YOKE_OPENCL_PRESET= --quick --ops "$(echo "$others" | pick 12)memory"
+	run "$device" YOKE_OPENCL_PRESET=gpu --ops "$(echo "$named" | pick 3)memory"
+	run "$device" YOKE_OPENCL_PRESET=gpu --quick --ops map.f32,reduce.f32,contract.f32
+done
+if YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
+	verdict 'CLBlast is among the implementations' "$(
+		wrong 0 env YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32
+		grep -q '^ok .*contract f32 clblast: [1-9]' conform.out || cat conform.out)"
+fi
+echo "1..$count"
+exit $failed
