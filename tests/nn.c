@@ -104,8 +104,8 @@ static void mlp_ref(const int32_t *ids, int T, double (*logits)[V])
 			x[i] = at < 0 ? 0 : param[0][ids[at] * E + i % E];
 		}
 		for (int l = 0; l < L; l++) {
-			linear_row(l ? h[(l + 1) % 2] : x, l ? 4 * E : HISTORY * E, param[1 + 2 * l], param[2 + 2 * l],
-				   4 * E, h[l % 2]);
+			linear_row(l ? h[(l + 1) % 2] : x, l ? 4 * E : HISTORY * E, param[1 + 2 * l],
+				   param[2 + 2 * l], 4 * E, h[l % 2]);
 			for (int i = 0; i < 4 * E; i++)
 				h[l % 2][i] = fmax(h[l % 2][i], 0);
 		}
@@ -224,14 +224,16 @@ static void test_causal(struct yk_network *m, forward_fn *forward)
 		g[i] = got[i / V][i % V], w[i] = want[i / V][i % V];
 	near(g, w, 3 * V, 1e-5, 1, "logits depend on what is before them alone");
 	x = yoke_from(yoke_i32, 2, (int64_t[]){ 1, C + 1 }, (int32_t[C + 1]){ 0 });
-	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE, "too long: %s", yoke_error());
+	ok(!yk_network_forward(m, x, 0) && yoke_error_code() == YOKE_ESHAPE, "too long: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_free(x);
 }
 
 static void test_init(void)
 {
-	struct yk_shape shape = { .vocab = 257, .context = 64, .layers = 2, .heads = 4, .embed = 64 };
+	struct yk_model_shape shape = { .vocab = 257, .context = 64, .layers = 2, .heads = 4,
+					.embed = 64 };
 	struct yk_network *a = NULL, *b = NULL;
 	static float x[257 * 64], y[257 * 64];
 	double sum = 0, square = 0;
@@ -279,10 +281,10 @@ static void test_cache(const struct yk_model *model, int64_t history)
 {
 	enum { N = 2, TOKENS = 24, VOCAB = 31, PIECES = 12 };
 	static const int64_t piece[PIECES] = { 6, 1, 1, 1, 1, 5, 1, 1, 1, 1, 1, 4 };
-	struct yk_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2, .embed = 16,
-				  .history = history };
+	struct yk_model_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2,
+					.embed = 16, .history = history };
 	struct yk_network *m = NULL;
-	struct yk_cache *cache = NULL;
+	struct yk_network_cache *cache = NULL;
 	static float want[N][TOKENS][VOCAB], got[N][TOKENS][VOCAB], row[N * TOKENS * VOCAB];
 	static double g[N * TOKENS * VOCAB], w[N * TOKENS * VOCAB];
 	int32_t ids[N][TOKENS], part[N * TOKENS];
@@ -291,7 +293,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	if (!e)
 		e = yk_parameters_draw(&m->params, 3);
 	if (!e)
-		e = yk_cache_new(m, N, &cache);
+		e = yk_network_cache_new(m, N, &cache);
 	if (!ok(!e, "%s: a cache %s", model->name, yoke_error()))
 		return;
 	for (int round = 0; round < 2; round++) { // the second finds the first one's keys behind its own
@@ -318,7 +320,8 @@ static void test_cache(const struct yk_model *model, int64_t history)
 			if (i == 1)
 				misses = stats().plan_misses;
 			if (i == 4)
-				ok(stats().plan_misses == misses, "%s: one plan for each further token", model->name);
+				ok(stats().plan_misses == misses, "%s: one plan for each further token",
+				   model->name);
 		}
 		for (int i = 0; i < N * TOKENS * VOCAB; i++) {
 			g[i] = (double)got[i / VOCAB / TOKENS][i / VOCAB % TOKENS][i % VOCAB];
@@ -332,23 +335,24 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	ok(!h && yoke_error_code() == YOKE_ESHAPE, "%s: a full cache: %s", model->name, yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
-	yk_cache_free(cache);
+	yk_network_cache_free(cache);
 	yk_network_free(m);
 }
 
-static void refuse(const struct yk_model *model, struct yk_shape shape, const char *part)
+static void refuse(const struct yk_model *model, struct yk_model_shape shape, const char *part)
 {
 	struct yk_network *n = NULL;
 	int e = yk_network_new(model, &shape, &n);
 
-	ok(e == YOKE_EINVAL && !n && strstr(yoke_error(), part), "%s: refused: %s", model->name, yoke_error());
+	ok(e == YOKE_EINVAL && !n && strstr(yoke_error(), part), "%s: refused: %s", model->name,
+	   yoke_error());
 	yoke_error_clear();
 }
 
 static void test_refused(void)
 {
-	struct yk_shape good = { .vocab = 256, .context = 8, .layers = 1, .heads = 2, .embed = 16, .history = 8 },
-			bad = good;
+	struct yk_model_shape good = { .vocab = 256, .context = 8, .layers = 1, .heads = 2,
+				       .embed = 16, .history = 8 }, bad = good;
 
 	bad.heads = 3;
 	refuse(&yk_model_gpt, bad, "heads=3 does not divide embed=16");
@@ -366,7 +370,7 @@ static void test_refused(void)
 // What is in a manifest, there and back; one that names something else.
 static void test_manifest(const struct yk_model *model, int sizes_of)
 {
-	struct yk_shape shape = { .vocab = 256, .context = 8 }, got = { 0 };
+	struct yk_model_shape shape = { .vocab = 256, .context = 8 }, got = { 0 };
 	const struct yk_model *which = NULL;
 
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
@@ -377,7 +381,9 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 	   yoke_error());
 	json_object_set_new(o, "kind", json_string("bert"));
 	int e = yk_model_parse(o, "m", &which, &got);
-	ok(e == YOKE_EFORMAT && !strcmp(yoke_error(), "m: model of unknown kind 'bert'; this yoke knows gpt, mlp"), "refused: %s", yoke_error());
+	ok(e == YOKE_EFORMAT &&
+	   !strcmp(yoke_error(), "m: model of unknown kind 'bert'; this yoke knows gpt, mlp"),
+	   "refused: %s", yoke_error());
 	yoke_error_clear();
 	json_object_set_new(o, "kind", json_string(model->name));
 	json_object_set_new(o, "embed", json_integer(65537));
@@ -389,7 +395,8 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 
 static void test_model(const struct yk_model *model, int params, forward_fn *forward)
 {
-	struct yk_shape shape = { .vocab = V, .context = C, .layers = L, .heads = H, .embed = E, .history = HISTORY };
+	struct yk_model_shape shape = { .vocab = V, .context = C, .layers = L, .heads = H, .embed = E,
+					.history = HISTORY };
 	struct yk_network *m = NULL;
 
 	bool good = yk_network_new(model, &shape, &m) == 0 && m->params.count == params &&

@@ -70,7 +70,7 @@ static int train_mlp(double *loss)
 static int train_gpt(double *loss)
 {
 	struct yk_network *gpt = NULL;
-	struct yk_shape shape = { .vocab = 31, .context = T, .layers = 2, .heads = 2, .embed = 24 };
+	struct yk_model_shape shape = { .vocab = 31, .context = T, .layers = 2, .heads = 2, .embed = 24 };
 	int err = yk_network_new(&yk_model_gpt, &shape, &gpt);
 	if (!err)
 		err = yk_parameters_draw(&gpt->params, 3);

@@ -33,7 +33,7 @@ static yoke_tensor *const *layer_of(const struct yk_network *n, int64_t layer)
 	return n->params.var + LAYERS + IN_LAYER * layer;
 }
 
-static int check(const struct yk_shape *s)
+static int check(const struct yk_model_shape *s)
 {
 	if (s->embed % s->heads == 0)
 		return 0;
@@ -54,7 +54,7 @@ static void linear(struct yk_parameters *to, int64_t out, int64_t in, double dev
 	yk_parameters_vector(to, out, 0, "%s%s.bias", at, name);
 }
 
-static void parameters(const struct yk_shape *s, struct yk_parameters *to)
+static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 {
 	// Radford et al. 2019, as is the scale of the projections back into the residual stream
 	const double deviation = 0.02, residual = deviation / sqrt(2 * (double)s->layers);
@@ -75,7 +75,7 @@ static void parameters(const struct yk_shape *s, struct yk_parameters *to)
 }
 
 // Its logits, and in each layer the inputs of four products.
-static double kept(const struct yk_shape *s)
+static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 4 * (double)s->embed * (double)s->layers;
 }
@@ -92,8 +92,8 @@ static yoke_tensor *heads(const struct yk_network *n, yoke_tensor *qkv, int thir
 }
 
 // q [B,T,H,D] over the keys and values in a layer's cache, which k and v [B,T,H,D] join.
-static yoke_tensor *cached(const struct yk_cache *c, int64_t layer, yoke_tensor *q, yoke_tensor *k,
-			   yoke_tensor *v)
+static yoke_tensor *cached(const struct yk_network_cache *c, int64_t layer, yoke_tensor *q,
+			   yoke_tensor *k, yoke_tensor *v)
 {
 	yoke_tensor *start[] = { YOKE_NONE, c->at, YOKE_NONE, YOKE_NONE };
 	yoke_tensor *keys = c->state.var[2 * layer], *values = c->state.var[2 * layer + 1];
@@ -104,7 +104,7 @@ static yoke_tensor *cached(const struct yk_cache *c, int64_t layer, yoke_tensor 
 
 // x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of earlier tokens are
 static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
-			      const struct yk_cache *cache, yoke_tensor *x, double dropout)
+			      const struct yk_network_cache *cache, yoke_tensor *x, double dropout)
 {
 	yoke_tensor *const *l = layer_of(n, layer);
 	yoke_tensor *h = yoke_layer_norm(x, l[NORM1_W], l[NORM1_B], NORM_EPS);
@@ -126,7 +126,7 @@ static yoke_tensor *perceptron(yoke_tensor *const *l, yoke_tensor *x)
 
 // What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
 static yoke_tensor *half(const struct yk_network *n, int64_t layer, bool attn,
-			 const struct yk_cache *cache, yoke_tensor *x, double dropout)
+			 const struct yk_network_cache *cache, yoke_tensor *x, double dropout)
 {
 	char name[40];
 	snprintf(name, sizeof name, "layer%" PRId64 "/%s", layer, attn ? "attn" : "mlp");
@@ -139,7 +139,7 @@ static yoke_tensor *half(const struct yk_network *n, int64_t layer, bool attn,
 }
 
 // ids [B,T], their positions' rows of wpe [T,E] -> [B,T,E]
-static yoke_tensor *blocks(const struct yk_network *n, const struct yk_cache *cache,
+static yoke_tensor *blocks(const struct yk_network *n, const struct yk_network_cache *cache,
 			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
 {
 	yoke_tensor *const *last = layer_of(n, n->shape.layers);
@@ -167,7 +167,7 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 // ---- one token after another ----
 
 // Keys and values of each layer: [B,C,H,D].
-static void state(const struct yk_shape *s, int64_t batch, struct yk_parameters *to)
+static void state(const struct yk_model_shape *s, int64_t batch, struct yk_parameters *to)
 {
 	const int64_t dims[] = { batch, s->context, s->heads, s->embed / s->heads };
 	for (int64_t i = 0; i < s->layers; i++) {
@@ -176,7 +176,8 @@ static void state(const struct yk_shape *s, int64_t batch, struct yk_parameters 
 	}
 }
 
-static yoke_tensor *extend(const struct yk_network *n, const struct yk_cache *c, yoke_tensor *ids)
+static yoke_tensor *extend(const struct yk_network *n, const struct yk_network_cache *c,
+			   yoke_tensor *ids)
 {
 	yoke_tensor *wpe = yoke_slice_at(n->params.var[WPE], (yoke_tensor *[]){ c->at, YOKE_NONE },
 					 (int64_t[]){ yoke_dim(ids, 1), n->shape.embed });

@@ -19,7 +19,7 @@
 // By place: the embedding, then weight and bias of each layer, and of the one that gives logits.
 enum { WTE, LAYERS };
 
-static int check(const struct yk_shape *s)
+static int check(const struct yk_model_shape *s)
 {
 	if (s->history <= s->context)
 		return 0;
@@ -34,7 +34,7 @@ static void linear(struct yk_parameters *to, int64_t out, int64_t in, double dev
 	yk_parameters_vector(to, out, 0, "%s.bias", name);
 }
 
-static void parameters(const struct yk_shape *s, struct yk_parameters *to)
+static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 {
 	int64_t hidden = 4 * s->embed;
 	yk_parameters_matrix(to, s->vocab, s->embed, 1, "wte.weight");
@@ -42,13 +42,14 @@ static void parameters(const struct yk_shape *s, struct yk_parameters *to)
 		int64_t in = i ? hidden : s->history * s->embed;
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		linear(to, hidden, in, sqrt(2 / (double)in), name); // He et al. 2015: relu keeps the variance
+		// He et al. 2015: relu keeps the variance
+		linear(to, hidden, in, sqrt(2 / (double)in), name);
 	}
 	linear(to, s->vocab, hidden, 0.02, "out"); // small: what is not trained yet is near chance
 }
 
 // Its logits and the inputs of all products.
-static double kept(const struct yk_shape *s)
+static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + (double)s->embed * (double)(s->history + 4 * s->layers);
 }
@@ -91,14 +92,15 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 }
 
 // The embeddings of the last tokens: [B,n-1,E].
-static void state(const struct yk_shape *s, int64_t batch, struct yk_parameters *to)
+static void state(const struct yk_model_shape *s, int64_t batch, struct yk_parameters *to)
 {
 	if (s->history > 1)
 		yk_parameters_add(to, 3, (int64_t[]){ batch, s->history - 1, s->embed },
 				  "cache.last");
 }
 
-static yoke_tensor *extend(const struct yk_network *n, const struct yk_cache *c, yoke_tensor *ids)
+static yoke_tensor *extend(const struct yk_network *n, const struct yk_network_cache *c,
+			   yoke_tensor *ids)
 {
 	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
 	yoke_tensor *x = yoke_embedding(n->params.var[WTE], ids);

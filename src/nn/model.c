@@ -53,7 +53,7 @@ static int check_size(const struct yk_model *m, const char *key, int64_t size, i
 		       size, most);
 }
 
-int yk_model_check(const struct yk_model *m, const struct yk_shape *s)
+int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 {
 	int e = check_size(m, "vocab", s->vocab, MOST);
 	if (e == 0)
@@ -64,14 +64,14 @@ int yk_model_check(const struct yk_model *m, const struct yk_shape *s)
 	return e == 0 && m->check ? m->check(s) : e;
 }
 
-int64_t yk_model_elements(const struct yk_model *m, const struct yk_shape *s)
+int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
 {
 	struct yk_parameters all = { .counts = true };
 	m->parameters(s, &all);
 	return all.elements;
 }
 
-void yk_model_text(const struct yk_model *m, const struct yk_shape *s, char *to, size_t room)
+void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, char *to, size_t room)
 {
 	FILE *f = fmemopen(to, room, "w");
 	if (!f)
@@ -84,7 +84,7 @@ void yk_model_text(const struct yk_model *m, const struct yk_shape *s, char *to,
 	fclose(f);
 }
 
-json_t *yk_model_describe(const struct yk_model *m, const struct yk_shape *s)
+json_t *yk_model_describe(const struct yk_model *m, const struct yk_model_shape *s)
 {
 	json_t *o = json_pack("{s:s, s:I, s:I}", "kind", m->name, "vocab", (json_int_t)s->vocab,
 			      "context", (json_int_t)s->context);
@@ -100,12 +100,12 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_shape *s)
 }
 
 int yk_model_parse(const json_t *o, const char *what, const struct yk_model **model,
-		   struct yk_shape *to)
+		   struct yk_model_shape *to)
 {
 #define X(name) #name
 	static const char known[] = YK_MODELS(X, ", ");
 #undef X
-	struct yk_shape s = { 0 };
+	struct yk_model_shape s = { 0 };
 	const char *kind;
 	char why[256];
 	int e = yk_json_str(o, what, "kind", &kind);
@@ -135,7 +135,7 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 
 // ---- networks ----
 
-int yk_network_new(const struct yk_model *m, const struct yk_shape *s, struct yk_network **to)
+int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
 {
 	int e = yk_model_check(m, s);
 	if (e < 0)
@@ -181,9 +181,9 @@ yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_
 
 // ---- one token after another ----
 
-int yk_cache_new(const struct yk_network *n, int64_t batch, struct yk_cache **to)
+int yk_network_cache_new(const struct yk_network *n, int64_t batch, struct yk_network_cache **to)
 {
-	struct yk_cache *c = calloc(1, sizeof *c);
+	struct yk_network_cache *c = calloc(1, sizeof *c);
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", n->model->name);
 	c->batch = batch;
@@ -191,14 +191,14 @@ int yk_cache_new(const struct yk_network *n, int64_t batch, struct yk_cache **to
 	c->at = yoke_keep(yoke_scalar(0));
 	c->seen = yoke_keep(yoke_scalar(0));
 	if (c->state.error || !c->at || !c->seen) {
-		yk_cache_free(c);
+		yk_network_cache_free(c);
 		return yoke_error_code();
 	}
 	*to = c;
 	return 0;
 }
 
-void yk_cache_free(struct yk_cache *c)
+void yk_network_cache_free(struct yk_network_cache *c)
 {
 	if (!c)
 		return;
@@ -208,14 +208,15 @@ void yk_cache_free(struct yk_cache *c)
 	free(c);
 }
 
-yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_cache *c, yoke_tensor *ids)
+yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_network_cache *c,
+			       yoke_tensor *ids)
 {
 	int64_t t = yoke_dim(ids, 1);
 	if (t < 1 || t > n->shape.context - c->length || yoke_dim(ids, 0) != c->batch) {
 		yk_fail(YOKE_ESHAPE,
-			"%s: %" PRId64 " rows of %" PRId64 " tokens behind %" PRId64 " rows of %" PRId64
-			" in a window of %" PRId64, n->model->name, yoke_dim(ids, 0), t, c->batch, c->length,
-			n->shape.context);
+			"%s: %" PRId64 " rows of %" PRId64 " tokens behind %" PRId64
+			" rows of %" PRId64 " in a window of %" PRId64, n->model->name,
+			yoke_dim(ids, 0), t, c->batch, c->length, n->shape.context);
 		return NULL;
 	}
 	yoke_scalar_set(c->at, (double)c->length);

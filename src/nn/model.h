@@ -30,7 +30,7 @@ enum {
 };
 #define YK_HAS(key) (1u << YK_SIZE_##key)
 
-struct yk_shape {
+struct yk_model_shape {
 	int64_t vocab, context;
 	union {
 		int64_t size[YK_SIZE_COUNT]; // 0 where the model has no such size
@@ -44,12 +44,12 @@ struct yk_shape {
 
 struct yk_network {
 	const struct yk_model *model;
-	struct yk_shape shape;
+	struct yk_model_shape shape;
 	struct yk_parameters params;
 };
 
 // What a network remembers of the tokens seen so far, so that each is computed once.
-struct yk_cache {
+struct yk_network_cache {
 	int64_t length, batch;      // tokens in it; set length to 0 to begin anew
 	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with those
 	struct yk_parameters state; // as the model's `state` made them
@@ -59,10 +59,10 @@ struct yk_model {
 	const char *name; // model=NAME, and the manifest's "kind"
 	unsigned sizes;   // YK_HAS(..) of each that it has
 	// Sizes that do not fit each other: EINVAL.
-	int (*check)(const struct yk_shape *);
-	void (*parameters)(const struct yk_shape *, struct yk_parameters *);
+	int (*check)(const struct yk_model_shape *);
+	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
 	// Elements that a token of a training step leaves for the way back, at least.
-	double (*kept)(const struct yk_shape *);
+	double (*kept)(const struct yk_model_shape *);
 	// ids [B,T] i32 -> [B,T,..]: what logits takes.  `dropout` is a share.
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *ids, double dropout);
 	// [..,W] -> [..,V]
@@ -71,8 +71,9 @@ struct yk_model {
 	yoke_tensor *(*loss)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
 	// A cache's variables for so many windows; and, as forward, tokens that follow those in it.
-	void (*state)(const struct yk_shape *, int64_t batch, struct yk_parameters *);
-	yoke_tensor *(*extend)(const struct yk_network *, const struct yk_cache *, yoke_tensor *ids);
+	void (*state)(const struct yk_model_shape *, int64_t batch, struct yk_parameters *);
+	yoke_tensor *(*extend)(const struct yk_network *, const struct yk_network_cache *,
+			       yoke_tensor *ids);
 };
 
 #define X(name) extern const struct yk_model yk_model_##name;
@@ -82,27 +83,30 @@ YK_MODELS(X, )
 // By name; NULL when there is none.
 const struct yk_model *yk_model_find(const char *name);
 // EINVAL: a size is out of bounds, or does not fit the others.
-int yk_model_check(const struct yk_model *, const struct yk_shape *);
+int yk_model_check(const struct yk_model *, const struct yk_model_shape *);
 // Elements of all parameters, without making them; of a shape that was checked.
-int64_t yk_model_elements(const struct yk_model *, const struct yk_shape *);
+int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", as its keys are given.
-void yk_model_text(const struct yk_model *, const struct yk_shape *, char *to, size_t room);
+void yk_model_text(const struct yk_model *, const struct yk_model_shape *, char *to, size_t room);
 // { "kind": "gpt", "vocab": .., "context": .., and each size }; and back: `what` is for messages.
 // EFORMAT, also for a kind that is not known.
-json_t *yk_model_describe(const struct yk_model *, const struct yk_shape *);
-int yk_model_parse(const json_t *, const char *what, const struct yk_model **, struct yk_shape *);
+json_t *yk_model_describe(const struct yk_model *, const struct yk_model_shape *);
+int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
+		   struct yk_model_shape *);
 
 // All parameters zero.  EINVAL as yk_model_check.
-int yk_network_new(const struct yk_model *, const struct yk_shape *, struct yk_network **);
+int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
 // The model's forward and extend.  ESHAPE when the tokens do not fit the window; what extend gives is
-// to be evaluated before the next call, and has one plan for each T, wherever the tokens stand.
+// to be evaluated before the next call, and has one plan for each T, wherever behind the first tokens
+// these stand.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *ids, double dropout);
-yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_cache *, yoke_tensor *ids);
+yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *,
+			       yoke_tensor *ids);
 // A row's loss: the mean of -log p(target).
 yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
-int yk_cache_new(const struct yk_network *, int64_t batch, struct yk_cache **);
-void yk_cache_free(struct yk_cache *); // NULL is fine
+int yk_network_cache_new(const struct yk_network *, int64_t batch, struct yk_network_cache **);
+void yk_network_cache_free(struct yk_network_cache *); // NULL is fine
 
 #endif

@@ -175,7 +175,7 @@ static int make_states(struct training *t)
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
 static int make_train(struct yk_case *c)
 {
-	const struct yk_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
+	const struct yk_model_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
 					.heads = c->size[1], .embed = c->size[2] };
 	const int64_t dims[2] = { c->size[4], c->size[3] };
 	struct training *t = calloc(1, sizeof *t);

@@ -86,44 +86,39 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	return data;
 }
 
-static int eval(const struct yk_opened *o, struct result *to)
+static void print(const struct yk_opened *o, const struct result *r)
 {
-	const struct yk_config *c = &o->config;
+	printf("tokens         %" PRId64 "\n", r->tokens);
+	printf("loss           %.6f\n", r->loss);
+	printf("perplexity     %.6f\n", exp(r->loss));
+	if (yk_tokenizer_unknown(o->model.tokenizer) >= 0)
+		printf("unknown        %" PRId64 "\n", r->unknown);
+	// of a word that is not known neither the bytes nor their probability is
+	if (r->unknown == 0)
+		printf("bits_per_byte  %.6f\n",
+		       r->loss / M_LN2 * (double)r->tokens / (double)r->bytes);
+}
+
+static int eval(const struct yk_opened *o)
+{
+	const struct yk_network *net = o->model.net;
 	struct yk_data *data = open_data(o);
 	if (!data)
 		return yoke_error_code();
-	struct result r = { .tokens = yk_data_valid_windows(data) * o->model.net->shape.context };
-	int64_t batch = yk_config_int(c, YK_KEY_batch);
+	struct result r = { .tokens = yk_data_valid_windows(data) * net->shape.context };
+	int64_t batch = yk_config_int(&o->config, YK_KEY_batch);
 	int e = count(o, data, &r);
-	if (e == 0 && (e = yk_model_validate(o->model.net, data, batch, INT64_MAX, NULL, NULL, &r.loss)) ==
-			      YOKE_ENOMEM)
-		e = yk_validate_advise(o->model.net, data, batch);
-	yk_data_free(data);
 	if (e == 0)
-		*to = r;
+		e = yk_model_validate(net, data, batch, INT64_MAX, NULL, NULL, &r.loss);
+	if (e == YOKE_ENOMEM)
+		e = yk_validate_advise(net, data, batch);
+	if (e == 0)
+		print(o, &r);
+	yk_data_free(data);
 	return e;
 }
 
 int yk_cmd_eval(int argc, char **argv)
 {
-	struct yk_opened o;
-	struct result r = { 0 };
-	int status = yk_open_model(&o, YK_E, argc, argv);
-	if (status != YK_DONE)
-		return status;
-	if (eval(&o, &r) < 0) {
-		status = yk_failed("eval");
-	} else {
-		printf("tokens         %" PRId64 "\n", r.tokens);
-		printf("loss           %.6f\n", r.loss);
-		printf("perplexity     %.6f\n", exp(r.loss));
-		if (yk_tokenizer_unknown(o.model.tokenizer) >= 0)
-			printf("unknown        %" PRId64 "\n", r.unknown);
-		// of a word that is not known neither the bytes nor their probability is
-		if (r.unknown == 0)
-			printf("bits_per_byte  %.6f\n",
-			       r.loss / M_LN2 * (double)r.tokens / (double)r.bytes);
-	}
-	yk_close_model(&o);
-	return yk_finish("eval", status);
+	return yk_with_model(YK_E, argc, argv, eval);
 }

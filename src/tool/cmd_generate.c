@@ -35,7 +35,7 @@ static int write_token(void *tokenizer, int32_t id)
 }
 
 // The prompt's tokens; where it has none, one to begin with: what is unknown, or an end of line.
-static int prompt_tokens(struct yk_opened *o, const char *prompt, size_t bytes,
+static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t bytes,
 			 struct yk_tokens *to)
 {
 	int32_t unknown = yk_tokenizer_unknown(o->model.tokenizer);
@@ -54,7 +54,7 @@ static int prompt_tokens(struct yk_opened *o, const char *prompt, size_t bytes,
 	return e;
 }
 
-static int generate(struct yk_opened *o)
+static int generate(const struct yk_opened *o)
 {
 	const struct yk_config *c = &o->config;
 	struct yk_sampling sampling = {
@@ -80,6 +80,8 @@ static int generate(struct yk_opened *o)
 	if (e == 0)
 		e = yk_generate(o->model.net, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
 				write_token, o->model.tokenizer);
+	if (e == 0)
+		e = write_text("\n", 1);
 	yk_tokens_fini(&tokens);
 	free(piped);
 	return e;
@@ -87,14 +89,5 @@ static int generate(struct yk_opened *o)
 
 int yk_cmd_generate(int argc, char **argv)
 {
-	struct yk_opened o;
-	int status = yk_open_model(&o, YK_G, argc, argv);
-	if (status != YK_DONE)
-		return status;
-	if (generate(&o) < 0)
-		status = yk_failed("generate");
-	else
-		putchar('\n');
-	yk_close_model(&o);
-	return yk_finish("generate", status);
+	return yk_with_model(YK_G, argc, argv, generate);
 }

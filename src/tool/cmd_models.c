@@ -82,7 +82,7 @@ static json_t *describe(const char *folder, time_t saved)
 {
 	struct yk_checkpoint ck;
 	const struct yk_model *m;
-	struct yk_shape s;
+	struct yk_model_shape s;
 	uint64_t bytes = 0; // of the files
 	char when[32] = "";
 	double loss, val_loss;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `generate` and `eval` begin with: their keys and the model of a folder.
+// What `generate` and `eval` have in common: their keys and the model of a folder.
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
@@ -12,9 +12,8 @@ struct yk_opened {
 	struct yk_trained model;
 };
 
-// Takes the arguments "COMMAND MODEL [key=value ..]"; reports what is wrong and returns
-// the exit status, YK_DONE when the model is loaded.
-int yk_open_model(struct yk_opened *, unsigned command, int argc, char **argv);
-void yk_close_model(struct yk_opened *);
+// The sub-command with arguments "COMMAND MODEL [key=value ..]": calls fn once the model is loaded, reports
+// what is wrong, and returns the exit status.
+int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *));
 
 #endif

@@ -449,10 +449,11 @@ const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT] = {
 #undef S
 };
 
-const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab, struct yk_shape *to)
+const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
+				       struct yk_model_shape *to)
 {
 	const struct yk_model *m = yk_model_find(yk_config_str(c, YK_KEY_model));
-	*to = (struct yk_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
+	*to = (struct yk_model_shape){ .vocab = vocab, .context = yk_config_int(c, YK_KEY_context) };
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (m->sizes >> k & 1)
 			to->size[k] = yk_config_int(c, yk_config_sizes[k]);
@@ -475,7 +476,7 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 
 int yk_config_check(const struct yk_config *c)
 {
-	struct yk_shape shape;
+	struct yk_model_shape shape;
 
 	if (c->command != YK_T)
 		return 0;

@@ -138,7 +138,8 @@ int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
 // Rules between keys: the model's sizes fit each other, data is given to train.
 int yk_config_check(const struct yk_config *);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
-const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab, struct yk_shape *);
+const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
+				       struct yk_model_shape *);
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
 double yk_config_real(const struct yk_config *, enum yk_config_key);

@@ -65,7 +65,7 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 // The last tokens of the text, of which the first ones are in the cache.
 struct window {
 	const struct yk_network *net;
-	struct yk_cache *cache;
+	struct yk_network_cache *cache;
 	int32_t *ids; // room for one more than the context
 	int64_t n;
 };
@@ -81,12 +81,12 @@ static int window_init(struct window *w, const struct yk_network *net,
 	if (!w->ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
 	yk_tokens_copy(prompt, prompt->count - (size_t)w->n, (size_t)w->n, w->ids);
-	return yk_cache_new(net, 1, &w->cache);
+	return yk_network_cache_new(net, 1, &w->cache);
 }
 
 static void window_fini(struct window *w)
 {
-	yk_cache_free(w->cache);
+	yk_network_cache_free(w->cache);
 	free(w->ids);
 }
 

@@ -86,7 +86,7 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, struc
 {
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
-	struct yk_shape shape;
+	struct yk_model_shape shape;
 	int e = yk_model_parse(ck->model, folder, &model, &shape);
 	if (e == 0)
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,

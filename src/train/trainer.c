@@ -115,7 +115,7 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
-			const struct yk_shape *s, const struct yk_optim_spec *o)
+			const struct yk_model_shape *s, const struct yk_optim_spec *o)
 {
 	char need[32], has[32];
 	const struct yoke_context *ctx = yk_current();
@@ -143,13 +143,14 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
-	struct yk_shape shape;
+	struct yk_model_shape shape;
 	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
 	struct yk_optim_spec spec = optim_spec(t->config);
 	char had[160] = "";
 	int e = check_memory(t, m, &shape, &spec);
 	if (e == 0)
-		e = from ? yk_trained_network(folder, from, &t->net) : yk_network_new(m, &shape, &t->net);
+		e = from ? yk_trained_network(folder, from, &t->net) :
+			   yk_network_new(m, &shape, &t->net);
 	if (e < 0)
 		return e;
 	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
@@ -357,8 +358,8 @@ static int rehearse(void *arg, int64_t batch)
 	for (int i = 0; i < REHEARSED && e == 0; i++)
 		e = yk_trainer_step(&t);
 	if (e == 0)
-		e = yk_model_validate(t.net, t.data, batch, windows < batch ? windows : batch, NULL, NULL,
-				      &loss);
+		e = yk_model_validate(t.net, t.data, batch, windows < batch ? windows : batch,
+				      NULL, NULL, &loss);
 	drop_model(&t);
 	return e;
 }
@@ -370,5 +371,6 @@ int yk_trainer_advise(struct yk_trainer *t)
 		return YOKE_ENOMEM;
 	drop_model(t);
 	yoke_context_free(ctx); // with what is pending, or failed
-	return yk_advise_batch(t->batch, true, "use a smaller context or embed, or fewer layers", rehearse, t);
+	return yk_advise_batch(t->batch, true, "use a smaller context or embed, or fewer layers",
+			       rehearse, t);
 }

@@ -159,7 +159,7 @@ static void repair(json_t *o)
 static void fuzz_parts(const struct yk_checkpoint *c)
 {
 	const struct yk_model *model;
-	struct yk_shape shape;
+	struct yk_model_shape shape;
 	struct yk_config config;
 
 	MUST(c->generation > 0 && c->step >= 0);
