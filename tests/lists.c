@@ -221,10 +221,36 @@ static void refused(void)
 	yoke_error_clear();
 }
 
+// Of any length: 600 tensors joined, in both orders, and the gradient by each.
+static void long_lists(void)
+{
+	enum { LONG = 600 };
+	static yoke_tensor *x[2 * LONG], *g[LONG];
+	static double got[2 * LONG], want[2 * LONG], slope[LONG];
+	int64_t one = 1;
+	yoke_scope *s = yoke_scope_begin("long");
+	for (int i = 0; i < LONG; i++) {
+		double v = rnd_real(-2, 2);
+		x[i] = x[2 * LONG - 1 - i] = yoke_from(yoke_f64, 1, &one, &v);
+		want[i] = want[2 * LONG - 1 - i] = v * v;
+		slope[i] = 4 * v;
+	}
+	yoke_tensor *y = yoke_square(yoke_concat(2 * LONG, x, 0));
+	int err = yoke_grad(yoke_sum(y, YOKE_ALL), LONG, x, g);
+	yoke_tensor *all = err ? NULL : yoke_concat(LONG, g, 0);
+	err = yoke_eval(2, (yoke_tensor *[]){ y, all });
+	yoke_read(y, got, sizeof got);
+	near(got, want, 2 * LONG, 1e-15, 1, "1200 operands");
+	yoke_read(all, got, sizeof *got * LONG);
+	near(got, slope, LONG, 1e-15, 1, "their gradients");
+	ok(!err && !yoke_scope_end(s), "without an error: %s", yoke_error());
+}
+
 int main(void)
 {
 	static const int floats[] = { yoke_f64, yoke_f32, yoke_f16, yoke_bf16 };
 	tap_seed();
+	long_lists();
 	for (int k = 0; k < KINDS; k++)
 		for (int d = 0; d < 4; d++) {
 			int acc = d ? yoke_f32 : yoke_f64;

@@ -144,13 +144,17 @@ yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, doub
 
 yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 {
-	if (n < 1 || n > 255) {
-		yk_fail(YOKE_EINVAL, "concat: %d tensors; 1 to 255 are possible", n);
+	if (n < 1) {
+		yk_fail(YOKE_EINVAL, "concat: %d tensors", n);
 		return NULL;
 	}
 	struct yk_rec r = yk_rec_begin(1, x);
-	yk_id in[255] = { r.in[0] }, y = YK_BAD;
-	bool good = in[0] != YK_BAD;
+	yk_id *in = malloc((size_t)n * sizeof *in), y = YK_BAD;
+	bool good = in && r.in[0] != YK_BAD;
+	if (!in)
+		yk_fail(YOKE_ENOMEM, "concat: no memory for %d tensors", n);
+	if (good)
+		in[0] = r.in[0];
 	for (int i = 1; i < n && good; i++) {
 		in[i] = yk_operand(r.ctx, x[i], r.g->value[in[0]].dtype);
 		if (in[i] == YK_NIL)
@@ -161,6 +165,7 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 	if (k >= 0)
 		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1,
 			      &(union yoke_attr){ .i = k });
+	free(in);
 	return yk_rec_end(&r, y);
 }
 

@@ -15,8 +15,6 @@
 
 #define NONE UINT32_MAX
 
-enum { MOST = 256 }; // operands of an op that has a gradient
-
 struct piece {         // the cotangent of a slice
 	uint32_t node; // the slice
 	yk_id cot;
@@ -232,12 +230,11 @@ static void visit(struct pass *s, uint32_t node)
 				    row->name);
 		return;
 	}
-	if (n.nin > MOST) {
-		s->err = yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
-				    "no gradient for %u operands", n.nin);
+	yk_id *gin = malloc((n.nin + (size_t)1) * sizeof *gin);
+	if (!gin) {
+		s->err = yk_fail(YOKE_ENOMEM, "gradient: no memory");
 		return;
 	}
-	yk_id gin[MOST];
 	for (uint32_t i = 0; i < n.nin; i++)
 		gin[i] = YK_NIL;
 	if (parts)
@@ -249,6 +246,7 @@ static void visit(struct pass *s, uint32_t node)
 		if (x != YK_NIL && s->matters[x])
 			accumulate(s, x, gin[i]);
 	}
+	free(gin);
 }
 
 // ---- passes ----
@@ -302,7 +300,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	const struct yk_node n = g->node[node];
 	size_t first = g->nodes;
 	struct pass t = { 0 };
-	yk_id in[MOST], *out = malloc(n.nout * sizeof *out);
+	yk_id *out = malloc((n.nout + n.nin + (size_t)1) * sizeof *out), *in = out + n.nout;
 	union yoke_attr attr[8];
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
