@@ -76,7 +76,7 @@ struct problem {
 	struct yk_segment a, b, c, w;
 	struct yoke_view in[2], out;
 	struct yoke_op op;
-	const struct yk_kernel *kernel;
+	struct yk_prepared *prepared;
 	struct peer_matmul *matmul;
 };
 
@@ -139,8 +139,10 @@ static void problem_init(struct problem *p, const struct yk_isa *isa,
 				  .nin = 2,
 				  .out = &p->out,
 				  .in = p->in };
-	p->kernel = isa->op[YOKE_OP_CONTRACT];
-	bytes = p->kernel->workspace(&p->op, 0);
+	const struct yk_kernel *kernel = isa->op[YOKE_OP_CONTRACT];
+	bytes = kernel->workspace(&p->op, 0);
+	if (yk_kernel_prepare(kernel, &p->op, 0, &p->prepared) < 0)
+		exit(1);
 	p->w = memory(bytes, false);
 	if (bytes)
 		p->op.workspace = view(&p->w, yoke_u8, 1, 1, (int64_t)bytes, false);
@@ -150,6 +152,7 @@ static void problem_init(struct problem *p, const struct yk_isa *isa,
 static void problem_fini(struct problem *p)
 {
 	peer_matmul_free(p->matmul);
+	yk_kernel_release(p->prepared);
 	free(p->a.base);
 	free(p->b.base);
 	free(p->c.base);
@@ -164,7 +167,7 @@ static bool run(struct problem *p, int who)
 {
 	switch (who) {
 	case OURS:
-		if (p->kernel->run(&p->op, 0) < 0)
+		if (yk_kernel_run(p->prepared, &p->op) < 0)
 			exit(1);
 		return true;
 	case BLAS:

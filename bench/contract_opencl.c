@@ -58,6 +58,7 @@ struct problem {
 	void *segment[3], *work;
 	struct yoke_view view[3], row[3]; // row: the first of y and a, for products of a vector
 	struct yoke_op op, one;
+	void *handle[IMPLS], *one_row;
 	uint64_t impls;
 };
 
@@ -94,17 +95,20 @@ static struct yoke_op op_of(struct yoke_view *v)
 
 static void give_work(struct problem *p)
 {
-	uint64_t most = 0, bytes;
+	uint64_t most = 0, bytes = 0;
 
 	for (int i = 0; i < IMPLS; i++)
 		if (p->impls >> i & 1) {
+			bytes = 0;
 			wish_for(&p->op, i);
-			must(cl->workspace(device, &p->op, (uint32_t)i, &bytes), "workspace");
+			must(cl->prepare(device, &p->op, (uint32_t)i, 0, &p->handle[i], &bytes),
+			     "prepare");
 			most = bytes > most ? bytes : most;
 		}
 	clblast = "0";
-	must(cl->workspace(device, &p->one, (uint32_t)first_impl(cl->can(device, &p->one)),
-			   &bytes), "workspace");
+	bytes = 0;
+	must(cl->prepare(device, &p->one, (uint32_t)first_impl(cl->can(device, &p->one)), 0,
+			 &p->one_row, &bytes), "prepare");
 	most = bytes > most ? bytes : most;
 	if (!most)
 		return;
@@ -151,6 +155,10 @@ static void problem_fini(struct problem *p)
 		cl->segment_free(device, p->segment[i]);
 		free(p->host[i]);
 	}
+	for (int i = 0; i < IMPLS; i++)
+		if (p->impls >> i & 1)
+			cl->release(p->handle[i]);
+	cl->release(p->one_row);
 	if (p->work)
 		cl->segment_free(device, p->work);
 }
@@ -166,12 +174,7 @@ static void finish(void)
 // Seconds a run of who: an implementation, BLAS or VECTORS; the first one is not counted.
 static double time_of(struct problem *p, int who, int repeat)
 {
-	clblast = "0";
-	uint32_t row = (uint32_t)first_impl(cl->can(device, &p->one));
 	double t = 0;
-
-	if (who < IMPLS)
-		wish_for(&p->op, who);
 
 	for (int r = -1; r < repeat; r++) {
 		if (!r) {
@@ -182,9 +185,9 @@ static double time_of(struct problem *p, int who, int repeat)
 			peer_sgemm(&p->s, p->host[1], p->host[2], p->host[0]);
 		else if (who == VECTORS)
 			for (int i = 0; i < p->s.m; i++)
-				must(cl->run(queue, &p->one, row), "run");
+				must(cl->run(queue, p->one_row, &p->one), "run");
 		else
-			must(cl->run(queue, &p->op, (uint32_t)who), "run");
+			must(cl->run(queue, p->handle[who], &p->op), "run");
 	}
 	finish();
 	return (now() - t) / repeat;

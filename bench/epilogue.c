@@ -93,7 +93,7 @@ static struct yoke_map bias_gelu(void)
 
 static void run(const struct yk_isa *isa, struct yoke_op *op)
 {
-	if (isa->op[op->code]->run(op, 0) < 0)
+	if (yk_kernel_once(isa->op[op->code], op, 0) < 0)
 		exit(1);
 }
 

@@ -41,20 +41,19 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void run_op(const struct yk_isa *isa, const struct yk_bench_op *b)
+static void run_op(const struct yk_bench_op *b)
 {
-	isa->op[b->op.code]->run(&b->op, 0);
+	yk_kernel_run(b->prepared, &b->op);
 }
 
 // Seconds of one call, of as many as fill least_seconds.
-static double once(const struct yk_isa *isa, const struct yk_bench_op *b,
-		   const struct yk_limit_loop *loop)
+static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop)
 {
 	double t = now(), spent;
 	int n = 0;
 	do {
 		if (b)
-			run_op(isa, b);
+			run_op(b);
 		else
 			loop->run();
 		n++;
@@ -83,7 +82,7 @@ static bool prepare(const struct yk_isa *isa, struct yk_bench_op *b,
 	space->base = aligned_alloc(64, (space->bytes / 64 + 1) * 64);
 	b->op.workspace =
 		(struct yoke_view){ .segment = space, .kind = YOKE_VIEW_BUFFER };
-	return space->base != NULL;
+	return space->base && !yk_kernel_prepare(k, &b->op, 0, &b->prepared);
 }
 
 static double limit_of(const struct measure *limit, enum yk_limit fit)
@@ -115,9 +114,9 @@ static void table(const struct yk_isa *isa, const char *only)
 	}
 	for (int r = 0; r < ROUNDS; r++) {
 		for (int k = 0; k < LIMITS; k++)
-			limit[k].seconds[r] = once(NULL, NULL, &yk_limit_loops[k]);
+			limit[k].seconds[r] = once(NULL, &yk_limit_loops[k]);
 		for (int i = 0; i < kept; i++)
-			got[i].seconds[r] = once(isa, &op[i], NULL);
+			got[i].seconds[r] = once(&op[i], NULL);
 	}
 	for (int k = 0; k < LIMITS; k++) {
 		limit[k].bytes = (double)yk_bench_count * 4 * yk_limit_loops[k].arrays;

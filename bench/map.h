@@ -36,6 +36,7 @@ struct yk_bench_op {
 	struct yoke_op op;
 	struct yoke_view in[8], out[3];
 	struct yoke_map map;
+	struct yk_prepared *prepared; // for the CPU's kernel
 };
 
 // Fills list, at most `room`, and returns how many there are.

@@ -20,7 +20,7 @@ static const double enough = 0.85, least_seconds = 2e-3;
 struct twin {
 	struct yk_bench_op b;
 	uint32_t impl;
-	void *work;
+	void *handle, *work;
 };
 
 struct bench {
@@ -56,7 +56,7 @@ static double on_device(const struct bench *b, const struct twin *w)
 	double t = now(), spent;
 	int n = 0;
 	do {
-		b->t->run(b->queue, &w->b.op, w->impl);
+		b->t->run(b->queue, w->handle, &w->b.op);
 		finish(b);
 		n++;
 		spent = now() - t;
@@ -64,12 +64,12 @@ static double on_device(const struct bench *b, const struct twin *w)
 	return spent / n;
 }
 
-static double on_cpu(const struct yk_isa *isa, const struct yk_bench_op *b)
+static double on_cpu(const struct yk_bench_op *b)
 {
 	double t = now(), spent;
 	int n = 0;
 	do {
-		isa->op[b->op.code]->run(&b->op, 0);
+		yk_kernel_run(b->prepared, &b->op);
 		n++;
 		spent = now() - t;
 	} while (spent < least_seconds);
@@ -103,7 +103,7 @@ static bool twin_init(const struct bench *b, struct twin *w, const struct yk_ben
 	if (!(can = b->t->can(b->device, &w->b.op)))
 		return false;
 	w->impl = (uint32_t)__builtin_ctzll(can);
-	if (b->t->workspace(b->device, &w->b.op, w->impl, &bytes))
+	if (b->t->prepare(b->device, &w->b.op, w->impl, 0, &w->handle, &bytes))
 		return false;
 	if (bytes && b->t->segment_new(b->device, 0, bytes, &w->work))
 		return false;
@@ -123,14 +123,14 @@ static bool prepare_cpu(const struct yk_isa *isa, struct yk_bench_op *o,
 	space->base = malloc(space->bytes + 1);
 	o->op.workspace =
 		(struct yoke_view){ .segment = space, .kind = YOKE_VIEW_BUFFER };
-	return space->base != NULL;
+	return space->base && !yk_kernel_prepare(k, &o->op, 0, &o->prepared);
 }
 
 static void measure(const struct yk_isa *isa, const struct bench *b, struct yk_bench_op *o)
 {
 	double cpu[ROUNDS], dev[ROUNDS], quotient[ROUNDS];
 	struct yk_segment space;
-	struct twin w = { .work = NULL };
+	struct twin w = { .handle = NULL };
 
 	if (!prepare_cpu(isa, o, &space))
 		return;
@@ -140,7 +140,7 @@ static void measure(const struct yk_isa *isa, const struct bench *b, struct yk_b
 		return;
 	}
 	for (int r = 0; r < ROUNDS; r++) {
-		cpu[r] = on_cpu(isa, o);
+		cpu[r] = on_cpu(o);
 		dev[r] = on_device(b, &w);
 		quotient[r] = cpu[r] / dev[r];
 	}
@@ -153,6 +153,9 @@ static void measure(const struct yk_isa *isa, const struct bench *b, struct yk_b
 	       o->bytes / dev[ROUNDS / 2] / 1e9, o->bytes / cpu[ROUNDS / 2] / 1e9, q,
 	       quotient[1], quotient[ROUNDS - 1], q >= enough ? "" : "LOW");
 	fflush(stdout);
+	if (w.handle)
+		b->t->release(w.handle);
+	yk_kernel_release(o->prepared);
 	if (w.work)
 		b->t->segment_free(b->device, w.work);
 	free(space.base);

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 // MAJOR must be equal on both sides, MINOR only appends.
-#define YOKE_ABI_MAJOR 1
+#define YOKE_ABI_MAJOR 2
 #define YOKE_ABI_MINOR 0
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
@@ -75,7 +75,7 @@ enum yoke_view_kind {
 };
 
 // One tensor operand.  Its element i0,i1,.. lies at offset + sum(ik * strides[k]) * size of dtype.
-// Broadcast axes have stride 0.  In can() and workspace() segment and offset mean nothing.
+// Broadcast axes have stride 0.  In can() and prepare() segment and offset mean nothing.
 // The struct is part of MAJOR: it is used in arrays and does not grow.
 struct yoke_view {
 	void *segment;   // as segment_new gave it
@@ -264,12 +264,11 @@ struct yoke_op {
 	const struct yoke_view *out, *in;
 	union yoke_attr attr[8];
 	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
-	uint64_t alias_mask;        // bit k: input operand k (a list is one) is written over by an
+	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
-	struct yoke_view workspace; // as many bytes as workspace() asked for, aligned as info.align;
-	                            // kind NONE: nothing
+	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
+	                            // info.align; kind NONE: nothing
 	uint64_t id;                // the plan's step, for messages and profiles
-	void *memo;                 // the core's own; NULL in an op that no plan has
 };
 
 // ---- devices ----
@@ -322,10 +321,16 @@ enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
 #define YOKE_MAP_KEY_BYTES 768
 #define YOKE_MAP_INDICES 4
 
-// One argument of a generated kernel: the start of a segment, or 8 bytes by value.
+enum yoke_map_arg_kind {
+	YOKE_MAP_ARG_WORD = 0, // the word, 8 bytes by value
+	YOKE_MAP_ARG_SEGMENT,  // the start of an operand's segment
+	YOKE_MAP_ARG_OFFSET    // its view's offset, by value: of a SCALAR its bits
+};
+
+// One argument of a generated kernel.
 struct yoke_map_arg {
-	int32_t operand; // >= 0: segment of output k, or of the op's input k - nout; -1: the word
-	uint32_t reserved;
+	uint32_t kind;
+	uint32_t operand; // output k, or the op's input k - nout
 	uint64_t word;
 };
 
@@ -379,8 +384,8 @@ struct yoke_host {
 	// negative error; put replaces.  Both may always fail.
 	int64_t (*cache_get)(const void *key, size_t key_bytes, void *to, size_t cap);
 	int (*cache_put)(const void *key, size_t key_bytes, const void *data, size_t bytes);
-	// Fills a call, whose size the caller has set; errors as map_source.  Cheap: meant for every
-	// launch.
+	// Fills a call, whose size the caller has set; errors as map_source.  It follows from the op
+	// as prepare sees it.
 	int (*map_call)(const struct yoke_op *, struct yoke_map_call *call);
 	// Adds to the counts that reports show: programs compiled from their text, programs
 	// that cache_get had compiled.
@@ -393,11 +398,11 @@ struct yoke_host {
 // several threads at once, for one device too; a queue, with what is enqueued and marked in it, is
 // used by one thread at a time.  In a forked child the core does not call them.
 // A function that is absent, NULL or beyond the table's size, counts as one that answers EUNSUPPORTED
-// (can: 0; workspace: no bytes; queue_flush: 0).  Needed in fact: probe, device_info, segments,
+// (can: 0; prepare: a NULL handle and no bytes; queue_flush: 0).  Needed in fact: probe, device_info, segments,
 // queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill, event_after
 // or event_elapsed the host does it, or waits, or knows no times.
 // What the core makes of errors: ENOMEM of segment_new or run, it makes room and tries once more;
-// EUNSUPPORTED of workspace, it takes another implementation or device; any other, of an event as
+// EUNSUPPORTED of prepare, it takes another implementation or device; any other, of an event as
 // well, fails the values that the op would have written and what uses them; EDEVICE, the device is
 // lost besides, and training goes on elsewhere if it may.
 struct yoke_backend {
@@ -432,12 +437,20 @@ struct yoke_backend {
 	void (*event_free)(void *event);
 	// Bit i: implementation i can run this op, best first; 0: none.  What it accepts, run takes.
 	uint64_t (*can)(uint32_t device, const struct yoke_op *);
-	// Called for each step of a plan before anything of it is launched: the place to build kernels.
-	// EUNSUPPORTED: it does not build after all; the next implementation, or another device, runs ops
-	// of this form from now on.
-	int (*workspace)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t *bytes);
-	// ENOMEM: nothing that writes over an operand was enqueued.  The core makes room and tries once more.
-	int (*run)(void *queue, const struct yoke_op *, uint32_t impl);
+	// Called for each step of a plan before anything of it is launched: the place to build kernels and
+	// to derive what run needs of the op, for as many runs as there will be.  Those see the same op, but
+	// for what only a launch knows: segments and offsets of BUFFER views, bits of SCALAR ones (the kinds
+	// stay), alias_mask, the same in all of them, and workspace; op, views and map lie elsewhere then.
+	// plan: one number for all steps of a plan, never given twice in a process; 0: the op is of no plan.
+	// *handle is NULL before, and may stay so; *workspace, in bytes, is 0 before.  EUNSUPPORTED: it does
+	// not build after all; the next implementation, or another device, runs ops of this form from now on.
+	int (*prepare)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t plan, void **handle,
+		       uint64_t *workspace);
+	// With what prepare gave; one at a time for a handle, on queues of its device.  ENOMEM: nothing that
+	// writes over an operand was enqueued.  The core makes room and tries once more.
+	int (*run)(void *queue, void *handle, const struct yoke_op *);
+	// Frees a handle, none of whose runs is under way any more.
+	void (*release)(void *handle);
 	// Static, of a-z, 0-9, _ and -; the same from run to run, for tuning, self-tests and quirks are
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
@@ -448,7 +461,7 @@ struct yoke_backend {
 	int (*segment_wrap)(uint32_t device, void *memory, uint64_t bytes, void **segment);
 };
 
-// The mandatory part ends with run: a table cut off before its end is refused.
+// The mandatory part ends with release: a table cut off before its end is refused.
 #define YOKE_BACKEND_MANDATORY offsetof(struct yoke_backend, impl_name)
 
 // The one symbol of a plugin, called before anything else.  Checks core_abi's MAJOR, keeps the

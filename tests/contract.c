@@ -178,7 +178,7 @@ static int contract(const struct yk_isa *isa, struct problem *p, int threads)
 						   .strides = { 1 } };
 	memset(p->c.segment.base, 0xff, p->c.segment.bytes);
 	yk_team_limit(threads);
-	rc = kernel->run(&op, 0);
+	rc = yk_kernel_once(kernel, &op, 0);
 	yk_team_limit(0);
 	for (int i = 0; i < 64; i++)
 		if ((uint8_t)work.base[bytes + (uint64_t)i] != 0xff)

@@ -257,7 +257,7 @@ static void streamed(const struct yk_isa *isa, int64_t skip)
 	op.rank = 1, op.dims[0] = n, op.map = &m, op.alias_mask = 1;
 	for (int64_t i = 0; i < n; i++)
 		x[skip + i] = (float)(i % 1021);
-	int code = k->can(&op) ? k->run(&op, 0) : YOKE_EUNSUPPORTED;
+	int code = k->can(&op) ? yk_kernel_once(k, &op, 0) : YOKE_EUNSUPPORTED;
 	for (int64_t i = 0; i < n && !code; i++) {
 		float v = (float)(i % 1021) + 1;
 		wrong += y[skip + i] != v || z[skip + i] != v * v ||

@@ -22,7 +22,7 @@ static inline int run_once(const struct yk_kernel *k, const struct yoke_op *op,
 						     .align = 64,
 						     .dims = { (int64_t)bytes },
 						     .strides = { 1 } };
-	int code = k->run(&with, impl);
+	int code = yk_kernel_once(k, &with, impl);
 	for (int i = 0; i < GUARD; i++)
 		if (space.base[bytes + (uint64_t)i] != 0x5a)
 			code = YOKE_EFAILED;

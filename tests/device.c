@@ -198,10 +198,11 @@ static void choice(void)
 
 	struct yk_device *d = yk_device_choose("t_big");
 	void *handle = NULL;
-	uint64_t bytes = 7;
+	uint64_t bytes = 0;
 	ok(d->ops->segment_new(0, 0, 1, &handle) == YOKE_EUNSUPPORTED && d->ops->can(0, NULL) == 0 &&
-	   d->ops->run(NULL, NULL, 0) == YOKE_EUNSUPPORTED && !d->ops->segment_host(NULL) &&
-	   d->ops->workspace(0, NULL, 0, &bytes) == 0 && bytes == 0 && d->ops->ext("x") == NULL &&
+	   d->ops->run(NULL, NULL, NULL) == YOKE_EUNSUPPORTED && !d->ops->segment_host(NULL) &&
+	   d->ops->prepare(0, NULL, 0, 1, &handle, &bytes) == 0 && !handle && !bytes &&
+	   d->ops->ext("x") == NULL &&
 	   !strcmp(d->ops->impl_name(0, NULL, 0), ""), "holes of a table answer 'unsupported'");
 	struct yk_queue *q;
 	ok(yk_queue_new(d, YOKE_QUEUE_COMPUTE, &q) == YOKE_EUNSUPPORTED && has("t_big:0"),

@@ -358,11 +358,11 @@ static void planning(void)
 	struct yoke_stats a = { .size = sizeof a }, b = a;
 	model_new(&m);
 	yoke_stats(&a);
-	ctl->arm("workspace", 3);
+	ctl->arm("prepare", 3);
 	int err = step(&m, 1);
-	ctl->arm("workspace", 0);
+	ctl->arm("prepare", 0);
 	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "step", "fault:0",
-		"fault.workspace: call 3", NULL }), "a kernel that cannot be built: %s", yoke_error());
+		"fault.prepare: call 3", NULL }), "a kernel that cannot be built: %s", yoke_error());
 	yoke_error_clear();
 	yoke_stats(&b);
 	ok(b.plans == a.plans && b.launches == a.launches, "nothing is cached, nothing launched");
@@ -522,7 +522,7 @@ static void everything(void)
 	static const char *const heard[] = { "run", "late", "put", "event", "mark" };
 	const char *limit = getenv("YOKE_DEVICE_TIMEOUT"); // then events are asked, not waited for
 	const char *const maybe[] = { "segment", "queue", "fill", "get", limit ? "done" : "wait",
-		"workspace" };
+		"prepare" };
 	for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
 		every(heard[i], false, true);
 	for (size_t i = 0; i < sizeof maybe / sizeof *maybe; i++)

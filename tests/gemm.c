@@ -39,6 +39,19 @@ static const struct yoke_backend *backend_for(const char *gemm)
 	return yoke_cpu_init(YOKE_ABI, &host, &b) ? NULL : b;
 }
 
+static int run(const struct yoke_backend *b, const struct yoke_op *op, uint32_t impl)
+{
+	uint64_t bytes = 0;
+	void *handle;
+	int err = b->prepare(0, op, impl, 0, &handle, &bytes);
+
+	if (err || bytes)
+		return err ? err : YOKE_EFAILED;
+	err = b->run(NULL, handle, op);
+	b->release(handle);
+	return err;
+}
+
 // One product of `batch` matrices; does it come from this implementation, and right?
 static bool product(const struct yoke_backend *b, const char *impl, int dtype,
 		    int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
@@ -66,7 +79,7 @@ static bool product(const struct yoke_backend *b, const char *impl, int dtype,
 	if (which > 3 || strcmp(b->impl_name(0, &op, which), impl)) {
 		diag("mask %llx, wanted %s", (unsigned long long)mask, impl);
 		good = false;
-	} else if (strcmp(impl, "packed") && b->run(NULL, &op, which)) {
+	} else if (strcmp(impl, "packed") && run(b, &op, which)) {
 		good = false;
 	}
 	for (int64_t e = 0; good && strcmp(impl, "packed") && e < batch * m * n; e++) {

@@ -90,6 +90,7 @@ test_programs = \
 	tests/ordinals.t \
 	tests/plugin.t \
 	tests/pool.t \
+	tests/prepared.t \
 	tests/printed.t \
 	tests/profile.t \
 	tests/quirks.t \
@@ -193,6 +194,7 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
+tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_gemm_t_SOURCES = tests/gemm.c
 tests_grad_t_SOURCES = tests/grad.c

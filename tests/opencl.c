@@ -297,7 +297,7 @@ static void test_arguments(void)
 			memset(y, 0xff, sizeof y);
 			must(cl->put(queue, from, at, x, sizeof x), "put");
 			must(cl->put(queue, to, 8 - at, y, sizeof y), "put");
-			must(cl->run(queue, &op, 0), "run");
+			must(run_op(queue, &op, 0), "run");
 			must(cl->get(queue, to, 8 - at, y, sizeof y), "get");
 			finish();
 			for (int i = 0; i < N; i++)
@@ -339,7 +339,7 @@ static void test_refusals(void)
 {
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_LIMIT - 1 };
 
-	ok(!cl->can(device, &op) && cl->run(queue, &op, 0) == YOKE_EUNSUPPORTED,
+	ok(!cl->can(device, &op) && run_op(queue, &op, 0) == YOKE_EUNSUPPORTED,
 	   "refuses an op that it does not know");
 }
 

@@ -184,10 +184,10 @@ static bool compare(struct matrix x[3], int64_t k)
 static void run(struct yoke_op *op, uint32_t impl, struct matrix *out)
 {
 	uint64_t work = 0;
-	void *w = NULL;
+	void *w = NULL, *handle = NULL;
 	size_t bytes = (size_t)out->elements * dtype_bytes(out->view.dtype);
 
-	must(cl->workspace(device, op, impl, &work), "workspace");
+	must(cl->prepare(device, op, impl, 0, &handle, &work), "prepare");
 	op->workspace = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
 	if (work) { // at an offset, full of NaN
 		const uint64_t align = 256;
@@ -200,9 +200,10 @@ static void run(struct yoke_op *op, uint32_t impl, struct matrix *out)
 		op->workspace = dense_view(w, align, yoke_u8, 1, dims);
 	}
 	must(cl->put(queue, out->segment, 0, out->before, bytes), "put");
-	must(cl->run(queue, op, impl), "run");
+	must(cl->run(queue, handle, op), "run");
 	must(cl->get(queue, out->segment, 0, out->host, bytes), "get");
 	finish();
+	cl->release(handle);
 	if (w)
 		cl->segment_free(device, w);
 }

@@ -66,7 +66,7 @@ static unsigned wrong(void)
 		map.insn[1] = (struct yoke_insn){ .op = YOKE_MAP_CAST, .dtype = (uint8_t)out_type };
 		must(cl->put(queue, from, 0, narrow ? (void *)x : (void *)all,
 			     narrow ? sizeof x : sizeof all), "put");
-		must(cl->run(queue, &op, 0), "run");
+		must(run_op(queue, &op, 0), "run");
 		must(cl->get(queue, to, 0, narrow ? (void *)down : (void *)up,
 			     narrow ? sizeof down : sizeof up), "get");
 		must(cl->event_mark(queue, &e), "event_mark");

@@ -158,6 +158,23 @@ static inline void must(int err, const char *what)
 	exit(1);
 }
 
+// Prepares an op without a workspace, runs it to its end, and releases it.
+static inline int run_op(void *queue, const struct yoke_op *op, uint32_t impl)
+{
+	void *handle = NULL, *e;
+	uint64_t bytes = 0;
+	int err = cl->prepare(device, op, impl, 0, &handle, &bytes);
+
+	if (err || bytes)
+		return err ? err : YOKE_EFAILED;
+	err = cl->run(queue, handle, op);
+	must(cl->event_mark(queue, &e), "mark");
+	must(cl->event_wait(e), "wait");
+	cl->event_free(e);
+	cl->release(handle);
+	return err;
+}
+
 // One view of a whole dense tensor at `offset`; strides row major.
 static inline struct yoke_view dense_view(void *segment, uint64_t offset, int dtype,
 					  int rank, const int64_t *dims)

@@ -132,7 +132,6 @@ static bool run_program(const struct yoke_map *m, int rank, const int64_t *dims,
 			      .out = vo,
 			      .in = vi,
 			      .map = m };
-	uint64_t work = 1;
 	void *e;
 
 	memcpy(op.dims, dims, (size_t)rank * sizeof *dims);
@@ -152,10 +151,8 @@ static bool run_program(const struct yoke_map *m, int rank, const int64_t *dims,
 		vi[k] = in[k].view;
 	}
 	bool good = cl->can(device, &op) == 1;
-	if (good)
-		must(cl->workspace(device, &op, 0, &work), "workspace");
 	if (good) {
-		must(cl->run(queue, &op, 0), "run");
+		must(run_op(queue, &op, 0), "run");
 		for (int k = 0; k < m->nout; k++)
 			must(cl->get(queue, out[k].segment, 0, out[k].host, out[k].bytes),
 			     "get");
@@ -402,7 +399,7 @@ static void test_in_place(void)
 			      .in = &v,
 			      .map = &m,
 			      .alias_mask = 1 };
-	must(cl->run(queue, &op, 0), "run");
+	must(run_op(queue, &op, 0), "run");
 	must(cl->get(queue, s, 0, x, sizeof x), "get");
 	must(cl->event_mark(queue, &e), "mark");
 	must(cl->event_wait(e), "wait");
@@ -411,7 +408,7 @@ static void test_in_place(void)
 		bad += x[i] != (float)i * (float)i;
 	ok(!bad, "in place: %d wrong", bad);
 	op.dims[0] = v.dims[0] = 0;
-	ok(cl->can(device, &op) && !cl->run(queue, &op, 0), "nothing to do is no error");
+	ok(cl->can(device, &op) && !run_op(queue, &op, 0), "nothing to do is no error");
 	cl->segment_free(device, s);
 }
 
@@ -468,7 +465,7 @@ static void test_huge(int dtype, int64_t rows)
 			      .out = &v[2],
 			      .in = v,
 			      .map = &m };
-	must(cl->run(queue, &op, 0), "run");
+	must(run_op(queue, &op, 0), "run");
 	must(cl->get(queue, segment[2], 0, host[2], bytes[2]), "get");
 	must(cl->get(queue, segment[3], 0, host[3], bytes[3]), "get");
 	must(cl->event_mark(queue, &e), "mark");

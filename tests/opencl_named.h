@@ -108,8 +108,9 @@ static inline int run_once(const struct yoke_op *op, uint32_t impl)
 	struct yoke_view *views = malloc((op->nin + op->nout + 1) * sizeof *views);
 	struct yoke_op with = *op;
 	uint64_t bytes = 0;
+	void *handle;
 
-	must(cl->workspace(device, op, impl, &bytes), "workspace");
+	must(cl->prepare(device, op, impl, 0, &handle, &bytes), "prepare");
 	char *space = malloc(bytes + GUARD), *behind = malloc(bytes + GUARD);
 	memset(space, 0xff, bytes);
 	memset(space + bytes, 0x5a, GUARD);
@@ -127,7 +128,8 @@ static inline int run_once(const struct yoke_op *op, uint32_t impl)
 	place_views(placed, op->out, op->nout, views + op->nin);
 	with.in = views;
 	with.out = views + op->nin;
-	int code = cl->run(queue, &with, impl), late = finish();
+	int code = cl->run(queue, handle, &with), late = finish();
+	cl->release(handle);
 	code = code ? code : late;
 	if (code && code != YOKE_ERANGE)
 		diag("run: %d %s", code, last_error);

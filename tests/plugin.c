@@ -166,9 +166,9 @@ static void broken(void)
 		const char *module, *want;
 	} cases[] = {
 		{ "nosymbol", "exports no yoke_plugin_init" },
-		{ "older", "made for plugin ABI 0.0, this yoke has 1." },
-		{ "newer", "made for plugin ABI 2.0, this yoke has 1." },
-		{ "short", "are mandatory in ABI 1." },
+		{ "older", "made for plugin ABI 1.0, this yoke has 2." },
+		{ "newer", "made for plugin ABI 3.0, this yoke has 2." },
+		{ "short", "are mandatory in ABI 2." },
 		{ "refuses", "yoke_plugin_init failed: the driver is too old" },
 		{ "tableless", "gave no table" },
 		{ "text", "not loaded: " },
@@ -205,7 +205,7 @@ static void broken(void)
 	ok(has("there is no such backend, did you mean 'good'?"), "the nearest name");
 	run(in("all", ""), "newer,good,cpu", "warn");
 	ok(has("chosen: good:0") && count(" warn: ") == 1 &&
-	   has("backend 'newer' cannot be used: made for plugin ABI 2.0"),
+	   has("backend 'newer' cannot be used: made for plugin ABI 3.0"),
 	   "a list: the first that is usable, and why not those before it");
 	run(in("all", ""), "cpu", "debug");
 	ok(has("chosen: cpu:0") && !count("outcome:"), "cpu opens no file");
@@ -318,8 +318,8 @@ static void forked(void)
 		uint64_t n;
 		bool good = d->ops->segment_new(0, 0, 1, &x) == YOKE_EFORK &&
 			d->ops->queue_new(0, 0, &x) == YOKE_EFORK &&
-			d->ops->run(NULL, NULL, 0) == YOKE_EFORK && d->ops->can(0, NULL) == 0 &&
-			d->ops->workspace(0, NULL, 0, &n) == YOKE_EFORK &&
+			d->ops->run(NULL, NULL, NULL) == YOKE_EFORK && d->ops->can(0, NULL) == 0 &&
+			d->ops->prepare(0, NULL, 0, 1, &x, &n) == YOKE_EFORK &&
 			yk_pool_alloc(d->pool, 1, NULL, &b) == YOKE_EFORK &&
 			!yk_device_choose("cpu") && yoke_error_code() == YOKE_EFORK;
 		_exit(good ? 0 : 1);

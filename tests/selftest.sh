@@ -98,8 +98,8 @@ verdict 'a launch that fails counts as wrong' "$(train run YOKE_FAULT_RUN=16
 	has run.err 1 'layer_norm f32 fails and is not used: run failed: .*fault.run: call 16'
 	has run.err 0 'fell back')"
 verdict 'but for this process only' "$(doctor 0 YOKE_FAULT_RUN=16; has doctor.out 0 layer_norm)"
-verdict 'so does a kernel that cannot be built' "$(train build YOKE_FAULT_WORKSPACE=16
-	has build.err 1 'layer_norm f32 fails and is not used: workspace failed: .*fault.workspace: call 16'
+verdict 'so does a kernel that cannot be built' "$(train build YOKE_FAULT_PREPARE=16
+	has build.err 1 'layer_norm f32 fails and is not used: prepare failed: .*fault.prepare: call 16'
 	has build.err 0 'fell back')"
 verdict 'contractions that fail cost the device' "$(train dead YOKE_FAULT_RUN=20 >/dev/null
 	has dead.err 1 '^yoke train: fault:0 cannot be used: it failed its self-test: contract f32')"

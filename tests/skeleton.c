@@ -50,6 +50,21 @@ static void tensor_free(struct tensor *t)
 	free(t->host);
 }
 
+static int run(const struct yoke_op *op)
+{
+	void *handle = NULL;
+	uint64_t bytes = 0;
+	int err = d->ops->prepare(d->index, op, 0, 0, &handle, &bytes);
+
+	if (err || bytes)
+		return err ? err : YOKE_EFAILED;
+	err = d->ops->run(q->handle, handle, op);
+	yk_queue_drain(q);
+	if (handle)
+		d->ops->release(handle);
+	return err;
+}
+
 static void fill_nan(struct tensor *t)
 {
 	const float nan = NAN;
@@ -102,7 +117,7 @@ static void add(int64_t m, int64_t n)
 		for (int64_t j = 0; j < n; j++)
 			want[i * n + j] = (double)a.host[i * n + j] + b.host[j * m];
 	snprintf(what, sizeof what, "add %lld x %lld", (long long)m, (long long)n);
-	ok(d->ops->can(0, &op) == 1 && !d->ops->run(q->handle, &op, 0), "%s runs", what);
+	ok(d->ops->can(0, &op) == 1 && !run(&op), "%s runs", what);
 	compare(&y, want, 1, what);
 	free(want);
 	tensor_free(&a);
@@ -141,7 +156,7 @@ static void matmul(int64_t lead, int64_t m, int64_t n, int64_t k)
 						(double)a.host[(l * k + x) * m + i] * b.host[x * n + j];
 	snprintf(what, sizeof what, "matmul %lld x %lld x %lld x %lld", (long long)lead, (long long)m,
 		 (long long)n, (long long)k);
-	ok(d->ops->can(0, &op) == 1 && !d->ops->run(q->handle, &op, 0), "%s runs", what);
+	ok(d->ops->can(0, &op) == 1 && !run(&op), "%s runs", what);
 	compare(&y, want, (double)k, what);
 	free(want);
 	tensor_free(&a);
@@ -193,8 +208,7 @@ static void faults(void)
 	   "the second fails, and the pool tries again");
 	yk_pool_stats(d->pool, &s);
 	ok(s.num_alloc_retries == 1 && s.num_ooms == 0, "which is counted");
-	ok(!d->ops->run(q->handle, &op, 0) && !d->ops->run(q->handle, &op, 0) &&
-	   d->ops->run(q->handle, &op, 0) == YOKE_EDEVICE && !d->ops->run(q->handle, &op, 0),
+	ok(!run(&op) && !run(&op) && run(&op) == YOKE_EDEVICE && !run(&op),
 	   "the third run fails");
 	ok(!strcmp(yoke_error(), "fault.run: call 3"), "and says so: %s", yoke_error());
 	yoke_error_clear();

@@ -355,8 +355,8 @@ static int refused_in_child(void)
 			       table->queue_new(0, 0, &p) == YOKE_EFORK &&
 			       table->can(0, &op) == 0 &&
 			       table->event_mark(table_queue, &p) == YOKE_EFORK &&
-			       table->workspace(0, &op, 0, &bytes) == YOKE_EFORK &&
-			       table->run(table_queue, &op, 0) == YOKE_EFORK &&
+			       table->prepare(0, &op, 0, 1, &p, &bytes) == YOKE_EFORK &&
+			       table->run(table_queue, NULL, &op) == YOKE_EFORK &&
 			       strstr(last_error, "fork") ?
 		       0 :
 		       1;

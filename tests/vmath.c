@@ -123,7 +123,7 @@ static int apply(const struct yk_isa *isa, const struct yoke_map *m, int dtype, 
 	op.dims[0] = n;
 	op.map = m;
 	const struct yk_kernel *k = isa->op[YOKE_OP_MAP];
-	return k->can(&op) ? k->run(&op, 0) : YOKE_EUNSUPPORTED;
+	return k->can(&op) ? yk_kernel_once(k, &op, 0) : YOKE_EUNSUPPORTED;
 }
 
 // In units of the last place of the format with `bits` of mantissa and least exponent

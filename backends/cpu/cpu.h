@@ -74,7 +74,10 @@ void *yk_team_scratch(size_t bytes);
 struct yk_kernel {
 	uint64_t (*can)(const struct yoke_op *);
 	uint64_t (*workspace)(const struct yoke_op *, uint32_t impl); // NULL: none
-	int (*run)(const struct yoke_op *, uint32_t impl);
+	// What all runs of the op have in common, to be freed, or NULL: no memory.  Absent where run
+	// derives all it needs.
+	void *(*prepare)(const struct yoke_op *, uint32_t impl);
+	int (*run)(const struct yoke_op *, uint32_t impl, void *prepared);
 	const char *impl[4]; // names of implementations
 };
 

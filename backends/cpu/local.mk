@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/host/frame.h \
 	backends/cpu/host/isa.c \
 	backends/cpu/host/memory.c \
+	backends/cpu/host/prepared.c \
 	backends/cpu/host/setting.c \
 	backends/cpu/host/team.c \
 	backends/cpu/map/kern_map.h \

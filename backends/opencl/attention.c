@@ -2,6 +2,7 @@
 // ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32.
 #include "config.h"
 
+#include <stddef.h>
 
 #include "report.h"
 #include "rows.h"
@@ -129,7 +130,18 @@ static struct heads heads_of(const struct yoke_view *v)
 	return (struct heads){ v->strides[0], v->strides[1], v->strides[2] };
 }
 
-static int args_of(const struct yoke_op *op, struct attention_args *to)
+// One in memory is clamped by the kernels, and reported.
+static int check_seen(const struct yoke_op *op, struct yoke_view *part)
+{
+	const int64_t S = op->in[1].dims[1], seen = yk_cl_number_of(seen_of(op), 0).whole;
+
+	(void)part;
+	return seen >= 0 && seen <= S ? 0 :
+		yk_cl_error(YOKE_ERANGE, "attention (step %llu): %lld keys are not in 0..%lld",
+			    (unsigned long long)op->id, (long long)seen, (long long)S);
+}
+
+static struct attention_args args_of(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in, *m = &in[3], *seen = seen_of(op);
 	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
@@ -152,12 +164,6 @@ static int args_of(const struct yoke_op *op, struct attention_args *to)
 		.dropout = (float)op->attr[2].f,
 		.masked = yk_cl_present(m),
 	};
-	// one in memory is clamped by the kernels, and reported
-	if (!a.seen.from && (a.seen.whole < 0 || a.seen.whole > a.S))
-		return yk_cl_error(YOKE_ERANGE,
-				   "attention (step %llu): %lld keys are not in 0..%lld",
-				   (unsigned long long)op->id, (long long)a.seen.whole,
-				   (long long)a.S);
 	a.parts = a.S > PART ? yk_cl_pieces(a.S, PART) : 1;
 	if (a.masked) {
 		a.mask_b = m->dims[0] == 1 ? 0 : m->strides[0];
@@ -171,8 +177,7 @@ static int args_of(const struct yoke_op *op, struct attention_args *to)
 		a.dk = heads_of(&op->out[1]);
 		a.dv = heads_of(&op->out[2]);
 	}
-	*to = a;
-	return 0;
+	return a;
 }
 
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *files,
@@ -192,20 +197,23 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 }
 
 // A launch of `groups` groups: these views, then the struct.
-static int launch(struct yk_cl_queue *q, const struct yoke_op *op,
+static int launch(struct yk_cl_record *r, const struct yoke_op *op,
 		  const struct attention_args *a, const char *files, int with_dq,
 		  const char *name, int64_t groups, const struct yoke_view *const *views)
 {
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, op, files, with_dq, name, &kernel);
+	int err = kernel_of(r->device, op, files, with_dq, name, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_begin(r, kernel);
 	for (; *views; views++) // absent ones are not read
-		yk_cl_arg_view(&args, (*views)->kind == YOKE_VIEW_BUFFER ? *views : &op->out[0]);
-	yk_cl_arg_struct(&args, a, sizeof *a);
-	return yk_cl_launch_groups(q, &args, groups, cut_of(q->device, op).items, name);
+		yk_cl_arg_view(r, (*views)->kind == YOKE_VIEW_BUFFER ? *views : &op->out[0]);
+	yk_cl_arg_struct(r, a, sizeof *a);
+	yk_cl_arg_number(r, offsetof(struct attention_args, key), &op->in[4]);
+	yk_cl_arg_number(r, offsetof(struct attention_args, step), &op->in[5]);
+	yk_cl_arg_number(r, offsetof(struct attention_args, seen), seen_of(op));
+	return yk_cl_launch_groups(r, groups, cut_of(r->device, op).items, name);
 }
 
 // ---- forward ----
@@ -220,48 +228,32 @@ static bool seen_late(const struct yoke_op *op)
 	return seen->kind == YOKE_VIEW_BUFFER && seen->dtype == yoke_i64;
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	const struct yoke_view *q = &op->in[0];
-	const int64_t parts = yk_cl_pieces(op->in[1].dims[1], PART);
-	struct yk_cl_entry *kernel;
-	int err = seen_late(op) ? yk_cl_report_prepare(d) : 0;
-
-	if (err)
-		return err;
-	if (impl == TILES_IMPL)
-		return kernel_of(d, op, TILES_FILES, 0, "attention_tiles", &kernel);
-	err = kernel_of(d, op, ROWS_FILES, 0, "attention_rows", &kernel);
-	if (err || parts <= 1)
-		return err;
-	*bytes = (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2] * parts) *
-		 (uint64_t)(2 + q->dims[3]) * sizeof(float);
-	return kernel_of(d, op, ROWS_FILES, 0, "attention_join", &kernel);
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *in = op->in, *o = &op->out[0], *lse = &op->out[1];
 	const struct yoke_view *space = &op->workspace;
-	struct attention_args a;
-	int err = args_of(op, &a);
+	const struct attention_args a = args_of(op);
+	const int64_t rows = a.B * a.H * a.T;
+	int err = 0;
 
-	if (!err && seen_late(op))
-		err = yk_cl_report_length(q, "attention", op->id, seen_of(op), a.S);
+	if (seen_of(op)->kind == YOKE_VIEW_SCALAR)
+		r->bind = check_seen;
+	else if (seen_late(op))
+		err = yk_cl_report_length(r, "attention", seen_of(op), a.S);
 	if (err)
 		return err;
-	const int64_t rows = a.B * a.H * a.T;
 	if (impl == TILES_IMPL)
-		return launch(q, op, &a, TILES_FILES, 0, "attention_tiles",
-			      a.B * a.H * yk_cl_pieces(a.T, cut_of(q->device, op).tile),
+		return launch(r, op, &a, TILES_FILES, 0, "attention_tiles",
+			      a.B * a.H * yk_cl_pieces(a.T, cut_of(r->device, op).tile),
 			      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3],
 							    &in[4], &in[5], seen_of(op), NULL });
-	err = launch(q, op, &a, ROWS_FILES, 0, "attention_rows", rows * a.parts,
+	if (a.parts > 1)
+		yk_cl_workspace(r, (uint64_t)(rows * a.parts) * (uint64_t)(2 + a.D) * sizeof(float));
+	err = launch(r, op, &a, ROWS_FILES, 0, "attention_rows", rows * a.parts,
 		     (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
 						   &in[5], seen_of(op), space, NULL });
 	return err || a.parts == 1 ? err :
-		launch(q, op, &a, ROWS_FILES, 0, "attention_join", rows,
+		launch(r, op, &a, ROWS_FILES, 0, "attention_join", rows,
 		       (const struct yoke_view *[]){ o, lse, space, NULL });
 }
 
@@ -269,47 +261,31 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 
 #define BACK_FILES FILES "attention_back.cl"
 
-static int prepare_back(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-			uint64_t *bytes)
+static int record_back(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const struct yoke_view *q = &op->in[0];
-	const uint64_t rows = (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2]);
-	const bool heads = impl == HEADS_IMPL, sums = heads && q->dtype != yoke_f32;
-	struct yk_cl_entry *kernel;
-	int err = kernel_of(d, op, BACK_FILES, heads, "attention_sums", &kernel);
-
-	*bytes = sizeof(float) * rows * (sums ? 1 + (uint64_t)q->dims[3] : 1);
-	if (!err)
-		err = kernel_of(d, op, BACK_FILES, heads, "attention_back_keys", &kernel);
-	if (!err && !heads)
-		err = kernel_of(d, op, BACK_FILES, heads, "attention_back_queries", &kernel);
-	return err;
-}
-
-static int run_back(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	const struct yoke_view *in = op->in, *out = op->out, *r = &op->workspace;
+	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const struct yoke_view *o = &in[6], *lse = &in[7], *g = &in[8], *seen = seen_of(op);
-	const int64_t tile = cut_of(q->device, op).tile;
-	const bool heads = impl == HEADS_IMPL;
-	struct attention_args a;
-	int err = args_of(op, &a);
+	const int64_t tile = cut_of(r->device, op).tile;
+	const bool heads = impl == HEADS_IMPL, sums = heads && in[0].dtype != yoke_f32;
+	const struct attention_args a = args_of(op);
+	const int64_t rows = a.B * a.H * a.T;
 
-	if (err)
-		return err;
-	err = launch(q, op, &a, BACK_FILES, heads, "attention_sums",
-		     yk_cl_pieces(a.B * a.H * a.T, SUM_ROWS),
-		     (const struct yoke_view *[]){ r, o, g, NULL });
+	if (seen->kind == YOKE_VIEW_SCALAR)
+		r->bind = check_seen;
+	yk_cl_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
+	int err = launch(r, op, &a, BACK_FILES, heads, "attention_sums",
+			 yk_cl_pieces(rows, SUM_ROWS),
+			 (const struct yoke_view *[]){ space, o, g, NULL });
 	if (!err)
-		err = launch(q, op, &a, BACK_FILES, heads, "attention_back_keys",
+		err = launch(r, op, &a, BACK_FILES, heads, "attention_back_keys",
 			     a.B * a.G * (heads ? 1 : yk_cl_pieces(a.S, tile)),
-			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], r, &in[0],
+			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], space, &in[0],
 							   &in[1], &in[2], g, lse, &in[3], &in[4],
 							   &in[5], seen, NULL });
 	if (!err && !heads)
-		err = launch(q, op, &a, BACK_FILES, heads, "attention_back_queries",
+		err = launch(r, op, &a, BACK_FILES, heads, "attention_back_queries",
 			     a.B * a.H * yk_cl_pieces(a.T, tile),
-			     (const struct yoke_view *[]){ &out[0], r, &in[0], &in[1], &in[2], g,
+			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2], g,
 							   lse, &in[3], &in[4], &in[5], seen,
 							   NULL });
 	return err;
@@ -317,5 +293,5 @@ static int run_back(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t im
 
 static const char *const names[] = { "rows", "tiles" };
 static const char *const back_names[] = { "heads", "twice" };
-const struct yk_cl_op yk_cl_attention = { names, 2, can, prepare, run };
-const struct yk_cl_op yk_cl_attention_back = { back_names, 2, can_back, prepare_back, run_back };
+const struct yk_cl_op yk_cl_attention = { names, 2, can, record };
+const struct yk_cl_op yk_cl_attention_back = { back_names, 2, can_back, record_back };

@@ -83,8 +83,8 @@ struct yk_cl_cut yk_cl_cut_of(const struct yk_cl_device *d, const struct yk_cl_e
 	return c;
 }
 
-void yk_cl_arg_cut(struct yk_cl_args *a, const struct yk_cl_cut *c)
+void yk_cl_arg_cut(struct yk_cl_record *r, const struct yk_cl_cut *c)
 {
-	yk_cl_arg_word(a, c->block[0]);
-	yk_cl_arg_word(a, c->block[1]);
+	yk_cl_arg_word(r, c->block[0]);
+	yk_cl_arg_word(r, c->block[1]);
 }

@@ -26,6 +26,6 @@ struct yk_cl_cut {
 // element is, of which a copy is 1.
 struct yk_cl_cut yk_cl_cut_of(const struct yk_cl_device *, const struct yk_cl_entry *,
 			      uint64_t cols, uint64_t rows, uint64_t cost);
-void yk_cl_arg_cut(struct yk_cl_args *, const struct yk_cl_cut *);
+void yk_cl_arg_cut(struct yk_cl_record *, const struct yk_cl_cut *);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "contract.h"
-#include "opencl.h"
+#include "launch.h"
 
 const struct yoke_host *yk_cl_host;
 
@@ -88,13 +88,15 @@ static int unsupported(const struct yoke_op *op, uint32_t impl)
 			   op->code);
 }
 
-static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
-		     uint64_t *bytes)
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
+		   void **handle, uint64_t *workspace)
 {
 	const struct yk_cl_op *o = op_of(op);
 	struct yk_cl_device *d;
+	struct yk_cl_record *r;
 	int err = yk_cl_forked();
 
+	(void)plan;
 	if (err)
 		return err;
 	if (!(d = yk_cl_device_at(device)))
@@ -103,30 +105,35 @@ static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
 		return unsupported(op, impl);
 	if ((err = yk_cl_device_open(d)))
 		return err;
-	*bytes = 0;
 	pthread_mutex_lock(&d->lock);
-	err = o->prepare(d, op, impl, bytes);
+	err = yk_cl_record_new(d, o, op, impl, &r);
 	pthread_mutex_unlock(&d->lock);
-	return err;
+	if (err)
+		return err;
+	*handle = r;
+	*workspace = r->workspace;
+	return 0;
 }
 
-static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+static int run(void *queue, void *handle, const struct yoke_op *op)
 {
-	const struct yk_cl_op *o = op_of(op);
 	struct yk_cl_queue *q = queue;
 	int err = yk_cl_forked();
 
 	if (err)
 		return err;
-	if (!o || impl >= o->nimpl)
-		return unsupported(op, impl);
 	pthread_mutex_lock(&q->device->lock);
 	const uint64_t before = q->launches;
 	q->busy = true;
-	err = o->run(q, op, impl);
+	err = yk_cl_record_run(q, handle, op);
 	pthread_mutex_unlock(&q->device->lock);
 	// what is half done in place cannot be done again
 	return err == YOKE_ENOMEM && op->alias_mask && q->launches > before ? YOKE_EDEVICE : err;
+}
+
+static void release(void *handle)
+{
+	yk_cl_record_free(handle);
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
@@ -160,8 +167,9 @@ static const struct yoke_backend table = {
 	.event_elapsed = yk_cl_event_elapsed,
 	.event_free = yk_cl_event_free,
 	.can = can,
-	.workspace = workspace,
+	.prepare = prepare,
 	.run = run,
+	.release = release,
 	.impl_name = impl_name,
 	.segment_wrap = yk_cl_segment_wrap,
 };

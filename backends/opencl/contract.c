@@ -40,27 +40,25 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 	return yk_cl_kernel_map(d, c->op, c->map, &b, to);
 }
 
-int yk_cl_contract_enqueue(struct yk_cl_queue *q, struct yk_cl_args *args,
-			   const int64_t groups[3], const size_t items[2],
+int yk_cl_contract_enqueue(struct yk_cl_record *r, const int64_t groups[3], const size_t items[2],
 			   const char *name)
 {
 	size_t global[3], local[3] = { items[0], items[1], 1 };
 
 	for (int i = 0; i < 3; i++)
 		global[i] = (size_t)groups[i] * local[i];
-	return yk_cl_launch(q, args, 3, global, local, name);
+	return yk_cl_launch(r, 3, global, local, name);
 }
 
-int yk_cl_contract_launch(struct yk_cl_queue *q, const struct yk_cl_contract *c,
-			  struct yk_cl_args *args, const int64_t groups[3],
-			  const size_t items[2], const char *name)
+int yk_cl_contract_launch(struct yk_cl_record *r, const struct yk_cl_contract *c,
+			  const int64_t groups[3], const size_t items[2], const char *name)
 {
-	yk_cl_arg_struct(args, &c->s, sizeof c->s);
+	yk_cl_arg_struct(r, &c->s, sizeof c->s);
 	if (!c->map)
-		yk_cl_arg_view(args, &c->op->out[0]);
+		yk_cl_arg_view(r, &c->op->out[0]);
 	else
-		yk_cl_arg_map(args, c->op, c->map);
-	return yk_cl_contract_enqueue(q, args, groups, items, name);
+		yk_cl_arg_map(r, c->map);
+	return yk_cl_contract_enqueue(r, groups, items, name);
 }
 
 // ---- the op ----
@@ -89,41 +87,18 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	return mask;
 }
 
-static int refused(void)
-{
-	return yk_cl_error(YOKE_EUNSUPPORTED,
-			   "a contraction that this backend does not take");
-}
-
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yk_cl_variant *v = impls[impl].variant;
 	struct yoke_map_call map;
 	struct yk_cl_contract c;
+	const bool fits = yk_cl_contract_of(op, &c, &map);
 
-	if (!yk_cl_contract_of(op, &c, &map))
-		return refused();
 	c.preset = impls[impl].preset;
-	if (!v->takes(d, &c))
-		return refused();
-	return v->prepare(d, &c, bytes);
+	if (!fits || !v->takes(r->device, &c))
+		return yk_cl_error(YOKE_EUNSUPPORTED,
+				   "a contraction that this backend does not take");
+	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	const struct yk_cl_variant *v = impls[impl].variant;
-	struct yoke_map_call map;
-	struct yk_cl_contract c;
-
-	if (!yk_cl_contract_of(op, &c, &map))
-		return refused();
-	c.preset = impls[impl].preset;
-	if (!v->takes(q->device, &c))
-		return refused();
-	if (!c.s.m || !c.s.n || !c.batch)
-		return 0;
-	return v->run(q, &c);
-}
-
-const struct yk_cl_op yk_cl_contract = { names, IMPLS, can, prepare, run };
+const struct yk_cl_op yk_cl_contract = { names, IMPLS, can, record };

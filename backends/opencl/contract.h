@@ -3,7 +3,7 @@
 #ifndef YK_OPENCL_CONTRACT_H
 #define YK_OPENCL_CONTRACT_H
 
-#include "opencl.h"
+#include "launch.h"
 
 #define YK_CL_BATCH 6
 
@@ -39,21 +39,17 @@ bool yk_cl_contract_of(const struct yoke_op *, struct yk_cl_contract *,
 int yk_cl_contract_kernel(struct yk_cl_device *, const struct yk_cl_contract *,
 			  const struct yk_cl_build *, bool result, struct yk_cl_entry **to);
 // Over groups of items[0] x items[1] items.
-int yk_cl_contract_enqueue(struct yk_cl_queue *, struct yk_cl_args *,
-			   const int64_t groups[3], const size_t items[2],
+int yk_cl_contract_enqueue(struct yk_cl_record *, const int64_t groups[3], const size_t items[2],
 			   const char *name);
-// The struct, then y or what the map's kernel takes, behind the other
-// arguments; enqueued.
-int yk_cl_contract_launch(struct yk_cl_queue *, const struct yk_cl_contract *,
-			  struct yk_cl_args *, const int64_t groups[3],
-			  const size_t items[2], const char *name);
+// The struct, then y or what the map's kernel takes, behind the other arguments; then the same.
+int yk_cl_contract_launch(struct yk_cl_record *, const struct yk_cl_contract *,
+			  const int64_t groups[3], const size_t items[2], const char *name);
 
 struct yk_cl_variant {
 	// Brings c into the form it wants and cuts it.
 	bool (*takes)(const struct yk_cl_device *, struct yk_cl_contract *);
-	int (*prepare)(struct yk_cl_device *, const struct yk_cl_contract *,
-		       uint64_t *bytes);
-	int (*run)(struct yk_cl_queue *, const struct yk_cl_contract *);
+	// Of one with elements.
+	int (*record)(struct yk_cl_record *, const struct yk_cl_contract *);
 };
 extern const struct yk_cl_variant yk_cl_contract_direct, yk_cl_contract_rows,
 	yk_cl_contract_packed, yk_cl_contract_clblast, yk_cl_contract_tiled;

@@ -239,9 +239,10 @@ static int run_one(struct yk_cl_queue *q, const struct yk_cl_contract *c, int64_
 	return err;
 }
 
-static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+static int run(struct yk_cl_queue *q, const struct yoke_op *op, const void *data)
 {
-	const struct yoke_view *w = &c->op->workspace;
+	struct yk_cl_contract c = *(const struct yk_cl_contract *)data;
+	const struct yoke_view *w = &op->workspace;
 	cl_mem work = NULL;
 	cl_int code = CL_SUCCESS;
 	size_t at;
@@ -252,8 +253,11 @@ static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
 			    &code);
 	if (code != CL_SUCCESS)
 		return yk_cl_fail(q->device, "clCreateSubBuffer", code);
-	for (int64_t i = 0; i < c->batch && !err; i++)
-		err = run_one(q, c, i, work);
+	c.op = op;
+	c.a = &op->in[c.s.swapped];
+	c.b = &op->in[!c.s.swapped];
+	for (int64_t i = 0; i < c.batch && !err; i++)
+		err = run_one(q, &c, i, work);
 	if (work)
 		clReleaseMemObject(work);
 	return err;
@@ -284,9 +288,9 @@ static int build(struct yk_cl_device *d, const struct yk_cl_contract *c)
 	return err;
 }
 
-static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yk_cl_contract *c)
 {
+	struct yk_cl_device *d = r->device;
 	uint32_t bit = 1u << c->dtype;
 	size_t work;
 	int code = bytes_of(d, c, &work), err = 0;
@@ -298,8 +302,8 @@ static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	if (err)
 		return err;
 	d->clblast |= bit;
-	*bytes = work;
-	return 0;
+	yk_cl_workspace(r, work);
+	return yk_cl_call(r, run, c, sizeof *c);
 }
 
-const struct yk_cl_variant yk_cl_contract_clblast = { takes, prepare, run };
+const struct yk_cl_variant yk_cl_contract_clblast = { takes, record };

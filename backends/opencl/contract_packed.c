@@ -102,43 +102,36 @@ static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c
 	return err ? err : yk_cl_contract_kernel(d, c, &multiply, true, &to[1]);
 }
 
-static int packed_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
-			  uint64_t *bytes)
-{
-	struct yk_cl_entry *kernels[2];
-
-	bytes_of(d, c, bytes);
-	return packed_kernels(d, c, kernels);
-}
-
-static int packed_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+static int packed_record(struct yk_cl_record *r, const struct yk_cl_contract *c)
 {
 	const struct yk_cl_contraction *s = &c->s;
-	struct tile t = tile_of(q->device, c->preset);
+	struct tile t = tile_of(r->device, c->preset);
 	int64_t a = yk_cl_parts(s->m, t.rows), b = yk_cl_parts(s->n, t.columns);
 	const int64_t pieces[3] = { a + b, yk_cl_parts(s->k, s->cut[2]), c->batch };
 	const int64_t blocks[3] = { yk_cl_parts(b, s->cut[1]), yk_cl_parts(a, s->cut[0]),
 				    c->batch };
 	struct yk_cl_entry *kernels[2];
-	int err = packed_kernels(q->device, c, kernels);
+	uint64_t bytes;
+	int err = packed_kernels(r->device, c, kernels);
 
 	if (err)
 		return err;
-	struct yk_cl_args pack = { kernels[0]->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&pack, &c->op->workspace);
-	yk_cl_arg_view(&pack, c->a);
-	yk_cl_arg_view(&pack, c->b);
-	yk_cl_arg_struct(&pack, s, sizeof *s);
-	err = yk_cl_contract_enqueue(q, &pack, pieces, one_item, "contract_pack");
+	bytes_of(r->device, c, &bytes);
+	yk_cl_workspace(r, bytes);
+	yk_cl_begin(r, kernels[0]);
+	yk_cl_arg_view(r, &c->op->workspace);
+	yk_cl_arg_view(r, c->a);
+	yk_cl_arg_view(r, c->b);
+	yk_cl_arg_struct(r, s, sizeof *s);
+	err = yk_cl_contract_enqueue(r, pieces, one_item, "contract_pack");
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernels[1]->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &c->op->workspace);
-	return yk_cl_contract_launch(q, c, &args, blocks, one_item, "contract_packed");
+	yk_cl_begin(r, kernels[1]);
+	yk_cl_arg_view(r, &c->op->workspace);
+	return yk_cl_contract_launch(r, c, blocks, one_item, "contract_packed");
 }
 
-const struct yk_cl_variant yk_cl_contract_packed = { packed_takes, packed_prepare,
-						     packed_run };
+const struct yk_cl_variant yk_cl_contract_packed = { packed_takes, packed_record };
 
 // ---- direct ----
 
@@ -174,31 +167,21 @@ static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	return yk_cl_contract_kernel(d, c, &b, true, to);
 }
 
-static int direct_prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
-			  uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-
-	*bytes = 0;
-	return direct_kernel(d, c, &kernel);
-}
-
-static int direct_run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
+static int direct_record(struct yk_cl_record *r, const struct yk_cl_contract *c)
 {
 	const struct yk_cl_contraction *s = &c->s;
 	const int64_t groups[3] = { yk_cl_parts(s->n,
-						tile_of(q->device, c->preset).columns),
+						tile_of(r->device, c->preset).columns),
 				    yk_cl_parts(s->m, s->cut[0]), c->batch };
 	struct yk_cl_entry *kernel;
-	int err = direct_kernel(q->device, c, &kernel);
+	int err = direct_kernel(r->device, c, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, c->a);
-	yk_cl_arg_view(&args, c->b);
-	return yk_cl_contract_launch(q, c, &args, groups, one_item, "contract_direct");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, c->a);
+	yk_cl_arg_view(r, c->b);
+	return yk_cl_contract_launch(r, c, groups, one_item, "contract_direct");
 }
 
-const struct yk_cl_variant yk_cl_contract_direct = { direct_takes, direct_prepare,
-						     direct_run };
+const struct yk_cl_variant yk_cl_contract_direct = { direct_takes, direct_record };

@@ -84,41 +84,29 @@ static const char *name_of(const struct yk_cl_contract *c)
 	return by_columns(c) ? "contract_rows_t" : "contract_rows_n";
 }
 
-static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		   uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-
-	*bytes = 0;
-	if (copies(c)) {
-		uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
-		int err = kernel_of(d, c, COPY, false, &kernel);
-		if (err)
-			return err;
-		if (__builtin_mul_overflow((uint64_t)c->s.m * (uint64_t)c->s.k, size, bytes) ||
-		    __builtin_mul_overflow(*bytes, (uint64_t)c->batch, bytes))
-			return yk_cl_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
-	}
-	return kernel_of(d, c, name_of(c), true, &kernel);
-}
-
 // Dense rows of a in the workspace; c and its view of a then mean those.
-static int copy(struct yk_cl_queue *q, struct yk_cl_contract *c)
+static int copy(struct yk_cl_record *r, struct yk_cl_contract *c)
 {
-	struct cut t = cut_of(q->device, c);
+	struct cut t = cut_of(r->device, c);
 	struct yk_cl_contraction *s = &c->s;
 	const int64_t groups[3] = { yk_cl_parts(s->k, PIECE), s->m, c->batch };
 	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
+	const uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, c, COPY, false, &kernel);
+	uint64_t bytes;
+	int err = kernel_of(r->device, c, COPY, false, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &c->op->workspace);
-	yk_cl_arg_view(&args, c->a);
-	yk_cl_arg_struct(&args, s, sizeof *s);
-	err = yk_cl_contract_enqueue(q, &args, groups, items, COPY);
+	if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->k, size, &bytes) ||
+	    __builtin_mul_overflow(bytes, (uint64_t)c->batch, &bytes))
+		return yk_cl_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+	yk_cl_workspace(r, bytes);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, &c->op->workspace);
+	yk_cl_arg_view(r, c->a);
+	yk_cl_arg_struct(r, s, sizeof *s);
+	err = yk_cl_contract_enqueue(r, groups, items, COPY);
 	c->a = &c->op->workspace;
 	s->a_m = s->k;
 	s->a_k = 1;
@@ -130,26 +118,26 @@ static int copy(struct yk_cl_queue *q, struct yk_cl_contract *c)
 	return err;
 }
 
-static int run(struct yk_cl_queue *q, const struct yk_cl_contract *given)
+static int record(struct yk_cl_record *r, const struct yk_cl_contract *given)
 {
 	struct yk_cl_contract c = *given;
-	struct cut t = cut_of(q->device, &c);
+	struct cut t = cut_of(r->device, &c);
 	bool columns = by_columns(&c);
 	const int64_t groups[3] = { yk_cl_parts(c.s.n, columns ? t.columns : t.span), 1,
 				    c.batch };
 	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
 				  columns ? 1 : (size_t)t.slices };
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, &c, name_of(&c), true, &kernel);
+	int err = kernel_of(r->device, &c, name_of(&c), true, &kernel);
 
 	if (!err && copies(&c))
-		err = copy(q, &c);
+		err = copy(r, &c);
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, c.a);
-	yk_cl_arg_view(&args, c.b);
-	return yk_cl_contract_launch(q, &c, &args, groups, items, name_of(&c));
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, c.a);
+	yk_cl_arg_view(r, c.b);
+	return yk_cl_contract_launch(r, &c, groups, items, name_of(&c));
 }
 
-const struct yk_cl_variant yk_cl_contract_rows = { takes, prepare, run };
+const struct yk_cl_variant yk_cl_contract_rows = { takes, record };

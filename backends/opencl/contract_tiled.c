@@ -68,30 +68,21 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 	return yk_cl_contract_kernel(d, c, &b, true, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yk_cl_contract *c)
 {
-	struct yk_cl_entry *kernel;
-
-	*bytes = 0;
-	return kernel_of(d, c, &kernel);
-}
-
-static int run(struct yk_cl_queue *q, const struct yk_cl_contract *c)
-{
-	const struct tiling *t = tiling_of(q->device, c);
+	const struct tiling *t = tiling_of(r->device, c);
 	const size_t items[2] = { (size_t)t->items_n, (size_t)t->items_m };
 	const int64_t groups[3] = { yk_cl_parts(c->s.n, t->items_n * t->n),
 				    yk_cl_parts(c->s.m, t->items_m * t->m), c->batch };
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, c, &kernel);
+	int err = kernel_of(r->device, c, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, c->a);
-	yk_cl_arg_view(&args, c->b);
-	return yk_cl_contract_launch(q, c, &args, groups, items, "contract_tiled");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, c->a);
+	yk_cl_arg_view(r, c->b);
+	return yk_cl_contract_launch(r, c, groups, items, "contract_tiled");
 }
 
-const struct yk_cl_variant yk_cl_contract_tiled = { takes, prepare, run };
+const struct yk_cl_variant yk_cl_contract_tiled = { takes, record };

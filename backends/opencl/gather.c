@@ -157,57 +157,34 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_cl_entry *kernel;
 	struct gather g;
-
-	(void)impl;
-	(void)bytes;
 	enum mode mode = walk(op, &g);
-	return kernel_of(d, op, &g, mode, &kernel);
-}
-
-static struct yk_cl_report report_of(const struct yoke_op *op, const struct gather *g)
-{
 	const bool check = op->code == YOKE_OP_CHECK;
-
-	return (struct yk_cl_report){
-		.kind = check ? YK_CL_FINITE : YK_CL_INDEX,
-		.op = check ? "check_finite" : op->code == YOKE_OP_GATHER ? "gather" : "gather_along",
-		.step = op->id,
-		.most = check ? g->axes.rows * g->axes.cols : g->size - 1,
-	};
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	struct yk_cl_entry *kernel;
-	struct gather g;
-	uint64_t slot;
-	enum mode mode = walk(op, &g);
-	struct yk_cl_report report = report_of(op, &g);
+	const char *name = check			  ? "check_finite" :
+			   op->code == YOKE_OP_GATHER ? "gather" : "gather_along";
 
 	(void)impl;
 	if (!g.axes.rows || !g.axes.cols)
 		return 0;
-	int err = kernel_of(q->device, op, &g, mode, &kernel);
-	if (!err)
-		err = yk_cl_report_slot(q, &report, &slot);
+	int err = kernel_of(r->device, op, &g, mode, &kernel);
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)g.axes.cols,
+	yk_cl_reports(r, check ? YK_CL_FINITE : YK_CL_INDEX, name,
+		      check ? g.axes.rows * g.axes.cols : g.size - 1);
+	yk_cl_begin(r, kernel);
+	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)g.axes.cols,
 					    (uint64_t)g.axes.rows, 1);
-	yk_cl_arg_view(&args, &op->out[0]);
-	yk_cl_arg_view(&args, &op->in[0]);
-	yk_cl_arg_view(&args, &op->in[mode != NONE]);
-	yk_cl_arg_struct(&args, &g, sizeof g);
-	yk_cl_arg_cut(&args, &cut);
-	yk_cl_arg_slot(&args, q, slot);
-	return yk_cl_launch(q, &args, 2, cut.items, cut.group, report.op);
+	yk_cl_arg_view(r, &op->out[0]);
+	yk_cl_arg_view(r, &op->in[0]);
+	yk_cl_arg_view(r, &op->in[mode != NONE]);
+	yk_cl_arg_struct(r, &g, sizeof g);
+	yk_cl_arg_cut(r, &cut);
+	yk_cl_arg_slot(r);
+	return yk_cl_launch(r, 2, cut.items, cut.group, name);
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_gather = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_gather = { names, 1, can, record };

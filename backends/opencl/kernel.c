@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: built at first use, found again by what they are built of; their arguments; launches.
+// Kernels: built at first use, found again by what they are built of.
 #include "config.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "opencl.h"
 
-// Some drivers start nothing before a flush: the device works while the rest of a step is enqueued.
-enum { FLUSH = 16 }; // launches between two
-
-// FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded: at every launch.
+// FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded.
 uint64_t yk_cl_hash(const void *data, size_t bytes)
 {
 	const unsigned char *p = data, *end = p + bytes;
@@ -148,137 +144,4 @@ int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
 	err = take(d, &w, program, to);
 	clReleaseProgram(program); // the kernel holds it
 	return err;
-}
-
-// ---- launches ----
-
-// The same bytes?  Most arguments are one word.
-static inline bool same(const void *a, const void *b, size_t bytes)
-{
-	uint64_t x, y;
-
-	if (bytes != sizeof x)
-		return !memcmp(a, b, bytes);
-	memcpy(&x, a, sizeof x);
-	memcpy(&y, b, sizeof y);
-	return x == y;
-}
-
-// Is the next argument this one already?  If not, it is noted, where there is room.
-static bool known(struct yk_cl_kernel *k, const void *value, size_t bytes)
-{
-	const size_t at = k->at, end = at + bytes;
-
-	k->at = end;
-	if (end <= k->known && same(k->values + at, value, bytes))
-		return true;
-	if (end > k->cap) {
-		unsigned char *more = realloc(k->values, 2 * end);
-		if (!more) {
-			k->known = 0;
-			return false;
-		}
-		k->values = more;
-		k->cap = 2 * end;
-	}
-	if (at <= k->known) {
-		memcpy(k->values + at, value, bytes);
-		k->known = k->known > end ? k->known : end;
-	}
-	return false;
-}
-
-static void set(struct yk_cl_args *a, size_t bytes, const void *value)
-{
-	struct yk_cl_kernel *k = a->kernel;
-
-	if (a->err != CL_SUCCESS)
-		return;
-	if (!a->n) { // a buffer made meanwhile may have the handle of one released meanwhile
-		uint64_t released = __atomic_load_n(&k->device->released, __ATOMIC_ACQUIRE);
-		k->known = k->released == released ? k->known : 0;
-		k->released = released;
-		k->at = 0;
-	}
-	const cl_uint n = a->n++;
-	if (!known(k, value, bytes) &&
-	    (a->err = clSetKernelArg(k->handle, n, bytes, value)) != CL_SUCCESS)
-		k->known = 0;
-}
-
-void yk_cl_arg_word(struct yk_cl_args *a, uint64_t word)
-{
-	set(a, sizeof word, &word);
-}
-
-void yk_cl_arg_words(struct yk_cl_args *a, const int64_t *words, int n)
-{
-	for (int i = 0; i < n; i++)
-		yk_cl_arg_word(a, (uint64_t)words[i]);
-}
-
-void yk_cl_arg_struct(struct yk_cl_args *a, const void *from, size_t bytes)
-{
-	set(a, bytes, from);
-}
-
-void yk_cl_arg_segment(struct yk_cl_args *a, void *segment)
-{
-	yk_cl_arg_mem(a, ((struct yk_cl_segment *)segment)->mem);
-}
-
-void yk_cl_arg_mem(struct yk_cl_args *a, cl_mem mem)
-{
-	set(a, sizeof mem, &mem);
-}
-
-void yk_cl_arg_map(struct yk_cl_args *a, const struct yoke_op *op,
-		   const struct yoke_map_call *call)
-{
-	for (uint32_t i = 0; i < call->narg; i++) {
-		int32_t k = call->arg[i].operand;
-		if (k < 0)
-			yk_cl_arg_word(a, call->arg[i].word);
-		else if ((uint32_t)k < op->nout)
-			yk_cl_arg_segment(a, op->out[k].segment);
-		else
-			yk_cl_arg_segment(a, op->in[(uint32_t)k - op->nout].segment);
-	}
-}
-
-void yk_cl_arg_view(struct yk_cl_args *a, const struct yoke_view *v)
-{
-	yk_cl_arg_segment(a, v->segment);
-	yk_cl_arg_word(a, v->offset);
-}
-
-// "512x16"
-static char *sizes_text(char to[64], cl_uint dims, const size_t *size)
-{
-	int n = 0;
-	for (cl_uint i = 0; size && i < dims; i++)
-		n += snprintf(to + n, 64 - (size_t)n, "%s%zu", i ? "x" : "", size[i]);
-	return size ? to : strcpy(to, "its own choice");
-}
-
-int yk_cl_launch(struct yk_cl_queue *q, struct yk_cl_args *a, cl_uint dims,
-		 const size_t *items, const size_t *group, const char *name)
-{
-	char call[200], sizes[2][64];
-
-	if (a->err != CL_SUCCESS) {
-		snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", a->n - 1, name);
-		return yk_cl_fail(q->device, call, a->err);
-	}
-	cl_int code = clEnqueueNDRangeKernel(q->queue, a->kernel->handle, dims, NULL, items,
-					     group, 0, NULL, NULL);
-	if (code == CL_SUCCESS) {
-		// what fails now fails again at the next event, where nothing is tried twice
-		if (++q->launches % FLUSH == 0)
-			clFlush(q->queue);
-		return 0;
-	}
-	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
-		 name, sizes_text(sizes[0], dims, items), sizes_text(sizes[1], dims, group));
-	return yk_cl_fail(q->device, call, code);
 }

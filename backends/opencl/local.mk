@@ -28,6 +28,8 @@ opencl_sources = \
 	backends/opencl/gather.c \
 	backends/opencl/identity.c \
 	backends/opencl/kernel.c \
+	backends/opencl/launch.c \
+	backends/opencl/launch.h \
 	backends/opencl/lock.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \
@@ -47,7 +49,5 @@ opencl_sources = \
 	backends/opencl/scatter.c \
 	backends/opencl/softmax.c \
 	backends/opencl/sort.c \
-	backends/opencl/table.c \
-	backends/opencl/table.h \
 	backends/opencl/try.c \
 	backends/opencl/xent.c

@@ -64,27 +64,10 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 	return yk_cl_kernel_map(d, op, call, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	struct yoke_map_call call;
-	struct yk_cl_entry *kernel;
-	int err = call_of(op, &call);
-
-	(void)impl;
-	(void)bytes;
-	if (err)
-		return yk_cl_error(err, "a map that this backend does not take");
-	err = kernel_of(d, op, &call, false, &kernel);
-	if (!err && streams(d, op, &call)) // unless it runs in place, as is not known yet
-		err = kernel_of(d, op, &call, true, &kernel);
-	return err;
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	struct yoke_map_call call;
-	struct yk_cl_device *d = q->device;
+	struct yk_cl_device *d = r->device;
 	struct yk_cl_entry *kernel;
 	int err = call_of(op, &call);
 
@@ -93,17 +76,16 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 		return yk_cl_error(err, "a map that this backend does not take");
 	if (!call.count[0])
 		return 0;
-	const bool stream = streams(d, op, &call);
-	if ((err = kernel_of(d, op, &call, stream, &kernel)))
+	if ((err = kernel_of(d, op, &call, streams(d, op, &call), &kernel)))
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 	struct yk_cl_cut c = yk_cl_cut_of(d, kernel, call.count[1], call.count[0], 1);
-	yk_cl_arg_word(&args, call.count[1]);
-	yk_cl_arg_word(&args, call.count[0]);
-	yk_cl_arg_cut(&args, &c);
-	yk_cl_arg_map(&args, op, &call);
-	return yk_cl_launch(q, &args, 2, c.items, c.group, "a map");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_word(r, call.count[1]);
+	yk_cl_arg_word(r, call.count[0]);
+	yk_cl_arg_cut(r, &c);
+	yk_cl_arg_map(r, &call);
+	return yk_cl_launch(r, 2, c.items, c.group, "a map");
 }
 
 static const char *const names[] = { "generated" };
-const struct yk_cl_op yk_cl_map = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_map = { names, 1, can, record };

@@ -191,41 +191,40 @@ static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-// slot: of the starts, when there is a shift
-static int copy(struct yk_cl_queue *q, const struct yoke_op *op, const struct yoke_view *x,
-		const struct yoke_view *y, int shift, uint64_t slot)
+static int copy(struct yk_cl_record *r, const struct yoke_op *op, const struct yoke_view *x,
+		const struct yoke_view *y, int shift)
 {
-	struct copy c = copy_of(q->device, x, y, shift);
+	struct copy c = copy_of(r->device, x, y, shift);
 	struct yk_cl_entry *kernel;
 
 	if (!yk_cl_elements(y))
 		return 0;
-	int err = kernel_of(q->device, &c, &kernel);
+	int err = kernel_of(r->device, &c, &kernel);
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)c.axes.cols,
+	yk_cl_begin(r, kernel);
+	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)c.axes.cols,
 					    (uint64_t)c.axes.rows, 1);
-	yk_cl_arg_view(&args, y);
+	yk_cl_arg_view(r, y);
 	if (c.value)
-		yk_cl_arg_word(&args, x->offset);
+		yk_cl_arg_offset(r, x);
 	else
-		yk_cl_arg_view(&args, x);
-	yk_cl_arg_struct(&args, &c.axes, sizeof c.axes);
+		yk_cl_arg_view(r, x);
+	yk_cl_arg_struct(r, &c.axes, sizeof c.axes);
 	if (c.tiles) {
-		yk_cl_arg_word(&args, (uint64_t)c.tiles_a);
-		yk_cl_arg_word(&args, (uint64_t)c.tiles_b);
+		yk_cl_arg_word(r, (uint64_t)c.tiles_a);
+		yk_cl_arg_word(r, (uint64_t)c.tiles_b);
 	} else {
-		yk_cl_arg_cut(&args, &cut);
+		yk_cl_arg_cut(r, &cut);
 	}
 	if (shift) {
-		yk_cl_arg_view(&args, &op->workspace);
-		yk_cl_arg_slot(&args, q, slot);
+		yk_cl_arg_view(r, &op->workspace);
+		yk_cl_arg_slot(r);
 	}
 	if (!c.tiles)
-		return yk_cl_launch(q, &args, 2, cut.items, cut.group, "a copy");
+		return yk_cl_launch(r, 2, cut.items, cut.group, "a copy");
 	int64_t groups = c.axes.rows / c.axes.dims[c.axes.rank - 2] * c.tiles_a * c.tiles_b;
-	return yk_cl_launch_groups(q, &args, groups, q->device->loops ? 1 : ITEMS, "a copy");
+	return yk_cl_launch_groups(r, groups, r->device->loops ? 1 : ITEMS, "a copy");
 }
 
 // ---- starts ----
@@ -244,17 +243,28 @@ static const char *name_of(const struct yoke_op *op)
 	return op->code == YOKE_OP_SLICE_AT ? "slice_at" : "slice_update_at";
 }
 
-// Starts of the host move part's offset, those of the device are added up in the workspace.
-static int take_starts(struct yk_cl_queue *q, const struct yoke_op *op,
-		       const struct yoke_view *whole, struct yoke_view *part, uint64_t *slot,
-		       bool *on_device)
+// What a start takes its part of.
+static const struct yoke_view *whole_of(const struct yoke_op *op)
 {
-	struct yk_cl_entry *kernel;
-	int err = 0, begun = 0;
+	return op->code == YOKE_OP_SLICE_AT ? &op->in[0] : &op->out[0];
+}
 
-	for (int i = 0; i < whole->rank && !err; i++) {
+// The part's dims.
+static const int64_t *part_dims(const struct yoke_op *op)
+{
+	return op->code == YOKE_OP_SLICE_AT ? op->out[0].dims : op->in[op->nin - 1].dims;
+}
+
+// Starts of the host move the part; those of the device are added up in the workspace.
+static int take_starts(const struct yoke_op *op, struct yoke_view *part)
+{
+	const struct yoke_view *whole = whole_of(op);
+	const int64_t *dims = part_dims(op);
+
+	*part = *whole;
+	for (int i = 0; i < whole->rank; i++) {
 		const struct yoke_view *start = &op->in[1 + i];
-		const int64_t most = whole->dims[i] - part->dims[i];
+		const int64_t most = whole->dims[i] - dims[i];
 		int64_t value;
 		if (start->kind != YOKE_VIEW_SCALAR)
 			continue;
@@ -264,99 +274,63 @@ static int take_starts(struct yk_cl_queue *q, const struct yoke_op *op,
 					   "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
 					   "%lld of %lld elements", name_of(op),
 					   (unsigned long long)op->id, (long long)value, i,
-					   (long long)most, (long long)part->dims[i],
+					   (long long)most, (long long)dims[i],
 					   (long long)whole->dims[i]);
 		part->offset += (uint64_t)(value * whole->strides[i]) * yk_cl_bytes(part->dtype);
 	}
-	*on_device = starts_on_device(op, whole->rank) > 0;
-	if (!*on_device)
-		return 0;
-	err = start_kernel(q->device, &kernel);
-	if (!err)
-		err = yk_cl_report_slot(q, &(struct yk_cl_report){ YK_CL_START, name_of(op), op->id, 0 },
-					slot);
+	return 0;
+}
+
+static int add_starts(struct yk_cl_record *r, const struct yoke_op *op)
+{
+	const struct yoke_view *whole = whole_of(op);
+	const int64_t *dims = part_dims(op);
+	struct yk_cl_entry *kernel;
+	int err = start_kernel(r->device, &kernel), begun = 0;
+
+	yk_cl_workspace(r, sizeof(int64_t));
+	yk_cl_reports(r, YK_CL_START, name_of(op), 0);
 	for (int i = 0; i < whole->rank && !err; i++) {
-		struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
 		if (op->in[1 + i].kind != YOKE_VIEW_BUFFER)
 			continue;
-		yk_cl_arg_view(&args, &op->workspace);
-		yk_cl_arg_view(&args, &op->in[1 + i]);
-		yk_cl_arg_word(&args, (uint64_t)(whole->dims[i] - part->dims[i]));
-		yk_cl_arg_word(&args, (uint64_t)whole->strides[i]);
-		yk_cl_arg_word(&args, (uint64_t)i);
-		yk_cl_arg_word(&args, begun++ == 0);
-		yk_cl_arg_slot(&args, q, *slot);
-		err = yk_cl_launch_groups(q, &args, 1, 1, "a start");
+		yk_cl_begin(r, kernel);
+		yk_cl_arg_view(r, &op->workspace);
+		yk_cl_arg_view(r, &op->in[1 + i]);
+		yk_cl_arg_word(r, (uint64_t)(whole->dims[i] - dims[i]));
+		yk_cl_arg_word(r, (uint64_t)whole->strides[i]);
+		yk_cl_arg_word(r, (uint64_t)i);
+		yk_cl_arg_word(r, begun++ == 0);
+		yk_cl_arg_slot(r);
+		err = yk_cl_launch_groups(r, 1, 1, "a start");
 	}
 	return err;
 }
 
 // ---- the ops ----
 
-static bool same_place(const struct yoke_view *x, const struct yoke_view *y)
-{
-	if (x->kind != YOKE_VIEW_BUFFER || x->segment != y->segment || x->offset != y->offset)
-		return false;
-	for (int i = 0; i < y->rank; i++)
-		if (y->dims[i] > 1 && x->strides[i] != y->strides[i])
-			return false;
-	return true;
-}
-
-static int prepare_copy(struct yk_cl_device *d, const struct yoke_view *x,
-			const struct yoke_view *y, int shift)
-{
-	struct copy c = copy_of(d, x, y, shift);
-	struct yk_cl_entry *kernel;
-
-	return kernel_of(d, &c, &kernel);
-}
-
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const struct yoke_view *v = &op->in[op->nin - 1];
-	const bool slice = op->code == YOKE_OP_SLICE_AT;
-	struct yk_cl_entry *kernel;
+	const bool slice = op->code == YOKE_OP_SLICE_AT, in_place = op->alias_mask & 1;
 	struct yoke_view part;
 
 	(void)impl;
 	if (op->code == YOKE_OP_MOVE)
-		return prepare_copy(d, x, y, 0);
+		return in_place ? 0 : copy(r, op, x, y, 0);
 	part_of(op, slice ? x : y, slice ? y : v, &part);
+	part = yk_cl_part(r, &part);
+	r->bind = take_starts;
 	const bool shifts = starts_on_device(op, y->rank) > 0;
-	int err = shifts ? start_kernel(d, &kernel) : 0;
-	*bytes = shifts ? sizeof(int64_t) : 0;
-	if (!err && slice)
-		return prepare_copy(d, &part, y, shifts ? 2 : 0);
-	if (!err)
-		err = prepare_copy(d, x, y, 0);
-	return err ? err : prepare_copy(d, v, &part, shifts ? 1 : 0);
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	const struct yoke_view *v = &op->in[op->nin - 1];
-	const bool slice = op->code == YOKE_OP_SLICE_AT;
-	struct yoke_view part;
-	uint64_t slot = 0;
-	bool shifts = false;
-
-	(void)impl;
-	if (op->code == YOKE_OP_MOVE)
-		return same_place(x, y) ? 0 : copy(q, op, x, y, 0, 0);
-	part_of(op, slice ? x : y, slice ? y : v, &part);
-	int err = take_starts(q, op, slice ? x : y, &part, &slot, &shifts);
+	int err = shifts ? add_starts(r, op) : 0;
 	if (err)
 		return err;
 	if (slice)
-		return copy(q, op, &part, y, shifts ? 2 : 0, slot);
-	if (!(op->alias_mask & 1) && (err = copy(q, op, x, y, 0, 0)))
+		return copy(r, op, &part, y, shifts ? 2 : 0);
+	if (!in_place && (err = copy(r, op, x, y, 0)))
 		return err;
-	return copy(q, op, v, &part, shifts ? 1 : 0, slot);
+	return copy(r, op, v, &part, shifts ? 1 : 0);
 }
 
 static const char *const names[] = { "planes" };
-const struct yk_cl_op yk_cl_move = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_move = { names, 1, can, record };

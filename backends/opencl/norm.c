@@ -103,91 +103,76 @@ static int kernel_of(struct yk_cl_device *d, const struct parts *p, size_t items
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record_forward(struct yk_cl_record *r, const struct parts *p, const struct norm_args *a)
 {
-	const struct parts p = parts_of(op);
-	const struct norm_args a = args_of(d, op, &p);
-	const size_t items = yk_cl_row_items(d, a.cols);
+	const size_t items = yk_cl_row_items(r->device, a->cols);
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(d, &p, items, p.back ? "norm_back" : "norm", &kernel);
-
-	(void)impl;
-	if (!err && a.has & (HAS_DW | HAS_DB)) {
-		*bytes = (uint64_t)a.groups * 2 * (uint64_t)a.cols * sizeof(float);
-		err = kernel_of(d, &p, items, "norm_sums", &kernel);
-	}
-	return err;
-}
-
-static int run_forward(struct yk_cl_queue *q, const struct parts *p, const struct norm_args *a)
-{
-	const size_t items = yk_cl_row_items(q->device, a->cols);
-	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, p, items, "norm", &kernel);
+	int err = kernel_of(r->device, p, items, "norm", &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, p->out);
-	yk_cl_arg_view_or(&args, p->mean, p->rstd);
-	yk_cl_arg_view(&args, p->rstd);
-	yk_cl_arg_view(&args, p->x);
-	yk_cl_arg_view_or(&args, p->w, p->x);
-	yk_cl_arg_view_or(&args, p->b, p->x);
-	yk_cl_arg_struct(&args, a, sizeof *a);
-	return yk_cl_launch_pieces(q, &args, a->groups, items, "norm");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, p->out);
+	yk_cl_arg_view_or(r, p->mean, p->rstd);
+	yk_cl_arg_view(r, p->rstd);
+	yk_cl_arg_view(r, p->x);
+	yk_cl_arg_view_or(r, p->w, p->x);
+	yk_cl_arg_view_or(r, p->b, p->x);
+	yk_cl_arg_struct(r, a, sizeof *a);
+	return yk_cl_launch_pieces(r, a->groups, items, "norm");
 }
 
-static int run_sums(struct yk_cl_queue *q, const struct yoke_op *op, const struct parts *p,
+static int record_sums(struct yk_cl_record *r, const struct yoke_op *op, const struct parts *p,
 		    const struct norm_args *a)
 {
-	const size_t items = yk_cl_row_items(q->device, a->cols);
-	const int64_t width = (int64_t)items * (q->device->loops ? 16 : 1);
+	const size_t items = yk_cl_row_items(r->device, a->cols);
+	const int64_t width = (int64_t)items * (r->device->loops ? 16 : 1);
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, p, items, "norm_sums", &kernel);
+	int err = kernel_of(r->device, p, items, "norm_sums", &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view_or(&args, p->dw, p->x);
-	yk_cl_arg_view_or(&args, p->db, p->x);
-	yk_cl_arg_view_or(&args, &op->workspace, p->x);
-	yk_cl_arg_struct(&args, a, sizeof *a);
-	return yk_cl_launch_groups(q, &args, yk_cl_pieces(a->cols, width), items, "norm_sums");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view_or(r, p->dw, p->x);
+	yk_cl_arg_view_or(r, p->db, p->x);
+	yk_cl_arg_view_or(r, &op->workspace, p->x);
+	yk_cl_arg_struct(r, a, sizeof *a);
+	return yk_cl_launch_groups(r, yk_cl_pieces(a->cols, width), items, "norm_sums");
 }
 
-static int run_backward(struct yk_cl_queue *q, const struct yoke_op *op, const struct parts *p,
+static int record_backward(struct yk_cl_record *r, const struct yoke_op *op, const struct parts *p,
 			const struct norm_args *a)
 {
-	const size_t items = yk_cl_row_items(q->device, a->cols);
+	const size_t items = yk_cl_row_items(r->device, a->cols);
 	const bool sums = a->has & (HAS_DW | HAS_DB);
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, p, items, "norm_back", &kernel);
+	int err = kernel_of(r->device, p, items, "norm_back", &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view_or(&args, p->out, p->x);
-	yk_cl_arg_view_or(&args, &op->workspace, p->x);
-	yk_cl_arg_view(&args, p->x);
-	yk_cl_arg_view_or(&args, p->w, p->x);
-	yk_cl_arg_view_or(&args, p->mean, p->rstd);
-	yk_cl_arg_view(&args, p->rstd);
-	yk_cl_arg_view(&args, p->g);
-	yk_cl_arg_struct(&args, a, sizeof *a);
-	err = yk_cl_launch_groups(q, &args, a->groups, items, "norm_back");
-	return err || !sums ? err : run_sums(q, op, p, a);
+	if (sums)
+		yk_cl_workspace(r, (uint64_t)a->groups * 2 * (uint64_t)a->cols * sizeof(float));
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view_or(r, p->out, p->x);
+	yk_cl_arg_view_or(r, &op->workspace, p->x);
+	yk_cl_arg_view(r, p->x);
+	yk_cl_arg_view_or(r, p->w, p->x);
+	yk_cl_arg_view_or(r, p->mean, p->rstd);
+	yk_cl_arg_view(r, p->rstd);
+	yk_cl_arg_view(r, p->g);
+	yk_cl_arg_struct(r, a, sizeof *a);
+	err = yk_cl_launch_groups(r, a->groups, items, "norm_back");
+	return err || !sums ? err : record_sums(r, op, p, a);
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct parts p = parts_of(op);
-	const struct norm_args a = args_of(q->device, op, &p);
+	const struct norm_args a = args_of(r->device, op, &p);
 
 	(void)impl;
-	return p.back ? run_backward(q, op, &p, &a) : run_forward(q, &p, &a);
+	return p.back ? record_backward(r, op, &p, &a) : record_forward(r, &p, &a);
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_norm = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_norm = { names, 1, can, record };

@@ -64,7 +64,6 @@ struct yk_cl_device {
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
-	struct yk_cl_table *tables;     // latest first
 	uint64_t released;              // buffers so far: another may have come by the same handle
 };
 
@@ -202,27 +201,6 @@ int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *, const struct
 		     const struct yk_cl_build *, struct yk_cl_entry **to);
 uint64_t yk_cl_hash(const void *data, size_t bytes);
 
-// Sets arguments one after the other and remembers the first error.
-struct yk_cl_args {
-	struct yk_cl_kernel *kernel;
-	cl_uint n;
-	cl_int err;
-};
-void yk_cl_arg_word(struct yk_cl_args *, uint64_t word);
-void yk_cl_arg_words(struct yk_cl_args *, const int64_t *words, int n);
-void yk_cl_arg_segment(struct yk_cl_args *, void *segment);
-void yk_cl_arg_mem(struct yk_cl_args *, cl_mem);
-// Segment and offset of a BUFFER view.
-void yk_cl_arg_view(struct yk_cl_args *, const struct yoke_view *);
-// What MAP_PARAMS stands for.
-void yk_cl_arg_map(struct yk_cl_args *, const struct yoke_op *,
-		   const struct yoke_map_call *);
-// A struct of the kernel's, with the layout of C.
-void yk_cl_arg_struct(struct yk_cl_args *, const void *from, size_t bytes);
-// Enqueues: items in whole groups.  Called with the lock held.
-int yk_cl_launch(struct yk_cl_queue *, struct yk_cl_args *, cl_uint dims,
-		 const size_t *items, const size_t *group, const char *name);
-
 // ---- the ops ----
 
 static inline size_t yk_cl_bytes(int dtype)
@@ -244,16 +222,15 @@ static inline int64_t yk_cl_infinity(int dtype)
 	       dtype == yoke_bf16 ? 0x7f80 : 0;
 }
 
-// How an op runs.  prepare and run are called with the device open and its lock held, and for
-// an implementation that can offered.
+// How an op runs: launch.h says what is recorded.
+struct yk_cl_record;
 struct yk_cl_op {
 	const char *const *names; // of its implementations, best first
 	uint32_t nimpl;
 	uint64_t (*can)(struct yk_cl_device *, const struct yoke_op *); // a bit each
-	// Ahead of run, which may come without: builds, and says what workspace run wants.
-	int (*prepare)(struct yk_cl_device *, const struct yoke_op *, uint32_t impl,
-		       uint64_t *bytes);
-	int (*run)(struct yk_cl_queue *, const struct yoke_op *, uint32_t impl);
+	// Builds the kernels of an implementation that can offered, and records their launches.  Called with
+	// the device open and its lock held.
+	int (*record)(struct yk_cl_record *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;

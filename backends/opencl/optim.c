@@ -3,12 +3,11 @@
 // in one launch as long as they lie in SEGMENTS segments, else in as few as tensors in order allow.
 #include "config.h"
 
-#include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rows.h"
-#include "table.h"
 
 #define FILES "half.cl vexp.cl rows.cl optim.cl"
 #define ITEMS 256
@@ -164,20 +163,6 @@ static bool joins(const struct yoke_op *op)
 	return op->code == YOKE_OP_MULTI_NORM || op->code == YOKE_OP_MULTI_UNSCALE;
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	const struct lists l = lists_of(d, op);
-	struct yk_cl_entry *kernel;
-	int err = joins(op) ? kernel_of(d, &l, "join", &kernel) : 0;
-
-	(void)impl;
-	for (const char *const *name = kernels_of(op); !err && *name; name++)
-		err = kernel_of(d, &l, *name, &kernel);
-	*bytes = ((uint64_t)all_chunks(&l) * 2 + l.count + 1) * sizeof(float);
-	return err;
-}
-
 static struct optim_args args_of(const struct yoke_op *op, const struct lists *l)
 {
 	struct optim_args a = { .all_chunks = all_chunks(l) };
@@ -210,25 +195,32 @@ static struct optim_args args_of(const struct yoke_op *op, const struct lists *l
 // One launch's worth: a table, and the segments it names.
 struct batch {
 	uint64_t *words;
-	void *segment[SEGMENTS];
+	const struct yoke_view *segment[SEGMENTS]; // a view in it
 	int segments;
 	struct optim_args args;
 };
 
+// Where the launches are for; in prepare any place will do.
+static struct yoke_view place_of(const struct yk_cl_record *r, const struct yoke_view *v)
+{
+	return r->bound ? *yk_cl_bound(r, v) : (struct yoke_view){ .segment = NULL };
+}
+
 // The number of v's segment in a batch, a new one if there is room; -1: there is none.
-static int segment_number(struct batch *b, const struct yoke_view *v)
+static int segment_number(const struct yk_cl_record *r, struct batch *b, const struct yoke_view *v)
 {
 	for (int i = 0; i < b->segments; i++)
-		if (b->segment[i] == v->segment)
+		if (place_of(r, b->segment[i]).segment == place_of(r, v).segment)
 			return i;
 	if (b->segments == SEGMENTS)
 		return -1;
-	b->segment[b->segments] = v->segment;
+	b->segment[b->segments] = v;
 	return b->segments++;
 }
 
 // Adds tensor i; false, and the batch as it was, when it needs too many segments.
-static bool batch_add(struct batch *b, const struct lists *l, uint32_t i)
+static bool batch_add(const struct yk_cl_record *r, struct batch *b, const struct lists *l,
+		      uint32_t i)
 {
 	uint64_t *entry = b->words + b->args.tensors * ENTRY;
 	const int had = b->segments;
@@ -240,55 +232,59 @@ static bool batch_add(struct batch *b, const struct lists *l, uint32_t i)
 		entry[2 + k] = 0;
 		if (k >= l->lists || absent(l, k))
 			continue;
-		s = segment_number(b, &l->list[k][i]);
+		s = segment_number(r, b, &l->list[k][i]);
 		if (s < 0) {
 			b->segments = had;
 			return false;
 		}
-		entry[2 + k] = (uint64_t)s << 56 | l->list[k][i].offset;
+		entry[2 + k] = (uint64_t)s << 56 | place_of(r, &l->list[k][i]).offset;
 	}
 	b->args.tensors++;
 	b->args.chunks += chunks_of(l, i);
 	return true;
 }
 
-static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct lists *l,
+static int launch(struct yk_cl_record *r, const struct yoke_op *op, const struct lists *l,
 		  const struct batch *b, cl_mem table, const char *name)
 {
 	const bool by_tensor = !strcmp(name, "lamb_ratio");
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, l, name, &kernel);
+	int err = kernel_of(r->device, l, name, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_mem(&args, table);
-	yk_cl_arg_word(&args, 0);
-	yk_cl_arg_view(&args, &op->workspace);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_mem(r, table);
+	yk_cl_arg_word(r, 0);
+	yk_cl_arg_view(r, &op->workspace);
 	for (int k = 0; k < 4; k++)
-		yk_cl_arg_view(&args, k < l->numbers && l->number[k]->kind == YOKE_VIEW_BUFFER ?
+		yk_cl_arg_view(r, k < l->numbers && l->number[k]->kind == YOKE_VIEW_BUFFER ?
 					      l->number[k] : &op->workspace);
 	for (int k = 0; k < SEGMENTS; k++)
-		yk_cl_arg_segment(&args, b->segment[k < b->segments ? k : 0]);
-	yk_cl_arg_struct(&args, &b->args, sizeof b->args);
+		yk_cl_arg_segment(r, b->segment[k < b->segments ? k : 0]);
+	yk_cl_arg_struct(r, &b->args, sizeof b->args);
+	for (int k = 0; k < l->numbers; k++)
+		yk_cl_arg_number(r, offsetof(struct optim_args, number) +
+				    (size_t)k * sizeof *b->args.number, l->number[k]);
 	return by_tensor ?
-		       yk_cl_launch_groups(q, &args, b->args.tensors, items_of(q->device), name) :
-		       yk_cl_launch_pieces(q, &args, b->args.chunks, items_of(q->device), name);
+		       yk_cl_launch_groups(r, b->args.tensors, items_of(r->device), name) :
+		       yk_cl_launch_pieces(r, b->args.chunks, items_of(r->device), name);
 }
 
 // All kernels of a batch, which is empty afterwards.
-static int batch_run(struct yk_cl_queue *q, const struct yoke_op *op, const struct lists *l,
+static int batch_record(struct yk_cl_record *r, const struct yoke_op *op, const struct lists *l,
 		     struct batch *b)
 {
-	cl_mem table;
-	int err;
+	cl_mem table = NULL;
+	int err = 0;
 
 	if (!b->args.tensors)
 		return 0;
-	err = yk_cl_table_of(q->device, b->words, (size_t)b->args.tensors * ENTRY, &table);
+	if (r->bound)
+		err = yk_cl_table(r, b->words, (size_t)b->args.tensors * ENTRY, &table);
 	for (const char *const *name = kernels_of(op); !err && *name; name++)
 		if (strcmp(*name, "lamb_ratio") || b->args.flags & ADAPT)
-			err = launch(q, op, l, b, table, *name);
+			err = launch(r, op, l, b, table, *name);
 	b->args.first_tensor += b->args.tensors;
 	b->args.first_chunk += b->args.chunks;
 	b->args.tensors = b->args.chunks = 0;
@@ -296,43 +292,45 @@ static int batch_run(struct yk_cl_queue *q, const struct yoke_op *op, const stru
 	return err;
 }
 
-static int run_join(struct yk_cl_queue *q, const struct yoke_op *op, const struct lists *l)
+static int record_join(struct yk_cl_record *r, const struct yoke_op *op, const struct lists *l)
 {
 	const bool any = op->code == YOKE_OP_MULTI_UNSCALE;
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, l, "join", &kernel);
+	int err = kernel_of(r->device, l, "join", &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &op->out[any ? op->list : 0]);
-	yk_cl_arg_view(&args, &op->workspace);
-	yk_cl_arg_word(&args, (uint64_t)all_chunks(l));
-	yk_cl_arg_word(&args, any);
-	return yk_cl_launch_groups(q, &args, 1, items_of(q->device), "join");
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, &op->out[any ? op->list : 0]);
+	yk_cl_arg_view(r, &op->workspace);
+	yk_cl_arg_word(r, (uint64_t)all_chunks(l));
+	yk_cl_arg_word(r, any);
+	return yk_cl_launch_groups(r, 1, items_of(r->device), "join");
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const struct lists l = lists_of(q->device, op);
+	const struct lists l = lists_of(r->device, op);
 	struct batch b = { .args = args_of(op, &l) };
 	int err = 0;
 
 	(void)impl;
+	r->placed = true;
+	yk_cl_workspace(r, ((uint64_t)all_chunks(&l) * 2 + l.count + 1) * sizeof(float));
 	b.words = malloc(((size_t)l.count + 1) * ENTRY * sizeof *b.words);
 	if (!b.words)
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a table of %u tensors", l.count);
 	for (uint32_t i = 0; !err && i < l.count; i++) {
-		if (!chunks_of(&l, i) || batch_add(&b, &l, i))
+		if (!chunks_of(&l, i) || batch_add(r, &b, &l, i))
 			continue;
-		err = batch_run(q, op, &l, &b);
-		batch_add(&b, &l, i); // SEGMENTS are enough for one tensor
+		err = batch_record(r, op, &l, &b);
+		batch_add(r, &b, &l, i); // SEGMENTS are enough for one tensor
 	}
 	if (!err)
-		err = batch_run(q, op, &l, &b);
+		err = batch_record(r, op, &l, &b);
 	free(b.words);
-	return err || !joins(op) ? err : run_join(q, op, &l);
+	return err || !joins(op) ? err : record_join(r, op, &l);
 }
 
 static const char *const names[] = { "chunks" };
-const struct yk_cl_op yk_cl_optim = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_optim = { names, 1, can, record };

@@ -151,56 +151,40 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	return yk_cl_kernel_map(d, op, &j->call, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-	struct job j;
-
-	(void)impl;
-	if (!job_of(d, op, &j))
-		return yk_cl_error(YOKE_EUNSUPPORTED, "a reduction that this backend does not take");
-	if (!j.outputs)
-		return 0;
-	int err = kernel_of(d, op, &j, "reduce", &kernel);
-	if (!err && j.s.segments > 1) {
-		err = kernel_of(d, op, &j, "reduce_join", &kernel);
-		if (__builtin_mul_overflow((uint64_t)j.s.segments, (uint64_t)j.outputs, bytes) ||
-		    __builtin_mul_overflow(*bytes, (uint64_t)16, bytes))
-			*bytes = UINT64_MAX;
-	}
-	return err;
-}
-
-static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct job *j,
+static int launch(struct yk_cl_record *r, const struct yoke_op *op, const struct job *j,
 		  const char *name, const size_t items[2], size_t group)
 {
 	struct yk_cl_entry *kernel;
-	const struct yoke_view *work = &op->workspace;
-	int err = kernel_of(q->device, op, j, name, &kernel);
+	int err = kernel_of(r->device, op, j, name, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, j->s.segments > 1 ? work : &op->out[0]);
-	yk_cl_arg_struct(&args, &j->s, sizeof j->s);
-	yk_cl_arg_map(&args, op, &j->call);
-	return yk_cl_launch(q, &args, 2, items, (const size_t[]){ group, 1 }, name);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, j->s.segments > 1 ? &op->workspace : &op->out[0]);
+	yk_cl_arg_struct(r, &j->s, sizeof j->s);
+	yk_cl_arg_map(r, &j->call);
+	return yk_cl_launch(r, 2, items, (const size_t[]){ group, 1 }, name);
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	struct job j;
 	size_t items[2] = { 1, 1 };
 
 	(void)impl;
-	if (!job_of(q->device, op, &j))
+	if (!job_of(r->device, op, &j))
 		return yk_cl_error(YOKE_EUNSUPPORTED, "a reduction that this backend does not take");
 	if (!j.outputs)
 		return 0;
 	const struct reduction *s = &j.s;
+	uint64_t bytes = 0;
+	if (s->segments > 1 &&
+	    (__builtin_mul_overflow((uint64_t)s->segments, (uint64_t)j.outputs, &bytes) ||
+	     __builtin_mul_overflow(bytes, (uint64_t)16, &bytes)))
+		bytes = UINT64_MAX;
+	yk_cl_workspace(r, bytes);
 	const int64_t units = s->r * s->segments * (j.columns ? s->tiles : s->c);
-	if (q->device->loops) {
+	if (r->device->loops) {
 		items[0] = (size_t)yk_cl_pieces(units, s->each);
 	} else if (j.columns) {
 		items[0] = (size_t)yk_cl_pieces(s->c, (int64_t)j.items) * j.items;
@@ -208,13 +192,13 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	} else {
 		items[0] = (size_t)units * j.items;
 	}
-	int err = launch(q, op, &j, "reduce", items, j.items);
+	int err = launch(r, op, &j, "reduce", items, j.items);
 	if (err || s->segments == 1)
 		return err;
-	const size_t group = q->device->loops ? 1 : j.items;
+	const size_t group = r->device->loops ? 1 : j.items;
 	const int64_t groups = yk_cl_pieces(yk_cl_pieces(j.outputs, s->join), (int64_t)group);
-	return launch(q, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 }, group);
+	return launch(r, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 }, group);
 }
 
 static const char *const names[] = { "two-pass" };
-const struct yk_cl_op yk_cl_reduce = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_reduce = { names, 1, can, record };

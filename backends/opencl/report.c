@@ -138,42 +138,27 @@ int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what,
 	return 0;
 }
 
-void yk_cl_arg_slot(struct yk_cl_args *a, const struct yk_cl_queue *q, uint64_t slot)
+cl_mem yk_cl_report_slots(const struct yk_cl_queue *q)
 {
-	yk_cl_arg_mem(a, q->reports->slots);
-	yk_cl_arg_word(a, slot);
+	return q->reports->slots;
 }
 
-static int length_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
+int yk_cl_report_length(struct yk_cl_record *r, const char *op, const struct yoke_view *v, int64_t most)
 {
 	const struct yk_cl_build b = { .files = "report.cl report_length.cl",
 				       .name = "report_length" };
-
-	return yk_cl_kernel_file(d, &b, to);
-}
-
-int yk_cl_report_prepare(struct yk_cl_device *d)
-{
-	struct yk_cl_entry *kernel;
-	return length_kernel(d, &kernel);
-}
-
-int yk_cl_report_length(struct yk_cl_queue *q, const char *op, uint64_t step,
-			const struct yoke_view *v, int64_t most)
-{
-	const struct yk_cl_report what = { .kind = YK_CL_LENGTH, .op = op, .step = step };
 	const size_t one = 1;
 	struct yk_cl_entry *kernel;
-	uint64_t slot;
-	int err = length_kernel(q->device, &kernel);
+	int err = yk_cl_kernel_file(r->device, &b, &kernel);
 
-	if (err || (err = yk_cl_report_slot(q, &what, &slot)))
+	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, v);
-	yk_cl_arg_word(&args, (uint64_t)most);
-	yk_cl_arg_slot(&args, q, slot);
-	return yk_cl_launch(q, &args, 1, &one, &one, "report_length");
+	yk_cl_reports(r, YK_CL_LENGTH, op, most);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, v);
+	yk_cl_arg_word(r, (uint64_t)most);
+	yk_cl_arg_slot(r);
+	return yk_cl_launch(r, 1, &one, &one, "report_length");
 }
 
 int yk_cl_reports_mark(struct yk_cl_queue *q, uint64_t *number)

@@ -33,18 +33,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-	size_t items;
-
-	(void)impl;
-	(void)bytes;
-	return kernel_of(d, op, &kernel, &items);
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *x = &op->in[0];
 	struct rope_args a = {
@@ -64,16 +53,16 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	(void)impl;
 	if (!a.count || !a.pairs)
 		return 0;
-	if ((err = kernel_of(q->device, op, &kernel, &items)))
+	if ((err = kernel_of(r->device, op, &kernel, &items)))
 		return err;
-	a.each = yk_cl_row_each(q->device, a.count, 2 * a.pairs);
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &op->out[0]);
+	a.each = yk_cl_row_each(r->device, a.count, 2 * a.pairs);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, &op->out[0]);
 	for (int i = 0; i < 3; i++)
-		yk_cl_arg_view(&args, &op->in[i]);
-	yk_cl_arg_struct(&args, &a, sizeof a);
-	return yk_cl_launch_pieces(q, &args, yk_cl_pieces(a.count, a.each), items, "rope");
+		yk_cl_arg_view(r, &op->in[i]);
+	yk_cl_arg_struct(r, &a, sizeof a);
+	return yk_cl_launch_pieces(r, yk_cl_pieces(a.count, a.each), items, "rope");
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_rope = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_rope = { names, 1, can, record };

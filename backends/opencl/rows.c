@@ -175,29 +175,20 @@ bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
 		   const struct yoke_view *out)
 {
 	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_cl_dense(out) &&
-	       yk_cl_cols(out) % 16 == 0 && out->offset % 64 == 0 && d->info.align % 64 == 0 &&
+	       yk_cl_cols(out) % 16 == 0 && out->align >= 64 &&
 	       (uint64_t)yk_cl_elements(out) >= d->stream_bytes / 4;
 }
 
-void yk_cl_arg_view_or(struct yk_cl_args *a, const struct yoke_view *v,
-		       const struct yoke_view *stand_in)
+int yk_cl_launch_pieces(struct yk_cl_record *r, int64_t pieces, size_t items, const char *name)
 {
-	yk_cl_arg_view(a, yk_cl_present(v) ? v : stand_in);
+	const int64_t most = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
+
+	return yk_cl_launch_groups(r, r->device->loops && pieces > most ? most : pieces, items, name);
 }
 
-int yk_cl_launch_pieces(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t pieces, size_t items,
-			const char *name)
-{
-	const int64_t most = (int64_t)q->device->info.units * GROUPS_OF_UNIT;
-
-	return yk_cl_launch_groups(q, a, q->device->loops && pieces > most ? most : pieces, items,
-				   name);
-}
-
-int yk_cl_launch_groups(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t groups, size_t items,
-			const char *name)
+int yk_cl_launch_groups(struct yk_cl_record *r, int64_t groups, size_t items, const char *name)
 {
 	const size_t all = (size_t)groups * items;
 
-	return groups ? yk_cl_launch(q, a, 1, &all, &items, name) : 0;
+	return groups ? yk_cl_launch(r, 1, &all, &items, name) : 0;
 }

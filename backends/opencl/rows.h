@@ -4,7 +4,7 @@
 #ifndef YK_OPENCL_ROWS_H
 #define YK_OPENCL_ROWS_H
 
-#include "opencl.h"
+#include "launch.h"
 
 #define YK_CL_OUTER 4 // axes before the row after merging
 
@@ -62,13 +62,9 @@ int64_t yk_cl_row_each(const struct yk_cl_device *, int64_t count, int64_t cols)
 // Is an output so large, and do its rows lie such, that it is written past the caches?
 bool yk_cl_streams(const struct yk_cl_device *, const struct yoke_op *, const struct yoke_view *out);
 
-// Segment and offset of a view, or, when it is absent, of one that stands in and is not read.
-void yk_cl_arg_view_or(struct yk_cl_args *, const struct yoke_view *, const struct yoke_view *stand_in);
 // Launches groups of `items` that share the pieces, each taking every so-manieth one.
-int yk_cl_launch_pieces(struct yk_cl_queue *, struct yk_cl_args *, int64_t pieces, size_t items,
-			const char *name);
+int yk_cl_launch_pieces(struct yk_cl_record *, int64_t pieces, size_t items, const char *name);
 // Launches `groups` groups of `items`.
-int yk_cl_launch_groups(struct yk_cl_queue *, struct yk_cl_args *, int64_t groups, size_t items,
-			const char *name);
+int yk_cl_launch_groups(struct yk_cl_record *, int64_t groups, size_t items, const char *name);
 
 #endif

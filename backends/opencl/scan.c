@@ -100,18 +100,6 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	struct scan s = scan_of(d, op);
-	struct yk_cl_entry *kernel;
-
-	(void)impl;
-	if (s.segments > 1) // fewer than elements of x
-		*bytes = (uint64_t)(s.segments * s.axes.rows * s.axes.cols) * 8;
-	return kernel_of(d, op, &s, &kernel);
-}
-
 // The first element of a scan along the axis.
 static struct yoke_view begin(const struct yoke_op *op, const struct yoke_view *v)
 {
@@ -124,39 +112,41 @@ static struct yoke_view begin(const struct yoke_op *op, const struct yoke_view *
 	return at;
 }
 
-static int pass(struct yk_cl_queue *q, const struct yoke_op *op, const struct scan *s,
+static int pass(struct yk_cl_record *r, const struct yoke_op *op, const struct scan *s,
 		const struct yk_cl_entry *kernel, bool write)
 {
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_begin(r, kernel);
 	const struct yoke_view x = begin(op, &op->in[0]), y = begin(op, &op->out[0]);
-	const size_t group[2] = { q->device->loops ? 1 : yk_cl_min(GROUP, (int64_t)kernel->group),
+	const size_t group[2] = { r->device->loops ? 1 : yk_cl_min(GROUP, (int64_t)kernel->group),
 				  1 };
 	const size_t units = (size_t)(s->tiles * s->segments);
 
-	yk_cl_arg_view(&args, &y);
-	yk_cl_arg_view(&args, &x);
-	yk_cl_arg_view_or(&args, &op->workspace, &y);
-	yk_cl_arg_struct(&args, s, sizeof *s);
-	yk_cl_arg_word(&args, write);
-	return yk_cl_launch(q, &args, 2,
+	yk_cl_arg_view(r, &y);
+	yk_cl_arg_view(r, &x);
+	yk_cl_arg_view_or(r, &op->workspace, &y);
+	yk_cl_arg_struct(r, s, sizeof *s);
+	yk_cl_arg_word(r, write);
+	return yk_cl_launch(r, 2,
 			    (const size_t[]){ (units + group[0] - 1) / group[0] * group[0],
 					      (size_t)s->axes.rows },
 			    group, "scan");
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	struct scan s = scan_of(q->device, op);
+	struct scan s = scan_of(r->device, op);
 	struct yk_cl_entry *kernel;
 
 	(void)impl;
 	if (!s.n || !s.axes.rows || !s.axes.cols)
 		return 0;
-	int err = kernel_of(q->device, op, &s, &kernel);
+	if (s.segments > 1) // fewer than elements of x
+		yk_cl_workspace(r, (uint64_t)(s.segments * s.axes.rows * s.axes.cols) * 8);
+	int err = kernel_of(r->device, op, &s, &kernel);
 	if (!err && s.segments > 1)
-		err = pass(q, op, &s, kernel, false);
-	return err ? err : pass(q, op, &s, kernel, true);
+		err = pass(r, op, &s, kernel, false);
+	return err ? err : pass(r, op, &s, kernel, true);
 }
 
 static const char *const names[] = { "lines" };
-const struct yk_cl_op yk_cl_scan = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_scan = { names, 1, can, record };

@@ -117,12 +117,9 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static struct yk_cl_report report_of(const struct yoke_op *op, int64_t rows)
+static void reports(struct yk_cl_record *r, const struct yoke_op *op, int64_t rows)
 {
-	return (struct yk_cl_report){ .kind = YK_CL_INDEX,
-				      .op = is_along(op) ? "scatter_add_along" : "scatter_add",
-				      .step = op->id,
-				      .most = rows - 1 };
+	yk_cl_reports(r, YK_CL_INDEX, is_along(op) ? "scatter_add_along" : "scatter_add", rows - 1);
 }
 
 // ---- rows ----
@@ -164,66 +161,52 @@ static const struct step *steps_of(const struct yk_cl_device *d)
 	return d->loops ? by_loop : by_groups;
 }
 
-static int list(struct yk_cl_queue *q, const struct yoke_op *op, const struct scatter *s,
-		uint64_t slot)
+static int list(struct yk_cl_record *r, const struct yoke_op *op, const struct scatter *s)
 {
-	const size_t items = q->device->loops ? 1 : ITEMS;
+	const size_t items = r->device->loops ? 1 : ITEMS;
 	int err = 0;
 
-	for (const struct step *step = steps_of(q->device); step->name && !err; step++) {
+	for (const struct step *step = steps_of(r->device); step->name && !err; step++) {
 		struct yk_cl_entry *kernel;
-		if ((err = kernel_of(q->device, op, LIST, step->name, &kernel)))
+		if ((err = kernel_of(r->device, op, LIST, step->name, &kernel)))
 			break;
-		struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+		yk_cl_begin(r, kernel);
 		int64_t groups = yk_cl_pieces(step->rows ? s->N : s->axes.rows, (int64_t)items);
-		yk_cl_arg_view(&args, &op->workspace);
-		yk_cl_arg_view(&args, &op->in[1]);
-		yk_cl_arg_struct(&args, s, sizeof *s);
-		yk_cl_arg_slot(&args, q, slot);
-		err = yk_cl_launch_groups(q, &args, step->one ? 1 : groups, items, step->name);
+		yk_cl_arg_view(r, &op->workspace);
+		yk_cl_arg_view(r, &op->in[1]);
+		yk_cl_arg_struct(r, s, sizeof *s);
+		yk_cl_arg_slot(r);
+		err = yk_cl_launch_groups(r, step->one ? 1 : groups, items, step->name);
 	}
 	return err;
 }
 
-static int run_rows(struct yk_cl_queue *q, const struct yoke_op *op)
+static int record_rows(struct yk_cl_record *r, const struct yoke_op *op)
 {
 	struct scatter s = scatter_of(op);
-	struct yk_cl_report report = report_of(op, s.N);
 	struct yk_cl_entry *kernel;
-	uint64_t slot;
 
 	if (!s.N && !s.axes.rows)
 		return 0;
-	int err = yk_cl_report_slot(q, &report, &slot);
-	if (!err)
-		err = list(q, op, &s, slot);
+	reports(r, op, s.N);
+	// below 2^31 each
+	yk_cl_workspace(r, (uint64_t)(s.N + s.axes.rows) * sizeof(uint32_t));
+	int err = list(r, op, &s);
 	if (err || !s.N || !s.R)
 		return err;
-	if ((err = kernel_of(q->device, op, ADD, "scatter_add", &kernel)))
+	if ((err = kernel_of(r->device, op, ADD, "scatter_add", &kernel)))
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
+	yk_cl_begin(r, kernel);
+	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
 					    1 + (uint64_t)(s.axes.rows / s.N));
-	yk_cl_arg_view(&args, &op->out[0]);
-	yk_cl_arg_view_or(&args, &op->in[0], &op->out[0]);
-	yk_cl_arg_view(&args, &op->in[2]);
-	yk_cl_arg_view(&args, &op->workspace);
-	yk_cl_arg_struct(&args, &s, sizeof s);
-	yk_cl_arg_cut(&args, &cut);
-	yk_cl_arg_slot(&args, q, slot);
-	return yk_cl_launch(q, &args, 2, cut.items, cut.group, "scatter_add");
-}
-
-static int prepare_rows(struct yk_cl_device *d, const struct yoke_op *op, uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-	int err = kernel_of(d, op, ADD, "scatter_add", &kernel);
-
-	for (const struct step *step = steps_of(d); step->name && !err; step++)
-		err = kernel_of(d, op, LIST, step->name, &kernel);
-	// below 2^31 each
-	*bytes = (uint64_t)(op->out[0].dims[0] + yk_cl_elements(&op->in[1])) * sizeof(uint32_t);
-	return err;
+	yk_cl_arg_view(r, &op->out[0]);
+	yk_cl_arg_view_or(r, &op->in[0], &op->out[0]);
+	yk_cl_arg_view(r, &op->in[2]);
+	yk_cl_arg_view(r, &op->workspace);
+	yk_cl_arg_struct(r, &s, sizeof s);
+	yk_cl_arg_cut(r, &cut);
+	yk_cl_arg_slot(r);
+	return yk_cl_launch(r, 2, cut.items, cut.group, "scatter_add");
 }
 
 // ---- along an axis ----
@@ -257,7 +240,7 @@ static struct lines lines_of(const struct yoke_op *op)
 	return l;
 }
 
-static int check(struct yk_cl_queue *q, const struct yoke_op *op, int64_t N, uint64_t slot)
+static int check(struct yk_cl_record *r, const struct yoke_op *op, int64_t N)
 {
 	const struct yoke_view *idx = &op->in[1];
 	struct yk_cl_entry *kernel;
@@ -271,74 +254,55 @@ static int check(struct yk_cl_queue *q, const struct yoke_op *op, int64_t N, uin
 	if (!n)
 		return 0;
 	yk_cl_axes_of(&a, idx->rank, idx->dims, 2, (const int64_t *const[]){ idx->strides, at });
-	int err = kernel_of(q->device, op, ALONG, "scatter_check", &kernel);
+	int err = kernel_of(r->device, op, ALONG, "scatter_check", &kernel);
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_begin(r, kernel);
 	struct yk_cl_cut cut =
-		yk_cl_cut_of(q->device, kernel, (uint64_t)a.cols, (uint64_t)a.rows, 1);
-	yk_cl_arg_view(&args, idx);
-	yk_cl_arg_struct(&args, &a, sizeof a);
-	yk_cl_arg_word(&args, (uint64_t)N);
-	yk_cl_arg_cut(&args, &cut);
-	yk_cl_arg_slot(&args, q, slot);
-	return yk_cl_launch(q, &args, 2, cut.items, cut.group, "scatter_check");
+		yk_cl_cut_of(r->device, kernel, (uint64_t)a.cols, (uint64_t)a.rows, 1);
+	yk_cl_arg_view(r, idx);
+	yk_cl_arg_struct(r, &a, sizeof a);
+	yk_cl_arg_word(r, (uint64_t)N);
+	yk_cl_arg_cut(r, &cut);
+	yk_cl_arg_slot(r);
+	return yk_cl_launch(r, 2, cut.items, cut.group, "scatter_check");
 }
 
-static int run_along(struct yk_cl_queue *q, const struct yoke_op *op)
+static int record_along(struct yk_cl_record *r, const struct yoke_op *op)
 {
 	const struct yoke_view *y = &op->out[0];
 	struct lines l = lines_of(op);
-	struct yk_cl_report report = report_of(op, l.N);
 	struct yk_cl_entry *kernel;
-	uint64_t slot;
-	int err = yk_cl_report_slot(q, &report, &slot);
 
-	if (!err)
-		err = check(q, op, l.N, slot);
+	reports(r, op, l.N);
+	if (y->dtype == yoke_f16 || y->dtype == yoke_bf16)
+		yk_cl_workspace(r, (uint64_t)yk_cl_elements(y) * sizeof(float));
+	int err = check(r, op, l.N);
 	if (err || !yk_cl_elements(y))
 		return err;
-	if ((err = kernel_of(q->device, op, ALONG, "scatter_along", &kernel)))
+	if ((err = kernel_of(r->device, op, ALONG, "scatter_along", &kernel)))
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	struct yk_cl_cut cut = yk_cl_cut_of(q->device, kernel, (uint64_t)l.axes.cols,
+	yk_cl_begin(r, kernel);
+	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)l.axes.cols,
 					    (uint64_t)l.axes.rows, (uint64_t)(l.N + l.I));
-	yk_cl_arg_view(&args, y);
-	yk_cl_arg_view_or(&args, &op->in[0], y);
-	yk_cl_arg_view(&args, &op->in[1]);
-	yk_cl_arg_view(&args, &op->in[2]);
-	yk_cl_arg_view_or(&args, &op->workspace, y);
-	yk_cl_arg_struct(&args, &l, sizeof l);
-	yk_cl_arg_cut(&args, &cut);
-	yk_cl_arg_slot(&args, q, slot);
-	return yk_cl_launch(q, &args, 2, cut.items, cut.group, "scatter_add_along");
-}
-
-static int prepare_along(struct yk_cl_device *d, const struct yoke_op *op, uint64_t *bytes)
-{
-	const struct yoke_view *y = &op->out[0];
-	struct yk_cl_entry *kernel;
-	int err = kernel_of(d, op, ALONG, "scatter_check", &kernel);
-
-	if (y->dtype == yoke_f16 || y->dtype == yoke_bf16)
-		*bytes = (uint64_t)yk_cl_elements(y) * sizeof(float);
-	return err ? err : kernel_of(d, op, ALONG, "scatter_along", &kernel);
+	yk_cl_arg_view(r, y);
+	yk_cl_arg_view_or(r, &op->in[0], y);
+	yk_cl_arg_view(r, &op->in[1]);
+	yk_cl_arg_view(r, &op->in[2]);
+	yk_cl_arg_view_or(r, &op->workspace, y);
+	yk_cl_arg_struct(r, &l, sizeof l);
+	yk_cl_arg_cut(r, &cut);
+	yk_cl_arg_slot(r);
+	return yk_cl_launch(r, 2, cut.items, cut.group, "scatter_add_along");
 }
 
 // ---- both ----
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	return is_along(op) ? prepare_along(d, op, bytes) : prepare_rows(d, op, bytes);
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
-{
-	(void)impl;
-	return is_along(op) ? run_along(q, op) : run_rows(q, op);
+	return is_along(op) ? record_along(r, op) : record_rows(r, op);
 }
 
 static const char *const names[] = { "lists" };
-const struct yk_cl_op yk_cl_scatter = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_scatter = { names, 1, can, record };

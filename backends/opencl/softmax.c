@@ -42,30 +42,20 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t it
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	struct yk_cl_entry *kernel;
-
-	(void)impl;
-	(void)bytes;
-	return kernel_of(d, op, yk_cl_row_items(d, yk_cl_cols(&op->out[0])), &kernel);
-}
-
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const bool back = op->code == YOKE_OP_SOFTMAX_BACK;
 	const int64_t cols = yk_cl_cols(&op->out[0]), count = yk_cl_count(&op->out[0]);
-	const size_t items = yk_cl_row_items(q->device, cols);
+	const size_t items = yk_cl_row_items(r->device, cols);
 	struct softmax_args a = {
 		.a = yk_cl_rows_of(&op->in[0]),
 		.b = yk_cl_rows_of(&op->in[back]),
 		.out = yk_cl_rows_of(&op->out[0]),
 		.count = count,
-		.each = yk_cl_row_each(q->device, count, cols),
+		.each = yk_cl_row_each(r->device, count, cols),
 		.cols = (int32_t)cols,
 		.logarithm = op->attr[0].i != 0,
-		.stream = yk_cl_streams(q->device, op, &op->out[0]),
+		.stream = yk_cl_streams(r->device, op, &op->out[0]),
 	};
 	struct yk_cl_entry *kernel;
 	int err;
@@ -73,16 +63,16 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
 	(void)impl;
 	if (!cols || !count)
 		return 0;
-	if ((err = kernel_of(q->device, op, items, &kernel)))
+	if ((err = kernel_of(r->device, op, items, &kernel)))
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &op->out[0]);
-	yk_cl_arg_view(&args, &op->in[0]);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, &op->out[0]);
+	yk_cl_arg_view(r, &op->in[0]);
 	if (back)
-		yk_cl_arg_view(&args, &op->in[1]);
-	yk_cl_arg_struct(&args, &a, sizeof a);
-	return yk_cl_launch_pieces(q, &args, yk_cl_pieces(count, a.each), items, "softmax");
+		yk_cl_arg_view(r, &op->in[1]);
+	yk_cl_arg_struct(r, &a, sizeof a);
+	return yk_cl_launch_pieces(r, yk_cl_pieces(count, a.each), items, "softmax");
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_softmax = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_softmax = { names, 1, can, record };

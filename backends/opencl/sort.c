@@ -90,110 +90,93 @@ static uint64_t bytes_of(const struct yk_cl_device *d, const struct yoke_op *op,
 	return (uint64_t)s->count * (uint64_t)(d->loops ? 2 * s->n : s->padded) * (key + 4);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	static const char *const all[] = { "sort_keys", "sort_local", "sort_step", "sort_take" };
-	struct sort s = sort_of(d, op);
-	struct yk_cl_entry *kernel;
-	int err = 0;
-
-	(void)impl;
-	*bytes = bytes_of(d, op, &s);
-	if (d->loops)
-		return kernel_of(d, op, &s, "sort_rows", &kernel);
-	for (int i = 0; i < 4 && !err; i++)
-		err = kernel_of(d, op, &s, all[i], &kernel);
-	return err;
-}
-
 // Arguments of the kernels that write results.
-static void out_args(struct yk_cl_args *a, const struct yoke_op *op, const struct sort *s)
+static void out_args(struct yk_cl_record *r, const struct yoke_op *op, const struct sort *s)
 {
-	yk_cl_arg_view_or(a, &op->out[0], &op->in[0]);
-	yk_cl_arg_view_or(a, &op->out[1], &op->in[0]);
-	yk_cl_arg_view(a, &op->in[0]);
-	yk_cl_arg_view(a, &op->workspace);
-	yk_cl_arg_struct(a, s, sizeof *s);
+	yk_cl_arg_view_or(r, &op->out[0], &op->in[0]);
+	yk_cl_arg_view_or(r, &op->out[1], &op->in[0]);
+	yk_cl_arg_view(r, &op->in[0]);
+	yk_cl_arg_view(r, &op->workspace);
+	yk_cl_arg_struct(r, s, sizeof *s);
 }
 
 // items x rows, a group of one row
-static int launch_rows(struct yk_cl_queue *q, struct yk_cl_args *a, int64_t items, int64_t rows,
-		       const char *name)
+static int launch_rows(struct yk_cl_record *r, int64_t items, int64_t rows, const char *name)
 {
 	const size_t all[2] = { (size_t)yk_cl_pieces(items, ITEMS) * ITEMS, (size_t)rows };
 
-	return yk_cl_launch(q, a, 2, all, (const size_t[]){ ITEMS, 1 }, name);
+	return yk_cl_launch(r, 2, all, (const size_t[]){ ITEMS, 1 }, name);
 }
 
 // One step, or several in local memory, on the pairs of all rows.
-static int network(struct yk_cl_queue *q, const struct yoke_op *op, const struct sort *s,
+static int network(struct yk_cl_record *r, const struct yoke_op *op, const struct sort *s,
 		   const char *name, int64_t a, int64_t b)
 {
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, op, s, name, &kernel);
+	int err = kernel_of(r->device, op, s, name, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &op->workspace);
-	yk_cl_arg_struct(&args, s, sizeof *s);
-	yk_cl_arg_word(&args, (uint64_t)a);
-	yk_cl_arg_word(&args, (uint64_t)b);
-	return yk_cl_launch_groups(q, &args, s->count * s->padded / (2 * ITEMS), ITEMS, name);
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_view(r, &op->workspace);
+	yk_cl_arg_struct(r, s, sizeof *s);
+	yk_cl_arg_word(r, (uint64_t)a);
+	yk_cl_arg_word(r, (uint64_t)b);
+	return yk_cl_launch_groups(r, s->count * s->padded / (2 * ITEMS), ITEMS, name);
 }
 
-static int run_part(struct yk_cl_queue *q, const struct yoke_op *op, const struct sort *s)
+static int record_part(struct yk_cl_record *r, const struct yoke_op *op, const struct sort *s)
 {
 	struct yk_cl_entry *keys, *take;
-	int err = kernel_of(q->device, op, s, "sort_keys", &keys);
+	int err = kernel_of(r->device, op, s, "sort_keys", &keys);
 
 	if (!err)
-		err = kernel_of(q->device, op, s, "sort_take", &take);
+		err = kernel_of(r->device, op, s, "sort_take", &take);
 	if (err)
 		return err;
-	struct yk_cl_args args = { keys->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_view(&args, &op->in[0]);
-	yk_cl_arg_view(&args, &op->workspace);
-	yk_cl_arg_struct(&args, s, sizeof *s);
-	err = launch_rows(q, &args, s->padded, s->count, "sort_keys");
+	yk_cl_begin(r, keys);
+	yk_cl_arg_view(r, &op->in[0]);
+	yk_cl_arg_view(r, &op->workspace);
+	yk_cl_arg_struct(r, s, sizeof *s);
+	err = launch_rows(r, s->padded, s->count, "sort_keys");
 	if (!err)
-		err = network(q, op, s, "sort_local", 2, 2 * ITEMS);
+		err = network(r, op, s, "sort_local", 2, 2 * ITEMS);
 	for (int64_t size = 4 * ITEMS; size <= s->padded && !err; size *= 2) {
 		for (int64_t stride = size / 2; stride > ITEMS && !err; stride /= 2)
-			err = network(q, op, s, "sort_step", size, stride);
+			err = network(r, op, s, "sort_step", size, stride);
 		if (!err)
-			err = network(q, op, s, "sort_local", size, size);
+			err = network(r, op, s, "sort_local", size, size);
 	}
 	if (err)
 		return err;
-	args = (struct yk_cl_args){ take->kernel, 0, CL_SUCCESS };
-	out_args(&args, op, s);
-	return launch_rows(q, &args, s->k, s->count, "sort_take");
+	yk_cl_begin(r, take);
+	out_args(r, op, s);
+	return launch_rows(r, s->k, s->count, "sort_take");
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	struct sort s = sort_of(q->device, op);
+	struct sort s = sort_of(r->device, op);
 	struct yk_cl_entry *kernel;
 	int err = 0;
 
 	(void)impl;
 	if (!s.axes.rows || !s.k)
 		return 0;
-	if (q->device->loops) {
-		if ((err = kernel_of(q->device, op, &s, "sort_rows", &kernel)))
+	yk_cl_workspace(r, bytes_of(r->device, op, &s));
+	if (r->device->loops) {
+		if ((err = kernel_of(r->device, op, &s, "sort_rows", &kernel)))
 			return err;
-		struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-		out_args(&args, op, &s);
-		return yk_cl_launch_groups(q, &args, s.count, 1, "sort");
+		yk_cl_begin(r, kernel);
+		out_args(r, op, &s);
+		return yk_cl_launch_groups(r, s.count, 1, "sort");
 	}
 	for (const int64_t most = s.count; s.first < s.axes.rows && !err; s.first += most) {
 		s.count = yk_cl_min(most, s.axes.rows - s.first);
-		err = run_part(q, op, &s);
+		err = record_part(r, op, &s);
 	}
 	return err;
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_sort = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_sort = { names, 1, can, record };

@@ -14,11 +14,14 @@ static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const stru
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
-	yk_cl_arg_segment(&args, s);
-	if ((err = yk_cl_launch(q, &args, 1, &items, &one, b->name)))
-		return err;
-	cl_int code = clEnqueueReadBuffer(q->queue, s->mem, CL_TRUE, 0, s->bytes, data, 0,
+	cl_int code = clSetKernelArg(kernel->kernel->handle, 0, sizeof s->mem, &s->mem);
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(d, "clSetKernelArg", code);
+	code = clEnqueueNDRangeKernel(q->queue, kernel->kernel->handle, 1, NULL, &items, &one, 0,
+				      NULL, NULL);
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(d, "clEnqueueNDRangeKernel", code);
+	code = clEnqueueReadBuffer(q->queue, s->mem, CL_TRUE, 0, s->bytes, data, 0,
 					  NULL, NULL);
 	return yk_cl_check(d, "clEnqueueReadBuffer", code);
 }

@@ -2,6 +2,8 @@
 // CROSS_ENTROPY and CROSS_ENTROPY_BACK: cl/xent.cl; logits of f32, f16 or bf16, the rest f32.
 #include "config.h"
 
+#include <stddef.h>
+
 #include "report.h"
 #include "rows.h"
 
@@ -39,21 +41,6 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, int64_t c
 	return yk_cl_kernel_file(d, &b, to);
 }
 
-static int prepare(struct yk_cl_device *d, const struct yoke_op *op, uint32_t impl,
-		   uint64_t *bytes)
-{
-	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
-	const int64_t cols = yk_cl_cols(&op->in[0]), count = yk_cl_count(&op->in[0]);
-	struct yk_cl_entry *kernel;
-	int err = kernel_of(d, op, cols, back ? "xent_scale" : "xent_rows", &kernel);
-
-	(void)impl;
-	if (!err)
-		err = kernel_of(d, op, cols, back ? "xent_back" : "xent_mean", &kernel);
-	*bytes = sizeof(float) * (back || !count ? 1 : (uint64_t)count);
-	return err;
-}
-
 static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0];
@@ -76,63 +63,58 @@ static struct xent_args args_of(const struct yk_cl_device *d, const struct yoke_
 }
 
 // A launch over `pieces` with these views before the struct, and the report's slot behind it
-// where there is one.
-static int launch(struct yk_cl_queue *q, const struct yoke_op *op, const struct xent_args *a,
+// where it reports.
+static int launch(struct yk_cl_record *r, const struct yoke_op *op, const struct xent_args *a,
 		  const char *name, int64_t pieces, const struct yoke_view *const *views,
-		  const uint64_t *slot)
+		  bool reports)
 {
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(q->device, op, a->cols, name, &kernel);
+	int err = kernel_of(r->device, op, a->cols, name, &kernel);
 
 	if (err)
 		return err;
-	struct yk_cl_args args = { kernel->kernel, 0, CL_SUCCESS };
+	yk_cl_begin(r, kernel);
 	for (; *views; views++)
-		yk_cl_arg_view(&args, *views);
-	yk_cl_arg_struct(&args, a, sizeof *a);
-	if (slot)
-		yk_cl_arg_slot(&args, q, *slot);
-	return yk_cl_launch_pieces(q, &args, pieces, yk_cl_row_items(q->device, a->cols), name);
+		yk_cl_arg_view(r, *views);
+	yk_cl_arg_struct(r, a, sizeof *a);
+	if (op->code == YOKE_OP_CROSS_ENTROPY_BACK)
+		yk_cl_arg_number(r, offsetof(struct xent_args, g), &op->in[3]);
+	if (reports)
+		yk_cl_arg_slot(r);
+	return yk_cl_launch_pieces(r, pieces, yk_cl_row_items(r->device, a->cols), name);
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const struct xent_args a = args_of(q->device, op);
+	const struct xent_args a = args_of(r->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACK;
 	const int64_t pieces = a.cols ? yk_cl_pieces(a.count, a.each) : 0;
-	const struct yk_cl_report report = {
-		.kind = YK_CL_INDEX,
-		.op = back ? "cross_entropy_back" : "cross_entropy",
-		.step = op->id,
-		.most = a.cols - 1,
-	};
-	uint64_t slot;
 	int err;
 
 	(void)impl;
 	if (back && !pieces)
 		return 0;
-	if ((err = yk_cl_report_slot(q, &report, &slot)))
-		return err;
+	yk_cl_workspace(r, sizeof(float) * (back || !a.count ? 1 : (uint64_t)a.count));
+	yk_cl_reports(r, YK_CL_INDEX, back ? "cross_entropy_back" : "cross_entropy", a.cols - 1);
 	if (!back) {
-		err = launch(q, op, &a, "xent_rows", pieces,
+		err = launch(r, op, &a, "xent_rows", pieces,
 			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
-			     &slot);
+			     true);
 		return err ? err :
-			     launch(q, op, &a, "xent_mean", 1,
+			     launch(r, op, &a, "xent_mean", 1,
 				    (const struct yoke_view *[]){ &out[0], space, &in[1], NULL },
-				    NULL);
+				    false);
 	}
 	const struct yoke_view *g = in[3].kind == YOKE_VIEW_BUFFER ? &in[3] : &in[2];
-	err = launch(q, op, &a, "xent_scale", 1,
-		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, NULL);
+	err = launch(r, op, &a, "xent_scale", 1,
+		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, false);
 	return err ? err :
-		     launch(q, op, &a, "xent_back", pieces,
+		     launch(r, op, &a, "xent_back", pieces,
 			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
 							  NULL },
-			    &slot);
+			    true);
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_xent = { names, 1, can, prepare, run };
+const struct yk_cl_op yk_cl_xent = { names, 1, can, record };

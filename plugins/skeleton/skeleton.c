@@ -203,13 +203,6 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 	return 0; // numbers we do not know included
 }
 
-static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t *bytes)
-{
-	(void)device, (void)op, (void)impl;
-	*bytes = 0;
-	return 0;
-}
-
 // Steps to the next index of the first `rank` axes, row major; false behind the last.
 static bool next(int64_t *index, const int64_t *dims, int rank)
 {
@@ -238,11 +231,16 @@ static bool empty(const int64_t *dims, int rank)
 	return false;
 }
 
-static int run_add(const struct yoke_op *op)
+// ---- 6. handles: what follows from an op's shapes, strides and program is found once ----
+
+struct handle {
+	int (*run)(const struct handle *, const struct yoke_op *);
+	uint32_t a, b; // of an addition: its operands
+};
+
+static int run_add(const struct handle *h, const struct yoke_op *op)
 {
-	const struct yoke_insn *add = &op->map->insn[op->map->out[0]];
-	const struct yoke_view *a = &op->in[op->map->insn[add->a].a];
-	const struct yoke_view *b = &op->in[op->map->insn[add->b].a], *y = op->out;
+	const struct yoke_view *a = &op->in[h->a], *b = &op->in[h->b], *y = op->out;
 	const float *pa = data(a), *pb = data(b);
 	float *py = data(y);
 	int64_t i[YOKE_MAX_RANK] = { 0 };
@@ -256,12 +254,13 @@ static int run_add(const struct yoke_op *op)
 }
 
 // a [..,M,K] b [..,K,N] -> y [..,M,N]
-static int run_contract(const struct yoke_op *op)
+static int run_contract(const struct handle *h, const struct yoke_op *op)
 {
 	const struct yoke_view *a = &op->in[0], *b = &op->in[1], *y = op->out;
 	int lead = y->rank - 2, m = lead, n = lead + 1; // axes of y; a's are m and k, b's k and n
 	int64_t depth = a->dims[lead + 1], i[YOKE_MAX_RANK] = { 0 };
 
+	(void)h;
 	if (empty(y->dims, y->rank))
 		return 0;
 	do {
@@ -275,17 +274,39 @@ static int run_contract(const struct yoke_op *op)
 	return 0;
 }
 
-static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
+		   void **to, uint64_t *workspace)
 {
-	(void)queue, (void)impl;
-	switch (op->code) {
-	case YOKE_OP_MAP: return run_add(op);
-	case YOKE_OP_CONTRACT: return run_contract(op);
+	(void)impl, (void)plan, (void)workspace; // no workspace: 0, as the core has set it
+	if (!can(device, op))
+		return fail(YOKE_EUNSUPPORTED, "skeleton was given an op that it does not take");
+	struct handle *h = malloc(sizeof *h);
+	if (!h)
+		return fail(YOKE_ENOMEM, "no host memory for a handle");
+	*h = (struct handle){ .run = run_contract };
+	if (op->code == YOKE_OP_MAP) {
+		const struct yoke_insn *add = &op->map->insn[op->map->out[0]];
+		h->run = run_add;
+		h->a = op->map->insn[add->a].a;
+		h->b = op->map->insn[add->b].a;
 	}
-	return fail(YOKE_EUNSUPPORTED, "skeleton was given an op that it did not accept");
+	*to = h;
+	return 0;
 }
 
-// ---- 6. the table and the one exported symbol ----
+static int run(void *queue, void *handle, const struct yoke_op *op)
+{
+	const struct handle *h = handle;
+	(void)queue;
+	return h->run(h, op);
+}
+
+static void release(void *handle)
+{
+	free(handle);
+}
+
+// ---- 7. the table and the one exported symbol ----
 
 static const struct yoke_backend backend = {
 	.size = sizeof backend,
@@ -309,8 +330,9 @@ static const struct yoke_backend backend = {
 	.event_wait = event_wait,
 	.event_free = event_free,
 	.can = can,
-	.workspace = workspace,
+	.prepare = prepare,
 	.run = run,
+	.release = release,
 };
 
 __attribute__((visibility("default")))

@@ -366,14 +366,13 @@ static bool failed(struct yk_verdict *v, const char *what, int code)
 }
 
 // One run from a fresh image; what came back is in r->after.
-static bool run_once(struct yk_runner *r, struct yk_case *c, uint32_t impl,
-		     struct yk_verdict *v)
+static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, struct yk_verdict *v)
 {
 	const struct yk_device *d = r->device;
 	int code = upload(r);
 	if (code)
 		return failed(v, "put", settle(r, code));
-	code = settle(r, d->ops->run(r->queue->handle, &c->op, impl));
+	code = settle(r, d->ops->run(r->queue->handle, handle, &c->op));
 	if (code == YOKE_ERANGE && c->rejects) {
 		yoke_error_clear();
 	} else if (code) {
@@ -392,6 +391,22 @@ uint64_t yk_runner_can(struct yk_runner *r, const struct yk_case *c)
 	return r->device->ops->can(r->device->index, &c->op);
 }
 
+// The handle for all runs, asked for as a plan does: what only a launch knows is not there.
+static int prepare(const struct yk_device *d, struct yk_case *c, uint32_t impl, void **handle,
+		   uint64_t *work)
+{
+	const uint64_t hidden = 0x5a5a5a5a5a5a5a40, alias = c->op.alias_mask;
+
+	c->op.alias_mask = 0;
+	for (uint32_t k = 0; k < c->views; k++)
+		c->view[k].offset ^= hidden;
+	int code = d->ops->prepare(d->index, &c->op, impl, 0, handle, work);
+	for (uint32_t k = 0; k < c->views; k++)
+		c->view[k].offset ^= hidden;
+	c->op.alias_mask = alias;
+	return code;
+}
+
 struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t impl,
 				bool twice)
 {
@@ -399,23 +414,24 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 	const struct yk_device *d = r->device;
 	struct layout l = { .work = 0 };
 	uint64_t work = 0;
+	void *handle = NULL;
 
 	yoke_error_clear();
-	int code = d->ops->workspace(d->index, &c->op, impl, &work);
+	int code = prepare(d, c, impl, &handle, &work);
 	if (code) {
-		failed(&v, "workspace", code);
+		failed(&v, "prepare", code);
 		return v;
 	}
 	if (work > d->info.memory) {
 		blame(&v, "asks for a workspace of %llu bytes", (unsigned long long)work);
-		return v;
+		goto out;
 	}
 	if ((code = lay_out(r, c, work, &l))) {
 		failed(&v, "memory", code);
-		return v;
+		goto out;
 	}
 	bind(r, c, &l, work);
-	if (run_once(r, c, impl, &v)) {
+	if (run_once(r, c, handle, &v)) {
 		compare_guards(r, c, &v);
 		for (uint32_t k = 0; k < c->op.nout && !c->rejects; k++)
 			compare_result(r, c, k, &v);
@@ -425,7 +441,7 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		if (!first)
 			break;
 		memcpy(first, r->after[s], r->used[s]);
-		if (run_once(r, c, impl, &v))
+		if (run_once(r, c, handle, &v))
 			for (uint64_t at = 0; at < r->used[s] && v.good; at++)
 				if (r->writable[s][at] == 1 &&
 				    first[at] != r->after[s][at])
@@ -433,6 +449,9 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		free(first);
 	}
 	unbind(c);
+out:
+	if (handle)
+		d->ops->release(handle);
 	return v;
 }
 

@@ -139,14 +139,15 @@ static void drop(struct problem *p)
 		ops->segment_free(p->device->index, p->work);
 }
 
-// Builds the kernels, and gives the op its workspace.
-static int prepare(struct problem *p, uint32_t impl)
+// Builds the kernels, and gives the op its workspace; *handle is to be released.
+static int prepare(struct problem *p, uint32_t impl, void **handle)
 {
 	const struct yoke_backend *ops = p->device->ops;
 	uint64_t bytes = 0;
 
+	*handle = NULL;
 	p->op.workspace = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
-	int err = ops->workspace(p->device->index, &p->op, impl, &bytes);
+	int err = ops->prepare(p->device->index, &p->op, impl, 0, handle, &bytes);
 	if (!err && bytes > p->work_bytes) {
 		if (p->work)
 			ops->segment_free(p->device->index, p->work);
@@ -305,12 +306,17 @@ static int settle(struct problem *p, int code)
 // Nanoseconds of a run, of several behind each other; negative: an error.
 static double time_of(struct problem *p, uint32_t impl, int runs)
 {
-	int err = prepare(p, impl);
+	const struct yoke_backend *ops = p->device->ops;
+	void *handle;
+	int err = prepare(p, impl, &handle);
 	double start = now();
 
 	for (int i = 0; i < runs && !err; i++)
-		err = p->device->ops->run(p->queue->handle, &p->op, impl);
-	return settle(p, err) ? -1 : (now() - start) / runs;
+		err = ops->run(p->queue->handle, handle, &p->op);
+	double spent = settle(p, err) ? -1 : (now() - start) / runs;
+	if (handle)
+		ops->release(handle);
+	return spent;
 }
 
 // The first run at these extents, and a look at what it gives.

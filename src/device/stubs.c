@@ -30,9 +30,10 @@
 	X(int, event_elapsed, (void *f, void *t, uint64_t *ns), YOKE_EUNSUPPORTED, YOKE_EFORK) \
 	X(void, event_free, (void *e), , ) \
 	X(uint64_t, can, (uint32_t d, const struct yoke_op *o), 0, 0) \
-	X(int, workspace, (uint32_t d, const struct yoke_op *o, uint32_t i, uint64_t *n), \
-	  (*n = 0), YOKE_EFORK) \
-	X(int, run, (void *q, const struct yoke_op *o, uint32_t i), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, prepare, (uint32_t d, const struct yoke_op *o, uint32_t i, uint64_t p, void **h, \
+			 uint64_t *n), 0, YOKE_EFORK) \
+	X(int, run, (void *q, void *h, const struct yoke_op *o), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(void, release, (void *h), , ) \
 	X(const char *, impl_name, (uint32_t d, const struct yoke_op *o, uint32_t i), "", "") \
 	X(const void *, ext, (const char *name), NULL, NULL) \
 	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK)

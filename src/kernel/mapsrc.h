@@ -9,13 +9,4 @@
 int64_t yk_map_source(int dialect, const struct yoke_op *, char *to, size_t cap);
 int yk_map_call(const struct yoke_op *, struct yoke_map_call *);
 
-// What a step of a plan remembers of its op's call, from the first one on.
-struct yk_map_memo {
-	const struct yoke_op *op;
-	struct yk_map_kept *kept; // NULL: nothing yet
-};
-// The op's shapes, strides, dtypes and program stay as they are from here on.
-void yk_map_memo_bind(struct yk_map_memo *, struct yoke_op *);
-void yk_map_memo_fini(struct yk_map_memo *);
-
 #endif

@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +71,10 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 	for (uint64_t left; (left = yk_selftest_can(d, op));) {
 		uint32_t impl = yk_tuning_pick(d, op, left);
 		bool had = yoke_error_code() != 0;
-		int err = d->ops->workspace(d->index, op, impl, &s->work_bytes);
+		int err = d->ops->prepare(d->index, op, impl, w->plan->serial, &s->handle,
+					  &s->work_bytes);
 		s->impl = (uint16_t)impl;
+		s->ops = d->ops;
 		if (!err)
 			return 0;
 		yk_backend_detail(had, err, why, cap);
@@ -118,7 +121,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		s->bytes += view_bytes(&b->view[i]);
 	}
 	char why[900] = "";
-	err = choose(w, d, &b->op, s, why, sizeof why);
+	err = choose(w, d, &s->op, s, why, sizeof why);
 	if (!err || w->again_without)
 		return err;
 	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s has no kernel: %s", d->id, why);
@@ -197,8 +200,10 @@ static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
 
 int yk_emit(struct yk_work *w)
 {
+	static atomic_uint_fast64_t plans;
 	struct yk_built b = { 0 };
 	int err = 0;
+	w->plan->serial = 1 + atomic_fetch_add(&plans, 1);
 	for (size_t i = 0; i < w->norder && !err; i++) {
 		const struct yk_group *m = &w->group[w->order[i]];
 		const struct yk_node *n = &w->g.node[m->at];

@@ -25,8 +25,12 @@ void yk_plan_free(struct yk_plan *p)
 		return;
 	free(p->key.word);
 	yk_sources_free(p->sources, p->roots);
-	for (size_t i = 0; i < p->steps; i++)
-		yk_map_memo_fini(&p->step[i].memo);
+	// of a device that does not answer any more, handles are never given back
+	bool over = yk_event_settle(p->last) >= 0 || yk_event_done(p->last);
+	for (size_t i = 0; i < p->steps && over; i++)
+		if (p->step[i].handle)
+			p->step[i].ops->release(p->step[i].handle);
+	yk_event_unref(p->last);
 	free(p->step);
 	free(p->view);
 	free(p->ref);

@@ -182,7 +182,6 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 {
 	s->op.out = &l->p->view[s->view];
 	s->op.in = s->op.out + s->op.nout;
-	yk_map_memo_bind(&s->memo, &s->op);
 	if (s->work_bytes) {
 		const struct yk_block *b = block_of(l, &s->work);
 		s->op.workspace.segment = b->segment;
@@ -215,7 +214,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	}
-	return ops->run(q->handle, bind_op(l, s), s->impl);
+	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
 
 static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
@@ -286,8 +285,10 @@ static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 
 static void take_off(struct launch *l, struct yk_event *done)
 {
-	const struct yk_plan *p = l->p;
+	struct yk_plan *p = l->p;
 	const struct yk_step *last = p->steps ? &p->step[p->steps - 1] : NULL;
+	yk_event_unref(p->last);
+	p->last = yk_event_ref(done);
 	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
 	*f = (struct yk_flight){ .done = done, .serial = l->ctx->queue->marks,
 				 .number = l->ctx->stats.evals, .steps = p->steps };

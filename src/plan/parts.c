@@ -83,6 +83,5 @@ int yk_parts_gone(struct yk_work *w)
 	free(done);
 	p->gone = gone;
 	p->nodes = w->g.nodes;
-	p->serial = w->ctx->stats.plan_misses;
 	return gone ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 }

@@ -14,7 +14,6 @@
 #ifndef YK_PLAN_H
 #define YK_PLAN_H
 
-#include "kernel/mapsrc.h"
 #include "graph/context.h"
 
 // ---- strides ----
@@ -102,7 +101,8 @@ struct yk_step {
 	const char *cause;    // why here and so
 	uint32_t fallback;    // what it counts for: planner->fallback[fallback - 1]; 0: nothing
 	const struct yk_part *part; // the nodes it does; steps of one move share them
-	struct yk_map_memo memo;
+	const struct yoke_backend *ops; // of RUN: who prepared ..
+	void *handle;                   // .. this for it
 };
 
 struct yk_root_block {
@@ -131,7 +131,8 @@ struct yk_plan {
 	struct yk_sources **sources; // by root, NULL: none; NULL: none has any
 	uint64_t copies, copy_bytes; // assignments that could not be in place
 	struct yk_arena memory;      // map programs and parts
-	uint64_t serial;             // no two plans of a context share one
+	uint64_t serial;             // no two plans of a process share one
+	struct yk_event *last;       // behind its last launch
 	const struct yk_part *gone;  // nodes that no step does
 	size_t ngone, nodes;         // nodes: of the lowered graph
 };

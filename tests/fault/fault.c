@@ -28,7 +28,7 @@ yoke_plugin_init_fn yoke_cpu_init;
 	X(get, "get") \
 	X(copy, "copy") \
 	X(fill, "fill") \
-	X(workspace, "workspace, where kernels are built") \
+	X(prepare, "prepare, where kernels are built") \
 	X(run, "run") \
 	X(late, "a run, as its queue's next event says when it is asked") \
 	X(stuck, "a run: it is never done, nor are events behind it") \
@@ -70,9 +70,13 @@ struct queue {
 	void *cpu;
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
+	long runs;        // so far
+	atomic_long over; // of those, what an event has said to be over
 };
 
 struct event {
+	struct queue *queue;
+	long runs; // before it
 	long trouble;
 	bool stuck;
 	atomic_long polls; // until it is done
@@ -84,6 +88,7 @@ static atomic_long nth[FAULT_COUNT]; // 0: never
 static atomic_long calls[FAULT_COUNT], armed_at[FAULT_COUNT];
 static atomic_long troubles, told; // late failures so far; the last one that was reported
 static atomic_long alive, lag, memory_limit;
+static atomic_long early; // handles released while a run of theirs was under way
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified;
 static uint64_t max_segment, memory_free, devices, impls, impls_most;
@@ -365,6 +370,8 @@ static int event_mark(void *queue, void **to)
 		return YOKE_ENOMEM;
 	if (strikes(FAULT_event))
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
+	e->queue = q;
+	e->runs = q->runs;
 	e->trouble = q->trouble > atomic_load(&told) ? q->trouble : 0;
 	e->stuck = q->stuck;
 	atomic_init(&e->polls, atomic_load(&lag));
@@ -382,9 +389,12 @@ static int event_after(void *queue, void *event)
 // What an event says once it is over.  Those that are marked after a report are clean again.
 static int outcome(const struct event *e)
 {
+	long last = atomic_load(&e->queue->over);
+	while (last < e->runs && !atomic_compare_exchange_weak(&e->queue->over, &last, e->runs))
+		;
 	if (!e->trouble)
 		return 0;
-	long last = atomic_load(&told);
+	last = atomic_load(&told);
 	while (last < e->trouble && !atomic_compare_exchange_weak(&told, &last, e->trouble))
 		;
 	return fail(YOKE_EDEVICE, "fault.late: reported late");
@@ -458,12 +468,41 @@ static uint32_t behind(const struct yoke_op *op, uint32_t impl)
 	return impls < 2 ? impl : (uint32_t)__builtin_ctzll(cpu->can(0, op) | (uint64_t)1 << 63);
 }
 
-static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t *bytes)
+struct handle {
+	void *cpu;
+	uint32_t impl;
+	const struct queue *queue; // of its last run
+	long run;                  // that one's number
+};
+
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
+		   void **to, uint64_t *bytes)
 {
 	(void)device;
-	*bytes = 0;
-	int code = fault(FAULT_workspace);
-	return code || null ? code : cpu->workspace(0, op, behind(op, impl), bytes);
+	int code = fault(FAULT_prepare);
+	if (code)
+		return code;
+	struct handle *h = malloc(sizeof *h);
+	if (!h)
+		return fail(YOKE_ENOMEM, "fault: no memory for a handle");
+	*h = (struct handle){ .impl = impl };
+	if (!null && (code = cpu->prepare(0, op, behind(op, impl), plan, &h->cpu, bytes))) {
+		free(h);
+		return code;
+	}
+	alive++;
+	*to = h;
+	return 0;
+}
+
+static void release(void *handle)
+{
+	struct handle *h = handle;
+	early += h->run && atomic_load(&h->queue->over) < h->run;
+	if (h->cpu)
+		cpu->release(h->cpu);
+	free(h);
+	alive--;
 }
 
 // Turns the sign of the first element of the first result that has any (true and false, of a bool).
@@ -499,10 +538,11 @@ static bool aligned(const struct yoke_view *v)
 	return v->align && at % v->align == 0;
 }
 
-static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+static int run(void *queue, void *handle, const struct yoke_op *op)
 {
 	struct queue *q = queue;
-	bool meant = !only || only == (long)impl + 1;
+	struct handle *h = handle;
+	bool meant = !only || only == (long)h->impl + 1;
 	int code = meant ? fault(FAULT_run) : 0;
 	if (code || null)
 		return code;
@@ -512,6 +552,8 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	}
 	if (strikes(FAULT_stuck))
 		q->stuck = true;
+	h->queue = q;
+	h->run = ++q->runs;
 	for (uint32_t i = 0; i < op->nout + op->nin && !code; i++) {
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
 		code = v->kind == YOKE_VIEW_BUFFER ? use(v->segment) : 0;
@@ -523,8 +565,8 @@ static int run(void *queue, const struct yoke_op *op, uint32_t impl)
 	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
 		code = use(op->workspace.segment);
 	if (!code)
-		code = cpu->run(q->cpu, op, behind(op, impl));
-	bool spoilt = impls < 2 || impl + 1 == (only ? only : 1);
+		code = cpu->run(q->cpu, h->cpu, op);
+	bool spoilt = impls < 2 || h->impl + 1 == (only ? only : 1);
 	if (!code && *wrong && spoilt && names(wrong, op->code))
 		code = spoil(q, op);
 	return code;
@@ -581,8 +623,13 @@ static long ctl_alive(void)
 	return alive;
 }
 
+static long ctl_early(void)
+{
+	return early;
+}
+
 static const struct fault_control control = {
-	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive,
+	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive, ctl_early,
 };
 
 static const void *ext(const char *name)
@@ -598,7 +645,8 @@ static struct yoke_backend backend = {
 	.put = put, .get = get, .copy = copy, .fill = fill,
 	.event_mark = event_mark, .event_after = event_after, .event_done = event_done,
 	.event_wait = event_wait, .event_free = event_free,
-	.can = can, .workspace = workspace, .run = run, .impl_name = impl_name, .ext = ext,
+	.can = can, .prepare = prepare, .run = run, .release = release, .impl_name = impl_name,
+	.ext = ext,
 };
 
 // ---- settings ----

@@ -17,8 +17,10 @@ struct fault_control {
 	void (*memory)(long bytes, int overcommit);
 	// How often an event is asked before it says that it is done.
 	void (*lag)(long polls);
-	// Segments, queues and events that were not freed.
+	// Segments, queues, events and handles of ops that were not freed.
 	long (*alive)(void);
+	// Handles that were released before an event said that their last run was over.
+	long (*early)(void);
 };
 
 #endif

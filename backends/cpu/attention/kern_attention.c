@@ -245,10 +245,11 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	return impl == ROWS_IMPL ? ISA(yk_attention_rows_space)(op) : 0;
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job job = { 0 };
 	int err = ISA(yk_attention_of)(op, &job.a);
+	(void)prepared;
 	if (err)
 		return err;
 	job.a.o = heads_of(&op->out[0]);

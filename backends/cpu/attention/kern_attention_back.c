@@ -208,9 +208,9 @@ static uint64_t can(const struct yoke_op *op)
 	       is_heads(&op->out[1]) && is_heads(&op->out[2]);
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	struct job job = { 0 };
 	struct attention *a = &job.a;
 	int err = ISA(yk_attention_of)(op, a);

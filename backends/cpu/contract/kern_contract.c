@@ -2,6 +2,7 @@
 // CONTRACT: checks operands, brings them to normal form, hands them to a kernel by dtype.
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "kern_contract.h"
@@ -69,15 +70,12 @@ static void merge_batch(struct yk_gemm *g, const struct yoke_view *a,
 static void orient(struct yk_gemm *g)
 {
 	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
-	const char *t = g->a;
-
 	bool larger = g->am == 1 && g->ak != 1 && g->m > g->n && g->n <= 512 &&
 		      g->k > 2 * g->m && g->batches == 1;
 
 	if (!columns && !(g->n < 8 && g->m > g->n) && !larger)
 		return;
-	g->a = g->b;
-	g->b = t;
+	g->swapped = true;
 	swap(&g->m, &g->n);
 	swap(&g->am, &g->bn);
 	swap(&g->ak, &g->bk);
@@ -86,7 +84,7 @@ static void orient(struct yk_gemm *g)
 		swap(&g->sa[i], &g->sb[i]);
 }
 
-// False where the operands are none of CONTRACT's.  Pointers stay NULL, as in can().
+// False where the operands are none of CONTRACT's.
 static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 {
 	const struct yoke_view *a, *b, *c;
@@ -148,19 +146,16 @@ static uint64_t can(const struct yoke_op *op)
 }
 
 struct routine {
-	uint64_t (*workspace)(const struct yk_gemm *);
+	uint64_t (*cut)(struct yk_gemm *);
 	int (*run)(const struct yk_gemm *);
 };
 
 static const struct routine *routine(const struct yk_gemm *g)
 {
-	static const struct routine f32 = { ISA(yk_gemm_f32_workspace),
-					    ISA(yk_gemm_f32) };
-	static const struct routine f64 = { ISA(yk_gemm_f64_workspace),
-					    ISA(yk_gemm_f64) };
+	static const struct routine f32 = { ISA(yk_gemm_f32_cut), ISA(yk_gemm_f32) };
+	static const struct routine f64 = { ISA(yk_gemm_f64_cut), ISA(yk_gemm_f64) };
 #ifdef YK_LEVEL
-	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_workspace),
-					     LEVEL(yk_gemm_bf16) };
+	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_cut), LEVEL(yk_gemm_bf16) };
 
 	if (g->dtype == yoke_bf16 && g->m > SKINNY)
 		return &bf16;
@@ -168,14 +163,46 @@ static const struct routine *routine(const struct yk_gemm *g)
 	return g->dtype == yoke_f64 ? &f64 : &f32;
 }
 
+static bool is_empty(const struct yk_gemm *g)
+{
+	return !g->m || !g->n || !g->batches;
+}
+
+// Oriented and cut for a routine of ours, whose workspace in bytes it returns.
+static uint64_t cut(struct yk_gemm *g, uint32_t impl)
+{
+	if (impl != YK_GEMM_OWN || is_integer(g->dtype) || is_empty(g) || !g->k)
+		return 0;
+	orient(g);
+	return routine(g)->cut(g);
+}
+
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_gemm g;
 
-	if (impl != YK_GEMM_OWN || !normal_form(&g, op) || is_integer(g.dtype))
-		return 0;
-	orient(&g);
-	return routine(&g)->workspace(&g);
+	return normal_form(&g, op) ? cut(&g, impl) : 0;
+}
+
+struct prepared {
+	struct yk_gemm g;
+	struct yk_epilogue map;
+	char memory[]; // the map's
+};
+
+static void *prepare(const struct yoke_op *op, uint32_t impl)
+{
+	struct prepared *p =
+		calloc(1, sizeof *p + (op->map ? ISA(yk_prog_bytes)(op->map) : 0));
+
+	if (!p || !normal_form(&p->g, op))
+		return p;
+	if (p->g.mapped && !is_empty(&p->g)) {
+		ISA(yk_epilogue_init)(&p->map, p->memory, op);
+		p->g.map = &p->map;
+	}
+	cut(&p->g, impl);
+	return p;
 }
 
 static char *at(const struct yk_gemm *g, int64_t matrix, int64_t row, int64_t col)
@@ -214,48 +241,36 @@ static int map_nothing(const struct yk_gemm *g)
 	return 0;
 }
 
-static int run_own(struct yk_gemm *g, const struct yoke_op *op)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	struct yk_epilogue map;
+	struct prepared *p = prepared;
+	struct yk_gemm *g = &p->g;
 
-	if (g->mapped) {
-		ISA(yk_epilogue_init)(&map, op);
-		g->map = &map;
-	}
-	if (!g->k && g->mapped)
-		return map_nothing(g);
-	orient(g);
-	return routine(g)->run(g);
-}
-
-static int run(const struct yoke_op *op, uint32_t impl)
-{
-	struct yk_gemm g;
-
-	if (!normal_form(&g, op))
-		return YOKE_EUNSUPPORTED;
-	if (!g.m || !g.n || !g.batches)
+	if (is_empty(g))
 		return 0;
-	if (!g.mapped)
-		g.c = yk_ptr(&op->out[0]);
-	if (!g.k && !g.mapped) {
-		clear(&g);
+	if (g->mapped)
+		ISA(yk_epilogue_bind)(&p->map, p->memory, op);
+	else
+		g->c = yk_ptr(&op->out[0]);
+	if (!g->k) {
+		if (g->mapped)
+			return map_nothing(g);
+		clear(g);
 		return 0;
 	}
-	g.a = yk_ptr(&op->in[0]);
-	g.b = yk_ptr(&op->in[1]);
-	g.workspace =
+	g->a = yk_ptr(&op->in[g->swapped]);
+	g->b = yk_ptr(&op->in[!g->swapped]);
+	g->workspace =
 		op->workspace.kind == YOKE_VIEW_BUFFER ? yk_ptr(&op->workspace) : NULL;
 	if (impl != YK_GEMM_OWN)
-		return yk_gemm_library(&g, (enum yk_gemm_impl)impl);
-	if (is_integer(g.dtype))
-		return ISA(yk_gemm_int)(&g);
-	return run_own(&g, op);
+		return yk_gemm_library(g, (enum yk_gemm_impl)impl);
+	return is_integer(g->dtype) ? ISA(yk_gemm_int)(g) : routine(g)->run(g);
 }
 
 const struct yk_kernel LEVEL(yk_contract) = {
 	.can = can,
 	.workspace = workspace,
+	.prepare = prepare,
 	.run = run,
 	.impl = { "packed", "cblas", "onednn" },
 };

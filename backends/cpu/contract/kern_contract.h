@@ -10,6 +10,14 @@
 
 struct yk_epilogue;
 
+// How a contraction is cut, for kern_contract_gemm.h.
+struct yk_cut {
+	int mode;           // enum mode there
+	int64_t mb, nb, kc; // a piece's block of c, the length of its panels
+	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
+	bool share_a;       // SHARED: the team packs a as well
+};
+
 // c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.
 struct yk_gemm {
 	int64_t m, n, k;
@@ -20,12 +28,14 @@ struct yk_gemm {
 		sc[YOKE_MAX_RANK];
 	int dtype;
 	size_t esize; // bytes of an element
-	const char *a, *b;
+	bool swapped; // a is the op's second operand, b its first
+	struct yk_cut cut;
+	const char *a, *b; // these four are set to run
 	char *c, *workspace;
 	// With an epilogue c is nowhere: its strides are those of a row major result, whose
 	// elements the map's outputs have in common.
 	bool mapped;
-	const struct yk_epilogue *map; // set to run
+	const struct yk_epilogue *map;
 };
 
 // Offsets in elements of the batch's matrices.
@@ -64,7 +74,10 @@ struct yk_epilogue {
 bool ISA(yk_epilogue_can)(const struct yoke_op *op);
 // The product, as the plan would have put it between the two: row major.
 struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op);
-void ISA(yk_epilogue_init)(struct yk_epilogue *, const struct yoke_op *op);
+// e->prog.over is as for yk_prog_init; memory: yk_prog_bytes.
+void ISA(yk_epilogue_init)(struct yk_epilogue *, void *memory, const struct yoke_op *op);
+// Sets where operands are, those of the map; memory as before.
+void ISA(yk_epilogue_bind)(struct yk_epilogue *, void *memory, const struct yoke_op *op);
 // What a thread needs: memory aligned to 64, made ready once a piece.
 size_t ISA(yk_epilogue_memory)(const struct yk_epilogue *);
 void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
@@ -73,16 +86,17 @@ void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
 void ISA(yk_epilogue_run)(const struct yk_epilogue *, void *memory, void *tile,
 			  int64_t ld, int64_t first, int64_t rows, int64_t cols);
 
-// The packed kernels: f32, with f16 and bf16 by way of it; f64.  Workspace in bytes.
-uint64_t ISA(yk_gemm_f32_workspace)(const struct yk_gemm *);
+// The packed kernels: f32, with f16 and bf16 by way of it; f64.  Cutting, of one with elements,
+// returns the workspace in bytes.
+uint64_t ISA(yk_gemm_f32_cut)(struct yk_gemm *);
 int ISA(yk_gemm_f32)(const struct yk_gemm *);
-uint64_t ISA(yk_gemm_f64_workspace)(const struct yk_gemm *);
+uint64_t ISA(yk_gemm_f64_cut)(struct yk_gemm *);
 int ISA(yk_gemm_f64)(const struct yk_gemm *);
 // Integers: sums in i64, plain loops.
 int ISA(yk_gemm_int)(const struct yk_gemm *);
 #ifdef YK_LEVEL
 // bf16 by instructions for it.
-uint64_t LEVEL(yk_gemm_bf16_workspace)(const struct yk_gemm *);
+uint64_t LEVEL(yk_gemm_bf16_cut)(struct yk_gemm *);
 int LEVEL(yk_gemm_bf16)(const struct yk_gemm *);
 #endif
 #endif

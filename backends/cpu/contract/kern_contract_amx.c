@@ -12,7 +12,7 @@
 #include "kern_contract_amx.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
-#define ENTRY_WORKSPACE LEVEL(yk_gemm_bf16_workspace)
+#define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
 
 enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: of k; TILE: pairs in one
 

@@ -102,7 +102,7 @@ static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 				_mm512_load_ps(sums + (i * DOT_WIDE + j) * VL));
 }
 
-static void cut_dots(const struct yk_gemm *g, struct cut *c)
+static void cut_dots(const struct yk_gemm *g, struct yk_cut *c)
 {
 	int64_t unit = DOT_WIDE, cols = ceil_div(2 * SMALL, g->m * g->k);
 

@@ -17,7 +17,7 @@
 #define T float
 #define HALVES
 #define ENTRY_RUN ISA(yk_gemm_f32)
-#define ENTRY_WORKSPACE ISA(yk_gemm_f32_workspace)
+#define ENTRY_CUT ISA(yk_gemm_f32_cut)
 
 // The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
 #define NV 2

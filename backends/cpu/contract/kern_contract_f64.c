@@ -15,7 +15,7 @@
 
 #define T double
 #define ENTRY_RUN ISA(yk_gemm_f64)
-#define ENTRY_WORKSPACE ISA(yk_gemm_f64_workspace)
+#define ENTRY_CUT ISA(yk_gemm_f64_cut)
 
 // The sums of a tile, a row of b and one factor fill the registers, 32 or 16.
 #define NV 2

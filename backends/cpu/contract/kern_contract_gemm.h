@@ -18,13 +18,6 @@ enum mode {
 	COPYING          // the team packs a; a piece packs b while it first multiplies with it
 };
 
-struct cut {
-	enum mode mode;
-	int64_t mb, nb, kc; // a piece's block of c, the length of its panels
-	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
-	bool share_a;       // SHARED: the team packs a as well
-};
-
 enum {
 	L2_COLS = 256 / NR * NR, // columns of packed b that stay in the second cache
 	SMALL = 1 << 17,         // products a piece should have at least
@@ -68,17 +61,17 @@ static double bytes_of_b(const struct yk_gemm *g)
 }
 #endif
 
-static int64_t pieces(const struct yk_gemm *g, const struct cut *c)
+static int64_t pieces(const struct yk_gemm *g, const struct yk_cut *c)
 {
 	return ceil_div(g->m, c->mb) * ceil_div(g->n, c->nb);
 }
 
-static bool worth_cutting(const struct yk_gemm *g, const struct cut *c)
+static bool worth_cutting(const struct yk_gemm *g, const struct yk_cut *c)
 {
 	return products(c->mb, c->nb, g->k) >= 2. * SMALL;
 }
 
-static void halve(const struct yk_gemm *g, struct cut *c, bool rows)
+static void halve(const struct yk_gemm *g, struct yk_cut *c, bool rows)
 {
 	if (rows)
 		c->mb = even(g->m, c->mb > 2 * MR ? c->mb / 2 : MR, MR);
@@ -136,7 +129,7 @@ static int64_t strip_cols(const struct yk_gemm *g)
 #endif
 }
 
-static void cut_in_place(const struct yk_gemm *g, struct cut *c)
+static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
 {
 	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
 
@@ -153,7 +146,7 @@ static void cut_in_place(const struct yk_gemm *g, struct cut *c)
 }
 #endif
 
-static void cut_local(const struct yk_gemm *g, struct cut *c)
+static void cut_local(const struct yk_gemm *g, struct yk_cut *c)
 {
 	int64_t m_least = 4 * MR, n_least = 2 * NR;
 
@@ -164,7 +157,7 @@ static void cut_local(const struct yk_gemm *g, struct cut *c)
 		halve(g, c, c->nb <= n_least || (c->mb > c->nb && c->mb > m_least));
 }
 
-static void cut_shared(const struct yk_gemm *g, struct cut *c)
+static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 {
 	int64_t panels;
 
@@ -194,7 +187,7 @@ static void cut_shared(const struct yk_gemm *g, struct cut *c)
 }
 
 #ifndef PAIRS
-static void cut_copying(const struct yk_gemm *g, struct cut *c)
+static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 {
 	c->mb = g->m;
 	c->nb = least(4 * NR, ceil_div(g->n, NR) * NR);
@@ -209,23 +202,23 @@ static void cut_copying(const struct yk_gemm *g, struct cut *c)
 #endif
 
 // Elements of packed b, and of packed a behind it.
-static int64_t packed_b(const struct cut *c)
+static int64_t packed_b(const struct yk_cut *c)
 {
 	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
 }
 
-static int64_t packed_a(const struct yk_gemm *g, const struct cut *c)
+static int64_t packed_a(const struct yk_gemm *g, const struct yk_cut *c)
 {
 	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
 }
 
 #ifdef PAIR_DOTS
-static void cut_dots(const struct yk_gemm *g, struct cut *c);
+static void cut_dots(const struct yk_gemm *g, struct yk_cut *c);
 #endif
 
-static struct cut cut(const struct yk_gemm *g)
+static struct yk_cut cut(const struct yk_gemm *g)
 {
-	struct cut c = { .kc = even(g->k, KC, K_UNIT) };
+	struct yk_cut c = { .kc = even(g->k, KC, K_UNIT) };
 
 #ifndef PAIRS
 	if (g->bk == 1 && (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
@@ -262,7 +255,6 @@ static struct cut cut(const struct yk_gemm *g)
 
 struct job {
 	const struct yk_gemm *g;
-	struct cut cut;
 	int64_t n_pieces;       // along n
 	int64_t j0, k0, ns, ks; // SHARED: the part at hand
 	const char *a, *b;      // SHARED: the batch's matrices
@@ -313,7 +305,7 @@ static T *sums_at(const struct yk_gemm *g, int64_t c)
 static struct place place_of(const struct job *job, int64_t piece)
 {
 	const struct yk_gemm *g = job->g;
-	const struct cut *cut = &job->cut;
+	const struct yk_cut *cut = &g->cut;
 	int64_t rows = ceil_div(g->m, cut->mb), a, b, c;
 	struct place p;
 
@@ -466,7 +458,7 @@ static void local_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct cut *cut = &job->cut;
+	const struct yk_cut *cut = &g->cut;
 	struct place p = place_of(job, piece);
 	bool direct = sums_in_c(g);
 	int64_t a_size = cut->mb * DEPTH(cut->kc), b_size = cut->nb * DEPTH(cut->kc);
@@ -493,7 +485,7 @@ static void local_piece(void *arg, int64_t piece)
 static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 {
 	const struct yk_gemm *g = job->g;
-	P *a = (P *)g->workspace + packed_b(&job->cut);
+	P *a = (P *)g->workspace + packed_b(&job->g->cut);
 
 	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
 }
@@ -512,7 +504,7 @@ static int64_t pieces_of_b(const struct job *job)
 	const struct yk_gemm *g = job->g;
 
 	return !job->ns		     ? 0 :
-	       by_rows(g->bn, g->bk) ? ceil_div(job->cut.kc, SHARE_ROWS) :
+	       by_rows(g->bn, g->bk) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
 				       ceil_div(job->ns, NR);
 }
 
@@ -520,8 +512,8 @@ static int64_t pieces_of_a(const struct job *job)
 {
 	const struct yk_gemm *g = job->g;
 
-	return !job->cut.share_a     ? 0 :
-	       by_rows(g->am, g->ak) ? ceil_div(job->cut.kc, SHARE_ROWS) :
+	return !job->g->cut.share_a     ? 0 :
+	       by_rows(g->am, g->ak) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
 				       ceil_div(g->m, GROUP_A);
 }
 
@@ -531,8 +523,8 @@ static void share_piece(void *arg, int64_t piece)
 	const struct yk_gemm *g = job->g;
 	int64_t panels = ceil_div(job->ns, NR), of_b = pieces_of_b(job);
 	int64_t all = of_b + pieces_of_a(job);
-	int64_t l = piece / all * job->cut.kc, q = piece % all;
-	int64_t k = least(job->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	int64_t l = piece / all * job->g->cut.kc, q = piece % all;
+	int64_t k = least(job->g->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
 	bool b = q < of_b;
 
 	if (!b)
@@ -558,7 +550,7 @@ static void share_piece(void *arg, int64_t piece)
 }
 
 // Whether a's rows follow each other and are no longer than a panel: nothing to pack.
-static bool rows_serve(const struct yk_gemm *g, const struct cut *cut)
+static bool rows_serve(const struct yk_gemm *g, const struct yk_cut *cut)
 {
 #ifdef PAIRS
 	(void)g, (void)cut;
@@ -585,7 +577,7 @@ static void shared_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct cut *cut = &job->cut;
+	const struct yk_cut *cut = &g->cut;
 	bool direct = sums_in_c(g);
 	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
 	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
@@ -624,7 +616,7 @@ static void shared_piece(void *arg, int64_t piece)
 static void run_shared(struct job *job)
 {
 	const struct yk_gemm *g = job->g;
-	const struct cut *cut = &job->cut;
+	const struct yk_cut *cut = &g->cut;
 
 	for (int64_t batch = 0; batch < g->batches; batch++) {
 		int64_t a, b, c;
@@ -652,7 +644,7 @@ static void copying_piece(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct cut *cut = &job->cut;
+	const struct yk_cut *cut = &g->cut;
 	struct place p = place_of(job, piece);
 	bool direct = sums_in_c(g);
 	int64_t ldc = direct ? g->cm : p.n, b_size = NR * cut->kc;
@@ -690,22 +682,19 @@ static void run_copying(struct job *job)
 
 	job->a = g->a;
 	job->ks = g->k;
-	yk_team_run(ceil_div(g->k, job->cut.kc) * pieces_of_a(job), share_piece, job);
-	yk_team_run(pieces(g, &job->cut), copying_piece, job);
+	yk_team_run(ceil_div(g->k, job->g->cut.kc) * pieces_of_a(job), share_piece, job);
+	yk_team_run(pieces(g, &job->g->cut), copying_piece, job);
 }
 #endif
 
 // ---- entry points ----
 
-uint64_t ENTRY_WORKSPACE(const struct yk_gemm *g)
+uint64_t ENTRY_CUT(struct yk_gemm *g)
 {
-	struct cut c;
-
-	if (!g->m || !g->n || !g->k || !g->batches)
-		return 0;
-	c = cut(g);
-	return c.mode >= SHARED ? (uint64_t)(packed_b(&c) + packed_a(g, &c)) * sizeof(P) :
-				  0;
+	g->cut = cut(g);
+	return g->cut.mode >= SHARED ?
+		       (uint64_t)(packed_b(&g->cut) + packed_a(g, &g->cut)) * sizeof(P) :
+		       0;
 }
 
 int ENTRY_RUN(const struct yk_gemm *g)
@@ -717,15 +706,14 @@ int ENTRY_RUN(const struct yk_gemm *g)
 #endif
 		[LOCAL] = local_piece,
 	};
-	struct job job = { .g = g, .cut = cut(g) };
+	struct job job = { .g = g, .n_pieces = ceil_div(g->n, g->cut.nb) };
 
-	job.n_pieces = ceil_div(g->n, job.cut.nb);
-	if (job.cut.mode < SHARED)
-		yk_team_run(g->batches * pieces(g, &job.cut), run[job.cut.mode], &job);
+	if (g->cut.mode < SHARED)
+		yk_team_run(g->batches * pieces(g, &g->cut), run[g->cut.mode], &job);
 	else if (!g->workspace)
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
 #ifndef PAIRS
-	else if (job.cut.mode == COPYING)
+	else if (g->cut.mode == COPYING)
 		run_copying(&job);
 #endif
 	else

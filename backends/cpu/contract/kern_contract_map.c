@@ -12,16 +12,11 @@
 // As in kern_map.c: a strip of the program holds shorter rows together.
 enum { LONG_ROW = 256 };
 
-// Where the product would be, if it were anywhere.
-static struct yk_segment product_segment;
-
 struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op)
 {
 	struct yoke_view v = op->out[0];
 	int64_t stride = 1;
 
-	v.segment = &product_segment;
-	v.offset = 0;
 	v.dtype = op->in[0].dtype;
 	for (int i = v.rank - 1; i >= 0; i--) {
 		v.strides[i] = stride;
@@ -74,14 +69,14 @@ bool ISA(yk_epilogue_can)(const struct yoke_op *op)
 	return ISA(yk_map).can(&m) != 0;
 }
 
-void ISA(yk_epilogue_init)(struct yk_epilogue *e, const struct yoke_op *op)
+void ISA(yk_epilogue_init)(struct yk_epilogue *e, void *memory, const struct yoke_op *op)
 {
 	struct yoke_view in[YOKE_MAP_MAX_INPUTS];
 	struct yoke_op m;
 	struct yk_prog *p = &e->prog;
 
 	map_op(&m, in, op);
-	ISA(yk_prog_init)(p, &m, NULL, (int)m.nout);
+	ISA(yk_prog_init)(p, memory, &m, NULL, (int)m.nout);
 	e->cols = m.dims[m.rank - 1];
 	e->dtype = p->in[0].dtype;
 	e->round = NULL;
@@ -94,6 +89,15 @@ void ISA(yk_epilogue_init)(struct yk_epilogue *e, const struct yoke_op *op)
 	for (int k = 0; k < p->nstep; k++)
 		if (p->step[k].kind == YK_STEP_INPUT && p->step[k].input == 0)
 			p->step[k].load = ISA(yk_load)(yoke_f32);
+}
+
+void ISA(yk_epilogue_bind)(struct yk_epilogue *e, void *memory, const struct yoke_op *op)
+{
+	// input k of the map is operand k + 1, but for the product
+	if (ISA(yk_prog_bind)(&e->prog, op->map, op->out, op->in + 1, 1))
+		return;
+	ISA(yk_epilogue_init)(e, memory, op);
+	ISA(yk_prog_bind)(&e->prog, op->map, op->out, op->in + 1, 1);
 }
 
 // A thread's copy of the program, in which the tile moves; registers follow.

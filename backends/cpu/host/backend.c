@@ -211,27 +211,34 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 	return k && !device && !yk_cpu_forked() ? k->can(op) : 0;
 }
 
-static int workspace(uint32_t device, const struct yoke_op *op, uint32_t impl,
-		     uint64_t *bytes)
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
+		   void **handle, uint64_t *workspace)
 {
 	const struct yk_kernel *k = kernel(op);
+	struct yk_prepared *p;
 
+	(void)plan;
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (!k || device)
+	if (!k || device || !(k->can(op) >> impl & 1))
 		return YOKE_EUNSUPPORTED;
-	*bytes = k->workspace ? k->workspace(op, impl) : 0;
+	int err = yk_kernel_prepare(k, op, impl, &p);
+	if (err)
+		return err;
+	*handle = p;
+	*workspace = k->workspace ? k->workspace(op, impl) : 0;
 	return 0;
 }
 
-static int run(void *queue, const struct yoke_op *op, uint32_t impl)
+static int run(void *queue, void *handle, const struct yoke_op *op)
 {
-	const struct yk_kernel *k = kernel(op);
-
 	(void)queue;
-	if (yk_cpu_forked())
-		return YOKE_EFORK;
-	return k ? k->run(op, impl) : YOKE_EUNSUPPORTED;
+	return yk_cpu_forked() ? YOKE_EFORK : yk_kernel_run(handle, op);
+}
+
+static void release(void *handle)
+{
+	yk_kernel_release(handle);
 }
 
 static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
@@ -269,8 +276,9 @@ static const struct yoke_backend table = {
 	.event_elapsed = event_elapsed,
 	.event_free = event_free,
 	.can = can,
-	.workspace = workspace,
+	.prepare = prepare,
 	.run = run,
+	.release = release,
 	.impl_name = impl_name,
 };
 

@@ -18,6 +18,17 @@ void yk_cpu_warn(const char *text);
 // EFORK, with its detail, in a forked child of the process that started the backend; else 0.
 int yk_cpu_forked(void);
 
+// ---- prepared.c ----
+
+struct yk_prepared;
+// An op that the kernel can, by one of its implementations.
+int yk_kernel_prepare(const struct yk_kernel *, const struct yoke_op *, uint32_t impl,
+		      struct yk_prepared **);
+int yk_kernel_run(const struct yk_prepared *, const struct yoke_op *);
+void yk_kernel_release(struct yk_prepared *);
+// All three, for tests and benchmarks.
+int yk_kernel_once(const struct yk_kernel *, const struct yoke_op *, uint32_t impl);
+
 // ---- setting.c ----
 
 // The value of a declared setting; its default where no core is there.

@@ -167,9 +167,9 @@ static uint64_t can_adamw(const struct yoke_op *op)
 	       is_value_or_none(&s[3]);
 }
 
-static int run_adamw(const struct yoke_op *op, uint32_t impl)
+static int run_adamw(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	const struct yoke_view *s = op->in + 4 * op->list;
 	struct job j = {
 		.op = op,
@@ -193,9 +193,9 @@ static uint64_t can_sgd(const struct yoke_op *op)
 	       is_value_or_none(&s[1]) && is_value_or_none(&s[2]);
 }
 
-static int run_sgd(const struct yoke_op *op, uint32_t impl)
+static int run_sgd(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	const struct yoke_view *s = op->in + op->lists_in * op->list;
 	struct job j = {
 		.op = op,
@@ -221,9 +221,9 @@ static uint64_t workspace_norm(const struct yoke_op *op, uint32_t impl)
 	return workspace(op, impl) + pieces * sizeof(double);
 }
 
-static int run_norm(const struct yoke_op *op, uint32_t impl)
+static int run_norm(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	struct job j = { .op = op };
 	double sum = 0;
 	cut(&j, op->in);

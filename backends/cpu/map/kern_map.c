@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "kern_map.h"
 #include "../vector/vec.h"
@@ -85,21 +86,43 @@ static void piece(void *arg, int64_t index)
 	vf_fence();
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static void derive(struct job *j, const struct yoke_op *op)
 {
-	struct job j;
+	ISA(yk_prog_init)(&j->prog, j + 1, op, NULL, (int)op->nout);
+	if (j->prog.n == 0)
+		return;
+	ISA(yk_prog_stream)(&j->prog);
+	cut(j);
+}
+
+static void *prepare(const struct yoke_op *op, uint32_t impl)
+{
+	struct job *j = calloc(1, sizeof *j + ISA(yk_prog_bytes)(op->map));
 
 	(void)impl;
-	ISA(yk_prog_init)(&j.prog, op, NULL, (int)op->nout);
-	if (j.prog.n == 0)
+	if (j)
+		derive(j, op);
+	return j;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job *j = prepared;
+
+	(void)impl;
+	if (j->prog.n == 0)
 		return 0;
-	ISA(yk_prog_stream)(&j.prog);
-	atomic_init(&j.no_memory, false);
-	cut(&j);
-	yk_team_run((j.strips + j.each - 1) / j.each, piece, &j);
-	return atomic_load(&j.no_memory) ?
+	if (!ISA(yk_prog_bind)(&j->prog, op->map, op->out, op->in, 0)) {
+		derive(j, op);
+		ISA(yk_prog_bind)(&j->prog, op->map, op->out, op->in, 0);
+	}
+	atomic_init(&j->no_memory, false);
+	yk_team_run((j->strips + j->each - 1) / j->each, piece, j);
+	return atomic_load(&j->no_memory) ?
 		       yk_cpu_fail(YOKE_ENOMEM, "map: no memory for registers") :
 		       0;
 }
 
-const struct yk_kernel ISA(yk_map) = { .can = can, .run = run, .impl = { "strips" } };
+const struct yk_kernel ISA(yk_map) = {
+	.can = can, .prepare = prepare, .run = run, .impl = { "strips" }
+};

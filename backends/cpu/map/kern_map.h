@@ -71,9 +71,10 @@ yk_strip_fn *ISA(yk_map_strip)(const struct yoke_map *, const struct yoke_insn *
 
 // An operand over the collapsed iteration space.
 struct yk_operand {
-	char *base;
-	uint64_t bits; // kind SCALAR
+	char *base;    // set by yk_prog_bind, like
+	uint64_t bits; // of kind SCALAR
 	int64_t strides[YOKE_MAX_RANK];
+	int64_t low, high; // the first byte of its elements and the one behind them, from base
 	uint8_t dtype, size;
 	bool scalar, uniform, linear; // one value for all; row major without gaps
 };
@@ -104,31 +105,39 @@ struct yk_form {
 };
 
 // Links of one value at most: load, instruction, rounding, two stores; and ends of chains.
-enum { YK_FORMS = 6 * YOKE_MAP_MAX_INSNS };
+enum { YK_FORMS = 6 };
 
 struct yk_prog {
 	const struct yoke_map *map;
 	int rank;                            // of the collapsed iteration space
 	int64_t dims[YOKE_MAX_RANK], n, row; // row: length of the innermost axis
 	int nstep, nout;
-	struct yk_step step[YOKE_MAP_MAX_INSNS];
+	struct yk_step *step; // room for all instructions
 	struct yk_operand in[YOKE_MAP_MAX_INPUTS], out[YOKE_MAP_MAX_OUTPUTS], index;
 	bool uniform[YOKE_MAP_MAX_INSNS];
+	uint16_t over[YOKE_MAP_MAX_OUTPUTS]; // bit k: input k has bytes of the output's
 	// the value each output is written with when computed, -1: stored at the end
 	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
 	bool once[YOKE_MAP_MAX_OUTPUTS];   // written by a step and not read from there again
 	bool stream[YOKE_MAP_MAX_OUTPUTS]; // past the caches
-	struct yk_form form[YK_FORMS];
+	struct yk_form *form; // behind the steps
 	int nform;
 	size_t links; // where the links lie in a frame's memory
 	size_t frame; // bytes of a frame's registers and links
 	int cost;     // of an element, roughly in additions
 };
 
+// Bytes of a program's steps and links.
+size_t ISA(yk_prog_bytes)(const struct yoke_map *);
 // Prepares op->map over the iteration space op->dims with its axes taken in the order of
-// perm[] (NULL: as they are).  With nout = 0 the values stay in registers.
-void ISA(yk_prog_init)(struct yk_prog *, const struct yoke_op *, const int *perm,
+// perm[] (NULL: as they are), but for where operands are.  With nout = 0 the values stay in
+// registers.  memory: yk_prog_bytes.  prog->over is as it is, all 0 before the first time.
+void ISA(yk_prog_init)(struct yk_prog *, void *memory, const struct yoke_op *, const int *perm,
 		       int nout);
+// Sets where operands are, inputs from `first` on.  False: which inputs lie in outputs is not as it was
+// prepared; prog->over is set, for it to be prepared again.
+bool ISA(yk_prog_bind)(struct yk_prog *, const struct yoke_map *, const struct yoke_view *out,
+		       const struct yoke_view *in, int first);
 
 // Lets large outputs that nothing reads soon be written past the caches.  Whoever ran the
 // program on a thread then calls vf_fence there.

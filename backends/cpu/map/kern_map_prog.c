@@ -28,11 +28,9 @@ static void operand_init(struct yk_operand *o, const struct yoke_view *v, const 
 {
 	*o = (struct yk_operand){ .dtype = v->dtype,
 				  .size = (uint8_t)yk_esize(v->dtype),
-				  .scalar = v->kind == YOKE_VIEW_SCALAR,
-				  .bits = v->offset };
+				  .scalar = v->kind == YOKE_VIEW_SCALAR };
 	if (o->scalar)
 		return;
-	o->base = yk_ptr(v);
 	for (int d = 0; d < rank; d++)
 		o->strides[d] = v->strides[perm[d]];
 }
@@ -71,6 +69,11 @@ static void classify(const struct yk_prog *p, struct yk_operand *o)
 		o->uniform &= o->scalar || o->strides[d] == 0 || p->dims[d] == 1;
 		o->linear &= o->strides[d] == dense;
 		dense *= p->dims[d];
+	}
+	o->low = 0, o->high = o->size;
+	for (int d = 0; d < p->rank; d++) {
+		const int64_t x = o->strides[d] * (p->dims[d] - 1) * o->size;
+		*(x < 0 ? &o->low : &o->high) += x;
 	}
 }
 
@@ -173,19 +176,12 @@ static void find_uniform(struct yk_prog *p)
 
 // ---- outputs in place ----
 
-static bool overlap(const struct yk_prog *p, const struct yk_operand *a,
-		    const struct yk_operand *b)
+static bool overlap(const struct yk_operand *a, const struct yk_operand *b)
 {
-	int64_t low[2] = { 0 }, high[2] = { a->size, b->size };
-	for (int d = 0; d < p->rank; d++) {
-		int64_t x = a->strides[d] * (p->dims[d] - 1) * a->size;
-		int64_t y = b->strides[d] * (p->dims[d] - 1) * b->size;
-		*(x < 0 ? &low[0] : &high[0]) += x;
-		*(y < 0 ? &low[1] : &high[1]) += y;
-	}
-	uintptr_t pa = (uintptr_t)a->base, pb = (uintptr_t)b->base;
-	return pa + (uintptr_t)low[0] < pb + (uintptr_t)high[1] &&
-	       pb + (uintptr_t)low[1] < pa + (uintptr_t)high[0];
+	const uintptr_t pa = (uintptr_t)a->base, pb = (uintptr_t)b->base;
+
+	return pa + (uintptr_t)a->low < pb + (uintptr_t)b->high &&
+	       pb + (uintptr_t)b->low < pa + (uintptr_t)a->high;
 }
 
 // May value k be written to output o when it is computed?  Not if an input in the same
@@ -195,9 +191,8 @@ static bool may_write(const struct yk_prog *p, const struct life *l, int k, int 
 	const struct yoke_map *m = p->map;
 	for (int j = 0; j < m->ninsn; j++) {
 		const struct yoke_insn *i = &m->insn[j];
-		if (i->op == YOKE_MAP_INPUT && l->used[j] && !p->in[i->a].scalar &&
-		    !p->uniform[j] && (l->last[j] > k || j > k) &&
-		    overlap(p, &p->in[i->a], &p->out[o]))
+		if (i->op == YOKE_MAP_INPUT && l->used[j] && !p->uniform[j] &&
+		    (l->last[j] > k || j > k) && p->over[o] >> i->a & 1)
 			return false;
 	}
 	return true;
@@ -348,13 +343,20 @@ static void registers(struct yk_prog *p, const struct life *life)
 	p->frame = pool.bytes;
 }
 
-void ISA(yk_prog_init)(struct yk_prog *p, const struct yoke_op *op, const int *perm,
+size_t ISA(yk_prog_bytes)(const struct yoke_map *m)
+{
+	return m->ninsn * (sizeof(struct yk_step) + YK_FORMS * sizeof(struct yk_form));
+}
+
+void ISA(yk_prog_init)(struct yk_prog *p, void *memory, const struct yoke_op *op, const int *perm,
 		       int nout)
 {
 	const struct yoke_map *m = op->map;
 	struct life life;
 
 	p->map = m;
+	p->step = memory;
+	p->form = (struct yk_form *)(p->step + m->ninsn);
 	p->nstep = 0, p->cost = 0, p->frame = 0, p->nform = 0;
 	operands_init(p, op, perm, nout);
 	if (p->n == 0)
@@ -381,8 +383,33 @@ void ISA(yk_prog_stream)(struct yk_prog *p)
 		for (int k = 0; k < p->nstep && stream; k++) {
 			const struct yk_step *s = &p->step[k];
 			stream = s->kind != YK_STEP_INPUT || p->uniform[s->value] ||
-				 !overlap(p, &p->in[s->input], to);
+				 !(p->over[o] >> s->input & 1);
 		}
 		p->stream[o] = stream;
 	}
+}
+
+bool ISA(yk_prog_bind)(struct yk_prog *p, const struct yoke_map *map, const struct yoke_view *out,
+		       const struct yoke_view *in, int first)
+{
+	bool same = true;
+
+	p->map = map;
+	for (int k = first; k < map->nin; k++) {
+		struct yk_operand *o = &p->in[k];
+		if (o->scalar)
+			o->bits = in[k].offset;
+		else
+			o->base = yk_ptr(&in[k]);
+	}
+	for (int o = 0; o < p->nout; o++) {
+		uint16_t over = 0;
+		p->out[o].base = yk_ptr(&out[o]);
+		for (int k = first; k < map->nin; k++)
+			if (!p->in[k].uniform && overlap(&p->in[k], &p->out[o]))
+				over |= (uint16_t)(1 << k);
+		same &= over == p->over[o];
+		p->over[o] = over;
+	}
+	return same;
 }

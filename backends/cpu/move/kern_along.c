@@ -117,13 +117,13 @@ static void gather_piece(void *arg, int64_t index)
 	}
 }
 
-static int run_gather(const struct yoke_op *op, uint32_t impl)
+static int run_gather(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j = {
 		.x = &op->in[0], .idx = &op->in[1], .y = &op->out[0], .rows = 1
 	};
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.axis = (int)op->attr[0].i;
 	j.last = j.y->rank - 1;
 	j.N = j.x->dims[j.axis];
@@ -279,12 +279,12 @@ static void add_piece(void *arg, int64_t index)
 		add_tile(j, at);
 }
 
-static int run_add(const struct yoke_op *op, uint32_t impl)
+static int run_add(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *y = &op->out[0];
 	struct job j = { .idx = &op->in[1], .v = &op->in[2], .y = y, .rows = 1 };
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.x = op->in[0].kind == YOKE_VIEW_NONE ? NULL : &op->in[0];
 	j.axis = (int)op->attr[0].i;
 	j.last = y->rank - 1;

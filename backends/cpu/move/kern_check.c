@@ -97,11 +97,11 @@ static void piece(void *arg, int64_t index)
 	}
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j = { .x = &op->in[0], .y = &op->out[0], .same = op->alias_mask & 1 };
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.n = yk_elements(j.x);
 	j.dense = yk_dense(j.x) && yk_dense(j.y);
 	atomic_init(&j.bad, INT64_MAX);

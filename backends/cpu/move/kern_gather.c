@@ -83,13 +83,13 @@ static void piece(void *arg, int64_t index)
 	}
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
 	struct job j = { .op = op, .axis = (int)op->attr[0].i, .count = 1, .slices = 1 };
 	int64_t slice = 1;
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	atomic_init(&j.bad, INT64_MAX);
 	for (int d = 0; d < idx->rank; d++)
 		j.count *= idx->dims[d];

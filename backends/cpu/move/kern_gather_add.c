@@ -177,12 +177,12 @@ static int list(const struct yoke_op *op, struct job *j)
 	return 0;
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j = { .idx = &op->in[1], .v = &op->in[2], .y = &op->out[0], .R = 1 };
 	int error;
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.x = op->in[0].kind == YOKE_VIEW_NONE ? NULL : &op->in[0];
 	j.N = j.y->dims[0];
 	j.I = indices(j.idx);

@@ -252,14 +252,14 @@ static void piece(void *arg, int64_t index)
 	vf_fence();
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const bool scalar = x->kind == YOKE_VIEW_SCALAR;
 	struct job j = { .y = yk_ptr(y), .size = yk_esize(y->dtype) };
 	bool same = true;
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.x = scalar ? (const char *)&x->offset : yk_ptr(x);
 	for (int d = 0; d < y->rank; d++) {
 		int64_t from = scalar ? 0 : x->strides[d];

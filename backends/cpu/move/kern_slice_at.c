@@ -47,7 +47,7 @@ static bool can_move(const struct yoke_view *from, const struct yoke_view *to)
 static int move(const struct yoke_view *from, const struct yoke_view *to)
 {
 	struct yoke_op op = move_of(from, to);
-	return ISA(yk_move).run(&op, 0);
+	return ISA(yk_move).run(&op, 0, NULL);
 }
 
 // Is x with the dims of v inside `whole`, and are there starts for it?
@@ -74,9 +74,9 @@ static uint64_t can_slice(const struct yoke_op *op)
 	       fits(op, &op->in[0], &op->out[0], &part) && can_move(&part, &op->out[0]);
 }
 
-static int run_slice(const struct yoke_op *op, uint32_t impl)
+static int run_slice(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	struct yoke_view part;
 	int err = part_of(op, "slice_at", &op->in[0], &op->out[0], &part);
 	return err ? err : move(&part, &op->out[0]);
@@ -90,9 +90,9 @@ static uint64_t can_update(const struct yoke_op *op)
 	       can_move(&op->in[0], y) && can_move(v, &part);
 }
 
-static int run_update(const struct yoke_op *op, uint32_t impl)
+static int run_update(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	const struct yoke_view *y = &op->out[0], *v = &op->in[op->nin - 1];
 	struct yoke_view part;
 	int err = part_of(op, "slice_update_at", y, v, &part);

@@ -213,14 +213,14 @@ static void piece(void *arg, int64_t index)
 		row(j, a, r);
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j = { .x = &op->in[0],
 			 .k = op->attr[0].i,
 			 .descending = op->attr[1].i,
 			 .rows = 1 };
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	j.value = op->out[0].kind == YOKE_VIEW_NONE ? NULL : &op->out[0];
 	j.index = op->out[1].kind == YOKE_VIEW_NONE ? NULL : &op->out[1];
 	j.n = j.x->dims[j.x->rank - 1];

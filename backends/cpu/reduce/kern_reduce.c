@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../vector/half.h"
@@ -38,7 +39,8 @@ struct job {
 	const struct yoke_view *out;
 	bool dense;
 	bool even;         // strips of one run, or of one tile, lie equally far apart
-	const char *plain; // the values themselves, where the program is one dense input
+	int plain; // the input that is the values themselves, dense; -1: the program is more
+	const char *values;     // where that is, or NULL
 	struct yk_acc *partial; // [segments][K*C], NULL: one segment
 	int64_t units, each;    // units: K * segments * tiles; each: units of a piece
 	atomic_bool no_memory;
@@ -181,8 +183,8 @@ static size_t element(const struct job *j)
 static const void *values(const struct job *j, struct scratch *t, int64_t strip,
 			  int64_t first, int64_t n)
 {
-	if (j->plain)
-		return j->plain + first * (int64_t)element(j);
+	if (j->values)
+		return j->values + first * (int64_t)element(j);
 	ISA(yk_frame_next)(&t->frame, j->even ? strip : 0, first, n);
 	const struct yk_arg *v = &t->frame.value[j->prog.map->out[0]];
 	if (j->cast) {
@@ -244,7 +246,7 @@ static void columns(const struct job *j, struct scratch *t, int64_t k, int64_t s
 	c->cols = s->C - col < s->tile ? s->C - col : s->tile;
 	j->r->clear(s->kind, c);
 	int64_t step = s->tiles == 1 ? YK_STRIP / s->C : 1, stride = c->cols;
-	if (j->plain)
+	if (j->values)
 		step = end - row, stride = s->C;
 	int64_t strip = 0;
 	for (int64_t n; row < end; row += n) { // whole rows together
@@ -317,50 +319,71 @@ static void join_piece(void *arg, int64_t index)
 	}
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static void *prepare(const struct yoke_op *op, uint32_t impl)
 {
-	struct job j = { .out = &op->out[0], .dense = yk_dense(&op->out[0]) };
-	struct shape *s = &j.s;
+	struct job *j = calloc(1, sizeof *j + ISA(yk_prog_bytes)(op->map));
 
 	(void)impl;
+	if (!j)
+		return NULL;
+	struct shape *s = &j->s;
 	shape_init(s, op);
+	const int reg = yk_reg(s->value);
+	j->dense = yk_dense(&op->out[0]);
+	j->r = reg == yoke_f32 ? &ISA(yk_reduce_f32) :
+	       reg == yoke_f64 ? &ISA(yk_reduce_f64) :
+				 &ISA(yk_reduce_i64);
+	j->cast = yk_is_float(s->value) || reg == yoke_i64 ?
+			  NULL :
+			  ISA(yk_strip_cast)(yoke_i64, reg);
+	j->plain = -1;
+	if (!s->N || !s->K || !s->C)
+		return j;
+	ISA(yk_prog_init)(&j->prog, j + 1, op, s->perm, 0);
+	if (j->prog.nstep == 1 && j->prog.step[0].kind == YK_STEP_INPUT && !j->cast &&
+	    !yk_is_half(s->value) && j->prog.in[j->prog.step[0].input].linear)
+		j->plain = j->prog.step[0].input;
+	j->even = j->prog.rank == 1 ||
+		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
+	j->units = s->K * s->segments * s->tiles;
+	int64_t unit = s->tile * (s->N < s->segment ? s->N : s->segment);
+	j->each = unit < SEGMENT ? SEGMENT / unit : 1;
+	return j;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job *j = prepared;
+	const struct shape *s = &j->s;
 	const int64_t outputs = s->K * s->C;
-	int reg = yk_reg(s->value);
-	j.r = reg == yoke_f32 ? &ISA(yk_reduce_f32) :
-	      reg == yoke_f64 ? &ISA(yk_reduce_f64) :
-				&ISA(yk_reduce_i64);
-	j.cast = yk_is_float(s->value) || reg == yoke_i64 ?
-			 NULL :
-			 ISA(yk_strip_cast)(yoke_i64, reg);
+
+	(void)impl;
+	j->out = &op->out[0];
 	if (outputs == 0)
 		return 0;
 	if (s->N == 0) {
 		struct yk_acc a;
-		j.r->identity(s->kind, &a);
+		j->r->identity(s->kind, &a);
 		for (int64_t o = 0; o < outputs; o++)
-			put(&j, o, &a);
+			put(j, o, &a);
 		return 0;
 	}
-	ISA(yk_prog_init)(&j.prog, op, s->perm, 0);
-	if (j.prog.nstep == 1 && j.prog.step[0].kind == YK_STEP_INPUT && !j.cast &&
-	    !yk_is_half(s->value) && j.prog.in[j.prog.step[0].input].linear)
-		j.plain = j.prog.in[j.prog.step[0].input].base;
-	j.even = j.prog.rank == 1 ||
-		 (j.prog.rank == 2 && j.prog.row == (s->C > 1 ? s->C : s->N));
-	atomic_init(&j.no_memory, false);
-	if (s->segments > 1)
-		j.partial = yk_ptr(&op->workspace);
-	j.units = s->K * s->segments * s->tiles;
-	int64_t unit = s->tile * (s->N < s->segment ? s->N : s->segment);
-	j.each = unit < SEGMENT ? SEGMENT / unit : 1;
-	yk_team_run(divide_up(j.units, j.each), piece, &j);
-	if (atomic_load(&j.no_memory))
+	ISA(yk_prog_bind)(&j->prog, op->map, NULL, op->in, 0);
+	j->values = j->plain < 0 ? NULL : j->prog.in[j->plain].base;
+	atomic_init(&j->no_memory, false);
+	j->partial = s->segments > 1 ? yk_ptr(&op->workspace) : NULL;
+	yk_team_run(divide_up(j->units, j->each), piece, j);
+	if (atomic_load(&j->no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM, "reduce: no memory for registers");
-	if (j.partial)
-		yk_team_run(divide_up(outputs, JOIN), join_piece, &j);
+	if (j->partial)
+		yk_team_run(divide_up(outputs, JOIN), join_piece, j);
 	return 0;
 }
 
 const struct yk_kernel ISA(yk_reduce) = {
-	.can = can, .workspace = workspace, .run = run, .impl = { "two-pass" }
+	.can = can,
+	.workspace = workspace,
+	.prepare = prepare,
+	.run = run,
+	.impl = { "two-pass" },
 };

@@ -222,12 +222,12 @@ static void results(void *arg, int64_t piece)
 	pieces(arg, piece, true);
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j = { 0 };
 	union acc none;
 
-	(void)impl;
+	(void)impl, (void)prepared;
 	cut(&j, op);
 	if (!j.n || !j.units)
 		return 0;

@@ -282,9 +282,9 @@ static uint64_t can_layer(const struct yoke_op *op)
 	return can_forward(op, &layer_forward);
 }
 
-static int run_layer(const struct yoke_op *op, uint32_t impl)
+static int run_layer(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	return run_forward(op, &layer_forward);
 }
 
@@ -293,9 +293,9 @@ static uint64_t can_layer_back(const struct yoke_op *op)
 	return can_backward(op, &layer_backward);
 }
 
-static int run_layer_back(const struct yoke_op *op, uint32_t impl)
+static int run_layer_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	return run_backward(op, &layer_backward);
 }
 
@@ -304,9 +304,9 @@ static uint64_t can_rms(const struct yoke_op *op)
 	return can_forward(op, &rms_forward);
 }
 
-static int run_rms(const struct yoke_op *op, uint32_t impl)
+static int run_rms(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	return run_forward(op, &rms_forward);
 }
 
@@ -315,9 +315,9 @@ static uint64_t can_rms_back(const struct yoke_op *op)
 	return can_backward(op, &rms_backward);
 }
 
-static int run_rms_back(const struct yoke_op *op, uint32_t impl)
+static int run_rms_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	return run_backward(op, &rms_backward);
 }
 

@@ -187,15 +187,15 @@ static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
 	return 0;
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	return run_rows(op, forward, forward_late, &op->in[0]);
 }
 
-static int run_back(const struct yoke_op *op, uint32_t impl)
+static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	void (*fn)(void *, int64_t) = op->attr[0].i ? backward_log : backward;
 	return run_rows(op, fn, fn, &op->in[1]);
 }

@@ -182,9 +182,9 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	       sizeof(double);
 }
 
-static int run(const struct yoke_op *op, uint32_t impl)
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	struct job j = job_of(op);
 	int64_t count, pieces = pieces_of(j.logits.count, j.each);
 	int err = count_ids(&j, &count);
@@ -203,9 +203,9 @@ static int run(const struct yoke_op *op, uint32_t impl)
 	return 0;
 }
 
-static int run_back(const struct yoke_op *op, uint32_t impl)
+static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	(void)impl;
+	(void)impl, (void)prepared;
 	struct job j = job_of(op);
 	int64_t count;
 	int err = count_ids(&j, &count);

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of an op, recorded once and sent off at every run; see launch.h.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch.h"
+#include "report.h"
+#include "rows.h"
+
+// Some drivers start nothing before a flush: the device works while the rest of a step is enqueued.
+enum { FLUSH = 16 }; // launches between two
+
+enum { ALIGN = 16 }; // of what is in data
+
+enum arg_kind {
+	WORD,    // 8 bytes
+	BYTES,   // in data
+	SEGMENT, // of an operand
+	OFFSET,  // of an operand, and the word
+	MEM,     // the word: a buffer of ours
+	SLOTS,   // the buffer of the queue's reports
+	SLOT     // the op's number in it
+};
+
+struct arg {
+	uint8_t kind;
+	uint32_t operand; // BYTES: their number
+	uint64_t word;    // BYTES: where they are
+};
+
+struct launch {
+	struct yk_cl_kernel *kernel;
+	yk_cl_call_fn *call; // instead of a kernel; its data lie at `arg`
+	const char *name;
+	size_t arg, args;
+	cl_uint dims;
+	size_t items[3], group[3];
+};
+
+// A struct number among the bytes that is a value of the host's.
+struct number {
+	size_t at;
+	uint32_t operand;
+};
+
+struct list {
+	void *at;
+	size_t n, cap;
+};
+
+struct yk_cl_launches {
+	struct list launch, arg, number, data, table;
+	// The operands' places that the launches are for, where they are for certain ones: `places`
+	struct place {
+		const void *segment;
+		uint64_t offset;
+	} *place;
+};
+
+// ---- recording ----
+
+// Room for `n` more; NULL, with an error noted: no memory.
+static void *add(struct yk_cl_record *r, struct list *l, size_t n, size_t size)
+{
+	if (l->n + n > l->cap) {
+		const size_t cap = 2 * (l->n + n);
+		void *more = realloc(l->at, cap * size);
+		if (!more) {
+			r->err = yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+			return NULL;
+		}
+		l->at = more;
+		l->cap = cap;
+	}
+	l->n += n;
+	return (char *)l->at + (l->n - n) * size;
+}
+
+static void add_arg(struct yk_cl_record *r, enum arg_kind kind, uint32_t operand, uint64_t word)
+{
+	struct arg *a = add(r, &r->launches->arg, 1, sizeof *a);
+
+	if (a)
+		*a = (struct arg){ (uint8_t)kind, operand, word };
+}
+
+// Copies to data; where they are.
+static size_t add_bytes(struct yk_cl_record *r, const void *from, size_t bytes)
+{
+	struct list *data = &r->launches->data;
+	const size_t at = data->n;
+	char *to = add(r, data, (bytes + ALIGN - 1) / ALIGN * ALIGN, 1);
+
+	if (to)
+		memcpy(to, from, bytes);
+	return at;
+}
+
+// The number of an operand, by the mark that its views have while launches are recorded.
+static uint32_t operand_of(const void *segment)
+{
+	return (uint32_t)(uintptr_t)segment - 1;
+}
+
+static void *mark_of(uint32_t operand)
+{
+	return (void *)(uintptr_t)(operand + 1);
+}
+
+void yk_cl_begin(struct yk_cl_record *r, const struct yk_cl_entry *kernel)
+{
+	r->kernel = kernel->kernel;
+	r->args_at = r->launches->arg.n;
+}
+
+void yk_cl_arg_word(struct yk_cl_record *r, uint64_t word)
+{
+	add_arg(r, WORD, 0, word);
+}
+
+void yk_cl_arg_struct(struct yk_cl_record *r, const void *from, size_t bytes)
+{
+	r->bytes_at = add_bytes(r, from, bytes);
+	add_arg(r, BYTES, (uint32_t)bytes, r->bytes_at);
+}
+
+void yk_cl_arg_number(struct yk_cl_record *r, size_t at, const struct yoke_view *v)
+{
+	if (v->kind != YOKE_VIEW_SCALAR)
+		return;
+	struct number *n = add(r, &r->launches->number, 1, sizeof *n);
+	if (n)
+		*n = (struct number){ r->bytes_at + at, operand_of(v->segment) };
+}
+
+void yk_cl_arg_segment(struct yk_cl_record *r, const struct yoke_view *v)
+{
+	add_arg(r, SEGMENT, operand_of(v->segment), 0);
+}
+
+void yk_cl_arg_offset(struct yk_cl_record *r, const struct yoke_view *v)
+{
+	add_arg(r, OFFSET, operand_of(v->segment), v->offset);
+}
+
+void yk_cl_arg_view(struct yk_cl_record *r, const struct yoke_view *v)
+{
+	yk_cl_arg_segment(r, v);
+	yk_cl_arg_offset(r, v);
+}
+
+void yk_cl_arg_view_or(struct yk_cl_record *r, const struct yoke_view *v,
+		       const struct yoke_view *stand_in)
+{
+	yk_cl_arg_view(r, yk_cl_present(v) ? v : stand_in);
+}
+
+void yk_cl_arg_mem(struct yk_cl_record *r, cl_mem mem)
+{
+	add_arg(r, MEM, 0, (uint64_t)(uintptr_t)mem);
+}
+
+int yk_cl_table(struct yk_cl_record *r, const uint64_t *words, size_t n, cl_mem *to)
+{
+	cl_mem *own = add(r, &r->launches->table, 1, sizeof *own);
+	cl_int code;
+
+	if (!own)
+		return r->err;
+	*own = clCreateBuffer(r->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+			      n * sizeof *words, (void *)(uintptr_t)words, &code);
+	if (code != CL_SUCCESS) {
+		r->launches->table.n--;
+		return yk_cl_fail(r->device, "clCreateBuffer", code);
+	}
+	*to = *own;
+	return 0;
+}
+
+void yk_cl_arg_map(struct yk_cl_record *r, const struct yoke_map_call *call)
+{
+	static const uint8_t kind[] = { [YOKE_MAP_ARG_WORD] = WORD,
+					[YOKE_MAP_ARG_SEGMENT] = SEGMENT,
+					[YOKE_MAP_ARG_OFFSET] = OFFSET };
+
+	for (uint32_t i = 0; i < call->narg; i++) {
+		const struct yoke_map_arg *a = &call->arg[i];
+		const bool word = a->kind == YOKE_MAP_ARG_WORD;
+		add_arg(r, kind[a->kind], word ? 0 : a->operand, word ? a->word : 0);
+	}
+}
+
+void yk_cl_arg_slot(struct yk_cl_record *r)
+{
+	add_arg(r, SLOTS, 0, 0);
+	add_arg(r, SLOT, 0, 0);
+}
+
+void yk_cl_reports(struct yk_cl_record *r, int kind, const char *op, int64_t most)
+{
+	r->report = (struct yk_cl_report){ .kind = kind, .op = op, .most = most };
+}
+
+void yk_cl_workspace(struct yk_cl_record *r, uint64_t bytes)
+{
+	r->workspace = bytes;
+	if (bytes)
+		r->op.workspace.kind = YOKE_VIEW_BUFFER;
+}
+
+struct yoke_view yk_cl_part(const struct yk_cl_record *r, const struct yoke_view *of)
+{
+	struct yoke_view part = *of;
+
+	part.segment = mark_of(r->op.nout + r->op.nin + 1);
+	return part;
+}
+
+const struct yoke_view *yk_cl_bound(const struct yk_cl_record *r, const struct yoke_view *v)
+{
+	const uint32_t k = operand_of(v->segment);
+
+	return k < r->op.nout ? &r->bound->out[k] : &r->bound->in[k - r->op.nout];
+}
+
+int yk_cl_launch(struct yk_cl_record *r, cl_uint dims, const size_t *items, const size_t *group,
+		 const char *name)
+{
+	const size_t args = r->launches->arg.n - r->args_at;
+	struct launch *l = add(r, &r->launches->launch, 1, sizeof *l);
+
+	if (r->err)
+		return r->err;
+	*l = (struct launch){ r->kernel, NULL, name, r->args_at, args, dims, { 0 }, { 0 } };
+	memcpy(l->items, items, dims * sizeof *items);
+	memcpy(l->group, group, dims * sizeof *group);
+	return 0;
+}
+
+int yk_cl_call(struct yk_cl_record *r, yk_cl_call_fn *call, const void *data, size_t bytes)
+{
+	const size_t at = add_bytes(r, data, bytes);
+	struct launch *l = add(r, &r->launches->launch, 1, sizeof *l);
+
+	if (l)
+		*l = (struct launch){ .call = call, .arg = at };
+	return r->err;
+}
+
+// ---- what is recorded of an op ----
+
+static uint32_t views_of(const struct yoke_op *op)
+{
+	return op->nout + op->nin;
+}
+
+static const struct yoke_view *view_of(const struct yoke_op *op, uint32_t k)
+{
+	return k < op->nout ? &op->out[k] : &op->in[k - op->nout];
+}
+
+// A buffer that is released lives until the launches that read it are over.
+static void drop_tables(struct yk_cl_record *r)
+{
+	struct list *l = &r->launches->table;
+
+	while (l->n)
+		yk_cl_release(r->device, ((cl_mem *)l->at)[--l->n]);
+}
+
+// Records the launches anew: of an op as prepare sees it, or, `bound`, of one that is run.
+static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
+{
+	const uint32_t n = views_of(op);
+	struct yk_cl_launches *l = r->launches;
+	struct yoke_view *v = malloc((n + 1) * sizeof *v);
+
+	if (!v)
+		return yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+	for (uint32_t k = 0; k < n; k++) {
+		v[k] = *view_of(op, k);
+		v[k].segment = mark_of(k);
+		v[k].offset = 0;
+	}
+	drop_tables(r);
+	l->launch.n = l->arg.n = l->number.n = l->data.n = 0;
+	r->err = 0;
+	r->placed = false;
+	r->bind = NULL;
+	r->report.op = NULL;
+	r->bound = bound ? op : NULL;
+	r->op = *op;
+	r->op.out = v;
+	r->op.in = v + op->nout;
+	r->op.workspace = (struct yoke_view){ .segment = mark_of(n), .dtype = yoke_u8, .rank = 1 };
+	int err = r->kind->record(r, &r->op, r->impl);
+	err = err ? err : r->err;
+	free(v);
+	r->op.out = r->op.in = NULL;
+	r->bound = NULL;
+	return err;
+}
+
+int yk_cl_record_new(struct yk_cl_device *d, const struct yk_cl_op *kind, const struct yoke_op *op,
+		     uint32_t impl, struct yk_cl_record **to)
+{
+	struct yk_cl_record *r = calloc(1, sizeof *r);
+
+	if (!r || !(r->launches = calloc(1, sizeof *r->launches))) {
+		free(r);
+		return yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+	}
+	r->device = d;
+	r->kind = kind;
+	r->impl = impl;
+	int err = record(r, op, false);
+	if (err) {
+		yk_cl_record_free(r);
+		return err;
+	}
+	*to = r;
+	return 0;
+}
+
+void yk_cl_record_free(struct yk_cl_record *r)
+{
+	struct yk_cl_launches *l = r->launches;
+
+	drop_tables(r);
+	free(l->table.at);
+	free(l->launch.at);
+	free(l->arg.at);
+	free(l->number.at);
+	free(l->data.at);
+	free(l->place);
+	free(l);
+	free(r);
+}
+
+// ---- runs ----
+
+// Are the operands where they were when launches that hold for one place were recorded?
+static bool same_places(const struct yk_cl_record *r, const struct yoke_op *op)
+{
+	const struct place *p = r->launches->place;
+
+	for (uint32_t k = 0; p && k < views_of(op); k++)
+		if (p[k].segment != view_of(op, k)->segment || p[k].offset != view_of(op, k)->offset)
+			return false;
+	return p;
+}
+
+static int record_here(struct yk_cl_record *r, const struct yoke_op *op)
+{
+	const uint32_t n = views_of(op);
+	struct yk_cl_launches *l = r->launches;
+	int err;
+
+	free(l->place);
+	l->place = NULL;
+	if ((err = record(r, op, true)) || !r->placed)
+		return err;
+	if (!(l->place = malloc((n + 1) * sizeof *l->place)))
+		return 0; // recorded again at the next run
+	for (uint32_t k = 0; k < n; k++)
+		l->place[k] = (struct place){ view_of(op, k)->segment, view_of(op, k)->offset };
+	return 0;
+}
+
+// The same bytes?  Most arguments are one word.
+static inline bool same(const void *a, const void *b, size_t bytes)
+{
+	uint64_t x, y;
+
+	if (bytes != sizeof x)
+		return !memcmp(a, b, bytes);
+	memcpy(&x, a, sizeof x);
+	memcpy(&y, b, sizeof y);
+	return x == y;
+}
+
+// Is the next argument this one already?  If not, it is noted, where there is room.
+static bool known(struct yk_cl_kernel *k, const void *value, size_t bytes)
+{
+	const size_t at = k->at, end = at + bytes;
+
+	k->at = end;
+	if (end <= k->known && same(k->values + at, value, bytes))
+		return true;
+	if (end > k->cap) {
+		unsigned char *more = realloc(k->values, 2 * end);
+		if (!more) {
+			k->known = 0;
+			return false;
+		}
+		k->values = more;
+		k->cap = 2 * end;
+	}
+	if (at <= k->known) {
+		memcpy(k->values + at, value, bytes);
+		k->known = k->known > end ? k->known : end;
+	}
+	return false;
+}
+
+// A buffer made meanwhile may have the handle of one released meanwhile.
+static void begin(struct yk_cl_kernel *k)
+{
+	const uint64_t released = __atomic_load_n(&k->device->released, __ATOMIC_ACQUIRE);
+
+	k->known = k->released == released ? k->known : 0;
+	k->released = released;
+	k->at = 0;
+}
+
+static cl_int set(struct yk_cl_kernel *k, cl_uint n, size_t bytes, const void *value)
+{
+	if (known(k, value, bytes))
+		return CL_SUCCESS;
+	const cl_int code = clSetKernelArg(k->handle, n, bytes, value);
+	if (code != CL_SUCCESS)
+		k->known = 0;
+	return code;
+}
+
+// What a launch knows that its record does not.
+struct run {
+	struct yk_cl_queue *queue;
+	struct yk_cl_record *record;
+	const struct yoke_op *op;
+	struct yoke_view part;
+	uint64_t slot;
+};
+
+static const struct yoke_view *operand(const struct run *x, uint32_t k)
+{
+	const uint32_t n = views_of(x->op);
+
+	return k < n ? view_of(x->op, k) : k == n ? &x->op->workspace : &x->part;
+}
+
+static cl_int set_arg(const struct run *x, struct yk_cl_kernel *k, cl_uint n, const struct arg *a)
+{
+	const struct list *data = &x->record->launches->data;
+	uint64_t word = a->word;
+	cl_mem mem = NULL;
+
+	switch (a->kind) {
+	case BYTES: return set(k, n, a->operand, (const char *)data->at + word);
+	case OFFSET: word += operand(x, a->operand)->offset; break;
+	case SLOT: word = x->slot; break;
+	case SEGMENT: mem = ((struct yk_cl_segment *)operand(x, a->operand)->segment)->mem; break;
+	case MEM: mem = (cl_mem)(uintptr_t)word; break;
+	case SLOTS: mem = yk_cl_report_slots(x->queue); break;
+	}
+	return mem ? set(k, n, sizeof mem, &mem) : set(k, n, sizeof word, &word);
+}
+
+// "512x16"
+static char *sizes_text(char to[64], cl_uint dims, const size_t *size)
+{
+	int n = 0;
+	for (cl_uint i = 0; i < dims; i++)
+		n += snprintf(to + n, 64 - (size_t)n, "%s%zu", i ? "x" : "", size[i]);
+	return to;
+}
+
+static int launch_failed(const struct yk_cl_queue *q, const struct launch *l, cl_int code)
+{
+	char call[240], sizes[2][64];
+
+	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
+		 l->name, sizes_text(sizes[0], l->dims, l->items),
+		 sizes_text(sizes[1], l->dims, l->group));
+	return yk_cl_fail(q->device, call, code);
+}
+
+static int launch(const struct run *x, const struct launch *l)
+{
+	const struct arg *a = (const struct arg *)x->record->launches->arg.at + l->arg;
+	struct yk_cl_queue *q = x->queue;
+	cl_int code;
+	char call[100];
+
+	begin(l->kernel);
+	for (cl_uint i = 0; i < l->args; i++)
+		if ((code = set_arg(x, l->kernel, i, &a[i])) != CL_SUCCESS) {
+			snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", i, l->name);
+			return yk_cl_fail(q->device, call, code);
+		}
+	code = clEnqueueNDRangeKernel(q->queue, l->kernel->handle, l->dims, NULL, l->items,
+				      l->group, 0, NULL, NULL);
+	if (code != CL_SUCCESS)
+		return launch_failed(q, l, code);
+	// what fails now fails again at the next event, where nothing is tried twice
+	if (++q->launches % FLUSH == 0)
+		clFlush(q->queue);
+	return 0;
+}
+
+int yk_cl_record_run(struct yk_cl_queue *q, struct yk_cl_record *r, const struct yoke_op *op)
+{
+	struct yk_cl_launches *l = r->launches;
+	struct run x = { .queue = q, .record = r, .op = op };
+	int err = 0;
+
+	if (r->op.alias_mask != op->alias_mask || (r->placed && !same_places(r, op)))
+		err = record_here(r, op);
+	if (!err && r->bind)
+		err = r->bind(op, &x.part);
+	if (!err && l->launch.n && r->report.op) {
+		r->report.step = op->id;
+		err = yk_cl_report_slot(q, &r->report, &x.slot);
+	}
+	const struct number *number = l->number.at;
+	for (size_t i = 0; i < l->number.n; i++) {
+		const struct yk_cl_number n = yk_cl_number_of(operand(&x, number[i].operand), 0);
+		memcpy((char *)l->data.at + number[i].at, &n, sizeof n);
+	}
+	const struct launch *all = l->launch.at;
+	for (size_t i = 0; i < l->launch.n && !err; i++)
+		err = all[i].call ? all[i].call(q, op, (const char *)l->data.at + all[i].arg) :
+				    launch(&x, &all[i]);
+	return err;
+}
