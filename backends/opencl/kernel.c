@@ -80,19 +80,14 @@ static int keep(struct yk_cl_device *d, const struct wanted *w, cl_kernel kernel
 		struct yk_cl_entry **to)
 {
 	struct yk_cl_entry *e = malloc(sizeof *e + w->map_bytes);
-	struct yk_cl_kernel *k = malloc(sizeof *k);
 
-	if (!e || !k) {
-		free(e);
-		free(k);
+	if (!e)
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's record");
-	}
 	e->hash = w->hash;
 	e->build = *w->build;
 	e->map_bytes = w->map_bytes;
 	memcpy(e->map, w->map, w->map_bytes);
-	*k = (struct yk_cl_kernel){ .handle = kernel, .device = d };
-	e->kernel = k;
+	e->kernel = kernel;
 	e->group = 0;
 	clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
 				 sizeof e->group, &e->group, NULL);

@@ -14,16 +14,6 @@
 
 #define KERNEL_BUCKETS 256
 
-// A driver's kernel and what its arguments are now: a driver takes each one anew for longer than it
-// takes to see that it is the same.
-struct yk_cl_kernel {
-	cl_kernel handle;
-	struct yk_cl_device *device;
-	uint64_t released;     // the device's, when the arguments were set
-	size_t at, known, cap; // in values: of the next argument, of what is set, of what there is room for
-	unsigned char *values; // one behind the other
-};
-
 // What a kernel is built of: files of cl/, its name in them, and what their text is told.  At every
 // launch, so without text of its own; the strings last, and are told apart by address.
 #define YK_CL_DEFINES 12
@@ -38,7 +28,7 @@ struct yk_cl_build {
 struct yk_cl_entry {
 	uint64_t hash;
 	struct yk_cl_entry *next;
-	struct yk_cl_kernel *kernel;
+	cl_kernel kernel; // of which each launch has its own, see launch.c
 	size_t group; // most work items of a group
 	struct yk_cl_build build;
 	size_t map_bytes; // of the key of the map in its text, 0: none
