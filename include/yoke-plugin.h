@@ -398,9 +398,9 @@ struct yoke_host {
 // several threads at once, for one device too; a queue, with what is enqueued and marked in it, is
 // used by one thread at a time.  In a forked child the core does not call them.
 // A function that is absent, NULL or beyond the table's size, counts as one that answers EUNSUPPORTED
-// (can: 0; prepare: a NULL handle and no bytes; queue_flush: 0).  Needed in fact: probe, device_info, segments,
-// queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill, event_after
-// or event_elapsed the host does it, or waits, or knows no times.
+// (can: 0; prepare: a NULL handle and no bytes; queue_flush: 0).  Needed in fact: probe, device_info,
+// segments, queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill,
+// event_after or event_elapsed the host does it, or waits, or knows no times.
 // What the core makes of errors: ENOMEM of segment_new or run, it makes room and tries once more;
 // EUNSUPPORTED of prepare, it takes another implementation or device; any other, of an event as
 // well, fails the values that the op would have written and what uses them; EDEVICE, the device is
@@ -437,17 +437,18 @@ struct yoke_backend {
 	void (*event_free)(void *event);
 	// Bit i: implementation i can run this op, best first; 0: none.  What it accepts, run takes.
 	uint64_t (*can)(uint32_t device, const struct yoke_op *);
-	// Called for each step of a plan before anything of it is launched: the place to build kernels and
-	// to derive what run needs of the op, for as many runs as there will be.  Those see the same op, but
-	// for what only a launch knows: segments and offsets of BUFFER views, bits of SCALAR ones (the kinds
-	// stay), alias_mask, the same in all of them, and workspace; op, views and map lie elsewhere then.
-	// plan: one number for all steps of a plan, never given twice in a process; 0: the op is of no plan.
-	// *handle is NULL before, and may stay so; *workspace, in bytes, is 0 before.  EUNSUPPORTED: it does
-	// not build after all; the next implementation, or another device, runs ops of this form from now on.
+	// Called for each step of a plan before anything of it is launched: the place to build kernels
+	// and to derive what run needs of the op, for as many runs as there will be.  Those see the same
+	// op, but for what only a launch knows: segments and offsets of BUFFER views, bits of SCALAR ones
+	// (the kinds stay), alias_mask, the same in all of them, and workspace; op, views and map lie
+	// elsewhere then.  plan: one number for all steps of a plan, never given twice in a process; 0:
+	// the op is of no plan.  *handle is NULL before, and may stay so; *workspace, in bytes, is 0
+	// before.  EUNSUPPORTED: it does not build after all; the next implementation, or another device,
+	// runs ops of this form from now on.
 	int (*prepare)(uint32_t device, const struct yoke_op *, uint32_t impl, uint64_t plan, void **handle,
 		       uint64_t *workspace);
-	// With what prepare gave; one at a time for a handle, on queues of its device.  ENOMEM: nothing that
-	// writes over an operand was enqueued.  The core makes room and tries once more.
+	// With what prepare gave; one at a time for a handle, on queues of its device.  ENOMEM: nothing
+	// that writes over an operand was enqueued.  The core makes room and tries once more.
 	int (*run)(void *queue, void *handle, const struct yoke_op *);
 	// Frees a handle, none of whose runs is under way any more.
 	void (*release)(void *handle);

@@ -38,8 +38,8 @@ row absurd loaded
 row crowd loaded
 row text 'not loaded: '
 row nosymbol 'exports no yoke_plugin_init'
-row older 'made for plugin ABI 0\.0'
-row newer 'made for plugin ABI 2\.0'
+row older 'made for plugin ABI 1\.0'
+row newer 'made for plugin ABI 3\.0'
 row short 'are mandatory'
 row refuses 'the driver is too old'
 row tableless 'gave no table'

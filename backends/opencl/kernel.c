@@ -9,7 +9,7 @@
 #include "opencl.h"
 
 // FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded.
-uint64_t yk_cl_hash(const void *data, size_t bytes)
+static uint64_t hash_of(const void *data, size_t bytes)
 {
 	const unsigned char *p = data, *end = p + bytes;
 	uint64_t h = 0xcbf29ce484222325u, word;
@@ -49,10 +49,10 @@ struct wanted {
 
 static struct wanted want(const struct yk_cl_build *b, const void *map, size_t map_bytes)
 {
-	uint64_t h = yk_cl_hash(b->value, (size_t)b->n * sizeof *b->value);
+	uint64_t h = hash_of(b->value, (size_t)b->n * sizeof *b->value);
 
 	h ^= (uint64_t)(uintptr_t)b->name * 0x9e3779b97f4a7c15u;
-	h ^= map_bytes ? yk_cl_hash(map, map_bytes) << 1 : 0;
+	h ^= map_bytes ? hash_of(map, map_bytes) << 1 : 0;
 	return (struct wanted){ b, map, map_bytes, h ^ h >> 32 };
 }
 
@@ -80,19 +80,14 @@ static int keep(struct yk_cl_device *d, const struct wanted *w, cl_kernel kernel
 		struct yk_cl_entry **to)
 {
 	struct yk_cl_entry *e = malloc(sizeof *e + w->map_bytes);
-	struct yk_cl_kernel *k = malloc(sizeof *k);
 
-	if (!e || !k) {
-		free(e);
-		free(k);
+	if (!e)
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's record");
-	}
 	e->hash = w->hash;
 	e->build = *w->build;
 	e->map_bytes = w->map_bytes;
 	memcpy(e->map, w->map, w->map_bytes);
-	*k = (struct yk_cl_kernel){ .handle = kernel, .device = d };
-	e->kernel = k;
+	e->kernel = kernel;
 	e->group = 0;
 	clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
 				 sizeof e->group, &e->group, NULL);

@@ -16,23 +16,28 @@ enum { FLUSH = 16 }; // launches between two
 enum { ALIGN = 16 }; // of what is in data
 
 enum arg_kind {
-	WORD,    // 8 bytes
 	BYTES,   // in data
 	SEGMENT, // of an operand
 	OFFSET,  // of an operand, and the word
-	MEM,     // the word: a buffer of ours
 	SLOTS,   // the buffer of the queue's reports
 	SLOT     // the op's number in it
 };
 
+// An argument that only a run knows; the others are the kernel's since its launch was recorded.
 struct arg {
 	uint8_t kind;
+	bool set;         // to `now`
+	cl_uint index;
 	uint32_t operand; // BYTES: their number
 	uint64_t word;    // BYTES: where they are
+	uint64_t now;
 };
 
+// Each launch has a kernel of its own, since a driver takes an argument anew for longer than it takes to
+// see that it is the same.
 struct launch {
-	struct yk_cl_kernel *kernel;
+	const struct yk_cl_entry *entry;
+	cl_kernel kernel;
 	yk_cl_call_fn *call; // instead of a kernel; its data lie at `arg`
 	const char *name;
 	size_t arg, args;
@@ -53,6 +58,8 @@ struct list {
 
 struct yk_cl_launches {
 	struct list launch, arg, number, data, table;
+	struct list spare; // launches of the last time, whose kernels serve again
+	uint64_t released; // the device's, when segments were set last
 	// The operands' places that the launches are for, where they are for certain ones: `places`
 	struct place {
 		const void *segment;
@@ -84,7 +91,18 @@ static void add_arg(struct yk_cl_record *r, enum arg_kind kind, uint32_t operand
 	struct arg *a = add(r, &r->launches->arg, 1, sizeof *a);
 
 	if (a)
-		*a = (struct arg){ (uint8_t)kind, operand, word };
+		*a = (struct arg){ (uint8_t)kind, false, r->args++, operand, word, 0 };
+}
+
+// One that holds for all runs.
+static void set_now(struct yk_cl_record *r, size_t bytes, const void *value)
+{
+	const cl_uint index = r->args++;
+
+	if (!r->kernel || r->code != CL_SUCCESS)
+		return;
+	r->code = clSetKernelArg(r->kernel, index, bytes, value);
+	r->bad = index;
 }
 
 // Copies to data; where they are.
@@ -110,27 +128,66 @@ static void *mark_of(uint32_t operand)
 	return (void *)(uintptr_t)(operand + 1);
 }
 
-void yk_cl_begin(struct yk_cl_record *r, const struct yk_cl_entry *kernel)
+// The kernel of the launch that was begun last, and not launched.
+static void drop_begun(struct yk_cl_record *r)
 {
-	r->kernel = kernel->kernel;
+	if (r->kernel)
+		clReleaseKernel(r->kernel);
+	r->kernel = NULL;
+}
+
+static cl_kernel spare(struct yk_cl_record *r, const struct yk_cl_entry *entry)
+{
+	struct launch *l = r->launches->spare.at;
+
+	for (size_t i = 0; i < r->launches->spare.n; i++)
+		if (l[i].entry == entry && l[i].kernel) {
+			cl_kernel kernel = l[i].kernel;
+			l[i].kernel = NULL;
+			return kernel;
+		}
+	return NULL;
+}
+
+void yk_cl_begin(struct yk_cl_record *r, const struct yk_cl_entry *entry)
+{
+	drop_begun(r);
+	r->entry = entry;
+	r->args = 0;
 	r->args_at = r->launches->arg.n;
+	r->code = CL_SUCCESS;
+	if ((r->kernel = spare(r, entry)))
+		return;
+	cl_program program;
+	cl_int code = clGetKernelInfo(entry->kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+	if (code == CL_SUCCESS)
+		r->kernel = clCreateKernel(program, entry->build.name, &code);
+	if (code != CL_SUCCESS)
+		r->err = yk_cl_fail(r->device, "clCreateKernel", code);
 }
 
 void yk_cl_arg_word(struct yk_cl_record *r, uint64_t word)
 {
-	add_arg(r, WORD, 0, word);
+	set_now(r, sizeof word, &word);
 }
 
 void yk_cl_arg_struct(struct yk_cl_record *r, const void *from, size_t bytes)
 {
-	r->bytes_at = add_bytes(r, from, bytes);
-	add_arg(r, BYTES, (uint32_t)bytes, r->bytes_at);
+	r->from = from;
+	r->bytes = bytes;
+	set_now(r, bytes, from);
 }
 
 void yk_cl_arg_number(struct yk_cl_record *r, size_t at, const struct yoke_view *v)
 {
 	if (v->kind != YOKE_VIEW_SCALAR)
 		return;
+	if (r->from) { // it is no argument for all runs, then
+		r->bytes_at = add_bytes(r, r->from, r->bytes);
+		r->from = NULL;
+		r->args--;
+		add_arg(r, BYTES, (uint32_t)r->bytes, r->bytes_at);
+	}
 	struct number *n = add(r, &r->launches->number, 1, sizeof *n);
 	if (n)
 		*n = (struct number){ r->bytes_at + at, operand_of(v->segment) };
@@ -160,7 +217,7 @@ void yk_cl_arg_view_or(struct yk_cl_record *r, const struct yoke_view *v,
 
 void yk_cl_arg_mem(struct yk_cl_record *r, cl_mem mem)
 {
-	add_arg(r, MEM, 0, (uint64_t)(uintptr_t)mem);
+	set_now(r, sizeof mem, &mem);
 }
 
 int yk_cl_table(struct yk_cl_record *r, const uint64_t *words, size_t n, cl_mem *to)
@@ -182,14 +239,12 @@ int yk_cl_table(struct yk_cl_record *r, const uint64_t *words, size_t n, cl_mem 
 
 void yk_cl_arg_map(struct yk_cl_record *r, const struct yoke_map_call *call)
 {
-	static const uint8_t kind[] = { [YOKE_MAP_ARG_WORD] = WORD,
-					[YOKE_MAP_ARG_SEGMENT] = SEGMENT,
-					[YOKE_MAP_ARG_OFFSET] = OFFSET };
-
 	for (uint32_t i = 0; i < call->narg; i++) {
 		const struct yoke_map_arg *a = &call->arg[i];
-		const bool word = a->kind == YOKE_MAP_ARG_WORD;
-		add_arg(r, kind[a->kind], word ? 0 : a->operand, word ? a->word : 0);
+		if (a->kind == YOKE_MAP_ARG_WORD)
+			yk_cl_arg_word(r, a->word);
+		else
+			add_arg(r, a->kind == YOKE_MAP_ARG_SEGMENT ? SEGMENT : OFFSET, a->operand, 0);
 	}
 }
 
@@ -229,12 +284,22 @@ const struct yoke_view *yk_cl_bound(const struct yk_cl_record *r, const struct y
 int yk_cl_launch(struct yk_cl_record *r, cl_uint dims, const size_t *items, const size_t *group,
 		 const char *name)
 {
-	const size_t args = r->launches->arg.n - r->args_at;
-	struct launch *l = add(r, &r->launches->launch, 1, sizeof *l);
+	char call[100];
 
-	if (r->err)
+	if (r->code != CL_SUCCESS) {
+		snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", r->bad, name);
+		return yk_cl_fail(r->device, call, r->code);
+	}
+	struct launch *l = r->err ? NULL : add(r, &r->launches->launch, 1, sizeof *l);
+	if (!l)
 		return r->err;
-	*l = (struct launch){ r->kernel, NULL, name, r->args_at, args, dims, { 0 }, { 0 } };
+	*l = (struct launch){ .entry = r->entry,
+			      .kernel = r->kernel,
+			      .name = name,
+			      .arg = r->args_at,
+			      .args = r->launches->arg.n - r->args_at,
+			      .dims = dims };
+	r->kernel = NULL;
 	memcpy(l->items, items, dims * sizeof *items);
 	memcpy(l->group, group, dims * sizeof *group);
 	return 0;
@@ -271,6 +336,16 @@ static void drop_tables(struct yk_cl_record *r)
 		yk_cl_release(r->device, ((cl_mem *)l->at)[--l->n]);
 }
 
+static void drop_kernels(struct list *l)
+{
+	const struct launch *all = l->at;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (all[i].kernel)
+			clReleaseKernel(all[i].kernel);
+	l->n = 0;
+}
+
 // Records the launches anew: of an op as prepare sees it, or, `bound`, of one that is run.
 static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
 {
@@ -286,6 +361,9 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
 		v[k].offset = 0;
 	}
 	drop_tables(r);
+	const struct list last = l->launch;
+	l->launch = l->spare;
+	l->spare = last;
 	l->launch.n = l->arg.n = l->number.n = l->data.n = 0;
 	r->err = 0;
 	r->placed = false;
@@ -298,6 +376,8 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
 	r->op.workspace = (struct yoke_view){ .segment = mark_of(n), .dtype = yoke_u8, .rank = 1 };
 	int err = r->kind->record(r, &r->op, r->impl);
 	err = err ? err : r->err;
+	drop_begun(r);
+	drop_kernels(&l->spare);
 	free(v);
 	r->op.out = r->op.in = NULL;
 	r->bound = NULL;
@@ -330,8 +410,10 @@ void yk_cl_record_free(struct yk_cl_record *r)
 	struct yk_cl_launches *l = r->launches;
 
 	drop_tables(r);
+	drop_kernels(&l->launch);
 	free(l->table.at);
 	free(l->launch.at);
+	free(l->spare.at);
 	free(l->arg.at);
 	free(l->number.at);
 	free(l->data.at);
@@ -370,62 +452,6 @@ static int record_here(struct yk_cl_record *r, const struct yoke_op *op)
 	return 0;
 }
 
-// The same bytes?  Most arguments are one word.
-static inline bool same(const void *a, const void *b, size_t bytes)
-{
-	uint64_t x, y;
-
-	if (bytes != sizeof x)
-		return !memcmp(a, b, bytes);
-	memcpy(&x, a, sizeof x);
-	memcpy(&y, b, sizeof y);
-	return x == y;
-}
-
-// Is the next argument this one already?  If not, it is noted, where there is room.
-static bool known(struct yk_cl_kernel *k, const void *value, size_t bytes)
-{
-	const size_t at = k->at, end = at + bytes;
-
-	k->at = end;
-	if (end <= k->known && same(k->values + at, value, bytes))
-		return true;
-	if (end > k->cap) {
-		unsigned char *more = realloc(k->values, 2 * end);
-		if (!more) {
-			k->known = 0;
-			return false;
-		}
-		k->values = more;
-		k->cap = 2 * end;
-	}
-	if (at <= k->known) {
-		memcpy(k->values + at, value, bytes);
-		k->known = k->known > end ? k->known : end;
-	}
-	return false;
-}
-
-// A buffer made meanwhile may have the handle of one released meanwhile.
-static void begin(struct yk_cl_kernel *k)
-{
-	const uint64_t released = __atomic_load_n(&k->device->released, __ATOMIC_ACQUIRE);
-
-	k->known = k->released == released ? k->known : 0;
-	k->released = released;
-	k->at = 0;
-}
-
-static cl_int set(struct yk_cl_kernel *k, cl_uint n, size_t bytes, const void *value)
-{
-	if (known(k, value, bytes))
-		return CL_SUCCESS;
-	const cl_int code = clSetKernelArg(k->handle, n, bytes, value);
-	if (code != CL_SUCCESS)
-		k->known = 0;
-	return code;
-}
-
 // What a launch knows that its record does not.
 struct run {
 	struct yk_cl_queue *queue;
@@ -442,21 +468,27 @@ static const struct yoke_view *operand(const struct run *x, uint32_t k)
 	return k < n ? view_of(x->op, k) : k == n ? &x->op->workspace : &x->part;
 }
 
-static cl_int set_arg(const struct run *x, struct yk_cl_kernel *k, cl_uint n, const struct arg *a)
+static cl_int set_arg(const struct run *x, cl_kernel kernel, struct arg *a)
 {
 	const struct list *data = &x->record->launches->data;
 	uint64_t word = a->word;
 	cl_mem mem = NULL;
 
 	switch (a->kind) {
-	case BYTES: return set(k, n, a->operand, (const char *)data->at + word);
+	case BYTES: return clSetKernelArg(kernel, a->index, a->operand, (const char *)data->at + word);
 	case OFFSET: word += operand(x, a->operand)->offset; break;
 	case SLOT: word = x->slot; break;
 	case SEGMENT: mem = ((struct yk_cl_segment *)operand(x, a->operand)->segment)->mem; break;
-	case MEM: mem = (cl_mem)(uintptr_t)word; break;
 	case SLOTS: mem = yk_cl_report_slots(x->queue); break;
 	}
-	return mem ? set(k, n, sizeof mem, &mem) : set(k, n, sizeof word, &word);
+	word = mem ? (uint64_t)(uintptr_t)mem : word;
+	if (a->set && a->now == word)
+		return CL_SUCCESS;
+	a->now = word;
+	cl_int code = mem ? clSetKernelArg(kernel, a->index, sizeof mem, &mem) :
+			    clSetKernelArg(kernel, a->index, sizeof word, &word);
+	a->set = code == CL_SUCCESS;
+	return code;
 }
 
 // "512x16"
@@ -480,18 +512,17 @@ static int launch_failed(const struct yk_cl_queue *q, const struct launch *l, cl
 
 static int launch(const struct run *x, const struct launch *l)
 {
-	const struct arg *a = (const struct arg *)x->record->launches->arg.at + l->arg;
+	struct arg *a = (struct arg *)x->record->launches->arg.at + l->arg;
 	struct yk_cl_queue *q = x->queue;
 	cl_int code;
 	char call[100];
 
-	begin(l->kernel);
-	for (cl_uint i = 0; i < l->args; i++)
-		if ((code = set_arg(x, l->kernel, i, &a[i])) != CL_SUCCESS) {
-			snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", i, l->name);
+	for (size_t i = 0; i < l->args; i++)
+		if ((code = set_arg(x, l->kernel, &a[i])) != CL_SUCCESS) {
+			snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", a[i].index, l->name);
 			return yk_cl_fail(q->device, call, code);
 		}
-	code = clEnqueueNDRangeKernel(q->queue, l->kernel->handle, l->dims, NULL, l->items,
+	code = clEnqueueNDRangeKernel(q->queue, l->kernel, l->dims, NULL, l->items,
 				      l->group, 0, NULL, NULL);
 	if (code != CL_SUCCESS)
 		return launch_failed(q, l, code);
@@ -520,6 +551,11 @@ int yk_cl_record_run(struct yk_cl_queue *q, struct yk_cl_record *r, const struct
 		const struct yk_cl_number n = yk_cl_number_of(operand(&x, number[i].operand), 0);
 		memcpy((char *)l->data.at + number[i].at, &n, sizeof n);
 	}
+	// a buffer made meanwhile may have the handle of one released meanwhile
+	const uint64_t released = __atomic_load_n(&r->device->released, __ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < l->arg.n && l->released != released; i++)
+		((struct arg *)l->arg.at)[i].set = false;
+	l->released = released;
 	const struct launch *all = l->launch.at;
 	for (size_t i = 0; i < l->launch.n && !err; i++)
 		err = all[i].call ? all[i].call(q, op, (const char *)l->data.at + all[i].arg) :

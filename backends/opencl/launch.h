@@ -36,9 +36,16 @@ struct yk_cl_record {
 	// At every run, before the launches: sets the part, see yk_cl_part, or refuses.
 	int (*bind)(const struct yoke_op *, struct yoke_view *part);
 	struct yk_cl_report report; // .op is NULL: none
-	int err;                     // of recording
-	struct yk_cl_kernel *kernel; // of the launch that is being recorded
-	size_t args_at, bytes_at;    // where its arguments begin, and where the last struct is
+	int err; // of recording
+	// The launch that is being recorded: its kernel, the next argument, the first error and whose it is,
+	// where those of runs begin, and the last struct.
+	const struct yk_cl_entry *entry;
+	cl_kernel kernel;
+	cl_uint args, bad;
+	cl_int code;
+	size_t args_at;
+	const void *from;
+	size_t bytes, bytes_at;
 	struct yk_cl_launches *launches;
 };
 
@@ -62,7 +69,8 @@ void yk_cl_arg_mem(struct yk_cl_record *, cl_mem);
 int yk_cl_table(struct yk_cl_record *, const uint64_t *words, size_t n, cl_mem *to);
 // A struct of the kernel's, with the layout of C.
 void yk_cl_arg_struct(struct yk_cl_record *, const void *from, size_t bytes);
-// In the last struct, at `at`, is a struct yk_cl_number: the view's value, if it is a SCALAR.
+// In the struct that is the last argument, at `at`, is a struct yk_cl_number: the view's value, if it is a
+// SCALAR.
 void yk_cl_arg_number(struct yk_cl_record *, size_t at, const struct yoke_view *);
 // What MAP_PARAMS stands for.
 void yk_cl_arg_map(struct yk_cl_record *, const struct yoke_map_call *);

@@ -14,18 +14,8 @@
 
 #define KERNEL_BUCKETS 256
 
-// A driver's kernel and what its arguments are now: a driver takes each one anew for longer than it
-// takes to see that it is the same.
-struct yk_cl_kernel {
-	cl_kernel handle;
-	struct yk_cl_device *device;
-	uint64_t released;     // the device's, when the arguments were set
-	size_t at, known, cap; // in values: of the next argument, of what is set, of what there is room for
-	unsigned char *values; // one behind the other
-};
-
-// What a kernel is built of: files of cl/, its name in them, and what their text is told.  At every
-// launch, so without text of its own; the strings last, and are told apart by address.
+// What a kernel is built of: files of cl/, its name in them, and what their text is told.  The
+// strings last, and are told apart by address.
 #define YK_CL_DEFINES 12
 struct yk_cl_build {
 	const char *files, *name; // "half.cl reduce.cl", behind the prologue
@@ -38,7 +28,7 @@ struct yk_cl_build {
 struct yk_cl_entry {
 	uint64_t hash;
 	struct yk_cl_entry *next;
-	struct yk_cl_kernel *kernel;
+	cl_kernel kernel; // of which each launch has its own, see launch.c
 	size_t group; // most work items of a group
 	struct yk_cl_build build;
 	size_t map_bytes; // of the key of the map in its text, 0: none
@@ -199,7 +189,6 @@ int yk_cl_kernel_file(struct yk_cl_device *, const struct yk_cl_build *, struct 
 // it) and of files behind it; built for each form of map.
 int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *, const struct yoke_map_call *,
 		     const struct yk_cl_build *, struct yk_cl_entry **to);
-uint64_t yk_cl_hash(const void *data, size_t bytes);
 
 // ---- the ops ----
 
@@ -228,8 +217,8 @@ struct yk_cl_op {
 	const char *const *names; // of its implementations, best first
 	uint32_t nimpl;
 	uint64_t (*can)(struct yk_cl_device *, const struct yoke_op *); // a bit each
-	// Builds the kernels of an implementation that can offered, and records their launches.  Called with
-	// the device open and its lock held.
+	// Builds the kernels of an implementation that can offered, and records their launches.
+	// Called with the device open and its lock held.
 	int (*record)(struct yk_cl_record *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;

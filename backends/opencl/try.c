@@ -14,10 +14,10 @@ static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const stru
 
 	if (err)
 		return err;
-	cl_int code = clSetKernelArg(kernel->kernel->handle, 0, sizeof s->mem, &s->mem);
+	cl_int code = clSetKernelArg(kernel->kernel, 0, sizeof s->mem, &s->mem);
 	if (code != CL_SUCCESS)
 		return yk_cl_fail(d, "clSetKernelArg", code);
-	code = clEnqueueNDRangeKernel(q->queue, kernel->kernel->handle, 1, NULL, &items, &one, 0,
+	code = clEnqueueNDRangeKernel(q->queue, kernel->kernel, 1, NULL, &items, &one, 0,
 				      NULL, NULL);
 	if (code != CL_SUCCESS)
 		return yk_cl_fail(d, "clEnqueueNDRangeKernel", code);

@@ -185,7 +185,8 @@ static void show(const char *name, const struct results *r)
 		if (r->at[i].bad)
 			printf("  %s %s", r->at[i].name, r->at[i].bad);
 		else
-			printf("  %s %.4g ms", r->at[i].name, r->at[i].nanoseconds * 1e-6);
+			printf("  %s %.*f ms", r->at[i].name, r->at[i].nanoseconds < 1e5 ? 6 : 3,
+			       r->at[i].nanoseconds * 1e-6);
 	printf("\n");
 	fflush(stdout);
 }
