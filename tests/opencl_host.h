@@ -14,6 +14,7 @@
 static char last_error[1024];
 static int last_code;
 static const char *profile = "0"; // value of opencl.profile
+static const char *clblast = "";  // of opencl.clblast
 static const char *keeps = "0";   // of opencl.binaries: with PoCL they take longer than the kernels
 
 struct kept {
@@ -42,6 +43,8 @@ static const char *test_setting(const struct yoke_setting *s)
 
 	if (!strcmp(s->name, "opencl.profile"))
 		return profile;
+	if (!strcmp(s->name, "opencl.clblast"))
+		return clblast;
 	if (!strcmp(s->name, "opencl.binaries"))
 		return keeps;
 	return preset && !strcmp(s->name, "opencl.preset") ? preset : s->def;
