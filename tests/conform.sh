@@ -7,10 +7,10 @@ set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/conforms.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}"
 
-. "${srcdir:-.}/tests/conforms.sh"
 seed=${YOKE_TEST_SEED:-20261}
 best=$("$yoke" conform cpu --ops memory | sed -n 's/^# cpu:0: [^;]*; \([a-z0-9_]*\),.*/\1/p')
 for isa in base avx2 avx512 avx512_bf16 amx; do

@@ -139,6 +139,7 @@ FN(update_at, yoke_slice_update_at(x[0], (yoke_tensor *[]){ YOKE_NONE, yoke_cons
 				   yoke_square(x[1])))
 FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
 FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
+FN(gather2, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2))
 FN(scatter, yoke_scatter_add(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), x[1]))
 FN(layer_norm, yoke_layer_norm(x[0], x[1], x[2], 1e-5))
 FN(layer_norm_bare, yoke_layer_norm(x[0], YOKE_NONE, YOKE_NONE, 1e-5))
@@ -300,6 +301,7 @@ static const struct row rows[] = {
 	{ "slice_at", 1, { M2(3, 5) }, f_slice_at, 0 },
 	{ "slice_update_at", 2, { M2(3, 5), M2(2, 2) }, f_update_at, 0 },
 	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
+	{ "gather axis 2", 1, { M3(2, 3, 5) }, f_gather2, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
 	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 }, { "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },

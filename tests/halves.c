@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between f32 and the 16-bit formats, as casts and as an addition runs them: every
-// value of 16 bits, and random bits of f32, against scalar conversions written here.
+// value of 16 bits, and random bits of f32, against conform's scalar ones.
 
 #include "config.h"
 
 #include <string.h>
 
+#include "conform/num.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -20,26 +21,7 @@ static float of_bits(uint32_t u)
 
 static double widen(int dtype, uint16_t h)
 {
-	if (dtype == yoke_bf16)
-		return (double)of_bits((uint32_t)h << 16);
-	int e = h >> 10 & 31, m = h & 1023;
-	double x = e == 31 ? (m ? (double)NAN : (double)INFINITY) :
-		   e	   ? ldexp(1024 + m, e - 25) :
-			     ldexp(m, -24);
-	return h >> 15 ? -x : x;
-}
-
-// The nearest of the 16-bit values, ties to even, by the places it has where x lies.
-static double nearest(int dtype, double x)
-{
-	int bits = dtype == yoke_f16 ? 11 : 8, least = dtype == yoke_f16 ? -24 : -133, e;
-	double most = dtype == yoke_f16 ? 65504 : ldexp(255, 120), y;
-	if (isnan(x) || isinf(x) || x == 0)
-		return x;
-	frexp(x, &e);
-	e = e - bits < least ? least : e - bits;
-	y = ldexp(nearbyint(ldexp(x, -e)), e);
-	return fabs(y) > most ? copysign((double)INFINITY, x) : copysign(y, x);
+	return yk_num_load(&h, dtype).f;
 }
 
 static bool same(double a, double b)
@@ -84,13 +66,13 @@ static void narrowed(int dtype)
 	yoke_tensor *x = yoke_from(yoke_f32, 1, (int64_t[]){ RANDOM }, f);
 	int err = yoke_read(yoke_cast(x, dtype), h, sizeof h);
 	for (int i = RANDOM; i-- > 0;)
-		if (!same(widen(dtype, h[i]), nearest(dtype, (double)f[i])))
+		if (!same(widen(dtype, h[i]), yk_num_round((double)f[i], dtype)))
 			wrong = i;
 	yoke_scope_end(s);
 	ok(!err && wrong < 0, "f32 to %s, %d random ones (first wrong: %a got %g want %g)",
 	   yoke_dtype_name(dtype), RANDOM, wrong < 0 ? 0 : (double)f[wrong],
 	   wrong < 0 ? 0 : widen(dtype, h[wrong]),
-	   wrong < 0 ? 0 : nearest(dtype, (double)f[wrong]));
+	   wrong < 0 ? 0 : yk_num_round((double)f[wrong], dtype));
 }
 
 // x + y in 16 bits: exact in f64, or nearly so that it rounds alike
@@ -109,7 +91,7 @@ static void added(int dtype)
 	int err = yoke_read(yoke_add(x, y), c, sizeof c);
 	for (int i = RANDOM; i-- > 0;) {
 		float sum = (float)(widen(dtype, a[i]) + widen(dtype, b[i])); // then rounded again
-		if (!same(widen(dtype, c[i]), nearest(dtype, (double)sum)))
+		if (!same(widen(dtype, c[i]), yk_num_round((double)sum, dtype)))
 			wrong = i;
 	}
 	yoke_scope_end(s);

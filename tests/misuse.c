@@ -137,6 +137,7 @@ static void of_moves(void)
 	yoke_tensor *long_one = yoke_full(yoke_i8, 1, half, 0);
 
 	NONE(yoke_reshape(x, 1, d4), ESHAPE, "reshape");
+	NONE(yoke_reshape(x, 2, (int64_t[]){ 4, -1 }), ESHAPE, "reshape");
 	NONE(yoke_reshape(x, 9, d2342), ESHAPE, "reshape");
 	NONE(yoke_permute(x, twice), ESHAPE, "permute");
 	NONE(yoke_broadcast_to(x, 2, d33), ESHAPE, "broadcast");

@@ -435,11 +435,9 @@ static double g_silu(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
 // In units in the last place of want.
 static double error_in_ulps(int dtype, double got, double want)
 {
-	const struct float_form f = form_of(dtype);
-	int e = f.least + 1;
-	if (want != 0)
-		frexp(want, &e);
-	return fabs(got - want) / ldexp(1, (e > f.least ? e : f.least + 1) - f.bits);
+	int e;
+	frexp(want, &e);
+	return fabs(got - want) / (fmax(ldexp(1, e - 1), yk_num_least(dtype)) * ulp(dtype));
 }
 
 // Values, and gradients for cotangents of 1, of maps made of maps: computed in f32 and rounded once, each in

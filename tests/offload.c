@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on other devices than the CPU backend: an MLP and a small GPT on OpenCL and on the skeleton
-// plugin give the CPU's losses; what falls back is counted and listed, and YOKE_STRICT forbids it.
+// Training on other devices than the CPU backend: an MLP and a small GPT on OpenCL, on the skeleton plugin and on a
+// device that moves data as late as it may give the CPU's losses; what falls back is counted and listed, and YOKE_STRICT forbids it.
 
 #include "config.h"
 
@@ -220,6 +220,12 @@ int main(void)
 	if (modules) {
 		compare("skeleton", false);
 		copies("skeleton");
+		// what is not waited for is not there
+		setenv("YOKE_FAULT_DEFER", "1", 1);
+		setenv("YOKE_FAULT_HOST", "0", 1);
+		setenv("YOKE_FAULT_LAG", "40", 1);
+		setenv("YOKE_FAULT_LACKS", "contract", 1);
+		compare("fault", false);
 	} else {
 		skip("training on the skeleton", "YOKE_TEST_MODULES does not say where it is");
 	}

@@ -4,6 +4,7 @@
 // results, which are those of a table.
 #include "config.h"
 
+#include "conform/num.h"
 #include "opencl_host.h"
 
 enum { HALVES = 1 << 16 };
@@ -24,14 +25,9 @@ static const char *watched_text(const char *name)
 	return !strcmp(way, "broken") ? "this is no kernel\n" : yk_kernel_text(name);
 }
 
-// The value of f16 bits; of NaN, NaN.
 static float value_of(unsigned h)
 {
-	const unsigned e = h >> 10 & 31, m = h & 0x3ff;
-	const double x = e == 31 ? m ? (double)NAN : (double)INFINITY :
-			 e	 ? ldexp(1024 + m, (int)e - 25) :
-				   ldexp(m, -24);
-	return (float)(h & 0x8000 ? -x : x);
+	return (float)yk_num_load(&h, yoke_f16).f;
 }
 
 // Every f16 up, the results down again, and what lies halfway to the next one down.

@@ -32,9 +32,9 @@ verdict "with the same weights" "$(find model0 -name '*.safetensors' | while rea
 verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
 YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
+"$yoke" conform opencl:1 --quick --ops layer_norm.f32 >out 2>&1
+verdict "the second conforms" "$([ $? -eq 0 ] && grep -q '^ok .*layer_norm f32 .*cases' out || cat out)"
 cd "$here" || exit 99
 export YOKE_TEST_DEVICE=1
-for t in opencl opencl_norm; do
-	program "$t" " on opencl:1"
-done
+program opencl " on opencl:1"
 echo "1..$count"

@@ -66,12 +66,21 @@ struct segment {
 	struct segment *next;
 };
 
+struct transfer {
+	void *segment, *to; // to: in the host, of a get
+	const void *from;   // of a put
+	uint64_t offset, bytes;
+	struct transfer *next;
+};
+
 struct queue {
 	void *cpu;
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
 	long runs;        // so far
 	atomic_long over; // of those, what an event has said to be over
+	struct transfer *first; // of those that are put off
+	struct queue *next;     // of those that ended, to which events may point
 };
 
 struct event {
@@ -90,13 +99,14 @@ static atomic_long troubles, told; // late failures so far; the last one that wa
 static atomic_long alive, lag, memory_limit;
 static atomic_long early; // handles released while a run of theirs was under way
 static atomic_bool overcommit;
-static bool null, sticky, addressed, unified;
+static bool null, sticky, addressed, unified, defers;
 static uint64_t max_segment, memory_free, devices, impls, impls_most;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
 static struct segment *segments;
+static struct queue *ended;
 static uint64_t in_use;
 
 // ---- faults ----
@@ -301,11 +311,47 @@ static int queue_new(uint32_t device, int kind, void **to)
 	return 0;
 }
 
+// Does what was put off, in order: somebody waits for it, or it is another call's turn.
+static int catch_up(struct queue *q) // which may be gone where nothing is put off
+{
+	int code = 0;
+	for (struct transfer *t = defers ? q->first : NULL, *next; t; t = next) {
+		int one = t->to ? cpu->get(q->cpu, t->segment, t->offset, t->to, t->bytes) :
+				  cpu->put(q->cpu, t->segment, t->offset, t->from, t->bytes);
+		next = t->next;
+		code = code ? code : one;
+		free(t);
+	}
+	if (defers)
+		q->first = NULL;
+	return code;
+}
+
+static int put_off(struct queue *q, struct transfer what)
+{
+	struct transfer **at = &q->first, *t = malloc(sizeof *t);
+	if (!t)
+		return YOKE_ENOMEM;
+	*t = what;
+	while (*at)
+		at = &(*at)->next;
+	*at = t;
+	return 0;
+}
+
 static void queue_free(void *queue)
 {
 	struct queue *q = queue;
+	catch_up(q);
 	cpu->queue_free(q->cpu);
-	free(q);
+	if (defers) {
+		pthread_mutex_lock(&lock);
+		q->next = ended;
+		ended = q;
+		pthread_mutex_unlock(&lock);
+	} else {
+		free(q);
+	}
 	alive--;
 }
 
@@ -320,7 +366,10 @@ static int put(void *queue, void *segment, uint64_t offset, const void *from, ui
 	int code = fault(FAULT_put);
 	if (!code)
 		code = use(segment);
-	return code ? code : cpu->put(((struct queue *)queue)->cpu, segment, offset, from, bytes);
+	if (code)
+		return code;
+	return defers ? put_off(queue, (struct transfer){ segment, NULL, from, offset, bytes, NULL }) :
+			cpu->put(((struct queue *)queue)->cpu, segment, offset, from, bytes);
 }
 
 static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
@@ -328,7 +377,10 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 	int code = fault(FAULT_get);
 	if (!code)
 		code = use(segment);
-	return code ? code : cpu->get(((struct queue *)queue)->cpu, segment, offset, to, bytes);
+	if (code)
+		return code;
+	return defers ? put_off(queue, (struct transfer){ segment, to, NULL, offset, bytes, NULL }) :
+			cpu->get(((struct queue *)queue)->cpu, segment, offset, to, bytes);
 }
 
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
@@ -339,6 +391,8 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 		code = use(to);
 	if (!code)
 		code = use(from);
+	if (!code)
+		code = catch_up(queue);
 	return code ? code : cpu->copy(((struct queue *)queue)->cpu, to, to_offset, from,
 				       from_offset, bytes);
 }
@@ -349,6 +403,8 @@ static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, con
 	int code = fault(FAULT_fill);
 	if (!code)
 		code = use(segment);
+	if (!code)
+		code = catch_up(queue);
 	return code ? code : cpu->fill(((struct queue *)queue)->cpu, segment, offset, bytes,
 				       pattern, pattern_bytes);
 }
@@ -382,8 +438,10 @@ static int event_mark(void *queue, void **to)
 
 static int event_after(void *queue, void *event)
 {
-	(void)queue, (void)event;
-	return fault(FAULT_after);
+	struct event *e = event;
+	int code = fault(FAULT_after);
+	(void)queue;
+	return code || !e ? code : catch_up(e->queue);
 }
 
 // What an event says once it is over.  Those that are marked after a report are clean again.
@@ -409,6 +467,7 @@ static int event_done(void *event)
 	if (e->stuck || atomic_fetch_sub(&e->polls, 1) > 0)
 		return 0;
 	code = outcome(e);
+	code = code ? code : catch_up(e->queue);
 	return code ? code : 1;
 }
 
@@ -421,7 +480,8 @@ static int event_wait(void *event)
 	while (e->stuck)
 		pause();
 	atomic_store(&e->polls, 0);
-	return outcome(e);
+	code = outcome(e);
+	return code ? code : catch_up(e->queue);
 }
 
 static void event_free(void *event)
@@ -545,6 +605,8 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 	bool meant = !only || only == (long)h->impl + 1;
 	int code = meant ? fault(FAULT_run) : 0;
 	if (code || null)
+		return code;
+	if ((code = catch_up(q)))
 		return code;
 	if (strikes(FAULT_late)) { // accepted, and not done
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
@@ -703,6 +765,8 @@ static void read_settings(void)
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
+	defers = flag("fault.defer", "0", "puts and gets are done when an event behind them is waited for, or "
+		      "with the next op on their queue");
 	null = flag("fault.null", "0", "accept every op, run nothing");
 	sticky = flag("fault.sticky", "0", "all calls behind the n-th fail too");
 }
