@@ -7,19 +7,19 @@
 
 #define MAP(N, NAME, nin, more) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.nout = 1, .shape = yk_shape_map, .grad = yk_grad_map }
+	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map, .grad = yk_grad_map }
 #define MAP0(N, NAME, nin, more) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.nout = 1, .shape = yk_shape_map }
+	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map }
 #define REDUCE(N, NAME, KIND, rule) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_REDUCE, .map = YOKE_REDUCE_##KIND, .flags = YK_F_REDUCE, \
-	.nout = 1, .shape = yk_shape_reduce, .grad = rule }
+	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_reduce, .grad = rule }
 #define SCAN(N, NAME, rule) [YK_##N] = { \
-	.name = NAME, .code = YOKE_OP_SCAN, .nout = 1, \
+	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, \
 	.shape = yk_shape_scan, .grad = rule, .decompose = yk_decompose_scan, \
 	.inplace = { { 0, 0 } }, .ninplace = 1 }
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
-	.name = NAME, .flags = YK_F_VIEW | (more), .nout = 1, .shape = s, .grad = g }
+	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
 const struct yk_op_row yk_ops[YK_OPS] = {
 	[YK_LEAF] = { .name = "leaf", .flags = YK_F_LEAF, .nout = 1 },
@@ -30,7 +30,7 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 		.flags = YK_F_MAP | YK_F_STRIDED, .nout = 1, .shape = yk_shape_fill },
 	// key and step (i64 scalars)
 	[YK_RAND_BITS] = { .name = "rand_bits", .code = YOKE_OP_MAP, .map = YOKE_MAP_RAND,
-		.flags = YK_F_MAP | YK_F_STRIDED, .nout = 1,
+		.flags = YK_F_MAP | YK_F_STRIDED, .min_in = 2, .max_in = 2, .nout = 1,
 		.shape = yk_shape_fill },
 	MAP0(UNIFORM, "uniform", 1, YK_F_FLAT),
 	MAP0(NORMAL, "normal", 2, YK_F_FLOAT | YK_F_FLAT),
@@ -54,7 +54,7 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	MAP0(ISFINITE, "isfinite", 1, YK_F_COMPARE | YK_F_FLOAT),
 	MAP(SELECT, "select", 3, 0),
 	[YK_CAST] = { .name = "cast", .code = YOKE_OP_MAP, .map = YOKE_MAP_CAST,
-		.flags = YK_F_MAP | YK_F_STRIDED, .nout = 1,
+		.flags = YK_F_MAP | YK_F_STRIDED, .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_map, .grad = yk_grad_cast },
 
 	REDUCE(SUM, "sum", SUM, yk_grad_sum), REDUCE(PROD, "prod", PROD, yk_grad_prod),
@@ -63,19 +63,21 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	REDUCE(ARGMAX, "argmax", ARGMAX, NULL), REDUCE(ARGMIN, "argmin", ARGMIN, NULL),
 
 	SCAN(CUMSUM, "cumsum", yk_grad_cumsum), SCAN(CUMPROD, "cumprod", NULL),
-	[YK_SORT] = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .nout = 2, .shape = yk_shape_sort, .grad = yk_grad_sort },
-	[YK_TAKE_ALONG] = { .name = "take_along", .code = YOKE_OP_GATHER_ALONG, .nout = 1, .shape = yk_shape_take_along,
+	[YK_SORT] = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .min_in = 1,
+		.max_in = 1, .nout = 2, .shape = yk_shape_sort, .grad = yk_grad_sort },
+	[YK_TAKE_ALONG] = { .name = "take_along", .code = YOKE_OP_GATHER_ALONG, .min_in = 2,
+		.max_in = 2, .nout = 1, .shape = yk_shape_take_along,
 		.grad = yk_grad_take_along },
 	[YK_SCATTER_ADD_ALONG] = { .name = "scatter_add_along",
-		.code = YOKE_OP_SCATTER_ADD_ALONG, .nout = 1,
+		.code = YOKE_OP_SCATTER_ADD_ALONG, .min_in = 3, .max_in = 3, .nout = 1,
 		.shape = yk_shape_scatter_add_along, .grad = yk_grad_scatter_add_along,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_CHECK_FINITE] = { .name = "check_finite", .code = YOKE_OP_CHECK, .flags = YK_F_FLOAT,
-		.nout = 1, .shape = yk_shape_check,
+		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_check,
 		.grad = yk_grad_contiguous, .inplace = { { 0, 0 } }, .ninplace = 1 },
 
 	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
-		.nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },
+		.min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },
 
 	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
 	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
@@ -83,85 +85,90 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	VIEW(SLICE, "slice", 0, yk_shape_slice, NULL), // its gradient is gathered by yk_backward
 	VIEW(STOP_GRAD, "stop_grad", YK_F_FLAT, yk_shape_same, NULL),
 
-	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },
-	[YK_PAD] = { .name = "pad", .code = YOKE_OP_MOVE, .nout = 1,
+	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,
+		.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },
+	[YK_PAD] = { .name = "pad", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_pad, .grad = yk_grad_pad },
-	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .nout = 1,
+	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 255, .nout = 1,
 		.shape = yk_shape_concat, .grad = yk_grad_concat },
-	[YK_SLICE_UPDATE] = { .name = "slice_update", .code = YOKE_OP_MOVE, .nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
+	[YK_SLICE_UPDATE] = { .name = "slice_update", .code = YOKE_OP_MOVE, .min_in = 2, .max_in = 2,
+		.nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
-	[YK_GATHER] = { .name = "gather", .code = YOKE_OP_GATHER, .nout = 1,
+	[YK_GATHER] = { .name = "gather", .code = YOKE_OP_GATHER, .min_in = 2, .max_in = 2, .nout = 1,
 		.shape = yk_shape_gather, .grad = yk_grad_gather },
-	[YK_SCATTER_ADD] = { .name = "scatter_add", .code = YOKE_OP_SCATTER_ADD, .nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
+	[YK_SCATTER_ADD] = { .name = "scatter_add", .code = YOKE_OP_SCATTER_ADD, .min_in = 3, .max_in = 3,
+		.nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
-	[YK_TRANSFER] = { .name = "transfer", .nout = 1,
+	[YK_TRANSFER] = { .name = "transfer", .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_same },
 
-	[YK_SLICE_AT] = { .name = "slice_at", .code = YOKE_OP_SLICE_AT, .nout = 1, .shape = yk_shape_slice_at, .grad = yk_grad_slice_at },
+	[YK_SLICE_AT] = { .name = "slice_at", .code = YOKE_OP_SLICE_AT, .min_in = 1, .max_in = 9,
+		.nout = 1, .shape = yk_shape_slice_at, .grad = yk_grad_slice_at },
 	[YK_SLICE_UPDATE_AT] = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDATE_AT,
-		.nout = 1, .shape = yk_shape_slice_update_at,
+		.min_in = 2, .max_in = 10, .nout = 1, .shape = yk_shape_slice_update_at,
 		.grad = yk_grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 },
 	// not launched: see plan/order.c
-	[YK_BARRIER] = { .name = "barrier", .nout = 1, .lists_in = 1,
+	[YK_BARRIER] = { .name = "barrier", .min_in = 1, .max_in = 255, .nout = 1, .lists_in = 1,
 		.lists_out = 1, .shape = yk_shape_barrier, .grad = yk_grad_barrier },
 
 	[YK_SOFTMAX] = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,
-		.nout = 1, .shape = yk_shape_softmax, .grad = yk_grad_softmax,
+		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_softmax, .grad = yk_grad_softmax,
 		.decompose = yk_decompose_softmax, .inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_SOFTMAX_BACK] = { .name = "softmax_back", .code = YOKE_OP_SOFTMAX_BACK,
-		.flags = YK_F_FLOAT, .nout = 1, .shape = yk_shape_softmax_back,
+		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_softmax_back,
 		.decompose = yk_decompose_softmax_back, .inplace = { { 1, 0 } }, .ninplace = 1 },
 	[YK_LAYER_NORM] = { .name = "layer_norm", .code = YOKE_OP_LAYER_NORM, .flags = YK_F_FLOAT,
-		.nout = 3, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.min_in = 3, .max_in = 3, .nout = 3, .shape = yk_shape_norm, .grad = yk_grad_norm,
 		.decompose = yk_decompose_layer_norm },
 	[YK_LAYER_NORM_BACK] = { .name = "layer_norm_back", .code = YOKE_OP_LAYER_NORM_BACK,
-		.flags = YK_F_FLOAT | YK_F_PARTIAL, .nout = 3,
+		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 3,
 		.shape = yk_shape_norm_back, .decompose = yk_decompose_layer_norm_back,
 		.inplace = { { 4, 0 } }, .ninplace = 1 },
 	[YK_RMS_NORM] = { .name = "rms_norm", .code = YOKE_OP_RMS_NORM, .flags = YK_F_FLOAT,
-		.nout = 2, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.min_in = 2, .max_in = 2, .nout = 2, .shape = yk_shape_norm, .grad = yk_grad_norm,
 		.decompose = yk_decompose_rms_norm },
 	[YK_RMS_NORM_BACK] = { .name = "rms_norm_back", .code = YOKE_OP_RMS_NORM_BACK,
-		.flags = YK_F_FLOAT | YK_F_PARTIAL, .nout = 2,
+		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 4, .max_in = 4, .nout = 2,
 		.shape = yk_shape_norm_back, .decompose = yk_decompose_rms_norm_back,
 		.inplace = { { 3, 0 } }, .ninplace = 1 },
 	[YK_CROSS_ENTROPY] = { .name = "cross_entropy", .code = YOKE_OP_CROSS_ENTROPY,
-		.flags = YK_F_FLOAT, .nout = 2,
+		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
 		.shape = yk_shape_cross_entropy, .grad = yk_grad_cross_entropy,
 		.decompose = yk_decompose_cross_entropy },
 	[YK_CROSS_ENTROPY_BACK] = { .name = "cross_entropy_back", .code = YOKE_OP_CROSS_ENTROPY_BACK,
-		.flags = YK_F_FLOAT, .nout = 1,
+		.flags = YK_F_FLOAT, .min_in = 4, .max_in = 4, .nout = 1,
 		.shape = yk_shape_cross_entropy_back, .decompose = yk_decompose_cross_entropy_back,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_ATTENTION] = { .name = "attention", .code = YOKE_OP_ATTENTION, .flags = YK_F_FLOAT,
-		.nout = 2, .shape = yk_shape_attention,
+		.min_in = 7, .max_in = 7, .nout = 2, .shape = yk_shape_attention,
 		.grad = yk_grad_attention, .decompose = yk_decompose_attention },
 	[YK_ATTENTION_BACK] = { .name = "attention_back", .code = YOKE_OP_ATTENTION_BACK,
-		.flags = YK_F_FLOAT | YK_F_STRIDED, .nout = 3,
+		.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 10, .max_in = 10, .nout = 3,
 		.shape = yk_shape_attention_back, .decompose = yk_decompose_attention_back },
 	// no kernel has it: always in parts
 	[YK_ATTENTION_MASK_BACK] = { .name = "attention_mask_back", .flags = YK_F_FLOAT,
-		.nout = 1, .shape = yk_shape_attention_mask_back,
+		.min_in = 10, .max_in = 10, .nout = 1, .shape = yk_shape_attention_mask_back,
 		.decompose = yk_decompose_attention_mask_back },
 	[YK_MULTI_ADAMW] = { .name = "multi_adamw", .code = YOKE_OP_MULTI_ADAMW, .flags = YK_F_FLOAT,
-		.nout = 3, .lists_in = 4, .lists_out = 3,
+		.min_in = 8, .max_in = 8, .nout = 3, .lists_in = 4, .lists_out = 3,
 		.shape = yk_shape_multi_adam, .decompose = yk_decompose_multi_adamw,
 		.inplace = { { 0, 0 }, { 2, 1 }, { 3, 2 } }, .ninplace = 3 },
 	[YK_MULTI_SGD] = { .name = "multi_sgd", .code = YOKE_OP_MULTI_SGD, .flags = YK_F_FLOAT,
-		.nout = 2, .lists_in = 3, .lists_out = 2,
+		.min_in = 6, .max_in = 6, .nout = 2, .lists_in = 3, .lists_out = 2,
 		.shape = yk_shape_multi_sgd, .decompose = yk_decompose_multi_sgd,
 		.inplace = { { 0, 0 }, { 2, 1 } }, .ninplace = 2 },
 	[YK_MULTI_NORM] = { .name = "multi_norm", .code = YOKE_OP_MULTI_NORM, .flags = YK_F_FLOAT,
-		.nout = 1, .lists_in = 1,
+		.min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1,
 		.shape = yk_shape_multi_norm, .decompose = yk_decompose_multi_norm },
 	[YK_MULTI_LAMB] = { .name = "multi_lamb", .code = YOKE_OP_MULTI_LAMB, .flags = YK_F_FLOAT,
-		.nout = 3, .lists_in = 4, .lists_out = 3,
+		.min_in = 8, .max_in = 8, .nout = 3, .lists_in = 4, .lists_out = 3,
 		.shape = yk_shape_multi_adam, .decompose = yk_decompose_multi_lamb,
 		.inplace = { { 0, 0 }, { 2, 1 }, { 3, 2 } }, .ninplace = 3 },
 	[YK_MULTI_UNSCALE] = { .name = "multi_unscale", .code = YOKE_OP_MULTI_UNSCALE,
-		.flags = YK_F_FLOAT, .nout = 2, .lists_in = 1, .lists_out = 1,
+		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2, .lists_in = 1, .lists_out = 1,
 		.shape = yk_shape_multi_unscale, .decompose = yk_decompose_multi_unscale,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
-	[YK_ROPE] = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
+	[YK_ROPE] = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .min_in = 3,
+		.max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
 		.decompose = yk_decompose_rope, .inplace = { { 0, 0 } }, .ninplace = 1 },
 };
