@@ -27,7 +27,7 @@ static struct heads draw_heads(struct yk_case *c)
 	h.S = yk_draw_one_in(c, 3) ? h.T : yk_draw_size(c, 260);
 	if (yk_case_large(c)) { // more keys than are taken at once
 		h.S = yk_draw_int(c, 1025, 1400);
-		h.T = yk_draw_int(c, 1, 24);
+		h.T = yk_draw_int(c, 1, c->number / 12 % 3 == 1 ? 24 : 4); // few queries go a way of their own
 		h.D = yk_draw_int(c, 1, 9);
 	}
 	while (h.B * h.H * h.T * h.S * h.D > 2000000) {
@@ -37,7 +37,7 @@ static struct heads draw_heads(struct yk_case *c)
 	h.seen = h.S;
 	h.causal = yk_draw_one_in(c, 2);
 	h.scale = 1 / sqrt((double)h.D);
-	h.dropout = yk_draw_one_in(c, yk_case_large(c) ? 2 : 4) ? 0.25 : 0;
+	h.dropout = yk_draw_one_in(c, 4) || (yk_case_large(c) && c->number / 12 % 3 == 2) ? 0.25 : 0;
 	h.masked = yk_draw_one_in(c, 3);
 	h.mask_b = yk_draw_one_in(c, 2) ? 1 : h.B;
 	h.mask_h = yk_draw_one_in(c, 2) ? 1 : h.H;

@@ -193,6 +193,11 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 							20000);
 	int64_t mask = arg ? 1 << yk_draw_int(c, 0, rank - 1) :
 			     yk_draw_int(c, 1, (1 << rank) - 1);
+	if (c->number % 24 == 13 || c->number % 24 == 9) { // few results, each of more than is taken at once
+		rank = 2, mask = 2;
+		dims[0] = yk_draw_int(c, 1, 2);
+		dims[1] = yk_draw_int(c, 140000, 200000);
+	}
 	for (int d = rank - 1; d >= 0; d--) {
 		if (chooses && mask >> d & 1 && !dims[d])
 			dims[d] = 1; // there must be something to choose from

@@ -25,11 +25,31 @@ static void want(struct yk_case *c, uint32_t out, int64_t i, struct yk_num x)
 	c->array[out].want[i] = (struct yk_want){ .f = x.f, .i = x.i };
 }
 
+// A matrix turned round, of sizes around those of tiles.
+static bool make_turn(struct yk_case *c, int dtype)
+{
+	static const int64_t edge[] = { 1, 7, 8, 9, 31, 33, 63, 64, 65, 127, 257 };
+	enum { EDGES = sizeof edge / sizeof *edge };
+	const int64_t m = edge[yk_draw(c) % EDGES], n = edge[yk_draw(c) % EDGES];
+
+	yk_case_out(c, dtype, 2, (int64_t[]){ m, n }, YK_DENSE);
+	uint32_t x = yk_case_in(c, dtype, 2, (int64_t[]){ n, m }, YK_DENSE, 0, 9);
+	struct yoke_view *v = &c->view[x];
+	v->dims[0] = m, v->dims[1] = n;
+	v->strides[1] = v->strides[0], v->strides[0] = 1;
+	for (int64_t i = 0; i < m * n; i++)
+		want(c, 0, i, c->array[x].num[i % n * m + i / n]);
+	yk_case_note(c, "turned");
+	return true;
+}
+
 bool yk_make_move(struct yk_case *c, int dtype)
 {
 	int64_t dims[YOKE_MAX_RANK];
 
 	yk_case_op(c, YOKE_OP_MOVE);
+	if (c->number % 4 == 1)
+		return make_turn(c, dtype);
 	int rank = draw_dims(c, dims, 0, 40000);
 	yk_case_out(c, dtype, rank, dims, YK_ANY);
 	uint32_t x = yk_draw_one_in(c, 2) ?
