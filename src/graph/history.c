@@ -192,6 +192,8 @@ static int copy_node(struct collection *c, const struct yk_node *n, yk_id *in)
 			return YOKE_ENOMEM;
 		c->map[n->out + i] = out + i;
 		c->g.value[out + i].made = made == YK_NIL ? YK_NIL : c->leaf[made];
+		if (made != YK_NIL)
+			c->leaves[c->leaf[made]].id = out + i;
 	}
 	if (leaf)
 		c->leaves[at.i].id = out;
