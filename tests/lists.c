@@ -243,7 +243,7 @@ static void long_lists(void)
 	near(got, want, 2 * LONG, 1e-15, 1, "1200 operands");
 	yoke_read(all, got, sizeof *got * LONG);
 	near(got, slope, LONG, 1e-15, 1, "their gradients");
-	ok(!err && !yoke_scope_end(s), "without an error: %s", yoke_error());
+	ok(!err && !yoke_scope_end(s), "and nothing fails; %s", yoke_error());
 }
 
 int main(void)
