@@ -302,12 +302,12 @@ static void settle_nodes(struct launch *l)
 	struct yoke_context *ctx = l->ctx;
 	for (size_t i = 0; i < m->leaves; i++) {
 		struct yk_leaf *leaf = &ctx->leaf[m->leaf[i]];
-		if (leaf->kind == YK_LEAF_STORAGE)
+		if (leaf->kind == YK_LEAF_STORAGE) {
 			yk_storage_loose(leaf->storage);
-		if (leaf->kind == YK_LEAF_STORAGE || leaf->frozen)
-			continue;
-		leaf->bits = yk_scalar_bits(l->pl, (uint32_t)i);
-		leaf->frozen = true;
+		} else { // once frozen, its bits are themselves
+			leaf->bits = yk_scalar_bits(l->pl, (uint32_t)i);
+			leaf->frozen = true;
+		}
 	}
 	for (size_t k = 0; k < m->nodes; k++)
 		if (!m->made[k])
