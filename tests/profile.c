@@ -195,7 +195,7 @@ static void check_trace(struct yk_profile *p, const char *backend)
 	json_t *t = json_load_file(trace_path, 0, NULL);
 	json_t *events = json_object_get(t, "traceEvents"), *x;
 	size_t i, n = 0, bad = 0, both = 0;
-	double last[2] = { -1, -1 }, sum = 0;
+	double last[4] = { -1, -1, -1, -1 }, sum = 0;
 	json_array_foreach (events, i, x) {
 		if (strcmp(json_string_value(json_object_get(x, "ph")), "X"))
 			continue;
@@ -204,10 +204,10 @@ static void check_trace(struct yk_profile *p, const char *backend)
 		       dur = json_number_value(json_object_get(x, "dur"));
 		const char *nodes = json_string_value(
 			json_object_get(json_object_get(x, "args"), "nodes"));
-		bad += lane < 0 || lane > 1 || ts < 0 || dur < 0 || !nodes ||
+		bad += lane < 0 || lane > 3 || ts < 0 || dur < 0 || !nodes ||
 		       !json_string_value(json_object_get(x, "name"));
 		// microseconds, printed to the nanosecond
-		if (lane >= 0 && lane <= 1) {
+		if (lane >= 0 && lane <= 3) {
 			bad += ts < last[lane] - .002;
 			last[lane] = ts + dur;
 		}

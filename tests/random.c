@@ -557,22 +557,51 @@ static int print_hash(uint64_t first, int programs)
 }
 
 // The same bits in processes with 1 and 2 threads.
+// What a run of this program with these settings prints: a hash of what programs read.
+static void hash_of(const char *self, const char *settings, uint64_t first, int programs, char to[32])
+{
+	char command[4096];
+	snprintf(command, sizeof command, "%s '%s' %llu %d hash", settings, self, (unsigned long long)first,
+		 programs);
+	strcpy(to, "none");
+	FILE *f = popen(command, "r");
+	if (f && !fgets(to, 32, f))
+		strcpy(to, "nothing");
+	if (f)
+		pclose(f);
+	to[strcspn(to, "\n")] = 0;
+}
+
 static void threads(const char *self, uint64_t first, int programs)
 {
-	char line[2][400] = { "none", "none" };
-	for (int t = 1; t <= 2; t++) {
-		char command[1024];
-		snprintf(command, sizeof command, "YOKE_THREADS=%d '%s' %llu %d hash", t, self,
-			 (unsigned long long)first, programs);
-		FILE *f = popen(command, "r");
-		if (f && !fgets(line[t - 1], sizeof *line, f))
-			snprintf(line[t - 1], sizeof *line, "nothing from %d", t);
-		if (f)
-			pclose(f);
-		line[t - 1][strcspn(line[t - 1], "\n")] = 0;
+	char one[32], two[32];
+	hash_of(self, "YOKE_THREADS=1", first, programs, one);
+	hash_of(self, "YOKE_THREADS=2", first, programs, two);
+	ok(strlen(one) == 16 && !strcmp(one, two), "%d programs on 1 and 2 threads: %s and %s", programs, one,
+	   two);
+}
+
+// On a device whose queues do what they are given late, and in an order left to chance, and which lacks
+// ops, so that copies and the CPU's work go on beside its own.
+static void late(const char *self, uint64_t first, int programs)
+{
+	static const char *const lacks[] = { "reduce", "contract", "gather,sort", "map", "move,scatter_add" };
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	char want[32], got[32], settings[2400];
+	if (!modules) {
+		skip("late queues", "YOKE_TEST_MODULES does not say where the fault backend is");
+		return;
 	}
-	ok(strlen(*line) == 16 && !strcmp(line[0], line[1]), "%d programs on 1 and 2 threads: %s and %s",
-	   programs, line[0], line[1]);
+	hash_of(self, "YOKE_BACKEND=cpu", first, programs, want);
+	for (size_t k = 0; k < sizeof lacks / sizeof *lacks; k++) {
+		snprintf(settings, sizeof settings,
+			 "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 YOKE_FAULT_DEFER=1 "
+			 "YOKE_FAULT_CHANCE=%llu YOKE_FAULT_LACKS=%s", modules,
+			 (unsigned long long)(first + k), lacks[k]);
+		hash_of(self, settings, first, programs, got);
+		ok(strlen(got) == 16 && !strcmp(got, want), "%d programs on late queues without %s: %s and %s",
+		   programs, lacks[k], got, want);
+	}
 }
 
 int main(int argc, char **argv)
@@ -597,5 +626,6 @@ int main(int argc, char **argv)
 	ok(skipped < checked / 10, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
 	threads(argv[0], first, programs);
+	late(argv[0], first, tap_cases(200, 2000));
 	return done();
 }

@@ -129,7 +129,7 @@ int yk_event_done(struct yk_event *); // 1, 0, or negative when what it stands f
 // At most device.timeout seconds.
 int yk_event_wait(struct yk_event *);
 int yk_event_settle(struct yk_event *); // without an error of this thread
-// What is enqueued on q from now on runs behind e; e's queue is of the same backend.
+// What is enqueued on q from now on runs behind e; the host waits where the backend cannot.
 int yk_event_before(struct yk_event *e, struct yk_queue *q);
 
 #endif

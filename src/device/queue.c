@@ -337,8 +337,8 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 
 	if (!e || e->queue == q || atomic_load(&e->state))
 		return 0;
-	bool had = yoke_error_code() != 0;
-	int code = q->device->ops->event_after(q->handle, e->handle);
+	bool had = yoke_error_code() != 0, same = e->ops == q->device->ops;
+	int code = same ? q->device->ops->event_after(q->handle, e->handle) : YOKE_EUNSUPPORTED;
 	if (code >= 0)
 		return 0;
 	if (code == YOKE_EUNSUPPORTED) { // then the host waits; what the event says its queue keeps

@@ -143,6 +143,10 @@ yoke_context *yoke_context_new(const char *backend)
 			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->up) < 0 ||
 			      yk_queue_new(device, YOKE_QUEUE_DOWN, &ctx->down) < 0))
 		goto fail;
+	ctx->slot[YK_SLOT_DEVICE] = (struct yk_slot){ device, ctx->queue };
+	ctx->slot[YK_SLOT_CPU] = (struct yk_slot){ cpu, ctx->cpu_queue };
+	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->up };
+	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->down };
 	return ctx;
 fail:
 	free_queues(ctx);
@@ -171,7 +175,8 @@ void yoke_context_free(yoke_context *ctx)
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
 	for (int i = 0; i < 2; i++)
-		yk_event_unref(ctx->flight[i].done);
+		for (int k = 0; k < YK_SLOTS; k++)
+			yk_event_unref(ctx->flight[i].done[k]);
 	yk_event_unref(ctx->joined);
 	for (int i = 0; i < 4; i++) {
 		yk_event_unref(ctx->staging[i].event);

@@ -13,14 +13,22 @@
 #include "graph/handle.h"
 #include "graph/op.h"
 
+// Where a context's work is enqueued.  A plan's steps name their slot, and the steps of others that they
+// run behind.  What a slot's queue holds runs in order; memory is the device's or the CPU's.
+enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOTS };
+struct yk_slot {
+	struct yk_device *device;
+	struct yk_queue *queue;
+};
+
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
 	uint32_t refs, leaves; // references; those of them that leaves of the graph have
 	int failed;        // 0, or the code of what should have written it
 	uint32_t failure;  // number of that failure
-	uint64_t written;  // it is whole once the queue's event of this serial ended well, and ..
-	uint64_t up_serial; // .. this one of the upload queue; 0: has nothing to do with that queue
-	struct yk_event *up; // the upload's, while the other queue was not told to wait for it
+	uint64_t written[YK_SLOTS]; // it is whole once these events of the slots' queues ended well; 0:
+				    // has nothing to do with that queue
+	struct yk_event *up; // the upload's, while the queue of the steps was not told to wait for it
 	uint32_t leaf_place; // its first place among the leaves, while a key is made
 	uint64_t bytes;
 	struct yk_block *block; // NULL once donated
@@ -59,8 +67,8 @@ struct yk_staging {
 
 // A run that may not be over yet.
 struct yk_flight {
-	struct yk_event *done; // NULL: none, or it could not be marked
-	uint64_t serial, number; // of that event; of the evaluation
+	struct yk_event *done[YK_SLOTS]; // behind it on each queue; NULL: none, or it could not be marked
+	uint64_t serial, number; // of the event on the queue of the steps; of the evaluation
 	size_t steps;
 	uint16_t op[2];    // of the first and last step
 	uint32_t scope[2];
@@ -89,7 +97,6 @@ enum yk_work_kind { YK_WORK_STEP, YK_WORK_UP, YK_WORK_DOWN, YK_WORK_WAIT, YK_WOR
 // DOWN are copies between the host's memory and the device, WAIT is for a launch before, PLAN makes one.
 struct yk_plan;
 struct yk_observer {
-	bool ordered; // copies stay on the queue of the steps, whose events tell their time
 	void (*begin)(struct yk_observer *, struct yk_queue *);
 	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
@@ -99,9 +106,10 @@ struct yk_observer {
 struct yoke_context {
 	atomic_int owner; // number of the thread inside a call, 0: none
 	struct yk_device *device, *cpu;
-	struct yk_queue *queue, *cpu_queue; // the same when the device is the CPU
-	struct yk_queue *up, *down; // of copies to the device and from it; the same when that is the CPU
-	uint64_t up_whole;       // what was launched up to this event of queue read good uploads
+	struct yk_slot slot[YK_SLOTS]; // one queue when the device is the CPU; by their names they are ..
+	struct yk_queue *queue, *cpu_queue, *up, *down; // .. of steps, and of copies to and from the device
+	uint64_t up_whole;       // what was launched up to this event of queue read good uploads, ..
+	uint64_t flight_whole;   // .. and up to this one what the other slots made was good
 	struct yk_event *joined; // the last upload that the queue of the steps is behind
 	struct yk_graph graph;
 	struct yk_paths paths;

@@ -54,7 +54,7 @@ int yk_failure_of(const struct yk_tensor *t)
 // ---- what is lost ----
 
 struct lost {
-	uint64_t since, up_since; // events of the steps' queue and of the uploads' that ended well
+	uint64_t since[YK_SLOTS]; // events of each queue that ended well
 	int code;
 	uint32_t failure;
 	bool variables; // one of them is a variable's
@@ -62,7 +62,10 @@ struct lost {
 
 static bool lose(struct yk_storage *s, struct lost *l)
 {
-	if (!s || s->failed || (s->written <= l->since && s->up_serial <= l->up_since))
+	bool whole = true;
+	for (int k = 0; s && k < YK_SLOTS; k++)
+		whole &= s->written[k] <= l->since[k];
+	if (!s || s->failed || whole)
 		return false;
 	s->failed = l->code;
 	s->failure = l->failure;
@@ -88,7 +91,7 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 	     i++) { // the older one first
 		const struct yk_flight *g = &ctx->flight[i % 2];
 		if (!f && g->steps && g->serial > since &&
-		    (!where || yk_event_done(g->done) != 1))
+		    (!where || yk_event_done(g->done[YK_SLOT_DEVICE]) != 1))
 			f = g;
 	}
 	if (f)
@@ -103,8 +106,17 @@ static void blame(const struct yoke_context *ctx, uint64_t since, const char *wh
 			 ctx->device->id, ctx->device->info.name);
 }
 
-static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *where)
+// The event of the steps' queue up to which all is whole although a queue of another slot failed: behind
+// it, what that one should have brought may have been read.
+static uint64_t whole_steps(const struct yoke_context *ctx, int slot)
 {
+	bool less = slot == YK_SLOT_UP && ctx->up_whole < ctx->flight_whole;
+	return less ? ctx->up_whole : ctx->flight_whole;
+}
+
+static int settle(struct yoke_context *ctx, int slot, const char *where)
+{
+	struct yk_queue *q = ctx->slot[slot].queue;
 	struct yk_queue_failure f, later;
 	char culprit[1200];
 
@@ -114,19 +126,20 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 	// It may fail too; it is lost already.
 	yk_queue_drain(q);
 	yk_queue_take(q, &later);
-	bool up = q == ctx->up && q != ctx->queue;
-	if (up)
-		snprintf(culprit, sizeof culprit, "a copy to %s (%s)", ctx->device->id,
-			 ctx->device->info.name);
+	struct lost l = { .code = f.code };
+	for (int k = 0; k < YK_SLOTS; k++)
+		l.since[k] = UINT64_MAX;
+	if (slot != YK_SLOT_DEVICE) // with that goes what may have been computed of it
+		l.since[YK_SLOT_DEVICE] = whole_steps(ctx, slot);
+	l.since[slot] = f.since;
+	if (slot == YK_SLOT_UP || slot == YK_SLOT_DOWN)
+		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", slot == YK_SLOT_UP ? "to" : "from",
+			 ctx->device->id, ctx->device->info.name);
 	else
-		blame(ctx, f.since, where, culprit, sizeof culprit);
+		blame(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
 		       f.why);
-	// with an upload goes what may have been computed of it
-	struct lost l = { .since = up ? ctx->up_whole : f.since,
-			  .up_since = up ? f.since : UINT64_MAX,
-			  .code = f.code,
-			  .failure = ctx->failure.number };
+	l.failure = ctx->failure.number;
 	lose_handles(ctx->handles, &l);
 	for (struct yk_scope *s = ctx->scope; s; s = s->parent)
 		lose_handles(s->handles, &l);
@@ -134,8 +147,8 @@ static int settle(struct yoke_context *ctx, struct yk_queue *q, const char *wher
 	     i++) // old versions that pending operations read
 		lose(ctx->leaf[i].storage, &l);
 	ctx->failure.variables = l.variables;
-	if (up)
-		ctx->up_whole = ctx->queue->marks;
+	if (slot != YK_SLOT_DEVICE)
+		ctx->up_whole = ctx->flight_whole = ctx->queue->marks;
 	return f.code;
 }
 
@@ -155,11 +168,11 @@ void yk_upload_look(struct yoke_context *ctx)
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
 	yk_upload_look(ctx);
-	int code = ctx->up != ctx->queue ? settle(ctx, ctx->up, where) : 0;
-	if (!code)
-		code = settle(ctx, ctx->queue, where);
-	if (!code && ctx->cpu_queue != ctx->queue)
-		code = settle(ctx, ctx->cpu_queue, where);
+	static const int order[] = { YK_SLOT_UP, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
+	int code = 0;
+	for (int i = 0; i < YK_SLOTS && !code; i++)
+		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queue)
+			code = settle(ctx, order[i], where);
 	return code;
 }
 
@@ -172,8 +185,12 @@ void yk_flight_wait(struct yoke_context *ctx)
 {
 	struct yk_flight *f = &ctx->flight[ctx->flights % 2];
 
-	yk_event_settle(f->done); // what it says, the queue keeps
-	yk_settle(ctx);
-	yk_event_unref(f->done);
+	bool good = f->done[YK_SLOT_DEVICE] != NULL;
+	for (int k = 0; k < YK_SLOTS; k++) // what they say, the queues keep
+		good &= yk_event_settle(f->done[k]) >= 0;
+	if (!yk_settle(ctx) && good)
+		ctx->flight_whole = f->serial;
+	for (int k = 0; k < YK_SLOTS; k++)
+		yk_event_unref(f->done[k]);
 	*f = (struct yk_flight){ 0 };
 }

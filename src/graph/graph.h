@@ -47,7 +47,7 @@ struct yk_value {
 struct yk_node {
 	uint16_t op;
 	uint8_t nattr;
-	uint8_t device;     // plans: index of the device it runs on
+	uint8_t slot;       // plans: the memory of which its results lie in, YK_SLOT_DEVICE or _CPU
 	bool done;          // an evaluation computed it
 	uint32_t in, nin;   // its operands: arg[in ..]
 	uint32_t out, nout; // its results: value[out ..]

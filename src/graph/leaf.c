@@ -48,12 +48,6 @@ static void set_shape(struct yk_tensor *t, int dtype, int rank, const int64_t *d
 // Bytes from which on a second copy costs more than the wait for the first, when there is no bus.
 enum { DIRECT = 4 << 20 };
 
-// The queue of uploads, so that they overlap with the steps; unless somebody takes the steps' times.
-static struct yk_queue *upload_queue(const struct yoke_context *ctx)
-{
-	return ctx->observer && ctx->observer->ordered ? ctx->queue : ctx->up;
-}
-
 // Pinned memory is little: what is larger goes up in pieces of this many bytes.
 enum { PIECE = 32 << 20 };
 
@@ -147,7 +141,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 		yk_queue_drain(q); // it may write where another queue will
 	if (done && !err && q != ctx->queue) {
 		s->up = done;
-		s->up_serial = done->serial;
+		s->written[YK_SLOT_UP] = done->serial;
 	} else {
 		yk_event_unref(done);
 	}
@@ -158,7 +152,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *data,
 			struct yk_storage **to)
 {
-	struct yk_queue *q = data ? upload_queue(ctx) : ctx->queue;
+	struct yk_queue *q = data ? ctx->up : ctx->queue;
 	struct yk_storage *s = NULL;
 	char why[400];
 	yk_settle(ctx); // what failed before is no matter of this value
@@ -180,7 +174,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}
 	if (q == ctx->queue)
-		s->written = q->marks + 1;
+		s->written[YK_SLOT_DEVICE] = q->marks + 1;
 	*to = s;
 	return 0;
 }

@@ -19,9 +19,18 @@ YK_PARAM(most_events, "profile.events", YK_INT, "100000",
 
 enum { MOST_PENDING = 4096 };
 
-static int lane_of(const struct yk_profile *p, const struct yk_queue *q)
+static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
 {
-	return q == p->ctx->cpu_queue && q != p->ctx->queue;
+	int slot = 0;
+	while (p->ctx->slot[slot].queue != q)
+		slot++;
+	return slot;
+}
+
+// What a report shows together: 0, the device with its copies, or 1, the CPU besides.
+static int lane_of(int slot)
+{
+	return slot == YK_SLOT_CPU;
 }
 
 // Is what was enqueued on this lane done when the call returns?
@@ -53,10 +62,10 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 
 // ---- pieces with their times ----
 
-static void piece(struct yk_profile *p, int lane, enum yk_busy kind, uint32_t row,
+static void piece(struct yk_profile *p, int slot, enum yk_busy kind, uint32_t row,
 		  uint64_t begin, uint64_t ns)
 {
-	p->sum[lane][kind].ns += ns;
+	p->sum[lane_of(slot)][kind].ns += ns;
 	if (row == YK_NIL)
 		return;
 	p->rows.row[row].ns += ns;
@@ -67,7 +76,7 @@ static void piece(struct yk_profile *p, int lane, enum yk_busy kind, uint32_t ro
 		return;
 	}
 	p->trace[p->traced++] = (struct yk_traced){
-		.begin = begin, .ns = ns, .row = row, .lane = (uint8_t)lane
+		.begin = begin, .ns = ns, .row = row, .slot = (uint8_t)slot
 	};
 }
 
@@ -119,7 +128,7 @@ static bool times(const struct yk_profile *p, const struct yk_pending *x, uint64
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
 	uint64_t at;
-	if (!p->timed[x->lane] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	if (!p->timed[lane_of(x->slot)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
 	    ops->event_elapsed(x->from->handle, x->to->handle, ns) ||
 	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
 		return false;
@@ -140,16 +149,16 @@ static void resolve(struct yk_profile *p, size_t keep)
 		uint64_t begin, ns;
 		bool had = yoke_error_code() != 0;
 		if (times(p, x, &begin, &ns)) {
-			piece(p, x->lane, x->kind, x->row, begin, ns);
+			piece(p, x->slot, x->kind, x->row, begin, ns);
 		} else {
-			if (p->timed[x->lane])
+			if (p->timed[lane_of(x->slot)])
 				yk_warn("profile",
 					"%s keeps no times of its work: its steps are only "
 					"counted",
 					p->ctx->device->id);
-			p->timed[x->lane] = false;
+			p->timed[lane_of(x->slot)] = false;
 			if (x->kind == YK_BUSY_PLAN)
-				piece(p, x->lane, x->kind, x->row, x->begin, x->ns);
+				piece(p, x->slot, x->kind, x->row, x->begin, x->ns);
 		}
 		if (!had)
 			yoke_error_clear();
@@ -169,52 +178,63 @@ static void resolve_all(struct yk_profile *p)
 	yk_event_unref(e);
 }
 
-static void begin_events(struct yk_profile *p, struct yk_queue *q)
+static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
 {
+	struct yk_between *b = &p->between[slot];
 	// Between the steps of a launch there is one event, unless something was enqueued unseen.
-	if (p->last && (!p->follows || p->last->serial != q->marks)) {
-		yk_event_unref(p->last);
-		p->last = NULL;
+	if (b->last && (!b->follows || b->last->serial != q->marks)) {
+		yk_event_unref(b->last);
+		b->last = NULL;
 	}
-	if (p->last)
+	if (b->last)
 		return;
-	p->last = mark(q);
-	close_host(p, p->last);
-	if (!p->anchor && p->last && !yk_event_settle(p->last)) {
-		p->anchor = yk_event_ref(p->last);
+	b->last = mark(q);
+	close_host(p, b->last);
+	if (!p->anchor && b->last && !yk_event_settle(b->last)) {
+		p->anchor = yk_event_ref(b->last);
 		p->anchored = yk_nanoseconds() - p->started;
 	}
-	yk_event_done(p->last); // a driver may keep it back until it is asked, and it tells a time
+	yk_event_done(b->last); // a driver may keep it back until it is asked, and it tells a time
 }
 
-static void add_pending(struct yk_profile *p, struct yk_event *to, int lane, enum yk_busy kind,
+static void add_pending(struct yk_profile *p, struct yk_event *to, int slot, enum yk_busy kind,
 			uint32_t row, uint64_t ns)
 {
 	if (p->npending == MOST_PENDING)
 		resolve(p, MOST_PENDING / 2);
 	p->pending[p->npending++] = (struct yk_pending){
-		.from = yk_event_ref(p->last),
+		.from = yk_event_ref(p->between[slot].last),
 		.to = to,
 		.begin = p->opened - p->started,
 		.ns = ns,
 		.row = row,
-		.lane = (uint8_t)lane,
+		.slot = (uint8_t)slot,
 		.kind = (uint8_t)kind,
 	};
 }
 
-static void end_events(struct yk_profile *p, struct yk_queue *q, int lane,
+static void end_events(struct yk_profile *p, struct yk_queue *q, int slot,
 		       enum yk_busy kind, uint32_t row)
 {
-	struct yk_event *to = p->last ? mark(q) : NULL;
+	struct yk_between *b = &p->between[slot];
+	struct yk_event *to = b->last ? mark(q) : NULL;
 	if (!to)
 		return;
-	add_pending(p, yk_event_ref(to), lane, kind, row, 0);
-	yk_event_unref(p->last);
-	p->last = to;
+	add_pending(p, yk_event_ref(to), slot, kind, row, 0);
+	yk_event_unref(b->last);
+	b->last = to;
 }
 
 // ---- the observer ----
+
+// Does the slot's next step begin as soon as this one ends?
+static bool goes_on(const struct yk_plan *plan, uint64_t step)
+{
+	uint64_t next = step + 1;
+	while (next < plan->steps && plan->step[next].slot != plan->step[step].slot)
+		next++;
+	return next < plan->steps && !plan->step[next].waits;
+}
 
 static bool by_events(const struct yk_profile *p, int lane)
 {
@@ -224,8 +244,9 @@ static bool by_events(const struct yk_profile *p, int lane)
 static void begin(struct yk_observer *o, struct yk_queue *q)
 {
 	struct yk_profile *p = (struct yk_profile *)o;
-	if (by_events(p, lane_of(p, q)))
-		begin_events(p, q);
+	int slot = slot_of(p, q);
+	if (by_events(p, lane_of(slot)))
+		begin_events(p, q, slot);
 	p->opened = yk_nanoseconds();
 }
 
@@ -234,7 +255,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 {
 	struct yk_profile *p = (struct yk_profile *)o;
 	uint64_t now = yk_nanoseconds();
-	int lane = lane_of(p, q);
+	int slot = slot_of(p, q), lane = lane_of(slot);
 	bool is_step = work == YK_WORK_STEP,
 	     host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
 	enum yk_busy kind = kind_of(work, is_step ? &plan->step[n] : NULL);
@@ -244,16 +265,16 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	s->bytes += is_step ? plan->step[n].bytes : n;
 	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
 	bool events = by_events(p, lane);
-	p->follows = is_step && events && n + 1 < plan->steps;
+	p->between[slot].follows = is_step && events && goes_on(plan, n);
 	if (work == YK_WORK_WAIT && events)
 		return; // for work that is timed itself
 	uint32_t row = row_of(p, lane, work, plan, n);
 	if (!host && events)
-		end_events(p, q, lane, kind, row);
-	else if (host && events && p->last)
-		add_pending(p, NULL, lane, kind, row, now - p->opened);
+		end_events(p, q, slot, kind, row);
+	else if (host && events && p->between[slot].last)
+		add_pending(p, NULL, slot, kind, row, now - p->opened);
 	else if (host || copies || is_synchronous(p, lane))
-		piece(p, lane, kind, row, p->opened - p->started, now - p->opened);
+		piece(p, slot, kind, row, p->opened - p->started, now - p->opened);
 }
 
 // ---- entry points ----
@@ -269,12 +290,20 @@ void yk_profile_prepare(void)
 		yk_param_set(name, "1", YK_ARGUMENT);
 }
 
+static void free_between(struct yk_profile *p)
+{
+	for (int k = 0; k < YK_SLOTS; k++) {
+		yk_event_unref(p->between[k].last);
+		p->between[k].last = NULL;
+	}
+}
+
 void yk_profile_start(struct yk_profile *p)
 {
 	resolve_all(p);
-	yk_event_unref(p->last);
+	free_between(p);
 	yk_event_unref(p->anchor);
-	p->last = p->anchor = NULL;
+	p->anchor = NULL;
 	memset(p->sum, 0, sizeof p->sum);
 	for (size_t i = 0; i < p->rows.n; i++)
 		p->rows.row[i].ns = p->rows.row[i].count = 0;
@@ -303,7 +332,7 @@ struct yk_profile *yk_profile_new(bool details)
 		yk_fail(YOKE_ENOMEM, "profile: no memory");
 		return NULL;
 	}
-	p->observer = (struct yk_observer){ .begin = begin, .end = end, .ordered = details };
+	p->observer = (struct yk_observer){ .begin = begin, .end = end };
 	p->ctx = ctx;
 	p->details = details;
 	for (int lane = 0; lane < 2; lane++)
@@ -323,7 +352,7 @@ void yk_profile_free(struct yk_profile *p)
 		yk_event_unref(p->pending[i].from);
 		yk_event_unref(p->pending[i].to);
 	}
-	yk_event_unref(p->last);
+	free_between(p);
 	yk_event_unref(p->anchor);
 	yk_rows_fini(&p->rows);
 	free(p->trace);

@@ -9,7 +9,7 @@
 struct yk_traced { // a piece of a trace
 	uint64_t begin, ns; // begin: since the start
 	uint32_t row;
-	uint8_t lane; // device
+	uint8_t slot;
 };
 
 struct yk_profile {
@@ -32,13 +32,15 @@ struct yk_profile {
 		struct yk_event *from, *to; // to: NULL until the next piece begins, of the host's
 		uint64_t begin, ns;         // of the host's, since the start
 		uint32_t row;
-		uint8_t lane, kind;
+		uint8_t slot, kind;
 	} *pending;
 	size_t npending;
 	struct yk_event *anchor; // the first event, and when it was over
 	uint64_t anchored;
-	struct yk_event *last; // in front of the piece that is going on, or behind the one before
-	bool follows;          // is the next piece the next step of a launch, with nothing between?
+	struct yk_between { // of each slot
+		struct yk_event *last; // in front of the piece that is going on, or behind the one before
+		bool follows;          // is the next piece the next step of a launch, with nothing between?
+	} between[YK_SLOTS];
 };
 
 #endif

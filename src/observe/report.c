@@ -146,7 +146,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	if (r->files > 0)
 		print_row(r, "checkpoints", "host", r->files, "", line, arg);
 	if (r->idle < 0)
-		print_row(r, "overlap", "", r->idle, "two devices at once", line, arg);
+		print_row(r, "overlap", "", r->idle, "at once with other work", line, arg);
 	else if (r->timed[0])
 		print_row(r, "idle", "", r->idle, "", line, arg);
 	else

@@ -124,8 +124,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 			 const struct yk_plan *p, uint64_t step)
 {
 	const struct yk_step *s = &p->step[step];
-	const struct yk_device *d =
-		s->device && s->kind != YK_STEP_DOWN ? ctx->cpu : ctx->device;
+	const struct yk_device *d = ctx->slot[s->slot].device;
 	static const char *const kind[] = { "", "fill", "down", "up" };
 	struct text nodes = { 0 };
 	uint32_t at = YK_NIL;

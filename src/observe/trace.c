@@ -28,13 +28,14 @@ static int add_line(struct yk_file_writer *w, const char *text)
 	return yk_file_add(w, text, strlen(text));
 }
 
-static int add_lane(struct yk_file_writer *w, int lane, const char *device)
+static int add_lane(struct yk_file_writer *w, int slot, const char *device)
 {
+	static const char *const what[YK_SLOTS] = { [YK_SLOT_UP] = " up", [YK_SLOT_DOWN] = " down" };
 	char text[256];
 	snprintf(text, sizeof text,
 		 "%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,"
-		 "\"args\":{\"name\":\"%s\"}}",
-		 lane ? ",\n" : "", lane, device);
+		 "\"args\":{\"name\":\"%s%s\"}}",
+		 slot ? ",\n" : "", slot, device, what[slot] ? what[slot] : "");
 	return add_line(w, text);
 }
 
@@ -42,15 +43,15 @@ static int add_events(struct yk_file_writer *w, const struct yk_profile *p,
 		      char *const *row)
 {
 	char text[160];
-	int e = add_lane(w, 0, p->ctx->device->id);
-	if (e == 0 && p->ctx->cpu && p->ctx->cpu != p->ctx->device)
-		e = add_lane(w, 1, p->ctx->cpu->id);
+	int e = 0, slots = p->ctx->device == p->ctx->cpu ? 1 : YK_SLOTS;
+	for (int k = 0; k < slots && e == 0; k++)
+		e = add_lane(w, k, p->ctx->slot[k].device->id);
 	for (size_t i = 0; i < p->traced && e == 0; i++) {
 		const struct yk_traced *x = &p->trace[i];
 		snprintf(
 			text, sizeof text,
 			",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,",
-			x->lane, 1e-3 * (double)x->begin, 1e-3 * (double)x->ns);
+			x->slot, 1e-3 * (double)x->begin, 1e-3 * (double)x->ns);
 		e = add_line(w, text);
 		if (e == 0)
 			e = add_line(w, row[x->row] + 1); // its opening brace is ours

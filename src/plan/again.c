@@ -162,7 +162,7 @@ static void mark(struct trial *t, uint32_t r, uint8_t from, uint8_t to)
 static int taken(struct trial *t, uint32_t r)
 {
 	const struct yk_node *at = &t->w->g.node[t->w->group[t->reader[r]].at];
-	struct yk_device *d = yk_work_device(t->w, at->device);
+	struct yk_device *d = yk_work_device(t->w, at->slot);
 	int err = yk_build_group(t->w, t->all[r], t->n[r], &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;

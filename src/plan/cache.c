@@ -23,8 +23,9 @@ static void planner_free(struct yk_planner *pl)
 			pl->bucket[i] = p->next;
 			yk_plan_free(p);
 		}
-	for (int i = 0; i < 2; i++)
-		free(pl->chunk[i]);
+	for (int k = 0; k < YK_SLOTS; k++)
+		free(pl->chunk[k]);
+	free(pl->event);
 	free(pl->left);
 	free(pl->marks.made);
 	free(pl->marks.need);

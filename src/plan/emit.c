@@ -27,7 +27,8 @@ static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_st
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	const struct yk_node *n = &w->g.node[node];
 	struct yk_step *s = &p->step[p->steps++];
-	*s = (struct yk_step){ .device = n->device,
+	*s = (struct yk_step){ .slot = n->slot,
+			       .event = YK_NIL,
 			       .view = (uint32_t)p->views,
 			       .views = (uint32_t)views,
 			       .node = node,
@@ -94,7 +95,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 // Appends what was built for `node` as a step that runs it.
 static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
-	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
+	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
 	struct yk_step *s;
 	bool takes = yk_selftest_can(d, &b->op);
 	if (!takes && yk_selftest_verdict(d) < 0)
@@ -139,7 +140,8 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 		err = add_step(w, node, 2, &s);
 	if (err)
 		return err;
-	s->kind = n->device ? YK_STEP_DOWN : YK_STEP_UP;
+	s->kind = n->slot == YK_SLOT_CPU ? YK_STEP_DOWN : YK_STEP_UP;
+	s->slot = n->slot == YK_SLOT_CPU ? YK_SLOT_DOWN : YK_SLOT_UP;
 	for (int i = 0; i < 2; i++) {
 		w->plan->view[s->view + (uint32_t)i] = b->view[i];
 		set_ref(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i],
@@ -173,7 +175,7 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_place *to,
 		    struct yk_built *b)
 {
-	struct yk_device *d = yk_work_device(w, w->g.node[node].device);
+	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
 	struct yk_value v = w->g.value[x];
 	const struct yk_place from = w->place[x];
 	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))

@@ -46,7 +46,7 @@ static uint32_t served(const struct yk_work *w, const struct yk_step *s)
 	if (s->kind == YK_STEP_UP) // what was computed there
 		return w->g.value[w->place[w->g.arg[n->in]].base].node;
 	for (uint32_t k = w->use[n->out]; k < w->use[n->out + 1]; k++)
-		if (w->g.node[w->uses[k]].device)
+		if (w->g.node[w->uses[k]].slot == YK_SLOT_CPU)
 			return w->uses[k];
 	return s->node;
 }
@@ -66,7 +66,7 @@ int yk_fallbacks_note(struct yk_work *w)
 	for (size_t i = 0; i < p->steps && !err; i++) {
 		struct yk_step *s = &p->step[i];
 		bool copies = s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN;
-		if (!copies && !s->device)
+		if (!copies && s->slot != YK_SLOT_CPU)
 			continue;
 		const struct yk_node *n = &w->g.node[copies ? at[served(w, s)] : s->node];
 		s->fallback = kind_of(w->ctx->planner, n->op, &w->g.value[n->out]);

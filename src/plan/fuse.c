@@ -69,7 +69,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	uint32_t all[YOKE_MAP_MAX_INSNS];
 	const struct yk_node *last = &w->g.node[m->at];
 	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
-	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].device != last->device)
+	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].slot != last->slot)
 		return 0;
 	uint32_t n = merge(p, m, all);
 	if (!may_move(w, p, all, n, m->at, reduces))
@@ -79,7 +79,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 		return 0;
 	if (err)
 		return err;
-	struct yk_device *d = yk_work_device(w, last->device);
+	struct yk_device *d = yk_work_device(w, last->slot);
 	if (!yk_selftest_can(d, &b->op))
 		return 0;
 	size_t cap = m->cap;

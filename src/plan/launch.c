@@ -23,22 +23,13 @@ struct launch {
 	struct yk_plan *p;
 };
 
-static struct yk_queue *queue_of(const struct launch *l, int device)
-{
-	return device ? l->ctx->cpu_queue : l->ctx->queue;
-}
-
-static struct yk_device *device_of(const struct launch *l, int device)
-{
-	return device ? l->ctx->cpu : l->ctx->device;
-}
-
+// done: behind the whole run; NULL: what is enqueued on each slot.
 static void free_blocks(struct launch *l, struct yk_event *done)
 {
-	for (int d = 0; d < 2; d++)
-		for (size_t i = 0; i < l->p->chunks[d]; i++) {
-			yk_pool_free(l->pl->chunk[d][i], queue_of(l, d), d ? NULL : done);
-			l->pl->chunk[d][i] = NULL;
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < l->p->arena[k].n; i++) {
+			yk_pool_free(l->pl->chunk[k][i], l->ctx->slot[k].queue, done);
+			l->pl->chunk[k][i] = NULL;
 		}
 }
 
@@ -50,25 +41,27 @@ static int allocate(struct launch *l)
 	struct yk_pool_stats stats;
 	int err = 0;
 	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
+	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
 	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
 		    sizeof *l->ctx->leaf) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
+	memset(pl->event, 0, p->events * sizeof *pl->event);
 	yk_pool_stats(l->ctx->device->pool, &stats);
 	uint64_t peak = stats.allocated_bytes.current;
-	for (int d = 0; d < 2; d++) {
-		if (yk_grow(&pl->chunk[d], &pl->chunk_cap[d], p->chunks[d] + 1,
+	for (int k = 0; k < YK_SLOTS; k++) {
+		if (yk_grow(&pl->chunk[k], &pl->chunk_cap[k], p->arena[k].n + 1,
 			    sizeof **pl->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to launch");
-		memset(pl->chunk[d], 0, p->chunks[d] * sizeof **pl->chunk);
+		memset(pl->chunk[k], 0, p->arena[k].n * sizeof **pl->chunk);
 	}
-	for (int d = 0; d < 2; d++)
-		for (size_t i = 0; i < p->chunks[d] && !err; i++) {
-			struct yk_pool *pool = device_of(l, d)->pool;
-			err = yk_pool_alloc_among(pool, p->chunk[d][i], queue_of(l, d),
-						  yk_movable(l->ctx), &pl->chunk[d][i]);
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < p->arena[k].n && !err; i++) {
+			struct yk_pool *pool = l->ctx->slot[k].device->pool;
+			err = yk_pool_alloc_among(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue,
+						  yk_movable(l->ctx), &pl->chunk[k][i]);
 			if (pool == l->ctx->device->pool)
-				peak += yk_pool_round(pool, p->chunk[d][i]);
+				peak += yk_pool_round(pool, p->arena[k].chunk[i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
 		if (p->block[i].leaf != YK_NIL)
@@ -125,7 +118,7 @@ static void donate(struct launch *l)
 static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
 {
 	switch (r->where) {
-	case YK_AT_ARENA: return l->pl->chunk[r->device][r->index];
+	case YK_AT_ARENA: return l->pl->chunk[r->slot][r->index];
 	case YK_AT_ROOT: return l->pl->storage[r->index]->block;
 	case YK_AT_LEAF: return l->ctx->leaf[l->pl->marks.leaf[r->index]].storage->block;
 	}
@@ -159,7 +152,7 @@ static void bind_views(struct launch *l)
 	}
 }
 
-// Bytes between the device and the host's memory, waited for: the other side is synchronous.
+// Bytes between the device and the host's memory.
 static int transfer(struct launch *l, const struct yk_step *s)
 {
 	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
@@ -167,17 +160,14 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
 	const struct yk_block *host = block_of(l, near), *dev = block_of(l, far);
 	char *address = (char *)host->host + near->offset;
-	struct yk_queue *q = l->ctx->queue;
-	const struct yoke_backend *ops = l->ctx->device->ops;
-	int err = down ? ops->get(q->handle, dev->segment, dev->offset + far->offset,
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	const struct yoke_backend *ops = q->device->ops;
+	l->ctx->stats.fallback_bytes += s->bytes;
+	l->pl->fallback[s->fallback - 1].bytes += s->bytes;
+	return down ? ops->get(q->handle, dev->segment, dev->offset + far->offset,
 				  address, s->bytes) :
 			 ops->put(q->handle, dev->segment, dev->offset + far->offset,
 				  address, s->bytes);
-	if (!err)
-		err = yk_queue_drain(q);
-	l->ctx->stats.fallback_bytes += s->bytes;
-	l->pl->fallback[s->fallback - 1].bytes += s->bytes;
-	return err;
 }
 
 // The step's op with its views and workspace bound.
@@ -207,8 +197,8 @@ static void count_fallback(struct launch *l, const struct yk_step *s)
 
 static int run_step(struct launch *l, struct yk_step *s)
 {
-	struct yk_queue *q = queue_of(l, s->device);
-	const struct yoke_backend *ops = device_of(l, s->device)->ops;
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	const struct yoke_backend *ops = q->device->ops;
 	const struct yoke_view *v = &l->p->view[s->view];
 	switch (s->kind) {
 	case YK_STEP_FILL:
@@ -223,12 +213,12 @@ static int run_step(struct launch *l, struct yk_step *s)
 static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
 {
 	char why[8];
-	if (s->kind == YK_STEP_RUN && s->device)
+	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU)
 		count_fallback(l, s);
 	int err = run_step(l, s);
 	if (err == YOKE_ENOMEM) { // once more, with all that can be had
 		yk_queue_drain(q);
-		yk_pool_make_room(device_of(l, s->device));
+		yk_pool_make_room(q->device);
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}
@@ -244,7 +234,7 @@ static void step_failed(struct launch *l, size_t at, int code, bool had)
 {
 	struct yoke_context *ctx = l->ctx;
 	const struct yk_step *s = &l->p->step[at];
-	const struct yk_device *d = device_of(l, s->device);
+	const struct yk_device *d = ctx->slot[s->slot].device;
 	char step[700], where[800], why[600];
 	yk_step_text(l->pl, s, step, sizeof step);
 	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s",
@@ -325,14 +315,15 @@ static void settle_nodes(struct launch *l)
 }
 
 // The roots' handles get what was, or should have been, computed.
-static void hand_out(struct launch *l, int failed, const struct yk_event *done)
+static void hand_out(struct launch *l, int failed, const uint64_t written[YK_SLOTS])
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++)
 		if (pl->storage[i]) {
 			pl->storage[i]->failed = failed;
 			pl->storage[i]->failure = l->ctx->failure.number;
-			pl->storage[i]->written = done ? done->serial : l->ctx->queue->marks;
+			for (int k = 0; k < YK_SLOTS; k++)
+				pl->storage[i]->written[k] = written[k];
 		}
 	for (size_t i = 0; i < pl->roots; i++) {
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
@@ -345,15 +336,17 @@ static void hand_out(struct launch *l, int failed, const struct yk_event *done)
 		yk_storage_unref(pl->storage[i]);
 }
 
-static void take_off(struct launch *l, struct yk_event *done)
+static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 {
 	struct yk_plan *p = l->p;
 	const struct yk_step *last = p->steps ? &p->step[p->steps - 1] : NULL;
 	yk_event_unref(p->last);
-	p->last = yk_event_ref(done);
+	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
 	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
-	*f = (struct yk_flight){ .done = done, .serial = l->ctx->queue->marks,
-				 .number = l->ctx->stats.evals, .steps = p->steps };
+	*f = (struct yk_flight){ .serial = l->ctx->queue->marks, .number = l->ctx->stats.evals,
+				 .steps = p->steps };
+	for (int k = 0; k < YK_SLOTS; k++)
+		f->done[k] = done[k];
 	if (last) {
 		f->op[0] = p->step->opcode;
 		f->op[1] = last->opcode;
@@ -362,10 +355,92 @@ static void take_off(struct launch *l, struct yk_event *done)
 	}
 }
 
+// ---- slots ----
+
+// The step's queue goes on behind what the step waits for; for the CPU's the host does.
+static int wait_for_others(struct launch *l, const struct yk_step *s)
+{
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	bool host = s->slot == YK_SLOT_CPU;
+	int err = 0;
+	if (host)
+		yk_work_begin(l->ctx, l->ctx->queue);
+	for (uint32_t i = 0; i < s->waits && !err; i++) {
+		uint32_t e = l->p->wait[s->wait + i];
+		struct yk_event *start = NULL, *behind = NULL;
+		if (e != YK_NIL)
+			behind = l->pl->event[e];
+		else if (!(err = yk_event_try(l->ctx->queue, &start)))
+			behind = start;
+		if (!err)
+			err = host ? yk_event_settle(behind) : yk_event_before(behind, q);
+		yk_event_unref(start);
+	}
+	if (host)
+		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_WAIT, NULL, 0);
+	return err;
+}
+
+static int launch_step(struct launch *l, size_t i, bool had)
+{
+	struct yk_step *s = &l->p->step[i];
+	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	int err = s->waits ? wait_for_others(l, s) : 0;
+	yk_work_begin(l->ctx, q);
+	if (!err)
+		err = try_step(l, s, q, had);
+	if (!err && s->event != YK_NIL)
+		err = yk_event_try(q, &l->pl->event[s->event]);
+	yk_work_end(l->ctx, q, YK_WORK_STEP, l->p, i);
+	if (err)
+		step_failed(l, i, err, had);
+	l->ctx->stats.launches++;
+	return err;
+}
+
+// The queue of the steps goes on behind all of each slot's.  What comes down is waited for: reads share that
+// queue, and what failed on it before would be theirs.
+static int join_slots(struct launch *l)
+{
+	int err = 0;
+	for (int k = 0; k < YK_SLOTS && !err; k++) {
+		if (!(l->p->loose >> k & 1))
+			continue;
+		struct yk_event *e = l->pl->event[l->p->last_event[k]];
+		err = k == YK_SLOT_DOWN ? yk_event_settle(e) : yk_event_before(e, l->ctx->queue);
+	}
+	return err;
+}
+
+// Nothing of a run that failed is at work any more.
+static void drain_slots(struct launch *l)
+{
+	for (int k = 0; k < YK_SLOTS; k++)
+		if (l->ctx->slot[k].queue != l->ctx->queue)
+			yk_queue_drain(l->ctx->slot[k].queue);
+}
+
+// The events behind the run, of the steps' queue and of the other slots that it uses; what is wrong with one
+// of them its queue keeps.  written: their serials.
+static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64_t written[YK_SLOTS])
+{
+	if (yk_event_try(l->ctx->queue, &done[YK_SLOT_DEVICE]) < 0)
+		done[YK_SLOT_DEVICE] = NULL;
+	written[YK_SLOT_DEVICE] = l->ctx->queue->marks;
+	for (int k = 0; k < YK_SLOTS && l->p->events; k++) {
+		uint32_t e = l->p->last_event[k];
+		if (e == YK_NIL || !l->pl->event[e])
+			continue;
+		done[k] = yk_event_ref(l->pl->event[e]);
+		written[k] = done[k]->serial;
+	}
+}
+
 int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 {
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
-	struct yk_event *done = NULL;
+	struct yk_event *done[YK_SLOTS] = { NULL };
+	uint64_t written[YK_SLOTS] = { 0 };
 	bool had = yoke_error_code() != 0;
 	*started = false;
 	int err = yk_check_scalars(pl);
@@ -375,25 +450,19 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
-	for (size_t i = 0; i < p->steps && !err && !l.ctx->rehearses; i++) {
-		struct yk_queue *q = p->step[i].kind == YK_STEP_DOWN ?
-					     l.ctx->queue :
-					     queue_of(&l, p->step[i].device);
-		yk_work_begin(l.ctx, q);
-		err = try_step(&l, &p->step[i], q, had);
-		yk_work_end(l.ctx, q, YK_WORK_STEP, p, i);
-		if (err)
-			step_failed(&l, i, err, had);
-		l.ctx->stats.launches++;
-	}
-	// behind a failed step, too, since those before it may be at work; what is wrong with the event
-	// itself the queue keeps
-	if (yk_event_try(l.ctx->queue, &done) < 0)
-		done = NULL;
+	for (size_t i = 0; i < p->steps && !err && !l.ctx->rehearses; i++)
+		err = launch_step(&l, i, had);
+	if (!err && p->loose)
+		err = join_slots(&l);
+	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
+	if (p->events && (err || !done[YK_SLOT_DEVICE]))
+		drain_slots(&l);
 	l.ctx->stats.assign_copies += p->copies;
 	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
-	hand_out(&l, err, done);
-	free_blocks(&l, done);
+	hand_out(&l, err, written);
+	free_blocks(&l, done[YK_SLOT_DEVICE]);
+	for (uint32_t i = 0; i < p->events; i++)
+		yk_event_unref(pl->event[i]);
 	take_off(&l, done);
 	settle_nodes(&l);
 	return err;

@@ -18,8 +18,12 @@ YK_PARAM(donate, "donate", YK_BOOL, "1",
 
 enum { FOREVER = UINT32_MAX - 1 };
 
-struct life {                // of one base value's bytes
-	uint32_t born, dies; // steps
+// Of one base value's bytes, in steps of the slot that their memory is of: what is born behind another's
+// death may lie where that lay.  A copy on another slot counts from the first step that may be at work when
+// it begins, until the first that knows it to be over.
+struct life {
+	uint32_t born, dies;
+	uint32_t writer;     // the step that writes it first, YK_NIL: none
 	uint32_t heir;       // value whose bytes these are as well, or itself
 	uint32_t block;      // root block, or YK_NIL
 	uint32_t leaf;       // plan's leaf, or YK_NIL
@@ -37,8 +41,8 @@ struct layout {
 	// the views of one step by the value that owns their bytes: first[v], then next[view], ascending
 	uint32_t linked, links; // that step + 1, and how many steps were
 	uint32_t *first, *link, *next; // link[v]: links, where first[v] counts
-	uint64_t largest[2]; // allocation of each device
-	uint64_t top[2];
+	uint64_t largest[YK_SLOTS]; // allocation of each device
+	uint64_t top[YK_SLOTS];
 };
 
 // The value whose bytes these are, at the end of the chain of heirs.
@@ -49,6 +53,18 @@ static uint32_t owner(const struct layout *l, uint32_t v)
 	return v;
 }
 
+// The first step of slot `home` that knows step s, of another slot, to be over; the last of all steps if none
+// does.
+static uint32_t known_over(const struct layout *l, uint32_t s, int home)
+{
+	const struct yk_plan *p = l->p;
+	int slot = p->step[s].slot;
+	uint32_t t = s + 1;
+	while (t < p->steps && (p->step[t].slot != home || l->w->clock[t].over[slot] <= s))
+		t++;
+	return t < p->steps ? t : (uint32_t)p->steps - 1;
+}
+
 static void find_lives(struct layout *l)
 {
 	const struct yk_graph *g = &l->w->g;
@@ -56,7 +72,7 @@ static void find_lives(struct layout *l)
 		const struct yk_node *n = yk_maker(g, v);
 		struct life *f = &l->life[v];
 		*f = (struct life){
-			.born = FOREVER, .heir = v, .block = YK_NIL, .leaf = YK_NIL
+			.born = FOREVER, .writer = YK_NIL, .heir = v, .block = YK_NIL, .leaf = YK_NIL
 		};
 		f->bytes = yk_bytes_of_value(&g->value[v]);
 		if (n->op == YK_LEAF) {
@@ -73,9 +89,14 @@ static void find_lives(struct layout *l)
 			if (r->where != YK_AT_ARENA)
 				continue;
 			struct life *f = &l->life[r->index];
-			if (f->born == FOREVER)
-				f->born = s;
-			f->dies = s;
+			int home = yk_maker(g, r->index)->slot;
+			bool away = step->slot != home;
+			uint32_t from = away ? l->w->clock[s].over[home] : s;
+			uint32_t to = away ? known_over(l, s, home) : s;
+			if (f->writer == YK_NIL)
+				f->writer = s;
+			f->born = f->born < from ? f->born : from;
+			f->dies = f->dies > to ? f->dies : to;
 			f->used = true;
 		}
 	}
@@ -209,8 +230,8 @@ static void note_alias(struct layout *l, uint32_t s, uint32_t in)
 static bool sole_writer(struct layout *l, uint32_t v, uint32_t *s, uint32_t *out)
 {
 	const struct yk_plan *p = l->p;
-	*s = l->life[v].born;
-	if (*s >= p->steps || p->step[*s].kind != YK_STEP_RUN)
+	*s = l->life[v].writer;
+	if (*s == YK_NIL || p->step[*s].kind != YK_STEP_RUN)
 		return false;
 	*out = first_view(l, *s, v); // results are first
 	return *out < p->step[*s].op.nout;
@@ -313,7 +334,7 @@ static void share_arena(struct layout *l)
 			if (r->where != YK_AT_ARENA)
 				continue;
 			struct life *mine = &l->life[r->index];
-			if (mine->born != s || mine->block != YK_NIL ||
+			if (mine->writer != s || mine->block != YK_NIL ||
 			    mine->heir != r->index)
 				continue;
 			uint32_t in = find_heritable(l, s, o);
@@ -335,11 +356,12 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + YK_ALIGN - 1) / YK_ALIGN * YK_ALIGN;
 }
 
-static int place_device(struct layout *l, int device)
+static int place_slot(struct layout *l, int slot)
 {
 	struct yk_plan *p = l->p;
+	struct yk_arena_plan *a = &p->arena[slot];
 	const struct yk_graph *g = &l->w->g;
-	struct yk_device *d = yk_work_device(l->w, device);
+	struct yk_device *d = yk_work_device(l->w, slot);
 	struct yk_span *span = malloc((g->values + p->steps + 1) * sizeof *span);
 	size_t n = 0;
 	if (!span)
@@ -347,7 +369,7 @@ static int place_device(struct layout *l, int device)
 	for (uint32_t v = 0; v < g->values; v++) {
 		struct life *f = &l->life[v];
 		if (!f->used || f->heir != v || f->block != YK_NIL || f->leaf != YK_NIL ||
-		    yk_maker(g, v)->device != device)
+		    yk_maker(g, v)->slot != slot)
 			continue;
 		// an empty value too: what reads it (a sum, a product) is given a segment
 		span[n++] = (struct yk_span){ f->born, f->dies,
@@ -355,37 +377,34 @@ static int place_device(struct layout *l, int device)
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
-		if (step->device != device || !step->work_bytes ||
+		if (step->slot != slot || !step->work_bytes ||
 		    step->kind != YK_STEP_RUN)
 			continue;
 		span[n++] = (struct yk_span){ s, s, aligned(step->work_bytes),
 					   &step->work.offset };
 	}
-	l->largest[device] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
+	uint64_t largest = l->largest[slot] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
-	for (yk_id v = 0; v < g->values && !device; v++)
+	for (yk_id v = 0; v < g->values && slot == YK_SLOT_DEVICE; v++)
 		if (l->life[v].used && l->life[v].block == YK_NIL && l->life[v].leaf == YK_NIL &&
-		    !yk_maker(g, v)->device && yk_note_large(l->w, v))
+		    yk_maker(g, v)->slot == slot && yk_note_large(l->w, v))
 			err = YOKE_ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
-		if (span[i].bytes > l->largest[device])
+		if (span[i].bytes > largest)
 			err = yk_fail(YOKE_ENOMEM,
 				      "a value of %llu bytes does not fit the largest "
 				      "allocation "
 				      "of %s, %llu bytes",
 				      (unsigned long long)span[i].bytes, d->id,
-				      (unsigned long long)l->largest[device]);
+				      (unsigned long long)largest);
 	if (!err)
-		err = yk_spans_place(span, n, (uint32_t)p->steps, l->largest[device],
-				  &l->top[device]);
+		err = yk_spans_place(span, n, (uint32_t)p->steps, largest, &l->top[slot]);
 	free(span);
-	uint64_t largest = l->largest[device];
-	for (uint64_t at = 0; at < l->top[device] && !err; at += largest) {
-		if (yk_grow(&p->chunk[device], &p->chunk_cap[device],
-			    p->chunks[device] + 1, sizeof **p->chunk) < 0)
+	for (uint64_t at = 0; at < l->top[slot] && !err; at += largest) {
+		if (yk_grow(&a->chunk, &a->cap, a->n + 1, sizeof *a->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to plan");
-		uint64_t left = l->top[device] - at;
-		p->chunk[device][p->chunks[device]++] = left < largest ? left : largest;
+		uint64_t left = l->top[slot] - at;
+		a->chunk[a->n++] = left < largest ? left : largest;
 	}
 	return err;
 }
@@ -396,13 +415,12 @@ static void bind(struct layout *l)
 	struct yk_plan *p = l->p;
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
-		int device = step->device;
 		if (step->work_bytes) {
 			step->work.where = YK_AT_ARENA;
-			step->work.device = step->device;
+			step->work.slot = step->slot;
 			step->work.index =
-				(uint32_t)(step->work.offset / l->largest[device]);
-			step->work.offset %= l->largest[device];
+				(uint32_t)(step->work.offset / l->largest[step->slot]);
+			step->work.offset %= l->largest[step->slot];
 			step->op.workspace =
 				(struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
 						    .dtype = yoke_u8,
@@ -427,9 +445,9 @@ static void bind(struct layout *l)
 				r->where = YK_AT_LEAF;
 				r->index = f->leaf;
 			} else {
-				r->device = yk_maker(&l->w->g, v)->device;
-				r->index = (uint32_t)(f->offset / l->largest[r->device]);
-				r->offset += f->offset % l->largest[r->device];
+				r->slot = yk_maker(&l->w->g, v)->slot;
+				r->index = (uint32_t)(f->offset / l->largest[r->slot]);
+				r->offset += f->offset % l->largest[r->slot];
 			}
 		}
 	}
@@ -445,7 +463,8 @@ static void drop_copies(struct layout *l)
 		const struct yk_ref *r = &p->ref[step->view];
 		bool nothing = step->kind == YK_STEP_RUN &&
 			       step->op.code == YOKE_OP_MOVE &&
-			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset;
+			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset &&
+			       !step->waits && step->event == YK_NIL;
 		if (nothing)
 			continue;
 		p->step[n++] = *step;
@@ -497,8 +516,8 @@ int yk_layout(struct yk_work *w)
 		donate_leaves(&l);
 		share_arena(&l);
 	}
-	for (int d = 0; d < 2 && !err; d++)
-		err = place_device(&l, d);
+	for (int k = YK_SLOT_DEVICE; k <= YK_SLOT_CPU && !err; k++)
+		err = place_slot(&l, k);
 	if (!err) {
 		bind(&l);
 		drop_copies(&l);

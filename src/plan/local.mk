@@ -30,4 +30,5 @@ libyokecore_la_SOURCES += \
 	src/plan/spans.c \
 	src/plan/strides.c \
 	src/plan/uses.c \
+	src/plan/waits.c \
 	src/plan/where.c

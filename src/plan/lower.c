@@ -29,9 +29,9 @@ bool yk_strict(void)
 	return yk_param_bool(&strict);
 }
 
-struct yk_device *yk_work_device(const struct yk_work *w, int device)
+struct yk_device *yk_work_device(const struct yk_work *w, int slot)
 {
-	return device ? w->ctx->cpu : w->ctx->device;
+	return w->ctx->slot[slot].device;
 }
 
 // ---- equal nodes ----
@@ -39,7 +39,7 @@ struct yk_device *yk_work_device(const struct yk_work *w, int device)
 static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
 {
 	uint64_t h = yk_hash(yk_ins(g, n), n->nin * sizeof(yk_id),
-			     n->op | (uint64_t)n->device << 16 | (uint64_t)n->list << 32);
+			     n->op | (uint64_t)n->slot << 16 | (uint64_t)n->list << 32);
 	h = yk_hash(yk_attrs(g, n), n->nattr * sizeof(union yoke_attr), h);
 	return h;
 }
@@ -47,7 +47,7 @@ static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
 static bool node_equal(const struct yk_graph *g, const struct yk_node *a,
 		       const struct yk_node *b)
 {
-	return a->op == b->op && a->device == b->device && a->list == b->list &&
+	return a->op == b->op && a->slot == b->slot && a->list == b->list &&
 	       a->nin == b->nin && a->nattr == b->nattr &&
 	       (!a->nin || !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id))) &&
 	       (!a->nattr || !memcmp(yk_attrs(g, a), yk_attrs(g, b),
@@ -116,7 +116,7 @@ static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	    yk_grow(&w->cause, &w->cause_cap, g->nodes, sizeof *w->cause) < 0 ||
 	    yk_grow(&w->from, &w->from_cap, g->nodes, sizeof *w->from) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	g->node[g->nodes - 1].device = (uint8_t)device;
+	g->node[g->nodes - 1].slot = (uint8_t)device;
 	w->cause[g->nodes - 1] = cause;
 	w->from[g->nodes - 1] = w->recorded;
 	for (uint32_t i = 0; i < nout; i++) {
@@ -176,13 +176,13 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	struct yk_call again = *c;
 	int err;
 	if (!view_place(&w->g, c, &w->place[x], outv, &p)) {
-		int device = yk_maker(&w->g, w->place[x].base)->device;
+		int device = yk_maker(&w->g, w->place[x].base)->slot;
 		if ((err = contiguous(w, x, device, &x)) < 0)
 			return err;
 		again.in = &x;
 		view_place(&w->g, &again, &w->place[x], outv, &p);
 	}
-	int device = yk_maker(&w->g, p.base)->device;
+	int device = yk_maker(&w->g, p.base)->slot;
 	if ((err = append(w, &again, 1, &value, device, NULL, out)) < 0)
 		return err;
 	w->place[*out] = p;
@@ -208,7 +208,7 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	struct yk_place p = w->place[v];
 	int err;
 	*out = v;
-	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->device == device)
+	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->slot == device)
 		return 0;
 	if (!device && v != p.base && yk_is_too_large(w, p.base)) { // the part alone crosses
 		if ((err = contiguous(w, v, 1, &v)) < 0)
@@ -468,7 +468,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	}
 	if (row->decompose && nout == 1)
 		return decompose(w, c, nout, device, out);
-	if (w->ctx->cpu != w->ctx->device && device == 0) {
+	if (w->ctx->cpu != w->ctx->device && device == YK_SLOT_DEVICE) {
 		if (yk_strict()) {
 			char text[160];
 			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
@@ -477,7 +477,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					  w->ctx->device->id,
 					  yk_describe(&outs[0], text));
 		}
-		err = try_device(w, c, nout, outs, 1, "the device does not take it", out);
+		err = try_device(w, c, nout, outs, YK_SLOT_CPU, "the device does not take it", out);
 		if (err)
 			return err < 0 ? err : 0;
 	}

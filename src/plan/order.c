@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order: creation order, or, when that lowers the peak, with each update of a variable right behind what
-// it needs.
+// Order: a list scheduler (Graham 1966) takes, of the groups whose operands are there, the one of the least
+// rank.  Ranks are places in creation order; or, when that lowers the peak, those with each update of a
+// variable right behind what it needs.  Groups of the CPU, for which the host waits, let those of the
+// device that do not need them go ahead, unless that takes much more memory.
 //
 // A barrier is a group of its own that is never launched and never moves.  It reads all its operands, so
 // that what makes them is not joined to a later group; what comes through it remembers it.
@@ -10,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "plan/plan.h"
 
@@ -137,34 +140,236 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	}
 }
 
-int yk_order(struct yk_work *w)
+// ---- dependencies ----
+
+struct schedule {
+	struct yk_work *w;
+	uint32_t n;      // groups that are launched, numbered in creation order
+	uint32_t *group; // by number
+	uint32_t *number; // by group
+	uint32_t *first; // by number: where its followers begin in `follower`; one more at the end
+	uint32_t *needs; // by number: how many it follows
+	uint32_t *rank;  // by number
+	uint32_t *heap;  // of those that are ready, the least rank first
+	uint32_t ready;
+	struct edge {
+		uint32_t from, to;
+	} *edge;
+	uint32_t *follower;
+	size_t edges, edge_cap;
+};
+
+// The node that computes v's elements, which v may be a view of.
+static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 {
-	size_t n = 0, groups = w->groups + (size_t)1;
-	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at);
-	uint32_t *other = malloc(groups * sizeof *other),
-		 *scratch = malloc(3 * groups * sizeof *scratch);
-	uint32_t *last = malloc((w->g.values + 1) * sizeof *last);
-	w->order = malloc(groups * sizeof *w->order);
+	while (yk_ops[yk_maker(g, v)->op].flags & YK_F_VIEW)
+		v = g->arg[yk_maker(g, v)->in];
+	return g->value[v].node;
+}
+
+static bool is_member(const struct yk_group *q, uint32_t node)
+{
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->member[i] == node)
+			return true;
+	return false;
+}
+
+// Number `to` follows the group that a node is in.
+static int follow(struct schedule *s, uint32_t node, uint32_t to)
+{
+	uint32_t group = s->w->group_of[node];
+	if (group == YK_NIL || is_member(&s->w->group[s->group[to]], node))
+		return 0;
+	if (yk_grow(&s->edge, &s->edge_cap, s->edges + 1, sizeof *s->edge) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	s->edge[s->edges++] = (struct edge){ s->number[group], to };
+	s->needs[to]++;
+	return 0;
+}
+
+// It follows those that make what it reads, those whose value that lies in, and barriers it came through.
+static int find_needs(struct schedule *s, uint32_t to)
+{
+	const struct yk_work *w = s->w;
+	const struct yk_graph *g = &w->g;
+	const struct yk_group *q = &w->group[s->group[to]];
 	int err = 0;
-	if (!at || !w->order || !other || !last || !scratch) {
-		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
-		goto out;
+	for (uint32_t k = 0; k < q->n; k++) {
+		const struct yk_node *m = &g->node[q->member[k]];
+		for (uint32_t a = 0; a < m->nin && !err; a++) {
+			yk_id v = g->arg[m->in + a];
+			if (v == YK_NIL)
+				continue;
+			uint32_t maker = maker_of(g, v), base = g->value[w->place[v].base].node;
+			err = follow(s, maker, to);
+			if (!err && base != maker)
+				err = follow(s, base, to);
+			if (!err && w->place[v].gate)
+				err = follow(s, w->place[v].gate - 1, to);
+		}
 	}
+	return err;
+}
+
+static int find_edges(struct schedule *s)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < s->n && !err; i++)
+		err = find_needs(s, i);
+	if (err)
+		return err;
+	if (!(s->follower = malloc((s->edges + 1) * sizeof *s->follower)))
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (size_t e = 0; e < s->edges; e++)
+		s->first[s->edge[e].from + 2]++;
+	for (uint32_t i = 2; i < s->n + 2; i++)
+		s->first[i] += s->first[i - 1];
+	// first[i + 1] is where i's followers begin, and moves to where they end
+	for (size_t e = 0; e < s->edges; e++)
+		s->follower[s->first[s->edge[e].from + 1]++] = s->edge[e].to;
+	return 0;
+}
+
+// ---- scheduling ----
+
+static bool sooner(const struct schedule *s, uint32_t a, uint32_t b)
+{
+	return s->rank[a] != s->rank[b] ? s->rank[a] < s->rank[b] : a < b;
+}
+
+static void push(struct schedule *s, uint32_t x)
+{
+	uint32_t i = s->ready++;
+	for (; i && sooner(s, x, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = x;
+}
+
+static uint32_t pop(struct schedule *s)
+{
+	uint32_t top = s->heap[0], x = s->heap[--s->ready], i = 0;
+	for (uint32_t k; (k = 2 * i + 1) < s->ready; i = k) {
+		k += k + 1 < s->ready && sooner(s, s->heap[k + 1], s->heap[k]);
+		if (!sooner(s, s->heap[k], x))
+			break;
+		s->heap[i] = s->heap[k];
+	}
+	s->heap[i] = x;
+	return top;
+}
+
+// The groups by rank, each behind what it follows.  `left` has room for one word each.
+static void list(struct schedule *s, uint32_t *to, uint32_t *left)
+{
+	memcpy(left, s->needs, s->n * sizeof *left);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!left[i])
+			push(s, i);
+	while (s->ready) {
+		uint32_t i = pop(s);
+		*to++ = s->group[i];
+		for (uint32_t e = s->first[i]; e < s->first[i + 1]; e++)
+			if (!--left[s->follower[e]])
+				push(s, s->follower[e]);
+	}
+}
+
+static const struct yk_node *node_of(const struct schedule *s, uint32_t number)
+{
+	return &s->w->g.node[s->w->group[s->group[number]].at];
+}
+
+enum { AHEAD = 256 }; // places in the order that the device's groups go ahead of the CPU's at most
+
+// Ranks for copies that go on beside the device's groups: down as soon as the bytes are there, up as late as
+// the CPU's group.  False: nothing is on the CPU.
+static bool rank_beside(struct schedule *s, const uint32_t *order)
+{
+	const struct yk_work *w = s->w;
+	bool any = false;
+	for (uint32_t i = 0; i < s->n; i++)
+		s->rank[s->number[order[i]]] = i;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct yk_node *n = node_of(s, i);
+		if (n->op == YK_TRANSFER && n->slot == YK_SLOT_CPU) {
+			uint32_t maker = w->group_of[w->g.value[w->place[w->g.arg[n->in]].base].node];
+			s->rank[i] = maker == YK_NIL ? 0 : s->rank[s->number[maker]];
+		} else if (n->slot == YK_SLOT_CPU) {
+			s->rank[i] += AHEAD;
+			any = true;
+		}
+	}
+	return any;
+}
+
+static int number_groups(struct schedule *s)
+{
+	struct yk_work *w = s->w;
+	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at); // by node: the group that runs there
+	if (!at)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memset(at, 0xff, (w->g.nodes + 1) * sizeof *at);
 	for (uint32_t i = 0; i < w->groups; i++)
 		if (!w->group[i].dead)
 			at[w->group[i].at] = i;
 	for (size_t k = 0; k < w->g.nodes; k++)
-		if (at[k] != YK_NIL)
-			w->order[n++] = at[k];
-	w->norder = n;
-	early_updates(w, w->order, (uint32_t)n, other, scratch);
-	if (peak(w, other, n, last) < peak(w, w->order, n, last))
-		memcpy(w->order, other, n * sizeof *other);
-out:
+		if (at[k] != YK_NIL) {
+			s->rank[s->n] = s->n;
+			s->number[at[k]] = s->n;
+			s->group[s->n++] = at[k];
+		}
 	free(at);
-	free(other);
+	return 0;
+}
+
+// The best of three orders is in w->order then.  last: a word a value; scratch: three a group.
+static void choose(struct schedule *s, uint32_t *other, uint32_t *last, uint32_t *scratch)
+{
+	struct yk_work *w = s->w;
+	list(s, w->order, scratch);
+	early_updates(w, w->order, s->n, other, scratch);
+	uint64_t least = peak(w, w->order, s->n, last), bytes = peak(w, other, s->n, last);
+	if (bytes < least) {
+		memcpy(w->order, other, s->n * sizeof *other);
+		least = bytes;
+	}
+	if (!rank_beside(s, w->order))
+		return;
+	list(s, other, scratch);
+	if (peak(w, other, s->n, last) <= least + least / 8)
+		memcpy(w->order, other, s->n * sizeof *other);
+}
+
+int yk_order(struct yk_work *w)
+{
+	struct schedule s = { .w = w };
+	size_t groups = w->groups + (size_t)2;
+	uint32_t *words = calloc(9 * groups, sizeof *words), *scratch = words + 6 * groups;
+	uint32_t *last = malloc((w->g.values + 1) * sizeof *last);
+	w->order = malloc(groups * sizeof *w->order);
+	int err = words && last && w->order ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
+	if (!err) {
+		s.group = words;
+		s.number = words + groups;
+		s.first = words + 2 * groups;
+		s.needs = words + 3 * groups;
+		s.rank = words + 4 * groups;
+		s.heap = words + 5 * groups;
+		err = number_groups(&s);
+	}
+	if (!err)
+		err = find_edges(&s);
+	uint32_t *other = err ? NULL : malloc(groups * sizeof *other);
+	if (other)
+		choose(&s, other, last, scratch);
+	else if (!err)
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+	w->norder = s.n;
+	free(words);
 	free(last);
-	free(scratch);
+	free(other);
+	free(s.edge);
+	free(s.follower);
 	return err;
 }

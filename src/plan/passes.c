@@ -28,8 +28,9 @@ void yk_plan_free(struct yk_plan *p)
 	free(p->ref);
 	free(p->block);
 	free(p->root_block);
-	free(p->chunk[0]);
-	free(p->chunk[1]);
+	for (int k = 0; k < YK_SLOTS; k++)
+		free(p->arena[k].chunk);
+	free(p->wait);
 	yk_arena_fini(&p->memory);
 	free(p);
 }
@@ -53,6 +54,7 @@ void yk_work_fini(struct yk_work *w)
 	free(w->again);
 	free(w->group_of);
 	free(w->order);
+	free(w->clock);
 }
 
 static uint32_t guaranteed(const struct yoke_context *ctx)
@@ -86,6 +88,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 		err = yk_selftest_verdict(w.ctx->device);
 	if (!err)
 		err = yk_fallbacks_note(&w);
+	if (!err)
+		err = yk_waits(&w);
 	if (!err)
 		err = yk_layout(&w);
 	if (!err)

@@ -7,6 +7,7 @@
 //	fuse     which nodes become one launch
 //	again    which values are computed again where they are read
 //	emit     each launch as an op of the plugin ABI
+//	waits    what each launch waits for on other queues
 //	layout   where each value lies: arena, root block, or the block of a dead old version
 //	launch   binds and runs
 //
@@ -81,7 +82,7 @@ enum {
 enum yk_where { YK_AT_NONE, YK_AT_ARENA, YK_AT_LEAF, YK_AT_ROOT, YK_AT_SCALAR };
 
 struct yk_ref { // where a view's bytes are
-	uint8_t where, device; // device: of an arena
+	uint8_t where, slot;   // slot: whose arena
 	uint32_t index;        // chunk of the arena, leaf, or root block
 	uint64_t offset;       // bytes
 };
@@ -96,7 +97,7 @@ struct yk_part { // a node of the lowered graph, for profiles
 };
 
 struct yk_step {
-	uint8_t kind, device; // UP and DOWN: the device that is not the host
+	uint8_t kind, slot;
 	uint16_t impl;
 	uint32_t view, views; // its views in plan->view and plan->ref, results first
 	uint32_t node;        // of the plan's graph
@@ -111,6 +112,8 @@ struct yk_step {
 	uint64_t pattern;     // FILL
 	const char *cause;    // why here and so
 	uint32_t fallback;    // what it counts for: planner->fallback[fallback - 1]; 0: nothing
+	uint32_t event;       // number of the event behind it, for steps of other slots; YK_NIL: none
+	uint32_t wait, waits; // in plan->wait: events of other slots that it runs behind
 	const struct yk_part *part; // the nodes it does; steps of one move share them
 	const struct yoke_backend *ops; // of RUN: who prepared ..
 	void *handle;                   // .. this for it
@@ -135,8 +138,15 @@ struct yk_plan {
 	size_t blocks, block_cap;
 	uint32_t *root_block;        // by root: its block
 	size_t roots;
-	uint64_t *chunk[2];          // bytes of the arenas' allocations: device, CPU
-	size_t chunks[2], chunk_cap[2];
+	struct yk_arena_plan {       // of the slots that memory is of
+		uint64_t *chunk;     // bytes of each allocation
+		size_t n, cap;
+	} arena[YK_SLOTS];
+	uint32_t *wait;              // numbers of events; YK_NIL: what the queue of the steps did before
+	size_t waits, wait_cap;
+	uint32_t events;
+	uint32_t last_event[YK_SLOTS]; // behind all steps of a slot, not of the device's; YK_NIL: it has none
+	uint32_t loose;              // bit k: the device's last step does not know those of slot k to be over
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
 	uint64_t copies, copy_bytes; // assignments that could not be in place
@@ -171,13 +181,17 @@ struct yk_joined { // a value whose pieces, of `step` along an axis, are values 
 	int64_t step;
 };
 
+struct yk_clock { // what is known to be over when a step begins: the steps before over[k], of slot k
+	uint32_t over[YK_SLOTS];
+};
+
 struct yk_work {
 	struct yoke_context *ctx;
 	const struct yk_marks *marks;
 	const struct yk_root *root;
 	size_t roots;
 	uint32_t align;          // of the first byte of any value, as both devices guarantee it
-	struct yk_graph g;       // after lowering; node.device is 0 (the context's) or 1 (the CPU)
+	struct yk_graph g;       // after lowering
 	struct yk_place *place;  // by value
 	size_t place_cap;
 	const char **cause;      // by node: why it is where it is, or NULL
@@ -196,6 +210,7 @@ struct yk_work {
 	uint32_t *group_of;      // by node
 	uint32_t *order;         // groups as they are launched
 	size_t norder;
+	struct yk_clock *clock;  // by step
 	struct yk_plan *plan;
 	bool again_without;      // a kernel does not build, and its device is not asked for it again; or
 				 // a value is too large, and is not to be made whole
@@ -204,7 +219,7 @@ struct yk_work {
 	bool in_piece;           // a piece of such a value is being lowered
 };
 
-struct yk_device *yk_work_device(const struct yk_work *, int device);
+struct yk_device *yk_work_device(const struct yk_work *, int slot);
 int yk_lower(struct yk_work *);
 // What is live and who reads what; then lets operands of a concat be computed in their place in it.
 int yk_uses(struct yk_work *);
@@ -218,6 +233,8 @@ int yk_parts(struct yk_work *, const struct yk_group *, size_t first);
 int yk_parts_gone(struct yk_work *);
 // Which kind of fallback each step counts for.
 int yk_fallbacks_note(struct yk_work *);
+// Which steps of other slots each step waits for.
+int yk_waits(struct yk_work *);
 int yk_layout(struct yk_work *);
 // Is a value too large for the device?  Then the recorded node it came of is lowered by pieces next time,
 // unless it was: false.
@@ -325,9 +342,10 @@ struct yk_planner {
 	uint32_t misses;  // bit k: the k-th evaluation before this one missed
 	bool warned;
 	char miss[300];   // why the last one that missed did
-	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
-	struct yk_storage **storage;   // .. storages of root blocks
-	size_t chunk_cap[2], storage_cap;
+	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..
+	struct yk_storage **storage;   // .. storages of root blocks ..
+	struct yk_event **event;       // .. and events for other slots
+	size_t chunk_cap[YK_SLOTS], storage_cap, event_cap;
 	struct yk_fallback *fallback;  // kinds, as they were met
 	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so

@@ -67,7 +67,7 @@ static void print_step(const struct yk_work *w, const struct yk_plan *p, size_t 
 {
 	static const char *const kind[] = { "", "fill", "down", "up" };
 	const struct yk_step *s = &p->step[i];
-	const struct yk_device *d = yk_work_device(w, s->device);
+	const struct yk_device *d = yk_work_device(w, s->slot);
 	const struct yoke_view *first = &p->view[s->view];
 	struct yk_value v = { .dtype = first->dtype, .rank = first->rank };
 	char shape[160], place[64];
@@ -142,9 +142,9 @@ void yk_plan_print(const struct yk_work *w, const struct yk_plan *p)
 	struct text t = { .at = malloc(cap), .cap = cap };
 	if (!t.at)
 		return;
-	for (int d = 0; d < 2; d++)
-		for (size_t i = 0; i < p->chunks[d]; i++)
-			arena += p->chunk[d][i];
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < p->arena[k].n; i++)
+			arena += p->arena[k].chunk[i];
 	for (size_t i = 0; i < p->blocks; i++)
 		roots += p->block[i].leaf == YK_NIL && p->block[i].donor == YK_NIL ?
 				 p->block[i].bytes :

@@ -15,16 +15,16 @@
 static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **behind)
 {
 	struct yoke_context *ctx = s->ctx;
-	const struct yk_flight *older = &ctx->flight[ctx->flights % 2];
+	struct yk_event *done = ctx->flight[ctx->flights % 2].done[YK_SLOT_DEVICE]; // of the older run
 	*behind = NULL;
 	if (s->host) // the CPU's queue is done with it
 		return ctx->cpu_queue;
-	if (ctx->down == ctx->queue || (ctx->observer && ctx->observer->ordered))
+	if (ctx->down == ctx->queue)
 		return ctx->queue;
 	if (s->up)
 		*behind = s->up;
-	else if (s->written && older->done && s->written <= older->done->serial)
-		*behind = older->done;
+	else if (s->written[YK_SLOT_DEVICE] && done && s->written[YK_SLOT_DEVICE] <= done->serial)
+		*behind = done;
 	return *behind ? ctx->down : ctx->queue;
 }
 

@@ -73,7 +73,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
 	const struct yk_place *p = &w->place[v];
 	uint16_t flags = yk_ops[maker->op].flags;
-	if (!(flags & YK_F_STRIDED) || maker->device != concat->device ||
+	if (!(flags & YK_F_STRIDED) || maker->slot != concat->slot ||
 	    w->rooted[base] || w->use[base + 1] - w->use[base] != 1 || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
 		return;
@@ -85,7 +85,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	struct yk_built built = { 0 };
 	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built) :
 				     yk_build_node(w, one, false, &built);
-	struct yk_device *d = yk_work_device(w, concat->device);
+	struct yk_device *d = yk_work_device(w, concat->slot);
 	bool good = !err && yk_selftest_can(d, &built.op);
 	yk_built_fini(&built);
 	if (!good) {

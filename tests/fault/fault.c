@@ -66,11 +66,19 @@ struct segment {
 	struct segment *next;
 };
 
-struct transfer {
-	void *segment, *to; // to: in the host, of a get
+// What is put off.
+struct work {
+	enum { WORK_PUT, WORK_GET, WORK_COPY, WORK_FILL, WORK_RUN, WORK_AFTER } kind;
+	void *segment, *to; // to: in the host, of a get; a segment, of a copy
 	const void *from;   // of a put
-	uint64_t offset, bytes;
-	struct transfer *next;
+	uint64_t offset, to_offset, bytes;
+	unsigned char pattern[8];
+	uint32_t pattern_bytes;
+	struct handle *handle; // of a run, ..
+	struct yoke_op *op;    // .. and this one's copy, with its views and map
+	struct queue *behind;  // of an after: so many pieces of that queue have to be done
+	long upto;
+	struct work *next;
 };
 
 struct queue {
@@ -79,13 +87,16 @@ struct queue {
 	bool stuck;
 	long runs;        // so far
 	atomic_long over; // of those, what an event has said to be over
-	struct transfer *first; // of those that are put off
-	struct queue *next;     // of those that ended, to which events may point
+	struct work *first, **last; // that are put off
+	long put_off, done;     // pieces of work so far; of those, done
+	int code;               // that one of them ended with, untold
+	struct queue *next;
 };
 
 struct event {
 	struct queue *queue;
 	long runs; // before it
+	long upto; // pieces of work that were put off before it
 	long trouble;
 	bool stuck;
 	atomic_long polls; // until it is done
@@ -100,13 +111,15 @@ static atomic_long alive, lag, memory_limit;
 static atomic_long early; // handles released while a run of theirs was under way
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified, defers;
+static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
 static uint64_t max_segment, memory_free, devices, impls, impls_most;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the two that follow
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over the one that follows
 static struct segment *segments;
-static struct queue *ended;
+static pthread_mutex_t late = PTHREAD_MUTEX_INITIALIZER; // over the one that follows, and what is put off
+static struct queue *queues; // all there have been, for events may point to those that ended
 static uint64_t in_use;
 
 // ---- faults ----
@@ -293,7 +306,78 @@ static void *segment_host(void *segment)
 	return has ? cpu->segment_host(segment) : NULL;
 }
 
+// ---- runs ----
+
+struct handle {
+	void *cpu;
+	uint32_t impl;
+	const struct queue *queue; // of its last run
+	long run;                  // that one's number
+};
+
+// Turns the sign of the first element of the first result that has any (true and false, of a bool).
+static int spoil(struct queue *q, const struct yoke_op *op)
+{
+	static const uint8_t size[] = {
+#define X(name, number, bytes) [number] = bytes,
+		YOKE_DTYPES(X)
+#undef X
+	};
+	for (uint32_t k = 0; k < op->nout; k++) {
+		const struct yoke_view *v = &op->out[k];
+		uint64_t at = v->offset + (size[v->dtype] ? size[v->dtype] - 1u : 0);
+		bool empty = v->kind != YOKE_VIEW_BUFFER;
+		unsigned char byte;
+		for (int d = 0; d < v->rank; d++)
+			empty |= !v->dims[d];
+		if (empty)
+			continue;
+		int code = cpu->get(q->cpu, v->segment, at, &byte, 1);
+		byte ^= v->dtype == yoke_bool ? 1 : 0x80;
+		return code ? code : cpu->put(q->cpu, v->segment, at, &byte, 1);
+	}
+	return 0;
+}
+
+// Does the view lie as it says?
+static bool aligned(const struct yoke_view *v)
+{
+	if (v->kind != YOKE_VIEW_BUFFER || !v->segment)
+		return true;
+	uintptr_t at = (uintptr_t)cpu->segment_host(v->segment) + v->offset;
+	return v->align && at % v->align == 0;
+}
+
+// The run itself, once it is its turn.
+static int run_now(struct queue *q, struct handle *h, const struct yoke_op *op)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < op->nout + op->nin && !code; i++) {
+		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
+		code = v->kind == YOKE_VIEW_BUFFER ? use(v->segment) : 0;
+		if (!code && !aligned(v))
+			code = fail(YOKE_EINVAL, "fault: a view is not aligned as it says");
+	}
+	if (!code && !aligned(&op->workspace))
+		code = fail(YOKE_EINVAL, "fault: a workspace is not aligned as it says");
+	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
+		code = use(op->workspace.segment);
+	if (!code)
+		code = cpu->run(q->cpu, h->cpu, op);
+	bool spoilt = impls < 2 || h->impl + 1 == (only ? only : 1);
+	if (!code && *wrong && spoilt && names(wrong, op->code))
+		code = spoil(q, op);
+	return code;
+}
+
 // ---- queues ----
+
+// Numbers of chance (Knuth's MMIX generator).
+static unsigned next_chance(void)
+{
+	chance = chance * 6364136223846793005ul + 1442695040888963407ul;
+	return (unsigned)(chance >> 33);
+}
 
 static int queue_new(uint32_t device, int kind, void **to)
 {
@@ -306,52 +390,83 @@ static int queue_new(uint32_t device, int kind, void **to)
 		free(q);
 		return YOKE_ENOMEM;
 	}
+	q->last = &q->first;
+	pthread_mutex_lock(&late);
+	q->next = queues;
+	queues = q;
+	pthread_mutex_unlock(&late);
 	alive++;
 	*to = q;
 	return 0;
 }
 
-// Does what was put off, in order: somebody waits for it, or it is another call's turn.
-static int catch_up(struct queue *q) // which may be gone where nothing is put off
+static int do_work(struct queue *q, const struct work *w)
 {
-	int code = 0;
-	for (struct transfer *t = defers ? q->first : NULL, *next; t; t = next) {
-		int one = t->to ? cpu->get(q->cpu, t->segment, t->offset, t->to, t->bytes) :
-				  cpu->put(q->cpu, t->segment, t->offset, t->from, t->bytes);
-		next = t->next;
-		code = code ? code : one;
-		free(t);
+	switch (w->kind) {
+	case WORK_PUT: return cpu->put(q->cpu, w->segment, w->offset, w->from, w->bytes);
+	case WORK_GET: return cpu->get(q->cpu, w->segment, w->offset, w->to, w->bytes);
+	case WORK_COPY: return cpu->copy(q->cpu, w->to, w->to_offset, w->segment, w->offset, w->bytes);
+	case WORK_FILL:
+		return cpu->fill(q->cpu, w->segment, w->offset, w->bytes, w->pattern, w->pattern_bytes);
+	case WORK_RUN: return run_now(q, w->handle, w->op);
+	case WORK_AFTER: break;
 	}
-	if (defers)
-		q->first = NULL;
-	return code;
+	return 0;
 }
 
-static int put_off(struct queue *q, struct transfer what)
+// Does the first piece that was put off, if it need not wait for another queue.
+static bool advance(struct queue *q)
 {
-	struct transfer **at = &q->first, *t = malloc(sizeof *t);
-	if (!t)
+	struct work *w = q->first;
+	if (!w || (w->kind == WORK_AFTER && w->behind->done < w->upto))
+		return false;
+	int code = do_work(q, w);
+	q->code = q->code ? q->code : code;
+	if (!(q->first = w->next))
+		q->last = &q->first;
+	q->done++;
+	free(w->op);
+	free(w);
+	return true;
+}
+
+// So many pieces of the queue are done, with those of others that they are behind.
+static void catch_up(struct queue *q, long upto)
+{
+	while (q->done < upto)
+		if (!advance(q))
+			catch_up(q->first->behind, q->first->upto);
+}
+
+// Does the work, or puts it off; then some of what was put off may be done, on any queue, as chance has it.
+static int work_on(struct queue *q, struct work what)
+{
+	if (!defers)
+		return do_work(q, &what);
+	struct work *w = malloc(sizeof *w);
+	if (!w) {
+		free(what.op);
 		return YOKE_ENOMEM;
-	*t = what;
-	while (*at)
-		at = &(*at)->next;
-	*at = t;
+	}
+	*w = what;
+	pthread_mutex_lock(&late);
+	*q->last = w;
+	q->last = &w->next;
+	q->put_off++;
+	for (struct queue *k = queues; k && chance; k = k->next)
+		for (unsigned r = next_chance(); r % 3 == 0 && advance(k); r /= 3)
+			;
+	pthread_mutex_unlock(&late);
 	return 0;
 }
 
 static void queue_free(void *queue)
 {
 	struct queue *q = queue;
-	catch_up(q);
+	pthread_mutex_lock(&late);
+	catch_up(q, q->put_off);
 	cpu->queue_free(q->cpu);
-	if (defers) {
-		pthread_mutex_lock(&lock);
-		q->next = ended;
-		ended = q;
-		pthread_mutex_unlock(&lock);
-	} else {
-		free(q);
-	}
+	pthread_mutex_unlock(&late);
 	alive--;
 }
 
@@ -366,10 +481,8 @@ static int put(void *queue, void *segment, uint64_t offset, const void *from, ui
 	int code = fault(FAULT_put);
 	if (!code)
 		code = use(segment);
-	if (code)
-		return code;
-	return defers ? put_off(queue, (struct transfer){ segment, NULL, from, offset, bytes, NULL }) :
-			cpu->put(((struct queue *)queue)->cpu, segment, offset, from, bytes);
+	return code ? code : work_on(queue, (struct work){ .kind = WORK_PUT, .segment = segment,
+							   .offset = offset, .from = from, .bytes = bytes });
 }
 
 static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
@@ -377,10 +490,8 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 	int code = fault(FAULT_get);
 	if (!code)
 		code = use(segment);
-	if (code)
-		return code;
-	return defers ? put_off(queue, (struct transfer){ segment, to, NULL, offset, bytes, NULL }) :
-			cpu->get(((struct queue *)queue)->cpu, segment, offset, to, bytes);
+	return code ? code : work_on(queue, (struct work){ .kind = WORK_GET, .segment = segment,
+							   .offset = offset, .to = to, .bytes = bytes });
 }
 
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
@@ -391,10 +502,9 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 		code = use(to);
 	if (!code)
 		code = use(from);
-	if (!code)
-		code = catch_up(queue);
-	return code ? code : cpu->copy(((struct queue *)queue)->cpu, to, to_offset, from,
-				       from_offset, bytes);
+	return code ? code : work_on(queue, (struct work){ .kind = WORK_COPY, .segment = from,
+							   .offset = from_offset, .to = to,
+							   .to_offset = to_offset, .bytes = bytes });
 }
 
 static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
@@ -403,10 +513,10 @@ static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, con
 	int code = fault(FAULT_fill);
 	if (!code)
 		code = use(segment);
-	if (!code)
-		code = catch_up(queue);
-	return code ? code : cpu->fill(((struct queue *)queue)->cpu, segment, offset, bytes,
-				       pattern, pattern_bytes);
+	struct work w = { .kind = WORK_FILL, .segment = segment, .offset = offset, .bytes = bytes,
+			  .pattern_bytes = pattern_bytes };
+	memcpy(w.pattern, pattern, pattern_bytes);
+	return code ? code : work_on(queue, w);
 }
 
 // ---- events: NULL, done already, where kernels are empty ----
@@ -428,6 +538,7 @@ static int event_mark(void *queue, void **to)
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
 	e->queue = q;
 	e->runs = q->runs;
+	e->upto = q->put_off;
 	e->trouble = q->trouble > atomic_load(&told) ? q->trouble : 0;
 	e->stuck = q->stuck;
 	atomic_init(&e->polls, atomic_load(&lag));
@@ -440,8 +551,21 @@ static int event_after(void *queue, void *event)
 {
 	struct event *e = event;
 	int code = fault(FAULT_after);
-	(void)queue;
-	return code || !e ? code : catch_up(e->queue);
+	if (code || !e || !defers)
+		return code;
+	return work_on(queue, (struct work){ .kind = WORK_AFTER, .behind = e->queue, .upto = e->upto });
+}
+
+// What was put off before the event is done.
+static int reach(const struct event *e)
+{
+	struct queue *q = e->queue;
+	pthread_mutex_lock(&late);
+	catch_up(q, e->upto);
+	int code = q->code;
+	q->code = 0;
+	pthread_mutex_unlock(&late);
+	return code;
 }
 
 // What an event says once it is over.  Those that are marked after a report are clean again.
@@ -467,7 +591,7 @@ static int event_done(void *event)
 	if (e->stuck || atomic_fetch_sub(&e->polls, 1) > 0)
 		return 0;
 	code = outcome(e);
-	code = code ? code : catch_up(e->queue);
+	code = code ? code : reach(e);
 	return code ? code : 1;
 }
 
@@ -481,7 +605,7 @@ static int event_wait(void *event)
 		pause();
 	atomic_store(&e->polls, 0);
 	code = outcome(e);
-	return code ? code : catch_up(e->queue);
+	return code ? code : reach(e);
 }
 
 static void event_free(void *event)
@@ -528,13 +652,6 @@ static uint32_t behind(const struct yoke_op *op, uint32_t impl)
 	return impls < 2 ? impl : (uint32_t)__builtin_ctzll(cpu->can(0, op) | (uint64_t)1 << 63);
 }
 
-struct handle {
-	void *cpu;
-	uint32_t impl;
-	const struct queue *queue; // of its last run
-	long run;                  // that one's number
-};
-
 static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
 		   void **to, uint64_t *bytes)
 {
@@ -565,37 +682,22 @@ static void release(void *handle)
 	alive--;
 }
 
-// Turns the sign of the first element of the first result that has any (true and false, of a bool).
-static int spoil(struct queue *q, const struct yoke_op *op)
+// With its views and map.
+static struct yoke_op *copy_op(const struct yoke_op *op)
 {
-	static const uint8_t size[] = {
-#define X(name, number, bytes) [number] = bytes,
-		YOKE_DTYPES(X)
-#undef X
-	};
-	for (uint32_t k = 0; k < op->nout; k++) {
-		const struct yoke_view *v = &op->out[k];
-		uint64_t at = v->offset + (size[v->dtype] ? size[v->dtype] - 1u : 0);
-		bool empty = v->kind != YOKE_VIEW_BUFFER;
-		unsigned char byte;
-		for (int d = 0; d < v->rank; d++)
-			empty |= !v->dims[d];
-		if (empty)
-			continue;
-		int code = cpu->get(q->cpu, v->segment, at, &byte, 1);
-		byte ^= v->dtype == yoke_bool ? 1 : 0x80;
-		return code ? code : cpu->put(q->cpu, v->segment, at, &byte, 1);
-	}
-	return 0;
-}
-
-// Does the view lie as it says?
-static bool aligned(const struct yoke_view *v)
-{
-	if (v->kind != YOKE_VIEW_BUFFER || !v->segment)
-		return true;
-	uintptr_t at = (uintptr_t)cpu->segment_host(v->segment) + v->offset;
-	return v->align && at % v->align == 0;
+	size_t views = op->nout + op->nin, map = op->map ? sizeof *op->map : 0;
+	struct yoke_op *o = malloc(sizeof *o + views * sizeof *op->out + map);
+	if (!o)
+		return NULL;
+	struct yoke_view *v = (struct yoke_view *)(o + 1);
+	*o = *op;
+	memcpy(v, op->out, op->nout * sizeof *v);
+	memcpy(v + op->nout, op->in, op->nin * sizeof *v);
+	o->out = v;
+	o->in = v + op->nout;
+	if (op->map)
+		o->map = memcpy(v + views, op->map, map);
+	return o;
 }
 
 static int run(void *queue, void *handle, const struct yoke_op *op)
@@ -606,8 +708,6 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 	int code = meant ? fault(FAULT_run) : 0;
 	if (code || null)
 		return code;
-	if ((code = catch_up(q)))
-		return code;
 	if (strikes(FAULT_late)) { // accepted, and not done
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
 		return 0;
@@ -616,22 +716,10 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 		q->stuck = true;
 	h->queue = q;
 	h->run = ++q->runs;
-	for (uint32_t i = 0; i < op->nout + op->nin && !code; i++) {
-		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
-		code = v->kind == YOKE_VIEW_BUFFER ? use(v->segment) : 0;
-		if (!code && !aligned(v))
-			code = fail(YOKE_EINVAL, "fault: a view is not aligned as it says");
-	}
-	if (!code && !aligned(&op->workspace))
-		code = fail(YOKE_EINVAL, "fault: a workspace is not aligned as it says");
-	if (!code && op->workspace.kind == YOKE_VIEW_BUFFER)
-		code = use(op->workspace.segment);
-	if (!code)
-		code = cpu->run(q->cpu, h->cpu, op);
-	bool spoilt = impls < 2 || h->impl + 1 == (only ? only : 1);
-	if (!code && *wrong && spoilt && names(wrong, op->code))
-		code = spoil(q, op);
-	return code;
+	if (!defers)
+		return run_now(q, h, op);
+	struct work w = { .kind = WORK_RUN, .handle = h, .op = copy_op(op) };
+	return w.op ? work_on(q, w) : YOKE_ENOMEM;
 }
 
 // ---- commands ----
@@ -680,6 +768,13 @@ static void ctl_lag(long polls)
 	lag = polls;
 }
 
+static void ctl_chance(long seed)
+{
+	pthread_mutex_lock(&late);
+	chance = (unsigned long)seed;
+	pthread_mutex_unlock(&late);
+}
+
 static long ctl_alive(void)
 {
 	return alive;
@@ -691,7 +786,7 @@ static long ctl_early(void)
 }
 
 static const struct fault_control control = {
-	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive, ctl_early,
+	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive, ctl_early, ctl_chance,
 };
 
 static const void *ext(const char *name)
@@ -765,8 +860,8 @@ static void read_settings(void)
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
-	defers = flag("fault.defer", "0", "puts and gets are done when an event behind them is waited for, or "
-		      "with the next op on their queue");
+	defers = flag("fault.defer", "0", "what is enqueued is done when an event behind it is waited for");
+	ctl_chance(number("fault.chance", "0", "with fault.defer: seed of the chance that it is done before; 0: never"));
 	null = flag("fault.null", "0", "accept every op, run nothing");
 	sticky = flag("fault.sticky", "0", "all calls behind the n-th fail too");
 }

@@ -21,6 +21,9 @@ struct fault_control {
 	long (*alive)(void);
 	// Handles that were released before an event said that their last run was over.
 	long (*early)(void);
+	// With fault.defer: what is put off may also be done before it must be, by chance from this seed on;
+	// 0: not.
+	void (*chance)(long seed);
 };
 
 #endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits: which steps of other slots each step runs behind, and what is known to be over when it begins
+// (vector clocks: Fidge 1988, Mattern 1989).
+//
+// A slot's steps run in order.  A step that reads what another slot makes waits for that step's event,
+// and knows then whatever that one knew.  Copies between the memories wait for what the queue of the
+// steps did before the plan, if for nothing of it: the memory that they use was that queue's.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "plan/plan.h"
+
+struct waits {
+	struct yk_work *w;
+	struct yk_plan *p;
+	struct yk_clock now[YK_SLOTS]; // behind the last step of each slot
+	uint32_t count[YK_SLOTS];      // 1 + number of that step, 0: there was none
+	bool began[YK_SLOTS];          // the slot is behind the beginning
+	uint32_t *writer;              // by base value: the step that wrote it last, YK_NIL: none
+};
+
+// Slot k is known to be done with its steps before `over`.
+static void learn(struct yk_clock *c, int k, uint32_t over)
+{
+	if (c->over[k] < over)
+		c->over[k] = over;
+}
+
+// Step `s` runs behind the event; YK_NIL: behind what came before the plan.
+static int add_wait(struct waits *t, uint32_t s, uint32_t event)
+{
+	struct yk_plan *p = t->p;
+	if (yk_grow(&p->wait, &p->wait_cap, p->waits + 1, sizeof *p->wait) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	p->wait[p->waits++] = event;
+	p->step[s].waits++;
+	return 0;
+}
+
+static uint32_t event_of(struct waits *t, uint32_t s)
+{
+	struct yk_step *step = &t->p->step[s];
+	if (step->event == YK_NIL)
+		step->event = t->p->events++;
+	return step->event;
+}
+
+// Step s is behind `other`, of another slot.
+static int run_behind(struct waits *t, uint32_t s, uint32_t other)
+{
+	struct yk_clock *c = &t->w->clock[s];
+	int slot = t->p->step[other].slot;
+	if (c->over[slot] > other)
+		return 0;
+	for (int k = 0; k < YK_SLOTS; k++)
+		learn(c, k, t->w->clock[other].over[k]);
+	learn(c, slot, other + 1);
+	t->began[t->p->step[s].slot] |= t->began[slot];
+	return add_wait(t, s, event_of(t, other));
+}
+
+static int visit(struct waits *t, uint32_t s)
+{
+	struct yk_plan *p = t->p;
+	struct yk_step *step = &p->step[s];
+	struct yk_clock *c = &t->w->clock[s];
+	int err = 0;
+	*c = t->now[step->slot];
+	step->wait = (uint32_t)p->waits;
+	for (uint32_t i = 0; i < step->views && !err; i++) {
+		const struct yk_ref *r = &p->ref[step->view + i];
+		if (r->where != YK_AT_ARENA || t->writer[r->index] == YK_NIL)
+			continue;
+		if (p->step[t->writer[r->index]].slot != step->slot)
+			err = run_behind(t, s, t->writer[r->index]);
+	}
+	bool copies = step->slot == YK_SLOT_UP || step->slot == YK_SLOT_DOWN;
+	if (!err && copies && !t->began[step->slot]) {
+		err = add_wait(t, s, YK_NIL);
+		t->began[step->slot] = true;
+	}
+	uint32_t results = step->kind == YK_STEP_RUN ? step->op.nout : 1;
+	for (uint32_t i = 0; i < results; i++)
+		if (p->ref[step->view + i].where == YK_AT_ARENA)
+			t->writer[p->ref[step->view + i].index] = s;
+	t->now[step->slot] = *c;
+	learn(&t->now[step->slot], step->slot, s + 1);
+	t->count[step->slot] = s + 1;
+	return err;
+}
+
+int yk_waits(struct yk_work *w)
+{
+	struct yk_plan *p = w->plan;
+	struct waits t = { .w = w, .p = p, .began = { [YK_SLOT_DEVICE] = true } };
+	int err = 0;
+	w->clock = calloc(p->steps + 1, sizeof *w->clock);
+	t.writer = malloc((w->g.values + 1) * sizeof *t.writer);
+	if (!w->clock || !t.writer)
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
+	else
+		memset(t.writer, 0xff, (w->g.values + 1) * sizeof *t.writer);
+	for (uint32_t s = 0; s < p->steps && !err; s++)
+		err = visit(&t, s);
+	for (int k = 0; k < YK_SLOTS && !err; k++) { // the run is over when all of it is
+		p->last_event[k] = YK_NIL;
+		if (k == YK_SLOT_DEVICE || !t.count[k])
+			continue;
+		p->last_event[k] = event_of(&t, t.count[k] - 1);
+		if (t.now[YK_SLOT_DEVICE].over[k] < t.count[k])
+			p->loose |= 1u << k;
+	}
+	free(t.writer);
+	return err;
+}
