@@ -25,7 +25,6 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
-	tests/again.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -78,6 +77,7 @@ test_programs = \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
+	tests/remat.t \
 	tests/retry.t \
 	tests/safetensors.t \
 	tests/schedule.t \
@@ -147,7 +147,6 @@ tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_data_t_SOURCES = tests/data.c
-tests_again_t_SOURCES = tests/again.c
 tests_assign_t_SOURCES = tests/assign.c
 tests_deep_t_SOURCES = tests/deep.c
 tests_ordinals_t_SOURCES = tests/ordinals.c
@@ -201,6 +200,7 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c
+tests_remat_t_SOURCES = tests/remat.c
 tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_schedule_t_SOURCES = tests/schedule.c

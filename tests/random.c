@@ -29,9 +29,11 @@ struct run {
 	char why[300];        // what went wrong, "" for nothing
 };
 
+static bool eager;   // ops run as they are recorded
 static bool hashing;                     // read, and compare with nothing
 static unsigned char log_bytes[1 << 27]; // what the plain run read
 static size_t log_size, log_at;
+static long long peaks; // evaluations whose memory was foretold
 static long long checked, skipped; // elements compared, and those that could be anything
 static unsigned long long plan_hits;
 
@@ -92,6 +94,19 @@ static void *data(struct run *r, const struct slot *s, int64_t limit, int64_t la
 			(*v)->v[k] = decode(s->dtype, to, k);
 	}
 	return to;
+}
+
+// Evaluates; what the plan said that it takes is what the pool had given at most, to the byte.
+static void evaluate(struct run *r, int n, yoke_tensor *const *t)
+{
+	struct yoke_stats now = { .size = sizeof now };
+	yoke_stats_reset_peaks();
+	if (yoke_eval(n, t) || yoke_stats(&now) || !now.predicted_peak || eager)
+		return;
+	peaks++;
+	if (now.predicted_peak != now.pool_allocated_peak)
+		fail(r, "a peak of %llu bytes was predicted, it was %llu", (unsigned long long)now.predicted_peak,
+		     (unsigned long long)now.pool_allocated_peak);
 }
 
 // ---- both executions of an operation ----
@@ -366,7 +381,7 @@ static void execute(struct run *r, const struct stmt *s)
 		yoke_tensor *t[3];
 		for (int i = 0; i < s->nin; i++)
 			t[i] = r->h[s->in[i]];
-		yoke_eval(s->nin, t);
+		evaluate(r, s->nin, t);
 		return;
 	}
 	case SET_SCALAR:
@@ -508,7 +523,7 @@ static const struct {
 } modes[] = {
 	{ "fuse", "1", "1" },   { "fuse", "0", "1" },      { "donate", "0", "1" },
 	{ "arena", "0", "1" },  { "plan.cse", "0", "1" },  { "eager", "1", "0" },
-	{ "plan.max", "0", "64" }, { "plan.hash", "0", "1" },
+	{ "plan.max", "0", "64" }, { "plan.hash", "0", "1" }, { "plan.clones", "7", "0" },
 };
 
 enum { MODES = sizeof modes / sizeof *modes };
@@ -526,6 +541,7 @@ static bool try_program(uint64_t seed, bool print)
 	for (int m = 0; m < MODES && good; m++) {
 		log_at = 0;
 		yoke_setting_set(modes[m].setting, modes[m].value);
+		eager = tap_eager() || !strcmp(modes[m].setting, "eager");
 		good = run(&p, !m, print, why);
 		yoke_setting_set(modes[m].setting, modes[m].back);
 		if (!good)
@@ -556,7 +572,6 @@ static int print_hash(uint64_t first, int programs)
 	return 0;
 }
 
-// The same bits in processes with 1 and 2 threads.
 // What a run of this program with these settings prints: a hash of what programs read.
 static void hash_of(const char *self, const char *settings, uint64_t first, int programs, char to[32])
 {
@@ -572,6 +587,7 @@ static void hash_of(const char *self, const char *settings, uint64_t first, int 
 	to[strcspn(to, "\n")] = 0;
 }
 
+// The same bits in processes with 1 and 2 threads.
 static void threads(const char *self, uint64_t first, int programs)
 {
 	char one[32], two[32];
@@ -623,6 +639,7 @@ int main(int argc, char **argv)
 	ok(!failed, "%d random programs: %d differ", programs, failed);
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
+	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);
 	ok(skipped < checked / 10, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
 	threads(argv[0], first, programs);

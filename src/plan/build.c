@@ -70,7 +70,7 @@ static void plain_view(struct yk_work *w, struct yoke_view *to, yk_id v, bool de
 		return;
 	}
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *p = &w->place[v];
+	const struct yk_place *p = &w->value[v].place;
 	int64_t stride[YOKE_MAX_RANK];
 	if (dense) {
 		yk_strides(x->rank, x->dims, stride);
@@ -139,8 +139,8 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 	op->in = b->view + n->nout;
 	for (uint32_t i = 0; i < n->nout; i++) {
 		yk_id v = n->out + i;
-		if (row->flags & YK_F_PARTIAL && w->use && w->use[v] == w->use[v + 1] &&
-		    !w->rooted[v])
+		if (row->flags & YK_F_PARTIAL && w->use && w->value[v].use == YK_NIL &&
+		    !w->value[v].rooted)
 			v = YK_NIL;
 		b->value[i] = v;
 		plain_view(w, &b->view[i], v, false);
@@ -168,7 +168,7 @@ struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k
 	const struct yk_node *n = &g->node[node];
 	const union yoke_attr *a = yk_attrs(g, n);
 	const yk_id *in = yk_ins(g, n);
-	struct yk_place p = w->place[n->out];
+	struct yk_place p = w->value[n->out].place;
 	if (n->op == YK_CONCAT) {
 		int64_t at = 0;
 		for (uint32_t i = 0; i < k; i++)

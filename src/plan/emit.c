@@ -34,7 +34,7 @@ static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_st
 			       .node = node,
 			       .scope = n->scope,
 			       .opcode = n->op,
-			       .cause = w->cause[node] };
+			       .cause = w->node[node].cause };
 	p->views += views;
 	*to = s;
 	return 0;
@@ -54,7 +54,7 @@ static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_vie
 	*ref = (struct yk_ref){ .where = YK_AT_NONE, .offset = v->offset };
 	if (v->kind == YOKE_VIEW_NONE || value == YK_NIL)
 		return;
-	yk_id base = w->place[value].base;
+	yk_id base = w->value[value].place.base;
 	if (v->kind == YOKE_VIEW_BUFFER) {
 		ref->where = YK_AT_ARENA;
 		ref->index = base;
@@ -134,7 +134,7 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 	const struct yk_node *n = &w->g.node[node];
 	yk_id x = w->g.arg[n->in];
 	struct yk_step *s;
-	int err = yk_build_copy(w, &w->g.value[x], &w->place[n->out], &w->place[x], false,
+	int err = yk_build_copy(w, &w->g.value[x], &w->value[n->out].place, &w->value[x].place, false,
 				b);
 	if (!err)
 		err = add_step(w, node, 2, &s);
@@ -164,7 +164,7 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 				    .dtype = v->dtype,
 				    .rank = v->rank };
 	memcpy(view->dims, v->dims, sizeof view->dims);
-	memcpy(view->strides, w->place[n->out].stride, sizeof view->strides);
+	memcpy(view->strides, w->value[n->out].place.stride, sizeof view->strides);
 	set_ref(w, &w->plan->ref[s->view], view, n->out);
 	s->kind = YK_STEP_FILL;
 	s->pattern = pattern;
@@ -177,7 +177,7 @@ static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_p
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
 	struct yk_value v = w->g.value[x];
-	const struct yk_place from = w->place[x];
+	const struct yk_place from = w->value[x].place;
 	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))
 		return 0; // computed there already
 	bool map = yk_is_number(w, from.base);

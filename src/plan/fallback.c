@@ -44,10 +44,10 @@ static uint32_t served(const struct yk_work *w, const struct yk_step *s)
 {
 	const struct yk_node *n = &w->g.node[s->node];
 	if (s->kind == YK_STEP_UP) // what was computed there
-		return w->g.value[w->place[w->g.arg[n->in]].base].node;
-	for (uint32_t k = w->use[n->out]; k < w->use[n->out + 1]; k++)
-		if (w->g.node[w->uses[k]].slot == YK_SLOT_CPU)
-			return w->uses[k];
+		return w->g.value[w->value[w->g.arg[n->in]].place.base].node;
+	for (uint32_t u = w->value[n->out].use; u != YK_NIL; u = w->use[u].next)
+		if (w->g.node[w->use[u].node].slot == YK_SLOT_CPU)
+			return w->use[u].node;
 	return s->node;
 }
 

@@ -38,11 +38,11 @@ static bool in_list(const uint32_t *member, uint32_t n, uint32_t node)
 }
 
 // Two sorted lists as one.
-static uint32_t merge(const struct yk_group *a, const struct yk_group *b, uint32_t *to)
+static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const struct yk_group *b, uint32_t *to)
 {
 	uint32_t i = 0, k = 0, n = 0;
 	while (i < a->n || k < b->n)
-		to[n++] = k == b->n || (i < a->n && a->member[i] < b->member[k]) ?
+		to[n++] = k == b->n || (i < a->n && yk_is_before(w, a->member[i], b->member[k])) ?
 				  a->member[i++] :
 				  b->member[k++];
 	return n;
@@ -54,10 +54,11 @@ static bool may_move(const struct yk_work *w, const struct yk_group *p,
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		yk_id v = w->g.node[p->member[i]].out;
-		if (reduces && w->rooted[v])
+		if (reduces && w->value[v].rooted)
 			return false;
-		for (uint32_t k = w->use[v]; k < w->use[v + 1]; k++)
-			if (!in_list(all, n, w->uses[k]) && (w->uses[k] < at || reduces))
+		for (uint32_t u = w->value[v].use; u != YK_NIL; u = w->use[u].next)
+			if (!in_list(all, n, w->use[u].node) &&
+			    (yk_is_before(w, w->use[u].node, at) || reduces))
 				return false;
 	}
 	return true;
@@ -71,7 +72,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
 	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].slot != last->slot)
 		return 0;
-	uint32_t n = merge(p, m, all);
+	uint32_t n = merge(w, p, m, all);
 	if (!may_move(w, p, all, n, m->at, reduces))
 		return 0;
 	int err = yk_build_group(w, all, n, b);
@@ -90,7 +91,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	m->n = n;
 	p->dead = true;
 	for (uint32_t i = 0; i < n; i++)
-		w->group_of[all[i]] = into;
+		w->node[all[i]].group = into;
 	return 0;
 }
 
@@ -100,14 +101,16 @@ int yk_fuse(struct yk_work *w)
 	struct yk_built b = { 0 };
 	int err = 0;
 	w->group = calloc(g->nodes + 1, sizeof *w->group);
-	w->group_of = malloc((g->nodes + 1) * sizeof *w->group_of);
-	w->again = calloc(g->values + 1, 1);
-	if (!w->group || !w->group_of || !w->again)
+	if (!w->group)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	for (uint32_t k = 0; k < g->nodes && !err; k++) {
+	uint32_t *order = yk_in_time(w);
+	if (!order)
+		return YOKE_ENOMEM;
+	for (size_t at = 0; at < g->nodes && !err; at++) {
+		uint32_t k = order[at];
 		const struct yk_node *n = &g->node[k];
-		w->group_of[k] = YK_NIL;
-		if (!w->live[k] || yk_ops[n->op].flags & (YK_F_VIEW | YK_F_LEAF))
+		w->node[k].group = YK_NIL;
+		if (!w->node[k].live || yk_ops[n->op].flags & (YK_F_VIEW | YK_F_LEAF))
 			continue;
 		uint32_t mine = w->groups++;
 		struct yk_group *m = &w->group[mine];
@@ -118,12 +121,12 @@ int yk_fuse(struct yk_work *w)
 		m->cap = 4;
 		m->n = 1;
 		m->member[0] = m->at = k;
-		w->group_of[k] = mine;
+		w->node[k].group = mine;
 		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check_nan)
 			continue;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
-			yk_id base = w->place[g->arg[n->in + i]].base;
-			uint32_t maker = g->value[base].node, from = w->group_of[maker];
+			yk_id base = w->value[g->arg[n->in + i]].place.base;
+			uint32_t maker = g->value[base].node, from = w->node[maker].group;
 			if (from == YK_NIL || from == mine ||
 			    !joins(&yk_ops[g->node[maker].op]) ||
 			    yk_ops[g->node[w->group[from].at].op].flags & YK_F_REDUCE)
@@ -132,5 +135,6 @@ int yk_fuse(struct yk_work *w)
 		}
 	}
 	yk_built_fini(&b);
-	return err || !yk_param_bool(&fuse) ? err : yk_again(w);
+	free(order);
+	return err || !yk_param_bool(&fuse) ? err : yk_remat(w);
 }

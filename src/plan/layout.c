@@ -111,7 +111,7 @@ static int find_blocks(struct layout *l)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	p->roots = w->roots;
 	for (size_t i = 0; i < w->roots; i++) {
-		struct life *f = &l->life[w->place[w->root_value[i]].base];
+		struct life *f = &l->life[w->value[w->root_value[i]].place.base];
 		if (f->block == YK_NIL) {
 			if (yk_grow(&p->block, &p->block_cap, p->blocks + 1,
 				    sizeof *p->block) < 0)
@@ -249,7 +249,7 @@ static void donate_leaves(struct layout *l)
 	struct yk_work *w = l->w;
 	struct yk_plan *p = l->p;
 	for (size_t i = 0; i < w->roots; i++) {
-		uint32_t v = w->place[w->root_value[i]].base, donor = w->root[i].donor, s,
+		uint32_t v = w->value[w->root_value[i]].place.base, donor = w->root[i].donor, s,
 			 out;
 		struct yk_root_block *block = &p->block[p->root_block[i]];
 		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE ||

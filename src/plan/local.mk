@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan: the scheduler.
 libyokecore_la_SOURCES += \
-	src/plan/again.c \
 	src/plan/build.c \
 	src/plan/build.h \
 	src/plan/check.c \
+	src/plan/clones.c \
 	src/plan/eager.c \
+	src/plan/edit.c \
 	src/plan/emit.c \
 	src/plan/cache.c \
 	src/plan/eval.c \
 	src/plan/passes.c \
 	src/plan/read.c \
+	src/plan/remat.c \
 	src/plan/roots.c \
 	src/plan/fallback.c \
 	src/plan/finite.c \

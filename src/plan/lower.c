@@ -103,29 +103,7 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 	return 0;
 }
 
-// ---- appending ----
-
-static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		  const struct yk_value *outs, int device, const char *cause, yk_id *out)
-{
-	struct yk_graph *g = &w->g;
-	int err = yk_append_as(g, c, nout, outs, out);
-	if (err)
-		return err;
-	if (yk_grow(&w->place, &w->place_cap, g->values, sizeof *w->place) < 0 ||
-	    yk_grow(&w->cause, &w->cause_cap, g->nodes, sizeof *w->cause) < 0 ||
-	    yk_grow(&w->from, &w->from_cap, g->nodes, sizeof *w->from) < 0)
-		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	g->node[g->nodes - 1].slot = (uint8_t)device;
-	w->cause[g->nodes - 1] = cause;
-	w->from[g->nodes - 1] = w->recorded;
-	for (uint32_t i = 0; i < nout; i++) {
-		struct yk_place *p = &w->place[*out + i];
-		*p = (struct yk_place){ .base = *out + i };
-		yk_strides(outs[i].rank, outs[i].dims, p->stride);
-	}
-	return 0;
-}
+// ---- views ----
 
 // Where a view's elements lie; false when no strides reach them.
 static bool view_place(const struct yk_graph *g, const struct yk_call *c,
@@ -175,17 +153,17 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	yk_id x = c->in[0];
 	struct yk_call again = *c;
 	int err;
-	if (!view_place(&w->g, c, &w->place[x], outv, &p)) {
-		int device = yk_maker(&w->g, w->place[x].base)->slot;
+	if (!view_place(&w->g, c, &w->value[x].place, outv, &p)) {
+		int device = yk_maker(&w->g, w->value[x].place.base)->slot;
 		if ((err = contiguous(w, x, device, &x)) < 0)
 			return err;
 		again.in = &x;
-		view_place(&w->g, &again, &w->place[x], outv, &p);
+		view_place(&w->g, &again, &w->value[x].place, outv, &p);
 	}
 	int device = yk_maker(&w->g, p.base)->slot;
-	if ((err = append(w, &again, 1, &value, device, NULL, out)) < 0)
+	if ((err = yk_node_add(w, &again, 1, &value, device, NULL, out)) < 0)
 		return err;
-	w->place[*out] = p;
+	w->value[*out].place = p;
 	return merge_equal(w, out);
 }
 
@@ -193,10 +171,10 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			 const struct yk_value *outs, yk_id *out)
 {
-	int err = append(w, c, nout, outs, 0, NULL, out);
+	int err = yk_node_add(w, c, nout, outs, 0, NULL, out);
 	for (uint32_t i = 0; i < nout && !err; i++) {
-		w->place[*out + i] = w->place[c->in[i]];
-		w->place[*out + i].gate = (uint32_t)w->g.nodes;
+		w->value[*out + i].place = w->value[c->in[i]].place;
+		w->value[*out + i].place.gate = (uint32_t)w->g.nodes;
 	}
 	return err;
 }
@@ -205,7 +183,7 @@ static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t no
 int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
-	struct yk_place p = w->place[v];
+	struct yk_place p = w->value[v].place;
 	int err;
 	*out = v;
 	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->slot == device)
@@ -213,12 +191,12 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	if (!device && v != p.base && yk_is_too_large(w, p.base)) { // the part alone crosses
 		if ((err = contiguous(w, v, 1, &v)) < 0)
 			return err;
-		p = w->place[v];
+		p = w->value[v].place;
 	}
 	struct yk_value value = g->value[p.base], view = g->value[v];
 	struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &p.base };
 	yk_id base;
-	if ((err = append(w, &c, 1, &value, device, "to the device of its reader",
+	if ((err = yk_node_add(w, &c, 1, &value, device, "to the device of its reader",
 			  &base)) < 0 ||
 	    (err = merge_equal(w, &base)) < 0)
 		return err;
@@ -227,10 +205,10 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 		return 0;
 	}
 	c = (struct yk_call){ .op = YK_STOP_GRAD, .nin = 1, .in = &base };
-	if ((err = append(w, &c, 1, &view, device, NULL, out)) < 0)
+	if ((err = yk_node_add(w, &c, 1, &view, device, NULL, out)) < 0)
 		return err;
 	p.base = base;
-	w->place[*out] = p;
+	w->value[*out].place = p;
 	return 0;
 }
 
@@ -270,7 +248,7 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 		for (uint32_t k = 0; k < n->nin; k++) {
 			struct yk_place part = yk_part_place(w, node, k);
 			yk_id x = yk_ins(g, n)[k];
-			if (!can_copy(w, device, &g->value[x], &part, &w->place[x], b))
+			if (!can_copy(w, device, &g->value[x], &part, &w->value[x].place, b))
 				return false;
 		}
 		return true;
@@ -298,7 +276,7 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 {
 	struct yk_built b = { 0 };
 	struct yk_graph *g = &w->g;
-	int err = append(w, c, nout, outs, device, cause, out);
+	int err = yk_node_add(w, c, nout, outs, device, cause, out);
 	if (err)
 		return err;
 	bool dense = false, can = can_run(w, device, false, &b);
@@ -317,7 +295,7 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			continue;
 		err = yk_lower_bring(w, in[i], device, &in[i]);
 		struct yk_value *v = &g->value[in[i]];
-		struct yk_place *p = &w->place[in[i]];
+		struct yk_place *p = &w->value[in[i]].place;
 		if (!err && dense &&
 		    (yk_is_number(w, p->base) || p->offset ||
 		     !yk_is_dense(v->rank, v->dims, p->stride)))
@@ -326,7 +304,7 @@ static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	struct yk_call moved = *c;
 	moved.in = in;
 	if (!err)
-		err = append(w, &moved, nout, outs, device, cause, out);
+		err = yk_node_add(w, &moved, nout, outs, device, cause, out);
 	if (!err)
 		err = merge_equal(w, out);
 	if (in != few)
@@ -424,7 +402,7 @@ out:
 // x * 1 is x.
 static bool is_one(const struct yk_work *w, yk_id v)
 {
-	const struct yk_node *n = yk_maker(&w->g, w->place[v].base);
+	const struct yk_node *n = yk_maker(&w->g, w->value[v].place.base);
 	return n->op == YK_CONST &&
 	       (uint64_t)yk_attrs(&w->g, n)[1].i == yk_bits(w->g.value[v].dtype, 1);
 }
@@ -452,7 +430,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	}
 	if (row->flags & YK_F_LEAF) {
 		bool hosts = c->op == YK_LEAF && yk_is_hosts(w->ctx, yk_bytes_of_value(outs));
-		err = append(w, c, nout, outs, hosts, hosts ? yk_too_large : NULL, out);
+		err = yk_node_add(w, c, nout, outs, hosts, hosts ? yk_too_large : NULL, out);
 		return err ? err : merge_equal(w, out);
 	}
 	if (row->flags & YK_F_VIEW)
@@ -538,7 +516,7 @@ static int settle_root(struct yk_work *w, yk_id *v)
 	int device = yk_is_too_large(w, *v), err = yk_lower_bring(w, *v, device, v);
 	if (err)
 		return err;
-	const struct yk_place *p = &w->place[*v];
+	const struct yk_place *p = &w->value[*v].place;
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
 	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))

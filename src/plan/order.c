@@ -18,7 +18,7 @@
 
 static bool in_arena(const struct yk_work *w, yk_id v)
 {
-	return !w->rooted[v] && !w->again[v];
+	return !w->value[v].rooted;
 }
 
 // Bytes of what a group makes and others read: a model of the peak good enough to compare two orders.
@@ -33,7 +33,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 			const struct yk_node *m = &g->node[w->group[order[i]].member[k]];
 			for (uint32_t a = 0; a < m->nin; a++)
 				if (g->arg[m->in + a] != YK_NIL)
-					last[w->place[g->arg[m->in + a]].base] =
+					last[w->value[g->arg[m->in + a]].place.base] =
 						(uint32_t)i + 1;
 		}
 	for (size_t i = 0; i < n; i++) {
@@ -56,7 +56,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 			for (uint32_t a = 0; a < m->nin; a++) {
 				yk_id v = g->arg[m->in + a] == YK_NIL ?
 						  YK_NIL :
-						  w->place[g->arg[m->in + a]].base;
+						  w->value[g->arg[m->in + a]].place.base;
 				if (v == YK_NIL || last[v] != i + 1 || !in_arena(w, v) ||
 				    yk_maker(g, v)->op <= YK_CONST)
 					continue;
@@ -74,8 +74,8 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_node *m = &w->g.node[q->at];
 	for (uint32_t o = 0; o < m->nout; o++)
-		if (!w->rooted[m->out + o] ||
-		    w->use[m->out + o] != w->use[m->out + o + 1])
+		if (!w->value[m->out + o].rooted ||
+		    w->value[m->out + o].use != YK_NIL)
 			return false;
 	return true;
 }
@@ -94,16 +94,16 @@ static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t gr
 		for (uint32_t a = 0; a < m->nin; a++) {
 			if (g->arg[m->in + a] == YK_NIL)
 				continue;
-			const struct yk_place *p = &w->place[g->arg[m->in + a]];
+			const struct yk_place *p = &w->value[g->arg[m->in + a]].place;
 			yk_id base = p->base;
-			uint32_t other = p->gate ? w->group_of[p->gate - 1] : YK_NIL;
+			uint32_t other = p->gate ? w->node[p->gate - 1].group : YK_NIL;
 			if (other != YK_NIL && pos[other] > after)
 				after = pos[other];
-			other = w->group_of[g->value[base].node];
+			other = w->node[g->value[base].node].group;
 			if (other != YK_NIL && other != group && pos[other] > after)
 				after = pos[other];
-			for (uint32_t u = w->use[base]; u < w->use[base + 1]; u++) {
-				other = w->group_of[w->uses[u]];
+			for (uint32_t u = w->value[base].use; u != YK_NIL; u = w->use[u].next) {
+				other = w->node[w->use[u].node].group;
 				if (pos[other] < mine && pos[other] > after)
 					after = pos[other];
 			}
@@ -178,7 +178,7 @@ static bool is_member(const struct yk_group *q, uint32_t node)
 // Number `to` follows the group that a node is in.
 static int follow(struct schedule *s, uint32_t node, uint32_t to)
 {
-	uint32_t group = s->w->group_of[node];
+	uint32_t group = s->w->node[node].group;
 	if (group == YK_NIL || is_member(&s->w->group[s->group[to]], node))
 		return 0;
 	if (yk_grow(&s->edge, &s->edge_cap, s->edges + 1, sizeof *s->edge) < 0)
@@ -201,12 +201,12 @@ static int find_needs(struct schedule *s, uint32_t to)
 			yk_id v = g->arg[m->in + a];
 			if (v == YK_NIL)
 				continue;
-			uint32_t maker = maker_of(g, v), base = g->value[w->place[v].base].node;
+			uint32_t maker = maker_of(g, v), base = g->value[w->value[v].place.base].node;
 			err = follow(s, maker, to);
 			if (!err && base != maker)
 				err = follow(s, base, to);
-			if (!err && w->place[v].gate)
-				err = follow(s, w->place[v].gate - 1, to);
+			if (!err && w->value[v].place.gate)
+				err = follow(s, w->value[v].place.gate - 1, to);
 		}
 	}
 	return err;
@@ -293,7 +293,7 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct yk_node *n = node_of(s, i);
 		if (n->op == YK_TRANSFER && n->slot == YK_SLOT_CPU) {
-			uint32_t maker = w->group_of[w->g.value[w->place[w->g.arg[n->in]].base].node];
+			uint32_t maker = w->node[w->g.value[w->value[w->g.arg[n->in]].place.base].node].group;
 			s->rank[i] = maker == YK_NIL ? 0 : s->rank[s->number[maker]];
 		} else if (n->slot == YK_SLOT_CPU) {
 			s->rank[i] += AHEAD;
@@ -306,21 +306,17 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 static int number_groups(struct schedule *s)
 {
 	struct yk_work *w = s->w;
-	uint32_t *at = malloc((w->g.nodes + 1) * sizeof *at); // by node: the group that runs there
-	if (!at)
-		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	memset(at, 0xff, (w->g.nodes + 1) * sizeof *at);
-	for (uint32_t i = 0; i < w->groups; i++)
-		if (!w->group[i].dead)
-			at[w->group[i].at] = i;
-	for (size_t k = 0; k < w->g.nodes; k++)
-		if (at[k] != YK_NIL) {
-			s->rank[s->n] = s->n;
-			s->number[at[k]] = s->n;
-			s->group[s->n++] = at[k];
-		}
-	free(at);
-	return 0;
+	uint32_t *node = yk_in_time(w);
+	for (size_t k = 0; k < w->g.nodes && node; k++) {
+		uint32_t group = w->node[node[k]].group;
+		if (group == YK_NIL || w->group[group].at != node[k])
+			continue;
+		s->rank[s->n] = s->n;
+		s->number[group] = s->n;
+		s->group[s->n++] = group;
+	}
+	free(node);
+	return node ? 0 : YOKE_ENOMEM;
 }
 
 // The best of three orders is in w->order then.  last: a word a value; scratch: three a group.

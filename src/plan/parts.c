@@ -17,7 +17,7 @@ static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char
 	return (struct yk_part){
 		.node = node,
 		.scope = n->scope,
-		.recorded = w->from[node],
+		.recorded = w->node[node].from,
 		.opcode = n->op,
 		.gone = gone,
 	};
@@ -29,12 +29,11 @@ int yk_parts(struct yk_work *w, const struct yk_group *m, size_t first)
 	if (first == p->steps)
 		return 0;
 	struct yk_part *part = yk_arena_alloc(&p->memory, m->n * sizeof *part);
-	uint32_t n = 0, mine = (uint32_t)(m - w->group);
+	uint32_t n = 0;
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	for (uint32_t i = 0; i < m->n; i++) // but for what it repeats
-		if (w->group_of[m->member[i]] == mine)
-			part[n++] = part_of(w, m->member[i], NULL);
+	for (uint32_t i = 0; i < m->n; i++)
+		part[n++] = part_of(w, m->member[i], NULL);
 	for (size_t i = first; i < p->steps; i++) {
 		p->step[i].part = part;
 		p->step[i].nodes = n;
@@ -50,7 +49,7 @@ static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_
 		return NULL;
 	if (yk_ops[n->op].flags & YK_F_LEAF)
 		return "leaf";
-	if (!w->live[node])
+	if (!w->node[node].live)
 		return "not needed";
 	if (yk_ops[n->op].flags & YK_F_VIEW)
 		return "view";

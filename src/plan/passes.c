@@ -41,18 +41,13 @@ void yk_work_fini(struct yk_work *w)
 	for (uint32_t i = 0; i < w->groups; i++)
 		free(w->group[i].member);
 	free(w->group);
-	free(w->place);
 	free(w->joined);
-	free(w->cause);
-	free(w->from);
+	free(w->node);
+	free(w->value);
+	free(w->replaced);
 	free(w->table);
 	free(w->root_value);
 	free(w->use);
-	free(w->uses);
-	free(w->rooted);
-	free(w->live);
-	free(w->again);
-	free(w->group_of);
 	free(w->order);
 	free(w->clock);
 }

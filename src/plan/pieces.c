@@ -44,7 +44,7 @@ bool yk_is_large(const struct yk_work *w, const struct yk_call *c, uint32_t nout
 	for (uint32_t i = 0; i < nout; i++)
 		large |= yk_is_hosts(w->ctx, yk_bytes_of_value(&outs[i]));
 	for (uint32_t i = 0; i < c->nin; i++)
-		large |= c->in[i] != YK_NIL && yk_is_too_large(w, w->place[c->in[i]].base);
+		large |= c->in[i] != YK_NIL && yk_is_too_large(w, w->value[c->in[i]].place.base);
 	return large;
 }
 
@@ -273,7 +273,7 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 bool yk_note_large(struct yk_work *w, yk_id v)
 {
 	struct yk_planner *pl = w->ctx->planner;
-	uint32_t k = w->from[w->g.value[v].node];
+	uint32_t k = w->node[w->g.value[v].node].from;
 	if (!yk_is_too_large(w, v) || pl->large[k])
 		return false;
 	pl->large[k] = true;

@@ -5,7 +5,7 @@
 //	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
 //	         its equals
 //	fuse     which nodes become one launch
-//	again    which values are computed again where they are read
+//	remat    which values are computed again where they are read
 //	emit     each launch as an op of the plugin ABI
 //	waits    what each launch waits for on other queues
 //	layout   where each value lies: arena, root block, or the block of a dead old version
@@ -169,7 +169,7 @@ struct yk_place { // of a value: its elements in the value that owns the bytes
 };
 
 struct yk_group { // nodes that become one launch
-	uint32_t *member; // in creation order; those of other groups are repeated
+	uint32_t *member; // in creation order
 	uint32_t n, cap;
 	uint32_t at;      // its place in time: the last member
 	bool dead;        // joined another
@@ -185,6 +185,25 @@ struct yk_clock { // what is known to be over when a step begins: the steps befo
 	uint32_t over[YK_SLOTS];
 };
 
+// What passes know of a node of the plan's graph ..
+struct yk_node_facts {
+	const char *cause; // why it is where it is, or NULL
+	uint32_t from;     // the recorded node it came of, by its number among the marked
+	uint32_t time;     // its place in creation order: of a clone, the original's
+	uint32_t of;       // the node it is a clone of; itself: of none
+	uint32_t group;    // that computes it; YK_NIL: none
+	bool live;
+};
+struct yk_value_facts { // .. and of a value
+	struct yk_place place;
+	uint32_t use; // of a base value: the first operand that reads it, in work.use; YK_NIL: none
+	bool rooted;  // of a base value: it has a root block
+};
+struct yk_use { // of an operand, by its number among the graph's arguments
+	uint32_t node, base; // base: the value that owns the bytes, YK_NIL: none
+	uint32_t next;       // the next operand that reads it
+};
+
 struct yk_work {
 	struct yoke_context *ctx;
 	const struct yk_marks *marks;
@@ -192,22 +211,24 @@ struct yk_work {
 	size_t roots;
 	uint32_t align;          // of the first byte of any value, as both devices guarantee it
 	struct yk_graph g;       // after lowering
-	struct yk_place *place;  // by value
-	size_t place_cap;
-	const char **cause;      // by node: why it is where it is, or NULL
-	uint32_t *from;          // by node: the recorded node it came of, by its number among the marked
-	size_t cause_cap, from_cap;
+	struct yk_node_facts *node;
+	struct yk_value_facts *value;
+	struct yk_use *use;      // NULL until the values' readers are listed
+	size_t node_cap, value_cap, use_cap;
+	struct yk_edited {       // where the graph ended when the edit began
+		size_t nodes, values, args, nattrs;
+	} edited;
+	struct yk_replaced {     // operands that were others
+		uint32_t arg;
+		yk_id was;
+	} *replaced;
+	size_t nreplaced, replaced_cap;
 	uint32_t recorded;       // the one being lowered
 	uint32_t *table;         // of equal nodes
 	size_t table_size;
 	yk_id *root_value;       // by root
-	uint32_t *use, *uses;    // nodes that read base value v: uses[use[v] .. use[v + 1]]
-	uint8_t *rooted;         // by base value
-	uint8_t *live;           // by node
-	uint8_t *again;          // by value: in no memory, repeated by groups that read it (again.c)
 	struct yk_group *group;  // by number
 	uint32_t groups;
-	uint32_t *group_of;      // by node
 	uint32_t *order;         // groups as they are launched
 	size_t norder;
 	struct yk_clock *clock;  // by step
@@ -220,11 +241,47 @@ struct yk_work {
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);
+// Adds a node at the end; out gets the first of its results.
+int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, int slot,
+		const char *cause, yk_id *out);
+// Is it live and no view or leaf?
+static inline bool yk_computes(const struct yk_work *w, size_t node)
+{
+	return w->node[node].live && !(yk_ops[w->g.node[node].op].flags & (YK_F_VIEW | YK_F_LEAF));
+}
+// Does node a stand before b in creation order?
+static inline bool yk_is_before(const struct yk_work *w, uint32_t a, uint32_t b)
+{
+	uint32_t x = w->node[a].time, y = w->node[b].time;
+	return x != y ? x < y : a < b;
+}
+
+// ---- edits ----
+
+// Lists who reads each base value, by operands of nodes that compute; edits keep that up.
+int yk_uses_list(struct yk_work *);
+// What follows can be taken back from here on, until the next edit begins.
+void yk_edit_begin(struct yk_work *);
+void yk_edit_undo(struct yk_work *);
+// The nodes in creation order, clones behind what they are clones of; freed by the caller.  NULL: no memory.
+uint32_t *yk_in_time(const struct yk_work *);
+// An operand, by its number among the graph's arguments, is another value from now on.
+int yk_edit_replace(struct yk_work *, uint32_t arg, yk_id v);
+// A node as another one, with these operands, at the same place in time; random numbers are the same, since
+// what they are drawn from are operands.
+int yk_edit_clone(struct yk_work *, uint32_t node, const yk_id *in, yk_id *out);
+// Nobody needs the node any more.
+void yk_edit_drop(struct yk_work *, uint32_t node);
+// Drops what nobody reads any more.
+int yk_edit_sweep(struct yk_work *);
+// What view v is of its base, of another base.
+int yk_edit_view(struct yk_work *, yk_id v, yk_id base, yk_id *out);
 int yk_lower(struct yk_work *);
 // What is live and who reads what; then lets operands of a concat be computed in their place in it.
 int yk_uses(struct yk_work *);
+int yk_clones(struct yk_work *); // for tests
 int yk_fuse(struct yk_work *);
-int yk_again(struct yk_work *);
+int yk_remat(struct yk_work *);
 int yk_order(struct yk_work *);
 int yk_emit(struct yk_work *);
 // Which nodes the steps from `first` on do: those of the group.

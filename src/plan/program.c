@@ -75,7 +75,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *at = &w->place[v];
+	const struct yk_place *at = &w->value[v].place;
 	const struct yk_node *maker = yk_maker(&w->g, at->base);
 	if (maker->op == YK_CONST)
 		return constant(p, x->dtype, (uint64_t)yk_attrs(&w->g, maker)[1].i);
@@ -88,7 +88,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 		if (k >= 0) {
 			// element for element: as the maker's own result lies
 			const struct yk_value *b = &w->g.value[at->base];
-			const struct yk_place *bp = &w->place[at->base];
+			const struct yk_place *bp = &w->value[at->base].place;
 			int64_t own[YOKE_MAX_RANK], elements = 1;
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
@@ -148,12 +148,10 @@ static bool wanted(const struct program *p, uint32_t i)
 	yk_id v = w->g.node[p->member[i]].out;
 	if (!w->use)
 		return i + 1 == p->members;
-	if (w->rooted[v])
+	if (w->value[v].rooted)
 		return true;
-	if (w->again && w->again[v])
-		return false;
-	for (uint32_t k = w->use[v]; k < w->use[v + 1]; k++)
-		if (member_of(p, w->uses[k]) < 0)
+	for (uint32_t u = w->value[v].use; u != YK_NIL; u = w->use[u].next)
+		if (member_of(p, w->use[u].node) < 0)
 			return true;
 	return false;
 }
@@ -163,7 +161,7 @@ static void output(struct program *p, struct yk_built *b, yk_id v)
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *at = &w->place[v];
+	const struct yk_place *at = &w->value[v].place;
 	int64_t stride[YOKE_MAX_RANK];
 	if (!yk_restride(x->rank, x->dims, at->stride, p->rank, p->dims, stride))
 		p->full = true;
@@ -177,7 +175,7 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *y = &w->g.value[r->out];
-	const struct yk_place *at = &w->place[r->out];
+	const struct yk_place *at = &w->value[r->out].place;
 	bool keep = yk_attrs(&w->g, r)[1].i;
 	int64_t dims[YOKE_MAX_RANK], stride[YOKE_MAX_RANK];
 	for (int i = 0, k = 0; i < p->rank; i++) {
@@ -237,7 +235,7 @@ static bool find_product(const struct program *p, const struct yk_node **product
 			return false;
 		*product = n;
 		for (uint32_t k = 0; k < n->nin; k++) {
-			yk_id base = w->place[w->g.arg[n->in + k]].base;
+			yk_id base = w->value[w->g.arg[n->in + k]].place.base;
 			if (member_of(p, w->g.value[base].node) >= 0)
 				return false;
 		}

@@ -86,7 +86,7 @@ static void values(const char *what, yoke_tensor *y, const double *want)
 		diag("[%d]: got %.9g, wanted %.9g", bad, (double)got[bad], want[bad]);
 }
 
-enum how { CHEAP, ALONE, DEAR, KEPT, WHOLE, BEHIND };
+enum how { CHEAP, ALONE, DEAR, KEPT, INNER, WHOLE, BEHIND };
 
 // a = exp x, t = f(a); s = softmax(2 t); y = t s + a.  A softmax takes no part in a map, so that t is
 // computed in front of it and read behind it.
@@ -94,11 +94,11 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 {
 	double a[N], t[N], twice[N], soft[N], want[N];
 	yoke_scope *scope = yoke_scope_begin("again");
-	yoke_tensor *x = make_x(), *A = yoke_exp(x), *T, *y;
+	yoke_tensor *x = make_x(), *A = yoke_exp(x), *T, *y, *square = yoke_square(A);
 	if (how == DEAR)
 		T = yoke_tanh(yoke_exp(yoke_neg(A)));
 	else
-		T = yoke_add(yoke_square(A), yoke_const(1));
+		T = yoke_add(square, yoke_const(1));
 	for (int i = 0; i < N; i++) {
 		a[i] = exp(data[i]);
 		t[i] = how == DEAR ? tanh(exp(-a[i])) : a[i] * a[i] + 1;
@@ -107,6 +107,8 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 	softmax(twice, soft);
 	if (how == KEPT)
 		yoke_keep(T);
+	if (how == INNER)
+		yoke_keep(square);
 	yoke_tensor *s = yoke_softmax(how == WHOLE ? T : yoke_mul(T, yoke_const(2)), -1);
 	yoke_tensor *later = T;
 	if (how == BEHIND)
@@ -122,6 +124,8 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 		values("the one that is kept", T, t);
 		yoke_free(T);
 	}
+	if (how == INNER)
+		yoke_free(square);
 	yoke_scope_end(scope);
 }
 
@@ -156,6 +160,8 @@ int main(void)
 	// x -> a, t, 2t; 2t -> s; s, t, a -> y
 	value("dear", DEAR, 3, (int[]){ 4, 2, 4 });
 	value("kept", KEPT, 3, (int[]){ 4, 2, 4 });
+	// x -> a, a^2, t, 2t; 2t -> s; s, t, a -> y
+	value("of what is kept", INNER, 3, (int[]){ 5, 2, 4 });
 	value("through a barrier", BEHIND, 3, (int[]){ 4, 2, 4 });
 	// x -> a, t; t -> s; s, t, a -> y
 	value("read by what is no map", WHOLE, 3, (int[]){ 3, 2, 4 });
