@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers: what is launched when, read from the printed plan, with the updates that the scheduler would
-// move and the maps that it would join; and values and gradients through them.
+// What is launched when, read from the printed plan: barriers, with the updates that the scheduler would move
+// and the maps that it would join, and values and gradients through them; the device's work beside the CPU's.
 
 #include "config.h"
 
@@ -206,6 +206,47 @@ static void through(void)
 	yoke_scope_end(s);
 }
 
+static yoke_tensor *square(yoke_tensor *x)
+{
+	return yoke_matmul(x, x, 0);
+}
+
+static yoke_tensor *sorted(yoke_tensor *x)
+{
+	return yoke_sort(x, 0, 0, NULL);
+}
+
+// A sort that the device has not: what it sorts comes down as soon as it is there, and products that need
+// nothing of it are enqueued before the host turns to it.
+static void beside(void)
+{
+	enum { SIDE = 8 };
+	const char *modules = getenv("YOKE_TEST_MODULES");
+	float x[SIDE * SIDE], got[SIDE * SIDE];
+	if (!modules) {
+		skip("beside the CPU's work", "YOKE_TEST_MODULES does not say where the fault backend is");
+		return;
+	}
+	setenv("YOKE_PLUGIN_PATH", modules, 1);
+	setenv("YOKE_FAULT_LACKS", "sort", 1);
+	yoke_context *ctx = yoke_context_new("fault"), *former = yoke_use(ctx);
+	yoke_scope *s = yoke_scope_begin("beside");
+	for (int i = 0; i < SIDE * SIDE; i++)
+		x[i] = (float)rnd_real(-1, 1);
+	yoke_tensor *v = yoke_from(yoke_f32, 2, DIMS(SIDE, SIDE), x);
+	yoke_tensor *first = scoped("first", v, square), *least = scoped("sort", first, sorted);
+	yoke_tensor *other = scoped("another", yoke_neg(v), square);
+	int err = yoke_read(scoped("sum", yoke_mul(least, yoke_sum(other, 1 | YOKE_KEEP)), square), got, sizeof got);
+	int made = scope_step("beside/first"), down = step_of("	down	"), sort = step_of("	sort	"),
+	    late = scope_step("beside/another"), sum = scope_step("beside/sum");
+	ok(!err && made >= 0 && down == made + 1 && late > down && sort > late && sum > sort,
+	   "on a device that does not sort: product %d, copy down %d, another product %d, sort %d, sum %d", made,
+	   down, late, sort, sum);
+	yoke_scope_end(s);
+	yoke_use(former);
+	yoke_context_free(ctx);
+}
+
 int main(void)
 {
 	setenv("YOKE_LOG", "plan", 1);
@@ -220,5 +261,6 @@ int main(void)
 	readers();
 	fusion();
 	through();
+	beside();
 	return done();
 }
