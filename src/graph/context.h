@@ -13,6 +13,16 @@
 #include "graph/handle.h"
 #include "graph/op.h"
 
+// A block that storages share, each with a part of its own; it goes back behind the queue when the last of
+// them goes.
+struct yk_buffer {
+	uint32_t refs;
+	bool host;                  // it is the CPU's, being larger than any allocation of the device
+	struct yk_block *block;     // compaction sets it anew
+	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
+	struct yoke_context *ctx;
+};
+
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
 	uint32_t refs, leaves; // references; those of them that leaves of the graph have
@@ -22,10 +32,9 @@ struct yk_storage {
 	uint64_t up_serial; // .. this one of the upload queue; 0: has nothing to do with that queue
 	struct yk_event *up; // the upload's, while the other queue was not told to wait for it
 	uint32_t leaf_place; // its first place among the leaves, while a key is made
-	uint64_t bytes;
-	struct yk_block *block; // NULL once donated
-	bool host;              // it is the CPU's, being larger than any allocation of the device
-	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
+	struct yk_buffer *buffer; // a reference; NULL once its bytes are another version's
+	uint64_t offset, bytes;   // in the buffer
+	const struct yk_tensor *home; // the variable that was packed here (pack.c), NULL: none
 	struct yoke_context *ctx;
 };
 
@@ -263,13 +272,20 @@ static inline bool yk_is_hosts(const struct yoke_context *ctx, uint64_t bytes)
 {
 	return ctx->device != ctx->cpu && bytes > yk_largest(ctx);
 }
-// The queue behind whose work a storage is given back.
-static inline struct yk_queue *yk_home(const struct yk_storage *s)
-{
-	return s->host ? s->ctx->cpu_queue : s->ctx->queue;
-}
-// A storage for use on a queue of the context's; the CPU's, for its queue, when it is too large.
+// A buffer for use on a queue of the context's; the CPU's, for its queue, when it is too large.
+int yk_buffer_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_buffer **);
+void yk_buffer_unref(struct yk_buffer *); // NULL is fine
+// A storage with a buffer of its own.
 int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_storage **);
+// A part of a buffer, which gets a reference more.
+int yk_storage_in(struct yk_buffer *, uint64_t offset, uint64_t bytes, struct yk_storage **);
+// A storage without bytes gets those of an old version, which has none from then on.
+void yk_storage_take(struct yk_storage *, struct yk_storage *old);
+// Where its bytes are, in its block's segment.
+static inline uint64_t yk_storage_at(const struct yk_storage *s)
+{
+	return s->buffer->block->offset + s->offset;
+}
 // Use of the storage on the queue of the steps is from now on behind its upload.
 int yk_storage_join(struct yk_storage *);
 static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
@@ -277,17 +293,34 @@ static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
 	return (struct yk_movable){ .group = ctx, .queue = ctx->queue, .up = ctx->up };
 }
 void yk_storage_unref(struct yk_storage *);
+static inline bool yk_is_wrapped(const struct yk_storage *s)
+{
+	return s->buffer && s->buffer->wrapped;
+}
 // Counts what the graph alone holds by now.
 static inline void yk_storage_loose(const struct yk_storage *s)
 {
 	if (s->refs == s->leaves) // the application wants its memory back at once
-		s->ctx->loose += s->wrapped ? UINT32_MAX : s->bytes;
+		s->ctx->loose += yk_is_wrapped(s) ? UINT32_MAX : s->bytes;
 }
 // A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
 // free_fn was not called.
 int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
+
+// ---- packs: variables that lie in one buffer ----
+
+static inline bool yk_is_packed(const struct yk_tensor *t)
+{
+	return t->storage && t->storage->home == t;
+}
+// The version of a packed variable that is to follow, a reference, was made elsewhere: it is copied to the
+// variable's place, and *version becomes a storage there.  The version that is there is overwritten, if it has
+// no more than so many references, else moved out.  Where that fails *version stays as it is.
+void yk_pack_keep(struct yk_tensor *, uint32_t own, struct yk_storage **version);
+// The tensor's bytes are this storage's, whose reference it takes.  Counts variables that leave a pack.
+void yk_version_set(struct yk_tensor *, struct yk_storage *);
 
 // ---- failures ----
 

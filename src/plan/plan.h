@@ -62,7 +62,7 @@ struct yk_root {
 	yk_id id;             // in the context's graph
 	struct yk_tensor *handle; // NULL: what stays pending reads it
 	uint32_t donor;       // place among marks.leaf of the variable's old version, or YK_NIL
-	bool idle;            // nothing else holds that version: it may be overwritten
+	bool idle;            // nothing else holds that version, which is read or packed: it may be overwritten
 };
 
 // Values whose bytes are there are leaves.  ESPENT, where something is needed that was computed before,
@@ -118,9 +118,16 @@ struct yk_step {
 
 struct yk_root_block {
 	uint64_t bytes;
-	uint32_t donor; // leaf whose block it takes over, or YK_NIL
+	uint32_t donor; // leaf whose bytes it takes over, or YK_NIL
+	uint32_t home;  // root whose packed variable's old version, which nothing reads, it takes over, or YK_NIL
 	uint32_t leaf;  // leaf it simply is, or YK_NIL
 };
+
+// Does it need memory?
+static inline bool yk_is_new(const struct yk_root_block *b)
+{
+	return b->leaf == YK_NIL && b->donor == YK_NIL && b->home == YK_NIL;
+}
 
 struct yk_plan {
 	struct yk_key key;
@@ -293,6 +300,8 @@ struct yk_plan *yk_plan_for(struct yk_planner *);
 struct yk_plan *yk_plan_make(struct yk_planner *);
 // One more root; of no tensor: NULL.
 int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
+// References to a variable's version that are its own: the variable's, and that of its leaf.
+uint32_t yk_own_refs(const struct yk_tensor *);
 // Plans and launches what planner->root needs; *started: it got to the first step.
 int yk_run_roots(struct yk_planner *, bool *started);
 // Computes all roots and what is given; from inside the context.
@@ -326,8 +335,9 @@ struct yk_planner {
 	bool warned;
 	char miss[300];   // why the last one that missed did
 	struct yk_block **chunk[2];    // scratch of launches: arenas of each device, ..
-	struct yk_storage **storage;   // .. storages of root blocks
-	size_t chunk_cap[2], storage_cap;
+	struct yk_storage **storage;   // .. storages of root blocks ..
+	struct yk_storage **given;     // .. and of roots
+	size_t chunk_cap[2], storage_cap, given_cap;
 	struct yk_fallback *fallback;  // kinds, as they were met
 	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so
