@@ -66,8 +66,8 @@ void yk_pack_keep(struct yk_tensor *t, uint32_t own, struct yk_storage **version
 	s->home = t;
 	s->failed = from->failed;
 	s->failure = from->failure;
-	t->ctx->stats.pack_copies++;
-	t->ctx->stats.pack_copy_bytes += s->bytes;
+	t->ctx->stats.pack_copies += !s->failed;
+	t->ctx->stats.pack_copy_bytes += s->failed ? 0 : s->bytes;
 	yk_storage_unref(from);
 	*version = s;
 }
