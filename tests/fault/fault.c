@@ -344,14 +344,10 @@ static void queue_free(void *queue)
 	struct queue *q = queue;
 	catch_up(q);
 	cpu->queue_free(q->cpu);
-	if (defers) {
-		pthread_mutex_lock(&lock);
-		q->next = ended;
-		ended = q;
-		pthread_mutex_unlock(&lock);
-	} else {
-		free(q);
-	}
+	pthread_mutex_lock(&lock);
+	q->next = ended;
+	ended = q;
+	pthread_mutex_unlock(&lock);
 	alive--;
 }
 
