@@ -451,8 +451,11 @@ static void drop_copies(struct layout *l)
 		bool nothing = step->kind == YK_STEP_RUN &&
 			       step->op.code == YOKE_OP_MOVE &&
 			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset;
-		if (nothing)
+		if (nothing) {
+			if (step->handle)
+				step->ops->release(step->handle);
 			continue;
+		}
 		p->step[n++] = *step;
 	}
 	p->steps = n;
