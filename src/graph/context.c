@@ -24,6 +24,8 @@ YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
 	 "keep where each operation is recorded: errors name the calling functions");
 
+int (*yk_eager_hook)(struct yoke_context *);
+
 static _Thread_local struct yoke_context *current;
 static _Thread_local int own_id; // the system's number of this thread, 0: not asked yet
 static pthread_key_t own_key;   // a context that yk_current made goes with its thread

@@ -170,21 +170,13 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
 }
 
-// What fell back since the context was made, without the launches and bytes in before[0 .. nbefore-1]
-// (of kinds in the order they were met); most bytes first.  Room for yk_fallback_kinds entries; returns
-// how many there are.  Of plan/, as what follows.
-size_t yk_fallback_list(const struct yoke_context *, const uint64_t (*before)[2], size_t nbefore,
-			struct yoke_fallback *);
-size_t yk_fallback_kinds(const struct yoke_context *);
-// Launches and bytes of each kind, in the order they were met.
-void yk_fallback_counts(const struct yoke_context *, uint64_t (*to)[2]);
-
-// Launches what is recorded and not yet launched, if operations are evaluated eagerly: every recording
-// call asks for it before it gives a handle or assigns.  0, or the error of the first that fails.
-int yk_eager_run(struct yoke_context *); // of plan/, which graph/ knows no more of
+// Launches what is recorded and not yet launched; 0, or the error of the first that fails.  Set by plan/ before
+// main begins, since graph/ does not know it.
+extern int (*yk_eager_hook)(struct yoke_context *);
+// Every recording call asks for it before it gives a handle or assigns, if operations are evaluated eagerly.
 static inline int yk_recorded(struct yoke_context *ctx)
 {
-	return ctx->eager ? yk_eager_run(ctx) : 0;
+	return ctx->eager ? yk_eager_hook(ctx) : 0;
 }
 
 // Enters a call on ctx from this thread: EBUSY when another thread is inside, EFORK in a forked child.

@@ -306,6 +306,16 @@ uint32_t yk_own_refs(const struct yk_tensor *);
 int yk_run_roots(struct yk_planner *, bool *started);
 // Computes all roots and what is given; from inside the context.
 int yk_evaluate(struct yoke_context *, int n, yoke_tensor *const *t);
+// Launches what is recorded and not yet launched; 0, or the error of the first that fails.
+int yk_eager_run(struct yoke_context *);
+// What fell back since the context was made, without the launches and bytes in before[0 .. nbefore-1]
+// (of kinds in the order they were met); most bytes first.  Room for yk_fallback_kinds entries; returns
+// how many there are.
+size_t yk_fallback_list(const struct yoke_context *, const uint64_t (*before)[2], size_t nbefore,
+			struct yoke_fallback *);
+size_t yk_fallback_kinds(const struct yoke_context *);
+// Launches and bytes of each kind, in the order they were met.
+void yk_fallback_counts(const struct yoke_context *, uint64_t (*to)[2]);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
