@@ -121,6 +121,13 @@ YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 // A new version of a variable: value has its shape and dtype, nothing is cast.  Operations recorded
 // before this go on reading the old version.
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
+// Moves n evaluated variables of the current context into one block of memory, in this order, each at a
+// multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
+// each variable is freed by itself.  It keeps its place until it is freed or packed anew: its new versions are
+// written there, by yoke_put behind what reads the old version; what cannot be written in place is copied there,
+// which yoke_stats counts.  Both blocks are held until the copies are done.  EINVAL: a variable has a pending
+// value, or is given twice; ERANGE: they are larger together than the device's largest allocation.
+YOKE_API int yoke_pack(int n, yoke_tensor *const *variables);
 // A value from host memory, copied before it returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
 // The same of memory that stays as it is, and is not freed, until free_fn(arg) is called (NULL: never):
@@ -451,6 +458,9 @@ struct yoke_stats {
 	uint64_t programs_compiled, programs_found; // by all backends of this process: kernels' texts
 						    // compiled, and found compiled in the cache
 	uint64_t repeated; // operations computed again for a later evaluation, their results not being kept
+	uint64_t pack_copies, pack_copy_bytes; // new versions of packed variables that were copied to their places
+	uint64_t unpacked; // variables that left their pack: there was no memory for such a copy, or their value
+			   // is another's that was lost
 };
 // Of the current context and its device; peaks since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

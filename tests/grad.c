@@ -72,11 +72,11 @@ static void all_rows_met(void)
 			   "%s: no gradient is the right one", row->name);
 			continue;
 		}
-		for (int k = 0; k < row->max_in && k < 16; k++) {
+		for (uint32_t k = 0; k < row->max_in && k < 16; k++) {
 			uint8_t m = met[op][k];
 			bool fine = m & MATTERED || m == WHOLE || (!m && k >= row->min_in);
 			if (!fine)
-				diag("%s: no gradient by operand %d was taken", row->name, k);
+				diag("%s: no gradient by operand %u was taken", row->name, k);
 			good &= fine;
 		}
 		ok(good, "%s: gradients by all operands", row->name);

@@ -66,6 +66,7 @@ test_programs = \
 	tests/optim.t \
 	tests/order.t \
 	tests/ordinals.t \
+	tests/pack.t \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/prepared.t \
@@ -213,6 +214,7 @@ tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
 tests_warmup_t_SOURCES = tests/warmup.c
+tests_pack_t_SOURCES = tests/pack.c tests/fault/fault.h
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_t_SOURCES = tests/random.c
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random programs of the public API against a sequential interpreter by value, and against
-// themselves with each optimization switched off: those results must be equal to the bit.
+// themselves with each optimization switched off, and with their variables packed: those results must be
+// equal to the bit.
 //
 // A program runs for some rounds, each in a scope and with new data, so that later rounds find
 // their plans.
 // Programs have numbers; `random.t NUMBER` prints one, statement by statement, and runs it;
 // `random.t FIRST COUNT` runs some, `random.t FIRST COUNT hash` prints a hash of what they read.
+// `random.t FIRST COUNT packed` compares with packed variables alone, on any backend.
 // YOKE_TEST_SEED says which are run otherwise, of 28000, YOKE_TEST_SAMPLE=1 a tenth of them;
 // YOKE_TEST_LONG=1 runs the first 30000.
 
@@ -26,6 +28,7 @@ struct run {
 	yoke_tensor *held[HELD]; // kept to the end
 	struct val *held_val[HELD];
 	int nheld, round, at; // at: statement
+	uint64_t packing;     // state of the random numbers that say what is packed, 0: nothing
 	char why[300];        // what went wrong, "" for nothing
 };
 
@@ -35,7 +38,7 @@ static unsigned char log_bytes[1 << 27]; // what the plain run read
 static size_t log_size, log_at;
 static long long peaks; // evaluations whose memory was foretold
 static long long checked, skipped; // elements compared, and those that could be anything
-static unsigned long long plan_hits;
+static unsigned long long plan_hits, pack_copies;
 
 __attribute__((format(printf, 2, 3))) static void fail(struct run *r, const char *fmt,
 						       ...)
@@ -101,7 +104,8 @@ static void evaluate(struct run *r, int n, yoke_tensor *const *t)
 {
 	struct yoke_stats now = { .size = sizeof now };
 	yoke_stats_reset_peaks();
-	if (yoke_eval(n, t) || yoke_stats(&now) || !now.predicted_peak || eager)
+	// an old version of a packed variable may be moved out
+	if (yoke_eval(n, t) || yoke_stats(&now) || !now.predicted_peak || eager || r->packing)
 		return;
 	peaks++;
 	if (now.predicted_peak != now.pool_allocated_peak)
@@ -442,18 +446,43 @@ static void drop_kept(struct run *r)
 	}
 }
 
-static bool run(const struct program *p, bool oracle, bool print, char *why)
+// Packs all variables, or now and then some, in any order.
+static void pack(struct run *r, bool all)
+{
+	yoke_tensor *v[SLOTS];
+	int n = 0;
+	uint64_t state = tap_state; // data is that of the plain run
+	tap_state = r->packing;
+	bool now = all || one_in(12);
+	for (int k = 0; k < r->p->slots && now; k++)
+		if (r->p->slot[k].kind == VARIABLE && (all || one_in(2))) {
+			int at = (int)rnd_int(0, n);
+			v[n] = r->h[k];
+			v[n++] = v[at];
+			v[at] = r->h[k];
+		}
+	r->packing = tap_state;
+	tap_state = state;
+	if (n && yoke_pack(n, v) == YOKE_EINVAL && strstr(yoke_error(), "pending"))
+		yoke_error_clear();
+}
+
+static bool run(const struct program *p, bool oracle, bool packs, bool print, char *why)
 {
 	static struct run r;
-	r = (struct run){ .p = p, .oracle = oracle };
+	r = (struct run){ .p = p, .oracle = oracle, .packing = packs ? p->seed ^ 0x9e3779b9 : 0 };
 	tap_state = p->seed ^ 0x5bd1e995;
 	yoke_context *ctx = yoke_context_new(NULL), *former = yoke_use(ctx);
 	begin(&r);
+	if (packs)
+		pack(&r, true);
 	for (int round = 0; round < ROUNDS && !*r.why; round++) {
 		r.outer = yoke_scope_begin("round");
 		for (int i = 0; i < p->stmts && !*r.why; i++) {
 			r.at = i;
 			r.round = round;
+			if (packs)
+				pack(&r, false);
 			execute(&r, &p->stmt[i]);
 			if (yoke_error_code())
 				fail(&r, "%s", yoke_error());
@@ -471,6 +500,9 @@ static bool run(const struct program *p, bool oracle, bool print, char *why)
 	struct yoke_stats s = { .size = sizeof s };
 	if (!yoke_stats(&s)) {
 		plan_hits += s.plan_hits;
+		pack_copies += s.pack_copies;
+		if (s.unpacked)
+			fail(&r, "%llu variables left their pack", (unsigned long long)s.unpacked);
 		if (print)
 			diag("%llu evaluations, %llu plans made, %llu found, %llu "
 			     "assignments not in place",
@@ -528,26 +560,32 @@ static const struct {
 
 enum { MODES = sizeof modes / sizeof *modes };
 
+static bool try_mode(const struct program *p, int mode, bool packs, bool print)
+{
+	char why[300];
+	log_at = 0;
+	yoke_setting_set(modes[mode].setting, modes[mode].value);
+	eager = tap_eager() || !strcmp(modes[mode].setting, "eager");
+	bool good = run(p, !mode && !packs, packs, print, why);
+	yoke_setting_set(modes[mode].setting, modes[mode].back);
+	if (!good)
+		diag("program %llu with %s=%s%s: %s", (unsigned long long)p->seed, modes[mode].setting,
+		     modes[mode].value, packs ? ", packed" : "", why);
+	return good;
+}
+
 // The plain run is mode 0.
 static bool try_program(uint64_t seed, bool print)
 {
 	static struct program p;
-	char why[300];
 	bool good = true;
 	write_program(&p, seed);
 	if (print)
 		print_program(&p);
 	log_size = 0;
-	for (int m = 0; m < MODES && good; m++) {
-		log_at = 0;
-		yoke_setting_set(modes[m].setting, modes[m].value);
-		eager = tap_eager() || !strcmp(modes[m].setting, "eager");
-		good = run(&p, !m, print, why);
-		yoke_setting_set(modes[m].setting, modes[m].back);
-		if (!good)
-			diag("program %llu with %s=%s: %s", (unsigned long long)seed,
-			     modes[m].setting, modes[m].value, why);
-	}
+	for (int m = 0; m < MODES && good; m++)
+		good = try_mode(&p, m, false, print);
+	good = good && try_mode(&p, (int)(seed % MODES), true, print);
 	vals_free();
 	return good;
 }
@@ -562,7 +600,7 @@ static int print_hash(uint64_t first, int programs)
 	for (int i = 0; i < programs; i++) {
 		write_program(&p, first + (uint64_t)i);
 		log_size = 0;
-		if (!run(&p, false, false, why)) {
+		if (!run(&p, false, false, false, why)) {
 			printf("program %d: %s\n", i, why);
 			return 1;
 		}
@@ -585,6 +623,59 @@ static void hash_of(const char *self, const char *settings, uint64_t first, int 
 	if (f)
 		pclose(f);
 	to[strcspn(to, "\n")] = 0;
+}
+
+// With packed variables and without, on any backend.
+static int compare_packed(uint64_t first, int programs)
+{
+	static struct program p;
+	int failed = 0;
+	char why[300];
+	for (int i = 0; i < programs && failed < 5; i++) {
+		write_program(&p, first + (uint64_t)i);
+		log_size = 0;
+		hashing = true;
+		bool good = run(&p, false, false, false, why);
+		hashing = false;
+		if (!good)
+			diag("program %llu: %s", (unsigned long long)p.seed, why);
+		failed += !good || !try_mode(&p, 0, true, false);
+	}
+	ok(!failed, "%d programs packed: %d differ, %llu versions copied", programs, failed, pack_copies);
+	return done();
+}
+
+static void packed_on(const char *self, const char *backend, uint64_t first, int programs)
+{
+	char command[2048], line[2048];
+	snprintf(command, sizeof command, "YOKE_BACKEND=%s '%s' %llu %d packed 2>&1", backend, self,
+		 (unsigned long long)first, programs);
+	fflush(stdout);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof line, f))
+		printf("#  %s", line);
+	ok(f && pclose(f) == 0, "%d programs packed on %s", programs, backend);
+}
+
+static void elsewhere(const char *self, uint64_t first)
+{
+	char path[4096];
+	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
+	if (!modules)
+		skip("packed programs on other devices", "YOKE_TEST_MODULES does not say where they are");
+	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
+	if (opencl) // its folder
+		*strrchr(path, '/') = 0;
+	setenv("YOKE_PLUGIN_PATH", path, 1);
+	setenv("YOKE_FAULT_LAG", "3", 1);
+	if (modules) {
+		packed_on(self, "skeleton", first, tap_cases(100, 1000));
+		packed_on(self, "fault", first, tap_cases(200, 2000));
+	}
+	if (opencl)
+		packed_on(self, "opencl", first, tap_cases(5, 100));
+	else
+		skip("packed programs on OpenCL", "YOKE_TEST_OPENCL does not name the module");
 }
 
 // The same bits in processes with 1 and 2 threads.
@@ -632,7 +723,8 @@ int main(int argc, char **argv)
 			 tap_long() ? 1 :
 				      1 + tap_seed_value() % 7 * PROGRAMS;
 	if (argc > 3)
-		return print_hash(first, programs);
+		return strcmp(argv[3], "packed") ? print_hash(first, programs) :
+						   compare_packed(first, programs);
 	diag("from program %llu on", (unsigned long long)first);
 	for (int i = 0; i < programs && failed < 20; i++)
 		failed += !try_program(first + (uint64_t)i, false);
@@ -642,7 +734,9 @@ int main(int argc, char **argv)
 	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);
 	ok(skipped < checked / 10, "most elements are determined");
 	ok(plan_hits > 0, "plans are found again");
+	ok(pack_copies > 0, "%llu versions of packed variables were copied to their places", pack_copies);
 	threads(argv[0], first, programs);
 	late(argv[0], first, tap_cases(200, 2000));
+	elsewhere(argv[0], first);
 	return done();
 }

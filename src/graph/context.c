@@ -24,6 +24,8 @@ YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
 	 "keep where each operation is recorded: errors name the calling functions");
 
+int (*yk_eager_hook)(struct yoke_context *);
+
 static _Thread_local struct yoke_context *current;
 static _Thread_local int own_id; // the system's number of this thread, 0: not asked yet
 static pthread_key_t own_key;   // a context that yk_current made goes with its thread
@@ -279,73 +281,4 @@ int yoke_scope_end(yoke_scope *s)
 	err = end_scope(ctx, (uintptr_t)s);
 	yk_leave(ctx);
 	return err ? err : yoke_error_code();
-}
-
-// ---- storages ----
-
-int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
-		   struct yk_storage **to)
-{
-	struct yk_storage *s = calloc(1, sizeof *s);
-	if (!s)
-		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
-	s->host = yk_is_hosts(ctx, bytes);
-	int err = s->host ? yk_pool_alloc(ctx->cpu->pool, bytes, ctx->cpu_queue, &s->block) :
-			    yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &s->block);
-	if (err) {
-		free(s);
-		return err;
-	}
-	s->block->owner = &s->block;
-	s->refs = 1;
-	s->bytes = bytes;
-	s->ctx = ctx;
-	*to = s;
-	return 0;
-}
-
-int yk_storage_join(struct yk_storage *s)
-{
-	if (!s->up)
-		return 0;
-	int err = yk_event_before(s->up, s->ctx->queue);
-	if (err)
-		return err;
-	struct yk_event **last = &s->ctx->joined;
-	if (!*last || (*last)->serial < s->up->serial) {
-		yk_event_unref(*last);
-		*last = yk_event_ref(s->up);
-	}
-	yk_event_unref(s->up);
-	s->up = NULL;
-	return 0;
-}
-
-// The block as it is given back: its stamp on the queue of the steps stands for the upload, too.
-static void release(struct yk_storage *s)
-{
-	bool had = yoke_error_code() != 0;
-	if (yk_storage_join(s) < 0) {
-		if (!had)
-			yoke_error_clear();
-		yk_event_settle(s->up);
-		yk_event_unref(s->up);
-	}
-	yk_pool_free(s->block, yk_home(s), NULL);
-}
-
-void yk_storage_unref(struct yk_storage *s)
-{
-	if (!s)
-		return;
-	if (--s->refs) { // a version that is over, but for what is pending
-		s->ctx->held_bytes += s->refs == s->leaves ? s->bytes : 0;
-		yk_storage_loose(s);
-		return;
-	}
-	if (s->wrapped)
-		yk_wrapped_free(s->ctx, s->wrapped);
-	else
-		release(s);
-	free(s);
 }

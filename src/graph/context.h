@@ -21,6 +21,16 @@ struct yk_slot {
 	struct yk_queue *queue;
 };
 
+// A block that storages share, each with a part of its own; it goes back behind the queue when the last of
+// them goes.
+struct yk_buffer {
+	uint32_t refs;
+	bool host;                  // it is the CPU's, being larger than any allocation of the device
+	struct yk_block *block;     // compaction sets it anew
+	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
+	struct yoke_context *ctx;
+};
+
 // The bytes of one materialised value, row major without gaps.
 struct yk_storage {
 	uint32_t refs, leaves; // references; those of them that leaves of the graph have
@@ -30,10 +40,9 @@ struct yk_storage {
 				    // has nothing to do with that queue
 	struct yk_event *up; // the upload's, while the queue of the steps was not told to wait for it
 	uint32_t leaf_place; // its first place among the leaves, while a key is made
-	uint64_t bytes;
-	struct yk_block *block; // NULL once donated
-	bool host;              // it is the CPU's, being larger than any allocation of the device
-	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
+	struct yk_buffer *buffer; // a reference; NULL once its bytes are another version's
+	uint64_t offset, bytes;   // in the buffer
+	const struct yk_tensor *home; // the variable that was packed here (pack.c), NULL: none
 	struct yoke_context *ctx;
 };
 
@@ -169,21 +178,13 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
 }
 
-// What fell back since the context was made, without the launches and bytes in before[0 .. nbefore-1]
-// (of kinds in the order they were met); most bytes first.  Room for yk_fallback_kinds entries; returns
-// how many there are.  Of plan/, as what follows.
-size_t yk_fallback_list(const struct yoke_context *, const uint64_t (*before)[2], size_t nbefore,
-			struct yoke_fallback *);
-size_t yk_fallback_kinds(const struct yoke_context *);
-// Launches and bytes of each kind, in the order they were met.
-void yk_fallback_counts(const struct yoke_context *, uint64_t (*to)[2]);
-
-// Launches what is recorded and not yet launched, if operations are evaluated eagerly: every recording
-// call asks for it before it gives a handle or assigns.  0, or the error of the first that fails.
-int yk_eager_run(struct yoke_context *); // of plan/, which graph/ knows no more of
+// Launches what is recorded and not yet launched; 0, or the error of the first that fails.  Set by plan/ before
+// main begins, since graph/ does not know it.
+extern int (*yk_eager_hook)(struct yoke_context *);
+// Every recording call asks for it before it gives a handle or assigns, if operations are evaluated eagerly.
 static inline int yk_recorded(struct yoke_context *ctx)
 {
-	return ctx->eager ? yk_eager_run(ctx) : 0;
+	return ctx->eager ? yk_eager_hook(ctx) : 0;
 }
 
 // Enters a call on ctx from this thread: EBUSY when another thread is inside, EFORK in a forked child.
@@ -271,13 +272,20 @@ static inline bool yk_is_hosts(const struct yoke_context *ctx, uint64_t bytes)
 {
 	return ctx->device != ctx->cpu && bytes > yk_largest(ctx);
 }
-// The queue behind whose work a storage is given back.
-static inline struct yk_queue *yk_home(const struct yk_storage *s)
-{
-	return s->host ? s->ctx->cpu_queue : s->ctx->queue;
-}
-// A storage for use on a queue of the context's; the CPU's, for its queue, when it is too large.
+// A buffer for use on a queue of the context's; the CPU's, for its queue, when it is too large.
+int yk_buffer_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_buffer **);
+void yk_buffer_unref(struct yk_buffer *); // NULL is fine
+// A storage with a buffer of its own.
 int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_storage **);
+// A part of a buffer, which gets a reference more.
+int yk_storage_in(struct yk_buffer *, uint64_t offset, uint64_t bytes, struct yk_storage **);
+// A storage without bytes gets those of an old version, which has none from then on.
+void yk_storage_take(struct yk_storage *, struct yk_storage *old);
+// Where its bytes are, in its block's segment.
+static inline uint64_t yk_storage_at(const struct yk_storage *s)
+{
+	return s->buffer->block->offset + s->offset;
+}
 // Use of the storage on the queue of the steps is from now on behind its upload.
 int yk_storage_join(struct yk_storage *);
 static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
@@ -285,17 +293,34 @@ static inline struct yk_movable yk_movable(const struct yoke_context *ctx)
 	return (struct yk_movable){ .group = ctx, .queue = ctx->queue, .up = ctx->up };
 }
 void yk_storage_unref(struct yk_storage *);
+static inline bool yk_is_wrapped(const struct yk_storage *s)
+{
+	return s->buffer && s->buffer->wrapped;
+}
 // Counts what the graph alone holds by now.
 static inline void yk_storage_loose(const struct yk_storage *s)
 {
 	if (s->refs == s->leaves) // the application wants its memory back at once
-		s->ctx->loose += s->wrapped ? UINT32_MAX : s->bytes;
+		s->ctx->loose += yk_is_wrapped(s) ? UINT32_MAX : s->bytes;
 }
 // A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
 // free_fn was not called.
 int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
+
+// ---- packs: variables that lie in one buffer ----
+
+static inline bool yk_is_packed(const struct yk_tensor *t)
+{
+	return t->storage && t->storage->home == t;
+}
+// The version of a packed variable that is to follow, a reference, was made elsewhere: it is copied to the
+// variable's place, and *version becomes a storage there.  The version that is there is overwritten, if it has
+// no more than so many references, else moved out.  Where that fails *version stays as it is.
+void yk_pack_keep(struct yk_tensor *, uint32_t own, struct yk_storage **version);
+// The tensor's bytes are this storage's, whose reference it takes.  Counts variables that leave a pack.
+void yk_version_set(struct yk_tensor *, struct yk_storage *);
 
 // ---- failures ----
 

@@ -308,7 +308,7 @@ static uint64_t held_alone(const struct yoke_context *ctx)
 	uint64_t held = 0;
 	for (size_t i = 0; i < ctx->leaves; i++) {
 		const struct yk_storage *s = ctx->leaf[i].storage;
-		held += s && s->block && s->refs == s->leaves ? s->bytes / s->leaves : 0;
+		held += s && s->buffer && s->refs == s->leaves ? s->bytes / s->leaves : 0;
 	}
 	return held;
 }

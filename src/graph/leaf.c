@@ -51,14 +51,14 @@ enum { DIRECT = 4 << 20 };
 // Pinned memory is little: what is larger goes up in pieces of this many bytes.
 enum { PIECE = 32 << 20 };
 
-static int put(struct yk_queue *q, const struct yk_block *to, uint64_t at, const void *from,
+static int put(struct yk_queue *q, const struct yk_storage *to, uint64_t at, const void *from,
 	       uint64_t bytes)
 {
-	return q->device->ops->put(q->handle, to->segment, to->offset + at, from, bytes);
+	return q->device->ops->put(q->handle, to->buffer->block->segment, yk_storage_at(to) + at, from, bytes);
 }
 
 // A piece from pinned memory, which has a copy; not waited for.
-static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const struct yk_storage *to,
 			uint64_t at, const void *from, uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
@@ -86,7 +86,7 @@ static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const stru
 	return err;
 }
 
-static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const struct yk_storage *to,
 			 const void *from, uint64_t bytes, struct yk_event **done)
 {
 	int err = 0;
@@ -97,7 +97,7 @@ static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const str
 }
 
 // From the caller's memory, waited for: one copy where a staged one would be two.
-static int upload_direct(struct yoke_context *ctx, const struct yk_block *to, const void *from,
+static int upload_direct(struct yoke_context *ctx, const struct yk_storage *to, const void *from,
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
@@ -109,7 +109,7 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_block *to, co
 }
 
 // The memory is the caller's again at once; *done, or NULL, stands for the copy.
-static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_block *to,
+static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_storage *to,
 		  const void *from, uint64_t bytes, struct yk_event **done)
 {
 	*done = NULL;
@@ -128,14 +128,13 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *data)
 {
 	struct yoke_context *ctx = s->ctx;
-	const struct yk_block *to = s->block;
 	if (!data && !s->bytes)
 		return 0;
 	if (!data)
-		return yk_queue_fill(q, to->segment, to->offset, s->bytes, "", 1);
+		return yk_queue_fill(q, s->buffer->block->segment, yk_storage_at(s), s->bytes, "", 1);
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
-	int err = upload(ctx, q, to, data, s->bytes, &done);
+	int err = upload(ctx, q, s, data, s->bytes, &done);
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
 	if (err && q != ctx->queue)
 		yk_queue_drain(q); // it may write where another queue will
@@ -158,7 +157,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	yk_settle(ctx); // what failed before is no matter of this value
 	bool had = yoke_error_code() != 0;
 	int err = yk_storage_new(ctx, bytes, q, &s);
-	if (!err && s->host)
+	if (!err && s->buffer->host)
 		q = ctx->cpu_queue;
 	if (!err && (err = write_storage(s, q, data)) == YOKE_ENOMEM &&
 	    yk_pool_make_room(ctx->device)) {
@@ -288,8 +287,9 @@ static void set_storage(struct yk_tensor *t, struct yk_storage *s)
 		t->ctx->root[t->root] = NULL;
 	t->root = t->leaf = YK_NIL;
 	yk_take_id(t, YK_NIL);
-	yk_storage_unref(t->storage);
-	t->storage = s;
+	if (yk_is_packed(t))
+		yk_pack_keep(t, 1, &s);
+	yk_version_set(t, s);
 }
 
 int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)

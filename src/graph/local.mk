@@ -25,6 +25,7 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
 	src/graph/rows_along.c \
@@ -36,5 +37,6 @@ libyokecore_la_SOURCES += \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/storage.c \
 	src/graph/tensor.c \
 	src/graph/wrap.c

@@ -89,7 +89,7 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 		.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },
 	[YK_PAD] = { .name = "pad", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_pad, .grad = yk_grad_pad },
-	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 255, .nout = 1,
+	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
 		.shape = yk_shape_concat, .grad = yk_grad_concat },
 	[YK_SLICE_UPDATE] = { .name = "slice_update", .code = YOKE_OP_MOVE, .min_in = 2, .max_in = 2,
 		.nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
@@ -108,7 +108,7 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 		.min_in = 2, .max_in = 10, .nout = 1, .shape = yk_shape_slice_update_at,
 		.grad = yk_grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 },
 	// not launched: see plan/order.c
-	[YK_BARRIER] = { .name = "barrier", .min_in = 1, .max_in = 255, .nout = 1, .lists_in = 1,
+	[YK_BARRIER] = { .name = "barrier", .min_in = 1, .max_in = UINT32_MAX, .nout = 1, .lists_in = 1,
 		.lists_out = 1, .shape = yk_shape_barrier, .grad = yk_grad_barrier },
 
 	[YK_SOFTMAX] = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,

@@ -28,7 +28,7 @@ struct yk_op_row {
 	uint16_t code;  // op of the plugin ABI, 0: none
 	uint16_t map;   // instruction of a map program, or kind of reduction
 	uint16_t flags;
-	uint8_t min_in, max_in; // operands; lists count as one
+	uint32_t min_in, max_in; // operands; lists count as one
 	uint8_t nout;
 	uint8_t lists_in, lists_out; // leading operands and results that are lists
 	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.

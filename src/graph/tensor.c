@@ -99,6 +99,8 @@ static void let_go(struct yk_tensor *t, enum yk_end end)
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
 	leave_leaves(t);
+	if (yk_is_packed(t))
+		t->storage->home = NULL;
 	yk_storage_unref(t->storage);
 	yk_take_id(t, YK_NIL);
 	yk_slot_leave(t, end);

@@ -51,15 +51,17 @@ int yk_wrap(struct yoke_context *ctx, void *memory, uint64_t bytes, void (*free_
 	struct yk_wrapped *w = wrap_block(ctx, memory, bytes, free_fn, arg);
 	if (!w)
 		return YOKE_EUNSUPPORTED;
+	struct yk_buffer *b = calloc(1, sizeof *b);
 	struct yk_storage *s = calloc(1, sizeof *s);
-	if (!s) {
+	if (!b || !s) {
+		free(b);
+		free(s);
 		w->free_fn = NULL; // the caller's to copy, still
 		yk_wrapped_free(ctx, w);
 		return YOKE_EUNSUPPORTED;
 	}
-	*s = (struct yk_storage){
-		.refs = 1, .bytes = bytes, .block = &w->block, .wrapped = w, .ctx = ctx
-	};
+	*b = (struct yk_buffer){ .refs = 1, .block = &w->block, .wrapped = w, .ctx = ctx };
+	*s = (struct yk_storage){ .refs = 1, .buffer = b, .bytes = bytes, .ctx = ctx };
 	*to = s;
 	return 0;
 }

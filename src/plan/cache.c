@@ -32,6 +32,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->bucket);
 	free(pl->fallback);
 	free(pl->storage);
+	free(pl->given);
 	free(pl->large);
 	free(pl->root);
 	free(pl->key.word);

@@ -73,3 +73,8 @@ int yk_eager_run(struct yoke_context *ctx)
 	ctx->run = ctx->graph.nodes; // what is behind a failure is not tried
 	return err;
 }
+
+__attribute__((constructor)) static void set_hook(void)
+{
+	yk_eager_hook = yk_eager_run;
+}

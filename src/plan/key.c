@@ -31,7 +31,7 @@ static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t
 	const struct yk_leaf *l = &ctx->leaf[at];
 	m->place[at] = (uint32_t)m->leaves;
 	m->leaf[m->leaves++] = at;
-	if (l->kind == YK_LEAF_STORAGE && !l->storage->block && !l->storage->failed)
+	if (l->kind == YK_LEAF_STORAGE && !l->storage->buffer && !l->storage->failed)
 		return overwritten(l);
 	return 0;
 }

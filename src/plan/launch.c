@@ -42,6 +42,7 @@ static int allocate(struct launch *l)
 	int err = 0;
 	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
 	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
+	    yk_grow(&pl->given, &pl->given_cap, pl->roots + 1, sizeof *pl->given) < 0 ||
 	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
 		    sizeof *l->ctx->leaf) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
@@ -66,10 +67,10 @@ static int allocate(struct launch *l)
 	for (size_t i = 0; i < p->blocks && !err; i++) {
 		if (p->block[i].leaf != YK_NIL)
 			continue;
-		if (p->block[i].donor == YK_NIL) {
+		if (yk_is_new(&p->block[i])) {
 			err = yk_storage_new(l->ctx, p->block[i].bytes, l->ctx->queue,
 					     &pl->storage[i]);
-			if (!err && !pl->storage[i]->host)
+			if (!err && !pl->storage[i]->buffer->host)
 				peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
@@ -100,29 +101,34 @@ static int join_leaves(const struct launch *l)
 	return err;
 }
 
-// Nothing fails from here on: roots take over the blocks of dead old versions.
+// Nothing fails from here on: roots take over the bytes of dead old versions.
 static void donate(struct launch *l)
 {
+	const struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++) {
-		if (l->p->block[i].donor == YK_NIL)
-			continue;
-		struct yk_storage *old =
-			l->ctx->leaf[l->pl->marks.leaf[l->p->block[i].donor]].storage;
-		l->pl->storage[i]->block = old->block;
-		l->pl->storage[i]->host = old->host;
-		old->block->owner = &l->pl->storage[i]->block;
-		old->block = NULL;
+		const struct yk_root_block *b = &l->p->block[i];
+		if (b->donor != YK_NIL)
+			yk_storage_take(pl->storage[i], l->ctx->leaf[pl->marks.leaf[b->donor]].storage);
+		else if (b->home != YK_NIL)
+			yk_storage_take(pl->storage[i], pl->root[b->home].handle->storage);
 	}
 }
 
-static struct yk_block *block_of(const struct launch *l, const struct yk_ref *r)
+struct spot { // bytes in a block
+	const struct yk_block *block;
+	uint64_t offset; // in its segment
+};
+
+static struct spot spot_of(const struct launch *l, const struct yk_ref *r)
 {
-	switch (r->where) {
-	case YK_AT_ARENA: return l->pl->chunk[r->slot][r->index];
-	case YK_AT_ROOT: return l->pl->storage[r->index]->block;
-	case YK_AT_LEAF: return l->ctx->leaf[l->pl->marks.leaf[r->index]].storage->block;
+	if (r->where == YK_AT_ARENA) {
+		const struct yk_block *b = l->pl->chunk[r->slot][r->index];
+		return (struct spot){ b, b->offset + r->offset };
 	}
-	return NULL;
+	const struct yk_storage *s = r->where == YK_AT_ROOT ?
+					     l->pl->storage[r->index] :
+					     l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
+	return (struct spot){ s->buffer->block, yk_storage_at(s) + r->offset };
 }
 
 uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
@@ -145,9 +151,9 @@ static void bind_views(struct launch *l)
 		if (r->where == YK_AT_SCALAR) {
 			p->view[i].offset = yk_scalar_bits(l->pl, r->index);
 		} else if (r->where != YK_AT_NONE) {
-			const struct yk_block *b = block_of(l, r);
-			p->view[i].segment = b->segment;
-			p->view[i].offset = b->offset + r->offset;
+			const struct spot at = spot_of(l, r);
+			p->view[i].segment = at.block->segment;
+			p->view[i].offset = at.offset;
 		}
 	}
 }
@@ -158,16 +164,14 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
 	bool down = s->kind == YK_STEP_DOWN;
 	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
-	const struct yk_block *host = block_of(l, near), *dev = block_of(l, far);
-	char *address = (char *)host->host + near->offset;
+	const struct spot host = spot_of(l, near), dev = spot_of(l, far);
+	char *address = (char *)host.block->host + (host.offset - host.block->offset);
 	struct yk_queue *q = l->ctx->slot[s->slot].queue;
 	const struct yoke_backend *ops = q->device->ops;
 	l->ctx->stats.fallback_bytes += s->bytes;
 	l->pl->fallback[s->fallback - 1].bytes += s->bytes;
-	return down ? ops->get(q->handle, dev->segment, dev->offset + far->offset,
-				  address, s->bytes) :
-			 ops->put(q->handle, dev->segment, dev->offset + far->offset,
-				  address, s->bytes);
+	return down ? ops->get(q->handle, dev.block->segment, dev.offset, address, s->bytes) :
+		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
 }
 
 // The step's op with its views and workspace bound.
@@ -176,9 +180,9 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 	s->op.out = &l->p->view[s->view];
 	s->op.in = s->op.out + s->op.nout;
 	if (s->work_bytes) {
-		const struct yk_block *b = block_of(l, &s->work);
-		s->op.workspace.segment = b->segment;
-		s->op.workspace.offset = b->offset + s->work.offset;
+		const struct spot at = spot_of(l, &s->work);
+		s->op.workspace.segment = at.block->segment;
+		s->op.workspace.offset = at.offset;
 	}
 	return &s->op;
 }
@@ -270,16 +274,17 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 	s->leaves++;
 }
 
+// Takes a reference to s.
 static void hand_root(struct launch *l, const struct yk_root *r, struct yk_storage *s)
 {
 	struct yk_tensor *t = r->handle;
 	if (!t || (t->kind == YK_VALUE && !s->failed))
 		keep_made(l->ctx, r, s);
-	if (!t)
+	if (!t) {
+		yk_storage_unref(s);
 		return;
-	s->refs++;
-	yk_storage_unref(t->storage);
-	t->storage = s;
+	}
+	yk_version_set(t, s);
 	t->leaf = YK_NIL;
 	if (t->kind == YK_VARIABLE || s->failed)
 		yk_take_id(t, YK_NIL);
@@ -314,24 +319,37 @@ static void settle_nodes(struct launch *l)
 	}
 }
 
-// The roots' handles get what was, or should have been, computed.
-static void hand_out(struct launch *l, int failed, const uint64_t written[YK_SLOTS])
+// The storages of the roots, those of packed variables in their places.
+static void settle_roots(struct launch *l, int failed)
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++)
 		if (pl->storage[i]) {
 			pl->storage[i]->failed = failed;
 			pl->storage[i]->failure = l->ctx->failure.number;
-			for (int k = 0; k < YK_SLOTS; k++)
-				pl->storage[i]->written[k] = written[k];
 		}
 	for (size_t i = 0; i < pl->roots; i++) {
 		const struct yk_root_block *b = &l->p->block[l->p->root_block[i]];
-		struct yk_storage *s =
-			b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
-					    l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
-		hand_root(l, &pl->root[i], s);
+		pl->given[i] = b->leaf == YK_NIL ? pl->storage[l->p->root_block[i]] :
+						   l->ctx->leaf[pl->marks.leaf[b->leaf]].storage;
+		pl->given[i]->refs++;
 	}
+	for (size_t i = 0; i < pl->roots; i++) {
+		struct yk_tensor *t = pl->root[i].handle;
+		if (t && yk_is_packed(t) && pl->given[i] != t->storage)
+			yk_pack_keep(t, pl->root[i].idle ? yk_own_refs(t) : 1, &pl->given[i]);
+	}
+}
+
+// The roots' handles get what was, or should have been, computed.
+static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
+{
+	struct yk_planner *pl = l->pl;
+	for (size_t i = 0; i < l->p->blocks; i++)
+		if (pl->storage[i])
+			memcpy(pl->storage[i]->written, written, sizeof pl->storage[i]->written);
+	for (size_t i = 0; i < pl->roots; i++)
+		hand_root(l, &pl->root[i], pl->given[i]);
 	for (size_t i = 0; i < l->p->blocks; i++)
 		yk_storage_unref(pl->storage[i]);
 }
@@ -454,12 +472,13 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		err = launch_step(&l, i, had);
 	if (!err && p->loose)
 		err = join_slots(&l);
+	settle_roots(&l, err);
 	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
 	if (p->events && (err || !done[YK_SLOT_DEVICE]))
 		drain_slots(&l);
 	l.ctx->stats.assign_copies += p->copies;
 	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
-	hand_out(&l, err, written);
+	hand_out(&l, written);
 	free_blocks(&l, done[YK_SLOT_DEVICE]);
 	for (uint32_t i = 0; i < p->events; i++)
 		yk_event_unref(pl->event[i]);

@@ -118,6 +118,7 @@ static int find_blocks(struct layout *l)
 				return yk_fail(YOKE_ENOMEM, "no memory to plan");
 			p->block[p->blocks] = (struct yk_root_block){ .bytes = f->bytes,
 								      .donor = YK_NIL,
+								      .home = YK_NIL,
 								      .leaf = f->leaf };
 			f->block = (uint32_t)p->blocks++;
 		}
@@ -253,8 +254,12 @@ static void donate_leaves(struct layout *l)
 			 out;
 		struct yk_root_block *block = &p->block[p->root_block[i]];
 		if (!w->root[i].handle || w->root[i].handle->kind != YK_VARIABLE ||
-		    block->leaf != YK_NIL || block->donor != YK_NIL)
+		    block->leaf != YK_NIL || block->donor != YK_NIL || block->home != YK_NIL)
 			continue;
+		if (donor == YK_NIL && w->root[i].idle && may_overwrite(w)) {
+			block->home = (uint32_t)i;
+			continue;
+		}
 		uint32_t old = donor == YK_NIL ? YK_NIL : l->leaf_value[donor], in = YK_NIL;
 		if (old != YK_NIL && w->root[i].idle && may_overwrite(w) &&
 		    l->donated[donor] == YK_NIL && l->life[old].block == YK_NIL &&
@@ -465,8 +470,11 @@ static void drop_copies(struct layout *l)
 			       step->op.code == YOKE_OP_MOVE &&
 			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset &&
 			       !step->waits && step->event == YK_NIL;
-		if (nothing)
+		if (nothing) {
+			if (step->handle)
+				step->ops->release(step->handle);
 			continue;
+		}
 		p->step[n++] = *step;
 	}
 	p->steps = n;

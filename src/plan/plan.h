@@ -63,7 +63,7 @@ struct yk_root {
 	yk_id id;             // in the context's graph
 	struct yk_tensor *handle; // NULL: what stays pending reads it
 	uint32_t donor;       // place among marks.leaf of the variable's old version, or YK_NIL
-	bool idle;            // nothing else holds that version: it may be overwritten
+	bool idle;            // nothing else holds that version, which is read or packed: it may be overwritten
 };
 
 // Values whose bytes are there are leaves.  ESPENT, where something is needed that was computed before,
@@ -121,9 +121,16 @@ struct yk_step {
 
 struct yk_root_block {
 	uint64_t bytes;
-	uint32_t donor; // leaf whose block it takes over, or YK_NIL
+	uint32_t donor; // leaf whose bytes it takes over, or YK_NIL
+	uint32_t home;  // root whose packed variable's old version, which nothing reads, it takes over, or YK_NIL
 	uint32_t leaf;  // leaf it simply is, or YK_NIL
 };
+
+// Does it need memory?
+static inline bool yk_is_new(const struct yk_root_block *b)
+{
+	return b->leaf == YK_NIL && b->donor == YK_NIL && b->home == YK_NIL;
+}
 
 struct yk_plan {
 	struct yk_key key;
@@ -367,10 +374,22 @@ struct yk_plan *yk_plan_for(struct yk_planner *);
 struct yk_plan *yk_plan_make(struct yk_planner *);
 // One more root; of no tensor: NULL.
 int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
+// References to a variable's version that are its own: the variable's, and that of its leaf.
+uint32_t yk_own_refs(const struct yk_tensor *);
 // Plans and launches what planner->root needs; *started: it got to the first step.
 int yk_run_roots(struct yk_planner *, bool *started);
 // Computes all roots and what is given; from inside the context.
 int yk_evaluate(struct yoke_context *, int n, yoke_tensor *const *t);
+// Launches what is recorded and not yet launched; 0, or the error of the first that fails.
+int yk_eager_run(struct yoke_context *);
+// What fell back since the context was made, without the launches and bytes in before[0 .. nbefore-1]
+// (of kinds in the order they were met); most bytes first.  Room for yk_fallback_kinds entries; returns
+// how many there are.
+size_t yk_fallback_list(const struct yoke_context *, const uint64_t (*before)[2], size_t nbefore,
+			struct yoke_fallback *);
+size_t yk_fallback_kinds(const struct yoke_context *);
+// Launches and bytes of each kind, in the order they were met.
+void yk_fallback_counts(const struct yoke_context *, uint64_t (*to)[2]);
 // YOKE_LOG=plan: a line a step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);
 
@@ -401,8 +420,9 @@ struct yk_planner {
 	char miss[300];   // why the last one that missed did
 	struct yk_block **chunk[YK_SLOTS]; // scratch of launches: arenas, ..
 	struct yk_storage **storage;   // .. storages of root blocks ..
+	struct yk_storage **given;     // .. and of roots ..
 	struct yk_event **event;       // .. and events for other slots
-	size_t chunk_cap[YK_SLOTS], storage_cap, event_cap;
+	size_t chunk_cap[YK_SLOTS], storage_cap, given_cap, event_cap;
 	struct yk_fallback *fallback;  // kinds, as they were met
 	size_t fallbacks, fallback_cap;
 	bool fell_back;                // and said so

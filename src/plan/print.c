@@ -146,9 +146,7 @@ void yk_plan_print(const struct yk_work *w, const struct yk_plan *p)
 		for (size_t i = 0; i < p->arena[k].n; i++)
 			arena += p->arena[k].chunk[i];
 	for (size_t i = 0; i < p->blocks; i++)
-		roots += p->block[i].leaf == YK_NIL && p->block[i].donor == YK_NIL ?
-				 p->block[i].bytes :
-				 0;
+		roots += yk_is_new(&p->block[i]) ? p->block[i].bytes : 0;
 	yk_log(YOKE_LOG_DEBUG, "plan",
 	       "%zu nodes, %zu lowered, %zu steps, arena %llu bytes, new roots %llu bytes, "
 	       "%llu assignments copied (%llu bytes)",

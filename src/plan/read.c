@@ -17,7 +17,7 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 	struct yoke_context *ctx = s->ctx;
 	struct yk_event *done = ctx->flight[ctx->flights % 2].done[YK_SLOT_DEVICE]; // of the older run
 	*behind = NULL;
-	if (s->host) // the CPU's queue is done with it
+	if (s->buffer->host) // the CPU's queue is done with it
 		return ctx->cpu_queue;
 	if (ctx->down == ctx->queue)
 		return ctx->queue;
@@ -40,7 +40,8 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	yk_work_begin(ctx, q);
 	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
 	if (!err)
-		err = q->device->ops->get(q->handle, s->block->segment, s->block->offset, to, bytes);
+		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s), to,
+					  bytes);
 	*why = 0;
 	if (err)
 		yk_backend_detail(had, err, why, cap);

@@ -94,24 +94,35 @@ static bool is_read_later(const struct yk_planner *pl, yk_id leaf)
 	return pl->ctx->leftover && pl->left[g->value[leaf].node] == READ;
 }
 
-// Which roots may take over the block of their variable's old version.
+// The index of the leaf that stands for a variable's bytes, YK_NIL: none.
+static uint32_t leaf_of(const struct yk_tensor *t)
+{
+	const struct yoke_context *ctx = t->ctx;
+	if (t->leaf == YK_NIL || t->leaf_epoch != ctx->epoch)
+		return YK_NIL;
+	uint32_t at = (uint32_t)ctx->graph.attrs[yk_maker(&ctx->graph, t->leaf)->attr].i;
+	return ctx->leaf[at].storage == t->storage ? at : YK_NIL;
+}
+
+uint32_t yk_own_refs(const struct yk_tensor *t)
+{
+	return leaf_of(t) == YK_NIL ? 1 : 2;
+}
+
+// Which roots may take over the bytes of their variable's old version.
 static void find_donors(struct yk_planner *pl)
 {
-	struct yoke_context *ctx = pl->ctx;
 	for (size_t i = 0; i < pl->roots; i++) {
-		const struct yk_tensor *t = pl->root[i].handle;
-		if (!t || t->kind != YK_VARIABLE || t->leaf == YK_NIL ||
-		    t->leaf_epoch != ctx->epoch)
+		struct yk_root *r = &pl->root[i];
+		const struct yk_tensor *t = r->handle;
+		if (!t || t->kind != YK_VARIABLE)
 			continue;
-		const struct yk_node *n = yk_maker(&ctx->graph, t->leaf);
-		uint32_t at = (uint32_t)ctx->graph.attrs[n->attr].i;
-		const struct yk_leaf *leaf = &ctx->leaf[at];
-		if (pl->marks.place[at] == YK_NIL || leaf->storage != t->storage)
-			continue;
-		pl->root[i].donor = pl->marks.place[at];
-		// the variable's reference and the leaf's; memory lent by the caller stays as it is
-		pl->root[i].idle = t->storage->refs == 2 && !t->storage->wrapped &&
-				   !is_read_later(pl, t->leaf);
+		uint32_t at = leaf_of(t);
+		if (at != YK_NIL)
+			r->donor = pl->marks.place[at];
+		// memory lent by the caller stays as it is
+		r->idle = (r->donor != YK_NIL || yk_is_packed(t)) && t->storage->refs == yk_own_refs(t) &&
+			  !yk_is_wrapped(t->storage) && (at == YK_NIL || !is_read_later(pl, t->leaf));
 	}
 }
 
@@ -152,8 +163,7 @@ static int drop_lost(struct yk_planner *pl)
 			continue;
 		}
 		s->refs++;
-		yk_storage_unref(t->storage);
-		t->storage = s;
+		yk_version_set(t, s);
 		ctx->root[t->root] = NULL;
 		t->root = t->leaf = YK_NIL;
 		yk_take_id(t, YK_NIL);

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs: variables that lie in one block, in an order that the caller gives.
+//
+// A packed variable has a place: the part of the buffer that yoke_pack gave it.  Its new versions go there,
+// so that a pack stays whole: written in place where a plan can do that, else copied there on the queue of
+// the steps, behind what reads the version before.  A version that something still holds is moved out first.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+
+// On the queue of the steps, behind what was brought up for it.
+static int copy(struct yk_storage *to, struct yk_storage *from)
+{
+	struct yk_queue *q = to->ctx->queue;
+	int err = yk_storage_join(from);
+	if (!err && to->bytes)
+		err = yk_queue_copy(q, to->buffer->block->segment, yk_storage_at(to),
+				    from->buffer->block->segment, yk_storage_at(from), to->bytes);
+	memcpy(to->written, from->written, sizeof to->written);
+	to->written[YK_SLOT_DEVICE] = q->marks + 1;
+	return err;
+}
+
+// ---- new versions ----
+
+// Gives an old version a buffer of its own; whoever holds it notices nothing.
+static int move_out(struct yk_storage *s)
+{
+	struct yk_storage *to;
+	int err = yk_storage_new(s->ctx, s->bytes, s->ctx->queue, &to);
+	if (err)
+		return err;
+	err = copy(to, s);
+	if (!err) {
+		yk_buffer_unref(s->buffer);
+		yk_storage_take(s, to);
+		memcpy(s->written, to->written, sizeof s->written);
+	}
+	yk_storage_unref(to);
+	return err;
+}
+
+void yk_pack_keep(struct yk_tensor *t, uint32_t own, struct yk_storage **version)
+{
+	struct yk_storage *old = t->storage, *from = *version, *s = NULL;
+	bool had = yoke_error_code() != 0;
+	int err = yk_storage_in(old->buffer, old->offset, old->bytes, &s);
+	if (!err && old->refs > own) {
+		err = move_out(old);
+	} else if (!err) {
+		yk_buffer_unref(old->buffer);
+		old->buffer = NULL;
+	}
+	if (!err && !from->failed)
+		err = copy(s, from);
+	if (err) {
+		yk_storage_unref(s);
+		if (!had)
+			yoke_error_clear();
+		return;
+	}
+	old->home = NULL;
+	s->home = t;
+	s->failed = from->failed;
+	s->failure = from->failure;
+	t->ctx->stats.pack_copies += !s->failed;
+	t->ctx->stats.pack_copy_bytes += s->failed ? 0 : s->bytes;
+	yk_storage_unref(from);
+	*version = s;
+}
+
+void yk_version_set(struct yk_tensor *t, struct yk_storage *s)
+{
+	struct yk_storage *old = t->storage;
+	if (old && old != s && old->home == t) {
+		old->home = NULL;
+		t->ctx->stats.unpacked += s->home != t;
+	}
+	yk_storage_unref(old);
+	t->storage = s;
+}
+
+// ---- packing ----
+
+static const char *name_of(const struct yk_tensor *t)
+{
+	return t->name ? t->name : "unnamed";
+}
+
+// What a variable takes of the block: something, though it has no elements.
+static uint64_t aligned(uint64_t bytes)
+{
+	return (bytes + !bytes + YK_ALIGN - 1) / YK_ALIGN * YK_ALIGN;
+}
+
+static int check(const struct yoke_context *ctx, const yoke_tensor *handle, int i, struct yk_tensor **to)
+{
+	if (!handle || handle == YOKE_NONE)
+		return yk_fail(YOKE_EINVAL, "pack: variable %d is %s", i, handle ? "YOKE_NONE" : "NULL");
+	struct yk_tensor *t = *to = yk_tensor(handle, "pack");
+	if (!t)
+		return yk_error_last();
+	if (t->ctx != ctx)
+		return yk_fail(YOKE_ECONTEXT, "pack: tensor %d (%s) belongs to another context", i, name_of(t));
+	if (t->kind != YK_VARIABLE)
+		return yk_fail(YOKE_EINVAL, "pack: tensor %d is no variable%s", i,
+			       t->storage && yk_is_wrapped(t->storage) ?
+				       ", but memory given to yoke_wrap" : "");
+	if (t->id != YK_NIL)
+		return yk_fail(YOKE_EINVAL, "pack: variable %d (%s) has a pending value; evaluate it before", i,
+			       name_of(t));
+	return t->storage->failed ? yk_failure_of(t) : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct yk_tensor *const *x = a, *const *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+// Is each variable given once?
+static int check_once(struct yk_tensor *const *var, int n)
+{
+	struct yk_tensor **sorted = malloc((size_t)n * sizeof *sorted);
+	int err = sorted ? 0 : yk_fail(YOKE_ENOMEM, "pack: no memory for %d variables", n);
+	for (int i = 0; i < n && sorted; i++)
+		sorted[i] = var[i];
+	if (sorted)
+		qsort(sorted, (size_t)n, sizeof *sorted, by_address);
+	for (int i = 1; i < n && !err; i++)
+		if (sorted[i] == sorted[i - 1])
+			err = yk_fail(YOKE_EINVAL, "pack: variable %s is given twice", name_of(sorted[i]));
+	free(sorted);
+	return err;
+}
+
+// Bytes in all.
+static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *var, int n, uint64_t *bytes)
+{
+	bool fits = true;
+	*bytes = 0;
+	for (int i = 0; i < n && fits; i++)
+		fits = !__builtin_add_overflow(*bytes, aligned(var[i]->storage->bytes), bytes);
+	if (fits && *bytes <= yk_largest(ctx))
+		return 0;
+	return yk_fail(YOKE_ERANGE, "pack: %d variables of %s%llu bytes are no block of %s, whose largest "
+		       "allocation has %llu", n, fits ? "" : "more than ",
+		       (unsigned long long)(fits ? *bytes : UINT64_MAX), ctx->device->id,
+		       (unsigned long long)yk_largest(ctx));
+}
+
+// Zeros, and the variables in between.
+static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64_t bytes, struct yk_storage **to)
+{
+	int err = yk_queue_fill(b->ctx->queue, b->block->segment, b->block->offset, bytes, "", 1);
+	for (int i = 0; i < n && !err; i++)
+		err = copy(to[i], var[i]->storage);
+	return err;
+}
+
+// What is recorded with the variable's version reads it in its place, too.
+static void move_leaves(struct yk_tensor *t, struct yk_storage *to)
+{
+	struct yoke_context *ctx = t->ctx;
+	uint32_t first = t->leaf_epoch == ctx->epoch ? t->chain : YK_NIL;
+	for (uint32_t i = first; i != YK_NIL; i = ctx->leaf[i].former) {
+		struct yk_storage *old = ctx->leaf[i].storage;
+		if (old != t->storage)
+			continue;
+		ctx->leaf[i].storage = to;
+		to->refs++;
+		to->leaves++;
+		old->leaves--;
+		yk_storage_unref(old);
+	}
+}
+
+static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, struct yk_storage **to)
+{
+	uint64_t bytes, at = 0;
+	struct yk_buffer *b;
+	int err = check_once(var, n);
+	if (err || (err = check_size(ctx, var, n, &bytes)) < 0 ||
+	    (err = yk_buffer_new(ctx, bytes, ctx->queue, &b)) < 0)
+		return err;
+	for (int i = 0; i < n && !err; i++) {
+		err = yk_storage_in(b, at, var[i]->storage->bytes, &to[i]);
+		at += aligned(var[i]->storage->bytes);
+	}
+	bool had = yoke_error_code() != 0;
+	char why[400];
+	if (!err && (err = fill(b, var, n, bytes, to)) == YOKE_ENOMEM && yk_pool_make_room(ctx->device)) {
+		yk_backend_detail(had, err, why, sizeof why);
+		err = fill(b, var, n, bytes, to);
+	}
+	if (err && to[n - 1]) {
+		yk_backend_detail(had, err, why, sizeof why);
+		err = yk_fail(err, "pack: %llu bytes could not be copied on %s: %s", (unsigned long long)bytes,
+			      ctx->device->id, why);
+	}
+	for (int i = 0; i < n; i++) {
+		if (err) {
+			yk_storage_unref(to[i]);
+			continue;
+		}
+		to[i]->home = var[i];
+		move_leaves(var[i], to[i]);
+		yk_version_set(var[i], to[i]);
+	}
+	yk_buffer_unref(b);
+	return err;
+}
+
+int yoke_pack(int n, yoke_tensor *const *variables)
+{
+	if (n < 1 || !variables)
+		return yk_fail(YOKE_EINVAL, "pack: takes at least one variable");
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	if (err)
+		return err;
+	struct yk_tensor **var = calloc((size_t)n, sizeof *var);
+	struct yk_storage **to = calloc((size_t)n, sizeof *to);
+	yk_settle(ctx);
+	if (!var || !to)
+		err = yk_fail(YOKE_ENOMEM, "pack: no memory for %d variables", n);
+	for (int i = 0; i < n && !err; i++)
+		err = check(ctx, variables[i], i, &var[i]);
+	if (!err)
+		err = pack(ctx, var, n, to);
+	free(var);
+	free(to);
+	yk_leave(ctx);
+	return err;
+}

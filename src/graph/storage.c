@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storages: what outlives an evaluation, each a part of a buffer, which is a block of the pool.
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+
+int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q, struct yk_buffer **to)
+{
+	struct yk_buffer *b = calloc(1, sizeof *b);
+	if (!b)
+		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
+	b->host = yk_is_hosts(ctx, bytes);
+	int err = b->host ? yk_pool_alloc(ctx->cpu->pool, bytes, ctx->cpu_queue, &b->block) :
+			    yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &b->block);
+	if (err) {
+		free(b);
+		return err;
+	}
+	b->block->owner = &b->block;
+	b->refs = 1;
+	b->ctx = ctx;
+	*to = b;
+	return 0;
+}
+
+void yk_buffer_unref(struct yk_buffer *b)
+{
+	if (!b || --b->refs)
+		return;
+	if (b->wrapped)
+		yk_wrapped_free(b->ctx, b->wrapped);
+	else
+		yk_pool_free(b->block, b->host ? b->ctx->cpu_queue : b->ctx->queue, NULL);
+	free(b);
+}
+
+int yk_storage_in(struct yk_buffer *b, uint64_t offset, uint64_t bytes, struct yk_storage **to)
+{
+	struct yk_storage *s = calloc(1, sizeof *s);
+	if (!s)
+		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
+	b->refs++;
+	*s = (struct yk_storage){
+		.refs = 1, .buffer = b, .offset = offset, .bytes = bytes, .ctx = b->ctx
+	};
+	*to = s;
+	return 0;
+}
+
+int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
+		   struct yk_storage **to)
+{
+	struct yk_buffer *b;
+	int err = yk_buffer_new(ctx, bytes, q, &b);
+	if (err)
+		return err;
+	err = yk_storage_in(b, 0, bytes, to);
+	yk_buffer_unref(b);
+	return err;
+}
+
+void yk_storage_take(struct yk_storage *s, struct yk_storage *old)
+{
+	s->buffer = old->buffer;
+	s->offset = old->offset;
+	s->home = old->home;
+	old->buffer = NULL;
+	old->home = NULL;
+}
+
+int yk_storage_join(struct yk_storage *s)
+{
+	if (!s->up)
+		return 0;
+	int err = yk_event_before(s->up, s->ctx->queue);
+	if (err)
+		return err;
+	struct yk_event **last = &s->ctx->joined;
+	if (!*last || (*last)->serial < s->up->serial) {
+		yk_event_unref(*last);
+		*last = yk_event_ref(s->up);
+	}
+	yk_event_unref(s->up);
+	s->up = NULL;
+	return 0;
+}
+
+// The bytes as they are given back: the buffer's stamp on the queue of the steps stands for the upload, too.
+static void release(struct yk_storage *s)
+{
+	bool had = yoke_error_code() != 0;
+	if (yk_storage_join(s) < 0) {
+		if (!had)
+			yoke_error_clear();
+		yk_event_settle(s->up);
+		yk_event_unref(s->up);
+	}
+	yk_buffer_unref(s->buffer);
+}
+
+void yk_storage_unref(struct yk_storage *s)
+{
+	if (!s)
+		return;
+	if (--s->refs) { // a version that is over, but for what is pending
+		s->ctx->held_bytes += s->refs == s->leaves ? s->bytes : 0;
+		yk_storage_loose(s);
+		return;
+	}
+	release(s);
+	free(s);
+}
