@@ -127,7 +127,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 {
 	struct yk_graph *g = &w->g;
 	struct yk_node *n = &g->node[node];
-	const struct yk_op_row *row = &yk_ops[n->op];
+	const struct yk_op_row *row = yk_op_row(n->op);
 	if (yk_built_reset(b, row->code, n->nout + n->nin) < 0)
 		return YOKE_ENOMEM;
 	struct yoke_op *op = &b->op;

@@ -100,7 +100,7 @@ size_t yk_fallback_list(const struct yoke_context *ctx, const uint64_t (*before)
 		if (!count && !bytes)
 			continue;
 		to[n] = (struct yoke_fallback){
-			.op = yk_ops[f->op].name,
+			.op = yk_op_row(f->op)->name,
 			.dtype = f->dtype,
 			.rank = f->rank == YK_ANY_RANK ? -1 : f->rank,
 			.count = count,

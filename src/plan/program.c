@@ -130,7 +130,7 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 	const struct yk_value *y = &g->value[n->out];
 	const yk_id *in = yk_ins(g, n);
 	uint16_t r[3] = { 0 };
-	if (yk_ops[n->op].code == YOKE_OP_CONTRACT)
+	if (yk_op_row(n->op)->code == YOKE_OP_CONTRACT)
 		return insn(p, YOKE_MAP_INPUT, y->dtype, 0, 0, 0);
 	for (uint32_t i = 0; i < n->nin && i < 3; i++)
 		r[i] = read(p, in[i], y->rank, y->dims);
@@ -138,7 +138,7 @@ static uint16_t compute(struct program *p, const struct yk_node *n)
 		uint16_t index = insn(p, YOKE_MAP_INDEX, yoke_i64, 0, 0, 0);
 		return insn(p, YOKE_MAP_RAND, yoke_i32, index, r[0], r[1]);
 	}
-	return insn(p, yk_ops[n->op].map, y->dtype, r[0], r[1], r[2]);
+	return insn(p, yk_op_row(n->op)->map, y->dtype, r[0], r[1], r[2]);
 }
 
 // Is member i's value read outside the group, or a root?
@@ -231,7 +231,7 @@ static bool find_product(const struct program *p, const struct yk_node **product
 	*product = NULL;
 	for (uint32_t i = 0; i < p->members; i++) {
 		const struct yk_node *n = &w->g.node[p->member[i]];
-		if (yk_ops[n->op].code != YOKE_OP_CONTRACT)
+		if (yk_op_row(n->op)->code != YOKE_OP_CONTRACT)
 			continue;
 		if (*product)
 			return false;
@@ -266,7 +266,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 {
 	const struct yk_graph *g = &w->g;
 	const struct yk_node *last = &g->node[member[n - 1]], *product;
-	bool reduces = yk_ops[last->op].flags & YK_F_REDUCE;
+	bool reduces = yk_op_row(last->op)->flags & YK_F_REDUCE;
 	struct program p = { .w = w,
 			     .map = &b->map,
 			     .member = member,
@@ -321,7 +321,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	collapse(b, &axes, last->op == YK_ARGMAX || last->op == YK_ARGMIN);
 	if (reduces) {
 		op->nattr = 2;
-		op->attr[0].i = yk_ops[last->op].map;
+		op->attr[0].i = yk_op_row(last->op)->map;
 		op->attr[1].i = axes;
 	}
 	return 0;

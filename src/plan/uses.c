@@ -29,7 +29,7 @@ static void mark_live(struct yk_work *w)
 static bool computes(const struct yk_work *w, size_t node)
 {
 	return w->live[node] &&
-	       !(yk_ops[w->g.node[node].op].flags & (YK_F_VIEW | YK_F_LEAF));
+	       !(yk_op_row(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
 }
 
 // Readers of each base value in creation order, a node once for each operand.  Made before operands
@@ -72,7 +72,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	const struct yk_node *maker = yk_maker(g, base);
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
 	const struct yk_place *p = &w->place[v];
-	uint16_t flags = yk_ops[maker->op].flags;
+	uint16_t flags = yk_op_row(maker->op)->flags;
 	if (!(flags & YK_F_STRIDED) || maker->device != concat->device ||
 	    w->rooted[base] || w->use[base + 1] - w->use[base] != 1 || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
