@@ -124,10 +124,14 @@ enum yoke_map_code {
 #undef X
 };
 
+// What an optimizer step asks for: at most 8 lists (parameters, gradients and their state, as averaged
+// gradients and squares, their maximum, momentum) that are read and 8 that are written, and 8 numbers
+// beside them (learning rate, corrections, scales).  That, 10 constants and their arithmetic, with casts
+// of half precision, is less than 64 instructions.
 #define YOKE_MAP_MAX_INSNS 64
 #define YOKE_MAP_MAX_CONSTS 16
-#define YOKE_MAP_MAX_INPUTS 12
-#define YOKE_MAP_MAX_OUTPUTS 4
+#define YOKE_MAP_MAX_INPUTS 16
+#define YOKE_MAP_MAX_OUTPUTS 8
 
 struct yoke_insn {
 	uint16_t op;    // enum yoke_map_code; an unknown one means "unsupported"
@@ -148,6 +152,11 @@ struct yoke_map {
 // ---- ops ----
 
 // Ops a backend may take.  Shapes in brackets; trailing names are attr[]: i integer, f double.
+// Views come with their axes merged.  Where it is open how many axes there are (all of MAP, MOVE and CHECK;
+// of REDUCE, kept and reduced ones apart, but for the axis of a place; the leading axes of CONTRACT, SORT,
+// SOFTMAX and the norms; those before and behind the axis of SCAN, the ALONG ops and GATHER; indices and rows
+// of GATHER and SCATTER_ADD), axes of one element are left out and neighbours that all operands run through as
+// one are one axis: a backend has nothing to gain from merging them again.
 // "acc" is f64 for f64, i64 for integers, f32 otherwise.  Reductions have a fixed order.
 // idx and ids are i32 or i64, counted from 0; one outside of its range makes ERANGE, at run or, where
 // only the device can see it, at the next event that stands for the op, and nothing is read or
@@ -230,13 +239,16 @@ struct yoke_map {
 	/* min(max(|p|, lo), hi)/|r| of each tensor, 1 where a norm is 0 or adapt is 0 */ \
 	X(MULTI_LAMB, 46) \
 	/* list g; scale -> list g scale (acc), bool []: is any of them infinite or NaN? */ \
-	X(MULTI_UNSCALE, 47)
+	X(MULTI_UNSCALE, 47) \
+	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
+	/* BUFFER views without gaps (row major), inputs may be none */ \
+	X(SOURCE, 50)
 
 enum yoke_op_code {
 #define X(name, number) YOKE_OP_##name = number,
 	YOKE_OP_CODES(X)
 #undef X
-	YOKE_OP_LIMIT = 64
+	YOKE_OP_LIMIT = 256
 };
 
 enum yoke_reduce_kind {
@@ -244,9 +256,25 @@ enum yoke_reduce_kind {
 	YOKE_REDUCE_ARGMAX, YOKE_REDUCE_ARGMIN // the last two: out i64, one reduced axis, first of equals
 };
 
+#define YOKE_MAX_ATTRS 16
+
 union yoke_attr {
 	int64_t i;
 	double f;
+};
+
+// Languages of kernel texts: OpenCL C 1.2; CUDA C++, which HIP takes too.
+enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
+
+// A kernel that an application brings.  Its parameters are, for each output and then each input, the
+// segment (a pointer to global memory; an absent input: NULL) and the byte offset of the operand's first
+// element (ulong), then each attribute (8 bytes: long or double).  A backend takes texts of its dialect.
+struct yoke_source {
+	uint32_t size, dialect;
+	const char *text, *entry; // the text is complete: nothing is put in front of it
+	uint64_t hash;            // of dialect, text and entry: equal ones have equal hashes
+	uint64_t global[3];       // work items, at least 1 along each axis, multiples of local
+	uint64_t local[3];        // of a group; all 0: as the backend likes
 };
 
 // One op, valid during the call.  Operand views come flat: an ordinary op has nout views in out
@@ -262,13 +290,14 @@ struct yoke_op {
 	uint16_t reserved;
 	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP and REDUCE
 	const struct yoke_view *out, *in;
-	union yoke_attr attr[8];
+	union yoke_attr attr[YOKE_MAX_ATTRS];
 	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
 	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
 	                            // info.align; kind NONE: nothing
 	uint64_t id;                // the plan's step, for messages and profiles
+	const struct yoke_source *source; // SOURCE; else NULL
 };
 
 // ---- devices ----
@@ -313,9 +342,6 @@ struct yoke_setting {
 	uint32_t size;
 	const char *name, *type, *def, *help; // type: "bool", "int", "int 0..9", "bytes", "string"
 };
-
-// Languages map_source writes: OpenCL C 1.2; CUDA C++, which HIP takes too.
-enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
 
 #define YOKE_MAP_MAX_ARGS 128
 #define YOKE_MAP_KEY_BYTES 768
@@ -399,8 +425,8 @@ struct yoke_host {
 // used by one thread at a time.  In a forked child the core does not call them.
 // A function that is absent, NULL or beyond the table's size, counts as one that answers EUNSUPPORTED
 // (can: 0; prepare: a NULL handle and no bytes; queue_flush: 0).  Needed in fact: probe, device_info,
-// segments, queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill,
-// event_after or event_elapsed the host does it, or waits, or knows no times.
+// segments, queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy,
+// copy_between, fill, event_after or event_elapsed the host does it, or waits, or knows no times.
 // What the core makes of errors: ENOMEM of segment_new or run, it makes room and tries once more;
 // EUNSUPPORTED of prepare, it takes another implementation or device; any other, of an event as
 // well, fails the values that the op would have written and what uses them; EDEVICE, the device is
@@ -430,7 +456,9 @@ struct yoke_backend {
 		    uint32_t pattern_bytes);
 	// An event stands for all that is enqueued before it; NULL stands for one that is done already.
 	int (*event_mark)(void *queue, void **event);
-	int (*event_after)(void *queue, void *event); // goes on only behind an event of the same device
+	// The queue goes on only behind the event, of any device of this backend.  EUNSUPPORTED: the host
+	// waits for it.
+	int (*event_after)(void *queue, void *event);
 	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it stands for failed
 	int (*event_wait)(void *event);
 	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds); // of the same device, both done
@@ -460,6 +488,21 @@ struct yoke_backend {
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
 	int (*segment_wrap)(uint32_t device, void *memory, uint64_t bytes, void **segment);
+	// copy between segments of two devices of this backend, on a queue of either.  EUNSUPPORTED: the
+	// core copies by way of the host.
+	int (*copy_between)(void *queue, uint32_t to_device, void *to, uint64_t to_offset,
+			    uint32_t from_device, void *from, uint64_t from_offset, uint64_t bytes);
+	// Records work of a queue for replay: all four, beside copy and fill, or none.  From graph_begin on run, copy and fill on
+	// that queue are recorded and not done; no other function is called with it until graph_end.
+	// graph_end always ends that; after an error of a call in between, the graph (if one is given) is
+	// freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
+	// the core likes, one at a time for a graph.  Nothing differs between replays: segments, offsets,
+	// bits of SCALAR views and handles are those that were recorded, and live until the graph is freed;
+	// what lies in the segments is as it is then.  graph_free: none of its runs is under way any more.
+	int (*graph_begin)(void *queue);
+	int (*graph_end)(void *queue, void **graph);
+	int (*graph_run)(void *queue, void *graph);
+	void (*graph_free)(void *graph);
 };
 
 // The mandatory part ends with release: a table cut off before its end is refused.

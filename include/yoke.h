@@ -31,6 +31,13 @@
 // scope; a handle is otherwise the caller's, who gives it to yoke_free.  Sizes are bytes, dims are
 // elements, row major, the last axis contiguous.  Axes count from 0, or from the end as -1, -2, ..
 // A set of axes is a mask, bit k for axis k: YOKE_AXIS(1) | YOKE_AXIS(2), or YOKE_ALL.
+//
+// Every struct that a call takes or fills begins with its size, which the caller sets:
+//
+//	struct yoke_stats s = { .size = sizeof s };
+//
+// It grows at its end in later versions; a function uses what both sides know of it, and takes the default
+// for members behind the caller's size.  EINVAL for a size of 0.
 #ifndef YOKE_H
 #define YOKE_H
 
@@ -388,6 +395,7 @@ YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
 // element, or YOKE_NONE).
 struct yoke_adamw {
+	size_t size;               // sizeof, set by the caller, here and below
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay;
@@ -397,6 +405,7 @@ YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g
 // LAMB of You et al. 2020: Adam's step r with decay, times phi(|p|)/|r| of each tensor, 1 where a norm
 // is 0; phi keeps the norm in least .. most (0: no bound).
 struct yoke_lamb {
+	size_t size;
 	yoke_tensor *lr, *c1, *c2; // as AdamW's
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay, least, most;
@@ -405,6 +414,7 @@ struct yoke_lamb {
 YOKE_API int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			    yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *);
 struct yoke_sgd {
+	size_t size;
 	yoke_tensor *lr, *first; // first: scalar, 1 at the first step, then 0; YOKE_NONE without momentum
 	yoke_tensor *scale;
 	double momentum, dampening, weight_decay;
@@ -467,16 +477,17 @@ YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
 
 // One op that the context's device does not take, for results of one dtype and shape: what it costs to
-// run it on the CPU.  The struct does not grow.
+// run it on the CPU.
 struct yoke_fallback {
+	size_t size;     // sizeof, of all in an array; set by the caller in the first of them
 	const char *op;  // "sort"; good for ever
 	int dtype, rank; // of its first result; rank -1: of many shapes, which are told apart no more
 	int64_t dims[YOKE_MAX_RANK];
 	uint64_t count;  // launches on the CPU
 	uint64_t bytes;  // moved between the devices for them
 };
-// What fell back in the current context, most bytes first: fills the first `most` of to and returns how
-// many there are.  Together they are the fallbacks and fallback_bytes of yoke_stats.
+// What fell back in the current context, most bytes first: fills the first `most` of to (NULL for none) and
+// returns how many there are.  Together they are the fallbacks and fallback_bytes of yoke_stats.
 YOKE_API int yoke_fallbacks(int most, struct yoke_fallback *to);
 
 #ifdef __cplusplus

@@ -98,7 +98,8 @@ static void many(void)
 		loss = loss ? yoke_add(loss, l) : l;
 	}
 	wrong += yoke_grad(loss, N, p, g) < 0;
-	struct yoke_adamw o = { .lr = lr, .c1 = one, .c2 = one, .scale = YOKE_NONE, .eps = 1e-30 };
+	struct yoke_adamw o = { .size = sizeof o,
+				.lr = lr, .c1 = one, .c2 = one, .scale = YOKE_NONE, .eps = 1e-30 };
 	wrong += yoke_adamw_step(N, p, g, m, v, &o) < 0;
 	alarm(240); // as n^2 it takes longer
 	wrong += yoke_eval(0, NULL) < 0;

@@ -136,7 +136,8 @@ static void optimizer(void)
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_tensor *g = yoke_from(yoke_f32, 1, DIMS(2), e);
 	int err = yoke_sgd_step(1, &w, &g, NULL,
-				&(struct yoke_sgd){ .lr = yoke_scalar(2), .first = YOKE_NONE,
+				&(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+						    .lr = yoke_scalar(2), .first = YOKE_NONE,
 						    .scale = YOKE_NONE });
 	ok(!err, "a step without momentum: %s", yoke_error());
 	equal(w, (double[]){ 0, 0 }, 2, "a step of 2");

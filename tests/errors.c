@@ -83,7 +83,8 @@ static int step(struct model *m, int t)
 	yoke_scope_end(inner);
 	yoke_tensor *loss = yoke_mse(yoke_linear(h, m->var[2], m->var[3]), m->y);
 	yoke_grad(loss, P, m->var, g);
-	struct yoke_adamw o = { m->lr, m->c1, m->c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 };
+	struct yoke_adamw o = { .size = sizeof o,
+				m->lr, m->c1, m->c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 };
 	yoke_adamw_step(P, m->var, g, m->var + P, m->var + 2 * P, &o);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);

@@ -39,7 +39,7 @@ static void note(yoke_tensor *const *x, int n)
 	}
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *node = &g->node[k];
-		const struct yk_op_row *row = &yk_ops[node->op];
+		const struct yk_op_row *row = yk_op_row(node->op);
 		const uint32_t lists = row->lists_in * node->list;
 		bool any = false;
 		for (uint32_t i = 0; i < node->nin; i++) {
@@ -64,7 +64,7 @@ static void note(yoke_tensor *const *x, int n)
 static void all_rows_met(void)
 {
 	for (int op = 0; op < YK_OPS; op++) {
-		const struct yk_op_row *row = &yk_ops[op];
+		const struct yk_op_row *row = yk_op_row(op);
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->max_in == 0 || none) {
 			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE) || op == YK_ARGMAX ||
@@ -211,7 +211,7 @@ static yoke_tensor *lists(int op, int nin, yoke_tensor *const *x, int nattr, con
 	struct yk_call c = { (uint16_t)op, 1, (uint32_t)nin, (uint32_t)nattr, in, attr };
 	if (yk_append(&ctx->graph, &c, &out) < 0)
 		return NULL;
-	int outs = yk_ops[op].lists_out;
+	int outs = yk_op_row(op)->lists_out;
 	for (int k = 0; k < outs; k++) {
 		y[k] = yk_handle_of(ctx, out + (yk_id)k);
 		n = yoke_count(y[k]);

@@ -156,7 +156,8 @@ static void thousand_steps(void)
 		yoke_assign(total, yoke_add(total, loss));
 		yoke_grad(loss, P, p, g);
 		yoke_adamw_step(P, p, g, m, v,
-				&(struct yoke_adamw){ lr, c1, c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
+				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+						      lr, c1, c2, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
 		yoke_read(loss, &l, sizeof l);
 		sum += (double)l;
 		if (yoke_scope_end(s) < 0)

@@ -35,7 +35,8 @@ static void every_call(yoke_tensor *gone, int code, const char *word)
 {
 	float got[4];
 	yoke_tensor *live = yoke_from(yoke_f32, 1, DIMS(4), data), *pair[] = { live, gone }, *to[2];
-	yoke_sgd_step(1, &live, &gone, NULL, &(struct yoke_sgd){ .lr = live, .first = YOKE_NONE });
+	yoke_sgd_step(1, &live, &gone, NULL, &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+								 .lr = live, .first = YOKE_NONE });
 	refused("in a list", code, word, "was used");
 	ok(yoke_read(gone, got, sizeof got) == code, "read");
 	refused("read", code, word, "was used");

@@ -109,9 +109,12 @@ static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 		yoke_scalar_set(c1, 1 - pow(beta1, t));
 		yoke_scalar_set(c2, 1 - pow(beta2, t));
 		yoke_scalar_set(first, t == 1);
-		struct yoke_adamw a = { lr, c1, c2, by, beta1, beta2, eps, decay };
-		struct yoke_lamb b = { lr, c1, c2, by, beta1, beta2, eps, decay, 0, 0, kind == LAMB_PLAIN };
-		struct yoke_sgd c = { lr, first, by, beta1, 0, decay, kind == NESTEROV };
+		struct yoke_adamw a = { .size = sizeof a,
+					lr, c1, c2, by, beta1, beta2, eps, decay };
+		struct yoke_lamb b = { .size = sizeof b,
+				       lr, c1, c2, by, beta1, beta2, eps, decay, 0, 0, kind == LAMB_PLAIN };
+		struct yoke_sgd c = { .size = sizeof c,
+				      lr, first, by, beta1, 0, decay, kind == NESTEROV };
 		if (kind == LAMB_CLAMPED)
 			b.least = 0.5, b.most = 2;
 		if (kind == PLAIN)
@@ -208,7 +211,8 @@ static void refused(void)
 {
 	yoke_tensor *p = yoke_variable("p", yoke_f32, 1, (int64_t[]){ 3 }), *g = yoke_variable("g", yoke_f32, 1, (int64_t[]){ 4 });
 	yoke_tensor *one = yoke_scalar(1), *to, *flag;
-	struct yoke_lamb o = { one, one, one, YOKE_NONE, 0.9, 0.99, 1e-6, 0, 2, 1, 0 };
+	struct yoke_lamb o = { .size = sizeof o,
+			       one, one, one, YOKE_NONE, 0.9, 0.99, 1e-6, 0, 2, 1, 0 };
 	int err = yoke_lamb_step(1, &p, &p, &p, &p, &o);
 	ok(err == YOKE_EINVAL, "bounds the wrong way round: %s", yoke_error());
 	yoke_error_clear();

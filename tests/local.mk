@@ -29,6 +29,7 @@ test_programs = \
 	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
+	tests/between.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -53,6 +54,7 @@ test_programs = \
 	tests/lists.t \
 	tests/mapsrc.t \
 	tests/memory.t \
+	tests/merge.t \
 	tests/misuse.t \
 	tests/modes.t \
 	tests/named.t \
@@ -137,6 +139,7 @@ test_headers = \
 
 tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
+tests_between_t_SOURCES = tests/between.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
@@ -161,6 +164,7 @@ tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
+tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h

@@ -242,8 +242,10 @@ static void of_lists(void)
 {
 	yoke_tensor *p[2] = { x, y }, *g[2] = { x, y }, *bad[2] = { x, x }, *other[2] = { dbl, y };
 	yoke_tensor *got[2], *over, *loss = yoke_mean(x, YOKE_ALL);
-	struct yoke_adamw adamw = { .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
-	struct yoke_sgd plain = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE }, heavy = plain;
+	struct yoke_adamw adamw = { .size = sizeof adamw,
+				    .lr = one, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+	struct yoke_sgd plain = { .size = sizeof plain,
+				  .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE }, heavy = plain;
 	heavy.momentum = 0.9;
 
 	FAIL(yoke_grad(NULL, 1, p, got), EINVAL, "NULL");
@@ -267,6 +269,47 @@ static void of_lists(void)
 	FAIL(yoke_barrier(1, p, -1, NULL, got), EINVAL, "barrier");
 }
 
+// Structs begin with their size: none is an error by name, of a shorter one the rest is as by default, and
+// behind a longer one nothing is looked at.
+static void of_sizes(void)
+{
+	static const float two[6] = { 2, 2, 2, 2, 2, 2 };
+	float got[6];
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, d23);
+	struct yoke_sgd sgd = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE, .weight_decay = 1 };
+	struct {
+		struct yoke_fallback known;
+		char more[16];
+	} fell[2] = { { .known.size = 0 } };
+	struct yoke_stats stats = { .size = 0 };
+
+	FAIL(yoke_sgd_step(1, &v, &v, NULL, &sgd), EINVAL, "sgd_step: set size to sizeof(struct yoke_sgd)");
+	FAIL(yoke_sgd_step(1, &v, &v, NULL, NULL), EINVAL, "sgd_step: set size");
+	FAIL(yoke_adamw_step(1, &v, &v, &v, &v, &(struct yoke_adamw){ .lr = one }), EINVAL,
+	     "adamw_step: set size to sizeof(struct yoke_adamw)");
+	FAIL(yoke_lamb_step(1, &v, &v, &v, &v, &(struct yoke_lamb){ .lr = one }), EINVAL,
+	     "lamb_step: set size to sizeof(struct yoke_lamb)");
+	FAIL(yoke_stats(&stats), EINVAL, "stats: set size");
+	FAIL(yoke_fallbacks(2, &fell[0].known), EINVAL, "fallbacks: set size");
+
+	// v - (2 v + decay v), with decay 0 where the caller does not know it
+	static const size_t size[] = { offsetof(struct yoke_sgd, weight_decay),
+				       offsetof(struct yoke_sgd, weight_decay) + 4, sizeof sgd, 4096 };
+	for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+		sgd.size = size[i];
+		yoke_put(v, two, sizeof two);
+		yoke_tensor *g = yoke_mul(v, yoke_const(2));
+		int err = yoke_sgd_step(1, &v, &g, NULL, &sgd);
+		err = err ? err : yoke_read(v, got, sizeof got);
+		ok(!err && got[5] == (i < 2 ? -2 : -4), "a struct of %zu bytes: %g", size[i], got[5]);
+	}
+	fell[0].known.size = sizeof *fell;
+	memset(fell[1].more, 7, sizeof fell[1].more);
+	ok(yoke_fallbacks(2, &fell[0].known) == 0 && yoke_fallbacks(0, NULL) == 0 && fell[1].more[15] == 7,
+	   "nothing fell back");
+	yoke_free(v);
+}
+
 // A step over a list of which a later tensor is no variable assigns none of them.
 static void of_half_a_list(void)
 {
@@ -275,7 +318,8 @@ static void of_half_a_list(void)
 	yoke_tensor *v = yoke_variable("v", yoke_f32, 2, d23);
 	yoke_put(v, two, sizeof two);
 	yoke_tensor *p[2] = { v, yoke_neg(v) }, *g[2] = { v, v };
-	struct yoke_sgd sgd = { .lr = one, .first = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_sgd sgd = { .size = sizeof sgd,
+				.lr = one, .first = YOKE_NONE, .scale = YOKE_NONE };
 
 	FAIL(yoke_sgd_step(2, p, g, NULL, &sgd), EINVAL, "tensor 1 of list 0 is no variable");
 	ok(!yoke_read(v, got, sizeof got) && got[0] == 2, "the first is as it was: %g", got[0]);
@@ -294,7 +338,8 @@ static void of_second_errors(void)
 	int err[] = { yoke_assign(x, inner), yoke_assign(x, dbl), yoke_read(inner, f, sizeof f),
 		      yoke_eval(1, &inner), yoke_grad(yoke_mean(x, YOKE_ALL), 1, &inner, got),
 		      yoke_put(x, NULL, sizeof f), yoke_read(x, f, 1),
-		      yoke_sgd_step(1, &x, &x, NULL, &(struct yoke_sgd){ .momentum = 1 }) };
+		      yoke_sgd_step(1, &x, &x, NULL, &(struct yoke_sgd){ .size = sizeof(struct yoke_sgd),
+									 .momentum = 1 }) };
 	static const int want[] = { 0,		 YOKE_EDTYPE, 0, 0, 0, YOKE_ESHAPE,
 				    YOKE_ESHAPE, YOKE_EINVAL };
 	for (size_t i = 0; i < sizeof err / sizeof *err; i++)
@@ -309,9 +354,12 @@ static void of_absent(yoke_tensor *none, const char *word)
 {
 	static const int64_t zero[] = { 0, 0 };
 	yoke_tensor *some[] = { x, none }, *got[2], *start[] = { one, one };
-	struct yoke_sgd sgd = { .lr = none, .first = YOKE_NONE, .scale = YOKE_NONE };
-	struct yoke_sgd heavy = { .lr = one, .first = none, .scale = YOKE_NONE, .momentum = 0.9 };
-	struct yoke_adamw adamw = { .lr = none, .c1 = one, .c2 = one, .scale = YOKE_NONE };
+	struct yoke_sgd sgd = { .size = sizeof sgd,
+				.lr = none, .first = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_sgd heavy = { .size = sizeof heavy,
+				  .lr = one, .first = none, .scale = YOKE_NONE, .momentum = 0.9 };
+	struct yoke_adamw adamw = { .size = sizeof adamw,
+				    .lr = none, .c1 = one, .c2 = one, .scale = YOKE_NONE };
 
 	NONE(yoke_exp(none), EINVAL, "operand");
 	NONE(yoke_embedding(x, none), EINVAL, word);
@@ -426,6 +474,7 @@ int main(void)
 	of_named();
 	of_leaves();
 	of_lists();
+	of_sizes();
 	of_half_a_list();
 	of_second_errors();
 	of_absent(YOKE_NONE, "YOKE_NONE");

@@ -108,7 +108,7 @@ static int run(void)
 		yoke_tensor *norm = yoke_global_norm(PARAMS, g);
 		yoke_tensor *scale = yoke_min(yoke_div(yoke_const(1), yoke_add(norm, yoke_const(1e-6))),
 					      yoke_const(1));
-		struct yoke_adamw o = { lr, c1, c2, scale, 0.9, 0.99, 1e-8, 0.1 };
+		struct yoke_adamw o = { .size = sizeof o, lr, c1, c2, scale, 0.9, 0.99, 1e-8, 0.1 };
 		yoke_adamw_step(PARAMS, p, g, m, v, &o);
 		yoke_read(yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(loss, 1, DIMS(1)),
 							   yoke_reshape(norm, 1, DIMS(1)) }, 0),

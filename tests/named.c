@@ -138,8 +138,8 @@ static void steps(bool adam, const char *named, float start[2][64], double out[4
 		yoke_scalar_set(c1, 1 - pow(0.9, t));
 		yoke_scalar_set(c2, 1 - pow(0.95, t));
 		yoke_scalar_set(first, t == 1);
-		struct yoke_adamw w = { lr, c1, c2, scale, 0.9, 0.95, 1e-8, 0.1 };
-		struct yoke_sgd m = { lr, first, scale, 0.9, 0, 0.01, 1 };
+		struct yoke_adamw w = { .size = sizeof w, lr, c1, c2, scale, 0.9, 0.95, 1e-8, 0.1 };
+		struct yoke_sgd m = { .size = sizeof m, lr, first, scale, 0.9, 0, 0.01, 1 };
 		if (adam)
 			yoke_adamw_step(2, p, g, a, b, &w);
 		else

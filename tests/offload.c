@@ -94,7 +94,7 @@ static int train_gpt(double *loss)
 // Is the list of what fell back whole?
 static void listed(const char *backend, const struct yoke_stats *stats)
 {
-	struct yoke_fallback f[512];
+	struct yoke_fallback f[512] = { { .size = sizeof *f } };
 	uint64_t count = 0, bytes = 0;
 	int n = yoke_fallbacks(512, f), sorted = 1, named = 1;
 	for (int i = 0; i < n && i < 512; i++) {

@@ -139,7 +139,8 @@ static void of_one_element(const char *named)
 	yoke_put(p, &(float){ 2 }, sizeof got);
 	yoke_put(g, &(float){ 3 }, sizeof got);
 	yoke_scope *s = yoke_scope_begin("step");
-	struct yoke_sgd sgd = { .lr = yoke_full(yoke_f32, 1, ones, 0.25), .first = YOKE_NONE,
+	struct yoke_sgd sgd = { .size = sizeof sgd,
+				.lr = yoke_full(yoke_f32, 1, ones, 0.25), .first = YOKE_NONE,
 				.scale = yoke_full(yoke_f32, 2, ones, 0.5) };
 	bool good = yoke_sgd_step(1, &p, &g, NULL, &sgd) == 0 &&
 		    yoke_read(p, &got, sizeof got) == 0;

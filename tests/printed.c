@@ -112,7 +112,8 @@ static void step(void)
 	yoke_grad(loss, P, p, g);
 	yoke_tensor *one = yoke_scalar(1);
 	yoke_adamw_step(P, p, g, m, v,
-			&(struct yoke_adamw){ one, one, one, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
+			&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+					      one, one, one, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
 	ok(!yoke_read(loss, &l, sizeof l) && l > 0, "a step runs: %s", yoke_error());
 	yoke_scope_end(s);
 	for (int i = 0; i < P; i++) {

@@ -55,7 +55,8 @@ static void *train(void *arg)
 		yoke_tensor *loss = yoke_cross_entropy(yoke_linear(h, p[2], YOKE_NONE), ids, -1, 0);
 		yoke_grad(loss, 3, p, g);
 		yoke_adamw_step(3, p, g, m, v,
-				&(struct yoke_adamw){ one, one, one, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
+				&(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+						      one, one, one, YOKE_NONE, 0.9, 0.99, 1e-8, 0.1 });
 		yoke_read(loss, &l, sizeof l);
 		*hash = yk_hash(&l, sizeof l, *hash);
 		if (yoke_scope_end(s) < 0 || !(l > 0)) {

@@ -12,6 +12,7 @@
 #include "conform/conform.h"
 #include "conform/run.h"
 #include "conform/sample.h"
+#include "kernel/merge.h"
 
 #define D(dtype) (1u << yoke_##dtype)
 enum {
@@ -54,6 +55,7 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(MULTI_LAMB, multi_lamb, REALS, 24),
 	ROW(MULTI_NORM, multi_norm, REALS, 24),
 	ROW(MULTI_UNSCALE, multi_unscale, REALS, 24),
+	ROW(SOURCE, source, D(f32) | D(i32), 24),
 	{ .name = NULL },
 };
 
@@ -82,7 +84,10 @@ bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
 			       .state = yk_hash(from, sizeof from, 0) };
 	if (setjmp(no_memory))
 		return false;
-	return row->make(c, dtype);
+	const bool made = row->make(c, dtype);
+	if (made)
+		yk_merge_axes(&c->op, c->view, c->view + c->op.nout);
+	return made;
 }
 
 // ---- names ----
@@ -146,9 +151,10 @@ static int check_item(const char *item, size_t n)
 			return check_op_item(item, n, r);
 		names[count++] = r->name;
 	}
-	if (n == 6 && !memcmp(item, "memory", 6))
+	if (!strcmp(word, "memory") || !strcmp(word, "graph"))
 		return 0;
 	names[count++] = "memory";
+	names[count++] = "graph";
 	return yk_fail(YOKE_EINVAL, "'%.*s' is no op of conform; %s", (int)n, item,
 		       yk_hint(word, names, count, hint, sizeof hint));
 }
@@ -303,6 +309,15 @@ static void run_memory(struct run *r)
 		fprintf(r->to, "# %s\n", v.why);
 }
 
+static void run_graph(struct run *r)
+{
+	struct yk_verdict v;
+	bool offered = yk_runner_graph(&r->runner, r->options->seed, &v);
+	tell(r, v.good, offered ? "graph: a fill and a copy replayed" : "graph # SKIP not offered");
+	if (!v.good)
+		fprintf(r->to, "# %s\n", v.why);
+}
+
 int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FILE *to)
 {
 	struct run *r = calloc(1, sizeof *r);
@@ -320,6 +335,8 @@ int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FI
 		(unsigned long long)options->seed, options->quick ? ", a sample" : "");
 	if (wanted(options->ops, "memory", "", -1))
 		run_memory(r);
+	if (wanted(options->ops, "graph", "", -1))
+		run_graph(r);
 	for (const struct yk_case_row *row = yk_case_rows; row->name && !err; row++)
 		for (int dtype = yoke_f32; dtype <= yoke_bool && !err; dtype++)
 			if (row->dtypes >> dtype & 1 &&

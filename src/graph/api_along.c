@@ -9,7 +9,7 @@
 
 static yoke_tensor *scan(int op, int kind, yoke_tensor *x, int axis, int reverse)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
 	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "graph/record.h"
@@ -47,6 +48,22 @@ static struct yoke_context *enter_list(int n, yoke_tensor *const *t, const char 
 		return NULL;
 	first->ctx->graph.call = what;
 	return first->ctx;
+}
+
+// Options as this side knows them: the caller's over the defaults that are there.
+static bool options(void *to, size_t size, const void *from, const char *what)
+{
+	size_t given = 0;
+	if (from)
+		memcpy(&given, from, sizeof given);
+	if (given < sizeof given) {
+		yk_fail(YOKE_EINVAL, "%s: set size to sizeof(struct yoke_%.*s)", what,
+			(int)strcspn(what, "_"), what);
+		return false;
+	}
+	given = given < size ? given : size;
+	memcpy(to, from, given - given % sizeof(void *)); // half a pointer is none
+	return true;
 }
 
 // The dtype in which an optimizer takes scalars for tensors like the first of a list of values.
@@ -192,8 +209,12 @@ static int moments_step(int op, const char *what, int n, yoke_tensor *const *p,
 
 int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		    yoke_tensor *const *m, yoke_tensor *const *v,
-		    const struct yoke_adamw *o)
+		    const struct yoke_adamw *given)
 {
+	struct yoke_adamw all = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE };
+	const struct yoke_adamw *o = &all;
+	if (!options(&all, sizeof all, given, "adamw_step"))
+		return YOKE_EINVAL;
 	union yoke_attr a[] = { { .f = o->beta1 },
 				{ .f = o->beta2 },
 				{ .f = o->eps },
@@ -203,8 +224,12 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 }
 
 int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
-		   yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *o)
+		   yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *given)
 {
+	struct yoke_lamb all = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE };
+	const struct yoke_lamb *o = &all;
+	if (!options(&all, sizeof all, given, "lamb_step"))
+		return YOKE_EINVAL;
 	if (!(o->least >= 0 && o->most >= 0) || (o->most > 0 && o->most < o->least))
 		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o->least,
 			       o->most);
@@ -220,8 +245,12 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 }
 
 int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
-		  yoke_tensor *const *b, const struct yoke_sgd *o)
+		  yoke_tensor *const *b, const struct yoke_sgd *given)
 {
+	struct yoke_sgd all = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE };
+	const struct yoke_sgd *o = &all;
+	if (!options(&all, sizeof all, given, "sgd_step"))
+		return YOKE_EINVAL;
 	struct yoke_context *ctx = enter_list(n, p, "sgd_step");
 	if (!ctx)
 		return yk_error_last();

@@ -10,13 +10,14 @@
 
 static yoke_tensor *unary(int op, yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
 	return yk_rec_end(&r, yk_un(r.g, op, r.in[0]));
 }
 
 static yoke_tensor *binary(int op, yoke_tensor *a, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 2, (yoke_tensor *[]){ a, b });
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 2,
+					  (yoke_tensor *[]){ a, b });
 	return yk_rec_end(&r, yk_bin(r.g, op, r.in[0], r.in[1]));
 }
 
@@ -244,7 +245,7 @@ yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value)
 
 static yoke_tensor *reduce(int op, yoke_tensor *x, unsigned axes)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
 	if (!yk_rec_axes(&r, r.in[0], axes))
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_reduce(r.g, op, r.in[0], axes & YOKE_ALL, axes & YOKE_KEEP));
@@ -297,7 +298,7 @@ yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 
 static yoke_tensor *arg(int op, yoke_tensor *x, int axis)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_ops[op].name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
 	int k = yk_rec_axis(&r, r.in[0], axis);
 	return yk_rec_end(&r, k < 0 ? YK_BAD : yk_reduce(r.g, op, r.in[0], 1u << k, false));
 }

@@ -166,14 +166,14 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	struct yk_graph *g = s->g;
 	const struct yk_node n = g->node[node];
 	char text[160];
-	yk_ops[n.op].grad(g, node, &s->cot[n.out], gin);
+	yk_op_row(n.op)->grad(g, node, &s->cot[n.out], gin);
 	for (uint32_t i = 0; i < n.nin && n.op != YK_BARRIER; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
 		    yk_is_float(g->value[x].dtype))
 			return yk_op_fail(g, n.op, YOKE_EUNSUPPORTED,
 					  "%s has no gradient by operand %u, %s",
-					  yk_ops[n.op].name, i,
+					  yk_op_row(n.op)->name, i,
 					  yk_describe(&g->value[x], text));
 	}
 	return 0;
@@ -198,7 +198,7 @@ static void visit(struct pass *s, uint32_t node)
 {
 	struct yk_graph *g = s->g;
 	struct yk_node n = g->node[node];
-	const struct yk_op_row *row = &yk_ops[n.op];
+	const struct yk_op_row *row = yk_op_row(n.op);
 	bool any = false, wanted = false;
 	for (uint32_t i = 0; i < n.nout; i++) {
 		gather_pieces(s, n.out + i);
@@ -301,7 +301,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	size_t first = g->nodes;
 	struct pass t = { 0 };
 	yk_id *out = malloc((n.nout + n.nin + (size_t)1) * sizeof *out), *in = out + n.nout;
-	union yoke_attr attr[8];
+	union yoke_attr attr[YOKE_MAX_ATTRS];
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in); // appending moves the arrays
@@ -312,7 +312,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 			     .in = in,
 			     .nattr = n.nattr,
 			     .attr = attr };
-	yk_ops[n.op].decompose(g, &c, out);
+	yk_op_row(n.op)->decompose(g, &c, out);
 	int err = pass_init(&t, g, g->values, g->nodes - first);
 	if (err)
 		goto done;

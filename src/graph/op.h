@@ -42,7 +42,8 @@ struct yk_op_row {
 	uint8_t ninplace;
 };
 
-extern const struct yk_op_row yk_ops[YK_OPS];
+// The row of an op, for good.
+const struct yk_op_row *yk_op_row(int op);
 
 // Results of a call, lists in full.
 static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
@@ -53,7 +54,7 @@ static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
 // May a cotangent of the node's results have parts for its operands?
 static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_node *n)
 {
-	const struct yk_op_row *row = &yk_ops[n->op];
+	const struct yk_op_row *row = yk_op_row(n->op);
 	bool real = false;
 	for (uint32_t i = 0; i < n->nout && !real; i++)
 		real = yk_is_float(g->value[n->out + i].dtype);

@@ -92,7 +92,7 @@ bool yk_rec_reals(struct yk_rec *r, int n)
 	// what a map of reals takes
 	struct yk_call c = { .op = n > 1 ? YK_POW : YK_EXP, .nin = (uint32_t)n, .in = r->in };
 	struct yk_value out;
-	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_ops[c.op].shape(r->g, &c, &out);
+	return r->in[0] != YK_BAD && r->in[n - 1] != YK_BAD && !yk_op_row(c.op)->shape(r->g, &c, &out);
 }
 
 int yk_rec_axis(struct yk_rec *r, yk_id x, int axis)

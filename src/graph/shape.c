@@ -45,7 +45,7 @@ int yk_shape_fill(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 
 int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	const struct yk_op_row *row = &yk_ops[c->op];
+	const struct yk_op_row *row = yk_op_row(c->op);
 	uint32_t first = c->op == YK_SELECT;
 	const struct yk_value *a = IN(first);
 	if (first && IN(0)->dtype != yoke_bool)

@@ -51,7 +51,7 @@ static bool nodes_text(struct text *t, const struct yk_paths *paths,
 		if (!i || p->scope != p[-1].scope)
 			good = (!i || add(t, "; ")) && add(t, *path ? path : "-") &&
 			       add(t, ":");
-		good = good && add(t, " ") && add(t, yk_ops[p->opcode].name);
+		good = good && add(t, " ") && add(t, yk_op_row(p->opcode)->name);
 	}
 	return good;
 }
@@ -134,7 +134,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 		impl = "";
 	if (nodes_text(&nodes, &ctx->paths, s)) {
 		struct yk_row x = {
-			.op = s->kind == YK_STEP_RUN ? yk_ops[s->opcode].name :
+			.op = s->kind == YK_STEP_RUN ? yk_op_row(s->opcode)->name :
 						       kind[s->kind],
 			.impl = impl,
 			.device = d->id,

@@ -28,7 +28,7 @@ static int fail(const struct yk_planner *pl, const struct yk_node *n, const char
 		int64_t got, int64_t most)
 {
 	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
-		       yk_ops[n->op].name, n->scope ? " in " : "",
+		       yk_op_row(n->op)->name, n->scope ? " in " : "",
 		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
 		       (long long)most);
 }

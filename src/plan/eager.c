@@ -14,7 +14,7 @@
 // Has the result no bytes, since the operand that it takes the place of is absent?
 static bool absent(const struct yk_graph *g, const struct yk_node *n, uint32_t out)
 {
-	const struct yk_op_row *row = &yk_ops[n->op];
+	const struct yk_op_row *row = yk_op_row(n->op);
 	if (!n->list)
 		return false;
 	for (int i = 0; i < row->ninplace; i++)
@@ -68,7 +68,7 @@ int yk_eager_run(struct yoke_context *ctx)
 		take_back(ctx);
 	ctx->stale = false;
 	for (; ctx->run < ctx->graph.nodes && !err; ctx->run++)
-		if (!(yk_ops[ctx->graph.node[ctx->run].op].flags & (YK_F_VIEW | YK_F_LEAF)))
+		if (!(yk_op_row(ctx->graph.node[ctx->run].op)->flags & (YK_F_VIEW | YK_F_LEAF)))
 			err = run_node(pl, ctx->run);
 	ctx->run = ctx->graph.nodes; // what is behind a failure is not tried
 	return err;

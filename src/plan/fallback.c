@@ -100,7 +100,8 @@ size_t yk_fallback_list(const struct yoke_context *ctx, const uint64_t (*before)
 		if (!count && !bytes)
 			continue;
 		to[n] = (struct yoke_fallback){
-			.op = yk_ops[f->op].name,
+			.size = sizeof *to,
+			.op = yk_op_row(f->op)->name,
 			.dtype = f->dtype,
 			.rank = f->rank == YK_ANY_RANK ? -1 : f->rank,
 			.count = count,
@@ -127,15 +128,19 @@ void yk_fallback_counts(const struct yoke_context *ctx, uint64_t (*to)[2])
 
 int yoke_fallbacks(int most, struct yoke_fallback *to)
 {
+	if (most > 0 && to->size < sizeof to->size)
+		return yk_fail(YOKE_EINVAL, "fallbacks: set size to sizeof(struct yoke_fallback)");
 	struct yoke_context *ctx = yk_current();
 	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
 	struct yoke_fallback *all = malloc((yk_fallback_kinds(ctx) + 1) * sizeof *all);
 	size_t n = all ? yk_fallback_list(ctx, NULL, 0, all) : 0;
-	if (all)
-		for (size_t i = 0; i < n && (int)i < most; i++)
-			to[i] = all[i];
+	const size_t given = most > 0 ? to->size : 0, size = given < sizeof *all ? given : sizeof *all;
+	for (size_t i = 0; i < n && (int)i < most; i++) {
+		all[i].size = given;
+		memcpy((char *)to + i * given, &all[i], size);
+	}
 	free(all);
 	yk_leave(ctx);
 	return all ? (int)n : yk_fail(YOKE_ENOMEM, "fallbacks: no memory for a list");

@@ -87,7 +87,7 @@ static int mark(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k, 
 		return use_made(ctx, m, n, wanted);
 	if (n->op == YK_LEAF || n->op == YK_SCALAR)
 		return use_leaf(ctx, m, (uint32_t)g->attrs[n->attr].i);
-	if (n->done && !(yk_ops[n->op].flags & (YK_F_LEAF | YK_F_VIEW))) {
+	if (n->done && !(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
 		m->repeated++;
 		m->repeats = k;
 	}

@@ -180,7 +180,7 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 		return true;
 	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue goes element by element, its product not
 		return in - s->op.nout >= 2;
-	const struct yk_op_row *row = &yk_ops[s->opcode];
+	const struct yk_op_row *row = yk_op_row(s->opcode);
 	uint32_t list = s->op.list, operand = in - s->op.nout, result = out;
 	if (list) {
 		if (operand >= list * row->lists_in || result >= list * row->lists_out ||
@@ -302,7 +302,7 @@ static uint32_t heritable(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 static uint32_t find_heritable(struct layout *l, uint32_t s, uint32_t o)
 {
 	const struct yk_step *step = &l->p->step[s];
-	const struct yk_op_row *row = &yk_ops[step->opcode];
+	const struct yk_op_row *row = yk_op_row(step->opcode);
 	uint32_t list = step->op.list, in = YK_NIL;
 	if (!list) {
 		for (uint32_t i = step->op.nout; i < step->views && in == YK_NIL; i++)

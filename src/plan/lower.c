@@ -243,7 +243,7 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 	struct yk_graph *g = &w->g;
 	uint32_t node = (uint32_t)g->nodes - 1;
 	const struct yk_node *n = &g->node[node];
-	const struct yk_op_row *row = &yk_ops[n->op];
+	const struct yk_op_row *row = yk_op_row(n->op);
 	if (row->code == YOKE_OP_MOVE) {
 		for (uint32_t k = 0; k < n->nin; k++) {
 			struct yk_place part = yk_part_place(w, node, k);
@@ -334,7 +334,7 @@ static int decompose(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 			      .sites = w->g.sites,
 			      .scope = w->g.scope,
 			      .site = w->g.site };
-	const struct yk_op_row *row = &yk_ops[c->op];
+	const struct yk_op_row *row = yk_op_row(c->op);
 	int err = YOKE_ENOMEM;
 	yk_id *in = calloc(c->nin + nout + 1, sizeof *in),
 	      *outs = in ? in + c->nin : NULL;
@@ -421,7 +421,7 @@ static yk_id simpler(const struct yk_work *w, const struct yk_call *c,
 static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		      const struct yk_value *outs, int device, yk_id *out)
 {
-	const struct yk_op_row *row = &yk_ops[c->op];
+	const struct yk_op_row *row = yk_op_row(c->op);
 	struct yk_value value;
 	int err;
 	if (nout == 1) { // the caller's may lie in an array that moves
@@ -474,7 +474,7 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	int err = try_device(w, c, nout, v, device, cause, &first);
 	if (err < 0)
 		return err;
-	if (!err && yk_ops[c->op].decompose)
+	if (!err && yk_op_row(c->op)->decompose)
 		return decompose(w, c, nout, device, out);
 	if (!err)
 		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s",
@@ -488,7 +488,7 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		  const struct yk_value *outs, int device, yk_id *out)
 {
-	const struct yk_op_row *row = &yk_ops[c->op];
+	const struct yk_op_row *row = yk_op_row(c->op);
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);

@@ -29,11 +29,6 @@ void yk_broadcast_strides(const struct yk_value *x, const int64_t *stride, int r
 			  const int64_t *dims, int64_t *to);
 // Are they row major without gaps, axes of 1 element aside?
 bool yk_is_dense(int rank, const int64_t *dims, const int64_t *stride);
-// Joins neighbouring axes that all n operands run through as one and drops axes of 1 element; bit k of
-// `apart` keeps axes k and k+1 apart, bit 16 + k keeps axis k though it has 1 element.  map[k] gets
-// the new axis of axis k, -1 when it is gone.  Returns the new rank, at least 1.
-int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK], unsigned apart,
-		int *map);
 
 // ---- keys ----
 
@@ -254,7 +249,7 @@ int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const s
 // Is it live and no view or leaf?
 static inline bool yk_computes(const struct yk_work *w, size_t node)
 {
-	return w->node[node].live && !(yk_ops[w->g.node[node].op].flags & (YK_F_VIEW | YK_F_LEAF));
+	return w->node[node].live && !(yk_op_row(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
 }
 // Does node a stand before b in creation order?
 static inline bool yk_is_before(const struct yk_work *w, uint32_t a, uint32_t b)

@@ -63,7 +63,7 @@ static int keep_operands(struct yk_planner *pl)
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
 			if (v == YK_NIL || pl->left[by] == LATER)
 				continue;
-			bool leaf = yk_ops[g->node[by].op].flags & YK_F_LEAF;
+			bool leaf = yk_op_row(g->node[by].op)->flags & YK_F_LEAF;
 			bool there = m->number[by] != YK_NIL || leaf || g->value[v].made != YK_NIL;
 			pl->left[by] = there ? READ : LATER;
 			if (m->number[by] != YK_NIL && !leaf && !m->made[m->number[by]])

@@ -215,6 +215,7 @@ static int run_train(struct yk_case *c)
 	const struct yk_parameters *p = &t->net->params;
 	yoke_scope *s = yoke_scope_begin("train");
 	struct yoke_adamw how = {
+		.size = sizeof how,
 		.lr = yoke_scalar(1e-4),
 		.c1 = yoke_scalar(0.1),
 		.c2 = yoke_scalar(0.01),

@@ -106,11 +106,13 @@ static int group_step(struct yk_optim *o, const struct group *gr, yoke_tensor *s
 		return 0;
 	if (spec->kind == YK_ADAMW)
 		return yoke_adamw_step(gr->n, gr->p, gr->g, gr->s1, gr->s2, &(struct yoke_adamw){
+			.size = sizeof(struct yoke_adamw),
 			.lr = o->lr, .c1 = o->c1, .c2 = o->c2, .scale = scale,
 			.beta1 = spec->beta1, .beta2 = spec->beta2, .eps = spec->eps,
 			.weight_decay = gr->weight_decay });
 	bool momentum = spec->momentum > 0;
 	return yoke_sgd_step(gr->n, gr->p, gr->g, momentum ? gr->s1 : NULL, &(struct yoke_sgd){
+		.size = sizeof(struct yoke_sgd),
 		.lr = o->lr, .first = momentum ? o->first : YOKE_NONE, .scale = scale,
 		.momentum = spec->momentum, .weight_decay = gr->weight_decay });
 }

@@ -81,8 +81,14 @@ struct work {
 	struct work *next;
 };
 
+// What was recorded, not done.
+struct graph {
+	struct work *first, **last;
+};
+
 struct queue {
 	void *cpu;
+	struct graph *recording; // or NULL
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
 	long runs;        // so far
@@ -494,29 +500,57 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 							   .offset = offset, .to = to, .bytes = bytes });
 }
 
+// Adds work to the queue's graph; its op is the graph's from now on.
+static int record(struct queue *q, struct work what)
+{
+	struct work *w = malloc(sizeof *w);
+	if (!w) {
+		free(what.op);
+		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
+	}
+	*w = what;
+	*q->recording->last = w;
+	q->recording->last = &w->next;
+	return 0;
+}
+
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		uint64_t bytes)
 {
+	struct queue *q = queue;
+	struct work w = { .kind = WORK_COPY, .segment = from, .offset = from_offset, .to = to,
+			  .to_offset = to_offset, .bytes = bytes };
+	if (q->recording)
+		return record(q, w);
 	int code = fault(FAULT_copy);
 	if (!code)
 		code = use(to);
 	if (!code)
 		code = use(from);
-	return code ? code : work_on(queue, (struct work){ .kind = WORK_COPY, .segment = from,
-							   .offset = from_offset, .to = to,
-							   .to_offset = to_offset, .bytes = bytes });
+	return code ? code : work_on(q, w);
+}
+
+static int copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
+			void *from, uint64_t from_offset, uint64_t bytes)
+{
+	if (to_device >= devices || from_device >= devices)
+		return fail(YOKE_ENODEV, "fault: a copy between devices that are not there");
+	return copy(queue, to, to_offset, from, from_offset, bytes);
 }
 
 static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
 		uint32_t pattern_bytes)
 {
-	int code = fault(FAULT_fill);
-	if (!code)
-		code = use(segment);
+	struct queue *q = queue;
 	struct work w = { .kind = WORK_FILL, .segment = segment, .offset = offset, .bytes = bytes,
 			  .pattern_bytes = pattern_bytes };
 	memcpy(w.pattern, pattern, pattern_bytes);
-	return code ? code : work_on(queue, w);
+	if (q->recording)
+		return record(q, w);
+	int code = fault(FAULT_fill);
+	if (!code)
+		code = use(segment);
+	return code ? code : work_on(q, w);
 }
 
 // ---- events: NULL, done already, where kernels are empty ----
@@ -704,22 +738,70 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 {
 	struct queue *q = queue;
 	struct handle *h = handle;
+	struct work w = { .kind = WORK_RUN, .handle = h };
+	if ((defers || q->recording) && !null && !(w.op = copy_op(op)))
+		return YOKE_ENOMEM;
+	if (q->recording)
+		return record(q, w);
 	bool meant = !only || only == (long)h->impl + 1;
 	int code = meant ? fault(FAULT_run) : 0;
-	if (code || null)
-		return code;
-	if (strikes(FAULT_late)) { // accepted, and not done
+	bool late_fault = !code && !null && strikes(FAULT_late); // accepted, and not done
+	if (late_fault)
 		q->trouble = 1 + atomic_fetch_add(&troubles, 1);
-		return 0;
+	if (code || null || late_fault) {
+		free(w.op);
+		return code;
 	}
 	if (strikes(FAULT_stuck))
 		q->stuck = true;
 	h->queue = q;
 	h->run = ++q->runs;
-	if (!defers)
-		return run_now(q, h, op);
-	struct work w = { .kind = WORK_RUN, .handle = h, .op = copy_op(op) };
-	return w.op ? work_on(q, w) : YOKE_ENOMEM;
+	return defers ? work_on(q, w) : run_now(q, h, op);
+}
+
+// ---- graphs ----
+
+static int graph_begin(void *queue)
+{
+	struct queue *q = queue;
+	struct graph *g = calloc(1, sizeof *g);
+	if (!g)
+		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
+	g->last = &g->first;
+	q->recording = g;
+	alive++;
+	return 0;
+}
+
+static int graph_end(void *queue, void **to)
+{
+	struct queue *q = queue;
+	*to = q->recording;
+	q->recording = NULL;
+	return 0;
+}
+
+static int graph_run(void *queue, void *graph)
+{
+	int code = 0;
+	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
+		code = w->kind == WORK_RUN ? run(queue, w->handle, w->op) :
+		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->segment, w->offset, w->bytes) :
+					      fill(queue, w->segment, w->offset, w->bytes, w->pattern,
+						   w->pattern_bytes);
+	return code;
+}
+
+static void graph_free(void *graph)
+{
+	struct graph *g = graph;
+	for (struct work *w = g->first, *next; w; w = next) {
+		next = w->next;
+		free(w->op);
+		free(w);
+	}
+	free(g);
+	alive--;
 }
 
 // ---- commands ----
@@ -803,7 +885,9 @@ static struct yoke_backend backend = {
 	.event_mark = event_mark, .event_after = event_after, .event_done = event_done,
 	.event_wait = event_wait, .event_free = event_free,
 	.can = can, .prepare = prepare, .run = run, .release = release, .impl_name = impl_name,
-	.ext = ext,
+	.ext = ext, .copy_between = copy_between,
+	.graph_begin = graph_begin, .graph_end = graph_end, .graph_run = graph_run,
+	.graph_free = graph_free,
 };
 
 // ---- settings ----
@@ -849,13 +933,17 @@ static void read_settings(void)
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
 	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after, "
-		     "table_fill, table_copy");
+		     "table_fill, table_copy, table_between, table_graph");
 	if (strstr(lacks, "event_after"))
 		backend.event_after = NULL;
 	if (strstr(lacks, "table_fill"))
 		backend.fill = NULL;
 	if (strstr(lacks, "table_copy"))
 		backend.copy = NULL;
+	if (strstr(lacks, "table_between"))
+		backend.copy_between = NULL;
+	if (strstr(lacks, "table_graph"))
+		backend.graph_end = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
