@@ -124,10 +124,14 @@ enum yoke_map_code {
 #undef X
 };
 
+// What an optimizer step asks for: at most 8 lists (parameters, gradients and their state, as averaged
+// gradients and squares, their maximum, momentum) that are read and 8 that are written, and 8 numbers
+// beside them (learning rate, corrections, scales).  That, 10 constants and their arithmetic, with casts
+// of half precision, is less than 64 instructions.
 #define YOKE_MAP_MAX_INSNS 64
 #define YOKE_MAP_MAX_CONSTS 16
-#define YOKE_MAP_MAX_INPUTS 12
-#define YOKE_MAP_MAX_OUTPUTS 4
+#define YOKE_MAP_MAX_INPUTS 16
+#define YOKE_MAP_MAX_OUTPUTS 8
 
 struct yoke_insn {
 	uint16_t op;    // enum yoke_map_code; an unknown one means "unsupported"
@@ -236,13 +240,15 @@ enum yoke_op_code {
 #define X(name, number) YOKE_OP_##name = number,
 	YOKE_OP_CODES(X)
 #undef X
-	YOKE_OP_LIMIT = 64
+	YOKE_OP_LIMIT = 256
 };
 
 enum yoke_reduce_kind {
 	YOKE_REDUCE_SUM = 1, YOKE_REDUCE_MAX, YOKE_REDUCE_MIN, YOKE_REDUCE_PROD,
 	YOKE_REDUCE_ARGMAX, YOKE_REDUCE_ARGMIN // the last two: out i64, one reduced axis, first of equals
 };
+
+#define YOKE_MAX_ATTRS 16
 
 union yoke_attr {
 	int64_t i;
@@ -262,7 +268,7 @@ struct yoke_op {
 	uint16_t reserved;
 	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP and REDUCE
 	const struct yoke_view *out, *in;
-	union yoke_attr attr[8];
+	union yoke_attr attr[YOKE_MAX_ATTRS];
 	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element

@@ -339,7 +339,7 @@ static yoke_tensor *in_parts(yoke_tensor *y)
 	struct yk_graph *g = &ctx->graph;
 	const struct yk_node n = *yk_maker(g, yk_tensor(y, "test")->id);
 	yk_id in[16], out[4];
-	union yoke_attr attr[8];
+	union yoke_attr attr[YOKE_MAX_ATTRS];
 	if (!yk_op_row(n.op)->decompose)
 		return NULL;
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in);

@@ -71,10 +71,13 @@ bool yk_make_map(struct yk_case *c, int dtype)
 		int other = yk_draw_one_in(c, 2) ? yoke_f32 :
 			    yk_draw_one_in(c, 2) ? yoke_i64 :
 						   dtype;
-		yk_draw_mixture(c, (int)yk_draw_int(c, 1, 3),
-				(int[]){ dtype, dtype, other },
-				(int)yk_draw_int(c, 1, yk_draw_one_in(c, 4) ? 40 : 8),
-				(int)yk_draw_int(c, 1, 3));
+		const bool most = c->number % 12 == 9; // as many operands as there may be
+		int dtypes[YOKE_MAP_MAX_INPUTS];
+		for (int k = 0; k < YOKE_MAP_MAX_INPUTS; k++)
+			dtypes[k] = k == 2 ? other : dtype;
+		const int nout = most ? YOKE_MAP_MAX_OUTPUTS : (int)yk_draw_int(c, 1, 3);
+		yk_draw_mixture(c, most ? YOKE_MAP_MAX_INPUTS : (int)yk_draw_int(c, 1, 3),
+				dtypes, (int)yk_draw_int(c, nout, yk_draw_one_in(c, 4) ? 40 : 8), nout);
 	}
 	set_space(c, rank, dims);
 	const struct yoke_map *m = &c->map;
