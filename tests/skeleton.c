@@ -68,7 +68,7 @@ static int run(const struct yoke_op *op)
 static void fill_nan(struct tensor *t)
 {
 	const float nan = NAN;
-	d->ops->fill(q->handle, t->view.segment, t->view.offset, (uint64_t)t->count * 4, &nan, 4);
+	yk_queue_fill(q, t->view.segment, t->view.offset, (uint64_t)t->count * 4, &nan, 4);
 }
 
 static void fetch(struct tensor *t)

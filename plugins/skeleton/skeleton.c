@@ -116,16 +116,6 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 	return 0;
 }
 
-static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
-		uint32_t pattern_bytes)
-{
-	struct segment *s = segment;
-	(void)queue;
-	for (uint64_t i = 0; i < bytes; i += pattern_bytes)
-		memcpy(s->base + offset + i, pattern, pattern_bytes);
-	return 0;
-}
-
 // ---- 4. events: NULL is the event that has happened already, the only one we need ----
 
 static int event_mark(void *queue, void **event)
@@ -323,7 +313,6 @@ static const struct yoke_backend backend = {
 	.put = put,
 	.get = get,
 	.copy = copy,
-	.fill = fill,
 	.event_mark = event_mark,
 	.event_after = event_after,
 	.event_done = event_done,

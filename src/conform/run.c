@@ -494,12 +494,12 @@ static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
 		return ops->put(q, r->segment[s], at, scratch, n);
 	case 1: // parts of one segment that do not overlap, or of two
 		memcpy(r->before[t] + to, r->before[s] + at, n);
-		return ops->copy(q, r->segment[t], to, r->segment[s], at, n);
+		return yk_queue_copy(r->queue, r->segment[t], to, r->segment[s], at, n);
 	case 2:
 		n -= n % width, at -= at % width;
 		for (uint64_t i = 0; i < n; i += width)
 			memcpy(r->before[s] + at + i, &pattern, width);
-		return ops->fill(q, r->segment[s], at, n, &pattern, width);
+		return yk_queue_fill(r->queue, r->segment[s], at, n, &pattern, width);
 	}
 	return ops->get(q, r->segment[s], at, scratch, n);
 }

@@ -222,17 +222,14 @@ void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
 // pages near them.
 static int touch(struct yk_pool *p, void *handle, uint64_t bytes)
 {
-	const struct yoke_backend *ops = p->device->ops;
 	const uint32_t zero = 0;
 
 	if (!p->toucher && yk_queue_new(p->device, YOKE_QUEUE_COMPUTE, &p->toucher) < 0)
 		return YOKE_EDEVICE;
-	void *q = p->toucher->handle;
-	int code = ops->fill(q, handle, 0, p->granule, &zero, sizeof zero);
-	if (code == YOKE_EUNSUPPORTED)
-		return 0;
+	int code = yk_queue_fill(p->toucher, handle, 0, p->granule, &zero, sizeof zero);
 	if (code >= 0)
-		code = ops->fill(q, handle, bytes - p->granule, p->granule, &zero, sizeof zero);
+		code = yk_queue_fill(p->toucher, handle, bytes - p->granule, p->granule, &zero,
+				     sizeof zero);
 	int waited = yk_queue_wait(p->toucher);
 	if (waited < 0) { // heard
 		struct yk_queue_failure failure;
