@@ -405,8 +405,8 @@ struct yoke_host {
 // used by one thread at a time.  In a forked child the core does not call them.
 // A function that is absent, NULL or beyond the table's size, counts as one that answers EUNSUPPORTED
 // (can: 0; prepare: a NULL handle and no bytes; queue_flush: 0).  Needed in fact: probe, device_info,
-// segments, queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy, fill,
-// event_after or event_elapsed the host does it, or waits, or knows no times.
+// segments, queues, put, get, event_mark, event_done, event_wait, event_free.  Without copy,
+// copy_between, fill, event_after or event_elapsed the host does it, or waits, or knows no times.
 // What the core makes of errors: ENOMEM of segment_new or run, it makes room and tries once more;
 // EUNSUPPORTED of prepare, it takes another implementation or device; any other, of an event as
 // well, fails the values that the op would have written and what uses them; EDEVICE, the device is
@@ -436,7 +436,9 @@ struct yoke_backend {
 		    uint32_t pattern_bytes);
 	// An event stands for all that is enqueued before it; NULL stands for one that is done already.
 	int (*event_mark)(void *queue, void **event);
-	int (*event_after)(void *queue, void *event); // goes on only behind an event of the same device
+	// The queue goes on only behind the event, of any device of this backend.  EUNSUPPORTED: the host
+	// waits for it.
+	int (*event_after)(void *queue, void *event);
 	int (*event_done)(void *event);               // 1 done, 0 not yet, negative: what it stands for failed
 	int (*event_wait)(void *event);
 	int (*event_elapsed)(void *from, void *to, uint64_t *nanoseconds); // of the same device, both done
@@ -466,6 +468,21 @@ struct yoke_backend {
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
 	int (*segment_wrap)(uint32_t device, void *memory, uint64_t bytes, void **segment);
+	// copy between segments of two devices of this backend, on a queue of either.  EUNSUPPORTED: the
+	// core copies by way of the host.
+	int (*copy_between)(void *queue, uint32_t to_device, void *to, uint64_t to_offset,
+			    uint32_t from_device, void *from, uint64_t from_offset, uint64_t bytes);
+	// Records work of a queue for replay: all four, beside copy and fill, or none.  From graph_begin on run, copy and fill on
+	// that queue are recorded and not done; no other function is called with it until graph_end.
+	// graph_end always ends that; after an error of a call in between, the graph (if one is given) is
+	// freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
+	// the core likes, one at a time for a graph.  Nothing differs between replays: segments, offsets,
+	// bits of SCALAR views and handles are those that were recorded, and live until the graph is freed;
+	// what lies in the segments is as it is then.  graph_free: none of its runs is under way any more.
+	int (*graph_begin)(void *queue);
+	int (*graph_end)(void *queue, void **graph);
+	int (*graph_run)(void *queue, void *graph);
+	void (*graph_free)(void *graph);
 };
 
 // The mandatory part ends with release: a table cut off before its end is refused.

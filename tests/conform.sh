@@ -46,6 +46,10 @@ verdict 'skeleton: what it takes is run' "$([ "$(taken)" -eq 2 ] || cat conform.
 verdict 'memory without addresses, late events' \
 	"$(wrong 0 env YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=2 "$yoke" conform fault --quick)"
 
+verdict 'graphs are checked where they are' "$(grep -q '^ok .* graph: .* replayed' conform.out || cat conform.out)"
+verdict 'without fill, copy and graphs of its own' "$(wrong 0 env YOKE_FAULT_LACKS=table_fill,table_copy "$yoke" \
+	conform fault --ops memory,graph,softmax.f32)"
+
 ops=$("$yoke" conform cpu --quick | sed -n 's/^ok .* - \([a-z_]*\) f32 .*cases.*/\1/p' | uniq)
 
 # A kernel whose first element has the wrong sign, in each op.

@@ -30,6 +30,7 @@ test_programs = \
 	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
+	tests/between.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -136,6 +137,7 @@ test_headers = \
 
 tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
+tests_between_t_SOURCES = tests/between.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline

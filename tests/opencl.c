@@ -199,7 +199,7 @@ static void test_events(void)
 	cl->segment_free(device, s[1]);
 }
 
-// Two devices have nothing in common but the host, which waits where one goes on behind the other.
+// Two devices have nothing in common but the host; one goes on behind the other all the same.
 static void test_two(uint32_t other)
 {
 	enum { N = 1 << 20 };

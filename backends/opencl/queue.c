@@ -151,6 +151,36 @@ static int wait_for(struct yk_cl_event *e)
 	return err < 0 ? err : yk_cl_fail(e->source.device, "clWaitForEvents", code);
 }
 
+static void CL_CALLBACK open_gate(cl_event event, cl_int status, void *gate)
+{
+	(void)event;
+	clSetUserEventStatus(gate, status < 0 ? status : CL_COMPLETE);
+	clReleaseEvent(gate);
+}
+
+// Commands wait for events of their own context alone.  So an event of this one, the gate, is set when the
+// other is over.
+static int after_other(struct yk_cl_queue *q, struct yk_cl_event *e)
+{
+	const char *call = "clCreateUserEvent";
+	cl_int code;
+	cl_event gate = clCreateUserEvent(q->device->context, &code);
+
+	if (code == CL_SUCCESS) {
+		call = "clEnqueueBarrierWithWaitList";
+		code = clEnqueueBarrierWithWaitList(q->queue, 1, &gate, NULL);
+		if (code != CL_SUCCESS)
+			clReleaseEvent(gate);
+	}
+	if (code != CL_SUCCESS)
+		return yk_cl_fail(q->device, call, code);
+	if (clSetEventCallback(e->event, CL_COMPLETE, open_gate, gate) == CL_SUCCESS)
+		return 0;
+	int err = wait_for(e);
+	open_gate(e->event, err ? YOKE_EDEVICE : CL_COMPLETE, gate);
+	return err;
+}
+
 int yk_cl_event_after(void *queue, void *event)
 {
 	struct yk_cl_queue *q = queue;
@@ -159,12 +189,11 @@ int yk_cl_event_after(void *queue, void *event)
 
 	if (err || !e || e->source.queue == q->queue)
 		return err;
-	// Of another context: no command can wait for it.
-	if (e->source.device != q->device)
-		return wait_for(e);
 	if ((err = flush_source(e)))
 		return err;
 	q->busy = true;
+	if (e->source.device != q->device)
+		return after_other(q, e);
 	cl_int code = clEnqueueBarrierWithWaitList(q->queue, 1, &e->event, NULL);
 	return yk_cl_check(q->device, "clEnqueueBarrierWithWaitList", code);
 }

@@ -146,9 +146,10 @@ static int check_item(const char *item, size_t n)
 			return check_op_item(item, n, r);
 		names[count++] = r->name;
 	}
-	if (n == 6 && !memcmp(item, "memory", 6))
+	if (!strcmp(word, "memory") || !strcmp(word, "graph"))
 		return 0;
 	names[count++] = "memory";
+	names[count++] = "graph";
 	return yk_fail(YOKE_EINVAL, "'%.*s' is no op of conform; %s", (int)n, item,
 		       yk_hint(word, names, count, hint, sizeof hint));
 }
@@ -303,6 +304,15 @@ static void run_memory(struct run *r)
 		fprintf(r->to, "# %s\n", v.why);
 }
 
+static void run_graph(struct run *r)
+{
+	struct yk_verdict v;
+	bool offered = yk_runner_graph(&r->runner, r->options->seed, &v);
+	tell(r, v.good, offered ? "graph: a fill and a copy replayed" : "graph # SKIP not offered");
+	if (!v.good)
+		fprintf(r->to, "# %s\n", v.why);
+}
+
 int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FILE *to)
 {
 	struct run *r = calloc(1, sizeof *r);
@@ -320,6 +330,8 @@ int yk_conform(struct yk_device *d, const struct yk_conform_options *options, FI
 		(unsigned long long)options->seed, options->quick ? ", a sample" : "");
 	if (wanted(options->ops, "memory", "", -1))
 		run_memory(r);
+	if (wanted(options->ops, "graph", "", -1))
+		run_graph(r);
 	for (const struct yk_case_row *row = yk_case_rows; row->name && !err; row++)
 		for (int dtype = yoke_f32; dtype <= yoke_bool && !err; dtype++)
 			if (row->dtypes >> dtype & 1 &&

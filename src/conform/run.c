@@ -375,14 +375,65 @@ static bool failed(struct yk_verdict *v, const char *what, int code)
 	return false;
 }
 
-// One run from a fresh image; what came back is in r->after.
-static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, struct yk_verdict *v)
+// Records what `work` enqueues, from a fresh image, which stays as it is meanwhile.  NULL where the backend
+// has no graphs, or the verdict says what is wrong.
+static void *record(struct yk_runner *r, int (*work)(struct yk_runner *, void *), void *arg,
+		    struct yk_verdict *v)
 {
 	const struct yk_device *d = r->device;
+	void *graph = NULL;
+	int code = upload(r), ended;
+	code = code ? code : yk_queue_wait(r->queue);
+	if (code) {
+		failed(v, "put", settle(r, code));
+		return NULL;
+	}
+	code = d->ops->graph_begin(r->queue->handle);
+	if (code == YOKE_EUNSUPPORTED) {
+		yoke_error_clear();
+		return NULL;
+	}
+	if (!code) {
+		code = work(r, arg);
+		ended = d->ops->graph_end(r->queue->handle, &graph);
+		code = code ? code : ended;
+	}
+	code = code ? code : download(r);
+	if (code)
+		failed(v, "recording a graph", settle(r, code));
+	for (int s = 0; s < 2 && !code; s++)
+		if (memcmp(r->before[s], r->after[s], r->used[s]))
+			{
+			blame(v, "what was recorded in a graph was done at once");
+			code = YOKE_EFAILED;
+		}
+	if (code && graph) {
+		d->ops->graph_free(graph);
+		return NULL;
+	}
+	return graph;
+}
+
+struct op_run {
+	void *handle;
+	const struct yoke_op *op;
+};
+
+static int run_op(struct yk_runner *r, void *arg)
+{
+	const struct op_run *o = arg;
+	return r->device->ops->run(r->queue->handle, o->handle, o->op);
+}
+
+// One run from a fresh image, of the op or of a graph that has it; what came back is in r->after.
+static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, void *graph,
+		     struct yk_verdict *v)
+{
+	struct op_run o = { handle, &c->op };
 	int code = upload(r);
 	if (code)
 		return failed(v, "put", settle(r, code));
-	code = settle(r, d->ops->run(r->queue->handle, handle, &c->op));
+	code = settle(r, graph ? r->device->ops->graph_run(r->queue->handle, graph) : run_op(r, &o));
 	if (code == YOKE_ERANGE && c->rejects) {
 		yoke_error_clear();
 	} else if (code) {
@@ -441,7 +492,7 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		goto out;
 	}
 	bind(r, c, &l, work);
-	if (run_once(r, c, handle, &v)) {
+	if (run_once(r, c, handle, NULL, &v)) {
 		compare_guards(r, c, &v);
 		for (uint32_t k = 0; k < c->op.nout && !c->rejects; k++)
 			compare_result(r, c, k, &v);
@@ -453,11 +504,14 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 		if (!first)
 			break;
 		memcpy(first, r->after[s], r->used[s]);
-		if (run_once(r, c, handle, &v))
+		void *graph = s ? record(r, run_op, &(struct op_run){ handle, &c->op }, &v) : NULL;
+		if (v.good && run_once(r, c, handle, graph, &v))
 			for (uint64_t at = 0; at < r->used[s] && v.good; at++)
 				if (r->writable[s][at] == 1 &&
 				    first[at] != r->after[s][at])
-					blame(&v, "a second run gave other bits");
+					blame(&v, "a second run%s gave other bits", graph ? ", by a graph," : "");
+		if (graph)
+			d->ops->graph_free(graph);
 		free(first);
 	}
 	unbind(c);
@@ -504,18 +558,36 @@ static int transfer(struct yk_runner *r, uint64_t *state, char *scratch)
 	return ops->get(q, r->segment[s], at, scratch, n);
 }
 
-struct yk_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
+// Random bytes in both images.
+static int scatter(struct yk_runner *r, uint64_t *state)
 {
-	struct yk_verdict v = { .good = true };
-	char *scratch = malloc(4096);
-	int code = scratch ? yk_runner_reserve(r, LEAST_ROOM, LEAST_ROOM) : YOKE_ENOMEM;
+	int code = yk_runner_reserve(r, LEAST_ROOM, LEAST_ROOM);
 
 	yoke_error_clear();
 	for (int s = 0; s < 2 && !code; s++) {
 		r->used[s] = LEAST_ROOM;
 		for (uint64_t i = 0; i < LEAST_ROOM; i++)
-			r->before[s][i] = (char)mix(&seed);
+			r->before[s][i] = (char)mix(state);
 	}
+	return code;
+}
+
+static void compare_images(const struct yk_runner *r, struct yk_verdict *v)
+{
+	for (int s = 0; s < 2 && v->good; s++)
+		for (uint64_t i = 0; i < LEAST_ROOM && v->good; i++)
+			if (r->before[s][i] != r->after[s][i])
+				blame(v, "segment %d, byte %llu: put, copy or fill left %#x, want %#x", s,
+				      (unsigned long long)i, (unsigned char)r->after[s][i],
+				      (unsigned char)r->before[s][i]);
+}
+
+struct yk_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
+{
+	struct yk_verdict v = { .good = true };
+	char *scratch = malloc(4096);
+	int code = scratch ? scatter(r, &seed) : YOKE_ENOMEM;
+
 	if (!code)
 		code = upload(r);
 	for (int i = 0; i < 200 && !code; i++) {
@@ -527,15 +599,42 @@ struct yk_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
 		code = download(r);
 	if (code)
 		failed(&v, "a transfer", settle(r, code));
-	for (int s = 0; s < 2 && v.good; s++)
-		for (uint64_t i = 0; i < LEAST_ROOM && v.good; i++)
-			if (r->before[s][i] != r->after[s][i])
-				blame(&v,
-				      "segment %d, byte %llu: put, copy or fill left "
-				      "%#x, want %#x",
-				      s, (unsigned long long)i,
-				      (unsigned char)r->after[s][i],
-				      (unsigned char)r->before[s][i]);
+	compare_images(r, &v);
 	free(scratch);
 	return v;
+}
+
+enum { AT = 64, FILLED = 4096, COPIED = 8192 };
+
+static int fill_and_copy(struct yk_runner *r, void *pattern)
+{
+	const struct yoke_backend *ops = r->device->ops;
+	void *q = r->queue->handle;
+	int code = ops->fill(q, r->segment[0], AT, FILLED, pattern, 4);
+	return code ? code : ops->copy(q, r->segment[1], 2 * AT, r->segment[0], 0, COPIED);
+}
+
+bool yk_runner_graph(struct yk_runner *r, uint64_t seed, struct yk_verdict *v)
+{
+	uint32_t pattern = (uint32_t)mix(&seed);
+	int code = scatter(r, &seed);
+
+	*v = (struct yk_verdict){ .good = true };
+	void *graph = code ? NULL : record(r, fill_and_copy, &pattern, v);
+	for (int i = 0; i < 2 && graph && !code; i++) {
+		code = scatter(r, &seed);
+		code = code ? code : upload(r);
+		code = code ? code : r->device->ops->graph_run(r->queue->handle, graph);
+		code = code ? code : download(r);
+		for (int k = 0; k < FILLED; k += (int)sizeof pattern)
+			memcpy(r->before[0] + AT + k, &pattern, sizeof pattern);
+		memcpy(r->before[1] + 2 * AT, r->before[0], COPIED);
+		if (!code)
+			compare_images(r, v);
+	}
+	if (code)
+		failed(v, "a graph", settle(r, code));
+	if (graph)
+		r->device->ops->graph_free(graph);
+	return graph || !v->good;
 }

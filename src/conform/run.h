@@ -32,11 +32,13 @@ void yk_runner_fini(struct yk_runner *);
 int yk_runner_reserve(struct yk_runner *, uint64_t bytes0, uint64_t bytes1);
 // Implementations that take the case.
 uint64_t yk_runner_can(struct yk_runner *, const struct yk_case *);
-// Runs one; twice: once more, for the same bits.
+// Runs one; twice: once more, for the same bits, and by a graph where the backend has those.
 struct yk_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
 				bool twice);
 // Puts, gets, copies and fills, at odd places.
 struct yk_verdict yk_runner_memory(struct yk_runner *, uint64_t seed);
+// A fill and a copy recorded and replayed; false: the backend has no graphs.
+bool yk_runner_graph(struct yk_runner *, uint64_t seed, struct yk_verdict *);
 // "f32 [3,65] strides [65,1], .." of all views; for people.
 void yk_case_describe(const struct yk_case *, char *to, size_t cap);
 

@@ -120,6 +120,12 @@ int yk_queue_fill(struct yk_queue *, void *segment, uint64_t offset, uint64_t by
 int yk_queue_copy(struct yk_queue *, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		  uint64_t bytes);
 
+// The same from a segment of `source`'s device to one of q's, on q and behind what both have so far.  What is
+// read stays as it is until an event marked on q behind it is done.  Where the backend has no way, and
+// between backends, by the host, which waits.
+int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source, void *from,
+		    uint64_t from_offset, uint64_t bytes);
+
 // One reference.  Flushes the queue, so that any other queue and thread may wait for the event.
 int yk_event_mark(struct yk_queue *, struct yk_event **);
 int yk_event_try(struct yk_queue *, struct yk_event **); // without an error of this thread
@@ -129,7 +135,8 @@ int yk_event_done(struct yk_event *); // 1, 0, or negative when what it stands f
 // At most device.timeout seconds.
 int yk_event_wait(struct yk_event *);
 int yk_event_settle(struct yk_event *); // without an error of this thread
-// What is enqueued on q from now on runs behind e; e's queue is of the same backend.
+// What is enqueued on q from now on runs behind e.  The host waits where q's backend cannot: its own devices
+// may have no way, and those of another never have.
 int yk_event_before(struct yk_event *e, struct yk_queue *q);
 
 #endif

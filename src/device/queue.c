@@ -177,29 +177,59 @@ int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t b
 	return code < 0 ? code : waited;
 }
 
-int yk_queue_copy(struct yk_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-		  uint64_t bytes)
+// Copies what `source` has so far, behind what q has; waits for both.
+static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source,
+			void *from, uint64_t from_offset, uint64_t bytes)
 {
-	const struct yoke_backend *ops = q->device->ops;
-	bool had = yoke_error_code() != 0;
-	int code = ops->copy(q->handle, to, to_offset, from, from_offset, bytes);
-	if (!is_lacking(code, had))
-		return code;
-	uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
+	const uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
 	char *host = malloc(piece);
 	if (!host)
 		return yk_fail(YOKE_ENOMEM, "no memory to copy by");
-	code = 0;
+	int code = 0;
 	for (uint64_t at = 0; at < bytes && code >= 0; at += piece) {
 		uint64_t n = bytes - at < piece ? bytes - at : piece;
-		code = ops->get(q->handle, from, from_offset + at, host, n);
-		code = code < 0 ? code : yk_queue_drain(q);
-		code = code < 0 ? code : ops->put(q->handle, to, to_offset + at, host, n);
+		code = source->device->ops->get(source->handle, from, from_offset + at, host, n);
+		code = code < 0 ? code : yk_queue_drain(source);
+		code = code < 0 ? code : q->device->ops->put(q->handle, to, to_offset + at, host, n);
 		code = code < 0 ? code : yk_queue_drain(q);
 	}
-	yk_queue_drain(q); // a copy that failed is not at work on that memory either
+	yk_queue_drain(source); // a copy that failed is not at work on that memory either
+	if (q != source)
+		yk_queue_drain(q);
 	free(host);
 	return code;
+}
+
+int yk_queue_copy(struct yk_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		  uint64_t bytes)
+{
+	bool had = yoke_error_code() != 0;
+	int code = q->device->ops->copy(q->handle, to, to_offset, from, from_offset, bytes);
+	return is_lacking(code, had) ? copy_by_host(q, to, to_offset, q, from, from_offset, bytes) : code;
+}
+
+int yk_copy_between(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source, void *from,
+		    uint64_t from_offset, uint64_t bytes)
+{
+	const struct yoke_backend *ops = q->device->ops;
+	struct yk_event *e;
+
+	if (source->device->ops != ops)
+		return copy_by_host(q, to, to_offset, source, from, from_offset, bytes);
+	int code = yk_event_mark(source, &e);
+	if (code < 0)
+		return code;
+	code = yk_event_before(e, q);
+	yk_event_unref(e);
+	if (code < 0)
+		return code;
+	if (q->device == source->device)
+		return yk_queue_copy(q, to, to_offset, from, from_offset, bytes);
+	bool had = yoke_error_code() != 0;
+	code = ops->copy_between(q->handle, q->device->index, to, to_offset, source->device->index, from,
+				 from_offset, bytes);
+	return is_lacking(code, had) ? copy_by_host(q, to, to_offset, source, from, from_offset, bytes) :
+				       code;
 }
 
 // ---- events ----
@@ -338,7 +368,7 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 	if (!e || e->queue == q || atomic_load(&e->state))
 		return 0;
 	bool had = yoke_error_code() != 0;
-	int code = q->device->ops->event_after(q->handle, e->handle);
+	int code = e->ops == q->device->ops ? e->ops->event_after(q->handle, e->handle) : YOKE_EUNSUPPORTED;
 	if (code >= 0)
 		return 0;
 	if (code == YOKE_EUNSUPPORTED) { // then the host waits; what the event says its queue keeps

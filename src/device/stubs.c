@@ -36,7 +36,13 @@
 	X(void, release, (void *h), , ) \
 	X(const char *, impl_name, (uint32_t d, const struct yoke_op *o, uint32_t i), "", "") \
 	X(const void *, ext, (const char *name), NULL, NULL) \
-	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK)
+	X(int, segment_wrap, (uint32_t d, void *m, uint64_t n, void **s), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, copy_between, (void *q, uint32_t td, void *t, uint64_t to, uint32_t fd, void *f, uint64_t fo, \
+			      uint64_t n), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, graph_begin, (void *q), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, graph_end, (void *q, void **g), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(int, graph_run, (void *q, void *g), YOKE_EUNSUPPORTED, YOKE_EFORK) \
+	X(void, graph_free, (void *g), , )
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -49,6 +55,8 @@ CALLS(X)
 
 void yk_stubs_fill(struct yoke_backend *t)
 {
+	if (!t->graph_end || !t->graph_run || !t->graph_free || !t->copy || !t->fill) // all or none
+		t->graph_begin = NULL;
 #define X(type, name, params, hole, child) \
 	if (!t->name) \
 		t->name = hole_##name;

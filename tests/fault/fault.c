@@ -73,8 +73,27 @@ struct transfer {
 	struct transfer *next;
 };
 
+// What was recorded in a graph.
+struct work {
+	enum { WORK_RUN, WORK_COPY, WORK_FILL } kind;
+	void *to, *from; // segments
+	uint64_t to_offset, from_offset, bytes;
+	unsigned char pattern[8];
+	uint32_t pattern_bytes;
+	void *handle;
+	struct yoke_op op;
+	struct yoke_map map;
+	struct work *next;
+	struct yoke_view view[]; // the op's
+};
+
+struct graph {
+	struct work *first, **last;
+};
+
 struct queue {
 	void *cpu;
+	struct graph *recording; // or NULL
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
 	long runs;        // so far
@@ -383,9 +402,83 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 			cpu->get(((struct queue *)queue)->cpu, segment, offset, to, bytes);
 }
 
+// ---- graphs ----
+
+// Copies work with `views` views to the queue's graph.
+static int record(struct queue *q, const struct work *what, uint32_t views)
+{
+	struct work *w = malloc(sizeof *w + views * sizeof *w->view);
+	if (!w)
+		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
+	*w = *what;
+	if (w->op.map) {
+		w->map = *w->op.map;
+		w->op.map = &w->map;
+	}
+	for (uint32_t i = 0; i < views; i++)
+		w->view[i] = i < w->op.nout ? w->op.out[i] : w->op.in[i - w->op.nout];
+	w->op.out = w->view;
+	w->op.in = w->view + w->op.nout;
+	w->next = NULL;
+	*q->recording->last = w;
+	q->recording->last = &w->next;
+	return 0;
+}
+
+static int graph_begin(void *queue)
+{
+	struct queue *q = queue;
+	struct graph *g = calloc(1, sizeof *g);
+	if (!g)
+		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
+	g->last = &g->first;
+	q->recording = g;
+	alive++;
+	return 0;
+}
+
+static int graph_end(void *queue, void **to)
+{
+	struct queue *q = queue;
+	*to = q->recording;
+	q->recording = NULL;
+	return 0;
+}
+
+static int run(void *queue, void *handle, const struct yoke_op *op);
+static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset, uint64_t bytes);
+static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		uint32_t pattern_bytes);
+
+static int graph_run(void *queue, void *graph)
+{
+	int code = 0;
+	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
+		code = w->kind == WORK_RUN ? run(queue, w->handle, &w->op) :
+		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->from, w->from_offset, w->bytes) :
+					      fill(queue, w->to, w->to_offset, w->bytes, w->pattern,
+						   w->pattern_bytes);
+	return code;
+}
+
+static void graph_free(void *graph)
+{
+	struct graph *g = graph;
+	for (struct work *w = g->first, *next; w; w = next) {
+		next = w->next;
+		free(w);
+	}
+	free(g);
+	alive--;
+}
+
 static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
 		uint64_t bytes)
 {
+	struct queue *q = queue;
+	if (q->recording)
+		return record(q, &(struct work){ .kind = WORK_COPY, .to = to, .to_offset = to_offset,
+						 .from = from, .from_offset = from_offset, .bytes = bytes }, 0);
 	int code = fault(FAULT_copy);
 	if (!code)
 		code = use(to);
@@ -393,20 +486,33 @@ static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t 
 		code = use(from);
 	if (!code)
 		code = catch_up(queue);
-	return code ? code : cpu->copy(((struct queue *)queue)->cpu, to, to_offset, from,
-				       from_offset, bytes);
+	return code ? code : cpu->copy(q->cpu, to, to_offset, from, from_offset, bytes);
+}
+
+static int copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
+			void *from, uint64_t from_offset, uint64_t bytes)
+{
+	if (to_device >= devices || from_device >= devices)
+		return fail(YOKE_ENODEV, "fault: a copy between devices that are not there");
+	return copy(queue, to, to_offset, from, from_offset, bytes);
 }
 
 static int fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
 		uint32_t pattern_bytes)
 {
+	struct queue *q = queue;
+	if (q->recording) {
+		struct work w = { .kind = WORK_FILL, .to = segment, .to_offset = offset, .bytes = bytes,
+				  .pattern_bytes = pattern_bytes };
+		memcpy(w.pattern, pattern, pattern_bytes);
+		return record(q, &w, 0);
+	}
 	int code = fault(FAULT_fill);
 	if (!code)
 		code = use(segment);
 	if (!code)
 		code = catch_up(queue);
-	return code ? code : cpu->fill(((struct queue *)queue)->cpu, segment, offset, bytes,
-				       pattern, pattern_bytes);
+	return code ? code : cpu->fill(q->cpu, segment, offset, bytes, pattern, pattern_bytes);
 }
 
 // ---- events: NULL, done already, where kernels are empty ----
@@ -602,6 +708,9 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 {
 	struct queue *q = queue;
 	struct handle *h = handle;
+	if (q->recording)
+		return record(q, &(struct work){ .kind = WORK_RUN, .handle = handle, .op = *op },
+			      op->nout + op->nin);
 	bool meant = !only || only == (long)h->impl + 1;
 	int code = meant ? fault(FAULT_run) : 0;
 	if (code || null)
@@ -708,7 +817,9 @@ static struct yoke_backend backend = {
 	.event_mark = event_mark, .event_after = event_after, .event_done = event_done,
 	.event_wait = event_wait, .event_free = event_free,
 	.can = can, .prepare = prepare, .run = run, .release = release, .impl_name = impl_name,
-	.ext = ext,
+	.ext = ext, .copy_between = copy_between,
+	.graph_begin = graph_begin, .graph_end = graph_end, .graph_run = graph_run,
+	.graph_free = graph_free,
 };
 
 // ---- settings ----
@@ -754,13 +865,17 @@ static void read_settings(void)
 	only = number("fault.impl", "0",
 		      "the implementation, from 1, that fault.run is for, 0: all; and fault.wrong, 0: 1");
 	lacks = text("fault.lacks", "string", "", "ops it does not have, as softmax,contract; event_after, "
-		     "table_fill, table_copy");
+		     "table_fill, table_copy, table_between, table_graph");
 	if (strstr(lacks, "event_after"))
 		backend.event_after = NULL;
 	if (strstr(lacks, "table_fill"))
 		backend.fill = NULL;
 	if (strstr(lacks, "table_copy"))
 		backend.copy = NULL;
+	if (strstr(lacks, "table_between"))
+		backend.copy_between = NULL;
+	if (strstr(lacks, "table_graph"))
+		backend.graph_end = NULL;
 	absurd = text("fault.absurd", "string", "",
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
