@@ -234,7 +234,10 @@ struct yoke_map {
 	/* min(max(|p|, lo), hi)/|r| of each tensor, 1 where a norm is 0 or adapt is 0 */ \
 	X(MULTI_LAMB, 46) \
 	/* list g; scale -> list g scale (acc), bool []: is any of them infinite or NaN? */ \
-	X(MULTI_UNSCALE, 47)
+	X(MULTI_UNSCALE, 47) \
+	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
+	/* BUFFER views without gaps (row major), inputs may be none */ \
+	X(SOURCE, 50)
 
 enum yoke_op_code {
 #define X(name, number) YOKE_OP_##name = number,
@@ -253,6 +256,20 @@ enum yoke_reduce_kind {
 union yoke_attr {
 	int64_t i;
 	double f;
+};
+
+// Languages of kernel texts: OpenCL C 1.2; CUDA C++, which HIP takes too.
+enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
+
+// A kernel that an application brings.  Its parameters are, for each output and then each input, the
+// segment (a pointer to global memory; an absent input: NULL) and the byte offset of the operand's first
+// element (ulong), then each attribute (8 bytes: long or double).  A backend takes texts of its dialect.
+struct yoke_source {
+	uint32_t size, dialect;
+	const char *text, *entry; // the text is complete: nothing is put in front of it
+	uint64_t hash;            // of dialect, text and entry: equal ones have equal hashes
+	uint64_t global[3];       // work items, at least 1 along each axis, multiples of local
+	uint64_t local[3];        // of a group; all 0: as the backend likes
 };
 
 // One op, valid during the call.  Operand views come flat: an ordinary op has nout views in out
@@ -275,6 +292,7 @@ struct yoke_op {
 	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
 	                            // info.align; kind NONE: nothing
 	uint64_t id;                // the plan's step, for messages and profiles
+	const struct yoke_source *source; // SOURCE; else NULL
 };
 
 // ---- devices ----
@@ -319,9 +337,6 @@ struct yoke_setting {
 	uint32_t size;
 	const char *name, *type, *def, *help; // type: "bool", "int", "int 0..9", "bytes", "string"
 };
-
-// Languages map_source writes: OpenCL C 1.2; CUDA C++, which HIP takes too.
-enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
 
 #define YOKE_MAP_MAX_ARGS 128
 #define YOKE_MAP_KEY_BYTES 768

@@ -382,6 +382,55 @@ static void test_marks(void)
 	cl->segment_free(device, s);
 }
 
+// An application's text is compiled once, told apart by what is in it, and refused in words.
+static void test_source(void)
+{
+	static const char good[] = "__kernel void add(__global uchar *y, ulong y0, long by)"
+				   "{ ((__global int *)(y + y0))[get_global_id(0)] += (int)by; }",
+			  other[] = "__kernel void add(__global uchar *y, ulong y0, long by)"
+				    "{ ((__global int *)(y + y0))[get_global_id(0)] -= (int)by; }";
+	static const struct {
+		const char *text, *entry, *says;
+		uint64_t local;
+	} bad[] = {
+		{ "__kernel void add() { nonsense = 3; }", "add", "nonsense", 0 },
+		{ good, "sum", "sum", 0 },
+		{ "__kernel void add(__global uchar *y, ulong y0) {}", "add", "2 parameters", 0 },
+		{ "__kernel void add(__global uchar *y, ulong y0, int by) {}", "add", "parameter 2", 0 },
+		{ good, "add", "no implementation", 3 },
+	};
+	const int64_t n = 8;
+	int32_t got[8] = { 0 };
+	void *s;
+	must(cl->segment_new(device, YOKE_SEGMENT_DEVICE, sizeof got, &s), "segment_new");
+	must(cl->put(queue, s, 0, got, sizeof got), "put");
+	struct yoke_view y = dense_view(s, 0, yoke_i32, 1, &n);
+	struct yoke_source source = { .size = sizeof source, .dialect = YOKE_DIALECT_OPENCL, .entry = "add",
+				      .hash = 1, .global = { 8, 1, 1 } };
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .nattr = 1,
+			      .source = &source };
+	const unsigned before = compiled;
+	for (int i = 0; i < 6; i++) { // of one hash, all of them
+		char copy[sizeof good];
+		memcpy(copy, i % 3 ? good : other, sizeof good);
+		source.text = copy;
+		op.attr[0].i = 10 + i;
+		must(run_op(queue, &op, 0), "run");
+	}
+	must(cl->get(queue, s, 0, got, sizeof got), "get");
+	must(run_op(queue, &op, 0), "run");
+	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d", got[7]);
+	ok(compiled == before + 2, "each is compiled once: %u", compiled - before);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		source.text = bad[i].text;
+		source.entry = bad[i].entry;
+		source.local[0] = source.local[1] = source.local[2] = bad[i].local;
+		int err = run_op(queue, &op, 0);
+		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "bad text %zu: %s", i, last_error);
+	}
+	cl->segment_free(device, s);
+}
+
 static void test_refusals(void)
 {
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_LIMIT - 1 };
@@ -419,6 +468,7 @@ int main(void)
 		test_two(!device);
 	test_elapsed();
 	test_refusals();
+	test_source();
 	test_fork();
 	test_binaries();
 	cl->queue_free(queue);

@@ -22,7 +22,7 @@ struct kept {
 	size_t key_bytes, bytes;
 };
 static struct kept binaries[512];
-static unsigned nbinaries, cache_hits;
+static unsigned nbinaries, cache_hits, compiled;
 static bool spoilt; // the cache answers with garbage
 
 static void test_log(int level, const char *topic, const char *text)
@@ -107,6 +107,12 @@ static const char *test_text(const char *name)
 	return kernel_text(name);
 }
 
+static void test_programs(uint32_t built, uint32_t found)
+{
+	(void)found;
+	compiled += built;
+}
+
 static const struct yoke_host test_host = {
 	.size = sizeof test_host,
 	.abi = YOKE_ABI,
@@ -118,6 +124,7 @@ static const struct yoke_host test_host = {
 	.cache_get = test_get,
 	.cache_put = test_put,
 	.map_call = yk_map_call,
+	.programs = test_programs,
 };
 
 static const struct yoke_backend *cl;

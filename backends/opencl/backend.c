@@ -65,6 +65,7 @@ static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_MULTI_NORM] = &yk_cl_optim,
 	[YOKE_OP_MULTI_LAMB] = &yk_cl_optim,
 	[YOKE_OP_MULTI_UNSCALE] = &yk_cl_optim,
+	[YOKE_OP_SOURCE] = &yk_cl_source,
 };
 
 static const struct yk_cl_op *op_of(const struct yoke_op *op)

@@ -105,6 +105,8 @@ static int take(struct yk_cl_device *d, const struct wanted *w, cl_program progr
 	cl_int code;
 	cl_kernel kernel = clCreateKernel(program, w->build->name, &code);
 
+	if (code == CL_INVALID_KERNEL_NAME)
+		return yk_cl_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", w->build->name);
 	if (!kernel)
 		return yk_cl_fail(d, "clCreateKernel", code);
 	int err = keep(d, w, kernel, to);
@@ -139,4 +141,48 @@ int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
 	err = take(d, &w, program, to);
 	clReleaseProgram(program); // the kernel holds it
 	return err;
+}
+
+// An application's text, by content: it may lie elsewhere the next time.
+struct yk_cl_text {
+	struct yk_cl_text *next;
+	struct yk_cl_entry *kernel;
+	uint64_t hash;
+	const char *text;
+	char entry[]; // and the text
+};
+
+int yk_cl_kernel_source(struct yk_cl_device *d, const struct yoke_source *s, struct yk_cl_entry **to)
+{
+	const size_t entry = strlen(s->entry) + 1, text = strlen(s->text) + 1;
+	struct yk_cl_text *t = d->texts;
+	cl_program program;
+
+	while (t && (t->hash != s->hash || strcmp(t->entry, s->entry) || strcmp(t->text, s->text)))
+		t = t->next;
+	if (t) {
+		*to = t->kernel;
+		return 0;
+	}
+	if (!(t = malloc(sizeof *t + entry + text)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	t->hash = s->hash;
+	t->text = t->entry + entry;
+	memcpy(t->entry, s->entry, entry);
+	memcpy(t->entry + entry, s->text, text);
+	int err = yk_cl_program_text(d, t->text, t->entry, &program);
+	if (!err) {
+		const struct yk_cl_build b = { .files = "", .name = t->entry };
+		const struct wanted w = want(&b, "", 0);
+		err = take(d, &w, program, &t->kernel);
+		clReleaseProgram(program); // the kernel holds it
+	}
+	if (err) {
+		free(t);
+		return err;
+	}
+	t->next = d->texts;
+	d->texts = t;
+	*to = t->kernel;
+	return 0;
 }

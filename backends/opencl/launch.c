@@ -523,7 +523,7 @@ static int launch(const struct run *x, const struct launch *l)
 			return yk_cl_fail(q->device, call, code);
 		}
 	code = clEnqueueNDRangeKernel(q->queue, l->kernel, l->dims, NULL, l->items,
-				      l->group, 0, NULL, NULL);
+				      l->group[0] ? l->group : NULL, 0, NULL, NULL);
 	if (code != CL_SUCCESS)
 		return launch_failed(q, l, code);
 	// what fails now fails again at the next event, where nothing is tried twice

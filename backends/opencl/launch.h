@@ -77,7 +77,7 @@ void yk_cl_arg_map(struct yk_cl_record *, const struct yoke_map_call *);
 // The two parameters REPORT_PARAMS of cl/report.cl; the op's report is said by yk_cl_reports.
 void yk_cl_arg_slot(struct yk_cl_record *);
 void yk_cl_reports(struct yk_cl_record *, int kind, const char *op, int64_t most);
-// Items in whole groups.
+// Items in whole groups; groups of 0: as the driver likes.
 int yk_cl_launch(struct yk_cl_record *, cl_uint dims, const size_t *items, const size_t *group,
 		 const char *name);
 // In place of a kernel, a function that is called with a copy of data.

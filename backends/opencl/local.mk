@@ -49,5 +49,6 @@ opencl_sources = \
 	backends/opencl/scatter.c \
 	backends/opencl/softmax.c \
 	backends/opencl/sort.c \
+	backends/opencl/source.c \
 	backends/opencl/try.c \
 	backends/opencl/xent.c

@@ -53,6 +53,7 @@ struct yk_cl_device {
 	int f64, f16;            // of f64.c and f16.c
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
 	struct yk_cl_program *programs; // of text files; stay as long as the device
+	struct yk_cl_text *texts;       // of applications, likewise
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
 	uint64_t released;              // buffers so far: another may have come by the same handle
 };
@@ -177,6 +178,9 @@ int yk_cl_program_file(struct yk_cl_device *, const struct yk_cl_build *, cl_pro
 int yk_cl_program_map(struct yk_cl_device *, const struct yk_cl_build *, const struct yoke_op *,
 		      cl_program *to);
 
+// The program of an application's text, of which `entry` is wanted; to be released.
+int yk_cl_program_text(struct yk_cl_device *, const char *text, const char *entry, cl_program *to);
+
 // ---- kernel.c ----
 
 void yk_cl_define(struct yk_cl_build *, const char *name, int64_t value);
@@ -189,6 +193,9 @@ int yk_cl_kernel_file(struct yk_cl_device *, const struct yk_cl_build *, struct 
 // it) and of files behind it; built for each form of map.
 int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *, const struct yoke_map_call *,
 		     const struct yk_cl_build *, struct yk_cl_entry **to);
+
+// The same of an application's text.  EUNSUPPORTED, with the compiler's words, when it does not build.
+int yk_cl_kernel_source(struct yk_cl_device *, const struct yoke_source *, struct yk_cl_entry **to);
 
 // ---- the ops ----
 
@@ -225,5 +232,6 @@ extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
 extern const struct yk_cl_op yk_cl_attention, yk_cl_attention_back;
 extern const struct yk_cl_op yk_cl_move, yk_cl_gather, yk_cl_scatter, yk_cl_scan, yk_cl_sort;
+extern const struct yk_cl_op yk_cl_source;
 
 #endif

@@ -229,6 +229,11 @@ int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const
 	return err ? err : build(d, b, options, op, to);
 }
 
+int yk_cl_program_text(struct yk_cl_device *d, const char *text, const char *entry, cl_program *to)
+{
+	return program_of(d, text, d->options, entry, to);
+}
+
 struct yk_cl_program {
 	struct yk_cl_program *next;
 	cl_program program;

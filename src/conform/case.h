@@ -40,6 +40,7 @@ struct yk_case {
 	bool rejects; // a value is out of range: the op may fail with ERANGE
 	struct yoke_op op;
 	struct yoke_map map;
+	struct yoke_source source;
 	struct yoke_view view[YK_CASE_VIEWS]; // results, then operands
 	struct yk_array array[YK_CASE_VIEWS];
 	uint32_t views;
@@ -65,7 +66,7 @@ yk_case_maker yk_make_map, yk_make_reduce, yk_make_contract, yk_make_move, yk_ma
 	yk_make_layer_norm_back, yk_make_rms_norm, yk_make_rms_norm_back,
 	yk_make_cross_entropy, yk_make_cross_entropy_back, yk_make_attention,
 	yk_make_attention_back, yk_make_multi_adamw, yk_make_multi_sgd,
-	yk_make_multi_norm, yk_make_rope, yk_make_multi_lamb, yk_make_multi_unscale;
+	yk_make_multi_norm, yk_make_rope, yk_make_multi_lamb, yk_make_multi_unscale, yk_make_source;
 
 // ---- random numbers: splitmix64 (Steele et al. 2014) ----
 

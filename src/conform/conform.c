@@ -54,6 +54,7 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(MULTI_LAMB, multi_lamb, REALS, 24),
 	ROW(MULTI_NORM, multi_norm, REALS, 24),
 	ROW(MULTI_UNSCALE, multi_unscale, REALS, 24),
+	ROW(SOURCE, source, D(f32) | D(i32), 24),
 	{ .name = NULL },
 };
 

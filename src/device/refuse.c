@@ -28,6 +28,8 @@ static uint64_t form_of(const struct yoke_op *op)
 		uint8_t one[] = { v->kind, v->dtype, v->rank };
 		h = yk_hash(one, sizeof one, h);
 	}
+	if (op->source)
+		h = yk_hash(&op->source->hash, sizeof op->source->hash, h);
 	return op->map ? yk_hash(op->map->insn, op->map->ninsn * sizeof *op->map->insn, h) : h;
 }
 
