@@ -12,6 +12,7 @@
 #include "conform/conform.h"
 #include "conform/run.h"
 #include "conform/sample.h"
+#include "kernel/merge.h"
 
 #define D(dtype) (1u << yoke_##dtype)
 enum {
@@ -83,7 +84,10 @@ bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
 			       .state = yk_hash(from, sizeof from, 0) };
 	if (setjmp(no_memory))
 		return false;
-	return row->make(c, dtype);
+	const bool made = row->make(c, dtype);
+	if (made)
+		yk_merge_axes(&c->op, c->view, c->view + c->op.nout);
+	return made;
 }
 
 // ---- names ----

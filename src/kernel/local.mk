@@ -10,7 +10,9 @@ libyokecore_la_SOURCES += \
 	src/kernel/mapform.c \
 	src/kernel/mapform.h \
 	src/kernel/mapsrc.c \
-	src/kernel/mapsrc.h
+	src/kernel/mapsrc.h \
+	src/kernel/merge.c \
+	src/kernel/merge.h
 
 nodist_libyokecore_la_SOURCES += src/kernel/kerneltext.c
 CLEANFILES += src/kernel/kerneltext.c

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "kernel/merge.h"
 #include "plan/build.h"
 
 void yk_built_fini(struct yk_built *b)
@@ -147,6 +148,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 	}
 	if (row->code == YOKE_OP_CONTRACT) {
 		yk_build_factors(w, n, dense, b);
+		yk_merge_axes(op, b->view, b->view + op->nout);
 		return 0;
 	}
 	for (uint32_t i = 0; i < n->nin; i++) {
@@ -159,6 +161,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		op->nattr = n->nattr;
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
+	yk_merge_axes(op, b->view, b->view + op->nout);
 	return 0;
 }
 
@@ -187,33 +190,25 @@ int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_p
 	if (yk_built_reset(b, map ? YOKE_OP_MAP : YOKE_OP_MOVE, 2) < 0)
 		return YOKE_ENOMEM;
 	struct yoke_op *op = &b->op;
-	int64_t dims[YOKE_MAX_RANK], stride[2][YOKE_MAX_RANK];
-	int axis[YOKE_MAX_RANK];
 	bool number = yk_is_number(w, from->base);
-	memcpy(dims, x->dims, sizeof dims);
-	memcpy(stride[0], to->stride, sizeof dims);
-	memcpy(stride[1], from->stride, sizeof dims);
-	if (number)
-		memset(stride[1], 0, sizeof dims);
-	int rank = yk_collapse(x->rank, dims, 2, stride, 0, axis);
 	op->nout = op->nin = 1;
 	op->in = b->view + 1;
 	b->value[0] = to->base;
 	b->value[1] = from->base;
-	yk_buffer_view(w, &b->view[0], x->dtype, rank, dims, stride[0], to->offset);
+	yk_buffer_view(w, &b->view[0], x->dtype, x->rank, x->dims, to->stride, to->offset);
 	if (number)
-		yk_number_view(w, &b->view[1], from->base, rank, dims);
+		yk_number_view(w, &b->view[1], from->base, x->rank, x->dims);
 	else
-		yk_buffer_view(w, &b->view[1], x->dtype, rank, dims, stride[1],
-			       from->offset);
-	if (!map)
-		return 0;
-	op->rank = (uint8_t)rank;
-	memcpy(op->dims, dims, sizeof dims);
-	b->map = (struct yoke_map){
-		.size = sizeof b->map, .ninsn = 1, .nin = 1, .nout = 1
-	};
-	b->map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = x->dtype };
-	op->map = &b->map;
+		yk_buffer_view(w, &b->view[1], x->dtype, x->rank, x->dims, from->stride, from->offset);
+	if (map) {
+		op->rank = x->rank;
+		memcpy(op->dims, x->dims, sizeof op->dims);
+		b->map = (struct yoke_map){
+			.size = sizeof b->map, .ninsn = 1, .nin = 1, .nout = 1
+		};
+		b->map.insn[0] = (struct yoke_insn){ .op = YOKE_MAP_INPUT, .dtype = x->dtype };
+		op->map = &b->map;
+	}
+	yk_merge_axes(op, b->view, b->view + 1);
 	return 0;
 }

@@ -28,11 +28,6 @@ void yk_broadcast_strides(const struct yk_value *x, const int64_t *stride, int r
 			  const int64_t *dims, int64_t *to);
 // Are they row major without gaps, axes of 1 element aside?
 bool yk_is_dense(int rank, const int64_t *dims, const int64_t *stride);
-// Joins neighbouring axes that all n operands run through as one and drops axes of 1 element; bit k of
-// `apart` keeps axes k and k+1 apart, bit 16 + k keeps axis k though it has 1 element.  map[k] gets
-// the new axis of axis k, -1 when it is gone.  Returns the new rank, at least 1.
-int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK], unsigned apart,
-		int *map);
 
 // ---- keys ----
 

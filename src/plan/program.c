@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "kernel/merge.h"
 #include "plan/build.h"
 
 struct input {
@@ -191,38 +192,6 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 	yk_buffer_view(w, &b->view[0], y->dtype, p->rank, dims, stride, at->offset);
 }
 
-// Fewer axes, the same order of elements.
-static void collapse(struct yk_built *b, unsigned *axes, bool arg)
-{
-	struct yoke_op *op = &b->op;
-	int64_t stride[YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS][YOKE_MAX_RANK];
-	int map[YOKE_MAX_RANK], n = (int)(op->nout + op->nin);
-	unsigned apart = 0, now = 0;
-	for (int i = 0; i < op->rank; i++) {
-		bool gone = *axes >> i & 1, next = *axes >> (i + 1) & 1;
-		if (gone != next || (arg && (gone || next)))
-			apart |= 1u << i;
-		if (arg && gone)
-			apart |= 1u << (16 + i);
-	}
-	for (int k = 0; k < n; k++)
-		memcpy(stride[k], b->view[k].strides, sizeof stride[k]);
-	int rank = yk_collapse(op->rank, op->dims, n, stride, apart, map);
-	for (int i = 0; i < op->rank; i++)
-		if (map[i] >= 0 && *axes >> i & 1)
-			now |= 1u << map[i];
-	for (int k = 0; k < n; k++) {
-		struct yoke_view *v = &b->view[k];
-		v->rank = (uint8_t)rank;
-		memcpy(v->strides, stride[k], sizeof stride[k]);
-		for (int i = 0; i < rank; i++)
-			v->dims[i] =
-				(uint32_t)k < op->nout && now >> i & 1 ? 1 : op->dims[i];
-	}
-	op->rank = (uint8_t)rank;
-	*axes = now;
-}
-
 // The one contraction among the members, NULL when there is none; false when there are several, or when
 // a member makes what it multiplies.
 static bool find_product(const struct program *p, const struct yk_node **product)
@@ -313,16 +282,17 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 		input_views(&p, b, 1);
 		op->nattr = 1;
 		op->attr[0].i = space->dtype;
+		yk_merge_axes(op, b->view, b->view + op->nout);
 		return 0;
 	}
 	op->rank = (uint8_t)p.rank;
 	memcpy(op->dims, p.dims, sizeof op->dims);
 	input_views(&p, b, 0);
-	collapse(b, &axes, last->op == YK_ARGMAX || last->op == YK_ARGMIN);
 	if (reduces) {
 		op->nattr = 2;
 		op->attr[0].i = yk_op_row(last->op)->map;
 		op->attr[1].i = axes;
 	}
+	yk_merge_axes(op, b->view, b->view + op->nout);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of strides: views, broadcasts, and how few axes a loop needs.
+// Arithmetic of strides: views and broadcasts.
 
 #include "config.h"
 
@@ -75,36 +75,4 @@ void yk_broadcast_strides(const struct yk_value *x, const int64_t *stride, int r
 		to[i] = i < more || (x->dims[i - more] == 1 && dims[i] != 1) ?
 				0 :
 				stride[i - more];
-}
-
-int yk_collapse(int rank, int64_t *dims, int n, int64_t (*stride)[YOKE_MAX_RANK],
-		unsigned apart, int *map)
-{
-	int to = -1, last = -1; // last: old axis that was taken last
-	for (int i = 0; i < rank; i++) {
-		if (dims[i] == 1 && !(apart >> 16 & 1u << i)) {
-			map[i] = -1;
-			continue;
-		}
-		bool join = last >= 0;
-		for (int j = last < 0 ? 0 : last; j < i && join; j++)
-			join = !(apart >> j & 1);
-		for (int k = 0; k < n && join; k++)
-			join = stride[k][to] == dims[i] * stride[k][i];
-		if (!join)
-			dims[++to] = dims[i];
-		else
-			dims[to] *= dims[i];
-		for (int k = 0; k < n; k++)
-			stride[k][to] = stride[k][i];
-		map[i] = to;
-		last = i;
-	}
-	if (to < 0) { // a single element
-		to = 0;
-		dims[0] = 1;
-		for (int k = 0; k < n; k++)
-			stride[k][0] = 0;
-	}
-	return to + 1;
 }
