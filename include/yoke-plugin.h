@@ -152,6 +152,11 @@ struct yoke_map {
 // ---- ops ----
 
 // Ops a backend may take.  Shapes in brackets; trailing names are attr[]: i integer, f double.
+// Views come with their axes merged.  Where it is open how many axes there are (all of MAP, MOVE and CHECK;
+// of REDUCE, kept and reduced ones apart, but for the axis of a place; the leading axes of CONTRACT, SORT,
+// SOFTMAX and the norms; those before and behind the axis of SCAN, the ALONG ops and GATHER; indices and rows
+// of GATHER and SCATTER_ADD), axes of one element are left out and neighbours that all operands run through as
+// one are one axis: a backend has nothing to gain from merging them again.
 // "acc" is f64 for f64, i64 for integers, f32 otherwise.  Reductions have a fixed order.
 // idx and ids are i32 or i64, counted from 0; one outside of its range makes ERANGE, at run or, where
 // only the device can see it, at the next event that stands for the op, and nothing is read or

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONTRACT in normal form: shapes checked, leading axes merged.
+// CONTRACT in normal form: shapes checked, leading axes made rows where they can be.
 #include "config.h"
 
 #include "contract.h"
@@ -53,7 +53,7 @@ static bool operands_fit(const struct yoke_op *op)
 }
 
 // Leading axes, from the last one on, into s.d[YK_CL_BATCH - 1], ..
-static bool merge(struct yk_cl_contract *c, const int64_t *y_strides)
+static bool take_lead(struct yk_cl_contract *c, const int64_t *y_strides)
 {
 	const struct yoke_view *y = &c->op->out[0];
 	struct yk_cl_contraction *s = &c->s;
@@ -63,14 +63,6 @@ static bool merge(struct yk_cl_contract *c, const int64_t *y_strides)
 		int64_t n = y->dims[i];
 		if (__builtin_mul_overflow(c->batch, n, &c->batch))
 			return false;
-		if (n == 1)
-			continue;
-		if (to < YK_CL_BATCH && y_strides[i] == s->y[to] * s->d[to] &&
-		    c->a->strides[i] == s->a[to] * s->d[to] &&
-		    c->b->strides[i] == s->b[to] * s->d[to]) {
-			s->d[to] *= n;
-			continue;
-		}
 		to--;
 		s->d[to] = n;
 		s->y[to] = y_strides[i];
@@ -139,7 +131,7 @@ bool yk_cl_contract_of(const struct yoke_op *op, struct yk_cl_contract *c,
 			return false;
 		c->map = room;
 	}
-	if (!merge(c, y_strides))
+	if (!take_lead(c, y_strides))
 		return false;
 	fold(c);
 	return true;

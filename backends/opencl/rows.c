@@ -45,41 +45,20 @@ bool yk_cl_float(int dtype)
 	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-// The outer axes merged into rows->dims; false when there are too many.
-static bool merge(const struct yoke_view *v, struct yk_cl_rows *r)
-{
-	memset(r, 0, sizeof *r);
-	for (int i = 0; i < v->rank - 1; i++) {
-		int64_t k = r->rank - 1;
-		if (v->dims[i] == 1)
-			continue;
-		if (k >= 0 && r->strides[k] == v->strides[i] * v->dims[i]) {
-			r->dims[k] *= v->dims[i];
-			r->strides[k] = v->strides[i];
-			continue;
-		}
-		if (r->rank == YK_CL_OUTER)
-			return false;
-		r->dims[r->rank] = v->dims[i];
-		r->strides[r->rank++] = v->strides[i];
-	}
-	return true;
-}
-
 bool yk_cl_is_rows(const struct yoke_view *v)
 {
-	struct yk_cl_rows r;
 	int k = v->rank - 1;
 
-	return v->kind == YOKE_VIEW_BUFFER && yk_cl_float(v->dtype) && v->rank > 0 &&
-	       (v->strides[k] == 1 || v->dims[k] <= 1) && v->dims[k] <= INT32_MAX / 2 &&
-	       merge(v, &r);
+	return v->kind == YOKE_VIEW_BUFFER && yk_cl_float(v->dtype) && k >= 0 && k <= YK_CL_OUTER &&
+	       (v->strides[k] == 1 || v->dims[k] <= 1) && v->dims[k] <= INT32_MAX / 2;
 }
 
 struct yk_cl_rows yk_cl_rows_of(const struct yoke_view *v)
 {
-	struct yk_cl_rows r;
-	merge(v, &r);
+	struct yk_cl_rows r = { .rank = v->rank - 1 };
+
+	memcpy(r.dims, v->dims, (size_t)r.rank * sizeof *r.dims);
+	memcpy(r.strides, v->strides, (size_t)r.rank * sizeof *r.strides);
 	return r;
 }
 

@@ -6,7 +6,7 @@
 
 #include "launch.h"
 
-#define YK_CL_OUTER 4 // axes before the row after merging
+#define YK_CL_OUTER 4 // most axes before the row
 
 // struct rows of cl/rows.cl.
 struct yk_cl_rows {

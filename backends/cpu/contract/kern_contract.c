@@ -29,28 +29,16 @@ static bool folds(int64_t outer, int64_t inner_dim, int64_t inner)
 	return outer == inner * inner_dim;
 }
 
-// Batch axes: those of size 1 go, those that all operands step through evenly merge.
-static void merge_batch(struct yk_gemm *g, const struct yoke_view *a,
+static void take_batch(struct yk_gemm *g, const struct yoke_view *a,
 			const struct yoke_view *b, const struct yoke_view *c)
 {
 	g->batches = 1;
 	for (int i = 0; i < c->rank - 2; i++) {
-		int64_t d = c->dims[i];
-		int last = g->rank - 1;
-		g->batches *= d;
-		if (d == 1)
-			continue;
-		if (last >= 0 && folds(g->sa[last], d, a->strides[i]) &&
-		    folds(g->sb[last], d, b->strides[i]) &&
-		    folds(g->sc[last], d, c->strides[i])) {
-			g->dims[last] *= d;
-		} else {
-			last = g->rank++;
-			g->dims[last] = d;
-		}
-		g->sa[last] = a->strides[i];
-		g->sb[last] = b->strides[i];
-		g->sc[last] = c->strides[i];
+		g->batches *= g->dims[i] = c->dims[i];
+		g->sa[i] = a->strides[i];
+		g->sb[i] = b->strides[i];
+		g->sc[i] = c->strides[i];
+		g->rank++;
 	}
 	// The same b for all: the innermost batch axis is more rows of a.
 	if (g->rank > 0) {
@@ -125,7 +113,7 @@ static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 	g->cn = c->strides[r - 1];
 	g->dtype = c->dtype;
 	g->esize = yk_esize(c->dtype);
-	merge_batch(g, a, b, c);
+	take_batch(g, a, b, c);
 	return true;
 }
 

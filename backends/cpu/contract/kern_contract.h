@@ -22,7 +22,7 @@ struct yk_cut {
 struct yk_gemm {
 	int64_t m, n, k;
 	int64_t am, ak, bk, bn, cm, cn;
-	int64_t batches; // the product of dims; axes that follow each other are merged
+	int64_t batches; // the product of dims
 	int rank;
 	int64_t dims[YOKE_MAX_RANK], sa[YOKE_MAX_RANK], sb[YOKE_MAX_RANK],
 		sc[YOKE_MAX_RANK];

@@ -9,7 +9,7 @@ enum { PIECE = 1 << 14 }; // elements
 
 struct job {
 	const struct yoke_op *op;
-	int axis, inner;             // inner: axes behind it, collapsed
+	int axis, inner;             // inner: axes behind it
 	int64_t count, slices, each; // indices; slices in all, of a piece
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
 	_Atomic int64_t bad; // position of the first bad index
@@ -97,15 +97,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.slices *= x->dims[d];
 	j.slices *= j.count;
 	for (int d = j.axis + 1; d < x->rank; d++) {
-		int64_t n = x->dims[d], from = x->strides[d],
-			to = y->strides[d - 1 + idx->rank];
-		int k = j.inner - 1;
-		slice *= n;
-		bool merge = k >= 0 && j.from[k] == from * n && j.to[k] == to * n;
-		if (!merge)
-			k = j.inner++;
-		j.dims[k] = merge ? j.dims[k] * n : n;
-		j.from[k] = from, j.to[k] = to;
+		slice *= j.dims[j.inner] = x->dims[d];
+		j.from[j.inner] = x->strides[d];
+		j.to[j.inner++] = y->strides[d - 1 + idx->rank];
 	}
 	if (j.inner == 0)
 		j.inner = 1, j.dims[0] = j.from[0] = j.to[0] = 1;

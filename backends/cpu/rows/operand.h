@@ -34,25 +34,17 @@ static inline bool is_dense_or_none(const struct yoke_view *v)
 struct rows {
 	float *base;
 	int64_t cols, count;
-	int rank; // of the outer axes, those that follow each other merged into one
+	int rank; // of the outer axes
 	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
 };
 
 static inline struct rows rows_of(const struct yoke_view *v)
 {
 	struct rows r = { .base = yk_ptr(v), .cols = v->dims[v->rank - 1], .count = 1 };
-	for (int i = 0; i < v->rank - 1; i++) {
-		r.count *= v->dims[i];
-		if (v->dims[i] == 1)
-			continue;
-		int k = r.rank - 1;
-		if (k >= 0 && r.strides[k] == v->strides[i] * v->dims[i]) {
-			r.dims[k] *= v->dims[i];
-			r.strides[k] = v->strides[i];
-		} else {
-			r.dims[r.rank] = v->dims[i];
-			r.strides[r.rank++] = v->strides[i];
-		}
+	for (r.rank = 0; r.rank < v->rank - 1; r.rank++) {
+		r.count *= v->dims[r.rank];
+		r.dims[r.rank] = v->dims[r.rank];
+		r.strides[r.rank] = v->strides[r.rank];
 	}
 	return r;
 }
