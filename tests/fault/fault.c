@@ -454,10 +454,14 @@ static int graph_run(void *queue, void *graph)
 {
 	int code = 0;
 	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
-		code = w->kind == WORK_RUN ? run(queue, w->handle, &w->op) :
-		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->from, w->from_offset, w->bytes) :
-					      fill(queue, w->to, w->to_offset, w->bytes, w->pattern,
-						   w->pattern_bytes);
+		switch (w->kind) {
+		case WORK_RUN: code = run(queue, w->handle, &w->op); break;
+		case WORK_COPY:
+			code = copy(queue, w->to, w->to_offset, w->from, w->from_offset, w->bytes);
+			break;
+		case WORK_FILL:
+			code = fill(queue, w->to, w->to_offset, w->bytes, w->pattern, w->pattern_bytes);
+		}
 	return code;
 }
 
