@@ -492,10 +492,10 @@ struct yoke_backend {
 	// core copies by way of the host.
 	int (*copy_between)(void *queue, uint32_t to_device, void *to, uint64_t to_offset,
 			    uint32_t from_device, void *from, uint64_t from_offset, uint64_t bytes);
-	// Records work of a queue for replay: all four, beside copy and fill, or none.  From graph_begin on run, copy and fill on
-	// that queue are recorded and not done; no other function is called with it until graph_end.
-	// graph_end always ends that; after an error of a call in between, the graph (if one is given) is
-	// freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
+	// Records work of a queue for replay: all four, beside copy and fill, or none.  From graph_begin
+	// on, run, copy and fill on that queue are recorded and not done; no other function is called with
+	// it until graph_end, which always ends that.  After an error of a call in between the graph, if
+	// one is given, is freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
 	// the core likes, one at a time for a graph.  Nothing differs between replays: segments, offsets,
 	// bits of SCALAR views and handles are those that were recorded, and live until the graph is freed;
 	// what lies in the segments is as it is then.  graph_free: none of its runs is under way any more.

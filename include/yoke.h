@@ -36,8 +36,8 @@
 //
 //	struct yoke_stats s = { .size = sizeof s };
 //
-// It grows at its end in later versions; a function uses what both sides know of it, and takes the default
-// for members behind the caller's size.  EINVAL for a size of 0.
+// It grows at its end in later versions; a function uses what both sides know of it.  Members behind the
+// caller's size are as by default, tensors YOKE_NONE and numbers 0.  EINVAL for a size of 0.
 #ifndef YOKE_H
 #define YOKE_H
 

@@ -56,8 +56,8 @@ static uint64_t differ(const struct side *s)
 	return err ? ROOM : bad;
 }
 
-// What is put on one device goes to the other while it may still be on its way; once an event says that the copy
-// is over, other bytes take its place.
+// What is put on one device goes to the other while it may still be on its way; once an event says that the
+// copy is over, other bytes take its place.
 static void back_and_forth(struct side *side)
 {
 	uint64_t bad = 0;
@@ -69,7 +69,8 @@ static void back_and_forth(struct side *side)
 		unsigned char *data = bytes_of(n), *other = bytes_of(n);
 		struct yk_event *e = NULL;
 		err = put(from, at, data, n);
-		err = err ? err : yk_copy_between(to->queue, to->segment, there, from->queue, from->segment, at, n);
+		err = err ? err : yk_copy_between(to->queue, to->segment, there, from->queue,
+						  from->segment, at, n);
 		memcpy(to->image + there, data, n);
 		err = err ? err : yk_event_mark(to->queue, &e);
 		err = err ? err : yk_event_before(e, from->queue);
@@ -108,7 +109,8 @@ static int child(const char *first, const char *second)
 		ok(ctl->calls("copy") == (native ? ROUNDS : 0), "%ld by the backend", ctl->calls("copy"));
 	if (native) {
 		ctl->arm("copy", 1);
-		int err = yk_copy_between(side[1].queue, side[1].segment, 0, side[0].queue, side[0].segment, 0, 8);
+		int err = yk_copy_between(side[1].queue, side[1].segment, 0, side[0].queue,
+					  side[0].segment, 0, 8);
 		ok(err == YOKE_EDEVICE, "one that fails: %s", yoke_error_name(err));
 		yoke_error_clear();
 	}

@@ -131,7 +131,8 @@ static void table(void)
 		for (int k = 0; k < x->nattr; k++)
 			good &= op.attr[k].i == x->attr_now[k];
 		if (op.rank)
-			good &= op.rank == v[x->n - 1].rank && !memcmp(op.dims, v[x->n - 1].dims, op.rank * sizeof *op.dims);
+			good &= op.rank == v[x->n - 1].rank &&
+				!memcmp(op.dims, v[x->n - 1].dims, op.rank * sizeof *op.dims);
 		ok(good, "%s", x->what);
 	}
 }

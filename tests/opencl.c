@@ -426,7 +426,8 @@ static void test_source(void)
 		source.entry = bad[i].entry;
 		source.local[0] = source.local[1] = source.local[2] = bad[i].local;
 		int err = run_op(queue, &op, 0);
-		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "bad text %zu: %s", i, last_error);
+		ok(err == YOKE_EUNSUPPORTED && strstr(last_error, bad[i].says), "bad text %zu: %s", i,
+		   last_error);
 	}
 	cl->segment_free(device, s);
 }

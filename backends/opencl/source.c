@@ -45,17 +45,19 @@ static int check_args(const struct yk_cl_entry *e, const struct yoke_op *op, siz
 
 	clGetKernelInfo(e->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
 	if (n != want)
-		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a segment and "
-				   "an offset for each operand and a word for each attribute",
+		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
+				   "segment and an offset for each operand and a word for each attribute",
 				   e->build.name, n, want);
-	for (cl_uint i = 0; i < want; i++)
-		if (i < views && i % 2 == 0 ? clSetKernelArg(e->kernel, i, sizeof none, &none) :
-					      clSetKernelArg(e->kernel, i, sizeof word, &word))
-			return yk_cl_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i, e->build.name,
-					   i < views && i % 2 == 0 ? "a pointer to global memory" : "of 8 bytes");
+	for (cl_uint i = 0; i < want; i++) {
+		const bool segment = i < views && i % 2 == 0;
+		if (segment ? clSetKernelArg(e->kernel, i, sizeof none, &none) :
+			      clSetKernelArg(e->kernel, i, sizeof word, &word))
+			return yk_cl_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i,
+					   e->build.name, segment ? "a pointer to global memory" : "of 8 bytes");
+	}
 	if (group > e->group)
-		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not of %zu",
-				   e->build.name, e->group, group);
+		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not "
+				   "of %zu", e->build.name, e->group, group);
 	return 0;
 }
 

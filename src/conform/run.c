@@ -509,7 +509,8 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 			for (uint64_t at = 0; at < r->used[s] && v.good; at++)
 				if (r->writable[s][at] == 1 &&
 				    first[at] != r->after[s][at])
-					blame(&v, "a second run%s gave other bits", graph ? ", by a graph," : "");
+					blame(&v, "a second run%s gave other bits",
+					      graph ? ", by a graph," : "");
 		if (graph)
 			d->ops->graph_free(graph);
 		free(first);

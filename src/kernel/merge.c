@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging axes.  An op's definition groups its axes in parts: the leading axes of [..,N], those before and behind
-// an axis, those of indices.  Neighbours within a part are merged in all operands that have it.
+// Merging axes.  An op's definition groups its axes in parts: the leading axes of [..,N], those before
+// and behind an axis, those of indices.  Neighbours within a part are merged in all operands that have it.
 #include "config.h"
 
 #include <stdbool.h>
@@ -89,7 +89,8 @@ static void merge_reduced(struct yoke_op *op, struct views *w)
 		for (first = end - 1; first > 0 && (mask >> first & 1) == (mask >> (first - 1) & 1);)
 			first--;
 		const int left = merge_at(w, first, end - first, 1, 0);
-		const uint64_t behind = mask >> end << (first + left), before = mask & (((uint64_t)1 << first) - 1);
+		const uint64_t before = mask & (((uint64_t)1 << first) - 1);
+		const uint64_t behind = mask >> end << (first + left);
 		mask = before | behind | (mask >> first & 1 ? (((uint64_t)1 << left) - 1) << first : 0);
 	}
 	op->attr[1].i = (int64_t)mask;
