@@ -330,7 +330,7 @@ static void settle_nodes(struct launch *l)
 }
 
 // The storages of the roots, those of packed variables in their places.
-static void settle_roots(struct launch *l, int failed)
+static void place_roots(struct launch *l, int failed)
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++)
@@ -405,7 +405,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 			step_failed(&l, i, err, had);
 		l.ctx->stats.launches++;
 	}
-	settle_roots(&l, err);
+	place_roots(&l, err);
 	// behind a failed step, too, since those before it may be at work; what is wrong with the event
 	// itself the queue keeps
 	if (yk_event_try(l.ctx->queue, &done) < 0)
