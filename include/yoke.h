@@ -130,10 +130,10 @@ YOKE_API int yoke_put(yoke_tensor *variable, const void *data, size_t bytes);
 YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // Moves n evaluated variables of the current context into one block of memory, in this order, each at a
 // multiple of 256 bytes, with zeros between.  Handles, and what was recorded with them, go on as before, and
-// each variable is freed by itself.  It keeps its place until it is freed or packed anew: its new versions are
-// written there, by yoke_put behind what reads the old version; what cannot be written in place is copied there,
-// which yoke_stats counts.  Both blocks are held until the copies are done.  EINVAL: a variable has a pending
-// value, or is given twice; ERANGE: they are larger together than the device's largest allocation.
+// each variable is freed by itself.  It keeps its place until it is freed or packed anew: its new versions
+// are written there, by yoke_put behind what reads the old version; what cannot be written in place is copied
+// there, which yoke_stats counts.  Both blocks are held until the copies are done.  EINVAL: a variable has a
+// pending value, or is given twice; ERANGE: they are larger together than the device's largest allocation.
 YOKE_API int yoke_pack(int n, yoke_tensor *const *variables);
 // A value from host memory, copied before it returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);

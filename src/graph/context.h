@@ -178,8 +178,8 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
 }
 
-// Launches what is recorded and not yet launched; 0, or the error of the first that fails.  Set by plan/ before
-// main begins, since graph/ does not know it.
+// Launches what is recorded and not yet launched; 0, or the error of the first that fails.  Set by plan/
+// before main begins, since graph/ does not know it.
 extern int (*yk_eager_hook)(struct yoke_context *);
 // Every recording call asks for it before it gives a handle or assigns, if operations are evaluated eagerly.
 static inline int yk_recorded(struct yoke_context *ctx)

@@ -155,7 +155,8 @@ static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *v
 }
 
 // Zeros, and the variables in between.
-static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64_t bytes, struct yk_storage **to)
+static int fill(struct yk_buffer *b, struct yk_tensor *const *var, int n, uint64_t bytes,
+		struct yk_storage **to)
 {
 	int err = yk_queue_fill(b->ctx->queue, b->block->segment, b->block->offset, bytes, "", 1);
 	for (int i = 0; i < n && !err; i++)

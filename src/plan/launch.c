@@ -320,7 +320,7 @@ static void settle_nodes(struct launch *l)
 }
 
 // The storages of the roots, those of packed variables in their places.
-static void settle_roots(struct launch *l, int failed)
+static void place_roots(struct launch *l, int failed)
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->blocks; i++)
@@ -472,7 +472,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		err = launch_step(&l, i, had);
 	if (!err && p->loose)
 		err = join_slots(&l);
-	settle_roots(&l, err);
+	place_roots(&l, err);
 	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
 	if (p->events && (err || !done[YK_SLOT_DEVICE]))
 		drain_slots(&l);
