@@ -122,10 +122,13 @@ static inline vh vf_to_bf16(vf x)
 // As vf_get, from f32, f16 or bf16.
 YK_INLINE vf vf_get_as(const int dtype, const void *p, int64_t n)
 {
-	vh h = { 0 };
 	if (dtype == yoke_f32)
 		return vf_get((const float *)p, n);
-	memcpy(&h, p, (size_t)(n < VF ? n : VF) * sizeof(uint16_t));
+	vh h = { 0 };
+	if (n >= VF)
+		h = vh_load(p);
+	else
+		memcpy(&h, p, (size_t)n * sizeof(uint16_t));
 	return dtype == yoke_bf16 ? vf_of_bf16(h) : vf_of_f16(h);
 }
 
