@@ -21,7 +21,8 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 		if (!yk_cl_is_rows(&op->in[i]) || op->in[i].rank != (i ? 2 : 4) ||
 		    op->in[i].dtype != (i ? beside : op->out[0].dtype))
 			return 0;
-	return yk_cl_serves_beside(beside, op->out[0].dtype) && yk_cl_is_rows(&op->out[0]) && op->out[0].rank == 4 &&
+	return yk_cl_serves_beside(beside, op->out[0].dtype) &&
+	       yk_cl_is_rows(&op->out[0]) && op->out[0].rank == 4 &&
 	       d->info.max_args >= sizeof(struct rope_args) + 4 * 16;
 }
 

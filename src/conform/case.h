@@ -45,7 +45,7 @@ struct yk_case {
 	uint32_t views;
 	char note[96]; // what is special, for people
 	// Another case, or NULL, whose results have to be this one's from element part_at on, whichever
-	// implementations run the two.
+	// implementations run the two.  Only `yoke conform` looks: most have other kernels built.
 	struct yk_case *part;
 	int64_t part_at;
 };

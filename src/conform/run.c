@@ -352,25 +352,6 @@ static void want_of_part(struct yk_runner *r, struct yk_case *c)
 	}
 }
 
-static void compare_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v)
-{
-	const struct yk_device *d = r->device;
-	uint64_t impls = yk_runner_can(r, c->part);
-	char views[200];
-
-	yk_case_describe(c->part, views, sizeof views);
-	if (!impls)
-		blame(v, "is not taken in part: %s", views);
-	for (uint32_t i = 0; i < 64 && v->good; i++) {
-		if (!(impls >> i & 1))
-			continue;
-		struct yk_verdict part = yk_runner_run(r, c->part, i, false);
-		const char *name = d->ops->impl_name(d->index, &c->part->op, i);
-		if (!part.good)
-			blame(v, "in part, by %s, %s: %s", name ? name : "", views, part.why);
-	}
-}
-
 // ---- running ----
 
 static int upload(struct yk_runner *r)
@@ -502,9 +483,26 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 out:
 	if (handle)
 		d->ops->release(handle);
-	if (v.good && c->part)
-		compare_part(r, c, &v);
 	return v;
+}
+
+void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v)
+{
+	const struct yk_device *d = r->device;
+	uint64_t impls = yk_runner_can(r, c->part);
+	char views[200];
+
+	yk_case_describe(c->part, views, sizeof views);
+	if (!impls)
+		blame(v, "is not taken in part: %s", views);
+	for (uint32_t i = 0; i < 64 && v->good; i++) {
+		if (!(impls >> i & 1))
+			continue;
+		struct yk_verdict part = yk_runner_run(r, c->part, i, false);
+		const char *name = d->ops->impl_name(d->index, &c->part->op, i);
+		if (!part.good)
+			blame(v, "in part, by %s, %s: %s", name ? name : "", views, part.why);
+	}
 }
 
 // ---- memory ----

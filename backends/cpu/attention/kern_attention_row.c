@@ -67,12 +67,11 @@ YK_INLINE void sum_values(const int dtype, const struct attention *a, const floa
 		vf sum[WIDE] = { { 0 } };
 		for (int64_t i = 0; i < n; i++) {
 			const vf x = vf_splat(p[i]);
+			const char *at = v + i * step;
 			for (int m = 0; m < WIDE; m++)
-				sum[m] = vf_fma(x,
-						vf_get_as(dtype,
-							  v + i * step + (d + m * VF) * size,
-							  VF),
-						sum[m]);
+				sum[m] = vf_fma(
+					x, vf_get_as(dtype, at + (d + m * VF) * size, VF),
+					sum[m]);
 		}
 		for (int m = 0; m < WIDE; m++)
 			vf_store(out + d + m * VF, sum[m]);
@@ -94,10 +93,11 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 		p[i] += number_at(dtype, a->mask, first + i * a->mask_s);
 }
 
+// A function of a constant dtype, for each of the three.
 #define EACH_DTYPE(dtype, fn, ...) \
-	(dtype == yoke_f32	? fn(yoke_f32, __VA_ARGS__) : \
-	 dtype == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
-				  fn(yoke_f16, __VA_ARGS__))
+	((dtype) == yoke_f32  ? fn(yoke_f32, __VA_ARGS__) : \
+	 (dtype) == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
+				fn(yoke_f16, __VA_ARGS__))
 
 // p[i] = exp(p[i] - maximum), i < n; room for whole vectors
 static void soften(float *p, int64_t n, float *most, float *sum)
