@@ -47,7 +47,8 @@ struct attention_args {
 	struct heads q, k, v, o, g, dq, dk, dv;
 	long mask_b, mask_h, mask_t, mask_s;
 	long B, T, H, S, G;
-	long parts; // of the keys of a query
+	long parts;  // of the keys of a query
+	long seen_b; // between the numbers of keys of two rows of the batch, where they lie in memory
 	struct number key, step, seen;
 	float scale, dropout;
 	int D, causal, masked, pad;
@@ -63,9 +64,9 @@ FN long least(long a, long b)
 	return a < b ? a : b;
 }
 
-FN long seen_of(GLOBAL uchar *base, ulong at, const struct attention_args *a)
+FN long seen_of(GLOBAL uchar *base, ulong at, const struct attention_args *a, long b)
 {
-	long n = number_whole(base, at, a->seen);
+	long n = number_whole(base, at + (ulong)(b * a->seen_b) * sizeof(long), a->seen);
 	return n < 0 ? 0 : least(n, a->S);
 }
 
@@ -191,14 +192,14 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 
 // p [rows][LANES] of scores += the mask, whose element at row i and lane l is
 // mask[i * by_row + l * by_lane]; rows and lanes that are not there stay.
-FN void add_mask(VEC *p, GLOBAL const stored *mask, long by_row, long by_lane, int rows, long lanes)
+FN void add_mask(VEC *p, GLOBAL const beside *mask, long by_row, long by_lane, int rows, long lanes)
 {
 	float *f = (float *)p;
 	UNROLL_ROWS
 	for (int i = 0; i < EXTENT(rows, BLOCK); i++)
 		for (int l = 0; l < LANES; l++)
 			if (i < rows && l < lanes)
-				f[i * LANES + l] += load_one(mask + i * by_row + l * by_lane);
+				f[i * LANES + l] += load_beside_one(mask + i * by_row + l * by_lane);
 }
 
 FN float kept_of(int bits, float dropout)

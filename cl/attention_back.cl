@@ -103,7 +103,6 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV], number[NV];
 	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
 	long tiles = (a.S + TILE - 1) / TILE, group = a.H / a.G;
-	long seen = seen_of(seen_base, seen_at, &a);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 #if WITH_DQ
@@ -112,7 +111,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 #else
 	long bg = (long)GROUP_ID(0) / tiles, from = (long)GROUP_ID(0) % tiles, to = from + 1;
 #endif
-	long b = bg / a.G, kv = bg % a.G;
+	long b = bg / a.G, kv = bg % a.G, seen = seen_of(seen_base, seen_at, &a, b);
 
 	lane_numbers(number);
 #if WITH_DQ
@@ -164,7 +163,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 				product(p, queries, HEAD, 1, k, rows, depth, false);
 				product(ds, gradients, HEAD, 1, v, rows, depth, false);
 				if (a.masked)
-					add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) +
+					add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) +
 						b * a.mask_b + h * a.mask_h + t * a.mask_t +
 						mine * a.mask_s, a.mask_t, a.mask_s, n, a.S - mine);
 				if (limit_of(&a, seen, t) < j + TILE) {
@@ -242,7 +241,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
-	long seen = seen_of(seen_base, seen_at, &a);
+	long seen = seen_of(seen_base, seen_at, &a, b);
 	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
@@ -270,7 +269,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 		product(p, keys, HEAD, 1, q, rows, depth, false);
 		product(ds, values, HEAD, 1, g, rows, depth, false);
 		if (a.masked)
-			add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) + b * a.mask_b +
+			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
 				n, a.T - mine);
 		if (j + rows > limit_of(&a, seen, t)) {

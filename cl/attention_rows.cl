@@ -64,7 +64,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	int item = LOCAL_ID(0);
 	long part = (long)GROUP_ID(0) % a.parts, row = (long)GROUP_ID(0) / a.parts;
 	long t = row % a.T, h = row / a.T % a.H, b = row / a.T / a.H, kv = h / (a.H / a.G);
-	long seen = seen_of(seen_base, seen_at, &a), j = part * PART;
+	long seen = seen_of(seen_base, seen_at, &a, b), j = part * PART;
 	long sees = least(limit_of(&a, seen, t) - j, PART);
 	int n = sees < 0 ? 0 : (int)sees;
 
@@ -73,11 +73,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	dot_keys(q, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, a.D, p, item);
 	SYNC();
 	float most = -INFINITY, sum = 0.0f;
-	GLOBAL const stored *mask = (GLOBAL const stored *)(mask_base + mask_at) + b * a.mask_b +
+	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 		h * a.mask_h + t * a.mask_t + j * a.mask_s;
 	for (int i = item; i < n; i += ITEMS) {
 		if (a.masked)
-			p[i] += load_one(mask + i * a.mask_s);
+			p[i] += load_beside_one(mask + i * a.mask_s);
 		most = fmax(most, p[i]);
 	}
 	most = group_max(most, tree, item);

@@ -57,7 +57,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 	// the last tile of a head sees most keys: it goes first
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
-	long seen = seen_of(seen_base, seen_at, &a);
+	long seen = seen_of(seen_base, seen_at, &a, b);
 	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
@@ -82,7 +82,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 		SYNC();
 		product(p, keys, HEAD, 1, q, rows, depth, false);
 		if (a.masked)
-			add_mask(p, (GLOBAL const stored *)(mask_base + mask_at) + b * a.mask_b +
+			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
 				n, a.T - mine);
 		if (j + rows > limit_of(&a, seen, t)) {

@@ -2,11 +2,15 @@
 // What the kernels of contractions share: the problem, its dtypes, where results go.
 //
 // a (..,M,K), b (..,K,N) -> y (..,M,N), any strides, up to 6 leading axes, dense in memory or
-// not; sums in ACC.  DTYPE is the number of yoke-plugin.h.  With MAP_PARAMS defined, the text
+// not; sums in ACC.  DTYPE is the number of yoke-plugin.h, of a and b, and RESULT that of the product, which
+// is DTYPE, or 1 for f16 and bf16.  With MAP_PARAMS defined, the text
 // before this one has map_store, which takes each rounded product in place of y.
 // Reference: kern_contract.c of the CPU backend.
 #ifndef DTYPE
 #define DTYPE 1
+#endif
+#ifndef RESULT
+#define RESULT DTYPE
 #endif
 
 // Strides in elements; d: leading dims, those not used 1.
@@ -21,26 +25,18 @@ typedef struct {
 #define STORED float
 #define ACC float
 #define LOAD(x) (x)
-#define ROUND(x) (x)
-#define TO_STORED(x) (x)
 #elif DTYPE == 2
 #define STORED double
 #define ACC double
 #define LOAD(x) (x)
-#define ROUND(x) (x)
-#define TO_STORED(x) (x)
 #elif DTYPE == 3
 #define STORED ushort
 #define ACC float
 #define LOAD(x) f32_of_f16(x)
-#define ROUND(x) round_f16(x)
-#define TO_STORED(x) f16_of_f32(x)
 #elif DTYPE == 4
 #define STORED ushort
 #define ACC float
 #define LOAD(x) f32_of_bf16(x)
-#define ROUND(x) round_bf16(x)
-#define TO_STORED(x) bf16_of_f32(x)
 #else // i8, u8, i32, i64: sums wrap
 #if DTYPE == 5
 #define STORED schar
@@ -53,8 +49,25 @@ typedef struct {
 #endif
 #define ACC long
 #define LOAD(x) ((long)(x))
+#endif
+
+// A sum as the product's dtype has it: its value, and what is stored.
+#if RESULT == 1 || RESULT == 2
+#define PRODUCT ACC
+#define ROUND(x) (x)
+#define TO_PRODUCT(x) (x)
+#elif RESULT == 3
+#define PRODUCT ushort
+#define ROUND(x) round_f16(x)
+#define TO_PRODUCT(x) f16_of_f32(x)
+#elif RESULT == 4
+#define PRODUCT ushort
+#define ROUND(x) round_bf16(x)
+#define TO_PRODUCT(x) bf16_of_f32(x)
+#else
+#define PRODUCT STORED
 #define ROUND(x) ((STORED)(x))
-#define TO_STORED(x) ((STORED)(x))
+#define TO_PRODUCT(x) ((STORED)(x))
 #endif
 
 // VEC_WIDTH neighbours of storage.
@@ -100,8 +113,8 @@ FN void put_sum(ACC sum, contraction s, ulong index, long y_matrix, long m, long
 	else
 		map_store(ROUND(sum), index * (ulong)s.m + (ulong)m, (ulong)n MAP_ARGS);
 #else
-	GLOBAL STORED *y = (GLOBAL STORED *)(y_base + y_at) + y_matrix;
-	y[m * s.y_m + n * s.y_n] = TO_STORED(sum);
+	GLOBAL PRODUCT *y = (GLOBAL PRODUCT *)(y_base + y_at) + y_matrix;
+	y[m * s.y_m + n * s.y_n] = TO_PRODUCT(sum);
 #endif
 }
 
@@ -127,20 +140,20 @@ FN void put_tile(const ACC *tile, int step, contraction s, ulong index, long y_m
 	}
 #else
 	const long y_outer = swapped ? s.y_n : s.y_m, y_inner = swapped ? s.y_m : s.y_n;
-	GLOBAL STORED *y = (GLOBAL STORED *)(y_base + y_at) + y_matrix + m * s.y_m + n * s.y_n;
+	GLOBAL PRODUCT *y = (GLOBAL PRODUCT *)(y_base + y_at) + y_matrix + m * s.y_m + n * s.y_n;
 
 	WIDE();
 	for (int o = 0; o < outer; o++) {
 		const ACC *from = tile + o * by_outer;
 		EACH
 		for (int i = 0; i < inner; i++)
-			y[o * y_outer + i * y_inner] = TO_STORED(from[i * by_inner]);
+			y[o * y_outer + i * y_inner] = TO_PRODUCT(from[i * by_inner]);
 	}
 #endif
 }
 
 // Are rows of y written as they are, by vectors?
-#if DTYPE == 1 && !defined MAP_PARAMS
+#if RESULT == 1 && !defined MAP_PARAMS
 #define DENSE_Y(s) ((s).y_n == 1)
 #define PUT_VEC(sums, s, y_matrix, m, n) \
 	VEC_STORE(sums, (GLOBAL float *)(y_base + y_at) + ((y_matrix) + (m) * (s).y_m + (n)))

@@ -40,23 +40,23 @@ FN float moment(GLOBAL const stored *x, int n, float mean, int power, int item)
 	return VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-FN VEC weight(GLOBAL const stored *w, int i, int left, bool has)
+FN VEC weight(GLOBAL const beside *w, int i, int left, bool has)
 {
-	return has ? load(w + i, left, 0.0f) : VEC_SPLAT(1.0f);
+	return has ? load_beside(w + i, left, 0.0f) : VEC_SPLAT(1.0f);
 }
 
 // y = (x - mean) rstd w + b at i, of which `left` elements are there
-FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w,
-	GLOBAL const stored *b, int has, VEC mean, VEC rstd, int i, int left, bool stream)
+FN void norm_at(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *w,
+	GLOBAL const beside *b, int has, VEC mean, VEC rstd, int i, int left, bool stream)
 {
 	VEC v = (load(x + i, left, 0.0f) - mean) * rstd * weight(w, i, left, has & HAS_W);
 	if (has & HAS_B)
-		v += load(b + i, left, 0.0f);
+		v += load_beside(b + i, left, 0.0f);
 	store(v, y + i, left, stream);
 }
 
-FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const stored *w,
-	GLOBAL const stored *b, GLOBAL const stored *later, int has, float mean, float rstd, int n,
+FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *w,
+	GLOBAL const beside *b, GLOBAL const stored *later, int has, float mean, float rstd, int n,
 	bool stream, int item)
 {
 	VEC m = VEC_SPLAT(mean), s = VEC_SPLAT(rstd);
@@ -78,8 +78,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 	LOCAL float tree[ITEMS];
 	GLOBAL float *mean_out = (GLOBAL float *)(mean_base + mean_at);
 	GLOBAL float *rstd_out = (GLOBAL float *)(rstd_base + rstd_at);
-	GLOBAL const stored *w = (GLOBAL const stored *)(w_base + w_at);
-	GLOBAL const stored *b = (GLOBAL const stored *)(b_base + b_at);
+	GLOBAL const beside *w = (GLOBAL const beside *)(w_base + w_at);
+	GLOBAL const beside *b = (GLOBAL const beside *)(b_base + b_at);
 	int item = LOCAL_ID(0), n = a.cols;
 
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
@@ -117,7 +117,7 @@ struct row_sums {
 	VEC u, uh;
 };
 
-FN void sums_at(const struct row *row, const struct row *later, GLOBAL const stored *w,
+FN void sums_at(const struct row *row, const struct row *later, GLOBAL const beside *w,
 	GLOBAL float *dw, GLOBAL float *db, int has, struct row_sums *sum, int i, int left)
 {
 	FETCH(later->x + i);
@@ -137,7 +137,7 @@ FN void sums_at(const struct row *row, const struct row *later, GLOBAL const sto
 }
 
 // dx = rstd (u - mean u - h mean(u h))
-FN void back_at(const struct row *row, const struct row *later, GLOBAL const stored *w, int has,
+FN void back_at(const struct row *row, const struct row *later, GLOBAL const beside *w, int has,
 	bool stream, int i, int left)
 {
 	FETCH(later->g + i);
@@ -146,7 +146,7 @@ FN void back_at(const struct row *row, const struct row *later, GLOBAL const sto
 	store(row->rstd * (u - row->mean_u - h * row->mean_uh), row->dx + i, left, stream);
 }
 
-FN void back_row(const struct row *row, const struct row *later, GLOBAL const stored *w, int has,
+FN void back_row(const struct row *row, const struct row *later, GLOBAL const beside *w, int has,
 	bool stream, int n, int item)
 {
 	int i = item * VEC_WIDTH;
@@ -167,7 +167,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 	LOCAL float tree[ITEMS];
 	GLOBAL const float *mean_in = (GLOBAL const float *)(mean_base + mean_at);
 	GLOBAL const float *rstd_in = (GLOBAL const float *)(rstd_base + rstd_at);
-	GLOBAL const stored *w = (GLOBAL const stored *)(w_base + w_at);
+	GLOBAL const beside *w = (GLOBAL const beside *)(w_base + w_at);
 	int item = LOCAL_ID(0), n = a.cols, first = item * VEC_WIDTH;
 	bool has_mean = a.has & HAS_MEAN;
 	GLOBAL float *dw = (GLOBAL float *)(partial_base + partial_at) +
@@ -222,7 +222,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_sums(GLOBAL uchar *dw_base, ulong dw_at,
 		db += load_f32(partial + n + i, n - i, 0.0f);
 	}
 	if (a.has & HAS_DW)
-		store(dw, (GLOBAL stored *)(dw_base + dw_at) + i, n - i, false);
+		store_beside(dw, (GLOBAL beside *)(dw_base + dw_at) + i, n - i);
 	if (a.has & HAS_DB)
-		store(db, (GLOBAL stored *)(db_base + db_at) + i, n - i, false);
+		store_beside(db, (GLOBAL beside *)(db_base + db_at) + i, n - i);
 }

@@ -10,6 +10,9 @@
 #ifndef STORE // 0: f32, 1: f16, 2: bf16
 #define STORE 0
 #endif
+#ifndef BESIDE // of weights, tables and masks: STORE's dtype, or f32 beside half precision
+#define BESIDE STORE
+#endif
 #define STEP (ITEMS * VEC_WIDTH)
 #define OUTER 4
 
@@ -22,6 +25,11 @@ struct rows {
 typedef float stored;
 #else
 typedef ushort stored;
+#endif
+#if BESIDE == 0
+typedef float beside;
+#else
+typedef ushort beside;
 #endif
 
 FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, long i)
@@ -102,6 +110,33 @@ FN VEC load(GLOBAL const stored *from, int left, float fill)
 	return load_f32(from, left, fill);
 #else
 	return load_half(from, left, fill, STORE);
+#endif
+}
+
+FN VEC load_beside(GLOBAL const beside *from, int left, float fill)
+{
+#if BESIDE == 0
+	return load_f32(from, left, fill);
+#else
+	return load_half(from, left, fill, BESIDE);
+#endif
+}
+
+FN float load_beside_one(GLOBAL const beside *from)
+{
+#if BESIDE == 0
+	return *from;
+#else
+	return f32_of_bits(*from, BESIDE);
+#endif
+}
+
+FN void store_beside(VEC v, GLOBAL beside *to, int left)
+{
+#if BESIDE == 0
+	store_f32(v, to, left);
+#else
+	store_half(v, to, left, BESIDE);
 #endif
 }
 

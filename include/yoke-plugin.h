@@ -168,9 +168,12 @@ struct yoke_map {
 	/* one output) is applied first; attr: i kind, i mask of reduced axes */ \
 	X(REDUCE, 2) \
 	/* a [..,M,K] b [..,K,N] -> [..,M,N]; accumulates in acc; the same leading dims on all */ \
-	/* (stride 0: broadcast).  With a map: input 0 is the product, rounded to the dtype */ \
-	/* attr[0].i; in[2..] are inputs 1.. of shape [..,M,N]; outputs are the map's, INDEX counts */ \
-	/* in [..,M,N] */ \
+	/* (stride 0: broadcast); attr: i dtype of the product, that of a and b, or f32 where they */ \
+	/* are f16 or bf16, i 1: a row of the product has the same bits, however many rows and */ \
+	/* matrices there are, wherever it stands, and however they lie; implementations that cannot */ \
+	/* keep that, or differ from each other, do not take it.  With a map: input 0 is the product, */ \
+	/* rounded to its dtype; in[2..] are inputs 1.. of shape [..,M,N]; outputs are the map's, */ \
+	/* INDEX counts in [..,M,N] */ \
 	X(CONTRACT, 3) \
 	/* x -> y: a strided copy, same dims, same dtype */ \
 	X(MOVE, 4) \
@@ -197,17 +200,20 @@ struct yoke_map {
 	/* x [..,N,..] or none (zeros), idx and v [..,I,..] -> y = x with v added at idx along */ \
 	/* the axis; attr: i axis, i N */ \
 	X(SCATTER_ADD_ALONG, 13) \
+	/* From here on lse, loss, mean and rstd are of acc; w, b, dw, db, cos, sin and mask are of */ \
+	/* the dtype of x or q, or f32 where that is f16 or bf16. */ \
 	/* over the last axis; attr: i 1 for the logarithm */ \
 	X(SOFTMAX, 32) \
 	/* y, g -> dx; attr as SOFTMAX */ \
 	X(SOFTMAX_BACK, 33) \
-	/* x [..,C], w [C] or none, b [C] or none -> y, mean [..], rstd [..] (f32); attr: f eps */ \
+	/* x [..,C], w [C] or none, b [C] or none -> y, mean [..], rstd [..]; attr: f eps */ \
 	X(LAYER_NORM, 34) \
-	/* x, w or none, mean, rstd, g -> dx, dw [C], db [C] (outputs may be none) */ \
+	/* x, w or none, mean, rstd, g -> dx, dw [C], db [C] (outputs may be none); attr: i dtype of */ \
+	/* dw and db */ \
 	X(LAYER_NORM_BACK, 35) \
 	/* x [..,C], w [C] or none -> y, rstd [..]; attr: f eps */ \
 	X(RMS_NORM, 36) \
-	/* x, w or none, rstd, g -> dx, dw */ \
+	/* x, w or none, rstd, g -> dx, dw; attr: i dtype of dw */ \
 	X(RMS_NORM_BACK, 37) \
 	/* logits [N,V], ids [N] -> loss [], lse [N]: mean over ids that are not ignored; */ \
 	/* attr: i ignored id, f label smoothing */ \
@@ -215,10 +221,10 @@ struct yoke_map {
 	/* logits, ids, lse, g [] -> dlogits; attr as CROSS_ENTROPY; dlogits may be logits */ \
 	X(CROSS_ENTROPY_BACK, 39) \
 	/* q [B,T,H,D], k v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] added or none, key and */ \
-	/* step (i64) or none, n (i64) or none -> o [B,T,H,D], lse [B,H,T] (f32); only the first n */ \
-	/* keys are seen (none: n is S; not in 0..S: ERANGE), the others not even read; attr: */ \
-	/* i causal (query t sees keys up to t + n - T), f scale, f dropout; dropout keeps index */ \
-	/* ((b*H+h)*T+t)*S+s where UNIFORM(RAND(index, key, step)) >= dropout, and divides by */ \
+	/* step (i64) or none, n (i64, [] or [B]) or none -> o [B,T,H,D], lse [B,H,T]; only the first */ \
+	/* n keys, or n[b] of row b, are seen (none: n is S; not in 0..S: ERANGE), the others not even */ \
+	/* read; attr: i causal (query t sees keys up to t + n - T), f scale, f dropout; dropout keeps */ \
+	/* index ((b*H+h)*T+t)*S+s where UNIFORM(RAND(index, key, step)) >= dropout, and divides by */ \
 	/* 1 - dropout */ \
 	X(ATTENTION, 40) \
 	/* q k v mask key step o lse g n -> dq dk dv; 0 for keys that are not seen */ \

@@ -286,9 +286,15 @@ YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, do
 
 #define YOKE_TA 1u // a is [..,K,M]
 #define YOKE_TB 2u // b is [..,N,K]
+// A row of the result has the same bits however many rows and matrices it is computed with, and wherever
+// it stands; slower for few rows.  Of a NaN that it is one.
+#define YOKE_BY_ROW 4u
 // a [..,M,K], b [..,K,N] -> [..,M,N]; leading axes broadcast; f32 sums for f16, bf16 and f32.  No vectors:
 // both have at least two axes.
 YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags);
+// The same in a dtype of its own: that of a and b, or f32 where they are f16 or bf16, rounded once.
+// Gradients are computed in f32 and rounded to the operands' dtype.
+YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int dtype);
 // x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
 // before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
@@ -343,23 +349,26 @@ YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis);
-// x [..,C], w and b [C] or YOKE_NONE.  Ba et al. 2016; Zhang and Sennrich 2019.
+// x [..,C], w and b [C] or YOKE_NONE, of the dtype of x, or f32 beside half precision.  Ba et al. 2016;
+// Zhang and Sennrich 2019.
 YOKE_API yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps);
 YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
 // x [B,T,H,D], cosine and sine [T,D/2]: elements k and k + D/2 of a head turned by the angle of column k,
-// (x0 cos - x1 sin, x1 cos + x0 sin).  Su et al. 2021, with halves in place of neighbours.
+// (x0 cos - x1 sin, x1 cos + x0 sin).  The tables may be f32 beside half precision.  Su et al. 2021, with
+// halves in place of neighbours.
 YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine);
 // w [N,C], ids [I..] i32 or i64 -> [I..,C].  ERANGE for an id outside.
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
 // q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
 // [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T, so that the last
 // query sees all (PyTorch's counts from the first).  A query that sees no key gives 0.  The mask has the
-// dtype of q; make numbers of a bool one with yoke_select.  Its gradient is computed in parts, with
-// [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
+// dtype of q, or is f32 beside half precision; make numbers of a bool one with yoke_select.  Its gradient
+// is computed in parts, with [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
-// The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar: a
-// cache that fills.  causal: query t sees keys up to t + keys - T.  ERANGE for keys outside 0 .. S.
+// The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar, or
+// one number for each row of the batch, i64 [B]: a cache that fills, of sequences of one length or of
+// several.  causal: query t sees keys up to t + keys - T.  ERANGE for keys outside 0 .. S.
 YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 					  yoke_tensor *keys, yoke_tensor *mask, int causal,
 					  double scale, double dropout);

@@ -257,6 +257,93 @@ static void out_of_range(void)
 	yoke_free(var);
 }
 
+enum { B = 3, ROOM = 9, HEADS = 2, WIDTH = 5, TOKEN = HEADS * WIDTH };
+
+// Query [TOKEN] of a sequence of n keys and values, at [ROOM][TOKEN].
+static void attend(const double *q, const double (*k)[TOKEN], const double (*v)[TOKEN], int64_t n, double *y)
+{
+	for (int h = 0; h < HEADS; h++) {
+		double p[ROOM], sum = 0;
+		for (int64_t s = 0; s < n; s++) {
+			p[s] = 0;
+			for (int d = h * WIDTH; d < (h + 1) * WIDTH; d++)
+				p[s] += q[d] * k[s][d] / sqrt(WIDTH);
+			sum += p[s] = exp(p[s]);
+		}
+		for (int d = h * WIDTH; d < (h + 1) * WIDTH; d++) {
+			y[d] = 0;
+			for (int64_t s = 0; s < n; s++)
+				y[d] += p[s] / sum * v[s][d];
+		}
+	}
+}
+
+// A cache of sequences of several lengths, each of which gets a token a step, until one of them begins
+// again: one plan, whatever the lengths.
+static void sequences(void)
+{
+	static double k[B][ROOM][TOKEN], v[B][ROOM][TOKEN], q[B][TOKEN], want[B][TOKEN], got[B][TOKEN];
+	float put[3][B][TOKEN], back[B][TOKEN];
+	int64_t n[B] = { 0, 3, 1 };
+	yoke_tensor *cache[2], *token[3], *lengths = yoke_variable("lengths", yoke_i64, 1, DIMS(B)), *at[B];
+	struct yoke_stats first = { 0 };
+	for (int i = 0; i < 2; i++) {
+		static float start[B][ROOM][TOKEN]; // what is not there yet is no number
+		for (int j = 0; j < B * ROOM * TOKEN; j++) {
+			const int b = j / (ROOM * TOKEN), r = j / TOKEN % ROOM, d = j % TOKEN;
+			start[b][r][d] = r < n[b] ? (float)rnd_real(-1, 1) : NAN;
+			(i ? v : k)[b][r][d] = (double)start[b][r][d];
+		}
+		cache[i] = yoke_variable(i ? "v" : "k", yoke_f32, 4, DIMS(B, ROOM, HEADS, WIDTH));
+		yoke_put(cache[i], start, sizeof start);
+	}
+	for (int i = 0; i < 3; i++)
+		token[i] = yoke_variable("token", yoke_f32, 4, DIMS(B, 1, HEADS, WIDTH));
+	for (int b = 0; b < B; b++)
+		at[b] = yoke_scalar(0);
+	for (int t = 0; t < ROOM - 3; t++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		for (int b = 0; b < B; b++) {
+			if (t == 4 && b == 1)
+				n[b] = 0;
+			for (int d = 0; d < TOKEN; d++) {
+				for (int i = 0; i < 3; i++)
+					put[i][b][d] = (float)rnd_real(-1, 1);
+				q[b][d] = (double)put[0][b][d];
+				k[b][n[b]][d] = (double)put[1][b][d];
+				v[b][n[b]][d] = (double)put[2][b][d];
+			}
+			yoke_scalar_set(at[b], (double)n[b]++);
+			attend(q[b], (const double(*)[TOKEN])k[b], (const double(*)[TOKEN])v[b], n[b], want[b]);
+		}
+		yoke_put(lengths, n, sizeof n);
+		for (int i = 0; i < 3; i++)
+			yoke_put(token[i], put[i], sizeof put[i]);
+		for (int i = 0; i < 2; i++)
+			for (int b = 0; b < B; b++)
+				yoke_assign_at(cache[i],
+					       (yoke_tensor *[]){ yoke_const(b), at[b], YOKE_NONE, YOKE_NONE },
+					       yoke_slice(token[1 + i], 0, b, b + 1, 1));
+		yoke_read(yoke_attention_keys(token[0], cache[0], cache[1], lengths, YOKE_NONE, 1, 0, 0), back,
+			  sizeof back);
+		for (int b = 0; b < B; b++)
+			for (int d = 0; d < TOKEN; d++)
+				got[b][d] = (double)back[b][d];
+		near(got[0], want[0], B * TOKEN, 2e-6, 1, "a token of each sequence");
+		yoke_scope_end(s);
+		if (!t)
+			first = stats();
+	}
+	ok(!yoke_error_code() && stats().plan_misses == first.plan_misses, "one plan for all lengths %s", yoke_error());
+	for (int i = 0; i < 3; i++)
+		yoke_free(token[i]);
+	for (int b = 0; b < B; b++)
+		yoke_free(at[b]);
+	yoke_free(cache[0]);
+	yoke_free(cache[1]);
+	yoke_free(lengths);
+}
+
 static void keys_out_of_range(void)
 {
 	float y[4], x[12] = { 1 };
@@ -279,6 +366,19 @@ static void keys_out_of_range(void)
 	const double share = exp(0.5) / (exp(0.5) + 2);
 	ok(!yoke_read(o, y, sizeof y) && fabs((double)y[0] - share) < 1e-6, "all keys, on the device, in parts: "
 	   "%g, want %g %s", (double)y[0], share, yoke_error());
+	float z[24] = { 0 }, w[8];
+	for (int named = 1; named >= 0; named--)
+		for (int64_t i = -1; i <= 4; i += 5) { // of a row of two
+			char text[8];
+			snprintf(text, sizeof text, "%d", (int)i);
+			yoke_setting_set("plan.named", named ? "1" : "0");
+			yoke_tensor *kk = yoke_from(yoke_f32, 4, DIMS(2, 3, 1, 4), z);
+			yoke_tensor *qq = yoke_from(yoke_f32, 4, DIMS(2, 1, 1, 4), z);
+			n = yoke_from(yoke_i64, 1, DIMS(2), (int64_t[]){ 3, i });
+			expect(yoke_read(yoke_attention_keys(qq, kk, kk, n, YOKE_NONE, 1, 0, 0), w, sizeof w),
+			       refused(), named ? "attention" : "gather", named ? text : "1",
+			       named ? "so many of a row" : "so many of a row, in parts");
+		}
 	yoke_setting_set("plan.named", "1");
 }
 
@@ -291,6 +391,8 @@ static void everything(bool in_place)
 		}
 	if (in_place)
 		cache();
+	if (in_place)
+		sequences();
 	hazards();
 	if (tap_eager()) {
 		skip("out of range", "it is the call that fails, not the evaluation");

@@ -37,6 +37,11 @@ for store in 0 1 2; do
 			"-DSTORE=$store -DREGISTERS=1"
 	done
 done
+for last in norm rope; do
+	compiled "half.cl vexp.cl rows.cl $last.cl" '-DSTORE=2 -DBESIDE=0'
+done
+compiled 'half.cl vexp.cl rows.cl philox.cl attention.cl attention_tiles.cl' '-DSTORE=1 -DBESIDE=0'
+compiled 'half.cl contract_op.cl contract_tiled.cl' '-DDTYPE=4 -DRESULT=1'
 for dtype in 1 3 4 7; do
 	compiled 'half.cl contract_op.cl contract_tiled.cl' "-DDTYPE=$dtype"
 done

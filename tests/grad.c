@@ -149,6 +149,8 @@ FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], x[3], 0, 0.7, 0))
 FN(attention_mask_drop, yoke_attention(x[0], x[1], x[2], x[3], 1, 0, 0.4))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), YOKE_NONE, 1, 0, 0))
+FN(attention_each, yoke_attention_keys(x[0], x[1], x[2], yoke_from(yoke_i64, 1, (int64_t[]){ 2 },
+	(int64_t[]){ 6, 3 }), x[3], 1, 0, 0))
 FN(attention_mask_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), x[3], 1, 0, 0))
 // a position bias, by its distance
 FN(attention_bias, yoke_attention(x[0], x[0], x[0], yoke_reshape(yoke_gather(x[1], yoke_from(yoke_i32, 2,
@@ -325,6 +327,8 @@ static const struct row rows[] = {
 	  f_attention_mask_keys, 0 },
 	{ "attention, a learned bias", 2, { M4(2, 2, 2, 3), M2(2, 3) }, f_attention_bias, 0 },
 	{ "attention keys", 3, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3) }, f_attention_keys, 0 },
+	{ "attention, keys of each", 4, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(2, 1, 3, 6) },
+	  f_attention_each, 0 },
 	{ "rope", 3, { M4(2, 3, 2, 6), M2(3, 3), M2(3, 3) }, f_rope, 0 },
 	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
 	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },

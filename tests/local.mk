@@ -50,6 +50,7 @@ test_programs = \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
+	tests/products.t \
 	tests/keys.t \
 	tests/lists.t \
 	tests/mapsrc.t \
@@ -177,6 +178,7 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
+tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c

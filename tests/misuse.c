@@ -125,8 +125,13 @@ static void of_products(void)
 	NONE(yoke_linear(x, yoke_slice(x, 0, 0, 1, 1), vec), ESHAPE, "f32 [1,3] and f32 [2]");
 	NONE(yoke_linear(x, x, dbl), ESHAPE, "b [N]");
 	NONE(yoke_linear(x, x, one), ESHAPE, "b [N]");
-	NONE(yoke_matmul(x, y, 4), EINVAL, "0x4");
+	NONE(yoke_matmul(x, y, 8), EINVAL, "0x8");
 	NONE(yoke_matmul(x, y, YOKE_TB | 0x100), EINVAL, "0x102");
+	NONE(yoke_matmul_to(x, y, 16, yoke_f32), EINVAL, "0x10");
+	NONE(yoke_matmul_to(x, y, 0, yoke_f64), EDTYPE, "of f32 the result is f32, or f32 of f16");
+	NONE(yoke_matmul_to(yoke_cast(x, yoke_f16), yoke_cast(y, yoke_f16), 0, yoke_bf16), EDTYPE, "not bf16");
+	NONE(yoke_matmul_to(whole, whole, YOKE_TB, yoke_f32), EDTYPE, "matmul_to");
+	NONE(yoke_matmul_to(x, y, 0, 99), EDTYPE, "matmul_to");
 	NONE(yoke_linear(x, x, flat), ESHAPE, "b [N]");
 }
 
@@ -196,6 +201,13 @@ static void of_named(void)
 	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
 	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), EDTYPE, "bool [2,3,4,2]");
 	NONE(yoke_attention_keys(wide, wide, wide, x, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
+	NONE(yoke_attention_keys(wide, wide, wide, yoke_cast(flat, yoke_i64), YOKE_NONE, 1, 0, 0), ESHAPE,
+	     "one for each of the batch: got");
+	yoke_tensor *w = yoke_slice(flat, 0, 0, 3, 1), *x16 = yoke_cast(x, yoke_f16);
+	NONE(yoke_layer_norm(x, w, yoke_cast(w, yoke_f64), 1e-5), EDTYPE, "f32 [3] and f64 [3]");
+	NONE(yoke_layer_norm(x16, w, yoke_cast(w, yoke_f16), 1e-5), EDTYPE, "f32 [3] and f16 [3]");
+	NONE(yoke_rms_norm(x, yoke_cast(w, yoke_f16), 1e-5), EDTYPE, "f32 [3] and f16 [3]");
+	NONE(yoke_rms_norm(x16, yoke_cast(w, yoke_bf16), 1e-5), EDTYPE, "f16 [3] and bf16 [3]");
 	NONE(yoke_cross_entropy(x, row_ids, -1, 0), ESHAPE, "cross_entropy");
 	NONE(yoke_cross_entropy(x, vec, -1, 0), EDTYPE, "cross_entropy");
 	NONE(yoke_cross_entropy(cube, ids, -1, 0), ESHAPE, "cross_entropy");

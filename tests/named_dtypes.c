@@ -21,7 +21,8 @@ struct row {
 	void (*reference)(const struct row *, double *const *x, double *y);
 	double ulps; // of the result, at most; 0: exact
 	bool causal;
-	int64_t keys;
+	int64_t keys, last_keys; // of the first row of the batch, and of the last; 0: all, as the first
+	unsigned beside;         // bit k: operand k is f32 where the others are of half precision
 };
 
 enum layout { PLAIN, TURNED, SPREAD, LAYOUTS };
@@ -156,9 +157,9 @@ static void ref_xent(const struct row *r, double *const *x, double *y)
 static void ref_attention(const struct row *r, double *const *x, double *y)
 {
 	const int64_t *q = r->dims[0], *kv = r->dims[1], T = q[1], H = q[2], D = q[3], S = kv[1], G = kv[2];
-	const int64_t n = r->keys ? r->keys : S;
 	for (int64_t i = 0; i < q[0] * T * H; i++) {
 		const int64_t h = i % H, t = i / H % T, b = i / H / T, g = h / (H / G);
+		const int64_t keys = b && r->last_keys ? r->last_keys : r->keys, n = keys ? keys : S;
 		const int64_t sees = r->causal ? t + 1 + n - T : n;
 		const int64_t *m = r->dims[3], row = r->n > 3 ? (b % m[0] * m[1] + h % m[1]) * T + t : 0;
 		double p[64], lse;
@@ -240,6 +241,8 @@ FN(xent, yoke_cross_entropy(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids),
 FN(attention, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0))
 FN(attention_open, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 0, 0, 0))
 FN(attention_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(5), YOKE_NONE, 1, 0, 0))
+FN(attention_each, yoke_attention_keys(x[0], x[1], x[2], yoke_from(yoke_i64, 1, (int64_t[]){ 2 },
+	(int64_t[]){ 7, 4 }), x[3], 1, 0, 0))
 FN(attention_mask, yoke_attention(x[0], x[1], x[2], x[3], 1, 0, 0))
 FN(rope, yoke_rope(x[0], x[1], x[2]))
 FN(embedding, yoke_embedding(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids)))
@@ -254,38 +257,52 @@ FN(kl, yoke_kl(x[0], x[1]))
 #define RANK8 { 2, 1, 3, 1, 2, 1, 2, 7 }
 
 static const struct row rows[] = {
-	{ "softmax", 1, { 2 }, { { 5, 37 } }, softmax, ref_softmax, 1, 0, 0 },
-	{ "softmax of rank 8", 1, { 8 }, { RANK8 }, softmax, ref_softmax, 1, 0, 0 },
-	{ "softmax of one", 1, { 1 }, { { 1 } }, softmax, ref_softmax, 1, 0, 0 },
-	{ "log_softmax", 1, { 3 }, { { 3, 2, 17 } }, log_softmax, ref_log_softmax, 1, 0, 0 },
-	{ "log_softmax of rank 8", 1, { 8 }, { RANK8 }, log_softmax, ref_log_softmax, 1, 0, 0 },
-	{ "softmax, axis -2", 1, { 3 }, { { 3, 7, 11 } }, softmax_before, ref_softmax_before, 1, 0, 0 },
-	{ "log_softmax, axis 0", 1, { 2 }, { { 19, 5 } }, log_softmax_before, ref_log_softmax_before, 1, 0, 0 },
-	{ "logsumexp, axis 1 of 3", 1, { 3 }, { { 3, 7, 11 } }, lse_before_last, ref_lse_before, 1, 0, 0 },
-	{ "logsumexp", 1, { 2 }, { { 5, 37 } }, lse, ref_lse, 1, 0, 0 },
-	{ "logsumexp of rank 8", 1, { 8 }, { RANK8 }, lse, ref_lse, 1, 0, 0 },
-	{ "layer_norm", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm, 1, 0, 0 },
-	{ "layer_norm bare, of rank 8", 1, { 8 }, { RANK8 }, layer_norm_bare, ref_layer_norm, 1, 0, 0 },
-	{ "rms_norm", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, 1, 0, 0 },
-	{ "rms_norm of rank 8", 2, { 8, 1 }, { RANK8, { 7 } }, rms_norm, ref_rms_norm, 1, 0, 0 },
-	{ "cross_entropy", 1, { 2 }, { { 6, 17 } }, xent, ref_xent, 1, 0, 0 },
+	{ "softmax", 1, { 2 }, { { 5, 37 } }, softmax, ref_softmax, .ulps = 1 },
+	{ "softmax of rank 8", 1, { 8 }, { RANK8 }, softmax, ref_softmax, .ulps = 1 },
+	{ "softmax of one", 1, { 1 }, { { 1 } }, softmax, ref_softmax, .ulps = 1 },
+	{ "log_softmax", 1, { 3 }, { { 3, 2, 17 } }, log_softmax, ref_log_softmax, .ulps = 1 },
+	{ "log_softmax of rank 8", 1, { 8 }, { RANK8 }, log_softmax, ref_log_softmax, .ulps = 1 },
+	{ "softmax, axis -2", 1, { 3 }, { { 3, 7, 11 } }, softmax_before, ref_softmax_before, .ulps = 1 },
+	{ "log_softmax, axis 0", 1, { 2 }, { { 19, 5 } }, log_softmax_before, ref_log_softmax_before, .ulps = 1 },
+	{ "logsumexp, axis 1 of 3", 1, { 3 }, { { 3, 7, 11 } }, lse_before_last, ref_lse_before, .ulps = 1 },
+	{ "logsumexp", 1, { 2 }, { { 5, 37 } }, lse, ref_lse, .ulps = 1 },
+	{ "logsumexp of rank 8", 1, { 8 }, { RANK8 }, lse, ref_lse, .ulps = 1 },
+	{ "layer_norm", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm, .ulps = 1 },
+	{ "layer_norm bare, of rank 8", 1, { 8 }, { RANK8 }, layer_norm_bare, ref_layer_norm, .ulps = 1 },
+	{ "rms_norm", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, .ulps = 1 },
+	{ "rms_norm of rank 8", 2, { 8, 1 }, { RANK8, { 7 } }, rms_norm, ref_rms_norm, .ulps = 1 },
+	{ "cross_entropy", 1, { 2 }, { { 6, 17 } }, xent, ref_xent, .ulps = 1 },
 	{ "attention, causal", 3, { 4, 4, 4 }, { { 2, 9, 4, 8 }, { 2, 9, 2, 8 }, { 2, 9, 2, 8 } }, attention,
-	  ref_attention, 1, true, 0 },
+	  ref_attention, .ulps = 1, .causal = true },
 	{ "attention", 3, { 4, 4, 4 }, { { 1, 3, 2, 5 }, { 1, 7, 1, 5 }, { 1, 7, 1, 5 } }, attention_open,
-	  ref_attention, 1, false, 0 },
+	  ref_attention, .ulps = 1 },
 	{ "attention, some keys", 3, { 4, 4, 4 }, { { 2, 3, 2, 4 }, { 2, 8, 2, 4 }, { 2, 8, 2, 4 } },
-	  attention_keys, ref_attention, 1, true, 5 },
+	  attention_keys, ref_attention, .ulps = 1, .causal = true, .keys = 5 },
 	{ "attention, a mask", 4, { 4, 4, 4, 4 }, { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } },
-	  attention_mask, ref_attention, 1, true, 0 },
-	{ "rope", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope, 1, 0, 0 },
-	{ "embedding", 1, { 2 }, { { 5, 13 } }, embedding, ref_embedding, 0, 0, 0 },
-	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, 1, 0, 0 },
-	{ "gelu_tanh", 1, { 2 }, { { 5, 13 } }, gelu_tanh, ref_gelu_tanh, 1, 0, 0 },
-	{ "silu", 1, { 2 }, { { 5, 13 } }, silu, ref_silu, 1, 0, 0 },
-	{ "swiglu", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, swiglu, ref_swiglu, 1, 0, 0 },
-	{ "mse", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, mse, ref_mse, 1, 0, 0 },
-	{ "bce_logits", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, bce, ref_bce, 1, 0, 0 },
-	{ "kl", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, kl, ref_kl, 1, 0, 0 },
+	  attention_mask, ref_attention, .ulps = 1, .causal = true },
+	{ "attention, keys of each, a mask", 4, { 4, 4, 4, 4 },
+	  { { 2, 3, 2, 4 }, { 2, 8, 1, 4 }, { 2, 8, 1, 4 }, { 2, 1, 3, 8 } }, attention_each, ref_attention,
+	  .ulps = 1, .causal = true, .keys = 7, .last_keys = 4 },
+	{ "attention, a mask of f32", 4, { 4, 4, 4, 4 },
+	  { { 2, 7, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 7, 7 } }, attention_mask, ref_attention,
+	  .ulps = 1, .causal = true, .beside = 8 },
+	{ "attention, few queries, a mask of f32", 4, { 4, 4, 4, 4 },
+	  { { 2, 2, 4, 8 }, { 2, 7, 2, 8 }, { 2, 7, 2, 8 }, { 1, 4, 2, 7 } }, attention_mask, ref_attention,
+	  .ulps = 1, .causal = true, .beside = 8 },
+	{ "layer_norm, w and b of f32", 3, { 3, 1, 1 }, { { 3, 4, 33 }, { 33 }, { 33 } }, layer_norm, ref_layer_norm,
+	  .ulps = 1, .beside = 6 },
+	{ "rms_norm, w of f32", 2, { 2, 1 }, { { 9, 31 }, { 31 } }, rms_norm, ref_rms_norm, .ulps = 1, .beside = 2 },
+	{ "rope, tables of f32", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope,
+	  .ulps = 1, .beside = 6 },
+	{ "rope", 3, { 4, 2, 2 }, { { 2, 5, 3, 8 }, { 5, 4 }, { 5, 4 } }, rope, ref_rope, .ulps = 1 },
+	{ "embedding", 1, { 2 }, { { 5, 13 } }, embedding, ref_embedding, .ulps = 0 },
+	{ "gelu", 1, { 2 }, { { 5, 13 } }, gelu, ref_gelu, .ulps = 1 },
+	{ "gelu_tanh", 1, { 2 }, { { 5, 13 } }, gelu_tanh, ref_gelu_tanh, .ulps = 1 },
+	{ "silu", 1, { 2 }, { { 5, 13 } }, silu, ref_silu, .ulps = 1 },
+	{ "swiglu", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, swiglu, ref_swiglu, .ulps = 1 },
+	{ "mse", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, mse, ref_mse, .ulps = 1 },
+	{ "bce_logits", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, bce, ref_bce, .ulps = 1 },
+	{ "kl", 2, { 2, 2 }, { { 5, 13 }, { 5, 13 } }, kl, ref_kl, .ulps = 1 },
 };
 
 // ---- operands ----
@@ -364,6 +381,11 @@ static double tolerance(int dtype, double ulps)
 	return dtype == yoke_f64 ? 1e-13 : dtype == yoke_f32 ? 5e-6 : ulp(dtype) * fmax(ulps, 0.51);
 }
 
+static int dtype_of(const struct row *r, int k, int dtype)
+{
+	return dtype != yoke_f64 && r->beside >> k & 1 ? yoke_f32 : dtype;
+}
+
 static void check(const struct row *r, int dtype, enum layout layout)
 {
 	static double x[OPERANDS][MOST], want[MOST], got[2][MOST], g[2][OPERANDS][MOST];
@@ -379,7 +401,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		yoke_scope *s = yoke_scope_begin("row");
 		yoke_tensor *leaf[OPERANDS], *v[OPERANDS], *grad[OPERANDS];
 		for (int k = 0; k < r->n; k++)
-			v[k] = operand(r, k, dtype, layout, x[k], &leaf[k]);
+			v[k] = operand(r, k, dtype_of(r, k, dtype), layout, x[k], &leaf[k]);
 		yoke_tensor *y = r->fn(v), *f = y;
 		rule = y && yk_op_row(yk_tensor(y, "test")->op)->decompose;
 		if (!named && rule)
@@ -394,7 +416,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 		s = yoke_scope_begin("value");
 		tap_state = seed;
 		for (int k = 0; k < r->n; k++)
-			v[k] = operand(r, k, dtype, layout, x[k], &leaf[k]);
+			v[k] = operand(r, k, dtype_of(r, k, dtype), layout, x[k], &leaf[k]);
 		get(r->fn(v), got[named]);
 		yoke_scope_end(s);
 		if (!ok(!err && !yoke_error_code(), "%s, %s, runs %s", what, named ? "whole" : "in parts",
@@ -410,7 +432,7 @@ static void check(const struct row *r, int dtype, enum layout layout)
 	for (int k = 0; k < r->n && rule; k++) {
 		int64_t m = count(r, k) / (layout == SPREAD && !k ? r->dims[0][0] : 1);
 		snprintf(text, sizeof text, "%s: the gradient rule, operand %d", what, k);
-		near(g[1][k], g[0][k], (size_t)m, 4 * tolerance(dtype, 1), 1, text);
+		near(g[1][k], g[0][k], (size_t)m, 4 * tolerance(dtype_of(r, k, dtype), 1), 1, text);
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32.
+// ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32, the mask too or as q.
 #include "config.h"
 
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct heads {
 struct attention_args {
 	struct heads q, k, v, o, g, dq, dk, dv;
 	int64_t mask_b, mask_h, mask_t, mask_s;
-	int64_t B, T, H, S, G, parts;
+	int64_t B, T, H, S, G, parts, seen_b;
 	struct yk_cl_number key, step, seen;
 	float scale, dropout;
 	int32_t D, causal, masked, pad;
@@ -84,6 +84,14 @@ static const struct yoke_view *seen_of(const struct yoke_op *op)
 	return op->nin > at ? &op->in[at] : &none;
 }
 
+// None, or i64: one number, or one for each row of the batch?
+static bool is_keys_or_none(const struct yoke_view *v, int64_t batch)
+{
+	return !yk_cl_present(v) ||
+	       (v->dtype == yoke_i64 &&
+		(v->kind == YOKE_VIEW_SCALAR || !v->rank || (v->rank == 1 && v->dims[0] == batch)));
+}
+
 static bool fits(const struct yk_cl_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in, *m = &in[3];
@@ -92,11 +100,12 @@ static bool fits(const struct yk_cl_device *d, const struct yoke_op *op)
 	if (!yk_cl_float(t) || !is_heads(&in[0], t) || !is_heads(&in[1], t) ||
 	    !is_heads(&in[2], t) || in[0].dims[3] > MOST_HEAD || op->alias_mask)
 		return false;
-	if (yk_cl_present(m) && (m->kind != YOKE_VIEW_BUFFER || m->rank != 4 || m->dtype != t))
+	if (yk_cl_present(m) && (m->kind != YOKE_VIEW_BUFFER || m->rank != 4 ||
+				 !yk_cl_serves_beside(m->dtype, t)))
 		return false;
 	const struct cut c = cut_of(d, op);
 	return yk_cl_is_value_or_none(&in[4]) && yk_cl_is_value_or_none(&in[5]) &&
-	       yk_cl_is_value_or_none(seen_of(op)) &&
+	       is_keys_or_none(seen_of(op), in[0].dims[0]) &&
 	       (!(op->attr[2].f > 0) || yk_cl_present(&in[4])) &&
 	       d->info.max_args >= sizeof(struct attention_args) + 13 * 16 &&
 	       d->local_bytes >= local_of(&c);
@@ -159,6 +168,7 @@ static struct attention_args args_of(const struct yoke_op *op)
 		.key = yk_cl_number_of(&in[4], 0),
 		.step = yk_cl_number_of(&in[5], 0),
 		.seen = yk_cl_number_of(seen, (double)in[1].dims[1]),
+		.seen_b = seen->kind == YOKE_VIEW_BUFFER && seen->rank ? seen->strides[0] : 0,
 		.causal = op->attr[0].i != 0,
 		.scale = (float)op->attr[1].f,
 		.dropout = (float)op->attr[2].f,
@@ -187,6 +197,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 	struct yk_cl_build b = { .files = files, .name = name };
 
 	yk_cl_row_defines(&b, d, c.items, op->in[0].dtype);
+	yk_cl_beside_define(&b, yk_cl_present(&op->in[3]) ? op->in[3].dtype : op->in[0].dtype);
 	yk_cl_define(&b, "HEAD", c.head);
 	yk_cl_define(&b, "NV", c.nv);
 	yk_cl_define(&b, "BLOCK", c.block);
@@ -221,13 +232,6 @@ static int launch(struct yk_cl_record *r, const struct yoke_op *op,
 #define TILES_FILES FILES "attention_tiles.cl"
 #define ROWS_FILES FILES "attention_rows.cl"
 
-// Is the number of keys a value that only the device knows?
-static bool seen_late(const struct yoke_op *op)
-{
-	const struct yoke_view *seen = seen_of(op);
-	return seen->kind == YOKE_VIEW_BUFFER && seen->dtype == yoke_i64;
-}
-
 static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *in = op->in, *o = &op->out[0], *lse = &op->out[1];
@@ -238,7 +242,7 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 
 	if (seen_of(op)->kind == YOKE_VIEW_SCALAR)
 		r->bind = check_seen;
-	else if (seen_late(op))
+	else if (yk_cl_present(seen_of(op)))
 		err = yk_cl_report_length(r, "attention", seen_of(op), a.S);
 	if (err)
 		return err;

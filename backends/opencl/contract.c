@@ -32,6 +32,8 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 	const bool mapped = c->map && result;
 
 	yk_cl_define(&b, "DTYPE", c->dtype);
+	if (c->to != c->dtype)
+		yk_cl_define(&b, "RESULT", c->to);
 	yk_cl_flag(&b, "USE_F64", c->dtype == yoke_f64);
 	if (!mapped)
 		return yk_cl_kernel_file(d, &b, to);

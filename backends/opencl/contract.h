@@ -20,7 +20,8 @@ struct yk_cl_contraction {
 struct yk_cl_contract {
 	struct yk_cl_contraction s;
 	int64_t batch;               // product of s.d
-	int dtype;                   // of a, b and the product
+	int dtype, to;               // of a and b, of the product
+	bool by_row;                 // sums go in one order: that of k
 	const struct yoke_op *op;
 	const struct yoke_view *a, *b;
 	struct yoke_map_call *map;   // of the map behind it, or NULL

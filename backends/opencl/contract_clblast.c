@@ -110,7 +110,7 @@ static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 	struct layout l;
 
 	(void)d;
-	if (wish == YK_CL_NEVER || c->map || !s->m || !s->n || !s->k ||
+	if (wish == YK_CL_NEVER || c->map || c->by_row || !s->m || !s->n || !s->k ||
 	    (c->dtype != yoke_f32 && c->dtype != yoke_f64))
 		return false;
 	if (wish == YK_CL_BY_RULE &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.
+// Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.  Its sums have an order of their
+// own, so it takes none whose rows must have the bits they have among many.
 #include "config.h"
 
 #include "contract.h"
@@ -45,7 +46,7 @@ static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 		      c->dtype == yoke_bf16;
 	size_t items = (size_t)t.wide * (size_t)t.slices;
 
-	if (!floats || s->m > FEW || !s->k || items > d->max_group ||
+	if (!floats || c->by_row || s->m > FEW || !s->k || items > d->max_group ||
 	    items > d->max_items[0] || (size_t)t.slices > d->max_items[1] ||
 	    items * 4 > d->local_bytes)
 		return false;

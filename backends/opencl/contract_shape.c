@@ -27,6 +27,12 @@ static bool same_dims(const struct yoke_view *v, const struct yoke_view *y)
 	return true;
 }
 
+// The dtype of the product.
+static int product_of(const struct yoke_op *op)
+{
+	return op->map ? (int)op->attr[0].i : op->out[0].dtype;
+}
+
 static bool operands_fit(const struct yoke_op *op)
 {
 	if (op->code != YOKE_OP_CONTRACT || op->nout < 1 || op->nin < 2 ||
@@ -37,7 +43,10 @@ static bool operands_fit(const struct yoke_op *op)
 	if (y->kind != YOKE_VIEW_BUFFER || r < 0 || y->rank > YOKE_MAX_RANK ||
 	    !same_lead(a, y) || !same_lead(b, y) || a->dtype != b->dtype)
 		return false;
-	if (op->map ? op->nattr < 1 || op->attr[0].i != a->dtype : y->dtype != a->dtype)
+	if (op->map && op->nattr < 1)
+		return false;
+	const int to = product_of(op);
+	if (to != a->dtype && (to != yoke_f32 || (a->dtype != yoke_f16 && a->dtype != yoke_bf16)))
 		return false;
 	for (uint32_t i = 0; op->map && i < op->nout; i++)
 		if (!same_dims(&op->out[i], y))
@@ -111,6 +120,8 @@ bool yk_cl_contract_of(const struct yoke_op *op, struct yk_cl_contract *c,
 	}
 	*c = (struct yk_cl_contract){ .batch = 1,
 				      .dtype = a->dtype,
+				      .to = product_of(op),
+				      .by_row = op->nattr > 1 && op->attr[1].i,
 				      .op = op,
 				      .a = a,
 				      .b = b };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAYER_NORM, RMS_NORM and their gradients: cl/norm.cl, f32, f16 and bf16; statistics are f32.
+// LAYER_NORM, RMS_NORM and their gradients: cl/norm.cl, f32, f16 and bf16; statistics are f32, weights too
+// or as the rows.
 #include "config.h"
 
 #include "rows.h"
@@ -52,17 +53,29 @@ static bool of_columns(const struct yoke_view *v, int dtype) // or absent
 	return !yk_cl_present(v) || yk_cl_dense_of(v, dtype);
 }
 
+// The dtype of weights and their gradients, as they are said to be or as x.
+static int beside_of(const struct parts *p)
+{
+	const struct yoke_view *v[] = { p->w, p->b, p->dw, p->db };
+
+	for (int i = 0; i < 4; i++)
+		if (yk_cl_present(v[i]))
+			return v[i]->dtype;
+	return p->x->dtype;
+}
+
 static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 {
 	const struct parts p = parts_of(op);
-	const int t = p.x->dtype;
+	const int t = p.x->dtype, w = beside_of(&p);
 
-	return yk_cl_is_rows(p.x) && of_columns(p.w, t) && of_columns(p.b, t) &&
+	return yk_cl_is_rows(p.x) && yk_cl_serves_beside(w, t) && of_columns(p.w, w) &&
+	       of_columns(p.b, w) &&
 	       of_columns(p.mean, yoke_f32) && yk_cl_dense_of(p.rstd, yoke_f32) &&
 	       (!p.back || (yk_cl_is_rows(p.g) && p.g->dtype == t)) &&
 	       ((p.back && !yk_cl_present(p.out)) ||
 		(yk_cl_is_rows(p.out) && p.out->dtype == t)) &&
-	       of_columns(p.dw, t) && of_columns(p.db, t) &&
+	       of_columns(p.dw, w) && of_columns(p.db, w) &&
 	       d->info.max_args >= sizeof(struct norm_args) + 7 * 16;
 }
 
@@ -100,6 +113,7 @@ static int kernel_of(struct yk_cl_device *d, const struct parts *p, size_t items
 	struct yk_cl_build b = { .files = FILES, .name = name };
 
 	yk_cl_row_defines(&b, d, items, p->x->dtype);
+	yk_cl_beside_define(&b, beside_of(p));
 	return yk_cl_kernel_file(d, &b, to);
 }
 

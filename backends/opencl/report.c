@@ -156,6 +156,8 @@ int yk_cl_report_length(struct yk_cl_record *r, const char *op, const struct yok
 	yk_cl_reports(r, YK_CL_LENGTH, op, most);
 	yk_cl_begin(r, kernel);
 	yk_cl_arg_view(r, v);
+	yk_cl_arg_word(r, v->rank ? (uint64_t)v->dims[0] : 1);
+	yk_cl_arg_word(r, v->rank ? (uint64_t)v->strides[0] : 0);
 	yk_cl_arg_word(r, (uint64_t)most);
 	yk_cl_arg_slot(r);
 	return yk_cl_launch(r, 1, &one, &one, "report_length");

@@ -10,7 +10,7 @@
 int yk_cl_report_slot(struct yk_cl_queue *, const struct yk_cl_report *, uint64_t *slot);
 // The buffer of those places, when there is one.
 cl_mem yk_cl_report_slots(const struct yk_cl_queue *);
-// Records a launch that reports, as YK_CL_LENGTH, a BUFFER of one i64 that is not in 0..most.
+// Records a launch that reports, as YK_CL_LENGTH, what of a BUFFER of i64, of rank 0 or 1, is not in 0..most.
 int yk_cl_report_length(struct yk_cl_record *, const char *op, const struct yoke_view *, int64_t most);
 
 // ---- for queues and events ----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROPE: cl/rope.cl, f32, f16 and bf16.
+// ROPE: cl/rope.cl, f32, f16 and bf16; tables as they or f32.
 #include "config.h"
 
 #include "rows.h"
@@ -15,11 +15,14 @@ struct rope_args {
 
 static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 {
+	const int beside = op->in[1].dtype;
+
 	for (int i = 0; i < 3; i++)
-		if (!yk_cl_is_rows(&op->in[i]) || op->in[i].dtype != op->out[0].dtype ||
-		    op->in[i].rank != (i ? 2 : 4))
+		if (!yk_cl_is_rows(&op->in[i]) || op->in[i].rank != (i ? 2 : 4) ||
+		    op->in[i].dtype != (i ? beside : op->out[0].dtype))
 			return 0;
-	return yk_cl_is_rows(&op->out[0]) && op->out[0].rank == 4 &&
+	return yk_cl_serves_beside(beside, op->out[0].dtype) &&
+	       yk_cl_is_rows(&op->out[0]) && op->out[0].rank == 4 &&
 	       d->info.max_args >= sizeof(struct rope_args) + 4 * 16;
 }
 
@@ -30,6 +33,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 
 	*items = yk_cl_row_items(d, yk_cl_cols(&op->out[0]) / 2);
 	yk_cl_row_defines(&b, d, *items, op->out[0].dtype);
+	yk_cl_beside_define(&b, op->in[1].dtype);
 	return yk_cl_kernel_file(d, &b, to);
 }
 

@@ -135,11 +135,26 @@ size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)
 	return items;
 }
 
+static int store_of(int dtype)
+{
+	return dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0;
+}
+
 void yk_cl_row_defines(struct yk_cl_build *b, const struct yk_cl_device *d, size_t items, int dtype)
 {
 	yk_cl_define(b, "ITEMS", (int64_t)items);
 	yk_cl_define(b, "VEC_WIDTH", d->loops ? 16 : 1);
-	yk_cl_define(b, "STORE", dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0);
+	yk_cl_define(b, "STORE", store_of(dtype));
+}
+
+void yk_cl_beside_define(struct yk_cl_build *b, int dtype)
+{
+	yk_cl_define(b, "BESIDE", store_of(dtype));
+}
+
+bool yk_cl_serves_beside(int beside, int dtype)
+{
+	return beside == dtype || (beside == yoke_f32 && yk_cl_float(dtype));
 }
 
 int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols)

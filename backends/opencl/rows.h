@@ -57,6 +57,10 @@ struct yk_cl_number yk_cl_number_of(const struct yoke_view *, double absent);
 size_t yk_cl_row_items(const struct yk_cl_device *, int64_t cols);
 // What cl/rows.cl is told for views of dtype.
 void yk_cl_row_defines(struct yk_cl_build *, const struct yk_cl_device *, size_t items, int dtype);
+// The dtype of weights, tables and masks, in programs that have some; is it one that they may have beside
+// rows of dtype?
+void yk_cl_beside_define(struct yk_cl_build *, int beside);
+bool yk_cl_serves_beside(int beside, int dtype);
 // Rows of a piece: by shape and kind of device alone.
 int64_t yk_cl_row_each(const struct yk_cl_device *, int64_t count, int64_t cols);
 // Is an output so large, and do its rows lie such, that it is written past the caches?

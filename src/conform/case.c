@@ -266,13 +266,13 @@ uint32_t yk_case_in_of(struct yk_case *c, int dtype, int rank, const int64_t *di
 	return k;
 }
 
-void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, int64_t from)
+void yk_case_spoil(struct yk_case *c, uint32_t k, int axis, const struct yk_num *from)
 {
 	const struct yoke_view *v = &c->view[k];
 	int64_t i[YOKE_MAX_RANK] = { 0 };
 
 	do {
-		if (c->array[k].n && i[axis] >= from)
+		if (c->array[k].n && i[axis] >= from[i[0]].i)
 			memset(element_at(v, &c->array[k], i), 0xff, yoke_dtype_size(v->dtype));
 	} while (next_index(i, v));
 }
@@ -300,6 +300,12 @@ uint32_t yk_case_value(struct yk_case *c, int dtype, struct yk_num x)
 	c->array[k].num = yk_case_alloc(c, sizeof x);
 	c->array[k].num[0] = yk_num_load(&bits, dtype);
 	return k;
+}
+
+int yk_case_beside(struct yk_case *c, int dtype)
+{
+	const int acc = yk_num_acc(dtype);
+	return acc != dtype && yk_draw_one_in(c, 2) ? acc : dtype;
 }
 
 uint32_t yk_case_none(struct yk_case *c)

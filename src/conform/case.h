@@ -45,6 +45,10 @@ struct yk_case {
 	struct yk_array array[YK_CASE_VIEWS];
 	uint32_t views;
 	char note[96]; // what is special, for people
+	// Another case, or NULL, whose results have to be this one's from element part_at on, whichever
+	// implementations run the two.  Only `yoke conform` looks: most have other kernels built.
+	struct yk_case *part;
+	int64_t part_at;
 };
 
 // Draws case `number` of the op in the dtype; false when there is none.
@@ -112,11 +116,14 @@ uint32_t yk_case_in_by(struct yk_case *, int dtype, int rank, const int64_t *dim
 		       struct yk_num (*fn)(struct yk_case *, int dtype, int64_t index));
 uint32_t yk_case_in_of(struct yk_case *, int dtype, int rank, const int64_t *dims,
 		       int layout, const struct yk_num *num);
-// No number in elements from `from` on along the axis: the op does not read them.
-void yk_case_spoil(struct yk_case *, uint32_t in, int axis, int64_t from);
+// No number in elements from `from` on along the axis, for index i of axis 0 from[i]: the op does not
+// read them.
+void yk_case_spoil(struct yk_case *, uint32_t in, int axis, const struct yk_num *from);
 // One value: a SCALAR view, or a BUFFER of rank 0.
 uint32_t yk_case_value(struct yk_case *, int dtype, struct yk_num);
 uint32_t yk_case_none(struct yk_case *);
+// The dtype of weights, tables and masks: dtype, or now and then f32 beside half precision.
+int yk_case_beside(struct yk_case *, int dtype);
 // Lets result `out` lie over operand `in` (view indices) when both are alike; bit: of alias_mask.
 bool yk_case_alias(struct yk_case *, uint32_t out, uint32_t in, int bit);
 void *yk_case_alloc(struct yk_case *, uint64_t bytes); // zeroed, never NULL

@@ -9,7 +9,8 @@
 
 // Extents as in yoke-plugin.h; view indices of the operands.
 struct heads {
-	int64_t B, T, H, D, S, G, seen;
+	int64_t B, T, H, D, S, G;
+	struct yk_num *seen; // how many keys there are for each row of the batch
 	uint32_t q, k, v, mask, key, step, n;
 	int64_t mask_b, mask_h; // extents of the mask, 1 or B, H
 	bool causal, masked;
@@ -34,7 +35,9 @@ static struct heads draw_heads(struct yk_case *c)
 		h.S = yk_draw_size(c, (h.S + 1) / 2);
 		h.T = yk_draw_size(c, h.T);
 	}
-	h.seen = h.S;
+	h.seen = yk_case_alloc(c, (uint64_t)h.B * sizeof *h.seen);
+	for (int64_t b = 0; b < h.B; b++)
+		h.seen[b].i = h.S;
 	h.causal = yk_draw_one_in(c, 2);
 	h.scale = 1 / sqrt((double)h.D);
 	h.dropout = yk_draw_one_in(c, 4) || (yk_case_large(c) && c->number / 12 % 3 == 2) ? 0.25 : 0;
@@ -61,7 +64,8 @@ static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 	h->q = yk_case_in(c, dtype, 4, q, YK_ROWS, -2, 2);
 	h->k = yk_case_in(c, dtype, 4, k, YK_ROWS, -2, 2);
 	h->v = yk_case_in(c, dtype, 4, k, YK_ROWS, -2, 2);
-	h->mask = h->masked ? yk_case_in_by(c, dtype, 4, m, YK_ROWS, mask_number) :
+	h->mask = h->masked ? yk_case_in_by(c, yk_case_beside(c, dtype), 4, m, YK_ROWS,
+					    mask_number) :
 			      yk_case_none(c);
 	if (h->dropout > 0) {
 		h->key = yk_case_value(c, yoke_i64,
@@ -80,21 +84,30 @@ static void add_operands(struct yk_case *c, int dtype, struct heads *h)
 		     h->masked ? " masked" : "", h->dropout > 0 ? " dropout" : "");
 }
 
-static void add_seen(struct yk_case *c, struct heads *h)
+// How many keys there are: all, which is not said, or one number, or one for each row of the batch.
+enum keys { ALL, ONE, EACH };
+
+static enum keys draw_keys(struct yk_case *c, struct heads *h)
 {
-	if (yk_draw_one_in(c, 2)) {
-		yk_case_none(c);
-		return;
-	}
-	h->seen = yk_draw_int(c, 0, h->S);
-	if (yk_draw_one_in(c, 12)) {
-		h->seen = yk_draw_one_in(c, 2) ? -1 : h->S + 1;
-		c->rejects = true;
-	}
+	const enum keys keys = (enum keys)yk_draw_int(c, ALL, EACH);
+	const int64_t one = yk_draw_int(c, 0, h->S);
+	for (int64_t b = 0; b < h->B && keys; b++)
+		h->seen[b].i = keys == ONE ? one : yk_draw_int(c, 0, h->S);
+	return keys;
+}
+
+static void add_keys(struct yk_case *c, const struct heads *h, enum keys keys)
+{
 	for (uint32_t k = h->k; k <= h->v && !c->rejects; k++)
 		yk_case_spoil(c, k, 1, h->seen);
-	yk_case_value(c, yoke_i64, (struct yk_num){ .i = h->seen });
-	yk_case_note(c, "of %lld keys", (long long)h->seen);
+	if (keys == ALL)
+		yk_case_none(c);
+	else if (keys == ONE)
+		yk_case_value(c, yoke_i64, h->seen[0]);
+	else
+		yk_case_in_of(c, yoke_i64, 1, &h->B, YK_ANY, h->seen);
+	for (int64_t b = 0; b < h->B && keys; b++)
+		yk_case_note(c, "%s%lld", b ? "and " : "of ", (long long)h->seen[b].i);
 }
 
 // One query of one head: probabilities, those that dropout keeps, the sum's logarithm, and what a
@@ -116,12 +129,13 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(c->view[h->q].dtype));
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
+	const int64_t seen = h->seen[b].i;
 	double most = -INFINITY, sum = 0;
 
 	to->lost = 0;
 	for (int64_t s = 0; s < h->S; s++) {
 		double score = 0, abs = 0;
-		bool sees = s < h->seen && (!h->causal || s <= t + h->seen - h->T);
+		bool sees = s < seen && (!h->causal || s <= t + seen - h->T);
 		to->p[s] = to->kept[s] = 0;
 		if (!sees) {
 			to->p[s] = -INFINITY;
@@ -217,7 +231,12 @@ bool yk_make_attention(struct yk_case *c, int dtype)
 	uint32_t lse = yk_case_out(c, yk_num_acc(dtype), 3, (int64_t[]){ h.B, h.H, h.T },
 				   YK_DENSE);
 	add_operands(c, dtype, &h);
-	add_seen(c, &h);
+	const enum keys keys = draw_keys(c, &h);
+	if (keys && yk_draw_one_in(c, 12)) {
+		h.seen[keys == ONE ? 0 : h.B - 1].i = yk_draw_one_in(c, 2) ? -1 : h.S + 1;
+		c->rejects = true;
+	}
+	add_keys(c, &h, keys);
 	if (!c->rejects)
 		attend(c, &h, o, lse, dtype);
 	return true;
@@ -298,8 +317,7 @@ bool yk_make_attention_back(struct yk_case *c, int dtype)
 	int64_t nq = yk_count_of(4, q), nk = yk_count_of(4, k), ns = yk_count_of(3, stat);
 	f->array[0].want = yk_case_alloc(c, (uint64_t)nq * sizeof(struct yk_want));
 	f->array[1].want = yk_case_alloc(c, (uint64_t)ns * sizeof(struct yk_want));
-	bool given = yk_draw_one_in(c, 2);
-	h.seen = given ? yk_draw_int(c, 0, h.S) : h.S;
+	const enum keys keys = draw_keys(c, &h);
 	attend(f, &h, 0, 1, dtype);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)(nq + ns) * sizeof *num);
 	for (int64_t i = 0; i < nq; i++)
@@ -309,13 +327,7 @@ bool yk_make_attention_back(struct yk_case *c, int dtype)
 	uint32_t o = yk_case_in_of(c, dtype, 4, q, YK_ROWS, num);
 	yk_case_in_of(c, yk_num_acc(dtype), 3, stat, YK_DENSE, num + nq);
 	uint32_t g = yk_case_in(c, dtype, 4, q, YK_ROWS, -1, 1);
-	for (uint32_t i = h.k; given && i <= h.v; i++)
-		yk_case_spoil(c, i, 1, h.seen);
-	if (given)
-		yk_case_value(c, yoke_i64, (struct yk_num){ .i = h.seen });
-	else
-		yk_case_none(c);
-	yk_case_note(c, "of %lld keys", (long long)h.seen);
+	add_keys(c, &h, keys);
 
 	double *all = yk_case_alloc(c, (uint64_t)(2 * nq + 4 * nk) * sizeof *all);
 	to = (struct grads){ all,      all + 2 * nq,          all + 2 * nq + nk,
@@ -345,8 +357,9 @@ bool yk_make_rope(struct yk_case *c, int dtype)
 	yk_case_op(c, YOKE_OP_ROPE);
 	uint32_t y = yk_case_out(c, dtype, 4, dims, YK_ROWS);
 	uint32_t x = yk_case_in(c, dtype, 4, dims, YK_ROWS, -2, 2);
-	uint32_t cs = yk_case_in(c, dtype, 2, (int64_t[]){ T, half }, YK_DENSE, -1, 1);
-	uint32_t sn = yk_case_in(c, dtype, 2, (int64_t[]){ T, half }, YK_DENSE, -1, 1);
+	const int beside = yk_case_beside(c, dtype);
+	uint32_t cs = yk_case_in(c, beside, 2, (int64_t[]){ T, half }, YK_DENSE, -1, 1);
+	uint32_t sn = yk_case_in(c, beside, 2, (int64_t[]){ T, half }, YK_DENSE, -1, 1);
 	for (int64_t r = 0; r < B * T * H; r++)
 		for (int64_t d = 0; d < half; d++) {
 			const struct yk_num *row = c->array[x].num + r * D;

@@ -3,9 +3,11 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "conform/draw_program.h"
 #include "conform/program.h"
+#include "yoke.h"
 
 struct form {
 	int rank;
@@ -81,7 +83,7 @@ static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 
 // A matrix with leading axes; drawn as its transpose half of the time.
 static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64_t rows,
-		       int64_t cols)
+		       int64_t cols, bool odd)
 {
 	int64_t dims[4] = { f->lead[0], f->lead[1] };
 	const int lead = f->rank - 2;
@@ -92,7 +94,7 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
-	uint32_t k = yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
+	uint32_t k = odd && yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
 			     yk_case_in_by(c, dtype, f->rank, dims, YK_ROWS, odd_number) :
 			     yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
 					dtype == yoke_u8 ? 0 : -most, most);
@@ -121,9 +123,9 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 	return k;
 }
 
-// The product of one batch.
+// The product of one batch, in the dtype `to`.
 static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_num *b,
-		     const struct form *f, int dtype)
+		     const struct form *f, int dtype, int to)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
 	for (int64_t i = 0; i < f->m; i++)
@@ -138,11 +140,68 @@ static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_
 				whole += (uint64_t)x.i * (uint64_t)z.i;
 			}
 			if (yk_num_real(dtype))
-				yk_want_real(&y[i * f->n + j], dtype, (double)sum,
+				yk_want_real(&y[i * f->n + j], to, (double)sum,
 					     (4 + sqrt((double)f->k)) * unit * abs);
 			else
 				yk_want_int(&y[i * f->n + j], yk_num_wrap(whole, dtype));
 		}
+}
+
+// A matrix of these numbers, which may lie as its transpose.
+static void factor_of(struct yk_case *c, int dtype, int64_t rows, int64_t cols,
+		      const struct yk_num *num)
+{
+	if (yk_draw_one_in(c, 2)) {
+		yk_case_in_of(c, dtype, 2, (int64_t[]){ rows, cols }, YK_ROWS, num);
+		return;
+	}
+	struct yk_num *turned =
+		yk_case_alloc(c, (uint64_t)(rows * cols) * sizeof *turned);
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j++)
+			turned[j * rows + i] = num[i * cols + j];
+	uint32_t k = yk_case_in_of(c, dtype, 2, (int64_t[]){ cols, rows }, YK_ROWS, turned);
+	struct yoke_view *v = &c->view[k];
+	const int64_t stride = v->strides[0];
+	v->strides[0] = v->strides[1], v->strides[1] = stride;
+	v->dims[0] = rows, v->dims[1] = cols;
+}
+
+static bool counts(const struct yoke_map *map)
+{
+	for (int i = 0; i < map->ninsn; i++)
+		if (map->insn[i].op == YOKE_MAP_INDEX)
+			return true;
+	return false;
+}
+
+// Some rows of one matrix of the product by themselves: of an epilogue that does not count elements.
+static void add_part(struct yk_case *c, const struct form *f, uint32_t a, uint32_t b)
+{
+	struct yk_case *p = yk_case_alloc(c, sizeof *p);
+	const int64_t matrix = yk_draw_int(c, 0, f->batch - 1),
+		      rows = yk_draw_one_in(c, 2) ? 1 : yk_draw_int(c, 1, f->m),
+		      first = yk_draw_int(c, 0, f->m - rows);
+	const int64_t dims[] = { rows, f->n };
+
+	*p = *c;
+	p->state = yk_draw(c);
+	yk_case_op(p, YOKE_OP_CONTRACT);
+	c->part = p;
+	c->part_at = (matrix * f->m + first) * f->n;
+	for (uint32_t k = 0; k < c->op.nout; k++)
+		yk_case_out(p, c->view[k].dtype, 2, dims, c->op.map ? YK_ANY : YK_ROWS);
+	const int dtype = c->view[a].dtype;
+	factor_of(p, dtype, rows, f->k, c->array[a].num + (matrix * f->m + first) * f->k);
+	factor_of(p, dtype, f->k, f->n, c->array[b].num + matrix * f->k * f->n);
+	for (uint32_t k = 2; k < c->op.nin; k++) {
+		const uint32_t in = c->op.nout + k;
+		yk_case_in_of(p, c->view[in].dtype, 2, dims, YK_ANY,
+			      c->array[in].num + c->part_at);
+	}
+	p->op.map = c->op.map ? &p->map : NULL;
+	p->op.nattr = c->op.nattr;
+	memcpy(p->op.attr, c->op.attr, sizeof p->op.attr);
 }
 
 bool yk_make_contract(struct yk_case *c, int dtype)
@@ -151,20 +210,24 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 	bool mapped = yk_num_real(dtype) && c->number % 4 == 1;
 	struct form f = draw_form(c);
 	int64_t dims[4] = { f.lead[0], f.lead[1] };
+	const int to = yk_case_beside(c, dtype);
+	const bool by_row = yk_draw_one_in(c, 3);
 
 	dims[f.rank - 2] = f.m;
 	dims[f.rank - 1] = f.n;
 	yk_case_op(c, YOKE_OP_CONTRACT);
 	if (mapped)
-		yk_draw_epilogue(c, dtype);
+		yk_draw_epilogue(c, to);
 	for (int k = 0; k < (mapped ? c->map.nout : 1); k++)
-		yk_case_out(c, mapped ? c->map.insn[c->map.out[k]].dtype : dtype, f.rank, dims,
+		yk_case_out(c, mapped ? c->map.insn[c->map.out[k]].dtype : to, f.rank, dims,
 			    mapped ? YK_ANY : YK_ROWS);
-	uint32_t a = factor(c, dtype, &f, f.m, f.k), b = factor(c, dtype, &f, f.k, f.n);
+	uint32_t a = factor(c, dtype, &f, f.m, f.k, !by_row),
+		 b = factor(c, dtype, &f, f.k, f.n, !by_row);
+	c->op.nattr = 2;
+	c->op.attr[0].i = to;
+	c->op.attr[1].i = by_row;
 	if (mapped) {
 		c->op.map = &c->map;
-		c->op.nattr = 1;
-		c->op.attr[0].i = dtype;
 		for (int k = 1; k < c->map.nin; k++)
 			yk_case_in(c, c->map.insn[k].dtype, f.rank, dims,
 				   YK_ANY | YK_REPEATED | YK_OR_SCALAR, -1, 1);
@@ -173,14 +236,14 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 	struct yk_want *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
 	for (int64_t i = 0; i < f.batch; i++)
 		multiply(y + i * each, c->array[a].num + i * f.m * f.k,
-			 c->array[b].num + i * f.k * f.n, &f, dtype);
+			 c->array[b].num + i * f.k * f.n, &f, dtype, to);
 	for (int64_t i = 0; i < f.batch * each; i++) {
 		if (!mapped) {
 			c->array[0].want[i] = y[i];
 			continue;
 		}
 		in[0] = y[i]; // rounded to the dtype, within its tolerance
-		in[0].f = yk_num_round(in[0].f, dtype);
+		in[0].f = yk_num_round(in[0].f, to);
 		for (int k = 1; k < c->map.nin; k++) {
 			struct yk_num x = c->array[b + (uint32_t)k].num[i];
 			in[k] = (struct yk_want){ .f = x.f, .i = x.i };
@@ -189,7 +252,10 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 		for (int k = 0; k < c->map.nout; k++)
 			c->array[k].want[i] = reg[c->map.out[k]];
 	}
-	yk_case_note(c, "M %lld N %lld K %lld%s", (long long)f.m, (long long)f.n,
-		     (long long)f.k, mapped ? " with a map" : "");
+	yk_case_note(c, "M %lld N %lld K %lld to %s%s%s", (long long)f.m, (long long)f.n,
+		     (long long)f.k, yoke_dtype_name(to), mapped ? " with a map" : "",
+		     by_row ? " by row" : "");
+	if (by_row && f.m && f.k && !(mapped && counts(&c->map)))
+		add_part(c, &f, a, b);
 	return true;
 }

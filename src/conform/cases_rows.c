@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "conform/case.h"
+#include "yoke.h"
 
 static double unit_of(int dtype)
 {
@@ -157,7 +158,7 @@ static struct moments moments_of(const struct yk_num *x, int64_t n, bool layer,
 static bool make_norm(struct yk_case *c, int dtype, bool layer)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	const int stat = yk_num_acc(dtype);
+	const int stat = yk_num_acc(dtype), beside = yk_case_beside(c, dtype);
 	const double unit = unit_of(dtype), eps = yk_draw_one_in(c, 2) ? 1e-5 : 1e-3;
 
 	yk_case_op(c, layer ? YOKE_OP_LAYER_NORM : YOKE_OP_RMS_NORM);
@@ -169,9 +170,9 @@ static bool make_norm(struct yk_case *c, int dtype, bool layer)
 	uint32_t x = yk_case_in(c, dtype, rank, dims, YK_ROWS | YK_REPEATED, -1, 3);
 	bool has_w = !yk_draw_one_in(c, 4), has_b = layer && !yk_draw_one_in(c, 4);
 	uint32_t w =
-		has_w ? yk_case_in(c, dtype, 1, &n, YK_DENSE, -2, 2) : yk_case_none(c);
+		has_w ? yk_case_in(c, beside, 1, &n, YK_DENSE, -2, 2) : yk_case_none(c);
 	uint32_t b = !layer ? 0 :
-		     has_b  ? yk_case_in(c, dtype, 1, &n, YK_DENSE, -1, 1) :
+		     has_b  ? yk_case_in(c, beside, 1, &n, YK_DENSE, -1, 1) :
 			      yk_case_none(c);
 	c->op.nattr = 1;
 	c->op.attr[0].f = eps;
@@ -193,7 +194,7 @@ static bool make_norm(struct yk_case *c, int dtype, bool layer)
 					     4 * unit * (fabs(h * wi) + fabs(bi)));
 		}
 	}
-	yk_case_note(c, "%s%s", has_w ? "w" : "", has_b ? "b" : "");
+	yk_case_note(c, "%s%s %s", has_w ? "w" : "", has_b ? "b" : "", yoke_dtype_name(beside));
 	return true;
 }
 
@@ -207,12 +208,12 @@ bool yk_make_rms_norm(struct yk_case *c, int dtype)
 	return make_norm(c, dtype, false);
 }
 
-static void column_sums(struct yk_case *c, int dtype, uint32_t k, const double *sum,
-			const double *abs, int64_t n, int64_t rows)
+static void column_sums(struct yk_case *c, uint32_t k, const double *sum, const double *abs,
+			int64_t n, int64_t rows)
 {
-	const double unit = unit_of(dtype);
+	const double unit = unit_of(c->view[k].dtype);
 	for (int64_t i = 0; i < n && c->view[k].kind; i++)
-		yk_want_real(&c->array[k].want[i], dtype, sum[i],
+		yk_want_real(&c->array[k].want[i], c->view[k].dtype, sum[i],
 			     unit * (16 + sqrt((double)rows)) * abs[i]);
 }
 
@@ -221,19 +222,21 @@ static void column_sums(struct yk_case *c, int dtype, uint32_t k, const double *
 static bool make_norm_back(struct yk_case *c, int dtype, bool layer)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	const int stat = yk_num_acc(dtype);
+	const int stat = yk_num_acc(dtype), beside = yk_case_beside(c, dtype);
 	const double unit = unit_of(dtype);
 
 	yk_case_op(c, layer ? YOKE_OP_LAYER_NORM_BACK : YOKE_OP_RMS_NORM_BACK);
 	int rank = draw_rows(c, dims, 2049);
 	const int64_t n = dims[rank - 1], rows = yk_count_of(rank - 1, dims);
 	uint32_t dx = yk_case_out(c, dtype, rank, dims, YK_ROWS);
-	uint32_t dw = yk_case_out(c, dtype, 1, &n, YK_DENSE);
-	uint32_t db = layer ? yk_case_out(c, dtype, 1, &n, YK_DENSE) : 0;
+	uint32_t dw = yk_case_out(c, beside, 1, &n, YK_DENSE);
+	uint32_t db = layer ? yk_case_out(c, beside, 1, &n, YK_DENSE) : 0;
+	c->op.nattr = 1;
+	c->op.attr[0].i = beside;
 	uint32_t x = yk_case_in(c, dtype, rank, dims, YK_ROWS, -1, 3);
 	bool has_w = !yk_draw_one_in(c, 4);
 	uint32_t w =
-		has_w ? yk_case_in(c, dtype, 1, &n, YK_DENSE, -2, 2) : yk_case_none(c);
+		has_w ? yk_case_in(c, beside, 1, &n, YK_DENSE, -2, 2) : yk_case_none(c);
 	struct yk_num *means = yk_case_alloc(c, (uint64_t)rows * sizeof *means);
 	struct yk_num *rstds = yk_case_alloc(c, (uint64_t)rows * sizeof *rstds);
 	for (int64_t r = 0; r < rows; r++) {
@@ -279,9 +282,10 @@ static bool make_norm_back(struct yk_case *c, int dtype, bool layer)
 				     unit * more * rs * (fabs(u) + au + wide * auh));
 		}
 	}
-	column_sums(c, dtype, dw, sum, abs, n, rows);
+	column_sums(c, dw, sum, abs, n, rows);
 	if (layer)
-		column_sums(c, dtype, db, gsum, gabs, n, rows);
+		column_sums(c, db, gsum, gabs, n, rows);
+	yk_case_note(c, "w %s", yoke_dtype_name(beside));
 	if (c->view[dx].kind && yk_draw_one_in(c, 3))
 		yk_case_alias(c, dx, g, layer ? 4 : 3);
 	return true;

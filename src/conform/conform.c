@@ -235,6 +235,8 @@ static void run_case(struct run *r, const struct yk_case_row *row, int dtype,
 		else if (!*t->name)
 			snprintf(t->name, sizeof t->name, " %u", i);
 		struct yk_verdict v = yk_runner_run(&r->runner, c, i, number % 4 == 0);
+		if (v.good && c->part)
+			yk_runner_part(&r->runner, c, &v);
 		t->taken++;
 		t->silent += v.silent;
 		t->bits = yk_hash(&v.bits, sizeof v.bits, t->bits);

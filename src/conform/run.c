@@ -335,6 +335,23 @@ static uint64_t bits_of(const struct yk_runner *r)
 	return h;
 }
 
+// What the results of the case's part have to be: what came back.
+static void want_of_part(struct yk_runner *r, struct yk_case *c)
+{
+	for (uint32_t k = 0; k < c->op.nout; k++) {
+		const struct yoke_view *v = &c->view[k];
+		struct yk_array *part = &c->part->array[k];
+		int64_t i[YOKE_MAX_RANK] = { 0 }, n = -c->part_at;
+		do {
+			struct yk_num got =
+				yk_num_load(r->after[which(r, v)] + byte_of(v, i), v->dtype);
+			if (n >= 0 && n < part->n)
+				part->want[n] = (struct yk_want){ .f = got.f, .i = got.i };
+			n++;
+		} while (next_index(i, v));
+	}
+}
+
 // ---- running ----
 
 static int upload(struct yk_runner *r)
@@ -498,6 +515,8 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 			compare_result(r, c, k, &v);
 		if (!c->rejects)
 			v.bits = bits_of(r);
+		if (v.good && c->part)
+			want_of_part(r, c);
 	}
 	for (int s = 0; s < 2 && twice && v.good && !c->rejects; s++) {
 		char *first = malloc(r->used[s] + 1);
@@ -520,6 +539,25 @@ out:
 	if (handle)
 		d->ops->release(handle);
 	return v;
+}
+
+void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v)
+{
+	const struct yk_device *d = r->device;
+	uint64_t impls = yk_runner_can(r, c->part);
+	char views[200];
+
+	yk_case_describe(c->part, views, sizeof views);
+	if (!impls)
+		blame(v, "is not taken in part: %s", views);
+	for (uint32_t i = 0; i < 64 && v->good; i++) {
+		if (!(impls >> i & 1))
+			continue;
+		struct yk_verdict part = yk_runner_run(r, c->part, i, false);
+		const char *name = d->ops->impl_name(d->index, &c->part->op, i);
+		if (!part.good)
+			blame(v, "in part, by %s, %s: %s", name ? name : "", views, part.why);
+	}
 }
 
 // ---- memory ----

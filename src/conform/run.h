@@ -35,6 +35,8 @@ uint64_t yk_runner_can(struct yk_runner *, const struct yk_case *);
 // Runs one; twice: once more, for the same bits, and by a graph where the backend has those.
 struct yk_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
 				bool twice);
+// Behind a good run of a case that has a part: that, by all that take it, with results that follow from the run's.
+void yk_runner_part(struct yk_runner *, struct yk_case *, struct yk_verdict *);
 // Puts, gets, copies and fills, at odd places.
 struct yk_verdict yk_runner_memory(struct yk_runner *, uint64_t seed);
 // A fill and a copy recorded and replayed; false: the backend has no graphs.

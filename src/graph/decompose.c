@@ -102,10 +102,11 @@ static void norm_back(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, yk_id
 		dx = yk_bin(g, YK_SUB, dx, mean_last(g, gw));
 	out[0] = yk_down(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
 	unsigned rows = LAST(g, c->in[0]) - 1;
-	out[1] = yk_down(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
-		      c->in[0]);
+	const int dtype = (int)c->attr[0].i;
+	out[1] = yk_cast(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
+			 dtype);
 	if (subtract)
-		out[2] = yk_down(g, yk_reduce(g, YK_SUM, cot, rows, false), c->in[0]);
+		out[2] = yk_cast(g, yk_reduce(g, YK_SUM, cot, rows, false), dtype);
 }
 
 void yk_decompose_layer_norm_back(struct yk_graph *g, const struct yk_call *c, yk_id *out)

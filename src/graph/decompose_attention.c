@@ -15,7 +15,7 @@ struct parts {
 	bool causal;
 	double scale, dropout;
 	yk_id mask, key, step; // as operands
-	yk_id seen;            // how many keys are seen, i64 [], or none
+	yk_id seen;            // how many keys are seen, i64 [] or [B,1,1,1], or none
 };
 
 // 0 .. n - 1 as i64 [n]
@@ -24,11 +24,17 @@ static yk_id counting(struct yk_graph *g, int64_t n)
 	return yk_record(g, YK_IOTA, 0, NULL, 1, &(union yoke_attr){ .i = n });
 }
 
-// seen itself, by way of a slice that fails with ERANGE unless it is in 0 .. s
+// seen itself, [] or [B] as [B,1,1,1], by way of picking that fails with ERANGE unless it is in 0 .. s
 static yk_id within(struct yk_graph *g, yk_id seen, int64_t s)
 {
 	if (seen == YK_NIL)
 		return seen;
+	if (g->value[seen].rank) {
+		const int64_t batch = g->value[seen].dims[0];
+		yk_id all = yk_record(g, YK_GATHER, 2, (yk_id[]){ counting(g, s + 1), seen }, 1,
+				      &(union yoke_attr){ .i = 0 });
+		return yk_reshape(g, all, 4, (int64_t[]){ batch, 1, 1, 1 });
+	}
 	yk_id x = yk_record(g, YK_SLICE_AT, 2, (yk_id[]){ counting(g, s + 1), seen }, 1,
 			    &(union yoke_attr){ .i = 1 });
 	return yk_reshape(g, x, 0, NULL);
@@ -82,7 +88,10 @@ static yk_id shared(struct parts *p, yk_id x)
 {
 	if (p->seen != YK_NIL) {
 		yk_id there = yk_bin(p->g, YK_LT, counting(p->g, p->s), p->seen);
-		there = yk_reshape(p->g, there, 3, (int64_t[]){ p->s, 1, 1 });
+		if (there == YK_BAD)
+			return there;
+		const int64_t batch = p->g->value[there].rank > 1 ? p->b : 1;
+		there = yk_reshape(p->g, there, 4, (int64_t[]){ batch, p->s, 1, 1 });
 		x = yk_tri(p->g, YK_SELECT, there, x,
 			   yk_lit(p->g, p->g->value[x].dtype, 0));
 	}

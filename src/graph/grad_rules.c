@@ -251,14 +251,18 @@ void yk_grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 {
 	struct at n = at(g, node);
 	yk_id a = n.in[0], b = n.in[1], c = gout[0];
+	if (g->value[c].dtype != g->value[a].dtype) { // rounded once, at the end
+		a = yk_up(g, a);
+		b = yk_up(g, b);
+	}
 	bool ta = n.attr[0].i & YOKE_TA, tb = n.attr[0].i & YOKE_TB;
 	// a' and b' as the product uses them: ga' = c b'^T, gb' = a'^T c, transposed back where needed
 	yk_id ga = ta ? yk_matmul(g, b, c, (tb ? YOKE_TA : 0) | YOKE_TB) :
 			yk_matmul(g, c, b, tb ? 0 : YOKE_TB);
 	yk_id gb = tb ? yk_matmul(g, c, a, YOKE_TA | (ta ? YOKE_TB : 0)) :
 			yk_matmul(g, a, c, ta ? 0 : YOKE_TA);
-	gin[0] = yk_sum_to(g, ga, a);
-	gin[1] = yk_sum_to(g, gb, b);
+	gin[0] = yk_down(g, yk_sum_to(g, ga, a), n.in[0]);
+	gin[1] = yk_down(g, yk_sum_to(g, gb, b), n.in[1]);
 }
 
 void yk_grad_reshape(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -400,9 +404,13 @@ void yk_grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 	yk_id in[5] = { n.in[0], n.in[1], n.y + 1, n.y + 2, gout[0] };
 	if (!layer)
 		in[3] = gout[0];
+	const struct yk_call forward = { .nin = n.nin, .in = n.in };
+	union yoke_attr dtype = { .i = yk_norm_dtype(g, &forward) };
 	struct yk_call c = { .op = layer ? YK_LAYER_NORM_BACK : YK_RMS_NORM_BACK,
 			     .nin = layer ? 5 : 4,
-			     .in = in };
+			     .in = in,
+			     .nattr = 1,
+			     .attr = &dtype };
 	if (gout[0] != YK_NIL)
 		back(g, &c, layer ? 3 : 2, n.in, (uint32_t[]){ 0, 1, 2 }, gin);
 }

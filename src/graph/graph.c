@@ -197,10 +197,15 @@ yk_id yk_most(struct yk_graph *g, yk_id x, int axis)
 	return yk_broadcast(g, yk_lit(g, v.dtype, -INFINITY), v.rank, v.dims);
 }
 
+yk_id yk_matmul_to(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dtype)
+{
+	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 2,
+			 (union yoke_attr[]){ { .i = flags }, { .i = dtype } });
+}
+
 yk_id yk_matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags)
 {
-	return yk_record(g, YK_MATMUL, 2, (yk_id[]){ a, b }, 1,
-			 &(union yoke_attr){ .i = flags });
+	return a == YK_BAD ? a : yk_matmul_to(g, a, b, flags, g->value[a].dtype);
 }
 
 static yk_id with_dims(struct yk_graph *g, int op, yk_id x, int rank, const int64_t *dims)

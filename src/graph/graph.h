@@ -132,6 +132,7 @@ yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
 // op whose other parts are sums must give their identity there.
 yk_id yk_most(struct yk_graph *, yk_id x, int axis);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
+yk_id yk_matmul_to(struct yk_graph *, yk_id a, yk_id b, unsigned flags, int dtype);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);

@@ -69,6 +69,9 @@ int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 // Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
 int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
 
+// The dtype of a norm's w and b; x's where both are absent.
+int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
+
 // Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);

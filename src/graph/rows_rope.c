@@ -13,7 +13,7 @@ int yk_shape_rope(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 		return YOKE_EDTYPE;
 	for (uint32_t k = 1; k < 3; k++) {
 		const struct yk_value *t = IN(k);
-		if (t->dtype != x->dtype)
+		if (t->dtype != x->dtype && t->dtype != yk_acc(x->dtype))
 			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, t);
 		if (x->rank != 4 || t->rank != 2 || t->dims[0] != x->dims[1] ||
 		    x->dims[3] % 2 || t->dims[1] != x->dims[3] / 2)
@@ -73,5 +73,5 @@ void yk_grad_rope(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 	gin[1] = yk_reduce(g, YK_SUM, turn(g, g0, x0, g1, x1, false), axes, false);
 	gin[2] = yk_reduce(g, YK_SUM, turn(g, g1, x0, g0, x1, true), axes, false);
 	for (int k = 1; k < 3; k++)
-		gin[k] = yk_down(g, gin[k], x);
+		gin[k] = yk_down(g, gin[k], in[k]);
 }

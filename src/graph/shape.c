@@ -100,7 +100,7 @@ int yk_shape_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	return 0;
 }
 
-// attr: YOKE_TA | YOKE_TB
+// attr: flags of yoke_matmul, dtype of the result
 int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0), *b = IN(1);
@@ -111,6 +111,12 @@ int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value
 		return fail_two(g, c, YOKE_EDTYPE, "takes numbers, got", a, b);
 	if (a->rank < 2 || b->rank < 2)
 		return fail_two(g, c, YOKE_ESHAPE, "takes matrices, got", a, b);
+	const int dtype = (int)c->attr[1].i;
+	if (dtype != a->dtype && (dtype != yoke_f32 || yk_acc(a->dtype) != yoke_f32))
+		return yk_op_fail(g, c->op, YOKE_EDTYPE,
+				  "of %s the result is %s, or f32 of f16 and bf16, not %s",
+				  yoke_dtype_name(a->dtype), yoke_dtype_name(a->dtype),
+				  yoke_dtype_name(dtype));
 	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
 	int64_t kb = b->dims[b->rank - 2 + tb], n = b->dims[b->rank - 1 - tb];
 	struct yk_value lead = *a, lead_b = *b;
@@ -119,6 +125,7 @@ int yk_shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	if (k != kb || !broadcast(&lead, &lead_b))
 		return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", a, b);
 	*out = lead;
+	out->dtype = (uint8_t)dtype;
 	out->dims[out->rank++] = m;
 	out->dims[out->rank++] = n;
 	return want_size(g, c, out);
@@ -329,7 +336,16 @@ int yk_shape_softmax_back(struct yk_graph *g, const struct yk_call *c,
 	return want_like(g, c, 1, out);
 }
 
-// x, w [, b] -> y [, mean], rstd
+int yk_norm_dtype(const struct yk_graph *g, const struct yk_call *c)
+{
+	yk_id like = c->in[0];
+	for (uint32_t k = c->nin - 1; k; k--)
+		if (has(c, k))
+			like = c->in[k];
+	return g->value[like].dtype;
+}
+
+// x, w [, b] -> y [, mean], rstd; w and b of x's dtype or of its accumulator's
 int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
@@ -338,9 +354,10 @@ int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 	if (!x->rank || !x->dims[x->rank - 1])
 		return fail_one(g, c, YOKE_ESHAPE, "takes a last axis with elements, got",
 				x);
-	struct yk_value row = { .dtype = x->dtype,
-				.rank = 1,
-				.dims = { x->dims[x->rank - 1] } };
+	struct yk_value row = { .rank = 1, .dims = { x->dims[x->rank - 1] } };
+	row.dtype = (uint8_t)yk_norm_dtype(g, c);
+	if (row.dtype != x->dtype && row.dtype != yk_acc(x->dtype))
+		row.dtype = x->dtype;
 	for (uint32_t k = 1; k < c->nin; k++)
 		if (want_like(g, c, k, &row) < 0)
 			return YOKE_ESHAPE;
@@ -354,11 +371,11 @@ int yk_shape_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 	return 0;
 }
 
-// x, w, [mean,] rstd, g -> dx, dw [, db]
+// x, w, [mean,] rstd, g -> dx, dw [, db]; attr: dtype of dw and db
 int yk_shape_norm_back(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *x = IN(0);
-	struct yk_value row = { .dtype = x->dtype,
+	struct yk_value row = { .dtype = (uint8_t)c->attr[0].i,
 				.rank = 1,
 				.dims = { x->dims[x->rank - 1] } };
 	out[0] = *x;
@@ -411,18 +428,22 @@ int yk_shape_attention(struct yk_graph *g, const struct yk_call *c, struct yk_va
 	if (has(c, 3)) {
 		const struct yk_value *m = IN(3);
 		bool good = m->rank == 4;
-		if (m->dtype != q->dtype)
+		if (m->dtype != q->dtype && m->dtype != yk_acc(q->dtype))
 			return fail_two(g, c, YOKE_EDTYPE,
-					"the mask is added, and of the dtype of q: got", q, m);
+					"the mask is added, and of the dtype of q or f32 "
+					"beside halves: got", q, m);
 		for (int i = 0; good && i < 4; i++)
 			good = m->dims[i] == full[i] || (i < 2 && m->dims[i] == 1);
 		if (!good)
 			return fail_two(g, c, YOKE_ESHAPE,
 					"the mask is [B|1,H|1,T,S], got", q, m);
 	}
-	if (has(c, 6) && (IN(6)->dtype != yoke_i64 || IN(6)->rank))
-		return fail_one(g, c, YOKE_EDTYPE, "the number of keys is one i64, got",
-				IN(6));
+	if (has(c, 6) && IN(6)->dtype != yoke_i64)
+		return fail_one(g, c, YOKE_EDTYPE, "the number of keys is i64, got", IN(6));
+	if (has(c, 6) && IN(6)->rank && (IN(6)->rank > 1 || IN(6)->dims[0] != full[0]))
+		return fail_two(g, c, YOKE_ESHAPE,
+				"there is one number of keys, or one for each of the batch: got",
+				q, IN(6));
 	out[0] = *q;
 	out[1] = (struct yk_value){ .dtype = (uint8_t)yk_acc(q->dtype),
 				    .rank = 3,

@@ -112,16 +112,19 @@ void yk_build_factors(struct yk_work *w, const struct yk_node *n, bool dense,
 		      struct yk_built *b)
 {
 	struct yoke_view *view = b->view + b->op.nout;
-	int64_t transposed = yk_attrs(&w->g, n)[0].i;
+	const int64_t flags = yk_attrs(&w->g, n)[0].i;
 	for (uint32_t i = 0; i < 2; i++) {
 		yk_id v = w->g.arg[n->in + i];
 		b->value[b->op.nout + i] = v;
 		plain_view(w, &view[i], v, dense);
-		if (transposed & (i ? YOKE_TB : YOKE_TA))
+		if (flags & (i ? YOKE_TB : YOKE_TA))
 			swap_last(&view[i]);
 		spread_lead(&view[i], &w->g.value[n->out]);
 	}
 	b->op.nin = 2;
+	b->op.nattr = 2;
+	b->op.attr[0].i = w->g.value[n->out].dtype;
+	b->op.attr[1].i = (flags & YOKE_BY_ROW) != 0;
 }
 
 int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built *b)

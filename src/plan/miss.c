@@ -111,7 +111,7 @@ static const char *attribute(uint32_t op, uint32_t nattr, uint32_t k, int *axis)
 	case YK_CAST: return "dtype";
 	case YK_CONCAT:
 	case YK_GATHER: return "axis";
-	case YK_MATMUL: return "flags";
+	case YK_MATMUL: return k ? "dtype" : "flags";
 	}
 	if (yk_op_row(op)->flags & YK_F_REDUCE)
 		return k ? "keep" : "axes";

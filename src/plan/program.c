@@ -278,8 +278,6 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 	if (product) {
 		yk_build_factors(w, product, false, b);
 		input_views(&p, b, 1);
-		op->nattr = 1;
-		op->attr[0].i = space->dtype;
 		yk_merge_axes(op, b->view, b->view + op->nout);
 		return 0;
 	}

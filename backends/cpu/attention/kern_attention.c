@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward, f32: softmax(scale q k' + mask) v by tiles; with a running maximum
+// Attention forward, in f32: softmax(scale q k' + mask) v by tiles; with a running maximum
 // and sum no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).
 // A piece of work is one tile of queries of one head; few queries go by rows
 // (kern_attention_row.c).
@@ -122,7 +122,7 @@ static void drop(const struct attention *a, const struct tile *x, int64_t j,
 }
 
 static void finish(const struct attention *a, const struct tile *x,
-		   const struct running *r, float *out)
+		   const struct running *r, float *out, float *room)
 {
 	float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
 	for (int v = 0; v < x->nv; v++) {
@@ -135,7 +135,7 @@ static void finish(const struct attention *a, const struct tile *x,
 		}
 		vf_put(lse + v * VF, r->most[v] + vf_log(sum), x->rows - v * VF);
 	}
-	store_lanes(a, &a->o, x, 1, out);
+	store_lanes(a, &a->o, x, 1, out, room);
 }
 
 static void forward(void *arg, int64_t piece)
@@ -148,23 +148,28 @@ static void forward(void *arg, int64_t piece)
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
 	const int64_t sees = x.sees[x.nv - 1];
 
-	float *q = yk_team_scratch((size_t)(2 * a->D + 2 * KEYS) * TILE * sizeof *q);
+	const int64_t room = room_of(a);
+	float *q = yk_team_scratch(
+		(size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * room) * sizeof *q);
 	if (!q) {
 		job->no_memory = true;
 		return;
 	}
 	float *out = q + a->D * TILE, *p = out + a->D * TILE, *keep = p + KEYS * TILE;
+	float *room_k = keep + KEYS * TILE, *room_v = room_k + room;
 	struct running r;
 	for (int v = 0; v < NV; v++)
 		r.most[v] = vf_splat(-__builtin_inff()), r.sum[v] = vf_splat(0);
 	memset(out, 0, (size_t)a->D * TILE * sizeof *out);
-	load_lanes(a, &a->q, &x, a->scale, q);
+	load_lanes(a, &a->q, &x, a->scale, q, room_k);
 
 	for (int64_t j = 0; j < sees; j += KEYS) {
-		const float *value = head_at(&a->v, x.b, j, x.h / a->group);
 		struct strip s[NV];
 		const int strips = cut_strips(&x, j, KEYS, s);
-		scores(a, &x, q, j, s, strips, p);
+		const int64_t keys = s[strips - 1].to, h = x.h / a->group;
+		const struct block k = rows_from(a, &a->k, x.b, j, h, keys, room_k),
+				   value = rows_from(a, &a->v, x.b, j, h, keys, room_v);
+		scores(a, &x, q, &k, j, s, strips, p);
 		for (int v = 0; v < x.nv; v++) {
 			const int64_t n = x.sees[v] - j < KEYS ? x.sees[v] - j : KEYS;
 			if (n > 0)
@@ -174,22 +179,47 @@ static void forward(void *arg, int64_t piece)
 			drop(a, &x, j, s, strips, keep, p);
 		for (int i = 0; i < strips; i++)
 			product(a->D, x.nv - s[i].v, s[i].to - s[i].from,
-				value + s[i].from * a->v.t, 1, a->v.t,
+				value.at + s[i].from * value.step, 1, value.step,
 				p + s[i].from * TILE + s[i].v * VF, TILE,
 				out + s[i].v * VF, TILE, true);
 	}
-	finish(a, &x, &r, out);
+	finish(a, &x, &r, out, room_k);
 }
 
 // ---- operands ----
+
+// i64: one number, or one for each of the batch?
+static bool is_keys(const struct yoke_view *v, int64_t batch)
+{
+	return v->dtype == yoke_i64 &&
+	       (v->kind == YOKE_VIEW_SCALAR || !v->rank ||
+		(v->rank == 1 && v->dims[0] == batch));
+}
 
 bool ISA(yk_attention_fits)(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in, *m = &in[3];
 	return is_heads(&in[0]) && is_heads(&in[1]) && is_heads(&in[2]) &&
-	       (!present(m) || (is_f32(m) && m->rank == 4)) && is_value_or_none(&in[4]) &&
+	       (!present(m) || (is_narrow(m) && m->rank == 4)) && is_value_or_none(&in[4]) &&
 	       is_value_or_none(&in[5]) && (!(op->attr[2].f > 0) || present(&in[4])) &&
-	       (!seen_of(op) || is_value(seen_of(op))) && !op->alias_mask;
+	       (!seen_of(op) || is_keys(seen_of(op), in[0].dims[0])) && !op->alias_mask;
+}
+
+static int set_keys(const struct yoke_op *op, struct attention *a)
+{
+	const struct yoke_view *v = seen_of(op);
+	a->every = v ? value_int(v, 0) : a->S;
+	if (v && v->kind == YOKE_VIEW_BUFFER) {
+		a->keys = yk_ptr(v);
+		a->keys_b = v->rank ? v->strides[0] : 0;
+	}
+	for (int64_t b = 0; b < a->B; b++)
+		if (keys_of(a, b) < 0 || keys_of(a, b) > a->S)
+			return yk_cpu_fail(YOKE_ERANGE,
+					   "attention (step %llu): %lld keys are not in 0..%lld",
+					   (unsigned long long)op->id,
+					   (long long)keys_of(a, b), (long long)a->S);
+	return 0;
 }
 
 int ISA(yk_attention_of)(const struct yoke_op *op, struct attention *to)
@@ -211,16 +241,15 @@ int ISA(yk_attention_of)(const struct yoke_op *op, struct attention *to)
 		.key = (uint64_t)value_int(&in[4], 0),
 		.step = value_int(&in[5], 0),
 	};
-	a.seen = seen_of(op) ? value_int(seen_of(op), 0) : a.S;
-	if (a.seen < 0 || a.seen > a.S)
-		return yk_cpu_fail(YOKE_ERANGE,
-				   "attention (step %llu): %lld keys are not in 0..%lld",
-				   (unsigned long long)op->id, (long long)a.seen,
-				   (long long)a.S);
+	int err = set_keys(op, &a);
+	if (err)
+		return err;
+	a.converted = a.q.load || a.k.load || a.v.load;
 	a.group = a.H / a.G;
 	a.Dp = (a.D + VF - 1) / VF * VF;
 	if (present(m)) {
 		a.mask = yk_ptr(m);
+		a.mask_dtype = m->dtype;
 		a.mask_b = m->dims[0] == 1 ? 0 : m->strides[0];
 		a.mask_h = m->dims[1] == 1 ? 0 : m->strides[1];
 		a.mask_t = m->strides[2];
@@ -253,6 +282,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (err)
 		return err;
 	job.a.o = heads_of(&op->out[0]);
+	job.a.converted |= job.a.o.store != NULL;
 	job.a.lse = yk_ptr(&op->out[1]);
 	if (impl == ROWS_IMPL)
 		return ISA(yk_attention_rows)(op, &job.a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention backward, f32: probabilities are computed again from lse, tile by tile
+// Attention backward, in f32: probabilities are computed again from lse, tile by tile
 // (Dao et al. 2022).
 //
 // With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
@@ -32,18 +32,22 @@ struct scratch {
 	float *p, *dp, *keep;   // (KEYS, TILE)
 	float *dq;              // (D, TILE)
 	float *dk, *dv;         // (keys, Dp); NULL: only dq is wanted
+	float *room_k, *room_v; // rows that are converted
 	vf lse[NV], r[NV];
 };
 
 static bool scratch_init(struct scratch *s, const struct attention *a, int64_t keys)
 {
 	const int64_t lanes = a->D * TILE, rows = a->Dp * TILE, block = KEYS * TILE;
-	const int64_t all = 3 * lanes + 2 * rows + 3 * block + 2 * keys * a->Dp;
+	const int64_t summed = 3 * lanes + 2 * rows + 3 * block + 2 * keys * a->Dp;
+	const int64_t room = room_of(a), all = summed + 2 * room;
 	float *at = yk_team_scratch((size_t)all * sizeof *at);
 	if (!at)
 		return false;
-	memset(at, 0, (size_t)all * sizeof *at);
+	memset(at, 0, (size_t)summed * sizeof *at);
 	s->q = at;
+	s->room_k = at + summed;
+	s->room_v = s->room_k + room;
 	s->g = s->q + lanes;
 	s->dq = s->g + lanes;
 	s->q_rows = s->dq + lanes;
@@ -59,24 +63,29 @@ static bool scratch_init(struct scratch *s, const struct attention *a, int64_t k
 static void copy_rows(const struct attention *a, const struct heads *from,
 		      const struct tile *x, float *to)
 {
-	for (int i = 0; i < x->rows; i++)
-		memcpy(to + i * a->Dp, head_at(from, x->b, x->t + i, x->h),
-		       (size_t)a->D * sizeof *to);
+	for (int i = 0; i < x->rows; i++) {
+		const char *row = head_at(from, x->b, x->t + i, x->h);
+		if (from->load)
+			from->load(to + i * a->Dp, row, 1, a->D);
+		else
+			memcpy(to + i * a->Dp, row, (size_t)a->D * sizeof *to);
+	}
 }
 
 static void begin_tile(const struct attention *a, const struct tile *x, struct scratch *s)
 {
 	const float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
 	float r[TILE] = { 0 };
-	load_lanes(a, &a->q, x, a->scale, s->q);
-	load_lanes(a, &a->g, x, 1, s->g);
+	load_lanes(a, &a->q, x, a->scale, s->q, s->room_k);
+	load_lanes(a, &a->g, x, 1, s->g, s->room_k);
 	if (s->dk) {
 		copy_rows(a, &a->q, x, s->q_rows);
 		copy_rows(a, &a->g, x, s->g_rows);
 	}
+	const struct block os = rows_from(a, &a->o, x->b, x->t, x->h, x->rows, s->room_v);
+	const struct block gs = rows_from(a, &a->g, x->b, x->t, x->h, x->rows, s->room_k);
 	for (int i = 0; i < x->rows; i++) {
-		const float *o = head_at(&a->o, x->b, x->t + i, x->h);
-		const float *g = head_at(&a->g, x->b, x->t + i, x->h);
+		const float *o = os.at + i * os.step, *g = gs.at + i * gs.step;
 		vf sum = { 0 };
 		for (int64_t d = 0; d < a->D; d += VF)
 			sum += vf_get(o + d, a->D - d) * vf_get(g + d, a->D - d);
@@ -91,17 +100,18 @@ static void begin_tile(const struct attention *a, const struct tile *x, struct s
 }
 
 // p (keys, TILE) = P M and dp = dS of the block of keys from key j on
-static void gradients(const struct attention *a, const struct tile *x, int64_t j,
+static void gradients(const struct attention *a, const struct tile *x,
+		      const struct block *k, const struct block *value, int64_t j,
 		      const struct strip *strip, int strips, struct scratch *s)
 {
-	const float *value = head_at(&a->v, x->b, j, x->h / a->group);
-	scores(a, x, s->q, j, strip, strips, s->p);
+	scores(a, x, s->q, k, j, strip, strips, s->p);
 	if (a->dropout > 0)
 		ISA(yk_attention_keep)(a, x, j, strip, strips, s->keep);
 	for (int i = 0; i < strips; i++) {
 		const struct strip *t = &strip[i];
-		product(t->to - t->from, x->nv - t->v, a->D, value + t->from * a->v.t,
-			a->v.t, 1, s->g + t->v * VF, TILE,
+		product(t->to - t->from, x->nv - t->v, a->D,
+			value->at + t->from * value->step, value->step, 1,
+			s->g + t->v * VF, TILE,
 			s->dp + t->from * TILE + t->v * VF, TILE, false);
 		for (int v = t->v; v < x->nv; v++)
 			for (int64_t n = t->from; n < t->to; n++) {
@@ -132,8 +142,10 @@ static void tile_back(const struct attention *a, const struct tile *x, int64_t f
 	for (int64_t j = from; j < to; j += KEYS) {
 		struct strip strip[NV];
 		const int strips = cut_strips(x, j, to - j < KEYS ? to - j : KEYS, strip);
-		const float *k = head_at(&a->k, x->b, j, x->h / a->group);
-		gradients(a, x, j, strip, strips, s);
+		const int64_t block = strip[strips - 1].to, h = x->h / a->group;
+		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->room_k),
+				   v = rows_from(a, &a->v, x->b, j, h, block, s->room_v);
+		gradients(a, x, &k, &v, j, strip, strips, s);
 		for (int i = 0; i < strips; i++) {
 			const struct strip *t = &strip[i];
 			const int64_t keys = t->to - t->from, at = j - from + t->from;
@@ -149,12 +161,13 @@ static void tile_back(const struct attention *a, const struct tile *x, int64_t f
 					s->dk + at * a->Dp, a->Dp, true);
 			}
 			if (dq)
-				product(a->D, x->nv - t->v, keys, k + t->from * a->k.t, 1,
-					a->k.t, ds, TILE, s->dq + lane, TILE, true);
+				product(a->D, x->nv - t->v, keys,
+					k.at + t->from * k.step, 1, k.step, ds, TILE,
+					s->dq + lane, TILE, true);
 		}
 	}
 	if (dq)
-		store_lanes(a, &a->dq, x, a->scale, s->dq);
+		store_lanes(a, &a->dq, x, a->scale, s->dq, s->room_k);
 }
 
 // dk and dv of a chunk of keys of one head of k and v; dq too where there is but one
@@ -177,12 +190,11 @@ static void back_keys(void *arg, int64_t piece)
 			tile_back(a, &x, from, to, job->chunks == 1, &s);
 		}
 	for (int64_t j = from; j < to; j++) {
-		const float *dk = s.dk + (j - from) * a->Dp,
-			    *dv = s.dv + (j - from) * a->Dp;
-		float *to_k = head_at(&a->dk, b, j, g), *to_v = head_at(&a->dv, b, j, g);
+		float *dk = s.dk + (j - from) * a->Dp;
 		for (int64_t d = 0; d < a->D; d += VF)
-			vf_put(to_k + d, vf_load(dk + d) * vf_splat(a->scale), a->D - d);
-		memcpy(to_v, dv, (size_t)a->D * sizeof *dv);
+			vf_store(dk + d, vf_load(dk + d) * vf_splat(a->scale));
+		row_put_at(a, &a->dk, b, j, g, dk);
+		row_put_at(a, &a->dv, b, j, g, s.dv + (j - from) * a->Dp);
 	}
 }
 
@@ -222,6 +234,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	a->dq = heads_of(&op->out[0]);
 	a->dk = heads_of(&op->out[1]);
 	a->dv = heads_of(&op->out[2]);
+	a->converted |= a->o.load || a->g.load || a->dq.store;
 	job.tiles = pieces_of(a->T, TILE);
 	// one chunk even without keys: dq is then 0
 	job.chunks = a->S > ONE_PASS ? pieces_of(a->S, ONE_PASS) : 1;

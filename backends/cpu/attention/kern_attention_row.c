@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention forward for few queries (a token is generated from a cache of keys), f32.
+// Attention forward for few queries (a token is generated from a cache of keys), in f32.
 // A tile of queries would be mostly empty lanes, so here head elements lie along the
 // lanes and each query goes through the keys by itself.  A piece of work is PART keys and
 // one query of one head, or, where that leaves pieces enough, of all heads that share the
@@ -28,41 +28,50 @@ struct job {
 };
 
 // p[i] = q k_i, i < n; q (Dp) scaled, zeros behind D
-static void dot_keys(const struct attention *a, const float *q, const float *k, int64_t n,
-		     float *p)
+YK_INLINE void dot_keys(const int dtype, const struct attention *a, const float *q,
+			const char *k, int64_t n, float *p)
 {
+	const int size = dtype == yoke_f32 ? 4 : 2;
+	const int64_t step = a->k.t * size;
 	int64_t i = 0;
-	for (; i + 4 <= n; i += 4, k += 4 * a->k.t) {
+	for (; i + 4 <= n; i += 4, k += 4 * step) {
 		vf sum[4] = { { 0 } };
 		for (int64_t d = 0; d < a->D; d += VF) {
 			const vf x = vf_load(q + d);
 			for (int m = 0; m < 4; m++)
-				sum[m] = vf_fma(x, vf_get(k + m * a->k.t + d, a->D - d),
+				sum[m] = vf_fma(x,
+						vf_get_as(dtype, k + m * step + d * size,
+							  a->D - d),
 						sum[m]);
 		}
 		for (int m = 0; m < 4; m++)
 			p[i + m] = vf_sum(sum[m]);
 	}
-	for (; i < n; i++, k += a->k.t) {
+	for (; i < n; i++, k += step) {
 		vf sum = { 0 };
 		for (int64_t d = 0; d < a->D; d += VF)
-			sum = vf_fma(vf_load(q + d), vf_get(k + d, a->D - d), sum);
+			sum = vf_fma(vf_load(q + d),
+				     vf_get_as(dtype, k + d * size, a->D - d), sum);
 		p[i] = vf_sum(sum);
 	}
 }
 
 // out (D) = sum of p[i] v_i, i < n
-static void sum_values(const struct attention *a, const float *p, const float *v,
-		       int64_t n, float *out)
+YK_INLINE void sum_values(const int dtype, const struct attention *a, const float *p,
+			  const char *v, int64_t n, float *out)
 {
+	const int size = dtype == yoke_f32 ? 4 : 2;
+	const int64_t step = a->v.t * size;
 	int64_t d = 0;
 	for (; d + WIDE * VF <= a->D; d += WIDE * VF) {
 		vf sum[WIDE] = { { 0 } };
 		for (int64_t i = 0; i < n; i++) {
 			const vf x = vf_splat(p[i]);
+			const char *at = v + i * step;
 			for (int m = 0; m < WIDE; m++)
-				sum[m] = vf_fma(x, vf_load(v + i * a->v.t + d + m * VF),
-						sum[m]);
+				sum[m] = vf_fma(
+					x, vf_get_as(dtype, at + (d + m * VF) * size, VF),
+					sum[m]);
 		}
 		for (int m = 0; m < WIDE; m++)
 			vf_store(out + d + m * VF, sum[m]);
@@ -71,10 +80,24 @@ static void sum_values(const struct attention *a, const float *p, const float *v
 		vf sum = { 0 };
 		for (int64_t i = 0; i < n; i++)
 			sum = vf_fma(vf_splat(p[i]),
-				     vf_get(v + i * a->v.t + d, a->D - d), sum);
+				     vf_get_as(dtype, v + i * step + d * size, a->D - d), sum);
 		vf_put(out + d, sum, a->D - d);
 	}
 }
+
+// p[i] += the mask's number i of n, which begin at element `first` of it
+YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t first,
+			    int64_t n, float *p)
+{
+	for (int64_t i = 0; i < n; i++)
+		p[i] += number_at(dtype, a->mask, first + i * a->mask_s);
+}
+
+// A function of a constant dtype, for each of the three.
+#define EACH_DTYPE(dtype, fn, ...) \
+	((dtype) == yoke_f32  ? fn(yoke_f32, __VA_ARGS__) : \
+	 (dtype) == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
+				fn(yoke_f16, __VA_ARGS__))
 
 // p[i] = exp(p[i] - maximum), i < n; room for whole vectors
 static void soften(float *p, int64_t n, float *most, float *sum)
@@ -106,13 +129,15 @@ static void drop(const struct attention *a, int64_t first, int64_t n, uint32_t *
 
 // The row's output and lse from the sum of its weighted values.
 static void finish(const struct attention *a, int64_t row, float most, float sum,
-		   const float *from)
+		   float *from)
 {
 	const int64_t t = row % a->T, h = row / a->T % a->H, b = row / a->T / a->H;
 	const vf inverse = vf_splat(sum == 0 ? 0 : 1 / sum);
-	float *o = head_at(&a->o, b, t, h);
+	float *o = a->o.store ? from : (float *)head_at(&a->o, b, t, h);
 	for (int64_t d = 0; d < a->D; d += VF)
 		vf_put(o + d, vf_get(from + d, a->D - d) * inverse, a->D - d);
+	if (a->o.store)
+		row_put_at(a, &a->o, b, t, h, o);
 	a->lse[row] = most + yk_log_f32(sum);
 }
 
@@ -121,7 +146,8 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 {
 	const struct attention *a = &job->a;
 	const int64_t row = (b * a->H + h) * a->T + t;
-	int64_t sees = a->causal ? t + 1 + a->seen - a->T : a->seen, from = part * PART;
+	const int64_t seen = keys_of(a, b);
+	int64_t sees = a->causal ? t + 1 + seen - a->T : seen, from = part * PART;
 	sees = sees < from + PART ? sees : from + PART;
 	const int64_t n = sees > from ? sees - from : 0;
 
@@ -131,17 +157,19 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 		return;
 	}
 	float *out = q + a->Dp, *p = out + a->Dp, most, sum;
-	const float *query = head_at(&a->q, b, t, h);
+	const struct block query = rows_from(a, &a->q, b, t, h, 1, q);
 	for (int64_t d = 0; d < a->Dp; d += VF)
-		vf_store(q + d, vf_get(query + d, a->D - d) * vf_splat(a->scale));
-	dot_keys(a, q, head_at(&a->k, b, from, h / a->group), n, p);
-	for (int64_t i = 0; a->mask && i < n; i++)
-		p[i] += a->mask[b * a->mask_b + h * a->mask_h + t * a->mask_t +
-				(from + i) * a->mask_s];
+		vf_store(q + d, vf_get(query.at + d, a->D - d) * vf_splat(a->scale));
+	EACH_DTYPE(a->k.dtype, dot_keys, a, q, head_at(&a->k, b, from, h / a->group), n, p);
+	if (a->mask)
+		EACH_DTYPE(a->mask_dtype, add_row_mask, a,
+			   b * a->mask_b + h * a->mask_h + t * a->mask_t + from * a->mask_s,
+			   n, p);
 	soften(p, n, &most, &sum);
 	if (a->dropout > 0)
 		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
-	sum_values(a, p, head_at(&a->v, b, from, h / a->group), n, out);
+	EACH_DTYPE(a->v.dtype, sum_values, a, p, head_at(&a->v, b, from, h / a->group), n,
+		   out);
 	if (job->parts == 1) {
 		finish(a, row, most, sum, out);
 		return;

@@ -4,12 +4,13 @@
 // Everything in a tile is kept transposed: queries lie along the lanes of vectors, keys
 // and head elements along the rows.  So k and v are read where they are, one element
 // broadcast at a time, maxima and sums over keys need no sums across lanes, and only q
-// and o are transposed, once a tile. Included by kern_attention*.c alone.
+// and o are transposed, once a tile.  f16 and bf16 are made f32 a block at a time, in scratch.
+// Included by kern_attention*.c alone.
 #ifndef YK_ATTENTION_TILE_H
 #define YK_ATTENTION_TILE_H
 
 #include "../rows/operand.h"
-#include "../vector/vec.h"
+#include "../vector/vhalf.h"
 
 enum {
 	NV = 2,         // vectors of queries in a tile
@@ -21,18 +22,30 @@ enum {
 
 // [B,T,H,D] in elements; D dense
 struct heads {
-	float *base;
+	char *base;
 	int64_t b, t, h;
+	int dtype, size;
+	yk_load_fn *load; // of f16 and bf16, else NULL, like
+	yk_store_fn *store;
+};
+
+// Rows of it as floats, `step` apart.
+struct block {
+	const float *at;
+	int64_t step;
 };
 
 struct attention {
 	int64_t B, T, H, D, S, G;
 	int64_t group; // H / G: heads of q to one of k and v
 	int64_t Dp;    // D rounded up to whole vectors
-	int64_t seen;  // keys 0 .. seen - 1 are there
+	const int64_t *keys; // how many keys are there, for row b keys[b * keys_b]; NULL: `every`
+	int64_t keys_b, every;
+	bool converted;      // some operand is not f32
 	struct heads q, k, v, o, g, dq, dk, dv;
 	float *lse;        // [B,H,T]
-	const float *mask; // NULL: none
+	const char *mask;  // NULL: none
+	int mask_dtype;
 	int64_t mask_b, mask_h, mask_t, mask_s;
 	bool causal;
 	float scale, dropout;
@@ -43,6 +56,7 @@ struct attention {
 // One tile: queries t .. t + rows - 1 of a head, and how far each vector of them sees.
 struct tile {
 	int64_t b, h, t;
+	int64_t seen; // keys 0 .. seen - 1 are there
 	int rows, nv;
 	int64_t sees[NV]; // keys 0 .. sees - 1 are visible to some query of it; ascending
 };
@@ -53,21 +67,48 @@ struct strip {
 	int v;
 };
 
-static inline float *head_at(const struct heads *x, int64_t b, int64_t t, int64_t h)
+static inline char *head_at(const struct heads *x, int64_t b, int64_t t, int64_t h)
 {
-	return x->base + b * x->b + t * x->t + h * x->h;
+	return x->base + (b * x->b + t * x->t + h * x->h) * x->size;
+}
+
+// n rows from t on: where they are, or converted to `room`.
+static inline struct block rows_from(const struct attention *a, const struct heads *x,
+				     int64_t b, int64_t t, int64_t h, int64_t n, float *room)
+{
+	const char *at = head_at(x, b, t, h);
+	if (!x->load)
+		return (struct block){ (const float *)at, x->t };
+	for (int64_t i = 0; i < n; i++)
+		x->load(room + i * a->Dp, at + i * x->t * x->size, 1, a->D);
+	return (struct block){ room, a->Dp };
+}
+
+// Row t = from.
+static inline void row_put_at(const struct attention *a, const struct heads *x, int64_t b,
+			      int64_t t, int64_t h, const float *from)
+{
+	if (x->store)
+		x->store(head_at(x, b, t, h), from, 1, a->D);
+	else
+		memcpy(head_at(x, b, t, h), from, (size_t)a->D * sizeof *from);
+}
+
+static inline int64_t keys_of(const struct attention *a, int64_t b)
+{
+	return a->keys ? a->keys[b * a->keys_b] : a->every;
 }
 
 static inline struct tile tile_of(const struct attention *a, int64_t b, int64_t h,
 				  int64_t t)
 {
-	struct tile x = { .b = b, .h = h, .t = t };
+	struct tile x = { .b = b, .h = h, .t = t, .seen = keys_of(a, b) };
 	x.rows = (int)(a->T - t < TILE ? a->T - t : TILE);
 	x.nv = (x.rows + VF - 1) / VF;
 	for (int v = 0; v < x.nv; v++) {
 		int64_t end = (v + 1) * VF < x.rows ? (v + 1) * VF : x.rows;
-		int64_t n = a->causal ? t + end + a->seen - a->T : a->seen;
-		x.sees[v] = n < 0 ? 0 : n < a->seen ? n : a->seen;
+		int64_t n = a->causal ? t + end + x.seen - a->T : x.seen;
+		x.sees[v] = n < 0 ? 0 : n < x.seen ? n : x.seen;
 	}
 	return x;
 }
@@ -180,47 +221,81 @@ static inline void transpose(float *to, int64_t ldt, const float *from, int64_t 
 			to[c * ldt + r] = from[r * ldf + c] * scale;
 }
 
+// Floats of scratch that rows_from, load_lanes and store_lanes take for KEYS rows; two such blocks
+// may be in use.
+static inline int64_t room_of(const struct attention *a)
+{
+	return a->converted ? KEYS * a->Dp : 0;
+}
+
 // to (D, TILE) = scale * the tile's rows of x, transposed; lanes without a query are 0
 static inline void load_lanes(const struct attention *a, const struct heads *x,
-			      const struct tile *i, float scale, float *to)
+			      const struct tile *i, float scale, float *to, float *room)
 {
+	const struct block from = rows_from(a, x, i->b, i->t, i->h, i->rows, room);
 	if (i->rows < TILE)
 		memset(to, 0, (size_t)a->D * TILE * sizeof *to);
-	transpose(to, TILE, head_at(x, i->b, i->t, i->h), x->t, i->rows, a->D, scale);
+	transpose(to, TILE, from.at, from.step, i->rows, a->D, scale);
 }
 
 // The tile's rows of x = scale * from (D, TILE), transposed
 static inline void store_lanes(const struct attention *a, const struct heads *x,
-			       const struct tile *i, float scale, const float *from)
+			       const struct tile *i, float scale, const float *from,
+			       float *room)
 {
-	transpose(head_at(x, i->b, i->t, i->h), x->t, from, TILE, a->D, i->rows, scale);
+	if (!x->store) {
+		transpose((float *)head_at(x, i->b, i->t, i->h), x->t, from, TILE, a->D,
+			  i->rows, scale);
+		return;
+	}
+	transpose(room, a->Dp, from, TILE, a->D, i->rows, scale);
+	for (int r = 0; r < i->rows; r++)
+		row_put_at(a, x, i->b, i->t + r, i->h, room + r * a->Dp);
 }
 
-// Scores of a block of keys from key j on: to (keys, TILE) = k qt + mask, -inf where
-// hidden. qt (D, TILE): queries, scaled.
-static inline void scores(const struct attention *a, const struct tile *x,
-			  const float *qt, int64_t j, const struct strip *s, int strips,
-			  float *to)
+YK_INLINE float number_at(const int dtype, const char *p, int64_t i)
 {
-	const float *k = head_at(&a->k, x->b, j, x->h / a->group);
+	if (dtype == yoke_f32)
+		return ((const float *)p)[i];
+	const uint16_t h = ((const uint16_t *)p)[i];
+	return dtype == yoke_bf16 ? yk_f32_of_bf16(h) : yk_f32_of_f16(h);
+}
+
+// Adds the mask to scores (keys, TILE) of a block from key j on.
+YK_INLINE void add_mask(const int dtype, const struct attention *a, const struct tile *x,
+			int64_t j, const struct strip *s, int strips, float *to)
+{
+	const int64_t first = x->b * a->mask_b + x->h * a->mask_h + x->t * a->mask_t;
 	for (int i = 0; i < strips; i++)
-		product(s[i].to - s[i].from, x->nv - s[i].v, a->D, k + s[i].from * a->k.t,
-			a->k.t, 1, qt + s[i].v * VF, TILE,
-			to + s[i].from * TILE + s[i].v * VF, TILE, false);
-	for (int i = 0; a->mask && i < strips; i++) {
-		const float *m =
-			a->mask + x->b * a->mask_b + x->h * a->mask_h + x->t * a->mask_t;
 		for (int64_t n = s[i].from; n < s[i].to; n++)
 			for (int lane = s[i].v * VF; lane < x->rows; lane++)
-				to[n * TILE + lane] +=
-					m[lane * a->mask_t + (j + n) * a->mask_s];
-	}
+				to[n * TILE + lane] += number_at(
+					dtype, a->mask,
+					first + lane * a->mask_t + (j + n) * a->mask_s);
+}
+
+// Scores of a block of keys, k from key j on: to (keys, TILE) = k qt + mask, -inf where
+// hidden. qt (D, TILE): queries, scaled.
+static inline void scores(const struct attention *a, const struct tile *x,
+			  const float *qt, const struct block *k, int64_t j,
+			  const struct strip *s, int strips, float *to)
+{
+	for (int i = 0; i < strips; i++)
+		product(s[i].to - s[i].from, x->nv - s[i].v, a->D,
+			k->at + s[i].from * k->step, k->step, 1, qt + s[i].v * VF, TILE,
+			to + s[i].from * TILE + s[i].v * VF, TILE, false);
+	if (a->mask && a->mask_dtype == yoke_f32)
+		add_mask(yoke_f32, a, x, j, s, strips, to);
+	else if (a->mask && a->mask_dtype == yoke_bf16)
+		add_mask(yoke_bf16, a, x, j, s, strips, to);
+	else if (a->mask)
+		add_mask(yoke_f16, a, x, j, s, strips, to);
 	if (!a->causal)
 		return;
 	// a strip's first vector is the one that some of its keys may be hidden from
 	for (int i = 0; i < strips; i++) {
 		const int64_t first =
-			x->t + s[i].v * VF + a->seen - a->T; // last key of its lane 0
+			x->t + s[i].v * VF + x->seen - a->T; // last key of its lane 0
 		for (int64_t n = first + 1 - j > s[i].from ? first + 1 - j : s[i].from;
 		     n < s[i].to; n++) {
 			float *row = to + n * TILE + s[i].v * VF;
@@ -240,7 +315,7 @@ void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64
 
 // Are the operands q k v mask key step and the number of keys what the kernels take?
 bool ISA(yk_attention_fits)(const struct yoke_op *);
-// ERANGE when the number of keys is not in 0 .. S.
+// ERANGE when a number of keys is not in 0 .. S.
 int ISA(yk_attention_of)(const struct yoke_op *, struct attention *);
 
 // Forward by rows instead of tiles: for few queries.  The workspace it wants, and run.
@@ -262,7 +337,17 @@ static inline bool is_heads(const struct yoke_view *v)
 
 static inline struct heads heads_of(const struct yoke_view *v)
 {
-	return (struct heads){ yk_ptr(v), v->strides[0], v->strides[1], v->strides[2] };
+	struct heads x = { .base = yk_ptr(v),
+			   .b = v->strides[0],
+			   .t = v->strides[1],
+			   .h = v->strides[2],
+			   .dtype = v->dtype,
+			   .size = (int)yk_esize(v->dtype) };
+	if (yk_is_half(v->dtype)) {
+		x.load = ISA(yk_load)(v->dtype);
+		x.store = ISA(yk_store)(v->dtype);
+	}
+	return x;
 }
 
 #endif

@@ -155,7 +155,7 @@ enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *g)
 	bool takes = g->dtype == yoke_f32 ||
 		     (g->dtype == yoke_f64 && chosen == YK_GEMM_CBLAS);
 
-	return takes && fits(g, &c) ? chosen : YK_GEMM_OWN;
+	return takes && !g->by_row && fits(g, &c) ? chosen : YK_GEMM_OWN;
 }
 
 static int by_cblas(const struct yk_gemm *g, const struct call *s, int64_t a, int64_t b,

@@ -94,8 +94,8 @@ static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 	}
 	r = c->rank;
 	if (a->kind != YOKE_VIEW_BUFFER || b->kind != YOKE_VIEW_BUFFER ||
-	    c->kind != YOKE_VIEW_BUFFER || a->dtype != c->dtype || b->dtype != c->dtype ||
-	    r < 2 || a->rank != r || b->rank != r)
+	    c->kind != YOKE_VIEW_BUFFER || a->dtype != b->dtype ||
+	    !yk_gemm_gives(a->dtype, c->dtype) || r < 2 || a->rank != r || b->rank != r)
 		return false;
 	g->m = c->dims[r - 2];
 	g->n = c->dims[r - 1];
@@ -111,8 +111,11 @@ static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 	g->bn = b->strides[r - 1];
 	g->cm = c->strides[r - 2];
 	g->cn = c->strides[r - 1];
-	g->dtype = c->dtype;
-	g->esize = yk_esize(c->dtype);
+	g->dtype = a->dtype;
+	g->esize = yk_esize(a->dtype);
+	g->to = c->dtype;
+	g->csize = yk_esize(c->dtype);
+	g->by_row = op->nattr > 1 && op->attr[1].i;
 	take_batch(g, a, b, c);
 	return true;
 }
@@ -145,7 +148,7 @@ static const struct routine *routine(const struct yk_gemm *g)
 #ifdef YK_LEVEL
 	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_cut), LEVEL(yk_gemm_bf16) };
 
-	if (g->dtype == yoke_bf16 && g->m > SKINNY)
+	if (g->dtype == yoke_bf16 && (g->by_row || g->m > SKINNY))
 		return &bf16;
 #endif
 	return g->dtype == yoke_f64 ? &f64 : &f32;
@@ -195,7 +198,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 
 static char *at(const struct yk_gemm *g, int64_t matrix, int64_t row, int64_t col)
 {
-	return g->c + (matrix + row * g->cm + col * g->cn) * (int64_t)g->esize;
+	return g->c + (matrix + row * g->cm + col * g->cn) * (int64_t)g->csize;
 }
 
 // The empty sum.
@@ -206,7 +209,7 @@ static void clear(const struct yk_gemm *g)
 		yk_gemm_batch(g, i, &a, &b, &c);
 		for (int64_t row = 0; row < g->m; row++)
 			for (int64_t col = 0; col < g->n; col++)
-				memset(at(g, c, row, col), 0, g->esize);
+				memset(at(g, c, row, col), 0, g->csize);
 	}
 }
 

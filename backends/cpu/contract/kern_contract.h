@@ -26,8 +26,9 @@ struct yk_gemm {
 	int rank;
 	int64_t dims[YOKE_MAX_RANK], sa[YOKE_MAX_RANK], sb[YOKE_MAX_RANK],
 		sc[YOKE_MAX_RANK];
-	int dtype;
-	size_t esize; // bytes of an element
+	int dtype, to;       // of the operands, of the result
+	size_t esize, csize; // bytes of an element of them
+	bool by_row;         // the sum of an element goes in one order, whatever m and batches are
 	bool swapped; // a is the op's second operand, b its first
 	struct yk_cut cut;
 	const char *a, *b; // these four are set to run
@@ -59,6 +60,13 @@ enum yk_gemm_impl { YK_GEMM_OWN, YK_GEMM_CBLAS, YK_GEMM_ONEDNN };
 // Who is to do it; the library of the setting, where that takes it.
 enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *);
 int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
+
+// Is that a dtype of products of the operands'?
+static inline bool yk_gemm_gives(int operands, int result)
+{
+	return result == operands || (result == yoke_f32 && (operands == yoke_f16 ||
+							      operands == yoke_bf16));
+}
 
 #ifdef YK_ISA
 // ---- epilogues (kern_contract_map.c) ----

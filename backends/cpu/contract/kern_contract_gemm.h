@@ -3,6 +3,8 @@
 // The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with the roles of a and
 // b as fits row-major results: a panel of a stays in the first cache, panels of b stream
 // from the second.  All cuts follow from the shape; no sum over k is divided among threads.
+// LOCAL, SHARED and COPYING sum an element in one order, in which panels follow from k alone, and so
+// do strips as long as panels; DOTS_IN_PLACE has an order of its own.
 // Included last by kern_contract_f32.c and its like; KC is the length of a panel.  Packed
 // panels are of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
@@ -79,15 +81,23 @@ static void halve(const struct yk_gemm *g, struct yk_cut *c, bool rows)
 		c->nb = even(g->n, c->nb > 2 * NR ? c->nb / 2 : NR, NR);
 }
 
+#ifndef PAIRS
 static bool native(const struct yk_gemm *g)
 {
 	return g->esize == sizeof(T);
+}
+#endif
+
+// Are sums what the result has?
+static bool sums_fit(const struct yk_gemm *g)
+{
+	return g->csize == sizeof(T) && !g->mapped;
 }
 
 // Where a piece sums: in c, if that has rows of T, else in scratch.
 static bool sums_in_c(const struct yk_gemm *g)
 {
-	return native(g) && g->cn == 1 && !g->mapped;
+	return sums_fit(g) && g->cn == 1;
 }
 
 #ifndef PAIRS
@@ -221,7 +231,8 @@ static struct yk_cut cut(const struct yk_gemm *g)
 	struct yk_cut c = { .kc = even(g->k, KC, K_UNIT) };
 
 #ifndef PAIRS
-	if (g->bk == 1 && (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
+	if (g->bk == 1 && !g->by_row &&
+	    (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
 		cut_in_place(g, &c);
 	} else if (g->bn == 1 && strips_serve(g)) {
@@ -232,7 +243,7 @@ static struct yk_cut cut(const struct yk_gemm *g)
 		cut_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
-	if (g->bk == 1 && dots_serve(g)) {
+	if (g->bk == 1 && !g->by_row && dots_serve(g)) {
 		c.mode = DOTS_IN_PLACE;
 		cut_dots(g, &c);
 	} else if (g->bn == 1 && g->m <= 3 * MR) {
@@ -330,7 +341,7 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 	T turned[SQUARE * SQUARE];
 
 	if (!g->map) {
-		put_sums(g, sums, ld, g->c + c * (int64_t)g->esize, m, n);
+		put_sums(g, sums, ld, g->c + c * (int64_t)g->csize, m, n);
 		return;
 	}
 	if (g->cn == 1) {
@@ -351,9 +362,12 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 
 #ifdef IN_PLACE
 // Rows of b at a time: what one group of rows of a has read of it, the next finds in the
-// second cache, where meanwhile as much of a large b is fetched ahead.
+// second cache, where meanwhile as much of a large b is fetched ahead.  By row: those of a panel,
+// so that sums are those of packed panels.
 static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 {
+	if (g->by_row)
+		return g->cut.kc;
 	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
 	int64_t rows = bytes / (int64_t)g->esize / cols;
 
@@ -384,7 +398,7 @@ static void dots_piece(void *arg, int64_t piece)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct place p = place_of(job, piece);
-	bool direct = native(g) && !g->map;
+	bool direct = sums_fit(g);
 	int64_t lda, cm = g->cm, cn = g->cn;
 	T *c, sums[DOT_ROWS * DOT_COLS];
 	struct room r;

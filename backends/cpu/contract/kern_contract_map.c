@@ -17,7 +17,7 @@ struct yoke_view ISA(yk_epilogue_product)(const struct yoke_op *op)
 	struct yoke_view v = op->out[0];
 	int64_t stride = 1;
 
-	v.dtype = op->in[0].dtype;
+	v.dtype = (uint8_t)op->attr[0].i;
 	for (int i = v.rank - 1; i >= 0; i--) {
 		v.strides[i] = stride;
 		stride *= v.dims[i];
@@ -56,7 +56,7 @@ bool ISA(yk_epilogue_can)(const struct yoke_op *op)
 	struct yoke_op m;
 
 	if (op->nin < 2 || op->nin - 1 > YOKE_MAP_MAX_INPUTS || op->nout < 1 ||
-	    op->nattr < 1 || op->attr[0].i != op->in[0].dtype)
+	    op->nattr < 1 || !yk_gemm_gives(op->in[0].dtype, (int)op->attr[0].i))
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (!same_dims(&op->out[k], &op->out[0]))

@@ -121,10 +121,10 @@ static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c
 {
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t j = 0; j < n; j++) {
-			char *to = c + (i * g->cm + j * g->cn) * (int64_t)g->esize;
+			char *to = c + (i * g->cm + j * g->cn) * (int64_t)g->csize;
 #ifdef HALVES
-			if (g->dtype != yoke_f32) {
-				put_half(g->dtype, to, sums[i * ld + j]);
+			if (g->to != yoke_f32) {
+				put_half(g->to, to, sums[i * ld + j]);
 				continue;
 			}
 #endif

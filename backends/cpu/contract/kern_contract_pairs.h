@@ -69,6 +69,12 @@ static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c
 {
 	uint16_t *to = (uint16_t *)c;
 
+	if (g->csize == sizeof(T)) {
+		for (int64_t i = 0; i < m; i++)
+			for (int64_t j = 0; j < n; j++)
+				((T *)c)[i * g->cm + j * g->cn] = sums[i * ld + j];
+		return;
+	}
 	for (int64_t i = 0; i < m; i++, to += g->cm, sums += ld)
 		if (g->cn == 1)
 			for (int64_t j = 0; j < n; j++)

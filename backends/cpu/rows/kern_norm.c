@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016) and RMS norm (Zhang and Sennrich 2019) over the last axis,
-// and their gradients, f32.  RMS norm is layer norm whose mean is 0.
+// and their gradients, in f32.  RMS norm is layer norm whose mean is 0.
 // dw and db are summed in two steps: over the rows of a piece, then over the pieces in
 // order.
 #include "config.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "operand.h"
 #include "../vector/vec.h"
@@ -13,20 +14,32 @@
 enum {
 	MOST_PIECES = 64, // of the gradient: bounds the workspace
 	COLUMNS = 512,    // summed by one piece of the second step
-	LINE = 16         // floats of a cache line
+	LINE = 16,        // floats of a cache line
+	LINES = 2         // of x and g
 };
 
 struct job {
 	struct rows x, g, out;
 	const float *w, *b; // [C] or NULL
 	float *mean, *rstd; // [rows]; mean NULL: RMS norm
-	float *dw, *db;     // [C] or NULL
+	struct rows dw, db; // [C]; base NULL: none
 	float *partial;     // [pieces][2][C]: dw, db
 	int64_t each;       // rows in a piece
 	int64_t pieces;
 	double eps;
-	bool stream; // out
+	bool stream;    // out
+	bool converted; // some of them are not f32
+	atomic_bool no_memory;
 };
+
+// The thread's lines; NULL: no memory, which is noted.
+static float *lines_of(struct job *j, int64_t cols)
+{
+	float *lines = row_lines(j->converted, LINES, cols);
+	if (!lines)
+		j->no_memory = true;
+	return lines;
+}
 
 static int64_t end_of(const struct job *j, int64_t piece)
 {
@@ -79,18 +92,21 @@ static inline void forward_row(const struct job *j, float *y, const float *x,
 
 static void forward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->x.cols, end = end_of(j, piece);
-	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *x = row_at(&j->x, r);
-		const float *later = row_at(&j->x, r + 2 < end ? r + 2 : r);
+	float *line = lines_of(j, n);
+	for (int64_t r = piece * j->each; line && r < end; r++) {
+		const float *x = row_get(&j->x, r, line);
+		const float *later = row_next(&j->x, r + 2 < end ? r + 2 : r, x);
+		float *y = row_to(&j->out, r, line);
 		const float mean = j->mean ? row_sum(x, n, 0, 1) / (float)n : 0;
 		const float rstd =
 			(float)(1 / sqrt(row_sum(x, n, mean, 2) / (double)n + j->eps));
 		if (j->stream)
-			forward_row(j, row_at(&j->out, r), x, later, mean, rstd, true);
+			forward_row(j, y, x, later, mean, rstd, true);
 		else
-			forward_row(j, row_at(&j->out, r), x, later, mean, rstd, false);
+			forward_row(j, y, x, later, mean, rstd, false);
+		row_put(&j->out, r, y);
 		if (j->mean)
 			j->mean[r] = mean;
 		j->rstd[r] = rstd;
@@ -116,8 +132,11 @@ static inline void backward_row(const struct job *j, float *dx, const float *x,
 // dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db = sum g; RMS norm has no mean u.
 static void backward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->x.cols, end = end_of(j, piece);
+	float *line = lines_of(j, n);
+	if (!line)
+		return;
 	float *dw = j->partial + piece * 2 * n, *db = dw + n;
 	memset(dw, 0, (size_t)n * 2 * sizeof *dw);
 	for (int64_t r = piece * j->each; r < end; r++) {
@@ -125,9 +144,10 @@ static void backward(void *arg, int64_t piece)
 		// pass and g in the second, so that memory has work in both; in the first
 		// level it would push out this row, dw and db.
 		const int64_t later = r + 2 < end ? r + 2 : r;
-		const float *x = row_at(&j->x, r), *g = row_at(&j->g, r);
-		const float *later_x = row_at(&j->x, later), *later_g = row_at(&j->g, later);
-		float *dx = j->out.base ? row_at(&j->out, r) : NULL;
+		const float *x = row_get(&j->x, r, line), *g = row_get(&j->g, r, line + n);
+		const float *later_x = row_next(&j->x, later, x);
+		const float *later_g = row_next(&j->g, later, g);
+		float *dx = j->out.base ? row_to(&j->out, r, line) : NULL;
 		const vf mean = vf_splat(j->mean ? j->mean[r] : 0),
 			 rstd = vf_splat(j->rstd[r]);
 		vf su = { 0 }, suh = { 0 };
@@ -155,27 +175,43 @@ static void backward(void *arg, int64_t piece)
 			backward_row(j, dx, x, g, later_g, constant, true);
 		else
 			backward_row(j, dx, x, g, later_g, constant, false);
+		row_put(&j->out, r, dx);
 	}
 	vf_fence();
+}
+
+// Where sums of columns from `first` on are put: in their place, or in `line`.
+static float *columns_to(const struct rows *v, int64_t first, float *line)
+{
+	return v->base && !v->store ? (float *)v->base + first : line;
+}
+
+// What a line has of them is stored, unless there is no place.
+static void columns_put(const struct rows *v, int64_t first, const float *line, int64_t n)
+{
+	if (v->store)
+		v->store(v->base + first * v->size, line, 1, n);
 }
 
 static void sum_columns(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
-	const int64_t n = j->x.cols,
-		      end = (piece + 1) * COLUMNS < n ? (piece + 1) * COLUMNS : n;
-	for (int64_t i = piece * COLUMNS; i < end; i += VF) {
+	const int64_t n = j->x.cols, first = piece * COLUMNS,
+		      end = first + COLUMNS < n ? first + COLUMNS : n;
+	float line[2][COLUMNS], *dws = columns_to(&j->dw, first, line[0]),
+				*dbs = columns_to(&j->db, first, line[1]);
+	for (int64_t i = first; i < end; i += VF) {
 		vf dw = { 0 }, db = { 0 };
 		for (int64_t p = 0; p < j->pieces; p++) {
 			const float *from = j->partial + p * 2 * n + i;
 			dw += vf_get(from, end - i);
 			db += vf_get(from + n, end - i);
 		}
-		if (j->dw)
-			vf_put(j->dw + i, dw, end - i);
-		if (j->db)
-			vf_put(j->db + i, db, end - i);
+		vf_put(dws + i - first, dw, end - i);
+		vf_put(dbs + i - first, db, end - i);
 	}
+	columns_put(&j->dw, first, dws, end - first);
+	columns_put(&j->db, first, dbs, end - first);
 }
 
 // ---- operands ----
@@ -185,18 +221,44 @@ struct places {
 	int w, b, mean, rstd, g;
 	int dw, db;
 };
-static const struct places layer_forward = {
-	.w = 1, .b = 2, .mean = 1, .rstd = 2, .g = -1
-};
-static const struct places rms_forward = {
-	.w = 1, .b = -1, .mean = -1, .rstd = 1, .g = -1
-};
-static const struct places layer_backward = { 1, -1, 2, 3, 4, 1, 2 };
-static const struct places rms_backward = { 1, -1, -1, 2, 3, 1, -1 };
+static const struct places *places_of(const struct yoke_op *op)
+{
+	static const struct places layer = {
+		.w = 1, .b = 2, .mean = 1, .rstd = 2, .g = -1
+	};
+	static const struct places rms = {
+		.w = 1, .b = -1, .mean = -1, .rstd = 1, .g = -1
+	};
+	static const struct places layer_back = { 1, -1, 2, 3, 4, 1, 2 };
+	static const struct places rms_back = { 1, -1, -1, 2, 3, 1, -1 };
+	switch (op->code) {
+	case YOKE_OP_LAYER_NORM: return &layer;
+	case YOKE_OP_RMS_NORM: return &rms;
+	case YOKE_OP_LAYER_NORM_BACK: return &layer_back;
+	default: return &rms_back;
+	}
+}
 
 static float *at(const struct yoke_view *views, int k)
 {
-	return k >= 0 && present(&views[k]) ? yk_ptr(&views[k]) : NULL;
+	return k >= 0 ? yk_ptr(&views[k]) : NULL;
+}
+
+// [C] as floats: where it is, or converted to *space, which moves on.  NULL: none.
+static const float *weights_at(const struct yoke_view *views, int k, float **space)
+{
+	if (k < 0 || !present(&views[k]))
+		return NULL;
+	const struct rows v = rows_of(&views[k]);
+	const float *w = row_get(&v, 0, *space);
+	*space += v.load ? v.cols : 0;
+	return w;
+}
+
+static struct rows columns_at(const struct yoke_view *views, int k)
+{
+	return k >= 0 && present(&views[k]) ? rows_of(&views[k]) :
+					      (struct rows){ .base = NULL };
 }
 
 static bool dense_at(const struct yoke_view *views, int k)
@@ -209,15 +271,17 @@ static bool statistic_at(const struct yoke_view *views, int k) // never absent
 	return k < 0 || (is_f32(&views[k]) && yk_dense(&views[k]));
 }
 
-static uint64_t can_forward(const struct yoke_op *op, const struct places *p)
+static uint64_t can_forward(const struct yoke_op *op)
 {
+	const struct places *p = places_of(op);
 	return is_rows(&op->in[0]) && dense_at(op->in, p->w) && dense_at(op->in, p->b) &&
 	       is_rows(&op->out[0]) && statistic_at(op->out, p->mean) &&
 	       statistic_at(op->out, p->rstd);
 }
 
-static uint64_t can_backward(const struct yoke_op *op, const struct places *p)
+static uint64_t can_backward(const struct yoke_op *op)
 {
+	const struct places *p = places_of(op);
 	return is_rows(&op->in[0]) && dense_at(op->in, p->w) &&
 	       statistic_at(op->in, p->mean) && statistic_at(op->in, p->rstd) &&
 	       is_rows(&op->in[p->g]) &&
@@ -225,121 +289,93 @@ static uint64_t can_backward(const struct yoke_op *op, const struct places *p)
 	       dense_at(op->out, p->dw) && dense_at(op->out, p->db);
 }
 
-static int run_forward(const struct yoke_op *op, const struct places *p)
+static int finished(const struct job *j)
 {
+	return j->no_memory ? yk_cpu_fail(YOKE_ENOMEM, "norm: no memory for a row") : 0;
+}
+
+static float *space_of(const struct yoke_op *op)
+{
+	return present(&op->workspace) ? yk_ptr(&op->workspace) : NULL;
+}
+
+static int run_forward(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	const struct places *p = places_of(op);
+	float *space = space_of(op);
 	struct job j = {
 		.x = rows_of(&op->in[0]),
 		.out = rows_of(&op->out[0]),
-		.w = at(op->in, p->w),
-		.b = at(op->in, p->b),
 		.mean = at(op->out, p->mean),
 		.rstd = at(op->out, p->rstd),
 		.eps = op->attr[0].f,
 	};
+	(void)impl, (void)prepared;
+	j.w = weights_at(op->in, p->w, &space);
+	j.b = weights_at(op->in, p->b, &space);
 	j.stream = is_streamed(op, &op->out[0]);
+	j.converted = j.x.load || j.out.load;
 	j.each = rows_per_piece(j.x.count, j.x.cols, 0);
 	yk_team_run(pieces_of(j.x.count, j.each), forward, &j);
-	return 0;
+	return finished(&j);
 }
 
-static int run_backward(const struct yoke_op *op, const struct places *p)
+static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
+	const struct places *p = places_of(op);
+	float *space = space_of(op);
 	struct job j = {
 		.x = rows_of(&op->in[0]),
 		.g = rows_of(&op->in[p->g]),
-		.w = at(op->in, p->w),
 		.mean = at(op->in, p->mean),
 		.rstd = at(op->in, p->rstd),
-		.dw = at(op->out, p->dw),
-		.db = at(op->out, p->db),
+		.dw = columns_at(op->out, p->dw),
+		.db = columns_at(op->out, p->db),
 	};
+	(void)impl, (void)prepared;
+	j.w = weights_at(op->in, p->w, &space);
 	if (present(&op->out[0])) {
 		j.out = rows_of(&op->out[0]);
 		j.stream = is_streamed(op, &op->out[0]);
 	}
+	j.converted = j.x.load || j.g.load || j.out.load;
 	j.each = rows_per_piece(j.x.count, j.x.cols, MOST_PIECES);
 	j.pieces = pieces_of(j.x.count, j.each);
 	if (j.pieces && j.x.cols) {
-		j.partial = yk_ptr(&op->workspace);
+		j.partial = space;
 		yk_team_run(j.pieces, backward, &j);
 	}
-	if (j.dw || j.db)
+	if (j.dw.base || j.db.base)
 		yk_team_run(pieces_of(j.x.cols, COLUMNS), sum_columns, &j);
-	return 0;
+	return finished(&j);
 }
 
-static uint64_t workspace_back(const struct yoke_op *op, uint32_t impl)
+// Weights that are converted; the gradient's sums of each piece.
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
+	const struct places *p = places_of(op);
+	const int64_t cols = op->in[0].dims[op->in[0].rank - 1];
+	int64_t rows = 0;
 	(void)impl;
-	int64_t cols = op->in[0].dims[op->in[0].rank - 1];
-	int64_t count = cols ? yk_elements(&op->in[0]) / cols : 0;
-	int64_t pieces = pieces_of(count, rows_per_piece(count, cols, MOST_PIECES));
-	return (uint64_t)(pieces * 2 * cols) * sizeof(float);
+	if (present(&op->in[p->w]))
+		rows += yk_is_half(op->in[p->w].dtype);
+	if (p->b >= 0 && present(&op->in[p->b]))
+		rows += yk_is_half(op->in[p->b].dtype);
+	if (p->g >= 0) {
+		const int64_t count = cols ? yk_elements(&op->in[0]) / cols : 0;
+		rows += 2 * pieces_of(count, rows_per_piece(count, cols, MOST_PIECES));
+	}
+	return (uint64_t)(rows * cols) * sizeof(float);
 }
 
-static uint64_t can_layer(const struct yoke_op *op)
-{
-	return can_forward(op, &layer_forward);
-}
-
-static int run_layer(const struct yoke_op *op, uint32_t impl, void *prepared)
-{
-	(void)impl, (void)prepared;
-	return run_forward(op, &layer_forward);
-}
-
-static uint64_t can_layer_back(const struct yoke_op *op)
-{
-	return can_backward(op, &layer_backward);
-}
-
-static int run_layer_back(const struct yoke_op *op, uint32_t impl, void *prepared)
-{
-	(void)impl, (void)prepared;
-	return run_backward(op, &layer_backward);
-}
-
-static uint64_t can_rms(const struct yoke_op *op)
-{
-	return can_forward(op, &rms_forward);
-}
-
-static int run_rms(const struct yoke_op *op, uint32_t impl, void *prepared)
-{
-	(void)impl, (void)prepared;
-	return run_forward(op, &rms_forward);
-}
-
-static uint64_t can_rms_back(const struct yoke_op *op)
-{
-	return can_backward(op, &rms_backward);
-}
-
-static int run_rms_back(const struct yoke_op *op, uint32_t impl, void *prepared)
-{
-	(void)impl, (void)prepared;
-	return run_backward(op, &rms_backward);
-}
-
-const struct yk_kernel ISA(yk_layer_norm) = {
-	.can = can_layer,
-	.run = run_layer,
-	.impl = { "rows" },
-};
-const struct yk_kernel ISA(yk_layer_norm_back) = {
-	.can = can_layer_back,
-	.workspace = workspace_back,
-	.run = run_layer_back,
-	.impl = { "rows" },
-};
-const struct yk_kernel ISA(yk_rms_norm) = {
-	.can = can_rms,
-	.run = run_rms,
-	.impl = { "rows" },
-};
-const struct yk_kernel ISA(yk_rms_norm_back) = {
-	.can = can_rms_back,
-	.workspace = workspace_back,
-	.run = run_rms_back,
-	.impl = { "rows" },
-};
+#define NORM(name, direction) \
+	const struct yk_kernel ISA(yk_##name) = { \
+		.can = can_##direction, \
+		.workspace = workspace, \
+		.run = run_##direction, \
+		.impl = { "rows" }, \
+	};
+NORM(layer_norm, forward)
+NORM(layer_norm_back, backward)
+NORM(rms_norm, forward)
+NORM(rms_norm_back, backward)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its logarithm over the last axis, and their gradients, f32.
+// Softmax and its logarithm over the last axis, and their gradients, in f32.
 // A piece of work is a run of whole rows; y may be x, dx may be y or g.
 #include "config.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "operand.h"
 #include "softrow.h"
@@ -12,9 +13,22 @@ struct job {
 	struct rows a, b, out; // b: g of the gradient
 	int64_t each;          // rows in a piece
 	bool logarithm, stream;
+	bool converted; // some of them are not f32
+	atomic_bool no_memory;
 };
 
 enum { LONGEST = 1 << 16 }; // bytes of a row kept in cache until it is streamed
+
+enum { LINES = 4 }; // two rows of y and of g
+
+// The thread's lines; NULL: no memory, which is noted.
+static float *lines_of(struct job *j)
+{
+	float *lines = row_lines(j->converted, LINES, j->out.cols);
+	if (!lines)
+		j->no_memory = true;
+	return lines;
+}
 
 static int64_t end_of(const struct job *j, int64_t piece)
 {
@@ -40,21 +54,23 @@ static void shift_row(float *y, const float *x, int64_t n, float a, float b)
 
 static void forward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
-	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *x = row_at(&j->a, r);
-		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
-		float *y = row_at(&j->out, r);
+	float *line = lines_of(j);
+	for (int64_t r = piece * j->each; line && r < end; r++) {
+		const float *x = row_get(&j->a, r, line);
+		const float *next = row_next(&j->a, r + 1 < end ? r + 1 : r, x);
+		float *y = row_to(&j->out, r, line);
 		float m = row_max(x, n);
 		if (j->logarithm)
 			shift_row(y, x, n, m, logf(row_exp(NULL, x, n, m, next)));
 		else
 			scale_row(y, y, n, 1 / row_exp(y, x, n, m, next));
+		row_put(&j->out, r, y);
 	}
 }
 
-// The same past the caches: a row is written while the exponentials of the next one are computed.
+// The same of f32 past the caches: a row is written while the exponentials of the next one are computed.
 static void forward_late(void *arg, int64_t piece)
 {
 	const struct job *j = arg;
@@ -66,13 +82,13 @@ static void forward_late(void *arg, int64_t piece)
 		return;
 	}
 	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *x = row_at(&j->a, r);
-		const float *next = row_at(&j->a, r + 1 < end ? r + 1 : r);
+		const float *x = row_get(&j->a, r, NULL);
+		const float *next = row_next(&j->a, r + 1 < end ? r + 1 : r, x);
 		float *e = j->logarithm ? NULL : kept + (r & 1) * n;
 		const float m = row_max(x, n);
 		const float sum = late.y ? row_exp_late(e, x, n, m, next, &late) :
 					   row_exp(e, x, n, m, next);
-		late = (struct late_row){ .y = row_at(&j->out, r), .x = e ? e : x };
+		late = (struct late_row){ .y = row_to(&j->out, r, NULL), .x = e ? e : x };
 		late.product = !j->logarithm;
 		late.a = 1 / sum, late.b = m, late.c = j->logarithm ? logf(sum) : 0;
 	}
@@ -94,11 +110,13 @@ static inline void back_log_row(float *dx, const float *y, const float *g, int64
 
 static void backward_log(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
-	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *y = row_at(&j->a, r), *g = row_at(&j->b, r);
-		float *dx = row_at(&j->out, r);
+	float *line = lines_of(j);
+	for (int64_t r = piece * j->each; line && r < end; r++) {
+		const float *y = row_get(&j->a, r, line);
+		const float *g = row_get(&j->b, r, line + n);
+		float *dx = row_to(&j->out, r, line);
 		vf sum[2] = { { 0 }, { 0 } };
 		for (int64_t i = 0, k = 0; i < n; i += VF, k ^= 1)
 			sum[k] += vf_get(g + i, n - i);
@@ -107,6 +125,7 @@ static void backward_log(void *arg, int64_t piece)
 			back_log_row(dx, y, g, n, s, true);
 		else
 			back_log_row(dx, y, g, n, s, false);
+		row_put(&j->out, r, dx);
 	}
 	vf_fence();
 }
@@ -138,25 +157,30 @@ YK_INLINE void back_rows(struct row *in, const struct row *out, int64_t n, bool 
 
 static void backward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->out.cols, end = end_of(j, piece);
+	float *lines = lines_of(j);
 	struct row last = { .dx = NULL };
-	for (int64_t r = piece * j->each; r < end; r++) {
-		struct row row = {
-			row_at(&j->a, r), row_at(&j->b, r), row_at(&j->out, r), { 0 }
-		};
+	for (int64_t r = piece * j->each; lines && r < end; r++) {
+		float *line = lines + (r & 1) * 2 * n;
+		struct row row = { row_get(&j->a, r, line), row_get(&j->b, r, line + n),
+				   row_to(&j->out, r, line), { 0 } };
 		if (!last.dx)
 			back_rows(&row, NULL, n, false);
 		else if (j->stream)
 			back_rows(&row, &last, n, true);
 		else
 			back_rows(&row, &last, n, false);
+		if (last.dx)
+			row_put(&j->out, r - 1, last.dx);
 		last = row;
 	}
 	if (last.dx && j->stream)
 		back_rows(NULL, &last, n, true);
 	else if (last.dx)
 		back_rows(NULL, &last, n, false);
+	if (last.dx)
+		row_put(&j->out, end - 1, last.dx);
 	vf_fence();
 }
 
@@ -179,12 +203,14 @@ static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
 		.out = rows_of(&op->out[0]),
 		.logarithm = op->attr[0].i,
 	};
+	j.converted = j.a.load || j.b.load || j.out.load;
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	j.stream = is_streamed(op, &op->out[0]) && j.out.cols * 4 <= LONGEST;
+	j.stream &= !j.converted;
 	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
 	yk_team_run(pieces_of(j.out.count, j.each), j.stream ? streaming : fn, &j);
-	return 0;
+	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "softmax: no memory for a row") : 0;
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)

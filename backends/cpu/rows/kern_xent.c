@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and
-// its gradient, f32; no N x V temporary.  Ids are checked before anything is read or
+// its gradient, in f32; no N x V temporary.  Ids are checked before anything is read or
 // written by them.
 #include "config.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 #include "operand.h"
 #include "softrow.h"
@@ -20,7 +21,17 @@ struct job {
 	double scale; // gradient: g / count
 	int64_t each; // rows in a piece
 	bool stream;  // dlogits
+	atomic_bool no_memory;
 };
+
+// The thread's line; NULL: no memory, which is noted.
+static float *line_of(struct job *j)
+{
+	float *line = row_lines(j->logits.load || j->dlogits.store, 1, j->classes);
+	if (!line)
+		j->no_memory = true;
+	return line;
+}
 
 static int64_t id_at(const struct job *j, int64_t row)
 {
@@ -90,12 +101,13 @@ static float row_logsum(const float *x, int64_t n, const float *next, double *lo
 
 static void forward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t end = end_of(j, piece);
+	float *line = line_of(j);
 	double loss = 0;
-	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *x = row_at(&j->logits, r);
-		const float *next = row_at(&j->logits, r + 1 < end ? r + 1 : r);
+	for (int64_t r = piece * j->each; line && r < end; r++) {
+		const float *x = row_get(&j->logits, r, line);
+		const float *next = row_next(&j->logits, r + 1 < end ? r + 1 : r, x);
 		double logsum;
 		float m = row_logsum(x, j->classes, next, &logsum);
 		int64_t id = id_at(j, r);
@@ -119,17 +131,19 @@ static inline void backward_row(float *dx, const float *x, int64_t n, float lse,
 // dlogits = (exp(x - lse) - target) g / count
 static void backward(void *arg, int64_t piece)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
 	const int64_t n = j->classes, end = end_of(j, piece);
 	const float scale = (float)j->scale;
-	for (int64_t r = piece * j->each; r < end; r++) {
-		const float *x = row_at(&j->logits, r);
-		float *dx = row_at(&j->dlogits, r);
+	float *line = line_of(j);
+	for (int64_t r = piece * j->each; line && r < end; r++) {
 		int64_t id = id_at(j, r);
 		if (id == j->ignore) {
-			memset(dx, 0, (size_t)n * sizeof *dx);
+			memset(row_at(&j->dlogits, r), 0,
+			       (size_t)n * (size_t)j->dlogits.size);
 			continue;
 		}
+		const float *x = row_get(&j->logits, r, line);
+		float *dx = row_to(&j->dlogits, r, line);
 		const float lse = j->lse[r], rest = (float)(j->smooth / (double)n);
 		// the target's own probability, before dx may overwrite it
 		float p = vf_exp(vf_splat(x[id]) - vf_splat(lse))[0];
@@ -139,6 +153,7 @@ static void backward(void *arg, int64_t piece)
 			backward_row(dx, x, n, lse, rest, scale, false);
 		dx[id] =
 			(float)((p - (1 - j->smooth) - j->smooth / (double)n) * j->scale);
+		row_put(&j->dlogits, r, dx);
 	}
 	vf_fence();
 }
@@ -182,6 +197,13 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	       sizeof(double);
 }
 
+static int finished(const struct job *j)
+{
+	return j->no_memory ?
+		       yk_cpu_fail(YOKE_ENOMEM, "cross_entropy: no memory for a row") :
+		       0;
+}
+
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
@@ -200,7 +222,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		loss += j.loss[i];
 	// the mean of nothing is NaN
 	*(float *)yk_ptr(&op->out[0]) = count ? (float)(loss / (double)count) : NAN;
-	return 0;
+	return finished(&j);
 }
 
 static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
@@ -218,7 +240,7 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.stream = is_streamed(op, &op->out[0]);
 	j.scale = count ? value_real(&op->in[3], 1) / (double)count : 0;
 	yk_team_run(pieces_of(j.logits.count, j.each), backward, &j);
-	return 0;
+	return finished(&j);
 }
 
 const struct yk_kernel ISA(yk_cross_entropy) = {

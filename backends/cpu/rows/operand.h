@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the named kernels see their operands: a view as rows of floats, or as one value.
-// A row is the last axis and lies dense; the outer axes may have any strides.
+// A row is the last axis and lies dense; the outer axes may have any strides.  Kernels compute in f32:
+// rows of f16 and bf16 pass through a line of floats that stays in the caches.
 #ifndef YK_OPERAND_H
 #define YK_OPERAND_H
 
 #include <string.h>
 
-#include "../cpu.h"
+#include "../map/kern_map.h"
 
 static inline bool present(const struct yoke_view *v)
 {
@@ -18,22 +19,32 @@ static inline bool is_f32(const struct yoke_view *v)
 	return v->kind == YOKE_VIEW_BUFFER && v->dtype == yoke_f32;
 }
 
-// f32 with a dense last axis?
+// f32, f16 or bf16?
+static inline bool is_narrow(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_BUFFER &&
+	       (v->dtype == yoke_f32 || yk_is_half(v->dtype));
+}
+
+// The same with a dense last axis?
 static inline bool is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;
-	return is_f32(v) && v->rank > 0 && (v->strides[k] == 1 || v->dims[k] <= 1);
+	return is_narrow(v) && v->rank > 0 && (v->strides[k] == 1 || v->dims[k] <= 1);
 }
 
-// Absent, or f32 without gaps?
+// Absent, or one of these without gaps?
 static inline bool is_dense_or_none(const struct yoke_view *v)
 {
-	return !present(v) || (is_f32(v) && yk_dense(v));
+	return !present(v) || (is_narrow(v) && yk_dense(v));
 }
 
 struct rows {
-	float *base;
+	char *base;
+	yk_load_fn *load; // of f16 and bf16, else NULL, like
+	yk_store_fn *store;
 	int64_t cols, count;
+	int size; // bytes of an element
 	int rank; // of the outer axes
 	int64_t dims[YOKE_MAX_RANK], strides[YOKE_MAX_RANK];
 };
@@ -41,6 +52,11 @@ struct rows {
 static inline struct rows rows_of(const struct yoke_view *v)
 {
 	struct rows r = { .base = yk_ptr(v), .cols = v->dims[v->rank - 1], .count = 1 };
+	r.size = (int)yk_esize(v->dtype);
+	if (yk_is_half(v->dtype)) {
+		r.load = ISA(yk_load)(v->dtype);
+		r.store = ISA(yk_store)(v->dtype);
+	}
 	for (r.rank = 0; r.rank < v->rank - 1; r.rank++) {
 		r.count *= v->dims[r.rank];
 		r.dims[r.rank] = v->dims[r.rank];
@@ -49,21 +65,57 @@ static inline struct rows rows_of(const struct yoke_view *v)
 	return r;
 }
 
-static inline float *row_at(const struct rows *r, int64_t i)
+static inline char *row_at(const struct rows *r, int64_t i)
 {
 	int64_t at = 0;
 	for (int k = r->rank - 1; k > 0; k--) {
 		at += i % r->dims[k] * r->strides[k];
 		i /= r->dims[k];
 	}
-	return r->base + at + (r->rank ? i * r->strides[0] : 0);
+	return r->base + (at + (r->rank ? i * r->strides[0] : 0)) * r->size;
 }
 
-// Is f32 output v so large, and do its rows lie such, that they are written past the caches?
+// Row i as floats: where it is, or converted to `line`.
+static inline const float *row_get(const struct rows *r, int64_t i, float *line)
+{
+	char *at = row_at(r, i);
+	if (!r->load)
+		return (const float *)at;
+	r->load(line, at, 1, r->cols);
+	return line;
+}
+
+// Row i, to be fetched; `other` where rows are converted.
+static inline const float *row_next(const struct rows *r, int64_t i, const float *other)
+{
+	return r->load ? other : (const float *)row_at(r, i);
+}
+
+// Where the floats of row i are to be put: in their place, or in `line`, of which row_put then
+// makes the row.
+static inline float *row_to(const struct rows *r, int64_t i, float *line)
+{
+	return r->store ? line : (float *)row_at(r, i);
+}
+
+static inline void row_put(const struct rows *r, int64_t i, const float *line)
+{
+	if (r->store)
+		r->store(row_at(r, i), line, 1, r->cols);
+}
+
+// Scratch of this thread: lines of `cols` floats, if rows have to be converted.  NULL: no memory.
+static inline float *row_lines(bool converted, int lines, int64_t cols)
+{
+	return yk_team_scratch(converted ? (size_t)(lines * cols) * sizeof(float) : 1);
+}
+
+// Is output v f32, so large, and do its rows lie such, that they are written past the caches?
 // Not over an operand: its lines are in the cache already.
 static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view *v)
 {
-	return !op->alias_mask && yk_dense(v) && v->dims[v->rank - 1] % 16 == 0 &&
+	return !op->alias_mask && v->dtype == yoke_f32 && yk_dense(v) &&
+	       v->dims[v->rank - 1] % 16 == 0 &&
 	       (uintptr_t)yk_ptr(v) % 64 == 0 &&
 	       yk_elements(v) >= yk_stream_bytes / (int64_t)sizeof(float);
 }

@@ -119,6 +119,19 @@ static inline vh vf_to_bf16(vf x)
 #endif
 }
 
+// As vf_get, from f32, f16 or bf16.
+YK_INLINE vf vf_get_as(const int dtype, const void *p, int64_t n)
+{
+	if (dtype == yoke_f32)
+		return vf_get((const float *)p, n);
+	vh h = { 0 };
+	if (n >= VF)
+		h = vh_load(p);
+	else
+		memcpy(&h, p, (size_t)n * sizeof(uint16_t));
+	return dtype == yoke_bf16 ? vf_of_bf16(h) : vf_of_f16(h);
+}
+
 static inline vh2 vf2_to_f16(vf a, vf b)
 {
 	return vh2_join(vf_to_f16(a), vf_to_f16(b));

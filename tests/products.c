@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with a result dtype of their own, and by row: values and gradients against float64 loops, with a map
+// behind them and without; a row alone has the bits it has in company.
+
+#include "config.h"
+
+#include "dtypes.h"
+#include "tap.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+
+enum { B = 2, M = 37, N = 21, K = 133, C = B * M * N };
+
+static double a[B * M * K], b[K * N], bias[N], y[C], want[C], lost[C], cot[C];
+
+static double uniform(int dtype)
+{
+	return rounded(dtype, rnd_real(-1, 1));
+}
+
+// x [rows,cols] of each of `batch`, or, turned, as it lies there
+static yoke_tensor *matrix(int dtype, int64_t batch, int64_t rows, int64_t cols, const double *x, bool turned)
+{
+	if (!turned)
+		return from(dtype, 3, DIMS(batch, rows, cols), x);
+	double *t = malloc((size_t)(batch * rows * cols) * sizeof *t + 1);
+	for (int64_t i = 0; i < batch * rows * cols; i++) {
+		const int64_t r = i / cols % rows, c = i % cols;
+		t[i - i % (rows * cols) + c * rows + r] = x[i];
+	}
+	yoke_tensor *to = from(dtype, 3, DIMS(batch, cols, rows), t);
+	free(t);
+	return to;
+}
+
+static void draw(int dtype)
+{
+	for (int i = 0; i < B * M * K; i++)
+		a[i] = uniform(dtype);
+	for (int i = 0; i < K * N; i++)
+		b[i] = uniform(dtype);
+	for (int i = 0; i < N; i++)
+		bias[i] = uniform(yoke_f32);
+	for (int i = 0; i < C; i++) {
+		cot[i] = uniform(yoke_f32);
+		want[i] = lost[i] = 0;
+		for (int k = 0; k < K; k++) {
+			const double p = a[i / N * K + k] * b[k * N + i % N];
+			want[i] += p;
+			lost[i] += fabs(p);
+		}
+	}
+}
+
+// In f32: a rounding to half precision would be found in every element.
+static void in_f32(int dtype, unsigned flags)
+{
+	static double sum[B * M * K], most[B * M * K], g[B * M * K];
+	const bool ta = flags & YOKE_TA, tb = flags & YOKE_TB;
+	char what[80];
+	snprintf(what, sizeof what, "%s to f32%s%s", yoke_dtype_name(dtype), ta ? ", TA" : "", tb ? ", TB" : "");
+	draw(dtype);
+	yoke_scope *s = yoke_scope_begin("product");
+	yoke_tensor *x = matrix(dtype, B, M, K, a, ta), *w = matrix(dtype, 1, K, N, b, tb), *grad[2];
+	yoke_tensor *p = yoke_matmul_to(x, w, flags, yoke_f32);
+	ok(yoke_dtype(p) == yoke_f32, "%s: %s", what, yoke_dtype_name(yoke_dtype(p)));
+	get(p, y);
+	double worst = 0;
+	for (int i = 0; i < C; i++)
+		worst = fmax(worst, fabs(y[i] - want[i]) / lost[i]);
+	ok(worst < 2e-6, "%s: relative error %.2g", what, worst);
+	p = yoke_add(yoke_matmul_to(x, w, flags, yoke_f32), from(yoke_f32, 1, DIMS(N), bias));
+	yoke_tensor *down = yoke_cast(p, dtype);
+	yoke_eval(2, (yoke_tensor *[]){ p, down });
+	get(p, y);
+	worst = 0;
+	for (int i = 0; i < C; i++)
+		worst = fmax(worst, fabs(y[i] - want[i] - bias[i % N]) / (lost[i] + 1));
+	ok(worst < 2e-6, "%s, a bias: relative error %.2g", what, worst);
+	get(down, sum);
+	worst = 0;
+	for (int i = 0; i < C; i++)
+		worst = fmax(worst, fabs(sum[i] - rounded(dtype, y[i])));
+	ok(worst == 0, "%s, a bias, and rounded once: %g", what, worst);
+
+	// the cotangent is f32, the gradients are rounded once
+	yoke_tensor *loss = yoke_sum(yoke_mul(yoke_matmul_to(x, w, flags, yoke_f32),
+					      from(yoke_f32, 3, DIMS(B, M, N), cot)), YOKE_ALL);
+	yoke_grad(loss, 2, (yoke_tensor *[]){ x, w }, grad);
+	yoke_eval(2, grad);
+	for (int k = 0; k < 2; k++) {
+		const int rows = k ? K : B * M, cols = k ? N : K, inner = k ? B * M : N;
+		get(grad[k], g);
+		worst = 0;
+		for (int i = 0; i < rows * cols; i++) {
+			const int r = i / cols, c = i % cols;
+			sum[i] = most[i] = 0;
+			for (int j = 0; j < inner; j++) {
+				double t = k ? a[j * K + r] * cot[j * N + c] : cot[r * N + j] * b[c * N + j];
+				sum[i] += t;
+				most[i] += fabs(t);
+			}
+			const int m = k ? K : M; // rows of a matrix
+			const double got = (k ? tb : ta) ? g[r / m * m * cols + c * m + r % m] : g[i];
+			worst = fmax(worst, (fabs(got - sum[i]) - 2e-6 * most[i]) / fmax(fabs(sum[i]), 1e-3));
+		}
+		ok(yoke_dtype(grad[k]) == dtype && worst < 0.51 * ulp(dtype), "%s, gradient of %s: %s, %.2g ulp", what,
+		   k ? "b" : "a", yoke_dtype_name(yoke_dtype(grad[k])), worst / ulp(dtype));
+	}
+	yoke_scope_end(s);
+}
+
+// The product's rows from `first` on, by themselves, as bytes.
+static void rows_alone(int dtype, int to, unsigned flags, int64_t first, int64_t rows, bool mapped, char *bytes)
+{
+	yoke_scope *s = yoke_scope_begin("rows");
+	yoke_tensor *x = matrix(dtype, 1, rows, K, a + first * K, flags & YOKE_TA);
+	yoke_tensor *p = yoke_matmul_to(x, matrix(dtype, 1, K, N, b, flags & YOKE_TB), flags, to);
+	if (mapped)
+		p = yoke_gelu(yoke_add(p, yoke_cast(from(yoke_f32, 1, DIMS(N), bias), to)));
+	memset(bytes, 0xff, yoke_bytes(p));
+	yoke_read(p, bytes, yoke_bytes(p));
+	yoke_scope_end(s);
+}
+
+static void by_row(int dtype, int to, unsigned flags)
+{
+	static char whole[C * sizeof(double)], part[C * sizeof(double)];
+	const size_t row = N * yoke_dtype_size(to);
+	draw(dtype);
+	for (int mapped = 0; mapped < 2; mapped++) {
+		int wrong = 0;
+		rows_alone(dtype, to, flags, 0, B * M, mapped, whole);
+		for (int64_t n = 1; n <= 17; n += n < 5 ? 1 : 6)
+			for (int64_t first = 0; first + n <= B * M; first += 7) {
+				rows_alone(dtype, to, flags, first, n, mapped, part);
+				wrong += memcmp(part, whole + (size_t)first * row, (size_t)n * row) != 0;
+			}
+		ok(!wrong && !yoke_error_code(), "%s to %s by row, flags %u%s: %d parts differ %s",
+		   yoke_dtype_name(dtype), yoke_dtype_name(to), flags, mapped ? ", a map" : "", wrong, yoke_error());
+	}
+}
+
+int main(void)
+{
+	tap_seed();
+	for (unsigned flags = 0; flags < 4; flags++) {
+		in_f32(yoke_f16, flags);
+		in_f32(yoke_bf16, flags);
+		by_row(yoke_f32, yoke_f32, flags | YOKE_BY_ROW);
+		by_row(yoke_f64, yoke_f64, flags | YOKE_BY_ROW);
+		by_row(yoke_bf16, yoke_bf16, flags | YOKE_BY_ROW);
+		by_row(yoke_f16, yoke_f32, flags | YOKE_BY_ROW);
+	}
+	return done();
+}
