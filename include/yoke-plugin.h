@@ -91,14 +91,20 @@ struct yoke_view {
 // Instructions of a map program, one value each.  a, b, c are indices of earlier instructions
 // unless said otherwise.  Arithmetic is done in the instruction's dtype and rounded to it (f16 and
 // bf16: computed in f32, then rounded); a*b+c is never contracted.
-// Integers wrap; their quotient truncates, by 0 it is 0, the least by -1 the least.  Casts: from
-// floating point to integers they truncate, saturate, and send NaN to 0; to f16 and bf16 they round
+// Integers wrap; their quotient truncates, by 0 it is 0, the least by -1 the least.  MOD is what that
+// quotient leaves, with the sign of a: by 0 it is 0; of floating point it is C's fmod.  AND, OR, XOR and
+// NOT work on the bits of integers, and are logical in bool.  SHL and SHR move a by b bits, SHR copies
+// the sign; by a b outside 0 .. bits - 1 all bits leave: SHL gives 0, SHR 0 or, of a negative a, -1.
+//
+// Casts: from floating point to integers they truncate, saturate, and send NaN to 0; to f16 and bf16 they round
 // to nearest even, overflow to infinity and keep NaN; to bool: is it other than 0?  MIN and MAX give
 // NaN where an operand is NaN, ROUND rounds half to even, SIGN of NaN is NaN, a comparison with NaN
 // is false, NE true.  Other than that IEEE 754, subnormals included unless YOKE_DEVICE_FLUSHES.
 //
-// Programs have UNIFORM, NORMAL, EXP to RECIP and SIN to ERF in floating types alone, and of
-// arithmetic in bool only MIN and MAX.
+// Codes 16 to 31 have two operands and 32 to 63 one, of the instruction's dtype; the result of 64 to 79
+// is bool.  Programs have UNIFORM, NORMAL, EXP to RECIP and SIN to ERF in floating types alone, SHL and
+// SHR in integers alone, AND, OR, XOR and NOT in integers and bool, and of the rest of 16 to 63 in bool
+// only MIN and MAX.
 #define YOKE_MAP_CODES(X) \
 	X(INPUT, 1)    /* element of input a */ \
 	X(CONST, 2)    /* constant a: konst[a], bits in the instruction's dtype */ \
@@ -109,12 +115,12 @@ struct yoke_view {
 	X(UNIFORM, 5)  /* a bits (i32): (a >> 8, unsigned) * 2^-24 */ \
 	X(NORMAL, 6)   /* a, b uniforms: sqrt(-2 log(1 - a)) * cos(2 pi b) */ \
 	X(ADD, 16) X(SUB, 17) X(MUL, 18) X(DIV, 19) X(POW, 20) X(MIN, 21) X(MAX, 22) \
+	X(MOD, 23) X(AND, 24) X(OR, 25) X(XOR, 26) X(SHL, 27) X(SHR, 28) \
 	X(NEG, 32) X(ABS, 33) X(SIGN, 34) X(FLOOR, 35) X(ROUND, 36) X(CEIL, 37) \
 	X(EXP, 38) X(LOG, 39) X(LOG1P, 40) X(EXPM1, 41) X(SQRT, 42) X(RSQRT, 43) \
 	X(RECIP, 44) X(SQUARE, 45) X(SIN, 46) X(COS, 47) X(TANH, 48) X(SIGMOID, 49) \
-	X(ERF, 50) \
-	X(EQ, 64) X(NE, 65) X(LT, 66) X(LE, 67) X(GT, 68) X(GE, 69) /* result bool */ \
-	X(AND, 70) X(OR, 71) X(NOT, 72) X(ISFINITE, 73)             /* result bool */ \
+	X(ERF, 50) X(NOT, 51) \
+	X(EQ, 64) X(NE, 65) X(LT, 66) X(LE, 67) X(GT, 68) X(GE, 69) X(ISFINITE, 73) \
 	X(SELECT, 80)  /* a (bool) ? b : c */ \
 	X(CAST, 81)    /* a converted to the instruction's dtype */
 

@@ -166,6 +166,9 @@ YOKE_API yoke_tensor *yoke_sub(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_mul(yoke_tensor *a, yoke_tensor *b);
 // Integers: truncates, x/0 = 0 (PyTorch's gives floating point).
 YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
+// What the truncated quotient leaves, exactly, with the sign of a, as C's % and fmod (NumPy's mod: of b).
+// Integers: x mod 0 = 0.  The gradient by b is minus that quotient.
+YOKE_API yoke_tensor *yoke_mod(yoke_tensor *a, yoke_tensor *b);
 // Floating point.  The gradient by a is 0 where b is 0; that by b is y log a where a > 0, else 0 (PyTorch's
 // is NaN for a < 0).
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
@@ -198,9 +201,15 @@ YOKE_API yoke_tensor *yoke_lt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_le(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_gt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_ge(yoke_tensor *a, yoke_tensor *b);
-YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b); // bool
+// Of bool logical, of integers bit by bit.
+YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_or(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_xor(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_not(yoke_tensor *x);
+// Integers: a moved by b bits; shr copies the sign.  By a b outside 0 .. bits - 1 all bits leave: shl gives
+// 0, shr 0 or, of a negative a, -1.
+YOKE_API yoke_tensor *yoke_shl(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_shr(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
 // To an integer: truncates, saturates, NaN becomes 0.  To f16 and bf16: nearest even.

@@ -67,7 +67,7 @@ static void all_rows_met(void)
 		const struct yk_op_row *row = &yk_ops[op];
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->max_in == 0 || none) {
-			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE) || op == YK_ARGMAX ||
+			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) || op == YK_ARGMAX ||
 				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER,
 			   "%s: no gradient is the right one", row->name);
 			continue;
@@ -98,7 +98,7 @@ static yoke_tensor *barrier(yoke_tensor *const *x)
 #define BINARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
 #define FN(op, expression) static yoke_tensor *f_##op(yoke_tensor *const *x) { return expression; }
 
-BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max)
+BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max) BINARY(mod)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
@@ -247,6 +247,7 @@ static const struct row rows[] = {
 	{ "pow", 2, { P2(3, 5), M2(3, 5) }, f_pow, 0 },
 	{ "min", 2, { M2(3, 5), M2(3, 5) }, f_min, 0 },
 	{ "max", 2, { M2(3, 5), M1(5) }, f_max, 0 },
+	{ "mod", 2, { { 2, { 3, 5 }, -5.6, -4.4 }, { 1, { 5 }, 1.95, 2.05 } }, f_mod, 0 },
 	{ "neg", 1, { M2(3, 5) }, f_neg, 0 }, { "abs", 1, { M2(3, 5) }, f_abs, 0 },
 	{ "exp", 1, { M2(3, 5) }, f_exp, 0 }, { "log", 1, { P2(3, 5) }, f_log, 0 },
 	{ "log1p", 1, { P2(3, 5) }, f_log1p, 0 }, { "expm1", 1, { M2(3, 5) }, f_expm1, 0 },

@@ -101,7 +101,7 @@ static yoke_tensor *(*const unary[])(yoke_tensor *) = {
 	OPS_EXACT(FUNCTION) OPS_NEAR(FUNCTION) OPS_TEST(FUNCTION)
 };
 static yoke_tensor *(*const binary[])(yoke_tensor *, yoke_tensor *) = {
-	OPS_BINARY(FUNCTION) OPS_COMPARE(FUNCTION)
+	OPS_BINARY(FUNCTION) OPS_BITS(FUNCTION) OPS_COMPARE(FUNCTION)
 };
 static yoke_tensor *(*const reduction[])(yoke_tensor *, unsigned) = { OPS_REDUCE(FUNCTION) };
 

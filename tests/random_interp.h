@@ -140,9 +140,10 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 			X(SIGMOID, sigmoid) X(ERF, erf)
 #define OPS_BINARY(X) \
 	X(ADD, add) \
-	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(POW, pow)
+	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(MOD, mod) X(POW, pow)
+#define OPS_BITS(X) X(SHL, shl) X(SHR, shr) X(AND, and) X(OR, or) X(XOR, xor)
 #define OPS_COMPARE(X) \
-	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge) X(AND, and) X(OR, or)
+	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge)
 #define OPS_REDUCE(X) \
 	X(SUM, sum) \
 	X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) X(REDUCE_MIN, reduce_min)
@@ -160,13 +161,14 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 						X(IOTA, iota)
 #define OPS(X) \
 	OPS_EXACT(X) \
-	OPS_NEAR(X) OPS_BINARY(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
+	OPS_NEAR(X) OPS_BINARY(X) OPS_BITS(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
 		OPS_TEST(X) OPS_SCAN(X) OPS_REST(X)
 #define NUMBER(name, function) name,
 enum op { OPS(NUMBER) OPS_END };
 
 #define CODE(name, function) [name] = YOKE_MAP_##name,
-static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_COMPARE(CODE)
+static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_BITS(CODE)
+					 OPS_COMPARE(CODE)
 					 [NOT] = YOKE_MAP_NOT, [ISFINITE] = YOKE_MAP_ISFINITE,
 					 [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST };
 

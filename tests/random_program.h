@@ -222,10 +222,12 @@ static int gen_binary(struct program *p, int x)
 	memcpy(dims, p->slot[x].dims, sizeof dims);
 	int b = one_in(5) ? pick_number(p, dtype) : partner(p, dtype, &rank, dims, true);
 	if (dtype == yoke_bool)
-		op = (int)rnd_int(one_in(2) ? EQ : AND, OR);
+		op = (int)(one_in(2) ? rnd_int(EQ, GE) : rnd_int(AND, XOR));
+	else if (!is_real(dtype) && one_in(3))
+		op = (int)rnd_int(SHL, XOR);
 	else
 		op = one_in(4) ? (int)rnd_int(EQ, GE) :
-				 (int)rnd_int(ADD, is_real(dtype) ? POW : MAX);
+				 (int)rnd_int(ADD, is_real(dtype) ? POW : MOD);
 	bool turned = one_in(2);
 	return add_op(p, op, op >= EQ ? yoke_bool : dtype, rank, dims, 2, turned ? b : x,
 		      turned ? x : b, 0)
@@ -237,6 +239,8 @@ static int gen_unary(struct program *p, int x)
 	struct slot s = p->slot[x];
 	if (s.dtype == yoke_bool)
 		return like(p, one_in(2) ? NOT : STOP_GRAD, x, 1, 0);
+	if (!is_real(s.dtype) && one_in(8))
+		return like(p, NOT, x, 1, 0);
 	if (is_real(s.dtype) && one_in(8))
 		return add_op(p, ISFINITE, yoke_bool, s.rank, s.dims, 1, x, 0, 0)->out;
 	return like(p, (int)rnd_int(NEG, is_real(s.dtype) ? ERF : STOP_GRAD), x, 1, 0);

@@ -13,9 +13,10 @@ enum yk_op_flag {
 	YK_F_PARTIAL = 16, // a backend may be told that some results are not wanted
 	YK_F_COMPARE = 32, // result is bool
 	YK_F_FLOAT = 64,   // floating-point operands only
-	YK_F_BOOL = 128,   // bool operands only
+	YK_F_BOOL = 128,   // bool operands too
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
-	YK_F_FLAT = 512     // its gradient is 0 everywhere
+	YK_F_FLAT = 512,    // its gradient is 0 everywhere
+	YK_F_BITS = 1024    // no floating-point operands
 };
 
 // Which operands a result may overwrite, element by element.

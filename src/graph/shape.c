@@ -52,10 +52,11 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 		return fail_one(g, c, YOKE_EDTYPE, "the condition is bool, got", IN(0));
 	if (row->flags & YK_F_FLOAT && want_float(g, c, a) < 0)
 		return YOKE_EDTYPE;
-	if (row->flags & YK_F_BOOL && a->dtype != yoke_bool)
-		return fail_one(g, c, YOKE_EDTYPE, "takes bool, got", a);
-	if (!(row->flags & YK_F_COMPARE) && a->dtype == yoke_bool && c->op != YK_CAST &&
-	    c->op != YK_SELECT)
+	if (row->flags & YK_F_BITS && yk_is_float(a->dtype))
+		return fail_one(g, c, YOKE_EDTYPE,
+				row->flags & YK_F_BOOL ? "takes integers or bool, got" :
+							 "takes integers, got", a);
+	if (!(row->flags & YK_F_BOOL) && a->dtype == yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", a);
 	if (c->op == YK_UNIFORM && a->dtype != yoke_i32)
 		return fail_one(g, c, YOKE_EDTYPE, "takes random bits (i32), got", a);

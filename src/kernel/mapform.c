@@ -67,9 +67,17 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
 		break;
 	case YOKE_MAP_ADD: case YOKE_MAP_SUB: case YOKE_MAP_MUL: case YOKE_MAP_DIV:
-	case YOKE_MAP_POW:
+	case YOKE_MAP_POW: case YOKE_MAP_MOD:
 		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
 		fits = !boolean;
+		break;
+	case YOKE_MAP_AND: case YOKE_MAP_OR: case YOKE_MAP_XOR:
+		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
+		fits = !real;
+		break;
+	case YOKE_MAP_SHL: case YOKE_MAP_SHR:
+		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
+		fits = integer;
 		break;
 	case YOKE_MAP_NEG: case YOKE_MAP_ABS: case YOKE_MAP_SIGN: case YOKE_MAP_FLOOR:
 	case YOKE_MAP_ROUND: case YOKE_MAP_CEIL: case YOKE_MAP_SQUARE:
@@ -86,12 +94,9 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 	case YOKE_MAP_GT: case YOKE_MAP_GE:
 		good = boolean && n->a < k && earlier(m, k, n->b, m->insn[n->a].dtype);
 		break;
-	case YOKE_MAP_AND: case YOKE_MAP_OR:
-		good = boolean && earlier(m, k, n->a, yoke_bool) &&
-		       earlier(m, k, n->b, yoke_bool);
-		break;
 	case YOKE_MAP_NOT:
-		good = boolean && earlier(m, k, n->a, yoke_bool);
+		good = earlier(m, k, n->a, d);
+		fits = !real;
 		break;
 	case YOKE_MAP_ISFINITE:
 		good = boolean && n->a < k;

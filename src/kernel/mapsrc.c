@@ -308,6 +308,7 @@ static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_MUL] = "$a * $b",
 	[YOKE_MAP_DIV] = "$a / $b",
 	[YOKE_MAP_POW] = "pow($a, $b)",
+	[YOKE_MAP_MOD] = "fmod($a, $b)",
 	[YOKE_MAP_MIN] = "min_$S($a, $b)",
 	[YOKE_MAP_MAX] = "max_$S($a, $b)",
 	[YOKE_MAP_NEG] = "-$a",
@@ -331,12 +332,19 @@ static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_ERF] = "erf_$S($a)",
 };
 
-static const char *const whole[YOKE_MAP_SQUARE + 1] = {
+static const char *const whole[YOKE_MAP_NOT + 1] = {
 	[YOKE_MAP_ADD] = "add_$S($a, $b)",
 	[YOKE_MAP_SUB] = "sub_$S($a, $b)",
 	[YOKE_MAP_MUL] = "mul_$S($a, $b)",
 	[YOKE_MAP_DIV] = "div_$S($a, $b)",
 	[YOKE_MAP_POW] = "pow_$S($a, $b)",
+	[YOKE_MAP_MOD] = "mod_$S($a, $b)",
+	[YOKE_MAP_AND] = "$a & $b",
+	[YOKE_MAP_OR] = "$a | $b",
+	[YOKE_MAP_XOR] = "$a ^ $b",
+	[YOKE_MAP_SHL] = "shl_$S($a, $b)",
+	[YOKE_MAP_SHR] = "shr_$S($a, $b)",
+	[YOKE_MAP_NOT] = "($T)~$a",
 	[YOKE_MAP_MIN] = "min_$S($a, $b)",
 	[YOKE_MAP_MAX] = "max_$S($a, $b)",
 	[YOKE_MAP_NEG] = "sub_$S(0, $a)",
@@ -348,7 +356,7 @@ static const char *const whole[YOKE_MAP_SQUARE + 1] = {
 	[YOKE_MAP_SQUARE] = "mul_$S($a, $a)",
 };
 
-static const char *const booleans[YOKE_MAP_ISFINITE + 1] = {
+static const char *const booleans[YOKE_MAP_GE + 1] = {
 	[YOKE_MAP_MIN] = "$a & $b",
 	[YOKE_MAP_MAX] = "$a | $b",
 	[YOKE_MAP_EQ] = "$a == $b",
@@ -359,6 +367,7 @@ static const char *const booleans[YOKE_MAP_ISFINITE + 1] = {
 	[YOKE_MAP_GE] = "$a >= $b",
 	[YOKE_MAP_AND] = "$a & $b",
 	[YOKE_MAP_OR] = "$a | $b",
+	[YOKE_MAP_XOR] = "$a ^ $b",
 	[YOKE_MAP_NOT] = "!$a",
 };
 
@@ -390,9 +399,9 @@ static int put_arithmetic(struct text *t, const struct yoke_insn *n)
 
 	if (yk_map_real(n->dtype) && n->op <= YOKE_MAP_ERF)
 		formula = reals[n->op];
-	else if (yk_map_integer(n->dtype) && n->op <= YOKE_MAP_SQUARE)
+	else if (yk_map_integer(n->dtype) && n->op <= YOKE_MAP_NOT)
 		formula = whole[n->op];
-	else if (n->dtype == yoke_bool && n->op <= YOKE_MAP_ISFINITE)
+	else if (n->dtype == yoke_bool && n->op <= YOKE_MAP_GE)
 		formula = booleans[n->op], open = "(uchar)(";
 	if (!formula)
 		return YOKE_EUNSUPPORTED;
