@@ -289,10 +289,15 @@ YOKE_API yoke_tensor *yoke_matmul(yoke_tensor *a, yoke_tensor *b, unsigned flags
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
 // ---- moves ----
-// reshape, permute, slice and broadcast_to copy nothing.
+// reshape, permute, slice and broadcast_to copy nothing, bitcast seldom.
 
 // One dim may be -1: what is left.
 YOKE_API yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims);
+// The same bytes as elements of another dtype, any but bool, in little-endian order.  Where sizes differ the
+// last axis has more or fewer elements: f32 [..,N] gives u8 [..,4N], which gives f32 [..,N].  Bytes are copied
+// first where they do not lie one behind another along that axis, or not at multiples of the new size.  It
+// has no gradient: EUNSUPPORTED where one would have to go through.
+YOKE_API yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype);
 // Axis k of the result is axis order[k] of x.
 YOKE_API yoke_tensor *yoke_permute(yoke_tensor *x, const int *order);
 YOKE_API yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims);

@@ -30,6 +30,7 @@ test_programs = \
 	tests/assign.t \
 	tests/at.t \
 	tests/base.t \
+	tests/bitcast.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -154,6 +155,7 @@ tests_ordinals_t_SOURCES = tests/ordinals.c
 tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
+tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \

@@ -86,6 +86,7 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	VIEW(BROADCAST, "broadcast_to", 0, yk_shape_broadcast, yk_grad_broadcast),
 	VIEW(SLICE, "slice", 0, yk_shape_slice, NULL), // its gradient is gathered by yk_backward
 	VIEW(STOP_GRAD, "stop_grad", YK_F_FLAT, yk_shape_same, NULL),
+	VIEW(BITCAST, "bitcast", 0, yk_shape_bitcast, NULL),
 
 	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,
 		.nout = 1, .shape = yk_shape_same, .grad = yk_grad_contiguous },

@@ -59,7 +59,8 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 	for (uint32_t i = 0; i < n->nout && !real; i++)
 		real = yk_is_float(g->value[n->out + i].dtype);
 	return n->op != YK_STOP_GRAD && real &&
-	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF);
+	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF ||
+		n->op == YK_BITCAST); // which has none and must say so
 }
 
 // Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
@@ -74,7 +75,7 @@ typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_val
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
 typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
 yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_shape_reshape,
-	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_pad,
+	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_bitcast, yk_shape_pad,
 	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,

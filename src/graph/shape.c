@@ -213,6 +213,28 @@ int yk_shape_same(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 	return 0;
 }
 
+// attr: dtype
+int yk_shape_bitcast(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	const int last = x->rank - 1;
+	char text[160];
+	*out = *x;
+	out->dtype = (uint8_t)c->attr[0].i;
+	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(out->dtype);
+	if (out->dtype == yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "bytes may be other than 0 and 1, which no bool is: compare", x);
+	if (was == size)
+		return 0;
+	if (last < 0)
+		return fail_one(g, c, YOKE_ESHAPE, "no axis takes up the difference in size, of", x);
+	if (__builtin_mul_overflow(x->dims[last], was, &out->dims[last]) || out->dims[last] % size)
+		return yk_op_fail(g, c->op, YOKE_ESHAPE, "the last axis of %s holds no whole number of %s",
+				  yk_describe(x, text), yoke_dtype_name(out->dtype));
+	out->dims[last] /= size;
+	return want_size(g, c, out);
+}
+
 // attr: lo, hi of each axis, bits of the value
 int yk_shape_pad(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {

@@ -127,12 +127,32 @@ static int append(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	return 0;
 }
 
+// Elements of v, which lie at `to`, as elements of another size, which come from or go into those along the
+// last axis.
+static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
+{
+	const int64_t was = (int64_t)yoke_dtype_size(v->dtype);
+	const int last = v->rank - 1;
+	if (size == was)
+		return true;
+	if (to->offset % size || (v->dims[last] != 1 && to->stride[last] != 1))
+		return false;
+	to->stride[last] = 1;
+	for (int i = 0; i < last; i++) {
+		if (v->dims[i] > 1 && to->stride[i] * was % size)
+			return false;
+		to->stride[i] = to->stride[i] * was / size;
+	}
+	return true;
+}
+
 // Where a view's elements lie; false when no strides reach them.
-static bool view_place(const struct yk_graph *g, const struct yk_call *c,
+static bool view_place(const struct yk_work *w, const struct yk_call *c,
 		       const struct yk_place *x, const struct yk_value *out,
 		       struct yk_place *to)
 {
-	const struct yk_value *v = &g->value[c->in[0]];
+	const struct yk_value *v = &w->g.value[c->in[0]];
+	const int64_t size = (int64_t)yoke_dtype_size(out->dtype);
 	*to = *x;
 	switch (c->op) {
 	case YK_RESHAPE:
@@ -148,10 +168,12 @@ static bool view_place(const struct yk_graph *g, const struct yk_call *c,
 	case YK_SLICE:
 		for (int i = 0; i < v->rank; i++) {
 			if (out->dims[i])
-				to->offset += c->attr[i].i * x->stride[i];
+				to->offset += c->attr[i].i * x->stride[i] * size;
 			to->stride[i] = c->attr[v->rank + i].i * x->stride[i];
 		}
 		return true;
+	case YK_BITCAST:
+		return !yk_is_number(w, x->base) && resize(v, size, to);
 	}
 	return true; // the same elements
 }
@@ -175,12 +197,12 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	yk_id x = c->in[0];
 	struct yk_call again = *c;
 	int err;
-	if (!view_place(&w->g, c, &w->place[x], outv, &p)) {
+	if (!view_place(w, c, &w->place[x], outv, &p)) {
 		int device = yk_maker(&w->g, w->place[x].base)->device;
 		if ((err = contiguous(w, x, device, &x)) < 0)
 			return err;
 		again.in = &x;
-		view_place(&w->g, &again, &w->place[x], outv, &p);
+		view_place(w, &again, &w->place[x], outv, &p);
 	}
 	int device = yk_maker(&w->g, p.base)->device;
 	if ((err = append(w, &again, 1, &value, device, NULL, out)) < 0)
@@ -540,7 +562,7 @@ static int settle_root(struct yk_work *w, yk_id *v)
 		return err;
 	const struct yk_place *p = &w->place[*v];
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
-	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
+	if (yk_is_number(w, p->base) || p->offset || yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
 		return contiguous_on(w, *v, device, v);
 	return 0;
