@@ -133,7 +133,7 @@ enum yoke_map_code {
 #define YOKE_MAP_MAX_INSNS 64
 #define YOKE_MAP_MAX_CONSTS 16
 #define YOKE_MAP_MAX_INPUTS 12
-#define YOKE_MAP_MAX_OUTPUTS 4
+#define YOKE_MAP_MAX_OUTPUTS 8
 
 struct yoke_insn {
 	uint16_t op;    // enum yoke_map_code; an unknown one means "unsupported"
@@ -194,6 +194,13 @@ struct yoke_map {
 	/* x [..,N,..] or none (zeros), idx and v [..,I,..] -> y = x with v added at idx along */ \
 	/* the axis; attr: i axis, i N */ \
 	X(SCATTER_ADD_ALONG, 13) \
+	/* a recurrence: the program runs step by step along an axis of op->dims, for each position of */ \
+	/* the other axes by itself.  Its last inputs are carried: at each step they have the values that */ \
+	/* as many last outputs had at the step before, at the first step those of in k, of dim 1 along */ \
+	/* the axis.  The out k of such an output, of dim 1 too, gets the values of the last step.  All */ \
+	/* other inputs and outputs have the shape op->dims.  Outputs may be none; the program has */ \
+	/* neither INDEX nor RAND; attr: i axis, i 1 from the end, i how many are carried */ \
+	X(SCAN_MAP, 14) \
 	/* over the last axis; attr: i 1 for the logarithm */ \
 	X(SOFTMAX, 32) \
 	/* y, g -> dx; attr as SOFTMAX */ \
@@ -266,10 +273,10 @@ struct yoke_op {
 	uint32_t list;             // tensors in each list, 0: no list op
 	uint8_t lists_out, lists_in;
 	uint16_t reserved;
-	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP and REDUCE
+	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP, REDUCE and SCAN_MAP
 	const struct yoke_view *out, *in;
 	union yoke_attr attr[8];
-	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
+	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, CONTRACT with an epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
 	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
@@ -346,6 +353,7 @@ struct yoke_map_arg {
 //   MAP       (r, j): j along the last merged axis, r row major along those before it
 //   CONTRACT  (r, j): the same, but j is along the last axis of the result, r along all others
 //   REDUCE    (r, c, q, j): r and c as r and j, but of the kept axes; q and j of the reduced ones
+//   SCAN_MAP  (r, c, q, j): r and c of all axes but the one it runs along, which is j's; q is 0
 struct yoke_map_call {
 	uint32_t size;
 	uint32_t dtypes;     // bit d: dtype d occurs; a device without f64 refuses 1 << yoke_f64
@@ -377,6 +385,8 @@ struct yoke_host {
 	//   REDUCE    FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS): the value
 	//             to reduce; FN ulong map_place(ulong r, ulong c MAP_PARAMS): where the
 	//             result is, in elements from the first one of operand 0 (s0 + at0)
+	//   SCAN_MAP  FN void map_scan(ulong r, ulong c, ulong steps, ulong back MAP_PARAMS): the
+	//             whole recurrence there, from the end if back is not 0
 	// MAP_PARAMS are the parameters that such a kernel takes at its end, with a comma in front,
 	// MAP_ARGS passes them on; map_call lists the arguments, each 8 bytes.  They are: for each
 	// output and each BUFFER input the segment, GLOBAL uchar *s0, and ulong at0, bytes; the bits

@@ -81,6 +81,7 @@ test_programs = \
 	tests/rows_stat.t \
 	tests/retry.t \
 	tests/safetensors.t \
+	tests/scan_map.t \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
@@ -156,6 +157,7 @@ tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
+tests_scan_map_t_SOURCES = tests/scan_map.c
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \

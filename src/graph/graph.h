@@ -26,7 +26,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_AND, YK_OR, YK_XOR, YK_NOT, YK_SHL, YK_SHR,
 	YK_SELECT, YK_CAST,
 	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
-	YK_CUMSUM, YK_CUMPROD, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
+	YK_CUMSUM, YK_CUMPROD, YK_SCAN_MAP, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
 	YK_MATMUL,
 	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD, YK_BITCAST,
 	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER,
@@ -133,6 +133,19 @@ yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
 // op whose other parts are sums must give their identity there.
 yk_id yk_most(struct yk_graph *, yk_id x, int axis);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
+// A recurrence along an axis of the shape `rank, dims`: SCAN_MAP of the plugin ABI.  in: the program's inputs,
+// at least one that is not carried, and first values; they broadcast to that shape, first values to 1 along
+// the axis.
+struct yk_scan {
+	const struct yoke_map *map;
+	const yk_id *in;
+	int rank, axis;
+	const int64_t *dims;
+	bool from_end;
+	uint32_t carried; // the last inputs and outputs of the program
+};
+// The first of the program's outputs; the others follow.
+int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);

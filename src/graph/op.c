@@ -65,6 +65,10 @@ const struct yk_op_row yk_ops[YK_OPS] = {
 	REDUCE(ARGMAX, "argmax", ARGMAX, NULL), REDUCE(ARGMIN, "argmin", ARGMIN, NULL),
 
 	SCAN(CUMSUM, "cumsum", yk_grad_cumsum), SCAN(CUMPROD, "cumprod", NULL),
+	// how many results it has says the program in its attributes: see yk_scanned
+	[YK_SCAN_MAP] = { .name = "scan", .code = YOKE_OP_SCAN_MAP, .flags = YK_F_PARTIAL, .min_in = 1,
+		.max_in = YOKE_MAP_MAX_INPUTS, .shape = yk_shape_scan_map, .decompose = yk_decompose_scan_map,
+		.inplace = { { 0, 0 }, { 1, 1 }, { 2, 2 } }, .ninplace = 3 },
 	[YK_SORT] = { .name = "sort", .code = YOKE_OP_SORT, .flags = YK_F_PARTIAL, .min_in = 1,
 		.max_in = 1, .nout = 2, .shape = yk_shape_sort, .grad = yk_grad_sort },
 	[YK_TAKE_ALONG] = { .name = "take_along", .code = YOKE_OP_GATHER_ALONG, .min_in = 2,

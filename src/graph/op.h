@@ -3,6 +3,8 @@
 #ifndef YK_OP_H
 #define YK_OP_H
 
+#include <string.h>
+
 #include "graph/graph.h"
 
 enum yk_op_flag {
@@ -37,7 +39,7 @@ struct yk_op_row {
 	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:
 	// zero).  NULL: goes through the parts, or is 0 (YK_F_FLAT), or there is none.
 	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
-	// Appends the parts it is made of; out gets the results.  NULL: none.
+	// Appends the parts it is made of; out gets the results.  NULL: none; see yk_has_parts.
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
@@ -45,10 +47,36 @@ struct yk_op_row {
 
 extern const struct yk_op_row yk_ops[YK_OPS];
 
-// Results of a call, lists in full.
-static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
+// What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
+struct yk_scanned {
+	struct yoke_map map;
+	int64_t axis, from_end, carried;
+};
+enum { YK_SCANNED = sizeof(struct yk_scanned) / sizeof(union yoke_attr) };
+_Static_assert(YK_SCANNED <= UINT8_MAX, "a node's attributes");
+
+static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
 {
-	return row->nout - row->lists_out + row->lists_out * list;
+	struct yk_scanned s;
+	memcpy(&s, attr, sizeof s);
+	return s;
+}
+
+// Results of a call, lists in full.
+static inline uint32_t yk_nout(const struct yk_call *c)
+{
+	const struct yk_op_row *row = &yk_ops[c->op];
+	if (c->op == YK_SCAN_MAP)
+		return yk_scanned(c->attr).map.nout;
+	return row->nout - row->lists_out + row->lists_out * c->list;
+}
+
+// Is the call made of other ops?  A recurrence is if it has few steps.
+enum { YK_SCAN_PARTS = 64 };
+static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
+{
+	return yk_ops[op].decompose &&
+	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
 }
 
 // May a cotangent of the node's results have parts for its operands?
@@ -70,6 +98,11 @@ int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 // Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
 int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
 
+// Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
+bool yk_is_program(const struct yoke_map *);
+// The same as ops: the program's outputs of its inputs, which broadcast.
+void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
+
 // Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
@@ -81,7 +114,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
 	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam,
 	yk_shape_multi_sgd, yk_shape_multi_norm,
-	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_sort,
+	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_multi_unscale, yk_shape_rope;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
@@ -95,7 +128,7 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_multi_adamw, yk_decompose_multi_sgd,
-	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_multi_lamb,
+	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_scan_map, yk_decompose_multi_lamb,
 	yk_decompose_multi_unscale, yk_decompose_rope;
 
 #endif

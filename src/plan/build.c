@@ -155,7 +155,18 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		plain_view(w, &b->view[n->nout + i], v, dense);
 	}
 	const union yoke_attr *a = yk_attrs(g, n);
-	if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
+	if (n->op == YK_SCAN_MAP) {
+		const struct yk_scanned s = yk_scanned(a);
+		const struct yk_value *x = &g->value[g->arg[n->in]];
+		b->map = s.map;
+		op->map = &b->map;
+		op->rank = x->rank;
+		memcpy(op->dims, x->dims, sizeof op->dims);
+		op->nattr = 3;
+		op->attr[0].i = s.axis;
+		op->attr[1].i = s.from_end;
+		op->attr[2].i = s.carried;
+	} else if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
 		op->nattr = n->nattr;
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}

@@ -483,12 +483,13 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return lower_barrier(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
 		return 0;
-	if (row->code && (!row->decompose || yk_param_bool(&named))) {
+	const bool parts = yk_has_parts(&w->g, c->op, c->in, c->attr);
+	if (row->code && (!parts || yk_param_bool(&named))) {
 		err = try_device(w, c, nout, outs, device, NULL, out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
-	if (row->decompose && nout == 1)
+	if (parts && nout == 1)
 		return decompose(w, c, nout, device, out);
 	if (w->ctx->cpu != w->ctx->device && device == 0) {
 		if (yk_strict()) {
@@ -518,7 +519,7 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	int err = try_device(w, c, nout, v, device, cause, &first);
 	if (err < 0)
 		return err;
-	if (!err && yk_ops[c->op].decompose)
+	if (!err && yk_has_parts(&w->g, c->op, c->in, c->attr))
 		return decompose(w, c, nout, device, out);
 	if (!err)
 		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s",
@@ -536,7 +537,7 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
-	if (nout > 1 && row->decompose) {
+	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
 				  try_device(w, c, nout, outs, device, NULL, &first) :

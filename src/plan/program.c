@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "plan/build.h"
 
+enum { RESULTS = 4 }; // of a group
+
 struct input {
 	yk_id base;
 	int dtype;
@@ -197,7 +199,7 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 static void collapse(struct yk_built *b, unsigned *axes, bool arg)
 {
 	struct yoke_op *op = &b->op;
-	int64_t stride[YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS][YOKE_MAX_RANK];
+	int64_t stride[YOKE_MAP_MAX_INPUTS + RESULTS][YOKE_MAX_RANK];
 	int map[YOKE_MAX_RANK], n = (int)(op->nout + op->nin);
 	unsigned apart = 0, now = 0;
 	for (int i = 0; i < op->rank; i++) {
@@ -280,7 +282,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 			  reduces ? yk_ins(g, last)[0] : last->out];
 	if (yk_built_reset(b, product ? YOKE_OP_CONTRACT :
 			      reduces ? YOKE_OP_REDUCE : YOKE_OP_MAP,
-			   YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS + 2) < 0)
+			   YOKE_MAP_MAX_INPUTS + RESULTS + 2) < 0)
 		return YOKE_ENOMEM;
 	b->map = (struct yoke_map){ .size = sizeof b->map };
 	p.rank = space->rank;
@@ -300,7 +302,7 @@ int yk_build_group(struct yk_work *w, const uint32_t *member, uint32_t n,
 		for (uint32_t i = 0; i < n && !p.full; i++) {
 			if (!wanted(&p, i))
 				continue;
-			if (b->map.nout == YOKE_MAP_MAX_OUTPUTS)
+			if (b->map.nout == RESULTS)
 				return YOKE_EUNSUPPORTED;
 			b->map.out[b->map.nout++] = p.result[i];
 			output(&p, b, g->node[member[i]].out);
