@@ -35,6 +35,7 @@ cl_files = \
 	cl/rope.cl \
 	cl/rows.cl \
 	cl/scan.cl \
+	cl/scan_map.cl \
 	cl/scatter.cl \
 	cl/scatter_add.cl \
 	cl/scatter_along.cl \

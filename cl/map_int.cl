@@ -28,6 +28,24 @@ FN INT I(div)(INT a, INT b)
 	return a / b;
 }
 
+FN INT I(mod)(INT a, INT b)
+{
+	return b == 0 || (INT_LEAST != 0 && b == (INT)-1) ? (INT)0 : (INT)(a % b);
+}
+
+// A negative count is a large one: all bits leave.
+FN INT I(shl)(INT a, INT b)
+{
+	return (UINT)b < 8 * sizeof(INT) ? (INT)((UINT)a << (UINT)b) : (INT)0;
+}
+
+FN INT I(shr)(INT a, INT b)
+{
+	if ((UINT)b < 8 * sizeof(INT))
+		return (INT)(a >> (UINT)b);
+	return INT_LEAST != 0 && a < (INT)0 ? (INT)-1 : (INT)0;
+}
+
 // A negative exponent truncates: 0 unless the base is 1 or -1.
 FN INT I(pow)(INT a, INT b)
 {

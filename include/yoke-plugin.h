@@ -91,14 +91,20 @@ struct yoke_view {
 // Instructions of a map program, one value each.  a, b, c are indices of earlier instructions
 // unless said otherwise.  Arithmetic is done in the instruction's dtype and rounded to it (f16 and
 // bf16: computed in f32, then rounded); a*b+c is never contracted.
-// Integers wrap; their quotient truncates, by 0 it is 0, the least by -1 the least.  Casts: from
-// floating point to integers they truncate, saturate, and send NaN to 0; to f16 and bf16 they round
+// Integers wrap; their quotient truncates, by 0 it is 0, the least by -1 the least.  MOD is what that
+// quotient leaves, with the sign of a: by 0 it is 0; of floating point it is C's fmod.  AND, OR, XOR and
+// NOT work on the bits of integers, and are logical in bool.  SHL and SHR move a by b bits, SHR copies
+// the sign; by a b outside 0 .. bits - 1 all bits leave: SHL gives 0, SHR 0 or, of a negative a, -1.
+//
+// Casts: from floating point to integers they truncate, saturate, and send NaN to 0; to f16 and bf16 they round
 // to nearest even, overflow to infinity and keep NaN; to bool: is it other than 0?  MIN and MAX give
 // NaN where an operand is NaN, ROUND rounds half to even, SIGN of NaN is NaN, a comparison with NaN
 // is false, NE true.  Other than that IEEE 754, subnormals included unless YOKE_DEVICE_FLUSHES.
 //
-// Programs have UNIFORM, NORMAL, EXP to RECIP and SIN to ERF in floating types alone, and of
-// arithmetic in bool only MIN and MAX.
+// Codes 16 to 31 have two operands and 32 to 63 one, of the instruction's dtype; the result of 64 to 79
+// is bool.  Programs have UNIFORM, NORMAL, EXP to RECIP and SIN to ERF in floating types alone, SHL and
+// SHR in integers alone, AND, OR, XOR and NOT in integers and bool, and of the rest of 16 to 63 in bool
+// only MIN and MAX.
 #define YOKE_MAP_CODES(X) \
 	X(INPUT, 1)    /* element of input a */ \
 	X(CONST, 2)    /* constant a: konst[a], bits in the instruction's dtype */ \
@@ -109,12 +115,12 @@ struct yoke_view {
 	X(UNIFORM, 5)  /* a bits (i32): (a >> 8, unsigned) * 2^-24 */ \
 	X(NORMAL, 6)   /* a, b uniforms: sqrt(-2 log(1 - a)) * cos(2 pi b) */ \
 	X(ADD, 16) X(SUB, 17) X(MUL, 18) X(DIV, 19) X(POW, 20) X(MIN, 21) X(MAX, 22) \
+	X(MOD, 23) X(AND, 24) X(OR, 25) X(XOR, 26) X(SHL, 27) X(SHR, 28) \
 	X(NEG, 32) X(ABS, 33) X(SIGN, 34) X(FLOOR, 35) X(ROUND, 36) X(CEIL, 37) \
 	X(EXP, 38) X(LOG, 39) X(LOG1P, 40) X(EXPM1, 41) X(SQRT, 42) X(RSQRT, 43) \
 	X(RECIP, 44) X(SQUARE, 45) X(SIN, 46) X(COS, 47) X(TANH, 48) X(SIGMOID, 49) \
-	X(ERF, 50) \
-	X(EQ, 64) X(NE, 65) X(LT, 66) X(LE, 67) X(GT, 68) X(GE, 69) /* result bool */ \
-	X(AND, 70) X(OR, 71) X(NOT, 72) X(ISFINITE, 73)             /* result bool */ \
+	X(ERF, 50) X(NOT, 51) \
+	X(EQ, 64) X(NE, 65) X(LT, 66) X(LE, 67) X(GT, 68) X(GE, 69) X(ISFINITE, 73) \
 	X(SELECT, 80)  /* a (bool) ? b : c */ \
 	X(CAST, 81)    /* a converted to the instruction's dtype */
 
@@ -200,6 +206,13 @@ struct yoke_map {
 	/* x [..,N,..] or none (zeros), idx and v [..,I,..] -> y = x with v added at idx along */ \
 	/* the axis; attr: i axis, i N */ \
 	X(SCATTER_ADD_ALONG, 13) \
+	/* a recurrence: the program runs step by step along an axis of op->dims, for each position of */ \
+	/* the other axes by itself.  Its last inputs are carried: at each step they have the values that */ \
+	/* as many last outputs had at the step before, at the first step those of in k, of dim 1 along */ \
+	/* the axis.  The out k of such an output, of dim 1 too, gets the values of the last step.  All */ \
+	/* other inputs and outputs have the shape op->dims.  Outputs may be none; the program has */ \
+	/* neither INDEX nor RAND; attr: i axis, i 1 from the end, i how many are carried */ \
+	X(SCAN_MAP, 14) \
 	/* From here on lse, loss, mean and rstd are of acc; w, b, dw, db, cos, sin and mask are of */ \
 	/* the dtype of x or q, or f32 where that is f16 or bf16. */ \
 	/* over the last axis; attr: i 1 for the logarithm */ \
@@ -294,10 +307,10 @@ struct yoke_op {
 	uint32_t list;             // tensors in each list, 0: no list op
 	uint8_t lists_out, lists_in;
 	uint16_t reserved;
-	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP and REDUCE
+	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP, REDUCE and SCAN_MAP
 	const struct yoke_view *out, *in;
 	union yoke_attr attr[YOKE_MAX_ATTRS];
-	const struct yoke_map *map; // MAP, REDUCE, CONTRACT with an epilogue; else NULL
+	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, CONTRACT with an epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
 	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
@@ -372,6 +385,7 @@ struct yoke_map_arg {
 //   MAP       (r, j): j along the last merged axis, r row major along those before it
 //   CONTRACT  (r, j): the same, but j is along the last axis of the result, r along all others
 //   REDUCE    (r, c, q, j): r and c as r and j, but of the kept axes; q and j of the reduced ones
+//   SCAN_MAP  (r, c, q, j): r and c of all axes but the one it runs along, which is j's; q is 0
 struct yoke_map_call {
 	uint32_t size;
 	uint32_t dtypes;     // bit d: dtype d occurs; a device without f64 refuses 1 << yoke_f64
@@ -403,6 +417,8 @@ struct yoke_host {
 	//   REDUCE    FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS): the value
 	//             to reduce; FN ulong map_place(ulong r, ulong c MAP_PARAMS): where the
 	//             result is, in elements from the first one of operand 0 (s0 + at0)
+	//   SCAN_MAP  FN void map_scan(ulong r, ulong c, ulong steps, ulong back MAP_PARAMS): the
+	//             whole recurrence there, from the end if back is not 0
 	// MAP_PARAMS are the parameters that such a kernel takes at its end, with a comma in front,
 	// MAP_ARGS passes them on; map_call lists the arguments, each 8 bytes.  They are: for each
 	// output and each BUFFER input the segment, GLOBAL uchar *s0, and ulong at0, bytes; the bits

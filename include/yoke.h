@@ -180,6 +180,9 @@ YOKE_API yoke_tensor *yoke_sub(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_mul(yoke_tensor *a, yoke_tensor *b);
 // Integers: truncates, x/0 = 0 (PyTorch's gives floating point).
 YOKE_API yoke_tensor *yoke_div(yoke_tensor *a, yoke_tensor *b);
+// What the truncated quotient leaves, exactly, with the sign of a, as C's % and fmod (NumPy's mod: of b).
+// Integers: x mod 0 = 0.  The gradient by b is minus that quotient.
+YOKE_API yoke_tensor *yoke_mod(yoke_tensor *a, yoke_tensor *b);
 // Floating point.  The gradient by a is 0 where b is 0; that by b is y log a where a > 0, else 0 (PyTorch's
 // is NaN for a < 0).
 YOKE_API yoke_tensor *yoke_pow(yoke_tensor *a, yoke_tensor *b);
@@ -212,9 +215,15 @@ YOKE_API yoke_tensor *yoke_lt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_le(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_gt(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_ge(yoke_tensor *a, yoke_tensor *b);
-YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b); // bool
+// Of bool logical, of integers bit by bit.
+YOKE_API yoke_tensor *yoke_and(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_or(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_xor(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_not(yoke_tensor *x);
+// Integers: a moved by b bits; shr copies the sign.  By a b outside 0 .. bits - 1 all bits leave: shl gives
+// 0, shr 0 or, of a negative a, -1.
+YOKE_API yoke_tensor *yoke_shl(yoke_tensor *a, yoke_tensor *b);
+YOKE_API yoke_tensor *yoke_shr(yoke_tensor *a, yoke_tensor *b);
 YOKE_API yoke_tensor *yoke_isfinite(yoke_tensor *x);
 YOKE_API yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b); // c bool: c ? a : b
 // To an integer: truncates, saturates, NaN becomes 0.  To f16 and bf16: nearest even.
@@ -300,10 +309,15 @@ YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned fl
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
 // ---- moves ----
-// reshape, permute, slice and broadcast_to copy nothing.
+// reshape, permute, slice and broadcast_to copy nothing, bitcast seldom.
 
 // One dim may be -1: what is left.
 YOKE_API yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims);
+// The same bytes as elements of another dtype, any but bool, in little-endian order.  Where sizes differ the
+// last axis has more or fewer elements: f32 [..,N] gives u8 [..,4N], which gives f32 [..,N].  Bytes are copied
+// first where they do not lie one behind another along that axis, or not at multiples of the new size.  It
+// has no gradient: EUNSUPPORTED where one would have to go through.
+YOKE_API yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype);
 // Axis k of the result is axis order[k] of x.
 YOKE_API yoke_tensor *yoke_permute(yoke_tensor *x, const int *order);
 YOKE_API yoke_tensor *yoke_broadcast_to(yoke_tensor *x, int rank, const int64_t *dims);

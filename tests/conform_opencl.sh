@@ -26,7 +26,7 @@ pick()
 
 named=$("$yoke" conform cpu --quick |
 	sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq)
-others=$("$yoke" conform opencl --quick --ops scan,sort,gather,scatter_add,move,softmax,layer_norm,attention \
+others=$("$yoke" conform opencl --quick --ops scan,scan_map,sort,gather,scatter_add,move,softmax,layer_norm,attention \
 	2>/dev/null | sed -n '/ f32 /d; s/^ok .* - \([a-z_]*\) \([a-z0-9]*\) .*cases.*/\1.\2/p' | uniq)
 maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done)
 plain=$(echo "$named" | pick 1)

@@ -62,7 +62,7 @@ compiled 'half.cl number.cl axes.cl report.cl scatter.cl scatter_add.cl' ''
 compiled 'half.cl number.cl axes.cl report.cl scatter_along.cl' ''
 rm -f "$text" "$text.body"
 
-behind_maps='map.cl map_int.cl map_real.cl math.cl reduce.cl'
+behind_maps='map.cl map_int.cl map_real.cl math.cl reduce.cl scan_map.cl'
 verdict 'no text was left out' "$(for file in "$cl"/*.cl; do
 	case " $seen $behind_maps " in
 	*" ${file##*/} "*) ;;

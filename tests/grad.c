@@ -67,8 +67,8 @@ static void all_rows_met(void)
 		const struct yk_op_row *row = yk_op_row(op);
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->max_in == 0 || none) {
-			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE) || op == YK_ARGMAX ||
-				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER,
+			ok(row->max_in == 0 || row->flags & (YK_F_FLAT | YK_F_COMPARE | YK_F_BITS) || op == YK_ARGMAX ||
+				   op == YK_ARGMIN || op == YK_RAND_BITS || op == YK_TRANSFER || op == YK_BITCAST,
 			   "%s: no gradient is the right one", row->name);
 			continue;
 		}
@@ -98,7 +98,7 @@ static yoke_tensor *barrier(yoke_tensor *const *x)
 #define BINARY(op) static yoke_tensor *f_##op(yoke_tensor *const *x) { return yoke_##op(x[0], x[1]); }
 #define FN(op, expression) static yoke_tensor *f_##op(yoke_tensor *const *x) { return expression; }
 
-BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max)
+BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max) BINARY(mod)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
@@ -233,6 +233,29 @@ FN(sgd_later, lists(YK_MULTI_SGD, 6, (yoke_tensor *[]){ x[0], x[1], x[2], x[3], 
 		    ATTR({ .f = 0.9 }, { .f = 0.1 }, { .f = 0.1 }, { .i = 1 })))
 FN(unscale, lists(YK_MULTI_UNSCALE, 2, x, 0, NULL))
 
+// s' = a s + x s2, s2' = sin s along the last axis of a and x; the first of two sequences, times the last s2.
+static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
+{
+	static const struct yoke_map m = {
+		.size = sizeof m, .ninsn = 8, .nin = 4, .nout = 3, .out = { 6, 6, 7 },
+		.insn = { { YOKE_MAP_INPUT, yoke_f64, 0, 0, 0, 0 }, { YOKE_MAP_INPUT, yoke_f64, 0, 1, 0, 0 },
+			  { YOKE_MAP_INPUT, yoke_f64, 0, 2, 0, 0 }, { YOKE_MAP_INPUT, yoke_f64, 0, 3, 0, 0 },
+			  { YOKE_MAP_MUL, yoke_f64, 0, 0, 2, 0 }, { YOKE_MAP_MUL, yoke_f64, 0, 1, 3, 0 },
+			  { YOKE_MAP_ADD, yoke_f64, 0, 4, 5, 0 }, { YOKE_MAP_SIN, yoke_f64, 0, 2, 0, 0 } }
+	};
+	struct yoke_context *ctx = yk_current();
+	yk_id in[4], out;
+	for (int k = 0; k < 4; k++)
+		in[k] = yk_operand(ctx, x[k], yoke_f64);
+	int64_t dims[2] = { yoke_dim(x[0], 0), yoke_dim(x[0], 1) };
+	struct yk_scan s = { .map = &m, .in = in, .rank = 2, .axis = 1, .dims = dims, .from_end = from_end, .carried = 2 };
+	if (yk_scan(&ctx->graph, &s, &out) < 0)
+		return NULL;
+	return yoke_mul(yk_handle_of(ctx, out), yk_handle_of(ctx, out + 2));
+}
+FN(scan, recurrence(x, false))
+FN(scan_back, recurrence(x, true))
+
 #define N1 { 1, { 1 }, 0.3, 0.9 }
 #define M1(a) { 1, { a }, -2, 2 }
 #define M2(a, b) { 2, { a, b }, -2, 2 }
@@ -249,6 +272,7 @@ static const struct row rows[] = {
 	{ "pow", 2, { P2(3, 5), M2(3, 5) }, f_pow, 0 },
 	{ "min", 2, { M2(3, 5), M2(3, 5) }, f_min, 0 },
 	{ "max", 2, { M2(3, 5), M1(5) }, f_max, 0 },
+	{ "mod", 2, { { 2, { 3, 5 }, -5.6, -4.4 }, { 1, { 5 }, 1.95, 2.05 } }, f_mod, 0 },
 	{ "neg", 1, { M2(3, 5) }, f_neg, 0 }, { "abs", 1, { M2(3, 5) }, f_abs, 0 },
 	{ "exp", 1, { M2(3, 5) }, f_exp, 0 }, { "log", 1, { P2(3, 5) }, f_log, 0 },
 	{ "log1p", 1, { P2(3, 5) }, f_log1p, 0 }, { "expm1", 1, { M2(3, 5) }, f_expm1, 0 },
@@ -270,6 +294,8 @@ static const struct row rows[] = {
 	{ "cumsum", 1, { M2(3, 5) }, f_cumsum, 0 }, { "cumsum back", 1, { M2(7, 5) }, f_cumsum_back, 0 },
 	{ "cumprod", 1, { M2(3, 5) }, f_cumprod, 0 }, { "cumprod back", 1, { M3(2, 6, 3) }, f_cumprod_back, 0 },
 	{ "cumprod of zeros", 2, { M2(3, 2), { 2, { 3, 3 }, 0, 0 } }, f_cumprod_zeros, 0 },
+	{ "scan", 4, { M2(3, 5), M2(3, 5), M2(3, 1), M1(1) }, f_scan, 0 },
+	{ "scan back", 4, { M2(2, 7), M2(2, 7), M2(2, 1), M1(1) }, f_scan_back, 0 },
 	{ "sort", 1, { M2(7, 3) }, f_sort_up, 0 }, { "sort down", 1, { M3(2, 5, 3) }, f_sort_down, 0 },
 	{ "topk", 1, { M2(3, 9) }, f_top, 0 },
 	{ "take_along", 1, { M2(3, 5) }, f_take, 0 }, { "take_along spread", 1, { M2(3, 5) }, f_take_spread, 0 },

@@ -30,6 +30,7 @@ test_programs = \
 	tests/at.t \
 	tests/base.t \
 	tests/between.t \
+	tests/bitcast.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -84,6 +85,7 @@ test_programs = \
 	tests/remat.t \
 	tests/retry.t \
 	tests/safetensors.t \
+	tests/scan_map.t \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
@@ -158,6 +160,8 @@ tests_ordinals_t_SOURCES = tests/ordinals.c
 tests_handles_t_SOURCES = tests/handles.c
 tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
+tests_bitcast_t_SOURCES = tests/bitcast.c
+tests_scan_map_t_SOURCES = tests/scan_map.c
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \

@@ -193,6 +193,49 @@ static void test_reductions(void)
 	ok(source(&a, 0) == YOKE_EINVAL, "an axis that is not there");
 }
 
+// y (5,4,3,6) of x (5,4,3,6) and a carried value (5,4,1,6) along axis 2, whose last value is not wanted.
+static void make_recurrence(struct op *o, int64_t carried)
+{
+	static struct yoke_view out[2];
+
+	make(o, yoke_f32, 4, (int64_t[]){ 5, 4, 3, 6 });
+	out[0] = o->out[0];
+	out[1] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
+	o->map.out[o->map.nout++] = 4;
+	o->op.out = out;
+	o->op.nout = 2;
+	o->op.code = YOKE_OP_SCAN_MAP;
+	o->op.nattr = 3;
+	o->op.attr[0].i = 2;
+	o->op.attr[2].i = carried;
+	if (!carried)
+		return;
+	o->in[1].dims[2] = 1;
+	o->in[1].strides[1] = 6, o->in[1].strides[0] = 24;
+}
+
+static void test_recurrences(void)
+{
+	struct op a, b;
+
+	make_recurrence(&a, 1);
+	ok(source(&a, 0) > 0 && strstr(texts[0], "map_scan("), "the function of a recurrence");
+	ok(calls[0].count[0] == 20 && calls[0].count[1] == 6 && calls[0].count[3] == 3,
+	   "the axis it runs along is apart");
+	make_recurrence(&b, 0);
+	ok(!alike(&a, &b), "how many values are carried is in the text");
+	make_recurrence(&b, 1);
+	b.op.attr[1].i = 1;
+	ok(alike(&a, &b), "from which end it runs is not");
+	b.op.attr[0].i = 1;
+	ok(source(&b, 0) == YOKE_EINVAL, "a first value with the axis");
+	make_recurrence(&b, 1);
+	b.map.insn[0] = (struct yoke_insn){ YOKE_MAP_INDEX, yoke_i64, 0, 0, 0, 0 };
+	ok(source(&b, 0) == YOKE_EUNSUPPORTED, "no index");
+	make_recurrence(&b, 3);
+	ok(source(&b, 0) == YOKE_EINVAL, "more carried than there are inputs");
+}
+
 // The map behind a product: its second input is `in[2]`, behind both factors.
 static void make_product(struct op *o, int rank, const int64_t *dims, struct yoke_view in[3])
 {
@@ -344,6 +387,7 @@ int main(void)
 	test_classes();
 	test_arguments();
 	test_reductions();
+	test_recurrences();
 	test_products();
 	test_launches();
 	test_protocol();

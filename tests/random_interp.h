@@ -140,9 +140,10 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 			X(SIGMOID, sigmoid) X(ERF, erf)
 #define OPS_BINARY(X) \
 	X(ADD, add) \
-	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(POW, pow)
+	X(SUB, sub) X(MUL, mul) X(DIV, div) X(MIN, min) X(MAX, max) X(MOD, mod) X(POW, pow)
+#define OPS_BITS(X) X(SHL, shl) X(SHR, shr) X(AND, and) X(OR, or) X(XOR, xor)
 #define OPS_COMPARE(X) \
-	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge) X(AND, and) X(OR, or)
+	X(EQ, eq) X(NE, ne) X(LT, lt) X(LE, le) X(GT, gt) X(GE, ge)
 #define OPS_REDUCE(X) \
 	X(SUM, sum) \
 	X(PROD, prod) X(MEAN, mean) X(REDUCE_MAX, reduce_max) X(REDUCE_MIN, reduce_min)
@@ -153,20 +154,21 @@ static int64_t at(const struct val *x, int rank, const int64_t *ix)
 #define OPS_REST(X) \
 	X(CLAMP, clamp) \
 	X(SORT, sort) X(ORDER, order) X(SELECT, select) X(CAST, cast) X(MATMUL, matmul) \
-		X(RESHAPE, reshape) X(PERMUTE, permute) X(BROADCAST, broadcast_to) \
+		X(RESHAPE, reshape) X(BITCAST, bitcast) X(PERMUTE, permute) X(BROADCAST, broadcast_to) \
 			X(SLICE, slice) X(FLIP, flip) X(PAD, pad) X(CONCAT, concat) \
 				X(SLICE_UPDATE, slice_update) X(GATHER, gather) \
 					X(SCATTER_ADD, scatter_add) X(FULL, full) \
 						X(IOTA, iota)
 #define OPS(X) \
 	OPS_EXACT(X) \
-	OPS_NEAR(X) OPS_BINARY(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
+	OPS_NEAR(X) OPS_BINARY(X) OPS_BITS(X) OPS_COMPARE(X) OPS_REDUCE(X) OPS_ARG(X) OPS_TRUTH(X) \
 		OPS_TEST(X) OPS_SCAN(X) OPS_REST(X)
 #define NUMBER(name, function) name,
 enum op { OPS(NUMBER) OPS_END };
 
 #define CODE(name, function) [name] = YOKE_MAP_##name,
-static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_COMPARE(CODE)
+static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINARY(CODE) OPS_BITS(CODE)
+					 OPS_COMPARE(CODE)
 					 [NOT] = YOKE_MAP_NOT, [ISFINITE] = YOKE_MAP_ISFINITE,
 					 [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST };
 
@@ -502,6 +504,28 @@ static struct val *do_same(const struct val *x, int rank, const int64_t *dims)
 	int64_t ix[YOKE_MAX_RANK] = { 0 };
 	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix))
 		set_cell(y, k, x, y->n == x->n ? k : at(x, rank, ix));
+	return y;
+}
+
+// The bytes of x as elements of another dtype; what a NaN's are, or a zero's sign, is left open.
+static struct val *do_bitcast(const struct val *x, int dtype, int rank, const int64_t *dims)
+{
+	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(dtype);
+	struct val *y = val_new(dtype, rank, dims);
+	char *bytes = malloc((size_t)(x->n * was) + 1);
+	for (int64_t k = 0; k < x->n; k++)
+		store(x->dtype, (struct value){ is_real(x->dtype) ? x->v[k].d : 0, x->v[k].i }, bytes + k * was);
+	for (int64_t k = 0; k < y->n; k++) {
+		struct value v = load(dtype, bytes + k * size);
+		if (is_real(dtype))
+			y->v[k].d = v.r;
+		else
+			y->v[k].i = v.i;
+		for (int64_t i = k * size / was; i * was < (k + 1) * size; i++)
+			if (x->e[i] != 0 || (is_real(x->dtype) && !(fabs(x->v[i].d) > 0)))
+				y->e[k] = NAN;
+	}
+	free(bytes);
 	return y;
 }
 

@@ -222,10 +222,12 @@ static int gen_binary(struct program *p, int x)
 	memcpy(dims, p->slot[x].dims, sizeof dims);
 	int b = one_in(5) ? pick_number(p, dtype) : partner(p, dtype, &rank, dims, true);
 	if (dtype == yoke_bool)
-		op = (int)rnd_int(one_in(2) ? EQ : AND, OR);
+		op = (int)(one_in(2) ? rnd_int(EQ, GE) : rnd_int(AND, XOR));
+	else if (!is_real(dtype) && one_in(3))
+		op = (int)rnd_int(SHL, XOR);
 	else
 		op = one_in(4) ? (int)rnd_int(EQ, GE) :
-				 (int)rnd_int(ADD, is_real(dtype) ? POW : MAX);
+				 (int)rnd_int(ADD, is_real(dtype) ? POW : MOD);
 	bool turned = one_in(2);
 	return add_op(p, op, op >= EQ ? yoke_bool : dtype, rank, dims, 2, turned ? b : x,
 		      turned ? x : b, 0)
@@ -237,6 +239,8 @@ static int gen_unary(struct program *p, int x)
 	struct slot s = p->slot[x];
 	if (s.dtype == yoke_bool)
 		return like(p, one_in(2) ? NOT : STOP_GRAD, x, 1, 0);
+	if (!is_real(s.dtype) && one_in(8))
+		return like(p, NOT, x, 1, 0);
 	if (is_real(s.dtype) && one_in(8))
 		return add_op(p, ISFINITE, yoke_bool, s.rank, s.dims, 1, x, 0, 0)->out;
 	return like(p, (int)rnd_int(NEG, is_real(s.dtype) ? ERF : STOP_GRAD), x, 1, 0);
@@ -317,9 +321,26 @@ static int gen_flip(struct program *p, int x)
 	return y;
 }
 
+static int gen_bitcast(struct program *p, int x)
+{
+	struct slot s = p->slot[x];
+	int dtype = some_dtype();
+	int64_t was = (int64_t)yoke_dtype_size(s.dtype), size = (int64_t)yoke_dtype_size(dtype);
+	if (dtype == s.dtype || dtype == yoke_bool || (was != size && !s.rank))
+		return x;
+	if (was != size && (s.dims[s.rank - 1] * was % size || s.n * was > p->largest * size ||
+			    s.dims[s.rank - 1] * was > 128 * size)) // products of long axes would be large
+		return x;
+	if (was != size)
+		s.dims[s.rank - 1] = s.dims[s.rank - 1] * was / size;
+	return add_op(p, BITCAST, dtype, s.rank, s.dims, 1, x, 0, 0)->out;
+}
+
 static int gen_view(struct program *p, int x)
 {
 	struct slot s = p->slot[x];
+	if (one_in(6))
+		return gen_bitcast(p, x);
 	switch (rnd_int(0, 5)) {
 	case 0: return gen_reshape(p, x);
 	case 1: return gen_permute(p, x);
@@ -359,9 +380,12 @@ static int gen_reduce(struct program *p, int x)
 	if (arg)
 		axes = 1u << rnd_int(0, s.rank - 1);
 	y.rank = 0;
+	y.n = 1;
 	for (int i = 0; i < s.rank; i++)
 		if (!(axes >> i & 1) || keep)
-			y.dims[y.rank++] = axes >> i & 1 ? 1 : s.dims[i];
+			y.n *= y.dims[y.rank++] = axes >> i & 1 ? 1 : s.dims[i];
+	if (y.n > p->largest) // of nothing
+		return x;
 	struct stmt *t =
 		add_op(p, op, arg ? yoke_i64 : s.dtype, y.rank, y.dims, 1, x, 0, 0);
 	t->a[0] = arg ? __builtin_ctz(axes) : (int64_t)(axes | (keep ? YOKE_KEEP : 0));

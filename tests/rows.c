@@ -7,7 +7,7 @@
 
 #define DTYPES 9
 
-enum takes { NUMBERS = 1, REALS = 2, BOOLS = 4, ANY = 7 };
+enum takes { INTEGERS = 1, REALS = 2, BOOLS = 4, NUMBERS = 3, BITS = 5, ANY = 7 };
 
 struct row {
 	const char *name;
@@ -31,7 +31,8 @@ static const struct row maps[] = {
 	ONE(sin, SIN, REALS, 4), ONE(cos, COS, REALS, 4), ONE(tanh, TANH, REALS, 6),
 	ONE(sigmoid, SIGMOID, REALS, 6), ONE(erf, ERF, REALS, 4), TWO(eq, EQ, ANY, 0),
 	TWO(ne, NE, ANY, 0), TWO(lt, LT, ANY, 0), TWO(le, LE, ANY, 0), TWO(gt, GT, ANY, 0),
-	TWO(ge, GE, ANY, 0), TWO(and, AND, BOOLS, 0), TWO(or, OR, BOOLS, 0), ONE(not, NOT, BOOLS, 0),
+	TWO(ge, GE, ANY, 0), TWO(mod, MOD, NUMBERS, 0), TWO(and, AND, BITS, 0), TWO(or, OR, BITS, 0),
+	TWO(xor, XOR, BITS, 0), ONE(not, NOT, BITS, 0), TWO(shl, SHL, INTEGERS, 0), TWO(shr, SHR, INTEGERS, 0),
 	ONE(isfinite, ISFINITE, REALS, 0),
 };
 static const struct row reductions[] = {
@@ -48,7 +49,7 @@ static const struct row reductions[] = {
 
 static bool taken(int takes, int d)
 {
-	return d == yoke_bool ? takes & BOOLS : is_real(d) ? takes & (REALS | NUMBERS) : takes & NUMBERS;
+	return takes & (d == yoke_bool ? BOOLS : is_real(d) ? REALS : INTEGERS);
 }
 
 static struct arr a, b, c, want;

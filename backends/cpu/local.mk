@@ -65,6 +65,7 @@ cpu_kernels = \
 	backends/cpu/map/kern_map_prog.c \
 	backends/cpu/map/kern_map_run.c \
 	backends/cpu/map/kern_map_u8.c \
+	backends/cpu/map/kern_scan_map.c \
 	backends/cpu/move/kern_along.c \
 	backends/cpu/move/kern_check.c \
 	backends/cpu/move/kern_gather.c \

@@ -43,6 +43,7 @@ static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_GATHER] = &yk_cl_gather,
 	[YOKE_OP_SCATTER_ADD] = &yk_cl_scatter,
 	[YOKE_OP_SCAN] = &yk_cl_scan,
+	[YOKE_OP_SCAN_MAP] = &yk_cl_scan_map,
 	[YOKE_OP_SORT] = &yk_cl_sort,
 	[YOKE_OP_CHECK] = &yk_cl_gather,
 	[YOKE_OP_SLICE_AT] = &yk_cl_move,

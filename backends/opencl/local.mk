@@ -46,6 +46,7 @@ opencl_sources = \
 	backends/opencl/rows.c \
 	backends/opencl/rows.h \
 	backends/opencl/scan.c \
+	backends/opencl/scan_map.c \
 	backends/opencl/scatter.c \
 	backends/opencl/softmax.c \
 	backends/opencl/sort.c \

@@ -33,6 +33,7 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(GATHER, gather, ALL, 24),
 	ROW(SCATTER_ADD, scatter_add, NUMBERS, 24),
 	ROW(SCAN, scan, NUMBERS, 30),
+	ROW(SCAN_MAP, scan_map, ALL, 32),
 	ROW(SORT, sort, ALL, 24),
 	ROW(CHECK, check, REALS, 18),
 	ROW(SLICE_AT, slice_at, ALL, 18),

@@ -78,21 +78,26 @@ struct yk_num yk_draw_wild(struct yk_case *c, int dtype, int64_t index)
 static const uint8_t exact[] = {
 	YOKE_MAP_ADD,  YOKE_MAP_SUB,    YOKE_MAP_MUL,  YOKE_MAP_MIN,   YOKE_MAP_MAX,
 	YOKE_MAP_NEG,  YOKE_MAP_ABS,    YOKE_MAP_SIGN, YOKE_MAP_FLOOR, YOKE_MAP_ROUND,
-	YOKE_MAP_CEIL, YOKE_MAP_SQUARE, YOKE_MAP_EQ,   YOKE_MAP_NE,    YOKE_MAP_LT,
-	YOKE_MAP_LE,   YOKE_MAP_GT,     YOKE_MAP_GE,   YOKE_MAP_SELECT
+	YOKE_MAP_CEIL, YOKE_MAP_SQUARE, YOKE_MAP_MOD,  YOKE_MAP_EQ,    YOKE_MAP_NE,
+	YOKE_MAP_LT,   YOKE_MAP_LE,     YOKE_MAP_GT,   YOKE_MAP_GE,    YOKE_MAP_SELECT
 };
+// Of integers alone.
+static const uint8_t whole[] = { YOKE_MAP_DIV, YOKE_MAP_AND, YOKE_MAP_OR, YOKE_MAP_XOR,
+				 YOKE_MAP_NOT, YOKE_MAP_SHL, YOKE_MAP_SHR };
 static const uint8_t functions[] = { YOKE_MAP_DIV,   YOKE_MAP_RECIP, YOKE_MAP_SQRT,
 				     YOKE_MAP_RSQRT, YOKE_MAP_EXP,   YOKE_MAP_LOG,
 				     YOKE_MAP_LOG1P, YOKE_MAP_EXPM1, YOKE_MAP_SIN,
 				     YOKE_MAP_COS,   YOKE_MAP_TANH,  YOKE_MAP_SIGMOID,
 				     YOKE_MAP_ERF,   YOKE_MAP_POW,   YOKE_MAP_ISFINITE,
 				     YOKE_MAP_NORMAL };
-static const uint8_t logic[] = { YOKE_MAP_AND, YOKE_MAP_OR, YOKE_MAP_NOT,
+static const uint8_t logic[] = { YOKE_MAP_AND, YOKE_MAP_OR, YOKE_MAP_XOR, YOKE_MAP_NOT,
 				 YOKE_MAP_EQ,  YOKE_MAP_NE, YOKE_MAP_SELECT };
 enum {
 	EXACT = sizeof exact,
 	FUNCTIONS = sizeof functions,
+	WHOLE = sizeof whole,
 	LOGIC = sizeof logic,
+	ARITHMETIC = 13, // of those that are exact
 	CASTS = 9
 };
 
@@ -124,9 +129,7 @@ static int way_of(int dtype, uint32_t way, int *cast)
 	// half precision rounds a uniform number up to 1, which has no normal one
 	if (real && way < FUNCTIONS - (dtype == yoke_f16 || dtype == yoke_bf16))
 		return functions[way];
-	if (!real && dtype != yoke_bool && way < 1)
-		return YOKE_MAP_DIV;
-	return 0;
+	return !real && dtype != yoke_bool && way < WHOLE ? whole[way] : 0;
 }
 
 static uint32_t ways_of(int dtype)
@@ -224,9 +227,11 @@ static void append_any(struct yk_case *c)
 		return;
 	}
 	if (dtype == yoke_bool)
-		append(m, YOKE_MAP_AND + (int)(yk_draw(c) % 2), dtype, a, b, 0);
+		append(m, YOKE_MAP_AND + (int)(yk_draw(c) % 3), dtype, a, b, 0);
+	else if (!real && yk_draw_one_in(c, 3))
+		append(m, whole[yk_draw(c) % WHOLE], dtype, a, b, 0);
 	else
-		append(m, exact[yk_draw(c) % 12], dtype, a, b, 0);
+		append(m, exact[yk_draw(c) % ARITHMETIC], dtype, a, b, 0);
 }
 
 void yk_draw_mixture(struct yk_case *c, int nin, const int *dtypes, int count, int nout)

@@ -9,6 +9,7 @@ libyokecore_la_SOURCES += \
 	src/conform/cases_map.c \
 	src/conform/cases_move.c \
 	src/conform/cases_rows.c \
+	src/conform/cases_scan.c \
 	src/conform/cases_source.c \
 	src/conform/cases_sum.c \
 	src/conform/conform.c \

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "conform/program.h"
+#include "yoke.h"
 
 int yk_program_operands(int op)
 {
@@ -24,11 +25,9 @@ int yk_program_operands(int op)
 	case YOKE_MAP_LT:
 	case YOKE_MAP_LE:
 	case YOKE_MAP_GT:
-	case YOKE_MAP_GE:
-	case YOKE_MAP_AND:
-	case YOKE_MAP_OR: return 2;
+	case YOKE_MAP_GE: return 2;
 	}
-	return op >= YOKE_MAP_ADD && op <= YOKE_MAP_MAX ? 2 : 1;
+	return op >= YOKE_MAP_ADD && op <= YOKE_MAP_SHR ? 2 : 1;
 }
 
 // Philox 4x32-10 (Salmon et al. 2011): word index % 4 of the block of counter (index / 4, step)
@@ -58,6 +57,7 @@ static double real_fn(int op, double a, double b)
 	case YOKE_MAP_DIV: return a / b;
 	case YOKE_MAP_RECIP: return 1 / a;
 	case YOKE_MAP_POW: return pow(a, b);
+	case YOKE_MAP_MOD: return fmod(a, b);
 	case YOKE_MAP_MIN: return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
 	case YOKE_MAP_MAX: return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
 	case YOKE_MAP_NEG: return -a;
@@ -104,6 +104,18 @@ static double ulps_of(int op)
 	return 0;
 }
 
+// Is the quotient of MOD the same whole number, and small enough to be told from its neighbours, for all
+// numbers in the intervals?
+static bool same_quotient(const struct yk_want *a, const struct yk_want *b)
+{
+	double q = trunc(a->f / b->f);
+	bool same = fabs(b->f) > b->tol && fabs(q) < 0x1p40;
+	for (int k = 0; k < 4 && same; k++)
+		same = trunc((a->f + (k & 1 ? a->tol : -a->tol)) /
+			     (b->f + (k & 2 ? b->tol : -b->tol))) == q;
+	return same;
+}
+
 // A number outside all that the dtype holds may as well be infinite.
 static bool same_kind(double a, double b)
 {
@@ -129,6 +141,8 @@ static struct yk_want real_insn(int op, const struct yk_want *a, const struct yk
 			else if (isfinite(y) && fabs(y - v) > change)
 				change = fabs(y - v);
 		}
+	if (op == YOKE_MAP_MOD && (a->tol > 0 || b->tol > 0) && !same_quotient(a, b))
+		r.loose = true;
 	if (op == YOKE_MAP_SIN || op == YOKE_MAP_COS) // an interval may hold a peak
 		change += a->tol * a->tol;
 	double own = ulps * 2 * yk_num_unit(wide) * fmax(fabs(v), yk_num_least(wide));
@@ -161,6 +175,7 @@ static int64_t int_pow(int64_t a, int64_t b, int dtype)
 static int64_t int_insn(int op, int64_t a, int64_t b, int dtype)
 {
 	uint64_t x = (uint64_t)a, y = (uint64_t)b, r = x; // FLOOR, ROUND, CEIL
+	const uint64_t bits = 8 * yoke_dtype_size(dtype);
 	switch (op) {
 	case YOKE_MAP_ADD: r = x + y; break;
 	case YOKE_MAP_SUB: r = x - y; break;
@@ -174,6 +189,13 @@ static int64_t int_insn(int op, int64_t a, int64_t b, int dtype)
 	case YOKE_MAP_NEG: r = 0 - x; break;
 	case YOKE_MAP_ABS: r = a < 0 ? 0 - x : x; break;
 	case YOKE_MAP_SIGN: r = (uint64_t)((a > 0) - (a < 0)); break;
+	case YOKE_MAP_MOD: r = b == 0 || b == -1 ? 0 : (uint64_t)(a % b); break;
+	case YOKE_MAP_AND: r = x & y; break;
+	case YOKE_MAP_OR: r = x | y; break;
+	case YOKE_MAP_XOR: r = x ^ y; break;
+	case YOKE_MAP_NOT: r = dtype == yoke_bool ? !x : ~x; break;
+	case YOKE_MAP_SHL: r = y < bits ? x << y : 0; break;
+	case YOKE_MAP_SHR: r = (uint64_t)(a >> (y < bits ? y : 63)); break;
 	}
 	return yk_num_wrap(r, dtype);
 }
@@ -190,9 +212,6 @@ static bool test(int op, const struct yk_want *a, const struct yk_want *b, int f
 	case YOKE_MAP_LE: return f ? a->f <= b->f : a->i <= b->i;
 	case YOKE_MAP_GT: return f ? a->f > b->f : a->i > b->i;
 	case YOKE_MAP_GE: return f ? a->f >= b->f : a->i >= b->i;
-	case YOKE_MAP_AND: return a->i && b->i;
-	case YOKE_MAP_OR: return a->i || b->i;
-	case YOKE_MAP_NOT: return !a->i;
 	}
 	return !f || isfinite(a->f); // ISFINITE
 }

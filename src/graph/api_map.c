@@ -27,8 +27,9 @@ static yoke_tensor *binary(int op, yoke_tensor *a, yoke_tensor *b)
 	yoke_tensor *yoke_##name(yoke_tensor *a, yoke_tensor *b) { return binary(YK_##OP, a, b); }
 
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(pow, POW)
-BINARY(min, MIN) BINARY(max, MAX) BINARY(eq, EQ) BINARY(ne, NE) BINARY(lt, LT) BINARY(le, LE)
-BINARY(gt, GT) BINARY(ge, GE) BINARY(and, AND) BINARY(or, OR)
+BINARY(min, MIN) BINARY(max, MAX) BINARY(mod, MOD) BINARY(eq, EQ) BINARY(ne, NE)
+BINARY(lt, LT) BINARY(le, LE) BINARY(gt, GT) BINARY(ge, GE) BINARY(and, AND) BINARY(or, OR)
+BINARY(xor, XOR) BINARY(shl, SHL) BINARY(shr, SHR)
 UNARY(neg, NEG) UNARY(abs, ABS) UNARY(sign, SIGN) UNARY(floor, FLOOR) UNARY(round, ROUND)
 UNARY(ceil, CEIL) UNARY(exp, EXP) UNARY(log, LOG) UNARY(log1p, LOG1P) UNARY(expm1, EXPM1)
 UNARY(sqrt, SQRT) UNARY(rsqrt, RSQRT) UNARY(recip, RECIP) UNARY(square, SQUARE) UNARY(sin, SIN)

@@ -84,6 +84,16 @@ yoke_tensor *yoke_reshape(yoke_tensor *x, int rank, const int64_t *dims)
 	return yk_rec_end(&r, yk_reshape(r.g, r.in[0], rank, dims));
 }
 
+yoke_tensor *yoke_bitcast(yoke_tensor *x, int dtype)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	if (r.in[0] != YK_BAD && !yoke_dtype_size(dtype)) {
+		yk_rec_fail(&r, YOKE_EDTYPE, "no dtype has the number %d", dtype);
+		r.in[0] = YK_BAD;
+	}
+	return yk_rec_end(&r, yk_record(r.g, YK_BITCAST, 1, r.in, 1, &(union yoke_attr){ .i = dtype }));
+}
+
 yoke_tensor *yoke_permute(yoke_tensor *x, const int *order)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);

@@ -222,7 +222,7 @@ static void visit(struct pass *s, uint32_t node)
 	bool by_products = false;
 	for (uint32_t i = 1; i < n.nout; i++)
 		by_products |= s->cot[n.out + i] != YK_NIL;
-	bool parts = row->decompose && (!row->grad || by_products);
+	bool parts = yk_has_parts(g, n.op, yk_ins(g, &n), yk_attrs(g, &n)) && (!row->grad || by_products);
 	if (row->flags & YK_F_FLAT)
 		return;
 	if (!row->grad && !parts) {
@@ -301,7 +301,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	size_t first = g->nodes;
 	struct pass t = { 0 };
 	yk_id *out = malloc((n.nout + n.nin + (size_t)1) * sizeof *out), *in = out + n.nout;
-	union yoke_attr attr[YOKE_MAX_ATTRS];
+	union yoke_attr attr[UINT8_MAX];
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in); // appending moves the arrays

@@ -136,6 +136,11 @@ void yk_grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gi
 		gin[1] = yk_sum_to(g, yk_un(g, YK_NEG, yk_bin(g, YK_MUL, t, n.y)), b);
 		break;
 	case YK_POW: pow_rule(g, a, b, n.y, cot, gin); break;
+	case YK_MOD: // a - y is a whole number of b, but for its rounding
+		t = yk_un(g, YK_ROUND, yk_bin(g, YK_DIV, yk_bin(g, YK_SUB, a, n.y), b));
+		gin[0] = yk_sum_to(g, cot, a);
+		gin[1] = yk_sum_to(g, yk_un(g, YK_NEG, yk_bin(g, YK_MUL, cot, t)), b);
+		break;
 	case YK_MIN:
 	case YK_MAX:
 		wins = n.op == YK_MIN ? YK_LT : YK_GT;

@@ -19,15 +19,16 @@ typedef uint32_t yk_id;
 enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_LEAF, YK_SCALAR, YK_CONST, YK_IOTA, YK_RAND_BITS,
 	YK_UNIFORM, YK_NORMAL,
-	YK_ADD, YK_SUB, YK_MUL, YK_DIV, YK_POW, YK_MIN, YK_MAX,
+	YK_ADD, YK_SUB, YK_MUL, YK_DIV, YK_POW, YK_MIN, YK_MAX, YK_MOD,
 	YK_NEG, YK_ABS, YK_SIGN, YK_FLOOR, YK_ROUND, YK_CEIL, YK_EXP, YK_LOG, YK_LOG1P, YK_EXPM1,
 	YK_SQRT, YK_RSQRT, YK_RECIP, YK_SQUARE, YK_SIN, YK_COS, YK_TANH, YK_SIGMOID, YK_ERF,
-	YK_EQ, YK_NE, YK_LT, YK_LE, YK_GT, YK_GE, YK_AND, YK_OR, YK_NOT, YK_ISFINITE,
+	YK_EQ, YK_NE, YK_LT, YK_LE, YK_GT, YK_GE, YK_ISFINITE,
+	YK_AND, YK_OR, YK_XOR, YK_NOT, YK_SHL, YK_SHR,
 	YK_SELECT, YK_CAST,
 	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
-	YK_CUMSUM, YK_CUMPROD, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
+	YK_CUMSUM, YK_CUMPROD, YK_SCAN_MAP, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
 	YK_MATMUL,
-	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD,
+	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD, YK_BITCAST,
 	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER,
 	YK_SLICE_AT, YK_SLICE_UPDATE_AT, YK_BARRIER,
 	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
@@ -133,6 +134,19 @@ yk_id yk_mean(struct yk_graph *, yk_id x, unsigned axes, bool keep);
 yk_id yk_most(struct yk_graph *, yk_id x, int axis);
 yk_id yk_matmul(struct yk_graph *, yk_id a, yk_id b, unsigned flags);
 yk_id yk_matmul_to(struct yk_graph *, yk_id a, yk_id b, unsigned flags, int dtype);
+// A recurrence along an axis of the shape `rank, dims`: SCAN_MAP of the plugin ABI.  in: the program's inputs,
+// at least one that is not carried, and first values; they broadcast to that shape, first values to 1 along
+// the axis.
+struct yk_scan {
+	const struct yoke_map *map;
+	const yk_id *in;
+	int rank, axis;
+	const int64_t *dims;
+	bool from_end;
+	uint32_t carried; // the last inputs and outputs of the program
+};
+// The first of the program's outputs; the others follow.
+int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);

@@ -3,6 +3,8 @@
 #ifndef YK_OP_H
 #define YK_OP_H
 
+#include <string.h>
+
 #include "graph/graph.h"
 
 enum yk_op_flag {
@@ -13,9 +15,10 @@ enum yk_op_flag {
 	YK_F_PARTIAL = 16, // a backend may be told that some results are not wanted
 	YK_F_COMPARE = 32, // result is bool
 	YK_F_FLOAT = 64,   // floating-point operands only
-	YK_F_BOOL = 128,   // bool operands only
+	YK_F_BOOL = 128,   // bool operands too
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
-	YK_F_FLAT = 512     // its gradient is 0 everywhere
+	YK_F_FLAT = 512,    // its gradient is 0 everywhere
+	YK_F_BITS = 1024    // no floating-point operands
 };
 
 // Which operands a result may overwrite, element by element.
@@ -36,7 +39,7 @@ struct yk_op_row {
 	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:
 	// zero).  NULL: goes through the parts, or is 0 (YK_F_FLAT), or there is none.
 	void (*grad)(struct yk_graph *, uint32_t node, const yk_id *gout, yk_id *gin);
-	// Appends the parts it is made of; out gets the results.  NULL: none.
+	// Appends the parts it is made of; out gets the results.  NULL: none; see yk_has_parts.
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
@@ -45,10 +48,36 @@ struct yk_op_row {
 // The row of an op, for good.
 const struct yk_op_row *yk_op_row(int op);
 
-// Results of a call, lists in full.
-static inline uint32_t yk_nout(const struct yk_op_row *row, uint32_t list)
+// What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
+struct yk_scanned {
+	struct yoke_map map;
+	int64_t axis, from_end, carried;
+};
+enum { YK_SCANNED = sizeof(struct yk_scanned) / sizeof(union yoke_attr) };
+_Static_assert(YK_SCANNED <= UINT8_MAX, "a node's attributes");
+
+static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
 {
-	return row->nout - row->lists_out + row->lists_out * list;
+	struct yk_scanned s;
+	memcpy(&s, attr, sizeof s);
+	return s;
+}
+
+// Results of a call, lists in full.
+static inline uint32_t yk_nout(const struct yk_call *c)
+{
+	const struct yk_op_row *row = yk_op_row(c->op);
+	if (c->op == YK_SCAN_MAP)
+		return yk_scanned(c->attr).map.nout;
+	return row->nout - row->lists_out + row->lists_out * c->list;
+}
+
+// Is the call made of other ops?  A recurrence is if it has few steps.
+enum { YK_SCAN_PARTS = 64 };
+static inline bool yk_has_parts(const struct yk_graph *g, int op, const yk_id *in, const union yoke_attr *attr)
+{
+	return yk_op_row(op)->decompose &&
+	       (op != YK_SCAN_MAP || g->value[in[0]].dims[yk_scanned(attr).axis] <= YK_SCAN_PARTS);
 }
 
 // May a cotangent of the node's results have parts for its operands?
@@ -59,7 +88,8 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 	for (uint32_t i = 0; i < n->nout && !real; i++)
 		real = yk_is_float(g->value[n->out + i].dtype);
 	return n->op != YK_STOP_GRAD && real &&
-	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF);
+	       (row->grad || row->decompose || n->op == YK_SLICE || n->op == YK_LEAF ||
+		n->op == YK_BITCAST); // which has none and must say so
 }
 
 // Fails with the name of the public call at work, else the op's, the scope and a formatted reason.
@@ -71,19 +101,23 @@ int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g
 
 // The dtype of a norm's w and b; x's where both are absent.
 int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
+// Are these instructions that a program may have, without INDEX and RAND, each of earlier ones?
+bool yk_is_program(const struct yoke_map *);
+// The same as ops: the program's outputs of its inputs, which broadcast.
+void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
 
 // Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
 typedef void yk_decompose_fn(struct yk_graph *, const struct yk_call *, yk_id *);
 yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_shape_reshape,
-	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_pad,
+	yk_shape_permute, yk_shape_broadcast, yk_shape_slice, yk_shape_same, yk_shape_bitcast, yk_shape_pad,
 	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
 	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam,
 	yk_shape_multi_sgd, yk_shape_multi_norm,
-	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_sort,
+	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_multi_unscale, yk_shape_rope;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
@@ -97,7 +131,7 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_multi_adamw, yk_decompose_multi_sgd,
-	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_multi_lamb,
+	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_scan_map, yk_decompose_multi_lamb,
 	yk_decompose_multi_unscale, yk_decompose_rope;
 
 #endif

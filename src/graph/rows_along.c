@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "graph/shape.h"
 
 static int want_axis(struct yk_graph *g, const struct yk_call *c,
@@ -25,6 +26,114 @@ int yk_shape_scan(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", IN(0));
 	*out = *IN(0);
 	return want_axis(g, c, IN(0));
+}
+
+// ---- recurrences ----
+
+int yk_scan(struct yk_graph *g, const struct yk_scan *s, yk_id *out)
+{
+	const struct yoke_map *m = s->map;
+	union yoke_attr attr[YK_SCANNED];
+	struct yk_scanned held;
+	yk_id in[YOKE_MAP_MAX_INPUTS];
+	int64_t first[YOKE_MAX_RANK];
+	if (m->nin > YOKE_MAP_MAX_INPUTS || m->nout > YOKE_MAP_MAX_OUTPUTS || m->ninsn > YOKE_MAP_MAX_INSNS ||
+	    m->nconst > YOKE_MAP_MAX_CONSTS || s->carried >= m->nin || s->carried > m->nout ||
+	    s->axis < 0 || s->axis >= s->rank || s->rank > YOKE_MAX_RANK)
+		return yk_op_fail(g, YK_SCAN_MAP, YOKE_EINVAL,
+				  "a program of %d inputs and %d outputs, %u of them carried, along axis %d of %d",
+				  m->nin, m->nout, s->carried, s->axis, s->rank);
+	memcpy(first, s->dims, (size_t)s->rank * sizeof *first);
+	first[s->axis] = 1;
+	for (uint32_t k = 0; k < m->nin; k++) {
+		in[k] = yk_broadcast(g, s->in[k], s->rank, k + s->carried < m->nin ? s->dims : first);
+		if (in[k] == YK_BAD)
+			return yk_error_last();
+	}
+	memset(&held, 0, sizeof held); // attributes are compared as bytes
+	held.map.size = sizeof held.map;
+	held.map.ninsn = m->ninsn;
+	held.map.nconst = m->nconst;
+	held.map.nin = m->nin;
+	held.map.nout = m->nout;
+	memcpy(held.map.out, m->out, m->nout * sizeof *m->out);
+	memcpy(held.map.insn, m->insn, m->ninsn * sizeof *m->insn);
+	memcpy(held.map.konst, m->konst, m->nconst * sizeof *m->konst);
+	held.axis = s->axis;
+	held.from_end = s->from_end;
+	held.carried = s->carried;
+	memcpy(attr, &held, sizeof held);
+	struct yk_call c = { .op = YK_SCAN_MAP, .nin = m->nin, .in = in, .nattr = YK_SCANNED, .attr = attr };
+	return yk_append(g, &c, out);
+}
+
+// Inputs, first values behind them -> elements, last values behind them; attr: struct yk_scanned
+int yk_shape_scan_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_scanned s = yk_scanned(c->attr);
+	const struct yoke_map *m = &s.map;
+	struct yk_value step = *IN(0);
+	char text[160];
+	if (!yk_is_program(m))
+		return yk_op_fail(g, c->op, YOKE_EINVAL, "this is no program of a recurrence");
+	for (int k = 0; k < m->ninsn; k++) {
+		const struct yoke_insn *i = &m->insn[k];
+		if (i->op == YOKE_MAP_INPUT && IN(i->a)->dtype != i->dtype)
+			return yk_op_fail(g, c->op, YOKE_EDTYPE, "the program's input %d is %s, got %s", i->a,
+					  yoke_dtype_name(i->dtype), yk_describe(IN(i->a), text));
+	}
+	step.dims[s.axis] = 1;
+	for (int k = 0; k < m->nout; k++) {
+		const bool carried = k + s.carried >= m->nout;
+		out[k] = carried ? step : *IN(0);
+		out[k].dtype = m->insn[m->out[k]].dtype;
+		if (carried && IN(k - m->nout + m->nin)->dtype != out[k].dtype)
+			return fail_two(g, c, YOKE_EDTYPE, "a carried value changes its dtype:",
+					IN(k - m->nout + m->nin), &out[k]);
+		if (want_size(g, c, &out[k]) < 0)
+			return YOKE_ESHAPE;
+	}
+	return 0;
+}
+
+// Of the shape of `like`.
+static yk_id spread(struct yk_graph *g, yk_id x, const struct yk_value *like)
+{
+	return x == YK_BAD || yk_same_shape(&g->value[x], like) ? x : yk_broadcast(g, x, like->rank, like->dims);
+}
+
+// The steps one behind another, each on its part of the axis.
+void yk_decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_scanned s = yk_scanned(c->attr);
+	const struct yoke_map *m = &s.map;
+	const struct yk_value all = *IN(0);
+	const int inputs = m->nin - (int)s.carried, elements = m->nout - (int)s.carried;
+	const uint32_t steps = (uint32_t)all.dims[s.axis];
+	int64_t start[YOKE_MAX_RANK] = { 0 }, by[YOKE_MAX_RANK];
+	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS], piece[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
+	struct yk_value step = all;
+	step.dims[s.axis] = 1;
+	for (int i = 0; i < all.rank; i++)
+		by[i] = 1;
+	memcpy(in, c->in, m->nin * sizeof *in);
+	for (uint32_t t = 0; t < steps; t++) {
+		const uint32_t at = s.from_end ? steps - 1 - t : t;
+		start[s.axis] = at;
+		for (int k = 0; k < inputs; k++)
+			in[k] = yk_slice(g, c->in[k], start, by, step.dims);
+		yk_program_parts(g, m, in, made);
+		for (int k = 0; k < m->nout; k++)
+			*(k < elements ? &piece[k][at] : &in[k - elements + inputs]) = spread(g, made[k], &step);
+	}
+	for (int k = 0; k < elements; k++) {
+		if (!steps)
+			out[k] = spread(g, yk_lit(g, m->insn[m->out[k]].dtype, 0), &all);
+		else
+			out[k] = yk_record(g, YK_CONCAT, steps, piece[k], 1, &(union yoke_attr){ .i = s.axis });
+	}
+	for (int k = elements; k < m->nout; k++)
+		out[k] = in[k - elements + inputs];
 }
 
 // attr: k, descending

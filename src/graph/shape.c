@@ -52,10 +52,11 @@ int yk_shape_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *o
 		return fail_one(g, c, YOKE_EDTYPE, "the condition is bool, got", IN(0));
 	if (row->flags & YK_F_FLOAT && want_float(g, c, a) < 0)
 		return YOKE_EDTYPE;
-	if (row->flags & YK_F_BOOL && a->dtype != yoke_bool)
-		return fail_one(g, c, YOKE_EDTYPE, "takes bool, got", a);
-	if (!(row->flags & YK_F_COMPARE) && a->dtype == yoke_bool && c->op != YK_CAST &&
-	    c->op != YK_SELECT)
+	if (row->flags & YK_F_BITS && yk_is_float(a->dtype))
+		return fail_one(g, c, YOKE_EDTYPE,
+				row->flags & YK_F_BOOL ? "takes integers or bool, got" :
+							 "takes integers, got", a);
+	if (!(row->flags & YK_F_BOOL) && a->dtype == yoke_bool)
 		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", a);
 	if (c->op == YK_UNIFORM && a->dtype != yoke_i32)
 		return fail_one(g, c, YOKE_EDTYPE, "takes random bits (i32), got", a);
@@ -217,6 +218,28 @@ int yk_shape_same(struct yk_graph *g, const struct yk_call *c, struct yk_value *
 {
 	*out = *IN(0);
 	return 0;
+}
+
+// attr: dtype
+int yk_shape_bitcast(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *x = IN(0);
+	const int last = x->rank - 1;
+	char text[160];
+	*out = *x;
+	out->dtype = (uint8_t)c->attr[0].i;
+	const int64_t was = (int64_t)yoke_dtype_size(x->dtype), size = (int64_t)yoke_dtype_size(out->dtype);
+	if (out->dtype == yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "bytes may be other than 0 and 1, which no bool is: compare", x);
+	if (was == size)
+		return 0;
+	if (last < 0)
+		return fail_one(g, c, YOKE_ESHAPE, "no axis takes up the difference in size, of", x);
+	if (__builtin_mul_overflow(x->dims[last], was, &out->dims[last]) || out->dims[last] % size)
+		return yk_op_fail(g, c->op, YOKE_ESHAPE, "the last axis of %s holds no whole number of %s",
+				  yk_describe(x, text), yoke_dtype_name(out->dtype));
+	out->dims[last] /= size;
+	return want_size(g, c, out);
 }
 
 // attr: lo, hi of each axis, bits of the value

@@ -28,7 +28,7 @@ static void fill_key(const struct yk_map_form *f, struct yoke_map_call *c)
 {
 	const struct yoke_map *m = f->map;
 	const uint16_t head[] = { f->code, (uint16_t)(f->rank << 8 | f->split),
-				  (uint16_t)(f->narrow << 1 | f->flat),
+				  (uint16_t)(f->carried << 2 | f->narrow << 1 | f->flat),
 				  m->ninsn, m->nconst, m->nin, m->nout };
 
 	add_key(c, head, sizeof head);
@@ -61,7 +61,7 @@ static void fill_args(const struct yk_map_form *f, struct yoke_map_call *c)
 		add_word(c, f->map->konst[k]);
 	if (f->flat)
 		return;
-	if (f->code != YOKE_OP_REDUCE)
+	if (!f->split)
 		add_word(c, f->count[1]);
 	for (int i = 0; i < f->rank; i++)
 		if (yk_map_length(f, i))

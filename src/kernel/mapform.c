@@ -21,6 +21,12 @@ static unsigned input_count(const struct yoke_op *op)
 	return op->code != YOKE_OP_CONTRACT ? op->nin : op->nin - 1;
 }
 
+// Of a recurrence: does output or input k belong to the carried values, the last of them?
+static bool is_carried(const struct yoke_op *op, unsigned k, unsigned count)
+{
+	return op->code == YOKE_OP_SCAN_MAP && k + (uint64_t)op->attr[2].i >= count;
+}
+
 static int input_dtype(const struct yoke_op *op, unsigned k)
 {
 	const struct yoke_view *v = input_view(op, k);
@@ -52,10 +58,12 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 		break;
 	case YOKE_MAP_INDEX:
 		good = d == yoke_i64;
+		fits = op->code != YOKE_OP_SCAN_MAP;
 		break;
 	case YOKE_MAP_RAND:
 		good = d == yoke_i32 && earlier(m, k, n->a, yoke_i64) &&
 		       earlier(m, k, n->b, yoke_i64) && earlier(m, k, n->c, yoke_i64);
+		fits = op->code != YOKE_OP_SCAN_MAP;
 		break;
 	case YOKE_MAP_UNIFORM:
 		good = real && earlier(m, k, n->a, yoke_i32);
@@ -67,9 +75,17 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
 		break;
 	case YOKE_MAP_ADD: case YOKE_MAP_SUB: case YOKE_MAP_MUL: case YOKE_MAP_DIV:
-	case YOKE_MAP_POW:
+	case YOKE_MAP_POW: case YOKE_MAP_MOD:
 		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
 		fits = !boolean;
+		break;
+	case YOKE_MAP_AND: case YOKE_MAP_OR: case YOKE_MAP_XOR:
+		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
+		fits = !real;
+		break;
+	case YOKE_MAP_SHL: case YOKE_MAP_SHR:
+		good = earlier(m, k, n->a, d) && earlier(m, k, n->b, d);
+		fits = integer;
 		break;
 	case YOKE_MAP_NEG: case YOKE_MAP_ABS: case YOKE_MAP_SIGN: case YOKE_MAP_FLOOR:
 	case YOKE_MAP_ROUND: case YOKE_MAP_CEIL: case YOKE_MAP_SQUARE:
@@ -86,12 +102,9 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 	case YOKE_MAP_GT: case YOKE_MAP_GE:
 		good = boolean && n->a < k && earlier(m, k, n->b, m->insn[n->a].dtype);
 		break;
-	case YOKE_MAP_AND: case YOKE_MAP_OR:
-		good = boolean && earlier(m, k, n->a, yoke_bool) &&
-		       earlier(m, k, n->b, yoke_bool);
-		break;
 	case YOKE_MAP_NOT:
-		good = boolean && earlier(m, k, n->a, yoke_bool);
+		good = earlier(m, k, n->a, d);
+		fits = !real;
 		break;
 	case YOKE_MAP_ISFINITE:
 		good = boolean && n->a < k;
@@ -113,8 +126,13 @@ static int check_insn(const struct yoke_op *op, unsigned k)
 static bool output_fits(const struct yoke_op *op, unsigned k)
 {
 	const struct yoke_map *m = op->map;
-	return m->out[k] < m->ninsn && (op->code == YOKE_OP_REDUCE ||
-					m->insn[m->out[k]].dtype == op->out[k].dtype);
+	if (m->out[k] >= m->ninsn)
+		return false;
+	const int dtype = m->insn[m->out[k]].dtype;
+	if (is_carried(op, k, op->nout) && op->in[k + op->nin - op->nout].dtype != dtype)
+		return false;
+	return op->code == YOKE_OP_REDUCE || dtype == op->out[k].dtype ||
+	       (op->code == YOKE_OP_SCAN_MAP && op->out[k].kind == YOKE_VIEW_NONE);
 }
 
 static int check_program(const struct yoke_op *op, uint32_t *dtypes)
@@ -130,6 +148,9 @@ static int check_program(const struct yoke_op *op, uint32_t *dtypes)
 	    op->nout > YOKE_MAP_MAX_OUTPUTS || m->nin > YOKE_MAP_MAX_INPUTS ||
 	    m->nout != op->nout || m->nin != input_count(op) ||
 	    (op->code == YOKE_OP_REDUCE && op->nout != 1))
+		return YOKE_EINVAL;
+	if (op->code == YOKE_OP_SCAN_MAP &&
+	    (op->nattr < 3 || op->attr[2].i < 0 || op->attr[2].i > op->nout || op->attr[2].i > op->nin))
 		return YOKE_EINVAL;
 	*dtypes = 0;
 	for (unsigned k = 0; k < m->ninsn; k++) {
@@ -175,11 +196,16 @@ static int space_of(const struct yoke_op *op, struct space *s)
 			return YOKE_EINVAL;
 		s->reduced = (uint64_t)op->attr[1].i;
 	}
+	if (op->code == YOKE_OP_SCAN_MAP) {
+		if (op->attr[0].i < 0 || op->attr[0].i >= s->rank)
+			return YOKE_EINVAL;
+		s->reduced = (uint64_t)1 << op->attr[0].i;
+	}
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < s->rank; i++)
 			if ((int)(s->reduced >> i & 1) == pass)
 				s->perm[n++] = i;
-		if (op->code == YOKE_OP_REDUCE && pass == 0)
+		if (s->reduced && pass == 0)
 			s->split = n;
 	}
 	return 0;
@@ -188,6 +214,14 @@ static int space_of(const struct yoke_op *op, struct space *s)
 static bool has_memory(const struct yk_map_operand *o)
 {
 	return o->class == YK_MAP_STRIDED;
+}
+
+// Has operand k one element along the axes of the second part?
+static bool is_still(const struct yoke_op *op, unsigned k)
+{
+	if (op->code == YOKE_OP_SCAN_MAP)
+		return k < op->nout ? is_carried(op, k, op->nout) : is_carried(op, k - op->nout, op->nin);
+	return k < op->nout;
 }
 
 static int take_operand(const struct yoke_op *op, const struct space *s, unsigned k,
@@ -202,10 +236,15 @@ static int take_operand(const struct yoke_op *op, const struct space *s, unsigne
 	to->dtype = v ? v->dtype : (uint8_t)op->attr[0].i;
 	if (!v || (v->kind == YOKE_VIEW_SCALAR && !output))
 		return 0;
+	if (output && v->kind == YOKE_VIEW_NONE && op->code == YOKE_OP_SCAN_MAP) {
+		to->class = YK_MAP_ABSENT;
+		to->dtype = op->map->insn[op->map->out[k]].dtype;
+		return 0;
+	}
 	if (v->kind != YOKE_VIEW_BUFFER || v->rank != s->rank)
 		return YOKE_EINVAL;
 	for (int i = 0; i < s->rank; i++)
-		if (v->dims[i] != (output && s->reduced >> i & 1 ? 1 : s->dims[i]))
+		if (v->dims[i] != (is_still(op, k) && s->reduced >> i & 1 ? 1 : s->dims[i]))
 			return YOKE_EINVAL;
 	to->class = YK_MAP_STRIDED;
 	return 0;
@@ -220,7 +259,7 @@ static void take_strides(const struct yoke_op *op, const struct space *s,
 	for (unsigned k = 0; k < f->noperand; k++)
 		for (int i = 0; i < s->rank && has_memory(&f->operand[k]); i++) {
 			int axis = s->perm[i];
-			bool still = k < op->nout && s->reduced >> axis & 1;
+			bool still = is_still(op, k) && s->reduced >> axis & 1;
 			f->operand[k].strides[i + 1] =
 				still ? 0 : f->operand[k].view->strides[axis];
 		}
@@ -278,7 +317,7 @@ static int merge(struct yk_map_form *f, int first, int end, int at, int apart)
 
 static void classify(const struct yk_map_form *f, struct yk_map_operand *o)
 {
-	bool linear = f->code != YOKE_OP_REDUCE, one = true;
+	bool linear = !f->split, one = true;
 	int64_t n = 1;
 
 	for (int i = f->rank - 1; i >= 0; i--) {
@@ -330,7 +369,7 @@ static void count_items(struct yk_map_form *f)
 		count[part + last] *= (uint64_t)f->dims[i];
 		empty = empty || !f->dims[i];
 	}
-	if (empty && f->code != YOKE_OP_REDUCE)
+	if (empty && !f->split)
 		count[0] = count[1] = 0;
 }
 
@@ -361,7 +400,7 @@ static void take_axes(const struct yoke_op *op, const struct space *s,
 
 	take_strides(op, s, f);
 	f->rank = f->split = 0;
-	for (int p = f->code == YOKE_OP_REDUCE ? 0 : 1; p < 2; p++) {
+	for (int p = f->code == YOKE_OP_REDUCE || f->code == YOKE_OP_SCAN_MAP ? 0 : 1; p < 2; p++) {
 		int n = merge(f, parts[p], parts[p + 1], f->rank, apart);
 		if (n == 0) { // at least one, of one element
 			f->dims[f->rank] = 1;
@@ -388,8 +427,7 @@ static int count_args(const struct yk_map_form *f)
 
 	for (unsigned k = 0; k <= f->noperand; k++) {
 		const struct yk_map_operand *o = &f->operand[k];
-		n += o->class == YK_MAP_VALUE   ? 1 :
-		     o->class == YK_MAP_PRODUCT ? 0 : o->view ? 2 : 0;
+		n += o->class == YK_MAP_VALUE ? 1 : o->class < YK_MAP_LINEAR ? 0 : o->view ? 2 : 0;
 		for (int i = 0; i < f->rank && o->class == YK_MAP_STRIDED; i++)
 			n += o->step[i] == YK_MAP_ANY;
 	}
@@ -400,17 +438,18 @@ static int count_args(const struct yk_map_form *f)
 
 int yk_map_form(const struct yoke_op *op, struct yk_map_form *f)
 {
-	struct space s;
+	struct space s = { .rank = 0 };
 	bool divides = false;
 
 	if ((op->code != YOKE_OP_MAP && op->code != YOKE_OP_REDUCE &&
-	     op->code != YOKE_OP_CONTRACT) || !op->map)
+	     op->code != YOKE_OP_CONTRACT && op->code != YOKE_OP_SCAN_MAP) || !op->map)
 		return YOKE_EINVAL;
 	int err = check_program(op, &f->dtypes);
 	if (!err)
 		err = space_of(op, &s);
 	f->map = op->map;
 	f->code = op->code;
+	f->carried = op->code == YOKE_OP_SCAN_MAP ? (unsigned)op->attr[2].i : 0;
 	f->noperand = op->map->nout + op->map->nin;
 	for (unsigned k = 0; k < f->noperand && !err; k++)
 		err = take_operand(op, &s, k, &f->operand[k]);

@@ -16,6 +16,7 @@
 enum yk_map_class {
 	YK_MAP_VALUE,   // no buffer: a word
 	YK_MAP_PRODUCT, // of a contraction: a parameter of the function
+	YK_MAP_ABSENT,  // an output that is not wanted
 	YK_MAP_LINEAR,  // row major without gaps
 	YK_MAP_ONE,     // all strides 0
 	YK_MAP_STRIDED
@@ -33,11 +34,13 @@ struct yk_map_operand {
 
 // Merged axes, 0 .. split-1 and split .. rank-1.  Of each part the last axis has an index
 // of its own, which is a parameter; those before it share one.  Only a reduction has two
-// parts, kept and reduced axes; else split is 0.
+// parts, kept and reduced axes, and a recurrence, whose second part is the axis it runs along;
+// else split is 0.
 struct yk_map_form {
 	const struct yoke_map *map;
 	uint16_t code;
 	int rank, split;
+	unsigned carried; // of a recurrence: the last inputs and outputs
 	bool flat;       // one axis, each operand LINEAR, ONE or no buffer
 	bool narrow;     // whatever is computed of indices fits 31 bits
 	uint32_t dtypes; // bit d: dtype d occurs

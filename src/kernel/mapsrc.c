@@ -134,7 +134,7 @@ static void put_list(struct text *t, const struct yk_map_form *f, bool types)
 			put(t, ", %sw%u", word, k);
 	for (unsigned k = 0; k < f->map->nconst; k++)
 		put(t, ", %sc%u", word, k);
-	if (!f->flat && f->code != YOKE_OP_REDUCE)
+	if (!f->flat && !f->split)
 		put(t, ", %swidth", word);
 	for (int i = 0; i < f->rank; i++)
 		if (yk_map_length(f, i))
@@ -241,7 +241,14 @@ static void put_word(struct text *t, int dtype, const char *word)
 	}
 }
 
-static void put_input(struct text *t, const struct yk_map_form *f, unsigned input)
+// Does the input's value come from the step before?
+static bool is_carried(const struct yk_map_form *f, unsigned input)
+{
+	return input + f->carried >= f->map->nin;
+}
+
+// What the buffer or the word of an input holds.
+static void put_operand_value(struct text *t, const struct yk_map_form *f, unsigned input)
 {
 	unsigned k = f->map->nout + input;
 	int d = f->operand[k].dtype;
@@ -259,6 +266,14 @@ static void put_input(struct text *t, const struct yk_map_form *f, unsigned inpu
 		    d == yoke_bool ? " != 0)" : "");
 }
 
+static void put_input(struct text *t, const struct yk_map_form *f, unsigned input)
+{
+	if (is_carried(f, input))
+		put(t, "u%u", input);
+	else
+		put_operand_value(t, f, input);
+}
+
 static bool is_half(int dtype)
 {
 	return dtype == yoke_f16 || dtype == yoke_bf16;
@@ -271,7 +286,7 @@ static bool as_bits(const struct yk_map_form *f, const struct yoke_insn *n)
 		return false;
 	switch (n->op) {
 	case YOKE_MAP_INPUT:
-		return f->operand[f->map->nout + n->a].class >= YK_MAP_LINEAR;
+		return f->operand[f->map->nout + n->a].class >= YK_MAP_LINEAR && !is_carried(f, n->a);
 	case YOKE_MAP_CAST:
 		return f->map->insn[n->a].dtype != n->dtype;
 	case YOKE_MAP_CONST: case YOKE_MAP_SELECT:
@@ -308,6 +323,7 @@ static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_MUL] = "$a * $b",
 	[YOKE_MAP_DIV] = "$a / $b",
 	[YOKE_MAP_POW] = "pow($a, $b)",
+	[YOKE_MAP_MOD] = "fmod($a, $b)",
 	[YOKE_MAP_MIN] = "min_$S($a, $b)",
 	[YOKE_MAP_MAX] = "max_$S($a, $b)",
 	[YOKE_MAP_NEG] = "-$a",
@@ -331,12 +347,19 @@ static const char *const reals[YOKE_MAP_ERF + 1] = {
 	[YOKE_MAP_ERF] = "erf_$S($a)",
 };
 
-static const char *const whole[YOKE_MAP_SQUARE + 1] = {
+static const char *const whole[YOKE_MAP_NOT + 1] = {
 	[YOKE_MAP_ADD] = "add_$S($a, $b)",
 	[YOKE_MAP_SUB] = "sub_$S($a, $b)",
 	[YOKE_MAP_MUL] = "mul_$S($a, $b)",
 	[YOKE_MAP_DIV] = "div_$S($a, $b)",
 	[YOKE_MAP_POW] = "pow_$S($a, $b)",
+	[YOKE_MAP_MOD] = "mod_$S($a, $b)",
+	[YOKE_MAP_AND] = "$a & $b",
+	[YOKE_MAP_OR] = "$a | $b",
+	[YOKE_MAP_XOR] = "$a ^ $b",
+	[YOKE_MAP_SHL] = "shl_$S($a, $b)",
+	[YOKE_MAP_SHR] = "shr_$S($a, $b)",
+	[YOKE_MAP_NOT] = "($T)~$a",
 	[YOKE_MAP_MIN] = "min_$S($a, $b)",
 	[YOKE_MAP_MAX] = "max_$S($a, $b)",
 	[YOKE_MAP_NEG] = "sub_$S(0, $a)",
@@ -348,7 +371,7 @@ static const char *const whole[YOKE_MAP_SQUARE + 1] = {
 	[YOKE_MAP_SQUARE] = "mul_$S($a, $a)",
 };
 
-static const char *const booleans[YOKE_MAP_ISFINITE + 1] = {
+static const char *const booleans[YOKE_MAP_GE + 1] = {
 	[YOKE_MAP_MIN] = "$a & $b",
 	[YOKE_MAP_MAX] = "$a | $b",
 	[YOKE_MAP_EQ] = "$a == $b",
@@ -359,6 +382,7 @@ static const char *const booleans[YOKE_MAP_ISFINITE + 1] = {
 	[YOKE_MAP_GE] = "$a >= $b",
 	[YOKE_MAP_AND] = "$a & $b",
 	[YOKE_MAP_OR] = "$a | $b",
+	[YOKE_MAP_XOR] = "$a ^ $b",
 	[YOKE_MAP_NOT] = "!$a",
 };
 
@@ -390,9 +414,9 @@ static int put_arithmetic(struct text *t, const struct yoke_insn *n)
 
 	if (yk_map_real(n->dtype) && n->op <= YOKE_MAP_ERF)
 		formula = reals[n->op];
-	else if (yk_map_integer(n->dtype) && n->op <= YOKE_MAP_SQUARE)
+	else if (yk_map_integer(n->dtype) && n->op <= YOKE_MAP_NOT)
 		formula = whole[n->op];
-	else if (n->dtype == yoke_bool && n->op <= YOKE_MAP_ISFINITE)
+	else if (n->dtype == yoke_bool && n->op <= YOKE_MAP_GE)
 		formula = booleans[n->op], open = "(uchar)(";
 	if (!formula)
 		return YOKE_EUNSUPPORTED;
@@ -497,7 +521,7 @@ static void put_seed(struct text *t, const struct yk_map_form *f, unsigned k)
 
 static int put_program(struct text *t, const struct yk_map_form *f)
 {
-	for (unsigned k = f->map->nout; k < f->noperand; k++)
+	for (unsigned k = f->map->nout; k + f->carried < f->noperand; k++)
 		put_operand(t, f, k);
 	for (unsigned k = 0; k < f->map->ninsn; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
@@ -658,6 +682,62 @@ static int put_load(struct text *t, const struct yk_map_form *f)
 	return err;
 }
 
+// u0, u1, ..: the carried values, by input.
+static void put_firsts(struct text *t, const struct yk_map_form *f)
+{
+	for (unsigned i = f->map->nin - f->carried; i < f->map->nin; i++) {
+		const struct yk_map_operand *o = &f->operand[f->map->nout + i];
+		const bool bits = is_half(o->dtype) && in_memory(o);
+		put_operand(t, f, f->map->nout + i);
+		put(t, "\t%s u%u = ", dtypes[o->dtype].type, i);
+		if (bits)
+			put(t, "f32_of_%s(", dtypes[o->dtype].name);
+		put_operand_value(t, f, i);
+		put(t, "%s;\n", bits ? ")" : "");
+	}
+}
+
+// Stores one output, if it is wanted: a value of this name, or an instruction's.
+static void put_output(struct text *t, const struct yk_map_form *f, unsigned k, const char *value)
+{
+	const struct yk_map_operand *o = &f->operand[k];
+	if (!in_memory(o))
+		return;
+	put_operand(t, f, k);
+	put(t, "\tp%u[e%u] = ", k, k);
+	if (!value)
+		put_stored(t, f, k);
+	else if (is_half(o->dtype))
+		put(t, "%s_of_f32(%s)", dtypes[o->dtype].name, value);
+	else
+		put(t, "%s", value);
+	put(t, ";\n");
+}
+
+static int put_scan(struct text *t, const struct yk_map_form *f)
+{
+	const unsigned firsts = f->map->nin - f->carried, lasts = f->map->nout - f->carried;
+	char name[16];
+
+	put(t, "FN void map_scan(ulong r, ulong c, ulong steps, ulong back MAP_PARAMS)\n{\n");
+	put_axes(t, f, 0, f->split, "r", "c");
+	put_firsts(t, f);
+	put(t, "\tfor (ulong step = 0; step < steps; step++) {\n");
+	put_axes(t, f, f->split, f->rank, "0", "(back ? steps - 1 - step : step)");
+	int err = put_program(t, f);
+	for (unsigned k = 0; k < lasts; k++)
+		put_output(t, f, k, NULL);
+	for (unsigned i = 0; i < f->carried; i++)
+		put(t, "\tu%u = v%u;\n", firsts + i, f->map->out[lasts + i]);
+	put(t, "\t}\n");
+	for (unsigned i = 0; i < f->carried; i++) {
+		snprintf(name, sizeof name, "u%u", firsts + i);
+		put_output(t, f, lasts + i, name);
+	}
+	put(t, "}\n");
+	return err;
+}
+
 int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t cap)
 {
 	struct yk_map_form f;
@@ -672,6 +752,7 @@ int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t ca
 		put_parameters(&t, &f);
 		err = op->code == YOKE_OP_REDUCE   ? put_load(&t, &f) :
 		      op->code == YOKE_OP_CONTRACT ? put_store(&t, &f) :
+		      op->code == YOKE_OP_SCAN_MAP ? put_scan(&t, &f) :
 						     put_element(&t, &f);
 	}
 	return err ? err : (int64_t)t.length;

@@ -42,7 +42,7 @@ void yk_buffer_view(const struct yk_work *w, struct yoke_view *to, int dtype, in
 	*to = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
 				  .dtype = (uint8_t)dtype,
 				  .rank = (uint8_t)rank };
-	to->offset = (uint64_t)offset * yoke_dtype_size(dtype);
+	to->offset = (uint64_t)offset;
 	to->align = alignment(w, to->offset);
 	if (rank) {
 		memcpy(to->dims, dims, sizeof *dims * (size_t)rank);
@@ -160,7 +160,18 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		plain_view(w, &b->view[n->nout + i], v, dense);
 	}
 	const union yoke_attr *a = yk_attrs(g, n);
-	if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
+	if (n->op == YK_SCAN_MAP) {
+		const struct yk_scanned s = yk_scanned(a);
+		const struct yk_value *x = &g->value[g->arg[n->in]];
+		b->map = s.map;
+		op->map = &b->map;
+		op->rank = x->rank;
+		memcpy(op->dims, x->dims, sizeof op->dims);
+		op->nattr = 3;
+		op->attr[0].i = s.axis;
+		op->attr[1].i = s.from_end;
+		op->attr[2].i = s.carried;
+	} else if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
 		op->nattr = n->nattr;
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
@@ -175,14 +186,15 @@ struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k
 	const union yoke_attr *a = yk_attrs(g, n);
 	const yk_id *in = yk_ins(g, n);
 	struct yk_place p = w->value[n->out].place;
+	const int64_t size = (int64_t)yoke_dtype_size(g->value[n->out].dtype);
 	if (n->op == YK_CONCAT) {
 		int64_t at = 0;
 		for (uint32_t i = 0; i < k; i++)
 			at += g->value[in[i]].dims[a[0].i];
-		p.offset += at * p.stride[a[0].i];
+		p.offset += at * p.stride[a[0].i] * size;
 	} else if (n->op == YK_PAD || (n->op == YK_SLICE_UPDATE && k == 1)) {
 		for (int i = 0; i < g->value[in[0]].rank; i++)
-			p.offset += a[i].i * p.stride[i];
+			p.offset += a[i].i * p.stride[i] * size;
 	}
 	return p;
 }

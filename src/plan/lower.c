@@ -105,12 +105,32 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 
 // ---- views ----
 
+// Elements of v, which lie at `to`, as elements of another size, which come from or go into those along the
+// last axis.
+static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
+{
+	const int64_t was = (int64_t)yoke_dtype_size(v->dtype);
+	const int last = v->rank - 1;
+	if (size == was)
+		return true;
+	if (to->offset % size || (v->dims[last] != 1 && to->stride[last] != 1))
+		return false;
+	to->stride[last] = 1;
+	for (int i = 0; i < last; i++) {
+		if (v->dims[i] > 1 && to->stride[i] * was % size)
+			return false;
+		to->stride[i] = to->stride[i] * was / size;
+	}
+	return true;
+}
+
 // Where a view's elements lie; false when no strides reach them.
-static bool view_place(const struct yk_graph *g, const struct yk_call *c,
+static bool view_place(const struct yk_work *w, const struct yk_call *c,
 		       const struct yk_place *x, const struct yk_value *out,
 		       struct yk_place *to)
 {
-	const struct yk_value *v = &g->value[c->in[0]];
+	const struct yk_value *v = &w->g.value[c->in[0]];
+	const int64_t size = (int64_t)yoke_dtype_size(out->dtype);
 	*to = *x;
 	switch (c->op) {
 	case YK_RESHAPE:
@@ -126,10 +146,12 @@ static bool view_place(const struct yk_graph *g, const struct yk_call *c,
 	case YK_SLICE:
 		for (int i = 0; i < v->rank; i++) {
 			if (out->dims[i])
-				to->offset += c->attr[i].i * x->stride[i];
+				to->offset += c->attr[i].i * x->stride[i] * size;
 			to->stride[i] = c->attr[v->rank + i].i * x->stride[i];
 		}
 		return true;
+	case YK_BITCAST:
+		return !yk_is_number(w, x->base) && resize(v, size, to);
 	}
 	return true; // the same elements
 }
@@ -153,12 +175,12 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	yk_id x = c->in[0];
 	struct yk_call again = *c;
 	int err;
-	if (!view_place(&w->g, c, &w->value[x].place, outv, &p)) {
+	if (!view_place(w, c, &w->value[x].place, outv, &p)) {
 		int device = yk_maker(&w->g, w->value[x].place.base)->slot;
 		if ((err = contiguous(w, x, device, &x)) < 0)
 			return err;
 		again.in = &x;
-		view_place(&w->g, &again, &w->value[x].place, outv, &p);
+		view_place(w, &again, &w->value[x].place, outv, &p);
 	}
 	int device = yk_maker(&w->g, p.base)->slot;
 	if ((err = yk_node_add(w, &again, 1, &value, device, NULL, out)) < 0)
@@ -439,12 +461,13 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return lower_barrier(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
 		return 0;
-	if (row->code && (!row->decompose || yk_param_bool(&named))) {
+	const bool parts = yk_has_parts(&w->g, c->op, c->in, c->attr);
+	if (row->code && (!parts || yk_param_bool(&named))) {
 		err = try_device(w, c, nout, outs, device, NULL, out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
-	if (row->decompose && nout == 1)
+	if (parts && nout == 1)
 		return decompose(w, c, nout, device, out);
 	if (w->ctx->cpu != w->ctx->device && device == YK_SLOT_DEVICE) {
 		if (yk_strict()) {
@@ -474,7 +497,7 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	int err = try_device(w, c, nout, v, device, cause, &first);
 	if (err < 0)
 		return err;
-	if (!err && yk_op_row(c->op)->decompose)
+	if (!err && yk_has_parts(&w->g, c->op, c->in, c->attr))
 		return decompose(w, c, nout, device, out);
 	if (!err)
 		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED, "%s does not run it for %s",
@@ -492,7 +515,7 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
-	if (nout > 1 && row->decompose) {
+	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
 				  try_device(w, c, nout, outs, device, NULL, &first) :
@@ -518,7 +541,7 @@ static int settle_root(struct yk_work *w, yk_id *v)
 		return err;
 	const struct yk_place *p = &w->value[*v].place;
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
-	if (yk_is_number(w, p->base) || p->offset || yk_count(x) != yk_count(base) ||
+	if (yk_is_number(w, p->base) || p->offset || yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
 		return contiguous_on(w, *v, device, v);
 	return 0;

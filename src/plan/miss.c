@@ -108,7 +108,8 @@ static const char *attribute(uint32_t op, uint32_t nattr, uint32_t k, int *axis)
 		*axis = k < 2 * rank ? (int)(k % rank) : -1;
 		return k < rank ? "before" : k < 2 * rank ? "behind" : "value";
 	case YK_CONST: return k ? "value" : "dtype";
-	case YK_CAST: return "dtype";
+	case YK_CAST:
+	case YK_BITCAST: return "dtype";
 	case YK_CONCAT:
 	case YK_GATHER: return "axis";
 	case YK_MATMUL: return k ? "dtype" : "flags";

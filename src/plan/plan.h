@@ -163,11 +163,11 @@ void yk_plan_free(struct yk_plan *);
 
 // ---- making one ----
 
-struct yk_place { // of a value: its elements in the value that owns the bytes
+struct yk_place { // of a value: its elements in the value that owns the bytes, whose dtype may be another
 	yk_id base;
 	uint32_t gate;  // barrier that it came through last: node + 1, 0: none
-	int64_t offset; // elements
-	int64_t stride[YOKE_MAX_RANK];
+	int64_t offset; // bytes, a multiple of the element's
+	int64_t stride[YOKE_MAX_RANK]; // elements
 };
 
 struct yk_group { // nodes that become one launch

@@ -16,7 +16,8 @@
 
 struct input {
 	yk_id base;
-	int64_t offset, stride[YOKE_MAX_RANK];
+	int dtype;
+	int64_t offset, stride[YOKE_MAX_RANK]; // as yk_place's
 };
 
 struct program {
@@ -80,7 +81,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 	const struct yk_node *maker = yk_maker(&w->g, at->base);
 	if (maker->op == YK_CONST)
 		return constant(p, x->dtype, (uint64_t)yk_attrs(&w->g, maker)[1].i);
-	struct input in = { .base = at->base };
+	struct input in = { .base = at->base, .dtype = x->dtype };
 	if (maker->op != YK_SCALAR) {
 		int64_t stride[YOKE_MAX_RANK];
 		yk_broadcast_strides(x, at->stride, rank, dims, stride);
@@ -93,7 +94,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 			int64_t own[YOKE_MAX_RANK], elements = 1;
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
-			if (at->offset != bp->offset || yk_count(b) != elements ||
+			if (x->dtype != b->dtype || at->offset != bp->offset || yk_count(b) != elements ||
 			    !yk_restride(b->rank, b->dims, bp->stride, rank, dims, own)) {
 				p->full = true;
 				return 0;
@@ -112,7 +113,8 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 	}
 	struct yoke_map *m = p->map;
 	for (int i = 0; i < m->nin; i++)
-		if (p->input[i].base == in.base && p->input[i].offset == in.offset &&
+		if (p->input[i].base == in.base && p->input[i].dtype == in.dtype &&
+		    p->input[i].offset == in.offset &&
 		    !memcmp(p->input[i].stride, in.stride,
 			    sizeof *in.stride * (size_t)p->rank))
 			return p->input_insn[i];
@@ -223,8 +225,8 @@ static void input_views(const struct program *p, struct yk_built *b, int first)
 		if (yk_is_number(w, base))
 			yk_number_view(w, &b->view[at], base, p->rank, p->dims);
 		else
-			yk_buffer_view(w, &b->view[at], w->g.value[base].dtype, p->rank,
-				       p->dims, p->input[i].stride, p->input[i].offset);
+			yk_buffer_view(w, &b->view[at], p->input[i].dtype, p->rank, p->dims,
+				       p->input[i].stride, p->input[i].offset);
 	}
 }
 

@@ -37,7 +37,7 @@ yk_strip_fn *ISA(yk_strip_i8)(int op);
 yk_strip_fn *ISA(yk_strip_u8)(int op);
 yk_strip_fn *ISA(yk_strip_i32)(int op);
 yk_strip_fn *ISA(yk_strip_i64)(int op);
-yk_strip_fn *ISA(yk_strip_bool)(int op); // and, or, not, min, max, comparisons
+yk_strip_fn *ISA(yk_strip_bool)(int op); // and, or, xor, not, min, max, comparisons
 yk_strip_fn *ISA(yk_strip_cast)(int to, int from);
 yk_strip_fn *ISA(yk_strip_select)(int dtype);
 yk_strip_fn *ISA(yk_strip_round)(int dtype); // f16, bf16: an f32 register rounded to it

@@ -180,12 +180,17 @@ YK_INLINE uint8_t f_or(uint8_t a, uint8_t b)
 {
 	return (a | b) != 0;
 }
+YK_INLINE uint8_t f_xor(uint8_t a, uint8_t b)
+{
+	return (a != 0) ^ (b != 0);
+}
 YK_INLINE uint8_t f_not(uint8_t a)
 {
 	return a == 0;
 }
 STRIP2(s_and, f_and)
 STRIP2(s_or, f_or)
+STRIP2(s_xor, f_xor)
 STRIP1(s_not, f_not)
 #undef T
 
@@ -195,7 +200,7 @@ yk_strip_fn *ISA(yk_strip_bool)(int op)
 		[YOKE_MAP_MIN] = s_and, [YOKE_MAP_MAX] = s_or,  [YOKE_MAP_EQ] = s_eq,
 		[YOKE_MAP_NE] = s_ne,   [YOKE_MAP_LT] = s_lt,   [YOKE_MAP_LE] = s_le,
 		[YOKE_MAP_GT] = s_gt,   [YOKE_MAP_GE] = s_ge,   [YOKE_MAP_AND] = s_and,
-		[YOKE_MAP_OR] = s_or,   [YOKE_MAP_NOT] = s_not,
+		[YOKE_MAP_OR] = s_or,   [YOKE_MAP_XOR] = s_xor, [YOKE_MAP_NOT] = s_not,
 	};
 	return op < (int)(sizeof table / sizeof *table) ? table[op] : NULL;
 }

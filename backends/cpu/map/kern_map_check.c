@@ -24,8 +24,8 @@ static int operands(int op)
 		return 3;
 	if (op == YOKE_MAP_INPUT || op == YOKE_MAP_CONST || op == YOKE_MAP_INDEX)
 		return 0;
-	if (op == YOKE_MAP_NORMAL || (op >= YOKE_MAP_ADD && op <= YOKE_MAP_MAX) ||
-	    (op >= YOKE_MAP_EQ && op <= YOKE_MAP_OR))
+	if (op == YOKE_MAP_NORMAL || (op >= YOKE_MAP_ADD && op <= YOKE_MAP_SHR) ||
+	    (op >= YOKE_MAP_EQ && op <= YOKE_MAP_GE))
 		return 2;
 	return 1;
 }
@@ -82,12 +82,6 @@ static bool typed(const struct yoke_map *m, const struct yoke_insn *i,
 		return dtype[0] == yoke_bool && dtype[1] == i->dtype &&
 		       dtype[2] == i->dtype;
 	case YOKE_MAP_CAST: return true;
-	case YOKE_MAP_AND:
-	case YOKE_MAP_OR:
-	case YOKE_MAP_NOT:
-		if (dtype[0] != yoke_bool)
-			return false;
-		break;
 	}
 	if (n == 2 && dtype[0] != dtype[1])
 		return false;

@@ -20,6 +20,10 @@ YK_INLINE T f_div(T a, T b)
 {
 	return a / b;
 }
+YK_INLINE T f_mod(T a, T b)
+{
+	return _Generic(a, float: fmodf, double: fmod)(a, b);
+}
 YK_INLINE T f_min(T a, T b)
 {
 	return ((a < b) | (a != a)) ? a : b;
@@ -49,6 +53,7 @@ STRIP2(s_add, f_add)
 STRIP2(s_sub, f_sub)
 STRIP2(s_mul, f_mul)
 STRIP2(s_div, f_div)
+STRIP2(s_mod, f_mod)
 STRIP2(s_pow, FN(pow))
 STRIP2(s_min, f_min)
 STRIP2(s_max, f_max)
@@ -107,6 +112,7 @@ static yk_strip_fn *const table[] = {
 	[YOKE_MAP_SUB] = s_sub,
 	[YOKE_MAP_MUL] = s_mul,
 	[YOKE_MAP_DIV] = s_div,
+	[YOKE_MAP_MOD] = s_mod,
 	[YOKE_MAP_POW] = s_pow,
 	[YOKE_MAP_MIN] = s_min,
 	[YOKE_MAP_MAX] = s_max,

@@ -58,6 +58,39 @@ YK_INLINE T f_div(T a, T b)
 		return 0;
 	return negative(b) && b == (T)-1 ? f_neg(a) : (T)(a / b);
 }
+YK_INLINE T f_mod(T a, T b)
+{
+	return b == 0 || (negative(b) && b == (T)-1) ? 0 : (T)(a % b);
+}
+YK_INLINE T f_and(T a, T b)
+{
+	return (T)(a & b);
+}
+YK_INLINE T f_or(T a, T b)
+{
+	return (T)(a | b);
+}
+YK_INLINE T f_xor(T a, T b)
+{
+	return (T)(a ^ b);
+}
+YK_INLINE T f_not(T a)
+{
+	return (T)~a;
+}
+
+// A negative count is a large one: all bits leave.
+enum { BITS = 8 * sizeof(T) };
+YK_INLINE T f_shl(T a, T b)
+{
+	T y = (T)((U)a << ((U)b & (BITS - 1)));
+	return (U)b < BITS ? y : 0;
+}
+YK_INLINE T f_shr(T a, T b)
+{
+	T y = (T)(a >> ((U)b & (BITS - 1)));
+	return (U)b < BITS ? y : (T)-negative(a);
+}
 
 // By squaring, wrapping; a negative power is 1 / (a to the positive one), truncated.
 YK_INLINE T f_pow(T a, T b)
@@ -77,10 +110,17 @@ STRIP2(s_add, f_add)
 STRIP2(s_sub, f_sub)
 STRIP2(s_mul, f_mul)
 STRIP2(s_div, f_div)
+STRIP2(s_mod, f_mod)
+STRIP2(s_and, f_and)
+STRIP2(s_or, f_or)
+STRIP2(s_xor, f_xor)
+STRIP2(s_shl, f_shl)
+STRIP2(s_shr, f_shr)
 STRIP2(s_pow, f_pow)
 STRIP2(s_min, f_min)
 STRIP2(s_max, f_max)
 STRIP1(s_neg, f_neg)
+STRIP1(s_not, f_not)
 STRIP1(s_abs, f_abs)
 STRIP1(s_sign, f_sign)
 STRIP1(s_same, f_same)
@@ -102,6 +142,10 @@ static yk_strip_fn *const table[] = {
 	[YOKE_MAP_ABS] = s_abs,       [YOKE_MAP_SIGN] = s_sign,
 	[YOKE_MAP_FLOOR] = s_same,    [YOKE_MAP_ROUND] = s_same,
 	[YOKE_MAP_CEIL] = s_same,     [YOKE_MAP_SQUARE] = s_square,
+	[YOKE_MAP_MOD] = s_mod,       [YOKE_MAP_AND] = s_and,
+	[YOKE_MAP_OR] = s_or,         [YOKE_MAP_XOR] = s_xor,
+	[YOKE_MAP_NOT] = s_not,       [YOKE_MAP_SHL] = s_shl,
+	[YOKE_MAP_SHR] = s_shr,
 	[YOKE_MAP_EQ] = s_eq,         [YOKE_MAP_NE] = s_ne,
 	[YOKE_MAP_LT] = s_lt,         [YOKE_MAP_LE] = s_le,
 	[YOKE_MAP_GT] = s_gt,         [YOKE_MAP_GE] = s_ge,

@@ -222,7 +222,7 @@ static int cost(const struct yoke_insn *i)
 		return 16;
 	if ((i->op >= YOKE_MAP_EXP && i->op <= YOKE_MAP_EXPM1) ||
 	    (i->op >= YOKE_MAP_SIN && i->op <= YOKE_MAP_ERF) ||
-	    i->op == YOKE_MAP_NORMAL || i->op == YOKE_MAP_POW)
+	    i->op == YOKE_MAP_NORMAL || i->op == YOKE_MAP_POW || i->op == YOKE_MAP_MOD)
 		return 8 * wide;
 	return 1;
 }

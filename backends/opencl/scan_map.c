@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SCAN_MAP: functions written by the host's generator inside the kernel of cl/scan_map.cl.
+#include "config.h"
+
+#include "axes.h"
+
+enum { GROUP = 64 };
+
+static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
+{
+	call->size = sizeof *call;
+	return yk_cl_host->map_call(op, call);
+}
+
+static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+{
+	struct yoke_map_call call;
+
+	if (call_of(op, &call) < 0)
+		return 0;
+	if (call.dtypes & 1u << yoke_f64 && !yk_cl_f64(d))
+		return 0;
+	return 8 * (call.narg + 4) <= d->info.max_args;
+}
+
+static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
+{
+	struct yk_cl_build b = { .files = "scan_map.cl", .name = "scan_map" };
+	struct yoke_map_call call;
+	struct yk_cl_entry *kernel;
+	int err = call_of(op, &call);
+
+	(void)impl;
+	if (err)
+		return yk_cl_error(err, "a recurrence that this backend does not take");
+	if (!call.count[0] || !call.count[1])
+		return 0;
+	yk_cl_flag(&b, "OWN_MATH", r->device->loops);
+	if ((err = yk_cl_kernel_map(r->device, op, &call, &b, &kernel)))
+		return err;
+	const size_t group = (size_t)yk_cl_min(GROUP, (int64_t)kernel->group);
+	const size_t items[2] = { (call.count[1] + group - 1) / group * group, call.count[0] };
+	yk_cl_begin(r, kernel);
+	yk_cl_arg_word(r, call.count[1]);
+	yk_cl_arg_word(r, call.count[0]);
+	yk_cl_arg_word(r, call.count[3]);
+	yk_cl_arg_word(r, op->attr[1].i != 0);
+	yk_cl_arg_map(r, &call);
+	return yk_cl_launch(r, 2, items, (const size_t[]){ group, 1 }, "a recurrence");
+}
+
+static const char *const names[] = { "generated" };
+const struct yk_cl_op yk_cl_scan_map = { names, 1, can, record };
