@@ -301,7 +301,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	size_t first = g->nodes;
 	struct pass t = { 0 };
 	yk_id *out = malloc((n.nout + n.nin + (size_t)1) * sizeof *out), *in = out + n.nout;
-	union yoke_attr attr[8];
+	union yoke_attr attr[UINT8_MAX];
 	if (!out)
 		return yk_fail(YOKE_ENOMEM, "gradient: no memory");
 	memcpy(in, yk_ins(g, &n), n.nin * sizeof *in); // appending moves the arrays

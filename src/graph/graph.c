@@ -104,7 +104,7 @@ int yk_append_as(struct yk_graph *g, const struct yk_call *c, uint32_t nout,
 int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_op_row *row = &yk_ops[c->op];
-	uint32_t nout = yk_nout(row, c->list);
+	uint32_t nout = yk_nout(c);
 	int err;
 	struct yk_value *to = reserve(g, c, nout, &err);
 	if (to && !(err = row->shape(g, c, to)))
