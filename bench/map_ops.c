@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/formula.h"
 #include "map.h"
 
 enum { COLS = 1024, CLASSES = 8192 };
@@ -137,14 +138,12 @@ static struct yoke_view vector(int array, int64_t n)
 	return view(array, yoke_f32, 1, &n);
 }
 
-static struct yoke_view number(double x)
+static struct yoke_view number(float x)
 {
-	struct yoke_view v = { .kind = YOKE_VIEW_SCALAR, .dtype = yoke_f64 };
+	struct yoke_view v = { .kind = YOKE_VIEW_SCALAR, .dtype = yoke_f32 };
 	memcpy(&v.offset, &x, sizeof x);
 	return v;
 }
-
-static const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
 
 // ---- the list ----
 
@@ -304,30 +303,40 @@ static void losses(struct list *l, struct yk_segment *ids)
 	b->op.attr[0].i = -1;
 }
 
+// A formula over lists of one tensor; results in place of lists of their names.
+static void step(struct list *l, enum yk_formula_id id, const double *constant, const int *over,
+		 enum yk_limit fit, double arrays)
+{
+	const struct yk_formula *f = &yk_formulas[id];
+	const int lists = yk_formula_count(f->lists), numbers = yk_formula_count(f->numbers);
+	const bool reduces = id == YK_FORMULA_SQUARE;
+	const int64_t n = reduces ? 2 * yk_bench_count : yk_bench_count;
+	struct yk_bench_op *b = append(l, f->name, reduces ? YOKE_OP_LIST_REDUCE : YOKE_OP_LIST_MAP, fit,
+				       arrays, lists + numbers, yk_formula_count(f->results));
+	static const uint8_t f32[8] = { yoke_f32, yoke_f32, yoke_f32, yoke_f32,
+					yoke_f32, yoke_f32, yoke_f32, yoke_f32 };
+	if (yk_formula_map(f, yoke_f32, f32, constant, &b->map) < 0)
+		abort();
+	b->op.list = 1, b->op.lists_in = (uint8_t)lists;
+	b->op.nattr = 2, b->op.attr[0].i = YOKE_REDUCE_SUM;
+	for (int k = 0; k < lists; k++)
+		b->in[k] = vector(k, n);
+	for (int k = 0; k < numbers; k++)
+		b->in[lists + k] = number(k ? 0.5 : 1e-6);
+	if (reduces)
+		b->out[0] = view(3, yoke_f32, 0, NULL);
+	for (uint32_t k = 0; k < b->op.nout && !reduces; k++) {
+		b->out[k] = b->in[over[k]];
+		b->op.alias_mask |= 1u << over[k];
+		b->op.lists_out++;
+	}
+}
+
 static void steps(struct list *l)
 {
-	const int64_t n = yk_bench_count;
-	struct yk_bench_op *b = append(l, "norm of a list", YOKE_OP_MULTI_NORM, READ, 2, 1, 1);
-	b->op.list = 1, b->op.lists_in = 1;
-	b->in[0] = vector(0, 2 * n), b->out[0] = view(3, yoke_f32, 0, NULL);
-
-	b = append(l, "sgd", YOKE_OP_MULTI_SGD, TRIAD, 5, 6, 2); // p, b in place
-	b->op.list = 1, b->op.lists_in = 3, b->op.lists_out = 2;
-	b->in[0] = vector(0, n), b->in[1] = vector(1, n), b->in[2] = vector(2, n);
-	b->in[3] = number(1e-6), b->in[4] = none, b->in[5] = none;
-	b->out[0] = b->in[0], b->out[1] = b->in[2];
-	b->op.attr[0].f = 0.9;
-	b->op.alias_mask = 5;
-
-	b = append(l, "adamw", YOKE_OP_MULTI_ADAMW, STEP, 7, 8, 3); // p, m, v in place
-	b->op.list = 1, b->op.lists_in = 4, b->op.lists_out = 3;
-	b->in[0] = vector(0, n), b->in[1] = vector(1, n);
-	b->in[2] = vector(2, n), b->in[3] = vector(3, n);
-	b->in[4] = number(1e-6), b->in[5] = number(0.5), b->in[6] = number(0.5);
-	b->in[7] = none;
-	b->out[0] = b->in[0], b->out[1] = b->in[2], b->out[2] = b->in[3];
-	b->op.attr[0].f = 0.9, b->op.attr[1].f = 0.999, b->op.attr[2].f = 1e-8;
-	b->op.alias_mask = 13;
+	step(l, YK_FORMULA_SQUARE, NULL, NULL, READ, 2);
+	step(l, YK_FORMULA_MOMENTUM, (double[]){ 0.1, 0.9, 0, 0 }, (int[]){ 0, 2 }, TRIAD, 5);
+	step(l, YK_FORMULA_ADAMW, (double[]){ 0.9, 0.999, 1e-8, 0.1 }, (int[]){ 0, 2, 3 }, STEP, 7);
 }
 
 int yk_bench_ops(struct yk_bench_op *to, int room)

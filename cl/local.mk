@@ -18,6 +18,7 @@ cl_files = \
 	cl/f64.cl \
 	cl/gather.cl \
 	cl/half.cl \
+	cl/list.cl \
 	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \
@@ -25,11 +26,11 @@ cl_files = \
 	cl/move.cl \
 	cl/norm.cl \
 	cl/number.cl \
-	cl/optim.cl \
 	cl/philox.cl \
 	cl/prologue_cuda.h \
 	cl/prologue_opencl.h \
 	cl/reduce.cl \
+	cl/reduction.cl \
 	cl/report.cl \
 	cl/report_length.cl \
 	cl/rope.cl \

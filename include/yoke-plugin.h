@@ -166,7 +166,7 @@ struct yoke_map {
 // "acc" is f64 for f64, i64 for integers, f32 otherwise.  Reductions have a fixed order.
 // idx and ids are i32 or i64, counted from 0; one outside of its range makes ERANGE, at run or, where
 // only the device can see it, at the next event that stands for the op, and nothing is read or
-// written outside.  Numbers beside lists (lr, c1, gscale ..) have one element of a floating-point dtype.
+// written outside.
 #define YOKE_OP_CODES(X) \
 	/* out k = program; every input and output has the shape op->dims (stride 0: broadcast) */ \
 	X(MAP, 1) \
@@ -242,23 +242,17 @@ struct yoke_map {
 	X(ATTENTION, 40) \
 	/* q k v mask key step o lse g n -> dq dk dv; 0 for keys that are not seen */ \
 	X(ATTENTION_BACK, 41) \
-	/* lists p, g, m, v; lr, c1 = 1-beta1^t, c2 = 1-beta2^t, gscale (or none) -> lists p, m, v; */ \
-	/* g is multiplied by gscale first; attr: f beta1, f beta2, f eps, f weight decay */ \
-	X(MULTI_ADAMW, 42) \
-	/* lists p, g, b (lists absent when momentum is 0); lr, first (1 at t = 1, else 0), gscale */ \
-	/* -> lists p, b; attr: f momentum, f dampening, f weight decay, i nesterov */ \
-	X(MULTI_SGD, 43) \
-	/* list g -> [] the 2-norm of all of them together, f32 */ \
-	X(MULTI_NORM, 44) \
+	/* program over lists: its first lists_in inputs are elements of lists, the others numbers, the */ \
+	/* same for all elements: a SCALAR, or a BUFFER of one element or, with dims [list], of one a */ \
+	/* tensor; outputs are lists.  The i-th tensors of all lists have one shape, which may differ */ \
+	/* from the next ones'; the program has neither INDEX nor RAND */ \
+	X(LIST_MAP, 42) \
+	/* in as LIST_MAP, the program with one output, of a floating-point dtype -> that, reduced over */ \
+	/* all elements, [], or of each tensor, [list]; attr: i kind (SUM, MAX or MIN), i 1: of each */ \
+	X(LIST_REDUCE, 43) \
 	/* x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin, x1 cos + x0 sin), x0 and x1 */ \
 	/* the halves of the last axis; y may be x */ \
 	X(ROPE, 45) \
-	/* lists and numbers as MULTI_ADAMW; r = (m/c1)/(sqrt(v)/sqrt(c2) + eps) + decay p; */ \
-	/* p - lr ratio r; attr: f beta1, f beta2, f eps, f decay, f lo, f hi, i adapt: ratio is */ \
-	/* min(max(|p|, lo), hi)/|r| of each tensor, 1 where a norm is 0 or adapt is 0 */ \
-	X(MULTI_LAMB, 46) \
-	/* list g; scale -> list g scale (acc), bool []: is any of them infinite or NaN? */ \
-	X(MULTI_UNSCALE, 47) \
 	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
 	/* BUFFER views without gaps (row major), inputs may be none */ \
 	X(SOURCE, 50)
@@ -310,7 +304,8 @@ struct yoke_op {
 	int64_t dims[YOKE_MAX_RANK]; // iteration space of MAP, REDUCE and SCAN_MAP
 	const struct yoke_view *out, *in;
 	union yoke_attr attr[YOKE_MAX_ATTRS];
-	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, CONTRACT with an epilogue; else NULL
+	const struct yoke_map *map; // MAP, REDUCE, SCAN_MAP, LIST_MAP, LIST_REDUCE, CONTRACT with an
+				    // epilogue; else NULL
 	uint64_t alias_mask;        // in run: bit k: input operand k (a list is one) is written over by an
 	                            // output of the same shape, dtype and strides: element by element
 	struct yoke_view workspace; // in run: as many bytes as prepare() asked for, aligned as
@@ -386,6 +381,7 @@ struct yoke_map_arg {
 //   CONTRACT  (r, j): the same, but j is along the last axis of the result, r along all others
 //   REDUCE    (r, c, q, j): r and c as r and j, but of the kept axes; q and j of the reduced ones
 //   SCAN_MAP  (r, c, q, j): r and c of all axes but the one it runs along, which is j's; q is 0
+//   LIST_MAP, LIST_REDUCE  the elements of a tensor, of all the same text; arguments are LIST_PARAMS
 struct yoke_map_call {
 	uint32_t size;
 	uint32_t dtypes;     // bit d: dtype d occurs; a device without f64 refuses 1 << yoke_f64
@@ -419,10 +415,14 @@ struct yoke_host {
 	//             result is, in elements from the first one of operand 0 (s0 + at0)
 	//   SCAN_MAP  FN void map_scan(ulong r, ulong c, ulong steps, ulong back MAP_PARAMS): the
 	//             whole recurrence there, from the end if back is not 0
+	//   LIST_MAP, LIST_REDUCE  map_at and map_load as above, of element j of a tensor; r, c, q are 0
 	// MAP_PARAMS are the parameters that such a kernel takes at its end, with a comma in front,
 	// MAP_ARGS passes them on; map_call lists the arguments, each 8 bytes.  They are: for each
 	// output and each BUFFER input the segment, GLOBAL uchar *s0, and ulong at0, bytes; the bits
-	// of each SCALAR input, then of each constant; counts and strides.  f16 and bf16 values are
+	// of each SCALAR input, then of each constant; counts and strides.  Of lists they stand for what
+	// LIST_TENSOR(i), tensor i among all, declares in a kernel that takes LIST_PARAMS, the numbers',
+	// in their place: of list k, of LISTS, results first, it finds the tensor's segment, GLOBAL uchar *,
+	// and offset, ulong, by LIST_SEGMENT(k) and LIST_OFFSET(k) of the backend.  f16 and bf16 values are
 	// floats.  In the manner of snprintf: at most cap bytes with the closing NUL, returns the
 	// length without it, or a negative error (EUNSUPPORTED: an unknown instruction, one that is
 	// not defined for its dtype, more arguments than YOKE_MAP_MAX_ARGS).

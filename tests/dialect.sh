@@ -28,8 +28,8 @@ compiled()
 }
 
 for store in 0 1 2; do
-	for last in softmax norm rope optim; do
-		compiled "half.cl vexp.cl rows.cl $last.cl" "-DSTORE=$store -DHALVES=1"
+	for last in softmax norm rope; do
+		compiled "half.cl vexp.cl rows.cl $last.cl" "-DSTORE=$store"
 	done
 	compiled "half.cl vexp.cl rows.cl report.cl xent.cl" "-DSTORE=$store"
 	for last in attention_tiles attention_rows attention_back; do
@@ -62,7 +62,7 @@ compiled 'half.cl number.cl axes.cl report.cl scatter.cl scatter_add.cl' ''
 compiled 'half.cl number.cl axes.cl report.cl scatter_along.cl' ''
 rm -f "$text" "$text.body"
 
-behind_maps='map.cl map_int.cl map_real.cl math.cl reduce.cl scan_map.cl'
+behind_maps='list.cl map.cl map_int.cl map_real.cl math.cl reduce.cl reduction.cl scan_map.cl'
 verdict 'no text was left out' "$(for file in "$cl"/*.cl; do
 	case " $seen $behind_maps " in
 	*" ${file##*/} "*) ;;

@@ -579,7 +579,7 @@ int main(int argc, char **argv)
 	mode(argv[0], "", "beside");
 	static const char *const modes[] = {
 		"YOKE_FAULT_LAG=2 YOKE_DEVICE_TIMEOUT=60", "YOKE_FAULT_HOST=0", "YOKE_FAULT_LACKS=contract,reduce",
-		"YOKE_FAULT_LACKS=multi_adamw", "YOKE_DONATE=0", "YOKE_POOL=0", "YOKE_SYNC=1",
+		"YOKE_FAULT_LACKS=list_map", "YOKE_DONATE=0", "YOKE_POOL=0", "YOKE_SYNC=1",
 		"YOKE_FAULT_MAX_SEGMENT=65536", "YOKE_DEVICE=fault:2 YOKE_FAULT_DEVICES=3",
 	};
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "graph/context.h"
+#include "graph/list.h"
 #include "tap.h"
 
 enum { MOST = 8, ELEMENTS = 512 };
@@ -39,13 +40,13 @@ static void note(yoke_tensor *const *x, int n)
 	}
 	for (size_t k = 0; k < g->nodes; k++) {
 		const struct yk_node *node = &g->node[k];
-		const struct yk_op_row *row = yk_op_row(node->op);
-		const uint32_t lists = row->lists_in * node->list;
+		const uint32_t lists_in = yk_lists_in(node->op, yk_attrs(g, node));
+		const uint32_t lists = lists_in * node->list;
 		bool any = false;
 		for (uint32_t i = 0; i < node->nin; i++) {
 			yk_id v = g->arg[node->in + i];
 			uint32_t at = i < lists ? i / node->list :
-						  i - lists + row->lists_in;
+						  i - lists + lists_in;
 			if (v == YK_NIL)
 				continue;
 			if (at < 16)
@@ -201,19 +202,19 @@ FN(slice_none, yoke_slice(x[0], 1, 2, 2, 1))
 FN(pad_none, yoke_pad(x[0], (int64_t[]){ 2, 0 }, (int64_t[]){ 1, 0 }, 0.5))
 FN(reshape_none, yoke_reshape(x[0], 3, (int64_t[]){ 4, 0, 7 }))
 
-// A row of lists of one tensor each: all results, one behind another.
-static yoke_tensor *lists(int op, int nin, yoke_tensor *const *x, int nattr, const union yoke_attr *attr)
+// A formula over lists of one tensor each: all results, one behind another.
+static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const double *constant)
 {
 	struct yoke_context *ctx = yk_current();
+	const struct yk_formula *f = &yk_formulas[id];
+	const int outs = yk_formula_count(f->results);
 	yk_id in[MOST], out;
 	yoke_tensor *y[4];
 	int64_t n;
-	for (int k = 0; k < nin; k++)
+	for (int k = 0; k < yk_formula_count(f->lists) + yk_formula_count(f->numbers); k++)
 		in[k] = yk_operand(ctx, x[k], yoke_f64);
-	struct yk_call c = { (uint16_t)op, 1, (uint32_t)nin, (uint32_t)nattr, in, attr };
-	if (yk_append(&ctx->graph, &c, &out) < 0)
+	if (yk_list_map(&ctx->graph, &(struct yk_list_call){ f, 1, in, constant }, &out) < 0)
 		return NULL;
-	int outs = yk_op_row(op)->lists_out;
 	for (int k = 0; k < outs; k++) {
 		y[k] = yk_handle_of(ctx, out + (yk_id)k);
 		n = yoke_count(y[k]);
@@ -222,16 +223,25 @@ static yoke_tensor *lists(int op, int nin, yoke_tensor *const *x, int nattr, con
 	return yoke_concat(outs, y, 0);
 }
 
-#define ATTR(...) sizeof((union yoke_attr[]){ __VA_ARGS__ }) / sizeof(union yoke_attr), \
-	(union yoke_attr[]){ __VA_ARGS__ }
-FN(adamw, lists(YK_MULTI_ADAMW, 8, x, ATTR({ .f = 0.9 }, { .f = 0.99 }, { .f = 1e-3 }, { .f = 0.1 })))
-FN(lamb, lists(YK_MULTI_LAMB, 8, x, ATTR({ .f = 0.9 }, { .f = 0.99 }, { .f = 1e-3 }, { .f = 0.1 }, { .f = 0 },
-					 { .f = INFINITY }, { .i = 1 })))
-FN(sgd, lists(YK_MULTI_SGD, 6, x, ATTR({ .f = 0.9 }, { .f = 0.1 }, { .f = 0.1 }, { .i = 0 })))
-FN(sgd_later, lists(YK_MULTI_SGD, 6, (yoke_tensor *[]){ x[0], x[1], x[2], x[3], yoke_mul(x[4], yoke_const(0)),
-							x[5] },
-		    ATTR({ .f = 0.9 }, { .f = 0.1 }, { .f = 0.1 }, { .i = 1 })))
-FN(unscale, lists(YK_MULTI_UNSCALE, 2, x, 0, NULL))
+// The sum of a list's elements, of each of two tensors or of both.
+static yoke_tensor *reduced(yoke_tensor *const *x, int kind, bool each)
+{
+	struct yoke_context *ctx = yk_current();
+	yk_id in[2] = { yk_operand(ctx, x[0], yoke_f64), yk_operand(ctx, x[1], yoke_f64) };
+	struct yk_list_call c = { &yk_formulas[YK_FORMULA_SQUARE], 2, in, NULL };
+	return yk_handle_of(ctx, yk_list_reduce(&ctx->graph, &c, kind, each));
+}
+
+#define FORMULA(op, ID, ...) FN(op, formula(YK_FORMULA_##ID, x, (double[]){ __VA_ARGS__ }))
+FORMULA(adamw, ADAMW, 0.9, 0.99, 1e-3, 0.1)
+FORMULA(lamb, LAMB, 0.9, 0.99, 1e-3, 0.1)
+FORMULA(lamb_step, LAMB_STEP, 0, INFINITY)
+FORMULA(sgd, SGD, 0.1)
+FORMULA(momentum, MOMENTUM, 0.1, 0.9, 0.1, 0)
+FORMULA(nesterov, MOMENTUM, 0.1, 0.9, 0, 1)
+FORMULA(scale, SCALE, 0)
+FN(sum_each, reduced(x, YOKE_REDUCE_SUM, true))
+FN(max_all, reduced(x, YOKE_REDUCE_MAX, false))
 
 // s' = a s + x s2, s2' = sin s along the last axis of a and x; the first of two sequences, times the last s2.
 static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
@@ -364,10 +374,14 @@ static const struct row rows[] = {
 	{ "stop_grad", 1, { M2(3, 5) }, f_stop, 0 }, { "mse", 2, { M2(3, 5), M2(3, 5) }, f_mse, 0 },
 	{ "two uses", 1, { M2(3, 5) }, f_twice, 0 },
 	{ "adamw", 8, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1, N1 }, f_adamw, 0 },
-	{ "lamb", 8, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1, N1 }, f_lamb, 0 },
-	{ "sgd", 6, { M2(2, 3), M2(2, 3), M2(2, 3), N1, N1, N1 }, f_sgd, 0 },
-	{ "sgd, a later step", 6, { M1(5), M1(5), M1(5), N1, { 1, { 1 }, 0, 0 }, N1 }, f_sgd_later, 0 },
-	{ "unscale_check", 2, { M2(2, 3), N1 }, f_unscale, 0 },
+	{ "lamb", 7, { M1(5), M1(5), M1(5), { 1, { 5 }, 0.3, 2 }, N1, N1, N1 }, f_lamb, 0 },
+	{ "lamb, its step", 5, { M1(5), M1(5), N1, N1, N1 }, f_lamb_step, 0 },
+	{ "sgd", 4, { M2(2, 3), M2(2, 3), N1, N1 }, f_sgd, 0 },
+	{ "sgd, momentum", 6, { M2(2, 3), M2(2, 3), M2(2, 3), N1, N1, N1 }, f_momentum, 0 },
+	{ "sgd, a later step", 6, { M1(5), M1(5), M1(5), N1, N1, { 1, { 1 }, 0, 0 } }, f_nesterov, 0 },
+	{ "scale of a list", 2, { M2(2, 3), N1 }, f_scale, 0 },
+	{ "squares of each tensor", 2, { M2(2, 3), M1(5) }, f_sum_each, 0 },
+	{ "the greatest square", 2, { M2(2, 3), M1(5) }, f_max_all, 0 },
 	// eight axes
 	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },
 	{ "permute of rank 8", 1, { M8(2, 1, 3, 1, 2, 2, 1, 2) }, f_turned, 0 },

@@ -335,6 +335,43 @@ static void test_protocol(void)
 	   "dialects differ in their prologue only");
 }
 
+// y = (x0 + x1) * c over two tensors: x0 is a list, x1 a number.
+static void make_list(struct op *o, struct yoke_view in[3], struct yoke_view out[2])
+{
+	make(o, yoke_f32, 1, (int64_t[]){ 7 });
+	out[0] = out[1] = in[0] = in[1] = in[2] = o->in[0];
+	in[1].dims[0] = out[1].dims[0] = 900;
+	in[2] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .align = 4 };
+	o->op.code = YOKE_OP_LIST_MAP;
+	o->op.list = 2, o->op.lists_in = o->op.lists_out = 1;
+	o->op.nin = 3, o->op.nout = 2;
+	o->op.in = in, o->op.out = out;
+}
+
+static void test_lists(void)
+{
+	struct yoke_view in[2][3], out[2][2];
+	struct op a, b;
+
+	make_list(&a, in[0], out[0]);
+	make_list(&b, in[1], out[1]);
+	in[1][0].dims[0] = out[1][0].dims[0] = 3;
+	ok(alike(&a, &b), "sizes of tensors are not in it");
+	ok(calls[0].narg == 3 && calls[0].arg[0].operand == 4 && calls[0].arg[0].kind == YOKE_MAP_ARG_SEGMENT,
+	   "its arguments are its number and its constant");
+	in[1][2].rank = 1, in[1][2].dims[0] = 2, in[1][2].strides[0] = 1;
+	ok(!alike(&a, &b), "whether a number is one a tensor is");
+	a.op.code = YOKE_OP_LIST_REDUCE;
+	a.op.lists_out = 0, a.op.nout = 1;
+	ok(source(&a, 0) > 0 && strstr(texts[0], "map_load") && !strstr(texts[0], "map_place"), "a reduction of it");
+	make_list(&a, in[0], out[0]);
+	a.map.insn[0].op = YOKE_MAP_INDEX, a.map.insn[0].dtype = yoke_i64;
+	ok(source(&a, 0) == YOKE_EUNSUPPORTED, "no index in lists");
+	make_list(&a, in[0], out[0]);
+	a.op.nin = 4;
+	ok(source(&a, 0) == YOKE_EINVAL, "more operands than inputs");
+}
+
 static void test_refusals(void)
 {
 	const int64_t dims[] = { 3, 3, 3, 3, 3 };
@@ -391,6 +428,7 @@ int main(void)
 	test_products();
 	test_launches();
 	test_protocol();
+	test_lists();
 	test_refusals();
 	return done();
 }

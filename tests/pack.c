@@ -226,9 +226,9 @@ static void optimize(const struct var *v, int from, int to)
 	yoke_tensor *t[4 * P], *lr = yoke_scalar(0.01), *c = yoke_scalar(0.5), *one = yoke_scalar(1);
 	for (int i = 0; i < 4 * P; i++)
 		t[i] = v[i].t;
-	struct yoke_adamw a = { .lr = lr, .c1 = c, .c2 = c, .scale = YOKE_NONE, .beta1 = 0.9, .beta2 = 0.99,
+	struct yoke_adamw a = { .size = sizeof a, .lr = lr, .c1 = c, .c2 = c, .scale = YOKE_NONE, .beta1 = 0.9, .beta2 = 0.99,
 				.eps = 1e-8, .weight_decay = 0.1 };
-	struct yoke_sgd b = { .lr = lr, .first = one, .scale = YOKE_NONE, .momentum = 0.9 };
+	struct yoke_sgd b = { .size = sizeof b, .lr = lr, .first = one, .scale = YOKE_NONE, .momentum = 0.9 };
 	for (int i = from; i < to; i++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		if (i % 3)
@@ -524,7 +524,7 @@ static void many(void)
 	yoke_tensor *all = yoke_concat(MANY, t, 0), *lr = yoke_keep(yoke_scalar(0.5));
 	good(!yoke_grad(yoke_sum(yoke_square(all), YOKE_ALL), MANY, t, g), "joined, and differentiated");
 	good(!yoke_barrier(MANY, g, 0, NULL, b), "behind a barrier");
-	struct yoke_sgd o = { .lr = lr, .first = lr, .scale = YOKE_NONE, .momentum = 1 };
+	struct yoke_sgd o = { .size = sizeof o, .lr = lr, .first = lr, .scale = YOKE_NONE, .momentum = 1 };
 	good(!yoke_sgd_step(MANY, t, b, m, &o) && !yoke_eval(0, NULL), "and updated in a step");
 	yoke_scope_end(s);
 	s = yoke_scope_begin("read");

@@ -106,8 +106,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACK, layer_norm_back) X(RMS_NORM, rms_norm) \
 	X(RMS_NORM_BACK, rms_norm_back) X(CROSS_ENTROPY, cross_entropy) \
 	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \
-	X(ATTENTION_BACK, attention_back) X(MULTI_ADAMW, multi_adamw) X(MULTI_SGD, multi_sgd) \
-	X(MULTI_NORM, multi_norm)
+	X(ATTENTION_BACK, attention_back) X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);
 YK_KERNELS(X)
 #undef X

@@ -51,7 +51,7 @@ cpu_kernels = \
 	backends/cpu/contract/kern_contract_int.c \
 	backends/cpu/contract/kern_contract_map.c \
 	backends/cpu/host/isa_table.c \
-	backends/cpu/list/kern_optim.c \
+	backends/cpu/list/kern_list.c \
 	backends/cpu/map/kern_map.c \
 	backends/cpu/map/kern_map_cast.c \
 	backends/cpu/map/kern_map_chain.c \

@@ -58,14 +58,11 @@ static const struct yk_cl_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_RMS_NORM_BACK] = &yk_cl_norm,
 	[YOKE_OP_CROSS_ENTROPY] = &yk_cl_xent,
 	[YOKE_OP_CROSS_ENTROPY_BACK] = &yk_cl_xent,
+	[YOKE_OP_LIST_MAP] = &yk_cl_list,
+	[YOKE_OP_LIST_REDUCE] = &yk_cl_list,
 	[YOKE_OP_ROPE] = &yk_cl_rope,
 	[YOKE_OP_ATTENTION] = &yk_cl_attention,
 	[YOKE_OP_ATTENTION_BACK] = &yk_cl_attention_back,
-	[YOKE_OP_MULTI_ADAMW] = &yk_cl_optim,
-	[YOKE_OP_MULTI_SGD] = &yk_cl_optim,
-	[YOKE_OP_MULTI_NORM] = &yk_cl_optim,
-	[YOKE_OP_MULTI_LAMB] = &yk_cl_optim,
-	[YOKE_OP_MULTI_UNSCALE] = &yk_cl_optim,
 	[YOKE_OP_SOURCE] = &yk_cl_source,
 };
 

@@ -30,13 +30,13 @@ opencl_sources = \
 	backends/opencl/kernel.c \
 	backends/opencl/launch.c \
 	backends/opencl/launch.h \
+	backends/opencl/list.c \
 	backends/opencl/lock.c \
 	backends/opencl/map.c \
 	backends/opencl/memory.c \
 	backends/opencl/move.c \
 	backends/opencl/norm.c \
 	backends/opencl/opencl.h \
-	backends/opencl/optim.c \
 	backends/opencl/program.c \
 	backends/opencl/queue.c \
 	backends/opencl/reduce.c \

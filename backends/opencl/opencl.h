@@ -229,7 +229,7 @@ struct yk_cl_op {
 	int (*record)(struct yk_cl_record *, const struct yoke_op *, uint32_t impl);
 };
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
-extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_optim;
+extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_list;
 extern const struct yk_cl_op yk_cl_attention, yk_cl_attention_back;
 extern const struct yk_cl_op yk_cl_move, yk_cl_gather, yk_cl_scatter, yk_cl_scan, yk_cl_sort;
 extern const struct yk_cl_op yk_cl_source, yk_cl_scan_map;

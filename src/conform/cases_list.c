@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of ops over lists of tensors: MULTI_ADAMW, MULTI_LAMB, MULTI_SGD, MULTI_NORM, MULTI_UNSCALE.
+// Cases of LIST_MAP and LIST_REDUCE: random programs, and those of the optimizers.
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "conform/case.h"
+#include "conform/draw_program.h"
+#include "conform/program.h"
+#include "kernel/formula.h"
 
 // A list's tensors: how many, their shapes.
 struct list {
 	uint32_t n;
-	int rank[7];
-	int64_t dims[7][3];
+	int rank[6];
+	int64_t dims[6][3];
 };
 
-static struct list draw_list(struct yk_case *c, uint32_t most)
+// large: elements of the first tensor of a large case.
+static struct list draw_list(struct yk_case *c, int64_t large)
 {
-	struct list l = { .n = (uint32_t)yk_draw_int(c, 1, most) };
+	struct list l = { .n = (uint32_t)yk_draw_int(c, 1, 6) };
 	for (uint32_t i = 0; i < l.n; i++) {
-		int64_t left = 20011;
+		int64_t left = 9001;
 		l.rank[i] = (int)yk_draw_int(c, 0, 3);
 		for (int d = l.rank[i] - 1; d >= 0; d--) {
 			l.dims[i][d] = yk_draw_size(c, left);
@@ -26,264 +30,230 @@ static struct list draw_list(struct yk_case *c, uint32_t most)
 		if (l.rank[i] && !yk_case_plain(c) && yk_draw_one_in(c, 16))
 			l.dims[i][0] = 0;
 	}
+	if (yk_case_large(c))
+		l.rank[0] = 1, l.dims[0][0] = yk_draw_int(c, large, large + 9999);
+	c->op.list = l.n;
+	c->op.map = &c->map;
 	return l;
 }
 
-static uint32_t outs(struct yk_case *c, int dtype, const struct list *l)
+// Numbers for an input: of a program that is drawn the dtype is all that is known of it, of a formula
+// also the name.
+static struct yk_num draw(struct yk_case *c, int dtype, const char *name)
 {
-	uint32_t first = c->views;
-	for (uint32_t i = 0; i < l->n; i++)
-		yk_case_out(c, dtype, l->rank[i], l->dims[i], YK_DENSE);
-	return first;
+	static const char *const positive[] = { "v", "lr", "c1", "c2", "pp", "rr" };
+	double least = -1;
+	if (!name)
+		return yk_draw_tame(c, dtype, 0);
+	for (size_t k = 0; k < sizeof positive / sizeof *positive; k++)
+		if (!strncmp(name, positive[k], strlen(positive[k])))
+			least = 0.01;
+	return (struct yk_num){ .f = yk_num_round(yk_draw_real(c, least, 1), dtype) };
 }
 
-static uint32_t ins(struct yk_case *c, int dtype, const struct list *l, double lo,
-		    double hi)
+static int input_dtype(const struct yoke_map *m, unsigned input, int unread)
 {
-	uint32_t first = c->views;
-	for (uint32_t i = 0; i < l->n; i++)
-		yk_case_in(c, dtype, l->rank[i], l->dims[i], YK_DENSE, lo, hi);
-	return first;
+	for (int k = 0; k < m->ninsn; k++)
+		if (m->insn[k].op == YOKE_MAP_INPUT && m->insn[k].a == input)
+			return m->insn[k].dtype;
+	return unread;
 }
 
-static void close_list(struct yk_case *c, const struct list *l, int lists_out,
-		       int lists_in)
+// Input k of the program as a list, or as a number.
+static void add_input(struct yk_case *c, const struct list *l, unsigned k, bool number, int unread,
+		      const char *name)
 {
-	c->op.list = l->n;
-	c->op.lists_out = (uint8_t)lists_out;
-	c->op.lists_in = (uint8_t)lists_in;
+	const int dtype = input_dtype(&c->map, k, unread);
+	const int64_t each = l->n;
+	struct yk_num *x;
+	if (number && yk_draw_one_in(c, 2)) {
+		x = yk_case_alloc(c, l->n * sizeof *x);
+		for (uint32_t i = 0; i < l->n; i++)
+			x[i] = draw(c, dtype, name);
+		yk_case_in_of(c, dtype, 1, &each, YK_DENSE, x);
+	} else if (number) {
+		yk_case_value(c, dtype, draw(c, dtype, name));
+	}
+	for (uint32_t i = 0; i < l->n && !number; i++) {
+		const int64_t n = yk_count_of(l->rank[i], l->dims[i]);
+		x = yk_case_alloc(c, (uint64_t)n * sizeof *x);
+		for (int64_t e = 0; e < n; e++)
+			x[e] = draw(c, dtype, name);
+		yk_case_in_of(c, dtype, l->rank[i], l->dims[i], YK_DENSE, x);
+	}
 }
 
-static void over(struct yk_case *c, const struct list *l, uint32_t out, uint32_t in,
-		 int bit)
+static void add_outputs(struct yk_case *c, const struct list *l)
 {
-	for (uint32_t i = 0; i < l->n; i++)
-		yk_case_alias(c, out + i, in + i, bit);
+	c->op.lists_out = (uint8_t)c->map.nout;
+	for (int k = 0; k < c->map.nout; k++)
+		for (uint32_t i = 0; i < l->n; i++)
+			yk_case_out(c, c->map.insn[c->map.out[k]].dtype, l->rank[i], l->dims[i], YK_DENSE);
 }
 
-static double value(struct yk_case *c, int dtype, double x)
+// Element e of tensor i of the program's inputs.
+static void inputs_at(const struct yk_case *c, uint32_t i, int64_t e, struct yk_want *in)
 {
-	return c->array[yk_case_value(c, dtype, (struct yk_num){ .f = x })].num[0].f;
+	const uint32_t lists = c->op.lists_in, n = c->op.list;
+	for (uint32_t k = 0; k < c->map.nin; k++) {
+		const struct yk_array *a = &c->array[c->op.nout + (k < lists ? k * n + i : lists * n + k - lists)];
+		const struct yk_num x = a->num[k < lists ? e : a->n == 1 ? 0 : i];
+		in[k] = (struct yk_want){ .f = x.f, .i = x.i };
+	}
 }
 
-static double scale_or_none(struct yk_case *c, int dtype)
-{
-	if (!yk_draw_one_in(c, 2))
-		return value(c, dtype, 0.5);
-	yk_case_none(c);
-	return 1;
-}
+// ---- formulas ----
 
-// ---- Adam ----
-
-struct adam {
-	double b1, b2, eps, decay, lr, c1, c2, scale;
+static const struct {
+	const char *name;
+	double value, other;
+} constants[] = {
+	{ "beta1", 0.9, 0.8 }, { "beta2", 0.98, 0.9 }, { "eps", 1e-6, 1e-3 }, { "decay", 0.1, 0 },
+	{ "least", 0.3, 0 }, { "most", 0.8, INFINITY }, { "momentum", 0.9, 0.5 }, { "dampening", 0.5, 0 },
+	{ "nesterov", 0, 1 },
 };
 
-// One element's moments and p (1 - lr decay) - (lr / c1) m / (sqrt(v) / sqrt(c2) + eps), with what
-// they may have lost.
-struct element {
-	double m, v, m_abs, step, step_abs;
-};
-
-static struct element adam_element(const struct adam *a, double g, double m, double v)
+// A name of several, into a string.
+static const char *name_of(const char *names, int k, char to[16])
 {
-	struct element e;
-	g *= a->scale;
-	e.m = a->b1 * m + (1 - a->b1) * g;
-	e.v = a->b2 * v + (1 - a->b2) * g * g;
-	e.m_abs = fabs(a->b1 * m) + fabs((1 - a->b1) * g);
-	double root = sqrt(e.v) / sqrt(a->c2) + a->eps;
-	e.step = e.m / a->c1 / root;
-	e.step_abs = e.m_abs / a->c1 / root;
-	return e;
+	names += strspn(names, " ");
+	for (; k; k--) {
+		names += strcspn(names, " ");
+		names += strspn(names, " ");
+	}
+	const size_t n = strcspn(names, " ");
+	memcpy(to, names, n < 15 ? n : 15);
+	to[n < 15 ? n : 15] = '\0';
+	return to;
 }
 
-static bool make_adam(struct yk_case *c, int dtype, bool lamb)
+// The program of a formula, with its operands behind its results.
+static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtype, const struct list *l)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
-	struct list l = draw_list(c, 7);
-	struct adam a = { 0.9, 0.98, 1e-6, yk_draw_one_in(c, 2) ? 0.1 : 0, 0, 0, 0, 0 };
-	bool adapt = yk_draw_one_in(c, 2);
-	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32;
-	int state = yk_draw_one_in(c, 2) ? wide :
-					   dtype; // moments of half precision may be f32
+	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32, state = yk_draw_one_in(c, 2) ? wide : dtype;
+	const int lists = yk_formula_count(f->lists), numbers = yk_formula_count(f->numbers);
+	uint8_t in[2 * YOKE_MAP_MAX_INPUTS];
+	double value[YOKE_MAP_MAX_CONSTS];
+	char name[16];
 
-	yk_case_op(c, lamb ? YOKE_OP_MULTI_LAMB : YOKE_OP_MULTI_ADAMW);
-	uint32_t p1 = outs(c, dtype, &l), m1 = outs(c, state, &l),
-		 v1 = outs(c, state, &l);
-	uint32_t p = ins(c, dtype, &l, -1, 1), g = ins(c, dtype, &l, -1, 1);
-	uint32_t m = ins(c, state, &l, -1, 1), v = ins(c, state, &l, 0, 1);
-	a.lr = value(c, wide, 0.01);
-	a.c1 = value(c, wide, 0.19);
-	a.c2 = value(c, wide, 0.05);
-	a.scale = scale_or_none(c, wide);
-	close_list(c, &l, 3, 4);
-	c->op.nattr = lamb ? 7 : 4;
-	c->op.attr[0].f = a.b1;
-	c->op.attr[1].f = a.b2;
-	c->op.attr[2].f = a.eps;
-	c->op.attr[3].f = a.decay;
-	if (lamb) {
-		c->op.attr[4].f = 0.01;
-		c->op.attr[5].f = 10;
-		c->op.attr[6].i = adapt;
+	for (int k = 0; k < lists; k++) // moments of half precision may be f32
+		in[k] = (uint8_t)(k < 2 ? dtype : state);
+	for (int k = 0; k < numbers; k++)
+		in[lists + k] = (uint8_t)(!strcmp(name_of(f->numbers, k, name), "scale") && yk_draw_one_in(c, 3) ? 0 : wide);
+	for (int k = 0; k < yk_formula_count(f->constants); k++)
+		for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+			if (!strcmp(name_of(f->constants, k, name), constants[i].name))
+				value[k] = yk_draw_one_in(c, 2) ? constants[i].value : constants[i].other;
+	if (yk_formula_map(f, wide, in, value, &c->map) < 0)
+		return false;
+	c->op.lists_in = (uint8_t)lists;
+	if (c->op.code == YOKE_OP_LIST_MAP)
+		add_outputs(c, l);
+	else
+		yk_case_out(c, wide, c->op.attr[1].i != 0, (int64_t[]){ l->n }, YK_DENSE);
+	for (int k = 0, at = 0; k < lists + numbers; k++)
+		if (in[k]) {
+			const bool number = k >= lists;
+			name_of(number ? f->numbers : f->lists, number ? k - lists : k, name);
+			add_input(c, l, (unsigned)at++, number, in[k], name);
+		}
+	yk_case_note(c, "%s", f->name);
+	return true;
+}
+
+// ---- the two ops ----
+
+// A program of any instructions but those that count elements.
+static void draw_any(struct yk_case *c, int dtype, const struct list *l)
+{
+	const struct yoke_map *m = &c->map;
+	const int other = yk_draw_one_in(c, 2) ? yoke_f32 : dtype;
+	bool counts = c->number % 8 != 1;
+
+	if (!counts) {
+		yk_draw_each(c, dtype);
+		for (int k = 0; k < m->ninsn; k++)
+			counts |= m->insn[k].op == YOKE_MAP_INDEX;
 	}
+	if (counts)
+		yk_draw_mixture(c, (int)yk_draw_int(c, 1, 4), (int[]){ dtype, dtype, other, other },
+				(int)yk_draw_int(c, 1, 20), (int)yk_draw_int(c, 1, 3));
+	c->op.lists_in = (uint8_t)yk_draw_int(c, 1, m->nin);
+	add_outputs(c, l);
+	for (unsigned k = 0; k < m->nin; k++)
+		add_input(c, l, k, k >= c->op.lists_in, dtype, NULL);
+}
+
+bool yk_make_list_map(struct yk_case *c, int dtype)
+{
+	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+
+	yk_case_op(c, YOKE_OP_LIST_MAP);
+	const struct list l = draw_list(c, 33000);
+	const uint32_t which = c->number / 2 % YK_FORMULAS;
+	if (c->number % 2)
+		draw_any(c, dtype, &l);
+	else if (!draw_formula(c, &yk_formulas[which], dtype, &l))
+		return false;
+	const uint32_t lists = c->op.lists_in, n = l.n;
+	for (uint32_t i = 0; i < n; i++)
+		for (int64_t e = 0; e < c->array[i].n; e++) {
+			inputs_at(c, i, e, in);
+			yk_program_at(&c->map, in, e, c->flushes, reg);
+			for (uint32_t k = 0; k < c->map.nout; k++)
+				c->array[k * n + i].want[e] = reg[c->map.out[k]];
+		}
+	uint32_t taken = 0; // lists of operands that results lie over
+	for (uint32_t o = 0; o < c->map.nout; o++)
+		for (uint32_t k = 0; k < lists; k++) {
+			const uint32_t first = c->op.nout + k * n;
+			if (taken >> k & 1 || c->view[o * n].dtype != c->view[first].dtype || yk_draw_one_in(c, 2))
+				continue;
+			taken |= 1u << k;
+			for (uint32_t i = 0; i < n; i++)
+				yk_case_alias(c, o * n + i, first + i, (int)k);
+			break;
+		}
+	yk_case_note(c, "%u tensors, %u lists, %d instructions", n, lists, c->map.ninsn);
+	return true;
+}
+
+bool yk_make_list_reduce(struct yk_case *c, int dtype)
+{
+	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	const int kind = YOKE_REDUCE_SUM + (int)(c->number / 2 % 3);
+
+	yk_case_op(c, YOKE_OP_LIST_REDUCE);
+	const struct list l = draw_list(c, 140000);
+	const bool each = yk_draw_one_in(c, 2);
+	c->op.nattr = 2;
+	c->op.attr[0].i = kind;
+	c->op.attr[1].i = each;
+	if (c->number % 4 == 0) {
+		if (!draw_formula(c, &yk_formulas[YK_FORMULA_SQUARE], dtype, &l))
+			return false;
+	} else {
+		yk_draw_front(c, dtype, false);
+		c->op.lists_in = (uint8_t)yk_draw_int(c, 1, c->map.nin);
+		yk_case_out(c, dtype, each, (int64_t[]){ l.n }, YK_DENSE);
+		for (unsigned k = 0; k < c->map.nin; k++)
+			add_input(c, &l, k, k >= c->op.lists_in, dtype, "x");
+	}
+	const int out = c->view[0].dtype;
+	struct yk_fold *sum = yk_case_alloc(c, l.n * sizeof *sum);
 	for (uint32_t i = 0; i < l.n; i++) {
-		double pp = 0, rr = 0, ratio = 1, lost = 0;
-		for (int pass = lamb ? 0 : 1; pass < 2; pass++) {
-			for (int64_t k = 0; k < c->array[p + i].n; k++) {
-				double x = c->array[p + i].num[k].f;
-				struct element e =
-					adam_element(&a, c->array[g + i].num[k].f,
-						     c->array[m + i].num[k].f,
-						     c->array[v + i].num[k].f);
-				double r = e.step + a.decay * x;
-				pp += pass ? 0 : x * x;
-				rr += pass ? 0 : r * r;
-				if (!pass)
-					continue;
-				double y =
-					lamb ? x - a.lr * ratio * r :
-					       x * (1 - a.lr * a.decay) - a.lr * e.step;
-				double abs = fabs(x) +
-					     a.lr * ratio *
-						     (e.step_abs + fabs(a.decay * x)) *
-						     (1 + lost);
-				yk_want_real(&c->array[p1 + i].want[k], dtype, y,
-					     16 * unit * abs);
-				yk_want_real(&c->array[m1 + i].want[k], state, e.m,
-					     6 * unit * e.m_abs);
-				yk_want_real(&c->array[v1 + i].want[k], state, e.v,
-					     8 * unit * e.v);
-			}
-			if (lamb && adapt && !pass && pp > 0 && rr > 0)
-				ratio = fmin(fmax(sqrt(pp), 0.01), 10) / sqrt(rr);
-			lost = sqrt((double)c->array[p + i].n);
+		struct yk_fold *to = &sum[each ? i : 0];
+		for (int64_t e = 0; e < c->array[c->op.nout + i].n; e++) {
+			inputs_at(c, i, e, in);
+			yk_program_at(&c->map, in, e, c->flushes, reg);
+			yk_fold(to, kind, true, &reg[c->map.out[0]]);
 		}
 	}
-	if (yk_draw_one_in(c, 2)) {
-		over(c, &l, p1, p, 0);
-		over(c, &l, m1, m, 2);
-		over(c, &l, v1, v, 3);
+	for (uint32_t i = 0; i < (each ? l.n : 1); i++) {
+		if (!sum[i].n && kind != YOKE_REDUCE_SUM) // of nothing
+			sum[i].f = kind == YOKE_REDUCE_MAX ? -INFINITY : INFINITY;
+		yk_fold_want(&c->array[0].want[i], &sum[i], kind, out, false);
 	}
-	yk_case_note(c, "%u tensors", l.n);
-	return true;
-}
-
-bool yk_make_multi_adamw(struct yk_case *c, int dtype)
-{
-	return make_adam(c, dtype, false);
-}
-
-bool yk_make_multi_lamb(struct yk_case *c, int dtype)
-{
-	return make_adam(c, dtype, true);
-}
-
-// ---- SGD: g += decay p; b = first ? g : mu b + (1 - damp) g; p -= lr (nesterov ? g + mu b : b) ----
-
-bool yk_make_multi_sgd(struct yk_case *c, int dtype)
-{
-	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
-	struct list l = draw_list(c, 7);
-	bool momentum = yk_draw_one_in(c, 2), nesterov = momentum && yk_draw_one_in(c, 2);
-	bool start = momentum && yk_draw_one_in(c, 3);
-	double mu = momentum ? 0.9 : 0, damp = yk_draw_one_in(c, 2) ? 0.5 : 0;
-	double decay = yk_draw_one_in(c, 2) ? 0.1 : 0;
-	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32;
-
-	yk_case_op(c, YOKE_OP_MULTI_SGD);
-	uint32_t p1 = outs(c, dtype, &l), b1 = momentum ? outs(c, dtype, &l) : 0;
-	uint32_t p = ins(c, dtype, &l, -1, 1), g = ins(c, dtype, &l, -1, 1);
-	uint32_t b = momentum ? ins(c, dtype, &l, -1, 1) : 0;
-	double lr = value(c, wide, 0.01);
-	value(c, wide, start);
-	double scale = scale_or_none(c, wide);
-	close_list(c, &l, 1 + momentum, 2 + momentum);
-	c->op.nattr = 4;
-	c->op.attr[0].f = mu;
-	c->op.attr[1].f = damp;
-	c->op.attr[2].f = decay;
-	c->op.attr[3].i = nesterov;
-	for (uint32_t i = 0; i < l.n; i++)
-		for (int64_t k = 0; k < c->array[p + i].n; k++) {
-			double x = c->array[p + i].num[k].f,
-			       gk = c->array[g + i].num[k].f * scale + decay * x;
-			double bk = momentum && !start ? c->array[b + i].num[k].f : 0;
-			double sum = !momentum || start ? gk : mu * bk + (1 - damp) * gk;
-			double abs = fabs(mu * bk) + fabs(gk) + fabs(decay * x);
-			double step = nesterov ? gk + mu * sum : sum;
-			yk_want_real(&c->array[p1 + i].want[k], dtype, x - lr * step,
-				     4 * unit * (fabs(x) + 2 * lr * abs));
-			if (momentum)
-				yk_want_real(&c->array[b1 + i].want[k], dtype, sum,
-					     4 * unit * abs);
-		}
-	if (yk_draw_one_in(c, 2)) {
-		over(c, &l, p1, p, 0);
-		if (momentum)
-			over(c, &l, b1, b, 2);
-	}
-	yk_case_note(c, "%u tensors%s%s", l.n, momentum ? " momentum" : "",
-		     nesterov ? " nesterov" : "");
-	return true;
-}
-
-// ---- what looks at all tensors ----
-
-bool yk_make_multi_norm(struct yk_case *c, int dtype)
-{
-	struct list l = draw_list(c, 7);
-	double sum = 0;
-	int64_t n = 0;
-
-	yk_case_op(c, YOKE_OP_MULTI_NORM);
-	uint32_t y = yk_case_out(c, yoke_f32, 0, NULL, YK_DENSE);
-	uint32_t g = ins(c, dtype, &l, -1, 2);
-	close_list(c, &l, 0, 1);
-	for (uint32_t i = 0; i < l.n; i++)
-		for (int64_t k = 0; k < c->array[g + i].n; k++, n++)
-			sum += c->array[g + i].num[k].f * c->array[g + i].num[k].f;
-	yk_want_real(&c->array[y].want[0], yoke_f32, sqrt(sum),
-		     (8 + sqrt((double)n)) * 0x1p-24 * sqrt(sum));
-	yk_case_note(c, "%u tensors", l.n);
-	return true;
-}
-
-bool yk_make_multi_unscale(struct yk_case *c, int dtype)
-{
-	static const double never[] = { NAN, INFINITY, -INFINITY };
-	struct list l = draw_list(c, 7);
-	const int wide = yk_num_acc(dtype);
-	const double unit = 2 * yk_num_unit(wide);
-	bool bad = false, spoil = yk_draw_one_in(c, 2);
-
-	yk_case_op(c, YOKE_OP_MULTI_UNSCALE);
-	uint32_t y = outs(c, wide, &l),
-		 found = yk_case_out(c, yoke_bool, 0, NULL, YK_DENSE);
-	uint32_t g = c->views;
-	for (uint32_t i = 0; i < l.n; i++) {
-		int64_t n = yk_count_of(l.rank[i], l.dims[i]);
-		struct yk_num *num = yk_case_alloc(c, (uint64_t)n * sizeof *num);
-		for (int64_t k = 0; k < n; k++)
-			num[k].f = yk_num_round(yk_draw_real(c, -9, 9), dtype);
-		if (n && spoil && yk_draw_one_in(c, 2))
-			num[yk_draw_int(c, 0, n - 1)].f = never[yk_draw(c) % 3];
-		yk_case_in_of(c, dtype, l.rank[i], l.dims[i], YK_DENSE, num);
-	}
-	double scale = value(c, wide, 0x1p-3 * 1.1);
-	close_list(c, &l, 1, 1);
-	for (uint32_t i = 0; i < l.n; i++)
-		for (int64_t k = 0; k < c->array[g + i].n; k++) {
-			double x = c->array[g + i].num[k].f;
-			bad |= !isfinite(x);
-			yk_want_real(&c->array[y + i].want[k], wide, x * scale,
-				     unit * fabs(x * scale));
-		}
-	yk_want_int(&c->array[found].want[0], bad);
-	if (wide == dtype && yk_draw_one_in(c, 2))
-		over(c, &l, y, g, 0);
-	yk_case_note(c, "%u tensors%s", l.n, bad ? " not finite" : "");
+	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind, each ? ", of each" : "");
 	return true;
 }

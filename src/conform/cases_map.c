@@ -98,15 +98,8 @@ bool yk_make_map(struct yk_case *c, int dtype)
 
 // ---- reductions ----
 
-struct sum {
-	long double f; // for sums of f64
-	double abs, tol, most;
-	int64_t i, n, at;
-	bool loose, set;
-};
-
 // Does x take the place of the best so far?  NaN wins over all, the first of equals stays.
-static bool wins(const struct sum *s, double x, bool max)
+static bool wins(const struct yk_fold *s, double x, bool max)
 {
 	const double best = (double)s->f;
 	if (!s->set || isnan(best))
@@ -114,12 +107,12 @@ static bool wins(const struct sum *s, double x, bool max)
 	return isnan(x) || (max ? x > best : x < best);
 }
 
-static bool wins_int(const struct sum *s, int64_t x, bool max)
+static bool wins_int(const struct yk_fold *s, int64_t x, bool max)
 {
 	return !s->set || (max ? x > s->i : x < s->i);
 }
 
-static void fold(struct sum *s, int kind, bool real, const struct yk_want *x)
+void yk_fold(struct yk_fold *s, int kind, bool real, const struct yk_want *x)
 {
 	bool max = kind == YOKE_REDUCE_MAX || kind == YOKE_REDUCE_ARGMAX;
 	s->n++;
@@ -141,8 +134,7 @@ static void fold(struct sum *s, int kind, bool real, const struct yk_want *x)
 	}
 }
 
-// Equal terms (repeated) are rounded alike each time, others here and there.
-static void finish(struct yk_want *w, const struct sum *s, int kind, int dtype,
+void yk_fold_want(struct yk_want *w, const struct yk_fold *s, int kind, int dtype,
 		   bool repeated)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), n = (double)s->n,
@@ -228,7 +220,7 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 	for (uint32_t k = 1; k < c->views; k++)
 		for (int d = 0; d < rank; d++)
 			repeated |= c->view[k].strides[d] == 0;
-	struct sum *sum = yk_case_alloc(c, (uint64_t)n * sizeof *sum);
+	struct yk_fold *sum = yk_case_alloc(c, (uint64_t)n * sizeof *sum);
 	for (int64_t j = 0; prod && j < n; j++)
 		sum[j].f = 1, sum[j].i = 1; // of nothing
 	for (int64_t i = 0, all = yk_count_of(rank, dims); i < all; i++) {
@@ -239,10 +231,10 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 		}
 		inputs_at(c, 1, i, in);
 		yk_program_at(&c->map, in, i, c->flushes, reg);
-		fold(&sum[at], kind, yk_num_real(dtype), &reg[c->map.out[0]]);
+		yk_fold(&sum[at], kind, yk_num_real(dtype), &reg[c->map.out[0]]);
 	}
 	for (int64_t j = 0; j < n; j++)
-		finish(&c->array[0].want[j], &sum[j], kind, dtype, repeated);
+		yk_fold_want(&c->array[0].want[j], &sum[j], kind, dtype, repeated);
 	yk_case_note(c, "kind %d axes %#llx", kind, (unsigned long long)mask);
 	return true;
 }

@@ -51,11 +51,8 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(ATTENTION, attention, REALS, 36),
 	ROW(ATTENTION_BACK, attention_back, REALS, 36),
 	ROW(ROPE, rope, REALS, 18),
-	ROW(MULTI_ADAMW, multi_adamw, REALS, 24),
-	ROW(MULTI_SGD, multi_sgd, REALS, 24),
-	ROW(MULTI_LAMB, multi_lamb, REALS, 24),
-	ROW(MULTI_NORM, multi_norm, REALS, 24),
-	ROW(MULTI_UNSCALE, multi_unscale, REALS, 24),
+	ROW(LIST_MAP, list_map, REALS, 48),
+	ROW(LIST_REDUCE, list_reduce, REALS, 36),
 	ROW(SOURCE, source, D(f32) | D(i32), 24),
 	{ .name = NULL },
 };

@@ -243,7 +243,7 @@ void yk_draw_mixture(struct yk_case *c, int nin, const int *dtypes, int count, i
 		yk_program_input(m, dtypes[i]);
 	for (int i = 0; i < 2; i++)
 		constant(m, dtypes[0], yk_draw_tame(c, dtypes[0], 0));
-	if (!yk_case_plain(c) && yk_draw_one_in(c, 3))
+	if (!yk_case_plain(c) && !c->op.list && yk_draw_one_in(c, 3))
 		uniform(c, yoke_f32);
 	for (int i = 0; i < count; i++)
 		append_any(c);

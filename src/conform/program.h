@@ -14,4 +14,18 @@ int yk_program_operands(int op);
 // Uniform number of the counter-based generator, and its 32 bits.
 uint32_t yk_philox(uint64_t index, uint64_t key, uint64_t step);
 
+// ---- reductions of what programs give ----
+
+struct yk_fold {
+	long double f; // for sums of f64
+	double abs, tol, most;
+	int64_t i, n, at;
+	bool loose, set;
+};
+// Takes x in, behind what is there; of a product f and i are 1 before.
+void yk_fold(struct yk_fold *, int kind, bool real, const struct yk_want *x);
+// What it came to, as a result of a dtype.  Equal terms (repeated) are rounded alike each time, others here
+// and there.
+void yk_fold_want(struct yk_want *, const struct yk_fold *, int kind, int dtype, bool repeated);
+
 #endif

@@ -85,8 +85,7 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 {
 	struct yk_device *d = t->runner.device;
 	bool mapped = subject_of(op) == YK_TRUST_MAPPED, flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
-	bool generated = mapped || op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE;
-	int left = generated ? GENERATED : CASES, unbuilt = 0;
+	int left = op->map ? GENERATED : CASES, unbuilt = 0;
 
 	*v = (struct yk_verdict){ .good = true };
 	for (uint32_t k = 0; k < row->full && left && v->good; k++) {

@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/graph/api_map.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
+	src/graph/api_optim.c \
 	src/graph/api_stat.c \
 	src/graph/backward.c \
 	src/graph/context.c \
@@ -20,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/graph/handle.c \
 	src/graph/handle.h \
 	src/graph/leaf.c \
+	src/graph/list.h \
 	src/graph/op.c \
 	src/graph/op.h \
 	src/graph/path.c \

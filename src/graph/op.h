@@ -63,13 +63,45 @@ static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
 	return s;
 }
 
+// What the attributes of LIST_MAP and LIST_REDUCE hold.
+struct yk_listed {
+	struct yoke_map map;
+	int64_t lists;      // the program's first inputs are of lists
+	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
+};
+enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
+_Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
+
+static inline bool yk_is_listed(int op)
+{
+	return op == YK_LIST_MAP || op == YK_LIST_REDUCE;
+}
+
+static inline struct yk_listed yk_listed(const union yoke_attr *attr)
+{
+	struct yk_listed l;
+	memcpy(&l, attr, sizeof l);
+	return l;
+}
+
+// Leading operands that are lists, and results that are.
+static inline uint32_t yk_lists_in(int op, const union yoke_attr *attr)
+{
+	return yk_is_listed(op) ? (uint32_t)yk_listed(attr).lists : yk_op_row(op)->lists_in;
+}
+
+static inline uint32_t yk_lists_out(int op, const union yoke_attr *attr)
+{
+	return op == YK_LIST_MAP ? yk_listed(attr).map.nout : yk_op_row(op)->lists_out;
+}
+
 // Results of a call, lists in full.
 static inline uint32_t yk_nout(const struct yk_call *c)
 {
 	const struct yk_op_row *row = yk_op_row(c->op);
 	if (c->op == YK_SCAN_MAP)
 		return yk_scanned(c->attr).map.nout;
-	return row->nout - row->lists_out + row->lists_out * c->list;
+	return row->nout - row->lists_out + yk_lists_out(c->op, c->attr) * c->list;
 }
 
 // Is the call made of other ops?  A recurrence is if it has few steps.
@@ -115,11 +147,11 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_concat, yk_shape_slice_update, yk_shape_gather, yk_shape_scatter_add,
 	yk_shape_softmax, yk_shape_softmax_back, yk_shape_norm, yk_shape_norm_back,
 	yk_shape_cross_entropy, yk_shape_cross_entropy_back, yk_shape_attention,
-	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_multi_adam,
-	yk_shape_multi_sgd, yk_shape_multi_norm,
-	yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan, yk_shape_scan_map, yk_shape_sort,
+	yk_shape_attention_back, yk_shape_attention_mask_back, yk_shape_list_map,
+	yk_shape_list_reduce, yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan,
+	yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
-	yk_shape_multi_unscale, yk_shape_rope;
+	yk_shape_rope;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
 	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
@@ -130,8 +162,7 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
-	yk_decompose_multi_adamw, yk_decompose_multi_sgd,
-	yk_decompose_multi_norm, yk_decompose_scan, yk_decompose_scan_map, yk_decompose_multi_lamb,
-	yk_decompose_multi_unscale, yk_decompose_rope;
+	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
+	yk_decompose_rope;
 
 #endif

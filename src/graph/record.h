@@ -42,4 +42,14 @@ bool yk_rec_axes(struct yk_rec *, yk_id x, unsigned axes);
 // x with that axis, as yk_rec_axis gives it, and its last one exchanged; done twice, x again.
 yk_id yk_rec_last(struct yk_rec *, yk_id x, int axis);
 
+// ---- lists ----
+
+// Enters the context of t[0], NULL after an error; errors name the call `what`.
+struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *what);
+// The tensors of several lists of n as values, one list behind another, and room for `more` behind; to be
+// freed.  NULL after an error.  A list that is NULL is absent.
+yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
+// Results are NULL after an error, so that what is recorded with them hands it on.  Returns err.
+int yk_results(int err, int n, yoke_tensor **to);
+
 #endif

@@ -1,278 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows over lists of tensors, steps of optimizers and what goes with them: shapes, and the parts that
-// define them.  Arithmetic is f32, or f64 for f64, whatever the storage; states and gradients of half
-// precision parameters may be f32.
+// Rows over lists of tensors: recording them from formulas, shapes, and parts, which are the program's
+// instructions as ops on one tensor after the other.
 
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "graph/list.h"
 #include "graph/shape.h"
+
+// ---- recording ----
+
+// The arithmetic's dtype of a call.
+static int dtype_of(const struct yk_graph *g, const struct yk_list_call *c, int lists)
+{
+	int dtype = yoke_f32;
+	for (int l = 0; l < lists; l++)
+		if (g->value[c->in[(uint32_t)l * c->n]].dtype == yoke_f64)
+			dtype = yoke_f64;
+	return dtype;
+}
+
+static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int kind, bool each,
+		  yk_id *out)
+{
+	const int lists = yk_formula_count(c->formula->lists), dtype = dtype_of(g, c, lists);
+	const uint32_t in_lists = (uint32_t)lists * c->n, numbers = (uint32_t)yk_formula_count(c->formula->numbers);
+	uint8_t dtypes[2 * YOKE_MAP_MAX_INPUTS];
+	union yoke_attr attr[YK_LISTED];
+	struct yk_listed l;
+	struct yk_call call = { .op = (uint16_t)op, .list = c->n, .nin = in_lists,
+				.nattr = YK_LISTED, .attr = attr };
+	yk_id *in = malloc((in_lists + numbers) * sizeof *in);
+	if (!in)
+		return yk_op_fail(g, op, YOKE_ENOMEM, "no memory for %u operands", in_lists + numbers);
+	memcpy(in, c->in, in_lists * sizeof *in);
+	for (int k = 0; k < lists; k++)
+		dtypes[k] = g->value[in[(uint32_t)k * c->n]].dtype;
+	int err = 0;
+	for (uint32_t k = 0; k < numbers && !err; k++) {
+		yk_id x = c->in[in_lists + k];
+		dtypes[(uint32_t)lists + k] = 0;
+		if (x == YK_NIL)
+			continue;
+		x = yk_cast(g, x, dtype);
+		if (x != YK_BAD && g->value[x].rank != 1)
+			x = yk_reshape(g, x, 0, NULL);
+		err = x == YK_BAD ? YOKE_EINVAL : 0;
+		dtypes[(uint32_t)lists + k] = (uint8_t)dtype;
+		in[call.nin++] = x;
+	}
+	memset(&l, 0, sizeof l); // attributes are compared as bytes
+	if (!err && (err = yk_formula_map(c->formula, dtype, dtypes, c->constant, &l.map)) < 0)
+		yk_op_fail(g, op, err, "%s makes no map program", c->formula->name);
+	l.lists = lists;
+	l.kind = kind;
+	l.each = each;
+	memcpy(attr, &l, sizeof l);
+	call.in = in;
+	if (!err)
+		err = yk_append(g, &call, out);
+	free(in);
+	return err;
+}
+
+int yk_list_map(struct yk_graph *g, const struct yk_list_call *c, yk_id *out)
+{
+	return record(g, c, YK_LIST_MAP, 0, false, out);
+}
+
+yk_id yk_list_reduce(struct yk_graph *g, const struct yk_list_call *c, int kind, bool each)
+{
+	yk_id out;
+	return record(g, c, YK_LIST_REDUCE, kind, each, &out) < 0 ? YK_BAD : out;
+}
 
 // ---- shapes ----
 
-// Lists of a call agree in shape, tensor by tensor, with the first list, and have its dtype or that of
-// its accumulator.  List `optional`, when that is not 0, may be absent as a whole.
-static int want_lists(struct yk_graph *g, const struct yk_call *c, uint32_t lists,
-		      uint32_t optional)
+// Lists agree in shape, tensor by tensor, and operands in dtype with the program.
+static int check(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l)
 {
-	for (uint32_t i = 0; i < c->list; i++) {
-		const struct yk_value *p = IN(i);
-		if (want_float(g, c, p) < 0)
-			return YOKE_EDTYPE;
-		for (uint32_t l = 1; l < lists; l++) {
-			const uint32_t at = l * c->list + i;
-			if (!has(c, at) && l == optional)
-				continue;
-			if (!has(c, at))
-				return yk_op_fail(g, c->op, YOKE_EINVAL, "list %u is absent", l);
-			const struct yk_value *x = IN(at);
-			if (x->dtype != p->dtype && x->dtype != yk_acc(p->dtype))
-				return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", p, x);
-			if (!yk_same_shape(x, p))
-				return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", p, x);
-		}
+	uint8_t dtype[YOKE_MAP_MAX_INPUTS] = { 0 };
+	const uint32_t lists = (uint32_t)l->lists, n = c->list;
+	for (int k = 0; k < l->map.ninsn; k++)
+		if (l->map.insn[k].op == YOKE_MAP_INPUT)
+			dtype[l->map.insn[k].a] = l->map.insn[k].dtype;
+	for (uint32_t k = 0; k < c->nin; k++) {
+		const bool list = k < lists * n;
+		const uint32_t input = list ? k / n : k - lists * n + lists;
+		const struct yk_value *x = IN(k), *like = IN(k % n);
+		if (dtype[input] && x->dtype != dtype[input])
+			return fail_one(g, c, YOKE_EDTYPE, "the program is for another dtype than", x);
+		if (list && !yk_same_shape(x, like))
+			return fail_two(g, c, YOKE_ESHAPE, "shapes differ:", like, x);
+		if (!list && yk_count(x) != 1 && (x->rank != 1 || x->dims[0] != n))
+			return fail_one(g, c, YOKE_ESHAPE, "not a number, nor one a tensor:", x);
 	}
 	return 0;
 }
 
-// The numbers behind the lists are of one element each; with bit i of `optional`, i may be absent.
-static int want_numbers(struct yk_graph *g, const struct yk_call *c, uint32_t lists, uint32_t n,
-			const char *const *name, unsigned optional)
+int yk_shape_list_map(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t at = lists * c->list + i;
-		char text[160];
-		if (!has(c, at) && optional >> i & 1)
-			continue;
-		if (!has(c, at))
-			return yk_op_fail(g, c->op, YOKE_EINVAL, "%s is absent", name[i]);
-		if (yk_count(IN(at)) != 1 || !yk_is_float(IN(at)->dtype))
-			return yk_op_fail(g, c->op, YOKE_ESHAPE,
-					  "%s is one floating-point number, got %s", name[i],
-					  yk_describe(IN(at), text));
+	const struct yk_listed l = yk_listed(c->attr);
+	for (uint32_t k = 0; k < l.map.nout * c->list; k++) {
+		out[k] = *IN(k % c->list);
+		out[k].dtype = l.map.insn[l.map.out[k / c->list]].dtype;
 	}
-	return 0;
+	return check(g, c, &l);
 }
 
-// Results like the lists from[0], from[1], .. of the operands.
-static void like_lists(const struct yk_graph *g, const struct yk_call *c, int lists,
-		       const uint32_t *from, struct yk_value *out)
+int yk_shape_list_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	for (int l = 0; l < lists; l++)
-		for (uint32_t i = 0; i < c->list; i++) {
-			yk_id x = c->in[from[l] * c->list + i];
-			*out++ = g->value[x == YK_NIL ? c->in[i] : x];
-		}
-}
-
-// lists p g m v; lr c1 c2 gscale -> lists p m v
-int yk_shape_multi_adam(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	static const char *const name[] = { "lr", "c1", "c2", "scale" };
-	int e = want_lists(g, c, 4, 0);
-
-	e = e < 0 ? e : want_numbers(g, c, 4, 4, name, 1 << 3);
-	if (e == 0)
-		like_lists(g, c, 3, (uint32_t[]){ 0, 2, 3 }, out);
-	return e;
-}
-
-// lists p g b; lr first gscale -> lists p b
-int yk_shape_multi_sgd(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	static const char *const name[] = { "lr", "first", "scale" };
-	int e = want_lists(g, c, 3, 2);
-
-	// without buffers no step is the first
-	e = e < 0 ? e : want_numbers(g, c, 3, 3, name, 1 << 2 | (has(c, 2 * c->list) ? 0 : 1 << 1));
-	if (e == 0)
-		like_lists(g, c, 2, (uint32_t[]){ 0, 2 }, out);
-	return e;
-}
-
-int yk_shape_multi_norm(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	*out = (struct yk_value){ .dtype = yoke_f32 };
-	return want_lists(g, c, 1, 0);
-}
-
-// list g; scale -> list of its accumulators' dtypes, bool []
-int yk_shape_multi_unscale(struct yk_graph *g, const struct yk_call *c,
-			   struct yk_value *out)
-{
-	like_lists(g, c, 1, (uint32_t[]){ 0 }, out);
-	for (uint32_t i = 0; i < c->list; i++)
-		out[i].dtype = (uint8_t)yk_acc(out[i].dtype);
-	out[c->list] = (struct yk_value){ .dtype = yoke_bool };
-	int e = want_lists(g, c, 1, 0);
-	return e < 0 ? e : want_numbers(g, c, 1, 1, (const char *const[]){ "scale" }, 0);
+	const struct yk_listed l = yk_listed(c->attr);
+	*out = (struct yk_value){ .dtype = l.map.insn[l.map.out[0]].dtype,
+				  .rank = l.each != 0,
+				  .dims = { c->list } };
+	return check(g, c, &l);
 }
 
 // ---- parts ----
 
-// Tensor i of a list in the accumulator's dtype; a number that all tensors share in that of x.
-static yk_id item(struct yk_graph *g, const struct yk_call *c, uint32_t list, uint32_t i)
+// A number for tensor i.
+static yk_id number(struct yk_graph *g, yk_id x, int64_t i)
 {
-	return yk_up(g, c->in[list * c->list + i]);
+	if (g->value[x].rank && yk_count(&g->value[x]) > 1)
+		x = yk_slice(g, x, &i, &(int64_t){ 1 }, &(int64_t){ 1 });
+	return x == YK_BAD || !g->value[x].rank ? x : yk_reshape(g, x, 0, NULL);
 }
 
-static yk_id shared(struct yk_graph *g, yk_id number, yk_id x)
+// The program's results of tensor i, of its shape.
+static void tensor(struct yk_graph *g, const struct yk_call *c, const struct yk_listed *l, uint32_t i,
+		   yk_id *out)
 {
-	if (number == YK_NIL || number == YK_BAD)
-		return number;
-	if (g->value[number].rank) // [1] against a tensor of no axes would give it one
-		number = yk_reshape(g, number, 0, NULL);
-	return yk_down(g, number, x);
+	const uint32_t lists = (uint32_t)l->lists;
+	const struct yk_value like = *IN(i);
+	yk_id in[YOKE_MAP_MAX_INPUTS];
+	for (uint32_t k = 0; k < l->map.nin; k++)
+		in[k] = k < lists ? c->in[k * c->list + i] : number(g, c->in[lists * c->list + k - lists], i);
+	yk_program_parts(g, &l->map, in, out);
+	for (int k = 0; k < l->map.nout; k++)
+		if (out[k] != YK_BAD && !yk_same_shape(&g->value[out[k]], &like))
+			out[k] = yk_broadcast(g, out[k], like.rank, like.dims);
 }
 
-// x a + y b, with literals a and b
-static yk_id blend(struct yk_graph *g, yk_id x, double a, yk_id y, double b)
+void yk_decompose_list_map(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	return yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, x, a), yk_bin_lit(g, YK_MUL, y, b));
-}
-
-// What Adam and what follows it have in common: m, v and sqrt(v) / sqrt(c2) + eps.
-struct moments {
-	yk_id p, m, v, root, lr, c1;
-};
-
-static struct moments moments(struct yk_graph *g, const struct yk_call *c, uint32_t i)
-{
-	const yk_id *single = c->in + 4 * c->list;
-	struct moments a = { .p = item(g, c, 0, i) };
-	yk_id cot = item(g, c, 1, i), scale = shared(g, single[3], a.p);
-	double beta1 = c->attr[0].f, beta2 = c->attr[1].f;
-	a.lr = shared(g, single[0], a.p);
-	a.c1 = shared(g, single[1], a.p);
-	if (scale != YK_NIL)
-		cot = yk_bin(g, YK_MUL, cot, scale);
-	a.m = blend(g, item(g, c, 2, i), beta1, cot, 1 - beta1);
-	a.v = blend(g, item(g, c, 3, i), beta2, yk_un(g, YK_SQUARE, cot), 1 - beta2);
-	a.root = yk_bin(g, YK_DIV, yk_un(g, YK_SQRT, a.v),
-			yk_un(g, YK_SQRT, shared(g, single[2], a.p)));
-	a.root = yk_bin_lit(g, YK_ADD, a.root, c->attr[2].f);
-	return a;
-}
-
-static void moments_out(struct yk_graph *g, const struct yk_call *c, uint32_t i,
-			const struct moments *a, yk_id p, yk_id *out)
-{
-	uint32_t n = c->list;
-	out[i] = yk_down(g, p, c->in[i]);
-	out[n + i] = yk_down(g, a->m, c->in[2 * n + i]);
-	out[2 * n + i] = yk_down(g, a->v, c->in[3 * n + i]);
-}
-
-void yk_decompose_multi_adamw(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
+	const struct yk_listed l = yk_listed(c->attr);
+	yk_id one[YOKE_MAP_MAX_OUTPUTS];
 	for (uint32_t i = 0; i < c->list; i++) {
-		struct moments a = moments(g, c, i);
-		// p (1 - lr decay) - (lr / c1) m / (sqrt(v) / sqrt(c2) + eps)
-		yk_id keep = yk_bin_lit(g, YK_MUL, a.lr, -c->attr[3].f);
-		yk_id p = yk_bin(g, YK_MUL, a.p, yk_bin_lit(g, YK_ADD, keep, 1));
-		yk_id step = yk_bin(g, YK_MUL, yk_bin(g, YK_DIV, a.lr, a.c1),
-				    yk_bin(g, YK_DIV, a.m, a.root));
-		moments_out(g, c, i, &a, yk_bin(g, YK_SUB, p, step), out);
+		tensor(g, c, &l, i, one);
+		for (uint32_t k = 0; k < l.map.nout; k++)
+			out[k * c->list + i] = one[k];
 	}
 }
 
-// The 2-norm of all elements.
-static yk_id norm(struct yk_graph *g, yk_id x)
+void yk_decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, x), YOKE_ALL, false);
-	return yk_un(g, YK_SQRT, sum);
-}
-
-// phi(|p|) / |r|, 1 where a norm is 0 (You et al. 2020); phi keeps |p| in attr[4] .. attr[5]
-static yk_id trust(struct yk_graph *g, const struct yk_call *c, yk_id p, yk_id r)
-{
-	double least = c->attr[4].f, most = c->attr[5].f;
-	yk_id of_p = norm(g, p), of_r = norm(g, r), phi = of_p;
-	if (of_p == YK_BAD)
-		return of_p;
-	int dtype = g->value[of_p].dtype;
-	if (least > 0)
-		phi = yk_bin_lit(g, YK_MAX, phi, least);
-	if (most < INFINITY)
-		phi = yk_bin_lit(g, YK_MIN, phi, most);
-	yk_id zero = yk_lit(g, dtype, 0);
-	yk_id none = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, of_p, zero),
-			    yk_bin(g, YK_EQ, of_r, zero));
-	return yk_tri(g, YK_SELECT, none, yk_lit(g, dtype, 1),
-		      yk_bin(g, YK_DIV, phi, of_r));
-}
-
-void yk_decompose_multi_lamb(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
+	const struct yk_listed l = yk_listed(c->attr);
+	const bool sum = l.kind == YOKE_REDUCE_SUM, max = l.kind == YOKE_REDUCE_MAX;
+	const int fold = sum ? YK_ADD : max ? YK_MAX : YK_MIN;
+	const int reduce = sum ? YK_SUM : max ? YK_REDUCE_MAX : YK_REDUCE_MIN;
+	yk_id *each = malloc(c->list * sizeof *each);
+	*out = YK_BAD;
+	if (!each) {
+		yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for %u tensors", c->list);
+		return;
+	}
 	for (uint32_t i = 0; i < c->list; i++) {
-		struct moments a = moments(g, c, i);
-		// r = (m / c1) / (sqrt(v) / sqrt(c2) + eps) + decay p; p - lr ratio r
-		yk_id r = yk_bin(g, YK_DIV, yk_bin(g, YK_DIV, a.m, a.c1), a.root);
-		if (c->attr[3].f != 0)
-			r = yk_bin(g, YK_ADD, r, yk_bin_lit(g, YK_MUL, a.p, c->attr[3].f));
-		yk_id rate = a.lr;
-		if (c->attr[6].i)
-			rate = yk_bin(g, YK_MUL, rate, trust(g, c, a.p, r));
-		yk_id p = yk_bin(g, YK_SUB, a.p, yk_bin(g, YK_MUL, rate, r));
-		moments_out(g, c, i, &a, p, out);
+		yk_id x;
+		tensor(g, c, &l, i, &x);
+		if (x == YK_BAD)
+			goto done;
+		const int dtype = g->value[x].dtype;
+		if (yk_count(&g->value[x]) || sum)
+			x = yk_reduce(g, reduce, x, YOKE_ALL, false);
+		else // of nothing
+			x = yk_lit(g, dtype, max ? -INFINITY : INFINITY);
+		if (l.each)
+			each[i] = x == YK_BAD ? x : yk_reshape(g, x, 1, &(int64_t){ 1 });
+		else
+			each[i] = i ? yk_bin(g, fold, each[i - 1], x) : x;
 	}
-}
-
-void yk_decompose_multi_sgd(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	uint32_t n = c->list;
-	const yk_id *single = c->in + 3 * n;
-	double momentum = c->attr[0].f, dampening = c->attr[1].f, decay = c->attr[2].f;
-	for (uint32_t i = 0; i < n; i++) {
-		yk_id p = item(g, c, 0, i), cot = item(g, c, 1, i), b = item(g, c, 2, i);
-		yk_id scale = shared(g, single[2], p);
-		if (scale != YK_NIL)
-			cot = yk_bin(g, YK_MUL, cot, scale);
-		if (decay != 0)
-			cot = yk_bin(g, YK_ADD, cot, yk_bin_lit(g, YK_MUL, p, decay));
-		out[n + i] = YK_NIL;
-		if (b != YK_NIL) {
-			// b = g at the first step
-			yk_id next = blend(g, b, momentum, cot, 1 - dampening);
-			yk_id first = shared(g, single[1], p);
-			yk_id starts = yk_bin(g, YK_NE, first,
-					      yk_lit(g, g->value[first].dtype, 0));
-			b = yk_tri(g, YK_SELECT, starts, cot, next);
-			out[n + i] = yk_down(g, b, c->in[2 * n + i]);
-			cot = !c->attr[3].i ? b :
-					      yk_bin(g, YK_ADD, cot,
-						     yk_bin_lit(g, YK_MUL, b, momentum));
-		}
-		yk_id step = yk_bin(g, YK_MUL, shared(g, single[0], p), cot);
-		out[i] = yk_down(g, yk_bin(g, YK_SUB, p, step), c->in[i]);
-	}
-}
-
-void yk_decompose_multi_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	yk_id sum = YK_NIL;
-	bool wide = false; // all in f64 when one of them is
-	for (uint32_t i = 0; i < c->list; i++)
-		wide |= g->value[c->in[i]].dtype == yoke_f64;
-	for (uint32_t i = 0; i < c->list; i++) {
-		yk_id x = yk_cast(g, c->in[i], wide ? yoke_f64 : yoke_f32);
-		yk_id s = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, x), YOKE_ALL, false);
-		sum = sum == YK_NIL ? s : yk_bin(g, YK_ADD, sum, s);
-	}
-	out[0] = sum == YK_NIL ? yk_lit(g, yoke_f32, 0) :
-				 yk_cast(g, yk_un(g, YK_SQRT, sum), yoke_f32);
-}
-
-void yk_decompose_multi_unscale(struct yk_graph *g, const struct yk_call *c, yk_id *out)
-{
-	yk_id bad = yk_lit(g, yoke_f32, 0); // how many are not finite, or at least one
-	for (uint32_t i = 0; i < c->list; i++) {
-		yk_id x = item(g, c, 0, i);
-		out[i] = yk_bin(g, YK_MUL, x, shared(g, c->in[c->list], x));
-		yk_id finite = yk_un(g, YK_ISFINITE, out[i]);
-		yk_id one = yk_cast(g, yk_un(g, YK_NOT, finite), yoke_f32);
-		bad = yk_bin(g, YK_ADD, bad, yk_reduce(g, YK_SUM, one, YOKE_ALL, false));
-	}
-	out[c->list] = yk_bin(g, YK_NE, bad, yk_lit(g, yoke_f32, 0));
+	*out = l.each ? yk_record(g, YK_CONCAT, c->list, each, 1, &(union yoke_attr){ .i = 0 }) :
+			each[c->list - 1];
+done:
+	free(each);
 }

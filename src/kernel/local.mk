@@ -5,6 +5,9 @@ libyokecore_la_SOURCES += \
 	src/kernel/cache.h \
 	src/kernel/cache_folder.c \
 	src/kernel/cache_sweep.c \
+	src/kernel/formula.c \
+	src/kernel/formula.h \
+	src/kernel/formulas.c \
 	src/kernel/kerneltext.h \
 	src/kernel/mapcall.c \
 	src/kernel/mapform.c \

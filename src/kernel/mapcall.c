@@ -35,7 +35,7 @@ static void fill_key(const struct yk_map_form *f, struct yoke_map_call *c)
 	add_key(c, m->out, m->nout * sizeof *m->out);
 	for (unsigned k = 0; k <= f->noperand; k++) {
 		const struct yk_map_operand *o = &f->operand[k];
-		uint8_t step[] = { o->dtype, o->class, 0 };
+		uint8_t step[] = { o->dtype, o->class, o->each };
 		// at most two axes have other than ANY
 		for (int i = 0; i < f->rank && o->class == YK_MAP_STRIDED; i++)
 			if (i == f->rank - 1 || i == f->split - 1)
@@ -49,7 +49,7 @@ static void fill_args(const struct yk_map_form *f, struct yoke_map_call *c)
 {
 	for (unsigned k = 0; k < f->noperand; k++) {
 		const struct yk_map_operand *o = &f->operand[k];
-		if (o->class < YK_MAP_LINEAR)
+		if (o->class < YK_MAP_LINEAR || (f->list && o->class == YK_MAP_LINEAR))
 			continue;
 		add_operand(c, YOKE_MAP_ARG_SEGMENT, o);
 		add_operand(c, YOKE_MAP_ARG_OFFSET, o);

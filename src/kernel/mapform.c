@@ -436,14 +436,100 @@ static int count_args(const struct yk_map_form *f)
 	return n;
 }
 
-int yk_map_form(const struct yoke_op *op, struct yk_map_form *f)
+// ---- lists ----
+
+enum { VIEWS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS };
+
+// A tensor's part of an op over lists, as the MAP of a row over views `v`, and which view of the op each
+// one is.  A reduction's output is like the program's.
+static int flatten(const struct yoke_op *op, struct yoke_view *v, int32_t *number, struct yoke_op *to)
 {
+	const struct yoke_map *m = op->map;
+	const uint32_t list = op->list, lists = op->lists_in, outs = m->nout;
+	const bool reduces = op->code == YOKE_OP_LIST_REDUCE;
+
+	*to = (struct yoke_op){ .size = sizeof *to, .code = YOKE_OP_MAP, .rank = 1, .dims = { 2 }, .map = m,
+				.nout = outs, .nin = m->nin, .out = v, .in = v + outs };
+	if (!list || !lists || outs > YOKE_MAP_MAX_OUTPUTS || m->nin > YOKE_MAP_MAX_INPUTS ||
+	    op->nin < lists * list || m->nin != lists + op->nin - lists * list ||
+	    op->lists_out != (reduces ? 0 : outs) || op->nout != (reduces ? 1 : outs * list) ||
+	    (reduces && (outs != 1 || m->out[0] >= m->ninsn)))
+		return YOKE_EINVAL;
+	for (unsigned k = 0; k < m->ninsn; k++)
+		if (m->insn[k].op == YOKE_MAP_INDEX || m->insn[k].op == YOKE_MAP_RAND)
+			return YOKE_EUNSUPPORTED;
+	for (uint32_t k = 0; k < outs + m->nin; k++) {
+		const uint32_t input = k - outs;
+		const bool one = k >= outs && input >= lists; // a number
+		const uint32_t at = k < outs ? (reduces ? 0 : k * list) :
+				    one	     ? op->nout + lists * list + input - lists :
+					       op->nout + input * list;
+		number[k] = (int32_t)at;
+		v[k] = at < op->nout ? op->out[at] : op->in[at - op->nout];
+		v[k].rank = 1, v[k].dims[0] = 2, v[k].strides[0] = !one;
+	}
+	if (reduces)
+		v[0].dtype = m->insn[m->out[0]].dtype;
+	return 0;
+}
+
+// What a form of a MAP is of the op over lists.
+static void take_list(const struct yoke_op *op, const int32_t *number, struct yk_map_form *f)
+{
+	f->list = true;
+	f->code = op->code;
+	for (unsigned k = 0; k < f->noperand; k++) {
+		struct yk_map_operand *o = &f->operand[k];
+		const uint32_t at = (uint32_t)number[k];
+		o->view = at < op->nout ? &op->out[at] : &op->in[at - op->nout];
+		o->number = number[k];
+		o->each = o->class == YK_MAP_ONE && o->view->rank == 1 && o->view->dims[0] != 1;
+	}
+	if (op->code == YOKE_OP_LIST_REDUCE) { // it is not the program's to store
+		f->operand[0].view = NULL;
+		f->operand[0].class = YK_MAP_PRODUCT;
+	}
+	for (unsigned k = 0; k < f->map->ninsn; k++) {
+		const struct yoke_insn *n = &f->map->insn[k];
+		const uint16_t used[] = { n->a, n->b, n->c };
+		bool given = n->op != YOKE_MAP_INPUT || f->operand[f->map->nout + n->a].class != YK_MAP_LINEAR;
+		for (int i = 0; i < yk_map_operands(n->op); i++)
+			given = given && f->given >> used[i] & 1;
+		f->given |= (uint64_t)given << k;
+	}
+}
+
+int yk_map_operands(int op)
+{
+	if (op <= YOKE_MAP_INDEX)
+		return 0;
+	if (op == YOKE_MAP_RAND || op == YOKE_MAP_SELECT)
+		return 3;
+	return op == YOKE_MAP_NORMAL || (op >= YOKE_MAP_ADD && op < YOKE_MAP_NEG) ||
+	       (op >= YOKE_MAP_EQ && op <= YOKE_MAP_GE) ? 2 : 1;
+}
+
+int yk_map_form(const struct yoke_op *of, struct yk_map_form *f)
+{
+	const bool list = of->code == YOKE_OP_LIST_MAP || of->code == YOKE_OP_LIST_REDUCE;
+	const struct yoke_op *op = of;
+	int32_t number[VIEWS];
+	struct yoke_view v[VIEWS];
+	struct yoke_op flat;
 	struct space s = { .rank = 0 };
 	bool divides = false;
 
 	if ((op->code != YOKE_OP_MAP && op->code != YOKE_OP_REDUCE &&
-	     op->code != YOKE_OP_CONTRACT && op->code != YOKE_OP_SCAN_MAP) || !op->map)
+	     op->code != YOKE_OP_CONTRACT && op->code != YOKE_OP_SCAN_MAP && !list) || !op->map)
 		return YOKE_EINVAL;
+	if (list) {
+		int bad = flatten(of, v, number, &flat);
+		if (bad)
+			return bad;
+		op = &flat;
+	}
+	f->list = false;
+	f->given = 0;
 	int err = check_program(op, &f->dtypes);
 	if (!err)
 		err = space_of(op, &s);
@@ -468,5 +554,7 @@ int yk_map_form(const struct yoke_op *op, struct yk_map_form *f)
 		divides = divides || yk_map_length(f, i);
 	f->narrow = divides && is_narrow(f);
 	count_items(f);
+	if (list)
+		take_list(of, number, f);
 	return count_args(f) <= YOKE_MAP_MAX_ARGS ? 0 : YOKE_EUNSUPPORTED;
 }

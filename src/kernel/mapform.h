@@ -28,6 +28,7 @@ struct yk_map_operand {
 	const struct yoke_view *view; // NULL: none, a product or an index
 	int32_t number;               // of a buffer: as struct yoke_map_arg counts
 	uint8_t class, dtype;
+	bool each;                    // of lists: one number a tensor
 	uint8_t step[YK_MAP_AXES];    // STRIDED: where the text knows the stride
 	int64_t strides[YK_MAP_AXES]; // of the merged axes
 };
@@ -47,6 +48,8 @@ struct yk_map_form {
 	uint64_t count[YOKE_MAP_INDICES]; // as in struct yoke_map_call
 	unsigned noperand;                // without the index
 	int64_t dims[YK_MAP_AXES];
+	bool list;      // one tensor of each list; LINEAR operands are lists, others numbers
+	uint64_t given; // bit k: of lists: instruction k is of numbers alone
 	struct yk_map_operand operand[YK_MAP_OPERANDS];
 };
 
@@ -56,6 +59,8 @@ int yk_map_form(const struct yoke_op *, struct yk_map_form *);
 // Is there an argument for the length of this axis?  One for each that comes behind another
 // under the same index.
 bool yk_map_length(const struct yk_map_form *, int axis);
+// Values that an instruction reads.
+int yk_map_operands(int op);
 // Does the program ask for the index?
 bool yk_map_indexed(const struct yoke_map *);
 

@@ -120,15 +120,32 @@ static bool in_memory(const struct yk_map_operand *o)
 	return o->view && o->class >= YK_MAP_LINEAR;
 }
 
-// The list of parameters, or of the arguments that pass them on.
-static void put_list(struct text *t, const struct yk_map_form *f, bool types)
+// Is operand k a list?
+static bool is_listed(const struct yk_map_form *f, unsigned k)
+{
+	return f->list && f->operand[k].class == YK_MAP_LINEAR;
+}
+
+// Is the instruction's value the same for all elements of a tensor of lists?
+static bool is_given(const struct yk_map_form *f, unsigned insn)
+{
+	return f->list && f->given >> insn & 1;
+}
+
+// The list of parameters, or of the arguments that pass them on.  numbers: of lists, what finds their
+// numbers, instead of what comes from them.
+static void put_list(struct text *t, const struct yk_map_form *f, bool types, bool numbers)
 {
 	const char *pointer = types ? "GLOBAL uchar *" : "", *word = types ? "ulong " : "";
 	const char *stride = types ? "long " : "";
 
 	for (unsigned k = 0; k < f->noperand; k++)
-		if (in_memory(&f->operand[k]))
+		if (in_memory(&f->operand[k]) && (!f->list || numbers != is_listed(f, k)))
 			put(t, ", %ss%u, %sat%u", pointer, k, word, k);
+	if (f->list && !numbers) {
+		put(t, ", %su\n", types ? "struct list_numbers " : "");
+		return;
+	}
 	for (unsigned k = 0; k < f->noperand; k++)
 		if (f->operand[k].class == YK_MAP_VALUE)
 			put(t, ", %sw%u", word, k);
@@ -149,9 +166,9 @@ static void put_list(struct text *t, const struct yk_map_form *f, bool types)
 static void put_parameters(struct text *t, const struct yk_map_form *f)
 {
 	put(t, "\n#define MAP_PARAMS ");
-	put_list(t, f, true);
+	put_list(t, f, true, false);
 	put(t, "#define MAP_ARGS ");
-	put_list(t, f, false);
+	put_list(t, f, false, false);
 }
 
 // ---- where operands are ----
@@ -195,7 +212,7 @@ static void put_place(struct text *t, const struct yk_map_form *f, unsigned k, i
 	if (o->class == YK_MAP_LINEAR)
 		put(t, "%s", f->flat ? "(long)j" : "(long)(r * width + j)");
 	else if (o->class == YK_MAP_ONE)
-		put(t, "0");
+		put(t, o->each ? "(long)i" : "0");
 	else
 		put(t, "(long)(0");
 	for (int i = 0; i < end && o->class == YK_MAP_STRIDED; i++)
@@ -519,27 +536,76 @@ static void put_seed(struct text *t, const struct yk_map_form *f, unsigned k)
 
 // ---- functions ----
 
+// One instruction as a variable, or two.
+static int put_insn(struct text *t, const struct yk_map_form *f, unsigned k)
+{
+	const struct yoke_insn *n = &f->map->insn[k];
+	const bool bits = as_bits(f, n);
+
+	if (bits)
+		put(t, "\tushort h%u = ", k);
+	else
+		put(t, "\t%s v%u = ", dtypes[n->dtype].type, k);
+	int err = put_value(t, f, n);
+	put(t, ";\n");
+	if (bits)
+		put(t, "\tfloat v%u = f32_of_%s(h%u);\n", k, dtypes[n->dtype].name, k);
+	return err;
+}
+
 static int put_program(struct text *t, const struct yk_map_form *f)
 {
+	int err = 0;
+
 	for (unsigned k = f->map->nout; k + f->carried < f->noperand; k++)
-		put_operand(t, f, k);
-	for (unsigned k = 0; k < f->map->ninsn; k++) {
+		if (!f->list || is_listed(f, k))
+			put_operand(t, f, k);
+	for (unsigned k = 0; k < f->map->ninsn && !err; k++) {
 		const struct yoke_insn *n = &f->map->insn[k];
-		const bool bits = as_bits(f, n);
 		if (is_drawn(f, n)) // a parameter
 			continue;
-		if (bits)
-			put(t, "\tushort h%u = ", k);
+		if (is_given(f, k))
+			put(t, "\t%s v%u = u.v%u;\n", dtypes[n->dtype].type, k, k);
 		else
-			put(t, "\t%s v%u = ", dtypes[n->dtype].type, k);
-		int err = put_value(t, f, n);
-		if (err)
-			return err;
-		put(t, ";\n");
-		if (bits)
-			put(t, "\tfloat v%u = f32_of_%s(h%u);\n", k, dtypes[n->dtype].name, k);
+			err = put_insn(t, f, k);
+		if (is_given(f, k) && as_bits(f, n))
+			put(t, "\tushort h%u = %s_of_f32(v%u);\n", k, dtypes[n->dtype].name, k);
 	}
-	return 0;
+	return err;
+}
+
+// Of lists: what is the same for all elements of tensor i, and where its part of each list is.
+static int put_tensor(struct text *t, const struct yk_map_form *f)
+{
+	unsigned lists = 0;
+	int err = 0;
+
+	put(t, "struct list_numbers {\n\tulong i;\n");
+	for (unsigned k = 0; k < f->map->ninsn; k++)
+		if (is_given(f, k))
+			put(t, "\t%s v%u;\n", dtypes[f->map->insn[k].dtype].type, k);
+	put(t, "};\n#define LIST_PARAMS ");
+	put_list(t, f, true, true);
+	put(t, "#define LIST_ARGS ");
+	put_list(t, f, false, true);
+	put(t, "FN struct list_numbers list_numbers(ulong i LIST_PARAMS)\n{\n\tstruct list_numbers u;\n\tu.i = i;\n");
+	for (unsigned k = f->map->nout; k < f->noperand; k++)
+		if (!is_listed(f, k))
+			put_operand(t, f, k);
+	for (unsigned k = 0; k < f->map->ninsn && !err; k++)
+		if (is_given(f, k)) {
+			err = put_insn(t, f, k);
+			put(t, "\tu.v%u = v%u;\n", k, k);
+		}
+	put(t, "\treturn u;\n}\n#define LIST_TENSOR(i) struct list_numbers u = list_numbers(i LIST_ARGS);");
+	for (unsigned k = 0; k < f->noperand; k++)
+		if (is_listed(f, k)) {
+			put(t, " GLOBAL uchar *s%u = LIST_SEGMENT(%u); ulong at%u = LIST_OFFSET(%u);", k, lists, k,
+			    lists);
+			lists++;
+		}
+	put(t, "\n#define LISTS %u\n", lists);
+	return err;
 }
 
 // The value of output k, as it is stored.
@@ -669,13 +735,17 @@ static int put_load(struct text *t, const struct yk_map_form *f)
 {
 	const char *type = dtypes[f->map->insn[f->map->out[0]].dtype].type;
 
-	put(t, "#define MAP_TYPE %s\nFN ulong map_place(ulong r, ulong c MAP_PARAMS)\n{\n", type);
-	put_axes(t, f, 0, f->split, "r", "c");
-	put(t, "\treturn (ulong)");
-	put_place(t, f, 0, f->split);
-	put(t, ";\n}\n"
-	    "FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS)\n{\n");
-	put_axes(t, f, 0, f->split, "r", "c");
+	put(t, "#define MAP_TYPE %s\n", type);
+	if (!f->list) {
+		put(t, "FN ulong map_place(ulong r, ulong c MAP_PARAMS)\n{\n");
+		put_axes(t, f, 0, f->split, "r", "c");
+		put(t, "\treturn (ulong)");
+		put_place(t, f, 0, f->split);
+		put(t, ";\n}\n");
+	}
+	put(t, "FN MAP_TYPE map_load(ulong r, ulong c, ulong q, ulong j MAP_PARAMS)\n{\n");
+	if (f->split)
+		put_axes(t, f, 0, f->split, "r", "c");
 	put_axes(t, f, f->split, f->rank, "q", "j");
 	int err = put_program(t, f);
 	put(t, "\treturn v%u;\n}\n", f->map->out[0]);
@@ -749,8 +819,12 @@ int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t ca
 	if (!err)
 		err = put_helpers(&t, dialect, &f);
 	if (!err) {
+		err = f.list ? put_tensor(&t, &f) : 0;
 		put_parameters(&t, &f);
-		err = op->code == YOKE_OP_REDUCE   ? put_load(&t, &f) :
+	}
+	if (!err) {
+		const bool loads = op->code == YOKE_OP_REDUCE || op->code == YOKE_OP_LIST_REDUCE;
+		err = loads			     ? put_load(&t, &f) :
 		      op->code == YOKE_OP_CONTRACT ? put_store(&t, &f) :
 		      op->code == YOKE_OP_SCAN_MAP ? put_scan(&t, &f) :
 						     put_element(&t, &f);

@@ -138,8 +138,9 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 	op->nout = n->nout;
 	op->nin = n->nin;
 	op->list = n->list;
-	op->lists_in = row->lists_in;
-	op->lists_out = row->lists_out;
+	const union yoke_attr *a = yk_attrs(g, n);
+	op->lists_in = (uint8_t)yk_lists_in(n->op, a);
+	op->lists_out = (uint8_t)yk_lists_out(n->op, a);
 	op->in = b->view + n->nout;
 	for (uint32_t i = 0; i < n->nout; i++) {
 		yk_id v = n->out + i;
@@ -159,7 +160,6 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		b->value[n->nout + i] = v;
 		plain_view(w, &b->view[n->nout + i], v, dense);
 	}
-	const union yoke_attr *a = yk_attrs(g, n);
 	if (n->op == YK_SCAN_MAP) {
 		const struct yk_scanned s = yk_scanned(a);
 		const struct yk_value *x = &g->value[g->arg[n->in]];
@@ -171,6 +171,13 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		op->attr[0].i = s.axis;
 		op->attr[1].i = s.from_end;
 		op->attr[2].i = s.carried;
+	} else if (yk_is_listed(n->op)) {
+		const struct yk_listed l = yk_listed(a);
+		b->map = l.map;
+		op->map = &b->map;
+		op->nattr = n->op == YK_LIST_REDUCE ? 2 : 0;
+		op->attr[0].i = l.kind;
+		op->attr[1].i = l.each;
 	} else if (row->code != YOKE_OP_MOVE && row->code != YOKE_OP_SCATTER_ADD) {
 		op->nattr = n->nattr;
 		memcpy(op->attr, a, n->nattr * sizeof *a);

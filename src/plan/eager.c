@@ -11,18 +11,6 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-// Has the result no bytes, since the operand that it takes the place of is absent?
-static bool absent(const struct yk_graph *g, const struct yk_node *n, uint32_t out)
-{
-	const struct yk_op_row *row = yk_op_row(n->op);
-	if (!n->list)
-		return false;
-	for (int i = 0; i < row->ninplace; i++)
-		if (row->inplace[i].out == out / n->list && row->inplace[i].in < row->lists_in)
-			return yk_ins(g, n)[row->inplace[i].in * n->list + out % n->list] == YK_NIL;
-	return false;
-}
-
 static int run_node(struct yk_planner *pl, size_t k)
 {
 	struct yoke_context *ctx = pl->ctx;
@@ -31,8 +19,7 @@ static int run_node(struct yk_planner *pl, size_t k)
 	int err = 0;
 	pl->roots = 0;
 	for (uint32_t i = 0; i < n->nout && !err; i++)
-		if (!absent(&ctx->graph, n, i))
-			err = yk_root_add(pl, NULL, n->out + i);
+		err = yk_root_add(pl, NULL, n->out + i);
 	if (!err && pl->roots) {
 		yk_flight_wait(ctx);
 		err = yk_run_roots(pl, &started);

@@ -181,16 +181,11 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 	if (s->op.code == YOKE_OP_CONTRACT) // an epilogue goes element by element, its product not
 		return in - s->op.nout >= 2;
 	const struct yk_op_row *row = yk_op_row(s->opcode);
-	uint32_t list = s->op.list, operand = in - s->op.nout, result = out;
-	if (list) {
-		if (operand >= list * row->lists_in || result >= list * row->lists_out ||
-		    operand % list != result % list)
-			return false;
-		operand /= list;
-		result /= list;
-	}
+	const uint32_t list = s->op.list, operand = in - s->op.nout;
+	if (s->op.code == YOKE_OP_LIST_MAP) // the same tensor of a list
+		return operand < list * s->op.lists_in && operand % list == out % list;
 	for (int i = 0; i < row->ninplace && s->op.code != YOKE_OP_REDUCE; i++)
-		if (row->inplace[i].in == operand && row->inplace[i].out == result)
+		if (row->inplace[i].in == operand && row->inplace[i].out == out)
 			return true;
 	return false;
 }
@@ -302,16 +297,11 @@ static uint32_t heritable(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 static uint32_t find_heritable(struct layout *l, uint32_t s, uint32_t o)
 {
 	const struct yk_step *step = &l->p->step[s];
-	const struct yk_op_row *row = yk_op_row(step->opcode);
-	uint32_t list = step->op.list, in = YK_NIL;
-	if (!list) {
-		for (uint32_t i = step->op.nout; i < step->views && in == YK_NIL; i++)
-			in = heritable(l, s, o, i);
-		return in;
-	}
-	for (int k = 0; k < row->ninplace && in == YK_NIL; k++) // the same tensor of another list
-		if (row->inplace[k].out == o / list && row->inplace[k].in < row->lists_in)
-			in = heritable(l, s, o, step->op.nout + row->inplace[k].in * list + o % list);
+	const uint32_t list = step->op.list; // of those the same tensor is asked for alone
+	uint32_t in = YK_NIL;
+	for (uint32_t i = step->op.nout + (list ? o % list : 0); i < step->views && in == YK_NIL;
+	     i += list ? list : 1)
+		in = heritable(l, s, o, i);
 	return in;
 }
 

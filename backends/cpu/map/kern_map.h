@@ -115,6 +115,7 @@ struct yk_prog {
 	struct yk_step *step; // room for all instructions
 	struct yk_operand in[YOKE_MAP_MAX_INPUTS], out[YOKE_MAP_MAX_OUTPUTS], index;
 	bool uniform[YOKE_MAP_MAX_INSNS];
+	uint8_t fold[YOKE_MAP_MAX_INSNS]; // the instruction whose link computes this one too, 0: its own
 	uint16_t over[YOKE_MAP_MAX_OUTPUTS]; // bit k: input k has bytes of the output's
 	// the value each output is written with when computed, -1: stored at the end
 	int64_t direct[YOKE_MAP_MAX_OUTPUTS];
@@ -142,6 +143,10 @@ bool ISA(yk_prog_bind)(struct yk_prog *, const struct yoke_map *, const struct y
 // Lets large outputs that nothing reads soon be written past the caches.  Whoever ran the
 // program on a thread then calls vf_fence there.
 void ISA(yk_prog_stream)(struct yk_prog *);
+
+// Finds products that are computed where they are read.  reads: how many instructions and outputs read
+// each value, 0: it is not computed.
+void ISA(yk_prog_fold)(struct yk_prog *, const uint8_t *reads);
 
 // Finds the values that only their own chain reads.
 void ISA(yk_prog_local)(struct yk_prog *);

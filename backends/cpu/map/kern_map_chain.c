@@ -10,9 +10,17 @@ typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 
 // A link's vectors are arguments, for the calling convention, and v[] inside.
 #define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+#if YK_LINK_COUNT == 8
+#define TAKE vf v[] = { a0, a1, a2, a3, a4, a5, a6, a7 }
+#define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7])
+#else
 #define TAKE vf v[] = { a0, a1, a2, a3 }
 #define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3])
-#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < YK_LINK_COUNT; i++)
+#endif
+#define EACH _Pragma("GCC unroll 8") for (int i = 0; i < YK_LINK_COUNT; i++)
+// Four vectors at a time, or two.
+#define FOURS _Pragma("GCC unroll 2") for (int i = 0; i < YK_LINK_COUNT; i += 4)
+#define PAIRS _Pragma("GCC unroll 4") for (int i = 0; i < YK_LINK_COUNT; i += 2)
 
 // Vector i of the block of memory operand k, by its dtype.
 YK_INLINE vf from_f32(const struct yk_link *l, int k, int64_t at, int i)
@@ -157,14 +165,14 @@ YK_INLINE vf f_ge(vf a, vf b)
 	LINK(a_##f) \
 	{ \
 		TAKE; \
-		f(v, YK_LINK_COUNT); \
+		FOURS f(v + i, 4); \
 		NEXT; \
 	} \
 	LINK(m_##f) \
 	{ \
 		TAKE; \
 		EACH v[i] = FROM(0); \
-		f(v, YK_LINK_COUNT); \
+		FOURS f(v + i, 4); \
 		NEXT; \
 	}
 #define MIXED_LINKS(f, dtype) \
@@ -267,6 +275,44 @@ yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way way, int dtype)
 	static yk_link_fn *const table[][2][2] = { BINARY(ROW) };
 #undef ROW
 	return table[op][dtype == yoke_bf16][way == YK_LINK_MA];
+}
+
+#define FOLD(name, expression) \
+	LINK(name) \
+	{ \
+		TAKE; \
+		const vf u = vf_load((const float *)l->p[1]); \
+		EACH v[i] = expression; \
+		NEXT; \
+	}
+FOLD(fold_add, v[i] + FROM(0) * u)
+FOLD(fold_sub, v[i] - FROM(0) * u)
+FOLD(fold_from, FROM(0) * u - v[i])
+FOLD(fold_div, FROM(0) * u / v[i])
+#undef FOLD
+
+void ISA(yk_link_blend)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+{
+	TAKE;
+	const vf u = vf_load((const float *)l->p[1]), w = vf_load((const float *)l->p[2]);
+	EACH v[i] = v[i] * w + FROM(0) * u;
+	NEXT;
+}
+
+void ISA(yk_link_scale_add)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+{
+	TAKE;
+	const vf u = vf_load((const float *)l->p[0]), w = vf_load((const float *)l->p[1]);
+	EACH v[i] = v[i] * w + u;
+	NEXT;
+}
+
+yk_link_fn *ISA(yk_link_fold)(int op, bool left)
+{
+	return op == YOKE_MAP_ADD	  ? fold_add :
+	       op == YOKE_MAP_SUB	  ? (left ? fold_from : fold_sub) :
+	       op == YOKE_MAP_DIV && left ? fold_div :
+					    NULL;
 }
 
 // ---- select ----
@@ -387,16 +433,14 @@ LINK(store_mask)
 	{ \
 		TAKE; \
 		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
-		vh2_store(y, vf2_to_##name(v[0], v[1])); \
-		vh2_store(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
+		PAIRS vh2_store(y + i * VF, vf2_to_##name(v[i], v[i + 1])); \
 		NEXT; \
 	} \
 	LINK(stream_##name) \
 	{ \
 		TAKE; \
 		uint16_t *y = (uint16_t *)(l->p[0] + (at >> 1)); \
-		vh2_stream(y, vf2_to_##name(v[0], v[1])); \
-		vh2_stream(y + 2 * VF, vf2_to_##name(v[2], v[3])); \
+		PAIRS vh2_stream(y + i * VF, vf2_to_##name(v[i], v[i + 1])); \
 		NEXT; \
 	}
 HALF_STORE(f16)

@@ -13,9 +13,15 @@
 #include "kern_map.h"
 #include "../vector/vec.h"
 
-// Vectors of a block: what one link does to a vector waits for the link before.
+// Vectors of a block: what one link does to a vector waits for the link before.  A block is one of
+// uniform values at most, YK_BLOCK.
+#if VF < 16
+#define YK_LINK_COUNT 8
+#define YK_LINK_VECTORS vf a0, vf a1, vf a2, vf a3, vf a4, vf a5, vf a6, vf a7
+#else
 #define YK_LINK_COUNT 4
 #define YK_LINK_VECTORS vf a0, vf a1, vf a2, vf a3
+#endif
 enum { YK_LINK_BLOCK = YK_LINK_COUNT * VF };
 
 // `at` is the block's offset in bytes of an f32 operand.
@@ -50,6 +56,12 @@ enum yk_link_way {
 yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way);
 // The same of a binary one whose operand in memory, AM or MA, is f16 or bf16 and advances.
 yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way, int dtype);
+// ADD, SUB or DIV of what is in registers and p[0] (f32, advances) times the uniform p[1]; left: that product
+// is the first operand.  NULL: there is none.
+yk_link_fn *ISA(yk_link_fold)(int op, bool left);
+// What is in registers times the uniform p[2], and p[0] times the uniform p[1]; .. times the uniform p[1], and
+// the uniform p[0].
+extern yk_link_fn ISA(yk_link_blend), ISA(yk_link_scale_add);
 // SELECT, by the operand that is in registers (0: the mask) or -1; memory is p[0..2], p[0]
 // bools or, with `mask`, a mask of the operands' width.
 yk_link_fn *ISA(yk_link_select)(int in_registers, bool mask);

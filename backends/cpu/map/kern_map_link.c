@@ -28,22 +28,99 @@ static bool is_load(int from, int to)
 	return from == yoke_i32 && to == yoke_f32;
 }
 
-static bool can_link(const struct yk_prog *p, const struct yk_step *s)
+static bool can_link(const struct yk_prog *p, int value)
 {
-	const struct yoke_insn *i = &p->map->insn[s->value];
-	if (s->kind != YK_STEP_FN || p->uniform[s->value])
+	const struct yoke_insn *i = &p->map->insn[value];
+	if (p->uniform[value])
 		return false;
 	switch (i->op) {
-	case YOKE_MAP_UNIFORM: return in_f32(p, s->value);
+	case YOKE_MAP_INPUT:
+	case YOKE_MAP_INDEX:
+	case YOKE_MAP_RAND: return false;
+	case YOKE_MAP_UNIFORM:
+	case YOKE_MAP_SELECT: return in_f32(p, value);
 	case YOKE_MAP_CAST:
-		return in_f32(p, s->value) &&
-		       (in_f32(p, s->a) || is_load(dtype_of(p, s->a), i->dtype));
-	case YOKE_MAP_SELECT: return in_f32(p, s->value);
+		return in_f32(p, value) &&
+		       (in_f32(p, i->a) || is_load(dtype_of(p, i->a), i->dtype));
 	default:
-		return in_f32(p, s->a) && (ISA(yk_link_op)(i->op, YK_LINK_M) ||
+		return in_f32(p, i->a) && (ISA(yk_link_op)(i->op, YK_LINK_M) ||
 					   ISA(yk_link_op)(i->op, YK_LINK_MM));
 	}
 }
+
+// ---- products that are computed where they are read ----
+
+// A product of a uniform value and one that is in memory?
+static bool is_scaled(const struct yk_prog *p, int value)
+{
+	const struct yoke_insn *i = &p->map->insn[value];
+	return i->op == YOKE_MAP_MUL && i->dtype == yoke_f32 && !p->uniform[value] &&
+	       p->uniform[i->a] != p->uniform[i->b];
+}
+
+// Is the value computed for each element?
+static bool is_step(const struct yk_prog *p, const uint8_t *reads, int value)
+{
+	return reads[value] && !p->uniform[value] && p->map->insn[value].op != YOKE_MAP_INPUT;
+}
+
+// The value that a chain has in registers when it comes to instruction k: what was computed last, but for
+// `but` and what other links compute.  -1: none.
+static int before(const struct yk_prog *p, const uint8_t *reads, int k, int but)
+{
+	int at = k - 1;
+
+	while (at >= 0 && (at == but || !is_step(p, reads, at) || p->fold[at]))
+		at--;
+	return at >= 0 && can_link(p, at) ? at : -1;
+}
+
+static int scaled_of(const struct yk_prog *p, int value)
+{
+	const struct yoke_insn *i = &p->map->insn[value];
+	return p->uniform[i->a] ? i->b : i->a;
+}
+
+// May y, an operand of instruction k, be computed by k's link, from memory, while the other is in registers?
+static bool can_fold(const struct yk_prog *p, const uint8_t *reads, int y, int k)
+{
+	const struct yoke_insn *i = &p->map->insn[k];
+	const int other = i->a == y ? i->b : i->a;
+
+	for (int at = y + 1; at < k; at++) // in one chain
+		if (is_step(p, reads, at) && !can_link(p, at))
+			return false;
+	return ISA(yk_link_fold)(i->op, i->a == y) && reads[y] == 1 && is_scaled(p, y) &&
+	       scaled_of(p, y) != other && before(p, reads, k, y) == other;
+}
+
+// The same of x, from what is in registers then.
+static bool can_scale(const struct yk_prog *p, const uint8_t *reads, int x, int y)
+{
+	return reads[x] == 1 && is_scaled(p, x) && before(p, reads, x, y) == scaled_of(p, x) &&
+	       (p->uniform[y] || scaled_of(p, y) != scaled_of(p, x));
+}
+
+void ISA(yk_prog_fold)(struct yk_prog *p, const uint8_t *reads)
+{
+	for (int k = 0; k < p->map->ninsn; k++) {
+		const struct yoke_insn *i = &p->map->insn[k];
+		if (!reads[k] || p->uniform[k] || i->dtype != yoke_f32 || !can_link(p, k) ||
+		    !ISA(yk_link_op)(i->op, YK_LINK_MM))
+			continue;
+		const int y = p->uniform[i->a] || can_fold(p, reads, i->a, k) ? i->a :
+			      p->uniform[i->b] || can_fold(p, reads, i->b, k) ? i->b : -1;
+		if (y < 0)
+			continue;
+		const int x = i->a == y ? i->b : i->a;
+		if (i->op == YOKE_MAP_ADD && x != y && can_scale(p, reads, x, y))
+			p->fold[x] = (uint8_t)k;
+		if (!p->uniform[y])
+			p->fold[y] = (uint8_t)k;
+	}
+}
+
+// ---- chains ----
 
 // Steps from `first` on that are one chain, 0: it begins none.
 static int chain_length(const struct yk_prog *p, int first)
@@ -51,7 +128,7 @@ static int chain_length(const struct yk_prog *p, int first)
 	int end = first;
 
 	for (int k = first; k < p->nstep; k++) {
-		if (can_link(p, &p->step[k]))
+		if (can_link(p, p->step[k].value))
 			end = k + 1;
 		else if (end == first || !p->uniform[p->step[k].value])
 			break;
@@ -102,7 +179,7 @@ static void find_narrow(struct builder *b)
 			int used[3], n = ISA(yk_map_operands)(&p->map->insn[r->value], used);
 			for (int i = 0; i < n; i++)
 				s->narrow &= used[i] != v ||
-					     (can_link(p, r) &&
+					     (can_link(p, r->value) &&
 					      p->map->insn[r->value].op != YOKE_MAP_SELECT);
 		}
 		b->narrow[v] = s->narrow;
@@ -136,8 +213,37 @@ static void append_store(struct builder *b, int dtype, int value, int out)
 	f->out = (int8_t)out;
 }
 
+static int uniform_of(const struct yk_prog *p, int value)
+{
+	const struct yoke_insn *i = &p->map->insn[value];
+	return p->uniform[i->a] ? i->a : i->b;
+}
+
+// A step whose link computes operands too; false: it does not.
+static bool fold(struct builder *b, const struct yk_step *s, int op)
+{
+	const struct yk_prog *p = b->prog;
+	const bool a = p->fold[s->a] == s->value, c = p->fold[s->b] == s->value;
+	// x: from what is in registers, y: from memory
+	int x = a && scaled_of(p, s->a) == b->in_registers ? s->a : s->b;
+	x = s->a == b->in_registers || s->b == b->in_registers ? -1 : x;
+	const int y = x == s->a ? s->b : x == s->b ? s->a : a ? s->a : s->b;
+
+	if (!a && !c)
+		return false;
+	if (x < 0)
+		append(b, ISA(yk_link_fold)(op, s->a == y), scaled_of(p, y), uniform_of(p, y), -1);
+	else if (p->uniform[y])
+		append(b, ISA(yk_link_scale_add), y, uniform_of(p, x), -1);
+	else
+		append(b, ISA(yk_link_blend), scaled_of(p, y), uniform_of(p, y), uniform_of(p, x));
+	return true;
+}
+
 static void binary(struct builder *b, const struct yk_step *s, int op)
 {
+	if (fold(b, s, op))
+		return;
 	if (s->a != b->in_registers && s->b != b->in_registers &&
 	    (b->narrow[s->a] || b->narrow[s->b]))
 		append_load(b, s->a);
@@ -218,11 +324,14 @@ static int chain(struct builder *b, int first)
 	int at = first, after;
 
 	b->in_registers = -1;
-	for (; at < p->nstep && can_link(p, &p->step[at]); at = after) {
+	for (; at < p->nstep && can_link(p, p->step[at].value); at = after) {
 		const struct yk_step *s = &p->step[at];
-		for (after = at + 1; after < p->nstep && p->uniform[p->step[after].value];)
+		for (after = at + 1; after < p->nstep && (p->uniform[p->step[after].value] ||
+							  p->fold[p->step[after].value]);)
 			after++;
-		bool last = after == p->nstep || !can_link(p, &p->step[after]);
+		if (p->fold[s->value])
+			continue;
+		bool last = after == p->nstep || !can_link(p, p->step[after].value);
 		instruction(b, s);
 		if (s->round)
 			append(b, ISA(yk_link_round)(dtype_of(p, s->value)), -1, -1, -1);
@@ -243,7 +352,7 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 		b.local[p->step[k].value] = p->step[k].local;
 	for (int k = 0; k < p->nstep;) {
 		struct yk_step *s = &p->step[k];
-		if (!can_link(p, s)) {
+		if (!can_link(p, s->value)) {
 			if (s->out >= 0) // later steps read the register
 				p->once[s->out] = !yk_is_half(p->out[s->out].dtype);
 			k++;

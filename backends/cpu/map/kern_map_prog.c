@@ -127,6 +127,7 @@ struct life {
 	int reader[YOKE_MAP_MAX_INSNS]; // the same of instructions alone, 0: none
 	bool used[YOKE_MAP_MAX_INSNS]; // by what is computed, or as an output
 	bool kept[YOKE_MAP_MAX_INSNS]; // by instructions, not only stored
+	uint8_t reads[YOKE_MAP_MAX_INSNS]; // how often
 };
 
 // RAND whose index is INDEX itself and whose key and step are the same for all: counters
@@ -147,15 +148,18 @@ static void life_init(struct life *l, const struct yk_prog *p)
 		l->used[m->out[k]] = true;
 		l->last[m->out[k]] = m->ninsn;
 		l->kept[m->out[k]] |= p->nout == 0;
+		l->reads[m->out[k]]++;
 	}
 	for (int k = m->ninsn - 1; k >= 0; k--) {
 		int n = l->used[k] ? ISA(yk_map_operands)(&m->insn[k], used) : 0;
+		const int at = p->fold[k] ? p->fold[k] : k; // where it is read
 		for (int j = random_run(p, &m->insn[k]) ? 1 : 0; j < n; j++) {
 			l->used[used[j]] = l->kept[used[j]] = true;
-			if (l->last[used[j]] < k)
-				l->last[used[j]] = k;
-			if (l->reader[used[j]] < k)
-				l->reader[used[j]] = k;
+			l->reads[used[j]]++;
+			if (l->last[used[j]] < at)
+				l->last[used[j]] = at;
+			if (l->reader[used[j]] < at)
+				l->reader[used[j]] = at;
 		}
 	}
 }
@@ -362,6 +366,9 @@ void ISA(yk_prog_init)(struct yk_prog *p, void *memory, const struct yoke_op *op
 	if (p->n == 0)
 		return;
 	find_uniform(p);
+	memset(p->fold, 0, sizeof p->fold);
+	life_init(&life, p);
+	ISA(yk_prog_fold)(p, life.reads);
 	life_init(&life, p);
 	place_outputs(p, &life);
 	// inputs first, so that they do not part what can be a chain

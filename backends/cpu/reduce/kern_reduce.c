@@ -16,7 +16,7 @@
 #include "kern_reduce.h"
 
 enum {
-	SEGMENT = 1 << 16, // elements of a segment, and least elements of a piece of work
+	SEGMENT = YK_SEGMENT, // and least elements of a piece of work
 	// Of columns: each segment leaves an accumulator for each, so they are longer, and
 	// there are not too many.
 	COLUMN_SEGMENT = 1 << 18,
@@ -123,22 +123,12 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 
 // ---- results ----
 
-static void put(const struct job *j, int64_t output, const struct yk_acc *a)
+void ISA(yk_reduce_put)(char *to, int dtype, int kind, const struct yk_acc *a)
 {
-	const struct yoke_view *v = j->out;
-	int64_t offset = output;
-	if (!j->dense) {
-		offset = 0;
-		for (int d = v->rank - 1; d >= 0; d--) {
-			offset += output % v->dims[d] * v->strides[d];
-			output /= v->dims[d];
-		}
-	}
-	char *to = (char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype);
-	int64_t i = j->s.kind >= YOKE_REDUCE_ARGMAX ? a->at : a->i;
+	int64_t i = kind >= YOKE_REDUCE_ARGMAX ? a->at : a->i;
 	uint16_t h;
 	float f;
-	switch (v->dtype) {
+	switch (dtype) {
 	case yoke_f32: f = (float)a->f, memcpy(to, &f, sizeof f); break;
 	case yoke_f64: memcpy(to, &a->f, sizeof a->f); break;
 	case yoke_f16:
@@ -153,6 +143,20 @@ static void put(const struct job *j, int64_t output, const struct yk_acc *a)
 	case yoke_i32: *(int32_t *)to = (int32_t)i; break;
 	default: memcpy(to, &i, sizeof i);
 	}
+}
+
+static void put(const struct job *j, int64_t output, const struct yk_acc *a)
+{
+	const struct yoke_view *v = j->out;
+	int64_t offset = output;
+	if (!j->dense) {
+		offset = 0;
+		for (int d = v->rank - 1; d >= 0; d--) {
+			offset += output % v->dims[d] * v->strides[d];
+			output /= v->dims[d];
+		}
+	}
+	ISA(yk_reduce_put)((char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype), v->dtype, j->s.kind, a);
 }
 
 static void finish(const struct job *j, int64_t segment, int64_t output,

@@ -47,6 +47,12 @@ struct yk_reducer {
 	void (*total)(const struct yk_columns *c, int64_t column, struct yk_acc *);
 };
 
+// Elements of a segment: a longer run is summed by segments, which are joined in order.
+enum { YK_SEGMENT = 1 << 16 };
+
+// What an accumulator came to, as an element of a dtype.
+void ISA(yk_reduce_put)(char *to, int dtype, int kind, const struct yk_acc *);
+
 extern const struct yk_reducer ISA(yk_reduce_f32), ISA(yk_reduce_f64), ISA(yk_reduce_i64);
 
 #endif

@@ -25,8 +25,6 @@
 
 typedef float vf __attribute__((vector_size(VF * 4)));
 typedef int32_t vi __attribute__((vector_size(VF * 4)));
-typedef double vd __attribute__((vector_size(VF * 4)));     // VF / 2 lanes
-typedef float vf_half __attribute__((vector_size(VF * 2))); // VF / 2 lanes
 
 static inline vf vf_load(const float *p)
 {
@@ -272,24 +270,6 @@ static inline float vf_most(vf v)
 			a[i] = a[i] > a[i + n] ? a[i] : a[i + n];
 	return a[0];
 #endif
-}
-
-// The lower (k = 0) or upper (k = 1) half, widened.
-static inline vd vd_widen(vf v, int k)
-{
-	vf_half h;
-	memcpy(&h, (const char *)&v + k * sizeof h, sizeof h);
-	return __builtin_convertvector(h, vd);
-}
-
-static inline double vd_sum(vd v)
-{
-	double a[VF / 2];
-	memcpy(a, &v, sizeof v);
-	for (int n = VF / 4; n; n /= 2)
-		for (int i = 0; i < n; i++)
-			a[i] += a[i + n];
-	return a[0];
 }
 
 #endif

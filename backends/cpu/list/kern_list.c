@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// LIST_MAP and LIST_REDUCE: a map program over the tensors of lists, each as one row of elements.  The
+// program is made ready once, for all tensors, and pointed at one after the other.  How work is cut
+// follows from the tensors' sizes alone, and the bits are those of MAP and REDUCE on each.
+#include "config.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../reduce/kern_reduce.h"
+#include "../vector/vec.h"
+
+// Elements of a piece of work, at least, but for the last; more of a tensor is cut.
+enum { MAP_PIECE = 16 * YK_STRIP, REDUCE_PIECE = YK_SEGMENT };
+
+struct place {
+	uint32_t tensor;
+	int64_t from; // element
+};
+
+struct job {
+	struct yk_prog prog; // points at no tensor
+	const struct yoke_op *op;
+	const struct yk_reducer *reducer; // NULL: LIST_MAP
+	uint32_t list, lists, outs; // tensors of a list; lists among the inputs; outputs that are lists
+	bool each;                  // has an input of one number a tensor
+	int64_t piece, pieces;
+	struct place *begin;        // of each piece, and the end
+	int64_t *unit;              // of LIST_REDUCE: each tensor's first segment, and how many there are
+	atomic_bool no_memory;
+};
+
+// ---- operands ----
+
+static bool is_number(const struct yoke_op *op, const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_SCALAR ||
+	       (v->kind == YOKE_VIEW_BUFFER &&
+		(yk_elements(v) == 1 || (v->rank == 1 && v->dims[0] == op->list && yk_dense(v))));
+}
+
+// The op as a MAP of one row over the views `v`; false: it is none.
+static bool flatten(const struct yoke_op *op, struct yoke_view *v, struct yoke_op *to)
+{
+	const uint32_t list = op->list, lists = op->lists_in;
+	const uint32_t outs = op->code == YOKE_OP_LIST_MAP ? op->lists_out : 0;
+	int64_t n = 0;
+
+	*to = (struct yoke_op){ .size = sizeof *to, .code = YOKE_OP_MAP, .rank = 1, .map = op->map,
+				.out = v, .in = v + outs, .nout = outs };
+	if (!op->map || !list || !lists || op->nin < lists * list || op->lists_out != outs ||
+	    op->nout != (outs ? outs * list : 1) || (outs && op->map->nout != outs) ||
+	    op->map->nin != lists + op->nin - lists * list || op->map->nout > YOKE_MAP_MAX_OUTPUTS ||
+	    op->map->nin > YOKE_MAP_MAX_INPUTS)
+		return false;
+	for (uint32_t i = 0; i < list; i++)
+		n += yk_elements(&op->in[i]);
+	to->dims[0] = n;
+	for (uint32_t k = 0; k < outs + op->map->nin; k++) {
+		const uint32_t input = k - outs;
+		const bool number = k >= outs && input >= lists;
+		const struct yoke_view *from = k < outs ? &op->out[k * list] :
+					       number	? &op->in[lists * list + input - lists] :
+							  &op->in[input * list];
+		v[k] = *from;
+		v[k].rank = 1, v[k].dims[0] = n, v[k].strides[0] = !number;
+		if (number && !is_number(op, from))
+			return false;
+		for (uint32_t i = 0; !number && i < list; i++)
+			if (from[i].kind != YOKE_VIEW_BUFFER || from[i].dtype != from->dtype ||
+			    !yk_dense(&from[i]) || yk_elements(&from[i]) != yk_elements(&op->in[i]))
+				return false;
+	}
+	to->nin = op->map->nin;
+	return true;
+}
+
+enum { VIEWS = YOKE_MAP_MAX_INPUTS + YOKE_MAP_MAX_OUTPUTS };
+
+static bool can_run(const struct yoke_op *op)
+{
+	struct yoke_view v[VIEWS];
+	struct yoke_op flat;
+
+	if (!flatten(op, v, &flat) || !ISA(yk_map_check)(&flat))
+		return false;
+	for (int k = 0; k < op->map->ninsn; k++)
+		if (op->map->insn[k].op == YOKE_MAP_INDEX || op->map->insn[k].op == YOKE_MAP_RAND)
+			return false;
+	for (uint32_t k = 0; k < flat.nout; k++)
+		if (v[k].dtype != op->map->insn[op->map->out[k]].dtype)
+			return false;
+	return true;
+}
+
+static uint64_t can_map(const struct yoke_op *op)
+{
+	return op->lists_out && can_run(op);
+}
+
+static uint64_t can_reduce(const struct yoke_op *op)
+{
+	if (op->nattr < 2 || op->lists_out || !can_run(op) || op->map->nout != 1)
+		return 0;
+	const int64_t kind = op->attr[0].i;
+	const struct yoke_view *y = &op->out[0];
+	const int dtype = op->map->insn[op->map->out[0]].dtype;
+	return kind >= YOKE_REDUCE_SUM && kind <= YOKE_REDUCE_MIN && yk_is_float(dtype) && y->dtype == dtype &&
+	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && yk_elements(y) == (op->attr[1].i ? op->list : 1);
+}
+
+// ---- the cut ----
+
+static int64_t segments_of(const struct yoke_view *v)
+{
+	return (yk_elements(v) + YK_SEGMENT - 1) / YK_SEGMENT;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	uint64_t units = 0;
+
+	(void)impl;
+	for (uint32_t i = 0; i < op->list; i++)
+		units += (uint64_t)segments_of(&op->in[i]);
+	return units * sizeof(struct yk_acc);
+}
+
+// Where pieces begin, as many as there is room for; returns how many there are.
+static int64_t cut(const struct yoke_op *op, int64_t piece, struct place *begin)
+{
+	int64_t pieces = 0, got = piece; // of the piece at hand
+
+	for (uint32_t i = 0; i < op->list; i++) {
+		const int64_t n = yk_elements(&op->in[i]);
+		for (int64_t at = 0; at < n; at += piece) {
+			if (got >= piece) {
+				if (begin)
+					begin[pieces] = (struct place){ i, at };
+				pieces++;
+				got = 0;
+			}
+			got += n - at < piece ? n - at : piece;
+		}
+	}
+	if (begin)
+		begin[pieces] = (struct place){ op->list, 0 };
+	return pieces;
+}
+
+static void *prepare(const struct yoke_op *op, int64_t piece, const struct yk_reducer *reducer)
+{
+	const size_t program = ISA(yk_prog_bytes)(op->map), list = op->list;
+	const int64_t pieces = cut(op, piece, NULL);
+	const size_t places = ((size_t)pieces + 1) * sizeof(struct place);
+	struct yoke_view v[VIEWS];
+	struct yoke_op flat;
+	struct job *j = calloc(1, sizeof *j + places + (list + 1) * sizeof *j->unit + program);
+
+	if (!j || !flatten(op, v, &flat))
+		return j;
+	j->list = op->list, j->lists = op->lists_in, j->outs = flat.nout;
+	j->piece = piece, j->pieces = pieces;
+	j->reducer = reducer;
+	j->begin = (struct place *)(j + 1);
+	j->unit = (int64_t *)(j->begin + pieces + 1);
+	cut(op, piece, j->begin);
+	for (uint32_t i = 0; i < op->list; i++)
+		j->unit[i + 1] = j->unit[i] + segments_of(&op->in[i]);
+	for (uint32_t k = j->lists; k < flat.nin; k++)
+		j->each |= v[j->outs + k].kind == YOKE_VIEW_BUFFER &&
+			   yk_elements(&op->in[j->lists * j->list + k - j->lists]) != 1;
+	ISA(yk_prog_init)(&j->prog, j->unit + list + 1, &flat, NULL, (int)flat.nout);
+	ISA(yk_prog_stream)(&j->prog);
+	return j;
+}
+
+static void *prepare_map(const struct yoke_op *op, uint32_t impl)
+{
+	(void)impl;
+	return prepare(op, MAP_PIECE, NULL);
+}
+
+static void *prepare_reduce(const struct yoke_op *op, uint32_t impl)
+{
+	(void)impl;
+	return prepare(op, REDUCE_PIECE, op->map->insn[op->map->out[0]].dtype == yoke_f64 ?
+						 &ISA(yk_reduce_f64) : &ISA(yk_reduce_f32));
+}
+
+// ---- runs ----
+
+static void point_at(struct yk_prog *p, const struct job *j, uint32_t tensor)
+{
+	const struct yoke_op *op = j->op;
+
+	for (uint32_t k = 0; k < j->outs; k++)
+		p->out[k].base = yk_ptr(&op->out[k * j->list + tensor]);
+	for (uint32_t k = 0; k < j->lists; k++)
+		p->in[k].base = yk_ptr(&op->in[k * j->list + tensor]);
+	for (uint32_t k = j->lists; k < p->map->nin; k++) {
+		const struct yoke_view *v = &op->in[j->lists * j->list + k - j->lists];
+		if (p->in[k].scalar)
+			p->in[k].bits = v->offset;
+		else
+			p->in[k].base = (char *)yk_ptr(v) + (yk_elements(v) == 1 ? 0 : tensor * p->in[k].size);
+	}
+}
+
+// Which inputs have bytes of which outputs, of any tensor; false: it is not as it was prepared.
+static bool same_places(struct job *j)
+{
+	const struct yoke_op *op = j->op;
+	struct yk_prog *p = &j->prog;
+	bool same = true;
+
+	for (uint32_t o = 0; o < j->outs; o++) {
+		uint16_t over = 0;
+		for (uint32_t k = 0; k < j->lists; k++)
+			for (uint32_t i = 0; i < j->list; i++) {
+				const struct yoke_view *x = &op->in[k * j->list + i], *y = &op->out[o * j->list + i];
+				const uintptr_t a = (uintptr_t)yk_ptr(x), b = (uintptr_t)yk_ptr(y);
+				const uintptr_t n = (uintptr_t)yk_elements(x);
+				if (a < b + n * p->out[o].size && b < a + n * p->in[k].size)
+					over |= (uint16_t)(1 << k);
+			}
+		same &= over == p->over[o];
+		p->over[o] = over;
+	}
+	return same;
+}
+
+static const void *values(const struct job *j, const struct yk_frame *f, char *room, int64_t n)
+{
+	const struct yk_arg *v = &f->value[j->prog.map->out[0]];
+	const size_t block = YK_BLOCK * yk_esize(yk_reg(j->prog.map->insn[j->prog.map->out[0]].dtype));
+
+	for (int64_t i = 0; i < n && !v->step; i += YK_BLOCK)
+		memcpy(room + (size_t)(i / YK_BLOCK) * block, v->at, block);
+	return v->step ? v->at : room;
+}
+
+// Elements from .. from + n - 1 of a tensor.
+static void run_part(const struct job *j, struct yk_frame *f, char *room, uint32_t tensor, int64_t from,
+		     int64_t n)
+{
+	struct yk_acc a, *to = j->reducer ? yk_ptr(&j->op->workspace) : NULL;
+	const int kind = j->reducer ? (int)j->op->attr[0].i : 0;
+
+	if (to)
+		j->reducer->identity(kind, &a);
+	for (int64_t at = 0; at < n; at += YK_STRIP) {
+		const int64_t some = n - at < YK_STRIP ? n - at : YK_STRIP;
+		ISA(yk_frame_next)(f, some == YK_STRIP ? at / YK_STRIP : 0, from + at, some);
+		if (to)
+			j->reducer->run(kind, &a, values(j, f, room, some), some, from + at);
+	}
+	if (to)
+		to[j->unit[tensor] + from / YK_SEGMENT] = a;
+}
+
+static void piece(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	const struct place *end = &j->begin[index + 1];
+	struct place at = j->begin[index];
+	const size_t registers = (j->prog.frame + 63) / 64 * 64;
+	struct yk_prog prog = j->prog; // as other threads point it elsewhere
+	struct yk_frame frame;
+	char *memory = yk_team_scratch(registers + YK_STRIP * sizeof(double));
+
+	if (!memory) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	for (bool first = true; at.tensor < end->tensor || at.from < end->from; first = false) {
+		const int64_t n = yk_elements(&j->op->in[at.tensor]);
+		const int64_t stop = at.tensor == end->tensor ? end->from : n;
+		point_at(&prog, j, at.tensor);
+		if (first || j->each)
+			ISA(yk_frame_init)(&frame, &prog, memory);
+		for (int64_t some; at.from < stop; at.from += some) {
+			some = stop - at.from < j->piece ? stop - at.from : j->piece;
+			run_part(j, &frame, memory + registers, at.tensor, at.from, some);
+		}
+		if (at.from == n)
+			at = (struct place){ at.tensor + 1, 0 };
+	}
+	vf_fence();
+}
+
+static int run(const struct yoke_op *op, struct job *j)
+{
+	struct yoke_view v[VIEWS];
+	struct yoke_op flat;
+
+	j->op = op;
+	j->prog.map = op->map;
+	if (!j->pieces)
+		return 0;
+	if (!same_places(j) && flatten(op, v, &flat)) {
+		ISA(yk_prog_init)(&j->prog, j->unit + j->list + 1, &flat, NULL, (int)flat.nout);
+		ISA(yk_prog_stream)(&j->prog);
+	}
+	atomic_init(&j->no_memory, false);
+	yk_team_run(j->pieces, piece, j);
+	return atomic_load(&j->no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "lists: no memory for registers") : 0;
+}
+
+static int run_map(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	(void)impl;
+	return run(op, prepared);
+}
+
+static int run_reduce(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job *j = prepared;
+	const struct yoke_view *y = &op->out[0];
+	const int kind = (int)op->attr[0].i;
+	const bool each = op->attr[1].i;
+	struct yk_acc a;
+	int err = run(op, j);
+
+	(void)impl;
+	for (uint32_t i = 0; i < j->list && !err; i++) {
+		if (each || !i)
+			j->reducer->identity(kind, &a);
+		for (int64_t u = j->unit[i]; u < j->unit[i + 1]; u++)
+			j->reducer->join(kind, &a, (struct yk_acc *)yk_ptr(&op->workspace) + u);
+		if (each || i + 1 == j->list)
+			ISA(yk_reduce_put)((char *)yk_ptr(y) + (each ? i : 0) * yk_esize(y->dtype), y->dtype, kind,
+					   &a);
+	}
+	return err;
+}
+
+const struct yk_kernel ISA(yk_list_map) = {
+	.can = can_map, .prepare = prepare_map, .run = run_map, .impl = { "strips" }
+};
+const struct yk_kernel ISA(yk_list_reduce) = {
+	.can = can_reduce,
+	.workspace = workspace,
+	.prepare = prepare_reduce,
+	.run = run_reduce,
+	.impl = { "segments" },
+};

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions: what cl/reduce.cl and cl/list.cl share, behind a generated map_load.  Sums go through
+// levels of at most DEPTH, so that errors stay small.
+#ifndef KIND // SUM 1, MAX 2, MIN 3, PROD 4, ARGMAX 5, ARGMIN 6
+#define KIND 1
+#endif
+#ifdef INTEGER // the accumulator
+#define ACC long
+#elif defined WIDE_ACC
+#define ACC double
+#else
+#define ACC float
+#endif
+#ifndef OUT // dtype of the result, as yoke-plugin.h counts
+#define OUT 1
+#endif
+#ifndef ITEMS // of a group
+#define ITEMS 256
+#endif
+#ifndef LANES
+#define LANES 128
+#endif
+#define DEPTH 64
+
+struct reduction {
+	ulong r, c, q, j;        // how far the indices go
+	ulong segment, segments; // elements of a segment, segments of an output
+	ulong tile, tiles;       // columns of a tile, tiles in c
+	ulong each, join;        // units of an item of reduce, outputs of one of reduce_join
+};
+
+#ifdef WIDE_ACC
+#define NARROW(v) odd_of_f64(v)
+#else
+#define NARROW(v) (v)
+#endif
+
+#ifdef INTEGER
+#define LEAST (-9223372036854775807L - 1)
+#define MOST 9223372036854775807L
+#define ADD(a, b) ((long)((ulong)(a) + (ulong)(b)))
+#define MUL(a, b) ((long)((ulong)(a) * (ulong)(b)))
+#define IS_NAN(a) false
+#else
+#define LEAST ((ACC)-AS_FLOAT(0x7f800000u))
+#define MOST ((ACC)AS_FLOAT(0x7f800000u))
+#define ADD(a, b) ((a) + (b))
+#define MUL(a, b) ((a) * (b))
+#define IS_NAN(a) ((a) != (a))
+#endif
+
+FN void clear(ACC *v, long *at)
+{
+#if KIND == 2
+	*v = LEAST;
+#elif KIND == 3
+	*v = MOST;
+#else
+	*v = (ACC)(KIND == 4);
+#endif
+	*at = -1;
+}
+
+// Takes w, at place n, in; an equal one stays if it comes first.  n < 0: there is none.
+FN void take(ACC *v, long *at, ACC w, long n)
+{
+#if KIND == 1
+	*v = ADD(*v, w);
+#elif KIND == 4
+	*v = MUL(*v, w);
+#elif KIND == 2
+	*v = w > *v || IS_NAN(w) ? w : *v;
+#elif KIND == 3
+	*v = w < *v || IS_NAN(w) ? w : *v;
+#else
+#if KIND == 5
+	bool better = w > *v;
+#else
+	bool better = w < *v;
+#endif
+	bool old_nan = IS_NAN(*v), new_nan = IS_NAN(w);
+	bool same = new_nan ? old_nan : w == *v;
+	better = (better && !old_nan) || (new_nan && !old_nan) || (same && n < *at);
+	better = n >= 0 && (better || *at < 0);
+	*v = better ? w : *v;
+	*at = better ? n : *at;
+#endif
+}
+
+// Element e of a result at y.
+FN void put_result(ACC v, long at, GLOBAL uchar *y, ulong e)
+{
+#if KIND >= 5
+	((GLOBAL long *)y)[e] = at;
+#elif OUT == 1
+	((GLOBAL float *)y)[e] = (float)v;
+#elif OUT == 2
+	((GLOBAL double *)y)[e] = (double)v;
+#elif OUT == 3
+	((GLOBAL ushort *)y)[e] = f16_of_f32(NARROW(v));
+#elif OUT == 4
+	((GLOBAL ushort *)y)[e] = bf16_of_f32(NARROW(v));
+#elif OUT == 5 || OUT == 6
+	((GLOBAL uchar *)y)[e] = (uchar)v;
+#elif OUT == 7
+	((GLOBAL int *)y)[e] = (int)v;
+#elif OUT == 8
+	((GLOBAL long *)y)[e] = (long)v;
+#else
+	((GLOBAL uchar *)y)[e] = (uchar)(v != 0);
+#endif
+}
+
+#define LEAST_OF(a, b) ((a) < (b) ? (a) : (b))
+
+#if ITEMS == 1
+
+// Elements n .. n + count - 1, count <= LANES * DEPTH; number k goes to lane k % LANES, however
+// the axes are merged.
+FN void run(ACC *v, long *at, ulong r, ulong c, ulong n, ulong count, struct reduction s
+	MAP_PARAMS)
+{
+	ACC part[LANES];
+	long place[LANES];
+	ulong lanes = LEAST_OF(count, LANES), q = n / s.j, j = n % s.j;
+
+	EACH
+	for (ulong l = 0; l < lanes; l++)
+		clear(part + l, place + l);
+	for (ulong k = 0; k < count;) {
+		ulong lane = k % LANES, some = LEAST_OF(LANES - lane, count - k);
+		some = LEAST_OF(some, s.j - j);
+		if (some == LANES) {
+			EACH
+			for (ulong l = 0; l < LANES; l++)
+				take(part + l, place + l, (ACC)map_load(r, c, q, j + l MAP_ARGS),
+				     (long)(n + k + l));
+		} else {
+			EACH
+			for (ulong l = 0; l < some; l++)
+				take(part + lane + l, place + lane + l,
+				     (ACC)map_load(r, c, q, j + l MAP_ARGS), (long)(n + k + l));
+		}
+		k += some;
+		j += some;
+		q += j == s.j ? 1 : 0;
+		j = j == s.j ? 0 : j;
+	}
+	while (lanes > 1) {
+		ulong rest = (lanes + 1) / 2;
+		EACH
+		for (ulong l = 0; l < lanes - rest; l++)
+			take(part + l, place + l, part[l + rest], place[l + rest]);
+		lanes = rest;
+	}
+	take(v, at, part[0], place[0]);
+}
+
+// Elements n .. end - 1.
+FN void run_all(ACC *sum, long *place, ulong r, ulong c, ulong n, ulong end, struct reduction s MAP_PARAMS)
+{
+	ACC v;
+	long at;
+	int depth = 0;
+
+	clear(&v, &at);
+	clear(sum, place);
+	while (n < end) {
+		ulong count = LEAST_OF(end - n, LANES * DEPTH);
+		run(&v, &at, r, c, n, count, s MAP_ARGS);
+		n += count;
+		if (++depth == DEPTH) {
+			take(sum, place, v, at);
+			clear(&v, &at);
+			depth = 0;
+		}
+	}
+	take(sum, place, v, at);
+}
+
+#else
+
+// Elements first, first + step, .. below end of output (r, c), by one item.
+FN void walk(ACC *v, long *at, ulong r, ulong c, ulong first, ulong step, ulong end,
+	struct reduction s MAP_PARAMS)
+{
+	ACC part;
+	long part_at;
+	int depth = 0;
+
+	clear(v, at);
+	clear(&part, &part_at);
+	for (ulong n = first; n < end; n += step) {
+		ulong q = s.q == 1 ? 0 : n / s.j, j = n - q * s.j;
+		take(&part, &part_at, (ACC)map_load(r, c, q, j MAP_ARGS), (long)n);
+		if (++depth == DEPTH) {
+			take(v, at, part, part_at);
+			clear(&part, &part_at);
+			depth = 0;
+		}
+	}
+	take(v, at, part, part_at);
+}
+
+// What all items of a group have, in each of them.
+FN void join_items(ACC *v, long *at, LOCAL_POINTER ACC *value, LOCAL_POINTER long *place, int item)
+{
+	value[item] = *v;
+	place[item] = *at;
+	BARRIER();
+	for (int w = ITEMS / 2; w; w /= 2) {
+		if (item < w) {
+			take(v, at, value[item + w], place[item + w]);
+			value[item] = *v;
+			place[item] = *at;
+		}
+		BARRIER();
+	}
+}
+#endif
