@@ -205,8 +205,8 @@ static int space_of(const struct yoke_op *op, struct space *s)
 		for (int i = 0; i < s->rank; i++)
 			if ((int)(s->reduced >> i & 1) == pass)
 				s->perm[n++] = i;
-		if (s->reduced && pass == 0)
-			s->split = n;
+		if (pass == 0 && (op->code == YOKE_OP_REDUCE || op->code == YOKE_OP_SCAN_MAP))
+			s->split = n; // also where all axes that are reduced had one element, and went
 	}
 	return 0;
 }
@@ -537,6 +537,8 @@ int yk_map_form(const struct yoke_op *of, struct yk_map_form *f)
 	f->code = op->code;
 	f->carried = op->code == YOKE_OP_SCAN_MAP ? (unsigned)op->attr[2].i : 0;
 	f->noperand = op->map->nout + op->map->nin;
+	for (unsigned k = 0; k <= f->noperand && !err; k++)
+		f->operand[k].each = false;
 	for (unsigned k = 0; k < f->noperand && !err; k++)
 		err = take_operand(op, &s, k, &f->operand[k]);
 	if (err)

@@ -129,7 +129,7 @@ static void merge_scatter(struct views *w, const struct yoke_view *y, const stru
 
 void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *in)
 {
-	const bool spaced = op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE;
+	const bool spaced = op->code == YOKE_OP_MAP || op->code == YOKE_OP_REDUCE || op->code == YOKE_OP_SCAN_MAP;
 	struct views w = { .n = 0, .space = { .kind = YOKE_VIEW_SCALAR, .rank = op->rank } };
 
 	if (op->nout + op->nin + spaced > VIEWS)
@@ -149,6 +149,7 @@ void yk_merge_axes(struct yoke_op *op, struct yoke_view *out, struct yoke_view *
 	switch (op->code) {
 	case YOKE_OP_MAP: merge_at(&w, 0, op->rank, 1, 0); break;
 	case YOKE_OP_REDUCE: merge_reduced(op, &w); break;
+	case YOKE_OP_SCAN_MAP: merge_around(op, &w, op->rank); break;
 	case YOKE_OP_CONTRACT: merge_at(&w, 0, out[0].rank - 2, 0, 0); break;
 	case YOKE_OP_MOVE: case YOKE_OP_CHECK: merge_at(&w, 0, out[0].rank, 1, 0); break;
 	case YOKE_OP_GATHER: merge_gather(op, &w, &in[0], &in[1]); break;
