@@ -21,7 +21,7 @@
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
 	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
-static const struct yk_op_row rows[YK_OPS] = {
+const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_LEAF] = { .name = "leaf", .flags = YK_F_LEAF, .nout = 1 },
 	[YK_SCALAR] = { .name = "scalar", .flags = YK_F_LEAF, .nout = 1 },
 	[YK_CONST] = { .name = "const", .flags = YK_F_LEAF, .nout = 1, .shape = yk_shape_leaf },
@@ -166,8 +166,3 @@ static const struct yk_op_row rows[YK_OPS] = {
 		.max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
 		.decompose = yk_decompose_rope, .inplace = { { 0, 0 } }, .ninplace = 1 },
 };
-
-const struct yk_op_row *yk_op_row(int op)
-{
-	return &rows[op];
-}

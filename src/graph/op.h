@@ -45,8 +45,12 @@ struct yk_op_row {
 	uint8_t ninplace;
 };
 
-// The row of an op, for good.
-const struct yk_op_row *yk_op_row(int op);
+// The row of an op, for good.  The table is this function's alone, so that rows can come while it runs.
+extern const struct yk_op_row yk_op_rows[YK_OPS];
+static inline const struct yk_op_row *yk_op_row(int op)
+{
+	return &yk_op_rows[op];
+}
 
 // What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.
 struct yk_scanned {
