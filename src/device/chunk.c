@@ -117,7 +117,7 @@ bool yk_chunk_ready(struct yk_chunk *c, const struct yk_queue *q)
 bool yk_chunk_wait(struct yk_chunk *c)
 {
 	for (int i = 0; i < c->nstamps; i++)
-		yk_event_settle(c->stamp[i]); // failed is over, too
+		yk_event_sync(c->stamp[i]); // failed is over, too
 	return yk_chunk_settle(c);
 }
 

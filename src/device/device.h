@@ -134,7 +134,7 @@ void yk_event_unref(struct yk_event *);                   // NULL is fine
 int yk_event_done(struct yk_event *); // 1, 0, or negative when what it stands for failed; NULL: 1
 // At most device.timeout seconds.
 int yk_event_wait(struct yk_event *);
-int yk_event_settle(struct yk_event *); // without an error of this thread
+int yk_event_sync(struct yk_event *); // without an error of this thread
 // What is enqueued on q from now on runs behind e.  The host waits where q's backend cannot: its own devices
 // may have no way, and those of another never have.
 int yk_event_before(struct yk_event *e, struct yk_queue *q);

@@ -578,7 +578,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	else if (q && yk_event_try(q, &stamp) < 0)
 		stamp = NULL; // a queue that takes no events runs no work any more
 	if (stamp && p->off)
-		yk_event_settle(stamp);
+		yk_event_sync(stamp);
 	if (stamp && (!stamp->handle || (p->off && yk_event_done(stamp)))) {
 		yk_event_unref(stamp);
 		stamp = NULL;

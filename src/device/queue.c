@@ -129,7 +129,7 @@ int yk_queue_drain(struct yk_queue *q)
 	int code = yk_event_try(q, &e);
 	if (code < 0)
 		return code;
-	code = yk_event_settle(e);
+	code = yk_event_sync(e);
 	yk_event_unref(e);
 	return code;
 }
@@ -341,7 +341,7 @@ static int wait_limited(struct yk_event *e, int64_t seconds)
 	return YOKE_EDEVICE;
 }
 
-int yk_event_settle(struct yk_event *e)
+int yk_event_sync(struct yk_event *e)
 {
 	int state = e ? atomic_load(&e->state) : 1;
 	if (state)
@@ -357,7 +357,7 @@ int yk_event_settle(struct yk_event *e)
 
 int yk_event_wait(struct yk_event *e)
 {
-	int code = yk_event_settle(e);
+	int code = yk_event_sync(e);
 	return code < 0 ? complain(e->queue, code, "wait") : 0;
 }
 
@@ -372,7 +372,7 @@ int yk_event_before(struct yk_event *e, struct yk_queue *q)
 	if (code >= 0)
 		return 0;
 	if (code == YOKE_EUNSUPPORTED) { // then the host waits; what the event says its queue keeps
-		code = yk_event_settle(e);
+		code = yk_event_sync(e);
 		return code < 0 && !yk_event_done(e) ? complain(e->queue, code, "wait") : 0;
 	}
 	yk_backend_detail(had, code, detail, sizeof detail);

@@ -187,7 +187,7 @@ void yk_flight_wait(struct yoke_context *ctx)
 
 	bool good = f->done[YK_SLOT_DEVICE] != NULL;
 	for (int k = 0; k < YK_SLOTS; k++) // what they say, the queues keep
-		good &= yk_event_settle(f->done[k]) >= 0;
+		good &= yk_event_sync(f->done[k]) >= 0;
 	if (!yk_settle(ctx) && good)
 		ctx->flight_whole = f->serial;
 	for (int k = 0; k < YK_SLOTS; k++)

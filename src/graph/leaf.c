@@ -63,7 +63,7 @@ static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const stru
 {
 	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
 	int err = 0;
-	if (yk_event_settle(s->event) < 0 && !yk_event_done(s->event))
+	if (yk_event_sync(s->event) < 0 && !yk_event_done(s->event))
 		return yk_event_wait(s->event); // the copy from there may not be over
 	yk_upload_look(ctx);
 	ctx->staged++;

@@ -5,6 +5,7 @@ libyokecore_la_SOURCES += \
 	src/graph/api_at.c \
 	src/graph/api_list.c \
 	src/graph/api_map.c \
+	src/graph/api_matmul.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
 	src/graph/api_optim.c \

@@ -96,7 +96,7 @@ static void release(struct yk_storage *s)
 	if (yk_storage_join(s) < 0) {
 		if (!had)
 			yoke_error_clear();
-		yk_event_settle(s->up);
+		yk_event_sync(s->up);
 		yk_event_unref(s->up);
 	}
 	yk_buffer_unref(s->buffer);

@@ -190,7 +190,7 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
 		return;
 	b->last = mark(q);
 	close_host(p, b->last);
-	if (!p->anchor && b->last && !yk_event_settle(b->last)) {
+	if (!p->anchor && b->last && !yk_event_sync(b->last)) {
 		p->anchor = yk_event_ref(b->last);
 		p->anchored = yk_nanoseconds() - p->started;
 	}

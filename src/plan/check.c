@@ -1,97 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked before a launch, so that it fails without effect: numbers on the host that say where an
-// op reads or writes, whether it runs whole or in parts.  Numbers on the device are checked by the kernels.
+// YOKE_CHECK=nan: brings every result of a step to the host and finds the first that is not finite where
+// the operands were.  Plans made for it neither fuse nor write in place, so that a step is one op and
+// its operands are still there when it is done.
 
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
 #include "plan/plan.h"
 
-// Operand k of a node when it is a number on the host.
-static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32_t k, int64_t *to)
-{
-	const struct yk_graph *g = &pl->ctx->graph;
-	yk_id v = yk_ins(g, n)[k];
-	if (v == YK_NIL)
-		return false;
-	const struct yk_node *maker = yk_maker(g, v);
-	if (maker->op == YK_CONST)
-		*to = yk_attrs(g, maker)[1].i;
-	else if (maker->op == YK_SCALAR)
-		*to = (int64_t)yk_scalar_bits(pl, pl->marks.place[yk_attrs(g, maker)[0].i]);
-	return maker->op == YK_CONST || maker->op == YK_SCALAR;
-}
+YK_PARAM(check, "check", YK_STRING, "",
+	 "nan: bring every result to the host and name the op that makes the first infinity or NaN");
 
-static int fail(const struct yk_planner *pl, const struct yk_node *n, const char *what,
-		int64_t got, int64_t most)
+int yk_check_wanted(bool *nan)
 {
-	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
-		       yk_op_row(n->op)->name, n->scope ? " in " : "",
-		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
-		       (long long)most);
-}
-
-// x, starts [, v]: the part is the result, or v
-static int check_starts(const struct yk_planner *pl, const struct yk_node *n)
-{
-	const struct yk_graph *g = &pl->ctx->graph;
-	const struct yk_value *x = &g->value[yk_ins(g, n)[0]];
-	const struct yk_value *part = n->op == YK_SLICE_AT ? &g->value[n->out] :
-							     &g->value[yk_ins(g, n)[n->nin - 1]];
-	int64_t start;
-	for (uint32_t i = 0; i < x->rank; i++)
-		if (on_host(pl, n, 1 + i, &start) &&
-		    (start < 0 || start > x->dims[i] - part->dims[i])) {
-			char what[32];
-			snprintf(what, sizeof what, "start of axis %u", i);
-			return fail(pl, n, what, start, x->dims[i] - part->dims[i]);
-		}
+	const char *what = yk_param_str(&check);
+	*nan = !strcmp(what, "nan");
+	if (*what && !*nan)
+		return yk_fail(YOKE_EINVAL, "check '%s': nan is all that can be checked for",
+			       what);
 	return 0;
 }
 
-static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
+// ---- numbers ----
+
+static double of_half(uint16_t h)
 {
-	const struct yk_graph *g = &pl->ctx->graph;
-	const int64_t most = g->value[yk_ins(g, n)[1]].dims[1];
-	int64_t keys;
-	if (on_host(pl, n, 6, &keys) && (keys < 0 || keys > most))
-		return fail(pl, n, "number of keys", keys, most);
-	return 0;
+	int exponent = h >> 10 & 31, significand = h & 1023;
+	double x = exponent == 31 ? (significand ? NAN : INFINITY) :
+		   exponent	  ? ldexp(significand + 1024, exponent - 25) :
+				    ldexp(significand, -24);
+	return h & 0x8000 ? -x : x;
 }
 
-int yk_check_scalars(const struct yk_planner *pl)
+static double number_of(int dtype, const void *at)
 {
-	int err = 0;
-	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
-		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
-		if (pl->marks.made[k])
-			continue;
-		switch (n->op) {
-		case YK_SLICE_AT:
-		case YK_SLICE_UPDATE_AT: err = check_starts(pl, n); break;
-		case YK_ATTENTION: err = check_keys(pl, n);
-		}
+	float f;
+	double d;
+	uint16_t h;
+	switch (dtype) {
+	case yoke_f32: memcpy(&f, at, sizeof f); return (double)f;
+	case yoke_f64: memcpy(&d, at, sizeof d); return d;
+	case yoke_f16: memcpy(&h, at, sizeof h); return of_half(h);
+	case yoke_bf16: {
+		memcpy(&h, at, sizeof h);
+		uint32_t u = (uint32_t)h << 16;
+		memcpy(&f, &u, sizeof f);
+		return (double)f;
+	}
+	}
+	return 0; // what is no floating-point number is finite
+}
+
+// ---- views ----
+
+struct seen { // what a view holds
+	bool nan, inf, empty;
+	int64_t at;   // row-major place of the first NaN, else of the first infinity
+	double value; // there
+};
+
+struct fetched {
+	char *bytes;    // of the view's elements, from the lowest on
+	int64_t origin; // of the first element among them
+};
+
+static int64_t elements(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+// The place of element k, row major, from the first one, in elements.
+static int64_t place(const struct yoke_view *v, int64_t k)
+{
+	int64_t at = 0;
+	for (int i = v->rank; i-- > 0; k /= v->dims[i])
+		at += k % v->dims[i] * v->strides[i];
+	return at;
+}
+
+static int fetch(struct yk_queue *q, const struct yoke_view *v, struct fetched *to)
+{
+	const struct yoke_backend *ops = q->device->ops;
+	int64_t lo = 0, hi = 1, size = (int64_t)yoke_dtype_size(v->dtype);
+	for (int i = 0; i < v->rank; i++)
+		*(v->strides[i] < 0 ? &lo : &hi) += (v->dims[i] - 1) * v->strides[i];
+	uint64_t bytes = (uint64_t)((hi - lo) * size);
+	if (!(to->bytes = malloc(bytes)))
+		return yk_fail(YOKE_ENOMEM, "check: no host memory for %llu bytes of a result",
+			       (unsigned long long)bytes);
+	to->origin = -lo;
+	int err = ops->get(q->handle, v->segment, v->offset - (uint64_t)(-lo * size),
+			   to->bytes, bytes);
+	if (!err)
+		err = yk_queue_drain(q);
+	if (err) {
+		free(to->bytes);
+		to->bytes = NULL;
 	}
 	return err;
 }
 
-// A plan is found by its key alone, so this cannot fail unless a key says too little: better an error
-// than a step that reads or writes elsewhere.
-int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
+static double element(const struct yoke_view *v, const struct fetched *f, int64_t k)
 {
-	const struct yoke_context *ctx = pl->ctx;
-	for (size_t i = 0; i < p->leaves; i++) {
-		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
-		bool there = s && s->buffer;
-		if (!p->need[i] || (there && s->bytes >= p->need[i] && yk_storage_at(s) % YK_ALIGN == 0))
+	int64_t size = (int64_t)yoke_dtype_size(v->dtype);
+	return number_of(v->dtype, f->bytes + (f->origin + place(v, k)) * size);
+}
+
+static void note(struct seen *s, double x, int64_t k)
+{
+	if (isfinite(x) || s->nan || (isinf(x) && s->inf))
+		return;
+	s->nan = isnan(x);
+	s->inf |= !s->nan;
+	s->at = k;
+	s->value = x;
+}
+
+static int look(struct yk_queue *q, const struct yoke_view *v, struct seen *to)
+{
+	struct fetched f = { 0 };
+	*to = (struct seen){ .empty = v->kind != YOKE_VIEW_NONE && !elements(v) };
+	if (v->kind == YOKE_VIEW_NONE || to->empty || !yk_is_float(v->dtype))
+		return 0;
+	if (v->kind == YOKE_VIEW_SCALAR) {
+		note(to, number_of(v->dtype, &v->offset), 0);
+		return 0;
+	}
+	int err = fetch(q, v, &f);
+	for (int64_t k = 0, n = err ? 0 : elements(v); k < n; k++)
+		note(to, element(v, &f, k), k);
+	free(f.bytes);
+	return err;
+}
+
+// ---- a step ----
+
+// All operands together, constants of a program among them; *bad: the first that holds a NaN.
+static int look_at_operands(struct yk_queue *q, const struct yoke_op *op, struct seen *all,
+			    uint32_t *bad)
+{
+	struct seen s;
+	int err = 0;
+	*all = (struct seen){ 0 };
+	*bad = op->nin;
+	for (uint32_t i = 0; i < op->nin && !err; i++) {
+		err = look(q, &op->in[i], &s);
+		if (s.nan && *bad == op->nin)
+			*bad = i;
+		all->nan |= s.nan;
+		all->inf |= s.inf;
+		all->empty |= s.empty;
+	}
+	for (int i = 0; op->map && i < op->map->ninsn; i++) {
+		const struct yoke_insn *k = &op->map->insn[i];
+		if (k->op == YOKE_MAP_CONST && yk_is_float(k->dtype))
+			note(all, number_of(k->dtype, &op->map->konst[k->a]), 0);
+	}
+	return err;
+}
+
+// An index in the shape the user knows, if the result is that of the recorded op; else in the view's.
+static int index_text(char *to, size_t cap, const struct yk_value *value,
+		      const struct yoke_view *v, int64_t k)
+{
+	bool known = value && yk_count(value) == elements(v);
+	const int64_t *dims = known ? value->dims : v->dims;
+	int rank = known ? value->rank : v->rank, n = 0;
+	int64_t index[YOKE_MAX_RANK];
+	for (int i = rank; i-- > 0; k /= dims[i])
+		index[i] = k % dims[i];
+	n += snprintf(to, cap, "[");
+	for (int i = 0; i < rank; i++)
+		n += snprintf(to + n, cap - (size_t)n, "%s%lld", i ? "," : "",
+			      (long long)index[i]);
+	return n + snprintf(to + n, cap - (size_t)n, "]");
+}
+
+// Of an elementwise op: what the operands are at that place, "-1, 2".
+static void operands_text(char *to, size_t cap, struct yk_queue *q, const struct yoke_op *op,
+			  int64_t k)
+{
+	struct fetched f = { 0 };
+	size_t n = 0;
+	*to = '\0';
+	for (uint32_t i = 0; i < op->nin && op->code == YOKE_OP_MAP && n < cap; i++) {
+		const struct yoke_view *v = &op->in[i];
+		double x = NAN;
+		if (!yk_is_float(v->dtype) || v->kind == YOKE_VIEW_NONE)
 			continue;
-		return yk_fail(YOKE_EINVAL,
-			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "
-			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
-			       (unsigned long long)p->need[i], YK_ALIGN, i,
-			       (unsigned long long)(there ? s->bytes : 0));
+		if (v->kind == YOKE_VIEW_SCALAR)
+			x = number_of(v->dtype, &v->offset);
+		else if (!fetch(q, v, &f))
+			x = element(v, &f, k);
+		free(f.bytes);
+		f.bytes = NULL;
+		n += (size_t)snprintf(to + n, cap - n, "%s%.9g", n ? ", " : " where they are ",
+				      x);
+	}
+}
+
+static const char *name_of(double x)
+{
+	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+// The log of a sum over no keys is -inf by definition.
+static bool by_definition(const struct yoke_op *op, uint32_t out, const struct seen *s)
+{
+	return op->code == YOKE_OP_ATTENTION && out == 1 && !s->nan && s->value < 0;
+}
+
+static void blame_leaf(struct yk_planner *pl, const struct yk_plan *p, const struct yk_step *s,
+		       uint32_t operand)
+{
+	char text[700];
+	if (operand >= s->op.nin || pl->nan_told ||
+	    p->ref[s->view + s->op.nout + operand].where != YK_AT_LEAF)
+		return;
+	pl->nan_told = true;
+	yk_step_text(pl, s, text, sizeof text);
+	yk_warn("check", "operand %u of %s holds nan that no op made: it was put there, or "
+		"computed before (said once)", operand, text);
+}
+
+int yk_check_step(struct yk_planner *pl, const struct yk_plan *p, const struct yk_step *s,
+		  struct yk_queue *q)
+{
+	const struct yoke_op *op = &s->op;
+	struct seen out, in = { 0 };
+	bool known = false;
+	uint32_t leaf = 0;
+	if (s->kind != YK_STEP_RUN)
+		return 0;
+	for (uint32_t i = 0; i < op->nout; i++) {
+		int err = look(q, &op->out[i], &out);
+		if (!err && (out.nan || out.inf) && !known)
+			err = look_at_operands(q, op, &in, &leaf);
+		if (err)
+			return err;
+		if (!out.nan && !out.inf)
+			continue;
+		known = true;
+		if (out.nan)
+			blame_leaf(pl, p, s, leaf);
+		if (in.nan || (in.inf && !out.nan) || in.empty || by_definition(op, i, &out))
+			continue;
+		const struct yk_graph *g = &pl->ctx->graph;
+		const struct yk_node *n = yk_step_recorded(pl, s);
+		const struct yk_value *value = n && n->op == s->opcode && i < n->nout ?
+						       &g->value[n->out + i] :
+						       NULL;
+		char index[200], operands[200];
+		index_text(index, sizeof index, value, &op->out[i], out.at);
+		operands_text(operands, sizeof operands, q, op, out.at);
+		return yk_fail(YOKE_ERANGE, "it makes %s at %s of result %u of operands %s%s%s",
+			       name_of(out.value), index, i,
+			       in.inf ? "without nan" : "that are finite", operands,
+			       " (YOKE_CHECK=nan)");
 	}
 	return 0;
 }

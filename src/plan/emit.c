@@ -88,7 +88,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 		if ((err = yk_device_refuse(d, op, impl)) < 0)
 			return err;
 	}
-	w->again_without = true;
+	w->replan = true;
 	return YOKE_EUNSUPPORTED;
 }
 
@@ -123,7 +123,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	}
 	char why[900] = "";
 	err = choose(w, d, &s->op, s, why, sizeof why);
-	if (!err || w->again_without)
+	if (!err || w->replan)
 		return err;
 	return yk_op_fail(&w->g, w->g.node[node].op, err, "%s has no kernel: %s", d->id, why);
 }

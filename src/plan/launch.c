@@ -391,7 +391,7 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 		else if (!(err = yk_event_try(l->ctx->queue, &start)))
 			behind = start;
 		if (!err)
-			err = host ? yk_event_settle(behind) : yk_event_before(behind, q);
+			err = host ? yk_event_sync(behind) : yk_event_before(behind, q);
 		yk_event_unref(start);
 	}
 	if (host)
@@ -425,7 +425,7 @@ static int join_slots(struct launch *l)
 		if (!(l->p->loose >> k & 1))
 			continue;
 		struct yk_event *e = l->pl->event[l->p->last_event[k]];
-		err = k == YK_SLOT_DOWN ? yk_event_settle(e) : yk_event_before(e, l->ctx->queue);
+		err = k == YK_SLOT_DOWN ? yk_event_sync(e) : yk_event_before(e, l->ctx->queue);
 	}
 	return err;
 }

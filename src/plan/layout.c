@@ -24,7 +24,7 @@ enum { FOREVER = UINT32_MAX - 1 };
 struct life {
 	uint32_t born, dies;
 	uint32_t writer;     // the step that writes it first, YK_NIL: none
-	uint32_t heir;       // value whose bytes these are as well, or itself
+	uint32_t in;         // value in whose bytes these are, or itself
 	uint32_t block;      // root block, or YK_NIL
 	uint32_t leaf;       // plan's leaf, or YK_NIL
 	uint64_t bytes;
@@ -45,11 +45,11 @@ struct layout {
 	uint64_t top[YK_SLOTS];
 };
 
-// The value whose bytes these are, at the end of the chain of heirs.
+// The value whose bytes these are, at the end of the chain of owners.
 static uint32_t owner(const struct layout *l, uint32_t v)
 {
-	while (l->life[v].heir != v)
-		v = l->life[v].heir;
+	while (l->life[v].in != v)
+		v = l->life[v].in;
 	return v;
 }
 
@@ -72,7 +72,7 @@ static void find_lives(struct layout *l)
 		const struct yk_node *n = yk_maker(g, v);
 		struct life *f = &l->life[v];
 		*f = (struct life){
-			.born = FOREVER, .writer = YK_NIL, .heir = v, .block = YK_NIL, .leaf = YK_NIL
+			.born = FOREVER, .writer = YK_NIL, .in = v, .block = YK_NIL, .leaf = YK_NIL
 		};
 		f->bytes = yk_bytes_of_value(&g->value[v]);
 		if (n->op == YK_LEAF) {
@@ -280,7 +280,7 @@ static void donate_leaves(struct layout *l)
 
 // The operand, one of the step's views, in whose value result o may lie; YK_NIL: it may not, or there is
 // none that dies with the step.
-static uint32_t heritable(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
+static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 {
 	const struct yk_step *step = &l->p->step[s];
 	const struct yk_ref *r = &l->p->ref[step->view + o], *x = &l->p->ref[step->view + i];
@@ -294,24 +294,24 @@ static uint32_t heritable(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 	return share_with(l, s, o, v);
 }
 
-static uint32_t find_heritable(struct layout *l, uint32_t s, uint32_t o)
+static uint32_t find_alias(struct layout *l, uint32_t s, uint32_t o)
 {
 	const struct yk_step *step = &l->p->step[s];
 	const uint32_t list = step->op.list; // of those the same tensor is asked for alone
 	uint32_t in = YK_NIL;
 	for (uint32_t i = step->op.nout + (list ? o % list : 0); i < step->views && in == YK_NIL;
 	     i += list ? list : 1)
-		in = heritable(l, s, o, i);
+		in = may_alias(l, s, o, i);
 	return in;
 }
 
-// The views of value v are the heir's from now on, in the step at hand.
-static void relink(struct layout *l, uint32_t s, uint32_t v, uint32_t heir)
+// The views of value v are the owner's from now on, in the step at hand.
+static void relink(struct layout *l, uint32_t s, uint32_t v, uint32_t to)
 {
-	uint32_t last = first_view(l, s, v), after = first_view(l, s, heir);
+	uint32_t last = first_view(l, s, v), after = first_view(l, s, to);
 	if (last == YK_NIL)
 		return;
-	l->first[heir] = last;
+	l->first[to] = last;
 	while (l->next[last] != YK_NIL)
 		last = l->next[last];
 	l->next[last] = after;
@@ -330,14 +330,14 @@ static void share_arena(struct layout *l)
 				continue;
 			struct life *mine = &l->life[r->index];
 			if (mine->writer != s || mine->block != YK_NIL ||
-			    mine->heir != r->index)
+			    mine->in != r->index)
 				continue;
-			uint32_t in = find_heritable(l, s, o);
+			uint32_t in = find_alias(l, s, o);
 			if (in == YK_NIL)
 				continue;
 			uint32_t v = owner(l, p->ref[step->view + in].index);
 			relink(l, s, r->index, v);
-			mine->heir = v;
+			mine->in = v;
 			l->life[v].dies = mine->dies;
 			note_alias(l, s, in);
 		}
@@ -363,7 +363,7 @@ static int place_slot(struct layout *l, int slot)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t v = 0; v < g->values; v++) {
 		struct life *f = &l->life[v];
-		if (!f->used || f->heir != v || f->block != YK_NIL || f->leaf != YK_NIL ||
+		if (!f->used || f->in != v || f->block != YK_NIL || f->leaf != YK_NIL ||
 		    yk_maker(g, v)->slot != slot)
 			continue;
 		// an empty value too: what reads it (a sum, a product) is given a segment

@@ -3,7 +3,7 @@
 libyokecore_la_SOURCES += \
 	src/plan/build.c \
 	src/plan/build.h \
-	src/plan/check.c \
+	src/plan/ranges.c \
 	src/plan/clones.c \
 	src/plan/eager.c \
 	src/plan/edit.c \
@@ -15,7 +15,7 @@ libyokecore_la_SOURCES += \
 	src/plan/remat.c \
 	src/plan/roots.c \
 	src/plan/fallback.c \
-	src/plan/finite.c \
+	src/plan/check.c \
 	src/plan/fuse.c \
 	src/plan/key.c \
 	src/plan/launch.c \

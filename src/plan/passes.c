@@ -18,7 +18,7 @@ void yk_plan_free(struct yk_plan *p)
 		return;
 	free(p->key.word);
 	// of a device that does not answer any more, handles are never given back
-	bool over = yk_event_settle(p->last) >= 0 || yk_event_done(p->last);
+	bool over = yk_event_sync(p->last) >= 0 || yk_event_done(p->last);
 	for (size_t i = 0; i < p->steps && over; i++)
 		if (p->step[i].handle)
 			p->step[i].ops->release(p->step[i].handle);
@@ -95,7 +95,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 		p->key = pl->key;
 		pl->key = (struct yk_key){ 0 };
 	}
-	*again = w.again_without;
+	*again = w.replan;
 	yk_work_fini(&w);
 	if (!err)
 		return p;

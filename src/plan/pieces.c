@@ -277,6 +277,6 @@ bool yk_note_large(struct yk_work *w, yk_id v)
 	if (!yk_is_too_large(w, v) || pl->large[k])
 		return false;
 	pl->large[k] = true;
-	w->again_without = true;
+	w->replan = true;
 	return true;
 }

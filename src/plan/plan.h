@@ -235,7 +235,7 @@ struct yk_work {
 	size_t norder;
 	struct yk_clock *clock;  // by step
 	struct yk_plan *plan;
-	bool again_without;      // a kernel does not build, and its device is not asked for it again; or
+	bool replan;      // a kernel does not build, and its device is not asked for it again; or
 				 // a value is too large, and is not to be made whole
 	struct yk_joined *joined; // values that were made by pieces
 	size_t njoined, joined_cap;

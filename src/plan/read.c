@@ -48,8 +48,8 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	else
 		err = yk_queue_drain(q);
 	// these are over as well, and what they say matters
-	yk_event_settle(behind);
-	yk_event_settle(ctx->joined);
+	yk_event_sync(behind);
+	yk_event_sync(ctx->joined);
 	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
 		snprintf(why, cap, "%s", f.why);
 	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);

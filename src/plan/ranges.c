@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is checked before a launch, so that it fails without effect: numbers on the host that say where an
+// op reads or writes, whether it runs whole or in parts.  Numbers on the device are checked by the kernels.
+
+#include "config.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+// Operand k of a node when it is a number on the host.
+static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32_t k, int64_t *to)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	yk_id v = yk_ins(g, n)[k];
+	if (v == YK_NIL)
+		return false;
+	const struct yk_node *maker = yk_maker(g, v);
+	if (maker->op == YK_CONST)
+		*to = yk_attrs(g, maker)[1].i;
+	else if (maker->op == YK_SCALAR)
+		*to = (int64_t)yk_scalar_bits(pl, pl->marks.place[yk_attrs(g, maker)[0].i]);
+	return maker->op == YK_CONST || maker->op == YK_SCALAR;
+}
+
+static int fail(const struct yk_planner *pl, const struct yk_node *n, const char *what,
+		int64_t got, int64_t most)
+{
+	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
+		       yk_op_row(n->op)->name, n->scope ? " in " : "",
+		       yk_path_name(&pl->ctx->paths, n->scope), what, (long long)got,
+		       (long long)most);
+}
+
+// x, starts [, v]: the part is the result, or v
+static int check_starts(const struct yk_planner *pl, const struct yk_node *n)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	const struct yk_value *x = &g->value[yk_ins(g, n)[0]];
+	const struct yk_value *part = n->op == YK_SLICE_AT ? &g->value[n->out] :
+							     &g->value[yk_ins(g, n)[n->nin - 1]];
+	int64_t start;
+	for (uint32_t i = 0; i < x->rank; i++)
+		if (on_host(pl, n, 1 + i, &start) &&
+		    (start < 0 || start > x->dims[i] - part->dims[i])) {
+			char what[32];
+			snprintf(what, sizeof what, "start of axis %u", i);
+			return fail(pl, n, what, start, x->dims[i] - part->dims[i]);
+		}
+	return 0;
+}
+
+static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
+{
+	const struct yk_graph *g = &pl->ctx->graph;
+	const int64_t most = g->value[yk_ins(g, n)[1]].dims[1];
+	int64_t keys;
+	if (on_host(pl, n, 6, &keys) && (keys < 0 || keys > most))
+		return fail(pl, n, "number of keys", keys, most);
+	return 0;
+}
+
+int yk_check_scalars(const struct yk_planner *pl)
+{
+	int err = 0;
+	for (size_t k = 0; k < pl->marks.nodes && !err; k++) {
+		const struct yk_node *n = &pl->ctx->graph.node[pl->marks.node[k]];
+		if (pl->marks.made[k])
+			continue;
+		switch (n->op) {
+		case YK_SLICE_AT:
+		case YK_SLICE_UPDATE_AT: err = check_starts(pl, n); break;
+		case YK_ATTENTION: err = check_keys(pl, n);
+		}
+	}
+	return err;
+}
+
+// A plan is found by its key alone, so this cannot fail unless a key says too little: better an error
+// than a step that reads or writes elsewhere.
+int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
+{
+	const struct yoke_context *ctx = pl->ctx;
+	for (size_t i = 0; i < p->leaves; i++) {
+		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
+		bool there = s && s->buffer;
+		if (!p->need[i] || (there && s->bytes >= p->need[i] && yk_storage_at(s) % YK_ALIGN == 0))
+			continue;
+		return yk_fail(YOKE_EINVAL,
+			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "
+			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
+			       (unsigned long long)p->need[i], YK_ALIGN, i,
+			       (unsigned long long)(there ? s->bytes : 0));
+	}
+	return 0;
+}
