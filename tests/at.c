@@ -427,13 +427,9 @@ int main(int argc, char **argv)
 		     "backend is");
 		return done();
 	}
-	char command[4096], line[1024];
+	char command[4096];
 	snprintf(command, sizeof command, "YOKE_PLUGIN_PATH='%s' YOKE_BACKEND=fault YOKE_FAULT_HOST=0 "
 		 "YOKE_FAULT_LACKS=slice_at,slice_update_at '%s' lacking 2>&1", modules, argv[0]);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "the same where the device has neither");
+	ok(tap_run(command), "the same where the device has neither");
 	return done();
 }

@@ -128,25 +128,17 @@ static int child(const char *first, const char *second)
 
 static void pair(const char *self, const char *settings, const char *first, const char *second)
 {
-	char command[2048], line[2048];
+	char command[2048];
 	snprintf(command, sizeof command, "%s '%s' %s %s 2>&1", settings, self, first, second);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "%s and %s %s", first, second, settings);
+	ok(tap_run(command), "%s and %s %s", first, second, settings);
 }
 
 int main(int argc, char **argv)
 {
-	char path[4096];
 	if (argc > 2)
 		return child(argv[1], argv[2]);
-	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	const char *opencl = getenv("YOKE_TEST_OPENCL");
+	tap_plugin_path();
 	setenv("YOKE_FAULT_DEVICES", "2", 1);
 	setenv("POCL_DEVICES", "pthread pthread", 1);
 	pair(argv[0], "", "fault:0", "fault:1");

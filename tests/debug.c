@@ -204,13 +204,9 @@ static int child(const char *what)
 
 static void mode(const char *self, const char *settings, const char *what)
 {
-	char command[2048], line[2048];
+	char command[2048];
 	snprintf(command, sizeof command, "%s '%s' %s 2>&1", settings, self, what);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "%s %s", settings, what);
+	ok(tap_run(command), "%s %s", settings, what);
 }
 
 int main(int argc, char **argv)

@@ -387,26 +387,18 @@ static int child(const char *backend)
 
 static void mode(const char *self, const char *settings, const char *what)
 {
-	char command[2048], line[2048];
+	char command[2048];
 	snprintf(command, sizeof command, "YOKE_MEMORY=96M YOKE_BACKEND=%s %s '%s' %s 2>&1", what, settings,
 		 self, what);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "%s %s", what, settings);
+	ok(tap_run(command), "%s %s", what, settings);
 }
 
 int main(int argc, char **argv)
 {
-	char path[4096];
 	if (argc > 1)
 		return child(argv[1]);
-	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	const char *opencl = getenv("YOKE_TEST_OPENCL");
+	tap_plugin_path();
 	mode(argv[0], "", "cpu");
 	mode(argv[0], "", "fault");
 	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");

@@ -210,13 +210,9 @@ static void copies(const char *backend)
 
 int main(void)
 {
-	char path[4096];
 	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
 	tap_seed();
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	tap_plugin_path();
 	if (modules) {
 		compare("skeleton", false);
 		copies("skeleton");

@@ -739,25 +739,17 @@ static int child(const char *what)
 
 static void mode(const char *self, const char *settings, const char *what)
 {
-	char command[2048], line[2048];
+	char command[2048];
 	snprintf(command, sizeof command, "%s '%s' %s 2>&1", settings, self, what);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "%s %s", what, settings);
+	ok(tap_run(command), "%s %s", what, settings);
 }
 
 int main(int argc, char **argv)
 {
-	char path[4096];
 	if (argc > 1)
 		return child(argv[1]);
 	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	tap_plugin_path();
 	mode(argv[0], "YOKE_BACKEND=cpu", "all");
 	mode(argv[0], "YOKE_BACKEND=cpu YOKE_EAGER=1", "all");
 	mode(argv[0], "YOKE_BACKEND=cpu YOKE_DONATE=0", "all");

@@ -364,19 +364,13 @@ static void test_bounds(void)
 
 int main(void)
 {
-	char path[4096];
-	const char *modules = getenv("YOKE_TEST_MODULES"),
-		   *opencl = getenv("YOKE_TEST_OPENCL");
+	const char *opencl = getenv("YOKE_TEST_OPENCL");
 	if (tap_eager())
 		return skip_all("its plans are of whole graphs");
 	tap_seed();
 	yk_log_to(count_warning, NULL);
 	snprintf(trace_path, sizeof trace_path, "trace.%ld.json", (long)getpid());
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "",
-		 opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	tap_plugin_path();
 	ok(yk_amdahl(10, 0) == 1 && yk_amdahl(10, 7.5) == 4 && isinf(yk_amdahl(10, 10)),
 	   "Amdahl's law");
 	test_nodes("cpu", true);

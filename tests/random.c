@@ -653,26 +653,18 @@ static int compare_packed(uint64_t first, int programs)
 
 static void packed_on(const char *self, const char *backend, uint64_t first, int programs)
 {
-	char command[2048], line[2048];
+	char command[2048];
 	snprintf(command, sizeof command, "YOKE_BACKEND=%s '%s' %llu %d packed 2>&1", backend, self,
 		 (unsigned long long)first, programs);
-	fflush(stdout);
-	FILE *f = popen(command, "r");
-	while (f && fgets(line, sizeof line, f))
-		printf("#  %s", line);
-	ok(f && pclose(f) == 0, "%d programs packed on %s", programs, backend);
+	ok(tap_run(command), "%d programs packed on %s", programs, backend);
 }
 
 static void elsewhere(const char *self, uint64_t first)
 {
-	char path[4096];
 	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
 	if (!modules)
 		skip("packed programs on other devices", "YOKE_TEST_MODULES does not say where they are");
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	tap_plugin_path();
 	setenv("YOKE_FAULT_LAG", "3", 1);
 	if (modules) {
 		packed_on(self, "skeleton", first, tap_cases(100, 1000));

@@ -337,14 +337,8 @@ static void on(const char *backend, const char *what)
 
 int main(void)
 {
-	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
-	char path[4096];
-
 	tap_seed();
-	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
-	if (opencl) // its folder
-		*strrchr(path, '/') = 0;
-	setenv("YOKE_PLUGIN_PATH", path, 1);
+	tap_plugin_path();
 	on("cpu", "cpu");
 	on("opencl", "OpenCL");
 	on("skeleton", "a backend that lacks it");

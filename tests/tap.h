@@ -125,6 +125,28 @@ static inline bool tap_turn(const char *what, unsigned n)
 	return tap_long() || (!tap_sample() && hash % n == 0);
 }
 
+// Runs a command, its lines as comments; did it end well?
+static inline bool tap_run(const char *command)
+{
+	char line[2048];
+	fflush(stdout);
+	FILE *f = popen(command, "r");
+	while (f && fgets(line, sizeof line, f))
+		printf("#  %s", line);
+	return f && pclose(f) == 0;
+}
+
+// Plugins are looked for among the modules of the tests, and where the OpenCL module lies.
+static inline void tap_plugin_path(void)
+{
+	char path[4096];
+	const char *modules = getenv("YOKE_TEST_MODULES"), *opencl = getenv("YOKE_TEST_OPENCL");
+	snprintf(path, sizeof path, "%s%s%s", modules ? modules : "", opencl ? ":" : "", opencl ? opencl : "");
+	if (opencl) // its folder
+		*strrchr(path, '/') = 0;
+	setenv("YOKE_PLUGIN_PATH", path, 1);
+}
+
 // Is each op launched as it is recorded, so that plans are of one op and errors come with the call?
 static inline bool tap_eager(void)
 {

@@ -6,17 +6,17 @@
 #include "axes.h"
 #include "rows.h"
 
-static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
+int yk_cl_map_call(const struct yoke_op *op, struct yoke_map_call *call)
 {
 	call->size = sizeof *call;
 	return yk_cl_host->map_call(op, call);
 }
 
-static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+uint64_t yk_cl_map_can(struct yk_cl_device *d, const struct yoke_op *op)
 {
 	struct yoke_map_call call;
 
-	if (call_of(op, &call) < 0)
+	if (yk_cl_map_call(op, &call) < 0)
 		return 0;
 	if (call.dtypes & 1u << yoke_f64 && !yk_cl_f64(d))
 		return 0;
@@ -69,7 +69,7 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 	struct yoke_map_call call;
 	struct yk_cl_device *d = r->device;
 	struct yk_cl_entry *kernel;
-	int err = call_of(op, &call);
+	int err = yk_cl_map_call(op, &call);
 
 	(void)impl;
 	if (err)
@@ -88,4 +88,4 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 }
 
 static const char *const names[] = { "generated" };
-const struct yk_cl_op yk_cl_map = { names, 1, can, record };
+const struct yk_cl_op yk_cl_map = { names, 1, yk_cl_map_can, record };

@@ -228,6 +228,9 @@ struct yk_cl_op {
 	// Called with the device open and its lock held.
 	int (*record)(struct yk_cl_record *, const struct yoke_op *, uint32_t impl);
 };
+// How the kernel that the host writes for a map or a recurrence is called, and can the device run it?
+int yk_cl_map_call(const struct yoke_op *, struct yoke_map_call *);
+uint64_t yk_cl_map_can(struct yk_cl_device *, const struct yoke_op *);
 extern const struct yk_cl_op yk_cl_map, yk_cl_reduce, yk_cl_contract;
 extern const struct yk_cl_op yk_cl_softmax, yk_cl_norm, yk_cl_xent, yk_cl_rope, yk_cl_list;
 extern const struct yk_cl_op yk_cl_attention, yk_cl_attention_back;

@@ -6,29 +6,12 @@
 
 enum { GROUP = 64 };
 
-static int call_of(const struct yoke_op *op, struct yoke_map_call *call)
-{
-	call->size = sizeof *call;
-	return yk_cl_host->map_call(op, call);
-}
-
-static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
-{
-	struct yoke_map_call call;
-
-	if (call_of(op, &call) < 0)
-		return 0;
-	if (call.dtypes & 1u << yoke_f64 && !yk_cl_f64(d))
-		return 0;
-	return 8 * (call.narg + 4) <= d->info.max_args;
-}
-
 static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_cl_build b = { .files = "scan_map.cl", .name = "scan_map" };
 	struct yoke_map_call call;
 	struct yk_cl_entry *kernel;
-	int err = call_of(op, &call);
+	int err = yk_cl_map_call(op, &call);
 
 	(void)impl;
 	if (err)
@@ -50,4 +33,4 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 }
 
 static const char *const names[] = { "generated" };
-const struct yk_cl_op yk_cl_scan_map = { names, 1, can, record };
+const struct yk_cl_op yk_cl_scan_map = { names, 1, yk_cl_map_can, record };

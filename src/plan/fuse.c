@@ -29,14 +29,6 @@ static bool joins(const struct yk_op_row *row)
 	return row->flags & YK_F_MAP || row->code == YOKE_OP_CONTRACT;
 }
 
-static bool in_list(const uint32_t *member, uint32_t n, uint32_t node)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (member[i] == node)
-			return true;
-	return false;
-}
-
 // Two sorted lists as one.
 static uint32_t merge(const struct yk_work *w, const struct yk_group *a, const struct yk_group *b, uint32_t *to)
 {
@@ -57,7 +49,7 @@ static bool may_move(const struct yk_work *w, const struct yk_group *p,
 		if (reduces && w->value[v].rooted)
 			return false;
 		for (uint32_t u = w->value[v].use; u != YK_NIL; u = w->use[u].next)
-			if (!in_list(all, n, w->use[u].node) &&
+			if (!yk_is_among(all, n, w->use[u].node) &&
 			    (yk_is_before(w, w->use[u].node, at) || reduces))
 				return false;
 	}

@@ -167,19 +167,12 @@ static uint32_t maker_of(const struct yk_graph *g, yk_id v)
 	return g->value[v].node;
 }
 
-static bool is_member(const struct yk_group *q, uint32_t node)
-{
-	for (uint32_t i = 0; i < q->n; i++)
-		if (q->member[i] == node)
-			return true;
-	return false;
-}
-
 // Number `to` follows the group that a node is in.
 static int follow(struct schedule *s, uint32_t node, uint32_t to)
 {
 	uint32_t group = s->w->node[node].group;
-	if (group == YK_NIL || is_member(&s->w->group[s->group[to]], node))
+	const struct yk_group *mine = &s->w->group[s->group[to]];
+	if (group == YK_NIL || yk_is_among(mine->member, mine->n, node))
 		return 0;
 	if (yk_grow(&s->edge, &s->edge_cap, s->edges + 1, sizeof *s->edge) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");

@@ -251,6 +251,13 @@ static inline bool yk_computes(const struct yk_work *w, size_t node)
 {
 	return w->node[node].live && !(yk_op_row(w->g.node[node].op)->flags & (YK_F_VIEW | YK_F_LEAF));
 }
+static inline bool yk_is_among(const uint32_t *list, uint32_t n, uint32_t x)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < n && !found; i++)
+		found = list[i] == x;
+	return found;
+}
 // Does node a stand before b in creation order?
 static inline bool yk_is_before(const struct yk_work *w, uint32_t a, uint32_t b)
 {

@@ -48,14 +48,6 @@ static int cost(const struct yk_node *n)
 	}
 }
 
-static bool has(const uint32_t *list, uint32_t n, uint32_t x)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (list[i] == x)
-			return true;
-	return false;
-}
-
 // The member that is this node, or a clone of it; YK_NIL: none.
 static uint32_t stands_for(const struct yk_work *w, const uint32_t *member, uint32_t n, uint32_t node)
 {
@@ -84,7 +76,7 @@ static bool find_readers(struct trial *t, yk_id v)
 	t->readers = 0;
 	for (uint32_t u = w->value[v].use; u != YK_NIL; u = w->use[u].next) {
 		uint32_t node = w->use[u].node, q = w->node[node].group;
-		if (q == home || has(t->reader, t->readers, q))
+		if (q == home || yk_is_among(t->reader, t->readers, q))
 			continue;
 		if (q == YK_NIL || t->readers == READERS ||
 		    !(yk_op_row(w->g.node[node].op)->flags & (YK_F_MAP | YK_F_REDUCE)))
