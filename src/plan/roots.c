@@ -57,16 +57,19 @@ static int keep_operands(struct yk_planner *pl)
 		const struct yk_node *n = &g->node[k];
 		if (pl->left[k] != LATER)
 			continue;
-		pl->ctx->leftover += !n->done;
+		pl->ctx->leftover += !n->done && m->number[k] == YK_NIL;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
 			if (v == YK_NIL || pl->left[by] == LATER)
 				continue;
-			bool leaf = yk_op_row(g->node[by].op)->flags & YK_F_LEAF;
-			bool there = m->number[by] != YK_NIL || leaf || g->value[v].made != YK_NIL;
-			pl->left[by] = there ? READ : LATER;
-			if (m->number[by] != YK_NIL && !leaf && !m->made[m->number[by]])
+			const uint32_t flags = yk_op_row(g->node[by].op)->flags;
+			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
+			// a view is taken again, since what reads a copy of it may round otherwise
+			bool computed = !there && !(flags & YK_F_VIEW) && m->number[by] != YK_NIL &&
+					!m->made[m->number[by]];
+			pl->left[by] = there || computed ? READ : LATER;
+			if (computed)
 				err = yk_root_add(pl, NULL, v);
 		}
 	}
