@@ -83,6 +83,7 @@ test_programs = \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
+	tests/recompute.t \
 	tests/remat.t \
 	tests/retry.t \
 	tests/safetensors.t \
@@ -213,6 +214,7 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c
+tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c
 tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c

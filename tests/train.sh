@@ -321,9 +321,10 @@ shape="layers=2 heads=2 embed=32 context=32"
 	fits 3M $shape steps=12
 	fits 20M $shape steps=6 eval_every=2
 	fits 7M $shape steps=3 accumulate=2 dropout=0.1
+	fits 3M $shape steps=3 recompute=auto
 	YOKE_MEMORY=300K "$yoke" train data=text out=full $shape 2>err
 }
-grep -q 'not even batch=1 fits: use a smaller context or embed, or fewer layers$' err && ! grep -q 'batch, context' err
+grep -q 'not even batch=1 fits: use recompute=auto, a smaller context or embed, or fewer layers$' err && ! grep -q 'batch, context' err
 verdict "where nothing fits: $(tail -n 1 err)" $?
 
 "$yoke" train data=text out=full $shape steps=1 batch=1 2>err

@@ -49,7 +49,7 @@ static int allocate(struct launch *l)
 	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
 	memset(pl->event, 0, p->events * sizeof *pl->event);
 	yk_pool_stats(l->ctx->device->pool, &stats);
-	uint64_t peak = stats.allocated_bytes.current;
+	uint64_t peak = stats.allocated_bytes.current + yk_plan_bytes(l->ctx, p);
 	for (int k = 0; k < YK_SLOTS; k++) {
 		if (yk_grow(&pl->chunk[k], &pl->chunk_cap[k], p->arena[k].n + 1,
 			    sizeof **pl->chunk) < 0)
@@ -61,8 +61,6 @@ static int allocate(struct launch *l)
 			struct yk_pool *pool = l->ctx->slot[k].device->pool;
 			err = yk_pool_alloc_among(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue,
 						  yk_movable(l->ctx), &pl->chunk[k][i]);
-			if (pool == l->ctx->device->pool)
-				peak += yk_pool_round(pool, p->arena[k].chunk[i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
 		if (p->block[i].leaf != YK_NIL)
@@ -70,8 +68,8 @@ static int allocate(struct launch *l)
 		if (yk_is_new(&p->block[i])) {
 			err = yk_storage_new(l->ctx, p->block[i].bytes, l->ctx->queue,
 					     &pl->storage[i]);
-			if (!err && !pl->storage[i]->buffer->host)
-				peak += yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
+			if (!err && pl->storage[i]->buffer->host)
+				peak -= yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
 							       .bytes = p->block[i].bytes,
@@ -452,6 +450,21 @@ static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64
 		done[k] = yk_event_ref(l->pl->event[e]);
 		written[k] = done[k]->serial;
 	}
+}
+
+bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
+{
+	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
+	const uint64_t peak = l.ctx->stats.predicted_peak;
+	struct yk_error_aside *was = yk_error_aside();
+	bool good = allocate(&l) == 0;
+	for (size_t i = 0; i < p->blocks && good; i++)
+		yk_storage_unref(pl->storage[i]);
+	if (good)
+		free_blocks(&l, NULL);
+	l.ctx->stats.predicted_peak = peak;
+	yk_error_back(was);
+	return good;
 }
 
 int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)

@@ -58,8 +58,21 @@ static uint32_t guaranteed(const struct yoke_context *ctx)
 	return least < YK_ALIGN ? least : YK_ALIGN;
 }
 
-// *again: make it once more, for a device that offers less now.
-static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
+uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
+{
+	struct yk_pool *pool = ctx->device->pool;
+	uint64_t bytes = 0;
+	for (int k = 0; k < YK_SLOTS; k++)
+		for (size_t i = 0; i < p->arena[k].n && ctx->slot[k].device->pool == pool; i++)
+			bytes += yk_pool_round(pool, p->arena[k].chunk[i]);
+	for (size_t i = 0; i < p->blocks; i++)
+		bytes += yk_is_new(&p->block[i]) ? yk_pool_round(pool, p->block[i].bytes) : 0;
+	return bytes;
+}
+
+// *segments: as work.recompute, then as work.segments.  *again: make it once more, for a device that offers
+// less now.
+static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool *again)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
 	struct yk_work w = { .ctx = pl->ctx,
@@ -67,6 +80,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 			     .root = pl->root,
 			     .roots = pl->roots,
 			     .align = guaranteed(pl->ctx),
+			     .recompute = *segments,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)
@@ -91,11 +105,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 		err = yk_parts_gone(&w);
 	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
 		yk_plan_print(&w, p);
-	if (!err) { // the plan keeps the key
-		p->key = pl->key;
-		pl->key = (struct yk_key){ 0 };
-	}
 	*again = w.replan;
+	*segments = w.segments;
 	yk_work_fini(&w);
 	if (!err)
 		return p;
@@ -105,17 +116,70 @@ static struct yk_plan *try_plan(struct yk_planner *pl, bool *again)
 	return NULL;
 }
 
-struct yk_plan *yk_plan_make(struct yk_planner *pl)
+// With activations of so many segments made again; what there are of those.
+static struct yk_plan *make_at(struct yk_planner *pl, uint32_t *segments)
 {
 	struct yk_plan *p;
+	uint32_t n;
 	bool again;
+	memset(pl->large, 0, pl->marks.nodes * sizeof *pl->large);
+	do {
+		n = *segments;
+		p = try_plan(pl, &n, &again);
+	} while (again); // ends: each time some device offers less, or some node more is cut
+	*segments = n;
+	return p;
+}
+
+static bool fits(struct yk_planner *pl, struct yk_plan *p)
+{
+	struct yk_pool *pool = pl->ctx->device->pool;
+	struct yk_pool_stats stats;
+	yk_pool_stats(pool, &stats);
+	return stats.allocated_bytes.current + yk_plan_bytes(pl->ctx, p) <= yk_pool_could(pool) &&
+	       yk_launch_fits(pl, p);
+}
+
+// In place of a plan that does not fit: the one that does with the fewest activations made again, or that
+// with all.
+static struct yk_plan *make_fit(struct yk_planner *pl)
+{
+	uint32_t few = 0, many = UINT32_MAX;
+	struct yk_plan *p = make_at(pl, &many), *best = p;
+	while (best && fits(pl, best) && many - few > 1) {
+		uint32_t half = few + (many - few) / 2, n = half;
+		if (!(p = make_at(pl, &n)))
+			break; // what there is serves
+		if (fits(pl, p)) {
+			yk_plan_free(best);
+			best = p;
+			many = half;
+		} else {
+			yk_plan_free(p);
+			few = half;
+		}
+	}
+	return best;
+}
+
+struct yk_plan *yk_plan_make(struct yk_planner *pl)
+{
+	enum yk_recompute mode;
+	if (yk_recompute_wanted(&mode) < 0)
+		return NULL;
 	if (yk_grow(&pl->large, &pl->large_cap, pl->marks.nodes + 1, sizeof *pl->large) < 0) {
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
-	memset(pl->large, 0, pl->marks.nodes * sizeof *pl->large);
-	do
-		p = try_plan(pl, &again);
-	while (again); // ends: each time some device offers less, or some node more is cut
+	uint32_t segments = mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0;
+	struct yk_plan *p = make_at(pl, &segments);
+	if (p && mode == YK_RECOMPUTE_AUTO && !fits(pl, p)) {
+		yk_plan_free(p);
+		p = make_fit(pl);
+	}
+	if (p) { // which keeps the key
+		p->key = pl->key;
+		pl->key = (struct yk_key){ 0 };
+	}
 	return p;
 }

@@ -4,6 +4,7 @@
 //	key      the structure of what is pending, as words; equal words, same plan
 //	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
 //	         its equals
+//	recompute which activations gradients have made again
 //	fuse     which nodes become one launch
 //	remat    which values are computed again where they are read
 //	emit     each launch as an op of the plugin ABI
@@ -160,6 +161,8 @@ struct yk_plan {
 };
 
 void yk_plan_free(struct yk_plan *);
+// What a launch of it takes of the pool of the context's device, beside what is there.
+uint64_t yk_plan_bytes(const struct yoke_context *, const struct yk_plan *);
 
 // ---- making one ----
 
@@ -240,6 +243,8 @@ struct yk_work {
 	struct yk_joined *joined; // values that were made by pieces
 	size_t njoined, joined_cap;
 	bool in_piece;           // a piece of such a value is being lowered
+	uint32_t recompute;      // of how many segments of the forward pass activations are made again
+	uint32_t segments;       // how many there are to choose from; 0 as long as none was asked for
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);
@@ -289,6 +294,11 @@ int yk_lower(struct yk_work *);
 // What is live and who reads what; then lets operands of a concat be computed in their place in it.
 int yk_uses(struct yk_work *);
 int yk_clones(struct yk_work *); // for tests
+// Makes activations of work.recompute segments again instead of keeping them.
+int yk_recompute(struct yk_work *);
+enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
+// EINVAL: the setting "recompute" is none of those.
+int yk_recompute_wanted(enum yk_recompute *);
 int yk_fuse(struct yk_work *);
 int yk_remat(struct yk_work *);
 int yk_order(struct yk_work *);
@@ -352,6 +362,8 @@ struct yk_planner;
 // the first step leaves everything as it was (*started false); a later one is the context's failure,
 // and what was to be written is lost.
 int yk_launch(struct yk_planner *, struct yk_plan *, bool *started);
+// Does the pool have the memory for it now?  It is asked for it all, and given it back.
+bool yk_launch_fits(struct yk_planner *, struct yk_plan *);
 // Are numbers on the host that say where a marked node reads or writes in range?  ERANGE names the op and
 // the value.
 int yk_check_scalars(const struct yk_planner *);

@@ -72,6 +72,8 @@ int yk_uses(struct yk_work *w)
 	int err = yk_uses_list(w);
 	if (!err)
 		err = yk_clones(w);
+	if (!err)
+		err = yk_recompute(w);
 	for (size_t k = 0; k < g->nodes && !err; k++)
 		for (uint32_t i = 0;
 		     yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin;

@@ -556,14 +556,22 @@ int yk_config_take(struct yk_config *c, const json_t *o, const char *what)
 
 int yk_config_apply(const struct yk_config *c)
 {
-	char threads[24];
+	// an empty value, or 0 threads, leaves the setting as it is
+	static const struct {
+		enum yk_config_key key;
+		const char *setting;
+	} settings[] = {
+		{ YK_KEY_backend, "backend" }, { YK_KEY_memory, "memory" },
+		{ YK_KEY_threads, "threads" }, { YK_KEY_recompute, "recompute" },
+	};
 	int e = 0;
 
-	snprintf(threads, sizeof threads, "%lld",
-		 (long long)yk_config_int(c, YK_KEY_threads));
-	if (*yk_config_str(c, YK_KEY_backend))
-		e = yoke_setting_set("backend", yk_config_str(c, YK_KEY_backend));
-	if (e == 0 && yk_config_int(c, YK_KEY_threads) > 0)
-		e = yoke_setting_set("threads", threads);
+	for (size_t i = 0; i < sizeof settings / sizeof *settings && e == 0; i++) {
+		const char *text = yk_config_str(c, settings[i].key);
+		if (yk_config_rows[settings[i].key].commands & c->command && *text &&
+		    (settings[i].key != YK_KEY_threads || yk_config_int(c, YK_KEY_threads) > 0) &&
+		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
+			e = yoke_setting_set(settings[i].setting, text);
+	}
 	return e;
 }

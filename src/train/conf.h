@@ -51,6 +51,9 @@
 	  "of adamw: decay of the second moment") \
 	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
 	  "share of activations dropped while training") \
+	X(recompute, CHOICE, YK_T, "none", 0, 0, "none block auto", \
+	  "activations made again for gradients, to save memory; block: all that pays; auto: as few " \
+	  "as make a step fit") \
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
 	  "share of the text, at its end, for validation; 0: none") \
@@ -85,6 +88,8 @@
 	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_BACKEND; empty: that") \
+	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M; empty: that") \
 	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
 	  "as YOKE_THREADS; 0: that")
 
@@ -152,7 +157,7 @@ bool yk_config_given(const struct yk_config *, enum yk_config_key);
 // object.  Keys unknown here are passed over.
 json_t *yk_config_json(const struct yk_config *);
 int yk_config_take(struct yk_config *, const json_t *, const char *what);
-// Sets the settings that `backend` and `threads` stand for.
+// Sets the settings that `backend`, `memory`, `threads` and `recompute` stand for.
 int yk_config_apply(const struct yk_config *);
 
 #endif

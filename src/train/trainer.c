@@ -125,6 +125,8 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	int64_t parameters = yk_model_elements(m, s);
 	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
 	double tokens = (double)t->batch * (double)t->context;
+	if (strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"))
+		tokens = 0; // of what they leave little may be kept
 	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
@@ -371,6 +373,7 @@ int yk_trainer_advise(struct yk_trainer *t)
 		return YOKE_ENOMEM;
 	drop_model(t);
 	yoke_context_free(ctx); // with what is pending, or failed
-	return yk_advise_batch(t->batch, true, "use a smaller context or embed, or fewer layers",
-			       rehearse, t);
+	const bool all = strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"); // that can be made again
+	return yk_advise_batch(t->batch, true, all ? "use a smaller context or embed, or fewer layers" :
+			       "use recompute=auto, a smaller context or embed, or fewer layers", rehearse, t);
 }
