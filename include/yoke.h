@@ -135,6 +135,13 @@ YOKE_API int yoke_assign(yoke_tensor *variable, yoke_tensor *value);
 // there, which yoke_stats counts.  Both blocks are held until the copies are done.  EINVAL: a variable has a
 // pending value, or is given twice; ERANGE: they are larger together than the device's largest allocation.
 YOKE_API int yoke_pack(int n, yoke_tensor *const *variables);
+// Where a variable of the current context lies from now on, this version and those to come: on the context's
+// device (as a new one does), or in the host's memory, which the device then need not have.  Operations on
+// lists of tensors (the optimizers' steps) of which one lies on the host run on the CPU, and what else they read
+// is brought there; any other operation has it brought to the device while it needs it.  Waits for the variable's
+// value.  On the CPU all is the host's already.  EINVAL: no variable, or one in a pack.
+enum { YOKE_ON_DEVICE, YOKE_ON_HOST };
+YOKE_API int yoke_place(yoke_tensor *variable, int where);
 // A value from host memory, copied before it returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
 // The same of memory that stays as it is, and is not freed, until free_fn(arg) is called (NULL: never):

@@ -72,6 +72,7 @@ test_programs = \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
+	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/prepared.t \
@@ -205,6 +206,7 @@ tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
 tests_order_t_SOURCES = tests/order.c
+tests_place_t_SOURCES = tests/place.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c

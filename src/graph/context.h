@@ -25,7 +25,7 @@ struct yk_slot {
 // them goes.
 struct yk_buffer {
 	uint32_t refs;
-	bool host;                  // it is the CPU's, being larger than any allocation of the device
+	bool host;                  // it is the CPU's: too large for the device, or placed there
 	struct yk_block *block;     // compaction sets it anew
 	struct yk_wrapped *wrapped; // the caller's memory, never written; NULL: the pool's
 	struct yoke_context *ctx;
@@ -272,11 +272,15 @@ static inline bool yk_is_hosts(const struct yoke_context *ctx, uint64_t bytes)
 {
 	return ctx->device != ctx->cpu && bytes > yk_largest(ctx);
 }
-// A buffer for use on a queue of the context's; the CPU's, for its queue, when it is too large.
-int yk_buffer_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_buffer **);
+// A buffer for use on a queue of the context's; the CPU's, for its queue, when it is too large, or if `host`.
+int yk_buffer_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *, struct yk_buffer **);
 void yk_buffer_unref(struct yk_buffer *); // NULL is fine
 // A storage with a buffer of its own.
-int yk_storage_new(struct yoke_context *, uint64_t bytes, struct yk_queue *, struct yk_storage **);
+int yk_storage_new(struct yoke_context *, uint64_t bytes, bool host, struct yk_queue *, struct yk_storage **);
+static inline bool yk_lies_on_host(const struct yk_storage *s)
+{
+	return s->buffer && s->buffer->host;
+}
 // A part of a buffer, which gets a reference more.
 int yk_storage_in(struct yk_buffer *, uint64_t offset, uint64_t bytes, struct yk_storage **);
 // A storage without bytes gets those of an old version, which has none from then on.

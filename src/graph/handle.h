@@ -29,6 +29,7 @@ struct yk_tensor { // a slot, and what the handle it is for means; three lines o
 	uint16_t op;
 	uint8_t kind, dtype, rank;
 	uint8_t end;    // how the tensor ended
+	bool host;      // of a variable: it is placed in the host's memory
 	uint32_t root;  // its place among the pending roots, YK_NIL: none
 	uint32_t path;  // scope it was recorded in, for messages
 	uint32_t chain; // the newest of its leaves, by index; counts as leaf does

@@ -148,7 +148,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 }
 
 // Storage filled with zeros, or with data.
-static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *data,
+static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, const void *data,
 			struct yk_storage **to)
 {
 	struct yk_queue *q = data ? ctx->up : ctx->queue;
@@ -156,7 +156,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, const void *da
 	char why[400];
 	yk_settle(ctx); // what failed before is no matter of this value
 	bool had = yoke_error_code() != 0;
-	int err = yk_storage_new(ctx, bytes, q, &s);
+	int err = yk_storage_new(ctx, bytes, host, q, &s);
 	if (!err && s->buffer->host)
 		q = ctx->cpu_queue;
 	if (!err && (err = write_storage(s, q, data)) == YOKE_ENOMEM &&
@@ -190,7 +190,7 @@ static int take_storage(struct yoke_context *ctx, uint64_t bytes, struct lent *l
 			struct yk_storage **to)
 {
 	l->taken = !yk_wrap(ctx, l->data, bytes, l->free_fn, l->arg, to);
-	return l->taken ? 0 : make_storage(ctx, bytes, l->data, to);
+	return l->taken ? 0 : make_storage(ctx, bytes, false, l->data, to);
 }
 
 static yoke_tensor *materialised(int kind, const char *what, const char *name, int dtype,
@@ -206,7 +206,7 @@ static yoke_tensor *materialised(int kind, const char *what, const char *name, i
 	struct yk_storage *s = NULL;
 	if (!check_shape(what, dtype, rank, dims, &bytes) &&
 	    !(lent ? take_storage(ctx, bytes, lent, &s) :
-		     make_storage(ctx, bytes, data, &s))) {
+		     make_storage(ctx, bytes, false, data, &s))) {
 		struct yk_scope *scope = ctx->scope;
 		if (kind == YK_VARIABLE) // the caller's, whatever scope is open
 			ctx->scope = NULL;
@@ -302,9 +302,37 @@ int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 	if (bytes != yk_bytes_of(t) || !data)
 		err = yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
 			      name_of(t), yk_bytes_of(t), bytes, data ? "" : " at NULL");
-	else if (!(err = make_storage(t->ctx, bytes, data, &s)))
+	else if (!(err = make_storage(t->ctx, bytes, t->host, data, &s)))
 		set_storage(t, s);
 	yk_leave(t->ctx);
+	return err;
+}
+
+// Through the caller's memory: a variable is placed once, not at every step.
+int yoke_place(yoke_tensor *handle, int where)
+{
+	int err = 0;
+	struct yk_tensor *t = enter_kind(handle, YK_VARIABLE, "place", &err);
+	if (!t)
+		return err;
+	const size_t bytes = yk_bytes_of(t);
+	void *data = NULL;
+	if (where != YOKE_ON_DEVICE && where != YOKE_ON_HOST)
+		err = yk_fail(YOKE_EINVAL, "place: variable %s: %d is neither YOKE_ON_DEVICE nor YOKE_ON_HOST",
+			      name_of(t), where);
+	else if (yk_is_packed(t))
+		err = yk_fail(YOKE_EINVAL, "place: variable %s lies in a pack, which stays where it is",
+			      name_of(t));
+	else if (!(data = malloc(bytes + !bytes)))
+		err = yk_fail(YOKE_ENOMEM, "place: no memory for %zu bytes", bytes);
+	const bool host = where == YOKE_ON_HOST, moves = !err && host != t->host;
+	yk_leave(t->ctx);
+	if (moves && !(err = yoke_read(handle, data, bytes))) {
+		t->host = host;
+		if ((err = yoke_put(handle, data, bytes)))
+			t->host = !host;
+	}
+	free(data);
 	return err;
 }
 

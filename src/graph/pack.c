@@ -32,7 +32,7 @@ static int copy(struct yk_storage *to, struct yk_storage *from)
 static int move_out(struct yk_storage *s)
 {
 	struct yk_storage *to;
-	int err = yk_storage_new(s->ctx, s->bytes, s->ctx->queue, &to);
+	int err = yk_storage_new(s->ctx, s->bytes, false, s->ctx->queue, &to);
 	if (err)
 		return err;
 	err = copy(to, s);
@@ -123,14 +123,17 @@ static int by_address(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-// Is each variable given once?
-static int check_once(struct yk_tensor *const *var, int n)
+// Is each variable given once, and on the device?
+static int check_variables(struct yk_tensor *const *var, int n)
 {
 	struct yk_tensor **sorted = malloc((size_t)n * sizeof *sorted);
 	int err = sorted ? 0 : yk_fail(YOKE_ENOMEM, "pack: no memory for %d variables", n);
-	for (int i = 0; i < n && sorted; i++)
+	for (int i = 0; i < n && !err; i++) {
 		sorted[i] = var[i];
-	if (sorted)
+		if (var[i]->host)
+			err = yk_fail(YOKE_EINVAL, "pack: variable %s is placed in the host's memory", name_of(var[i]));
+	}
+	if (!err)
 		qsort(sorted, (size_t)n, sizeof *sorted, by_address);
 	for (int i = 1; i < n && !err; i++)
 		if (sorted[i] == sorted[i - 1])
@@ -185,9 +188,9 @@ static int pack(struct yoke_context *ctx, struct yk_tensor *const *var, int n, s
 {
 	uint64_t bytes, at = 0;
 	struct yk_buffer *b;
-	int err = check_once(var, n);
+	int err = check_variables(var, n);
 	if (err || (err = check_size(ctx, var, n, &bytes)) < 0 ||
-	    (err = yk_buffer_new(ctx, bytes, ctx->queue, &b)) < 0)
+	    (err = yk_buffer_new(ctx, bytes, false, ctx->queue, &b)) < 0)
 		return err;
 	for (int i = 0; i < n && !err; i++) {
 		err = yk_storage_in(b, at, var[i]->storage->bytes, &to[i]);

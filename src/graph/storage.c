@@ -8,12 +8,13 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q, struct yk_buffer **to)
+int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk_queue *q,
+		  struct yk_buffer **to)
 {
 	struct yk_buffer *b = calloc(1, sizeof *b);
 	if (!b)
 		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
-	b->host = yk_is_hosts(ctx, bytes);
+	b->host = (host && ctx->device != ctx->cpu) || yk_is_hosts(ctx, bytes);
 	int err = b->host ? yk_pool_alloc(ctx->cpu->pool, bytes, ctx->cpu_queue, &b->block) :
 			    yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &b->block);
 	if (err) {
@@ -51,11 +52,11 @@ int yk_storage_in(struct yk_buffer *b, uint64_t offset, uint64_t bytes, struct y
 	return 0;
 }
 
-int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, struct yk_queue *q,
+int yk_storage_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk_queue *q,
 		   struct yk_storage **to)
 {
 	struct yk_buffer *b;
-	int err = yk_buffer_new(ctx, bytes, q, &b);
+	int err = yk_buffer_new(ctx, bytes, host, q, &b);
 	if (err)
 		return err;
 	err = yk_storage_in(b, 0, bytes, to);

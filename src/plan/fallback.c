@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "plan/plan.h"
+#include "plan/lower.h"
 
 enum { MOST_KINDS = 512 }; // told apart by shape; what comes later counts by op and dtype alone
 
@@ -68,7 +68,10 @@ int yk_fallbacks_note(struct yk_work *w)
 		bool copies = s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN;
 		if (!copies && s->slot != YK_SLOT_CPU)
 			continue;
-		const struct yk_node *n = &w->g.node[copies ? at[served(w, s)] : s->node];
+		uint32_t node = copies ? at[served(w, s)] : s->node;
+		const struct yk_node *n = &w->g.node[node];
+		if (w->node[node].cause == yk_placed) // that is where it belongs
+			continue;
 		s->fallback = kind_of(w->ctx->planner, n->op, &w->g.value[n->out]);
 		if (!s->fallback)
 			err = yk_fail(YOKE_ENOMEM, "no memory to plan");

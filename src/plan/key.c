@@ -142,7 +142,8 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 			    const struct yk_value *v, uint32_t at)
 {
 	const struct yk_leaf *leaf = &ctx->leaf[at];
-	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16;
+	const bool host = leaf->kind == YK_LEAF_STORAGE && yk_lies_on_host(leaf->storage);
+	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24;
 	if (leaf->kind != YK_LEAF_STORAGE) {
 		*w++ = (uint32_t)leaf->ordinal;
 		*w++ = (uint32_t)(leaf->ordinal >> 32);
@@ -203,7 +204,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 	for (size_t i = 0; i < roots; i++) {
 		uint32_t node = g->value[root[i].id].node;
 		*w++ = m->first[m->number[node]] + root[i].id - g->node[node].out;
-		*w++ = root[i].handle ? root[i].handle->kind : YK_NIL;
+		*w++ = root[i].handle ? root[i].handle->kind | (uint32_t)root[i].handle->host << 8 : YK_NIL;
 		*w++ = root[i].donor;
 		*w++ = root[i].idle;
 	}

@@ -66,10 +66,8 @@ static int allocate(struct launch *l)
 		if (p->block[i].leaf != YK_NIL)
 			continue;
 		if (yk_is_new(&p->block[i])) {
-			err = yk_storage_new(l->ctx, p->block[i].bytes, l->ctx->queue,
+			err = yk_storage_new(l->ctx, p->block[i].bytes, p->block[i].host, l->ctx->queue,
 					     &pl->storage[i]);
-			if (!err && pl->storage[i]->buffer->host)
-				peak -= yk_pool_round(l->ctx->device->pool, p->block[i].bytes);
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
 							       .bytes = p->block[i].bytes,
@@ -166,8 +164,10 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	char *address = (char *)host.block->host + (host.offset - host.block->offset);
 	struct yk_queue *q = l->ctx->slot[s->slot].queue;
 	const struct yoke_backend *ops = q->device->ops;
-	l->ctx->stats.fallback_bytes += s->bytes;
-	l->pl->fallback[s->fallback - 1].bytes += s->bytes;
+	if (s->fallback) {
+		l->ctx->stats.fallback_bytes += s->bytes;
+		l->pl->fallback[s->fallback - 1].bytes += s->bytes;
+	}
 	return down ? ops->get(q->handle, dev.block->segment, dev.offset, address, s->bytes) :
 		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
 }
@@ -215,7 +215,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
 {
 	char why[8];
-	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU)
+	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU && s->fallback)
 		count_fallback(l, s);
 	int err = run_step(l, s);
 	if (err == YOKE_ENOMEM) { // once more, with all that can be had

@@ -102,6 +102,11 @@ static void find_lives(struct layout *l)
 	}
 }
 
+static bool is_hosts(const struct yk_work *w, yk_id v)
+{
+	return yk_maker(&w->g, v)->slot == YK_SLOT_CPU;
+}
+
 // Distinct roots get blocks; a root that is a leaf unchanged stays that leaf.
 static int find_blocks(struct layout *l)
 {
@@ -120,6 +125,7 @@ static int find_blocks(struct layout *l)
 								      .donor = YK_NIL,
 								      .home = YK_NIL,
 								      .leaf = f->leaf };
+			p->block[p->blocks].host = is_hosts(w, w->value[w->root_value[i]].place.base);
 			f->block = (uint32_t)p->blocks++;
 		}
 		p->root_block[i] = f->block;
@@ -233,6 +239,23 @@ static bool sole_writer(struct layout *l, uint32_t v, uint32_t *s, uint32_t *out
 	return *out < p->step[*s].op.nout;
 }
 
+// Is a root written first by a copy up that knows all that read the old version to be over?
+static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
+{
+	const struct yk_plan *p = l->p;
+	const uint32_t up = l->life[v].writer;
+	bool over = up != YK_NIL && p->step[up].kind == YK_STEP_UP;
+	for (uint32_t s = 0; s < p->steps && over; s++) {
+		const struct yk_step *step = &p->step[s];
+		const uint32_t known = step->slot == p->step[up].slot ? up : l->w->clock[up].over[step->slot];
+		for (uint32_t i = 0; i < step->views && s >= known && over; i++) {
+			const struct yk_ref *r = &p->ref[step->view + i];
+			over = r->where != YK_AT_ARENA || owner(l, r->index) != old;
+		}
+	}
+	return over;
+}
+
 // Results that are checked must leave their operands as they were.
 static bool may_overwrite(const struct yk_work *w)
 {
@@ -256,9 +279,15 @@ static void donate_leaves(struct layout *l)
 			continue;
 		}
 		uint32_t old = donor == YK_NIL ? YK_NIL : l->leaf_value[donor], in = YK_NIL;
-		if (old != YK_NIL && w->root[i].idle && may_overwrite(w) &&
-		    l->donated[donor] == YK_NIL && l->life[old].block == YK_NIL &&
-		    sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
+		const bool may = old != YK_NIL && is_hosts(w, old) == block->host && w->root[i].idle &&
+				  may_overwrite(w) && l->donated[donor] == YK_NIL &&
+				  l->life[old].block == YK_NIL;
+		if (may && comes_up(l, v, old)) {
+			block->donor = donor;
+			l->donated[donor] = p->root_block[i];
+			continue;
+		}
+		if (may && sole_writer(l, v, &s, &out) && l->life[old].dies <= s) {
 			if (!l->life[old].used || l->life[old].dies < s) {
 				// read for the last time before: the block is simply taken over
 				block->donor = donor;

@@ -438,6 +438,18 @@ static yk_id simpler(const struct yk_work *w, const struct yk_call *c,
 	return YK_NIL;
 }
 
+const char yk_placed[] = "kept in the host's memory";
+
+static int lower_leaf(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, yk_id *out)
+{
+	const struct yk_storage *s =
+		c->op == YK_LEAF ? w->ctx->leaf[w->marks->leaf[c->attr[0].i]].storage : NULL;
+	const bool host = s && yk_lies_on_host(s);
+	const char *cause = !host ? NULL : yk_is_hosts(w->ctx, yk_bytes_of_value(v)) ? yk_too_large : yk_placed;
+	int err = yk_node_add(w, c, 1, v, host, cause, out);
+	return err ? err : merge_equal(w, out);
+}
+
 // A call whose results are numbered one behind another from *out: all but decomposed nodes of several
 // results, which are lower_node's.  device: where it would rather be.
 static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
@@ -450,11 +462,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		value = outs[0];
 		outs = &value;
 	}
-	if (row->flags & YK_F_LEAF) {
-		bool hosts = c->op == YK_LEAF && yk_is_hosts(w->ctx, yk_bytes_of_value(outs));
-		err = yk_node_add(w, c, nout, outs, hosts, hosts ? yk_too_large : NULL, out);
-		return err ? err : merge_equal(w, out);
-	}
+	if (row->flags & YK_F_LEAF)
+		return lower_leaf(w, c, outs, out);
 	if (row->flags & YK_F_VIEW)
 		return yk_lower_view(w, c, outs, out);
 	if (c->op == YK_BARRIER)
@@ -507,6 +516,15 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	return 0;
 }
 
+static bool reads_placed(const struct yk_work *w, const struct yk_call *c)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < c->nin && !any; i++)
+		any = c->in[i] != YK_NIL &&
+		      w->node[w->g.value[w->value[c->in[i]].place.base].node].cause == yk_placed;
+	return any;
+}
+
 // The same for a node with any number of results, each where out[i] says.
 int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		  const struct yk_value *outs, int device, yk_id *out)
@@ -515,6 +533,8 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
+	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_SLOT_DEVICE && reads_placed(w, c))
+		return yk_lower_on(w, c, nout, outs, YK_SLOT_CPU, yk_placed, out);
 	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
@@ -533,10 +553,12 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	return err;
 }
 
-// A root's value as a block of its own: row major, whole, on the context's device if that can hold it.
-static int settle_root(struct yk_work *w, yk_id *v)
+// A root's value as a block of its own: row major, whole, on the context's device if that can hold it and
+// the variable is not placed elsewhere.
+static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id *v)
 {
-	int device = yk_is_too_large(w, *v), err = yk_lower_bring(w, *v, device, v);
+	const bool placed = handle && handle->host && w->ctx->device != w->ctx->cpu;
+	int device = placed || yk_is_too_large(w, *v), err = yk_lower_bring(w, *v, device, v);
 	if (err)
 		return err;
 	const struct yk_place *p = &w->value[*v].place;
@@ -615,7 +637,7 @@ int yk_lower(struct yk_work *w)
 		w->g.scope = g->node[node].scope;
 		w->g.site = g->node[node].site;
 		w->recorded = m->number[node];
-		err = settle_root(w, &w->root_value[i]);
+		err = settle_root(w, w->root[i].handle, &w->root_value[i]);
 	}
 	free(map);
 	free(in);

@@ -17,7 +17,7 @@ int yk_lower_bring(struct yk_work *, yk_id v, int device, yk_id *out);
 bool yk_strict(void);
 
 bool yk_is_too_large(const struct yk_work *, yk_id); // to be on the device
-extern const char yk_too_large[];                    // the cause to be elsewhere
+extern const char yk_too_large[], yk_placed[];       // causes to be elsewhere
 uint64_t yk_bytes_of_value(const struct yk_value *);
 // Is a result, or what an operand is a view of, larger than the device's largest allocation?
 bool yk_is_large(const struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs);

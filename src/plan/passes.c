@@ -66,7 +66,7 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 		for (size_t i = 0; i < p->arena[k].n && ctx->slot[k].device->pool == pool; i++)
 			bytes += yk_pool_round(pool, p->arena[k].chunk[i]);
 	for (size_t i = 0; i < p->blocks; i++)
-		bytes += yk_is_new(&p->block[i]) ? yk_pool_round(pool, p->block[i].bytes) : 0;
+		bytes += yk_is_new(&p->block[i]) && !p->block[i].host ? yk_pool_round(pool, p->block[i].bytes) : 0;
 	return bytes;
 }
 

@@ -120,6 +120,7 @@ struct yk_root_block {
 	uint32_t donor; // leaf whose bytes it takes over, or YK_NIL
 	uint32_t home;  // root whose packed variable's old version, which nothing reads, it takes over, or YK_NIL
 	uint32_t leaf;  // leaf it simply is, or YK_NIL
+	bool host;      // in the host's memory
 };
 
 // Does it need memory?

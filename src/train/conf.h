@@ -54,6 +54,8 @@
 	X(recompute, CHOICE, YK_T, "none", 0, 0, "none block auto", \
 	  "activations made again for gradients, to save memory; block: all that pays; auto: as few " \
 	  "as make a step fit") \
+	X(offload, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
+	  "optimizer: its state lies in the host's memory, and the update is made there") \
 	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
 	  "share of the text, at its end, for validation; 0: none") \

@@ -112,6 +112,11 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return from ? position_take(t, from, folder) : 0;
 }
 
+static bool offloads(const struct yk_trainer *t)
+{
+	return !strcmp(yk_config_str(t->config, YK_KEY_offload), "optimizer");
+}
+
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
@@ -124,6 +129,8 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	// at least: weights, gradients, states and sums of every parameter; what tokens leave
 	int64_t parameters = yk_model_elements(m, s);
 	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
+	if (offloads(t) && ctx->device != ctx->cpu)
+		states = 0;
 	double tokens = (double)t->batch * (double)t->context;
 	if (strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"))
 		tokens = 0; // of what they leave little may be kept
@@ -140,6 +147,14 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
 		ctx->device->id, yk_bytes_text(has, most),
 		most < yk_pool_most(ctx->device->pool) ? " that nothing else uses" : "");
+}
+
+static int offload(const struct yk_parameters *states)
+{
+	int e = 0;
+	for (int i = 0; i < states->count && e == 0; i++)
+		e = yoke_place(states->var[i], YOKE_ON_HOST);
+	return e;
 }
 
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
@@ -164,6 +179,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0)
 		e = yk_optim_new(&spec, &t->net->params, &t->optim);
+	if (e == 0 && offloads(t))
+		e = offload(yk_optim_states(t->optim));
 	if (e < 0 || !from)
 		return e;
 	t->step = from->step;
