@@ -169,32 +169,42 @@ static bool same(const struct result *a, const struct result *b)
 	return !a->err && !b->err && a->n == b->n && !memcmp(a->v, b->v, a->n * sizeof *a->v);
 }
 
+// mode: of recomputation; "spill" and "both" spill all that can
 static struct result with(const char *mode, struct result (*f)(uint64_t, bool), uint64_t seed, bool plain)
 {
-	yoke_setting_set("recompute", mode);
+	const bool both = !strcmp(mode, "both"), spill = both || !strcmp(mode, "spill");
+	yoke_setting_set("recompute", both ? "block" : spill ? "none" : mode);
+	if (spill)
+		yoke_setting_set("spill", "2");
 	struct result r = f(seed, plain);
 	yoke_setting_set("recompute", "none");
+	if (spill)
+		yoke_setting_set("spill", "0");
 	return r;
 }
 
-// Between both peaks a limit is kept, by making no more again than it takes.
-static void limited(const char *what, struct result (*f)(uint64_t, bool), const struct result *none,
+// Between both peaks a limit is kept, by making no more again than it takes; or, with spill, by values that
+// wait in the host's memory.
+static void limited(const char *what, bool spill, struct result (*f)(uint64_t, bool), const struct result *none,
 		    const struct result *block)
 {
 	yoke_context *ctx = yk_current();
 	struct yk_pool *pool = ctx->device->pool;
 	struct yoke_stats now = { .size = sizeof now };
-	for (int k = 4; k > 0; k--) {
+	for (int k = 4; k > spill; k--) {
 		yk_pool_trim(pool);
 		yoke_stats(&now);
 		// what the networks' parameters take, and some room for it to lie in
 		const uint64_t room = (uint64_t)2 << 20;
 		const uint64_t peak = block->peak + (none->peak - block->peak) * (uint64_t)k / 4;
 		const uint64_t limit = yk_pool_limit(pool, now.pool_allocated + peak + room);
-		struct result r = with("auto", f, 0, false);
+		yoke_setting_set("spill", spill ? "1" : "0");
+		struct result r = with(spill ? "none" : "auto", f, 0, false);
+		yoke_setting_set("spill", "0");
 		yk_pool_limit(pool, limit);
-		ok(same(&r, none) && r.launches >= none->launches && r.launches <= block->launches,
-		   "%s, limit %llu: peak %llu, %llu launches (%llu to %llu): %s", what, (unsigned long long)peak,
+		ok(same(&r, none) && r.launches >= none->launches && (spill || r.launches <= block->launches),
+		   "%s, limit %llu%s: peak %llu, %llu launches (%llu to %llu): %s", what, (unsigned long long)peak,
+		   spill ? ", spilled" : "",
 		   (unsigned long long)r.peak, (unsigned long long)r.launches,
 		   (unsigned long long)none->launches, (unsigned long long)block->launches, yoke_error());
 		yoke_error_clear();
@@ -206,7 +216,7 @@ static void limited(const char *what, struct result (*f)(uint64_t, bool), const 
 static void on(const char *backend, int networks, bool saves)
 {
 	yoke_context *ctx = yoke_context_new(backend);
-	int less = 0, bad = 0;
+	int more[3] = { 0 }, bad = 0;
 	if (!ctx) {
 		skip(backend, yoke_error());
 		yoke_error_clear();
@@ -215,18 +225,23 @@ static void on(const char *backend, int networks, bool saves)
 	yoke_context *was = yoke_use(ctx);
 	for (int i = 0; i < networks; i++) {
 		const uint64_t seed = rnd();
-		struct result none = with("none", gradients, seed, false), block = with("block", gradients, seed, false);
-		if (!same(&none, &block)) {
-			diag("network %llu differs: %s", (unsigned long long)seed, yoke_error());
-			bad++;
+		static const char *const mode[] = { "block", "spill", "both" };
+		struct result none = with("none", gradients, seed, false);
+		for (int k = 0; k < (strcmp(backend, "cpu") ? 3 : 1); k++) {
+			struct result r = with(mode[k], gradients, seed, false);
+			if (!same(&none, &r)) {
+				diag("network %llu, %s, differs: %s", (unsigned long long)seed, mode[k], yoke_error());
+				bad++;
+			}
+			more[k] += r.launches > none.launches;
+			yoke_error_clear();
+			free(r.v);
 		}
-		less += block.launches > none.launches;
-		yoke_error_clear();
 		free(none.v);
-		free(block.v);
 	}
-	ok(!bad, "%s: %d random networks, %d made something again: equal bits", backend, networks, less);
-	ok(3 * less > networks, "%s: most of them did", backend);
+	ok(!bad, "%s: %d random networks, %d made something again, %d spilled, %d both: equal bits", backend, networks,
+	   more[0], more[1], more[2]);
+	ok(3 * more[0] > networks && (!saves || !strcmp(backend, "cpu") || more[1]), "%s: most of them did", backend);
 	struct result none = with("none", gradients, 1, true), block = with("block", gradients, 1, true);
 	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak), "%s: a chain of %d products, %llu bytes of %llu",
 	   backend, BLOCKS, (unsigned long long)block.peak, (unsigned long long)none.peak);
@@ -237,7 +252,9 @@ static void on(const char *backend, int networks, bool saves)
 	ok(same(&none, &block) && (!saves || 10 * block.peak < 6 * none.peak), "%s: a GPT with dropout, %llu bytes of %llu: %s",
 	   backend, (unsigned long long)block.peak, (unsigned long long)none.peak, yoke_error());
 	if (saves)
-		limited(backend, gpt, &none, &block);
+		limited(backend, false, gpt, &none, &block);
+	if (saves && strcmp(backend, "cpu"))
+		limited(backend, true, gpt, &none, &block);
 	free(none.v);
 	free(block.v);
 	yoke_use(was);
@@ -252,6 +269,7 @@ int main(void)
 	tap_plugin_path();
 	on("cpu", tap_cases(40, 5000), true);
 	on("opencl", tap_cases(3, 300), true);
+	on("fault", tap_cases(10, 300), true);
 	on("skeleton", tap_cases(10, 300), false);
 	struct result r = with("some", gradients, 1, true);
 	ok(r.err == YOKE_EINVAL, "recompute=some: %s", yoke_error());

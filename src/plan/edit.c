@@ -113,6 +113,15 @@ static int settle_last(struct yk_work *w, uint32_t like)
 	return 0;
 }
 
+int yk_edit_add(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, int slot, const char *cause,
+		uint32_t like, yk_id *out)
+{
+	w->g.scope = w->g.node[like].scope;
+	w->g.site = w->g.node[like].site;
+	int err = yk_node_add(w, c, 1, v, slot, cause, out);
+	return err ? err : settle_last(w, like);
+}
+
 int yk_edit_clone(struct yk_work *w, uint32_t node, const yk_id *in, yk_id *out)
 {
 	const struct yk_node n = w->g.node[node];

@@ -70,7 +70,7 @@ int yk_fallbacks_note(struct yk_work *w)
 			continue;
 		uint32_t node = copies ? at[served(w, s)] : s->node;
 		const struct yk_node *n = &w->g.node[node];
-		if (w->node[node].cause == yk_placed) // that is where it belongs
+		if (w->node[node].cause == yk_placed || w->node[s->node].cause == yk_spilled) // not for want of a kernel
 			continue;
 		s->fallback = kind_of(w->ctx->planner, n->op, &w->g.value[n->out]);
 		if (!s->fallback)

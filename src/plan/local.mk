@@ -31,6 +31,7 @@ libyokecore_la_SOURCES += \
 	src/plan/print.c \
 	src/plan/program.c \
 	src/plan/spans.c \
+	src/plan/spill.c \
 	src/plan/strides.c \
 	src/plan/uses.c \
 	src/plan/waits.c \

@@ -9,8 +9,13 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "conform/selftest.h"
 #include "plan/plan.h"
+
+YK_PARAM(spill, "spill", YK_INT, "0",
+	 "1: where a plan does not fit the device, values wait in the host's memory; 2: whenever they can (for tests)",
+	 .most = 2);
 
 void yk_plan_free(struct yk_plan *p)
 {
@@ -70,9 +75,14 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	return bytes;
 }
 
-// *segments: as work.recompute, then as work.segments.  *again: make it once more, for a device that offers
-// less now.
-static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool *again)
+// What saves memory: of how many segments activations are made again, and how many values are spilled; then
+// how many of each there are.
+struct savings {
+	uint32_t segments, spilled;
+};
+
+// *again: make it once more, for a device that offers less now.
+static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, bool *again)
 {
 	struct yk_plan *p = calloc(1, sizeof *p);
 	struct yk_work w = { .ctx = pl->ctx,
@@ -80,7 +90,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool 
 			     .root = pl->root,
 			     .roots = pl->roots,
 			     .align = guaranteed(pl->ctx),
-			     .recompute = *segments,
+			     .recompute = save->segments,
+			     .spill = save->spilled,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)
@@ -89,6 +100,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool 
 		err = yk_uses(&w);
 	if (!err)
 		err = yk_fuse(&w);
+	if (!err)
+		err = yk_spill(&w);
 	if (!err)
 		err = yk_order(&w);
 	if (!err)
@@ -106,7 +119,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool 
 	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
 		yk_plan_print(&w, p);
 	*again = w.replan;
-	*segments = w.segments;
+	*save = (struct savings){ w.segments, w.spillable };
 	yk_work_fini(&w);
 	if (!err)
 		return p;
@@ -116,18 +129,16 @@ static struct yk_plan *try_plan(struct yk_planner *pl, uint32_t *segments, bool 
 	return NULL;
 }
 
-// With activations of so many segments made again; what there are of those.
-static struct yk_plan *make_at(struct yk_planner *pl, uint32_t *segments)
+static struct yk_plan *make_at(struct yk_planner *pl, struct savings *save)
 {
+	const struct savings wanted = *save;
 	struct yk_plan *p;
-	uint32_t n;
 	bool again;
 	memset(pl->large, 0, pl->marks.nodes * sizeof *pl->large);
 	do {
-		n = *segments;
-		p = try_plan(pl, &n, &again);
+		*save = wanted;
+		p = try_plan(pl, save, &again);
 	} while (again); // ends: each time some device offers less, or some node more is cut
-	*segments = n;
 	return p;
 }
 
@@ -140,15 +151,18 @@ static bool fits(struct yk_planner *pl, struct yk_plan *p)
 	       yk_launch_fits(pl, p);
 }
 
-// In place of a plan that does not fit: the one that does with the fewest activations made again, or that
-// with all.
-static struct yk_plan *make_fit(struct yk_planner *pl)
+// In place of a plan that does not fit: the one that does with the fewest savings from `least` up to `most`,
+// segments first, or that with all.
+static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, struct savings most)
 {
-	uint32_t few = 0, many = UINT32_MAX;
-	struct yk_plan *p = make_at(pl, &many), *best = p;
-	while (best && fits(pl, best) && many - few > 1) {
-		uint32_t half = few + (many - few) / 2, n = half;
-		if (!(p = make_at(pl, &n)))
+	struct savings there = most;
+	struct yk_plan *p, *best = make_at(pl, &there);
+	const uint32_t segments = there.segments < most.segments ? there.segments : most.segments;
+	uint32_t few = least.segments < segments ? least.segments : segments, many = segments + there.spilled;
+	while (best && many - few > 1 && fits(pl, best)) {
+		uint32_t half = few + (many - few) / 2;
+		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments };
+		if (!(p = make_at(pl, &at)))
 			break; // what there is serves
 		if (fits(pl, p)) {
 			yk_plan_free(best);
@@ -171,11 +185,14 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		yk_fail(YOKE_ENOMEM, "no memory to plan");
 		return NULL;
 	}
-	uint32_t segments = mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0;
-	struct yk_plan *p = make_at(pl, &segments);
-	if (p && mode == YK_RECOMPUTE_AUTO && !fits(pl, p)) {
+	const int64_t spills = yk_param_int(&spill);
+	const struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0 };
+	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0 };
+	struct savings at = least;
+	struct yk_plan *p = make_at(pl, &at);
+	if (p && (mode == YK_RECOMPUTE_AUTO || spills == 1) && !fits(pl, p)) {
 		yk_plan_free(p);
-		p = make_fit(pl);
+		p = make_fit(pl, least, most);
 	}
 	if (p) { // which keeps the key
 		p->key = pl->key;

@@ -7,6 +7,7 @@
 //	recompute which activations gradients have made again
 //	fuse     which nodes become one launch
 //	remat    which values are computed again where they are read
+//	spill    which values wait in the host's memory
 //	emit     each launch as an op of the plugin ABI
 //	waits    what each launch waits for on other queues
 //	layout   where each value lies: arena, root block, or the block of a dead old version
@@ -246,6 +247,7 @@ struct yk_work {
 	bool in_piece;           // a piece of such a value is being lowered
 	uint32_t recompute;      // of how many segments of the forward pass activations are made again
 	uint32_t segments;       // how many there are to choose from; 0 as long as none was asked for
+	uint32_t spill, spillable; // the same of values that wait in the host's memory
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);
@@ -285,6 +287,9 @@ int yk_edit_replace(struct yk_work *, uint32_t arg, yk_id v);
 // A node as another one, with these operands, at the same place in time; random numbers are the same, since
 // what they are drawn from are operands.
 int yk_edit_clone(struct yk_work *, uint32_t node, const yk_id *in, yk_id *out);
+// A node of one result beside another one, in its place in time.
+int yk_edit_add(struct yk_work *, const struct yk_call *, const struct yk_value *, int slot, const char *cause,
+		uint32_t like, yk_id *out);
 // Nobody needs the node any more.
 void yk_edit_drop(struct yk_work *, uint32_t node);
 // Drops what nobody reads any more.
@@ -298,6 +303,9 @@ int yk_clones(struct yk_work *); // for tests
 // Makes activations of work.recompute segments again instead of keeping them.
 int yk_recompute(struct yk_work *);
 enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
+// Lets work.spill values wait in the host's memory.
+int yk_spill(struct yk_work *);
+extern const char yk_spilled[]; // the cause of such copies
 // EINVAL: the setting "recompute" is none of those.
 int yk_recompute_wanted(enum yk_recompute *);
 int yk_fuse(struct yk_work *);

@@ -21,6 +21,8 @@ struct waits {
 	struct yk_clock now[YK_SLOTS]; // behind the last step of each slot
 	uint32_t count[YK_SLOTS];      // 1 + number of that step, 0: there was none
 	bool began[YK_SLOTS];          // the slot is behind the beginning
+	uint32_t *down;                // copies down of values that are spilled; those from `known` on the
+	uint32_t downs, known;         // device does not know yet to be over
 	uint32_t *writer;              // by base value: the step that wrote it last, YK_NIL: none
 };
 
@@ -64,6 +66,29 @@ static int run_behind(struct waits *t, uint32_t s, uint32_t other)
 	return add_wait(t, s, event_of(t, other));
 }
 
+enum { LAG = 8 }; // steps that the device goes on before it waits for a copy whose memory it wants back
+
+static bool is_spilled(const struct waits *t, uint32_t s)
+{
+	return t->w->node[t->p->step[s].node].cause == yk_spilled;
+}
+
+// What is spilled gives its memory to those behind it, once it is known to be down, and takes memory for
+// itself no sooner than when it comes up.
+static int wait_spilled(struct waits *t, uint32_t s)
+{
+	const struct yk_step *step = &t->p->step[s];
+	uint32_t other = YK_NIL;
+	if (step->slot == YK_SLOT_DEVICE)
+		while (t->known < t->downs && t->down[t->known] + LAG <= s)
+			other = t->down[t->known++];
+	else if (step->kind == YK_STEP_UP && is_spilled(t, s) && t->count[YK_SLOT_DEVICE])
+		other = t->count[YK_SLOT_DEVICE] - 1;
+	else if (step->kind == YK_STEP_DOWN && is_spilled(t, s))
+		t->down[t->downs++] = s;
+	return other == YK_NIL ? 0 : run_behind(t, s, other);
+}
+
 static int visit(struct waits *t, uint32_t s)
 {
 	struct yk_plan *p = t->p;
@@ -79,6 +104,8 @@ static int visit(struct waits *t, uint32_t s)
 		if (p->step[t->writer[r->index]].slot != step->slot)
 			err = run_behind(t, s, t->writer[r->index]);
 	}
+	if (!err)
+		err = wait_spilled(t, s);
 	bool copies = step->slot == YK_SLOT_UP || step->slot == YK_SLOT_DOWN;
 	if (!err && copies && !t->began[step->slot]) {
 		err = add_wait(t, s, YK_NIL);
@@ -101,7 +128,8 @@ int yk_waits(struct yk_work *w)
 	int err = 0;
 	w->clock = calloc(p->steps + 1, sizeof *w->clock);
 	t.writer = malloc((w->g.values + 1) * sizeof *t.writer);
-	if (!w->clock || !t.writer)
+	t.down = malloc((p->steps + 1) * sizeof *t.down);
+	if (!w->clock || !t.writer || !t.down)
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 	else
 		memset(t.writer, 0xff, (w->g.values + 1) * sizeof *t.writer);
@@ -116,5 +144,6 @@ int yk_waits(struct yk_work *w)
 			p->loose |= 1u << k;
 	}
 	free(t.writer);
+	free(t.down);
 	return err;
 }

@@ -573,5 +573,7 @@ int yk_config_apply(const struct yk_config *c)
 		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
 			e = yoke_setting_set(settings[i].setting, text);
 	}
+	if (e == 0 && *yk_config_str(c, YK_KEY_memory)) // what is asked to fit is let wait elsewhere
+		e = yoke_setting_set("spill", "1");
 	return e;
 }

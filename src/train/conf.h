@@ -91,7 +91,8 @@
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_BACKEND; empty: that") \
 	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M; empty: that") \
+	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M, for which activations may wait " \
+	  "in the host's memory (YOKE_SPILL); empty: that") \
 	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
 	  "as YOKE_THREADS; 0: that")
 
