@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On OpenCL a product, bias, relu and dropout are one launch, or two: the product and a map.
+// On OpenCL a product, bias, relu and dropout are one launch, or two: the product and a map; and what the source of
+// maps says of comparisons and of numbers that become halves.
 #include "config.h"
 
 #include <math.h>
@@ -65,6 +66,54 @@ static void shape(int64_t M, int64_t N, int64_t K)
 	free(x), free(w), free(b), free(y);
 }
 
+// Each comparison of smaller, equal, greater and no numbers, and the whole of what a map of them says, in one launch.
+static void comparisons(void)
+{
+	enum { N = 16 };
+	static yoke_tensor *(*const compare[])(yoke_tensor *, yoke_tensor *) = {
+		yoke_eq, yoke_ne, yoke_lt, yoke_le, yoke_gt, yoke_ge
+	};
+	const float v[] = { -1, 0, 2, NAN };
+	float a[N], b[N], got[N];
+	const int64_t n = N;
+	int wrong = 0;
+	for (int i = 0; i < N; i++) {
+		a[i] = v[i / 4];
+		b[i] = v[i % 4];
+	}
+	yoke_scope *s = yoke_scope_begin("compared");
+	yoke_tensor *x = yoke_from(yoke_f32, 1, &n, a), *y = yoke_from(yoke_f32, 1, &n, b), *sum = NULL;
+	for (int k = 0; k < 6; k++) {
+		yoke_tensor *one = yoke_mul(yoke_cast(compare[k](x, y), yoke_f32), yoke_const(1 << k));
+		sum = sum ? yoke_add(sum, one) : one;
+	}
+	int err = yoke_read(sum, got, sizeof got);
+	for (int i = 0; i < N && !err; i++)
+		wrong += got[i] != (float)((a[i] == b[i]) | (a[i] != b[i]) << 1 | (a[i] < b[i]) << 2 |
+					   (a[i] <= b[i]) << 3 | (a[i] > b[i]) << 4 | (a[i] >= b[i]) << 5);
+	ok(!err && !wrong, "comparisons: %d differ %s", wrong, yoke_error());
+	yoke_scope_end(s);
+}
+
+// From f64 to f16 in one rounding: numbers just beside the middle of two halves, which f32 takes for the middle.
+static void narrowed(void)
+{
+	enum { N = 8 };
+	double a[N];
+	uint16_t got[N];
+	const int64_t n = N;
+	int wrong = 0;
+	for (int i = 0; i < N; i++) // halves in [1, 2) are 2^-10 apart
+		a[i] = 1 + (i + 0.5) * 0x1p-10 + (i % 2 ? -0x1p-40 : 0x1p-40);
+	yoke_scope *s = yoke_scope_begin("narrowed");
+	yoke_tensor *x = yoke_from(yoke_f64, 1, &n, a);
+	int err = yoke_read(yoke_cast(yoke_mul(x, yoke_const(1)), yoke_f16), got, sizeof got);
+	for (int i = 0; i < N && !err; i++)
+		wrong += got[i] != 0x3c00 + i + !(i % 2);
+	ok(!err && !wrong, "f64 to f16: %d are rounded twice %s", wrong, yoke_error());
+	yoke_scope_end(s);
+}
+
 int main(void)
 {
 	const char *module = getenv("YOKE_TEST_OPENCL");
@@ -83,6 +132,8 @@ int main(void)
 	shape(128, 512, 96);
 	shape(65, 33, 17);
 	shape(300, 100, 520);
+	comparisons();
+	narrowed();
 	struct yoke_stats s = { .size = sizeof s };
 	yoke_stats(&s);
 	ok(!s.fallbacks, "nothing fell back");
