@@ -7,7 +7,6 @@
 #include "report.h"
 #include "rows.h"
 
-#define FILES "half.cl vexp.cl rows.cl philox.cl attention.cl "
 #define MOST_HEAD 256 // elements, for which private and local arrays are in reason
 #define FEW 4         // queries at most, for which rows are faster
 #define PART 512      // as in cl/attention_rows.cl
@@ -190,11 +189,11 @@ static struct attention_args args_of(const struct yoke_op *op)
 	return a;
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *files,
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *file,
 		     int with_dq, const char *name, struct yk_cl_entry **to)
 {
 	const struct cut c = cut_of(d, op);
-	struct yk_cl_build b = { .files = files, .name = name };
+	struct yk_cl_build b = { .file = file, .name = name };
 
 	yk_cl_row_defines(&b, d, c.items, op->in[0].dtype);
 	yk_cl_beside_define(&b, yk_cl_present(&op->in[3]) ? op->in[3].dtype : op->in[0].dtype);
@@ -209,11 +208,11 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const cha
 
 // A launch of `groups` groups: these views, then the struct.
 static int launch(struct yk_cl_record *r, const struct yoke_op *op,
-		  const struct attention_args *a, const char *files, int with_dq,
+		  const struct attention_args *a, const char *file, int with_dq,
 		  const char *name, int64_t groups, const struct yoke_view *const *views)
 {
 	struct yk_cl_entry *kernel;
-	int err = kernel_of(r->device, op, files, with_dq, name, &kernel);
+	int err = kernel_of(r->device, op, file, with_dq, name, &kernel);
 
 	if (err)
 		return err;
@@ -228,9 +227,6 @@ static int launch(struct yk_cl_record *r, const struct yoke_op *op,
 }
 
 // ---- forward ----
-
-#define TILES_FILES FILES "attention_tiles.cl"
-#define ROWS_FILES FILES "attention_rows.cl"
 
 static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
@@ -247,23 +243,21 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 	if (err)
 		return err;
 	if (impl == TILES_IMPL)
-		return launch(r, op, &a, TILES_FILES, 0, "attention_tiles",
+		return launch(r, op, &a, "attention_tiles.cl", 0, "attention_tiles",
 			      a.B * a.H * yk_cl_pieces(a.T, cut_of(r->device, op).tile),
 			      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3],
 							    &in[4], &in[5], seen_of(op), NULL });
 	if (a.parts > 1)
 		yk_cl_workspace(r, (uint64_t)(rows * a.parts) * (uint64_t)(2 + a.D) * sizeof(float));
-	err = launch(r, op, &a, ROWS_FILES, 0, "attention_rows", rows * a.parts,
+	err = launch(r, op, &a, "attention_rows.cl", 0, "attention_rows", rows * a.parts,
 		     (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
 						   &in[5], seen_of(op), space, NULL });
 	return err || a.parts == 1 ? err :
-		launch(r, op, &a, ROWS_FILES, 0, "attention_join", rows,
+		launch(r, op, &a, "attention_rows.cl", 0, "attention_join", rows,
 		       (const struct yoke_view *[]){ o, lse, space, NULL });
 }
 
 // ---- backward ----
-
-#define BACK_FILES FILES "attention_back.cl"
 
 static int record_back(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
@@ -277,17 +271,17 @@ static int record_back(struct yk_cl_record *r, const struct yoke_op *op, uint32_
 	if (seen->kind == YOKE_VIEW_SCALAR)
 		r->bind = check_seen;
 	yk_cl_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
-	int err = launch(r, op, &a, BACK_FILES, heads, "attention_sums",
+	int err = launch(r, op, &a, "attention_back.cl", heads, "attention_sums",
 			 yk_cl_pieces(rows, SUM_ROWS),
 			 (const struct yoke_view *[]){ space, o, g, NULL });
 	if (!err)
-		err = launch(r, op, &a, BACK_FILES, heads, "attention_back_keys",
+		err = launch(r, op, &a, "attention_back.cl", heads, "attention_back_keys",
 			     a.B * a.G * (heads ? 1 : yk_cl_pieces(a.S, tile)),
 			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], space, &in[0],
 							   &in[1], &in[2], g, lse, &in[3], &in[4],
 							   &in[5], seen, NULL });
 	if (!err && !heads)
-		err = launch(r, op, &a, BACK_FILES, heads, "attention_back_queries",
+		err = launch(r, op, &a, "attention_back.cl", heads, "attention_back_queries",
 			     a.B * a.H * yk_cl_pieces(a.T, tile),
 			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2], g,
 							   lse, &in[3], &in[4], &in[5], seen,

@@ -2,8 +2,6 @@
 // CONTRACT: which variants take a problem, and what their kernels have in common.
 #include "config.h"
 
-#include <string.h>
-
 #include "contract.h"
 
 // Best first where several take a problem; each refuses what it is not meant for.  So CLBlast
@@ -38,7 +36,6 @@ int yk_cl_contract_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c
 	if (!mapped)
 		return yk_cl_kernel_file(d, &b, to);
 	yk_cl_flag(&b, "OWN_MATH", d->loops);
-	b.files += strlen(YK_CL_HALF); // it comes with the map
 	return yk_cl_kernel_map(d, c->op, c->map, &b, to);
 }
 

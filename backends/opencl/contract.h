@@ -34,9 +34,7 @@ void yk_cl_contract_swap(struct yk_cl_contract *);
 bool yk_cl_contract_of(const struct yoke_op *, struct yk_cl_contract *,
 		       struct yoke_map_call *room);
 
-// The kernel of files that begin with YK_CL_HALF, told the dtype besides; one that writes the
-// result comes with the map.
-#define YK_CL_HALF "half.cl "
+// The kernel, told the dtype besides; one that writes the result comes with the map.
 int yk_cl_contract_kernel(struct yk_cl_device *, const struct yk_cl_contract *,
 			  const struct yk_cl_build *, bool result, struct yk_cl_entry **to);
 // Over groups of items[0] x items[1] items.

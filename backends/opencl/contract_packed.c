@@ -21,10 +21,10 @@ static struct tile tile_of(const struct yk_cl_device *d, int preset)
 }
 
 static struct yk_cl_build build_of(const struct yk_cl_device *d, const struct yk_cl_contract *c,
-				   const char *files, const char *name)
+				   const char *file, const char *name)
 {
 	const struct tile t = tile_of(d, c->preset);
-	struct yk_cl_build b = { .files = files, .name = name };
+	struct yk_cl_build b = { .file = file, .name = name };
 
 	yk_cl_define(&b, "VEC_WIDTH", t.vector);
 	yk_cl_define(&b, "MR", t.rows);
@@ -94,9 +94,9 @@ static bool packed_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int packed_kernels(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			  struct yk_cl_entry *to[2])
 {
-	static const char files[] = YK_CL_HALF "contract_op.cl contract_packed.cl";
-	const struct yk_cl_build pack = build_of(d, c, files, "contract_pack");
-	const struct yk_cl_build multiply = build_of(d, c, files, "contract_packed");
+	static const char file[] = "contract_packed.cl";
+	const struct yk_cl_build pack = build_of(d, c, file, "contract_pack");
+	const struct yk_cl_build multiply = build_of(d, c, file, "contract_packed");
 	int err = yk_cl_contract_kernel(d, c, &pack, false, &to[0]);
 
 	return err ? err : yk_cl_contract_kernel(d, c, &multiply, true, &to[1]);
@@ -160,8 +160,7 @@ static bool direct_takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 static int direct_kernel(struct yk_cl_device *d, const struct yk_cl_contract *c,
 			 struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = build_of(d, c, YK_CL_HALF "contract_op.cl contract_direct.cl",
-					"contract_direct");
+	struct yk_cl_build b = build_of(d, c, "contract_direct.cl", "contract_direct");
 
 	yk_cl_define(&b, "K_MOST", SMALL_K);
 	return yk_cl_contract_kernel(d, c, &b, true, to);

@@ -68,8 +68,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 		     const char *name, bool result, struct yk_cl_entry **to)
 {
 	const struct cut t = cut_of(d, c);
-	struct yk_cl_build b = { .files = YK_CL_HALF "contract_op.cl contract_rows.cl",
-				 .name = name };
+	struct yk_cl_build b = { .file = "contract_rows.cl", .name = name };
 
 	yk_cl_define(&b, "VEC_WIDTH", t.vector);
 	yk_cl_define(&b, "ROWS", t.rows);

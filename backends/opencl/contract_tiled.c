@@ -57,8 +57,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
 		     struct yk_cl_entry **to)
 {
 	const struct tiling *t = tiling_of(d, c);
-	struct yk_cl_build b = { .files = YK_CL_HALF "contract_op.cl contract_tiled.cl",
-				 .name = "contract_tiled" };
+	struct yk_cl_build b = { .file = "contract_tiled.cl", .name = "contract_tiled" };
 
 	yk_cl_define(&b, "WG_M", t->items_m);
 	yk_cl_define(&b, "WG_N", t->items_n);

@@ -16,7 +16,7 @@ enum { UNKNOWN, GOOD, BAD };
 static int test(struct yk_cl_device *d)
 {
 	static const unsigned char unset = 0xff, same = 1;
-	struct yk_cl_build b = { .files = "half.cl f16.cl", .name = "f16_same" };
+	struct yk_cl_build b = { .file = "f16.cl", .name = "f16_same" };
 	unsigned char *got = malloc(HALVES);
 	int bad = -1;
 

@@ -37,7 +37,7 @@ static void expected(double x[ALL])
 
 static int test(struct yk_cl_device *d)
 {
-	struct yk_cl_build b = { .files = "f64.cl", .name = "f64_results" };
+	struct yk_cl_build b = { .file = "f64.cl", .name = "f64_results" };
 	double want[ALL], got[ALL];
 
 	expected(want);

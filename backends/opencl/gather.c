@@ -7,7 +7,6 @@
 #include "axes.h"
 #include "report.h"
 
-#define FILES "axes.cl report.cl gather.cl"
 
 // struct gather of cl/gather.cl.
 struct gather {
@@ -146,7 +145,7 @@ static enum mode walk(const struct yoke_op *op, struct gather *g)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct gather *g,
 		     enum mode mode, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = FILES, .name = "gather" };
+	struct yk_cl_build b = { .file = "gather.cl", .name = "gather" };
 
 	yk_cl_define(&b, "UNIT", (int64_t)yk_cl_bytes(op->out[0].dtype));
 	yk_cl_define(&b, "MODE", mode);

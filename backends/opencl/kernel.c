@@ -58,7 +58,7 @@ static struct wanted want(const struct yk_cl_build *b, const void *map, size_t m
 
 static bool same_build(const struct yk_cl_build *a, const struct yk_cl_build *b)
 {
-	if (a->name != b->name || a->files != b->files || a->n != b->n)
+	if (a->name != b->name || a->file != b->file || a->n != b->n)
 		return false;
 	for (int i = 0; i < a->n; i++)
 		if (a->define[i] != b->define[i] || a->value[i] != b->value[i])
@@ -172,7 +172,7 @@ int yk_cl_kernel_source(struct yk_cl_device *d, const struct yoke_source *s, str
 	memcpy(t->entry + entry, s->text, text);
 	int err = yk_cl_program_text(d, t->text, t->entry, &program);
 	if (!err) {
-		const struct yk_cl_build b = { .files = "", .name = t->entry };
+		const struct yk_cl_build b = { .file = "", .name = t->entry };
 		const struct wanted w = want(&b, "", 0);
 		err = take(d, &w, program, &t->kernel);
 		clReleaseProgram(program); // the kernel holds it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LIST_MAP and LIST_REDUCE: functions of the host's generator inside the kernels of cl/list.cl, lists of any
+// LIST_MAP and LIST_REDUCE: functions of the host's generator inside the kernels of cl/list_*.cl, lists of any
 // length in one launch as long as they lie in SEGMENTS segments, else in as few as tensors in order allow.
 #include "config.h"
 
@@ -89,7 +89,7 @@ static int64_t chunks_of(const struct job *j, uint32_t tensor)
 
 static int kernel_of(struct yk_cl_device *d, const struct job *j, const char *name, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = j->reduces ? "reduction.cl list.cl" : "list.cl", .name = name };
+	struct yk_cl_build b = { .file = j->reduces ? "list_reduce.cl" : "list_map.cl", .name = name };
 	size_t least = 4;
 
 	yk_cl_define(&b, "CHUNK", j->chunk);

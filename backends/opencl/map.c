@@ -54,7 +54,7 @@ static int block_of(const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     const struct yoke_map_call *call, bool stream, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = "map.cl", .name = "map" };
+	struct yk_cl_build b = { .file = "map.cl", .name = "map" };
 
 	if (d->loops) {
 		yk_cl_define(&b, "MAP_BLOCK", block_of(op));

@@ -9,7 +9,6 @@
 #include "axes.h"
 #include "report.h"
 
-#define FILES "axes.cl report.cl move.cl"
 #define ITEMS 256 // of a group that copies a tile
 #define LEAST 8   // elements of both axes that make tiles worth while
 
@@ -171,7 +170,7 @@ static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view 
 
 static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = FILES, .name = "move" };
+	struct yk_cl_build b = { .file = "move.cl", .name = "move" };
 
 	if (c->value || c->tiles)
 		b.name = c->value ? "move_value" : "move_tiles";
@@ -186,7 +185,7 @@ static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_
 
 static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
 {
-	const struct yk_cl_build b = { .files = FILES, .name = "move_start" };
+	const struct yk_cl_build b = { .file = "move.cl", .name = "move_start" };
 
 	return yk_cl_kernel_file(d, &b, to);
 }

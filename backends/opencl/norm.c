@@ -5,7 +5,6 @@
 
 #include "rows.h"
 
-#define FILES "half.cl vexp.cl rows.cl norm.cl"
 // Groups of the gradient: bounds the workspace, and the work of the last sums.
 #define MOST_LOOPS 64
 #define MOST 512
@@ -110,7 +109,7 @@ static struct norm_args args_of(const struct yk_cl_device *d, const struct yoke_
 static int kernel_of(struct yk_cl_device *d, const struct parts *p, size_t items,
 		     const char *name, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = FILES, .name = name };
+	struct yk_cl_build b = { .file = "norm.cl", .name = name };
 
 	yk_cl_row_defines(&b, d, items, p->x->dtype);
 	yk_cl_beside_define(&b, beside_of(p));

@@ -14,11 +14,11 @@
 
 #define KERNEL_BUCKETS 256
 
-// What a kernel is built of: files of cl/, its name in them, and what their text is told.  The
+// What a kernel is built of: a file of cl/, its name there, and what the text is told.  The
 // strings last, and are told apart by address.
 #define YK_CL_DEFINES 12
 struct yk_cl_build {
-	const char *files, *name; // "half.cl reduce.cl", behind the prologue
+	const char *file, *name; // "softmax.cl"
 	int n;
 	const char *define[YK_CL_DEFINES]; // "TM", of -DTM=4
 	int64_t value[YK_CL_DEFINES];
@@ -52,7 +52,7 @@ struct yk_cl_device {
 	cl_command_queue helper; // maps host segments
 	int f64, f16;            // of f64.c and f16.c
 	struct yk_cl_entry *kernels[KERNEL_BUCKETS];
-	struct yk_cl_program *programs; // of text files; stay as long as the device
+	struct yk_cl_program *programs; // of files; stay as long as the device
 	struct yk_cl_text *texts;       // of applications, likewise
 	uint32_t clblast;               // bit d: CLBlast has built what it needs for dtype d
 	uint64_t released;              // buffers so far: another may have come by the same handle
@@ -172,9 +172,9 @@ void yk_cl_event_free(void *event);
 
 // ---- program.c ----
 
-// The program of files, which stays as long as the device.
+// The program of a file, which stays as long as the device.
 int yk_cl_program_file(struct yk_cl_device *, const struct yk_cl_build *, cl_program *to);
-// The program of the op's map and of files behind it; to be released.
+// The program of the op's map and of a file behind it; to be released.
 int yk_cl_program_map(struct yk_cl_device *, const struct yk_cl_build *, const struct yoke_op *,
 		      cl_program *to);
 
@@ -186,11 +186,11 @@ int yk_cl_program_text(struct yk_cl_device *, const char *text, const char *entr
 void yk_cl_define(struct yk_cl_build *, const char *name, int64_t value);
 // The same with 1, if it is set.
 void yk_cl_flag(struct yk_cl_build *, const char *name, bool set);
-// The kernel of a program made of the prologue and of files: built at first use, once for all its
+// The kernel of a program made of a file: built at first use, once for all its
 // kernels.  Called with the device's lock held, like the next.
 int yk_cl_kernel_file(struct yk_cl_device *, const struct yk_cl_build *, struct yk_cl_entry **to);
-// The same of a program made of what map_source writes for the op (prologue and half.cl are in
-// it) and of files behind it; built for each form of map.
+// The same of a program made of what the host writes for the op's map and of a file behind it; built for
+// each form of map.
 int yk_cl_kernel_map(struct yk_cl_device *, const struct yoke_op *, const struct yoke_map_call *,
 		     const struct yk_cl_build *, struct yk_cl_entry **to);
 

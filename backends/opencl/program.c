@@ -140,55 +140,17 @@ static int program_of(struct yk_cl_device *d, const char *text, const char *opti
 
 // ---- texts ----
 
-// Texts one behind the other.
-struct joined {
-	char *text;
-	size_t length;
-};
-
-static int join(struct joined *j, const char *text, size_t bytes)
+// What the host makes of a text with the functions of the op's map, if there is one, in front; to be freed.
+static int source_of(const struct yoke_op *op, const char *text, char **to)
 {
-	char *more = realloc(j->text, j->length + bytes + 1);
-
-	if (!more)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
-	j->text = more;
-	memcpy(more + j->length, text, bytes);
-	j->length += bytes;
-	more[j->length] = 0;
-	return 0;
-}
-
-static int join_files(struct joined *j, const char *files)
-{
-	int err = 0;
-
-	while (*files && !err) {
-		char name[64];
-		size_t n = strcspn(files, " ");
-		snprintf(name, sizeof name, "%.*s", (int)n, files);
-		files += n + strspn(files + n, " ");
-		const char *text = yk_cl_host->kernel_text(name);
-		err = text ? join(j, text, strlen(text)) :
-			     yk_cl_error(YOKE_ENOENT, "the text of %s is missing", name);
-	}
-	return err;
-}
-
-// What the host's generator writes: prologue, half.cl and the map's functions.
-static int join_map(struct joined *j, const struct yoke_op *op)
-{
-	int64_t bytes = yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, NULL, 0);
-	char *text;
+	int64_t bytes = yk_cl_host->kernel_source(YOKE_DIALECT_OPENCL, op, text, NULL, 0);
 
 	if (bytes < 0)
-		return yk_cl_error((int)bytes, "the generator refused a map");
-	if (!(text = malloc((size_t)bytes + 1)))
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a map's text");
-	yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, text, (size_t)bytes + 1);
-	int err = join(j, text, (size_t)bytes);
-	free(text);
-	return err;
+		return yk_cl_error((int)bytes, "the host refused to write a kernel's text");
+	if (!(*to = malloc((size_t)bytes + 1)))
+		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	yk_cl_host->kernel_source(YOKE_DIALECT_OPENCL, op, text, *to, (size_t)bytes + 1);
+	return 0;
 }
 
 // "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
@@ -200,24 +162,32 @@ static int options_of(struct yk_cl_device *d, const struct yk_cl_build *b, char 
 	for (int i = 0; i < b->n && n < cap; i++)
 		n += (size_t)snprintf(to + n, cap - n, " -D%s=%lld", b->define[i],
 				      (long long)b->value[i]);
-	return n < cap ? 0 : yk_cl_error(YOKE_EINVAL, "the options of %s are too long", b->files);
+	return n < cap ? 0 : yk_cl_error(YOKE_EINVAL, "the options of %s are too long", b->file);
 }
 
 // ---- programs ----
 
-// Of the op's map, if there is one, and files.
-static int build(struct yk_cl_device *d, const struct yk_cl_build *b, const char *options,
-		 const struct yoke_op *map, cl_program *to)
+static int build(struct yk_cl_device *d, const struct yoke_op *map, const char *text, const char *options,
+		 const char *name, cl_program *to)
 {
-	struct joined j = { 0 };
-	int err = map ? join_map(&j, map) : join_files(&j, "prologue_opencl.h");
+	char *source;
+	int err = source_of(map, text, &source);
 
-	if (!err)
-		err = join_files(&j, b->files);
-	if (!err)
-		err = program_of(d, j.text, options, b->name, to);
-	free(j.text);
+	if (err)
+		return err;
+	err = program_of(d, source, options, name, to);
+	free(source);
 	return err;
+}
+
+// Of a file, behind the op's map if there is one.
+static int build_file(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *map,
+		      const char *options, cl_program *to)
+{
+	char text[100];
+
+	snprintf(text, sizeof text, "#include \"%.80s\"\n", b->file);
+	return build(d, map, text, options, b->name, to);
 }
 
 int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *op,
@@ -226,18 +196,18 @@ int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const
 	char options[OPTIONS];
 	int err = options_of(d, b, options, sizeof options);
 
-	return err ? err : build(d, b, options, op, to);
+	return err ? err : build_file(d, b, op, options, to);
 }
 
 int yk_cl_program_text(struct yk_cl_device *d, const char *text, const char *entry, cl_program *to)
 {
-	return program_of(d, text, d->options, entry, to);
+	return build(d, NULL, text, d->options, entry, to);
 }
 
 struct yk_cl_program {
 	struct yk_cl_program *next;
 	cl_program program;
-	char key[]; // files, options
+	char key[]; // file, options
 };
 
 int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_program *to)
@@ -247,9 +217,9 @@ int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_p
 
 	if (err)
 		return err;
-	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->files, options);
+	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->file, options);
 	if (n >= sizeof key)
-		return yk_cl_error(YOKE_EINVAL, "the names of %s are too long", b->files);
+		return yk_cl_error(YOKE_EINVAL, "the name of %s is too long", b->file);
 	for (struct yk_cl_program *p = d->programs; p; p = p->next)
 		if (!strcmp(p->key, key)) {
 			*to = p->program;
@@ -258,7 +228,7 @@ int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_p
 	struct yk_cl_program *p = malloc(sizeof *p + n + 1);
 	if (!p)
 		return yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
-	if ((err = build(d, b, options, NULL, &p->program))) {
+	if ((err = build_file(d, b, NULL, options, &p->program))) {
 		free(p);
 		return err;
 	}

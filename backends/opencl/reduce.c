@@ -138,7 +138,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 		     const char *name, struct yk_cl_entry **to)
 {
 	const int value = value_dtype(op);
-	struct yk_cl_build b = { .files = "reduction.cl reduce.cl", .name = name };
+	struct yk_cl_build b = { .file = "reduce.cl", .name = name };
 
 	yk_cl_define(&b, "KIND", op->attr[0].i);
 	yk_cl_define(&b, "OUT", op->out[0].dtype);

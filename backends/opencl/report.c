@@ -145,8 +145,7 @@ cl_mem yk_cl_report_slots(const struct yk_cl_queue *q)
 
 int yk_cl_report_length(struct yk_cl_record *r, const char *op, const struct yoke_view *v, int64_t most)
 {
-	const struct yk_cl_build b = { .files = "report.cl report_length.cl",
-				       .name = "report_length" };
+	const struct yk_cl_build b = { .file = "report_length.cl", .name = "report_length" };
 	const size_t one = 1;
 	struct yk_cl_entry *kernel;
 	int err = yk_cl_kernel_file(r->device, &b, &kernel);

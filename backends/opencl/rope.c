@@ -4,7 +4,6 @@
 
 #include "rows.h"
 
-#define FILES "half.cl vexp.cl rows.cl rope.cl"
 
 // struct rope_args of cl/rope.cl.
 struct rope_args {
@@ -29,7 +28,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op,
 		     struct yk_cl_entry **to, size_t *items)
 {
-	struct yk_cl_build b = { .files = FILES, .name = "rope" };
+	struct yk_cl_build b = { .file = "rope.cl", .name = "rope" };
 
 	*items = yk_cl_row_items(d, yk_cl_cols(&op->out[0]) / 2);
 	yk_cl_row_defines(&b, d, *items, op->out[0].dtype);

@@ -6,7 +6,6 @@
 
 #include "axes.h"
 
-#define FILES "half.cl number.cl axes.cl scan.cl"
 #define TILE 64               // lines side by side where a group runs as a loop
 #define PIECE ((int64_t)1 << 16) // elements of a segment there
 #define FEW 32                // lines that are worth segments there
@@ -89,7 +88,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 {
 	const int t = op->out[0].dtype;
 	const bool wide = is_real(t) && yk_cl_f64(d);
-	struct yk_cl_build b = { .files = FILES, .name = "scan" };
+	struct yk_cl_build b = { .file = "scan.cl", .name = "scan" };
 
 	yk_cl_define(&b, "DTYPE", t);
 	yk_cl_define(&b, "TILE", d->loops ? TILE : 1);

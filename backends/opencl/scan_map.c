@@ -8,7 +8,7 @@ enum { GROUP = 64 };
 
 static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	struct yk_cl_build b = { .files = "scan_map.cl", .name = "scan_map" };
+	struct yk_cl_build b = { .file = "scan_map.cl", .name = "scan_map" };
 	struct yoke_map_call call;
 	struct yk_cl_entry *kernel;
 	int err = yk_cl_map_call(op, &call);

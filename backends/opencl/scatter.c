@@ -7,9 +7,9 @@
 #include "axes.h"
 #include "report.h"
 
-#define LIST "axes.cl report.cl scatter.cl scatter_list.cl"
-#define ADD "half.cl number.cl axes.cl report.cl scatter.cl scatter_add.cl"
-#define ALONG "half.cl number.cl axes.cl report.cl scatter_along.cl"
+#define LIST "scatter_list.cl"
+#define ADD "scatter_add.cl"
+#define ALONG "scatter_along.cl"
 #define ITEMS 256   // of the one group that joins counts
 #define COLUMNS 512 // that an item sums at a time where a group runs as a loop
 
@@ -98,17 +98,17 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 	return is_along(op) ? fits_along(op) : fits_rows(op);
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *files,
+static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const char *file,
 		     const char *name, struct yk_cl_entry **to)
 {
 	const int t = op->out[0].dtype;
-	struct yk_cl_build b = { .files = files, .name = name };
+	struct yk_cl_build b = { .file = file, .name = name };
 
 	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
-	yk_cl_flag(&b, "WIDE_IDS", strcmp(files, ADD) && op->in[1].dtype == yoke_i64);
+	yk_cl_flag(&b, "WIDE_IDS", strcmp(file, ADD) && op->in[1].dtype == yoke_i64);
 	yk_cl_flag(&b, "WIDE_INDEX", yk_cl_elements(&op->in[1]) > INT32_MAX ||
 					     yk_cl_elements(&op->out[0]) > INT32_MAX);
-	if (!strcmp(files, LIST)) // knows places alone, no numbers
+	if (!strcmp(file, LIST)) // knows places alone, no numbers
 		return yk_cl_kernel_file(d, &b, to);
 	yk_cl_define(&b, "DTYPE", t);
 	yk_cl_define(&b, "COLUMNS", d->loops ? COLUMNS : 1);

@@ -4,7 +4,6 @@
 
 #include "rows.h"
 
-#define FILES "half.cl vexp.cl rows.cl softmax.cl"
 // Floats of a row kept in local memory: of two rows where a group is one item.
 #define KEEP_LOOPS 16384
 #define KEEP_LOOPS_LEAST 2048
@@ -32,7 +31,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, size_t it
 		     struct yk_cl_entry **to)
 {
 	const bool room = d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float);
-	struct yk_cl_build b = { .files = FILES,
+	struct yk_cl_build b = { .file = "softmax.cl",
 				 .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
 					 op->attr[0].i		     ? "log_softmax_back" :
 								       "softmax_back" };

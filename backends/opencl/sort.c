@@ -6,7 +6,6 @@
 
 #include "axes.h"
 
-#define FILES "axes.cl sort.cl"
 #define ITEMS 256                    // of a group of a GPU, which sorts blocks of twice as many
 #define TOGETHER ((int64_t)1 << 26)  // elements that are sorted at once there
 #define ROWS 64                      // at once where a group runs as a loop
@@ -70,7 +69,7 @@ static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const str
 		     const char *name, struct yk_cl_entry **to)
 {
 	const int t = op->in[0].dtype;
-	struct yk_cl_build b = { .files = FILES, .name = name };
+	struct yk_cl_build b = { .file = "sort.cl", .name = name };
 
 	yk_cl_define(&b, "UNIT", (int64_t)yk_cl_bytes(t));
 	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);

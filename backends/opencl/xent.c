@@ -7,7 +7,6 @@
 #include "report.h"
 #include "rows.h"
 
-#define FILES "half.cl vexp.cl rows.cl report.cl xent.cl"
 
 // struct xent_args of cl/xent.cl.
 struct xent_args {
@@ -35,7 +34,7 @@ static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
 static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, int64_t cols,
 		     const char *name, struct yk_cl_entry **to)
 {
-	struct yk_cl_build b = { .files = FILES, .name = name };
+	struct yk_cl_build b = { .file = "xent.cl", .name = name };
 
 	yk_cl_row_defines(&b, d, yk_cl_row_items(d, cols), op->in[0].dtype);
 	return yk_cl_kernel_file(d, &b, to);
