@@ -60,7 +60,7 @@ foreign_in_backend()
 		esac
 		here=$(cd "${where%/*}" && cd "$(dirname "$path")" 2>/dev/null && pwd)
 		case $here/ in
-		"$PWD/$1"/*) [ ! -f "$here/${path##*/}" ] || continue ;;
+		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "../gpu/gpu.h"
 
 #define MAX_PLATFORMS 16
 #define MAX_DEVICES 64 // of one platform

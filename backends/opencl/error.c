@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "opencl.h"
+#include "../gpu/gpu.h"
 
 const char *yk_cl_name(cl_int code)
 {

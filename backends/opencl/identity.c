@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "../gpu/gpu.h"
 
 // cl_khr_device_uuid, cl_khr_pci_bus_info, cl_nv_device_attribute_query,
 // cl_amd_device_attribute_query; headers of OpenCL 1.2 have none of them.

@@ -10,46 +10,46 @@ backends_opencl_yoke_opencl_la_LDFLAGS = $(module_ldflags) \
 backends_opencl_yoke_opencl_la_LIBADD = $(OPENCL_LIBS) $(SYSTEM_LIBS)
 
 opencl_sources = \
-	backends/opencl/attention.c \
-	backends/opencl/axes.c \
-	backends/opencl/axes.h \
-	backends/opencl/backend.c \
-	backends/opencl/contract.c \
-	backends/opencl/contract.h \
+	backends/gpu/attention.c \
+	backends/gpu/axes.c \
+	backends/gpu/axes.h \
+	backends/gpu/backend.c \
+	backends/gpu/contract.c \
+	backends/gpu/contract.h \
+	backends/gpu/contract_packed.c \
+	backends/gpu/contract_rows.c \
+	backends/gpu/contract_shape.c \
+	backends/gpu/contract_tiled.c \
+	backends/gpu/f16.c \
+	backends/gpu/f64.c \
+	backends/gpu/gather.c \
+	backends/gpu/gpu.h \
+	backends/gpu/kernel.c \
+	backends/gpu/launch.c \
+	backends/gpu/launch.h \
+	backends/gpu/list.c \
+	backends/gpu/map.c \
+	backends/gpu/memory.c \
+	backends/gpu/move.c \
+	backends/gpu/norm.c \
+	backends/gpu/program.c \
+	backends/gpu/queue.c \
+	backends/gpu/reduce.c \
+	backends/gpu/report.c \
+	backends/gpu/report.h \
+	backends/gpu/rope.c \
+	backends/gpu/rows.c \
+	backends/gpu/rows.h \
+	backends/gpu/scan.c \
+	backends/gpu/scan_map.c \
+	backends/gpu/scatter.c \
+	backends/gpu/softmax.c \
+	backends/gpu/sort.c \
+	backends/gpu/source.c \
+	backends/gpu/try.c \
+	backends/gpu/xent.c \
 	backends/opencl/contract_clblast.c \
-	backends/opencl/contract_packed.c \
-	backends/opencl/contract_rows.c \
-	backends/opencl/contract_shape.c \
-	backends/opencl/contract_tiled.c \
 	backends/opencl/device.c \
 	backends/opencl/error.c \
-	backends/opencl/f16.c \
-	backends/opencl/f64.c \
-	backends/opencl/gather.c \
 	backends/opencl/identity.c \
-	backends/opencl/kernel.c \
-	backends/opencl/launch.c \
-	backends/opencl/launch.h \
-	backends/opencl/list.c \
-	backends/opencl/lock.c \
-	backends/opencl/map.c \
-	backends/opencl/memory.c \
-	backends/opencl/move.c \
-	backends/opencl/norm.c \
-	backends/opencl/opencl.h \
-	backends/opencl/program.c \
-	backends/opencl/queue.c \
-	backends/opencl/reduce.c \
-	backends/opencl/report.c \
-	backends/opencl/report.h \
-	backends/opencl/rope.c \
-	backends/opencl/rows.c \
-	backends/opencl/rows.h \
-	backends/opencl/scan.c \
-	backends/opencl/scan_map.c \
-	backends/opencl/scatter.c \
-	backends/opencl/softmax.c \
-	backends/opencl/sort.c \
-	backends/opencl/source.c \
-	backends/opencl/try.c \
-	backends/opencl/xent.c
+	backends/opencl/lock.c

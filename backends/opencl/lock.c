@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "opencl.h"
+#include "../gpu/gpu.h"
 
 // A holder that was stopped is not waited for any longer.
 static const int longest = 60000; // milliseconds

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 // Drivers of processors leave buffers on small pages, which halves the speed of maps.
 #define LARGE ((uint64_t)2 << 20)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 enum { INPUTS = 4, ALL = 14 };
 enum { UNKNOWN, GOOD, BAD };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 #define MAX_BINARY (64u << 20)
 #define OPTIONS 512 // bytes of a build's, at most

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "opencl.h"
+#include "gpu.h"
 #include "rows.h"
 
 #define ITEMS 256 // of a group of a GPU

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 enum { HALVES = 1 << 16 };
 enum { UNKNOWN, GOOD, BAD };

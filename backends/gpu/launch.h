@@ -6,7 +6,7 @@
 #ifndef YK_OPENCL_LAUNCH_H
 #define YK_OPENCL_LAUNCH_H
 
-#include "opencl.h"
+#include "gpu.h"
 
 enum yk_cl_report_kind {
 	YK_CL_INDEX,  // the index at a position is not in 0..most

@@ -2,7 +2,7 @@
 // One kernel once, for a test of the device itself: on a queue and in a buffer of its own, waited for.
 #include "config.h"
 
-#include "opencl.h"
+#include "gpu.h"
 
 static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const struct yk_cl_build *b,
 		      size_t items, void *data)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 // FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded.
 static uint64_t hash_of(const void *data, size_t bytes)
