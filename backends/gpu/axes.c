@@ -10,7 +10,7 @@
 #define GROUP 256
 #define BLOCK 16384
 
-static bool mergeable(const struct yk_cl_axes *a, int n, const int64_t *const *strides, int axis,
+static bool mergeable(const struct yk_gpu_axes *a, int n, const int64_t *const *strides, int axis,
 		      int64_t dim)
 {
 	for (int k = 0; k < n; k++)
@@ -19,7 +19,7 @@ static bool mergeable(const struct yk_cl_axes *a, int n, const int64_t *const *s
 	return true;
 }
 
-void yk_cl_axes_of(struct yk_cl_axes *a, int rank, const int64_t *dims, int n,
+void yk_gpu_axes_of(struct yk_gpu_axes *a, int rank, const int64_t *dims, int n,
 		   const int64_t *const *strides)
 {
 	memset(a, 0, sizeof *a);
@@ -46,15 +46,15 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static void cut_blocks(struct yk_cl_cut *c, const size_t want[2], size_t block)
+static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 {
 	c->block[0] = least(want[0], block);
 	c->block[1] = least(want[1], (block + c->block[0] - 1) / c->block[0]);
 }
 
 // A group takes as much of a row as it can, then further rows.
-static void cut_groups(struct yk_cl_cut *c, const struct yk_cl_device *d,
-		       const struct yk_cl_entry *kernel, const size_t want[2])
+static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
+		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {
 	size_t room = least(kernel->group, GROUP);
 
@@ -66,11 +66,11 @@ static void cut_groups(struct yk_cl_cut *c, const struct yk_cl_device *d,
 	}
 }
 
-struct yk_cl_cut yk_cl_cut_of(const struct yk_cl_device *d, const struct yk_cl_entry *kernel,
+struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_gpu_entry *kernel,
 			      uint64_t cols, uint64_t rows, uint64_t cost)
 {
 	const size_t want[2] = { cols, rows };
-	struct yk_cl_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
+	struct yk_gpu_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
 
 	if (d->loops)
 		cut_blocks(&c, want, cost < BLOCK ? BLOCK / cost : 1);
@@ -83,8 +83,8 @@ struct yk_cl_cut yk_cl_cut_of(const struct yk_cl_device *d, const struct yk_cl_e
 	return c;
 }
 
-void yk_cl_arg_cut(struct yk_cl_record *r, const struct yk_cl_cut *c)
+void yk_gpu_arg_cut(struct yk_gpu_record *r, const struct yk_gpu_cut *c)
 {
-	yk_cl_arg_word(r, c->block[0]);
-	yk_cl_arg_word(r, c->block[1]);
+	yk_gpu_arg_word(r, c->block[0]);
+	yk_gpu_arg_word(r, c->block[1]);
 }

@@ -15,7 +15,7 @@ struct cut {
 };
 
 // Sums stay in registers: 16 of them and more on CPUs, which one item has to keep busy.
-static struct cut cut_of(const struct yk_cl_device *d, const struct yk_cl_contract *c)
+static struct cut cut_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c)
 {
 	bool dense = c->s.b_n == 1;
 	int m = (int)(c->s.m < FEW ? c->s.m : FEW);
@@ -35,12 +35,12 @@ static struct cut cut_of(const struct yk_cl_device *d, const struct yk_cl_contra
 	return t;
 }
 
-static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
+static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	struct yk_cl_contraction *s = &c->s;
+	struct yk_gpu_contraction *s = &c->s;
 
 	if (s->n <= FEW && s->m > s->n)
-		yk_cl_contract_swap(c);
+		yk_gpu_contract_swap(c);
 	struct cut t = cut_of(d, c);
 	bool floats = c->dtype == yoke_f32 || c->dtype == yoke_f16 ||
 		      c->dtype == yoke_bf16;
@@ -54,45 +54,45 @@ static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
 }
 
 // contract_rows_t, and rows of a that are copied first.
-static bool by_columns(const struct yk_cl_contract *c)
+static bool by_columns(const struct yk_gpu_contract *c)
 {
 	return c->s.b_n != 1;
 }
 
-static bool copies(const struct yk_cl_contract *c)
+static bool copies(const struct yk_gpu_contract *c)
 {
 	return by_columns(c) && c->s.a_k != 1 && c->s.k > 1;
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		     const char *name, bool result, struct yk_cl_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
+		     const char *name, bool result, struct yk_gpu_entry **to)
 {
 	const struct cut t = cut_of(d, c);
-	struct yk_cl_build b = { .file = "contract_rows.cl", .name = name };
+	struct yk_gpu_build b = { .file = "contract_rows.cl", .name = name };
 
-	yk_cl_define(&b, "VEC_WIDTH", t.vector);
-	yk_cl_define(&b, "ROWS", t.rows);
-	yk_cl_define(&b, "ACROSS", t.wide);
-	yk_cl_define(&b, "SLICES", t.slices);
-	yk_cl_define(&b, "NV", t.vectors);
-	yk_cl_define(&b, "NC", t.columns);
-	return yk_cl_contract_kernel(d, c, &b, result, to);
+	yk_gpu_define(&b, "VEC_WIDTH", t.vector);
+	yk_gpu_define(&b, "ROWS", t.rows);
+	yk_gpu_define(&b, "ACROSS", t.wide);
+	yk_gpu_define(&b, "SLICES", t.slices);
+	yk_gpu_define(&b, "NV", t.vectors);
+	yk_gpu_define(&b, "NC", t.columns);
+	return yk_gpu_contract_kernel(d, c, &b, result, to);
 }
 
-static const char *name_of(const struct yk_cl_contract *c)
+static const char *name_of(const struct yk_gpu_contract *c)
 {
 	return by_columns(c) ? "contract_rows_t" : "contract_rows_n";
 }
 
 // Dense rows of a in the workspace; c and its view of a then mean those.
-static int copy(struct yk_cl_record *r, struct yk_cl_contract *c)
+static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 {
 	struct cut t = cut_of(r->device, c);
-	struct yk_cl_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_cl_parts(s->k, PIECE), s->m, c->batch };
+	struct yk_gpu_contraction *s = &c->s;
+	const int64_t groups[3] = { yk_gpu_parts(s->k, PIECE), s->m, c->batch };
 	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
 	const uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_entry *kernel;
 	uint64_t bytes;
 	int err = kernel_of(r->device, c, COPY, false, &kernel);
 
@@ -100,44 +100,44 @@ static int copy(struct yk_cl_record *r, struct yk_cl_contract *c)
 		return err;
 	if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->k, size, &bytes) ||
 	    __builtin_mul_overflow(bytes, (uint64_t)c->batch, &bytes))
-		return yk_cl_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
-	yk_cl_workspace(r, bytes);
-	yk_cl_begin(r, kernel);
-	yk_cl_arg_view(r, &c->op->workspace);
-	yk_cl_arg_view(r, c->a);
-	yk_cl_arg_struct(r, s, sizeof *s);
-	err = yk_cl_contract_enqueue(r, groups, items, COPY);
+		return yk_gpu_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+	yk_gpu_workspace(r, bytes);
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, &c->op->workspace);
+	yk_gpu_arg_view(r, c->a);
+	yk_gpu_arg_struct(r, s, sizeof *s);
+	err = yk_gpu_contract_enqueue(r, groups, items, COPY);
 	c->a = &c->op->workspace;
 	s->a_m = s->k;
 	s->a_k = 1;
 	int64_t stride = s->m * s->k;
-	for (int i = YK_CL_BATCH - 1; i >= 0; i--) {
+	for (int i = YK_GPU_BATCH - 1; i >= 0; i--) {
 		s->a[i] = stride;
 		stride *= s->d[i];
 	}
 	return err;
 }
 
-static int record(struct yk_cl_record *r, const struct yk_cl_contract *given)
+static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *given)
 {
-	struct yk_cl_contract c = *given;
+	struct yk_gpu_contract c = *given;
 	struct cut t = cut_of(r->device, &c);
 	bool columns = by_columns(&c);
-	const int64_t groups[3] = { yk_cl_parts(c.s.n, columns ? t.columns : t.span), 1,
+	const int64_t groups[3] = { yk_gpu_parts(c.s.n, columns ? t.columns : t.span), 1,
 				    c.batch };
 	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
 				  columns ? 1 : (size_t)t.slices };
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, &c, name_of(&c), true, &kernel);
 
 	if (!err && copies(&c))
 		err = copy(r, &c);
 	if (err)
 		return err;
-	yk_cl_begin(r, kernel);
-	yk_cl_arg_view(r, c.a);
-	yk_cl_arg_view(r, c.b);
-	return yk_cl_contract_launch(r, &c, groups, items, name_of(&c));
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, c.a);
+	yk_gpu_arg_view(r, c.b);
+	return yk_gpu_contract_launch(r, &c, groups, items, name_of(&c));
 }
 
-const struct yk_cl_variant yk_cl_contract_rows = { takes, record };
+const struct yk_gpu_variant yk_gpu_contract_rows = { takes, record };

@@ -61,12 +61,12 @@ static bool operands_fit(const struct yoke_op *op)
 	       a->dims[r + 1] == b->dims[r] && b->dims[r] >= 0 && b->dims[r] <= MOST;
 }
 
-// Leading axes, from the last one on, into s.d[YK_CL_BATCH - 1], ..
-static bool take_lead(struct yk_cl_contract *c, const int64_t *y_strides)
+// Leading axes, from the last one on, into s.d[YK_GPU_BATCH - 1], ..
+static bool take_lead(struct yk_gpu_contract *c, const int64_t *y_strides)
 {
 	const struct yoke_view *y = &c->op->out[0];
-	struct yk_cl_contraction *s = &c->s;
-	int to = YK_CL_BATCH;
+	struct yk_gpu_contraction *s = &c->s;
+	int to = YK_GPU_BATCH;
 
 	for (int i = y->rank - 3; i >= 0; i--) {
 		int64_t n = y->dims[i];
@@ -82,10 +82,10 @@ static bool take_lead(struct yk_cl_contract *c, const int64_t *y_strides)
 }
 
 // The same b for all of the innermost leading axis: those are rows of a.
-static void fold(struct yk_cl_contract *c)
+static void fold(struct yk_gpu_contract *c)
 {
-	struct yk_cl_contraction *s = &c->s;
-	int last = YK_CL_BATCH - 1;
+	struct yk_gpu_contraction *s = &c->s;
+	int last = YK_GPU_BATCH - 1;
 
 	if (s->m == 1) { // any stride serves for a single row
 		s->a_m = s->a[last];
@@ -104,7 +104,7 @@ static void fold(struct yk_cl_contract *c)
 	}
 }
 
-bool yk_cl_contract_of(const struct yoke_op *op, struct yk_cl_contract *c,
+bool yk_gpu_contract_of(const struct yoke_op *op, struct yk_gpu_contract *c,
 		       struct yoke_map_call *room)
 {
 	int64_t y_strides[YOKE_MAX_RANK], dense = 1;
@@ -118,14 +118,14 @@ bool yk_cl_contract_of(const struct yoke_op *op, struct yk_cl_contract *c,
 		if (__builtin_mul_overflow(dense, y->dims[i] ? y->dims[i] : 1, &dense))
 			return false;
 	}
-	*c = (struct yk_cl_contract){ .batch = 1,
+	*c = (struct yk_gpu_contract){ .batch = 1,
 				      .dtype = a->dtype,
 				      .to = product_of(op),
 				      .by_row = op->nattr > 1 && op->attr[1].i,
 				      .op = op,
 				      .a = a,
 				      .b = b };
-	c->s = (struct yk_cl_contraction){ .m = y->dims[r],
+	c->s = (struct yk_gpu_contraction){ .m = y->dims[r],
 					   .n = y->dims[r + 1],
 					   .k = a->dims[r + 1],
 					   .y_m = y_strides[r],
@@ -134,11 +134,11 @@ bool yk_cl_contract_of(const struct yoke_op *op, struct yk_cl_contract *c,
 					   .a_k = a->strides[r + 1],
 					   .b_k = b->strides[r],
 					   .b_n = b->strides[r + 1] };
-	for (int i = 0; i < YK_CL_BATCH; i++)
+	for (int i = 0; i < YK_GPU_BATCH; i++)
 		c->s.d[i] = 1;
 	if (op->map) {
 		room->size = sizeof *room;
-		if (!yk_cl_host->map_call || yk_cl_host->map_call(op, room) < 0)
+		if (!yk_gpu_host->map_call || yk_gpu_host->map_call(op, room) < 0)
 			return false;
 		c->map = room;
 	}
@@ -156,10 +156,10 @@ static void exchange(int64_t *x, int64_t *y)
 	*y = t;
 }
 
-void yk_cl_contract_swap(struct yk_cl_contract *c)
+void yk_gpu_contract_swap(struct yk_gpu_contract *c)
 {
 	const struct yoke_view *a = c->a;
-	struct yk_cl_contraction *s = &c->s;
+	struct yk_gpu_contraction *s = &c->s;
 
 	c->a = c->b;
 	c->b = a;
@@ -168,6 +168,6 @@ void yk_cl_contract_swap(struct yk_cl_contract *c)
 	exchange(&s->y_m, &s->y_n);
 	exchange(&s->a_m, &s->b_n);
 	exchange(&s->a_k, &s->b_k);
-	for (int i = 0; i < YK_CL_BATCH; i++)
+	for (int i = 0; i < YK_GPU_BATCH; i++)
 		exchange(&s->a[i], &s->b[i]);
 }

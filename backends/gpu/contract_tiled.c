@@ -22,7 +22,7 @@ static bool wide_sums(int dtype)
 	return dtype != yoke_f32 && dtype != yoke_f16 && dtype != yoke_bf16;
 }
 
-static bool fits(const struct yk_cl_device *d, const struct tiling *t, int dtype)
+static bool fits(const struct yk_gpu_device *d, const struct tiling *t, int dtype)
 {
 	const size_t m = (size_t)t->items_m, n = (size_t)t->items_n;
 	const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
@@ -32,8 +32,8 @@ static bool fits(const struct yk_cl_device *d, const struct tiling *t, int dtype
 }
 
 // NULL: none.
-static const struct tiling *tiling_of(const struct yk_cl_device *d,
-				      const struct yk_cl_contract *c)
+static const struct tiling *tiling_of(const struct yk_gpu_device *d,
+				      const struct yk_gpu_contract *c)
 {
 	const struct tiling *t = d->loops ? cpu : gpu;
 	int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
@@ -48,40 +48,40 @@ static const struct tiling *tiling_of(const struct yk_cl_device *d,
 	return NULL;
 }
 
-static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
+static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
 	return c->dtype >= yoke_f32 && c->dtype <= yoke_i64 && tiling_of(d, c);
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct yk_cl_contract *c,
-		     struct yk_cl_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
+		     struct yk_gpu_entry **to)
 {
 	const struct tiling *t = tiling_of(d, c);
-	struct yk_cl_build b = { .file = "contract_tiled.cl", .name = "contract_tiled" };
+	struct yk_gpu_build b = { .file = "contract_tiled.cl", .name = "contract_tiled" };
 
-	yk_cl_define(&b, "WG_M", t->items_m);
-	yk_cl_define(&b, "WG_N", t->items_n);
-	yk_cl_define(&b, "TM", t->m);
-	yk_cl_define(&b, "TN", t->n);
-	yk_cl_define(&b, "BK", t->k);
-	return yk_cl_contract_kernel(d, c, &b, true, to);
+	yk_gpu_define(&b, "WG_M", t->items_m);
+	yk_gpu_define(&b, "WG_N", t->items_n);
+	yk_gpu_define(&b, "TM", t->m);
+	yk_gpu_define(&b, "TN", t->n);
+	yk_gpu_define(&b, "BK", t->k);
+	return yk_gpu_contract_kernel(d, c, &b, true, to);
 }
 
-static int record(struct yk_cl_record *r, const struct yk_cl_contract *c)
+static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct tiling *t = tiling_of(r->device, c);
 	const size_t items[2] = { (size_t)t->items_n, (size_t)t->items_m };
-	const int64_t groups[3] = { yk_cl_parts(c->s.n, t->items_n * t->n),
-				    yk_cl_parts(c->s.m, t->items_m * t->m), c->batch };
-	struct yk_cl_entry *kernel;
+	const int64_t groups[3] = { yk_gpu_parts(c->s.n, t->items_n * t->n),
+				    yk_gpu_parts(c->s.m, t->items_m * t->m), c->batch };
+	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, c, &kernel);
 
 	if (err)
 		return err;
-	yk_cl_begin(r, kernel);
-	yk_cl_arg_view(r, c->a);
-	yk_cl_arg_view(r, c->b);
-	return yk_cl_contract_launch(r, c, groups, items, "contract_tiled");
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, c->a);
+	yk_gpu_arg_view(r, c->b);
+	return yk_gpu_contract_launch(r, c, groups, items, "contract_tiled");
 }
 
-const struct yk_cl_variant yk_cl_contract_tiled = { takes, record };
+const struct yk_gpu_variant yk_gpu_contract_tiled = { takes, record };

@@ -35,40 +35,40 @@ static void expected(double x[ALL])
 	memcpy(x, all, sizeof all);
 }
 
-static int test(struct yk_cl_device *d)
+static int test(struct yk_gpu_device *d)
 {
-	struct yk_cl_build b = { .file = "f64.cl", .name = "f64_results" };
+	struct yk_gpu_build b = { .file = "f64.cl", .name = "f64_results" };
 	double want[ALL], got[ALL];
 
 	expected(want);
 	memset(got, 0xff, sizeof got);
 	memcpy(got, want, INPUTS * sizeof *got);
-	yk_cl_define(&b, "USE_F64", 1);
-	if (yk_cl_try(d, &b, 1, got, sizeof got)) {
-		yk_cl_log(YOKE_LOG_WARN,
-			  "opencl:%u (%s) offers f64, but its test fails: without f64",
-			  d->index, d->info.name);
+	yk_gpu_define(&b, "USE_F64", 1);
+	if (yk_gpu_try(d, &b, 1, got, sizeof got)) {
+		yk_gpu_log(YOKE_LOG_WARN,
+			  "%s:%u (%s) offers f64, but its test fails: without f64",
+			  yk_gpu_driver.name, d->index, d->info.name);
 		return BAD;
 	}
 	for (int i = 0; i < ALL; i++)
 		if (memcmp(&want[i], &got[i], sizeof *got)) {
-			yk_cl_log(
+			yk_gpu_log(
 				YOKE_LOG_WARN,
-				"opencl:%u (%s) offers f64, but result %d of its test is "
+				"%s:%u (%s) offers f64, but result %d of its test is "
 				"%a and not %a: without f64",
-				d->index, d->info.name, i - INPUTS, got[i], want[i]);
+				yk_gpu_driver.name, d->index, d->info.name, i - INPUTS, got[i], want[i]);
 			return BAD;
 		}
 	return GOOD;
 }
 
-bool yk_cl_f64(struct yk_cl_device *d)
+bool yk_gpu_f64(struct yk_gpu_device *d)
 {
 	int state = __atomic_load_n(&d->f64, __ATOMIC_ACQUIRE);
 
 	if (state != UNKNOWN || !(d->info.flags & YOKE_DEVICE_F64))
 		return state == GOOD;
-	if (yk_cl_forked() || yk_cl_device_open(d))
+	if (yk_gpu_forked() || yk_gpu_device_open(d))
 		return false;
 	pthread_mutex_lock(&d->lock);
 	if ((state = d->f64) == UNKNOWN)

@@ -10,7 +10,7 @@
 
 // struct gather of cl/gather.cl.
 struct gather {
-	struct yk_cl_axes axes;
+	struct yk_gpu_axes axes;
 	int64_t size, step;
 };
 
@@ -60,7 +60,7 @@ static bool fits_check(const struct yoke_view *x, const struct yoke_view *y)
 	return !memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims);
 }
 
-static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const bool check = op->code == YOKE_OP_CHECK;
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
@@ -100,7 +100,7 @@ static void walk_gather(const struct yoke_op *op, struct gather *g)
 			from[d] = x->strides[d < axis ? d : d - idx->rank + 1];
 	memcpy(ids + axis, idx->strides, idx->rank * sizeof *ids);
 	positions(at + axis, idx->rank, idx->dims);
-	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		      (const int64_t *const[]){ y->strides, from, ids, at });
 }
 
@@ -112,7 +112,7 @@ static void walk_along(const struct yoke_op *op, struct gather *g)
 	memcpy(from, x->strides, sizeof from);
 	from[op->attr[0].i] = 0;
 	positions(at, y->rank, y->dims);
-	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		      (const int64_t *const[]){ y->strides, from, op->in[1].strides, at });
 }
 
@@ -122,7 +122,7 @@ static void walk_check(const struct yoke_op *op, struct gather *g)
 	int64_t at[YOKE_MAX_RANK];
 
 	positions(at, y->rank, y->dims);
-	yk_cl_axes_of(&g->axes, y->rank, y->dims, 4,
+	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		      (const int64_t *const[]){ y->strides, x->strides, NULL, at });
 }
 
@@ -142,23 +142,23 @@ static enum mode walk(const struct yoke_op *op, struct gather *g)
 	return g->axes.cols > 1 && g->axes.strides[3][g->axes.rank - 1] ? OF_ELEMENT : OF_ROW;
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct yoke_op *op, const struct gather *g,
-		     enum mode mode, struct yk_cl_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct gather *g,
+		     enum mode mode, struct yk_gpu_entry **to)
 {
-	struct yk_cl_build b = { .file = "gather.cl", .name = "gather" };
+	struct yk_gpu_build b = { .file = "gather.cl", .name = "gather" };
 
-	yk_cl_define(&b, "UNIT", (int64_t)yk_cl_bytes(op->out[0].dtype));
-	yk_cl_define(&b, "MODE", mode);
+	yk_gpu_define(&b, "UNIT", (int64_t)yk_gpu_bytes(op->out[0].dtype));
+	yk_gpu_define(&b, "MODE", mode);
 	if (mode == NONE)
-		yk_cl_define(&b, "FINITE", yk_cl_infinity(op->out[0].dtype));
-	yk_cl_flag(&b, "WIDE_IDS", mode != NONE && op->in[1].dtype == yoke_i64);
-	yk_cl_flag(&b, "WIDE_INDEX", g->axes.rows > INT32_MAX);
-	return yk_cl_kernel_file(d, &b, to);
+		yk_gpu_define(&b, "FINITE", yk_gpu_infinity(op->out[0].dtype));
+	yk_gpu_flag(&b, "WIDE_IDS", mode != NONE && op->in[1].dtype == yoke_i64);
+	yk_gpu_flag(&b, "WIDE_INDEX", g->axes.rows > INT32_MAX);
+	return yk_gpu_kernel_file(d, &b, to);
 }
 
-static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_entry *kernel;
 	struct gather g;
 	enum mode mode = walk(op, &g);
 	const bool check = op->code == YOKE_OP_CHECK;
@@ -171,19 +171,19 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 	int err = kernel_of(r->device, op, &g, mode, &kernel);
 	if (err)
 		return err;
-	yk_cl_reports(r, check ? YK_CL_FINITE : YK_CL_INDEX, name,
+	yk_gpu_reports(r, check ? YK_GPU_FINITE : YK_GPU_INDEX, name,
 		      check ? g.axes.rows * g.axes.cols : g.size - 1);
-	yk_cl_begin(r, kernel);
-	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)g.axes.cols,
+	yk_gpu_begin(r, kernel);
+	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)g.axes.cols,
 					    (uint64_t)g.axes.rows, 1);
-	yk_cl_arg_view(r, &op->out[0]);
-	yk_cl_arg_view(r, &op->in[0]);
-	yk_cl_arg_view(r, &op->in[mode != NONE]);
-	yk_cl_arg_struct(r, &g, sizeof g);
-	yk_cl_arg_cut(r, &cut);
-	yk_cl_arg_slot(r);
-	return yk_cl_launch(r, 2, cut.items, cut.group, name);
+	yk_gpu_arg_view(r, &op->out[0]);
+	yk_gpu_arg_view(r, &op->in[0]);
+	yk_gpu_arg_view(r, &op->in[mode != NONE]);
+	yk_gpu_arg_struct(r, &g, sizeof g);
+	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_slot(r);
+	return yk_gpu_launch(r, 2, cut.items, cut.group, name);
 }
 
 static const char *const names[] = { "rows" };
-const struct yk_cl_op yk_cl_gather = { names, 1, can, record };
+const struct yk_gpu_op yk_gpu_gather = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -26,28 +26,28 @@ static uint64_t hash_of(const void *data, size_t bytes)
 
 // ---- what a kernel is built of ----
 
-void yk_cl_define(struct yk_cl_build *b, const char *name, int64_t value)
+void yk_gpu_define(struct yk_gpu_build *b, const char *name, int64_t value)
 {
-	assert(b->n < YK_CL_DEFINES);
+	assert(b->n < YK_GPU_DEFINES);
 	b->define[b->n] = name;
 	b->value[b->n++] = value;
 }
 
-void yk_cl_flag(struct yk_cl_build *b, const char *name, bool set)
+void yk_gpu_flag(struct yk_gpu_build *b, const char *name, bool set)
 {
 	if (set)
-		yk_cl_define(b, name, 1);
+		yk_gpu_define(b, name, 1);
 }
 
 // One that is looked for; map: the key of the map in its text.
 struct wanted {
-	const struct yk_cl_build *build;
+	const struct yk_gpu_build *build;
 	const void *map;
 	size_t map_bytes;
 	uint64_t hash;
 };
 
-static struct wanted want(const struct yk_cl_build *b, const void *map, size_t map_bytes)
+static struct wanted want(const struct yk_gpu_build *b, const void *map, size_t map_bytes)
 {
 	uint64_t h = hash_of(b->value, (size_t)b->n * sizeof *b->value);
 
@@ -56,7 +56,7 @@ static struct wanted want(const struct yk_cl_build *b, const void *map, size_t m
 	return (struct wanted){ b, map, map_bytes, h ^ h >> 32 };
 }
 
-static bool same_build(const struct yk_cl_build *a, const struct yk_cl_build *b)
+static bool same_build(const struct yk_gpu_build *a, const struct yk_gpu_build *b)
 {
 	if (a->name != b->name || a->file != b->file || a->n != b->n)
 		return false;
@@ -66,9 +66,9 @@ static bool same_build(const struct yk_cl_build *a, const struct yk_cl_build *b)
 	return true;
 }
 
-static struct yk_cl_entry *find(struct yk_cl_device *d, const struct wanted *w)
+static struct yk_gpu_entry *find(struct yk_gpu_device *d, const struct wanted *w)
 {
-	struct yk_cl_entry *e = d->kernels[w->hash % KERNEL_BUCKETS];
+	struct yk_gpu_entry *e = d->kernels[w->hash % YK_GPU_KERNEL_BUCKETS];
 
 	while (e && (e->hash != w->hash || e->map_bytes != w->map_bytes ||
 		     !same_build(&e->build, w->build) || memcmp(e->map, w->map, w->map_bytes)))
@@ -76,87 +76,72 @@ static struct yk_cl_entry *find(struct yk_cl_device *d, const struct wanted *w)
 	return e;
 }
 
-static int keep(struct yk_cl_device *d, const struct wanted *w, cl_kernel kernel,
-		struct yk_cl_entry **to)
+// The kernel of a program, which is the entry's from now on, or, if `shared`, stays whose it is.
+static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, bool shared,
+		struct yk_gpu_entry **to)
 {
-	struct yk_cl_entry *e = malloc(sizeof *e + w->map_bytes);
+	struct yk_gpu_entry *e = malloc(sizeof *e + w->map_bytes);
+	int err = e ? yk_gpu_driver.kernel_new(d, program, w->build->name, &e->kernel) :
+		      yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
 
-	if (!e)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's record");
+	if (err) {
+		free(e);
+		if (!shared)
+			yk_gpu_driver.program_free(program);
+		return err;
+	}
 	e->hash = w->hash;
+	e->program = program;
 	e->build = *w->build;
 	e->map_bytes = w->map_bytes;
 	memcpy(e->map, w->map, w->map_bytes);
-	e->kernel = kernel;
-	e->group = 0;
-	clGetKernelWorkGroupInfo(kernel, d->id, CL_KERNEL_WORK_GROUP_SIZE,
-				 sizeof e->group, &e->group, NULL);
+	e->group = yk_gpu_driver.kernel_group(d, e->kernel);
 	if (!e->group || e->group > d->max_group)
 		e->group = d->max_group;
-	e->next = d->kernels[e->hash % KERNEL_BUCKETS];
-	d->kernels[e->hash % KERNEL_BUCKETS] = e;
+	e->next = d->kernels[e->hash % YK_GPU_KERNEL_BUCKETS];
+	d->kernels[e->hash % YK_GPU_KERNEL_BUCKETS] = e;
 	*to = e;
 	return 0;
 }
 
-static int take(struct yk_cl_device *d, const struct wanted *w, cl_program program,
-		struct yk_cl_entry **to)
-{
-	cl_int code;
-	cl_kernel kernel = clCreateKernel(program, w->build->name, &code);
-
-	if (code == CL_INVALID_KERNEL_NAME)
-		return yk_cl_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", w->build->name);
-	if (!kernel)
-		return yk_cl_fail(d, "clCreateKernel", code);
-	int err = keep(d, w, kernel, to);
-	if (err)
-		clReleaseKernel(kernel);
-	return err;
-}
-
-int yk_cl_kernel_file(struct yk_cl_device *d, const struct yk_cl_build *b, struct yk_cl_entry **to)
+int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, struct yk_gpu_entry **to)
 {
 	const struct wanted w = want(b, "", 0);
-	cl_program program;
+	void *program;
 
 	if ((*to = find(d, &w)))
 		return 0;
-	int err = yk_cl_program_file(d, b, &program);
-	return err ? err : take(d, &w, program, to);
+	int err = yk_gpu_program_file(d, b, &program);
+	return err ? err : take(d, &w, program, true, to);
 }
 
-int yk_cl_kernel_map(struct yk_cl_device *d, const struct yoke_op *op,
-		     const struct yoke_map_call *call, const struct yk_cl_build *b,
-		     struct yk_cl_entry **to)
+int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
+		     const struct yoke_map_call *call, const struct yk_gpu_build *b,
+		     struct yk_gpu_entry **to)
 {
 	const struct wanted w = want(b, call->key, call->key_bytes);
-	cl_program program;
+	void *program;
 
 	if ((*to = find(d, &w)))
 		return 0;
-	int err = yk_cl_program_map(d, b, op, &program);
-	if (err)
-		return err;
-	err = take(d, &w, program, to);
-	clReleaseProgram(program); // the kernel holds it
-	return err;
+	int err = yk_gpu_program_map(d, b, op, &program);
+	return err ? err : take(d, &w, program, false, to);
 }
 
 // An application's text, by content: it may lie elsewhere the next time.
-struct yk_cl_text {
-	struct yk_cl_text *next;
-	struct yk_cl_entry *kernel;
+struct yk_gpu_text {
+	struct yk_gpu_text *next;
+	struct yk_gpu_entry *kernel;
 	uint64_t hash;
 	const char *text;
 	char entry[]; // and the text
 };
 
-int yk_cl_kernel_source(struct yk_cl_device *d, const struct yoke_source *s, struct yk_cl_entry **to)
+int yk_gpu_kernel_source(struct yk_gpu_device *d, const struct yoke_source *s, struct yk_gpu_entry **to)
 {
 	const size_t entry = strlen(s->entry) + 1, text = strlen(s->text) + 1;
-	struct yk_cl_text *t = d->texts;
-	cl_program program;
+	struct yk_gpu_text *t = d->texts;
+	void *program;
 
 	while (t && (t->hash != s->hash || strcmp(t->entry, s->entry) || strcmp(t->text, s->text)))
 		t = t->next;
@@ -165,17 +150,16 @@ int yk_cl_kernel_source(struct yk_cl_device *d, const struct yoke_source *s, str
 		return 0;
 	}
 	if (!(t = malloc(sizeof *t + entry + text)))
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's text");
 	t->hash = s->hash;
 	t->text = t->entry + entry;
 	memcpy(t->entry, s->entry, entry);
 	memcpy(t->entry + entry, s->text, text);
-	int err = yk_cl_program_text(d, t->text, t->entry, &program);
+	int err = yk_gpu_program_text(d, t->text, t->entry, &program);
 	if (!err) {
-		const struct yk_cl_build b = { .file = "", .name = t->entry };
+		const struct yk_gpu_build b = { .file = "", .name = t->entry };
 		const struct wanted w = want(&b, "", 0);
-		err = take(d, &w, program, &t->kernel);
-		clReleaseProgram(program); // the kernel holds it
+		err = take(d, &w, program, false, &t->kernel);
 	}
 	if (err) {
 		free(t);

@@ -27,7 +27,7 @@ enum arg_kind {
 struct arg {
 	uint8_t kind;
 	bool set;         // to `now`
-	cl_uint index;
+	uint32_t index;
 	uint32_t operand; // BYTES: their number
 	uint64_t word;    // BYTES: where they are
 	uint64_t now;
@@ -36,12 +36,12 @@ struct arg {
 // Each launch has a kernel of its own, since a driver takes an argument anew for longer than it takes to
 // see that it is the same.
 struct launch {
-	const struct yk_cl_entry *entry;
-	cl_kernel kernel;
-	yk_cl_call_fn *call; // instead of a kernel; its data lie at `arg`
+	const struct yk_gpu_entry *entry;
+	void *kernel;
+	yk_gpu_call_fn *call; // instead of a kernel; its data lie at `arg`
 	const char *name;
 	size_t arg, args;
-	cl_uint dims;
+	uint32_t dims;
 	size_t items[3], group[3];
 };
 
@@ -56,7 +56,7 @@ struct list {
 	size_t n, cap;
 };
 
-struct yk_cl_launches {
+struct yk_gpu_launches {
 	struct list launch, arg, number, data, table;
 	struct list spare; // launches of the last time, whose kernels serve again
 	uint64_t released; // the device's, when segments were set last
@@ -70,13 +70,13 @@ struct yk_cl_launches {
 // ---- recording ----
 
 // Room for `n` more; NULL, with an error noted: no memory.
-static void *add(struct yk_cl_record *r, struct list *l, size_t n, size_t size)
+static void *add(struct yk_gpu_record *r, struct list *l, size_t n, size_t size)
 {
 	if (l->n + n > l->cap) {
 		const size_t cap = 2 * (l->n + n);
 		void *more = realloc(l->at, cap * size);
 		if (!more) {
-			r->err = yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+			r->err = yk_gpu_error(YOKE_ENOMEM, "no memory for an op's launches");
 			return NULL;
 		}
 		l->at = more;
@@ -86,7 +86,7 @@ static void *add(struct yk_cl_record *r, struct list *l, size_t n, size_t size)
 	return (char *)l->at + (l->n - n) * size;
 }
 
-static void add_arg(struct yk_cl_record *r, enum arg_kind kind, uint32_t operand, uint64_t word)
+static void add_arg(struct yk_gpu_record *r, enum arg_kind kind, uint32_t operand, uint64_t word)
 {
 	struct arg *a = add(r, &r->launches->arg, 1, sizeof *a);
 
@@ -95,18 +95,18 @@ static void add_arg(struct yk_cl_record *r, enum arg_kind kind, uint32_t operand
 }
 
 // One that holds for all runs.
-static void set_now(struct yk_cl_record *r, size_t bytes, const void *value)
+static void set_now(struct yk_gpu_record *r, size_t bytes, const void *value)
 {
-	const cl_uint index = r->args++;
+	const uint32_t index = r->args++;
 
-	if (!r->kernel || r->code != CL_SUCCESS)
+	if (!r->kernel || r->code)
 		return;
-	r->code = clSetKernelArg(r->kernel, index, bytes, value);
+	r->code = yk_gpu_driver.arg(r->kernel, index, bytes, value);
 	r->bad = index;
 }
 
 // Copies to data; where they are.
-static size_t add_bytes(struct yk_cl_record *r, const void *from, size_t bytes)
+static size_t add_bytes(struct yk_gpu_record *r, const void *from, size_t bytes)
 {
 	struct list *data = &r->launches->data;
 	const size_t at = data->n;
@@ -129,56 +129,53 @@ static void *mark_of(uint32_t operand)
 }
 
 // The kernel of the launch that was begun last, and not launched.
-static void drop_begun(struct yk_cl_record *r)
+static void drop_begun(struct yk_gpu_record *r)
 {
 	if (r->kernel)
-		clReleaseKernel(r->kernel);
+		yk_gpu_driver.kernel_free(r->kernel);
 	r->kernel = NULL;
 }
 
-static cl_kernel spare(struct yk_cl_record *r, const struct yk_cl_entry *entry)
+static void *spare(struct yk_gpu_record *r, const struct yk_gpu_entry *entry)
 {
 	struct launch *l = r->launches->spare.at;
 
 	for (size_t i = 0; i < r->launches->spare.n; i++)
 		if (l[i].entry == entry && l[i].kernel) {
-			cl_kernel kernel = l[i].kernel;
+			void *kernel = l[i].kernel;
 			l[i].kernel = NULL;
 			return kernel;
 		}
 	return NULL;
 }
 
-void yk_cl_begin(struct yk_cl_record *r, const struct yk_cl_entry *entry)
+void yk_gpu_begin(struct yk_gpu_record *r, const struct yk_gpu_entry *entry)
 {
 	drop_begun(r);
 	r->entry = entry;
 	r->args = 0;
 	r->args_at = r->launches->arg.n;
-	r->code = CL_SUCCESS;
+	r->code = 0;
 	if ((r->kernel = spare(r, entry)))
 		return;
-	cl_program program;
-	cl_int code = clGetKernelInfo(entry->kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
-	if (code == CL_SUCCESS)
-		r->kernel = clCreateKernel(program, entry->build.name, &code);
-	if (code != CL_SUCCESS)
-		r->err = yk_cl_fail(r->device, "clCreateKernel", code);
+	int err = yk_gpu_driver.kernel_new(r->device, entry->program, entry->build.name, &r->kernel);
+	if (err)
+		r->err = err;
 }
 
-void yk_cl_arg_word(struct yk_cl_record *r, uint64_t word)
+void yk_gpu_arg_word(struct yk_gpu_record *r, uint64_t word)
 {
 	set_now(r, sizeof word, &word);
 }
 
-void yk_cl_arg_struct(struct yk_cl_record *r, const void *from, size_t bytes)
+void yk_gpu_arg_struct(struct yk_gpu_record *r, const void *from, size_t bytes)
 {
 	r->from = from;
 	r->bytes = bytes;
 	set_now(r, bytes, from);
 }
 
-void yk_cl_arg_number(struct yk_cl_record *r, size_t at, const struct yoke_view *v)
+void yk_gpu_arg_number(struct yk_gpu_record *r, size_t at, const struct yoke_view *v)
 {
 	if (v->kind != YOKE_VIEW_SCALAR)
 		return;
@@ -193,80 +190,77 @@ void yk_cl_arg_number(struct yk_cl_record *r, size_t at, const struct yoke_view 
 		*n = (struct number){ r->bytes_at + at, operand_of(v->segment) };
 }
 
-void yk_cl_arg_segment(struct yk_cl_record *r, const struct yoke_view *v)
+void yk_gpu_arg_segment(struct yk_gpu_record *r, const struct yoke_view *v)
 {
 	add_arg(r, SEGMENT, operand_of(v->segment), 0);
 }
 
-void yk_cl_arg_offset(struct yk_cl_record *r, const struct yoke_view *v)
+void yk_gpu_arg_offset(struct yk_gpu_record *r, const struct yoke_view *v)
 {
 	add_arg(r, OFFSET, operand_of(v->segment), v->offset);
 }
 
-void yk_cl_arg_view(struct yk_cl_record *r, const struct yoke_view *v)
+void yk_gpu_arg_view(struct yk_gpu_record *r, const struct yoke_view *v)
 {
-	yk_cl_arg_segment(r, v);
-	yk_cl_arg_offset(r, v);
+	yk_gpu_arg_segment(r, v);
+	yk_gpu_arg_offset(r, v);
 }
 
-void yk_cl_arg_view_or(struct yk_cl_record *r, const struct yoke_view *v,
+void yk_gpu_arg_view_or(struct yk_gpu_record *r, const struct yoke_view *v,
 		       const struct yoke_view *stand_in)
 {
-	yk_cl_arg_view(r, yk_cl_present(v) ? v : stand_in);
+	yk_gpu_arg_view(r, yk_gpu_present(v) ? v : stand_in);
 }
 
-void yk_cl_arg_mem(struct yk_cl_record *r, cl_mem mem)
+void yk_gpu_arg_mem(struct yk_gpu_record *r, void *mem)
 {
 	set_now(r, sizeof mem, &mem);
 }
 
-int yk_cl_table(struct yk_cl_record *r, const uint64_t *words, size_t n, cl_mem *to)
+int yk_gpu_table(struct yk_gpu_record *r, const uint64_t *words, size_t n, void **to)
 {
-	cl_mem *own = add(r, &r->launches->table, 1, sizeof *own);
-	cl_int code;
+	void **own = add(r, &r->launches->table, 1, sizeof *own), *host = NULL;
 
 	if (!own)
 		return r->err;
-	*own = clCreateBuffer(r->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-			      n * sizeof *words, (void *)(uintptr_t)words, &code);
-	if (code != CL_SUCCESS) {
+	int err = yk_gpu_driver.buffer_new(r->device, YOKE_SEGMENT_DEVICE, n * sizeof *words, words, own, &host);
+	if (err)
 		r->launches->table.n--;
-		return yk_cl_fail(r->device, "clCreateBuffer", code);
-	}
-	*to = *own;
-	return 0;
+	else
+		*to = *own;
+	return err;
 }
 
-void yk_cl_arg_map(struct yk_cl_record *r, const struct yoke_map_call *call)
+void yk_gpu_arg_map(struct yk_gpu_record *r, const struct yoke_map_call *call)
 {
 	for (uint32_t i = 0; i < call->narg; i++) {
 		const struct yoke_map_arg *a = &call->arg[i];
 		if (a->kind == YOKE_MAP_ARG_WORD)
-			yk_cl_arg_word(r, a->word);
+			yk_gpu_arg_word(r, a->word);
 		else
 			add_arg(r, a->kind == YOKE_MAP_ARG_SEGMENT ? SEGMENT : OFFSET, a->operand, 0);
 	}
 }
 
-void yk_cl_arg_slot(struct yk_cl_record *r)
+void yk_gpu_arg_slot(struct yk_gpu_record *r)
 {
 	add_arg(r, SLOTS, 0, 0);
 	add_arg(r, SLOT, 0, 0);
 }
 
-void yk_cl_reports(struct yk_cl_record *r, int kind, const char *op, int64_t most)
+void yk_gpu_reports(struct yk_gpu_record *r, int kind, const char *op, int64_t most)
 {
-	r->report = (struct yk_cl_report){ .kind = kind, .op = op, .most = most };
+	r->report = (struct yk_gpu_report){ .kind = kind, .op = op, .most = most };
 }
 
-void yk_cl_workspace(struct yk_cl_record *r, uint64_t bytes)
+void yk_gpu_workspace(struct yk_gpu_record *r, uint64_t bytes)
 {
 	r->workspace = bytes;
 	if (bytes)
 		r->op.workspace.kind = YOKE_VIEW_BUFFER;
 }
 
-struct yoke_view yk_cl_part(const struct yk_cl_record *r, const struct yoke_view *of)
+struct yoke_view yk_gpu_part(const struct yk_gpu_record *r, const struct yoke_view *of)
 {
 	struct yoke_view part = *of;
 
@@ -274,22 +268,26 @@ struct yoke_view yk_cl_part(const struct yk_cl_record *r, const struct yoke_view
 	return part;
 }
 
-const struct yoke_view *yk_cl_bound(const struct yk_cl_record *r, const struct yoke_view *v)
+const struct yoke_view *yk_gpu_bound(const struct yk_gpu_record *r, const struct yoke_view *v)
 {
 	const uint32_t k = operand_of(v->segment);
 
 	return k < r->op.nout ? &r->bound->out[k] : &r->bound->in[k - r->op.nout];
 }
 
-int yk_cl_launch(struct yk_cl_record *r, cl_uint dims, const size_t *items, const size_t *group,
-		 const char *name)
+static int arg_failed(const struct yk_gpu_device *d, uint32_t index, const char *name, int code)
 {
 	char call[100];
 
-	if (r->code != CL_SUCCESS) {
-		snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", r->bad, name);
-		return yk_cl_fail(r->device, call, r->code);
-	}
+	snprintf(call, sizeof call, "%.30s %u of %.60s", yk_gpu_driver.arg_call, index, name);
+	return yk_gpu_fail(d, call, code);
+}
+
+int yk_gpu_launch(struct yk_gpu_record *r, uint32_t dims, const size_t *items, const size_t *group,
+		 const char *name)
+{
+	if (r->code)
+		return arg_failed(r->device, r->bad, name, r->code);
 	struct launch *l = r->err ? NULL : add(r, &r->launches->launch, 1, sizeof *l);
 	if (!l)
 		return r->err;
@@ -305,7 +303,7 @@ int yk_cl_launch(struct yk_cl_record *r, cl_uint dims, const size_t *items, cons
 	return 0;
 }
 
-int yk_cl_call(struct yk_cl_record *r, yk_cl_call_fn *call, const void *data, size_t bytes)
+int yk_gpu_call(struct yk_gpu_record *r, yk_gpu_call_fn *call, const void *data, size_t bytes)
 {
 	const size_t at = add_bytes(r, data, bytes);
 	struct launch *l = add(r, &r->launches->launch, 1, sizeof *l);
@@ -328,12 +326,12 @@ static const struct yoke_view *view_of(const struct yoke_op *op, uint32_t k)
 }
 
 // A buffer that is released lives until the launches that read it are over.
-static void drop_tables(struct yk_cl_record *r)
+static void drop_tables(struct yk_gpu_record *r)
 {
 	struct list *l = &r->launches->table;
 
 	while (l->n)
-		yk_cl_release(r->device, ((cl_mem *)l->at)[--l->n]);
+		yk_gpu_buffer_free(r->device, ((void **)l->at)[--l->n], NULL);
 }
 
 static void drop_kernels(struct list *l)
@@ -342,19 +340,19 @@ static void drop_kernels(struct list *l)
 
 	for (size_t i = 0; i < l->n; i++)
 		if (all[i].kernel)
-			clReleaseKernel(all[i].kernel);
+			yk_gpu_driver.kernel_free(all[i].kernel);
 	l->n = 0;
 }
 
 // Records the launches anew: of an op as prepare sees it, or, `bound`, of one that is run.
-static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 {
 	const uint32_t n = views_of(op);
-	struct yk_cl_launches *l = r->launches;
+	struct yk_gpu_launches *l = r->launches;
 	struct yoke_view *v = malloc((n + 1) * sizeof *v);
 
 	if (!v)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for an op's launches");
 	for (uint32_t k = 0; k < n; k++) {
 		v[k] = *view_of(op, k);
 		v[k].segment = mark_of(k);
@@ -384,30 +382,30 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, bool bound)
 	return err;
 }
 
-int yk_cl_record_new(struct yk_cl_device *d, const struct yk_cl_op *kind, const struct yoke_op *op,
-		     uint32_t impl, struct yk_cl_record **to)
+int yk_gpu_record_new(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op,
+		     uint32_t impl, struct yk_gpu_record **to)
 {
-	struct yk_cl_record *r = calloc(1, sizeof *r);
+	struct yk_gpu_record *r = calloc(1, sizeof *r);
 
 	if (!r || !(r->launches = calloc(1, sizeof *r->launches))) {
 		free(r);
-		return yk_cl_error(YOKE_ENOMEM, "no memory for an op's launches");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for an op's launches");
 	}
 	r->device = d;
 	r->kind = kind;
 	r->impl = impl;
 	int err = record(r, op, false);
 	if (err) {
-		yk_cl_record_free(r);
+		yk_gpu_record_free(r);
 		return err;
 	}
 	*to = r;
 	return 0;
 }
 
-void yk_cl_record_free(struct yk_cl_record *r)
+void yk_gpu_record_free(struct yk_gpu_record *r)
 {
-	struct yk_cl_launches *l = r->launches;
+	struct yk_gpu_launches *l = r->launches;
 
 	drop_tables(r);
 	drop_kernels(&l->launch);
@@ -425,7 +423,7 @@ void yk_cl_record_free(struct yk_cl_record *r)
 // ---- runs ----
 
 // Are the operands where they were when launches that hold for one place were recorded?
-static bool same_places(const struct yk_cl_record *r, const struct yoke_op *op)
+static bool same_places(const struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	const struct place *p = r->launches->place;
 
@@ -435,10 +433,10 @@ static bool same_places(const struct yk_cl_record *r, const struct yoke_op *op)
 	return p;
 }
 
-static int record_here(struct yk_cl_record *r, const struct yoke_op *op)
+static int record_here(struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	const uint32_t n = views_of(op);
-	struct yk_cl_launches *l = r->launches;
+	struct yk_gpu_launches *l = r->launches;
 	int err;
 
 	free(l->place);
@@ -454,8 +452,8 @@ static int record_here(struct yk_cl_record *r, const struct yoke_op *op)
 
 // What a launch knows that its record does not.
 struct run {
-	struct yk_cl_queue *queue;
-	struct yk_cl_record *record;
+	struct yk_gpu_queue *queue;
+	struct yk_gpu_record *record;
 	const struct yoke_op *op;
 	struct yoke_view part;
 	uint64_t slot;
@@ -468,73 +466,72 @@ static const struct yoke_view *operand(const struct run *x, uint32_t k)
 	return k < n ? view_of(x->op, k) : k == n ? &x->op->workspace : &x->part;
 }
 
-static cl_int set_arg(const struct run *x, cl_kernel kernel, struct arg *a)
+static int set_arg(const struct run *x, void *kernel, struct arg *a)
 {
 	const struct list *data = &x->record->launches->data;
 	uint64_t word = a->word;
-	cl_mem mem = NULL;
+	size_t bytes = sizeof word;
+	void *buffer = NULL;
 
 	switch (a->kind) {
-	case BYTES: return clSetKernelArg(kernel, a->index, a->operand, (const char *)data->at + word);
+	case BYTES: return yk_gpu_driver.arg(kernel, a->index, a->operand, (const char *)data->at + word);
 	case OFFSET: word += operand(x, a->operand)->offset; break;
 	case SLOT: word = x->slot; break;
-	case SEGMENT: mem = ((struct yk_cl_segment *)operand(x, a->operand)->segment)->mem; break;
-	case SLOTS: mem = yk_cl_report_slots(x->queue); break;
+	case SEGMENT: buffer = ((struct yk_gpu_segment *)operand(x, a->operand)->segment)->buffer; break;
+	case SLOTS: buffer = yk_gpu_report_slots(x->queue); break;
 	}
-	word = mem ? (uint64_t)(uintptr_t)mem : word;
+	if (buffer) {
+		word = (uintptr_t)buffer; // whose bytes come first
+		bytes = sizeof buffer;
+	}
 	if (a->set && a->now == word)
-		return CL_SUCCESS;
+		return 0;
 	a->now = word;
-	cl_int code = mem ? clSetKernelArg(kernel, a->index, sizeof mem, &mem) :
-			    clSetKernelArg(kernel, a->index, sizeof word, &word);
-	a->set = code == CL_SUCCESS;
+	const int code = yk_gpu_driver.arg(kernel, a->index, bytes, &word);
+	a->set = !code;
 	return code;
 }
 
 // "512x16"
-static char *sizes_text(char to[64], cl_uint dims, const size_t *size)
+static char *sizes_text(char to[64], uint32_t dims, const size_t *size)
 {
 	int n = 0;
-	for (cl_uint i = 0; i < dims; i++)
+	for (uint32_t i = 0; i < dims; i++)
 		n += snprintf(to + n, 64 - (size_t)n, "%s%zu", i ? "x" : "", size[i]);
 	return to;
 }
 
-static int launch_failed(const struct yk_cl_queue *q, const struct launch *l, cl_int code)
+static int launch_failed(const struct yk_gpu_queue *q, const struct launch *l, int code)
 {
-	char call[240], sizes[2][64];
+	char call[300], sizes[2][64];
 
-	snprintf(call, sizeof call, "clEnqueueNDRangeKernel of %.60s, %s work items in groups of %s",
+	snprintf(call, sizeof call, "%.30s of %.60s, %s work items in groups of %s", yk_gpu_driver.launch_call,
 		 l->name, sizes_text(sizes[0], l->dims, l->items),
 		 sizes_text(sizes[1], l->dims, l->group));
-	return yk_cl_fail(q->device, call, code);
+	return yk_gpu_fail(q->device, call, code);
 }
 
 static int launch(const struct run *x, const struct launch *l)
 {
 	struct arg *a = (struct arg *)x->record->launches->arg.at + l->arg;
-	struct yk_cl_queue *q = x->queue;
-	cl_int code;
-	char call[100];
+	struct yk_gpu_queue *q = x->queue;
+	int code;
 
 	for (size_t i = 0; i < l->args; i++)
-		if ((code = set_arg(x, l->kernel, &a[i])) != CL_SUCCESS) {
-			snprintf(call, sizeof call, "clSetKernelArg %u of %.60s", a[i].index, l->name);
-			return yk_cl_fail(q->device, call, code);
-		}
-	code = clEnqueueNDRangeKernel(q->queue, l->kernel, l->dims, NULL, l->items,
-				      l->group[0] ? l->group : NULL, 0, NULL, NULL);
-	if (code != CL_SUCCESS)
+		if ((code = set_arg(x, l->kernel, &a[i])))
+			return arg_failed(q->device, a[i].index, l->name, code);
+	code = yk_gpu_driver.launch(q, l->kernel, l->dims, l->items, l->group[0] ? l->group : NULL);
+	if (code)
 		return launch_failed(q, l, code);
 	// what fails now fails again at the next event, where nothing is tried twice
 	if (++q->launches % FLUSH == 0)
-		clFlush(q->queue);
+		yk_gpu_driver.flush(q->queue);
 	return 0;
 }
 
-int yk_cl_record_run(struct yk_cl_queue *q, struct yk_cl_record *r, const struct yoke_op *op)
+int yk_gpu_record_run(struct yk_gpu_queue *q, struct yk_gpu_record *r, const struct yoke_op *op)
 {
-	struct yk_cl_launches *l = r->launches;
+	struct yk_gpu_launches *l = r->launches;
 	struct run x = { .queue = q, .record = r, .op = op };
 	int err = 0;
 
@@ -544,11 +541,11 @@ int yk_cl_record_run(struct yk_cl_queue *q, struct yk_cl_record *r, const struct
 		err = r->bind(op, &x.part);
 	if (!err && l->launch.n && r->report.op) {
 		r->report.step = op->id;
-		err = yk_cl_report_slot(q, &r->report, &x.slot);
+		err = yk_gpu_report_slot(q, &r->report, &x.slot);
 	}
 	const struct number *number = l->number.at;
 	for (size_t i = 0; i < l->number.n; i++) {
-		const struct yk_cl_number n = yk_cl_number_of(operand(&x, number[i].operand), 0);
+		const struct yk_gpu_number n = yk_gpu_number_of(operand(&x, number[i].operand), 0);
 		memcpy((char *)l->data.at + number[i].at, &n, sizeof n);
 	}
 	// a buffer made meanwhile may have the handle of one released meanwhile

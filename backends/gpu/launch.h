@@ -3,29 +3,29 @@
 // them off.  What only a run knows stands in the record by the operand's number: segments, offsets and
 // values.  So views have, while launches are recorded, a mark for a segment and the offset from where
 // they will begin; a view made of another one may begin further on.
-#ifndef YK_OPENCL_LAUNCH_H
-#define YK_OPENCL_LAUNCH_H
+#ifndef YK_GPU_LAUNCH_H
+#define YK_GPU_LAUNCH_H
 
 #include "gpu.h"
 
-enum yk_cl_report_kind {
-	YK_CL_INDEX,  // the index at a position is not in 0..most
-	YK_CL_FINITE, // the element at a position, of `most`, is infinite or no number
-	YK_CL_START,  // the kernel's value, of the axis that is the position, is not in 0..its most
-	YK_CL_LENGTH  // the same, of no axis
+enum yk_gpu_report_kind {
+	YK_GPU_INDEX,  // the index at a position is not in 0..most
+	YK_GPU_FINITE, // the element at a position, of `most`, is infinite or no number
+	YK_GPU_START,  // the kernel's value, of the axis that is the position, is not in 0..its most
+	YK_GPU_LENGTH  // the same, of no axis
 };
 
 // What an op has to complain of, if a kernel says so.
-struct yk_cl_report {
+struct yk_gpu_report {
 	int kind;
 	const char *op; // static
 	uint64_t step;
 	int64_t most;
 };
 
-struct yk_cl_record {
-	struct yk_cl_device *device;
-	const struct yk_cl_op *kind;
+struct yk_gpu_record {
+	struct yk_gpu_device *device;
+	const struct yk_gpu_op *kind;
 	uint32_t impl;
 	struct yoke_op op;           // with marks
 	const struct yoke_op *bound; // the op that is run, where launches are recorded for it; else NULL
@@ -33,66 +33,66 @@ struct yk_cl_record {
 	// Set by who records: the launches hold only for the operands' places in `bound`, and are recorded
 	// again when those change.
 	bool placed;
-	// At every run, before the launches: sets the part, see yk_cl_part, or refuses.
+	// At every run, before the launches: sets the part, see yk_gpu_part, or refuses.
 	int (*bind)(const struct yoke_op *, struct yoke_view *part);
-	struct yk_cl_report report; // .op is NULL: none
+	struct yk_gpu_report report; // .op is NULL: none
 	int err; // of recording
 	// The launch that is being recorded: its kernel, the next argument, the first error and whose it is,
 	// where those of runs begin, and the last struct.
-	const struct yk_cl_entry *entry;
-	cl_kernel kernel;
-	cl_uint args, bad;
-	cl_int code;
+	const struct yk_gpu_entry *entry;
+	void *kernel;
+	uint32_t args, bad;
+	int code;
 	size_t args_at;
 	const void *from;
 	size_t bytes, bytes_at;
-	struct yk_cl_launches *launches;
+	struct yk_gpu_launches *launches;
 };
 
 // ---- recording ----
 
 // Says what workspace is wanted, of which op->workspace then is a view.
-void yk_cl_workspace(struct yk_cl_record *, uint64_t bytes);
-// A launch of the kernel begins: its arguments follow, then yk_cl_launch, or nothing is launched.
-void yk_cl_begin(struct yk_cl_record *, const struct yk_cl_entry *kernel);
-void yk_cl_arg_word(struct yk_cl_record *, uint64_t word);
+void yk_gpu_workspace(struct yk_gpu_record *, uint64_t bytes);
+// A launch of the kernel begins: its arguments follow, then yk_gpu_launch, or nothing is launched.
+void yk_gpu_begin(struct yk_gpu_record *, const struct yk_gpu_entry *kernel);
+void yk_gpu_arg_word(struct yk_gpu_record *, uint64_t word);
 // Of a BUFFER view.
-void yk_cl_arg_segment(struct yk_cl_record *, const struct yoke_view *);
+void yk_gpu_arg_segment(struct yk_gpu_record *, const struct yoke_view *);
 // Of a BUFFER view, or the bits of a SCALAR one.
-void yk_cl_arg_offset(struct yk_cl_record *, const struct yoke_view *);
+void yk_gpu_arg_offset(struct yk_gpu_record *, const struct yoke_view *);
 // Both of them, of a BUFFER.
-void yk_cl_arg_view(struct yk_cl_record *, const struct yoke_view *);
+void yk_gpu_arg_view(struct yk_gpu_record *, const struct yoke_view *);
 // The same, or, when it is absent, of one that stands in and is not read.
-void yk_cl_arg_view_or(struct yk_cl_record *, const struct yoke_view *, const struct yoke_view *stand_in);
-void yk_cl_arg_mem(struct yk_cl_record *, cl_mem);
+void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const struct yoke_view *stand_in);
+void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
 // A buffer of the record's own that holds these words, for kernels to read.
-int yk_cl_table(struct yk_cl_record *, const uint64_t *words, size_t n, cl_mem *to);
+int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
 // A struct of the kernel's, with the layout of C.
-void yk_cl_arg_struct(struct yk_cl_record *, const void *from, size_t bytes);
-// In the struct that is the last argument, at `at`, is a struct yk_cl_number: the view's value, if it is a
+void yk_gpu_arg_struct(struct yk_gpu_record *, const void *from, size_t bytes);
+// In the struct that is the last argument, at `at`, is a struct yk_gpu_number: the view's value, if it is a
 // SCALAR.
-void yk_cl_arg_number(struct yk_cl_record *, size_t at, const struct yoke_view *);
+void yk_gpu_arg_number(struct yk_gpu_record *, size_t at, const struct yoke_view *);
 // What MAP_PARAMS stands for.
-void yk_cl_arg_map(struct yk_cl_record *, const struct yoke_map_call *);
-// The two parameters REPORT_PARAMS of cl/report.cl; the op's report is said by yk_cl_reports.
-void yk_cl_arg_slot(struct yk_cl_record *);
-void yk_cl_reports(struct yk_cl_record *, int kind, const char *op, int64_t most);
+void yk_gpu_arg_map(struct yk_gpu_record *, const struct yoke_map_call *);
+// The two parameters REPORT_PARAMS of cl/report.cl; the op's report is said by yk_gpu_reports.
+void yk_gpu_arg_slot(struct yk_gpu_record *);
+void yk_gpu_reports(struct yk_gpu_record *, int kind, const char *op, int64_t most);
 // Items in whole groups; groups of 0: as the driver likes.
-int yk_cl_launch(struct yk_cl_record *, cl_uint dims, const size_t *items, const size_t *group,
+int yk_gpu_launch(struct yk_gpu_record *, uint32_t dims, const size_t *items, const size_t *group,
 		 const char *name);
 // In place of a kernel, a function that is called with a copy of data.
-typedef int yk_cl_call_fn(struct yk_cl_queue *, const struct yoke_op *, const void *data);
-int yk_cl_call(struct yk_cl_record *, yk_cl_call_fn *, const void *data, size_t bytes);
+typedef int yk_gpu_call_fn(struct yk_gpu_queue *, const struct yoke_op *, const void *data);
+int yk_gpu_call(struct yk_gpu_record *, yk_gpu_call_fn *, const void *data, size_t bytes);
 // A view of the record's part, whose segment and offset `bind` sets, shaped as another.
-struct yoke_view yk_cl_part(const struct yk_cl_record *, const struct yoke_view *of);
+struct yoke_view yk_gpu_part(const struct yk_gpu_record *, const struct yoke_view *of);
 // The view of `bound` that a view stands for.
-const struct yoke_view *yk_cl_bound(const struct yk_cl_record *, const struct yoke_view *);
+const struct yoke_view *yk_gpu_bound(const struct yk_gpu_record *, const struct yoke_view *);
 
 // ---- handles; with the device open and its lock held ----
 
-int yk_cl_record_new(struct yk_cl_device *, const struct yk_cl_op *, const struct yoke_op *,
-		     uint32_t impl, struct yk_cl_record **);
-int yk_cl_record_run(struct yk_cl_queue *, struct yk_cl_record *, const struct yoke_op *);
-void yk_cl_record_free(struct yk_cl_record *);
+int yk_gpu_record_new(struct yk_gpu_device *, const struct yk_gpu_op *, const struct yoke_op *,
+		     uint32_t impl, struct yk_gpu_record **);
+int yk_gpu_record_run(struct yk_gpu_queue *, struct yk_gpu_record *, const struct yoke_op *);
+void yk_gpu_record_free(struct yk_gpu_record *);
 
 #endif

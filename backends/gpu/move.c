@@ -13,7 +13,7 @@
 #define LEAST 8   // elements of both axes that make tiles worth while
 
 struct copy {
-	struct yk_cl_axes axes;
+	struct yk_gpu_axes axes;
 	size_t size; // of an element
 	bool value, tiles, streams;
 	int shift; // 0 none, 1 of y, 2 of x
@@ -45,25 +45,25 @@ static bool part_of(const struct yoke_op *op, const struct yoke_view *whole,
 	for (int i = 0; i < whole->rank; i++) {
 		const struct yoke_view *start = &op->in[1 + i];
 		if (v->dims[i] > whole->dims[i] ||
-		    (yk_cl_present(start) &&
+		    (yk_gpu_present(start) &&
 		     (start->dtype != yoke_i64 ||
-		      (start->kind == YOKE_VIEW_BUFFER && yk_cl_elements(start) != 1))))
+		      (start->kind == YOKE_VIEW_BUFFER && yk_gpu_elements(start) != 1))))
 			return false;
 		part->dims[i] = v->dims[i];
-		if (yk_cl_present(start) && v->dims[i] < whole->dims[i])
-			align |= (uint64_t)whole->strides[i] * yk_cl_bytes(whole->dtype);
+		if (yk_gpu_present(start) && v->dims[i] < whole->dims[i])
+			align |= (uint64_t)whole->strides[i] * yk_gpu_bytes(whole->dtype);
 	}
 	part->align = (uint32_t)(align & (0 - align)); // its lowest bit
 	return true;
 }
 
-static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0], *v = &op->in[op->nin - 1];
 	struct yoke_view part;
 
 	if (op->nout != 1 || op->nin < 1 ||
-	    d->info.max_args < sizeof(struct yk_cl_axes) + 12 * 8)
+	    d->info.max_args < sizeof(struct yk_gpu_axes) + 12 * 8)
 		return 0;
 	if (op->code == YOKE_OP_MOVE)
 		return op->nin == 1 && can_copy(x, y);
@@ -109,7 +109,7 @@ static struct layout layout_of(const struct yoke_view *x, const struct yoke_view
 }
 
 // Does x run along another axis than y?  That one then comes to lie before the last.
-static bool take_tiles(struct yk_cl_axes *a)
+static bool take_tiles(struct yk_gpu_axes *a)
 {
 	const int last = (int)a->rank - 1;
 	int other = -1;
@@ -131,7 +131,7 @@ static bool take_tiles(struct yk_cl_axes *a)
 }
 
 // Is y huge, does every row of it begin a line, and is x read in runs?
-static bool streams(const struct yk_cl_device *d, const struct copy *c,
+static bool streams(const struct yk_gpu_device *d, const struct copy *c,
 		    const struct yoke_view *y)
 {
 	const int64_t line = 64 / (int64_t)c->size;
@@ -147,83 +147,83 @@ static bool streams(const struct yk_cl_device *d, const struct copy *c,
 	return true;
 }
 
-static struct copy copy_of(const struct yk_cl_device *d, const struct yoke_view *x,
+static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view *x,
 			   const struct yoke_view *y, int shift)
 {
 	struct layout l = layout_of(x, y);
-	struct copy c = { .size = yk_cl_bytes(y->dtype),
+	struct copy c = { .size = yk_gpu_bytes(y->dtype),
 			  .value = x->kind == YOKE_VIEW_SCALAR,
 			  .shift = shift,
 			  .tile = d->loops ? 64 : 32 };
 	const bool room = d->loops || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
 				       d->local_bytes >= 33 * 32 * 8);
 
-	yk_cl_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
+	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
 	c.tiles = room && take_tiles(&c.axes);
 	if (c.tiles) {
-		c.tiles_a = yk_cl_pieces(c.axes.cols, c.tile);
-		c.tiles_b = yk_cl_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
+		c.tiles_a = yk_gpu_pieces(c.axes.cols, c.tile);
+		c.tiles_b = yk_gpu_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
 	}
 	c.streams = d->loops && streams(d, &c, y);
 	return c;
 }
 
-static int kernel_of(struct yk_cl_device *d, const struct copy *c, struct yk_cl_entry **to)
+static int kernel_of(struct yk_gpu_device *d, const struct copy *c, struct yk_gpu_entry **to)
 {
-	struct yk_cl_build b = { .file = "move.cl", .name = "move" };
+	struct yk_gpu_build b = { .file = "move.cl", .name = "move" };
 
 	if (c->value || c->tiles)
 		b.name = c->value ? "move_value" : "move_tiles";
-	yk_cl_define(&b, "UNIT", (int64_t)c->size);
-	yk_cl_define(&b, "SHIFT", c->shift);
-	yk_cl_define(&b, "TILE", c->tile);
-	yk_cl_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
-	yk_cl_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
-	yk_cl_flag(&b, "STREAMS", c->streams);
-	return yk_cl_kernel_file(d, &b, to);
+	yk_gpu_define(&b, "UNIT", (int64_t)c->size);
+	yk_gpu_define(&b, "SHIFT", c->shift);
+	yk_gpu_define(&b, "TILE", c->tile);
+	yk_gpu_define(&b, "ITEMS", d->loops ? 1 : ITEMS);
+	yk_gpu_flag(&b, "WIDE_INDEX", c->axes.rows > INT32_MAX);
+	yk_gpu_flag(&b, "STREAMS", c->streams);
+	return yk_gpu_kernel_file(d, &b, to);
 }
 
-static int start_kernel(struct yk_cl_device *d, struct yk_cl_entry **to)
+static int start_kernel(struct yk_gpu_device *d, struct yk_gpu_entry **to)
 {
-	const struct yk_cl_build b = { .file = "move.cl", .name = "move_start" };
+	const struct yk_gpu_build b = { .file = "move.cl", .name = "move_start" };
 
-	return yk_cl_kernel_file(d, &b, to);
+	return yk_gpu_kernel_file(d, &b, to);
 }
 
-static int copy(struct yk_cl_record *r, const struct yoke_op *op, const struct yoke_view *x,
+static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct yoke_view *x,
 		const struct yoke_view *y, int shift)
 {
 	struct copy c = copy_of(r->device, x, y, shift);
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_entry *kernel;
 
-	if (!yk_cl_elements(y))
+	if (!yk_gpu_elements(y))
 		return 0;
 	int err = kernel_of(r->device, &c, &kernel);
 	if (err)
 		return err;
-	yk_cl_begin(r, kernel);
-	struct yk_cl_cut cut = yk_cl_cut_of(r->device, kernel, (uint64_t)c.axes.cols,
+	yk_gpu_begin(r, kernel);
+	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)c.axes.cols,
 					    (uint64_t)c.axes.rows, 1);
-	yk_cl_arg_view(r, y);
+	yk_gpu_arg_view(r, y);
 	if (c.value)
-		yk_cl_arg_offset(r, x);
+		yk_gpu_arg_offset(r, x);
 	else
-		yk_cl_arg_view(r, x);
-	yk_cl_arg_struct(r, &c.axes, sizeof c.axes);
+		yk_gpu_arg_view(r, x);
+	yk_gpu_arg_struct(r, &c.axes, sizeof c.axes);
 	if (c.tiles) {
-		yk_cl_arg_word(r, (uint64_t)c.tiles_a);
-		yk_cl_arg_word(r, (uint64_t)c.tiles_b);
+		yk_gpu_arg_word(r, (uint64_t)c.tiles_a);
+		yk_gpu_arg_word(r, (uint64_t)c.tiles_b);
 	} else {
-		yk_cl_arg_cut(r, &cut);
+		yk_gpu_arg_cut(r, &cut);
 	}
 	if (shift) {
-		yk_cl_arg_view(r, &op->workspace);
-		yk_cl_arg_slot(r);
+		yk_gpu_arg_view(r, &op->workspace);
+		yk_gpu_arg_slot(r);
 	}
 	if (!c.tiles)
-		return yk_cl_launch(r, 2, cut.items, cut.group, "a copy");
+		return yk_gpu_launch(r, 2, cut.items, cut.group, "a copy");
 	int64_t groups = c.axes.rows / c.axes.dims[c.axes.rank - 2] * c.tiles_a * c.tiles_b;
-	return yk_cl_launch_groups(r, groups, r->device->loops ? 1 : ITEMS, "a copy");
+	return yk_gpu_launch_groups(r, groups, r->device->loops ? 1 : ITEMS, "a copy");
 }
 
 // ---- starts ----
@@ -269,45 +269,45 @@ static int take_starts(const struct yoke_op *op, struct yoke_view *part)
 			continue;
 		memcpy(&value, &start->offset, sizeof value);
 		if (value < 0 || value > most)
-			return yk_cl_error(YOKE_ERANGE,
+			return yk_gpu_error(YOKE_ERANGE,
 					   "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
 					   "%lld of %lld elements", name_of(op),
 					   (unsigned long long)op->id, (long long)value, i,
 					   (long long)most, (long long)dims[i],
 					   (long long)whole->dims[i]);
-		part->offset += (uint64_t)(value * whole->strides[i]) * yk_cl_bytes(part->dtype);
+		part->offset += (uint64_t)(value * whole->strides[i]) * yk_gpu_bytes(part->dtype);
 	}
 	return 0;
 }
 
-static int add_starts(struct yk_cl_record *r, const struct yoke_op *op)
+static int add_starts(struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	const struct yoke_view *whole = whole_of(op);
 	const int64_t *dims = part_dims(op);
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_entry *kernel;
 	int err = start_kernel(r->device, &kernel), begun = 0;
 
-	yk_cl_workspace(r, sizeof(int64_t));
-	yk_cl_reports(r, YK_CL_START, name_of(op), 0);
+	yk_gpu_workspace(r, sizeof(int64_t));
+	yk_gpu_reports(r, YK_GPU_START, name_of(op), 0);
 	for (int i = 0; i < whole->rank && !err; i++) {
 		if (op->in[1 + i].kind != YOKE_VIEW_BUFFER)
 			continue;
-		yk_cl_begin(r, kernel);
-		yk_cl_arg_view(r, &op->workspace);
-		yk_cl_arg_view(r, &op->in[1 + i]);
-		yk_cl_arg_word(r, (uint64_t)(whole->dims[i] - dims[i]));
-		yk_cl_arg_word(r, (uint64_t)whole->strides[i]);
-		yk_cl_arg_word(r, (uint64_t)i);
-		yk_cl_arg_word(r, begun++ == 0);
-		yk_cl_arg_slot(r);
-		err = yk_cl_launch_groups(r, 1, 1, "a start");
+		yk_gpu_begin(r, kernel);
+		yk_gpu_arg_view(r, &op->workspace);
+		yk_gpu_arg_view(r, &op->in[1 + i]);
+		yk_gpu_arg_word(r, (uint64_t)(whole->dims[i] - dims[i]));
+		yk_gpu_arg_word(r, (uint64_t)whole->strides[i]);
+		yk_gpu_arg_word(r, (uint64_t)i);
+		yk_gpu_arg_word(r, begun++ == 0);
+		yk_gpu_arg_slot(r);
+		err = yk_gpu_launch_groups(r, 1, 1, "a start");
 	}
 	return err;
 }
 
 // ---- the ops ----
 
-static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	const struct yoke_view *v = &op->in[op->nin - 1];
@@ -318,7 +318,7 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 	if (op->code == YOKE_OP_MOVE)
 		return in_place ? 0 : copy(r, op, x, y, 0);
 	part_of(op, slice ? x : y, slice ? y : v, &part);
-	part = yk_cl_part(r, &part);
+	part = yk_gpu_part(r, &part);
 	r->bind = take_starts;
 	const bool shifts = starts_on_device(op, y->rank) > 0;
 	int err = shifts ? add_starts(r, op) : 0;
@@ -332,4 +332,4 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 }
 
 static const char *const names[] = { "planes" };
-const struct yk_cl_op yk_cl_move = { names, 1, can, record };
+const struct yk_gpu_op yk_gpu_move = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -15,7 +15,7 @@
 
 // ---- binaries ----
 
-static char *binary_key(const struct yk_cl_device *d, const char *text,
+static char *binary_key(const struct yk_gpu_device *d, const char *text,
 			const char *options, size_t *bytes)
 {
 	size_t cap = strlen(d->identity) + strlen(options) + strlen(text) + 3;
@@ -27,113 +27,57 @@ static char *binary_key(const struct yk_cl_device *d, const char *text,
 	return key;
 }
 
-static cl_program from_cache(struct yk_cl_device *d, const char *key, size_t key_bytes,
-			     const char *options)
+static void *from_cache(struct yk_gpu_device *d, const char *key, size_t key_bytes, const char *options)
 {
-	int64_t bytes = yk_cl_host->cache_get(key, key_bytes, NULL, 0);
-	cl_program program = NULL;
-	cl_int status, code;
+	int64_t bytes = yk_gpu_host->cache_get(key, key_bytes, NULL, 0);
+	void *program = NULL;
 
 	if (bytes <= 0 || bytes > MAX_BINARY)
 		return NULL;
-	unsigned char *data = malloc((size_t)bytes);
-	if (data && yk_cl_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes) {
-		size_t size = (size_t)bytes;
-		const unsigned char *binary = data;
-		program = clCreateProgramWithBinary(d->context, 1, &d->id, &size, &binary,
-						    &status, &code);
-		if (code != CL_SUCCESS)
-			program = NULL;
-	}
-	free(data);
-	if (program &&
-	    clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
-		clReleaseProgram(program);
+	void *data = malloc((size_t)bytes);
+	if (data && yk_gpu_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes &&
+	    yk_gpu_driver.load(d, data, (size_t)bytes, options, &program))
 		program = NULL;
-	}
+	free(data);
 	return program;
 }
 
-static void to_cache(cl_program program, const char *key, size_t key_bytes)
+static void to_cache(struct yk_gpu_device *d, void *program, const char *key, size_t key_bytes)
 {
 	size_t bytes = 0;
-	unsigned char *data;
+	void *data = yk_gpu_driver.binary(d, program, &bytes);
 
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
-			     NULL) != CL_SUCCESS ||
-	    !bytes || bytes > MAX_BINARY || !(data = malloc(bytes)))
-		return;
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
-	    CL_SUCCESS)
-		yk_cl_host->cache_put(key, key_bytes, data, bytes);
+	if (data && bytes && bytes <= MAX_BINARY)
+		yk_gpu_host->cache_put(key, key_bytes, data, bytes);
 	free(data);
 }
 
-// The compiler's complaint: whole in the log, its beginning in the error.
-static int build_failed(struct yk_cl_device *d, cl_program program, const char *options,
-			const char *name, cl_int code)
-{
-	size_t bytes = 0;
-	char *text = NULL;
-
-	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL,
-				  &bytes) == CL_SUCCESS &&
-	    bytes && bytes < MAX_BINARY && (text = calloc(1, bytes + 1)))
-		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
-				      NULL);
-	const char *log = text && *text ? text : "no log";
-	yk_cl_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", name, options, log);
-	int err = code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS ?
-		  yk_cl_error(YOKE_EUNSUPPORTED, "clBuildProgram: %s on opencl:%u (%s, %s), kernel %s, "
-			      "options %s: %.400s", yk_cl_name(code), d->index, d->info.name,
-			      d->info.driver, name, options, log) :
-		  yk_cl_fail(d, "clBuildProgram", code);
-	free(text);
-	return err;
-}
-
-static int from_text(struct yk_cl_device *d, const char *text, const char *options,
-		     const char *name, cl_program *to)
-{
-	cl_int code;
-	cl_program program = clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
-
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clCreateProgramWithSource", code);
-	code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
-	if (code != CL_SUCCESS) {
-		int err = build_failed(d, program, options, name, code);
-		clReleaseProgram(program);
-		return err;
-	}
-	*to = program;
-	return 0;
-}
-
 // From the cache, or from the text and then into the cache.
-static int program_of(struct yk_cl_device *d, const char *text, const char *options,
-		      const char *name, cl_program *to)
+static int program_of(struct yk_gpu_device *d, const char *text, const char *options,
+		      const char *name, void **to)
 {
 	size_t bytes = 0;
 	char *cache_key = d->binaries ? binary_key(d, text, options, &bytes) : NULL;
-	int err = 0;
+	int err = 0, lock = -1;
 
 	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
-	int lock = *to ? -1 : yk_cl_build_lock(d);
+	if (!*to && yk_gpu_driver.build_lock)
+		lock = yk_gpu_driver.build_lock(d);
 	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
 		*to = from_cache(d, cache_key, bytes, options);
 	bool found = *to;
 	if (!found) {
-		err = from_text(d, text, options, name, to);
+		err = yk_gpu_driver.build(d, text, options, name, to);
 		if (!err && cache_key)
-			to_cache(*to, cache_key, bytes);
+			to_cache(d, *to, cache_key, bytes);
 	}
-	yk_cl_build_unlock(lock);
+	if (lock >= 0)
+		yk_gpu_driver.build_unlock(lock);
 	if (!err)
-		yk_cl_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
+		yk_gpu_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
 			  found ? "found in the cache" : "compiled");
-	if (!err && yk_cl_host->programs)
-		yk_cl_host->programs(!found, found);
+	if (!err && yk_gpu_host->programs)
+		yk_gpu_host->programs(!found, found);
 	free(cache_key);
 	return err;
 }
@@ -143,32 +87,32 @@ static int program_of(struct yk_cl_device *d, const char *text, const char *opti
 // What the host makes of a text with the functions of the op's map, if there is one, in front; to be freed.
 static int source_of(const struct yoke_op *op, const char *text, char **to)
 {
-	int64_t bytes = yk_cl_host->kernel_source(YOKE_DIALECT_OPENCL, op, text, NULL, 0);
+	int64_t bytes = yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, NULL, 0);
 
 	if (bytes < 0)
-		return yk_cl_error((int)bytes, "the host refused to write a kernel's text");
+		return yk_gpu_error((int)bytes, "the host refused to write a kernel's text");
 	if (!(*to = malloc((size_t)bytes + 1)))
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
-	yk_cl_host->kernel_source(YOKE_DIALECT_OPENCL, op, text, *to, (size_t)bytes + 1);
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, *to, (size_t)bytes + 1);
 	return 0;
 }
 
 // "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
-static int options_of(struct yk_cl_device *d, const struct yk_cl_build *b, char *to, size_t cap)
+static int options_of(struct yk_gpu_device *d, const struct yk_gpu_build *b, char *to, size_t cap)
 {
 	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,
-				    yk_cl_f16(d) ? " -DNATIVE_F16=1" : "");
+				    yk_gpu_f16(d) ? " -DNATIVE_F16=1" : "");
 
 	for (int i = 0; i < b->n && n < cap; i++)
 		n += (size_t)snprintf(to + n, cap - n, " -D%s=%lld", b->define[i],
 				      (long long)b->value[i]);
-	return n < cap ? 0 : yk_cl_error(YOKE_EINVAL, "the options of %s are too long", b->file);
+	return n < cap ? 0 : yk_gpu_error(YOKE_EINVAL, "the options of %s are too long", b->file);
 }
 
 // ---- programs ----
 
-static int build(struct yk_cl_device *d, const struct yoke_op *map, const char *text, const char *options,
-		 const char *name, cl_program *to)
+static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char *text, const char *options,
+		 const char *name, void **to)
 {
 	char *source;
 	int err = source_of(map, text, &source);
@@ -181,8 +125,8 @@ static int build(struct yk_cl_device *d, const struct yoke_op *map, const char *
 }
 
 // Of a file, behind the op's map if there is one.
-static int build_file(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *map,
-		      const char *options, cl_program *to)
+static int build_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *map,
+		      const char *options, void **to)
 {
 	char text[100];
 
@@ -190,8 +134,8 @@ static int build_file(struct yk_cl_device *d, const struct yk_cl_build *b, const
 	return build(d, map, text, options, b->name, to);
 }
 
-int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *op,
-		      cl_program *to)
+int yk_gpu_program_map(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *op,
+		      void **to)
 {
 	char options[OPTIONS];
 	int err = options_of(d, b, options, sizeof options);
@@ -199,18 +143,18 @@ int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const
 	return err ? err : build_file(d, b, op, options, to);
 }
 
-int yk_cl_program_text(struct yk_cl_device *d, const char *text, const char *entry, cl_program *to)
+int yk_gpu_program_text(struct yk_gpu_device *d, const char *text, const char *entry, void **to)
 {
 	return build(d, NULL, text, d->options, entry, to);
 }
 
-struct yk_cl_program {
-	struct yk_cl_program *next;
-	cl_program program;
+struct yk_gpu_program {
+	struct yk_gpu_program *next;
+	void *program;
 	char key[]; // file, options
 };
 
-int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_program *to)
+int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, void **to)
 {
 	char options[OPTIONS], key[OPTIONS + 256];
 	int err = options_of(d, b, options, sizeof options);
@@ -219,15 +163,15 @@ int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_p
 		return err;
 	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->file, options);
 	if (n >= sizeof key)
-		return yk_cl_error(YOKE_EINVAL, "the name of %s is too long", b->file);
-	for (struct yk_cl_program *p = d->programs; p; p = p->next)
+		return yk_gpu_error(YOKE_EINVAL, "the name of %s is too long", b->file);
+	for (struct yk_gpu_program *p = d->programs; p; p = p->next)
 		if (!strcmp(p->key, key)) {
 			*to = p->program;
 			return 0;
 		}
-	struct yk_cl_program *p = malloc(sizeof *p + n + 1);
+	struct yk_gpu_program *p = malloc(sizeof *p + n + 1);
 	if (!p)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
 	if ((err = build_file(d, b, NULL, options, &p->program))) {
 		free(p);
 		return err;

@@ -25,38 +25,30 @@ struct batch {
 	uint64_t number; // of the read
 	unsigned n;
 	struct slot slot[SLOTS];
-	struct yk_cl_report what[SLOTS];
+	struct yk_gpu_report what[SLOTS];
 };
 
-struct yk_cl_reports {
-	struct yk_cl_device *device;
-	unsigned refs;        // the queue, and events, which may outlive it
+struct yk_gpu_reports {
+	struct yk_gpu_device *device;
 	pthread_mutex_t lock; // of `read`; the rest is the queue's
-	cl_mem slots;         // made at first use
+	void *slots;          // made at first use
 	struct batch *open;
 	struct batch *read, **end; // oldest first
 	uint64_t number;
 };
 
-int yk_cl_reports_new(struct yk_cl_device *d, struct yk_cl_reports **to)
+int yk_gpu_reports_new(struct yk_gpu_device *d, struct yk_gpu_reports **to)
 {
-	struct yk_cl_reports *r = calloc(1, sizeof *r);
+	struct yk_gpu_reports *r = calloc(1, sizeof *r);
 
 	if (!r || pthread_mutex_init(&r->lock, NULL)) {
 		free(r);
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a queue's reports");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a queue's reports");
 	}
 	r->device = d;
-	r->refs = 1;
 	r->end = &r->read;
 	*to = r;
 	return 0;
-}
-
-struct yk_cl_reports *yk_cl_reports_ref(struct yk_cl_reports *r)
-{
-	__atomic_add_fetch(&r->refs, 1, __ATOMIC_RELAXED);
-	return r;
 }
 
 static void free_list(struct batch *b)
@@ -68,50 +60,41 @@ static void free_list(struct batch *b)
 	}
 }
 
-void yk_cl_reports_unref(struct yk_cl_reports *r)
+void yk_gpu_reports_free(struct yk_gpu_reports *r)
 {
-	if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL))
-		return;
 	if (r->slots)
-		yk_cl_release(r->device, r->slots);
+		yk_gpu_buffer_free(r->device, r->slots, NULL);
 	free(r->open);
 	free_list(r->read);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
-static int clear_slots(struct yk_cl_queue *q)
+static int clear_slots(struct yk_gpu_queue *q)
 {
-	const cl_uint none = UINT32_MAX;
+	const uint32_t none = UINT32_MAX;
+
 	q->busy = true;
-	cl_int code = clEnqueueFillBuffer(q->queue, q->reports->slots, &none, sizeof none,
-					  0, SLOTS * sizeof(struct slot), 0, NULL, NULL);
-	return yk_cl_check(q->device, "clEnqueueFillBuffer", code);
+	return yk_gpu_driver.fill(q, q->reports->slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
 }
 
-static int make_slots(struct yk_cl_queue *q)
+static int make_slots(struct yk_gpu_queue *q)
 {
-	cl_int code;
-	struct yk_cl_reports *r = q->reports;
+	void *host = NULL;
+	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE, SLOTS * sizeof(struct slot), NULL,
+					   &q->reports->slots, &host);
 
-	r->slots = clCreateBuffer(q->device->context, CL_MEM_READ_WRITE,
-				  SLOTS * sizeof(struct slot), NULL, &code);
-	if (code != CL_SUCCESS) {
-		r->slots = NULL;
-		return yk_cl_fail(q->device, "clCreateBuffer", code);
-	}
-	return clear_slots(q);
+	return err ? err : clear_slots(q);
 }
 
-static int read_slots(struct yk_cl_queue *q)
+static int read_slots(struct yk_gpu_queue *q)
 {
-	struct yk_cl_reports *r = q->reports;
+	struct yk_gpu_reports *r = q->reports;
 	struct batch *b = r->open;
-	cl_int code = clEnqueueReadBuffer(q->queue, r->slots, CL_FALSE, 0,
-					  b->n * sizeof *b->slot, b->slot, 0, NULL, NULL);
+	int err = yk_gpu_driver.get(q, r->slots, 0, b->slot, b->n * sizeof *b->slot);
 
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(q->device, "clEnqueueReadBuffer", code);
+	if (err)
+		return err;
 	b->number = ++r->number;
 	r->open = NULL;
 	pthread_mutex_lock(&r->lock);
@@ -121,10 +104,10 @@ static int read_slots(struct yk_cl_queue *q)
 	return clear_slots(q);
 }
 
-int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what,
+int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
 		      uint64_t *slot)
 {
-	struct yk_cl_reports *r = q->reports;
+	struct yk_gpu_reports *r = q->reports;
 	int err = r->slots ? 0 : make_slots(q);
 
 	if (!err && r->open && r->open->n == SLOTS)
@@ -132,37 +115,37 @@ int yk_cl_report_slot(struct yk_cl_queue *q, const struct yk_cl_report *what,
 	if (err)
 		return err;
 	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
-		return yk_cl_error(YOKE_ENOMEM, "no memory for reports");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for reports");
 	*slot = r->open->n;
 	r->open->what[r->open->n++] = *what;
 	return 0;
 }
 
-cl_mem yk_cl_report_slots(const struct yk_cl_queue *q)
+void *yk_gpu_report_slots(const struct yk_gpu_queue *q)
 {
 	return q->reports->slots;
 }
 
-int yk_cl_report_length(struct yk_cl_record *r, const char *op, const struct yoke_view *v, int64_t most)
+int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v, int64_t most)
 {
-	const struct yk_cl_build b = { .file = "report_length.cl", .name = "report_length" };
+	const struct yk_gpu_build b = { .file = "report_length.cl", .name = "report_length" };
 	const size_t one = 1;
-	struct yk_cl_entry *kernel;
-	int err = yk_cl_kernel_file(r->device, &b, &kernel);
+	struct yk_gpu_entry *kernel;
+	int err = yk_gpu_kernel_file(r->device, &b, &kernel);
 
 	if (err)
 		return err;
-	yk_cl_reports(r, YK_CL_LENGTH, op, most);
-	yk_cl_begin(r, kernel);
-	yk_cl_arg_view(r, v);
-	yk_cl_arg_word(r, v->rank ? (uint64_t)v->dims[0] : 1);
-	yk_cl_arg_word(r, v->rank ? (uint64_t)v->strides[0] : 0);
-	yk_cl_arg_word(r, (uint64_t)most);
-	yk_cl_arg_slot(r);
-	return yk_cl_launch(r, 1, &one, &one, "report_length");
+	yk_gpu_reports(r, YK_GPU_LENGTH, op, most);
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, v);
+	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->dims[0] : 1);
+	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->strides[0] : 0);
+	yk_gpu_arg_word(r, (uint64_t)most);
+	yk_gpu_arg_slot(r);
+	return yk_gpu_launch(r, 1, &one, &one, "report_length");
 }
 
-int yk_cl_reports_mark(struct yk_cl_queue *q, uint64_t *number)
+int yk_gpu_reports_mark(struct yk_gpu_queue *q, uint64_t *number)
 {
 	int err = q->reports->open ? read_slots(q) : 0;
 
@@ -170,20 +153,20 @@ int yk_cl_reports_mark(struct yk_cl_queue *q, uint64_t *number)
 	return err;
 }
 
-static int complain(const struct yk_cl_report *what, const struct slot *s)
+static int complain(const struct yk_gpu_report *what, const struct slot *s)
 {
 	char text[160];
 
 	switch (what->kind) {
-	case YK_CL_INDEX:
+	case YK_GPU_INDEX:
 		snprintf(text, sizeof text, "the index at position %u is not in 0..%lld",
 			 s->first, (long long)what->most);
 		break;
-	case YK_CL_START:
+	case YK_GPU_START:
 		snprintf(text, sizeof text, "start %lld of axis %u is not in 0..%lld",
 			 (long long)s->value, s->first, (long long)s->most);
 		break;
-	case YK_CL_LENGTH:
+	case YK_GPU_LENGTH:
 		snprintf(text, sizeof text, "%lld is not in 0..%lld", (long long)s->value,
 			 (long long)s->most);
 		break;
@@ -191,11 +174,11 @@ static int complain(const struct yk_cl_report *what, const struct slot *s)
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
 			 (long long)what->most);
 	}
-	return yk_cl_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
+	return yk_gpu_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
 			   (unsigned long long)what->step, text);
 }
 
-int yk_cl_reports_check(struct yk_cl_reports *r, uint64_t number)
+int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)
 {
 	struct batch *list, **end;
 	int err = 0;

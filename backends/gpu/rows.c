@@ -13,7 +13,7 @@
 // are near each other, and enough for what drivers hand out to even out.
 #define GROUPS_OF_UNIT 8
 
-int64_t yk_cl_elements(const struct yoke_view *v)
+int64_t yk_gpu_elements(const struct yoke_view *v)
 {
 	int64_t n = 1;
 	for (int i = 0; i < v->rank; i++)
@@ -21,7 +21,7 @@ int64_t yk_cl_elements(const struct yoke_view *v)
 	return n;
 }
 
-bool yk_cl_dense(const struct yoke_view *v)
+bool yk_gpu_dense(const struct yoke_view *v)
 {
 	int64_t n = 1;
 
@@ -29,45 +29,45 @@ bool yk_cl_dense(const struct yoke_view *v)
 		return false;
 	for (int i = v->rank - 1; i >= 0; i--) {
 		if (v->dims[i] != 1 && v->strides[i] != n)
-			return !yk_cl_elements(v);
+			return !yk_gpu_elements(v);
 		n *= v->dims[i];
 	}
 	return true;
 }
 
-bool yk_cl_dense_of(const struct yoke_view *v, int dtype)
+bool yk_gpu_dense_of(const struct yoke_view *v, int dtype)
 {
-	return v->dtype == dtype && yk_cl_dense(v);
+	return v->dtype == dtype && yk_gpu_dense(v);
 }
 
-bool yk_cl_float(int dtype)
+bool yk_gpu_float(int dtype)
 {
 	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
-bool yk_cl_is_rows(const struct yoke_view *v)
+bool yk_gpu_is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;
 
-	return v->kind == YOKE_VIEW_BUFFER && yk_cl_float(v->dtype) && k >= 0 && k <= YK_CL_OUTER &&
+	return v->kind == YOKE_VIEW_BUFFER && yk_gpu_float(v->dtype) && k >= 0 && k <= YK_GPU_OUTER &&
 	       (v->strides[k] == 1 || v->dims[k] <= 1) && v->dims[k] <= INT32_MAX / 2;
 }
 
-struct yk_cl_rows yk_cl_rows_of(const struct yoke_view *v)
+struct yk_gpu_rows yk_gpu_rows_of(const struct yoke_view *v)
 {
-	struct yk_cl_rows r = { .rank = v->rank - 1 };
+	struct yk_gpu_rows r = { .rank = v->rank - 1 };
 
 	memcpy(r.dims, v->dims, (size_t)r.rank * sizeof *r.dims);
 	memcpy(r.strides, v->strides, (size_t)r.rank * sizeof *r.strides);
 	return r;
 }
 
-int64_t yk_cl_cols(const struct yoke_view *v)
+int64_t yk_gpu_cols(const struct yoke_view *v)
 {
 	return v->dims[v->rank - 1];
 }
 
-int64_t yk_cl_count(const struct yoke_view *v)
+int64_t yk_gpu_count(const struct yoke_view *v)
 {
 	int64_t n = 1;
 	for (int i = 0; i < v->rank - 1; i++)
@@ -75,23 +75,23 @@ int64_t yk_cl_count(const struct yoke_view *v)
 	return n;
 }
 
-bool yk_cl_is_value(const struct yoke_view *v)
+bool yk_gpu_is_value(const struct yoke_view *v)
 {
 	if (v->kind == YOKE_VIEW_NONE ||
-	    (v->kind == YOKE_VIEW_BUFFER && yk_cl_elements(v) != 1))
+	    (v->kind == YOKE_VIEW_BUFFER && yk_gpu_elements(v) != 1))
 		return false;
 	return v->dtype == yoke_f32 || v->dtype == yoke_i32 || v->dtype == yoke_i64 ||
 	       (v->dtype == yoke_f64 && v->kind == YOKE_VIEW_SCALAR);
 }
 
-bool yk_cl_is_value_or_none(const struct yoke_view *v)
+bool yk_gpu_is_value_or_none(const struct yoke_view *v)
 {
-	return !yk_cl_present(v) || yk_cl_is_value(v);
+	return !yk_gpu_present(v) || yk_gpu_is_value(v);
 }
 
-struct yk_cl_number yk_cl_number_of(const struct yoke_view *v, double absent)
+struct yk_gpu_number yk_gpu_number_of(const struct yoke_view *v, double absent)
 {
-	struct yk_cl_number n = { (int64_t)absent, (float)absent, 0 };
+	struct yk_gpu_number n = { (int64_t)absent, (float)absent, 0 };
 	uint32_t low = (uint32_t)v->offset; // a SCALAR's bits, see yoke_view
 	double wide;
 	int32_t narrow;
@@ -122,7 +122,7 @@ struct yk_cl_number yk_cl_number_of(const struct yoke_view *v, double absent)
 	return n;
 }
 
-size_t yk_cl_row_items(const struct yk_cl_device *d, int64_t cols)
+size_t yk_gpu_row_items(const struct yk_gpu_device *d, int64_t cols)
 {
 	size_t items = 32;
 
@@ -140,24 +140,24 @@ static int store_of(int dtype)
 	return dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0;
 }
 
-void yk_cl_row_defines(struct yk_cl_build *b, const struct yk_cl_device *d, size_t items, int dtype)
+void yk_gpu_row_defines(struct yk_gpu_build *b, const struct yk_gpu_device *d, size_t items, int dtype)
 {
-	yk_cl_define(b, "ITEMS", (int64_t)items);
-	yk_cl_define(b, "VEC_WIDTH", d->loops ? 16 : 1);
-	yk_cl_define(b, "STORE", store_of(dtype));
+	yk_gpu_define(b, "ITEMS", (int64_t)items);
+	yk_gpu_define(b, "VEC_WIDTH", d->loops ? 16 : 1);
+	yk_gpu_define(b, "STORE", store_of(dtype));
 }
 
-void yk_cl_beside_define(struct yk_cl_build *b, int dtype)
+void yk_gpu_beside_define(struct yk_gpu_build *b, int dtype)
 {
-	yk_cl_define(b, "BESIDE", store_of(dtype));
+	yk_gpu_define(b, "BESIDE", store_of(dtype));
 }
 
-bool yk_cl_serves_beside(int beside, int dtype)
+bool yk_gpu_serves_beside(int beside, int dtype)
 {
-	return beside == dtype || (beside == yoke_f32 && yk_cl_float(dtype));
+	return beside == dtype || (beside == yoke_f32 && yk_gpu_float(dtype));
 }
 
-int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols)
+int64_t yk_gpu_row_each(const struct yk_gpu_device *d, int64_t count, int64_t cols)
 {
 	const int64_t width = cols > 0 ? cols : 1;
 	int64_t wish = count > MANY_ELEMENTS / width ? PIECE_ELEMENTS * 4 : PIECE_ELEMENTS;
@@ -165,24 +165,24 @@ int64_t yk_cl_row_each(const struct yk_cl_device *d, int64_t count, int64_t cols
 	return d->loops && width < wish ? wish / width : 1;
 }
 
-bool yk_cl_streams(const struct yk_cl_device *d, const struct yoke_op *op,
+bool yk_gpu_streams(const struct yk_gpu_device *d, const struct yoke_op *op,
 		   const struct yoke_view *out)
 {
-	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_cl_dense(out) &&
-	       yk_cl_cols(out) % 16 == 0 && out->align >= 64 &&
-	       (uint64_t)yk_cl_elements(out) >= d->stream_bytes / 4;
+	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_gpu_dense(out) &&
+	       yk_gpu_cols(out) % 16 == 0 && out->align >= 64 &&
+	       (uint64_t)yk_gpu_elements(out) >= d->stream_bytes / 4;
 }
 
-int yk_cl_launch_pieces(struct yk_cl_record *r, int64_t pieces, size_t items, const char *name)
+int yk_gpu_launch_pieces(struct yk_gpu_record *r, int64_t pieces, size_t items, const char *name)
 {
 	const int64_t most = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_cl_launch_groups(r, r->device->loops && pieces > most ? most : pieces, items, name);
+	return yk_gpu_launch_groups(r, r->device->loops && pieces > most ? most : pieces, items, name);
 }
 
-int yk_cl_launch_groups(struct yk_cl_record *r, int64_t groups, size_t items, const char *name)
+int yk_gpu_launch_groups(struct yk_gpu_record *r, int64_t groups, size_t items, const char *name)
 {
 	const size_t all = (size_t)groups * items;
 
-	return groups ? yk_cl_launch(r, 1, &all, &items, name) : 0;
+	return groups ? yk_gpu_launch(r, 1, &all, &items, name) : 0;
 }

@@ -4,7 +4,7 @@
 
 #include "rows.h"
 
-static bool good_sizes(const struct yk_cl_device *d, const struct yoke_source *s)
+static bool good_sizes(const struct yk_gpu_device *d, const struct yoke_source *s)
 {
 	const bool free = !s->local[0] && !s->local[1] && !s->local[2];
 	uint64_t group = 1;
@@ -18,65 +18,64 @@ static bool good_sizes(const struct yk_cl_device *d, const struct yoke_source *s
 	return group <= d->max_group;
 }
 
-static uint64_t can(struct yk_cl_device *d, const struct yoke_op *op)
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_source *s = op->source;
 
-	if (!s || s->size < sizeof *s || s->dialect != YOKE_DIALECT_OPENCL || !s->text || !s->entry ||
+	if (!s || s->size < sizeof *s || (int)s->dialect != yk_gpu_driver.dialect || !s->text || !s->entry ||
 	    op->nattr > YOKE_MAX_ATTRS || !good_sizes(d, s) ||
 	    (uint64_t)(op->nout + op->nin) * 16 + op->nattr * 8u > d->info.max_args)
 		return 0;
 	for (uint32_t i = 0; i < op->nout; i++)
-		if (!yk_cl_dense(&op->out[i]))
+		if (!yk_gpu_dense(&op->out[i]))
 			return 0;
 	for (uint32_t i = 0; i < op->nin; i++)
-		if (yk_cl_present(&op->in[i]) && !yk_cl_dense(&op->in[i]))
+		if (yk_gpu_present(&op->in[i]) && !yk_gpu_dense(&op->in[i]))
 			return 0;
 	return 1;
 }
 
 // Does the kernel take these arguments?  Asked of the one whose arguments no launch uses.
-static int check_args(const struct yk_cl_entry *e, const struct yoke_op *op, size_t group)
+static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, size_t group)
 {
-	const cl_uint views = 2 * (op->nout + op->nin), want = views + op->nattr;
-	const cl_mem none = NULL;
+	const uint32_t views = 2 * (op->nout + op->nin), want = views + op->nattr;
+	void *const none = NULL;
 	const uint64_t word = 0;
-	cl_uint n = 0;
+	const uint32_t n = yk_gpu_driver.kernel_params(e->kernel);
 
-	clGetKernelInfo(e->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
 	if (n != want)
-		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
 				   "segment and an offset for each operand and a word for each attribute",
 				   e->build.name, n, want);
-	for (cl_uint i = 0; i < want; i++) {
+	for (uint32_t i = 0; i < want; i++) {
 		const bool segment = i < views && i % 2 == 0;
-		if (segment ? clSetKernelArg(e->kernel, i, sizeof none, &none) :
-			      clSetKernelArg(e->kernel, i, sizeof word, &word))
-			return yk_cl_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i,
+		if (segment ? yk_gpu_driver.arg(e->kernel, i, sizeof none, &none) :
+			      yk_gpu_driver.arg(e->kernel, i, sizeof word, &word))
+			return yk_gpu_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i,
 					   e->build.name, segment ? "a pointer to global memory" : "of 8 bytes");
 	}
 	if (group > e->group)
-		return yk_cl_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not "
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not "
 				   "of %zu", e->build.name, e->group, group);
 	return 0;
 }
 
-static void arg(struct yk_cl_record *r, const struct yoke_view *v)
+static void arg(struct yk_gpu_record *r, const struct yoke_view *v)
 {
-	if (yk_cl_present(v)) {
-		yk_cl_arg_view(r, v);
+	if (yk_gpu_present(v)) {
+		yk_gpu_arg_view(r, v);
 	} else {
-		yk_cl_arg_mem(r, NULL);
-		yk_cl_arg_word(r, 0);
+		yk_gpu_arg_mem(r, NULL);
+		yk_gpu_arg_word(r, 0);
 	}
 }
 
-static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t impl)
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_source *s = op->source;
 	size_t items[3], group[3];
-	struct yk_cl_entry *e;
-	int err = yk_cl_kernel_source(r->device, s, &e);
+	struct yk_gpu_entry *e;
+	int err = yk_gpu_kernel_source(r->device, s, &e);
 
 	(void)impl;
 	for (int i = 0; i < 3; i++) {
@@ -85,15 +84,15 @@ static int record(struct yk_cl_record *r, const struct yoke_op *op, uint32_t imp
 	}
 	if (err || (err = check_args(e, op, group[0] * group[1] * group[2])))
 		return err;
-	yk_cl_begin(r, e);
+	yk_gpu_begin(r, e);
 	for (uint32_t i = 0; i < op->nout; i++)
 		arg(r, &op->out[i]);
 	for (uint32_t i = 0; i < op->nin; i++)
 		arg(r, &op->in[i]);
 	for (int i = 0; i < op->nattr; i++)
-		yk_cl_arg_word(r, (uint64_t)op->attr[i].i);
-	return yk_cl_launch(r, 3, items, group, e->build.name);
+		yk_gpu_arg_word(r, (uint64_t)op->attr[i].i);
+	return yk_gpu_launch(r, 3, items, group, e->build.name);
 }
 
 static const char *const names[] = { "source" };
-const struct yk_cl_op yk_cl_source = { names, 1, can, record };
+const struct yk_gpu_op yk_gpu_source = { .names = names, .nimpl = 1, .can = can, .record = record };

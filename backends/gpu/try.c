@@ -4,46 +4,41 @@
 
 #include "gpu.h"
 
-static int run_kernel(struct yk_cl_queue *q, struct yk_cl_segment *s, const struct yk_cl_build *b,
-		      size_t items, void *data)
+static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_build *b, size_t items, void *data,
+		      size_t bytes)
 {
-	struct yk_cl_device *d = q->device;
-	struct yk_cl_entry *kernel;
+	struct yk_gpu_device *d = q->device;
+	struct yk_gpu_entry *kernel;
 	const size_t one = 1;
-	int err = yk_cl_kernel_file(d, b, &kernel);
+	int err = yk_gpu_kernel_file(d, b, &kernel);
 
 	if (err)
 		return err;
-	cl_int code = clSetKernelArg(kernel->kernel, 0, sizeof s->mem, &s->mem);
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clSetKernelArg", code);
-	code = clEnqueueNDRangeKernel(q->queue, kernel->kernel, 1, NULL, &items, &one, 0,
-				      NULL, NULL);
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clEnqueueNDRangeKernel", code);
-	code = clEnqueueReadBuffer(q->queue, s->mem, CL_TRUE, 0, s->bytes, data, 0,
-					  NULL, NULL);
-	return yk_cl_check(d, "clEnqueueReadBuffer", code);
+	int code = yk_gpu_driver.arg(kernel->kernel, 0, sizeof buffer, &buffer);
+	if (code)
+		return yk_gpu_fail(d, yk_gpu_driver.arg_call, code);
+	code = yk_gpu_driver.launch(q, kernel->kernel, 1, &items, &one);
+	if (code)
+		return yk_gpu_fail(d, yk_gpu_driver.launch_call, code);
+	return yk_gpu_driver.get(q, buffer, 0, data, bytes);
 }
 
-int yk_cl_try(struct yk_cl_device *d, const struct yk_cl_build *b, size_t items, void *data,
+int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items, void *data,
 	      size_t bytes)
 {
-	struct yk_cl_queue q = { .device = d };
-	struct yk_cl_segment s = { .device = d, .bytes = bytes };
-	cl_int code;
+	struct yk_gpu_queue q = { .device = d };
+	void *buffer, *host = NULL;
+	int err = yk_gpu_driver.queue_new(d, false, &q.queue);
 
-	q.queue = clCreateCommandQueue(d->context, d->id, 0, &code);
-	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clCreateCommandQueue", code);
-	s.mem = clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data,
-			       &code);
-	int err = yk_cl_check(d, "clCreateBuffer", code);
+	if (err)
+		return err;
+	err = yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, data, &buffer, &host);
 	if (!err) {
-		err = run_kernel(&q, &s, b, items, data);
-		clFinish(q.queue);
-		yk_cl_release(d, s.mem);
+		err = run_kernel(&q, buffer, b, items, data, bytes);
+		const int over = yk_gpu_driver.finish(&q);
+		err = err ? err : over;
+		yk_gpu_buffer_free(d, buffer, host);
 	}
-	clReleaseCommandQueue(q.queue);
+	yk_gpu_driver.queue_free(q.queue);
 	return err;
 }
