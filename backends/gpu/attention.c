@@ -100,7 +100,7 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 	    !is_heads(&in[2], t) || in[0].dims[3] > MOST_HEAD || op->alias_mask)
 		return false;
 	if (yk_gpu_present(m) && (m->kind != YOKE_VIEW_BUFFER || m->rank != 4 ||
-				 !yk_gpu_serves_beside(m->dtype, t)))
+				  !yk_gpu_serves_beside(m->dtype, t)))
 		return false;
 	const struct cut c = cut_of(d, op);
 	return yk_gpu_is_value_or_none(&in[4]) && yk_gpu_is_value_or_none(&in[5]) &&
@@ -146,7 +146,7 @@ static int check_seen(const struct yoke_op *op, struct yoke_view *part)
 	(void)part;
 	return seen >= 0 && seen <= S ? 0 :
 		yk_gpu_error(YOKE_ERANGE, "attention (step %llu): %lld keys are not in 0..%lld",
-			    (unsigned long long)op->id, (long long)seen, (long long)S);
+			     (unsigned long long)op->id, (long long)seen, (long long)S);
 }
 
 static struct attention_args args_of(const struct yoke_op *op)
@@ -292,4 +292,6 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 static const char *const names[] = { "rows", "tiles" };
 static const char *const back_names[] = { "heads", "twice" };
 const struct yk_gpu_op yk_gpu_attention = { .names = names, .nimpl = 2, .can = can, .record = record };
-const struct yk_gpu_op yk_gpu_attention_back = { .names = back_names, .nimpl = 2, .can = can_back, .record = record_back };
+const struct yk_gpu_op yk_gpu_attention_back = {
+	.names = back_names, .nimpl = 2, .can = can_back, .record = record_back,
+};

@@ -20,7 +20,7 @@ static bool mergeable(const struct yk_gpu_axes *a, int n, const int64_t *const *
 }
 
 void yk_gpu_axes_of(struct yk_gpu_axes *a, int rank, const int64_t *dims, int n,
-		   const int64_t *const *strides)
+		    const int64_t *const *strides)
 {
 	memset(a, 0, sizeof *a);
 	for (int i = 0; i < rank; i++) {
@@ -67,7 +67,7 @@ static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 }
 
 struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_gpu_entry *kernel,
-			      uint64_t cols, uint64_t rows, uint64_t cost)
+				uint64_t cols, uint64_t rows, uint64_t cost)
 {
 	const size_t want[2] = { cols, rows };
 	struct yk_gpu_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };

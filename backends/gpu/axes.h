@@ -16,7 +16,7 @@ struct yk_gpu_axes {
 // The axes of dims with the strides of n tensors (NULL: 0 all over): those of one element left out,
 // neighbours merged where all tensors allow it; their order stays.
 void yk_gpu_axes_of(struct yk_gpu_axes *, int rank, const int64_t *dims, int n,
-		   const int64_t *const *strides);
+		    const int64_t *const *strides);
 
 // How many elements an item takes along columns and rows, how many items a group.
 struct yk_gpu_cut {
@@ -25,7 +25,7 @@ struct yk_gpu_cut {
 // One element an item; where a group runs as a loop, blocks of many.  cost: how much work an
 // element is, of which a copy is 1.
 struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *, const struct yk_gpu_entry *,
-			      uint64_t cols, uint64_t rows, uint64_t cost);
+				uint64_t cols, uint64_t rows, uint64_t cost);
 void yk_gpu_arg_cut(struct yk_gpu_record *, const struct yk_gpu_cut *);
 
 #endif

@@ -81,7 +81,7 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 static int unsupported(const struct yoke_op *op, uint32_t impl)
 {
 	return yk_gpu_error(YOKE_EUNSUPPORTED, "no implementation %u of op %u", impl,
-			   op->code);
+			    op->code);
 }
 
 static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,

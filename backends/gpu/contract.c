@@ -47,7 +47,7 @@ static const char *name_of(uint32_t impl)
 // ---- kernels ----
 
 int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
-			  const struct yk_gpu_build *build, bool result, struct yk_gpu_entry **to)
+			   const struct yk_gpu_build *build, bool result, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = *build;
 	const bool mapped = c->map && result;
@@ -63,7 +63,7 @@ int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract
 }
 
 int yk_gpu_contract_enqueue(struct yk_gpu_record *r, const int64_t groups[3], const size_t items[2],
-			   const char *name)
+			    const char *name)
 {
 	size_t global[3], local[3] = { items[0], items[1], 1 };
 
@@ -73,7 +73,7 @@ int yk_gpu_contract_enqueue(struct yk_gpu_record *r, const int64_t groups[3], co
 }
 
 int yk_gpu_contract_launch(struct yk_gpu_record *r, const struct yk_gpu_contract *c,
-			  const int64_t groups[3], const size_t items[2], const char *name)
+			   const int64_t groups[3], const size_t items[2], const char *name)
 {
 	yk_gpu_arg_struct(r, &c->s, sizeof c->s);
 	if (!c->map)
@@ -121,8 +121,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	c.preset = impls[impl].preset;
 	if (!fits || !v->takes(r->device, &c))
 		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				   "a contraction that this backend does not take");
+				    "a contraction that this backend does not take");
 	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
 }
 
-const struct yk_gpu_op yk_gpu_contract = { .nimpl = IMPLS, .can = can, .record = record, .name_of = name_of };
+const struct yk_gpu_op yk_gpu_contract = {
+	.nimpl = IMPLS, .can = can, .record = record, .name_of = name_of,
+};

@@ -32,17 +32,17 @@ struct yk_gpu_contract {
 void yk_gpu_contract_swap(struct yk_gpu_contract *);
 // False where the op is none that a kernel takes.  `room` is used if there is a map.
 bool yk_gpu_contract_of(const struct yoke_op *, struct yk_gpu_contract *,
-		       struct yoke_map_call *room);
+			struct yoke_map_call *room);
 
 // The kernel, told the dtype besides; one that writes the result comes with the map.
 int yk_gpu_contract_kernel(struct yk_gpu_device *, const struct yk_gpu_contract *,
-			  const struct yk_gpu_build *, bool result, struct yk_gpu_entry **to);
+			   const struct yk_gpu_build *, bool result, struct yk_gpu_entry **to);
 // Over groups of items[0] x items[1] items.
 int yk_gpu_contract_enqueue(struct yk_gpu_record *, const int64_t groups[3], const size_t items[2],
-			   const char *name);
+			    const char *name);
 // The struct, then y or what the map's kernel takes, behind the other arguments; then the same.
 int yk_gpu_contract_launch(struct yk_gpu_record *, const struct yk_gpu_contract *,
-			  const int64_t groups[3], const size_t items[2], const char *name);
+			   const int64_t groups[3], const size_t items[2], const char *name);
 
 struct yk_gpu_variant {
 	// Brings c into the form it wants and cuts it.

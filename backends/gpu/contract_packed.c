@@ -21,7 +21,7 @@ static struct tile tile_of(const struct yk_gpu_device *d, int preset)
 }
 
 static struct yk_gpu_build build_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
-				   const char *file, const char *name)
+				    const char *file, const char *name)
 {
 	const struct tile t = tile_of(d, c->preset);
 	struct yk_gpu_build b = { .file = file, .name = name };
@@ -170,7 +170,7 @@ static int direct_record(struct yk_gpu_record *r, const struct yk_gpu_contract *
 {
 	const struct yk_gpu_contraction *s = &c->s;
 	const int64_t groups[3] = { yk_gpu_parts(s->n,
-						tile_of(r->device, c->preset).columns),
+						 tile_of(r->device, c->preset).columns),
 				    yk_gpu_parts(s->m, s->cut[0]), c->batch };
 	struct yk_gpu_entry *kernel;
 	int err = direct_kernel(r->device, c, &kernel);

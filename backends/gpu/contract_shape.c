@@ -105,7 +105,7 @@ static void fold(struct yk_gpu_contract *c)
 }
 
 bool yk_gpu_contract_of(const struct yoke_op *op, struct yk_gpu_contract *c,
-		       struct yoke_map_call *room)
+			struct yoke_map_call *room)
 {
 	int64_t y_strides[YOKE_MAX_RANK], dense = 1;
 
@@ -119,21 +119,21 @@ bool yk_gpu_contract_of(const struct yoke_op *op, struct yk_gpu_contract *c,
 			return false;
 	}
 	*c = (struct yk_gpu_contract){ .batch = 1,
-				      .dtype = a->dtype,
-				      .to = product_of(op),
-				      .by_row = op->nattr > 1 && op->attr[1].i,
-				      .op = op,
-				      .a = a,
-				      .b = b };
+				       .dtype = a->dtype,
+				       .to = product_of(op),
+				       .by_row = op->nattr > 1 && op->attr[1].i,
+				       .op = op,
+				       .a = a,
+				       .b = b };
 	c->s = (struct yk_gpu_contraction){ .m = y->dims[r],
-					   .n = y->dims[r + 1],
-					   .k = a->dims[r + 1],
-					   .y_m = y_strides[r],
-					   .y_n = y_strides[r + 1],
-					   .a_m = a->strides[r],
-					   .a_k = a->strides[r + 1],
-					   .b_k = b->strides[r],
-					   .b_n = b->strides[r + 1] };
+					    .n = y->dims[r + 1],
+					    .k = a->dims[r + 1],
+					    .y_m = y_strides[r],
+					    .y_n = y_strides[r + 1],
+					    .a_m = a->strides[r],
+					    .a_k = a->strides[r + 1],
+					    .b_k = b->strides[r],
+					    .b_n = b->strides[r + 1] };
 	for (int i = 0; i < YK_GPU_BATCH; i++)
 		c->s.d[i] = 1;
 	if (op->map) {

@@ -19,7 +19,8 @@ int yk_gpu_device_add(struct yk_gpu_device *d)
 	if (more)
 		devices = more;
 	if (!more || pthread_mutex_init(&d->lock, NULL))
-		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of %s devices", yk_gpu_driver.title);
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of %s devices",
+				    yk_gpu_driver.title);
 	d->index = ndevices;
 	devices[ndevices++] = d;
 	return 0;

@@ -26,8 +26,8 @@ int yk_gpu_fail(const struct yk_gpu_device *d, const char *call, int code)
 
 	if (!d)
 		return yk_gpu_error(error, "%s: %s (%d)", call, name, code);
-	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, name, code, yk_gpu_driver.name, d->index,
-			    d->info.name, d->info.driver);
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, name, code,
+			    yk_gpu_driver.name, d->index, d->info.name, d->info.driver);
 }
 
 int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)
@@ -35,13 +35,15 @@ int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)
 	return code ? yk_gpu_fail(d, call, code) : 0;
 }
 
-int yk_gpu_build_failed(const struct yk_gpu_device *d, const char *call, int code, const char *kernel,
-			const char *options, const char *complaint)
+int yk_gpu_build_failed(const struct yk_gpu_device *d, const char *call, int code,
+			const char *kernel, const char *options, const char *complaint)
 {
 	yk_gpu_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", kernel, options, complaint);
-	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s on %s:%u (%s, %s), kernel %s, options %s: %.400s", call,
-			    yk_gpu_driver.code_name(code), yk_gpu_driver.name, d->index, d->info.name,
-			    d->info.driver, kernel, options, complaint);
+	return yk_gpu_error(YOKE_EUNSUPPORTED,
+			    "%s: %s on %s:%u (%s, %s), kernel %s, options %s: %.400s",
+			    call, yk_gpu_driver.code_name(code), yk_gpu_driver.name,
+			    d->index, d->info.name, d->info.driver, kernel, options,
+			    complaint);
 }
 
 void yk_gpu_log(int level, const char *fmt, ...)

@@ -31,7 +31,8 @@ static int test(struct yk_gpu_device *d)
 	if (!err && bad < 0)
 		return GOOD;
 	yk_gpu_log(YOKE_LOG_INFO, "%s:%u (%s) offers f16, but %s (first 0x%04x): converted by hand",
-		  yk_gpu_driver.name, d->index, d->info.name, err ? "its test fails" : "rounds it otherwise", bad < 0 ? 0 : bad);
+		   yk_gpu_driver.name, d->index, d->info.name,
+		   err ? "its test fails" : "rounds it otherwise", bad < 0 ? 0 : bad);
 	return BAD;
 }
 

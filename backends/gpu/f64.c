@@ -46,8 +46,8 @@ static int test(struct yk_gpu_device *d)
 	yk_gpu_define(&b, "USE_F64", 1);
 	if (yk_gpu_try(d, &b, 1, got, sizeof got)) {
 		yk_gpu_log(YOKE_LOG_WARN,
-			  "%s:%u (%s) offers f64, but its test fails: without f64",
-			  yk_gpu_driver.name, d->index, d->info.name);
+			   "%s:%u (%s) offers f64, but its test fails: without f64",
+			   yk_gpu_driver.name, d->index, d->info.name);
 		return BAD;
 	}
 	for (int i = 0; i < ALL; i++)

@@ -101,7 +101,7 @@ static void walk_gather(const struct yoke_op *op, struct gather *g)
 	memcpy(ids + axis, idx->strides, idx->rank * sizeof *ids);
 	positions(at + axis, idx->rank, idx->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
-		      (const int64_t *const[]){ y->strides, from, ids, at });
+		       (const int64_t *const[]){ y->strides, from, ids, at });
 }
 
 static void walk_along(const struct yoke_op *op, struct gather *g)
@@ -113,7 +113,7 @@ static void walk_along(const struct yoke_op *op, struct gather *g)
 	from[op->attr[0].i] = 0;
 	positions(at, y->rank, y->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
-		      (const int64_t *const[]){ y->strides, from, op->in[1].strides, at });
+		       (const int64_t *const[]){ y->strides, from, op->in[1].strides, at });
 }
 
 static void walk_check(const struct yoke_op *op, struct gather *g)
@@ -123,7 +123,7 @@ static void walk_check(const struct yoke_op *op, struct gather *g)
 
 	positions(at, y->rank, y->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
-		      (const int64_t *const[]){ y->strides, x->strides, NULL, at });
+		       (const int64_t *const[]){ y->strides, x->strides, NULL, at });
 }
 
 static enum mode walk(const struct yoke_op *op, struct gather *g)
@@ -172,10 +172,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (err)
 		return err;
 	yk_gpu_reports(r, check ? YK_GPU_FINITE : YK_GPU_INDEX, name,
-		      check ? g.axes.rows * g.axes.cols : g.size - 1);
+		       check ? g.axes.rows * g.axes.cols : g.size - 1);
 	yk_gpu_begin(r, kernel);
 	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)g.axes.cols,
-					    (uint64_t)g.axes.rows, 1);
+					      (uint64_t)g.axes.rows, 1);
 	yk_gpu_arg_view(r, &op->out[0]);
 	yk_gpu_arg_view(r, &op->in[0]);
 	yk_gpu_arg_view(r, &op->in[mode != NONE]);

@@ -123,7 +123,7 @@ bool yk_gpu_f16(struct yk_gpu_device *);
 // Runs a kernel that takes one buffer, `bytes` at `data`, in groups of one item, and brings the buffer
 // back.  Called with the device open and its lock held.
 int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items, void *data,
-	      size_t bytes);
+	       size_t bytes);
 
 // ---- memory.c ----
 
@@ -134,12 +134,12 @@ int yk_gpu_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **se
 void yk_gpu_segment_free(uint32_t device, void *segment);
 void *yk_gpu_segment_host(void *segment);
 int yk_gpu_put(void *queue, void *segment, uint64_t offset, const void *from,
-	      uint64_t bytes);
+	       uint64_t bytes);
 int yk_gpu_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes);
 int yk_gpu_copy(void *queue, void *to, uint64_t to_offset, void *from,
-	       uint64_t from_offset, uint64_t bytes);
+		uint64_t from_offset, uint64_t bytes);
 int yk_gpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
-	       const void *pattern, uint32_t pattern_bytes);
+		const void *pattern, uint32_t pattern_bytes);
 
 // ---- queue.c ----
 
@@ -159,7 +159,7 @@ void yk_gpu_event_free(void *event);
 int yk_gpu_program_file(struct yk_gpu_device *, const struct yk_gpu_build *, void **to);
 // The program of the op's map and of a file behind it; to be released.
 int yk_gpu_program_map(struct yk_gpu_device *, const struct yk_gpu_build *, const struct yoke_op *,
-		      void **to);
+		       void **to);
 
 // The program of an application's text, of which `entry` is wanted; to be released.
 int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *entry, void **to);
@@ -175,7 +175,7 @@ int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, stru
 // The same of a program made of what the host writes for the op's map and of a file behind it; built for
 // each form of map.
 int yk_gpu_kernel_map(struct yk_gpu_device *, const struct yoke_op *, const struct yoke_map_call *,
-		     const struct yk_gpu_build *, struct yk_gpu_entry **to);
+		      const struct yk_gpu_build *, struct yk_gpu_entry **to);
 
 // The same of an application's text.  EUNSUPPORTED, with the compiler's words, when it does not build.
 int yk_gpu_kernel_source(struct yk_gpu_device *, const struct yoke_source *, struct yk_gpu_entry **to);

@@ -116,8 +116,8 @@ int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, st
 }
 
 int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
-		     const struct yoke_map_call *call, const struct yk_gpu_build *b,
-		     struct yk_gpu_entry **to)
+		      const struct yoke_map_call *call, const struct yk_gpu_build *b,
+		      struct yk_gpu_entry **to)
 {
 	const struct wanted w = want(b, call->key, call->key_bytes);
 	void *program;

@@ -207,7 +207,7 @@ void yk_gpu_arg_view(struct yk_gpu_record *r, const struct yoke_view *v)
 }
 
 void yk_gpu_arg_view_or(struct yk_gpu_record *r, const struct yoke_view *v,
-		       const struct yoke_view *stand_in)
+			const struct yoke_view *stand_in)
 {
 	yk_gpu_arg_view(r, yk_gpu_present(v) ? v : stand_in);
 }
@@ -284,7 +284,7 @@ static int arg_failed(const struct yk_gpu_device *d, uint32_t index, const char 
 }
 
 int yk_gpu_launch(struct yk_gpu_record *r, uint32_t dims, const size_t *items, const size_t *group,
-		 const char *name)
+		  const char *name)
 {
 	if (r->code)
 		return arg_failed(r->device, r->bad, name, r->code);
@@ -383,7 +383,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 }
 
 int yk_gpu_record_new(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op,
-		     uint32_t impl, struct yk_gpu_record **to)
+		      uint32_t impl, struct yk_gpu_record **to)
 {
 	struct yk_gpu_record *r = calloc(1, sizeof *r);
 

@@ -79,7 +79,7 @@ void yk_gpu_arg_slot(struct yk_gpu_record *);
 void yk_gpu_reports(struct yk_gpu_record *, int kind, const char *op, int64_t most);
 // Items in whole groups; groups of 0: as the driver likes.
 int yk_gpu_launch(struct yk_gpu_record *, uint32_t dims, const size_t *items, const size_t *group,
-		 const char *name);
+		  const char *name);
 // In place of a kernel, a function that is called with a copy of data.
 typedef int yk_gpu_call_fn(struct yk_gpu_queue *, const struct yoke_op *, const void *data);
 int yk_gpu_call(struct yk_gpu_record *, yk_gpu_call_fn *, const void *data, size_t bytes);
@@ -91,7 +91,7 @@ const struct yoke_view *yk_gpu_bound(const struct yk_gpu_record *, const struct 
 // ---- handles; with the device open and its lock held ----
 
 int yk_gpu_record_new(struct yk_gpu_device *, const struct yk_gpu_op *, const struct yoke_op *,
-		     uint32_t impl, struct yk_gpu_record **);
+		      uint32_t impl, struct yk_gpu_record **);
 int yk_gpu_record_run(struct yk_gpu_queue *, struct yk_gpu_record *, const struct yoke_op *);
 void yk_gpu_record_free(struct yk_gpu_record *);
 

@@ -46,7 +46,7 @@ int yk_gpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 		return YOKE_ENODEV;
 	if (!bytes || bytes > SIZE_MAX)
 		return yk_gpu_error(YOKE_EINVAL, "a segment of %llu bytes",
-				   (unsigned long long)bytes);
+				    (unsigned long long)bytes);
 	return make(d, kind, NULL, bytes, segment);
 }
 
@@ -95,18 +95,18 @@ static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s,
 	q->busy = true;
 	if (__builtin_add_overflow(offset, bytes, &end) || end > s->bytes)
 		return yk_gpu_error(YOKE_ERANGE,
-				   "bytes %llu to +%llu of a segment of %llu",
-				   (unsigned long long)offset, (unsigned long long)bytes,
-				   (unsigned long long)s->bytes);
+				    "bytes %llu to +%llu of a segment of %llu",
+				    (unsigned long long)offset, (unsigned long long)bytes,
+				    (unsigned long long)s->bytes);
 	if (q->device != s->device)
 		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				   "a queue of %s:%u on a segment of %s:%u", yk_gpu_driver.name,
-				   q->device->index, yk_gpu_driver.name, s->device->index);
+				    "a queue of %s:%u on a segment of %s:%u", yk_gpu_driver.name,
+				    q->device->index, yk_gpu_driver.name, s->device->index);
 	return 0;
 }
 
 int yk_gpu_put(void *queue, void *segment, uint64_t offset, const void *from,
-	      uint64_t bytes)
+	       uint64_t bytes)
 {
 	struct yk_gpu_queue *q = queue;
 	struct yk_gpu_segment *s = segment;
@@ -140,7 +140,7 @@ int yk_gpu_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 }
 
 int yk_gpu_copy(void *queue, void *to, uint64_t to_offset, void *from,
-	       uint64_t from_offset, uint64_t bytes)
+		uint64_t from_offset, uint64_t bytes)
 {
 	struct yk_gpu_queue *q = queue;
 	struct yk_gpu_segment *t = to, *f = from;
@@ -158,7 +158,7 @@ int yk_gpu_copy(void *queue, void *to, uint64_t to_offset, void *from,
 }
 
 int yk_gpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
-	       const void *pattern, uint32_t pattern_bytes)
+		const void *pattern, uint32_t pattern_bytes)
 {
 	struct yk_gpu_queue *q = queue;
 	struct yk_gpu_segment *s = segment;
@@ -170,9 +170,9 @@ int yk_gpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
 	     pattern_bytes != 8) ||
 	    offset % pattern_bytes || bytes % pattern_bytes)
 		return yk_gpu_error(YOKE_EINVAL,
-				   "a pattern of %u bytes does not fill %llu at %llu",
-				   pattern_bytes, (unsigned long long)bytes,
-				   (unsigned long long)offset);
+				    "a pattern of %u bytes does not fill %llu at %llu",
+				    pattern_bytes, (unsigned long long)bytes,
+				    (unsigned long long)offset);
 	if (s->host) {
 		if ((err = yk_gpu_driver.finish(q)))
 			return err;

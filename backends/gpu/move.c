@@ -203,7 +203,7 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 		return err;
 	yk_gpu_begin(r, kernel);
 	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)c.axes.cols,
-					    (uint64_t)c.axes.rows, 1);
+					      (uint64_t)c.axes.rows, 1);
 	yk_gpu_arg_view(r, y);
 	if (c.value)
 		yk_gpu_arg_offset(r, x);
@@ -270,11 +270,11 @@ static int take_starts(const struct yoke_op *op, struct yoke_view *part)
 		memcpy(&value, &start->offset, sizeof value);
 		if (value < 0 || value > most)
 			return yk_gpu_error(YOKE_ERANGE,
-					   "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
-					   "%lld of %lld elements", name_of(op),
-					   (unsigned long long)op->id, (long long)value, i,
-					   (long long)most, (long long)dims[i],
-					   (long long)whole->dims[i]);
+					    "%s (step %llu): start %lld of axis %d is not in 0..%lld: "
+					    "%lld of %lld elements", name_of(op),
+					    (unsigned long long)op->id, (long long)value, i,
+					    (long long)most, (long long)dims[i],
+					    (long long)whole->dims[i]);
 		part->offset += (uint64_t)(value * whole->strides[i]) * yk_gpu_bytes(part->dtype);
 	}
 	return 0;

@@ -75,7 +75,7 @@ static int program_of(struct yk_gpu_device *d, const char *text, const char *opt
 		yk_gpu_driver.build_unlock(lock);
 	if (!err)
 		yk_gpu_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
-			  found ? "found in the cache" : "compiled");
+			   found ? "found in the cache" : "compiled");
 	if (!err && yk_gpu_host->programs)
 		yk_gpu_host->programs(!found, found);
 	free(cache_key);
@@ -135,7 +135,7 @@ static int build_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, con
 }
 
 int yk_gpu_program_map(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *op,
-		      void **to)
+		       void **to)
 {
 	char options[OPTIONS];
 	int err = options_of(d, b, options, sizeof options);

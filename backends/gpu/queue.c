@@ -70,7 +70,8 @@ void yk_gpu_queue_free(void *queue)
 
 static int flush(struct yk_gpu_queue *q)
 {
-	return yk_gpu_check(q->device, yk_gpu_driver.flush_call, yk_gpu_driver.flush(q->queue));
+	return yk_gpu_check(q->device, yk_gpu_driver.flush_call,
+			    yk_gpu_driver.flush(q->queue));
 }
 
 int yk_gpu_queue_flush(void *queue)
@@ -84,7 +85,8 @@ int yk_gpu_queue_flush(void *queue)
 // then has heard that; or unless it tells a time.
 static bool serves_again(const struct yk_gpu_queue *q)
 {
-	return q->mark && !q->busy && !q->profiled && !__atomic_load_n(&q->mark->failed, __ATOMIC_ACQUIRE);
+	return q->mark && !q->busy && !q->profiled &&
+	       !__atomic_load_n(&q->mark->failed, __ATOMIC_ACQUIRE);
 }
 
 static int mark(struct yk_gpu_queue *q, uint64_t reports)
@@ -200,7 +202,8 @@ int yk_gpu_event_elapsed(void *from, void *to, uint64_t *nanoseconds)
 	if (err)
 		return err;
 	if (!f || !t || !f->queue->profiled || !t->queue->profiled)
-		return yk_gpu_error(YOKE_EUNSUPPORTED, "queues keep times only with %s=1", yk_gpu_driver.profile->name);
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "queues keep times only with %s=1",
+				    yk_gpu_driver.profile->name);
 	if ((err = wait_for(f)) || (err = wait_for(t)))
 		return err;
 	return yk_gpu_driver.elapsed(f, t, nanoseconds);

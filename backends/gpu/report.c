@@ -105,7 +105,7 @@ static int read_slots(struct yk_gpu_queue *q)
 }
 
 int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
-		      uint64_t *slot)
+		       uint64_t *slot)
 {
 	struct yk_gpu_reports *r = q->reports;
 	int err = r->slots ? 0 : make_slots(q);
@@ -175,7 +175,7 @@ static int complain(const struct yk_gpu_report *what, const struct slot *s)
 			 (long long)what->most);
 	}
 	return yk_gpu_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
-			   (unsigned long long)what->step, text);
+			    (unsigned long long)what->step, text);
 }
 
 int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)

@@ -166,7 +166,7 @@ int64_t yk_gpu_row_each(const struct yk_gpu_device *d, int64_t count, int64_t co
 }
 
 bool yk_gpu_streams(const struct yk_gpu_device *d, const struct yoke_op *op,
-		   const struct yoke_view *out)
+		    const struct yoke_view *out)
 {
 	return d->loops && !op->alias_mask && out->dtype == yoke_f32 && yk_gpu_dense(out) &&
 	       yk_gpu_cols(out) % 16 == 0 && out->align >= 64 &&

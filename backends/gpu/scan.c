@@ -126,9 +126,9 @@ static int pass(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_word(r, write);
 	return yk_gpu_launch(r, 2,
-			    (const size_t[]){ (units + group[0] - 1) / group[0] * group[0],
-					      (size_t)s->axes.rows },
-			    group, "scan");
+			     (const size_t[]){ (units + group[0] - 1) / group[0] * group[0],
+					       (size_t)s->axes.rows },
+			     group, "scan");
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)

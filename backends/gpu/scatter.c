@@ -131,7 +131,7 @@ static struct scatter scatter_of(const struct yoke_op *op)
 	struct scatter s = { .N = y->dims[0], .R = 1, .ys = y->strides[0] };
 
 	yk_gpu_axes_of(&s.axes, idx->rank, idx->dims, 2,
-		      (const int64_t *const[]){ idx->strides, v->strides });
+		       (const int64_t *const[]){ idx->strides, v->strides });
 	// all of them are rows
 	s.axes.rows *= s.axes.cols;
 	s.axes.cols = s.axes.dims[s.axes.rank++] = 1;
@@ -198,7 +198,7 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op)
 		return err;
 	yk_gpu_begin(r, kernel);
 	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
-					    1 + (uint64_t)(s.axes.rows / s.N));
+					      1 + (uint64_t)(s.axes.rows / s.N));
 	yk_gpu_arg_view(r, &op->out[0]);
 	yk_gpu_arg_view_or(r, &op->in[0], &op->out[0]);
 	yk_gpu_arg_view(r, &op->in[2]);
@@ -236,7 +236,7 @@ static struct lines lines_of(const struct yoke_op *op)
 		l.step[k] = all[k]->strides[axis];
 	}
 	yk_gpu_axes_of(&l.axes, y->rank - 1, dims, 4,
-		      (const int64_t *const[]){ strides[0], strides[1], strides[2], strides[3] });
+		       (const int64_t *const[]){ strides[0], strides[1], strides[2], strides[3] });
 	return l;
 }
 
@@ -284,7 +284,7 @@ static int record_along(struct yk_gpu_record *r, const struct yoke_op *op)
 		return err;
 	yk_gpu_begin(r, kernel);
 	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)l.axes.cols,
-					    (uint64_t)l.axes.rows, (uint64_t)(l.N + l.I));
+					      (uint64_t)l.axes.rows, (uint64_t)(l.N + l.I));
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view_or(r, &op->in[0], y);
 	yk_gpu_arg_view(r, &op->in[1]);

@@ -32,7 +32,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t i
 {
 	const bool room = d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float);
 	struct yk_gpu_build b = { .file = "softmax.cl",
-				 .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
+				  .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
 					 op->attr[0].i		     ? "log_softmax_back" :
 								       "softmax_back" };
 

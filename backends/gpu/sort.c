@@ -50,7 +50,7 @@ static struct sort sort_of(const struct yk_gpu_device *d, const struct yoke_op *
 	struct sort s = { .n = x->dims[last], .k = op->attr[0].i, .padded = 2 * ITEMS };
 
 	yk_gpu_axes_of(&s.axes, last, x->dims, 3,
-		      (const int64_t *const[]){ all[0]->strides, all[1]->strides, x->strides });
+		       (const int64_t *const[]){ all[0]->strides, all[1]->strides, x->strides });
 	// all of them are rows
 	s.axes.rows *= s.axes.cols;
 	s.axes.cols = s.axes.dims[s.axes.rank++] = 1;

@@ -45,18 +45,18 @@ static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, si
 
 	if (n != want)
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
-				   "segment and an offset for each operand and a word for each attribute",
-				   e->build.name, n, want);
+				    "segment and an offset for each operand and a word for each attribute",
+				    e->build.name, n, want);
 	for (uint32_t i = 0; i < want; i++) {
 		const bool segment = i < views && i % 2 == 0;
 		if (segment ? yk_gpu_driver.arg(e->kernel, i, sizeof none, &none) :
 			      yk_gpu_driver.arg(e->kernel, i, sizeof word, &word))
 			return yk_gpu_error(YOKE_EUNSUPPORTED, "parameter %u of kernel %s is not %s", i,
-					   e->build.name, segment ? "a pointer to global memory" : "of 8 bytes");
+					    e->build.name, segment ? "a pointer to global memory" : "of 8 bytes");
 	}
 	if (group > e->group)
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s runs in groups of at most %zu items, not "
-				   "of %zu", e->build.name, e->group, group);
+				    "of %zu", e->build.name, e->group, group);
 	return 0;
 }
 

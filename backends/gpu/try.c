@@ -4,8 +4,8 @@
 
 #include "gpu.h"
 
-static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_build *b, size_t items, void *data,
-		      size_t bytes)
+static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_build *b,
+		      size_t items, void *data, size_t bytes)
 {
 	struct yk_gpu_device *d = q->device;
 	struct yk_gpu_entry *kernel;
@@ -23,8 +23,8 @@ static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_
 	return yk_gpu_driver.get(q, buffer, 0, data, bytes);
 }
 
-int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items, void *data,
-	      size_t bytes)
+int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
+	       void *data, size_t bytes)
 {
 	struct yk_gpu_queue q = { .device = d };
 	void *buffer, *host = NULL;
@@ -32,7 +32,8 @@ int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t ite
 
 	if (err)
 		return err;
-	err = yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, data, &buffer, &host);
+	err = yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, data, &buffer,
+				       &host);
 	if (!err) {
 		err = run_kernel(&q, buffer, b, items, data, bytes);
 		const int over = yk_gpu_driver.finish(&q);

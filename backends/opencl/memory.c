@@ -31,8 +31,8 @@ static void CL_CALLBACK free_own(cl_mem mem, void *own)
 static int map(struct yk_cl_device *d, cl_mem mem, uint64_t bytes, void **host)
 {
 	cl_int code;
-	void *at = clEnqueueMapBuffer(d->helper, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, (size_t)bytes, 0,
-				      NULL, NULL, &code);
+	void *at = clEnqueueMapBuffer(d->helper, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+				      0, (size_t)bytes, 0, NULL, NULL, &code);
 
 	if (code != CL_SUCCESS)
 		return yk_gpu_fail(&d->gpu, "clEnqueueMapBuffer", code);
@@ -40,8 +40,8 @@ static int map(struct yk_cl_device *d, cl_mem mem, uint64_t bytes, void **host)
 	return 0;
 }
 
-int yk_cl_buffer_new(struct yk_gpu_device *device, int kind, uint64_t bytes, const void *data, void **buffer,
-		     void **host)
+int yk_cl_buffer_new(struct yk_gpu_device *device, int kind, uint64_t bytes,
+		     const void *data, void **buffer, void **host)
 {
 	struct yk_cl_device *d = yk_cl_of(device);
 	cl_mem_flags flags = CL_MEM_READ_WRITE;
@@ -58,7 +58,8 @@ int yk_cl_buffer_new(struct yk_gpu_device *device, int kind, uint64_t bytes, con
 		own = large_pages(bytes);
 	if (own)
 		flags |= CL_MEM_USE_HOST_PTR;
-	cl_mem mem = clCreateBuffer(d->context, flags, (size_t)bytes, own ? own : (void *)(uintptr_t)data, &code);
+	cl_mem mem = clCreateBuffer(d->context, flags, (size_t)bytes,
+				    own ? own : (void *)(uintptr_t)data, &code);
 	if (code != CL_SUCCESS) {
 		free(own);
 		return yk_gpu_fail(device, "clCreateBuffer", code);
@@ -76,10 +77,12 @@ int yk_cl_buffer_new(struct yk_gpu_device *device, int kind, uint64_t bytes, con
 	return 0;
 }
 
-int yk_cl_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t bytes, void **buffer)
+int yk_cl_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t bytes,
+		      void **buffer)
 {
 	cl_int code;
-	cl_mem mem = clCreateBuffer(yk_cl_of(device)->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, (size_t)bytes,
+	cl_mem mem = clCreateBuffer(yk_cl_of(device)->context,
+				    CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, (size_t)bytes,
 				    memory, &code);
 
 	if (code != CL_SUCCESS)
@@ -91,35 +94,41 @@ int yk_cl_buffer_wrap(struct yk_gpu_device *device, void *memory, uint64_t bytes
 void yk_cl_buffer_free(struct yk_gpu_device *device, void *buffer, void *host)
 {
 	if (host) {
-		clEnqueueUnmapMemObject(yk_cl_of(device)->helper, buffer, host, 0, NULL, NULL);
+		clEnqueueUnmapMemObject(yk_cl_of(device)->helper, buffer, host, 0, NULL,
+					NULL);
 		clFinish(yk_cl_of(device)->helper);
 	}
 	clReleaseMemObject(buffer);
 }
 
-int yk_cl_put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from, uint64_t bytes)
+int yk_cl_put(struct yk_gpu_queue *q, void *buffer, uint64_t offset, const void *from,
+	      uint64_t bytes)
 {
 	return yk_gpu_check(q->device, "clEnqueueWriteBuffer",
-			    clEnqueueWriteBuffer(q->queue, buffer, CL_FALSE, offset, bytes, from, 0, NULL, NULL));
+			    clEnqueueWriteBuffer(q->queue, buffer, CL_FALSE, offset,
+						 bytes, from, 0, NULL, NULL));
 }
 
-int yk_cl_get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to, uint64_t bytes)
+int yk_cl_get(struct yk_gpu_queue *q, void *buffer, uint64_t offset, void *to,
+	      uint64_t bytes)
 {
 	return yk_gpu_check(q->device, "clEnqueueReadBuffer",
-			    clEnqueueReadBuffer(q->queue, buffer, CL_FALSE, offset, bytes, to, 0, NULL, NULL));
+			    clEnqueueReadBuffer(q->queue, buffer, CL_FALSE, offset, bytes,
+						to, 0, NULL, NULL));
 }
 
-int yk_cl_copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-	       uint64_t bytes)
+int yk_cl_copy(struct yk_gpu_queue *q, void *to, uint64_t to_offset, void *from,
+	       uint64_t from_offset, uint64_t bytes)
 {
 	return yk_gpu_check(q->device, "clEnqueueCopyBuffer",
-			    clEnqueueCopyBuffer(q->queue, from, to, from_offset, to_offset, bytes, 0, NULL, NULL));
+			    clEnqueueCopyBuffer(q->queue, from, to, from_offset,
+						to_offset, bytes, 0, NULL, NULL));
 }
 
-int yk_cl_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-	       uint32_t pattern_bytes)
+int yk_cl_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64_t bytes,
+	       const void *pattern, uint32_t pattern_bytes)
 {
 	return yk_gpu_check(q->device, "clEnqueueFillBuffer",
-			    clEnqueueFillBuffer(q->queue, buffer, pattern, pattern_bytes, offset, bytes, 0, NULL,
-						NULL));
+			    clEnqueueFillBuffer(q->queue, buffer, pattern, pattern_bytes,
+						offset, bytes, 0, NULL, NULL));
 }

@@ -46,16 +46,19 @@ void yk_cl_build_unlock(int lock);
 
 // ---- memory.c ----
 
-int yk_cl_buffer_new(struct yk_gpu_device *, int kind, uint64_t bytes, const void *data, void **buffer,
-		     void **host);
-int yk_cl_buffer_wrap(struct yk_gpu_device *, void *memory, uint64_t bytes, void **buffer);
+int yk_cl_buffer_new(struct yk_gpu_device *, int kind, uint64_t bytes, const void *data,
+		     void **buffer, void **host);
+int yk_cl_buffer_wrap(struct yk_gpu_device *, void *memory, uint64_t bytes,
+		      void **buffer);
 void yk_cl_buffer_free(struct yk_gpu_device *, void *buffer, void *host);
-int yk_cl_put(struct yk_gpu_queue *, void *buffer, uint64_t offset, const void *from, uint64_t bytes);
-int yk_cl_get(struct yk_gpu_queue *, void *buffer, uint64_t offset, void *to, uint64_t bytes);
-int yk_cl_copy(struct yk_gpu_queue *, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
-	       uint64_t bytes);
-int yk_cl_fill(struct yk_gpu_queue *, void *buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-	       uint32_t pattern_bytes);
+int yk_cl_put(struct yk_gpu_queue *, void *buffer, uint64_t offset, const void *from,
+	      uint64_t bytes);
+int yk_cl_get(struct yk_gpu_queue *, void *buffer, uint64_t offset, void *to,
+	      uint64_t bytes);
+int yk_cl_copy(struct yk_gpu_queue *, void *to, uint64_t to_offset, void *from,
+	       uint64_t from_offset, uint64_t bytes);
+int yk_cl_fill(struct yk_gpu_queue *, void *buffer, uint64_t offset, uint64_t bytes,
+	       const void *pattern, uint32_t pattern_bytes);
 
 // ---- queue.c ----
 
@@ -68,20 +71,25 @@ void yk_cl_event_free(void *event);
 int yk_cl_after(struct yk_gpu_queue *, struct yk_gpu_event *);
 int yk_cl_status(struct yk_gpu_event *);
 int yk_cl_wait(struct yk_gpu_event *);
-int yk_cl_elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to, uint64_t *nanoseconds);
+int yk_cl_elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to,
+		  uint64_t *nanoseconds);
 
 // ---- program.c ----
 
-int yk_cl_build(struct yk_gpu_device *, const char *text, const char *options, const char *kernel, void **program);
-int yk_cl_load(struct yk_gpu_device *, const void *binary, size_t bytes, const char *options, void **program);
+int yk_cl_build(struct yk_gpu_device *, const char *text, const char *options,
+		const char *kernel, void **program);
+int yk_cl_load(struct yk_gpu_device *, const void *binary, size_t bytes,
+	       const char *options, void **program);
 void *yk_cl_binary(struct yk_gpu_device *, void *program, size_t *bytes);
 void yk_cl_program_free(void *program);
-int yk_cl_kernel_new(struct yk_gpu_device *, void *program, const char *name, void **kernel);
+int yk_cl_kernel_new(struct yk_gpu_device *, void *program, const char *name,
+		     void **kernel);
 void yk_cl_kernel_free(void *kernel);
 size_t yk_cl_kernel_group(struct yk_gpu_device *, void *kernel);
 uint32_t yk_cl_kernel_params(void *kernel);
 int yk_cl_arg(void *kernel, uint32_t index, size_t bytes, const void *value);
-int yk_cl_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items, const size_t *group);
+int yk_cl_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items,
+		 const size_t *group);
 
 // ---- contract_clblast.c ----
 

@@ -8,25 +8,27 @@
 
 #define MAX_LOG (64u << 20)
 
-static int build_failed(struct yk_cl_device *d, cl_program program, const char *options, const char *kernel,
-			cl_int code)
+static int build_failed(struct yk_cl_device *d, cl_program program, const char *options,
+			const char *kernel, cl_int code)
 {
 	size_t bytes = 0;
 	char *text = NULL;
 
 	if (code != CL_BUILD_PROGRAM_FAILURE && code != CL_INVALID_BUILD_OPTIONS)
 		return yk_gpu_fail(&d->gpu, "clBuildProgram", code);
-	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) == CL_SUCCESS && bytes &&
-	    bytes < MAX_LOG && (text = calloc(1, bytes + 1)))
-		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text, NULL);
+	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL,
+				  &bytes) == CL_SUCCESS &&
+	    bytes && bytes < MAX_LOG && (text = calloc(1, bytes + 1)))
+		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
+				      NULL);
 	int err = yk_gpu_build_failed(&d->gpu, "clBuildProgram", code, kernel, options,
 				      text && *text ? text : "no log");
 	free(text);
 	return err;
 }
 
-int yk_cl_build(struct yk_gpu_device *device, const char *text, const char *options, const char *kernel,
-		void **program)
+int yk_cl_build(struct yk_gpu_device *device, const char *text, const char *options,
+		const char *kernel, void **program)
 {
 	struct yk_cl_device *d = yk_cl_of(device);
 	cl_int code;
@@ -44,12 +46,14 @@ int yk_cl_build(struct yk_gpu_device *device, const char *text, const char *opti
 	return 0;
 }
 
-int yk_cl_load(struct yk_gpu_device *device, const void *binary, size_t bytes, const char *options, void **program)
+int yk_cl_load(struct yk_gpu_device *device, const void *binary, size_t bytes,
+	       const char *options, void **program)
 {
 	struct yk_cl_device *d = yk_cl_of(device);
 	const unsigned char *data = binary;
 	cl_int status, code;
-	cl_program p = clCreateProgramWithBinary(d->context, 1, &d->id, &bytes, &data, &status, &code);
+	cl_program p = clCreateProgramWithBinary(d->context, 1, &d->id, &bytes, &data,
+						 &status, &code);
 
 	if (code != CL_SUCCESS)
 		return YOKE_EDEVICE;
@@ -66,10 +70,12 @@ void *yk_cl_binary(struct yk_gpu_device *device, void *program, size_t *bytes)
 	unsigned char *data;
 
 	(void)device;
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) != CL_SUCCESS || !*bytes ||
-	    !(data = malloc(*bytes)))
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
+			     NULL) != CL_SUCCESS ||
+	    !*bytes || !(data = malloc(*bytes)))
 		return NULL;
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) == CL_SUCCESS)
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+	    CL_SUCCESS)
 		return data;
 	free(data);
 	return NULL;
@@ -80,7 +86,8 @@ void yk_cl_program_free(void *program)
 	clReleaseProgram(program);
 }
 
-int yk_cl_kernel_new(struct yk_gpu_device *device, void *program, const char *name, void **kernel)
+int yk_cl_kernel_new(struct yk_gpu_device *device, void *program, const char *name,
+		     void **kernel)
 {
 	cl_int code;
 	cl_kernel k = clCreateKernel(program, name, &code);
@@ -102,7 +109,8 @@ size_t yk_cl_kernel_group(struct yk_gpu_device *device, void *kernel)
 {
 	size_t group = 0;
 
-	clGetKernelWorkGroupInfo(kernel, yk_cl_of(device)->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof group, &group, NULL);
+	clGetKernelWorkGroupInfo(kernel, yk_cl_of(device)->id, CL_KERNEL_WORK_GROUP_SIZE,
+				 sizeof group, &group, NULL);
 	return group;
 }
 
@@ -119,7 +127,9 @@ int yk_cl_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	return clSetKernelArg(kernel, index, bytes, value);
 }
 
-int yk_cl_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
+int yk_cl_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items,
+		 const size_t *group)
 {
-	return clEnqueueNDRangeKernel(q->queue, kernel, dims, NULL, items, group, 0, NULL, NULL);
+	return clEnqueueNDRangeKernel(q->queue, kernel, dims, NULL, items, group, 0, NULL,
+				      NULL);
 }

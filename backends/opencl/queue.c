@@ -8,7 +8,8 @@ int yk_cl_queue_new(struct yk_gpu_device *device, bool profiled, void **queue)
 {
 	struct yk_cl_device *d = yk_cl_of(device);
 	cl_int code;
-	cl_command_queue q = clCreateCommandQueue(d->context, d->id, profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+	cl_command_queue q = clCreateCommandQueue(
+		d->context, d->id, profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
 
 	if (code != CL_SUCCESS)
 		return yk_gpu_fail(device, "clCreateCommandQueue", code);
@@ -51,7 +52,8 @@ void yk_cl_event_free(void *event)
 int yk_cl_status(struct yk_gpu_event *e)
 {
 	cl_int status = CL_QUEUED;
-	cl_int code = clGetEventInfo(e->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+	cl_int code = clGetEventInfo(e->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+				     sizeof status, &status, NULL);
 
 	if (code != CL_SUCCESS)
 		return yk_gpu_fail(e->queue->device, "clGetEventInfo", code);
@@ -115,10 +117,12 @@ int yk_cl_after(struct yk_gpu_queue *q, struct yk_gpu_event *e)
 static int end_of(struct yk_gpu_event *e, cl_ulong *ns)
 {
 	return yk_gpu_check(e->queue->device, "clGetEventProfilingInfo",
-			    clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END, sizeof *ns, ns, NULL));
+			    clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END,
+						    sizeof *ns, ns, NULL));
 }
 
-int yk_cl_elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to, uint64_t *nanoseconds)
+int yk_cl_elapsed(struct yk_gpu_event *from, struct yk_gpu_event *to,
+		  uint64_t *nanoseconds)
 {
 	cl_ulong start, end;
 	int err = end_of(from, &start);
