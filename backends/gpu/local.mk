@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The launch layer of backends for GPUs: each module over it has a copy of its own.
+# The launch layer of backends for GPUs: each module over it has a copy of its own, and its test.
 if OPENCL
 noinst_LTLIBRARIES += libgpu.la
+else
+check_LTLIBRARIES += libgpu.la
 endif
 libgpu_la_SOURCES = $(gpu_sources)
 
