@@ -21,7 +21,7 @@
 
 #include "yoke.h"
 
-enum { LAYERS = 40, ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 4096 };
+enum { LAYERS = 40, ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 1 << 14 };
 
 // ---- the driver's calls ----
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: what its directions share; behind half.cl, vexp.cl, rows.cl and philox.cl.
+// Attention: what its directions share.
 // Reference: kern_attention*.c of the CPU backend.  q o [B,T,H,D], k v [B,S,G,D], lse [B,H,T].
 //
 // One side, queries or keys, lies along the lanes of vectors, head elements and the other side along
@@ -7,6 +7,9 @@
 // where there is nothing.  So sums over the other side need no sums across lanes, and a lane is a
 // row of the result.  A group holds TILE lanes, an item LANES of them in NV vectors: 1 where a
 // group is items of a GPU, 32 where a group is one item with 16-wide vectors.
+#include "rows.cl"
+#include "philox.cl"
+
 #ifndef HEAD // D rounded up, a multiple of 16
 #define HEAD 64
 #endif

@@ -2,13 +2,15 @@
 // Attention backward: probabilities are computed again from lse, block by block (Dao et al. 2022).
 // With P = exp(S - lse), M the dropout's factors, r_t = sum_d g_td o_td:
 // dv = (P M)' g, dP = M (g v'), dS = P (dP - r), dq = scale dS k, dk = scale dS' q.
-// Behind attention.cl.  Reference: kern_attention_back.c of the CPU backend.
+// Reference: kern_attention_back.c of the CPU backend.
 //
 // attention_sums: r [B,H,T], SUM_ROWS of them a group.
 // attention_back_keys: keys lie along the lanes; dk and dv are the lanes' own.  Groups: a tile of
 // keys of one head of k and v each; with WITH_DQ all tiles of a head, one after the other, and dq
 // comes along, summed over tiles in f32: in place, or, for halves, in the workspace behind r.
 // attention_back_queries: queries lie along the lanes, for dq.  Groups: a tile of queries each.
+#include "attention.cl"
+
 #ifndef WITH_DQ // one item a group
 #define WITH_DQ 0
 #endif

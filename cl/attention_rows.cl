@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward for few queries (a token is generated from a cache of keys): head elements lie
-// along the lanes, and each query goes through the keys by itself.  Behind attention.cl.
+// along the lanes, and each query goes through the keys by itself.
 // Reference: kern_attention_row.c of the CPU backend.
 // attention_rows: groups of PART keys and one query of one head.  Where a query has several parts,
 // the workspace gets (B H T, parts, 2 + D): maximum, sum, output not divided by the sum; and
 // attention_join, a group a query, joins them in order.
+#include "attention.cl"
+
 #ifndef PART
 #define PART 512
 #endif

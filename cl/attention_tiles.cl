@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward: softmax(scale q k' + mask) v by blocks of keys; with a running maximum and sum
 // no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).  Queries lie along the
-// lanes.  Behind attention.cl.  Reference: kern_attention.c of the CPU backend.
+// lanes.  Reference: kern_attention.c of the CPU backend.
 // Groups: a tile of queries of one head each.
+#include "attention.cl"
 
 struct running {
 	VEC most[NV], sum[NV];

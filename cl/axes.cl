@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of several tensors found by one walk over common axes: rows are counted through, the
-// last axis is walked along.  The host half is axes.c of the OpenCL backend.
+// last axis is walked along.  The host half is axes.c of backends/gpu.
 // WIDE_INDEX: there are more rows than 31 bits count.
+#include "prologue.h"
+
 #ifdef WIDE_INDEX
 #define INDEX ulong
 #else

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction for CPU drivers where the problem is small: one launch, no workspace.  Behind
-// contract_op.cl, whose problem it solves, for K up to K_MOST.
+// Contraction for CPU drivers where the problem is small: one launch, no workspace, for K up
+// to K_MOST.
 //
 // A group (one item, no barriers) converts a panel of NV * VEC_WIDTH columns of b into local
 // memory and multiplies cut[0] rows of a with it, MR at a time, read where they lie.  Each
 // element is one sum over k in ascending order.
 // Groups: (panels of columns, pieces of rows, leading index).
+#include "contract_op.cl"
+
 #ifndef MR // rows; vectors in a row of a tile
 #define MR 12
 #define NV 2

@@ -6,6 +6,8 @@
 // is DTYPE, or 1 for f16 and bf16.  With MAP_PARAMS defined, the text
 // before this one has map_store, which takes each rounded product in place of y.
 // Reference: kern_contract.c of the CPU backend.
+#include "half.cl"
+
 #ifndef DTYPE
 #define DTYPE 1
 #endif

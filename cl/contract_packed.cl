@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction for CPU drivers: panels of both operands packed in f32, then tiles of MR x NV
 // vectors of sums in registers.  One item a group and no barriers, since such drivers run a
-// group as one loop.  Behind contract_op.cl, whose problem it solves.
+// group as one loop.
 //
 // The workspace holds, for each leading index, panels of MR rows of a as [panel][k][MR], then
 // panels of NR columns of b as [panel][k][NR], with zeros beyond the matrix.  A block of
 // cut[0] x cut[1] panels is a group of contract_packed; a panel of b stays in the second-level
 // cache while those of a pass.  Each element is one sum over k in ascending order, so how the
 // blocks are cut changes no bit.
+#include "contract_op.cl"
+
 #ifndef MR // rows; vectors in a row of a tile
 #define MR 12
 #define NV 2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction with few rows (vector times matrix, M up to 16): reads b once.  Behind
-// contract_op.cl, whose problem it solves, for M up to ROWS (contract_rows_t: any M).
+// Contraction with few rows (vector times matrix, M up to 16): reads b once, for M up to ROWS
+// (contract_rows_t: any M).
 //
 // contract_rows_n takes dense rows of b: an item sums NV vectors of columns for every row of a,
 // over each SLICES-th k; the slices' sums are added in ascending order.
@@ -9,6 +9,8 @@
 // computes NC columns, its items and their lanes take every so-manieth k; lanes are added in the
 // order of VEC_SUM, items in that of a tree.
 // On CPU drivers a group is one item.
+#include "contract_op.cl"
+
 #ifndef ROWS
 #define ROWS 1
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction of any strides and dtype.  Behind contract_op.cl, whose problem it solves; with
-// VEC_WIDTH 1 the sums have its type ACC.
+// Contraction of any strides and dtype; with VEC_WIDTH 1 the sums have the type ACC.
 //
 // A work group computes a block of BM x BN elements of y; along K it goes in steps of BK:
 // its items load both blocks into local memory, zeros where the matrices end, then each
 // item computes TM rows of TN sums, that lie WG_M and WG_N apart so that neighbouring items
 // write neighbours.  Each element is one sum over k in ascending order, whatever the parameters.
 // Groups: (ceil(N / BN), ceil(M / BM), leading index).
+#include "contract_op.cl"
+
 #ifndef WG_M // items along rows, along columns
 #define WG_M 16
 #define WG_N 16

@@ -2,6 +2,8 @@
 // Does the device convert f16 as half.cl (compiled with NATIVE_F16=0) does?  One item for each value h of
 // f16: 1 where h itself, and f32 at, below, between and above h and the value after it, are the same
 // bits both ways, NaN being NaN.
+#include "half.cl"
+
 FN bool same_f32(float a, float b)
 {
 	return AS_UINT(a) == AS_UINT(b) || (a != a && b != b);

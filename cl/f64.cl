@@ -2,6 +2,8 @@
 // Does the device compute in f64?  One item: results that need all 53 bits, subnormals and the whole
 // range of the exponent, which the host compares with its own bit by bit.
 // Inputs x[0..3], results x[4..13].
+#include "prologue.h"
+
 KERNEL void f64_results(GLOBAL double *x)
 {
 	double a = x[0], b = x[1], tiny = x[2], big = x[3];

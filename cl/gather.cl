@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // GATHER, GATHER_ALONG and CHECK: y's element is x's that an index names, or x's own.  References:
-// kern_gather.c, kern_along.c, kern_check.c of the CPU backend.  Behind axes.cl and report.cl.
+// kern_gather.c, kern_along.c, kern_check.c of the CPU backend.
 //
 // Tensors of the axes: 0 y, 1 x (0 along what the index replaces), 2 the indices, 3 the position
 // that is reported.  An item computes a block of block_rows x block_cols elements: one element on
 // a GPU.  What an index out of range names stays as it is.
 // MODE 0: an index a row, 1: an index an element, 2: no index; FINITE is what all bits of the
 // exponent are, and an element that has them is reported.
+#include "axes.cl"
+#include "report.cl"
+
 #ifndef MODE
 #define MODE 0
 #endif

@@ -2,6 +2,7 @@
 // f16 and bf16 as bits: values are held in f32, rounded to nearest even, and stored as 16
 // bits. Integer arithmetic only, so that devices which flush subnormals give the same
 // bits.  NaN stays NaN.
+#include "prologue.h"
 
 // clang for an x86 that converts in one instruction.  (vload_half may be a library's.)
 #if defined __F16C__ && defined __has_builtin

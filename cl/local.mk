@@ -19,6 +19,8 @@ cl_files = \
 	cl/gather.cl \
 	cl/half.cl \
 	cl/list.cl \
+	cl/list_map.cl \
+	cl/list_reduce.cl \
 	cl/map.cl \
 	cl/map_int.cl \
 	cl/map_real.cl \

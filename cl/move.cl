@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MOVE, and the copies of SLICE_AT and SLICE_UPDATE_AT: y = x, element by element, as bits.  Reference:
-// kern_move.c and kern_slice_at.c of the CPU backend.  Behind axes.cl and report.cl.
+// kern_move.c and kern_slice_at.c of the CPU backend.
 //
 // Tensors of the axes: 0 y, 1 x.  Under SHIFT a part of one tensor begins where move_start left a
 // number of elements: of y (1) or of x (2); nothing is copied when that complained.
@@ -9,6 +9,9 @@
 //               TILE x TILE, by way of local memory if it has more than one item, else in squares
 // Under STREAMS y is huge, its lines are aligned and written past the caches; x is dense along the
 // last axis, or along the one before it.
+#include "axes.cl"
+#include "report.cl"
+
 #ifndef SHIFT
 #define SHIFT 0
 #endif

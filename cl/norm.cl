@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm (Ba et al. 2016), RMS norm (Zhang and Sennrich 2019) and their gradients over rows;
-// behind half.cl, vexp.cl and rows.cl.  RMS norm is layer norm whose mean is 0.
+// Layer norm (Ba et al. 2016), RMS norm (Zhang and Sennrich 2019) and their gradients over rows.
+// RMS norm is layer norm whose mean is 0.
 // Reference: kern_norm.c of the CPU backend.  y may be x, dx may be x or g.
 // Groups: pieces of `each` rows.  dw and db: sums over the rows of a group in the workspace, then over
 // the groups in order; so there are as many groups as shapes say.
+#include "rows.cl"
+
 #define HAS_W 1
 #define HAS_B 2
 #define HAS_MEAN 4

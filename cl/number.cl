@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of one dtype in memory, and what is added and multiplied of them.  Behind half.cl.
+// Numbers of one dtype in memory, and what is added and multiplied of them.
 // DTYPE is as yoke-plugin.h counts, no bool; integers wrap and are held unsigned.  WIDE_ACC: ACC is f64
 // (under USE_F64) for floating types and has 64 bits for integers.
+#include "half.cl"
+
 #ifndef DTYPE
 #define DTYPE 1
 #endif

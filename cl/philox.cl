@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox 4x32-10 (Salmon et al. 2011): the random bits of one element.  Counter words 0-1
 // are index / 4, words 2-3 the step; the lane is index mod 4.
+#include "prologue.h"
 
 // The bits of the elements 4 n .. 4 n + 3.
 FN void rand_four(ulong n, long key, long step, uint *to)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // REDUCE around a generated map_load: sum, product, maximum, minimum, or the place of the first
-// maximum or minimum; behind reduction.cl.  Reference: kern_reduce.c of the CPU backend.
+// maximum or minimum.  Reference: kern_reduce.c of the CPU backend.
 //
 // An output (r, c) is the reduction of the elements n = q * j_count + j.  Those are cut into
 // segments by shape alone, not by how axes merge, so that a map in front changes no bit; where there
@@ -9,6 +9,7 @@
 //                     along j, or under COLUMNS along c, `tile` columns together
 //   more              a group takes one segment of one output, its items side by side along j;
 //                     under COLUMNS an item takes a segment of the column GLOBAL_ID(0)
+#include "reduction.cl"
 
 // Where accumulator number i of the workspace lies; places behind all values.
 #define PART(i) ((GLOBAL ACC *)(work + work_at))[i]

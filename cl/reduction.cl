@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions: what cl/reduce.cl and cl/list.cl share, behind a generated map_load.  Sums go through
+// Reductions: what reduce.cl and list_reduce.cl share, behind a generated map_load.  Sums go through
 // levels of at most DEPTH, so that errors stay small.
 #ifndef KIND // SUM 1, MAX 2, MIN 3, PROD 4, ARGMAX 5, ARGMIN 6
 #define KIND 1

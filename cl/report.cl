@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports: how a kernel says that it met a value which its op refuses.  The host half is report.c of
-// the OpenCL backend.
+// backends/gpu.
+#include "prologue.h"
+
 struct report {
 	uint first, unused; // the least position; all bits set: no complaint
 	long value, most;       // of a kernel's one item, where there is but one

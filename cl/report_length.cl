@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lengths on the device that an op takes, `count` of them `step` apart: the first that is not in 0..most
-// is reported.  One item.  Behind report.cl.
+// is reported.  One item.
+#include "report.cl"
+
 KERNEL void report_length(GLOBAL const uchar *from, ulong from_at, long count, long step,
 	long most REPORT_PARAMS)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions (Su et al. 2021): x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin,
-// x1 cos + x0 sin), x0 and x1 the halves of the last axis; y may be x.  Behind half.cl, vexp.cl and rows.cl.
+// x1 cos + x0 sin), x0 and x1 the halves of the last axis; y may be x.
 // Definition: rows_rope.c.
 // Groups: pieces of `each` rows of D elements.
+#include "rows.cl"
 
 struct rope_args {
 	struct rows x, y, cosine, sine;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: what the texts of named ops share.  Behind half.cl and vexp.cl.
+// Rows: what the texts of named ops share.
 // A row is the last axis of a tensor and lies dense; the outer axes, merged where they follow each
 // other, are counted through.  A group of ITEMS items works on a row together, each on vectors that
 // lie ITEMS vectors apart: one item where the driver runs a group as a loop, a tree in local
 // memory elsewhere.  Values are f32 in registers whatever STORE says they are in memory.
+#include "half.cl"
+#include "vexp.cl"
+
 #ifndef ITEMS // of a group, a power of two
 #define ITEMS 64
 #endif

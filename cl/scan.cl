@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCAN: running sums, or products under PROD, along one axis.  Reference: kern_scan.c of the CPU
-// backend.  Behind half.cl, number.cl and axes.cl.
+// backend.
 //
 // Lines are independent.  A long axis is cut into segments by shape alone: scan with write 0 leaves
 // each segment's total in the workspace, with write 1 it begins with those before it.  An item
 // runs through a segment of up to TILE lines side by side, which are `tile` columns of the axes;
 // tensors of these: 0 y, 1 x.  Items: tiles of columns times segments, rows.
+#include "number.cl"
+#include "axes.cl"
+
 #ifndef TILE
 #define TILE 1
 #endif

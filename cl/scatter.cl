@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCATTER_ADD: y is x, or zeros, with v's rows added where indices say.  Reference:
-// kern_gather_add.c of the CPU backend.  Behind axes.cl and report.cl.
+// kern_gather_add.c of the CPU backend.
 //
 // First the positions of each row of y are listed in order, row n's behind row n-1's
 // (scatter_list.cl), then each row has one owner, who adds in that order (scatter_add.cl): no
 // atomics on what is summed.  Nothing is written to y when an index is refused.
+#include "axes.cl"
+#include "report.cl"
 
 // Rows of the axes: the positions, in order; tensors 0 the indices, 1 where v's row begins.
 struct scatter {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCATTER_ADD, the sums: an item has block_cols x block_rows of y.  Behind half.cl, number.cl and
-// scatter.cl.
+// SCATTER_ADD, the sums: an item has block_cols x block_rows of y.
+#include "number.cl"
+#include "scatter.cl"
+
 #ifndef COLUMNS // of a row that an item sums at a time
 #define COLUMNS 1
 #endif

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCATTER_ADD_ALONG: y is x, or zeros, with values added where indices along one axis say.  Reference:
-// kern_along.c of the CPU backend.  Behind half.cl, number.cl, axes.cl and report.cl.
+// kern_along.c of the CPU backend.
 //
 // scatter_check looks at all indices; then scatter_along has an item a line of y along the axis,
 // or block_cols x block_rows of them, and adds in the order of the positions.  Nothing is written
 // to y when an index is refused.
+#include "number.cl"
+#include "axes.cl"
+#include "report.cl"
+
 #ifdef WIDE_IDS // the dtype of indices
 typedef long id;
 #else

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCATTER_ADD, the lists of positions: by scatter_list, one item, where a group runs as a loop;
 // elsewhere by scatter_count, scatter_ends, scatter_place and scatter_order, of which the second is one
-// group.  Behind scatter.cl.
+// group.
+#include "scatter.cl"
+
 #ifndef ITEMS // of the group of scatter_ends
 #define ITEMS 1
 #endif

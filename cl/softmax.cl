@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, its logarithm, and their gradients, over rows; behind half.cl, vexp.cl and rows.cl.
+// Softmax, its logarithm, and their gradients, over rows.
 // Reference: kern_softmax.c of the CPU backend.  y may be x, dx may be y or g.
 // Groups: pieces of `each` rows.
+#include "rows.cl"
+
 #ifndef KEEP // floats of a row whose exponentials stay in local memory
 #define KEEP 4096
 #endif

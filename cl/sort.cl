@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SORT: the k first of each row in order, stable, NaN last; values and positions.  Reference:
-// kern_sort.c of the CPU backend.  Behind axes.cl.
+// kern_sort.c of the CPU backend.
 //
 // Elements become unsigned keys that compare as they do: -0 is 0, NaN is the last in either
 // direction.  Rows of the axes; tensors 0 values, 1 positions, 2 x.
@@ -9,6 +9,8 @@
 // more:    keys and positions in the workspace, rows of `padded`, sorted by Batcher's bitonic
 //          network: sort_keys, sort_local in blocks of 2 ITEMS in local memory, sort_step
 //          beyond them, sort_take.  Equal keys are told apart by their positions.
+#include "axes.cl"
+
 #ifndef ITEMS // of a group, a power of two
 #define ITEMS 1
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // e^x of vectors, x <= 0: the driver's of single floats; of wider vectors a formula within 1 ulp that
 // may be 0 below -87, where e^x is under 2^-125.  Reference: v_exp of vfun.h of the CPU backend.
+#include "prologue.h"
 
 // Each of n <= 4 vectors, n a constant, through each step together: a processor sees too few
 // instructions at once to overlap vectors that come one after the other.

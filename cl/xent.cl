@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross entropy of logits [N,V] with ids [N], mean over the ids that are not ignored, and its
-// gradient; behind half.cl, vexp.cl, rows.cl and report.cl.  Reference: kern_xent.c of the CPU backend.  dlogits may be
+// gradient.  Reference: kern_xent.c of the CPU backend.  dlogits may be
 // logits.  An id outside 0 .. V-1 is reported, and makes its loss, and so the mean, and its gradient
 // NaN; nothing is read by it.
 // xent_rows and xent_back: groups take pieces of `each` rows; xent_mean and xent_scale are one group.
+#include "rows.cl"
+#include "report.cl"
 
 struct xent_args {
 	struct rows x, out;

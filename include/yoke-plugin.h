@@ -284,7 +284,7 @@ enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
 // element (ulong), then each attribute (8 bytes: long or double).  A backend takes texts of its dialect.
 struct yoke_source {
 	uint32_t size, dialect;
-	const char *text, *entry; // the text is complete: nothing is put in front of it
+	const char *text, *entry; // nothing is put in front of the text, which may include as in kernel_source
 	uint64_t hash;            // of dialect, text and entry: equal ones have equal hashes
 	uint64_t global[3];       // work items, at least 1 along each axis, multiples of local
 	uint64_t local[3];        // of a group; all 0: as the backend likes
@@ -374,7 +374,7 @@ struct yoke_map_arg {
 	uint64_t word;
 };
 
-// How what map_source writes for an op is told apart and called.  The axes of the iteration
+// How what kernel_source writes for an op is told apart and called.  The axes of the iteration
 // space (of a CONTRACT: of its result) are merged where all operands allow it, and elements are
 // found by
 //   MAP       (r, j): j along the last merged axis, r row major along those before it
@@ -401,12 +401,11 @@ struct yoke_host {
 	void (*error)(int code, const char *text);
 	// Declares a setting (static storage) and returns its value as text, valid for good.
 	const char *(*setting)(const struct yoke_setting *);
-	// The text of a kernel file of cl/ by name ("contract.cl"), or NULL.  Texts are those of the
-	// core that runs and change with it: modules that are built with it use them, others bring
-	// their own.
-	const char *(*kernel_text)(const char *name);
-	// The map program of an op as source, to which a backend appends its kernel: prologue and
-	// helpers of the dialect, then
+	// A program to compile: the map program of the op as functions, or nothing where op is NULL, and
+	// `text` behind them.  A line #include "NAME", whatever stands around it, is that file of cl/
+	// ("contract_op.cl"), each once, where it is named first; "prologue.h" is the dialect's, which they
+	// include.  The files are those of the core that runs and change with it: modules that are built
+	// with it use them, others bring their own.  The functions:
 	//   MAP       FN void map_at(ulong r, ulong j MAP_PARAMS): element (r, j) of every output
 	//   CONTRACT  FN void map_store(TYPE product, ulong r, ulong j MAP_PARAMS): the same;
 	//             product, rounded to its dtype, stands for input 0
@@ -425,14 +424,15 @@ struct yoke_host {
 	// and offset, ulong, by LIST_SEGMENT(k) and LIST_OFFSET(k) of the backend.  f16 and bf16 values are
 	// floats.  In the manner of snprintf: at most cap bytes with the closing NUL, returns the
 	// length without it, or a negative error (EUNSUPPORTED: an unknown instruction, one that is
-	// not defined for its dtype, more arguments than YOKE_MAP_MAX_ARGS).
-	// The text depends on the key of map_call only.  Compile without contraction of a*b+c.
-	int64_t (*map_source)(int dialect, const struct yoke_op *, char *to, size_t cap);
+	// not defined for its dtype, more arguments than YOKE_MAP_MAX_ARGS; and, which is said by
+	// then, a file that is not there, or that includes itself).
+	// The functions depend on the key of map_call only.  Compile without contraction of a*b+c.
+	int64_t (*kernel_source)(int dialect, const struct yoke_op *, const char *text, char *to, size_t cap);
 	// The cache of compiled kernels.  get copies at most cap bytes, returns the length or a
 	// negative error; put replaces.  Both may always fail.
 	int64_t (*cache_get)(const void *key, size_t key_bytes, void *to, size_t cap);
 	int (*cache_put)(const void *key, size_t key_bytes, const void *data, size_t bytes);
-	// Fills a call, whose size the caller has set; errors as map_source.  It follows from the op
+	// Fills a call, whose size the caller has set; errors as kernel_source.  It follows from the op
 	// as prepare sees it.
 	int (*map_call)(const struct yoke_op *, struct yoke_map_call *call);
 	// Adds to the counts that reports show: programs compiled from their text, programs

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The arrows between the rooms point down only, and a backend includes nothing but yoke-plugin.h.
+# The arrows between the rooms point down only, a backend includes nothing but yoke-plugin.h and perhaps
+# backends/gpu, and that knows no vendor.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 99
@@ -48,8 +49,8 @@ up_from_room()
 	done
 }
 
-# What lies in the backend's folder or one below it and what the system has is fine; what else the
-# project has is not.
+# What lies in the backend's folder or one below it, in backends/gpu, and what the system has is fine; what
+# else the project has is not.
 foreign_in_backend()
 {
 	files=$(find "$1" -name '*.[ch]')
@@ -60,11 +61,18 @@ foreign_in_backend()
 		esac
 		here=$(cd "${where%/*}" && cd "$(dirname "$path")" 2>/dev/null && pwd)
 		case $here/ in
-		"$PWD/$1"/*) [ ! -f "$here/${path##*/}" ] || continue ;;
+		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"
 	done
+}
+
+vendors_in_gpu()
+{
+	includes backends/gpu/*.[ch] | grep -i -e ' .*cl' -e ' .*cuda' -e ' .*nv' -e ' .*hip' | sed 's/ / includes /'
+	grep -nE '\b(cl_[a-z_]+|CL_[A-Z_]+|cl[A-Z][A-Za-z]+|cu[A-Z][A-Za-z]+|hip[A-Z][A-Za-z]+)\b' backends/gpu/*.[ch] |
+		grep -v '/\*\|//\|"' || :
 }
 
 foreign_in_abi()
@@ -82,5 +90,6 @@ for folder in backends/* plugins/*; do
 	[ ! -d "$folder" ] ||
 		verdict "$folder includes yoke-plugin.h and its own" "$(foreign_in_backend "$folder")"
 done
+verdict "backends/gpu knows no vendor" "$(vendors_in_gpu)"
 verdict "yoke-plugin.h includes stdint.h and stddef.h" "$(foreign_in_abi)"
 echo "1..$count"

@@ -228,7 +228,9 @@ static void services(void)
 	h->error(YOKE_EDEVICE, "line 1\nline 2");
 	ok(yoke_error_code() == YOKE_EDEVICE && !strcmp(yoke_error(), "line 1 line 2"), "one line");
 	yoke_error_clear();
-	ok(!h->kernel_text("no such file"), "no such kernel");
+	ok(h->kernel_source(YOKE_DIALECT_OPENCL, NULL, "#include \"no such file\"", NULL, 0) == YOKE_EUNSUPPORTED &&
+	   strstr(yoke_error(), "no such file"), "no such kernel: %s", yoke_error());
+	yoke_error_clear();
 }
 
 // ---- the cache ----

@@ -14,55 +14,73 @@ echo '__attribute__((global)) void f() {}' >"$text"
 clang $cuda "$text" 2>/dev/null || { echo '1..0 # SKIP no clang that compiles CUDA'; exit 0; }
 
 seen=
-# compiled "FILE .." "OPTIONS": one program
+# program FILE: with what it includes, each once
+program()
+{
+	awk -v cl="$cl" '
+	function put(name,    path, line, number) {
+		path = cl "/" (name == "prologue.h" ? "prologue_cuda.h" : name)
+		if (had[path]++)
+			return
+		print "#line 1 \"" name "\""
+		while ((getline line <path) > 0) {
+			number++
+			if (split(line, part, "\"") == 3 && part[1] == "#include ") {
+				put(part[2])
+				print "#line " number + 1 " \"" name "\""
+			} else
+				print line
+		}
+	}
+	BEGIN { put(ARGV[1]) }' "$1"
+}
+
+# compiled "FILE" "OPTIONS"
 compiled()
 {
-	for name in $1; do
-		seen="$seen $name"
-		echo "#line 1 \"$name\""
-		cat "$cl/$name"
-	done >"$text.body"
-	cat "${srcdir:-.}/tests/dialect.h" "$cl/prologue_cuda.h" "$text.body" >"$text"
+	program "$1" >"$text.body"
+	seen="$seen $(sed -n 's/^#line 1 "\(.*\)"/\1/p' "$text.body" | tr '\n' ' ')"
+	cat "${srcdir:-.}/tests/dialect.h" "$text.body" >"$text"
 	# shellcheck disable=SC2086
 	verdict "$1 $2" "$(clang $cuda $2 "$text" 2>&1 | head -n 20)"
 }
 
 for store in 0 1 2; do
 	for last in softmax norm rope; do
-		compiled "half.cl vexp.cl rows.cl $last.cl" "-DSTORE=$store"
+		compiled "$last.cl" "-DSTORE=$store"
 	done
-	compiled "half.cl vexp.cl rows.cl report.cl xent.cl" "-DSTORE=$store"
+	compiled xent.cl "-DSTORE=$store"
 	for last in attention_tiles attention_rows attention_back; do
-		compiled "half.cl vexp.cl rows.cl philox.cl attention.cl $last.cl" \
+		compiled "$last.cl" \
 			"-DSTORE=$store -DREGISTERS=1"
 	done
 done
 for last in norm rope; do
-	compiled "half.cl vexp.cl rows.cl $last.cl" '-DSTORE=2 -DBESIDE=0'
+	compiled "$last.cl" '-DSTORE=2 -DBESIDE=0'
 done
-compiled 'half.cl vexp.cl rows.cl philox.cl attention.cl attention_tiles.cl' '-DSTORE=1 -DBESIDE=0'
-compiled 'half.cl contract_op.cl contract_tiled.cl' '-DDTYPE=4 -DRESULT=1'
+compiled attention_tiles.cl '-DSTORE=1 -DBESIDE=0'
+compiled contract_tiled.cl '-DDTYPE=4 -DRESULT=1'
 for dtype in 1 3 4 7; do
-	compiled 'half.cl contract_op.cl contract_tiled.cl' "-DDTYPE=$dtype"
+	compiled contract_tiled.cl "-DDTYPE=$dtype"
 done
 for last in contract_direct contract_packed contract_rows; do
-	compiled "half.cl contract_op.cl $last.cl" ''
+	compiled "$last.cl" ''
 done
 for last in gather move; do
-	compiled "axes.cl report.cl $last.cl" ''
+	compiled "$last.cl" ''
 done
-compiled 'half.cl number.cl axes.cl scan.cl' ''
-compiled 'axes.cl sort.cl' ''
-compiled 'report.cl report_length.cl' ''
-compiled 'f64.cl' '-DUSE_F64'
-compiled 'half.cl f16.cl' '-DNATIVE_F16=0'
-compiled 'half.cl number.cl axes.cl scan.cl' '-DNATIVE_F16=1'
-compiled 'axes.cl report.cl scatter.cl scatter_list.cl' ''
-compiled 'half.cl number.cl axes.cl report.cl scatter.cl scatter_add.cl' ''
-compiled 'half.cl number.cl axes.cl report.cl scatter_along.cl' ''
+compiled scan.cl ''
+compiled sort.cl ''
+compiled report_length.cl ''
+compiled f64.cl '-DUSE_F64'
+compiled f16.cl '-DNATIVE_F16=0'
+compiled scan.cl '-DNATIVE_F16=1'
+compiled scatter_list.cl ''
+compiled scatter_add.cl ''
+compiled scatter_along.cl ''
 rm -f "$text" "$text.body"
 
-behind_maps='list.cl map.cl map_int.cl map_real.cl math.cl reduce.cl reduction.cl scan_map.cl'
+behind_maps='list.cl list_map.cl list_reduce.cl map.cl map_int.cl map_real.cl math.cl reduce.cl reduction.cl scan_map.cl'
 verdict 'no text was left out' "$(for file in "$cl"/*.cl; do
 	case " $seen $behind_maps " in
 	*" ${file##*/} "*) ;;

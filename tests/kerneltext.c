@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The embedded kernel texts are the files of cl/, byte for byte.
+// The embedded kernel texts are the files of cl/, byte for byte; programs have those that they include.
 #include "config.h"
 
 #include <dirent.h>
@@ -13,6 +13,67 @@ static bool is_text(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 	return dot && (!strcmp(dot, ".cl") || !strcmp(dot, ".h"));
+}
+
+// ---- programs ----
+
+static const char *some_text(const char *name)
+{
+	static const char *const texts[][2] = {
+		{ "prologue_opencl.h", "opencl\n" },
+		{ "prologue_cuda.h", "cuda\n" },
+		{ "a", "#include \"prologue.h\"\na\n" },
+		{ "b", "// b\n\t# include\t\"a\" // needed\nb" },
+		{ "c", "#include \"b\"\n#include \"a\"\nc\n" },
+		{ "itself", "#include \"itself\"\n" },
+		{ "one", "one\n#include \"two\"\n" },
+		{ "two", "two\n#include \"one\"\n" },
+		{ "lacks", "#include \"nothing\"\n" },
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (!strcmp(texts[i][0], name))
+			return texts[i][1];
+	return NULL;
+}
+
+static void test_programs(void)
+{
+	static const struct {
+		int dialect;
+		const char *text, *want;
+	} good[] = {
+		{ YOKE_DIALECT_OPENCL, "", "" },
+		{ YOKE_DIALECT_OPENCL, "x\n#include <a>\n//#include \"none\"\ny", "x\n#include <a>\n//#include \"none\"\ny" },
+		{ YOKE_DIALECT_OPENCL, "#include \"a\nx", "#include \"a\nx" },
+		{ YOKE_DIALECT_OPENCL, "#include \"a\"\nx\n", "opencl\na\nx\n" },
+		{ YOKE_DIALECT_CUDA, "x\n#include \"c\"\n#include \"b\"\nlast", "x\n// b\ncuda\na\nbc\nlast" },
+	};
+	static const struct {
+		const char *text, *says[2];
+	} bad[] = {
+		{ "#include \"nothing\"", { "\"nothing\"", "the program" } },
+		{ "#include \"lacks\"\n", { "\"nothing\"", "lacks" } },
+		{ "#include \"itself\"\n", { "\"itself\"", "itself" } },
+		{ "#include \"a\"\n#include \"one\"\n", { "\"one\"", "\"two\"" } },
+	};
+	char got[64];
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		for (size_t cap = 0; cap <= sizeof got; cap += sizeof got / 8) {
+			const size_t n = strlen(good[i].want), some = cap > n ? n : cap ? cap - 1 : 0;
+			memset(got, '#', sizeof got);
+			int64_t length = yk_kernel_source_of(some_text, good[i].dialect, NULL, good[i].text, got, cap);
+			ok(length == (int64_t)n && !memcmp(got, good[i].want, some) && (!cap || !got[some]) &&
+			   (cap == sizeof got || got[cap] == '#'), "program %zu in %zu bytes: %lld", i, cap,
+			   (long long)length);
+		}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		int64_t err = yk_kernel_source_of(some_text, YOKE_DIALECT_OPENCL, NULL, bad[i].text, got, sizeof got);
+		ok(err == YOKE_EUNSUPPORTED && strstr(yoke_error(), bad[i].says[0]) && strstr(yoke_error(), bad[i].says[1]),
+		   "bad program %zu: %s", i, yoke_error());
+		yoke_error_clear();
+	}
+	ok(yk_kernel_source(0, NULL, "", NULL, 0) == YOKE_EUNSUPPORTED, "no such dialect");
 }
 
 int main(void)
@@ -38,11 +99,16 @@ int main(void)
 		ok(got && want && strlen(got) == bytes && !memcmp(got, want, bytes),
 		   "%s, %zu bytes", entry->d_name, bytes);
 		free(want);
+		char line[300];
+		snprintf(line, sizeof line, "#include \"%s\"\n", entry->d_name);
+		ok(yk_kernel_source(YOKE_DIALECT_OPENCL, NULL, line, NULL, 0) > 0, "what %s includes is there %s",
+		   entry->d_name, yoke_error());
 		files++;
 	}
 	closedir(dir);
 	ok(files > 0, "%d files", files);
 	ok(!yk_kernel_text("none.cl"), "a name that is not there");
 	ok(!yk_kernel_text(""), "an empty name");
+	test_programs();
 	return done();
 }

@@ -49,6 +49,7 @@ test_programs = \
 	tests/hostile_model.t \
 	tests/kerneltext.t \
 	tests/large.t \
+	tests/gpu_layer.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -184,6 +185,8 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
+tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c

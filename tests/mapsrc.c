@@ -3,6 +3,7 @@
 // arguments.
 #include "config.h"
 
+#include "kernel/kerneltext.h"
 #include "kernel/mapsrc.h"
 #include "tap.h"
 
@@ -56,8 +57,7 @@ static int64_t source(const struct op *o, int which)
 {
 	calls[which].size = sizeof calls[which];
 	int err = yk_map_call(&o->op, &calls[which]);
-	return err ? err : yk_map_source(YOKE_DIALECT_OPENCL, &o->op, texts[which],
-					 sizeof texts[which]);
+	return err ? err : yk_map_source(&o->op, texts[which], sizeof texts[which]);
 }
 
 // Two ops: equal texts, as their keys say?
@@ -317,19 +317,18 @@ static void test_protocol(void)
 	make(&a, yoke_bf16, 1, dims);
 	int64_t n = source(&a, 0);
 	ok(n > 0 && (int64_t)strlen(texts[0]) == n, "length %d", (int)n);
-	ok(yk_map_source(YOKE_DIALECT_OPENCL, &a.op, NULL, 0) == n,
+	ok(yk_map_source(&a.op, NULL, 0) == n,
 	   "length without a buffer");
 	for (int64_t cap = 1; cap <= n + 1; cap += n / 3) {
 		memset(cut, '#', sizeof cut);
-		bool good = yk_map_source(YOKE_DIALECT_OPENCL, &a.op, cut,
-					  (size_t)cap) == n &&
+		bool good = yk_map_source(&a.op, cut, (size_t)cap) == n &&
 			    !memcmp(cut, texts[0], (size_t)cap - 1) && !cut[cap - 1] &&
 			    cut[cap] == '#';
 		ok(good, "%d bytes of room", (int)cap);
 	}
 	const char *core = strstr(texts[0], "#define MAP_PARAMS");
 	ok(core && strstr(core, "void map_at("), "parameters and a function are in it");
-	ok(yk_map_source(YOKE_DIALECT_CUDA, &a.op, cut, sizeof cut) > 0 &&
+	ok(yk_kernel_source(YOKE_DIALECT_CUDA, &a.op, "", cut, sizeof cut) > 0 &&
 		   strstr(cut, "__global__") && core &&
 		   !strcmp(strstr(cut, "#define MAP_PARAMS"), core),
 	   "dialects differ in their prologue only");

@@ -395,6 +395,7 @@ static void test_source(void)
 	} bad[] = {
 		{ "__kernel void add() { nonsense = 3; }", "add", "nonsense", 0 },
 		{ good, "sum", "sum", 0 },
+		{ "#include \"none.cl\"\n", "add", "refused", 0 },
 		{ "__kernel void add(__global uchar *y, ulong y0) {}", "add", "2 parameters", 0 },
 		{ "__kernel void add(__global uchar *y, ulong y0, int by) {}", "add", "parameter 2", 0 },
 		{ good, "add", "no implementation", 3 },
@@ -421,6 +422,14 @@ static void test_source(void)
 	must(run_op(queue, &op, 0), "run");
 	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d", got[7]);
 	ok(compiled == before + 2, "each is compiled once: %u", compiled - before);
+	source.text = "#include \"half.cl\"\nKERNEL void add(GLOBAL uchar *y, ulong y0, long by)"
+		      "{ ((GLOBAL int *)(y + y0))[GLOBAL_ID(0)] = (int)f32_of_bf16((ushort)by); }";
+	op.attr[0].i = 0x4228; // 42
+	must(run_op(queue, &op, 0), "run");
+	must(cl->get(queue, s, 0, got, sizeof got), "get");
+	op.attr[0].i = 0;
+	must(run_op(queue, &op, 0), "run");
+	ok(got[0] == 42 && got[7] == 42, "a text that includes one of ours: %d", got[0]);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		source.text = bad[i].text;
 		source.entry = bad[i].entry;

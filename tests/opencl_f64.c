@@ -9,7 +9,8 @@ static const char *spoilt_text(const char *name)
 {
 	if (strcmp(name, "f64.cl"))
 		return yk_kernel_text(name);
-	return "KERNEL void f64_results(GLOBAL double *x)\n"
+	return "#include \"prologue.h\"\n"
+	       "KERNEL void f64_results(GLOBAL double *x)\n"
 	       "{\n"
 	       "	float a = (float)x[0], b = (float)x[1];\n"
 	       "	for (int i = 4; i < 14; i++)\n"

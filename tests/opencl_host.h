@@ -100,11 +100,11 @@ static inline void test_forget(void)
 	nbinaries = 0;
 }
 
-static const char *(*kernel_text)(const char *) = yk_kernel_text; // what the module gets
+static yk_text_fn *kernel_text = yk_kernel_text; // of which the module gets its programs
 
-static const char *test_text(const char *name)
+static int64_t test_program(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
 {
-	return kernel_text(name);
+	return yk_kernel_source_of(kernel_text, dialect, op, text, to, cap);
 }
 
 static void test_programs(uint32_t built, uint32_t found)
@@ -119,8 +119,7 @@ static const struct yoke_host test_host = {
 	.log = test_log,
 	.error = test_error,
 	.setting = test_setting,
-	.kernel_text = test_text,
-	.map_source = yk_map_source,
+	.kernel_source = test_program,
 	.cache_get = test_get,
 	.cache_put = test_put,
 	.map_call = yk_map_call,

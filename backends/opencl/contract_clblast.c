@@ -7,7 +7,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "contract.h"
+#include "../gpu/contract.h"
+#include "opencl.h"
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
 typedef int sgemm_fn(int layout, int ta, int tb, size_t m, size_t n, size_t k, float alpha,
@@ -37,12 +38,37 @@ static void symbol(void *library, const char *name, void *to)
 	memcpy(to, &s, sizeof s);
 }
 
+// opencl.clblast
+enum wish { NEVER, BY_RULE, ALWAYS };
+static enum wish wish_of(void)
+{
+	static const struct yoke_setting wish = {
+		sizeof wish, "opencl.clblast", "string", "",
+		"contractions by CLBlast: 0 never, 1 wherever it can; empty: where rules or "
+		"`yoke tune` say so",
+	};
+	const char *value = yk_gpu_host->setting(&wish);
+
+	return !value || !*value ? BY_RULE :
+	       !strcmp(value, "0") ? NEVER : ALWAYS;
+}
+
+void yk_cl_clblast_start(void)
+{
+	wish_of();
+}
+
+static bool always(void)
+{
+	return wish_of() == ALWAYS;
+}
+
 static void open_library(void)
 {
 	void *library = dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
 
-	if (!library && yk_cl_clblast_wish() == YK_CL_ALWAYS)
-		yk_cl_log(YOKE_LOG_WARN, "opencl.clblast=1, but libclblast.so.1 is not "
+	if (!library && always())
+		yk_gpu_log(YOKE_LOG_WARN, "opencl.clblast=1, but libclblast.so.1 is not "
 					 "there; own kernels are used");
 	if (!library)
 		return;
@@ -52,20 +78,7 @@ static void open_library(void)
 	symbol(library, "CLBlastDGemmTempBufferSize", &lib.dgemm_bytes);
 	lib.there = lib.sgemm && lib.dgemm && lib.sgemm_bytes && lib.dgemm_bytes;
 	if (!lib.there)
-		yk_cl_log(YOKE_LOG_INFO, "libclblast.so.1 is older than 1.5; not used");
-}
-
-enum wish yk_cl_clblast_wish(void)
-{
-	static const struct yoke_setting wish = {
-		sizeof wish, "opencl.clblast", "string", "",
-		"contractions by CLBlast: 0 never, 1 wherever it can; empty: where rules or "
-		"`yoke tune` say so",
-	};
-	const char *value = yk_cl_host->setting(&wish);
-
-	return !value || !*value ? YK_CL_BY_RULE :
-	       !strcmp(value, "0") ? YK_CL_NEVER : YK_CL_ALWAYS;
+		yk_gpu_log(YOKE_LOG_INFO, "libclblast.so.1 is older than 1.5; not used");
 }
 
 // ---- what it takes ----
@@ -89,9 +102,9 @@ struct layout {
 	bool ta, tb, ty;
 };
 
-static bool layout_of(const struct yk_cl_contract *c, struct layout *l)
+static bool layout_of(const struct yk_gpu_contract *c, struct layout *l)
 {
-	const struct yk_cl_contraction *s = &c->s;
+	const struct yk_gpu_contraction *s = &c->s;
 
 	return leading(s->m, s->n, s->y_m, s->y_n, &l->y_ld, &l->ty) && !l->ty &&
 	       leading(s->m, s->k, s->a_m, s->a_k, &l->a_ld, &l->ta) &&
@@ -103,21 +116,21 @@ enum {
 	MANY = 4    // matrices at most, each a few launches: what it is offered for by rule
 };
 
-static bool takes(const struct yk_cl_device *d, struct yk_cl_contract *c)
+static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	enum wish wish = yk_cl_clblast_wish();
-	const struct yk_cl_contraction *s = &c->s;
+	enum wish wish = wish_of();
+	const struct yk_gpu_contraction *s = &c->s;
 	struct layout l;
 
 	(void)d;
-	if (wish == YK_CL_NEVER || c->map || c->by_row || !s->m || !s->n || !s->k ||
+	if (wish == NEVER || c->map || c->by_row || !s->m || !s->n || !s->k ||
 	    (c->dtype != yoke_f32 && c->dtype != yoke_f64))
 		return false;
-	if (wish == YK_CL_BY_RULE &&
+	if (wish == BY_RULE &&
 	    (s->m < LEAST || s->n < LEAST || s->k < LEAST || c->batch > MANY))
 		return false;
 	if (!layout_of(c, &l)) {
-		yk_cl_contract_swap(c);
+		yk_gpu_contract_swap(c);
 		if (!layout_of(c, &l))
 			return false;
 	}
@@ -135,21 +148,21 @@ static int transposed(bool t)
 	return t ? TRANSPOSED : PLAIN;
 }
 
-static int bytes_of(struct yk_cl_device *d, const struct yk_cl_contract *c, size_t *bytes)
+static int bytes_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, size_t *bytes)
 {
 	size_fn *fn = c->dtype == yoke_f64 ? lib.dgemm_bytes : lib.sgemm_bytes;
-	const struct yk_cl_contraction *s = &c->s;
+	const struct yk_gpu_contraction *s = &c->s;
 	struct layout l;
 
 	layout_of(c, &l);
 	*bytes = 0;
 	return fn(ROW_MAJOR, transposed(l.ta), transposed(l.tb), (size_t)s->m, (size_t)s->n,
-		  (size_t)s->k, 0, l.a_ld, 0, l.b_ld, 0, l.y_ld, &d->helper, bytes);
+		  (size_t)s->k, 0, l.a_ld, 0, l.b_ld, 0, l.y_ld, &yk_cl_of(d)->helper, bytes);
 }
 
-static int failed(const struct yk_cl_device *d, int code)
+static int failed(const struct yk_gpu_device *d, int code)
 {
-	return yk_cl_error(code == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
+	return yk_gpu_error(code == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
 					   code == CL_OUT_OF_RESOURCES ?
 				   YOKE_ENOMEM : YOKE_EDEVICE,
 			   "CLBlast: %d (%s) on opencl:%u", code,
@@ -159,15 +172,15 @@ static int failed(const struct yk_cl_device *d, int code)
 // ---- running it ----
 
 // `bytes` from an offset on, begun where the device allows; *at: elements from there.
-static cl_mem part(const struct yk_cl_device *d, void *segment, uint64_t offset,
+static cl_mem part(const struct yk_gpu_device *d, void *segment, uint64_t offset,
 		   uint64_t bytes, size_t size, size_t *at, cl_int *code)
 {
-	const struct yk_cl_segment *s = segment;
+	const struct yk_gpu_segment *s = segment;
 	uint64_t before = offset % d->info.align;
 	cl_buffer_region region = { offset - before, before + bytes };
 
 	*at = before / size;
-	return clCreateSubBuffer(s->mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+	return clCreateSubBuffer(s->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
 				 &region, code);
 }
 
@@ -179,40 +192,41 @@ struct operand {
 	size_t at;
 };
 
-static int gemm(struct yk_cl_queue *q, const struct yk_cl_contract *c,
+static int gemm(struct yk_gpu_queue *q, const struct yk_gpu_contract *c,
 		struct operand o[3], cl_mem work)
 {
-	const struct yk_cl_contraction *s = &c->s;
+	const struct yk_gpu_contraction *s = &c->s;
 	size_t m = (size_t)s->m, n = (size_t)s->n, k = (size_t)s->k;
+	cl_command_queue queue = q->queue;
 	struct layout l;
 
 	layout_of(c, &l);
 	if (c->dtype == yoke_f64)
 		return lib.dgemm(ROW_MAJOR, transposed(l.ta), transposed(l.tb), m, n, k, 1,
 				 o[1].mem, o[1].at, l.a_ld, o[2].mem, o[2].at, l.b_ld, 0,
-				 o[0].mem, o[0].at, l.y_ld, &q->queue, NULL, work);
+				 o[0].mem, o[0].at, l.y_ld, &queue, NULL, work);
 	return lib.sgemm(ROW_MAJOR, transposed(l.ta), transposed(l.tb), m, n, k, 1, o[1].mem,
 			 o[1].at, l.a_ld, o[2].mem, o[2].at, l.b_ld, 0, o[0].mem, o[0].at,
-			 l.y_ld, &q->queue, NULL, work);
+			 l.y_ld, &queue, NULL, work);
 }
 
 // Elements that matrix `index` lies behind the first.
-static int64_t matrix_at(const struct yk_cl_contraction *s, const int64_t *strides,
+static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides,
 			 int64_t index)
 {
 	int64_t at = 0;
 
-	for (int i = YK_CL_BATCH - 1; i >= 0; i--) {
+	for (int i = YK_GPU_BATCH - 1; i >= 0; i--) {
 		at += index % s->d[i] * strides[i];
 		index /= s->d[i];
 	}
 	return at;
 }
 
-static int run_one(struct yk_cl_queue *q, const struct yk_cl_contract *c, int64_t index,
+static int run_one(struct yk_gpu_queue *q, const struct yk_gpu_contract *c, int64_t index,
 		   cl_mem work)
 {
-	const struct yk_cl_contraction *s = &c->s;
+	const struct yk_gpu_contraction *s = &c->s;
 	const size_t size = size_of(c->dtype);
 	struct operand o[3] = {
 		{ &c->op->out[0], matrix_at(s, s->y, index),
@@ -230,7 +244,7 @@ static int run_one(struct yk_cl_queue *q, const struct yk_cl_contract *c, int64_
 				o[i].view->offset + (uint64_t)o[i].matrix * size,
 				(uint64_t)(o[i].last + 1) * size, size, &o[i].at, &code);
 	if (code != CL_SUCCESS)
-		err = yk_cl_fail(q->device, "clCreateSubBuffer", code);
+		err = yk_gpu_fail(q->device, "clCreateSubBuffer", code);
 	else if ((code = gemm(q, c, o, work)))
 		err = failed(q->device, code);
 	for (int i = 0; i < 3; i++)
@@ -239,9 +253,9 @@ static int run_one(struct yk_cl_queue *q, const struct yk_cl_contract *c, int64_
 	return err;
 }
 
-static int run(struct yk_cl_queue *q, const struct yoke_op *op, const void *data)
+static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *data)
 {
-	struct yk_cl_contract c = *(const struct yk_cl_contract *)data;
+	struct yk_gpu_contract c = *(const struct yk_gpu_contract *)data;
 	const struct yoke_view *w = &op->workspace;
 	cl_mem work = NULL;
 	cl_int code = CL_SUCCESS;
@@ -252,7 +266,7 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, const void *data
 		work = part(q->device, w->segment, w->offset, (uint64_t)w->dims[0], 1, &at,
 			    &code);
 	if (code != CL_SUCCESS)
-		return yk_cl_fail(q->device, "clCreateSubBuffer", code);
+		return yk_gpu_fail(q->device, "clCreateSubBuffer", code);
 	c.op = op;
 	c.a = &op->in[c.s.swapped];
 	c.b = &op->in[!c.s.swapped];
@@ -266,44 +280,44 @@ static int run(struct yk_cl_queue *q, const struct yoke_op *op, const void *data
 // ---- ahead of running ----
 
 // It builds what it needs at its first product; here with one of nothing much.
-static int build(struct yk_cl_device *d, const struct yk_cl_contract *c)
+static int build(struct yk_cl_device *d, const struct yk_gpu_contract *c)
 {
-	struct yk_cl_queue q = { .device = d, .queue = d->helper };
-	struct yk_cl_contract one = { .batch = 1, .dtype = c->dtype };
+	struct yk_gpu_queue q = { .device = &d->gpu, .queue = d->helper };
+	struct yk_gpu_contract one = { .batch = 1, .dtype = c->dtype };
 	struct operand o[3] = { { 0 } };
 	cl_int code;
 	int err = 0;
 
-	one.s = (struct yk_cl_contraction){ .m = 1, .n = 1, .k = 1, .y_m = 1, .y_n = 1,
+	one.s = (struct yk_gpu_contraction){ .m = 1, .n = 1, .k = 1, .y_m = 1, .y_n = 1,
 					    .a_m = 1, .a_k = 1, .b_k = 1, .b_n = 1 };
 	cl_mem mem = clCreateBuffer(d->context, CL_MEM_READ_WRITE, 4096, NULL, &code);
 	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clCreateBuffer", code);
+		return yk_gpu_fail(&d->gpu, "clCreateBuffer", code);
 	o[0].mem = o[1].mem = o[2].mem = mem;
 	o[1].at = 64;
 	o[2].at = 128;
 	if ((code = gemm(&q, &one, o, NULL)))
-		err = failed(d, code);
+		err = failed(&d->gpu, code);
 	clReleaseMemObject(mem);
 	return err;
 }
 
-static int record(struct yk_cl_record *r, const struct yk_cl_contract *c)
+static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
-	struct yk_cl_device *d = r->device;
+	struct yk_cl_device *d = yk_cl_of(r->device);
 	uint32_t bit = 1u << c->dtype;
 	size_t work;
-	int code = bytes_of(d, c, &work), err = 0;
+	int code = bytes_of(r->device, c, &work), err = 0;
 
 	if (code)
-		return failed(d, code);
+		return failed(r->device, code);
 	if (!(d->clblast & bit))
 		err = build(d, c);
 	if (err)
 		return err;
 	d->clblast |= bit;
-	yk_cl_workspace(r, work);
-	return yk_cl_call(r, run, c, sizeof *c);
+	yk_gpu_workspace(r, work);
+	return yk_gpu_call(r, run, c, sizeof *c);
 }
 
-const struct yk_cl_variant yk_cl_contract_clblast = { takes, record };
+const struct yk_gpu_library yk_cl_clblast = { "clblast", { takes, record }, always };

@@ -15,10 +15,6 @@
 #define MAX_TEXT 65536
 #define PLATFORM_NOT_FOUND (-1001) // of the loader: cl_khr_icd
 
-static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER;
-static bool probed;
-static struct yk_cl_device **devices; // complete after probe, never changed then
-static uint32_t ndevices;
 static char reason[800]; // what was left out, and why
 
 // One fixed-size property, or `fallback` when the driver does not answer.
@@ -129,7 +125,7 @@ static uint32_t align_of(cl_device_id id)
 
 static void fill_info(struct yk_cl_device *d)
 {
-	struct yoke_device_info *info = &d->info;
+	struct yoke_device_info *info = &d->gpu.info;
 	bool unified = bool_of(d->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
 	cl_device_fp_config f32 =
 		number(d->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, 0);
@@ -164,13 +160,14 @@ static void fill_info(struct yk_cl_device *d)
 	text_of(d->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
 	platform_text(d->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
 	// -w: a driver's compiler may print its warnings of our texts on the user's terminal
-	d->options = f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ?
+	d->gpu.options = f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ?
 			     "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" :
 			     "-w -cl-std=CL1.2";
 }
 
 static void fill_limits(struct yk_cl_device *d)
 {
+	struct yk_gpu_device *g = &d->gpu;
 	static const struct yoke_setting preset = {
 		sizeof preset, "opencl.preset", "string", "",
 		"how kernels are cut: \"cpu\" or \"gpu\"; empty: as the kind of device asks",
@@ -179,26 +176,26 @@ static void fill_limits(struct yk_cl_device *d)
 		sizeof stream, "opencl.stream", "int 0..9223372036854775807", "104857600",
 		"results of this many bytes and more are written past a CPU's caches",
 	};
-	const char *value = yk_cl_host->setting(&preset);
-	const char *bytes = yk_cl_host->setting(&stream);
+	const char *value = yk_gpu_host->setting(&preset);
+	const char *bytes = yk_gpu_host->setting(&stream);
 	size_t items[8] = { 1, 1 };
 
-	d->loops = value && *value ? !strcmp(value, "cpu") :
-				     d->info.kind == YOKE_DEVICE_CPU;
-	d->stream_bytes = strtoull(bytes ? bytes : stream.def, NULL, 10);
+	g->loops = value && *value ? !strcmp(value, "cpu") :
+				     g->info.kind == YOKE_DEVICE_CPU;
+	g->stream_bytes = strtoull(bytes ? bytes : stream.def, NULL, 10);
 
 	if (uint_of(d->id, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS) <= 8)
 		clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items,
 				NULL);
 	for (int i = 0; i < 2; i++)
-		d->max_items[i] = items[i] ? items[i] : 1;
-	d->max_group = number(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), 1);
-	if (d->max_group < 1)
-		d->max_group = 1;
+		g->max_items[i] = items[i] ? items[i] : 1;
+	g->max_group = number(d->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), 1);
+	if (g->max_group < 1)
+		g->max_group = 1;
 	cl_uint lanes = uint_of(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-	for (d->vector = 16; d->vector > 1 && (cl_uint)d->vector > lanes;)
-		d->vector /= 2;
-	d->local_bytes = number(d->id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong), 0);
+	for (g->vector = 16; g->vector > 1 && (cl_uint)g->vector > lanes;)
+		g->vector /= 2;
+	g->local_bytes = number(d->id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong), 0);
 }
 
 // Of all that binaries depend on, our own version included; the caller frees it.
@@ -239,34 +236,33 @@ static bool keeps_binaries(void)
 		sizeof binaries, "opencl.binaries", "bool", "1",
 		"compiled programs are kept in yoke's cache; 0: the driver's own has to do",
 	};
-	const char *value = yk_cl_host->setting(&binaries);
+	const char *value = yk_gpu_host->setting(&binaries);
 	return !value || strcmp(value, "0");
 }
 
 static int add_device(cl_platform_id platform, cl_device_id id)
 {
-	struct yk_cl_device **more = realloc(devices, (ndevices + 1) * sizeof *devices);
 	struct yk_cl_device *d = calloc(1, sizeof *d);
+	int err;
 
-	if (more)
-		devices = more;
 	if (d) {
 		d->platform = platform;
 		d->id = id;
-		d->identity = identity_of(d);
+		d->gpu.identity = identity_of(d);
 	}
-	if (!more || !d || !d->identity) {
+	if (!d || !d->gpu.identity) {
 		free(d);
-		return yk_cl_error(YOKE_ENOMEM,
-				   "no memory for the list of OpenCL devices");
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for the list of OpenCL devices");
 	}
-	d->index = ndevices;
-	pthread_mutex_init(&d->lock, NULL);
 	fill_info(d);
 	fill_limits(d);
-	d->binaries = keeps_binaries();
-	yk_cl_identify(d, devices, ndevices);
-	devices[ndevices++] = d;
+	d->gpu.binaries = keeps_binaries();
+	if ((err = yk_gpu_device_add(&d->gpu))) {
+		free((void *)(uintptr_t)d->gpu.identity);
+		free(d);
+		return err;
+	}
+	yk_cl_identify(d);
 	return 0;
 }
 
@@ -281,7 +277,7 @@ static void leave_out(int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	yk_cl_log(level, "%s", line);
+	yk_gpu_log(level, "%s", line);
 	snprintf(reason + n, sizeof reason - n, "%s%s", n ? "; " : "", line);
 }
 
@@ -293,7 +289,7 @@ static int probe_platform(cl_platform_id platform)
 	};
 	cl_device_id ids[MAX_DEVICES] = { NULL };
 	char name[128];
-	const char *wanted = yk_cl_host->setting(&only);
+	const char *wanted = yk_gpu_host->setting(&only);
 	cl_uint n = 0;
 
 	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
@@ -320,7 +316,7 @@ static int probe_platform(cl_platform_id platform)
 	return 0;
 }
 
-static int probe_all(void)
+int yk_cl_probe(const char **why)
 {
 	cl_platform_id platforms[MAX_PLATFORMS] = { NULL };
 	cl_uint n = 0;
@@ -333,65 +329,24 @@ static int probe_all(void)
 	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
 		if (platforms[i] && probe_platform(platforms[i]) < 0)
 			return YOKE_ENOMEM;
-	if (!ndevices)
-		yk_cl_error(YOKE_ENODEV, "%s", reason);
+	*why = reason;
 	return 0;
 }
 
-int yk_cl_probe(uint32_t *n)
+int yk_cl_open(struct yk_gpu_device *device)
 {
-	int err = yk_cl_forked();
-	if (err)
-		return err;
-	pthread_mutex_lock(&probing);
-	if (!probed)
-		err = probe_all();
-	probed = true;
-	pthread_mutex_unlock(&probing);
-	if (err)
-		return err;
-	*n = ndevices;
-	return 0;
-}
-
-struct yk_cl_device *yk_cl_device_at(uint32_t index)
-{
-	if (index < ndevices)
-		return devices[index];
-	yk_cl_error(YOKE_ENODEV, "there is no device opencl:%u", index);
-	return NULL;
-}
-
-int yk_cl_device_open(struct yk_cl_device *d)
-{
+	struct yk_cl_device *d = yk_cl_of(device);
 	cl_context_properties properties[] = {
 		CL_CONTEXT_PLATFORM, (cl_context_properties)d->platform, 0
 	};
 	cl_int err = CL_SUCCESS;
 	const char *call = "clCreateContext";
 
-	pthread_mutex_lock(&d->lock);
 	if (!d->context)
 		d->context = clCreateContext(properties, 1, &d->id, NULL, NULL, &err);
 	if (err == CL_SUCCESS && !d->helper) {
 		call = "clCreateCommandQueue";
 		d->helper = clCreateCommandQueue(d->context, d->id, 0, &err);
 	}
-	pthread_mutex_unlock(&d->lock);
-	return err == CL_SUCCESS ? 0 : yk_cl_fail(d, call, err);
-}
-
-int yk_cl_device_info_of(uint32_t device, struct yoke_device_info *info)
-{
-	struct yk_cl_device *d;
-	int err = yk_cl_forked();
-
-	if (err)
-		return err;
-	if (!(d = yk_cl_device_at(device)))
-		return YOKE_ENODEV;
-	uint32_t size = info->size < sizeof *info ? info->size : (uint32_t)sizeof *info;
-	memcpy(info, &d->info, size);
-	info->size = size;
-	return 0;
+	return yk_gpu_check(device, call, err);
 }

@@ -2,12 +2,9 @@
 // Errors of OpenCL by their symbolic names.
 #include "config.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "opencl.h"
 
-const char *yk_cl_name(cl_int code)
+const char *yk_cl_name(int code)
 {
 	switch (code) {
 #define X(name) case name: return #name;
@@ -70,48 +67,8 @@ const char *yk_cl_name(cl_int code)
 	}
 }
 
-static void to_host(int code, const char *fmt, va_list ap)
+bool yk_cl_is_memory(int code)
 {
-	char line[900];
-	vsnprintf(line, sizeof line, fmt, ap);
-	yk_cl_host->error(code, line);
-}
-
-int yk_cl_error(int code, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	to_host(code, fmt, ap);
-	va_end(ap);
-	return code;
-}
-
-int yk_cl_fail(const struct yk_cl_device *d, const char *call, cl_int code)
-{
-	bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
-		      code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
-		      code == CL_INVALID_BUFFER_SIZE;
-	int error = memory ? YOKE_ENOMEM : YOKE_EDEVICE;
-
-	if (!d)
-		return yk_cl_error(error, "%s: %s (%d)", call, yk_cl_name(code),
-				   (int)code);
-	return yk_cl_error(error, "%s: %s (%d) on opencl:%u (%s, %s)", call, yk_cl_name(code),
-			   (int)code, d->index, d->info.name, d->info.driver);
-}
-
-int yk_cl_check(const struct yk_cl_device *d, const char *call, cl_int code)
-{
-	return code == CL_SUCCESS ? 0 : yk_cl_fail(d, call, code);
-}
-
-void yk_cl_log(int level, const char *fmt, ...)
-{
-	char line[4096];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
-	yk_cl_host->log(level, "opencl", line);
+	return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+	       code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
 }

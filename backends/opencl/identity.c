@@ -76,19 +76,20 @@ static void fill_pci(cl_device_id id, char *to, size_t cap)
 		snprintf(to, cap, "%04x:%02x:%02x.%x", at[0], at[1], at[2], at[3]);
 }
 
-void yk_cl_identify(struct yk_cl_device *d, struct yk_cl_device *const *before, uint32_t n)
+void yk_cl_identify(struct yk_cl_device *d)
 {
-	struct yoke_device_info *info = &d->info;
+	struct yoke_device_info *info = &d->gpu.info;
 
 	fill_uuid(d->id, info->uuid, sizeof info->uuid);
 	fill_pci(d->id, info->pci, sizeof info->pci);
-	for (uint32_t i = 0; i < n; i++) {
-		if (before[i]->platform != d->platform)
+	for (uint32_t i = 0; i < d->gpu.index; i++) {
+		const struct yk_cl_device *other = yk_cl_of(yk_gpu_device_at(i));
+		if (other->platform != d->platform)
 			continue;
 		// one platform's devices differ, even where they are parts of one board
-		if (!strcmp(before[i]->info.uuid, info->uuid))
+		if (!strcmp(other->gpu.info.uuid, info->uuid))
 			info->uuid[0] = 0;
-		if (!strcmp(before[i]->info.pci, info->pci))
+		if (!strcmp(other->gpu.info.pci, info->pci))
 			info->pci[0] = 0;
 	}
 }

@@ -35,11 +35,11 @@ static int open_folder(void)
 	return n < 0 || n >= (int)sizeof path ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-int yk_cl_build_lock(const struct yk_cl_device *d)
+int yk_cl_build_lock(struct yk_gpu_device *d)
 {
 	char name[64] = "";
 
-	clGetPlatformInfo(d->platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
+	clGetPlatformInfo(yk_cl_of(d)->platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
 	if (strncmp(name, "Portable Computing Language", sizeof name))
 		return -1;
 	int fd = open_folder();
@@ -50,12 +50,12 @@ int yk_cl_build_lock(const struct yk_cl_device *d)
 			break;
 		nanosleep(&(struct timespec){ 0, 5000000 }, NULL);
 	}
-	yk_cl_build_unlock(fd);
+	if (fd >= 0)
+		close(fd);
 	return -1;
 }
 
 void yk_cl_build_unlock(int lock)
 {
-	if (lock >= 0)
-		close(lock);
+	close(lock);
 }

@@ -1,270 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.
-// A binary's key is all that it depends on: text, options, platform, device, driver.  A binary
-// that does not build is a miss.
+// Programs, and kernels of them.
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "opencl.h"
 
-#define MAX_BINARY (64u << 20)
-#define OPTIONS 512 // bytes of a build's, at most
+#define MAX_LOG (64u << 20)
 
-// ---- binaries ----
-
-static char *binary_key(const struct yk_cl_device *d, const char *text,
-			const char *options, size_t *bytes)
-{
-	size_t cap = strlen(d->identity) + strlen(options) + strlen(text) + 3;
-	char *key = malloc(cap);
-
-	if (key)
-		*bytes = (size_t)snprintf(key, cap, "%s\n%s\n%s", d->identity, options,
-					  text);
-	return key;
-}
-
-static cl_program from_cache(struct yk_cl_device *d, const char *key, size_t key_bytes,
-			     const char *options)
-{
-	int64_t bytes = yk_cl_host->cache_get(key, key_bytes, NULL, 0);
-	cl_program program = NULL;
-	cl_int status, code;
-
-	if (bytes <= 0 || bytes > MAX_BINARY)
-		return NULL;
-	unsigned char *data = malloc((size_t)bytes);
-	if (data && yk_cl_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes) {
-		size_t size = (size_t)bytes;
-		const unsigned char *binary = data;
-		program = clCreateProgramWithBinary(d->context, 1, &d->id, &size, &binary,
-						    &status, &code);
-		if (code != CL_SUCCESS)
-			program = NULL;
-	}
-	free(data);
-	if (program &&
-	    clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
-		clReleaseProgram(program);
-		program = NULL;
-	}
-	return program;
-}
-
-static void to_cache(cl_program program, const char *key, size_t key_bytes)
-{
-	size_t bytes = 0;
-	unsigned char *data;
-
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
-			     NULL) != CL_SUCCESS ||
-	    !bytes || bytes > MAX_BINARY || !(data = malloc(bytes)))
-		return;
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
-	    CL_SUCCESS)
-		yk_cl_host->cache_put(key, key_bytes, data, bytes);
-	free(data);
-}
-
-// The compiler's complaint: whole in the log, its beginning in the error.
 static int build_failed(struct yk_cl_device *d, cl_program program, const char *options,
-			const char *name, cl_int code)
+			const char *kernel, cl_int code)
 {
 	size_t bytes = 0;
 	char *text = NULL;
 
+	if (code != CL_BUILD_PROGRAM_FAILURE && code != CL_INVALID_BUILD_OPTIONS)
+		return yk_gpu_fail(&d->gpu, "clBuildProgram", code);
 	if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL,
 				  &bytes) == CL_SUCCESS &&
-	    bytes && bytes < MAX_BINARY && (text = calloc(1, bytes + 1)))
+	    bytes && bytes < MAX_LOG && (text = calloc(1, bytes + 1)))
 		clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, text,
 				      NULL);
-	const char *log = text && *text ? text : "no log";
-	yk_cl_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", name, options, log);
-	int err = code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS ?
-		  yk_cl_error(YOKE_EUNSUPPORTED, "clBuildProgram: %s on opencl:%u (%s, %s), kernel %s, "
-			      "options %s: %.400s", yk_cl_name(code), d->index, d->info.name,
-			      d->info.driver, name, options, log) :
-		  yk_cl_fail(d, "clBuildProgram", code);
+	int err = yk_gpu_build_failed(&d->gpu, "clBuildProgram", code, kernel, options,
+				      text && *text ? text : "no log");
 	free(text);
 	return err;
 }
 
-static int from_text(struct yk_cl_device *d, const char *text, const char *options,
-		     const char *name, cl_program *to)
+int yk_cl_build(struct yk_gpu_device *device, const char *text, const char *options,
+		const char *kernel, void **program)
 {
+	struct yk_cl_device *d = yk_cl_of(device);
 	cl_int code;
-	cl_program program = clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
+	cl_program p = clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
 
 	if (code != CL_SUCCESS)
-		return yk_cl_fail(d, "clCreateProgramWithSource", code);
-	code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+		return yk_gpu_fail(device, "clCreateProgramWithSource", code);
+	code = clBuildProgram(p, 1, &d->id, options, NULL, NULL);
 	if (code != CL_SUCCESS) {
-		int err = build_failed(d, program, options, name, code);
-		clReleaseProgram(program);
+		int err = build_failed(d, p, options, kernel, code);
+		clReleaseProgram(p);
 		return err;
 	}
-	*to = program;
+	*program = p;
 	return 0;
 }
 
-// From the cache, or from the text and then into the cache.
-static int program_of(struct yk_cl_device *d, const char *text, const char *options,
-		      const char *name, cl_program *to)
+int yk_cl_load(struct yk_gpu_device *device, const void *binary, size_t bytes,
+	       const char *options, void **program)
 {
-	size_t bytes = 0;
-	char *cache_key = d->binaries ? binary_key(d, text, options, &bytes) : NULL;
-	int err = 0;
+	struct yk_cl_device *d = yk_cl_of(device);
+	const unsigned char *data = binary;
+	cl_int status, code;
+	cl_program p = clCreateProgramWithBinary(d->context, 1, &d->id, &bytes, &data,
+						 &status, &code);
 
-	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
-	int lock = *to ? -1 : yk_cl_build_lock(d);
-	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
-		*to = from_cache(d, cache_key, bytes, options);
-	bool found = *to;
-	if (!found) {
-		err = from_text(d, text, options, name, to);
-		if (!err && cache_key)
-			to_cache(*to, cache_key, bytes);
+	if (code != CL_SUCCESS)
+		return YOKE_EDEVICE;
+	if (clBuildProgram(p, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
+		clReleaseProgram(p);
+		return YOKE_EDEVICE;
 	}
-	yk_cl_build_unlock(lock);
-	if (!err)
-		yk_cl_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
-			  found ? "found in the cache" : "compiled");
-	if (!err && yk_cl_host->programs)
-		yk_cl_host->programs(!found, found);
-	free(cache_key);
-	return err;
-}
-
-// ---- texts ----
-
-// Texts one behind the other.
-struct joined {
-	char *text;
-	size_t length;
-};
-
-static int join(struct joined *j, const char *text, size_t bytes)
-{
-	char *more = realloc(j->text, j->length + bytes + 1);
-
-	if (!more)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a kernel's text");
-	j->text = more;
-	memcpy(more + j->length, text, bytes);
-	j->length += bytes;
-	more[j->length] = 0;
+	*program = p;
 	return 0;
 }
 
-static int join_files(struct joined *j, const char *files)
+void *yk_cl_binary(struct yk_gpu_device *device, void *program, size_t *bytes)
 {
-	int err = 0;
+	unsigned char *data;
 
-	while (*files && !err) {
-		char name[64];
-		size_t n = strcspn(files, " ");
-		snprintf(name, sizeof name, "%.*s", (int)n, files);
-		files += n + strspn(files + n, " ");
-		const char *text = yk_cl_host->kernel_text(name);
-		err = text ? join(j, text, strlen(text)) :
-			     yk_cl_error(YOKE_ENOENT, "the text of %s is missing", name);
-	}
-	return err;
+	(void)device;
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
+			     NULL) != CL_SUCCESS ||
+	    !*bytes || !(data = malloc(*bytes)))
+		return NULL;
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+	    CL_SUCCESS)
+		return data;
+	free(data);
+	return NULL;
 }
 
-// What the host's generator writes: prologue, half.cl and the map's functions.
-static int join_map(struct joined *j, const struct yoke_op *op)
+void yk_cl_program_free(void *program)
 {
-	int64_t bytes = yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, NULL, 0);
-	char *text;
-
-	if (bytes < 0)
-		return yk_cl_error((int)bytes, "the generator refused a map");
-	if (!(text = malloc((size_t)bytes + 1)))
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a map's text");
-	yk_cl_host->map_source(YOKE_DIALECT_OPENCL, op, text, (size_t)bytes + 1);
-	int err = join(j, text, (size_t)bytes);
-	free(text);
-	return err;
+	clReleaseProgram(program);
 }
 
-// "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
-static int options_of(struct yk_cl_device *d, const struct yk_cl_build *b, char *to, size_t cap)
+int yk_cl_kernel_new(struct yk_gpu_device *device, void *program, const char *name,
+		     void **kernel)
 {
-	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,
-				    yk_cl_f16(d) ? " -DNATIVE_F16=1" : "");
+	cl_int code;
+	cl_kernel k = clCreateKernel(program, name, &code);
 
-	for (int i = 0; i < b->n && n < cap; i++)
-		n += (size_t)snprintf(to + n, cap - n, " -D%s=%lld", b->define[i],
-				      (long long)b->value[i]);
-	return n < cap ? 0 : yk_cl_error(YOKE_EINVAL, "the options of %s are too long", b->files);
-}
-
-// ---- programs ----
-
-// Of the op's map, if there is one, and files.
-static int build(struct yk_cl_device *d, const struct yk_cl_build *b, const char *options,
-		 const struct yoke_op *map, cl_program *to)
-{
-	struct joined j = { 0 };
-	int err = map ? join_map(&j, map) : join_files(&j, "prologue_opencl.h");
-
-	if (!err)
-		err = join_files(&j, b->files);
-	if (!err)
-		err = program_of(d, j.text, options, b->name, to);
-	free(j.text);
-	return err;
-}
-
-int yk_cl_program_map(struct yk_cl_device *d, const struct yk_cl_build *b, const struct yoke_op *op,
-		      cl_program *to)
-{
-	char options[OPTIONS];
-	int err = options_of(d, b, options, sizeof options);
-
-	return err ? err : build(d, b, options, op, to);
-}
-
-int yk_cl_program_text(struct yk_cl_device *d, const char *text, const char *entry, cl_program *to)
-{
-	return program_of(d, text, d->options, entry, to);
-}
-
-struct yk_cl_program {
-	struct yk_cl_program *next;
-	cl_program program;
-	char key[]; // files, options
-};
-
-int yk_cl_program_file(struct yk_cl_device *d, const struct yk_cl_build *b, cl_program *to)
-{
-	char options[OPTIONS], key[OPTIONS + 256];
-	int err = options_of(d, b, options, sizeof options);
-
-	if (err)
-		return err;
-	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->files, options);
-	if (n >= sizeof key)
-		return yk_cl_error(YOKE_EINVAL, "the names of %s are too long", b->files);
-	for (struct yk_cl_program *p = d->programs; p; p = p->next)
-		if (!strcmp(p->key, key)) {
-			*to = p->program;
-			return 0;
-		}
-	struct yk_cl_program *p = malloc(sizeof *p + n + 1);
-	if (!p)
-		return yk_cl_error(YOKE_ENOMEM, "no memory for a program's record");
-	if ((err = build(d, b, options, NULL, &p->program))) {
-		free(p);
-		return err;
-	}
-	memcpy(p->key, key, n + 1);
-	p->next = d->programs;
-	d->programs = p;
-	*to = p->program;
+	if (code == CL_INVALID_KERNEL_NAME)
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", name);
+	if (code != CL_SUCCESS)
+		return yk_gpu_fail(device, "clCreateKernel", code);
+	*kernel = k;
 	return 0;
+}
+
+void yk_cl_kernel_free(void *kernel)
+{
+	clReleaseKernel(kernel);
+}
+
+size_t yk_cl_kernel_group(struct yk_gpu_device *device, void *kernel)
+{
+	size_t group = 0;
+
+	clGetKernelWorkGroupInfo(kernel, yk_cl_of(device)->id, CL_KERNEL_WORK_GROUP_SIZE,
+				 sizeof group, &group, NULL);
+	return group;
+}
+
+uint32_t yk_cl_kernel_params(void *kernel)
+{
+	cl_uint n = 0;
+
+	clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
+	return n;
+}
+
+int yk_cl_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
+{
+	return clSetKernelArg(kernel, index, bytes, value);
+}
+
+int yk_cl_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items,
+		 const size_t *group)
+{
+	return clEnqueueNDRangeKernel(q->queue, kernel, dims, NULL, items, group, 0, NULL,
+				      NULL);
 }

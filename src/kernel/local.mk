@@ -15,7 +15,8 @@ libyokecore_la_SOURCES += \
 	src/kernel/mapsrc.c \
 	src/kernel/mapsrc.h \
 	src/kernel/merge.c \
-	src/kernel/merge.h
+	src/kernel/merge.h \
+	src/kernel/source.c
 
 nodist_libyokecore_la_SOURCES += src/kernel/kerneltext.c
 CLEANFILES += src/kernel/kerneltext.c

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator: writes a map program as functions, from its form.  The text is the
-// dialect's prologue, the helpers the program needs from cl/, and functions in the common
-// dialect: each instruction one variable v0, v1, .. in single assignment.  f16 and bf16
-// values are floats rounded by each instruction.
+// The generator: writes a map program as functions, from its form.  The text includes the
+// helpers the program needs from cl/, and has functions in the common dialect: each
+// instruction one variable v0, v1, .. in single assignment.  f16 and bf16 values are floats
+// rounded by each instruction.
 #include "config.h"
 
 #include <stdarg.h>
@@ -58,59 +58,43 @@ static void put(struct text *t, const char *fmt, ...)
 
 // ---- before the kernel ----
 
-static int put_file(struct text *t, const char *name)
+static void put_real(struct text *t, const char *type, const char *suffix)
 {
-	const char *text = yk_kernel_text(name);
-	if (!text)
-		return YOKE_ENOENT;
-	put(t, "%s", text);
-	return 0;
+	put(t, "#define REAL %s\n#define R(name) name##_%s\n%s#undef REAL\n#undef R\n", type, suffix,
+	    yk_kernel_text("map_real.cl"));
 }
 
-static int put_real(struct text *t, const char *type, const char *suffix)
-{
-	put(t, "#define REAL %s\n#define R(name) name##_%s\n", type, suffix);
-	int err = put_file(t, "map_real.cl");
-	put(t, "#undef REAL\n#undef R\n");
-	return err;
-}
-
-static int put_integer(struct text *t, int dtype)
+static void put_integer(struct text *t, int dtype)
 {
 	put(t,
 	    "#define INT %s\n#define UINT %s\n#define INT_LEAST %s\n#define INT_MOST %s\n"
-	    "#define I(name) name##_%s\n",
+	    "#define I(name) name##_%s\n%s"
+	    "#undef INT\n#undef UINT\n#undef INT_LEAST\n#undef INT_MOST\n#undef I\n",
 	    dtypes[dtype].type, integers[dtype].unsigned_type, integers[dtype].least,
-	    integers[dtype].most, dtypes[dtype].suffix);
-	int err = put_file(t, "map_int.cl");
-	put(t, "#undef INT\n#undef UINT\n#undef INT_LEAST\n#undef INT_MOST\n#undef I\n");
-	return err;
+	    integers[dtype].most, dtypes[dtype].suffix, yk_kernel_text("map_int.cl"));
 }
 
-static int put_helpers(struct text *t, int dialect, const struct yk_map_form *f)
+static void put_helpers(struct text *t, const struct yk_map_form *f)
 {
 	const uint32_t floats = 1u << yoke_f32 | 1u << yoke_f16 | 1u << yoke_bf16;
 	bool random = false;
-	int err;
 
 	if (f->dtypes & 1u << yoke_f64)
 		put(t, "#define USE_F64\n");
-	err = put_file(t, dialect == YOKE_DIALECT_CUDA ? "prologue_cuda.h" :
-							 "prologue_opencl.h");
-	if (!err)
-		err = put_file(t, "half.cl");
-	if (!err && f->dtypes & (floats | 1u << yoke_f64))
-		err = put_file(t, "math.cl");
-	if (!err && f->dtypes & floats)
-		err = put_real(t, "float", "f32");
-	if (!err && f->dtypes & 1u << yoke_f64)
-		err = put_real(t, "double", "f64");
-	for (int d = yoke_i8; d <= yoke_i64 && !err; d++)
+	put(t, "#include \"half.cl\"\n");
+	if (f->dtypes & (floats | 1u << yoke_f64))
+		put(t, "#include \"math.cl\"\n");
+	if (f->dtypes & floats)
+		put_real(t, "float", "f32");
+	if (f->dtypes & 1u << yoke_f64)
+		put_real(t, "double", "f64");
+	for (int d = yoke_i8; d <= yoke_i64; d++)
 		if (f->dtypes & 1u << d)
-			err = put_integer(t, d);
+			put_integer(t, d);
 	for (unsigned k = 0; k < f->map->ninsn; k++)
 		random = random || f->map->insn[k].op == YOKE_MAP_RAND;
-	return err || !random ? err : put_file(t, "philox.cl");
+	if (random)
+		put(t, "#include \"philox.cl\"\n");
 }
 
 // ---- parameters ----
@@ -808,17 +792,14 @@ static int put_scan(struct text *t, const struct yk_map_form *f)
 	return err;
 }
 
-int64_t yk_map_source(int dialect, const struct yoke_op *op, char *to, size_t cap)
+int64_t yk_map_source(const struct yoke_op *op, char *to, size_t cap)
 {
 	struct yk_map_form f;
 	struct text t = { .to = to, .cap = cap };
-
-	if (dialect != YOKE_DIALECT_OPENCL && dialect != YOKE_DIALECT_CUDA)
-		return YOKE_EUNSUPPORTED;
 	int err = yk_map_form(op, &f);
-	if (!err)
-		err = put_helpers(&t, dialect, &f);
+
 	if (!err) {
+		put_helpers(&t, &f);
 		err = f.list ? put_tensor(&t, &f) : 0;
 		put_parameters(&t, &f);
 	}

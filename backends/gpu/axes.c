@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Common axes of several tensors, and how a walk over them is cut for a kind of device.
+#include "config.h"
+
+#include <string.h>
+
+#include "axes.h"
+
+// A group of a GPU, and the block of elements that an item of a CPU computes alone.
+#define GROUP 256
+#define BLOCK 16384
+
+static bool mergeable(const struct yk_gpu_axes *a, int n, const int64_t *const *strides, int axis,
+		      int64_t dim)
+{
+	for (int k = 0; k < n; k++)
+		if (strides[k] && a->strides[k][a->rank - 1] != strides[k][axis] * dim)
+			return false;
+	return true;
+}
+
+void yk_gpu_axes_of(struct yk_gpu_axes *a, int rank, const int64_t *dims, int n,
+		    const int64_t *const *strides)
+{
+	memset(a, 0, sizeof *a);
+	for (int i = 0; i < rank; i++) {
+		if (dims[i] == 1)
+			continue;
+		if (a->rank && mergeable(a, n, strides, i, dims[i]))
+			a->dims[a->rank - 1] *= dims[i];
+		else
+			a->dims[a->rank++] = dims[i];
+		for (int k = 0; k < n; k++)
+			a->strides[k][a->rank - 1] = strides[k] ? strides[k][i] : 0;
+	}
+	if (!a->rank)
+		a->dims[a->rank++] = 1;
+	a->cols = a->dims[a->rank - 1];
+	a->rows = 1;
+	for (int i = 0; i < a->rank - 1; i++)
+		a->rows *= a->dims[i];
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
+{
+	c->block[0] = least(want[0], block);
+	c->block[1] = least(want[1], (block + c->block[0] - 1) / c->block[0]);
+}
+
+// A group takes as much of a row as it can, then further rows.
+static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
+		       const struct yk_gpu_entry *kernel, const size_t want[2])
+{
+	size_t room = least(kernel->group, GROUP);
+
+	for (int i = 0; i < 2; i++) {
+		size_t most = least(room, d->max_items[i]);
+		while (c->group[i] * 2 <= most && c->group[i] < want[i])
+			c->group[i] *= 2;
+		room /= c->group[i];
+	}
+}
+
+struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_gpu_entry *kernel,
+				uint64_t cols, uint64_t rows, uint64_t cost)
+{
+	const size_t want[2] = { cols, rows };
+	struct yk_gpu_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
+
+	if (d->loops)
+		cut_blocks(&c, want, cost < BLOCK ? BLOCK / cost : 1);
+	else
+		cut_groups(&c, d, kernel, want);
+	for (int i = 0; i < 2; i++) {
+		size_t each = c.block[i] * c.group[i];
+		c.items[i] = (want[i] + each - 1) / each * c.group[i];
+	}
+	return c;
+}
+
+void yk_gpu_arg_cut(struct yk_gpu_record *r, const struct yk_gpu_cut *c)
+{
+	yk_gpu_arg_word(r, c->block[0]);
+	yk_gpu_arg_word(r, c->block[1]);
+}

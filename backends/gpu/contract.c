@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// CONTRACT: which variants take a problem, and what their kernels have in common.
+#include "config.h"
+
+#include "contract.h"
+
+// Best first where several take a problem; each refuses what it is not meant for.  So libraries
+// stand behind what is written for drivers of CPUs, where their tiles are slow, and before
+// what GPUs run.  Presets that are no rule's choice come last, for `yoke tune` to find.
+enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 4 };
+static const struct {
+	const struct yk_gpu_variant *variant;
+	int preset;
+	const char *name;
+} impls[IMPLS] = {
+	{ &yk_gpu_contract_rows, 0, "rows" },
+	{ &yk_gpu_contract_direct, 0, "direct" },
+	{ &yk_gpu_contract_packed, 0, "packed" },
+	[LIBRARY + YK_GPU_LIBRARIES] = { &yk_gpu_contract_tiled, 0, "tiled" },
+	{ &yk_gpu_contract_packed, 1, "packed-wide" },
+	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
+	{ &yk_gpu_contract_tiled, 2, "tiled-128" },
+};
+
+// A library's, or NULL.
+static const struct yk_gpu_library *library_of(uint32_t impl)
+{
+	const uint32_t k = impl - LIBRARY;
+
+	return impl >= LIBRARY && k < YK_GPU_LIBRARIES ? yk_gpu_driver.library[k] : NULL;
+}
+
+static const struct yk_gpu_variant *variant_of(uint32_t impl)
+{
+	const struct yk_gpu_library *l = library_of(impl);
+
+	return l ? &l->variant : impls[impl].variant;
+}
+
+static const char *name_of(uint32_t impl)
+{
+	const struct yk_gpu_library *l = library_of(impl);
+
+	return l ? l->name : impls[impl].name;
+}
+
+// ---- kernels ----
+
+int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
+			   const struct yk_gpu_build *build, bool result, struct yk_gpu_entry **to)
+{
+	struct yk_gpu_build b = *build;
+	const bool mapped = c->map && result;
+
+	yk_gpu_define(&b, "DTYPE", c->dtype);
+	if (c->to != c->dtype)
+		yk_gpu_define(&b, "RESULT", c->to);
+	yk_gpu_flag(&b, "USE_F64", c->dtype == yoke_f64);
+	if (!mapped)
+		return yk_gpu_kernel_file(d, &b, to);
+	yk_gpu_flag(&b, "OWN_MATH", d->loops);
+	return yk_gpu_kernel_map(d, c->op, c->map, &b, to);
+}
+
+int yk_gpu_contract_enqueue(struct yk_gpu_record *r, const int64_t groups[3], const size_t items[2],
+			    const char *name)
+{
+	size_t global[3], local[3] = { items[0], items[1], 1 };
+
+	for (int i = 0; i < 3; i++)
+		global[i] = (size_t)groups[i] * local[i];
+	return yk_gpu_launch(r, 3, global, local, name);
+}
+
+int yk_gpu_contract_launch(struct yk_gpu_record *r, const struct yk_gpu_contract *c,
+			   const int64_t groups[3], const size_t items[2], const char *name)
+{
+	yk_gpu_arg_struct(r, &c->s, sizeof c->s);
+	if (!c->map)
+		yk_gpu_arg_view(r, &c->op->out[0]);
+	else
+		yk_gpu_arg_map(r, c->map);
+	return yk_gpu_contract_enqueue(r, groups, items, name);
+}
+
+// ---- the op ----
+
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	struct yoke_map_call map;
+	struct yk_gpu_contract c, form;
+	uint64_t mask = 0;
+
+	if (!yk_gpu_contract_of(op, &c, &map))
+		return 0;
+	uint64_t args = sizeof c.s + 8 * 4 + 8 * (c.map ? map.narg : 2);
+	uint64_t dtypes = 1u << c.dtype | (c.map ? map.dtypes : 0);
+	if (args > d->info.max_args ||
+	    (dtypes & 1u << yoke_f64 && !yk_gpu_f64(d)))
+		return 0;
+	for (uint32_t i = 0; i < IMPLS; i++) {
+		const struct yk_gpu_variant *v = variant_of(i);
+		form = c;
+		form.preset = impls[i].preset;
+		if (!v || !v->takes(d, &form))
+			continue;
+		if (library_of(i) && library_of(i)->always())
+			return (uint64_t)1 << i;
+		mask |= (uint64_t)1 << i;
+	}
+	return mask;
+}
+
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+{
+	const struct yk_gpu_variant *v = variant_of(impl);
+	struct yoke_map_call map;
+	struct yk_gpu_contract c;
+	const bool fits = yk_gpu_contract_of(op, &c, &map);
+
+	c.preset = impls[impl].preset;
+	if (!fits || !v->takes(r->device, &c))
+		return yk_gpu_error(YOKE_EUNSUPPORTED,
+				    "a contraction that this backend does not take");
+	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
+}
+
+const struct yk_gpu_op yk_gpu_contract = {
+	.nimpl = IMPLS, .can = can, .record = record, .name_of = name_of,
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions with few rows or, swapped, few columns: cl/contract_rows.cl.  Its sums have an order of their
+// own, so it takes none whose rows must have the bits they have among many.
+#include "config.h"
+
+#include "contract.h"
+
+#define COPY "contract_rows_copy"
+enum { FEW = 16, PIECE = 1024 }; // PIECE as in the text
+
+// How a kernel is cut: rows of a at once, vectors of columns of an item, columns of a group.
+struct cut {
+	int rows, vectors, columns, vector, wide, slices;
+	int64_t span; // columns of a group of contract_rows_n
+};
+
+// Sums stay in registers: 16 of them and more on CPUs, which one item has to keep busy.
+static struct cut cut_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c)
+{
+	bool dense = c->s.b_n == 1;
+	int m = (int)(c->s.m < FEW ? c->s.m : FEW);
+	struct cut t = { .vector = 1, .wide = 32, .slices = 8, .vectors = 1, .columns = 4 };
+
+	if (d->loops) {
+		t.vector = d->vector < 4 ? 4 : d->vector;
+		t.wide = t.slices = 1;
+		t.rows = m == 1 ? 1 : m <= 4 ? 4 : m <= 8 || !dense ? 8 : 16;
+		t.vectors = t.rows == 1 ? 16 : t.rows == 4 ? 4 : t.rows == 8 ? 2 : 1;
+		t.columns = t.rows == 1 ? 4 : t.rows == 4 ? 4 : 2;
+	} else {
+		t.rows = m == 1 ? 1 : m <= 4 ? 4 : m <= 8 ? 8 : 16;
+		t.columns = t.rows <= 4 ? 4 : 16 / t.rows;
+	}
+	t.span = (int64_t)t.wide * t.vectors * t.vector;
+	return t;
+}
+
+static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
+{
+	struct yk_gpu_contraction *s = &c->s;
+
+	if (s->n <= FEW && s->m > s->n)
+		yk_gpu_contract_swap(c);
+	struct cut t = cut_of(d, c);
+	bool floats = c->dtype == yoke_f32 || c->dtype == yoke_f16 ||
+		      c->dtype == yoke_bf16;
+	size_t items = (size_t)t.wide * (size_t)t.slices;
+
+	if (!floats || c->by_row || s->m > FEW || !s->k || items > d->max_group ||
+	    items > d->max_items[0] || (size_t)t.slices > d->max_items[1] ||
+	    items * 4 > d->local_bytes)
+		return false;
+	return s->b_n == 1 ? s->n >= t.span : s->b_k == 1;
+}
+
+// contract_rows_t, and rows of a that are copied first.
+static bool by_columns(const struct yk_gpu_contract *c)
+{
+	return c->s.b_n != 1;
+}
+
+static bool copies(const struct yk_gpu_contract *c)
+{
+	return by_columns(c) && c->s.a_k != 1 && c->s.k > 1;
+}
+
+static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
+		     const char *name, bool result, struct yk_gpu_entry **to)
+{
+	const struct cut t = cut_of(d, c);
+	struct yk_gpu_build b = { .file = "contract_rows.cl", .name = name };
+
+	yk_gpu_define(&b, "VEC_WIDTH", t.vector);
+	yk_gpu_define(&b, "ROWS", t.rows);
+	yk_gpu_define(&b, "ACROSS", t.wide);
+	yk_gpu_define(&b, "SLICES", t.slices);
+	yk_gpu_define(&b, "NV", t.vectors);
+	yk_gpu_define(&b, "NC", t.columns);
+	return yk_gpu_contract_kernel(d, c, &b, result, to);
+}
+
+static const char *name_of(const struct yk_gpu_contract *c)
+{
+	return by_columns(c) ? "contract_rows_t" : "contract_rows_n";
+}
+
+// Dense rows of a in the workspace; c and its view of a then mean those.
+static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
+{
+	struct cut t = cut_of(r->device, c);
+	struct yk_gpu_contraction *s = &c->s;
+	const int64_t groups[3] = { yk_gpu_parts(s->k, PIECE), s->m, c->batch };
+	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
+	const uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
+	struct yk_gpu_entry *kernel;
+	uint64_t bytes;
+	int err = kernel_of(r->device, c, COPY, false, &kernel);
+
+	if (err)
+		return err;
+	if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->k, size, &bytes) ||
+	    __builtin_mul_overflow(bytes, (uint64_t)c->batch, &bytes))
+		return yk_gpu_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+	yk_gpu_workspace(r, bytes);
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, &c->op->workspace);
+	yk_gpu_arg_view(r, c->a);
+	yk_gpu_arg_struct(r, s, sizeof *s);
+	err = yk_gpu_contract_enqueue(r, groups, items, COPY);
+	c->a = &c->op->workspace;
+	s->a_m = s->k;
+	s->a_k = 1;
+	int64_t stride = s->m * s->k;
+	for (int i = YK_GPU_BATCH - 1; i >= 0; i--) {
+		s->a[i] = stride;
+		stride *= s->d[i];
+	}
+	return err;
+}
+
+static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *given)
+{
+	struct yk_gpu_contract c = *given;
+	struct cut t = cut_of(r->device, &c);
+	bool columns = by_columns(&c);
+	const int64_t groups[3] = { yk_gpu_parts(c.s.n, columns ? t.columns : t.span), 1,
+				    c.batch };
+	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
+				  columns ? 1 : (size_t)t.slices };
+	struct yk_gpu_entry *kernel;
+	int err = kernel_of(r->device, &c, name_of(&c), true, &kernel);
+
+	if (!err && copies(&c))
+		err = copy(r, &c);
+	if (err)
+		return err;
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, c.a);
+	yk_gpu_arg_view(r, c.b);
+	return yk_gpu_contract_launch(r, &c, groups, items, name_of(&c));
+}
+
+const struct yk_gpu_variant yk_gpu_contract_rows = { takes, record };

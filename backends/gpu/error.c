@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors: one line each, with the driver's call and code and the device.
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "gpu.h"
+
+int yk_gpu_error(int code, const char *fmt, ...)
+{
+	char line[900];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	yk_gpu_host->error(code, line);
+	return code;
+}
+
+int yk_gpu_fail(const struct yk_gpu_device *d, const char *call, int code)
+{
+	const int error = yk_gpu_driver.is_memory(code) ? YOKE_ENOMEM : YOKE_EDEVICE;
+	const char *name = yk_gpu_driver.code_name(code);
+
+	if (!d)
+		return yk_gpu_error(error, "%s: %s (%d)", call, name, code);
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, name, code,
+			    yk_gpu_driver.name, d->index, d->info.name, d->info.driver);
+}
+
+int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)
+{
+	return code ? yk_gpu_fail(d, call, code) : 0;
+}
+
+int yk_gpu_build_failed(const struct yk_gpu_device *d, const char *call, int code,
+			const char *kernel, const char *options, const char *complaint)
+{
+	yk_gpu_log(YOKE_LOG_DEBUG, "build of %s with %s: %s", kernel, options, complaint);
+	return yk_gpu_error(YOKE_EUNSUPPORTED,
+			    "%s: %s on %s:%u (%s, %s), kernel %s, options %s: %.400s",
+			    call, yk_gpu_driver.code_name(code), yk_gpu_driver.name,
+			    d->index, d->info.name, d->info.driver, kernel, options,
+			    complaint);
+}
+
+void yk_gpu_log(int level, const char *fmt, ...)
+{
+	char line[4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	yk_gpu_host->log(level, yk_gpu_driver.name, line);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a device converts f16 by itself: what it advertises counts once the kernel of cl/f16.cl has
+// found its conversions to be those that cl/half.cl writes out, for each value of f16.  Arithmetic stays
+// f32, as everywhere (storage f16, sums in f32), so that is all that native f16 is good for: the results
+// are the same bits with it and without.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu.h"
+
+enum { HALVES = 1 << 16 };
+enum { UNKNOWN, GOOD, BAD };
+
+static int test(struct yk_gpu_device *d)
+{
+	static const unsigned char unset = 0xff, same = 1;
+	struct yk_gpu_build b = { .file = "f16.cl", .name = "f16_same" };
+	unsigned char *got = malloc(HALVES);
+	int bad = -1;
+
+	if (!got)
+		return BAD;
+	memset(got, unset, HALVES);
+	yk_gpu_define(&b, "NATIVE_F16", 0);
+	int err = yk_gpu_try(d, &b, HALVES, got, HALVES);
+	for (int i = 0; i < HALVES && bad < 0; i++)
+		bad = got[i] == same ? -1 : i;
+	free(got);
+	if (!err && bad < 0)
+		return GOOD;
+	yk_gpu_log(YOKE_LOG_INFO, "%s:%u (%s) offers f16, but %s (first 0x%04x): converted by hand",
+		   yk_gpu_driver.name, d->index, d->info.name,
+		   err ? "its test fails" : "rounds it otherwise", bad < 0 ? 0 : bad);
+	return BAD;
+}
+
+bool yk_gpu_f16(struct yk_gpu_device *d)
+{
+	// drivers of processors that convert in one instruction are known by __F16C__ (cl/half.cl)
+	if (d->f16 == UNKNOWN && (d->loops || !(d->info.flags & YOKE_DEVICE_F16)))
+		d->f16 = BAD;
+	if (d->f16 == UNKNOWN) {
+		d->f16 = BAD; // in the program that finds it out
+		d->f16 = test(d);
+	}
+	return d->f16 == GOOD;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels: built at first use, found again by what they are built of.
+#include "config.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu.h"
+
+// FNV-1a of 64 bits (Fowler, Noll and Vo), by eight bytes, each time folded.
+static uint64_t hash_of(const void *data, size_t bytes)
+{
+	const unsigned char *p = data, *end = p + bytes;
+	uint64_t h = 0xcbf29ce484222325u, word;
+	for (; (size_t)(end - p) >= sizeof word; p += sizeof word) {
+		memcpy(&word, p, sizeof word); // of a known size: one load
+		h = (h ^ word) * 0x100000001b3u;
+		h ^= h >> 29;
+	}
+	word = 0;
+	memcpy(&word, p, (size_t)(end - p));
+	h = (h ^ word) * 0x100000001b3u;
+	return h ^ h >> 29;
+}
+
+// ---- what a kernel is built of ----
+
+void yk_gpu_define(struct yk_gpu_build *b, const char *name, int64_t value)
+{
+	assert(b->n < YK_GPU_DEFINES);
+	b->define[b->n] = name;
+	b->value[b->n++] = value;
+}
+
+void yk_gpu_flag(struct yk_gpu_build *b, const char *name, bool set)
+{
+	if (set)
+		yk_gpu_define(b, name, 1);
+}
+
+// One that is looked for; map: the key of the map in its text.
+struct wanted {
+	const struct yk_gpu_build *build;
+	const void *map;
+	size_t map_bytes;
+	uint64_t hash;
+};
+
+static struct wanted want(const struct yk_gpu_build *b, const void *map, size_t map_bytes)
+{
+	uint64_t h = hash_of(b->value, (size_t)b->n * sizeof *b->value);
+
+	h ^= (uint64_t)(uintptr_t)b->name * 0x9e3779b97f4a7c15u;
+	h ^= map_bytes ? hash_of(map, map_bytes) << 1 : 0;
+	return (struct wanted){ b, map, map_bytes, h ^ h >> 32 };
+}
+
+static bool same_build(const struct yk_gpu_build *a, const struct yk_gpu_build *b)
+{
+	if (a->name != b->name || a->file != b->file || a->n != b->n)
+		return false;
+	for (int i = 0; i < a->n; i++)
+		if (a->define[i] != b->define[i] || a->value[i] != b->value[i])
+			return false;
+	return true;
+}
+
+static struct yk_gpu_entry *find(struct yk_gpu_device *d, const struct wanted *w)
+{
+	struct yk_gpu_entry *e = d->kernels[w->hash % YK_GPU_KERNEL_BUCKETS];
+
+	while (e && (e->hash != w->hash || e->map_bytes != w->map_bytes ||
+		     !same_build(&e->build, w->build) || memcmp(e->map, w->map, w->map_bytes)))
+		e = e->next;
+	return e;
+}
+
+// The kernel of a program, which is the entry's from now on, or, if `shared`, stays whose it is.
+static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, bool shared,
+		struct yk_gpu_entry **to)
+{
+	struct yk_gpu_entry *e = malloc(sizeof *e + w->map_bytes);
+	int err = e ? yk_gpu_driver.kernel_new(d, program, w->build->name, &e->kernel) :
+		      yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
+
+	if (err) {
+		free(e);
+		if (!shared)
+			yk_gpu_driver.program_free(program);
+		return err;
+	}
+	e->hash = w->hash;
+	e->program = program;
+	e->build = *w->build;
+	e->map_bytes = w->map_bytes;
+	memcpy(e->map, w->map, w->map_bytes);
+	e->group = yk_gpu_driver.kernel_group(d, e->kernel);
+	if (!e->group || e->group > d->max_group)
+		e->group = d->max_group;
+	e->next = d->kernels[e->hash % YK_GPU_KERNEL_BUCKETS];
+	d->kernels[e->hash % YK_GPU_KERNEL_BUCKETS] = e;
+	*to = e;
+	return 0;
+}
+
+int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, struct yk_gpu_entry **to)
+{
+	const struct wanted w = want(b, "", 0);
+	void *program;
+
+	if ((*to = find(d, &w)))
+		return 0;
+	int err = yk_gpu_program_file(d, b, &program);
+	return err ? err : take(d, &w, program, true, to);
+}
+
+int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
+		      const struct yoke_map_call *call, const struct yk_gpu_build *b,
+		      struct yk_gpu_entry **to)
+{
+	const struct wanted w = want(b, call->key, call->key_bytes);
+	void *program;
+
+	if ((*to = find(d, &w)))
+		return 0;
+	int err = yk_gpu_program_map(d, b, op, &program);
+	return err ? err : take(d, &w, program, false, to);
+}
+
+// An application's text, by content: it may lie elsewhere the next time.
+struct yk_gpu_text {
+	struct yk_gpu_text *next;
+	struct yk_gpu_entry *kernel;
+	uint64_t hash;
+	const char *text;
+	char entry[]; // and the text
+};
+
+int yk_gpu_kernel_source(struct yk_gpu_device *d, const struct yoke_source *s, struct yk_gpu_entry **to)
+{
+	const size_t entry = strlen(s->entry) + 1, text = strlen(s->text) + 1;
+	struct yk_gpu_text *t = d->texts;
+	void *program;
+
+	while (t && (t->hash != s->hash || strcmp(t->entry, s->entry) || strcmp(t->text, s->text)))
+		t = t->next;
+	if (t) {
+		*to = t->kernel;
+		return 0;
+	}
+	if (!(t = malloc(sizeof *t + entry + text)))
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	t->hash = s->hash;
+	t->text = t->entry + entry;
+	memcpy(t->entry, s->entry, entry);
+	memcpy(t->entry + entry, s->text, text);
+	int err = yk_gpu_program_text(d, t->text, t->entry, &program);
+	if (!err) {
+		const struct yk_gpu_build b = { .file = "", .name = t->entry };
+		const struct wanted w = want(&b, "", 0);
+		err = take(d, &w, program, false, &t->kernel);
+	}
+	if (err) {
+		free(t);
+		return err;
+	}
+	t->next = d->texts;
+	d->texts = t;
+	*to = t->kernel;
+	return 0;
+}

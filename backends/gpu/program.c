@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs: texts and what they are told, compiled, or read as binaries from the host's cache.
+// A binary's key is all that it depends on: text, options, platform, device, driver.  A binary
+// that does not build is a miss.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu.h"
+
+#define MAX_BINARY (64u << 20)
+#define OPTIONS 512 // bytes of a build's, at most
+
+// ---- binaries ----
+
+static char *binary_key(const struct yk_gpu_device *d, const char *text,
+			const char *options, size_t *bytes)
+{
+	size_t cap = strlen(d->identity) + strlen(options) + strlen(text) + 3;
+	char *key = malloc(cap);
+
+	if (key)
+		*bytes = (size_t)snprintf(key, cap, "%s\n%s\n%s", d->identity, options,
+					  text);
+	return key;
+}
+
+static void *from_cache(struct yk_gpu_device *d, const char *key, size_t key_bytes, const char *options)
+{
+	int64_t bytes = yk_gpu_host->cache_get(key, key_bytes, NULL, 0);
+	void *program = NULL;
+
+	if (bytes <= 0 || bytes > MAX_BINARY)
+		return NULL;
+	void *data = malloc((size_t)bytes);
+	if (data && yk_gpu_host->cache_get(key, key_bytes, data, (size_t)bytes) == bytes &&
+	    yk_gpu_driver.load(d, data, (size_t)bytes, options, &program))
+		program = NULL;
+	free(data);
+	return program;
+}
+
+static void to_cache(struct yk_gpu_device *d, void *program, const char *key, size_t key_bytes)
+{
+	size_t bytes = 0;
+	void *data = yk_gpu_driver.binary(d, program, &bytes);
+
+	if (data && bytes && bytes <= MAX_BINARY)
+		yk_gpu_host->cache_put(key, key_bytes, data, bytes);
+	free(data);
+}
+
+// From the cache, or from the text and then into the cache.
+static int program_of(struct yk_gpu_device *d, const char *text, const char *options,
+		      const char *name, void **to)
+{
+	size_t bytes = 0;
+	char *cache_key = d->binaries ? binary_key(d, text, options, &bytes) : NULL;
+	int err = 0, lock = -1;
+
+	*to = cache_key ? from_cache(d, cache_key, bytes, options) : NULL;
+	if (!*to && yk_gpu_driver.build_lock)
+		lock = yk_gpu_driver.build_lock(d);
+	if (lock >= 0 && cache_key) // somebody may have compiled it meanwhile
+		*to = from_cache(d, cache_key, bytes, options);
+	bool found = *to;
+	if (!found) {
+		err = yk_gpu_driver.build(d, text, options, name, to);
+		if (!err && cache_key)
+			to_cache(d, *to, cache_key, bytes);
+	}
+	if (lock >= 0)
+		yk_gpu_driver.build_unlock(lock);
+	if (!err)
+		yk_gpu_log(YOKE_LOG_DEBUG, "%s with %s: %s", name, options,
+			   found ? "found in the cache" : "compiled");
+	if (!err && yk_gpu_host->programs)
+		yk_gpu_host->programs(!found, found);
+	free(cache_key);
+	return err;
+}
+
+// ---- texts ----
+
+// What the host makes of a text with the functions of the op's map, if there is one, in front; to be freed.
+static int source_of(const struct yoke_op *op, const char *text, char **to)
+{
+	int64_t bytes = yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, NULL, 0);
+
+	if (bytes < 0)
+		return yk_gpu_error((int)bytes, "the host refused to write a kernel's text");
+	if (!(*to = malloc((size_t)bytes + 1)))
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's text");
+	yk_gpu_host->kernel_source(yk_gpu_driver.dialect, op, text, *to, (size_t)bytes + 1);
+	return 0;
+}
+
+// "-cl-std=CL1.2 .. -DTM=4 -DTN=4"
+static int options_of(struct yk_gpu_device *d, const struct yk_gpu_build *b, char *to, size_t cap)
+{
+	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,
+				    yk_gpu_f16(d) ? " -DNATIVE_F16=1" : "");
+
+	for (int i = 0; i < b->n && n < cap; i++)
+		n += (size_t)snprintf(to + n, cap - n, " -D%s=%lld", b->define[i],
+				      (long long)b->value[i]);
+	return n < cap ? 0 : yk_gpu_error(YOKE_EINVAL, "the options of %s are too long", b->file);
+}
+
+// ---- programs ----
+
+static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char *text, const char *options,
+		 const char *name, void **to)
+{
+	char *source;
+	int err = source_of(map, text, &source);
+
+	if (err)
+		return err;
+	err = program_of(d, source, options, name, to);
+	free(source);
+	return err;
+}
+
+// Of a file, behind the op's map if there is one.
+static int build_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *map,
+		      const char *options, void **to)
+{
+	char text[100];
+
+	snprintf(text, sizeof text, "#include \"%.80s\"\n", b->file);
+	return build(d, map, text, options, b->name, to);
+}
+
+int yk_gpu_program_map(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *op,
+		       void **to)
+{
+	char options[OPTIONS];
+	int err = options_of(d, b, options, sizeof options);
+
+	return err ? err : build_file(d, b, op, options, to);
+}
+
+int yk_gpu_program_text(struct yk_gpu_device *d, const char *text, const char *entry, void **to)
+{
+	return build(d, NULL, text, d->options, entry, to);
+}
+
+struct yk_gpu_program {
+	struct yk_gpu_program *next;
+	void *program;
+	char key[]; // file, options
+};
+
+int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, void **to)
+{
+	char options[OPTIONS], key[OPTIONS + 256];
+	int err = options_of(d, b, options, sizeof options);
+
+	if (err)
+		return err;
+	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->file, options);
+	if (n >= sizeof key)
+		return yk_gpu_error(YOKE_EINVAL, "the name of %s is too long", b->file);
+	for (struct yk_gpu_program *p = d->programs; p; p = p->next)
+		if (!strcmp(p->key, key)) {
+			*to = p->program;
+			return 0;
+		}
+	struct yk_gpu_program *p = malloc(sizeof *p + n + 1);
+	if (!p)
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
+	if ((err = build_file(d, b, NULL, options, &p->program))) {
+		free(p);
+		return err;
+	}
+	memcpy(p->key, key, n + 1);
+	p->next = d->programs;
+	d->programs = p;
+	*to = p->program;
+	return 0;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports: what kernels say of values that an op must refuse, for who asks for an event later.
+// A queue has slots in a small buffer, one for each op that may complain.  A mark has them read
+// and cleared, in order with the kernels; the numbers belong to the queue's reports until an event
+// at or behind that mark is over, which then fails with the first complaint.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+#define SLOTS 64
+
+// As cl/report.cl has it; all bits set: no complaint.
+struct slot {
+	uint32_t first, unused; // the least position that was refused
+	int64_t value, most;    // its value is not in 0..most, where the kind says so
+};
+
+// What ran between two reads of the slots.
+struct batch {
+	struct batch *next;
+	uint64_t number; // of the read
+	unsigned n;
+	struct slot slot[SLOTS];
+	struct yk_gpu_report what[SLOTS];
+};
+
+struct yk_gpu_reports {
+	struct yk_gpu_device *device;
+	pthread_mutex_t lock; // of `read`; the rest is the queue's
+	void *slots;          // made at first use
+	struct batch *open;
+	struct batch *read, **end; // oldest first
+	uint64_t number;
+};
+
+int yk_gpu_reports_new(struct yk_gpu_device *d, struct yk_gpu_reports **to)
+{
+	struct yk_gpu_reports *r = calloc(1, sizeof *r);
+
+	if (!r || pthread_mutex_init(&r->lock, NULL)) {
+		free(r);
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a queue's reports");
+	}
+	r->device = d;
+	r->end = &r->read;
+	*to = r;
+	return 0;
+}
+
+static void free_list(struct batch *b)
+{
+	while (b) {
+		struct batch *next = b->next;
+		free(b);
+		b = next;
+	}
+}
+
+void yk_gpu_reports_free(struct yk_gpu_reports *r)
+{
+	if (r->slots)
+		yk_gpu_buffer_free(r->device, r->slots, NULL);
+	free(r->open);
+	free_list(r->read);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static int clear_slots(struct yk_gpu_queue *q)
+{
+	const uint32_t none = UINT32_MAX;
+
+	q->busy = true;
+	return yk_gpu_driver.fill(q, q->reports->slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
+}
+
+static int make_slots(struct yk_gpu_queue *q)
+{
+	void *host = NULL;
+	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE, SLOTS * sizeof(struct slot), NULL,
+					   &q->reports->slots, &host);
+
+	return err ? err : clear_slots(q);
+}
+
+static int read_slots(struct yk_gpu_queue *q)
+{
+	struct yk_gpu_reports *r = q->reports;
+	struct batch *b = r->open;
+	int err = yk_gpu_driver.get(q, r->slots, 0, b->slot, b->n * sizeof *b->slot);
+
+	if (err)
+		return err;
+	b->number = ++r->number;
+	r->open = NULL;
+	pthread_mutex_lock(&r->lock);
+	*r->end = b;
+	r->end = &b->next;
+	pthread_mutex_unlock(&r->lock);
+	return clear_slots(q);
+}
+
+int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
+		       uint64_t *slot)
+{
+	struct yk_gpu_reports *r = q->reports;
+	int err = r->slots ? 0 : make_slots(q);
+
+	if (!err && r->open && r->open->n == SLOTS)
+		err = read_slots(q);
+	if (err)
+		return err;
+	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for reports");
+	*slot = r->open->n;
+	r->open->what[r->open->n++] = *what;
+	return 0;
+}
+
+void *yk_gpu_report_slots(const struct yk_gpu_queue *q)
+{
+	return q->reports->slots;
+}
+
+int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct yoke_view *v, int64_t most)
+{
+	const struct yk_gpu_build b = { .file = "report_length.cl", .name = "report_length" };
+	const size_t one = 1;
+	struct yk_gpu_entry *kernel;
+	int err = yk_gpu_kernel_file(r->device, &b, &kernel);
+
+	if (err)
+		return err;
+	yk_gpu_reports(r, YK_GPU_LENGTH, op, most);
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, v);
+	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->dims[0] : 1);
+	yk_gpu_arg_word(r, v->rank ? (uint64_t)v->strides[0] : 0);
+	yk_gpu_arg_word(r, (uint64_t)most);
+	yk_gpu_arg_slot(r);
+	return yk_gpu_launch(r, 1, &one, &one, "report_length");
+}
+
+int yk_gpu_reports_mark(struct yk_gpu_queue *q, uint64_t *number)
+{
+	int err = q->reports->open ? read_slots(q) : 0;
+
+	*number = q->reports->number;
+	return err;
+}
+
+static int complain(const struct yk_gpu_report *what, const struct slot *s)
+{
+	char text[160];
+
+	switch (what->kind) {
+	case YK_GPU_INDEX:
+		snprintf(text, sizeof text, "the index at position %u is not in 0..%lld",
+			 s->first, (long long)what->most);
+		break;
+	case YK_GPU_START:
+		snprintf(text, sizeof text, "start %lld of axis %u is not in 0..%lld",
+			 (long long)s->value, s->first, (long long)s->most);
+		break;
+	case YK_GPU_LENGTH:
+		snprintf(text, sizeof text, "%lld is not in 0..%lld", (long long)s->value,
+			 (long long)s->most);
+		break;
+	default:
+		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
+			 (long long)what->most);
+	}
+	return yk_gpu_error(YOKE_ERANGE, "%s (step %llu): %s", what->op,
+			    (unsigned long long)what->step, text);
+}
+
+int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)
+{
+	struct batch *list, **end;
+	int err = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (end = &r->read; *end && (*end)->number <= number;)
+		end = &(*end)->next;
+	list = end == &r->read ? NULL : r->read;
+	if (list) {
+		r->read = *end;
+		*end = NULL;
+		if (!r->read)
+			r->end = &r->read;
+	}
+	pthread_mutex_unlock(&r->lock);
+	for (struct batch *b = list; b && !err; b = b->next)
+		for (unsigned i = 0; i < b->n && !err; i++)
+			if (b->slot[i].first != UINT32_MAX)
+				err = complain(&b->what[i], &b->slot[i]);
+	free_list(list);
+	return err;
+}

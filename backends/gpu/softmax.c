@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SOFTMAX and SOFTMAX_BACK: cl/softmax.cl, f32, f16 and bf16.
+#include "config.h"
+
+#include "rows.h"
+
+// Floats of a row kept in local memory: of two rows where a group is one item.
+#define KEEP_LOOPS 16384
+#define KEEP_LOOPS_LEAST 2048
+#define KEEP 4096
+
+// struct softmax_args of cl/softmax.cl.
+struct softmax_args {
+	struct yk_gpu_rows a, b, out;
+	int64_t count, each;
+	int32_t cols, logarithm, stream, pad;
+};
+
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
+	bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+
+	return yk_gpu_is_rows(x) && yk_gpu_is_rows(y) && x->dtype == y->dtype &&
+	       (!back || (yk_gpu_is_rows(&op->in[1]) && op->in[1].dtype == x->dtype)) &&
+	       d->info.max_args >= sizeof(struct softmax_args) + 48 &&
+	       d->local_bytes >= 2 * KEEP * sizeof(float);
+}
+
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t items,
+		     struct yk_gpu_entry **to)
+{
+	const bool room = d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float);
+	struct yk_gpu_build b = { .file = "softmax.cl",
+				  .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
+					 op->attr[0].i		     ? "log_softmax_back" :
+								       "softmax_back" };
+
+	yk_gpu_row_defines(&b, d, items, op->out[0].dtype);
+	yk_gpu_define(&b, "KEEP", !d->loops ? KEEP : room ? KEEP_LOOPS : KEEP_LOOPS_LEAST);
+	return yk_gpu_kernel_file(d, &b, to);
+}
+
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+{
+	const bool back = op->code == YOKE_OP_SOFTMAX_BACK;
+	const int64_t cols = yk_gpu_cols(&op->out[0]), count = yk_gpu_count(&op->out[0]);
+	const size_t items = yk_gpu_row_items(r->device, cols);
+	struct softmax_args a = {
+		.a = yk_gpu_rows_of(&op->in[0]),
+		.b = yk_gpu_rows_of(&op->in[back]),
+		.out = yk_gpu_rows_of(&op->out[0]),
+		.count = count,
+		.each = yk_gpu_row_each(r->device, count, cols),
+		.cols = (int32_t)cols,
+		.logarithm = op->attr[0].i != 0,
+		.stream = yk_gpu_streams(r->device, op, &op->out[0]),
+	};
+	struct yk_gpu_entry *kernel;
+	int err;
+
+	(void)impl;
+	if (!cols || !count)
+		return 0;
+	if ((err = kernel_of(r->device, op, items, &kernel)))
+		return err;
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, &op->out[0]);
+	yk_gpu_arg_view(r, &op->in[0]);
+	if (back)
+		yk_gpu_arg_view(r, &op->in[1]);
+	yk_gpu_arg_struct(r, &a, sizeof a);
+	return yk_gpu_launch_pieces(r, yk_gpu_pieces(count, a.each), items, "softmax");
+}
+
+static const char *const names[] = { "rows" };
+const struct yk_gpu_op yk_gpu_softmax = { .names = names, .nimpl = 1, .can = can, .record = record };
