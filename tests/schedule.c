@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "tap.h"
-#include "train/schedule.h"
+#include "optim/schedule.h"
 
 static void is(const struct yk_schedule *s, int64_t t, double want)
 {

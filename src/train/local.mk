@@ -21,8 +21,6 @@ libyokecore_la_SOURCES += \
 	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
-	src/train/schedule.c \
-	src/train/schedule.h \
 	src/train/snapshot.c \
 	src/train/snapshot.h \
 	src/train/stop.c \
