@@ -69,6 +69,7 @@ test_programs = \
 	tests/opencl_f64.t \
 	tests/opencl_fused.t \
 	tests/optim.t \
+	tests/optim_rules.t \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
@@ -203,6 +204,7 @@ tests_opencl_fused_t_SOURCES = tests/opencl_fused.c
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
+tests_optim_rules_t_SOURCES = tests/optim_rules.c
 tests_order_t_SOURCES = tests/order.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
