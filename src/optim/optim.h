@@ -71,6 +71,8 @@ void yk_optim_defaults(const struct yk_optim_kind *, double *option);
 // "key=value key=value" over what is there; on an error nothing is changed.
 int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text, double *option);
 struct yk_schedule yk_optim_schedule(const double *option);
+// A value as settings have it, nothing when it is not given; returns the length, as snprintf.
+size_t yk_optim_value_text(int option, double value, char *to, size_t room);
 
 // ---- state ----
 

@@ -25,7 +25,7 @@
 	O(rho, REAL, 0, YK_BELOW_1, "", "of adadelta: decay of both mean squares") \
 	O(lr_decay, REAL, 0, 1e9, "", "of adagrad: step t has lr / (1 + (t - 1) lr_decay)") \
 	O(initial, REAL, 0, 1e9, "", "of adagrad: the sum of squares before the first step") \
-	O(window, INT, 1, 10000, "", "of adagrad: squared gradients in the sum; not given: all") \
+	O(window, INT, 1, 10000, "", "of adagrad: squared gradients in the sum; auto: all") \
 	O(window_by, CHOICE, 0, 0, " sum mean decayed", \
 	  "of adagrad: what the window's squares come to; decayed keeps one state for all of them") \
 	O(q, REAL, 0, 1, "", "of accelerated: the inverse condition number that it counts on") \
@@ -35,12 +35,12 @@
 	O(norm_most, REAL, 0, 1e9, "", "of lamb: tensors of a larger norm count as of this one; 0: no bound") \
 	O(clip_value, REAL, 0, 1e9, "", "largest absolute value of a gradient's elements; 0: any") \
 	O(lr_least, REAL, 0, 1e3, "", \
-	  "learning rate at the end; not given: lr/10, for onecycle lr/250000") \
-	O(lr_every, INT, 1, 1e12, "", "of schedule=step: steps after which the learning rate falls") \
+	  "learning rate at the end; auto: lr/10, for onecycle lr/250000") \
+	O(lr_every, INT, 1, 1e12, "", "of schedule=step: steps after which the learning rate falls; auto: 1000") \
 	O(lr_factor, REAL, 0, 1, "", \
-	  "of schedule=step and exponential: what the learning rate is multiplied by each time") \
-	O(lr_cycle, INT, 1, 1e12, "", "of schedule=cosine: steps to the first restart; not given: none") \
-	O(lr_cycle_grow, REAL, 1, 100, "", "of schedule=cosine: each cycle is so many times the one before")
+	  "of schedule=step and exponential: what the learning rate is multiplied by each time; auto: 0.5") \
+	O(lr_cycle, INT, 1, 1e12, "", "of schedule=cosine: steps to the first restart; auto: none") \
+	O(lr_cycle_grow, REAL, 1, 100, "", "of schedule=cosine: each cycle is so many times the one before; auto: 1")
 
 // What the library has and `yoke train` another way: kinds of schedule and their lengths are keys of its
 // own, and there are no tensors to precondition with.

@@ -161,6 +161,18 @@ int yk_optim_settings(const struct yk_optim_kind *k, const char *call, const cha
 	return err;
 }
 
+size_t yk_optim_value_text(int option, double value, char *to, size_t room)
+{
+	const struct yk_optim_row *row = &yk_optim_rows[option];
+	const char *word = row->words;
+	if (row->type != YK_OPTIM_CHOICE)
+		return (size_t)(value == YK_OPTIM_NOT_GIVEN ? snprintf(to, room, "%s", "") :
+							      snprintf(to, room, "%.10g", value));
+	for (int k = (int)value; k > 0; k--)
+		word += 1 + strcspn(word + 1, " ");
+	return (size_t)snprintf(to, room, "%.*s", (int)strcspn(word + 1, " "), word + 1);
+}
+
 void yk_optim_defaults(const struct yk_optim_kind *k, double *option)
 {
 	for (int i = 0; i < YK_OPTIM_OPTION_COUNT; i++) {

@@ -15,6 +15,7 @@ libyokecore_la_SOURCES += \
 	src/train/optim.h \
 	src/train/outname.c \
 	src/train/outname.h \
+	src/train/plot.c \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \

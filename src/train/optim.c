@@ -24,7 +24,7 @@ static const struct {
 };
 #define TRAIN_CLIP 1.0
 
-const char *yk_optim_train_defaults(const char *kind)
+static const char *train_settings(const char *kind)
 {
 	for (size_t i = 0; i < sizeof train_defaults / sizeof *train_defaults; i++)
 		if (!strcmp(train_defaults[i].kind, kind))
@@ -53,7 +53,7 @@ static bool is_set(const struct yk_config *c, enum yk_config_key key)
 static void settings_of(const struct yk_config *c, char *to, size_t room)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
-	size_t n = (size_t)snprintf(to, room, "%s check=1", yk_optim_train_defaults(kind->name));
+	size_t n = (size_t)snprintf(to, room, "%s check=1", train_settings(kind->name));
 	if (!is_set(c, YK_KEY_clip) && !(yk_config_real(c, YK_KEY_clip_value) > 0))
 		n += (size_t)snprintf(to + n, room - n, " clip=%.17g", TRAIN_CLIP);
 	for (int i = 0; i < KEYS; i++) {
@@ -111,6 +111,21 @@ int yk_optim_states_each(const struct yk_config *c)
 	if (options_of(c, option) < 0)
 		return 0;
 	return yk_optim_part_states(yk_optim_kind_find(kind_of(c)), option) + yk_optim_window(option);
+}
+
+void yk_optim_text(const char *name, char *to, size_t room)
+{
+	const struct yk_optim_kind *kind = yk_optim_kind_find(name);
+	double option[YK_OPTIM_OPTION_COUNT];
+	size_t n = 0;
+	yk_optim_defaults(kind, option);
+	yk_optim_settings(kind, "help", train_settings(name), option);
+	for (int i = 0; i < YK_O_clip_value; i++) // what is behind all have
+		if (yk_optim_has(kind, i) && i != YK_O_clip && n < room) {
+			n += (size_t)snprintf(to + n, room - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
+			if (n < room)
+				n += yk_optim_value_text(i, option[i], to + n, room - n);
+		}
 }
 
 struct yk_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t steps)

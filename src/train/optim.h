@@ -21,8 +21,8 @@ int yk_optim_check(const struct yk_config *);
 int yk_optim_states_each(const struct yk_config *);
 // The schedule of a run of so many steps.
 struct yk_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
-// The defaults of `yoke train` for an optimizer, over the library's: "beta2=0.99 ..", or "".
-const char *yk_optim_train_defaults(const char *kind);
+// The keys of an optimizer that others may not have, with its defaults in `yoke train`: "lr=0.001 ..".
+void yk_optim_text(const char *kind, char *to, size_t room);
 
 // The parameters outlive the optimizer.
 int yk_optim_new(const struct yk_config *, const struct yk_parameters *, struct yk_optim **);
