@@ -64,10 +64,14 @@ extern "C" {
 
 typedef struct yoke_optim yoke_optim;
 
+// ---- kinds ----
+
 // Kind number i from 0 on, "sgd"; NULL when there are no more.
 YOKE_API const char *yoke_optim_kind(int i);
 // The settings that a kind has, with their defaults: "lr=0.001 momentum=0 ..".  NULL for an unknown kind.
 YOKE_API const char *yoke_optim_options(const char *kind);
+
+// ---- making ----
 
 // An optimizer without parameters.  settings: "key=value" words, or NULL; numbers have a decimal point in
 // every locale.  NULL with ENOENT for an unknown kind or key, EINVAL for a value out of its range and for
@@ -85,6 +89,8 @@ YOKE_API int yoke_optim_add(yoke_optim *, int n, yoke_tensor *const *p, const ch
 // ENOENT: none does.  Behind the first step all but what would change which states there are (EINVAL): a
 // learning rate makes no new plan, other settings one.
 YOKE_API int yoke_optim_set(yoke_optim *, const char *pattern, const char *settings);
+
+// ---- steps ----
 
 struct yoke_step {
 	size_t size;         // sizeof, set by the caller
@@ -112,6 +118,8 @@ YOKE_API double yoke_optim_lr(const yoke_optim *, const char *parameter, int64_t
 // This waits for what is evaluated: ERANGE names the first parameter whose gradient was not finite, and lets
 // steps go on.
 YOKE_API int yoke_optim_check(yoke_optim *);
+
+// ---- states ----
 
 // A state, a variable of the optimizer's: of a parameter ("momentum", "prev", "x", "m", "v", "vmax", "mean",
 // "sum", "window0" .., "square", "delta"), or with NULL for the parameter ("theta", "last", "since" and

@@ -624,9 +624,9 @@ static void bad_settings(void)
 		const char *part;
 	} bad[] = {
 		{ "lion", "", YOKE_ENOENT, "there is no optimizer 'lion'; there are sgd heavy_ball" },
-		{ "sgd", "nesterov=1", YOKE_EINVAL, "nesterov needs momentum" },
-		{ "sgd", "nesterov=1 momentum=0.9 dampening=0.1", YOKE_EINVAL, "nesterov does not go with dampening" },
-		{ "rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov needs momentum" },
+		{ "sgd", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum above 0, got momentum=0" },
+		{ "sgd", "nesterov=1 momentum=0.9 dampening=0.1", YOKE_EINVAL, "nesterov=1 does not go with dampening above 0, got dampening=0.1" },
+		{ "rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum" },
 		{ "adam", "beta1=1", YOKE_EINVAL, "beta1=1: must be a number from 0 to below 1" },
 		{ "adam", "beta2=-0.5", YOKE_EINVAL, "beta2=-0.5" },
 		{ "adam", "lr=-1", YOKE_EINVAL, "lr=-1: must be a number from 0" },
@@ -639,10 +639,10 @@ static void bad_settings(void)
 		{ "adam", "lr", YOKE_EINVAL, "must be key=value" },
 		{ "adagrad", "window=0", YOKE_EINVAL, "window=0: must be a whole number from 1" },
 		{ "adagrad", "window=2.5", YOKE_EINVAL, "window=2.5: must be a whole number" },
-		{ "adagrad", "window_by=mean", YOKE_EINVAL, "window_by needs window" },
-		{ "adagrad", "window=3 initial=1", YOKE_EINVAL, "initial does not go with window" },
+		{ "adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window above 0, got window=" },
+		{ "adagrad", "window=3 initial=1", YOKE_EINVAL, "initial=1 does not go with window above 0, got window=3" },
 		{ "lamb", "norm_least=2 norm_most=1", YOKE_EINVAL, "no norm is in norm_least=2 .. norm_most=1" },
-		{ "adamw", "clip=1 clip_value=1", YOKE_EINVAL, "clip does not go with clip_value" },
+		{ "adamw", "clip=1 clip_value=1", YOKE_EINVAL, "clip=1 does not go with clip_value above 0, got clip_value=1" },
 		{ "adamw", "schedule=cosine", YOKE_EINVAL, "schedule=cosine needs steps" },
 		{ "accelerated", "restart=often", YOKE_EINVAL, "must be one of: none function gradient speed" },
 	};

@@ -93,6 +93,18 @@ static int parse(const struct yk_optim_kind *k, const char *call, int option, co
 	return 0;
 }
 
+size_t yk_optim_value_text(int option, double value, char *to, size_t room)
+{
+	const struct yk_optim_row *row = &yk_optim_rows[option];
+	const char *word = row->words;
+	if (row->type != YK_OPTIM_CHOICE)
+		return (size_t)(value == YK_OPTIM_NOT_GIVEN ? snprintf(to, room, "%s", "") :
+							      snprintf(to, room, "%.10g", value));
+	for (int k = (int)value; k > 0; k--)
+		word += 1 + strcspn(word + 1, " ");
+	return (size_t)snprintf(to, room, "%.*s", (int)strcspn(word + 1, " "), word + 1);
+}
+
 static bool on(const double *option, int i)
 {
 	return option[i] > 0;
@@ -102,10 +114,15 @@ static int check(const struct yk_optim_kind *k, const char *call, const double *
 {
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
 		const int a = rules[i].option, b = rules[i].other;
-		if (yk_optim_has(k, a) && yk_optim_has(k, b) && on(o, a) && on(o, b) != rules[i].needs)
-			return yk_fail(YOKE_EINVAL, rules[i].needs ? "%s: %s: %s needs %s, which is not set" :
-								     "%s: %s: %s does not go with %s",
-				       call, k->name, yk_optim_rows[a].name, yk_optim_rows[b].name);
+		char x[32], y[32];
+		if (!yk_optim_has(k, a) || !yk_optim_has(k, b) || !on(o, a) || on(o, b) == rules[i].needs)
+			continue;
+		yk_optim_value_text(a, o[a], x, sizeof x);
+		yk_optim_value_text(b, o[b], y, sizeof y);
+		return yk_fail(YOKE_EINVAL, rules[i].needs ? "%s: %s: %s=%s needs %s above 0, got %s=%s" :
+							     "%s: %s: %s=%s does not go with %s above 0, got %s=%s",
+			       call, k->name, yk_optim_rows[a].name, x, yk_optim_rows[b].name,
+			       yk_optim_rows[b].name, y);
 	}
 	if (yk_optim_has(k, YK_O_norm_most) && on(o, YK_O_norm_most) && o[YK_O_norm_most] < o[YK_O_norm_least])
 		return yk_fail(YOKE_EINVAL, "%s: %s: no norm is in norm_least=%g .. norm_most=%g", call, k->name,
@@ -159,18 +176,6 @@ int yk_optim_settings(const struct yk_optim_kind *k, const char *call, const cha
 	if (!err)
 		memcpy(option, o, sizeof o);
 	return err;
-}
-
-size_t yk_optim_value_text(int option, double value, char *to, size_t room)
-{
-	const struct yk_optim_row *row = &yk_optim_rows[option];
-	const char *word = row->words;
-	if (row->type != YK_OPTIM_CHOICE)
-		return (size_t)(value == YK_OPTIM_NOT_GIVEN ? snprintf(to, room, "%s", "") :
-							      snprintf(to, room, "%.10g", value));
-	for (int k = (int)value; k > 0; k--)
-		word += 1 + strcspn(word + 1, " ");
-	return (size_t)snprintf(to, room, "%.*s", (int)strcspn(word + 1, " "), word + 1);
 }
 
 void yk_optim_defaults(const struct yk_optim_kind *k, double *option)

@@ -69,7 +69,7 @@ static void optimizers(FILE *to)
 
 	for (int i = 0; yoke_optim_kind(i); i++)
 		width = wider(width, yoke_optim_kind(i));
-	fputs("\noptimizers (their keys with the defaults that auto stands for; clip is 1):\n", to);
+	fputs("\noptimizers (their keys, with what auto stands for; clip is 1):\n", to);
 	for (int i = 0; yoke_optim_kind(i); i++) {
 		yk_optim_text(yoke_optim_kind(i), text, sizeof text);
 		fprintf(to, "  %-*s  %s\n", width, yoke_optim_kind(i), text);
@@ -86,10 +86,10 @@ void yk_help(FILE *to, const struct yk_command *c)
 		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1);
 	if (c->more)
 		fputs(c->more, to);
-	if (c->keys)
-		keys(to, c->keys);
 	if (c->keys & YK_T)
 		optimizers(to);
+	if (c->keys)
+		keys(to, c->keys);
 }
 
 int yk_cmd_help(int argc, char **argv)

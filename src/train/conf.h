@@ -44,7 +44,7 @@
 	X(plot, CHOICE, YK_T, "0", 0, 0, "0 1", "1: draws the learning rate before the run starts") \
 	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, \
 	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta", \
-	  "rule of a step; which keys each has is listed below") \
+	  "rule of a step; which keys each has is listed above") \
 	YK_OPTIM_OPTIONS(O) \
 	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
 	  "share of activations dropped while training") \
