@@ -3,7 +3,7 @@
 // rows_list.c, which says what the ops are made of.
 //
 // A table holds ENTRY words for each tensor of a launch: its first chunk, its elements, and where its part
-// of each list lies, segment << 56 | offset.  Up to 8 segments.  A chunk is CHUNK elements of one tensor at
+// of each list lies, segment << 56 | offset.  Up to 10 segments.  A chunk is CHUNK elements of one tensor at
 // most, so that results depend on shapes alone; a group of ITEMS takes every GROUPS(0)-th, see rows.cl.
 #ifndef CHUNK
 #define CHUNK 4096
@@ -20,15 +20,17 @@ struct list {
 };
 
 #define SEGMENT_PARAMS GLOBAL uchar *g0, GLOBAL uchar *g1, GLOBAL uchar *g2, GLOBAL uchar *g3, \
-	GLOBAL uchar *g4, GLOBAL uchar *g5, GLOBAL uchar *g6, GLOBAL uchar *g7
-#define LIST_SEGMENT(k) segment_of(entry[2 + (k)], g0, g1, g2, g3, g4, g5, g6, g7)
+	GLOBAL uchar *g4, GLOBAL uchar *g5, GLOBAL uchar *g6, GLOBAL uchar *g7, \
+	GLOBAL uchar *g8, GLOBAL uchar *g9
+#define LIST_SEGMENT(k) segment_of(entry[2 + (k)], g0, g1, g2, g3, g4, g5, g6, g7, g8, g9)
 #define LIST_OFFSET(k) (entry[2 + (k)] & 0xfffffffffffffful)
 
 FN GLOBAL uchar *segment_of(ulong word, SEGMENT_PARAMS)
 {
 	int s = (int)(word >> 56);
 	return s == 0 ? g0 : s == 1 ? g1 : s == 2 ? g2 : s == 3 ? g3 :
-	       s == 4 ? g4 : s == 5 ? g5 : s == 6 ? g6 : g7;
+	       s == 4 ? g4 : s == 5 ? g5 : s == 6 ? g6 : s == 7 ? g7 :
+	       s == 8 ? g8 : g9;
 }
 
 // The number in the launch of a chunk's tensor.

@@ -38,7 +38,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_reduce(GLOBAL uchar *table_base, ulong tab
 	}
 }
 
-// A group for each tensor of the launch, or one for all chunks, of which a.chunks then says how many.
+// A group for each tensor of the launch, or one for all chunks, of which a.chunks then says how many; the
+// results' places are counted from first_tensor.
 KERNEL void WORK_GROUP(ITEMS, 1) list_join(GLOBAL uchar *table_base, ulong table_at,
 	GLOBAL uchar *work, ulong work_at, GLOBAL uchar *y, ulong y_at, struct list a)
 {
@@ -60,5 +61,5 @@ KERNEL void WORK_GROUP(ITEMS, 1) list_join(GLOBAL uchar *table_base, ulong table
 	join_items(&v, &at, value, place, LOCAL_ID(0));
 #endif
 	if (LOCAL_ID(0) == 0)
-		put_result(v, at, y + y_at, a.each ? a.first_tensor + tensor : 0);
+		put_result(v, at, y + y_at, a.first_tensor + tensor);
 }

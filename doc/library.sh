@@ -1,21 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Writes the manual page of the library out of its header: library.sh yoke.h >yoke.3
+# Writes a manual page of the library out of a header: library.sh yoke.h >yoke.3
 # A line `// ---- title ----` begins a section; what is declared behind a comment, up to a blank
 # line or the next comment, is described by it.
 set -eu
+name=$(basename "$1" .h)
+case $name in
+yoke) about='a library that trains and runs neural networks' ;;
+yoke-optim) about='optimizers of the library' ;;
+esac
+page=$(echo "$name" | sed 's/-/\\-/')
+title=$(echo "$page" | tr '[:lower:]' '[:upper:]')
 
-cat <<'END'
-.\" SPDX-License-Identifier: Apache-2.0
-.\" Made by doc/library.sh from include/yoke.h.
-.TH YOKE 3 "" "yoke" "Library Functions"
+cat <<END
+.\\" SPDX-License-Identifier: Apache-2.0
+.\\" Made by doc/library.sh from include/$name.h.
+.TH $title 3 "" "yoke" "Library Functions"
 .SH NAME
-yoke \- a library that trains and runs neural networks
+$page \\- $about
 .SH SYNOPSIS
 .nf
-.B #include <yoke.h>
+.B #include <$name.h>
 .PP
-.B cc program.c $(pkg\-config \-\-cflags \-\-libs yoke)
+.B cc program.c \$(pkg\\-config \\-\\-cflags \\-\\-libs yoke)
 .fi
 END
 
@@ -50,7 +57,7 @@ function note(text) {
 	sub(/^[ \t]*\/\/ ?/, "", text)
 	doc = doc (doc == "" ? "" : "\n") (text == "" ? ".PP" : safe(text))
 }
-/^#ifndef YOKE_H/ { flush(); body = 1; next }
+/^#ifndef YOKE_.*H$/ { flush(); body = 1; next }
 FNR < 2 { next } # the licence
 !body { if (FNR == 2) section("DESCRIPTION"); note($0); next }
 /^\/\/ ---- .* ----$/ {
@@ -62,7 +69,7 @@ FNR < 2 { next } # the licence
 }
 /^\/\// { if (n) flush(); note($0); next }
 /^[ \t]*$/ { flush(); next }
-/^#define YOKE_(H|API)/ || /^#if/ || /^#e/ || /^#include/ || /^extern "C"/ || /^}$/ { next }
+/^#define YOKE_(.*_?H|API)$/ || /^#define YOKE_API/ || /^#if/ || /^#e/ || /^#include/ || /^extern "C"/ || /^}$/ { next }
 /^typedef|^#define/ {
 	comment = ""
 	if (match($0, /[ \t]*\/\/.*/)) {

@@ -414,6 +414,7 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 			  yoke_tensor **to);
 
 // ---- gradients, optimizer steps ----
+// Optimizers with states, groups and schedules of their own are in yoke-optim.h.
 
 // g[i] = d y / d p[i] for a y of one element; zeros where y does not depend on p[i].  Gradients are
 // ordinary values: they can be differentiated again.  sign, floor, round, ceil, comparisons and casts to

@@ -15,8 +15,9 @@ height()
 	conform) echo 3 ;;
 	graph) echo 4 ;;
 	plan) echo 5 ;;
-	nn | train | dist | observe) echo 6 ;;
-	tool) echo 7 ;;
+	optim) echo 6 ;;
+	nn | train | dist | observe) echo 7 ;;
+	tool) echo 8 ;;
 	*) echo 99 ;;
 	esac
 }
@@ -26,7 +27,7 @@ height()
 may()
 {
 	[ "$1" = "$2" ] || [ "$(height "$1")" -gt "$(height "$2")" ] && return
-	[ "$1" = train ] && [ "$(height "$2")" -eq 6 ]
+	[ "$1" = train ] && [ "$(height "$2")" -eq 7 ]
 }
 
 # includes FILE ..: a line "file:line path" for each #include

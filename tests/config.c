@@ -53,7 +53,8 @@ static void test_table(void)
 	for (int k = 0; k < YK_KEYS; k++) {
 		const struct yk_config_row *r = &yk_config_rows[k];
 		bad += !r->commands || !*r->help ||
-		       (r->type != YK_KEY_INT && (r->type == YK_KEY_CHOICE) != !!r->choices);
+		       (r->type != YK_KEY_INT && r->type != YK_KEY_REAL &&
+			(r->type == YK_KEY_CHOICE) != !!r->choices);
 		for (int i = 0; i < k; i++)
 			bad += !strcmp(yk_config_rows[i].name, r->name);
 	}
@@ -74,7 +75,7 @@ static void test_arguments(void)
 
 	yk_config_init(&c, YK_T);
 	ok(yk_config_int(&c, YK_KEY_layers) == 4 && !yk_config_given(&c, YK_KEY_layers) &&
-		   yk_config_real(&c, YK_KEY_lr) == 1e-3,
+		   yk_config_real(&c, YK_KEY_lr) == YK_AUTO,
 	   "defaults");
 	ok(yk_config_arguments(&c, 8, argv) == 0, "arguments %s", yoke_error());
 	ok(yk_config_int(&c, YK_KEY_layers) == 3 && yk_config_given(&c, YK_KEY_layers) &&
@@ -114,14 +115,18 @@ static void test_arguments(void)
 	bad_argument("lr=-1", YOKE_EINVAL, "from 0 to 1000");
 	bad_argument("lr=inf", YOKE_EINVAL, "lr=inf");
 	bad_argument("dropout=1", YOKE_EINVAL, "0.99");
-	bad_argument("schedule=cos", YOKE_EINVAL, "cosine constant");
-	bad_argument("schedule=", YOKE_EINVAL, "cosine constant");
+	bad_argument("schedule=cos", YOKE_EINVAL, "cosine constant linear");
+	bad_argument("schedule=", YOKE_EINVAL, "cosine constant linear");
 	bad_argument("schedule=cosine constant", YOKE_EINVAL, "one of");
 	bad_argument("precision=fp16", YOKE_EINVAL, "fp32");
-	bad_argument("optimizer=adam", YOKE_EINVAL, "adamw sgd; adamw with weight_decay=0 is Adam");
-	bad_argument("optimizer=adamv", YOKE_EINVAL, "adamw sgd; did you mean 'adamw'?");
-	bad_argument("optimizer=Adam", YOKE_EINVAL, "is Adam");
-	bad_argument("optimizer=lion", YOKE_EINVAL, "one of: adamw sgd");
+	bad_argument("optimizer=nag", YOKE_EINVAL, "sgd nesterov=1 is it");
+	bad_argument("optimizer=adamv", YOKE_EINVAL, "adadelta; did you mean 'adam'?");
+	bad_argument("optimizer=Adam", YOKE_EINVAL, "did you mean 'adam'?");
+	bad_argument("optimizer=lion", YOKE_EINVAL, "one of: sgd heavy_ball");
+	bad_argument("momentum=1", YOKE_EINVAL, "from 0 to below 1, or auto");
+	bad_argument("beta2=-0.1", YOKE_EINVAL, "from 0 to below 1");
+	bad_argument("eps=-1e-8", YOKE_EINVAL, "eps=-1e-8");
+	bad_argument("window=0", YOKE_EINVAL, "from 1 to 10000, or auto");
 }
 
 // The value as a checkpoint would hand it on is taken again and means the same.
@@ -186,7 +191,9 @@ static void test_absurd(void)
 							(row->choices && !strcmp(v->text, row->choices) &&
 							 v->i == YK_AUTO);
 					if (row->type == YK_KEY_REAL)
-						good &= v->r >= row->least && v->r <= row->most;
+						good &= (v->r >= row->least && v->r <= row->most) ||
+							(row->choices && !strcmp(v->text, row->choices) &&
+							 v->r == YK_AUTO);
 					good = good && again(&c, k);
 					taken++;
 				}

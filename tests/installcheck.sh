@@ -111,7 +111,7 @@ verdict "and it is gone when removed" "$(seen)"
 
 # ---- the rest ----
 
-for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man7/yoke-plugin.7" \
+for file in "$man/man1/yoke.1" "$man/man3/yoke.3" "$man/man3/yoke-optim.3" "$man/man7/yoke-plugin.7" \
 	"$man/man7/yoke-settings.7" "$data/bash-completion/completions/yoke" \
 	"$data/zsh/site-functions/_yoke" "$data/yoke/quirks.conf"; do
 	[ -s "$file" ] || echo "$file"

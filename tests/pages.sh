@@ -6,16 +6,18 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=${srcdir:-.}
 
-names=$(sed -n 's/^YOKE_API .*[ *]\(yoke_[a-z0-9_]*\)(.*/\1/p; s/^struct \(yoke_[a-z]*\) {/\1/p' \
-	"$source/include/yoke.h")
-verdict "the header has functions" "$([ "$(echo "$names" | wc -l)" -gt 50 ] || echo "$names")"
-verdict "yoke.3 has each of them" "$(for name in $names; do
-	grep -qE "^(\\.B )?.*\\<$name[({ ]" doc/yoke.3 || echo "$name"
-done)"
-verdict "yoke.3 has each section" "$(sed -n 's/^\/\/ ---- \(.*\) ----$/.SH \1/p' \
-	"$source/include/yoke.h" | tr '[:lower:]' '[:upper:]' | while read -r title; do
-	grep -qxF "$title" doc/yoke.3 || echo "$title"
-done)"
+for header in yoke yoke-optim; do
+	names=$(sed -n 's/^YOKE_API .*[ *]\(yoke_[a-z0-9_]*\)(.*/\1/p; s/^struct \(yoke_[a-z]*\) {/\1/p' \
+		"$source/include/$header.h")
+	verdict "$header.h has functions" "$([ "$(echo "$names" | wc -l)" -gt 10 ] || echo "$names")"
+	verdict "$header.3 has each of them" "$(for name in $names; do
+		grep -qE "^(\\.B )?.*\\<$name[({ ]" "doc/$header.3" || echo "$name"
+	done)"
+	verdict "$header.3 has each section" "$(sed -n 's/^\/\/ ---- \(.*\) ----$/.SH \1/p' \
+		"$source/include/$header.h" | tr '[:lower:]' '[:upper:]' | while read -r title; do
+		grep -qxF "$title" "doc/$header.3" || echo "$title"
+	done)"
+done
 verdict "yoke-plugin.7 has each section" "$(sed -n -e '/^--*$/{x;p;d;}' -e h "$source/plugins/README" |
 	tr '[:lower:]' '[:upper:]' | while read -r title; do
 	grep -qxF ".SH $title" doc/yoke-plugin.7 || echo "$title"
@@ -48,7 +50,7 @@ for command in train generate eval; do
 		/^keys/ { on = 1; next }
 		on {
 			print $1, $1 == "prompt" ? "-" : $2
-			if (match($0, /\([a-z0-9]+( [a-z0-9]+)+\)$/)) {
+			if (match($0, /\([a-z0-9_]+( [a-z0-9_]+)+\)$/)) {
 				n = split(substr($0, RSTART + 1, RLENGTH - 2), word, " ")
 				while (n)
 					print $1, "takes", word[n--]
@@ -65,7 +67,7 @@ verdict "yoke.1 has each option" "$(for command in models info doctor bench conf
 	done
 done)"
 
-for page in "$source/doc/yoke.1" doc/yoke.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
+for page in "$source/doc/yoke.1" doc/yoke.3 doc/yoke-optim.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
 	name=$(basename "$page")
 	if command -v mandoc >/dev/null 2>&1; then
 		verdict "mandoc: $name" "$(mandoc -T lint -W warning "$page" | grep -v 'missing date')"

@@ -31,6 +31,14 @@ verdict "its loss falls" "$(echo "$losses" | awk '
 	{ last = loss }
 	END { if (bad || NR < 3 || !(last < first / 10)) printf "%s", all }')"
 
+# shellcheck disable=SC2046,SC2086 # words
+verdict "examples/optim.c compiles without a warning" "$($(made CC) -std=gnu11 -Wall -Wextra \
+	$(made YOKE_LDFLAGS) -I"$source/include" "$source/examples/optim.c" -L"$build/.libs" -lyoke -o optim 2>&1)"
+descent=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./optim 2>&1)
+verdict "it comes to the minimum" "$(echo "$descent" | awk '
+	{ all = all $0 "\n"; last = $4 }
+	END { if (NR != 5 || !(last < 1e-4)) printf "%s", all }')"
+
 # ---- names ----
 
 cd "$source" || exit 99

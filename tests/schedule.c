@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules of the learning rate: warm-up, cosine, constant, and their edges.
+// Schedules of the learning rate against their definitions: warm-up, each kind, and their edges.
 #include "config.h"
 
+#include "optim/schedule.h"
 #include "tap.h"
-#include "train/schedule.h"
 
 static void is(const struct yk_schedule *s, int64_t t, double want)
 {
 	double got = yk_schedule_lr(s, t);
-	char what[64];
+	char what[96];
 
-	snprintf(what, sizeof what, "warmup %lld of %lld, step %lld", (long long)s->warmup,
-		 (long long)s->steps, (long long)t);
-	near(&got, &want, 1, 1e-15, fabs(want), what);
+	snprintf(what, sizeof what, "%s, warmup %lld of %lld, step %lld", yk_schedule_names[s->kind],
+		 (long long)s->warmup, (long long)s->steps, (long long)t);
+	near(&got, &want, 1, 1e-13, fabs(want), what);
 }
 
-int main(void)
+static void cosine(void)
 {
-	struct yk_schedule s = { YK_SCHEDULE_COSINE, 0.5, 0.05, 10, 110 };
+	struct yk_schedule s = { .kind = YK_SCHEDULE_COSINE, .peak = 0.5, .least = 0.05, .warmup = 10, .steps = 110 };
 
 	is(&s, 1, 0.05);
 	is(&s, 9, 0.45);
@@ -37,13 +37,77 @@ int main(void)
 	is(&s, 10, 0.5);
 	is(&s, 500, 0.5);
 
-	s = (struct yk_schedule){ YK_SCHEDULE_COSINE, 1, 0.1, 0, 2 };
+	s = (struct yk_schedule){ .kind = YK_SCHEDULE_COSINE, .peak = 1, .least = 0.1, .steps = 2 };
 	is(&s, 1, 0.55);
 	is(&s, 2, 0.1);
 	s.steps = 1;
 	is(&s, 1, 0.1);
-	s = (struct yk_schedule){ YK_SCHEDULE_COSINE, 1, 0.1, 100, 10 }; // ends while it rises
+	s.warmup = 100, s.steps = 10; // ends while it rises
 	is(&s, 10, 0.1);
 	is(&s, 11, 0.11);
+}
+
+// Restarts, counted out step by step.
+static void cycles(double grow)
+{
+	struct yk_schedule s = { .kind = YK_SCHEDULE_COSINE, .peak = 2, .least = 0.5, .warmup = 4, .steps = 40,
+				 .cycle = 7, .grow = grow };
+	double begin = 4, length = 7, worst = 0;
+	for (int64_t t = 4; t < 2000; t++) {
+		while ((double)t >= begin + length * (1 - 1e-12)) {
+			begin += length;
+			length *= grow;
+		}
+		double want = 0.5 + 0.75 * (1 + cos(M_PI * fmax((double)t - begin, 0) / length));
+		worst = fmax(worst, fabs(yk_schedule_lr(&s, t) - want));
+	}
+	ok(worst < 1e-9, "cosine with restarts, each %g times as long: error %.2g", grow, worst);
+	is(&s, 11, 2); // the first restart
+}
+
+// Each kind at the places where its definition is simple; the rest by the formula.
+static void others(void)
+{
+	static const int64_t warmups[] = { 0, 1, 20 };
+	for (int k = 0; k < 3; k++) {
+		const int64_t w = warmups[k], b = w > 1 ? w : 1;
+		struct yk_schedule s = { .peak = 0.8, .least = 0.2, .warmup = w, .steps = 100, .factor = 0.5,
+					 .every = 10, .grow = 1 };
+		for (int kind = YK_SCHEDULE_LINEAR; kind < YK_SCHEDULES; kind++) {
+			s.kind = (enum yk_schedule_kind)kind;
+			is(&s, b, 0.8);
+			if (w > 1 && kind != YK_SCHEDULE_ONECYCLE)
+				is(&s, 5, 0.2);
+		}
+		for (int64_t t = b + 1; t <= 130; t += 3) {
+			double x = fmin((double)(t - b) / (double)(100 - b), 1);
+			s.kind = YK_SCHEDULE_LINEAR;
+			is(&s, t, 0.8 - 0.6 * x);
+			s.kind = YK_SCHEDULE_STEP;
+			is(&s, t, 0.8 * pow(0.5, (double)((t - b) / 10)));
+			s.kind = YK_SCHEDULE_EXPONENTIAL;
+			is(&s, t, 0.8 * pow(0.5, (double)(t - b)));
+			s.kind = YK_SCHEDULE_INVERSE_SQRT;
+			is(&s, t, 0.8 * sqrt((double)b) / sqrt((double)t));
+			s.kind = YK_SCHEDULE_ONECYCLE;
+			is(&s, t, 0.2 + 0.3 * (1 + cos(M_PI * x)));
+		}
+	}
+	struct yk_schedule s = { .kind = YK_SCHEDULE_ONECYCLE, .peak = 1, .least = 4e-6, .warmup = 31, .steps = 100 };
+	is(&s, 1, 0.04);
+	is(&s, 16, 0.52);
+	is(&s, 31, 1);
+	is(&s, 100, 4e-6);
+	ok(yk_schedule_rise(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_least(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
+		   yk_schedule_least(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "what is not given");
+}
+
+int main(void)
+{
+	cosine();
+	cycles(1);
+	cycles(2);
+	cycles(1.5);
+	others();
 	return done();
 }

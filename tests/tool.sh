@@ -81,7 +81,7 @@ if [ -x "$probe" ]; then
 else
 	skipped 'yoke-probe --help' 'it is not beside yoke'
 fi
-prints 'help train has keys with defaults' '^  weight_decay *0\.1 ' "$yoke" help train
+prints 'help train has keys with defaults' '^  weight_decay *auto ' "$yoke" help train
 [ "$(awk '/^keys/ { on = 1; next } on { match($0, /^  [a-z_0-9]* +[^ ]+ +/); print RLENGTH }' out.txt |
 	sort -u | wc -l)" -eq 1 ]
 result $? 'its columns are straight'

@@ -394,6 +394,9 @@ int main(void)
 	test_resume("dropout=0");
 	test_resume("dropout=0.2 accumulate=2 batch=4");
 	test_resume("optimizer=sgd lr=0.1");
+	test_resume("optimizer=adagrad window=3 schedule=linear clip_value=0.1");
+	test_resume("optimizer=accelerated restart=function lr=0.1 accumulate=2 batch=4 dropout=0.1");
+	test_resume("optimizer=rmsprop momentum=0.9 centered=1 lr=1e-3 schedule=onecycle");
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");
 	test_other_shape("embed=64", "holds a model of model=gpt layers=1 heads=2 embed=32 context=16;");
 	test_other_shape("model=mlp", "holds a model of model=gpt ");

@@ -10,7 +10,7 @@
 #define ITEMS 256
 #define CHUNK_LOOPS 16384
 #define CHUNK 4096
-#define SEGMENTS 8
+#define SEGMENTS 10 // as in cl/list.cl
 #define LANES 128 // as in cl/reduction.cl
 
 // struct list of cl/list.cl.
@@ -78,7 +78,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
 	return op->nattr >= 2 && op->attr[0].i >= YOKE_REDUCE_SUM && op->attr[0].i <= YOKE_REDUCE_MIN &&
 	       is_real(dtype) && yk_gpu_dense_of(&op->out[0], dtype) &&
-	       yk_gpu_elements(&op->out[0]) == (op->attr[1].i ? op->list : 1) &&
+	       op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
+	       yk_gpu_elements(&op->out[0]) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1) &&
 	       (d->loops || d->local_bytes >= ITEMS * 16);
 }
 
@@ -236,9 +237,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (!err)
 		err = batch_record(r, &j, &b);
 	free(b.words);
-	if (err || !j.reduces || b.args.each)
+	if (err || !j.reduces || op->attr[1].i == 1)
 		return err;
-	return launch_join(r, &j, &(struct list_args){ .chunks = chunks }, NULL);
+	return launch_join(r, &j, &(struct list_args){ .first_tensor = op->attr[1].i ? op->list : 0,
+						       .chunks = chunks }, NULL);
 }
 
 static const char *const names[] = { "chunks" };

@@ -150,7 +150,7 @@ static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtyp
 	if (c->op.code == YOKE_OP_LIST_MAP)
 		add_outputs(c, l);
 	else
-		yk_case_out(c, wide, c->op.attr[1].i != 0, (int64_t[]){ l->n }, YK_DENSE);
+		yk_case_out(c, wide, c->op.attr[1].i != 0, (int64_t[]){ l->n + (c->op.attr[1].i == 2) }, YK_DENSE);
 	for (int k = 0, at = 0; k < lists + numbers; k++)
 		if (in[k]) {
 			const bool number = k >= lists;
@@ -225,7 +225,8 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 
 	yk_case_op(c, YOKE_OP_LIST_REDUCE);
 	const struct list l = draw_list(c, 140000);
-	const bool each = yk_draw_one_in(c, 2);
+	const int each = (int)yk_draw_int(c, 0, 2);
+	const uint32_t results = each ? l.n + (each == 2) : 1;
 	c->op.nattr = 2;
 	c->op.attr[0].i = kind;
 	c->op.attr[1].i = each;
@@ -235,25 +236,27 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 	} else {
 		yk_draw_front(c, dtype, false);
 		c->op.lists_in = (uint8_t)yk_draw_int(c, 1, c->map.nin);
-		yk_case_out(c, dtype, each, (int64_t[]){ l.n }, YK_DENSE);
+		yk_case_out(c, dtype, each != 0, (int64_t[]){ results }, YK_DENSE);
 		for (unsigned k = 0; k < c->map.nin; k++)
 			add_input(c, &l, k, k >= c->op.lists_in, dtype, "x");
 	}
 	const int out = c->view[0].dtype;
-	struct yk_fold *sum = yk_case_alloc(c, l.n * sizeof *sum);
+	struct yk_fold *sum = yk_case_alloc(c, (l.n + 1) * sizeof *sum);
 	for (uint32_t i = 0; i < l.n; i++) {
 		struct yk_fold *to = &sum[each ? i : 0];
 		for (int64_t e = 0; e < c->array[c->op.nout + i].n; e++) {
 			inputs_at(c, i, e, in);
 			yk_program_at(&c->map, in, e, c->flushes, reg);
 			yk_fold(to, kind, true, &reg[c->map.out[0]]);
+			if (each == 2)
+				yk_fold(&sum[l.n], kind, true, &reg[c->map.out[0]]);
 		}
 	}
-	for (uint32_t i = 0; i < (each ? l.n : 1); i++) {
+	for (uint32_t i = 0; i < results; i++) {
 		if (!sum[i].n && kind != YOKE_REDUCE_SUM) // of nothing
 			sum[i].f = kind == YOKE_REDUCE_MAX ? -INFINITY : INFINITY;
 		yk_fold_want(&c->array[0].want[i], &sum[i], kind, out, false);
 	}
-	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind, each ? ", of each" : "");
+	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind, each ? each == 2 ? ", of each and of all" : ", of each" : "");
 	return true;
 }

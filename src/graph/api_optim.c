@@ -246,12 +246,12 @@ static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *
 		memcpy(room, p, n * sizeof *p);
 		memcpy(room + n, r, n * sizeof *r);
 		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL }, YOKE_REDUCE_SUM,
-					    true);
+					    1);
 		*pp = yk_slice(g, both, &at[0], &step, &size);
 		*rr = yk_slice(g, both, &at[1], &step, &size);
 	} else {
-		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL }, YOKE_REDUCE_SUM, true);
-		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL }, YOKE_REDUCE_SUM, true);
+		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL }, YOKE_REDUCE_SUM, 1);
+		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL }, YOKE_REDUCE_SUM, 1);
 	}
 	return *pp == YK_BAD || *rr == YK_BAD ? yk_error_last() : 0;
 }
@@ -334,7 +334,7 @@ static yk_id sum_of(struct operands *o, enum yk_formula_id formula)
 	struct yk_graph *g = &o->ctx->graph;
 	yk_id sum = YK_NIL;
 	while (sum != YK_BAD && next(o, formula, NULL)) {
-		yk_id x = yk_list_reduce(g, &o->call, YOKE_REDUCE_SUM, false);
+		yk_id x = yk_list_reduce(g, &o->call, YOKE_REDUCE_SUM, 0);
 		if (sum != YK_NIL && x != YK_BAD && g->value[x].dtype != g->value[sum].dtype) {
 			x = yk_cast(g, x, yoke_f64);
 			sum = yk_cast(g, sum, yoke_f64);

@@ -17,7 +17,23 @@ struct yk_list_call {
 };
 // The first result of the first tensor; the others follow, list by list.
 int yk_list_map(struct yk_graph *, const struct yk_list_call *, yk_id *out);
-// kind: of the plugin ABI; each: a number for each tensor, [n], else one for all, [].  YK_BAD on error.
-yk_id yk_list_reduce(struct yk_graph *, const struct yk_list_call *, int kind, bool each);
+// kind: of the plugin ABI; each 0: one number for all, []; 1: one for each tensor, [n]; 2: both, [n + 1], the
+// one for all last.  YK_BAD on error.
+yk_id yk_list_reduce(struct yk_graph *, const struct yk_list_call *, int kind, int each);
+
+// The same by handles, of lists that have one dtype each.  Numbers that are YOKE_NONE are absent.
+struct yk_list_step {
+	const char *what; // the call that errors name
+	const struct yk_formula *formula;
+	const double *constant;
+	int n;
+	yoke_tensor *const *const *list; // n tensors for each list of the formula
+	yoke_tensor *const *number;
+	yoke_tensor *const *const *to;   // n variables for each result, which are assigned; NULL: ..
+	yoke_tensor **made;              // .. handles of the only such result
+};
+int yk_list_step(const struct yk_list_step *);
+// The formula's result summed; each as above.
+yoke_tensor *yk_list_sum(const struct yk_list_step *, int each);
 
 #endif

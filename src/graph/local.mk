@@ -23,6 +23,7 @@ libyokecore_la_SOURCES += \
 	src/graph/handle.h \
 	src/graph/leaf.c \
 	src/graph/list.h \
+	src/graph/list_step.c \
 	src/graph/op.c \
 	src/graph/op.h \
 	src/graph/path.c \

@@ -22,7 +22,7 @@ static int dtype_of(const struct yk_graph *g, const struct yk_list_call *c, int 
 	return dtype;
 }
 
-static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int kind, bool each,
+static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int kind, int each,
 		  yk_id *out)
 {
 	const int lists = yk_formula_count(c->formula->lists), dtype = dtype_of(g, c, lists);
@@ -67,10 +67,10 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 
 int yk_list_map(struct yk_graph *g, const struct yk_list_call *c, yk_id *out)
 {
-	return record(g, c, YK_LIST_MAP, 0, false, out);
+	return record(g, c, YK_LIST_MAP, 0, 0, out);
 }
 
-yk_id yk_list_reduce(struct yk_graph *g, const struct yk_list_call *c, int kind, bool each)
+yk_id yk_list_reduce(struct yk_graph *g, const struct yk_list_call *c, int kind, int each)
 {
 	yk_id out;
 	return record(g, c, YK_LIST_REDUCE, kind, each, &out) < 0 ? YK_BAD : out;
@@ -115,7 +115,7 @@ int yk_shape_list_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_
 	const struct yk_listed l = yk_listed(c->attr);
 	*out = (struct yk_value){ .dtype = l.map.insn[l.map.out[0]].dtype,
 				  .rank = l.each != 0,
-				  .dims = { c->list } };
+				  .dims = { c->list + (l.each == 2) } };
 	return check(g, c, &l);
 }
 
@@ -161,7 +161,7 @@ void yk_decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, yk_id
 	const bool sum = l.kind == YOKE_REDUCE_SUM, max = l.kind == YOKE_REDUCE_MAX;
 	const int fold = sum ? YK_ADD : max ? YK_MAX : YK_MIN;
 	const int reduce = sum ? YK_SUM : max ? YK_REDUCE_MAX : YK_REDUCE_MIN;
-	yk_id *each = malloc(c->list * sizeof *each);
+	yk_id *each = malloc((c->list + 1) * sizeof *each), all = YK_NIL;
 	*out = YK_BAD;
 	if (!each) {
 		yk_op_fail(g, c->op, YOKE_ENOMEM, "no memory for %u tensors", c->list);
@@ -179,11 +179,13 @@ void yk_decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, yk_id
 			x = yk_lit(g, dtype, max ? -INFINITY : INFINITY);
 		if (l.each)
 			each[i] = x == YK_BAD ? x : yk_reshape(g, x, 1, &(int64_t){ 1 });
-		else
-			each[i] = i ? yk_bin(g, fold, each[i - 1], x) : x;
+		if (l.each != 1)
+			all = i ? yk_bin(g, fold, all, x) : x;
 	}
-	*out = l.each ? yk_record(g, YK_CONCAT, c->list, each, 1, &(union yoke_attr){ .i = 0 }) :
-			each[c->list - 1];
+	if (l.each == 2)
+		each[c->list] = all == YK_BAD ? all : yk_reshape(g, all, 1, &(int64_t){ 1 });
+	*out = l.each ? yk_record(g, YK_CONCAT, c->list + (l.each == 2), each, 1, &(union yoke_attr){ .i = 0 }) :
+			all;
 done:
 	free(each);
 }

@@ -11,7 +11,7 @@
 #include "kernel/formula.h"
 #include "kernel/mapform.h"
 
-enum { NAMES = 32 };
+enum { NAMES = 48 };
 
 // Of an expression: a number, or an instruction's.
 struct value {

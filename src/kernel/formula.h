@@ -25,6 +25,22 @@ int yk_formula_count(const char *names);
 int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 		   struct yoke_map *to);
 
+// Texts that formulas share.  Adam's moments, of Kingma and Ba 2015, and its denominator
+#define YK_TEXT_FIRST "m = beta1 * m + (1 - beta1) * g;"
+#define YK_TEXT_SECOND "v = beta2 * v + (1 - beta2) * (g * g);"
+#define YK_TEXT_ROOT "root = sqrt(v) / sqrt(c2) + eps;"
+// Loshchilov and Hutter 2019
+#define YK_TEXT_ADAMW "p = p * (1 - lr * decay) - lr / c1 * m / root;"
+// You et al. 2020: the step, and with the squares of the norms
+#define YK_TEXT_LAMB "r = m / c1 / root + p * decay;"
+#define YK_TEXT_LAMB_STEP \
+	"phi = min(max(sqrt(pp), least), most) / sqrt(rr);" \
+	"p = p - lr * select(or(eq(pp, 0), eq(rr, 0)), 1, phi) * r;"
+// PyTorch's momentum; nesterov is 0 or 1
+#define YK_TEXT_MOMENTUM \
+	"b = select(ne(first, 0), g, momentum * b + (1 - dampening) * g);" \
+	"p = p - lr * (nesterov * g + (1 - nesterov + nesterov * momentum) * b);"
+
 // By number: formulas of steps, and what stands around them.
 enum yk_formula_id {
 	YK_FORMULA_ADAMW, YK_FORMULA_LAMB, YK_FORMULA_LAMB_STEP, YK_FORMULA_LAMB_PLAIN,

@@ -4,22 +4,17 @@
 
 #include "kernel/formula.h"
 
-#define MOMENTS \
-	"g = g * scale;" \
-	"m = beta1 * m + (1 - beta1) * g;" \
-	"v = beta2 * v + (1 - beta2) * (g * g);" \
-	"root = sqrt(v) / sqrt(c2) + eps;"
+#define MOMENTS "g = g * scale;" YK_TEXT_FIRST YK_TEXT_SECOND YK_TEXT_ROOT
 
 const struct yk_formula yk_formulas[YK_FORMULAS] = {
 	// Loshchilov and Hutter 2019
 	[YK_FORMULA_ADAMW] = { "adamw", "p g m v", "lr c1 c2 scale", "beta1 beta2 eps decay", "p m v",
-		MOMENTS "p = p * (1 - lr * decay) - lr / c1 * m / root;" },
+		MOMENTS YK_TEXT_ADAMW },
 	// You et al. 2020: the step before its ratio; then that, of the squares of the norms
 	[YK_FORMULA_LAMB] = { "lamb", "p g m v", "c1 c2 scale", "beta1 beta2 eps decay", "m v r",
-		MOMENTS "r = m / c1 / root + p * decay;" },
+		MOMENTS YK_TEXT_LAMB },
 	[YK_FORMULA_LAMB_STEP] = { "lamb_step", "p r", "lr pp rr", "least most", "p",
-		"phi = min(max(sqrt(pp), least), most) / sqrt(rr);"
-		"p = p - lr * select(or(eq(pp, 0), eq(rr, 0)), 1, phi) * r;" },
+		YK_TEXT_LAMB_STEP },
 	[YK_FORMULA_LAMB_PLAIN] = { "lamb_plain", "p g m v", "lr c1 c2 scale", "beta1 beta2 eps decay", "p m v",
 		MOMENTS "p = p - lr * (m / c1 / root + p * decay);" },
 	// PyTorch's SGD; nesterov is 0 or 1
@@ -28,8 +23,7 @@ const struct yk_formula yk_formulas[YK_FORMULAS] = {
 		"p = p - lr * g;" },
 	[YK_FORMULA_MOMENTUM] = { "momentum", "p g b", "lr scale first", "decay momentum dampening nesterov", "p b",
 		"g = g * scale + decay * p;"
-		"b = select(ne(first, 0), g, momentum * b + (1 - dampening) * g);"
-		"p = p - lr * (nesterov * g + (1 - nesterov + nesterov * momentum) * b);" },
+		YK_TEXT_MOMENTUM },
 	[YK_FORMULA_SCALE] = { "scale", "g", "scale", "", "y", "y = g * scale;" },
 	[YK_FORMULA_SQUARE] = { "square", "x", "", "", "y", "y = x * x;" },
 	// 0, or NaN

@@ -7,7 +7,7 @@
 
 #include "base/param.h"
 #include "tool/tool.h"
-#include "train/conf.h"
+#include "train/optim.h"
 
 static int wider(int width, const char *text)
 {
@@ -61,6 +61,21 @@ static void keys(FILE *to, unsigned commands)
 	}
 }
 
+// What keys mean by default depends on the optimizer.
+static void optimizers(FILE *to)
+{
+	char text[512];
+	int width = 0;
+
+	for (int i = 0; yoke_optim_kind(i); i++)
+		width = wider(width, yoke_optim_kind(i));
+	fputs("\noptimizers (their keys, with what auto stands for; clip is 1):\n", to);
+	for (int i = 0; yoke_optim_kind(i); i++) {
+		yk_optim_text(yoke_optim_kind(i), text, sizeof text);
+		fprintf(to, "  %-*s  %s\n", width, yoke_optim_kind(i), text);
+	}
+}
+
 void yk_help(FILE *to, const struct yk_command *c)
 {
 	if (!c) {
@@ -71,6 +86,8 @@ void yk_help(FILE *to, const struct yk_command *c)
 		c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1);
 	if (c->more)
 		fputs(c->more, to);
+	if (c->keys & YK_T)
+		optimizers(to);
 	if (c->keys)
 		keys(to, c->keys);
 }

@@ -18,6 +18,7 @@
 #include "base/param.h"
 #include "train/advice.h"
 #include "train/conf.h"
+#include "train/optim.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
 
@@ -25,7 +26,9 @@ const struct yk_config_row yk_config_rows[YK_KEYS] = {
 #define X(key, type, commands, def, least, most, choices, help) \
 	{ #key, YK_KEY_##type, commands, def, least, most, choices, help },
 #define S(key, def, most, help) X(key, INT, YK_T, def, 1, most, NULL, help)
-	YK_CONFIG_KEYS(X, S)
+#define O(key, type, least, most, words, help) X(key, type, YK_T, "auto", least, most, "auto" words, help)
+	YK_CONFIG_KEYS(X, S, O)
+#undef O
 #undef S
 #undef X
 };
@@ -64,7 +67,8 @@ static int parse_int(const char *text, int64_t *to)
 static const struct {
 	const char *key, *word, *hint;
 } common_words[] = {
-	{ "optimizer", "adam", "adamw with weight_decay=0 is Adam" },
+	{ "optimizer", "nesterov", "sgd nesterov=1 is it" },
+	{ "optimizer", "nag", "sgd nesterov=1 is it" },
 	{ "tokenizer", "char", "byte has one token for each byte" },
 	{ "precision", "f32", "fp32 is it" },
 	{ "precision", "float32", "fp32 is it" },
@@ -119,8 +123,14 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
 		    to->r >= row->least && to->r <= row->most)
 			return 0;
-		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %g",
-			       where, row->name, text, row->least, row->most);
+		if (row->choices && !strcmp(text, row->choices)) {
+			to->r = YK_AUTO;
+			return 0;
+		}
+		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %s%g%s%s",
+			       where, row->name, text, row->least,
+			       row->most == YK_BELOW_1 ? "below " : "", row->most,
+			       row->choices ? ", or " : "", row->choices ? row->choices : "");
 	}
 	return YOKE_EINVAL;
 }
@@ -487,6 +497,8 @@ int yk_config_check(const struct yk_config *c)
 	int e = yk_model_check(m, &shape);
 	if (e == 0)
 		e = foreign_size(c, m);
+	if (e == 0)
+		e = yk_optim_check(c);
 	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
 		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
 	return e;
@@ -516,7 +528,7 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
-	       key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
+	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
 	       key == YK_KEY_training_log;
 }
 

@@ -6,6 +6,7 @@
 #define YK_CONF_H
 
 #include "nn/model.h"
+#include "optim/options.h"
 
 // Commands that take a key.
 #define YK_T 1u // train
@@ -16,11 +17,12 @@
 #define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
 
 // X(key, type, commands, default, least, most, choices, help); S(key, default, most, help) for the
-// sizes of models.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
+// sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are those of
+// the optimizer.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
 // `choices`; PATHS, a comma-separated list.
-// An INT with choices may be that word as well, which is YK_AUTO.
+// An INT or REAL with choices may be that word as well, which is YK_AUTO.
 #define YK_AUTO (-1)
-#define YK_CONFIG_KEYS(X, S) \
+#define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated; -: standard input") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
@@ -34,21 +36,16 @@
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps") \
-	X(lr, REAL, YK_T, "1e-3", 0, 1e3, NULL, "learning rate after warm-up") \
-	X(schedule, CHOICE, YK_T, "cosine", 0, 0, "cosine constant", \
+	X(schedule, CHOICE, YK_T, "cosine", 0, 0, \
+	  "cosine constant linear step exponential inverse_sqrt onecycle", \
 	  "how the learning rate falls after warm-up") \
-	X(warmup, INT, YK_T, "100", 0, 1e12, NULL, \
-	  "steps of linear rise of the learning rate") \
-	X(weight_decay, REAL, YK_T, "0.1", 0, 1e3, NULL, \
-	  "decay of matrices, decoupled in adamw") \
-	X(clip, REAL, YK_T, "1", 0, 1e9, NULL, \
-	  "largest norm of all gradients together; 0: none") \
-	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, "adamw sgd", "rule of a step") \
-	X(momentum, REAL, YK_T, "0.9", 0, 0.999999, NULL, "of sgd") \
-	X(beta1, REAL, YK_T, "0.9", 0, 0.999999, NULL, \
-	  "of adamw: decay of the first moment") \
-	X(beta2, REAL, YK_T, "0.99", 0, 0.999999, NULL, \
-	  "of adamw: decay of the second moment") \
+	X(warmup, INT, YK_T, "auto", 0, 1e12, "auto", \
+	  "steps of rise of the learning rate; auto: 100, with onecycle 0.3 of all") \
+	X(plot, CHOICE, YK_T, "0", 0, 0, "0 1", "1: draws the learning rate before the run starts") \
+	X(optimizer, CHOICE, YK_T, "adamw", 0, 0, \
+	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta", \
+	  "rule of a step; which keys each has is listed above") \
+	YK_OPTIM_OPTIONS(O) \
 	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
 	  "share of activations dropped while training") \
 	X(recompute, CHOICE, YK_T, "none", 0, 0, "none block auto", \
@@ -98,7 +95,7 @@
 
 enum yk_config_key {
 #define X(key, ...) YK_KEY_##key,
-	YK_CONFIG_KEYS(X, X)
+	YK_CONFIG_KEYS(X, X, X)
 #undef X
 	YK_KEYS
 };

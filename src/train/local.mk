@@ -15,14 +15,13 @@ libyokecore_la_SOURCES += \
 	src/train/optim.h \
 	src/train/outname.c \
 	src/train/outname.h \
+	src/train/plot.c \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \
 	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
-	src/train/schedule.c \
-	src/train/schedule.h \
 	src/train/snapshot.c \
 	src/train/snapshot.h \
 	src/train/stop.c \

@@ -1,148 +1,221 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer steps: groups, host scalars and clipping around yoke's list ops.
+// The optimizer of a run.
 #include "config.h"
 
 #include "train/optim.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "optim/optim.h"
 
-struct group {
-	int n;
-	int *index;           // of each tensor in the list of parameters
-	yoke_tensor **p, **g; // parameters, gradients
-	yoke_tensor **s1, **s2; // m and v, or momentum and nothing
-	double weight_decay;
+enum { SETTINGS = 2048 };
+
+// ---- keys ----
+
+static const struct {
+	const char *kind, *settings;
+} train_defaults[] = {
+	{ "adamw", "beta2=0.99 weight_decay=0.1" },
+	{ "sgd", "momentum=0.9 weight_decay=0.1" },
 };
+#define TRAIN_CLIP 1.0
 
-struct yk_optim {
-	struct yk_optim_spec spec;
-	int n; // parameters
-	struct group group[2]; // with decay, without
-	struct yk_parameters states;
-	yoke_tensor *lr, *c1, *c2, *first;
-};
-
-static int states_of(const struct yk_optim_spec *spec)
+static const char *train_settings(const char *kind)
 {
-	return spec->kind == YK_ADAMW ? 2 : spec->momentum > 0;
+	for (size_t i = 0; i < sizeof train_defaults / sizeof *train_defaults; i++)
+		if (!strcmp(train_defaults[i].kind, kind))
+			return train_defaults[i].settings;
+	return "";
 }
 
-static int group_init(struct yk_optim *o, struct group *gr, const struct yk_parameters *ps,
-		      bool decay)
+static const char *kind_of(const struct yk_config *c)
 {
-	size_t cap = (size_t)ps->count;
-	gr->weight_decay = decay ? o->spec.weight_decay : 0;
-	gr->index = calloc(cap, sizeof *gr->index);
-	gr->p = calloc(cap, sizeof *gr->p);
-	gr->g = calloc(cap, sizeof *gr->g);
-	gr->s1 = calloc(cap, sizeof *gr->s1);
-	gr->s2 = calloc(cap, sizeof *gr->s2);
-	if (!gr->index || !gr->p || !gr->g || !gr->s1 || !gr->s2)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d parameters", ps->count);
-	int states = states_of(&o->spec);
-	for (int i = 0; i < ps->count; i++) {
-		if (ps->row[i].decay != decay)
+	return yk_config_str(c, YK_KEY_optimizer);
+}
+
+// The key of an option of YK_OPTIM_OPTIONS, which have one order.
+static enum yk_config_key key_of(int option)
+{
+	return (enum yk_config_key)(YK_KEY_lr + (option - YK_O_lr));
+}
+enum { KEYS = YK_O_schedule }; // the first behind them
+
+static bool is_set(const struct yk_config *c, enum yk_config_key key)
+{
+	return strcmp(yk_config_str(c, key), "auto");
+}
+
+// Settings as yoke_optim_new takes them: what is set of the keys that the optimizer has.
+static void settings_of(const struct yk_config *c, char *to, size_t room)
+{
+	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
+	size_t n = (size_t)snprintf(to, room, "%s check=1", train_settings(kind->name));
+	if (!is_set(c, YK_KEY_clip) && !(yk_config_real(c, YK_KEY_clip_value) > 0))
+		n += (size_t)snprintf(to + n, room - n, " clip=%.17g", TRAIN_CLIP);
+	for (int i = 0; i < KEYS; i++) {
+		const enum yk_config_key key = key_of(i);
+		if (!yk_optim_has(kind, i) || !is_set(c, key))
 			continue;
-		int k = gr->n++;
-		gr->index[k] = i;
-		gr->p[k] = ps->var[i];
-		if (states > 0)
-			gr->s1[k] = yk_parameters_like(&o->states, ps, i, states == 2 ? "m" : "momentum");
-		if (states > 1)
-			gr->s2[k] = yk_parameters_like(&o->states, ps, i, "v");
+		n += (size_t)snprintf(to + n, room - n, " %s=", yk_config_rows[key].name);
+		if (yk_config_rows[key].type == YK_KEY_CHOICE)
+			n += (size_t)snprintf(to + n, room - n, "%s", yk_config_str(c, key));
+		else if (yk_config_rows[key].type == YK_KEY_INT)
+			n += (size_t)snprintf(to + n, room - n, "%lld", (long long)yk_config_int(c, key));
+		else
+			n += (size_t)snprintf(to + n, room - n, "%.17g", yk_config_real(c, key));
 	}
-	return o->states.error;
 }
 
-int yk_optim_new(const struct yk_optim_spec *spec, const struct yk_parameters *ps,
-		 struct yk_optim **to)
+// An argument for an option that the optimizer does not have was meant for another one; a file may serve
+// several.
+static int foreign_option(const struct yk_config *c, const struct yk_optim_kind *kind)
 {
+	char known[512] = "";
+	size_t n = 0;
+	for (int i = 0; i < KEYS; i++)
+		if (yk_optim_has(kind, i))
+			n += (size_t)snprintf(known + n, sizeof known - n, " %s", yk_optim_rows[i].name);
+	for (int i = 0; i < KEYS; i++) {
+		const enum yk_config_key key = key_of(i);
+		if (!yk_optim_has(kind, i) && c->value[key].origin == YK_BY_ARGUMENT)
+			return yk_fail(YOKE_EINVAL, "argument '%s=%s': optimizer=%s has no %s; it has%s",
+				       yk_config_rows[key].name, yk_config_str(c, key), kind->name,
+				       yk_config_rows[key].name, known);
+	}
+	return 0;
+}
+
+static int options_of(const struct yk_config *c, double *option)
+{
+	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
+	char settings[SETTINGS];
+	settings_of(c, settings, sizeof settings);
+	yk_optim_defaults(kind, option);
+	return yk_optim_settings(kind, "argument", settings, option);
+}
+
+int yk_optim_check(const struct yk_config *c)
+{
+	double option[YK_OPTIM_OPTION_COUNT];
+	int e = foreign_option(c, yk_optim_kind_find(kind_of(c)));
+	return e < 0 ? e : options_of(c, option);
+}
+
+int yk_optim_states_each(const struct yk_config *c)
+{
+	double option[YK_OPTIM_OPTION_COUNT];
+	if (options_of(c, option) < 0)
+		return 0;
+	return yk_optim_part_states(yk_optim_kind_find(kind_of(c)), option) + yk_optim_window(option);
+}
+
+void yk_optim_text(const char *name, char *to, size_t room)
+{
+	const struct yk_optim_kind *kind = yk_optim_kind_find(name);
+	double option[YK_OPTIM_OPTION_COUNT];
+	size_t n = 0;
+	yk_optim_defaults(kind, option);
+	yk_optim_settings(kind, "help", train_settings(name), option);
+	for (int i = 0; i < YK_O_clip_value; i++) // what is behind all have
+		if (yk_optim_has(kind, i) && i != YK_O_clip && n < room) {
+			n += (size_t)snprintf(to + n, room - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
+			if (n < room)
+				n += yk_optim_value_text(i, option[i], to + n, room - n);
+		}
+}
+
+struct yk_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t steps)
+{
+	double option[YK_OPTIM_OPTION_COUNT];
+	const char *name = yk_config_str(c, YK_KEY_schedule);
+	int64_t warmup = yk_config_int(c, YK_KEY_warmup);
+	int kind = 0;
+	options_of(c, option);
+	while (strcmp(yk_schedule_names[kind], name))
+		kind++;
+	if (warmup == YK_AUTO)
+		warmup = kind == YK_SCHEDULE_ONECYCLE ? yk_schedule_rise(kind, steps) : 100;
+	option[YK_O_schedule] = kind;
+	option[YK_O_steps] = (double)steps;
+	option[YK_O_warmup] = (double)warmup;
+	return yk_optim_schedule(option);
+}
+
+// ---- steps ----
+
+static int add(struct yk_optim *o, const struct yk_parameters *ps)
+{
+	int e = 0;
+	for (int i = 0; i < ps->count && e == 0; i++) {
+		const char *name = ps->row[i].name;
+		e = yoke_optim_add(o->rule, 1, &ps->var[i], &name, ps->row[i].decay ? NULL : "weight_decay=0");
+	}
+	return e;
+}
+
+// The list of states, of variables that are the optimizer's.
+static int list_states(struct yk_optim *o)
+{
+	struct yk_parameters *s = &o->states;
+	const size_t n = (size_t)yk_optim_state_count(o->rule);
+	char name[YK_OPTIM_NAME];
+	if (yk_grow(&s->var, &s->var_cap, n, sizeof *s->var) < 0 ||
+	    yk_grow(&s->row, &s->row_cap, n, sizeof *s->row) < 0)
+		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %zu states", n);
+	for (size_t i = 0; i < n; i++) {
+		s->var[i] = yk_optim_state_at(o->rule, (int)i, name);
+		s->row[i] = (struct yk_parameter){ .name = strdup(name) };
+		if (!s->row[i].name)
+			return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %zu states", n);
+		s->elements += yoke_count(s->var[i]);
+		s->count++;
+	}
+	return 0;
+}
+
+int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, struct yk_optim **to)
+{
+	char settings[SETTINGS];
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
-	o->spec = *spec;
-	o->n = ps->count;
-	o->lr = yoke_keep(yoke_scalar(0));
-	o->c1 = yoke_keep(yoke_scalar(1));
-	o->c2 = yoke_keep(yoke_scalar(1));
-	o->first = yoke_keep(yoke_scalar(1));
-	if (!o->lr || !o->c1 || !o->c2 || !o->first ||
-	    group_init(o, &o->group[0], ps, true) < 0 ||
-	    group_init(o, &o->group[1], ps, false) < 0) {
+	settings_of(c, settings, sizeof settings);
+	o->rule = yoke_optim_new(kind_of(c), settings);
+	int e = o->rule ? add(o, ps) : yk_error_last();
+	if (e == 0)
+		e = yk_optim_states_ready(o->rule);
+	if (e == 0)
+		e = list_states(o);
+	if (e < 0)
 		yk_optim_free(o);
-		return yoke_error_code();
-	}
-	*to = o;
-	return 0;
+	else
+		*to = o;
+	return e;
 }
 
 void yk_optim_free(struct yk_optim *o)
 {
 	if (!o)
 		return;
-	for (int i = 0; i < 2; i++) {
-		struct group *gr = &o->group[i];
-		free(gr->index);
-		free(gr->p);
-		free(gr->g);
-		free(gr->s1);
-		free(gr->s2);
-	}
-	yk_parameters_fini(&o->states);
-	yoke_free(o->lr);
-	yoke_free(o->c1);
-	yoke_free(o->c2);
-	yoke_free(o->first);
+	for (int i = 0; i < o->states.count; i++)
+		free(o->states.row[i].name);
+	free(o->states.var);
+	free(o->states.row);
+	yoke_optim_free(o->rule);
 	free(o);
 }
 
-static int group_step(struct yk_optim *o, const struct group *gr, yoke_tensor *scale)
-{
-	const struct yk_optim_spec *spec = &o->spec;
-	if (gr->n == 0)
-		return 0;
-	if (spec->kind == YK_ADAMW)
-		return yoke_adamw_step(gr->n, gr->p, gr->g, gr->s1, gr->s2, &(struct yoke_adamw){
-			.size = sizeof(struct yoke_adamw),
-			.lr = o->lr, .c1 = o->c1, .c2 = o->c2, .scale = scale,
-			.beta1 = spec->beta1, .beta2 = spec->beta2, .eps = spec->eps,
-			.weight_decay = gr->weight_decay });
-	bool momentum = spec->momentum > 0;
-	return yoke_sgd_step(gr->n, gr->p, gr->g, momentum ? gr->s1 : NULL, &(struct yoke_sgd){
-		.size = sizeof(struct yoke_sgd),
-		.lr = o->lr, .first = momentum ? o->first : YOKE_NONE, .scale = scale,
-		.momentum = spec->momentum, .weight_decay = gr->weight_decay });
-}
-
 int yk_optim_step(struct yk_optim *o, int64_t t, double lr, yoke_tensor *const *g,
-		  yoke_tensor **norm)
+		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm)
 {
-	const struct yk_optim_spec *spec = &o->spec;
-	// Kingma and Ba 2015, algorithm 1; bias corrections in double precision
-	yoke_scalar_set(o->lr, lr);
-	yoke_scalar_set(o->c1, 1 - pow(spec->beta1, (double)t));
-	yoke_scalar_set(o->c2, 1 - pow(spec->beta2, (double)t));
-	yoke_scalar_set(o->first, t == 1);
-
-	yoke_tensor *total = yoke_global_norm(o->n, g), *scale = YOKE_NONE;
-	if (spec->clip > 0)
-		scale = yoke_min(yoke_div(yoke_const(spec->clip),
-					  yoke_add(total, yoke_const(1e-6))), yoke_const(1));
-	if (!total || !scale)
-		return yoke_error_code();
-	for (int i = 0; i < 2; i++) {
-		struct group *gr = &o->group[i];
-		for (int k = 0; k < gr->n; k++)
-			gr->g[k] = g[gr->index[k]];
-		int e = group_step(o, gr, scale);
-		if (e < 0)
-			return e;
-	}
-	*norm = total;
-	return 0;
+	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = &lr,
+			       .loss = loss, .arg = arg, .norm = norm };
+	yk_optim_at(o->rule, t - 1);
+	return yoke_optim_step(o->rule, yk_optim_parameters(o->rule), g, &s);
 }
 
 const struct yk_parameters *yk_optim_states(const struct yk_optim *o)

@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers: one step over all parameters of a model, in two groups, with and without
-// weight decay.  What changes from step to step is a host scalar, so that every step has
-// the same plan.
+// The optimizer of a run: the library's, over all parameters of a model, in two groups, with and without
+// weight decay; its states are parameters as checkpoints take them.
 #ifndef YK_OPTIM_H
 #define YK_OPTIM_H
 
 #include "nn/params.h"
+#include "optim/schedule.h"
+#include "train/conf.h"
+#include "yoke-optim.h"
 
-enum yk_optim_kind { YK_ADAMW, YK_SGD };
-
-struct yk_optim_spec {
-	enum yk_optim_kind kind;
-	double beta1, beta2, eps; // ADAMW
-	double momentum;          // SGD; 0: none, and no states
-	double weight_decay;      // of parameters with .decay; coupled in SGD
-	double clip;              // largest norm of all gradients together; 0: no limit
+struct yk_optim {
+	yoke_optim *rule;
+	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 
-struct yk_optim;
+// Are the keys such as the configured optimizer has, and do they go together?  EINVAL; ENOENT: one that was
+// given as an argument is another's, and which this one has is said.
+int yk_optim_check(const struct yk_config *);
+// States of each parameter.
+int yk_optim_states_each(const struct yk_config *);
+// The schedule of a run of so many steps.
+struct yk_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
+// The keys of an optimizer that others may not have, with its defaults in `yoke train`: "lr=0.001 ..".
+void yk_optim_text(const char *kind, char *to, size_t room);
 
-// States start as zeros.  The parameters outlive the optimizer.
-int yk_optim_new(const struct yk_optim_spec *, const struct yk_parameters *, struct yk_optim **);
+// The parameters outlive the optimizer.
+int yk_optim_new(const struct yk_config *, const struct yk_parameters *, struct yk_optim **);
 void yk_optim_free(struct yk_optim *); // NULL is fine
-// Records step t = 1, 2, ..: g[i] is the gradient of parameter i.  *norm gets the
+// Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  *norm gets the
 // 2-norm of all gradients before clipping, f32 [], owned by the innermost scope.
+// loss: for restart=function, as in struct yoke_step.
 int yk_optim_step(struct yk_optim *, int64_t t, double lr, yoke_tensor *const *g,
-		  yoke_tensor **norm);
-// Its states, named "m.<parameter>", "v.<parameter>" or "momentum.<parameter>".
+		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm);
 const struct yk_parameters *yk_optim_states(const struct yk_optim *);
 
 #endif

@@ -34,6 +34,8 @@ struct yk_run {
 
 // The device, the text and the memory; from: the checkpoint it goes on from, NULL: none.
 int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
+// plot=1: the learning rate of all steps, as a curve of characters.
+void yk_run_plot(const struct yk_schedule *, int64_t steps, struct yk_progress *);
 // Where the model is, the last losses, what to run next.
 void yk_run_say_end(struct yk_run *);
 

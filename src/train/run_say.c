@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "graph/context.h"
@@ -56,6 +57,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			yk_data_valid_windows(t->data), each);
 	if (from)
 		say_resumed(r, c, from);
+	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))
+		yk_run_plot(&t->schedule, t->steps, &r->progress);
 	int e = yk_memory_read(&memory);
 	if (e < 0 || t->step >= t->steps)
 		return e;

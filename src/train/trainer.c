@@ -12,36 +12,10 @@
 #include "base/log.h"
 #include "graph/context.h"
 #include "observe/memory.h"
+#include "optim/optim.h"
 #include "train/advise.h"
 
 // ---- building ----
-
-static struct yk_optim_spec optim_spec(const struct yk_config *c)
-{
-	return (struct yk_optim_spec){
-		.kind = strcmp(yk_config_str(c, YK_KEY_optimizer), "sgd") ? YK_ADAMW :
-									    YK_SGD,
-		.beta1 = yk_config_real(c, YK_KEY_beta1),
-		.beta2 = yk_config_real(c, YK_KEY_beta2),
-		.eps = 1e-8,
-		.momentum = yk_config_real(c, YK_KEY_momentum),
-		.weight_decay = yk_config_real(c, YK_KEY_weight_decay),
-		.clip = yk_config_real(c, YK_KEY_clip),
-	};
-}
-
-static struct yk_schedule schedule_of(const struct yk_config *c, int64_t steps)
-{
-	double lr = yk_config_real(c, YK_KEY_lr);
-	bool cosine = !strcmp(yk_config_str(c, YK_KEY_schedule), "cosine");
-	return (struct yk_schedule){
-		.kind = cosine ? YK_SCHEDULE_COSINE : YK_SCHEDULE_CONSTANT,
-		.peak = lr,
-		.least = cosine ? lr / 10 : lr,
-		.warmup = yk_config_int(c, YK_KEY_warmup),
-		.steps = steps,
-	};
-}
 
 // What a checkpoint has for good may be given again, but not as something else.
 static int same_kind(const struct yk_trainer *t, const struct yk_checkpoint *from,
@@ -120,7 +94,7 @@ static bool offloads(const struct yk_trainer *t)
 // Refuses what the device cannot hold before a part of it is taken: a host that gives out
 // more memory than it has would kill us, or others, later.  What would fit is said by yk_trainer_advise.
 static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
-			const struct yk_model_shape *s, const struct yk_optim_spec *o)
+			const struct yk_model_shape *s)
 {
 	char need[32], has[32];
 	const struct yoke_context *ctx = yk_current();
@@ -128,9 +102,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		return yoke_error_code();
 	// at least: weights, gradients, states and sums of every parameter; what tokens leave
 	int64_t parameters = yk_model_elements(m, s);
-	int states = o->kind == YK_ADAMW ? 2 : o->momentum > 0;
-	if (offloads(t) && ctx->device != ctx->cpu)
-		states = 0;
+	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
 	if (strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"))
 		tokens = 0; // of what they leave little may be kept
@@ -162,9 +134,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 {
 	struct yk_model_shape shape;
 	const struct yk_model *m = yk_config_model(t->config, yk_tokenizer_size(t->tokenizer), &shape);
-	struct yk_optim_spec spec = optim_spec(t->config);
 	char had[160] = "";
-	int e = check_memory(t, m, &shape, &spec);
+	int e = check_memory(t, m, &shape);
 	if (e == 0)
 		e = from ? yk_trained_network(folder, from, &t->net) :
 			   yk_network_new(m, &shape, &t->net);
@@ -178,7 +149,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (!from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0)
-		e = yk_optim_new(&spec, &t->net->params, &t->optim);
+		e = yk_optim_new(t->config, &t->net->params, &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
 	if (e < 0 || !from)
@@ -256,7 +227,7 @@ int yk_trainer_new(const struct yk_config *c, const char *folder,
 		yk_trainer_free(t);
 		return e;
 	}
-	t->schedule = schedule_of(c, t->steps);
+	t->schedule = yk_optim_schedule_of(c, t->steps);
 	t->valid_windows = validation_windows(t);
 	*to = t;
 	return 0;
@@ -292,6 +263,13 @@ void yk_trainer_free(struct yk_trainer *t)
 
 // ---- a step ----
 
+// The loss of the batch by the parameters as they are while the step is recorded.
+static yoke_tensor *loss_now(void *arg)
+{
+	const struct yk_trainer *t = arg;
+	return yk_windows_loss(t->net, t->ids, t->dropout);
+}
+
 // Records micro-batch k of the step: its share of the mean loss and of the gradients is
 // added to what is there; the last one updates the parameters.
 static void micro_record(struct yk_trainer *t, int64_t k)
@@ -315,7 +293,7 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 		return;
 	}
 	if (yk_optim_step(t->optim, t->step + 1, yk_schedule_lr(&t->schedule, t->step + 1), t->grad,
-			  &norm) < 0)
+			  loss_now, t, &norm) < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -352,11 +330,14 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 	int e = yoke_read(t->record, v, sizeof v);
 	if (e < 0)
 		return e;
-	if (!isfinite(v[0]) || !isfinite(v[1]))
+	if (!isfinite(v[0]) || !isfinite(v[1])) {
+		const char *bad = yk_optim_bad(t->optim->rule);
 		return yk_fail(YOKE_ERANGE,
-			       "step %lld: loss %g, gradient norm %g; use a smaller "
+			       "step %lld: loss %g, gradient norm %g%s%s; use a smaller "
 			       "lr, more warmup, or clip",
-			       (long long)t->step, v[0], v[1]);
+			       (long long)t->step, v[0], v[1],
+			       bad ? ", the first gradient that is not finite is that of " : "", bad ? bad : "");
+	}
 	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };
 	return 0;
 }

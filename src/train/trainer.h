@@ -7,8 +7,8 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
+#include "optim/schedule.h"
 #include "train/optim.h"
-#include "train/schedule.h"
 #include "train/trained.h"
 #include "train/validate.h"
 

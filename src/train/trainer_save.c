@@ -10,17 +10,34 @@
 
 #include "base/error.h"
 
-static const char *kind_name(const struct yk_schedule *s)
-{
-	return s->kind == YK_SCHEDULE_COSINE ? "cosine" : "constant";
-}
-
 static json_t *schedule_json(const struct yk_schedule *s)
 {
-	return json_pack("{s:s, s:f, s:f, s:I, s:I}",
-			 "kind", kind_name(s),
+	return json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:I}",
+			 "kind", yk_schedule_names[s->kind],
 			 "peak", s->peak, "least", s->least,
-			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps);
+			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps,
+			 "factor", s->factor, "grow", s->grow,
+			 "every", (json_int_t)s->every, "cycle", (json_int_t)s->cycle);
+}
+
+// As schedule_json wrote it; a manifest from before there were others has cosine or constant.
+static struct yk_schedule schedule_from(const json_t *o)
+{
+	const char *kind = json_string_value(json_object_get(o, "kind"));
+	struct yk_schedule s = {
+		.peak = json_number_value(json_object_get(o, "peak")),
+		.least = json_number_value(json_object_get(o, "least")),
+		.warmup = json_integer_value(json_object_get(o, "warmup")),
+		.steps = json_integer_value(json_object_get(o, "steps")),
+		.factor = json_number_value(json_object_get(o, "factor")),
+		.grow = json_number_value(json_object_get(o, "grow")),
+		.every = json_integer_value(json_object_get(o, "every")),
+		.cycle = json_integer_value(json_object_get(o, "cycle")),
+	};
+	for (int k = 0; k < YK_SCHEDULES; k++)
+		if (kind && !strcmp(kind, yk_schedule_names[k]))
+			s.kind = (enum yk_schedule_kind)k;
+	return s;
 }
 
 // The keys by which `now` gives other rates than `old`, as "lr=0.1 steps=120".
@@ -33,8 +50,8 @@ static void name_changes(const struct yk_schedule *now, const struct yk_schedule
 	if (now->peak != old->peak)
 		fprintf(f, " lr=%.5g", now->peak);
 	if (now->kind != old->kind)
-		fprintf(f, " schedule=%s", kind_name(now));
-	if (now->steps != old->steps && now->kind == YK_SCHEDULE_COSINE)
+		fprintf(f, " schedule=%s", yk_schedule_names[now->kind]);
+	if (now->steps != old->steps && yk_schedule_ends(now->kind))
 		fprintf(f, " steps=%lld", (long long)now->steps);
 	if (now->warmup != old->warmup)
 		fprintf(f, " warmup=%lld", (long long)now->warmup);
@@ -44,13 +61,7 @@ static void name_changes(const struct yk_schedule *now, const struct yk_schedule
 bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_rise *to)
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
-	const struct yk_schedule old = {
-		.kind = kind && !strcmp(kind, "cosine") ? YK_SCHEDULE_COSINE : YK_SCHEDULE_CONSTANT,
-		.peak = json_number_value(json_object_get(o, "peak")),
-		.least = json_number_value(json_object_get(o, "least")),
-		.warmup = json_integer_value(json_object_get(o, "warmup")),
-		.steps = json_integer_value(json_object_get(o, "steps")),
-	};
+	const struct yk_schedule old = schedule_from(o);
 	double planned = yk_schedule_lr(&old, t->step + 1); // more than before while it warms up
 	*to = (struct yk_rise){
 		.was = t->step > 0 ? yk_schedule_lr(&old, t->step) : planned,

@@ -107,7 +107,8 @@ static uint64_t can_reduce(const struct yoke_op *op)
 	const struct yoke_view *y = &op->out[0];
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
 	return kind >= YOKE_REDUCE_SUM && kind <= YOKE_REDUCE_MIN && yk_is_float(dtype) && y->dtype == dtype &&
-	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && yk_elements(y) == (op->attr[1].i ? op->list : 1);
+	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
+	       yk_elements(y) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1);
 }
 
 // ---- the cut ----
@@ -319,20 +320,27 @@ static int run_reduce(const struct yoke_op *op, uint32_t impl, void *prepared)
 	struct job *j = prepared;
 	const struct yoke_view *y = &op->out[0];
 	const int kind = (int)op->attr[0].i;
-	const bool each = op->attr[1].i;
-	struct yk_acc a;
+	const int64_t each = op->attr[1].i;
+	struct yk_acc a, all;
 	int err = run(op, j);
 
 	(void)impl;
+	j->reducer->identity(kind, &all);
 	for (uint32_t i = 0; i < j->list && !err; i++) {
-		if (each || !i)
-			j->reducer->identity(kind, &a);
-		for (int64_t u = j->unit[i]; u < j->unit[i + 1]; u++)
-			j->reducer->join(kind, &a, (struct yk_acc *)yk_ptr(&op->workspace) + u);
-		if (each || i + 1 == j->list)
-			ISA(yk_reduce_put)((char *)yk_ptr(y) + (each ? i : 0) * yk_esize(y->dtype), y->dtype, kind,
-					   &a);
+		j->reducer->identity(kind, &a);
+		for (int64_t u = j->unit[i]; u < j->unit[i + 1]; u++) {
+			const struct yk_acc *part = (struct yk_acc *)yk_ptr(&op->workspace) + u;
+			if (each)
+				j->reducer->join(kind, &a, part);
+			if (each != 1)
+				j->reducer->join(kind, &all, part);
+		}
+		if (each)
+			ISA(yk_reduce_put)((char *)yk_ptr(y) + i * yk_esize(y->dtype), y->dtype, kind, &a);
 	}
+	if (each != 1 && !err)
+		ISA(yk_reduce_put)((char *)yk_ptr(y) + (each ? j->list : 0) * yk_esize(y->dtype), y->dtype, kind,
+				   &all);
 	return err;
 }
 

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as objects: parameters with their options, and groups of those that are updated together.
+#include "config.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/handle.h"
+#include "optim/optim.h"
+
+// ---- making ----
+
+yoke_optim *yoke_optim_new(const char *kind, const char *settings)
+{
+	const struct yk_optim_kind *k = kind ? yk_optim_kind_find(kind) : NULL;
+	if (!k) {
+		char all[256] = "";
+		for (int i = 0; i < yk_optim_kind_count; i++)
+			snprintf(all + strlen(all), sizeof all - strlen(all), " %s", yk_optim_kinds[i].name);
+		yk_fail(YOKE_ENOENT, "optim_new: there is no optimizer '%s'; there are%s", kind ? kind : "", all);
+		return NULL;
+	}
+	struct yoke_optim *o = calloc(1, sizeof *o);
+	if (!o) {
+		yk_fail(YOKE_ENOMEM, "optim_new: no memory");
+		return NULL;
+	}
+	o->kind = k;
+	yk_optim_defaults(k, o->option);
+	if (yk_optim_settings(k, "optim_new", settings, o->option) < 0) {
+		free(o);
+		return NULL;
+	}
+	return o;
+}
+
+static void member_fini(struct yk_optim_member *m)
+{
+	yk_optim_states_free(m);
+	free(m->name);
+}
+
+void yoke_optim_free(yoke_optim *o)
+{
+	if (!o)
+		return;
+	yk_optim_groups_free(o);
+	yk_optim_scalars_free(o);
+	for (int i = 0; i < o->n; i++)
+		member_fini(&o->member[i]);
+	free(o->member);
+	free(o);
+}
+
+// A parameter as it may be added; first: of the call, whose context is the optimizer's when it has none.
+static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const char *name, yoke_tensor *first)
+{
+	const struct yk_tensor *t = p && p != YOKE_NONE ? yk_tensor(p, "optim_add") : NULL;
+	if (!t)
+		return yk_fail(YOKE_EINVAL, "optim_add: %s: there is no tensor", name);
+	if (t->kind != YK_VARIABLE)
+		return yk_fail(YOKE_EINVAL, "optim_add: %s: is no variable; only yoke_variable's can be assigned", name);
+	if (t->dtype != yoke_f32 && t->dtype != yoke_f64)
+		return yk_fail(YOKE_EDTYPE, "optim_add: %s: is %s; parameters are f32 or f64", name,
+			       yoke_dtype_name(t->dtype));
+	if (t->ctx != (o->ctx ? o->ctx : yk_tensor(first, "optim_add")->ctx))
+		return yk_fail(YOKE_ECONTEXT, "optim_add: %s: is of another context than the parameters before it", name);
+	for (int k = 0; k < o->n; k++)
+		if (!strcmp(o->member[k].name, name))
+			return yk_fail(YOKE_EINVAL, "optim_add: %s: was added already", name);
+	return 0;
+}
+
+static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name)
+{
+	if (o->t > 0)
+		return yk_fail(YOKE_EINVAL, "optim_add: behind step %lld; add all parameters before the first",
+			       (long long)o->t);
+	if (n < 1 || !p || !name)
+		return yk_fail(YOKE_EINVAL, "optim_add: takes at least one tensor, and names");
+	for (int i = 0; i < n; i++) {
+		if (!name[i] || !*name[i] || strlen(name[i]) > 400)
+			return yk_fail(YOKE_EINVAL, "optim_add: tensor %d: has no name of 1 to 400 bytes", i);
+		int err = check_parameter(o, p[i], name[i], p[0]);
+		for (int k = 0; k < i && !err; k++)
+			if (!strcmp(name[k], name[i]))
+				err = yk_fail(YOKE_EINVAL, "optim_add: %s: is there twice", name[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+// Options that are of all parameters together.
+static int check_whole(const struct yoke_optim *o, const char *call, const double *option)
+{
+	static const int whole[] = { YK_O_check, YK_O_restart, YK_O_q };
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+		if (option[whole[i]] != o->option[whole[i]])
+			return yk_fail(YOKE_EINVAL, "%s: %s is one for all parameters; give it to yoke_optim_new", call,
+				       yk_optim_rows[whole[i]].name);
+	return 0;
+}
+
+int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name, const char *settings)
+{
+	double option[YK_OPTIM_OPTION_COUNT];
+	if (!o)
+		return yk_fail(YOKE_EINVAL, "optim_add: there is no optimizer");
+	memcpy(option, o->option, sizeof option);
+	int err = check_added(o, n, p, name);
+	if (!err)
+		err = yk_optim_settings(o->kind, "optim_add", settings, option);
+	if (!err)
+		err = check_whole(o, "optim_add", option);
+	if (!err && yk_grow(&o->member, &o->member_cap, (size_t)o->n + (size_t)n, sizeof *o->member) < 0)
+		err = yk_fail(YOKE_ENOMEM, "optim_add: no memory for %d tensors", n);
+	for (int i = 0; i < n && !err; i++) {
+		struct yk_optim_member *m = &o->member[o->n + i];
+		*m = (struct yk_optim_member){ .name = strdup(name[i]), .p = p[i], .dtype = yoke_dtype(p[i]) };
+		memcpy(m->option, option, sizeof option);
+		if (m->name)
+			continue;
+		err = yk_fail(YOKE_ENOMEM, "optim_add: no memory for names");
+		while (i--)
+			member_fini(&o->member[o->n + i]);
+	}
+	if (err)
+		return err;
+	o->ctx = yk_tensor(p[0], "optim_add")->ctx;
+	o->n += n;
+	yk_optim_groups_free(o);
+	return 0;
+}
+
+int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
+{
+	if (!o)
+		return yk_fail(YOKE_EINVAL, "optim_set: there is no optimizer");
+	const char *all = pattern ? pattern : "*";
+	double(*option)[YK_OPTIM_OPTION_COUNT] = malloc(((size_t)o->n + 1) * sizeof *option);
+	int matched = 0, err = 0;
+	if (!option)
+		return yk_fail(YOKE_ENOMEM, "optim_set: no memory");
+	memcpy(option[o->n], o->option, sizeof *option);
+	if (!pattern)
+		err = yk_optim_settings(o->kind, "optim_set", settings, option[o->n]);
+	for (int i = 0; i < o->n && !err; i++) {
+		const struct yk_optim_member *m = &o->member[i];
+		memcpy(option[i], m->option, sizeof *option);
+		if (fnmatch(all, m->name, 0))
+			continue;
+		matched++;
+		err = yk_optim_settings(o->kind, "optim_set", settings, option[i]);
+		if (!err && pattern)
+			err = check_whole(o, "optim_set", option[i]);
+		if (!err && m->state &&
+		    (yk_optim_part_states(o->kind, option[i]) != yk_optim_part_states(o->kind, m->option) ||
+		     yk_optim_window(option[i]) != yk_optim_window(m->option)))
+			err = yk_fail(YOKE_EINVAL, "optim_set: '%s' changes which states %s has; that is for "
+				      "before the first step", settings, m->name);
+	}
+	if (!err && pattern && !matched)
+		err = yk_fail(YOKE_ENOENT, "optim_set: '%s' matches none of the %d parameters", pattern, o->n);
+	if (!err) {
+		memcpy(o->option, option[o->n], sizeof *option);
+		for (int i = 0; i < o->n; i++)
+			memcpy(o->member[i].option, option[i], sizeof *option);
+		yk_optim_groups_free(o);
+	}
+	free(option);
+	return err;
+}
+
+// ---- groups ----
+
+static bool together(const struct yk_optim_member *a, const struct yk_optim_member *b)
+{
+	return a->dtype == b->dtype && !memcmp(a->option, b->option, sizeof a->option);
+}
+
+void yk_optim_groups_free(struct yoke_optim *o)
+{
+	for (int i = 0; i < o->groups; i++) {
+		struct yk_optim_group *g = &o->group[i];
+		for (int k = 0; g->state && k < g->states + g->window; k++)
+			free(g->state[k]);
+		free(g->state);
+		free(g->member);
+		free(g->p);
+		for (int k = 0; k < YK_OPTIM_NUMBERS; k++)
+			if (yk_is_alive(g->number[k]))
+				yoke_free(g->number[k]);
+		if (yk_is_alive(g->lr))
+			yoke_free(g->lr);
+	}
+	free(o->group);
+	o->group = NULL;
+	o->groups = 0;
+	for (int d = 0; d < 2; d++) {
+		free(o->norm[d].member);
+		free(o->norm[d].g);
+		if (yk_is_alive(o->norm[d].latch))
+			yoke_free(o->norm[d].latch);
+		o->norm[d] = (struct yk_optim_norm){ 0 };
+	}
+}
+
+static int scalar_make(yoke_tensor **to)
+{
+	return (*to = yoke_keep(yoke_scalar(0))) ? 0 : yk_error_last();
+}
+
+// The members that are like number `first`.
+static int group_make(const struct yoke_optim *o, int first, struct yk_optim_group *g)
+{
+	const struct yk_optim_member *like = &o->member[first];
+	const size_t n = (size_t)o->n;
+	g->option = like->option;
+	g->dtype = like->dtype;
+	g->states = yk_optim_part_states(o->kind, like->option);
+	g->window = yk_optim_window(like->option);
+	const size_t states = (size_t)(g->states + g->window);
+	int err = scalar_make(&g->lr);
+	for (int k = 0; k < YK_OPTIM_NUMBERS && o->kind->number[k].name && !err; k++)
+		err = scalar_make(&g->number[k]);
+	g->member = calloc(n, sizeof *g->member);
+	g->p = calloc(3 * n, sizeof *g->p);
+	g->state = calloc(states + 1, sizeof *g->state);
+	for (size_t k = 0; k < states && g->state; k++)
+		if (!(g->state[k] = calloc(n, sizeof **g->state)))
+			return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	if (err || !g->member || !g->p || !g->state)
+		return err ? err : yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	g->g = g->p + n;
+	g->P = g->g + n;
+	for (int i = first; i < o->n; i++) {
+		const struct yk_optim_member *m = &o->member[i];
+		if (!together(like, m))
+			continue;
+		g->member[g->n] = i;
+		g->p[g->n] = m->p;
+		for (size_t k = 0; k < states; k++)
+			g->state[k][g->n] = m->state[k];
+		g->n++;
+	}
+	int lists = 0;
+	for (const struct yk_optim_part *part = o->kind->part; part->text; part++)
+		if (part->list && yk_optim_takes(part, like->option))
+			g->list[lists++] = part->list;
+	return 0;
+}
+
+static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
+{
+	to->member = calloc((size_t)o->n, sizeof *to->member);
+	to->g = calloc((size_t)o->n, sizeof *to->g);
+	if (!to->member || !to->g)
+		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	for (int i = 0; i < o->n; i++)
+		if (o->member[i].dtype == dtype)
+			to->member[to->n++] = i;
+	const int64_t n = to->n + 1;
+	if (!to->n || !(o->option[YK_O_check] > 0))
+		return 0;
+	to->latch = yoke_variable("norms", dtype, 1, &n);
+	return to->latch ? 0 : yk_error_last();
+}
+
+int yk_optim_groups_make(struct yoke_optim *o)
+{
+	int err = 0;
+	if (o->group)
+		return 0;
+	if (!(o->group = calloc((size_t)o->n, sizeof *o->group)))
+		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for groups");
+	for (int i = 0; i < o->n && !err; i++) {
+		int k = 0;
+		while (k < i && !together(&o->member[k], &o->member[i]))
+			k++;
+		if (k < i)
+			continue;
+		err = group_make(o, i, &o->group[o->groups]);
+		o->groups++;
+	}
+	if (!err)
+		err = norm_make(o, yoke_f32, &o->norm[0]);
+	if (!err)
+		err = norm_make(o, yoke_f64, &o->norm[1]);
+	if (err)
+		yk_optim_groups_free(o);
+	return err;
+}
+
+// ---- what is asked ----
+
+int yoke_optim_skipped(yoke_optim *o)
+{
+	if (!o || o->t < 1)
+		return yk_fail(YOKE_EINVAL, "optim_skipped: there was no step");
+	o->t--;
+	return 0;
+}
+
+int64_t yoke_optim_steps(const yoke_optim *o)
+{
+	return o ? o->t : 0;
+}
+
+void yk_optim_at(struct yoke_optim *o, int64_t t)
+{
+	o->t = t;
+}
+
+int yk_optim_parameters(const struct yoke_optim *o)
+{
+	return o->n;
+}
+
+double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
+{
+	for (int i = 0; o && parameter && i < o->n; i++)
+		if (!strcmp(o->member[i].name, parameter)) {
+			struct yk_schedule s = yk_optim_schedule(o->member[i].option);
+			return yk_schedule_lr(&s, t);
+		}
+	yk_fail(YOKE_ENOENT, "optim_lr: there is no parameter '%s'", parameter ? parameter : "");
+	return NAN;
+}
+
+// The first tensor of a dtype whose norm is not finite, and then all are 0 again; *bad its member, or -1.
+static int read_latch(const struct yk_optim_norm *n, int dtype, int *bad)
+{
+	*bad = -1;
+	if (!n->latch)
+		return 0;
+	const size_t bytes = yoke_bytes(n->latch);
+	void *x = malloc(bytes);
+	int err = x ? yoke_read(n->latch, x, bytes) : yk_fail(YOKE_ENOMEM, "optim_check: no memory");
+	for (int i = n->n; i >= 0 && !err; i--) // the sum may be infinite where no norm is
+		if (!isfinite(dtype == yoke_f64 ? ((double *)x)[i] : (double)((float *)x)[i]))
+			*bad = n->member[i < n->n ? i : 0];
+	if (!err && *bad >= 0) {
+		memset(x, 0, bytes);
+		err = yoke_put(n->latch, x, bytes);
+	}
+	free(x);
+	return err;
+}
+
+static int bad_member(struct yoke_optim *o, int *to)
+{
+	int bad[2] = { -1, -1 };
+	int err = read_latch(&o->norm[0], yoke_f32, &bad[0]);
+	if (!err)
+		err = read_latch(&o->norm[1], yoke_f64, &bad[1]);
+	*to = bad[0] < 0 || (bad[1] >= 0 && bad[1] < bad[0]) ? bad[1] : bad[0];
+	return err;
+}
+
+const char *yk_optim_bad(struct yoke_optim *o)
+{
+	int bad = -1;
+	return !bad_member(o, &bad) && bad >= 0 ? o->member[bad].name : NULL;
+}
+
+int yoke_optim_check(yoke_optim *o)
+{
+	int bad = -1;
+	if (!o || !(o->option[YK_O_check] > 0))
+		return yk_fail(YOKE_EINVAL, "optim_check: needs check=1");
+	int err = bad_member(o, &bad);
+	if (!err && bad >= 0)
+		err = yk_fail(YOKE_ERANGE, "optim_check: the gradient of %s is not finite, or its norm; the "
+			      "steps since then changed nothing", o->member[bad].name);
+	return err;
+}

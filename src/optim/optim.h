@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers: one table, whose rows say what each is for an element, and what runs them over all tensors
+// of a group in one launch a pass.
+#ifndef YK_OPTIM_OPTIM_H
+#define YK_OPTIM_OPTIM_H
+
+#include <stdbool.h>
+
+#include "graph/list.h"
+#include "optim/options.h"
+#include "optim/schedule.h"
+#include "yoke-optim.h"
+
+// ---- the table ----
+
+// A piece of the formula of an update (kernel/formula.h), in which options are constants by their names:
+// g is the gradient, scaled and clipped; p and the states get new values.
+#define YK_OPTIM_BETWEEN "@" // the text is that of the pass, see yk_optim_map
+struct yk_optim_part {
+	const char *when;  // "momentum": where that option is not 0; "!momentum"; "window_by=2"; NULL: always
+	const char *list;  // a state that it adds, as the formula names it, or NULL
+	const char *state; // the same as files name it
+	const char *fill;  // the option that it is filled with at the start; NULL: 0
+	const char *text;
+};
+
+// A number that changes with the step t = 1, 2, ..
+struct yk_optim_number {
+	const char *name;
+	double (*at)(const double *option, int64_t t);
+};
+
+struct yk_optim_group;
+struct yk_optim_pass;
+
+struct yk_optim_kind {
+	const char *name;
+	const char *options; // "lr=0.001 momentum=0": those it has, with their defaults
+	struct yk_optim_part part[8];
+	struct yk_optim_number number[3];
+	double (*slower)(const double *option, int64_t t); // what divides the learning rate, or NULL
+	// What a group is updated by, where that is not one map; and what updates all groups together.
+	int (*update)(const struct yk_optim_pass *, const struct yk_optim_group *);
+	int (*together)(struct yk_optim_pass *);
+	struct yk_optim_scalar { // numbers on the device, of no parameter
+		const char *name;
+		double first;
+	} scalar[4];
+};
+extern const struct yk_optim_kind yk_optim_kinds[];
+extern const int yk_optim_kind_count;
+const struct yk_optim_kind *yk_optim_kind_find(const char *name); // NULL: there is none
+
+// ---- settings ----
+
+struct yk_optim_row {
+	const char *name;
+	enum { YK_OPTIM_INT, YK_OPTIM_REAL, YK_OPTIM_CHOICE } type;
+	double least, most;
+	const char *words; // each with a blank before it
+};
+extern const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT];
+
+// An option that is not given, where that is no number.
+#define YK_OPTIM_NOT_GIVEN (-1.0)
+
+// Does the kind have the option?
+bool yk_optim_has(const struct yk_optim_kind *, int option);
+// All defaults.
+void yk_optim_defaults(const struct yk_optim_kind *, double *option);
+// "key=value key=value" over what is there; on an error nothing is changed.
+int yk_optim_settings(const struct yk_optim_kind *, const char *call, const char *text, double *option);
+struct yk_schedule yk_optim_schedule(const double *option);
+// A value as settings have it, nothing when it is not given; returns the length, as snprintf.
+size_t yk_optim_value_text(int option, double value, char *to, size_t room);
+
+// ---- state ----
+
+enum { YK_OPTIM_STATES = 4, YK_OPTIM_NUMBERS = 3, YK_OPTIM_SCALARS = 4 };
+
+struct yk_optim_member { // a parameter
+	char *name;
+	yoke_tensor *p;
+	int dtype;
+	double option[YK_OPTIM_OPTION_COUNT];
+	int states;
+	yoke_tensor **state; // those of the parts, then the window's
+};
+
+// Members of one dtype and equal options, which are updated together.
+struct yk_optim_group {
+	const double *option;
+	int dtype, n, *member;
+	yoke_tensor **p, **g, **P;         // parameters; of this step: gradients, what they are preconditioned with
+	int states, window;
+	const char *list[YK_OPTIM_STATES]; // names of states in formulas
+	yoke_tensor ***state;              // [states + window][n]
+	yoke_tensor *lr, *number[YK_OPTIM_NUMBERS]; // host scalars
+};
+
+struct yoke_optim {
+	const struct yk_optim_kind *kind;
+	struct yoke_context *ctx;          // of the parameters; NULL: there are none yet
+	double option[YK_OPTIM_OPTION_COUNT];
+	int n, groups;
+	struct yk_optim_member *member;
+	size_t member_cap;
+	struct yk_optim_group *group;      // made when a step needs them
+	int64_t t;                         // real steps done
+	yoke_tensor *scalar[YK_OPTIM_SCALARS];
+	// Gradients of a dtype, f32 and f64, and with check the squares of their norms, [n + 1], the sum last,
+	// which stay as they are once that is not finite.
+	struct yk_optim_norm {
+		int n, *member;
+		yoke_tensor **g, *latch;
+	} norm[2];
+};
+
+int yk_optim_parameters(const struct yoke_optim *); // how many
+// Makes the states, as the first step does else.
+int yk_optim_states_ready(struct yoke_optim *);
+// The variables of all states, in the order of files: "m.NAME", "optimizer.theta" into name.
+enum { YK_OPTIM_NAME = 512 };
+int yk_optim_state_count(const struct yoke_optim *);
+yoke_tensor *yk_optim_state_at(const struct yoke_optim *, int i, char *name);
+// The steps done, of an optimizer whose states were loaded.
+void yk_optim_at(struct yoke_optim *, int64_t t);
+// The parameter of the first gradient that was not finite, with check; NULL: none.
+const char *yk_optim_bad(struct yoke_optim *);
+
+// Of a member with these options: how many states its parts have, and how many the window has behind them.
+int yk_optim_part_states(const struct yk_optim_kind *, const double *option);
+int yk_optim_window(const double *option);
+// Is the part one of those that these options take?
+bool yk_optim_takes(const struct yk_optim_part *, const double *option);
+int yk_optim_states_make(const struct yoke_optim *, struct yk_optim_member *);
+void yk_optim_states_free(struct yk_optim_member *);
+int yk_optim_scalars_make(struct yoke_optim *);
+void yk_optim_scalars_free(struct yoke_optim *);
+// Groups and norms of the members as they are.
+int yk_optim_groups_make(struct yoke_optim *);
+void yk_optim_groups_free(struct yoke_optim *);
+
+// ---- a step ----
+
+struct yk_optim_pass {
+	struct yoke_optim *o;
+	int64_t t;
+	const struct yoke_step *given;
+	yoke_tensor *scale, *skip, *total, *latched; // numbers, or YOKE_NONE; total: the square of the norm
+	yoke_tensor *beta;                           // accelerated: how far it goes on
+};
+
+// One launch: a formula over a group.  Lists, numbers and constants are those whose names are in it.
+struct yk_optim_map {
+	const char *text;    // NULL: the kind's parts
+	const char *between; // what is in the part for it
+	const char *results; // NULL: p and the states; a name that is no list is `made`
+	const char *list;    // a list of this map's, by its name, or NULL
+	yoke_tensor *const *of;
+	yoke_tensor **made;
+	const char *number[2]; // numbers of this map's
+	yoke_tensor *value[2];
+	int slot;              // of the window, which formulas name w
+};
+int yk_optim_map(const struct yk_optim_pass *, const struct yk_optim_group *, const struct yk_optim_map *);
+// The sum of the map's one result over a group; each: as yk_list_sum.
+yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, const struct yk_optim_group *,
+			  const struct yk_optim_map *, int each);
+
+// Rows' passes.
+int yk_optim_lamb(const struct yk_optim_pass *, const struct yk_optim_group *);
+int yk_optim_adagrad(const struct yk_optim_pass *, const struct yk_optim_group *);
+int yk_optim_accelerated(struct yk_optim_pass *);
+
+#endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step: what is given is checked first, then recorded: the norm of all gradients where one is needed,
+// and the update of each group.
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/handle.h"
+#include "optim/optim.h"
+
+// ---- what is given ----
+
+// Is the tensor as the parameter is?
+static int check_like(const struct yoke_optim *o, const yoke_tensor *x, int i, const char *what)
+{
+	const struct yk_optim_member *m = &o->member[i];
+	char is[160], was[160];
+	if (!x || x == YOKE_NONE)
+		return yk_fail(YOKE_EINVAL, "optim_step: %s of %s: there is none", what, m->name);
+	const struct yk_tensor *t = yk_tensor(x, "optim_step"), *p = yk_tensor(m->p, "optim_step");
+	if (!t || !p)
+		return yk_error_last();
+	struct yk_value v = { .dtype = t->dtype, .rank = t->rank }, w = { .dtype = p->dtype, .rank = p->rank };
+	memcpy(v.dims, t->dims, sizeof v.dims);
+	memcpy(w.dims, p->dims, sizeof w.dims);
+	if (t->ctx != o->ctx)
+		return yk_fail(YOKE_ECONTEXT, "optim_step: %s of %s: is of another context than the parameter", what,
+			       m->name);
+	if (v.dtype != w.dtype)
+		return yk_fail(YOKE_EDTYPE, "optim_step: %s of %s: is %s, the parameter %s; cast it", what, m->name,
+			       yk_describe(&v, is), yk_describe(&w, was));
+	if (!yk_same_shape(&v, &w))
+		return yk_fail(YOKE_ESHAPE, "optim_step: %s of %s: is %s, the parameter %s", what, m->name,
+			       yk_describe(&v, is), yk_describe(&w, was));
+	return 0;
+}
+
+// One number or bool.
+static int check_number(const struct yoke_optim *o, const yoke_tensor *x, const char *what)
+{
+	if (x == YOKE_NONE)
+		return 0;
+	if (!x)
+		return yk_fail(YOKE_EINVAL, "optim_step: %s is NULL; YOKE_NONE for none", what);
+	const struct yk_tensor *t = yk_tensor(x, "optim_step");
+	if (!t)
+		return yk_error_last();
+	if (t->ctx != o->ctx)
+		return yk_fail(YOKE_ECONTEXT, "optim_step: %s is of another context than the parameters", what);
+	for (int i = 0; i < t->rank; i++)
+		if (t->dims[i] != 1)
+			return yk_fail(YOKE_ESHAPE, "optim_step: %s is one number, dim %d has %lld elements", what, i,
+				       (long long)t->dims[i]);
+	return 0;
+}
+
+static int check_preconditioner(const struct yoke_optim *o, const struct yoke_step *s)
+{
+	int err = 0;
+	for (int i = 0; i < o->n && !err; i++) {
+		const bool wants = o->member[i].option[YK_O_precondition] > 0;
+		if (wants && !s->precondition)
+			return yk_fail(YOKE_EINVAL, "optim_step: precondition is set for %s, and no tensors are given",
+				       o->member[i].name);
+		if (wants)
+			err = check_like(o, s->precondition[i], i, "preconditioner");
+	}
+	return err;
+}
+
+static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const struct yoke_step *s)
+{
+	int err = 0;
+	if (!o || !o->n)
+		return yk_fail(YOKE_EINVAL, "optim_step: no parameters were added; call yoke_optim_add first");
+	if (n != o->n || !g)
+		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters", g ? n : 0, o->n);
+	for (int i = 0; i < n && !err; i++)
+		err = check_like(o, g[i], i, "gradient");
+	if (!err)
+		err = check_number(o, s->scale, "scale");
+	if (!err)
+		err = check_number(o, s->skip, "skip");
+	if (!err)
+		err = check_preconditioner(o, s);
+	if (!err && yk_optim_has(o->kind, YK_O_restart) && o->option[YK_O_restart] == 1 && !s->loss)
+		err = yk_fail(YOKE_EINVAL, "optim_step: restart=function needs the loss, and there is no function for it");
+	return err;
+}
+
+// ---- the norm ----
+
+// The squares of a dtype's gradients: their sum, or with check of each, the sum last.
+static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n, int each)
+{
+	static const struct yk_formula plain = { "square", "x", "", "", "y", "y = x * x;" };
+	static const struct yk_formula scaled = { "square", "x", "scale", "", "y", "x = x * scale; y = x * x;" };
+	return yk_list_sum(&(struct yk_list_step){ .what = "optim_step",
+						   .formula = pass->scale == YOKE_NONE ? &plain : &scaled,
+						   .n = n->n,
+						   .list = (yoke_tensor *const *const[]){ n->g },
+						   .number = (yoke_tensor *const[]){ pass->scale } }, each);
+}
+
+static yoke_tensor *last_of(yoke_tensor *x, int n)
+{
+	return yoke_reshape(yoke_slice(x, 0, n, n + 1, 1), 0, NULL);
+}
+
+static yoke_tensor *skips(const struct yk_optim_pass *pass)
+{
+	return yoke_ne(yoke_cast(pass->skip, yoke_f32), yoke_const(0));
+}
+
+// New norms behind finite ones, else those that were; those of a step that is skipped do not count.
+static int latch(const struct yk_optim_pass *pass, struct yk_optim_norm *n, yoke_tensor *now)
+{
+	yoke_tensor *was = last_of(n->latch, n->n), *takes = yoke_isfinite(was);
+	if (pass->skip != YOKE_NONE)
+		takes = yoke_and(takes, yoke_not(skips(pass)));
+	return yoke_assign(n->latch, yoke_select(takes, now, n->latch));
+}
+
+static yoke_tensor *plus(yoke_tensor *a, yoke_tensor *b)
+{
+	return a == YOKE_NONE ? b : yoke_add(yoke_cast(a, yoke_f64), b);
+}
+
+// The square of the norm of all gradients, and with check what is held.
+static int norms(struct yk_optim_pass *pass)
+{
+	struct yoke_optim *o = pass->o;
+	int err = 0;
+	for (int d = 0; d < 2 && !err; d++) {
+		struct yk_optim_norm *n = &o->norm[d];
+		if (!n->n)
+			continue;
+		yoke_tensor *sum = squares(pass, n, n->latch ? 2 : 0);
+		pass->total = plus(pass->total, n->latch ? last_of(sum, n->n) : sum);
+		if (n->latch) {
+			pass->latched = plus(pass->latched, last_of(n->latch, n->n));
+			err = latch(pass, n, sum);
+		}
+		if (!pass->total || !pass->latched)
+			err = yk_error_last();
+	}
+	return err;
+}
+
+// The norm as it is told: the first that was not finite, once there is one.
+static yoke_tensor *told(const struct yk_optim_pass *pass)
+{
+	yoke_tensor *square = pass->total;
+	if (pass->latched != YOKE_NONE)
+		square = yoke_select(yoke_isfinite(pass->latched), square, pass->latched);
+	return yoke_sqrt(square);
+}
+
+// ---- the step ----
+
+static void set_numbers(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+{
+	const struct yk_optim_kind *k = pass->o->kind;
+	const struct yk_schedule s = yk_optim_schedule(g->option);
+	double lr = pass->given->lr ? *pass->given->lr : yk_schedule_lr(&s, pass->t);
+	if (k->slower)
+		lr /= k->slower(g->option, pass->t);
+	yoke_scalar_set(g->lr, lr);
+	for (int i = 0; i < YK_OPTIM_NUMBERS && k->number[i].name; i++)
+		yoke_scalar_set(g->number[i], k->number[i].at(g->option, pass->t));
+}
+
+static bool needs_norm(const struct yk_optim_pass *pass)
+{
+	bool needs = pass->given->norm || pass->o->option[YK_O_check] > 0;
+	for (int i = 0; i < pass->o->groups; i++)
+		needs |= pass->o->group[i].option[YK_O_clip] > 0;
+	return needs;
+}
+
+static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
+{
+	struct yoke_optim *o = pass->o;
+	int err = 0;
+	for (int i = 0; i < o->groups; i++) {
+		struct yk_optim_group *group = &o->group[i];
+		for (int k = 0; k < group->n; k++) {
+			group->g[k] = g[group->member[k]];
+			group->P[k] = pass->given->precondition ? pass->given->precondition[group->member[k]] : NULL;
+		}
+		set_numbers(pass, group);
+	}
+	for (int d = 0; d < 2; d++)
+		for (int k = 0; k < o->norm[d].n; k++)
+			o->norm[d].g[k] = g[o->norm[d].member[k]];
+	if (needs_norm(pass))
+		err = norms(pass);
+	if (!err && o->kind->together)
+		return o->kind->together(pass);
+	for (int i = 0; i < o->groups && !err; i++)
+		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
+					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
+	return err;
+}
+
+static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *given)
+{
+	struct yk_optim_pass pass = { .o = o, .t = o->t + 1, .given = given, .scale = given->scale,
+				      .skip = given->skip, .total = YOKE_NONE, .latched = YOKE_NONE,
+				      .beta = YOKE_NONE };
+	int err = yk_optim_scalars_make(o);
+	for (int i = 0; i < o->n && !err; i++)
+		err = yk_optim_states_make(o, &o->member[i]);
+	if (!err)
+		err = yk_optim_groups_make(o);
+	if (err)
+		return err;
+	yoke_scope *s = yoke_scope_begin("optimizer");
+	yoke_tensor *norm = NULL;
+	err = record(&pass, g);
+	if (!err && given->norm && !(norm = yoke_lift(told(&pass))))
+		err = yk_error_last();
+	int ended = yoke_scope_end(s);
+	err = err ? err : ended;
+	if (err)
+		return err;
+	if (given->norm)
+		*given->norm = norm;
+	o->t++;
+	return 0;
+}
+
+int yoke_optim_step(yoke_optim *o, int n, yoke_tensor *const *g, const struct yoke_step *given)
+{
+	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE };
+	if (given && given->size < sizeof given->size)
+		return yk_fail(YOKE_EINVAL, "optim_step: set size to sizeof(struct yoke_step)");
+	if (given) {
+		const size_t known = given->size < sizeof s ? given->size : sizeof s;
+		memcpy(&s, given, known - known % sizeof(void *)); // half a pointer is none
+	}
+	int err = check(o, n, g, &s);
+	if (err)
+		return err;
+	struct yoke_context *former = yoke_use(o->ctx);
+	err = step(o, g, &s);
+	yoke_use(former);
+	return err;
+}
