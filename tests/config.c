@@ -129,6 +129,37 @@ static void test_arguments(void)
 	bad_argument("window=0", YOKE_EINVAL, "from 1 to 10000, or auto");
 }
 
+// Keys of optimizers are checked together with the others.
+static void bad_optimizer(char *key, char *other, int code, const char *part)
+{
+	char *argv[] = { "data=x", key, other };
+	struct yk_config c;
+	yk_config_init(&c, YK_T);
+	int e = yk_config_arguments(&c, 3, argv);
+	if (e == 0)
+		e = yk_config_check(&c);
+	refused(&c, e, code, part);
+	yk_config_fini(&c);
+}
+
+static void test_optimizers(void)
+{
+	bad_optimizer("optimizer=adagrad", "momentum=0.5", YOKE_EINVAL,
+		      "'momentum=0.5': optimizer=adagrad has no momentum; it has lr weight_decay clip eps lr_decay");
+	bad_optimizer("rho=0.5", "steps=3", YOKE_EINVAL, "optimizer=adamw has no rho; it has lr");
+	bad_optimizer("optimizer=heavy_ball", "nesterov=1", YOKE_EINVAL, "heavy_ball has no nesterov");
+	bad_optimizer("optimizer=rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum above 0, got momentum=0");
+	bad_optimizer("optimizer=adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window");
+	bad_optimizer("clip=1", "clip_value=2", YOKE_EINVAL, "does not go with clip_value");
+	bad_file("optimizer=sgd\nbeta1=2\n", YOKE_EINVAL, "beta1=2");
+	struct yk_config c;
+	yk_config_init(&c, YK_T); // a file may serve several optimizers
+	yk_file_write(path, "DATA=x\nOPTIMIZER=sgd\nBETA1=0.5\n", 31);
+	ok(yk_config_file(&c, path) == 0 && yk_config_check(&c) == 0, "keys of others in a file %s", yoke_error());
+	yoke_error_clear();
+	yk_config_fini(&c);
+}
+
 // The value as a checkpoint would hand it on is taken again and means the same.
 static bool again(const struct yk_config *c, int key)
 {
@@ -340,6 +371,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/config.env", folder);
 	test_table();
 	test_arguments();
+	test_optimizers();
 	test_absurd();
 	test_file();
 	test_bomb();

@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "fault/fault.h"
 #include "tap.h"
+#include "yoke-optim.h"
 #include "yoke.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
@@ -163,11 +164,36 @@ static void innocent(void)
 	   "but is told of once: %s", warning);
 }
 
+// A gradient that is infinite is the error of the op that makes it, before a norm or an update reads it.
+static void optimizer(void)
+{
+	static const float start[] = { 1, 0, 2 };
+	const int64_t n = 3;
+	const char *name = "w";
+	float got[3] = { NAN, NAN, NAN };
+	yoke_tensor *w = yoke_variable(name, yoke_f32, 1, &n), *g;
+	yoke_put(w, start, sizeof start);
+	yoke_optim *o = yoke_optim_new("adamw", "clip=1 check=1");
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_optim_add(o, 1, &w, &name, NULL);
+	yoke_grad(yoke_sum(yoke_sqrt(w), YOKE_ALL), 1, &w, &g);
+	yoke_optim_step(o, 1, &g, NULL);
+	yoke_read(w, got, sizeof got);
+	ok(yoke_error_code() && says(yoke_error(), (const char *const[]){ "backward of sqrt", "inf", "[1]", NULL }),
+	   "an infinite gradient: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+	yoke_error_clear();
+	yoke_optim_free(o);
+	yoke_free(w);
+}
+
 static int nan_mode(void)
 {
 	yk_log_to(keep_line, NULL);
 	forward();
 	backward();
+	optimizer();
 	innocent();
 	return done();
 }

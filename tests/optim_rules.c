@@ -312,7 +312,8 @@ static void in_two_launches(const char *kind, const char *settings, unsigned mos
 	uint64_t before = launches();
 	step(o, s.g, NULL);
 	unsigned n = (unsigned)(launches() - before);
-	ok(n == most || tap_eager(), "%s %s: %u launches a step", kind, settings, n);
+	const char *named = getenv("YOKE_PLAN_NAMED");
+	ok(n == most || tap_eager() || (named && *named == '0'), "%s %s: %u launches a step", kind, settings, n);
 	yoke_optim_free(o);
 	set_free(&s);
 }

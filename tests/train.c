@@ -259,6 +259,22 @@ static void test_other_shape(const char *keys, const char *part)
 	yk_dir_remove(folder);
 }
 
+// Every optimizer and schedule of the library is one of the command's, and takes steps.
+static void test_all_kinds(void)
+{
+	for (int k = 0; yoke_optim_kind(k) || k < YK_SCHEDULES; k++) {
+		const char *kind = yoke_optim_kind(k);
+		char keys[128];
+		float loss[4] = { NAN, NAN, NAN, NAN };
+		struct yk_config c;
+		snprintf(keys, sizeof keys, "optimizer=%s lr=1e-3 schedule=%s", kind ? kind : "adamw",
+			 yk_schedule_names[k % YK_SCHEDULES]);
+		struct yk_trainer *t = make(&c, keys);
+		ok(t && steps(t, 4, loss) && loss[3] < loss[0] + 0.05, "%s: loss %.4f .. %.4f", keys, loss[0], loss[3]);
+		drop(&c, t);
+	}
+}
+
 // A loss that is not finite ends the run and is never saved.
 static void test_diverges(void)
 {
@@ -400,6 +416,7 @@ int main(void)
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");
 	test_other_shape("embed=64", "holds a model of model=gpt layers=1 heads=2 embed=32 context=16;");
 	test_other_shape("model=mlp", "holds a model of model=gpt ");
+	test_all_kinds();
 	test_diverges();
 	test_sampling();
 	test_generate("");

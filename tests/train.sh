@@ -285,6 +285,12 @@ verdict "profile=1" $?
 grep -q 'matmul cpu:0 ' err && grep -q '"nodes":"step/layer0/' p/trace.json
 verdict "the longest steps, and trace.json" $?
 
+"$yoke" train data=text out=plotted plot=1 schedule=linear steps=30 optimizer=lamb $small 2>err
+# 12 rows from the peak to 0; in the first the peak alone, in the last the first steps
+[ "$(grep -c '^ *[0-9.e-]* |' err)" -eq 12 ] && grep -q '^ *0.01 | *\*\**$' err &&
+	grep -q '^ *step  1  *30$' err && grep -q '^learning rate: linear, 30 steps$' err
+verdict "plot=1 draws the schedule" $?
+
 # ---- another text ----
 
 sed 's/easy/hard/' text >text2

@@ -41,6 +41,16 @@ void yk_gpu_axes_of(struct yk_gpu_axes *a, int rank, const int64_t *dims, int n,
 		a->rows *= a->dims[i];
 }
 
+void yk_gpu_positions(int64_t *to, int rank, const int64_t *dims)
+{
+	int64_t n = 1;
+
+	for (int i = rank - 1; i >= 0; i--) {
+		to[i] = n;
+		n *= dims[i];
+	}
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;

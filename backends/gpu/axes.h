@@ -18,6 +18,9 @@ struct yk_gpu_axes {
 void yk_gpu_axes_of(struct yk_gpu_axes *, int rank, const int64_t *dims, int n,
 		    const int64_t *const *strides);
 
+// Strides of a row-major tensor.
+void yk_gpu_positions(int64_t *to, int rank, const int64_t *dims);
+
 // How many elements an item takes along columns and rows, how many items a group.
 struct yk_gpu_cut {
 	size_t block[2], group[2], items[2];

@@ -3,7 +3,7 @@
 #ifndef YK_GPU_CONTRACT_H
 #define YK_GPU_CONTRACT_H
 
-#include "launch.h"
+#include "rows.h"
 
 #define YK_GPU_BATCH 6
 
@@ -59,10 +59,5 @@ struct yk_gpu_library {
 	struct yk_gpu_variant variant;
 	bool (*always)(void); // is it to do whatever it takes?
 };
-
-static inline int64_t yk_gpu_parts(int64_t n, int64_t part)
-{
-	return n / part + (n % part != 0);
-}
 
 #endif

@@ -32,11 +32,6 @@ static struct yk_gpu_build build_of(const struct yk_gpu_device *d, const struct 
 	return b;
 }
 
-static bool float_sums(int dtype)
-{
-	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
-}
-
 static const size_t one_item[2] = { 1, 1 };
 
 // ---- packed ----
@@ -52,8 +47,8 @@ static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract
 {
 	const struct yk_gpu_contraction *s = &c->s;
 	struct tile t = tile_of(d, c->preset);
-	int64_t lines = yk_gpu_parts(s->m, t.rows) * t.rows +
-			yk_gpu_parts(s->n, t.columns) * t.columns;
+	int64_t lines = yk_gpu_pieces(s->m, t.rows) * t.rows +
+			yk_gpu_pieces(s->n, t.columns) * t.columns;
 
 	return !__builtin_mul_overflow(lines, c->batch, &lines) &&
 	       !__builtin_mul_overflow(lines, s->k, &lines) &&
@@ -63,7 +58,7 @@ static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract
 // As even as can be.
 static int64_t cut(int64_t panels, int64_t parts)
 {
-	return yk_gpu_parts(panels, parts < 1 ? 1 : parts);
+	return yk_gpu_pieces(panels, parts < 1 ? 1 : parts);
 }
 
 static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
@@ -75,8 +70,8 @@ static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	// Tall and narrow: as wide and flat, which wastes fewer columns of a tile.
 	if (s->n < t.columns && s->m > s->n)
 		yk_gpu_contract_swap(c);
-	int64_t a = yk_gpu_parts(s->m, t.rows), b = yk_gpu_parts(s->n, t.columns);
-	int64_t in_a = yk_gpu_parts(a, BLOCK_A), in_b = yk_gpu_parts(b, BLOCK_B);
+	int64_t a = yk_gpu_pieces(s->m, t.rows), b = yk_gpu_pieces(s->n, t.columns);
+	int64_t in_a = yk_gpu_pieces(a, BLOCK_A), in_b = yk_gpu_pieces(b, BLOCK_B);
 
 	while (in_a * in_b * c->batch < GROUPS * (int64_t)d->info.units &&
 	       (cut(a, in_a) > 1 || cut(b, in_b) > 1)) {
@@ -88,7 +83,7 @@ static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	s->cut[0] = cut(a, in_a);
 	s->cut[1] = cut(b, in_b);
 	s->cut[2] = PIECE;
-	return d->loops && float_sums(c->dtype) && s->k && bytes_of(d, c, &bytes);
+	return d->loops && yk_gpu_float(c->dtype) && s->k && bytes_of(d, c, &bytes);
 }
 
 static int packed_kernels(struct yk_gpu_device *d, const struct yk_gpu_contract *c,
@@ -106,9 +101,9 @@ static int packed_record(struct yk_gpu_record *r, const struct yk_gpu_contract *
 {
 	const struct yk_gpu_contraction *s = &c->s;
 	struct tile t = tile_of(r->device, c->preset);
-	int64_t a = yk_gpu_parts(s->m, t.rows), b = yk_gpu_parts(s->n, t.columns);
-	const int64_t pieces[3] = { a + b, yk_gpu_parts(s->k, s->cut[2]), c->batch };
-	const int64_t blocks[3] = { yk_gpu_parts(b, s->cut[1]), yk_gpu_parts(a, s->cut[0]),
+	int64_t a = yk_gpu_pieces(s->m, t.rows), b = yk_gpu_pieces(s->n, t.columns);
+	const int64_t pieces[3] = { a + b, yk_gpu_pieces(s->k, s->cut[2]), c->batch };
+	const int64_t blocks[3] = { yk_gpu_pieces(b, s->cut[1]), yk_gpu_pieces(a, s->cut[0]),
 				    c->batch };
 	struct yk_gpu_entry *kernels[2];
 	uint64_t bytes;
@@ -147,12 +142,12 @@ static bool direct_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 
 	if (s->n < t.columns && s->m > s->n)
 		yk_gpu_contract_swap(c);
-	int64_t b = yk_gpu_parts(s->n, t.columns), rows = yk_gpu_parts(s->m, t.rows),
+	int64_t b = yk_gpu_pieces(s->n, t.columns), rows = yk_gpu_pieces(s->m, t.rows),
 		in = 1;
 	while (b * in * c->batch < 4 * (int64_t)d->info.units && in * 4 <= rows)
 		in *= 2;
 	s->cut[0] = cut(rows, in) * t.rows;
-	return d->loops && float_sums(c->dtype) && s->k <= SMALL_K &&
+	return d->loops && yk_gpu_float(c->dtype) && s->k <= SMALL_K &&
 	       (double)s->m * (double)s->n * (double)s->k <= SMALL &&
 	       (uint64_t)(SMALL_K * t.columns * 4) <= d->local_bytes;
 }
@@ -169,9 +164,9 @@ static int direct_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract *
 static int direct_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct yk_gpu_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_gpu_parts(s->n,
-						 tile_of(r->device, c->preset).columns),
-				    yk_gpu_parts(s->m, s->cut[0]), c->batch };
+	const int64_t groups[3] = { yk_gpu_pieces(s->n,
+						  tile_of(r->device, c->preset).columns),
+				    yk_gpu_pieces(s->m, s->cut[0]), c->batch };
 	struct yk_gpu_entry *kernel;
 	int err = direct_kernel(r->device, c, &kernel);
 

@@ -42,11 +42,9 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 	if (s->n <= FEW && s->m > s->n)
 		yk_gpu_contract_swap(c);
 	struct cut t = cut_of(d, c);
-	bool floats = c->dtype == yoke_f32 || c->dtype == yoke_f16 ||
-		      c->dtype == yoke_bf16;
 	size_t items = (size_t)t.wide * (size_t)t.slices;
 
-	if (!floats || c->by_row || s->m > FEW || !s->k || items > d->max_group ||
+	if (!yk_gpu_float(c->dtype) || c->by_row || s->m > FEW || !s->k || items > d->max_group ||
 	    items > d->max_items[0] || (size_t)t.slices > d->max_items[1] ||
 	    items * 4 > d->local_bytes)
 		return false;
@@ -89,7 +87,7 @@ static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 {
 	struct cut t = cut_of(r->device, c);
 	struct yk_gpu_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_gpu_parts(s->k, PIECE), s->m, c->batch };
+	const int64_t groups[3] = { yk_gpu_pieces(s->k, PIECE), s->m, c->batch };
 	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
 	const uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
 	struct yk_gpu_entry *kernel;
@@ -123,7 +121,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *given)
 	struct yk_gpu_contract c = *given;
 	struct cut t = cut_of(r->device, &c);
 	bool columns = by_columns(&c);
-	const int64_t groups[3] = { yk_gpu_parts(c.s.n, columns ? t.columns : t.span), 1,
+	const int64_t groups[3] = { yk_gpu_pieces(c.s.n, columns ? t.columns : t.span), 1,
 				    c.batch };
 	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
 				  columns ? 1 : (size_t)t.slices };

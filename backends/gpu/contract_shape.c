@@ -137,8 +137,7 @@ bool yk_gpu_contract_of(const struct yoke_op *op, struct yk_gpu_contract *c,
 	for (int i = 0; i < YK_GPU_BATCH; i++)
 		c->s.d[i] = 1;
 	if (op->map) {
-		room->size = sizeof *room;
-		if (!yk_gpu_host->map_call || yk_gpu_host->map_call(op, room) < 0)
+		if (yk_gpu_map_call(op, room) < 0)
 			return false;
 		c->map = room;
 	}

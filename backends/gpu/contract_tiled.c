@@ -17,18 +17,13 @@ static const struct tiling other[] = { { 8, 8, 4, 4, 16 }, { 16, 16, 8, 8, 16 } 
 // One item a group: drivers for CPUs run a group as a loop over its items.
 static const struct tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
 
-static bool wide_sums(int dtype)
-{
-	return dtype != yoke_f32 && dtype != yoke_f16 && dtype != yoke_bf16;
-}
-
 static bool fits(const struct yk_gpu_device *d, const struct tiling *t, int dtype)
 {
 	const size_t m = (size_t)t->items_m, n = (size_t)t->items_n;
 	const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
 
 	return m * n <= d->max_group && n <= d->max_items[0] && m <= d->max_items[1] &&
-	       (size_t)local * (wide_sums(dtype) ? 8 : 4) <= d->local_bytes;
+	       (size_t)local * (yk_gpu_float(dtype) ? 4 : 8) <= d->local_bytes;
 }
 
 // NULL: none.
@@ -71,8 +66,8 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct tiling *t = tiling_of(r->device, c);
 	const size_t items[2] = { (size_t)t->items_n, (size_t)t->items_m };
-	const int64_t groups[3] = { yk_gpu_parts(c->s.n, t->items_n * t->n),
-				    yk_gpu_parts(c->s.m, t->items_m * t->m), c->batch };
+	const int64_t groups[3] = { yk_gpu_pieces(c->s.n, t->items_n * t->n),
+				    yk_gpu_pieces(c->s.m, t->items_m * t->m), c->batch };
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, c, &kernel);
 

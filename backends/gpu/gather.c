@@ -77,17 +77,6 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 
 // ---- the walk ----
 
-// Strides of a row-major tensor.
-static void positions(int64_t *to, int rank, const int64_t *dims)
-{
-	int64_t n = 1;
-
-	for (int i = rank - 1; i >= 0; i--) {
-		to[i] = n;
-		n *= dims[i];
-	}
-}
-
 static void walk_gather(const struct yoke_op *op, struct gather *g)
 {
 	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *y = &op->out[0];
@@ -99,7 +88,7 @@ static void walk_gather(const struct yoke_op *op, struct gather *g)
 		if (d < axis || d >= behind)
 			from[d] = x->strides[d < axis ? d : d - idx->rank + 1];
 	memcpy(ids + axis, idx->strides, idx->rank * sizeof *ids);
-	positions(at + axis, idx->rank, idx->dims);
+	yk_gpu_positions(at + axis, idx->rank, idx->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		       (const int64_t *const[]){ y->strides, from, ids, at });
 }
@@ -111,7 +100,7 @@ static void walk_along(const struct yoke_op *op, struct gather *g)
 
 	memcpy(from, x->strides, sizeof from);
 	from[op->attr[0].i] = 0;
-	positions(at, y->rank, y->dims);
+	yk_gpu_positions(at, y->rank, y->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		       (const int64_t *const[]){ y->strides, from, op->in[1].strides, at });
 }
@@ -121,7 +110,7 @@ static void walk_check(const struct yoke_op *op, struct gather *g)
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 	int64_t at[YOKE_MAX_RANK];
 
-	positions(at, y->rank, y->dims);
+	yk_gpu_positions(at, y->rank, y->dims);
 	yk_gpu_axes_of(&g->axes, y->rank, y->dims, 4,
 		       (const int64_t *const[]){ y->strides, x->strides, NULL, at });
 }

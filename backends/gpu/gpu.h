@@ -46,9 +46,8 @@ struct yk_gpu_device {
 	pthread_mutex_t lock; // guards all below; a kernel's arguments too
 	int f64, f16;         // of f64.c and f16.c
 	struct yk_gpu_entry *kernels[YK_GPU_KERNEL_BUCKETS];
-	struct yk_gpu_program *programs; // of files; stay as long as the device
-	struct yk_gpu_text *texts;       // of applications, likewise
-	uint64_t released;               // buffers so far: another may have come by the same pointer
+	struct yk_gpu_text *texts; // of applications; stay, as kernels do
+	uint64_t released;         // buffers so far: another may have come by the same pointer
 };
 
 struct yk_gpu_segment {
@@ -155,13 +154,10 @@ void yk_gpu_event_free(void *event);
 
 // ---- program.c ----
 
-// The program of a file, which stays as long as the device.
-int yk_gpu_program_file(struct yk_gpu_device *, const struct yk_gpu_build *, void **to);
-// The program of the op's map and of a file behind it; to be released.
-int yk_gpu_program_map(struct yk_gpu_device *, const struct yk_gpu_build *, const struct yoke_op *,
-		       void **to);
-
-// The program of an application's text, of which `entry` is wanted; to be released.
+// A program of a file, behind the op's map if there is one.
+int yk_gpu_program_file(struct yk_gpu_device *, const struct yk_gpu_build *, const struct yoke_op *map,
+			void **to);
+// One of an application's text, of which `entry` is wanted.
 int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *entry, void **to);
 
 // ---- kernel.c ----

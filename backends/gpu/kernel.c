@@ -56,9 +56,10 @@ static struct wanted want(const struct yk_gpu_build *b, const void *map, size_t 
 	return (struct wanted){ b, map, map_bytes, h ^ h >> 32 };
 }
 
-static bool same_build(const struct yk_gpu_build *a, const struct yk_gpu_build *b)
+// Are they kernels of one program, but for maps?
+static bool same_program(const struct yk_gpu_build *a, const struct yk_gpu_build *b)
 {
-	if (a->name != b->name || a->file != b->file || a->n != b->n)
+	if (a->file != b->file || a->n != b->n)
 		return false;
 	for (int i = 0; i < a->n; i++)
 		if (a->define[i] != b->define[i] || a->value[i] != b->value[i])
@@ -71,7 +72,8 @@ static struct yk_gpu_entry *find(struct yk_gpu_device *d, const struct wanted *w
 	struct yk_gpu_entry *e = d->kernels[w->hash % YK_GPU_KERNEL_BUCKETS];
 
 	while (e && (e->hash != w->hash || e->map_bytes != w->map_bytes ||
-		     !same_build(&e->build, w->build) || memcmp(e->map, w->map, w->map_bytes)))
+		     e->build.name != w->build->name || !same_program(&e->build, w->build) ||
+		     memcmp(e->map, w->map, w->map_bytes)))
 		e = e->next;
 	return e;
 }
@@ -104,15 +106,28 @@ static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, 
 	return 0;
 }
 
+// The program of a kernel that is built of the same file; NULL: there is none yet.
+static void *program_beside(const struct yk_gpu_device *d, const struct yk_gpu_build *b)
+{
+	for (int i = 0; i < YK_GPU_KERNEL_BUCKETS; i++)
+		for (const struct yk_gpu_entry *e = d->kernels[i]; e; e = e->next)
+			if (!e->map_bytes && same_program(&e->build, b))
+				return e->program;
+	return NULL;
+}
+
 int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, struct yk_gpu_entry **to)
 {
 	const struct wanted w = want(b, "", 0);
-	void *program;
+	int err;
 
 	if ((*to = find(d, &w)))
 		return 0;
-	int err = yk_gpu_program_file(d, b, &program);
-	return err ? err : take(d, &w, program, true, to);
+	void *program = program_beside(d, b);
+	const bool shared = program;
+	if (!shared && (err = yk_gpu_program_file(d, b, NULL, &program)))
+		return err;
+	return take(d, &w, program, shared, to);
 }
 
 int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
@@ -124,7 +139,7 @@ int yk_gpu_kernel_map(struct yk_gpu_device *d, const struct yoke_op *op,
 
 	if ((*to = find(d, &w)))
 		return 0;
-	int err = yk_gpu_program_map(d, b, op, &program);
+	int err = yk_gpu_program_file(d, b, op, &program);
 	return err ? err : take(d, &w, program, false, to);
 }
 

@@ -28,17 +28,11 @@ struct job {
 	size_t items; // of a group
 };
 
-static bool is_real(int dtype)
-{
-	return dtype == yoke_f64 || yk_gpu_float(dtype);
-}
-
 static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct job *j)
 {
 	*j = (struct job){ .op = op, .reduces = op->code == YOKE_OP_LIST_REDUCE,
 			   .chunk = d->loops ? CHUNK_LOOPS : CHUNK, .items = d->loops ? 1 : ITEMS };
-	j->call.size = sizeof j->call;
-	if (yk_gpu_host->map_call(op, &j->call) < 0 || op->lists_in + op->lists_out > SEGMENTS)
+	if (yk_gpu_map_call(op, &j->call) < 0 || op->lists_in + op->lists_out > SEGMENTS)
 		return false;
 	while (j->items > 1 && (j->items > d->max_group || j->items > d->max_items[0]))
 		j->items /= 2;
@@ -77,7 +71,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 1;
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
 	return op->nattr >= 2 && op->attr[0].i >= YOKE_REDUCE_SUM && op->attr[0].i <= YOKE_REDUCE_MIN &&
-	       is_real(dtype) && yk_gpu_dense_of(&op->out[0], dtype) &&
+	       yk_gpu_real(dtype) && yk_gpu_dense_of(&op->out[0], dtype) &&
 	       op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
 	       yk_gpu_elements(&op->out[0]) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1) &&
 	       (d->loops || d->local_bytes >= ITEMS * 16);

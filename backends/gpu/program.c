@@ -124,61 +124,17 @@ static int build(struct yk_gpu_device *d, const struct yoke_op *map, const char 
 	return err;
 }
 
-// Of a file, behind the op's map if there is one.
-static int build_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *map,
-		      const char *options, void **to)
+int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *map,
+			void **to)
 {
-	char text[100];
-
-	snprintf(text, sizeof text, "#include \"%.80s\"\n", b->file);
-	return build(d, map, text, options, b->name, to);
-}
-
-int yk_gpu_program_map(struct yk_gpu_device *d, const struct yk_gpu_build *b, const struct yoke_op *op,
-		       void **to)
-{
-	char options[OPTIONS];
+	char options[OPTIONS], text[100];
 	int err = options_of(d, b, options, sizeof options);
 
-	return err ? err : build_file(d, b, op, options, to);
+	snprintf(text, sizeof text, "#include \"%.80s\"\n", b->file);
+	return err ? err : build(d, map, text, options, b->name, to);
 }
 
 int yk_gpu_program_text(struct yk_gpu_device *d, const char *text, const char *entry, void **to)
 {
 	return build(d, NULL, text, d->options, entry, to);
-}
-
-struct yk_gpu_program {
-	struct yk_gpu_program *next;
-	void *program;
-	char key[]; // file, options
-};
-
-int yk_gpu_program_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, void **to)
-{
-	char options[OPTIONS], key[OPTIONS + 256];
-	int err = options_of(d, b, options, sizeof options);
-
-	if (err)
-		return err;
-	const size_t n = (size_t)snprintf(key, sizeof key, "%s|%s", b->file, options);
-	if (n >= sizeof key)
-		return yk_gpu_error(YOKE_EINVAL, "the name of %s is too long", b->file);
-	for (struct yk_gpu_program *p = d->programs; p; p = p->next)
-		if (!strcmp(p->key, key)) {
-			*to = p->program;
-			return 0;
-		}
-	struct yk_gpu_program *p = malloc(sizeof *p + n + 1);
-	if (!p)
-		return yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
-	if ((err = build_file(d, b, NULL, options, &p->program))) {
-		free(p);
-		return err;
-	}
-	memcpy(p->key, key, n + 1);
-	p->next = d->programs;
-	d->programs = p;
-	*to = p->program;
-	return 0;
 }

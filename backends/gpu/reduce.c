@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "gpu.h"
 #include "rows.h"
 
 #define ITEMS 256 // of a group of a GPU
@@ -85,8 +84,7 @@ static bool job_of(const struct yk_gpu_device *d, const struct yoke_op *op, stru
 {
 	struct reduction *s = &j->s;
 
-	j->call.size = sizeof j->call;
-	if (yk_gpu_host->map_call(op, &j->call) < 0)
+	if (yk_gpu_map_call(op, &j->call) < 0)
 		return false;
 	s->r = (int64_t)j->call.count[0], s->c = (int64_t)j->call.count[1];
 	s->q = (int64_t)j->call.count[2], s->j = (int64_t)j->call.count[3];
@@ -107,11 +105,6 @@ static int value_dtype(const struct yoke_op *op)
 	return op->map->insn[op->map->out[0]].dtype;
 }
 
-static bool is_real(int dtype)
-{
-	return dtype == yoke_f64 || yk_gpu_float(dtype);
-}
-
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	struct job j;
@@ -124,7 +117,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 0;
 	if (kind >= YOKE_REDUCE_ARGMAX && (out != yoke_i64 || !mask || mask & (mask - 1)))
 		return 0;
-	if (kind < YOKE_REDUCE_ARGMAX && (is_real(out) != is_real(value) ||
+	if (kind < YOKE_REDUCE_ARGMAX && (yk_gpu_real(out) != yk_gpu_real(value) ||
 					  (out == yoke_f64) != (value == yoke_f64)))
 		return 0;
 	if (j.call.dtypes & 1u << yoke_f64 && !yk_gpu_f64(d))
@@ -145,7 +138,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	yk_gpu_define(&b, "ITEMS", (int64_t)j->items);
 	yk_gpu_define(&b, "LANES", j->columns ? TILE : LANES);
 	yk_gpu_flag(&b, "WIDE_ACC", value == yoke_f64);
-	yk_gpu_flag(&b, "INTEGER", !is_real(value));
+	yk_gpu_flag(&b, "INTEGER", !yk_gpu_real(value));
 	yk_gpu_flag(&b, "COLUMNS", j->columns);
 	yk_gpu_flag(&b, "OWN_MATH", d->loops);
 	return yk_gpu_kernel_map(d, op, &j->call, &b, to);

@@ -45,6 +45,11 @@ bool yk_gpu_float(int dtype)
 	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
 }
 
+bool yk_gpu_real(int dtype)
+{
+	return dtype == yoke_f64 || yk_gpu_float(dtype);
+}
+
 bool yk_gpu_is_rows(const struct yoke_view *v)
 {
 	int k = v->rank - 1;

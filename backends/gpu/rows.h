@@ -34,6 +34,7 @@ bool yk_gpu_dense(const struct yoke_view *);
 // A dense BUFFER of that dtype.
 bool yk_gpu_dense_of(const struct yoke_view *, int dtype);
 bool yk_gpu_float(int dtype); // f32, f16 or bf16
+bool yk_gpu_real(int dtype);  // these, or f64
 
 // A BUFFER of f32, f16 or bf16 whose last axis is dense, of rank 1 at least and few outer axes?
 bool yk_gpu_is_rows(const struct yoke_view *);

@@ -18,11 +18,6 @@ struct scan {
 	int64_t n, ys, xs, segment, segments, tile, tiles;
 };
 
-static bool is_real(int dtype)
-{
-	return dtype == yoke_f64 || yk_gpu_float(dtype);
-}
-
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
@@ -33,7 +28,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	    op->attr[0].i < 0 || op->attr[0].i >= x->rank ||
 	    (op->attr[1].i != YOKE_REDUCE_SUM && op->attr[1].i != YOKE_REDUCE_PROD))
 		return 0;
-	return (!is_real(x->dtype) || yk_gpu_f64(d) || x->dtype != yoke_f64) &&
+	return (!yk_gpu_real(x->dtype) || yk_gpu_f64(d) || x->dtype != yoke_f64) &&
 	       d->info.max_args >= sizeof(struct scan) + 8 * 8;
 }
 
@@ -87,7 +82,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 		     struct yk_gpu_entry **to)
 {
 	const int t = op->out[0].dtype;
-	const bool wide = is_real(t) && yk_gpu_f64(d);
+	const bool wide = yk_gpu_real(t) && yk_gpu_f64(d);
 	struct yk_gpu_build b = { .file = "scan.cl", .name = "scan" };
 
 	yk_gpu_define(&b, "DTYPE", t);

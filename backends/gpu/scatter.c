@@ -245,14 +245,11 @@ static int check(struct yk_gpu_record *r, const struct yoke_op *op, int64_t N)
 	const struct yoke_view *idx = &op->in[1];
 	struct yk_gpu_entry *kernel;
 	struct yk_gpu_axes a;
-	int64_t at[YOKE_MAX_RANK], n = 1;
+	int64_t at[YOKE_MAX_RANK];
 
-	for (int i = idx->rank - 1; i >= 0; i--) {
-		at[i] = n;
-		n *= idx->dims[i];
-	}
-	if (!n)
+	if (!yk_gpu_elements(idx))
 		return 0;
+	yk_gpu_positions(at, idx->rank, idx->dims);
 	yk_gpu_axes_of(&a, idx->rank, idx->dims, 2, (const int64_t *const[]){ idx->strides, at });
 	int err = kernel_of(r->device, op, ALONG, "scatter_check", &kernel);
 	if (err)

@@ -129,7 +129,7 @@ static bool next(struct operands *o, enum yk_formula_id formula, const double *c
 			o->part[l * n + i] = o->in[l * o->n + o->pick[i]];
 	memcpy(o->part + (uint32_t)o->lists * n, o->in + (uint32_t)o->lists * o->n,
 	       (size_t)o->numbers * sizeof *o->part);
-	o->call = (struct yk_list_call){ &yk_formulas[formula], n, o->part, constant };
+	o->call = (struct yk_list_call){ &yk_formulas[formula], n, o->part, constant, NULL };
 	return true;
 }
 
@@ -245,13 +245,13 @@ static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *
 	if (g->value[*p].dtype == g->value[*r].dtype) { // in one launch
 		memcpy(room, p, n * sizeof *p);
 		memcpy(room + n, r, n * sizeof *r);
-		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL }, YOKE_REDUCE_SUM,
+		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL, NULL }, YOKE_REDUCE_SUM,
 					    1);
 		*pp = yk_slice(g, both, &at[0], &step, &size);
 		*rr = yk_slice(g, both, &at[1], &step, &size);
 	} else {
-		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL }, YOKE_REDUCE_SUM, 1);
-		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL }, YOKE_REDUCE_SUM, 1);
+		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL, NULL }, YOKE_REDUCE_SUM, 1);
+		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL, NULL }, YOKE_REDUCE_SUM, 1);
 	}
 	return *pp == YK_BAD || *rr == YK_BAD ? yk_error_last() : 0;
 }
@@ -276,8 +276,8 @@ static int lamb(struct step *s, const double *bounds)
 	if ((err = squares(g, n, o->part, o->part + n, o->part + 2 * n, &pp, &rr)))
 		return err;
 	memcpy(o->part + 2 * n, (yk_id[]){ lr, pp, rr }, 3 * sizeof lr);
-	err = yk_list_map(g, &(struct yk_list_call){ &yk_formulas[YK_FORMULA_LAMB_STEP], n, o->part, bounds },
-			  &first);
+	err = yk_list_map(g, &(struct yk_list_call){ &yk_formulas[YK_FORMULA_LAMB_STEP], n, o->part, bounds,
+						       NULL }, &first);
 	if (!err)
 		step_take(s, 0, first);
 	return err;

@@ -14,6 +14,7 @@ struct yk_list_call {
 	uint32_t n;
 	const yk_id *in;
 	const double *constant;
+	const struct yoke_map *map; // the formula's, when it was made before, for these dtypes; or NULL
 };
 // The first result of the first tensor; the others follow, list by list.
 int yk_list_map(struct yk_graph *, const struct yk_list_call *, yk_id *out);
@@ -26,6 +27,7 @@ struct yk_list_step {
 	const char *what; // the call that errors name
 	const struct yk_formula *formula;
 	const double *constant;
+	const struct yoke_map *map;      // as above
 	int n;
 	yoke_tensor *const *const *list; // n tensors for each list of the formula
 	yoke_tensor *const *number;

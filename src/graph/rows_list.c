@@ -52,7 +52,9 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 		in[call.nin++] = x;
 	}
 	memset(&l, 0, sizeof l); // attributes are compared as bytes
-	if (!err && (err = yk_formula_map(c->formula, dtype, dtypes, c->constant, &l.map)) < 0)
+	if (c->map)
+		l.map = *c->map;
+	else if (!err && (err = yk_formula_map(c->formula, dtype, dtypes, c->constant, &l.map)) < 0)
 		yk_op_fail(g, op, err, "%s makes no map program", c->formula->name);
 	l.lists = lists;
 	l.kind = kind;

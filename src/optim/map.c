@@ -14,29 +14,42 @@
 
 enum { TEXT = 2048, NAMES = 320 };
 
-struct formula {
+// What an operand is, when a step asks for it.
+enum operand {
+	LIST_P, LIST_G, LIST_PRECONDITION, LIST_WINDOW, LIST_OWN, LIST_STATE, // and those behind it
+	NUMBER_LR = 32, NUMBER_SCALE, NUMBER_SKIP, NUMBER_TOTAL, NUMBER_LATCHED, NUMBER_BETA, NUMBER_OWN, // two
+	NOTHING = NUMBER_OWN + 2,
+	NUMBER_KIND // and those behind it
+};
+
+// A formula with its map program, for all steps of a group that have these texts and numbers.
+struct yk_optim_formula {
+	struct yk_optim_formula *next;
+	const char *body, *between, *given_results, *own; // of struct yk_optim_map
+	unsigned with;                                    // which numbers the pass has
 	char text[TEXT], lists[NAMES], numbers[NAMES], constants[NAMES], results[NAMES];
 	double constant[YK_OPTIM_OPTION_COUNT];
-	yoke_tensor *const *list[YOKE_MAP_MAX_INPUTS], *number[YOKE_MAP_MAX_INPUTS];
-	yoke_tensor *const *to[YOKE_MAP_MAX_OUTPUTS];
-	int list_count, number_count, constant_count;
+	uint8_t list[YOKE_MAP_MAX_INPUTS], number[YOKE_MAP_MAX_INPUTS], to[YOKE_MAP_MAX_OUTPUTS]; // enum operand
+	int list_count, number_count, constant_count, result_count;
 	bool full, assigns; // has results that are variables
+	struct yk_formula formula;
+	struct yoke_map map;
 };
 
 // The table's texts are bounded: what does not fit would be a new row's fault, and fails the step.
-static void add(struct formula *f, char *to, size_t room, const char *text)
+static void add(struct yk_optim_formula *f, char *to, size_t room, const char *text)
 {
 	const size_t n = strlen(to);
 	f->full |= n + strlen(text) + 1 > room;
 	snprintf(to + n, room - n, "%s", text);
 }
 
-static void say(struct formula *f, const char *text)
+static void say(struct yk_optim_formula *f, const char *text)
 {
 	add(f, f->text, sizeof f->text, text);
 }
 
-static void add_name(struct formula *f, char *to, const char *name)
+static void add_name(struct yk_optim_formula *f, char *to, const char *name)
 {
 	if (*to)
 		add(f, to, NAMES, " ");
@@ -59,40 +72,67 @@ static bool names(const char *text, const char *name)
 
 // ---- operands ----
 
-// The tensors of a list by its name in formulas; NULL: it is none.
-static yoke_tensor *const *list_of(const struct yk_optim_group *g, const struct yk_optim_map *m, const char *name)
+static int list_of(const struct yk_optim_group *g, const struct yk_optim_map *m, const char *name)
 {
 	if (m->list && !strcmp(name, m->list))
-		return m->of;
+		return LIST_OWN;
 	for (int k = 0; k < g->states; k++)
 		if (!strcmp(name, g->list[k]))
-			return g->state[k];
-	return !strcmp(name, "p") ? g->p : !strcmp(name, "g") ? g->g : !strcmp(name, "P") ? g->P :
-	       !strcmp(name, "w") && g->window ? g->state[g->states + m->slot] : NULL;
+			return LIST_STATE + k;
+	return !strcmp(name, "p") ? LIST_P : !strcmp(name, "g") ? LIST_G : !strcmp(name, "P") ? LIST_PRECONDITION :
+	       !strcmp(name, "w") && g->window ? LIST_WINDOW : NOTHING;
 }
 
-static void take_list(struct formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m,
+static yoke_tensor *const *list_at(const struct yk_optim_group *g, const struct yk_optim_map *m, int operand)
+{
+	switch (operand) {
+	case LIST_P: return g->p;
+	case LIST_G: return g->g;
+	case LIST_PRECONDITION: return g->P;
+	case LIST_WINDOW: return g->state[g->states + m->slot];
+	case LIST_OWN: return m->of;
+	case NOTHING: return NULL;
+	default: return g->state[operand - LIST_STATE];
+	}
+}
+
+static yoke_tensor *number_at(const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+			      const struct yk_optim_map *m, int operand)
+{
+	switch (operand) {
+	case NUMBER_LR: return g->lr;
+	case NUMBER_SCALE: return pass->scale;
+	case NUMBER_SKIP: return pass->skip;
+	case NUMBER_TOTAL: return pass->total;
+	case NUMBER_LATCHED: return pass->latched;
+	case NUMBER_BETA: return pass->beta;
+	case NUMBER_OWN:
+	case NUMBER_OWN + 1: return m->value[operand - NUMBER_OWN];
+	default: return g->number[operand - NUMBER_KIND];
+	}
+}
+
+static void take_list(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m,
 		      const char *name)
 {
-	yoke_tensor *const *list = list_of(g, m, name);
-	if (!list || (f->list_count && !names(f->text, name)))
+	const int list = list_of(g, m, name);
+	if (list == NOTHING || (f->list_count && !names(f->text, name)))
 		return;
 	add_name(f, f->lists, name);
-	f->list[f->list_count++] = list;
+	f->list[f->list_count++] = (uint8_t)list;
 }
 
-static void take_number(struct formula *f, const char *name, yoke_tensor *value)
+static void take_number(struct yk_optim_formula *f, const char *name, int operand)
 {
 	if (!name || !names(f->text, name))
 		return;
 	add_name(f, f->numbers, name);
-	f->number[f->number_count++] = value;
+	f->number[f->number_count++] = (uint8_t)operand;
 }
 
-static void take_operands(struct formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-			  const struct yk_optim_map *m)
+static void take_operands(struct yk_optim_formula *f, const struct yk_optim_kind *kind,
+			  const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
-	const struct yk_optim_kind *kind = pass->o->kind;
 	take_list(f, g, m, "p"); // the first, so in any case
 	take_list(f, g, m, "g");
 	for (int k = 0; k < g->states; k++)
@@ -101,16 +141,16 @@ static void take_operands(struct formula *f, const struct yk_optim_pass *pass, c
 	take_list(f, g, m, "P");
 	if (m->list)
 		take_list(f, g, m, m->list);
-	take_number(f, "lr", g->lr);
-	for (int k = 0; k < YK_OPTIM_NUMBERS; k++)
-		take_number(f, kind->number[k].name, g->number[k]);
-	take_number(f, "scale", pass->scale);
-	take_number(f, "skip", pass->skip);
-	take_number(f, "total", pass->total);
-	take_number(f, "latched", pass->latched);
-	take_number(f, "beta", pass->beta);
+	take_number(f, "lr", NUMBER_LR);
+	take_number(f, "scale", NUMBER_SCALE);
+	take_number(f, "skip", NUMBER_SKIP);
+	take_number(f, "total", NUMBER_TOTAL);
+	take_number(f, "latched", NUMBER_LATCHED);
+	take_number(f, "beta", NUMBER_BETA);
 	for (int k = 0; k < 2; k++)
-		take_number(f, m->number[k], m->value[k]);
+		take_number(f, m->number[k], NUMBER_OWN + k);
+	for (int k = 0; k < YK_OPTIM_NUMBERS; k++)
+		take_number(f, kind->number[k].name, NUMBER_KIND + k);
 	for (int k = 0; k < YK_OPTIM_OPTION_COUNT; k++)
 		if (k != YK_O_lr && names(f->text, yk_optim_rows[k].name)) {
 			add_name(f, f->constants, yk_optim_rows[k].name);
@@ -121,7 +161,7 @@ static void take_operands(struct formula *f, const struct yk_optim_pass *pass, c
 // ---- text ----
 
 // The gradient, scaled and clipped.
-static void say_gradient(struct formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g)
 {
 	if (pass->scale != YOKE_NONE)
 		say(f, "g = g * scale;");
@@ -131,7 +171,7 @@ static void say_gradient(struct formula *f, const struct yk_optim_pass *pass, co
 		say(f, "g = min(max(g, 0 - clip_value), clip_value);");
 }
 
-static void say_body(struct formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
 		     const struct yk_optim_map *m)
 {
 	const struct yk_optim_part *part = pass->o->kind->part;
@@ -145,19 +185,19 @@ static void say_body(struct formula *f, const struct yk_optim_pass *pass, const 
 }
 
 // "old_p = p;" for each result that a step may leave as it was, or what leaves it so.
-static void say_kept(struct formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m, bool behind)
+static void say_kept(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m, bool behind)
 {
 	char rest[NAMES], *at = rest, *name, line[96];
 	snprintf(rest, sizeof rest, "%s", f->results);
 	while ((name = strsep(&at, " "))) {
-		if (!list_of(g, m, name))
+		if (list_of(g, m, name) == NOTHING)
 			continue;
 		snprintf(line, sizeof line, behind ? "%s = select(go, %s, old_%s);" : "old_%s = %s;", name, name, name);
 		say(f, line);
 	}
 }
 
-static void say_all(struct formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
 		    const struct yk_optim_map *m)
 {
 	const bool skips = pass->skip != YOKE_NONE, checks = pass->latched != YOKE_NONE;
@@ -175,10 +215,9 @@ static void say_all(struct formula *f, const struct yk_optim_pass *pass, const s
 	say_kept(f, g, m, true);
 }
 
-static void say_results(struct formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m)
+static void say_results(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	char rest[NAMES], *at = rest, *name;
-	int count = 0;
 	if (m->results) {
 		add(f, f->results, sizeof f->results, m->results);
 	} else {
@@ -189,52 +228,106 @@ static void say_results(struct formula *f, const struct yk_optim_group *g, const
 			add_name(f, f->results, "w");
 	}
 	snprintf(rest, sizeof rest, "%s", f->results);
-	while ((name = strsep(&at, " ")) && count < YOKE_MAP_MAX_OUTPUTS) {
-		f->to[count] = list_of(g, m, name);
-		f->assigns |= f->to[count++] != NULL;
+	while ((name = strsep(&at, " ")) && f->result_count < YOKE_MAP_MAX_OUTPUTS) {
+		f->to[f->result_count] = (uint8_t)list_of(g, m, name);
+		f->assigns |= f->to[f->result_count++] != NOTHING;
 	}
 }
 
-// ---- launches ----
+// ---- made once ----
 
-static struct formula *formula_of(const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-				  const struct yk_optim_map *m, struct yk_formula *to, struct yk_list_step *step)
+static unsigned numbers_of(const struct yk_optim_pass *pass)
 {
-	struct formula *f = calloc(1, sizeof *f);
+	return (pass->scale != YOKE_NONE) | (pass->skip != YOKE_NONE) << 1 | (pass->latched != YOKE_NONE) << 2;
+}
+
+static int compile(struct yk_optim_formula *f, const struct yk_optim_kind *kind, int dtype)
+{
+	uint8_t dtypes[2 * YOKE_MAP_MAX_INPUTS];
+	f->formula = (struct yk_formula){ kind->name, f->lists, f->numbers, f->constants, f->results, f->text };
+	memset(dtypes, dtype, sizeof dtypes);
+	int err = f->full ? YOKE_EUNSUPPORTED : yk_formula_map(&f->formula, dtype, dtypes, f->constant, &f->map);
+	return err ? yk_fail(err, "optim_step: the formula of %s makes no map program", kind->name) : 0;
+}
+
+static struct yk_optim_formula *make(const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+				     const struct yk_optim_map *m)
+{
+	struct yk_optim_formula *f = calloc(1, sizeof *f);
 	if (!f) {
 		yk_fail(YOKE_ENOMEM, "optim_step: no memory for a formula");
 		return NULL;
 	}
+	f->body = m->text, f->between = m->between, f->given_results = m->results, f->own = m->list;
+	f->with = numbers_of(pass);
 	say_results(f, g, m);
 	say_all(f, pass, g, m);
-	take_operands(f, pass, g, m);
-	if (f->full) {
-		yk_fail(YOKE_EUNSUPPORTED, "optim_step: the formula of %s is too long", pass->o->kind->name);
+	take_operands(f, pass->o->kind, g, m);
+	if (!compile(f, pass->o->kind, g->dtype))
+		return f;
+	free(f);
+	return NULL;
+}
+
+void yk_optim_formulas_free(struct yk_optim_formula *f)
+{
+	while (f) {
+		struct yk_optim_formula *next = f->next;
 		free(f);
-		return NULL;
+		f = next;
 	}
-	*to = (struct yk_formula){ pass->o->kind->name, f->lists, f->numbers, f->constants, f->results, f->text };
-	*step = (struct yk_list_step){ "optim_step", to, f->constant, g->n, f->list, f->number, f->to, m->made };
+}
+
+static struct yk_optim_formula *formula_of(const struct yk_optim_pass *pass, struct yk_optim_group *g,
+					   const struct yk_optim_map *m)
+{
+	const unsigned with = numbers_of(pass);
+	struct yk_optim_formula *f = g->formula;
+	while (f && (f->body != m->text || f->between != m->between || f->given_results != m->results ||
+		     f->own != m->list || f->with != with))
+		f = f->next;
+	if (!f && (f = make(pass, g, m))) {
+		f->next = g->formula;
+		g->formula = f;
+	}
 	return f;
 }
 
-int yk_optim_map(const struct yk_optim_pass *pass, const struct yk_optim_group *g, const struct yk_optim_map *m)
+// ---- launches ----
+
+struct operands {
+	yoke_tensor *const *list[YOKE_MAP_MAX_INPUTS], *number[YOKE_MAP_MAX_INPUTS];
+	yoke_tensor *const *to[YOKE_MAP_MAX_OUTPUTS];
+};
+
+static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m,
+		 struct operands *o, struct yk_list_step *to)
 {
-	struct yk_formula formula;
-	struct yk_list_step step;
-	struct formula *f = formula_of(pass, g, m, &formula, &step);
-	int err = f ? yk_list_step(&step) : yk_error_last();
-	free(f);
-	return err;
+	const struct yk_optim_formula *f = formula_of(pass, g, m);
+	if (!f)
+		return false;
+	for (int k = 0; k < f->list_count; k++)
+		o->list[k] = list_at(g, m, f->list[k]);
+	for (int k = 0; k < f->number_count; k++)
+		o->number[k] = number_at(pass, g, m, f->number[k]);
+	for (int k = 0; k < f->result_count; k++)
+		o->to[k] = list_at(g, m, f->to[k]);
+	*to = (struct yk_list_step){ "optim_step", &f->formula, f->constant, &f->map, g->n, o->list, o->number, o->to,
+				     m->made };
+	return true;
 }
 
-yoke_tensor *yk_optim_sum(const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-			  const struct yk_optim_map *m, int each)
+int yk_optim_map(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m)
 {
-	struct yk_formula formula;
+	struct operands o;
 	struct yk_list_step step;
-	struct formula *f = formula_of(pass, g, m, &formula, &step);
-	yoke_tensor *sum = f ? yk_list_sum(&step, each) : NULL;
-	free(f);
-	return sum;
+	return fill(pass, g, m, &o, &step) ? yk_list_step(&step) : yk_error_last();
+}
+
+yoke_tensor *yk_optim_sum(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m,
+			  int each)
+{
+	struct operands o;
+	struct yk_list_step step;
+	return fill(pass, g, m, &o, &step) ? yk_list_sum(&step, each) : NULL;
 }

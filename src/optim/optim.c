@@ -193,6 +193,7 @@ void yk_optim_groups_free(struct yoke_optim *o)
 		free(g->state);
 		free(g->member);
 		free(g->p);
+		yk_optim_formulas_free(g->formula);
 		for (int k = 0; k < YK_OPTIM_NUMBERS; k++)
 			if (yk_is_alive(g->number[k]))
 				yoke_free(g->number[k]);

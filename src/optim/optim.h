@@ -40,7 +40,7 @@ struct yk_optim_kind {
 	struct yk_optim_number number[3];
 	double (*slower)(const double *option, int64_t t); // what divides the learning rate, or NULL
 	// What a group is updated by, where that is not one map; and what updates all groups together.
-	int (*update)(const struct yk_optim_pass *, const struct yk_optim_group *);
+	int (*update)(const struct yk_optim_pass *, struct yk_optim_group *);
 	int (*together)(struct yk_optim_pass *);
 	struct yk_optim_scalar { // numbers on the device, of no parameter
 		const char *name;
@@ -96,6 +96,7 @@ struct yk_optim_group {
 	const char *list[YK_OPTIM_STATES]; // names of states in formulas
 	yoke_tensor ***state;              // [states + window][n]
 	yoke_tensor *lr, *number[YK_OPTIM_NUMBERS]; // host scalars
+	struct yk_optim_formula *formula;           // made so far (map.c)
 };
 
 struct yoke_optim {
@@ -163,14 +164,15 @@ struct yk_optim_map {
 	yoke_tensor *value[2];
 	int slot;              // of the window, which formulas name w
 };
-int yk_optim_map(const struct yk_optim_pass *, const struct yk_optim_group *, const struct yk_optim_map *);
+void yk_optim_formulas_free(struct yk_optim_formula *);
+int yk_optim_map(const struct yk_optim_pass *, struct yk_optim_group *, const struct yk_optim_map *);
 // The sum of the map's one result over a group; each: as yk_list_sum.
-yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, const struct yk_optim_group *,
+yoke_tensor *yk_optim_sum(const struct yk_optim_pass *, struct yk_optim_group *,
 			  const struct yk_optim_map *, int each);
 
 // Rows' passes.
-int yk_optim_lamb(const struct yk_optim_pass *, const struct yk_optim_group *);
-int yk_optim_adagrad(const struct yk_optim_pass *, const struct yk_optim_group *);
+int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);
+int yk_optim_adagrad(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_accelerated(struct yk_optim_pass *);
 
 #endif

@@ -23,7 +23,7 @@ static yoke_tensor **handles(int n)
 // ---- LAMB ----
 
 // The moments and r; the norms of parameters and r, in one reduction; the step.
-int yk_optim_lamb(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	static const struct yk_formula square = { "square", "x", "", "", "y", "y = x * x;" };
 	static const char step[] =
@@ -83,7 +83,7 @@ static int rest_of(const struct yk_optim_group *g, int slot, yoke_tensor **to)
 
 // The squares of step t are in slot (t - 1) mod W.  Their sum is carried on, and anew in each W-th step,
 // so that roundings do not add up.
-int yk_optim_adagrad(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+int yk_optim_adagrad(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	static const char *const between[2][3] = {
 		{ "h = max(h + squares - w, 0); w = squares; root = sqrt(h) + eps;",
