@@ -51,7 +51,10 @@
 	  "of adamw: decay of the second moment") \
 	X(dropout, REAL, YK_T, "0", 0, 0.99, NULL, \
 	  "share of activations dropped while training") \
-	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
+	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
+	  "mixed: products in that half, weights and sums in f32; 16-mixed is fp16-mixed") \
+	X(keep_f32, STRING, YK_T, "", 0, 0, NULL, \
+	  "of mixed precision: scopes that stay in f32, as in norm*,head") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
 	  "share of the text, at its end, for validation; 0: none") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, \

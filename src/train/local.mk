@@ -15,6 +15,8 @@ libyokecore_la_SOURCES += \
 	src/train/optim.h \
 	src/train/outname.c \
 	src/train/outname.h \
+	src/train/precision.c \
+	src/train/precision.h \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \

@@ -20,6 +20,7 @@ struct group {
 struct yk_optim {
 	struct yk_optim_spec spec;
 	int n; // parameters
+	yoke_tensor *const *p; // the list's
 	struct group group[2]; // with decay, without
 	struct yk_parameters states;
 	yoke_tensor *lr, *c1, *c2, *first;
@@ -65,6 +66,7 @@ int yk_optim_new(const struct yk_optim_spec *spec, const struct yk_parameters *p
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
 	o->spec = *spec;
 	o->n = ps->count;
+	o->p = ps->var;
 	o->lr = yoke_keep(yoke_scalar(0));
 	o->c1 = yoke_keep(yoke_scalar(1));
 	o->c2 = yoke_keep(yoke_scalar(1));
@@ -99,7 +101,7 @@ void yk_optim_free(struct yk_optim *o)
 	free(o);
 }
 
-static int group_step(struct yk_optim *o, const struct group *gr, yoke_tensor *scale)
+static int group_step(struct yk_optim *o, const struct group *gr, yoke_tensor *scale, yoke_tensor *skip)
 {
 	const struct yk_optim_spec *spec = &o->spec;
 	if (gr->n == 0)
@@ -109,12 +111,22 @@ static int group_step(struct yk_optim *o, const struct group *gr, yoke_tensor *s
 			.size = sizeof(struct yoke_adamw),
 			.lr = o->lr, .c1 = o->c1, .c2 = o->c2, .scale = scale,
 			.beta1 = spec->beta1, .beta2 = spec->beta2, .eps = spec->eps,
-			.weight_decay = gr->weight_decay });
+			.weight_decay = gr->weight_decay, .skip = skip });
 	bool momentum = spec->momentum > 0;
 	return yoke_sgd_step(gr->n, gr->p, gr->g, momentum ? gr->s1 : NULL, &(struct yoke_sgd){
 		.size = sizeof(struct yoke_sgd),
 		.lr = o->lr, .first = momentum ? o->first : YOKE_NONE, .scale = scale,
-		.momentum = spec->momentum, .weight_decay = gr->weight_decay });
+		.momentum = spec->momentum, .weight_decay = gr->weight_decay, .skip = skip });
+}
+
+// The norm of all gradients as they are without a scaled loss, and whether it makes the step one to be skipped.
+static int look(struct yk_optim *o, yoke_tensor *const *g, yoke_tensor **norm, yoke_tensor **skip)
+{
+	*skip = YOKE_NONE;
+	if (o->spec.scaler)
+		return yoke_scaler_check(o->spec.scaler, o->n, o->p, g, norm, skip);
+	*norm = yoke_global_norm(o->n, g);
+	return *norm ? 0 : yoke_error_code();
 }
 
 int yk_optim_step(struct yk_optim *o, int64_t t, double lr, yoke_tensor *const *g,
@@ -127,17 +139,22 @@ int yk_optim_step(struct yk_optim *o, int64_t t, double lr, yoke_tensor *const *
 	yoke_scalar_set(o->c2, 1 - pow(spec->beta2, (double)t));
 	yoke_scalar_set(o->first, t == 1);
 
-	yoke_tensor *total = yoke_global_norm(o->n, g), *scale = YOKE_NONE;
-	if (spec->clip > 0)
-		scale = yoke_min(yoke_div(yoke_const(spec->clip),
+	yoke_tensor *total, *skip, *scale = spec->scaler ? yoke_scaler_inverse(spec->scaler) : YOKE_NONE;
+	int e = look(o, g, &total, &skip);
+	if (e < 0)
+		return e;
+	if (spec->clip > 0) {
+		yoke_tensor *clip = yoke_min(yoke_div(yoke_const(spec->clip),
 					  yoke_add(total, yoke_const(1e-6))), yoke_const(1));
-	if (!total || !scale)
+		scale = scale == YOKE_NONE ? clip : yoke_mul(clip, scale);
+	}
+	if (!scale)
 		return yoke_error_code();
 	for (int i = 0; i < 2; i++) {
 		struct group *gr = &o->group[i];
 		for (int k = 0; k < gr->n; k++)
 			gr->g[k] = g[gr->index[k]];
-		int e = group_step(o, gr, scale);
+		e = group_step(o, gr, scale, skip);
 		if (e < 0)
 			return e;
 	}

@@ -15,6 +15,7 @@ struct yk_optim_spec {
 	double momentum;          // SGD; 0: none, and no states
 	double weight_decay;      // of parameters with .decay; coupled in SGD
 	double clip;              // largest norm of all gradients together; 0: no limit
+	yoke_scaler *scaler;      // gradients are of its scaled loss; NULL: they are not
 };
 
 struct yk_optim;
