@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/train/advice.c \
 	src/train/advice.h \
+	src/train/capable.c \
+	src/train/capable.h \
 	src/train/conf.c \
 	src/train/conf.h \
 	src/train/generate.c \

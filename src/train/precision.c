@@ -11,6 +11,29 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "graph/context.h"
+#include "train/capable.h"
+
+// Refuses what would cost time.
+static int check(const char *name, int half)
+{
+	const struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return yoke_error_code();
+	struct yk_device *d = ctx->device;
+	const char *dtype = yoke_dtype_name(half);
+	int other = half == yoke_f16 ? yoke_bf16 : yoke_f16;
+	enum yk_capable can = yk_capable(d, YOKE_OP_CONTRACT, half);
+	if (can == YK_NATIVE)
+		return 0;
+	const char *use = yk_capable(d, YOKE_OP_CONTRACT, other) != YK_NATIVE ? "fp32" :
+			  other == yoke_f16 ? "fp16-mixed" : "bf16-mixed";
+	if (can != YK_EMULATED)
+		return yk_fail(YOKE_EINVAL, "precision=%s: %s has no products of %s; use precision=%s", name, d->id,
+			       dtype, use);
+	return yk_fail(YOKE_EINVAL, "precision=%s: %s computes products of %s by way of f32, which saves memory and no "
+		       "time; use precision=%s, or allow_emulated=1 for the memory", name, d->id, dtype, use);
+}
 
 int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
 {
@@ -22,7 +45,13 @@ int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
 		p.half = yoke_f16;
 	p.scaled = p.half == yoke_f16;
 	*to = p;
-	return 0;
+	return p.half && strcmp(yk_config_str(c, YK_KEY_allow_emulated), "1") ? check(name, p.half) : 0;
+}
+
+yoke_scaler *yk_scaler_make(const struct yk_config *c)
+{
+	return yoke_scaler_new(&(struct yoke_scaler_options){ .size = sizeof(struct yoke_scaler_options),
+							      .scale = yk_config_real(c, YK_KEY_loss_scale) });
 }
 
 int yk_precision_begin(const struct yk_precision *p)

@@ -15,6 +15,8 @@ struct yk_precision {
 int yk_precision_of(const struct yk_config *, struct yk_precision *);
 // Casts what is recorded in the innermost scope from now on.
 int yk_precision_begin(const struct yk_precision *);
+// The scaler of a run; NULL: yoke_error says why.
+yoke_scaler *yk_scaler_make(const struct yk_config *);
 // A scaler's state in a manifest; and back: EFORMAT, `what` is for messages.  NULL and nothing for no scaler.
 json_t *yk_scaler_describe(const yoke_scaler *);
 int yk_scaler_parse(const json_t *, const char *what, yoke_scaler *);

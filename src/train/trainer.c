@@ -160,7 +160,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	}
 	if (!from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
-	if (e == 0 && t->precision.scaled && !(t->scaler = yoke_scaler_new(NULL)))
+	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
 	spec.scaler = t->scaler;
 	if (e == 0)
