@@ -5,6 +5,8 @@ libyokecore_la_SOURCES += \
 	src/train/advice.h \
 	src/train/capable.c \
 	src/train/capable.h \
+	src/train/compare.c \
+	src/train/compare.h \
 	src/train/conf.c \
 	src/train/conf.h \
 	src/train/generate.c \

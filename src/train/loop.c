@@ -76,7 +76,7 @@ static int log_step(struct yk_run *r)
 		yoke_scaler_stats(t->scaler, &s);
 		m.scale = s.scale;
 		m.skipped = t->skipped;
-		m.overflow = t->overflowed;
+		m.overflow = !t->overflowed ? NULL : *s.name ? s.name : "all together";
 	}
 	r->logged = t->step;
 	r->busy = 0;

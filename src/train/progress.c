@@ -155,8 +155,9 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 	bool thousands = rate >= 1e4;
 	int n = snprintf(to, cap, "loss %.4f  ", m->loss);
 	if (m->scale > 0)
-		n += snprintf(to + n, cap - (size_t)n, "%sscale %g, %" PRId64 " skipped  ",
-			      m->overflow ? "overflow, skipped  " : "", m->scale, m->skipped);
+		n += snprintf(to + n, cap - (size_t)n, "%s%.80s%sscale %g, %" PRId64 " skipped  ",
+			      m->overflow ? "overflow in " : "", m->overflow ? m->overflow : "",
+			      m->overflow ? "  " : "", m->scale, m->skipped);
 	snprintf(to + n, cap - (size_t)n, "%.*f%s tokens/s  %.*f MiB  ETA %s",
 		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate,
 		 thousands ? "k" : "", mib < 100, mib, eta);
@@ -190,7 +191,7 @@ static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state
 
 static void draw_step(struct yk_progress *p, int64_t step)
 {
-	char state[128];
+	char state[256];
 	print_state(p, step, state, sizeof state);
 	draw(p, step, p->steps, state);
 }
@@ -223,7 +224,7 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		if (m->step == p->steps || yk_seconds() - p->drew >= REDRAW)
 			draw_step(p, m->step);
 	} else if (p->lines) {
-		char state[128];
+		char state[256];
 		print_state(p, m->step, state, sizeof state);
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
 			state);

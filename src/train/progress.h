@@ -21,7 +21,7 @@ struct yk_metrics {
 	uint64_t peak_bytes;
 	double scale;    // of the loss, for the next step; 0: none
 	int64_t skipped; // steps for which it was too large
-	bool overflow;   // this one is
+	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not
 };
 
 struct yk_progress {
