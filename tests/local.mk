@@ -120,6 +120,7 @@ test_scripts = \
 	tests/opencl_two.sh \
 	tests/pages.sh \
 	tests/portable.sh \
+	tests/precision.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/readme.sh \

@@ -32,7 +32,7 @@ static int update(struct yk_optim *o, const struct yk_parameters *p, int t, yoke
 
 static struct yk_optim *optimizer(const struct yk_parameters *p)
 {
-	struct yk_optim_spec spec = { YK_ADAMW, 0.9, 0.99, 1e-8, 0, 0.1, 1 };
+	struct yk_optim_spec spec = { YK_ADAMW, 0.9, 0.99, 1e-8, 0, 0.1, 1, NULL };
 	struct yk_optim *o = NULL;
 	yk_optim_new(&spec, p, &o);
 	return o;

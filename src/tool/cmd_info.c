@@ -140,7 +140,7 @@ static void print_info(const json_t *o)
 	print_dtypes(json_object_get(o, "dtypes"));
 }
 
-static json_t *gather(bool env, bool dtypes)
+static json_t *gather(bool env, bool dtypes, bool json)
 {
 	char abi[32];
 	json_t *o, *settings;
@@ -159,7 +159,7 @@ static json_t *gather(bool env, bool dtypes)
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
-	json_t *list = gather_dtypes(dtypes);
+	json_t *list = dtypes || !json ? gather_dtypes(dtypes) : NULL;
 	if (list)
 		json_object_set_new(o, "dtypes", list);
 	return o;
@@ -182,7 +182,7 @@ int yk_cmd_info(int argc, char **argv)
 				"unknown argument '%s'; there are --env, --dtypes and --json",
 				argv[i]);
 	}
-	json_t *o = gather(env, dtypes);
+	json_t *o = gather(env, dtypes, json);
 	if (!o) {
 		yk_fail(YOKE_ENOMEM, "out of memory");
 		return yk_failed("info");
