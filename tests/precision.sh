@@ -42,7 +42,7 @@ while [ $i -lt 120 ]; do
 	echo "line $((i % 7)) of a text that is easy to learn"
 	i=$((i + 1))
 done >text
-small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 valid=0 schedule=constant"
+small="layers=1 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 valid=0 schedule=constant"
 
 # ---- runs ----
 
@@ -159,15 +159,12 @@ verdict "as JSON; and nothing is saved" $?
 if [ -n "$opencl" ] && [ -e "$opencl" ]; then
 	YOKE_PLUGIN_PATH=$(dirname "$opencl") YOKE_BACKEND=opencl
 	export YOKE_PLUGIN_PATH YOKE_BACKEND
-	"$yoke" train data=text out=probe steps=1 $small checkpoints=0 >out 2>err
-	if [ $? -eq 0 ]; then
+	# shellcheck disable=SC2086 # words
+	if "$yoke" train data=text out=probe steps=1 $small checkpoints=0 >out 2>err; then
 		trains fp16.opencl precision=fp16-mixed
-		trains bf16.opencl precision=bf16-mixed
-		for name in fp16 bf16; do
-			field loss $name/metrics.jsonl >a && field loss $name.opencl/metrics.jsonl >b
-			paste -d ' ' a b | awk '{ d = $1 / $2 - 1; if (d > .01 || d < -.01) exit 1 }'
-			verdict "$name: losses as the CPU's" $?
-		done
+		field loss fp16/metrics.jsonl >a && field loss fp16.opencl/metrics.jsonl >b
+		paste -d ' ' a b | awk '{ d = $1 / $2 - 1; if (d > .01 || d < -.01) exit 1 }'
+		verdict "losses as the CPU's" $?
 	else
 		echo "ok $((count += 1)) - OpenCL # SKIP no device: $(head -n 1 err)"
 	fi
