@@ -73,6 +73,7 @@
 #define VALIDATE_MORE \
 	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
 	"first gradients by layer, memory, speed, overflows.  Fails where mixed precision is not as good.\n" \
+	"Without precision= it is bf16-mixed.\n" \
 	"  --json   the same for programs\n"
 
 const struct yk_command yk_commands[] = {

@@ -274,7 +274,8 @@ json_t *yk_compare_precision(struct yk_config *c)
 	struct ran a = { 0 }, b = { 0 };
 	char precision[32], count[24];
 	json_t *o = NULL;
-	snprintf(precision, sizeof precision, "%s", yk_config_str(c, YK_KEY_precision));
+	snprintf(precision, sizeof precision, "%s",
+		 yk_config_given(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) : "bf16-mixed");
 	if (!strstr(precision, "mixed")) {
 		yk_fail(YOKE_EINVAL, "precision=%s: there is nothing to compare with; give precision=bf16-mixed or "
 			"precision=fp16-mixed", precision);

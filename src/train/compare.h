@@ -12,7 +12,7 @@
 //     "layers": [ { "layer", "norm", "error", "bound" } ],     of gradients at the first step, relative
 //     "memory": { "f32", "mixed", "ratio" }, "speed": { .. },  peak bytes; tokens a second
 //     "overflows", "scale", "good", "verdict" }
-// EINVAL: the configuration's precision is not mixed.
+// Of a configuration that names no precision it is bf16-mixed; EINVAL for one that is not mixed.
 json_t *yk_compare_precision(struct yk_config *);
 
 #endif

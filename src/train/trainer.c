@@ -286,8 +286,11 @@ void yk_trainer_free(struct yk_trainer *t)
 // What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
 static int look_back(struct yk_trainer *t)
 {
-	int got = t->checked ? yoke_scaler_update(t->scaler) : 0;
-	if (t->checked && got >= 0) {
+	const struct yoke_context *ctx = yk_current();
+	if (!t->checked || (ctx && ctx->rehearses)) // where values mean nothing
+		return 0;
+	int got = yoke_scaler_update(t->scaler);
+	if (got >= 0) {
 		t->checked = false;
 		t->overflowed = got == YOKE_SKIPPED;
 		t->skipped += t->overflowed;
