@@ -6,7 +6,9 @@
 #include "config.h"
 
 #include "dtypes.h"
+#include "base/json.h"
 #include "tap.h"
+#include "train/precision.h"
 #include "yoke.h"
 
 enum { N = 3, MOST = 700 };
@@ -259,6 +261,48 @@ static void saved(void)
 	yoke_scaler_free(b);
 }
 
+// As a manifest has it.
+static void parsed(void)
+{
+	static const char *const bad[] = {
+		"{}", "[]", "{\"scale\":\"1\"}",
+		"{\"scale\":0.5,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
+		"{\"scale\":1e300,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
+		"{\"scale\":64.0,\"clean\":-1,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
+		"{\"scale\":64.0,\"clean\":2000,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
+		"{\"scale\":64.0,\"clean\":0,\"left\":2,\"steps\":3,\"skipped\":1,\"recent\":\"%032d\"}",
+		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":4,\"recent\":\"%032d\"}",
+		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%031dg\"}",
+		"{\"scale\":64.0,\"clean\":0,\"left\":1,\"steps\":3,\"skipped\":1,\"recent\":\"%033d\"}" };
+	yoke_scaler *a = yoke_scaler_new(NULL), *b = yoke_scaler_new(NULL);
+	struct yoke_scaler_state x = { .size = sizeof x }, y = { .size = sizeof y };
+	for (int i = 0; i < 140; i++)
+		step(a, rnd() % 20 == 0);
+	yoke_error_clear();
+	json_t *o = yk_scaler_describe(a);
+	char *text = json_dumps(o, 0);
+	json_decref(o);
+	o = yk_json_parse(text, strlen(text), "text");
+	ok(!yk_scaler_parse(o, "text", b), "%s %s", text, yoke_error());
+	yoke_scaler_save(a, &x);
+	yoke_scaler_save(b, &y);
+	ok(x.skipped && !memcmp(&x, &y, sizeof x), "and back");
+	json_decref(o);
+	free(text);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char line[200];
+		snprintf(line, sizeof line, bad[i], 0); // a constant of the table
+		o = json_loads(line, 0, NULL);
+		int err = yk_scaler_parse(o, "manifest", b);
+		yoke_scaler_save(b, &y);
+		ok(err && !memcmp(&x, &y, sizeof x), "%s: nothing is taken of %s", yoke_error(), line);
+		yoke_error_clear();
+		json_decref(o);
+	}
+	yoke_scaler_free(a);
+	yoke_scaler_free(b);
+}
+
 static void refused(void)
 {
 	static const struct { struct yoke_scaler_options o; const char *word; } bad[] = {
@@ -295,6 +339,7 @@ int main(void)
 	skips(ADAMW, yoke_bf16);
 	skips(MOMENTUM, yoke_f16);
 	saved();
+	parsed();
 	refused();
 	return done();
 }
