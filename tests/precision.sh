@@ -66,6 +66,14 @@ trains bf16 precision=bf16-mixed
 trains fp16 precision=fp16-mixed
 trains more precision=16-mixed keep_f32='norm*,head' accumulate=2 dropout=0.1 snapshot_every=4
 trains mlp precision=bf16-mixed model=mlp history=4
+# what the scale does to gradients is nothing to adamw
+for p in fp32 fp16-mixed; do
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text out=sgd.$p steps=6 optimizer=sgd precision=$p allow_emulated=1 $small 2>err
+	field loss sgd.$p/metrics.jsonl >loss.$p
+done
+paste -d ' ' loss.fp32 loss.fp16-mixed | awk '{ d = $1 / $2 - 1; if (d > .001 || d < -.001) exit 1 } END { exit NR != 6 }'
+verdict "sgd takes unscaled gradients" $?
 for name in bf16 fp16; do
 	! bits fp32 $name && [ "$(field loss fp32/metrics.jsonl | tail -n 1)" != "$(field loss $name/metrics.jsonl | tail -n 1)" ]
 	verdict "$name is not fp32" $?
