@@ -343,6 +343,8 @@ struct yoke_device_info {
 	// Language"; "": nothing does.  quirks.conf goes by it.
 	char platform[64];
 	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
+	uint32_t products;    // bit d, d f16 or bf16: CONTRACT multiplies factors of that dtype by instructions for
+			      // it; those of other halves are converted to f32 first
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging

@@ -113,6 +113,19 @@ YOKE_API yoke_tensor *yoke_keep(yoke_tensor *);
 // Moves a handle to the scope around its own (or to the caller, when there is none), so that it outlives
 // its own scope without becoming a root: the result of a layer.  Returns its argument, or NULL after an error.
 YOKE_API yoke_tensor *yoke_lift(yoke_tensor *);
+// Mixed precision: from here to the end of the innermost open scope, or for good where none is open, calls cast
+// their operands, to dtype, f16 or bf16, or as below; YOKE_DTYPE_NONE: no more.  Contractions (matmul, linear,
+// attention's q, k, v) take that dtype and give it; exp, log, log1p, expm1, pow, sums and other reductions,
+// running totals, statistics and the losses made of them take and give f32; other maps, concat and updates of a
+// part take the dtype that holds all of their operands, f32 for f16 beside bf16.  softmax, norms, cross_entropy
+// and rope compute in f32 what they are given, without a copy.  Operands of f64, integers and bool stay as they
+// are, as does what only moves elements.  Numbers take the dtype that the tensors beside them get.  Casts are
+// ordinary operations: the gradient of an f32 variable is f32, and however often a variable is cast, an
+// evaluation does it once.
+// keep_f32, or NULL: comma-separated patterns of scopes ("norm*,head"), each as fnmatch has them for one name of
+// the path, or for several with / between them; in scopes that match, and in those inside, all of the above
+// happens in f32.  EINVAL, of the scope's end: a pattern named no scope in which something was recorded.
+YOKE_API int yoke_autocast(int dtype, const char *keep_f32);
 // Frees a handle that the caller owns.  NULL and YOKE_NONE are fine.  A handle used or freed once more, or
 // after its scope has ended, is EINVAL with what it was, even where its memory serves another tensor.
 // From a thread of which the context is not the current one, and while the context is busy, it is
@@ -430,6 +443,8 @@ struct yoke_adamw {
 	yoke_tensor *lr, *c1, *c2; // learning rate, 1 - beta1^t, 1 - beta2^t: scalars
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay;
+	yoke_tensor *skip; // a number: where it is not 0, the step changes no bit; or YOKE_NONE,
+			   // and so is NULL that no error gave
 };
 YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
@@ -441,6 +456,7 @@ struct yoke_lamb {
 	yoke_tensor *scale;
 	double beta1, beta2, eps, weight_decay, least, most;
 	int plain; // not 0: the ratio is 1 (biases, norms)
+	yoke_tensor *skip; // as AdamW's
 };
 YOKE_API int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			    yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *);
@@ -450,6 +466,7 @@ struct yoke_sgd {
 	yoke_tensor *scale;
 	double momentum, dampening, weight_decay;
 	int nesterov;
+	yoke_tensor *skip; // as AdamW's
 };
 // b: NULL without momentum.
 YOKE_API int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor *const *b,
@@ -461,6 +478,69 @@ YOKE_API int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale
 				yoke_tensor **overflow);
 // The 2-norm of all tensors together, f32 [].
 YOKE_API yoke_tensor *yoke_global_norm(int n, yoke_tensor *const *x);
+
+// Dynamic loss scale, for gradients that f16 would flush to 0 (Micikevicius et al. 2018).  A step with it:
+//
+//	yoke_grad(yoke_scaler_scale(s, loss), n, p, g);
+//	yoke_scaler_update(s);                     // of the step before; at the first one nothing
+//	yoke_scaler_check(s, n, p, g, &norm, &skip);
+//	o.scale = yoke_scaler_inverse(s);          // times a factor that clips by norm, for one
+//	o.skip = skip;
+//	yoke_adamw_step(n, p, g, m, v, &o);
+//	yoke_eval(0, NULL);
+//
+// Whether gradients overflowed is found on the device, and there the step is skipped, bit for bit, so that a step
+// is one evaluation.  The scale is a host scalar: update waits for the flag of the step before, 4 bytes, when the
+// next one's gradients are recorded and nothing of it is launched, since its scale, learning rate and bias
+// corrections depend on that flag.
+typedef struct yoke_scaler yoke_scaler;
+struct yoke_scaler_options { // a member that is 0 has the default in brackets
+	size_t size;
+	double scale, growth, backoff; // [65536] at first, [2] times it after `interval` steps, [0.5] times it
+				       // after an overflow
+	double least, most;            // the scale stays within [1] .. [8388608]
+	int64_t interval;              // steps in a row without an overflow [2000]
+	int64_t hysteresis;            // overflows it takes, since the scale grew last, until each of them
+				       // lowers it [1], as in Megatron-LM's DynamicGradScaler
+};
+// For the current context; NULL: all defaults.  EINVAL names the value and its rule.
+YOKE_API yoke_scaler *yoke_scaler_new(const struct yoke_scaler_options *);
+YOKE_API void yoke_scaler_free(yoke_scaler *); // NULL is fine
+// loss times the scale, f32 at least.
+YOKE_API yoke_tensor *yoke_scaler_scale(yoke_scaler *, yoke_tensor *loss);
+// 1 over the scale: a host scalar that the scaler owns.
+YOKE_API yoke_tensor *yoke_scaler_inverse(yoke_scaler *);
+// Looks at the gradients of a scaled loss, in one launch: *norm is the 2-norm of all of them over the scale, f32
+// [], *skip 1 where that is infinite or NaN, else 0, f32 [].  p: NULL, or the variables that they are of,
+// for their names.  n stays the same from check to check.  After an error both are NULL.
+YOKE_API int yoke_scaler_check(yoke_scaler *, int n, yoke_tensor *const *p, yoke_tensor *const *g,
+			       yoke_tensor **norm, yoke_tensor **skip);
+#define YOKE_STEPPED 0
+#define YOKE_SKIPPED 1
+// What became of the step that was checked last, for which it waits, and sets the scale of the next one: YOKE_STEPPED,
+// also where none was checked since the last update, or YOKE_SKIPPED.  ERANGE: the scale was at its least
+// already; the error names the first tensor that was not finite.
+YOKE_API int yoke_scaler_update(yoke_scaler *);
+struct yoke_scaler_stats {
+	size_t size;
+	double scale;            // of the next step
+	double rate;             // overflows / steps
+	uint64_t steps, overflows; // of the last 100 steps
+	uint64_t all_steps, skipped; // since the scaler was new
+	int64_t first;           // the first tensor that was not finite, at the last overflow; -1: there was none
+	const char *name;        // of its variable, "" where that is not known
+};
+YOKE_API int yoke_scaler_stats(const yoke_scaler *, struct yoke_scaler_stats *);
+// All that a scaler's next steps depend on but its options.  load checks it: EINVAL names what is wrong.
+struct yoke_scaler_state {
+	size_t size;
+	double scale;
+	int64_t clean, left;     // steps since the last change; overflows until the scale falls
+	uint64_t steps, skipped; // in all
+	uint64_t recent[2];      // bit k: the step 100 q + k of the last 100 overflowed
+};
+YOKE_API int yoke_scaler_save(const yoke_scaler *, struct yoke_scaler_state *);
+YOKE_API int yoke_scaler_load(yoke_scaler *, const struct yoke_scaler_state *);
 
 // ---- evaluation ----
 

@@ -97,6 +97,7 @@ for word; do
 done
 case \$command in
 train) exec '$build/yoke' "\$@" \$small ;;
+validate) exec '$build/yoke' "\$@" \$small steps=3 ;;
 conform)
 	case " \$* " in
 	*' --quick '* | *' --ops '*) ;;

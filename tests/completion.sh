@@ -67,6 +67,8 @@ check 'yoke generate model temp' temperature=
 check 'yoke generate model layer' ''
 check 'yoke train layers=' ''
 check 'yoke train backend=c' cpu
+check 'yoke validate ' precision
+check 'yoke train precision=bf' bf16-mixed
 for command in train generate eval; do
 	# shellcheck disable=SC2046 # words
 	check "yoke $command x " $("$yoke" help $command |

@@ -60,6 +60,7 @@ test_programs = \
 	tests/memory.t \
 	tests/merge.t \
 	tests/misuse.t \
+	tests/mixed.t \
 	tests/modes.t \
 	tests/named.t \
 	tests/named_dtypes.t \
@@ -91,6 +92,7 @@ test_programs = \
 	tests/retry.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
+	tests/scaler.t \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
@@ -122,6 +124,7 @@ test_scripts = \
 	tests/opencl_two.sh \
 	tests/pages.sh \
 	tests/portable.sh \
+	tests/precision.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/readme.sh \
@@ -195,6 +198,7 @@ tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
+tests_mixed_t_SOURCES = tests/mixed.c
 tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
@@ -225,6 +229,7 @@ tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c
 tests_retry_t_SOURCES = tests/retry.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
+tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_site_t_SOURCES = tests/site.c
 tests_site_t_LDADD = libyoke.la

@@ -150,15 +150,29 @@ static void draw(struct yk_network *n)
 	}
 }
 
-static void test_loss(struct yk_network *m, forward_fn *forward, int T)
+// |a - b| / |b|
+static double apart(const double *a, const double *b, int n)
 {
+	double off = 0, all = 0;
+	for (int i = 0; i < n; i++) {
+		off += (a[i] - b[i]) * (a[i] - b[i]);
+		all += b[i] * b[i];
+	}
+	return sqrt(off / all);
+}
+
+// half: 0, or what is cast to.  The bounds are so many of its roundings: a loss has behind it two dozen in a row,
+// which add up like a random walk, a gradient as many once more.
+static void test_loss(struct yk_network *m, forward_fn *forward, int T, int half)
+{
+	const double u = half == yoke_bf16 ? 0x1p-8 : 0x1p-11;
 	const char *name = m->model->name;
 	int32_t ids[B * C], targets[B * C];
 	yoke_tensor *g[MOST];
 	double got[64], want[64];
 	const double h = 1e-5;
 	float loss = NAN;
-	char what[64];
+	char what[96];
 	int n = 0;
 
 	for (int i = 0; i < B * T; i++) {
@@ -167,17 +181,19 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T)
 	}
 	yoke_scope *s = yoke_scope_begin("test");
 	const int64_t dims[] = { B, T };
+	if (half)
+		yoke_autocast(half, NULL);
 	yoke_tensor *y = m->model->loss(m, yoke_from(yoke_i32, 2, dims, ids),
 					yoke_from(yoke_i32, 2, dims, targets), 0);
 	if (yoke_grad(y, m->params.count, m->params.var, g) == 0) {
 		for (int i = 0; i < m->params.count; i++)
-			yoke_keep(g[i]);
+			yoke_keep(half && yoke_dtype(g[i]) != yoke_f32 ? NULL : g[i]);
 		yoke_read(y, &loss, sizeof loss);
 	}
 	*got = loss;
 	*want = loss_ref(forward, ids, targets, T);
-	snprintf(what, sizeof what, "%s: loss, %d of %d positions", name, T, C);
-	near(got, want, 1, 1e-5, 1, what);
+	snprintf(what, sizeof what, "%s: loss, %d of %d positions, %s", name, T, C, yoke_dtype_name(half ? half : yoke_f32));
+	near(got, want, 1, half ? 8 * u : 1e-5, 1, what);
 	for (int i = 0; i < m->params.count && !isnan(loss); i++) {
 		float *all = malloc((size_t)sizes[i] * sizeof *all);
 		memset(all, 0xff, (size_t)sizes[i] * sizeof *all);
@@ -196,7 +212,12 @@ static void test_loss(struct yk_network *m, forward_fn *forward, int T)
 		yoke_free(g[i]);
 	}
 	snprintf(what, sizeof what, "%s: gradients, %d of %d positions", name, T, C);
-	near(got, want, (size_t)n, 1e-4, 0.02, what);
+	const double off = apart(got, want, n);
+	if (half) // and it is the half's: an f32 is a thousand times as near
+		ok(off <= 16 * u && off >= u / 64, "%s in %s: %.2g off, %.2g allowed", what, yoke_dtype_name(half), off,
+		   16 * u);
+	else
+		near(got, want, (size_t)n, 1e-4, 0.02, what);
 	int e = yoke_scope_end(s);
 	ok(e == 0, "no error %s", yoke_error());
 	yoke_error_clear();
@@ -404,9 +425,11 @@ static void test_model(const struct yk_model *model, int params, forward_fn *for
 	if (!ok(good, "%s: made, %d parameters %s", model->name, params, yoke_error()))
 		return;
 	draw(m);
-	test_loss(m, forward, C);
-	test_loss(m, forward, 1);
-	test_loss(m, forward, 5);
+	test_loss(m, forward, C, 0);
+	test_loss(m, forward, 1, 0);
+	test_loss(m, forward, 5, 0);
+	for (int half = yoke_f16; half <= yoke_bf16 && model == &yk_model_gpt; half++) // relu's slope jumps
+		test_loss(m, forward, C, half);
 	test_causal(m, forward);
 	yk_network_free(m);
 	for (int i = 0; i < params; i++)

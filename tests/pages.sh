@@ -50,7 +50,7 @@ for command in train generate eval; do
 		/^keys/ { on = 1; next }
 		on {
 			print $1, $1 == "prompt" ? "-" : $2
-			if (match($0, /\([a-z0-9_]+( [a-z0-9_]+)+\)$/)) {
+			if (match($0, /\([a-z0-9_-]+( [a-z0-9_-]+)+\)$/)) {
 				n = split(substr($0, RSTART + 1, RLENGTH - 2), word, " ")
 				while (n)
 					print $1, "takes", word[n--]
@@ -60,7 +60,7 @@ for command in train generate eval; do
 		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
 		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
 done
-verdict "yoke.1 has each option" "$(for command in models info doctor bench conform tune; do
+verdict "yoke.1 has each option" "$(for command in models info doctor bench conform tune validate; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
 		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"

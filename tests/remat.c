@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/log.h"
+#include "conform/num.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -146,6 +147,34 @@ static void nowhere(void)
 	yoke_scope_end(scope);
 }
 
+// h = half of what is dear, cast up for a softmax and for its reader behind it: h is stored, and not what it is cast to.
+static void half(int dtype)
+{
+	double h[N], twice[N], soft[N], want[N], got[N];
+	float f[N];
+	yoke_scope *scope = yoke_scope_begin("half");
+	yoke_tensor *H = yoke_cast(yoke_tanh(yoke_exp(make_x())), dtype), *v = yoke_cast(H, yoke_f32);
+	yoke_tensor *s = yoke_softmax(yoke_mul(v, yoke_const(2)), -1);
+	for (int i = 0; i < N; i++) {
+		h[i] = yk_num_round(tanh(exp(data[i])), dtype);
+		twice[i] = 2 * h[i];
+	}
+	softmax(twice, soft);
+	for (int i = 0; i < N; i++)
+		want[i] = h[i] * soft[i];
+	int err = yoke_read(yoke_mul(v, s), f, sizeof f);
+	const long bytes[] = { 4 + 4 + 2, 8, 2 + 4 + 4 }; // x -> 2v, h; 2v -> s; h, s -> y
+	bool good = !err && plan.steps == 3;
+	for (int i = 0; i < 3 && good; i++)
+		good = plan.bytes[i] == bytes[i] * N;
+	ok(good, "a %s is stored in place of its f32: %d steps, %ld, %ld and %ld bytes", yoke_dtype_name(dtype),
+	   plan.steps, plan.bytes[0], plan.bytes[1], plan.bytes[2]);
+	for (int i = 0; i < N; i++)
+		got[i] = (double)f[i];
+	near(got, want, N, 2 * yk_num_unit(dtype), 0.01, "its values"); // a tie may go the other way
+	yoke_scope_end(scope);
+}
+
 int main(void)
 {
 	if (tap_eager())
@@ -162,6 +191,8 @@ int main(void)
 	value("kept", KEPT, 3, (int[]){ 4, 2, 4 });
 	// x -> a, a^2, t, 2t; 2t -> s; s, t, a -> y
 	value("of what is kept", INNER, 3, (int[]){ 5, 2, 4 });
+	half(yoke_f16);
+	half(yoke_bf16);
 	value("through a barrier", BEHIND, 3, (int[]){ 4, 2, 4 });
 	// x -> a, t; t -> s; s, t, a -> y
 	value("read by what is no map", WHOLE, 3, (int[]){ 3, 2, 4 });

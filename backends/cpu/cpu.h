@@ -84,6 +84,7 @@ struct yk_kernel {
 struct yk_isa {
 	const char *name; // "base", "avx2", "avx512", "avx512_bf16", "amx"
 	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: none
+	uint32_t products; // as in struct yoke_device_info
 };
 
 extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,

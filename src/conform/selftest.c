@@ -153,6 +153,48 @@ static enum yk_trust find(struct yk_device *d, const struct yk_case_row *row, co
 	return known;
 }
 
+// Of what is used for them, the first cases; false where one is wrong, or no case is taken.
+static bool run_first(struct test *t, const struct yk_case_row *row, int dtype)
+{
+	struct yk_device *d = t->runner.device;
+	const bool flushes = d->info.flags & YOKE_DEVICE_FLUSHES;
+	int run = 0;
+
+	for (uint32_t k = 0; k < row->full && run < GENERATED; k++) {
+		if (!yk_case_make(&t->c, row, dtype, k, SEED, flushes, &t->memory))
+			continue;
+		uint64_t impls = yk_runner_can(&t->runner, &t->c);
+		if (!impls)
+			continue;
+		uint32_t impl = yk_tuning_pick(d, &t->c.op, impls);
+		if (!yk_runner_run(&t->runner, &t->c, impl, false).good)
+			return false;
+		run++;
+	}
+	return run > 0;
+}
+
+bool yk_selftest_runs(struct yk_device *d, int code, int dtype)
+{
+	const struct yk_case_row *row = yk_case_row(code);
+	bool right = false;
+
+	if (!row || !(row->dtypes >> dtype & 1))
+		return false;
+	pthread_mutex_lock(&lock);
+	struct yk_error_aside *error = yk_error_aside();
+	struct test *t = calloc(1, sizeof *t);
+	if (t && !yk_runner_init(&t->runner, d)) {
+		right = run_first(t, row, dtype);
+		yk_runner_fini(&t->runner);
+		yk_arena_fini(&t->memory);
+	}
+	free(t);
+	yk_error_back(error);
+	pthread_mutex_unlock(&lock);
+	return right;
+}
+
 // ---- the device as a whole ----
 
 static void refuse(struct yk_device *d, const struct yk_finding *cause)

@@ -140,6 +140,10 @@ static json_t *to_json(const struct yk_checkpoint *c)
 			      "random", "seed", (json_int_t)c->seed, "step", (json_int_t)c->random_step,
 			      "data", "epoch", (json_int_t)c->data.epoch,
 			      "index", (json_int_t)c->data.index, "xxh64", hex, "files", files);
+	if (c->skipped)
+		bad |= json_object_set_new(o, "skipped", json_integer((json_int_t)c->skipped));
+	if (c->scaler)
+		bad |= json_object_set(o, "scaler", c->scaler);
 	bad = bad || checksum(o, hex) < 0 ||
 	      json_object_set_new(o, "xxh64", json_string(hex));
 	if (!bad)
@@ -233,6 +237,9 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	    (e = take_object(o, path, "files", &files)) < 0 ||
 	    (e = yk_json_int(o, path, "generation", 1, MOST_GENERATION, g)) < 0 ||
 	    (e = yk_json_int(o, path, "step", 0, most, &c->step)) < 0 ||
+	    (json_object_get(o, "skipped") &&
+	     (e = yk_json_int(o, path, "skipped", 0, c->step, &c->skipped)) < 0) ||
+	    (json_object_get(o, "scaler") && (e = take_object(o, path, "scaler", &c->scaler)) < 0) ||
 	    (e = yk_json_int(random, path, "seed", INT64_MIN, INT64_MAX, &seed)) < 0 ||
 	    (e = yk_json_int(random, path, "step", 0, most, &c->random_step)) < 0 ||
 	    (e = yk_json_int(data, path, "epoch", 0, most, &c->data.epoch)) < 0 ||
@@ -249,6 +256,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	json_incref(c->tokenizer);
 	json_incref(c->config);
 	json_incref(c->schedule);
+	json_incref(c->scaler);
 	*to = all;
 	return 0;
 }
@@ -504,6 +512,7 @@ void yk_checkpoint_fini(struct yk_checkpoint *c)
 	json_decref(c->tokenizer);
 	json_decref(c->config);
 	json_decref(c->schedule);
+	json_decref(c->scaler);
 	memset(c, 0, sizeof *c);
 }
 

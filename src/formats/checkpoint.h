@@ -37,7 +37,9 @@ struct yk_checkpoint {
 	json_t *tokenizer; // what rebuilds the tokenizer
 	json_t *config;    // the keys of `yoke train`
 	json_t *schedule;  // state of the learning-rate schedule, an object
-	int64_t step;      // optimizer steps done
+	json_t *scaler;    // state of the loss scale, an object; NULL: there is none
+	int64_t step;      // optimizer steps done ..
+	int64_t skipped;   // .. and those of them that changed nothing
 	uint64_t seed;     // of random numbers
 	int64_t random_step;
 	struct {

@@ -9,7 +9,7 @@
 
 static yoke_tensor *scan(int op, int kind, yoke_tensor *x, int axis, int reverse)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 1, &x);
 	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0)
 		return yk_rec_end(&r, YK_BAD);
@@ -33,7 +33,7 @@ yoke_tensor *yoke_cumprod(yoke_tensor *x, int axis, int reverse)
 static yoke_tensor *sort(const char *call, yoke_tensor *x, int axis, const int64_t *k,
 			 int descending, yoke_tensor **indices)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, YK_SORT, 0, 1, &x);
 	yk_id v = r.in[0], out;
 	int at = yk_rec_axis(&r, v, axis);
 	if (at < 0 || (v = yk_rec_last(&r, v, at)) == YK_BAD)
@@ -91,7 +91,7 @@ yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis)
 yoke_tensor *yoke_scatter_add_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v,
 				    int axis)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
+	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_ADD_ALONG, 3, (yoke_tensor *[]){ x, idx, v });
 	int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || r.in[1] == YK_BAD || r.in[2] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);

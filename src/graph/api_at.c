@@ -34,7 +34,7 @@ yoke_tensor *yoke_slice_at(yoke_tensor *x, yoke_tensor *const *starts,
 static yoke_tensor *update(const char *call, yoke_tensor *x, yoke_tensor *const *starts,
 			   yoke_tensor *v)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 0, 2, (yoke_tensor *[]){ x, v });
+	struct yk_rec r = yk_rec_begin_as(call, YK_SLICE_UPDATE_AT, 0, 2, (yoke_tensor *[]){ x, v });
 	yk_id in[YOKE_MAX_RANK + 2];
 	uint32_t n = with_starts(&r, starts, in);
 	if (!n)

@@ -10,13 +10,13 @@
 
 static yoke_tensor *unary(int op, yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 1, &x);
 	return yk_rec_end(&r, yk_un(r.g, op, r.in[0]));
 }
 
 static yoke_tensor *binary(int op, yoke_tensor *a, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 2,
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 2,
 					  (yoke_tensor *[]){ a, b });
 	return yk_rec_end(&r, yk_bin(r.g, op, r.in[0], r.in[1]));
 }
@@ -38,7 +38,7 @@ UNARY(isfinite, ISFINITE) UNARY(stop_grad, STOP_GRAD)
 
 yoke_tensor *yoke_select(yoke_tensor *c, yoke_tensor *a, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ c, a, b });
+	struct yk_rec r = yk_rec_begin_op(YK_SELECT, 3, (yoke_tensor *[]){ c, a, b });
 	return yk_rec_end(&r, yk_tri(r.g, YK_SELECT, r.in[0], r.in[1], r.in[2]));
 }
 
@@ -55,7 +55,7 @@ yoke_tensor *yoke_cast(yoke_tensor *x, int dtype)
 yoke_tensor *yoke_relu(yoke_tensor *x)
 {
 	// select, not max: the gradient at 0 is 0
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	yk_id v = r.in[0];
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
@@ -95,7 +95,7 @@ static yk_id one_plus(struct yk_graph *g, yk_id x, yk_id e)
 
 yoke_tensor *yoke_gelu(yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_up(r.g, r.in[0]);
@@ -108,7 +108,7 @@ yoke_tensor *yoke_gelu(yoke_tensor *x)
 yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
 {
 	// tanh(u) = 2 sigmoid(2u) - 1, so x/2 (1 + tanh u) = x sigmoid(2u): Hendrycks and Gimpel 2016
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	const double k = 2 * sqrt(2 / M_PI);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
@@ -120,7 +120,7 @@ yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
 
 yoke_tensor *yoke_silu(yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_up(r.g, r.in[0]);
@@ -181,7 +181,7 @@ yoke_tensor *yoke_normal(int dtype, int rank, const int64_t *dims)
 
 yoke_tensor *yoke_dropout(yoke_tensor *x, double p)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	yk_id v = r.in[0];
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
@@ -246,7 +246,7 @@ yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value)
 
 static yoke_tensor *reduce(int op, yoke_tensor *x, unsigned axes)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 1, &x);
 	if (!yk_rec_axes(&r, r.in[0], axes))
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_reduce(r.g, op, r.in[0], axes & YOKE_ALL, axes & YOKE_KEEP));
@@ -274,7 +274,7 @@ yoke_tensor *yoke_reduce_min(yoke_tensor *x, unsigned axes)
 
 yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	char text[160];
 	if (!yk_rec_axes(&r, r.in[0], axes))
 		return yk_rec_end(&r, YK_BAD);
@@ -288,7 +288,7 @@ yoke_tensor *yoke_mean(yoke_tensor *x, unsigned axes)
 
 yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ x, y });
 	if (!yk_rec_reals(&r, 2))
 		return yk_rec_end(&r, YK_BAD);
 	// the mean of squares may fit half precision where a square does not
@@ -299,7 +299,7 @@ yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 
 static yoke_tensor *arg(int op, yoke_tensor *x, int axis)
 {
-	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(yk_op_row(op)->name, op, 0, 1, &x);
 	int k = yk_rec_axis(&r, r.in[0], axis);
 	return yk_rec_end(&r, k < 0 ? YK_BAD : yk_reduce(r.g, op, r.in[0], 1u << k, false));
 }

@@ -28,7 +28,7 @@ static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dt
 static yoke_tensor *product(const char *call, yoke_tensor *a, yoke_tensor *b, unsigned flags,
 			    int dtype)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 0, 2, (yoke_tensor *[]){ a, b });
+	struct yk_rec r = yk_rec_begin_as(call, YK_MATMUL, 0, 2, (yoke_tensor *[]){ a, b });
 	if (r.ctx && flags & ~(YOKE_TA | YOKE_TB | YOKE_BY_ROW)) {
 		yk_rec_fail(&r, YOKE_EINVAL,
 			    "flags 0x%x: they are YOKE_TA, YOKE_TB and YOKE_BY_ROW", flags);
@@ -53,7 +53,7 @@ yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int 
 
 yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 {
-	struct yk_rec r = yk_rec_begin_with(4, 3, (yoke_tensor *[]){ x, w, b });
+	struct yk_rec r = yk_rec_begin_with(YK_MATMUL, 4, 3, (yoke_tensor *[]){ x, w, b });
 	yk_id v = r.in[0];
 	if (v != YK_BAD && r.g->value[v].rank == 1) { // a single row
 		int64_t n = r.g->value[v].dims[0];

@@ -107,7 +107,8 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 		return NULL;
 	}
 	struct yk_rec r = yk_rec_begin(1, x);
-	yk_id *in = malloc((size_t)n * sizeof *in), y = YK_BAD;
+	yk_id *in = malloc((size_t)n * (sizeof *in + 1)), y = YK_BAD;
+	uint8_t *dtype = (uint8_t *)(in + n);
 	bool good = in && r.in[0] != YK_BAD;
 	if (!in)
 		yk_fail(YOKE_ENOMEM, "concat: no memory for %d tensors", n);
@@ -119,6 +120,12 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 			yk_fail(YOKE_EINVAL, "concat: tensor %d is YOKE_NONE", i);
 		good = in[i] != YK_BAD && in[i] != YK_NIL;
 	}
+	for (int i = 0; i < n && good; i++)
+		dtype[i] = r.g->value[in[i]].dtype;
+	if (good && r.ctx->autocast.dtype)
+		yk_autocast_want(r.ctx, YK_CONCAT, n, dtype);
+	for (int i = 0; i < n && good; i++)
+		good = (in[i] = yk_cast(r.g, in[i], dtype[i])) != YK_BAD;
 	int k = good ? yk_rec_axis(&r, in[0], axis) : -1;
 	if (k >= 0)
 		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1,
@@ -129,7 +136,7 @@ yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 
 yoke_tensor *yoke_slice_update(yoke_tensor *x, const int64_t *starts, yoke_tensor *v)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, v });
+	struct yk_rec r = yk_rec_begin_op(YK_SLICE_UPDATE, 2, (yoke_tensor *[]){ x, v });
 	union yoke_attr a[YOKE_MAX_RANK];
 	uint32_t rank = r.in[0] == YK_BAD ? 0 : r.g->value[r.in[0]].rank;
 	for (uint32_t i = 0; i < rank; i++)
@@ -162,7 +169,7 @@ yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids)
 
 yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, idx, v });
+	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_ADD, 3, (yoke_tensor *[]){ x, idx, v });
 	yk_id y = YK_BAD;
 	if (r.in[0] != YK_BAD && !r.g->value[r.in[0]].rank)
 		yk_rec_fail(&r, YOKE_ESHAPE,

@@ -23,7 +23,7 @@ static bool want_axis(struct yk_rec *r)
 // The row takes the last axis.
 static yoke_tensor *softmax(const char *call, yoke_tensor *x, int axis, int logarithm)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, YK_SOFTMAX, 0, 1, &x);
 	int at;
 	if (r.in[0] == YK_BAD || !want_axis(&r) ||
 	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
@@ -46,7 +46,7 @@ yoke_tensor *yoke_log_softmax(yoke_tensor *x, int axis)
 yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 {
 	// max + log sum exp(x - max), with the maximum held constant: its gradients cancel
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	int at;
 	if (r.in[0] == YK_BAD || !want_axis(&r) ||
 	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
@@ -100,7 +100,7 @@ static bool want_pair(struct yk_rec *r)
 yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 {
 	// -y log s(x) - (1 - y) log(1 - s(x)) = max(x, 0) - x y + log(1 + exp(-|x|))
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, y });
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ x, y });
 	if (!want_pair(&r))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_up(r.g, r.in[0]), t = yk_up(r.g, r.in[1]);
@@ -115,7 +115,7 @@ yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 
 yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ p, q });
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ p, q });
 	if (!want_pair(&r) || !want_axis(&r))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id lp = yk_up(r.g, r.in[0]), lq = yk_up(r.g, r.in[1]);
@@ -132,7 +132,7 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 
 yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ gate, x });
+	struct yk_rec r = yk_rec_begin_op(YK_MUL, 2, (yoke_tensor *[]){ gate, x });
 	if (!yk_rec_reals(&r, 2))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_up(r.g, r.in[0]);
@@ -143,20 +143,20 @@ yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
 
 yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine)
 {
-	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, cosine, sine });
+	struct yk_rec r = yk_rec_begin_op(YK_ROPE, 3, (yoke_tensor *[]){ x, cosine, sine });
 	return yk_rec_end(&r, yk_record(r.g, YK_ROPE, 3, r.in, 0, NULL));
 }
 
 yoke_tensor *yoke_layer_norm(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, double eps)
 {
-	struct yk_rec r = yk_rec_begin_with(2 | 4, 3, (yoke_tensor *[]){ x, w, b });
+	struct yk_rec r = yk_rec_begin_with(YK_LAYER_NORM, 2 | 4, 3, (yoke_tensor *[]){ x, w, b });
 	return yk_rec_end(&r, yk_record(r.g, YK_LAYER_NORM, 3, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
 
 yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 {
-	struct yk_rec r = yk_rec_begin_with(2, 2, (yoke_tensor *[]){ x, w });
+	struct yk_rec r = yk_rec_begin_with(YK_RMS_NORM, 2, 2, (yoke_tensor *[]){ x, w });
 	return yk_rec_end(&r, yk_record(r.g, YK_RMS_NORM, 2, r.in, 1,
 					&(union yoke_attr){ .f = eps }));
 }
@@ -164,7 +164,7 @@ yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yoke_tensor *keys,
 			      int causal, double scale, double dropout)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 8, 4, qkv_mask);
+	struct yk_rec r = yk_rec_begin_as(call, YK_ATTENTION, 8, 4, qkv_mask);
 	r.in[4] = r.in[5] = YK_NIL;
 	if (r.in[0] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
@@ -200,7 +200,7 @@ yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t ignore,
 				double smooth)
 {
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ logits, ids });
+	struct yk_rec r = yk_rec_begin_op(YK_CROSS_ENTROPY, 2, (yoke_tensor *[]){ logits, ids });
 	yk_id x = r.in[0], t = r.in[1];
 	if (x == YK_BAD || t == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);

@@ -25,6 +25,7 @@ struct operands {
 	uint32_t calls;
 	struct yk_list_call call;
 	yk_id *part;            // call.in
+	yk_id skip;             // number, or YK_NIL
 };
 
 static void operands_free(struct operands *o)
@@ -76,7 +77,7 @@ static int enter(struct operands *o, const char *what, int n, int lists, yoke_te
 		 int numbers, yoke_tensor *const *number, const char *const *name)
 {
 	*o = (struct operands){ .ctx = yk_enter_list(n, list[0], what), .lists = lists, .numbers = numbers,
-				.n = (uint32_t)n };
+				.n = (uint32_t)n, .skip = YK_NIL };
 	const size_t count = (size_t)n;
 	int err = 0;
 	if (!o->ctx)
@@ -129,7 +130,8 @@ static bool next(struct operands *o, enum yk_formula_id formula, const double *c
 			o->part[l * n + i] = o->in[l * o->n + o->pick[i]];
 	memcpy(o->part + (uint32_t)o->lists * n, o->in + (uint32_t)o->lists * o->n,
 	       (size_t)o->numbers * sizeof *o->part);
-	o->call = (struct yk_list_call){ &yk_formulas[formula], n, o->part, constant, NULL };
+	o->call = (struct yk_list_call){ &yk_formulas[formula], n, o->part, constant, NULL,
+					 o->skip == YK_NIL ? NULL : &o->skip };
 	return true;
 }
 
@@ -145,10 +147,12 @@ struct step {
 };
 
 static int step_enter(struct step *s, const char *what, int n, int lists, yoke_tensor *const *const *list,
-		      int numbers, yoke_tensor *const *number, const char *const *name)
+		      int numbers, yoke_tensor *const *number, const char *const *name, yoke_tensor *skip)
 {
 	int err = enter(&s->o, what, n, lists, list, numbers, number, name);
 	const size_t count = (size_t)n * (size_t)s->outs;
+	if (!err && skip != YOKE_NONE && (skip || yoke_error_code())) // callers that know no skip have NULL there
+		err = take_number(&s->o, skip, "skip", &s->o.skip);
 	if (err)
 		return err;
 	s->var = malloc(count * sizeof *s->var);
@@ -226,12 +230,13 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		    yoke_tensor *const *m, yoke_tensor *const *v,
 		    const struct yoke_adamw *given)
 {
-	struct yoke_adamw o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_adamw o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
+			       .skip = YOKE_NONE };
 	if (!options(&o, sizeof o, given, "adamw_step"))
 		return YOKE_EINVAL;
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "adamw_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
-			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names);
+			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names, o.skip);
 	const double constant[] = { o.beta1, o.beta2, o.eps, o.weight_decay };
 	return step_leave(&s, err ? err : step_map(&s, YK_FORMULA_ADAMW, constant));
 }
@@ -245,13 +250,13 @@ static int squares(struct yk_graph *g, uint32_t n, const yk_id *p, const yk_id *
 	if (g->value[*p].dtype == g->value[*r].dtype) { // in one launch
 		memcpy(room, p, n * sizeof *p);
 		memcpy(room + n, r, n * sizeof *r);
-		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL, NULL }, YOKE_REDUCE_SUM,
+		yk_id both = yk_list_reduce(g, &(struct yk_list_call){ f, 2 * n, room, NULL, NULL, NULL }, YOKE_REDUCE_SUM,
 					    1);
 		*pp = yk_slice(g, both, &at[0], &step, &size);
 		*rr = yk_slice(g, both, &at[1], &step, &size);
 	} else {
-		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL, NULL }, YOKE_REDUCE_SUM, 1);
-		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL, NULL }, YOKE_REDUCE_SUM, 1);
+		*pp = yk_list_reduce(g, &(struct yk_list_call){ f, n, p, NULL, NULL, NULL }, YOKE_REDUCE_SUM, 1);
+		*rr = yk_list_reduce(g, &(struct yk_list_call){ f, n, r, NULL, NULL, NULL }, YOKE_REDUCE_SUM, 1);
 	}
 	return *pp == YK_BAD || *rr == YK_BAD ? yk_error_last() : 0;
 }
@@ -277,7 +282,7 @@ static int lamb(struct step *s, const double *bounds)
 		return err;
 	memcpy(o->part + 2 * n, (yk_id[]){ lr, pp, rr }, 3 * sizeof lr);
 	err = yk_list_map(g, &(struct yk_list_call){ &yk_formulas[YK_FORMULA_LAMB_STEP], n, o->part, bounds,
-						       NULL }, &first);
+						      NULL, o->call.skip }, &first);
 	if (!err)
 		step_take(s, 0, first);
 	return err;
@@ -286,7 +291,8 @@ static int lamb(struct step *s, const double *bounds)
 int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		   yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_lamb *given)
 {
-	struct yoke_lamb o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_lamb o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
+			       .skip = YOKE_NONE };
 	if (!options(&o, sizeof o, given, "lamb_step"))
 		return YOKE_EINVAL;
 	if (!(o.least >= 0 && o.most >= 0) || (o.most > 0 && o.most < o.least))
@@ -294,7 +300,7 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			       o.most);
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "lamb_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
-			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names);
+			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names, o.skip);
 	const double constant[] = { o.beta1, o.beta2, o.eps, o.weight_decay };
 	const double bounds[] = { o.least, o.most > 0 ? o.most : INFINITY };
 	if (!err && o.plain)
@@ -308,7 +314,7 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		  yoke_tensor *const *b, const struct yoke_sgd *given)
 {
 	static const char *const names[] = { "lr", "scale", "first" };
-	struct yoke_sgd o = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE };
+	struct yoke_sgd o = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE, .skip = YOKE_NONE };
 	if (!options(&o, sizeof o, given, "sgd_step"))
 		return YOKE_EINVAL;
 	const bool heavy = o.momentum != 0;
@@ -321,7 +327,7 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 		return yk_fail(YOKE_EINVAL, "sgd_step: momentum %g and %s list of buffers", o.momentum,
 			       b ? "a" : "no");
 	int err = step_enter(&s, "sgd_step", n, 2 + heavy, (yoke_tensor *const *const[]){ p, g, b }, 2 + heavy,
-			     (yoke_tensor *const[]){ o.lr, o.scale, o.first }, names);
+			     (yoke_tensor *const[]){ o.lr, o.scale, o.first }, names, o.skip);
 	const double constant[] = { o.weight_decay, o.momentum, o.dampening, o.nesterov != 0 };
 	return step_leave(&s, err ? err : step_map(&s, heavy ? YK_FORMULA_MOMENTUM : YK_FORMULA_SGD, constant));
 }
@@ -383,4 +389,42 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	}
 	leave(&o);
 	return yk_results(yk_results(err, n, to), 1, overflow);
+}
+
+// The squares of the norms of each tensor, times scale, one behind another in f32, and in `order` which
+// tensor each is of.
+static yk_id each_of(struct operands *o, uint32_t *order)
+{
+	struct yk_graph *g = &o->ctx->graph;
+	yk_id all = YK_NIL;
+	uint32_t n = 0;
+	while (all != YK_BAD && next(o, YK_FORMULA_SCALED_SQUARE, NULL)) {
+		yk_id x = yk_cast(g, yk_list_reduce(g, &o->call, YOKE_REDUCE_SUM, true), yoke_f32);
+		memcpy(order + n, o->pick, o->call.n * sizeof *order);
+		n += o->call.n;
+		all = all == YK_NIL ? x : yk_record(g, YK_CONCAT, 2, (yk_id[]){ all, x }, 1,
+						    &(union yoke_attr){ .i = 0 });
+	}
+	return all;
+}
+
+int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3])
+{
+	static const char *const name[] = { "scale" };
+	struct operands o;
+	yk_id out[3] = { YK_BAD, YK_BAD, YK_BAD };
+	int err = enter(&o, "scaler_check", n, 1, &g, 1, &scale, name);
+	if (!err) {
+		struct yk_graph *graph = &o.ctx->graph;
+		out[0] = each_of(&o, order);
+		yk_id sum = out[0] == YK_BAD ? out[0] : yk_reduce(graph, YK_SUM, out[0], YOKE_ALL, false);
+		out[1] = yk_un(graph, YK_SQRT, sum);
+		out[2] = yk_cast(graph, yk_un(graph, YK_NOT, yk_un(graph, YK_ISFINITE, sum)), yoke_f32);
+		err = out[1] == YK_BAD || out[2] == YK_BAD ? yk_error_last() : yk_recorded(o.ctx);
+	}
+	for (int i = 0; i < 3 && !err; i++)
+		if (!(to[i] = yk_handle_of(o.ctx, out[i])))
+			err = yk_error_last();
+	leave(&o);
+	return err;
 }

@@ -37,7 +37,7 @@ static double one_over(double n, double correction)
 
 static yoke_tensor *count_true(const char *call, yoke_tensor *x, unsigned axes, bool all)
 {
-	struct yk_rec r = yk_rec_begin_as(call, 0, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	yk_id v = r.in[0];
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
@@ -65,7 +65,7 @@ yoke_tensor *yoke_all(yoke_tensor *x, unsigned axes)
 
 yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi)
 {
-	struct yk_rec r = yk_rec_begin_with(2 | 4, 3, (yoke_tensor *[]){ x, lo, hi });
+	struct yk_rec r = yk_rec_begin_with(YK_MAX, 2 | 4, 3, (yoke_tensor *[]){ x, lo, hi });
 	yk_id v = r.in[0];
 	if (r.in[1] != YK_NIL)
 		v = yk_bin(r.g, YK_MAX, v, r.in[1]);
@@ -97,7 +97,7 @@ static yk_id var(struct yk_graph *g, yk_id x, unsigned axes, double correction)
 
 yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 0);
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
@@ -116,7 +116,7 @@ static yk_id centred(struct yk_graph *g, yk_id x)
 
 yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 2), d = centred(r.g, v);
 	if (d == YK_BAD)
 		return yk_rec_end(&r, d);
@@ -128,7 +128,7 @@ yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 
 yoke_tensor *yoke_corr(yoke_tensor *x)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 2), d = centred(r.g, v);
 	if (d == YK_BAD)
 		return yk_rec_end(&r, d);
@@ -183,7 +183,7 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 
 yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 0);
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
@@ -193,7 +193,7 @@ yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 
 yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 0);
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
@@ -272,7 +272,7 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 
 yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 {
-	struct yk_rec r = yk_rec_begin(1, &x);
+	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	yk_id v = real(&r, r.in[0], 1), y = YK_BAD, at;
 	int k = yk_rec_axis(&r, v, axis);
 	const struct yk_tensor *number;

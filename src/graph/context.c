@@ -170,6 +170,7 @@ void yoke_context_free(yoke_context *ctx)
 	while (ctx->scope) {
 		struct yk_scope *s = ctx->scope;
 		ctx->scope = s->parent;
+		free(s->former.keep);
 		yk_tensors_free(&s->handles, YK_END_CONTEXT);
 		free(s);
 	}
@@ -190,6 +191,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_sites_fini(&ctx->sites);
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
+	free(ctx->autocast.keep);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)
@@ -264,10 +266,11 @@ static int end_scope(struct yoke_context *ctx, uintptr_t serial)
 	yk_tensors_free(&s->handles, YK_END_SCOPE);
 	ctx->scope = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
+	int err = s->casts ? yk_autocast_end(ctx, &s->former) : 0;
 	free(s);
 	if (!ctx->scope && yk_history_is_long(ctx))
 		yk_history_collect(ctx);
-	return 0;
+	return err;
 }
 
 int yoke_scope_end(yoke_scope *s)

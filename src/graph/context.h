@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "device/device.h"
 #include "device/pool.h"
+#include "graph/autocast.h"
 #include "graph/handle.h"
 #include "graph/op.h"
 
@@ -97,6 +98,8 @@ struct yk_scope {
 	struct yk_scope *parent;
 	struct yk_tensor *handles;
 	uint32_t path;
+	bool casts;                // it set how operands are cast ..
+	struct yk_autocast former; // .. which was this before
 };
 
 // What a context does, told to whoever watches it.
@@ -131,6 +134,7 @@ struct yoke_context {
 	size_t collected;       // nodes of the graph when it was collected last
 	size_t run;             // eagerly: nodes of the graph that were launched
 	struct yk_scope *scope; // innermost, NULL: none
+	struct yk_autocast autocast;
 	struct yk_tensor *handles;    // that no scope owns
 	struct yk_tensor *free_slots; // for new ones
 	struct yk_arena names;        // of variables

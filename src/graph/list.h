@@ -15,6 +15,7 @@ struct yk_list_call {
 	const yk_id *in;
 	const double *constant;
 	const struct yoke_map *map; // the formula's, when it was made before, for these dtypes; or NULL
+	const yk_id *skip; // one number: where it is not 0, results keep what was in the list; NULL: none
 };
 // The first result of the first tensor; the others follow, list by list.
 int yk_list_map(struct yk_graph *, const struct yk_list_call *, yk_id *out);

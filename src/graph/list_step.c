@@ -26,7 +26,7 @@ static struct yoke_context *enter(const struct yk_list_step *s, struct yk_list_c
 		*in = NULL;
 		return ctx;
 	}
-	*c = (struct yk_list_call){ s->formula, (uint32_t)s->n, *in, s->constant, s->map };
+	*c = (struct yk_list_call){ s->formula, (uint32_t)s->n, *in, s->constant, s->map, NULL };
 	return ctx;
 }
 

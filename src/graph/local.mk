@@ -10,6 +10,8 @@ libyokecore_la_SOURCES += \
 	src/graph/api_nn.c \
 	src/graph/api_optim.c \
 	src/graph/api_stat.c \
+	src/graph/autocast.c \
+	src/graph/autocast.h \
 	src/graph/backward.c \
 	src/graph/context.c \
 	src/graph/context.h \
@@ -37,6 +39,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_list.c \
 	src/graph/rows_order.c \
 	src/graph/rows_rope.c \
+	src/graph/scaler.c \
 	src/graph/shape.c \
 	src/graph/shape.h \
 	src/graph/site.c \

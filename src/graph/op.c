@@ -5,17 +5,18 @@
 
 #include "graph/op.h"
 
-#define MAP(N, NAME, nin, more) [YK_##N] = { \
+#define MAP_CAST(N, NAME, nin, more, policy) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map, .grad = yk_grad_map }
+	.min_in = nin, .max_in = nin, .nout = 1, .cast = policy, .shape = yk_shape_map, .grad = yk_grad_map }
+#define MAP(N, NAME, nin, more) MAP_CAST(N, NAME, nin, more, YK_CAST_WIDEST)
 #define MAP0(N, NAME, nin, more) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_MAP, .map = YOKE_MAP_##N, .flags = YK_F_MAP | YK_F_STRIDED | (more), \
-	.min_in = nin, .max_in = nin, .nout = 1, .shape = yk_shape_map }
-#define REDUCE(N, NAME, KIND, rule) [YK_##N] = { \
+	.min_in = nin, .max_in = nin, .nout = 1, .cast = YK_CAST_WIDEST, .shape = yk_shape_map }
+#define REDUCE(N, NAME, KIND, policy, rule) [YK_##N] = { \
 	.name = NAME, .code = YOKE_OP_REDUCE, .map = YOKE_REDUCE_##KIND, .flags = YK_F_REDUCE, \
-	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_reduce, .grad = rule }
+	.min_in = 1, .max_in = 1, .nout = 1, .cast = policy, .shape = yk_shape_reduce, .grad = rule }
 #define SCAN(N, NAME, rule) [YK_##N] = { \
-	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, \
+	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, .cast = YK_CAST_F32, \
 	.shape = yk_shape_scan, .grad = rule, .decompose = yk_decompose_scan, \
 	.inplace = { { 0, 0 } }, .ninplace = 1 }
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
@@ -35,13 +36,15 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	MAP0(UNIFORM, "uniform", 1, YK_F_FLAT),
 	MAP0(NORMAL, "normal", 2, YK_F_FLOAT | YK_F_FLAT),
 	MAP(ADD, "add", 2, 0), MAP(SUB, "sub", 2, 0), MAP(MUL, "mul", 2, 0), MAP(DIV, "div", 2, 0),
-	MAP(POW, "pow", 2, YK_F_FLOAT), MAP(MIN, "min", 2, 0), MAP(MAX, "max", 2, 0),
+	MAP_CAST(POW, "pow", 2, YK_F_FLOAT, YK_CAST_F32), MAP(MIN, "min", 2, 0), MAP(MAX, "max", 2, 0),
 	MAP(MOD, "mod", 2, 0),
 	MAP(NEG, "neg", 1, 0), MAP(ABS, "abs", 1, 0), MAP0(SIGN, "sign", 1, YK_F_FLAT),
 	MAP0(FLOOR, "floor", 1, YK_F_FLAT), MAP0(ROUND, "round", 1, YK_F_FLAT),
 	MAP0(CEIL, "ceil", 1, YK_F_FLAT),
-	MAP(EXP, "exp", 1, YK_F_FLOAT), MAP(LOG, "log", 1, YK_F_FLOAT),
-	MAP(LOG1P, "log1p", 1, YK_F_FLOAT), MAP(EXPM1, "expm1", 1, YK_F_FLOAT),
+	MAP_CAST(EXP, "exp", 1, YK_F_FLOAT, YK_CAST_F32),
+	MAP_CAST(LOG, "log", 1, YK_F_FLOAT, YK_CAST_F32),
+	MAP_CAST(LOG1P, "log1p", 1, YK_F_FLOAT, YK_CAST_F32),
+	MAP_CAST(EXPM1, "expm1", 1, YK_F_FLOAT, YK_CAST_F32),
 	MAP(SQRT, "sqrt", 1, YK_F_FLOAT), MAP(RSQRT, "rsqrt", 1, YK_F_FLOAT),
 	MAP(RECIP, "recip", 1, YK_F_FLOAT), MAP(SQUARE, "square", 1, 0),
 	MAP(SIN, "sin", 1, YK_F_FLOAT), MAP(COS, "cos", 1, YK_F_FLOAT),
@@ -59,10 +62,12 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.flags = YK_F_MAP | YK_F_STRIDED | YK_F_BOOL, .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_map, .grad = yk_grad_cast },
 
-	REDUCE(SUM, "sum", SUM, yk_grad_sum), REDUCE(PROD, "prod", PROD, yk_grad_prod),
-	REDUCE(REDUCE_MAX, "reduce_max", MAX, yk_grad_extreme),
-	REDUCE(REDUCE_MIN, "reduce_min", MIN, yk_grad_extreme),
-	REDUCE(ARGMAX, "argmax", ARGMAX, NULL), REDUCE(ARGMIN, "argmin", ARGMIN, NULL),
+	REDUCE(SUM, "sum", SUM, YK_CAST_F32, yk_grad_sum),
+	REDUCE(PROD, "prod", PROD, YK_CAST_F32, yk_grad_prod),
+	REDUCE(REDUCE_MAX, "reduce_max", MAX, YK_CAST_F32, yk_grad_extreme),
+	REDUCE(REDUCE_MIN, "reduce_min", MIN, YK_CAST_F32, yk_grad_extreme),
+	REDUCE(ARGMAX, "argmax", ARGMAX, YK_CAST_NONE, NULL),
+	REDUCE(ARGMIN, "argmin", ARGMIN, YK_CAST_NONE, NULL),
 
 	SCAN(CUMSUM, "cumsum", yk_grad_cumsum), SCAN(CUMPROD, "cumprod", NULL),
 	// how many results it has says the program in its attributes: see yk_scanned
@@ -75,7 +80,7 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.max_in = 2, .nout = 1, .shape = yk_shape_take_along,
 		.grad = yk_grad_take_along },
 	[YK_SCATTER_ADD_ALONG] = { .name = "scatter_add_along",
-		.code = YOKE_OP_SCATTER_ADD_ALONG, .min_in = 3, .max_in = 3, .nout = 1,
+		.cast = YK_CAST_WIDEST, .code = YOKE_OP_SCATTER_ADD_ALONG, .min_in = 3, .max_in = 3, .nout = 1,
 		.shape = yk_shape_scatter_add_along, .grad = yk_grad_scatter_add_along,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_CHECK_FINITE] = { .name = "check_finite", .code = YOKE_OP_CHECK, .flags = YK_F_FLOAT,
@@ -83,7 +88,8 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.grad = yk_grad_contiguous, .inplace = { { 0, 0 } }, .ninplace = 1 },
 
 	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
-		.min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul, .grad = yk_grad_matmul },
+		.cast = YK_CAST_HALF, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul,
+		.grad = yk_grad_matmul },
 
 	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
 	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
@@ -97,14 +103,14 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_PAD] = { .name = "pad", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_pad, .grad = yk_grad_pad },
 	[YK_CONCAT] = { .name = "concat", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
-		.shape = yk_shape_concat, .grad = yk_grad_concat },
+		.cast = YK_CAST_WIDEST, .shape = yk_shape_concat, .grad = yk_grad_concat },
 	[YK_SLICE_UPDATE] = { .name = "slice_update", .code = YOKE_OP_MOVE, .min_in = 2, .max_in = 2,
-		.nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
+		.cast = YK_CAST_WIDEST, .nout = 1, .shape = yk_shape_slice_update, .grad = yk_grad_slice_update,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_GATHER] = { .name = "gather", .code = YOKE_OP_GATHER, .min_in = 2, .max_in = 2, .nout = 1,
 		.shape = yk_shape_gather, .grad = yk_grad_gather },
 	[YK_SCATTER_ADD] = { .name = "scatter_add", .code = YOKE_OP_SCATTER_ADD, .min_in = 3, .max_in = 3,
-		.nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
+		.cast = YK_CAST_WIDEST, .nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_TRANSFER] = { .name = "transfer", .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_same },
@@ -112,34 +118,37 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_SLICE_AT] = { .name = "slice_at", .code = YOKE_OP_SLICE_AT, .min_in = 1, .max_in = 9,
 		.nout = 1, .shape = yk_shape_slice_at, .grad = yk_grad_slice_at },
 	[YK_SLICE_UPDATE_AT] = { .name = "slice_update_at", .code = YOKE_OP_SLICE_UPDATE_AT,
-		.min_in = 2, .max_in = 10, .nout = 1, .shape = yk_shape_slice_update_at,
+		.cast = YK_CAST_WIDEST, .min_in = 2, .max_in = 10, .nout = 1, .shape = yk_shape_slice_update_at,
 		.grad = yk_grad_slice_update_at, .inplace = { { 0, 0 } }, .ninplace = 1 },
 	// not launched: see plan/order.c
 	[YK_BARRIER] = { .name = "barrier", .min_in = 1, .max_in = UINT32_MAX, .nout = 1, .lists_in = 1,
 		.lists_out = 1, .shape = yk_shape_barrier, .grad = yk_grad_barrier },
 
 	[YK_SOFTMAX] = { .name = "softmax", .code = YOKE_OP_SOFTMAX, .flags = YK_F_FLOAT,
-		.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_softmax, .grad = yk_grad_softmax,
+		.cast = YK_CAST_INSIDE, .min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_softmax,
+		.grad = yk_grad_softmax,
 		.decompose = yk_decompose_softmax, .inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_SOFTMAX_BACK] = { .name = "softmax_back", .code = YOKE_OP_SOFTMAX_BACK,
 		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_softmax_back,
 		.decompose = yk_decompose_softmax_back, .inplace = { { 1, 0 } }, .ninplace = 1 },
 	[YK_LAYER_NORM] = { .name = "layer_norm", .code = YOKE_OP_LAYER_NORM, .flags = YK_F_FLOAT,
-		.min_in = 3, .max_in = 3, .nout = 3, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.cast = YK_CAST_INSIDE, .min_in = 3, .max_in = 3, .nout = 3, .shape = yk_shape_norm,
+		.grad = yk_grad_norm,
 		.decompose = yk_decompose_layer_norm },
 	[YK_LAYER_NORM_BACK] = { .name = "layer_norm_back", .code = YOKE_OP_LAYER_NORM_BACK,
 		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 3,
 		.shape = yk_shape_norm_back, .decompose = yk_decompose_layer_norm_back,
 		.inplace = { { 4, 0 } }, .ninplace = 1 },
 	[YK_RMS_NORM] = { .name = "rms_norm", .code = YOKE_OP_RMS_NORM, .flags = YK_F_FLOAT,
-		.min_in = 2, .max_in = 2, .nout = 2, .shape = yk_shape_norm, .grad = yk_grad_norm,
+		.cast = YK_CAST_INSIDE, .min_in = 2, .max_in = 2, .nout = 2, .shape = yk_shape_norm,
+		.grad = yk_grad_norm,
 		.decompose = yk_decompose_rms_norm },
 	[YK_RMS_NORM_BACK] = { .name = "rms_norm_back", .code = YOKE_OP_RMS_NORM_BACK,
 		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 4, .max_in = 4, .nout = 2,
 		.shape = yk_shape_norm_back, .decompose = yk_decompose_rms_norm_back,
 		.inplace = { { 3, 0 } }, .ninplace = 1 },
 	[YK_CROSS_ENTROPY] = { .name = "cross_entropy", .code = YOKE_OP_CROSS_ENTROPY,
-		.flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
+		.cast = YK_CAST_INSIDE, .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 2,
 		.shape = yk_shape_cross_entropy, .grad = yk_grad_cross_entropy,
 		.decompose = yk_decompose_cross_entropy },
 	[YK_CROSS_ENTROPY_BACK] = { .name = "cross_entropy_back", .code = YOKE_OP_CROSS_ENTROPY_BACK,
@@ -147,7 +156,7 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.shape = yk_shape_cross_entropy_back, .decompose = yk_decompose_cross_entropy_back,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
 	[YK_ATTENTION] = { .name = "attention", .code = YOKE_OP_ATTENTION, .flags = YK_F_FLOAT,
-		.min_in = 7, .max_in = 7, .nout = 2, .shape = yk_shape_attention,
+		.cast = YK_CAST_HALF, .min_in = 7, .max_in = 7, .nout = 2, .shape = yk_shape_attention,
 		.grad = yk_grad_attention, .decompose = yk_decompose_attention },
 	[YK_ATTENTION_BACK] = { .name = "attention_back", .code = YOKE_OP_ATTENTION_BACK,
 		.flags = YK_F_FLOAT | YK_F_STRIDED, .min_in = 10, .max_in = 10, .nout = 3,
@@ -163,6 +172,6 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.max_in = 255, .nout = 1, .shape = yk_shape_list_reduce,
 		.decompose = yk_decompose_list_reduce },
 	[YK_ROPE] = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .min_in = 3,
-		.max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
+		.cast = YK_CAST_INSIDE, .max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
 		.decompose = yk_decompose_rope, .inplace = { { 0, 0 } }, .ninplace = 1 },
 };

@@ -21,6 +21,16 @@ enum yk_op_flag {
 	YK_F_BITS = 1024    // no floating-point operands
 };
 
+// What mixed precision casts the floating-point operands of an op to.  Nothing is made of f64.
+enum yk_cast_policy {
+	YK_CAST_NONE,   // they stay as they are
+	YK_CAST_HALF,   // contractions: the first YK_CAST_FACTORS of them to half
+	YK_CAST_F32,
+	YK_CAST_WIDEST, // maps, and what puts values beside each other: the dtype that holds all of them
+	YK_CAST_INSIDE  // kernels take half and compute in f32: the first stays, others may be f32 beside it
+};
+enum { YK_CAST_FACTORS = 3 }; // behind them is attention's mask
+
 // Which operands a result may overwrite, element by element.
 struct yk_inplace {
 	uint8_t in, out; // operand and result; lists count as one
@@ -34,6 +44,7 @@ struct yk_op_row {
 	uint32_t min_in, max_in; // operands; lists count as one
 	uint8_t nout;
 	uint8_t lists_in, lists_out; // leading operands and results that are lists
+	uint8_t cast;                // enum yk_cast_policy
 	// Sets dtype, rank and dims of each result (nout, lists in full).  Errors are recorded.
 	int (*shape)(struct yk_graph *, const struct yk_call *, struct yk_value *out);
 	// Sets the cotangent of each floating-point operand in gin, given those of the results (YK_NIL:

@@ -35,39 +35,48 @@ static struct yoke_context *context_of(const char *call, int n, yoke_tensor *con
 
 // From inside the context, which frees nothing any more for other threads: the tensors, NULL for NULL and
 // YOKE_NONE, and the dtype that numbers among them take.  False, with an error: one is gone.
-static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h, int *dtype)
+static bool look_up(const char *call, int n, yoke_tensor *const *t, struct yk_tensor **h, int *dtype,
+		    uint8_t *want)
 {
 	int found = 0;
 	for (int i = 0; i < n; i++) {
 		h[i] = NULL;
+		want[i] = 0;
 		if (!t[i] || t[i] == YOKE_NONE)
 			continue;
 		if (!(h[i] = yk_tensor(t[i], call)))
 			return false;
 		if (!found || found == yoke_bool)
 			found = h[i]->dtype ? h[i]->dtype : found;
+		want[i] = h[i]->dtype;
 	}
 	*dtype = found ? found : yoke_f32;
 	return true;
 }
 
-struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t)
+struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
 {
 	struct yk_rec r;
 	struct yk_tensor *h[MOST];
-	int dtype;
+	int dtype, number = 0;
+	uint8_t want[MOST];
 	struct yoke_context *ctx = context_of(call, n, t);
 	if (!ctx || yk_enter(ctx) < 0)
 		return nothing();
-	if (!look_up(call, n, t, h, &dtype)) {
+	if (!look_up(call, n, t, h, &dtype, want)) {
 		yk_leave(ctx);
 		return nothing();
 	}
 	r.ctx = ctx;
 	r.g = &ctx->graph;
 	r.g->call = call;
+	if (ctx->autocast.dtype)
+		number = yk_autocast_want(ctx, op, n, want);
+	dtype = number ? number : dtype;
 	for (int i = 0; i < n; i++) {
 		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
+		if (h[i] && want[i])
+			r.in[i] = yk_cast(r.g, r.in[i], want[i]);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;
 		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);

@@ -22,9 +22,11 @@ struct yk_rec {
 // n at most 8.  Literals and scalars take the dtype of the first operand that has one, bool only where no
 // other has (select's condition), else f32.
 // YOKE_NONE is an error but for operand i with bit i of `optional`, which is YK_NIL then.
-// Errors name the call: the public function without yoke_.  begin and begin_with stand in it itself.
-struct yk_rec yk_rec_begin_as(const char *call, unsigned optional, int n, yoke_tensor *const *t);
-#define yk_rec_begin(...) yk_rec_begin_as(yk_call_of(__func__), 0, __VA_ARGS__)
+// Errors name the call: the public function without yoke_.  begin, begin_op and begin_with stand in it itself.
+// Mixed precision casts operands as the row of `op` says, also for what is made of several ops; YK_LEAF: not.
+struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t);
+#define yk_rec_begin(...) yk_rec_begin_as(yk_call_of(__func__), YK_LEAF, 0, __VA_ARGS__)
+#define yk_rec_begin_op(op, ...) yk_rec_begin_as(yk_call_of(__func__), op, 0, __VA_ARGS__)
 #define yk_rec_begin_with(...) yk_rec_begin_as(yk_call_of(__func__), __VA_ARGS__)
 static inline const char *yk_call_of(const char *function)
 {
@@ -51,5 +53,8 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
 // Results are NULL after an error, so that what is recorded with them hands it on.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
+// Of gradients times scale, all f32: the square of each one's norm [n], in `order` which it is of; the norm of all
+// []; and is that one infinite or NaN, 0 or 1 [].
+int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3]);
 
 #endif

@@ -22,6 +22,16 @@ static int dtype_of(const struct yk_graph *g, const struct yk_list_call *c, int 
 	return dtype;
 }
 
+// A number in the arithmetic's dtype, of rank 0 unless there is one a tensor.
+static int add_number(struct yk_graph *g, yk_id x, int dtype, yk_id *to)
+{
+	x = yk_cast(g, x, dtype);
+	if (x != YK_BAD && g->value[x].rank != 1)
+		x = yk_reshape(g, x, 0, NULL);
+	*to = x;
+	return x == YK_BAD ? YOKE_EINVAL : 0;
+}
+
 static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int kind, int each,
 		  yk_id *out)
 {
@@ -32,7 +42,7 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 	struct yk_listed l;
 	struct yk_call call = { .op = (uint16_t)op, .list = c->n, .nin = in_lists,
 				.nattr = YK_LISTED, .attr = attr };
-	yk_id *in = malloc((in_lists + numbers) * sizeof *in);
+	yk_id *in = malloc((in_lists + numbers + 1) * sizeof *in);
 	if (!in)
 		return yk_op_fail(g, op, YOKE_ENOMEM, "no memory for %u operands", in_lists + numbers);
 	memcpy(in, c->in, in_lists * sizeof *in);
@@ -44,17 +54,18 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 		dtypes[(uint32_t)lists + k] = 0;
 		if (x == YK_NIL)
 			continue;
-		x = yk_cast(g, x, dtype);
-		if (x != YK_BAD && g->value[x].rank != 1)
-			x = yk_reshape(g, x, 0, NULL);
-		err = x == YK_BAD ? YOKE_EINVAL : 0;
+		err = add_number(g, x, dtype, &in[call.nin++]);
 		dtypes[(uint32_t)lists + k] = (uint8_t)dtype;
-		in[call.nin++] = x;
 	}
+	if (c->skip && !err)
+		err = add_number(g, *c->skip, dtype, &in[call.nin++]);
 	memset(&l, 0, sizeof l); // attributes are compared as bytes
 	if (c->map)
 		l.map = *c->map;
-	else if (!err && (err = yk_formula_map(c->formula, dtype, dtypes, c->constant, &l.map)) < 0)
+	else if (!err)
+		err = (c->skip ? yk_formula_map_skipped : yk_formula_map)(c->formula, dtype, dtypes,
+									  c->constant, &l.map);
+	if (err < 0 && !yoke_error_code())
 		yk_op_fail(g, op, err, "%s makes no map program", c->formula->name);
 	l.lists = lists;
 	l.kind = kind;

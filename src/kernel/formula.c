@@ -27,6 +27,8 @@ struct name {
 	uint8_t dtype;
 	uint16_t place; // among the program's inputs
 	struct value value;
+	bool read;        // what was in the input is ..
+	struct value old; // .. this
 };
 
 struct compiler {
@@ -173,8 +175,22 @@ static struct value read_name(struct compiler *c, struct name *name)
 		name->input = false;
 		name->value = append(c, YOKE_MAP_INPUT, name->dtype, name->place, 0, 0);
 		name->value.insn = insn_of(c, name->value, c->dtype);
+		name->old = name->value;
+		name->read = true;
 	}
 	return name->value;
+}
+
+// What a list had before the formula, whether that asked for it or not.
+static struct value read_old(struct compiler *c, struct name *name)
+{
+	if (!name->read) {
+		const struct value now = name->value;
+		name->input = true;
+		read_name(c, name);
+		name->value = now;
+	}
+	return name->old;
 }
 
 static struct value call(struct compiler *c, const char *text, size_t n)
@@ -305,7 +321,18 @@ static void assignment(struct compiler *c)
 		bad(c, YOKE_EINVAL);
 }
 
-int yk_formula_map(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value,
+// Is the number skip other than 0?  bool.
+static struct value skipped(struct compiler *c)
+{
+	struct name *name = find(c, "skip", 4); // there, unless there are too many names
+
+	if (c->err)
+		return known(0);
+	const uint16_t skip = insn(c, read_name(c, name)), zero = insn(c, known(0));
+	return append(c, YOKE_MAP_NE, yoke_bool, skip, zero, 0);
+}
+
+static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value, bool skip,
 		   struct yoke_map *to)
 {
 	struct compiler c = { .map = to, .dtype = dtype, .at = f->text };
@@ -317,16 +344,36 @@ int yk_formula_map(const struct yk_formula *f, int dtype, const uint8_t *in, con
 	to->size = sizeof *to;
 	add_inputs(&c, f->lists, in);
 	add_inputs(&c, f->numbers, in + lists);
+	if (skip)
+		add_inputs(&c, "skip", &(uint8_t){ (uint8_t)dtype });
 	for (names = f->constants; (n = next_name(&names)); names += n)
 		add_name(&c, names, n)->value = known(*value++);
 	for (blanks(&c); *c.at && !c.err; blanks(&c))
 		assignment(&c);
+	const struct value keep = skip ? skipped(&c) : known(0);
 	for (names = f->results; (n = next_name(&names)) && !c.err; names += n) {
 		struct name *name = find(&c, names, n);
 		if (!name || to->nout == YOKE_MAP_MAX_OUTPUTS)
 			return name ? YOKE_EUNSUPPORTED : YOKE_EINVAL;
 		const bool list = name - c.name < lists;
-		to->out[to->nout++] = insn_of(&c, read_name(&c, name), list ? name->dtype : dtype);
+		struct value v = read_name(&c, name);
+		if (skip && list) {
+			const uint16_t made = insn(&c, v), old = insn(&c, read_old(&c, name));
+			v = append(&c, YOKE_MAP_SELECT, dtype, keep.insn, old, made);
+		}
+		to->out[to->nout++] = insn_of(&c, v, list ? name->dtype : dtype);
 	}
 	return c.err ? c.err : to->nin > YOKE_MAP_MAX_INPUTS ? YOKE_EUNSUPPORTED : 0;
+}
+
+int yk_formula_map(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value,
+		   struct yoke_map *to)
+{
+	return compile(f, dtype, in, value, false, to);
+}
+
+int yk_formula_map_skipped(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value,
+			   struct yoke_map *to)
+{
+	return compile(f, dtype, in, value, true, to);
 }

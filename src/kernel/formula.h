@@ -24,6 +24,10 @@ int yk_formula_count(const char *names);
 // absent, which counts as 1 and is no input.  EUNSUPPORTED: it is too long; EINVAL: it has no meaning.
 int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 		   struct yoke_map *to);
+// The same with one input more behind all others, the number skip, of dtype: where it is not 0, results of a
+// list's name are that list's elements as they were, with the same bits, whatever the formula makes of them.
+int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
+			   struct yoke_map *to);
 
 // Texts that formulas share.  Adam's moments, of Kingma and Ba 2015, and its denominator
 #define YK_TEXT_FIRST "m = beta1 * m + (1 - beta1) * g;"
@@ -44,7 +48,8 @@ int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, cons
 // By number: formulas of steps, and what stands around them.
 enum yk_formula_id {
 	YK_FORMULA_ADAMW, YK_FORMULA_LAMB, YK_FORMULA_LAMB_STEP, YK_FORMULA_LAMB_PLAIN,
-	YK_FORMULA_SGD, YK_FORMULA_MOMENTUM, YK_FORMULA_SCALE, YK_FORMULA_SQUARE, YK_FORMULA_FINITE,
+	YK_FORMULA_SGD, YK_FORMULA_MOMENTUM, YK_FORMULA_SCALE, YK_FORMULA_SQUARE, YK_FORMULA_SCALED_SQUARE,
+	YK_FORMULA_FINITE,
 	YK_FORMULAS
 };
 extern const struct yk_formula yk_formulas[YK_FORMULAS];

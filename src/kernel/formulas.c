@@ -26,6 +26,7 @@ const struct yk_formula yk_formulas[YK_FORMULAS] = {
 		YK_TEXT_MOMENTUM },
 	[YK_FORMULA_SCALE] = { "scale", "g", "scale", "", "y", "y = g * scale;" },
 	[YK_FORMULA_SQUARE] = { "square", "x", "", "", "y", "y = x * x;" },
+	[YK_FORMULA_SCALED_SQUARE] = { "scaled_square", "x", "scale", "", "y", "x = x * scale; y = x * x;" },
 	// 0, or NaN
 	[YK_FORMULA_FINITE] = { "finite", "x", "", "", "y", "y = x - x;" },
 };

@@ -6,6 +6,7 @@
 //     h = h + proj(attention(qkv(norm(h))));  h = h + down(gelu(up(norm(h))))    `layers` times
 //     logits = norm(h) wte'                                     [B,T,V]
 //
+// Scopes are "embed", "layer0/attn" and "layer0/mlp" with "norm" in them, "norm", "head".
 // Linear weights are [out,in].  Dropped are shares of the embedding, of attention weights and of what
 // each half of a block adds.
 #include "config.h"
@@ -102,12 +103,20 @@ static yoke_tensor *cached(const struct yk_network_cache *c, int64_t layer, yoke
 	return yoke_attention_keys(q, keys, values, c->seen, YOKE_NONE, 1, 0, 0);
 }
 
+static yoke_tensor *normed(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
+{
+	yoke_scope *s = yoke_scope_begin("norm");
+	yoke_tensor *y = yoke_lift(yoke_layer_norm(x, w, b, NORM_EPS));
+	yoke_scope_end(s);
+	return y;
+}
+
 // x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of earlier tokens are
 static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
 			      const struct yk_network_cache *cache, yoke_tensor *x, double dropout)
 {
 	yoke_tensor *const *l = layer_of(n, layer);
-	yoke_tensor *h = yoke_layer_norm(x, l[NORM1_W], l[NORM1_B], NORM_EPS);
+	yoke_tensor *h = normed(x, l[NORM1_W], l[NORM1_B]);
 	yoke_tensor *qkv = yoke_linear(h, l[QKV_W], l[QKV_B]);
 	yoke_tensor *q = heads(n, qkv, 0), *k = heads(n, qkv, 1), *v = heads(n, qkv, 2);
 	yoke_tensor *y = cache ? cached(cache, layer, q, k, v) :
@@ -119,7 +128,7 @@ static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
 // x [B,T,E] -> [B,T,E]
 static yoke_tensor *perceptron(yoke_tensor *const *l, yoke_tensor *x)
 {
-	yoke_tensor *h = yoke_layer_norm(x, l[NORM2_W], l[NORM2_B], NORM_EPS);
+	yoke_tensor *h = normed(x, l[NORM2_W], l[NORM2_B]);
 	h = yoke_gelu_tanh(yoke_linear(h, l[UP_W], l[UP_B]));
 	return yoke_linear(h, l[DOWN_W], l[DOWN_B]);
 }
@@ -143,11 +152,13 @@ static yoke_tensor *blocks(const struct yk_network *n, const struct yk_network_c
 			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
 {
 	yoke_tensor *const *last = layer_of(n, n->shape.layers);
-	yoke_tensor *x = yoke_add(yoke_embedding(n->params.var[WTE], ids), wpe);
+	yoke_scope *s = yoke_scope_begin("embed");
+	yoke_tensor *x = yoke_lift(yoke_add(yoke_embedding(n->params.var[WTE], ids), wpe));
+	yoke_scope_end(s);
 	x = yoke_dropout(x, dropout);
 	for (int64_t i = 0; i < 2 * n->shape.layers; i++)
 		x = yoke_add(x, half(n, i / 2, i % 2 == 0, cache, x, dropout));
-	return yoke_layer_norm(x, last[0], last[1], NORM_EPS);
+	return normed(x, last[0], last[1]);
 }
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
@@ -161,7 +172,10 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 {
-	return yoke_linear(hidden, n->params.var[WTE], YOKE_NONE);
+	yoke_scope *s = yoke_scope_begin("head");
+	yoke_tensor *y = yoke_lift(yoke_linear(hidden, n->params.var[WTE], YOKE_NONE));
+	yoke_scope_end(s);
+	return y;
 }
 
 // ---- one token after another ----

@@ -6,7 +6,8 @@
 //     h = relu(layer(x)), `layers` times           [B,T,4E]
 //     logits = out(h)                              [B,T,V]
 //
-// Linear weights are [out,in].  Dropped are shares of the embedding and of each hidden layer.
+// Scopes are "layer0", .. and "head".  Linear weights are [out,in].  Dropped are shares of the embedding and of
+// each hidden layer.
 #include "config.h"
 
 #include <inttypes.h>
@@ -88,7 +89,10 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
 	yoke_tensor *const *out = n->params.var + LAYERS + 2 * n->shape.layers;
-	return yoke_linear(x, out[0], out[1]);
+	yoke_scope *s = yoke_scope_begin("head");
+	yoke_tensor *y = yoke_lift(yoke_linear(x, out[0], out[1]));
+	yoke_scope_end(s);
+	return y;
 }
 
 // The embeddings of the last tokens: [B,n-1,E].

@@ -3,7 +3,8 @@
 // computes them, from what it reads anyway.
 //
 // A value is cloned for all groups that read it outside its own, or for none; so what is cloned is never in
-// memory.  No group gets a new input, so nothing lives longer than without this.
+// memory.  No group gets a new input, so nothing lives longer than without this; but for a half that was cast up,
+// which takes the place of the f32 in memory and in those who read that: half of the bytes for as long.
 
 #include "config.h"
 
@@ -26,6 +27,7 @@ struct trial { // of one value
 	uint32_t readers;
 	uint32_t all[READERS][YOKE_MAP_MAX_INSNS]; // their members, when it is cloned for them
 	uint32_t n[READERS];
+	bool widened; // a half takes the value's place in memory
 };
 
 // Of one element, in additions.
@@ -98,6 +100,17 @@ static bool is_stored(const struct yk_work *w, yk_id v)
 	return false;
 }
 
+// Is the node a cast of this half, which its own group computes, to something wider?
+static bool widens(const struct yk_work *w, uint32_t node, yk_id half)
+{
+	const struct yk_graph *g = &w->g;
+	const struct yk_node *n = &g->node[node];
+	const struct yk_value *from = &g->value[half], *to = &g->value[n->out];
+	return n->op == YK_CAST && yk_is_float(from->dtype) && yk_is_float(to->dtype) &&
+	       yoke_dtype_size(from->dtype) < yoke_dtype_size(to->dtype) && yk_same_shape(from, to) &&
+	       w->node[from->node].group == w->node[node].group;
+}
+
 // The members of reader r, and behind them what has to be cloned for it to have `node`; false when that is
 // too much.
 static bool gather(struct trial *t, uint32_t r, uint32_t node)
@@ -127,6 +140,10 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 			if (yk_is_number(w, p->base) || stands_for(w, all, n, maker) != YK_NIL ||
 			    reads(w, q, p->base))
 				continue;
+			if (i == q->n && widens(w, node, p->base)) {
+				t->widened = true;
+				continue;
+			}
 			if (n == YOKE_MAP_MAX_INSNS || is_stored(w, p->base) ||
 			    !(yk_op_row(g->node[maker].op)->flags & YK_F_MAP))
 				return false;
@@ -211,12 +228,12 @@ static int clone_all(struct trial *t, uint32_t r)
 	return err;
 }
 
-// Does the reader's device take it so?  1, 0, or an error.
-static int is_taken(struct trial *t, uint32_t r)
+// Does the group's device take it with these members?  1, 0, or an error.
+static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uint32_t n)
 {
-	const struct yk_node *at = &t->w->g.node[t->w->group[t->reader[r]].at];
+	const struct yk_node *at = &t->w->g.node[t->w->group[group].at];
 	struct yk_device *d = yk_work_device(t->w, at->slot);
-	int err = yk_build_group(t->w, t->all[r], t->n[r], &t->built);
+	int err = yk_build_group(t->w, member, n, &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;
 	return yk_selftest_can(d, &t->built.op) != 0;
@@ -254,6 +271,7 @@ static int attempt(struct trial *t, uint32_t node)
 	struct yk_work *w = t->w;
 	uint32_t home = w->node[node].group;
 	int good = 1, err = 0;
+	t->widened = false;
 	if (!find_readers(t, w->g.node[node].out))
 		return 0;
 	for (uint32_t r = 0; r < t->readers; r++)
@@ -263,7 +281,9 @@ static int attempt(struct trial *t, uint32_t node)
 	for (uint32_t r = 0; r < t->readers && !err; r++)
 		err = clone_all(t, r);
 	for (uint32_t r = 0; r < t->readers && good > 0 && !err; r++)
-		good = is_taken(t, r);
+		good = is_taken(t, t->reader[r], t->all[r], t->n[r]);
+	if (t->widened && !err && good > 0) // it stores another value
+		good = is_taken(t, home, w->group[home].member, w->group[home].n);
 	if (err || good < 0)
 		return err ? err : good;
 	if (!good) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke info: the devices of every backend, what became of each plugin file, and the
-// settings.
+// settings; and what the chosen device computes in each dtype.
 // Both forms print one JSON object that is gathered first; the text is made of it.
 #include "config.h"
 
@@ -13,9 +13,11 @@
 #include "base/json.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "conform/case.h"
 #include "device/facts.h"
 #include "tool/table.h"
 #include "tool/tool.h"
+#include "train/capable.h"
 
 static const char *const type_names[] = {
 	[YK_BOOL] = "bool",
@@ -49,7 +51,48 @@ static void gather_setting(struct yk_param *p, void *list)
 			       origins[p->origin], "help", p->help));
 }
 
+#define DTYPE_NAME(name, number, bytes) #name,
+static const char *const dtype_names[] = { YOKE_DTYPES(DTYPE_NAME) };
+enum { DTYPES = sizeof dtype_names / sizeof *dtype_names };
+
+// How the chosen device computes each op in each dtype.  NULL: there is none, or it was not asked for and
+// would take the time of a compiler.
+static json_t *gather_dtypes(bool asked)
+{
+	struct yk_device *d = yk_device_choose(NULL);
+	json_t *list;
+
+	yoke_error_clear(); // said as the choice
+	if (!d || (!asked && d != yk_device_cpu()))
+		return NULL;
+	list = json_array();
+	for (const struct yk_case_row *row = yk_case_rows; row->name; row++) {
+		if (row->code == YOKE_OP_SOURCE) // is the application's
+			continue;
+		json_t *o = json_pack("{s:s}", "op", row->name);
+		for (int k = 0; o && k < DTYPES; k++)
+			json_object_set_new(o, dtype_names[k],
+					    json_string(yk_capable_name(yk_capable(d, row->code, k + 1))));
+		append(list, o);
+	}
+	return list;
+}
+
 // ---- printing ----
+
+static void print_dtypes(const json_t *list)
+{
+	const char *keys[DTYPES + 1] = { "op" };
+
+	for (int k = 0; k < DTYPES; k++)
+		keys[k + 1] = dtype_names[k];
+	if (!list) {
+		printf("\n`yoke info --dtypes` tests what the chosen device computes in each dtype\n");
+		return;
+	}
+	printf("\nwhat the chosen device computes, by a test of each\n");
+	yk_table(list, "  ", DTYPES + 1, keys, keys);
+}
 
 static void print_env(const json_t *o)
 {
@@ -94,9 +137,10 @@ static void print_info(const json_t *o)
 		yk_table(list, "", 2, keys, keys);
 	else
 		printf("  no file found\n");
+	print_dtypes(json_object_get(o, "dtypes"));
 }
 
-static json_t *gather(bool env)
+static json_t *gather(bool env, bool dtypes, bool json)
 {
 	char abi[32];
 	json_t *o, *settings;
@@ -115,25 +159,30 @@ static json_t *gather(bool env)
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
+	json_t *list = dtypes || !json ? gather_dtypes(dtypes) : NULL;
+	if (list)
+		json_object_set_new(o, "dtypes", list);
 	return o;
 }
 
 int yk_cmd_info(int argc, char **argv)
 {
-	bool env = false, json = false;
+	bool env = false, json = false, dtypes = false;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--env"))
 			env = true;
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
+		else if (!strcmp(argv[i], "--dtypes"))
+			dtypes = true;
 		else
 			return yk_usage(
 				"info",
-				"unknown argument '%s'; there are --env and --json",
+				"unknown argument '%s'; there are --env, --dtypes and --json",
 				argv[i]);
 	}
-	json_t *o = gather(env);
+	json_t *o = gather(env, dtypes, json);
 	if (!o) {
 		yk_fail(YOKE_ENOMEM, "out of memory");
 		return yk_failed("info");

@@ -28,8 +28,10 @@
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
-	"  --env    settings: type, default, value, origin, help\n" \
-	"  --json   the same for programs\n"
+	"  --env     settings: type, default, value, origin, help\n" \
+	"  --dtypes  tests what the chosen device computes in each dtype, also where that takes a compiler, and in\n" \
+	"            JSON\n" \
+	"  --json    the same for programs\n"
 #define DOCTOR_MORE \
 	"Folders and plugins, OpenCL's loader and drivers, each met in a process of its " \
 	"own, device\n" \
@@ -68,6 +70,12 @@
 	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
 	"  --without LIST    implementations to leave out then\n"
 
+#define VALIDATE_MORE \
+	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
+	"first gradients by layer, memory, speed, overflows.  Fails where mixed precision is not as good.\n" \
+	"Without precision= it is bf16-mixed.\n" \
+	"  --json   the same for programs\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -78,7 +86,7 @@ const struct yk_command yk_commands[] = {
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
-	{ "info", "[--env] [--json]", "devices, plugins and threads; settings",
+	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
@@ -89,6 +97,8 @@ const struct yk_command yk_commands[] = {
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
+	{ "validate", "precision [config.env] [key=value ..] [--json]",
+	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },

@@ -53,7 +53,14 @@
 	  "as make a step fit") \
 	X(offload, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
 	  "optimizer: its state lies in the host's memory, and the update is made there") \
-	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32", "arithmetic") \
+	X(precision, CHOICE, YK_T, "fp32", 0, 0, "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
+	  "mixed: products in that half, weights and sums in f32; 16-mixed is fp16-mixed") \
+	X(keep_f32, STRING, YK_T, "", 0, 0, NULL, \
+	  "of mixed precision: scopes that stay in f32, as in norm*,head") \
+	X(allow_emulated, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: mixed precision also where the device converts its products to f32") \
+	X(loss_scale, REAL, YK_T, "65536", 1, 8388608, NULL, \
+	  "of fp16-mixed, at the first step; then it adapts") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
 	  "share of the text, at its end, for validation; 0: none") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, \

@@ -3,6 +3,10 @@
 libyokecore_la_SOURCES += \
 	src/train/advice.c \
 	src/train/advice.h \
+	src/train/capable.c \
+	src/train/capable.h \
+	src/train/compare.c \
+	src/train/compare.h \
 	src/train/conf.c \
 	src/train/conf.h \
 	src/train/generate.c \
@@ -16,6 +20,8 @@ libyokecore_la_SOURCES += \
 	src/train/outname.c \
 	src/train/outname.h \
 	src/train/plot.c \
+	src/train/precision.c \
+	src/train/precision.h \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \

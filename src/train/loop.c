@@ -65,15 +65,23 @@ static int log_step(struct yk_run *r)
 		.step = t->step,
 		.tokens = t->step * t->batch * t->accumulate * t->context,
 		.loss = record.loss,
-		.lr = yk_schedule_lr(&t->schedule, t->step),
+		.lr = t->lr,
 		.grad_norm = record.grad_norm,
 		.tokens_per_s =
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 	};
+	if (t->scaler) {
+		struct yoke_scaler_stats s = { .size = sizeof s };
+		yoke_scaler_stats(t->scaler, &s);
+		m.scale = s.scale;
+		m.skipped = t->skipped;
+		m.overflow = !t->overflowed ? NULL : *s.name ? s.name : "all together";
+	}
 	r->logged = t->step;
 	r->busy = 0;
-	r->state.loss = m.loss;
+	if (isfinite(m.loss))
+		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
 	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
 	return yk_progress_logged(&r->progress, &m);

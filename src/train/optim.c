@@ -184,6 +184,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, stru
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
 	settings_of(c, settings, sizeof settings);
+	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
 	if (e == 0)
@@ -209,13 +210,17 @@ void yk_optim_free(struct yk_optim *o)
 	free(o);
 }
 
-int yk_optim_step(struct yk_optim *o, int64_t t, double lr, yoke_tensor *const *g,
+int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, double lr, yoke_tensor *const *g,
 		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm)
 {
+	const int n = yk_optim_parameters(o->rule);
 	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = &lr,
-			       .loss = loss, .arg = arg, .norm = norm };
+			       .loss = loss, .arg = arg, .norm = scaler ? NULL : norm };
 	yk_optim_at(o->rule, t - 1);
-	return yoke_optim_step(o->rule, yk_optim_parameters(o->rule), g, &s);
+	int e = scaler ? yoke_scaler_check(scaler, n, o->p, g, norm, &s.skip) : 0;
+	if (scaler)
+		s.scale = yoke_scaler_inverse(scaler);
+	return e < 0 ? e : yoke_optim_step(o->rule, n, g, &s);
 }
 
 const struct yk_parameters *yk_optim_states(const struct yk_optim *o)

@@ -11,6 +11,7 @@
 
 struct yk_optim {
 	yoke_optim *rule;
+	yoke_tensor *const *p; // the parameters
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 
@@ -30,7 +31,8 @@ void yk_optim_free(struct yk_optim *); // NULL is fine
 // Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  *norm gets the
 // 2-norm of all gradients before clipping, f32 [], owned by the innermost scope.
 // loss: for restart=function, as in struct yoke_step.
-int yk_optim_step(struct yk_optim *, int64_t t, double lr, yoke_tensor *const *g,
+// scaler: g are of its scaled loss, and it decides whether the step is skipped; NULL: they are not.
+int yk_optim_step(struct yk_optim *, yoke_scaler *scaler, int64_t t, double lr, yoke_tensor *const *g,
 		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm);
 const struct yk_parameters *yk_optim_states(const struct yk_optim *);
 

@@ -153,7 +153,12 @@ static void print_state(const struct yk_progress *p, int64_t step, char *to, siz
 		print_time(eta, sizeof eta, spent / done * (double)(p->steps - step));
 	double rate = m->tokens_per_s, mib = (double)m->peak_bytes / (1 << 20);
 	bool thousands = rate >= 1e4;
-	snprintf(to, cap, "loss %.4f  %.*f%s tokens/s  %.*f MiB  ETA %s", m->loss,
+	int n = snprintf(to, cap, "loss %.4f  ", m->loss);
+	if (m->scale > 0)
+		n += snprintf(to + n, cap - (size_t)n, "%s%.80s%sscale %g, %" PRId64 " skipped  ",
+			      m->overflow ? "overflow in " : "", m->overflow ? m->overflow : "",
+			      m->overflow ? "  " : "", m->scale, m->skipped);
+	snprintf(to + n, cap - (size_t)n, "%.*f%s tokens/s  %.*f MiB  ETA %s",
 		 thousands && rate < 1e5, thousands ? rate / 1e3 : rate,
 		 thousands ? "k" : "", mib < 100, mib, eta);
 }
@@ -186,7 +191,7 @@ static void draw(struct yk_progress *p, int64_t n, int64_t of, const char *state
 
 static void draw_step(struct yk_progress *p, int64_t step)
 {
-	char state[128];
+	char state[256];
 	print_state(p, step, state, sizeof state);
 	draw(p, step, p->steps, state);
 }
@@ -219,17 +224,22 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		if (m->step == p->steps || yk_seconds() - p->drew >= REDRAW)
 			draw_step(p, m->step);
 	} else if (p->lines) {
-		char state[128];
+		char state[256];
 		print_state(p, m->step, state, sizeof state);
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
 			state);
 	}
-	return metrics_line(p, json_pack("{s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step",
-					 (json_int_t)m->step, "loss", m->loss, "lr",
-					 m->lr, "grad_norm", m->grad_norm, "tokens_per_s",
-					 m->tokens_per_s, "peak_bytes",
-					 (json_int_t)m->peak_bytes, "tokens",
-					 (json_int_t)m->tokens));
+	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:I}", "step",
+				 (json_int_t)m->step, "loss", json_real(m->loss), "lr",
+				 m->lr, "grad_norm", json_real(m->grad_norm), "tokens_per_s",
+				 m->tokens_per_s, "peak_bytes",
+				 (json_int_t)m->peak_bytes, "tokens",
+				 (json_int_t)m->tokens);
+	if (line && m->scale > 0) {
+		json_object_set_new(line, "scale", json_real(m->scale));
+		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
+	}
+	return metrics_line(p, line);
 }
 
 void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, int64_t windows)

@@ -12,6 +12,10 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 				 .position = t->position };
 	struct yk_record record;
 	int e = t->step > 0 ? yk_trainer_record(t, &record) : 0;
+	s.skipped = t->skipped;
+	s.scaler.size = sizeof s.scaler;
+	if (e == 0 && t->scaler)
+		e = yoke_scaler_save(t->scaler, &s.scaler);
 	if (e == 0)
 		e = yk_host_list_read(&t->net->params, &s.model);
 	if (e == 0)
@@ -27,9 +31,13 @@ int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 	int e = yk_host_list_put(&s->model, &t->net->params);
 	if (e == 0)
 		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
+	if (e == 0 && t->scaler)
+		e = yoke_scaler_load(t->scaler, &s->scaler);
 	if (e < 0)
 		return e;
 	t->step = s->step;
+	t->skipped = s->skipped;
+	t->checked = false;
 	t->random_step = s->random_step;
 	t->position = s->position;
 	return 0;

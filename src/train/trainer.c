@@ -148,6 +148,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	}
 	if (!from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
+	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
+		e = yoke_error_code();
 	if (e == 0)
 		e = yk_optim_new(t->config, &t->net->params, &t->optim);
 	if (e == 0 && offloads(t))
@@ -156,6 +158,9 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return e;
 	t->step = from->step;
 	t->random_step = from->random_step;
+	t->skipped = from->skipped;
+	if ((e = yk_scaler_parse(from->scaler, folder, t->scaler)) < 0)
+		return e;
 	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
@@ -216,7 +221,9 @@ int yk_trainer_new(const struct yk_config *c, const char *folder,
 	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = from ? from->seed : (uint64_t)yk_config_int(c, YK_KEY_seed);
-	int e = data_open(t, from, folder);
+	int e = yk_precision_of(c, &t->precision);
+	if (e == 0)
+		e = data_open(t, from, folder);
 	if (e == 0)
 		e = model_init(t, from, folder);
 	if (e == 0)
@@ -243,11 +250,13 @@ static void drop_model(struct yk_trainer *t)
 	yoke_free(t->record);
 	yoke_free(t->ids);
 	yk_optim_free(t->optim);
+	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
 	t->windows = NULL;
 	t->grad = NULL;
 	t->loss_sum = t->record = t->ids = NULL;
 	t->optim = NULL;
+	t->scaler = NULL;
 	t->net = NULL;
 }
 
@@ -270,16 +279,33 @@ static yoke_tensor *loss_now(void *arg)
 	return yk_windows_loss(t->net, t->ids, t->dropout);
 }
 
+// What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
+static int look_back(struct yk_trainer *t)
+{
+	const struct yoke_context *ctx = yk_current();
+	if (!t->checked || (ctx && ctx->rehearses)) // where values mean nothing
+		return 0;
+	int got = yoke_scaler_update(t->scaler);
+	if (got >= 0) {
+		t->checked = false;
+		t->overflowed = got == YOKE_SKIPPED;
+		t->skipped += t->overflowed;
+	}
+	return got < 0 ? got : 0;
+}
+
 // Records micro-batch k of the step: its share of the mean loss and of the gradients is
 // added to what is there; the last one updates the parameters.
 static void micro_record(struct yk_trainer *t, int64_t k)
 {
 	const struct yk_parameters *ps = &t->net->params;
 	bool last = k == t->accumulate - 1;
+	yk_precision_begin(&t->precision);
 	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout), *norm;
 	if (t->accumulate > 1)
 		loss = yoke_mul(loss, yoke_const(1 / (double)t->accumulate));
-	if (yoke_grad(loss, ps->count, ps->var, t->grad) < 0)
+	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
+	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	if (k > 0) {
 		loss = yoke_add(t->loss_sum, loss);
@@ -292,8 +318,9 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 			yoke_assign(t->sums.var[i], t->grad[i]);
 		return;
 	}
-	if (yk_optim_step(t->optim, t->step + 1, yk_schedule_lr(&t->schedule, t->step + 1), t->grad,
-			  loss_now, t, &norm) < 0)
+	int64_t now = yk_trainer_stepped(t) + 1;
+	t->lr = yk_schedule_lr(&t->schedule, now);
+	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -321,16 +348,19 @@ int yk_trainer_step(struct yk_trainer *t)
 	t->position = next;
 	t->random_step = random + t->accumulate;
 	t->step++;
+	t->checked = t->scaler;
 	return 0;
 }
 
 int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 {
 	float v[2];
-	int e = yoke_read(t->record, v, sizeof v);
+	int e = look_back(t);
+	if (e == 0)
+		e = yoke_read(t->record, v, sizeof v);
 	if (e < 0)
 		return e;
-	if (!isfinite(v[0]) || !isfinite(v[1])) {
+	if ((!isfinite(v[0]) || !isfinite(v[1])) && !t->overflowed) {
 		const char *bad = yk_optim_bad(t->optim->rule);
 		return yk_fail(YOKE_ERANGE,
 			       "step %lld: loss %g, gradient norm %g%s%s; use a smaller "

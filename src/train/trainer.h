@@ -9,12 +9,13 @@
 #include "train/conf.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
+#include "train/precision.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
-// What a step leaves to be read: 8 bytes.
+// What a step leaves to be read, 8 bytes.
 struct yk_record {
-	float loss, grad_norm;
+	float loss, grad_norm; // not finite only where the step was skipped
 };
 
 struct yk_trainer {
@@ -25,12 +26,17 @@ struct yk_trainer {
 	uint64_t seed;
 	int64_t random_step; // one for each micro-batch: no two share a dropout mask
 	double dropout;
+	double lr; // of the last step
 	struct yk_schedule schedule;
 	struct yk_tokenizer *tokenizer;
 	struct yk_data *data;
 	struct yk_data_position position;
 	struct yk_network *net;
 	struct yk_optim *optim;
+	struct yk_precision precision;
+	yoke_scaler *scaler; // NULL: no loss scale
+	int64_t skipped;     // steps of those done that changed nothing
+	bool checked, overflowed; // is it not known yet of the last step; was it one of those
 	yoke_tensor *ids;          // [batch, context + 1] i32
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
 	yoke_tensor *loss_sum;     // [] and ..
@@ -48,9 +54,15 @@ void yk_trainer_free(struct yk_trainer *); // NULL is fine
 // The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
 // missing.  Frees what the trainer has on the device, and the current context.
 int yk_trainer_advise(struct yk_trainer *);
-// One optimizer step, launched; does not wait.
+// Steps that changed the parameters: the schedule and the optimizer's t count these.
+static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
+{
+	return t->step - t->skipped;
+}
+// One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
+// recording.
 int yk_trainer_step(struct yk_trainer *);
-// Waits for the last step.  ERANGE when its loss or norm is not finite.
+// Waits for the last step.  ERANGE when its loss or norm is not finite, unless it was skipped for that.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
 // Is the learning rate of the next step above the last one's and above what the schedule of the
 // checkpoint that was resumed meant it to be?

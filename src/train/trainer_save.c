@@ -62,14 +62,15 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 {
 	const char *kind = json_string_value(json_object_get(o, "kind"));
 	const struct yk_schedule old = schedule_from(o);
-	double planned = yk_schedule_lr(&old, t->step + 1); // more than before while it warms up
+	int64_t done = yk_trainer_stepped(t);
+	double planned = yk_schedule_lr(&old, done + 1); // more than before while it warms up
 	*to = (struct yk_rise){
-		.was = t->step > 0 ? yk_schedule_lr(&old, t->step) : planned,
-		.next = yk_schedule_lr(&t->schedule, t->step + 1),
+		.was = done > 0 ? yk_schedule_lr(&old, done) : planned,
+		.next = yk_schedule_lr(&t->schedule, done + 1),
 	};
 	name_changes(&t->schedule, &old, to->why, sizeof to->why);
 	snprintf(to->keep, sizeof to->keep, "lr=%.5g schedule=constant%s", to->was,
-		 t->step + 1 < t->schedule.warmup ? " warmup=0" : "");
+		 done + 1 < t->schedule.warmup ? " warmup=0" : "");
 	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
@@ -84,10 +85,10 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),
-		.step = t->step, .seed = t->seed, .random_step = t->random_step,
+		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler), .seed = t->seed, .random_step = t->random_step,
 		.data = { t->position.epoch, t->position.index }, .text = yk_data_fingerprint(t->data),
 	};
-	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule)
+	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 	if (e == 0)
 		e = yk_checkpoint_save(folder, &ck, now.model.count, now.model.tensor,

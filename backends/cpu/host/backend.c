@@ -106,6 +106,7 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 		snprintf(full.name, sizeof full.name, "%.100s processor",
 			 uname(&system) == 0 ? system.machine : "unknown");
 	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
+	full.products = isa->products;
 	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s", isa->name,
 		 yk_team_bound());
 	if (full.size > info->size)

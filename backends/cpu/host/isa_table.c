@@ -12,12 +12,17 @@
 #define NAME(isa) NAME_OF(isa)
 #endif
 
-#ifndef YK_LEVEL
+#ifdef YK_LEVEL
+#define YK_LEVEL_OF_BF16 // each level there is has products of bf16
+#else
 #define YK_LEVEL YK_ISA
 #endif
 
 const struct yk_isa LEVEL(yk_isa) = {
 	.name = NAME(YK_LEVEL),
+#ifdef YK_LEVEL_OF_BF16
+	.products = 1u << yoke_bf16,
+#endif
 	.op = {
 		[YOKE_OP_CONTRACT] = &LEVEL(yk_contract),
 #define X(code, kernel) [YOKE_OP_##code] = &ISA(yk_##kernel),

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixed precision: which dtypes the operands of a call are cast to while that is on, by the op table's
+// column `cast` and by patterns of scopes' names.  What is cast is an ordinary node, so that gradients
+// follow, and equal casts of a weight are one step of a plan.
+
+#include "config.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/autocast.h"
+#include "graph/context.h"
+
+// ---- patterns ----
+
+enum { PATTERNS = 32 }; // a bit each
+
+// The next pattern of a list, which is moved on; NULL: there is none.
+static const char *next_pattern(const char **list, char *to, size_t room)
+{
+	*list += strspn(*list, ", ");
+	size_t n = strcspn(*list, ", ");
+	if (!n || n >= room)
+		return NULL;
+	memcpy(to, *list, n);
+	to[n] = 0;
+	*list += n;
+	return to;
+}
+
+// Does the pattern match a name of the path, or several that follow each other?
+static bool matches(const char *pattern, const char *path)
+{
+	char part[256];
+	for (const char *from = path;; from++) {
+		for (const char *end = from;; end++) {
+			end += strcspn(end, "/");
+			snprintf(part, sizeof part, "%.*s", (int)(end - from), from);
+			if (!fnmatch(pattern, part, FNM_PATHNAME))
+				return true;
+			if (!*end)
+				break;
+		}
+		from += strcspn(from, "/");
+		if (!*from)
+			return false;
+	}
+}
+
+// Sees whether the scope at hand is one that is kept in f32.
+static void look(struct yoke_context *ctx)
+{
+	struct yk_autocast *a = &ctx->autocast;
+	const char *list = a->keep, *path = yk_path_name(&ctx->paths, ctx->graph.scope);
+	char pattern[256];
+	if (!list || a->path == ctx->graph.scope)
+		return;
+	a->path = ctx->graph.scope;
+	a->kept = false;
+	for (int i = 0; next_pattern(&list, pattern, sizeof pattern); i++)
+		if (matches(pattern, path)) {
+			a->kept = true;
+			a->matched |= 1u << i;
+		}
+}
+
+// How many patterns there are; negative, with an error, when there is one that can be none.
+static int count_patterns(const char *list)
+{
+	char pattern[256];
+	int n = 0;
+	while (next_pattern(&list, pattern, sizeof pattern))
+		n++;
+	if (list[strspn(list, ", ")])
+		return yk_fail(YOKE_ERANGE, "autocast: the pattern \"%.40s..\" is longer than 255 bytes", list);
+	if (n > PATTERNS)
+		return yk_fail(YOKE_ERANGE, "autocast: %d patterns of scopes; %d are possible", n, PATTERNS);
+	return n;
+}
+
+// ---- the setting ----
+
+static int set(struct yoke_context *ctx, int dtype, const char *keep)
+{
+	struct yk_autocast next = { .dtype = (uint8_t)dtype, .path = YK_NIL };
+	if (dtype && dtype != yoke_f16 && dtype != yoke_bf16)
+		return yk_fail(YOKE_EDTYPE, "autocast: to f16 or bf16, or off (YOKE_DTYPE_NONE), not %s",
+			       yoke_dtype_name(dtype));
+	if (keep && count_patterns(keep) < 0)
+		return yk_error_last();
+	if (keep && !(next.keep = strdup(keep)))
+		return yk_fail(YOKE_ENOMEM, "autocast: no memory for patterns");
+	if (ctx->scope && !ctx->scope->casts) { // gets back what was
+		ctx->scope->casts = true;
+		ctx->scope->former = ctx->autocast;
+	} else {
+		free(ctx->autocast.keep);
+	}
+	ctx->autocast = next;
+	return 0;
+}
+
+int yoke_autocast(int dtype, const char *keep_f32)
+{
+	struct yoke_context *ctx = yk_current();
+	int err = ctx ? yk_enter(ctx) : yk_error_last();
+	if (err)
+		return err;
+	err = set(ctx, dtype, keep_f32);
+	yk_leave(ctx);
+	return err;
+}
+
+int yk_autocast_end(struct yoke_context *ctx, const struct yk_autocast *former)
+{
+	struct yk_autocast a = ctx->autocast;
+	const char *list = a.keep ? a.keep : "";
+	char pattern[256];
+	int err = 0;
+	ctx->autocast = *former;
+	for (int i = 0; !yoke_error_code() && next_pattern(&list, pattern, sizeof pattern); i++)
+		if (!(a.matched >> i & 1))
+			err = yk_fail(YOKE_EINVAL, "autocast: the pattern \"%s\" of what is kept in f32 named "
+				      "no scope that was used", pattern);
+	free(a.keep);
+	return err;
+}
+
+// ---- what becomes of operands ----
+
+// The dtype that holds all numbers of both.
+static uint8_t wider(uint8_t a, uint8_t b)
+{
+	if (!a || !b || a == b)
+		return a ? a : b;
+	return a == yoke_f64 || b == yoke_f64 ? yoke_f64 : yoke_f32;
+}
+
+int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
+{
+	enum yk_cast_policy policy = yk_op_row(op)->cast;
+	uint8_t all = 0, to = 0;
+	look(ctx);
+	if (policy == YK_CAST_NONE)
+		return 0;
+	if (ctx->autocast.kept)
+		policy = YK_CAST_F32;
+	for (int i = 0; i < n; i++)
+		if (yk_is_float(dtype[i]))
+			all = wider(all, dtype[i]);
+	if (!all || all == yoke_f64) // stays as it is: no product is made coarser than it was meant
+		to = policy == YK_CAST_WIDEST || policy == YK_CAST_F32 ? all : 0;
+	else if (policy == YK_CAST_HALF)
+		to = ctx->autocast.dtype;
+	else if (policy == YK_CAST_F32)
+		to = yoke_f32;
+	else if (policy == YK_CAST_WIDEST)
+		to = all;
+	for (int i = 0; i < n; i++) {
+		if (!yk_is_float(dtype[i]))
+			continue;
+		if (policy == YK_CAST_INSIDE || (policy == YK_CAST_HALF && i >= YK_CAST_FACTORS)) {
+			// f32 may stand beside half, but no other half, and no half beside f32
+			uint8_t first = to ? to : dtype[0];
+			if (all != yoke_f64 && dtype[i] != first)
+				dtype[i] = yoke_f32;
+		} else if (to) {
+			dtype[i] = to;
+		}
+	}
+	return to;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys precision, keep_f32 and allow_emulated: which half a run computes in, with a loss scale or not.
+#ifndef YK_PRECISION_H
+#define YK_PRECISION_H
+
+#include "train/conf.h"
+
+struct yk_precision {
+	int half;         // f16 or bf16; 0: all is f32
+	bool scaled;      // the loss has a scale
+	const char *keep; // patterns of scopes that stay in f32; NULL: none
+};
+
+// EINVAL: the current context's device has no such products, or none that are faster, and nobody allowed them.
+int yk_precision_of(const struct yk_config *, struct yk_precision *);
+// Casts what is recorded in the innermost scope from now on.
+int yk_precision_begin(const struct yk_precision *);
+// The scaler of a run; NULL: yoke_error says why.
+yoke_scaler *yk_scaler_make(const struct yk_config *);
+// A scaler's state in a manifest; and back: EFORMAT, `what` is for messages.  NULL and nothing for no scaler.
+json_t *yk_scaler_describe(const yoke_scaler *);
+int yk_scaler_parse(const json_t *, const char *what, yoke_scaler *);
+
+#endif

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixed precision where calls record: the op table's casting policy against one written by hand, what calls
+// give of half and f32 operands, numbers beside them, scopes that are kept, nesting, gradients of f32 variables;
+// how often a weight is cast, and that kernels take half operands as they are, both counted in launches.
+
+#include "config.h"
+
+#include "dtypes.h"
+#include "graph/context.h"
+#include "tap.h"
+#include "yoke.h"
+
+// ---- the column ----
+
+static const char *const to_half = " matmul attention ";
+static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod ";
+static const char *const widest =
+	" uniform normal add sub mul div min max mod neg abs sign floor round ceil sqrt rsqrt recip square sin cos"
+	" tanh sigmoid erf eq ne lt le gt ge isfinite and or xor not shl shr select concat slice_update scatter_add"
+	" scatter_add_along slice_update_at ";
+static const char *const inside = " softmax layer_norm rms_norm cross_entropy rope ";
+
+static void column(void)
+{
+	static const char *const names[] = { "none", "half", "f32", "widest", "f32 inside" };
+	for (int op = 0; op < YK_OPS; op++) {
+		const struct yk_op_row *row = yk_op_row(op);
+		char name[64];
+		snprintf(name, sizeof name, " %s ", row->name);
+		int want = strstr(to_half, name) ? YK_CAST_HALF : strstr(to_f32, name) ? YK_CAST_F32 :
+			   strstr(widest, name) ? YK_CAST_WIDEST : strstr(inside, name) ? YK_CAST_INSIDE : YK_CAST_NONE;
+		if (row->cast != want)
+			ok(false, "%s: %s, want %s", row->name, names[row->cast], names[want]);
+	}
+	ok(true, "%d rows", YK_OPS);
+}
+
+// ---- what calls give ----
+
+enum { N = 8 };
+static const int64_t square[] = { N, N };
+static int half; // the dtype cast to
+
+static yoke_tensor *filled(int dtype, int rank, const int64_t *dims)
+{
+	return yoke_add(yoke_cast(yoke_uniform(yoke_f32, rank, dims), dtype), yoke_const(0.5));
+}
+
+static void gives(yoke_tensor *y, int want, const char *what)
+{
+	int got = y ? yoke_dtype(y) : 0;
+	ok(got == want, "%s: %s %s%s", what, yoke_dtype_name(half), got ? yoke_dtype_name(got) : yoke_error(),
+	   got == want ? "" : ", another is wanted");
+	yoke_error_clear();
+}
+
+// x in half, f and g in f32, d in f64, i integers
+static void calls(void)
+{
+	const int other = half == yoke_f16 ? yoke_bf16 : yoke_f16;
+	yoke_scope *s = yoke_scope_begin("calls");
+	yoke_tensor *x = filled(half, 2, square), *f = filled(yoke_f32, 2, square), *v = filled(yoke_f32, 1, square);
+	yoke_tensor *o = filled(other, 2, square), *d = filled(yoke_f64, 2, square), *hv = filled(half, 1, square);
+	yoke_tensor *i = yoke_iota(yoke_i32, 2, square, 0), *ids = yoke_iota(yoke_i32, 1, square, 0);
+	const int64_t four[] = { 1, N, 2, 4 }, table[] = { N, 2 };
+	yoke_tensor *q = filled(yoke_f32, 4, four), *k = filled(half, 4, four);
+	yoke_tensor *c = filled(yoke_f32, 2, table), *hc = filled(half, 2, table);
+	yoke_tensor *mask = yoke_full(yoke_f32, 4, (int64_t[]){ 1, 1, N, N }, 0);
+	ok(!yoke_autocast(half, NULL), "on");
+	gives(yoke_matmul(f, f, 0), half, "matmul of f32");
+	gives(yoke_matmul(x, f, YOKE_TB), half, "matmul of half and f32");
+	gives(yoke_matmul(x, o, 0), half, "matmul of both halves");
+	gives(yoke_matmul(d, d, 0), yoke_f64, "matmul of f64");
+	gives(yoke_matmul(i, i, 0), yoke_i32, "matmul of integers");
+	gives(yoke_matmul_to(f, x, 0, yoke_f32), yoke_f32, "matmul_to f32");
+	gives(yoke_linear(f, f, v), half, "linear");
+	gives(yoke_linear(x, f, YOKE_NONE), half, "linear without b");
+	gives(yoke_attention(q, k, q, YOKE_NONE, 1, 0, 0), half, "attention");
+	gives(yoke_attention(q, k, q, mask, 0, 0, 0), half, "attention with a mask of f32");
+	gives(yoke_attention_keys(q, k, k, yoke_scalar(3), YOKE_NONE, 1, 0, 0), half, "attention_keys");
+	gives(yoke_add(x, x), half, "add of half");
+	gives(yoke_add(x, f), yoke_f32, "add of half and f32");
+	gives(yoke_mul(x, o), yoke_f32, "mul of both halves");
+	gives(yoke_mul(x, d), yoke_f64, "mul of half and f64");
+	gives(yoke_mul(x, yoke_const(2)), half, "half times a number");
+	gives(yoke_mul(yoke_scalar(2), x), half, "a number times half");
+	gives(yoke_select(yoke_lt(x, f), x, f), yoke_f32, "select");
+	gives(yoke_clamp(x, YOKE_NONE, v), yoke_f32, "clamp by f32");
+	gives(yoke_tanh(x), half, "tanh");
+	gives(yoke_gelu(x), half, "gelu");
+	gives(yoke_swiglu(x, f), yoke_f32, "swiglu of half and f32");
+	gives(yoke_exp(x), yoke_f32, "exp");
+	gives(yoke_log(x), yoke_f32, "log");
+	gives(yoke_pow(x, yoke_const(0.1)), yoke_f32, "pow");
+	gives(yoke_sum(x, 1), yoke_f32, "sum");
+	gives(yoke_sum(i, 1), yoke_i32, "sum of integers");
+	gives(yoke_mean(x, YOKE_ALL), yoke_f32, "mean");
+	gives(yoke_reduce_max(x, 1), yoke_f32, "reduce_max");
+	gives(yoke_argmax(x, 1), yoke_i64, "argmax");
+	gives(yoke_cumsum(x, 0, 0), yoke_f32, "cumsum");
+	gives(yoke_var(x, 1, 1), yoke_f32, "var");
+	gives(yoke_norm(x, 2, 1), yoke_f32, "norm");
+	gives(yoke_quantile(x, yoke_const(0.5), 0), yoke_f32, "quantile");
+	gives(yoke_logsumexp(x, -1), yoke_f32, "logsumexp");
+	gives(yoke_mse(x, f), yoke_f32, "mse");
+	gives(yoke_mse(x, x), yoke_f32, "mse of half");
+	gives(yoke_bce_logits(x, f), yoke_f32, "bce_logits");
+	gives(yoke_kl(x, x), yoke_f32, "kl");
+	gives(yoke_cross_entropy(x, ids, -1, 0), yoke_f32, "cross_entropy");
+	gives(yoke_softmax(x, -1), half, "softmax");
+	gives(yoke_softmax(f, -1), yoke_f32, "softmax of f32");
+	gives(yoke_layer_norm(x, v, v, 1e-5), half, "layer_norm");
+	gives(yoke_layer_norm(f, hv, v, 1e-5), yoke_f32, "layer_norm with w in half");
+	gives(yoke_rms_norm(x, v, 1e-5), half, "rms_norm");
+	gives(yoke_rope(k, c, c), half, "rope");
+	gives(yoke_rope(q, hc, hc), yoke_f32, "rope of f32 with tables in half");
+	gives(yoke_concat(3, (yoke_tensor *[]){ x, x, x }, 0), half, "concat of half");
+	gives(yoke_concat(3, (yoke_tensor *[]){ x, x, f }, 0), yoke_f32, "concat of half and f32");
+	gives(yoke_slice_update(f, (int64_t[]){ 0, 0 }, x), yoke_f32, "slice_update");
+	gives(yoke_scatter_add(f, ids, x), yoke_f32, "scatter_add");
+	gives(yoke_embedding(f, ids), yoke_f32, "embedding");
+	gives(yoke_dropout(x, 0.5), half, "dropout");
+	gives(yoke_reshape(x, 1, (int64_t[]){ N * N }), half, "reshape");
+	gives(yoke_cast(f, other), other, "cast");
+	ok(!yoke_eval(0, NULL) && !yoke_scope_end(s), "and the scope ends it %s", yoke_error());
+
+	s = yoke_scope_begin("off");
+	x = filled(half, 2, square);
+	ok(!yoke_add(x, filled(yoke_f32, 2, square)) && yoke_error_code() == YOKE_EDTYPE, "off: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
+// 0.1 as a half is 2e-4 beside it: a number becomes what it stands beside, once.
+static void numbers(void)
+{
+	float got[2];
+	const double x = 1.5;
+	yoke_scope *s = yoke_scope_begin("numbers");
+	yoke_tensor *h = yoke_full(half, 1, (int64_t[]){ 1 }, x);
+	yoke_autocast(half, NULL);
+	yoke_read(yoke_pow(h, yoke_const(0.1)), got, sizeof *got);
+	yoke_read(yoke_pow(h, yoke_scalar(0.1)), got + 1, sizeof *got);
+	for (int i = 0; i < 2; i++)
+		near(&(double){ (double)got[i] }, &(double){ pow(x, 0.1) }, 1, 1e-6, 1, i ? "a scalar" : "a literal");
+	ok(!yoke_scope_end(s), "numbers %s", yoke_error());
+}
+
+// ---- scopes ----
+
+static int product_in(const char *scope)
+{
+	char text[128];
+	yoke_scope *s[4] = { NULL };
+	int n = 0;
+	snprintf(text, sizeof text, "%s", scope);
+	for (char *p = strtok(text, "/"); p; p = strtok(NULL, "/"))
+		s[n++] = yoke_scope_begin(p);
+	yoke_tensor *f = filled(yoke_f32, 2, square);
+	int dtype = yoke_dtype(yoke_matmul(f, f, 0));
+	while (n)
+		yoke_scope_end(s[--n]);
+	return dtype;
+}
+
+static void scopes(void)
+{
+	yoke_scope *outer = yoke_scope_begin("outer"), *s;
+	yoke_autocast(half, "norm*,head, layer1/mlp");
+	ok(product_in("a") == half && product_in("layer0/mlp") == half && product_in("layer11/mlp") == half,
+	   "names that do not match");
+	ok(product_in("norm") == yoke_f32 && product_in("layer0/norm2") == yoke_f32 &&
+	   product_in("head/inner") == yoke_f32 && product_in("layer1/mlp") == yoke_f32, "names that match");
+	ok(product_in("layer1") == half && product_in("mlp") == half && product_in("ahead") == half,
+	   "parts of a pattern, and more than a name");
+	s = yoke_scope_begin("norm");
+	yoke_tensor *x = yoke_cast(filled(yoke_f32, 2, square), half);
+	gives(yoke_softmax(x, -1), yoke_f32, "softmax of half where f32 is kept");
+	gives(yoke_gelu(x), yoke_f32, "gelu of half where f32 is kept");
+	yoke_scope_end(s);
+	s = yoke_scope_begin("inner");
+	yoke_autocast(YOKE_DTYPE_NONE, NULL);
+	ok(product_in("a") == yoke_f32, "off inside");
+	yoke_autocast(half == yoke_f16 ? yoke_bf16 : yoke_f16, NULL);
+	ok(product_in("a") == (half == yoke_f16 ? yoke_bf16 : yoke_f16), "the other inside");
+	yoke_scope_end(s);
+	ok(product_in("a") == half && product_in("norm") == yoke_f32, "and what was is back");
+	ok(!yoke_scope_end(outer), "each pattern named a scope %s", yoke_error());
+	ok(product_in("a") == yoke_f32, "off outside");
+
+	outer = yoke_scope_begin("outer");
+	yoke_autocast(half, "norm*,haed");
+	product_in("norm1");
+	int err = yoke_scope_end(outer);
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), "haed"), "a pattern that names none: %s", yoke_error());
+	yoke_error_clear();
+	ok(product_in("norm") == yoke_f32 && yoke_autocast(yoke_f64, NULL) == YOKE_EDTYPE, "no half: %s", yoke_error());
+	yoke_error_clear();
+	char many[200] = "";
+	for (int i = 0; i < 33; i++)
+		strcat(many, "abcd,");
+	ok(yoke_autocast(half, many) == YOKE_ERANGE, "too many patterns: %s", yoke_error());
+	yoke_error_clear();
+}
+
+// ---- gradients, and how often a weight is cast ----
+
+static uint64_t launches(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s.launches;
+}
+
+// One weight in three products, the gradient by it.
+static void weights(void)
+{
+	float got[N * N], want[N * N];
+	yoke_tensor *w = yoke_variable("w", yoke_f32, 2, square), *g;
+	uint64_t steps[2];
+	for (int i = 0; i < N * N; i++)
+		got[i] = (float)rnd_real(-1, 1);
+	yoke_put(w, got, sizeof got);
+	for (int mixed = 0; mixed < 2; mixed++) {
+		yoke_scope *s = yoke_scope_begin("weights");
+		yoke_tensor *x = yoke_from(yoke_f32, 2, square, got);
+		if (mixed)
+			yoke_autocast(half, NULL);
+		for (int i = 0; i < 3; i++)
+			x = yoke_matmul(x, w, 0);
+		int err = yoke_grad(yoke_sum(x, YOKE_ALL), 1, &w, &g);
+		ok(!err && yoke_dtype(g) == yoke_f32, "the gradient of an f32 variable is f32 %s", yoke_error());
+		uint64_t before = launches();
+		yoke_read(g, mixed ? got : want, sizeof got);
+		steps[mixed] = launches() - before;
+		yoke_scope_end(s);
+	}
+	double a[N * N], b[N * N], most = 0;
+	for (int i = 0; i < N * N; i++)
+		a[i] = (double)got[i], b[i] = (double)want[i], most = fmax(most, fabs(b[i]));
+	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, most, "and is near that in f32");
+	// x and w; what comes back joins the sum of gradients
+	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32", (int)steps[1],
+	   (int)steps[0]);
+	yoke_free(w);
+}
+
+// ---- kernels that take half ----
+
+enum kernel { SOFTMAX, LAYER, RMS, ENTROPY, ATTENTION, ROPE, ADAMW, KERNELS };
+
+static uint64_t launched(enum kernel kind, int dtype)
+{
+	const int64_t four[] = { 1, N, 2, 4 }, table[] = { N, 2 };
+	yoke_scope *s = yoke_scope_begin("kernel");
+	yoke_tensor *x = yoke_variable("x", dtype, 2, square), *q = yoke_variable("q", dtype, 4, four), *g[1];
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, square), *c = yoke_variable("c", yoke_f32, 2, table);
+	yoke_tensor *m = yoke_variable("m", yoke_f32, 2, square), *u = yoke_variable("u", yoke_f32, 2, square);
+	yoke_tensor *ids = yoke_variable("ids", yoke_i32, 1, square);
+	yoke_tensor *all[] = { x, q, v, c, m, u, ids }, *y = NULL, *of = x, *lr = yoke_scalar(0.1);
+	yoke_eval(7, all);
+	uint64_t before = launches();
+	yoke_autocast(dtype == yoke_f32 ? YOKE_DTYPE_NONE : dtype, NULL);
+	if (kind == SOFTMAX)
+		y = yoke_softmax(x, -1);
+	else if (kind == LAYER)
+		y = yoke_layer_norm(x, v, v, 1e-5);
+	else if (kind == RMS)
+		y = yoke_rms_norm(x, v, 1e-5);
+	else if (kind == ENTROPY)
+		y = yoke_cross_entropy(x, ids, -1, 0);
+	else if (kind == ATTENTION)
+		y = yoke_attention(of = q, q, q, YOKE_NONE, 1, 0, 0);
+	else if (kind == ROPE)
+		y = yoke_rope(of = q, c, c);
+	if (kind == ADAMW) {
+		yoke_adamw_step(1, &x, &x, &m, &u, &(struct yoke_adamw){ .size = sizeof(struct yoke_adamw),
+				.lr = lr, .c1 = lr, .c2 = lr, .scale = YOKE_NONE, .skip = YOKE_NONE });
+		yoke_eval(0, NULL);
+	} else {
+		yoke_grad(kind == ENTROPY ? y : yoke_sum(y, YOKE_ALL), 1, &of, g);
+		yoke_eval(2, (yoke_tensor *[]){ y, g[0] });
+	}
+	uint64_t n = launches() - before;
+	ok(!yoke_scope_end(s), "kernel %d in %s %s", kind, yoke_dtype_name(dtype), yoke_error());
+	for (int i = 0; i < 7; i++)
+		yoke_free(all[i]);
+	return n;
+}
+
+static void kernels(void)
+{
+	static const char *const names[KERNELS] = { "softmax", "layer_norm", "rms_norm", "cross_entropy", "attention",
+						    "rope", "adamw" };
+	for (int k = 0; k < KERNELS; k++) {
+		uint64_t single = launched((enum kernel)k, yoke_f32), mixed = launched((enum kernel)k, half);
+		ok(mixed == single, "%s, there and back: %d launches in %s, %d in f32", names[k], (int)mixed,
+		   yoke_dtype_name(half), (int)single);
+	}
+}
+
+int main(void)
+{
+	tap_seed();
+	yoke_random_set(tap_seed_value(), 0);
+	column();
+	for (half = yoke_f16; half <= yoke_bf16; half++) {
+		calls();
+		numbers();
+		scopes();
+		weights();
+		if (!tap_eager())
+			kernels();
+	}
+	return done();
+}
