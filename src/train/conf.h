@@ -28,7 +28,8 @@
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
-	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, NULL, "windows in one pass") \
+	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, "auto", \
+	  "windows in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes whose gradients make one step") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
@@ -86,7 +87,9 @@
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_BACKEND; empty: that") \
 	X(threads, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
-	  "as YOKE_THREADS; 0: that")
+	  "as YOKE_THREADS; 0: that") \
+	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	  "as YOKE_MEMORY, 15G for one; empty: that")
 
 enum yk_config_key {
 #define X(key, ...) YK_KEY_##key,
@@ -137,6 +140,12 @@ int yk_config_file(struct yk_config *, const char *path);
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
 // Rules between keys: the model's sizes fit each other, data is given to train.
 int yk_config_check(const struct yk_config *);
+// As yk_config_check, but that data need not be given.
+int yk_config_check_model(const struct yk_config *);
+// A copy with other values, "key=value", as if they had been given last.
+int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
+// What "auto" came to: the number is the key's value from now on, given as "auto" was.
+int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
@@ -152,7 +161,7 @@ bool yk_config_given(const struct yk_config *, enum yk_config_key);
 // object.  Keys unknown here are passed over.
 json_t *yk_config_json(const struct yk_config *);
 int yk_config_take(struct yk_config *, const json_t *, const char *what);
-// Sets the settings that `backend` and `threads` stand for.
+// Sets the settings that `backend`, `threads` and `memory` stand for.
 int yk_config_apply(const struct yk_config *);
 
 #endif
