@@ -28,8 +28,8 @@
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
-	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, "auto", \
-	  "windows in one pass; auto: as many as train fastest, of those that fit") \
+	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
+	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes whose gradients make one step") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
@@ -79,6 +79,10 @@
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
+	X(prompts, STRING, YK_G, "", 0, 0, NULL, \
+	  "file with a prompt a line, which are gone on from together; -: standard input") \
+	X(by_row, CHOICE, YK_G, "0", 0, 0, "0 1", \
+	  "1: a text has the same bits whatever prompts are beside its own; slower") \
 	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
 	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
 	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
