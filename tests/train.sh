@@ -372,6 +372,31 @@ YOKE_MEMORY=300K "$yoke" train data=text out=none $shape batch=auto 2>err
 [ $? -eq 1 ] && grep -q 'batch=auto: not even batch=1 fits' err && ! [ -e none ]
 verdict "$(tail -n 1 err)" $?
 
+# ---- several prompts ----
+
+printf 'line 3\nlin\n\nline 12 is a rather' >lines
+"$yoke" generate full prompts=lines tokens=40 seed=4 by_row=1 >out 2>err
+verdict "four prompts, each below its number" $?
+while read -r number text; do
+	"$yoke" generate full prompt="$text" tokens=40 seed=4 by_row=1 >alone 2>err
+	sed -n "/^==> $number <==\$/,/^==> $((number + 1)) <==\$/p" out | sed '1d; $d' >mine # its last line is blank
+	[ "$number" -lt 4 ] || sed "1,/^==> $number <==\$/d" out >mine
+	[ "$number" -eq 4 ] || echo >>alone
+	cmp alone mine
+	verdict "the text of '$text' is that which it has alone" $?
+done <<-END
+	1 line 3
+	2 lin
+	3
+	4 line 12 is a rather
+END
+"$yoke" generate full prompts=- tokens=40 seed=4 by_row=1 batch=1 <lines 2>err | cmp - out
+verdict "from standard input, one at a time" $?
+: >nothing
+refused 1 'prompts=nothing: is empty' generate full prompts=nothing
+refused 1 'No such file' generate full prompts=missing
+refused 1 'prompt and prompts are both given' generate full prompts=lines prompt=x
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words
