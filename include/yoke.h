@@ -240,8 +240,8 @@ YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: leave it out of what is
-// not training.
+// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: evaluation is
+// p 0, which draws nothing and leaves the numbers that others draw as they are.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
 // the gradient, x gets half where it equals a bound (PyTorch's: all).
