@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits: a dry context takes nothing and counts what a run counts, to the byte; the parts of a forecast add
-// up to what is known of them; and batch=auto finds the fastest batch in few timed steps.
-// The program runs itself once for each backend, since a process keeps its devices.
+// What fits: a dry context takes nothing and counts what a run counts, to the byte; the parts of
+// a forecast add up to what is known of them; and batch=auto finds the fastest batch in few timed
+// steps.  The program runs itself once for each backend, since a process keeps its devices.
 #include "config.h"
 
 #include "base/error.h"
@@ -54,19 +54,21 @@ static void test_context(void)
 	yoke_context *real = yoke_context_new(NULL), *dry = yoke_context_dry(NULL);
 	yoke_use(dry);
 	uint64_t before = pool().reserved_bytes.current, counted = work(300, &sum[0]);
-	ok(counted && pool().reserved_bytes.current == before, "a dry context takes no memory: %s", yoke_error());
+	ok(counted && pool().reserved_bytes.current == before, "a dry context takes no memory: %s",
+	   yoke_error());
 	yoke_use(real);
 	uint64_t took = work(300, &sum[1]);
 	ok(took == counted, "its peak is the run's: %llu, %llu", (unsigned long long)counted,
 	   (unsigned long long)took);
-	ok(sum[0] == 0 && fabsf(sum[1] - 300) < 1e-3f, "what is read of it is 0: %g; of the run: %g", (double)sum[0],
-	   (double)sum[1]);
+	ok(sum[0] == 0 && fabsf(sum[1] - 300) < 1e-3f,
+	   "what is read of it is 0: %g; of the run: %g", (double)sum[0], (double)sum[1]);
 	yoke_use(dry);
 	const int64_t gib = 1 << 30;
 	yoke_tensor *v[4096];
 	for (int i = 0; i < 4096; i++)
 		v[i] = yoke_variable("v", yoke_u8, 1, &gib);
-	ok(v[4095] && stats().pool_allocated >> 30 == 4096, "what no machine here could hold: %llu bytes: %s",
+	ok(v[4095] && stats().pool_allocated >> 30 == 4096,
+	   "what no machine here could hold: %llu bytes: %s",
 	   (unsigned long long)stats().pool_allocated, yoke_error());
 	yoke_error_clear();
 	yoke_use(NULL);
@@ -96,10 +98,25 @@ static void test_limit(void)
 // ---- forecasts ----
 
 static const char *const configurations[] = {
-	"", "model=mlp", "dropout=0.1 optimizer=sgd", "accumulate=3 batch=3", "embed=48 heads=3 layers=3 context=33",
-	"optimizer=sgd momentum=0", "batch=1", "clip=0", "model=mlp history=1 layers=1", "layers=1 context=200 batch=2",
-	"tokenizer=word", "batch=31 context=5", "accumulate=2 dropout=0.2 optimizer=sgd", "embed=8 heads=1",
-	"valid=0", "model=mlp accumulate=2 dropout=0.3", "context=1 batch=64", "layers=5", "embed=130 heads=13 batch=3",
+	"",
+	"model=mlp",
+	"dropout=0.1 optimizer=sgd",
+	"accumulate=3 batch=3",
+	"embed=48 heads=3 layers=3 context=33",
+	"optimizer=sgd momentum=0",
+	"batch=1",
+	"clip=0",
+	"model=mlp history=1 layers=1",
+	"layers=1 context=200 batch=2",
+	"tokenizer=word",
+	"batch=31 context=5",
+	"accumulate=2 dropout=0.2 optimizer=sgd",
+	"embed=8 heads=1",
+	"valid=0",
+	"model=mlp accumulate=2 dropout=0.3",
+	"context=1 batch=64",
+	"layers=5",
+	"embed=130 heads=13 batch=3",
 	"eval_tokens=0 batch=7",
 };
 enum { ALL = sizeof configurations / sizeof *configurations, USUAL = 6 };
@@ -107,7 +124,8 @@ enum { ALL = sizeof configurations / sizeof *configurations, USUAL = 6 };
 static bool configure(struct yk_config *c, const char *keys, bool data)
 {
 	char all[512], *save = NULL;
-	static const char *const usual[] = { "context=16", "layers=2", "batch=8", "heads=2", "embed=32", "steps=6" };
+	static const char *const usual[] = { "context=16", "layers=2", "batch=8",
+					     "heads=2",    "embed=32", "steps=6" };
 	int e = yk_config_init(c, YK_T);
 	for (size_t i = 0; i < sizeof usual / sizeof *usual && e == 0; i++) {
 		char key[16];
@@ -149,7 +167,8 @@ static struct peaks run(struct yk_config *c)
 		if (e == 0 && i == 3) {
 			p.all = stats().pool_allocated_peak;
 			yoke_stats_reset_peaks();
-			e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, NULL, NULL, &loss);
+			e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, NULL,
+					      NULL, &loss);
 			p.validation = stats().pool_allocated_peak;
 		}
 	}
@@ -177,8 +196,8 @@ static void forecast(const char *keys)
 	int e = yk_trainer_plan(&c, &t);
 	if (e == 0)
 		e = yk_need_of(t, batch, UINT64_MAX, &n);
-	ok(e == 0 && n.fits && pool().reserved_bytes.current == before, "%s: asked without memory: %s", keys,
-	   yoke_error());
+	ok(e == 0 && n.fits && pool().reserved_bytes.current == before,
+	   "%s: asked without memory: %s", keys, yoke_error());
 	yoke_error_clear();
 	struct peaks p = run(&c);
 	ok(p.all && n.peak == p.all && n.validation == p.validation,
@@ -187,12 +206,15 @@ static void forecast(const char *keys)
 	   (unsigned long long)n.validation);
 	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
 	double momentum = yk_config_real(&c, YK_KEY_momentum);
-	ok(n.weights == 4 * (uint64_t)n.parameters && n.states == (word ? 2 : momentum > 0) * n.weights &&
-	   n.sums == (yk_config_int(&c, YK_KEY_accumulate) > 1) * n.weights &&
-	   n.step >= n.weights + n.states + n.sums && n.step <= n.peak && n.forward <= n.backward &&
-	   n.validation <= n.peak && (n.activations > 0 || tap_eager()) && n.activations < n.peak,
-	   "%s: its parts: %llu parameters, %llu states, %llu activations", keys, (unsigned long long)n.weights,
-	   (unsigned long long)n.states, (unsigned long long)n.activations);
+	ok(n.weights == 4 * (uint64_t)n.parameters &&
+		   n.states == (word ? 2 : momentum > 0) * n.weights &&
+		   n.sums == (yk_config_int(&c, YK_KEY_accumulate) > 1) * n.weights &&
+		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
+		   n.forward <= n.backward && n.validation <= n.peak &&
+		   (n.activations > 0 || tap_eager()) && n.activations < n.peak,
+	   "%s: its parts: %llu parameters, %llu states, %llu activations", keys,
+	   (unsigned long long)n.weights, (unsigned long long)n.states,
+	   (unsigned long long)n.activations);
 	yk_trainer_free(t);
 	yk_config_fini(&c);
 }
@@ -215,15 +237,21 @@ static void test_activations(void)
 		yk_config_fini(&c);
 	}
 	uint64_t layer = 8 * 16 * 4 * 32 * (sizeof(float) + 1); // batch, context, hidden
-	ok(e == 0 && n[1].activations - n[0].activations == layer, "a hidden layer more leaves %llu bytes more, not %llu",
-	   (unsigned long long)layer, (unsigned long long)(n[1].activations - n[0].activations));
+	ok(e == 0 && n[1].activations - n[0].activations == layer,
+	   "a hidden layer more leaves %llu bytes more, not %llu", (unsigned long long)layer,
+	   (unsigned long long)(n[1].activations - n[0].activations));
 }
 
 // No text, no memory: gigabytes are asked for in no time.
 static void test_large(void)
 {
-	static const struct { const char *keys; double least, most; bool fits; } models[] = {
-		{ "layers=7 heads=12 embed=768 context=512 tokenizer=byte batch=4", 50e6, 51e6, true },
+	static const struct {
+		const char *keys;
+		double least, most;
+		bool fits;
+	} models[] = {
+		{ "layers=7 heads=12 embed=768 context=512 tokenizer=byte batch=4", 50e6, 51e6,
+		  true },
 		{ "layers=16 heads=40 embed=5120 context=1024 batch=4", 4.9e9, 5.2e9, false },
 	};
 	for (size_t i = 0; i < 2; i++) {
@@ -235,10 +263,12 @@ static void test_large(void)
 		int e = yk_trainer_plan(&c, &t);
 		if (e == 0)
 			e = yk_need_of(t, 4, 15 * 1024 * MIB, &n);
-		ok(e == 0 && (double)n.parameters >= models[i].least && (double)n.parameters <= models[i].most &&
-		   n.fits == models[i].fits && n.peak > 4 * n.weights,
-		   "%s: %lld parameters, %llu bytes, %s 15 GiB: %s", models[i].keys, (long long)n.parameters,
-		   (unsigned long long)n.peak, n.fits ? "within" : "not within", yoke_error());
+		ok(e == 0 && (double)n.parameters >= models[i].least &&
+			   (double)n.parameters <= models[i].most && n.fits == models[i].fits &&
+			   n.peak > 4 * n.weights,
+		   "%s: %lld parameters, %llu bytes, %s 15 GiB: %s", models[i].keys,
+		   (long long)n.parameters, (unsigned long long)n.peak,
+		   n.fits ? "within" : "not within", yoke_error());
 		yoke_error_clear();
 		yk_trainer_free(t);
 		yk_config_fini(&c);
@@ -256,10 +286,12 @@ static void test_largest(void)
 		return;
 	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_rehearse, t);
 	bool good = n > 0 && yk_need_of(t, n, room, &a) == 0 && yk_need_of(t, n + 1, room, &b) == 0;
-	ok(good && a.fits && !b.fits && a.peak <= room, "%lld is the largest batch within 24 MiB, with %llu bytes: %s",
-	   (long long)n, (unsigned long long)a.peak, yoke_error());
+	ok(good && a.fits && !b.fits && a.peak <= room,
+	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
+	   (unsigned long long)a.peak, yoke_error());
 	ok(yk_dry_batch(n - 1, room, yk_trainer_rehearse, t) == n - 1 &&
-	   yk_dry_batch(1, MIB / 8, yk_trainer_rehearse, t) == 0 && !yoke_error_code(), "no more than asked for; none");
+		   yk_dry_batch(1, MIB / 8, yk_trainer_rehearse, t) == 0 && !yoke_error_code(),
+	   "no more than asked for; none");
 	yoke_error_clear();
 	yk_trainer_free(t);
 	yk_config_fini(&c);
@@ -302,8 +334,10 @@ static void test_pick(void)
 	double worst = 1;
 	int most = 0, wrong = 0;
 	for (int i = 0; i < 2000; i++) {
-		struct curve c = { .start = exp(rnd_real(-9, 0)), .each = exp(rnd_real(-9, -3)),
-				   .cache = (int64_t)exp(rnd_real(0, 8)), .most = (int64_t)exp(rnd_real(0, 9)) };
+		struct curve c = { .start = exp(rnd_real(-9, 0)),
+				   .each = exp(rnd_real(-9, -3)),
+				   .cache = (int64_t)exp(rnd_real(0, 8)),
+				   .most = (int64_t)exp(rnd_real(0, 9)) };
 		c.beyond = rnd_int(0, 1) ? c.each * rnd_real(0, 1) : 0;
 		struct yk_batch_pick p;
 		double best = 0;
@@ -313,11 +347,12 @@ static void test_pick(void)
 		most = c.calls > most ? c.calls : most;
 		worst = fmin(worst, (double)p.batch / seconds_of(&c, p.batch) / best);
 	}
-	ok(!wrong && worst >= 0.95 && most <= YK_BATCH_TIMED, "2000 curves: %.3f of the best at worst, %d steps at most",
-	   worst, most);
+	ok(!wrong && worst >= 0.95 && most <= YK_BATCH_TIMED,
+	   "2000 curves: %.3f of the best at worst, %d steps at most", worst, most);
 	struct curve c = { .calls = 0 };
 	struct yk_batch_pick p;
-	ok(yk_batch_pick(100, fails, &c, &p) == YOKE_EDEVICE && c.calls == 3, "an error ends it: %s", yoke_error());
+	ok(yk_batch_pick(100, fails, &c, &p) == YOKE_EDEVICE && c.calls == 3,
+	   "an error ends it: %s", yoke_error());
 	yoke_error_clear();
 }
 
@@ -333,8 +368,9 @@ static void test_auto(void)
 	yoke_use(ctx);
 	int e = yk_trainer_new(&c, "none", NULL, &t);
 	int64_t batch = yk_config_int(&c, YK_KEY_batch);
-	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->data) && *t->batch_why &&
-	   pool().num_ooms == ooms && atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
+	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->data) &&
+		   *t->batch_why && pool().num_ooms == ooms &&
+		   atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
 	   "batch=auto: %s: %s", t ? t->batch_why : "", yoke_error());
 	yk_trainer_free(t);
 	yoke_use(NULL);
@@ -353,7 +389,8 @@ static int child(const char *backend)
 	test_context();
 	test_limit();
 	for (int i = 0; i < ALL; i++) // the rest in turn
-		if (tap_long() || i < USUAL - 1 || i == USUAL - 1 + (int)(tap_seed_value() % (ALL - USUAL + 1)))
+		if (tap_long() || i < USUAL - 1 ||
+		    i == USUAL - 1 + (int)(tap_seed_value() % (ALL - USUAL + 1)))
 			forecast(configurations[i]);
 	if (tap_eager()) // a plan is of one op: nothing waits in it, and what is held long is forgotten
 		return done();
@@ -370,7 +407,8 @@ static int child(const char *backend)
 static void mode(const char *self, const char *settings, const char *backend)
 {
 	char command[2048];
-	snprintf(command, sizeof command, "YOKE_BACKEND=%s %s '%s' %s 2>&1", backend, settings, self, backend);
+	snprintf(command, sizeof command, "YOKE_BACKEND=%s %s '%s' %s 2>&1", backend, settings,
+		 self, backend);
 	ok(tap_run(command), "%s %s", backend, settings);
 }
 

@@ -343,11 +343,12 @@ static void test_cache(const struct yk_model *model, int64_t history)
 }
 
 // Logits [R,V] of one more token of each of R sequences.
-static int one_more(const struct yk_network *m, int r, struct yk_network_cache *const *cache, const int32_t *ids,
-		    int64_t t, float *to)
+static int one_more(const struct yk_network *m, int r, struct yk_network_cache *const *cache,
+		    const int32_t *ids, int64_t t, float *to)
 {
 	yoke_scope *s = yoke_scope_begin("more");
-	yoke_tensor *h = yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ r, t }, ids));
+	yoke_tensor *h =
+		yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ r, t }, ids));
 	h = yoke_slice(h, 1, t - 1, t, 1);
 	yoke_read(m->model->logits(m, h), to, (size_t)r * (size_t)m->shape.vocab * sizeof *to);
 	return yoke_scope_end(s);
@@ -357,10 +358,19 @@ static int one_more(const struct yk_network *m, int r, struct yk_network_cache *
 // for bit against each alone.
 static void test_together(const struct yk_model *model, int64_t history)
 {
-	enum { R = 40, TOKENS = 20, VOCAB = 31, STEPS = 8 }; // more rows than have the bits of one without by_row
+	enum {
+		R = 40,
+		TOKENS = 20,
+		VOCAB = 31,
+		STEPS = 8
+	}; // more rows than have the bits of one without by_row
 	int64_t begun[R], steps[R];
-	struct yk_model_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2,
-					.embed = 96, .history = history };
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 96,
+					.history = history };
 	struct yk_network *m = NULL;
 	struct yk_network_cache *cache[R] = { NULL }, *alone[R] = { NULL };
 	static float logits[R * VOCAB], other[VOCAB], whole[TOKENS * VOCAB];
@@ -408,23 +418,30 @@ static void test_together(const struct yk_model *model, int64_t history)
 			wrong += one_more(m, 1, &alone[i], &next[j], 1, other) < 0;
 			bits += memcmp(other, logits + j * VOCAB, sizeof other) != 0;
 			yoke_scope *s = yoke_scope_begin("window");
-			yoke_tensor *h = yk_network_forward(m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, t }, ids[i]), 0);
-			wrong += yoke_read(m->model->logits(m, h), whole, (size_t)(t * VOCAB) * sizeof *whole) < 0;
+			yoke_tensor *h = yk_network_forward(
+				m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, t }, ids[i]), 0);
+			wrong += yoke_read(m->model->logits(m, h), whole,
+					   (size_t)(t * VOCAB) * sizeof *whole) < 0;
 			yoke_scope_end(s);
 			for (int v = 0; v < VOCAB; v++)
-				worst = fmax(worst, fabs((double)logits[j * VOCAB + v] - (double)whole[(t - 1) * VOCAB + v]));
+				worst = fmax(worst, fabs((double)logits[j * VOCAB + v] -
+							 (double)whole[(t - 1) * VOCAB + v]));
 		}
 	}
-	ok(!wrong && worst < 2e-5, "%s: %d sequences together, the error is %.2g %s", model->name, R, worst, yoke_error());
+	ok(!wrong && worst < 2e-5, "%s: %d sequences together, the error is %.2g %s", model->name,
+	   R, worst, yoke_error());
 	ok(!bits, "%s: %d rows are not the bits of the sequence alone", model->name, bits);
-	ok((!late && misses <= 3) || tap_eager(), "%s: a plan for each number of sequences, %d and %d", model->name,
-	   (int)misses, (int)late);
+	ok((!late && misses <= 3) || tap_eager(),
+	   "%s: a plan for each number of sequences, %d and %d", model->name, (int)misses,
+	   (int)late);
 	cache[0]->length = 0;
 	yoke_scope *s = yoke_scope_begin("wrong");
-	ok(one_more(m, 2, cache, ids[0], 1, logits) == YOKE_ESHAPE, "one begins where another goes on: %s", yoke_error());
+	ok(one_more(m, 2, cache, ids[0], 1, logits) == YOKE_ESHAPE,
+	   "one begins where another goes on: %s", yoke_error());
 	yoke_error_clear();
 	yoke_tensor *many = yoke_full(yoke_i32, 2, (int64_t[]){ YK_SEQUENCES + 1, 1 }, 0);
-	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many: %s", yoke_error());
+	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many: %s",
+	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
 	for (int i = 0; i < R; i++) {
@@ -452,7 +469,11 @@ static double resident(void)
 static void test_flat(const struct yk_model *model)
 {
 	enum { TOKENS = 8, VOCAB = 31, BEGUN = 100 };
-	struct yk_model_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2, .embed = 16,
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 16,
 					.history = 3 };
 	struct yk_network *m = NULL;
 	struct yk_network_cache *cache = NULL;
@@ -483,18 +504,24 @@ static void test_flat(const struct yk_model *model)
 		}
 		yoke_scope *s = yoke_scope_begin("pass");
 		yoke_tensor *x = yoke_from(yoke_i32, 2, (int64_t[]){ 1, TOKENS }, ids);
-		wrong += yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)), logits, sizeof logits) < 0;
+		wrong += yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)), logits,
+				   sizeof logits) < 0;
 		wrong += yoke_scope_end(s) < 0;
 	}
 	last = stats();
-	ok(!wrong && last.pool_allocated == first.pool_allocated && last.pool_reserved == first.pool_reserved &&
-	   last.pool_allocated_peak == first.pool_allocated_peak && last.live_handles == first.live_handles,
+	ok(!wrong && last.pool_allocated == first.pool_allocated &&
+		   last.pool_reserved == first.pool_reserved &&
+		   last.pool_allocated_peak == first.pool_allocated_peak &&
+		   last.live_handles == first.live_handles,
 	   "%s: %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name, passes,
 	   (unsigned long long)first.pool_allocated, (unsigned long long)last.pool_allocated,
-	   (unsigned long long)first.live_handles, (unsigned long long)last.live_handles, yoke_error());
+	   (unsigned long long)first.live_handles, (unsigned long long)last.live_handles,
+	   yoke_error());
 	ok((last.plans == first.plans && last.plan_misses == first.plan_misses) || tap_eager(),
-	   "%s: %llu plans, then %llu", model->name, (unsigned long long)first.plans, (unsigned long long)last.plans);
-	ok(resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name, resident() - memory);
+	   "%s: %llu plans, then %llu", model->name, (unsigned long long)first.plans,
+	   (unsigned long long)last.plans);
+	ok(resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name,
+	   resident() - memory);
 	yk_network_cache_free(cache);
 	yk_network_free(m);
 }
@@ -504,7 +531,11 @@ static void test_flat(const struct yk_model *model)
 static void test_evaluation(const struct yk_model *model)
 {
 	enum { N = 2, TOKENS = 8, VOCAB = 31 };
-	struct yk_model_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2, .embed = 16,
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 16,
 					.history = 3 };
 	struct yk_network *m = NULL;
 	static float plain[N * TOKENS * VOCAB], again[N * TOKENS * VOCAB];
@@ -512,22 +543,27 @@ static void test_evaluation(const struct yk_model *model)
 	float loss[3];
 	const int64_t dims[] = { N, TOKENS };
 
-	if (!ok(!yk_network_new(model, &shape, &m) && !yk_parameters_draw(&m->params, 3), "%s", model->name))
+	if (!ok(!yk_network_new(model, &shape, &m) && !yk_parameters_draw(&m->params, 3), "%s",
+		model->name))
 		return;
 	for (int i = 0; i < N * TOKENS; i++)
 		ids[i] = (int32_t)rnd_int(0, VOCAB - 1);
-	for (int k = 0; k < 3; k++) { // the second with an evaluation inside, the third of another seed
+	for (int k = 0; k < 3;
+	     k++) { // the second with an evaluation inside, the third of another seed
 		yoke_random_set(k == 2 ? 8 : 7, 4);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *x = yoke_from(yoke_i32, 2, dims, ids);
 		if (k)
-			yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)), k == 1 ? plain : again, sizeof plain);
+			yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)),
+				  k == 1 ? plain : again, sizeof plain);
 		yoke_read(m->model->loss(m, x, x, 0.4), &loss[k], sizeof *loss);
 		yoke_scope_end(s);
 	}
-	ok(loss[0] == loss[1] && loss[0] != loss[2], "%s: losses with dropout %.7g, %.7g, with another seed %.7g",
-	   model->name, (double)loss[0], (double)loss[1], (double)loss[2]);
-	ok(!memcmp(plain, again, sizeof plain), "%s: without it, of either seed, the same bits", model->name);
+	ok(loss[0] == loss[1] && loss[0] != loss[2],
+	   "%s: losses with dropout %.7g, %.7g, with another seed %.7g", model->name,
+	   (double)loss[0], (double)loss[1], (double)loss[2]);
+	ok(!memcmp(plain, again, sizeof plain), "%s: without it, of either seed, the same bits",
+	   model->name);
 	yk_network_free(m);
 }
 

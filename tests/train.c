@@ -332,9 +332,12 @@ static int collect(void *arg, int text, int32_t id)
 static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 {
 	enum { N = 5 };
-	static const char *const prompts[N] = { "abcdefg", "d", "efghijkabcdefghijkabcde", "kab", "abcdefghijkabcde" };
+	static const char *const prompts[N] = { "abcdefg", "d", "efghijkabcdefghijkabcde", "kab",
+						"abcdefghijkabcde" };
 	struct yk_tokens prompt[N] = { 0 };
-	struct text together[N] = { { .most = 64 }, { .most = 64 }, { .most = 5 }, { .most = 64 }, { .most = 64 } };
+	struct text together[N] = {
+		{ .most = 64 }, { .most = 64 }, { .most = 5 }, { .most = 64 }, { .most = 64 }
+	};
 	struct yk_sampling drawn = *s;
 	int wrong = 0, e = 0;
 
@@ -348,11 +351,14 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 		struct text alone = { .most = 64 };
 		e = yk_generate(t->net, &drawn, 1, &prompt[i], 40, collect, &alone);
 		int n = i == 2 ? 5 : 40;
-		wrong += together[i].n != n || alone.n != 40 || memcmp(alone.ids, together[i].ids, (size_t)n * sizeof(int32_t));
+		wrong += together[i].n != n || alone.n != 40 ||
+			 memcmp(alone.ids, together[i].ids, (size_t)n * sizeof(int32_t));
 		yk_tokens_fini(&prompt[i]);
 	}
-	ok(e == 0 && !wrong, "%d prompts at once: %d are not what they are alone %s", N, wrong, yoke_error());
-	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "none: %s", yoke_error());
+	ok(e == 0 && !wrong, "%d prompts at once: %d are not what they are alone %s", N, wrong,
+	   yoke_error());
+	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "none: %s",
+	   yoke_error());
 	yoke_error_clear();
 	t->net->by_row = false;
 }

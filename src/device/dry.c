@@ -68,7 +68,8 @@ static int get(void *queue, void *segment, uint64_t offset, void *to, uint64_t b
 	return 0;
 }
 
-static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset, uint64_t bytes)
+static int copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		uint64_t bytes)
 {
 	(void)queue, (void)to, (void)to_offset, (void)from, (void)from_offset, (void)bytes;
 	return 0;

@@ -193,13 +193,16 @@ static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 	}
 }
 
-static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
+static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c,
+			   yoke_tensor *ids)
 {
 	yoke_tensor *wpe[YK_SEQUENCES];
-	const int64_t size[] = { yoke_dim(ids, 1), n->shape.embed }, row[] = { 1, size[0], size[1] };
+	const int64_t size[] = { yoke_dim(ids, 1), n->shape.embed },
+		      row[] = { 1, size[0], size[1] };
 	int rows = (int)yoke_dim(ids, 0);
 	for (int i = 0; i < rows; i++) {
-		wpe[i] = yoke_slice_at(n->params.var[WPE], (yoke_tensor *[]){ c[i]->at, YOKE_NONE }, size);
+		wpe[i] = yoke_slice_at(n->params.var[WPE], (yoke_tensor *[]){ c[i]->at, YOKE_NONE },
+				       size);
 		if (rows > 1)
 			wpe[i] = yoke_reshape(wpe[i], 3, row);
 	}

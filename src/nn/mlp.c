@@ -67,7 +67,8 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dr
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
-		y = yoke_lift(yoke_dropout(yoke_relu(yk_network_linear(n, y, l[0], l[1])), dropout));
+		y = yoke_lift(
+			yoke_dropout(yoke_relu(yk_network_linear(n, y, l[0], l[1])), dropout));
 		yoke_scope_end(s);
 	}
 	return y;
@@ -98,7 +99,8 @@ static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 		yk_parameters_add(to, 3, (int64_t[]){ 1, s->history - 1, s->embed }, "cache.last");
 }
 
-static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
+static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c,
+			   yoke_tensor *ids)
 {
 	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
 	int rows = (int)yoke_dim(ids, 0);

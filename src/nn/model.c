@@ -162,7 +162,8 @@ void yk_network_free(struct yk_network *n)
 	free(n);
 }
 
-yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
+yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_tensor *w,
+			       yoke_tensor *b)
 {
 	if (!n->by_row)
 		return yoke_linear(x, w, b);
@@ -220,19 +221,22 @@ static int check_cache(const struct yk_network *n, const struct yk_network_cache
 		       const struct yk_network_cache *first, int64_t t)
 {
 	if (t < 1 || t > n->shape.context - c->length)
-		return yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " tokens behind %" PRId64 " in a window of %" PRId64,
+		return yk_fail(YOKE_ESHAPE,
+			       "%s: %" PRId64 " tokens behind %" PRId64 " in a window of %" PRId64,
 			       n->model->name, t, c->length, n->shape.context);
 	if (!c->length != !first->length)
-		return yk_fail(YOKE_ESHAPE, "%s: a sequence begins where another goes on", n->model->name);
+		return yk_fail(YOKE_ESHAPE, "%s: a sequence begins where another goes on",
+			       n->model->name);
 	return 0;
 }
 
-yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
+yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_network_cache *const *c,
+			       yoke_tensor *ids)
 {
 	int64_t rows = yoke_dim(ids, 0), t = yoke_dim(ids, 1);
 	if (rows < 1 || rows > YK_SEQUENCES) {
-		yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " sequences, but 1 .. %d are extended at once", n->model->name,
-			rows, YK_SEQUENCES);
+		yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " sequences, but 1 .. %d are extended at once",
+			n->model->name, rows, YK_SEQUENCES);
 		return NULL;
 	}
 	for (int64_t i = 0; i < rows; i++)

@@ -46,8 +46,8 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
-	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits whatever else is computed
-	// with it.  Slower for few sequences.
+	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
+	// whatever else is computed with it.  Slower for few sequences.
 	bool by_row;
 };
 
@@ -74,8 +74,8 @@ struct yk_model {
 	// ids and targets [B,T] -> []
 	yoke_tensor *(*loss)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
-	// A cache's variables; and, as forward without dropout, tokens that follow those in caches, one a row: all of
-	// the caches are empty or none is.
+	// A cache's variables; and, as forward without dropout, tokens that follow those in
+	// caches, one a row: all of the caches are empty or none is.
 	void (*state)(const struct yk_model_shape *, struct yk_parameters *);
 	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
@@ -104,11 +104,11 @@ int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struc
 void yk_network_free(struct yk_network *); // NULL is fine
 // x w' + b, as yoke_linear, by rows where the network is.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
-// The model's forward and extend.  ESHAPE when the tokens do not fit the window.
-// dropout 0 is evaluation: nothing is random then, nothing is drawn, and random numbers that others draw stay what
-// they were.  So is extend, of ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences may have any lengths, all 0 or
-// none.  What it gives is to be evaluated before the next call, and has one plan for each B and T, wherever behind
-// the first tokens these stand.
+// The model's forward and extend.  ESHAPE when the tokens do not fit the window.  dropout 0 is
+// evaluation: nothing is random then, nothing is drawn, and random numbers that others draw stay
+// what they were.  So is extend, of ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences
+// may have any lengths, all 0 or none.  What it gives is to be evaluated before the next call,
+// and has one plan for each B and T, wherever behind the first tokens these stand.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *ids, double dropout);
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
 // A row's loss: the mean of -log p(target).

@@ -29,7 +29,8 @@ static int write_text(FILE *to, const char *text, size_t bytes)
 {
 	if (fwrite(text, 1, bytes, to) == bytes && fflush(to) == 0)
 		return 0;
-	return yk_fail(YOKE_EIO, "%s: %s", to == stdout ? "standard output" : "text", strerror(errno));
+	return yk_fail(YOKE_EIO, "%s: %s", to == stdout ? "standard output" : "text",
+		       strerror(errno));
 }
 
 static int write_token(void *arg, int text, int32_t id)
@@ -71,10 +72,12 @@ static struct yk_sampling sampling_of(const struct yk_config *c)
 	};
 }
 
-static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *prompt, struct output *to)
+static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
+		 struct output *to)
 {
 	const struct yk_sampling s = sampling_of(&o->config);
-	return yk_generate(o->model.net, &s, n, prompt, yk_config_int(&o->config, YK_KEY_tokens), write_token, to);
+	return yk_generate(o->model.net, &s, n, prompt, yk_config_int(&o->config, YK_KEY_tokens),
+			   write_token, to);
 }
 
 static int read_stdin(const char *what, char **text, size_t *bytes)
@@ -153,7 +156,8 @@ static int generate_lines(const struct yk_opened *o, int64_t before, int n, cons
 	for (int i = 0; i < n; i++) {
 		if (to.to[i] && fclose(to.to[i]) && e == 0)
 			e = yk_fail(YOKE_ENOMEM, "prompts: no memory for a text");
-		snprintf(title, sizeof title, "%s==> %" PRId64 " <==\n", before + i > 0 ? "\n" : "", before + i + 1);
+		snprintf(title, sizeof title, "%s==> %" PRId64 " <==\n", before + i > 0 ? "\n" : "",
+			 before + i + 1);
 		if (e == 0)
 			e = write_text(stdout, title, strlen(title));
 		if (e == 0)

@@ -22,13 +22,19 @@ static void line(const char *what, uint64_t bytes)
 
 static void print(const struct yk_trainer *t, int64_t batch, const struct yk_need *n, uint64_t room)
 {
-	const struct { const char *what; uint64_t bytes; } rows[] = {
-		{ "parameters", n->weights }, { "gradients", n->gradients }, { "optimizer state", n->states },
-		{ "sums", n->sums }, { "activations", n->activations }, { "workspace", n->workspace },
-		{ "peak, forward", n->forward }, { "peak, backward", n->backward }, { "peak, step", n->step },
-		{ "peak, validation", n->validation }, { "peak of the run", n->peak }, { "room", room },
+	const struct {
+		const char *what;
+		uint64_t bytes;
+	} rows[] = {
+		{ "parameters", n->weights },      { "gradients", n->gradients },
+		{ "optimizer state", n->states },  { "sums", n->sums },
+		{ "activations", n->activations }, { "workspace", n->workspace },
+		{ "peak, forward", n->forward },   { "peak, backward", n->backward },
+		{ "peak, step", n->step },         { "peak, validation", n->validation },
+		{ "peak of the run", n->peak },    { "room", room },
 	};
-	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64 " tokens\n\n%-16s %16s\n",
+	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
+	       " tokens\n\n%-16s %16s\n",
 	       n->parameters, batch, t->context, "", "bytes");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].bytes > 0)
@@ -46,7 +52,8 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 	struct yk_need need;
 	char name[160] = "", peak[32], activations[32];
 	for (int i = 0; i < n; i++)
-		snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i ? " " : "", keys[i]);
+		snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i ? " " : "",
+			 keys[i]);
 	int e = yk_config_with(c, n, keys, &other);
 	if (e < 0)
 		return e;
@@ -124,7 +131,8 @@ static int plan(const struct yk_config *c)
 		e = yk_trainer_plan(c, &t);
 	uint64_t room = e == 0 ? yk_dry_room() : 0;
 	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
-	int64_t batch = yk_config_int(c, YK_KEY_batch), most = (int64_t)yk_config_rows[YK_KEY_batch].most;
+	int64_t batch = yk_config_int(c, YK_KEY_batch),
+		most = (int64_t)yk_config_rows[YK_KEY_batch].most;
 	int64_t fits = e == 0 && d ? yk_dry_batch(most, room, yk_trainer_rehearse, t) : 0;
 	if (batch == YK_AUTO) // which of them is fastest only a run can tell
 		batch = fits > 0 ? fits : 1;

@@ -108,5 +108,6 @@ int yk_advise_batch(int64_t batch, const char *smaller, yk_rehearse_fn *fn, void
 		return yk_fail(YOKE_ENOMEM, "%s", why);
 	if (good == 0)
 		return yk_fail(YOKE_ENOMEM, "%s; not even batch=1 fits: %s", why, smaller);
-	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits", why, (long long)good);
+	return yk_fail(YOKE_ENOMEM, "%s; batch=%lld is the largest that fits", why,
+		       (long long)good);
 }

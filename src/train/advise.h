@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-// What the device of the current context, or the one that would be chosen, could hold now, in bytes: what
-// others use is not to be had, since a host gives out more memory than it has.
+// What the device of the current context, or the one that would be chosen, could hold now, in
+// bytes: what others use is not to be had, since a host gives out more memory than it has.
 uint64_t yk_dry_room(void);
-// Calls fn in a dry context of its own on the chosen device, whose pool is empty and may reserve so many bytes;
-// returns what fn returns.
+// Calls fn in a dry context of its own on the chosen device, whose pool is empty and may reserve
+// so many bytes; returns what fn returns.
 int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg);
 
 // Does, in the current context, which is dry, all that would be done with that batch; 0, or the error.

@@ -20,7 +20,10 @@
 #define CLOSE 1.05 // batches nearer than that are not told apart
 
 struct search {
-	struct { int64_t batch; double rate; } tried[YK_BATCH_TIMED];
+	struct {
+		int64_t batch;
+		double rate;
+	} tried[YK_BATCH_TIMED];
 	int n, best;
 	yk_batch_time_fn *time;
 	void *arg;
@@ -40,8 +43,8 @@ static int try(struct search *s, int64_t batch)
 	return 0;
 }
 
-// The batch midway, by ratio, between the best and a neighbour: the faster one, if it is not much nearer than the
-// other.  0: there is none worth a try.
+// The batch midway, by ratio, between the best and a neighbour: the faster one, if it is not much
+// nearer than the other.  0: there is none worth a try.
 static int64_t between(const struct search *s)
 {
 	const int64_t best = s->tried[s->best].batch;
@@ -73,7 +76,9 @@ int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_bat
 	int e = try(&s, batch);
 	while (e == 0 && batch < most && s.n < YK_BATCH_TIMED && gain > GAIN) {
 		double before = s.tried[s.n - 1].rate;
-		factor = s.n > 1 && gain > 0.9 * (double)factor ? 16 : 4; // little of a step is its windows'
+		factor = s.n > 1 && gain > 0.9 * (double)factor ?
+				 16 :
+				 4; // little of a step is its windows'
 		batch = batch > most / factor ? most : batch * factor;
 		e = try(&s, batch);
 		gain = s.tried[s.n - 1].rate / before;
@@ -128,16 +133,22 @@ static int time_step(void *trainer, int64_t batch, double *seconds)
 int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 {
 	struct yk_batch_pick p;
-	int64_t most = (int64_t)yk_config_rows[YK_KEY_batch].most, windows = yk_data_train_windows(t->data);
-	int64_t fits = yk_dry_batch(windows < most ? windows : most, yk_dry_room(), yk_trainer_rehearse, t);
+	int64_t most = (int64_t)yk_config_rows[YK_KEY_batch].most,
+		windows = yk_data_train_windows(t->data);
+	int64_t fits = yk_dry_batch(windows < most ? windows : most, yk_dry_room(),
+				    yk_trainer_rehearse, t);
 	if (fits == 0)
-		return yk_fail(YOKE_ENOMEM, "batch=auto: not even batch=1 fits: use a smaller context or embed, or "
-			       "fewer layers");
+		return yk_fail(
+			YOKE_ENOMEM,
+			"batch=auto: not even batch=1 fits: use a smaller context or embed, or "
+			"fewer layers");
 	int e = yk_batch_pick(fits, time_step, t, &p);
 	if (e < 0)
 		return e;
-	snprintf(t->batch_why, sizeof t->batch_why, "batch=%" PRId64 ": the fastest of %d that were timed, at %.0f "
-		 "tokens/s; up to %" PRId64 " %s", p.batch, p.timed, p.rate * (double)t->context, fits,
+	snprintf(t->batch_why, sizeof t->batch_why,
+		 "batch=%" PRId64 ": the fastest of %d that were timed, at %.0f "
+		 "tokens/s; up to %" PRId64 " %s",
+		 p.batch, p.timed, p.rate * (double)t->context, fits,
 		 fits == windows ? "are in the text" : "fit");
 	return yk_config_settle(c, YK_KEY_batch, p.batch);
 }

@@ -14,12 +14,13 @@ struct yk_batch_pick {
 	int timed;   // steps
 	double rate; // windows a second
 };
-// Of 1 .. most the batch with the most windows a second, as far as YK_BATCH_TIMED steps can tell: four times as
-// many, or more, as long as that pays, then between the best and its neighbours.
+// Of 1 .. most the batch with the most windows a second, as far as YK_BATCH_TIMED steps can tell:
+// four times as many, or more, as long as that pays, then between the best and its neighbours.
 int yk_batch_pick(int64_t most, yk_batch_time_fn *, void *arg, struct yk_batch_pick *to);
 
-// For a trainer without a model: sets the configuration's batch and says in the trainer why.  Only sizes that find
-// their memory in a dry context are tried.  ENOMEM: not even a batch of 1 does.
+// For a trainer without a model: sets the configuration's batch and says in the trainer
+// why.  Only sizes that find their memory in a dry context are tried.  ENOMEM: not even a batch
+// of 1 does.
 int yk_batch_choose(struct yk_trainer *, struct yk_config *);
 
 #endif

@@ -126,7 +126,8 @@ static int predict(struct generation *g, int m, struct text *const *t)
 	}
 	yoke_scope *s = yoke_scope_begin("generate");
 	// of many new tokens there is one text
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, news == 1 ? last : t[0]->ids + cache[0]->length);
+	yoke_tensor *ids =
+		yoke_from(yoke_i32, 2, dims, news == 1 ? last : t[0]->ids + cache[0]->length);
 	yoke_tensor *h = yk_network_extend(g->net, cache, ids);
 	h = yoke_slice(h, 1, news - 1, news, 1);
 	yoke_read(g->net->model->logits(g->net, h), g->logits,
@@ -140,7 +141,8 @@ static int draw(struct generation *g, int m, struct text *const *t)
 	for (int i = 0; i < m && e == 0; i++) {
 		const int64_t vocab = g->net->shape.vocab;
 		int32_t id;
-		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling, (uint64_t)t[i]->drawn, &id);
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling,
+			      (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
 		t[i]->ids[t[i]->n++] = id;
@@ -171,14 +173,17 @@ static int round_of(struct generation *g, bool *over)
 	return m > 0 && e == 0 ? draw(g, m, together) : e;
 }
 
-int yk_generate(const struct yk_network *net, const struct yk_sampling *s, int n, const struct yk_tokens *prompt,
-		int64_t tokens, yk_emit_fn *emit, void *arg)
+int yk_generate(const struct yk_network *net, const struct yk_sampling *s, int n,
+		const struct yk_tokens *prompt, int64_t tokens, yk_emit_fn *emit, void *arg)
 {
-	struct generation g = { .net = net, .sampling = s, .n = n, .tokens = tokens, .emit = emit, .arg = arg };
+	struct generation g = {
+		.net = net, .sampling = s, .n = n, .tokens = tokens, .emit = emit, .arg = arg
+	};
 	bool over = tokens <= 0;
 	int e = 0;
 	if (n < 1 || n > YK_SEQUENCES)
-		return yk_fail(YOKE_EINVAL, "generate: %d prompts; 1 .. %d go at once", n, YK_SEQUENCES);
+		return yk_fail(YOKE_EINVAL, "generate: %d prompts; 1 .. %d go at once", n,
+			       YK_SEQUENCES);
 	g.logits = malloc((size_t)n * (size_t)net->shape.vocab * sizeof *g.logits);
 	if (!g.logits)
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");

@@ -7,11 +7,11 @@
 
 struct yk_need {
 	int64_t parameters; // elements
-	// Bytes: of all parameters, gradients and states; sums over micro-batches; results that wait for the way
-	// back; the largest workspace.
+	// Bytes: of all parameters, gradients and states; sums over micro-batches; results that
+	// wait for the way back; the largest workspace.
 	uint64_t weights, gradients, states, sums, activations, workspace;
-	// The pool's peaks: of the loss alone, with its gradients, in steps, in a validation; in all of a run, where the
-	// drawing of first values counts, too.
+	// The pool's peaks: of the loss alone, with its gradients, in steps, in a validation; in
+	// all of a run, where the drawing of first values counts, too.
 	uint64_t forward, backward, step, validation, peak;
 	bool fits; // all of it is found where no more than `room` bytes are reserved
 };

@@ -179,7 +179,8 @@ static int buffers_init(struct yk_trainer *t)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
 	t->windows = calloc((size_t)(t->batch * (t->context + 1)), sizeof *t->windows);
 	if (!t->windows)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows of %lld tokens",
+		return yk_fail(YOKE_ENOMEM,
+			       "batch=%lld: no host memory for its windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
 	if (t->accumulate == 1)
 		return 0;
