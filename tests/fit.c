@@ -219,7 +219,8 @@ static void forecast(const char *keys)
 	yk_config_fini(&c);
 }
 
-// A hidden layer of an mlp leaves its result, f32, and where relu let through, bool.
+// A hidden layer of an mlp leaves its result, f32, and where relu let through, bool; the rest of it what the first
+// product reads, the logits, and a few numbers a row of these.
 static void test_activations(void)
 {
 	struct yk_config c;
@@ -240,6 +241,9 @@ static void test_activations(void)
 	ok(e == 0 && n[1].activations - n[0].activations == layer,
 	   "a hidden layer more leaves %llu bytes more, not %llu", (unsigned long long)layer,
 	   (unsigned long long)(n[1].activations - n[0].activations));
+	uint64_t all = 2 * layer + 8 * 16 * (8 * 32 + 256) * sizeof(float), few = 8 * 16 * 8 * sizeof(float);
+	ok(n[0].activations >= all && n[0].activations <= all + few, "%llu bytes of activations, %llu by hand",
+	   (unsigned long long)n[0].activations, (unsigned long long)all);
 }
 
 // No text, no memory: gigabytes are asked for in no time.
