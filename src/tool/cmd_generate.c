@@ -83,7 +83,7 @@ static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *promp
 static int read_stdin(const char *what, char **text, size_t *bytes)
 {
 	if (isatty(STDIN_FILENO))
-		fprintf(stderr, "reading the %s; end with Ctrl-D\n", what);
+		fprintf(stderr, "reading the %s with Ctrl-D\n", what);
 	return yk_file_read_stdin(MOST_PROMPT, text, bytes);
 }
 
@@ -98,7 +98,7 @@ static int generate_one(const struct yk_opened *o)
 	struct yk_tokens tokens = { 0 };
 	int e = 0;
 	if (!strcmp(prompt, "-")) {
-		e = read_stdin("prompt", &piped, &bytes);
+		e = read_stdin("prompt; end it", &piped, &bytes);
 		prompt = piped;
 	}
 	if (e == 0)
@@ -179,7 +179,7 @@ static int generate_several(const struct yk_opened *o)
 	struct line line[YK_SEQUENCES], left = { 0 };
 	char *text = NULL;
 	int e = strcmp(path, "-") ? yk_file_read(path, MOST_PROMPT, &text, &left.bytes) :
-				    read_stdin("prompts", &text, &left.bytes);
+				    read_stdin("prompts; end them", &text, &left.bytes);
 	if (e == 0 && left.bytes == 0)
 		e = yk_fail(YOKE_EINVAL, "prompts=%s: is empty; give a prompt a line", path);
 	left.at = text;
