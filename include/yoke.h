@@ -90,6 +90,12 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 // (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
 // use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
+// The same for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
+// run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
+// models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
+// (YOKE_MEMORY) counts: what a run would not find, ENOMEM says here.  Memory given to yoke_wrap is counted as a
+// copy.  Its dry devices are those of all dry contexts, as are their peaks.
+YOKE_API yoke_context *yoke_context_dry(const char *backend);
 // Frees it with everything recorded in it.  Using a handle of it is ECONTEXT from then on.  NULL is fine.
 YOKE_API void yoke_context_free(yoke_context *);
 // Makes it the calling thread's current one; returns the former (NULL: none).
@@ -254,8 +260,8 @@ YOKE_API yoke_tensor *yoke_gelu(yoke_tensor *x);      // x/2 (1 + erf(x / sqrt 2
 YOKE_API yoke_tensor *yoke_gelu_tanh(yoke_tensor *x); // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 YOKE_API yoke_tensor *yoke_silu(yoke_tensor *x);      // x sigmoid(x)
 YOKE_API yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x); // silu(gate) x: Shazeer 2020
-// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: leave it out of what is
-// not training.
+// x [u >= p] / (1 - p), u uniform, p in [0, 1); x itself where p is 0.  Always on: evaluation is
+// p 0, which draws nothing and leaves the numbers that others draw as they are.
 YOKE_API yoke_tensor *yoke_dropout(yoke_tensor *x, double p);
 // No less than lo, no more than hi, either may be YOKE_NONE; hi where they cross.  NaN stays.  Of
 // the gradient, x gets half where it equals a bound (PyTorch's: all).
@@ -582,8 +588,11 @@ struct yoke_stats {
 	uint64_t pack_copies, pack_copy_bytes; // new versions of packed variables that were copied to their places
 	uint64_t unpacked; // variables that left their pack: there was no memory for such a copy, or their value
 			   // is another's that was lost
+	uint64_t activations; // bytes, of the plan with the most: results that gradients need, where the most of
+			      // them wait at once
+	uint64_t workspace;   // bytes of the largest workspace of a step
 };
-// Of the current context and its device; peaks since yoke_stats_reset_peaks.
+// Of the current context and its device; peaks, these two among them, since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
 

@@ -68,6 +68,7 @@ while [ $i -lt 120 ]; do
 done >book.txt
 cp book.txt notes/more.txt && cp book.txt other.txt
 printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
+printf 'line 1\nlin\n' >lines.txt
 
 made() # NAME: a variable of the Makefile
 {

@@ -43,6 +43,7 @@ test_programs = \
 	tests/engine.t \
 	tests/errors.t \
 	tests/files.t \
+	tests/fit.t \
 	tests/formula.t \
 	tests/grad.t \
 	tests/hostile.t \
@@ -182,6 +183,7 @@ tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
+tests_fit_t_SOURCES = tests/fit.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h

@@ -3,6 +3,8 @@
 // differences of those, causality, a cache, what a manifest says.
 #include "config.h"
 
+#include <unistd.h>
+
 #include "base/error.h"
 #include "nn/model.h"
 #include "tap.h"
@@ -305,7 +307,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	struct yk_model_shape shape = { .vocab = VOCAB, .context = TOKENS, .layers = 2, .heads = 2,
 					.embed = 16, .history = history };
 	struct yk_network *m = NULL;
-	struct yk_network_cache *cache = NULL;
+	struct yk_network_cache *cache[N] = { NULL };
 	static float want[N][TOKENS][VOCAB], got[N][TOKENS][VOCAB], row[N * TOKENS * VOCAB];
 	static double g[N * TOKENS * VOCAB], w[N * TOKENS * VOCAB];
 	int32_t ids[N][TOKENS], part[N * TOKENS];
@@ -313,8 +315,8 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	int e = yk_network_new(model, &shape, &m);
 	if (!e)
 		e = yk_parameters_draw(&m->params, 3);
-	if (!e)
-		e = yk_network_cache_new(m, N, &cache);
+	for (int i = 0; i < N && !e; i++)
+		e = yk_network_cache_new(m, &cache[i]);
 	if (!ok(!e, "%s: a cache %s", model->name, yoke_error()))
 		return;
 	for (int round = 0; round < 2; round++) { // the second finds the first one's keys behind its own
@@ -327,7 +329,7 @@ static void test_cache(const struct yk_model *model, int64_t history)
 		yoke_scope_end(s);
 		memset(got, 0xff, sizeof got);
 		uint64_t misses = 0, copies = stats().assign_copies;
-		cache->length = 0;
+		cache[0]->length = cache[1]->length = 0;
 		for (int i = 0, at = 0; i < PIECES; at += (int)piece[i++]) {
 			const int64_t t = piece[i], size[] = { N, t };
 			s = yoke_scope_begin("extend");
@@ -356,7 +358,233 @@ static void test_cache(const struct yk_model *model, int64_t history)
 	ok(!h && yoke_error_code() == YOKE_ESHAPE, "%s: a full cache: %s", model->name, yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
+	for (int i = 0; i < N; i++)
+		yk_network_cache_free(cache[i]);
+	yk_network_free(m);
+}
+
+// Logits [R,V] of one more token of each of R sequences.
+static int one_more(const struct yk_network *m, int r, struct yk_network_cache *const *cache,
+		    const int32_t *ids, int64_t t, float *to)
+{
+	yoke_scope *s = yoke_scope_begin("more");
+	yoke_tensor *h =
+		yk_network_extend(m, cache, yoke_from(yoke_i32, 2, (int64_t[]){ r, t }, ids));
+	h = yoke_slice(h, 1, t - 1, t, 1);
+	yoke_read(m->model->logits(m, h), to, (size_t)r * (size_t)m->shape.vocab * sizeof *to);
+	return yoke_scope_end(s);
+}
+
+// Sequences of several lengths that go on together, some of which end: against each window at once, and bit
+// for bit against each alone.
+static void test_together(const struct yk_model *model, int64_t history)
+{
+	enum {
+		R = 40,
+		TOKENS = 20,
+		VOCAB = 31,
+		STEPS = 8
+	}; // more rows than have the bits of one without by_row
+	int64_t begun[R], steps[R];
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 96,
+					.history = history };
+	struct yk_network *m = NULL;
+	struct yk_network_cache *cache[R] = { NULL }, *alone[R] = { NULL };
+	static float logits[R * VOCAB], other[VOCAB], whole[TOKENS * VOCAB];
+	int32_t ids[R][TOKENS], wrong = 0, bits = 0;
+	uint64_t misses = 0, late = 0;
+	double worst = 0;
+
+	int e = yk_network_new(model, &shape, &m);
+	if (!e)
+		e = yk_parameters_draw(&m->params, 5);
+	for (int i = 0; i < R && !e; i++) {
+		e = yk_network_cache_new(m, &cache[i]);
+		if (!e)
+			e = yk_network_cache_new(m, &alone[i]);
+	}
+	if (!ok(!e, "%s: caches %s", model->name, yoke_error()))
+		return;
+	m->by_row = true;
+	for (int i = 0; i < R * TOKENS; i++)
+		ids[i / TOKENS][i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
+	for (int i = 0; i < R; i++) {
+		begun[i] = rnd_int(1, TOKENS - STEPS);
+		steps[i] = i % 10 == 3 ? 3 : i % 10 == 7 ? 6 : STEPS;
+		wrong += one_more(m, 1, &cache[i], ids[i], begun[i], other) < 0;
+		wrong += one_more(m, 1, &alone[i], ids[i], begun[i], other) < 0;
+	}
+	for (int k = 0; k < STEPS; k++) {
+		struct yk_network_cache *now[R];
+		int32_t next[R];
+		int of[R], n = 0;
+		for (int i = 0; i < R; i++)
+			if (k < steps[i]) {
+				now[n] = cache[i];
+				next[n] = ids[i][begun[i] + k];
+				of[n++] = i;
+			}
+		uint64_t before = stats().plan_misses;
+		memset(logits, 0xff, sizeof logits);
+		wrong += one_more(m, n, now, next, 1, logits) < 0;
+		late += k != 0 && k != 3 && k != 6 && stats().plan_misses != before;
+		misses += stats().plan_misses - before;
+		for (int j = 0; j < n; j++) {
+			int i = of[j];
+			const int64_t t = begun[i] + k + 1;
+			wrong += one_more(m, 1, &alone[i], &next[j], 1, other) < 0;
+			bits += memcmp(other, logits + j * VOCAB, sizeof other) != 0;
+			yoke_scope *s = yoke_scope_begin("window");
+			yoke_tensor *h = yk_network_forward(
+				m, yoke_from(yoke_i32, 2, (int64_t[]){ 1, t }, ids[i]), 0);
+			wrong += yoke_read(m->model->logits(m, h), whole,
+					   (size_t)(t * VOCAB) * sizeof *whole) < 0;
+			yoke_scope_end(s);
+			for (int v = 0; v < VOCAB; v++)
+				worst = fmax(worst, fabs((double)logits[j * VOCAB + v] -
+							 (double)whole[(t - 1) * VOCAB + v]));
+		}
+	}
+	ok(!wrong && worst < 2e-5, "%s: %d sequences together, the error is %.2g %s", model->name,
+	   R, worst, yoke_error());
+	ok(!bits, "%s: %d rows are not the bits of the sequence alone", model->name, bits);
+	ok((!late && misses <= 3) || tap_eager(),
+	   "%s: a plan for each number of sequences, %d and %d", model->name, (int)misses,
+	   (int)late);
+	cache[0]->length = 0;
+	yoke_scope *s = yoke_scope_begin("wrong");
+	ok(one_more(m, 2, cache, ids[0], 1, logits) == YOKE_ESHAPE,
+	   "one begins where another goes on: %s", yoke_error());
+	yoke_error_clear();
+	yoke_tensor *many = yoke_full(yoke_i32, 2, (int64_t[]){ YK_SEQUENCES + 1, 1 }, 0);
+	ok(!yk_network_extend(m, cache, many) && yoke_error_code() == YOKE_ESHAPE, "too many: %s",
+	   yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+	for (int i = 0; i < R; i++) {
+		yk_network_cache_free(cache[i]);
+		yk_network_cache_free(alone[i]);
+	}
+	yk_network_free(m);
+}
+
+// Resident bytes of the process; 0 where a sanitizer keeps what was freed.
+static double resident(void)
+{
+	long pages = 0;
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (f && fscanf(f, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+#endif
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+// Thousands of passes, forward and from a cache, leave nothing.
+static void test_flat(const struct yk_model *model)
+{
+	enum { TOKENS = 8, VOCAB = 31, BEGUN = 100 };
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 16,
+					.history = 3 };
+	struct yk_network *m = NULL;
+	struct yk_network_cache *cache = NULL;
+	struct yoke_stats first = { 0 }, last;
+	static float logits[TOKENS * VOCAB];
+	int32_t ids[TOKENS] = { 0 };
+	int wrong = 0, passes = tap_cases(2000, 10000);
+	double memory = 0;
+
+	int e = yk_network_new(model, &shape, &m);
+	if (!e)
+		e = yk_parameters_draw(&m->params, 3);
+	if (!e)
+		e = yk_network_cache_new(m, &cache);
+	if (!ok(!e, "%s: a network %s", model->name, yoke_error()))
+		return;
+	for (int i = 0; i < passes; i++) {
+		if (i == BEGUN) {
+			first = stats();
+			memory = resident();
+		}
+		ids[i % TOKENS] = (int32_t)rnd_int(0, VOCAB - 1);
+		if (i % 2) {
+			if (cache->length == TOKENS)
+				cache->length = 0;
+			wrong += one_more(m, 1, &cache, ids, 1, logits) < 0;
+			continue;
+		}
+		yoke_scope *s = yoke_scope_begin("pass");
+		yoke_tensor *x = yoke_from(yoke_i32, 2, (int64_t[]){ 1, TOKENS }, ids);
+		wrong += yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)), logits,
+				   sizeof logits) < 0;
+		wrong += yoke_scope_end(s) < 0;
+	}
+	last = stats();
+	ok(!wrong && last.pool_allocated == first.pool_allocated &&
+		   last.pool_reserved == first.pool_reserved &&
+		   last.pool_allocated_peak == first.pool_allocated_peak &&
+		   last.live_handles == first.live_handles,
+	   "%s: %d passes: %llu bytes, then %llu; %llu handles, then %llu %s", model->name, passes,
+	   (unsigned long long)first.pool_allocated, (unsigned long long)last.pool_allocated,
+	   (unsigned long long)first.live_handles, (unsigned long long)last.live_handles,
+	   yoke_error());
+	ok((last.plans == first.plans && last.plan_misses == first.plan_misses) || tap_eager(),
+	   "%s: %llu plans, then %llu", model->name, (unsigned long long)first.plans,
+	   (unsigned long long)last.plans);
+	ok(resident() - memory < 1 << 20, "%s: the process: %+.0f bytes", model->name,
+	   resident() - memory);
 	yk_network_cache_free(cache);
+	yk_network_free(m);
+}
+
+// Evaluation draws nothing: masks of a training step are those of one without it, and it has the same bits
+// whatever the seed is.
+static void test_evaluation(const struct yk_model *model)
+{
+	enum { N = 2, TOKENS = 8, VOCAB = 31 };
+	struct yk_model_shape shape = { .vocab = VOCAB,
+					.context = TOKENS,
+					.layers = 2,
+					.heads = 2,
+					.embed = 16,
+					.history = 3 };
+	struct yk_network *m = NULL;
+	static float plain[N * TOKENS * VOCAB], again[N * TOKENS * VOCAB];
+	int32_t ids[N * TOKENS];
+	float loss[3];
+	const int64_t dims[] = { N, TOKENS };
+
+	if (!ok(!yk_network_new(model, &shape, &m) && !yk_parameters_draw(&m->params, 3), "%s",
+		model->name))
+		return;
+	for (int i = 0; i < N * TOKENS; i++)
+		ids[i] = (int32_t)rnd_int(0, VOCAB - 1);
+	for (int k = 0; k < 3;
+	     k++) { // the second with an evaluation inside, the third of another seed
+		yoke_random_set(k == 2 ? 8 : 7, 4);
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *x = yoke_from(yoke_i32, 2, dims, ids);
+		if (k)
+			yoke_read(m->model->logits(m, yk_network_forward(m, x, 0)),
+				  k == 1 ? plain : again, sizeof plain);
+		yoke_read(m->model->loss(m, x, x, 0.4), &loss[k], sizeof *loss);
+		yoke_scope_end(s);
+	}
+	ok(loss[0] == loss[1] && loss[0] != loss[2],
+	   "%s: losses with dropout %.7g, %.7g, with another seed %.7g", model->name,
+	   (double)loss[0], (double)loss[1], (double)loss[2]);
+	ok(!memcmp(plain, again, sizeof plain), "%s: without it, of either seed, the same bits",
+	   model->name);
 	yk_network_free(m);
 }
 
@@ -445,6 +673,13 @@ int main(void)
 	test_cache(&yk_model_gpt, 0);
 	test_cache(&yk_model_mlp, 1);
 	test_cache(&yk_model_mlp, 5);
+	test_together(&yk_model_gpt, 0);
+	test_together(&yk_model_mlp, 1);
+	test_together(&yk_model_mlp, 4);
+	test_flat(&yk_model_gpt);
+	test_flat(&yk_model_mlp);
+	test_evaluation(&yk_model_gpt);
+	test_evaluation(&yk_model_mlp);
 	test_refused();
 	test_manifest(&yk_model_gpt, 6);
 	test_manifest(&yk_model_mlp, 6);

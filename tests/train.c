@@ -336,12 +336,47 @@ struct text {
 	int n, most;
 };
 
-static int collect(void *arg, int32_t id)
+static int collect(void *arg, int text, int32_t id)
 {
-	struct text *t = arg;
+	struct text *t = (struct text *)arg + text;
 
 	t->ids[t->n++] = id;
 	return t->n == t->most ? 1 : 0;
+}
+
+// Prompts of several lengths at once, beyond the window: the texts of each alone, one of which its caller ends.
+static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
+{
+	enum { N = 5 };
+	static const char *const prompts[N] = { "abcdefg", "d", "efghijkabcdefghijkabcde", "kab",
+						"abcdefghijkabcde" };
+	struct yk_tokens prompt[N] = { 0 };
+	struct text together[N] = {
+		{ .most = 64 }, { .most = 64 }, { .most = 5 }, { .most = 64 }, { .most = 64 }
+	};
+	struct yk_sampling drawn = *s;
+	int wrong = 0, e = 0;
+
+	t->net->by_row = true;
+	drawn.temperature = 0.9;
+	for (int i = 0; i < N && e == 0; i++)
+		e = yk_tokenizer_encode(t->tokenizer, prompts[i], strlen(prompts[i]), &prompt[i]);
+	if (e == 0)
+		e = yk_generate(t->net, &drawn, N, prompt, 40, collect, together);
+	for (int i = 0; i < N && e == 0; i++) {
+		struct text alone = { .most = 64 };
+		e = yk_generate(t->net, &drawn, 1, &prompt[i], 40, collect, &alone);
+		int n = i == 2 ? 5 : 40;
+		wrong += together[i].n != n || alone.n != 40 ||
+			 memcmp(alone.ids, together[i].ids, (size_t)n * sizeof(int32_t));
+		yk_tokens_fini(&prompt[i]);
+	}
+	ok(e == 0 && !wrong, "%d prompts at once: %d are not what they are alone %s", N, wrong,
+	   yoke_error());
+	ok(yk_generate(t->net, s, 0, prompt, 1, collect, together) == YOKE_EINVAL, "none: %s",
+	   yoke_error());
+	yoke_error_clear();
+	t->net->by_row = false;
 }
 
 // A trained model goes on with the pattern, below the context's length and beyond it,
@@ -361,30 +396,31 @@ static void test_generate(const char *keys)
 		return;
 	}
 	// the prompt, the second token, and the half window that a full one goes on with
-	int e = yk_generate(t->net, &s, &prompt, 2, collect, &b);
+	int e = yk_generate(t->net, &s, 1, &prompt, 2, collect, &b);
 	ok(e == 0 && b.n == 2, "two tokens %s", yoke_error());
 	uint64_t misses = stats().plan_misses;
 	b.n = 0;
-	e = yk_generate(t->net, &s, &prompt, 10, collect, &b);
+	e = yk_generate(t->net, &s, 1, &prompt, 10, collect, &b);
 	ok(e == 0 && b.n == 10 && stats().plan_misses == misses, "until the window is full, no new plan %s",
 	   yoke_error());
 	b.n = 0;
-	e = yk_generate(t->net, &s, &prompt, 11, collect, &b);
+	e = yk_generate(t->net, &s, 1, &prompt, 11, collect, &b);
 	ok(e == 0 && (stats().plan_misses == misses + 1 || tap_eager()), "one for the half window %s", yoke_error());
 	misses = stats().plan_misses;
 	b.n = 0;
-	e = yk_generate(t->net, &s, &prompt, 40, collect, &a);
+	e = yk_generate(t->net, &s, 1, &prompt, 40, collect, &a);
 	ok(e == 0 && a.n == 40 && stats().plan_misses == misses, "40 tokens, no new plan %s",
 	   yoke_error());
 	int right = 0;
 	for (int i = 0; i < a.n; i++)
 		right += a.ids[i] == 'a' + (7 + i) % 11;
 	ok(right >= 36, "the pattern goes on: %d of 40", right);
-	yk_generate(t->net, &s, &prompt, 40, collect, &b);
+	yk_generate(t->net, &s, 1, &prompt, 40, collect, &b);
 	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "the same again");
 	b = (struct text){ .most = 3 };
-	ok(yk_generate(t->net, &s, &prompt, 40, collect, &b) == 1 && b.n == 3,
+	ok(yk_generate(t->net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
 	   "ended by its caller");
+	test_several(t, &s);
 	yk_tokens_fini(&prompt);
 	drop(&c, t);
 }

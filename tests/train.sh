@@ -340,6 +340,70 @@ n=$(sed -n 's/^yoke eval: .*; batch=\([0-9]*\) is the largest that fits$/\1/p' e
 	! YOKE_MEMORY=2500K "$yoke" eval full data=text batch="$((n + 1))" >out 2>err
 verdict "eval: $(tail -n 1 err)" $?
 
+# ---- a plan, and a batch that is chosen ----
+
+# planned KEY=VALUE ..: bytes of a line of `yoke plan`
+planned()
+{
+	line=$1
+	shift
+	"$yoke" plan "$@" 2>err | sed -n "s/^$line  *\([0-9]*\) .*/\1/p"
+}
+rm -rf full
+"$yoke" train data=text out=full $shape steps=4 eval_every=2 batch=5 2>err
+peak=$(sed -n 's/.*"step":4,.*"peak_bytes":\([0-9]*\).*/\1/p' full/metrics.jsonl)
+got=$(planned 'peak of the run' data=text $shape batch=5)
+[ -n "$peak" ] && [ "$got" = "$peak" ] && [ "$(planned 'peak of the run' $shape batch=5)" = "$peak" ]
+verdict "yoke plan: a peak of $got bytes, $peak in the run" $?
+"$yoke" plan $shape batch=300 memory=3M >out 2>err && grep -qx 'it does not fit' out &&
+	grep -q '^batch=[0-9]* is the largest that fits$' out && grep -q '^batch=3 accumulate=100 .* yes$' out &&
+	grep -q '^optimizer=sgd .* no$' out
+verdict "yoke plan: $(grep largest out)" $?
+"$yoke" plan heads=3 2>err
+[ $? -eq 1 ] && grep -q '^yoke plan: heads=3 does not divide' err
+verdict "yoke plan: $(cat err)" $?
+rm -rf full
+"$yoke" train data=text out=full $shape steps=2 batch=auto memory=20M 2>err
+n=$(sed -n 's/^batch=\([0-9]*\): the fastest of [0-9]* that were timed.*/\1/p' err)
+[ -n "$n" ] && [ "$n" -le "$(sed -n 's/^batch=.*; up to \([0-9]*\) .*/\1/p' err)" ] && grep -q "\"batch\": *\"$n\"" full/manifest.json
+verdict "$(grep '^batch=' err)" $?
+"$yoke" train data=text out=number $shape steps=2 batch="$n" memory=20M 2>err && cat full/*.safetensors >weights &&
+	cat number/*.safetensors | cmp - weights
+verdict "it has the bits of a run with batch=$n" $?
+"$yoke" train data=text out=full $shape steps=3 batch=auto resume=1 2>err && ! grep -q 'were timed' err &&
+	grep -q "\"batch\": *\"$n\"" full/manifest.json
+verdict "resumed with batch=auto: still $n, and nothing is timed" $?
+"$yoke" eval full data=text batch=auto >out 2>err
+verdict "eval with batch=auto: $(grep loss out)" $?
+YOKE_MEMORY=300K "$yoke" train data=text out=none $shape batch=auto 2>err
+[ $? -eq 1 ] && grep -q 'batch=auto: not even batch=1 fits' err && ! [ -e none ]
+verdict "$(tail -n 1 err)" $?
+
+# ---- several prompts ----
+
+printf 'line 3\nlin\n\nline 12 is a rather' >lines
+"$yoke" generate full prompts=lines tokens=40 seed=4 by_row=1 >out 2>err
+verdict "four prompts, each below its number" $?
+while read -r number text; do
+	"$yoke" generate full prompt="$text" tokens=40 seed=4 by_row=1 >alone 2>err
+	sed -n "/^==> $number <==\$/,/^==> $((number + 1)) <==\$/p" out | sed '1d; $d' >mine # its last line is blank
+	[ "$number" -lt 4 ] || sed "1,/^==> $number <==\$/d" out >mine
+	[ "$number" -eq 4 ] || echo >>alone
+	cmp alone mine
+	verdict "the text of '$text' is that which it has alone" $?
+done <<-END
+	1 line 3
+	2 lin
+	3
+	4 line 12 is a rather
+END
+"$yoke" generate full prompts=- tokens=40 seed=4 by_row=1 batch=1 <lines 2>err | cmp - out
+verdict "from standard input, one at a time" $?
+: >nothing
+refused 1 'prompts=nothing: is empty' generate full prompts=nothing
+refused 1 'No such file' generate full prompts=missing
+refused 1 'prompt and prompts are both given' generate full prompts=lines prompt=x
+
 # ---- words ----
 
 { cat text; for i in 1 2 3 4 5 6 7 8; do echo "lines of words never seen before"; done; } >words

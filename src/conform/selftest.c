@@ -235,6 +235,7 @@ static void remind(struct yk_device *d, const struct yk_finding *f)
 
 uint64_t yk_selftest_can(struct yk_device *d, const struct yoke_op *op)
 {
+	d = yk_device_real(d);
 	uint64_t impls = yk_device_can(d, op);
 	if (!impls || !d->trust)
 		return impls;

@@ -26,6 +26,8 @@ struct yk_device {
 	struct yk_trust_table *trust;  // what its self-test found; NULL: it has none
 	struct yk_tuning *tuning; // what `yoke tune` found of it; NULL: not looked for yet
 	bool left; // it failed: yk_device_leave
+	struct yk_device *dry;  // its dry one, once there was use for that ..
+	struct yk_device *real; // .. of which it is this; NULL: of none
 	_Atomic(struct yk_refusal *) refusals; // refuse.c
 	struct yk_device *next;
 };
@@ -65,6 +67,18 @@ int yk_device_leave(struct yk_device *);
 uint64_t yk_device_free(const struct yk_device *);
 // The CPU backend's device, which serves what others do not take.
 struct yk_device *yk_device_cpu(void);
+
+// ---- dry.c ----
+
+// The device without memory and work, made once: it plans as the device does, with its kernels, and its
+// pools count as the device's would; segments hold nothing, queues do nothing, what is read is zeros.
+// Launches are not to run steps on it.  NULL: no memory.
+struct yk_device *yk_device_dry(struct yk_device *);
+// What is known of a device's kernels is known of its dry one.
+static inline struct yk_device *yk_device_real(struct yk_device *d)
+{
+	return d->real ? d->real : d;
+}
 
 // ---- queues and events ----
 //

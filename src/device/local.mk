@@ -9,6 +9,7 @@ libyokecore_la_SOURCES += \
 	src/device/compact.c \
 	src/device/device.c \
 	src/device/device.h \
+	src/device/dry.c \
 	src/device/facts.c \
 	src/device/facts.h \
 	src/device/host.c \

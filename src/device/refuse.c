@@ -45,6 +45,7 @@ int yk_device_refuse(struct yk_device *d, const struct yoke_op *op, uint32_t imp
 {
 	uint64_t form = form_of(op);
 
+	d = yk_device_real(d);
 	pthread_mutex_lock(&lock);
 	struct yk_refusal *r = find(d, form);
 	if (r) {
@@ -59,6 +60,7 @@ int yk_device_refuse(struct yk_device *d, const struct yoke_op *op, uint32_t imp
 
 uint64_t yk_refused_mask(const struct yk_device *d, const struct yoke_op *op, uint64_t impls)
 {
+	d = d->real ? d->real : d;
 	if (!atomic_load_explicit(&d->refusals, memory_order_relaxed))
 		return impls;
 	const struct yk_refusal *r = find(d, form_of(op));

@@ -115,9 +115,13 @@ static void free_queues(struct yoke_context *ctx)
 	yk_queue_free(ctx->queue);
 }
 
-yoke_context *yoke_context_new(const char *backend)
+static yoke_context *context_new(const char *backend, bool dry)
 {
 	struct yk_device *device = yk_device_choose(backend), *cpu = yk_device_cpu();
+	if (dry && device && cpu) {
+		device = yk_device_dry(device);
+		cpu = yk_device_dry(cpu);
+	}
 	if (!device || !cpu)
 		return NULL;
 	struct yoke_context *ctx = calloc(1, sizeof *ctx);
@@ -125,6 +129,7 @@ yoke_context *yoke_context_new(const char *backend)
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		return NULL;
 	}
+	ctx->dry = dry;
 	ctx->device = device;
 	ctx->cpu = cpu;
 	ctx->epoch = 1;
@@ -155,6 +160,16 @@ fail:
 	yk_paths_fini(&ctx->paths);
 	free(ctx);
 	return NULL;
+}
+
+yoke_context *yoke_context_new(const char *backend)
+{
+	return context_new(backend, false);
+}
+
+yoke_context *yoke_context_dry(const char *backend)
+{
+	return context_new(backend, true);
 }
 
 void yoke_context_free(yoke_context *ctx)

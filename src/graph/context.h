@@ -160,7 +160,7 @@ struct yoke_context {
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
 	bool traced;         // their call sites are kept
-	bool rehearses;      // launches take their memory and run no step: values mean nothing
+	bool dry;            // its devices are: launches take their memory and run no step, all values are zeros
 	bool stale;          // .. and a number they read on the host was set since
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind

@@ -92,7 +92,13 @@ static yoke_tensor *heads(const struct yk_network *n, yoke_tensor *qkv, int thir
 	return yoke_reshape(x, 4, dims);
 }
 
-// q [B,T,H,D] over the keys and values in a layer's cache, which k and v [B,T,H,D] join.
+// Row i of x, which is x itself where there is no other.
+static yoke_tensor *row_of(yoke_tensor *x, int64_t i)
+{
+	return yoke_dim(x, 0) == 1 ? x : yoke_slice(x, 0, i, i + 1, 1);
+}
+
+// q [1,T,H,D] over the keys and values in a layer's cache, which k and v [1,T,H,D] join.
 static yoke_tensor *cached(const struct yk_network_cache *c, int64_t layer, yoke_tensor *q,
 			   yoke_tensor *k, yoke_tensor *v)
 {
@@ -111,44 +117,55 @@ static yoke_tensor *normed(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 	return y;
 }
 
-// x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of earlier tokens are
+// The same for B sequences, each with a cache: [B,T,H,D].
+static yoke_tensor *cached_rows(struct yk_network_cache *const *c, int64_t layer, yoke_tensor *q,
+				yoke_tensor *k, yoke_tensor *v)
+{
+	yoke_tensor *y[YK_SEQUENCES];
+	int rows = (int)yoke_dim(q, 0);
+	for (int i = 0; i < rows; i++)
+		y[i] = cached(c[i], layer, row_of(q, i), row_of(k, i), row_of(v, i));
+	return rows == 1 ? y[0] : yoke_concat(rows, y, 0);
+}
+
+// x [B,T,E] -> [B,T,E]; cache: NULL, or where the keys of each row's earlier tokens are
 static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
-			      const struct yk_network_cache *cache, yoke_tensor *x, double dropout)
+			      struct yk_network_cache *const *cache, yoke_tensor *x, double dropout)
 {
 	yoke_tensor *const *l = layer_of(n, layer);
 	yoke_tensor *h = normed(x, l[NORM1_W], l[NORM1_B]);
-	yoke_tensor *qkv = yoke_linear(h, l[QKV_W], l[QKV_B]);
+	yoke_tensor *qkv = yk_network_linear(n, h, l[QKV_W], l[QKV_B]);
 	yoke_tensor *q = heads(n, qkv, 0), *k = heads(n, qkv, 1), *v = heads(n, qkv, 2);
-	yoke_tensor *y = cache ? cached(cache, layer, q, k, v) :
+	yoke_tensor *y = cache ? cached_rows(cache, layer, q, k, v) :
 				 yoke_attention(q, k, v, YOKE_NONE, 1, 0, dropout);
 	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), n->shape.embed });
-	return yoke_linear(y, l[PROJ_W], l[PROJ_B]);
+	return yk_network_linear(n, y, l[PROJ_W], l[PROJ_B]);
 }
 
 // x [B,T,E] -> [B,T,E]
-static yoke_tensor *perceptron(yoke_tensor *const *l, yoke_tensor *x)
+static yoke_tensor *perceptron(const struct yk_network *n, yoke_tensor *const *l, yoke_tensor *x)
 {
 	yoke_tensor *h = normed(x, l[NORM2_W], l[NORM2_B]);
-	h = yoke_gelu_tanh(yoke_linear(h, l[UP_W], l[UP_B]));
-	return yoke_linear(h, l[DOWN_W], l[DOWN_B]);
+	h = yoke_gelu_tanh(yk_network_linear(n, h, l[UP_W], l[UP_B]));
+	return yk_network_linear(n, h, l[DOWN_W], l[DOWN_B]);
 }
 
 // What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
 static yoke_tensor *half(const struct yk_network *n, int64_t layer, bool attn,
-			 const struct yk_network_cache *cache, yoke_tensor *x, double dropout)
+			 struct yk_network_cache *const *cache, yoke_tensor *x, double dropout)
 {
 	char name[40];
 	snprintf(name, sizeof name, "layer%" PRId64 "/%s", layer, attn ? "attn" : "mlp");
 	yoke_scope *s = yoke_scope_begin(name);
 	yoke_tensor *y = attn ? attention(n, layer, cache, x, dropout) :
-				perceptron(layer_of(n, layer), x);
+				perceptron(n, layer_of(n, layer), x);
 	y = yoke_lift(yoke_dropout(y, dropout));
 	yoke_scope_end(s);
 	return y;
 }
 
-// ids [B,T], their positions' rows of wpe [T,E] -> [B,T,E]
-static yoke_tensor *blocks(const struct yk_network *n, const struct yk_network_cache *cache,
+// ids [B,T], their positions' rows of wpe [T,E] or [B,T,E] -> [B,T,E]
+static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *cache,
 			   yoke_tensor *ids, yoke_tensor *wpe, double dropout)
 {
 	yoke_tensor *const *last = layer_of(n, n->shape.layers);
@@ -173,29 +190,37 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 {
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yoke_linear(hidden, n->params.var[WTE], YOKE_NONE));
+	yoke_tensor *y = yoke_lift(yk_network_linear(n, hidden, n->params.var[WTE], YOKE_NONE));
 	yoke_scope_end(s);
 	return y;
 }
 
 // ---- one token after another ----
 
-// Keys and values of each layer: [B,C,H,D].
-static void state(const struct yk_model_shape *s, int64_t batch, struct yk_parameters *to)
+// Keys and values of each layer: [1,C,H,D].
+static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 {
-	const int64_t dims[] = { batch, s->context, s->heads, s->embed / s->heads };
+	const int64_t dims[] = { 1, s->context, s->heads, s->embed / s->heads };
 	for (int64_t i = 0; i < s->layers; i++) {
 		yk_parameters_add(to, 4, dims, "cache.key");
 		yk_parameters_add(to, 4, dims, "cache.value");
 	}
 }
 
-static yoke_tensor *extend(const struct yk_network *n, const struct yk_network_cache *c,
+static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c,
 			   yoke_tensor *ids)
 {
-	yoke_tensor *wpe = yoke_slice_at(n->params.var[WPE], (yoke_tensor *[]){ c->at, YOKE_NONE },
-					 (int64_t[]){ yoke_dim(ids, 1), n->shape.embed });
-	return blocks(n, c, ids, wpe, 0);
+	yoke_tensor *wpe[YK_SEQUENCES];
+	const int64_t size[] = { yoke_dim(ids, 1), n->shape.embed },
+		      row[] = { 1, size[0], size[1] };
+	int rows = (int)yoke_dim(ids, 0);
+	for (int i = 0; i < rows; i++) {
+		wpe[i] = yoke_slice_at(n->params.var[WPE], (yoke_tensor *[]){ c[i]->at, YOKE_NONE },
+				       size);
+		if (rows > 1)
+			wpe[i] = yoke_reshape(wpe[i], 3, row);
+	}
+	return blocks(n, c, ids, rows == 1 ? wpe[0] : yoke_concat(rows, wpe, 0), 0);
 }
 
 const struct yk_model yk_model_gpt = {

@@ -68,7 +68,8 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dr
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
-		y = yoke_lift(yoke_dropout(yoke_relu(yoke_linear(y, l[0], l[1])), dropout));
+		y = yoke_lift(
+			yoke_dropout(yoke_relu(yk_network_linear(n, y, l[0], l[1])), dropout));
 		yoke_scope_end(s);
 	}
 	return y;
@@ -90,29 +91,33 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
 	yoke_tensor *const *out = n->params.var + LAYERS + 2 * n->shape.layers;
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yoke_linear(x, out[0], out[1]));
+	yoke_tensor *y = yoke_lift(yk_network_linear(n, x, out[0], out[1]));
 	yoke_scope_end(s);
 	return y;
 }
 
-// The embeddings of the last tokens: [B,n-1,E].
-static void state(const struct yk_model_shape *s, int64_t batch, struct yk_parameters *to)
+// The embeddings of the last tokens: [1,n-1,E].
+static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 {
 	if (s->history > 1)
-		yk_parameters_add(to, 3, (int64_t[]){ batch, s->history - 1, s->embed },
-				  "cache.last");
+		yk_parameters_add(to, 3, (int64_t[]){ 1, s->history - 1, s->embed }, "cache.last");
 }
 
-static yoke_tensor *extend(const struct yk_network *n, const struct yk_network_cache *c,
+static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c,
 			   yoke_tensor *ids)
 {
 	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
-	yoke_tensor *x = yoke_embedding(n->params.var[WTE], ids);
+	int rows = (int)yoke_dim(ids, 0);
+	yoke_tensor *x = yoke_embedding(n->params.var[WTE], ids), *last[YK_SEQUENCES];
 	if (before == 0)
 		return hidden(n, x, 0);
-	yoke_tensor *last = c->state.var[0];
-	x = c->length ? yoke_concat(2, (yoke_tensor *[]){ last, x }, 1) : begun(n, x);
-	yoke_assign(last, yoke_slice(x, 1, t, t + before, 1));
+	for (int i = 0; i < rows; i++)
+		last[i] = c[i]->state.var[0];
+	yoke_tensor *was = rows == 1 ? last[0] : yoke_concat(rows, last, 0);
+	x = c[0]->length ? yoke_concat(2, (yoke_tensor *[]){ was, x }, 1) : begun(n, x);
+	yoke_tensor *next = yoke_slice(x, 1, t, t + before, 1);
+	for (int i = 0; i < rows; i++)
+		yoke_assign(last[i], rows == 1 ? next : yoke_slice(next, 0, i, i + 1, 1));
 	return hidden(n, x, 0);
 }
 

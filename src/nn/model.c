@@ -162,6 +162,15 @@ void yk_network_free(struct yk_network *n)
 	free(n);
 }
 
+yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_tensor *w,
+			       yoke_tensor *b)
+{
+	if (!n->by_row)
+		return yoke_linear(x, w, b);
+	yoke_tensor *y = yoke_matmul(x, w, YOKE_TB | YOKE_BY_ROW);
+	return b == YOKE_NONE ? y : yoke_add(y, b);
+}
+
 yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
 	int64_t t = yoke_dim(ids, 1), context = n->shape.context;
@@ -181,13 +190,12 @@ yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_
 
 // ---- one token after another ----
 
-int yk_network_cache_new(const struct yk_network *n, int64_t batch, struct yk_network_cache **to)
+int yk_network_cache_new(const struct yk_network *n, struct yk_network_cache **to)
 {
 	struct yk_network_cache *c = calloc(1, sizeof *c);
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a cache", n->model->name);
-	c->batch = batch;
-	n->model->state(&n->shape, batch, &c->state);
+	n->model->state(&n->shape, &c->state);
 	c->at = yoke_keep(yoke_scalar(0));
 	c->seen = yoke_keep(yoke_scalar(0));
 	if (c->state.error || !c->at || !c->seen) {
@@ -208,20 +216,38 @@ void yk_network_cache_free(struct yk_network_cache *c)
 	free(c);
 }
 
-yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_network_cache *c,
+// Do t tokens fit behind those of a cache, and are all of them empty or none?
+static int check_cache(const struct yk_network *n, const struct yk_network_cache *c,
+		       const struct yk_network_cache *first, int64_t t)
+{
+	if (t < 1 || t > n->shape.context - c->length)
+		return yk_fail(YOKE_ESHAPE,
+			       "%s: %" PRId64 " tokens behind %" PRId64 " in a window of %" PRId64,
+			       n->model->name, t, c->length, n->shape.context);
+	if (!c->length != !first->length)
+		return yk_fail(YOKE_ESHAPE, "%s: a sequence begins where another goes on",
+			       n->model->name);
+	return 0;
+}
+
+yoke_tensor *yk_network_extend(const struct yk_network *n, struct yk_network_cache *const *c,
 			       yoke_tensor *ids)
 {
-	int64_t t = yoke_dim(ids, 1);
-	if (t < 1 || t > n->shape.context - c->length || yoke_dim(ids, 0) != c->batch) {
-		yk_fail(YOKE_ESHAPE,
-			"%s: %" PRId64 " rows of %" PRId64 " tokens behind %" PRId64
-			" rows of %" PRId64 " in a window of %" PRId64, n->model->name,
-			yoke_dim(ids, 0), t, c->batch, c->length, n->shape.context);
+	int64_t rows = yoke_dim(ids, 0), t = yoke_dim(ids, 1);
+	if (rows < 1 || rows > YK_SEQUENCES) {
+		yk_fail(YOKE_ESHAPE, "%s: %" PRId64 " sequences, but 1 .. %d are extended at once",
+			n->model->name, rows, YK_SEQUENCES);
 		return NULL;
 	}
-	yoke_scalar_set(c->at, (double)c->length);
-	yoke_scalar_set(c->seen, (double)(c->length + t));
+	for (int64_t i = 0; i < rows; i++)
+		if (check_cache(n, c[i], c[0], t) < 0)
+			return NULL;
+	for (int64_t i = 0; i < rows; i++) {
+		yoke_scalar_set(c[i]->at, (double)c[i]->length);
+		yoke_scalar_set(c[i]->seen, (double)(c[i]->length + t));
+	}
 	yoke_tensor *hidden = n->model->extend(n, c, ids);
-	c->length += t;
+	for (int64_t i = 0; i < rows; i++)
+		c[i]->length += t;
 	return hidden;
 }

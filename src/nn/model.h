@@ -46,14 +46,18 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
+	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
+	// whatever else is computed with it.  Slower for few sequences.
+	bool by_row;
 };
 
-// What a network remembers of the tokens seen so far, so that each is computed once.
+// What a network remembers of the tokens of a sequence, so that each is computed once.
 struct yk_network_cache {
-	int64_t length, batch;      // tokens in it; set length to 0 to begin anew
+	int64_t length;             // tokens in it; set it to 0 to begin anew
 	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with those
 	struct yk_parameters state; // as the model's `state` made them
 };
+enum { YK_SEQUENCES = 64 }; // that are extended at once, at most
 
 struct yk_model {
 	const char *name; // model=NAME, and the manifest's "kind"
@@ -70,9 +74,10 @@ struct yk_model {
 	// ids and targets [B,T] -> []
 	yoke_tensor *(*loss)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
-	// A cache's variables for so many windows; and, as forward, tokens that follow those in it.
-	void (*state)(const struct yk_model_shape *, int64_t batch, struct yk_parameters *);
-	yoke_tensor *(*extend)(const struct yk_network *, const struct yk_network_cache *,
+	// A cache's variables; and, as forward without dropout, tokens that follow those in
+	// caches, one a row: all of the caches are empty or none is.
+	void (*state)(const struct yk_model_shape *, struct yk_parameters *);
+	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
 };
 
@@ -97,16 +102,19 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 // All parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
-// The model's forward and extend.  ESHAPE when the tokens do not fit the window; what extend gives is
-// to be evaluated before the next call, and has one plan for each T, wherever behind the first tokens
-// these stand.
+// x w' + b, as yoke_linear, by rows where the network is.
+yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
+// The model's forward and extend.  ESHAPE when the tokens do not fit the window.  dropout 0 is
+// evaluation: nothing is random then, nothing is drawn, and random numbers that others draw stay
+// what they were.  So is extend, of ids [B,T] for B caches, B 1 .. YK_SEQUENCES, whose sequences
+// may have any lengths, all 0 or none.  What it gives is to be evaluated before the next call,
+// and has one plan for each B and T, wherever behind the first tokens these stand.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *ids, double dropout);
-yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *,
-			       yoke_tensor *ids);
+yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
 // A row's loss: the mean of -log p(target).
 yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
-int yk_network_cache_new(const struct yk_network *, int64_t batch, struct yk_network_cache **);
+int yk_network_cache_new(const struct yk_network *, struct yk_network_cache **);
 void yk_network_cache_free(struct yk_network_cache *); // NULL is fine
 
 #endif

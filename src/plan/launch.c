@@ -33,6 +33,11 @@ static void free_blocks(struct launch *l, struct yk_event *done)
 		}
 }
 
+static void note_most(uint64_t *most, uint64_t n)
+{
+	*most = n > *most ? n : *most;
+}
+
 // Everything that can fail for want of memory, before anything runs.
 static int allocate(struct launch *l)
 {
@@ -76,8 +81,9 @@ static int allocate(struct launch *l)
 			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
 		}
 	}
-	if (peak > l->ctx->stats.predicted_peak)
-		l->ctx->stats.predicted_peak = peak;
+	note_most(&l->ctx->stats.predicted_peak, peak);
+	note_most(&l->ctx->stats.activations, p->activations);
+	note_most(&l->ctx->stats.workspace, p->workspace);
 	if (!err)
 		return 0;
 	for (size_t i = 0; i < p->blocks; i++)
@@ -481,7 +487,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
-	for (size_t i = 0; i < p->steps && !err && !l.ctx->rehearses; i++)
+	for (size_t i = 0; i < p->steps && !err && !l.ctx->dry; i++)
 		err = launch_step(&l, i, had);
 	if (!err && p->loose)
 		err = join_slots(&l);

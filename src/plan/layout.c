@@ -107,6 +107,40 @@ static bool is_hosts(const struct yk_work *w, yk_id v)
 	return yk_maker(&w->g, v)->slot == YK_SLOT_CPU;
 }
 
+static bool is_gradient(const struct layout *l, uint32_t s)
+{
+	const struct yk_work *w = l->w;
+	const struct yk_step *step = &l->p->step[s];
+	return step->nodes &&
+	       w->ctx->graph.node[w->marks->node[step->part[step->nodes - 1].recorded]].back != 0;
+}
+
+// What was computed forward and waits for the way back, at its most; and the largest workspace.
+static int count_kinds(struct layout *l)
+{
+	const struct yk_graph *g = &l->w->g;
+	struct yk_plan *p = l->p;
+	uint64_t *change = calloc(p->steps + 2, sizeof *change), now = 0;
+	if (!change)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t v = 0; v < g->values; v++) {
+		const struct life *f = &l->life[v];
+		if (!f->used || f->leaf != YK_NIL || f->dies == FOREVER || f->writer == YK_NIL ||
+		    is_gradient(l, f->writer) || !is_gradient(l, f->dies))
+			continue;
+		change[f->born] += f->bytes;
+		change[f->dies + 1] -= f->bytes;
+	}
+	for (size_t s = 0; s < p->steps; s++) {
+		now += change[s];
+		p->activations = now > p->activations ? now : p->activations;
+		if (p->step[s].work_bytes > p->workspace)
+			p->workspace = p->step[s].work_bytes;
+	}
+	free(change);
+	return 0;
+}
+
 // Distinct roots get blocks; a root that is a leaf unchanged stays that leaf.
 static int find_blocks(struct layout *l)
 {
@@ -539,6 +573,8 @@ int yk_layout(struct yk_work *w)
 		find_lives(&l);
 		err = find_blocks(&l);
 	}
+	if (!err)
+		err = count_kinds(&l);
 	if (!err) {
 		donate_leaves(&l);
 		share_arena(&l);

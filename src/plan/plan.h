@@ -155,6 +155,7 @@ struct yk_plan {
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
 	uint64_t copies, copy_bytes; // assignments that could not be in place
+	uint64_t activations, workspace; // bytes at their most: what waits for the way back; for one step
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one
 	struct yk_event *last;       // behind its last launch

@@ -164,6 +164,6 @@ int yoke_stats_reset_peaks(void)
 	if (!ctx)
 		return yk_error_last();
 	yk_pool_reset_peaks(ctx->device->pool);
-	ctx->stats.predicted_peak = 0;
+	ctx->stats.predicted_peak = ctx->stats.activations = ctx->stats.workspace = 0;
 	return 0;
 }

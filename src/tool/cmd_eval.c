@@ -86,6 +86,21 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	return data;
 }
 
+// batch=auto: as many as it was trained with.
+static int64_t batch_of(const struct yk_opened *o)
+{
+	int64_t n = yk_config_int(&o->config, YK_KEY_batch);
+	struct yk_config trained;
+	if (n != YK_AUTO)
+		return n;
+	if (yk_config_init(&trained, YK_T) < 0)
+		return yoke_error_code();
+	int e = yk_config_take(&trained, o->model.checkpoint.config, o->folder);
+	n = yk_config_int(&trained, YK_KEY_batch);
+	yk_config_fini(&trained);
+	return e < 0 ? e : n == YK_AUTO ? 1 : n;
+}
+
 static void print(const struct yk_opened *o, const struct result *r)
 {
 	printf("tokens         %" PRId64 "\n", r->tokens);
@@ -106,8 +121,8 @@ static int eval(const struct yk_opened *o)
 	if (!data)
 		return yoke_error_code();
 	struct result r = { .tokens = yk_data_valid_windows(data) * net->shape.context };
-	int64_t batch = yk_config_int(&o->config, YK_KEY_batch);
-	int e = count(o, data, &r);
+	int64_t batch = batch_of(o);
+	int e = batch < 0 ? (int)batch : count(o, data, &r);
 	if (e == 0)
 		e = yk_model_validate(net, data, batch, INT64_MAX, NULL, NULL, &r.loss);
 	if (e == YOKE_ENOMEM)

@@ -5,6 +5,7 @@
 #include "tool/tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +19,28 @@
 
 #define MOST_PROMPT (UINT64_C(1) << 30) // bytes of one that comes through a pipe
 
-static int write_text(const char *text, size_t bytes)
+// Where texts go: standard output as they come, or memory where there are several.
+struct output {
+	struct yk_tokenizer *tokenizer;
+	FILE *to[YK_SEQUENCES];
+};
+
+static int write_text(FILE *to, const char *text, size_t bytes)
 {
-	if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0)
+	if (fwrite(text, 1, bytes, to) == bytes && fflush(to) == 0)
 		return 0;
-	return yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
+	return yk_fail(YOKE_EIO, "%s: %s", to == stdout ? "standard output" : "text",
+		       strerror(errno));
 }
 
-static int write_token(void *tokenizer, int32_t id)
+static int write_token(void *arg, int text, int32_t id)
 {
+	const struct output *o = arg;
 	size_t bytes;
-	const char *text = yk_tokenizer_decode(tokenizer, id, &bytes);
-	const char *blank = yk_tokenizer_separator(tokenizer);
-	int e = *blank ? write_text(blank, strlen(blank)) : 0;
-	return e == 0 ? write_text(text, bytes) : e;
+	const char *token = yk_tokenizer_decode(o->tokenizer, id, &bytes);
+	const char *blank = yk_tokenizer_separator(o->tokenizer);
+	int e = *blank ? write_text(o->to[text], blank, strlen(blank)) : 0;
+	return e == 0 ? write_text(o->to[text], token, bytes) : e;
 }
 
 // The prompt's tokens; where it has none, one to begin with: what is unknown, or an end of line.
@@ -54,37 +63,140 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 	return e;
 }
 
-static int generate(const struct yk_opened *o)
+static struct yk_sampling sampling_of(const struct yk_config *c)
 {
-	const struct yk_config *c = &o->config;
-	struct yk_sampling sampling = {
+	return (struct yk_sampling){
 		.temperature = yk_config_real(c, YK_KEY_temperature),
 		.top_p = yk_config_real(c, YK_KEY_top_p),
 		.seed = (uint64_t)yk_config_int(c, YK_KEY_seed),
 	};
-	const char *prompt = yk_config_str(c, YK_KEY_prompt);
+}
+
+static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
+		 struct output *to)
+{
+	const struct yk_sampling s = sampling_of(&o->config);
+	return yk_generate(o->model.net, &s, n, prompt, yk_config_int(&o->config, YK_KEY_tokens),
+			   write_token, to);
+}
+
+static int read_stdin(const char *what, char **text, size_t *bytes)
+{
+	if (isatty(STDIN_FILENO))
+		fprintf(stderr, "reading the %s with Ctrl-D\n", what);
+	return yk_file_read_stdin(MOST_PROMPT, text, bytes);
+}
+
+// ---- one prompt ----
+
+static int generate_one(const struct yk_opened *o)
+{
+	const char *prompt = yk_config_str(&o->config, YK_KEY_prompt);
 	size_t bytes = strlen(prompt);
 	char *piped = NULL;
+	struct output to = { .tokenizer = o->model.tokenizer, .to = { stdout } };
 	struct yk_tokens tokens = { 0 };
 	int e = 0;
 	if (!strcmp(prompt, "-")) {
-		if (isatty(STDIN_FILENO))
-			fprintf(stderr, "reading the prompt; end it with Ctrl-D\n");
-		e = yk_file_read_stdin(MOST_PROMPT, &piped, &bytes);
+		e = read_stdin("prompt; end it", &piped, &bytes);
 		prompt = piped;
 	}
 	if (e == 0)
 		e = prompt_tokens(o, prompt, bytes, &tokens);
 	if (e == 0)
-		e = write_text(prompt, bytes);
+		e = write_text(stdout, prompt, bytes);
 	if (e == 0)
-		e = yk_generate(o->model.net, &sampling, &tokens, yk_config_int(c, YK_KEY_tokens),
-				write_token, o->model.tokenizer);
+		e = go_on(o, 1, &tokens, &to);
 	if (e == 0)
-		e = write_text("\n", 1);
+		e = write_text(stdout, "\n", 1);
 	yk_tokens_fini(&tokens);
 	free(piped);
 	return e;
+}
+
+// ---- several ----
+
+struct line {
+	const char *at;
+	size_t bytes;
+};
+
+// The next up to `most` lines of what is left of a text.
+static int take_lines(struct line *left, int most, struct line *to)
+{
+	int n = 0;
+	for (; n < most && left->bytes > 0; n++) {
+		const char *end = memchr(left->at, '\n', left->bytes);
+		size_t bytes = end ? (size_t)(end - left->at) : left->bytes;
+		to[n] = (struct line){ left->at, bytes };
+		left->at += bytes + (end != NULL);
+		left->bytes -= bytes + (end != NULL);
+	}
+	return n;
+}
+
+// Goes on from n lines at once, and prints the texts in their order.
+static int generate_lines(const struct yk_opened *o, int64_t before, int n, const struct line *line)
+{
+	struct output to = { .tokenizer = o->model.tokenizer };
+	struct yk_tokens tokens[YK_SEQUENCES] = { 0 };
+	char *text[YK_SEQUENCES] = { NULL };
+	char title[40];
+	size_t bytes[YK_SEQUENCES];
+	int e = 0;
+	for (int i = 0; i < n && e == 0; i++) {
+		to.to[i] = open_memstream(&text[i], &bytes[i]);
+		e = to.to[i] ? prompt_tokens(o, line[i].at, line[i].bytes, &tokens[i]) :
+			       yk_fail(YOKE_ENOMEM, "prompts: no memory for a text");
+		if (e == 0)
+			e = write_text(to.to[i], line[i].at, line[i].bytes);
+	}
+	if (e == 0)
+		e = go_on(o, n, tokens, &to);
+	for (int i = 0; i < n; i++) {
+		if (to.to[i] && fclose(to.to[i]) && e == 0)
+			e = yk_fail(YOKE_ENOMEM, "prompts: no memory for a text");
+		snprintf(title, sizeof title, "%s==> %" PRId64 " <==\n", before + i > 0 ? "\n" : "",
+			 before + i + 1);
+		if (e == 0)
+			e = write_text(stdout, title, strlen(title));
+		if (e == 0)
+			e = write_text(stdout, text[i], bytes[i]);
+		if (e == 0)
+			e = write_text(stdout, "\n", 1);
+		free(text[i]);
+		yk_tokens_fini(&tokens[i]);
+	}
+	return e;
+}
+
+// A prompt a line.
+static int generate_several(const struct yk_opened *o)
+{
+	const char *path = yk_config_str(&o->config, YK_KEY_prompts);
+	int64_t batch = yk_config_int(&o->config, YK_KEY_batch), done = 0;
+	int most = batch == YK_AUTO || batch > YK_SEQUENCES ? YK_SEQUENCES : (int)batch, n;
+	struct line line[YK_SEQUENCES], left = { 0 };
+	char *text = NULL;
+	int e = strcmp(path, "-") ? yk_file_read(path, MOST_PROMPT, &text, &left.bytes) :
+				    read_stdin("prompts; end them", &text, &left.bytes);
+	if (e == 0 && left.bytes == 0)
+		e = yk_fail(YOKE_EINVAL, "prompts=%s: is empty; give a prompt a line", path);
+	left.at = text;
+	for (; e == 0 && (n = take_lines(&left, most, line)) > 0; done += n)
+		e = generate_lines(o, done, n, line);
+	free(text);
+	return e;
+}
+
+static int generate(const struct yk_opened *o)
+{
+	const struct yk_config *c = &o->config;
+	bool several = *yk_config_str(c, YK_KEY_prompts);
+	if (several && yk_config_given(c, YK_KEY_prompt))
+		return yk_fail(YOKE_EINVAL, "prompt and prompts are both given; drop one");
+	o->model.net->by_row = !strcmp(yk_config_str(c, YK_KEY_by_row), "1");
+	return several ? generate_several(o) : generate_one(o);
 }
 
 int yk_cmd_generate(int argc, char **argv)

@@ -20,6 +20,10 @@
 	"and\n" \
 	"SIGTERM finish the step, save the model and end with status 0; a second one ends " \
 	"at once.\n"
+#define PLAN_MORE \
+	"With the arguments of `yoke train`; data is needed where a vocabulary is made of it.  " \
+	"Nothing is\n" \
+	"computed and no memory is taken, so any size of model may be asked for.\n"
 #define MODEL_MORE "MODEL is the folder that `yoke train` wrote.\n"
 #define EVAL_MORE "Without data it is the validation part of the text that the model was trained on.\n"
 #define MODELS_MORE \
@@ -79,6 +83,8 @@
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
+	{ "plan", "[config.env] [key=value ..]", "memory a training run would take, without running it",
+	  yk_cmd_plan, YK_T, PLAN_MORE },
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model",
 	  yk_cmd_generate, YK_G, MODEL_MORE },
 	{ "eval", "MODEL [key=value ..]", "loss of a trained model on text",

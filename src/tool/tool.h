@@ -24,6 +24,7 @@ extern const struct yk_command yk_commands[]; // ends with a NULL name
 int yk_cmd_train(int argc, char **argv);
 int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
+int yk_cmd_plan(int argc, char **argv);
 int yk_cmd_models(int argc, char **argv);
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);

@@ -35,9 +35,10 @@ static int train_once(const struct yk_network *net, const struct yk_config *c)
 	return e < 0 ? e : f;
 }
 
-static int ignore(void *arg, int32_t id)
+static int ignore(void *arg, int text, int32_t id)
 {
 	(void)arg;
+	(void)text;
 	(void)id;
 	return 0;
 }
@@ -52,7 +53,7 @@ static int generate_once(const struct yk_network *net, int64_t length)
 	for (int64_t i = 0; i < length && e == 0; i++)
 		yk_tokens_add(&prompt, 0);
 	if (e == 0)
-		e = yk_generate(net, &s, &prompt, 2, ignore, NULL);
+		e = yk_generate(net, &s, 1, &prompt, 2, ignore, NULL);
 	yk_tokens_fini(&prompt);
 	return e;
 }

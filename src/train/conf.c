@@ -451,6 +451,27 @@ int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 	return e;
 }
 
+int yk_config_with(const struct yk_config *c, int n, const char *const *arguments, struct yk_config *to)
+{
+	int e = yk_config_init(to, c->command);
+
+	for (int k = 0; k < YK_KEYS && e == 0; k++)
+		e = set(to, k, "configuration", c->value[k].text, c->value[k].origin);
+	for (int i = 0; i < n && e == 0; i++)
+		e = yk_config_argument(to, arguments[i]);
+	if (e < 0)
+		yk_config_fini(to);
+	return e;
+}
+
+int yk_config_settle(struct yk_config *c, enum yk_config_key key, int64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%lld", (long long)n);
+	return set(c, key, "auto", text, c->value[key].origin);
+}
+
 // ---- what the values mean together ----
 
 const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT] = {
@@ -486,13 +507,16 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 
 int yk_config_check(const struct yk_config *c)
 {
-	struct yk_model_shape shape;
-
-	if (c->command != YK_T)
-		return 0;
-	if (!*yk_config_str(c, YK_KEY_data))
+	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is not given: name text to read, as in data=FILE");
+	return c->command == YK_T ? yk_config_check_model(c) : 0;
+}
+
+int yk_config_check_model(const struct yk_config *c)
+{
+	struct yk_model_shape shape;
+
 	const struct yk_model *m = yk_config_model(c, 1, &shape);
 	int e = yk_model_check(m, &shape);
 	if (e == 0)

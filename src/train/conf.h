@@ -30,7 +30,8 @@
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
-	X(batch, INT, YK_T | YK_E, "16", 1, 1048576, NULL, "windows in one pass") \
+	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
+	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes whose gradients make one step") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
@@ -87,6 +88,10 @@
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
+	X(prompts, STRING, YK_G, "", 0, 0, NULL, \
+	  "file with a prompt a line, which are gone on from together; -: standard input") \
+	X(by_row, CHOICE, YK_G, "0", 0, 0, "0 1", \
+	  "1: a text has the same bits whatever prompts are beside its own; slower") \
 	X(tokens, INT, YK_G, "256", 0, 1e12, NULL, "tokens to write") \
 	X(temperature, REAL, YK_G, "0.8", 0, 100, NULL, "0: always the likeliest token") \
 	X(top_p, REAL, YK_G, "0.9", 0, 1, NULL, \
@@ -149,6 +154,12 @@ int yk_config_file(struct yk_config *, const char *path);
 int yk_config_arguments(struct yk_config *, int argc, char *const *argv);
 // Rules between keys: the model's sizes fit each other, data is given to train.
 int yk_config_check(const struct yk_config *);
+// As yk_config_check, but that data need not be given.
+int yk_config_check_model(const struct yk_config *);
+// A copy with other values, "key=value", as if they had been given last.
+int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
+// What "auto" came to: the number is the key's value from now on, given as "auto" was.
+int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);

@@ -5,6 +5,7 @@
 #include "train/generate.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,77 +63,138 @@ int yk_sample(const float *logits, int32_t n, const struct yk_sampling *s, uint6
 	return 0;
 }
 
-// The last tokens of the text, of which the first ones are in the cache.
-struct window {
-	const struct yk_network *net;
+// The last tokens of a text, of which the first ones are in the cache.
+struct text {
 	struct yk_network_cache *cache;
 	int32_t *ids; // room for one more than the context
 	int64_t n;
+	int64_t drawn;
+	bool over;
 };
 
-static int window_init(struct window *w, const struct yk_network *net,
-		       const struct yk_tokens *prompt)
+struct generation {
+	const struct yk_network *net;
+	const struct yk_sampling *sampling;
+	int n;
+	struct text text[YK_SEQUENCES];
+	float *logits; // [n,V]
+	int64_t tokens;
+	yk_emit_fn *emit;
+	void *arg;
+};
+
+static int text_init(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt)
 {
 	const int64_t context = net->shape.context;
-	*w = (struct window){ .net = net, .n = context };
-	if (prompt->count < (size_t)context)
-		w->n = (int64_t)prompt->count;
-	w->ids = malloc(((size_t)context + 1) * sizeof *w->ids);
-	if (!w->ids)
+	if (prompt->count == 0)
+		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
+	t->n = prompt->count < (size_t)context ? (int64_t)prompt->count : context;
+	t->ids = malloc(((size_t)context + 1) * sizeof *t->ids);
+	if (!t->ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
-	yk_tokens_copy(prompt, prompt->count - (size_t)w->n, (size_t)w->n, w->ids);
-	return yk_network_cache_new(net, 1, &w->cache);
+	yk_tokens_copy(prompt, prompt->count - (size_t)t->n, (size_t)t->n, t->ids);
+	return yk_network_cache_new(net, &t->cache);
 }
 
-static void window_fini(struct window *w)
+// A full window moves.
+static void make_room(struct text *t, int64_t context)
 {
-	yk_network_cache_free(w->cache);
-	free(w->ids);
+	if (t->n <= context)
+		return;
+	// positions are learned and begin with the window: all keys change when it moves
+	const int64_t keep = context > 1 ? context / 2 : 1;
+	memmove(t->ids, t->ids + t->n - keep, (size_t)keep * sizeof *t->ids);
+	t->n = keep;
+	t->cache->length = 0;
 }
 
-// Logits [V] of the token behind the window; what is not in the cache yet joins it.
-static int predict(struct window *w, float *logits)
+// Tokens that are not in the cache yet.
+static int64_t new_of(const struct text *t)
 {
-	const int64_t context = w->net->shape.context;
-	if (w->n > context) {
-		// positions are learned and begin with the window: all keys change when it moves
-		const int64_t keep = context > 1 ? context / 2 : 1;
-		memmove(w->ids, w->ids + w->n - keep, (size_t)keep * sizeof *w->ids);
-		w->n = keep;
-		w->cache->length = 0;
+	return t->n - t->cache->length;
+}
+
+// Logits of the tokens behind m texts, all of which have as many new tokens; these join their caches.
+static int predict(struct generation *g, int m, struct text *const *t)
+{
+	struct yk_network_cache *cache[YK_SEQUENCES];
+	int32_t last[YK_SEQUENCES];
+	const int64_t news = new_of(t[0]), dims[] = { m, news };
+	for (int i = 0; i < m; i++) {
+		cache[i] = t[i]->cache;
+		last[i] = t[i]->ids[t[i]->n - 1];
 	}
-	const int64_t done = w->cache->length, dims[] = { 1, w->n - done };
 	yoke_scope *s = yoke_scope_begin("generate");
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, w->ids + done);
-	yoke_tensor *h = yk_network_extend(w->net, w->cache, ids);
-	h = yoke_slice(h, 1, dims[1] - 1, dims[1], 1);
-	yoke_read(w->net->model->logits(w->net, h), logits,
-		  (size_t)w->net->shape.vocab * sizeof *logits);
+	// of many new tokens there is one text
+	yoke_tensor *ids =
+		yoke_from(yoke_i32, 2, dims, news == 1 ? last : t[0]->ids + cache[0]->length);
+	yoke_tensor *h = yk_network_extend(g->net, cache, ids);
+	h = yoke_slice(h, 1, news - 1, news, 1);
+	yoke_read(g->net->model->logits(g->net, h), g->logits,
+		  (size_t)m * (size_t)g->net->shape.vocab * sizeof *g->logits);
 	return yoke_scope_end(s);
 }
 
-int yk_generate(const struct yk_network *net, const struct yk_sampling *s,
-		const struct yk_tokens *prompt, int64_t tokens,
-		int (*emit)(void *arg, int32_t id), void *arg)
+static int draw(struct generation *g, int m, struct text *const *t)
 {
-	if (prompt->count == 0)
-		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
-	struct window w;
-	int e = window_init(&w, net, prompt);
-	float *logits = malloc((size_t)net->shape.vocab * sizeof *logits);
-	if (!logits)
-		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
-	for (int64_t k = 0; k < tokens && e == 0; k++) {
+	int e = predict(g, m, t);
+	for (int i = 0; i < m && e == 0; i++) {
+		const int64_t vocab = g->net->shape.vocab;
 		int32_t id;
-		e = predict(&w, logits);
-		if (e == 0)
-			e = yk_sample(logits, (int32_t)net->shape.vocab, s, (uint64_t)k, &id);
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, g->sampling,
+			      (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
-		w.ids[w.n++] = id;
-		e = emit(arg, id);
+		t[i]->ids[t[i]->n++] = id;
+		e = g->emit(g->arg, (int)(t[i] - g->text), id);
+		t[i]->over = e > 0 || ++t[i]->drawn == g->tokens;
+		e = e > 0 ? 0 : e;
 	}
-	free(logits);
-	window_fini(&w);
+	return e;
+}
+
+// The next token of each text that is not over: those that begin alone, the others together.
+static int round_of(struct generation *g, bool *over)
+{
+	struct text *together[YK_SEQUENCES];
+	int m = 0, e = 0;
+	*over = true;
+	for (int i = 0; i < g->n && e == 0; i++) {
+		struct text *t = &g->text[i];
+		if (t->over)
+			continue;
+		*over = false;
+		make_room(t, g->net->shape.context);
+		if (t->cache->length > 0 && new_of(t) == 1)
+			together[m++] = t;
+		else
+			e = draw(g, 1, &t);
+	}
+	return m > 0 && e == 0 ? draw(g, m, together) : e;
+}
+
+int yk_generate(const struct yk_network *net, const struct yk_sampling *s, int n,
+		const struct yk_tokens *prompt, int64_t tokens, yk_emit_fn *emit, void *arg)
+{
+	struct generation g = {
+		.net = net, .sampling = s, .n = n, .tokens = tokens, .emit = emit, .arg = arg
+	};
+	bool over = tokens <= 0;
+	int e = 0;
+	if (n < 1 || n > YK_SEQUENCES)
+		return yk_fail(YOKE_EINVAL, "generate: %d prompts; 1 .. %d go at once", n,
+			       YK_SEQUENCES);
+	g.logits = malloc((size_t)n * (size_t)net->shape.vocab * sizeof *g.logits);
+	if (!g.logits)
+		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
+	for (int i = 0; i < n && e == 0; i++)
+		e = text_init(&g.text[i], net, &prompt[i]);
+	while (e == 0 && !over)
+		e = round_of(&g, &over);
+	for (int i = 0; i < n; i++) {
+		yk_network_cache_free(g.text[i].cache);
+		free(g.text[i].ids);
+	}
+	free(g.logits);
 	return e;
 }

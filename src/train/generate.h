@@ -17,12 +17,16 @@ struct yk_sampling {
 int yk_sample(const float *logits, int32_t n, const struct yk_sampling *, uint64_t k,
 	      int32_t *to);
 
-// Goes on from the prompt (at least one token) by `tokens` tokens, each given to `emit`
-// as soon as it is drawn; emit ends the text by returning other than 0, which is then
-// returned.  The prompt (its last `context` tokens) is computed once, then one token a step
-// from a cache, by one plan.  The model sees all of the text until the window is full, which then
-// goes on with its last half.
-int yk_generate(const struct yk_network *, const struct yk_sampling *, const struct yk_tokens *prompt,
-		int64_t tokens, int (*emit)(void *arg, int32_t id), void *arg);
+// Is given the next token of text `text`: 0 goes on, more than 0 ends that text, less ends all
+// with that error.
+typedef int yk_emit_fn(void *arg, int text, int32_t id);
+// Goes on from each of n prompts, 1 .. YK_SEQUENCES (at least one token each), by `tokens`
+// tokens, each given to `emit` as soon as it is drawn.  A prompt (its last `context` tokens) is
+// computed alone and once, then a token a step of all texts that are not over, together, from
+// caches: by one plan for each number of texts.  The model sees all of a text until the window is
+// full, which then goes on with its last half.  A text's tokens are those that it would have
+// alone: bit for bit if the network goes by row, else but for the rounding of its logits.
+int yk_generate(const struct yk_network *, const struct yk_sampling *, int n, const struct yk_tokens *prompt,
+		int64_t tokens, yk_emit_fn *emit, void *arg);
 
 #endif

@@ -34,6 +34,10 @@ libyokecore_la_SOURCES += \
 	src/train/stop.h \
 	src/train/advise.c \
 	src/train/advise.h \
+	src/train/batch.c \
+	src/train/batch.h \
+	src/train/need.c \
+	src/train/need.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \

@@ -419,6 +419,22 @@ static int not_over(const char *out)
 		       out);
 }
 
+// batch=auto is what it came to when the run began.
+static int batch_take(struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+{
+	struct yk_config was;
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO)
+		return 0;
+	int e = yk_config_init(&was, YK_T);
+	if (e < 0)
+		return e;
+	e = yk_config_take(&was, ck->config, out);
+	if (e == 0 && yk_config_int(&was, YK_KEY_batch) != YK_AUTO)
+		e = yk_config_settle(c, YK_KEY_batch, yk_config_int(&was, YK_KEY_batch));
+	yk_config_fini(&was);
+	return e;
+}
+
 // The folder's checkpoint, if this run goes on from one.
 static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
 		       bool *resumes)
@@ -439,7 +455,8 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	if (e < 0)
 		return e;
 	*resumes = true;
-	return yk_config_take(c, ck->config, out);
+	e = yk_config_take(c, ck->config, out);
+	return e == 0 ? batch_take(c, ck, out) : e;
 }
 
 // From a trainer that is ready to the row in the log.

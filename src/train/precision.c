@@ -20,7 +20,7 @@ static int check(const char *name, int half)
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
-	struct yk_device *d = ctx->device;
+	struct yk_device *d = yk_device_real(ctx->device);
 	const char *dtype = yoke_dtype_name(half);
 	int other = half == yoke_f16 ? yoke_bf16 : yoke_f16;
 	enum yk_capable can = yk_capable(d, YOKE_OP_CONTRACT, half);

@@ -55,6 +55,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			t->net->params.elements, yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data), each);
+	if (*t->batch_why)
+		yk_progress_say(&r->progress, "%s", t->batch_why);
 	if (from)
 		say_resumed(r, c, from);
 	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))

@@ -14,6 +14,7 @@
 #include "observe/memory.h"
 #include "optim/optim.h"
 #include "train/advise.h"
+#include "train/batch.h"
 
 // ---- building ----
 
@@ -77,12 +78,6 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (!t->data)
 		return yoke_error_code();
 
-	int64_t windows = yk_data_train_windows(t->data);
-	double epochs = yk_config_real(c, YK_KEY_epochs);
-	t->steps = yk_config_int(c, YK_KEY_steps);
-	if (epochs > 0)
-		t->steps = (int64_t)ceil(epochs * (double)windows /
-					 ((double)t->batch * (double)t->accumulate));
 	return from ? position_take(t, from, folder) : 0;
 }
 
@@ -100,6 +95,8 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return yoke_error_code();
+	if (ctx->dry) // its pool will say
+		return 0;
 	// at least: weights, gradients, states and sums of every parameter; what tokens leave
 	int64_t parameters = yk_model_elements(m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
@@ -175,9 +172,11 @@ static int buffers_init(struct yk_trainer *t)
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
 	if (!t->grad)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->windows = yk_data_windows(t->data, t->batch);
+	t->windows = calloc((size_t)(t->batch * (t->context + 1)), sizeof *t->windows);
 	if (!t->windows)
-		return yoke_error_code();
+		return yk_fail(YOKE_ENOMEM,
+			       "batch=%lld: no host memory for its windows of %lld tokens",
+			       (long long)t->batch, (long long)t->context);
 	if (t->accumulate == 1)
 		return 0;
 	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
@@ -193,7 +192,7 @@ static int buffers_init(struct yk_trainer *t)
 #define VALID_SHARE 0.05
 static int64_t validation_windows(const struct yk_trainer *t)
 {
-	int64_t all = yk_data_valid_windows(t->data), every, tokens, n;
+	int64_t all = t->data ? yk_data_valid_windows(t->data) : t->batch, every, tokens, n;
 	double trained = (double)t->steps * (double)t->batch * (double)t->accumulate, times = 1;
 	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
 	every = yk_config_int(t->config, YK_KEY_eval_every);
@@ -209,39 +208,8 @@ static int64_t validation_windows(const struct yk_trainer *t)
 	return n > 0 || all == 0 ? n : 1;
 }
 
-int yk_trainer_new(const struct yk_config *c, const char *folder,
-		   const struct yk_checkpoint *from, struct yk_trainer **to)
-{
-	struct yk_trainer *t = calloc(1, sizeof *t);
-	if (!t)
-		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->config = c;
-	t->context = yk_config_int(c, YK_KEY_context);
-	t->batch = yk_config_int(c, YK_KEY_batch);
-	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
-	t->dropout = yk_config_real(c, YK_KEY_dropout);
-	t->seed = from ? from->seed : (uint64_t)yk_config_int(c, YK_KEY_seed);
-	int e = yk_precision_of(c, &t->precision);
-	if (e == 0)
-		e = data_open(t, from, folder);
-	if (e == 0)
-		e = model_init(t, from, folder);
-	if (e == 0)
-		e = buffers_init(t);
-	if (e < 0) {
-		if (e == YOKE_ENOMEM && t->data)
-			e = yk_trainer_advise(t);
-		yk_trainer_free(t);
-		return e;
-	}
-	t->schedule = yk_optim_schedule_of(c, t->steps);
-	t->valid_windows = validation_windows(t);
-	*to = t;
-	return 0;
-}
-
 // All but text and tokenizer.
-static void drop_model(struct yk_trainer *t)
+void yk_trainer_unmake(struct yk_trainer *t)
 {
 	free(t->windows);
 	free(t->grad);
@@ -260,11 +228,79 @@ static void drop_model(struct yk_trainer *t)
 	t->net = NULL;
 }
 
+int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpoint *from,
+		    const char *folder)
+{
+	double epochs = yk_config_real(t->config, YK_KEY_epochs);
+	t->batch = batch;
+	t->steps = yk_config_int(t->config, YK_KEY_steps);
+	if (epochs > 0 && t->data)
+		t->steps = (int64_t)ceil(epochs * (double)yk_data_train_windows(t->data) /
+					 ((double)batch * (double)t->accumulate));
+	t->schedule = yk_optim_schedule_of(t->config, t->steps);
+	t->valid_windows = validation_windows(t);
+	int e = yk_precision_of(t->config, &t->precision);
+	if (e == 0)
+		e = model_init(t, from, folder);
+	return e == 0 ? buffers_init(t) : e;
+}
+
+static void config_read(struct yk_trainer *t, const struct yk_config *c)
+{
+	t->config = c;
+	t->context = yk_config_int(c, YK_KEY_context);
+	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
+	t->dropout = yk_config_real(c, YK_KEY_dropout);
+	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
+}
+
+int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
+		   struct yk_trainer **to)
+{
+	struct yk_trainer *t = calloc(1, sizeof *t);
+	if (!t)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	config_read(t, c);
+	if (from)
+		t->seed = from->seed;
+	int e = data_open(t, from, folder);
+	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
+		e = yk_batch_choose(t, c);
+	if (e == 0)
+		e = yk_trainer_make(t, yk_config_int(c, YK_KEY_batch), from, folder);
+	if (e < 0) {
+		if (e == YOKE_ENOMEM && t->batch)
+			e = yk_trainer_advise(t);
+		yk_trainer_free(t);
+		return e;
+	}
+	*to = t;
+	return 0;
+}
+
+int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
+{
+	struct yk_trainer *t = calloc(1, sizeof *t);
+	if (!t)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	config_read(t, c);
+	int e = 0;
+	if (*yk_config_str(c, YK_KEY_data))
+		e = data_open(t, NULL, NULL);
+	else if (!(t->tokenizer = yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer))))
+		e = yoke_error_code();
+	if (e < 0)
+		yk_trainer_free(t);
+	else
+		*to = t;
+	return e;
+}
+
 void yk_trainer_free(struct yk_trainer *t)
 {
 	if (!t)
 		return;
-	drop_model(t);
+	yk_trainer_unmake(t);
 	yk_data_free(t->data);
 	yk_tokenizer_free(t->tokenizer);
 	free(t);
@@ -283,7 +319,7 @@ static yoke_tensor *loss_now(void *arg)
 static int look_back(struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	if (!t->checked || (ctx && ctx->rehearses)) // where values mean nothing
+	if (!t->checked || (ctx && ctx->dry)) // where values mean nothing
 		return 0;
 	int got = yoke_scaler_update(t->scaler);
 	if (got >= 0) {
@@ -334,7 +370,8 @@ int yk_trainer_step(struct yk_trainer *t)
 	size_t bytes = yoke_bytes(t->ids);
 	int64_t random = t->random_step;
 	for (int64_t k = 0; k < t->accumulate; k++) {
-		yk_data_train(t->data, &next, t->batch, t->windows);
+		if (t->data)
+			yk_data_train(t->data, &next, t->batch, t->windows);
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_random_set(t->seed, random + k);
 		yoke_put(t->ids, t->windows, bytes);
@@ -376,21 +413,28 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 
 enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
-static int rehearse(void *arg, int64_t batch)
+int yk_trainer_validate_any(const struct yk_trainer *t)
+{
+	float loss;
+	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
+	if (rows == 0)
+		return 0;
+	yoke_scope *s = yoke_scope_begin("validate");
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->windows);
+	yoke_read(yk_windows_loss(t->net, ids, 0), &loss, sizeof loss);
+	return yoke_scope_end(s);
+}
+
+int yk_trainer_rehearse(void *arg, int64_t batch)
 {
 	struct yk_trainer t = *(const struct yk_trainer *)arg; // without a model
-	double loss;
-	t.batch = batch;
-	int64_t windows = validation_windows(&t);
-	int e = model_init(&t, NULL, NULL);
-	if (e == 0)
-		e = buffers_init(&t);
+	int e = yk_trainer_make(&t, batch, NULL, NULL);
+	t.data = NULL; // any tokens will do
 	for (int i = 0; i < REHEARSED && e == 0; i++)
 		e = yk_trainer_step(&t);
 	if (e == 0)
-		e = yk_model_validate(t.net, t.data, batch, windows < batch ? windows : batch,
-				      NULL, NULL, &loss);
-	drop_model(&t);
+		e = yk_trainer_validate_any(&t);
+	yk_trainer_unmake(&t);
 	return e;
 }
 
@@ -399,9 +443,9 @@ int yk_trainer_advise(struct yk_trainer *t)
 	struct yoke_context *ctx = yk_current();
 	if (!ctx)
 		return YOKE_ENOMEM;
-	drop_model(t);
+	yk_trainer_unmake(t);
 	yoke_context_free(ctx); // with what is pending, or failed
 	const bool all = strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"); // that can be made again
-	return yk_advise_batch(t->batch, true, all ? "use a smaller context or embed, or fewer layers" :
-			       "use recompute=auto, a smaller context or embed, or fewer layers", rehearse, t);
+	return yk_advise_batch(t->batch, all ? "use a smaller context or embed, or fewer layers" :
+			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_rehearse, t);
 }

@@ -27,9 +27,10 @@ struct yk_trainer {
 	int64_t random_step; // one for each micro-batch: no two share a dropout mask
 	double dropout;
 	double lr; // of the last step
+	char batch_why[160]; // of batch=auto; "": it was given
 	struct yk_schedule schedule;
 	struct yk_tokenizer *tokenizer;
-	struct yk_data *data;
+	struct yk_data *data; // NULL: a rehearsal goes without
 	struct yk_data_position position;
 	struct yk_network *net;
 	struct yk_optim *optim;
@@ -42,14 +43,16 @@ struct yk_trainer {
 	yoke_tensor *loss_sum;     // [] and ..
 	struct yk_parameters sums; // .. a sum for each gradient, where accumulate > 1
 	yoke_tensor **grad;
-	int32_t *windows;          // [batch, context + 1]
+	int32_t *windows;          // [batch, context + 1]; zeros without data
 };
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
-// not NULL, taken from that checkpoint in `folder`.
+// not NULL, taken from that checkpoint in `folder`.  batch=auto becomes the number that was chosen.
 // ENOMEM names the largest batch that fits.
-int yk_trainer_new(const struct yk_config *, const char *folder, const struct yk_checkpoint *from,
+int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
+// One without a model, to be asked what it would take: its data need not be given.
+int yk_trainer_plan(const struct yk_config *, struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine
 // The thread's error, ENOMEM, with the largest batch that fits the device, if its memory was what is
 // missing.  Frees what the trainer has on the device, and the current context.
@@ -59,6 +62,15 @@ static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
 	return t->step - t->skipped;
 }
+// What of it is on the device, for that batch: as yk_trainer_new; and its end, after an
+// error too.
+int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
+		    const char *folder);
+void yk_trainer_unmake(struct yk_trainer *);
+// Of a trainer without a model, in a dry context: all that a run with that batch takes memory for.
+int yk_trainer_rehearse(void *trainer, int64_t batch);
+// A validation's largest batch, of whatever tokens.
+int yk_trainer_validate_any(const struct yk_trainer *);
 // One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
 // recording.
 int yk_trainer_step(struct yk_trainer *);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke plan: what a training run would take of the device's memory, without running it.
+#include "config.h"
+
+#include "tool/tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "graph/context.h"
+#include "observe/memory.h"
+#include "train/advise.h"
+#include "train/need.h"
+
+static void line(const char *what, uint64_t bytes)
+{
+	char text[32];
+	printf("%-16s %16" PRIu64 "  %s\n", what, bytes, yk_bytes_text(text, bytes));
+}
+
+static void print(const struct yk_trainer *t, int64_t batch, const struct yk_need *n, uint64_t room)
+{
+	const struct {
+		const char *what;
+		uint64_t bytes;
+	} rows[] = {
+		{ "parameters", n->weights },      { "gradients", n->gradients },
+		{ "optimizer state", n->states },  { "sums", n->sums },
+		{ "activations", n->activations }, { "workspace", n->workspace },
+		{ "peak, forward", n->forward },   { "peak, backward", n->backward },
+		{ "peak, step", n->step },         { "peak, validation", n->validation },
+		{ "peak of the run", n->peak },    { "room", room },
+	};
+	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
+	       " tokens\n\n%-16s %16s\n",
+	       n->parameters, batch, t->context, "", "bytes");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].bytes > 0)
+			line(rows[i].what, rows[i].bytes);
+	printf("\n%s\n", n->fits ? "it fits" : "it does not fit");
+}
+
+// ---- what else there is to choose ----
+
+// One line: what the run would take with these keys in place of its own.
+static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t room)
+{
+	struct yk_config other;
+	struct yk_trainer *t = NULL;
+	struct yk_need need;
+	char name[160] = "", peak[32], activations[32], recompute[16];
+	for (int i = 0; i < n; i++)
+		snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i ? " " : "",
+			 keys[i]);
+	int e = yk_config_with(c, n, keys, &other);
+	if (e < 0)
+		return e;
+	snprintf(recompute, sizeof recompute, "%s", yk_param_str(yk_param_find("recompute")));
+	e = yk_config_apply(&other);
+	if (e == 0)
+		e = yk_trainer_plan(&other, &t);
+	if (e == 0)
+		e = yk_need_of(t, yk_config_int(&other, YK_KEY_batch), room, &need);
+	if (e == 0)
+		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
+		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
+	else // one that is not to be had here is no reason to say nothing of the others
+		printf("%-32s %s\n", name, yoke_error());
+	yoke_error_clear();
+	yk_trainer_free(t);
+	yk_config_fini(&other);
+	return yoke_setting_set("recompute", recompute); // which the next one's keys may not name
+}
+
+// Keys of words that change what memory a run takes: each word that is not the run's is a line.
+static const enum yk_config_key choices[] = { YK_KEY_recompute, YK_KEY_offload, YK_KEY_optimizer,
+					      YK_KEY_precision };
+
+static int other_words(const struct yk_config *c, enum yk_config_key key, uint64_t room)
+{
+	const struct yk_config_row *row = &yk_config_rows[key];
+	char words[256], argument[320], *rest = words, *word;
+	int e = 0;
+	snprintf(words, sizeof words, "%s", row->choices);
+	while (e == 0 && (word = strsep(&rest, " "))) {
+		if (!strcmp(word, yk_config_str(c, key)))
+			continue;
+		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
+		e = alternative(c, 1, (const char *[]){ argument }, room);
+	}
+	return e;
+}
+
+// The next smaller batch that is worth a line: a third of it or less, that divides the step's.
+static int64_t smaller(int64_t whole, int64_t batch)
+{
+	int64_t next = batch == 1 ? 0 : batch < 3 ? 1 : batch / 3;
+	while (next > 1 && whole % next)
+		next--;
+	return next;
+}
+
+// The same step in more passes, and other words.
+static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
+{
+	int64_t passes = yk_config_int(c, YK_KEY_accumulate);
+	char b[40], a[40];
+	int e = 0;
+	printf("\n%-32s %10s %12s  %s\n", "with", "peak", "activations", "fits");
+	for (int64_t part = batch; part > 0 && e == 0; part = smaller(batch, part)) {
+		int64_t each = batch / part * passes;
+		if (each > (int64_t)yk_config_rows[YK_KEY_accumulate].most)
+			break;
+		snprintf(b, sizeof b, "batch=%" PRId64, part);
+		snprintf(a, sizeof a, "accumulate=%" PRId64, each);
+		e = alternative(c, 2, (const char *[]){ b, a }, room);
+	}
+	for (size_t i = 0; i < sizeof choices / sizeof *choices && e == 0; i++)
+		e = other_words(c, choices[i], room);
+	return e;
+}
+
+// ---- the command ----
+
+static int plan(const struct yk_config *c)
+{
+	struct yk_trainer *t = NULL;
+	struct yk_need need;
+	int e = yk_config_check_model(c);
+	if (e == 0)
+		e = yk_config_apply(c);
+	if (e == 0)
+		e = yk_trainer_plan(c, &t);
+	uint64_t room = e == 0 ? yk_dry_room() : 0;
+	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
+	int64_t batch = yk_config_int(c, YK_KEY_batch),
+		most = (int64_t)yk_config_rows[YK_KEY_batch].most;
+	int64_t fits = e == 0 && d ? yk_dry_batch(most, room, yk_trainer_rehearse, t) : 0;
+	if (batch == YK_AUTO) // which of them is fastest only a run can tell
+		batch = fits > 0 ? fits : 1;
+	if (e == 0)
+		e = d ? yk_need_of(t, batch, room, &need) : yoke_error_code();
+	if (e == 0) {
+		printf("%s: %s\n", d->id, d->info.name);
+		print(t, batch, &need, room);
+		printf("batch=%" PRId64 " is the largest that fits\n", fits);
+		e = alternatives(c, batch, room);
+	}
+	yk_trainer_free(t);
+	return e;
+}
+
+int yk_cmd_plan(int argc, char **argv)
+{
+	struct yk_config c;
+	if (yk_config_init(&c, YK_T) < 0)
+		return yk_failed("plan");
+	int status = YK_DONE;
+	if (yk_config_arguments(&c, argc - 1, argv + 1) < 0) {
+		yk_failed("plan");
+		status = YK_USAGE;
+	} else if (plan(&c) < 0) {
+		status = yk_failed("plan");
+	}
+	yk_config_fini(&c);
+	return yk_finish("plan", status);
+}

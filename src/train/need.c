@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run needs: it is rehearsed in dry contexts, whose pools count.
+#include "config.h"
+
+#include "train/need.h"
+
+#include "base/error.h"
+#include "train/advise.h"
+
+struct asked {
+	const struct yk_trainer *like;
+	int64_t batch;
+	struct yk_need *to;
+};
+
+static int peak_of(uint64_t *to)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	int e = yoke_stats(&s);
+	*to = s.pool_allocated_peak;
+	return e;
+}
+
+static int rehearse(void *arg)
+{
+	const struct asked *a = arg;
+	struct yk_trainer t = *a->like;
+	int e = yk_trainer_rehearse(&t, a->batch);
+	return e < 0 ? e : peak_of(&a->to->peak);
+}
+
+// One pass of a micro-batch; its peak.
+static int pass(struct yk_trainer *t, bool back, uint64_t *to)
+{
+	yoke_stats_reset_peaks();
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
+	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
+	if (back)
+		yoke_grad(loss, t->net->params.count, t->net->params.var, t->grad);
+	if (!yoke_error_code())
+		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &loss);
+	int e = yoke_scope_end(s);
+	return e < 0 ? e : peak_of(to);
+}
+
+// The parts, each alone.
+static int parts(void *arg)
+{
+	const struct asked *a = arg;
+	struct yk_need *to = a->to;
+	struct yk_trainer t = *a->like;
+	struct yoke_stats s = { .size = sizeof s };
+	int e = yk_trainer_make(&t, a->batch, NULL, NULL);
+	t.data = NULL; // any tokens will do
+	if (e == 0)
+		e = pass(&t, false, &to->forward);
+	if (e == 0)
+		e = pass(&t, true, &to->backward);
+	for (int i = 0; i < 2 && e == 0; i++) // the first has a plan of its own
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yoke_stats_reset_peaks();
+	if (e == 0)
+		e = yk_trainer_step(&t);
+	if (e == 0)
+		e = yoke_stats(&s);
+	to->step = s.pool_allocated_peak;
+	to->activations = s.activations;
+	to->workspace = s.workspace;
+	if (e == 0)
+		e = yoke_stats_reset_peaks();
+	if (e == 0)
+		e = yk_trainer_validate_any(&t);
+	if (e == 0)
+		e = peak_of(&to->validation);
+	if (e == 0) {
+		to->parameters = t.net->params.elements;
+		to->weights = to->gradients = yk_parameters_bytes(&t.net->params);
+		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
+		to->sums = yk_parameters_bytes(&t.sums);
+	}
+	yk_trainer_unmake(&t);
+	return e;
+}
+
+uint64_t yk_parameters_bytes(const struct yk_parameters *p)
+{
+	uint64_t bytes = 0;
+	for (int i = 0; i < p->count; i++)
+		bytes += yoke_bytes(p->var[i]);
+	return bytes;
+}
+
+int yk_need_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_need *to)
+{
+	struct asked a = { t, batch, to };
+	*to = (struct yk_need){ 0 };
+	int e = yk_dry_try(room, rehearse, &a);
+	to->fits = e == 0;
+	if (e == YOKE_ENOMEM) { // how much it would be all the same
+		yoke_error_clear();
+		e = yk_dry_try(UINT64_MAX, rehearse, &a);
+	}
+	return e < 0 ? e : yk_dry_try(UINT64_MAX, parts, &a);
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// What fits: a dry context takes nothing and counts what a run counts, to the byte; the parts of
+// a forecast add up to what is known of them; and batch=auto finds the fastest batch in few timed
+// steps.  The program runs itself once for each backend, since a process keeps its devices.
+#include "config.h"
+
+#include "base/error.h"
+#include "device/pool.h"
+#include "graph/context.h"
+#include "tap.h"
+#include "train/advise.h"
+#include "train/batch.h"
+#include "train/need.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct yoke_stats stats(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s;
+}
+
+static struct yk_device *device(void)
+{
+	return yk_device_choose(NULL);
+}
+
+static struct yk_pool_stats pool(void)
+{
+	struct yk_pool_stats s;
+	yk_pool_stats(device()->pool, &s);
+	return s;
+}
+
+// ---- contexts ----
+
+// What a few ops leave as the pool's peak, and the sum they give.
+static uint64_t work(int64_t n, float *sum)
+{
+	const int64_t dims[] = { n, n };
+	yoke_stats_reset_peaks();
+	yoke_scope *s = yoke_scope_begin("work");
+	yoke_tensor *x = yoke_full(yoke_f32, 2, dims, 0.5), *y = yoke_matmul(yoke_exp(x), x, 0);
+	*sum = NAN;
+	yoke_read(yoke_sum(yoke_softmax(y, -1), YOKE_ALL), sum, sizeof *sum);
+	uint64_t peak = stats().pool_allocated_peak;
+	return yoke_scope_end(s) < 0 ? 0 : peak;
+}
+
+static void test_context(void)
+{
+	float sum[2];
+	yoke_context *real = yoke_context_new(NULL), *dry = yoke_context_dry(NULL);
+	yoke_use(dry);
+	uint64_t before = pool().reserved_bytes.current, counted = work(300, &sum[0]);
+	ok(counted && pool().reserved_bytes.current == before, "a dry context takes no memory: %s",
+	   yoke_error());
+	yoke_use(real);
+	uint64_t took = work(300, &sum[1]);
+	ok(took == counted, "its peak is the run's: %llu, %llu", (unsigned long long)counted,
+	   (unsigned long long)took);
+	ok(sum[0] == 0 && fabsf(sum[1] - 300) < 1e-3f,
+	   "what is read of it is 0: %g; of the run: %g", (double)sum[0], (double)sum[1]);
+	yoke_use(dry);
+	const int64_t gib = 1 << 30;
+	yoke_tensor *v[4096];
+	for (int i = 0; i < 4096; i++)
+		v[i] = yoke_variable("v", yoke_u8, 1, &gib);
+	ok(v[4095] && stats().pool_allocated >> 30 == 4096,
+	   "what no machine here could hold: %llu bytes: %s",
+	   (unsigned long long)stats().pool_allocated, yoke_error());
+	yoke_error_clear();
+	yoke_use(NULL);
+	yoke_context_free(dry);
+	yoke_context_free(real);
+}
+
+// A try with a limit fails as a run would, takes the limit back, and leaves nothing.
+static int holds(void *arg)
+{
+	const int64_t n = *(const int64_t *)arg;
+	yoke_tensor *t = yoke_variable("v", yoke_u8, 1, &n);
+	yoke_free(t);
+	return t ? 0 : yoke_error_code();
+}
+
+static void test_limit(void)
+{
+	int64_t less = 10 * MIB, more = 200 * MIB;
+	int a = yk_dry_try(64 * MIB, holds, &less), b = yk_dry_try(64 * MIB, holds, &more);
+	ok(a == 0 && b == YOKE_ENOMEM, "a limit counts: %s", yoke_error());
+	yoke_error_clear();
+	ok(yk_dry_try(UINT64_MAX, holds, &more) == 0, "and is gone: %s", yoke_error());
+	yoke_error_clear();
+}
+
+// ---- forecasts ----
+
+static const char *const configurations[] = {
+	"",
+	"model=mlp",
+	"dropout=0.1 optimizer=sgd",
+	"accumulate=3 batch=3",
+	"embed=48 heads=3 layers=3 context=33",
+	"optimizer=sgd momentum=0",
+	"batch=1",
+	"clip=0",
+	"model=mlp history=1 layers=1",
+	"layers=1 context=200 batch=2",
+	"tokenizer=word",
+	"batch=31 context=5",
+	"accumulate=2 dropout=0.2 optimizer=sgd",
+	"embed=8 heads=1",
+	"valid=0",
+	"model=mlp accumulate=2 dropout=0.3",
+	"context=1 batch=64",
+	"layers=5",
+	"embed=130 heads=13 batch=3",
+	"eval_tokens=0 batch=7",
+};
+enum { ALL = sizeof configurations / sizeof *configurations, USUAL = 6 };
+
+static bool configure(struct yk_config *c, const char *keys, bool data)
+{
+	char all[512], *save = NULL;
+	static const char *const usual[] = { "context=16", "layers=2", "batch=8",
+					     "heads=2",    "embed=32", "steps=6" };
+	int e = yk_config_init(c, YK_T);
+	for (size_t i = 0; i < sizeof usual / sizeof *usual && e == 0; i++) {
+		char key[16];
+		snprintf(key, sizeof key, "%.*s", (int)strcspn(usual[i], "=") + 1, usual[i]);
+		if (!strstr(keys, key) && !(strstr(keys, "model=mlp") && !strcmp(key, "heads=")))
+			e = yk_config_argument(c, usual[i]);
+	}
+	if (e == 0 && data)
+		e = yk_config_argument(c, "data=text");
+	snprintf(all, sizeof all, "%s", keys);
+	for (char *word; e == 0 && (word = strtok_r(save ? NULL : all, " ", &save));)
+		e = yk_config_argument(c, word);
+	if (e == 0)
+		e = yk_config_check_model(c);
+	if (e < 0)
+		diag("%s: %s", keys, yoke_error());
+	return e == 0;
+}
+
+struct peaks {
+	uint64_t all, validation;
+};
+
+// The pool's peaks of a run, with six steps and a validation, all of it and of that one; 0: it failed.
+static struct peaks run(struct yk_config *c)
+{
+	struct peaks p = { 0 };
+	struct yk_trainer *t = NULL;
+	struct yk_record record;
+	double loss;
+	yoke_context *ctx = yoke_context_new(NULL);
+	yoke_use(ctx);
+	yoke_stats_reset_peaks();
+	int e = yk_trainer_new(c, "none", NULL, &t);
+	for (int i = 0; i < 6 && e == 0; i++) {
+		e = yk_trainer_step(t);
+		if (e == 0 && i % 2)
+			e = yk_trainer_record(t, &record);
+		if (e == 0 && i == 3) {
+			p.all = stats().pool_allocated_peak;
+			yoke_stats_reset_peaks();
+			e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, NULL,
+					      NULL, &loss);
+			p.validation = stats().pool_allocated_peak;
+		}
+	}
+	if (e == 0 && stats().pool_allocated_peak > p.all)
+		p.all = stats().pool_allocated_peak;
+	if (e < 0)
+		diag("%s", yoke_error());
+	yk_trainer_free(t);
+	yoke_use(NULL);
+	yoke_context_free(ctx);
+	return e < 0 ? (struct peaks){ 0 } : p;
+}
+
+static void forecast(const char *keys)
+{
+	struct yk_config c;
+	struct yk_trainer *t = NULL;
+	struct yk_need n = { 0 };
+	if (!configure(&c, keys, true)) {
+		ok(false, "%s", keys);
+		return;
+	}
+	int64_t batch = yk_config_int(&c, YK_KEY_batch);
+	uint64_t before = pool().reserved_bytes.current;
+	int e = yk_trainer_plan(&c, &t);
+	if (e == 0)
+		e = yk_need_of(t, batch, UINT64_MAX, &n);
+	ok(e == 0 && n.fits && pool().reserved_bytes.current == before,
+	   "%s: asked without memory: %s", keys, yoke_error());
+	yoke_error_clear();
+	struct peaks p = run(&c);
+	ok(p.all && n.peak == p.all && n.validation == p.validation,
+	   "%s: peaks of %llu bytes, %llu in a validation, %llu and %llu were forecast", keys,
+	   (unsigned long long)p.all, (unsigned long long)p.validation, (unsigned long long)n.peak,
+	   (unsigned long long)n.validation);
+	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
+	double momentum = yk_config_real(&c, YK_KEY_momentum);
+	ok(n.weights == 4 * (uint64_t)n.parameters &&
+		   n.states == (word ? 2 : momentum > 0) * n.weights &&
+		   n.sums == (yk_config_int(&c, YK_KEY_accumulate) > 1) * n.weights &&
+		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
+		   n.forward <= n.backward && n.validation <= n.peak &&
+		   (n.activations > 0 || tap_eager()) && n.activations < n.peak,
+	   "%s: its parts: %llu parameters, %llu states, %llu activations", keys,
+	   (unsigned long long)n.weights, (unsigned long long)n.states,
+	   (unsigned long long)n.activations);
+	yk_trainer_free(t);
+	yk_config_fini(&c);
+}
+
+// A hidden layer of an mlp leaves its result, f32, and where relu let through, bool; the rest of it what the first
+// product reads, the logits, and a few numbers a row of these.
+static void test_activations(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = NULL;
+	struct yk_need n[2];
+	int e = 0;
+	for (int i = 0; i < 2 && e == 0; i++) {
+		if (!configure(&c, i ? "model=mlp layers=3" : "model=mlp layers=2", false))
+			return;
+		e = yk_trainer_plan(&c, &t);
+		if (e == 0)
+			e = yk_need_of(t, 8, UINT64_MAX, &n[i]);
+		yk_trainer_free(t);
+		t = NULL;
+		yk_config_fini(&c);
+	}
+	uint64_t layer = 8 * 16 * 4 * 32 * (sizeof(float) + 1); // batch, context, hidden
+	ok(e == 0 && n[1].activations - n[0].activations == layer,
+	   "a hidden layer more leaves %llu bytes more, not %llu", (unsigned long long)layer,
+	   (unsigned long long)(n[1].activations - n[0].activations));
+	uint64_t all = 2 * layer + 8 * 16 * (8 * 32 + 256) * sizeof(float), few = 8 * 16 * 8 * sizeof(float);
+	ok(n[0].activations >= all && n[0].activations <= all + few, "%llu bytes of activations, %llu by hand",
+	   (unsigned long long)n[0].activations, (unsigned long long)all);
+}
+
+// No text, no memory: gigabytes are asked for in no time.
+static void test_large(void)
+{
+	static const struct {
+		const char *keys;
+		double least, most;
+		bool fits;
+	} models[] = {
+		{ "layers=7 heads=12 embed=768 context=512 tokenizer=byte batch=4", 50e6, 51e6,
+		  true },
+		{ "layers=16 heads=40 embed=5120 context=1024 batch=4", 4.9e9, 5.2e9, false },
+	};
+	for (size_t i = 0; i < 2; i++) {
+		struct yk_config c;
+		struct yk_trainer *t = NULL;
+		struct yk_need n = { 0 };
+		if (!configure(&c, models[i].keys, false))
+			return;
+		int e = yk_trainer_plan(&c, &t);
+		if (e == 0)
+			e = yk_need_of(t, 4, 15 * 1024 * MIB, &n);
+		ok(e == 0 && (double)n.parameters >= models[i].least &&
+			   (double)n.parameters <= models[i].most && n.fits == models[i].fits &&
+			   n.peak > 4 * n.weights,
+		   "%s: %lld parameters, %llu bytes, %s 15 GiB: %s", models[i].keys,
+		   (long long)n.parameters, (unsigned long long)n.peak,
+		   n.fits ? "within" : "not within", yoke_error());
+		yoke_error_clear();
+		yk_trainer_free(t);
+		yk_config_fini(&c);
+	}
+}
+
+// The largest batch is one with which the forecast is within the limit, and the next is not.
+static void test_largest(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = NULL;
+	struct yk_need a, b;
+	const uint64_t room = 24 * MIB;
+	if (!configure(&c, "", false) || yk_trainer_plan(&c, &t) < 0)
+		return;
+	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_rehearse, t);
+	bool good = n > 0 && yk_need_of(t, n, room, &a) == 0 && yk_need_of(t, n + 1, room, &b) == 0;
+	ok(good && a.fits && !b.fits && a.peak <= room,
+	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
+	   (unsigned long long)a.peak, yoke_error());
+	ok(yk_dry_batch(n - 1, room, yk_trainer_rehearse, t) == n - 1 &&
+		   yk_dry_batch(1, MIB / 8, yk_trainer_rehearse, t) == 0 && !yoke_error_code(),
+	   "no more than asked for; none");
+	yoke_error_clear();
+	yk_trainer_free(t);
+	yk_config_fini(&c);
+}
+
+// ---- batch=auto ----
+
+// Seconds of a step: a cost of its own, one a window, and more for each beyond what caches hold.
+struct curve {
+	double start, each, beyond;
+	int64_t cache, most;
+	int calls;
+	bool large;
+};
+
+static double seconds_of(const struct curve *c, int64_t batch)
+{
+	double over = batch > c->cache ? (double)(batch - c->cache) : 0;
+	return c->start + c->each * (double)batch + c->beyond * over;
+}
+
+static int timed(void *arg, int64_t batch, double *seconds)
+{
+	struct curve *c = arg;
+	c->calls++;
+	c->large |= batch > c->most || batch < 1;
+	*seconds = seconds_of(c, batch);
+	return 0;
+}
+
+static int fails(void *arg, int64_t batch, double *seconds)
+{
+	struct curve *c = arg;
+	*seconds = 1;
+	return ++c->calls < 3 ? 0 : yk_fail(YOKE_EDEVICE, "with %lld", (long long)batch);
+}
+
+static void test_pick(void)
+{
+	double worst = 1;
+	int most = 0, wrong = 0;
+	for (int i = 0; i < 2000; i++) {
+		struct curve c = { .start = exp(rnd_real(-9, 0)),
+				   .each = exp(rnd_real(-9, -3)),
+				   .cache = (int64_t)exp(rnd_real(0, 8)),
+				   .most = (int64_t)exp(rnd_real(0, 9)) };
+		c.beyond = rnd_int(0, 1) ? c.each * rnd_real(0, 1) : 0;
+		struct yk_batch_pick p;
+		double best = 0;
+		wrong += yk_batch_pick(c.most, timed, &c, &p) < 0 || c.large || p.timed != c.calls;
+		for (int64_t b = 1; b <= c.most; b++)
+			best = fmax(best, (double)b / seconds_of(&c, b));
+		most = c.calls > most ? c.calls : most;
+		worst = fmin(worst, (double)p.batch / seconds_of(&c, p.batch) / best);
+	}
+	ok(!wrong && worst >= 0.95 && most <= YK_BATCH_TIMED,
+	   "2000 curves: %.3f of the best at worst, %d steps at most", worst, most);
+	struct curve c = { .calls = 0 };
+	struct yk_batch_pick p;
+	ok(yk_batch_pick(100, fails, &c, &p) == YOKE_EDEVICE && c.calls == 3,
+	   "an error ends it: %s", yoke_error());
+	yoke_error_clear();
+}
+
+// A run in which the batch is chosen: it is what the configuration then says, and no more than fits.
+static void test_auto(void)
+{
+	struct yk_config c;
+	struct yk_trainer *t = NULL;
+	if (!configure(&c, "batch=auto", true))
+		return;
+	uint64_t ooms = pool().num_ooms;
+	yoke_context *ctx = yoke_context_new(NULL);
+	yoke_use(ctx);
+	int e = yk_trainer_new(&c, "none", NULL, &t);
+	int64_t batch = yk_config_int(&c, YK_KEY_batch);
+	ok(e == 0 && batch >= 1 && batch == t->batch && batch <= yk_data_train_windows(t->data) &&
+		   *t->batch_why && pool().num_ooms == ooms &&
+		   atoll(yk_config_str(&c, YK_KEY_batch)) == batch,
+	   "batch=auto: %s: %s", t ? t->batch_why : "", yoke_error());
+	yk_trainer_free(t);
+	yoke_use(NULL);
+	yoke_context_free(ctx);
+	yk_config_fini(&c);
+	yoke_error_clear();
+}
+
+static int child(const char *backend)
+{
+	tap_seed();
+	if (!device()) {
+		skip(backend, yoke_error());
+		return done();
+	}
+	test_context();
+	test_limit();
+	for (int i = 0; i < ALL; i++) // the rest in turn
+		if (tap_long() || i < USUAL - 1 ||
+		    i == USUAL - 1 + (int)(tap_seed_value() % (ALL - USUAL + 1)))
+			forecast(configurations[i]);
+	if (tap_eager()) // a plan is of one op: nothing waits in it, and what is held long is forgotten
+		return done();
+	test_activations();
+	test_largest();
+	test_auto();
+	if (strcmp(backend, "cpu"))
+		return done();
+	test_large();
+	test_pick();
+	return done();
+}
+
+static void mode(const char *self, const char *settings, const char *backend)
+{
+	char command[2048];
+	snprintf(command, sizeof command, "YOKE_BACKEND=%s %s '%s' %s 2>&1", backend, settings,
+		 self, backend);
+	ok(tap_run(command), "%s %s", backend, settings);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return child(argv[1]);
+	tap_plugin_path();
+	FILE *f = fopen("text", "w");
+	for (int i = 0; f && i < 400; i++)
+		fprintf(f, "line %d of a text that is easy to learn, and %d more\n", i, i * 7 % 31);
+	if (!f || fclose(f))
+		return 99;
+	mode(argv[0], "", "cpu");
+	mode(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=3", "fault");
+	if (getenv("YOKE_TEST_OPENCL"))
+		mode(argv[0], "", "opencl");
+	else
+		skip("opencl", "it is not built");
+	return done();
+}
