@@ -205,9 +205,8 @@ static void forecast(const char *keys)
 	   (unsigned long long)p.all, (unsigned long long)p.validation, (unsigned long long)n.peak,
 	   (unsigned long long)n.validation);
 	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
-	double momentum = yk_config_real(&c, YK_KEY_momentum);
-	ok(n.weights == 4 * (uint64_t)n.parameters &&
-		   n.states == (word ? 2 : momentum > 0) * n.weights &&
+	bool momentum = strcmp(yk_config_str(&c, YK_KEY_momentum), "0");
+	ok(n.weights == 4 * (uint64_t)n.parameters && n.states == (word ? 2u : momentum) * n.weights &&
 		   n.sums == (yk_config_int(&c, YK_KEY_accumulate) > 1) * n.weights &&
 		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
 		   n.forward <= n.backward && n.validation <= n.peak &&

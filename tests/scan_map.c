@@ -94,7 +94,7 @@ static struct yoke_map segmented(void)
 // Handles of all outputs; false after an error.
 static bool scan(struct yk_scan s, yoke_tensor *const *in, yoke_tensor **out)
 {
-	struct yk_rec r = yk_rec_begin_as("scan", 0, s.map->nin, in);
+	struct yk_rec r = yk_rec_begin_as("scan", YK_LEAF, 0, s.map->nin, in);
 	yk_id first;
 	s.in = r.in;
 	if (!r.ctx || yk_scan(r.g, &s, &first) < 0)

@@ -107,12 +107,19 @@ static bool is_hosts(const struct yk_work *w, yk_id v)
 	return yk_maker(&w->g, v)->slot == YK_SLOT_CPU;
 }
 
-static bool is_gradient(const struct layout *l, uint32_t s)
+// The first step that does nothing but gradients; a step before it may find what they need besides.
+static uint32_t first_gradient(const struct layout *l)
 {
 	const struct yk_work *w = l->w;
-	const struct yk_step *step = &l->p->step[s];
-	return step->nodes &&
-	       w->ctx->graph.node[w->marks->node[step->part[step->nodes - 1].recorded]].back != 0;
+	for (uint32_t s = 0; s < l->p->steps; s++) {
+		const struct yk_step *step = &l->p->step[s];
+		uint32_t back = 0;
+		while (back < step->nodes && w->ctx->graph.node[w->marks->node[step->part[back].recorded]].back)
+			back++;
+		if (step->nodes && back == step->nodes)
+			return s;
+	}
+	return (uint32_t)l->p->steps;
 }
 
 // What was computed forward and waits for the way back, at its most; and the largest workspace.
@@ -120,13 +127,14 @@ static int count_kinds(struct layout *l)
 {
 	const struct yk_graph *g = &l->w->g;
 	struct yk_plan *p = l->p;
+	const uint32_t turn = first_gradient(l);
 	uint64_t *change = calloc(p->steps + 2, sizeof *change), now = 0;
 	if (!change)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t v = 0; v < g->values; v++) {
 		const struct life *f = &l->life[v];
 		if (!f->used || f->leaf != YK_NIL || f->dies == FOREVER || f->writer == YK_NIL ||
-		    is_gradient(l, f->writer) || !is_gradient(l, f->dies))
+		    f->writer >= turn || f->dies < turn)
 			continue;
 		change[f->born] += f->bytes;
 		change[f->dies + 1] -= f->bytes;

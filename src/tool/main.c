@@ -33,8 +33,8 @@
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
 	"  --env     settings: type, default, value, origin, help\n" \
-	"  --dtypes  tests what the chosen device computes in each dtype, also where that takes a compiler, and in\n" \
-	"            JSON\n" \
+	"  --dtypes  tests what the chosen device computes in each dtype, also where\n" \
+	"            that takes a compiler, and in JSON\n" \
 	"  --json    the same for programs\n"
 #define DOCTOR_MORE \
 	"Folders and plugins, OpenCL's loader and drivers, each met in a process of its " \

@@ -85,7 +85,8 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),
-		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler), .seed = t->seed, .random_step = t->random_step,
+		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler),
+		.seed = t->seed, .random_step = t->random_step,
 		.data = { t->position.epoch, t->position.index }, .text = yk_data_fingerprint(t->data),
 	};
 	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)
