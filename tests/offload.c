@@ -6,7 +6,7 @@
 
 #include "nn/model.h"
 #include "tap.h"
-#include "train/optim.h"
+#include "yoke-optim.h"
 
 enum { STEPS = 30, ROWS = 24, IN = 5, OUT = 3, B = 2, T = 9, LAYERS = 3 };
 
@@ -16,25 +16,25 @@ struct result {
 	int err;
 };
 
-static int update(struct yk_optim *o, const struct yk_parameters *p, int t, yoke_tensor *loss,
-		  double *to)
+static int update(yoke_optim *o, const struct yk_parameters *p, yoke_tensor *loss, double *to)
 {
-	yoke_tensor *g[64], *norm;
+	yoke_tensor *g[64];
 	float l = NAN;
 	int err = yoke_grad(loss, p->count, p->var, g);
 	if (!err)
-		err = yk_optim_step(o, t, 0.01, g, &norm);
+		err = yoke_optim_step(o, p->count, g, NULL);
 	if (!err)
 		err = yoke_read(loss, &l, sizeof l);
 	*to = (double)l;
 	return err;
 }
 
-static struct yk_optim *optimizer(const struct yk_parameters *p)
+static yoke_optim *optimizer(const struct yk_parameters *p)
 {
-	struct yk_optim_spec spec = { YK_ADAMW, 0.9, 0.99, 1e-8, 0, 0.1, 1 };
-	struct yk_optim *o = NULL;
-	yk_optim_new(&spec, p, &o);
+	yoke_optim *o = yoke_optim_new("adamw", "lr=0.01 beta2=0.99 weight_decay=0.1 clip=1");
+	for (int i = 0; o && i < p->count; i++)
+		yoke_optim_add(o, 1, &p->var[i], (const char *const[]){ p->row[i].name },
+			       p->row[i].decay ? NULL : "weight_decay=0");
 	return o;
 }
 
@@ -47,7 +47,7 @@ static int train_mlp(double *loss)
 		yk_parameters_vector(&p, sizes[i + 1], 0, "b%d", i);
 	}
 	int err = p.error ? p.error : yk_parameters_draw(&p, 3);
-	struct yk_optim *o = err ? NULL : optimizer(&p);
+	yoke_optim *o = err ? NULL : optimizer(&p);
 	for (int t = 1; t <= STEPS && !err; t++) {
 		float x[ROWS * IN], y[ROWS * OUT];
 		for (int i = 0; i < ROWS * IN; i++)
@@ -59,10 +59,10 @@ static int train_mlp(double *loss)
 		yoke_tensor *want = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, OUT }, y);
 		for (int i = 0; i < LAYERS; i++)
 			in = yoke_linear(i ? yoke_tanh(in) : in, p.var[2 * i], p.var[2 * i + 1]);
-		err = update(o, &p, t, yoke_mse(in, want), &loss[t - 1]);
+		err = update(o, &p, yoke_mse(in, want), &loss[t - 1]);
 		yoke_scope_end(s);
 	}
-	yk_optim_free(o);
+	yoke_optim_free(o);
 	yk_parameters_fini(&p);
 	return err;
 }
@@ -74,7 +74,7 @@ static int train_gpt(double *loss)
 	int err = yk_network_new(&yk_model_gpt, &shape, &gpt);
 	if (!err)
 		err = yk_parameters_draw(&gpt->params, 3);
-	struct yk_optim *o = err ? NULL : optimizer(&gpt->params);
+	yoke_optim *o = err ? NULL : optimizer(&gpt->params);
 	for (int t = 1; t <= 5 && !err; t++) {
 		int32_t ids[B * (T + 1)];
 		for (int i = 0; i < B * (T + 1); i++)
@@ -83,10 +83,10 @@ static int train_gpt(double *loss)
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *all = yoke_from(yoke_i32, 2, (int64_t[]){ B, T + 1 }, ids);
 		yoke_tensor *x = yoke_slice(all, 1, 0, T, 1), *y = yoke_slice(all, 1, 1, T + 1, 1);
-		err = update(o, &gpt->params, t, yk_network_loss(gpt, x, y, 0.1), &loss[t - 1]);
+		err = update(o, &gpt->params, yk_network_loss(gpt, x, y, 0.1), &loss[t - 1]);
 		yoke_scope_end(s);
 	}
-	yk_optim_free(o);
+	yoke_optim_free(o);
 	yk_network_free(gpt);
 	return err;
 }
