@@ -22,14 +22,16 @@
 //
 //   sgd          lr=1e-3 momentum=0 dampening=0 weight_decay=0 nesterov=0.  As PyTorch's: g += L p; b = g at
 //                t = 1, then b = momentum b + (1 - dampening) g; p -= lr (g + momentum b), or lr b.
-//   heavy_ball   lr=1e-3 momentum=0.9 weight_decay=0.  Polyak 1964: p' = p - lr (g + L p) + momentum (p - prev).
+//   heavy_ball   lr=1e-3 momentum=0.9 weight_decay=0.  Polyak 1964: p' = p - lr (g + L p) +
+//                momentum (p - prev).
 //   accelerated  lr=1e-3 q=0 restart=gradient weight_decay=0.  O'Donoghue and Candes 2015: x' = p - lr g;
 //                theta' = ((q - theta^2) + sqrt((theta^2 - q)^2 + 4 theta^2)) / 2; beta = theta (1 - theta) /
 //                (theta^2 + theta'); p' = x' + beta (x' - x).  Over all parameters together, theta is 1 again
 //                and p' is x' when g (x' - x) > 0 (restart=gradient), when the loss at x' is above that at x
 //                (function), when |x' - x| is below the step before and that is 10 steps since (speed), or
 //                never (none).
-//   adam         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 amsgrad=0.  Kingma and Ba 2015; g += L p.
+//   adam         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 amsgrad=0.  Kingma and Ba 2015;
+//                g += L p.
 //   adamw        the same with weight_decay=0.01.  Loshchilov and Hutter 2019: p *= 1 - lr L first.
 //   lamb         lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-6 weight_decay=0.01 adapt=1 norm_least=0 norm_most=0.
 //                You et al. 2020: Adam's step r with L p, times |p|/|r| of each tensor, 1 where a norm is 0,
@@ -112,7 +114,7 @@ YOKE_API int yoke_optim_step(yoke_optim *, int n, yoke_tensor *const *g, const s
 YOKE_API int yoke_optim_skipped(yoke_optim *);
 // Steps so far, without those skipped.
 YOKE_API int64_t yoke_optim_steps(const yoke_optim *);
-// The learning rate of step t = 1, 2, .. of a parameter; NaN, with an error, for an unknown name.
+// The schedule's learning rate of step t = 1, 2, .. of a parameter; NaN, with an error, for an unknown name.
 YOKE_API double yoke_optim_lr(const yoke_optim *, const char *parameter, int64_t t);
 // With check=1 a step whose gradients' norm is not finite changes nothing, and no step behind it does.
 // This waits for what is evaluated: ERANGE names the first parameter whose gradient was not finite, and lets
@@ -122,8 +124,9 @@ YOKE_API int yoke_optim_check(yoke_optim *);
 // ---- states ----
 
 // A state, a variable of the optimizer's: of a parameter ("momentum", "prev", "x", "m", "v", "vmax", "mean",
-// "sum", "window0" .., "square", "delta"), or with NULL for the parameter ("theta", "last", "since" and
-// "restarts" of accelerated, numbers of f32, or f64 when a parameter is).  NULL with ENOENT.
+// "sum", "window0" .., "square", "delta"; before the first step all are 0, or `initial`), or with NULL for the
+// parameter ("theta", "last", "since" and "restarts" of accelerated, numbers of f32, or f64 when a parameter
+// is).  NULL with ENOENT.
 YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter, const char *state);
 // States and step into a safetensors file, and back into an optimizer of the same kind with parameters of
 // the same names, shapes and dtypes and with the same states; a file that has others is EFORMAT or ESHAPE.

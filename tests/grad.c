@@ -223,8 +223,8 @@ static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const 
 	return yoke_concat(outs, y, 0);
 }
 
-// The sum of a list's elements, of each of two tensors or of both.
-static yoke_tensor *reduced(yoke_tensor *const *x, int kind, bool each)
+// The sum of a list's elements, of two tensors together (0), of each (1), or both (2).
+static yoke_tensor *reduced(yoke_tensor *const *x, int kind, int each)
 {
 	struct yoke_context *ctx = yk_current();
 	yk_id in[2] = { yk_operand(ctx, x[0], yoke_f64), yk_operand(ctx, x[1], yoke_f64) };
@@ -240,8 +240,9 @@ FORMULA(sgd, SGD, 0.1)
 FORMULA(momentum, MOMENTUM, 0.1, 0.9, 0.1, 0)
 FORMULA(nesterov, MOMENTUM, 0.1, 0.9, 0, 1)
 FORMULA(scale, SCALE, 0)
-FN(sum_each, reduced(x, YOKE_REDUCE_SUM, true))
-FN(max_all, reduced(x, YOKE_REDUCE_MAX, false))
+FN(sum_each, reduced(x, YOKE_REDUCE_SUM, 1))
+FN(sum_both, reduced(x, YOKE_REDUCE_SUM, 2))
+FN(max_all, reduced(x, YOKE_REDUCE_MAX, 0))
 
 // s' = a s + x s2, s2' = sin s along the last axis of a and x; the first of two sequences, times the last s2.
 static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
@@ -381,6 +382,7 @@ static const struct row rows[] = {
 	{ "sgd, a later step", 6, { M1(5), M1(5), M1(5), N1, N1, { 1, { 1 }, 0, 0 } }, f_nesterov, 0 },
 	{ "scale of a list", 2, { M2(2, 3), N1 }, f_scale, 0 },
 	{ "squares of each tensor", 2, { M2(2, 3), M1(5) }, f_sum_each, 0 },
+	{ "squares of each tensor and of all", 2, { M2(2, 3), M1(5) }, f_sum_both, 0 },
 	{ "the greatest square", 2, { M2(2, 3), M1(5) }, f_max_all, 0 },
 	// eight axes
 	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },

@@ -161,7 +161,8 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_kind
 // ---- text ----
 
 // The gradient, scaled and clipped.
-static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+			 const struct yk_optim_group *g)
 {
 	if (pass->scale != YOKE_NONE)
 		say(f, "g = g * scale;");
@@ -171,8 +172,8 @@ static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass 
 		say(f, "g = min(max(g, 0 - clip_value), clip_value);");
 }
 
-static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-		     const struct yk_optim_map *m)
+static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+		     const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const struct yk_optim_part *part = pass->o->kind->part;
 	if (m->text) {
@@ -185,7 +186,8 @@ static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pas
 }
 
 // "old_p = p;" for each result that a step may leave as it was, or what leaves it so.
-static void say_kept(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m, bool behind)
+static void say_kept(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m,
+		     bool behind)
 {
 	char rest[NAMES], *at = rest, *name, line[96];
 	snprintf(rest, sizeof rest, "%s", f->results);
@@ -197,8 +199,8 @@ static void say_kept(struct yk_optim_formula *f, const struct yk_optim_group *g,
 	}
 }
 
-static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
-		    const struct yk_optim_map *m)
+static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+		    const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const bool skips = pass->skip != YOKE_NONE, checks = pass->latched != YOKE_NONE;
 	const bool keeps = f->assigns && (skips || checks);
@@ -215,7 +217,8 @@ static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass
 	say_kept(f, g, m, true);
 }
 
-static void say_results(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m)
+static void say_results(struct yk_optim_formula *f, const struct yk_optim_group *g,
+			const struct yk_optim_map *m)
 {
 	char rest[NAMES], *at = rest, *name;
 	if (m->results) {
@@ -324,8 +327,8 @@ int yk_optim_map(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 	return fill(pass, g, m, &o, &step) ? yk_list_step(&step) : yk_error_last();
 }
 
-yoke_tensor *yk_optim_sum(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_map *m,
-			  int each)
+yoke_tensor *yk_optim_sum(const struct yk_optim_pass *pass, struct yk_optim_group *g,
+			  const struct yk_optim_map *m, int each)
 {
 	struct operands o;
 	struct yk_list_step step;

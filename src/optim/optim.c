@@ -159,9 +159,7 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 		err = yk_optim_settings(o->kind, "optim_set", settings, option[i]);
 		if (!err && pattern)
 			err = check_whole(o, "optim_set", option[i]);
-		if (!err && m->state &&
-		    (yk_optim_part_states(o->kind, option[i]) != yk_optim_part_states(o->kind, m->option) ||
-		     yk_optim_window(option[i]) != yk_optim_window(m->option)))
+		if (!err && m->state && !yk_optim_same_states(o->kind, option[i], m->option))
 			err = yk_fail(YOKE_EINVAL, "optim_set: '%s' changes which states %s has; that is for "
 				      "before the first step", settings, m->name);
 	}

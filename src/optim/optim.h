@@ -132,6 +132,7 @@ const char *yk_optim_bad(struct yoke_optim *);
 // Of a member with these options: how many states its parts have, and how many the window has behind them.
 int yk_optim_part_states(const struct yk_optim_kind *, const double *option);
 int yk_optim_window(const double *option);
+bool yk_optim_same_states(const struct yk_optim_kind *, const double *a, const double *b);
 // Is the part one of those that these options take?
 bool yk_optim_takes(const struct yk_optim_part *, const double *option);
 int yk_optim_states_make(const struct yoke_optim *, struct yk_optim_member *);

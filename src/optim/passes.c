@@ -28,14 +28,14 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 	static const struct yk_formula square = { "square", "x", "", "", "y", "y = x * x;" };
 	static const char step[] =
 		"least = norm_least; most = norm_most;" YK_TEXT_LAMB_STEP;
-	static const char unbounded[] =
+	static const char unbounded[] = // 1 / 0 is infinity
 		"least = norm_least; most = 1 / 0;" YK_TEXT_LAMB_STEP;
 	const int n = g->n;
 	if (!(g->option[YK_O_adapt] > 0))
 		return yk_optim_map(pass, g, &(struct yk_optim_map){ 0 });
-	yoke_tensor **both = handles(2 * n), **r = both + n;
-	int err = both ? yk_optim_map(pass, g, &(struct yk_optim_map){ .results = "m v r", .made = r }) :
-			 yk_error_last();
+	yoke_tensor **both = handles(2 * n), **r = both ? both + n : NULL;
+	int err = r ? yk_optim_map(pass, g, &(struct yk_optim_map){ .results = "m v r", .made = r }) :
+		      yk_error_last();
 	if (!err) {
 		memcpy(both, g->p, (size_t)n * sizeof *both);
 		yoke_tensor *sums = yk_list_sum(&(struct yk_list_step){

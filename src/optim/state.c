@@ -34,6 +34,14 @@ int yk_optim_part_states(const struct yk_optim_kind *k, const double *option)
 	return n;
 }
 
+bool yk_optim_same_states(const struct yk_optim_kind *k, const double *a, const double *b)
+{
+	bool same = yk_optim_window(a) == yk_optim_window(b);
+	for (const struct yk_optim_part *part = k->part; part->text; part++)
+		same &= !part->list || yk_optim_takes(part, a) == yk_optim_takes(part, b);
+	return same;
+}
+
 int yk_optim_window(const double *option)
 {
 	return option[YK_O_window] > 0 && option[YK_O_window_by] < 2 ? (int)option[YK_O_window] : 0;
@@ -185,6 +193,13 @@ yoke_tensor *yk_optim_state_at(const struct yoke_optim *o, int k, char *name)
 	return m->state[k];
 }
 
+static int ready(struct yoke_optim *o, const char *call)
+{
+	if (!o || !o->n)
+		return yk_fail(YOKE_EINVAL, "%s: no parameters were added", call);
+	return yk_optim_states_ready(o);
+}
+
 yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const char *state)
 {
 	char want[YK_OPTIM_NAME], name[YK_OPTIM_NAME];
@@ -196,9 +211,8 @@ yoke_tensor *yoke_optim_state(const yoke_optim *o, const char *parameter, const 
 		snprintf(want, sizeof want, "%s.%s", state, parameter);
 	else
 		snprintf(want, sizeof want, "optimizer.%s", state);
-	struct yoke_optim *made = (struct yoke_optim *)o; // its states may not be there yet
 	struct yoke_context *former = o->n ? yoke_use(o->ctx) : NULL;
-	int err = o->n ? yk_optim_states_ready(made) : 0;
+	int err = ready((struct yoke_optim *)o, "optim_state"); // they may not be there yet
 	if (o->n)
 		yoke_use(former);
 	for (int k = 0; k < yk_optim_state_count(o) && !err; k++) {
@@ -274,13 +288,6 @@ static int copies_put(const struct yoke_optim *o, const struct copies *c)
 
 // ---- files ----
 
-static int ready(struct yoke_optim *o, const char *call)
-{
-	if (!o || !o->n)
-		return yk_fail(YOKE_EINVAL, "%s: no parameters were added", call);
-	return yk_optim_states_ready(o);
-}
-
 int yoke_optim_save(yoke_optim *o, const char *path)
 {
 	struct copies c = { 0 };
@@ -329,7 +336,7 @@ static int load(struct yoke_optim *o, const struct yk_safetensors *f, struct cop
 	int err = judge(o, f, c);
 	for (int i = 0; i <= c->n && !err; i++)
 		err = yk_safetensors_read(f, yk_safetensors_find(f, c->name[i]), c->tensor[i].data);
-	if (!err && c->step < 0)
+	if (!err && (c->step < 0 || c->step > (int64_t)1 << 53))
 		err = yk_fail(YOKE_EFORMAT, "optim_load: %s: is of step %lld", f->path, (long long)c->step);
 	if (!err)
 		err = copies_put(o, c);

@@ -110,7 +110,7 @@ static yoke_tensor *last_of(yoke_tensor *x, int n)
 
 static yoke_tensor *skips(const struct yk_optim_pass *pass)
 {
-	return yoke_ne(yoke_cast(pass->skip, yoke_f32), yoke_const(0));
+	return yoke_reshape(yoke_ne(yoke_cast(pass->skip, yoke_f32), yoke_const(0)), 0, NULL);
 }
 
 // New norms behind finite ones, else those that were; those of a step that is skipped do not count.
@@ -216,13 +216,14 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 		err = yk_optim_groups_make(o);
 	if (err)
 		return err;
+	const bool failed = yoke_error_code(); // before this
 	yoke_scope *s = yoke_scope_begin("optimizer");
 	yoke_tensor *norm = NULL;
 	err = record(&pass, g);
 	if (!err && given->norm && !(norm = yoke_lift(told(&pass))))
 		err = yk_error_last();
 	int ended = yoke_scope_end(s);
-	err = err ? err : ended;
+	err = err || failed ? err : ended;
 	if (err)
 		return err;
 	if (given->norm)

@@ -81,7 +81,8 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, ADAM_ROOT, { .text = YK_TEXT_ADAMW } },
 	  .number = BIAS },
 	{ .name = "lamb",
-	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-06 weight_decay=0.01 adapt=1 norm_least=0 norm_most=0" COMMON,
+	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-06 weight_decay=0.01 adapt=1 norm_least=0 "
+		     "norm_most=0" COMMON,
 	  .part = { { .text = "decay = weight_decay;" }, MOMENTS, { .text = YK_TEXT_ROOT YK_TEXT_LAMB },
 		    { .when = "!adapt", .text = "p = p - lr * r;" } },
 	  .number = BIAS,
