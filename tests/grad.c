@@ -213,7 +213,7 @@ static yoke_tensor *formula(enum yk_formula_id id, yoke_tensor *const *x, const 
 	int64_t n;
 	for (int k = 0; k < yk_formula_count(f->lists) + yk_formula_count(f->numbers); k++)
 		in[k] = yk_operand(ctx, x[k], yoke_f64);
-	if (yk_list_map(&ctx->graph, &(struct yk_list_call){ f, 1, in, constant, NULL }, &out) < 0)
+	if (yk_list_map(&ctx->graph, &(struct yk_list_call){ f, 1, in, constant, NULL, NULL }, &out) < 0)
 		return NULL;
 	for (int k = 0; k < outs; k++) {
 		y[k] = yk_handle_of(ctx, out + (yk_id)k);
@@ -228,7 +228,7 @@ static yoke_tensor *reduced(yoke_tensor *const *x, int kind, int each)
 {
 	struct yoke_context *ctx = yk_current();
 	yk_id in[2] = { yk_operand(ctx, x[0], yoke_f64), yk_operand(ctx, x[1], yoke_f64) };
-	struct yk_list_call c = { &yk_formulas[YK_FORMULA_SQUARE], 2, in, NULL, NULL };
+	struct yk_list_call c = { &yk_formulas[YK_FORMULA_SQUARE], 2, in, NULL, NULL, NULL };
 	return yk_handle_of(ctx, yk_list_reduce(&ctx->graph, &c, kind, each));
 }
 

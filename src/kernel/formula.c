@@ -321,18 +321,17 @@ static void assignment(struct compiler *c)
 		bad(c, YOKE_EINVAL);
 }
 
-// Is the number skip other than 0?  bool.
-static struct value skipped(struct compiler *c)
+// Are lists to be left as they were?  A bool's instruction: of the name skip, or whether that is other than 0.
+static uint16_t skipped(struct compiler *c, struct name *name)
 {
-	struct name *name = find(c, "skip", 4); // there, unless there are too many names
+	const uint16_t skip = insn(c, read_name(c, name));
 
-	if (c->err)
-		return known(0);
-	const uint16_t skip = insn(c, read_name(c, name)), zero = insn(c, known(0));
-	return append(c, YOKE_MAP_NE, yoke_bool, skip, zero, 0);
+	if (c->err || c->map->insn[skip].dtype == yoke_bool)
+		return skip;
+	return append(c, YOKE_MAP_NE, yoke_bool, skip, insn(c, known(0)), 0).insn;
 }
 
-static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value, bool skip,
+static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value, bool more,
 		   struct yoke_map *to)
 {
 	struct compiler c = { .map = to, .dtype = dtype, .at = f->text };
@@ -344,13 +343,14 @@ static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, con
 	to->size = sizeof *to;
 	add_inputs(&c, f->lists, in);
 	add_inputs(&c, f->numbers, in + lists);
-	if (skip)
+	if (more)
 		add_inputs(&c, "skip", &(uint8_t){ (uint8_t)dtype });
 	for (names = f->constants; (n = next_name(&names)); names += n)
 		add_name(&c, names, n)->value = known(*value++);
 	for (blanks(&c); *c.at && !c.err; blanks(&c))
 		assignment(&c);
-	const struct value keep = skip ? skipped(&c) : known(0);
+	struct name *skip = find(&c, "skip", 4);
+	const uint16_t keep = skip ? skipped(&c, skip) : 0;
 	for (names = f->results; (n = next_name(&names)) && !c.err; names += n) {
 		struct name *name = find(&c, names, n);
 		if (!name || to->nout == YOKE_MAP_MAX_OUTPUTS)
@@ -359,7 +359,7 @@ static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, con
 		struct value v = read_name(&c, name);
 		if (skip && list) {
 			const uint16_t made = insn(&c, v), old = insn(&c, read_old(&c, name));
-			v = append(&c, YOKE_MAP_SELECT, dtype, keep.insn, old, made);
+			v = append(&c, YOKE_MAP_SELECT, dtype, keep, old, made);
 		}
 		to->out[to->nout++] = insn_of(&c, v, list ? name->dtype : dtype);
 	}

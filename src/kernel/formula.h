@@ -8,7 +8,8 @@
 // Names are parted by blanks.  text is assignments, each closed by a semicolon, with + - * / and map
 // instructions as functions: "m = beta * m + (1 - beta) * g; p = p - lr * sqrt(m);".  Arithmetic among
 // constants is done in f64, and each is then rounded once; a factor of 1 and a term with the factor 0
-// are left out.
+// are left out.  Where there is a name skip, a number or an assignment, and it is not 0, results of a list's name
+// are that list's elements as they were, with the same bits, whatever the formula makes of them.
 struct yk_formula {
 	const char *name;
 	const char *lists;     // the program's first inputs
@@ -24,8 +25,7 @@ int yk_formula_count(const char *names);
 // absent, which counts as 1 and is no input.  EUNSUPPORTED: it is too long; EINVAL: it has no meaning.
 int yk_formula_map(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 		   struct yoke_map *to);
-// The same with one input more behind all others, the number skip, of dtype: where it is not 0, results of a
-// list's name are that list's elements as they were, with the same bits, whatever the formula makes of them.
+// The same with one input more behind all others, the number skip, of dtype.
 int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *in, const double *constant,
 			   struct yoke_map *to);
 

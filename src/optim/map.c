@@ -130,9 +130,10 @@ static void take_number(struct yk_optim_formula *f, const char *name, int operan
 	f->number[f->number_count++] = (uint8_t)operand;
 }
 
-static void take_operands(struct yk_optim_formula *f, const struct yk_optim_kind *kind,
+static void take_operands(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
 			  const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
+	const struct yk_optim_kind *kind = pass->o->kind;
 	take_list(f, g, m, "p"); // the first, so in any case
 	take_list(f, g, m, "g");
 	for (int k = 0; k < g->states; k++)
@@ -143,7 +144,7 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_kind
 		take_list(f, g, m, m->list);
 	take_number(f, "lr", NUMBER_LR);
 	take_number(f, "scale", NUMBER_SCALE);
-	take_number(f, "skip", NUMBER_SKIP);
+	take_number(f, pass->skip == YOKE_NONE ? NULL : "skip", NUMBER_SKIP); // else it is computed
 	take_number(f, "total", NUMBER_TOTAL);
 	take_number(f, "latched", NUMBER_LATCHED);
 	take_number(f, "beta", NUMBER_BETA);
@@ -185,36 +186,17 @@ static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pas
 			say(f, strcmp(part->text, YK_OPTIM_BETWEEN) ? part->text : m->between);
 }
 
-// "old_p = p;" for each result that a step may leave as it was, or what leaves it so.
-static void say_kept(struct yk_optim_formula *f, const struct yk_optim_group *g, const struct yk_optim_map *m,
-		     bool behind)
-{
-	char rest[NAMES], *at = rest, *name, line[96];
-	snprintf(rest, sizeof rest, "%s", f->results);
-	while ((name = strsep(&at, " "))) {
-		if (list_of(g, m, name) == NOTHING)
-			continue;
-		snprintf(line, sizeof line, behind ? "%s = select(go, %s, old_%s);" : "old_%s = %s;", name, name, name);
-		say(f, line);
-	}
-}
-
-static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
-		    const struct yk_optim_group *g, const struct yk_optim_map *m)
+static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+		    const struct yk_optim_map *m)
 {
 	const bool skips = pass->skip != YOKE_NONE, checks = pass->latched != YOKE_NONE;
-	const bool keeps = f->assigns && (skips || checks);
-	if (keeps)
-		say_kept(f, g, m, false);
 	if (!m->text || names(m->text, "g"))
 		say_gradient(f, pass, g);
 	say_body(f, pass, g, m);
-	if (!keeps)
-		return;
-	say(f, skips && checks ? "go = and(eq(skip, 0), and(isfinite(total), isfinite(latched)));" :
-	       skips           ? "go = eq(skip, 0);" :
-				 "go = and(isfinite(total), isfinite(latched));");
-	say_kept(f, g, m, true);
+	if (f->assigns && (skips || checks))
+		say(f, skips && checks ? "skip = or(ne(skip, 0), not(and(isfinite(total), isfinite(latched))));" :
+		       skips           ? "skip = ne(skip, 0);" :
+					 "skip = not(and(isfinite(total), isfinite(latched)));");
 }
 
 static void say_results(struct yk_optim_formula *f, const struct yk_optim_group *g,
@@ -265,7 +247,7 @@ static struct yk_optim_formula *make(const struct yk_optim_pass *pass, const str
 	f->with = numbers_of(pass);
 	say_results(f, g, m);
 	say_all(f, pass, g, m);
-	take_operands(f, pass->o->kind, g, m);
+	take_operands(f, pass, g, m);
 	if (!compile(f, pass->o->kind, g->dtype))
 		return f;
 	free(f);
