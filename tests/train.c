@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "device/pool.h"
+#include "graph/context.h"
 #include "tap.h"
 #include "train/generate.h"
 #include "train/trainer.h"
@@ -68,6 +70,57 @@ static bool steps(struct yk_trainer *t, int n, float *to)
 		to[i] = r.loss;
 	}
 	return true;
+}
+
+// The pool has no room for whole steps any more: a share of what they took is left.  Its limit before.
+static uint64_t squeeze(double share)
+{
+	struct yk_pool *pool = yk_current()->device->pool;
+	struct yoke_stats s = stats();
+	yk_pool_trim(pool);
+	return yk_pool_limit(pool, s.pool_allocated +
+				    (uint64_t)(share * (double)(s.predicted_peak - s.pool_allocated)) + (4 << 20));
+}
+
+// A step that does not fit is made in halves: the losses are those of the same halves without a failure, to the
+// bit, and of whole steps but for rounding.
+static void test_halves(void)
+{
+	char keys[400], path[320], letters[6000];
+	enum { WHOLE = 3, ALL = 6 };
+	float loss[3][ALL];
+	int64_t micro[3] = { 0 };
+	for (size_t i = 0; i < sizeof letters; i++) // windows that differ
+		letters[i] = (char)('a' + rnd_int(0, (int64_t)(i / 600)));
+	snprintf(path, sizeof path, "%s.halves.txt", folder);
+	snprintf(keys, sizeof keys, "data=%s batch=33 context=64 layers=4 embed=32", path);
+	bool good = yk_file_write(path, letters, sizeof letters) == 0;
+	for (int k = 0; k < 3; k++) {
+		struct yk_config c;
+		yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
+		struct yk_trainer *t = make(&c, keys);
+		if (!t)
+			return;
+		good = good && steps(t, WHOLE, loss[k]);
+		const uint64_t limit = k == 0 ? squeeze(0.7) : UINT64_MAX;
+		if (k == 1)
+			t->micro = micro[0];
+		good = good && steps(t, ALL - WHOLE, loss[k] + WHOLE);
+		micro[k] = t->micro;
+		if (k == 0)
+			yk_pool_limit(yk_current()->device->pool, limit);
+		drop(&c, t);
+		yoke_use(was);
+		yoke_context_free(ctx);
+	}
+	unlink(path);
+	ok(good && micro[0] == 17, "a batch of 33 that does not fit goes in parts of %lld windows", (long long)micro[0]);
+	ok(good && !memcmp(loss[0], loss[1], sizeof loss[0]), "as if it had from the beginning: %.9g, %.9g",
+	   (double)loss[0][ALL - 1], (double)loss[1][ALL - 1]);
+	double off = 0; // each window is a part once
+	for (int i = 0; i < ALL; i++)
+		off = fmax(off, fabs((double)loss[0][i] - (double)loss[2][i]) / (double)loss[2][i]);
+	ok(good && micro[2] == 33 && off < 5e-6, "and as whole steps, but for rounding: %.2g off", off);
 }
 
 static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
@@ -443,6 +496,7 @@ int main(void)
 	test_learns("model=mlp history=3");
 	test_validation();
 	test_accumulate();
+	test_halves();
 	test_resume("dropout=0");
 	test_resume("dropout=0.2 accumulate=2 batch=4");
 	test_resume("optimizer=sgd lr=0.1");

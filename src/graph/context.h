@@ -219,6 +219,8 @@ yk_id yk_value_of(struct yoke_context *, struct yk_tensor *, int dtype);
 yk_id yk_operand(struct yoke_context *, const yoke_tensor *, int dtype);
 // The variable's new version is this pending value, of its shape and dtype.
 int yk_assign(struct yk_tensor *, yk_id);
+// Variables mean the versions they have again: what was assigned since the last evaluation is not computed.
+void yk_assign_undo(struct yoke_context *);
 size_t yk_bytes_of(const struct yk_tensor *);
 // The value of the seed joined with the next ordinal of the scope, and of the step, as i64 scalars.
 int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);

@@ -342,6 +342,18 @@ int yk_assign(struct yk_tensor *t, yk_id id)
 	return yk_root(t);
 }
 
+void yk_assign_undo(struct yoke_context *ctx)
+{
+	for (size_t i = 0; i < ctx->roots; i++) {
+		struct yk_tensor *t = ctx->root[i];
+		if (!t || t->kind != YK_VARIABLE)
+			continue;
+		ctx->root[i] = NULL;
+		t->root = t->leaf = YK_NIL;
+		yk_take_id(t, YK_NIL);
+	}
+}
+
 static int assign(struct yk_tensor *t, const yoke_tensor *value)
 {
 	struct yoke_context *ctx = t->ctx;

@@ -161,6 +161,19 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
+// Where micro-batches are added up.
+static int sums_init(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	if (t->loss_sum)
+		return 0;
+	for (int i = t->sums.count; i < ps->count && !t->sums.error; i++)
+		yk_parameters_like(&t->sums, ps, i, "sum");
+	if (!t->sums.error)
+		t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
+	return t->sums.error ? t->sums.error : t->loss_sum ? 0 : yoke_error_code();
+}
+
 static int buffers_init(struct yk_trainer *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -177,14 +190,7 @@ static int buffers_init(struct yk_trainer *t)
 		return yk_fail(YOKE_ENOMEM,
 			       "batch=%lld: no host memory for its windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
-	if (t->accumulate == 1)
-		return 0;
-	t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
-	if (!t->loss_sum)
-		return yoke_error_code();
-	for (int i = 0; i < ps->count; i++)
-		yk_parameters_like(&t->sums, ps, i, "sum");
-	return t->sums.error;
+	return t->accumulate > 1 ? sums_init(t) : 0;
 }
 
 // Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
@@ -232,7 +238,7 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 		    const char *folder)
 {
 	double epochs = yk_config_real(t->config, YK_KEY_epochs);
-	t->batch = batch;
+	t->batch = t->micro = batch;
 	t->steps = yk_config_int(t->config, YK_KEY_steps);
 	if (epochs > 0 && t->data)
 		t->steps = (int64_t)ceil(epochs * (double)yk_data_train_windows(t->data) /
@@ -312,7 +318,7 @@ void yk_trainer_free(struct yk_trainer *t)
 static yoke_tensor *loss_now(void *arg)
 {
 	const struct yk_trainer *t = arg;
-	return yk_windows_loss(t->net, t->ids, t->dropout);
+	return yk_windows_loss(t->net, t->part, t->dropout);
 }
 
 // What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
@@ -330,16 +336,25 @@ static int look_back(struct yk_trainer *t)
 	return got < 0 ? got : 0;
 }
 
-// Records micro-batch k of the step: its share of the mean loss and of the gradients is
-// added to what is there; the last one updates the parameters.
-static void micro_record(struct yk_trainer *t, int64_t k)
+// One of the micro-batches of a step.
+struct micro {
+	int64_t number, of;
+	int64_t first, rows; // of the windows of its batch
+};
+
+// Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
+// updates the parameters.
+static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	bool last = k == t->accumulate - 1;
+	const int64_t k = m->number, dims[] = { m->rows, t->context + 1 };
+	bool last = k == m->of - 1;
 	yk_precision_begin(&t->precision);
-	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout), *norm;
-	if (t->accumulate > 1)
-		loss = yoke_mul(loss, yoke_const(1 / (double)t->accumulate));
+	t->part = m->rows == t->batch ? t->ids :
+					yoke_from(yoke_i32, 2, dims, t->windows + m->first * (t->context + 1));
+	yoke_tensor *loss = yk_windows_loss(t->net, t->part, t->dropout), *norm;
+	if (m->of > 1)
+		loss = yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->accumulate)));
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
@@ -364,29 +379,62 @@ static void micro_record(struct yk_trainer *t, int64_t k)
 	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
-int yk_trainer_step(struct yk_trainer *t)
+static int micro_step(struct yk_trainer *t, const struct micro *m)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_random_set(t->seed, t->random_step + m->number);
+	if (m->rows == t->batch)
+		yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
+	micro_record(t, m);
+	if (!yoke_error_code())
+		yoke_eval(0, NULL);
+	return yoke_scope_end(s);
+}
+
+// All micro-batches of the next step, each of t->micro windows or what is left of a batch.
+static int try_step(struct yk_trainer *t)
 {
 	struct yk_data_position next = t->position;
-	size_t bytes = yoke_bytes(t->ids);
-	int64_t random = t->random_step;
-	for (int64_t k = 0; k < t->accumulate; k++) {
+	const int64_t parts = (t->batch + t->micro - 1) / t->micro;
+	struct micro m = { .of = parts * t->accumulate };
+	int e = m.of > 1 ? sums_init(t) : 0;
+	for (int64_t k = 0; k < t->accumulate && e == 0; k++) {
 		if (t->data)
 			yk_data_train(t->data, &next, t->batch, t->windows);
-		yoke_scope *s = yoke_scope_begin("step");
-		yoke_random_set(t->seed, random + k);
-		yoke_put(t->ids, t->windows, bytes);
-		micro_record(t, k);
-		if (!yoke_error_code())
-			yoke_eval(0, NULL);
-		int e = yoke_scope_end(s);
-		if (e < 0)
-			return e;
+		for (m.first = 0; m.first < t->batch && e == 0; m.first += m.rows, m.number++) {
+			m.rows = t->batch - m.first < t->micro ? t->batch - m.first : t->micro;
+			e = micro_step(t, &m);
+		}
 	}
+	if (e < 0)
+		return e;
 	t->position = next;
-	t->random_step = random + t->accumulate;
+	t->random_step += m.of;
 	t->step++;
 	t->checked = t->scaler;
 	return 0;
+}
+
+// A step that there was no memory for is made again in halves, of which each window is a part once; but not
+// what did not fit from the beginning: of that the user should know.
+static bool may_halve(const struct yk_trainer *t)
+{
+	const struct yoke_context *ctx = yk_current();
+	return t->micro > 1 && ctx && !ctx->dry && (t->stepped || *t->batch_why);
+}
+
+int yk_trainer_step(struct yk_trainer *t)
+{
+	int e;
+	while ((e = try_step(t)) == YOKE_ENOMEM && may_halve(t)) {
+		t->micro = (t->micro + 1) / 2;
+		yk_warn("train", "step %lld: %s; it is made again, and those behind it, in parts of %lld windows",
+			(long long)t->step + 1, yoke_error(), (long long)t->micro);
+		yoke_error_clear();
+		yk_assign_undo(yk_current());
+	}
+	t->stepped |= e == 0;
+	return e;
 }
 
 int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)

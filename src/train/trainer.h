@@ -38,10 +38,13 @@ struct yk_trainer {
 	yoke_scaler *scaler; // NULL: no loss scale
 	int64_t skipped;     // steps of those done that changed nothing
 	bool checked, overflowed; // is it not known yet of the last step; was it one of those
+	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
+	bool stepped;              // this process made a step
 	yoke_tensor *ids;          // [batch, context + 1] i32
+	yoke_tensor *part;         // .. or the micro-batch's, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
 	yoke_tensor *loss_sum;     // [] and ..
-	struct yk_parameters sums; // .. a sum for each gradient, where accumulate > 1
+	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
 	yoke_tensor **grad;
 	int32_t *windows;          // [batch, context + 1]; zeros without data
 };
@@ -72,7 +75,8 @@ int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
 int yk_trainer_validate_any(const struct yk_trainer *);
 // One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
-// recording.
+// recording.  Where an allocation fails though steps before it went well, or the batch was chosen by what fits, it is
+// made again in halves, from then on; the error is YOKE_ENOMEM when single windows do not fit.
 int yk_trainer_step(struct yk_trainer *);
 // Waits for the last step.  ERANGE when its loss or norm is not finite, unless it was skipped for that.
 int yk_trainer_record(struct yk_trainer *, struct yk_record *);
