@@ -143,7 +143,7 @@ static void late_reader(const char *backend)
 	yoke_read(p, old, sizeof old);
 	int err = yoke_place(b, YOKE_ON_HOST);
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_tensor *g = yoke_mul(p, yoke_const(3)), *before = yoke_mul(p, yoke_const(1)), *late;
+	yoke_tensor *g = yoke_mul(p, yoke_const(3)), *before = yoke_mul(p, yoke_const(1)), *late = NULL;
 	err = err ? err : yoke_sgd_step(1, &p, &g, &b, &(struct yoke_sgd){
 		.size = sizeof(struct yoke_sgd), .lr = yoke_const(0.5), .first = yoke_const(1),
 		.scale = YOKE_NONE, .momentum = 0.9 });
@@ -175,7 +175,7 @@ static void refused(int err, const char *why)
 static void moves(const char *backend)
 {
 	yoke_context *ctx = yoke_context_new(backend), *was = ctx ? yoke_use(ctx) : NULL;
-	float a[2 * E * E], b[2 * E * E], sum, want;
+	float a[2 * E * E], b[2 * E * E], sum = 0, want = NAN;
 	if (!ctx) {
 		skip(backend, yoke_error());
 		yoke_error_clear();
