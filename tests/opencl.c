@@ -418,6 +418,7 @@ static void test_source(void)
 		op.attr[0].i = 10 + i;
 		must(run_op(queue, &op, 0), "run");
 	}
+	source.text = good;
 	must(cl->get(queue, s, 0, got, sizeof got), "get");
 	must(run_op(queue, &op, 0), "run");
 	ok(got[0] == -10 + 11 + 12 - 13 + 14 + 15 && got[7] == got[0], "two texts in turn: %d", got[7]);
