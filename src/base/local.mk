@@ -20,4 +20,6 @@ libyokecore_la_SOURCES += \
 	src/base/shared.c \
 	src/base/shared.h \
 	src/base/scan.c \
-	src/base/scan.h
+	src/base/scan.h \
+	src/base/sized.c \
+	src/base/sized.h

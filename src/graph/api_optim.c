@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "graph/list.h"
 #include "graph/record.h"
 #include "graph/shape.h"
@@ -208,22 +209,6 @@ static int step_leave(struct step *s, int err)
 	return err;
 }
 
-// Options as this side knows them: the caller's over the defaults that are there.
-static bool options(void *to, size_t size, const void *from, const char *what)
-{
-	size_t given = 0;
-	if (from)
-		memcpy(&given, from, sizeof given);
-	if (given < sizeof given) {
-		yk_fail(YOKE_EINVAL, "%s: set size to sizeof(struct yoke_%.*s)", what,
-			(int)strcspn(what, "_"), what);
-		return false;
-	}
-	given = given < size ? given : size;
-	memcpy(to, from, given - given % sizeof(void *)); // half a pointer is none
-	return true;
-}
-
 static const char *const moments_names[] = { "lr", "c1", "c2", "scale" };
 
 int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
@@ -232,7 +217,7 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	struct yoke_adamw o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
 			       .skip = YOKE_NONE };
-	if (!options(&o, sizeof o, given, "adamw_step"))
+	if (yk_sized_take(&o, sizeof o, given, "adamw_step", "yoke_adamw"))
 		return YOKE_EINVAL;
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "adamw_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
@@ -293,7 +278,7 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	struct yoke_lamb o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
 			       .skip = YOKE_NONE };
-	if (!options(&o, sizeof o, given, "lamb_step"))
+	if (yk_sized_take(&o, sizeof o, given, "lamb_step", "yoke_lamb"))
 		return YOKE_EINVAL;
 	if (!(o.least >= 0 && o.most >= 0) || (o.most > 0 && o.most < o.least))
 		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o.least,
@@ -315,7 +300,7 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	static const char *const names[] = { "lr", "scale", "first" };
 	struct yoke_sgd o = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE, .skip = YOKE_NONE };
-	if (!options(&o, sizeof o, given, "sgd_step"))
+	if (yk_sized_take(&o, sizeof o, given, "sgd_step", "yoke_sgd"))
 		return YOKE_EINVAL;
 	const bool heavy = o.momentum != 0;
 	struct step s = { .outs = 1 + heavy, .to = (yoke_tensor *const *const[]){ p, b } };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "graph/record.h"
 
 enum { RECENT = 100 }; // steps of statistics
@@ -31,30 +32,6 @@ struct yoke_scaler {
 static double or_default(double x, double by_default)
 {
 	return x == 0 ? by_default : x;
-}
-
-// A struct of the caller's, as far as both sides know it.
-static int take(void *to, size_t size, const void *from, const char *what)
-{
-	size_t given = 0;
-	if (from)
-		memcpy(&given, from, sizeof given);
-	if (given < sizeof given)
-		return yk_fail(YOKE_EINVAL, "%s: set size to sizeof(struct yoke_scaler_..)", what);
-	memcpy(to, from, given < size ? given : size);
-	return 0;
-}
-
-static int give(void *to, const void *from, size_t size, const char *what)
-{
-	size_t given = 0;
-	if (to)
-		memcpy(&given, to, sizeof given);
-	if (given < sizeof given)
-		return yk_fail(YOKE_EINVAL, "%s: set size to sizeof(struct yoke_scaler_..)", what);
-	given = given < size ? given : size;
-	memcpy((char *)to + sizeof given, (const char *)from + sizeof given, given - sizeof given);
-	return 0;
 }
 
 static int check_rule(const struct yoke_scaler_options *r)
@@ -86,7 +63,7 @@ yoke_scaler *yoke_scaler_new(const struct yoke_scaler_options *given)
 {
 	struct yoke_scaler_options r = { 0 };
 	struct yoke_scaler *s;
-	if (given && take(&r, sizeof r, given, "scaler_new"))
+	if (given && yk_sized_take(&r, sizeof r, given, "scaler_new", "yoke_scaler_options"))
 		return NULL;
 	r.scale = or_default(r.scale, 65536);
 	r.growth = or_default(r.growth, 2);
@@ -127,13 +104,13 @@ void yoke_scaler_free(yoke_scaler *s)
 
 int yoke_scaler_save(const yoke_scaler *s, struct yoke_scaler_state *to)
 {
-	return give(to, &s->now, sizeof s->now, "scaler_save");
+	return yk_sized_give(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
 }
 
 int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 {
 	struct yoke_scaler_state now = { 0 };
-	int err = take(&now, sizeof now, from, "scaler_load");
+	int err = yk_sized_take(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
 	if (err)
 		return err;
 	if (!(now.scale >= s->rule.least && now.scale <= s->rule.most))
@@ -164,7 +141,7 @@ int yoke_scaler_stats(const yoke_scaler *s, struct yoke_scaler_stats *to)
 		.name = s->first >= 0 && s->name[s->first] ? s->name[s->first] : "",
 	};
 	x.rate = x.steps ? (double)x.overflows / (double)x.steps : 0;
-	return give(to, &x, sizeof x, "scaler_stats");
+	return yk_sized_give(to, sizeof x, &x, "scaler_stats", "yoke_scaler_stats");
 }
 
 // ---- a step ----

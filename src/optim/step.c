@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "graph/handle.h"
 #include "optim/optim.h"
 
@@ -235,13 +236,9 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 int yoke_optim_step(yoke_optim *o, int n, yoke_tensor *const *g, const struct yoke_step *given)
 {
 	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE };
-	if (given && given->size < sizeof given->size)
-		return yk_fail(YOKE_EINVAL, "optim_step: set size to sizeof(struct yoke_step)");
-	if (given) {
-		const size_t known = given->size < sizeof s ? given->size : sizeof s;
-		memcpy(&s, given, known - known % sizeof(void *)); // half a pointer is none
-	}
-	int err = check(o, n, g, &s);
+	int err = given ? yk_sized_take(&s, sizeof s, given, "optim_step", "yoke_step") : 0;
+	if (!err)
+		err = check(o, n, g, &s);
 	if (err)
 		return err;
 	struct yoke_context *former = yoke_use(o->ctx);
