@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "random_program.h"
 
-enum { ROUNDS = 3, HELD = 64, PROGRAMS = 4000 };
+enum { ROUNDS = 3, HELD = 64, PROGRAMS = 3000 };
 
 struct run {
 	const struct program *p;
