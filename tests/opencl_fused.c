@@ -66,7 +66,7 @@ static void shape(int64_t M, int64_t N, int64_t K)
 	free(x), free(w), free(b), free(y);
 }
 
-// Each comparison of smaller, equal, greater and no numbers, and the whole of what a map of them says, in one launch.
+// Each comparison of smaller, equal, greater and no numbers, and numbers as bool, in one launch.
 static void comparisons(void)
 {
 	enum { N = 16 };
@@ -87,9 +87,10 @@ static void comparisons(void)
 		yoke_tensor *one = yoke_mul(yoke_cast(compare[k](x, y), yoke_f32), yoke_const(1 << k));
 		sum = sum ? yoke_add(sum, one) : one;
 	}
+	sum = yoke_add(sum, yoke_mul(yoke_cast(yoke_cast(x, yoke_bool), yoke_f32), yoke_const(64)));
 	int err = yoke_read(sum, got, sizeof got);
 	for (int i = 0; i < N && !err; i++)
-		wrong += got[i] != (float)((a[i] == b[i]) | (a[i] != b[i]) << 1 | (a[i] < b[i]) << 2 |
+		wrong += got[i] != (float)((a[i] != 0) << 6 | (a[i] == b[i]) | (a[i] != b[i]) << 1 | (a[i] < b[i]) << 2 |
 					   (a[i] <= b[i]) << 3 | (a[i] > b[i]) << 4 | (a[i] >= b[i]) << 5);
 	ok(!err && !wrong, "comparisons: %d differ %s", wrong, yoke_error());
 	yoke_scope_end(s);
