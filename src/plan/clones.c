@@ -35,7 +35,7 @@ static int read_clone(struct yk_work *w, uint32_t arg, uint32_t node)
 	for (uint32_t i = 0; i < n.nin; i++)
 		in[i] = w->g.arg[n.in + i];
 	int err = yk_edit_clone(w, node, in, &clone);
-	if (!err && v != n.out)
+	if (!err)
 		err = yk_edit_view(w, v, clone, &clone);
 	return err ? err : yk_edit_replace(w, arg, clone);
 }

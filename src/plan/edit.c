@@ -151,6 +151,9 @@ int yk_edit_view(struct yk_work *w, yk_id v, yk_id base, yk_id *out)
 	struct yk_place p = w->value[v].place;
 	struct yk_value like = w->g.value[v];
 	struct yk_call c = { .op = YK_STOP_GRAD, .nin = 1, .in = &base };
+	*out = base;
+	if (v == p.base)
+		return 0;
 	int err = yk_node_add(w, &c, 1, &like, yk_maker(&w->g, base)->slot, NULL, out);
 	if (err)
 		return err;

@@ -33,17 +33,11 @@ static void free_blocks(struct launch *l, struct yk_event *done)
 		}
 }
 
-static void note_most(uint64_t *most, uint64_t n)
-{
-	*most = n > *most ? n : *most;
-}
-
 // Everything that can fail for want of memory, before anything runs.
 static int allocate(struct launch *l)
 {
 	struct yk_planner *pl = l->pl;
 	struct yk_plan *p = l->p;
-	struct yk_pool_stats stats;
 	int err = 0;
 	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
 	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
@@ -53,8 +47,6 @@ static int allocate(struct launch *l)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->storage, 0, p->blocks * sizeof *pl->storage);
 	memset(pl->event, 0, p->events * sizeof *pl->event);
-	yk_pool_stats(l->ctx->device->pool, &stats);
-	uint64_t peak = stats.allocated_bytes.current + yk_plan_bytes(l->ctx, p);
 	for (int k = 0; k < YK_SLOTS; k++) {
 		if (yk_grow(&pl->chunk[k], &pl->chunk_cap[k], p->arena[k].n + 1,
 			    sizeof **pl->chunk) < 0)
@@ -81,15 +73,27 @@ static int allocate(struct launch *l)
 			err = yk_fail(YOKE_ENOMEM, "no memory to launch");
 		}
 	}
-	note_most(&l->ctx->stats.predicted_peak, peak);
-	note_most(&l->ctx->stats.activations, p->activations);
-	note_most(&l->ctx->stats.workspace, p->workspace);
 	if (!err)
 		return 0;
 	for (size_t i = 0; i < p->blocks; i++)
 		yk_storage_unref(pl->storage[i]);
 	free_blocks(l, NULL);
 	return err;
+}
+
+static void note_most(uint64_t *most, uint64_t n)
+{
+	*most = n > *most ? n : *most;
+}
+
+// Notes what the launch will take.
+static void foretell(const struct launch *l)
+{
+	struct yk_pool_stats pool;
+	yk_pool_stats(l->ctx->device->pool, &pool);
+	note_most(&l->ctx->stats.predicted_peak, pool.allocated_bytes.current + yk_plan_bytes(l->ctx, l->p));
+	note_most(&l->ctx->stats.activations, l->p->activations);
+	note_most(&l->ctx->stats.workspace, l->p->workspace);
 }
 
 // What was brought up on a queue of its own is waited for by the steps, not by the host.
@@ -461,14 +465,12 @@ static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64
 bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
 {
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
-	const uint64_t peak = l.ctx->stats.predicted_peak;
 	struct yk_error_aside *was = yk_error_aside();
 	bool good = allocate(&l) == 0;
 	for (size_t i = 0; i < p->blocks && good; i++)
 		yk_storage_unref(pl->storage[i]);
 	if (good)
 		free_blocks(&l, NULL);
-	l.ctx->stats.predicted_peak = peak;
 	yk_error_back(was);
 	return good;
 }
@@ -481,8 +483,10 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	bool had = yoke_error_code() != 0;
 	*started = false;
 	int err = yk_check_scalars(pl);
-	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = join_leaves(&l)) < 0 ||
-	    (err = allocate(&l)) < 0)
+	if (err || (err = yk_check_leaves(pl, p)) < 0 || (err = join_leaves(&l)) < 0)
+		return err;
+	foretell(&l);
+	if ((err = allocate(&l)) < 0)
 		return err;
 	*started = true;
 	donate(&l);

@@ -159,7 +159,8 @@ static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, str
 	struct yk_plan *p, *best = make_at(pl, &there);
 	const uint32_t segments = there.segments < most.segments ? there.segments : most.segments;
 	uint32_t few = least.segments < segments ? least.segments : segments, many = segments + there.spilled;
-	while (best && many - few > 1 && fits(pl, best)) {
+	const bool any = best && fits(pl, best);
+	while (any && many - few > 1) {
 		uint32_t half = few + (many - few) / 2;
 		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments };
 		if (!(p = make_at(pl, &at)))

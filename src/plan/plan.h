@@ -295,7 +295,7 @@ int yk_edit_add(struct yk_work *, const struct yk_call *, const struct yk_value 
 void yk_edit_drop(struct yk_work *, uint32_t node);
 // Drops what nobody reads any more.
 int yk_edit_sweep(struct yk_work *);
-// What view v is of its base, of another base.
+// What view v is of its base, of another base: that itself, where v is its base.
 int yk_edit_view(struct yk_work *, yk_id v, yk_id base, yk_id *out);
 int yk_lower(struct yk_work *);
 // What is live and who reads what; then lets operands of a concat be computed in their place in it.

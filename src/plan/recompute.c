@@ -259,8 +259,7 @@ static int cloned(struct recomputation *r, yk_id v, yk_id *to)
 	*to = v;
 	if (base == YK_NIL || r->clone[base] == YK_NIL)
 		return 0;
-	*to = r->clone[base];
-	return v == base ? 0 : yk_edit_view(w, v, *to, to);
+	return yk_edit_view(w, v, r->clone[base], to);
 }
 
 static int clone_node(struct recomputation *r, uint32_t node)

@@ -172,8 +172,7 @@ static int instead(struct yk_work *w, yk_id v, uint32_t from, uint32_t to, yk_id
 	*out = v;
 	if (v == YK_NIL || w->value[v].place.base != base)
 		return 0;
-	*out = clone;
-	return v == base ? 0 : yk_edit_view(w, v, clone, out);
+	return yk_edit_view(w, v, clone, out);
 }
 
 // A clone of a node for a group with these members, whose clones it reads.

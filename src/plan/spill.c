@@ -171,11 +171,12 @@ static int take(struct spill *s, const struct pause *p)
 	if (!err)
 		err = copy_node(s, down, YK_SLOT_DEVICE, back, &up);
 	for (uint32_t u = w->value[p->v].use, next; u != YK_NIL && !err; u = next) {
-		yk_id v = w->g.arg[u], to = up;
+		yk_id v = w->g.arg[u], to;
 		next = w->use[u].next;
 		if (w->use[u].node >= s->w->edited.nodes || s->pos[w->use[u].node] < p->to)
 			continue;
-		if (v != p->v && !(err = yk_edit_view(w, v, up, &to)))
+		err = yk_edit_view(w, v, up, &to);
+		if (!err && to != up)
 			s->moment[w->g.nodes - 1] = (struct moment){ back, (uint32_t)w->g.nodes - 1 };
 		if (!err)
 			err = yk_edit_replace(w, u, to);

@@ -34,6 +34,7 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 {
 	yoke_stats_reset_peaks();
 	yoke_scope *s = yoke_scope_begin("step");
+	yk_precision_begin(&t->precision);
 	yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
 	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
 	if (back)
@@ -92,15 +93,23 @@ uint64_t yk_parameters_bytes(const struct yk_parameters *p)
 	return bytes;
 }
 
+// How much it would be all the same, where it does not fit.
+static int try_all(int (*fn)(void *arg), struct asked *a)
+{
+	yoke_error_clear();
+	return yk_dry_try(UINT64_MAX, fn, a);
+}
+
 int yk_need_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_need *to)
 {
 	struct asked a = { t, batch, to };
 	*to = (struct yk_need){ 0 };
 	int e = yk_dry_try(room, rehearse, &a);
 	to->fits = e == 0;
-	if (e == YOKE_ENOMEM) { // how much it would be all the same
-		yoke_error_clear();
-		e = yk_dry_try(UINT64_MAX, rehearse, &a);
-	}
-	return e < 0 ? e : yk_dry_try(UINT64_MAX, parts, &a);
+	if (e == YOKE_ENOMEM)
+		e = try_all(rehearse, &a);
+	if (e < 0)
+		return e;
+	e = to->fits ? yk_dry_try(room, parts, &a) : YOKE_ENOMEM;
+	return e == YOKE_ENOMEM ? try_all(parts, &a) : e;
 }

@@ -81,6 +81,11 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return from ? position_take(t, from, folder) : 0;
 }
 
+static bool recomputes(const struct yk_trainer *t)
+{
+	return strcmp(yk_config_str(t->config, YK_KEY_recompute), "none");
+}
+
 static bool offloads(const struct yk_trainer *t)
 {
 	return !strcmp(yk_config_str(t->config, YK_KEY_offload), "optimizer");
@@ -101,7 +106,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	int64_t parameters = yk_model_elements(m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
-	if (strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"))
+	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
 	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
 					tokens * m->kept(s));
@@ -493,7 +498,6 @@ int yk_trainer_advise(struct yk_trainer *t)
 		return YOKE_ENOMEM;
 	yk_trainer_unmake(t);
 	yoke_context_free(ctx); // with what is pending, or failed
-	const bool all = strcmp(yk_config_str(t->config, YK_KEY_recompute), "none"); // that can be made again
-	return yk_advise_batch(t->batch, all ? "use a smaller context or embed, or fewer layers" :
+	return yk_advise_batch(t->batch, recomputes(t) ? "use a smaller context or embed, or fewer layers" :
 			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_rehearse, t);
 }
