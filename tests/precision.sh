@@ -6,22 +6,10 @@
 set -u
 yoke=${YOKE:-$PWD/yoke} opencl=${YOKE_TEST_OPENCL:-}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/status.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 rm -rf precision.work && mkdir precision.work && cd precision.work || exit 99
 export YOKE_BACKEND=cpu
-
-count=0
-# verdict TEXT STATUS
-verdict()
-{
-	count=$((count + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		sed 's/^/# /' err 2>/dev/null | head -20
-	fi
-}
 
 # field NAME FILE: its values, one a line
 field()

@@ -6,21 +6,10 @@
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/status.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 rm -rf signals.work && mkdir signals.work && cd signals.work || exit 99
 export YOKE_BACKEND=cpu
-
-count=0
-verdict()
-{
-	count=$((count + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		sed 's/^/# /' err 2>/dev/null | tail -20
-	fi
-}
 
 losses()
 {

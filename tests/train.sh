@@ -5,22 +5,10 @@
 set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/status.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 rm -rf train.work && mkdir train.work && cd train.work || exit 99
 export YOKE_BACKEND=cpu
-
-count=0
-# verdict TEXT STATUS [LINE ..]
-verdict()
-{
-	count=$((count + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		sed 's/^/# /' err 2>/dev/null | head -20
-	fi
-}
 
 # refused STATUS WORD ARGUMENT ..: one line on stderr that has the word, that exit status
 refused()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# TAP for shell tests that judge by exit statuses: . "${srcdir:-.}/tests/status.sh"
+
+count=0
+
+# verdict TEXT STATUS: 0 is good; of others, what the command wrote into err
+verdict()
+{
+	count=$((count + 1))
+	if [ "$2" -eq 0 ]; then
+		echo "ok $count - $1"
+	else
+		echo "not ok $count - $1"
+		sed 's/^/# /' err 2>/dev/null | tail -20
+		[ -z "${YOKE_TEST_FIRST:-}" ] || exit 1 # tests/mutants wants no more
+	fi
+}
