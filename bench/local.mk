@@ -11,6 +11,7 @@ bench_programs = \
 	bench/contract_opencl \
 	bench/epilogue \
 	bench/map \
+	bench/optim \
 	bench/overhead
 
 bench_attention_SOURCES = bench/attention.c
@@ -35,4 +36,5 @@ bench_launches_LDFLAGS = -export-dynamic
 bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
+bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c
