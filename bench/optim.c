@@ -240,8 +240,8 @@ static int measure(const struct row *row)
 	for (int p = 0; p < PASSES; p++)
 		bytes += 4.0 * (row->pass[p].read + 2 * row->pass[p].update + row->pass[p].write);
 	const double fraction = median(ratio, rounds), seconds = median(took, rounds);
-	printf("%-21s %3.0f bytes %8.1f ms %7.2f GB/s  loop %7.2f  %5.2f of it %s  %.2f .. %.2f, fastest %.2f\n", row->name,
-	       bytes, seconds * 1e3, bytes * (double)count / seconds * 1e-9,
+	printf("%-21s %3.0f bytes %8.1f ms, fastest %8.1f %7.2f GB/s  loop %7.2f  %5.2f of it %s  %.2f .. %.2f, of fastest %.2f\n", row->name,
+	       bytes, seconds * 1e3, took[0] * 1e3, bytes * (double)count / seconds * 1e-9,
 	       bytes * (double)count / median(loop, rounds) * 1e-9, fraction, fraction < enough ? "LOW" : "   ",
 	       ratio[0], ratio[rounds - 1], loop[0] / took[0]);
 	return fflush(stdout);
