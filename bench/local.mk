@@ -10,6 +10,7 @@ bench_programs = \
 	bench/contract \
 	bench/contract_opencl \
 	bench/epilogue \
+	bench/generate \
 	bench/map \
 	bench/optim \
 	bench/overhead
@@ -27,6 +28,7 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_epilogue_SOURCES = bench/epilogue.c
+bench_generate_SOURCES = bench/generate.c
 if OPENCL
 bench_programs += bench/launches
 endif
