@@ -359,6 +359,8 @@ static int report(struct yk_run *r)
 	bool show = !strcmp(r->report, "1") || r->details ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
+	if (show)
+		yk_layers_measure(yk_current(), &x.layers);
 	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (e < 0 || !r->details)
 		return e;
