@@ -110,6 +110,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
+	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
 	tests/completion.sh \
