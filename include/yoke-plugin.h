@@ -349,7 +349,7 @@ struct yoke_device_info {
 	// multiple[d]: of what m, n and k (as CONTRACT has them) should be multiples for products of factors of
 	// dtype d, because kernels are slower otherwise; 0 or 1: any will do.  Not simply the sizes of tiles: kernels
 	// that fill up their own tiles at the edges lose nothing that padding would gain.  Up to 4096.
-	// The core pads operands of big products by zeros (src/plan/align.c).
+	// The core pads the factors of big products with zeros then.
 	uint16_t multiple[YOKE_MAX_DTYPES][3];
 };
 

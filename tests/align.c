@@ -386,6 +386,36 @@ static void test_plans(void)
 	yoke_free(w);
 }
 
+// How many steps of the last plan are products with a map behind.
+static int epilogues(const struct yk_plan *p)
+{
+	int n = 0;
+	for (size_t i = 0; i < p->steps; i++)
+		n += p->step[i].kind == YK_STEP_RUN && p->step[i].op.code == YOKE_OP_CONTRACT && p->step[i].map;
+	return n;
+}
+
+// A map behind a product stays its epilogue where k alone grows.
+static void test_epilogue(void)
+{
+	double v[48 * 48];
+	float y[48 * 48];
+	int found[2];
+	for (int i = 0; i < 48 * 48; i++)
+		v[i] = rnd_real(-1, 1);
+	yoke_setting_set("align", "2");
+	for (int i = 0; i < 2; i++) {
+		const int64_t k = i ? 48 : 39, n = i ? 39 : 48;
+		yoke_scope *s = yoke_scope_begin("epilogue");
+		yoke_tensor *z = yoke_matmul(from(yoke_f32, 2, DIMS(32, k), v), from(yoke_f32, 2, DIMS(k, n), v), 0);
+		yoke_read(yoke_relu(z), y, (size_t)(32 * n) * sizeof *y);
+		found[i] = last_plan()->padded == 1 ? epilogues(last_plan()) : -1;
+		yoke_scope_end(s);
+	}
+	ok(found[0] == 1 && found[1] == 0, "a map behind: %d where k grows, %d where n does %s", found[0], found[1],
+	   yoke_error());
+}
+
 // With results checked, an infinity in a factor is no error of the product.
 static void test_check(const char *backend)
 {
@@ -567,6 +597,7 @@ int main(void)
 	test_random("fault", tap_cases(150, 5000));
 	test_by_row();
 	test_plans();
+	test_epilogue();
 	test_recompute();
 	yoke_use(was);
 	yoke_context_free(ctx);

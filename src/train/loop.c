@@ -359,7 +359,7 @@ static int report(struct yk_run *r)
 	bool show = !strcmp(r->report, "1") || r->details ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
-	if (show)
+	if (!strcmp(r->report, "1")) // nobody who did not ask waits for that
 		yk_layers_measure(yk_current(), &x.layers);
 	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (e < 0 || !r->details)
