@@ -583,7 +583,11 @@ int main(void)
 	tap_seed();
 	tap_plugin_path();
 	setenv("YOKE_FAULT_MULTIPLE", "16", 1);
-	yoke_setting_set("log", "error");
+	// plans are looked at
+	static const char *const mode[][2] = { { "log", "error" }, { "fuse", "1" }, { "plan.cse", "1" },
+					       { "plan.max", "64" }, { "check", "" }, { "recompute", "none" } };
+	for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)
+		yoke_setting_set(mode[i][0], mode[i][1]);
 	test_wishless("cpu");
 	yoke_context *ctx = yoke_context_new("fault"), *was;
 	if (!ctx) {
