@@ -110,21 +110,16 @@ static const char *behind(const char *word, const char *start)
 	return strncmp(word, start, n) ? NULL : word + n;
 }
 
-// "sm_90a" or "compute_80": __CUDA_ARCH__ 900, 800
-static bool cuda_arch(struct words *w, const char *arch)
+// "sm_90a" or "compute_80".  __CUDA_ARCH__ is not defined: behind it stand instructions of NVIDIA's.
+static bool cuda_arch(const char *arch)
 {
-	char number[16];
 	const char *digits = behind(arch, "sm_");
 	char *end;
 
 	if (!digits && !(digits = behind(arch, "compute_")))
 		return false;
 	const long n = strtol(digits, &end, 10);
-	if (end == digits || (*end && strcmp(end, "a") && strcmp(end, "f")) || n < 50 || n > 130)
-		return false;
-	snprintf(number, sizeof number, "%ld", n * 10);
-	add_word(w, "-D__CUDA_ARCH__=%s", number);
-	return true;
+	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
 }
 
 // "gfx90a:sramecc+:xnack-"
@@ -160,7 +155,7 @@ static bool translate(struct words *w, bool hip, int n, const char *const *optio
 			} else if (!hip && (v = behind(word, "--define-macro="))) {
 				add_word(w, "-D%s", v);
 			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) || (v = behind(word, "-arch=")))) {
-				if (!cuda_arch(w, v))
+				if (!cuda_arch(v))
 					goto bad;
 			} else if (hip && ((v = behind(word, "--offload-arch=")) || (v = behind(word, "--gpu-architecture=")))) {
 				if (!hip_arch(w, v))

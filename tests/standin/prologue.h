@@ -17,7 +17,7 @@ static struct standin_state standin_state = {};
 #define __host__
 #define __constant__ static
 #define __shared__ static __attribute__((section("standin_shared")))
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline // to inline all of it takes the compiler four times as long
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
@@ -110,6 +110,22 @@ static inline bool standin_all(int site, unsigned long mask, bool yes)
 }
 
 #ifdef __HIP__
+// AMD's compiler knows these of the processor's: lanes below this one among the low and the high half of a mask,
+// and what a lane, times 4, has for x.
+static inline unsigned __builtin_amdgcn_mbcnt_lo(unsigned mask, unsigned more)
+{
+	unsigned lane = standin_lane();
+	return more + (unsigned)__builtin_popcount(lane < 32 ? mask & ((1u << lane) - 1) : mask);
+}
+static inline unsigned __builtin_amdgcn_mbcnt_hi(unsigned mask, unsigned more)
+{
+	unsigned lane = standin_lane();
+	return more + (unsigned)__builtin_popcount(lane > 32 ? mask & ((1u << (lane - 32)) - 1) : 0);
+}
+#define __builtin_amdgcn_ds_bpermute(at, x) \
+	standin_shuffle(__LINE__, 0, (int)(x), (unsigned)(at) / 4 % standin_state.warp)
+#define __builtin_amdgcn_wave_barrier() \
+	standin_state.exchange(standin_state.group, __LINE__, STANDIN_SYNC, 0, 0, 0)
 #define __shfl(...) standin_shfl(__LINE__, 0, __VA_ARGS__)
 #define __shfl_up(...) standin_shfl_up(__LINE__, 0, __VA_ARGS__)
 #define __shfl_down(...) standin_shfl_down(__LINE__, 0, __VA_ARGS__)
@@ -185,6 +201,9 @@ STANDIN_MATH1(log2)
 STANDIN_MATH1(log1p)
 STANDIN_MATH1(sin)
 STANDIN_MATH1(cos)
+STANDIN_MATH1(tan)
+STANDIN_MATH1(sinh)
+STANDIN_MATH1(cosh)
 STANDIN_MATH1(tanh)
 STANDIN_MATH1(erf)
 STANDIN_MATH1(rint)
@@ -203,6 +222,10 @@ static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b,
 static inline float ldexp(float x, int n) { return __builtin_ldexpf(x, n); }
 static inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+static inline double cospi(double x) { return __builtin_cos(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+static inline double sinpi(double x) { return __builtin_sin(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+static inline float cospi(float x) { return (float)cospi((double)x); }
+static inline float sinpi(float x) { return (float)sinpi((double)x); }
 static inline float __expf(float x) { return __builtin_expf(x); }
 static inline float __logf(float x) { return __builtin_logf(x); }
 static inline float __fdividef(float x, float y) { return x / y; }
@@ -212,6 +235,43 @@ static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf
 #define isnan(x) __builtin_isnan(x)
 #define isinf(x) __builtin_isinf(x)
 #define isfinite(x) __builtin_isfinite(x)
+
+// Of 16 bits, which not all compilers for the host have in C++.
+static inline unsigned short standin_f16_of_f32(float x)
+{
+	unsigned b = __float_as_uint(x), sign = b >> 16 & 0x8000u;
+	b &= 0x7fffffffu;
+	if (b > 0x7f800000u)
+		return (unsigned short)(sign | 0x7e00u | (b >> 13 & 0x3ffu));
+	if (b >= 0x477ff000u)
+		return (unsigned short)(sign | 0x7c00u);
+	if (b >= 0x38800000u)
+		return (unsigned short)(sign | (b - 0x38000000u + 0xfffu + (b >> 13 & 1u)) >> 13);
+	// a multiple of 2^-24: the sum with 1/2 rounds to one
+	return (unsigned short)(sign | (__float_as_uint(__uint_as_float(b) + 0.5f) - __float_as_uint(0.5f)));
+}
+static inline float standin_f32_of_f16(unsigned short h)
+{
+	unsigned sign = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;
+	if (e == 31u)
+		return __uint_as_float(sign | 0x7f800000u | m << 13);
+	if (e)
+		return __uint_as_float(sign | (e + 112u) << 23 | m << 13);
+	return sign ? -(float)m * 0x1p-24f : (float)m * 0x1p-24f;
+}
+#ifdef __HIP__
+struct standin_f16 {
+	unsigned short bits;
+	standin_f16() = default;
+	explicit standin_f16(float x) : bits(standin_f16_of_f32(x)) {}
+	operator float() const { return standin_f32_of_f16(bits); }
+};
+#define _Float16 standin_f16
+#else
+// What prologue_cuda.h has in NVIDIA's instructions.
+static inline unsigned short native_f16_of_f32(float x) { return standin_f16_of_f32(x); }
+static inline float native_f32_of_f16(unsigned short h) { return standin_f32_of_f16(h); }
+#endif
 
 template <class T> static inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T max(T a, T b) { return b > a ? b : a; }
