@@ -544,7 +544,8 @@ int standin_compile(const char *text, int options, const char *const *option, bo
 		unlink(j.log);
 	}
 	if (!status && !object.failed) {
-		struct standin_binary head = { .bytes = object.n, .hash = standin_hash(0, object.at, object.n) };
+		struct standin_binary head = { .bytes = object.n, .hash = standin_hash(0, object.at, object.n),
+						.check = j.check };
 		memcpy(head.magic, STANDIN_MAGIC, sizeof head.magic);
 		char *all = malloc(sizeof head + object.n);
 		if (all) {

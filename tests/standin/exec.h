@@ -14,6 +14,7 @@
 struct standin_binary {
 	char magic[16];
 	uint64_t bytes, hash; // of the shared object behind it
+	uint64_t check;       // was it compiled with YOKE_STANDIN_CHECK?
 };
 
 // ---- compile.c ----
@@ -28,7 +29,7 @@ uint64_t standin_hash(uint64_t seed, const void *data, size_t bytes);
 
 struct standin_module;
 
-// NULL: it is no binary of standin_compile.
+// NULL: it is no binary of standin_compile, or has no checks, which are wanted, so that it is compiled anew.
 struct standin_module *standin_module_new(const void *binary);
 void standin_module_free(struct standin_module *); // nothing of it runs
 const struct standin_object *standin_module_object(const struct standin_module *);

@@ -57,7 +57,8 @@ struct standin_module *standin_module_new(const void *binary)
 		return NULL;
 	memcpy(&head, binary, sizeof head);
 	const char *data = (const char *)binary + sizeof head;
-	if (standin_hash(0, data, head.bytes) != head.hash || !(m = calloc(1, sizeof *m)))
+	if (standin_hash(0, data, head.bytes) != head.hash || !head.check != !standin_number("CHECK", 0) ||
+	    !(m = calloc(1, sizeof *m)))
 		return NULL;
 	if ((m->handle = load(data, head.bytes)))
 		m->object = dlsym(m->handle, "standin_object");
