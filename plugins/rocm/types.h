@@ -72,6 +72,7 @@ typedef int rsmi_temperature_metric_t;
 	X(hipSuccess, 0) \
 	X(hipErrorInvalidValue, 1) \
 	X(hipErrorOutOfMemory, 2) \
+	X(hipErrorNoDevice, 100) \
 	X(hipErrorNotFound, 500) \
 	X(hipErrorNotReady, 600) \
 	X(hipErrorPeerAccessAlreadyEnabled, 704) \
@@ -101,7 +102,7 @@ typedef int rsmi_temperature_metric_t;
 	X(hipHostMallocMapped, 2) \
 	X(hipHostRegisterPortable, 1) \
 	X(hipHostRegisterMapped, 2) \
-	X(hipStreamCaptureModeThreadLocal, 1) \
+	X(hipStreamCaptureModeRelaxed, 2) \
 	X(HIPRTC_SUCCESS, 0) \
 	X(HIPRTC_ERROR_OUT_OF_MEMORY, 1) \
 	X(HIPRTC_ERROR_INVALID_OPTION, 5) \
@@ -126,10 +127,7 @@ typedef int rsmi_temperature_metric_t;
 	X(HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 0) \
 	X(HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 1) \
 	X(HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1) \
-	X(HIPBLASLT_EPILOGUE_DEFAULT, 1) \
-	X(HIPBLASLT_EPILOGUE_RELU, 2) \
-	X(HIPBLASLT_EPILOGUE_BIAS, 4) \
-	X(HIPBLASLT_EPILOGUE_RELU_BIAS, 6)
+	X(HIPBLASLT_EPILOGUE_BIAS, 4)
 #define YK_ROCM_TELEMETRY_CONSTANTS(X) \
 	X(RSMI_STATUS_SUCCESS, 0) \
 	X(RSMI_MEM_TYPE_VRAM, 0) \
