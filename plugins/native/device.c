@@ -32,8 +32,8 @@ static void leave_out_code(const char *what, const char *call, int code)
 {
 	const char *help = yk_native_help(code);
 
-	// a machine without a device is nothing to warn of
-	leave_out(code == V_NO_DEVICE ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call,
+	// a machine without a device is nothing to warn of: HIP answers with either
+	leave_out(code == V_NO_DEVICE || code == V_INVALID_DEVICE ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call,
 		  yk_native_name(code), code, help ? ": " : "", help ? help : "");
 }
 

@@ -73,6 +73,7 @@ typedef int rsmi_temperature_metric_t;
 	X(hipErrorInvalidValue, 1) \
 	X(hipErrorOutOfMemory, 2) \
 	X(hipErrorNoDevice, 100) \
+	X(hipErrorInvalidDevice, 101) \
 	X(hipErrorNotFound, 500) \
 	X(hipErrorNotReady, 600) \
 	X(hipErrorPeerAccessAlreadyEnabled, 704) \

@@ -40,6 +40,7 @@ enum {
 	V_INVALID_VALUE = hipErrorInvalidValue,
 	V_OUT_OF_MEMORY = hipErrorOutOfMemory,
 	V_NO_DEVICE = hipErrorNoDevice,
+	V_INVALID_DEVICE = hipErrorInvalidDevice,
 	V_NOT_FOUND = hipErrorNotFound,
 	V_NOT_READY = hipErrorNotReady,
 	V_PEER_ALREADY = hipErrorPeerAccessAlreadyEnabled,
