@@ -35,7 +35,7 @@ FN ulong work_global(int d)
 #if defined NATIVE_F16 && defined __HIP__
 FN ushort native_f16_of_f32(float x) { return __builtin_bit_cast(ushort, (_Float16)x); }
 FN float native_f32_of_f16(ushort h) { return (float)__builtin_bit_cast(_Float16, h); }
-#elif defined NATIVE_F16
+#elif defined NATIVE_F16 && defined __CUDA_ARCH__
 FN ushort native_f16_of_f32(float x)
 {
 	ushort h;

@@ -247,6 +247,7 @@ tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_t_SOURCES = tests/random.c
 
 include tests/fuzz/local.mk
+include tests/standin/local.mk
 
 # A backend that fails on demand; it has a CPU backend of its own.
 check_LTLIBRARIES += tests/fault/yoke_fault.la
