@@ -78,7 +78,7 @@ static bool choose(struct yk_native_device *d, char *why, size_t cap)
 	best = d->ptx ? most : best;
 	if (best) {
 		char options[100];
-		snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++14 -w", d->ptx ? "compute" : "sm", best);
+		snprintf(options, sizeof options, "-arch=%s_%d -fmad=false --std=c++17 -w", d->ptx ? "compute" : "sm", best);
 		d->gpu.options = strdup(options);
 		if (!d->gpu.options)
 			snprintf(why, cap, "no memory for its options");

@@ -93,7 +93,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
-	if (asprintf(&options, "--offload-arch=%s -ffp-contract=off -O3 -w", d->arch) < 0) {
+	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
 		return false;
 	}
