@@ -530,8 +530,9 @@ struct yoke_backend {
 	// it until graph_end, which always ends that.  After an error of a call in between the graph, if
 	// one is given, is freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
 	// the core likes, one at a time for a graph.  Nothing differs between replays: segments, offsets,
-	// bits of SCALAR views and handles are those that were recorded, and live until the graph is freed;
-	// what lies in the segments is as it is then.  graph_free: none of its runs is under way any more.
+	// bits of SCALAR views and handles are those that were recorded, and live until the last replay is over;
+	// what lies in the segments is as it is then.  The graph may be freed after them.  graph_free: none of its
+	// runs is under way any more.
 	int (*graph_begin)(void *queue);
 	int (*graph_end)(void *queue, void **graph);
 	int (*graph_run)(void *queue, void *graph);
