@@ -80,6 +80,7 @@ test_programs = \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/prepared.t \
+	tests/replay.t \
 	tests/printed.t \
 	tests/profile.t \
 	tests/quirks.t \
@@ -182,6 +183,7 @@ tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
+tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
 tests_formula_t_SOURCES = tests/formula.c

@@ -70,48 +70,67 @@ void yk_gpu_reports_free(struct yk_gpu_reports *r)
 	free(r);
 }
 
-static int clear_slots(struct yk_gpu_queue *q)
+static int clear_slots(struct yk_gpu_queue *q, void *slots)
 {
 	const uint32_t none = UINT32_MAX;
 
 	q->busy = true;
-	return yk_gpu_driver.fill(q, q->reports->slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
+	return yk_gpu_driver.fill(q, slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
 }
 
-static int make_slots(struct yk_gpu_queue *q)
+int yk_gpu_reports_ready(struct yk_gpu_queue *q, struct yk_gpu_reports *r)
 {
 	void *host = NULL;
 	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE, SLOTS * sizeof(struct slot), NULL,
-					   &q->reports->slots, &host);
+					   &r->slots, &host);
 
-	return err ? err : clear_slots(q);
+	return err ? err : clear_slots(q, r->slots);
 }
 
-static int read_slots(struct yk_gpu_queue *q)
+// Reads the slots into a batch, which is the queue's from then on, and clears them.
+static int read_slots(struct yk_gpu_queue *q, void *slots, struct batch *b)
 {
 	struct yk_gpu_reports *r = q->reports;
-	struct batch *b = r->open;
-	int err = yk_gpu_driver.get(q, r->slots, 0, b->slot, b->n * sizeof *b->slot);
+	int err = yk_gpu_driver.get(q, slots, 0, b->slot, b->n * sizeof *b->slot);
 
 	if (err)
 		return err;
 	b->number = ++r->number;
-	r->open = NULL;
+	if (r->open == b)
+		r->open = NULL;
 	pthread_mutex_lock(&r->lock);
 	*r->end = b;
 	r->end = &b->next;
 	pthread_mutex_unlock(&r->lock);
-	return clear_slots(q);
+	return clear_slots(q, slots);
+}
+
+int yk_gpu_reports_replay(struct yk_gpu_queue *q, struct yk_gpu_reports *graphs)
+{
+	const struct batch *what = graphs->open;
+	struct batch *b = what ? malloc(sizeof *b) : NULL;
+
+	if (!what)
+		return 0;
+	if (!b)
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for reports");
+	*b = *what;
+	b->next = NULL;
+	int err = read_slots(q, graphs->slots, b);
+	if (err && b->number == 0)
+		free(b);
+	return err;
 }
 
 int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
 		       uint64_t *slot)
 {
 	struct yk_gpu_reports *r = q->reports;
-	int err = r->slots ? 0 : make_slots(q);
+	int err = r->slots ? 0 : yk_gpu_reports_ready(q, r);
 
 	if (!err && r->open && r->open->n == SLOTS)
-		err = read_slots(q);
+		err = q->graph ? yk_gpu_error(YOKE_EUNSUPPORTED, "a graph of more than %d ops that report", SLOTS) :
+				 read_slots(q, r->slots, r->open);
 	if (err)
 		return err;
 	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
@@ -147,9 +166,10 @@ int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct y
 
 int yk_gpu_reports_mark(struct yk_gpu_queue *q, uint64_t *number)
 {
-	int err = q->reports->open ? read_slots(q) : 0;
+	struct yk_gpu_reports *r = q->reports;
+	int err = r->open ? read_slots(q, r->slots, r->open) : 0;
 
-	*number = q->reports->number;
+	*number = r->number;
 	return err;
 }
 

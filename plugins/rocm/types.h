@@ -72,6 +72,8 @@ typedef int rsmi_temperature_metric_t;
 	X(hipSuccess, 0) \
 	X(hipErrorInvalidValue, 1) \
 	X(hipErrorOutOfMemory, 2) \
+	X(hipErrorNoDevice, 100) \
+	X(hipErrorInvalidDevice, 101) \
 	X(hipErrorNotFound, 500) \
 	X(hipErrorNotReady, 600) \
 	X(hipErrorPeerAccessAlreadyEnabled, 704) \
@@ -101,7 +103,7 @@ typedef int rsmi_temperature_metric_t;
 	X(hipHostMallocMapped, 2) \
 	X(hipHostRegisterPortable, 1) \
 	X(hipHostRegisterMapped, 2) \
-	X(hipStreamCaptureModeThreadLocal, 1) \
+	X(hipStreamCaptureModeRelaxed, 2) \
 	X(HIPRTC_SUCCESS, 0) \
 	X(HIPRTC_ERROR_OUT_OF_MEMORY, 1) \
 	X(HIPRTC_ERROR_INVALID_OPTION, 5) \

@@ -48,7 +48,7 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 	case YK_WORK_PLAN: return YK_BUSY_PLAN;
 	case YK_WORK_STEP: break;
 	}
-	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN)
+	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN || s->kind == YK_STEP_NUMBERS)
 		return YK_BUSY_TRANSFER;
 	if (s->kind == YK_STEP_FILL)
 		return YK_BUSY_OTHER;

@@ -32,6 +32,8 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->bucket);
 	free(pl->fallback);
 	free(pl->storage);
+	free(pl->spot);
+	free(pl->number);
 	free(pl->given);
 	free(pl->large);
 	free(pl->root);

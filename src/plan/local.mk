@@ -14,6 +14,7 @@ libyokecore_la_SOURCES += \
 	src/plan/read.c \
 	src/plan/recompute.c \
 	src/plan/remat.c \
+	src/plan/replay.c \
 	src/plan/roots.c \
 	src/plan/fallback.c \
 	src/plan/check.c \

@@ -27,6 +27,7 @@ void yk_plan_free(struct yk_plan *p)
 	for (size_t i = 0; i < p->steps && over; i++)
 		if (p->step[i].handle)
 			p->step[i].ops->release(p->step[i].handle);
+	yk_replay_free(p->replay, over);
 	yk_event_unref(p->last);
 	free(p->step);
 	free(p->view);
@@ -55,6 +56,7 @@ void yk_work_fini(struct yk_work *w)
 	free(w->use);
 	free(w->order);
 	free(w->clock);
+	free(w->number_of);
 }
 
 static uint32_t guaranteed(const struct yoke_context *ctx)
@@ -92,6 +94,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .align = guaranteed(pl->ctx),
 			     .recompute = save->segments,
 			     .spill = save->spilled,
+			     .numbers = YK_NIL,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)
@@ -104,6 +107,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 		err = yk_spill(&w);
 	if (!err)
 		err = yk_order(&w);
+	if (!err)
+		err = yk_replay_prepare(&w);
 	if (!err)
 		err = yk_emit(&w);
 	if (!err) // all of it is on the CPU then
@@ -187,6 +192,7 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		return NULL;
 	}
 	const int64_t spills = yk_param_int(&spill);
+	pl->by_value = false;
 	const struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0 };
 	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0 };
 	struct savings at = least;

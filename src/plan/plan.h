@@ -84,7 +84,9 @@ struct yk_ref { // where a view's bytes are
 	uint64_t offset;       // bytes
 };
 
-enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP };
+// NUMBERS: writes plan->number, the first of a plan that can be recorded
+enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS };
+extern const char *const yk_step_kind_name[]; // of all that are no RUN
 
 struct yk_part { // a node of the lowered graph, for profiles
 	uint32_t node, scope;
@@ -159,6 +161,8 @@ struct yk_plan {
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one
 	struct yk_event *last;       // behind its last launch
+	uint32_t *number, numbers;   // leaves whose bits the first step writes, 8 bytes each; 0: there is no such step
+	struct yk_replay *replay;    // what is recorded of it; NULL: it cannot be
 	const struct yk_part *gone;  // nodes that no step does
 	size_t ngone, nodes;         // nodes: of the lowered graph
 };
@@ -249,6 +253,8 @@ struct yk_work {
 	uint32_t recompute;      // of how many segments of the forward pass activations are made again
 	uint32_t segments;       // how many there are to choose from; 0 as long as none was asked for
 	uint32_t spill, spillable; // the same of values that wait in the host's memory
+	yk_id numbers;       // what has the bits of the host's numbers, on the device; YK_NIL: views have them
+	uint32_t *number_of; // by leaf: 1 + its place there, 0: none
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);
@@ -309,6 +315,8 @@ int yk_spill(struct yk_work *);
 extern const char yk_spilled[]; // the cause of such copies
 // EINVAL: the setting "recompute" is none of those.
 int yk_recompute_wanted(enum yk_recompute *);
+// Where the plan can be recorded: numbers lie in memory from here on.
+int yk_replay_prepare(struct yk_work *);
 int yk_fuse(struct yk_work *);
 int yk_remat(struct yk_work *);
 int yk_order(struct yk_work *);
@@ -364,6 +372,35 @@ static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 	uint16_t op = yk_maker(&w->g, base)->op;
 	return op == YK_CONST || op == YK_SCALAR;
 }
+
+// ---- replay ----
+
+struct yk_spot { // where a block lies
+	void *segment;
+	uint64_t offset;
+};
+
+enum { YK_GRAPHS = 4 }; // kept of a plan
+
+struct yk_graph_of { // the launches with the blocks at these places
+	struct yk_spot *spot;
+	size_t spots;
+	uint64_t used, seen; // seen: how often again
+	const struct yoke_backend *ops;
+	void *graph; // NULL: it is not recorded yet
+};
+
+struct yk_replay {
+	struct yk_graph_of of[YK_GRAPHS];
+	uint64_t launches;
+	bool off; // it did not go well, and is not tried again
+};
+
+// That of these places, which may be new; NULL: there is no memory for one.
+struct yk_graph_of *yk_replay_find(struct yk_replay *, const struct yk_spot *, size_t n);
+// Records what `steps` enqueues.  After an error nothing was.
+int yk_replay_record(struct yk_graph_of *, struct yk_queue *, int (*steps)(void *), void *arg);
+void yk_replay_free(struct yk_replay *, bool over); // over: nothing of it is under way
 
 // ---- running ----
 
@@ -453,6 +490,11 @@ struct yk_planner {
 	bool *large;                   // by recorded node of the plan at hand: it is lowered by pieces
 	size_t large_cap;
 	bool large_told;               // that some are the CPU's
+	bool by_value;                 // of the plan at hand: an op does not take its numbers from memory
+	struct yk_spot *spot;          // scratch of launches: where the blocks lie
+	size_t spot_cap;
+	uint64_t *number;              // .. and bits of numbers
+	size_t number_cap;
 	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
 };
 

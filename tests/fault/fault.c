@@ -32,6 +32,9 @@ yoke_plugin_init_fn yoke_cpu_init;
 	X(run, "run") \
 	X(late, "a run, as its queue's next event says when it is asked") \
 	X(stuck, "a run: it is never done, nor are events behind it") \
+	X(record, "graph_begin") \
+	X(recorded, "graph_end") \
+	X(replay, "graph_run") \
 	X(mark, "event_mark") \
 	X(event, "an event, as it says when it is asked") \
 	X(after, "event_after") \
@@ -764,7 +767,10 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 static int graph_begin(void *queue)
 {
 	struct queue *q = queue;
-	struct graph *g = calloc(1, sizeof *g);
+	int code = fault(FAULT_record);
+	struct graph *g = code ? NULL : calloc(1, sizeof *g);
+	if (code)
+		return code;
 	if (!g)
 		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
 	g->last = &g->first;
@@ -778,12 +784,12 @@ static int graph_end(void *queue, void **to)
 	struct queue *q = queue;
 	*to = q->recording;
 	q->recording = NULL;
-	return 0;
+	return fault(FAULT_recorded);
 }
 
 static int graph_run(void *queue, void *graph)
 {
-	int code = 0;
+	int code = fault(FAULT_replay);
 	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
 		code = w->kind == WORK_RUN ? run(queue, w->handle, w->op) :
 		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->segment, w->offset, w->bytes) :
