@@ -33,3 +33,54 @@ run()
 	verdict "$backend, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" conform "$backend" "$@")"
 	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
+
+"$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
+for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done >others
+printf 'contract.%s\n' f16 bf16 i32 f64 i8 >>others
+printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\ngather.%s\n' f16 bf16 f16 bf16 >>others
+awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
+keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1"
+
+# problem COMMAND ..: its output, if it fails
+problem()
+{
+	"$@" >log 2>&1 || cat log
+}
+
+losses()
+{
+	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
+}
+
+verdict 'the CPU trains' "$(problem env YOKE_BACKEND=cpu "$yoke" train $keys out=on.cpu steps=6)"
+for b in $backends; do
+	big=$(echo $b | tr a-z A-Z)
+	YOKE_PLUGIN_PATH=$here/plugins/$b/.libs
+	export YOKE_PLUGIN_PATH
+	verdict "$b: one device" "$("$yoke" info >info 2>&1; grep -q "^  $b:0 .* Stand-in" info &&
+		! grep -q "^  $b:1 " info && grep -q "chosen: $b:0" info || cat info)"
+	if [ -n "${YOKE_TEST_LONG:-}" ]; then
+		run $b A=
+	else
+		run $b A= --ops "$(pick 4 <named)memory"
+		run $b A= --quick --ops "map.f32,reduce.f32,$(pick 12 <others)memory"
+	fi
+	run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
+	verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
+	export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
+	run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 7 <named)contract.f32,reduce.f32"
+	unset YOKE_POOL
+	verdict "$b trains, each access checked" "$(problem env YOKE_BACKEND=$b "$yoke" train $keys out=checked.$b steps=2)"
+	unset YOKE_STANDIN_CHECK
+	verdict "$b trains" "$(problem env YOKE_BACKEND=$b YOKE_STANDIN_DELAY=$turn "$yoke" train $keys out=on.$b steps=6 report=1
+		grep '0 fallbacks' log >fell || cat log)"
+	# sums go another way; the losses are 5.5
+	verdict "to the losses of the CPU" "$(losses on.cpu >a; losses on.$b >b; [ -s a ] || echo none
+		paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
+	export YOKE_STANDIN_DEVICES=2
+	"$yoke" info >info 2>&1
+	verdict "$b: two devices" "$(grep -q "^  $b:1 " info || cat info)"
+	unset YOKE_STANDIN_DEVICES
+done
+echo "1..$count"
+exit $failed
