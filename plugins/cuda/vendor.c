@@ -168,5 +168,6 @@ int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_
 
 	for (int i = 0; i < 5 && !code; i++)
 		code = yk_native.cublasLtMatmulPreferenceSetAttribute(p, what[i], &value[i], sizeof *value);
-	return code ? yk_gpu_fail(d, "cublasLtMatmulPreferenceSetAttribute", YK_PRODUCTS_CODE + code) : 0;
+	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, "cublasLtMatmulPreferenceSetAttribute",
+					       YK_PRODUCTS_CODE, code) : 0;
 }

@@ -95,6 +95,8 @@ int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 // Codes of the compiler and of the library of products, set apart from the driver's.
 enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000 };
 const char *yk_native_name(int code);
+// Records a failure of one of these two, a code of theirs; returns the error.
+int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
 const char *yk_native_help(int code);
 bool yk_native_is_memory(int code);
 
