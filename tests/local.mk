@@ -65,6 +65,7 @@ test_programs = \
 	tests/modes.t \
 	tests/named.t \
 	tests/named_dtypes.t \
+	tests/native.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -207,6 +208,7 @@ tests_mixed_t_SOURCES = tests/mixed.c
 tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
+tests_native_t_SOURCES = tests/native.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)

@@ -42,6 +42,7 @@ beside()
 	shift 5
 	[ -e "$folder/$header" ] || return
 	some=1
+	rm -f ours theirs
 	compiled "$vendor" "$part" "$number" theirs.o -DHEADER="<$header>" -I"$folder" "$@" 2>errors
 	verdict "prototypes of $folder/$header" "$(judged "$vendor" <errors)"
 	# without the prototypes, whose errors may be none

@@ -53,7 +53,7 @@ const char *yk_native_help(int code)
 	for (size_t i = 0; i < sizeof helps / sizeof *helps; i++)
 		if (helps[i].code == code)
 			return helps[i].help;
-	return NULL;
+	return yk_vendor_code_text(code);
 }
 
 bool yk_native_is_memory(int code)
