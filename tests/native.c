@@ -177,18 +177,22 @@ static int everything(void)
 	return err;
 }
 
-static void all_of_it(void)
+static void notes_alone(void)
 {
 	const char *line;
+	const struct yoke_notes *notes = gpu->ext("notes");
+	for (uint32_t i = 0; (line = notes->note(i)); i++)
+		note(line);
+}
 
+static void all_of_it(void)
+{
 	if (!found->devices)
 		return;
 	found->err = everything();
 	if (found->err)
 		found->again = everything();
-	const struct yoke_notes *notes = gpu->ext("notes");
-	for (uint32_t i = 0; (line = notes->note(i)); i++)
-		note(line);
+	notes_alone();
 }
 
 // Bytes from one device to the other; `again` is the error, of which the core knows what to do.
@@ -296,7 +300,9 @@ static void lacking(void)
 		snprintf(name, sizeof name, "lacks %s", s->name);
 		if (!tap_turn(name, 8))
 			continue;
-		const bool good = make_folder(s->part, s->name, NULL) && child(NULL, NULL, all_of_it);
+		// the vendor's own compiler, which then serves where it is there, does not live with a stand-in
+		const bool good = make_folder(s->part, s->name, NULL) &&
+				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
 		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
 		// a system's own library may serve instead
 		const bool there = s->part >= PRODUCTS || s->need == MAY || strstr(found->notes, "driver  ");
