@@ -87,6 +87,7 @@ test_programs = \
 	tests/quirks.t \
 	tests/random.t \
 	tests/refusals.t \
+	tests/rocm_metadata.t \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
@@ -228,6 +229,8 @@ tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_profile_t_SOURCES = tests/profile.c
 tests_quirks_t_SOURCES = tests/quirks.c
+tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
+tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c

@@ -45,6 +45,7 @@ static struct found {
 	int err, again;  // of all that a backend does, and of the same once more
 	char line[1024]; // said of the first error
 	char notes[8192]; // for `yoke doctor`, and the log
+	struct yoke_sample sample;
 } *found;
 
 // ---- a child ----
@@ -220,6 +221,16 @@ static void between(void)
 	err = err ? err : gpu->event_wait(e);
 	if (!found->again && (err || memcmp(y + 100, x + 50, 800) || y[99] || y[900]))
 		found->err = YOKE_EFAILED;
+}
+
+static void telemetry(void)
+{
+	const struct yoke_telemetry *t = gpu->ext("telemetry");
+
+	found->sample.size = sizeof found->sample;
+	found->err = t->sample(0, &found->sample);
+	struct yoke_sample small = { .size = 12 }; // of an older core
+	found->again = t->sample(0, &small) || small.size != 12 || small.util != 0;
 }
 
 // Runs it in a child, whose environment has one setting besides.
@@ -419,6 +430,32 @@ static void peers(void)
 	unsetenv("YOKE_STANDIN_DEVICES");
 }
 
+// What the stand-ins say, of which the vendors' libraries have each its share; and one that fails.
+static void samples(void)
+{
+	const struct yoke_sample *s = &found->sample;
+	const bool cuda = !strcmp(vendor->name, "cuda");
+	const uint32_t both = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL |
+			      YOKE_SAMPLE_TEMP | YOKE_SAMPLE_POWER | YOKE_SAMPLE_POWER_LIMIT | YOKE_SAMPLE_ENERGY;
+	const uint32_t clocks = YOKE_SAMPLE_CLOCK | YOKE_SAMPLE_CLOCK_MAX | YOKE_SAMPLE_MEM_CLOCK;
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	ok(child(NULL, NULL, telemetry) && !found->err && !found->again && (s->known & both) == both &&
+	   s->util == 0.5 && s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
+	   s->temp_c == 61 && s->power_w == 151 && s->power_limit_w == 400 && s->energy_j > 0,
+	   "%s: busy %g, %g C, %g of %g W, %g J: known %#x", vendor->name, s->util, s->temp_c, s->power_w,
+	   s->power_limit_w, s->energy_j, s->known);
+	if (cuda)
+		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 && s->clock_max_hz == 1410000000 &&
+		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks, and no fan");
+	if (cuda)
+		ok(child("YOKE_STANDIN_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
+		   s->known & YOKE_SAMPLE_POWER, "a card that is shared out: known %#x", s->known);
+	ok(child("YOKE_STANDIN_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
+	   found->err == YOKE_EUNSUPPORTED && strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
+	   "none: %s", found->line);
+}
+
 int main(void)
 {
 	const char *path = getenv("YOKE_TEST_STANDIN"), *tmp = getenv("TMPDIR");
@@ -445,6 +482,7 @@ int main(void)
 		versions();
 		errors();
 		peers();
+		samples();
 	}
 	return done();
 }
