@@ -5,6 +5,7 @@ plugin_LTLIBRARIES += plugins/cuda/yoke_cuda.la
 endif
 plugins_cuda_yoke_cuda_la_SOURCES = $(native_sources) \
 	plugins/cuda/calls.h \
+	plugins/cuda/facts.h \
 	plugins/cuda/telemetry.c \
 	plugins/cuda/types.h \
 	plugins/cuda/vendor.c \

@@ -155,6 +155,13 @@ const char *yk_vendor_code_name(int code)
 	return name ? name : "unknown CUDA error";
 }
 
+const char *yk_vendor_code_text(int code)
+{
+	const char *text = NULL;
+
+	return yk_native.cuGetErrorString(code, &text) ? NULL : text;
+}
+
 // What the heuristic has to know besides: alignments, and that partial sums are not to be rounded to halves.
 int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
 {
@@ -168,5 +175,6 @@ int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_
 
 	for (int i = 0; i < 5 && !code; i++)
 		code = yk_native.cublasLtMatmulPreferenceSetAttribute(p, what[i], &value[i], sizeof *value);
-	return code ? yk_gpu_fail(d, "cublasLtMatmulPreferenceSetAttribute", YK_PRODUCTS_CODE + code) : 0;
+	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, "cublasLtMatmulPreferenceSetAttribute",
+					       YK_PRODUCTS_CODE, code) : 0;
 }

@@ -97,6 +97,7 @@ enum {
 #define V_MEMORY(to, id) V(cuDeviceTotalMem_v2, to, id)
 #define V_FREE_MEMORY(to, all) V(cuMemGetInfo_v2, to, all)
 #define V_OPEN(d) V(cuDevicePrimaryCtxRetain, &(d)->context, (d)->id)
+#define V_CLOSE(d) V(cuDevicePrimaryCtxRelease_v2, (d)->id)
 #define V_USE(d) V(cuCtxSetCurrent, (d)->context)
 #define V_CAN_PEER(to, d, peer) V(cuDeviceCanAccessPeer, to, (d)->id, (peer)->id)
 #define V_ENABLE_PEER(peer) V(cuCtxEnablePeerAccess, (peer)->context, 0)

@@ -175,6 +175,8 @@ int yk_native_probe(const char **why)
 		leave_out(YOKE_LOG_DEBUG, "%s", missing);
 		return 0;
 	}
+	if (*missing) // another library was there, and of no use
+		leave_out(YOKE_LOG_DEBUG, "%s", missing);
 	if ((code = yk_native_code(V_INIT()))) {
 		leave_out_code("", V_INIT_CALL, code);
 		return 0;
@@ -187,6 +189,7 @@ int yk_native_probe(const char **why)
 		leave_out(YOKE_LOG_INFO, "the driver has no devices");
 		return 0;
 	}
+	reason[0] = 0;
 	if (!yk_native_open(YK_COMPILER, &missing)) {
 		leave_out(YOKE_LOG_WARN, "no kernel can be compiled: %s", missing);
 		return 0;
@@ -201,10 +204,12 @@ int yk_native_open_device(struct yk_gpu_device *device)
 	struct yk_native_device *d = yk_native_of(device);
 	int err = d->open ? 0 : yk_gpu_check(device, V_OPEN(d));
 
-	if (d->open || err || (err = yk_native_use(device)))
+	if (d->open || err)
 		return err;
-	if ((err = yk_gpu_check(device, V_STREAM_NEW(&d->helper))))
+	if ((err = yk_native_use(device)) || (err = yk_gpu_check(device, V_STREAM_NEW(&d->helper)))) {
+		yk_native_code(V_CLOSE(d));
 		return err;
+	}
 	__atomic_store_n(&d->open, true, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -53,11 +53,16 @@ const char *yk_native_help(int code)
 	for (size_t i = 0; i < sizeof helps / sizeof *helps; i++)
 		if (helps[i].code == code)
 			return helps[i].help;
-	return NULL;
+	return yk_vendor_code_text(code);
 }
 
 bool yk_native_is_memory(int code)
 {
-	return code == V_OUT_OF_MEMORY || code == YK_COMPILER_CODE + V_COMPILER_OUT_OF_MEMORY ||
-	       code == YK_PRODUCTS_CODE + V_PRODUCTS_OUT_OF_MEMORY;
+	return code == V_OUT_OF_MEMORY;
+}
+
+int yk_native_library_failed(const struct yk_gpu_device *d, int error, const char *call, int part, int code)
+{
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, yk_vendor_code_name(part + code), code,
+			    V_NAME, d->index, d->info.name, d->info.driver);
 }

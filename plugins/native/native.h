@@ -82,6 +82,8 @@ bool yk_vendor_serves(enum yk_native_part, const char *name, char *why, size_t c
 bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);
 // A code's symbolic name, of any of its libraries.
 const char *yk_vendor_code_name(int code);
+// The driver's own words for a code of its, or NULL.
+const char *yk_vendor_code_text(int code);
 // The sizes of a kernel's parameters, `most` at most, and how many there are; -1: nobody says.
 int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t most,
 		     size_t *sizes);
@@ -95,6 +97,8 @@ int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 // Codes of the compiler and of the library of products, set apart from the driver's.
 enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000 };
 const char *yk_native_name(int code);
+// Records a failure of one of these two, a code of theirs; returns the error.
+int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
 const char *yk_native_help(int code);
 bool yk_native_is_memory(int code);
 

@@ -184,9 +184,17 @@ static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 
 // ---- plans ----
 
+// Before anything runs: another implementation does the product then.
 static int check(const struct yk_gpu_device *d, const char *call, int code)
 {
-	return code ? yk_gpu_fail(d, call, YK_PRODUCTS_CODE + code) : 0;
+	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, call, YK_PRODUCTS_CODE, code) : 0;
+}
+
+static int check_run(const struct yk_gpu_device *d, const char *call, int code)
+{
+	const int error = code == V_PRODUCTS_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EDEVICE;
+
+	return code ? yk_native_library_failed(d, error, call, YK_PRODUCTS_CODE, code) : 0;
 }
 
 static int type_of(int dtype)
@@ -305,9 +313,9 @@ static int multiply(struct yk_gpu_device *d, const struct plan *p, void *const a
 	const bool wide = p->problem.dtype == yoke_f64;
 	const double one = 1, zero = 0;
 	const float one32 = 1, zero32 = 0;
-	int err = p->problem.bias ? check(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &bias, sizeof bias)) : 0;
+	int err = p->problem.bias ? check_run(d, V_LT_DESC_SET(p->desc, V_DESC_BIAS, &bias, sizeof bias)) : 0;
 
-	return err ? err : check(d, V_LT_MULTIPLY(l->handle, p->desc, wide ? (const void *)&one : &one32, at[B],
+	return err ? err : check_run(d, V_LT_MULTIPLY(l->handle, p->desc, wide ? (const void *)&one : &one32, at[B],
 						  p->layout[B], at[A], p->layout[A],
 						  wide ? (const void *)&zero : &zero32, at[Y], p->layout[Y], at[Y],
 						  p->layout[Y], &p->algo, work, p->workspace, stream));

@@ -71,13 +71,20 @@ static int cut(char *text, const char **words)
 	return n;
 }
 
+// A compiler that fails without a word about the text: the host's memory is short, or another kernel may do.
+static int compiler_failed(const struct yk_gpu_device *d, const char *call, int code)
+{
+	return yk_native_library_failed(d, code == V_COMPILER_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EUNSUPPORTED, call,
+					YK_COMPILER_CODE, code);
+}
+
 static int complained(struct yk_gpu_device *d, v_program program, int code, const char *options, const char *kernel)
 {
 	size_t bytes = 0;
 	char *log = NULL;
 
 	if (code != V_COMPILER_COMPLAINS && code != V_COMPILER_OPTION)
-		return yk_gpu_fail(d, V_COMPILE_CALL, YK_COMPILER_CODE + code);
+		return compiler_failed(d, V_COMPILE_CALL, code);
 	if (!yk_native_code(V_LOG_BYTES(program, &bytes)) && bytes && bytes < MAX_LOG &&
 	    (log = calloc(1, bytes + 1)) && yk_native_code(V_LOG(program, log)))
 		*log = 0;
@@ -96,7 +103,7 @@ static int image_of(struct yk_gpu_device *device, v_program program, void **imag
 	*bytes = 0;
 	yk_native_split(&call, &code, V_CODE_BYTES(yk_native_of(device), program, bytes));
 	if (code)
-		return yk_gpu_fail(device, call, YK_COMPILER_CODE + code);
+		return compiler_failed(device, call, code);
 	if (!*bytes || *bytes > MAX_IMAGE)
 		return yk_gpu_error(YOKE_EDEVICE, "%s: a program of %zu bytes", call, *bytes);
 	if (!(*image = calloc(1, *bytes + 1)))
@@ -105,7 +112,7 @@ static int image_of(struct yk_gpu_device *device, v_program program, void **imag
 	if (!code)
 		return 0;
 	free(*image);
-	return yk_gpu_fail(device, call, YK_COMPILER_CODE + code);
+	return compiler_failed(device, call, code);
 }
 
 static int compile(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **image,
@@ -124,7 +131,7 @@ static int compile(struct yk_gpu_device *d, const char *text, const char *option
 	}
 	if ((code = yk_native_code(V_PROGRAM_NEW(&program, text)))) {
 		free(copy);
-		return yk_gpu_fail(d, V_PROGRAM_NEW_CALL, YK_COMPILER_CODE + code);
+		return compiler_failed(d, V_PROGRAM_NEW_CALL, code);
 	}
 	code = yk_native_code(V_COMPILE(program, n, words));
 	err = code ? complained(d, program, code, options, kernel) : image_of(d, program, image, bytes);

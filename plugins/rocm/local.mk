@@ -5,6 +5,7 @@ plugin_LTLIBRARIES += plugins/rocm/yoke_rocm.la
 endif
 plugins_rocm_yoke_rocm_la_SOURCES = $(native_sources) \
 	plugins/rocm/calls.h \
+	plugins/rocm/facts.h \
 	plugins/rocm/metadata.c \
 	plugins/rocm/telemetry.c \
 	plugins/rocm/types.h \

@@ -70,7 +70,7 @@ static enum kind item(struct reader *r, uint64_t *n, const char **text)
 	return kind;
 }
 
-static void skip(struct reader *r, int depth)
+static void skip_item(struct reader *r, int depth)
 {
 	const char *text;
 	uint64_t n;
@@ -80,7 +80,7 @@ static void skip(struct reader *r, int depth)
 		r->bad = true;
 	if (kind == LIST || kind == MAP)
 		for (uint64_t i = 0; i < n * (kind == MAP ? 2 : 1) && !r->bad; i++)
-			skip(r, depth + 1);
+			skip_item(r, depth + 1);
 }
 
 // Moves to the value of a key of the map that begins here; false: there is none.
@@ -94,7 +94,7 @@ static bool find(struct reader *r, const char *key)
 	for (; n && !r->bad; n--) {
 		if (item(r, &bytes, &text) == TEXT && !r->bad && bytes == strlen(key) && !memcmp(text, key, bytes))
 			return true;
-		skip(r, 0);
+		skip_item(r, 0);
 	}
 	return false;
 }
@@ -124,7 +124,7 @@ static int params_of(struct reader r, uint32_t most, size_t *sizes)
 	for (; n && !r.bad; n--) {
 		struct reader arg = r;
 		const bool hidden = is_hidden(r);
-		skip(&r, 0);
+		skip_item(&r, 0);
 		if (hidden)
 			continue;
 		if (!find(&arg, ".size") || item(&arg, &size, &text) != NUMBER || arg.bad || (uint32_t)count == most)
@@ -149,7 +149,7 @@ static int kernel_in(struct reader r, const char *name, uint32_t most, size_t *s
 			    !memcmp(text, name, bytes))
 				return params_of(r, most, sizes);
 		}
-		skip(&r, 0);
+		skip_item(&r, 0);
 	}
 	return -1;
 }

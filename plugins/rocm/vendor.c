@@ -127,6 +127,11 @@ const char *yk_vendor_code_name(int code)
 	return name ? name : "unknown HIP error";
 }
 
+const char *yk_vendor_code_text(int code)
+{
+	return yk_native.hipGetErrorString(code);
+}
+
 // hipBLASLt keeps partial sums in the type that it computes in, and knows no alignments.
 int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
 {

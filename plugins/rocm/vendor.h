@@ -97,6 +97,7 @@ enum {
 #define V_MEMORY(to, id) V(hipDeviceTotalMem, to, id)
 #define V_FREE_MEMORY(to, all) V(hipMemGetInfo, to, all)
 #define V_OPEN(d) V(hipSetDevice, (d)->id)
+#define V_CLOSE(d) "hipSetDevice", 0
 #define V_USE(d) V(hipSetDevice, (d)->id)
 #define V_CAN_PEER(to, d, peer) V(hipDeviceCanAccessPeer, to, (d)->id, (peer)->id)
 #define V_ENABLE_PEER(peer) V(hipDeviceEnablePeerAccess, (peer)->id, 0)
