@@ -62,8 +62,8 @@ for b in $backends; do
 	if [ -n "${YOKE_TEST_LONG:-}" ]; then
 		run $b A=
 	else
-		run $b A= --ops "$(pick 4 <named)memory"
-		run $b A= --quick --ops "map.f32,reduce.f32,$(pick 12 <others)memory"
+		run $b A= --ops "$(pick 6 <named)memory"
+		run $b A= --quick --ops "map.f32,reduce.f32,$(pick 16 <others)memory"
 	fi
 	run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
 	verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
@@ -78,9 +78,34 @@ for b in $backends; do
 	verdict "to the losses of the CPU" "$(losses on.cpu >a; losses on.$b >b; [ -s a ] || echo none
 		paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
 	export YOKE_STANDIN_DEVICES=2
-	"$yoke" info >info 2>&1
-	verdict "$b: two devices" "$(grep -q "^  $b:1 " info || cat info)"
-	unset YOKE_STANDIN_DEVICES
+	for peer in good lie none; do
+		export YOKE_STANDIN_PEER=$peer
+		verdict "$b: copies between two devices, peers: $peer" "$(problem "$here/tests/between.t" $b:0 $b:1)"
+	done
+	unset YOKE_STANDIN_DEVICES YOKE_STANDIN_PEER
+	number=$turn
+	while [ $number -lt $((turn + ${YOKE_TEST_LONG:+100} + 1)) ]; do
+		verdict "$b: random program $number" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" $number)"
+		number=$((number + 1))
+	done
+	verdict "$b: no device" "$(YOKE_STANDIN_DEVICES=0 "$yoke" info >info 2>&1
+		grep -q "^  chosen: cpu:0" info || cat info)"
+
+	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
+	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 full=CUDA_ERROR_OUT_OF_MEMORY ||
+		code=hipErrorIllegalAddress launch=hipModuleLaunchKernel alloc=hipMalloc full=hipErrorOutOfMemory
+	for fault in kernel:60:$code $launch:60:$code; do
+		rm -rf failed
+		YOKE_STANDIN_FAIL=$fault YOKE_BACKEND=$b,cpu "$yoke" train $keys out=failed steps=6 >out 2>err
+		verdict "$b: $fault, and the run goes on" "$([ $? -eq 0 ] || cat err)"
+		verdict "one line: $(grep -o 'yoke: .*lost' err)" "$(grep -q "yoke: warn: train: $b:0 was lost .*$code" err &&
+			[ "$(grep -c '^yoke' err)" -eq 1 ] || cat err)"
+		verdict "to the losses of the CPU" "$(losses failed >b
+			paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
+	done
+	YOKE_STANDIN_FAIL=$alloc:1+:$full YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
+	verdict "$b: no memory at all" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
+		grep -q "^yoke train: .*out of memory.*$alloc: $full" err || cat err)"
 done
 echo "1..$count"
 exit $failed
