@@ -25,6 +25,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -112,6 +113,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
+	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
 	tests/completion.sh \
@@ -161,6 +163,7 @@ tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_amx.c
+tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
