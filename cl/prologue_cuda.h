@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA C++ dialect (HIP's too): the names of prologue_opencl.h for NVRTC and hiprtc
-// on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1: the
-// compiler joins loads.
+// on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1, or 4, which lie at
+// multiples of 16 bytes in memory (of 8, where they are halves).  Instructions of a processor stand behind
+// __CUDA_ARCH__ and __HIP__: other compilers of C++ find plain code.
+// WARP: how many neighbouring items read each other's registers; not defined: none.
+#if defined __CUDACC__ && !defined __clang__
+#pragma nv_diag_suppress 177 // not each text uses all functions
+#endif
 typedef signed char schar;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
@@ -10,11 +15,18 @@ typedef unsigned long ulong;
 
 #define KERNEL extern "C" __global__
 #define GLOBAL
-#define LOCAL __shared__
+#define LOCAL __shared__ __attribute__((aligned(16)))
 #define LOCAL_POINTER
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
+
+#ifndef INFINITY
+#define INFINITY __uint_as_float(0x7f800000u)
+#endif
+#ifndef NAN
+#define NAN __uint_as_float(0x7fc00000u)
+#endif
 
 FN ulong work_global(int d)
 {
@@ -35,7 +47,7 @@ FN ulong work_global(int d)
 #if defined NATIVE_F16 && defined __HIP__
 FN ushort native_f16_of_f32(float x) { return __builtin_bit_cast(ushort, (_Float16)x); }
 FN float native_f32_of_f16(ushort h) { return (float)__builtin_bit_cast(_Float16, h); }
-#elif defined NATIVE_F16
+#elif defined NATIVE_F16 && defined __CUDA_ARCH__
 FN ushort native_f16_of_f32(float x)
 {
 	ushort h;
@@ -58,15 +70,137 @@ FN float native_f32_of_f16(ushort h)
 #define AS_UINT(x) __float_as_uint(x)
 #define AS_DOUBLE(bits) __longlong_as_double((long long)(bits))
 
+// ---- neighbours ----
+
+// What the item whose number differs in the bits of `mask`, less than WARP, has for x; all of a warp, or of a group
+// that is smaller, call it together.
+#ifdef WARP
+#ifdef __HIP__
+FN int shuffle_word(int x, int mask)
+{
+	int item = (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+	return __builtin_amdgcn_ds_bpermute((item ^ mask) << 2, x);
+}
+FN float shuffle_xor(float x, int mask)
+{
+	return __uint_as_float((uint)shuffle_word((int)__float_as_uint(x), mask));
+}
+FN long shuffle_xor(long x, int mask)
+{
+	ulong low = (uint)shuffle_word((int)x, mask), high = (uint)shuffle_word((int)(x >> 32), mask);
+	return (long)(high << 32 | low);
+}
+FN double shuffle_xor(double x, int mask)
+{
+	return __builtin_bit_cast(double, shuffle_xor(__builtin_bit_cast(long, x), mask));
+}
+#define SHUFFLE_XOR(x, mask) shuffle_xor(x, mask)
+#define WARP_SYNC() __builtin_amdgcn_wave_barrier()
+#else
+#define WARP_ITEMS (ITEMS < 32 ? (1u << (ITEMS & 31)) - 1u : 0xffffffffu)
+#define SHUFFLE_XOR(x, mask) __shfl_xor_sync(WARP_ITEMS, x, mask)
+#define WARP_SYNC() __syncwarp()
+#endif
+#endif
+
+// ---- vectors ----
+
+#ifndef VEC_WIDTH
 #define VEC_WIDTH 1
+#endif
+#define FMA(a, b, c) fmaf(a, b, c)
+// 16 bytes as four words; both lie at a multiple of 16.
+struct __attribute__((aligned(16))) quad {
+	uint w[4];
+};
+FN void quad_load(const void *from, uint *to)
+{
+	quad q = *(const quad *)from;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		to[i] = q.w[i];
+}
+FN void quad_store(const uint *from, void *to)
+{
+	quad q;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		q.w[i] = from[i];
+	*(quad *)to = q;
+}
+#if VEC_WIDTH == 1
 #define VEC float
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
+#define VEC_OF(from) (*(from)) // of an item's own array, as the next
+#define VEC_TO(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
 #define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
 #define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
-#define VEC_STREAM(v, to) (*(to) = (v))
-#define FMA(a, b, c) fmaf(a, b, c)
+#define VEC_GREATER(x, y) ((x) > (y) ? (x) : (y))
+#define VEC_EXP(x) exp(x)
 #define VEC_FMA(a, b, c) FMA(a, b, c)
+#else
+struct __attribute__((aligned(16))) vec4 {
+	float x, y, z, w;
+};
+struct __attribute__((aligned(8))) halves4 {
+	ushort s[4];
+};
+#define VEC vec4
+#define VEC_OPERATOR(op) \
+	FN vec4 operator op(vec4 a, vec4 b) \
+	{ \
+		vec4 r; \
+		r.x = a.x op b.x, r.y = a.y op b.y, r.z = a.z op b.z, r.w = a.w op b.w; \
+		return r; \
+	} \
+	FN vec4 &operator op##=(vec4 &a, vec4 b) { return a = a op b; }
+VEC_OPERATOR(+)
+VEC_OPERATOR(-)
+VEC_OPERATOR(*)
+VEC_OPERATOR(/)
+FN vec4 vec_of(float x, float y, float z, float w)
+{
+	vec4 r;
+	r.x = x, r.y = y, r.z = z, r.w = w;
+	return r;
+}
+FN vec4 VEC_OF(const float *p) { return vec_of(p[0], p[1], p[2], p[3]); }
+FN void VEC_TO(vec4 v, float *p) { p[0] = v.x, p[1] = v.y, p[2] = v.z, p[3] = v.w; }
+FN vec4 VEC_LOAD(const float *p) { return *(const vec4 *)p; }
+FN void VEC_STORE(vec4 v, float *p) { *(vec4 *)p = v; }
+FN vec4 VEC_SPLAT(float x) { return vec_of(x, x, x, x); }
+FN float VEC_SUM(vec4 v) { return (v.x + v.z) + (v.y + v.w); } // as in OpenCL C
+FN float VEC_MAX(vec4 v) { return fmax(fmax(v.x, v.z), fmax(v.y, v.w)); }
+FN vec4 VEC_GREATER(vec4 a, vec4 b)
+{
+	return vec_of(a.x > b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z > b.z ? a.z : b.z,
+		a.w > b.w ? a.w : b.w);
+}
+#define VEC_EXP(v) vec_exp(v)
+FN vec4 vec_exp(vec4 v) { return vec_of(exp(v.x), exp(v.y), exp(v.z), exp(v.w)); }
+FN vec4 VEC_FMA(vec4 a, vec4 b, vec4 c)
+{
+	return vec_of(FMA(a.x, b.x, c.x), FMA(a.y, b.y, c.y), FMA(a.z, b.z, c.z), FMA(a.w, b.w, c.w));
+}
+#define VEC_HALVES // four of 16 bits at once
+FN void halves_load(const ushort *from, ushort *to)
+{
+	halves4 h = *(const halves4 *)from;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		to[i] = h.s[i];
+}
+FN void halves_store(const ushort *from, ushort *to)
+{
+	halves4 h;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		h.s[i] = from[i];
+	*(halves4 *)to = h;
+}
+#endif
+#define VEC_STREAM(v, to) VEC_STORE(v, to)

@@ -37,6 +37,7 @@ struct yk_gpu_device {
 	struct yoke_device_info info;
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
+	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
@@ -165,6 +166,8 @@ int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *en
 void yk_gpu_define(struct yk_gpu_build *, const char *name, int64_t value);
 // The same with 1, if it is set.
 void yk_gpu_flag(struct yk_gpu_build *, const char *name, bool set);
+// WARP, where items read each other's registers.
+void yk_gpu_define_warp(struct yk_gpu_build *, const struct yk_gpu_device *);
 // The kernel of a program made of a file: built at first use, once for all its
 // kernels.  Called with the device's lock held, like the next.
 int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, struct yk_gpu_entry **to);
