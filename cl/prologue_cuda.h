@@ -20,6 +20,12 @@ typedef unsigned long ulong;
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
+// Before a loop whose rounds read local memory into registers: AMD's compiler would read for all rounds at once.
+#ifdef __HIP__
+#define UNROLL_READS _Pragma("unroll 1")
+#else
+#define UNROLL_READS _Pragma("unroll")
+#endif
 
 #ifndef INFINITY
 #define INFINITY __uint_as_float(0x7f800000u)
@@ -204,3 +210,197 @@ FN void halves_store(const ushort *from, ushort *to)
 }
 #endif
 #define VEC_STREAM(v, to) VEC_STORE(v, to)
+
+// ---- matrix units: see matrix.cl ----
+
+#if defined MATRIX && defined __CUDA_ARCH__
+#if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : __CUDA_ARCH__ >= 800
+#define MATRIX_UNITS
+#endif
+#elif defined MATRIX && defined __HIP__
+#if MATRIX != 1 && (defined __gfx90a__ || defined __gfx940__ || defined __gfx942__ || defined __gfx950__)
+#define MATRIX_UNITS
+#define MATRIX_MFMA
+#elif MATRIX != 1 && (defined __gfx1100__ || defined __gfx1101__ || defined __gfx1102__ || defined __gfx1103__)
+#define MATRIX_UNITS
+#define MATRIX_WMMA
+#endif
+#endif
+
+#ifdef MATRIX_UNITS
+struct matrix_sums {
+	float x[256 / WARP];
+};
+#if MATRIX == 1
+typedef float matrix_unit;
+#else
+typedef ushort matrix_unit;
+#endif
+
+#if defined MATRIX_MFMA // lane l has row or column l % 16, steps 4 (l / 16) ..; sums of rows 4 (l / 16) ..
+typedef float matrix_f32x4 __attribute__((ext_vector_type(4)));
+#if MATRIX == 3
+typedef _Float16 matrix_halves __attribute__((ext_vector_type(4)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16f16
+#else
+typedef short matrix_halves __attribute__((ext_vector_type(4)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16bf16_1k
+#endif
+struct __attribute__((aligned(8))) matrix_part {
+	ushort x[4];
+};
+FN int matrix_row(int i, int lane) { return lane / 16 * 4 + i; }
+FN int matrix_column(int, int lane) { return lane % 16; }
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	return *(const matrix_part *)(from + lane % 16 * stride + lane / 16 * 4);
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	matrix_f32x4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
+	c = MATRIX_MULTIPLY(__builtin_bit_cast(matrix_halves, *a), __builtin_bit_cast(matrix_halves, *b), c, 0, 0, 0);
+	s->x[0] = c[0], s->x[1] = c[1], s->x[2] = c[2], s->x[3] = c[3];
+}
+
+#elif defined MATRIX_WMMA // lane l has all steps of row or column l % 16; sums of rows 2 i + l / 16
+typedef float matrix_f32x8 __attribute__((ext_vector_type(8)));
+#if MATRIX == 3
+typedef _Float16 matrix_halves __attribute__((ext_vector_type(16)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_f16_w32
+#else
+typedef short matrix_halves __attribute__((ext_vector_type(16)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32
+#endif
+struct matrix_part {
+	uint x[8];
+};
+FN int matrix_row(int i, int lane) { return 2 * i + lane / 16; }
+FN int matrix_column(int, int lane) { return lane % 16; }
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	matrix_part p;
+	quad_load(from + lane % 16 * stride, p.x);
+	quad_load(from + lane % 16 * stride + 8, p.x + 4);
+	return p;
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	matrix_f32x8 c;
+	UNROLL
+	for (int i = 0; i < 8; i++)
+		c[i] = s->x[i];
+	c = MATRIX_MULTIPLY(__builtin_bit_cast(matrix_halves, *a), __builtin_bit_cast(matrix_halves, *b), c);
+	UNROLL
+	for (int i = 0; i < 8; i++)
+		s->x[i] = c[i];
+}
+
+// PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
+#elif __CUDA_ARCH__ >= 750 // m16n8: sums 0 .. 3 are of the columns 0 .. 7, the others of 8 .. 15
+struct matrix_part {
+	uint x[4];
+};
+FN int matrix_row(int i, int lane) { return i / 2 % 2 * 8 + lane / 4; }
+FN int matrix_column(int i, int lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+#if MATRIX == 1
+FN uint matrix_tf32(float x)
+{
+	uint r;
+	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+	return r;
+}
+#define MATRIX_WORD(at) matrix_tf32(*(at))
+#define MATRIX_PAIR 1 // elements of a word
+#else
+#define MATRIX_WORD(at) (*(const uint *)(at))
+#define MATRIX_PAIR 2
+#endif
+// Words of rows lane / 4 and 8 more, steps from lane % 4 words on and 4 words more.
+FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
+{
+	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_PAIR;
+	matrix_part p;
+	p.x[0] = MATRIX_WORD(at);
+	p.x[1] = MATRIX_WORD(at + 8 * stride);
+	p.x[2] = MATRIX_WORD(at + 4 * MATRIX_PAIR);
+	p.x[3] = MATRIX_WORD(at + 8 * stride + 4 * MATRIX_PAIR);
+	return p;
+}
+FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
+{
+	matrix_part p = matrix_a(from, stride, lane);
+	uint t = p.x[1];
+	p.x[1] = p.x[2], p.x[2] = t; // both words of a column follow each other
+	return p;
+}
+#if MATRIX == 1
+#define MATRIX_WORDS(shape, types) "mma.sync.aligned." shape ".row.col.f32." types ".f32"
+#define MATRIX_NAME MATRIX_WORDS("m16n8k8", "tf32.tf32")
+#elif MATRIX == 4
+#define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif __CUDA_ARCH__ >= 800
+#define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	UNROLL
+	for (int h = 0; h < 2; h++) {
+		float *c = s->x + 4 * h;
+#ifdef MATRIX_NAME
+		asm(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		    : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b->x[2 * h]), "r"(b->x[2 * h + 1]));
+#else // half of the steps at a time
+		UNROLL
+		for (int k = 0; k < 2; k++)
+			asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+			    "{%0, %1, %2, %3};"
+			    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+			    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * h + k]));
+#endif
+	}
+}
+
+#else // sm_70, m8n8k4: quads of 8 lanes, those with the same lane / 4 % 4, have a quarter of the sums each
+struct matrix_part {
+	uint x[8];
+};
+// Lanes 0 .. 3 of a quad have the rows 0 .. 3, lanes 16 on the rows 4 .. 7.
+FN int matrix_line(int lane) { return lane % 4 + lane / 16 * 4; }
+FN int matrix_row(int i, int lane)
+{
+	return lane / 4 % 2 * 8 + (lane & 1) + (i & 2) + lane / 16 * 4;
+}
+FN int matrix_column(int i, int lane)
+{
+	return lane / 8 % 2 * 8 + (i & 4) + (lane & 2) + (i & 1);
+}
+FN matrix_part matrix_line_at(const ushort *from, int stride, int line)
+{
+	matrix_part p;
+	quad_load(from + line * stride, p.x);
+	quad_load(from + line * stride + 8, p.x + 4);
+	return p;
+}
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	return matrix_line_at(from, stride, lane / 4 % 2 * 8 + matrix_line(lane));
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane)
+{
+	return matrix_line_at(from, stride, lane / 8 % 2 * 8 + matrix_line(lane));
+}
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	float *c = s->x;
+	UNROLL
+	for (int k = 0; k < 4; k++)
+		asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, "
+		    "{%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"
+		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
+		    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * k]), "r"(b->x[2 * k + 1]));
+}
+#endif
+#endif

@@ -15,6 +15,7 @@
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 #define UNROLL _Pragma("unroll")
+#define UNROLL_READS // before a loop whose rounds read local memory into registers
 
 typedef char schar;
 typedef char16 schar16;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "launch.h"
+#include "contract.h"
 
 const struct yoke_host *yk_gpu_host;
 
@@ -181,6 +181,8 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		return YOKE_ENOMEM;
 	yk_gpu_host = host;
 	yk_gpu_profile(); // declares the setting, for who wants times
+	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
+		yk_gpu_tf32_wanted(); // the same
 	if (yk_gpu_driver.start)
 		yk_gpu_driver.start();
 	table.name = yk_gpu_driver.name;

@@ -13,7 +13,7 @@
 
 // What a kernel is built of: a file of cl/, its name there, and what the text is told.  The
 // strings last, and are told apart by address.
-#define YK_GPU_DEFINES 12
+#define YK_GPU_DEFINES 14
 struct yk_gpu_build {
 	const char *file, *name; // "softmax.cl"
 	int n;
@@ -38,6 +38,7 @@ struct yk_gpu_device {
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
+	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
