@@ -52,6 +52,7 @@ test_programs = \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
+	tests/gpu_texts.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -201,6 +202,8 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
+tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
+tests_gpu_texts_t_LDADD = libgpu.la $(LDADD)
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c

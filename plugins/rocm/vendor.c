@@ -93,6 +93,8 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
+	d->gpu.tf32 = strstr(d->gpu.info.matrix, "tf32");
+	d->gpu.info.products = strstr(d->gpu.info.matrix, "bf16") ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
 		return false;
