@@ -123,6 +123,7 @@ test_scripts = \
 	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
+	tests/gpu_standin.sh \
 	tests/icd.sh \
 	tests/headers.sh \
 	tests/info.sh \

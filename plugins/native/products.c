@@ -97,6 +97,8 @@ static uint32_t align_of(const struct yoke_view *v, int64_t step)
 	const uint64_t bytes = (uint64_t)step * yk_gpu_bytes(v->dtype);
 	uint32_t align = v->align < 256 ? v->align : 256;
 
+	if (!align) // nothing is promised: that of an element
+		align = (uint32_t)yk_gpu_bytes(v->dtype);
 	while (align > 1 && bytes % align)
 		align /= 2;
 	return align;

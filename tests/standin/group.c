@@ -35,6 +35,7 @@ typedef ucontext_t context;
 
 struct item {
 	context context;
+	struct standin_dim thread;
 	enum wait wait;
 	bool ready; // its wait is over
 	int site;
@@ -52,6 +53,7 @@ struct group {
 	struct item item[MAX_ITEMS];
 	char *stacks;
 	unsigned count, started, ended, waiting, running;
+	unsigned next; // the first that may be ready; count: none is
 	bool backwards; // items start from the last
 	enum standin_end end;
 };
@@ -68,7 +70,9 @@ __asm__(".text\n"
 	"	movq %rsp, (%rdi)\n"
 	"	movq %rsi, %rsp\n"
 	"	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbx\n	popq %rbp\n"
-	"	ret\n"
+	"	popq %rcx\n"
+	"	jmpq *%rcx\n" // a ret would be predicted to go back
+
 	".size standin_switch, . - standin_switch\n"
 	".globl standin_start\n.hidden standin_start\n.type standin_start, @function\n"
 	"standin_start:\n"
@@ -151,18 +155,30 @@ static void prepare(context *c, char *stack, void (*run)(void *), void *arg)
 
 // ---- what kernels call, on their stacks ----
 
-// Leaves the running item for good or until it is resumed.
-BARE static void leave(struct group *g)
+// To the next item whose wait is over, or the main context; from the main context, or the running item, which is
+// resumed or has ended.
+BARE static void go_on(struct group *g, context *from)
 {
-	SWITCH(&g->item[g->running].context, &g->main);
+	context *to = &g->main;
+
+	for (unsigned i = g->next; i < g->count; i++) {
+		struct item *item = &g->item[i];
+		g->next = i + 1;
+		if (item->ready) {
+			item->ready = false;
+			g->running = i;
+			to = &item->context;
+			break;
+		}
+	}
+	if (from != to)
+		SWITCH(from, to);
 }
 
 BARE static void place(struct group *g, unsigned i)
 {
-	const struct standin_dim n = g->launch->threads;
-
 	g->running = i;
-	g->state->thread = (struct standin_dim){ i % n.x, i / n.x % n.y, i / n.x / n.y };
+	g->state->thread = g->item[i].thread;
 }
 
 BARE static void wait_for(struct group *g, enum wait wait, int site)
@@ -174,7 +190,7 @@ BARE static void wait_for(struct group *g, enum wait wait, int site)
 	item->site = site;
 	item->ready = false;
 	g->waiting++;
-	leave(g);
+	go_on(g, &item->context);
 	place(g, i);
 }
 
@@ -201,7 +217,7 @@ BARE static unsigned long at_exchange(void *group, int site, int what, unsigned 
 __attribute__((format(printf, 3, 4)))
 BARE static void say(struct group *g, unsigned item, const char *format, ...)
 {
-	const struct standin_dim n = g->launch->threads, b = g->state->block;
+	const struct standin_dim t = g->item[item].thread, b = g->state->block;
 	char line[512];
 	va_list ap;
 
@@ -209,7 +225,7 @@ BARE static void say(struct group *g, unsigned item, const char *format, ...)
 	vsnprintf(line, sizeof line, format, ap);
 	va_end(ap);
 	fprintf(stderr, "standin: kernel %s: %s, block (%u,%u,%u), thread (%u,%u,%u)\n", g->launch->kernel->name,
-		line, b.x, b.y, b.z, item % n.x, item / n.x % n.y, item / n.x / n.y);
+		line, b.x, b.y, b.z, t.x, t.y, t.z);
 }
 
 BARE static bool is_within(unsigned long a, unsigned long bytes, const void *from, const void *to)
@@ -261,7 +277,7 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 	say(g, g->running, "a %s of %lu bytes at 0x%lx is outside of all memory%s%s", store ? "store" : "load", bytes, a,
 	    *near ? ": " : "", near);
 	g->end = STANDIN_ILLEGAL_ADDRESS;
-	leave(g);
+	SWITCH(&g->item[g->running].context, &g->main); // for good
 }
 
 // Runs items until one waits, which has its stack from then on.
@@ -276,7 +292,7 @@ BARE static void run_items(void *group)
 		g->item[g->running].wait = ENDED;
 		g->ended++;
 	}
-	leave(g);
+	go_on(g, &g->item[g->running].context);
 }
 
 // ---- a group ----
@@ -334,10 +350,10 @@ static const char *doing(const struct item *item, char *to, size_t cap)
 static bool diverged(struct group *g, unsigned one, unsigned other)
 {
 	char a[64], b[64];
-	const struct standin_dim n = g->launch->threads;
+	const struct standin_dim t = g->item[other].thread;
 
 	say(g, one, "barrier divergence: one item %s, thread (%u,%u,%u) %s", doing(&g->item[one], a, sizeof a),
-	    other % n.x, other / n.x % n.y, other / n.x / n.y, doing(&g->item[other], b, sizeof b));
+	    t.x, t.y, t.z, doing(&g->item[other], b, sizeof b));
 	g->end = STANDIN_FAILED;
 	return false;
 }
@@ -384,18 +400,16 @@ static bool release(struct group *g)
 static void run_group(struct group *g)
 {
 	g->started = g->ended = g->waiting = 0;
+	g->next = g->count;
 	while (g->started < g->count && g->end == STANDIN_DONE) {
 		const unsigned first = g->backwards ? g->count - 1 - g->started : g->started;
 		prepare(&g->item[first].context, g->stacks + (size_t)first * STACK, run_items, g);
 		SWITCH(&g->main, &g->item[first].context);
 	}
-	while (g->waiting && g->end == STANDIN_DONE && release(g))
-		for (unsigned i = 0; i < g->count && g->end == STANDIN_DONE; i++)
-			if (g->item[i].ready) {
-				g->item[i].ready = false;
-				g->running = i;
-				SWITCH(&g->main, &g->item[i].context);
-			}
+	while (g->waiting && g->end == STANDIN_DONE && release(g)) {
+		g->next = 0;
+		go_on(g, &g->main);
+	}
 }
 
 // ---- a launch ----
@@ -448,6 +462,9 @@ enum standin_end standin_run(const struct standin_launch *l)
 	g->state = s;
 	g->count = l->threads.x * l->threads.y * l->threads.z;
 	g->end = STANDIN_DONE;
+	for (unsigned i = 0; i < g->count; i++)
+		g->item[i].thread = (struct standin_dim){ i % l->threads.x, i / l->threads.x % l->threads.y,
+							  i / l->threads.x / l->threads.y };
 	s->threads = l->threads;
 	s->blocks = l->blocks;
 	s->warp = l->warp;

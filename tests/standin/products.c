@@ -42,6 +42,7 @@ struct layout {
 
 struct preference {
 	uint64_t workspace;
+	uint32_t align[4]; // bytes, of a, b, c and d
 };
 
 struct product {
@@ -342,7 +343,11 @@ STATUS TWIN(cublasLtMatrixLayoutSetAttribute, hipblasLtMatrixLayoutSetAttribute)
 STATUS TWIN(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate)(PREFERENCE *preference)
 {
 	ENTER(cublasLtMatmulPreferenceCreate, hipblasLtMatmulPreferenceCreate);
-	return give(calloc(1, sizeof(struct preference)), (void **)preference);
+	struct preference *p = calloc(1, sizeof *p);
+	if (p)
+		for (int i = 0; i < 4; i++)
+			p->align[i] = TWIN(256, 1); // hipBLASLt is promised nothing
+	return give(p, (void **)preference);
 }
 
 STATUS TWIN(cublasLtMatmulPreferenceDestroy, hipblasLtMatmulPreferenceDestroy)(const PREFERENCE preference)
@@ -358,6 +363,15 @@ STATUS TWIN(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAt
 	struct preference *p = TO_POINTER(preference);
 
 	ENTER(cublasLtMatmulPreferenceSetAttribute, hipblasLtMatmulPreferenceSetAttribute);
+#ifndef STANDIN_HIP
+	const int operand = what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+	if (operand >= 0 && operand < 4 && bytes == sizeof *p->align) {
+		memcpy(&p->align[operand], value, bytes);
+		return p->align[operand] ? 0 : INVALID;
+	}
+	if (what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof(uint32_t))
+		return 0; // its sums are in one piece
+#endif
 	if (what != OF(LT_MATMUL_PREF_MAX_WORKSPACE_BYTES, LT_MATMUL_PREF_MAX_WORKSPACE_BYTES) ||
 	    bytes != sizeof p->workspace)
 		return INVALID;
@@ -385,11 +399,24 @@ STATUS TWIN(cublasLtMatmulAlgoGetHeuristic, hipblasLtMatmulAlgoGetHeuristic)(HAN
 			continue;
 		memset(&to[*found], 0, sizeof *to);
 		to[*found].algo.data[0] = (uint8_t)(id + 1);
+		for (int i = 0; i < 4; i++)
+			to[*found].algo.data[1 + i] = (uint8_t)(p->align[i] < 128 ? p->align[i] : 128);
 		to[*found].workspaceSize = id ? WORKSPACE : 0;
 		to[*found].wavesCount = 1;
 		++*found;
 	}
 	return 0;
+}
+
+// Where the heuristic was told that they would lie?
+static bool is_aligned(const ALGO *algo, const struct product *p)
+{
+	const void *const at[] = { p->a_at, p->b_at, p->c_at, p->d_at };
+
+	for (int i = 0; i < 4; i++)
+		if (algo && algo->data[1 + i] && (uintptr_t)at[i] % algo->data[1 + i])
+			return false;
+	return true;
 }
 
 STATUS TWIN(cublasLtMatmul, hipblasLtMatmul)(HANDLE handle, DESC desc, const void *alpha, const void *a, LAYOUT a_layout,
@@ -416,7 +443,7 @@ STATUS TWIN(cublasLtMatmul, hipblasLtMatmul)(HANDLE handle, DESC desc, const voi
 			       .a_at = a, .b_at = b, .c_at = c, .d_at = d };
 	p->alpha = load(alpha, p->desc.scale, 0);
 	p->beta = load(beta, p->desc.scale, 0);
-	if (!fits(p) || !is_there(a, &p->a) || !is_there(b, &p->b) || !is_there(d, &p->d) ||
+	if (!fits(p) || !is_aligned(algo, p) || !is_there(a, &p->a) || !is_there(b, &p->b) || !is_there(d, &p->d) ||
 	    (p->beta != 0 && !is_there(c, &p->c)) ||
 	    ((p->desc.epilogue & 4) && !is_there(p->desc.bias, &(struct layout){ p->d.type, p->d.rows, 1, 1, 0, 1 }))) {
 		free(p);

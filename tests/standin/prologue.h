@@ -257,7 +257,7 @@ static inline float standin_f32_of_f16(unsigned short h)
 		return __uint_as_float(sign | 0x7f800000u | m << 13);
 	if (e)
 		return __uint_as_float(sign | (e + 112u) << 23 | m << 13);
-	return sign ? -(float)m * 0x1p-24f : (float)m * 0x1p-24f;
+	return (sign ? -(float)m : (float)m) * 5.9604644775390625e-8f; // 2^-24
 }
 #ifdef __HIP__
 struct standin_f16 {
