@@ -65,6 +65,7 @@ enum yoke_dtype {
 };
 
 #define YOKE_MAX_RANK 8
+#define YOKE_MAX_DTYPES 16 // there will be no dtype of that number or above in this MAJOR
 
 // ---- operands ----
 
@@ -345,6 +346,11 @@ struct yoke_device_info {
 	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
 	uint32_t products;    // bit d, d f16 or bf16: CONTRACT multiplies factors of that dtype by instructions for
 			      // it; those of other halves are converted to f32 first
+	// multiple[d]: of what m, n and k (as CONTRACT has them) should be multiples for products of factors of
+	// dtype d, because kernels are slower otherwise; 0 or 1: any will do.  Not simply the sizes of tiles: kernels
+	// that fill up their own tiles at the edges lose nothing that padding would gain.  Up to 4096.
+	// The core pads the factors of big products with zeros then.
+	uint16_t multiple[YOKE_MAX_DTYPES][3];
 	// What the hardware is, where the backend knows; 0 and "" where not.
 	uint32_t warp;        // work items that run in step
 	uint32_t memory_bits; // width of the memory's bus

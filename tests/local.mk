@@ -25,6 +25,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -51,6 +52,7 @@ test_programs = \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
+	tests/gpu_texts.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -112,6 +114,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
+	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
 	tests/completion.sh \
@@ -162,6 +165,7 @@ tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_amx.c
+tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
@@ -199,6 +203,8 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
+tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
+tests_gpu_texts_t_LDADD = libgpu.la $(LDADD)
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c

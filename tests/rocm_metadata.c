@@ -40,7 +40,7 @@ int main(void)
 {
 	const char *options[] = { "--offload-arch=gfx90a", "-w" };
 	const size_t want[] = { 8, 32, 1, 8 };
-	size_t bytes = 0, got[8];
+	size_t bytes = 0, got[8] = { 0 };
 	hiprtcProgram program;
 	struct compiler c;
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "launch.h"
+#include "contract.h"
 
 const struct yoke_host *yk_gpu_host;
 
@@ -29,17 +29,6 @@ bool yk_gpu_profile(void)
 	const char *value = yk_gpu_host->setting(yk_gpu_driver.profile);
 
 	return value && !strcmp(value, "1");
-}
-
-bool yk_gpu_tf32(void)
-{
-	static const struct yoke_setting matmul = {
-		sizeof matmul, "matmul", "string", "exact",
-		"products of f32 on GPUs: exact, or tf32: factors rounded to 10 bits where matrix units take those",
-	};
-	const char *value = yk_gpu_host->setting(&matmul);
-
-	return value && !strcmp(value, "tf32");
 }
 
 // By code.
@@ -210,7 +199,8 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		return YOKE_ENOMEM;
 	yk_gpu_host = host;
 	yk_gpu_profile(); // declares the setting, for who wants times
-	yk_gpu_tf32();
+	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
+		yk_gpu_tf32_wanted(); // the same
 	if (yk_gpu_driver.start)
 		yk_gpu_driver.start();
 	table.name = yk_gpu_driver.name;

@@ -13,7 +13,7 @@
 
 // What a kernel is built of: a file of cl/, its name there, and what the text is told.  The
 // strings last, and are told apart by address.
-#define YK_GPU_DEFINES 12
+#define YK_GPU_DEFINES 14
 struct yk_gpu_build {
 	const char *file, *name; // "softmax.cl"
 	int n;
@@ -34,9 +34,11 @@ struct yk_gpu_entry {
 
 // What a driver's own struct of a device begins with.  It fills all down to `lock` before it adds the device.
 struct yk_gpu_device {
-	struct yoke_device_info info;
+	struct yoke_device_info info; // multiple: of a library's products; the layer's own fill up their tiles
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
+	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
+	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
@@ -104,8 +106,6 @@ int yk_gpu_device_open(struct yk_gpu_device *);
 int yk_gpu_forked(void);
 // The driver's setting `profile` is on.
 bool yk_gpu_profile(void);
-// YOKE_MATMUL=tf32: products of f32 may round their factors.
-bool yk_gpu_tf32(void);
 int yk_gpu_probe(uint32_t *ndevices);
 int yk_gpu_device_info(uint32_t device, struct yoke_device_info *info);
 
@@ -186,6 +186,8 @@ int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *en
 void yk_gpu_define(struct yk_gpu_build *, const char *name, int64_t value);
 // The same with 1, if it is set.
 void yk_gpu_flag(struct yk_gpu_build *, const char *name, bool set);
+// WARP, where items read each other's registers.
+void yk_gpu_define_warp(struct yk_gpu_build *, const struct yk_gpu_device *);
 // The kernel of a program made of a file: built at first use, once for all its
 // kernels.  Called with the device's lock held, like the next.
 int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, struct yk_gpu_entry **to);

@@ -15,6 +15,7 @@ gpu_sources = \
 	backends/gpu/between.c \
 	backends/gpu/contract.c \
 	backends/gpu/contract.h \
+	backends/gpu/contract_blocks.c \
 	backends/gpu/contract_packed.c \
 	backends/gpu/contract_rows.c \
 	backends/gpu/contract_shape.c \

@@ -124,6 +124,8 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	d->capability = 10 * major + minor;
 	snprintf(d->arch, sizeof d->arch, "sm_%d", d->capability);
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->capability));
+	d->gpu.tf32 = d->capability >= 80;
+	d->gpu.info.products = (d->capability >= 70 ? 1u << yoke_f16 : 0) | (d->capability >= 80 ? 1u << yoke_bf16 : 0);
 	fill_uuid(d, d->gpu.info.uuid, sizeof d->gpu.info.uuid);
 	return choose(d, why, cap);
 }

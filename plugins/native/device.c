@@ -86,6 +86,9 @@ static void fill_info(struct yk_native_device *d)
 	info->clock_hz = (uint64_t)number(d, V_CLOCK) * 1000;
 	info->memory_clock_hz = (uint64_t)number(d, V_MEMORY_CLOCK) * 1000;
 	info->memory_bits = number(d, V_MEMORY_BITS);
+	// 16 bytes are loaded at once where rows begin at multiples of them
+	for (int k = 0; k < 3; k++)
+		info->multiple[yoke_f16][k] = info->multiple[yoke_bf16][k] = info->products ? 8 : 0;
 	snprintf(info->generation, sizeof info->generation, "%.31s", d->arch);
 }
 
@@ -101,6 +104,7 @@ static void fill_limits(struct yk_native_device *d)
 	d->grid[2] = (int)number(d, V_GRID_Z);
 	g->local_bytes = g->info.local_bytes;
 	g->vector = 1;
+	g->warp = (int)g->info.warp;
 	g->binaries = true;
 }
 

@@ -56,7 +56,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct folders {
 	char *at[MOST_FOLDERS];
-	int n, linker; // place of the linker's own search
+	int n;
 };
 
 static void add(struct folders *f, const char *path)
@@ -106,7 +106,8 @@ static void add_python(struct folders *f)
 		}
 }
 
-static void find_folders(struct folders *f)
+// Python's folders are no place for a driver: it comes with the kernel's module.
+static void find_folders(struct folders *f, bool driver)
 {
 	static const char *const system[] = { V_SYSTEM_FOLDERS };
 #ifdef YK_NATIVE_DIR
@@ -126,8 +127,9 @@ static void find_folders(struct folders *f)
 		add(f, full);
 	}
 #endif
-	f->linker = f->n;
 	add(f, "");
+	if (driver)
+		return;
 	for (size_t i = 0; i < sizeof system / sizeof *system; i++)
 		add(f, system[i]);
 	add_python(f);
@@ -233,11 +235,9 @@ static void open_part(enum yk_native_part which)
 	struct folders f;
 	char names[200] = "";
 
-	find_folders(&f);
-	// Python's folders are no place for a driver: it comes with the kernel's module
-	const int folders = which == YK_DRIVER ? f.linker + 1 : f.n;
+	find_folders(&f, which == YK_DRIVER);
 	for (int i = 0; i < LIBRARIES && !p->library; i++)
-		for (int k = 0; k < folders && !p->library && libraries[i].part == which; k++)
+		for (int k = 0; k < f.n && !p->library && libraries[i].part == which; k++)
 			try_library(which, f.at[k], libraries[i].name);
 	for (int k = 0; k < f.n; k++)
 		free(f.at[k]);

@@ -78,7 +78,7 @@ void yk_vendor_version(char *to, size_t cap);
 void yk_vendor_compiler(char *to, size_t cap);
 // Does a library that was opened serve with the others?  else why not.
 bool yk_vendor_serves(enum yk_native_part, const char *name, char *why, size_t cap);
-// Fills arch, capability, options and what only the vendor's way of counting tells; false: why it cannot serve.
+// Fills arch, capability, options and what follows from those: what matrix units take; false: why it cannot serve.
 bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);
 // A code's symbolic name, of any of its libraries.
 const char *yk_vendor_code_name(int code);

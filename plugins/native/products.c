@@ -104,7 +104,7 @@ static uint32_t align_of(const struct yoke_view *v, int64_t step)
 	return align;
 }
 
-static bool problem_of(const struct yk_gpu_contract *c, struct problem *p)
+static bool problem_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, struct problem *p)
 {
 	const struct yk_gpu_contraction *s = &c->s;
 
@@ -115,7 +115,7 @@ static bool problem_of(const struct yk_gpu_contract *c, struct problem *p)
 		return false;
 	p->dtype = c->dtype;
 	p->to = c->to;
-	p->tf32 = c->dtype == yoke_f32 && yk_gpu_tf32();
+	p->tf32 = c->dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
 	p->bias = c->map != NULL;
 	p->m = s->m;
 	p->n = s->n;
@@ -171,11 +171,11 @@ static bool takes(const struct yk_gpu_device *device, struct yk_gpu_contract *c)
 	if (wish == BY_RULE && (s->m < LEAST || s->n < LEAST || s->k < LEAST || s->m * s->n < WORK / s->k ||
 				c->batch / s->d[LAST] > MANY))
 		return false;
-	if (!problem_of(c, &p)) {
+	if (!problem_of(device, c, &p)) {
 		if (c->map)
 			return false;
 		yk_gpu_contract_swap(c);
-		if (!problem_of(c, &p))
+		if (!problem_of(device, c, &p))
 			return false;
 	}
 	const struct library *l = d->products;
@@ -478,7 +478,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	int err = ready(r->device, c->dtype);
 
 	memset(&w, 0, sizeof w);
-	problem_of(c, &p);
+	problem_of(r->device, c, &p);
 	if (!err)
 		err = plan_of(r->device, &p, &w.plan);
 	if (err)

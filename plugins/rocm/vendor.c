@@ -83,6 +83,19 @@ static const char *matrix_of(const char *arch)
 	return "";
 }
 
+// Architectures whose matrix units the prologue of the kernels' texts uses, for factors of f16 and bf16.
+static bool has_units(const char *arch)
+{
+	static const char *const with[] = { "gfx90a", "gfx940", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102",
+					    "gfx1103" };
+	const size_t n = strcspn(arch, ":");
+
+	for (size_t i = 0; i < sizeof with / sizeof *with; i++)
+		if (strlen(with[i]) == n && !memcmp(arch, with[i], n))
+			return true;
+	return false;
+}
+
 bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 {
 	char *options;
@@ -93,6 +106,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
+	d->gpu.info.products = has_units(d->arch) ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
 		return false;
