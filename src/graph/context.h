@@ -113,6 +113,8 @@ struct yk_observer {
 	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
 		    const struct yk_plan *, uint64_t step_or_bytes);
+	bool times; // each step, so that they are launched one by one; else the ends of those that were launched as
+		    // one follow each other
 };
 
 struct yoke_context {
