@@ -500,7 +500,8 @@ int main(int argc, char **argv)
 
 	tap_seed();
 	host.setting = setting;
-	if (!ok(!yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n) && n == TARGETS, "%u devices", n))
+	const bool probed = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n);
+	if (!ok(probed && n == TARGETS, "%u devices", n))
 		return done();
 	for (uint32_t i = 0; i < n; i++) {
 		const char *how;
