@@ -201,7 +201,9 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 }
 
 // p [BLOCK][NV] = the sums over the items that share a lane; `room` has TEAM_ROOM elements.
-#if PARTS > 1 && !defined WARP
+#ifdef WARP
+#define TEAM_ROOM (BLOCK * TILE)
+#elif PARTS > 1
 #define TEAM_AT_ONCE 4 // rows
 #define TEAM_ROOM (TEAM_AT_ONCE * ITEMS)
 #else
@@ -298,6 +300,31 @@ FN void keep_lanes(VEC *keep, long first, long by_row, int rows, long key, long 
 			f[i * LANES + l * 4 + 2] = kept_of((int)w[2], dropout);
 			f[i * LANES + l * 4 + 3] = kept_of((int)w[3], dropout);
 		}
+}
+#endif
+
+#ifdef WARP
+// The same, by the items of a warp: those that share a lane draw some numbers each, in a loop, whose registers an
+// unrolled one would take for every row.  fours: as keep_rows.
+FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row, bool fours, long key,
+	long step, float dropout, int item)
+{
+	LOCAL_POINTER float *to = room + item / PARTS; // [BLOCK][TILE]
+	if (fours)
+		for (int i = item % PARTS * 4; i < BLOCK; i += PARTS * 4) {
+			uint w[4];
+			rand_four((ulong)(first + i) >> 2, key, step, w);
+			UNROLL
+			for (int k = 0; k < 4; k++)
+				to[(i + k) * TILE] = kept_of((int)w[k], dropout);
+		}
+	else
+		for (int i = item % PARTS; i < BLOCK; i += PARTS)
+			to[i * TILE] = kept_of(rand_bits(first + i * by_row, key, step), dropout);
+	WARP_SYNC();
+	UNROLL
+	for (int i = 0; i < BLOCK; i++)
+		keep[i] = to[i * TILE];
 }
 #endif
 

@@ -185,6 +185,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 					}
 				}
 				if (a.dropout > 0.0f) {
+#ifdef WARP
+					keep_team(keep, room, row * a.S + mine, a.S, false, key, step, a.dropout,
+						item);
+#else
 #if LANES % 4 == 0
 					if (a.S % 4 == 0)
 						keep_lanes(keep, row * a.S + mine, a.S, rows, key,
@@ -193,6 +197,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 #endif
 						keep_any(keep, row * a.S + mine, a.S, 1, rows, key,
 							step, a.dropout);
+#endif
 				}
 				UNROLL_ROWS
 				for (int i = 0; i < rows * NV; i += 4) {
@@ -291,10 +296,14 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 						p[i * NV + v] : VEC_SPLAT(-INFINITY);
 		}
 		if (a.dropout > 0.0f) {
+#ifdef WARP
+			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+#else
 			if (a.S % 4)
 				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
 			else
 				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+#endif
 		}
 		UNROLL_ROWS
 		for (int i = 0; i < rows * NV; i += 4) {

@@ -100,10 +100,14 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 		}
 		soften(&r, p, out, rows, depth);
 		if (a.dropout > 0.0f) {
+#ifdef WARP
+			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+#else
 			if (a.S % 4)
 				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
 			else
 				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+#endif
 			UNROLL_ROWS
 			for (int i = 0; i < rows * NV; i++)
 				p[i] *= keep[i];

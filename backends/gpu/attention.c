@@ -73,7 +73,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
-				(uint64_t)(2 * c->block + PART + c->width) + 4 * c->items);
+				(uint64_t)(2 * c->block + PART + c->width) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
 static bool is_heads(const struct yoke_view *v, int dtype)
