@@ -193,6 +193,8 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 					sum[r * NV + v] = VEC_FMA(x, b[p * NV + v],
 						sum[r * NV + v]);
 			}
+			if (p % 4 == 3)
+				READS_END();
 		}
 		UNROLL
 		for (int r = 0; r < ROWS * NV; r++)
@@ -311,6 +313,7 @@ FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row,
 {
 	LOCAL_POINTER float *to = room + item / PARTS; // [BLOCK][TILE]
 	if (fours)
+		ROLLED
 		for (int i = item % PARTS * 4; i < BLOCK; i += PARTS * 4) {
 			uint w[4];
 			rand_four((ulong)(first + i) >> 2, key, step, w);
@@ -319,6 +322,7 @@ FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row,
 				to[(i + k) * TILE] = kept_of((int)w[k], dropout);
 		}
 	else
+		ROLLED
 		for (int i = item % PARTS; i < BLOCK; i += PARTS)
 			to[i * TILE] = kept_of(rand_bits(first + i * by_row, key, step), dropout);
 	WARP_SYNC();

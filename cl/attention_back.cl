@@ -97,7 +97,7 @@ FN void clear_dq(GLOBAL float *dq, long step, const struct attention_args *a)
 }
 #endif
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
 	GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
 	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK], room[TEAM_ROOM];
@@ -242,7 +242,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 #endif
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
 	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
 	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV], limits[NV];

@@ -43,7 +43,7 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_at,
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_at,
 	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
 	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,

@@ -20,11 +20,20 @@ typedef unsigned long ulong;
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
+#ifdef __CUDA_ARCH__ // arrays in registers, before more groups a unit
+#define WORK_GROUP_REGISTERS(x, y) __launch_bounds__((x) * (y), 1)
+#else
+#define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
+#endif
+#define ROLLED _Pragma("unroll 1") // a loop whose rounds would take registers each
 // Before a loop whose rounds read local memory into registers: AMD's compiler would read for all rounds at once.
+// Where a loop has to be unrolled, it reads no further than to the next READS_END.
 #ifdef __HIP__
 #define UNROLL_READS _Pragma("unroll 1")
+#define READS_END() asm volatile("" ::: "memory")
 #else
 #define UNROLL_READS _Pragma("unroll")
+#define READS_END()
 #endif
 
 #ifndef INFINITY

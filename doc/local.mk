@@ -5,7 +5,7 @@ dist_man_MANS += doc/yoke.1
 man_MANS = doc/yoke-settings.7 doc/yoke.3 doc/yoke-optim.3 doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md
 dist_pkgdata_DATA = doc/quirks.conf
-EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
+EXTRA_DIST += HACKING plugins/README doc/gpu.md doc/library.sh doc/plugin.sh doc/settings.sh
 CLEANFILES += doc/yoke-settings.7 doc/yoke.3 doc/yoke-optim.3 doc/yoke-plugin.7
 
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)

@@ -17,3 +17,5 @@ __device__ float fabs(float), sqrt(float), exp(float), log(float), fmaf(float, f
 __device__ float fmax(float, float), fmin(float, float), rint(float);
 __device__ double fabs(double), sqrt(double);
 __device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
+__device__ float __shfl_xor_sync(unsigned, float, int);
+__device__ void __syncwarp();

@@ -59,6 +59,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		c.parts *= 2;
 	if (c.parts > 1)
 		c.items = c.parts > 4 ? 256 : 128;
+	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+		c.block = 8; // rows of three more arrays
 	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
 		c.items /= 2;
 	while (c.head < D) // few sizes: each is a program
