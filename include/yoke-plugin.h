@@ -65,6 +65,7 @@ enum yoke_dtype {
 };
 
 #define YOKE_MAX_RANK 8
+#define YOKE_MAX_DTYPES 16 // there will be no dtype of that number or above in this MAJOR
 
 // ---- operands ----
 
@@ -345,6 +346,11 @@ struct yoke_device_info {
 	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
 	uint32_t products;    // bit d, d f16 or bf16: CONTRACT multiplies factors of that dtype by instructions for
 			      // it; those of other halves are converted to f32 first
+	// multiple[d]: of what m, n and k (as CONTRACT has them) should be multiples for products of factors of
+	// dtype d, because kernels are slower otherwise; 0 or 1: any will do.  Not simply the sizes of tiles: kernels
+	// that fill up their own tiles at the edges lose nothing that padding would gain.  Up to 4096.
+	// The core pads the factors of big products with zeros then.
+	uint16_t multiple[YOKE_MAX_DTYPES][3];
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging
@@ -522,8 +528,9 @@ struct yoke_backend {
 	// it until graph_end, which always ends that.  After an error of a call in between the graph, if
 	// one is given, is freed without being run.  graph_run enqueues all of it, on a queue of the same device, as often as
 	// the core likes, one at a time for a graph.  Nothing differs between replays: segments, offsets,
-	// bits of SCALAR views and handles are those that were recorded, and live until the graph is freed;
-	// what lies in the segments is as it is then.  graph_free: none of its runs is under way any more.
+	// bits of SCALAR views and handles are those that were recorded, and live until the last replay is over;
+	// what lies in the segments is as it is then.  The graph may be freed after them.  graph_free: none of its
+	// runs is under way any more.
 	int (*graph_begin)(void *queue);
 	int (*graph_end)(void *queue, void **graph);
 	int (*graph_run)(void *queue, void *graph);

@@ -591,6 +591,7 @@ struct yoke_stats {
 	uint64_t activations; // bytes, of the plan with the most: results that gradients need, where the most of
 			      // them wait at once
 	uint64_t workspace;   // bytes of the largest workspace of a step
+	uint64_t replays;     // launches of a plan as one, by a graph that the device's driver recorded of it
 };
 // Of the current context and its device; peaks, these two among them, since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

@@ -268,14 +268,14 @@ static void texts(void)
 	ctl->arm("run", 2);
 	int err = step(&m, 1);
 	ctl->arm("run", 0);
-	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "evaluation 1, step 1 of ",
+	ok(err == YOKE_EDEVICE && says(yoke_error(), (const char *const[]){ "evaluation 1, step 2 of ",
 		" in \"step", "on fault:0", "YOKE_EDEVICE", "fault.run: call 2",
 		"parameters lost, reload a checkpoint", NULL }), "a call's error: %s", yoke_error());
 	yoke_error_clear();
 	for (int i = 0; i < 2; i++) {
 		err = yoke_read(m.var[0], first, bytes_of(0));
 		ok(err == YOKE_EFAILED && says(yoke_error(), (const char *const[]){ "variable p0 is lost",
-			"evaluation 1, step 1", "fault.run: call 2", "reload a checkpoint", NULL }),
+			"evaluation 1, step 2", "fault.run: call 2", "reload a checkpoint", NULL }),
 		   "read again, the same error: %s", yoke_error());
 		yoke_error_clear();
 	}

@@ -25,6 +25,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -81,6 +82,7 @@ test_programs = \
 	tests/plugin.t \
 	tests/pool.t \
 	tests/prepared.t \
+	tests/replay.t \
 	tests/printed.t \
 	tests/profile.t \
 	tests/quirks.t \
@@ -110,6 +112,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
+	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
 	tests/completion.sh \
@@ -159,6 +162,7 @@ tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_amx.c
+tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
@@ -184,6 +188,7 @@ tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
 tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
+tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
 tests_formula_t_SOURCES = tests/formula.c

@@ -242,19 +242,30 @@ static void test_validation(void)
 	drop(&c, t);
 }
 
+// The loss behind the last step, of an optimizer that asks for it; NAN: of another.
+static double asked_loss(const struct yk_trainer *t)
+{
+	float x = NAN;
+	yoke_tensor *state = yoke_optim_state(t->optim->rule, NULL, "last");
+	if (!state || yoke_read(state, &x, sizeof x) < 0)
+		yoke_error_clear();
+	return x;
+}
+
 // Micro-batches give the losses of one batch of their sum.
-static void test_accumulate(void)
+static void test_accumulate(const char *optimizer)
 {
 	struct yk_config c;
 	float whole[5], parts[5];
 	double w[5], p[5];
 
 	for (int k = 2; k <= 4; k *= 2) {
-		char keys[64];
-		struct yk_trainer *t = make(&c, "");
+		char keys[128];
+		struct yk_trainer *t = make(&c, optimizer);
 		bool good = t && steps(t, 5, whole);
+		double last = good ? asked_loss(t) : NAN, asked;
 		drop(&c, t);
-		snprintf(keys, sizeof keys, "batch=%d accumulate=%d", 8 / k, k);
+		snprintf(keys, sizeof keys, "%s batch=%d accumulate=%d", optimizer, 8 / k, k);
 		t = make(&c, keys);
 		good = good && t && steps(t, 1, parts);
 		uint64_t misses = stats().plan_misses;
@@ -264,6 +275,9 @@ static void test_accumulate(void)
 			w[i] = whole[i], p[i] = parts[i];
 		if (good)
 			near(p, w, 5, 2e-4, 1, "micro-batches add up");
+		asked = good ? asked_loss(t) : NAN;
+		if (!isnan(last))
+			near(&asked, &last, 1, 2e-4, 1, "and are all asked for the loss that decides on a restart");
 		drop(&c, t);
 	}
 }
@@ -495,7 +509,8 @@ int main(void)
 	test_learns("");
 	test_learns("model=mlp history=3");
 	test_validation();
-	test_accumulate();
+	test_accumulate("");
+	test_accumulate("optimizer=accelerated restart=function lr=0.5");
 	test_halves();
 	test_resume("dropout=0");
 	test_resume("dropout=0.2 accumulate=2 batch=4");

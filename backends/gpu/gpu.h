@@ -34,7 +34,7 @@ struct yk_gpu_entry {
 
 // What a driver's own struct of a device begins with.  It fills all down to `lock` before it adds the device.
 struct yk_gpu_device {
-	struct yoke_device_info info;
+	struct yoke_device_info info; // multiple: of a library's products; the layer's own fill up their tiles
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such

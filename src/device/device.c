@@ -18,6 +18,7 @@
 #include "device/trust.h"
 
 #define MOST_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
+enum { MOST_MULTIPLE = 4096 };
 
 static struct yk_device **devices; // in order of discovery; both under the lock of choose.c
 static size_t ndevices, cap_devices;
@@ -60,6 +61,12 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 			 (unsigned long long)i->memory, (unsigned long long)i->max_segment);
 		return false;
 	}
+	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
+		if (i->multiple[k / 3][k % 3] > MOST_MULTIPLE) {
+			snprintf(why, cap, "wants multiples of %d in products, more than %d",
+				 i->multiple[k / 3][k % 3], MOST_MULTIPLE);
+			return false;
+		}
 	if (i->max_segment > i->memory)
 		i->max_segment = i->memory;
 	if (!i->units)

@@ -25,6 +25,7 @@ struct yk_device {
 	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
 	struct yk_trust_table *trust;  // what its self-test found; NULL: it has none
 	struct yk_tuning *tuning; // what `yoke tune` found of it; NULL: not looked for yet
+	atomic_uint_fast64_t freed; // segments that it took back
 	bool left; // it failed: yk_device_leave
 	struct yk_device *dry;  // its dry one, once there was use for that ..
 	struct yk_device *real; // .. of which it is this; NULL: of none

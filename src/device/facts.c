@@ -26,6 +26,20 @@ static void append(json_t *list, json_t *o)
 	json_array_append_new(list, o ? o : json_null());
 }
 
+// {"f16": [8, 8, 8]}: multiples that products gain from, of m, n and k.
+static json_t *multiples(const struct yoke_device_info *i)
+{
+	json_t *o = json_object();
+
+	for (int d = 1; d < YOKE_MAX_DTYPES; d++) {
+		const uint16_t *m = i->multiple[d];
+		if ((m[0] > 1 || m[1] > 1 || m[2] > 1) && yoke_dtype_size(d))
+			json_object_set_new(o, yoke_dtype_name(d),
+					    json_pack("[i, i, i]", m[0], m[1], m[2]));
+	}
+	return o;
+}
+
 json_t *yk_facts_devices(void)
 {
 	static const struct {
@@ -47,7 +61,7 @@ json_t *yk_facts_devices(void)
 				json_array_append_new(features,
 						      json_string(flags[k].name));
 		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o}",
 				 "id", d->id, "kind",
 				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
 				 i->name, "vendor", i->vendor, "platform", i->platform, "driver",
@@ -55,7 +69,7 @@ json_t *yk_facts_devices(void)
 				 (json_int_t)i->memory, "max_segment",
 				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
 				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
-				 features));
+				 features, "multiples", multiples(i)));
 	}
 	return list;
 }

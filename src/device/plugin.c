@@ -388,7 +388,7 @@ static int add(const struct yoke_backend *t, const char *path, char *why, size_t
 	b->table.size = sizeof b->table;
 	if (!b->table.version)
 		b->table.version = "";
-	yk_stubs_fill(&b->table);
+	b->graphs = yk_stubs_fill(&b->table);
 	b->path = kept;
 	*last_backend = b;
 	last_backend = &b->next;

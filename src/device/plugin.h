@@ -11,6 +11,7 @@
 struct yk_backend {
 	struct yoke_backend table;
 	const char *path; // of the file; "" when linked in
+	bool graphs; // queues can be recorded
 	bool probed;
 	uint32_t ndevices;
 	const char *why; // probing failed or a device was refused: the reason; else NULL
@@ -59,7 +60,7 @@ void yk_backend_detail(bool had, int code, char *to, size_t cap);
 bool yk_forked(void);
 
 // Stubs (stubs.c): for NULL entries; for all entries, in a forked child.
-void yk_stubs_fill(struct yoke_backend *);
+bool yk_stubs_fill(struct yoke_backend *);
 void yk_stubs_forked(struct yoke_backend *);
 
 // The CPU backend's entry, as a plugin's.

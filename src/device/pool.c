@@ -304,6 +304,7 @@ static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 		s->next->prev = s->prev;
 	*(s->prev ? &s->prev->next : &p->segments) = s->next;
 	p->device->ops->segment_free(p->device->index, s->handle);
+	p->device->freed++;
 	count_down(&p->stats.reserved_bytes, s->bytes);
 	count_down(&p->stats.segment, 1);
 	free(s);

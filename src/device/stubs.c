@@ -53,15 +53,17 @@ CALLS(X)
 #undef X
 #pragma GCC diagnostic pop
 
-void yk_stubs_fill(struct yoke_backend *t)
+bool yk_stubs_fill(struct yoke_backend *t)
 {
 	if (!t->graph_end || !t->graph_run || !t->graph_free || !t->copy || !t->fill) // all or none
 		t->graph_begin = NULL;
+	bool graphs = t->graph_begin;
 #define X(type, name, params, hole, child) \
 	if (!t->name) \
 		t->name = hole_##name;
 	CALLS(X)
 #undef X
+	return graphs;
 }
 
 void yk_stubs_forked(struct yoke_backend *t)

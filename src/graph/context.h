@@ -224,6 +224,8 @@ void yk_assign_undo(struct yoke_context *);
 size_t yk_bytes_of(const struct yk_tensor *);
 // The value of the seed joined with the next ordinal of the scope, and of the step, as i64 scalars.
 int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
+// Copies few bytes from memory that is the caller's again at once, on the queue of the steps.
+int yk_upload_to(struct yoke_context *, void *segment, uint64_t offset, const void *from, uint64_t bytes);
 // Makes the tensor's pending value a root of the next evaluation.
 int yk_root(struct yk_tensor *);
 int yk_roots_reserve(struct yoke_context *, size_t more); // room, so that so many do not fail

@@ -51,15 +51,24 @@ enum { DIRECT = 4 << 20 };
 // Pinned memory is little: what is larger goes up in pieces of this many bytes.
 enum { PIECE = 32 << 20 };
 
-static int put(struct yk_queue *q, const struct yk_storage *to, uint64_t at, const void *from,
-	       uint64_t bytes)
+struct bytes { // of a segment
+	void *segment;
+	uint64_t offset;
+};
+
+static struct bytes bytes_of(const struct yk_storage *s, uint64_t at)
 {
-	return q->device->ops->put(q->handle, to->buffer->block->segment, yk_storage_at(to) + at, from, bytes);
+	return (struct bytes){ s->buffer->block->segment, yk_storage_at(s) + at };
+}
+
+static int put(struct yk_queue *q, struct bytes to, const void *from, uint64_t bytes)
+{
+	return q->device->ops->put(q->handle, to.segment, to.offset, from, bytes);
 }
 
 // A piece from pinned memory, which has a copy; not waited for.
-static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const struct yk_storage *to,
-			uint64_t at, const void *from, uint64_t bytes, struct yk_event **done)
+static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
+			uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->staging[ctx->staged % 4];
 	int err = 0;
@@ -77,7 +86,7 @@ static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, const stru
 	if (err)
 		return err;
 	memcpy(s->block->host, from, bytes);
-	err = put(q, to, at, s->block->host, bytes);
+	err = put(q, to, s->block->host, bytes);
 	if (!err)
 		err = yk_event_mark(q, &s->event);
 	s->marks = ctx->queue->marks;
@@ -91,7 +100,7 @@ static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const str
 {
 	int err = 0;
 	for (uint64_t at = 0; at < bytes && !err; at += PIECE)
-		err = upload_piece(ctx, q, to, at, (const char *)from + at,
+		err = upload_piece(ctx, q, bytes_of(to, at), (const char *)from + at,
 				   bytes - at < PIECE ? bytes - at : PIECE, done);
 	return err;
 }
@@ -101,7 +110,7 @@ static int upload_direct(struct yoke_context *ctx, const struct yk_storage *to, 
 			 uint64_t bytes)
 {
 	struct yk_queue_failure f;
-	int err = put(ctx->up, to, 0, from, bytes);
+	int err = put(ctx->up, bytes_of(to, 0), from, bytes);
 	int waited = yk_queue_drain(ctx->up); // a copy that failed is not at work on that memory either
 	if (!err && waited < 0 && yk_queue_take(ctx->up, &f))
 		err = yk_fail(f.code, "%s", f.why);
@@ -117,10 +126,19 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 		return 0;
 	ctx->stats.bytes_up += bytes;
 	if (q->device == ctx->cpu) // done when it returns
-		return put(q, to, 0, from, bytes);
+		return put(q, bytes_of(to, 0), from, bytes);
 	if (bytes >= DIRECT && ctx->device->info.flags & YOKE_DEVICE_UNIFIED && q == ctx->up)
 		return upload_direct(ctx, to, from, bytes);
 	return upload_staged(ctx, q, to, from, bytes, done);
+}
+
+int yk_upload_to(struct yoke_context *ctx, void *segment, uint64_t offset, const void *from, uint64_t bytes)
+{
+	struct yk_event *done = NULL;
+	int err = upload_piece(ctx, ctx->queue, (struct bytes){ segment, offset }, from, bytes, &done);
+	yk_event_unref(done);
+	ctx->stats.bytes_up += bytes;
+	return err;
 }
 
 // ---- variables and values from the host ----

@@ -112,6 +112,7 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_SCATTER_ADD] = { .name = "scatter_add", .code = YOKE_OP_SCATTER_ADD, .min_in = 3, .max_in = 3,
 		.cast = YK_CAST_WIDEST, .nout = 1, .shape = yk_shape_scatter_add, .grad = yk_grad_scatter_add,
 		.inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_NUMBERS] = { .name = "numbers", .nout = 1 }, // see plan/replay.c
 	[YK_TRANSFER] = { .name = "transfer", .min_in = 1, .max_in = 1, .nout = 1,
 		.shape = yk_shape_same },
 

@@ -40,6 +40,7 @@ void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
 {
 	yk_queue_drain(ctx->queue); // what failed there is found by the next call that settles
 	ctx->device->ops->segment_free(ctx->device->index, w->block.segment);
+	ctx->device->freed++;
 	if (w->free_fn)
 		w->free_fn(w->arg);
 	free(w);

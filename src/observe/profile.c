@@ -48,7 +48,7 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 	case YK_WORK_PLAN: return YK_BUSY_PLAN;
 	case YK_WORK_STEP: break;
 	}
-	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN)
+	if (s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN || s->kind == YK_STEP_NUMBERS)
 		return YK_BUSY_TRANSFER;
 	if (s->kind == YK_STEP_FILL)
 		return YK_BUSY_OTHER;
@@ -417,6 +417,7 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k <= YK_BUSY_OTHER; k++)
 			to->bytes += p->sum[lane][k].bytes;
+	yk_layers_find(p->ctx, &to->layers);
 	return fallbacks_since(p, to);
 }
 

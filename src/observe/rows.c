@@ -125,7 +125,6 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 {
 	const struct yk_step *s = &p->step[step];
 	const struct yk_device *d = ctx->slot[s->slot].device;
-	static const char *const kind[] = { "", "fill", "down", "up" };
 	struct text nodes = { 0 };
 	uint32_t at = YK_NIL;
 	const char *impl = "";
@@ -135,7 +134,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx,
 	if (nodes_text(&nodes, &ctx->paths, s)) {
 		struct yk_row x = {
 			.op = s->kind == YK_STEP_RUN ? yk_op_row(s->opcode)->name :
-						       kind[s->kind],
+						       yk_step_kind_name[s->kind],
 			.impl = impl,
 			.device = d->id,
 			.scope = yk_path_name(&ctx->paths, s->scope),

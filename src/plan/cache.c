@@ -31,7 +31,10 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->marks.need);
 	free(pl->bucket);
 	free(pl->fallback);
+	free(pl->misaligned);
 	free(pl->storage);
+	free(pl->spot);
+	free(pl->number);
 	free(pl->given);
 	free(pl->large);
 	free(pl->root);

@@ -14,7 +14,7 @@
 #include "conform/selftest.h"
 #include "device/tuning.h"
 #include "device/warmup.h"
-#include "plan/plan.h"
+#include "plan/build.h"
 
 // Room for a step and its views; *index counts from 0.
 static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_step **to)
@@ -57,7 +57,7 @@ static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_vie
 	yk_id base = w->value[value].place.base;
 	if (v->kind == YOKE_VIEW_BUFFER) {
 		ref->where = YK_AT_ARENA;
-		ref->index = base;
+		ref->index = yk_maker(&w->g, base)->op == YK_SCALAR ? w->numbers : base;
 	} else if (yk_maker(&w->g, base)->op == YK_SCALAR) {
 		ref->where = YK_AT_SCALAR;
 		ref->index = (uint32_t)yk_attrs(&w->g, yk_maker(&w->g, base))[0].i;
@@ -100,6 +100,10 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	bool takes = yk_selftest_can(d, &b->op);
 	if (!takes && yk_selftest_verdict(d) < 0)
 		return YOKE_EDEVICE;
+	if (!takes && w->numbers != YK_NIL) { // it may want its numbers by value
+		w->ctx->planner->by_value = w->replan = true;
+		return YOKE_EUNSUPPORTED;
+	}
 	if (!takes)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
 				  "%s takes it no longer", d->id);
@@ -200,12 +204,31 @@ static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
 	return err;
 }
 
+// The step that writes the numbers of a plan that can be recorded.
+static int add_numbers(struct yk_work *w)
+{
+	struct yk_step *s;
+	const struct yk_value *v = &w->g.value[w->numbers];
+	const uint32_t node = v->node;
+	int err = add_step(w, node, 1, &s);
+	if (err)
+		return err;
+	struct yoke_view *view = &w->plan->view[s->view];
+	yk_buffer_view(w, view, v->dtype, v->rank, v->dims, w->value[w->numbers].place.stride, 0);
+	set_ref(w, &w->plan->ref[s->view], view, w->numbers);
+	s->kind = YK_STEP_NUMBERS;
+	s->bytes = view_bytes(view);
+	return 0;
+}
+
 int yk_emit(struct yk_work *w)
 {
 	static atomic_uint_fast64_t plans;
 	struct yk_built b = { 0 };
 	int err = 0;
 	w->plan->serial = 1 + atomic_fetch_add(&plans, 1);
+	if (w->numbers != YK_NIL)
+		err = add_numbers(w);
 	for (size_t i = 0; i < w->norder && !err; i++) {
 		const struct yk_group *m = &w->group[w->order[i]];
 		const struct yk_node *n = &w->g.node[m->at];

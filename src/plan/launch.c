@@ -42,6 +42,9 @@ static int allocate(struct launch *l)
 	if (yk_grow(&pl->storage, &pl->storage_cap, p->blocks + 1, sizeof *pl->storage) < 0 ||
 	    yk_grow(&pl->event, &pl->event_cap, p->events + 1, sizeof *pl->event) < 0 ||
 	    yk_grow(&pl->given, &pl->given_cap, pl->roots + 1, sizeof *pl->given) < 0 ||
+	    yk_grow(&pl->number, &pl->number_cap, p->numbers + (size_t)1, sizeof *pl->number) < 0 ||
+	    yk_grow(&pl->spot, &pl->spot_cap, 1 + p->arena[YK_SLOT_DEVICE].n + p->blocks + p->leaves,
+		    sizeof *pl->spot) < 0 ||
 	    yk_grow(&l->ctx->leaf, &l->ctx->leaf_cap, l->ctx->leaves + pl->roots,
 		    sizeof *l->ctx->leaf) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
@@ -120,21 +123,21 @@ static void donate(struct launch *l)
 	}
 }
 
-struct spot { // bytes in a block
+struct at { // bytes in a block
 	const struct yk_block *block;
 	uint64_t offset; // in its segment
 };
 
-static struct spot spot_of(const struct launch *l, const struct yk_ref *r)
+static struct at at_of(const struct launch *l, const struct yk_ref *r)
 {
 	if (r->where == YK_AT_ARENA) {
 		const struct yk_block *b = l->pl->chunk[r->slot][r->index];
-		return (struct spot){ b, b->offset + r->offset };
+		return (struct at){ b, b->offset + r->offset };
 	}
 	const struct yk_storage *s = r->where == YK_AT_ROOT ?
 					     l->pl->storage[r->index] :
 					     l->ctx->leaf[l->pl->marks.leaf[r->index]].storage;
-	return (struct spot){ s->buffer->block, yk_storage_at(s) + r->offset };
+	return (struct at){ s->buffer->block, yk_storage_at(s) + r->offset };
 }
 
 uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
@@ -157,7 +160,7 @@ static void bind_views(struct launch *l)
 		if (r->where == YK_AT_SCALAR) {
 			p->view[i].offset = yk_scalar_bits(l->pl, r->index);
 		} else if (r->where != YK_AT_NONE) {
-			const struct spot at = spot_of(l, r);
+			const struct at at = at_of(l, r);
 			p->view[i].segment = at.block->segment;
 			p->view[i].offset = at.offset;
 		}
@@ -170,7 +173,7 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	const struct yk_ref *to = &l->p->ref[s->view], *from = to + 1;
 	bool down = s->kind == YK_STEP_DOWN;
 	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
-	const struct spot host = spot_of(l, near), dev = spot_of(l, far);
+	const struct at host = at_of(l, near), dev = at_of(l, far);
 	char *address = (char *)host.block->host + (host.offset - host.block->offset);
 	struct yk_queue *q = l->ctx->slot[s->slot].queue;
 	const struct yoke_backend *ops = q->device->ops;
@@ -182,13 +185,22 @@ static int transfer(struct launch *l, const struct yk_step *s)
 		      ops->put(q->handle, dev.block->segment, dev.offset, address, s->bytes);
 }
 
+// The host's numbers, into the buffer that the plan reads them from.
+static int write_numbers(struct launch *l, const struct yk_step *s)
+{
+	const struct at to = at_of(l, &l->p->ref[s->view]);
+	for (uint32_t i = 0; i < l->p->numbers; i++)
+		l->pl->number[i] = yk_scalar_bits(l->pl, l->p->number[i]);
+	return yk_upload_to(l->ctx, to.block->segment, to.offset, l->pl->number, s->bytes);
+}
+
 // The step's op with its views and workspace bound.
 static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 {
 	s->op.out = &l->p->view[s->view];
 	s->op.in = s->op.out + s->op.nout;
 	if (s->work_bytes) {
-		const struct spot at = spot_of(l, &s->work);
+		const struct at at = at_of(l, &s->work);
 		s->op.workspace.segment = at.block->segment;
 		s->op.workspace.offset = at.offset;
 	}
@@ -218,6 +230,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 				     (uint32_t)yoke_dtype_size(v->dtype));
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
+	case YK_STEP_NUMBERS: return write_numbers(l, s);
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
@@ -242,15 +255,16 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 	return err;
 }
 
-static void step_failed(struct launch *l, size_t at, int code, bool had)
+// replay: of the step and all behind it.
+static void step_failed(struct launch *l, size_t at, int code, bool had, bool replay)
 {
 	struct yoke_context *ctx = l->ctx;
 	const struct yk_step *s = &l->p->step[at];
 	const struct yk_device *d = ctx->slot[s->slot].device;
 	char step[700], where[800], why[600];
 	yk_step_text(l->pl, s, step, sizeof step);
-	snprintf(where, sizeof where, "evaluation %llu, step %zu of %zu, %s",
-		 (unsigned long long)ctx->stats.evals, at, l->p->steps, step);
+	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
+		 replay ? "replay from step" : "step", at, l->p->steps, step);
 	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
 		yk_backend_detail(had, code, why, sizeof why);
 		yk_failure_set(ctx, code, "%s, on %s (%s%s%s) failed: %s: %s", where, d->id,
@@ -365,7 +379,8 @@ static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
 static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 {
 	struct yk_plan *p = l->p;
-	const struct yk_step *last = p->steps ? &p->step[p->steps - 1] : NULL;
+	const struct yk_step *first = p->steps ? &p->step[p->numbers > 0] : NULL,
+			     *last = p->steps ? &p->step[p->steps - 1] : NULL;
 	yk_event_unref(p->last);
 	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
 	struct yk_flight *f = &l->ctx->flight[l->ctx->flights++ % 2];
@@ -374,9 +389,9 @@ static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 	for (int k = 0; k < YK_SLOTS; k++)
 		f->done[k] = done[k];
 	if (last) {
-		f->op[0] = p->step->opcode;
+		f->op[0] = first->opcode;
 		f->op[1] = last->opcode;
-		f->scope[0] = p->step->scope;
+		f->scope[0] = first->scope;
 		f->scope[1] = last->scope;
 	}
 }
@@ -419,8 +434,87 @@ static int launch_step(struct launch *l, size_t i, bool had)
 		err = yk_event_try(q, &l->pl->event[s->event]);
 	yk_work_end(l->ctx, q, YK_WORK_STEP, l->p, i);
 	if (err)
-		step_failed(l, i, err, had);
+		step_failed(l, i, err, had, false);
 	l->ctx->stats.launches++;
+	return err;
+}
+
+// ---- replay ----
+
+static struct yk_spot spot_of(const struct yk_block *b, uint64_t offset)
+{
+	return (struct yk_spot){ b->segment, offset };
+}
+
+// Where all lies that the plan's views are in; and how often the device took memory back, since what is at the
+// address of what was there is other memory.
+static size_t find_spots(const struct launch *l)
+{
+	const struct yk_planner *pl = l->pl;
+	const struct yk_plan *p = l->p;
+	struct yk_spot *to = pl->spot;
+	*to++ = (struct yk_spot){ NULL, atomic_load(&l->ctx->device->freed) };
+	for (size_t i = 0; i < p->arena[YK_SLOT_DEVICE].n; i++) {
+		const struct yk_block *b = pl->chunk[YK_SLOT_DEVICE][i];
+		*to++ = spot_of(b, b->offset);
+	}
+	for (size_t i = 0; i < p->blocks; i++)
+		if (pl->storage[i])
+			*to++ = spot_of(pl->storage[i]->buffer->block, yk_storage_at(pl->storage[i]));
+	for (size_t i = 0; i < p->leaves; i++) {
+		const struct yk_storage *s = l->ctx->leaf[pl->marks.leaf[i]].storage;
+		if (s && s->buffer && p->need[i]) // else a root took it over
+			*to++ = spot_of(s->buffer->block, yk_storage_at(s));
+	}
+	return (size_t)(to - pl->spot);
+}
+
+static int record_steps(void *arg)
+{
+	struct launch *l = arg;
+	int err = 0;
+	for (size_t i = l->p->numbers > 0; i < l->p->steps && !err; i++)
+		err = run_step(l, &l->p->step[i]);
+	return err;
+}
+
+// The graph of this launch, recorded if its blocks came so before; NULL: there is none.
+static struct yk_graph_of *graph_of(struct launch *l, bool had)
+{
+	struct yk_replay *r = l->p->replay;
+	char why[600];
+	if (!r || r->off || l->ctx->observer || l->pl->check_nan || yk_param_bool(&sync_steps))
+		return NULL;
+	struct yk_graph_of *g = yk_replay_find(r, l->pl->spot, find_spots(l));
+	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
+	if (err) {
+		yk_backend_detail(had, err, why, sizeof why);
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s: %zu steps are not recorded as a graph: %s", l->ctx->device->id,
+		       l->p->steps, why);
+		r->off = true;
+	}
+	return g && g->graph ? g : NULL;
+}
+
+// All steps: those behind the numbers as a graph, if there is one.
+static int run_steps(struct launch *l, bool had)
+{
+	const struct yk_plan *p = l->p;
+	size_t i = 0;
+	int err = 0;
+	if (p->numbers)
+		err = launch_step(l, i++, had);
+	struct yk_graph_of *g = err ? NULL : graph_of(l, had);
+	if (g) {
+		err = g->ops->graph_run(l->ctx->queue->handle, g->graph);
+		if (err)
+			step_failed(l, i, err, had, true);
+		l->ctx->stats.launches += p->steps - i;
+		l->ctx->stats.replays++;
+		return err;
+	}
+	for (; i < p->steps && !err; i++)
+		err = launch_step(l, i, had);
 	return err;
 }
 
@@ -491,8 +585,8 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
-	for (size_t i = 0; i < p->steps && !err && !l.ctx->dry; i++)
-		err = launch_step(&l, i, had);
+	if (!l.ctx->dry)
+		err = run_steps(&l, had);
 	if (!err && p->loose)
 		err = join_slots(&l);
 	place_roots(&l, err);

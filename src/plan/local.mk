@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan: the scheduler.
 libyokecore_la_SOURCES += \
+	src/plan/align.c \
 	src/plan/build.c \
 	src/plan/build.h \
 	src/plan/ranges.c \
@@ -14,6 +15,7 @@ libyokecore_la_SOURCES += \
 	src/plan/read.c \
 	src/plan/recompute.c \
 	src/plan/remat.c \
+	src/plan/replay.c \
 	src/plan/roots.c \
 	src/plan/fallback.c \
 	src/plan/check.c \

@@ -71,6 +71,8 @@ int yk_parts_gone(struct yk_work *w)
 	for (size_t i = 0; i < p->steps; i++)
 		for (uint32_t k = 0; k < p->step[i].nodes; k++)
 			done[p->step[i].part[k].node] = 1;
+	if (w->numbers != YK_NIL) // it came of no node that was recorded
+		done[w->g.value[w->numbers].node] = 1;
 	for (uint32_t k = 0; k < w->g.nodes; k++)
 		n += !done[k];
 	struct yk_part *gone = yk_arena_alloc(&p->memory, (n + 1) * sizeof *gone);

@@ -27,6 +27,7 @@ void yk_plan_free(struct yk_plan *p)
 	for (size_t i = 0; i < p->steps && over; i++)
 		if (p->step[i].handle)
 			p->step[i].ops->release(p->step[i].handle);
+	yk_replay_free(p->replay, over);
 	yk_event_unref(p->last);
 	free(p->step);
 	free(p->view);
@@ -55,6 +56,7 @@ void yk_work_fini(struct yk_work *w)
 	free(w->use);
 	free(w->order);
 	free(w->clock);
+	free(w->number_of);
 }
 
 static uint32_t guaranteed(const struct yoke_context *ctx)
@@ -75,10 +77,11 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	return bytes;
 }
 
-// What saves memory: of how many segments activations are made again, and how many values are spilled; then
-// how many of each there are.
+// What saves memory: of how many segments activations are made again, and how many values are spilled, then
+// how many of each there are; and that no product is padded.
 struct savings {
 	uint32_t segments, spilled;
+	bool plain;
 };
 
 // *again: make it once more, for a device that offers less now.
@@ -92,6 +95,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .align = guaranteed(pl->ctx),
 			     .recompute = save->segments,
 			     .spill = save->spilled,
+			     .plain = save->plain,
+			     .numbers = YK_NIL,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err)
@@ -104,6 +109,8 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 		err = yk_spill(&w);
 	if (!err)
 		err = yk_order(&w);
+	if (!err)
+		err = yk_replay_prepare(&w);
 	if (!err)
 		err = yk_emit(&w);
 	if (!err) // all of it is on the CPU then
@@ -119,7 +126,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
 		yk_plan_print(&w, p);
 	*again = w.replan;
-	*save = (struct savings){ w.segments, w.spillable };
+	*save = (struct savings){ w.segments, w.spillable, save->plain };
 	yk_work_fini(&w);
 	if (!err)
 		return p;
@@ -162,7 +169,7 @@ static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, str
 	const bool any = best && fits(pl, best);
 	while (any && many - few > 1) {
 		uint32_t half = few + (many - few) / 2;
-		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments };
+		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments, most.plain };
 		if (!(p = make_at(pl, &at)))
 			break; // what there is serves
 		if (fits(pl, p)) {
@@ -187,10 +194,17 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		return NULL;
 	}
 	const int64_t spills = yk_param_int(&spill);
-	const struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0 };
-	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0 };
+	pl->by_value = false;
+	struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0, pl->plain };
 	struct savings at = least;
 	struct yk_plan *p = make_at(pl, &at);
+	if (p && p->padded && !fits(pl, p)) { // no other saving costs less
+		yk_plan_free(p);
+		at = least;
+		at.plain = least.plain = true;
+		p = make_at(pl, &at);
+	}
+	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0, least.plain };
 	if (p && (mode == YK_RECOMPUTE_AUTO || spills == 1) && !fits(pl, p)) {
 		yk_plan_free(p);
 		p = make_fit(pl, least, most);

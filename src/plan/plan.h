@@ -4,6 +4,7 @@
 //	key      the structure of what is pending, as words; equal words, same plan
 //	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
 //	         its equals
+//	align    with products whose operands are padded as the device's matrix units like them
 //	recompute which activations gradients have made again
 //	fuse     which nodes become one launch
 //	remat    which values are computed again where they are read
@@ -84,7 +85,9 @@ struct yk_ref { // where a view's bytes are
 	uint64_t offset;       // bytes
 };
 
-enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP };
+// NUMBERS: writes plan->number, the first of a plan that can be recorded
+enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS };
+extern const char *const yk_step_kind_name[]; // of all that are no RUN
 
 struct yk_part { // a node of the lowered graph, for profiles
 	uint32_t node, scope;
@@ -159,6 +162,9 @@ struct yk_plan {
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one
 	struct yk_event *last;       // behind its last launch
+	size_t padded;               // products that were lowered with padded operands
+	uint32_t *number, numbers;   // leaves whose bits the first step writes, 8 bytes each; 0: there is no such step
+	struct yk_replay *replay;    // what is recorded of it; NULL: it cannot be
 	const struct yk_part *gone;  // nodes that no step does
 	size_t ngone, nodes;         // nodes: of the lowered graph
 };
@@ -246,9 +252,12 @@ struct yk_work {
 	struct yk_joined *joined; // values that were made by pieces
 	size_t njoined, joined_cap;
 	bool in_piece;           // a piece of such a value is being lowered
+	bool plain;              // no product is padded
 	uint32_t recompute;      // of how many segments of the forward pass activations are made again
 	uint32_t segments;       // how many there are to choose from; 0 as long as none was asked for
 	uint32_t spill, spillable; // the same of values that wait in the host's memory
+	yk_id numbers;       // what has the bits of the host's numbers, on the device; YK_NIL: views have them
+	uint32_t *number_of; // by leaf: 1 + its place there, 0: none
 };
 
 struct yk_device *yk_work_device(const struct yk_work *, int slot);
@@ -309,6 +318,8 @@ int yk_spill(struct yk_work *);
 extern const char yk_spilled[]; // the cause of such copies
 // EINVAL: the setting "recompute" is none of those.
 int yk_recompute_wanted(enum yk_recompute *);
+// Where the plan can be recorded: numbers lie in memory from here on.
+int yk_replay_prepare(struct yk_work *);
 int yk_fuse(struct yk_work *);
 int yk_remat(struct yk_work *);
 int yk_order(struct yk_work *);
@@ -364,6 +375,35 @@ static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 	uint16_t op = yk_maker(&w->g, base)->op;
 	return op == YK_CONST || op == YK_SCALAR;
 }
+
+// ---- replay ----
+
+struct yk_spot { // where a block lies
+	void *segment;
+	uint64_t offset;
+};
+
+enum { YK_GRAPHS = 4 }; // kept of a plan
+
+struct yk_graph_of { // the launches with the blocks at these places
+	struct yk_spot *spot;
+	size_t spots;
+	uint64_t used, seen; // seen: how often again
+	const struct yoke_backend *ops;
+	void *graph; // NULL: it is not recorded yet
+};
+
+struct yk_replay {
+	struct yk_graph_of of[YK_GRAPHS];
+	uint64_t launches;
+	bool off; // it did not go well, and is not tried again
+};
+
+// That of these places, which may be new; NULL: there is no memory for one.
+struct yk_graph_of *yk_replay_find(struct yk_replay *, const struct yk_spot *, size_t n);
+// Records what `steps` enqueues.  After an error nothing was.
+int yk_replay_record(struct yk_graph_of *, struct yk_queue *, int (*steps)(void *), void *arg);
+void yk_replay_free(struct yk_replay *, bool over); // over: nothing of it is under way
 
 // ---- running ----
 
@@ -427,6 +467,14 @@ struct yk_fallback { // launches on the CPU of one op with results of one dtype 
 	uint64_t count, bytes;
 };
 
+struct yk_misaligned { // a product with sizes of which its device would like multiples
+	uint32_t scope;
+	uint8_t dtype, to, flags; // of the factors, of the product; YOKE_TA and the like
+	bool padded;
+	int64_t matrices[3];       // in a, b and the product
+	int64_t size[3], wants[3]; // m, n, k
+};
+
 // The scheduler's own state, one a context.
 struct yk_planner {
 	struct yoke_context *ctx;
@@ -453,7 +501,15 @@ struct yk_planner {
 	bool *large;                   // by recorded node of the plan at hand: it is lowered by pieces
 	size_t large_cap;
 	bool large_told;               // that some are the CPU's
+	bool by_value;                 // of the plan at hand: an op does not take its numbers from memory
+	struct yk_spot *spot;          // scratch of launches: where the blocks lie
+	size_t spot_cap;
+	uint64_t *number;              // .. and bits of numbers
+	size_t number_cap;
 	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
+	bool plain;                    // no product is padded, whatever the setting says
+	struct yk_misaligned *misaligned; // products of its plans, as they were met
+	size_t nmisaligned, misaligned_cap;
 };
 
 // Where planner->key differs first from an earlier one, in words: "node 812 matmul in step: flags: 0 -> 1".

@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "plan/plan.h"
 
+const char *const yk_step_kind_name[] = { "", "fill", "down", "up", "numbers" };
+
 static const char *where(const struct yk_ref *r, char *to, size_t cap)
 {
 	static const char *const name[] = { "-", "arena", "leaf", "root", "scalar" };
@@ -65,14 +67,13 @@ static uint32_t add_once(uint32_t *list, uint32_t n, uint32_t x)
 
 static void print_step(const struct yk_work *w, const struct yk_plan *p, size_t i, struct text *t)
 {
-	static const char *const kind[] = { "", "fill", "down", "up" };
 	const struct yk_step *s = &p->step[i];
 	const struct yk_device *d = yk_work_device(w, s->slot);
 	const struct yoke_view *first = &p->view[s->view];
 	struct yk_value v = { .dtype = first->dtype, .rank = first->rank };
 	char shape[160], place[64];
 	memcpy(v.dims, first->dims, sizeof v.dims);
-	const char *impl = s->kind != YK_STEP_RUN ? kind[s->kind] :
+	const char *impl = s->kind != YK_STEP_RUN ? yk_step_kind_name[s->kind] :
 						    d->ops->impl_name(d->index, &s->op, s->impl);
 	uint32_t recorded[YOKE_MAP_MAX_INSNS] = { 0 }, scope[YOKE_MAP_MAX_INSNS] = { 0 };
 	uint32_t n = 0, nscopes = 0;

@@ -104,6 +104,31 @@ static void print_env(const json_t *o)
 	yk_table(json_object_get(o, "settings"), "", 6, keys, titles);
 }
 
+// "              products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16"
+static void print_multiples(const json_t *device)
+{
+	json_t *all = json_object_get(device, "multiples"), *m, *o;
+	const char *dtype, *other, *const name[] = { "m", "n", "k" };
+
+	json_object_foreach (all, dtype, m) {
+		int dtypes = 0;
+		json_object_foreach (all, other, o) { // equal ones are a line, which the first of them begins
+			if (!json_equal(m, o))
+				continue;
+			if (!dtypes && strcmp(dtype, other))
+				break;
+			printf("%s%s", dtypes++ ? ", " : "              products of ", other);
+		}
+		for (size_t k = 0, n = 0; k < 3 && dtypes; k++) {
+			json_int_t x = json_integer_value(json_array_get(m, k));
+			if (x > 1)
+				printf("%s %s of %lld", n++ ? "," : " gain from multiples:", name[k], (long long)x);
+		}
+		if (dtypes)
+			printf("\n");
+	}
+}
+
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
@@ -122,6 +147,7 @@ static void print_info(const json_t *o)
 		       (long long)json_integer_value(json_object_get(d, "units")), memory,
 		       yk_cell(d, "name"), yk_cell(d, "driver"),
 		       twin && *twin ? "; the same device as " : "", twin ? twin : "");
+		print_multiples(d);
 	}
 	list = json_object_get(o, "backends");
 	json_array_foreach (list, i, b)

@@ -14,6 +14,7 @@
 #include "observe/memory.h"
 #include "train/advise.h"
 #include "train/need.h"
+#include "train/precision.h"
 
 static void line(const char *what, uint64_t bytes)
 {
@@ -86,8 +87,8 @@ static int other_words(const struct yk_config *c, enum yk_config_key key, uint64
 	int e = 0;
 	snprintf(words, sizeof words, "%s", row->choices);
 	while (e == 0 && (word = strsep(&rest, " "))) {
-		if (!strcmp(word, yk_config_str(c, key)))
-			continue;
+		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) || strcmp(word, yk_precision_word(word)))
+			continue; // the run's own, or another name of one of them
 		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
 		e = alternative(c, 1, (const char *[]){ argument }, room);
 	}

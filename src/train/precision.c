@@ -35,13 +35,19 @@ static int check(const char *name, int half)
 		       "time; use precision=%s, or allow_emulated=1 for the memory", name, d->id, dtype, use);
 }
 
+const char *yk_precision_word(const char *word)
+{
+	return !strcmp(word, "32-true") ? "fp32" : !strcmp(word, "16-mixed") ? "fp16-mixed" : word;
+}
+
 int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
 {
 	const char *name = yk_config_str(c, YK_KEY_precision), *keep = yk_config_str(c, YK_KEY_keep_f32);
+	const char *word = yk_precision_word(name);
 	struct yk_precision p = { .keep = *keep ? keep : NULL };
-	if (!strcmp(name, "bf16-mixed"))
+	if (!strcmp(word, "bf16-mixed"))
 		p.half = yoke_bf16;
-	else if (!strcmp(name, "fp16-mixed") || !strcmp(name, "16-mixed"))
+	else if (!strcmp(word, "fp16-mixed"))
 		p.half = yoke_f16;
 	p.scaled = p.half == yoke_f16;
 	*to = p;

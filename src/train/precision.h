@@ -13,6 +13,8 @@ struct yk_precision {
 
 // EINVAL: the current context's device has no such products, or none that are faster, and nobody allowed them.
 int yk_precision_of(const struct yk_config *, struct yk_precision *);
+// The word of the key `precision` that means the same and comes first; any other text is given back.
+const char *yk_precision_word(const char *);
 // Casts what is recorded in the innermost scope from now on.
 int yk_precision_begin(const struct yk_precision *);
 // The scaler of a run; NULL: yoke_error says why.

@@ -190,12 +190,24 @@ static int buffers_init(struct yk_trainer *t)
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
 	if (!t->grad)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->windows = calloc((size_t)(t->batch * (t->context + 1)), sizeof *t->windows);
+	t->windows = calloc((size_t)(t->accumulate * t->batch), (size_t)(t->context + 1) * sizeof *t->windows);
 	if (!t->windows)
 		return yk_fail(YOKE_ENOMEM,
-			       "batch=%lld: no host memory for its windows of %lld tokens",
-			       (long long)t->batch, (long long)t->context);
+			       "batch=%lld accumulate=%lld: no host memory for windows of %lld tokens",
+			       (long long)t->batch, (long long)t->accumulate, (long long)t->context);
 	return t->accumulate > 1 ? sums_init(t) : 0;
+}
+
+// Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
+// names none is refused before the first step.
+static int check_kept(const struct yk_trainer *t)
+{
+	if (!t->precision.keep)
+		return 0;
+	yoke_scope *s = yoke_scope_begin("step");
+	yk_precision_begin(&t->precision);
+	yk_windows_loss(t->net, t->ids, t->dropout);
+	return yoke_scope_end(s);
 }
 
 // Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
@@ -253,7 +265,9 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 	int e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
-	return e == 0 ? buffers_init(t) : e;
+	if (e == 0)
+		e = buffers_init(t);
+	return e == 0 ? check_kept(t) : e;
 }
 
 static void config_read(struct yk_trainer *t, const struct yk_config *c)
@@ -319,13 +333,6 @@ void yk_trainer_free(struct yk_trainer *t)
 
 // ---- a step ----
 
-// The loss of the batch by the parameters as they are while the step is recorded.
-static yoke_tensor *loss_now(void *arg)
-{
-	const struct yk_trainer *t = arg;
-	return yk_windows_loss(t->net, t->part, t->dropout);
-}
-
 // What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
 static int look_back(struct yk_trainer *t)
 {
@@ -341,25 +348,71 @@ static int look_back(struct yk_trainer *t)
 	return got < 0 ? got : 0;
 }
 
-// One of the micro-batches of a step.
+// ---- micro-batches ----
+
+// One of a step: each of a batch has t->micro windows or what is left of it.
 struct micro {
-	int64_t number, of;
-	int64_t first, rows; // of the windows of its batch
+	int64_t number;
+	int64_t first, rows; // of the step's windows
 };
+
+static int64_t parts_of(const struct yk_trainer *t)
+{
+	return (t->batch + t->micro - 1) / t->micro;
+}
+
+static int64_t micro_count(const struct yk_trainer *t)
+{
+	return parts_of(t) * t->accumulate;
+}
+
+static struct micro micro_of(const struct yk_trainer *t, int64_t number)
+{
+	const int64_t parts = parts_of(t), at = number % parts * t->micro, left = t->batch - at;
+	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
+}
+
+static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
+{
+	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
+			 t->windows + m->first * (t->context + 1));
+}
+
+// Its share of the mean over the step's windows.
+static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
+{
+	if (micro_count(t) == 1)
+		return loss;
+	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->accumulate)));
+}
+
+// The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
+static yoke_tensor *loss_now(void *arg)
+{
+	const struct yk_trainer *t = arg;
+	const int64_t n = micro_count(t);
+	yoke_tensor *sum = NULL;
+	if (n == 1)
+		return yk_windows_loss(t->net, t->part, t->dropout);
+	for (int64_t k = 0; k < n; k++) {
+		const struct micro m = micro_of(t, k);
+		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
+		loss = micro_share(t, &m, loss);
+		sum = sum ? yoke_add(sum, loss) : loss;
+	}
+	return sum;
+}
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
 // updates the parameters.
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	const int64_t k = m->number, dims[] = { m->rows, t->context + 1 };
-	bool last = k == m->of - 1;
+	const int64_t k = m->number;
+	bool last = k == micro_count(t) - 1;
 	yk_precision_begin(&t->precision);
-	t->part = m->rows == t->batch ? t->ids :
-					yoke_from(yoke_i32, 2, dims, t->windows + m->first * (t->context + 1));
-	yoke_tensor *loss = yk_windows_loss(t->net, t->part, t->dropout), *norm;
-	if (m->of > 1)
-		loss = yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->accumulate)));
+	t->part = m->rows == t->batch ? t->ids : micro_ids(t, m);
+	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
@@ -389,32 +442,29 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step + m->number);
 	if (m->rows == t->batch)
-		yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
+		yoke_put(t->ids, t->windows + m->first * (t->context + 1), yoke_bytes(t->ids));
 	micro_record(t, m);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
 	return yoke_scope_end(s);
 }
 
-// All micro-batches of the next step, each of t->micro windows or what is left of a batch.
+// All micro-batches of the next step.
 static int try_step(struct yk_trainer *t)
 {
 	struct yk_data_position next = t->position;
-	const int64_t parts = (t->batch + t->micro - 1) / t->micro;
-	struct micro m = { .of = parts * t->accumulate };
-	int e = m.of > 1 ? sums_init(t) : 0;
-	for (int64_t k = 0; k < t->accumulate && e == 0; k++) {
-		if (t->data)
-			yk_data_train(t->data, &next, t->batch, t->windows);
-		for (m.first = 0; m.first < t->batch && e == 0; m.first += m.rows, m.number++) {
-			m.rows = t->batch - m.first < t->micro ? t->batch - m.first : t->micro;
-			e = micro_step(t, &m);
-		}
+	const int64_t n = micro_count(t);
+	int e = n > 1 ? sums_init(t) : 0;
+	if (t->data)
+		yk_data_train(t->data, &next, t->accumulate * t->batch, t->windows);
+	for (int64_t k = 0; k < n && e == 0; k++) {
+		const struct micro m = micro_of(t, k);
+		e = micro_step(t, &m);
 	}
 	if (e < 0)
 		return e;
 	t->position = next;
-	t->random_step += m.of;
+	t->random_step += n;
 	t->step++;
 	t->checked = t->scaler;
 	return 0;

@@ -46,7 +46,7 @@ struct yk_trainer {
 	yoke_tensor *loss_sum;     // [] and ..
 	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
 	yoke_tensor **grad;
-	int32_t *windows;          // [batch, context + 1]; zeros without data
+	int32_t *windows;          // [accumulate * batch, context + 1] of a step; zeros without data
 };
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is

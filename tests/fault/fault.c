@@ -32,6 +32,9 @@ yoke_plugin_init_fn yoke_cpu_init;
 	X(run, "run") \
 	X(late, "a run, as its queue's next event says when it is asked") \
 	X(stuck, "a run: it is never done, nor are events behind it") \
+	X(record, "graph_begin") \
+	X(recorded, "graph_end") \
+	X(replay, "graph_run") \
 	X(mark, "event_mark") \
 	X(event, "an event, as it says when it is asked") \
 	X(after, "event_after") \
@@ -118,7 +121,7 @@ static atomic_long early; // handles released while a run of theirs was under wa
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified, defers;
 static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
-static uint64_t max_segment, memory_free, devices, impls, impls_most;
+static uint64_t max_segment, memory_free, devices, impls, impls_most, multiple;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
@@ -218,6 +221,8 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	i->max_segment = max_segment;
 	i->align = 64;
 	i->memory_free = memory_free;
+	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
+		i->multiple[k / 3][k % 3] = (uint16_t)multiple;
 	snprintf(i->name, sizeof i->name, "host memory with faults");
 	make_absurd(i);
 	return 0;
@@ -764,7 +769,10 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 static int graph_begin(void *queue)
 {
 	struct queue *q = queue;
-	struct graph *g = calloc(1, sizeof *g);
+	int code = fault(FAULT_record);
+	struct graph *g = code ? NULL : calloc(1, sizeof *g);
+	if (code)
+		return code;
 	if (!g)
 		return fail(YOKE_ENOMEM, "fault: no memory for a graph");
 	g->last = &g->first;
@@ -778,12 +786,12 @@ static int graph_end(void *queue, void **to)
 	struct queue *q = queue;
 	*to = q->recording;
 	q->recording = NULL;
-	return 0;
+	return fault(FAULT_recorded);
 }
 
 static int graph_run(void *queue, void *graph)
 {
-	int code = 0;
+	int code = fault(FAULT_replay);
 	for (const struct work *w = ((struct graph *)graph)->first; w && !code; w = w->next)
 		code = w->kind == WORK_RUN ? run(queue, w->handle, w->op) :
 		       w->kind == WORK_COPY ? copy(queue, w->to, w->to_offset, w->segment, w->offset, w->bytes) :
@@ -923,6 +931,7 @@ static void read_settings(void)
 	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
 	memory_free = (uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
+	multiple = (uint64_t)number("fault.multiple", "0", "m, n and k of products should be multiples of it; 0: any will do");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replay: the launches of a plan that is the device's alone are recorded once as a graph of the driver's,
+// and launched as one from then on.
+//
+// Nothing differs between replays of a graph.  So numbers of the host's are no views of their own in such a
+// plan: they lie in a buffer, which each launch writes before the rest.  And a graph is of certain memory: what
+// is put, and what is assigned out of place, takes turns with the version before, so that a plan has a graph
+// for each of the few ways in which its blocks come.
+
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "plan/plan.h"
+
+YK_PARAM(replay, "replay", YK_BOOL, "1",
+	 "record plans that repeat as graphs of the driver's, where a device has those");
+
+// ---- numbers in memory ----
+
+// Is every step a launch, a copy or a fill on the device?
+static bool is_devices(const struct yk_work *w)
+{
+	for (size_t i = 0; i < w->norder; i++) {
+		const struct yk_node *n = &w->g.node[w->group[w->order[i]].at];
+		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER)
+			return false;
+	}
+	return true;
+}
+
+// Numbers that are read, each once.
+static int find_numbers(struct yk_work *w)
+{
+	struct yk_plan *p = w->plan;
+	const size_t leaves = w->marks->leaves;
+	w->number_of = calloc(leaves + 1, sizeof *w->number_of);
+	p->number = yk_arena_alloc(&p->memory, (leaves + 1) * sizeof *p->number);
+	if (!w->number_of || !p->number)
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (size_t k = 0; k < w->g.nodes; k++) {
+		const struct yk_node *n = &w->g.node[k];
+		if (n->op != YK_SCALAR || !w->node[k].live)
+			continue;
+		const uint32_t leaf = (uint32_t)yk_attrs(&w->g, n)[0].i;
+		if (w->number_of[leaf])
+			continue;
+		p->number[p->numbers++] = leaf;
+		w->number_of[leaf] = p->numbers;
+	}
+	return 0;
+}
+
+int yk_replay_prepare(struct yk_work *w)
+{
+	struct yk_plan *p = w->plan;
+	struct yoke_context *ctx = w->ctx;
+	if (!yk_param_bool(&replay) || !yk_device_real(ctx->device)->backend->graphs || ctx->eager ||
+	    ctx->planner->by_value || ctx->planner->check_nan || !is_devices(w))
+		return 0;
+	if (!(p->replay = calloc(1, sizeof *p->replay)))
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	int err = find_numbers(w);
+	if (err || !p->numbers)
+		return err;
+	const struct yk_value words = { .dtype = yoke_u8, .rank = 1, .dims = { 8 * (int64_t)p->numbers } };
+	return yk_node_add(w, &(struct yk_call){ .op = YK_NUMBERS }, 1, &words, YK_SLOT_DEVICE, NULL, &w->numbers);
+}
+
+// ---- graphs ----
+
+static bool is_of(const struct yk_graph_of *g, const struct yk_spot *spot, size_t n)
+{
+	return g->spots == n && g->spot && !memcmp(g->spot, spot, n * sizeof *spot);
+}
+
+static void forget(struct yk_graph_of *g)
+{
+	if (g->graph)
+		g->ops->graph_free(g->graph);
+	free(g->spot);
+	*g = (struct yk_graph_of){ 0 };
+}
+
+void yk_replay_free(struct yk_replay *r, bool over)
+{
+	for (int i = 0; r && i < YK_GRAPHS; i++) {
+		if (!over)
+			r->of[i].graph = NULL;
+		forget(&r->of[i]);
+	}
+	free(r);
+}
+
+// No more than two launches are under way, so that what was used last before those is free.
+struct yk_graph_of *yk_replay_find(struct yk_replay *r, const struct yk_spot *spot, size_t n)
+{
+	struct yk_graph_of *oldest = r->of;
+	r->launches++;
+	for (int i = 0; i < YK_GRAPHS; i++) {
+		struct yk_graph_of *g = &r->of[i];
+		if (is_of(g, spot, n)) {
+			g->used = r->launches;
+			g->seen++;
+			return g;
+		}
+		oldest = g->used < oldest->used ? g : oldest;
+	}
+	forget(oldest);
+	if (!(oldest->spot = malloc((n + 1) * sizeof *spot)))
+		return NULL; // it goes on as it is
+	memcpy(oldest->spot, spot, n * sizeof *spot);
+	oldest->spots = n;
+	oldest->used = r->launches;
+	return oldest;
+}
+
+int yk_replay_record(struct yk_graph_of *g, struct yk_queue *q, int (*steps)(void *), void *arg)
+{
+	const struct yoke_backend *ops = q->device->ops;
+	void *graph = NULL;
+	int err = ops->graph_begin(q->handle);
+	if (err)
+		return err;
+	err = steps(arg);
+	int ended = ops->graph_end(q->handle, &graph);
+	err = err ? err : ended;
+	if (err && graph)
+		ops->graph_free(graph);
+	if (!err) {
+		g->graph = graph;
+		g->ops = ops;
+	}
+	return err;
+}
