@@ -4,7 +4,7 @@
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(items) __attribute__((launch_bounds(items)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 struct three { unsigned x, y, z; };
