@@ -50,6 +50,7 @@ struct yk_gpu_device {
 	struct yk_gpu_entry *kernels[YK_GPU_KERNEL_BUCKETS];
 	struct yk_gpu_text *texts; // of applications; stay, as kernels do
 	uint64_t released;         // buffers so far: another may have come by the same pointer
+	struct yk_gpu_between *between; // how copies from other devices went
 };
 
 struct yk_gpu_segment {
@@ -68,6 +69,7 @@ struct yk_gpu_queue {
 	struct yk_gpu_event *mark; // the last one, or NULL
 	bool busy;                 // something was enqueued behind it
 	struct yk_gpu_reports *reports;
+	struct yk_gpu_graph *graph; // that is being recorded, or NULL
 };
 
 struct yk_gpu_event {
@@ -128,6 +130,9 @@ int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items
 
 // ---- memory.c ----
 
+// Ahead of all that is enqueued: is the range in the segment?
+int yk_gpu_check_range(struct yk_gpu_queue *, const struct yk_gpu_segment *, uint64_t offset, uint64_t bytes);
+
 // Gives up a buffer that kernels may have for an argument.
 void yk_gpu_buffer_free(struct yk_gpu_device *, void *buffer, void *host);
 int yk_gpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment);
@@ -153,6 +158,20 @@ int yk_gpu_event_done(void *event);
 int yk_gpu_event_wait(void *event);
 int yk_gpu_event_elapsed(void *from, void *to, uint64_t *nanoseconds);
 void yk_gpu_event_free(void *event);
+
+// ---- between.c ----
+
+int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
+			void *from, uint64_t from_offset, uint64_t bytes);
+
+// ---- graph.c ----
+
+int yk_gpu_graph_begin(void *queue);
+int yk_gpu_graph_end(void *queue, void **graph);
+int yk_gpu_graph_run(void *queue, void *graph);
+void yk_gpu_graph_free(void *graph);
+// Gives buffers to the graph that the queue records, which frees them.  False: no memory.
+bool yk_gpu_graph_keep(struct yk_gpu_queue *, void *const *tables, size_t n);
 
 // ---- program.c ----
 
