@@ -312,7 +312,7 @@ FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row,
 	long step, float dropout, int item)
 {
 	LOCAL_POINTER float *to = room + item / PARTS; // [BLOCK][TILE]
-	if (fours)
+	if (fours) {
 		ROLLED
 		for (int i = item % PARTS * 4; i < BLOCK; i += PARTS * 4) {
 			uint w[4];
@@ -321,10 +321,11 @@ FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row,
 			for (int k = 0; k < 4; k++)
 				to[(i + k) * TILE] = kept_of((int)w[k], dropout);
 		}
-	else
+	} else {
 		ROLLED
 		for (int i = item % PARTS; i < BLOCK; i += PARTS)
 			to[i * TILE] = kept_of(rand_bits(first + i * by_row, key, step), dropout);
+	}
 	WARP_SYNC();
 	UNROLL
 	for (int i = 0; i < BLOCK; i++)
