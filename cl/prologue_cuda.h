@@ -114,7 +114,7 @@ FN double shuffle_xor(double x, int mask)
 #else
 #define WARP_ITEMS (ITEMS < 32 ? (1u << (ITEMS & 31)) - 1u : 0xffffffffu)
 #define SHUFFLE_XOR(x, mask) __shfl_xor_sync(WARP_ITEMS, x, mask)
-#define WARP_SYNC() __syncwarp()
+#define WARP_SYNC() __syncwarp(WARP_ITEMS)
 #endif
 #endif
 

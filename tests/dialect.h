@@ -18,4 +18,4 @@ __device__ float fmax(float, float), fmin(float, float), rint(float);
 __device__ double fabs(double), sqrt(double);
 __device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
 __device__ float __shfl_xor_sync(unsigned, float, int);
-__device__ void __syncwarp();
+__device__ void __syncwarp(unsigned);
