@@ -2,7 +2,7 @@
 // The CUDA C++ dialect (HIP's too): the names of prologue_opencl.h for NVRTC and hiprtc
 // on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1, or 4, which lie at
 // multiples of 16 bytes in memory (of 8, where they are halves).  Instructions of a processor stand behind
-// __CUDA_ARCH__ and __HIP__: other compilers of C++ find plain code.
+// __CUDA_ARCH__ and __AMDGCN__: other compilers of C++ find plain code.
 // WARP: how many neighbouring items read each other's registers; not defined: none.
 #if defined __CUDACC__ && !defined __clang__
 #pragma nv_diag_suppress 177 // not each text uses all functions
@@ -226,7 +226,7 @@ FN void halves_store(const ushort *from, ushort *to)
 #if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : __CUDA_ARCH__ >= 800
 #define MATRIX_UNITS
 #endif
-#elif defined MATRIX && defined __HIP__
+#elif defined MATRIX && defined __AMDGCN__
 #if MATRIX != 1 && (defined __gfx90a__ || defined __gfx940__ || defined __gfx942__ || defined __gfx950__)
 #define MATRIX_UNITS
 #define MATRIX_MFMA
