@@ -163,23 +163,26 @@ static void print_multiples(const json_t *device)
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
-	const json_t *d, *b, *list = json_object_get(o, "devices");
+	const json_t *d, *b, *twin, *list = json_object_get(o, "devices");
 	const json_t *choice = json_object_get(o, "choice");
-	size_t i;
+	size_t i, k;
 
 	printf("yoke %s, plugin ABI %s\n", yk_cell(o, "version"), yk_cell(o, "abi"));
 	printf("\ndevices\n");
 	json_array_foreach (list, i, d) {
 		double memory =
 			json_number_value(json_object_get(d, "memory")) / (1 << 20);
-		const char *twin = json_string_value(json_object_get(d, "same_as"));
-		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s%s%s\n", yk_cell(d, "id"),
+		if (*yk_cell(d, "same_as") != '-')
+			continue; // it stands beside its first name
+		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"),
 		       yk_cell(d, "kind"),
 		       (long long)json_integer_value(json_object_get(d, "units")), memory,
-		       yk_cell(d, "name"), yk_cell(d, "driver"),
-		       twin && *twin ? "; the same device as " : "", twin ? twin : "");
-		if (!twin || !*twin)
-			print_hardware(json_object_get(d, "hardware"));
+		       yk_cell(d, "name"), yk_cell(d, "driver"));
+		json_array_foreach (list, k, twin)
+			if (!strcmp(yk_cell(twin, "same_as"), yk_cell(d, "id")))
+				printf("; also %s", yk_cell(twin, "id"));
+		printf("\n");
+		print_hardware(json_object_get(d, "hardware"));
 		print_multiples(d);
 	}
 	list = json_object_get(o, "backends");
