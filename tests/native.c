@@ -233,6 +233,27 @@ static void telemetry(void)
 	found->again = t->sample(0, &small) || small.size != 12 || small.util != 0;
 }
 
+// A kernel of an application's that is no C++, then one with a parameter too few.
+static void bad_kernels(void)
+{
+	static const char *const texts[] = { "extern \"C\" __global__ void f(int",
+					     "extern \"C\" __global__ void f(char *y) { *y = 0; }" };
+	struct yoke_view y = { .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { 4 }, .strides = { 1 },
+			       .align = 256 };
+	struct yoke_source source = { .size = sizeof source, .dialect = YOKE_DIALECT_CUDA, .entry = "f",
+				      .global = { 4, 1, 1 }, .local = { 4, 1, 1 } };
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SOURCE, .nout = 1, .out = &y, .source = &source };
+	void *handle = NULL;
+	uint64_t bytes;
+
+	source.text = texts[0];
+	found->err = gpu->prepare(0, &op, 0, 0, &handle, &bytes);
+	note(found->line);
+	found->line[0] = 0;
+	source.text = texts[1];
+	found->again = gpu->prepare(0, &op, 0, 0, &handle, &bytes);
+}
+
 // Runs it in a child, whose environment has one setting besides.
 static bool child(const char *name, const char *value, void (*run)(void))
 {
@@ -414,6 +435,29 @@ static void errors(void)
 		}
 }
 
+static void kernels(void)
+{
+	const bool cuda = !strcmp(vendor->name, "cuda");
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	ok(child(NULL, NULL, bad_kernels) && found->err == YOKE_EUNSUPPORTED &&
+	   strstr(found->notes, cuda ? "nvrtcCompileProgram: NVRTC_ERROR_COMPILATION on cuda:0" :
+				       "hiprtcCompileProgram: HIPRTC_ERROR_COMPILATION on rocm:0") &&
+	   strstr(found->notes, "error:"), "a text that does not compile: %.300s", found->notes);
+	// AMD's driver says nothing of parameters, and a stand-in's kernels have no code object
+	ok(!cuda || (found->again == YOKE_EUNSUPPORTED && strstr(found->line, "has 1 parameters: the op gives 2")),
+	   "a kernel of other parameters: %s", found->line);
+	snprintf(folder, sizeof folder, "%s/nothing", getenv("TMPDIR"));
+	const char *names[] = { "libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5" };
+	for (int i = cuda ? 0 : 1; i < (cuda ? 1 : 4); i++)
+		if (dlopen(names[i], RTLD_LAZY)) {
+			diag("%s is on this machine: nothing is tried without a driver", names[i]);
+			return;
+		}
+	ok(child(NULL, NULL, all_of_it) && !found->devices && strstr(found->line, " not found; install ") &&
+	   !*found->notes, "no driver: %s", found->line);
+}
+
 static void peers(void)
 {
 	static const char *const ways[] = { "", "none", "lie" };
@@ -481,6 +525,7 @@ int main(void)
 		lacking();
 		versions();
 		errors();
+		kernels();
 		peers();
 		samples();
 	}
