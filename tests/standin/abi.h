@@ -28,6 +28,7 @@ struct standin_state {
 				  unsigned source);
 	/* An access that is in none of `live`: returns if the executor knows better. */
 	void (*access)(void *group, unsigned long address, unsigned long bytes, int store);
+	void (*misaligned)(void *group, unsigned long address, unsigned long align, unsigned line);
 	struct standin_span live[STANDIN_LIVE], stacks;
 	unsigned next_live;
 };

@@ -122,16 +122,12 @@ static bool cuda_arch(const char *arch)
 	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
 }
 
-// "gfx90a:sramecc+:xnack-"
+// "gfx90a:sramecc+:xnack-".  Neither are __gfx90a__ and its like: with them come matrix units.
 static bool hip_arch(struct words *w, const char *arch)
 {
-	char name[32];
-
-	snprintf(name, sizeof name, "%.*s", (int)strcspn(arch, ":"), arch);
-	if (!behind(name, "gfx") || strlen(name) < 6)
+	if (strncmp(arch, "gfx", 3) || strcspn(arch, ":") < 6)
 		return false;
-	add_word(w, "-D__%s__=1", name);
-	add_word(w, "-D__AMDGCN_WAVEFRONT_SIZE=%s", name[3] == '1' ? "32" : "64");
+	add_word(w, "-D__AMDGCN_WAVEFRONT_SIZE=%s", arch[3] == '1' ? "32" : "64");
 	return true;
 }
 
@@ -215,7 +211,7 @@ static void own_options(struct words *w, bool hip, bool check)
 // For what is preprocessed.
 static void check_options(struct words *w, bool clang)
 {
-	add_word(w, "%s", "-fsanitize=kernel-address");
+	add_word(w, "%s", "-fsanitize=kernel-address,alignment");
 	if (clang) {
 		add_word(w, "%s", "-mllvm");
 		add_word(w, "%s", "-asan-instrumentation-with-call-threshold=0");
@@ -366,7 +362,7 @@ static int scan(const char *p, struct text *to, struct found *found)
 
 static void add_table(struct text *t, const struct found *found, int n, bool check)
 {
-	const char *bare = check ? "__attribute__((no_sanitize(\"kernel-address\")))" : "";
+	const char *bare = check ? "__attribute__((no_sanitize(\"kernel-address\", \"alignment\")))" : "";
 	char line[1024];
 
 	for (int i = 0; i < n; i++) {

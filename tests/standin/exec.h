@@ -10,7 +10,7 @@
 #include "abi.h"
 
 // What compiling a text gives, and what a module is made of.
-#define STANDIN_MAGIC "yoke stand-in 1\n"
+#define STANDIN_MAGIC "yoke stand-in 2\n" // another number with each change of abi.h
 struct standin_binary {
 	char magic[16];
 	uint64_t bytes, hash; // of the shared object behind it
@@ -40,7 +40,7 @@ void standin_module_unlock(struct standin_module *);
 
 // ---- group.c ----
 
-enum standin_end { STANDIN_DONE, STANDIN_FAILED, STANDIN_ILLEGAL_ADDRESS };
+enum standin_end { STANDIN_DONE, STANDIN_FAILED, STANDIN_ILLEGAL_ADDRESS, STANDIN_MISALIGNED };
 
 struct standin_launch {
 	struct standin_module *module;

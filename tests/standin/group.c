@@ -233,6 +233,13 @@ BARE static bool is_within(unsigned long a, unsigned long bytes, const void *fro
 	return a >= (uintptr_t)from && a <= (uintptr_t)to && bytes <= (uintptr_t)to - a;
 }
 
+// Of the running item, from which there is no way back.
+BARE static void give_up(struct group *g, enum standin_end end)
+{
+	g->end = end;
+	SWITCH(&g->item[g->running].context, &g->main);
+}
+
 // The last __shared__ variable that starts there or before.
 BARE static const struct standin_shared *shared_before(const struct standin_object *o, unsigned long a)
 {
@@ -240,7 +247,7 @@ BARE static const struct standin_shared *shared_before(const struct standin_obje
 
 	for (unsigned i = 0; i < *o->shared_count; i++) {
 		const struct standin_shared *var = &o->shared_vars[i];
-		if (var->from >= (uintptr_t)o->shared && var->from <= a && (!best || var->from > best->from))
+		if (var->from <= a && (!best || var->from > best->from))
 			best = var;
 	}
 	return best;
@@ -256,6 +263,8 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 
 	if (a < (uintptr_t)o->shared_end && a >= (uintptr_t)o->shared) {
 		const struct standin_shared *var = shared_before(o, a);
+		if (!*o->shared_count)
+			span = (struct standin_span){ (uintptr_t)o->shared, (uintptr_t)(o->shared_end - o->shared) };
 		if (var && a - var->from < var->bytes)
 			span = (struct standin_span){ var->from, var->bytes };
 		else if (var)
@@ -276,8 +285,15 @@ BARE static void at_access(void *group, unsigned long a, unsigned long bytes, in
 		snprintf(near, sizeof near, "%lu bytes into memory of %lu", a - span.from, span.bytes);
 	say(g, g->running, "a %s of %lu bytes at 0x%lx is outside of all memory%s%s", store ? "store" : "load", bytes, a,
 	    *near ? ": " : "", near);
-	g->end = STANDIN_ILLEGAL_ADDRESS;
-	SWITCH(&g->item[g->running].context, &g->main); // for good
+	give_up(g, STANDIN_ILLEGAL_ADDRESS);
+}
+
+BARE static void at_misaligned(void *group, unsigned long a, unsigned long align, unsigned line)
+{
+	struct group *g = group;
+
+	say(g, g->running, "what line %u reads or writes at 0x%lx wants to lie at a multiple of %lu", line, a, align);
+	give_up(g, STANDIN_MISALIGNED);
 }
 
 // Runs items until one waits, which has its stack from then on.
@@ -473,6 +489,7 @@ enum standin_end standin_run(const struct standin_launch *l)
 	s->barrier = at_barrier;
 	s->exchange = at_exchange;
 	s->access = at_access;
+	s->misaligned = at_misaligned;
 	s->stacks = (struct standin_span){ (uintptr_t)g->stacks, (size_t)MAX_ITEMS * STACK };
 	memset(s->live, 0, sizeof s->live);
 	for (unsigned z = 0; z < l->blocks.z; z++)

@@ -288,12 +288,20 @@ static inline unsigned __umulhi(unsigned a, unsigned b)
 }
 template <class T> static inline T __ldg(const T *from) { return *from; }
 
+// The section of __shared__ variables, and the whole object.
+extern "C" {
+extern char __start_standin_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_standin_shared[] __attribute__((weak, visibility("hidden")));
+extern char __ehdr_start[] __attribute__((visibility("hidden")));
+extern char _end[] __attribute__((visibility("hidden")));
+}
+
 // ---- checks: each load and store calls one of these when compiled for it ----
 
 #ifdef STANDIN_CHECK
-#define STANDIN_BARE __attribute__((no_sanitize("kernel-address"), visibility("hidden")))
+#define STANDIN_BARE __attribute__((no_sanitize("kernel-address", "alignment"), visibility("hidden")))
 
-STANDIN_BARE void standin_check(const void *at, unsigned long bytes, int store)
+STANDIN_BARE static void standin_check(const void *at, unsigned long bytes, int store)
 {
 	struct standin_state *s = &standin_state;
 	unsigned long a = (unsigned long)at;
@@ -327,7 +335,21 @@ extern "C" STANDIN_BARE void __asan_storeN_noabort(void *at, long bytes)
 extern "C" STANDIN_BARE void __asan_handle_no_return() {}
 extern "C" STANDIN_BARE void __asan_init() {}
 
-// GCC says which __shared__ variables there are, with room behind each.
+// A pointer to a type whose alignment it has not.
+struct standin_mismatch {
+	const char *file;
+	unsigned line, column;
+	const void *type;
+	unsigned char log_align, kind;
+};
+extern "C" STANDIN_BARE void __ubsan_handle_type_mismatch_v1(void *data, void *at)
+{
+	const standin_mismatch *m = (const standin_mismatch *)data;
+	if (standin_state.check)
+		standin_state.misaligned(standin_state.group, (unsigned long)at, 1ul << m->log_align, m->line);
+}
+
+// GCC says which __shared__ variables there are, with room behind each; clang does not.
 static struct standin_shared standin_shared_vars[64];
 static unsigned standin_shared_count;
 struct standin_global {
@@ -338,7 +360,8 @@ struct standin_global {
 extern "C" STANDIN_BARE void __asan_register_globals(void *all, long n)
 {
 	for (struct standin_global *g = (struct standin_global *)all; n-- > 0; g++)
-		if (standin_shared_count < 64)
+		if (g->from >= (unsigned long)__start_standin_shared && g->from < (unsigned long)__stop_standin_shared &&
+		    standin_shared_count < 64)
 			standin_shared_vars[standin_shared_count++] = { g->from, g->bytes, g->name };
 }
 extern "C" STANDIN_BARE void __asan_unregister_globals(void *, long) {}
@@ -370,10 +393,3 @@ template <class... A> struct standin_entry<void(A...)> {
 	}
 };
 template <class... A> const unsigned standin_entry<void(A...)>::bytes[] = { (unsigned)sizeof(A)..., 0 };
-
-extern "C" {
-extern char __start_standin_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_standin_shared[] __attribute__((weak, visibility("hidden")));
-extern char __ehdr_start[] __attribute__((visibility("hidden")));
-extern char _end[] __attribute__((visibility("hidden")));
-}

@@ -194,6 +194,7 @@ static void do_launch(const struct standin_launch *l)
 	case STANDIN_DONE: break;
 	case STANDIN_FAILED: standin_lose(l->device, LAUNCH_FAILED); break;
 	case STANDIN_ILLEGAL_ADDRESS: standin_lose(l->device, ILLEGAL_ADDRESS); break;
+	case STANDIN_MISALIGNED: standin_lose(l->device, MISALIGNED); break;
 	}
 }
 
