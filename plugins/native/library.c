@@ -141,14 +141,14 @@ __attribute__((format(printf, 2, 3)))
 static void say(struct part *p, const char *fmt, ...)
 {
 	const size_t n = strlen(p->why);
+	char line[500];
 	va_list ap;
 
-	if (n + 3 >= sizeof p->why)
-		return;
-	memcpy(p->why + n, n ? "; " : "", n ? 3 : 1);
 	va_start(ap, fmt);
-	vsnprintf(p->why + n + (n ? 2 : 0), sizeof p->why - n - (n ? 2 : 0), fmt, ap);
+	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
+	if (!strstr(p->why, line)) // the same of another folder is no news
+		snprintf(p->why + n, sizeof p->why - n, "%s%s", n ? "; " : "", line);
 }
 
 static void clear(enum yk_native_part which)
