@@ -488,7 +488,8 @@ static void samples(void)
 
 	snprintf(folder, sizeof folder, "%s", standin);
 	const bool ran = child(NULL, NULL, telemetry);
-	ok(ran && !found->err && !found->again && (s->known & both) == both && s->util == 0.5 && s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
+	ok(ran && !found->err && !found->again && (s->known & both) == both && s->util == 0.5 &&
+	   s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
 	   s->temp_c == 61 && s->power_w == 151 && s->power_limit_w == 400 && s->energy_j > 0,
 	   "%s: busy %g, %g C, %g of %g W, %g J: known %#x", vendor->name, s->util, s->temp_c, s->power_w,
 	   s->power_limit_w, s->energy_j, s->known);
