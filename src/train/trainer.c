@@ -459,7 +459,11 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	hold_casts(t, m);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
-	return yoke_scope_end(s);
+	int e = yoke_scope_end(s);
+	struct yoke_context *ctx = yk_current();
+	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
+		yk_history_collect(ctx);
+	return e;
 }
 
 // All micro-batches of the next step.
