@@ -48,6 +48,8 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 	clean(i->uuid, sizeof i->uuid);
 	clean(i->pci, sizeof i->pci);
 	clean(i->platform, sizeof i->platform);
+	clean(i->generation, sizeof i->generation);
+	clean(i->matrix, sizeof i->matrix);
 	if (!strncmp(i->uuid, "pci:", 4) && !*i->pci) { // as ABI 0.2 had it
 		snprintf(i->pci, sizeof i->pci, "%.23s", i->uuid + 4);
 		*i->uuid = '\0';
