@@ -208,6 +208,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
 	free(ctx->autocast.keep);
+	free(ctx->casts.held);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)

@@ -137,6 +137,7 @@ struct yoke_context {
 	size_t run;             // eagerly: nodes of the graph that were launched
 	struct yk_scope *scope; // innermost, NULL: none
 	struct yk_autocast autocast;
+	struct yk_casts casts;
 	struct yk_tensor *handles;    // that no scope owns
 	struct yk_tensor *free_slots; // for new ones
 	struct yk_arena names;        // of variables
