@@ -639,8 +639,7 @@ static const char *setting(const struct yoke_setting *s)
 	return !strcmp(s->name, "matmul") && tf32 ? "tf32" : s->def;
 }
 
-// Of targets and of texts, one in so many is a day's turn.
-enum { EACH_TARGET = 8, EACH_TEXT = 197 };
+enum { EACH_TEXT = 197 }; // one in so many is a day's turn
 
 // All that is asked for as device i, and what of it is compiled: everything, or what has `part` in its name, or the
 // day's share.
@@ -684,14 +683,17 @@ int main(int argc, char **argv)
 	const bool probed = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n);
 	if (!ok(probed && n == TARGETS, "%u devices", n))
 		return done();
-	for (int i = 0; i < TARGETS; i++) {
-		if (*only ? strcmp(only, targets[i].name) != 0 :
-			    !table && !tap_long() && (tap_seed_value() + (uint64_t)i) % EACH_TARGET != 0)
+	const bool one = !*only && !table && !tap_long(); // the day's, or the next that there is a compiler for
+	bool any = false;
+	for (int k = 0; k < TARGETS && !(one && any); k++) {
+		const int i = (int)((tap_seed_value() + (uint64_t)k) % TARGETS);
+		if (*only && strcmp(only, targets[i].name))
 			continue;
 		if (!(ready[i] = target_ready(&targets[i], &how[i]))) {
 			skip(targets[i].name, how[i]);
 			continue;
 		}
+		any = true;
 		gpu->queue_new((uint32_t)i, YOKE_QUEUE_COMPUTE, &queue[i]);
 		gpu->segment_new((uint32_t)i, YOKE_SEGMENT_DEVICE, 1 << 20, &segment[i]);
 		ask_usual((uint32_t)i);
