@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/param.h"
 #include "tap.h"
-#include "text/data.h"
+#include "data/text.h"
 
 static struct yk_tokenizer *byte;
 

@@ -17,7 +17,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "text/data.h"
+#include "data/order.h"
+#include "data/text.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 	 "most bytes of text that training reads");
@@ -224,39 +225,6 @@ static int cut(struct yk_data *d, const char *paths, const struct yk_data_spec *
 	return 0;
 }
 
-static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 2014)
-{
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
-// Element i of a permutation of 0 .. n - 1: a Feistel network on the next even number of
-// bits, walked until it falls inside (Black and Rogaway 2002): less than four rounds on
-// average.
-static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key)
-{
-	int half = 1;
-	uint64_t mask, left, right;
-
-	while (half < 32 && (uint64_t)1 << 2 * half < n)
-		half++;
-	mask = ((uint64_t)1 << half) - 1;
-	do {
-		left = i >> half;
-		right = i & mask;
-		for (uint64_t round = 0; round < 6; round++) {
-			uint64_t f =
-				mix(key + round * 0x9e3779b97f4a7c15u + right) & mask;
-			uint64_t next = left ^ f;
-			left = right;
-			right = next;
-		}
-		i = left << half | right;
-	} while (i >= n);
-	return i;
-}
-
 // ---- entry points ----
 
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
@@ -332,13 +300,12 @@ void yk_data_train(const struct yk_data *d, struct yk_data_position *at, int64_t
 		   int32_t *to)
 {
 	for (int64_t b = 0; b < batch; b++) {
-		uint64_t key, window;
+		int64_t window;
 		if (at->index >= d->train) {
 			at->index = 0;
 			at->epoch++;
 		}
-		key = mix(d->seed ^ mix((uint64_t)at->epoch + 1));
-		window = permuted((uint64_t)at->index, (uint64_t)d->train, key);
+		window = yk_order_at(at->index, d->train, 1, d->seed, at->epoch);
 		at->index++;
 		yk_tokens_copy(&d->tokens, (size_t)window * (size_t)d->context,
 			       (size_t)d->context + 1, to + b * (d->context + 1));

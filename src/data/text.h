@@ -4,8 +4,8 @@
 // Windows lie side by side and share one token with the next.  The order of an epoch is a
 // permutation that depends on (seed, epoch) alone, so a position is two numbers and a
 // resumed run sees what an unbroken one sees.
-#ifndef YK_DATA_H
-#define YK_DATA_H
+#ifndef YK_DATA_TEXT_H
+#define YK_DATA_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# data: datasets, loaders, text as windows of tokens.
+libyokecore_la_SOURCES += \
+	src/data/combine.c \
+	src/data/cursor.c \
+	src/data/cursor.h \
+	src/data/give.c \
+	src/data/loader.c \
+	src/data/loader.h \
+	src/data/order.c \
+	src/data/order.h \
+	src/data/rows.c \
+	src/data/set.c \
+	src/data/set.h \
+	src/data/text.c \
+	src/data/text.h
