@@ -101,6 +101,23 @@ YOKE_API uint64_t yoke_dataset_fingerprint(const yoke_dataset *);
 YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t seed, int64_t epoch, int64_t draw,
 			       void *const *to, int64_t (*dims)[YOKE_MAX_RANK]);
 
+// A set of what a file holds, which may be larger than memory: samples are read in place by position, when they are
+// asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  settings:
+//   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 i64);
+//                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw elements
+//                from that byte on, little endian, of u8, u16, u32, i8, i16, i32, i64, f16, bf16, f32, f64, bool;
+//                auto: by the name's end, .npy or .safetensors, a token file where that is one
+//   fields=a,b   of safetensors: these arrays; by default all, which then have equal numbers of rows
+//   dims=3x4     of raw elements: the dims of a sample of field "x"; by default one element
+//   context=N    elements are ids of tokens: samples are windows of N + 1 of them, each beginning on the last one of the
+//                window before, field "ids" i32 [N + 1].  Token files and raw u8, u16 and u32: a text as bytes is
+//                format=u8, nanoGPT's files are format=u16, llm.c's format=u16:1024
+//   vocab=N      ids have to be below N, else the sample fails; 0: any.  A token file says that itself
+// A token file is a safetensors file with `tokens` (U8, U16 or U32, one axis) and, as metadata, `format` "yoke tokens 1"
+// and `tokenizer`, JSON with its name and size.
+// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED, EINVAL: path or key, and the rule.
+YOKE_API yoke_dataset *yoke_dataset_open(const char *path, const char *settings);
+
 // One behind the other: n sets with the same fields.
 YOKE_API yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *);
 // `count` samples an epoch, of which each set gives its weight's share (rounded so that they sum up), mixed.  A set's

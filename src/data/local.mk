@@ -7,10 +7,16 @@ libyokecore_la_SOURCES += \
 	src/data/give.c \
 	src/data/loader.c \
 	src/data/loader.h \
+	src/data/npy.c \
+	src/data/open.c \
 	src/data/order.c \
 	src/data/order.h \
+	src/data/part.c \
+	src/data/part.h \
 	src/data/rows.c \
 	src/data/set.c \
 	src/data/set.h \
 	src/data/text.c \
-	src/data/text.h
+	src/data/text.h \
+	src/data/tokenfile.c \
+	src/data/tokenfile.h
