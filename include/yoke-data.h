@@ -106,8 +106,13 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 i64);
 //                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw elements
 //                from that byte on, little endian, of u8, u16, u32, i8, i16, i32, i64, f16, bf16, f32, f64, bool;
-//                auto: by the name's end, .npy or .safetensors, a token file where that is one
+//                csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an object a line;
+//                auto: by the name's end, .npy, .csv, .tsv, .jsonl or .safetensors, a token file where that is one
 //   fields=a,b   of safetensors: these arrays; by default all, which then have equal numbers of rows
+//   columns=a,b:category,c:text  of tables: these columns; number, f32, is what stands without a kind; f64; category,
+//                i32, the place among the column's different texts, sorted (yoke_dataset_label), for which the file is
+//                read whole; text, u8, of lengths that vary.  By default all, as numbers
+//   field=text   of JSON lines: the string of that name, UTF-8, is field "text", u8, of lengths that vary
 //   dims=3x4     of raw elements: the dims of a sample of field "x"; by default one element
 //   context=N    elements are ids of tokens: samples are windows of N + 1 of them, each beginning on the last one of the
 //                window before, field "ids" i32 [N + 1].  Token files and raw u8, u16 and u32: a text as bytes is
@@ -117,6 +122,9 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 // and `tokenizer`, JSON with its name and size.
 // NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED, EINVAL: path or key, and the rule.
 YOKE_API yoke_dataset *yoke_dataset_open(const char *path, const char *settings);
+
+// The text of category i of a field that has such; NULL: it has not.
+YOKE_API const char *yoke_dataset_label(const yoke_dataset *, const char *field, int64_t i);
 
 // One behind the other: n sets with the same fields.
 YOKE_API yoke_dataset *yoke_dataset_concat(int n, yoke_dataset *const *);

@@ -282,6 +282,199 @@ static void test_tokens(void)
 	yoke_dataset_free(d);
 }
 
+// ---- tables, JSON lines ----
+
+// A random text of some of these characters; of a table's cell, whether quoted or not.
+static size_t draw_text(char *to, const char *from, int most)
+{
+	const size_t n = (size_t)rnd_int(0, most);
+	for (size_t i = 0; i < n; i++)
+		to[i] = from[rnd_int(0, (int64_t)strlen(from) - 1)];
+	to[n] = 0;
+	return n;
+}
+
+static void put_cell(const char *text, char sep, bool quote)
+{
+	const char special[] = { sep, '"', '\n', '\r', 0 };
+	if (!quote && !strpbrk(text, special)) {
+		put(text, strlen(text));
+		return;
+	}
+	put("\"", 1);
+	for (; *text; text++)
+		put(*text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+	put("\"", 1);
+}
+
+static void test_tables(void)
+{
+	enum { ROWS = 60 };
+	static const char *const words[] = { "red", "green, dark", "\"blue\"", "", "line\nbreak" }; // sorted: "", "blue", g, l, r
+	static const int rank[] = { 4, 2, 1, 0, 3 };
+	bool good = true;
+	for (int k = 0; k < 30 && good; k++) {
+		const char sep = k % 2 ? '\t' : ',';
+		const bool crlf = rnd_int(0, 1);
+		const int rows = (int)rnd_int(1, ROWS);
+		double x[ROWS];
+		char text[ROWS][41];
+		int color[ROWS], seen = 0, id[5];
+		for (int w = 0; w < 5; w++)
+			id[w] = -1;
+		if (rnd_int(0, 1))
+			put("\xef\xbb\xbf", 3);
+		for (int r = -1; r < rows; r++) {
+			char number[40];
+			if (r >= 0) {
+				x[r] = rnd_real(-1e6, 1e6);
+				snprintf(number, sizeof number, "%.17g", x[r]);
+				draw_text(text[r], sep == ',' ? "ab,\"\n c\r" : "ab\t\"\n c\r", 40);
+				color[r] = (int)rnd_int(0, 4);
+				id[color[r]] = 0;
+			}
+			put_cell(r < 0 ? "x" : number, sep, rnd_int(0, 1));
+			put(&sep, 1);
+			put_cell(r < 0 ? "unused" : "1", sep, rnd_int(0, 1));
+			put(&sep, 1);
+			put_cell(r < 0 ? "say" : text[r], sep, rnd_int(0, 1));
+			put(&sep, 1);
+			put_cell(r < 0 ? "color" : words[color[r]], sep, rnd_int(0, 1));
+			if (r < rows - 1 || rnd_int(0, 1))
+				put(crlf ? "\r\n" : "\n", crlf ? 2 : 1);
+			if (r < rows - 1 && rnd_int(0, 5) == 0)
+				put("\n", 1); // an empty line is no record
+		}
+		save(sep == ',' ? "t.csv" : "t.tsv");
+		for (int place = 0; place < 5; place++) // the categories that there are, in the order of their bytes
+			for (int w = 0; w < 5; w++)
+				if (rank[w] == place && id[w] == 0)
+					id[w] = seen++;
+		yoke_dataset *d = yoke_dataset_open(sep == ',' ? "t.csv" : "t.tsv",
+						    "columns=color:category,x:f64,say:text,x");
+		good = !d && strstr(yoke_error(), "field x is there twice");
+		yoke_error_clear();
+		d = yoke_dataset_open(sep == ',' ? "t.csv" : "t.tsv", "columns=color:category,x:f64,say:text,unused");
+		good = good && d && yoke_dataset_count(d) == rows;
+		struct yoke_field f[4] = { { .size = sizeof f[0] } };
+		good = good && yoke_dataset_fields(d, 4, f) == 4;
+		char *room = good ? malloc((size_t)f[2].dims[0]) : NULL;
+		for (int r = 0; r < rows && good; r++) {
+			int32_t c;
+			double v;
+			float one;
+			int64_t dims[4][YOKE_MAX_RANK];
+			void *to[] = { &c, &v, room, &one };
+			good = yoke_dataset_read(d, r, 0, 0, 0, to, dims) == 0 && memcmp(&v, &x[r], sizeof v) == 0 &&
+			       one == 1 && c == id[color[r]] &&
+			       !strcmp(yoke_dataset_label(d, "color", c), words[color[r]]) &&
+			       dims[2][0] == (int64_t)strlen(text[r]) && !memcmp(room, text[r], strlen(text[r]));
+			if (!good)
+				diag("row %d of %d: %s", r, rows, yoke_error());
+		}
+		good = good && !yoke_dataset_label(d, "color", seen) && !yoke_dataset_label(d, "x", 0);
+		free(room);
+		yoke_dataset_free(d);
+	}
+	ok(good, "tables of random cells, with quotes, line ends and separators in them");
+}
+
+static void test_jsonl(void)
+{
+	enum { ROWS = 100 };
+	char text[ROWS][60];
+	for (int r = 0; r < ROWS; r++) {
+		draw_text(text[r], "ab \"\\\n\tz", 50);
+		const char *begin = "{\"id\": 5, \"text\": \"";
+		put(begin, strlen(begin));
+		for (const char *c = text[r]; *c; c++) {
+			const char *as = *c == '"' ? "\\\"" : *c == '\\' ? "\\\\" : *c == '\n' ? "\\n" : *c == '\t' ? "\\u0009" : NULL;
+			put(as ? as : c, as ? strlen(as) : 1);
+		}
+		put("\"}\n\r\n", r % 7 ? 3 : 5);
+	}
+	save("t.jsonl");
+	yoke_dataset *d = yoke_dataset_open("t.jsonl", "field=text");
+	bool good = d && yoke_dataset_count(d) == ROWS;
+	struct yoke_field f = { .size = sizeof f };
+	good = good && yoke_dataset_fields(d, 1, &f) == 1 && f.dtype == yoke_u8;
+	char *room = good ? malloc((size_t)f.dims[0]) : NULL;
+	for (int r = 0; r < ROWS && good; r++) {
+		int64_t dims[1][YOKE_MAX_RANK];
+		void *to[] = { room };
+		good = yoke_dataset_read(d, r, 0, 0, 0, to, dims) == 0 && dims[0][0] == (int64_t)strlen(text[r]) &&
+		       !memcmp(room, text[r], strlen(text[r]));
+	}
+	ok(good, "strings of JSON lines: %s", yoke_error());
+	free(room);
+	yoke_dataset_free(d);
+}
+
+// Records that are wrong: each is an error of its sample, or of the set.
+static const struct {
+	const char *name, *settings, *text, *say;
+	int sample; // -1: the set
+} hostile_text[] = {
+	{ "b.csv", NULL, "a,b\n1,2\n1,2,3\n", "record 3, at byte 8: has 3 cells, the first record 2", 1 },
+	{ "b.csv", NULL, "a,b\n1,2\n1\n", "has 1 cells", 1 },
+	{ "b.csv", NULL, "a,b\n1,x\n", "record 2: column b: 'x' is no number", 0 },
+	{ "b.csv", NULL, "a,b\n1,\n", "column b: '' is no number", 0 },
+	{ "b.csv", NULL, "a,b\n1,2 3\n", "'2 3' is no number", 0 },
+	{ "b.csv", NULL, "a,b\n1,\"2\"3\n", "between a quote and the next cell", 0 },
+	{ "b.csv", NULL, "a,b\n1,\"2\n", "a quote does not end", -1 },
+	{ "b.csv", NULL, "a,b\n", "one of data at least", -1 },
+	{ "b.csv", NULL, "", "one of data at least", -1 },
+	{ "b.csv", NULL, "a,a\n1,2\n", "field a is there twice", -1 },
+	{ "b.csv", NULL, "a,\n1,2\n", "has no name", -1 },
+	{ "b.csv", "columns=c", "a,b\n1,2\n", "has no column 'c'", -1 },
+	{ "b.csv", "columns=a:float", "a,b\n1,2\n", "a:float: must be number", -1 },
+	{ "b.csv", "columns=a:text", "a,b\n\xff,2\n", "column a is not UTF-8", 0 },
+	{ "b.csv", "columns=a:category", "a,b\n\xff,2\n", "column a is not UTF-8", -1 },
+	{ "b.csv", "context=3", "a\n1\n", "tables take columns=", -1 },
+	{ "b.jsonl", NULL, "{}\n", "JSON lines take field=", -1 },
+	{ "b.jsonl", "field=t", "\n\n", "holds no records", -1 },
+	{ "b.jsonl", "field=t", "{}\n", "record 1: has no string 't'", 0 },
+	{ "b.jsonl", "field=t", "{\"t\":\"a\"}\n{\"t\":5}\n", "record 2: has no string", 1 },
+	{ "b.jsonl", "field=t", "[1\n", "record 1", 0 },
+	{ "b.jsonl", "field=t", "{\"t\":\"\xff\"}\n", "record 1", 0 },
+};
+
+static void test_hostile_text(void)
+{
+	for (size_t i = 0; i < sizeof hostile_text / sizeof *hostile_text; i++) {
+		put(hostile_text[i].text, strlen(hostile_text[i].text));
+		yk_fuzz_table(file, used);
+		save(hostile_text[i].name);
+		yoke_dataset *d = yoke_dataset_open(hostile_text[i].name, hostile_text[i].settings);
+		char room[4][256];
+		void *to[] = { room[0], room[1], room[2], room[3] };
+		if (hostile_text[i].sample >= 0 && d)
+			yoke_dataset_read(d, hostile_text[i].sample, 0, 0, 0, to, NULL);
+		ok(!d == (hostile_text[i].sample < 0) && strstr(yoke_error(), hostile_text[i].say) && strstr(yoke_error(), hostile_text[i].name), "%s",
+		   yoke_error());
+		yoke_error_clear();
+		yoke_dataset_free(d);
+	}
+	put("a\n5\" wide\nb\n", 12); // a quote within a cell is one
+	save("b.csv");
+	yoke_dataset *inch = yoke_dataset_open("b.csv", "columns=a:category");
+	ok(inch && yoke_dataset_count(inch) == 2 && !strcmp(yoke_dataset_label(inch, "a", 0), "5\" wide"),
+	   "a quote within a cell: %s", yoke_error());
+	yoke_error_clear();
+	yoke_dataset_free(inch);
+	memset(file, 'x', used = 5000);
+	memcpy(file, "a\n", 2);
+	save("b.csv"); // what is cut later is missed when it is read
+	yoke_dataset *d = yoke_dataset_open("b.csv", "columns=a:text");
+	char *room = malloc(6000);
+	void *to[] = { room };
+	ok(d && truncate("b.csv", 4500) == 0 && yoke_dataset_read(d, 0, 0, 0, 0, to, NULL) == YOKE_EIO &&
+		   strstr(yoke_error(), "ends at byte 4500"), "%s", yoke_error());
+	yoke_error_clear();
+	free(room);
+	yoke_dataset_free(d);
+}
+
 // ---- files that change ----
 
 static void test_cut(void)
@@ -494,6 +687,8 @@ static int write_seeds(const char *to)
 		put_tokens(1 + i % 2, 30, i < HOSTILE_TOKENS ? hostile_tokens[i].meta : NULL);
 		seed(to, "tokens", i, file, used);
 	}
+	for (size_t i = 0; i < sizeof hostile_text / sizeof *hostile_text; i++)
+		seed(to, "table", (int)i, hostile_text[i].text, strlen(hostile_text[i].text));
 	return 0;
 }
 
@@ -507,6 +702,9 @@ int main(int argc, char **argv)
 	test_npy();
 	test_safetensors();
 	test_tokens();
+	test_tables();
+	test_jsonl();
+	test_hostile_text();
 	test_cut();
 	test_hostile_npy();
 	test_hostile_tokens();

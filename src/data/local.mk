@@ -2,9 +2,13 @@
 # data: datasets, loaders, text as windows of tokens.
 libyokecore_la_SOURCES += \
 	src/data/combine.c \
+	src/data/csv.c \
 	src/data/cursor.c \
 	src/data/cursor.h \
 	src/data/give.c \
+	src/data/jsonl.c \
+	src/data/lines.c \
+	src/data/lines.h \
 	src/data/loader.c \
 	src/data/loader.h \
 	src/data/npy.c \

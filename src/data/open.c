@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/param.h"
+#include "data/lines.h"
 #include "data/part.h"
 #include "data/tokenfile.h"
 #include "formats/safetensors.h"
@@ -20,7 +21,7 @@
 struct spec {
 	const char *path;
 	char *copy;                           // of the settings, which the words below lie in
-	const char *format, *fields, *dims;   // NULL: not given
+	const char *format, *fields, *dims, *columns, *field; // NULL: not given
 	int64_t context, vocab;
 };
 
@@ -40,7 +41,7 @@ static int whole(const char *key, const char *value, int64_t least, int64_t *to)
 
 static int take(struct spec *s, char *word)
 {
-	static const char *const keys[] = { "format", "fields", "dims", "context", "vocab" };
+	static const char *const keys[] = { "format", "fields", "dims", "columns", "field", "context", "vocab" };
 	char hint[200], *value = strchr(word, '=');
 	if (!value)
 		return yk_fail(YOKE_EINVAL, "dataset_open: '%s' is not key=value", word);
@@ -49,14 +50,14 @@ static int take(struct spec *s, char *word)
 		return whole(word, value, 1, &s->context);
 	if (!strcmp(word, "vocab"))
 		return whole(word, value, 0, &s->vocab);
-	const char **const text[] = { &s->format, &s->fields, &s->dims };
-	for (int i = 0; i < 3; i++)
+	const char **const text[] = { &s->format, &s->fields, &s->dims, &s->columns, &s->field };
+	for (int i = 0; i < 5; i++)
 		if (!strcmp(word, keys[i])) {
 			*text[i] = value;
 			return 0;
 		}
 	return yk_fail(YOKE_EINVAL, "dataset_open: there is no key '%s'; %s", word,
-		       yk_hint(word, keys, 5, hint, sizeof hint));
+		       yk_hint(word, keys, 7, hint, sizeof hint));
 }
 
 static int parse(struct spec *s, const char *settings)
@@ -149,8 +150,8 @@ static yoke_dataset *open_raw(const struct spec *s)
 	int64_t offset = 0;
 	uint64_t bytes, hash, row;
 	if (!element) {
-		yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, safetensors, tokens, or TYPE:OFFSET as "
-			"u16:1024", s->path, s->format);
+		yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, safetensors, tokens, csv, tsv, jsonl, "
+			"or TYPE:OFFSET as u16:1024", s->path, s->format);
 		return NULL;
 	}
 	if ((s->format[length] && whole("format's OFFSET", s->format + length + 1, 0, &offset) < 0) ||
@@ -337,11 +338,35 @@ static bool ends(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
+// Formats of text; false: it is none of these.
+static bool open_text(const struct spec *s, const char *format, bool either, yoke_dataset **to)
+{
+	const bool csv = either ? ends(s->path, ".csv") : !strcmp(format, "csv");
+	const bool tsv = either ? ends(s->path, ".tsv") : !strcmp(format, "tsv");
+	const bool jsonl = either ? ends(s->path, ".jsonl") : !strcmp(format, "jsonl");
+	if (!csv && !tsv && !jsonl)
+		return false;
+	if (s->dims || s->fields || s->context || s->vocab || (jsonl ? s->columns : s->field) || (jsonl && !s->field))
+		yk_fail(YOKE_EINVAL, "dataset_open: %s: %s", s->path,
+			jsonl ? "JSON lines take field=, the name of a string, and nothing else" :
+				"tables take columns= and nothing else");
+	else
+		*to = jsonl ? yk_jsonl_open(s->path, s->field) : yk_csv_open(s->path, csv ? ',' : '\t', s->columns);
+	return true;
+}
+
 static yoke_dataset *open_any(const struct spec *s)
 {
 	const char *format = s->format ? s->format : "auto";
 	const bool either = !strcmp(format, "auto");
 	const bool npy = either ? ends(s->path, ".npy") : !strcmp(format, "npy");
+	yoke_dataset *text = NULL;
+	if (open_text(s, format, either, &text))
+		return text;
+	if (s->columns || s->field) {
+		yk_fail(YOKE_EINVAL, "dataset_open: %s: columns= and field= are of tables and JSON lines", s->path);
+		return NULL;
+	}
 	const bool arrays_of = either ? ends(s->path, ".safetensors") : !strcmp(format, "safetensors");
 	if (npy || arrays_of || !strcmp(format, "tokens")) {
 		if (unfit(s, "dims", s->dims, "formats that say their dims") < 0)

@@ -175,6 +175,14 @@ uint64_t yoke_dataset_fingerprint(const yoke_dataset *d)
 	return d->fingerprint;
 }
 
+const char *yoke_dataset_label(const yoke_dataset *d, const char *field, int64_t i)
+{
+	for (int f = 0; d->label && f < d->fields; f++)
+		if (!strcmp(d->field[f].name, field))
+			return d->label(d->arg, f, i);
+	return NULL;
+}
+
 static void field_give(const struct yk_field *f, struct yoke_field *to)
 {
 	*to = (struct yoke_field){ .size = sizeof *to, .name = f->name, .dtype = f->dtype, .rank = f->rank,

@@ -28,6 +28,7 @@ struct yoke_dataset {
 	void *arg;
 	void (*free_fn)(void *);
 	uint64_t fingerprint;
+	const char *(*label)(const void *arg, int field, int64_t i); // NULL: no field has labels
 	bool serial;
 	pthread_mutex_t lock; // of a serial one, while it reads
 };

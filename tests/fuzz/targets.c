@@ -234,7 +234,7 @@ static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings)
 			size_t size = yoke_dtype_size(f[i].dtype);
 			for (int k = 0; k < f[i].rank; k++)
 				size *= (size_t)f[i].dims[k];
-			MUST(size <= 8 * bytes); // elements become eight times as wide at most
+			MUST(size <= 8 * bytes + 8); // elements become eight times as wide at most
 			to[i] = malloc(size);
 			MUST(to[i]);
 		}
@@ -258,4 +258,11 @@ void yk_fuzz_tokens(const uint8_t *data, size_t bytes)
 {
 	fuzz_source(data, bytes, "format=tokens context=2");
 	fuzz_source(data, bytes, "format=safetensors");
+}
+
+void yk_fuzz_table(const uint8_t *data, size_t bytes)
+{
+	fuzz_source(data, bytes, "format=csv columns=a:text,b:category");
+	fuzz_source(data, bytes, "format=csv");
+	fuzz_source(data, bytes, "format=jsonl field=a");
 }
