@@ -17,7 +17,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "data/order.h"
 #include "data/text.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
@@ -27,7 +26,6 @@ YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 
 struct yk_data {
 	struct yk_tokens tokens;
-	uint64_t seed;
 	int64_t context, files, skipped;
 	uint64_t bytes;                       // read so far
 	int64_t train, valid;                 // windows
@@ -237,7 +235,6 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 		return NULL;
 	}
 	d->context = spec->context;
-	d->seed = spec->seed;
 	d->tokenizer = tokenizer;
 	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0 ||
 	    yk_tokenizer_settle(tokenizer, &d->tokens, (size_t)d->valid_start) < 0) {
@@ -296,20 +293,21 @@ uint64_t yk_data_fingerprint(const struct yk_data *d)
 	return d->fingerprint;
 }
 
-void yk_data_train(const struct yk_data *d, struct yk_data_position *at, int64_t batch,
-		   int32_t *to)
+static int read_windows(void *arg, int64_t n, struct yoke_sample *const *s)
 {
-	for (int64_t b = 0; b < batch; b++) {
-		int64_t window;
-		if (at->index >= d->train) {
-			at->index = 0;
-			at->epoch++;
-		}
-		window = yk_order_at(at->index, d->train, 1, d->seed, at->epoch);
-		at->index++;
-		yk_tokens_copy(&d->tokens, (size_t)window * (size_t)d->context,
-			       (size_t)d->context + 1, to + b * (d->context + 1));
-	}
+	const struct yk_data *d = arg;
+	for (int64_t i = 0; i < n; i++)
+		yk_tokens_copy(&d->tokens, (size_t)(s[i]->number * d->context), (size_t)d->context + 1, s[i]->to[0]);
+	return 0;
+}
+
+yoke_dataset *yk_data_set(struct yk_data *d)
+{
+	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
+					.dims = { d->context + 1 } };
+	return yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "text", .count = d->train, .fields = 1, .field = &ids,
+		.read = read_windows, .chunk = 64, .arg = d, .fingerprint = d->fingerprint });
 }
 
 int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int32_t *to)
