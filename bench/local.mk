@@ -10,7 +10,9 @@ bench_programs = \
 	bench/contract \
 	bench/contract_opencl \
 	bench/epilogue \
+	bench/generate \
 	bench/map \
+	bench/optim \
 	bench/overhead
 
 bench_attention_SOURCES = bench/attention.c
@@ -26,6 +28,7 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_epilogue_SOURCES = bench/epilogue.c
+bench_generate_SOURCES = bench/generate.c
 if OPENCL
 bench_programs += bench/launches
 endif
@@ -35,4 +38,5 @@ bench_launches_LDFLAGS = -export-dynamic
 bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
+bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c

@@ -94,14 +94,16 @@ FN long least(long a, long b)
 	return a < b ? a : b;
 }
 
-// Where in memory matrix `index` of those with strides `stride` is.
+// Where in memory matrix `index` of those with strides `stride` is: there are fewer than 2^32, which a launch counts.
 FN long matrix_at(contraction s, ulong index, int which)
 {
+	uint left = (uint)index;
 	long at = 0;
+	UNROLL
 	for (int i = 5; i >= 0; i--) {
-		long j = i ? (long)(index % (ulong)s.d[i]) : (long)index;
-		at += j * (which == 0 ? s.y[i] : which == 1 ? s.a[i] : s.b[i]);
-		index /= (ulong)s.d[i];
+		uint q = left ? left / (uint)s.d[i] : 0u, j = i ? left - q * (uint)s.d[i] : left;
+		at += (long)j * (which == 0 ? s.y[i] : which == 1 ? s.a[i] : s.b[i]);
+		left = q;
 	}
 	return at;
 }

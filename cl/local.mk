@@ -9,7 +9,11 @@ cl_files = \
 	cl/attention_rows.cl \
 	cl/attention_tiles.cl \
 	cl/axes.cl \
+	cl/contract_blocks.cl \
 	cl/contract_direct.cl \
+	cl/contract_join.cl \
+	cl/contract_load.cl \
+	cl/contract_matrix.cl \
 	cl/contract_op.cl \
 	cl/contract_packed.cl \
 	cl/contract_rows.cl \
@@ -25,6 +29,7 @@ cl_files = \
 	cl/map_int.cl \
 	cl/map_real.cl \
 	cl/math.cl \
+	cl/matrix.cl \
 	cl/move.cl \
 	cl/norm.cl \
 	cl/number.cl \

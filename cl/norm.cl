@@ -72,7 +72,7 @@ FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *
 		norm_at(y, x, w, b, has, m, s, i, n - i, false);
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
+KERNEL void WORK_GROUP(ITEMS, 1) norm_rows(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *mean_base, ulong mean_at, GLOBAL uchar *rstd_base, ulong rstd_at,
 	GLOBAL uchar *x_base, ulong x_at, GLOBAL uchar *w_base, ulong w_at,
 	GLOBAL uchar *b_base, ulong b_at, struct norm_args a)
@@ -108,7 +108,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm(GLOBAL uchar *y_base, ulong y_at,
 }
 
 // A row of the gradient; h = (x - mean) rstd, u = g w.
-struct row {
+struct graded {
 	GLOBAL const stored *x, *g;
 	GLOBAL stored *dx;
 	VEC mean, rstd, mean_u, mean_uh;
@@ -119,7 +119,7 @@ struct row_sums {
 	VEC u, uh;
 };
 
-FN void sums_at(const struct row *row, const struct row *later, GLOBAL const beside *w,
+FN void sums_at(const struct graded *row, const struct graded *later, GLOBAL const beside *w,
 	GLOBAL float *dw, GLOBAL float *db, int has, struct row_sums *sum, int i, int left)
 {
 	FETCH(later->x + i);
@@ -139,7 +139,7 @@ FN void sums_at(const struct row *row, const struct row *later, GLOBAL const bes
 }
 
 // dx = rstd (u - mean u - h mean(u h))
-FN void back_at(const struct row *row, const struct row *later, GLOBAL const beside *w, int has,
+FN void back_at(const struct graded *row, const struct graded *later, GLOBAL const beside *w, int has,
 	bool stream, int i, int left)
 {
 	FETCH(later->g + i);
@@ -148,7 +148,7 @@ FN void back_at(const struct row *row, const struct row *later, GLOBAL const bes
 	store(row->rstd * (u - row->mean_u - h * row->mean_uh), row->dx + i, left, stream);
 }
 
-FN void back_row(const struct row *row, const struct row *later, GLOBAL const beside *w, int has,
+FN void back_row(const struct graded *row, const struct graded *later, GLOBAL const beside *w, int has,
 	bool stream, int n, int item)
 {
 	int i = item * VEC_WIDTH;
@@ -181,7 +181,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 	}
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
 		long r = row_later(at, a.count); // its x is fetched in the first pass, g in the second
-		struct row row, later;
+		struct graded row, later;
 		struct row_sums sum;
 		int i = first;
 		row.x = row_at(x_base, x_at, &a.x, at.row);

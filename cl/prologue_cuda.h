@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA C++ dialect (HIP's too): the names of prologue_opencl.h for NVRTC and hiprtc
-// on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1: the
-// compiler joins loads.
+// on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1, or 4, which lie at
+// multiples of 16 bytes in memory (of 8, where they are halves).  Instructions of a processor stand behind
+// __CUDA_ARCH__ and __HIP__: other compilers of C++ find plain code.
+// WARP: how many neighbouring items read each other's registers; not defined: none.
+#if defined __CUDACC__ && !defined __clang__
+#pragma nv_diag_suppress 177 // not each text uses all functions
+#endif
 typedef signed char schar;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
@@ -10,11 +15,24 @@ typedef unsigned long ulong;
 
 #define KERNEL extern "C" __global__
 #define GLOBAL
-#define LOCAL __shared__
+#define LOCAL __shared__ __attribute__((aligned(16)))
 #define LOCAL_POINTER
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
+// Before a loop whose rounds read local memory into registers: AMD's compiler would read for all rounds at once.
+#ifdef __HIP__
+#define UNROLL_READS _Pragma("unroll 1")
+#else
+#define UNROLL_READS _Pragma("unroll")
+#endif
+
+#ifndef INFINITY
+#define INFINITY __uint_as_float(0x7f800000u)
+#endif
+#ifndef NAN
+#define NAN __uint_as_float(0x7fc00000u)
+#endif
 
 FN ulong work_global(int d)
 {
@@ -35,7 +53,7 @@ FN ulong work_global(int d)
 #if defined NATIVE_F16 && defined __HIP__
 FN ushort native_f16_of_f32(float x) { return __builtin_bit_cast(ushort, (_Float16)x); }
 FN float native_f32_of_f16(ushort h) { return (float)__builtin_bit_cast(_Float16, h); }
-#elif defined NATIVE_F16
+#elif defined NATIVE_F16 && defined __CUDA_ARCH__
 FN ushort native_f16_of_f32(float x)
 {
 	ushort h;
@@ -58,15 +76,331 @@ FN float native_f32_of_f16(ushort h)
 #define AS_UINT(x) __float_as_uint(x)
 #define AS_DOUBLE(bits) __longlong_as_double((long long)(bits))
 
+// ---- neighbours ----
+
+// What the item whose number differs in the bits of `mask`, less than WARP, has for x; all of a warp, or of a group
+// that is smaller, call it together.
+#ifdef WARP
+#ifdef __HIP__
+FN int shuffle_word(int x, int mask)
+{
+	int item = (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+	return __builtin_amdgcn_ds_bpermute((item ^ mask) << 2, x);
+}
+FN float shuffle_xor(float x, int mask)
+{
+	return __uint_as_float((uint)shuffle_word((int)__float_as_uint(x), mask));
+}
+FN long shuffle_xor(long x, int mask)
+{
+	ulong low = (uint)shuffle_word((int)x, mask), high = (uint)shuffle_word((int)(x >> 32), mask);
+	return (long)(high << 32 | low);
+}
+FN double shuffle_xor(double x, int mask)
+{
+	return __builtin_bit_cast(double, shuffle_xor(__builtin_bit_cast(long, x), mask));
+}
+#define SHUFFLE_XOR(x, mask) shuffle_xor(x, mask)
+#define WARP_SYNC() __builtin_amdgcn_wave_barrier()
+#else
+#define WARP_ITEMS (ITEMS < 32 ? (1u << (ITEMS & 31)) - 1u : 0xffffffffu)
+#define SHUFFLE_XOR(x, mask) __shfl_xor_sync(WARP_ITEMS, x, mask)
+#define WARP_SYNC() __syncwarp()
+#endif
+#endif
+
+// ---- vectors ----
+
+#ifndef VEC_WIDTH
 #define VEC_WIDTH 1
+#endif
+#define FMA(a, b, c) fmaf(a, b, c)
+// 16 bytes as four words; both lie at a multiple of 16.
+struct __attribute__((aligned(16))) quad {
+	uint w[4];
+};
+FN void quad_load(const void *from, uint *to)
+{
+	quad q = *(const quad *)from;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		to[i] = q.w[i];
+}
+FN void quad_store(const uint *from, void *to)
+{
+	quad q;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		q.w[i] = from[i];
+	*(quad *)to = q;
+}
+#if VEC_WIDTH == 1
 #define VEC float
 #define VEC_LOAD(from) (*(from))
 #define VEC_STORE(v, to) (*(to) = (v))
+#define VEC_OF(from) (*(from)) // of an item's own array, as the next
+#define VEC_TO(v, to) (*(to) = (v))
 #define VEC_SPLAT(x) (x)
 #define VEC_LOAD_F16(from) f32_of_f16(*(from)) // of half.cl, as the next
 #define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
-#define VEC_STREAM(v, to) (*(to) = (v))
-#define FMA(a, b, c) fmaf(a, b, c)
+#define VEC_GREATER(x, y) ((x) > (y) ? (x) : (y))
+#define VEC_EXP(x) exp(x)
 #define VEC_FMA(a, b, c) FMA(a, b, c)
+#else
+struct __attribute__((aligned(16))) vec4 {
+	float x, y, z, w;
+};
+struct __attribute__((aligned(8))) halves4 {
+	ushort s[4];
+};
+#define VEC vec4
+#define VEC_OPERATOR(op) \
+	FN vec4 operator op(vec4 a, vec4 b) \
+	{ \
+		vec4 r; \
+		r.x = a.x op b.x, r.y = a.y op b.y, r.z = a.z op b.z, r.w = a.w op b.w; \
+		return r; \
+	} \
+	FN vec4 &operator op##=(vec4 &a, vec4 b) { return a = a op b; }
+VEC_OPERATOR(+)
+VEC_OPERATOR(-)
+VEC_OPERATOR(*)
+VEC_OPERATOR(/)
+FN vec4 vec_of(float x, float y, float z, float w)
+{
+	vec4 r;
+	r.x = x, r.y = y, r.z = z, r.w = w;
+	return r;
+}
+FN vec4 VEC_OF(const float *p) { return vec_of(p[0], p[1], p[2], p[3]); }
+FN void VEC_TO(vec4 v, float *p) { p[0] = v.x, p[1] = v.y, p[2] = v.z, p[3] = v.w; }
+FN vec4 VEC_LOAD(const float *p) { return *(const vec4 *)p; }
+FN void VEC_STORE(vec4 v, float *p) { *(vec4 *)p = v; }
+FN vec4 VEC_SPLAT(float x) { return vec_of(x, x, x, x); }
+FN float VEC_SUM(vec4 v) { return (v.x + v.z) + (v.y + v.w); } // as in OpenCL C
+FN float VEC_MAX(vec4 v) { return fmax(fmax(v.x, v.z), fmax(v.y, v.w)); }
+FN vec4 VEC_GREATER(vec4 a, vec4 b)
+{
+	return vec_of(a.x > b.x ? a.x : b.x, a.y > b.y ? a.y : b.y, a.z > b.z ? a.z : b.z,
+		a.w > b.w ? a.w : b.w);
+}
+#define VEC_EXP(v) vec_exp(v)
+FN vec4 vec_exp(vec4 v) { return vec_of(exp(v.x), exp(v.y), exp(v.z), exp(v.w)); }
+FN vec4 VEC_FMA(vec4 a, vec4 b, vec4 c)
+{
+	return vec_of(FMA(a.x, b.x, c.x), FMA(a.y, b.y, c.y), FMA(a.z, b.z, c.z), FMA(a.w, b.w, c.w));
+}
+#define VEC_HALVES // four of 16 bits at once
+FN void halves_load(const ushort *from, ushort *to)
+{
+	halves4 h = *(const halves4 *)from;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		to[i] = h.s[i];
+}
+FN void halves_store(const ushort *from, ushort *to)
+{
+	halves4 h;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		h.s[i] = from[i];
+	*(halves4 *)to = h;
+}
+#endif
+#define VEC_STREAM(v, to) VEC_STORE(v, to)
+
+// ---- matrix units: see matrix.cl ----
+
+#if defined MATRIX && defined __CUDA_ARCH__
+#if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : __CUDA_ARCH__ >= 800
+#define MATRIX_UNITS
+#endif
+#elif defined MATRIX && defined __HIP__
+#if MATRIX != 1 && (defined __gfx90a__ || defined __gfx940__ || defined __gfx942__ || defined __gfx950__)
+#define MATRIX_UNITS
+#define MATRIX_MFMA
+#elif MATRIX != 1 && (defined __gfx1100__ || defined __gfx1101__ || defined __gfx1102__ || defined __gfx1103__)
+#define MATRIX_UNITS
+#define MATRIX_WMMA
+#endif
+#endif
+
+#ifdef MATRIX_UNITS
+struct matrix_sums {
+	float x[256 / WARP];
+};
+#if MATRIX == 1
+typedef float matrix_unit;
+#else
+typedef ushort matrix_unit;
+#endif
+
+#if defined MATRIX_MFMA // lane l has row or column l % 16, steps 4 (l / 16) ..; sums of rows 4 (l / 16) ..
+typedef float matrix_f32x4 __attribute__((ext_vector_type(4)));
+#if MATRIX == 3
+typedef _Float16 matrix_halves __attribute__((ext_vector_type(4)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16f16
+#else
+typedef short matrix_halves __attribute__((ext_vector_type(4)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_mfma_f32_16x16x16bf16_1k
+#endif
+struct __attribute__((aligned(8))) matrix_part {
+	ushort x[4];
+};
+FN int matrix_row(int i, int lane) { return lane / 16 * 4 + i; }
+FN int matrix_column(int, int lane) { return lane % 16; }
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	return *(const matrix_part *)(from + lane % 16 * stride + lane / 16 * 4);
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	matrix_f32x4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
+	c = MATRIX_MULTIPLY(__builtin_bit_cast(matrix_halves, *a), __builtin_bit_cast(matrix_halves, *b), c, 0, 0, 0);
+	s->x[0] = c[0], s->x[1] = c[1], s->x[2] = c[2], s->x[3] = c[3];
+}
+
+#elif defined MATRIX_WMMA // lane l has all steps of row or column l % 16; sums of rows 2 i + l / 16
+typedef float matrix_f32x8 __attribute__((ext_vector_type(8)));
+#if MATRIX == 3
+typedef _Float16 matrix_halves __attribute__((ext_vector_type(16)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_f16_w32
+#else
+typedef short matrix_halves __attribute__((ext_vector_type(16)));
+#define MATRIX_MULTIPLY __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32
+#endif
+struct matrix_part {
+	uint x[8];
+};
+FN int matrix_row(int i, int lane) { return 2 * i + lane / 16; }
+FN int matrix_column(int, int lane) { return lane % 16; }
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	matrix_part p;
+	quad_load(from + lane % 16 * stride, p.x);
+	quad_load(from + lane % 16 * stride + 8, p.x + 4);
+	return p;
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	matrix_f32x8 c;
+	UNROLL
+	for (int i = 0; i < 8; i++)
+		c[i] = s->x[i];
+	c = MATRIX_MULTIPLY(__builtin_bit_cast(matrix_halves, *a), __builtin_bit_cast(matrix_halves, *b), c);
+	UNROLL
+	for (int i = 0; i < 8; i++)
+		s->x[i] = c[i];
+}
+
+// PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
+#elif __CUDA_ARCH__ >= 750 // m16n8: sums 0 .. 3 are of the columns 0 .. 7, the others of 8 .. 15
+struct matrix_part {
+	uint x[4];
+};
+FN int matrix_row(int i, int lane) { return i / 2 % 2 * 8 + lane / 4; }
+FN int matrix_column(int i, int lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+#if MATRIX == 1
+FN uint matrix_tf32(float x)
+{
+	uint r;
+	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+	return r;
+}
+#define MATRIX_WORD(at) matrix_tf32(*(at))
+#define MATRIX_PAIR 1 // elements of a word
+#else
+#define MATRIX_WORD(at) (*(const uint *)(at))
+#define MATRIX_PAIR 2
+#endif
+// Words of rows lane / 4 and 8 more, steps from lane % 4 words on and 4 words more.
+FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
+{
+	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_PAIR;
+	matrix_part p;
+	p.x[0] = MATRIX_WORD(at);
+	p.x[1] = MATRIX_WORD(at + 8 * stride);
+	p.x[2] = MATRIX_WORD(at + 4 * MATRIX_PAIR);
+	p.x[3] = MATRIX_WORD(at + 8 * stride + 4 * MATRIX_PAIR);
+	return p;
+}
+FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
+{
+	matrix_part p = matrix_a(from, stride, lane);
+	uint t = p.x[1];
+	p.x[1] = p.x[2], p.x[2] = t; // both words of a column follow each other
+	return p;
+}
+#if MATRIX == 1
+#define MATRIX_WORDS(shape, types) "mma.sync.aligned." shape ".row.col.f32." types ".f32"
+#define MATRIX_NAME MATRIX_WORDS("m16n8k8", "tf32.tf32")
+#elif MATRIX == 4
+#define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif __CUDA_ARCH__ >= 800
+#define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#endif
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	UNROLL
+	for (int h = 0; h < 2; h++) {
+		float *c = s->x + 4 * h;
+#ifdef MATRIX_NAME
+		asm(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		    : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b->x[2 * h]), "r"(b->x[2 * h + 1]));
+#else // half of the steps at a time
+		UNROLL
+		for (int k = 0; k < 2; k++)
+			asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+			    "{%0, %1, %2, %3};"
+			    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+			    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * h + k]));
+#endif
+	}
+}
+
+#else // sm_70, m8n8k4: quads of 8 lanes, those with the same lane / 4 % 4, have a quarter of the sums each
+struct matrix_part {
+	uint x[8];
+};
+// Lanes 0 .. 3 of a quad have the rows 0 .. 3, lanes 16 on the rows 4 .. 7.
+FN int matrix_line(int lane) { return lane % 4 + lane / 16 * 4; }
+FN int matrix_row(int i, int lane)
+{
+	return lane / 4 % 2 * 8 + (lane & 1) + (i & 2) + lane / 16 * 4;
+}
+FN int matrix_column(int i, int lane)
+{
+	return lane / 8 % 2 * 8 + (i & 4) + (lane & 2) + (i & 1);
+}
+FN matrix_part matrix_line_at(const ushort *from, int stride, int line)
+{
+	matrix_part p;
+	quad_load(from + line * stride, p.x);
+	quad_load(from + line * stride + 8, p.x + 4);
+	return p;
+}
+FN matrix_part matrix_a(const ushort *from, int stride, int lane)
+{
+	return matrix_line_at(from, stride, lane / 4 % 2 * 8 + matrix_line(lane));
+}
+FN matrix_part matrix_b(const ushort *from, int stride, int lane)
+{
+	return matrix_line_at(from, stride, lane / 8 % 2 * 8 + matrix_line(lane));
+}
+FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
+{
+	float *c = s->x;
+	UNROLL
+	for (int k = 0; k < 4; k++)
+		asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, "
+		    "{%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"
+		    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
+		    : "r"(a->x[2 * k]), "r"(a->x[2 * k + 1]), "r"(b->x[2 * k]), "r"(b->x[2 * k + 1]));
+}
+#endif
+#endif

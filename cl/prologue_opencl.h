@@ -15,6 +15,7 @@
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 #define UNROLL _Pragma("unroll")
+#define UNROLL_READS // before a loop whose rounds read local memory into registers
 
 typedef char schar;
 typedef char16 schar16;
@@ -66,6 +67,7 @@ FN float16 wide(float16 v) { return v; }
 #define VEC_LOAD_BF16(from) f32_of_bf16(*(from))
 #define VEC_SUM(v) (v)
 #define VEC_MAX(v) (v)
+#define VEC_EXP(x) exp(x)
 #else
 #define VEC_PASTE2(a, b) a##b
 #define VEC_PASTE(a, b) VEC_PASTE2(a, b)
@@ -100,6 +102,18 @@ FN float max_of_4(float4 v) { return max_of_2(fmax(v.lo, v.hi)); }
 FN float max_of_8(float8 v) { return max_of_4(fmax(v.lo, v.hi)); }
 FN float max_of_16(float16 v) { return max_of_8(fmax(v.lo, v.hi)); }
 #endif
+#define VEC_OF(from) VEC_LOAD(from) // of an item's own array, as the next
+#define VEC_TO(v, to) VEC_STORE(v, to)
+#define VEC_GREATER(x, y) ((x) > (y) ? (x) : (y))
+// 16 bytes as four words
+FN void quad_load(__global const void *from, uint *to)
+{
+	vstore4(vload4(0, (__global const uint *)from), 0, to);
+}
+FN void quad_store(const uint *from, __local void *to)
+{
+	vstore4(vload4(0, from), 0, (__local uint *)to);
+}
 // turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves
 // each element from place (vector, lane), as one number of 2 log2(n) bits, to that number with
 // its bits turned left by one; log2(n) steps change vectors for lanes.  ZIP: lanes of a and b in

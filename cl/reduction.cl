@@ -202,7 +202,33 @@ FN void walk(ACC *v, long *at, ulong r, ulong c, ulong first, ulong step, ulong 
 	take(v, at, part, part_at);
 }
 
-// What all items of a group have, in each of them.
+// What all items of a group have, in its first.
+#ifdef WARP
+#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that read each other's registers
+
+FN void join_items(ACC *v, long *at, LOCAL_POINTER ACC *value, LOCAL_POINTER long *place, int item)
+{
+	UNROLL
+	for (int w = TEAM / 2; w; w /= 2) {
+		ACC other = SHUFFLE_XOR(*v, w);
+#if KIND >= 5
+		take(v, at, other, SHUFFLE_XOR(*at, w));
+#else
+		take(v, at, other, 0);
+#endif
+	}
+#if ITEMS > WARP
+	if (item % WARP == 0) {
+		value[item / WARP] = *v;
+		place[item / WARP] = *at;
+	}
+	BARRIER();
+	for (int k = 1; item == 0 && k < ITEMS / WARP; k++)
+		take(v, at, value[k], place[k]);
+	BARRIER();
+#endif
+}
+#else
 FN void join_items(ACC *v, long *at, LOCAL_POINTER ACC *value, LOCAL_POINTER long *place, int item)
 {
 	value[item] = *v;
@@ -217,4 +243,5 @@ FN void join_items(ACC *v, long *at, LOCAL_POINTER ACC *value, LOCAL_POINTER lon
 		BARRIER();
 	}
 }
+#endif
 #endif

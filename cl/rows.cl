@@ -35,15 +35,32 @@ typedef float beside;
 typedef ushort beside;
 #endif
 
-FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, long i)
+#ifdef WIDE_INDEX // there are more rows than 31 bits count
+#define INDEX ulong
+#else
+#define INDEX uint
+#endif
+
+FN GLOBAL stored *row_at(GLOBAL uchar *base, ulong at, const struct rows *r, long row)
 {
+	INDEX i = (INDEX)row;
 	long to = 0;
 	for (int k = (int)r->rank - 1; k > 0; k--) {
-		to += i % r->dims[k] * r->strides[k];
-		i /= r->dims[k];
+		INDEX n = (INDEX)r->dims[k], q = i / n;
+		to += (long)(i - q * n) * r->strides[k];
+		i = q;
 	}
-	return (GLOBAL stored *)(base + at) + (r->rank ? to + i * r->strides[0] : 0);
+	return (GLOBAL stored *)(base + at) + (r->rank ? to + (long)i * r->strides[0] : 0);
 }
+
+// Lanes of a vector that is not whole: an item's arrays are registers on a GPU, if loops are unrolled.
+#if ITEMS > 1
+#define EACH_LANE UNROLL
+#define SOME(left) VEC_WIDTH
+#else
+#define EACH_LANE
+#define SOME(left) (left)
+#endif
 
 // A vector of a row of which `left` elements are there; what is not there counts as `fill`.
 FN VEC load_f32(GLOBAL const float *from, int left, float fill)
@@ -51,9 +68,10 @@ FN VEC load_f32(GLOBAL const float *from, int left, float fill)
 #if VEC_WIDTH > 1
 	if (left < VEC_WIDTH) {
 		float part[VEC_WIDTH];
+		EACH_LANE
 		for (int l = 0; l < VEC_WIDTH; l++)
 			part[l] = l < left ? from[l] : fill;
-		return VEC_LOAD(part);
+		return VEC_OF(part);
 	}
 #endif
 	return VEC_LOAD(from);
@@ -64,9 +82,11 @@ FN void store_f32(VEC v, GLOBAL float *to, int left)
 #if VEC_WIDTH > 1
 	if (left < VEC_WIDTH) {
 		float part[VEC_WIDTH];
-		VEC_STORE(v, part);
-		for (int l = 0; l < left; l++)
-			to[l] = part[l];
+		VEC_TO(v, part);
+		EACH_LANE
+		for (int l = 0; l < SOME(left); l++)
+			if (l < left)
+				to[l] = part[l];
 		return;
 	}
 #endif
@@ -86,25 +106,50 @@ FN ushort bits_of_f32(float x, int store)
 FN VEC load_half(GLOBAL const ushort *from, int left, float fill, int store)
 {
 	float part[VEC_WIDTH];
+#ifdef VEC_HALVES
+	if (left >= VEC_WIDTH) {
+		ushort bits[VEC_WIDTH];
+		halves_load(from, bits);
+		EACH_LANE
+		for (int l = 0; l < VEC_WIDTH; l++)
+			part[l] = f32_of_bits(bits[l], store);
+		return VEC_OF(part);
+	}
+#endif
 	if (left >= VEC_WIDTH)
+		EACH_LANE
 		for (int l = 0; l < VEC_WIDTH; l++)
 			part[l] = f32_of_bits(from[l], store);
 	else
+		EACH_LANE
 		for (int l = 0; l < VEC_WIDTH; l++)
 			part[l] = l < left ? f32_of_bits(from[l], store) : fill;
-	return VEC_LOAD(part);
+	return VEC_OF(part);
 }
 
 FN void store_half(VEC v, GLOBAL ushort *to, int left, int store)
 {
 	float part[VEC_WIDTH];
-	VEC_STORE(v, part);
+	VEC_TO(v, part);
+#ifdef VEC_HALVES
+	if (left >= VEC_WIDTH) {
+		ushort bits[VEC_WIDTH];
+		EACH_LANE
+		for (int l = 0; l < VEC_WIDTH; l++)
+			bits[l] = bits_of_f32(part[l], store);
+		halves_store(bits, to);
+		return;
+	}
+#endif
 	if (left >= VEC_WIDTH)
+		EACH_LANE
 		for (int l = 0; l < VEC_WIDTH; l++)
 			to[l] = bits_of_f32(part[l], store);
 	else
-		for (int l = 0; l < left; l++)
-			to[l] = bits_of_f32(part[l], store);
+		EACH_LANE
+		for (int l = 0; l < SOME(left); l++)
+			if (l < left)
+				to[l] = bits_of_f32(part[l], store);
 }
 
 FN VEC load(GLOBAL const stored *from, int left, float fill)
@@ -207,7 +252,43 @@ FN long row_later(struct walk w, long count)
 	return later.row < count ? later.row : w.row;
 }
 
-// Over all items of the group; tree has ITEMS elements.
+// Over all items of the group, the same bits in each; tree has ITEMS elements.  NaN counts as small for the
+// maximum.
+#if ITEMS > 1 && defined WARP
+#define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that read each other's registers
+
+FN float team_join(float x, LOCAL_POINTER float *tree, int item, bool most)
+{
+	UNROLL
+	for (int k = TEAM / 2; k; k /= 2) {
+		float y = SHUFFLE_XOR(x, k);
+		x = most ? fmax(x, y) : x + y;
+	}
+#if ITEMS > WARP
+	if (item % WARP == 0)
+		tree[item / WARP] = x;
+	BARRIER();
+	x = tree[0];
+	UNROLL
+	for (int k = 1; k < ITEMS / WARP; k++)
+		x = most ? fmax(x, tree[k]) : x + tree[k];
+	BARRIER();
+#endif
+	return x;
+}
+
+FN float group_sum(float x, LOCAL_POINTER float *tree, int item)
+{
+	return team_join(x, tree, item, false);
+}
+
+FN float group_max(float x, LOCAL_POINTER float *tree, int item)
+{
+	return team_join(x, tree, item, true);
+}
+
+#else
+
 FN float group_sum(float x, LOCAL_POINTER float *tree, int item)
 {
 #if ITEMS > 1
@@ -224,7 +305,6 @@ FN float group_sum(float x, LOCAL_POINTER float *tree, int item)
 	return x;
 }
 
-// NaN counts as small.
 FN float group_max(float x, LOCAL_POINTER float *tree, int item)
 {
 #if ITEMS > 1
@@ -241,9 +321,11 @@ FN float group_max(float x, LOCAL_POINTER float *tree, int item)
 	return x;
 }
 
+#endif
+
 FN VEC greater(VEC x, VEC y) // y where one is NaN, in one instruction
 {
-	return x > y ? x : y;
+	return VEC_GREATER(x, y);
 }
 
 // The greatest of a row; NaN counts as small: it comes back in the exponentials.

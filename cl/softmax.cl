@@ -118,16 +118,16 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 }
 
 // A row of softmax's gradient.
-struct row {
+struct graded {
 	GLOBAL const stored *y, *g;
 	GLOBAL stored *dx;
 	VEC sum; // of g y, in all lanes
 };
 
-FN struct row row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
+FN struct graded row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *g_base, ulong g_at, const struct softmax_args *a, long r)
 {
-	struct row row;
+	struct graded row;
 	row.y = row_at(y_base, y_at, &a->a, r);
 	row.g = row_at(g_base, g_at, &a->b, r);
 	row.dx = row_at(dx_base, dx_at, &a->out, r);
@@ -137,7 +137,7 @@ FN struct row row_of(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, u
 
 // This item's part of g y of row `in`, if `reads`; and dx = y (g - sum) of row `out`, if `writes`.
 // Both in one loop: what reads memory and what writes it would wait for each other.
-FN VEC back_rows(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
+FN VEC back_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
 	int n, int item)
 {
 	VEC sum[2];
@@ -167,7 +167,7 @@ FN VEC back_rows(const struct row *in, const struct row *out, bool reads, bool w
 }
 
 // The same of the logarithm: this item's part of the sum of g, and dx = g - exp(y) sum.
-FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bool writes, bool stream,
+FN VEC back_log_rows(const struct graded *in, const struct graded *out, bool reads, bool writes, bool stream,
 	int n, int item)
 {
 	VEC sum[4], e[4];
@@ -204,7 +204,7 @@ FN VEC back_log_rows(const struct row *in, const struct row *out, bool reads, bo
 	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-FN VEC back_either(const struct row *in, const struct row *out, bool reads, bool writes,
+FN VEC back_either(const struct graded *in, const struct graded *out, bool reads, bool writes,
 	bool stream, bool logarithm, int n, int item)
 {
 	return logarithm ? back_log_rows(in, out, reads, writes, stream, n, item) :
@@ -218,7 +218,7 @@ FN void back(GLOBAL uchar *dx_base, ulong dx_at, GLOBAL uchar *y_base, ulong y_a
 {
 	int item = LOCAL_ID(0), n = a->cols;
 	struct walk w = first_row(a->each);
-	struct row last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row), row = last;
+	struct graded last = row_of(dx_base, dx_at, y_base, y_at, g_base, g_at, a, w.row), row = last;
 	VEC sum = back_either(&row, &row, true, false, false, logarithm, n, item);
 
 	for (w = row_after(w); w.row < a->count; w = row_after(w)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// e^x of vectors, x <= 0: the driver's of single floats; of wider vectors a formula within 1 ulp that
+// e^x of vectors, x <= 0: the driver's of single floats and where VEC_EXP is a GPU's; of wider vectors a formula within 1 ulp that
 // may be 0 below -87, where e^x is under 2^-125.  Reference: v_exp of vfun.h of the CPU backend.
 #include "prologue.h"
 
@@ -7,10 +7,10 @@
 // instructions at once to overlap vectors that come one after the other.
 FN void exp_each(VEC *x, int n)
 {
-#if VEC_WIDTH == 1
+#ifdef VEC_EXP
 	UNROLL
 	for (int j = 0; j < n; j++)
-		x[j] = exp(x[j]);
+		x[j] = VEC_EXP(x[j]);
 #else
 	// x = k ln 2 + r.  Adding 1.5 * 2^23 leaves k in the low bits of t.
 	const VEC magic = VEC_SPLAT(0x1.8p23f);

@@ -65,6 +65,7 @@ enum yoke_dtype {
 };
 
 #define YOKE_MAX_RANK 8
+#define YOKE_MAX_DTYPES 16 // there will be no dtype of that number or above in this MAJOR
 
 // ---- operands ----
 
@@ -345,6 +346,19 @@ struct yoke_device_info {
 	uint64_t memory_free; // bytes of memory that nobody uses at the moment of the call, 0: not known
 	uint32_t products;    // bit d, d f16 or bf16: CONTRACT multiplies factors of that dtype by instructions for
 			      // it; those of other halves are converted to f32 first
+	// multiple[d]: of what m, n and k (as CONTRACT has them) should be multiples for products of factors of
+	// dtype d, because kernels are slower otherwise; 0 or 1: any will do.  Not simply the sizes of tiles: kernels
+	// that fill up their own tiles at the edges lose nothing that padding would gain.  Up to 4096.
+	// The core pads the factors of big products with zeros then.
+	uint16_t multiple[YOKE_MAX_DTYPES][3];
+	// What the hardware is, where the backend knows; 0 and "" where not.
+	uint32_t warp;        // work items that run in step
+	uint32_t memory_bits; // width of the memory's bus
+	uint64_t local_bytes; // of memory that a group shares
+	uint64_t cache_bytes; // of the last cache before memory
+	uint64_t clock_hz, memory_clock_hz; // the highest ones
+	char generation[32];  // as the vendor calls its instructions: "sm_90", "gfx90a"
+	char matrix[64];      // what matrix units multiply: "f16 bf16 tf32 f64 i8 fp8"
 };
 
 enum yoke_segment_kind { YOKE_SEGMENT_DEVICE = 0, YOKE_SEGMENT_HOST = 1 }; // HOST: pinned staging
@@ -508,7 +522,7 @@ struct yoke_backend {
 	// Static, of a-z, 0-9, _ and -; the same from run to run, for tuning, self-tests and quirks are
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
-	// A table for what comes later ("collectives", "telemetry"), or NULL.
+	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes.
 	const void *(*ext)(const char *name);
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
@@ -529,6 +543,46 @@ struct yoke_backend {
 	int (*graph_end)(void *queue, void **graph);
 	int (*graph_run)(void *queue, void *graph);
 	void (*graph_free)(void *graph);
+};
+
+// ---- tables of ext ----
+
+// Bits of `known` and `throttle` of a sample.
+enum yoke_sample_known {
+	YOKE_SAMPLE_UTIL = 1 << 0, YOKE_SAMPLE_MEM_UTIL = 1 << 1, YOKE_SAMPLE_MEM_USED = 1 << 2,
+	YOKE_SAMPLE_MEM_TOTAL = 1 << 3, YOKE_SAMPLE_TEMP = 1 << 4, YOKE_SAMPLE_MEM_TEMP = 1 << 5,
+	YOKE_SAMPLE_POWER = 1 << 6, YOKE_SAMPLE_POWER_LIMIT = 1 << 7, YOKE_SAMPLE_ENERGY = 1 << 8,
+	YOKE_SAMPLE_CLOCK = 1 << 9, YOKE_SAMPLE_CLOCK_MAX = 1 << 10, YOKE_SAMPLE_MEM_CLOCK = 1 << 11,
+	YOKE_SAMPLE_PCIE_TX = 1 << 12, YOKE_SAMPLE_PCIE_RX = 1 << 13, YOKE_SAMPLE_FAN = 1 << 14,
+	YOKE_SAMPLE_THROTTLE = 1 << 15
+};
+enum yoke_throttle { YOKE_THROTTLE_POWER = 1, YOKE_THROTTLE_HEAT = 2, YOKE_THROTTLE_OTHER = 4 };
+
+// A device at one moment, by its vendor's counters.  A field counts where its bit of `known` is set.
+struct yoke_sample {
+	uint32_t size, known;
+	double util, mem_util;            // 0 .. 1, means over a time of the vendor's
+	uint64_t mem_used, mem_total;     // bytes, of all processes
+	double temp_c, mem_temp_c;
+	double power_w, power_limit_w;
+	double energy_j;                  // since a moment of the driver's
+	uint64_t clock_hz, clock_max_hz, mem_clock_hz;
+	uint64_t pcie_tx, pcie_rx;        // bytes a second
+	double fan;                       // 0 .. 1
+	uint32_t throttle, reserved;      // why the clock is held down: bits of enum yoke_throttle
+};
+
+struct yoke_telemetry {
+	uint32_t size;
+	// Fills at most sample->size bytes; from any thread, within 5 ms.  EUNSUPPORTED: nothing is known.
+	int (*sample)(uint32_t device, struct yoke_sample *sample);
+};
+
+struct yoke_notes {
+	uint32_t size;
+	// Lines for `yoke doctor`, one for each library that the backend opens by itself: which it is, or why it is
+	// not there and what is off without it.  NULL behind the last.
+	const char *(*note)(uint32_t index);
 };
 
 // The mandatory part ends with release: a table cut off before its end is refused.

@@ -34,6 +34,19 @@ AC_DEFUN([YOKE_WITH], [
 		[AC_MSG_ERROR([--with-$1=$with_$1: wants yes, no or check])])
 ])
 
+# YOKE_WITH_FOLDER(name, help, CONDITIONAL): the same for what is opened at run time, so that it can always be
+# built; a folder, absolute, is where its libraries are looked for first: YK_NATIVE_DIR in $CONDITIONAL_CPPFLAGS.
+AC_DEFUN([YOKE_WITH_FOLDER], [
+	AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=yes|no|check|DIR], [$2 @<:@check@:>@])], [],
+		[with_$1=check])
+	have_$1=yes why_$1="not asked for" $3_CPPFLAGS=
+	AS_CASE([$with_$1], [yes|check], [], [no], [have_$1=no],
+		[/*], [$3_CPPFLAGS="-DYK_NATIVE_DIR='\"$with_$1\"'"],
+		[AC_MSG_ERROR([--with-$1=$with_$1: wants yes, no, check or an absolute folder])])
+	AC_SUBST([$3_CPPFLAGS])
+	AM_CONDITIONAL([$3], [test $have_$1 = yes])
+])
+
 # YOKE_MISSING(name, what, Debian package): stops when --with-name=yes asked for it; else keeps the
 # reason for the table in $why_name.
 AC_DEFUN([YOKE_MISSING], [

@@ -51,7 +51,8 @@ up_from_room()
 }
 
 # What lies in the backend's folder or one below it, in backends/gpu, and what the system has is fine; what
-# else the project has is not.
+# else the project has is not.  plugins/native is a part of the backends of two vendors, each of which gives it a
+# vendor.h.
 foreign_in_backend()
 {
 	files=$(find "$1" -name '*.[ch]')
@@ -63,6 +64,9 @@ foreign_in_backend()
 		here=$(cd "${where%/*}" && cd "$(dirname "$path")" 2>/dev/null && pwd)
 		case $here/ in
 		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
+		esac
+		case $1:$path in
+		plugins/cuda:../native/native.h | plugins/rocm:../native/native.h | plugins/native:vendor.h) continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"

@@ -179,7 +179,7 @@ substituted() # LINE
 	esac
 	case $1 in
 	bench/* | *' bench/'*)
-		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|" ;;
+		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|; s| 100 adamw| 1 adamw|" ;;
 	'yoke setup book.env' | './yoke setup book.env')
 		echo "mv book.env aside && $1 && mv aside book.env" ;;
 	*) echo "$1" ;;

@@ -306,6 +306,7 @@ static void test_largest(void)
 struct curve {
 	double start, each, beyond;
 	int64_t cache, most;
+	double busy; // share of the steps that something else on the machine makes up to twice as long
 	int calls;
 	bool large;
 };
@@ -321,7 +322,7 @@ static int timed(void *arg, int64_t batch, double *seconds)
 	struct curve *c = arg;
 	c->calls++;
 	c->large |= batch > c->most || batch < 1;
-	*seconds = seconds_of(c, batch);
+	*seconds = seconds_of(c, batch) * (c->busy > 0 && rnd_real(0, 1) < c->busy ? rnd_real(1, 2) : 1);
 	return 0;
 }
 
@@ -332,26 +333,40 @@ static int fails(void *arg, int64_t batch, double *seconds)
 	return ++c->calls < 3 ? 0 : yk_fail(YOKE_EDEVICE, "with %lld", (long long)batch);
 }
 
-static void test_pick(void)
+// How many of the curves end with a batch that is more than 5 % slower than the best.
+static int pick_curves(int curves, double busy, double *worst)
 {
-	double worst = 1;
-	int most = 0, wrong = 0;
-	for (int i = 0; i < 2000; i++) {
+	int most = 0, wrong = 0, slower = 0;
+	*worst = 1;
+	for (int i = 0; i < curves; i++) {
 		struct curve c = { .start = exp(rnd_real(-9, 0)),
 				   .each = exp(rnd_real(-9, -3)),
 				   .cache = (int64_t)exp(rnd_real(0, 8)),
-				   .most = (int64_t)exp(rnd_real(0, 9)) };
+				   .most = (int64_t)exp(rnd_real(0, 9)),
+				   .busy = busy };
 		c.beyond = rnd_int(0, 1) ? c.each * rnd_real(0, 1) : 0;
 		struct yk_batch_pick p;
 		double best = 0;
 		wrong += yk_batch_pick(c.most, timed, &c, &p) < 0 || c.large || p.timed != c.calls;
 		for (int64_t b = 1; b <= c.most; b++)
 			best = fmax(best, (double)b / seconds_of(&c, b));
+		double share = (double)p.batch / seconds_of(&c, p.batch) / best;
 		most = c.calls > most ? c.calls : most;
-		worst = fmin(worst, (double)p.batch / seconds_of(&c, p.batch) / best);
+		*worst = fmin(*worst, share);
+		slower += share < 0.95;
 	}
-	ok(!wrong && worst >= 0.95 && most <= YK_BATCH_TIMED,
-	   "2000 curves: %.3f of the best at worst, %d steps at most", worst, most);
+	ok(!wrong && most <= YK_BATCH_TIMED, "%d curves: %d steps at most", curves, most);
+	return slower;
+}
+
+static void test_pick(void)
+{
+	double worst;
+	int slower = pick_curves(2000, 0, &worst);
+	ok(slower <= 2 && worst > 0.93, "%d of 2000 curves are below 0.95 of the best, %.3f at worst", slower, worst);
+	// 0.06 of them, 0.12 if what is slow once ended the search
+	slower = pick_curves(2000, 0.2, &worst);
+	ok(slower < 0.085 * 2000, "%d of 2000 on a busy machine", slower);
 	struct curve c = { .calls = 0 };
 	struct yk_batch_pick p;
 	ok(yk_batch_pick(100, fails, &c, &p) == YOKE_EDEVICE && c.calls == 3,

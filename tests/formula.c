@@ -64,6 +64,10 @@ int main(void)
 	same("y = a - k * b;", 0, 3, 2);
 	same("y = a / k;", 1, 3, 1);
 	same("y = 1e-3 * a + k + l;", 2, 1e-3 * 3 + 2 + 0.25, 7);
+	// what a list becomes is computed behind the last that reads the list
+	same("t = a * c; b = a; y = t + b;", 0, 24, 5);
+	same("t = a * c; u = t + b; b = t; y = u * b;", 0, 26 * 21, 7);
+	same("t = a * c; b = t; y = b;", 0, 21, 3);
 	double got = value("y = a * c;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);
 	ok(got == 3 && length == 1, "a number that is absent is 1: %g by %d", got, length);
 	got = value("y = a * d;", (double[]){ 1, 2 }, (double[]){ 3, 5, 7, 11 }, without, &length);

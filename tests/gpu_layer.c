@@ -503,7 +503,7 @@ static void libraries(void)
 	while (impl < 64 && (!(some >> impl & 1) || strcmp(gpu->impl_name(0, &product, impl), "lib")))
 		impl++;
 	const uint64_t later = impl < 63 ? some >> (impl + 1) << (impl + 1) : 0;
-	ok(later && !strcmp(gpu->impl_name(0, &product, (uint32_t)__builtin_ctzll(later)), "tiled"),
+	ok(later && !strcmp(gpu->impl_name(0, &product, (uint32_t)__builtin_ctzll(later)), "blocks"),
 	   "a library stands before what GPUs run: %#llx", (unsigned long long)some);
 	wants = true;
 	ok(gpu->can(0, &product) == (uint64_t)1 << impl, "or alone, if it is to");

@@ -19,12 +19,13 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/run tests/tap.sh tests/status.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -51,6 +52,7 @@ test_programs = \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
+	tests/gpu_texts.t \
 	tests/growth.t \
 	tests/handles.t \
 	tests/halves.t \
@@ -66,6 +68,7 @@ test_programs = \
 	tests/modes.t \
 	tests/named.t \
 	tests/named_dtypes.t \
+	tests/native.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -87,6 +90,7 @@ test_programs = \
 	tests/quirks.t \
 	tests/random.t \
 	tests/refusals.t \
+	tests/rocm_metadata.t \
 	tests/rows.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
@@ -112,6 +116,7 @@ test_programs = \
 test_scripts = \
 	tests/arrows.sh \
 	tests/bench.sh \
+	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
 	tests/completion.sh \
@@ -120,10 +125,12 @@ test_scripts = \
 	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
+	tests/gpu_standin.sh \
 	tests/icd.sh \
 	tests/headers.sh \
 	tests/info.sh \
 	tests/kill.sh \
+	tests/native_headers.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
@@ -160,6 +167,7 @@ tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
 	backends/cpu/contract/kern_contract_amx.c
+tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
@@ -199,6 +207,8 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
+tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
+tests_gpu_texts_t_LDADD = libgpu.la $(LDADD)
 tests_growth_t_SOURCES = tests/growth.c
 tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c
@@ -211,6 +221,7 @@ tests_mixed_t_SOURCES = tests/mixed.c
 tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
+tests_native_t_SOURCES = tests/native.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
@@ -230,6 +241,8 @@ tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_profile_t_SOURCES = tests/profile.c
 tests_quirks_t_SOURCES = tests/quirks.c
+tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
+tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
@@ -254,6 +267,7 @@ tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_t_SOURCES = tests/random.c
 
 include tests/fuzz/local.mk
+include tests/standin/local.mk
 
 # A backend that fails on demand; it has a CPU backend of its own.
 check_LTLIBRARIES += tests/fault/yoke_fault.la

@@ -57,7 +57,7 @@ verdict 'losses of validation' "$(apart val_loss 1e-4 plain.cpu plain.opencl)"
 verdict 'nothing fell back' "$(grep -q ' 0 fallbacks, 0 B' plain.opencl.err ||
 	grep -E 'fell back|fallbacks|warn' plain.opencl.err)"
 
-"$yoke" info 2>/dev/null | sed -n '/the same device as/d; s/^  \(opencl:[0-9]*\) .*/\1/p' >devices
+"$yoke" info 2>/dev/null | sed -n 's/^  \(opencl:[0-9]*\) .*/\1/p' >devices
 chosen=$(YOKE_BACKEND=opencl "$yoke" info 2>/dev/null | sed -n 's/^  chosen: //p')
 for device in $(grep -vx "$chosen" devices); do
 	verdict "train on $device" "$(YOKE_BACKEND='' YOKE_DEVICE=$device "$yoke" train data=text \

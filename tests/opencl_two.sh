@@ -17,7 +17,7 @@ if ! grep -q '^  opencl:1 ' info; then
 	echo "1..0 # SKIP no PoCL that makes two devices"
 	exit 0
 fi
-verdict "neither is taken for the other" "$(grep 'the same device as' info)"
+verdict "neither is taken for the other" "$(grep '; also ' info)"
 verdict "the first is chosen" "$(grep -q '^  chosen: opencl:0$' info || cat info)"
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 for i in 0 1; do

@@ -229,12 +229,16 @@ static void run_free(struct run *r)
 	}
 }
 
-// Gradients that pull to 0, with noise; g is what is put, before it is clipped.
+// Gradients that pull to 0, with noise; g is what is put, before it is clipped.  They keep away from what decay
+// adds: where the sum cancels to a few bits f32 has no more of it, and the first steps, which divide by its
+// size, are as long as any.
 static void draw(const struct rule *o, struct run *r, int dtype, yoke_tensor **g)
 {
 	double square = 0, by = 1;
 	EACH(i, k) {
 		r->g[i][k] = rounded(dtype, 0.3 * r->p[i][k] + rnd_real(-1, 1));
+		if (fabs(r->g[i][k] + o->decay * r->p[i][k]) < 1e-3)
+			r->g[i][k] = rounded(dtype, r->g[i][k] + 0.01);
 		square += r->g[i][k] * r->g[i][k];
 	}
 	for (int i = 0; i < r->n; i++)
@@ -313,21 +317,19 @@ static void compare(const char *kind, const char *settings, step_fn *step, struc
 	ok(good, "%s: %d steps %s", what, steps, yoke_error());
 	ok(tap_eager() || million || plans() == early, "%s: no new plans", what);
 	yoke_error_clear();
-	// roundings of a hundred steps; of a million elements some have gradients that cancel to a few bits
-	const double tolerance = dtype == yoke_f64 ? 1e-11 : 1e-4;
+	// Roundings of a hundred steps; accelerated goes on with each, 1 / (1 - beta) times as far, 30 in the end.
+	const double tolerance = dtype == yoke_f64 ? 1e-11 : step == accelerated ? 3e-4 : 1e-4;
 	double worst = 0;
-	int64_t beyond = 0;
 	for (int i = 0; i < N && good; i++) {
 		double *got = room(count[i]);
 		get(p[i], got);
 		for (int64_t k = 0; k < count[i]; k++) {
 			double e = fabs(got[k] - r.p[i][k]) / fmax(0.1, fabs(r.p[i][k]));
 			worst = e > worst || isnan(e) ? e : worst;
-			beyond += !(e < tolerance);
 		}
 		free(got);
 	}
-	ok(beyond <= (million ? 10 : 0) && worst < 1e-2, "%s: parameters, error %.2g", what, worst);
+	ok(worst < tolerance, "%s: parameters, error %.2g", what, worst);
 	if (good && o.restart) {
 		double got = NAN;
 		get(yoke_optim_state(opt, NULL, "restarts"), &got);

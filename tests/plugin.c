@@ -233,9 +233,10 @@ static void devices(void)
 	ok(has("absurd:0 refused: alignment 0") && has("absurd:1 refused: alignment 48") &&
 	   has("absurd:2 refused: 0 bytes of memory") && has("absurd:3 refused: ") &&
 	   has("absurd:4 refused: device error") &&
-	   has("absurd:5 refused: alignment 1073741824") && count(" warn: ") == 6,
+	   has("absurd:5 refused: alignment 1073741824") &&
+	   has("absurd:6 refused: wants multiples of 4097") && count(" warn: ") == 7,
 	   "absurd devices are refused, a line each");
-	ok(has("chosen: absurd:6") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
+	ok(has("chosen: absurd:7") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
 	   "what can be made safe is");
 	run(in("odd", ""), "nodevices", "warn");
 	ok(has("chosen: backend 'nodevices' cannot be used: no devices"), "no devices");

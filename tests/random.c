@@ -7,7 +7,8 @@
 // their plans.
 // Programs have numbers; `random.t NUMBER` prints one, statement by statement, and runs it;
 // `random.t FIRST COUNT` runs some, `random.t FIRST COUNT hash` prints a hash of what they read.
-// `random.t FIRST COUNT packed` compares with packed variables alone, on any backend.
+// `random.t FIRST COUNT packed` compares with packed variables alone, on any backend, `random.t FIRST COUNT
+// modes` with the interpreter and all modes.
 // YOKE_TEST_SEED says which are run otherwise, of 28000, YOKE_TEST_SAMPLE=1 a tenth of them;
 // YOKE_TEST_LONG=1 runs the first 30000.
 
@@ -647,12 +648,32 @@ static int compare_packed(uint64_t first, int programs)
 	return done();
 }
 
+// With the interpreter and in all modes, on any backend.
+static int compare_modes(uint64_t first, int programs)
+{
+	int failed = 0;
+	for (int i = 0; i < programs && failed < 20; i++)
+		failed += !try_program(first + (uint64_t)i, false);
+	ok(!failed, "%d random programs: %d differ", programs, failed);
+	return failed;
+}
+
 static void packed_on(const char *self, const char *backend, uint64_t first, int programs)
 {
 	char command[2048];
 	snprintf(command, sizeof command, "YOKE_BACKEND=%s '%s' %llu %d packed 2>&1", backend, self,
 		 (unsigned long long)first, programs);
 	ok(tap_run(command), "%d programs packed on %s", programs, backend);
+}
+
+// On a device that likes multiples of 16, with all its products padded.
+static void padded(const char *self, uint64_t first, int programs)
+{
+	char command[2048];
+	snprintf(command, sizeof command,
+		 "YOKE_BACKEND=fault YOKE_FAULT_MULTIPLE=16 YOKE_ALIGN=2 '%s' %llu %d modes 2>&1", self,
+		 (unsigned long long)first, programs);
+	ok(tap_run(command), "%d programs with padded products", programs);
 }
 
 static void elsewhere(const char *self, uint64_t first)
@@ -663,6 +684,7 @@ static void elsewhere(const char *self, uint64_t first)
 	tap_plugin_path();
 	setenv("YOKE_FAULT_LAG", "3", 1);
 	if (modules) {
+		padded(self, first, tap_cases(100, 3000));
 		packed_on(self, "skeleton", first, tap_cases(100, 1000));
 		packed_on(self, "fault", first, tap_cases(200, 2000));
 	}
@@ -712,17 +734,19 @@ int main(int argc, char **argv)
 		ok(try_program(strtoull(argv[1], NULL, 0), true), "program %s", argv[1]);
 		return done();
 	}
-	int programs = argc > 2 ? atoi(argv[2]) : tap_cases(PROGRAMS, 30000), failed = 0;
+	int programs = argc > 2 ? atoi(argv[2]) : tap_cases(PROGRAMS, 30000);
 	uint64_t first = argc > 2   ? strtoull(argv[1], NULL, 0) :
 			 tap_long() ? 1 :
 				      1 + tap_seed_value() % 7 * PROGRAMS;
+	if (argc > 3 && !strcmp(argv[3], "modes")) {
+		compare_modes(first, programs);
+		return done();
+	}
 	if (argc > 3)
 		return strcmp(argv[3], "packed") ? print_hash(first, programs) :
 						   compare_packed(first, programs);
 	diag("from program %llu on", (unsigned long long)first);
-	for (int i = 0; i < programs && failed < 20; i++)
-		failed += !try_program(first + (uint64_t)i, false);
-	ok(!failed, "%d random programs: %d differ", programs, failed);
+	compare_modes(first, programs);
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
 	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);

@@ -195,7 +195,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	const struct cut c = cut_of(d, op);
 	struct yk_gpu_build b = { .file = file, .name = name };
 
-	yk_gpu_row_defines(&b, d, c.items, op->in[0].dtype);
+	yk_gpu_row_defines(&b, d, c.items, c.width, &op->in[0]);
 	yk_gpu_beside_define(&b, yk_gpu_present(&op->in[3]) ? op->in[3].dtype : op->in[0].dtype);
 	yk_gpu_define(&b, "HEAD", c.head);
 	yk_gpu_define(&b, "NV", c.nv);

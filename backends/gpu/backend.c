@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "launch.h"
+#include "contract.h"
 
 const struct yoke_host *yk_gpu_host;
 
@@ -141,7 +141,12 @@ static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t
 	return o->name_of ? o->name_of(impl) : o->names[impl];
 }
 
-// Lacks name and version, which are the driver's.
+static const void *ext(const char *name)
+{
+	return yk_gpu_driver.ext ? yk_gpu_driver.ext(name) : NULL;
+}
+
+// Lacks what is the driver's: name, version, and functions that it may be without.
 static struct yoke_backend table = {
 	.size = sizeof table,
 	.abi = YOKE_ABI,
@@ -169,7 +174,20 @@ static struct yoke_backend table = {
 	.release = release,
 	.impl_name = impl_name,
 	.segment_wrap = yk_gpu_segment_wrap,
+	.ext = ext,
 };
+
+static void add_optional(void)
+{
+	if (yk_gpu_driver.copy_between)
+		table.copy_between = yk_gpu_copy_between;
+	if (!yk_gpu_driver.graph_begin)
+		return;
+	table.graph_begin = yk_gpu_graph_begin;
+	table.graph_end = yk_gpu_graph_end;
+	table.graph_run = yk_gpu_graph_run;
+	table.graph_free = yk_gpu_graph_free;
+}
 
 __attribute__((visibility("default")))
 int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
@@ -181,10 +199,13 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		return YOKE_ENOMEM;
 	yk_gpu_host = host;
 	yk_gpu_profile(); // declares the setting, for who wants times
+	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
+		yk_gpu_tf32_wanted(); // the same
 	if (yk_gpu_driver.start)
 		yk_gpu_driver.start();
 	table.name = yk_gpu_driver.name;
 	table.version = yk_gpu_driver.version;
+	add_optional();
 	*backend = &table;
 	return 0;
 }

@@ -7,7 +7,7 @@
 // Best first where several take a problem; each refuses what it is not meant for.  So libraries
 // stand behind what is written for drivers of CPUs, where their tiles are slow, and before
 // what GPUs run.  Presets that are no rule's choice come last, for `yoke tune` to find.
-enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 4 };
+enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 9 };
 static const struct {
 	const struct yk_gpu_variant *variant;
 	int preset;
@@ -16,10 +16,15 @@ static const struct {
 	{ &yk_gpu_contract_rows, 0, "rows" },
 	{ &yk_gpu_contract_direct, 0, "direct" },
 	{ &yk_gpu_contract_packed, 0, "packed" },
-	[LIBRARY + YK_GPU_LIBRARIES] = { &yk_gpu_contract_tiled, 0, "tiled" },
+	[LIBRARY + YK_GPU_LIBRARIES] = { &yk_gpu_contract_matrix, 0, "matrix" },
+	{ &yk_gpu_contract_blocks, 0, "blocks" },
+	{ &yk_gpu_contract_tiled, 0, "tiled" },
 	{ &yk_gpu_contract_packed, 1, "packed-wide" },
+	{ &yk_gpu_contract_matrix, 1, "matrix-64" },
+	{ &yk_gpu_contract_matrix, 2, "matrix-128" },
+	{ &yk_gpu_contract_blocks, 1, "blocks-64" },
+	{ &yk_gpu_contract_blocks, 2, "blocks-128" },
 	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
-	{ &yk_gpu_contract_tiled, 2, "tiled-128" },
 };
 
 // A library's, or NULL.

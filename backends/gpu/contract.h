@@ -51,7 +51,9 @@ struct yk_gpu_variant {
 	int (*record)(struct yk_gpu_record *, const struct yk_gpu_contract *);
 };
 extern const struct yk_gpu_variant yk_gpu_contract_direct, yk_gpu_contract_rows,
-	yk_gpu_contract_packed, yk_gpu_contract_tiled;
+	yk_gpu_contract_packed, yk_gpu_contract_matrix, yk_gpu_contract_blocks, yk_gpu_contract_tiled;
+// Declares the setting `matmul`: are products of f32 to be of tf32?
+bool yk_gpu_tf32_wanted(void);
 
 // A variant that a driver adds: the products of a vendor's library, launched by yk_gpu_call.
 struct yk_gpu_library {

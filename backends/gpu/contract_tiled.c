@@ -12,8 +12,8 @@ struct tiling {
 
 // Best first, for preset 0.
 static const struct tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
-// Presets 1, 2.
-static const struct tiling other[] = { { 8, 8, 4, 4, 16 }, { 16, 16, 8, 8, 16 } };
+// Preset 1.
+static const struct tiling other[] = { { 8, 8, 4, 4, 16 } };
 // One item a group: drivers for CPUs run a group as a loop over its items.
 static const struct tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
 

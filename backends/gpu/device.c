@@ -73,7 +73,10 @@ int yk_gpu_device_info(uint32_t device, struct yoke_device_info *info)
 	if (!(d = yk_gpu_device_at(device)))
 		return YOKE_ENODEV;
 	uint32_t size = info->size < sizeof *info ? info->size : (uint32_t)sizeof *info;
-	memcpy(info, &d->info, size);
+	struct yoke_device_info full = d->info;
+	if (yk_gpu_driver.refresh)
+		yk_gpu_driver.refresh(d, &full);
+	memcpy(info, &full, size);
 	info->size = size;
 	return 0;
 }

@@ -33,6 +33,8 @@ struct yk_gpu_driver {
 	// The name of a code, "CL_OUT_OF_RESOURCES"; does it mean that memory is short?
 	const char *(*code_name)(int code);
 	bool (*is_memory)(int code);
+	// What a code means and what to do, or NULL; may be absent.
+	const char *(*code_help)(int code);
 
 	// Finds the devices and adds those that can serve, by yk_gpu_device_add; *why says, for good, what was left
 	// out.  Called once.
@@ -40,6 +42,10 @@ struct yk_gpu_driver {
 	// What the rest needs of a device: its context.  Called with the device's lock held, and again after
 	// it has succeeded.
 	int (*open)(struct yk_gpu_device *);
+	// Fills what changes of a device's info: memory_free; may be absent.
+	void (*refresh)(struct yk_gpu_device *, struct yoke_device_info *);
+	// The backend's ext; may be absent.
+	const void *(*ext)(const char *name);
 
 	// ---- programs and kernels; with the device open and its lock held ----
 
@@ -64,7 +70,7 @@ struct yk_gpu_driver {
 	void (*kernel_free)(void *kernel);
 	// Most work items of a group; 0: it does not say.
 	size_t (*kernel_group)(struct yk_gpu_device *, void *kernel);
-	// How many parameters it has.
+	// How many parameters it has; UINT32_MAX: it does not say.
 	uint32_t (*kernel_params)(void *kernel);
 	// An argument: bytes by value, of which of a buffer its pointer.  They are copied, and stay until others
 	// are set.  Returns the driver's code; one that does not fit the parameter is an error, if it can tell.
@@ -95,6 +101,10 @@ struct yk_gpu_driver {
 		    uint64_t from_offset, uint64_t bytes);
 	int (*fill)(struct yk_gpu_queue *, void *buffer, uint64_t offset, uint64_t bytes,
 		    const void *pattern, uint32_t pattern_bytes);
+	// The same as copy between buffers of two devices, the queue one's of them; may be absent.
+	// EUNSUPPORTED: these two cannot.
+	int (*copy_between)(struct yk_gpu_queue *, struct yk_gpu_device *to_device, void *to, uint64_t to_offset,
+			    struct yk_gpu_device *from_device, void *from, uint64_t from_offset, uint64_t bytes);
 
 	// ---- queues, in order, and events ----
 
@@ -115,6 +125,16 @@ struct yk_gpu_driver {
 	int (*wait)(struct yk_gpu_event *);
 	int (*elapsed)(struct yk_gpu_event *from, struct yk_gpu_event *to,
 		       uint64_t *nanoseconds); // both are over
+
+	// ---- graphs; all four, or none ----
+
+	// From now on launch, copy and fill on the queue are recorded and not done, until graph_end, which always
+	// ends that.  EUNSUPPORTED: the driver cannot.
+	int (*graph_begin)(struct yk_gpu_queue *);
+	int (*graph_end)(struct yk_gpu_queue *, void **graph);
+	// Enqueues all of it, with the arguments that were recorded.
+	int (*graph_run)(struct yk_gpu_queue *, void *graph);
+	void (*graph_free)(void *graph); // none of its runs is under way
 };
 
 extern const struct yk_gpu_driver yk_gpu_driver;

@@ -24,10 +24,14 @@ int yk_gpu_fail(const struct yk_gpu_device *d, const char *call, int code)
 	const int error = yk_gpu_driver.is_memory(code) ? YOKE_ENOMEM : YOKE_EDEVICE;
 	const char *name = yk_gpu_driver.code_name(code);
 
+	const char *help = yk_gpu_driver.code_help ? yk_gpu_driver.code_help(code) : NULL;
+	const char *colon = help ? ": " : "";
+
+	help = help ? help : "";
 	if (!d)
-		return yk_gpu_error(error, "%s: %s (%d)", call, name, code);
-	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)", call, name, code,
-			    yk_gpu_driver.name, d->index, d->info.name, d->info.driver);
+		return yk_gpu_error(error, "%s: %s (%d)%s%s", call, name, code, colon, help);
+	return yk_gpu_error(error, "%s: %s (%d) on %s:%u (%s, %s)%s%s", call, name, code, yk_gpu_driver.name,
+			    d->index, d->info.name, d->info.driver, colon, help);
 }
 
 int yk_gpu_check(const struct yk_gpu_device *d, const char *call, int code)

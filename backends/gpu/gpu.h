@@ -13,7 +13,7 @@
 
 // What a kernel is built of: a file of cl/, its name there, and what the text is told.  The
 // strings last, and are told apart by address.
-#define YK_GPU_DEFINES 12
+#define YK_GPU_DEFINES 14
 struct yk_gpu_build {
 	const char *file, *name; // "softmax.cl"
 	int n;
@@ -34,9 +34,11 @@ struct yk_gpu_entry {
 
 // What a driver's own struct of a device begins with.  It fills all down to `lock` before it adds the device.
 struct yk_gpu_device {
-	struct yoke_device_info info;
+	struct yoke_device_info info; // multiple: of a library's products; the layer's own fill up their tiles
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
+	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
+	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
@@ -48,6 +50,7 @@ struct yk_gpu_device {
 	struct yk_gpu_entry *kernels[YK_GPU_KERNEL_BUCKETS];
 	struct yk_gpu_text *texts; // of applications; stay, as kernels do
 	uint64_t released;         // buffers so far: another may have come by the same pointer
+	struct yk_gpu_between *between; // how copies from other devices went
 };
 
 struct yk_gpu_segment {
@@ -66,6 +69,7 @@ struct yk_gpu_queue {
 	struct yk_gpu_event *mark; // the last one, or NULL
 	bool busy;                 // something was enqueued behind it
 	struct yk_gpu_reports *reports;
+	struct yk_gpu_graph *graph; // that is being recorded, or NULL
 };
 
 struct yk_gpu_event {
@@ -126,6 +130,9 @@ int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items
 
 // ---- memory.c ----
 
+// Ahead of all that is enqueued: is the range in the segment?
+int yk_gpu_check_range(struct yk_gpu_queue *, const struct yk_gpu_segment *, uint64_t offset, uint64_t bytes);
+
 // Gives up a buffer that kernels may have for an argument.
 void yk_gpu_buffer_free(struct yk_gpu_device *, void *buffer, void *host);
 int yk_gpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment);
@@ -152,6 +159,20 @@ int yk_gpu_event_wait(void *event);
 int yk_gpu_event_elapsed(void *from, void *to, uint64_t *nanoseconds);
 void yk_gpu_event_free(void *event);
 
+// ---- between.c ----
+
+int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_offset, uint32_t from_device,
+			void *from, uint64_t from_offset, uint64_t bytes);
+
+// ---- graph.c ----
+
+int yk_gpu_graph_begin(void *queue);
+int yk_gpu_graph_end(void *queue, void **graph);
+int yk_gpu_graph_run(void *queue, void *graph);
+void yk_gpu_graph_free(void *graph);
+// Gives buffers to the graph that the queue records, which frees them.  False: no memory.
+bool yk_gpu_graph_keep(struct yk_gpu_queue *, void *const *tables, size_t n);
+
 // ---- program.c ----
 
 // A program of a file, behind the op's map if there is one.
@@ -165,6 +186,8 @@ int yk_gpu_program_text(struct yk_gpu_device *, const char *text, const char *en
 void yk_gpu_define(struct yk_gpu_build *, const char *name, int64_t value);
 // The same with 1, if it is set.
 void yk_gpu_flag(struct yk_gpu_build *, const char *name, bool set);
+// WARP, where items read each other's registers.
+void yk_gpu_define_warp(struct yk_gpu_build *, const struct yk_gpu_device *);
 // The kernel of a program made of a file: built at first use, once for all its
 // kernels.  Called with the device's lock held, like the next.
 int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, struct yk_gpu_entry **to);

@@ -39,6 +39,12 @@ void yk_gpu_flag(struct yk_gpu_build *b, const char *name, bool set)
 		yk_gpu_define(b, name, 1);
 }
 
+void yk_gpu_define_warp(struct yk_gpu_build *b, const struct yk_gpu_device *d)
+{
+	if (d->warp)
+		yk_gpu_define(b, "WARP", d->warp);
+}
+
 // One that is looked for; map: the key of the map in its text.
 struct wanted {
 	const struct yk_gpu_build *build;

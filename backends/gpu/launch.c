@@ -529,6 +529,20 @@ static int launch(const struct run *x, const struct launch *l)
 	return 0;
 }
 
+// The tables of a run that a graph has recorded are the graph's; the next run makes others.
+static int give_tables(struct yk_gpu_queue *q, struct yk_gpu_record *r)
+{
+	struct yk_gpu_launches *l = r->launches;
+
+	if (!yk_gpu_graph_keep(q, l->table.at, l->table.n))
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a graph's record");
+	l->table.n = 0;
+	r->placed = true;
+	free(l->place);
+	l->place = NULL;
+	return 0;
+}
+
 int yk_gpu_record_run(struct yk_gpu_queue *q, struct yk_gpu_record *r, const struct yoke_op *op)
 {
 	struct yk_gpu_launches *l = r->launches;
@@ -557,5 +571,5 @@ int yk_gpu_record_run(struct yk_gpu_queue *q, struct yk_gpu_record *r, const str
 	for (size_t i = 0; i < l->launch.n && !err; i++)
 		err = all[i].call ? all[i].call(q, op, (const char *)l->data.at + all[i].arg) :
 				    launch(&x, &all[i]);
-	return err;
+	return err || !q->graph || !l->table.n ? err : give_tables(q, r);
 }

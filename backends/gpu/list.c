@@ -95,6 +95,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *n
 		yk_gpu_define(&b, "KIND", j->op->attr[0].i);
 		yk_gpu_define(&b, "OUT", dtype);
 		yk_gpu_define(&b, "LANES", LANES);
+		yk_gpu_define_warp(&b, d);
 		yk_gpu_flag(&b, "WIDE_ACC", dtype == yoke_f64);
 	} else if (d->loops) {
 		for (uint32_t k = 0; k < j->op->lists_out; k++)

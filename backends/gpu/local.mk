@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The launch layer of backends for GPUs: each module over it has a copy of its own, and its test.
-if OPENCL
+if GPU_MODULES
 noinst_LTLIBRARIES += libgpu.la
 else
 check_LTLIBRARIES += libgpu.la
@@ -12,8 +12,10 @@ gpu_sources = \
 	backends/gpu/axes.c \
 	backends/gpu/axes.h \
 	backends/gpu/backend.c \
+	backends/gpu/between.c \
 	backends/gpu/contract.c \
 	backends/gpu/contract.h \
+	backends/gpu/contract_blocks.c \
 	backends/gpu/contract_packed.c \
 	backends/gpu/contract_rows.c \
 	backends/gpu/contract_shape.c \
@@ -25,6 +27,7 @@ gpu_sources = \
 	backends/gpu/f64.c \
 	backends/gpu/gather.c \
 	backends/gpu/gpu.h \
+	backends/gpu/graph.c \
 	backends/gpu/kernel.c \
 	backends/gpu/launch.c \
 	backends/gpu/launch.h \

@@ -83,9 +83,7 @@ void *yk_gpu_segment_host(void *segment)
 	return ((struct yk_gpu_segment *)segment)->host;
 }
 
-// Ahead of all that is enqueued here.
-static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s,
-		       uint64_t offset, uint64_t bytes)
+int yk_gpu_check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset, uint64_t bytes)
 {
 	int err = yk_gpu_forked();
 	uint64_t end;
@@ -98,6 +96,18 @@ static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s,
 				    "bytes %llu to +%llu of a segment of %llu",
 				    (unsigned long long)offset, (unsigned long long)bytes,
 				    (unsigned long long)s->bytes);
+	return 0;
+}
+
+// And of the queue's device, where a graph may record it?
+static int check_range(struct yk_gpu_queue *q, const struct yk_gpu_segment *s, uint64_t offset, uint64_t bytes)
+{
+	int err = yk_gpu_check_range(q, s, offset, bytes);
+
+	if (err)
+		return err;
+	if (q->graph && s->host)
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "a graph with a segment of the host's memory");
 	if (q->device != s->device)
 		return yk_gpu_error(YOKE_EUNSUPPORTED,
 				    "a queue of %s:%u on a segment of %s:%u", yk_gpu_driver.name,

@@ -106,12 +106,19 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 	return a;
 }
 
+static int width_of(const struct yk_gpu_device *d, const struct parts *p)
+{
+	const struct yoke_view *const rows[] = { p->x, p->w, p->b, p->g, p->out, p->dw, p->db, NULL };
+
+	return yk_gpu_row_width(d, rows, yk_gpu_cols(p->x));
+}
+
 static int kernel_of(struct yk_gpu_device *d, const struct parts *p, size_t items,
 		     const char *name, struct yk_gpu_entry **to)
 {
 	struct yk_gpu_build b = { .file = "norm.cl", .name = name };
 
-	yk_gpu_row_defines(&b, d, items, p->x->dtype);
+	yk_gpu_row_defines(&b, d, items, width_of(d, p), p->x);
 	yk_gpu_beside_define(&b, beside_of(p));
 	return yk_gpu_kernel_file(d, &b, to);
 }
@@ -120,7 +127,7 @@ static int record_forward(struct yk_gpu_record *r, const struct parts *p, const 
 {
 	const size_t items = yk_gpu_row_items(r->device, a->cols);
 	struct yk_gpu_entry *kernel;
-	int err = kernel_of(r->device, p, items, "norm", &kernel);
+	int err = kernel_of(r->device, p, items, "norm_rows", &kernel);
 
 	if (err)
 		return err;
@@ -132,14 +139,14 @@ static int record_forward(struct yk_gpu_record *r, const struct parts *p, const 
 	yk_gpu_arg_view_or(r, p->w, p->x);
 	yk_gpu_arg_view_or(r, p->b, p->x);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	return yk_gpu_launch_pieces(r, a->groups, items, "norm");
+	return yk_gpu_launch_pieces(r, a->groups, items, "norm_rows");
 }
 
 static int record_sums(struct yk_gpu_record *r, const struct yoke_op *op, const struct parts *p,
 		    const struct norm_args *a)
 {
 	const size_t items = yk_gpu_row_items(r->device, a->cols);
-	const int64_t width = (int64_t)items * (r->device->loops ? 16 : 1);
+	const int64_t width = (int64_t)items * width_of(r->device, p);
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, p, items, "norm_sums", &kernel);
 

@@ -136,6 +136,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const st
 	yk_gpu_define(&b, "KIND", op->attr[0].i);
 	yk_gpu_define(&b, "OUT", op->out[0].dtype);
 	yk_gpu_define(&b, "ITEMS", (int64_t)j->items);
+	yk_gpu_define_warp(&b, d);
 	yk_gpu_define(&b, "LANES", j->columns ? TILE : LANES);
 	yk_gpu_flag(&b, "WIDE_ACC", value == yoke_f64);
 	yk_gpu_flag(&b, "INTEGER", !yk_gpu_real(value));

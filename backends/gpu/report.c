@@ -12,6 +12,9 @@
 #include "report.h"
 
 #define SLOTS 64
+// Batches whose slots are read into pinned memory, so that the copy does not wait for the device; others go to
+// memory of the host's, which some drivers fill only as the host waits.
+#define PINNED 8
 
 // As cl/report.cl has it; all bits set: no complaint.
 struct slot {
@@ -24,17 +27,20 @@ struct batch {
 	struct batch *next;
 	uint64_t number; // of the read
 	unsigned n;
-	struct slot slot[SLOTS];
+	struct slot *slot; // as many, in `pinned` or allocated; none before they are read
 	struct yk_gpu_report what[SLOTS];
 };
 
 struct yk_gpu_reports {
 	struct yk_gpu_device *device;
-	pthread_mutex_t lock; // of `read`; the rest is the queue's
+	pthread_mutex_t lock; // of `read` and `taken`; the rest is the queue's
 	void *slots;          // made at first use
 	struct batch *open;
 	struct batch *read, **end; // oldest first
 	uint64_t number;
+	void *area; // a buffer of PINNED batches, made when the first is read
+	struct slot *pinned;
+	unsigned taken; // bit i: batch i of it
 };
 
 int yk_gpu_reports_new(struct yk_gpu_device *d, struct yk_gpu_reports **to)
@@ -51,10 +57,41 @@ int yk_gpu_reports_new(struct yk_gpu_device *d, struct yk_gpu_reports **to)
 	return 0;
 }
 
-static void free_list(struct batch *b)
+static bool is_pinned(const struct yk_gpu_reports *r, const struct slot *s)
+{
+	return r->pinned && s >= r->pinned && s < r->pinned + PINNED * SLOTS;
+}
+
+static struct slot *slots_new(struct yk_gpu_reports *r)
+{
+	struct slot *s = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	for (int i = 0; i < PINNED && r->pinned && !s; i++)
+		if (!(r->taken >> i & 1)) {
+			r->taken |= 1u << i;
+			s = r->pinned + i * SLOTS;
+		}
+	pthread_mutex_unlock(&r->lock);
+	return s ? s : malloc(SLOTS * sizeof *s);
+}
+
+static void slots_free(struct yk_gpu_reports *r, struct slot *s)
+{
+	if (!is_pinned(r, s)) {
+		free(s);
+		return;
+	}
+	pthread_mutex_lock(&r->lock);
+	r->taken &= ~(1u << (s - r->pinned) / SLOTS);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void free_list(struct yk_gpu_reports *r, struct batch *b)
 {
 	while (b) {
 		struct batch *next = b->next;
+		slots_free(r, b->slot);
 		free(b);
 		b = next;
 	}
@@ -64,54 +101,85 @@ void yk_gpu_reports_free(struct yk_gpu_reports *r)
 {
 	if (r->slots)
 		yk_gpu_buffer_free(r->device, r->slots, NULL);
-	free(r->open);
-	free_list(r->read);
+	free_list(r, r->open);
+	free_list(r, r->read);
+	if (r->area)
+		yk_gpu_buffer_free(r->device, r->area, r->pinned);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
-static int clear_slots(struct yk_gpu_queue *q)
+static int clear_slots(struct yk_gpu_queue *q, void *slots)
 {
 	const uint32_t none = UINT32_MAX;
 
 	q->busy = true;
-	return yk_gpu_driver.fill(q, q->reports->slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
+	return yk_gpu_driver.fill(q, slots, 0, SLOTS * sizeof(struct slot), &none, sizeof none);
 }
 
-static int make_slots(struct yk_gpu_queue *q)
+int yk_gpu_reports_ready(struct yk_gpu_queue *q, struct yk_gpu_reports *r)
 {
 	void *host = NULL;
 	int err = yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_DEVICE, SLOTS * sizeof(struct slot), NULL,
-					   &q->reports->slots, &host);
+					   &r->slots, &host);
 
-	return err ? err : clear_slots(q);
+	return err ? err : clear_slots(q, r->slots);
 }
 
-static int read_slots(struct yk_gpu_queue *q)
+// Reads the slots into a batch, which is the queue's from then on, and clears them.
+static int read_slots(struct yk_gpu_queue *q, void *slots, struct batch *b)
 {
 	struct yk_gpu_reports *r = q->reports;
-	struct batch *b = r->open;
-	int err = yk_gpu_driver.get(q, r->slots, 0, b->slot, b->n * sizeof *b->slot);
+	void *host = NULL;
+	int err = r->area ? 0 : yk_gpu_driver.buffer_new(q->device, YOKE_SEGMENT_HOST,
+							 PINNED * SLOTS * sizeof(struct slot), NULL, &r->area, &host);
 
+	if (!err && host)
+		r->pinned = host;
+	if (!err && !(b->slot = slots_new(r)))
+		err = yk_gpu_error(YOKE_ENOMEM, "no memory for reports");
+	if (!err && (err = yk_gpu_driver.get(q, slots, 0, b->slot, b->n * sizeof *b->slot))) {
+		slots_free(r, b->slot);
+		b->slot = NULL;
+	}
 	if (err)
 		return err;
 	b->number = ++r->number;
-	r->open = NULL;
+	if (r->open == b)
+		r->open = NULL;
 	pthread_mutex_lock(&r->lock);
 	*r->end = b;
 	r->end = &b->next;
 	pthread_mutex_unlock(&r->lock);
-	return clear_slots(q);
+	return clear_slots(q, slots);
+}
+
+int yk_gpu_reports_replay(struct yk_gpu_queue *q, struct yk_gpu_reports *graphs)
+{
+	const struct batch *what = graphs->open;
+	struct batch *b = what ? malloc(sizeof *b) : NULL;
+
+	if (!what)
+		return 0;
+	if (!b)
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for reports");
+	*b = *what;
+	b->next = NULL;
+	int err = read_slots(q, graphs->slots, b);
+	if (err && b->number == 0)
+		free(b);
+	return err;
 }
 
 int yk_gpu_report_slot(struct yk_gpu_queue *q, const struct yk_gpu_report *what,
 		       uint64_t *slot)
 {
 	struct yk_gpu_reports *r = q->reports;
-	int err = r->slots ? 0 : make_slots(q);
+	int err = r->slots ? 0 : yk_gpu_reports_ready(q, r);
 
 	if (!err && r->open && r->open->n == SLOTS)
-		err = read_slots(q);
+		err = q->graph ? yk_gpu_error(YOKE_EUNSUPPORTED, "a graph of more than %d ops that report", SLOTS) :
+				 read_slots(q, r->slots, r->open);
 	if (err)
 		return err;
 	if (!r->open && !(r->open = calloc(1, sizeof *r->open)))
@@ -147,9 +215,10 @@ int yk_gpu_report_length(struct yk_gpu_record *r, const char *op, const struct y
 
 int yk_gpu_reports_mark(struct yk_gpu_queue *q, uint64_t *number)
 {
-	int err = q->reports->open ? read_slots(q) : 0;
+	struct yk_gpu_reports *r = q->reports;
+	int err = r->open ? read_slots(q, r->slots, r->open) : 0;
 
-	*number = q->reports->number;
+	*number = r->number;
 	return err;
 }
 
@@ -198,6 +267,6 @@ int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)
 		for (unsigned i = 0; i < b->n && !err; i++)
 			if (b->slot[i].first != UINT32_MAX)
 				err = complain(&b->what[i], &b->slot[i]);
-	free_list(list);
+	free_list(r, list);
 	return err;
 }

@@ -17,6 +17,10 @@ int yk_gpu_report_length(struct yk_gpu_record *, const char *op, const struct yo
 
 int yk_gpu_reports_new(struct yk_gpu_device *, struct yk_gpu_reports **);
 void yk_gpu_reports_free(struct yk_gpu_reports *);
+// Makes room for those of a graph, before it is recorded; they are the queue's until it is.
+int yk_gpu_reports_ready(struct yk_gpu_queue *, struct yk_gpu_reports *of_graph);
+// Behind a run of the graph: has its reports read, as the queue's.
+int yk_gpu_reports_replay(struct yk_gpu_queue *, struct yk_gpu_reports *of_graph);
 // Has all reports so far read; their number goes with the event marked next.
 int yk_gpu_reports_mark(struct yk_gpu_queue *, uint64_t *number);
 // The first complaint up to a number whose event is over; each is made once.

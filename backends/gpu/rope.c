@@ -30,8 +30,11 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op,
 {
 	struct yk_gpu_build b = { .file = "rope.cl", .name = "rope" };
 
-	*items = yk_gpu_row_items(d, yk_gpu_cols(&op->out[0]) / 2);
-	yk_gpu_row_defines(&b, d, *items, op->out[0].dtype);
+	const struct yoke_view *const rows[] = { &op->out[0], &op->in[0], &op->in[1], &op->in[2], NULL };
+	const int64_t pairs = yk_gpu_cols(&op->out[0]) / 2;
+
+	*items = yk_gpu_row_items(d, pairs);
+	yk_gpu_row_defines(&b, d, *items, yk_gpu_row_width(d, rows, pairs), &op->in[0]);
 	yk_gpu_beside_define(&b, op->in[1].dtype);
 	return yk_gpu_kernel_file(d, &b, to);
 }

@@ -12,6 +12,8 @@
 // Groups that share the pieces, where a group is one item: few, so that those which run at a time
 // are near each other, and enough for what drivers hand out to even out.
 #define GROUPS_OF_UNIT 8
+// Floats of a vector, where a group is one item and elsewhere.
+enum { LOOPS_WIDTH = 16, WIDTH = 4 };
 
 int64_t yk_gpu_elements(const struct yoke_view *v)
 {
@@ -145,11 +147,32 @@ static int store_of(int dtype)
 	return dtype == yoke_f16 ? 1 : dtype == yoke_bf16 ? 2 : 0;
 }
 
-void yk_gpu_row_defines(struct yk_gpu_build *b, const struct yk_gpu_device *d, size_t items, int dtype)
+// A GPU loads 16 bytes at once where they lie at a multiple of 16.
+int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *const *views, int64_t part)
+{
+	if (d->loops)
+		return LOOPS_WIDTH;
+	for (; *views; views++) {
+		const struct yoke_view *v = *views;
+		if (!yk_gpu_present(v))
+			continue;
+		if (v->align % (WIDTH * yk_gpu_bytes(v->dtype)) || part % WIDTH)
+			return 1;
+		for (int i = 0; i < v->rank - 1; i++)
+			if (v->dims[i] > 1 && v->strides[i] % WIDTH)
+				return 1;
+	}
+	return WIDTH;
+}
+
+void yk_gpu_row_defines(struct yk_gpu_build *b, const struct yk_gpu_device *d, size_t items, int width,
+			const struct yoke_view *rows)
 {
 	yk_gpu_define(b, "ITEMS", (int64_t)items);
-	yk_gpu_define(b, "VEC_WIDTH", d->loops ? 16 : 1);
-	yk_gpu_define(b, "STORE", store_of(dtype));
+	yk_gpu_define(b, "VEC_WIDTH", width);
+	yk_gpu_define_warp(b, d);
+	yk_gpu_define(b, "STORE", store_of(rows->dtype));
+	yk_gpu_flag(b, "WIDE_INDEX", yk_gpu_count(rows) > INT32_MAX);
 }
 
 void yk_gpu_beside_define(struct yk_gpu_build *b, int dtype)

@@ -56,8 +56,12 @@ struct yk_gpu_number yk_gpu_number_of(const struct yoke_view *, double absent);
 
 // Items that work on a row of so many columns together.
 size_t yk_gpu_row_items(const struct yk_gpu_device *, int64_t cols);
-// What cl/rows.cl is told for views of dtype.
-void yk_gpu_row_defines(struct yk_gpu_build *, const struct yk_gpu_device *, size_t items, int dtype);
+// Floats of a vector of rows that lie as these views, of which some may be absent; NULL ends them.  `part`: of the
+// last axis of each are so many read at a time, side by side.
+int yk_gpu_row_width(const struct yk_gpu_device *, const struct yoke_view *const *views, int64_t part);
+// What cl/rows.cl is told of rows like these.
+void yk_gpu_row_defines(struct yk_gpu_build *, const struct yk_gpu_device *, size_t items, int width,
+			const struct yoke_view *rows);
 // The dtype of weights, tables and masks, in programs that have some; is it one that they may have beside
 // rows of dtype?
 void yk_gpu_beside_define(struct yk_gpu_build *, int beside);

@@ -8,6 +8,7 @@
 #define KEEP_LOOPS 16384
 #define KEEP_LOOPS_LEAST 2048
 #define KEEP 4096
+#define KEEP_LEAST 256
 
 // struct softmax_args of cl/softmax.cl.
 struct softmax_args {
@@ -27,17 +28,31 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	       d->local_bytes >= 2 * KEEP * sizeof(float);
 }
 
+// Local memory that is not taken lets more groups run at a time: of what a row fills, by four.
+static int keep_of(const struct yk_gpu_device *d, int64_t cols)
+{
+	int keep = KEEP_LEAST;
+
+	if (d->loops)
+		return d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float) ? KEEP_LOOPS : KEEP_LOOPS_LEAST;
+	while (keep < cols && cols <= KEEP)
+		keep *= 4;
+	return keep;
+}
+
 static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t items,
 		     struct yk_gpu_entry **to)
 {
-	const bool room = d->local_bytes >= 3 * KEEP_LOOPS * sizeof(float);
 	struct yk_gpu_build b = { .file = "softmax.cl",
 				  .name = op->code == YOKE_OP_SOFTMAX ? "softmax" :
 					 op->attr[0].i		     ? "log_softmax_back" :
 								       "softmax_back" };
 
-	yk_gpu_row_defines(&b, d, items, op->out[0].dtype);
-	yk_gpu_define(&b, "KEEP", !d->loops ? KEEP : room ? KEEP_LOOPS : KEEP_LOOPS_LEAST);
+	const struct yoke_view *const rows[] = { &op->out[0], &op->in[0],
+						 op->code == YOKE_OP_SOFTMAX ? NULL : &op->in[1], NULL };
+
+	yk_gpu_row_defines(&b, d, items, yk_gpu_row_width(d, rows, yk_gpu_cols(&op->out[0])), &op->in[0]);
+	yk_gpu_define(&b, "KEEP", keep_of(d, yk_gpu_cols(&op->out[0])));
 	return yk_gpu_kernel_file(d, &b, to);
 }
 

@@ -43,7 +43,7 @@ static int check_args(const struct yk_gpu_entry *e, const struct yoke_op *op, si
 	const uint64_t word = 0;
 	const uint32_t n = yk_gpu_driver.kernel_params(e->kernel);
 
-	if (n != want)
+	if (n != UINT32_MAX && n != want)
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "kernel %s has %u parameters: the op gives %u, a "
 				    "segment and an offset for each operand and a word for each attribute",
 				    e->build.name, n, want);

@@ -36,7 +36,10 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, int64_t 
 {
 	struct yk_gpu_build b = { .file = "xent.cl", .name = name };
 
-	yk_gpu_row_defines(&b, d, yk_gpu_row_items(d, cols), op->in[0].dtype);
+	const struct yoke_view *const rows[] = { &op->in[0],
+						 op->code == YOKE_OP_CROSS_ENTROPY ? NULL : &op->out[0], NULL };
+
+	yk_gpu_row_defines(&b, d, yk_gpu_row_items(d, cols), yk_gpu_row_width(d, rows, cols), &op->in[0]);
 	return yk_gpu_kernel_file(d, &b, to);
 }
 

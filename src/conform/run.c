@@ -155,6 +155,17 @@ static int which(const struct yk_runner *r, const struct yoke_view *v)
 	return v->segment == r->segment[1];
 }
 
+// What bind() will keep to: prepare() is told already.
+static void promise(const struct yk_runner *r, struct yk_case *c)
+{
+	for (uint32_t k = 0; k < c->views; k++) {
+		const uint32_t owner = c->array[k].alias >= 0 ? (uint32_t)c->array[k].alias : k;
+		const struct yk_array *a = &c->array[owner];
+		if (c->view[k].kind == YOKE_VIEW_BUFFER)
+			c->view[k].align = alignment(r, a->shift * yoke_dtype_size(c->view[owner].dtype) + a->origin);
+	}
+}
+
 // Binds the views, and makes the images that are put.
 static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 		 uint64_t work)
@@ -171,7 +182,6 @@ static void bind(struct yk_runner *r, struct yk_case *c, const struct layout *l,
 			continue;
 		v->segment = r->segment[l->segment[owner]];
 		v->offset = l->at[owner] + c->array[owner].origin;
-		v->align = alignment(r, v->offset);
 		if (k >= c->op.nout)
 			memcpy(r->before[l->segment[k]] + l->at[k], a->data, a->bytes);
 	}
@@ -495,6 +505,7 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 	void *handle = NULL;
 
 	yoke_error_clear();
+	promise(r, c);
 	int code = prepare(d, c, impl, &handle, &work);
 	if (code) {
 		failed(&v, "prepare", code);

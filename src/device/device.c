@@ -18,6 +18,7 @@
 #include "device/trust.h"
 
 #define MOST_ALIGN ((uint32_t)2 << 20) // the pool's smallest segment
+enum { MOST_MULTIPLE = 4096 };
 
 static struct yk_device **devices; // in order of discovery; both under the lock of choose.c
 static size_t ndevices, cap_devices;
@@ -47,6 +48,8 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 	clean(i->uuid, sizeof i->uuid);
 	clean(i->pci, sizeof i->pci);
 	clean(i->platform, sizeof i->platform);
+	clean(i->generation, sizeof i->generation);
+	clean(i->matrix, sizeof i->matrix);
 	if (!strncmp(i->uuid, "pci:", 4) && !*i->pci) { // as ABI 0.2 had it
 		snprintf(i->pci, sizeof i->pci, "%.23s", i->uuid + 4);
 		*i->uuid = '\0';
@@ -60,6 +63,12 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 			 (unsigned long long)i->memory, (unsigned long long)i->max_segment);
 		return false;
 	}
+	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
+		if (i->multiple[k / 3][k % 3] > MOST_MULTIPLE) {
+			snprintf(why, cap, "wants multiples of %d in products, more than %d",
+				 i->multiple[k / 3][k % 3], MOST_MULTIPLE);
+			return false;
+		}
 	if (i->max_segment > i->memory)
 		i->max_segment = i->memory;
 	if (!i->units)

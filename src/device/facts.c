@@ -26,6 +26,29 @@ static void append(json_t *list, json_t *o)
 	json_array_append_new(list, o ? o : json_null());
 }
 
+// What the hardware is, as far as the backend knows.
+static json_t *hardware(const struct yoke_device_info *i)
+{
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "generation", i->generation, "matrix", i->matrix,
+			 "warp", (json_int_t)i->warp, "local_bytes", (json_int_t)i->local_bytes, "cache_bytes",
+			 (json_int_t)i->cache_bytes, "clock_hz", (json_int_t)i->clock_hz, "memory_clock_hz",
+			 (json_int_t)i->memory_clock_hz, "memory_bits", (json_int_t)i->memory_bits);
+}
+
+// {"f16": [8, 8, 8]}: multiples that products gain from, of m, n and k.
+static json_t *multiples(const struct yoke_device_info *i)
+{
+	json_t *o = json_object();
+
+	for (int d = 1; d < YOKE_MAX_DTYPES; d++) {
+		const uint16_t *m = i->multiple[d];
+		if ((m[0] > 1 || m[1] > 1 || m[2] > 1) && yoke_dtype_size(d))
+			json_object_set_new(o, yoke_dtype_name(d),
+					    json_pack("[i, i, i]", m[0], m[1], m[2]));
+	}
+	return o;
+}
+
 json_t *yk_facts_devices(void)
 {
 	static const struct {
@@ -47,7 +70,7 @@ json_t *yk_facts_devices(void)
 				json_array_append_new(features,
 						      json_string(flags[k].name));
 		append(list,
-		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o}",
+		       json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:o, s:o, s:o}",
 				 "id", d->id, "kind",
 				 i->kind < KINDS ? kinds[i->kind] : "other", "name",
 				 i->name, "vendor", i->vendor, "platform", i->platform, "driver",
@@ -55,7 +78,7 @@ json_t *yk_facts_devices(void)
 				 (json_int_t)i->memory, "max_segment",
 				 (json_int_t)i->max_segment, "uuid", i->uuid, "pci",
 				 i->pci, "same_as", d->twin ? d->twin->id : "", "features",
-				 features));
+				 features, "multiples", multiples(i), "hardware", hardware(i)));
 	}
 	return list;
 }
@@ -70,6 +93,19 @@ json_t *yk_facts_backends(void)
 				 "version", b->table.version ? b->table.version : "",
 				 "path", b->path, "devices", (json_int_t)b->ndevices,
 				 "why", b->why ? b->why : ""));
+	return list;
+}
+
+json_t *yk_facts_notes(void)
+{
+	json_t *list = json_array();
+	const char *line;
+
+	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next) {
+		const struct yoke_notes *notes = b->table.ext("notes");
+		for (uint32_t i = 0; notes && notes->size >= sizeof *notes && (line = notes->note(i)); i++)
+			append(list, json_pack("{s:s, s:s}", "backend", b->table.name, "note", line));
+	}
 	return list;
 }
 

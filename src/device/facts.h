@@ -13,6 +13,8 @@ struct yk_device;
 json_t *yk_facts_devices(void);
 json_t *yk_facts_backends(void);
 json_t *yk_facts_plugins(bool folders, bool files);
+// Lines of backends about libraries that they open by themselves.
+json_t *yk_facts_notes(void);
 // What quirks.conf says of the devices met so far.
 json_t *yk_facts_quirks(void);
 // What failed the self-test of a device; NULL: of all that YOKE_BACKEND allows.

@@ -176,10 +176,12 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
+	// A device that is lost, as somebody heard, says so whenever it is asked.
+	const bool lost = ctx->failure.told && ctx->failure.code == YOKE_EDEVICE;
 	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_settle(ctx);
-	if (ctx->failure.code && !ctx->failure.told) // nobody else will hear of it
+	if (ctx->failure.code && !ctx->failure.told && !lost) // nobody else will hear of it
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
 	yk_tensors_free(&ctx->handles, YK_END_CONTEXT);
 	while (ctx->scope) {

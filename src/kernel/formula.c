@@ -36,7 +36,7 @@ struct compiler {
 	int dtype; // of the arithmetic
 	const char *at;
 	struct name name[NAMES];
-	int names;
+	int names, lists; // lists: the first of the names
 	int err;
 };
 
@@ -317,6 +317,11 @@ static void assignment(struct compiler *c)
 	name = name ? name : add_name(c, text, n);
 	name->input = false;
 	name->value = v;
+	// What a list becomes is a value computed behind all that reads the list, which kernels can write
+	// there at once: a copy, of another list or of what was computed before.
+	if (!c->err && name - c->name < c->lists && !v.known &&
+	    (c->map->insn[v.insn].op == YOKE_MAP_INPUT || (name->read && v.insn < name->old.insn)))
+		name->value = append(c, YOKE_MAP_CAST, c->dtype, v.insn, 0, 0);
 	if (!take(c, ';'))
 		bad(c, YOKE_EINVAL);
 }
@@ -334,8 +339,8 @@ static uint16_t skipped(struct compiler *c, struct name *name)
 static int compile(const struct yk_formula *f, int dtype, const uint8_t *in, const double *value, bool more,
 		   struct yoke_map *to)
 {
-	struct compiler c = { .map = to, .dtype = dtype, .at = f->text };
 	const int lists = yk_formula_count(f->lists);
+	struct compiler c = { .map = to, .dtype = dtype, .at = f->text, .lists = lists };
 	const char *names;
 	size_t n;
 

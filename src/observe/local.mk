@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/observe/memory.c \
 	src/observe/memory.h \
+	src/observe/misaligned.c \
+	src/observe/misaligned.h \
 	src/observe/profile.c \
 	src/observe/profile.h \
 	src/observe/profile_priv.h \

@@ -417,6 +417,7 @@ int yk_profile_report(struct yk_profile *p, struct yk_report *to)
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k <= YK_BUSY_OTHER; k++)
 			to->bytes += p->sum[lane][k].bytes;
+	yk_layers_find(p->ctx, &to->layers);
 	return fallbacks_since(p, to);
 }
 

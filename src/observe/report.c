@@ -175,6 +175,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 		snprintf(text, sizeof text, "    and %d more", r->nfallback - listed(r));
 		line(arg, text);
 	}
+	yk_layers_print(&r->layers, line, arg);
 	print_wrong(r->of, line, arg);
 	if (!r->timed[0])
 		return;
@@ -226,6 +227,7 @@ json_t *yk_report_json(const struct yk_report *r)
 					   bound_json(r->wall, all_of(r, k)));
 	bad |= json_object_set_new(o, "at_best", bounds);
 	bad |= json_object_set_new(o, "fallback_ops", fallbacks_json(r));
+	bad |= json_object_set_new(o, "misaligned", yk_layers_json(&r->layers));
 	bad |= json_object_set_new(o, "quarantine", r->of ? yk_facts_quarantine(r->of) : json_array());
 	if (!bad)
 		return o;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "observe/misaligned.h"
 #include "yoke.h"
 
 enum yk_busy {
@@ -39,6 +40,7 @@ struct yk_report {
 	uint64_t bytes; // read and written by steps
 	int nfallback;  // kinds, of which the list has the first
 	struct yoke_fallback fallback[16];
+	struct yk_layers layers;    // with misaligned products
 	const struct yk_device *of; // the context's; what failed its self-test is listed
 };
 

@@ -31,6 +31,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->marks.need);
 	free(pl->bucket);
 	free(pl->fallback);
+	free(pl->misaligned);
 	free(pl->storage);
 	free(pl->spot);
 	free(pl->number);

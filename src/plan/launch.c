@@ -265,8 +265,8 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 	yk_step_text(l->pl, s, step, sizeof step);
 	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
 		 replay ? "replay from step" : "step", at, l->p->steps, step);
+	yk_backend_detail(had, code, why, sizeof why); // before others fail, of a device that is lost
 	if (!yk_settle_at(ctx, where)) { // it was no wait that failed, but the call
-		yk_backend_detail(had, code, why, sizeof why);
 		yk_failure_set(ctx, code, "%s, on %s (%s%s%s) failed: %s: %s", where, d->id,
 			       d->info.name, *d->info.driver ? ", " : "", d->info.driver,
 			       yoke_error_name(code), why);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan: the scheduler.
 libyokecore_la_SOURCES += \
+	src/plan/align.c \
 	src/plan/build.c \
 	src/plan/build.h \
 	src/plan/ranges.c \

@@ -291,10 +291,8 @@ static void drop_last(struct yk_graph *g)
 	g->nodes--;
 }
 
-// Appends the node for a device if that runs it: 1, 0, or an error.
-static int try_device(struct yk_work *w, const struct yk_call *c, uint32_t nout,
-		      const struct yk_value *outs, int device, const char *cause,
-		      yk_id *out)
+int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
+		 int device, const char *cause, yk_id *out)
 {
 	struct yk_built b = { 0 };
 	struct yk_graph *g = &w->g;
@@ -472,7 +470,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return 0;
 	const bool parts = yk_has_parts(&w->g, c->op, c->in, c->attr);
 	if (row->code && (!parts || yk_param_bool(&named))) {
-		err = try_device(w, c, nout, outs, device, NULL, out);
+		err = yk_lower_try(w, c, nout, outs, device, NULL, out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
@@ -487,7 +485,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					  w->ctx->device->id,
 					  yk_describe(&outs[0], text));
 		}
-		err = try_device(w, c, nout, outs, YK_SLOT_CPU, "the device does not take it", out);
+		err = yk_lower_try(w, c, nout, outs, YK_SLOT_CPU, "the device does not take it", out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
@@ -503,7 +501,7 @@ int yk_lower_on(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	yk_id first;
 	struct yk_value one = outs[0]; // the caller's may lie in an array that moves
 	const struct yk_value *v = nout == 1 ? &one : outs;
-	int err = try_device(w, c, nout, v, device, cause, &first);
+	int err = yk_lower_try(w, c, nout, v, device, cause, &first);
 	if (err < 0)
 		return err;
 	if (!err && yk_has_parts(&w->g, c->op, c->in, c->attr))
@@ -533,12 +531,17 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
+	if (c->op == YK_MATMUL && device == YK_SLOT_DEVICE && !w->in_piece) {
+		int aligned = yk_lower_aligned(w, c, outs, out);
+		if (aligned)
+			return aligned < 0 ? aligned : 0;
+	}
 	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_SLOT_DEVICE && reads_placed(w, c))
 		return yk_lower_on(w, c, nout, outs, YK_SLOT_CPU, yk_placed, out);
 	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?
-				  try_device(w, c, nout, outs, device, NULL, &first) :
+				  yk_lower_try(w, c, nout, outs, device, NULL, &first) :
 				  0;
 		if (!err)
 			return decompose(w, c, nout, device, out);

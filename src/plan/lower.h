@@ -12,6 +12,11 @@ int yk_lower_view(struct yk_work *, const struct yk_call *, const struct yk_valu
 // The same on this device, whole if it takes it so, else what it is made of.
 int yk_lower_on(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs,
 		int device, const char *cause, yk_id *out);
+// Appends the call for a device, if that runs it whole: 1, 0, or an error.
+int yk_lower_try(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, int device,
+		 const char *cause, yk_id *out);
+// A product on the device with operands padded as that likes it: 1; 0: there is nothing to gain.
+int yk_lower_aligned(struct yk_work *, const struct yk_call *, const struct yk_value *, yk_id *out);
 // v's elements on a device: v itself, or the same view of a copy of what it is a view of.
 int yk_lower_bring(struct yk_work *, yk_id v, int device, yk_id *out);
 bool yk_strict(void);

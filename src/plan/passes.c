@@ -77,10 +77,11 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	return bytes;
 }
 
-// What saves memory: of how many segments activations are made again, and how many values are spilled; then
-// how many of each there are.
+// What saves memory: of how many segments activations are made again, and how many values are spilled, then
+// how many of each there are; and that no product is padded.
 struct savings {
 	uint32_t segments, spilled;
+	bool plain;
 };
 
 // *again: make it once more, for a device that offers less now.
@@ -94,6 +95,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .align = guaranteed(pl->ctx),
 			     .recompute = save->segments,
 			     .spill = save->spilled,
+			     .plain = save->plain,
 			     .numbers = YK_NIL,
 			     .plan = p };
 	int err = p ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -124,7 +126,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 	if (!err && yk_log_on(YOKE_LOG_DEBUG, "plan"))
 		yk_plan_print(&w, p);
 	*again = w.replan;
-	*save = (struct savings){ w.segments, w.spillable };
+	*save = (struct savings){ w.segments, w.spillable, save->plain };
 	yk_work_fini(&w);
 	if (!err)
 		return p;
@@ -167,7 +169,7 @@ static struct yk_plan *make_fit(struct yk_planner *pl, struct savings least, str
 	const bool any = best && fits(pl, best);
 	while (any && many - few > 1) {
 		uint32_t half = few + (many - few) / 2;
-		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments };
+		struct savings at = { half < segments ? half : segments, half < segments ? 0 : half - segments, most.plain };
 		if (!(p = make_at(pl, &at)))
 			break; // what there is serves
 		if (fits(pl, p)) {
@@ -193,10 +195,16 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 	}
 	const int64_t spills = yk_param_int(&spill);
 	pl->by_value = false;
-	const struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0 };
-	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0 };
+	struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0, pl->plain };
 	struct savings at = least;
 	struct yk_plan *p = make_at(pl, &at);
+	if (p && p->padded && !fits(pl, p)) { // no other saving costs less
+		yk_plan_free(p);
+		at = least;
+		at.plain = least.plain = true;
+		p = make_at(pl, &at);
+	}
+	const struct savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX, spills ? UINT32_MAX : 0, least.plain };
 	if (p && (mode == YK_RECOMPUTE_AUTO || spills == 1) && !fits(pl, p)) {
 		yk_plan_free(p);
 		p = make_fit(pl, least, most);

@@ -4,6 +4,7 @@
 //	key      the structure of what is pending, as words; equal words, same plan
 //	lower    a graph of our own: each node placed on a device, decomposed where it must be, merged with
 //	         its equals
+//	align    with products whose operands are padded as the device's matrix units like them
 //	recompute which activations gradients have made again
 //	fuse     which nodes become one launch
 //	remat    which values are computed again where they are read
@@ -161,6 +162,7 @@ struct yk_plan {
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one
 	struct yk_event *last;       // behind its last launch
+	size_t padded;               // products that were lowered with padded operands
 	uint32_t *number, numbers;   // leaves whose bits the first step writes, 8 bytes each; 0: there is no such step
 	struct yk_replay *replay;    // what is recorded of it; NULL: it cannot be
 	const struct yk_part *gone;  // nodes that no step does
@@ -250,6 +252,7 @@ struct yk_work {
 	struct yk_joined *joined; // values that were made by pieces
 	size_t njoined, joined_cap;
 	bool in_piece;           // a piece of such a value is being lowered
+	bool plain;              // no product is padded
 	uint32_t recompute;      // of how many segments of the forward pass activations are made again
 	uint32_t segments;       // how many there are to choose from; 0 as long as none was asked for
 	uint32_t spill, spillable; // the same of values that wait in the host's memory
@@ -464,6 +467,14 @@ struct yk_fallback { // launches on the CPU of one op with results of one dtype 
 	uint64_t count, bytes;
 };
 
+struct yk_misaligned { // a product with sizes of which its device would like multiples
+	uint32_t scope;
+	uint8_t dtype, to, flags; // of the factors, of the product; YOKE_TA and the like
+	bool padded;
+	int64_t matrices[3];       // in a, b and the product
+	int64_t size[3], wants[3]; // m, n, k
+};
+
 // The scheduler's own state, one a context.
 struct yk_planner {
 	struct yoke_context *ctx;
@@ -496,6 +507,9 @@ struct yk_planner {
 	uint64_t *number;              // .. and bits of numbers
 	size_t number_cap;
 	bool check_nan, nan_told;      // results are checked; a leaf with NaN was named
+	bool plain;                    // no product is padded, whatever the setting says
+	struct yk_misaligned *misaligned; // products of its plans, as they were met
+	size_t nmisaligned, misaligned_cap;
 };
 
 // Where planner->key differs first from an earlier one, in words: "node 812 matmul in step: flags: 0 -> 1".

@@ -115,6 +115,7 @@ static void print(const json_t *o)
 {
 	static const char *const device[] = { "id", "kind", "pci", "same_as", "name", "driver" };
 	static const char *const backend[] = { "name", "version", "path", "why" };
+	static const char *const library[] = { "backend", "note" };
 	static const char *const quirk[] = { "device", "avoid", "reason", "source", "where" };
 	static const char *const wrong[] = { "device", "op", "dtype", "implementation", "why" };
 	static const char *const file[] = { "path", "outcome" };
@@ -125,6 +126,8 @@ static void print(const json_t *o)
 	section(o, "devices", "devices", 6, device);
 	print_choice(o);
 	section(o, "backends", "backends", 4, backend);
+	if (json_array_size(json_object_get(o, "libraries")))
+		section(o, "libraries", "libraries that backends open", 2, library);
 	section(o, "folders", "folders searched for plugins", 2, file);
 	section(o, "plugins", "plugins", 2, file);
 	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);

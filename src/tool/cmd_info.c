@@ -104,24 +104,86 @@ static void print_env(const json_t *o)
 	yk_table(json_object_get(o, "settings"), "", 6, keys, titles);
 }
 
+static double number(const json_t *o, const char *key)
+{
+	return json_number_value(json_object_get(o, key));
+}
+
+// What is known of a device's hardware, in a line behind the device's.
+static void print_hardware(const json_t *h)
+{
+	const char *matrix = json_string_value(json_object_get(h, "matrix"));
+	const char *generation = json_string_value(json_object_get(h, "generation"));
+	const double clock = number(h, "clock_hz") / 1e9, memory_clock = number(h, "memory_clock_hz") / 1e9;
+	const double cache = number(h, "cache_bytes") / (1 << 20), local = number(h, "local_bytes") / 1024;
+
+	if (!generation || !*generation)
+		return;
+	printf("              %s", generation);
+	if (clock > 0)
+		printf(", %.2f GHz", clock);
+	if (number(h, "warp") > 0)
+		printf(", warps of %.0f", number(h, "warp"));
+	if (local > 0)
+		printf(", %.0f KiB of local memory", local);
+	if (cache > 0)
+		printf(", %.1f MiB of cache", cache);
+	if (number(h, "memory_bits") > 0)
+		printf(", memory of %.0f bits", number(h, "memory_bits"));
+	if (memory_clock > 0)
+		printf(" at %.2f GHz", memory_clock);
+	printf("; matrix units %s%s\n", matrix && *matrix ? "take " : "none", matrix ? matrix : "");
+}
+
+// "              products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16"
+static void print_multiples(const json_t *device)
+{
+	json_t *all = json_object_get(device, "multiples"), *m, *o;
+	const char *dtype, *other, *const name[] = { "m", "n", "k" };
+
+	json_object_foreach (all, dtype, m) {
+		int dtypes = 0;
+		json_object_foreach (all, other, o) { // equal ones are a line, which the first of them begins
+			if (!json_equal(m, o))
+				continue;
+			if (!dtypes && strcmp(dtype, other))
+				break;
+			printf("%s%s", dtypes++ ? ", " : "              products of ", other);
+		}
+		for (size_t k = 0, n = 0; k < 3 && dtypes; k++) {
+			json_int_t x = json_integer_value(json_array_get(m, k));
+			if (x > 1)
+				printf("%s %s of %lld", n++ ? "," : " gain from multiples:", name[k], (long long)x);
+		}
+		if (dtypes)
+			printf("\n");
+	}
+}
+
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
-	const json_t *d, *b, *list = json_object_get(o, "devices");
+	const json_t *d, *b, *twin, *list = json_object_get(o, "devices");
 	const json_t *choice = json_object_get(o, "choice");
-	size_t i;
+	size_t i, k;
 
 	printf("yoke %s, plugin ABI %s\n", yk_cell(o, "version"), yk_cell(o, "abi"));
 	printf("\ndevices\n");
 	json_array_foreach (list, i, d) {
 		double memory =
 			json_number_value(json_object_get(d, "memory")) / (1 << 20);
-		const char *twin = json_string_value(json_object_get(d, "same_as"));
-		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s%s%s\n", yk_cell(d, "id"),
+		if (*yk_cell(d, "same_as") != '-')
+			continue; // it stands beside its first name
+		printf("  %-10s  %-11s %4lld units %9.0f MiB  %s; %s", yk_cell(d, "id"),
 		       yk_cell(d, "kind"),
 		       (long long)json_integer_value(json_object_get(d, "units")), memory,
-		       yk_cell(d, "name"), yk_cell(d, "driver"),
-		       twin && *twin ? "; the same device as " : "", twin ? twin : "");
+		       yk_cell(d, "name"), yk_cell(d, "driver"));
+		json_array_foreach (list, k, twin)
+			if (!strcmp(yk_cell(twin, "same_as"), yk_cell(d, "id")))
+				printf("; also %s", yk_cell(twin, "id"));
+		printf("\n");
+		print_hardware(json_object_get(d, "hardware"));
+		print_multiples(d);
 	}
 	list = json_object_get(o, "backends");
 	json_array_foreach (list, i, b)

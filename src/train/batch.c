@@ -18,29 +18,40 @@
 
 #define GAIN 1.01  // less is not worth more memory, and may be noise
 #define CLOSE 1.05 // batches nearer than that are not told apart
+enum { ONCE_MORE = 4 }; // steps timed by then: a batch that was slow is timed twice, and enough are left
 
 struct search {
 	struct {
 		int64_t batch;
-		double rate;
+		double rate; // of the fastest step: what else the machine does makes one slower, never faster
 	} tried[YK_BATCH_TIMED];
-	int n, best;
+	int n, best, timed;
 	yk_batch_time_fn *time;
 	void *arg;
 };
 
+// Times a step of a batch, the one that was tried last or a new one.
 static int try(struct search *s, int64_t batch)
 {
 	double seconds;
 	int e = s->time(s->arg, batch, &seconds);
 	if (e < 0)
 		return e;
-	s->tried[s->n].batch = batch;
-	s->tried[s->n].rate = (double)batch / fmax(seconds, 1e-9);
-	if (s->tried[s->n].rate > s->tried[s->best].rate)
-		s->best = s->n;
-	s->n++;
+	s->timed++;
+	if (!s->n || s->tried[s->n - 1].batch != batch) {
+		s->tried[s->n].batch = batch;
+		s->tried[s->n++].rate = 0;
+	}
+	const int last = s->n - 1;
+	s->tried[last].rate = fmax(s->tried[last].rate, (double)batch / fmax(seconds, 1e-9));
+	if (s->tried[last].rate > s->tried[s->best].rate)
+		s->best = last;
 	return 0;
+}
+
+static double gain_of_last(const struct search *s)
+{
+	return s->tried[s->n - 1].rate / s->tried[s->n - 2].rate;
 }
 
 // The batch midway, by ratio, between the best and a neighbour: the faster one, if it is not much
@@ -74,18 +85,19 @@ int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_bat
 	int64_t batch = 1, factor = 4;
 	double gain = GAIN + 1;
 	int e = try(&s, batch);
-	while (e == 0 && batch < most && s.n < YK_BATCH_TIMED && gain > GAIN) {
-		double before = s.tried[s.n - 1].rate;
+	while (e == 0 && batch < most && s.timed < YK_BATCH_TIMED && gain > GAIN) {
 		factor = s.n > 1 && gain > 0.9 * (double)factor ?
 				 16 :
 				 4; // little of a step is its windows'
 		batch = batch > most / factor ? most : batch * factor;
 		e = try(&s, batch);
-		gain = s.tried[s.n - 1].rate / before;
+		if (e == 0 && gain_of_last(&s) <= GAIN && s.timed <= ONCE_MORE) // before this ends
+			e = try(&s, batch);
+		gain = e == 0 ? gain_of_last(&s) : 0;
 	}
-	while (e == 0 && s.n < YK_BATCH_TIMED && (batch = between(&s)))
+	while (e == 0 && s.timed < YK_BATCH_TIMED && (batch = between(&s)))
 		e = try(&s, batch);
-	*to = (struct yk_batch_pick){ s.tried[s.best].batch, s.n, s.tried[s.best].rate };
+	*to = (struct yk_batch_pick){ s.tried[s.best].batch, s.timed, s.tried[s.best].rate };
 	return e;
 }
 

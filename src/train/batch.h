@@ -15,7 +15,8 @@ struct yk_batch_pick {
 	double rate; // windows a second
 };
 // Of 1 .. most the batch with the most windows a second, as far as YK_BATCH_TIMED steps can tell:
-// four times as many, or more, as long as that pays, then between the best and its neighbours.
+// four times as many, or more, as long as that pays, then between the best and its neighbours.  One that
+// did not pay is timed again, for what else the machine may have done.
 int yk_batch_pick(int64_t most, yk_batch_time_fn *, void *arg, struct yk_batch_pick *to);
 
 // For a trainer without a model: sets the configuration's batch and says in the trainer

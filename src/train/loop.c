@@ -347,7 +347,7 @@ static int next_device(struct yk_run *r, struct yk_config *c, int code)
 }
 
 // Of a run that is too short to say much the report is not shown.
-static int report(struct yk_run *r)
+static int report(struct yk_run *r, bool stopped)
 {
 	struct yk_report x;
 	char path[4096];
@@ -359,6 +359,8 @@ static int report(struct yk_run *r)
 	bool show = !strcmp(r->report, "1") || r->details ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
+	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
+		yk_layers_measure(yk_current(), &x.layers);
 	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
 	if (e < 0 || !r->details)
 		return e;
@@ -496,7 +498,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	}
 	t = r->trainer;
 	if (e == 0 && t->step > r->first)
-		e = report(r);
+		e = report(r, signal != 0);
 	if (e == 0 && signal)
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
 	if (e == 0 && (t->step > r->first || !from))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin that says absurd things about its devices; the last one is as good as it can be.
-#define DEVICES 7
+#define DEVICES 8
 #define NAME "absurd"
 #define OWN_INFO
 #include "bad.h"
@@ -20,6 +20,7 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	case 3: i->max_segment = 0; break;
 	case 4: return YOKE_EDEVICE;
 	case 5: i->align = 1 << 30; break;
+	case 6: i->multiple[yoke_bf16][2] = 4097; break;
 	}
 	return 0;
 }

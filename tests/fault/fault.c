@@ -121,7 +121,7 @@ static atomic_long early; // handles released while a run of theirs was under wa
 static atomic_bool overcommit;
 static bool null, sticky, addressed, unified, defers;
 static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
-static uint64_t max_segment, memory_free, devices, impls, impls_most;
+static uint64_t max_segment, memory_free, devices, impls, impls_most, multiple;
 static long only; // the implementation that faults of runs are for, 0: all
 static const char *lacks, *absurd;
 static char how[16] = "error", wrong[64];
@@ -221,6 +221,8 @@ static int device_info(uint32_t device, struct yoke_device_info *i)
 	i->max_segment = max_segment;
 	i->align = 64;
 	i->memory_free = memory_free;
+	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
+		i->multiple[k / 3][k % 3] = (uint16_t)multiple;
 	snprintf(i->name, sizeof i->name, "host memory with faults");
 	make_absurd(i);
 	return 0;
@@ -929,6 +931,7 @@ static void read_settings(void)
 	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
 	memory_free = (uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
+	multiple = (uint64_t)number("fault.multiple", "0", "m, n and k of products should be multiples of it; 0: any will do");
 	lag = number("fault.lag", "0", "how often an event is asked before it is done");
 	devices = (uint64_t)number("fault.devices", "1", "how many devices there are");
 	impls = (uint64_t)number("fault.impls", "1", "2 to 4: implementations of each op, of which "

@@ -107,6 +107,7 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 			 uname(&system) == 0 ? system.machine : "unknown");
 	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
 	full.products = isa->products;
+	// full.multiple stays 0: kernels pack both factors into panels, which they fill up with zeros at the edges
 	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s", isa->name,
 		 yk_team_bound());
 	if (full.size > info->size)

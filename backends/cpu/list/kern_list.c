@@ -11,8 +11,9 @@
 #include "../reduce/kern_reduce.h"
 #include "../vector/vec.h"
 
-// Elements of a piece of work, at least, but for the last; more of a tensor is cut.
-enum { MAP_PIECE = 16 * YK_STRIP, REDUCE_PIECE = YK_SEGMENT };
+// Elements of a piece of work, at least, but for the last; more of a tensor is cut.  What a piece of a map
+// costs besides, some strips' time, is spread over more of them where enough pieces are left for all cores.
+enum { MAP_PIECE = 16 * YK_STRIP, MAP_PIECE_MOST = 64 * YK_STRIP, MAP_PIECES = 512, REDUCE_PIECE = YK_SEGMENT };
 
 struct place {
 	uint32_t tensor;
@@ -179,8 +180,13 @@ static void *prepare(const struct yoke_op *op, int64_t piece, const struct yk_re
 
 static void *prepare_map(const struct yoke_op *op, uint32_t impl)
 {
+	int64_t n = 0;
+
 	(void)impl;
-	return prepare(op, MAP_PIECE, NULL);
+	for (uint32_t i = 0; i < op->list; i++)
+		n += yk_elements(&op->in[i]);
+	n = n / MAP_PIECES / YK_STRIP * YK_STRIP;
+	return prepare(op, n < MAP_PIECE ? MAP_PIECE : n > MAP_PIECE_MOST ? MAP_PIECE_MOST : n, NULL);
 }
 
 static void *prepare_reduce(const struct yoke_op *op, uint32_t impl)

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contractions of f32, f16 and bf16 on GPUs: cl/contract_matrix.cl by matrix units, cl/contract_blocks.cl without.
+// Static rules: the larger of two tiles if there are enough of those to keep all units busy, otherwise the
+// smaller; and if there are too few of these, too, k is split, and cl/contract_join.cl adds the parts.
+#include "config.h"
+
+#include <string.h>
+
+#include "contract.h"
+
+enum { SMALL = 64, LARGE = 128 }; // rows and columns of a tile
+enum {
+	LEAST = 32,      // rows and columns for which tiles are worth it
+	LEAST_K = 256,   // steps of a part
+	MOST_PARTS = 64,
+	MOST_Z = 65535,  // groups along the leading index, which drivers have a limit for
+	ACROSS = 64      // items of contract_join
+};
+
+// How a problem is cut; presets 1 and 2 take the smaller and the larger tile.
+struct tile {
+	bool matrix;
+	int lines, depth;    // rows, and columns; steps of k in local memory
+	int items_m, items_n, m, n; // items, or warps; elements of y, or matrices, of each
+};
+
+static int per_quad(const struct yk_gpu_contract *c)
+{
+	return c->dtype == yoke_f32 ? 4 : 8;
+}
+
+static struct tile tile_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, bool matrix, bool large)
+{
+	struct tile t = { .matrix = matrix, .lines = large ? LARGE : SMALL, .items_m = 16, .items_n = 16 };
+
+	if (!matrix) {
+		t.m = t.n = t.lines / 16;
+		t.depth = large || c->dtype == yoke_f32 ? 16 : 32; // a quad of a tile for each item
+		return t;
+	}
+	t.depth = 4 * per_quad(c);
+	t.items_m = 2;
+	t.items_n = large && d->warp == 32 ? 4 : 2;
+	t.m = t.lines / 16 / t.items_m;
+	t.n = t.lines / 16 / t.items_n;
+	return t;
+}
+
+static int items_of(const struct yk_gpu_device *d, const struct tile *t)
+{
+	return t->items_m * t->items_n * (t->matrix ? d->warp : 1);
+}
+
+static uint64_t local_of(const struct yk_gpu_contract *c, const struct tile *t)
+{
+	const int lines = 2 * t->lines, per = per_quad(c);
+
+	return (uint64_t)(t->matrix ? 2 * lines * (t->depth + per) * (16 / per) : 2 * t->depth * (lines + 8) * 4);
+}
+
+static int64_t groups_of(const struct yk_gpu_contract *c, const struct tile *t)
+{
+	return yk_gpu_pieces(c->s.m, t->lines) * yk_gpu_pieces(c->s.n, t->lines) * c->batch;
+}
+
+static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, bool matrix)
+{
+	const struct tile large = tile_of(d, c, matrix, true), small = tile_of(d, c, matrix, false);
+
+	if (c->preset)
+		return c->preset == 1 ? small : large;
+	return groups_of(c, &large) >= (int64_t)d->info.units ? large : small;
+}
+
+// Steps of a part, and parts; 1: k is not split.
+static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, const struct tile *t)
+{
+	struct yk_gpu_contraction *s = &c->s;
+	const int64_t groups = groups_of(c, t), units = (int64_t)d->info.units;
+	int64_t parts = groups > 0 && groups < units && !c->by_row ? 2 * units / groups : 1;
+
+	parts = yk_gpu_min(yk_gpu_min(parts, MOST_PARTS), s->k / LEAST_K);
+	parts = yk_gpu_min(parts, MOST_Z / (c->batch > 0 ? c->batch : 1));
+	s->cut[2] = parts > 1 ? yk_gpu_pieces(yk_gpu_pieces(s->k, parts), t->depth) * t->depth : s->k;
+	s->cut[3] = parts > 1 ? yk_gpu_pieces(s->k, s->cut[2]) : 1;
+}
+
+// As contract_load.cl has it.  Every 16 bytes have to be where a quad may be read.
+static int form_of(const struct yk_gpu_contract *c, const struct yoke_view *v, int64_t line, int64_t step,
+		   const int64_t *lead)
+{
+	const int per = per_quad(c);
+	const bool along_k = step == 1 || (line != 1 && (step < 0 ? -step : step) < (line < 0 ? -line : line));
+	bool quads = (along_k ? step : line) == 1 && (along_k ? line : step) % per == 0 && v->align % 16 == 0;
+
+	for (int i = 0; i < YK_GPU_BATCH; i++)
+		quads &= lead[i] % per == 0;
+	return along_k | quads << 1;
+}
+
+static bool fits(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, const struct tile *t)
+{
+	const size_t items = (size_t)items_of(d, t);
+
+	return items <= d->max_group && items <= d->max_items[0] &&
+	       (t->matrix || (size_t)t->items_m <= d->max_items[1]) && local_of(c, t) <= d->local_bytes;
+}
+
+static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool matrix)
+{
+	const struct tile t = choose(d, c, matrix);
+
+	if (d->loops || !yk_gpu_float(c->dtype) || c->s.m < LEAST || c->s.n < LEAST || c->batch > MOST_Z ||
+	    !fits(d, c, &t))
+		return false;
+	split(d, c, &t);
+	return true;
+}
+
+static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, const struct tile *t,
+		     struct yk_gpu_entry **to)
+{
+	const struct yk_gpu_contraction *s = &c->s;
+	struct yk_gpu_build b = { .file = t->matrix ? "contract_matrix.cl" : "contract_blocks.cl",
+				  .name = t->matrix ? "contract_matrix" : "contract_blocks" };
+
+	yk_gpu_define(&b, t->matrix ? "WARPS_M" : "WG_M", t->items_m);
+	yk_gpu_define(&b, t->matrix ? "WARPS_N" : "WG_N", t->items_n);
+	yk_gpu_define(&b, t->matrix ? "TILES_M" : "TM", t->m);
+	yk_gpu_define(&b, t->matrix ? "TILES_N" : "TN", t->n);
+	yk_gpu_define(&b, "BK", t->depth);
+	yk_gpu_define(&b, "A_FORM", form_of(c, c->a, s->a_m, s->a_k, s->a));
+	yk_gpu_define(&b, "B_FORM", form_of(c, c->b, s->b_n, s->b_k, s->b));
+	if (t->matrix) {
+		yk_gpu_define(&b, "MATRIX", c->dtype);
+		yk_gpu_define(&b, "WARP", d->warp);
+	} else {
+		yk_gpu_define(&b, "VEC_WIDTH", 4);
+	}
+	yk_gpu_flag(&b, "SPLIT", s->cut[3] > 1);
+	return yk_gpu_contract_kernel(d, c, &b, s->cut[3] == 1, to);
+}
+
+// The parts of k, in the workspace, to y or to the map behind the product.
+static int record_join(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
+{
+	const size_t items[2] = { ACROSS, 1 };
+	const int64_t groups[3] = { yk_gpu_pieces(c->s.n, ACROSS), c->s.m, c->batch };
+	struct yk_gpu_build b = { .file = "contract_join.cl", .name = "contract_join" };
+	struct yk_gpu_entry *kernel;
+
+	yk_gpu_define(&b, "ACROSS", ACROSS);
+	int err = yk_gpu_contract_kernel(r->device, c, &b, true, &kernel);
+	if (err)
+		return err;
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, &c->op->workspace);
+	return yk_gpu_contract_launch(r, c, groups, items, "contract_join");
+}
+
+static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c, bool matrix)
+{
+	const struct yk_gpu_contraction *s = &c->s;
+	const struct tile t = choose(r->device, c, matrix);
+	const size_t items[2] = { matrix ? (size_t)items_of(r->device, &t) : (size_t)t.items_n,
+				  matrix ? 1 : (size_t)t.items_m };
+	const int64_t groups[3] = { yk_gpu_pieces(s->n, t.lines), yk_gpu_pieces(s->m, t.lines), c->batch * s->cut[3] };
+	const char *name = matrix ? "contract_matrix" : "contract_blocks";
+	struct yk_gpu_entry *kernel;
+	uint64_t bytes;
+	int err = kernel_of(r->device, c, &t, &kernel);
+
+	if (err)
+		return err;
+	if (s->cut[3] > 1) {
+		if (__builtin_mul_overflow((uint64_t)s->m * (uint64_t)s->n, (uint64_t)(c->batch * s->cut[3]), &bytes) ||
+		    __builtin_mul_overflow(bytes, sizeof(float), &bytes))
+			return yk_gpu_error(YOKE_ENOMEM, "a workspace beyond 64 bits");
+		yk_gpu_workspace(r, bytes);
+	}
+	yk_gpu_begin(r, kernel);
+	yk_gpu_arg_view(r, c->a);
+	yk_gpu_arg_view(r, c->b);
+	if (s->cut[3] == 1)
+		return yk_gpu_contract_launch(r, c, groups, items, name);
+	yk_gpu_arg_struct(r, s, sizeof *s);
+	yk_gpu_arg_view(r, &c->op->workspace);
+	err = yk_gpu_contract_enqueue(r, groups, items, name);
+	return err ? err : record_join(r, c);
+}
+
+// ---- without matrix units ----
+
+static bool blocks_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
+{
+	return takes(d, c, false);
+}
+
+static int blocks_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
+{
+	return record(r, c, false);
+}
+
+const struct yk_gpu_variant yk_gpu_contract_blocks = { blocks_takes, blocks_record };
+
+// ---- with them ----
+
+bool yk_gpu_tf32_wanted(void)
+{
+	static const struct yoke_setting matmul = {
+		sizeof matmul, "matmul", "string", "f32",
+		"how GPUs multiply f32: f32, or tf32, by matrix units, with factors rounded to 10 bits of mantissa"
+	};
+	const char *value = yk_gpu_host->setting(&matmul);
+
+	return value && !strcmp(value, "tf32");
+}
+
+static bool matrix_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
+{
+	const bool units = c->dtype == yoke_f32 ? d->tf32 && yk_gpu_tf32_wanted() :
+						  c->dtype < 32 && d->info.products >> c->dtype & 1;
+
+	// its sums have an order of their own
+	return d->warp && units && !c->by_row && takes(d, c, true);
+}
+
+static int matrix_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
+{
+	return record(r, c, true);
+}
+
+const struct yk_gpu_variant yk_gpu_contract_matrix = { matrix_takes, matrix_record };

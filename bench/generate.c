@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generation from caches: tokens a second of a full context, and how much longer the last token takes than
+// the first.  Each place in the context counts with its fastest time over all rounds, which other work on the
+// machine changes least; `first` and `last` are means over 8 places.  The prompt is one token; the weights
+// are random.
+//
+//	bench/generate [texts, 1] [rounds, 5] [layers heads embed context, 6 6 384 256]
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "train/generate.h"
+
+enum { MOST = 4096, ENDS = 8 };
+
+static double least[MOST], before; // seconds of a place
+static int64_t place;
+
+static int emit(void *arg, int text, int32_t id)
+{
+	(void)arg, (void)id;
+	if (text)
+		return 0;
+	const double now = yk_seconds();
+	if (place > 0 && place < MOST)
+		least[place] = fmin(least[place], now - before);
+	before = now;
+	place++;
+	return 0;
+}
+
+static uint64_t plans(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s.plan_misses;
+}
+
+static double mean(int64_t from, int64_t n)
+{
+	double sum = 0;
+	for (int64_t i = from; i < from + n; i++)
+		sum += least[i];
+	return sum / (double)n;
+}
+
+static int measure(const struct yk_network *net, int texts, int rounds)
+{
+	const struct yk_sampling greedy = { 0 };
+	const int64_t tokens = net->shape.context; // the prompt's one is in the cache before the first
+	struct yk_tokens prompt[YK_SEQUENCES] = { 0 };
+	uint64_t planned[2] = { 0 };
+	int e = 0;
+
+	for (int i = 0; i < texts && e == 0; i++) {
+		e = yk_tokens_reserve(&prompt[i], (int32_t)net->shape.vocab, 1);
+		if (e == 0)
+			yk_tokens_add(&prompt[i], 65 + i % 26);
+	}
+	for (int64_t i = 0; i < tokens; i++)
+		least[i] = INFINITY;
+	for (int r = 0; r < rounds && e == 0; r++) {
+		place = 0;
+		e = yk_generate(net, &greedy, texts, prompt, tokens, emit, NULL);
+		planned[r > 0] = plans();
+	}
+	for (int i = 0; i < texts; i++)
+		yk_tokens_fini(&prompt[i]);
+	if (e < 0)
+		return e;
+	const double first = mean(1, ENDS), last = mean(tokens - ENDS, ENDS);
+	printf("%d texts: %.1f tokens/s, first %.3f ms, last %.3f ms: %.2f times; %d plans, %d more behind the first "
+	       "round\n", texts, (double)texts / mean(1, tokens - 1), first * 1e3, last * 1e3, last / first,
+	       (int)planned[0], rounds > 1 ? (int)(planned[1] - planned[0]) : 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const int texts = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 5;
+	struct yk_model_shape s = { .vocab = 256, .context = 256, .layers = 6, .heads = 6, .embed = 384 };
+	struct yk_network *net = NULL;
+
+	if (argc == 7)
+		s.layers = atol(argv[3]), s.heads = atol(argv[4]), s.embed = atol(argv[5]), s.context = atol(argv[6]);
+	if ((argc > 3 && argc != 7) || texts < 1 || texts > YK_SEQUENCES || rounds < 1 || s.context < 2 * ENDS ||
+	    s.context > MOST)
+		return fprintf(stderr, "usage: generate [texts] [rounds] [layers heads embed context]\n"), 2;
+	int e = yk_network_new(&yk_model_gpt, &s, &net);
+	if (e == 0)
+		e = yk_parameters_draw(&net->params, 1);
+	if (e == 0)
+		e = measure(net, texts, rounds);
+	if (e < 0)
+		fprintf(stderr, "generate: %s\n", yoke_error());
+	yk_network_free(net);
+	return e < 0;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// How contract_blocks.cl and contract_matrix.cl read a and b: tiles of LINES rows of a, or columns of b, and DEPTH
+// steps of k go by way of an item's registers to local memory, in quads: 16 bytes of neighbours.
+// Groups: (tiles along n, tiles along m, leading index; under SPLIT that times s.cut[3], parts of k innermost).
+#include "contract_op.cl"
+
+// How a tile lies: bit 0: neighbours are steps of k, otherwise lines; bit 1: whole quads lie at multiples of 16 bytes.
+#ifndef A_FORM
+#define A_FORM 0
+#endif
+#ifndef B_FORM
+#define B_FORM 0
+#endif
+#define ALONG_K 1
+#define QUADS 2
+
+#if DTYPE == 1
+#define PER 4 // elements of a quad
+typedef float element;
+#define WORD_OF(at) AS_UINT(*(at))
+#else
+#define PER 8
+typedef ushort element;
+#define WORD_OF(at) ((uint)*(at))
+#endif
+
+// One side of the product, from a line and a step on.
+struct side {
+	GLOBAL const element *from;
+	long line, step;   // strides
+	long lines, steps; // how many there are
+};
+
+// Quad number e of a tile: its first line and step.  Neighbouring items take what lies side by side in local
+// memory: `by_step`, lines of a step, otherwise steps of a line.
+FN void quad_place(int e, int form, bool by_step, int lines, int depth, int *line, int *step)
+{
+	if (form & ALONG_K) {
+		*line = e / (depth / PER);
+		*step = e % (depth / PER) * PER;
+	} else if (by_step) {
+		*line = e % (lines / PER) * PER;
+		*step = e / (lines / PER);
+	} else {
+		*line = e / depth * PER;
+		*step = e % depth;
+	}
+}
+
+FN uint word_at(const struct side *s, long line, long step)
+{
+	GLOBAL const element *at = s->from + line * s->line + step * s->step;
+	return line < s->lines && step < s->steps ? WORD_OF(at) : 0u;
+}
+
+// A quad whose first element is at a line and a step; zeros where there is nothing.
+FN void quad_fetch(uint *to, const struct side *s, int form, long line, long step)
+{
+	bool along_k = form & ALONG_K;
+	bool whole = along_k ? line < s->lines && step + PER <= s->steps :
+		line + PER <= s->lines && step < s->steps;
+	if ((form & QUADS) && whole) {
+		quad_load(s->from + line * s->line + step * s->step, to);
+		return;
+	}
+	UNROLL
+	for (int i = 0; i < 4; i++) {
+#if PER == 4
+		to[i] = word_at(s, line + (along_k ? 0 : i), step + (along_k ? i : 0));
+#else
+		uint low = word_at(s, line + (along_k ? 0 : 2 * i), step + (along_k ? 2 * i : 0));
+		uint high = word_at(s, line + (along_k ? 0 : 2 * i + 1), step + (along_k ? 2 * i + 1 : 0));
+		to[i] = low | high << 16;
+#endif
+	}
+}
+
+// Where a group works.
+struct block {
+	ulong index;         // of the leading ones
+	long m, n, k, end;   // first row, column and step, and behind the last step
+	ulong part;          // of k
+};
+
+FN struct block block_of(contraction s, int lines_m, int lines_n)
+{
+	struct block b;
+	b.m = (long)GROUP_ID(1) * lines_m;
+	b.n = (long)GROUP_ID(0) * lines_n;
+#ifdef SPLIT
+	uint z = (uint)GROUP_ID(2), parts = (uint)s.cut[3];
+	b.index = z / parts;
+	b.part = z % parts;
+	b.k = (long)b.part * s.cut[2];
+	b.end = least(b.k + s.cut[2], s.k);
+#else
+	b.index = GROUP_ID(2);
+	b.part = 0;
+	b.k = 0;
+	b.end = s.k;
+#endif
+	return b;
+}
+
+FN struct side side_a(GLOBAL uchar *base, ulong at, contraction s, const struct block *b)
+{
+	struct side a;
+	a.from = (GLOBAL const element *)(base + at) + (matrix_at(s, b->index, 1) + b->m * s.a_m + b->k * s.a_k);
+	a.line = s.a_m;
+	a.step = s.a_k;
+	a.lines = s.m - b->m;
+	a.steps = b->end - b->k;
+	return a;
+}
+
+FN struct side side_b(GLOBAL uchar *base, ulong at, contraction s, const struct block *b)
+{
+	struct side c;
+	c.from = (GLOBAL const element *)(base + at) + (matrix_at(s, b->index, 2) + b->n * s.b_n + b->k * s.b_k);
+	c.line = s.b_n;
+	c.step = s.b_k;
+	c.lines = s.n - b->n;
+	c.steps = b->end - b->k;
+	return c;
+}
+
+// A finished sum; under SPLIT it goes to [part][leading index][m][n] of the workspace, from where contract_join takes it.
+FN void finish_sum(float sum, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
+{
+	if (m >= s.m || n >= s.n)
+		return;
+#ifdef SPLIT
+	ulong all = GROUPS(2) / (ulong)s.cut[3];
+	((GLOBAL float *)(y_base + y_at))[((b->part * all + b->index) * (ulong)s.m + (ulong)m) * (ulong)s.n + (ulong)n] =
+		sum;
+#else
+	put_sum(sum, s, b->index, y_matrix, m, n Y_ARGS);
+#endif
+}

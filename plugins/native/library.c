@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vendor's libraries, opened at first use by the names of its calls.h.  Searched are, in this order: the folders
+// of the setting library_path, the folder that the configuration names, what the linker searches, the vendor's own
+// folder, and those where Python's packages put libraries.  The newest that serves is taken; none is closed again,
+// since a driver's threads outlive every handle.
+#include "config.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native.h"
+
+#define MOST_FOLDERS 64
+
+struct yk_native_calls yk_native;
+
+static const struct {
+	enum yk_native_part part;
+	const char *name;
+} libraries[] = {
+#define X(part, name) { YK_##part, name },
+	V_LIBRARIES(X)
+#undef X
+};
+enum { LIBRARIES = sizeof libraries / sizeof *libraries };
+
+// NEED and MAY of the list
+enum { MAY, NEED };
+static const struct {
+	enum yk_native_part part;
+	int need;
+	const char *name;
+	size_t at; // in yk_native
+} symbols[] = {
+#define X(part, need, result, symbol, params) \
+	{ YK_##part, need, #symbol, offsetof(struct yk_native_calls, symbol) },
+	V_CALLS(X)
+#undef X
+};
+enum { SYMBOLS = sizeof symbols / sizeof *symbols };
+
+static struct part {
+	bool tried;
+	const char *library; // that serves, or NULL
+	char folder[PATH_MAX];
+	char why[600]; // it does not; or, behind one that does, what it lacks
+} parts[YK_PARTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// ---- folders ----
+
+struct folders {
+	char *at[MOST_FOLDERS];
+	int n;
+};
+
+static void add(struct folders *f, const char *path)
+{
+	char *copy = f->n < MOST_FOLDERS ? strdup(path) : NULL;
+
+	if (copy)
+		f->at[f->n++] = copy;
+}
+
+static const char *library_path(void)
+{
+	static const struct yoke_setting path = {
+		sizeof path, V_NAME ".library_path", "string", "",
+		"folders where the vendor's libraries are looked for first, absolute, separated by ':'",
+	};
+	const char *value = yk_gpu_host->setting(&path);
+
+	return value ? value : "";
+}
+
+void yk_native_library_start(void)
+{
+	library_path();
+}
+
+// What pip and conda leave: site-packages of the environment in use, of the user, of the system.
+static void add_python(struct folders *f)
+{
+	static const char *const below[] = { V_PYTHON_FOLDERS };
+	const char *home = secure_getenv("HOME");
+	char user[PATH_MAX] = "", pattern[PATH_MAX + 100];
+	if (home)
+		snprintf(user, sizeof user, "%s/.local", home);
+	const char *roots[] = { secure_getenv("VIRTUAL_ENV"), secure_getenv("CONDA_PREFIX"), user, "/usr/local",
+				"/usr" };
+
+	for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
+		for (size_t b = 0; roots[r] && *roots[r] == '/' && b < sizeof below / sizeof *below; b++) {
+			glob_t found;
+			snprintf(pattern, sizeof pattern, "%s/lib/python3*/*-packages/%s", roots[r], below[b]);
+			if (glob(pattern, 0, NULL, &found))
+				continue;
+			for (size_t i = 0; i < found.gl_pathc; i++)
+				add(f, found.gl_pathv[i]);
+			globfree(&found);
+		}
+}
+
+// Python's folders are no place for a driver: it comes with the kernel's module.
+static void find_folders(struct folders *f, bool driver)
+{
+	static const char *const system[] = { V_SYSTEM_FOLDERS };
+#ifdef YK_NATIVE_DIR
+	static const char *const below[] = { "", V_FOLDERS };
+#endif
+	char *list = strdup(library_path()), *rest = list, *path;
+
+	f->n = 0;
+	while (list && (path = strsep(&rest, ":")))
+		if (*path == '/')
+			add(f, path);
+	free(list);
+#ifdef YK_NATIVE_DIR
+	for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+		char full[PATH_MAX];
+		snprintf(full, sizeof full, "%s/%s", YK_NATIVE_DIR, below[i]);
+		add(f, full);
+	}
+#endif
+	add(f, "");
+	if (driver)
+		return;
+	for (size_t i = 0; i < sizeof system / sizeof *system; i++)
+		add(f, system[i]);
+	add_python(f);
+}
+
+// ---- libraries ----
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct part *p, const char *fmt, ...)
+{
+	const size_t n = strlen(p->why);
+	va_list ap;
+
+	if (n + 3 >= sizeof p->why)
+		return;
+	memcpy(p->why + n, n ? "; " : "", n ? 3 : 1);
+	va_start(ap, fmt);
+	vsnprintf(p->why + n + (n ? 2 : 0), sizeof p->why - n - (n ? 2 : 0), fmt, ap);
+	va_end(ap);
+}
+
+static void clear(enum yk_native_part which)
+{
+	for (int i = 0; i < SYMBOLS; i++)
+		if (symbols[i].part == which)
+			memset((char *)&yk_native + symbols[i].at, 0, sizeof(void *));
+}
+
+// Takes the symbols of a library; says which it lacks.  False: one of those is needed.
+static bool resolve(enum yk_native_part which, void *library, const char *name)
+{
+	char lacks[300] = "", may[300] = "";
+	size_t n = 0, m = 0;
+
+	for (int i = 0; i < SYMBOLS; i++) {
+		if (symbols[i].part != which)
+			continue;
+		void *s = dlsym(library, symbols[i].name);
+		memcpy((char *)&yk_native + symbols[i].at, &s, sizeof s);
+		if (!s && symbols[i].need == NEED && n < sizeof lacks)
+			n += (size_t)snprintf(lacks + n, sizeof lacks - n, "%s%s", n ? ", " : "", symbols[i].name);
+		if (!s && symbols[i].need == MAY && m < sizeof may)
+			m += (size_t)snprintf(may + m, sizeof may - m, "%s%s", m ? ", " : "", symbols[i].name);
+	}
+	if (n)
+		say(&parts[which], "%s lacks %.200s: it is too old or not the vendor's own; update it", name, lacks);
+	else if (m)
+		say(&parts[which], "%s lacks %.200s, and what needs that is off", name, may);
+	return !n;
+}
+
+static bool try_library(enum yk_native_part which, const char *folder, const char *name)
+{
+	struct part *p = &parts[which];
+	char path[PATH_MAX + 100], why[300];
+
+	snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		const char *said = dlerror();
+		// a file that is there and is no use is worth a word; one that is not is the rule
+		if (said && !strstr(said, "No such file"))
+			say(p, "%.200s", said);
+		return false;
+	}
+	if (!resolve(which, library, name)) {
+		clear(which);
+		return false;
+	}
+	if (!yk_vendor_serves(which, name, why, sizeof why)) {
+		clear(which);
+		say(p, "%s", why);
+		return false;
+	}
+	p->library = name;
+	snprintf(p->folder, sizeof p->folder, "%s", folder);
+	return true;
+}
+
+static const char *advice(enum yk_native_part which)
+{
+	switch (which) {
+	case YK_DRIVER: return V_DRIVER_ADVICE;
+	case YK_COMPILER: return V_COMPILER_ADVICE;
+	case YK_PRODUCTS: return "products are left to yoke's own kernels";
+	default: return "there is no telemetry";
+	}
+}
+
+// The names of a part, newest first: "a, b".
+static void names_of(enum yk_native_part which, char *to, size_t cap)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < LIBRARIES && n < cap; i++)
+		if (libraries[i].part == which)
+			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", libraries[i].name);
+}
+
+static void open_part(enum yk_native_part which)
+{
+	struct part *p = &parts[which];
+	struct folders f;
+	char names[200] = "";
+
+	find_folders(&f, which == YK_DRIVER);
+	for (int i = 0; i < LIBRARIES && !p->library; i++)
+		for (int k = 0; k < f.n && !p->library && libraries[i].part == which; k++)
+			try_library(which, f.at[k], libraries[i].name);
+	for (int k = 0; k < f.n; k++)
+		free(f.at[k]);
+	if (p->library)
+		return;
+	names_of(which, names, sizeof names);
+	if (!*p->why)
+		say(p, "%s not found", names);
+	say(p, "%s", advice(which));
+}
+
+bool yk_native_open(enum yk_native_part which, const char **why)
+{
+	struct part *p = &parts[which];
+
+	pthread_mutex_lock(&lock);
+	if (!p->tried) {
+		open_part(which);
+		if (p->library)
+			yk_gpu_log(YOKE_LOG_INFO, "%s%s%s opened%s%s", p->folder, *p->folder ? "/" : "", p->library,
+				   *p->why ? "; " : "", p->why);
+		else
+			yk_gpu_log(YOKE_LOG_INFO, "%s", p->why);
+	}
+	p->tried = true;
+	pthread_mutex_unlock(&lock);
+	if (why)
+		*why = p->why;
+	return p->library;
+}
+
+const char *yk_native_library(enum yk_native_part which)
+{
+	return parts[which].library ? parts[which].library : "";
+}
+
+// ---- for `yoke doctor` ----
+
+const char *yk_native_note(uint32_t index)
+{
+	static const char *const what[] = { "driver", "compiler", "products", "telemetry" };
+	static char line[YK_PARTS][PATH_MAX + 700];
+	const char *why;
+
+	if (index >= YK_PARTS || !yk_native_open(YK_DRIVER, &why) || !yk_native_open(index, &why))
+		return index >= YK_PARTS || (index && !yk_native_open(YK_DRIVER, NULL)) ? NULL : why;
+	const struct part *p = &parts[index];
+	snprintf(line[index], sizeof line[index], "%s  %s%s%s%s%s", what[index], p->folder, *p->folder ? "/" : "",
+		 p->library, *p->why ? "; " : "", p->why);
+	return line[index];
+}

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# The driver that the CUDA and ROCm backends are made of: compiled once for each, with the vendor.h of its folder.
+native_sources = \
+	plugins/native/device.c \
+	plugins/native/driver.c \
+	plugins/native/error.c \
+	plugins/native/ext.c \
+	plugins/native/library.c \
+	plugins/native/memory.c \
+	plugins/native/native.h \
+	plugins/native/products.c \
+	plugins/native/program.c \
+	plugins/native/queue.c

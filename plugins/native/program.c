@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs are the device's machine code, by the vendor's compiler, and the module that the driver makes of it;
+// kernels have their arguments beside them.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "native.h"
+
+#define MAX_LOG (64u << 20)
+#define MAX_IMAGE (256u << 20)
+#define MOST_OPTIONS 64
+#define MOST_PARAMS 256
+#define UNKNOWN UINT32_MAX
+
+struct program {
+	struct yk_native_device *device;
+	v_module module;
+	void *image;
+	size_t bytes;
+};
+
+struct kernel {
+	const struct program *program; // which outlives it
+	v_function function;
+	uint32_t params; // how many it has, or UNKNOWN
+	uint32_t set;    // as many arguments have a place
+	size_t used, cap;
+	char *values;    // each at a multiple of 16
+	struct place {
+		size_t at, bytes, wants; // wants: of the kernel, 0: nobody says
+	} place[MOST_PARAMS];
+	void *pointer[MOST_PARAMS];
+};
+
+// ---- programs ----
+
+static int module_of(struct yk_gpu_device *device, void *image, size_t bytes, struct program **to, int *code)
+{
+	struct program *p = calloc(1, sizeof *p);
+	int err = p ? yk_native_use(device) : yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
+
+	*code = 0;
+	if (!err && (*code = yk_native_code(V_LOAD(&p->module, image))))
+		err = YOKE_EDEVICE; // said by who knows whether it matters
+	if (err) {
+		free(p);
+		free(image);
+		return err;
+	}
+	p->device = yk_native_of(device);
+	p->image = image;
+	p->bytes = bytes;
+	*to = p;
+	return 0;
+}
+
+// Words of a build, cut in place; -1: too many.
+static int cut(char *text, const char **words)
+{
+	int n = 0;
+
+	for (char *rest = text, *word; (word = strsep(&rest, " "));) {
+		if (!*word)
+			continue;
+		if (n == MOST_OPTIONS)
+			return -1;
+		words[n++] = word;
+	}
+	return n;
+}
+
+// A compiler that fails without a word about the text: the host's memory is short, or another kernel may do.
+static int compiler_failed(const struct yk_gpu_device *d, const char *call, int code)
+{
+	return yk_native_library_failed(d, code == V_COMPILER_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EUNSUPPORTED, call,
+					YK_COMPILER_CODE, code);
+}
+
+static int complained(struct yk_gpu_device *d, v_program program, int code, const char *options, const char *kernel)
+{
+	size_t bytes = 0;
+	char *log = NULL;
+
+	if (code != V_COMPILER_COMPLAINS && code != V_COMPILER_OPTION)
+		return compiler_failed(d, V_COMPILE_CALL, code);
+	if (!yk_native_code(V_LOG_BYTES(program, &bytes)) && bytes && bytes < MAX_LOG &&
+	    (log = calloc(1, bytes + 1)) && yk_native_code(V_LOG(program, log)))
+		*log = 0;
+	int err = yk_gpu_build_failed(d, V_COMPILE_CALL, YK_COMPILER_CODE + code, kernel, options,
+				      log && *log ? log : "no log");
+	free(log);
+	return err;
+}
+
+// The machine code of a program that compiled.
+static int image_of(struct yk_gpu_device *device, v_program program, void **image, size_t *bytes)
+{
+	const char *call;
+	int code;
+
+	*bytes = 0;
+	yk_native_split(&call, &code, V_CODE_BYTES(yk_native_of(device), program, bytes));
+	if (code)
+		return compiler_failed(device, call, code);
+	if (!*bytes || *bytes > MAX_IMAGE)
+		return yk_gpu_error(YOKE_EDEVICE, "%s: a program of %zu bytes", call, *bytes);
+	if (!(*image = calloc(1, *bytes + 1)))
+		return yk_gpu_error(YOKE_ENOMEM, "no memory for a program of %zu bytes", *bytes);
+	yk_native_split(&call, &code, V_CODE(yk_native_of(device), program, *image));
+	if (!code)
+		return 0;
+	free(*image);
+	return compiler_failed(device, call, code);
+}
+
+static int compile(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **image,
+		   size_t *bytes)
+{
+	const char *words[MOST_OPTIONS];
+	char *copy = strdup(options);
+	const int n = copy ? cut(copy, words) : 0;
+	v_program program;
+	int code, err;
+
+	if (!copy || n < 0) {
+		free(copy);
+		return yk_gpu_error(copy ? YOKE_EINVAL : YOKE_ENOMEM, "the options of %s: %s", kernel,
+				    copy ? "too many" : "no memory");
+	}
+	if ((code = yk_native_code(V_PROGRAM_NEW(&program, text)))) {
+		free(copy);
+		return compiler_failed(d, V_PROGRAM_NEW_CALL, code);
+	}
+	code = yk_native_code(V_COMPILE(program, n, words));
+	err = code ? complained(d, program, code, options, kernel) : image_of(d, program, image, bytes);
+	yk_native_code(V_PROGRAM_FREE(&program));
+	free(copy);
+	return err;
+}
+
+int yk_native_build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel,
+		    void **program)
+{
+	struct program *p;
+	void *image;
+	size_t bytes;
+	int code, err = yk_native_use(d);
+
+	if (err || (err = compile(d, text, options, kernel, &image, &bytes)))
+		return err;
+	if ((err = module_of(d, image, bytes, &p, &code)))
+		return code ? yk_gpu_fail(d, V_LOAD_CALL, code) : err;
+	*program = p;
+	return 0;
+}
+
+int yk_native_load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options, void **program)
+{
+	struct program *p;
+	char *image = bytes <= MAX_IMAGE ? malloc(bytes + 1) : NULL;
+	int code;
+
+	(void)options;
+	if (!image)
+		return YOKE_ENOMEM;
+	memcpy(image, binary, bytes);
+	image[bytes] = 0; // PTX is a text
+	if (module_of(d, image, bytes, &p, &code))
+		return YOKE_EDEVICE;
+	*program = p;
+	return 0;
+}
+
+void *yk_native_binary(struct yk_gpu_device *d, void *program, size_t *bytes)
+{
+	const struct program *p = program;
+	void *copy = malloc(p->bytes);
+
+	(void)d;
+	if (copy)
+		memcpy(copy, p->image, p->bytes);
+	*bytes = p->bytes;
+	return copy;
+}
+
+void yk_native_program_free(void *program)
+{
+	struct program *p = program;
+
+	if (!yk_native_code(V_USE(p->device)))
+		yk_native_code(V_UNLOAD(p->module));
+	free(p->image);
+	free(p);
+}
+
+// ---- kernels ----
+
+int yk_native_kernel_new(struct yk_gpu_device *d, void *program, const char *name, void **kernel)
+{
+	const struct program *p = program;
+	struct kernel *k = calloc(1, sizeof *k);
+	size_t wants[MOST_PARAMS];
+	int err = k ? yk_native_use(d) : yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
+	int code = err ? 0 : yk_native_code(V_FUNCTION(&k->function, p->module, name));
+
+	if (code)
+		err = code == V_NOT_FOUND ? yk_gpu_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", name) :
+					    yk_gpu_fail(d, V_FUNCTION_CALL, code);
+	if (err) {
+		free(k);
+		return err;
+	}
+	const int n = yk_vendor_params(k->function, p->image, p->bytes, name, MOST_PARAMS, wants);
+	k->program = p;
+	k->params = n < 0 ? UNKNOWN : (uint32_t)n;
+	for (int i = 0; i < n; i++)
+		k->place[i].wants = wants[i];
+	*kernel = k;
+	return 0;
+}
+
+void yk_native_kernel_free(void *kernel)
+{
+	struct kernel *k = kernel;
+
+	free(k->values);
+	free(k);
+}
+
+size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
+{
+	const struct kernel *k = kernel;
+	int items = 0;
+
+	if (yk_native_use(d) || yk_native_code(V_FUNCTION_ITEMS(&items, k->function)) || items < 0)
+		return 0;
+	return (size_t)items;
+}
+
+uint32_t yk_native_kernel_params(void *kernel)
+{
+	return ((const struct kernel *)kernel)->params;
+}
+
+// A place for an argument that has none yet, or had one of fewer bytes.
+static bool give_place(struct kernel *k, struct place *p, size_t bytes)
+{
+	const size_t room = (bytes + 15) / 16 * 16;
+
+	if (k->used + room > k->cap) {
+		const size_t cap = 2 * (k->used + room);
+		char *more = realloc(k->values, cap);
+		if (!more)
+			return false;
+		k->values = more;
+		k->cap = cap;
+		for (uint32_t i = 0; i < k->set; i++)
+			k->pointer[i] = more + k->place[i].at;
+	}
+	p->at = k->used;
+	k->used += room;
+	return true;
+}
+
+int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
+{
+	struct kernel *k = kernel;
+	struct place *p = &k->place[index];
+
+	if (index >= MOST_PARAMS || index >= k->params || (p->wants && p->wants != bytes))
+		return V_INVALID_VALUE;
+	if (p->bytes < bytes) {
+		if (!give_place(k, p, bytes))
+			return V_OUT_OF_MEMORY;
+		p->bytes = bytes;
+		k->pointer[index] = k->values + p->at;
+		k->set = k->set > index ? k->set : index + 1;
+	}
+	memcpy(k->values + p->at, value, bytes);
+	return 0;
+}
+
+// Divides items into groups of up to 256, as many as go into it.
+static size_t group_of(size_t items, size_t most)
+{
+	size_t n = most < 256 ? most : 256;
+
+	while (items % n)
+		n--;
+	return n;
+}
+
+// A grid of two axes goes on along the third where its second ends: GLOBAL_ID of the CUDA prologue.
+static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[3])
+{
+	if (groups[0] > (size_t)d->grid[0])
+		return false;
+	if (dims < 3 && groups[1] > (size_t)d->grid[1]) {
+		size_t z = (groups[1] + (size_t)d->grid[1] - 1) / (size_t)d->grid[1];
+		while (z <= (size_t)d->grid[2] && groups[1] % z)
+			z++;
+		groups[2] = z;
+		groups[1] = z <= (size_t)d->grid[2] ? groups[1] / z : SIZE_MAX;
+	}
+	return groups[1] <= (size_t)d->grid[1] && groups[2] <= (size_t)d->grid[2];
+}
+
+int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
+{
+	const struct yk_native_device *d = yk_native_of(q->device);
+	struct kernel *k = kernel;
+	size_t groups[3] = { 1, 1, 1 };
+	unsigned grid[3], block[3] = { 1, 1, 1 };
+
+	if (k->params != UNKNOWN && k->set != k->params)
+		return V_INVALID_VALUE;
+	for (uint32_t i = 0; i < dims; i++) {
+		const size_t one = group ? group[i] : i ? 1 : group_of(items[0], q->device->max_group);
+		if (!one || items[i] % one)
+			return V_INVALID_VALUE;
+		block[i] = (unsigned)one;
+		groups[i] = items[i] / one;
+	}
+	if (!fold(d, dims, groups))
+		return V_INVALID_VALUE;
+	for (int i = 0; i < 3; i++)
+		grid[i] = (unsigned)groups[i];
+	const int code = yk_native_code(V_USE(d));
+	return code ? code : yk_native_code(V_LAUNCH(k->function, grid, block, yk_native_stream(q), k->pointer));
+}

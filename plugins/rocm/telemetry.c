@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Telemetry by ROCm SMI.  A device is found by its address on the bus: its index there is another one, since lists
+// of visible devices renumber.  Traffic on the bus is left out: it would be measured for a second.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../native/native.h"
+
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static int failure;
+
+static void start(void)
+{
+	failure = yk_native_code(V(rsmi_init, 0));
+}
+
+static int fail(const char *call, int code)
+{
+	const char *text = NULL;
+
+	yk_native.rsmi_status_string(code, &text);
+	return yk_gpu_error(YOKE_EUNSUPPORTED, "%s: %s (%d)", call, text ? text : "unknown ROCm SMI error", code);
+}
+
+// A number that a call may not be there for, or not answer.
+#define ASK(call, ...) (yk_native.call && !yk_native.call(__VA_ARGS__))
+
+// The index of the device at an address; -1: none.
+static int64_t index_of(const char *pci)
+{
+	uint32_t n = 0;
+
+	if (yk_native_code(V(rsmi_num_monitor_devices, &n)))
+		return -1;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t id = 0;
+		char text[32];
+		if (yk_native_code(V(rsmi_dev_pci_id_get, i, &id)))
+			continue;
+		snprintf(text, sizeof text, "%04x:%02x:%02x.%x", (unsigned)(id >> 32), (unsigned)(id >> 8 & 0xff),
+			 (unsigned)(id >> 3 & 0x1f), (unsigned)(id & 7));
+		if (!strcasecmp(text, pci))
+			return i;
+	}
+	return -1;
+}
+
+static void ask_power(uint32_t i, struct yoke_sample *s)
+{
+	uint64_t uw, count, time;
+	float each;
+
+	if (ASK(rsmi_dev_power_ave_get, i, 0, &uw)) {
+		s->power_w = (double)uw / 1e6;
+		s->known |= YOKE_SAMPLE_POWER;
+	}
+	if (ASK(rsmi_dev_power_cap_get, i, 0, &uw)) {
+		s->power_limit_w = (double)uw / 1e6;
+		s->known |= YOKE_SAMPLE_POWER_LIMIT;
+	}
+	if (ASK(rsmi_dev_energy_count_get, i, &count, &each, &time)) {
+		s->energy_j = (double)count * (double)each / 1e6;
+		s->known |= YOKE_SAMPLE_ENERGY;
+	}
+}
+
+static void ask_memory(uint32_t i, struct yoke_sample *s)
+{
+	if (ASK(rsmi_dev_memory_usage_get, i, RSMI_MEM_TYPE_VRAM, &s->mem_used))
+		s->known |= YOKE_SAMPLE_MEM_USED;
+	if (ASK(rsmi_dev_memory_total_get, i, RSMI_MEM_TYPE_VRAM, &s->mem_total))
+		s->known |= YOKE_SAMPLE_MEM_TOTAL;
+}
+
+static void ask_rest(uint32_t i, struct yoke_sample *s)
+{
+	int64_t value;
+	uint64_t most;
+	uint32_t percent;
+
+	if (ASK(rsmi_dev_temp_metric_get, i, RSMI_TEMP_TYPE_EDGE, RSMI_TEMP_CURRENT, &value) ||
+	    ASK(rsmi_dev_temp_metric_get, i, RSMI_TEMP_TYPE_JUNCTION, RSMI_TEMP_CURRENT, &value)) {
+		s->temp_c = (double)value / 1000;
+		s->known |= YOKE_SAMPLE_TEMP;
+	}
+	if (ASK(rsmi_dev_temp_metric_get, i, RSMI_TEMP_TYPE_MEMORY, RSMI_TEMP_CURRENT, &value)) {
+		s->mem_temp_c = (double)value / 1000;
+		s->known |= YOKE_SAMPLE_MEM_TEMP;
+	}
+	if (ASK(rsmi_dev_fan_speed_get, i, 0, &value) && ASK(rsmi_dev_fan_speed_max_get, i, 0, &most) && most) {
+		s->fan = (double)value / (double)most;
+		s->known |= YOKE_SAMPLE_FAN;
+	}
+	if (ASK(rsmi_dev_busy_percent_get, i, &percent)) {
+		s->util = percent / 100.0;
+		s->known |= YOKE_SAMPLE_UTIL;
+	}
+	if (ASK(rsmi_dev_memory_busy_percent_get, i, &percent)) {
+		s->mem_util = percent / 100.0;
+		s->known |= YOKE_SAMPLE_MEM_UTIL;
+	}
+}
+
+int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
+{
+	pthread_once(&started, start);
+	if (failure)
+		return fail("rsmi_init", failure);
+	const int64_t i = index_of(d->gpu.info.pci);
+	if (i < 0)
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI knows no device at %s", d->gpu.info.pci);
+	ask_power((uint32_t)i, s);
+	ask_memory((uint32_t)i, s);
+	ask_rest((uint32_t)i, s);
+	return 0;
+}

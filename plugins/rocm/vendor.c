@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What only AMD's libraries say: versions, architectures, names of codes.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../native/native.h"
+
+// "HIP 6.2" of 60241133
+void yk_vendor_version(char *to, size_t cap)
+{
+	int version = 0;
+
+	yk_native_code(V(hipRuntimeGetVersion, &version));
+	snprintf(to, cap, "HIP %d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
+}
+
+void yk_vendor_compiler(char *to, size_t cap)
+{
+	int major = 0, minor = 0;
+
+	yk_native_code(V(hiprtcVersion, &major, &minor));
+	snprintf(to, cap, "%s %d.%d", yk_native_library(YK_COMPILER), major, minor);
+}
+
+static int number_behind(const char *name)
+{
+	const char *so = strstr(name, ".so.");
+
+	return so ? atoi(so + 4) : 0;
+}
+
+// hiprtcVersion counts otherwise, so it is the libraries' own numbers that have to be the same.
+bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
+{
+	const int driver = number_behind(yk_native_library(YK_DRIVER)), major = number_behind(name);
+
+	if (part != YK_COMPILER || major == driver)
+		return true;
+	snprintf(why, cap, "%s is of ROCm %d, the driver %s of ROCm %d: install the hiprtc of ROCm %d", name, major,
+		 yk_native_library(YK_DRIVER), driver, driver);
+	return false;
+}
+
+// "gfx90a:sramecc+:xnack-"
+static bool arch_of(const struct yk_native_device *d, char *to, size_t cap)
+{
+	yk_hip_properties_6 new = { .gcnArchName = "" };
+	// room for what a later version of the struct has behind it
+	union {
+		yk_hip_properties_5 p;
+		char room[4096];
+	} old = { .room = "" };
+	const char *name = new.gcnArchName;
+	int code = 1;
+
+	if (yk_native.hipGetDevicePropertiesR0600)
+		code = yk_native_code(V(hipGetDevicePropertiesR0600, &new, d->id));
+	if (code) {
+		name = old.p.gcnArchName;
+		code = yk_native_code(V(hipGetDeviceProperties, &old.p, d->id));
+	}
+	snprintf(to, cap, "%.*s", (int)cap - 1, name);
+	return !code && !strncmp(to, "gfx", 3) && strspn(to, "abcdefghijklmnopqrstuvwxyz0123456789:+-") == strlen(to);
+}
+
+// What matrix units multiply (the instruction set references of CDNA and RDNA).
+static const char *matrix_of(const char *arch)
+{
+	static const struct {
+		const char *arch, *takes;
+	} all[] = {
+		{ "gfx908", "f16 bf16 f32 i8" },      { "gfx90a", "f16 bf16 f32 f64 i8" },
+		{ "gfx94", "f16 bf16 f32 f64 i8 fp8" }, { "gfx95", "f16 bf16 f32 f64 i8 fp8 fp4" },
+		{ "gfx11", "f16 bf16 i8" },	      { "gfx12", "f16 bf16 i8 fp8" },
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strncmp(arch, all[i].arch, strlen(all[i].arch)))
+			return all[i].takes;
+	return "";
+}
+
+// Architectures whose matrix units the prologue of the kernels' texts uses, for factors of f16 and bf16.
+static bool has_units(const char *arch)
+{
+	static const char *const with[] = { "gfx90a", "gfx940", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1102",
+					    "gfx1103" };
+	const size_t n = strcspn(arch, ":");
+
+	for (size_t i = 0; i < sizeof with / sizeof *with; i++)
+		if (strlen(with[i]) == n && !memcmp(arch, with[i], n))
+			return true;
+	return false;
+}
+
+bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
+{
+	char *options;
+
+	if (!arch_of(d, d->arch, sizeof d->arch)) {
+		d->arch[0] = 0;
+		snprintf(why, cap, "the driver does not say of which architecture it is");
+		return false;
+	}
+	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
+	d->gpu.info.products = has_units(d->arch) ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
+	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
+		snprintf(why, cap, "no memory for its options");
+		return false;
+	}
+	d->gpu.options = options;
+	return true;
+}
+
+// hipBLASLt has no call for them.
+static const char *product_code(int code)
+{
+	static const char *const names[] = {
+		"HIPBLAS_STATUS_SUCCESS",	   "HIPBLAS_STATUS_NOT_INITIALIZED", "HIPBLAS_STATUS_ALLOC_FAILED",
+		"HIPBLAS_STATUS_INVALID_VALUE",	   "HIPBLAS_STATUS_MAPPING_ERROR",   "HIPBLAS_STATUS_EXECUTION_FAILED",
+		"HIPBLAS_STATUS_INTERNAL_ERROR",   "HIPBLAS_STATUS_NOT_SUPPORTED",   "HIPBLAS_STATUS_ARCH_MISMATCH",
+		"HIPBLAS_STATUS_HANDLE_IS_NULLPTR", "HIPBLAS_STATUS_INVALID_ENUM",   "HIPBLAS_STATUS_UNKNOWN",
+	};
+
+	return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : NULL;
+}
+
+const char *yk_vendor_code_name(int code)
+{
+	const char *name;
+
+	if (code >= YK_PRODUCTS_CODE)
+		name = product_code(code - YK_PRODUCTS_CODE);
+	else if (code >= YK_COMPILER_CODE)
+		name = yk_native.hiprtcGetErrorString(code - YK_COMPILER_CODE);
+	else
+		name = yk_native.hipGetErrorName(code);
+	return name ? name : "unknown HIP error";
+}
+
+const char *yk_vendor_code_text(int code)
+{
+	return yk_native.hipGetErrorString(code);
+}
+
+// hipBLASLt keeps partial sums in the type that it computes in, and knows no alignments.
+int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_t a, uint32_t b, uint32_t y)
+{
+	(void)d, (void)p, (void)a, (void)b, (void)y;
+	return 0;
+}

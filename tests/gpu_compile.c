@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compilers of GPUs: NVRTC and hiprtc as libraries, as a driver uses them, and clang for AMD's architectures that
+// hiprtc of this machine does not know.  YOKE_TEST_NVRTC names more libraries, with colons between, YOKE_TEST_CLANG a
+// clang, and YOKE_TEST_BITCODE the folder of AMD's device libraries.
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu_compile.h"
+#include "yoke.h"
+
+#define BIT(dtype) (1 << yoke_##dtype)
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the instruction set guides of CDNA
+// and RDNA.
+const struct target targets[TARGETS] = {
+	{ "sm_70", false, 32, BIT(f16), 65536, 64, 1, 8, 96 << 10, 256, 0, 32 },
+	{ "sm_80", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 164 << 10, 128, 1024, 32 },
+	{ "sm_90", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
+	{ "sm_100", false, 32, BIT(f16) | BIT(bf16), 65536, 64, 1, 8, 228 << 10, 128, 1024, 32 },
+	{ "gfx906", true, 64, 0, 256, 10, 4, 4, 64 << 10, 512, 0, 40 },
+	{ "gfx90a", true, 64, BIT(f16) | BIT(bf16), 512, 8, 4, 8, 64 << 10, 512, 0, 32 },
+	{ "gfx1100", true, 32, BIT(f16) | BIT(bf16), 1536, 16, 2, 24, 64 << 10, 512, 0, 32 },
+};
+
+// ---- libraries that compile ----
+
+struct library {
+	void *handle;
+	char name[200];
+	int (*version)(int *, int *);
+	int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *);
+	int (*compile)(void *, int, const char *const *);
+	int (*log_size)(void *, size_t *);
+	int (*log)(void *, char *);
+	int (*code_size)(void *, size_t *);
+	int (*code)(void *, char *);
+	int (*destroy)(void **);
+	int (*narch)(int *);
+	int (*archs)(int *);
+};
+
+static void *symbol(const struct library *l, const char *prefix, const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof full, "%s%s", prefix, name);
+	return dlsym(l->handle, full);
+}
+
+static bool open_library(struct library *l, const char *file, const char *prefix)
+{
+	const bool cuda = *prefix == 'n';
+
+	if (!(l->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL)))
+		return false;
+	snprintf(l->name, sizeof l->name, "%s", file);
+	*(void **)&l->version = symbol(l, prefix, "Version");
+	*(void **)&l->create = symbol(l, prefix, "CreateProgram");
+	*(void **)&l->compile = symbol(l, prefix, "CompileProgram");
+	*(void **)&l->log_size = symbol(l, prefix, "GetProgramLogSize");
+	*(void **)&l->log = symbol(l, prefix, "GetProgramLog");
+	*(void **)&l->code_size = symbol(l, prefix, cuda ? "GetCUBINSize" : "GetCodeSize");
+	*(void **)&l->code = symbol(l, prefix, cuda ? "GetCUBIN" : "GetCode");
+	*(void **)&l->destroy = symbol(l, prefix, "DestroyProgram");
+	*(void **)&l->narch = symbol(l, prefix, "GetNumSupportedArchs");
+	*(void **)&l->archs = symbol(l, prefix, "GetSupportedArchs");
+	if (l->version && l->create && l->compile && l->log_size && l->log && l->code_size && l->code && l->destroy &&
+	    (!cuda || (l->narch && l->archs)))
+		return true;
+	dlclose(l->handle);
+	l->handle = NULL;
+	return false;
+}
+
+enum { LIBRARIES = 8 };
+static struct library nvrtc[LIBRARIES], hiprtc;
+static int nnvrtc = -1;
+
+static void open_all(void)
+{
+	static const char *const usual[] = { "libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so", "libnvrtc.so.12",
+					     "libnvrtc.so.11.2" };
+	static const char *const hip[] = { "libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5" };
+	char names[4096];
+	const char *more = getenv("YOKE_TEST_NVRTC");
+
+	if (nnvrtc >= 0)
+		return;
+	nnvrtc = 0;
+	snprintf(names, sizeof names, "%s", more ? more : "");
+	for (char *rest, *name = strtok_r(names, ":", &rest); name && nnvrtc < LIBRARIES;
+	     name = strtok_r(NULL, ":", &rest))
+		nnvrtc += open_library(&nvrtc[nnvrtc], name, "nvrtc");
+	for (size_t i = 0; i < sizeof usual / sizeof *usual && nnvrtc < LIBRARIES; i++)
+		nnvrtc += open_library(&nvrtc[nnvrtc], usual[i], "nvrtc");
+	for (size_t i = 0; i < sizeof hip / sizeof *hip && !hiprtc.handle; i++)
+		open_library(&hiprtc, hip[i], "hiprtc");
+}
+
+static bool has_arch(const struct library *l, int arch)
+{
+	int n = 0, all[64];
+
+	if (l->narch(&n) || n > 64 || l->archs(all))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (all[i] == arch)
+			return true;
+	return false;
+}
+
+// The newest that knows the target; NULL: none.
+static const struct library *nvrtc_for(const struct target *t)
+{
+	const struct library *best = NULL;
+	int most = 0;
+
+	open_all();
+	for (int i = 0; i < nnvrtc; i++) {
+		int major = 0, minor = 0;
+		if (!has_arch(&nvrtc[i], atoi(t->name + 3)) || nvrtc[i].version(&major, &minor) ||
+		    major * 100 + minor <= most)
+			continue;
+		most = major * 100 + minor;
+		best = &nvrtc[i];
+	}
+	return best;
+}
+
+// hiprtc of ROCm 5.2 ends the process when it is given an architecture that it does not know.
+static const struct library *hiprtc_for(const struct target *t)
+{
+	open_all();
+	return hiprtc.handle && (!strcmp(t->name, "gfx906") || !strcmp(t->name, "gfx90a")) ? &hiprtc : NULL;
+}
+
+// ---- clang ----
+
+static const char *clang_command(void)
+{
+	const char *named = getenv("YOKE_TEST_CLANG");
+
+	return named && *named ? named : "clang";
+}
+
+static const char *bitcode_folder(void)
+{
+	const char *named = getenv("YOKE_TEST_BITCODE");
+
+	return named && *named ? named : "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
+}
+
+static int clang_line(const struct target *t, const char *options, const char *in, const char *out, char *to,
+		      size_t cap)
+{
+	static const char *const bitcode[] = { "ocml", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
+					       "oclc_correctly_rounded_sqrt_on", "oclc_abi_version_400" };
+	const char *src = getenv("srcdir");
+	int n = snprintf(to, cap, "%s -x hip --cuda-device-only --offload-arch=%s -nogpuinc -nogpulib -O3 -std=c++17 -S "
+			 "-Wno-unused-command-line-argument -Wno-pass-failed -include %s/tests/hip.h %s -o %s", clang_command(),
+			 t->name, src ? src : ".", options, out);
+
+	for (size_t i = 0; i < sizeof bitcode / sizeof *bitcode; i++)
+		n += snprintf(to + n, cap - (size_t)n, " -Xclang -mlink-builtin-bitcode -Xclang %s/%s.bc",
+			      bitcode_folder(), bitcode[i]);
+	// The version is asked for in what is about instructions that older ones lack.
+	n += snprintf(to + n, cap - (size_t)n,
+		      " -Xclang -mlink-builtin-bitcode -Xclang %s/oclc_isa_version_%s.bc -Xclang -mlink-builtin-bitcode "
+		      "-Xclang %s/oclc_wavefrontsize64_%s.bc %s 2>&1",
+		      bitcode_folder(), t->warp == 32 ? "1030" : "90a", bitcode_folder(), t->warp == 32 ? "off" : "on",
+		      in);
+	return n;
+}
+
+static bool clang_works(const struct target *t)
+{
+	static signed char known[TARGETS];
+	char line[2000], in[] = "/tmp/gpu_compile_XXXXXX", whole[4000];
+	signed char *k = &known[t - targets];
+
+	if (*k)
+		return *k > 0;
+	*k = -1;
+	const int fd = mkstemp(in);
+	if (fd < 0)
+		return false;
+	close(fd);
+	clang_line(t, "", in, "/dev/null", line, sizeof line);
+	snprintf(whole, sizeof whole, "(%s) >/dev/null", line);
+	*k = system(whole) == 0 ? 1 : -1; // NOLINT
+	unlink(in);
+	return *k > 0;
+}
+
+bool target_ready(const struct target *t, const char **how)
+{
+	const struct library *l = t->amd ? hiprtc_for(t) : nvrtc_for(t);
+
+	if (l) {
+		*how = l->name;
+		return true;
+	}
+	if (!t->amd) {
+		*how = "no NVRTC that knows it (YOKE_TEST_NVRTC names libraries)";
+		return false;
+	}
+	if (clang_works(t)) {
+		*how = clang_command();
+		return true;
+	}
+	*how = "neither hiprtc nor a clang that knows it (YOKE_TEST_CLANG, YOKE_TEST_BITCODE)";
+	return false;
+}
+
+// ---- what is said of kernels ----
+
+static struct usage *next_usage(struct usage *to, int room, int n)
+{
+	static struct usage none;
+
+	return n < room ? &to[n] : &none;
+}
+
+// What `ptxas -v` prints, a kernel after the other.
+static int usage_of_ptxas(const char *log, struct usage *to, int room)
+{
+	static const char entry[] = "Compiling entry function '";
+	int n = 0;
+
+	for (const char *p = strstr(log, entry); p; n++) {
+		struct usage *u = next_usage(to, room, n);
+		const char *name = p + strlen(entry), *end = strstr(name, entry), *q;
+		int stores = 0, loads = 0;
+		memset(u, 0, sizeof *u);
+		snprintf(u->kernel, sizeof u->kernel, "%.*s", (int)strcspn(name, "'"), name);
+		if ((q = strstr(name, " bytes stack frame"))) {
+			while (q > name && q[-1] >= '0' && q[-1] <= '9')
+				q--;
+			sscanf(q, "%d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &u->stack, &stores,
+			       &loads);
+		}
+		u->spilled = stores + loads;
+		if ((q = strstr(name, "Used ")) && (!end || q < end)) {
+			const char *stop = q + strcspn(q, "\n"), *smem = strstr(q, " bytes smem");
+			sscanf(q, "Used %d registers", &u->registers);
+			if (smem && smem < stop) {
+				while (smem > q && smem[-1] >= '0' && smem[-1] <= '9')
+					smem--;
+				u->local = atoi(smem);
+			}
+		}
+		p = end;
+	}
+	return n;
+}
+
+// The number behind a key of AMD's metadata, as MessagePack or, in an assembler's text, as YAML.
+static int number_at(const char *at, bool yaml)
+{
+	const unsigned char *p = (const unsigned char *)at;
+
+	if (yaml)
+		return atoi(at);
+	switch (*p) {
+	case 0xcc: return p[1];
+	case 0xcd: return p[1] << 8 | p[2];
+	case 0xce: return p[1] << 24 | p[2] << 16 | p[3] << 8 | p[4];
+	default: return *p < 0x80 ? *p : -1;
+	}
+}
+
+// Behind the next such key; NULL: none.
+static const char *behind(const char *from, const char *end, const char *key, bool yaml)
+{
+	char mark[64];
+	const size_t n = (size_t)(yaml ? snprintf(mark, sizeof mark, " .%s:", key) :
+					 snprintf(mark, sizeof mark, "%c.%s", (char)(0xa1 + strlen(key)), key));
+
+	for (const char *p = from; from && p + n < end; p++)
+		if (!memcmp(p, mark, n))
+			return p + n;
+	return NULL;
+}
+
+// Keys are sorted in each kernel's map.
+static int usage_of_metadata(const char *code, size_t bytes, bool yaml, struct usage *to, int room)
+{
+	static const char first[] = "group_segment_fixed_size";
+	const char *end = code + bytes, *p = behind(code, end, first, yaml);
+	int n = 0;
+
+	for (; p; p = behind(p, end, first, yaml), n++) {
+		struct usage *u = next_usage(to, room, n);
+		const char *q;
+		memset(u, 0, sizeof *u);
+		u->local = number_at(p, yaml);
+		if ((q = behind(p, end, "max_flat_workgroup_size", yaml)))
+			u->items = number_at(q, yaml);
+		if ((q = behind(p, end, "private_segment_fixed_size", yaml)))
+			u->stack = number_at(q, yaml);
+		if ((q = behind(p, end, "symbol", yaml))) {
+			q += yaml ? strspn(q, " ") : (unsigned char)*q == 0xd9 ? 2 : 1;
+			snprintf(u->kernel, sizeof u->kernel, "%.*s", (int)strcspn(q, ".\n"), q);
+		}
+		if ((q = behind(p, end, "vgpr_count", yaml)))
+			u->registers = number_at(q, yaml);
+		if ((q = behind(p, end, "vgpr_spill_count", yaml)))
+			u->spilled = number_at(q, yaml); // scalar ones go to lanes of vector registers
+	}
+	return n;
+}
+
+// ---- compiling ----
+
+enum { WORDS = 40 };
+
+// Options as a compiler takes them, in `room`.
+static int words_of(const char *options, char *room, size_t cap, const char **to, int n)
+{
+	char *rest;
+
+	snprintf(room, cap, "%s", options);
+	for (char *w = strtok_r(room, " ", &rest); w && n < WORDS; w = strtok_r(NULL, " ", &rest))
+		to[n++] = w;
+	return n;
+}
+
+static int by_library(const struct library *l, const struct target *t, const char *text, const char *options,
+		      struct usage *to, int room, char **log)
+{
+	char arch[40], words[1024];
+	const char *argv[WORDS] = { arch };
+	void *program = NULL;
+	size_t bytes = 0;
+	int n = 1, found = -1;
+
+	snprintf(arch, sizeof arch, "--%s=%s", t->amd ? "offload-arch" : "gpu-architecture", t->name);
+	if (!t->amd)
+		argv[n++] = "--ptxas-options=-v";
+	n = words_of(options, words, sizeof words, argv, n);
+	if (l->create(&program, text, "text.cu", 0, NULL, NULL))
+		return -1;
+	const int err = l->compile(program, n, argv);
+	l->log_size(program, &bytes);
+	if ((*log = calloc(1, bytes + 1)))
+		l->log(program, *log);
+	if (!err && *log && !t->amd)
+		found = usage_of_ptxas(*log, to, room);
+	if (!err && t->amd && !l->code_size(program, &bytes)) {
+		char *code = calloc(1, bytes + 1);
+		if (code && !l->code(program, code))
+			found = usage_of_metadata(code, bytes, false, to, room);
+		free(code);
+	}
+	l->destroy(&program);
+	return found;
+}
+
+static char *whole_of(FILE *f, size_t *bytes)
+{
+	char *to = NULL, part[4096];
+	size_t n;
+
+	*bytes = 0;
+	while (f && (n = fread(part, 1, sizeof part, f))) {
+		char *more = realloc(to, *bytes + n + 1);
+		if (!more)
+			break;
+		to = more;
+		memcpy(to + *bytes, part, n);
+		*bytes += n;
+		to[*bytes] = 0;
+	}
+	return to ? to : calloc(1, 1);
+}
+
+static int by_clang(const struct target *t, const char *text, const char *options, struct usage *to, int room,
+		    char **log)
+{
+	char in[] = "/tmp/gpu_compile_XXXXXX", out[40], line[3000];
+	const int fd = mkstemp(in);
+	const size_t n = strlen(text);
+	size_t bytes;
+	int found = -1;
+
+	if (fd < 0 || write(fd, text, n) != (ssize_t)n)
+		return -1;
+	close(fd);
+	snprintf(out, sizeof out, "%s.s", in);
+	clang_line(t, options, in, out, line, sizeof line);
+	FILE *f = popen(line, "r"); // NOLINT
+	*log = whole_of(f, &bytes);
+	const bool good = f && pclose(f) == 0;
+	if (good && (f = fopen(out, "r"))) {
+		char *assembly = whole_of(f, &bytes);
+		fclose(f);
+		if (assembly)
+			found = usage_of_metadata(assembly, bytes, true, to, room);
+		free(assembly);
+	}
+	unlink(in);
+	unlink(out);
+	return found;
+}
+
+int target_compile(const struct target *t, const char *text, const char *options, struct usage *to, int room,
+		   char **log)
+{
+	const struct library *l = t->amd ? hiprtc_for(t) : nvrtc_for(t);
+
+	*log = NULL;
+	return l ? by_library(l, t, text, options, to, room, log) : by_clang(t, text, options, to, room, log);
+}
+
+// ---- occupancy ----
+
+static int up(int n, int granule)
+{
+	return (n + granule - 1) / granule * granule;
+}
+
+int target_occupancy(const struct target *t, const struct usage *u, int items)
+{
+	const int warps = up(items, t->warp) / t->warp, registers = up(u->registers ? u->registers : 1, t->granule);
+	const int local = u->local ? up(u->local, t->local_granule) + t->local_group : t->local_group;
+	int by_registers, groups = t->groups;
+
+	if (t->amd) { // warps of a SIMD, among which a group's are dealt out
+		by_registers = t->registers / registers;
+		by_registers = (by_registers < t->warps ? by_registers : t->warps) * t->simds / warps;
+	} else {      // a quarter of the registers for each scheduler, given out by the warp
+		by_registers = t->registers / 4 / (registers * t->warp) * 4 / warps;
+	}
+	groups = by_registers < groups ? by_registers : groups;
+	if (local && t->local / local < groups)
+		groups = t->local / local;
+	const int most = t->warps * t->simds, active = groups * warps < most ? groups * warps : most / warps * warps;
+	return active * 100 / most;
+}

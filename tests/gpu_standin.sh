@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The CUDA and ROCm plugins on the stand-ins of tests/standin, which run their kernels: they conform, train to the
+# losses of the CPU, and say what is wrong.  The compiler takes half a second for a text the first time, so each day
+# other ops and dtypes are run; YOKE_TEST_LONG takes all.
+set -u
+yoke=${YOKE:-$PWD/yoke} here=$PWD
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/conforms.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+[ -d "${YOKE_TEST_STANDIN:-}" ] || { echo '1..0 # SKIP YOKE_TEST_STANDIN does not name the stand-ins'; exit 0; }
+for cxx in ${YOKE_STANDIN_CXX:-g++ c++ clang++} none; do
+	"$cxx" --version >/dev/null 2>&1 && break
+done
+[ "$cxx" != none ] || { echo '1..0 # SKIP no C++ compiler, which the stand-ins compile kernels with'; exit 0; }
+backends=$(for b in cuda rocm; do [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && echo $b; done)
+[ -n "$backends" ] || { echo '1..0 # SKIP neither plugin is in this build'; exit 0; }
+export LD_LIBRARY_PATH="$YOKE_TEST_STANDIN"
+turn=${YOKE_TEST_SEED:-0}
+
+# pick N: of the lines, those whose turn it is, of N; a comma behind each
+pick()
+{
+	awk -v n="$1" -v turn="$turn" '(NR + turn) % n == 0 { printf "%s,", $0 }'
+}
+
+# run BACKEND WAY OPTION ..: conform there
+run()
+{
+	backend=$1 way=$2
+	shift 2
+	verdict "$backend, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" conform "$backend" "$@")"
+	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
+}
+
+"$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
+for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done >others
+printf 'contract.%s\n' f16 bf16 i32 f64 i8 >>others
+printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\ngather.%s\n' f16 bf16 f16 bf16 >>others
+awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
+keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1"
+
+# problem COMMAND ..: its output, if it fails
+problem()
+{
+	"$@" >log 2>&1 || cat log
+}
+
+losses()
+{
+	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
+}
+
+verdict 'the CPU trains' "$(problem env YOKE_BACKEND=cpu "$yoke" train $keys out=on.cpu steps=6)"
+for b in $backends; do
+	big=$(echo $b | tr a-z A-Z)
+	YOKE_PLUGIN_PATH=$here/plugins/$b/.libs
+	export YOKE_PLUGIN_PATH
+	verdict "$b: one device" "$("$yoke" info >info 2>&1; grep -q "^  $b:0 .* Stand-in" info &&
+		! grep -q "^  $b:1 " info && grep -q "chosen: $b:0" info || cat info)"
+	if [ -n "${YOKE_TEST_LONG:-}" ]; then
+		run $b A=
+	else
+		run $b A= --ops "$(pick 6 <named)memory"
+		run $b A= --quick --ops "map.f32,reduce.f32,$(pick 16 <others)memory"
+	fi
+	run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
+	verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
+	export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
+	run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 7 <named)contract.f32,reduce.f32"
+	unset YOKE_POOL
+	verdict "$b trains, each access checked" "$(problem env YOKE_BACKEND=$b "$yoke" train $keys out=checked.$b steps=2)"
+	unset YOKE_STANDIN_CHECK
+	verdict "$b trains" "$(problem env YOKE_BACKEND=$b YOKE_STANDIN_DELAY=$turn "$yoke" train $keys out=on.$b steps=6 report=1
+		grep '0 fallbacks' log >fell || cat log)"
+	# sums go another way; the losses are 5.5
+	verdict "to the losses of the CPU" "$(losses on.cpu >a; losses on.$b >b; [ -s a ] || echo none
+		paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
+	export YOKE_STANDIN_DEVICES=2
+	for peer in good lie none; do
+		export YOKE_STANDIN_PEER=$peer
+		verdict "$b: copies between two devices, peers: $peer" "$(problem "$here/tests/between.t" $b:0 $b:1)"
+	done
+	unset YOKE_STANDIN_DEVICES YOKE_STANDIN_PEER
+	number=$turn
+	while [ $number -lt $((turn + ${YOKE_TEST_LONG:+100} + 1)) ]; do
+		verdict "$b: random program $number" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" $number)"
+		number=$((number + 1))
+	done
+	verdict "$b: no device" "$(YOKE_STANDIN_DEVICES=0 "$yoke" info >info 2>&1
+		grep -q "^  chosen: cpu:0" info || cat info)"
+
+	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
+	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 full=CUDA_ERROR_OUT_OF_MEMORY ||
+		code=hipErrorIllegalAddress launch=hipModuleLaunchKernel alloc=hipMalloc full=hipErrorOutOfMemory
+	for fault in kernel:60:$code $launch:60:$code; do
+		rm -rf failed
+		YOKE_STANDIN_FAIL=$fault YOKE_BACKEND=$b,cpu "$yoke" train $keys out=failed steps=6 >out 2>err
+		verdict "$b: $fault, and the run goes on" "$([ $? -eq 0 ] || cat err)"
+		verdict "one line: $(grep -o 'yoke: .*lost' err)" "$(grep -q "yoke: warn: train: $b:0 was lost .*$code" err &&
+			[ "$(grep -c '^yoke' err)" -eq 1 ] || cat err)"
+		verdict "to the losses of the CPU" "$(losses failed >b
+			paste a b | awk '$1 != $3 || !($4 - $2 < 1e-4 && $2 - $4 < 1e-4)')"
+	done
+	YOKE_STANDIN_FAIL=$alloc:1+:$full YOKE_BACKEND=$b "$yoke" train $keys out=none.$b steps=6 >out 2>err
+	verdict "$b: no memory at all" "$([ $? -eq 1 ] && [ "$(grep -c '^yoke' err)" -eq 1 ] &&
+		grep -q "^yoke train: .*out of memory.*$alloc: $full" err || cat err)"
+done
+echo "1..$count"
+exit $failed

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA and ROCm plugins over the stand-ins of tests/standin: a library that lacks any symbol, is of another
+// version, or is none; an error of any call of the driver; copies between devices that bring other bytes.  What is
+// wrong is said in a line with the vendor's names, nothing is left behind, and what can go on goes on.  Each case is
+// a child, since libraries are opened once a process.
+#include "config.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../plugins/cuda/calls.h"
+#include "../plugins/rocm/calls.h"
+#include "base/error.h"
+#include "device/plugin.h"
+#include "tap.h"
+
+enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, MAY, NEED };
+struct symbol {
+	int part, need;
+	const char *name;
+};
+#define X(part, need, result, symbol, params) { part, need, #symbol },
+static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) }, rocm_symbols[] = { YK_ROCM_CALLS(X) };
+#undef X
+
+static const struct vendor {
+	const char *name, *library[4]; // of the stand-ins
+	const struct symbol *symbols;
+	size_t n;
+} vendors[] = {
+	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1" }, cuda_symbols,
+	  sizeof cuda_symbols / sizeof *cuda_symbols },
+	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7" }, rocm_symbols,
+	  sizeof rocm_symbols / sizeof *rocm_symbols },
+};
+static const struct vendor *vendor;
+static char standin[4096], folder[4096]; // where the libraries are
+
+// What a child found, in memory that it shares.
+static struct found {
+	uint32_t devices;
+	int err, again;  // of all that a backend does, and of the same once more
+	char line[1024]; // said of the first error
+	char notes[8192]; // for `yoke doctor`, and the log
+	struct yoke_sample sample;
+} *found;
+
+// ---- a child ----
+
+static const struct yoke_backend *gpu;
+
+static const char *setting(const struct yoke_setting *s)
+{
+	if (strstr(s->name, ".library_path"))
+		return folder;
+	return strstr(s->name, ".profile") ? "1" : s->def;
+}
+
+static int64_t cache_get(const void *key, size_t key_bytes, void *to, size_t cap)
+{
+	(void)key, (void)key_bytes, (void)to, (void)cap;
+	return YOKE_ENOENT;
+}
+
+static int cache_put(const void *key, size_t key_bytes, const void *data, size_t bytes)
+{
+	(void)key, (void)key_bytes, (void)data, (void)bytes;
+	return 0;
+}
+
+static void note(const char *text)
+{
+	const size_t n = strlen(found->notes);
+
+	snprintf(found->notes + n, sizeof found->notes - n, "%s\n", text);
+}
+
+static void hear(int level, const char *topic, const char *text)
+{
+	(void)topic;
+	if (level <= YOKE_LOG_WARN)
+		note(text);
+}
+
+static void blame(int code, const char *text)
+{
+	(void)code;
+	if (!*found->line)
+		snprintf(found->line, sizeof found->line, "%s", text);
+}
+
+static bool load(void)
+{
+	static struct yoke_host host;
+	char path[4096], cwd[2048];
+
+	if (!getcwd(cwd, sizeof cwd))
+		return false;
+	snprintf(path, sizeof path, "%s/plugins/%s/.libs/yoke_%s.so", cwd, vendor->name, vendor->name);
+	host = *yk_host();
+	host.setting = setting;
+	host.cache_get = cache_get;
+	host.cache_put = cache_put;
+	host.log = hear;
+	host.error = blame;
+	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	yoke_plugin_init_fn *init = NULL;
+	void *symbol = module ? dlsym(module, "yoke_plugin_init") : NULL;
+	memcpy(&init, &symbol, sizeof init);
+	return init && !init(YOKE_ABI, &host, &gpu) && !gpu->probe(&found->devices);
+}
+
+static struct yoke_map map = { .size = sizeof map, .ninsn = 2, .nin = 1, .nout = 1, .out = { 1 },
+			       .insn = { { .op = YOKE_MAP_INPUT, .dtype = yoke_f32 },
+					 { .op = YOKE_MAP_NEG, .dtype = yoke_f32 } } };
+
+// y = -x of 64 elements, at once and in a graph, between copies and fills of every kind.
+static int everything(void)
+{
+	enum { N = 64, BYTES = 4 * N };
+	void *q[2] = { NULL }, *s[3] = { NULL }, *e[2] = { NULL }, *handle = NULL, *graph = NULL;
+	struct yoke_view v[2];
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_MAP, .rank = 1, .nout = 1, .nin = 1, .dims = { N },
+			      .out = &v[0], .in = &v[1], .map = &map };
+	struct yoke_device_info info = { .size = sizeof info };
+	float x[N], y[N];
+	uint64_t bytes = 0, ns = 0;
+	int err = gpu->queue_new(0, YOKE_QUEUE_COMPUTE, &q[0]);
+
+	for (int i = 0; i < N; i++)
+		x[i] = (float)i;
+	err = err ? err : gpu->queue_new(0, YOKE_QUEUE_DOWN, &q[1]);
+	for (int i = 0; i < 3; i++)
+		err = err ? err : gpu->segment_new(0, i == 2 ? YOKE_SEGMENT_HOST : YOKE_SEGMENT_DEVICE, BYTES, &s[i]);
+	for (uint32_t n = 1; n <= 8; n *= 2)
+		err = err ? err : gpu->fill(q[0], s[0], 0, BYTES, "yoke\1\2\3\4", n);
+	err = err ? err : gpu->put(q[0], s[1], 0, x, BYTES);
+	err = err ? err : gpu->copy(q[0], s[0], 0, s[1], 0, BYTES);
+	for (int i = 0; i < 2; i++)
+		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 1, .dims = { N },
+					   .strides = { 1 }, .align = 256, .segment = s[!i] };
+	err = err ? err : gpu->device_info(0, &info);
+	err = err ? err : gpu->prepare(0, &op, 0, 0, &handle, &bytes); // s[1] = -s[0]
+	err = err ? err : gpu->event_mark(q[0], &e[0]);
+	err = err ? err : gpu->run(q[0], handle, &op);
+	err = err ? err : gpu->event_mark(q[0], &e[1]);
+	err = err ? err : gpu->event_after(q[1], e[1]);
+	err = err ? err : gpu->get(q[1], s[1], 0, y, BYTES);
+	const int done = err ? 0 : gpu->event_done(e[1]);
+	err = done < 0 ? done : err;
+	err = err ? err : gpu->event_wait(e[1]);
+	err = err ? err : gpu->event_elapsed(e[0], e[1], &ns);
+	err = err ? err : gpu->get(q[1], s[2], 0, x, 4); // by the host, behind all of the queue
+	err = err || (y[1] == -1 && y[N - 1] == 1 - N) ? err : YOKE_EFAILED;
+	if (!err && !(err = gpu->graph_begin(q[0]))) {
+		err = gpu->run(q[0], handle, &op);
+		const int ended = gpu->graph_end(q[0], &graph);
+		err = err ? err : ended;
+		err = err ? err : gpu->fill(q[0], s[1], 0, BYTES, "\0\0\0\0", 4);
+		err = err ? err : gpu->graph_run(q[0], graph);
+		err = err ? err : gpu->get(q[0], s[1], 0, y, BYTES);
+		err = err ? err : gpu->get(q[0], s[2], 0, x, 4);
+		err = err || (y[1] == -1 && y[N - 1] == 1 - N) ? err : YOKE_EFAILED;
+	}
+	if (graph)
+		gpu->graph_free(graph);
+	for (int i = 0; i < 2; i++)
+		gpu->event_free(e[i]);
+	for (int i = 0; i < 2; i++)
+		gpu->queue_free(q[i]);
+	if (handle)
+		gpu->release(handle);
+	for (int i = 0; i < 3; i++)
+		gpu->segment_free(0, s[i]);
+	return err;
+}
+
+static void notes_alone(void)
+{
+	const char *line;
+	const struct yoke_notes *notes = gpu->ext("notes");
+	for (uint32_t i = 0; (line = notes->note(i)); i++)
+		note(line);
+}
+
+static void all_of_it(void)
+{
+	if (!found->devices)
+		return;
+	found->err = everything();
+	if (found->err)
+		found->again = everything();
+	notes_alone();
+}
+
+// Bytes from one device to the other; `again` is the error, of which the core knows what to do.
+static void between(void)
+{
+	unsigned char x[1000], y[1000] = { 0 };
+	void *q = NULL, *s[2] = { NULL };
+	int err = gpu->queue_new(0, YOKE_QUEUE_COMPUTE, &q);
+
+	for (size_t i = 0; i < sizeof x; i++)
+		x[i] = (unsigned char)(i * 7);
+	for (uint32_t i = 0; i < 2; i++)
+		err = err ? err : gpu->segment_new(i, YOKE_SEGMENT_DEVICE, sizeof x, &s[i]);
+	void *q1 = NULL;
+	err = err ? err : gpu->queue_new(1, YOKE_QUEUE_COMPUTE, &q1);
+	err = err ? err : gpu->put(q1, s[1], 0, x, sizeof x);
+	err = err ? err : gpu->fill(q, s[0], 0, sizeof x, "\0", 1);
+	void *e = NULL;
+	err = err ? err : gpu->event_mark(q1, &e);
+	err = err ? err : gpu->event_after(q, e);
+	found->err = err;
+	found->again = gpu->copy_between(q, 0, s[0], 100, 1, s[1], 50, 800);
+	err = gpu->get(q, s[0], 0, y, sizeof y);
+	err = err ? err : gpu->event_mark(q, &e);
+	err = err ? err : gpu->event_wait(e);
+	if (!found->again && (err || memcmp(y + 100, x + 50, 800) || y[99] || y[900]))
+		found->err = YOKE_EFAILED;
+}
+
+static void telemetry(void)
+{
+	const struct yoke_telemetry *t = gpu->ext("telemetry");
+
+	found->sample.size = sizeof found->sample;
+	found->err = t->sample(0, &found->sample);
+	struct yoke_sample small = { .size = 12 }; // of an older core
+	found->again = t->sample(0, &small) || small.size != 12 || small.util != 0;
+}
+
+// Runs it in a child, whose environment has one setting besides.
+static bool child(const char *name, const char *value, void (*run)(void))
+{
+	int status = -1;
+
+	memset(found, 0, sizeof *found);
+	fflush(stdout);
+	const pid_t pid = fork();
+	if (!pid) {
+		if (name)
+			setenv(name, value, 1);
+		if (!load())
+			_exit(2);
+		run();
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+// ---- libraries ----
+
+static bool copy_file(const char *from, const char *to, const char *without)
+{
+	FILE *f = fopen(from, "rb"), *t = fopen(to, "wb");
+	bool good = f && t, hit = !without;
+	const size_t n = without ? strlen(without) : 0;
+	long bytes = f && !fseek(f, 0, SEEK_END) ? ftell(f) : 0;
+	char *data = malloc((size_t)bytes + 1);
+
+	good = good && data && bytes > 0 && !fseek(f, 0, SEEK_SET) && fread(data, 1, (size_t)bytes, f) == (size_t)bytes;
+	// the name in its table of strings, where it stands between two zeros
+	for (long i = 1; good && without && i + (long)n < bytes; i++)
+		if (!data[i - 1] && !data[i + (long)n] && !memcmp(data + i, without, n)) {
+			data[i + (long)n - 1] ^= 1;
+			hit = true;
+		}
+	good = good && fwrite(data, 1, (size_t)bytes, t) == (size_t)bytes;
+	if (f)
+		fclose(f);
+	if (t && fclose(t))
+		good = false;
+	free(data);
+	return good && hit;
+}
+
+// A folder with links to all libraries but one, which is a copy that lacks a symbol, or `text`.
+static bool make_folder(int part, const char *without, const char *text)
+{
+	char from[8192], to[8192];
+	bool good = !mkdir(folder, 0700) || access(folder, F_OK) == 0;
+
+	for (int i = 0; i < 4; i++) {
+		snprintf(from, sizeof from, "%s/%s", standin, vendor->library[i]);
+		snprintf(to, sizeof to, "%s/%s", folder, vendor->library[i]);
+		unlink(to);
+		if (i != part) {
+			good &= !symlink(from, to);
+		} else if (text) {
+			FILE *f = fopen(to, "w");
+			good &= f && fputs(text, f) >= 0;
+			if (f)
+				fclose(f);
+		} else {
+			good &= copy_file(from, to, without);
+		}
+	}
+	return good;
+}
+
+static void lacking(void)
+{
+	char name[100];
+
+	for (size_t i = 0; i < vendor->n; i++) {
+		const struct symbol *s = &vendor->symbols[i];
+		snprintf(name, sizeof name, "lacks %s", s->name);
+		if (!tap_turn(name, 8))
+			continue;
+		// the vendor's own compiler, which then serves where it is there, does not live with a stand-in
+		const bool good = make_folder(s->part, s->name, NULL) &&
+				  child(NULL, NULL, s->part == COMPILER ? notes_alone : all_of_it);
+		const char *said = strstr(found->line, s->name) ? found->line : found->notes;
+		// a system's own library may serve instead
+		const bool there = s->part >= PRODUCTS || s->need == MAY || strstr(found->notes, "driver  ");
+		const bool works = !found->devices || !found->err ||
+				   (s->need == MAY && found->err == YOKE_EUNSUPPORTED); // graphs
+		ok(good && strstr(said, s->name) && (there || !found->devices) && works,
+		   "%s: without %s, %u devices: %.200s", vendor->name, s->name, found->devices, said);
+	}
+	make_folder(DRIVER, NULL, "no library");
+	ok(child(NULL, NULL, all_of_it) && (strstr(found->line, "invalid ELF") || strstr(found->line, "too short") ||
+					    strstr(found->notes, "too short")),
+	   "%s: a driver that is no library: %.200s%.200s", vendor->name, found->line, found->notes);
+	make_folder(-1, NULL, NULL);
+}
+
+static void versions(void)
+{
+	char to[8192], from[8192];
+	const bool cuda = !strcmp(vendor->name, "cuda");
+
+	snprintf(folder, sizeof folder, "%s/versions", getenv("TMPDIR"));
+	make_folder(-1, NULL, NULL);
+	if (cuda) {
+		ok(child("YOKE_STANDIN_VERSION", "12040", all_of_it) && !found->devices &&
+		   strstr(found->line, "libnvrtc.so.13 is of CUDA 13.0, the driver only of CUDA 12.4: update the driver"),
+		   "a compiler newer than the driver: %s", found->line);
+		ok(child("YOKE_STANDIN_ARCH", "sm_35", all_of_it) && !found->devices &&
+		   strstr(found->line, "compiles for sm_") && strstr(found->line, "not for sm_35"),
+		   "a device too old for the compiler: %s", found->line);
+		return;
+	}
+	snprintf(from, sizeof from, "%s/%s", standin, vendor->library[COMPILER]);
+	snprintf(to, sizeof to, "%s/%s", folder, vendor->library[COMPILER]);
+	unlink(to);
+	snprintf(to, sizeof to, "%s/libhiprtc.so.7", folder);
+	ok(!symlink(from, to) && child(NULL, NULL, all_of_it) &&
+	   (strstr(found->line, "libhiprtc.so.7 is of ROCm 7, the driver libamdhip64.so.6 of ROCm 6") ||
+	    strstr(found->notes, "libhiprtc.so.7 is of ROCm 7")),
+	   "a compiler of another major version: %s%s", found->line, found->notes);
+	unlink(to);
+}
+
+// ---- errors ----
+
+// A call whose failure is no error: something else is done, or nothing was wanted but to give back.
+static bool is_quiet(const char *call)
+{
+	static const char *const quiet[] = {
+		"Destroy", "Free", "Unload", "Unregister", "Version", "GetErrorName", "GetErrorString", "Uuid", "PCIBusId",
+		"DeviceGetName", "MemGetInfo", "FuncGet", "Peer", "Register", "Release", "Properties", "DeviceGetAttribute",
+	};
+
+	for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+		if (strstr(call, quiet[i]))
+			return true;
+	return false;
+}
+
+static void errors(void)
+{
+	static const struct {
+		int code, err;
+		const char *cuda, *hip;
+		bool lasts; // the device is lost
+	} codes[] = {
+		{ 1, YOKE_EDEVICE, "CUDA_ERROR_INVALID_VALUE", "hipErrorInvalidValue", false },
+		{ 2, YOKE_ENOMEM, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", false },
+		{ 3, YOKE_EDEVICE, "CUDA_ERROR_NOT_INITIALIZED", "hipErrorNotInitialized", false },
+		{ 201, YOKE_EDEVICE, "CUDA_ERROR_INVALID_CONTEXT", "hipErrorInvalidContext", false },
+		{ 214, YOKE_EDEVICE, "CUDA_ERROR_ECC_UNCORRECTABLE", "hipErrorECCNotCorrectable", true },
+		{ 400, YOKE_EDEVICE, "CUDA_ERROR_INVALID_HANDLE", "hipErrorInvalidHandle", false },
+		{ 700, YOKE_EDEVICE, "CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", true },
+		{ 701, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "hipErrorLaunchOutOfResources", false },
+		{ 702, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", true },
+		{ 719, YOKE_EDEVICE, "CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", true },
+		{ 999, YOKE_EDEVICE, "CUDA_ERROR_UNKNOWN", "hipErrorUnknown", false },
+	};
+	const bool cuda = !strcmp(vendor->name, "cuda");
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	for (size_t i = 0; i < vendor->n; i++)
+		for (size_t k = 0; k < sizeof codes / sizeof *codes && vendor->symbols[i].part == DRIVER; k++) {
+			const char *call = vendor->symbols[i].name, *name = cuda ? codes[k].cuda : codes[k].hip;
+			char fail[100];
+			snprintf(fail, sizeof fail, "%s:1+:%d", call, codes[k].code);
+			if (!tap_turn(fail, 24))
+				continue;
+			bool ran = child("YOKE_STANDIN_FAIL", fail, all_of_it);
+			const bool named = strstr(found->line, name);
+			const bool right = !found->devices ? *found->line != 0 :
+					   found->err ? named && (found->err == codes[k].err || found->err == YOKE_EDEVICE) :
+							is_quiet(call);
+			ok(ran && right, "%s: always %s: %s", call, name, *found->line ? found->line : "no error");
+			snprintf(fail, sizeof fail, "%s:1:%d", call, codes[k].code);
+			ran = child("YOKE_STANDIN_FAIL", fail, all_of_it);
+			ok(ran && (!found->again || codes[k].lasts), "and once: %s, then %s", yoke_error_name(found->err),
+			   yoke_error_name(found->again));
+		}
+}
+
+static void peers(void)
+{
+	static const char *const ways[] = { "", "none", "lie" };
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	setenv("YOKE_STANDIN_DEVICES", "2", 1);
+	for (int i = 0; i < 3; i++) {
+		const bool ran = child("YOKE_STANDIN_PEER", ways[i], between), lies = i == 2;
+		ok(ran && found->devices == 2 && !found->err && (lies ? found->again == YOKE_EUNSUPPORTED &&
+			   strstr(found->notes, "bring other bytes than were sent") : !found->again),
+		   "%s: copies between devices, %s: %s; %s", vendor->name, i ? ways[i] : "peers",
+		   yoke_error_name(found->again), found->notes);
+	}
+	unsetenv("YOKE_STANDIN_DEVICES");
+}
+
+// What the stand-ins say, of which the vendors' libraries have each its share; and one that fails.
+static void samples(void)
+{
+	const struct yoke_sample *s = &found->sample;
+	const bool cuda = !strcmp(vendor->name, "cuda");
+	const uint32_t both = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL |
+			      YOKE_SAMPLE_TEMP | YOKE_SAMPLE_POWER | YOKE_SAMPLE_POWER_LIMIT | YOKE_SAMPLE_ENERGY;
+	const uint32_t clocks = YOKE_SAMPLE_CLOCK | YOKE_SAMPLE_CLOCK_MAX | YOKE_SAMPLE_MEM_CLOCK;
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	ok(child(NULL, NULL, telemetry) && !found->err && !found->again && (s->known & both) == both &&
+	   s->util == 0.5 && s->mem_util == 0.25 && s->mem_used == 1u << 30 && s->mem_total == (uint64_t)4 << 30 &&
+	   s->temp_c == 61 && s->power_w == 151 && s->power_limit_w == 400 && s->energy_j > 0,
+	   "%s: busy %g, %g C, %g of %g W, %g J: known %#x", vendor->name, s->util, s->temp_c, s->power_w,
+	   s->power_limit_w, s->energy_j, s->known);
+	if (cuda)
+		ok((s->known & clocks) == clocks && s->clock_hz == 1200000000 && s->clock_max_hz == 1410000000 &&
+		   s->energy_j == 123456.789 && !(s->known & YOKE_SAMPLE_FAN), "clocks, and no fan");
+	if (cuda)
+		ok(child("YOKE_STANDIN_MIG", "1", telemetry) && !found->err && !(s->known & YOKE_SAMPLE_UTIL) &&
+		   s->known & YOKE_SAMPLE_POWER, "a card that is shared out: known %#x", s->known);
+	ok(child("YOKE_STANDIN_FAIL", cuda ? "nvmlInit_v2:1+:9" : "rsmi_init:1+:9", telemetry) &&
+	   found->err == YOKE_EUNSUPPORTED && strstr(found->line, cuda ? "nvmlInit_v2: " : "rsmi_init: "),
+	   "none: %s", found->line);
+}
+
+int main(void)
+{
+	const char *path = getenv("YOKE_TEST_STANDIN"), *tmp = getenv("TMPDIR");
+
+	if (!path || access(path, R_OK) || !tmp) {
+		printf("1..0 # SKIP YOKE_TEST_STANDIN does not name the stand-ins\n");
+		return 0;
+	}
+	snprintf(standin, sizeof standin, "%s", path);
+	found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; found != MAP_FAILED && i < sizeof vendors / sizeof *vendors; i++) {
+		char module[200];
+		vendor = &vendors[i];
+		snprintf(module, sizeof module, "plugins/%s/.libs/yoke_%s.so", vendor->name, vendor->name);
+		if (access(module, R_OK)) {
+			diag("%s is not built", module);
+			continue;
+		}
+		snprintf(folder, sizeof folder, "%s", standin);
+		ok(child(NULL, NULL, all_of_it) && found->devices == 1 && !found->err, "%s works: %s", vendor->name,
+		   found->line);
+		snprintf(folder, sizeof folder, "%s/%s", tmp, vendor->name);
+		lacking();
+		versions();
+		errors();
+		peers();
+		samples();
+	}
+	return done();
+}

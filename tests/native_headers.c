@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests/native_headers.sh, which compiles it with VENDOR, PART and perhaps HEADER set: sizes, offsets and
+// constants of a part, printed as plugins/VENDOR has them or as the vendor's header has; and, behind a header, one
+// assertion for each prototype of calls.h.
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define GLUE(a, b, c, d) a##b##c##d
+#define LIST(a, b, c, d) GLUE(a, b, c, d)
+
+#ifdef HEADER
+#include HEADER
+#include FACTS
+#if defined HIP_VERSION_MAJOR && HIP_VERSION_MAJOR >= 7
+#define YK_ROCM_SINCE_7(x) x
+#endif
+#define yk_hip_properties_5 hipDeviceProp_t
+#define yk_hip_properties_6 hipDeviceProp_t
+#include CALLS
+
+#define CHECK_DRIVER(result, symbol, params)
+#define CHECK_COMPILER(result, symbol, params)
+#define CHECK_PRODUCTS(result, symbol, params)
+#define CHECK_TELEMETRY(result, symbol, params)
+#define SAME(result, symbol, params) \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), result(*) params), #symbol);
+#define X(part, need, result, symbol, params) LIST(CHECK_, part, , )(result, symbol, params)
+#if PART_NUMBER == 0
+#undef CHECK_DRIVER
+#define CHECK_DRIVER SAME
+#elif PART_NUMBER == 1
+#undef CHECK_COMPILER
+#define CHECK_COMPILER SAME
+#elif PART_NUMBER == 2
+#undef CHECK_PRODUCTS
+#define CHECK_PRODUCTS SAME
+#elif PART_NUMBER == 3
+#undef CHECK_TELEMETRY
+#define CHECK_TELEMETRY SAME
+#endif
+LIST(YK_, VENDOR, _CALLS, )(X)
+#undef X
+// the one field that is read of the struct of which there are two
+#if defined HIP_VERSION_MAJOR && PART_NUMBER == 0
+_Static_assert(offsetof(hipDeviceProp_t, gcnArchName) == (HIP_VERSION_MAJOR >= 6 ? 1160 : 396), "hipDeviceProp_t");
+#endif
+#else
+#include TYPES
+#endif
+
+int main(void)
+{
+#define X(name, value) printf("%s %lld%s\n", #name, (long long)(name), (name) == (value) ? "" : ", by facts.h " #value);
+	LIST(YK_, VENDOR, _CONSTANTS_, PART)(X)
+#undef X
+#define X(type) printf("sizeof %s %zu\n", #type, sizeof(type));
+	LIST(YK_, VENDOR, _TYPES_, PART)(X)
+#undef X
+#define X(type, field) \
+	printf("%s.%s %zu, of %zu\n", #type, #field, offsetof(type, field), sizeof(((type *)NULL)->field));
+	LIST(YK_, VENDOR, _FIELDS_, PART)(X)
+#undef X
+	return 0;
+}

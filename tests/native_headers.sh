@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What plugins/cuda and plugins/rocm declare anew, beside the vendors' own headers where those are: types, constants
+# and prototypes.  Looked at are the usual folders and those of YOKE_TEST_HEADERS, with colons between, each of which
+# may be of another version.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+source=$(cd "${srcdir:-.}" && pwd)
+cc=${CC:-cc}
+$cc --version >/dev/null 2>&1 || { echo "1..0 # SKIP no compiler $cc"; exit 0; }
+cd "${TMPDIR:-/tmp}" || exit 99
+
+# compiled VENDOR PART NUMBER OUTPUT OPTION ..
+compiled()
+{
+	v=$1 part=$2 number=$3 output=$4
+	shift 4
+	$cc -std=gnu11 -w -fmax-errors=0 -DVENDOR="$(echo "$v" | tr '[:lower:]' '[:upper:]')" -DPART="$part" \
+		-DPART_NUMBER="$number" -DTYPES="\"$source/plugins/$v/types.h\"" \
+		-DFACTS="\"$source/plugins/$v/facts.h\"" -DCALLS="\"$source/plugins/$v/calls.h\"" "$@" \
+		-c "$source/tests/native_headers.c" -o "$output"
+}
+
+# What a compiler says, but of calls that the list can do without and that this version of the header does not have.
+judged()
+{
+	grep 'error:' | sed 's/.*error: //' | sort -u | while read -r line; do
+		case $line in
+		*"is not an integer"*) ;; # of what is undeclared
+		*undeclared*)
+			name=$(echo "$line" | sed "s/^[^A-Za-z_]*\([A-Za-z0-9_]*\).*/\1/")
+			grep -q "MAY, .* $name," "$source/plugins/$1/calls.h" || echo "$line" ;;
+		*) echo "$line" ;;
+		esac
+	done
+}
+
+# beside VENDOR PART NUMBER HEADER FOLDER OPTION ..: is the header there, it is compared
+beside()
+{
+	vendor=$1 part=$2 number=$3 header=$4 folder=$5
+	shift 5
+	[ -e "$folder/$header" ] || return
+	some=1
+	rm -f ours theirs
+	compiled "$vendor" "$part" "$number" theirs.o -DHEADER="<$header>" -I"$folder" "$@" 2>errors
+	verdict "prototypes of $folder/$header" "$(judged "$vendor" <errors)"
+	# without the prototypes, whose errors may be none
+	compiled "$vendor" "$part" 9 theirs.o -DHEADER="<$header>" -I"$folder" "$@" 2>errors && $cc theirs.o -o theirs
+	compiled "$vendor" "$part" 9 ours.o 2>>errors && $cc ours.o -o ours
+	verdict "types and constants of $folder/$header" "$(judged "$vendor" <errors
+		./ours >ours.facts; ./theirs >theirs.facts; diff ours.facts theirs.facts; grep 'by facts.h' theirs.facts)"
+}
+
+some=
+for folder in /usr/local/cuda/include /opt/rocm/include /usr/include $(echo "${YOKE_TEST_HEADERS:-}" | tr ':' ' '); do
+	beside cuda DRIVER 0 cuda.h "$folder"
+	beside cuda COMPILER 1 nvrtc.h "$folder"
+	beside cuda PRODUCTS 2 cublasLt.h "$folder"
+	beside cuda TELEMETRY 3 nvml.h "$folder"
+	beside rocm DRIVER 0 hip/hip_runtime_api.h "$folder" -D__HIP_PLATFORM_AMD__
+	beside rocm COMPILER 1 hip/hiprtc.h "$folder" -D__HIP_PLATFORM_AMD__
+	beside rocm TELEMETRY 3 rocm_smi/rocm_smi.h "$folder"
+done
+[ -n "$some" ] || { echo '1..0 # SKIP no headers of NVIDIA or AMD in the usual folders or in YOKE_TEST_HEADERS'; exit 0; }
+echo "1..$count"
+exit $failed
