@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets, and loaders that feed batches of them to a training loop.
 //
-//	static int item(void *arg, int64_t n, struct yoke_sample *const *s)
+//	static int item(void *arg, int64_t n, struct yoke_item *const *s)
 //	{
 //		for (int64_t i = 0; i < n; i++)
 //			*(float *)s[i]->to[0] = (float)s[i]->number;
@@ -52,7 +52,7 @@ struct yoke_field {
 };
 
 // One sample that is to be read.
-struct yoke_sample {
+struct yoke_item {
 	size_t size;
 	int64_t number;     // which: 0 .. count - 1
 	int64_t epoch;
@@ -67,8 +67,8 @@ struct yoke_sample {
 };
 
 // Reads n samples, on any thread.  0, or a negative YOKE_E* when none of them could be read; a reason may be
-// left in `why`.  It must not call yoke, except yoke_sample_random and yoke_sample_uniform.
-typedef int yoke_read_fn(void *arg, int64_t n, struct yoke_sample *const *);
+// left in `why`.  It must not call yoke, except yoke_item_random and yoke_item_uniform.
+typedef int yoke_read_fn(void *arg, int64_t n, struct yoke_item *const *);
 
 struct yoke_dataset_options {
 	size_t size;
@@ -137,16 +137,16 @@ YOKE_API yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *, const doub
 YOKE_API yoke_dataset *yoke_dataset_subset(yoke_dataset *, int64_t first, int64_t count, const int64_t *number);
 // Samples made of those of another set.  fields 0: the same fields, changed in place (`from` is NULL).  Else `from` has
 // what the other set read: to, dims.  On any thread, as yoke_read_fn.
-typedef int yoke_map_fn(void *arg, const struct yoke_sample *from, struct yoke_sample *);
+typedef int yoke_map_fn(void *arg, const struct yoke_item *from, struct yoke_item *);
 YOKE_API yoke_dataset *yoke_dataset_map(yoke_dataset *, int fields, const struct yoke_field *, yoke_map_fn *, void *arg,
 					void (*free_fn)(void *arg));
 
 // Random numbers of a sample, which depend on the loader's seed, the epoch, the sample and n alone: four words, the
 // block of Philox 4x32-10 (Salmon et al. 2011) with the key `seed` and the counter (draw, epoch, n), of 64, 32 and 32
 // bits, draw being the sample's number in the set that is loaded.
-YOKE_API void yoke_sample_random(const struct yoke_sample *, uint32_t n, uint32_t to[4]);
+YOKE_API void yoke_item_random(const struct yoke_item *, uint32_t n, uint32_t to[4]);
 // The first of these words as a number of [0, 1), in steps of 2^-24.
-YOKE_API double yoke_sample_uniform(const struct yoke_sample *, uint32_t n);
+YOKE_API double yoke_item_uniform(const struct yoke_item *, uint32_t n);
 
 // ---- loaders ----
 

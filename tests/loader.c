@@ -26,7 +26,7 @@ static void pause_us(long us)
 	nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 }
 
-static int read_source(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_source(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	struct source *x = arg;
 	const int inside = atomic_fetch_add(&x->inside, 1) + 1;
@@ -38,7 +38,7 @@ static int read_source(void *arg, int64_t n, struct yoke_sample *const *s)
 		int64_t *to = s[i]->to[0];
 		to[0] = s[i]->number;
 		to[1] = s[i]->epoch;
-		*(float *)s[i]->to[1] = (float)yoke_sample_uniform(s[i], 3);
+		*(float *)s[i]->to[1] = (float)yoke_item_uniform(s[i], 3);
 		if (x->bad[s[i]->number % 64]) {
 			snprintf(s[i]->why, s[i]->why_size, "sample %lld is bad", (long long)s[i]->number);
 			s[i]->code = YOKE_EIO;
@@ -430,7 +430,7 @@ static void test_failures(void)
 
 // ---- shapes that vary ----
 
-static int read_ragged(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_ragged(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	(void)arg;
 	for (int64_t i = 0; i < n; i++) {
@@ -482,12 +482,12 @@ static void test_ragged(void)
 
 // ---- sets of sets ----
 
-static int twice(void *arg, const struct yoke_sample *from, struct yoke_sample *s)
+static int twice(void *arg, const struct yoke_item *from, struct yoke_item *s)
 {
 	(void)arg;
 	const int64_t *what = from ? from->to[0] : s->to[0];
 	if (from)
-		*(double *)s->to[0] = 2 * (double)what[0] + yoke_sample_uniform(s, 0);
+		*(double *)s->to[0] = 2 * (double)what[0] + yoke_item_uniform(s, 0);
 	else
 		((int64_t *)s->to[0])[0] *= 2;
 	return what[0] == 13 ? YOKE_ERANGE : 0;
@@ -662,7 +662,7 @@ static void test_open_close(void)
 
 static atomic_bool stuck_may_end;
 
-static int read_stuck(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_stuck(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	(void)arg;
 	(void)n;

@@ -22,7 +22,7 @@ struct parts {
 	uint64_t seed;  // of a mix
 	int64_t *number; // of a subset, or NULL
 	// the set, and the number in it, of a sample
-	int (*place)(const struct parts *, const struct yoke_sample *, int64_t *number);
+	int (*place)(const struct parts *, const struct yoke_item *, int64_t *number);
 };
 
 static void parts_free(void *arg)
@@ -36,10 +36,10 @@ static void parts_free(void *arg)
 	free(p);
 }
 
-static int parts_read(void *arg, int64_t n, struct yoke_sample *const *s)
+static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct parts *p = arg;
-	struct yoke_sample in[RUN], *list[RUN];
+	struct yoke_item in[RUN], *list[RUN];
 	int64_t number;
 	for (int64_t i = 0; i < n;) {
 		const int set = p->place(p, s[i], &number);
@@ -71,14 +71,14 @@ static int part_of(const struct parts *p, int64_t at)
 	return low;
 }
 
-static int place_concat(const struct parts *p, const struct yoke_sample *s, int64_t *number)
+static int place_concat(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	const int set = part_of(p, s->number);
 	*number = s->number - p->first[set];
 	return set;
 }
 
-static int place_subset(const struct parts *p, const struct yoke_sample *s, int64_t *number)
+static int place_subset(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	*number = p->number ? p->number[s->number] : p->first[0] + s->number;
 	return 0;
@@ -86,7 +86,7 @@ static int place_subset(const struct parts *p, const struct yoke_sample *s, int6
 
 // Each set has places of the epoch in a row, which are permuted, and goes through its samples in an order that
 // changes each time it is through, epochs in a row.
-static int place_mix(const struct parts *p, const struct yoke_sample *s, int64_t *number)
+static int place_mix(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	const int64_t all = p->first[p->n];
 	const int64_t at = yk_order_at(s->number, all, 1, p->seed, -1);
@@ -298,7 +298,7 @@ static void map_free(void *arg)
 	free(m);
 }
 
-static void map_one(const struct map *m, struct yoke_sample *from, struct yoke_sample *s)
+static void map_one(const struct map *m, struct yoke_item *from, struct yoke_item *s)
 {
 	if (yk_dataset_read(m->from, 1, &from)) {
 		s->code = from->code;
@@ -309,7 +309,7 @@ static void map_one(const struct map *m, struct yoke_sample *from, struct yoke_s
 		yk_sample_failed(s, e);
 }
 
-static int map_read(void *arg, int64_t n, struct yoke_sample *const *s)
+static int map_read(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct map *m = arg;
 	const int fields = m->from->fields;
@@ -323,7 +323,7 @@ static int map_read(void *arg, int64_t n, struct yoke_sample *const *s)
 		at += rounded(m->from->field[f].bytes);
 	}
 	for (int64_t i = 0; i < n && e == 0; i++) {
-		struct yoke_sample from = *s[i];
+		struct yoke_item from = *s[i];
 		if (m->room) {
 			from.to = to;
 			from.dims = dims;

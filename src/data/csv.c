@@ -154,7 +154,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell, struct yoke_sample *s)
+static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell, struct yoke_item *s)
 {
 	const struct column *c = &t->column[k];
 	double x = 0;
@@ -179,7 +179,7 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 	return e;
 }
 
-static int read_rows(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_rows(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct table *t = arg;
 	struct cell *cells = calloc((size_t)t->width, sizeof *cells);

@@ -24,7 +24,7 @@ static void objects_free(void *arg)
 	free(o);
 }
 
-static int read_object(const struct objects *o, struct yoke_sample *s)
+static int read_object(const struct objects *o, struct yoke_item *s)
 {
 	char *text, *what;
 	size_t bytes;
@@ -53,7 +53,7 @@ static int read_object(const struct objects *o, struct yoke_sample *s)
 	return e;
 }
 
-static int read_objects(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_objects(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const int e = read_object(arg, s[i]);

@@ -45,7 +45,7 @@ struct yk_worker {
 
 // Of one thread: what a call of the set's function takes.
 struct yk_reader {
-	struct yoke_sample *sample, **list;
+	struct yoke_item *sample, **list;
 	void **to;                       // [chunk][fields]
 	int64_t (*dims)[YOKE_MAX_RANK];  // [chunk][fields]
 	char (*why)[256];

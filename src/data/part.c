@@ -160,7 +160,7 @@ static void parts_free(void *arg)
 	free(p);
 }
 
-static int parts_read(void *arg, int64_t n, struct yoke_sample *const *s)
+static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct parts *p = arg;
 	for (int64_t i = 0; i < n && n > 1; i++) // the kernel reads all of them meanwhile

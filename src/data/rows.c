@@ -52,13 +52,13 @@ static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct y
 		to[f] = s->memory + (d->field[f].varies ? l->raw : l->offset)[f] + (size_t)row * d->field[f].bytes;
 	r->place[k] = *place;
 	r->list[k] = &r->sample[k];
-	r->sample[k] = (struct yoke_sample){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
+	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
 					     .dims = r->dims + k * d->fields, .why = r->why[k],
 					     .why_size = sizeof r->why[k], .seed = (uint64_t)l->feed.seed,
 					     .draw = number };
 }
 
-static void note_failure(struct yoke_loader *l, struct yk_slot *s, int64_t row, const struct yoke_sample *x, bool ends)
+static void note_failure(struct yoke_loader *l, struct yk_slot *s, int64_t row, const struct yoke_item *x, bool ends)
 {
 	pthread_mutex_lock(&l->lock);
 	if (yk_grow(&s->failure, &s->failure_cap, s->failures + 1, sizeof *s->failure) == 0) {
@@ -78,7 +78,7 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *
 	const struct yk_cursor own = r->place[k];
 	struct yk_cursor place = own;
 	bool ends = l->feed.on_error == YK_ERROR_STOP;
-	const struct yoke_sample first = r->sample[k];
+	const struct yoke_item first = r->sample[k];
 	char why[sizeof r->why[k]];
 	memcpy(why, first.why, sizeof why);
 	while (!ends && r->sample[k].code) {
@@ -90,7 +90,7 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *
 		aim(l, r, s, k, row, &place);
 		yk_dataset_read(l->set, 1, &r->list[k]);
 	}
-	struct yoke_sample x = first;
+	struct yoke_item x = first;
 	x.why = why;
 	note_failure(l, s, row, &x, ends);
 }

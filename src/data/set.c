@@ -227,7 +227,7 @@ yoke_dataset *yk_dataset_like(const yoke_dataset *from, const struct yoke_datase
 
 // ---- reading ----
 
-void yk_sample_failed(struct yoke_sample *s, int code)
+void yk_sample_failed(struct yoke_item *s, int code)
 {
 	if (!*s->why)
 		snprintf(s->why, s->why_size, "%s", yoke_error());
@@ -236,13 +236,13 @@ void yk_sample_failed(struct yoke_sample *s, int code)
 }
 
 // What a sample's dims are unless it is said otherwise.
-static void set_dims(const struct yoke_dataset *d, struct yoke_sample *s)
+static void set_dims(const struct yoke_dataset *d, struct yoke_item *s)
 {
 	for (int f = 0; f < d->fields; f++)
 		memcpy(s->dims[f], d->field[f].dims, sizeof d->field[f].dims);
 }
 
-static int check_dims(const struct yoke_dataset *d, struct yoke_sample *s)
+static int check_dims(const struct yoke_dataset *d, struct yoke_item *s)
 {
 	for (int i = 0; i < d->fields; i++) {
 		const struct yk_field *f = &d->field[i];
@@ -258,7 +258,7 @@ static int check_dims(const struct yoke_dataset *d, struct yoke_sample *s)
 	return 0;
 }
 
-int64_t yk_dataset_read(const yoke_dataset *set, int64_t n, struct yoke_sample *const *s)
+int64_t yk_dataset_read(const yoke_dataset *set, int64_t n, struct yoke_item *const *s)
 {
 	struct yoke_dataset *d = (struct yoke_dataset *)set; // its lock
 	struct yk_error_aside *aside = yk_error_aside();
@@ -293,7 +293,7 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 		      void *const *to, int64_t (*dims)[YOKE_MAX_RANK])
 {
 	char why[256];
-	struct yoke_sample s = { .size = sizeof s, .number = number, .epoch = epoch, .to = to, .why = why,
+	struct yoke_item s = { .size = sizeof s, .number = number, .epoch = epoch, .to = to, .why = why,
 				 .why_size = sizeof why, .seed = seed, .draw = draw };
 	if (number < 0 || number >= d->count)
 		return yk_fail(YOKE_ERANGE, "dataset %s: there is no sample %lld of %lld", d->name, (long long)number,
@@ -301,7 +301,7 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 	s.dims = dims ? dims : calloc((size_t)d->fields, sizeof *s.dims);
 	if (!s.dims)
 		return yk_fail(YOKE_ENOMEM, "dataset %s: no memory", d->name);
-	struct yoke_sample *one = &s;
+	struct yoke_item *one = &s;
 	const bool failed = yk_dataset_read(d, 1, &one) > 0;
 	if (!dims)
 		free(s.dims);
@@ -310,16 +310,16 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 
 // ---- random numbers ----
 
-void yoke_sample_random(const struct yoke_sample *s, uint32_t n, uint32_t to[4])
+void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 {
 	const uint64_t step = (uint64_t)(uint32_t)s->epoch | (uint64_t)n << 32;
 	for (uint32_t w = 0; w < 4; w++)
 		to[w] = yk_philox(4 * (uint64_t)s->draw + w, s->seed, step);
 }
 
-double yoke_sample_uniform(const struct yoke_sample *s, uint32_t n)
+double yoke_item_uniform(const struct yoke_item *s, uint32_t n)
 {
 	uint32_t word[4];
-	yoke_sample_random(s, n, word);
+	yoke_item_random(s, n, word);
 	return (double)(word[0] >> 8) * 0x1p-24;
 }

@@ -37,8 +37,8 @@ yoke_dataset *yk_dataset_ref(yoke_dataset *);
 // A set with the fields of another one, which is not kept by this.  NULL: an error; arg is the caller's still.
 yoke_dataset *yk_dataset_like(const yoke_dataset *, const struct yoke_dataset_options *);
 // Reads n samples.  What failed has its code and a reason; the number of those.  Sets dims.
-int64_t yk_dataset_read(const yoke_dataset *, int64_t n, struct yoke_sample *const *);
+int64_t yk_dataset_read(const yoke_dataset *, int64_t n, struct yoke_item *const *);
 // The thread's error, with this code, as the sample's.
-void yk_sample_failed(struct yoke_sample *, int code);
+void yk_sample_failed(struct yoke_item *, int code);
 
 #endif

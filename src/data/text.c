@@ -293,7 +293,7 @@ uint64_t yk_data_fingerprint(const struct yk_data *d)
 	return d->fingerprint;
 }
 
-static int read_windows(void *arg, int64_t n, struct yoke_sample *const *s)
+static int read_windows(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct yk_data *d = arg;
 	for (int64_t i = 0; i < n; i++)
