@@ -74,6 +74,13 @@ static int64_t integer(const unsigned char *p, const struct yk_element *e)
 static void widen(const struct yk_element *e, void *to, size_t n, int width)
 {
 	const unsigned char *from = (unsigned char *)to + n * (size_t)(width - e->width);
+	if (e->kind == 'u' && width == 4) { // ids of tokens, which are many
+		for (size_t i = 0; i < n; i++) {
+			const uint32_t x = e->width == 1 ? from[i] : from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+			memcpy((unsigned char *)to + 4 * i, &x, 4);
+		}
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const int64_t x = integer(from + i * (size_t)e->width, e);
 		memcpy((unsigned char *)to + i * (size_t)width, &x, (size_t)width); // low bytes first
@@ -86,8 +93,19 @@ static int64_t loaded(const void *to, int dtype, size_t i)
 								       ((const uint8_t *)to)[i];
 }
 
+// Are all of them ids below the limit?
+static bool all_below(const int32_t *id, size_t n, int64_t limit)
+{
+	uint32_t most = 0; // as which a negative one is large
+	for (size_t i = 0; i < n; i++)
+		most = (uint32_t)id[i] > most ? (uint32_t)id[i] : most;
+	return most < (uint64_t)limit;
+}
+
 static int check(const struct yk_part *p, int64_t sample, const void *to)
 {
+	if (p->limit && p->element->dtype == yoke_i32 && all_below(to, (size_t)p->elements, p->limit))
+		return 0;
 	for (size_t i = 0; i < (size_t)p->elements; i++) {
 		const int64_t x = loaded(to, p->element->dtype, i);
 		if (p->element->kind == 'b' && x > 1)
