@@ -85,7 +85,7 @@ void yk_run_say_end(struct yk_run *r)
 			      exp(r->state.val_loss));
 	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
 		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
-	const double waited = yk_trainer_waited(t, r->state.busy);
+	const double waited = r->state.busy > 0 ? yk_trainer_waited(t) / r->state.busy : 0;
 	if (waited > WAITED_MUCH)
 		yk_progress_say(p, "waiting for data %.0f %% of the time: workers=%" PRId64, 100 * waited,
 				yk_config_int(t->config, YK_KEY_workers));

@@ -390,12 +390,10 @@ void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
 	t->position = *at;
 }
 
-double yk_trainer_waited(const struct yk_trainer *t, double seconds)
+double yk_trainer_waited(const struct yk_trainer *t)
 {
 	struct yoke_loader_stats s = { .size = sizeof s };
-	if (!t->loader || yoke_loader_stats(t->loader, &s) < 0 || seconds <= 0)
-		return 0;
-	return s.waited / seconds;
+	return t->loader && yoke_loader_stats(t->loader, &s) == 0 ? s.waited : 0;
 }
 
 // ---- micro-batches ----

@@ -81,8 +81,8 @@ int yk_trainer_validate_any(const struct yk_trainer *);
 int yk_trainer_feed(struct yk_trainer *);
 // The next step is the one at this position.
 void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
-// Share of `seconds` in which steps waited for windows.
-double yk_trainer_waited(const struct yk_trainer *, double seconds);
+// Seconds in which steps of this process waited for windows.
+double yk_trainer_waited(const struct yk_trainer *);
 // One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
 // recording.  Where an allocation fails though steps before it went well, or the batch was chosen by what fits, it is
 // made again in halves, from then on; the error is YOKE_ENOMEM when single windows do not fit.
