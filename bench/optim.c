@@ -2,8 +2,8 @@
 // Steps of each optimizer over many parameters, beside a plain loop over as many arrays by the same team.
 // Counted are the bytes that a step cannot do without: of each pass over the parameters, what it reads and
 // what it updates in place, once.  Every round runs the loop and then the step, so that what disturbs the
-// machine disturbs both; figures are medians of the rounds, and the ratio of the fastest of both, which a machine
-// that is at work besides changes least.
+// machine disturbs both; figures are medians of the rounds, and the ratio of the fastest of both, which
+// other work on the machine changes least.
 //
 //	bench/optim [millions of parameters, 100] [part of a row's name, all] [rounds, 8]
 //
@@ -240,10 +240,11 @@ static int measure(const struct row *row)
 	for (int p = 0; p < PASSES; p++)
 		bytes += 4.0 * (row->pass[p].read + 2 * row->pass[p].update + row->pass[p].write);
 	const double fraction = median(ratio, rounds), seconds = median(took, rounds);
-	printf("%-21s %3.0f bytes %8.1f ms, fastest %8.1f %7.2f GB/s  loop %7.2f  %5.2f of it %s  %.2f .. %.2f, of fastest %.2f\n", row->name,
-	       bytes, seconds * 1e3, took[0] * 1e3, bytes * (double)count / seconds * 1e-9,
-	       bytes * (double)count / median(loop, rounds) * 1e-9, fraction, fraction < enough ? "LOW" : "   ",
-	       ratio[0], ratio[rounds - 1], loop[0] / took[0]);
+	printf("%-21s %3.0f bytes %8.1f ms, fastest %8.1f %7.2f GB/s  loop %7.2f  %5.2f of it %s  "
+	       "%.2f .. %.2f, of fastest %.2f\n", row->name, bytes, seconds * 1e3, took[0] * 1e3,
+	       bytes * (double)count / seconds * 1e-9,
+	       bytes * (double)count / median(loop, rounds) * 1e-9, fraction,
+	       fraction < enough ? "LOW" : "   ", ratio[0], ratio[rounds - 1], loop[0] / took[0]);
 	return fflush(stdout);
 }
 

@@ -22,8 +22,12 @@
 #ifndef ROWS // rows of a block of sums in registers: divides BLOCK and 16
 #define ROWS 8
 #endif
+#ifndef PARTS // items that share the head elements of a lane, a power of two: many would not fit into registers
+#define PARTS 1
+#endif
+#define SLICE (HEAD / PARTS) // head elements of an item, a multiple of ROWS
 #define LANES (NV * VEC_WIDTH)
-#define TILE (ITEMS * LANES)
+#define TILE (ITEMS / PARTS * LANES)
 // Arrays of an item are registers on a GPU, where all loops have to be unrolled for that, to their
 // full extents.
 #ifndef REGISTERS
@@ -31,9 +35,12 @@
 #endif
 #if REGISTERS
 #define UNROLL_ROWS UNROLL
-#define EXTENT(n, most) (most)
 #else
 #define UNROLL_ROWS
+#endif
+#if REGISTERS || PARTS > 1
+#define EXTENT(n, most) (most)
+#else
 #define EXTENT(n, most) (n)
 #endif
 #if ITEMS > 1
@@ -186,11 +193,48 @@ FN void product(VEC *c, LOCAL_POINTER const float *a, int ai, int ap, const VEC 
 					sum[r * NV + v] = VEC_FMA(x, b[p * NV + v],
 						sum[r * NV + v]);
 			}
+			if (p % 4 == 3)
+				READS_END();
 		}
 		UNROLL
 		for (int r = 0; r < ROWS * NV; r++)
 			c[i * NV + r] = sum[r];
 	}
+}
+
+// p [BLOCK][NV] = the sums over the items that share a lane; `room` has TEAM_ROOM elements.
+#ifdef WARP
+#define TEAM_ROOM (BLOCK * TILE)
+#elif PARTS > 1
+#define TEAM_AT_ONCE 4 // rows
+#define TEAM_ROOM (TEAM_AT_ONCE * ITEMS)
+#else
+#define TEAM_ROOM 1
+#endif
+FN void team_add(VEC *p, LOCAL_POINTER float *room, int item)
+{
+#if PARTS > 1 && defined WARP
+	UNROLL
+	for (int i = 0; i < BLOCK; i++)
+		UNROLL
+		for (int k = PARTS / 2; k; k /= 2)
+			p[i] += SHUFFLE_XOR(p[i], k);
+#elif PARTS > 1
+	UNROLL_ROWS
+	for (int i = 0; i < BLOCK; i += TEAM_AT_ONCE) {
+		BARRIER();
+		UNROLL
+		for (int k = 0; k < TEAM_AT_ONCE; k++)
+			room[k * ITEMS + item] = p[i + k];
+		BARRIER();
+		UNROLL
+		for (int k = 0; k < TEAM_AT_ONCE; k++) {
+			p[i + k] = 0.0f;
+			for (int q = 0; q < PARTS; q++)
+				p[i + k] += room[k * ITEMS + item / PARTS * PARTS + q];
+		}
+	}
+#endif
 }
 
 // p [rows][LANES] of scores += the mask, whose element at row i and lane l is
@@ -258,6 +302,34 @@ FN void keep_lanes(VEC *keep, long first, long by_row, int rows, long key, long 
 			f[i * LANES + l * 4 + 2] = kept_of((int)w[2], dropout);
 			f[i * LANES + l * 4 + 3] = kept_of((int)w[3], dropout);
 		}
+}
+#endif
+
+#ifdef WARP
+// The same, by the items of a warp: those that share a lane draw some numbers each, in a loop, whose registers an
+// unrolled one would take for every row.  fours: as keep_rows.
+FN void keep_team(VEC *keep, LOCAL_POINTER float *room, long first, long by_row, bool fours, long key,
+	long step, float dropout, int item)
+{
+	LOCAL_POINTER float *to = room + item / PARTS; // [BLOCK][TILE]
+	if (fours) {
+		ROLLED
+		for (int i = item % PARTS * 4; i < BLOCK; i += PARTS * 4) {
+			uint w[4];
+			rand_four((ulong)(first + i) >> 2, key, step, w);
+			UNROLL
+			for (int k = 0; k < 4; k++)
+				to[(i + k) * TILE] = kept_of((int)w[k], dropout);
+		}
+	} else {
+		ROLLED
+		for (int i = item % PARTS; i < BLOCK; i += PARTS)
+			to[i * TILE] = kept_of(rand_bits(first + i * by_row, key, step), dropout);
+	}
+	WARP_SYNC();
+	UNROLL
+	for (int i = 0; i < BLOCK; i++)
+		keep[i] = to[i * TILE];
 }
 #endif
 

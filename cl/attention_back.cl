@@ -97,13 +97,14 @@ FN void clear_dq(GLOBAL float *dq, long step, const struct attention_args *a)
 }
 #endif
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulong dk_at,
 	GLOBAL uchar *dv_base, ulong dv_at, GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
-	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK];
-	VEC k[HEAD * NV], v[HEAD * NV], dk[HEAD * NV], dv[HEAD * NV];
+	LOCAL float queries[BLOCK * HEAD], gradients[BLOCK * HEAD], lse[BLOCK], r[BLOCK], room[TEAM_ROOM];
+	VEC k[SLICE * NV], v[SLICE * NV], dk[SLICE * NV], dv[SLICE * NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV], number[NV];
-	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
+	int part = item % PARTS * SLICE; // of the head elements
 	long tiles = (a.S + TILE - 1) / TILE, group = a.H / a.G;
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
@@ -124,17 +125,17 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 	}
 #endif
 	for (long tile = from; tile < to; tile++) {
-		long j = tile * TILE, mine = j + item * LANES;
+		long j = tile * TILE, mine = j + item / PARTS * LANES;
 		// the first query that sees any of these keys
 		long first = a.causal ? j + a.T - seen : 0;
 		if (first < 0)
 			first = 0;
 		if (j >= seen)
 			first = a.T;
-		lanes_load(k, head_at(k_base, k_at, &a.k, b, mine, kv), a.k.t,
-			seen - mine, a.D, depth, a.scale);
-		lanes_load(v, head_at(v_base, v_at, &a.v, b, mine, kv), a.v.t,
-			seen - mine, a.D, depth, 1.0f);
+		lanes_load(k, head_at(k_base, k_at, &a.k, b, mine, kv) + part, a.k.t,
+			seen - mine, a.D - part, depth, a.scale);
+		lanes_load(v, head_at(v_base, v_at, &a.v, b, mine, kv) + part, a.v.t,
+			seen - mine, a.D - part, depth, 1.0f);
 #if WITH_DQ
 		if (first < a.T)
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t,
@@ -162,8 +163,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 						r_base + r_at))[row + i] : 0.0f;
 				}
 				SYNC();
-				product(p, queries, HEAD, 1, k, rows, depth, false);
-				product(ds, gradients, HEAD, 1, v, rows, depth, false);
+				product(p, queries + part, HEAD, 1, k, rows, depth, false);
+				product(ds, gradients + part, HEAD, 1, v, rows, depth, false);
+				team_add(p, room, item);
+				team_add(ds, room, item);
 				if (a.masked)
 					add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) +
 						b * a.mask_b + h * a.mask_h + t * a.mask_t +
@@ -182,6 +185,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 					}
 				}
 				if (a.dropout > 0.0f) {
+#ifdef WARP
+					keep_team(keep, room, row * a.S + mine, a.S, false, key, step, a.dropout,
+						item);
+#else
 #if LANES % 4 == 0
 					if (a.S % 4 == 0)
 						keep_lanes(keep, row * a.S + mine, a.S, rows, key,
@@ -190,6 +197,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 #endif
 						keep_any(keep, row * a.S + mine, a.S, 1, rows, key,
 							step, a.dropout);
+#endif
 				}
 				UNROLL_ROWS
 				for (int i = 0; i < rows * NV; i += 4) {
@@ -206,8 +214,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 						ds[at] = e[u] * (ds[at] * m - VEC_SPLAT(r[at / NV]));
 					}
 				}
-				product(dv, gradients, 1, HEAD, p, depth, rows, true);
-				product(dk, queries, 1, HEAD, ds, depth, rows, true);
+				product(dv, gradients + part, 1, HEAD, p, depth, rows, true);
+				product(dk, queries + part, 1, HEAD, ds, depth, rows, true);
 #if WITH_DQ
 				long dq_step;
 				GLOBAL float *dq = dq_sums(dq_base, dq_at, r_base, r_at, &a, b, h,
@@ -215,10 +223,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 				add_dq(dq + t * dq_step, dq_step, ds, keys, n, a.D);
 #endif
 			}
-		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv), a.dk.t, a.S - mine,
-			a.D, depth, a.scale);
-		lanes_store(dv, head_at(dv_base, dv_at, &a.dv, b, mine, kv), a.dv.t, a.S - mine,
-			a.D, depth, 1.0f);
+		lanes_store(dk, head_at(dk_base, dk_at, &a.dk, b, mine, kv) + part, a.dk.t, a.S - mine,
+			a.D - part, depth, a.scale);
+		lanes_store(dv, head_at(dv_base, dv_at, &a.dv, b, mine, kv) + part, a.dv.t, a.S - mine,
+			a.D - part, depth, 1.0f);
 	}
 #if WITH_DQ && STORE
 	for (long h = kv * group; h < (kv + 1) * group; h++) {
@@ -234,22 +242,24 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_base, ulon
 #endif
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, ulong dq_at, PARAMETERS)
 {
-	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD];
-	VEC q[HEAD * NV], g[HEAD * NV], dq[HEAD * NV], lse[NV], r[NV], limits[NV];
+	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
+	VEC q[SLICE * NV], g[SLICE * NV], dq[SLICE * NV], lse[NV], r[NV], limits[NV];
 	VEC p[BLOCK * NV], ds[BLOCK * NV], keep[BLOCK * NV];
-	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
+	int part = item % PARTS * SLICE; // of the head elements
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
-	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
+	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
 	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
-	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h), a.q.t, a.T - mine, a.D, depth, a.scale);
-	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h), a.g.t, a.T - mine, a.D, depth, 1.0f);
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
+		a.scale);
+	lanes_load(g, head_at(g_base, g_at, &a.g, b, mine, h) + part, a.g.t, a.T - mine, a.D - part, depth, 1.0f);
 	UNROLL_ROWS
 	for (int d = 0; d < depth * NV; d++)
 		dq[d] = VEC_SPLAT(0.0f);
@@ -268,8 +278,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
 			item);
 		SYNC();
-		product(p, keys, HEAD, 1, q, rows, depth, false);
-		product(ds, values, HEAD, 1, g, rows, depth, false);
+		product(p, keys + part, HEAD, 1, q, rows, depth, false);
+		product(ds, values + part, HEAD, 1, g, rows, depth, false);
+		team_add(p, room, item);
+		team_add(ds, room, item);
 		if (a.masked)
 			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
@@ -284,10 +296,14 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 						p[i * NV + v] : VEC_SPLAT(-INFINITY);
 		}
 		if (a.dropout > 0.0f) {
+#ifdef WARP
+			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+#else
 			if (a.S % 4)
 				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
 			else
 				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+#endif
 		}
 		UNROLL_ROWS
 		for (int i = 0; i < rows * NV; i += 4) {
@@ -304,7 +320,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_back_queries(GLOBAL uchar *dq_base, u
 				ds[at] = e[u] * (ds[at] - r[u % NV]);
 			}
 		}
-		product(dq, keys, 1, HEAD, ds, depth, rows, true);
+		product(dq, keys + part, 1, HEAD, ds, depth, rows, true);
 	}
-	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h), a.dq.t, a.T - mine, a.D, depth, a.scale);
+	lanes_store(dq, head_at(dq_base, dq_at, &a.dq, b, mine, h) + part, a.dq.t, a.T - mine, a.D - part, depth,
+		a.scale);
 }

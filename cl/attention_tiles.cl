@@ -43,20 +43,21 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_at,
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_at,
 	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
 	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at,
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD];
-	VEC q[HEAD * NV], out[HEAD * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
+	LOCAL float keys[BLOCK * HEAD], values[BLOCK * HEAD], room[TEAM_ROOM];
+	VEC q[SLICE * NV], out[SLICE * NV], p[BLOCK * NV], keep[BLOCK * NV], limits[NV];
 	struct running r;
-	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, HEAD);
+	int item = LOCAL_ID(0), depth = EXTENT((a.D + ROWS - 1) / ROWS * ROWS, SLICE);
+	int part = item % PARTS * SLICE; // of the head elements
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
 	// the last tile of a head sees most keys: it goes first
-	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item * LANES;
+	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
 	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
@@ -71,7 +72,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 	UNROLL_ROWS
 	for (int d = 0; d < depth * NV; d++)
 		out[d] = VEC_SPLAT(0.0f);
-	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h), a.q.t, a.T - mine, a.D, depth, a.scale);
+	lanes_load(q, head_at(q_base, q_at, &a.q, b, mine, h) + part, a.q.t, a.T - mine, a.D - part, depth,
+		a.scale);
 
 	for (long j = 0; j < sees; j += BLOCK) {
 		int n = (int)least(sees - j, BLOCK);
@@ -81,7 +83,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 		stage(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, n, rows, a.D, 1.0f,
 			item);
 		SYNC();
-		product(p, keys, HEAD, 1, q, rows, depth, false);
+		product(p, keys + part, HEAD, 1, q, rows, depth, false);
+		team_add(p, room, item);
 		if (a.masked)
 			add_mask(p, (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 				h * a.mask_h + mine * a.mask_t + j * a.mask_s, a.mask_s, a.mask_t,
@@ -97,15 +100,19 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 		}
 		soften(&r, p, out, rows, depth);
 		if (a.dropout > 0.0f) {
+#ifdef WARP
+			keep_team(keep, room, row * a.S + j, 1, a.S % 4 == 0, key, step, a.dropout, item);
+#else
 			if (a.S % 4)
 				keep_any(keep, row * a.S + j, 1, a.S, rows, key, step, a.dropout);
 			else
 				keep_rows(keep, row * a.S + j, a.S, rows, key, step, a.dropout);
+#endif
 			UNROLL_ROWS
 			for (int i = 0; i < rows * NV; i++)
 				p[i] *= keep[i];
 		}
-		product(out, values, 1, HEAD, p, depth, rows, true);
+		product(out, values + part, 1, HEAD, p, depth, rows, true);
 	}
 
 	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
@@ -118,9 +125,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base, ulong o_a
 		for (int d = 0; d < depth; d++)
 			out[d * NV + v] *= inverse;
 		long left = a.T - mine - v * VEC_WIDTH;
-		if (left > 0)
+		if (left > 0 && part == 0)
 			store_f32(r.most[v] + log(sum), lse + v * VEC_WIDTH,
 				(int)least(left, VEC_WIDTH));
 	}
-	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h), a.o.t, a.T - mine, a.D, depth, 1.0f);
+	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h) + part, a.o.t, a.T - mine, a.D - part, depth, 1.0f);
 }

@@ -73,7 +73,7 @@ FN void values_load(float *to, int n, LOCAL_POINTER const float *from, int apart
 		VEC_TO(VEC_LOAD(from + i / 4 * apart), to + i);
 }
 
-KERNEL void WORK_GROUP(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_base, ulong a_at,
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 	LOCAL float a_tile[2][BK * LDA], b_tile[2][BK * LDB];

@@ -61,7 +61,7 @@ FN void tile_put(uint quads[][4], int n, LOCAL_POINTER element *to, int form, in
 	}
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) contract_matrix(GLOBAL uchar *a_base, ulong a_at,
+KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_matrix(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 	LOCAL element a_tile[2][BM * LD], b_tile[2][BN * LD];

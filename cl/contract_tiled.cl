@@ -42,7 +42,7 @@ FN void load_block(LOCAL_POINTER ACC *to, int width, int item, GLOBAL STORED *fr
 	}
 }
 
-KERNEL void WORK_GROUP(WG_N, WG_M) contract_tiled(GLOBAL uchar *a_base, ulong a_at,
+KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_tiled(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [k][m], [k][n]

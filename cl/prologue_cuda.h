@@ -2,7 +2,7 @@
 // The CUDA C++ dialect (HIP's too): the names of prologue_opencl.h for NVRTC and hiprtc
 // on hosts whose long has 64 bits.  Compile with -fmad=false.  Vectors have width 1, or 4, which lie at
 // multiples of 16 bytes in memory (of 8, where they are halves).  Instructions of a processor stand behind
-// __CUDA_ARCH__ and __HIP__: other compilers of C++ find plain code.
+// __CUDA_ARCH__ and __AMDGCN__: other compilers of C++ find plain code.
 // WARP: how many neighbouring items read each other's registers; not defined: none.
 #if defined __CUDACC__ && !defined __clang__
 #pragma nv_diag_suppress 177 // not each text uses all functions
@@ -20,11 +20,20 @@ typedef unsigned long ulong;
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP(x, y) __launch_bounds__((x) * (y))
+#ifdef __CUDA_ARCH__ // arrays in registers, before more groups a unit
+#define WORK_GROUP_REGISTERS(x, y) __launch_bounds__((x) * (y), 1)
+#else
+#define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
+#endif
+#define ROLLED _Pragma("unroll 1") // a loop whose rounds would take registers each
 // Before a loop whose rounds read local memory into registers: AMD's compiler would read for all rounds at once.
+// Where a loop has to be unrolled, it reads no further than to the next READS_END.
 #ifdef __HIP__
 #define UNROLL_READS _Pragma("unroll 1")
+#define READS_END() asm volatile("" ::: "memory")
 #else
 #define UNROLL_READS _Pragma("unroll")
+#define READS_END()
 #endif
 
 #ifndef INFINITY
@@ -105,7 +114,7 @@ FN double shuffle_xor(double x, int mask)
 #else
 #define WARP_ITEMS (ITEMS < 32 ? (1u << (ITEMS & 31)) - 1u : 0xffffffffu)
 #define SHUFFLE_XOR(x, mask) __shfl_xor_sync(WARP_ITEMS, x, mask)
-#define WARP_SYNC() __syncwarp()
+#define WARP_SYNC() __syncwarp(WARP_ITEMS)
 #endif
 #endif
 
@@ -217,7 +226,7 @@ FN void halves_store(const ushort *from, ushort *to)
 #if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : __CUDA_ARCH__ >= 800
 #define MATRIX_UNITS
 #endif
-#elif defined MATRIX && defined __HIP__
+#elif defined MATRIX && defined __AMDGCN__
 #if MATRIX != 1 && (defined __gfx90a__ || defined __gfx940__ || defined __gfx942__ || defined __gfx950__)
 #define MATRIX_UNITS
 #define MATRIX_MFMA

@@ -15,6 +15,8 @@
 #define WORK_GROUP(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 #define UNROLL _Pragma("unroll")
+#define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
+#define READS_END()
 #define UNROLL_READS // before a loop whose rounds read local memory into registers
 
 typedef char schar;

@@ -61,6 +61,7 @@ for device in $devices; do # of each platform
 	run "$device" YOKE_OPENCL_PRESET= --quick --ops "$(echo "$others" | pick 12)memory"
 	run "$device" YOKE_OPENCL_PRESET=gpu --ops "$(echo "$named" | pick 3)memory"
 	run "$device" YOKE_OPENCL_PRESET=gpu --quick --ops map.f32,reduce.f32,contract.f32
+	run "$device" YOKE_OPENCL_PRESET=matrix --ops "$(printf 'contract.%s.10\n' bf16 f16 | pick 2)memory"
 done
 if YOKE_OPENCL_CLBLAST=1 "$yoke" conform opencl --quick --ops contract.f32 2>&1 | grep -q 'f32 clblast:'; then
 	verdict 'CLBlast is among the implementations' "$(

@@ -4,7 +4,7 @@
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(items) __attribute__((launch_bounds(items)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 struct three { unsigned x, y, z; };
@@ -17,3 +17,5 @@ __device__ float fabs(float), sqrt(float), exp(float), log(float), fmaf(float, f
 __device__ float fmax(float, float), fmin(float, float), rint(float);
 __device__ double fabs(double), sqrt(double);
 __device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
+__device__ float __shfl_xor_sync(unsigned, float, int);
+__device__ void __syncwarp(unsigned);

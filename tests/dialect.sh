@@ -63,6 +63,15 @@ compiled contract_tiled.cl '-DDTYPE=4 -DRESULT=1'
 for dtype in 1 3 4 7; do
 	compiled contract_tiled.cl "-DDTYPE=$dtype"
 done
+for dtype in 1 3 4; do
+	compiled contract_blocks.cl "-DDTYPE=$dtype -DVEC_WIDTH=4 -DBK=32"
+	compiled contract_matrix.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32"
+done
+compiled contract_join.cl ''
+for last in softmax norm xent rope; do
+	compiled "$last.cl" '-DSTORE=1 -DVEC_WIDTH=4 -DWARP=32'
+done
+compiled attention_back.cl '-DSTORE=1 -DREGISTERS=1 -DPARTS=4 -DWARP=32 -DBLOCK=8'
 for last in contract_direct contract_packed contract_rows; do
 	compiled "$last.cl" ''
 done

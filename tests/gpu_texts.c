@@ -31,6 +31,7 @@ struct text {
 };
 static struct text *texts, **last = &texts;
 static bool usual; // ops of usual size are asked for now
+static bool tf32;  // the setting `matmul`
 
 struct buffer {
 	uint64_t bytes; // of data
@@ -67,6 +68,7 @@ static int probe(const char **why)
 		d->local_bytes = t->amd ? 64 << 10 : 48 << 10;
 		d->vector = 1;
 		d->warp = t->warp;
+		d->tf32 = !t->amd && t->products >> yoke_bf16 & 1;
 		d->identity = t->name;
 		d->options = t->amd ? "-ffp-contract=off" : "-fmad=false";
 		if (yk_gpu_device_add(d))
@@ -437,12 +439,14 @@ static void ask_usual(uint32_t device)
 		for (int64_t d = 64; d <= 256; d *= 2)
 			ask_attention(device, dtypes[i], d);
 	}
-	usual = false;
+	tf32 = true;
+	ask_products(device, yoke_f32, 4096, 4096, 1024);
+	tf32 = usual = false;
 }
 
 // ---- judging ----
 
-// What a text and its options are called: kernels and the options that are not the device's.
+// What a text and its options are called: a kernel and the options that are not the device's.
 static const char *name_of(const struct text *t, char *to, size_t cap)
 {
 	const char *own = strstr(t->options, " -D");
@@ -459,18 +463,31 @@ static const struct used *used_of(const struct text *t, const char *name)
 	return NULL;
 }
 
+enum { ROOM = 16 };
+
+// A text compiled for its target; how many kernels it has, or -1, which is said.
+static int compile(const struct text *t, struct usage all[ROOM])
+{
+	const struct target *g = &targets[t->device];
+	char name[300], *log = NULL;
+	const int n = target_compile(g, t->text, t->options, all, ROOM, &log);
+
+	if (n < 0)
+		ok(false, "%s: %s does not compile: %.1500s", g->name, name_of(t, name, sizeof name), log ? log : "");
+	free(log);
+	return n < ROOM ? n : ROOM;
+}
+
 static void judge(const struct text *t, int *compiled, int *kernels)
 {
 	const struct target *g = &targets[t->device];
-	struct usage all[16];
-	char name[300], *log = NULL;
-	const int n = target_compile(g, t->text, t->options, all, 16, &log);
+	struct usage all[ROOM];
+	char name[300];
+	const int n = compile(t, all);
 
-	(*compiled)++;
+	*compiled += n >= 0;
 	name_of(t, name, sizeof name);
-	if (n < 0)
-		ok(false, "%s: %s does not compile: %.1500s", g->name, name, log ? log : "");
-	for (int i = 0; i < n && i < 16; i++) {
+	for (int i = 0; i < n; i++) {
 		const struct used *u = used_of(t, all[i].kernel);
 		if (!u)
 			continue;
@@ -480,12 +497,171 @@ static void judge(const struct text *t, int *compiled, int *kernels)
 			   g->name, u->name, name, all[i].registers, all[i].spilled, all[i].stack, all[i].local, u->items,
 			   target_occupancy(g, &all[i], u->items ? u->items : 256));
 	}
-	free(log);
+}
+
+// ---- the table of doc/gpu.md ----
+
+// Kernels of usual ops; which of the texts, by options; and the occupancy, in percent, that their rule counts on:
+// products and attention live on what their registers hold, rows on how many loads are under way.
+static const struct row {
+	const char *title, *kernel, *options[4];
+	int least;
+} rows[] = {
+	{ "product, f32, 128 x 128", "contract_blocks", { "-DTM=8", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10 },
+	{ "product, f32, 64 x 64", "contract_blocks", { "-DTM=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10 },
+	{ "product, f16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10 },
+	{ "product, f16, matrix units, 64 x 64", "contract_matrix", { "-DTILES_M=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10 },
+	{ "product, bf16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10 },
+	{ "product, f32 as tf32, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10 },
+	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50 },
+	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30 },
+	{ "softmax, f32, rows of 768", "softmax", { "-DSTORE=0", "-DITEMS=128" }, 30 },
+	{ "softmax, f32, rows of 50304", "softmax", { "-DSTORE=0", "-DITEMS=256" }, 30 },
+	{ "softmax backward, f32", "softmax_back", { "-DSTORE=0", "-DITEMS=128" }, 30 },
+	{ "layer norm, f32, rows of 768", "norm_rows", { "-DSTORE=0", "-DITEMS=128" }, 30 },
+	{ "layer norm backward, f32", "norm_back", { "-DSTORE=0", "-DITEMS=128" }, 30 },
+	{ "layer norm, f16", "norm_rows", { "-DSTORE=1", "-DITEMS=128" }, 30 },
+	{ "attention, f16, D 64", "attention_tiles", { "-DSTORE=1", "-DHEAD=64" }, 10 },
+	{ "attention, f16, D 128", "attention_tiles", { "-DSTORE=1", "-DHEAD=128" }, 10 },
+	{ "attention, f16, D 256", "attention_tiles", { "-DSTORE=1", "-DHEAD=256" }, 10 },
+	{ "attention backward, keys, f16, D 64", "attention_back_keys", { "-DSTORE=1", "-DHEAD=64" }, 10 },
+	{ "attention backward, queries, f16, D 64", "attention_back_queries", { "-DSTORE=1", "-DHEAD=64" }, 10 },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static bool is_row(const struct row *r, const struct text *t)
+{
+	char options[700];
+
+	snprintf(options, sizeof options, "%s ", t->options);
+	for (int i = 0; i < 4 && r->options[i]; i++) {
+		char word[80];
+		snprintf(word, sizeof word, "%s ", r->options[i]);
+		if (!strstr(options, word))
+			return false;
+	}
+	const struct used *u = used_of(t, r->kernel);
+	return u && u->usual && !strstr(options, "-DSPLIT");
+}
+
+// What a cell of the table says; false: the target has no such kernel, or it could not be compiled.
+static bool cell_of(const struct row *r, int device, struct usage *to, int *occupancy)
+{
+	struct usage all[ROOM];
+
+	for (const struct text *t = texts; t; t = t->next) {
+		if (t->device != device || !is_row(r, t))
+			continue;
+		const int n = compile(t, all);
+		for (int i = 0; i < n; i++)
+			if (!strcmp(all[i].kernel, r->kernel)) {
+				*to = all[i];
+				*occupancy = target_occupancy(&targets[device], to, used_of(t, r->kernel)->items);
+				return true;
+			}
+		return false;
+	}
+	return false;
+}
+
+static void print_table(const bool *ready)
+{
+	printf("| kernel |");
+	for (int i = 0; i < TARGETS; i++)
+		printf(" %s |", targets[i].name);
+	printf("\n|---|");
+	for (int i = 0; i < TARGETS; i++)
+		printf("---|");
+	for (int k = 0; k < ROWS; k++) {
+		printf("\n| %s |", rows[k].title);
+		for (int i = 0; i < TARGETS; i++) {
+			struct usage u;
+			int occupancy;
+			if (ready[i] && cell_of(&rows[k], i, &u, &occupancy))
+				printf(" %d, %d, %d %% |", u.registers, u.local, occupancy);
+			else
+				printf(" - |");
+			fflush(stdout);
+		}
+	}
+	printf("\n");
+}
+
+// The cell of doc/gpu.md, "registers, local bytes, occupancy %"; false: "-" or none.
+static bool told(const char *title, int device, int *registers, int *local, int *occupancy)
+{
+	const char *src = getenv("srcdir");
+	char path[1000], line[2000], mark[200];
+	bool found = false;
+
+	snprintf(path, sizeof path, "%s/doc/gpu.md", src ? src : ".");
+	snprintf(mark, sizeof mark, "| %s |", title);
+	FILE *f = fopen(path, "r");
+	while (f && !found && fgets(line, sizeof line, f)) {
+		char *cell = line + strlen(mark) - 1;
+		if (strncmp(line, mark, strlen(mark)))
+			continue;
+		for (int i = 0; i < device && cell; i++)
+			cell = strchr(cell + 1, '|');
+		found = cell && sscanf(cell, "| %d, %d, %d %%", registers, local, occupancy) == 3;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+// Compilers of other versions may take a few registers more or less.
+static bool alike(int a, int b)
+{
+	const int much = a / 4 > 16 ? a / 4 : 16;
+
+	return a - b <= much && b - a <= much;
+}
+
+static void check_cell(const struct row *r, int device)
+{
+	int registers = 0, local = 0, said = 0, occupancy;
+	struct usage u;
+
+	if (!cell_of(r, device, &u, &occupancy))
+		return;
+	const bool is = told(r->title, device, &registers, &local, &said);
+	ok(is && !u.spilled && occupancy >= r->least && alike(u.registers, registers) && u.local == local,
+	   "%s, %s: %d registers, %d local, %d %% of the warps, %d at least, %d spilled; doc/gpu.md says %d, %d, %d %%",
+	   targets[device].name, r->title, u.registers, u.local, occupancy, r->least, u.spilled, registers, local, said);
 }
 
 static const char *setting(const struct yoke_setting *s)
 {
-	return s->def;
+	return !strcmp(s->name, "matmul") && tf32 ? "tf32" : s->def;
+}
+
+// Of targets and of texts, one in so many is a day's turn.
+enum { EACH_TARGET = 8, EACH_TEXT = 197 };
+
+// All that is asked for as device i, and what of it is compiled: everything, or what has `part` in its name, or the
+// day's share.
+static void check_target(int i, const char *how, const char *part)
+{
+	int all = 0, compiled = 0, kernels = 0;
+
+	for (const struct text *t = texts; t; t = t->next) {
+		char name[300];
+		if (t->device != i)
+			continue;
+		all++;
+		const bool turn = tap_long() || ((uint64_t)all + tap_seed_value()) % EACH_TEXT == 0;
+		if (*part ? strstr(name_of(t, name, sizeof name), part) != NULL : turn)
+			judge(t, &compiled, &kernels);
+	}
+	ok(all || *part, "%s, by %s: %d of %d texts compiled, with %d kernels", targets[i].name, how, compiled, all,
+	   kernels);
+	for (int k = 0; k < ROWS && !*part; k++) {
+		char turn[200];
+		snprintf(turn, sizeof turn, "%s %s", targets[i].name, rows[k].title);
+		if (tap_turn(turn, 9))
+			check_cell(&rows[k], i);
+	}
 }
 
 int main(int argc, char **argv)
@@ -493,42 +669,36 @@ int main(int argc, char **argv)
 	struct yoke_host host = *yk_host();
 	struct yk_arena memory = { 0 };
 	static struct yk_case c;
+	bool ready[TARGETS] = { false };
+	const char *how[TARGETS];
 	uint32_t n = 0;
-
-	// For people: a target, what the name of a text has to have in it.
-	const char *only = argc > 1 ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
+	// For people: "--table"; or a target, and what the name of a text has to have in it.
+	const bool table = argc > 1 && !strcmp(argv[1], "--table");
+	const char *only = argc > 1 && !table ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
 
 	tap_seed();
 	host.setting = setting;
-	if (!ok(!yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n) && n == TARGETS, "%u devices", n))
+	const bool probed = !yoke_plugin_init(YOKE_ABI, &host, &gpu) && !gpu->probe(&n);
+	if (!ok(probed && n == TARGETS, "%u devices", n))
 		return done();
-	for (uint32_t i = 0; i < n; i++) {
-		const char *how;
-		if (*only && strcmp(only, targets[i].name))
+	for (int i = 0; i < TARGETS; i++) {
+		if (*only ? strcmp(only, targets[i].name) != 0 :
+			    !table && !tap_long() && (tap_seed_value() + (uint64_t)i) % EACH_TARGET != 0)
 			continue;
-		const bool ready = target_ready(&targets[i], &how);
-		if (!ready) {
-			skip(targets[i].name, how);
+		if (!(ready[i] = target_ready(&targets[i], &how[i]))) {
+			skip(targets[i].name, how[i]);
 			continue;
 		}
-		gpu->queue_new(i, YOKE_QUEUE_COMPUTE, &queue[i]);
-		gpu->segment_new(i, YOKE_SEGMENT_DEVICE, 1 << 20, &segment[i]);
-		ask_usual(i);
-		ask_conform(i, !tap_long(), &c, &memory);
-		int all = 0, compiled = 0, kernels = 0;
-		for (const struct text *t = texts; t; t = t->next) {
-			if (t->device != (int)i)
-				continue;
-			all++;
-			char name[300];
-			snprintf(name, sizeof name, "%s %d", targets[i].name, all);
-			const bool turn = t->usual || tap_turn(name, 40);
-			name_of(t, name, sizeof name);
-			if (*part ? strstr(name, part) != NULL : turn)
-				judge(t, &compiled, &kernels);
-		}
-		ok(all && compiled, "%s, by %s: %d of %d texts compile, with %d kernels", targets[i].name, how, compiled,
-		   all, kernels);
+		gpu->queue_new((uint32_t)i, YOKE_QUEUE_COMPUTE, &queue[i]);
+		gpu->segment_new((uint32_t)i, YOKE_SEGMENT_DEVICE, 1 << 20, &segment[i]);
+		ask_usual((uint32_t)i);
+		if (!table)
+			ask_conform((uint32_t)i, !tap_long(), &c, &memory);
 	}
+	if (table)
+		print_table(ready);
+	for (int i = 0; i < TARGETS && !table; i++)
+		if (ready[i])
+			check_target(i, how[i], part);
 	return done();
 }

@@ -148,6 +148,7 @@ test_scripts = \
 
 test_headers = \
 	tests/dialect.h \
+	tests/hip.h \
 	tests/dtypes.h \
 	tests/hostile.h \
 	tests/hostile_manifest.h \

@@ -245,6 +245,55 @@ static void weights(void)
 	yoke_free(w);
 }
 
+// Gradients by u, which is in one product, and v, in two, of the second of two passes; the launches of both.
+static void two_passes(bool hold, bool change, float (*x)[N * N], float (*got)[N * N], uint64_t *count)
+{
+	yoke_tensor *w[] = { yoke_variable("u", yoke_f32, 2, square), yoke_variable("v", yoke_f32, 2, square) }, *g[2];
+	struct yoke_context *ctx = yk_current();
+	bool good = true;
+	for (int k = 0; k < 2; k++)
+		yoke_put(w[k], x[k], sizeof *x);
+	for (int pass = 0; pass < 2; pass++) {
+		yoke_scope *s = yoke_scope_begin("pass");
+		yoke_autocast(half, NULL);
+		yoke_tensor *y = yoke_matmul(yoke_from(yoke_f32, 2, square, x[2 + pass]), w[0], 0);
+		y = yoke_matmul(yoke_matmul(y, w[1], 0), w[1], 0);
+		good &= !yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), 2, w, g);
+		if (pass)
+			yk_autocast_release(ctx);
+		else if (hold)
+			good &= !yk_autocast_hold(ctx);
+		uint64_t before = launches();
+		good &= !yoke_eval(2, g);
+		count[pass] = launches() - before;
+		for (int k = 0; k < 2; k++)
+			good &= !yoke_read(g[k], got[k], sizeof *got);
+		good &= !yoke_scope_end(s);
+		if (change)
+			yoke_put(w[0], x[3], sizeof *x);
+	}
+	ok(good, "two passes%s%s %s", hold ? ", casts are held" : "", change ? ", u changes" : "", yoke_error());
+	yoke_free(w[0]);
+	yoke_free(w[1]);
+}
+
+static void held(void)
+{
+	float x[4][N * N], got[2][2][N * N];
+	uint64_t count[2][2];
+	for (int i = 0; i < 4 * N * N; i++)
+		x[i / (N * N)][i % (N * N)] = (float)rnd_real(-1, 1);
+	for (int change = 0; change < 2; change++) {
+		for (int hold = 0; hold < 2; hold++)
+			two_passes(hold, change, x, got[hold], count[hold]);
+		ok(!memcmp(got[0], got[1], sizeof *got), "the same gradients, bit for bit");
+		ok(tap_eager() || (count[1][0] == count[0][0] && count[1][1] == count[0][1] - !change),
+		   "u is cast in the first pass%s: %d and %d launches, %d and %d if nothing is held",
+		   change ? ", and as it changes in the second" : " alone", (int)count[1][0], (int)count[1][1],
+		   (int)count[0][0], (int)count[0][1]);
+	}
+}
+
 // ---- kernels that take half ----
 
 enum kernel { SOFTMAX, LAYER, RMS, ENTROPY, ATTENTION, ROPE, ADAMW, KERNELS };
@@ -309,6 +358,7 @@ int main(void)
 		numbers();
 		scopes();
 		weights();
+		held();
 		if (!tap_eager())
 			kernels();
 	}

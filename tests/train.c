@@ -574,6 +574,7 @@ int main(void)
 	test_learns("");
 	test_learns("model=mlp history=3");
 	test_validation();
+	test_accumulate("precision=bf16-mixed allow_emulated=1");
 	test_accumulate("");
 	test_accumulate("optimizer=accelerated restart=function lr=0.5");
 	test_halves();

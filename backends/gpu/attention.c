@@ -33,6 +33,7 @@ struct attention_args {
 struct cut {
 	size_t items;
 	int nv, width, block, rows;
+	int parts;     // items that share a lane
 	int head;      // D rounded up
 	int64_t tile;  // lanes of a group
 	bool registers;
@@ -40,7 +41,7 @@ struct cut {
 
 static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	struct cut c = { .items = 64, .nv = 1, .width = 1, .block = 16, .rows = 8, .head = 32 };
+	struct cut c = { .items = 64, .nv = 1, .width = 1, .block = 16, .rows = 8, .head = 32, .parts = 1 };
 	const int D = (int)op->in[0].dims[3];
 
 	c.registers = d->info.kind != YOKE_DEVICE_CPU;
@@ -52,13 +53,21 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		c.registers = false;
 		c.rows = d->vector < 16 ? 4 : 8;
 	}
+	// A lane's head elements are dealt out among items, so that registers suffice: gradients have four arrays of
+	// them, the forward direction two.
+	while (!d->loops && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
+		c.parts *= 2;
+	if (c.parts > 1)
+		c.items = c.parts > 4 ? 256 : 128;
+	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+		c.block = 8; // rows of three more arrays
 	while (c.items > 1 && (c.items > d->max_group || c.items > d->max_items[0]))
 		c.items /= 2;
 	while (c.head < D) // few sizes: each is a program
 		c.head *= 2;
 	if (c.registers && D > 0) // where what is beyond D is computed too
-		c.head = (D + 15) / 16 * 16;
-	c.tile = (int64_t)c.items * c.nv * c.width;
+		c.head = c.parts > 1 ? (D + 8 * c.parts - 1) / (8 * c.parts) * 8 * c.parts : (D + 15) / 16 * 16;
+	c.tile = (int64_t)c.items / c.parts * c.nv * c.width;
 	return c;
 }
 
@@ -66,7 +75,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
-				(uint64_t)(2 * c->block + PART + c->width) + c->items);
+				(uint64_t)(2 * c->block + PART + c->width) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
 static bool is_heads(const struct yoke_view *v, int dtype)
@@ -103,7 +112,7 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 				  !yk_gpu_serves_beside(m->dtype, t)))
 		return false;
 	const struct cut c = cut_of(d, op);
-	return yk_gpu_is_value_or_none(&in[4]) && yk_gpu_is_value_or_none(&in[5]) &&
+	return c.tile && yk_gpu_is_value_or_none(&in[4]) && yk_gpu_is_value_or_none(&in[5]) &&
 	       is_keys_or_none(seen_of(op), in[0].dims[0]) &&
 	       (!(op->attr[2].f > 0) || yk_gpu_present(&in[4])) &&
 	       d->info.max_args >= sizeof(struct attention_args) + 13 * 16 &&
@@ -202,6 +211,8 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	yk_gpu_define(&b, "BLOCK", c.block);
 	yk_gpu_define(&b, "ROWS", c.rows);
 	yk_gpu_define(&b, "REGISTERS", c.registers);
+	if (c.parts > 1)
+		yk_gpu_define(&b, "PARTS", c.parts);
 	yk_gpu_flag(&b, "WITH_DQ", with_dq);
 	return yk_gpu_kernel_file(d, &b, to);
 }

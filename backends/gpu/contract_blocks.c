@@ -91,7 +91,7 @@ static int form_of(const struct yk_gpu_contract *c, const struct yoke_view *v, i
 {
 	const int per = per_quad(c);
 	const bool along_k = step == 1 || (line != 1 && (step < 0 ? -step : step) < (line < 0 ? -line : line));
-	bool quads = (along_k ? step : line) == 1 && (along_k ? line : step) % per == 0 && v->align % 16 == 0;
+	bool quads = (along_k ? step : line) == 1 && (along_k ? line : step) % per == 0 && yk_gpu_aligned(v, 16);
 
 	for (int i = 0; i < YK_GPU_BATCH; i++)
 		quads &= lead[i] % per == 0;

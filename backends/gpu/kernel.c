@@ -41,7 +41,7 @@ void yk_gpu_flag(struct yk_gpu_build *b, const char *name, bool set)
 
 void yk_gpu_define_warp(struct yk_gpu_build *b, const struct yk_gpu_device *d)
 {
-	if (d->warp)
+	if (d->warp && yk_gpu_driver.dialect == YOKE_DIALECT_CUDA) // whose prologue can
 		yk_gpu_define(b, "WARP", d->warp);
 }
 

@@ -37,6 +37,11 @@ bool yk_gpu_dense(const struct yoke_view *v)
 	return true;
 }
 
+bool yk_gpu_aligned(const struct yoke_view *v, size_t bytes)
+{
+	return v->align && v->align % bytes == 0;
+}
+
 bool yk_gpu_dense_of(const struct yoke_view *v, int dtype)
 {
 	return v->dtype == dtype && yk_gpu_dense(v);
@@ -156,7 +161,7 @@ int yk_gpu_row_width(const struct yk_gpu_device *d, const struct yoke_view *cons
 		const struct yoke_view *v = *views;
 		if (!yk_gpu_present(v))
 			continue;
-		if (v->align % (WIDTH * yk_gpu_bytes(v->dtype)) || part % WIDTH)
+		if (!yk_gpu_aligned(v, WIDTH * yk_gpu_bytes(v->dtype)) || part % WIDTH)
 			return 1;
 		for (int i = 0; i < v->rank - 1; i++)
 			if (v->dims[i] > 1 && v->strides[i] % WIDTH)

@@ -31,6 +31,8 @@ static inline int64_t yk_gpu_pieces(int64_t count, int64_t each)
 int64_t yk_gpu_elements(const struct yoke_view *);
 // A BUFFER without gaps, row major.
 bool yk_gpu_dense(const struct yoke_view *);
+// Is its first element known to lie at a multiple of so many bytes?
+bool yk_gpu_aligned(const struct yoke_view *, size_t bytes);
 // A dense BUFFER of that dtype.
 bool yk_gpu_dense_of(const struct yoke_view *, int dtype);
 bool yk_gpu_float(int dtype); // f32, f16 or bf16

@@ -165,12 +165,16 @@ static void fill_info(struct yk_cl_device *d)
 			     "-w -cl-std=CL1.2";
 }
 
+// Of the preset "matrix".
+enum { MATRIX_UNITS = 64, MATRIX_WARP = 32 };
+
 static void fill_limits(struct yk_cl_device *d)
 {
 	struct yk_gpu_device *g = &d->gpu;
 	static const struct yoke_setting preset = {
 		sizeof preset, "opencl.preset", "string", "",
-		"how kernels are cut: \"cpu\" or \"gpu\"; empty: as the kind of device asks",
+		"how kernels are cut: \"cpu\" or \"gpu\"; \"matrix\": as for a large GPU with matrix units, in loops, "
+		"for tests; empty: as the kind of device asks",
 	};
 	static const struct yoke_setting stream = {
 		sizeof stream, "opencl.stream", "int 0..9223372036854775807", "104857600",
@@ -182,6 +186,12 @@ static void fill_limits(struct yk_cl_device *d)
 
 	g->loops = value && *value ? !strcmp(value, "cpu") :
 				     g->info.kind == YOKE_DEVICE_CPU;
+	if (value && !strcmp(value, "matrix")) {
+		g->info.units = MATRIX_UNITS;
+		g->info.products = 1u << yoke_f16 | 1u << yoke_bf16;
+		g->tf32 = true;
+		g->warp = MATRIX_WARP;
+	}
 	g->stream_bytes = strtoull(bytes ? bytes : stream.def, NULL, 10);
 
 	if (uint_of(d->id, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS) <= 8)

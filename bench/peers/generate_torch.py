@@ -66,16 +66,16 @@ def main():
         peer = Generation(o)
         peer.seconds(1)
         for _ in range(o["turns"]):
-            out = subprocess.run([sys.argv[1], *(str(o[k]) for k in ("texts", "rounds", "layers", "heads", "embed",
-                                                                     "context"))],
-                                 check=True, text=True, capture_output=True).stdout
+            keys = ("texts", "rounds", "layers", "heads", "embed", "context")
+            out = subprocess.run([sys.argv[1], *(str(o[k]) for k in keys)], check=True, text=True,
+                                 capture_output=True).stdout
             print(out, end="")
             ours = max(ours, float(re.search(r"([0-9.]+) tokens/s", out).group(1)))
             least = [min(a, b) for a, b in zip(least, peer.seconds(o["rounds"]))]
     theirs = o["texts"] * (o["context"] - 1) / sum(least[1:])
     first, last = sum(least[1:9]) / 8, sum(least[-8:]) / 8
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads: {theirs:.1f} tokens/s, first {first * 1e3:.3f} ms, "
-          f"last {last * 1e3:.3f} ms; ours {ours:.1f} tokens/s, {ours / theirs:.2f} times")
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads: {theirs:.1f} tokens/s, "
+          f"first {first * 1e3:.3f} ms, last {last * 1e3:.3f} ms; ours {ours:.1f} tokens/s, {ours / theirs:.2f} times")
 
 
 if __name__ == "__main__":

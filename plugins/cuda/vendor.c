@@ -36,9 +36,8 @@ bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, siz
 		snprintf(why, cap, "%s: nvrtcVersion: %s", name, yk_native_name(YK_COMPILER_CODE + code));
 		return false;
 	}
-	yk_native_code(V(cuDriverGetVersion, &driver));
-	if (major <= driver / 1000)
-		return true;
+	if (yk_native_code(V(cuDriverGetVersion, &driver)) || major <= driver / 1000)
+		return true; // of a driver that does not say its own errors will tell
 	snprintf(why, cap, "%s is of CUDA %d.%d, the driver only of CUDA %d.%d: update the driver, or install the "
 		 "libnvrtc of CUDA %d", name, major, minor, driver / 1000, driver % 1000 / 10, driver / 1000);
 	return false;

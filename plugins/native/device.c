@@ -33,8 +33,9 @@ static void leave_out_code(const char *what, const char *call, int code)
 	const char *help = yk_native_help(code);
 
 	// a machine without a device is nothing to warn of: HIP answers with either
-	leave_out(code == V_NO_DEVICE || code == V_INVALID_DEVICE ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call,
-		  yk_native_name(code), code, help ? ": " : "", help ? help : "");
+	const bool none = code == V_NO_DEVICE || code == V_INVALID_DEVICE;
+	leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call, yk_native_name(code), code,
+		  help ? ": " : "", help ? help : "");
 }
 
 // An attribute, or 0 where the driver does not answer; never below it.

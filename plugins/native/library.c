@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vendor's libraries, opened at first use by the names of its calls.h.  Searched are, in this order: the folders
 // of the setting library_path, the folder that the configuration names, what the linker searches, the vendor's own
-// folder, and those where Python's packages put libraries.  The newest that serves is taken; none is closed again,
+// folder, and those where Python's packages put libraries.  The newest that serves is taken, and never closed,
 // since a driver's threads outlive every handle.
 #include "config.h"
 
@@ -141,14 +141,14 @@ __attribute__((format(printf, 2, 3)))
 static void say(struct part *p, const char *fmt, ...)
 {
 	const size_t n = strlen(p->why);
+	char line[500];
 	va_list ap;
 
-	if (n + 3 >= sizeof p->why)
-		return;
-	memcpy(p->why + n, n ? "; " : "", n ? 3 : 1);
 	va_start(ap, fmt);
-	vsnprintf(p->why + n + (n ? 2 : 0), sizeof p->why - n - (n ? 2 : 0), fmt, ap);
+	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
+	if (!strstr(p->why, line)) // the same of another folder is no news
+		snprintf(p->why + n, sizeof p->why - n, "%s%s", n ? "; " : "", line);
 }
 
 static void clear(enum yk_native_part which)
@@ -195,13 +195,12 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 			say(p, "%.200s", said);
 		return false;
 	}
-	if (!resolve(which, library, name)) {
-		clear(which);
-		return false;
-	}
-	if (!yk_vendor_serves(which, name, why, sizeof why)) {
-		clear(which);
+	bool serves = resolve(which, library, name);
+	if (serves && !(serves = yk_vendor_serves(which, name, why, sizeof why)))
 		say(p, "%s", why);
+	if (!serves) { // else the linker would take it for another of its name
+		clear(which);
+		dlclose(library);
 		return false;
 	}
 	p->library = name;

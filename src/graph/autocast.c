@@ -173,3 +173,83 @@ int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 	}
 	return to;
 }
+
+// ---- casts that are held ----
+
+static const struct yk_node *node_of(const struct yk_graph *g, yk_id x)
+{
+	return &g->node[g->value[x].node];
+}
+
+static bool is_half(int dtype)
+{
+	return dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+// Is the value a variable's, as it is now?
+static bool is_variable(const struct yoke_context *ctx, yk_id x)
+{
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_node *n = node_of(g, x);
+	return n->op == YK_LEAF && ctx->leaf[yk_attrs(g, n)[0].i].variable;
+}
+
+yk_id yk_autocast_cast(struct yoke_context *ctx, yk_id x, int dtype)
+{
+	struct yk_graph *g = &ctx->graph;
+	struct yk_casts *c = &ctx->casts;
+	const bool look = c->n && x != YK_BAD && x != YK_NIL && is_variable(ctx, x);
+	for (size_t i = 0; i < c->n && look; i++) { // as a rule they are asked for in order
+		const size_t at = (c->next + i) % c->n;
+		const struct yk_tensor *t = yk_tensor(c->held[at], "autocast");
+		const struct yk_node *n = t && t->id != YK_NIL ? node_of(g, t->id) : NULL;
+		if (!n || n->op != YK_CAST || yk_ins(g, n)[0] != x || g->value[t->id].dtype != dtype)
+			continue;
+		c->next = at + 1;
+		return t->id;
+	}
+	return yk_cast(g, x, dtype);
+}
+
+// The variable that node k casts to half precision, or YK_NIL.
+static yk_id cast_of(const struct yoke_context *ctx, size_t k)
+{
+	const struct yk_graph *g = &ctx->graph;
+	const struct yk_node *n = &g->node[k];
+	const yk_id x = n->op == YK_CAST && is_half(g->value[n->out].dtype) ? yk_ins(g, n)[0] : YK_NIL;
+	return x != YK_NIL && is_variable(ctx, x) ? x : YK_NIL;
+}
+
+int yk_autocast_hold(struct yoke_context *ctx)
+{
+	const struct yk_graph *g = &ctx->graph;
+	struct yk_casts *c = &ctx->casts;
+	const size_t nodes = g->nodes;
+	uint8_t *often = calloc(g->values + 1, 1); // by value: 2 and more casts
+	int err = often ? 0 : yk_fail(YOKE_ENOMEM, "autocast: no memory for casts");
+	for (size_t k = 0; k < nodes && !err; k++) {
+		const yk_id x = cast_of(ctx, k);
+		if (x != YK_NIL && often[x] < 2)
+			often[x]++;
+	}
+	for (size_t k = 0; k < nodes && !err; k++) {
+		const yk_id x = cast_of(ctx, k);
+		if (x == YK_NIL || often[x] != 1)
+			continue;
+		if (yk_grow(&c->held, &c->cap, c->n + 1, sizeof *c->held) < 0)
+			err = yk_fail(YOKE_ENOMEM, "autocast: no memory for casts");
+		else if (!(c->held[c->n] = yoke_keep(yk_handle_of(ctx, g->node[k].out))))
+			err = yk_error_last();
+		c->n += !err;
+	}
+	free(often);
+	return err;
+}
+
+void yk_autocast_release(struct yoke_context *ctx)
+{
+	for (size_t i = 0; i < ctx->casts.n; i++)
+		yoke_free(ctx->casts.held[i]);
+	free(ctx->casts.held);
+	ctx->casts = (struct yk_casts){ 0 };
+}

@@ -176,12 +176,11 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
-	// A device that is lost, as somebody heard, says so whenever it is asked.
-	const bool lost = ctx->failure.told && ctx->failure.code == YOKE_EDEVICE;
 	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_settle(ctx);
-	if (ctx->failure.code && !ctx->failure.told && !lost) // nobody else will hear of it
+	// Nobody else will hear of it; one that was left as lost says so whenever it is asked.
+	if (ctx->failure.code && !ctx->failure.told && !ctx->device->left)
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
 	yk_tensors_free(&ctx->handles, YK_END_CONTEXT);
 	while (ctx->scope) {
@@ -209,6 +208,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
 	free(ctx->autocast.keep);
+	free(ctx->casts.held);
 	free(ctx->leaf);
 	free(ctx->root);
 	if (current == ctx)

@@ -113,6 +113,8 @@ struct yk_observer {
 	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
 		    const struct yk_plan *, uint64_t step_or_bytes);
+	bool times; // each step, so that they are launched one by one; else the ends of those that were launched as
+		    // one follow each other
 };
 
 struct yoke_context {
@@ -135,6 +137,7 @@ struct yoke_context {
 	size_t run;             // eagerly: nodes of the graph that were launched
 	struct yk_scope *scope; // innermost, NULL: none
 	struct yk_autocast autocast;
+	struct yk_casts casts;
 	struct yk_tensor *handles;    // that no scope owns
 	struct yk_tensor *free_slots; // for new ones
 	struct yk_arena names;        // of variables

@@ -76,7 +76,7 @@ struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n
 	for (int i = 0; i < n; i++) {
 		r.in[i] = h[i] ? yk_value_of(ctx, h[i], dtype) : yk_operand(ctx, t[i], dtype);
 		if (h[i] && want[i])
-			r.in[i] = yk_cast(r.g, r.in[i], want[i]);
+			r.in[i] = yk_autocast_cast(ctx, r.in[i], want[i]);
 		if (r.in[i] != YK_NIL || optional >> i & 1)
 			continue;
 		yk_rec_fail(&r, YOKE_EINVAL, "operand %d is YOKE_NONE and not optional", i);

@@ -332,11 +332,11 @@ struct yk_profile *yk_profile_new(bool details)
 		yk_fail(YOKE_ENOMEM, "profile: no memory");
 		return NULL;
 	}
-	p->observer = (struct yk_observer){ .begin = begin, .end = end };
 	p->ctx = ctx;
 	p->details = details;
 	for (int lane = 0; lane < 2; lane++)
 		p->timed[lane] = details || is_synchronous(p, lane);
+	p->observer = (struct yk_observer){ .begin = begin, .end = end, .times = p->timed[lane_of(YK_SLOT_DEVICE)] };
 	p->before.size = sizeof p->before;
 	ctx->observer = &p->observer;
 	yk_profile_start(p);

@@ -483,7 +483,8 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 {
 	struct yk_replay *r = l->p->replay;
 	char why[600];
-	if (!r || r->off || l->ctx->observer || l->pl->check_nan || yk_param_bool(&sync_steps))
+	const struct yk_observer *o = l->ctx->observer;
+	if (!r || r->off || (o && o->times) || l->pl->check_nan || yk_param_bool(&sync_steps))
 		return NULL;
 	struct yk_graph_of *g = yk_replay_find(r, l->pl->spot, find_spots(l));
 	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
@@ -505,16 +506,20 @@ static int run_steps(struct launch *l, bool had)
 	if (p->numbers)
 		err = launch_step(l, i++, had);
 	struct yk_graph_of *g = err ? NULL : graph_of(l, had);
-	if (g) {
-		err = g->ops->graph_run(l->ctx->queue->handle, g->graph);
-		if (err)
-			step_failed(l, i, err, had, true);
-		l->ctx->stats.launches += p->steps - i;
-		l->ctx->stats.replays++;
+	if (!g) {
+		for (; i < p->steps && !err; i++)
+			err = launch_step(l, i, had);
 		return err;
 	}
-	for (; i < p->steps && !err; i++)
-		err = launch_step(l, i, had);
+	yk_work_begin(l->ctx, l->ctx->queue);
+	err = g->ops->graph_run(l->ctx->queue->handle, g->graph);
+	if (err)
+		step_failed(l, i, err, had, true);
+	for (; i < p->steps; i++) {
+		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_STEP, p, i);
+		l->ctx->stats.launches++;
+	}
+	l->ctx->stats.replays++;
 	return err;
 }
 

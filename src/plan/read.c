@@ -67,9 +67,11 @@ static int download(const struct yk_tensor *t, void *to, uint64_t bytes)
 		return yk_failure_of(t);
 	if (err && !*why)
 		return yk_failure_tell(ctx);
-	if (err)
-		return yk_fail(err, "read: %llu bytes from %s: %s", (unsigned long long)bytes,
-			       ctx->device->id, why);
+	if (err) { // kept, since a device that is lost says so on every queue, of which nobody wants to hear then
+		yk_failure_set(ctx, err, "read: %llu bytes from %s: %s", (unsigned long long)bytes, ctx->device->id,
+			       why);
+		return yk_failure_tell(ctx);
+	}
 	ctx->stats.bytes_down += bytes;
 	return 0;
 }

@@ -485,6 +485,18 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
+// Weights are cast by the first micro-batch for all of a step.
+static void hold_casts(const struct yk_trainer *t, const struct micro *m)
+{
+	struct yoke_context *ctx = yk_current();
+	if (!ctx || !t->precision.half)
+		return;
+	if (m->number == micro_count(t) - 1)
+		yk_autocast_release(ctx);
+	else if (m->number == 0 && !yoke_error_code())
+		yk_autocast_hold(ctx);
+}
+
 static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
@@ -492,9 +504,14 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	if (m->rows == t->batch)
 		yoke_put(t->ids, t->fed + m->first * (t->context + 1), yoke_bytes(t->ids));
 	micro_record(t, m);
+	hold_casts(t, m);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
-	return yoke_scope_end(s);
+	int e = yoke_scope_end(s);
+	struct yoke_context *ctx = yk_current();
+	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
+		yk_history_collect(ctx);
+	return e;
 }
 
 // All micro-batches of the next step.
@@ -508,8 +525,11 @@ static int try_step(struct yk_trainer *t)
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
 	}
-	if (e < 0)
+	if (e < 0) {
+		if (yk_current())
+			yk_autocast_release(yk_current());
 		return e;
+	}
 	if (t->loader)
 		yoke_loader_position(t->loader, &t->position);
 	t->fed = NULL;
