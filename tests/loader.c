@@ -417,6 +417,22 @@ static void test_failures(void)
 	yoke_loader_free(again);
 	yoke_dataset_free(e);
 
+	// a long row of them costs no search for each
+	struct source row = { .count = 64, .sleep_us = 1 };
+	for (int i = 10; i < 64; i++)
+		row.bad[i] = i != 30;
+	yoke_dataset *many = set_of(&row, 1, 0);
+	yoke_loader *in_row = loader(many, "batch=8 shuffle=0 on_error=skip epochs=1 workers=0");
+	for (int64_t begin = 0; begin < 64 && good; begin += 8) {
+		void *data[2];
+		good = yoke_loader_host(in_row, 2, data, NULL) == 8;
+		for (int64_t r = begin; r < begin + 8 && good; r++)
+			good = ((int64_t *)data[0])[2 * (r - begin)] == (r < 10 ? r : r <= 30 ? 30 : 0);
+	}
+	ok(good && row.calls <= 64 + 53 + 20 + 33, "rows of bad samples: %d reads", row.calls);
+	yoke_loader_free(in_row);
+	yoke_dataset_free(many);
+
 	struct source x = { .count = 5, .bad = { 1, 1, 1, 1, 1 } };
 	yoke_dataset *d = set_of(&x, 1, 0);
 	yoke_loader *l = loader(d, "batch=2 on_error=skip workers=1");

@@ -534,6 +534,7 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 	const bool dropped = drop_queue(l);
 	if (dropped) {
 		l->cursor = c;
+		l->bad.from = l->bad.to = 0;
 		l->failed = 0;
 		l->position = (struct yoke_position){ .epoch = c.epoch, .index = yk_cursor_index(&l->feed, &c),
 						      .failed = c.epoch == p.epoch ? p.failed : 0 };

@@ -71,6 +71,9 @@ struct yoke_loader {
 	int64_t head, tail;
 	struct yk_cursor cursor; // of the batch to be begun next
 	struct yoke_position position;
+	struct {
+		int64_t epoch, from, to;
+	} bad; // places in a row whose samples fail, so that a long row of them is not searched for each
 	struct yk_slot *current; // given out, until the next call
 	int broken;              // YOKE_E*: a thread could not go on
 	int failed;              // YOKE_E* that ended it, with; the caller's

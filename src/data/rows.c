@@ -72,6 +72,27 @@ static void note_failure(struct yoke_loader *l, struct yk_slot *s, int64_t row, 
 	pthread_mutex_unlock(&l->lock);
 }
 
+// From where on to search for a good sample: the last of the places known to fail, where this is one of them.
+static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
+{
+	pthread_mutex_lock(&l->lock);
+	if (place->epoch == l->bad.epoch && place->at >= l->bad.from && place->at < l->bad.to)
+		place->at = l->bad.to - 1;
+	pthread_mutex_unlock(&l->lock);
+}
+
+// From `own` on all fail up to `good`, which may be in front of it, where the epoch begins.
+static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const struct yk_cursor *good)
+{
+	const int64_t to = good->at > own->at ? good->at : yk_places(&l->feed, own);
+	pthread_mutex_lock(&l->lock);
+	const bool inside = own->epoch == l->bad.epoch && own->at >= l->bad.from && own->at < l->bad.to;
+	l->bad.from = inside ? l->bad.from : own->at;
+	l->bad.epoch = own->epoch;
+	l->bad.to = to;
+	pthread_mutex_unlock(&l->lock);
+}
+
 // The sample k of a call failed: the next good one of the epoch's order takes its row.
 static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, int64_t k, int64_t row)
 {
@@ -81,6 +102,8 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *
 	const struct yoke_item first = r->sample[k];
 	char why[sizeof r->why[k]];
 	memcpy(why, first.why, sizeof why);
+	if (!ends)
+		skip_known(l, &place);
 	while (!ends && r->sample[k].code) {
 		yk_cursor_turn(&l->feed, &place);
 		if (place.at == own.at) { // all of them fail
@@ -90,6 +113,8 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *
 		aim(l, r, s, k, row, &place);
 		yk_dataset_read(l->set, 1, &r->list[k]);
 	}
+	if (!ends)
+		note_known(l, &own, &place);
 	struct yoke_item x = first;
 	x.why = why;
 	note_failure(l, s, row, &x, ends);
