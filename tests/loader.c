@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "data/order.h"
+#include "data/permute.h"
 #include "tap.h"
 #include "yoke-data.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/order.h"
+#include "data/permute.h"
 #include "device/pool.h"
 #include "graph/context.h"
 #include "tap.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "data/order.h"
+#include "data/permute.h"
 #include "data/set.h"
 
 enum { RUN = 32 }; // samples of one set that are read by one call

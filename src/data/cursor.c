@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
-#include "data/order.h"
+#include "data/permute.h"
 
 // ---- settings ----
 

@@ -5,6 +5,7 @@ libyokecore_la_SOURCES += \
 	src/data/csv.c \
 	src/data/cursor.c \
 	src/data/cursor.h \
+	src/data/fill.c \
 	src/data/give.c \
 	src/data/jsonl.c \
 	src/data/lines.c \
@@ -13,11 +14,10 @@ libyokecore_la_SOURCES += \
 	src/data/loader.h \
 	src/data/npy.c \
 	src/data/open.c \
-	src/data/order.c \
-	src/data/order.h \
 	src/data/part.c \
 	src/data/part.h \
-	src/data/rows.c \
+	src/data/permute.c \
+	src/data/permute.h \
 	src/data/set.c \
 	src/data/set.h \
 	src/data/text.c \

@@ -52,6 +52,6 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 	if (e < 0)
 		return e;
 	*to = (struct yk_token_file){ .element = yk_element_named(type, strlen(type)), .offset = x->offset,
-				      .count = (uint64_t)x->dims[0], .vocab = vocab, .documents = d ? (uint64_t)d->dims[0] : 0 };
+				      .count = (uint64_t)x->dims[0], .vocab = vocab };
 	return 0;
 }

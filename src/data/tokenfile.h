@@ -3,11 +3,7 @@
 // begins; may be missing), and metadata:
 //     format       "yoke tokens 1"
 //     tokenizer    JSON, as manifests have it
-//     vocabulary   XXH64 of that text, 16 hexadecimal digits
-//     fingerprint  of the texts and of how they are split, as a run that reads them has it
-//     valid        share of the tokens, at the end, to validate by which the vocabulary was made
-//     sources      what it was made of, of which prepare knows whether it is still that
-// The last three are where prepare made it.
+//     vocabulary   XXH64 of that text, 16 hexadecimal digits; may be missing
 #ifndef YK_DATA_TOKENFILE_H
 #define YK_DATA_TOKENFILE_H
 
@@ -23,7 +19,6 @@ struct yk_token_file {
 	const struct yk_element *element; // u8, u16, u32
 	uint64_t offset, count;           // byte of the first token; tokens
 	int64_t vocab;
-	uint64_t documents;
 };
 
 bool yk_token_file_is(const struct yk_safetensors *);

@@ -11,7 +11,6 @@
 #ifndef YK_SAFETENSORS_H
 #define YK_SAFETENSORS_H
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "yoke-plugin.h"
@@ -41,10 +40,6 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *, uint64_t *bytes);
 // `hash` (XXH64 of the whole file, seed 0) describe what was written.
 int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 			 uint64_t *bytes, uint64_t *hash);
-// What stands before the data, for those who write that themselves: arrays, of which `data` is not looked at, in their
-// order, which has to be wide elements first; metadata, an object of strings, or NULL.  *head is for free().
-int yk_safetensors_head(const char *path, int n, const struct yk_host_tensor *, const json_t *metadata,
-			char **head, size_t *bytes);
 
 struct yk_safetensors_entry {
 	const char *name;

@@ -84,57 +84,27 @@ static int emit(struct yk_file_writer *w, struct yk_hash_state *h, const void *d
 	return yk_file_add(w, data, bytes);
 }
 
-// Length, JSON, and spaces up to a multiple of 8.
-static int make_head(const char *path, const json_t *header, char **head, size_t *bytes)
-{
-	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	const size_t length = text ? strlen(text) : 0;
-	const uint64_t padded = (length + 7) & ~(uint64_t)7;
-	char *to = text ? malloc(8 + padded) : NULL;
-
-	if (to) {
-		memcpy(to, &padded, 8);
-		memset(to + 8, ' ', padded);
-		memcpy(to + 8, text, length);
-		*head = to;
-		*bytes = 8 + padded;
-	}
-	free(text);
-	return to ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
-}
-
 static int emit_all(struct yk_file_writer *w, struct yk_hash_state *h,
 		    const json_t *header, int n, const struct place *places)
 {
-	char *head;
-	size_t bytes;
-	int e = make_head(w->path, header, &head, &bytes);
+	static const char spaces[8] = "       ";
+	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	uint64_t length, padded;
+	int e;
 
-	if (e < 0)
-		return e;
-	e = emit(w, h, head, bytes);
-	free(head);
+	if (!text)
+		return yk_fail(YOKE_ENOMEM, "out of memory for the header of %s",
+			       w->path);
+	length = strlen(text);
+	padded = (length + 7) & ~(uint64_t)7;
+	e = emit(w, h, &padded, sizeof padded);
+	if (e == 0)
+		e = emit(w, h, text, length);
+	if (e == 0)
+		e = emit(w, h, spaces, padded - length);
+	free(text);
 	for (int i = 0; e == 0 && i < n; i++)
 		e = emit(w, h, places[i].tensor->data, places[i].bytes);
-	return e;
-}
-
-int yk_safetensors_head(const char *path, int n, const struct yk_host_tensor *t, const json_t *metadata,
-			char **head, size_t *bytes)
-{
-	struct place *places = calloc((size_t)n + 1, sizeof *places);
-	json_t *header = json_object();
-	int e = places && header ? place_all(path, n, t, places) :
-				   yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
-
-	if (e == 0 && metadata && json_object_set(header, YK_SAFETENSORS_METADATA, (json_t *)metadata) < 0)
-		e = yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
-	if (e == 0)
-		e = describe(path, n, places, header);
-	if (e == 0)
-		e = make_head(path, header, head, bytes);
-	json_decref(header);
-	free(places);
 	return e;
 }
 

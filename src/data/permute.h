@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of an epoch: a permutation that follows from (seed, epoch) alone and is computed element by element.
-#ifndef YK_DATA_ORDER_H
-#define YK_DATA_ORDER_H
+#ifndef YK_DATA_PERMUTE_H
+#define YK_DATA_PERMUTE_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 // Orders of epochs.
 #include "config.h"
 
-#include "data/order.h"
+#include "data/permute.h"
 
 static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 2014)
 {
