@@ -463,7 +463,10 @@ static const struct used *used_of(const struct text *t, const char *name)
 	return NULL;
 }
 
-enum { ROOM = 16 };
+enum {
+	ROOM = 16,
+	FEW = 64 // bytes that may be saved around a call, as of a division in 64 bits; of the table's kernels none
+};
 
 // A text compiled for its target; how many kernels it has, or -1, which is said.
 static int compile(const struct text *t, struct usage all[ROOM])
@@ -492,8 +495,8 @@ static void judge(const struct text *t, int *compiled, int *kernels)
 		if (!u)
 			continue;
 		(*kernels)++;
-		if (all[i].spilled || getenv("YOKE_TEST_SHOW"))
-			ok(!all[i].spilled, "%s: %s of %s: %d registers, %d spilled, %d of stack, %d local, %d items, %d %%",
+		if (all[i].spilled > FEW || getenv("YOKE_TEST_SHOW"))
+			ok(all[i].spilled <= FEW, "%s: %s of %s: %d registers, %d spilled, %d of stack, %d local, %d items, %d %%",
 			   g->name, u->name, name, all[i].registers, all[i].spilled, all[i].stack, all[i].local, u->items,
 			   target_occupancy(g, &all[i], u->items ? u->items : 256));
 	}
