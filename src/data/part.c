@@ -139,7 +139,7 @@ static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
 	return e;
 }
 
-int yk_part_read(const struct yk_part *p, int64_t sample, void *to)
+static int part_read(const struct yk_part *p, int64_t sample, void *to)
 {
 	const size_t n = (size_t)p->elements, file = (size_t)p->element->width;
 	const size_t memory = yoke_dtype_size(p->element->dtype);
@@ -189,7 +189,7 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 					      (off_t)(p->part[f].elements * p->part[f].element->width), POSIX_FADV_WILLNEED);
 	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n && !s[i]->code; f++) {
-			const int e = yk_part_read(&p->part[f], s[i]->number, s[i]->to[f]);
+			const int e = part_read(&p->part[f], s[i]->number, s[i]->to[f]);
 			if (e < 0)
 				yk_sample_failed(s[i], e);
 		}

@@ -41,7 +41,6 @@ struct yk_parts_shape {
 };
 yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_part *, const struct yk_parts_shape *,
 			   uint64_t fingerprint);
-int yk_part_read(const struct yk_part *, int64_t sample, void *to);
 void yk_parts_close(int n, struct yk_part *);
 // A hash of a file's size and of blocks spread over it.
 int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash);
