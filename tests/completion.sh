@@ -43,6 +43,8 @@ check 'yoke ' --help --version $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/
 check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke models --j' --json
+check 'yoke data ch' check
+check 'yoke data info x fo' format=
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env

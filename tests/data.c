@@ -10,14 +10,31 @@
 #include "base/file.h"
 #include "base/param.h"
 #include "tap.h"
-#include "text/data.h"
+#include "data/text.h"
 
 static struct yk_tokenizer *byte;
 
-static struct yk_data *open_data(const char *paths, int64_t context, double valid,
-				 uint64_t seed)
+// What training sees of it.
+static yoke_loader *loader_of(struct yk_data *d, int seed, int batch)
 {
-	struct yk_data_spec spec = { context, valid, seed };
+	char settings[60];
+	yoke_dataset *set = yk_data_set(d);
+	snprintf(settings, sizeof settings, "seed=%d batch=%d workers=%d", seed, batch, batch - 1);
+	yoke_loader *l = yoke_loader_new(set, settings);
+	yoke_dataset_free(set);
+	return l;
+}
+
+static void next_windows(yoke_loader *l, int64_t batch, int64_t context, int32_t *to)
+{
+	void *data;
+	if (yoke_loader_host(l, 1, &data, NULL) == batch)
+		memcpy(to, data, (size_t)(batch * (context + 1)) * sizeof *to);
+}
+
+static struct yk_data *open_data(const char *paths, int64_t context, double valid)
+{
+	struct yk_data_spec spec = { context, valid };
 
 	yoke_error_clear();
 	return yk_data_new(paths, byte, &spec);
@@ -26,7 +43,7 @@ static struct yk_data *open_data(const char *paths, int64_t context, double vali
 static void fails(const char *paths, int64_t context, double valid, int code,
 		  const char *part)
 {
-	struct yk_data *d = open_data(paths, context, valid, 1);
+	struct yk_data *d = open_data(paths, context, valid);
 	bool good = !d && yoke_error_code() == code && strstr(yoke_error(), part) &&
 		    !strchr(yoke_error(), '\n');
 
@@ -130,7 +147,7 @@ static void test_vocabulary(int kinds, int common)
 	static const char *const blank[] = { " ", "\n", "\t", "  ", " \r\n", "\v", "\f" };
 	static char word[WORDS][16], text[WORDS * 24];
 	static char *sorted[WORDS];
-	struct yk_data_spec spec = { 10, 0.25, 1 };
+	struct yk_data_spec spec = { 10, 0.25 };
 	int32_t got[11];
 	size_t n = 0, bytes;
 	int train = WORDS - WORDS / 4, bad = 0, unknown = 0;
@@ -193,7 +210,7 @@ static void bad_vocabulary(const char *json, const char *what)
 
 static void test_bad_words(void)
 {
-	struct yk_data_spec spec = { 2, 0, 1 };
+	struct yk_data_spec spec = { 2, 0 };
 	struct yk_tokenizer *t = yk_tokenizer_new("word");
 	yk_file_write("latin.txt", "caf\xe9 au lait s'il vous plait", 28);
 	struct yk_data *d = yk_data_new("latin.txt", t, &spec);
@@ -238,9 +255,9 @@ static void test_fingerprint(void)
 		{ "t2/a.txt", 0.1, 2, false },         { "t2/a.txt,t2/b.txt", 0.2, 2, false },
 		{ "t2/a.txt,t2/b.txt", 0.1, 3, true }, { "t2/ab.txt", 0.1, 2, false },
 	};
-	struct yk_data *first = open_data(row[0].paths, 2, row[0].valid, 1);
+	struct yk_data *first = open_data(row[0].paths, 2, row[0].valid);
 	for (size_t i = 0; first && i < sizeof row / sizeof *row; i++) {
-		struct yk_data *d = open_data(row[i].paths, row[i].context, row[i].valid, 7);
+		struct yk_data *d = open_data(row[i].paths, row[i].context, row[i].valid);
 		bool same = d && yk_data_fingerprint(d) == yk_data_fingerprint(first);
 		ok(d && same == row[i].same, "fingerprint of %s, valid=%g", row[i].paths,
 		   row[i].valid);
@@ -283,7 +300,7 @@ static void test_folder(void)
 	yk_file_write("t/.hidden", "no", 2);
 	yk_file_write("t/.git/config", "no", 2);
 	ok(symlink("..", "t/b/up") == 0, "a link upwards");
-	d = open_data("t", 21, 1, 1);
+	d = open_data("t", 21, 1);
 	ok(d && yk_data_files(d) == 4 && yk_data_tokens(d) == 22 &&
 		   yk_data_valid_windows(d) == 1 && yk_data_train_windows(d) == 0,
 	   "4 files, 22 tokens %s", yoke_error());
@@ -292,13 +309,13 @@ static void test_folder(void)
 		same = got[i] == text[i];
 	ok(same, "in order, without hidden, empty and binary files and links");
 	yk_data_free(d);
-	d = open_data("t/z.txt,t/a.txt,t/b/d", 2, 0, 1);
+	d = open_data("t/z.txt,t/a.txt,t/b/d", 2, 0);
 	ok(d && yk_data_files(d) == 3 && yk_data_tokens(d) == 17 &&
 		   yk_data_train_windows(d) == 8,
 	   "a list of files and folders %s", yoke_error());
 	yk_data_free(d);
 	yk_file_write("t/x,y", "abc", 3);
-	d = open_data("t/x,y", 2, 0, 1);
+	d = open_data("t/x,y", 2, 0);
 	ok(d && yk_data_files(d) == 1, "one name with a comma %s", yoke_error());
 	yk_data_free(d);
 }
@@ -344,7 +361,7 @@ static void test_split(void)
 		for (size_t v = 0; v < 6; v++) {
 			int64_t n = sizes[s], c = 8;
 			make("t/n", (size_t)n);
-			struct yk_data *d = open_data("t/n", c, shares[v], 1);
+			struct yk_data *d = open_data("t/n", c, shares[v]);
 			if (!d) {
 				diag("%lld tokens, valid %g: %s", (long long)n, shares[v],
 				     yoke_error());
@@ -354,13 +371,14 @@ static void test_split(void)
 			int64_t train = yk_data_train_windows(d),
 				valid = yk_data_valid_windows(d);
 			int32_t row[9];
-			struct yk_data_position at = { 0, 0 };
+			yoke_loader *l = train > 0 ? loader_of(d, 1, 1) : NULL;
 			int64_t last = -1; // largest token number in training
 			for (int64_t i = 0; i < train; i++) {
-				yk_data_train(d, &at, 1, row);
+				next_windows(l, 1, c, row);
 				if (n < 251) // a token's value tells its place
 					last = row[c] - 1 > last ? row[c] - 1 : last;
 			}
+			yoke_loader_free(l);
 			bool good = shares[v] == 0 ? valid == 0 && train == (n - 1) / c :
 				    shares[v] == 1 ? train == 0 && valid == (n - 1) / c :
 						     train >= 1 && valid >= 1;
@@ -403,19 +421,19 @@ static void test_order(void)
 		text[2 * n] = '.';
 		yk_file_write("t/order", text, (size_t)n * 2 + 1);
 		free(text);
-		struct yk_data *d = open_data("t/order", 2, 0, 5),
-			       *e = open_data("t/order", 2, 0, 6);
+		struct yk_data *d = open_data("t/order", 2, 0),
+			       *e = open_data("t/order", 2, 0);
 		if (!d || !e || yk_data_train_windows(d) != n) {
 			diag("%lld windows: %s", (long long)n, yoke_error());
 			bad++;
 			goto next;
 		}
-		struct yk_data_position at = { 0, 0 }, other = { 0, 0 };
+		yoke_loader *in = loader_of(d, 5, 1), *other = loader_of(e, 6, 1);
 		int32_t order[4][1009], row[9];
 		for (int epoch = 0; epoch < 4; epoch++) {
 			uint8_t seen[1009] = { 0 };
 			for (int64_t i = 0; i < n; i++) {
-				yk_data_train(d, &at, 1, row);
+				next_windows(in, 1, 2, row);
 				order[epoch][i] = (row[0] - 1) * 251 + row[1] - 1;
 				if (order[epoch][i] >= n || seen[order[epoch][i]]++)
 					bad++;
@@ -423,7 +441,7 @@ static void test_order(void)
 		}
 		int same_epoch = 0, same_seed = 0, rising = 0;
 		for (int64_t i = 0; i < n; i++) {
-			yk_data_train(e, &other, 1, row);
+			next_windows(other, 1, 2, row);
 			same_epoch += order[0][i] == order[1][i];
 			same_seed += order[0][i] == (row[0] - 1) * 251 + row[1] - 1;
 			rising += i && order[0][i] == order[0][i - 1] + 1;
@@ -436,15 +454,20 @@ static void test_order(void)
 			bad++;
 		}
 		// batches of 3 from any place on are the same windows
-		struct yk_data_position from = { 1, n / 2 };
+		struct yoke_position from = { sizeof from, 1, n / 2, 0 };
+		yoke_loader *three = loader_of(d, 5, 3);
 		int32_t rows[9];
-		yk_data_train(d, &from, 3, rows);
+		yoke_loader_seek(three, &from);
+		next_windows(three, 3, 2, rows);
+		yoke_loader_position(three, &from);
 		for (int i = 0; i < 3; i++) {
 			int64_t place = n + n / 2 + i;
 			bad += rows[3 * i + 1] - 1 != order[place / n][place % n] % 251;
 		}
-		bad += from.epoch != 1 + (n / 2 + 2) / n ||
-		       from.index != (n / 2 + 2) % n + 1;
+		bad += from.epoch != 1 + (n / 2 + 3) / n || from.index != (n / 2 + 3) % n;
+		yoke_loader_free(in);
+		yoke_loader_free(other);
+		yoke_loader_free(three);
 	next:
 		yk_data_free(d);
 		yk_data_free(e);

@@ -59,6 +59,7 @@ test_programs = \
 	tests/products.t \
 	tests/keys.t \
 	tests/lists.t \
+	tests/loader.t \
 	tests/mapsrc.t \
 	tests/memory.t \
 	tests/merge.t \
@@ -102,6 +103,7 @@ test_programs = \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
+	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
 	tests/threads.t \
@@ -181,6 +183,8 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
@@ -211,6 +215,7 @@ tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
+tests_loader_t_SOURCES = tests/loader.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
 tests_mixed_t_SOURCES = tests/mixed.c

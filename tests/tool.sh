@@ -264,6 +264,23 @@ prints 'eval without data' 'text.txt, the validation part' "$yoke" eval model
 refuses 'resume with another shape' 1 'holds a model of' \
 	"$yoke" train data=text.txt out=model resume=1 embed=16 steps=4
 
+# ---- data ----
+
+printf 'a,b\n1,2\n3,x\n5,6\n' >table.csv
+prints 'data info: samples' '^samples  *3$' "$yoke" data info table.csv
+prints 'data info: fields' '^b  *f32  *\[\]$' "$yoke" data info table.csv
+prints 'data info: text that varies' '^b  *u8  *\[up to [0-9]* by 16\]$' "$yoke" data info table.csv columns=b:text
+prints 'data check: what is broken' '^1 of 3 samples cannot be read$' sh -c "'$yoke' data check table.csv || :"
+prints 'data check: which, and why' "sample 1: .*record 3: column b: 'x' is no number" sh -c "'$yoke' data check table.csv || :"
+prints 'data check: all good' '^0 of 3 samples' "$yoke" data check table.csv columns=a
+prints 'data bench: by workers' '^1  *[0-9]' "$yoke" data bench table.csv columns=a seconds=0.01
+run "$yoke" data check table.csv
+[ $status -eq 1 ] && [ ! -s err.txt ]
+result $? 'data check: its status'
+refuses 'data of nothing' 1 'nowhere.npy' "$yoke" data info nowhere.npy
+refuses 'data without a verb' 2 'info, check or bench' "$yoke" data table.csv
+refuses 'data: a word' 2 'is not key=value' "$yoke" data info table.csv columns
+
 # ---- models, setup ----
 
 mkdir -p shelf/empty && cp -r model shelf/one && cp -r model shelf/two && cp -r model shelf/torn

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/permute.h"
 #include "device/pool.h"
 #include "graph/context.h"
 #include "tap.h"
@@ -309,6 +310,70 @@ static void test_resume(const char *keys)
 	yk_dir_remove(folder);
 }
 
+// Steps with the windows that a plain loop gives them; of `to` the losses.
+static bool fed_steps(struct yk_trainer *t, const uint8_t *text, int windows, int n, float *to)
+{
+	const int each = (int)(t->batch * t->accumulate);
+	for (int i = 0; i < n; i++) {
+		if (yk_trainer_feed(t) < 0)
+			return false;
+		for (int w = 0; w < each; w++) {
+			const int64_t at = t->step * each + w;
+			const int64_t first = CONTEXT * yk_order_at(at % windows, windows, 1, t->seed, at / windows);
+			for (int k = 0; k <= CONTEXT; k++)
+				if (t->fed[w * (CONTEXT + 1) + k] != text[first + k]) {
+					diag("step %d window %d token %d: got %d want %d", (int)t->step, w, k,
+					     (int)t->fed[w * (CONTEXT + 1) + k], text[first + k]);
+					return false;
+				}
+		}
+		if (!steps(t, 1, to + i))
+			return false;
+	}
+	return true;
+}
+
+// Two epochs, broken off behind each step, the last of an epoch among them, and gone on with by other threads.
+static void test_windows(void)
+{
+	enum { WINDOWS = 21, STEPS = 7 }; // of 6 windows
+	uint8_t text[WINDOWS * CONTEXT + 1];
+	float whole[STEPS], parts[STEPS];
+	char path[320], keys[2][480];
+	snprintf(path, sizeof path, "%s.windows.txt", folder);
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = (uint8_t)rnd_int('a', 'z');
+	bool good = yk_file_write(path, text, sizeof text) == 0;
+	for (int stop = 0; stop <= STEPS && good; stop++) {
+		struct yk_config c;
+		struct yk_checkpoint ck;
+		for (int k = 0; k < 2; k++)
+			snprintf(keys[k], sizeof keys[k], "data=%s valid=0 batch=3 accumulate=2 steps=%d workers=%d prefetch=%d",
+				 path, STEPS, (int)rnd_int(0, 5) * (stop > 0), (int)rnd_int(0, 8));
+		struct yk_trainer *t = make(&c, keys[0]);
+		float *to = stop ? parts : whole;
+		const int first = stop ? stop : STEPS;
+		good = t && fed_steps(t, text, WINDOWS, first, to) && yk_trainer_save(t, folder) == 0;
+		drop(&c, t);
+		t = NULL;
+		if (!good || stop == 0)
+			continue;
+		good = configure(&c, keys[1]) && yk_checkpoint_open(folder, &ck) == 0;
+		if (good) {
+			good = yk_trainer_new(&c, folder, &ck, &t) == 0 &&
+			       fed_steps(t, text, WINDOWS, STEPS - stop, parts + stop);
+			yk_checkpoint_fini(&ck);
+			drop(&c, t);
+		}
+		good = good && !memcmp(whole, parts, sizeof whole);
+		if (!good)
+			diag("behind step %d: %s; %s", stop, keys[0], keys[1]);
+	}
+	ok(good, "windows are those of a plain loop, and losses the same bits, whatever threads read them");
+	yk_dir_remove(folder);
+	unlink(path);
+}
+
 static void test_other_shape(const char *keys, const char *part)
 {
 	struct yk_config c;
@@ -520,6 +585,7 @@ int main(void)
 	test_resume("optimizer=accelerated restart=function lr=0.1 accumulate=2 batch=4 dropout=0.1");
 	test_resume("optimizer=rmsprop momentum=0.9 centered=1 lr=1e-3 schedule=onecycle");
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");
+	test_windows();
 	test_other_shape("embed=64", "holds a model of model=gpt layers=1 heads=2 embed=32 context=16;");
 	test_other_shape("model=mlp", "holds a model of model=gpt ");
 	test_all_kinds();

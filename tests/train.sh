@@ -48,7 +48,7 @@ small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1
 verdict "train" $?
 [ -f a/manifest.json ] && [ "$(ls a | wc -l)" -eq 4 ]
 verdict "the folder holds one checkpoint and metrics.jsonl: $(ls a | tr '\n' ' ')" $?
-for key in loss lr grad_norm tokens_per_s peak_bytes; do
+for key in loss lr grad_norm tokens_per_s peak_bytes data_wait_s; do
 	[ "$(field "$key" a/metrics.jsonl | wc -l)" -eq 40 ]
 	verdict "metrics.jsonl has $key of each step" $?
 done

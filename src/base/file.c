@@ -89,6 +89,30 @@ int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
 	return e;
 }
 
+int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes)
+{
+	char *p = to;
+
+	while (bytes) {
+		// A single call takes at most 2 GiB on Linux.
+		size_t some = bytes < 1 << 30 ? bytes : 1 << 30;
+		ssize_t n = pread(fd, p, some, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return yk_fail(YOKE_EIO, "cannot read '%s' at byte %llu: %s", path,
+				       (unsigned long long)at, strerror(errno));
+		if (!n)
+			return yk_fail(YOKE_EIO,
+				       "'%s' ends at byte %llu: cut short while it was read",
+				       path, (unsigned long long)at);
+		p += n;
+		at += (uint64_t)n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
 int yk_file_open(const char *path, uint64_t *bytes)
 {
 	struct stat st;

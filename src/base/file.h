@@ -13,6 +13,8 @@
 int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
 // Opens a regular file to be read: a descriptor, and its size.  ENOENT, EIO; EFORMAT for what is none.
 int yk_file_open(const char *path, uint64_t *bytes);
+// So many bytes from a position on.  EIO names path and position, also where the file ends before.
+int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes);
 // All of standard input, in the same way.
 int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes);
 int yk_file_write(const char *path, const void *data, size_t bytes);

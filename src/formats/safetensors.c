@@ -2,7 +2,6 @@
 // Safetensors files, read only after the whole header is found sound.
 #include "config.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,32 +16,6 @@
 
 #define MOST_HEADER ((uint64_t)100000000) // bytes, as the format's own reader
 
-static int read_at(const struct yk_safetensors *s, uint64_t offset, void *to,
-		   uint64_t bytes)
-{
-	char *at = to;
-
-	while (bytes) {
-		// A single call takes at most 2 GiB on Linux.
-		size_t some = bytes < 1 << 30 ? bytes : 1 << 30;
-		ssize_t n = pread(s->fd, at, some, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return yk_fail(YOKE_EIO, "cannot read '%s': %s", s->path,
-				       strerror(errno));
-		if (!n)
-			return yk_fail(
-				YOKE_EIO,
-				"'%s' ends at byte %llu: cut short while it was read",
-				s->path, (unsigned long long)offset);
-		at += n;
-		offset += (uint64_t)n;
-		bytes -= (uint64_t)n;
-	}
-	return 0;
-}
-
 static int open_file(struct yk_safetensors *s)
 {
 	uint64_t length;
@@ -56,7 +29,7 @@ static int open_file(struct yk_safetensors *s)
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: %llu bytes are too few for a safetensors file",
 			       s->path, (unsigned long long)s->bytes);
-	e = read_at(s, 0, &length, sizeof length);
+	e = yk_file_read_at(s->fd, s->path, 0, &length, sizeof length);
 	if (e < 0)
 		return e;
 	if (length > s->bytes - 8 || length > MOST_HEADER)
@@ -68,7 +41,7 @@ static int open_file(struct yk_safetensors *s)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the header of '%s'",
 			       s->path);
 	s->text = text;
-	e = read_at(s, 8, text, length);
+	e = yk_file_read_at(s->fd, s->path, 8, text, length);
 	if (e < 0)
 		return e;
 	e = yk_safetensors_header(s, text, length, s->bytes - 8 - length);
@@ -93,6 +66,7 @@ void yk_safetensors_close(struct yk_safetensors *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
+	free(s->metadata);
 	free(s->names);
 	free(s->entries);
 	free(s->text);
@@ -103,7 +77,7 @@ void yk_safetensors_close(struct yk_safetensors *s)
 int yk_safetensors_read(const struct yk_safetensors *s,
 			const struct yk_safetensors_entry *x, void *to)
 {
-	int e = read_at(s, x->offset, to, x->bytes);
+	int e = yk_file_read_at(s->fd, s->path, x->offset, to, x->bytes);
 
 	if (e == 0 && x->dtype == yoke_bool)
 		for (uint64_t i = 0; i < x->bytes; i++)

@@ -17,8 +17,12 @@
 
 #define YK_SAFETENSORS_METADATA "__metadata__" // a key of the header that is no tensor
 
-// The format's name of a dtype, NULL when it has none.
+// Dtypes that arrays of files may have and tensors have not.
+enum { YK_SAFETENSORS_U16 = 64, YK_SAFETENSORS_U32 };
+
+// The format's name of a dtype, NULL when it has none; bytes of an element, 0.
 const char *yk_safetensors_dtype(int dtype);
+size_t yk_safetensors_size(int dtype);
 
 // An array in host memory, row major.
 struct yk_host_tensor {
@@ -51,6 +55,8 @@ struct yk_safetensors {
 	char *text;                           // the header, decoded in place: the names
 	struct yk_safetensors_entry *entries; // in the order of their data
 	int count;
+	const char **metadata; // key, value, ..
+	size_t metadata_count; // of both
 	struct yk_safetensors_name { // by hash, then name
 		uint64_t hash;
 		const char *name;
@@ -69,6 +75,8 @@ int yk_safetensors_header(struct yk_safetensors *, char *text, uint64_t length,
 // By name; NULL when there is none.
 const struct yk_safetensors_entry *yk_safetensors_find(const struct yk_safetensors *,
 						       const char *name);
+// A string of the header's metadata; NULL when there is none of that key.
+const char *yk_safetensors_metadata(const struct yk_safetensors *, const char *key);
 // Its elements to `to`, which has room for entry->bytes.  EIO, also when the file was cut
 // meanwhile; EFORMAT for a bool that is neither 0 nor 1.
 int yk_safetensors_read(const struct yk_safetensors *,

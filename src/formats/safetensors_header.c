@@ -19,6 +19,7 @@ static const struct {
 	{ yoke_f32, "F32" }, { yoke_f64, "F64" }, { yoke_f16, "F16" },
 	{ yoke_bf16, "BF16" }, { yoke_i8, "I8" }, { yoke_u8, "U8" },
 	{ yoke_i32, "I32" }, { yoke_i64, "I64" }, { yoke_bool, "BOOL" },
+	{ YK_SAFETENSORS_U16, "U16" }, { YK_SAFETENSORS_U32, "U32" },
 };
 #define DTYPES ((int)(sizeof dtypes / sizeof *dtypes))
 
@@ -28,6 +29,11 @@ const char *yk_safetensors_dtype(int dtype)
 		if (dtypes[i].dtype == dtype)
 			return dtypes[i].name;
 	return NULL;
+}
+
+size_t yk_safetensors_size(int dtype)
+{
+	return dtype == YK_SAFETENSORS_U16 ? 2 : dtype == YK_SAFETENSORS_U32 ? 4 : yoke_dtype_size(dtype);
 }
 
 int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
@@ -40,7 +46,7 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
 	if (t->rank < 0 || t->rank > YOKE_MAX_RANK)
 		return yk_fail(YOKE_ERANGE, "tensor '%s': rank %d, at most %d", t->name,
 			       t->rank, YOKE_MAX_RANK);
-	n = yoke_dtype_size(t->dtype);
+	n = yk_safetensors_size(t->dtype);
 	for (int i = 0; i < t->rank; i++)
 		if (t->dims[i] < 0 ||
 		    __builtin_mul_overflow(n, (uint64_t)t->dims[i], &n) || n > INT64_MAX)
@@ -113,7 +119,7 @@ static int check_entry(const struct reader *r, const struct yk_safetensors_entry
 		       const int64_t at[2], uint64_t size)
 {
 	struct yk_host_tensor t = { .name = x->name, .dtype = x->dtype, .rank = x->rank };
-	size_t width = yoke_dtype_size(x->dtype);
+	size_t width = yk_safetensors_size(x->dtype);
 	uint64_t bytes, begin = (uint64_t)at[0], end = (uint64_t)at[1];
 
 	memcpy(t.dims, x->dims, sizeof t.dims);
@@ -191,16 +197,24 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 }
 
 // An object of strings, which mean nothing here.
-static int pass_metadata(struct reader *r)
+static int read_metadata(struct reader *r)
 {
+	struct yk_safetensors *s = r->s;
+	size_t cap = 0;
+
 	if (!yk_scan_want(&r->scan, '{'))
 		return bad(r, NULL);
 	if (yk_scan_is(&r->scan, '}'))
 		return 0;
 	do {
-		if (!yk_scan_string(&r->scan) || !yk_scan_want(&r->scan, ':') ||
-		    !yk_scan_string(&r->scan))
+		const char *key = yk_scan_string(&r->scan);
+		const char *value = key && yk_scan_want(&r->scan, ':') ? yk_scan_string(&r->scan) : NULL;
+		if (!value)
 			return bad(r, NULL);
+		if (yk_grow(&s->metadata, &cap, s->metadata_count + 2, sizeof *s->metadata) < 0)
+			return yk_fail(YOKE_ENOMEM, "out of memory for the header of '%s'", s->path);
+		s->metadata[s->metadata_count++] = key;
+		s->metadata[s->metadata_count++] = value;
 	} while (yk_scan_is(&r->scan, ','));
 	return yk_scan_want(&r->scan, '}') ? 0 : bad(r, NULL);
 }
@@ -221,7 +235,7 @@ static int read_all(struct reader *r, uint64_t size)
 			return bad(r, NULL);
 		r->tensor = name;
 		if (!strcmp(name, YK_SAFETENSORS_METADATA)) {
-			e = metadata ? bad(r, "for the second time") : pass_metadata(r);
+			e = metadata ? bad(r, "for the second time") : read_metadata(r);
 			metadata = true;
 		} else if (yk_grow(&s->entries, &r->cap, (size_t)s->count + 1,
 				   sizeof *s->entries) < 0) {
@@ -319,6 +333,14 @@ const struct yk_safetensors_entry *yk_safetensors_find(const struct yk_safetenso
 	at = s->count ? bsearch(&key, s->names, (size_t)s->count, sizeof key, by_hash) :
 			NULL;
 	return at ? &s->entries[at->entry] : NULL;
+}
+
+const char *yk_safetensors_metadata(const struct yk_safetensors *s, const char *key)
+{
+	for (size_t i = 0; i < s->metadata_count; i += 2)
+		if (!strcmp(s->metadata[i], key))
+			return s->metadata[i + 1];
+	return NULL;
 }
 
 int yk_safetensors_header(struct yk_safetensors *s, char *text, uint64_t length,

@@ -21,8 +21,8 @@ struct place { // of a tensor in the file
 static int by_width(const void *x, const void *y)
 {
 	const struct place *a = x, *b = y;
-	size_t wa = yoke_dtype_size(a->tensor->dtype);
-	size_t wb = yoke_dtype_size(b->tensor->dtype);
+	size_t wa = yk_safetensors_size(a->tensor->dtype);
+	size_t wb = yk_safetensors_size(b->tensor->dtype);
 
 	return wa != wb ? (wa < wb) - (wa > wb) :
 			  (a->index > b->index) - (a->index < b->index);

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# text: tokenizers, and text as windows of tokens.
+# text: tokenizers, lists of tokens.
 libyokecore_la_SOURCES += \
-	src/text/data.c \
-	src/text/data.h \
 	src/text/tokenizer.c \
 	src/text/tokenizer.h \
 	src/text/tokens.c \

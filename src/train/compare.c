@@ -78,11 +78,12 @@ static int ran_init(struct ran *r, const struct yk_trainer *t)
 static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	struct yk_data_position at = t->position;
-	yk_data_train(t->data, &at, t->batch, t->windows);
+	int e = yk_trainer_feed(t);
+	if (e < 0)
+		return e;
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step);
-	yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
+	yoke_put(t->ids, t->fed, yoke_bytes(t->ids));
 	yk_precision_begin(&t->precision);
 	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
 	if (yoke_grad(t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss, ps->count, ps->var, t->grad) == 0) {

@@ -73,6 +73,9 @@
 	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device goes on when one " \
 	  "fails; 0: from the last checkpoint") \
+	X(workers, INT, YK_T, "1", 0, 1024, NULL, \
+	  "threads that read windows ahead; 0: they are read when a step wants them") \
+	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, "steps whose windows are read ahead") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
 	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \

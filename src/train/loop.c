@@ -70,6 +70,7 @@ static int log_step(struct yk_run *r)
 		.tokens_per_s =
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
+		.data_wait = yk_trainer_waited(t),
 	};
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };

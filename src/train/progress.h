@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped,
+// grad_norm, tokens_per_s, peak_bytes, data_wait_s and tokens (seen in all), with a loss scale that and steps skipped,
 // numbers that are not finite left out; a validation has step,
 // val_loss and perplexity; the start and the ends of epochs have step, epoch, seconds since the epoch
 // before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
@@ -19,6 +19,7 @@ struct yk_metrics {
 	int64_t step, tokens;
 	double loss, lr, grad_norm, tokens_per_s;
 	uint64_t peak_bytes;
+	double data_wait; // seconds so far in which steps waited for windows
 	double scale;    // of the loss, for the next step; 0: none
 	int64_t skipped; // steps for which it was too large
 	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not

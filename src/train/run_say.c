@@ -67,6 +67,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
 }
 
+#define WAITED_MUCH 0.05 // of the time, to be told of
+
 void yk_run_say_end(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
@@ -83,6 +85,10 @@ void yk_run_say_end(struct yk_run *r)
 			      exp(r->state.val_loss));
 	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
 		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
+	const double waited = r->state.busy > 0 ? yk_trainer_waited(t) / r->state.busy : 0;
+	if (waited > WAITED_MUCH)
+		yk_progress_say(p, "waiting for data %.0f %% of the time: workers=%" PRId64, 100 * waited,
+				yk_config_int(t->config, YK_KEY_workers));
 	if (r->saved != t->step) {
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
 	} else {

@@ -39,7 +39,7 @@ int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 	t->skipped = s->skipped;
 	t->checked = false;
 	t->random_step = s->random_step;
-	t->position = s->position;
+	yk_trainer_seek(t, &s->position);
 	return 0;
 }
 

@@ -9,7 +9,7 @@ struct yk_snapshot { // all zeros: none
 	bool taken;
 	int64_t step, random_step, skipped;
 	struct yoke_scaler_state scaler; // where there is one
-	struct yk_data_position position;
+	struct yoke_position position;
 	struct yk_host_list model, states; // named by the trainer they were taken of
 };
 

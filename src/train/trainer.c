@@ -43,14 +43,16 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			 const char *folder)
 {
 	int64_t windows = yk_data_train_windows(t->data);
-	t->position = (struct yk_data_position){ from->data.epoch, from->data.index };
+	t->position.epoch = from->data.epoch;
+	t->position.index = from->data.index;
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
 			"for "
 			"validation; goes on at the start of this one",
 			folder);
-		t->position = (struct yk_data_position){ .epoch = from->data.epoch + 1 };
+		t->position.epoch++;
+		t->position.index = 0;
 	} else if (from->data.index > windows) {
 		return yk_fail(YOKE_EINVAL,
 			       "%s: was at window %lld of an epoch, but data has "
@@ -71,9 +73,9 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
+	t->position.size = sizeof t->position;
 	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid),
-				     .seed = t->seed };
+				     .valid = yk_config_real(c, YK_KEY_valid) };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -234,6 +236,7 @@ static int64_t validation_windows(const struct yk_trainer *t)
 // All but text and tokenizer.
 void yk_trainer_unmake(struct yk_trainer *t)
 {
+	yoke_loader_free(t->loader);
 	free(t->windows);
 	free(t->grad);
 	yk_parameters_fini(&t->sums);
@@ -243,6 +246,8 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yk_optim_free(t->optim);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
+	t->loader = NULL;
+	t->fed = NULL;
 	t->windows = NULL;
 	t->grad = NULL;
 	t->loss_sum = t->record = t->ids = NULL;
@@ -348,6 +353,49 @@ static int look_back(struct yk_trainer *t)
 	return got < 0 ? got : 0;
 }
 
+// ---- windows ----
+
+static int loader_open(struct yk_trainer *t)
+{
+	char settings[160];
+	snprintf(settings, sizeof settings, "batch=%lld workers=%lld prefetch=%lld seed=%lld",
+		 (long long)(t->accumulate * t->batch), (long long)yk_config_int(t->config, YK_KEY_workers),
+		 (long long)yk_config_int(t->config, YK_KEY_prefetch), (long long)t->seed);
+	yoke_dataset *set = yk_data_set(t->data);
+	t->loader = set ? yoke_loader_new(set, settings) : NULL;
+	yoke_dataset_free(set);
+	return t->loader ? yoke_loader_seek(t->loader, &t->position) : yoke_error_code();
+}
+
+int yk_trainer_feed(struct yk_trainer *t)
+{
+	void *data = t->windows;
+	if (t->fed)
+		return 0;
+	int e = t->data && !t->loader ? loader_open(t) : 0;
+	if (e == 0 && t->data) {
+		const int64_t rows = yoke_loader_host(t->loader, 1, &data, NULL);
+		e = rows < 0 ? (int)rows : 0;
+	}
+	if (e == 0)
+		t->fed = data;
+	return e;
+}
+
+void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
+{
+	yoke_loader_free(t->loader);
+	t->loader = NULL;
+	t->fed = NULL;
+	t->position = *at;
+}
+
+double yk_trainer_waited(const struct yk_trainer *t)
+{
+	struct yoke_loader_stats s = { .size = sizeof s };
+	return t->loader && yoke_loader_stats(t->loader, &s) == 0 ? s.waited : 0;
+}
+
 // ---- micro-batches ----
 
 // One of a step: each of a batch has t->micro windows or what is left of it.
@@ -375,7 +423,7 @@ static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 {
 	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
-			 t->windows + m->first * (t->context + 1));
+			 t->fed + m->first * (t->context + 1));
 }
 
 // Its share of the mean over the step's windows.
@@ -454,7 +502,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step + m->number);
 	if (m->rows == t->batch)
-		yoke_put(t->ids, t->windows + m->first * (t->context + 1), yoke_bytes(t->ids));
+		yoke_put(t->ids, t->fed + m->first * (t->context + 1), yoke_bytes(t->ids));
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
@@ -469,11 +517,10 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 // All micro-batches of the next step.
 static int try_step(struct yk_trainer *t)
 {
-	struct yk_data_position next = t->position;
 	const int64_t n = micro_count(t);
 	int e = n > 1 ? sums_init(t) : 0;
-	if (t->data)
-		yk_data_train(t->data, &next, t->accumulate * t->batch, t->windows);
+	if (e == 0)
+		e = yk_trainer_feed(t);
 	for (int64_t k = 0; k < n && e == 0; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
@@ -483,7 +530,9 @@ static int try_step(struct yk_trainer *t)
 			yk_autocast_release(yk_current());
 		return e;
 	}
-	t->position = next;
+	if (t->loader)
+		yoke_loader_position(t->loader, &t->position);
+	t->fed = NULL;
 	t->random_step += n;
 	t->step++;
 	t->checked = t->scaler;

@@ -31,7 +31,10 @@ struct yk_trainer {
 	struct yk_schedule schedule;
 	struct yk_tokenizer *tokenizer;
 	struct yk_data *data; // NULL: a rehearsal goes without
-	struct yk_data_position position;
+	struct yoke_position position; // behind the last step
+	yoke_loader *loader;           // of the data; NULL before the first step
+	const int32_t *fed;            // [accumulate * batch, context + 1]: the windows of the step that is next
+				       // or being made; NULL: not asked for yet
 	struct yk_network *net;
 	struct yk_optim *optim;
 	struct yk_precision precision;
@@ -46,7 +49,7 @@ struct yk_trainer {
 	yoke_tensor *loss_sum;     // [] and ..
 	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
 	yoke_tensor **grad;
-	int32_t *windows;          // [accumulate * batch, context + 1] of a step; zeros without data
+	int32_t *windows;          // zeros, as many as a step's, in place of data
 };
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
@@ -74,6 +77,12 @@ void yk_trainer_unmake(struct yk_trainer *);
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
 int yk_trainer_validate_any(const struct yk_trainer *);
+// Asks for the windows of the next step, which are t->fed until it is done.
+int yk_trainer_feed(struct yk_trainer *);
+// The next step is the one at this position.
+void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
+// Seconds in which steps of this process waited for windows.
+double yk_trainer_waited(const struct yk_trainer *);
 // One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
 // recording.  Where an allocation fails though steps before it went well, or the batch was chosen by what fits, it is
 // made again in halves, from then on; the error is YOKE_ENOMEM when single windows do not fit.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "nn/model.h"
-#include "text/data.h"
+#include "data/text.h"
 
 // Mean loss of windows [B, T+1] i32: each token is predicted from those before it in
 // its row.

@@ -18,6 +18,7 @@
 #include "nn/model.h"
 #include "text/tokenizer.h"
 #include "train/conf.h"
+#include "yoke-data.h"
 
 #define MUST(x) \
 	((x) ? (void)0 : fail(#x, __LINE__))
@@ -210,4 +211,58 @@ void yk_fuzz_config(const uint8_t *data, size_t bytes)
 		check_error(yk_config_check(&c));
 	yk_config_fini(&c);
 	close(fd);
+}
+
+// ---- sources of samples ----
+
+// The first and the last sample of what is accepted are in the file, or the file is at fault.
+static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings)
+{
+	char path[32];
+	int fd = file_of(data, bytes, path);
+	yoke_dataset *d = yoke_dataset_open(path, settings);
+
+	check_error(d ? 0 : yoke_error_code());
+	if (d) {
+		const int n = yoke_dataset_fields(d, 0, NULL);
+		struct yoke_field *f = calloc((size_t)n, sizeof *f);
+		void **to = calloc((size_t)n, sizeof *to);
+		MUST(f && to && n > 0 && yoke_dataset_count(d) > 0);
+		f[0].size = sizeof *f;
+		MUST(yoke_dataset_fields(d, n, f) == n);
+		for (int i = 0; i < n; i++) {
+			size_t size = yoke_dtype_size(f[i].dtype);
+			for (int k = 0; k < f[i].rank; k++)
+				size *= (size_t)f[i].dims[k];
+			MUST(size <= 8 * bytes + 8); // elements become eight times as wide at most
+			to[i] = malloc(size);
+			MUST(to[i]);
+		}
+		check_error(yoke_dataset_read(d, 0, 1, 0, 0, to, NULL));
+		check_error(yoke_dataset_read(d, yoke_dataset_count(d) - 1, 1, 0, 0, to, NULL));
+		for (int i = 0; i < n; i++)
+			free(to[i]);
+		free(to);
+		free(f);
+	}
+	yoke_dataset_free(d);
+	close(fd);
+}
+
+void yk_fuzz_npy(const uint8_t *data, size_t bytes)
+{
+	fuzz_source(data, bytes, "format=npy");
+}
+
+void yk_fuzz_tokens(const uint8_t *data, size_t bytes)
+{
+	fuzz_source(data, bytes, "format=tokens context=2");
+	fuzz_source(data, bytes, "format=safetensors");
+}
+
+void yk_fuzz_table(const uint8_t *data, size_t bytes)
+{
+	fuzz_source(data, bytes, "format=csv columns=a:text,b:category");
+	fuzz_source(data, bytes, "format=csv");
+	fuzz_source(data, bytes, "format=jsonl field=a");
 }

@@ -11,6 +11,11 @@
 void yk_fuzz_safetensors(const uint8_t *, size_t);
 // As the manifest of a checkpoint, whose own checksum is put right first.
 void yk_fuzz_manifest(const uint8_t *, size_t);
+// As a .npy file, and as a token file: what is accepted is read.
+void yk_fuzz_npy(const uint8_t *, size_t);
+void yk_fuzz_tokens(const uint8_t *, size_t);
+// As a table, and as JSON lines.
+void yk_fuzz_table(const uint8_t *, size_t);
 // As a config.env.
 void yk_fuzz_config(const uint8_t *, size_t);
 

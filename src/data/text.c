@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/param.h"
-#include "text/data.h"
+#include "data/text.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 	 "most bytes of text that training reads");
@@ -26,7 +26,6 @@ YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
 
 struct yk_data {
 	struct yk_tokens tokens;
-	uint64_t seed;
 	int64_t context, files, skipped;
 	uint64_t bytes;                       // read so far
 	int64_t train, valid;                 // windows
@@ -224,39 +223,6 @@ static int cut(struct yk_data *d, const char *paths, const struct yk_data_spec *
 	return 0;
 }
 
-static uint64_t mix(uint64_t z) // the finalizer of splitmix64 (Steele et al. 2014)
-{
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
-// Element i of a permutation of 0 .. n - 1: a Feistel network on the next even number of
-// bits, walked until it falls inside (Black and Rogaway 2002): less than four rounds on
-// average.
-static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key)
-{
-	int half = 1;
-	uint64_t mask, left, right;
-
-	while (half < 32 && (uint64_t)1 << 2 * half < n)
-		half++;
-	mask = ((uint64_t)1 << half) - 1;
-	do {
-		left = i >> half;
-		right = i & mask;
-		for (uint64_t round = 0; round < 6; round++) {
-			uint64_t f =
-				mix(key + round * 0x9e3779b97f4a7c15u + right) & mask;
-			uint64_t next = left ^ f;
-			left = right;
-			right = next;
-		}
-		i = left << half | right;
-	} while (i >= n);
-	return i;
-}
-
 // ---- entry points ----
 
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
@@ -269,7 +235,6 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 		return NULL;
 	}
 	d->context = spec->context;
-	d->seed = spec->seed;
 	d->tokenizer = tokenizer;
 	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0 ||
 	    yk_tokenizer_settle(tokenizer, &d->tokens, (size_t)d->valid_start) < 0) {
@@ -328,21 +293,21 @@ uint64_t yk_data_fingerprint(const struct yk_data *d)
 	return d->fingerprint;
 }
 
-void yk_data_train(const struct yk_data *d, struct yk_data_position *at, int64_t batch,
-		   int32_t *to)
+static int read_windows(void *arg, int64_t n, struct yoke_item *const *s)
 {
-	for (int64_t b = 0; b < batch; b++) {
-		uint64_t key, window;
-		if (at->index >= d->train) {
-			at->index = 0;
-			at->epoch++;
-		}
-		key = mix(d->seed ^ mix((uint64_t)at->epoch + 1));
-		window = permuted((uint64_t)at->index, (uint64_t)d->train, key);
-		at->index++;
-		yk_tokens_copy(&d->tokens, (size_t)window * (size_t)d->context,
-			       (size_t)d->context + 1, to + b * (d->context + 1));
-	}
+	const struct yk_data *d = arg;
+	for (int64_t i = 0; i < n; i++)
+		yk_tokens_copy(&d->tokens, (size_t)(s[i]->number * d->context), (size_t)d->context + 1, s[i]->to[0]);
+	return 0;
+}
+
+yoke_dataset *yk_data_set(struct yk_data *d)
+{
+	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
+					.dims = { d->context + 1 } };
+	return yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "text", .count = d->train, .fields = 1, .field = &ids,
+		.read = read_windows, .chunk = 64, .arg = d, .fingerprint = d->fingerprint });
 }
 
 int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int32_t *to)

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training text: files and folders read once, kept as tokens, cut into windows.
 // A window has context + 1 tokens: inputs are its first `context`, targets its last.
-// Windows lie side by side and share one token with the next.  The order of an epoch is a
-// permutation that depends on (seed, epoch) alone, so a position is two numbers and a
-// resumed run sees what an unbroken one sees.
-#ifndef YK_DATA_H
-#define YK_DATA_H
+// Windows lie side by side and share one token with the next.
+#ifndef YK_DATA_TEXT_H
+#define YK_DATA_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "text/tokenizer.h"
+#include "yoke-data.h"
 
 struct yk_data_spec {
 	int64_t context; // tokens
 	double valid;    // share of the tokens, at the end, to validate; 0: none, 1: all
-	uint64_t seed;   // of the order
-};
-
-struct yk_data_position {
-	int64_t epoch, index; // the next window: index-th of the epoch's order
 };
 
 struct yk_data;
@@ -45,11 +39,9 @@ uint64_t yk_data_fingerprint(const struct yk_data *);
 
 // Room for so many windows, for free(); NULL: ENOMEM.
 int32_t *yk_data_windows(const struct yk_data *, int64_t batch);
-// The next `batch` training windows, [batch, context + 1], and the position behind them.
-// Epochs follow each other without a gap, so every batch is full.  There must be training
-// windows.
-void yk_data_train(const struct yk_data *, struct yk_data_position *, int64_t batch,
-		   int32_t *to);
+// The training windows as a set, in the order of the text: field "ids" i32 [context + 1].  The data has to outlive
+// it.  There must be training windows.
+yoke_dataset *yk_data_set(struct yk_data *);
 // Validation windows first .. first + batch - 1 in the order of the text; returns how
 // many there were (the rows behind are left alone).
 int64_t yk_data_valid(const struct yk_data *, int64_t first, int64_t batch, int32_t *to);

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables: CSV (RFC 4180) and TSV, whose first record names the columns.
+#include "config.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/scan.h"
+#include "data/lines.h"
+#include "data/set.h"
+
+enum { MOST_LABELS = 65536 };
+enum kind { NUMBER, DOUBLE, CATEGORY, TEXT, KINDS };
+static const char *const kind_name[KINDS] = { "number", "f64", "category", "text" };
+
+struct cell {
+	char *text; // with a NUL behind
+	size_t bytes;
+};
+
+struct column {
+	char *name;
+	int at; // in the table
+	enum kind kind;
+	char **label; // of a category, sorted
+	size_t labels, cap;
+};
+
+struct table {
+	struct yk_lines lines;
+	int width; // columns of the file
+	char **names;
+	int n;
+	struct column *column;
+	locale_t c; // in which numbers have a point
+};
+
+static void table_free(void *arg)
+{
+	struct table *t = arg;
+	for (int i = 0; i < t->n; i++) {
+		for (size_t k = 0; k < t->column[i].labels; k++)
+			free(t->column[i].label[k]);
+		free(t->column[i].label);
+		free(t->column[i].name);
+	}
+	for (int i = 0; i < t->width; i++)
+		free(t->names[i]);
+	free(t->names);
+	free(t->column);
+	if (t->c)
+		freelocale(t->c);
+	yk_lines_close(&t->lines);
+	free(t);
+}
+
+// ---- cells ----
+
+static int refuse(const struct table *t, int64_t record, uint64_t at, const char *why)
+{
+	return yk_fail(YOKE_EFORMAT, "%s: record %lld, at byte %llu: %s", t->lines.path, (long long)record + 1,
+		       (unsigned long long)at, why);
+}
+
+// The cells of a record, taken apart where they lie; *n is how many there are, of which `most` are kept.
+static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *to, int most,
+		 int *n)
+{
+	const char sep = t->lines.separator;
+	char *from = text, *end = text + bytes;
+	for (*n = 0;; (*n)++) {
+		char *cell = from, *put = from;
+		if (from < end && *from == '"') {
+			cell = put = ++from;
+			for (;; *put++ = *from++) {
+				if (from == end)
+					return refuse(t, record, at, "a quote does not end");
+				if (*from == '"' && (++from == end || *from != '"'))
+					break;
+			}
+			if (from < end && *from != sep)
+				return refuse(t, record, at, "something between a quote and the next cell");
+		} else {
+			while (from < end && *from != sep)
+				from++;
+			put = from;
+		}
+		const bool last = from == end;
+		if (*n < most)
+			to[*n] = (struct cell){ cell, (size_t)(put - cell) };
+		*put = 0; // at `from` at the latest, which was looked at
+		if (last)
+			break;
+		from++;
+	}
+	(*n)++;
+	return 0;
+}
+
+// The cells of record i, in memory for free().
+static int read_record(const struct table *t, int64_t i, struct cell *cells, char **memory)
+{
+	char why[120], *text;
+	size_t bytes;
+	uint64_t at;
+	int n, e = yk_lines_read(&t->lines, i, &text, &bytes, &at);
+	if (e < 0)
+		return e;
+	e = split(t, i, at, text, bytes, cells, t->width, &n);
+	if (e == 0 && n != t->width) {
+		snprintf(why, sizeof why, "has %d cells, the first record %d", n, t->width);
+		e = refuse(t, i, at, why);
+	}
+	if (e < 0)
+		free(text);
+	else
+		*memory = text;
+	return e;
+}
+
+static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
+{
+	char why[200], *end;
+	const double x = strtod_l(cell->text, &end, t->c);
+	while (*end == ' ')
+		end++;
+	if (cell->bytes && end == cell->text + cell->bytes && end != cell->text) {
+		*to = x;
+		return 0;
+	}
+	snprintf(why, sizeof why, "column %.60s: '%.60s' is no number", c->name, cell->text);
+	return yk_fail(YOKE_EFORMAT, "%s: record %lld: %s", t->lines.path, (long long)record + 1, why);
+}
+
+static int utf8(const struct table *t, int64_t record, const struct column *c, const struct cell *cell)
+{
+	const unsigned char *s = (const unsigned char *)cell->text, *end = s + cell->bytes;
+	while (s < end) {
+		const int n = *s < 128 ? 1 : yk_utf8(s, end);
+		if (!n)
+			return yk_fail(YOKE_EFORMAT, "%s: record %lld: column %.60s is not UTF-8", t->lines.path,
+				       (long long)record + 1, c->name);
+		s += n;
+	}
+	return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell, struct yoke_item *s)
+{
+	const struct column *c = &t->column[k];
+	double x = 0;
+	int e = 0;
+	if (c->kind == TEXT) {
+		e = utf8(t, record, c, cell);
+		memcpy(s->to[k], cell->text, cell->bytes);
+		s->dims[k][0] = (int64_t)cell->bytes;
+	} else if (c->kind == CATEGORY) {
+		char *const *at = !c->labels ? NULL : bsearch(&cell->text, c->label, c->labels, sizeof *c->label, by_text);
+		if (at)
+			*(int32_t *)s->to[k] = (int32_t)(at - c->label);
+		else
+			e = yk_fail(YOKE_EIO, "%s: record %lld: was changed while it was read", t->lines.path,
+				    (long long)record + 1);
+	} else if ((e = number(t, record, c, cell, &x)) == 0) {
+		if (c->kind == DOUBLE)
+			*(double *)s->to[k] = x;
+		else
+			*(float *)s->to[k] = (float)x;
+	}
+	return e;
+}
+
+static int read_rows(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	const struct table *t = arg;
+	struct cell *cells = calloc((size_t)t->width, sizeof *cells);
+	if (!cells)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", t->lines.path);
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t record = s[i]->number + 1;
+		char *memory;
+		int e = read_record(t, record, cells, &memory);
+		const bool read = e == 0;
+		for (int k = 0; k < t->n && e == 0; k++)
+			e = fill_cell(t, record, k, &cells[t->column[k].at], s[i]);
+		if (read)
+			free(memory);
+		if (e < 0)
+			yk_sample_failed(s[i], e);
+	}
+	free(cells);
+	return 0;
+}
+
+// ---- opening ----
+
+static int no_memory(const char *path)
+{
+	return yk_fail(YOKE_ENOMEM, "%s: no memory for its columns", path);
+}
+
+static int read_names(struct table *t)
+{
+	char *text;
+	size_t bytes;
+	uint64_t at;
+	int n = 0, e;
+	if (t->lines.count < 2)
+		return yk_fail(YOKE_EFORMAT, "%s: wants a record of names and one of data at least", t->lines.path);
+	if ((e = yk_lines_read(&t->lines, 0, &text, &bytes, &at)) < 0)
+		return e;
+	size_t most = 1; // cells, at most
+	for (size_t i = 0; i < bytes; i++)
+		most += text[i] == t->lines.separator;
+	struct cell *cells = calloc(most, sizeof *cells);
+	t->names = calloc(most, sizeof *t->names);
+	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)most, &n) : no_memory(t->lines.path);
+	for (int i = 0; i < n && e == 0; i++) {
+		t->names[i] = strdup(cells[i].text);
+		e = t->names[i] ? 0 : no_memory(t->lines.path);
+		t->width = i + 1;
+	}
+	free(cells);
+	free(text);
+	return e;
+}
+
+static int add_column(struct table *t, const char *name, enum kind kind)
+{
+	int at = 0;
+	while (at < t->width && strcmp(t->names[at], name))
+		at++;
+	if (at == t->width)
+		return yk_fail(YOKE_ENOENT, "%s: has no column '%s'", t->lines.path, name);
+	if (!*name)
+		return yk_fail(YOKE_EFORMAT, "%s: column %d has no name", t->lines.path, at + 1);
+	t->column[t->n] = (struct column){ .name = strdup(name), .at = at, .kind = kind };
+	return t->column[t->n++].name ? 0 : no_memory(t->lines.path);
+}
+
+static int choose_word(struct table *t, char *word)
+{
+	char *kind = strrchr(word, ':');
+	int k = NUMBER;
+	if (kind) {
+		*kind++ = 0;
+		for (k = 0; k < KINDS && strcmp(kind, kind_name[k]); k++)
+			;
+		if (k == KINDS)
+			return yk_fail(YOKE_EINVAL, "%s: columns=: %s:%s: must be number, f64, category or text", t->lines.path,
+				       word, kind);
+	}
+	return add_column(t, word, (enum kind)k);
+}
+
+static int choose(struct table *t, const char *columns)
+{
+	size_t most = 1;
+	for (const char *c = columns; c && *c; c++)
+		most += *c == ',';
+	t->column = calloc(columns ? most : (size_t)t->width, sizeof *t->column);
+	char *copy = strdup(columns ? columns : ""), *rest = copy, *word;
+	int e = copy && t->column ? 0 : no_memory(t->lines.path);
+	while (columns && e == 0 && (word = strsep(&rest, ",")))
+		e = choose_word(t, word);
+	for (int i = 0; !columns && i < t->width && e == 0; i++)
+		e = add_column(t, t->names[i], NUMBER);
+	free(copy);
+	return e;
+}
+
+static int add_label(const struct table *t, struct column *c, const struct cell *cell)
+{
+	if (strlen(cell->text) != cell->bytes)
+		return yk_fail(YOKE_EFORMAT, "%s: column %s: a category with a NUL", t->lines.path, c->name);
+	if (c->labels && bsearch(&cell->text, c->label, c->labels, sizeof *c->label, by_text))
+		return 0;
+	if (c->labels == MOST_LABELS)
+		return yk_fail(YOKE_ERANGE, "%s: column %s: has more than %d different texts; take it as text", t->lines.path,
+			       c->name, MOST_LABELS);
+	if (yk_grow(&c->label, &c->cap, c->labels + 1, sizeof *c->label) < 0)
+		return no_memory(t->lines.path);
+	size_t at = c->labels; // kept sorted
+	char *label = strdup(cell->text);
+	if (!label)
+		return no_memory(t->lines.path);
+	for (; at > 0 && strcmp(c->label[at - 1], label) > 0; at--)
+		c->label[at] = c->label[at - 1];
+	c->label[at] = label;
+	c->labels++;
+	return 0;
+}
+
+static int find_labels(struct table *t)
+{
+	bool any = false;
+	struct cell *cells = calloc((size_t)t->width, sizeof *cells);
+	int e = cells ? 0 : no_memory(t->lines.path);
+	for (int k = 0; k < t->n; k++)
+		any |= t->column[k].kind == CATEGORY;
+	for (int64_t i = 1; any && i < t->lines.count && e == 0; i++) {
+		char *memory;
+		if ((e = read_record(t, i, cells, &memory)) < 0)
+			break;
+		for (int k = 0; k < t->n && e == 0; k++)
+			if (t->column[k].kind == CATEGORY && !(e = utf8(t, i, &t->column[k], &cells[t->column[k].at])))
+				e = add_label(t, &t->column[k], &cells[t->column[k].at]);
+		free(memory);
+	}
+	free(cells);
+	return e;
+}
+
+static const char *label_of(const void *arg, int field, int64_t i)
+{
+	const struct column *c = &((const struct table *)arg)->column[field];
+	return c->kind == CATEGORY && i >= 0 && (size_t)i < c->labels ? c->label[i] : NULL;
+}
+
+static yoke_dataset *make_set(struct table *t)
+{
+	static const int dtype[KINDS] = { yoke_f32, yoke_f64, yoke_i32, yoke_u8 };
+	struct yoke_field *field = calloc((size_t)t->n + 1, sizeof *field);
+	if (!field) {
+		no_memory(t->lines.path);
+		return NULL;
+	}
+	for (int k = 0; k < t->n; k++) {
+		const struct column *c = &t->column[k];
+		field[k] = (struct yoke_field){ .size = sizeof *field, .name = c->name, .dtype = dtype[c->kind] };
+		if (c->kind != TEXT)
+			continue;
+		field[k].rank = 1;
+		field[k].dims[0] = (int64_t)t->lines.longest + 1;
+		field[k].multiple[0] = 16;
+	}
+	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = t->lines.path, .count = t->lines.count - 1,
+		.fields = t->n, .field = field, .read = read_rows, .chunk = 8, .arg = t, .free_fn = table_free,
+		.fingerprint = t->lines.hash });
+	free(field);
+	if (d)
+		d->label = label_of;
+	return d;
+}
+
+yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
+{
+	struct table *t = calloc(1, sizeof *t);
+	yoke_dataset *d = NULL;
+	if (!t) {
+		no_memory(path);
+		return NULL;
+	}
+	t->lines.fd = -1;
+	t->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	int e = t->c ? yk_lines_open(&t->lines, path, separator) : no_memory(path);
+	if (e == 0)
+		e = read_names(t);
+	if (e == 0)
+		e = choose(t, columns);
+	if (e == 0)
+		e = find_labels(t);
+	if (e == 0)
+		d = make_set(t);
+	if (!d)
+		table_free(t);
+	return d;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a batch: read into their places, replaced where samples fail, padded to one shape.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "conform/num.h"
+#include "data/loader.h"
+
+// ---- a thread's own ----
+
+int yk_reader_init(struct yk_reader *r, const yoke_dataset *d)
+{
+	const size_t n = (size_t)d->chunk, cells = n * (size_t)d->fields;
+	r->sample = calloc(n, sizeof *r->sample);
+	r->list = calloc(n, sizeof *r->list);
+	r->to = calloc(cells, sizeof *r->to);
+	r->dims = calloc(cells, sizeof *r->dims);
+	r->why = calloc(n, sizeof *r->why);
+	r->place = calloc(n, sizeof *r->place);
+	if (r->sample && r->list && r->to && r->dims && r->why && r->place)
+		return 0;
+	yk_reader_fini(r);
+	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for calls of %lld samples", d->name, (long long)d->chunk);
+}
+
+void yk_reader_fini(struct yk_reader *r)
+{
+	free(r->sample);
+	free(r->list);
+	free(r->to);
+	free(r->dims);
+	free(r->why);
+	free(r->place);
+	*r = (struct yk_reader){ 0 };
+}
+
+// ---- reading ----
+
+// Sample k of a call is the one at a place, for a row of the slot.
+static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_slot *s, int64_t k, int64_t row,
+		const struct yk_cursor *place)
+{
+	const yoke_dataset *d = l->set;
+	const int64_t number = yk_cursor_sample(&l->feed, place);
+	void **to = r->to + k * d->fields;
+	for (int f = 0; f < d->fields; f++)
+		to[f] = s->memory + (d->field[f].varies ? l->raw : l->offset)[f] + (size_t)row * d->field[f].bytes;
+	r->place[k] = *place;
+	r->list[k] = &r->sample[k];
+	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
+					     .dims = r->dims + k * d->fields, .why = r->why[k],
+					     .why_size = sizeof r->why[k], .seed = (uint64_t)l->feed.seed,
+					     .draw = number };
+}
+
+static void note_failure(struct yoke_loader *l, struct yk_slot *s, int64_t row, const struct yoke_item *x, bool ends)
+{
+	pthread_mutex_lock(&l->lock);
+	if (yk_grow(&s->failure, &s->failure_cap, s->failures + 1, sizeof *s->failure) == 0) {
+		struct yk_failure *f = &s->failure[s->failures++];
+		*f = (struct yk_failure){ .row = row, .number = x->number, .epoch = x->epoch, .code = x->code,
+					  .ends = ends };
+		snprintf(f->why, sizeof f->why, "%s", x->why);
+	} else {
+		l->broken = YOKE_ENOMEM;
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+// From where on to search for a good sample: the last of the places known to fail, where this is one of them.
+static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
+{
+	pthread_mutex_lock(&l->lock);
+	if (place->epoch == l->bad.epoch && place->at >= l->bad.from && place->at < l->bad.to)
+		place->at = l->bad.to - 1;
+	pthread_mutex_unlock(&l->lock);
+}
+
+// From `own` on all fail up to `good`, which may be in front of it, where the epoch begins.
+static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const struct yk_cursor *good)
+{
+	const int64_t to = good->at > own->at ? good->at : yk_places(&l->feed, own);
+	pthread_mutex_lock(&l->lock);
+	const bool inside = own->epoch == l->bad.epoch && own->at >= l->bad.from && own->at < l->bad.to;
+	l->bad.from = inside ? l->bad.from : own->at;
+	l->bad.epoch = own->epoch;
+	l->bad.to = to;
+	pthread_mutex_unlock(&l->lock);
+}
+
+// The sample k of a call failed: the next good one of the epoch's order takes its row.
+static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, int64_t k, int64_t row)
+{
+	const struct yk_cursor own = r->place[k];
+	struct yk_cursor place = own;
+	bool ends = l->feed.on_error == YK_ERROR_STOP;
+	const struct yoke_item first = r->sample[k];
+	char why[sizeof r->why[k]];
+	memcpy(why, first.why, sizeof why);
+	if (!ends)
+		skip_known(l, &place);
+	while (!ends && r->sample[k].code) {
+		yk_cursor_turn(&l->feed, &place);
+		if (place.at == own.at) { // all of them fail
+			ends = true;
+			break;
+		}
+		aim(l, r, s, k, row, &place);
+		yk_dataset_read(l->set, 1, &r->list[k]);
+	}
+	if (!ends)
+		note_known(l, &own, &place);
+	struct yoke_item x = first;
+	x.why = why;
+	note_failure(l, s, row, &x, ends);
+}
+
+static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, const struct yk_slot *s, int64_t k,
+		      int64_t row)
+{
+	const size_t n = (size_t)l->set->fields;
+	if (s->dims)
+		memcpy(s->dims + (size_t)row * n, r->dims + (size_t)k * n, n * sizeof *s->dims);
+}
+
+void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, int64_t first, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++) {
+		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, first + k);
+		aim(l, r, s, k, first + k, &place);
+	}
+	const int64_t failed = yk_dataset_read(l->set, n, r->list);
+	for (int64_t k = 0; k < n; k++) {
+		if (failed && r->sample[k].code)
+			replace(l, r, s, k, first + k);
+		keep_dims(l, r, s, k, first + k);
+	}
+}
+
+// ---- one shape ----
+
+// n elements of a number.
+static void fill(int dtype, double number, void *to, size_t n)
+{
+	const size_t size = yoke_dtype_size(dtype);
+	unsigned char one[16];
+	const struct yk_num x = { .f = number, .i = yk_num_real(dtype) ? 0 : (int64_t)number };
+	yk_num_store(one, x, dtype);
+	for (size_t i = 0; i < n; i++)
+		memcpy((unsigned char *)to + i * size, one, size);
+}
+
+// A sample of dims `from`, row major, into one of dims `to`, no smaller, that is filled already.
+static void spread(const unsigned char *from, const int64_t *dims, unsigned char *to, const int64_t *shape, int rank,
+		   size_t size)
+{
+	if (rank == 0) {
+		memcpy(to, from, size);
+		return;
+	}
+	size_t inner_from = size, inner_to = size;
+	for (int k = 1; k < rank; k++) {
+		inner_from *= (size_t)dims[k];
+		inner_to *= (size_t)shape[k];
+	}
+	if (inner_from == inner_to) {
+		memcpy(to, from, inner_from * (size_t)dims[0]);
+		return;
+	}
+	for (int64_t i = 0; i < dims[0]; i++)
+		spread(from + (size_t)i * inner_from, dims + 1, to + (size_t)i * inner_to, shape + 1, rank - 1, size);
+}
+
+// The longest of the samples along each axis, rounded up.
+static void batch_shape(const struct yoke_loader *l, struct yk_slot *s, int f)
+{
+	const struct yk_field *x = &l->set->field[f];
+	memcpy(s->shape[f], x->dims, sizeof s->shape[f]);
+	for (int k = 0; k < x->rank; k++) {
+		const int64_t m = x->multiple[k];
+		int64_t most = 1;
+		if (!m)
+			continue;
+		for (int64_t row = 0; row < s->samples; row++) {
+			const int64_t n = s->dims[row * l->set->fields + f][k];
+			most = n > most ? n : most;
+		}
+		most += (m - most % m) % m;
+		s->shape[f][k] = most < x->dims[k] ? most : x->dims[k];
+	}
+}
+
+void yk_slot_finish(struct yoke_loader *l, struct yk_slot *s)
+{
+	for (int f = 0; f < l->set->fields; f++) {
+		const struct yk_field *x = &l->set->field[f];
+		const size_t size = yoke_dtype_size(x->dtype);
+		size_t n = 1;
+		batch_shape(l, s, f);
+		for (int k = 0; k < x->rank; k++)
+			n *= (size_t)s->shape[f][k];
+		unsigned char *to = s->memory + l->offset[f];
+		const int64_t whole = x->varies ? 0 : s->samples;
+		fill(x->dtype, x->pad, to + (size_t)whole * n * size, (size_t)(s->rows - whole) * n);
+		for (int64_t row = whole; row < s->samples; row++)
+			spread(s->memory + l->raw[f] + (size_t)row * x->bytes, s->dims[row * l->set->fields + f],
+			       to + (size_t)row * n * size, s->shape[f], x->rank, size);
+	}
+}

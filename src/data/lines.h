@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text files of records, one a line: found by an index of every so many-th, read in place by position.
+#ifndef YK_DATA_LINES_H
+#define YK_DATA_LINES_H
+
+#include <stdbool.h>
+
+#include "yoke-data.h"
+
+#define YK_RECORD_MOST ((uint64_t)16 << 20) // bytes
+
+struct yk_lines {
+	char *path;
+	int fd;
+	uint64_t bytes, longest; // of the file; of its longest record
+	char separator;          // of cells, which may be quoted and hold line ends (RFC 4180); 0: no cells
+	int64_t count;           // records; empty lines are none
+	uint64_t *at;            // of every YK_LINES_EVERY-th
+	size_t cap;
+	uint64_t hash;           // of all bytes
+};
+enum { YK_LINES_EVERY = 16 };
+
+// Reads the file once.  EFORMAT: a record has more than YK_RECORD_MOST bytes, a quote does not end; ENOENT, EIO.
+int yk_lines_open(struct yk_lines *, const char *path, char separator);
+void yk_lines_close(struct yk_lines *);
+// Record i without its line end, with a NUL behind, for free(); where it begins in the file.
+int yk_lines_read(const struct yk_lines *, int64_t i, char **text, size_t *bytes, uint64_t *at);
+
+// ---- csv.c, jsonl.c ----
+
+// columns: "a,b:category,c:text", NULL: all columns, as numbers.
+yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns);
+// field: the member whose string is field "text", u8.
+yoke_dataset *yk_jsonl_open(const char *path, const char *field);
+
+#endif

@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loaders: threads that fill slots, and the queue of batches.
+#include "config.h"
+
+#include "data/loader.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "base/sized.h"
+
+YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
+	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
+
+enum { MOST_WORKERS = 8, LOGGED = 10 };
+
+// ---- memory ----
+
+static void loader_drop(struct yoke_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	const int left = --l->refs;
+	pthread_mutex_unlock(&l->lock);
+	if (left)
+		return;
+	for (int i = 0; l->slot && i < l->slots; i++) {
+		free(l->slot[i].memory);
+		free(l->slot[i].dims);
+		free(l->slot[i].shape);
+		free(l->slot[i].failure);
+	}
+	free(l->slot);
+	free(l->queue);
+	free(l->offset);
+	free(l->raw);
+	free(l->worker);
+	yk_reader_fini(&l->reader);
+	yoke_dataset_free(l->set);
+	pthread_cond_destroy(&l->work);
+	pthread_cond_destroy(&l->done);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static int no_memory(const struct yoke_loader *l)
+{
+	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
+		       (long long)l->feed.batch);
+}
+
+// Where fields lie in a slot, each at a multiple of 64 bytes.
+static int lay_out(struct yoke_loader *l)
+{
+	size_t at = 0, bytes;
+	for (int raw = 0; raw < 2; raw++)
+		for (int f = 0; f < l->set->fields; f++) {
+			const struct yk_field *x = &l->set->field[f];
+			if (raw && !x->varies)
+				continue;
+			(raw ? l->raw : l->offset)[f] = at;
+			if (__builtin_mul_overflow((size_t)l->feed.batch, x->bytes, &bytes) ||
+			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
+				return no_memory(l);
+			at = (at + 63) & ~(size_t)63;
+		}
+	l->bytes = at;
+	return 0;
+}
+
+static int slots_make(struct yoke_loader *l)
+{
+	const size_t fields = (size_t)l->set->fields;
+	size_t cells;
+	bool varies = false;
+	for (size_t f = 0; f < fields; f++)
+		varies |= l->set->field[f].varies;
+	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + YK_LOADER_HELD;
+	l->slot = calloc((size_t)l->slots, sizeof *l->slot);
+	l->queue = calloc((size_t)l->slots, sizeof *l->queue);
+	l->offset = calloc(fields, sizeof *l->offset);
+	l->raw = calloc(fields, sizeof *l->raw);
+	if (!l->slot || !l->queue || !l->offset || !l->raw)
+		return no_memory(l);
+	int e = lay_out(l);
+	if (e == 0 && __builtin_mul_overflow((size_t)l->feed.batch, fields, &cells))
+		e = no_memory(l);
+	for (int i = 0; e == 0 && i < l->slots; i++) {
+		struct yk_slot *s = &l->slot[i];
+		s->loader = l;
+		s->free = true;
+		s->shape = calloc(fields, sizeof *s->shape);
+		s->dims = varies ? calloc(cells, sizeof *s->dims) : NULL;
+		if (posix_memalign((void **)&s->memory, 64, l->bytes) || !s->shape || (varies && !s->dims))
+			e = no_memory(l);
+	}
+	return e;
+}
+
+// ---- the queue; under the lock ----
+
+// A batch is begun where one may be: a slot is free, and it is not read ahead too far.
+static bool begin_batch(struct yoke_loader *l)
+{
+	struct yk_slot *s = NULL;
+	if (l->head - l->tail >= (l->workers ? l->feed.prefetch : 0) + l->asking || l->head - l->tail >= l->slots)
+		return false;
+	for (int i = 0; i < l->slots && !s; i++)
+		if (l->slot[i].free)
+			s = &l->slot[i];
+	const int64_t samples = s ? yk_cursor_batch(&l->feed, &l->cursor) : 0;
+	if (!samples)
+		return false;
+	s->free = false;
+	s->begin = l->cursor;
+	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
+	s->samples = samples;
+	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : samples;
+	s->next = 0;
+	s->left = samples;
+	s->failures = 0;
+	l->queue[l->head++ % l->slots] = (int)(s - l->slot);
+	return true;
+}
+
+// Rows that nobody reads yet, of the oldest batch that has some.
+static struct yk_slot *open_slot(struct yoke_loader *l)
+{
+	for (;;) {
+		for (int64_t i = l->tail; i < l->head; i++) {
+			struct yk_slot *s = &l->slot[l->queue[i % l->slots]];
+			if (s->next < s->samples)
+				return s;
+		}
+		if (!begin_batch(l))
+			return NULL;
+	}
+}
+
+// Takes rows, reads them without the lock, and counts them as done.
+static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, struct yk_worker *w)
+{
+	const int64_t first = s->next, rest = s->samples - first;
+	const int64_t n = rest < l->set->chunk ? rest : l->set->chunk;
+	const double began = yk_seconds();
+	s->next += n;
+	l->flight++;
+	if (w) {
+		w->place = yk_cursor_on(&l->feed, &s->begin, first);
+		w->since = began;
+	}
+	pthread_mutex_unlock(&l->lock);
+	yk_rows_read(l, r, s, first, n);
+	pthread_mutex_lock(&l->lock);
+	const bool last = s->left == n;
+	if (last) { // the others are done with the slot
+		pthread_mutex_unlock(&l->lock);
+		yk_slot_finish(l, s);
+		pthread_mutex_lock(&l->lock);
+	}
+	s->left -= n;
+	l->flight--;
+	l->stats.reading += yk_seconds() - began;
+	if (w)
+		w->since = 0;
+	if (last || l->paused)
+		pthread_cond_broadcast(&l->done);
+}
+
+static void *work(void *arg)
+{
+	struct yk_worker *w = arg;
+	struct yoke_loader *l = w->loader;
+	struct yk_reader reader;
+	struct yk_slot *s;
+	const int e = yk_reader_init(&reader, l->set);
+	pthread_mutex_lock(&l->lock);
+	l->broken = e < 0 ? e : l->broken;
+	while (!l->quit && e == 0) {
+		if (l->paused || !(s = open_slot(l)))
+			pthread_cond_wait(&l->work, &l->lock);
+		else
+			read_some(l, &reader, s, w);
+	}
+	w->ended = true;
+	pthread_cond_broadcast(&l->done);
+	pthread_mutex_unlock(&l->lock);
+	if (e == 0)
+		yk_reader_fini(&reader);
+	loader_drop(l);
+	return NULL;
+}
+
+// ---- waiting ----
+
+// False when a read takes longer than it may; which one is then the error.
+static bool wait_done(struct yoke_loader *l, bool quitting)
+{
+	const double most = (double)yk_param_int(&data_timeout), now = yk_seconds();
+	double first = now;
+	const struct yk_worker *oldest = NULL;
+	for (int i = 0; i < l->workers; i++) {
+		const struct yk_worker *w = &l->worker[i];
+		if (w->started && !w->ended && w->since > 0 && w->since <= first) {
+			first = w->since;
+			oldest = w;
+		}
+	}
+	if (oldest && now - first >= most) {
+		if (!quitting && !l->failed) {
+			l->failed = YOKE_EIO;
+			snprintf(l->why, sizeof l->why, "%s: sample %lld: is being read for more than data.timeout = "
+				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
+				 (long long)most);
+		}
+		return false;
+	}
+	struct timespec until;
+	const double at = first + most + 0.01;
+	until.tv_sec = (time_t)at;
+	until.tv_nsec = (long)((at - (double)until.tv_sec) * 1e9);
+	pthread_cond_timedwait(&l->done, &l->lock, &until);
+	return true;
+}
+
+// Ends what is read ahead: all slots of the queue are free, and nobody reads.  False: somebody does not end.
+static bool drop_queue(struct yoke_loader *l)
+{
+	l->paused = true;
+	while (l->flight > 0 && wait_done(l, true))
+		;
+	if (l->flight > 0)
+		return false;
+	for (; l->tail < l->head; l->tail++)
+		l->slot[l->queue[l->tail % l->slots]].free = true;
+	l->tail = l->head = 0;
+	l->paused = false;
+	return true;
+}
+
+// ---- making ----
+
+static int allowed_cpus(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int start(struct yoke_loader *l)
+{
+	sigset_t all, old;
+	int e = 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's threads'
+	for (int i = 0; i < l->workers && e == 0; i++) {
+		struct yk_worker *w = &l->worker[i];
+		w->loader = l;
+		pthread_mutex_lock(&l->lock);
+		l->refs++;
+		pthread_mutex_unlock(&l->lock);
+		const int reason = pthread_create(&w->thread, NULL, work, w);
+		w->started = !reason;
+		if (reason) {
+			loader_drop(l);
+			e = yk_fail(YOKE_ENOMEM, "loader: cannot start thread %d of %d: %s", i + 1, l->workers,
+				    strerror(reason));
+		}
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return e;
+}
+
+static void init_locks(struct yoke_loader *l)
+{
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->work, NULL);
+	pthread_cond_init(&l->done, &clock);
+	pthread_condattr_destroy(&clock);
+}
+
+yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
+{
+	struct yk_feed feed = { .count = set ? set->count : 0 };
+	if (!set) {
+		yk_fail(YOKE_EINVAL, "loader_new: there is no set");
+		return NULL;
+	}
+	if (yk_feed_parse(&feed, settings) < 0)
+		return NULL;
+	struct yoke_loader *l = calloc(1, sizeof *l);
+	if (!l) {
+		yk_fail(YOKE_ENOMEM, "loader_new: no memory");
+		return NULL;
+	}
+	init_locks(l);
+	l->refs = 1;
+	l->set = yk_dataset_ref(set);
+	l->feed = feed;
+	l->workers = (int)feed.workers;
+	if (feed.workers == YK_DATA_AUTO) {
+		const int half = allowed_cpus() / 2;
+		l->workers = half < 1 ? 1 : half > MOST_WORKERS ? MOST_WORKERS : half;
+	}
+	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
+	int e = l->worker ? slots_make(l) : no_memory(l);
+	if (e == 0)
+		e = yk_reader_init(&l->reader, set);
+	if (e == 0)
+		e = start(l);
+	if (e == 0)
+		return l;
+	yoke_loader_free(l);
+	return NULL;
+}
+
+void yoke_loader_free(yoke_loader *l)
+{
+	bool late = false;
+	if (!l)
+		return;
+	yk_loader_release(l);
+	pthread_mutex_lock(&l->lock);
+	l->quit = true;
+	pthread_cond_broadcast(&l->work);
+	for (int i = 0; i < l->workers; i++)
+		while (l->worker[i].started && !l->worker[i].ended && !late)
+			late = !wait_done(l, true);
+	for (int i = 0; i < l->workers; i++) {
+		struct yk_worker *w = &l->worker[i];
+		if (!w->started)
+			continue;
+		const bool ended = w->ended;
+		pthread_mutex_unlock(&l->lock);
+		if (ended)
+			pthread_join(w->thread, NULL);
+		else
+			pthread_detach(w->thread);
+		pthread_mutex_lock(&l->lock);
+	}
+	if (late)
+		yk_warn("data", "%s: a read does not return; its thread is left alone", l->set->name);
+	pthread_mutex_unlock(&l->lock);
+	loader_drop(l);
+}
+
+// ---- giving out ----
+
+void *yk_slot_field(const struct yk_slot *s, int field)
+{
+	return s->memory + s->loader->offset[field];
+}
+
+// Out and held by nobody: free.  Under the lock.
+static void slot_settle(struct yk_slot *s)
+{
+	if (s->held || s->current)
+		return;
+	s->free = true;
+	pthread_cond_broadcast(&s->loader->work);
+}
+
+void yk_loader_release(struct yoke_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->current) {
+		l->current->current = false;
+		slot_settle(l->current);
+	}
+	l->current = NULL;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void yk_slot_hold(struct yk_slot *s)
+{
+	pthread_mutex_lock(&s->loader->lock);
+	s->held++;
+	s->loader->refs++;
+	pthread_mutex_unlock(&s->loader->lock);
+}
+
+void yk_slot_unhold(void *slot)
+{
+	struct yk_slot *s = slot;
+	struct yoke_loader *l = s->loader;
+	pthread_mutex_lock(&l->lock);
+	s->held--;
+	slot_settle(s);
+	pthread_mutex_unlock(&l->lock);
+	loader_drop(l);
+}
+
+int yk_loader_out(struct yoke_loader *l)
+{
+	int n = 0;
+	pthread_mutex_lock(&l->lock);
+	for (int i = 0; i < l->slots; i++)
+		n += l->slot[i].held > 0 && !l->slot[i].current;
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+static int by_row(const void *a, const void *b)
+{
+	const struct yk_failure *x = a, *y = b;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static void end_by(struct yoke_loader *l, const struct yk_failure *f, const char *rule)
+{
+	l->failed = f->code;
+	snprintf(l->why, sizeof l->why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
+}
+
+// One that was passed over: counted, named.  Without the lock, since `heard` is the application's.
+static void tell(struct yoke_loader *l, const struct yk_failure *f)
+{
+	if (l->stats.failed++ < LOGGED)
+		yk_warn("data", "%s: sample %lld is passed over: %s%s", l->set->name, (long long)f->number, f->why,
+			l->stats.failed == LOGGED ? "; more are not named" : "");
+	if (l->heard)
+		l->heard(l->heard_arg, &(struct yoke_data_error){
+			.size = sizeof(struct yoke_data_error), .name = l->set->name, .number = f->number,
+			.epoch = f->epoch, .code = f->code, .why = f->why });
+}
+
+// What failed in a batch, in the order of its rows.  The last one's epoch is where the count goes on.
+static void judge(struct yoke_loader *l, struct yk_slot *s, struct yoke_position *p)
+{
+	char rule[80];
+	if (s->failures)
+		qsort(s->failure, s->failures, sizeof *s->failure, by_row);
+	for (size_t i = 0; i < s->failures && !l->failed; i++) {
+		const struct yk_failure *f = &s->failure[i];
+		if (f->epoch != p->epoch) {
+			p->epoch = f->epoch;
+			p->failed = 0;
+		}
+		p->failed++;
+		snprintf(rule, sizeof rule, "; that is one more than on_error=%lld", (long long)l->feed.on_error);
+		if (f->ends)
+			end_by(l, f, l->feed.on_error == YK_ERROR_STOP ? "" : "; and no other sample of the epoch is good");
+		else if (l->feed.on_error > 0 && p->failed > l->feed.on_error)
+			end_by(l, f, rule);
+		else
+			tell(l, f);
+	}
+}
+
+static struct yk_slot *wait_slot(struct yoke_loader *l, bool *end)
+{
+	struct yk_slot *s;
+	l->asking = true;
+	pthread_cond_broadcast(&l->work);
+	if (l->workers == 0)
+		while (!l->failed && (s = open_slot(l)))
+			read_some(l, &l->reader, s, NULL);
+	open_slot(l); // begins the batch where no thread has yet, so that its being the last is known
+	*end = l->head == l->tail;
+	s = *end ? NULL : &l->slot[l->queue[l->tail % l->slots]];
+	while (s && s->left > 0 && !l->failed && !l->broken && wait_done(l, false))
+		;
+	l->asking = false;
+	if (l->broken && !l->failed) {
+		l->failed = l->broken;
+		snprintf(l->why, sizeof l->why, "loader: %s: no memory in a thread that reads", l->set->name);
+	}
+	return l->failed ? NULL : s;
+}
+
+struct yk_slot *yk_loader_take(struct yoke_loader *l, bool *end)
+{
+	const double began = yk_seconds();
+	*end = false;
+	yk_loader_release(l);
+	pthread_mutex_lock(&l->lock);
+	struct yk_slot *s = l->failed ? NULL : wait_slot(l, end);
+	pthread_mutex_unlock(&l->lock);
+	l->stats.waited += yk_seconds() - began;
+	struct yoke_position next = l->position;
+	if (s)
+		judge(l, s, &next);
+	if (l->failed) {
+		yk_fail(l->failed, "%s", l->why);
+		*end = false;
+		return NULL;
+	}
+	if (!s)
+		return NULL;
+	if (s->end.epoch != next.epoch)
+		next.failed = 0;
+	next.epoch = s->end.epoch;
+	next.index = yk_cursor_index(&l->feed, &s->end);
+	l->position = next;
+	pthread_mutex_lock(&l->lock);
+	l->tail++;
+	s->current = true;
+	l->current = s;
+	l->stats.batches++;
+	l->stats.samples += (uint64_t)s->samples;
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}
+
+// ---- position, figures ----
+
+int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
+{
+	return yk_sized_give(to, sizeof *to, &l->position, "loader_position", "yoke_position");
+}
+
+int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
+{
+	struct yoke_position p = { 0 };
+	struct yk_cursor c;
+	int e = yk_sized_take(&p, sizeof p, at, "loader_seek", "yoke_position");
+	if (e == 0)
+		e = yk_cursor_from(&l->feed, &p, &c);
+	if (e < 0)
+		return e;
+	yk_loader_release(l);
+	pthread_mutex_lock(&l->lock);
+	const bool dropped = drop_queue(l);
+	if (dropped) {
+		l->cursor = c;
+		l->bad.from = l->bad.to = 0;
+		l->failed = 0;
+		l->position = (struct yoke_position){ .epoch = c.epoch, .index = yk_cursor_index(&l->feed, &c),
+						      .failed = c.epoch == p.epoch ? p.failed : 0 };
+	}
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return dropped ? 0 : yk_fail(YOKE_EBUSY, "loader_seek: %s: a read does not return", l->set->name);
+}
+
+int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)
+{
+	l->heard = fn;
+	l->heard_arg = arg;
+	return 0;
+}
+
+int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
+{
+	struct yoke_loader *l = (struct yoke_loader *)loader; // its lock
+	pthread_mutex_lock(&l->lock);
+	struct yoke_loader_stats s = l->stats;
+	s.workers = l->workers;
+	s.bytes = l->bytes * (uint64_t)l->slots;
+	for (int64_t i = l->tail; i < l->head; i++)
+		s.ready += l->slot[l->queue[i % l->slots]].left == 0;
+	pthread_mutex_unlock(&l->lock);
+	return yk_sized_give(to, sizeof s, &s, "loader_stats", "yoke_loader_stats");
+}

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# data: datasets, loaders, text as windows of tokens.
+libyokecore_la_SOURCES += \
+	src/data/combine.c \
+	src/data/csv.c \
+	src/data/cursor.c \
+	src/data/cursor.h \
+	src/data/fill.c \
+	src/data/give.c \
+	src/data/jsonl.c \
+	src/data/lines.c \
+	src/data/lines.h \
+	src/data/loader.c \
+	src/data/loader.h \
+	src/data/npy.c \
+	src/data/open.c \
+	src/data/part.c \
+	src/data/part.h \
+	src/data/permute.c \
+	src/data/permute.h \
+	src/data/set.c \
+	src/data/set.h \
+	src/data/text.c \
+	src/data/text.h \
+	src/data/tokenfile.c \
+	src/data/tokenfile.h

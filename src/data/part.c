@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of files as fields.
+#include "config.h"
+
+#include "data/part.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/set.h"
+
+// ---- elements ----
+
+static const struct yk_element elements[] = {
+	{ "bool", 'b', 1, yoke_bool }, { "i8", 'i', 1, yoke_i8 }, { "i16", 'i', 2, yoke_i32 },
+	{ "i32", 'i', 4, yoke_i32 }, { "i64", 'i', 8, yoke_i64 }, { "u8", 'u', 1, yoke_u8 },
+	{ "u16", 'u', 2, yoke_i32 }, { "u32", 'u', 4, yoke_i64 }, { "f16", 'f', 2, yoke_f16 },
+	{ "f32", 'f', 4, yoke_f32 }, { "f64", 'f', 8, yoke_f64 }, { "bf16", 'B', 2, yoke_bf16 },
+};
+static const struct yk_element ids[] = { { "u8", 'u', 1, yoke_i32 }, { "u16", 'u', 2, yoke_i32 },
+					 { "u32", 'u', 4, yoke_i32 } };
+#define ELEMENTS (sizeof elements / sizeof *elements)
+
+const struct yk_element *yk_element_named(const char *name, size_t length)
+{
+	for (size_t i = 0; i < ELEMENTS; i++)
+		if (strlen(elements[i].name) == length && !memcmp(name, elements[i].name, length))
+			return &elements[i];
+	return NULL;
+}
+
+const struct yk_element *yk_element_of(char kind, int width)
+{
+	for (size_t i = 0; i < ELEMENTS; i++)
+		if (elements[i].kind == kind && elements[i].width == width)
+			return &elements[i];
+	return NULL;
+}
+
+const struct yk_element *yk_element_ids(const struct yk_element *e)
+{
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+		if (ids[i].kind == e->kind && ids[i].width == e->width)
+			return &ids[i];
+	return NULL;
+}
+
+static void swap_bytes(unsigned char *p, int width, size_t n)
+{
+	for (; n; n--, p += width)
+		for (int a = 0, b = width - 1; a < b; a++, b--) {
+			const unsigned char c = p[a];
+			p[a] = p[b];
+			p[b] = c;
+		}
+}
+
+static int64_t integer(const unsigned char *p, const struct yk_element *e)
+{
+	uint64_t x = 0;
+	for (int k = e->width - 1; k >= 0; k--)
+		x = x << 8 | p[k];
+	const int unused = 64 - 8 * e->width;
+	return e->kind == 'i' ? (int64_t)(x << unused) >> unused : (int64_t)x;
+}
+
+// n elements as they lie at the end of `to`, to be widened forwards in place.
+static void widen(const struct yk_element *e, void *to, size_t n, int width)
+{
+	const unsigned char *from = (unsigned char *)to + n * (size_t)(width - e->width);
+	if (e->kind == 'u' && width == 4) { // ids of tokens, which are many
+		for (size_t i = 0; i < n; i++) {
+			const uint32_t x = e->width == 1 ? from[i] : from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+			memcpy((unsigned char *)to + 4 * i, &x, 4);
+		}
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const int64_t x = integer(from + i * (size_t)e->width, e);
+		memcpy((unsigned char *)to + i * (size_t)width, &x, (size_t)width); // low bytes first
+	}
+}
+
+static int64_t loaded(const void *to, int dtype, size_t i)
+{
+	return dtype == yoke_i64 ? ((const int64_t *)to)[i] : dtype == yoke_i32 ? ((const int32_t *)to)[i] :
+								       ((const uint8_t *)to)[i];
+}
+
+// Are all of them ids below the limit?
+static bool all_below(const int32_t *id, size_t n, int64_t limit)
+{
+	uint32_t most = 0; // as which a negative one is large
+	for (size_t i = 0; i < n; i++)
+		most = (uint32_t)id[i] > most ? (uint32_t)id[i] : most;
+	return most < (uint64_t)limit;
+}
+
+static int check(const struct yk_part *p, int64_t sample, const void *to)
+{
+	if (p->limit && p->element->dtype == yoke_i32 && all_below(to, (size_t)p->elements, p->limit))
+		return 0;
+	for (size_t i = 0; i < (size_t)p->elements; i++) {
+		const int64_t x = loaded(to, p->element->dtype, i);
+		if (p->element->kind == 'b' && x > 1)
+			return yk_fail(YOKE_EFORMAT, "%s: element %zu of row %lld of a bool is neither 0 nor 1", p->path, i,
+				       (long long)sample);
+		if (p->limit && (x < 0 || x >= p->limit))
+			return yk_fail(YOKE_EFORMAT, "%s: the token at byte %llu is %lld, beyond the vocabulary of %lld",
+				       p->path, (unsigned long long)(p->offset + (uint64_t)sample * p->stride +
+				       i * (size_t)p->element->width), (long long)x, (long long)p->limit);
+	}
+	return 0;
+}
+
+// Element by element, each where Fortran's order has it.
+static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
+{
+	const size_t width = (size_t)p->element->width;
+	int e = 0;
+	for (int64_t i = 0; i < p->elements && e == 0; i++) {
+		uint64_t at = 0;
+		int64_t rest = i;
+		uint64_t place[YOKE_MAX_RANK] = { (uint64_t)sample };
+		for (int k = p->rank - 1; k > 0; k--) {
+			place[k] = (uint64_t)(rest % p->dims[k]);
+			rest /= p->dims[k];
+		}
+		for (int k = p->rank - 1; k >= 0; k--)
+			at = at * (uint64_t)p->dims[k] + place[k];
+		e = yk_file_read_at(p->fd, p->path, p->offset + at * width, to + (size_t)i * width, width);
+	}
+	return e;
+}
+
+static int part_read(const struct yk_part *p, int64_t sample, void *to)
+{
+	const size_t n = (size_t)p->elements, file = (size_t)p->element->width;
+	const size_t memory = yoke_dtype_size(p->element->dtype);
+	unsigned char *at = (unsigned char *)to + n * (memory - file);
+	int e = p->rank ? gather(p, sample, at) :
+			  yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at, n * file);
+	if (e < 0)
+		return e;
+	if (p->swap)
+		swap_bytes(at, (int)file, n);
+	if (memory > file)
+		widen(p->element, to, n, (int)memory);
+	return p->limit || p->element->kind == 'b' ? check(p, sample, to) : 0;
+}
+
+// ---- sets ----
+
+struct parts {
+	int n;
+	struct yk_part part[];
+};
+
+void yk_parts_close(int n, struct yk_part *p)
+{
+	for (int i = 0; i < n; i++) {
+		if (p[i].fd >= 0)
+			close(p[i].fd);
+		free(p[i].path);
+	}
+}
+
+static void parts_free(void *arg)
+{
+	struct parts *p = arg;
+	yk_parts_close(p->n, p->part);
+	free(p);
+}
+
+static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	const struct parts *p = arg;
+	for (int64_t i = 0; i < n && n > 1; i++) // the kernel reads all of them meanwhile
+		for (int f = 0; f < p->n; f++)
+			if (!p->part[f].rank)
+				posix_fadvise(p->part[f].fd,
+					      (off_t)(p->part[f].offset + (uint64_t)s[i]->number * p->part[f].stride),
+					      (off_t)(p->part[f].elements * p->part[f].element->width), POSIX_FADV_WILLNEED);
+	for (int64_t i = 0; i < n; i++)
+		for (int f = 0; f < p->n && !s[i]->code; f++) {
+			const int e = part_read(&p->part[f], s[i]->number, s[i]->to[f]);
+			if (e < 0)
+				yk_sample_failed(s[i], e);
+		}
+	return 0;
+}
+
+yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_part *part,
+			   const struct yk_parts_shape *shape, uint64_t fingerprint)
+{
+	struct parts *p = malloc(sizeof *p + (size_t)n * sizeof *p->part);
+	struct yoke_field *field = calloc((size_t)n + 1, sizeof *field);
+	yoke_dataset *d = NULL;
+	uint64_t bytes = 1;
+	if (p && field) {
+		p->n = n;
+		memcpy(p->part, part, (size_t)n * sizeof *part);
+		for (int i = 0; i < n; i++) {
+			field[i] = (struct yoke_field){ .size = sizeof *field, .name = part[i].name,
+							.dtype = part[i].element->dtype, .rank = shape[i].rank };
+			memcpy(field[i].dims, shape[i].dims, sizeof field[i].dims);
+			bytes += (uint64_t)part[i].elements * (uint64_t)part[i].element->width;
+		}
+		d = yoke_dataset_new(&(struct yoke_dataset_options){
+			.size = sizeof(struct yoke_dataset_options), .name = name, .count = count, .fields = n,
+			.field = field, .read = parts_read, .arg = p, .free_fn = parts_free,
+			.chunk = bytes < 1 << 15 ? (1 << 15) / (int64_t)bytes + 1 : 1, .fingerprint = fingerprint });
+	} else {
+		yk_fail(YOKE_ENOMEM, "%s: no memory", name);
+	}
+	if (!d) {
+		yk_parts_close(n, part);
+		free(p);
+	}
+	free(field);
+	return d;
+}
+
+int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
+{
+	enum { BLOCK = 4096, BLOCKS = 64 };
+	char block[BLOCK];
+	const uint64_t n = bytes / BLOCK + (bytes % BLOCK > 0), some = n < BLOCKS ? n : BLOCKS;
+	uint64_t h = yk_hash(&bytes, sizeof bytes, 0);
+	for (uint64_t i = 0; i < some; i++) {
+		// the first and the last among them
+		const uint64_t at = (some < 2 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (some - 1))) * BLOCK;
+		const uint64_t size = bytes - at < BLOCK ? bytes - at : BLOCK;
+		const int e = yk_file_read_at(fd, path, at, block, size);
+		if (e < 0)
+			return e;
+		h = yk_hash(block, size, h);
+	}
+	*hash = h;
+	return 0;
+}
