@@ -84,11 +84,11 @@ ratio()
 	awk -v a="${1:-}" -v b="${2:-}" 'BEGIN { if (a > 0 && b > 0) printf "%.2f", a / b; else print "-" }'
 }
 
-# Our best kernel and the library's for products of N x N x N, timed in turn by yoke tune.
+# Our best kernel and the library's for products of N x N x N, timed in turn by yoke tune, which checks them.
 products()
 {
-	sizes='768 1536 3072 6144'
-	[ "$quick" ] && sizes=48
+	sizes='384 1536'
+	[ "$quick" ] && sizes=64
 	for dtype in f32 f16 bf16; do
 		for n in $sizes; do
 			name=$backend-contract-$dtype-$n
@@ -101,6 +101,24 @@ products()
 			row "$backend product $dtype $n" "$1 TFLOP/s" "library $2 TFLOP/s" "$(ratio "$1" "$2")"
 		done
 	done
+}
+
+# The suite of products, left to our kernels and to the library.
+both()
+{
+	big=$(echo "$backend" | tr '[:lower:]' '[:upper:]')
+	for way in 0 1; do
+		step 900 "$backend-products-$way" env "YOKE_${big}_PRODUCTS=$way" "$yoke" bench contract "devices=$device" ||
+			return
+	done
+	awk '/^contract/ && match($0, /[0-9.]+ [GT]FLOP/) { f = substr($0, RSTART, RLENGTH) + 0
+		if ($0 ~ / TFLOP/) f *= 1000
+		name = substr($0, 12, 26); gsub(/ /, "", name)
+		if (FNR == NR) own[name] = f; else if (own[name]) print name, own[name], f }' \
+		"$out/$backend-products-0.log" "$out/$backend-products-1.log" >"$out/$backend-products.txt"
+	while read -r name own library; do
+		row "$backend product f32 $name" "$own GFLOP/s" "library $library GFLOP/s" "$(ratio "$own" "$library")"
+	done <"$out/$backend-products.txt"
 }
 
 # Figures of yoke bench beside the peak and the copy of the same run.
@@ -183,7 +201,10 @@ for backend; do
 		row "$backend conform" passed "$(tail -n 1 "$out/$backend-conform.log" | cut -c 1-28)" ''
 	fi
 	products
-	suites
+	if [ -z "$quick" ]; then # whose sizes are for devices that are quick
+		[ "$backend" = opencl ] || both
+		suites
+	fi
 	training
 done
 [ "$any" ] || { echo "bench/gpu.sh: no GPU was found; $yoke info says why" >&2; exit 1; }
