@@ -51,16 +51,12 @@ step()
 
 # ---- the build ----
 
-make_build()
-{
-	cd "$1" && { [ -f Makefile ] || "$top/configure"; } && make -j"$(nproc)"
-}
-
 if [ -z "$build" ]; then
 	build=$out/build
 	mkdir -p "$build"
 	[ -x "$top/configure" ] || (cd "$top" && ./autogen.sh) >"$out/autogen.log" 2>&1
-	step 1800 build make_build "$build" || exit 1
+	# shellcheck disable=SC2016 # that shell's
+	step 1800 build sh -c 'cd "$1" && { [ -f Makefile ] || "$2/configure"; } && make -j"$(nproc)"' sh "$build" "$top" || exit 1
 fi
 build=$(cd "$build" && pwd)
 yoke=$build/yoke
