@@ -18,6 +18,7 @@ struct compiler {
 	int (*compile)(hiprtcProgram, int, const char **);
 	int (*size)(hiprtcProgram, size_t *);
 	int (*code)(hiprtcProgram, char *);
+	int (*destroy)(hiprtcProgram *);
 };
 
 static void *find_compiler(struct compiler *c)
@@ -33,7 +34,8 @@ static void *find_compiler(struct compiler *c)
 	*(void **)&c->compile = dlsym(library, "hiprtcCompileProgram");
 	*(void **)&c->size = dlsym(library, "hiprtcGetCodeSize");
 	*(void **)&c->code = dlsym(library, "hiprtcGetCode");
-	return c->create && c->compile && c->size && c->code ? library : NULL;
+	*(void **)&c->destroy = dlsym(library, "hiprtcDestroyProgram");
+	return c->create && c->compile && c->size && c->code && c->destroy ? library : NULL;
 }
 
 int main(void)
@@ -70,5 +72,6 @@ int main(void)
 	ok(same == 2 * (int)bytes, "damaged at each byte, and cut there");
 	free(file);
 	free(damaged);
+	c.destroy(&program);
 	return done();
 }
