@@ -86,9 +86,12 @@ void yk_run_say_end(struct yk_run *r)
 	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
 		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
 	const double waited = r->state.busy > 0 ? yk_trainer_waited(t) / r->state.busy : 0;
-	if (waited > WAITED_MUCH)
-		yk_progress_say(p, "waiting for data %.0f %% of the time: workers=%" PRId64, 100 * waited,
-				yk_config_int(t->config, YK_KEY_workers));
+	if (waited > WAITED_MUCH) {
+		char line[80];
+		snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%" PRId64, 100 * waited,
+			 yk_config_int(t->config, YK_KEY_workers));
+		yk_progress_line(p, line);
+	}
 	if (r->saved != t->step) {
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
 	} else {
