@@ -694,10 +694,14 @@ static int write_seeds(const char *to)
 
 int main(int argc, char **argv)
 {
+	char folder[] = "sources.XXXXXX";
+
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
 	if (argc > 1)
 		return write_seeds(argv[1]);
+	if (!mkdtemp(folder) || chdir(folder) < 0)
+		return skip_all("no folder to write to");
 	test_raw();
 	test_npy();
 	test_safetensors();
@@ -709,5 +713,10 @@ int main(int argc, char **argv)
 	test_hostile_npy();
 	test_hostile_tokens();
 	test_refused();
+	if (chdir("..") == 0) {
+		char command[64];
+		snprintf(command, sizeof command, "rm -r %s", folder);
+		ok(system(command) == 0, "cleaned up");
+	}
 	return done();
 }
