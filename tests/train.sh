@@ -3,11 +3,9 @@
 # yoke train, generate and eval as a person uses them: a run and what it leaves,
 # resuming, bad input.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf train.work && mkdir train.work && cd train.work || exit 99
+workspace train
 export YOKE_BACKEND=cpu
 
 # refused STATUS WORD ARGUMENT ..: one line on stderr that has the word, that exit status
@@ -35,11 +33,7 @@ same()
 	[ "$(field "$1" "$2")" = "$(field "$1" "$3")" ] && [ -n "$(field "$1" "$2")" ]
 }
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1"
 
 # ---- a run ----
