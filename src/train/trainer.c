@@ -110,7 +110,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	double tokens = (double)t->batch * (double)t->context;
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
+	double bytes = sizeof(float) * ((double)parameters * (2 + states + floor(log2((double)t->accumulate))) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
@@ -168,19 +168,6 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
-// Where micro-batches are added up.
-static int sums_init(struct yk_trainer *t)
-{
-	const struct yk_parameters *ps = &t->net->params;
-	if (t->loss_sum)
-		return 0;
-	for (int i = t->sums.count; i < ps->count && !t->sums.error; i++)
-		yk_parameters_like(&t->sums, ps, i, "sum");
-	if (!t->sums.error)
-		t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
-	return t->sums.error ? t->sums.error : t->loss_sum ? 0 : yoke_error_code();
-}
-
 static int buffers_init(struct yk_trainer *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -197,7 +184,7 @@ static int buffers_init(struct yk_trainer *t)
 		return yk_fail(YOKE_ENOMEM,
 			       "batch=%lld accumulate=%lld: no host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->accumulate, (long long)t->context);
-	return t->accumulate > 1 ? sums_init(t) : 0;
+	return yk_sums_init(&t->sums, ps, t->accumulate);
 }
 
 // Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
@@ -239,8 +226,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yoke_loader_free(t->loader);
 	free(t->windows);
 	free(t->grad);
-	yk_parameters_fini(&t->sums);
-	yoke_free(t->loss_sum);
+	yk_sums_fini(&t->sums);
 	yoke_free(t->record);
 	yoke_free(t->ids);
 	yk_optim_free(t->optim);
@@ -250,7 +236,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->fed = NULL;
 	t->windows = NULL;
 	t->grad = NULL;
-	t->loss_sum = t->record = t->ids = NULL;
+	t->record = t->ids = NULL;
 	t->optim = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
@@ -439,16 +425,19 @@ static yoke_tensor *loss_now(void *arg)
 {
 	const struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
-	yoke_tensor *sum = NULL;
+	yoke_tensor *sum[YK_SUMS_MOST];
 	if (n == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
+		int held, joined = yk_sums_joined(k, n, &held);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
-		sum = sum ? yoke_add(sum, loss) : loss;
+		for (; joined > 0; joined--)
+			loss = yoke_add(sum[--held], loss);
+		sum[held] = loss;
 	}
-	return sum;
+	return sum[0];
 }
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
@@ -456,25 +445,16 @@ static yoke_tensor *loss_now(void *arg)
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	const int64_t k = m->number;
-	bool last = k == micro_count(t) - 1;
+	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
 	t->part = m->rows == t->batch ? t->ids : micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	if (k > 0) {
-		loss = yoke_add(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			t->grad[i] = yoke_add(t->sums.var[i], t->grad[i]);
-	}
-	if (!last) {
-		yoke_assign(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			yoke_assign(t->sums.var[i], t->grad[i]);
+	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
+	if (k < n - 1)
 		return;
-	}
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
 	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
@@ -518,7 +498,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
-	int e = n > 1 ? sums_init(t) : 0;
+	int e = yk_sums_init(&t->sums, &t->net->params, n);
 	if (e == 0)
 		e = yk_trainer_feed(t);
 	for (int64_t k = 0; k < n && e == 0; k++) {

@@ -10,6 +10,7 @@
 #include "optim/schedule.h"
 #include "train/optim.h"
 #include "train/precision.h"
+#include "train/sums.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -46,8 +47,7 @@ struct yk_trainer {
 	yoke_tensor *ids;          // [batch, context + 1] i32
 	yoke_tensor *part;         // .. or the micro-batch's, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	yoke_tensor *loss_sum;     // [] and ..
-	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
+	struct yk_sums sums;       // where a step has several micro-batches
 	yoke_tensor **grad;
 	int32_t *windows;          // zeros, as many as a step's, in place of data
 };
