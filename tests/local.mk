@@ -69,6 +69,7 @@ test_programs = \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
+	tests/module.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -223,6 +224,7 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_native_t_SOURCES = tests/native.c
+tests_module_t_SOURCES = tests/module.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
