@@ -32,6 +32,7 @@ struct yk_data {
 	struct part part[2];          // training, validation
 	yoke_dataset *train, *valid;  // NULL: no windows
 	uint64_t fingerprint;
+	double share;
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // while reading
 	const char *field;
@@ -193,6 +194,7 @@ static int open_tokens(struct yk_data *d, const char *paths, const struct yk_dat
 	d->count = sets.tokens;
 	d->files = sets.files;
 	d->fingerprint = sets.fingerprint;
+	d->share = sets.share;
 	return 0;
 }
 
@@ -210,6 +212,7 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	d->context = spec->context;
 	d->tokenizer = tokenizer;
 	d->field = spec->field;
+	d->share = spec->valid;
 	if ((yk_data_prepared(paths, spec) ? open_tokens(d, paths, spec) : read_text(d, paths, spec)) < 0) {
 		yk_data_free(d);
 		return NULL;
@@ -264,6 +267,11 @@ int64_t yk_data_valid_windows(const struct yk_data *d)
 uint64_t yk_data_fingerprint(const struct yk_data *d)
 {
 	return d->fingerprint;
+}
+
+double yk_data_share(const struct yk_data *d)
+{
+	return d->share;
 }
 
 const struct yk_sources *yk_data_sources(const struct yk_data *d)

@@ -47,6 +47,8 @@ int64_t yk_data_train_windows(const struct yk_data *);
 int64_t yk_data_valid_windows(const struct yk_data *);
 // XXH64 of the text and of how it is split; of files that are not prepared, of blocks spread over them.
 uint64_t yk_data_fingerprint(const struct yk_data *);
+// Share of the text to validate: the one that was asked for, or that of the token file.
+double yk_data_share(const struct yk_data *);
 const struct yk_sources *yk_data_sources(const struct yk_data *);
 
 // Room for so many windows, for free(); NULL: ENOMEM.
@@ -67,6 +69,7 @@ struct yk_token_sets {
 	yoke_dataset *train, *valid;
 	int64_t tokens, files;
 	uint64_t fingerprint;
+	double share; // by which the first is split
 };
 int yk_token_sets_open(const char *paths, const struct yk_tokenizer *, const struct yk_data_spec *,
 		       struct yk_sources *, struct yk_token_sets *);

@@ -260,8 +260,9 @@ static int take_file(void *arg, const char *path)
 		e = add_set(x, &f, 0, 0, start);
 	if (e == 0)
 		e = add_set(x, &f, 1, start, (int64_t)f.t.count);
+	if (x->to->files++ == 0 && f.t.train >= 0)
+		x->to->share = f.t.valid;
 	x->to->tokens += (int64_t)f.t.count;
-	x->to->files++;
 	file_close(&f);
 	return e;
 }
@@ -280,7 +281,7 @@ int yk_token_sets_open(const char *paths, const struct yk_tokenizer *tokenizer, 
 {
 	struct sets x = { .spec = spec, .tokenizer = yk_tokenizer_save(tokenizer), .kind = yk_tokenizer_name(tokenizer),
 			  .vocab = yk_tokenizer_size(tokenizer), .sources = sources, .to = to };
-	*to = (struct yk_token_sets){ 0 };
+	*to = (struct yk_token_sets){ .share = spec->valid };
 	int e = x.tokenizer ? yk_walk_list(paths, take_file, &x) : yoke_error_code();
 	if (e == 0)
 		e = join(&x, 0, &to->train);

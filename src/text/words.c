@@ -146,11 +146,10 @@ int yk_words_encode(struct yk_words *w, const char *text, size_t bytes,
 	int e = yk_tokens_reserve(to, w->learning ? INT32_MAX : (int32_t)w->count, n);
 	at = text;
 	while (e == 0 && (word = next_word(&at, end)) < end) {
-		int32_t id = YK_WORD_UNKNOWN;
+		const uint32_t known = w->learning ? 0 : *find(w, word, (size_t)(at - word));
+		int32_t id = known ? (int32_t)known - 1 : YK_WORD_UNKNOWN;
 		if (w->learning)
 			e = learn(w, word, (size_t)(at - word), &id);
-		else if (*find(w, word, (size_t)(at - word)))
-			id = (int32_t)*find(w, word, (size_t)(at - word)) - 1;
 		if (e == 0)
 			yk_tokens_add(to, id);
 	}

@@ -306,6 +306,22 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
 
+// What the data say of themselves is what the keys are.
+static int take_words(struct yk_config *c, const struct yk_trainer *t)
+{
+	const double share = yk_data_share(t->data);
+	char text[32];
+	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
+	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
+		return e;
+	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
+		snprintf(text, sizeof text, "%.*g", digits, share);
+		if (strtod(text, NULL) == share)
+			break;
+	}
+	return yk_config_settle_text(c, YK_KEY_valid, text);
+}
+
 int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **to)
 {
@@ -317,7 +333,7 @@ int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_chec
 		t->seed = from->seed;
 	int e = data_open(t, from, folder);
 	if (e == 0)
-		e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
+		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
 	if (e == 0)
