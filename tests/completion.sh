@@ -45,6 +45,7 @@ check 'yoke help ge' generate
 check 'yoke models --j' --json
 check 'yoke data ch' check
 check 'yoke data info x fo' format=
+check 'yoke data prepare x to' tokenizer=
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env

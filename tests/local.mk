@@ -104,6 +104,7 @@ test_programs = \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
+	tests/prepare.t \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
@@ -184,6 +185,7 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c

@@ -277,7 +277,7 @@ run "$yoke" data check table.csv
 [ $status -eq 1 ] && [ ! -s err.txt ]
 result $? 'data check: its status'
 refuses 'data of nothing' 1 'nowhere.npy' "$yoke" data info nowhere.npy
-refuses 'data without a verb' 2 'info, check or bench' "$yoke" data table.csv
+refuses 'data without a verb' 2 'info, check, bench or prepare' "$yoke" data table.csv
 refuses 'data: a word' 2 'is not key=value' "$yoke" data info table.csv columns
 
 # ---- models, setup ----

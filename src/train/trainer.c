@@ -45,12 +45,14 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
+	char what[480];
+	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
 			"for "
-			"validation; goes on at the start of this one",
-			folder);
+			"validation%s%s; goes on at the start of this one",
+			folder, *what ? ": " : "", what);
 		t->position.epoch++;
 		t->position.index = 0;
 	} else if (from->data.index > windows) {
@@ -62,20 +64,40 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return 0;
 }
 
+// Of text that is read now, as the keys say; of tokens that others made, theirs.
+static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
+	if (!prepared && (spec->vocab > 0) != ids) {
+		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
+			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s", name);
+		return NULL;
+	}
+	if (!prepared)
+		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
+	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
+	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
+		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
+			yk_tokenizer_name(t), name);
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		     const char *folder)
 {
 	const struct yk_config *c = t->config;
 	int e;
-	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) :
-			      yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
+	const struct yk_data_spec spec = yk_config_data(c, t->context);
+	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
 	if (!t->tokenizer)
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
 	t->position.size = sizeof t->position;
-	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid) };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -270,6 +292,22 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
 
+// What the data say of themselves is what the keys are.
+static int take_words(struct yk_config *c, const struct yk_trainer *t)
+{
+	const double share = yk_data_share(t->data);
+	char text[32];
+	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
+	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
+		return e;
+	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
+		snprintf(text, sizeof text, "%.*g", digits, share);
+		if (strtod(text, NULL) == share)
+			break;
+	}
+	return yk_config_settle_text(c, YK_KEY_valid, text);
+}
+
 int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **to)
 {
@@ -280,6 +318,8 @@ int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_chec
 	if (from)
 		t->seed = from->seed;
 	int e = data_open(t, from, folder);
+	if (e == 0)
+		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
 	if (e == 0)
@@ -303,7 +343,7 @@ int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
 	int e = 0;
 	if (*yk_config_str(c, YK_KEY_data))
 		e = data_open(t, NULL, NULL);
-	else if (!(t->tokenizer = yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer))))
+	else if (!(t->tokenizer = tokenizer_new(c, &(struct yk_data_spec){ .vocab = yk_config_int(c, YK_KEY_vocab) })))
 		e = yoke_error_code();
 	if (e < 0)
 		yk_trainer_free(t);
