@@ -18,6 +18,7 @@ libyokecore_la_SOURCES += \
 	src/data/part.h \
 	src/data/permute.c \
 	src/data/permute.h \
+	src/data/send.c \
 	src/data/set.c \
 	src/data/set.h \
 	src/data/text.c \
