@@ -113,11 +113,19 @@ static int slots_make(struct yoke_loader *l)
 
 // ---- the queue; under the lock ----
 
+// Batches that may be in the queue.  One more than lie on the device: what is read between two calls goes up in the
+// second, beside the step that this one's batch is for.
+static int64_t most_ahead(const struct yoke_loader *l)
+{
+	const int64_t ahead = l->workers ? l->feed.prefetch : 0;
+	return ahead + (l->asking || (ahead && l->aheads));
+}
+
 // A batch is begun where one may be: a slot is free, and it is not read ahead too far.
 static bool begin_batch(struct yoke_loader *l)
 {
 	struct yk_batch *s = NULL;
-	if (l->head - l->tail >= (l->workers ? l->feed.prefetch : 0) + l->asking || l->head - l->tail >= l->slots)
+	if (l->head - l->tail >= most_ahead(l) || l->head - l->tail >= l->slots)
 		return false;
 	for (int i = 0; i < l->slots && !s; i++)
 		if (l->slot[i].free)
@@ -126,6 +134,7 @@ static bool begin_batch(struct yoke_loader *l)
 	if (!samples)
 		return false;
 	s->free = false;
+	s->queued = true;
 	s->begin = l->cursor;
 	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
 	s->samples = samples;
@@ -263,8 +272,11 @@ static bool drop_queue(struct yoke_loader *l)
 		;
 	if (l->flight > 0)
 		return false;
-	for (; l->tail < l->head; l->tail++)
-		yk_batch_settle(&l->slot[l->queue[l->tail % l->slots]]);
+	for (; l->tail < l->head; l->tail++) {
+		struct yk_batch *s = &l->slot[l->queue[l->tail % l->slots]];
+		s->queued = false;
+		yk_batch_settle(s);
+	}
 	l->tail = l->head = 0;
 	l->sent = 0;
 	l->paused = false;
@@ -402,7 +414,7 @@ void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RA
 
 void yk_batch_settle(struct yk_batch *s)
 {
-	if (s->held || s->current || s->copied)
+	if (s->queued || s->held || s->current || s->copied)
 		return;
 	s->free = true;
 	pthread_cond_broadcast(&s->loader->work);
@@ -567,6 +579,7 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	l->tail++;
 	l->given = l->sent > 0;
 	l->sent -= l->given;
+	s->queued = false;
 	s->current = true;
 	l->current = s;
 	l->stats.batches++;

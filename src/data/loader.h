@@ -35,7 +35,7 @@ struct yk_batch {
 	struct yk_item_failure *failure;
 	size_t failures, failure_cap;
 	int held; // tensors that lie in it
-	bool free, current;
+	bool free, queued, current;
 };
 
 struct yk_worker {

@@ -122,7 +122,8 @@ static void free_tensors(struct yoke_loader *l)
 {
 	for (int i = 0; i < l->aheads; i++)
 		for (int k = 0; k < tensors_of(l) && l->ahead[i].tensor; k++) {
-			yoke_free(l->ahead[i].tensor[k]);
+			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may be gone
+				yoke_free(l->ahead[i].tensor[k]);
 			l->ahead[i].tensor[k] = NULL;
 		}
 }
@@ -135,18 +136,30 @@ void yk_loader_send_fini(struct yoke_loader *l)
 		free(l->ahead[i].tensor);
 	free(l->ahead);
 	l->ahead = NULL;
+	pthread_mutex_lock(&l->lock);
 	l->aheads = 0;
+	pthread_mutex_unlock(&l->lock);
 }
 
 static int make_ring(struct yoke_loader *l)
 {
 	const int n = 1 + (l->workers ? (int)l->feed.prefetch : 0);
-	l->ahead = calloc((size_t)n, sizeof *l->ahead);
-	l->aheads = l->ahead ? n : 0;
-	for (int i = 0; i < l->aheads; i++)
-		if (!(l->ahead[i].tensor = calloc((size_t)tensors_of(l), sizeof *l->ahead[i].tensor)))
-			l->aheads = 0;
-	return l->aheads ? 0 : yk_fail(YOKE_ENOMEM, "loader: %s: no memory", l->set->name);
+	struct yk_sent *ring = calloc((size_t)n, sizeof *ring);
+	bool good = ring != NULL;
+	for (int i = 0; i < n && good; i++)
+		good = (ring[i].tensor = calloc((size_t)tensors_of(l), sizeof *ring[i].tensor));
+	for (int i = 0; i < n && ring && !good; i++)
+		free(ring[i].tensor);
+	if (!good) {
+		free(ring);
+		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory", l->set->name);
+	}
+	l->ahead = ring;
+	pthread_mutex_lock(&l->lock); // threads ask for it
+	l->aheads = n;
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
 }
 
 int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
