@@ -59,6 +59,7 @@ test_programs = \
 	tests/products.t \
 	tests/keys.t \
 	tests/lists.t \
+	tests/feed.t \
 	tests/loader.t \
 	tests/mapsrc.t \
 	tests/memory.t \
@@ -218,6 +219,7 @@ tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
+tests_feed_t_SOURCES = tests/feed.c
 tests_loader_t_SOURCES = tests/loader.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c

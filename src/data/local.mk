@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/data/permute.h \
 	src/data/prepare.c \
 	src/data/prepare.h \
+	src/data/send.c \
 	src/data/set.c \
 	src/data/set.h \
 	src/data/source.c \
