@@ -92,6 +92,7 @@ test_programs = \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
 	tests/rows.t \
+	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
@@ -245,6 +246,7 @@ tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
+tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c
