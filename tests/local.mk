@@ -93,7 +93,9 @@ test_programs = \
 	tests/random.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
+	tests/report.t \
 	tests/rows.t \
+	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
@@ -146,6 +148,7 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
+	tests/report.sh \
 	tests/train.sh \
 	tests/tune.sh
 
@@ -250,7 +253,9 @@ tests_profile_t_SOURCES = tests/profile.c
 tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
+tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c

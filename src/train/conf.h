@@ -101,6 +101,8 @@
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \

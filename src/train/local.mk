@@ -25,6 +25,7 @@ libyokecore_la_SOURCES += \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \
+	src/train/run_record.c \
 	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
