@@ -90,7 +90,9 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 // (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
 // use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
-// The same for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
+// On the device of a name, as YOKE_DEVICE takes them: "opencl:1", "cpu:0", "pci:0000:01:00.0".
+YOKE_API yoke_context *yoke_context_new_on(const char *device);
+// yoke_context_new for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
 // run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
 // models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
 // (YOKE_MEMORY) counts: what a run would not find, ENOMEM says here.  Memory given to yoke_wrap is counted as a
