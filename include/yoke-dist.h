@@ -103,6 +103,18 @@ YOKE_API yoke_tensor *yoke_tensor_in(yoke_group *, yoke_tensor *x);
 // .. and the sum of x over the ranks, whose gradient is itself.
 YOKE_API yoke_tensor *yoke_tensor_out(yoke_group *, yoke_tensor *x);
 
+// ---- samples ----
+// Which samples a rank takes of an epoch of n, order[0 .. n - 1] being the epoch's permutation, which is that of a
+// loader of one rank with shuffle=1 (yoke-data.h): number i of rank r of N is order[iN + r].  Where N does not
+// divide n: PAD begins anew, order[(iN + r) mod n], so that ranks have as many, some samples twice; EXACT takes each
+// sample once, so that some ranks have one less; DROP leaves out the last ones.
+
+enum { YOKE_SAMPLER_PAD, YOKE_SAMPLER_EXACT, YOKE_SAMPLER_DROP };
+// How many are this rank's.  EINVAL: no such kind, or n < 0.
+YOKE_API int64_t yoke_sampler_count(const yoke_group *, int kind, int64_t n);
+// Number i of them, 0 .. n - 1.  ERANGE: there is none.
+YOKE_API int64_t yoke_sampler(const yoke_group *, int kind, int64_t n, uint64_t seed, int64_t epoch, int64_t i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -443,6 +443,11 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ESPENT when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
 // was computed.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
+// The same of m values of any shapes, given the gradient of something with respect to each of them (cotangents, of
+// the same shapes and dtypes): of that with respect to p.  So gradients go on where another rank, or an earlier
+// evaluation, had come to.
+YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n,
+			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
 // element, or YOKE_NONE).

@@ -417,6 +417,57 @@ static int steps(yoke_group *g, void *to)
 	return err;
 }
 
+// The gradient of 3 y.y' for y in two pieces, from cotangents: as of the whole.
+static void from_cotangents(void)
+{
+	const int64_t n = 5;
+	double x[5], got[5];
+	bool good = true;
+	yoke_scope *s = yoke_scope_begin("from");
+	for (int i = 0; i < 5; i++)
+		x[i] = rnd_real(0.5, 2);
+	yoke_tensor *v = yoke_variable("v", yoke_f64, 1, &n), *d;
+	yoke_put(v, x, sizeof x);
+	yoke_tensor *y[2] = { yoke_square(v), yoke_exp(v) };
+	yoke_tensor *cot[2] = { yoke_from(yoke_f64, 1, &n, x), yoke_full(yoke_f64, 1, &n, 3) };
+	int err = yoke_grad_from(2, y, cot, 1, &v, &d);
+	if (!err)
+		err = yoke_read(d, got, sizeof got);
+	for (int i = 0; i < 5; i++)
+		good &= fabs(got[i] - (2 * x[i] * x[i] + 3 * exp(x[i]))) < 1e-12 * exp(x[i]) * 3;
+	ok(!err && good, "a gradient from the cotangents of two values");
+	yoke_free(v);
+	yoke_tensor *one = yoke_full(yoke_f64, 0, NULL, 1);
+	err = yoke_grad_from(1, y, &one, 1, &y[1], &d);
+	ok(err == YOKE_ESHAPE && !d && strstr(yoke_error(), "its cotangent f64 []"), "a cotangent of another shape: %s",
+	   yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
+// Each sample once, or as many a rank.
+static int samples(yoke_group *g, void *to)
+{
+	_Atomic int(*times)[3][20] = to;
+	const int n = yoke_group_size(g);
+	for (int k = 0; k < 3; k++) {
+		const int64_t m = yoke_sampler_count(g, k, 20);
+		if (m != (k == YOKE_SAMPLER_PAD ? (20 + n - 1) / n : 20 / n + (k == YOKE_SAMPLER_EXACT &&
+									      yoke_group_rank(g) < 20 % n)))
+			return complain("%lld samples of kind %d", (long long)m, k);
+		for (int64_t i = 0; i < m; i++) {
+			int64_t at = yoke_sampler(g, k, 20, 7, 3, i);
+			if (at < 0 || at >= 20)
+				return complain("sample %lld", (long long)at);
+			atomic_fetch_add(&(*times)[k][at], 1);
+		}
+		if (yoke_sampler(g, k, 20, 7, 3, m) != YOKE_ERANGE)
+			return complain("a sample too many");
+		yoke_error_clear();
+	}
+	return 0;
+}
+
 // ---- what goes wrong ----
 
 static char said[MOST][1200];
@@ -502,6 +553,17 @@ int main(void)
 	for (int r = 0; r < 3; r++)
 		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 && fabs(grad[r][1] - 2 * y * 6) < 1e-12;
 	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "", err ? yoke_error() : "");
+	from_cotangents();
+	static _Atomic int times[3][20];
+	int twice = 0, left = 0, once = 1;
+	bad = 0;
+	err = yoke_group_run(6, NULL, samples, times);
+	for (int i = 0; i < 20; i++) {
+		twice += times[YOKE_SAMPLER_PAD][i] == 2;
+		left += !times[YOKE_SAMPLER_DROP][i];
+		once &= times[YOKE_SAMPLER_EXACT][i] == 1 && times[YOKE_SAMPLER_PAD][i] > 0 && times[YOKE_SAMPLER_DROP][i] < 2;
+	}
+	ok(!err && !bad && once && twice == 4 && left == 2, "samplers: each once; %d twice; %d dropped %s", twice, left, wrong);
 	bad = 0;
 	err = yoke_group_run(7, NULL, splits, NULL);
 	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");

@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/dist/queue.c \
 	src/dist/ranks.h \
 	src/dist/run.c \
+	src/dist/sampler.c \
 	src/dist/schedule.c \
 	src/dist/schedule.h \
 	src/dist/shared.c \

@@ -166,8 +166,9 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-// Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
-int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
+// Gradient: cotangents of p[0..n-1] for those of y[0..ny-1], NULL: 1; YK_NIL where no y depends on it.
+int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
+		yk_id *g);
 
 // The dtype of a norm's w and b; x's where both are absent.
 int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
