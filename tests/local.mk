@@ -152,6 +152,7 @@ test_scripts = \
 	tests/tool.sh \
 	tests/report.sh \
 	tests/train.sh \
+	tests/train_ranks.sh \
 	tests/tune.sh
 
 test_headers = \

@@ -41,7 +41,12 @@
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
-	  "passes whose gradients make one step") \
+	  "passes of a rank whose gradients make one step") \
+	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
+	  "devices that train one model, each with its share of every step's parts") \
+	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
+	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
+	  "and with them its bits, at any number of ranks that divides them") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps") \

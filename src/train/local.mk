@@ -24,6 +24,8 @@ libyokecore_la_SOURCES += \
 	src/train/precision.h \
 	src/train/progress.c \
 	src/train/progress.h \
+	src/train/ranks.c \
+	src/train/ranks.h \
 	src/train/run.h \
 	src/train/run_record.c \
 	src/train/run_say.c \

@@ -28,6 +28,15 @@ static bool due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
+// The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
+static int asked_to_end(const struct yk_run *r)
+{
+	const int signal = atomic_load(&r->stop.signal);
+	if (!r->trainer->group)
+		return signal;
+	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
+}
+
 // ---- what happens between steps ----
 
 // Passes over the training part, by all runs.
@@ -41,7 +50,7 @@ static void clock_stop(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	double now = yk_seconds(), windows = (double)(t->step - r->first) *
-					     (double)(t->batch * t->accumulate);
+					     (double)(t->batch * t->parts);
 	r->busy += now - r->resumed;
 	r->state.busy += now - r->resumed;
 	r->state.epochs = windows / (double)yk_data_train_windows(t->data);
@@ -52,6 +61,8 @@ static int log_step(struct yk_run *r)
 {
 	struct yk_trainer *t = r->trainer;
 	struct yk_record record;
+	if (!r->leads)
+		return 0;
 	int e = yk_trainer_record(t, &record); // waits: the clock stops behind it
 	if (e < 0)
 		return e;
@@ -60,10 +71,10 @@ static int log_step(struct yk_run *r)
 	e = yoke_stats(&stats);
 	if (e < 0)
 		return e;
-	double per_step = (double)(t->batch * t->accumulate * t->context);
+	double per_step = (double)(t->batch * t->parts * t->context);
 	struct yk_metrics m = {
 		.step = t->step,
-		.tokens = t->step * t->batch * t->accumulate * t->context,
+		.tokens = t->step * t->batch * t->parts * t->context,
 		.loss = record.loss,
 		.lr = t->lr,
 		.grad_norm = record.grad_norm,
@@ -94,7 +105,7 @@ static int tell_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = epochs_done(r->trainer), step = r->trainer->step;
 	struct yk_memory memory;
-	if (done == r->epochs || (!end && step - r->told < r->log_every))
+	if (!r->leads || done == r->epochs || (!end && step - r->told < r->log_every))
 		return 0;
 	int e = yk_memory_read(&memory);
 	if (e < 0)
@@ -117,13 +128,14 @@ static bool can_validate(const struct yk_run *r)
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (atomic_load(&r->stop.signal))
+	if (!r->trainer->group && atomic_load(&r->stop.signal))
 		return false;
-	yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+	if (r->leads)
+		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
 	return true;
 }
 
-// A signal gives it up: then there is no figure.
+// A signal gives it up, unless ranks share it: then there is no figure.
 static int validate(struct yk_run *r)
 {
 	double loss;
@@ -131,11 +143,12 @@ static int validate(struct yk_run *r)
 		return 0;
 	const struct yk_trainer *t = r->trainer;
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
-	if (e < 0 || atomic_load(&r->stop.signal))
+	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
-	yk_progress_validated(&r->progress, r->trainer->step, loss);
+	if (r->leads)
+		yk_progress_validated(&r->progress, r->trainer->step, loss);
 	return 0;
 }
 
@@ -192,10 +205,9 @@ static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 static int last_validation(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
-	int e = atomic_load(&r->stop.signal) ? 0 : aside(r, validate);
-	if (e == 0 && t->step == t->steps && can_validate(r))
-		yk_progress_say(&r->progress, "%s: no validation behind the last step",
-				strsignal(atomic_load(&r->stop.signal)));
+	int e = asked_to_end(r) ? 0 : aside(r, validate);
+	if (e == 0 && t->step == t->steps && r->leads && can_validate(r))
+		yk_progress_say(&r->progress, "%s: no validation behind the last step", strsignal(asked_to_end(r)));
 	return e;
 }
 
@@ -203,16 +215,18 @@ static int steps_run(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	int e = 0;
-	*signal = atomic_load(&r->stop.signal); // one may have come while the text was read
+	*signal = asked_to_end(r); // one may have come while the text was read
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
+		if (t->group)
+			yoke_scalar_set(t->wish, atomic_load(&r->stop.signal) != 0);
 		e = yk_trainer_step(t);
-		*signal = atomic_load(&r->stop.signal);
+		*signal = asked_to_end(r);
 		bool end = t->step == t->steps || *signal;
 		if (e == 0 &&
 		    (t->step == r->first + 1 || end || due(t->step, r->log_every)))
 			e = log_step(r);
-		else if (e == 0)
+		else if (e == 0 && r->leads)
 			yk_progress_tick(&r->progress, t->step);
 		if (e == 0)
 			e = tell_epoch(r, end);
@@ -223,8 +237,9 @@ static int steps_run(struct yk_run *r, int *signal)
 		if (e == 0 && due(t->step, r->snapshot_every))
 			e = aside(r, snapshot);
 		r->state.step = t->step;
-		yk_runlog_set(&r->log, &r->state);
-		*signal = atomic_load(&r->stop.signal); // one may have ended the validation
+		if (r->leads)
+			yk_runlog_set(&r->log, &r->state);
+		*signal = asked_to_end(r); // one may have ended the validation
 	}
 	if (e == 0 && *signal && r->logged < t->step)
 		e = log_step(r);
@@ -234,7 +249,8 @@ static int steps_run(struct yk_run *r, int *signal)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
 		e = aside(r, save);
-	yk_runlog_set(&r->log, &r->state);
+	if (r->leads)
+		yk_runlog_set(&r->log, &r->state);
 	return e;
 }
 
@@ -432,19 +448,20 @@ static int not_over(const char *out)
 }
 
 // batch=auto is what it came to when the run began.
-static int batch_take(struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+static int batch_take(struct yk_config *c, const struct yk_config *was)
 {
-	struct yk_config was;
-	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO)
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
 		return 0;
-	int e = yk_config_init(&was, YK_T);
-	if (e < 0)
-		return e;
-	e = yk_config_take(&was, ck->config, out);
-	if (e == 0 && yk_config_int(&was, YK_KEY_batch) != YK_AUTO)
-		e = yk_config_settle(c, YK_KEY_batch, yk_config_int(&was, YK_KEY_batch));
-	yk_config_fini(&was);
-	return e;
+	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
+}
+
+// Parts of a step: as many as when the run began, on however many ranks; or by accumulate, where that is given anew.
+static int parts_take(struct yk_config *c, const struct yk_config *was, bool anew)
+{
+	const struct yk_config *by = anew ? c : was;
+	const int64_t parts = yk_config_int(was, YK_KEY_parts);
+	return yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO && !anew ? parts :
+				yk_config_int(by, YK_KEY_ranks) * yk_config_int(by, YK_KEY_accumulate));
 }
 
 // The folder's checkpoint, if this run goes on from one.
@@ -453,6 +470,7 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 {
 	const char *resume = yk_config_str(c, YK_KEY_resume);
 	bool exists = yk_checkpoint_exists(out);
+	struct yk_config was;
 	*resumes = false;
 	if (exists && !strcmp(resume, "0"))
 		return not_over(out);
@@ -467,8 +485,18 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	if (e < 0)
 		return e;
 	*resumes = true;
-	e = yk_config_take(c, ck->config, out);
-	return e == 0 ? batch_take(c, ck, out) : e;
+	if ((e = yk_config_init(&was, YK_T)) < 0)
+		return e;
+	const bool given = yk_config_given(c, YK_KEY_parts), anew = yk_config_given(c, YK_KEY_accumulate);
+	e = yk_config_take(&was, ck->config, out);
+	if (e == 0)
+		e = yk_config_take(c, ck->config, out);
+	if (e == 0 && !given)
+		e = parts_take(c, &was, anew);
+	if (e == 0)
+		e = batch_take(c, &was);
+	yk_config_fini(&was);
+	return e;
 }
 
 // From a trainer that is ready to the row in the log.
@@ -499,9 +527,9 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
-	while (e < 0 && (e = next_device(r, c, e)) == 0)
+	while (e < 0 && !t->group && (e = next_device(r, c, e)) == 0)
 		e = steps_run(r, &signal);
-	if (e == YOKE_ENOMEM && r->trainer) {
+	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->group) {
 		yk_profile_free(r->profile);
 		r->profile = NULL;
 		e = yk_trainer_advise(r->trainer);
@@ -518,6 +546,66 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	yk_run_record_end(r, ended, e);
 	yk_profile_free(r->profile);
 	return e;
+}
+
+// From a configuration that is complete to the end, on the thread of whose context the run is.
+static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from, int *lock)
+{
+	int e = begin(r, c, from);
+	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
+	if (e == 0)
+		e = yk_dir_make(r->out);
+	if (e == 0)
+		e = lock_folder(r->out, lock);
+	if (e == 0 && !from && yk_checkpoint_exists(r->out))
+		e = not_over(r->out); // another run was faster
+	if (e == 0)
+		e = yk_run_record_begin(r, c);
+	if (e == 0)
+		progress_open(r, c);
+	if (e == 0)
+		e = run_steps(r, c, from);
+	yk_progress_close(&r->progress);
+	yk_run_record_end(r, "failed", e);
+	yk_snapshot_fini(&r->snapshot);
+	yk_trainer_free(r->trainer);
+	r->trainer = NULL;
+	return e;
+}
+
+// What all ranks begin with.
+struct crew {
+	struct yk_run *lead;
+	struct yk_config *config;
+	const struct yk_checkpoint *from;
+	int *lock;
+};
+
+static int member(yoke_group *world, void *arg)
+{
+	const struct crew *all = arg;
+	const struct yk_run *lead = all->lead;
+	if (yoke_group_rank(world) == 0)
+		return work(all->lead, all->config, all->from, all->lock);
+	struct yk_run r = {
+		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
+		.eval_every = lead->eval_every, .save_every = lead->save_every, .validated = -1, .saved = -1,
+	};
+	int signal, e = yk_trainer_new(all->config, r.out, all->from, &r.trainer);
+	if (e == 0) {
+		r.first = r.trainer->step;
+		e = steps_run(&r, &signal);
+	}
+	yk_trainer_free(r.trainer);
+	return e;
+}
+
+static int on_ranks(int64_t ranks, struct crew *all)
+{
+	char n[24];
+	snprintf(n, sizeof n, "%lld", (long long)ranks);
+	int e = getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
+	return e < 0 ? e : yoke_group_run((int)ranks, NULL, member, all);
 }
 
 static int run(struct yk_run *r, struct yk_config *c)
@@ -541,25 +629,10 @@ static int run(struct yk_run *r, struct yk_config *c)
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
 	if (e == 0 && r->details)
 		yk_profile_prepare();
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
-		e = begin(r, c, resumes ? &ck : NULL);
-	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
-	if (e == 0)
-		e = yk_dir_make(out);
-	if (e == 0)
-		e = lock_folder(out, &lock);
-	if (e == 0 && !resumes && yk_checkpoint_exists(out))
-		e = not_over(out); // another run was faster
-	if (e == 0)
-		e = yk_run_record_begin(r, c);
-	if (e == 0)
-		progress_open(r, c);
-	if (e == 0)
-		e = run_steps(r, c, resumes ? &ck : NULL);
-	yk_progress_close(&r->progress);
-	yk_run_record_end(r, "failed", e);
-	yk_snapshot_fini(&r->snapshot);
-	yk_trainer_free(r->trainer);
+		e = ranks > 1 ? on_ranks(ranks, &(struct crew){ r, c, from, &lock }) : work(r, c, from, &lock);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
 	if (lock >= 0)
@@ -569,7 +642,7 @@ static int run(struct yk_run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out),
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .leads = true,
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;

@@ -21,6 +21,7 @@ struct yk_run {
 	struct yk_stop stop;
 	bool details; // of the profile
 	bool keeps;   // checkpoints
+	bool leads;   // alone, or rank 0: what is said and written is its
 	const char *report; // is it shown?
 	struct yk_snapshot snapshot;
 	int64_t log_every, eval_every, save_every, snapshot_every;
