@@ -199,3 +199,19 @@ int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t 
 		*to = n;
 	return e;
 }
+
+void yk_npy_part(struct yk_part *p, const struct yk_npy *n, struct yk_parts_shape *shape)
+{
+	*shape = (struct yk_parts_shape){ .rank = n->rank - 1 };
+	p->elements = 1;
+	for (int k = 1; k < n->rank; k++)
+		p->elements *= shape->dims[k - 1] = n->dims[k];
+	p->element = n->element;
+	p->swap = n->swap;
+	p->offset = n->offset;
+	p->stride = (uint64_t)p->elements * (uint64_t)n->element->width;
+	if (n->fortran && n->rank > 1) {
+		p->rank = n->rank;
+		memcpy(p->dims, n->dims, sizeof p->dims);
+	}
+}

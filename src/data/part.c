@@ -139,20 +139,29 @@ static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
 	return e;
 }
 
-static int part_read(const struct yk_part *p, int64_t sample, void *to)
+void *yk_part_room(const struct yk_part *p, void *to)
 {
-	const size_t n = (size_t)p->elements, file = (size_t)p->element->width;
-	const size_t memory = yoke_dtype_size(p->element->dtype);
-	unsigned char *at = (unsigned char *)to + n * (memory - file);
-	int e = p->rank ? gather(p, sample, at) :
-			  yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at, n * file);
-	if (e < 0)
-		return e;
+	return (unsigned char *)to +
+	       (size_t)p->elements * (yoke_dtype_size(p->element->dtype) - (size_t)p->element->width);
+}
+
+int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
+{
+	const size_t memory = yoke_dtype_size(p->element->dtype), n = (size_t)p->elements;
 	if (p->swap)
-		swap_bytes(at, (int)file, n);
-	if (memory > file)
+		swap_bytes(yk_part_room(p, to), p->element->width, n);
+	if (memory > (size_t)p->element->width)
 		widen(p->element, to, n, (int)memory);
 	return p->limit || p->element->kind == 'b' ? check(p, sample, to) : 0;
+}
+
+static int part_read(const struct yk_part *p, int64_t sample, void *to)
+{
+	unsigned char *at = yk_part_room(p, to);
+	const int e = p->rank ? gather(p, sample, at) :
+				yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at,
+						(uint64_t)p->elements * (uint64_t)p->element->width);
+	return e == 0 ? yk_part_convert(p, sample, to) : e;
 }
 
 // ---- sets ----
@@ -227,6 +236,15 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_par
 	return d;
 }
 
+void yk_windows_part(struct yk_part *p, const struct yk_element *of, int64_t context, int64_t vocab)
+{
+	snprintf(p->name, sizeof p->name, "ids");
+	p->element = of;
+	p->elements = context + 1;
+	p->stride = (uint64_t)context * (uint64_t)of->width;
+	p->limit = vocab ? vocab : INT32_MAX;
+}
+
 yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
 {
 	const struct yk_element *of = yk_element_ids(p->element);
@@ -241,12 +259,8 @@ yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int
 		yk_parts_close(1, p);
 		return NULL;
 	}
-	snprintf(p->name, sizeof p->name, "ids");
-	p->element = of;
-	p->elements = context + 1;
-	p->stride = (uint64_t)context * (uint64_t)of->width;
-	p->limit = vocab ? vocab : INT32_MAX;
 	const struct yk_parts_shape shape = { 1, { context + 1 } };
+	yk_windows_part(p, of, context, vocab);
 	return yk_parts_set(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
 			    yk_hash(&context, sizeof context, fingerprint));
 }
