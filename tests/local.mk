@@ -49,6 +49,7 @@ test_programs = \
 	tests/grad.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
+	tests/images.t \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
@@ -104,6 +105,7 @@ test_programs = \
 	tests/site.t \
 	tests/skeleton.t \
 	tests/prepare.t \
+	tests/shards.t \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
@@ -184,9 +186,13 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_shards_t_SOURCES = tests/shards.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \

@@ -31,7 +31,6 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/param.h"
 #include "data/part.h"
 #include "data/source.h"
 
@@ -93,7 +92,7 @@ static int64_t read_piece(const struct npz *z, zip_file_t *f, const char *member
 // The array of a member, unpacked: its header is looked at before anything is written.
 static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_npy *header)
 {
-	const uint64_t most = (uint64_t)yk_param_int(yk_param_find("data.max"));
+	const uint64_t most = yk_data_max();
 	char name[1200];
 	uint64_t written = 0;
 	snprintf(name, sizeof name, "%s: member %.80s", z->path, st->name);
