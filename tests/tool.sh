@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command: what it prints, its exit status, and what bad input gets: one line on stderr.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 work=$(mktemp -d) || exit 99
 trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
 cd "$work" || exit 99

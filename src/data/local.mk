@@ -27,6 +27,7 @@ libyokecore_la_SOURCES += \
 	src/data/prepare.h \
 	src/data/resize.c \
 	src/data/resize.h \
+	src/data/send.c \
 	src/data/set.c \
 	src/data/set.h \
 	src/data/source.c \

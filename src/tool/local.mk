@@ -16,6 +16,7 @@ yoke_SOURCES = \
 	src/tool/cmd_info.c \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
+	src/tool/cmd_report.c \
 	src/tool/cmd_setup.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \

@@ -91,6 +91,14 @@
 	"Without precision= it is bf16-mixed.\n" \
 	"  --json   the same for programs\n"
 
+#define REPORT_MORE \
+	"RUN is the folder of a run: out= of `yoke train`, or what a program gave to yoke_run_open.  Of\n" \
+	"several runs curves are laid over each other, and what differs stands side by side.\n" \
+	"  --html=FILE  one page with plots, without outer references\n" \
+	"  --md=FILE    Markdown, to standard output by default\n" \
+	"  --csv=FILE   run, section, row, name, value\n" \
+	"  --json=FILE  the same for programs; without =FILE each goes to standard output\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -117,6 +125,8 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "validate", "precision [config.env] [key=value ..] [--json]",
 	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
+	  yk_cmd_report, 0, REPORT_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
@@ -197,7 +207,7 @@ static int run(const struct yk_command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *names[16], *word = argc > 1 ? argv[1] : NULL, *nearest;
+	const char *names[32], *word = argc > 1 ? argv[1] : NULL, *nearest;
 	int n = 0;
 
 	// A reader that went away and a file that may not grow are write errors with a

@@ -110,14 +110,15 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->least && (double)to->i <= row->most)
 			return 0;
-		if (row->choices && !strcmp(text, row->choices)) {
+		if (row->choices && has_word(row->choices, text)) {
 			to->i = YK_AUTO;
 			return 0;
 		}
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
 			       where, row->name, text, row->least, row->most,
-			       row->choices ? ", or " : "", row->choices ? row->choices : "");
+			       !row->choices ? "" : strchr(row->choices, ' ') ? ", or one of: " : ", or ",
+			       row->choices ? row->choices : "");
 	case YK_KEY_REAL:
 		to->r = strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -571,7 +572,7 @@ static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
-	       key == YK_KEY_training_log;
+	       key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

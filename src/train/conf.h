@@ -21,7 +21,7 @@
 // sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are those of
 // the optimizer.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
 // `choices`; PATHS, a comma-separated list.
-// An INT or REAL with choices may be that word as well, which is YK_AUTO.
+// An INT with choices may be one of those words as well, a REAL that word, which is YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
@@ -81,9 +81,14 @@
 	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device goes on when one " \
 	  "fails; 0: from the last checkpoint") \
-	X(workers, INT, YK_T, "1", 0, 1024, NULL, \
-	  "threads that read windows ahead; 0: they are read when a step wants them") \
-	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, "steps whose windows are read ahead") \
+	X(workers, INT, YK_T, "auto", 0, 1024, "auto", \
+	  "threads that read windows ahead; 0: they are read when a step wants them; auto: by the " \
+	  "processors that the process may use") \
+	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, \
+	  "steps whose windows are read ahead, and brought to the device") \
+	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
+	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
+	  "number: the same, at most so often an epoch") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
 	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
@@ -96,6 +101,8 @@
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
