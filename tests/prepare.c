@@ -349,7 +349,7 @@ static void test_misfit(void)
 	yk_data_free(d);
 	yk_tokenizer_free(own);
 	s.format = "i16";
-	no_data("t/raw", ids, &s, YOKE_EINVAL, "format=i16: must be u8, u16 or u32");
+	no_data("t/raw", ids, &s, YOKE_EINVAL, "format=i16: tokens are u8, u16 or u32");
 	s.format = "u16:601";
 	no_data("t/raw", ids, &s, YOKE_EFORMAT, "behind byte 601");
 	yk_tokenizer_free(byte);

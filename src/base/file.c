@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 static int fail(const char *verb, const char *path, int reason)
 {
@@ -111,6 +112,41 @@ int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t by
 		bytes -= (uint64_t)n;
 	}
 	return 0;
+}
+
+int yk_file_each(int fd, const char *path, uint64_t at, uint64_t bytes,
+		 int (*fn)(void *arg, const char *block, size_t n, uint64_t at), void *arg)
+{
+	enum { BLOCK = 1 << 18 };
+	char *block = malloc(BLOCK);
+	int e = block ? 0 : fail("read", path, ENOMEM);
+
+	for (uint64_t n; bytes && e == 0; at += n, bytes -= n) {
+		n = bytes < BLOCK ? bytes : BLOCK;
+		e = yk_file_read_at(fd, path, at, block, n);
+		if (e == 0)
+			e = fn(arg, block, n, at);
+	}
+	free(block);
+	return e;
+}
+
+static int hash_block(void *arg, const char *block, size_t n, uint64_t at)
+{
+	(void)at;
+	yk_hash_add(arg, block, n);
+	return 0;
+}
+
+int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash)
+{
+	struct yk_hash_state *h = yk_hash_new(0);
+	const int e = h ? yk_file_each(fd, path, at, bytes, hash_block, h) : fail("read", path, ENOMEM);
+	const uint64_t sum = h ? yk_hash_end(h) : 0;
+
+	if (e == 0)
+		*hash = sum;
+	return e;
 }
 
 int yk_file_open(const char *path, uint64_t *bytes)

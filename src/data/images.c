@@ -4,7 +4,6 @@
 
 #include "data/images.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -21,6 +20,7 @@
 #include "base/hash.h"
 #include "data/resize.h"
 #include "data/set.h"
+#include "data/walk.h"
 
 enum { MOST_SIDE = 4096, MOST_BYTES = 256 << 20, MOST_CLASSES = 1 << 20, TRIES = 10, FLIP = 1000 };
 enum crop { CENTER, RANDOM, NONE };
@@ -154,16 +154,6 @@ static const char *label_of(const void *arg, int field, int64_t i)
 
 // ---- listing ----
 
-static int visible(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name); // by byte values, whatever the locale
-}
-
 static bool is_image(const char *name)
 {
 	const char *end = strrchr(name, '.');
@@ -198,8 +188,8 @@ static int list_folder(struct images *m, const char *class)
 {
 	struct dirent **entries;
 	char *path = class ? path_of(m, class, NULL) : strdup(m->path);
-	const int n = path ? scandir(path, &entries, visible, by_name) : -1;
-	int e = n < 0 ? yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "%s: %s", path ? path : m->path, strerror(errno)) : 0;
+	const int n = path ? yk_walk_entries(path, &entries) : yk_fail(YOKE_ENOMEM, "%s: no memory for a path", m->path);
+	int e = n < 0 ? n : 0;
 	free(path);
 	for (int i = 0; i < n; i++) {
 		bool folder = false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scan.h"
 #include "data/part.h"
 
 struct scan {
@@ -76,16 +77,11 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 
 static int read_number(struct scan *s, int64_t *to)
 {
-	int64_t n = 0;
 	blanks(s);
 	const char *first = s->at;
-	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
-		if (__builtin_mul_overflow(n, (int64_t)10, &n) || __builtin_add_overflow(n, (int64_t)(*s->at++ - '0'), &n))
-			return bad(s, "a dim of more than 63 bits");
-	if (s->at == first)
-		return bad(s, "shape is not a tuple of numbers");
-	*to = n;
-	return 0;
+	if (!yk_scan_digits(&s->at, s->end, to))
+		return bad(s, "a dim of more than 63 bits");
+	return s->at > first ? 0 : bad(s, "shape is not a tuple of numbers");
 }
 
 static int read_shape(struct scan *s, struct yk_npy *to)

@@ -58,17 +58,6 @@ static bool field_of(const char *member, char *to, size_t room)
 	return true;
 }
 
-static bool wanted(const char *fields, const char *name)
-{
-	const size_t length = strlen(name);
-	if (!fields)
-		return true;
-	for (const char *at = fields; *at; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == length && !strncmp(at, name, length))
-			return true;
-	return false;
-}
-
 static int damaged(const struct npz *z, const char *member, const char *why)
 {
 	return yk_fail(YOKE_EFORMAT, "%s: member %.80s: %s", z->path, member, why);
@@ -183,7 +172,7 @@ static int read_members(struct npz *z, const char *fields)
 		const char *name = zip_get_name(z->zip, (zip_uint64_t)i, 0);
 		if (!name)
 			e = yk_fail(YOKE_EFORMAT, "%s: %s", z->path, zip_strerror(z->zip));
-		else if (field_of(name, field, sizeof field) && wanted(fields, field))
+		else if (field_of(name, field, sizeof field) && yk_listed(fields, field))
 			e = add_member(z, (zip_uint64_t)i, field);
 	}
 	return e == 0 ? check_fields(z, fields) : e;

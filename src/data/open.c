@@ -138,21 +138,16 @@ static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk
 // Raw elements behind format=TYPE:OFFSET: all of a part but its file.
 static int raw_part(const struct spec *s, struct yk_part *p, struct yk_parts_shape *shape)
 {
-	const char *format = s->word[FORMAT];
-	const size_t length = strcspn(format, ":");
 	const struct yk_element *ids;
-	int64_t offset = 0;
 	uint64_t row;
-	p->element = yk_element_named(format, length);
-	if (!p->element)
+	if (!yk_element_named(s->word[FORMAT], strcspn(s->word[FORMAT], ":")))
 		return yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, npz, safetensors, tokens, csv, tsv, "
-			       "jsonl, images, or TYPE:OFFSET as u16:1024", s->path, format);
-	int e = format[length] ? whole("format's OFFSET", format + length + 1, 0, &offset) : 0;
+			       "jsonl, images, or TYPE:OFFSET as u16:1024", s->path, s->word[FORMAT]);
+	int e = yk_element_format(s->word[FORMAT], &p->element, &p->offset);
 	if (e == 0)
 		e = parse_dims(s, shape);
 	if (e < 0)
 		return e;
-	p->offset = (uint64_t)offset;
 	snprintf(p->name, sizeof p->name, "x");
 	if (!s->number[CONTEXT]) {
 		p->elements = (int64_t)row_elements(shape, p->element, &row);
@@ -184,17 +179,15 @@ static yoke_dataset *open_raw(const struct spec *s)
 {
 	struct yk_parts_shape shape;
 	struct yk_part want = { 0 }, p;
-	uint64_t bytes, hash;
+	uint64_t bytes, hash, all = 0;
 	if (raw_part(s, &want, &shape) < 0 || unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
 		return NULL;
-	const uint64_t width = (uint64_t)want.element->width, row = (uint64_t)want.elements;
+	const uint64_t row = (uint64_t)want.elements;
 	int e = open_part(s, want.name, &p, &bytes, &hash);
 	want.path = p.path;
 	want.fd = p.fd;
-	if (e == 0 && (bytes < want.offset || (bytes - want.offset) % width))
-		e = yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", s->path,
-			    (unsigned long long)bytes, want.element->name, (unsigned long long)want.offset);
-	const uint64_t all = e == 0 ? (bytes - want.offset) / width : 0;
+	if (e == 0)
+		e = yk_element_count(want.element, s->path, want.offset, bytes, &all);
 	hash = e == 0 ? yk_hash(s->word[FORMAT], strlen(s->word[FORMAT]), hash) : 0;
 	if (e == 0 && s->number[CONTEXT])
 		return yk_windows_set(&want, all, s->number[CONTEXT], s->number[VOCAB], hash);
@@ -257,17 +250,6 @@ static int array_part(const struct spec *s, const struct yk_safetensors *f, cons
 	return 0;
 }
 
-static bool wanted(const struct spec *s, const char *name)
-{
-	if (!s->word[FIELDS])
-		return true;
-	const size_t length = strlen(name);
-	for (const char *at = s->word[FIELDS]; *at; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == length && !strncmp(at, name, length))
-			return true;
-	return false;
-}
-
 static int check_fields(const struct spec *s, const struct yk_safetensors *f)
 {
 	char name[256];
@@ -289,7 +271,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	int n = 0, e = part && shape ? check_fields(s, f) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	for (int i = 0; i < f->count && e == 0; i++) {
 		const struct yk_safetensors_entry *x = &f->entries[i];
-		if (!wanted(s, x->name))
+		if (!yk_listed(s->word[FIELDS], x->name))
 			continue;
 		e = array_part(s, f, x, &part[n], &shape[n]);
 		n++;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/scan.h"
 #include "data/set.h"
 
 // ---- elements ----
@@ -49,6 +50,39 @@ const struct yk_element *yk_element_ids(const struct yk_element *e)
 		if (ids[i].kind == e->kind && ids[i].width == e->width)
 			return &ids[i];
 	return NULL;
+}
+
+bool yk_listed(const char *list, const char *name)
+{
+	const size_t length = strlen(name);
+	if (!list)
+		return true;
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == length && !strncmp(at, name, length))
+			return true;
+	return false;
+}
+
+int yk_element_format(const char *format, const struct yk_element **to, uint64_t *offset)
+{
+	const size_t length = strcspn(format, ":");
+	const char *at = format[length] ? format + length + 1 : "0", *end = at + strlen(at), *first = at;
+	int64_t n = 0;
+	*to = yk_element_named(format, length);
+	if (!*to || !yk_scan_digits(&at, end, &n) || at == first || at < end)
+		return yk_fail(YOKE_EINVAL, "format=%s: must be a type of elements, as u16, and the byte where they begin, as "
+			       "u16:1024", format);
+	*offset = (uint64_t)n;
+	return 0;
+}
+
+int yk_element_count(const struct yk_element *e, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count)
+{
+	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
+		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", path,
+			       (unsigned long long)bytes, e->name, (unsigned long long)offset);
+	*count = (bytes - offset) / (uint64_t)e->width;
+	return 0;
 }
 
 static void swap_bytes(unsigned char *p, int width, size_t n)

@@ -15,6 +15,12 @@ struct yk_element {
 	int width;        // bytes in the file
 	int dtype;
 };
+// Is a name among "a,b,c"?  NULL has all.
+bool yk_listed(const char *list, const char *name);
+// "u16" or "u16:1024": the elements, and from which byte on.  EINVAL: it is none of them.
+int yk_element_format(const char *format, const struct yk_element **, uint64_t *offset);
+// A file of that many bytes from the offset on holds whole elements: how many.  EFORMAT.
+int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count);
 // NULL: there is none.
 const struct yk_element *yk_element_ids(const struct yk_element *); // as ids of a vocabulary, i32
 const struct yk_element *yk_element_named(const char *name, size_t length);
