@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing: first along rows, then along columns.
+// Resizing: first along columns, which needs no more rows than come out, then along rows.
 #include "config.h"
 
 #include "data/resize.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+
+typedef float v4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
 
 // Of one axis: pixel i of what comes out is the sum of weight[i * room + k] times pixel first[i] + k, k < count[i].
 struct taps {
@@ -53,60 +57,61 @@ static bool taps_make(struct taps *t, int pixels, double begin, double length, i
 	return good;
 }
 
-// Row y of the image, each channel a row of its own: [3][n].
-static void along_row(const struct yk_image *im, int y, const struct taps *t, int n, bool mirror, float *to)
+// Row i of what comes out, as wide as the image still: [width][3].  Four bytes at a time; the last ones alone.
+static void along_columns(const struct yk_image *im, const struct taps *t, int i, float *to)
 {
-	const unsigned char *row = im->rgb + (size_t)3 * (size_t)im->width * (size_t)y;
-	for (int i = 0; i < n; i++) {
-		const float *w = t->weight + (size_t)i * (size_t)t->room;
-		const unsigned char *p = row + 3 * t->first[i];
-		float r = 0, g = 0, b = 0;
-		for (int k = 0; k < t->count[i]; k++, p += 3) {
-			r += w[k] * (float)p[0];
-			g += w[k] * (float)p[1];
-			b += w[k] * (float)p[2];
+	const size_t n = (size_t)3 * (size_t)im->width;
+	const unsigned char *first = im->rgb + n * (size_t)t->first[i];
+	const float *w = t->weight + (size_t)i * (size_t)t->room;
+	size_t x = 0;
+	for (; x + 4 <= n; x += 4) {
+		v4 sum = { 0 };
+		for (int k = 0; k < t->count[i]; k++) {
+			uint32_t b; // bytes where they are, the last one in the place of the third: powers of two times them
+			memcpy(&b, first + n * (size_t)k + x, sizeof b);
+			const i4 at = { (int32_t)b, (int32_t)b, (int32_t)b, (int32_t)(b >> 8) };
+			sum += w[k] * __builtin_convertvector(at & (i4){ 0xff, 0xff00, 0xff0000, 0xff0000 }, v4);
 		}
-		const int at = mirror ? n - 1 - i : i;
-		to[at] = r;
-		to[n + at] = g;
-		to[2 * n + at] = b;
+		sum *= (v4){ 1, 0x1p-8f, 0x1p-16f, 0x1p-16f };
+		memcpy(to + x, &sum, sizeof sum);
+	}
+	for (; x < n; x++) {
+		to[x] = 0;
+		for (int k = 0; k < t->count[i]; k++)
+			to[x] += w[k] * (float)first[n * (size_t)k + x];
 	}
 }
 
-// Row i of what comes out, of rows that begin with row `first` of the image.
-static void along_columns(const float *rows, int first, const struct taps *t, int i, const struct yk_resize *r, float *to)
+// That row at its width, each channel where it belongs.  A float behind the row is read, and left out.
+static void along_row(const float *row, const struct taps *t, const struct yk_resize *r, int i, float *to)
 {
-	const int n = r->to_width;
-	for (int c = 0; c < 3; c++) {
-		float *out = to + ((size_t)c * (size_t)r->to_height + (size_t)i) * (size_t)n;
-		memset(out, 0, sizeof *out * (size_t)n);
-		for (int k = 0; k < t->count[i]; k++) {
-			const float w = t->weight[(size_t)i * (size_t)t->room + (size_t)k];
-			const float *row = rows + ((size_t)(t->first[i] + k - first) * 3 + (size_t)c) * (size_t)n;
-			for (int x = 0; x < n; x++)
-				out[x] += w * row[x];
+	const size_t plane = (size_t)r->to_height * (size_t)r->to_width;
+	to += (size_t)i * (size_t)r->to_width;
+	for (int x = 0; x < r->to_width; x++) {
+		const float *w = t->weight + (size_t)x * (size_t)t->room, *p = row + 3 * t->first[x];
+		const int at = r->mirror ? r->to_width - 1 - x : x;
+		v4 sum = { 0 };
+		for (int k = 0; k < t->count[x]; k++, p += 3) {
+			v4 pixel;
+			memcpy(&pixel, p, sizeof pixel);
+			sum += w[k] * pixel;
 		}
-		for (int x = 0; x < n; x++)
-			out[x] = r->scale[c] * out[x] + r->shift[c];
+		for (int c = 0; c < 3; c++)
+			to[(size_t)c * plane + (size_t)at] = r->scale[c] * sum[c] + r->shift[c];
 	}
 }
 
 int yk_resize(const struct yk_image *im, const struct yk_resize *r, float *to)
 {
 	struct taps x = { 0 }, y = { 0 };
-	float *rows = NULL;
-	bool good = taps_make(&x, im->width, r->left, r->width, r->to_width) &&
-		    taps_make(&y, im->height, r->top, r->height, r->to_height);
-	if (good) {
-		const int first = y.first[0], end = y.first[r->to_height - 1] + y.count[r->to_height - 1];
-		rows = malloc(sizeof *rows * 3 * (size_t)r->to_width * (size_t)(end - first));
-		good = rows != NULL;
-		for (int k = first; k < end && good; k++)
-			along_row(im, k, &x, r->to_width, r->mirror, rows + (size_t)3 * (size_t)r->to_width * (size_t)(k - first));
-		for (int i = 0; i < r->to_height && good; i++)
-			along_columns(rows, first, &y, i, r, to);
+	float *row = calloc((size_t)3 * (size_t)im->width + 1, sizeof *row);
+	const bool good = row && taps_make(&x, im->width, r->left, r->width, r->to_width) &&
+			  taps_make(&y, im->height, r->top, r->height, r->to_height);
+	for (int i = 0; i < r->to_height && good; i++) {
+		along_columns(im, &y, i, row);
+		along_row(row, &x, r, i, to);
 	}
-	free(rows);
+	free(row);
 	taps_free(&x);
 	taps_free(&y);
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory to resize an image to %d x %d", r->to_width, r->to_height);
