@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,25 @@ void yk_file_abort(struct yk_file_writer *w)
 	free(w->temporary);
 	free(w->path);
 	*w = (struct yk_file_writer){ .fd = -1 };
+}
+
+void yk_file_sweep(const char *path)
+{
+	char *folder = folder_of(path);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	DIR *dir = folder ? opendir(folder) : NULL;
+	struct dirent *d;
+	while (dir && (d = readdir(dir))) {
+		const size_t n = strlen(name);
+		int pid, number, end = 0;
+		if (!strncmp(d->d_name, name, n) &&
+		    sscanf(d->d_name + n, ".%d-%d.tmp%n", &pid, &number, &end) == 2 && end && !d->d_name[n + (size_t)end] &&
+		    pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+			unlinkat(dirfd(dir), d->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+	free(folder);
 }
 
 int yk_file_write(const char *path, const void *data, size_t bytes)

@@ -39,6 +39,8 @@ int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
 int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
 int yk_file_commit(struct yk_file_writer *);
 void yk_file_abort(struct yk_file_writer *);
+// Removes what processes that were killed in the middle of writing this file have left beside it.
+void yk_file_sweep(const char *path);
 
 // mkdir -p; the last component may exist.
 int yk_dir_make(const char *path);

@@ -265,6 +265,7 @@ static int prepare(struct prepare *p)
 	describe(p);
 	if (take_standing(p))
 		return 0;
+	yk_file_sweep(o->out);
 	e = yk_walk(o->paths, scan_file, p);
 	return e == 0 ? make(p) : e;
 }
