@@ -9,6 +9,7 @@ case $name in
 yoke) about='a library that trains and runs neural networks' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-nn) about='modules and layers of the library' ;;
+yoke-dist) about='ranks of the library: many devices, and what they do together' ;;
 yoke-optim) about='optimizers of the library' ;;
 yoke-run) about='records of runs' ;;
 esac
