@@ -19,7 +19,7 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
@@ -49,6 +49,7 @@ test_programs = \
 	tests/grad.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
+	tests/images.t \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
@@ -93,6 +94,7 @@ test_programs = \
 	tests/profile.t \
 	tests/quirks.t \
 	tests/random.t \
+	tests/readers.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
 	tests/report.t \
@@ -110,6 +112,7 @@ test_programs = \
 	tests/site.t \
 	tests/skeleton.t \
 	tests/prepare.t \
+	tests/shards.t \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
@@ -192,9 +195,13 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_shards_t_SOURCES = tests/shards.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
@@ -263,6 +270,7 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
+tests_readers_t_SOURCES = tests/readers.c
 tests_refusals_t_SOURCES = tests/refusals.c
 tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c

@@ -30,14 +30,16 @@
 	"FOLDER itself and the folders in it; . by default.\n" \
 	"  --json   the same for programs\n"
 #define DATA_MORE \
-	"What a file holds for training: a token file, .npy, .safetensors, .csv, .tsv, .jsonl, or raw elements.\n" \
+	"What a file holds for training: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements,\n" \
+	"or a folder of images; or several of a kind, comma-separated.\n" \
 	"  info    samples, fields, fingerprint\n" \
 	"  check   reads each sample, names those that cannot be read; fails where there are some\n" \
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \
 	"  prepare writes the tokens of text to a token file, which yoke train reads in place: out=FILE,\n" \
 	"          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N\n" \
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
-	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257\n"
+	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257, and of\n" \
+	"images size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
