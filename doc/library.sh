@@ -7,6 +7,7 @@ set -eu
 name=$(basename "$1" .h)
 case $name in
 yoke) about='a library that trains and runs neural networks' ;;
+yoke-observe) about='profiles, memory and telemetry of what the library does' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-optim) about='optimizers of the library' ;;
 esac

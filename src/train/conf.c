@@ -19,6 +19,7 @@
 #include "train/advice.h"
 #include "train/conf.h"
 #include "train/optim.h"
+#include "train/watch.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
 
@@ -523,6 +524,9 @@ int yk_config_check_model(const struct yk_config *c)
 		e = foreign_size(c, m);
 	if (e == 0)
 		e = yk_optim_check(c);
+	struct yk_watch watch = { 0 };
+	if (e == 0)
+		e = yk_watch_check(&watch, c);
 	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
 		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
 	return e;

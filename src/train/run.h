@@ -9,6 +9,7 @@
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
+#include "train/watch.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -18,7 +19,7 @@ struct yk_run {
 	struct yk_runlog log;
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
-	bool details; // of the profile
+	struct yk_watch watch;
 	bool keeps;   // checkpoints
 	const char *report; // is it shown?
 	struct yk_snapshot snapshot;

@@ -15,6 +15,7 @@
 #include "optim/optim.h"
 #include "train/advise.h"
 #include "train/batch.h"
+#include "yoke-observe.h"
 
 // ---- building ----
 
@@ -462,7 +463,10 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	t->part = m->rows == t->batch ? t->ids : micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
-	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
+	yoke_range_push("backward");
+	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
+	yoke_range_pop();
+	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	if (k > 0) {
 		loss = yoke_add(t->loss_sum, loss);
@@ -477,7 +481,10 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	}
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
-	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
+	yoke_range_push("optimizer");
+	e = yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -501,8 +508,10 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step + m->number);
+	yoke_range_push("data");
 	if (m->rows == t->batch)
 		yoke_put(t->ids, t->fed + m->first * (t->context + 1), yoke_bytes(t->ids));
+	yoke_range_pop();
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
@@ -519,8 +528,10 @@ static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
 	int e = n > 1 ? sums_init(t) : 0;
+	yoke_range_push("data");
 	if (e == 0)
 		e = yk_trainer_feed(t);
+	yoke_range_pop();
 	for (int64_t k = 0; k < n && e == 0; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
