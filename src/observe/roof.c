@@ -10,8 +10,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/sized.h"
+#include "base/param.h"
 #include "graph/context.h"
+
+YK_PARAM(limits_setting, "profile.limits", YK_BOOL, "1",
+	 "measure what a device reaches at most, for the roofline of a profile");
 
 enum { SIDE = 2048, TRIES = 5 };
 #define COPY_MOST (UINT64_C(256) << 20)
@@ -121,6 +124,11 @@ static struct yk_roof *roof_new(struct yk_device *d)
 		r->own_copy = true;
 	}
 	return r;
+}
+
+bool yk_roof_wanted(void)
+{
+	return yk_param_bool(&limits_setting);
 }
 
 const struct yk_roof *yk_roof_of(struct yk_device *d, int dtype)

@@ -22,6 +22,8 @@ struct yk_roof {
 };
 const struct yk_roof *yk_roof_of(struct yk_device *, int dtype); // NULL: no memory
 
+bool yk_roof_wanted(void); // does the setting profile.limits ask for it?
+
 // What bounds a row, and its share of that: rates over min(P, W flops / bytes).  seconds: of a call on average.
 struct yk_bounded {
 	enum yoke_bound bound;

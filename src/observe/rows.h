@@ -16,7 +16,7 @@ struct yk_row {
 	int dtype;
 	// over all calls
 	uint64_t count, ns, host_ns, least, most;
-	uint64_t cpu_ns; // of all threads, where they did the work
+	uint64_t cpu_ns, cpu_of_ns; // of all threads, in calls that took so long
 	uint64_t bytes; // read and written
 	double flops;   // NaN: not counted
 	int64_t growth;

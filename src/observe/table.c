@@ -15,9 +15,6 @@
 #include "observe/roof.h"
 #include "observe/table.h"
 
-YK_PARAM(limits_setting, "profile.limits", YK_BOOL, "1",
-	 "measure what a device reaches at most, for the roofline of a profile");
-
 // ---- rows ----
 
 static struct yk_device *device_of(const struct yk_profile *p, const struct yk_row *r)
@@ -33,9 +30,9 @@ static double ratio(double a, double b)
 static double occupancy_of(const struct yk_profile *p, const struct yk_row *r)
 {
 	const struct yk_device *d = device_of(p, r);
-	if (!r->cpu_ns || !r->ns)
+	if (!r->cpu_of_ns)
 		return r->occupancy;
-	return fmin(1, (double)r->cpu_ns / ((double)r->ns * (double)(d->info.units ? d->info.units : 1)));
+	return fmin(1, (double)r->cpu_ns / ((double)r->cpu_of_ns * (double)(d->info.units ? d->info.units : 1)));
 }
 
 // all: nanoseconds of all rows.
@@ -67,7 +64,7 @@ static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t al
 		.memory = r->growth,
 		.occupancy = occupancy_of(p, r),
 	};
-	if (!r->dtype || !yk_param_bool(&limits_setting)) // no step: its bytes are no memory's of a device
+	if (!r->dtype || !yk_roof_wanted()) // no step: its bytes are no memory's of a device
 		return;
 	const struct yk_bounded b = yk_roofline(yk_roof_of(device_of(p, r), r->dtype), r->dtype, r->flops / calls,
 						(double)r->bytes / calls, total / calls);
