@@ -183,6 +183,7 @@ static void check_trace(const char *backend, int cycle, double rows)
 	static int n[256];
 	json_t *t = trace_of(cycle), *events = json_object_get(t, "traceEvents"), *x;
 	size_t i, bad = 0, flows = 0, starts = 0, counters = 0;
+	const bool apart = !strcmp(backend, "opencl");
 	double sum = 0;
 	memset(n, 0, sizeof n);
 	json_array_foreach (events, i, x) {
@@ -216,6 +217,9 @@ static void check_trace(const char *backend, int cycle, double rows)
 	}
 	ok(t && !bad && flows == starts && counters > 0, "%s: a trace in order, %zu arrows, %zu counters", backend, flows,
 	   counters);
+	// watching moves no copy to the queue of the steps, and arrows lead to what runs behind the host
+	ok(!apart || (n[YK_SLOT_UP] >= 5 && n[YK_SLOT_DEVICE] > 5 && (int)flows >= n[YK_SLOT_DEVICE] + n[YK_SLOT_UP]),
+	   "%s: %d uploads on their own lane, %d steps, %zu arrows", backend, n[YK_SLOT_UP], n[YK_SLOT_DEVICE], flows);
 	ok(!overlaps, "%s: events nest, those of queues are disjoint (%zu)", backend, overlaps);
 	ok(fabs(1e-6 * sum - rows) <= 1e-3 * rows, "%s: lanes add up to the table: %.6f s of %.6f", backend, 1e-6 * sum, rows);
 	json_decref(t);
@@ -510,6 +514,42 @@ static void test_counters(void)
 	yoke_context_free(ctx);
 }
 
+// YOKE_SYNC=warn names each place where the host waits, once; all of them are counted.
+static void test_waits(void)
+{
+	float data[4] = { 1, 2, 3, 4 }, got[4];
+	yoke_setting_set("sync", "warn");
+	struct yoke_context *ctx = yoke_context_new("fault"), *former = yoke_use(ctx);
+	struct yoke_counters a = { .size = sizeof a }, b = a;
+	if (!ctx) {
+		skip("YOKE_SYNC=warn", yoke_error());
+		yoke_error_clear();
+		return;
+	}
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, (int64_t[]){ 4 });
+	yoke_put(x, data, sizeof data);
+	warnings = 0;
+	yoke_counters(&a);
+	yoke_range_push("look");
+	for (int i = 0; i < 3; i++)
+		yoke_read(x, got, sizeof got);
+	ok(warnings == 1 && strstr(last_warning, "a read waits for fault:0") && strstr(last_warning, "range \"look\"") &&
+		   strstr(last_warning, ", at "),
+	   "three reads at a place: %s", last_warning);
+	yoke_range_pop();
+	yoke_read(x, got, sizeof got);
+	yoke_counters(&b);
+	ok(warnings == 2 && b.waits - a.waits == 4 && b.wait_ns > a.wait_ns, "and at another; %d waits",
+	   (int)(b.waits - a.waits));
+	yoke_free(x);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	yoke_setting_set("sync", "x");
+	ok(!yoke_context_new("cpu") && yoke_error_code() == YOKE_EINVAL, "%s", yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("sync", "0");
+}
+
 // A file that may be no larger than so: what is left out is counted, and it is whole JSON all the same.
 static void test_bound(void)
 {
@@ -556,6 +596,7 @@ int main(void)
 	test_memory();
 	test_counters();
 	test_bound();
+	test_waits();
 	yoke_setting_set("backend", "opencl");
 	yoke_profile_prepare();
 	struct yoke_context *ctx = opencl ? yoke_context_new("opencl") : NULL;

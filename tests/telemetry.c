@@ -286,7 +286,7 @@ static void test_sampler(void)
 	while (f && fgets(line, sizeof line, f)) {
 		json_t *x = json_loads(line, 0, NULL);
 		const json_t *devices = json_object_get(x, "devices");
-		bad += !x || json_number_value(json_object_get(x, "time")) < time || json_object_size(devices) != 1 ||
+		bad += !x || json_number_value(json_object_get(x, "time")) < time || json_array_size(devices) != 1 ||
 		       strcmp(json_string_value(json_object_get(x, "run")), o.run) ||
 		       json_integer_value(json_object_get(x, "rank")) != 3 || !json_object_get(x, "rss") ||
 		       json_integer_value(json_object_get(x, "step")) < step;

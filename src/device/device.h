@@ -65,6 +65,8 @@ struct yk_device *yk_devices(const char *list);
 struct yk_device *yk_device_choose(const char *list);
 // The first device for which `is` says so, of those that were looked for before; from any thread.
 struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg);
+// The device of a name as YOKE_DEVICE takes them.
+struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, looked for before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);
 // The device has failed: neither it nor another offer of the same hardware is chosen any more by this

@@ -11,6 +11,8 @@ libyokecore_la_SOURCES += \
 	src/observe/roof.c \
 	src/observe/roof.h \
 	src/observe/limits_cpu.c \
+	src/observe/kernels.c \
+	src/observe/kernels.h \
 	src/observe/memory.c \
 	src/observe/memory.h \
 	src/observe/misaligned.c \

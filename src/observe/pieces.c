@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "observe/telemetry.h"
 
 enum { LOOKS = 7 }; // at the processor time of one piece in so many, since a system call may cost as much as a small one
 
@@ -349,18 +350,32 @@ static void begin(struct yk_observer *o, struct yk_queue *q)
 	p->opened = yk_nanoseconds();
 }
 
-static void count_pool(struct yk_profile *p)
+static void count(struct yk_profile *p, struct yk_traced_count c)
+{
+	c.at = now(p);
+	if (!has_room(p) || yk_grow(&p->counted, &p->count_cap, p->counts + 1, sizeof *p->counted) < 0)
+		p->dropped++;
+	else
+		p->counted[p->counts++] = c;
+}
+
+// The pool's bytes, and what a sampler has heard of the device, where they are new.
+static void count_all(struct yk_profile *p)
 {
 	struct yk_pool_stats s;
-	if (!has_room(p) || yk_grow(&p->counted, &p->count_cap, p->counts + 1, sizeof *p->counted) < 0) {
-		p->dropped++;
-		return;
-	}
+	struct yoke_sample d;
+	uint64_t ns;
 	yk_pool_stats(p->ctx->device->pool, &s);
-	const struct yk_traced_count *last = p->counts ? &p->counted[p->counts - 1] : NULL;
-	if (!last || last->allocated != s.allocated_bytes.current || last->reserved != s.reserved_bytes.current)
-		p->counted[p->counts++] = (struct yk_traced_count){ now(p), s.allocated_bytes.current,
-								    s.reserved_bytes.current };
+	if (!p->counts || p->allocated != s.allocated_bytes.current || p->reserved != s.reserved_bytes.current)
+		count(p, (struct yk_traced_count){ .allocated = s.allocated_bytes.current,
+						   .reserved = s.reserved_bytes.current });
+	p->allocated = s.allocated_bytes.current;
+	p->reserved = s.reserved_bytes.current;
+	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->said)
+		return;
+	p->said = ns;
+	count(p, (struct yk_traced_count){ .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
+					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .said = true });
 }
 
 // The row of the piece that ends, with what it adds to it beside its time; YK_NIL: none.
@@ -380,7 +395,7 @@ static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, c
 	if (work == YK_WORK_STEP && (n == 0 || p->launched_plan != plan->serial)) {
 		p->launch++;
 		p->launched_plan = plan->serial;
-		count_pool(p);
+		count_all(p);
 		if (p->rows.flags & YOKE_PROFILE_MEMORY)
 			yk_peak_note(p, plan);
 	}

@@ -27,8 +27,10 @@ struct yk_traced_range { // .. and of the application's
 	uint8_t thread;
 };
 
-struct yk_traced_count { // bytes of the pool at a moment
+struct yk_traced_count { // a counter at a moment: bytes of the pool, or what the device said of itself
 	uint64_t at, allocated, reserved;
+	float util, power_w; // NaN: not known
+	bool said;
 };
 
 struct yk_range_sum { // by path
@@ -56,6 +58,8 @@ struct yk_profile {
 	size_t ranges, range_cap;
 	struct yk_traced_count *counted;
 	size_t counts, count_cap;
+	uint64_t allocated, reserved; // .. as counted last
+	uint64_t said; // when the device said the last of them
 	size_t most;      // events of a trace
 	uint64_t dropped; // events that a full trace has not
 	struct yk_range_sum *by_range;

@@ -78,7 +78,7 @@ static void add_shapes(struct text *t, const struct yk_plan *p, const struct yk_
 static bool same(const struct yk_row *a, const struct yk_row *b)
 {
 	return a->dtype == b->dtype && !strcmp(a->op, b->op) && !strcmp(a->impl, b->impl) &&
-	       !strcmp(a->device, b->device) && !strcmp(a->nodes, b->nodes) && !strcmp(a->shapes, b->shapes) &&
+	       !strcmp(a->device, b->device) && !strcmp(a->scope, b->scope) && !strcmp(a->nodes, b->nodes) && !strcmp(a->shapes, b->shapes) &&
 	       !strcmp(a->range, b->range) && !strcmp(a->site, b->site);
 }
 
@@ -104,7 +104,7 @@ static bool table_grow(struct yk_rows *r)
 
 static uint64_t hash_of(const struct yk_row *x)
 {
-	const char *part[] = { x->op, x->impl, x->device, x->nodes, x->shapes, x->range, x->site };
+	const char *part[] = { x->op, x->impl, x->device, x->scope, x->nodes, x->shapes, x->range, x->site };
 	uint64_t h = (uint64_t)x->dtype;
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		h = yk_hash(part[i], strlen(part[i]) + 1, h);
@@ -122,7 +122,7 @@ static uint32_t intern(struct yk_rows *r, const struct yk_row *x)
 		if (same(&r->row[r->table[at] - 1], x))
 			return r->table[at] - 1;
 	struct yk_row y = *x;
-	const char **part[] = { &y.op, &y.impl, &y.device, &y.nodes, &y.shapes, &y.range, &y.site };
+	const char **part[] = { &y.op, &y.impl, &y.device, &y.scope, &y.nodes, &y.shapes, &y.range, &y.site };
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (!(*part[i] = yk_arena_strdup(&r->text, *part[i])))
 			return YK_NIL;
@@ -165,6 +165,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 						       yk_step_kind_name[s->kind],
 			.impl = impl,
 			.device = d->id,
+			.scope = r->flags & YOKE_PROFILE_SCOPES ? yk_path_name(&ctx->paths, s->scope) : "",
 			.nodes = nodes.s,
 			.shapes = shapes.s,
 			.range = range_name(r, ctx, of->range),
@@ -224,7 +225,7 @@ const struct yk_step_row *yk_row_of_step(struct yk_rows *r, const struct yoke_co
 
 uint32_t yk_row_of(struct yk_rows *r, const struct yoke_context *ctx, const char *op, const char *device)
 {
-	struct yk_row x = { .op = op, .impl = "", .device = device, .nodes = "", .shapes = "", .site = "",
+	struct yk_row x = { .op = op, .impl = "", .device = device, .scope = "", .nodes = "", .shapes = "", .site = "",
 			    .range = range_name(r, ctx, ctx->graph.range), .occupancy = NAN };
 	return intern(r, &x);
 }

@@ -12,6 +12,7 @@ struct yk_row {
 	// what tells it apart; "" where it is not asked for
 	const char *op, *impl, *device;
 	const char *shapes, *range, *site;
+	const char *scope; // of the last node
 	const char *nodes; // "layer0/mlp: mul add; layer0: add": all nodes, by scope
 	int dtype;
 	// over all calls

@@ -2,7 +2,7 @@
 // A thread that samples host and device, and appends a line to a file each time.
 //
 // A line: time (s since 1970), run, rank, step, rss, cpu (0..1), process_cpu (processors), throttled (s),
-// data_wait_s, devices {id: telemetry}, host {..}; null is n/a.
+// data_wait_s, devices [{id, ..}], host {..}; null is n/a.
 #include "config.h"
 
 #include <errno.h>
@@ -51,10 +51,11 @@ static json_t *line_json(yoke_sampler *s)
 	struct yoke_host_sample h;
 	struct yoke_sample d;
 	struct timespec now;
-	json_t *devices = json_object();
+	json_t *devices = json_array(), *device;
 	yk_host_sample(&s->host, &h);
-	json_object_set_new(devices, s->device->id, yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) :
-			    json_null());
+	device = yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) : json_object();
+	json_object_set_new(device, "id", json_string(s->device->id));
+	json_array_append_new(devices, device);
 	clock_gettime(CLOCK_REALTIME, &now);
 	pthread_mutex_lock(&s->lock);
 	const int64_t step = s->step;

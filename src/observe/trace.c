@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,8 +230,15 @@ static void counters(struct out *o, const struct yk_profile *p)
 {
 	for (size_t i = 0; i < p->counts; i++) {
 		const struct yk_traced_count *c = &p->counted[i];
-		event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%" PRIu64
-		      ",\"free\":%" PRIu64 "}}", US(c->at), c->allocated, c->reserved - c->allocated);
+		if (!c->said)
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
+			      PRIu64 ",\"free\":%" PRIu64 "}}", US(c->at), c->allocated, c->reserved - c->allocated);
+		if (c->said && !isnan(c->util))
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
+			      US(c->at), 100 * (double)c->util);
+		if (c->said && !isnan(c->power_w))
+			event(o, NULL, "{\"ph\":\"C\",\"pid\":1,\"ts\":" US_FORMAT ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
+			      US(c->at), (double)c->power_w);
 	}
 }
 
