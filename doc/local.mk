@@ -7,6 +7,7 @@ library_pages = \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
+	doc/yoke-observe.3 \
 	doc/yoke-optim.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
@@ -26,6 +27,10 @@ doc/yoke.3: doc/library.sh include/yoke.h
 
 doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h

@@ -35,6 +35,7 @@ test_programs = \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
+	tests/cycle.t \
 	tests/data.t \
 	tests/debug.t \
 	tests/deep.t \
@@ -47,6 +48,7 @@ test_programs = \
 	tests/fit.t \
 	tests/formula.t \
 	tests/grad.t \
+	tests/history.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
 	tests/images.t \
@@ -97,6 +99,7 @@ test_programs = \
 	tests/readers.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
+	tests/roofline.t \
 	tests/report.t \
 	tests/rows.t \
 	tests/runs.t \
@@ -116,6 +119,7 @@ test_programs = \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
+	tests/telemetry.t \
 	tests/threads.t \
 	tests/train.t \
 	tests/tuning.t \
@@ -141,6 +145,7 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
+	tests/observe.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
@@ -261,7 +266,11 @@ tests_place_t_SOURCES = tests/place.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
+tests_cycle_t_SOURCES = tests/cycle.c
 tests_profile_t_SOURCES = tests/profile.c
+tests_history_t_SOURCES = tests/history.c
+tests_roofline_t_SOURCES = tests/roofline.c
+tests_telemetry_t_SOURCES = tests/telemetry.c
 tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)

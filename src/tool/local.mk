@@ -14,6 +14,7 @@ yoke_SOURCES = \
 	src/tool/cmd_generate.c \
 	src/tool/cmd_help.c \
 	src/tool/cmd_info.c \
+	src/tool/cmd_memory.c \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
 	src/tool/cmd_report.c \

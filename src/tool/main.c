@@ -40,6 +40,9 @@
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
 	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257, and of\n" \
 	"images size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n"
+#define MEMORY_MORE \
+	"SNAPSHOT is a file of `yoke train .. memory_history=1`, or of yoke_memory_snapshot: what was alive at the\n" \
+	"peak and at the end, by op, range and site, and live bytes over time.\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -110,6 +113,7 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
+	{ "memory", "SNAPSHOT", "what a device's memory held, and when", yk_cmd_memory, 0, MEMORY_MORE },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",

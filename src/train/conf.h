@@ -104,8 +104,15 @@
 	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
 	  "at the end where the time went; auto: of 10 steps and more") \
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
-	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: times of each kind of step, and trace.json in out") \
+	X(profile, STRING, YK_T, "0", 0, 0, NULL, \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: of cycles of " \
+	  "steps, each in out/trace") \
+	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
+	  "of such a profile: how many rows, and the column that sorts them") \
+	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
+	  "seconds between samples of host and device in telemetry.jsonl; 0: none") \
+	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
 	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \

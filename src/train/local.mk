@@ -47,4 +47,6 @@ libyokecore_la_SOURCES += \
 	src/train/trainer.h \
 	src/train/trainer_save.c \
 	src/train/validate.c \
-	src/train/validate.h
+	src/train/validate.h \
+	src/train/watch.c \
+	src/train/watch.h

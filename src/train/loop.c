@@ -20,8 +20,9 @@
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
+#include "yoke-observe.h"
 
-enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
+enum { REPORT_STEPS = 10, LOST_TEXT = 2048 };
 
 static bool due(int64_t step, int64_t every)
 {
@@ -142,7 +143,9 @@ static int validate(struct yk_run *r)
 	if (!can_validate(r))
 		return 0;
 	const struct yk_trainer *t = r->trainer;
+	yoke_range_push("validate");
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+	yoke_range_pop();
 	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
 		return e;
 	r->validated = r->trainer->step;
@@ -171,10 +174,12 @@ static int save(struct yk_run *r)
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
+	yoke_range_push("save");
 	int e = yk_trainer_save(r->trainer, r->out);
 	if (e < 0 && yk_progress_again(&r->progress, e) &&
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
+	yoke_range_pop();
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;
@@ -239,6 +244,8 @@ static int steps_run(struct yk_run *r, int *signal)
 		r->state.step = t->step;
 		if (r->leads)
 			yk_runlog_set(&r->log, &r->state);
+		if (e == 0 && r->leads)
+			e = yk_watch_step(&r->watch, t->step, yk_trainer_waited(t));
 		*signal = asked_to_end(r); // one may have ended the validation
 	}
 	if (e == 0 && *signal && r->logged < t->step)
@@ -270,9 +277,9 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
 		e = yk_snapshot_put(&r->snapshot, r->trainer);
-	if (e == 0 && !(r->profile = yk_profile_new(r->details)))
+	if (e == 0 && !(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
-	return e;
+	return e == 0 ? yk_watch_begin(&r->watch, r->out, &r->progress) : e;
 }
 
 // Was it the device?  Then says what became of it, without what the engine would have a program do.
@@ -306,6 +313,7 @@ static bool leave_device(struct yk_run *r)
 	if (yk_device_leave(ctx->device) < 0)
 		return false;
 	yk_profile_free(r->profile);
+	yk_watch_drop(&r->watch);
 	yk_trainer_free(r->trainer);
 	r->profile = NULL;
 	r->trainer = NULL;
@@ -379,16 +387,16 @@ static int report(struct yk_run *r, bool stopped)
 		return e;
 	x.files = r->files;
 	x.idle -= r->files;
-	bool show = !strcmp(r->report, "1") || r->details ||
+	bool show = !strcmp(r->report, "1") || r->watch.whole ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
 	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
 		yk_layers_measure(yk_current(), &x.layers);
 	yk_progress_report(&r->progress, r->trainer->step, show, &x);
-	if (!r->details)
+	if (!r->watch.whole)
 		return 0;
 	if (show)
-		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
+		yk_profile_top(r->profile, r->watch.rows, yk_progress_line, &r->progress);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
 	e = yk_profile_trace(r->profile, path);
 	if (e == 0)
@@ -521,14 +529,22 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e < 0)
 		return e;
 	yk_runlog_set(&r->log, &r->state);
-	if (!(r->profile = yk_profile_new(r->details)))
+	if (!(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
+	if (e == 0)
+		e = yk_watch_begin(&r->watch, r->out, &r->progress);
+	if (e == 0)
+		yk_profile_start(r->profile); // what watching takes to begin is not the run's
 	if (e == 0)
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
 	while (e < 0 && !t->group && (e = next_device(r, c, e)) == 0)
 		e = steps_run(r, &signal);
+	if (e == 0)
+		e = yk_watch_end(&r->watch);
+	else
+		yk_watch_drop(&r->watch);
 	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->group) {
 		yk_profile_free(r->profile);
 		r->profile = NULL;
@@ -568,6 +584,7 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	yk_progress_close(&r->progress);
 	yk_run_record_end(r, "failed", e);
 	yk_snapshot_fini(&r->snapshot);
+	yk_watch_drop(&r->watch);
 	yk_trainer_free(r->trainer);
 	r->trainer = NULL;
 	return e;
@@ -626,13 +643,13 @@ static int run(struct yk_run *r, struct yk_config *c)
 	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
-	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
-	if (e == 0 && r->details)
-		yk_profile_prepare();
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
+		e = yk_watch_init(&r->watch, c);
+	if (e == 0)
 		e = ranks > 1 ? on_ranks(ranks, &(struct crew){ r, c, from, &lock }) : work(r, c, from, &lock);
+	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
 	if (lock >= 0)

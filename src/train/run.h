@@ -9,6 +9,7 @@
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
+#include "train/watch.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -19,7 +20,7 @@ struct yk_run {
 	yoke_run *record; // NULL: not begun, or ended
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
-	bool details; // of the profile
+	struct yk_watch watch;
 	bool keeps;   // checkpoints
 	bool leads;   // alone, or rank 0: what is said and written is its
 	const char *report; // is it shown?

@@ -17,6 +17,7 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/ranks.h"
+#include "yoke-observe.h"
 
 // ---- building ----
 
@@ -548,14 +549,20 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	t->part = micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
-	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
+	yoke_range_push("backward");
+	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
+	yoke_range_pop();
+	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
 	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
-	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
+	yoke_range_push("optimizer");
+	e = yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -595,8 +602,10 @@ static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
 	int e = yk_sums_init(&t->sums, &t->net->params, n);
+	yoke_range_push("data");
 	if (e == 0)
 		e = yk_trainer_feed(t);
+	yoke_range_pop();
 	for (int64_t k = 0; k < n && e == 0; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
