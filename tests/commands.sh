@@ -106,7 +106,7 @@ conform)
 	*) set -- "\$@" --quick ;;
 	esac
 	exec '$build/yoke' "\$@" ;;
-tune | bench)
+tune | bench | dashboard)
 	$limit '$build/yoke' "\$@"
 	status=\$?
 	[ \$status -ne 124 ] || exit 0

@@ -46,6 +46,8 @@ check 'yoke models --j' --json
 check 'yoke data ch' check
 check 'yoke report --h' --help --html=
 check 'yoke report m' model
+check 'yoke dashboard po' port=
+check 'yoke dashboard m' model
 check 'yoke data info x fo' format=
 check 'yoke models m' model
 check 'yoke setup s' small.env

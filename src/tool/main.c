@@ -95,6 +95,14 @@
 	"  --csv=FILE   run, section, row, name, value\n" \
 	"  --json=FILE  the same for programs; without =FILE each goes to standard output\n"
 
+#define DASHBOARD_MORE \
+	"Serves a page of the runs to browsers of this machine, and prints its address, in which the token is.\n" \
+	"The page follows runs that live.  /metrics is for Prometheus, with the token as Bearer.\n" \
+	"  port=N           0 by default: any that is free\n" \
+	"  bind=ADDRESS     127.0.0.1 by default; others only with token_file=, and nothing is encrypted\n" \
+	"  token_file=FILE  the token, in a file that nobody else may read\n" \
+	"  --until-eof      ends when standard input does\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -121,6 +129,8 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "validate", "precision [config.env] [key=value ..] [--json]",
 	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",
+	  yk_cmd_dashboard, 0, DASHBOARD_MORE },
 	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
 	  yk_cmd_report, 0, REPORT_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,

@@ -88,6 +88,8 @@
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
+	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
+	  "port of a page that shows the run, for as long as it goes on; 1: any that is free") \
 	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \

@@ -43,4 +43,6 @@ libyokecore_la_SOURCES += \
 	src/train/trainer.h \
 	src/train/trainer_save.c \
 	src/train/validate.c \
-	src/train/validate.h
+	src/train/validate.h \
+	src/train/watcher.c \
+	src/train/watcher.h

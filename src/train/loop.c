@@ -552,12 +552,15 @@ static int run(struct yk_run *r, struct yk_config *c)
 		e = not_over(out); // another run was faster
 	if (e == 0)
 		e = yk_run_record_begin(r, c);
+	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
+		yk_watcher_start(&r->watcher, out, yk_config_int(c, YK_KEY_dashboard));
 	if (e == 0)
 		progress_open(r, c);
 	if (e == 0)
 		e = run_steps(r, c, resumes ? &ck : NULL);
 	yk_progress_close(&r->progress);
 	yk_run_record_end(r, "failed", e);
+	yk_watcher_end(&r->watcher);
 	yk_snapshot_fini(&r->snapshot);
 	yk_trainer_free(r->trainer);
 	if (resumes)

@@ -9,6 +9,7 @@
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
+#include "train/watcher.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -17,6 +18,7 @@ struct yk_run {
 	struct yk_profile *profile;
 	struct yk_runlog log;
 	yoke_run *record; // NULL: not begun, or ended
+	struct yk_watcher watcher;
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	bool details; // of the profile
