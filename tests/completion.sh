@@ -48,6 +48,7 @@ check 'yoke report --h' --help --html=
 check 'yoke report m' model
 check 'yoke dashboard po' port=
 check 'yoke dashboard m' model
+check 'yoke top --o' --once
 check 'yoke data info x fo' format=
 check 'yoke models m' model
 check 'yoke setup s' small.env

@@ -147,6 +147,7 @@ test_scripts = \
 	tests/tool.sh \
 	tests/dashboard.sh \
 	tests/report.sh \
+	tests/top.sh \
 	tests/train.sh \
 	tests/tune.sh
 

@@ -7,16 +7,23 @@ yoke_SOURCES += \
 	src/live/guard.h \
 	src/live/live.h \
 	src/live/page.h \
+	src/live/process.c \
+	src/live/process.h \
 	src/live/prometheus.c \
 	src/live/prometheus.h \
 	src/live/sha256.c \
-	src/live/sha256.h
+	src/live/sha256.h \
+	src/live/top.c \
+	src/live/top.h
 nodist_yoke_SOURCES = src/live/pagetext.c
 if MICROHTTPD
 yoke_SOURCES += src/live/server.c
 endif
-yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS)
-yoke_LDADD += $(MICROHTTPD_LIBS)
+if NCURSES
+yoke_SOURCES += src/live/screen.c
+endif
+yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS)
+yoke_LDADD += $(MICROHTTPD_LIBS) $(NCURSES_LIBS)
 EXTRA_DIST += build-aux/arrays.sh src/live/page.css src/live/page.js
 CLEANFILES += src/live/pagetext.c
 

@@ -19,6 +19,7 @@ yoke_SOURCES = \
 	src/tool/cmd_plan.c \
 	src/tool/cmd_report.c \
 	src/tool/cmd_setup.c \
+	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
 	src/tool/cmd_validate.c \

@@ -103,6 +103,11 @@
 	"  token_file=FILE  the token, in a file that nobody else may read\n" \
 	"  --until-eof      ends when standard input does\n"
 
+#define TOP_MORE \
+	"Without RUN all runs of the user that live.  q ends it.\n" \
+	"  --once   prints the table once\n" \
+	"  --json   the same for programs\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -131,6 +136,7 @@ const struct yk_command yk_commands[] = {
 	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
 	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",
 	  yk_cmd_dashboard, 0, DASHBOARD_MORE },
+	{ "top", "[RUN ..] [--once] [--json]", "runs and their processes, in a terminal", yk_cmd_top, 0, TOP_MORE },
 	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
 	  yk_cmd_report, 0, REPORT_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
