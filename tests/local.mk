@@ -116,6 +116,7 @@ test_programs = \
 	tests/wrap.t
 
 test_scripts = \
+	tests/ablate.sh \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/align.sh \

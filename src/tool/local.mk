@@ -5,7 +5,10 @@ yoke_SOURCES = \
 	src/tool/bench.h \
 	src/tool/bench_device.c \
 	src/tool/bench_limits.c \
+	src/tool/bench_memory.c \
+	src/tool/bench_page.c \
 	src/tool/bench_suites.c \
+	src/tool/cmd_ablate.c \
 	src/tool/cmd_bench.c \
 	src/tool/cmd_conform.c \
 	src/tool/cmd_dashboard.c \

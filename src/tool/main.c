@@ -50,13 +50,14 @@
 	"cannot be used.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, attention, train.  Figures are " \
+	"Suites, all of them by default: contract, map, attention, train, memory, scaling, batch.  Figures are " \
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
 	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
-	"  --json FILE   the figures as JSON, too\n"
+	"  --json FILE   the figures as JSON, too\n" \
+	"  --html FILE   as a page, with plots over sizes\n"
 
 #define CONFORM_MORE \
 	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \
@@ -108,6 +109,14 @@
 	"  --once   prints the table once\n" \
 	"  --json   the same for programs\n"
 
+#define ABLATE_MORE \
+	"A toggle is key=value of the configuration, or a setting; off is what the configuration has without it.\n" \
+	"All off, each alone, all but each, and all on are trained for as many steps (steps=, 20 by default), in\n" \
+	"turns, and nothing is saved.\n" \
+	"  toggles=LIST  up to 8, as recompute=block,precision=bf16-mixed\n" \
+	"  rounds=N      of all of them; 3 by default\n" \
+	"  --json        the same for programs\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -125,7 +134,7 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_info, 0, INFO_MORE },
 	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
-	{ "bench", "[suite ..] [devices=LIST] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
+	{ "bench", "[suite ..] [devices=LIST] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
@@ -139,6 +148,8 @@ const struct yk_command yk_commands[] = {
 	{ "top", "[RUN ..] [--once] [--json]", "runs and their processes, in a terminal", yk_cmd_top, 0, TOP_MORE },
 	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
 	  yk_cmd_report, 0, REPORT_MORE },
+	{ "ablate", "[config.env] [key=value ..] toggles=LIST [rounds=N] [--json]",
+	  "what choices of a configuration do, alone and together", yk_cmd_ablate, YK_T, ABLATE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },

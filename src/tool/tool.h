@@ -36,6 +36,7 @@ int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_validate(int argc, char **argv);
 int yk_cmd_dashboard(int argc, char **argv);
 int yk_cmd_top(int argc, char **argv);
+int yk_cmd_ablate(int argc, char **argv);
 int yk_cmd_report(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 int yk_cmd_version(int argc, char **argv);
