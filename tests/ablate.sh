@@ -3,16 +3,10 @@
 # yoke ablate: which variants are trained, and that what must not change a loss does not.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf ablate.work && mkdir ablate.work && cd ablate.work || exit 99
+. "${srcdir:-.}/tests/yoke.sh"
+workspace ablate
 trap 'rm -rf "${TMPDIR:-/tmp}/ablate.work"' EXIT
-i=0
-while [ $i -lt 60 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 60 >text
 small="data=text layers=1 heads=2 embed=16 context=16 batch=4 steps=4"
 # shellcheck disable=SC2086 # words
 "$yoke" ablate $small toggles=recompute=block,fuse=0,dropout=0.5 rounds=2 >out 2>err

@@ -3,11 +3,9 @@
 # yoke dashboard: who is answered, what is answered, and that it ends with its run.  tests/dashboard.py asks.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 tests=$(cd "${srcdir:-.}" && pwd)/tests
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf dashboard.work && mkdir dashboard.work && cd dashboard.work || exit 99
+workspace dashboard
 if "$yoke" dashboard . 2>&1 | grep -q 'built without libmicrohttpd'; then
 	echo "1..0 # SKIP built without libmicrohttpd"
 	exit 0
@@ -22,11 +20,7 @@ finish()
 }
 trap finish EXIT
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 small="data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
 # shellcheck disable=SC2086 # words
 "$yoke" train out=a steps=12 eval_every=4 profile=1 $small 2>err

@@ -3,10 +3,8 @@
 # yoke top: a run that ended, one that lives, found without its name, and what a terminal shows of it.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf top.work && mkdir top.work && cd top.work || exit 99
+. "${srcdir:-.}/tests/yoke.sh"
+workspace top
 run=
 finish()
 {
@@ -44,11 +42,7 @@ verdict "no terminal: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] |
 "$yoke" top --twice >out 2>&1
 verdict "an option" "$([ $? -eq 2 ] || cat out)"
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 "$yoke" train data=text out=living steps=1000000 checkpoints=0 layers=1 heads=2 embed=32 context=32 batch=8 progress=0 \
 	threads=1 2>err &
 run=$!

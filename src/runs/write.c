@@ -337,7 +337,7 @@ static int file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
 {
 	static const uint64_t piece = 1 << 20;
 	int fd = yk_file_open(path, bytes), e = fd < 0 ? fd : 0;
-	struct yk_hash_state *h = yk_hash_new();
+	struct yk_hash_state *h = yk_hash_new(0);
 	char *buffer = malloc(piece);
 	if (e == 0 && (!h || !buffer))
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for its checksum", path);

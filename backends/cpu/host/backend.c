@@ -35,6 +35,8 @@ static int probe(uint32_t *ndevices)
 		return YOKE_EUNSUPPORTED;
 	if (yk_gemm_check() < 0)
 		return yk_gemm_check();
+	if (yk_lapack_check() < 0)
+		return yk_lapack_check();
 	*ndevices = 1;
 	return 0;
 }
@@ -296,6 +298,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	yk_cpu_settings_declare();
 	yk_cores_declare();
 	yk_gemm_declare();
+	yk_lapack_declare();
 	*backend = &table;
 	return 0;
 }
