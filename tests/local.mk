@@ -130,6 +130,7 @@ test_scripts = \
 	tests/conform_opencl.sh \
 	tests/dialect.sh \
 	tests/doctor.sh \
+	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/gpu_standin.sh \
 	tests/icd.sh \

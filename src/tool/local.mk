@@ -31,6 +31,7 @@ yoke_SOURCES = \
 	src/tool/doctor.h \
 	src/tool/doctor_caches.c \
 	src/tool/doctor_opencl.c \
+	src/tool/doctor_run.c \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \

@@ -50,6 +50,9 @@
 	"own, device\n" \
 	"nodes, threads, caches.  Fails when something asked for, as in YOKE_BACKEND, " \
 	"cannot be used.\n" \
+	"RUN is the folder of a run: says what is wrong with it by its records, with evidence, what would\n" \
+	"change it and by how much; of two runs also whether they should be alike and are not.  Fails when\n" \
+	"something is wrong.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
 	"Suites, all of them by default: contract, map, attention, train, memory, scaling, batch.  Figures are " \
@@ -134,7 +137,7 @@ const struct yk_command yk_commands[] = {
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
-	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
+	{ "doctor", "[RUN [RUN]] [--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
 	{ "bench", "[suite ..] [devices=LIST] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },

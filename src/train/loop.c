@@ -534,8 +534,6 @@ static int run(struct yk_run *r, struct yk_config *c)
 	if (e == 0)
 		e = yk_config_apply(c);
 	r->log_every = yk_config_int(c, YK_KEY_log_every);
-	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
-	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
 	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
@@ -543,6 +541,10 @@ static int run(struct yk_run *r, struct yk_config *c)
 		yk_profile_prepare();
 	if (e == 0)
 		e = begin(r, c, resumes ? &ck : NULL);
+	if (e == 0) {
+		r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
+		r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
+	}
 	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
 	if (e == 0)
 		e = yk_dir_make(out);
