@@ -63,6 +63,7 @@ check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
 check 'yoke tune m' model= minutes=
 check 'yoke tune model=m' model
+check 'yoke advise da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
 check 'yoke train t' tensorboard= text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=c' cosine constant

@@ -120,6 +120,7 @@ test_programs = \
 
 test_scripts = \
 	tests/ablate.sh \
+	tests/advise.sh \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/align.sh \

@@ -60,7 +60,7 @@ for command in train generate eval; do
 		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
 		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
 done
-verdict "yoke.1 has each option" "$(for command in models data info doctor bench conform tune validate report dashboard top ablate; do
+verdict "yoke.1 has each option" "$(for command in models data info doctor bench conform tune validate report dashboard top ablate advise; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
 		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"

@@ -9,6 +9,7 @@ yoke_SOURCES = \
 	src/tool/bench_page.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
+	src/tool/cmd_advise.c \
 	src/tool/cmd_bench.c \
 	src/tool/cmd_conform.c \
 	src/tool/cmd_dashboard.c \
@@ -21,6 +22,7 @@ yoke_SOURCES = \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
 	src/tool/cmd_report.c \
+	src/tool/cmd_selftest.c \
 	src/tool/cmd_setup.c \
 	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \

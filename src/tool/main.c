@@ -122,6 +122,18 @@
 	"  rounds=N      of all of them; 3 by default\n" \
 	"  --json        the same for programs\n"
 
+#define ADVISE_MORE \
+	"Which device a training suits: by rules; where they do not say, by timing it on each device in turn.\n" \
+	"With a configuration of `yoke train`, which has data=; or of something else, by the numbers alone:\n" \
+	"samples=, batch=, channels=, height=, width=, parameters=, epochs=, loader= (the share of the time\n" \
+	"that waits for data), trains=0, device=0.\n" \
+	"  --measure   times it whatever the rules say\n" \
+	"  --json      the same for programs\n"
+#define SELFTEST_MORE \
+	"Two small steps of a model on the CPU, its gradients beside differences of the loss, the same on the\n" \
+	"device, plans that are found again, a profile, a timing: a line for each, and more where one is wrong.\n" \
+	"With a configuration its model, else a small one.\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -155,6 +167,10 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_report, 0, REPORT_MORE },
 	{ "ablate", "[config.env] [key=value ..] toggles=LIST [rounds=N] [--json]",
 	  "what choices of a configuration do, alone and together", yk_cmd_ablate, YK_T, ABLATE_MORE },
+	{ "advise", "[config.env] [key=value ..] [--measure] [--json]", "which device a training suits", yk_cmd_advise,
+	  YK_T, ADVISE_MORE },
+	{ "selftest", "[config.env] [key=value ..]", "does a model train here as it should?", yk_cmd_selftest, YK_T,
+	  SELFTEST_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },

@@ -118,7 +118,7 @@
 	  "draw from the likeliest tokens of this mass") \
 	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_BACKEND; empty: that") \
+	  "as YOKE_BACKEND; empty: that; of a training, fastest: the one on which it is, measured first") \
 	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M, for which activations may wait " \
 	  "in the host's memory (YOKE_SPILL); empty: that") \
@@ -180,7 +180,7 @@ int yk_config_check_model(const struct yk_config *);
 int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
 // What "auto" came to: the number is the key's value from now on, given as "auto" was.
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
-// What the data say of a key, in the place of its value, given as that was.
+// What the data, or a measurement, say of a key, in the place of its value, given as that was.
 int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,

@@ -51,4 +51,6 @@ libyokecore_la_SOURCES += \
 	src/train/validate.c \
 	src/train/validate.h \
 	src/train/watcher.c \
-	src/train/watcher.h
+	src/train/watcher.h \
+	src/train/which.c \
+	src/train/which.h

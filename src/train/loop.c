@@ -20,6 +20,7 @@
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
+#include "train/which.h"
 
 enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
 
@@ -447,6 +448,21 @@ static int batch_take(struct yk_config *c, const struct yk_checkpoint *ck, const
 	return e;
 }
 
+// backend=fastest is measured when a run begins, and is that from then on.
+static int fastest(struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
+	char said[256];
+	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return 0;
+	if (was && strcmp(was, "fastest"))
+		return yk_config_settle_text(c, YK_KEY_backend, was);
+	int e = yk_which_settle(c, said);
+	if (e == 0)
+		fprintf(stderr, "backend=fastest: %s\n", said);
+	return e;
+}
+
 // The folder's checkpoint, if this run goes on from one.
 static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
 		       bool *resumes)
@@ -531,6 +547,8 @@ static int run(struct yk_run *r, struct yk_config *c)
 		e = resume_open(c, out, &ck, &resumes);
 	if (e == 0)
 		e = yk_config_check(c);
+	if (e == 0)
+		e = fastest(c, resumes ? &ck : NULL);
 	if (e == 0)
 		e = yk_config_apply(c);
 	r->log_every = yk_config_int(c, YK_KEY_log_every);

@@ -106,8 +106,11 @@ int yk_trial_run(const struct yk_config *c, const struct yk_trial_ask *ask, stru
 {
 	struct yk_config own;
 	char *was[SETTINGS];
+	char backend[80];
 	*to = (struct yk_trial){ .loss = NAN };
-	int e = yk_config_with(c, 0, NULL, &own);
+	snprintf(backend, sizeof backend, "backend=%.*s", ask->device ? (int)strcspn(ask->device, ":") : 0,
+		 ask->device ? ask->device : "");
+	int e = yk_config_with(c, ask->device != NULL, (const char *[]){ backend }, &own);
 	if (e < 0)
 		return e;
 	for (int i = 0; i < SETTINGS; i++) {
