@@ -218,8 +218,8 @@ YOKE_API int yoke_host_telemetry(struct yoke_host_sample *to);
 
 // Samples every `seconds` on a thread of its own, and appends a line of JSON to the file.  A line that cannot be
 // written is one warning, and nothing else.
-typedef struct yoke_sampler yoke_sampler;
-struct yoke_sampler_options {
+typedef struct yoke_recorder yoke_recorder;
+struct yoke_recorder_options {
 	size_t size;
 	const char *path;    // telemetry.jsonl
 	double seconds;      // [1]
@@ -227,11 +227,11 @@ struct yoke_sampler_options {
 	int rank;
 };
 // Of the current context's device.
-YOKE_API yoke_sampler *yoke_sampler_new(const struct yoke_sampler_options *);
+YOKE_API yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *);
 // What the lines say of the program: steps done, seconds in which they waited for data.  From any thread.
-YOKE_API void yoke_sampler_tell(yoke_sampler *, int64_t step, double data_wait);
+YOKE_API void yoke_recorder_tell(yoke_recorder *, int64_t step, double data_wait);
 // Samples once more, and ends.  NULL is fine.
-YOKE_API void yoke_sampler_free(yoke_sampler *);
+YOKE_API void yoke_recorder_free(yoke_recorder *);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,9 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
+	tests/browser.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
@@ -128,6 +130,8 @@ test_programs = \
 	tests/wrap.t
 
 test_scripts = \
+	tests/ablate.sh \
+	tests/advise.sh \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/align.sh \
@@ -138,6 +142,7 @@ test_scripts = \
 	tests/conform_opencl.sh \
 	tests/dialect.sh \
 	tests/doctor.sh \
+	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/gpu_standin.sh \
 	tests/icd.sh \
@@ -158,7 +163,9 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
+	tests/dashboard.sh \
 	tests/report.sh \
+	tests/top.sh \
 	tests/train.sh \
 	tests/train_ranks.sh \
 	tests/tune.sh

@@ -270,14 +270,14 @@ static void test_here(void)
 static void test_sampler(void)
 {
 	struct yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
-	struct yoke_sampler_options o = { .size = sizeof o, .path = "telemetry.jsonl", .seconds = .01, .run = "a \"run\"\n", .rank = 3 };
+	struct yoke_recorder_options o = { .size = sizeof o, .path = "telemetry.jsonl", .seconds = .01, .run = "a \"run\"\n", .rank = 3 };
 	unlink(o.path);
-	yoke_sampler *s = yoke_sampler_new(&o);
+	yoke_recorder *s = yoke_recorder_new(&o);
 	for (int i = 1; i <= 5; i++) {
-		yoke_sampler_tell(s, i, .5 * i);
+		yoke_recorder_tell(s, i, .5 * i);
 		nanosleep(&(struct timespec){ .tv_nsec = 15000000 }, NULL);
 	}
-	yoke_sampler_free(s);
+	yoke_recorder_free(s);
 	FILE *f = fopen(o.path, "r");
 	char line[8192];
 	int n = 0, bad = 0;
@@ -301,17 +301,17 @@ static void test_sampler(void)
 	// a full disk is one warning
 	o.path = "/dev/full";
 	warnings = 0;
-	s = yoke_sampler_new(&o);
+	s = yoke_recorder_new(&o);
 	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
-	yoke_sampler_free(s);
+	yoke_recorder_free(s);
 	ok(s && warnings == 1 && !yoke_error_code(), "%s", last);
 	o.path = "no/such/folder/x";
-	ok(!yoke_sampler_new(&o) && yoke_error_code(), "%s", yoke_error());
+	ok(!yoke_recorder_new(&o) && yoke_error_code(), "%s", yoke_error());
 	yoke_error_clear();
 	o.seconds = -1;
-	ok(!yoke_sampler_new(&o) && yoke_error_code() == YOKE_EINVAL, "%s", yoke_error());
+	ok(!yoke_recorder_new(&o) && yoke_error_code() == YOKE_EINVAL, "%s", yoke_error());
 	yoke_error_clear();
-	yoke_sampler_free(NULL);
+	yoke_recorder_free(NULL);
 	yoke_use(former);
 	yoke_context_free(ctx);
 }

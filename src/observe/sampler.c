@@ -22,8 +22,8 @@
 #include "observe/host.h"
 #include "observe/telemetry.h"
 
-struct yoke_sampler {
-	struct yoke_sampler_options options;
+struct yoke_recorder {
+	struct yoke_recorder_options options;
 	char *path, *run;
 	struct yk_device *device;
 	int fd;
@@ -46,7 +46,7 @@ static json_t *integer(double x)
 	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
 }
 
-static json_t *line_json(yoke_sampler *s)
+static json_t *line_json(yoke_recorder *s)
 {
 	struct yoke_host_sample h;
 	struct yoke_sample d;
@@ -68,7 +68,7 @@ static json_t *line_json(yoke_sampler *s)
 			 yk_host_json(&h), "collective");
 }
 
-static void sample(yoke_sampler *s)
+static void sample(yoke_recorder *s)
 {
 	json_t *o = line_json(s);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *line = NULL;
@@ -89,7 +89,7 @@ static void sample(yoke_sampler *s)
 
 static void *run(void *arg)
 {
-	yoke_sampler *s = arg;
+	yoke_recorder *s = arg;
 	struct timespec next;
 	const double seconds = s->options.seconds;
 	clock_gettime(CLOCK_MONOTONIC, &next);
@@ -109,7 +109,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void fini(yoke_sampler *s)
+static void fini(yoke_recorder *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
@@ -120,19 +120,19 @@ static void fini(yoke_sampler *s)
 	free(s);
 }
 
-yoke_sampler *yoke_sampler_new(const struct yoke_sampler_options *from)
+yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 {
-	struct yoke_sampler_options o = { 0 };
+	struct yoke_recorder_options o = { 0 };
 	struct yoke_context *ctx = yk_current();
 	pthread_condattr_t clock;
-	if (!ctx || yk_sized_take(&o, sizeof o, from, "sampler_new", "yoke_sampler_options") < 0)
+	if (!ctx || yk_sized_take(&o, sizeof o, from, "sampler_new", "yoke_recorder_options") < 0)
 		return NULL;
 	o.seconds = o.seconds == 0 ? 1 : o.seconds;
 	if (!o.path || !(o.seconds >= 0.001 && o.seconds <= 1e6)) {
 		yk_fail(YOKE_EINVAL, "sampler_new: it has a path, and samples every 0.001 to 1e6 seconds");
 		return NULL;
 	}
-	yoke_sampler *s = calloc(1, sizeof *s);
+	yoke_recorder *s = calloc(1, sizeof *s);
 	if (!s) {
 		yk_fail(YOKE_ENOMEM, "sampler: no memory");
 		return NULL;
@@ -156,7 +156,7 @@ yoke_sampler *yoke_sampler_new(const struct yoke_sampler_options *from)
 	return s;
 }
 
-void yoke_sampler_tell(yoke_sampler *s, int64_t step, double data_wait)
+void yoke_recorder_tell(yoke_recorder *s, int64_t step, double data_wait)
 {
 	pthread_mutex_lock(&s->lock);
 	s->step = step;
@@ -164,7 +164,7 @@ void yoke_sampler_tell(yoke_sampler *s, int64_t step, double data_wait)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void yoke_sampler_free(yoke_sampler *s)
+void yoke_recorder_free(yoke_recorder *s)
 {
 	if (!s)
 		return;

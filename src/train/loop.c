@@ -20,6 +20,7 @@
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
+#include "train/which.h"
 #include "yoke-observe.h"
 
 enum { REPORT_STEPS = 10, LOST_TEXT = 2048 };
@@ -472,6 +473,21 @@ static int parts_take(struct yk_config *c, const struct yk_config *was, bool ane
 				yk_config_int(by, YK_KEY_ranks) * yk_config_int(by, YK_KEY_accumulate));
 }
 
+// backend=fastest is measured when a run begins, and is that from then on.
+static int fastest(struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
+	char said[256];
+	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return 0;
+	if (was && strcmp(was, "fastest"))
+		return yk_config_settle_text(c, YK_KEY_backend, was);
+	int e = yk_which_settle(c, said);
+	if (e == 0)
+		fprintf(stderr, "backend=fastest: %s\n", said);
+	return e;
+}
+
 // The folder's checkpoint, if this run goes on from one.
 static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
 		       bool *resumes)
@@ -564,10 +580,19 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	return e;
 }
 
+// What is due by parts of an epoch.
+static void intervals(struct yk_run *r, const struct yk_config *c)
+{
+	r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
+	r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
+}
+
 // From a configuration that is complete to the end, on the thread of whose context the run is.
 static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from, int *lock)
 {
 	int e = begin(r, c, from);
+	if (e == 0)
+		intervals(r, c);
 	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
 	if (e == 0)
 		e = yk_dir_make(r->out);
@@ -577,12 +602,15 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 		e = not_over(r->out); // another run was faster
 	if (e == 0)
 		e = yk_run_record_begin(r, c);
+	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
+		yk_watcher_start(&r->watcher, r->out, yk_config_int(c, YK_KEY_dashboard));
 	if (e == 0)
 		progress_open(r, c);
 	if (e == 0)
 		e = run_steps(r, c, from);
 	yk_progress_close(&r->progress);
 	yk_run_record_end(r, "failed", e);
+	yk_watcher_end(&r->watcher);
 	yk_snapshot_fini(&r->snapshot);
 	yk_watch_drop(&r->watch);
 	yk_trainer_free(r->trainer);
@@ -605,12 +633,12 @@ static int member(yoke_group *world, void *arg)
 	if (yoke_group_rank(world) == 0)
 		return work(all->lead, all->config, all->from, all->lock);
 	struct yk_run r = {
-		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
-		.eval_every = lead->eval_every, .save_every = lead->save_every, .validated = -1, .saved = -1,
+		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every, .validated = -1, .saved = -1,
 	};
 	int signal, e = yk_trainer_new(all->config, r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->step;
+		intervals(&r, all->config);
 		e = steps_run(&r, &signal);
 	}
 	yk_trainer_free(r.trainer);
@@ -637,10 +665,10 @@ static int run(struct yk_run *r, struct yk_config *c)
 	if (e == 0)
 		e = yk_config_check(c);
 	if (e == 0)
+		e = fastest(c, resumes ? &ck : NULL);
+	if (e == 0)
 		e = yk_config_apply(c);
 	r->log_every = yk_config_int(c, YK_KEY_log_every);
-	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
-	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);

@@ -10,6 +10,7 @@
 #include "train/stop.h"
 #include "train/trainer.h"
 #include "train/watch.h"
+#include "train/watcher.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -18,6 +19,7 @@ struct yk_run {
 	struct yk_profile *profile;
 	struct yk_runlog log;
 	yoke_run *record; // NULL: not begun, or ended
+	struct yk_watcher watcher;
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	struct yk_watch watch;

@@ -230,6 +230,11 @@ static int check_kept(const struct yk_trainer *t)
 	return yoke_scope_end(s);
 }
 
+double yk_trainer_pass(const struct yk_trainer *t)
+{
+	return t->data ? (double)yk_data_train_windows(t->data) / ((double)t->batch * (double)t->parts) : 0;
+}
+
 // Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
 // share of the windows trained on takes VALID_SHARE of the time; whole batches have one plan.
 #define VALID_SHARE 0.05
@@ -238,7 +243,7 @@ static int64_t validation_windows(const struct yk_trainer *t)
 	int64_t all = t->data ? yk_data_valid_windows(t->data) : t->batch, every, tokens, n;
 	double trained = (double)t->steps * (double)t->batch * (double)t->parts, times = 1;
 	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
-	every = yk_config_int(t->config, YK_KEY_eval_every);
+	every = yk_config_every(t->config, YK_KEY_eval_every, yk_trainer_pass(t));
 	n = tokens / t->context + (tokens % t->context > 0);
 	if (tokens != YK_AUTO)
 		return tokens > 0 && n < all ? n : all;

@@ -76,6 +76,8 @@ static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
 	return t->step - t->skipped;
 }
+// Steps to a pass over the training part; 0 without data.
+double yk_trainer_pass(const struct yk_trainer *);
 // What of it is on the device, for that batch: as yk_trainer_new; and its end, after an
 // error too.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,

@@ -118,11 +118,11 @@ static void begin_telemetry(struct yk_watch *w)
 {
 	char path[4096];
 	snprintf(path, sizeof path, "%s/telemetry.jsonl", w->folder);
-	const struct yoke_sampler_options o = { .size = sizeof o, .path = path, .seconds = w->telemetry, .run = w->folder };
+	const struct yoke_recorder_options o = { .size = sizeof o, .path = path, .seconds = w->telemetry, .run = w->folder };
 	if (!(w->telemetry > 0))
 		return;
 	struct yk_error_aside *was = yk_error_aside();
-	if (!(w->sampler = yoke_sampler_new(&o)))
+	if (!(w->sampler = yoke_recorder_new(&o)))
 		yk_warn("telemetry", "%s; the run goes on without", yoke_error());
 	yk_error_back(was);
 }
@@ -159,7 +159,7 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 int yk_watch_step(struct yk_watch *w, int64_t step, double data_wait)
 {
 	if (w->sampler)
-		yoke_sampler_tell(w->sampler, step, data_wait);
+		yoke_recorder_tell(w->sampler, step, data_wait);
 	return w->profile ? yoke_profile_step(w->profile) : 0;
 }
 
@@ -168,7 +168,7 @@ int yk_watch_end(struct yk_watch *w)
 	char path[4096];
 	yoke_profile_free(w->profile);
 	w->profile = NULL;
-	yoke_sampler_free(w->sampler);
+	yoke_recorder_free(w->sampler);
 	w->sampler = NULL;
 	if (!w->memory)
 		return 0;
@@ -180,7 +180,7 @@ void yk_watch_drop(struct yk_watch *w)
 {
 	yk_profile_drop(w->profile);
 	w->profile = NULL;
-	yoke_sampler_free(w->sampler);
+	yoke_recorder_free(w->sampler);
 	w->sampler = NULL;
 }
 

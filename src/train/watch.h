@@ -15,7 +15,7 @@ struct yk_watch {
 	char column[16];
 	bool memory;   // memory_history=1
 	double telemetry; // seconds
-	yoke_sampler *sampler;
+	yoke_recorder *sampler;
 	char *folder;  // of the run
 	struct yk_progress *progress;
 	yoke_profile *profile;
