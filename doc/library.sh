@@ -9,6 +9,7 @@ case $name in
 yoke) about='a library that trains and runs neural networks' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-optim) about='optimizers of the library' ;;
+yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')
 title=$(echo "$page" | tr '[:lower:]' '[:upper:]')

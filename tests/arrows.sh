@@ -16,7 +16,7 @@ height()
 	graph) echo 4 ;;
 	plan) echo 5 ;;
 	data | optim) echo 6 ;;
-	nn | train | dist | observe) echo 7 ;;
+	nn | fit | train | dist | observe) echo 7 ;;
 	tool) echo 8 ;;
 	*) echo 99 ;;
 	esac

@@ -25,6 +25,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/algebra.t \
 	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
@@ -66,6 +67,7 @@ test_programs = \
 	tests/misuse.t \
 	tests/mixed.t \
 	tests/modes.t \
+	tests/moments.t \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
@@ -80,6 +82,7 @@ test_programs = \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
+	tests/pipeline.t \
 	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
@@ -245,6 +248,9 @@ tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
+tests_algebra_t_SOURCES = tests/algebra.c
+tests_moments_t_SOURCES = tests/moments.c
+tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c
