@@ -7,6 +7,7 @@ set -eu
 name=$(basename "$1" .h)
 case $name in
 yoke) about='a library that trains and runs neural networks' ;;
+yoke-cube) about='hyperspectral cubes of the library' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;

@@ -36,6 +36,7 @@ test_programs = \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
+	tests/cubes.t \
 	tests/data.t \
 	tests/debug.t \
 	tests/deep.t \
@@ -125,6 +126,7 @@ test_scripts = \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
+	tests/cubes.sh \
 	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
@@ -186,6 +188,8 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c

@@ -8,6 +8,7 @@ yoke_SOURCES = \
 	src/tool/bench_suites.c \
 	src/tool/cmd_bench.c \
 	src/tool/cmd_conform.c \
+	src/tool/cmd_cubes.c \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \

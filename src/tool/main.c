@@ -36,6 +36,13 @@
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
 	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257\n"
+#define CUBES_MORE \
+	"Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n" \
+	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
+	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
+	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
+	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
+	"                    seed=42\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -99,6 +106,7 @@ const struct yk_command yk_commands[] = {
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
 	{ "data", "info|check|bench FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
+	{ "cubes", "info|check|convert|make FILE ..", "hyperspectral cubes: look at, convert, draw", yk_cmd_cubes, 0, CUBES_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "data/envi.h"
 #include "formats/checkpoint.h"
 #include "nn/model.h"
 #include "text/tokenizer.h"
@@ -265,4 +266,23 @@ void yk_fuzz_table(const uint8_t *data, size_t bytes)
 	fuzz_source(data, bytes, "format=csv columns=a:text,b:category");
 	fuzz_source(data, bytes, "format=csv");
 	fuzz_source(data, bytes, "format=jsonl field=a");
+}
+
+// ---- ENVI ----
+
+void yk_fuzz_envi(const uint8_t *data, size_t bytes)
+{
+	struct yk_envi e;
+	uint64_t n;
+	int err = yk_envi_parse(&e, "fuzz", (const char *)data, bytes);
+
+	check_error(err);
+	if (err)
+		return;
+	MUST(e.lines > 0 && e.samples > 0 && e.bands > 0 && e.bands <= YK_ENVI_BANDS && e.scale > 0);
+	MUST(!__builtin_mul_overflow((uint64_t)e.lines, (uint64_t)e.samples, &n));
+	MUST(!__builtin_mul_overflow(n, (uint64_t)(e.bands * e.type->width), &n) && n == e.bytes);
+	for (int64_t i = 0; e.wavelength && i < e.bands; i++)
+		MUST(e.wavelength[i] - e.wavelength[i] == 0);
+	yk_envi_fini(&e);
 }
