@@ -9,8 +9,10 @@ case $name in
 yoke) about='a library that trains and runs neural networks' ;;
 yoke-cube) about='hyperspectral cubes of the library' ;;
 yoke-data) about='datasets and loaders of the library' ;;
+yoke-nn) about='modules and layers of the library' ;;
 yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
+yoke-run) about='records of runs' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')
 title=$(echo "$page" | tr '[:lower:]' '[:upper:]')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/graph/ahead.c \
 	src/graph/api_algebra.c \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
