@@ -4,6 +4,7 @@
 #define YOKE_PIPELINE_H
 
 #include <yoke-data.h>
+#include <yoke-run.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -125,11 +126,18 @@ typedef struct yoke_pipeline yoke_pipeline;
 //
 //	{ "nodes": [ {"name": "scale", "type": "min_max"}, {"name": "pca", "type": "pca", "k": 20},
 //	             {"name": "rx", "type": "rx"}, {"name": "both", "type": "linear", "k": 1, "in": ["pca", "rx"]} ],
-//	  "trainer": {"passes": "one"}, "seed": 42 }
+//	  "losses": [ {"type": "orthogonality", "of": "pca", "weight": 0.1}, {"type": "bce", "of": "both"} ],
+//	  "metrics": ["roc_auc"], "trainer": {"max_epochs": 20}, "optimizer": {"lr": 1e-3}, "seed": 42 }
 //
 // `in` is what a node reads: the node before it, unless named; "input" is the stream; several are concatenated along their
 // channels.  trainer.passes: one: what nodes want is taken of as few passes over the stream as can be; each: every
-// node that wants statistics takes a pass of its own.  NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, or a node that nothing
+// node that wants statistics takes a pass of its own.  "train": true lets training change the node's states,
+// as far as its type has such: of pca w, of select l, of others all.
+// losses, weighted by `weight` [1]: orthogonality |W W' - 1|^2 of a node's w; bce, of a node's logits and the labels, positives
+// by `pos_weight` [1] (mean over pixels, by their weights); mse between `of` and `node`; entropy of a select's softmax.
+// trainer: max_epochs [1; 0: phase 1 only], accumulate_grad_batches [1], gradient_clip_val [null], log_every_n_steps [50],
+// check_val_every_n_epoch [1], passes [one].  optimizer: name [adam] adamw sgd, lr [1e-3], weight_decay [0], betas [null],
+// momentum [0].  metrics, of the last node's scores: roc_auc.  NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, or a node that nothing
 // reads but the last.  The states are of the current context.
 YOKE_API yoke_pipeline *yoke_pipeline_new(const char *json);
 YOKE_API void yoke_pipeline_free(yoke_pipeline *); // NULL is fine
@@ -143,6 +151,20 @@ struct yoke_pipeline_stats {
 	int64_t samples;  // read, in all passes
 };
 YOKE_API int yoke_pipeline_stats(const yoke_pipeline *, struct yoke_pipeline_stats *);
+
+struct yoke_training {
+	size_t size;
+	yoke_dataset *train, *valid; // fields x, weight, label u8 [..]; valid NULL: none
+	const char *loader;          // settings of loaders, or NULL: batch, workers ..
+	yoke_run *run;               // gets each loss, and metrics of validations; or NULL
+};
+// Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations behind
+// epochs.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
+// wants; ERANGE: a loss is not finite.
+YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
+// The area under the ROC curve of n scores and labels (0 or not), ties by their mean rank (Mann and Whitney 1947); NaN where
+// all labels are alike.  ERANGE for a NaN.
+YOKE_API int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, double *to);
 // The result of a node, or with NULL of the last one, for x [..,C], in use.  EINVAL: it is not fitted.
 YOKE_API yoke_tensor *yoke_pipeline_apply(yoke_pipeline *, const char *node, yoke_tensor *x);
 // A state as a variable f32 that the pipeline owns: ("pca", "w").  NULL with ENOENT.

@@ -86,6 +86,7 @@ test_programs = \
 	tests/ordinals.t \
 	tests/pack.t \
 	tests/pipeline.t \
+	tests/pipeline_train.t \
 	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
@@ -265,6 +266,7 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
 tests_pipeline_t_SOURCES = tests/pipeline.c
+tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c

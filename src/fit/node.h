@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "fit/statistic.h"
+#include "fit/train.h"
 
 enum { YK_NODES = 64, YK_NODE_INPUTS = 16 };
 
@@ -19,7 +20,7 @@ struct yk_fit_node {
 	const struct yoke_node_type *type;
 	double key[YOKE_NODE_KEYS];
 	struct yk_node_input in;
-	bool fitted;
+	bool fitted, train;
 	int64_t channels_in, channels; // known once the stream's are
 	double *state[YOKE_NODE_STATES];      // rounded to f32, as the variables are
 	yoke_tensor *variable[YOKE_NODE_STATES];
@@ -30,6 +31,7 @@ struct yoke_pipeline {
 	struct yk_fit_node node[YK_NODES];
 	int last;                // its result is the pipeline's
 	bool each;               // passes=each
+	struct yk_plan2 plan;    // of phase 2
 	uint64_t seed;
 	int64_t channels;        // of the stream; 0: not known yet
 	struct yoke_pipeline_stats stats;
@@ -46,9 +48,18 @@ int yk_pipeline_shape(yoke_pipeline *, int64_t channels);
 // Gives the states, rounded, to the variables.
 int yk_node_settle(struct yk_fit_node *);
 
+// Which of a set's fields are x, weight and label; -1: it has none.  EINVAL, of that call: there is no x.
+struct yk_set_fields {
+	int count, x, weight, label;
+};
+int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
+double yk_select_temperature(int64_t epoch);
+
 // The values of a batch: the stream's, and of each node once it is asked for.
 struct yk_values {
 	yoke_tensor *stream, *of[YK_NODES];
+	int64_t epoch;
+	bool training;
 };
 yoke_tensor *yk_node_input(yoke_pipeline *, struct yk_values *, int node);
 yoke_tensor *yk_node_value(yoke_pipeline *, struct yk_values *, int node);

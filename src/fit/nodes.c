@@ -232,12 +232,17 @@ static int fit_select(const struct yoke_node_fit *f, double *const *state, char 
 	return 0;
 }
 
+double yk_select_temperature(int64_t epoch)
+{
+	return fmax(0.1, 5 * pow(0.9, (double)epoch));
+}
+
 static yoke_tensor *forward_select(const struct yoke_node_call *c, yoke_tensor *x)
 {
-	const double n = c->key[0], temperature = fmax(0.1, 5 * pow(0.9, (double)c->epoch));
+	const double n = c->key[0];
 	yoke_tensor *l = c->state[0], *places;
 	if (c->training)
-		return yoke_mul(x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(temperature)), -1), yoke_const(n)));
+		return yoke_mul(x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(yk_select_temperature(c->epoch))), -1), yoke_const(n)));
 	// the first of equal ones
 	yoke_tensor *top = yoke_topk(l, (int64_t)n, 0, 1, &places);
 	yoke_tensor *none = yoke_full(yoke_f32, 1, (int64_t[]){ yoke_dim(l, 0) }, 0);

@@ -119,13 +119,8 @@ static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, y
 	return 0;
 }
 
-// The fields x and weight among those of a set; -1: not there.
-struct fields {
-	int count, x, weight;
-};
-
 static int read_pass(struct phase *f, const struct pass *pass, yoke_dataset *set, const char *settings,
-		     const struct fields *fields)
+		     const struct yk_set_fields *fields)
 {
 	char words[600];
 	snprintf(words, sizeof words, "shuffle=0 last=keep epochs=1 %.500s", settings ? settings : "");
@@ -153,7 +148,7 @@ static int read_pass(struct phase *f, const struct pass *pass, yoke_dataset *set
 }
 
 // Collects what the nodes that are not fitted yet want and what can be computed by now.
-static int collect(struct phase *f, yoke_dataset *set, const char *loader, const struct fields *fields)
+static int collect(struct phase *f, yoke_dataset *set, const char *loader, const struct yk_set_fields *fields)
 {
 	struct pass pass = { .count = 0 };
 	char names[300] = "";
@@ -357,20 +352,20 @@ static int fit_some(struct phase *f, int *fitted)
 
 // ---- entry point ----
 
-static int find_fields(yoke_dataset *set, struct fields *to, int64_t *channels)
+int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_fields *to, int64_t *channels)
 {
 	struct yoke_field field[64] = { { .size = sizeof *field } };
 	to->count = yoke_dataset_fields(set, 64, field);
-	to->x = to->weight = -1;
+	to->x = to->weight = to->label = -1;
 	for (int i = 0; i < to->count && i < 64; i++) {
-		if (!strcmp(field[i].name, "x"))
-			to->x = i;
-		if (!strcmp(field[i].name, "weight"))
-			to->weight = i;
+		int *which = !strcmp(field[i].name, "x") ? &to->x : !strcmp(field[i].name, "weight") ? &to->weight :
+			     !strcmp(field[i].name, "label") && field[i].dtype == yoke_u8 ? &to->label : NULL;
+		if (which)
+			*which = i;
 	}
 	if (to->count > 64 || to->x < 0 || field[to->x].rank < 1 ||
 	    (field[to->x].dtype != yoke_f32 && field[to->x].dtype != yoke_f64))
-		return yk_fail(YOKE_EINVAL, "pipeline_fit: the set %s has no field x [..,C] of f32 or f64", yoke_dataset_name(set));
+		return yk_fail(YOKE_EINVAL, "%s: the set %s has no field x [..,C] of f32 or f64", call, yoke_dataset_name(set));
 	*channels = field[to->x].dims[field[to->x].rank - 1];
 	return 0;
 }
@@ -378,10 +373,10 @@ static int find_fields(yoke_dataset *set, struct fields *to, int64_t *channels)
 int yoke_pipeline_fit(yoke_pipeline *p, yoke_dataset *set, const char *loader)
 {
 	struct phase *f = calloc(1, sizeof *f);
-	struct fields fields;
+	struct yk_set_fields fields;
 	int64_t channels;
 	int left = p->nodes, some = 0;
-	int err = f ? find_fields(set, &fields, &channels) : yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory");
+	int err = f ? yk_set_fields(set, "pipeline_fit", &fields, &channels) : yk_fail(YOKE_ENOMEM, "pipeline_fit: no memory");
 	if (!err)
 		err = yk_pipeline_shape(p, channels);
 	p->stats = (struct yoke_pipeline_stats){ .size = sizeof p->stats };

@@ -10,57 +10,21 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/param.h"
 #include "fit/node.h"
+#include "fit/parse.h"
 #include "formats/safetensors.h"
 
 static const char what[] = "pipeline";
 
 // ---- JSON ----
 
-static int unknown(const char *where, const char *key, const char *const *names, int n)
-{
-	char hint[400];
-	return yk_fail(YOKE_EINVAL, "%s: there is no key '%s'; %s", where, key, yk_hint(key, names, n, hint, sizeof hint));
-}
-
-// Has the object no other keys?
-static int known(json_t *object, const char *where, const char *const *names, int n)
-{
-	const char *key;
-	json_t *value;
-	if (!json_is_object(object))
-		return yk_fail(YOKE_EINVAL, "%s: must be an object", where);
-	json_object_foreach(object, key, value) {
-		int i = 0;
-		while (i < n && strcmp(names[i], key))
-			i++;
-		if (i == n)
-			return unknown(where, key, names, n);
-	}
-	return 0;
-}
-
-// The place of a word among space-separated ones, -1.
-static int place_of(const char *word, const char *words)
-{
-	const size_t n = strlen(word);
-	for (int place = 0; *words; place++) {
-		const size_t length = strcspn(words, " ");
-		if (length == n && n && !memcmp(words, word, n))
-			return place;
-		words += length + (words[length] == ' ');
-	}
-	return -1;
-}
-
 static int take_key(struct yk_fit_node *n, int k, const json_t *value)
 {
 	const struct yoke_node_key *key = &n->type->key[k];
 	n->key[k] = key->def;
 	if (value && key->words) {
-		const int place = json_is_string(value) ? place_of(json_string_value(value), key->words) : -1;
+		const int place = yk_parse_word(value, key->words);
 		if (place < 0)
 			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be one of: %s", what, n->name, key->name, key->words);
 		n->key[k] = place;
@@ -77,7 +41,7 @@ static int take_key(struct yk_fit_node *n, int k, const json_t *value)
 
 static int take_node(struct yk_fit_node *n, json_t *object, int index)
 {
-	const char *names[3 + YOKE_NODE_KEYS] = { "name", "type", "in" }, *name, *type;
+	const char *names[4 + YOKE_NODE_KEYS] = { "name", "type", "in", "train" }, *name, *type;
 	char where[200];
 	snprintf(where, sizeof where, "%s: node %d", what, index);
 	if (yk_json_str(object, where, "name", &name) < 0 || yk_json_str(object, where, "type", &type) < 0)
@@ -90,10 +54,16 @@ static int take_node(struct yk_fit_node *n, json_t *object, int index)
 	if (!n->type || !n->name)
 		return n->type ? yk_fail(YOKE_ENOMEM, "%s: no memory", what) : yk_error_last();
 	for (int k = 0; k < n->type->keys; k++)
-		names[3 + k] = n->type->key[k].name;
-	int err = known(object, where, names, 3 + n->type->keys);
+		names[4 + k] = n->type->key[k].name;
+	int err = yk_parse_known(object, where, names, 4 + n->type->keys);
 	for (int k = 0; k < n->type->keys && !err; k++)
 		err = take_key(n, k, json_object_get(object, n->type->key[k].name));
+	const json_t *train = json_object_get(object, "train");
+	if (!err && train && !json_is_boolean(train))
+		err = yk_fail(YOKE_EINVAL, "%s: train must be true or false", where);
+	n->train = json_is_true(train);
+	if (!err && n->train && !n->type->trained)
+		err = yk_fail(YOKE_EINVAL, "%s: there is nothing to train in %s", where, type);
 	return err;
 }
 
@@ -183,33 +153,19 @@ static int sort(yoke_pipeline *p)
 	return 0;
 }
 
-static int take_trainer(yoke_pipeline *p, json_t *trainer)
-{
-	static const char *const names[] = { "passes" };
-	const json_t *passes = json_object_get(trainer, "passes");
-	int err = trainer ? known(trainer, "pipeline: trainer", names, 1) : 0;
-	if (err || !passes)
-		return err;
-	const int place = json_is_string(passes) ? place_of(json_string_value(passes), "one each") : -1;
-	p->each = place == 1;
-	return place < 0 ? yk_fail(YOKE_EINVAL, "%s: trainer: passes must be one of: one each", what) : 0;
-}
-
 static int take(yoke_pipeline *p, json_t *root)
 {
-	static const char *const names[] = { "nodes", "trainer", "seed" };
+	static const char *const names[] = { "nodes", "losses", "metrics", "trainer", "optimizer", "seed" };
 	const json_t *nodes = json_object_get(root, "nodes");
 	int64_t seed = 42;
 	json_t *one;
 	size_t i;
-	int err = known(root, what, names, 3);
+	int err = yk_parse_known(root, what, names, 6);
 	if (!err && (!json_is_array(nodes) || !json_array_size(nodes) || json_array_size(nodes) > YK_NODES))
 		err = yk_fail(YOKE_EINVAL, "%s: nodes: must be a list of 1 .. %d nodes", what, YK_NODES);
 	if (!err && json_object_get(root, "seed"))
 		err = yk_json_int(root, what, "seed", 0, INT64_MAX, &seed);
 	p->seed = (uint64_t)seed;
-	if (!err)
-		err = take_trainer(p, json_object_get(root, "trainer"));
 	if (err)
 		return err;
 	json_array_foreach(nodes, i, one) {
@@ -222,7 +178,8 @@ static int take(yoke_pipeline *p, json_t *root)
 	json_array_foreach(nodes, i, one)
 		if ((err = take_inputs(p, &p->node[i], (int)i, json_object_get(one, "in"))) < 0)
 			return err;
-	return sort(p);
+	err = sort(p);
+	return err ? err : yk_parse_training(p, root);
 }
 
 yoke_pipeline *yoke_pipeline_new(const char *json)
@@ -345,7 +302,8 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 				wanted[p->node[i].in.from[k]] = true;
 	for (int i = 0; i <= node; i++) {
 		const struct yk_fit_node *n = &p->node[i];
-		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable };
+		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable,
+						  .epoch = v->epoch, .training = v->training };
 		yoke_tensor *x[YK_NODE_INPUTS];
 		if (!wanted[i] || v->of[i])
 			continue;
