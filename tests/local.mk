@@ -145,6 +145,7 @@ test_scripts = \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
+	tests/pipelines.sh \
 	tests/portable.sh \
 	tests/precision.sh \
 	tests/quickstart.sh \
