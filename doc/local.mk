@@ -6,6 +6,7 @@ library_pages = \
 	doc/yoke.3 \
 	doc/yoke-cube.3 \
 	doc/yoke-data.3 \
+	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
@@ -47,6 +48,10 @@ doc/yoke-run.3: doc/library.sh include/yoke-run.h
 
 doc/yoke-data.3: doc/library.sh include/yoke-data.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-data.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-dist.3: doc/library.sh include/yoke-dist.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-dist.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-plugin.7: doc/plugin.sh plugins/README

@@ -43,7 +43,9 @@ extern "C" {
 	X(ENOENT, -17, "not found") \
 	X(EPERM, -18, "not permitted") \
 	X(EFORK, -19, "not usable in a forked child") \
-	X(ECONTEXT, -20, "belongs to another context")
+	X(ECONTEXT, -20, "belongs to another context") \
+	X(ERANK, -21, "a rank is lost or late") \
+	X(EMISMATCH, -22, "ranks disagree")
 
 enum yoke_error_code {
 	YOKE_OK = 0,

@@ -60,6 +60,8 @@ test_programs = \
 	tests/halves.t \
 	tests/products.t \
 	tests/keys.t \
+	tests/ranks.t \
+	tests/schedules.t \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
@@ -222,6 +224,8 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_ranks_t_SOURCES = tests/ranks.c
+tests_schedules_t_SOURCES = tests/schedules.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h

@@ -16,7 +16,8 @@
 
 // Where a context's work is enqueued.  A plan's steps name their slot, and the steps of others that they
 // run behind.  What a slot's queue holds runs in order; memory is the device's or the CPU's.
-enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOTS };
+// RANKS is what other ranks take part in, on the host's memory; the device's queue as long as it is in no group.
+enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
 	struct yk_queue *queue;

@@ -34,6 +34,8 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
 	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_LIST_MAP, YK_LIST_REDUCE, YK_ROPE,
+	YK_RANKS_ALL_REDUCE, YK_RANKS_REDUCE_SCATTER, YK_RANKS_ALL_GATHER, YK_RANKS_BROADCAST, YK_RANKS_REDUCE,
+	YK_RANKS_ALL_TO_ALL, YK_RANKS_SEND, YK_RANKS_RECV, YK_RANKS_IN,
 	YK_OPS
 };
 
@@ -67,6 +69,7 @@ struct yk_graph {
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
 	size_t settled;         // nodes that the last evaluation found here
+	size_t owed;            // collectives that were recorded and that no evaluation has done
 	size_t max;             // nodes allowed behind those, 0: no limit
 	uint32_t scope, site;   // given to new nodes ..
 	uint16_t back;          // .. as these are
