@@ -227,6 +227,11 @@ struct yoke_map {
 	/* t [..,n,n], b [..,n,k] -> x with t x = b, of t the lower half; attr: i 1: t' x = b, */ \
 	/* i 1: of t the upper half, i 1: t has 1 on its diagonal, which is not read */ \
 	X(SOLVE_TRIANGULAR, 22) \
+	/* x [M,C], weights w [M] or none -> n [], the sum of weights, mean [C], m2 [C,C], the sum of */ \
+	/* w (x - mean)(x - mean)', all f64, least [C], greatest [C], of x's dtype; rows of weight 0 are */ \
+	/* not read; of none mean and m2 are 0, the extremes infinite; m2 within 1e-6 sqrt(m2_ii m2_jj); */ \
+	/* outputs may be none; attr: i 1: of m2 the diagonal [C] alone */ \
+	X(MOMENTS, 23) \
 	/* From here on lse, loss, mean and rstd are of acc; w, b, dw, db, cos, sin and mask are of */ \
 	/* the dtype of x or q, or f32 where that is f16 or bf16. */ \
 	/* over the last axis; attr: i 1 for the logarithm */ \

@@ -27,6 +27,7 @@ check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/algebra.t \
 	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
@@ -38,6 +39,7 @@ test_programs = \
 	tests/config.t \
 	tests/cores.t \
 	tests/cycle.t \
+	tests/cubes.t \
 	tests/data.t \
 	tests/debug.t \
 	tests/deep.t \
@@ -74,6 +76,7 @@ test_programs = \
 	tests/misuse.t \
 	tests/mixed.t \
 	tests/modes.t \
+	tests/moments.t \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
@@ -89,6 +92,8 @@ test_programs = \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
+	tests/pipeline.t \
+	tests/pipeline_train.t \
 	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
@@ -140,6 +145,7 @@ test_scripts = \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
+	tests/cubes.sh \
 	tests/dialect.sh \
 	tests/doctor.sh \
 	tests/doctor_run.sh \
@@ -154,6 +160,7 @@ test_scripts = \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
+	tests/pipelines.sh \
 	tests/portable.sh \
 	tests/precision.sh \
 	tests/quickstart.sh \
@@ -209,6 +216,8 @@ tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
 tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
@@ -283,6 +292,10 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_algebra_t_SOURCES = tests/algebra.c
+tests_moments_t_SOURCES = tests/moments.c
+tests_pipeline_t_SOURCES = tests/pipeline.c
+tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c

@@ -4,8 +4,12 @@ libyokecore_la_SOURCES += \
 	src/data/blocks.c \
 	src/data/combine.c \
 	src/data/csv.c \
+	src/data/cube.c \
+	src/data/cubes.c \
 	src/data/cursor.c \
 	src/data/cursor.h \
+	src/data/envi.c \
+	src/data/envi.h \
 	src/data/fill.c \
 	src/data/give.c \
 	src/data/images.c \

@@ -41,6 +41,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
 	src/graph/rows_list.c \
+	src/graph/rows_moments.c \
 	src/graph/rows_order.c \
 	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \

@@ -43,6 +43,20 @@
 #define MEMORY_MORE \
 	"SNAPSHOT is a file of `yoke train .. memory_history=1`, or of yoke_memory_snapshot: what was alive at the\n" \
 	"peak and at the end, by op, range and site, and live bytes over time.\n"
+#define CUBES_MORE \
+	"Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n" \
+	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
+	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
+	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
+	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
+	"                    seed=42\n"
+#define FIT_MORE \
+	"FILE is JSON: data (cubes or synthetic, labels, bands, batch, workers, split), and a pipeline as in\n" \
+	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
+	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n"
+#define APPLY_MORE \
+	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
+	"format=npy as .npy, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -152,6 +166,9 @@ const struct yk_command yk_commands[] = {
 	  MODELS_MORE },
 	{ "memory", "SNAPSHOT", "what a device's memory held, and when", yk_cmd_memory, 0, MEMORY_MORE },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
+	{ "cubes", "info|check|convert|make FILE ..", "hyperspectral cubes: look at, convert, draw", yk_cmd_cubes, 0, CUBES_MORE },
+	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0, FIT_MORE },
+	{ "apply", "RUN out=FOLDER [key=value ..]", "a fitted pipeline's results for cubes", yk_cmd_apply, 0, APPLY_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "data/envi.h"
 #include "formats/checkpoint.h"
 #include "formats/image.h"
 #include "nn/model.h"
@@ -289,4 +290,23 @@ void yk_fuzz_image(const uint8_t *data, size_t bytes)
 		sum += im.rgb[i];
 	MUST(sum <= 255u * 3 * YK_IMAGE_PIXELS);
 	free(im.rgb);
+}
+
+// ---- ENVI ----
+
+void yk_fuzz_envi(const uint8_t *data, size_t bytes)
+{
+	struct yk_envi e;
+	uint64_t n;
+	int err = yk_envi_parse(&e, "fuzz", (const char *)data, bytes);
+
+	check_error(err);
+	if (err)
+		return;
+	MUST(e.lines > 0 && e.samples > 0 && e.bands > 0 && e.bands <= YK_ENVI_BANDS && e.scale > 0);
+	MUST(!__builtin_mul_overflow((uint64_t)e.lines, (uint64_t)e.samples, &n));
+	MUST(!__builtin_mul_overflow(n, (uint64_t)(e.bands * e.type->width), &n) && n == e.bytes);
+	for (int64_t i = 0; e.wavelength && i < e.bands; i++)
+		MUST(e.wavelength[i] - e.wavelength[i] == 0);
+	yk_envi_fini(&e);
 }
