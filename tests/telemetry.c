@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "graph/context.h"
-#include "observe/host.h"
+#include "observe/machine.h"
 #include "observe/telemetry.h"
 #include "tap.h"
 

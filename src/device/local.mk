@@ -12,8 +12,8 @@ libyokecore_la_SOURCES += \
 	src/device/dry.c \
 	src/device/facts.c \
 	src/device/facts.h \
-	src/device/history.c \
-	src/device/history.h \
+	src/device/pool_history.c \
+	src/device/pool_history.h \
 	src/device/host.c \
 	src/device/icd.c \
 	src/device/icd.h \

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "device/chunk.h"
-#include "device/history.h"
+#include "device/pool_history.h"
 
 // Where a free chunk is found, and politely asked for by requests of that class: in small segments; in
 // medium ones, or what is left over in large ones; in large ones, if it is large itself.  Were they

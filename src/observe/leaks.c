@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sized.h"
-#include "device/history.h"
+#include "device/pool_history.h"
 #include "graph/context.h"
 #include "observe/memory.h"
 #include "yoke-observe.h"

@@ -5,8 +5,8 @@ libyokecore_la_SOURCES += \
 	src/observe/cycle.h \
 	src/observe/flops.c \
 	src/observe/flops.h \
-	src/observe/host.c \
-	src/observe/host.h \
+	src/observe/machine.c \
+	src/observe/machine.h \
 	src/observe/leaks.c \
 	src/observe/roof.c \
 	src/observe/roof.h \

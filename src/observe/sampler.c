@@ -19,7 +19,7 @@
 #include "base/shared.h"
 #include "base/sized.h"
 #include "graph/context.h"
-#include "observe/host.h"
+#include "observe/machine.h"
 #include "observe/telemetry.h"
 
 struct yoke_recorder {

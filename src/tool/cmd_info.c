@@ -15,7 +15,7 @@
 #include "device/device.h"
 #include "conform/case.h"
 #include "device/facts.h"
-#include "observe/host.h"
+#include "observe/machine.h"
 #include "observe/telemetry.h"
 #include "tool/table.h"
 #include "tool/tool.h"

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "device/history.h"
+#include "device/pool_history.h"
 #include "observe/memory.h"
 #include "tool/table.h"
 #include "tool/tool.h"

@@ -3,8 +3,8 @@
 // now and those before the ring's first event.  The first, with the events in the ring, gives the second.
 //
 // All of it is called with the pool's lock held, or on a copy.
-#ifndef YK_HISTORY_H
-#define YK_HISTORY_H
+#ifndef YK_POOL_HISTORY_H
+#define YK_POOL_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

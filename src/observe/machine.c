@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "observe/host.h"
+#include "observe/machine.h"
 #include "observe/sysfs.h"
 
 static double least_of(double a, double b)

@@ -2,7 +2,7 @@
 // The history of a pool.
 #include "config.h"
 
-#include "device/history.h"
+#include "device/pool_history.h"
 
 #include <stdlib.h>
 #include <string.h>

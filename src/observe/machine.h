@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host and this process at a moment, by /proc, /sys and control groups.
-#ifndef YK_HOST_H
-#define YK_HOST_H
+#ifndef YK_MACHINE_H
+#define YK_MACHINE_H
 
 #include <jansson.h>
 #include <stdbool.h>
