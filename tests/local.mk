@@ -123,6 +123,7 @@ test_scripts = \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
 	tests/dialect.sh \
+	tests/matrix_layout.sh \
 	tests/doctor.sh \
 	tests/fault.sh \
 	tests/gpu_standin.sh \
@@ -148,6 +149,7 @@ test_scripts = \
 
 test_headers = \
 	tests/dialect.h \
+	tests/matrix_layout.cc \
 	tests/hip.h \
 	tests/dtypes.h \
 	tests/hostile.h \
