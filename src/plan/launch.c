@@ -59,7 +59,7 @@ static int allocate(struct launch *l)
 	for (int k = 0; k < YK_SLOTS; k++)
 		for (size_t i = 0; i < p->arena[k].n && !err; i++) {
 			struct yk_pool *pool = l->ctx->slot[k].device->pool;
-			err = yk_pool_alloc_among(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue,
+			err = yk_pool_alloc_brief(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue,
 						  yk_movable(l->ctx), &pl->chunk[k][i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
