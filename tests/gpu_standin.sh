@@ -71,6 +71,8 @@ for b in $backends; do
 	if [ -n "${YOKE_TEST_LONG:-}" ] || [ $b = $(echo cuda rocm | cut -d ' ' -f $((turn % 2 + 1))) ]; then
 		run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
 		verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
+		verdict "$b: products whose steps are split" "$(problem env YOKE_BACKEND=$b YOKE_${big}_PRODUCTS=0 \
+			YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
 		export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
 		run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
 		unset YOKE_POOL YOKE_STANDIN_CHECK

@@ -105,6 +105,7 @@ test_programs = \
 	tests/skeleton.t \
 	tests/sources.t \
 	tests/spent.t \
+	tests/tall.t \
 	tests/team.t \
 	tests/threads.t \
 	tests/train.t \
@@ -260,6 +261,7 @@ tests_site_t_SOURCES = tests/site.c
 tests_site_t_LDADD = libyoke.la
 tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c
+tests_tall_t_SOURCES = tests/tall.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c
