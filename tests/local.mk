@@ -125,6 +125,7 @@ test_programs = \
 	tests/shards.t \
 	tests/sources.t \
 	tests/spent.t \
+	tests/tall.t \
 	tests/team.t \
 	tests/telemetry.t \
 	tests/threads.t \
@@ -147,6 +148,7 @@ test_scripts = \
 	tests/conform_opencl.sh \
 	tests/cubes.sh \
 	tests/dialect.sh \
+	tests/matrix_layout.sh \
 	tests/doctor.sh \
 	tests/doctor_run.sh \
 	tests/fault.sh \
@@ -179,6 +181,7 @@ test_scripts = \
 
 test_headers = \
 	tests/dialect.h \
+	tests/matrix_layout.cc \
 	tests/hip.h \
 	tests/dtypes.h \
 	tests/hostile.h \
@@ -311,6 +314,7 @@ tests_site_t_SOURCES = tests/site.c
 tests_site_t_LDADD = libyoke.la
 tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c
+tests_tall_t_SOURCES = tests/tall.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c

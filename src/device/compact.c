@@ -93,7 +93,7 @@ static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queu
 			continue;
 		struct yk_chunk *to = NULL;
 		if (yk_grow(&m->move, &m->cap, m->n + 1, sizeof *m->move) == 0)
-			to = yk_pool_lookup(p, c->block.bytes, q, true);
+			to = yk_pool_lookup(p, c->block.bytes, q, false, true);
 		good = to != NULL;
 		if (!good)
 			break;

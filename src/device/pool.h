@@ -53,6 +53,10 @@ struct yk_movable {
 // The same; before it gives up it moves blocks (compact.c).
 int yk_pool_alloc_among(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_movable,
 			struct yk_block **);
+// The same of what is freed behind one launch: where the pool has room for it, a plan that repeats finds it in the
+// same place, and the driver's record of its launches holds.
+int yk_pool_alloc_brief(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_movable,
+			struct yk_block **);
 // Free for others once everything enqueued on q so far is done: e is an event that stands for that (a
 // reference is taken if needed), or NULL: one is marked here when needed.  block NULL is fine.
 void yk_pool_free(struct yk_block *, struct yk_queue *q, struct yk_event *e);

@@ -10,8 +10,9 @@
 
 // Where a free chunk is found, and politely asked for by requests of that class: in small segments; in
 // medium ones, or what is left over in large ones; in large ones, if it is large itself.  Were they
-// mixed, each step of a training run would break up what the next needs whole.
-#define YK_POOL_TREES 3 // by class
+// mixed, each step of a training run would break up what the next needs whole.  The last are small segments of
+// what one launch needs: beside blocks that stay, or take turns, it would lie elsewhere each time.
+#define YK_POOL_TREES 4 // by class
 
 struct yk_pool {
 	struct yk_device *device;
@@ -52,8 +53,9 @@ void yk_pool_hide(struct yk_pool *, struct yk_chunk *);
 struct yk_chunk *yk_pool_give(struct yk_pool *, struct yk_chunk *);
 // Cuts a chunk that is in no tree to size; its rest becomes free, with the same stamps.
 void yk_pool_cut(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
-// A free chunk of at least so many bytes, taken out of its tree.  `all`: from anywhere rather than none.
-struct yk_chunk *yk_pool_lookup(struct yk_pool *, uint64_t bytes, const struct yk_queue *, bool all);
+// A free chunk of at least so many bytes, taken out of its tree.  brief: for one launch.  `all`: from anywhere rather
+// than none.
+struct yk_chunk *yk_pool_lookup(struct yk_pool *, uint64_t bytes, const struct yk_queue *, bool brief, bool all);
 // Makes the queue wait for the other queues' work on a chunk that is ours now.
 int yk_pool_claim(struct yk_chunk *, struct yk_queue *);
 void yk_pool_count_alloc(struct yk_pool *, struct yk_chunk *);

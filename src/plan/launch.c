@@ -69,7 +69,7 @@ static int allocate(struct launch *l)
 			const struct yk_who who = { .op = "arena of an evaluation",
 				.range = yk_path_name(&l->ctx->ranges, l->ctx->graph.range) };
 			m.who = &who;
-			err = yk_pool_alloc_among(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue, m,
+			err = yk_pool_alloc_brief(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue, m,
 						  &pl->chunk[k][i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
