@@ -95,6 +95,7 @@ test_programs = \
 	tests/rocm_metadata.t \
 	tests/report.t \
 	tests/rows.t \
+	tests/which.t \
 	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
@@ -260,6 +261,7 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_which_t_SOURCES = tests/which.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
