@@ -4,9 +4,13 @@
 dist_man_MANS += doc/yoke.1
 library_pages = \
 	doc/yoke.3 \
+	doc/yoke-cube.3 \
 	doc/yoke-data.3 \
+	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
+	doc/yoke-observe.3 \
 	doc/yoke-optim.3 \
+	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md doc/gpu.md
@@ -27,6 +31,18 @@ doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
 		>$@.tmp && mv $@.tmp $@
 
+doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-pipeline.3: doc/library.sh include/yoke-pipeline.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-pipeline.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-cube.3: doc/library.sh include/yoke-cube.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-cube.h \
+		>$@.tmp && mv $@.tmp $@
+
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-nn.h \
 		>$@.tmp && mv $@.tmp $@
@@ -37,6 +53,10 @@ doc/yoke-run.3: doc/library.sh include/yoke-run.h
 
 doc/yoke-data.3: doc/library.sh include/yoke-data.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-data.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-dist.3: doc/library.sh include/yoke-dist.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-dist.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-plugin.7: doc/plugin.sh plugins/README

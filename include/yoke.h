@@ -90,7 +90,9 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 // (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
 // use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
-// The same for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
+// On the device of a name, as YOKE_DEVICE takes them: "opencl:1", "cpu:0", "pci:0000:01:00.0".
+YOKE_API yoke_context *yoke_context_new_on(const char *device);
+// yoke_context_new for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
 // run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
 // models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
 // (YOKE_MEMORY) counts: what a run would not find, ENOMEM says here.  Memory given to yoke_wrap is counted as a
@@ -313,6 +315,17 @@ YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
 // and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
 // for a q outside, by this call when it is a literal, else by the evaluation.
 YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
+// x [M,C], M observations of C channels, and their weights [M], not negative, of x's dtype, or YOKE_NONE: the weights' sum,
+// the means, the sums of products of deviations from them, and the least and greatest numbers, in one pass
+// over x.  Observations of weight 0 are not read.  Covariance is square / (weight - 1).
+struct yoke_moments {
+	size_t size;
+	yoke_tensor *weight, *mean;     // f64 [], [C]
+	yoke_tensor *square;            // f64 [C,C], with `diagonal` [C]; within 1e-6 of the deviations' product
+	yoke_tensor *least, *greatest;  // [C], of x's dtype
+};
+// Fills what is recorded, in the innermost scope.  After an error all are NULL.
+YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
 // How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
 // lower end, the last also hi; what is outside, NaN too, counts nowhere.  Any number type.
 YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);
@@ -461,6 +474,11 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ESPENT when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
 // was computed.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
+// The same of m values of any shapes, given the gradient of something with respect to each of them (cotangents, of
+// the same shapes and dtypes): of that with respect to p.  So gradients go on where another rank, or an earlier
+// evaluation, had come to.
+YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n,
+			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
 // element, or YOKE_NONE).

@@ -6,7 +6,7 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 source=${srcdir:-.}
 
-for header in yoke yoke-data yoke-optim yoke-run; do
+for header in $(cd "$source/include" && basename -s .h yoke*.h | grep -v plugin); do
 	names=$(sed -n 's/^YOKE_API .*[ *]\(yoke_[a-z0-9_]*\)(.*/\1/p; s/^struct \(yoke_[a-z]*\) {/\1/p' \
 		"$source/include/$header.h")
 	verdict "$header.h has functions" "$([ "$(echo "$names" | wc -l)" -ge 5 ] || echo "$names")"
@@ -60,7 +60,8 @@ for command in train generate eval; do
 		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
 		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
 done
-verdict "yoke.1 has each option" "$(for command in models data info doctor bench conform tune validate report dashboard top ablate advise; do
+verdict "yoke.1 has each option" "$(for command in models memory data info doctor bench conform tune validate report \
+	dashboard top ablate advise; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
 		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"

@@ -43,18 +43,12 @@ struct yk_timing {
 // most.
 int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *);
 
-// What `threads` threads of this machine reach, measured now: multiply-adds in fp32
-// registers, in FLOP/s; a copy between blocks far larger than caches, in bytes read and
-// written a second.  0: could not be measured.
-double yk_limit_flops(int threads);
-double yk_limit_copy(int threads);
-
 // What a device reaches at most, in FLOP/s and bytes a second, and what that is a measure of.
-struct yk_limits {
+struct yk_bench_limits {
 	double flops, copy;
 	const char *flops_of, *copy_of;
 };
 // By the calling thread's context, which is on that device.
-int yk_limits_measure(struct yk_device *, struct yk_limits *);
+int yk_limits_measure(struct yk_device *, struct yk_bench_limits *);
 
 #endif

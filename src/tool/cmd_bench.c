@@ -21,7 +21,7 @@ enum { MOST_DEVICES = 4 };
 struct on {
 	struct yk_device *device;
 	yoke_context *context;
-	struct yk_limits limits;
+	struct yk_bench_limits limits;
 	struct yk_timing timing; // of the case at hand
 };
 

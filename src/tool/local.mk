@@ -12,13 +12,18 @@ yoke_SOURCES = \
 	src/tool/cmd_advise.c \
 	src/tool/cmd_bench.c \
 	src/tool/cmd_conform.c \
+	src/tool/cmd_cubes.c \
 	src/tool/cmd_dashboard.c \
+	src/tool/cmd_fit.c \
+	src/tool/fit_config.c \
+	src/tool/fit_config.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
 	src/tool/cmd_generate.c \
 	src/tool/cmd_help.c \
 	src/tool/cmd_info.c \
+	src/tool/cmd_memory.c \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
 	src/tool/cmd_report.c \

@@ -30,14 +30,33 @@
 	"FOLDER itself and the folders in it; . by default.\n" \
 	"  --json   the same for programs\n"
 #define DATA_MORE \
-	"What a file holds for training: a token file, .npy, .safetensors, .csv, .tsv, .jsonl, or raw elements.\n" \
+	"What a file holds for training: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements,\n" \
+	"or a folder of images; or several of a kind, comma-separated.\n" \
 	"  info    samples, fields, fingerprint\n" \
 	"  check   reads each sample, names those that cannot be read; fails where there are some\n" \
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \
 	"  prepare writes the tokens of text to a token file, which yoke train reads in place: out=FILE,\n" \
 	"          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N\n" \
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
-	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257\n"
+	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257, and of\n" \
+	"images size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n"
+#define MEMORY_MORE \
+	"SNAPSHOT is a file of `yoke train .. memory_history=1`, or of yoke_memory_snapshot: what was alive at the\n" \
+	"peak and at the end, by op, range and site, and live bytes over time.\n"
+#define CUBES_MORE \
+	"Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n" \
+	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
+	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
+	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
+	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
+	"                    seed=42\n"
+#define FIT_MORE \
+	"FILE is JSON: data (cubes or synthetic, labels, bands, batch, workers, split), and a pipeline as in\n" \
+	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
+	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n"
+#define APPLY_MORE \
+	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
+	"format=npy as .npy, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -145,7 +164,11 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
+	{ "memory", "SNAPSHOT", "what a device's memory held, and when", yk_cmd_memory, 0, MEMORY_MORE },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
+	{ "cubes", "info|check|convert|make FILE ..", "hyperspectral cubes: look at, convert, draw", yk_cmd_cubes, 0, CUBES_MORE },
+	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0, FIT_MORE },
+	{ "apply", "RUN out=FOLDER [key=value ..]", "a fitted pipeline's results for cubes", yk_cmd_apply, 0, APPLY_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },

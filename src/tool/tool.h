@@ -26,7 +26,11 @@ int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);
 int yk_cmd_models(int argc, char **argv);
+int yk_cmd_memory(int argc, char **argv);
 int yk_cmd_data(int argc, char **argv);
+int yk_cmd_cubes(int argc, char **argv);
+int yk_cmd_fit(int argc, char **argv);
+int yk_cmd_apply(int argc, char **argv);
 int yk_data_prepare(int argc, char **argv); // of yk_cmd_data
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);

@@ -18,7 +18,9 @@
 #include "base/param.h"
 #include "train/advice.h"
 #include "train/conf.h"
+#include "train/ranks.h"
 #include "train/optim.h"
+#include "train/watch.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
 #define MOST_PASSES 1e9
@@ -541,6 +543,11 @@ int yk_config_check_model(const struct yk_config *c)
 		e = foreign_size(c, m);
 	if (e == 0)
 		e = yk_optim_check(c);
+	if (e == 0)
+		e = yk_ranks_check(c);
+	struct yk_watch watch = { 0 };
+	if (e == 0)
+		e = yk_watch_check(&watch, c);
 	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
 		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
 	return e;

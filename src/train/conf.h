@@ -41,7 +41,12 @@
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
-	  "passes whose gradients make one step") \
+	  "passes of a rank whose gradients make one step") \
+	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
+	  "devices that train one model, each with its share of every step's parts") \
+	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
+	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
+	  "and with them its bits, at any number of ranks that divides them") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps") \
@@ -99,8 +104,15 @@
 	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
 	  "at the end where the time went; auto: of 10 steps and more") \
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
-	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: times of each kind of step, and trace.json in out") \
+	X(profile, STRING, YK_T, "0", 0, 0, NULL, \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: of cycles of " \
+	  "steps, each in out/trace") \
+	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
+	  "of such a profile: how many rows, and the column that sorts them") \
+	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
+	  "seconds between samples of host and device in telemetry.jsonl; 0: none") \
+	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
 	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
 	  "port of a page that shows the run, for as long as it goes on; 1: any that is free") \
 	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \

@@ -26,6 +26,8 @@ libyokecore_la_SOURCES += \
 	src/train/precision.h \
 	src/train/progress.c \
 	src/train/progress.h \
+	src/train/ranks.c \
+	src/train/ranks.h \
 	src/train/run.h \
 	src/train/run_record.c \
 	src/train/run_say.c \
@@ -50,6 +52,8 @@ libyokecore_la_SOURCES += \
 	src/train/trial.h \
 	src/train/validate.c \
 	src/train/validate.h \
+	src/train/watch.c \
+	src/train/watch.h \
 	src/train/watcher.c \
 	src/train/watcher.h \
 	src/train/which.c \
