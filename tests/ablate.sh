@@ -7,7 +7,7 @@ set -u
 workspace ablate
 trap 'rm -rf "${TMPDIR:-/tmp}/ablate.work"' EXIT
 easy_text 60 >text
-small="data=text layers=1 heads=2 embed=16 context=16 batch=4 steps=4"
+small="data=text threads=1 layers=1 heads=2 embed=16 context=16 batch=4 steps=4"
 # shellcheck disable=SC2086 # words
 "$yoke" ablate $small toggles=recompute=block,fuse=0,dropout=0.5 rounds=2 >out 2>err
 verdict "three toggles" "$([ $? -eq 0 ] && grep -q 'on cpu:0, 4 steps each, 2 rounds in turns' out || cat out err)"

@@ -133,7 +133,7 @@ fi
 # ---- by yoke train ----
 
 easy_text 200 >text
-small="data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
+small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
 # shellcheck disable=SC2086 # words
 "$yoke" train out=base steps=12 valid=0 $small 2>err && cp -r base other
 well_but_slow=$("$yoke" doctor base other 2>&1 | grep -v ': slow: \|low use' | grep '^base: \|^other: ')

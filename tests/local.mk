@@ -109,6 +109,7 @@ test_programs = \
 	tests/roofline.t \
 	tests/report.t \
 	tests/rows.t \
+	tests/which.t \
 	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
@@ -295,6 +296,7 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_which_t_SOURCES = tests/which.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
 tests_pipeline_t_SOURCES = tests/pipeline.c

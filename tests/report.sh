@@ -8,7 +8,7 @@ workspace report
 trap 'rm -rf "${TMPDIR:-/tmp}/report.work"' EXIT
 
 easy_text 120 >text
-small="data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
+small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
 # shellcheck disable=SC2086 # words
 "$yoke" train out=a steps=12 eval_every=4 profile=1 $small 2>err
 verdict "a run with a profile" "$([ $? -eq 0 ] || cat err)"

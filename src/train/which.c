@@ -76,7 +76,7 @@ int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48])
 
 static int time_on(const struct yk_config *c, struct yk_which_device *d, int round, int64_t batch, double *seconds)
 {
-	static const struct yk_trial_ask quick = { .warm = 2, .groups = 3, .each = 0.1 };
+	static const struct yk_trial_ask quick = { .warm = 2, .groups = 5, .each = 0.05 };
 	struct yk_trial_ask ask = quick;
 	struct yk_trial trial;
 	struct yk_config other;
