@@ -26,6 +26,7 @@ cl_files = \
 	cl/f64.cl \
 	cl/gather.cl \
 	cl/half.cl \
+	cl/limits.cl \
 	cl/list.cl \
 	cl/list_map.cl \
 	cl/list_reduce.cl \

@@ -4,8 +4,7 @@
 # threads there are and whether results are written past the caches; a backend that does not is found, and a case is
 # the same whenever it is run.  conform_opencl.sh is about OpenCL's.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/conforms.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
@@ -47,6 +46,12 @@ for library in cblas onednn; do
 		echo "ok $count - products by $library # SKIP no such library here"
 	fi
 done
+if YOKE_CPU_LAPACK=1 "$yoke" conform cpu --ops memory >/dev/null 2>&1; then
+	verdict 'linear algebra by LAPACK' "$(wrong 0 env YOKE_CPU_LAPACK=1 "$yoke" conform cpu --ops eigh,cholesky)"
+else
+	verdict 'without LAPACK it is an error that says what to install' "$(YOKE_CPU_LAPACK=1 "$yoke" conform cpu 2>&1 |
+		grep -q 'install liblapack3' || echo 'it does not')"
+fi
 verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke" conform cpu 2>&1 |
 	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" conform skeleton --quick)"

@@ -3,7 +3,8 @@
 # yoke doctor: each state of OpenCL has an answer of its own, what was asked for and cannot be used
 # is its failure, and JSON has it all.
 set -u
-yoke=${YOKE:-$PWD/yoke} fake=$PWD/tests/icd/.libs/fake_icd.so
+. "${srcdir:-.}/tests/yoke.sh"
+fake=$PWD/tests/icd/.libs/fake_icd.so
 [ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
@@ -143,7 +144,7 @@ else
 	count=$((count + 1))
 	echo "ok $count - tuning # SKIP no fault backend"
 fi
-"$yoke" doctor extra >out 2>&1
+"$yoke" doctor --extra >out 2>&1
 verdict "usage" "$([ $? -eq 2 ] || cat out)"
 
 YOKE_BACKEND=nothing "$yoke" doctor --json >out 2>err

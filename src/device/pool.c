@@ -278,6 +278,7 @@ static int segment_new(struct yk_pool *p, int class, uint64_t bytes, struct yk_c
 	p->segments = s;
 	count_up(&p->stats.reserved_bytes, bytes);
 	count_up(&p->stats.segment, 1);
+	yk_pool_note(p, YK_MOMENT_SEGMENT, s->first, NULL);
 	*to = s->first;
 	return 0;
 
@@ -294,6 +295,7 @@ static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 	for (struct yk_chunk *c = s->first; c; c = c->next)
 		if (!yk_chunk_wait(c))
 			return false;
+	yk_pool_note(p, YK_MOMENT_RELEASE, s->first, NULL);
 	for (struct yk_chunk *c = s->first, *next; c; c = next) {
 		next = c->next;
 		if (c->free)
@@ -320,6 +322,8 @@ uint64_t yk_pool_trim_locked(struct yk_pool *p)
 		if (!s->live && segment_free(p, s))
 			bytes += size;
 	}
+	if (p->history && bytes)
+		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_TRIM, .bytes = bytes }, NULL);
 	return bytes;
 }
 
@@ -415,6 +419,8 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 	uint64_t most = yk_pool_most(p), held = p->stats.allocated_bytes.current;
 
 	p->stats.num_ooms++;
+	if (p->history)
+		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
 	if (p->limit != UINT64_MAX)
 		amount(p->limit, limit);
 	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
@@ -489,6 +495,8 @@ struct yk_pool *yk_pool_new(struct yk_device *d, int kind)
 		free(p);
 		return NULL;
 	}
+	if (kind == YOKE_SEGMENT_DEVICE && !d->real)
+		yk_pool_record_wanted(p);
 	return p;
 }
 
@@ -501,6 +509,7 @@ void yk_pool_delete(struct yk_pool *p)
 		yk_log(YOKE_LOG_ERROR, "pool", "%s: deleted with %llu blocks in use, which leak",
 		       p->device->id, (unsigned long long)p->stats.allocation.current);
 	yk_queue_free(p->toucher);
+	yk_history_free(p->history);
 	for (struct yk_chunk *c = p->spare, *next; c; c = next) {
 		next = c->next;
 		free(c);
@@ -541,19 +550,24 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 		snprintf(detail, sizeof detail, "%s", yoke_error_name(code));
 	if (code < 0) {
 		fail(p, code, bytes, detail);
+		const bool recorded = p->history;
 		pthread_mutex_unlock(&p->lock);
+		if (recorded)
+			yk_pool_failed(p);
 		return code;
 	}
 	yk_pool_cut(p, c, size);
 	c->block.owner = NULL;
 	c->block.group = m.group;
 	yk_pool_count_alloc(p, c);
+	yk_pool_note(p, YK_MOMENT_ALLOC, c, m.who);
 	pthread_mutex_unlock(&p->lock);
 
 	code = yk_pool_claim(c, q);
 	if (code < 0) { // the stamps that are left keep others safe
 		pthread_mutex_lock(&p->lock);
 		yk_pool_count_free(p, c);
+		yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
 		yk_pool_give(p, c);
 		pthread_mutex_unlock(&p->lock);
 		return code;
@@ -601,6 +615,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 
 	pthread_mutex_lock(&p->lock);
 	yk_pool_count_free(p, c);
+	yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
 	if (stamp)
 		yk_chunk_stamp(c, stamp);
 	if (!p->off || !segment_free(p, c->segment))

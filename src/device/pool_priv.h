@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "device/chunk.h"
+#include "device/history.h"
 
 // Where a free chunk is found, and politely asked for by requests of that class: in small segments; in
 // medium ones, or what is left over in large ones; in large ones, if it is large itself.  Were they
@@ -27,7 +28,23 @@ struct yk_pool {
 	uint64_t serial;
 	uint32_t random;
 	struct yk_pool_stats stats;
+	struct yk_history *history; // NULL: none is kept
 };
+
+// Notes what happens to a chunk in the history, if one is kept.
+static inline void yk_pool_note(struct yk_pool *p, int kind, const struct yk_chunk *c, const struct yk_who *who)
+{
+	if (p->history)
+		yk_history_note(p->history, (struct yk_moment){ .kind = (uint8_t)kind, .segment = c->segment->serial,
+								.offset = c->block.offset, .bytes = c->block.bytes },
+				who);
+}
+
+// ---- pool_record.c ----
+
+// Of the settings: keeps a history if they ask for it; writes it where they say, once an allocation has failed.
+void yk_pool_record_wanted(struct yk_pool *);
+void yk_pool_failed(struct yk_pool *);
 
 // A free chunk into and out of its tree; it stays free.
 void yk_pool_show(struct yk_pool *, struct yk_chunk *);

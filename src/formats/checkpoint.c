@@ -144,6 +144,8 @@ static json_t *to_json(const struct yk_checkpoint *c)
 		bad |= json_object_set_new(o, "skipped", json_integer((json_int_t)c->skipped));
 	if (c->scaler)
 		bad |= json_object_set(o, "scaler", c->scaler);
+	if (c->sources)
+		bad |= json_object_set(json_object_get(o, "data"), "sources", c->sources);
 	bad = bad || checksum(o, hex) < 0 ||
 	      json_object_set_new(o, "xxh64", json_string(hex));
 	if (!bad)
@@ -248,6 +250,9 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	const char *text = json_string_value(json_object_get(data, "xxh64"));
 	if (text && (e = take_hash(text, path, &c->text)) < 0)
 		return e;
+	c->sources = json_object_get(data, "sources");
+	if (c->sources && !json_is_array(c->sources))
+		return yk_fail(YOKE_EFORMAT, "%s: the sources of its data are no list", path);
 	c->seed = (uint64_t)seed;
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++)
 		if ((e = take_file(files, path, part, c->generation, &c->file[part])) < 0)
@@ -257,6 +262,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	json_incref(c->config);
 	json_incref(c->schedule);
 	json_incref(c->scaler);
+	json_incref(c->sources);
 	*to = all;
 	return 0;
 }
@@ -279,23 +285,9 @@ static int open_part(const char *path, const struct yk_checkpoint_file *f)
 
 static int check_hash(int fd, const char *path, const struct yk_checkpoint_file *f)
 {
-	enum { CHUNK = 1 << 20 };
-	char *chunk = malloc(CHUNK);
-	struct yk_hash_state *h = yk_hash_new();
-	ssize_t n;
-	int e = 0;
+	uint64_t hash;
+	int e = yk_file_hash(fd, path, 0, f->bytes, &hash);
 
-	if (!chunk || !h)
-		e = yk_fail(YOKE_ENOMEM, "out of memory to check '%s'", path);
-	while (e == 0 && (n = read(fd, chunk, CHUNK)) != 0) {
-		if (n < 0 && errno != EINTR)
-			e = yk_fail(YOKE_EIO, "cannot read '%s': %s", path,
-				    strerror(errno));
-		if (n > 0)
-			yk_hash_add(h, chunk, (size_t)n);
-	}
-	uint64_t hash = h ? yk_hash_end(h) : 0;
-	free(chunk);
 	if (e == 0 && hash != f->hash)
 		e = yk_fail(YOKE_EFORMAT,
 			    "%s: altered: its checksum is %016" PRIx64
@@ -513,6 +505,7 @@ void yk_checkpoint_fini(struct yk_checkpoint *c)
 	json_decref(c->config);
 	json_decref(c->schedule);
 	json_decref(c->scaler);
+	json_decref(c->sources);
 	memset(c, 0, sizeof *c);
 }
 

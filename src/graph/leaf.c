@@ -153,7 +153,10 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
 	int err = upload(ctx, q, s, data, s->bytes, &done);
+	ctx->moved = s;
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
+	ctx->moved = NULL;
+	ctx->counts.copies_up++;
 	if (err && q != ctx->queue)
 		yk_queue_drain(q); // it may write where another queue will
 	if (done && !err && q != ctx->queue) {
@@ -298,8 +301,7 @@ static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const c
 	return NULL;
 }
 
-// The variable's new version is materialised: what was pending for it no longer is.
-static void set_storage(struct yk_tensor *t, struct yk_storage *s)
+void yk_materialised(struct yk_tensor *t, struct yk_storage *s)
 {
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
@@ -321,7 +323,7 @@ int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 		err = yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
 			      name_of(t), yk_bytes_of(t), bytes, data ? "" : " at NULL");
 	else if (!(err = make_storage(t->ctx, bytes, t->host, data, &s)))
-		set_storage(t, s);
+		yk_materialised(t, s);
 	yk_leave(t->ctx);
 	return err;
 }

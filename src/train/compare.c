@@ -83,9 +83,8 @@ static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 		return e;
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step);
-	yoke_put(t->ids, t->fed, yoke_bytes(t->ids));
 	yk_precision_begin(&t->precision);
-	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
+	yoke_tensor *loss = yk_windows_loss(t->net, t->ids[0], t->dropout);
 	if (yoke_grad(t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss, ps->count, ps->var, t->grad) == 0) {
 		for (int i = 0; i < ps->count && t->scaler; i++)
 			t->grad[i] = yoke_mul(t->grad[i], yoke_scaler_inverse(t->scaler));
@@ -132,7 +131,7 @@ static int steps(struct yk_trainer *t, struct ran *r)
 			r->loss[k] = t->overflowed ? NAN : (double)record.loss;
 	}
 	double counted = (double)(t->steps > WARM ? t->steps - WARM : t->steps);
-	r->tokens_per_s = counted * (double)(t->batch * t->accumulate * t->context) / (yk_seconds() - began);
+	r->tokens_per_s = counted * (double)(t->batch * t->parts * t->context) / (yk_seconds() - began);
 	r->skipped = t->skipped;
 	return e;
 }

@@ -7,9 +7,11 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
+#include "yoke-dist.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
 #include "train/precision.h"
+#include "train/sums.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -20,7 +22,9 @@ struct yk_record {
 
 struct yk_trainer {
 	const struct yk_config *config;
-	int64_t context, batch, accumulate;
+	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
+	int64_t parts, first;               // of all ranks; before this rank's
+	yoke_group *group;                  // NULL: it trains alone
 	int64_t step, steps; // done, and in all
 	int64_t valid_windows; // of one validation
 	uint64_t seed;
@@ -33,8 +37,11 @@ struct yk_trainer {
 	struct yk_data *data; // NULL: a rehearsal goes without
 	struct yoke_position position; // behind the last step
 	yoke_loader *loader;           // of the data; NULL before the first step
-	const int32_t *fed;            // [accumulate * batch, context + 1]: the windows of the step that is next
-				       // or being made; NULL: not asked for yet
+	bool fed;                      // ids are those of the step that is next, or being made
+	yoke_tensor **ids;             // [accumulate] of [batch, context + 1] i32
+	void (*heard)(void *arg, const struct yoke_data_error *); // of windows that were passed over; NULL: nobody
+	void *heard_arg;
+	size_t watched;                // readings that a trace will have, 0: none
 	struct yk_network *net;
 	struct yk_optim *optim;
 	struct yk_precision precision;
@@ -43,13 +50,14 @@ struct yk_trainer {
 	bool checked, overflowed; // is it not known yet of the last step; was it one of those
 	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
 	bool stepped;              // this process made a step
-	yoke_tensor *ids;          // [batch, context + 1] i32
-	yoke_tensor *part;         // .. or the micro-batch's, while it is recorded
+	yoke_tensor *wish;         // with ranks: does this one want to end?  A host scalar
+	yoke_tensor *wished[2];    // what all wished in the step before, in the last one
+	bool ends;                 // so some rank does, as all have heard at the same step
+	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	yoke_tensor *loss_sum;     // [] and ..
-	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
+	struct yk_sums sums;       // where a step has several micro-batches
 	yoke_tensor **grad;
-	int32_t *windows;          // zeros, as many as a step's, in place of data
+	int32_t *zeros;            // a batch of windows in place of data
 };
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
@@ -68,6 +76,8 @@ static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
 	return t->step - t->skipped;
 }
+// Steps to a pass over the training part; 0 without data.
+double yk_trainer_pass(const struct yk_trainer *);
 // What of it is on the device, for that batch: as yk_trainer_new; and its end, after an
 // error too.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
@@ -77,8 +87,12 @@ void yk_trainer_unmake(struct yk_trainer *);
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
 int yk_trainer_validate_any(const struct yk_trainer *);
-// Asks for the windows of the next step, which are t->fed until it is done.
+// Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
+// Those of its part k as they lie in the host's memory, row by row.
+const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
+// Any windows.
+yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
 // The next step is the one at this position.
 void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
 // Seconds in which steps of this process waited for windows.
