@@ -58,6 +58,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	}
 	// A lane's head elements are dealt out among items, so that registers suffice: gradients have four arrays of
 	// them, the forward direction two.
+	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+		c.parts = 2; // of 16 elements alone, too
 	while (!d->loops && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
 		c.parts *= 2;
 	if (c.parts > 1)
