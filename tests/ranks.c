@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "conform/num.h"
 #include "tap.h"
 #include "yoke-dist.h"
@@ -468,6 +469,79 @@ static int samples(yoke_group *g, void *to)
 	return 0;
 }
 
+// ---- where it stands in a plan ----
+
+static void quiet(int level, const char *topic, const char *line, void *arg)
+{
+	(void)topic;
+	(void)arg;
+	if (level <= YOKE_LOG_WARN)
+		diag("%s", line);
+}
+
+static char plan[1 << 14]; // its lines
+
+static void keep_line(int level, const char *topic, const char *line, void *arg)
+{
+	(void)level;
+	(void)arg;
+	if (!strcmp(topic, "plan"))
+		snprintf(plan + strlen(plan), sizeof plan - strlen(plan), "%s\n", line);
+}
+
+// The step whose line has both texts; -1: none.
+static int step_of(const char *scope, const char *op)
+{
+	char line[400];
+	for (const char *at = plan; *at; at += strcspn(at, "\n") + 1) {
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+		if (strstr(line, scope) && strstr(line, op))
+			return atoi(line);
+	}
+	return -1;
+}
+
+// A sum over ranks that is recorded behind all gradients begins behind the one that it needs, and the update
+// that waits for it stays behind the other gradients.
+static void beside(void)
+{
+	const int64_t dims[] = { 64, 64 };
+	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims), yoke_variable("b", yoke_f32, 2, dims) }, *d[2];
+	yk_log_to(keep_line, NULL);
+	yoke_scope *s = yoke_scope_begin("beside"), *in = yoke_scope_begin("first");
+	yoke_tensor *x = yoke_lift(yoke_tanh(yoke_matmul(yoke_full(yoke_f32, 2, dims, 1), p[0], 0)));
+	yoke_scope_end(in);
+	in = yoke_scope_begin("second");
+	yoke_tensor *y = yoke_lift(yoke_matmul(x, p[1], 0));
+	yoke_scope_end(in);
+	yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), 2, p, d);
+	in = yoke_scope_begin("sums");
+	for (int k = 2; k-- > 0;)
+		yoke_lift(d[k] = yoke_all_reduce(yoke_group_world(), YOKE_REDUCE_SUM, d[k]));
+	yoke_scope_end(in);
+	in = yoke_scope_begin("update");
+	for (int k = 2; k-- > 0;)
+		yoke_assign(p[k], yoke_sub(p[k], d[k]));
+	yoke_scope_end(in);
+	int err = yoke_eval(0, NULL);
+	yoke_scope_end(s);
+	yk_log_to(quiet, NULL);
+	const int sum = step_of("beside/sums", "all_reduce"), update = step_of("beside/update", "sub");
+	int last = -1;
+	for (const char *at = plan; (at = strstr(at, " in beside/first")); at++) {
+		const char *line = at;
+		while (line > plan && line[-1] != '\n')
+			line--;
+		last = atoi(line) > last ? atoi(line) : last;
+	}
+	ok(!err && sum >= 0 && sum < last && update > last,
+	   "a sum, step %d, begins before the last gradient, step %d, and its update, step %d, waits", sum, last, update);
+	if (sum < 0 || sum >= last || update <= last)
+		diag("%s", plan);
+	yoke_free(p[0]);
+	yoke_free(p[1]);
+}
+
 // ---- what goes wrong ----
 
 static char said[MOST][1200];
@@ -536,8 +610,10 @@ int main(void)
 	static double grad[MOST][2];
 	static float last[MOST][16];
 	tap_seed();
-	setenv("YOKE_BACKEND", "cpu", 1);
+	setenv("YOKE_BACKEND", "cpu", 0);
 	setenv("YOKE_DIST_TIMEOUT", "1", 1);
+	setenv("YOKE_LOG", "plan", 1);
+	yk_log_to(quiet, NULL);
 	int err = yoke_group_run(2, NULL, nothing, NULL);
 	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"), "more ranks than devices: %s", yoke_error());
 	yoke_error_clear();
@@ -554,6 +630,8 @@ int main(void)
 		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 && fabs(grad[r][1] - 2 * y * 6) < 1e-12;
 	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "", err ? yoke_error() : "");
 	from_cotangents();
+	if (!tap_eager())
+		beside();
 	static _Atomic int times[3][20];
 	int twice = 0, left = 0, once = 1;
 	bad = 0;
