@@ -4,7 +4,9 @@
 // disagree, fail or do not come get.
 #include "config.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -14,6 +16,9 @@
 #include "yoke-dist.h"
 
 enum { MOST = 8 };
+
+int splits(yoke_group *, void *);
+int around(yoke_group *);
 
 // ---- one case, which all ranks know ----
 
@@ -136,10 +141,10 @@ static struct yk_num wanted(int r, int64_t i)
 	return reduced(i);
 }
 
-static void check(void)
+static void check(int first, int end)
 {
 	const size_t size = yoke_dtype_size(now.dtype);
-	for (int r = 0; r < now.ranks; r++)
+	for (int r = first; r < end; r++)
 		for (int64_t i = 0; i < now.results && !bad; i++) {
 			struct yk_num got = yk_num_load((char *)now.out[r] + (size_t)i * size, now.dtype), want = wanted(r, i);
 			want.f = yk_num_real(now.dtype) ? yk_num_round(want.f, now.dtype) : 0;
@@ -160,7 +165,8 @@ static void fill(void *to, int64_t n)
 	}
 }
 
-static bool run_case(int what, int kind, int dtype, int ranks, int64_t n, bool late)
+// world: NULL, all ranks are threads; else that of this process.
+static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks, int64_t n, bool late)
 {
 	now.what = what;
 	now.kind = kind;
@@ -181,18 +187,26 @@ static bool run_case(int what, int kind, int dtype, int ranks, int64_t n, bool l
 		fill(now.in[r], n);
 	}
 	yoke_error_clear();
-	int err = yoke_group_run(ranks, NULL, one_case, NULL);
+	int err = world ? one_case(world, NULL) : yoke_group_run(ranks, NULL, one_case, NULL);
 	if (err)
 		complain("%s: %s", yoke_error_name(err), yoke_error());
+	else if (world)
+		check(yoke_group_rank(world), yoke_group_rank(world) + 1);
 	else
-		check();
+		check(0, ranks);
 	for (int r = 0; r < ranks; r++) {
 		free(now.in[r]);
 		free(now.out[r]);
 	}
 	if (bad)
-		diag("%s of %lld %s, %d ranks: %s", names[what], (long long)n, yoke_dtype_name(dtype), ranks, wrong);
+		diag("%s of %lld %s, kind %d, %d ranks: %s", names[what], (long long)n, yoke_dtype_name(dtype), kind, ranks,
+		     wrong);
 	return !bad;
+}
+
+static bool sums(int what)
+{
+	return what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL;
 }
 
 static void collectives(void)
@@ -200,22 +214,100 @@ static void collectives(void)
 	static const int64_t sizes[] = { 0, 1, 2, 7, 8, 61, 64, 509, 10007 };
 	for (int what = 0; what < WHATS; what++) {
 		int failed = 0, cases = 0;
-		const bool sums = what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL;
 		for (int ranks = 1; ranks <= MOST; ranks++)
 			for (int d = 0; d < 8; d++) {
 				const int64_t n = (d + ranks + what) % 9 == 8 ? ranks - 1 : sizes[(d * 5 + ranks + what) % 9];
 				if (((uint64_t)(d * 3 + ranks + what) + tap_seed_value()) % 4 && !tap_long())
 					continue;
-				failed += !run_case(what, sums ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM, dtypes[d], ranks, n,
+				failed += !run_case(NULL, what, sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM, dtypes[d], ranks, n,
 						    rnd() % 3 == 0);
 				cases++;
 			}
 		ok(!failed, "%s, 1 to %d ranks, all dtypes: %d cases", names[what], MOST, cases);
 	}
 	if (tap_long())
-		ok(run_case(ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false), "all_reduce of 1,000,003");
+		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false), "all_reduce of 1,000,003");
 	else
-		ok(run_case(ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false), "all_reduce of 100,003");
+		ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false), "all_reduce of 100,003");
+}
+
+// By messages, between threads: the same numbers in every way but the ring's, whose sums have another order.
+static void by_messages(void)
+{
+	static const char *const ways[] = { "tree", "doubling", "halving", "pairwise", "ring", "2d" };
+	for (int way = 0; way < 6; way++) {
+		int failed = 0;
+		yoke_setting_set("dist.algorithm", ways[way]);
+		for (int k = 0; k < tap_cases(9, 300); k++) {
+			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1) : ALL_REDUCE, ranks = (int)rnd_int(2, MOST);
+			const bool ring = way == 4;
+			const int kind = ring || !sums(what) ? YOKE_REDUCE_MAX : (int)rnd_int(1, 3);
+			failed += !run_case(NULL, what, sums(what) ? kind : YOKE_REDUCE_SUM, dtypes[rnd_int(0, 7)], ranks,
+					    rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 9000), k % 4 == 0);
+		}
+		ok(!failed, "by messages: %s", ways[way]);
+	}
+	ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_i32, 5, 1000, false), "the ring's sum of integers");
+	yoke_setting_set("dist.algorithm", "");
+}
+
+// ---- processes ----
+
+static const char *self;
+
+// What each of the processes does: cases, drawn alike in all of them; groups of some; sends.
+static int among_processes(void)
+{
+	yoke_group *g = yoke_group_world();
+	int failed = 0;
+	if (!g) {
+		fprintf(stderr, "# %s\n", yoke_error());
+		return 1;
+	}
+	const int ranks = yoke_group_size(g);
+	for (int k = 0; k < tap_cases(30, 300) && !failed; k++) {
+		const int what = (int)rnd_int(0, WHATS - 1), kind = sums(what) ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM;
+		const int dtype = dtypes[rnd_int(0, 7)];
+		const int64_t n = rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 300000);
+		failed += !run_case(g, what, kind, dtype, ranks, n, k % 4 == 0);
+	}
+	failed += splits(g, NULL) < 0;
+	failed += around(g) < 0;
+	if (failed)
+		fprintf(stderr, "# rank %d: %s %s\n", yoke_group_rank(g), wrong, yoke_error());
+	return failed != 0;
+}
+
+static int spawn(int n, const char *what)
+{
+	char *argv[] = { (char *)(uintptr_t)self, (char *)(uintptr_t)what, NULL };
+	yoke_error_clear();
+	return yoke_group_spawn(n, argv);
+}
+
+static int open_files(void)
+{
+	int n = 0;
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void processes(void)
+{
+	const int files = open_files();
+	for (int n = 1; n <= 5; n += 1 + n % 2) {
+		int err = spawn(n, "cases");
+		ok(!err, "%d processes%s%s", n, err ? ": " : "", err ? yoke_error() : "");
+	}
+	int err = spawn(3, "killed");
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "rank 1 was ended by signal 9"), "a rank is killed: %s", yoke_error());
+	err = spawn(3, "gone");
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "exit status 3"), "a rank ends: %s", yoke_error());
+	err = spawn(3, "disagree");
+	ok(err == YOKE_ERANK, "processes that disagree: %s", yoke_error());
+	yoke_error_clear();
+	ok(open_files() == files, "no file is left open: %d, %d before", open_files(), files);
 }
 
 // ---- gradients ----
@@ -349,7 +441,7 @@ static int halves(yoke_group *g, void *to)
 
 // ---- groups ----
 
-static int splits(yoke_group *g, void *unused)
+int splits(yoke_group *g, void *unused)
 {
 	const int r = yoke_group_rank(g), n = yoke_group_size(g);
 	const int64_t one = 1;
@@ -377,6 +469,27 @@ static int splits(yoke_group *g, void *unused)
 	}
 	yoke_group_free(half);
 	return err ? err : yoke_group_barrier(g);
+}
+
+// Each sends its number around, and gets that of the rank before it.
+int around(yoke_group *g)
+{
+	const int r = yoke_group_rank(g), n = yoke_group_size(g);
+	const int64_t many = 70000;
+	if (n == 1)
+		return 0;
+	yoke_scope *s = yoke_scope_begin("around");
+	float *got = malloc((size_t)many * sizeof *got);
+	yoke_tensor *x = yoke_full(yoke_f32, 1, &many, r), *y;
+	yoke_send(g, (r + 1) % n, x);
+	y = yoke_recv(g, (r + n - 1) % n, yoke_f32, 1, &many, YOKE_NONE);
+	int err = yoke_read(y, got, (size_t)many * sizeof *got);
+	for (int64_t i = 0; i < many && !err; i++)
+		if (got[i] != (float)((r + n - 1) % n))
+			err = complain("element %lld of rank %d: %g", (long long)i, r, (double)got[i]);
+	free(got);
+	yoke_scope_end(s);
+	return err;
 }
 
 // Steps of a training in which computation goes on while gradients are summed; the second has a plan.
@@ -605,15 +718,45 @@ static int nothing(yoke_group *g, void *unused)
 	return yoke_group_size(g);
 }
 
-int main(void)
+// One of several processes, by its argument.
+static int child(const char *what)
+{
+	if (!strcmp(what, "cases"))
+		return among_processes();
+	yoke_group *g = yoke_group_world();
+	int which = 0;
+	if (!g || yoke_group_barrier(g))
+		return 1;
+	const bool odd = yoke_group_rank(g) == 1;
+	if (!strcmp(what, "disagree"))
+		return disagree(g, &which) == YOKE_EMISMATCH ? 5 : 0;
+	if (odd && !strcmp(what, "killed"))
+		raise(SIGKILL);
+	if (odd)
+		exit(3);
+	// the others are told which it was
+	const int err = yoke_group_barrier(g);
+	const char *why = strcmp(what, "killed") ? "ended with exit status 3" : "was ended by signal 9";
+	if (err == YOKE_ERANK && strstr(yoke_error(), why))
+		return 0;
+	fprintf(stderr, "# %s\n", yoke_error());
+	return 7;
+}
+
+int main(int argc, char **argv)
 {
 	static double grad[MOST][2];
 	static float last[MOST][16];
-	tap_seed();
+	self = argv[0];
+	tap_state = tap_seed_value();
+	if (argc < 2)
+		tap_seed();
 	setenv("YOKE_BACKEND", "cpu", 0);
 	setenv("YOKE_DIST_TIMEOUT", "1", 1);
 	setenv("YOKE_LOG", "plan", 1);
 	yk_log_to(quiet, NULL);
+	if (argc > 1)
+		return child(argv[1]);
 	int err = yoke_group_run(2, NULL, nothing, NULL);
 	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"), "more ranks than devices: %s", yoke_error());
 	yoke_error_clear();
@@ -622,6 +765,8 @@ int main(void)
 	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) && !yoke_group_barrier(alone),
 	   "without others the world is one rank");
 	collectives();
+	by_messages();
+	processes();
 	gradients();
 	err = yoke_group_run(3, NULL, halves, grad);
 	const double y = 1.25 * (1 + 2 + 3);
