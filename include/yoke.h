@@ -336,6 +336,26 @@ YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned fl
 // before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 
+// ---- linear algebra ----
+// Of matrices [..,n,n] of f32 or f64, computed in f64 and rounded once; leading axes are a batch.  Other devices than
+// the CPU have no kernels for these and use its (yoke_fallbacks).
+
+// The eigenvalues [..,n] of a symmetric matrix, of which the lower half is read, ascending; unless `vectors` is NULL,
+// it gets unit vectors [..,n,n], one a column, of each the element of largest modulus positive.  ||A V - V L|| / ||A|| and
+// ||V'V - 1|| are below 50 n 2^-53 for f64.  The gradient is that of a symmetric matrix; of eigenvalues that are equal,
+// closer than 4 n times the dtype's precision times the largest modulus, it has the parts that do not depend on the choice of their
+// vectors, so it is finite (PyTorch's: infinite).  NaN where the matrix is not finite.
+YOKE_API yoke_tensor *yoke_eigh(yoke_tensor *a, yoke_tensor **vectors);
+// L, lower, with L L' = a symmetric a, of which the lower half is read.  Its evaluation fails with ERANGE, naming matrix and
+// row, when a pivot is not positive.  The gradient is that of a symmetric matrix.
+YOKE_API yoke_tensor *yoke_cholesky(yoke_tensor *a);
+#define YOKE_TRANSPOSED 1u // t' x = b
+#define YOKE_UPPER 2u      // t is upper; else lower.  The other half is not read
+#define YOKE_UNIT 4u       // t has 1 on its diagonal, which is not read
+// x [..,n,k] with t x = b for a triangular t [..,n,n] and b [..,n,k]; leading axes broadcast.  A diagonal with 0 gives
+// what a division by it does.
+YOKE_API yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags);
+
 // ---- moves ----
 // reshape, permute, slice and broadcast_to copy nothing, bitcast seldom.
 

@@ -19,7 +19,7 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
@@ -61,6 +61,7 @@ test_programs = \
 	tests/ranks.t \
 	tests/schedules.t \
 	tests/lists.t \
+	tests/feed.t \
 	tests/loader.t \
 	tests/mapsrc.t \
 	tests/memory.t \
@@ -71,6 +72,7 @@ test_programs = \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
+	tests/module.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -93,7 +95,9 @@ test_programs = \
 	tests/random.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
+	tests/report.t \
 	tests/rows.t \
+	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
@@ -105,6 +109,7 @@ test_programs = \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
+	tests/prepare.t \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
@@ -145,6 +150,7 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
+	tests/report.sh \
 	tests/train.sh \
 	tests/tune.sh
 
@@ -185,6 +191,7 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
@@ -219,6 +226,7 @@ tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
+tests_feed_t_SOURCES = tests/feed.c
 tests_loader_t_SOURCES = tests/loader.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
@@ -227,6 +235,7 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_native_t_SOURCES = tests/native.c
+tests_module_t_SOURCES = tests/module.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
@@ -248,7 +257,9 @@ tests_profile_t_SOURCES = tests/profile.c
 tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
+tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c

@@ -209,6 +209,8 @@ void yoke_context_free(yoke_context *ctx)
 		yk_event_unref(ctx->staging[i].event);
 		yk_pool_free(ctx->staging[i].block, ctx->up, NULL);
 	}
+	for (int i = 0; i < YK_AHEAD; i++)
+		yk_event_unref(ctx->ahead[i].event);
 	free_queues(ctx);
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);

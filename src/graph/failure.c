@@ -165,6 +165,15 @@ void yk_upload_look(struct yoke_context *ctx)
 		if (s->event->queue == ctx->up && s->marks > ctx->up_whole)
 			ctx->up_whole = s->marks;
 	}
+	for (uint32_t i = 0; i < YK_AHEAD && !yk_queue_failed(ctx->up); i++) {
+		const struct yk_ahead *a = &ctx->ahead[(ctx->aheads + i) % YK_AHEAD];
+		if (!a->event)
+			continue;
+		if (yk_event_done(a->event) != 1)
+			break;
+		if (a->marks > ctx->up_whole)
+			ctx->up_whole = a->marks;
+	}
 }
 
 int yk_settle_at(struct yoke_context *ctx, const char *where)

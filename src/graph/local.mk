@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/graph/ahead.c \
+	src/graph/api_algebra.c \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
 	src/graph/api_list.c \
@@ -34,6 +36,7 @@ libyokecore_la_SOURCES += \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
+	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
 	src/graph/rows_list.c \

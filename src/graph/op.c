@@ -96,6 +96,16 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.cast = YK_CAST_HALF, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul,
 		.grad = yk_grad_matmul },
 
+	[YK_EIGH] = { .name = "eigh", .code = YOKE_OP_EIGH, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2, .shape = yk_shape_eigh,
+		.grad = yk_grad_eigh },
+	[YK_CHOLESKY] = { .name = "cholesky", .code = YOKE_OP_CHOLESKY, .flags = YK_F_FLOAT,
+		.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_cholesky,
+		.grad = yk_grad_cholesky },
+	[YK_SOLVE_TRIANGULAR] = { .name = "solve_triangular", .code = YOKE_OP_SOLVE_TRIANGULAR,
+		.flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
+		.shape = yk_shape_solve_triangular, .grad = yk_grad_solve_triangular },
+
 	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
 	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
 	VIEW(BROADCAST, "broadcast_to", 0, yk_shape_broadcast, yk_grad_broadcast),

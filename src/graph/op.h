@@ -190,15 +190,17 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_list_reduce, yk_shape_fill, yk_shape_slice_at, yk_shape_slice_update_at, yk_shape_scan,
 	yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
-	yk_shape_rope, yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send,
-	yk_shape_ranks_recv;
+	yk_shape_rope;
+yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular;
+yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
 	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
 	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast,
 	yk_grad_slice_at, yk_grad_slice_update_at, yk_grad_cumsum, yk_grad_sort,
-	yk_grad_take_along, yk_grad_scatter_add_along, yk_grad_barrier, yk_grad_rope,
-	yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
+	yk_grad_take_along, yk_grad_scatter_add_along, yk_grad_barrier, yk_grad_rope;
+yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
+yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
 	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,

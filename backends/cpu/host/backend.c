@@ -47,6 +47,8 @@ static int probe(uint32_t *ndevices)
 		return YOKE_EUNSUPPORTED;
 	if (yk_gemm_check() < 0)
 		return yk_gemm_check();
+	if (yk_lapack_check() < 0)
+		return yk_lapack_check();
 	devices = (uint32_t)atoi(yk_cpu_setting(&devices_setting));
 	yk_team_divide((int)devices);
 	*ndevices = devices;
@@ -315,6 +317,7 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	yk_cores_declare();
 	yk_cpu_setting(&devices_setting);
 	yk_gemm_declare();
+	yk_lapack_declare();
 	*backend = &table;
 	return 0;
 }

@@ -100,6 +100,12 @@ void yk_gemm_declare(void);
 // Reads the setting cpu.gemm; an error when it asks for what is not there.
 int yk_gemm_check(void);
 
+// ---- lapack.c ----
+
+void yk_lapack_declare(void);
+// Reads the setting cpu.lapack; an error when it asks for what is not there.
+int yk_lapack_check(void);
+
 // ---- cgroup.c ----
 
 // Processors' worth of time that the control group allows, rounded up; 0: no limit.
