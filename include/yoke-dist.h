@@ -53,11 +53,11 @@ typedef struct yoke_group yoke_group;
 // cpu.devices=n makes n devices of the CPU's cores.  fn returns 0 or an error, which breaks all groups of its rank:
 // the others get ERANK.  Returns 0, or the error of the rank that failed first, which yoke_error names.
 YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg);
-// The same with processes: starts n that run argv (argv[0] is looked for as a shell does), and waits for them.  In
-// each of them yoke_group_world of the first context is a world of all n; what passes between them goes through
-// memory that they share, of which nothing is left behind.  A process that ends by a signal, or with another exit
-// status than 0, is noticed at once: the others get ERANK.  They are killed when the calling process ends.
-// Returns 0, or ERANK, which says how the first one ended that did not end well.
+// The same with processes: starts n that run argv (argv[0] is looked for as a shell does), with the settings of
+// this one, and waits for them.  In each of them yoke_group_world of the first context is a world of all n; what
+// passes between them goes through memory that they share, of which nothing is left behind.  A process that ends by
+// a signal, or with another exit status than 0, is noticed at once: the others get ERANK.  They are killed when the
+// calling process ends.  Returns 0, or ERANK, which says how the first one ended that did not end well.
 YOKE_API int yoke_group_spawn(int n, char *const argv[]);
 // All ranks, as the calling thread's context has them: those of yoke_group_run or yoke_group_spawn, else itself
 // alone.  It need not be freed.  NULL after an error.

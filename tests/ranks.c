@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -293,6 +294,48 @@ static int open_files(void)
 	return n;
 }
 
+// Is a process at work, and not only waited for?
+static bool is_alive(int pid)
+{
+	char path[64], state = 'X';
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "re");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	if (f)
+		fclose(f);
+	return state != 'X' && state != 'Z';
+}
+
+// When who started them is killed, they end.
+static void orphans(void)
+{
+	int end[2], pid[2] = { 0, 0 }, left = 500;
+	if (pipe(end) < 0) {
+		ok(false, "a pipe");
+		return;
+	}
+	const pid_t parent = fork();
+	if (!parent) {
+		dup2(end[1], 1);
+		close(end[0]);
+		close(end[1]);
+		execl(self, self, "parent", (char *)NULL);
+		_exit(127);
+	}
+	close(end[1]);
+	FILE *f = fdopen(end[0], "r");
+	const bool both = f && fscanf(f, "%d %d", &pid[0], &pid[1]) == 2;
+	const bool began = both && is_alive(pid[0]) && is_alive(pid[1]);
+	kill(parent, SIGKILL);
+	waitpid(parent, NULL, 0);
+	while (left-- && both && (is_alive(pid[0]) || is_alive(pid[1])))
+		nap(10000);
+	ok(began && !is_alive(pid[0]) && !is_alive(pid[1]), "processes end when their parent is killed");
+	if (f)
+		fclose(f);
+}
+
 static void processes(void)
 {
 	const int files = open_files();
@@ -307,6 +350,7 @@ static void processes(void)
 	err = spawn(3, "disagree");
 	ok(err == YOKE_ERANK, "processes that disagree: %s", yoke_error());
 	yoke_error_clear();
+	orphans();
 	ok(open_files() == files, "no file is left open: %d, %d before", open_files(), files);
 }
 
@@ -584,8 +628,12 @@ static int samples(yoke_group *g, void *to)
 
 // ---- where it stands in a plan ----
 
+static char warned[400]; // who is late
+
 static void quiet(int level, const char *topic, const char *line, void *arg)
 {
+	if (strstr(line, "is in host code since") && strstr(line, "waits in"))
+		snprintf(warned, sizeof warned, "%s", line);
 	(void)topic;
 	(void)arg;
 	if (level <= YOKE_LOG_WARN)
@@ -655,6 +703,32 @@ static void beside(void)
 	yoke_free(p[1]);
 }
 
+// What is read for the last time is summed where it lies.
+static void in_place(void)
+{
+	const int64_t n = 1 << 20;
+	float got[2];
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &n), *l[2];
+	*plan = '\0';
+	yk_log_to(keep_line, NULL);
+	yoke_scope *s = yoke_scope_begin("place");
+	l[0] = yoke_add(x, yoke_const(1));
+	l[1] = yoke_add(x, yoke_const(2));
+	yoke_all_reduce_list(yoke_group_world(), YOKE_REDUCE_SUM, 2, l, l);
+	l[0] = yoke_sum(l[0], YOKE_ALL);
+	l[1] = yoke_sum(l[1], YOKE_ALL);
+	int err = yoke_eval(2, l);
+	for (int k = 0; k < 2 && !err; k++)
+		err = yoke_read(l[k], &got[k], sizeof got[k]);
+	yoke_scope_end(s);
+	yk_log_to(quiet, NULL);
+	const char *at = strstr(plan, "arena ");
+	const long long bytes = at ? atoll(at + 6) : -1;
+	ok(!err && got[0] == (float)n && got[1] == 2 * (float)n && bytes >= 8 << 20 && bytes < 9 << 20,
+	   "two sums of 4 MiB in place: %lld bytes in the arena, %g, %g", bytes, (double)got[0], (double)got[1]);
+	yoke_free(x);
+}
+
 // ---- what goes wrong ----
 
 static char said[MOST][1200];
@@ -695,7 +769,7 @@ static int leaves(yoke_group *g, void *which)
 	if (r == 1 && how == 1)
 		return keep(g, YOKE_ENOMEM);
 	if (r == 1 && how == 2)
-		nap(2500000);
+		nap(3000000);
 	return keep(g, err ? err : yoke_group_barrier(g));
 }
 
@@ -723,11 +797,18 @@ static int child(const char *what)
 {
 	if (!strcmp(what, "cases"))
 		return among_processes();
+	if (!strcmp(what, "parent"))
+		return spawn(2, "sleep") < 0;
 	yoke_group *g = yoke_group_world();
 	int which = 0;
 	if (!g || yoke_group_barrier(g))
 		return 1;
 	const bool odd = yoke_group_rank(g) == 1;
+	if (!strcmp(what, "sleep")) {
+		printf("%d\n", (int)getpid());
+		fflush(stdout);
+		nap(60000000);
+	}
 	if (!strcmp(what, "disagree"))
 		return disagree(g, &which) == YOKE_EMISMATCH ? 5 : 0;
 	if (odd && !strcmp(what, "killed"))
@@ -752,7 +833,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		tap_seed();
 	setenv("YOKE_BACKEND", "cpu", 0);
-	setenv("YOKE_DIST_TIMEOUT", "1", 1);
+	setenv("YOKE_DIST_TIMEOUT", "2", 1);
+	setenv("YOKE_DIST_WARN", "1", 1);
 	setenv("YOKE_LOG", "plan", 1);
 	yk_log_to(quiet, NULL);
 	if (argc > 1)
@@ -761,6 +843,11 @@ int main(int argc, char **argv)
 	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"), "more ranks than devices: %s", yoke_error());
 	yoke_error_clear();
 	yoke_setting_set("dist.share", "1");
+	yoke_setting_set("dist.algorithm", "rign");
+	const bool none = !yoke_group_world();
+	ok(none && strstr(yoke_error(), "did you mean 'ring'"), "no such algorithm: %s", yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("dist.algorithm", "");
 	yoke_group *alone = yoke_group_world();
 	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) && !yoke_group_barrier(alone),
 	   "without others the world is one rank");
@@ -775,8 +862,10 @@ int main(int argc, char **argv)
 		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 && fabs(grad[r][1] - 2 * y * 6) < 1e-12;
 	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "", err ? yoke_error() : "");
 	from_cotangents();
-	if (!tap_eager())
+	if (!tap_eager()) {
 		beside();
+		in_place();
+	}
 	static _Atomic int times[3][20];
 	int twice = 0, left = 0, once = 1;
 	bad = 0;
@@ -803,7 +892,10 @@ int main(int argc, char **argv)
 	expect(1, disagree, YOKE_EMISMATCH, "all_reduce sum f64 [6]", "another dtype");
 	expect(2, disagree, YOKE_EMISMATCH, "broadcast f32 [6] root 0", "another operation");
 	expect(1, leaves, YOKE_ERANK, "rank 1 of world failed", "a rank that fails");
-	expect(2, leaves, YOKE_ERANK, "within 1 s (dist.timeout): rank 1", "a rank that does not come");
+	*warned = '\0';
+	expect(2, leaves, YOKE_ERANK, "within 2 s (dist.timeout): rank 1", "a rank that does not come");
+	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "behind barrier"),
+	   "it is named before: %s", warned);
 	int how = 0;
 	memset(codes, 0, sizeof codes);
 	err = yoke_group_run(3, NULL, leaves, &how);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/param.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 
@@ -81,9 +82,21 @@ struct yk_queue *yk_ranks_of(struct yoke_context *ctx)
 	return q;
 }
 
+// Is the algorithm that is asked for one that there is?
+static int check_algorithm(void)
+{
+	const char *wish = yk_ranks_algorithm();
+	char hint[200];
+	for (int how = 0; how < YK_BY_SHARED; how++)
+		if (!*wish || !strcmp(wish, yk_algorithm_name[how]))
+			return 0;
+	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", wish,
+		       yk_hint(wish, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
+}
+
 int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, const char *name, struct yoke_group **to)
 {
-	struct yk_queue *queue = yk_ranks_of(ctx);
+	struct yk_queue *queue = check_algorithm() ? NULL : yk_ranks_of(ctx);
 	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)

@@ -28,8 +28,6 @@
 #include "base/param.h"
 #include "dist/process.h"
 
-extern char **environ;
-
 static const char world_name[] = "YOKE_RANKS_WORLD"; // "rank ranks socket", of children
 
 enum {
@@ -248,6 +246,7 @@ struct parent {
 	struct child *child;
 	int memory, listener;
 	char name[64];
+	char **settings;   // the environment, with what was set here in place of what it says
 	uint32_t left;     // children that run
 	int64_t first;     // the rank that failed first, -1: none
 };
@@ -283,11 +282,11 @@ static int listen_at(struct parent *p)
 	return 0;
 }
 
-// The environment with this rank's place; one block.
+// An environment with this rank's place; one block.
 static char **environment(const struct parent *p, uint32_t rank)
 {
 	size_t n = 0;
-	while (environ[n])
+	while (p->settings[n])
 		n++;
 	char **to = malloc((n + 2) * sizeof *to + 128);
 	if (!to)
@@ -295,8 +294,8 @@ static char **environment(const struct parent *p, uint32_t rank)
 	char *text = (char *)(to + n + 2);
 	size_t kept = 0;
 	for (size_t i = 0; i < n; i++)
-		if (strncmp(environ[i], world_name, sizeof world_name - 1))
-			to[kept++] = environ[i];
+		if (strncmp(p->settings[i], world_name, sizeof world_name - 1))
+			to[kept++] = p->settings[i];
 	snprintf(text, 128, "%s=%u %u %s", world_name, rank, p->ranks, p->name);
 	to[kept++] = text;
 	to[kept] = NULL;
@@ -387,6 +386,8 @@ int yoke_group_spawn(int n, char *const argv[])
 	int err = p.child ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
 	for (uint32_t i = 0; i < p.ranks && !err; i++)
 		p.child[i] = (struct child){ .pid = -1, .fd = -1 };
+	if (!err && !(p.settings = yk_param_environment()))
+		err = yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
 	if (!err && !(p.segment = segment_new(p.ranks, &p.memory)))
 		err = yk_error_last();
 	if (!err)
@@ -412,5 +413,6 @@ int yoke_group_spawn(int n, char *const argv[])
 		close(p.memory);
 	yk_segment_unref(p.segment);
 	free(p.child);
+	free(p.settings);
 	return err;
 }

@@ -43,9 +43,10 @@ static int add_events(struct yk_file_writer *w, const struct yk_profile *p,
 		      char *const *row)
 {
 	char text[160];
-	int e = 0, slots = p->ctx->device == p->ctx->cpu ? 1 : YK_SLOTS;
-	for (int k = 0; k < slots && e == 0; k++)
-		e = add_lane(w, k, p->ctx->slot[k].device->id);
+	int e = 0;
+	for (int k = 0; k < YK_SLOTS && e == 0; k++)
+		if (!k || p->ctx->slot[k].queue != p->ctx->queue)
+			e = add_lane(w, k, p->ctx->slot[k].device->id);
 	for (size_t i = 0; i < p->traced && e == 0; i++) {
 		const struct yk_traced *x = &p->trace[i];
 		snprintf(
