@@ -96,7 +96,8 @@ YOKE_API int yoke_broadcast_list(yoke_group *, int root, int n, yoke_tensor *con
 YOKE_API yoke_tensor *yoke_reduce(yoke_group *, int kind, int root, yoke_tensor *x);
 // x [N a,..] -> [N a,..]: part s of rank r is part r of rank s.
 YOKE_API yoke_tensor *yoke_all_to_all(yoke_group *, yoke_tensor *x);
-// x to another rank, which receives it; sends to a rank arrive in their order.  Returns 0, f32 []: where that is
+// x to another rank, which receives it; sends to a rank arrive in their order.  The evaluation that sends may wait
+// at its end until it is received: what two ranks send each other belongs into one, or in turn.  Returns 0, f32 []: where that is
 // added to the sender's loss, the gradient of x comes back from the receiver.
 YOKE_API yoke_tensor *yoke_send(yoke_group *, int to, yoke_tensor *x);
 // What another rank sends, of this dtype and shape.  behind: YOKE_NONE, or f32 []: when its gradient is asked for,

@@ -520,7 +520,7 @@ int around(yoke_group *g)
 {
 	const int r = yoke_group_rank(g), n = yoke_group_size(g);
 	const int64_t many = 70000;
-	if (n == 1)
+	if (n == 1 || tap_eager()) // then each waits for its send before it receives
 		return 0;
 	yoke_scope *s = yoke_scope_begin("around");
 	float *got = malloc((size_t)many * sizeof *got);
@@ -864,7 +864,8 @@ int main(int argc, char **argv)
 	from_cotangents();
 	if (!tap_eager()) {
 		beside();
-		in_place();
+		if (!getenv("YOKE_CHECK")) // then nothing is
+			in_place();
 	}
 	static _Atomic int times[3][20];
 	int twice = 0, left = 0, once = 1;
