@@ -33,6 +33,7 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/observe.c \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
@@ -40,6 +41,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
 	src/graph/rows_list.c \
+	src/graph/rows_moments.c \
 	src/graph/rows_order.c \
 	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \
@@ -48,6 +50,8 @@ libyokecore_la_SOURCES += \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/site_line.c \
 	src/graph/storage.c \
 	src/graph/tensor.c \
+	src/graph/wait.c \
 	src/graph/wrap.c

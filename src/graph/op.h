@@ -191,7 +191,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_rope;
-yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular;
+yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
 yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
@@ -207,6 +207,6 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
-	yk_decompose_rope;
+	yk_decompose_rope, yk_decompose_moments;
 
 #endif
