@@ -53,8 +53,14 @@ typedef struct yoke_group yoke_group;
 // cpu.devices=n makes n devices of the CPU's cores.  fn returns 0 or an error, which breaks all groups of its rank:
 // the others get ERANK.  Returns 0, or the error of the rank that failed first, which yoke_error names.
 YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg);
-// All ranks, as the calling thread's context has them: those of yoke_group_run, else itself alone.  It need not
-// be freed.  NULL after an error.
+// The same with processes: starts n that run argv (argv[0] is looked for as a shell does), with the settings of
+// this one, and waits for them.  In each of them yoke_group_world of the first context is a world of all n; what
+// passes between them goes through memory that they share, of which nothing is left behind.  A process that ends by
+// a signal, or with another exit status than 0, is noticed at once: the others get ERANK.  They are killed when the
+// calling process ends.  Returns 0, or ERANK, which says how the first one ended that did not end well.
+YOKE_API int yoke_group_spawn(int n, char *const argv[]);
+// All ranks, as the calling thread's context has them: those of yoke_group_run or yoke_group_spawn, else itself
+// alone.  It need not be freed.  NULL after an error.
 YOKE_API yoke_group *yoke_group_world(void);
 // By all ranks of a group: a group of those of the same color, in the order of key, then of rank.  A negative
 // color: none, NULL.  Waits for all.
@@ -90,7 +96,8 @@ YOKE_API int yoke_broadcast_list(yoke_group *, int root, int n, yoke_tensor *con
 YOKE_API yoke_tensor *yoke_reduce(yoke_group *, int kind, int root, yoke_tensor *x);
 // x [N a,..] -> [N a,..]: part s of rank r is part r of rank s.
 YOKE_API yoke_tensor *yoke_all_to_all(yoke_group *, yoke_tensor *x);
-// x to another rank, which receives it; sends to a rank arrive in their order.  Returns 0, f32 []: where that is
+// x to another rank, which receives it; sends to a rank arrive in their order.  The evaluation that sends may wait
+// at its end until it is received: what two ranks send each other belongs into one, or in turn.  Returns 0, f32 []: where that is
 // added to the sender's loss, the gradient of x comes back from the receiver.
 YOKE_API yoke_tensor *yoke_send(yoke_group *, int to, yoke_tensor *x);
 // What another rank sends, of this dtype and shape.  behind: YOKE_NONE, or f32 []: when its gradient is asked for,

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/param.h"
+#include "dist/process.h"
 #include "dist/ranks.h"
 
 // ---- all groups of the process, by number ----
@@ -62,7 +64,7 @@ void yk_group_leave(struct yoke_group *g)
 	pthread_mutex_unlock(&lock);
 	atomic_store(&h->seat[g->rank].gone, 1);
 	for (uint32_t k = 0; k < h->ranks; k++)
-		yk_bell_ring(atomic_load(&h->seat[k].bell));
+		yk_bell_ring(atomic_load(&h->bell[k]));
 	yk_group_unref(g);
 }
 
@@ -80,9 +82,21 @@ struct yk_queue *yk_ranks_of(struct yoke_context *ctx)
 	return q;
 }
 
+// Is the algorithm that is asked for one that there is?
+static int check_algorithm(void)
+{
+	const char *wish = yk_ranks_algorithm();
+	char hint[200];
+	for (int how = 0; how < YK_BY_SHARED; how++)
+		if (!*wish || !strcmp(wish, yk_algorithm_name[how]))
+			return 0;
+	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", wish,
+		       yk_hint(wish, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
+}
+
 int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, const char *name, struct yoke_group **to)
 {
-	struct yk_queue *queue = yk_ranks_of(ctx);
+	struct yk_queue *queue = check_algorithm() ? NULL : yk_ranks_of(ctx);
 	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)
@@ -100,9 +114,12 @@ int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, con
 	snprintf(g->name, sizeof g->name, "%s", name);
 	struct yk_seat *s = &h->seat[rank];
 	s->thread = (int)gettid();
+	s->process = (int)getpid();
 	atomic_store(&s->since, yk_nanoseconds());
-	atomic_fetch_add_explicit(&g->queue->bell->refs, 1, memory_order_relaxed);
-	atomic_store(&s->bell, g->queue->bell);
+	if (!h->apart) {
+		atomic_fetch_add_explicit(&g->queue->bell->refs, 1, memory_order_relaxed);
+		atomic_store(&h->bell[rank], g->queue->bell);
+	}
 	g->next = g->queue->groups;
 	g->queue->groups = g;
 	*to = g;
@@ -123,11 +140,17 @@ yoke_group *yoke_group_world(void)
 	struct yk_queue *q = yk_ranks_of(ctx);
 	if (q)
 		g = ((struct yk_ranks *)q->handle)->world;
+	uint32_t rank = 0;
 	if (q && !g) {
-		struct yk_hub *h = yk_hub_new(1);
-		if (!h)
+		struct yk_hub *h = NULL;
+		int err = yk_process_world(q->handle, &h, &rank);
+		if (!err && !h)
+			h = yk_hub_new(1);
+		if (err)
+			;
+		else if (!h)
 			yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
-		else if (yk_group_join(ctx, h, 0, "world", &g) < 0)
+		else if (yk_group_join(ctx, h, rank, "world", &g) < 0)
 			yk_hub_unref(h);
 		else
 			yk_world_set(g);
@@ -169,6 +192,7 @@ int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_
 	if (err)
 		return yk_fail(err, "no memory for a collective");
 	yk_ranks_wait(g->queue, atomic_load(&g->queue->enqueued));
+	yk_task_fini(&t);
 	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
 }
 
@@ -186,7 +210,7 @@ int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all
 
 struct wish {
 	int64_t color, key;
-	uint32_t rank;
+	uint64_t rank;
 };
 
 static int by_key(const void *a, const void *b)
@@ -199,21 +223,39 @@ static int by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
+// Of processes: that at a place in the memory that they share.
+static struct yk_hub *hub_apart(const yoke_group *g, uint64_t at, const struct wish *wish, uint32_t n)
+{
+	struct yk_bell *bell[YK_MOST_RANKS];
+	for (uint32_t i = 0; i < n; i++)
+		bell[i] = atomic_load(&g->hub->bell[wish[i].rank]);
+	struct yk_area *area = yk_segment_area(g->hub->segment, at, n);
+	return area ? yk_hub_apart(g->hub->segment, area, bell) : NULL;
+}
+
 // The hub of the group's ranks of one color, wish[0 .. n - 1], the first of whom makes it.
 static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, bool in, struct yk_hub **to)
 {
-	uintptr_t *all = calloc(g->ranks, sizeof *all), mine = 0;
-	const bool first = in && wish[0].rank == g->rank;
+	uint64_t *all = calloc(g->ranks, sizeof *all), mine = 0;
+	const bool first = in && wish[0].rank == g->rank, apart = g->hub->apart;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
-	if (!err && first && !(mine = (uintptr_t)yk_hub_new(n)))
+	if (!err && first) // among processes, where in the memory that they share
+		mine = apart ? yk_segment_take(g->hub->segment, n) : (uintptr_t)yk_hub_new(n);
+	if (!err && first && !mine)
 		err = yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
-	*to = sent || !in ? NULL : (struct yk_hub *)all[wish[0].rank];
-	if (sent && mine)
+	const uint64_t theirs = sent || !in ? 0 : all[wish[0].rank];
+	*to = NULL;
+	if (theirs && !apart)
+		*to = (struct yk_hub *)(uintptr_t)theirs;
+	else if (theirs)
+		*to = hub_apart(g, theirs, wish, n);
+	if (sent && mine && !apart)
 		for (uint32_t i = 0; i < n; i++)
-			yk_hub_unref((struct yk_hub *)mine);
+			yk_hub_unref((struct yk_hub *)(uintptr_t)mine);
 	if (!err && !sent && in && !*to)
-		err = yk_fail(YOKE_ERANK, "rank %u has no memory to split a group", wish[0].rank);
+		err = yk_fail(theirs ? YOKE_ENOMEM : YOKE_ERANK, "rank %llu has no memory to split a group",
+			      (unsigned long long)wish[0].rank);
 	free(all);
 	return err ? err : sent;
 }

@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "dist/process.h"
 #include "dist/ranks.h"
 
 // ---- bells ----
@@ -49,26 +51,104 @@ void yk_bell_sleep(struct yk_bell *b, uint32_t rings, uint64_t nanoseconds)
 	atomic_fetch_sub(&b->sleepers, 1);
 }
 
+// ---- areas ----
+
+enum { LINE = 128 };
+
+static size_t up(size_t bytes)
+{
+	return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static size_t link_bytes(uint32_t ring)
+{
+	return up(sizeof(struct yk_link) + ring);
+}
+
+static size_t links_at(uint32_t ranks)
+{
+	return up(sizeof(struct yk_area) + ranks * sizeof(struct yk_seat));
+}
+
+size_t yk_area_bytes(uint32_t ranks, uint32_t ring)
+{
+	return links_at(ranks) + 2 * (size_t)ranks * ranks * link_bytes(ring);
+}
+
+void yk_area_init(struct yk_area *a, uint32_t ranks, uint32_t ring)
+{
+	a->ranks = ranks;
+	a->ring = ring;
+}
+
+struct yk_link *yk_hub_link(const struct yk_hub *h, bool sends, uint32_t from, uint32_t to)
+{
+	const size_t number = ((size_t)sends * h->ranks + from) * h->ranks + to;
+	return (struct yk_link *)((char *)h->area + links_at(h->ranks) + number * link_bytes(h->area->ring));
+}
+
+void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)
+{
+	int whole = 0;
+	if (!atomic_compare_exchange_strong(&a->broken, &whole, 1))
+		return;
+	a->code = code;
+	vsnprintf(a->why, sizeof a->why, fmt, ap);
+	atomic_store(&a->broken, 2);
+}
+
 // ---- hubs ----
+
+enum { RING = 4096 }; // of threads, which send messages only if they are told to
+
+static struct yk_hub *hub_new(uint32_t ranks)
+{
+	struct yk_hub *h = calloc(1, sizeof *h);
+	if (h)
+		h->bell = calloc(ranks, sizeof *h->bell);
+	if (h && h->bell)
+		h->box = calloc((size_t)ranks * ranks, sizeof *h->box);
+	if (h && h->box) {
+		h->ranks = ranks;
+		return h;
+	}
+	if (h)
+		free(h->bell);
+	free(h);
+	return NULL;
+}
 
 struct yk_hub *yk_hub_new(uint32_t ranks)
 {
-	struct yk_hub *h = calloc(1, sizeof *h);
+	const size_t bytes = yk_area_bytes(ranks, RING);
+	struct yk_hub *h = hub_new(ranks);
 	if (!h)
 		return NULL;
-	const size_t bytes = ranks * sizeof *h->seat;
-	h->seat = aligned_alloc(_Alignof(struct yk_seat), bytes);
-	h->box = calloc((size_t)ranks * ranks, sizeof *h->box);
-	if (!h->seat || !h->box) {
-		free(h->seat);
+	if (!(h->area = aligned_alloc(LINE, bytes))) {
+		free(h->bell);
 		free(h->box);
 		free(h);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < ranks; i++)
-		h->seat[i] = (struct yk_seat){ .came = 0 };
-	h->ranks = ranks;
+	memset(h->area, 0, bytes);
+	yk_area_init(h->area, ranks, RING);
+	h->seat = h->area->seat;
 	atomic_init(&h->refs, (int)ranks);
+	return h;
+}
+
+struct yk_hub *yk_hub_apart(struct yk_segment *segment, struct yk_area *area, struct yk_bell *const *bell)
+{
+	struct yk_hub *h = hub_new(area->ranks);
+	if (!h)
+		return NULL;
+	h->apart = true;
+	h->area = area;
+	h->seat = area->seat;
+	h->segment = yk_segment_ref(segment);
+	for (uint32_t i = 0; i < h->ranks; i++)
+		atomic_init(&h->bell[i], bell[i]);
+	atomic_init(&h->refs, 1);
 	return h;
 }
 
@@ -76,24 +156,23 @@ void yk_hub_unref(struct yk_hub *h)
 {
 	if (!h || atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) > 1)
 		return;
-	for (uint32_t i = 0; i < h->ranks; i++)
-		yk_bell_unref(atomic_load(&h->seat[i].bell));
-	free(h->seat);
+	for (uint32_t i = 0; i < h->ranks && !h->apart; i++)
+		yk_bell_unref(atomic_load(&h->bell[i]));
+	if (h->apart)
+		yk_segment_unref(h->segment);
+	else
+		free(h->area);
+	free(h->bell);
 	free(h->box);
 	free(h);
 }
 
 void yk_hub_break(struct yk_hub *h, int code, const char *fmt, ...)
 {
-	int whole = 0;
 	va_list ap;
-	if (!atomic_compare_exchange_strong(&h->broken, &whole, 1))
-		return;
-	h->code = code;
 	va_start(ap, fmt);
-	vsnprintf(h->why, sizeof h->why, fmt, ap);
+	yk_area_break(h->area, code, fmt, ap);
 	va_end(ap);
-	atomic_store(&h->broken, 2);
 	for (uint32_t i = 0; i < h->ranks; i++)
-		yk_bell_ring(atomic_load(&h->seat[i].bell));
+		yk_bell_ring(atomic_load(&h->bell[i]));
 }

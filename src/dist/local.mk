@@ -4,6 +4,9 @@ libyokecore_la_SOURCES += \
 	src/dist/api.c \
 	src/dist/group.c \
 	src/dist/hub.c \
+	src/dist/message.c \
+	src/dist/process.c \
+	src/dist/process.h \
 	src/dist/queue.c \
 	src/dist/ranks.h \
 	src/dist/run.c \

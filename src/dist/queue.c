@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/param.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
 
@@ -18,6 +19,15 @@ enum {
 	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
 	LOOK_NS = 100000000     // .. and that long until it looks who is late
 };
+
+YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
+	 "how ranks do things together: tree, doubling, halving, pairwise, ring or 2d, where there is such a way; "
+	 "empty: by size");
+
+const char *yk_ranks_algorithm(void)
+{
+	return yk_param_str(&algorithm_setting);
+}
 
 // ---- moving jobs on ----
 
@@ -70,7 +80,14 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 		}
 		pthread_mutex_unlock(&q->lock);
 	}
+	yk_course_free(j->course);
 	free(j);
+}
+
+// Not by work in each other's memory?
+static bool is_by_messages(const struct yk_job *j)
+{
+	return j->task->group->hub->apart || (*yk_ranks_algorithm() && j->task->group->ranks > 1);
 }
 
 // All jobs, as far as they go now; true: something changed.  With `drive`.
@@ -87,7 +104,7 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		moved |= yk_shared_advance(j, &code, why);
+		moved |= (is_by_messages(j) ? yk_message_advance : yk_shared_advance)(j, &code, why);
 		if (j->phase != YK_OVER) {
 			at = &j->next;
 			continue;
@@ -121,7 +138,7 @@ static void watch(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
 	for (struct yk_job *j = q->active; j; j = j->next)
-		yk_shared_watch(j);
+		yk_job_watch(j);
 	pthread_mutex_unlock(&q->drive);
 }
 
@@ -193,7 +210,7 @@ static uint64_t next_of(const struct yk_task *t)
 	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
 }
 
-int yk_ranks_add(struct yk_ranks *q, const struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
+int yk_ranks_add(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result)
 {
 	struct yk_job *j = malloc(sizeof *j + (nin + nout + (size_t)1) * sizeof *in);
@@ -305,7 +322,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 static int run(void *queue, void *handle, const struct yoke_op *op)
 {
 	struct yk_ranks *q = queue;
-	const struct yk_task *t = handle;
+	struct yk_task *t = handle;
 	if (!op) { // it is not come to
 		yk_hub_break(t->group->hub, YOKE_ERANK, "rank %u of %s failed in an evaluation, before %s",
 			     t->group->rank, t->group->name, t->text);
@@ -325,6 +342,7 @@ static void release(void *handle)
 {
 	struct yk_task *t = handle;
 	yk_group_unref(t->group);
+	yk_task_fini(t);
 	free(t);
 }
 
@@ -336,10 +354,11 @@ static int queue_new(uint32_t device, int kind, void **to)
 	sigset_t all, old;
 	(void)device;
 	(void)kind;
-	if (!q || !(q->bell = yk_bell_new())) {
+	if (!q || !(q->own = yk_bell_new())) {
 		free(q);
 		return yk_fail(YOKE_ENOMEM, "no host memory");
 	}
+	atomic_init(&q->bell, q->own);
 	q->incoming_end = &q->incoming;
 	pthread_mutex_init(&q->drive, NULL);
 	pthread_mutex_init(&q->lock, NULL);
@@ -348,7 +367,7 @@ static int queue_new(uint32_t device, int kind, void **to)
 	int err = pthread_create(&q->thread, NULL, serve, q);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err) {
-		yk_bell_unref(q->bell);
+		yk_bell_unref(q->own);
 		free(q);
 		return yk_fail(YOKE_ENOMEM, "no thread for the ranks queue: %s", strerror(err));
 	}
@@ -371,7 +390,7 @@ static void queue_free(void *queue)
 	}
 	pthread_mutex_destroy(&q->drive);
 	pthread_mutex_destroy(&q->lock);
-	yk_bell_unref(q->bell);
+	yk_bell_unref(q->own);
 	free(q);
 }
 

@@ -8,6 +8,7 @@
 #define YK_RANKS_H
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "dist/schedule.h"
@@ -25,7 +26,11 @@ struct yk_task {
 	int64_t *count;            // elements of each operand (of recv: result)
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
+	struct yk_schedule *schedule; // by messages: made when it is begun first
 };
+void yk_task_fini(struct yk_task *);
+
+struct yk_course;
 
 struct yk_result { // of a job that the host waits for itself
 	int code;
@@ -36,13 +41,14 @@ enum yk_phase { YK_COMING, YK_WORKING, YK_LEAVING, YK_OVER };
 
 struct yk_job {
 	struct yk_job *next;
-	const struct yk_task *task;
+	struct yk_task *task;
 	struct yk_result *result; // NULL: a failure is the queue's
 	uint64_t number;   // of the queue, from 1 on
 	uint64_t sequence; // among those of its group that go in one order, from 0 on
 	uint64_t begun;    // nanoseconds, 0: not begun
 	bool warned;
 	enum yk_phase phase;
+	struct yk_course *course; // by messages: how far it is
 	char *const *in, *const *out; // host addresses, behind
 };
 
@@ -61,37 +67,68 @@ void yk_bell_sleep(struct yk_bell *, uint32_t rings, uint64_t nanoseconds);
 
 // ---- hubs: what the ranks of a group share ----
 
+enum { YK_TEXTS = 16 }; // a rank may be so many jobs ahead of one that looks what it did
+
 struct yk_seat { // of one rank
 	_Alignas(128) _Atomic uint64_t came; // jobs that the rank has come to
 	_Atomic uint64_t left;     // .. and is done with others' memory of
 	_Atomic int busy;          // at work in others' memory
 	_Atomic int gone;          // it is in the group no more
 	_Atomic uint64_t since;    // nanoseconds, of its last change
-	struct yk_job *_Atomic job;
-	struct yk_bell *_Atomic bell; // a reference; NULL: it has not joined
+	struct yk_job *_Atomic job; // in one memory
+	struct yk_bell bell;       // between processes
 	uint64_t hash;             // of the job; like text there before `came` counts it
-	char text[2][YK_TASK_TEXT]; // in turn: that of the job before stays
-	int thread;                // the system's number of it
+	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
+	int process, thread;       // the system's numbers of it
 };
 
-struct yk_box { // of what one rank sends another
+struct yk_box { // of what one rank sends another in one memory
 	struct yk_job *_Atomic job;
 	_Atomic uint64_t taken;
 };
 
-struct yk_hub {
-	atomic_int refs;
-	uint32_t ranks;
+// Messages from one rank to another, as bytes in a ring: a head, and what it announces up to a multiple of 8.
+struct yk_link {
+	_Alignas(64) _Atomic uint64_t head; // bytes written
+	_Alignas(64) _Atomic uint64_t tail; // bytes read
+	_Alignas(64) char data[];
+};
+
+struct yk_head {
+	uint64_t hash, bytes, sequence;
+	uint32_t group, from;
+};
+
+// In memory that all ranks of the group see: with it seats, then links.
+struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
+	uint32_t ranks, ring; // bytes of a link's ring
+	_Alignas(128) struct yk_seat seat[];
+};
+size_t yk_area_bytes(uint32_t ranks, uint32_t ring);
+void yk_area_init(struct yk_area *, uint32_t ranks, uint32_t ring); // of zeroed memory
+
+struct yk_hub { // as a process has it
+	atomic_int refs;
+	uint32_t ranks;
+	bool apart;               // ranks are processes
+	struct yk_area *area;
 	struct yk_seat *seat;
-	struct yk_box *box; // from * ranks + to
+	struct yk_bell *_Atomic *bell; // by rank; NULL: it has not joined.  References, unless apart
+	struct yk_box *box;       // from * ranks + to
+	struct yk_segment *segment; // of processes' memory, a reference
 };
 struct yk_hub *yk_hub_new(uint32_t ranks); // a reference for each; NULL: no memory
+// Of a group of processes, whose area is there.
+struct yk_hub *yk_hub_apart(struct yk_segment *, struct yk_area *, struct yk_bell *const *bell);
 void yk_hub_unref(struct yk_hub *);
+// The link of collectives, or of sends, from one rank to another.
+struct yk_link *yk_hub_link(const struct yk_hub *, bool sends, uint32_t from, uint32_t to);
 // No job of the group will end well any more; the first reason stays, and all ranks are rung.
 void yk_hub_break(struct yk_hub *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void yk_area_break(struct yk_area *, int code, const char *fmt, va_list);
 
 // ---- groups ----
 
@@ -129,7 +166,9 @@ struct yk_ranks {
 	uint64_t pass;
 	_Atomic uint64_t enqueued, over; // jobs; over: all up to that one
 	atomic_int helpers;      // threads that wait and move jobs on themselves
-	struct yk_bell *bell, duty; // duty: of the thread, where there is nothing to do
+	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
+	struct yk_bell *own;
+	struct yk_bell duty; // duty: of the thread, where there is nothing to do
 	atomic_bool quit;
 	// the first failure that no event has told, under lock
 	uint64_t failed, told; // number of the job; events marked behind `told` jobs say nothing of those
@@ -146,7 +185,7 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 }
 // Hands a job of the task over; in and out: addresses, as many as it has.  result: NULL, or where the host waits
 // for it by yk_ranks_wait.
-int yk_ranks_add(struct yk_ranks *, const struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
+int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 // None of the context's groups goes on.
@@ -161,7 +200,20 @@ void yk_task_name(struct yk_task *, const struct yoke_view *first);
 
 // Moves a job on; true: something changed.  phase is OVER at its end, *code then what became of it, said in why.
 bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
+// The job's group is broken: true, and when nobody is at work in its memory any more it is over.
+bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
+void yk_job_come(struct yk_job *); // its rank has
+// Ranks `other` and its own do different things.
+void yk_job_disagrees(const struct yk_job *, uint32_t other, const char *text);
 // Says who is late, or breaks the group for it.
-void yk_shared_watch(struct yk_job *);
+void yk_job_watch(struct yk_job *);
+
+// ---- messages ----
+
+// The setting dist.algorithm, "" by default.
+const char *yk_ranks_algorithm(void);
+// As yk_shared_advance, by a schedule.
+bool yk_message_advance(struct yk_job *, int *code, char why[YK_WHY]);
+void yk_course_free(struct yk_course *); // NULL is fine
 
 #endif

@@ -31,7 +31,7 @@ static void ring_others(const struct yoke_group *g)
 {
 	for (uint32_t i = 0; i < g->ranks; i++)
 		if (i != g->rank)
-			yk_bell_ring(atomic_load(&g->hub->seat[i].bell));
+			yk_bell_ring(atomic_load(&g->hub->bell[i]));
 }
 
 // ---- the work ----
@@ -126,17 +126,16 @@ static void work(const struct yk_job *j)
 
 // ---- coming and leaving ----
 
-// Does the group go on?  No: the job ends, once nobody is at work in its memory.
-static bool is_broken(struct yk_job *j, int *code, char why[YK_WHY])
+bool yk_job_broken(struct yk_job *j, int *code, char why[YK_WHY])
 {
 	const struct yk_hub *h = j->task->group->hub;
-	if (atomic_load(&h->broken) != 2)
+	if (atomic_load(&h->area->broken) != 2)
 		return false;
 	for (uint32_t i = 0; i < h->ranks; i++)
 		if (i != j->task->group->rank && atomic_load(&h->seat[i].busy))
 			return true;
-	*code = h->code;
-	snprintf(why, YK_WHY, "%s", h->why);
+	*code = h->area->code;
+	snprintf(why, YK_WHY, "%s", h->area->why);
 	j->phase = YK_OVER;
 	return true;
 }
@@ -144,7 +143,7 @@ static bool is_broken(struct yk_job *j, int *code, char why[YK_WHY])
 static bool begin_work(struct yk_seat *s, const struct yk_hub *h)
 {
 	atomic_store(&s->busy, 1);
-	if (!atomic_load(&h->broken))
+	if (!atomic_load(&h->area->broken))
 		return true;
 	atomic_store(&s->busy, 0);
 	return false;
@@ -155,7 +154,7 @@ static void note(struct yk_seat *s)
 	atomic_store_explicit(&s->since, yk_nanoseconds(), memory_order_relaxed);
 }
 
-static void disagree(const struct yk_job *j, uint32_t other, const char *text)
+void yk_job_disagrees(const struct yk_job *j, uint32_t other, const char *text)
 {
 	const struct yk_task *t = j->task;
 	const uint32_t a = t->group->rank < other ? t->group->rank : other, b = a == other ? t->group->rank : other;
@@ -180,7 +179,7 @@ static bool all_came(struct yk_job *j)
 	}
 	for (uint32_t i = 0; i < g->ranks; i++)
 		if (g->hub->seat[i].hash != j->task->hash) {
-			disagree(j, i, g->hub->seat[i].text[j->sequence & 1]);
+			yk_job_disagrees(j, i, g->hub->seat[i].text[j->sequence % YK_TEXTS]);
 			return false;
 		}
 	return true;
@@ -195,12 +194,12 @@ static bool all_left(const struct yk_job *j)
 	return true;
 }
 
-static void come(struct yk_job *j)
+void yk_job_come(struct yk_job *j)
 {
 	struct yk_seat *s = seat_of(j);
 	j->begun = yk_nanoseconds();
 	s->hash = j->task->hash;
-	memcpy(s->text[j->sequence & 1], j->task->text, sizeof *s->text);
+	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
 	atomic_store(&s->job, j);
 	note(s);
 	atomic_store(&s->came, j->sequence + 1);
@@ -213,7 +212,7 @@ static bool advance_group(struct yk_job *j)
 	struct yk_seat *s = seat_of(j);
 	bool moved = !j->begun;
 	if (!j->begun)
-		come(j);
+		yk_job_come(j);
 	if (j->phase == YK_COMING && all_came(j) && begin_work(s, g->hub)) {
 		work(j);
 		atomic_store(&s->busy, 0);
@@ -247,7 +246,7 @@ static bool advance_send(struct yk_job *j)
 		j->begun = yk_nanoseconds();
 		memset(j->out[0], 0, sizeof(float));
 		atomic_compare_exchange_strong(&b->job, &none, j);
-		yk_bell_ring(atomic_load(&j->task->group->hub->seat[j->task->root].bell));
+		yk_bell_ring(atomic_load(&j->task->group->hub->bell[j->task->root]));
 		return true;
 	}
 	if (atomic_load(&b->taken) <= j->sequence)
@@ -276,14 +275,14 @@ static bool advance_recv(struct yk_job *j)
 		atomic_store(&b->job, NULL);
 	atomic_store(&s->busy, 0);
 	if (from && !agree)
-		disagree(j, t->root, text);
+		yk_job_disagrees(j, t->root, text);
 	if (!from && atomic_load(&peer->gone))
 		yk_hub_break(t->group->hub, YOKE_ERANK, "rank %u has left %s before it sent what rank %u waits for: %s",
 			     t->root, t->group->name, t->group->rank, t->text);
 	if (!agree)
 		return false;
 	atomic_fetch_add(&b->taken, 1);
-	yk_bell_ring(atomic_load(&peer->bell));
+	yk_bell_ring(atomic_load(&t->group->hub->bell[t->root]));
 	j->phase = YK_OVER;
 	return true;
 }
@@ -292,7 +291,7 @@ static bool advance_recv(struct yk_job *j)
 
 bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 {
-	if (is_broken(j, code, why))
+	if (yk_job_broken(j, code, why))
 		return j->phase == YK_OVER;
 	switch (j->task->what) {
 	case YK_DO_SEND: return advance_send(j);
@@ -320,16 +319,17 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 			continue;
 		if (came && !ends)
 			snprintf(behind, sizeof behind, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
-				 s->text[(came - 1) & 1], (unsigned long long)came);
+				 s->text[(came - 1) % YK_TEXTS], (unsigned long long)came);
 		if (late++ < 4 && n < cap)
-			n += (size_t)snprintf(to + n, cap - n, "%srank %u (thread %d) is in host code since %llu s%s",
-					      late > 1 ? "; " : "", i, s->thread,
+			n += (size_t)snprintf(to + n, cap - n, "%srank %u (%s %d) is in host code since %llu s%s",
+					      late > 1 ? "; " : "", i, g->hub->apart ? "pid" : "thread",
+					      g->hub->apart ? s->process : s->thread,
 					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), behind);
 	}
 	return late;
 }
 
-void yk_shared_watch(struct yk_job *j)
+void yk_job_watch(struct yk_job *j)
 {
 	char who[600];
 	const uint64_t now = yk_nanoseconds();

@@ -114,10 +114,10 @@ static void lanes(struct out *o, const struct yk_profile *p)
 {
 	static const char *const what[YK_SLOTS] = { [YK_SLOT_DEVICE] = " compute", [YK_SLOT_UP] = " up",
 						    [YK_SLOT_DOWN] = " down" };
-	const int slots = p->ctx->device == p->ctx->cpu ? 1 : YK_SLOTS;
 	event(o, NULL, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"yoke\"}}");
-	for (int k = 0; k < slots; k++)
-		lane_name(o, k, p->ctx->slot[k].device->id, what[k] ? what[k] : "");
+	for (int k = 0; k < YK_SLOTS; k++)
+		if (!k || p->ctx->slot[k].queue != p->ctx->queue)
+			lane_name(o, k, p->ctx->slot[k].device->id, what[k] ? what[k] : "");
 	for (size_t i = 0; i < p->threads; i++) {
 		char number[32];
 		snprintf(number, sizeof number, " %zu", i);

@@ -273,8 +273,8 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 		yk_backend_detail(had, err, why, sizeof why);
 		err = run_step(l, s);
 	}
-	bool check = l->pl->check_nan;
-	if (!err && (check || l->ctx->sync == YK_SYNC_STEPS))
+	const bool check = l->pl->check_nan, own = s->kind != YK_STEP_RANKS; // else others may wait for what is behind
+	if (!err && own && (check || l->ctx->sync == YK_SYNC_STEPS))
 		err = yk_queue_drain(q);
 	if (!err && check)
 		err = yk_check_step(l->pl, l->p, s, q);

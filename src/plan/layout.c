@@ -222,6 +222,9 @@ static bool same_walk(const struct yk_plan *p, uint32_t a, uint32_t b)
 // May result `out` of the step be written where operand `in` lies?  Both are views of the step.
 static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 {
+	if (s->kind == YK_STEP_RANKS)
+		return in - s->op.nout == out &&
+		       (s->opcode == YK_RANKS_ALL_REDUCE || s->opcode == YK_RANKS_BROADCAST);
 	if (s->kind != YK_STEP_RUN)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)
@@ -349,6 +352,22 @@ static void donate_leaves(struct layout *l)
 	}
 }
 
+// Does step s know that all others which view value v are over?
+static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
+{
+	const struct yk_plan *p = l->p;
+	bool alone = true;
+	for (uint32_t t = 0; t < p->steps && alone; t++) {
+		const struct yk_step *other = &p->step[t];
+		const bool over = t == s || (other->slot == p->step[s].slot ? t < s : l->w->clock[s].over[other->slot] > t);
+		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
+			const struct yk_ref *r = &p->ref[other->view + i];
+			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;
+		}
+	}
+	return alone;
+}
+
 // The operand, one of the step's views, in whose value result o may lie; YK_NIL: it may not, or there is
 // none that dies with the step.
 static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
@@ -359,8 +378,10 @@ static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 		return YK_NIL;
 	uint32_t v = owner(l, x->index);
 	const struct life *f = &l->life[v];
-	if (f->leaf != YK_NIL || f->block != YK_NIL || f->dies != s ||
+	if (f->leaf != YK_NIL || f->block != YK_NIL || (f->dies != s && step->kind != YK_STEP_RANKS) ||
 	    f->bytes != l->life[r->index].bytes || v == r->index)
+		return YK_NIL;
+	if (step->kind == YK_STEP_RANKS && !is_alone(l, s, v)) // the life of what it reads ends elsewhere
 		return YK_NIL;
 	return share_with(l, s, o, v);
 }
@@ -394,8 +415,8 @@ static void share_arena(struct layout *l)
 	struct yk_plan *p = l->p;
 	for (uint32_t s = 0; s < p->steps && may_overwrite(l->w); s++) {
 		const struct yk_step *step = &p->step[s];
-		for (uint32_t o = 0; o < step->op.nout && step->kind == YK_STEP_RUN;
-		     o++) {
+		const bool runs = step->kind == YK_STEP_RUN || step->kind == YK_STEP_RANKS;
+		for (uint32_t o = 0; o < step->op.nout && runs; o++) {
 			const struct yk_ref *r = &p->ref[step->view + o];
 			if (r->where != YK_AT_ARENA)
 				continue;
@@ -409,7 +430,8 @@ static void share_arena(struct layout *l)
 			uint32_t v = owner(l, p->ref[step->view + in].index);
 			relink(l, s, r->index, v);
 			mine->in = v;
-			l->life[v].dies = mine->dies;
+			if (step->kind == YK_STEP_RUN || l->life[v].dies < mine->dies)
+				l->life[v].dies = mine->dies;
 			note_alias(l, s, in);
 		}
 	}

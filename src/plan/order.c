@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order: a list scheduler (Graham 1966) takes, of the groups whose operands are there, the one of the least
 // rank.  Ranks are places in creation order; or, when that lowers the peak, those with each update of a
-// variable right behind what it needs.  Groups of the CPU, for which the host waits, let those of the
+// variable right behind what it needs.  What other ranks take part in goes on beside the device's steps, so it
+// begins right behind what it needs, and an update that reads its result stays where it was recorded.  Groups of the CPU, for which the host waits, let those of the
 // device that do not need them go ahead, unless that takes much more memory.
 //
 // A barrier is a group of its own that is never launched and never moves.  It reads all its operands, so
@@ -69,11 +70,30 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 	return most;
 }
 
-// Does everything the group makes go to roots alone?
+// Is an operand of the group made by other ranks, or a copy of such a one?
+static bool reads_ranks(const struct yk_work *w, const struct yk_group *q)
+{
+	const struct yk_graph *g = &w->g;
+	bool any = false;
+	for (uint32_t k = 0; k < q->n && !any; k++) {
+		const struct yk_node *m = &g->node[q->member[k]];
+		for (uint32_t a = 0; a < m->nin && !any; a++) {
+			if (g->arg[m->in + a] == YK_NIL)
+				continue;
+			const struct yk_node *by = yk_maker(g, w->value[g->arg[m->in + a]].place.base);
+			if (by->op == YK_TRANSFER)
+				by = yk_maker(g, w->value[g->arg[by->in]].place.base);
+			any = yk_is_ranks(by);
+		}
+	}
+	return any;
+}
+
+// Does everything the group makes go to roots alone, without waiting for other ranks?
 static bool is_update(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_node *m = &w->g.node[q->at];
-	if (yk_is_ranks(m))
+	if (yk_is_ranks(m) || reads_ranks(w, q))
 		return false;
 	for (uint32_t o = 0; o < m->nout; o++)
 		if (!w->value[m->out + o].rooted ||
@@ -315,6 +335,34 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 	return any;
 }
 
+// Is the copy made for what other ranks take part in alone?
+static bool is_for_ranks(const struct yk_work *w, const struct yk_node *n)
+{
+	uint32_t u = w->value[n->out].use;
+	bool any = n->op == YK_TRANSFER && u != YK_NIL;
+	for (; u != YK_NIL && any; u = w->use[u].next)
+		any = yk_is_ranks(&w->g.node[w->use[u].node]);
+	return any;
+}
+
+// What other ranks take part in, and the copies for it, has the rank of the last group that it needs.
+static void rank_ranks(struct schedule *s)
+{
+	const struct yk_work *w = s->w;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct yk_node *n = node_of(s, i);
+		uint32_t rank = 0;
+		if (!yk_is_ranks(n) && !is_for_ranks(w, n))
+			continue;
+		for (uint32_t a = 0; a < n->nin; a++) {
+			const uint32_t by = w->node[w->g.value[w->value[w->g.arg[n->in + a]].place.base].node].group;
+			if (by != YK_NIL && s->rank[s->number[by]] > rank)
+				rank = s->rank[s->number[by]];
+		}
+		s->rank[i] = rank;
+	}
+}
+
 static int number_groups(struct schedule *s)
 {
 	struct yk_work *w = s->w;
@@ -328,6 +376,7 @@ static int number_groups(struct schedule *s)
 		s->group[s->n++] = group;
 	}
 	free(node);
+	rank_ranks(s);
 	return node ? 0 : YOKE_ENOMEM;
 }
 
