@@ -93,6 +93,7 @@ test_programs = \
 	tests/rocm_metadata.t \
 	tests/rows.t \
 	tests/rows_along.t \
+	tests/resolvent.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
 	tests/remat.t \
@@ -156,6 +157,7 @@ test_headers = \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
+	tests/resolvent.h \
 	tests/rows.h \
 	tests/tap.h \
 	tests/values.h
@@ -246,6 +248,7 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
+tests_resolvent_t_SOURCES = tests/resolvent.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c
 tests_recompute_t_SOURCES = tests/recompute.c
