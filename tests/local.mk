@@ -32,6 +32,7 @@ test_programs = \
 	tests/base.t \
 	tests/between.t \
 	tests/bitcast.t \
+	tests/bk.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -248,6 +249,7 @@ tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
 tests_rows_t_SOURCES = tests/rows.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
+tests_bk_t_SOURCES = tests/bk.c
 tests_resolvent_t_SOURCES = tests/resolvent.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_refusals_t_SOURCES = tests/refusals.c

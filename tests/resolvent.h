@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of the resolvent in float64: minors with exact powers of two, a dense inverse with pivoting.
+// References of the resolvent: minors with exact powers of two, a dense inverse with pivoting.
 #ifndef YK_TEST_RESOLVENT_H
 #define YK_TEST_RESOLVENT_H
 
@@ -7,29 +7,32 @@
 
 #include "tap.h"
 
-// A complex number times 2^e.
+// A complex number times 2^e, of more digits than float64, so that long rows leave its bounds to the code under test.
 struct scaled {
-	double complex v;
+	long double complex v;
 	int e;
 };
 
-static inline struct scaled scaled(double complex v, int e)
+static inline long double complex shifted(long double complex v, int by)
+{
+	by = by < -20000 ? -20000 : by;
+	return CMPLXL(ldexpl(creall(v), by), ldexpl(cimagl(v), by));
+}
+
+static inline struct scaled scaled(long double complex v, int e)
 {
 	int by;
 	if (v == 0)
 		return (struct scaled){ 0, INT32_MIN / 4 };
-	frexp(fmax(fabs(creal(v)), fabs(cimag(v))), &by);
-	return (struct scaled){ CMPLX(ldexp(creal(v), -by), ldexp(cimag(v), -by)), e + by };
+	frexpl(fmaxl(fabsl(creall(v)), fabsl(cimagl(v))), &by);
+	return (struct scaled){ shifted(v, -by), e + by };
 }
 
 // alpha x - k y
-static inline struct scaled next_minor(double complex alpha, struct scaled x, double k, struct scaled y)
+static inline struct scaled next_minor(long double complex alpha, struct scaled x, double k, struct scaled y)
 {
-	const int e = x.e > y.e ? x.e : y.e, dx = x.e - e, dy = y.e - e;
-	const double complex a = alpha * x.v, b = k * y.v;
-	return scaled(CMPLX(ldexp(creal(a), dx < -2000 ? -2000 : dx), ldexp(cimag(a), dx < -2000 ? -2000 : dx)) -
-			      CMPLX(ldexp(creal(b), dy < -2000 ? -2000 : dy), ldexp(cimag(b), dy < -2000 ? -2000 : dy)),
-		      e);
+	const int e = x.e > y.e ? x.e : y.e;
+	return scaled(shifted(alpha * x.v, x.e - e) - shifted((long double)k * y.v, y.e - e), e);
 }
 
 // G of one row: theta_i phi_i / theta_N, or theta_i / theta_(i+1).  b and c may be NULL.
@@ -48,10 +51,8 @@ static inline void by_minors(int64_t n, const double *a, const double *b, const 
 	}
 	for (int64_t i = 0; i < n; i++) {
 		const struct scaled *d = left ? &theta[i + 1] : &theta[n];
-		double complex v = left ? theta[i].v : theta[i].v * phi[i + 1].v;
-		const int e = theta[i].e + (left ? 0 : phi[i + 1].e) - d->e;
-		v /= d->v;
-		to[i] = CMPLX(ldexp(creal(v), e), ldexp(cimag(v), e));
+		const long double complex v = (left ? theta[i].v : theta[i].v * phi[i + 1].v) / d->v;
+		to[i] = shifted(v, theta[i].e + (left ? 0 : phi[i + 1].e) - d->e);
 	}
 	free(theta);
 	free(phi);

@@ -236,8 +236,13 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	}
 	d->context = spec->context;
 	d->tokenizer = tokenizer;
-	if (read_list(d, paths) < 0 || cut(d, paths, spec) < 0 ||
-	    yk_tokenizer_settle(tokenizer, &d->tokens, (size_t)d->valid_start) < 0) {
+	int e = read_list(d, paths);
+	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
+		d->tokens.count = (size_t)spec->limit;
+		d->fingerprint = yk_hash(&spec->limit, sizeof spec->limit, d->fingerprint);
+	}
+	if (e < 0 || cut(d, paths, spec) < 0 ||
+	    yk_tokenizer_settle(tokenizer, &d->tokens, (size_t)d->valid_start, (size_t)spec->vocab) < 0) {
 		yk_data_free(d);
 		return NULL;
 	}

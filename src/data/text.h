@@ -14,6 +14,8 @@
 struct yk_data_spec {
 	int64_t context; // tokens
 	double valid;    // share of the tokens, at the end, to validate; 0: none, 1: all
+	int64_t limit;   // tokens from the beginning that count; 0: all
+	int64_t vocab;   // ids that a tokenizer that learns may have, 3 at least; 0: any number
 };
 
 struct yk_data;

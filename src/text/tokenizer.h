@@ -22,9 +22,9 @@ int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
 // the list as it was: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
-// All of a text is encoded: the vocabulary is that of its first `train` tokens, and the
-// list is renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
-int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train);
+// All of a text is encoded: the vocabulary is that of its first `train` tokens, at most `most` ids (0: all,
+// else 3 at least), and the list is renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
+int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
 // The bytes that one id stands for, valid as long as the tokenizer; NULL for an id
 // outside.
 const char *yk_tokenizer_decode(const struct yk_tokenizer *, int32_t id, size_t *bytes);

@@ -170,7 +170,16 @@ static int by_bytes(const struct yk_word *a, const struct yk_word *b)
 struct ranked {
 	struct yk_word word;
 	int32_t old;
+	size_t times; // it stands in the training part
 };
+
+static int by_count(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->times != y->times)
+		return x->times < y->times ? 1 : -1;
+	return by_bytes(&x->word, &y->word);
+}
 
 static int by_rank(const void *a, const void *b)
 {
@@ -196,24 +205,28 @@ static size_t json_size(const struct yk_word *x)
 }
 
 // Which of the words the training part has, sorted; to[old] is the new id of each.
-static int rank(const struct yk_words *w, const struct yk_tokens *tokens, size_t train,
+static int rank(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t most,
 		struct ranked *list, size_t *count, int32_t *to)
 {
-	size_t text = 0;
-	for (size_t i = 0; i < w->count; i++)
-		to[i] = YK_WORD_UNKNOWN;
+	size_t text = 0, *times = calloc(w->count + 1, sizeof *times);
+	if (!times)
+		return no_memory();
 	for (size_t i = 0; i < train; i++)
-		to[yk_tokens_get(tokens, i)] = INT32_MAX;
+		times[yk_tokens_get(tokens, i)]++;
 	*count = 0;
 	for (size_t i = 0; i < w->count; i++) {
 		int s = special_of(&w->word[i]);
-		if (s >= 0) {
-			to[i] = s;
-		} else if (to[i] == INT32_MAX) {
-			list[(*count)++] = (struct ranked){ w->word[i], (int32_t)i };
-			text += json_size(&w->word[i]);
-		}
+		to[i] = s >= 0 ? s : YK_WORD_UNKNOWN;
+		if (s < 0 && times[i])
+			list[(*count)++] = (struct ranked){ w->word[i], (int32_t)i, times[i] };
 	}
+	free(times);
+	if (most && *count + SPECIALS > most) {
+		qsort(list, *count, sizeof *list, by_count);
+		*count = most - SPECIALS;
+	}
+	for (size_t i = 0; i < *count; i++)
+		text += json_size(&list[i].word);
 	if (text > MOST_TEXT)
 		return yk_fail(YOKE_ERANGE,
 			       "the text has %zu different words, more than the %zu MiB "
@@ -225,13 +238,13 @@ static int rank(const struct yk_words *w, const struct yk_tokens *tokens, size_t
 	return 0;
 }
 
-int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train)
+int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train, size_t most)
 {
 	struct ranked *list = malloc((w->count + 1) * sizeof *list);
 	int32_t *to = malloc((w->count + 1) * sizeof *to);
 	struct yk_words fixed = { 0 };
 	size_t count = 0;
-	int e = list && to ? rank(w, tokens, train, list, &count, to) : no_memory();
+	int e = list && to ? rank(w, tokens, train, most, list, &count, to) : no_memory();
 	for (int i = 0; i < SPECIALS && e == 0; i++)
 		e = append(&fixed, special[i], strlen(special[i]));
 	for (size_t i = 0; i < count && e == 0; i++)

@@ -85,6 +85,8 @@
 	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
 	"first gradients by layer, memory, speed, overflows.  Fails where mixed precision is not as good.\n" \
 	"Without precision= it is bf16-mixed.\n" \
+	"resolvent: a tier of it against f64 on random matrices; keys samples batch n eta tier sweeps\n" \
+	"tolerance seed.  Fails where an error is above 1e-4.\n" \
 	"  --json   the same for programs\n"
 
 const struct yk_command yk_commands[] = {
@@ -111,8 +113,8 @@ const struct yk_command yk_commands[] = {
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
-	{ "validate", "precision [config.env] [key=value ..] [--json]",
-	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "validate", "precision|resolvent [config.env] [key=value ..] [--json]",
+	  "precision held against one that is known to be right", yk_cmd_validate, YK_T, VALIDATE_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },

@@ -27,8 +27,12 @@
 	  "text to read: files and folders, comma-separated; -: standard input") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
 	  "what a token is") \
+	X(vocab, INT, YK_T, "0", 0, 2147483647, NULL, \
+	  "of tokenizer=word: ids, of the most frequent words; 0: all words of the text") \
+	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of the text that count, from its beginning; 0: all") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
+	YK_TRAITS(X, YK_T) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \

@@ -75,7 +75,9 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return e;
 	t->position.size = sizeof t->position;
 	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid) };
+				     .valid = yk_config_real(c, YK_KEY_valid),
+				     .limit = yk_config_int(c, YK_KEY_limit),
+				     .vocab = yk_config_int(c, YK_KEY_vocab) };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -150,7 +152,12 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
 			       "train another one with another out", folder, had);
 	}
-	if (!from)
+	if (shape.experts) {
+		const int64_t dims[] = { shape.layers, shape.experts };
+		t->net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
+		e = t->net->shares ? 0 : yoke_error_code();
+	}
+	if (e == 0 && !from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
@@ -593,7 +600,7 @@ int yk_trainer_validate_any(const struct yk_trainer *t)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("validate");
 	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->windows);
-	yoke_read(yk_windows_loss(t->net, ids, 0), &loss, sizeof loss);
+	yoke_read(yk_windows_likelihood(t->net, ids), &loss, sizeof loss);
 	return yoke_scope_end(s);
 }
 

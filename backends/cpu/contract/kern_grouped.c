@@ -43,7 +43,7 @@ static struct yoke_view turned(const struct yoke_view *v)
 static struct yoke_op product_of(const struct yoke_view *in, const struct yoke_view *out)
 {
 	return (struct yoke_op){ .size = sizeof(struct yoke_op), .code = YOKE_OP_CONTRACT, .nattr = 2, .nout = 1, .nin = 2,
-				 .out = out, .in = in, .attr = { { .i = out->dtype }, { .i = 0 } } };
+				 .out = out, .in = in, .attr = { { .i = out->dtype }, { .i = 1 } } };
 }
 
 // The operands of group e's product.
