@@ -117,6 +117,7 @@ test_programs = \
 
 test_scripts = \
 	tests/arrows.sh \
+	tests/bk.sh \
 	tests/bench.sh \
 	tests/align.sh \
 	tests/cache.sh \
