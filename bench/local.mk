@@ -13,7 +13,8 @@ bench_programs = \
 	bench/generate \
 	bench/map \
 	bench/optim \
-	bench/overhead
+	bench/overhead \
+	bench/resolvent
 
 bench_attention_SOURCES = bench/attention.c
 bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
@@ -27,6 +28,7 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 	bench/peers/peers.h
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
+bench_resolvent_SOURCES = bench/resolvent.c
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_generate_SOURCES = bench/generate.c
 if OPENCL
@@ -39,4 +41,4 @@ bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
 bench_optim_SOURCES = bench/optim.c
-bench_overhead_SOURCES = bench/overhead.c
+bench_overhead_SOURCES = bench/overhead.c bench/rounds.h

@@ -216,6 +216,9 @@ struct yoke_loader_stats {
 	double reading;            // seconds of all threads in the set's functions
 	int64_t ready;             // batches that are read and not given out
 	uint64_t bytes;            // of host memory for batches
+	double padding;            // seconds of all threads that brought samples of a batch to one shape
+	double sending;            // seconds in which calls made room on the device and began copies
+	int64_t sent;              // of the batches that are ready: on the device, or on their way
 };
 YOKE_API int yoke_loader_stats(const yoke_loader *, struct yoke_loader_stats *);
 

@@ -43,7 +43,9 @@ extern "C" {
 	X(ENOENT, -17, "not found") \
 	X(EPERM, -18, "not permitted") \
 	X(EFORK, -19, "not usable in a forked child") \
-	X(ECONTEXT, -20, "belongs to another context")
+	X(ECONTEXT, -20, "belongs to another context") \
+	X(ERANK, -21, "a rank is lost or late") \
+	X(EMISMATCH, -22, "ranks disagree")
 
 enum yoke_error_code {
 	YOKE_OK = 0,
@@ -214,6 +216,17 @@ struct yoke_map {
 	/* other inputs and outputs have the shape op->dims.  Outputs may be none; the program has */ \
 	/* neither INDEX nor RAND; attr: i axis, i 1 from the end, i how many are carried */ \
 	X(SCAN_MAP, 14) \
+	/* The next three are of f32 or f64 and computed in f64. */ \
+	/* a [..,n,n], symmetric, of which the lower half is read -> values [..,n], ascending, vectors */ \
+	/* [..,n,n], one a column, of each the element of largest modulus positive (outputs may be */ \
+	/* none); all NaN for a matrix that is not finite */ \
+	X(EIGH, 20) \
+	/* a [..,n,n], of which the lower half is read -> L [..,n,n], 0 above the diagonal, L L' = a; */ \
+	/* run fails with ERANGE when a pivot is not positive */ \
+	X(CHOLESKY, 21) \
+	/* t [..,n,n], b [..,n,k] -> x with t x = b, of t the lower half; attr: i 1: t' x = b, */ \
+	/* i 1: of t the upper half, i 1: t has 1 on its diagonal, which is not read */ \
+	X(SOLVE_TRIANGULAR, 22) \
 	/* From here on lse, loss, mean and rstd are of acc; w, b, dw, db, cos, sin and mask are of */ \
 	/* the dtype of x or q, or f32 where that is f16 or bf16. */ \
 	/* over the last axis; attr: i 1 for the logarithm */ \

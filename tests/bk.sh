@@ -68,7 +68,7 @@ refused 'bk_side=both' generate both tokens=3
 refused 'top_k=5 is more than experts=4' train data=text model=bk top_k=5 out=none
 refused 'model=gpt has no eta' train data=text eta=2 out=none
 refused 'bk_side=right: must be one of: left both' train data=text model=bk bk_side=right out=none
-refused 'vocab is of tokenizer=word' train data=text vocab=100 out=none
+refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=none
 # shellcheck disable=SC2086 # words
 refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
 

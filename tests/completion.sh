@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion in bash offers what the command knows: its words are those of `yoke help`.
 set -u
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 folder=$(cd "${srcdir:-.}" && pwd)/doc/completion
-yoke=${YOKE:-$PWD/yoke}
 bash=$(command -v bash) || { echo "1..0 # SKIP no bash"; exit 0; }
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
@@ -44,7 +44,10 @@ check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke models --j' --json
 check 'yoke data ch' check
+check 'yoke report --h' --help --html=
+check 'yoke report m' model
 check 'yoke data info x fo' format=
+check 'yoke data prepare x to' tokenizer=
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env
@@ -58,7 +61,7 @@ check 'yoke tune c' cpu
 check 'yoke tune m' model= minutes=
 check 'yoke tune model=m' model
 check 'yoke train sch' schedule=
-check 'yoke train t' text.txt threads= tokenizer= top_k= training_log=
+check 'yoke train t' tensorboard= text.txt threads= tokenizer= top_k= training_log=
 check 'yoke train small.env schedule=c' cosine constant
 check 'yoke train small.env schedule=co lr=1 opt' optimizer=
 check 'yoke train small.env schedule=cos' cosine

@@ -210,7 +210,7 @@ static void bad_vocabulary(const char *json, const char *what)
 
 static void test_bad_words(void)
 {
-	struct yk_data_spec spec = { .context = 2, .valid = 0 };
+	struct yk_data_spec spec = { .context = 2 };
 	struct yk_tokenizer *t = yk_tokenizer_new("word");
 	yk_file_write("latin.txt", "caf\xe9 au lait s'il vous plait", 28);
 	struct yk_data *d = yk_data_new("latin.txt", t, &spec);

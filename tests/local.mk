@@ -19,7 +19,7 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
@@ -59,7 +59,10 @@ test_programs = \
 	tests/halves.t \
 	tests/products.t \
 	tests/keys.t \
+	tests/ranks.t \
+	tests/schedules.t \
 	tests/lists.t \
+	tests/feed.t \
 	tests/loader.t \
 	tests/mapsrc.t \
 	tests/memory.t \
@@ -70,6 +73,7 @@ test_programs = \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
+	tests/module.t \
 	tests/nn.t \
 	tests/offload.t \
 	tests/opencl.t \
@@ -92,7 +96,9 @@ test_programs = \
 	tests/random.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
+	tests/report.t \
 	tests/rows.t \
+	tests/runs.t \
 	tests/rows_along.t \
 	tests/resolvent.t \
 	tests/rows_stat.t \
@@ -105,6 +111,7 @@ test_programs = \
 	tests/schedule.t \
 	tests/site.t \
 	tests/skeleton.t \
+	tests/prepare.t \
 	tests/sources.t \
 	tests/spent.t \
 	tests/team.t \
@@ -146,6 +153,7 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
+	tests/report.sh \
 	tests/train.sh \
 	tests/tune.sh
 
@@ -187,6 +195,7 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
@@ -210,6 +219,8 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_ranks_t_SOURCES = tests/ranks.c
+tests_schedules_t_SOURCES = tests/schedules.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
@@ -219,6 +230,7 @@ tests_halves_t_SOURCES = tests/halves.c
 tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
+tests_feed_t_SOURCES = tests/feed.c
 tests_loader_t_SOURCES = tests/loader.c
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
@@ -227,6 +239,7 @@ tests_modes_t_SOURCES = tests/modes.c
 tests_named_dtypes_t_SOURCES = tests/named_dtypes.c
 tests_named_t_SOURCES = tests/named.c
 tests_native_t_SOURCES = tests/native.c
+tests_module_t_SOURCES = tests/module.c
 tests_nn_t_SOURCES = tests/nn.c
 tests_opencl_calls_t_SOURCES = tests/opencl_calls.c
 tests_opencl_calls_t_CFLAGS = $(AM_CFLAGS) $(OPENCL_CFLAGS)
@@ -248,7 +261,9 @@ tests_profile_t_SOURCES = tests/profile.c
 tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
+tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_bk_t_SOURCES = tests/bk.c
 tests_resolvent_t_SOURCES = tests/resolvent.c

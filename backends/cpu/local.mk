@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The CPU backend, linked in.  Kernels are compiled once for each instruction set.
 libyokecore_la_SOURCES += \
+	backends/cpu/algebra/lapack.c \
+	backends/cpu/algebra/lapack.h \
+	backends/cpu/algebra/matrix.h \
 	backends/cpu/attention/kern_attention_tile.h \
 	backends/cpu/contract/gemm.c \
 	backends/cpu/contract/kern_contract.h \
@@ -46,6 +49,8 @@ libyokecore_la_SOURCES += \
 	backends/cpu/vector/vhalf.h \
 	backends/cpu/vector/vmath.h
 cpu_kernels = \
+	backends/cpu/algebra/kern_cholesky.c \
+	backends/cpu/algebra/kern_eigh.c \
 	backends/cpu/attention/kern_attention.c \
 	backends/cpu/attention/kern_attention_back.c \
 	backends/cpu/attention/kern_attention_row.c \

@@ -3,6 +3,7 @@
 libyokecore_la_SOURCES += \
 	src/conform/case.c \
 	src/conform/case.h \
+	src/conform/cases_algebra.c \
 	src/conform/cases_attention.c \
 	src/conform/cases_contract.c \
 	src/conform/cases_list.c \

@@ -34,6 +34,8 @@ static const struct key {
 	KEY(world, 1, (int64_t)1 << 32, 1, { NULL }, 0),
 	KEY(on_error, 1, INT64_MAX, YK_ERROR_STOP, { "skip", "stop" }, YK_ERROR_SKIP),
 	KEY(epochs, 0, INT64_MAX, 0, { NULL }, 0),
+	KEY(split, 1, 1048576, 1, { NULL }, 0),
+	KEY(held, 0, 4096, 2, { NULL }, 0),
 #undef KEY
 };
 #define KEYS ((int)(sizeof keys / sizeof *keys))
@@ -96,6 +98,9 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 	if (e == 0 && f.rank >= f.world)
 		e = yk_fail(YOKE_EINVAL, "loader: rank=%lld: must be below world=%lld", (long long)f.rank,
 			    (long long)f.world);
+	if (e == 0 && (f.batch % f.split || (f.split > 1 && f.last == YK_LAST_KEEP)))
+		e = yk_fail(YOKE_EINVAL, "loader: split=%lld: must divide batch=%lld, and each batch, so that last=keep does "
+			    "not go with it", (long long)f.split, (long long)f.batch);
 	if (e == 0 && f.count > INT64_MAX / 4)
 		e = yk_fail(YOKE_ERANGE, "loader: %lld samples are too many", (long long)f.count);
 	const struct yk_cursor begin = { 0 };

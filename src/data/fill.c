@@ -41,15 +41,22 @@ void yk_reader_fini(struct yk_reader *r)
 
 // ---- reading ----
 
+// A row of a field whose first one is at `offset`; bytes of a row.
+static unsigned char *row_at(const struct yoke_loader *l, const struct yk_batch *s, size_t offset, int f, int64_t row,
+			     size_t bytes)
+{
+	return s->memory + offset + (size_t)(row / l->part) * l->stride[f] + (size_t)(row % l->part) * bytes;
+}
+
 // Sample k of a call is the one at a place, for a row of the slot.
-static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_slot *s, int64_t k, int64_t row,
+static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct yk_batch *s, int64_t k, int64_t row,
 		const struct yk_cursor *place)
 {
 	const yoke_dataset *d = l->set;
 	const int64_t number = yk_cursor_sample(&l->feed, place);
 	void **to = r->to + k * d->fields;
 	for (int f = 0; f < d->fields; f++)
-		to[f] = s->memory + (d->field[f].varies ? l->raw : l->offset)[f] + (size_t)row * d->field[f].bytes;
+		to[f] = row_at(l, s, (d->field[f].varies ? l->raw : l->offset)[f], f, row, d->field[f].bytes);
 	r->place[k] = *place;
 	r->list[k] = &r->sample[k];
 	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
@@ -58,12 +65,12 @@ static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct y
 					     .draw = number };
 }
 
-static void note_failure(struct yoke_loader *l, struct yk_slot *s, int64_t row, const struct yoke_item *x, bool ends)
+static void note_failure(struct yoke_loader *l, struct yk_batch *s, int64_t row, const struct yoke_item *x, bool ends)
 {
 	pthread_mutex_lock(&l->lock);
 	if (yk_grow(&s->failure, &s->failure_cap, s->failures + 1, sizeof *s->failure) == 0) {
-		struct yk_failure *f = &s->failure[s->failures++];
-		*f = (struct yk_failure){ .row = row, .number = x->number, .epoch = x->epoch, .code = x->code,
+		struct yk_item_failure *f = &s->failure[s->failures++];
+		*f = (struct yk_item_failure){ .row = row, .number = x->number, .epoch = x->epoch, .code = x->code,
 					  .ends = ends };
 		snprintf(f->why, sizeof f->why, "%s", x->why);
 	} else {
@@ -94,7 +101,7 @@ static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const
 }
 
 // The sample k of a call failed: the next good one of the epoch's order takes its row.
-static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, int64_t k, int64_t row)
+static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t k, int64_t row)
 {
 	const struct yk_cursor own = r->place[k];
 	struct yk_cursor place = own;
@@ -120,7 +127,7 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *
 	note_failure(l, s, row, &x, ends);
 }
 
-static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, const struct yk_slot *s, int64_t k,
+static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, const struct yk_batch *s, int64_t k,
 		      int64_t row)
 {
 	const size_t n = (size_t)l->set->fields;
@@ -128,7 +135,7 @@ static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, co
 		memcpy(s->dims + (size_t)row * n, r->dims + (size_t)k * n, n * sizeof *s->dims);
 }
 
-void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, int64_t first, int64_t n)
+void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t first, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
 		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, first + k);
@@ -177,7 +184,7 @@ static void spread(const unsigned char *from, const int64_t *dims, unsigned char
 }
 
 // The longest of the samples along each axis, rounded up.
-static void batch_shape(const struct yoke_loader *l, struct yk_slot *s, int f)
+static void batch_shape(const struct yoke_loader *l, struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];
 	memcpy(s->shape[f], x->dims, sizeof s->shape[f]);
@@ -195,7 +202,7 @@ static void batch_shape(const struct yoke_loader *l, struct yk_slot *s, int f)
 	}
 }
 
-void yk_slot_finish(struct yoke_loader *l, struct yk_slot *s)
+void yk_batch_finish(struct yoke_loader *l, struct yk_batch *s)
 {
 	for (int f = 0; f < l->set->fields; f++) {
 		const struct yk_field *x = &l->set->field[f];
@@ -204,11 +211,12 @@ void yk_slot_finish(struct yoke_loader *l, struct yk_slot *s)
 		batch_shape(l, s, f);
 		for (int k = 0; k < x->rank; k++)
 			n *= (size_t)s->shape[f][k];
-		unsigned char *to = s->memory + l->offset[f];
-		const int64_t whole = x->varies ? 0 : s->samples;
-		fill(x->dtype, x->pad, to + (size_t)whole * n * size, (size_t)(s->rows - whole) * n);
-		for (int64_t row = whole; row < s->samples; row++)
-			spread(s->memory + l->raw[f] + (size_t)row * x->bytes, s->dims[row * l->set->fields + f],
-			       to + (size_t)row * n * size, s->shape[f], x->rank, size);
+		for (int64_t row = x->varies ? 0 : s->samples; row < s->rows; row++) {
+			unsigned char *to = row_at(l, s, l->offset[f], f, row, n * size);
+			fill(x->dtype, x->pad, to, n);
+			if (row < s->samples)
+				spread(row_at(l, s, l->raw[f], f, row, x->bytes), s->dims[row * l->set->fields + f], to,
+				       s->shape[f], x->rank, size);
+		}
 	}
 }

@@ -7,83 +7,120 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "graph/context.h"
 
-// The next batch for a call with n fields; *rows: what the call returns where there is none.
-static struct yk_slot *next(struct yoke_loader *l, int n, const char *call, int64_t *rows)
+static int tensors_of(const struct yoke_loader *l)
+{
+	return l->set->fields * (int)l->feed.split;
+}
+
+// The next batch for a call with n parts of fields; *rows: what the call returns where there is none.  ctx: it goes to
+// that one's device.
+static struct yk_batch *next(struct yoke_loader *l, int n, struct yoke_context *ctx, const char *call, int64_t *rows)
 {
 	bool end;
-	if (!l || n != l->set->fields) {
-		*rows = yk_fail(YOKE_EINVAL, "%s: takes a loader and as many fields as its set has, %d; got %d", call,
-				l ? l->set->fields : 0, n);
+	if (!l || n != tensors_of(l)) {
+		*rows = yk_fail(YOKE_EINVAL, "%s: takes a loader and as many tensors as its set has fields%s, %d; got %d", call,
+				l && l->feed.split > 1 ? ", times split" : "", l ? tensors_of(l) : 0, n);
 		return NULL;
 	}
-	struct yk_slot *s = yk_loader_take(l, &end);
-	*rows = s ? s->samples : end ? 0 : l->failed;
-	return s;
+	int e = ctx ? yk_loader_bind(l, ctx) : 0;
+	struct yk_batch *s = e == 0 ? yk_loader_wait(l, &end) : NULL;
+	if (s && ctx)
+		e = yk_loader_send(l);
+	if (e == 0 && s && !yk_loader_take(l, s))
+		s = NULL;
+	*rows = e < 0 ? e : s ? s->samples : end ? 0 : l->failed;
+	return e < 0 ? NULL : s;
 }
 
-static void dims_of(const struct yk_slot *s, int f, int64_t dims[YOKE_MAX_RANK + 1])
+static yoke_tensor *weights(const struct yk_batch *s)
 {
-	dims[0] = s->rows;
-	memcpy(dims + 1, s->shape[f], sizeof s->shape[f]);
-}
-
-static yoke_tensor *weights(const struct yk_slot *s)
-{
-	float *w = malloc(sizeof *w * (size_t)s->rows);
+	float *w = calloc((size_t)s->rows, sizeof *w);
 	if (!w) {
 		yk_fail(YOKE_ENOMEM, "loader_next: no memory for %lld weights", (long long)s->rows);
 		return NULL;
 	}
-	for (int64_t i = 0; i < s->rows; i++)
-		w[i] = i < s->samples;
+	for (int64_t i = 0; i < s->samples; i++)
+		w[i] = 1;
 	yoke_tensor *t = yoke_from(yoke_f32, 1, &s->rows, w);
 	free(w);
 	return t;
 }
 
+// On the CPU, which reads it where it lies.
+static yoke_tensor *lying(struct yk_batch *s, int f, int64_t part, bool copy)
+{
+	const struct yk_field *x = &s->loader->set->field[f];
+	int64_t dims[YOKE_MAX_RANK + 1];
+	void *at = yk_batch_part(s, f, part);
+	yk_batch_dims(s, f, dims);
+	if (copy)
+		return yoke_from(x->dtype, x->rank + 1, dims, at);
+	yk_batch_hold(s);
+	return yoke_wrap(x->dtype, x->rank + 1, dims, at, yk_batch_unhold, s);
+}
+
 int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **weight)
 {
-	int64_t rows, dims[YOKE_MAX_RANK + 1];
-	struct yk_slot *s = next(l, n, "loader_next", &rows);
-	const bool copy = s && yk_loader_out(l) >= YK_LOADER_HELD; // what is read ahead needs the others
-	for (int f = 0; f < n; f++) {
-		to[f] = NULL;
-		if (!s || rows < 0)
-			continue;
-		const struct yk_field *x = &l->set->field[f];
-		dims_of(s, f, dims);
-		if (copy) {
-			to[f] = yoke_from(x->dtype, x->rank + 1, dims, yk_slot_field(s, f));
+	int64_t rows;
+	struct yoke_context *ctx = yk_current();
+	for (int k = 0; k < n; k++)
+		to[k] = NULL;
+	if (weight)
+		*weight = NULL;
+	if (!ctx)
+		return yoke_error_code();
+	struct yk_batch *s = next(l, n, ctx, "loader_next", &rows);
+	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
+	const bool copy = s && yk_loader_out(l) >= l->feed.held; // what is read ahead needs the others
+	for (int k = 0; s && k < n; k++) {
+		if (sent) {
+			yk_scope_take(to[k] = sent[k]);
+			sent[k] = NULL;
 		} else {
-			yk_slot_hold(s);
-			to[f] = yoke_wrap(x->dtype, x->rank + 1, dims, yk_slot_field(s, f), yk_slot_unhold, s);
+			to[k] = lying(s, k / (int)l->feed.split, k % l->feed.split, copy);
 		}
-		if (!to[f])
+		if (!to[k])
 			rows = yoke_error_code();
 	}
-	if (weight)
-		*weight = s && rows >= 0 ? weights(s) : NULL;
-	if (s && weight && !*weight)
+	if (s && weight && !(*weight = weights(s)))
 		rows = yoke_error_code();
-	if (s)
-		yk_loader_release(l);
 	return rows;
+}
+
+// A part of a batch is the variable's from now on: what was brought up for it, or a copy.
+static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, yoke_tensor **sent)
+{
+	const struct yk_field *x = &s->loader->set->field[f];
+	const struct yk_tensor *t = variable ? yk_tensor(variable, "loader_put") : NULL;
+	int64_t dims[YOKE_MAX_RANK + 1];
+	yk_batch_dims(s, f, dims);
+	bool same = t && t->dtype == x->dtype && t->rank == x->rank + 1;
+	for (int k = 0; same && k <= x->rank; k++)
+		same = t->dims[k] == dims[k];
+	if (!same)
+		return yk_fail(YOKE_ESHAPE, "loader_put: field %s of this batch has another shape or dtype than its variable",
+			       x->name);
+	if (!sent || t->host)
+		return yoke_put(variable, yk_batch_part(s, f, part), yoke_bytes(variable));
+	const int e = yk_ahead_put(variable, *sent);
+	if (e == 0)
+		*sent = NULL;
+	return e;
 }
 
 int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 {
-	int64_t rows, dims[YOKE_MAX_RANK + 1];
-	struct yk_slot *s = next(l, n, "loader_put", &rows);
-	for (int f = 0; s && f < n && rows >= 0; f++) {
-		const struct yk_field *x = &l->set->field[f];
-		bool same = yoke_dtype(variable[f]) == x->dtype && yoke_rank(variable[f]) == x->rank + 1;
-		dims_of(s, f, dims);
-		for (int k = 0; same && k <= x->rank; k++)
-			same = yoke_dim(variable[f], k) == dims[k];
-		const int e = same ? yoke_put(variable[f], yk_slot_field(s, f), yoke_bytes(variable[f])) :
-				     yk_fail(YOKE_ESHAPE, "loader_put: field %s of this batch has another shape or dtype "
-					     "than its variable", x->name);
+	int64_t rows;
+	struct yoke_context *ctx = yk_current();
+	if (!ctx)
+		return yoke_error_code();
+	struct yk_batch *s = next(l, n, ctx, "loader_put", &rows);
+	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
+	for (int k = 0; s && k < n && rows >= 0; k++) {
+		const int64_t split = l->feed.split;
+		const int e = put(s, k / (int)split, k % split, variable[k], sent ? sent + k : NULL);
 		rows = e < 0 ? e : rows;
 	}
 	return rows;
@@ -92,11 +129,12 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 int64_t yoke_loader_host(yoke_loader *l, int n, void **data, int64_t (*dims)[YOKE_MAX_RANK + 1])
 {
 	int64_t rows;
-	struct yk_slot *s = next(l, n, "loader_host", &rows);
-	for (int f = 0; s && f < n; f++) {
-		data[f] = yk_slot_field(s, f);
+	struct yk_batch *s = next(l, n, NULL, "loader_host", &rows);
+	for (int k = 0; s && k < n; k++) {
+		const int f = k / (int)l->feed.split;
+		data[k] = yk_batch_part(s, f, k % l->feed.split);
 		if (dims)
-			dims_of(s, f, dims[f]);
+			yk_batch_dims(s, f, dims[k]);
 	}
 	return rows;
 }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "base/sized.h"
+#include "graph/context.h"
 
 YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
 	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
@@ -33,7 +34,7 @@ static void loader_drop(struct yoke_loader *l)
 	if (left)
 		return;
 	for (int i = 0; l->slot && i < l->slots; i++) {
-		free(l->slot[i].memory);
+		yk_batch_memory_free(&l->slot[i]);
 		free(l->slot[i].dims);
 		free(l->slot[i].shape);
 		free(l->slot[i].failure);
@@ -42,6 +43,8 @@ static void loader_drop(struct yoke_loader *l)
 	free(l->queue);
 	free(l->offset);
 	free(l->raw);
+	free(l->stride);
+	free(l->reading);
 	free(l->worker);
 	yk_reader_fini(&l->reader);
 	yoke_dataset_free(l->set);
@@ -57,20 +60,23 @@ static int no_memory(const struct yoke_loader *l)
 		       (long long)l->feed.batch);
 }
 
-// Where fields lie in a slot, each at a multiple of 64 bytes.
+// Where fields lie in a slot, each part of a batch at a multiple of 64 bytes.
 static int lay_out(struct yoke_loader *l)
 {
 	size_t at = 0, bytes;
+	l->part = l->feed.batch / l->feed.split;
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
 			const struct yk_field *x = &l->set->field[f];
 			if (raw && !x->varies)
 				continue;
 			(raw ? l->raw : l->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)l->feed.batch, x->bytes, &bytes) ||
+			if (__builtin_mul_overflow((size_t)l->part, x->bytes, &bytes) || bytes > SIZE_MAX / 2)
+				return no_memory(l);
+			l->stride[f] = (bytes + 63) & ~(size_t)63;
+			if (__builtin_mul_overflow((size_t)l->feed.split, l->stride[f], &bytes) ||
 			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
 				return no_memory(l);
-			at = (at + 63) & ~(size_t)63;
 		}
 	l->bytes = at;
 	return 0;
@@ -83,35 +89,43 @@ static int slots_make(struct yoke_loader *l)
 	bool varies = false;
 	for (size_t f = 0; f < fields; f++)
 		varies |= l->set->field[f].varies;
-	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + YK_LOADER_HELD;
+	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + (int)l->feed.held;
 	l->slot = calloc((size_t)l->slots, sizeof *l->slot);
 	l->queue = calloc((size_t)l->slots, sizeof *l->queue);
 	l->offset = calloc(fields, sizeof *l->offset);
 	l->raw = calloc(fields, sizeof *l->raw);
-	if (!l->slot || !l->queue || !l->offset || !l->raw)
+	l->stride = calloc(fields, sizeof *l->stride);
+	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
 		return no_memory(l);
 	int e = lay_out(l);
 	if (e == 0 && __builtin_mul_overflow((size_t)l->feed.batch, fields, &cells))
 		e = no_memory(l);
 	for (int i = 0; e == 0 && i < l->slots; i++) {
-		struct yk_slot *s = &l->slot[i];
+		struct yk_batch *s = &l->slot[i];
 		s->loader = l;
 		s->free = true;
 		s->shape = calloc(fields, sizeof *s->shape);
 		s->dims = varies ? calloc(cells, sizeof *s->dims) : NULL;
-		if (posix_memalign((void **)&s->memory, 64, l->bytes) || !s->shape || (varies && !s->dims))
-			e = no_memory(l);
+		e = s->shape && (s->dims || !varies) ? yk_batch_memory(l, s) : no_memory(l);
 	}
 	return e;
 }
 
 // ---- the queue; under the lock ----
 
+// Batches that may be in the queue.  One more than lie on the device: what is read between two calls goes up in the
+// second, beside the step that this one's batch is for.
+static int64_t most_ahead(const struct yoke_loader *l)
+{
+	const int64_t ahead = l->workers ? l->feed.prefetch : 0;
+	return ahead + (l->asking || (ahead && l->aheads));
+}
+
 // A batch is begun where one may be: a slot is free, and it is not read ahead too far.
 static bool begin_batch(struct yoke_loader *l)
 {
-	struct yk_slot *s = NULL;
-	if (l->head - l->tail >= (l->workers ? l->feed.prefetch : 0) + l->asking || l->head - l->tail >= l->slots)
+	struct yk_batch *s = NULL;
+	if (l->head - l->tail >= most_ahead(l) || l->head - l->tail >= l->slots)
 		return false;
 	for (int i = 0; i < l->slots && !s; i++)
 		if (l->slot[i].free)
@@ -120,6 +134,7 @@ static bool begin_batch(struct yoke_loader *l)
 	if (!samples)
 		return false;
 	s->free = false;
+	s->queued = true;
 	s->begin = l->cursor;
 	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
 	s->samples = samples;
@@ -127,16 +142,22 @@ static bool begin_batch(struct yoke_loader *l)
 	s->next = 0;
 	s->left = samples;
 	s->failures = 0;
+	if (l->dry) {
+		s->next = samples;
+		s->left = 0;
+		for (int f = 0; f < l->set->fields; f++)
+			memcpy(s->shape[f], l->set->field[f].dims, sizeof *s->shape);
+	}
 	l->queue[l->head++ % l->slots] = (int)(s - l->slot);
 	return true;
 }
 
 // Rows that nobody reads yet, of the oldest batch that has some.
-static struct yk_slot *open_slot(struct yoke_loader *l)
+static struct yk_batch *open_slot(struct yoke_loader *l)
 {
 	for (;;) {
 		for (int64_t i = l->tail; i < l->head; i++) {
-			struct yk_slot *s = &l->slot[l->queue[i % l->slots]];
+			struct yk_batch *s = &l->slot[l->queue[i % l->slots]];
 			if (s->next < s->samples)
 				return s;
 		}
@@ -145,30 +166,42 @@ static struct yk_slot *open_slot(struct yoke_loader *l)
 	}
 }
 
+static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint64_t begin, uint64_t end)
+{
+	if (l->readings < l->most_readings)
+		l->reading[l->readings++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
+}
+
 // Takes rows, reads them without the lock, and counts them as done.
-static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_slot *s, struct yk_worker *w)
+static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, struct yk_worker *w)
 {
 	const int64_t first = s->next, rest = s->samples - first;
 	const int64_t n = rest < l->set->chunk ? rest : l->set->chunk;
-	const double began = yk_seconds();
+	const uint64_t begin = yk_nanoseconds();
+	uint64_t end;
 	s->next += n;
 	l->flight++;
 	if (w) {
 		w->place = yk_cursor_on(&l->feed, &s->begin, first);
-		w->since = began;
+		w->since = 1e-9 * (double)begin;
 	}
 	pthread_mutex_unlock(&l->lock);
 	yk_rows_read(l, r, s, first, n);
+	end = yk_nanoseconds();
 	pthread_mutex_lock(&l->lock);
+	l->stats.reading += 1e-9 * (double)(end - begin);
 	const bool last = s->left == n;
 	if (last) { // the others are done with the slot
 		pthread_mutex_unlock(&l->lock);
-		yk_slot_finish(l, s);
+		yk_batch_finish(l, s);
+		const uint64_t finished = yk_nanoseconds();
 		pthread_mutex_lock(&l->lock);
+		l->stats.padding += 1e-9 * (double)(finished - end);
+		end = finished;
 	}
+	note_reading(l, w, begin, end);
 	s->left -= n;
 	l->flight--;
-	l->stats.reading += yk_seconds() - began;
 	if (w)
 		w->since = 0;
 	if (last || l->paused)
@@ -180,7 +213,7 @@ static void *work(void *arg)
 	struct yk_worker *w = arg;
 	struct yoke_loader *l = w->loader;
 	struct yk_reader reader;
-	struct yk_slot *s;
+	struct yk_batch *s;
 	const int e = yk_reader_init(&reader, l->set);
 	pthread_mutex_lock(&l->lock);
 	l->broken = e < 0 ? e : l->broken;
@@ -239,9 +272,13 @@ static bool drop_queue(struct yoke_loader *l)
 		;
 	if (l->flight > 0)
 		return false;
-	for (; l->tail < l->head; l->tail++)
-		l->slot[l->queue[l->tail % l->slots]].free = true;
+	for (; l->tail < l->head; l->tail++) {
+		struct yk_batch *s = &l->slot[l->queue[l->tail % l->slots]];
+		s->queued = false;
+		yk_batch_settle(s);
+	}
 	l->tail = l->head = 0;
+	l->sent = 0;
 	l->paused = false;
 	return true;
 }
@@ -260,7 +297,7 @@ static int start(struct yoke_loader *l)
 	int e = 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's threads'
-	for (int i = 0; i < l->workers && e == 0; i++) {
+	for (int i = 0; i < l->workers && e == 0 && !l->dry; i++) {
 		struct yk_worker *w = &l->worker[i];
 		w->loader = l;
 		pthread_mutex_lock(&l->lock);
@@ -312,6 +349,8 @@ yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)
 		const int half = allowed_cpus() / 2;
 		l->workers = half < 1 ? 1 : half > MOST_WORKERS ? MOST_WORKERS : half;
 	}
+	l->ctx = yk_current_or_null();
+	l->dry = l->ctx && l->ctx->dry;
 	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
 	int e = l->worker ? slots_make(l) : no_memory(l);
 	if (e == 0)
@@ -330,6 +369,7 @@ void yoke_loader_free(yoke_loader *l)
 	if (!l)
 		return;
 	yk_loader_release(l);
+	yk_loader_send_fini(l);
 	pthread_mutex_lock(&l->lock);
 	l->quit = true;
 	pthread_cond_broadcast(&l->work);
@@ -356,15 +396,25 @@ void yoke_loader_free(yoke_loader *l)
 
 // ---- giving out ----
 
-void *yk_slot_field(const struct yk_slot *s, int field)
+void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
-	return s->memory + s->loader->offset[field];
+	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)part * s->loader->stride[field]);
 }
 
-// Out and held by nobody: free.  Under the lock.
-static void slot_settle(struct yk_slot *s)
+const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)
 {
-	if (s->held || s->current)
+	return l->current ? yk_batch_part(l->current, field, part) : NULL;
+}
+
+void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
+{
+	dims[0] = s->rows / s->loader->feed.split;
+	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
+}
+
+void yk_batch_settle(struct yk_batch *s)
+{
+	if (s->queued || s->held || s->current || s->copied)
 		return;
 	s->free = true;
 	pthread_cond_broadcast(&s->loader->work);
@@ -375,13 +425,13 @@ void yk_loader_release(struct yoke_loader *l)
 	pthread_mutex_lock(&l->lock);
 	if (l->current) {
 		l->current->current = false;
-		slot_settle(l->current);
+		yk_batch_settle(l->current);
 	}
 	l->current = NULL;
 	pthread_mutex_unlock(&l->lock);
 }
 
-void yk_slot_hold(struct yk_slot *s)
+void yk_batch_hold(struct yk_batch *s)
 {
 	pthread_mutex_lock(&s->loader->lock);
 	s->held++;
@@ -389,13 +439,13 @@ void yk_slot_hold(struct yk_slot *s)
 	pthread_mutex_unlock(&s->loader->lock);
 }
 
-void yk_slot_unhold(void *slot)
+void yk_batch_unhold(void *slot)
 {
-	struct yk_slot *s = slot;
+	struct yk_batch *s = slot;
 	struct yoke_loader *l = s->loader;
 	pthread_mutex_lock(&l->lock);
 	s->held--;
-	slot_settle(s);
+	yk_batch_settle(s);
 	pthread_mutex_unlock(&l->lock);
 	loader_drop(l);
 }
@@ -412,18 +462,18 @@ int yk_loader_out(struct yoke_loader *l)
 
 static int by_row(const void *a, const void *b)
 {
-	const struct yk_failure *x = a, *y = b;
+	const struct yk_item_failure *x = a, *y = b;
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-static void end_by(struct yoke_loader *l, const struct yk_failure *f, const char *rule)
+static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const char *rule)
 {
 	l->failed = f->code;
 	snprintf(l->why, sizeof l->why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
 }
 
 // One that was passed over: counted, named.  Without the lock, since `heard` is the application's.
-static void tell(struct yoke_loader *l, const struct yk_failure *f)
+static void tell(struct yoke_loader *l, const struct yk_item_failure *f)
 {
 	if (l->stats.failed++ < LOGGED)
 		yk_warn("data", "%s: sample %lld is passed over: %s%s", l->set->name, (long long)f->number, f->why,
@@ -435,13 +485,13 @@ static void tell(struct yoke_loader *l, const struct yk_failure *f)
 }
 
 // What failed in a batch, in the order of its rows.  The last one's epoch is where the count goes on.
-static void judge(struct yoke_loader *l, struct yk_slot *s, struct yoke_position *p)
+static void judge(struct yoke_loader *l, struct yk_batch *s, struct yoke_position *p)
 {
 	char rule[80];
 	if (s->failures)
 		qsort(s->failure, s->failures, sizeof *s->failure, by_row);
 	for (size_t i = 0; i < s->failures && !l->failed; i++) {
-		const struct yk_failure *f = &s->failure[i];
+		const struct yk_item_failure *f = &s->failure[i];
 		if (f->epoch != p->epoch) {
 			p->epoch = f->epoch;
 			p->failed = 0;
@@ -457,16 +507,31 @@ static void judge(struct yoke_loader *l, struct yk_slot *s, struct yoke_position
 	}
 }
 
-static struct yk_slot *wait_slot(struct yoke_loader *l, bool *end)
+// A batch that the caller waits for is in the queue; *end: there is none any more.
+static void begin_wanted(struct yoke_loader *l, bool *end)
 {
-	struct yk_slot *s;
 	l->asking = true;
 	pthread_cond_broadcast(&l->work);
+	while (open_slot(l), l->head == l->tail) {
+		int free = 0;
+		for (int i = 0; i < l->slots; i++)
+			free += l->slot[i].free;
+		if (free)
+			break;
+		pthread_mutex_unlock(&l->lock);
+		yk_loader_reclaim(l, true); // all wait for their copies
+		pthread_mutex_lock(&l->lock);
+	}
+	*end = l->head == l->tail;
+}
+
+static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
+{
+	struct yk_batch *s;
+	begin_wanted(l, end);
 	if (l->workers == 0)
 		while (!l->failed && (s = open_slot(l)))
 			read_some(l, &l->reader, s, NULL);
-	open_slot(l); // begins the batch where no thread has yet, so that its being the last is known
-	*end = l->head == l->tail;
 	s = *end ? NULL : &l->slot[l->queue[l->tail % l->slots]];
 	while (s && s->left > 0 && !l->failed && !l->broken && wait_done(l, false))
 		;
@@ -478,25 +543,33 @@ static struct yk_slot *wait_slot(struct yoke_loader *l, bool *end)
 	return l->failed ? NULL : s;
 }
 
-struct yk_slot *yk_loader_take(struct yoke_loader *l, bool *end)
+static bool failed(const struct yoke_loader *l)
+{
+	if (l->failed)
+		yk_fail(l->failed, "%s", l->why);
+	return l->failed != 0;
+}
+
+struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
 {
 	const double began = yk_seconds();
 	*end = false;
 	yk_loader_release(l);
+	yk_loader_reclaim(l, false);
 	pthread_mutex_lock(&l->lock);
-	struct yk_slot *s = l->failed ? NULL : wait_slot(l, end);
+	struct yk_batch *s = l->failed ? NULL : wait_slot(l, end);
 	pthread_mutex_unlock(&l->lock);
 	l->stats.waited += yk_seconds() - began;
+	*end &= !failed(l);
+	return s;
+}
+
+bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
+{
 	struct yoke_position next = l->position;
-	if (s)
-		judge(l, s, &next);
-	if (l->failed) {
-		yk_fail(l->failed, "%s", l->why);
-		*end = false;
-		return NULL;
-	}
-	if (!s)
-		return NULL;
+	judge(l, s, &next);
+	if (failed(l))
+		return false;
 	if (s->end.epoch != next.epoch)
 		next.failed = 0;
 	next.epoch = s->end.epoch;
@@ -504,13 +577,16 @@ struct yk_slot *yk_loader_take(struct yoke_loader *l, bool *end)
 	l->position = next;
 	pthread_mutex_lock(&l->lock);
 	l->tail++;
+	l->given = l->sent > 0;
+	l->sent -= l->given;
+	s->queued = false;
 	s->current = true;
 	l->current = s;
 	l->stats.batches++;
 	l->stats.samples += (uint64_t)s->samples;
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
-	return s;
+	return true;
 }
 
 // ---- position, figures ----
@@ -551,6 +627,15 @@ int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_d
 	return 0;
 }
 
+int yk_loader_watch(struct yoke_loader *l, size_t most)
+{
+	pthread_mutex_lock(&l->lock);
+	l->reading = calloc(most + 1, sizeof *l->reading);
+	l->most_readings = l->reading ? most : 0;
+	pthread_mutex_unlock(&l->lock);
+	return l->reading ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
+}
+
 int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 {
 	struct yoke_loader *l = (struct yoke_loader *)loader; // its lock
@@ -558,6 +643,7 @@ int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 	struct yoke_loader_stats s = l->stats;
 	s.workers = l->workers;
 	s.bytes = l->bytes * (uint64_t)l->slots;
+	s.sent = l->sent;
 	for (int64_t i = l->tail; i < l->head; i++)
 		s.ready += l->slot[l->queue[i % l->slots]].left == 0;
 	pthread_mutex_unlock(&l->lock);

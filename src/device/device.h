@@ -59,6 +59,8 @@ struct yk_device *yk_devices(const char *list);
 // YOKE_DEVICE means: "opencl:0", "pci:0000:01:00.0", "uuid:..", or a pattern with '*' of its name.  NULL
 // with ENODEV: the message names what was asked for, why it cannot be used, and what there is.
 struct yk_device *yk_device_choose(const char *list);
+// The device of a name as YOKE_DEVICE takes them.
+struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, looked for before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);
 // The device has failed: neither it nor another offer of the same hardware is chosen any more by this

@@ -89,7 +89,15 @@ static int event_mark(void *queue, void **event)
 	return 0;
 }
 
-static int segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **to)
+// The CPU uses memory that exists where it lies; of others it is not known before they are asked.
+static int wrap_nothing(uint32_t device, void *memory, uint64_t bytes, void **to)
+{
+	(void)device, (void)memory, (void)bytes;
+	*to = &nowhere;
+	return 0;
+}
+
+static int wrap_refused(uint32_t device, void *memory, uint64_t bytes, void **to)
 {
 	(void)device, (void)memory, (void)bytes, (void)to;
 	return YOKE_EUNSUPPORTED;
@@ -104,7 +112,7 @@ static struct dry *make(struct yk_device *real)
 	d->table.segment_new = segment_new;
 	d->table.segment_free = segment_free;
 	d->table.segment_host = segment_host;
-	d->table.segment_wrap = segment_wrap;
+	d->table.segment_wrap = real == yk_device_cpu() ? wrap_nothing : wrap_refused;
 	d->table.queue_new = queue_new;
 	d->table.queue_free = queue_free;
 	d->table.queue_flush = queue_flush;

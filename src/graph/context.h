@@ -16,7 +16,8 @@
 
 // Where a context's work is enqueued.  A plan's steps name their slot, and the steps of others that they
 // run behind.  What a slot's queue holds runs in order; memory is the device's or the CPU's.
-enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOTS };
+// RANKS is what other ranks take part in, on the host's memory; the device's queue as long as it is in no group.
+enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
 	struct yk_queue *queue;
@@ -73,6 +74,13 @@ struct yk_staging {
 	struct yk_block *block;
 	struct yk_event *event;
 	uint64_t marks; // events on the queue of the steps when it was sent
+};
+
+// An upload ahead of its use, from memory of the caller's; the last few are remembered.
+enum { YK_AHEAD = 4 };
+struct yk_ahead {
+	struct yk_event *event;
+	uint64_t marks; // as above
 };
 
 // A run that may not be over yet.
@@ -149,10 +157,13 @@ struct yoke_context {
 	size_t leaves, leaf_cap;
 	yk_id step_leaf; // the step of random numbers, as it counts in step_epoch
 	uint32_t step_epoch;
+	uint32_t drawn; // parameters of modules with random first values, each drawn in a scope of its own
 	struct yk_tensor **root; // handles whose pending values are roots; NULL where freed
 	size_t roots, root_cap;
 	struct yk_staging staging[4]; // taken in turn
 	uint32_t staged;
+	struct yk_ahead ahead[YK_AHEAD]; // taken in turn
+	uint32_t aheads;
 	struct yk_flight flight[2]; // at most two runs are in flight, taken in turn
 	uint64_t flights;
 	struct yk_failure failure;
@@ -337,13 +348,27 @@ void yk_pack_keep(struct yk_tensor *, uint32_t own, struct yk_storage **version)
 // The tensor's bytes are this storage's, whose reference it takes.  Counts variables that leave a pack.
 void yk_version_set(struct yk_tensor *, struct yk_storage *);
 
+// The variable's new version is this storage, whose reference it takes: what was pending for it no longer is.
+void yk_materialised(struct yk_tensor *variable, struct yk_storage *);
+
+// ---- values brought up ahead of their use (ahead.c) ----
+
+// A value of the caller's, in no scope, with room for its bytes, which are not there yet.  NULL with the error.
+yoke_tensor *yk_ahead_new(struct yoke_context *, int dtype, int rank, const int64_t *dims);
+// Begins to bring its bytes up, from memory that stays as it is until *done, a reference (NULL: it is over).
+int yk_ahead_fill(yoke_tensor *, const void *from, struct yk_event **done);
+// The value is the innermost scope's from now on, as if it had just been made.
+void yk_scope_take(yoke_tensor *);
+// The variable's new version are the bytes of a value of its shape and dtype, which is freed.
+int yk_ahead_put(yoke_tensor *variable, yoke_tensor *value);
+
 // ---- failures ----
 
 // Takes what the queues keep of failures: values not known to be whole become failed.  Returns the code
 // of a failure found now, or 0; leaves the thread's error alone.
 int yk_settle(struct yoke_context *);
 int yk_settle_at(struct yoke_context *, const char *where); // where we stand, unless a run is to blame
-// Notes, for the next settling, how the uploads ended that are over.
+// Notes, for the next settling, how the uploads ended that are over, staged ones and those ahead of their use.
 void yk_upload_look(struct yoke_context *);
 // Waits for the run before the last, so that with the next one two are in flight; settles.
 void yk_flight_wait(struct yoke_context *);

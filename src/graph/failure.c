@@ -135,6 +135,8 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	if (slot == YK_SLOT_UP || slot == YK_SLOT_DOWN)
 		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", slot == YK_SLOT_UP ? "to" : "from",
 			 ctx->device->id, ctx->device->info.name);
+	else if (slot == YK_SLOT_RANKS)
+		snprintf(culprit, sizeof culprit, "what ranks do together");
 	else
 		blame(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
@@ -163,12 +165,21 @@ void yk_upload_look(struct yoke_context *ctx)
 		if (s->event->queue == ctx->up && s->marks > ctx->up_whole)
 			ctx->up_whole = s->marks;
 	}
+	for (uint32_t i = 0; i < YK_AHEAD && !yk_queue_failed(ctx->up); i++) {
+		const struct yk_ahead *a = &ctx->ahead[(ctx->aheads + i) % YK_AHEAD];
+		if (!a->event)
+			continue;
+		if (yk_event_done(a->event) != 1)
+			break;
+		if (a->marks > ctx->up_whole)
+			ctx->up_whole = a->marks;
+	}
 }
 
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
 	yk_upload_look(ctx);
-	static const int order[] = { YK_SLOT_UP, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
+	static const int order[] = { YK_SLOT_UP, YK_SLOT_RANKS, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
 	int code = 0;
 	for (int i = 0; i < YK_SLOTS && !code; i++)
 		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queue)

@@ -27,7 +27,7 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_SELECT, YK_CAST,
 	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
 	YK_CUMSUM, YK_CUMPROD, YK_SCAN_MAP, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
-	YK_MATMUL,
+	YK_MATMUL, YK_EIGH, YK_CHOLESKY, YK_SOLVE_TRIANGULAR,
 	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD, YK_BITCAST,
 	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER, YK_NUMBERS,
 	YK_SLICE_AT, YK_SLICE_UPDATE_AT, YK_BARRIER,
@@ -35,6 +35,8 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
 	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_LIST_MAP, YK_LIST_REDUCE, YK_ROPE,
 	YK_RESOLVENT, YK_RESOLVENT_BACK, YK_GROUPED, YK_GROUPED_BACK,
+	YK_RANKS_ALL_REDUCE, YK_RANKS_REDUCE_SCATTER, YK_RANKS_ALL_GATHER, YK_RANKS_BROADCAST, YK_RANKS_REDUCE,
+	YK_RANKS_ALL_TO_ALL, YK_RANKS_SEND, YK_RANKS_RECV, YK_RANKS_IN,
 	YK_OPS
 };
 
@@ -68,6 +70,7 @@ struct yk_graph {
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
 	size_t settled;         // nodes that the last evaluation found here
+	size_t owed;            // collectives that were recorded and that no evaluation has done
 	size_t max;             // nodes allowed behind those, 0: no limit
 	uint32_t scope, site;   // given to new nodes ..
 	uint16_t back;          // .. as these are

@@ -298,8 +298,7 @@ static struct yk_tensor *enter_kind(const yoke_tensor *handle, int kind, const c
 	return NULL;
 }
 
-// The variable's new version is materialised: what was pending for it no longer is.
-static void set_storage(struct yk_tensor *t, struct yk_storage *s)
+void yk_materialised(struct yk_tensor *t, struct yk_storage *s)
 {
 	if (t->root != YK_NIL)
 		t->ctx->root[t->root] = NULL;
@@ -321,7 +320,7 @@ int yoke_put(yoke_tensor *handle, const void *data, size_t bytes)
 		err = yk_fail(YOKE_ESHAPE, "put: variable %s has %zu bytes, got %zu%s",
 			      name_of(t), yk_bytes_of(t), bytes, data ? "" : " at NULL");
 	else if (!(err = make_storage(t->ctx, bytes, t->host, data, &s)))
-		set_storage(t, s);
+		yk_materialised(t, s);
 	yk_leave(t->ctx);
 	return err;
 }

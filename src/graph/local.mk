@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/graph/ahead.c \
+	src/graph/api_algebra.c \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
 	src/graph/api_list.c \
@@ -36,12 +38,14 @@ libyokecore_la_SOURCES += \
 	src/graph/record.c \
 	src/graph/record.h \
 	src/graph/resolvent.h \
+	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
 	src/graph/rows_grouped.c \
 	src/graph/rows_list.c \
 	src/graph/rows_order.c \
 	src/graph/rows_resolvent.c \
+	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \
 	src/graph/scaler.c \
 	src/graph/shape.c \

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # observe: profiler, reports, monitors.
 libyokecore_la_SOURCES += \
+	src/observe/kernels.c \
+	src/observe/kernels.h \
 	src/observe/memory.c \
 	src/observe/memory.h \
 	src/observe/misaligned.c \

@@ -207,6 +207,19 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 	return &s->op;
 }
 
+// Views of the host's memory by their addresses.
+static struct yoke_op *bind_host(struct launch *l, struct yk_step *s)
+{
+	for (uint32_t i = s->view; i < s->view + s->views; i++) {
+		const struct at at = at_of(l, &l->p->ref[i]);
+		l->p->view[i].segment = (char *)at.block->host + (at.offset - at.block->offset);
+		l->p->view[i].offset = 0;
+	}
+	s->op.out = &l->p->view[s->view];
+	s->op.in = s->op.out + s->op.nout;
+	return &s->op;
+}
+
 static void count_fallback(struct launch *l, const struct yk_step *s)
 {
 	l->ctx->stats.fallbacks++;
@@ -231,6 +244,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	case YK_STEP_NUMBERS: return write_numbers(l, s);
+	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, bind_host(l, s));
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
@@ -327,8 +341,11 @@ static void settle_nodes(struct launch *l)
 		}
 	}
 	for (size_t k = 0; k < m->nodes; k++)
-		if (!m->made[k])
-			ctx->graph.node[m->node[k]].done = true;
+		if (!m->made[k]) {
+			struct yk_node *n = &ctx->graph.node[m->node[k]];
+			ctx->graph.owed -= !n->done && yk_is_ranks(n);
+			n->done = true;
+		}
 	if (m->repeated) {
 		const struct yk_node *n = &ctx->graph.node[m->repeats];
 		const char *scope = yk_path_name(&ctx->paths, n->scope);
@@ -497,8 +514,9 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 	return g && g->graph ? g : NULL;
 }
 
-// All steps: those behind the numbers as a graph, if there is one.
-static int run_steps(struct launch *l, bool had)
+// All steps: those behind the numbers as a graph, if there is one.  *at: how many were tried, where they are
+// launched one by one.
+static int run_steps(struct launch *l, bool had, size_t *at)
 {
 	const struct yk_plan *p = l->p;
 	size_t i = 0;
@@ -509,6 +527,7 @@ static int run_steps(struct launch *l, bool had)
 	if (!g) {
 		for (; i < p->steps && !err; i++)
 			err = launch_step(l, i, had);
+		*at = i;
 		return err;
 	}
 	yk_work_begin(l->ctx, l->ctx->queue);
@@ -537,9 +556,14 @@ static int join_slots(struct launch *l)
 	return err;
 }
 
-// Nothing of a run that failed is at work any more.
-static void drain_slots(struct launch *l)
+// Nothing of a run that failed is at work any more.  Ranks that would wait for what it did not come to are told.
+static void drain_slots(struct launch *l, size_t from)
 {
+	for (; from < l->p->steps; from++) {
+		const struct yk_step *s = &l->p->step[from];
+		if (s->kind == YK_STEP_RANKS)
+			s->ops->run(l->ctx->slot[s->slot].queue->handle, s->handle, NULL);
+	}
 	for (int k = 0; k < YK_SLOTS; k++)
 		if (l->ctx->slot[k].queue != l->ctx->queue)
 			yk_queue_drain(l->ctx->slot[k].queue);
@@ -590,14 +614,15 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
+	size_t at = 0;
 	if (!l.ctx->dry)
-		err = run_steps(&l, had);
+		err = run_steps(&l, had, &at);
 	if (!err && p->loose)
 		err = join_slots(&l);
 	place_roots(&l, err);
 	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
 	if (p->events && (err || !done[YK_SLOT_DEVICE]))
-		drain_slots(&l);
+		drain_slots(&l, at ? at - 1 : p->steps);
 	l.ctx->stats.assign_copies += p->copies;
 	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
 	hand_out(&l, written);

@@ -85,8 +85,10 @@ struct yk_ref { // where a view's bytes are
 	uint64_t offset;       // bytes
 };
 
-// NUMBERS: writes plan->number, the first of a plan that can be recorded
-enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS };
+// NUMBERS: writes plan->number, the first of a plan that can be recorded.  RANKS: other ranks take part; handed
+// to the ranks queue with the host's addresses for segments
+enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS, YK_STEP_RANKS };
+enum { YK_STEP_RANKS_CODE = 0x8000 }; // and the op's number: the code of its op
 extern const char *const yk_step_kind_name[]; // of all that are no RUN
 
 struct yk_part { // a node of the lowered graph, for profiles
@@ -367,6 +369,9 @@ int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct 
 int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_place *to,
 		  const struct yk_place *from, bool map, struct yk_built *);
 void yk_built_fini(struct yk_built *);
+// A node that other ranks take part in, with operands without gaps in the host's memory; and its step.
+int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, yk_id *out);
+int yk_emit_ranks(struct yk_work *, uint32_t node, struct yk_built *);
 // The part of the result that operand k of a pad, concat or slice_update is copied to.
 struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
 // Is a base value one that has no bytes: a literal or a host scalar?

@@ -94,7 +94,7 @@ void yk_help(FILE *to, const struct yk_command *c)
 
 int yk_cmd_help(int argc, char **argv)
 {
-	const char *names[16], *nearest;
+	const char *names[32], *nearest;
 	int n = 0;
 
 	if (argc > 2)

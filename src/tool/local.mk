@@ -16,10 +16,12 @@ yoke_SOURCES = \
 	src/tool/cmd_info.c \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
+	src/tool/cmd_report.c \
 	src/tool/cmd_setup.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
 	src/tool/cmd_validate.c \
+	src/tool/data_prepare.c \
 	src/tool/doctor.c \
 	src/tool/doctor.h \
 	src/tool/doctor_caches.c \

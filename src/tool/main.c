@@ -34,6 +34,8 @@
 	"  info    samples, fields, fingerprint\n" \
 	"  check   reads each sample, names those that cannot be read; fails where there are some\n" \
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \
+	"  prepare writes the tokens of text to a token file, which yoke train reads in place: out=FILE,\n" \
+	"          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N\n" \
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
 	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257\n"
 #define SETUP_MORE \
@@ -50,8 +52,8 @@
 	"cannot be used.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, attention, train.  Figures are " \
-	"medians\n" \
+	"Suites, all of them by default: contract, map, attention, resolvent, train.  Figures\n" \
+	"are medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
 	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
@@ -89,6 +91,14 @@
 	"tolerance seed.  Fails where an error is above 1e-4.\n" \
 	"  --json   the same for programs\n"
 
+#define REPORT_MORE \
+	"RUN is the folder of a run: out= of `yoke train`, or what a program gave to yoke_run_open.  Of\n" \
+	"several runs curves are laid over each other, and what differs stands side by side.\n" \
+	"  --html=FILE  one page with plots, without outer references\n" \
+	"  --md=FILE    Markdown, to standard output by default\n" \
+	"  --csv=FILE   run, section, row, name, value\n" \
+	"  --json=FILE  the same for programs; without =FILE each goes to standard output\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -100,7 +110,7 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
-	{ "data", "info|check|bench FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
+	{ "data", "info|check|bench|prepare FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
@@ -115,6 +125,8 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "validate", "precision|resolvent [config.env] [key=value ..] [--json]",
 	  "precision held against one that is known to be right", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
+	  yk_cmd_report, 0, REPORT_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
@@ -195,7 +207,7 @@ static int run(const struct yk_command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *names[16], *word = argc > 1 ? argv[1] : NULL, *nearest;
+	const char *names[32], *word = argc > 1 ? argv[1] : NULL, *nearest;
 	int n = 0;
 
 	// A reader that went away and a file that may not grow are write errors with a

@@ -27,6 +27,7 @@ int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);
 int yk_cmd_models(int argc, char **argv);
 int yk_cmd_data(int argc, char **argv);
+int yk_data_prepare(int argc, char **argv); // of yk_cmd_data
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);
@@ -34,6 +35,7 @@ int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_conform(int argc, char **argv);
 int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_validate(int argc, char **argv);
+int yk_cmd_report(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 int yk_cmd_version(int argc, char **argv);
 

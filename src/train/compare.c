@@ -83,9 +83,8 @@ static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 		return e;
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step);
-	yoke_put(t->ids, t->fed, yoke_bytes(t->ids));
 	yk_precision_begin(&t->precision);
-	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
+	yoke_tensor *loss = yk_windows_loss(t->net, t->ids[0], t->dropout);
 	if (yoke_grad(t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss, ps->count, ps->var, t->grad) == 0) {
 		for (int i = 0; i < ps->count && t->scaler; i++)
 			t->grad[i] = yoke_mul(t->grad[i], yoke_scaler_inverse(t->scaler));

@@ -110,14 +110,15 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->least && (double)to->i <= row->most)
 			return 0;
-		if (row->choices && !strcmp(text, row->choices)) {
+		if (row->choices && has_word(row->choices, text)) {
 			to->i = YK_AUTO;
 			return 0;
 		}
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
 			       where, row->name, text, row->least, row->most,
-			       row->choices ? ", or " : "", row->choices ? row->choices : "");
+			       !row->choices ? "" : strchr(row->choices, ' ') ? ", or one of: " : ", or ",
+			       row->choices ? row->choices : "");
 	case YK_KEY_REAL:
 		to->r = strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -464,6 +465,11 @@ int yk_config_with(const struct yk_config *c, int n, const char *const *argument
 	return e;
 }
 
+int yk_config_settle_text(struct yk_config *c, enum yk_config_key key, const char *text)
+{
+	return set(c, key, "data", text, c->value[key].origin);
+}
+
 int yk_config_settle(struct yk_config *c, enum yk_config_key key, int64_t n)
 {
 	char text[24];
@@ -551,10 +557,8 @@ int yk_config_check_model(const struct yk_config *c)
 	int e = yk_model_check(m, &shape);
 	if (e == 0)
 		e = foreign_size(c, m);
-	if (e == 0 && yk_config_int(c, YK_KEY_vocab) && strcmp(yk_config_str(c, YK_KEY_tokenizer), "word"))
-		e = yk_fail(YOKE_EINVAL, "vocab=%s: tokenizer=%s has a vocabulary of its own; vocab is of tokenizer=word",
-			    yk_config_str(c, YK_KEY_vocab), yk_config_str(c, YK_KEY_tokenizer));
-	if (e == 0 && yk_config_int(c, YK_KEY_vocab) > 0 && yk_config_int(c, YK_KEY_vocab) < 3)
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
+	    yk_config_int(c, YK_KEY_vocab) < 3)
 		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",
 			    yk_config_str(c, YK_KEY_vocab));
 	if (e == 0)
@@ -584,12 +588,26 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 	return c->value[key].origin != YK_BY_DEFAULT;
 }
 
+bool yk_config_asked(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].origin > YK_BY_CHECKPOINT;
+}
+
+struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
+{
+	return (struct yk_data_spec){
+		.context = context, .valid = yk_config_real(c, YK_KEY_valid), .valid_given = yk_config_asked(c, YK_KEY_valid),
+		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
+		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,
+		.field = yk_config_str(c, YK_KEY_field) };
+}
+
 // Keys of a run rather than of what is trained: a checkpoint does not hand them on.
 static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
-	       key == YK_KEY_training_log;
+	       key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

@@ -5,6 +5,7 @@
 #ifndef YK_CONF_H
 #define YK_CONF_H
 
+#include "data/text.h"
 #include "nn/model.h"
 #include "optim/options.h"
 
@@ -20,16 +21,22 @@
 // sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are those of
 // the optimizer.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
 // `choices`; PATHS, a comma-separated list.
-// An INT or REAL with choices may be that word as well, which is YK_AUTO.
+// An INT with choices may be one of those words as well, a REAL that word, which is YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated; -: standard input") \
-	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
-	  "what a token is") \
-	X(vocab, INT, YK_T, "0", 0, 2147483647, NULL, \
-	  "of tokenizer=word: ids, of the most frequent words; 0: all words of the text") \
-	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of the text that count, from its beginning; 0: all") \
+	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files by their " \
+	  "names' end .safetensors") \
+	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
+	  "different tokens, with format and tokenizer=ids; of tokenizer=word the most there may be, of the " \
+	  "most frequent words; 0: all") \
+	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of text that count, from its beginning; 0: all") \
+	X(field, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "of files named .jsonl: the string of each line that is its text; empty: they are plain text") \
+	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
+	  "what a token is; ids: the text is their numbers; a token file says its own") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
 	YK_TRAITS(X, YK_T) \
@@ -67,7 +74,7 @@
 	X(loss_scale, REAL, YK_T, "65536", 1, 8388608, NULL, \
 	  "of fp16-mixed, at the first step; then it adapts") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation; 0: none") \
+	  "share of the text, at its end, for validation; 0: none; a token file says its own") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, \
 	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
@@ -77,9 +84,14 @@
 	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device goes on when one " \
 	  "fails; 0: from the last checkpoint") \
-	X(workers, INT, YK_T, "1", 0, 1024, NULL, \
-	  "threads that read windows ahead; 0: they are read when a step wants them") \
-	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, "steps whose windows are read ahead") \
+	X(workers, INT, YK_T, "auto", 0, 1024, "auto", \
+	  "threads that read windows ahead; 0: they are read when a step wants them; auto: by the " \
+	  "processors that the process may use") \
+	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, \
+	  "steps whose windows are read ahead, and brought to the device") \
+	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
+	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
+	  "number: the same, at most so often an epoch") \
 	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations; 0: at the end only") \
 	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
@@ -92,6 +104,8 @@
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
 	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: times of each kind of step, and trace.json in out") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
@@ -167,6 +181,8 @@ int yk_config_check_model(const struct yk_config *);
 int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
 // What "auto" came to: the number is the key's value from now on, given as "auto" was.
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
+// What the data say of a key, in the place of its value, given as that was.
+int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
@@ -177,6 +193,10 @@ double yk_config_real(const struct yk_config *, enum yk_config_key);
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
 // Was it set by other than the default?
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
+// By this command, rather than by the checkpoint it goes on from?
+bool yk_config_asked(const struct yk_config *, enum yk_config_key);
+// How the keys have the data read, in windows of so many tokens.
+struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
 // As an object of the command's keys, for the manifest, without out and resume, which say
 // where it lies and not what it is; and back: what is not given takes the value in the
 // object.  Keys unknown here are passed over.

@@ -25,6 +25,7 @@ libyokecore_la_SOURCES += \
 	src/train/progress.c \
 	src/train/progress.h \
 	src/train/run.h \
+	src/train/run_record.c \
 	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
@@ -38,6 +39,8 @@ libyokecore_la_SOURCES += \
 	src/train/batch.h \
 	src/train/need.c \
 	src/train/need.h \
+	src/train/sums.c \
+	src/train/sums.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \

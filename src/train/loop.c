@@ -95,10 +95,10 @@ static int log_step(struct yk_run *r)
 		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
 	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
-	e = yk_progress_logged(&r->progress, &m);
+	yk_progress_logged(&r->progress, &m);
 	r->progress.last.shares = NULL; // it is of this line alone
 	free(shares);
-	return e;
+	return 0;
 }
 
 // At ends of epochs, but no more often than steps are logged.
@@ -116,7 +116,8 @@ static int tell_epoch(struct yk_run *r, bool end)
 	r->epochs = done;
 	r->told = step;
 	r->epoch_began = now;
-	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
+	yk_progress_memory(&r->progress, step, done, seconds, &memory);
+	return 0;
 }
 
 static bool can_validate(const struct yk_run *r)
@@ -146,7 +147,8 @@ static int validate(struct yk_run *r)
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
-	return yk_progress_validated(&r->progress, r->trainer->step, loss);
+	yk_progress_validated(&r->progress, r->trainer->step, loss);
+	return 0;
 }
 
 static int unsaved(const struct yk_run *r, int code)
@@ -173,9 +175,11 @@ static int save(struct yk_run *r)
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
-	if (e == 0)
-		r->saved = r->trainer->step;
-	return e;
+	if (e < 0)
+		return e;
+	r->saved = r->trainer->step;
+	yk_run_record_saved(r, yk_seconds() - began);
+	return 0;
 }
 
 static int snapshot(struct yk_run *r)
@@ -331,10 +335,9 @@ static int end_lost(const struct yk_run *r, int code, const char *what)
 		       r->saved);
 }
 
-static int progress_open(struct yk_run *r, const struct yk_config *c)
+static void progress_open(struct yk_run *r, const struct yk_config *c)
 {
-	return yk_progress_open(&r->progress, r->out, yk_config_str(c, YK_KEY_progress),
-				r->trainer->step, r->trainer->steps);
+	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
 }
 
 // Goes on with the next device when one failed, or returns the error it failed with.
@@ -353,11 +356,13 @@ static int next_device(struct yk_run *r, struct yk_config *c, int code)
 	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
 		yk_current()->device->id, t->step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
+	yk_run_record_device(r, what);
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
 	r->epochs = epochs_done(t);
 	r->busy = r->files = 0; // as the new profile counts them
-	return progress_open(r, c); // cuts what is done again
+	progress_open(r, c);
+	return 0;
 }
 
 // Of a run that is too short to say much the report is not shown.
@@ -375,13 +380,16 @@ static int report(struct yk_run *r, bool stopped)
 	show = show && strcmp(r->report, "0");
 	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
 		yk_layers_measure(yk_current(), &x.layers);
-	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
-	if (e < 0 || !r->details)
-		return e;
+	yk_progress_report(&r->progress, r->trainer->step, show, &x);
+	if (!r->details)
+		return 0;
 	if (show)
 		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
-	return yk_profile_trace(r->profile, path);
+	e = yk_profile_trace(r->profile, path);
+	if (e == 0)
+		yk_run_record_profile(r, path);
+	return e;
 }
 
 // ---- the run ----
@@ -517,11 +525,9 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
 	if (e == 0 && (t->step > r->first || !from))
 		yk_run_say_end(r);
-	yk_runlog_end(&r->log,
-		      e < 0  ? "failed" :
-		      signal ? name_of(signal) :
-			       "done",
-		      e < 0 ? yoke_error() : NULL);
+	const char *ended = e < 0 ? "failed" : signal ? name_of(signal) : "done";
+	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
+	yk_run_record_end(r, ended, e);
 	yk_profile_free(r->profile);
 	return e;
 }
@@ -557,10 +563,13 @@ static int run(struct yk_run *r, struct yk_config *c)
 	if (e == 0 && !resumes && yk_checkpoint_exists(out))
 		e = not_over(out); // another run was faster
 	if (e == 0)
-		e = progress_open(r, c);
+		e = yk_run_record_begin(r, c);
+	if (e == 0)
+		progress_open(r, c);
 	if (e == 0)
 		e = run_steps(r, c, resumes ? &ck : NULL);
 	yk_progress_close(&r->progress);
+	yk_run_record_end(r, "failed", e);
 	yk_snapshot_fini(&r->snapshot);
 	yk_trainer_free(r->trainer);
 	if (resumes)

@@ -35,8 +35,7 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_stats_reset_peaks();
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
-	yoke_put(t->ids, t->windows, yoke_bytes(t->ids));
-	yoke_tensor *loss = yk_windows_loss(t->net, t->ids, t->dropout);
+	yoke_tensor *loss = yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
 	if (back)
 		yoke_grad(loss, t->net->params.count, t->net->params.var, t->grad);
 	if (!yoke_error_code())
@@ -79,7 +78,7 @@ static int parts(void *arg)
 		to->parameters = t.net->params.elements;
 		to->weights = to->gradients = yk_parameters_bytes(&t.net->params);
 		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
-		to->sums = yk_parameters_bytes(&t.sums);
+		to->sums = yk_parameters_bytes(&t.sums.grad);
 	}
 	yk_trainer_unmake(&t);
 	return e;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress on the screen and in metrics.jsonl.
+// Progress on the screen and in the records of the run.
 #include "config.h"
 
 #include "train/progress.h"
@@ -14,56 +14,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
-#include "base/shared.h"
 #include "device/warmup.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
-#define MOST_METRICS (UINT64_C(1) << 32)
+enum { DIGITS = 9 }; // of numbers in the records: all of a float
 
-// ---- metrics.jsonl ----
-
-// Bytes of the leading lines whose step is at most `step`.
-static size_t kept_lines(const char *text, size_t bytes, const char *path, int64_t step)
-{
-	size_t at = 0;
-	while (at < bytes) {
-		const char *end = memchr(text + at, '\n', bytes - at);
-		if (!end)
-			break;
-		size_t length = (size_t)(end - text) - at;
-		json_t *line = yk_json_parse(text + at, length, path);
-		int64_t of;
-		bool good = line &&
-			    yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 &&
-			    of <= step;
-		json_decref(line);
-		if (!good)
-			break;
-		at += length + 1;
-	}
-	yoke_error_clear(); // a torn last line is what a killed run leaves
-	return at;
-}
-
-static int metrics_cut(const char *path, int64_t step)
-{
-	char *text;
-	size_t bytes;
-	int e = yk_file_read(path, MOST_METRICS, &text, &bytes);
-	if (e == YOKE_ENOENT) {
-		yoke_error_clear();
-		return 0;
-	}
-	if (e < 0)
-		return e;
-	size_t kept = kept_lines(text, bytes, path, step);
-	e = kept < bytes ? yk_file_write(path, text, kept) : 0;
-	free(text);
-	return e;
-}
+// ---- what failed ----
 
 int yk_progress_gave_up(int code, const char *advice)
 {
@@ -83,44 +40,13 @@ bool yk_progress_again(struct yk_progress *p, int code)
 	return true;
 }
 
-static int metrics_line(struct yk_progress *p, json_t *line)
-{
-	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) :
-			    NULL,
-	     *text;
-	json_decref(line);
-	if (!json || asprintf(&text, "%s\n", json) < 0) {
-		free(json);
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", p->path);
-	}
-	int e = yk_file_append(p->metrics, p->path, NULL, text);
-	if (e < 0 && yk_progress_again(p, e) &&
-	    (e = yk_file_append(p->metrics, p->path, NULL, text)) < 0)
-		e = yk_progress_gave_up(e, "make room, then go on with resume=auto");
-	free(json);
-	free(text);
-	return e;
-}
-
-int yk_progress_open(struct yk_progress *p, const char *folder, const char *show, int64_t step,
-		     int64_t steps)
+void yk_progress_open(struct yk_progress *p, yoke_run *record, const char *show, int64_t steps)
 {
 	bool automatic = !strcmp(show, "auto"), bar = automatic && isatty(STDERR_FILENO);
-	*p = (struct yk_progress){ .bar = bar || !strcmp(show, "1"),
+	*p = (struct yk_progress){ .record = record,
+				   .bar = bar || !strcmp(show, "1"),
 				   .lines = automatic && !bar,
 				   .steps = steps };
-	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0) {
-		p->path = NULL;
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
-	}
-	int e = metrics_cut(p->path, step);
-	if (e < 0)
-		return e;
-	p->metrics = yk_file_append_open(p->path);
-	if (p->metrics < 0)
-		return p->metrics;
-	p->open = true;
-	return 0;
 }
 
 // ---- the screen ----
@@ -229,7 +155,7 @@ static json_t *shares_json(const struct yk_metrics *m)
 	return all;
 }
 
-int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
+void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
 	met(p, m->step);
 	p->last = *m;
@@ -256,7 +182,7 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		json_object_set_new(line, "leaks", json_true());
 	if (line && m->shares)
 		json_object_set_new(line, "experts", shares_json(m));
-	return metrics_line(p, line);
+	yk_runs_line(p->record, "train", DIGITS, line);
 }
 
 void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, int64_t windows)
@@ -268,7 +194,7 @@ void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, i
 	draw(p, done, windows, state);
 }
 
-int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
+void yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 {
 	double perplexity = exp(loss);
 	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g", step,
@@ -276,10 +202,10 @@ int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
 	if (line && isfinite(perplexity))
 		json_object_set_new(line, "perplexity", json_real(perplexity));
-	return metrics_line(p, line);
+	yk_runs_line(p->record, "valid", DIGITS, line);
 }
 
-int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
+void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 		       double seconds, const struct yk_memory *m)
 {
 	char b[4][32], head[64] = "before training";
@@ -289,8 +215,9 @@ int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 			head, yk_bytes_text(b[0], m->allocated),
 			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),
 			yk_bytes_text(b[3], m->resident));
-	return metrics_line(
-		p, json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step",
+	yk_runs_line(
+		p->record, "memory", DIGITS,
+		json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step",
 			     (json_int_t)step, "epoch", (json_int_t)epochs, "seconds",
 			     seconds, "pool_allocated", (json_int_t)m->allocated,
 			     "pool_peak", (json_int_t)m->peak, "pool_reserved",
@@ -318,12 +245,12 @@ void yk_progress_line(void *p, const char *line)
 	}
 }
 
-int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
+void yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
 {
 	if (show)
 		yk_report_print(r, yk_progress_line, p);
-	return metrics_line(p, json_pack("{s:I, s:o}", "step", (json_int_t)step, "report",
-					 yk_report_json(r)));
+	yk_runs_line(p->record, "report", DIGITS,
+		     json_pack("{s:I, s:o}", "step", (json_int_t)step, "report", yk_report_json(r)));
 }
 
 void yk_progress_tick(struct yk_progress *p, int64_t step)
@@ -337,8 +264,5 @@ void yk_progress_close(struct yk_progress *p)
 {
 	if (p->drawn)
 		fputc('\n', stderr);
-	if (p->open)
-		close(p->metrics);
-	free(p->path);
 	*p = (struct yk_progress){ 0 };
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
-// logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
+// logged step.  A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`: a logged step
+// (train) has step, loss, lr,
 // grad_norm, tokens_per_s, peak_bytes, data_wait_s and tokens (seen in all), with a loss scale that and steps skipped,
-// numbers that are not finite left out; a validation has step,
-// val_loss and perplexity; the start and the ends of epochs have step, epoch, seconds since the epoch
-// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
+// numbers that are not finite left out; a validation (valid) has step,
+// val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
+// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run (report) has
 // step and report (observe/report.h).
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
@@ -14,6 +15,7 @@
 
 #include "observe/memory.h"
 #include "observe/report.h"
+#include "runs/write.h"
 
 struct yk_metrics {
 	int64_t step, tokens;
@@ -29,9 +31,7 @@ struct yk_metrics {
 };
 
 struct yk_progress {
-	bool open;
-	int metrics; // descriptor
-	char *path;  // of metrics.jsonl
+	yoke_run *record;
 	bool bar, lines; // what is shown of each step; neither: nothing
 	bool drawn;      // is the bar on the last line?
 	int64_t steps, first; // in all; done when the time that ETA counts began
@@ -40,20 +40,17 @@ struct yk_progress {
 	struct yk_metrics last; // logged; its step is 0 before the first
 };
 
-// `step` steps are done: lines of later ones, left by a run that ended before it saved,
-// are cut off.  show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.
-// EIO when the file cannot be written.
-int yk_progress_open(struct yk_progress *, const char *folder, const char *show, int64_t step,
-		     int64_t steps);
-int yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
+// show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.  The record is the caller's.
+void yk_progress_open(struct yk_progress *, yoke_run *record, const char *show, int64_t steps);
+void yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
 // A validation has come so far: draws it now and then.
 void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
-int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
+void yk_progress_validated(struct yk_progress *, int64_t step, double loss);
 // Epochs done, and the seconds of the last; before training: 0.
-int yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
-		       const struct yk_memory *);
+void yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
+			const struct yk_memory *);
 // Into metrics.jsonl, and shown as well, or not.
-int yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
+void yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
 // Writing failed with this code: is it worth another try?  Says so, clears the error, and
 // waits a second, in which the other end may come back or somebody make room.
 bool yk_progress_again(struct yk_progress *, int code);

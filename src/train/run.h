@@ -16,6 +16,7 @@ struct yk_run {
 	struct yk_progress progress;
 	struct yk_profile *profile;
 	struct yk_runlog log;
+	yoke_run *record; // NULL: not begun, or ended
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
 	bool details; // of the profile
@@ -38,5 +39,17 @@ int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_
 void yk_run_plot(const struct yk_schedule *, int64_t steps, struct yk_progress *);
 // Where the model is, the last losses, what to run next.
 void yk_run_say_end(struct yk_run *);
+
+// ---- run_record.c: its files in RUN ----
+
+// Begins them, with the folder locked.  ENOMEM; what cannot be written is a warning.
+int yk_run_record_begin(struct yk_run *, const struct yk_config *);
+// Another device goes on, at the trainer's step; why.
+void yk_run_record_device(struct yk_run *, const char *why);
+void yk_run_record_saved(struct yk_run *, double seconds);
+// The trace, and the rows of the profile as kernels.json.
+void yk_run_record_profile(struct yk_run *, const char *trace);
+// code: 0, or that of the thread's error.  Once; later calls do nothing.
+void yk_run_record_end(struct yk_run *, const char *ended, int code);
 
 #endif

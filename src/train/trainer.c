@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/loader.h"
 #include "graph/context.h"
 #include "observe/memory.h"
 #include "optim/optim.h"
@@ -45,12 +46,14 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
+	char what[480];
+	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
 			"for "
-			"validation; goes on at the start of this one",
-			folder);
+			"validation%s%s; goes on at the start of this one",
+			folder, *what ? ": " : "", what);
 		t->position.epoch++;
 		t->position.index = 0;
 	} else if (from->data.index > windows) {
@@ -62,22 +65,41 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return 0;
 }
 
+// Of text that is read now, as the keys say; of tokens that others made, theirs.
+static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
+	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
+		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
+			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
+			"tokenizer=word", name);
+		return NULL;
+	}
+	if (!prepared)
+		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
+	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
+	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
+		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
+			yk_tokenizer_name(t), name);
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		     const char *folder)
 {
 	const struct yk_config *c = t->config;
 	int e;
-	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) :
-			      yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
+	const struct yk_data_spec spec = yk_config_data(c, t->context);
+	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
 	if (!t->tokenizer)
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
 	t->position.size = sizeof t->position;
-	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid),
-				     .limit = yk_config_int(c, YK_KEY_limit),
-				     .vocab = yk_config_int(c, YK_KEY_vocab) };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -112,7 +134,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	double tokens = (double)t->batch * (double)t->context;
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
+	double bytes = sizeof(float) * ((double)parameters * (2 + states + floor(log2((double)t->accumulate))) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
@@ -175,36 +197,27 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
-// Where micro-batches are added up.
-static int sums_init(struct yk_trainer *t)
-{
-	const struct yk_parameters *ps = &t->net->params;
-	if (t->loss_sum)
-		return 0;
-	for (int i = t->sums.count; i < ps->count && !t->sums.error; i++)
-		yk_parameters_like(&t->sums, ps, i, "sum");
-	if (!t->sums.error)
-		t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
-	return t->sums.error ? t->sums.error : t->loss_sum ? 0 : yoke_error_code();
-}
-
 static int buffers_init(struct yk_trainer *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	const int64_t dims[] = { t->batch, t->context + 1 }, two = 2;
-	t->ids = yoke_keep(yoke_variable("ids", yoke_i32, 2, dims));
+	const int64_t two = 2;
 	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
-	if (!t->ids || !t->record)
+	if (!t->record)
 		return yoke_error_code();
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
 	if (!t->grad)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->windows = calloc((size_t)(t->accumulate * t->batch), (size_t)(t->context + 1) * sizeof *t->windows);
-	if (!t->windows)
-		return yk_fail(YOKE_ENOMEM,
-			       "batch=%lld accumulate=%lld: no host memory for windows of %lld tokens",
-			       (long long)t->batch, (long long)t->accumulate, (long long)t->context);
-	return t->accumulate > 1 ? sums_init(t) : 0;
+	t->ids = calloc((size_t)t->accumulate, sizeof *t->ids);
+	t->zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->zeros);
+	if (!t->ids || !t->zeros)
+		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
+			       (long long)t->batch, (long long)t->context);
+	return yk_sums_init(&t->sums, ps, t->accumulate);
+}
+
+yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
+{
+	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->zeros);
 }
 
 // Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
@@ -215,7 +228,7 @@ static int check_kept(const struct yk_trainer *t)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
-	yk_windows_loss(t->net, t->ids, t->dropout);
+	yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
 	return yoke_scope_end(s);
 }
 
@@ -240,24 +253,38 @@ static int64_t validation_windows(const struct yk_trainer *t)
 	return n > 0 || all == 0 ? n : 1;
 }
 
+static void drop_fed(struct yk_trainer *t)
+{
+	for (int64_t k = 0; t->ids && k < t->accumulate; k++) {
+		yoke_free(t->ids[k]);
+		t->ids[k] = NULL;
+	}
+	t->fed = false;
+}
+
+static void drop_loader(struct yk_trainer *t)
+{
+	drop_fed(t);
+	yoke_loader_free(t->loader);
+	t->loader = NULL;
+}
+
 // All but text and tokenizer.
 void yk_trainer_unmake(struct yk_trainer *t)
 {
-	yoke_loader_free(t->loader);
-	free(t->windows);
+	drop_loader(t);
+	free(t->ids);
+	free(t->zeros);
 	free(t->grad);
-	yk_parameters_fini(&t->sums);
-	yoke_free(t->loss_sum);
+	yk_sums_fini(&t->sums);
 	yoke_free(t->record);
-	yoke_free(t->ids);
 	yk_optim_free(t->optim);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
-	t->loader = NULL;
-	t->fed = NULL;
-	t->windows = NULL;
+	t->zeros = NULL;
 	t->grad = NULL;
-	t->loss_sum = t->record = t->ids = NULL;
+	t->ids = NULL;
+	t->record = NULL;
 	t->optim = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
@@ -285,10 +312,27 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 static void config_read(struct yk_trainer *t, const struct yk_config *c)
 {
 	t->config = c;
+	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
 	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
+}
+
+// What the data say of themselves is what the keys are.
+static int take_words(struct yk_config *c, const struct yk_trainer *t)
+{
+	const double share = yk_data_share(t->data);
+	char text[32];
+	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
+	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
+		return e;
+	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
+		snprintf(text, sizeof text, "%.*g", digits, share);
+		if (strtod(text, NULL) == share)
+			break;
+	}
+	return yk_config_settle_text(c, YK_KEY_valid, text);
 }
 
 int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
@@ -301,6 +345,8 @@ int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_chec
 	if (from)
 		t->seed = from->seed;
 	int e = data_open(t, from, folder);
+	if (e == 0)
+		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
 	if (e == 0)
@@ -324,7 +370,7 @@ int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
 	int e = 0;
 	if (*yk_config_str(c, YK_KEY_data))
 		e = data_open(t, NULL, NULL);
-	else if (!(t->tokenizer = yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer))))
+	else if (!(t->tokenizer = tokenizer_new(c, &(struct yk_data_spec){ .vocab = yk_config_int(c, YK_KEY_vocab) })))
 		e = yoke_error_code();
 	if (e < 0)
 		yk_trainer_free(t);
@@ -362,38 +408,63 @@ static int look_back(struct yk_trainer *t)
 
 // ---- windows ----
 
+static int read_nothing(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	(void)arg, (void)n, (void)s;
+	return YOKE_EUNSUPPORTED;
+}
+
+// What a rehearsal has in place of data: it is never read.
+static yoke_dataset *no_windows(const struct yk_trainer *t)
+{
+	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
+					.dims = { t->context + 1 } };
+	return yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "rehearsal", .count = 1, .fields = 1, .field = &ids,
+		.read = read_nothing });
+}
+
 static int loader_open(struct yk_trainer *t)
 {
-	char settings[160];
-	snprintf(settings, sizeof settings, "batch=%lld workers=%lld prefetch=%lld seed=%lld",
-		 (long long)(t->accumulate * t->batch), (long long)yk_config_int(t->config, YK_KEY_workers),
-		 (long long)yk_config_int(t->config, YK_KEY_prefetch), (long long)t->seed);
-	yoke_dataset *set = yk_data_set(t->data);
+	const struct yk_config *c = t->config;
+	char settings[256];
+	snprintf(settings, sizeof settings, "batch=%lld split=%lld held=1 workers=%s prefetch=%lld on_error=%s seed=%lld",
+		 (long long)(t->accumulate * t->batch), (long long)t->accumulate,
+		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
+		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed);
+	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);
 	t->loader = set ? yoke_loader_new(set, settings) : NULL;
 	yoke_dataset_free(set);
-	return t->loader ? yoke_loader_seek(t->loader, &t->position) : yoke_error_code();
+	if (!t->loader)
+		return yoke_error_code();
+	if (t->watched)
+		yk_loader_watch(t->loader, t->watched);
+	yoke_loader_errors(t->loader, t->heard, t->heard_arg);
+	return t->data ? yoke_loader_seek(t->loader, &t->position) : 0;
 }
 
 int yk_trainer_feed(struct yk_trainer *t)
 {
-	void *data = t->windows;
 	if (t->fed)
 		return 0;
-	int e = t->data && !t->loader ? loader_open(t) : 0;
-	if (e == 0 && t->data) {
-		const int64_t rows = yoke_loader_host(t->loader, 1, &data, NULL);
-		e = rows < 0 ? (int)rows : 0;
-	}
-	if (e == 0)
-		t->fed = data;
-	return e;
+	int e = t->loader ? 0 : loader_open(t);
+	if (e < 0)
+		return e;
+	const int64_t rows = yoke_loader_next(t->loader, (int)t->accumulate, t->ids, NULL);
+	if (rows < 0)
+		drop_fed(t);
+	t->fed = rows > 0;
+	return rows < 0 ? (int)rows : 0;
+}
+
+const int32_t *yk_trainer_windows(const struct yk_trainer *t, int64_t k)
+{
+	return yk_loader_current(t->loader, 0, k);
 }
 
 void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
 {
-	yoke_loader_free(t->loader);
-	t->loader = NULL;
-	t->fed = NULL;
+	drop_loader(t);
 	t->position = *at;
 }
 
@@ -427,10 +498,14 @@ static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
 }
 
+// Of a whole batch as it came; else a copy of its windows.
 static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 {
+	const int64_t part = m->first / t->batch;
+	if (m->rows == t->batch)
+		return t->ids[part];
 	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
-			 t->fed + m->first * (t->context + 1));
+			 yk_trainer_windows(t, part) + m->first % t->batch * (t->context + 1));
 }
 
 // Its share of the mean over the step's windows.
@@ -446,16 +521,19 @@ static yoke_tensor *loss_now(void *arg)
 {
 	const struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
-	yoke_tensor *sum = NULL;
+	yoke_tensor *sum[YK_SUMS_MOST];
 	if (n == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
+		int held, joined = yk_sums_joined(k, n, &held);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
-		sum = sum ? yoke_add(sum, loss) : loss;
+		for (; joined > 0; joined--)
+			loss = yoke_add(sum[--held], loss);
+		sum[held] = loss;
 	}
-	return sum;
+	return sum[0];
 }
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
@@ -463,25 +541,16 @@ static yoke_tensor *loss_now(void *arg)
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	const int64_t k = m->number;
-	bool last = k == micro_count(t) - 1;
+	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
-	t->part = m->rows == t->batch ? t->ids : micro_ids(t, m);
+	t->part = micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	if (k > 0) {
-		loss = yoke_add(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			t->grad[i] = yoke_add(t->sums.var[i], t->grad[i]);
-	}
-	if (!last) {
-		yoke_assign(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			yoke_assign(t->sums.var[i], t->grad[i]);
+	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
+	if (k < n - 1)
 		return;
-	}
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
 	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
@@ -508,8 +577,6 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->seed, t->random_step + m->number);
-	if (m->rows == t->batch)
-		yoke_put(t->ids, t->fed + m->first * (t->context + 1), yoke_bytes(t->ids));
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
@@ -525,7 +592,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
-	int e = n > 1 ? sums_init(t) : 0;
+	int e = yk_sums_init(&t->sums, &t->net->params, n);
 	if (e == 0)
 		e = yk_trainer_feed(t);
 	for (int64_t k = 0; k < n && e == 0; k++) {
@@ -537,9 +604,8 @@ static int try_step(struct yk_trainer *t)
 			yk_autocast_release(yk_current());
 		return e;
 	}
-	if (t->loader)
-		yoke_loader_position(t->loader, &t->position);
-	t->fed = NULL;
+	yoke_loader_position(t->loader, &t->position);
+	drop_fed(t);
 	t->random_step += n;
 	t->step++;
 	t->checked = t->scaler;
@@ -599,8 +665,7 @@ int yk_trainer_validate_any(const struct yk_trainer *t)
 	if (rows == 0)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("validate");
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->windows);
-	yoke_read(yk_windows_likelihood(t->net, ids), &loss, sizeof loss);
+	yoke_read(yk_windows_likelihood(t->net, yk_trainer_zeros(t, rows)), &loss, sizeof loss);
 	return yoke_scope_end(s);
 }
 

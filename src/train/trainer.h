@@ -10,6 +10,7 @@
 #include "optim/schedule.h"
 #include "train/optim.h"
 #include "train/precision.h"
+#include "train/sums.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -33,8 +34,11 @@ struct yk_trainer {
 	struct yk_data *data; // NULL: a rehearsal goes without
 	struct yoke_position position; // behind the last step
 	yoke_loader *loader;           // of the data; NULL before the first step
-	const int32_t *fed;            // [accumulate * batch, context + 1]: the windows of the step that is next
-				       // or being made; NULL: not asked for yet
+	bool fed;                      // ids are those of the step that is next, or being made
+	yoke_tensor **ids;             // [accumulate] of [batch, context + 1] i32
+	void (*heard)(void *arg, const struct yoke_data_error *); // of windows that were passed over; NULL: nobody
+	void *heard_arg;
+	size_t watched;                // readings that a trace will have, 0: none
 	struct yk_network *net;
 	struct yk_optim *optim;
 	struct yk_precision precision;
@@ -43,13 +47,11 @@ struct yk_trainer {
 	bool checked, overflowed; // is it not known yet of the last step; was it one of those
 	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
 	bool stepped;              // this process made a step
-	yoke_tensor *ids;          // [batch, context + 1] i32
-	yoke_tensor *part;         // .. or the micro-batch's, while it is recorded
+	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	yoke_tensor *loss_sum;     // [] and ..
-	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
+	struct yk_sums sums;       // where a step has several micro-batches
 	yoke_tensor **grad;
-	int32_t *windows;          // zeros, as many as a step's, in place of data
+	int32_t *zeros;            // a batch of windows in place of data
 };
 
 // Builds all of it from a checked configuration, parameters drawn or, where `from` is
@@ -77,8 +79,12 @@ void yk_trainer_unmake(struct yk_trainer *);
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
 int yk_trainer_validate_any(const struct yk_trainer *);
-// Asks for the windows of the next step, which are t->fed until it is done.
+// Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
+// Those of its part k as they lie in the host's memory, row by row.
+const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
+// Any windows.
+yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
 // The next step is the one at this position.
 void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
 // Seconds in which steps of this process waited for windows.

@@ -66,6 +66,7 @@ struct segment {
 	uint64_t bytes;
 	bool used;      // it holds memory
 	bool addressed; // in the host
+	bool pinned;
 	struct segment *next;
 };
 
@@ -94,6 +95,7 @@ struct queue {
 	struct graph *recording; // or NULL
 	long trouble; // number of the last late failure, 0: none
 	bool stuck;
+	long ends;        // by the clock: when what is enqueued is over
 	long runs;        // so far
 	atomic_long over; // of those, what an event has said to be over
 	struct work *first, **last; // that are put off
@@ -108,6 +110,7 @@ struct event {
 	long upto; // pieces of work that were put off before it
 	long trouble;
 	bool stuck;
+	long at;           // by the clock
 	atomic_long polls; // until it is done
 };
 
@@ -119,6 +122,8 @@ static atomic_long troubles, told; // late failures so far; the last one that wa
 static atomic_long alive, lag, memory_limit;
 static atomic_long early; // handles released while a run of theirs was under way
 static atomic_bool overcommit;
+static atomic_long now, put_takes, run_takes; // the clock: it goes on where the host waits
+static long pinned_limit, pinned; // bytes of pinned segments
 static bool null, sticky, addressed, unified, defers;
 static unsigned long chance; // 0: what is put off waits until it must be done; else it may be done before
 static uint64_t max_segment, memory_free, devices, impls, impls_most, multiple;
@@ -239,12 +244,15 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 		return code;
 	if (bytes > max_segment)
 		return fail(YOKE_ENOMEM, "fault.max_segment");
+	if (kind == YOKE_SEGMENT_HOST && pinned_limit && pinned + (long)bytes > pinned_limit)
+		return fail(YOKE_ENOMEM, "fault.pinned");
 	struct segment *s = calloc(1, sizeof *s);
 	if (!s || cpu->segment_new(0, kind, bytes, &s->cpu)) {
 		free(s);
 		return YOKE_ENOMEM;
 	}
 	s->bytes = bytes;
+	s->pinned = kind == YOKE_SEGMENT_HOST;
 	s->addressed = addressed || kind == YOKE_SEGMENT_HOST;
 	pthread_mutex_lock(&lock);
 	bool fits = !limit || in_use + bytes <= limit;
@@ -253,6 +261,7 @@ static int segment_new(uint32_t device, int kind, uint64_t bytes, void **to)
 		in_use += bytes;
 	}
 	if (fits || overcommit) {
+		pinned += s->pinned ? (long)bytes : 0;
 		s->next = segments;
 		segments = s;
 	}
@@ -283,6 +292,7 @@ static void segment_free(uint32_t device, void *segment)
 	struct segment **at = find(segment), *s = *at;
 	*at = s->next;
 	in_use -= s->used ? s->bytes : 0;
+	pinned -= s->pinned ? (long)s->bytes : 0;
 	pthread_mutex_unlock(&lock);
 	cpu->segment_free(0, segment);
 	free(s);
@@ -315,6 +325,23 @@ static void *segment_host(void *segment)
 	bool has = (*find(segment))->addressed;
 	pthread_mutex_unlock(&lock);
 	return has ? cpu->segment_host(segment) : NULL;
+}
+
+// ---- the clock ----
+
+// The queue is at work for so long, from now or when it is done with what it has.
+static void take_time(struct queue *q, long time)
+{
+	const long from = atomic_load(&now);
+	q->ends = (q->ends > from ? q->ends : from) + time;
+}
+
+// The host waited until then.
+static void wait_until(long at)
+{
+	long is = atomic_load(&now);
+	while (is < at && !atomic_compare_exchange_weak(&now, &is, at))
+		;
 }
 
 // ---- runs ----
@@ -492,6 +519,8 @@ static int put(void *queue, void *segment, uint64_t offset, const void *from, ui
 	int code = fault(FAULT_put);
 	if (!code)
 		code = use(segment);
+	if (!code)
+		take_time(queue, (long)(bytes / 1024) * atomic_load(&put_takes));
 	return code ? code : work_on(queue, (struct work){ .kind = WORK_PUT, .segment = segment,
 							   .offset = offset, .from = from, .bytes = bytes });
 }
@@ -580,6 +609,7 @@ static int event_mark(void *queue, void **to)
 	e->upto = q->put_off;
 	e->trouble = q->trouble > atomic_load(&told) ? q->trouble : 0;
 	e->stuck = q->stuck;
+	e->at = q->ends;
 	atomic_init(&e->polls, atomic_load(&lag));
 	alive++;
 	*to = e;
@@ -589,7 +619,10 @@ static int event_mark(void *queue, void **to)
 static int event_after(void *queue, void *event)
 {
 	struct event *e = event;
+	struct queue *q = queue;
 	int code = fault(FAULT_after);
+	if (!code && e && e->at > q->ends)
+		q->ends = e->at;
 	if (code || !e || !defers)
 		return code;
 	return work_on(queue, (struct work){ .kind = WORK_AFTER, .behind = e->queue, .upto = e->upto });
@@ -627,7 +660,7 @@ static int event_done(void *event)
 	int code = fault(FAULT_done);
 	if (code)
 		return code;
-	if (e->stuck || atomic_fetch_sub(&e->polls, 1) > 0)
+	if (e->stuck || e->at > atomic_load(&now) || atomic_fetch_sub(&e->polls, 1) > 0)
 		return 0;
 	code = outcome(e);
 	code = code ? code : reach(e);
@@ -642,6 +675,7 @@ static int event_wait(void *event)
 		return code;
 	while (e->stuck)
 		pause();
+	wait_until(e->at);
 	atomic_store(&e->polls, 0);
 	code = outcome(e);
 	return code ? code : reach(e);
@@ -759,6 +793,7 @@ static int run(void *queue, void *handle, const struct yoke_op *op)
 	}
 	if (strikes(FAULT_stuck))
 		q->stuck = true;
+	take_time(q, atomic_load(&run_takes));
 	h->queue = q;
 	h->run = ++q->runs;
 	return defers ? work_on(q, w) : run_now(q, h, op);
@@ -865,6 +900,17 @@ static void ctl_chance(long seed)
 	pthread_mutex_unlock(&late);
 }
 
+static void ctl_timed(long put, long run_time)
+{
+	put_takes = put;
+	run_takes = run_time;
+}
+
+static long ctl_clock(void)
+{
+	return now;
+}
+
 static long ctl_alive(void)
 {
 	return alive;
@@ -877,6 +923,7 @@ static long ctl_early(void)
 
 static const struct fault_control control = {
 	ctl_calls, ctl_arm, ctl_how, ctl_wrong, ctl_memory, ctl_lag, ctl_alive, ctl_early, ctl_chance,
+	ctl_timed, ctl_clock,
 };
 
 static const void *ext(const char *name)
@@ -957,6 +1004,7 @@ static void read_settings(void)
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
+	pinned_limit = number("fault.pinned", "0", "most bytes of pinned memory; 0: no limit");
 	defers = flag("fault.defer", "0", "what is enqueued is done when an event behind it is waited for");
 	ctl_chance(number("fault.chance", "0", "with fault.defer: seed of the chance that it is done before; 0: never"));
 	null = flag("fault.null", "0", "accept every op, run nothing");

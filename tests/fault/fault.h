@@ -24,6 +24,10 @@ struct fault_control {
 	// With fault.defer: what is put off may also be done before it must be, by chance from this seed on;
 	// 0: not.
 	void (*chance)(long seed);
+	// From now on a put takes its queue so long for each KiB, and each run so long, by a clock of the
+	// backend's: the host's work takes no time, and its waits last until what it waits for is over.
+	void (*timed)(long put, long run);
+	long (*clock)(void);
 };
 
 #endif

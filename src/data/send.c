@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's side of a loader: where slots lie, and batches on their way up.
+// Slots are pinned for a GPU, so that copies from them go on beside its work; for the CPU, which reads them where they
+// lie, they are memory of its pool, and count there.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "data/loader.h"
+#include "graph/context.h"
+
+// ---- slots ----
+
+static _Alignas(64) unsigned char nothing[64]; // the memory of slots that are never written
+
+static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
+{
+	struct yk_device *d = l->ctx->device;
+	const bool host = d == l->ctx->cpu;
+	struct yk_error_aside *aside = host ? NULL : yk_error_aside();
+	const int e = yk_pool_alloc(host ? d->pool : d->pinned, l->bytes, NULL, &s->block);
+	if (!host)
+		yk_error_back(aside);
+	if (e == 0)
+		s->memory = l->dry ? nothing : s->block->host;
+	else if (!host)
+		yk_warn("data", "%s: %s has no pinned memory for %llu bytes; batches lie in plain memory, from which copies "
+			"are slower", l->set->name, d->id, (unsigned long long)l->bytes);
+	return e;
+}
+
+int yk_batch_memory(struct yoke_loader *l, struct yk_batch *s)
+{
+	void *memory;
+	s->of = l->ctx;
+	if (l->dry && l->ctx->device != l->ctx->cpu) {
+		s->memory = nothing;
+		return 0;
+	}
+	if (l->ctx && !l->heap) {
+		const int e = pool_memory(l, s);
+		if (e == 0 || l->ctx->device == l->ctx->cpu)
+			return e;
+		l->heap = true;
+	}
+	if (posix_memalign(&memory, 64, l->bytes))
+		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
+			       (long long)l->feed.batch);
+	s->memory = memory;
+	return 0;
+}
+
+void yk_batch_memory_free(struct yk_batch *s)
+{
+	if (s->block)
+		yk_pool_free(s->block, NULL, NULL);
+	else if (s->memory != nothing)
+		free(s->memory);
+	s->block = NULL;
+	s->memory = NULL;
+}
+
+// Free slots that are another context's, or nobody's, get memory anew.
+static int move_slots(struct yoke_loader *l)
+{
+	int e = 0;
+	pthread_mutex_lock(&l->lock);
+	for (int i = 0; i < l->slots && e == 0; i++) {
+		struct yk_batch *s = &l->slot[i], new = { .loader = l };
+		if (!s->free || s->of == l->ctx)
+			continue;
+		e = yk_batch_memory(l, &new);
+		if (e < 0)
+			break;
+		yk_batch_memory_free(s);
+		s->memory = new.memory;
+		s->block = new.block;
+		s->of = new.of;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return e;
+}
+
+void yk_loader_reclaim(struct yoke_loader *l, bool wait)
+{
+	for (int i = 0; i < l->slots; i++) {
+		struct yk_batch *s = &l->slot[i];
+		if (!s->copied || (!wait && !yk_event_done(s->copied)))
+			continue;
+		if (wait)
+			yk_event_sync(s->copied); // what went wrong its queue keeps
+		wait = false;
+		yk_event_unref(s->copied);
+		pthread_mutex_lock(&l->lock);
+		s->copied = NULL;
+		yk_batch_settle(s);
+		pthread_mutex_unlock(&l->lock);
+	}
+}
+
+void yk_loader_recall(struct yoke_loader *l)
+{
+	for (int i = 0; i < l->slots; i++)
+		if (l->slot[i].copied)
+			yk_event_sync(l->slot[i].copied);
+	yk_loader_reclaim(l, false);
+	l->sent = 0;
+}
+
+// ---- batches on the device ----
+
+static int tensors_of(const struct yoke_loader *l)
+{
+	return l->set->fields * (int)l->feed.split;
+}
+
+static void free_tensors(struct yoke_loader *l)
+{
+	for (int i = 0; i < l->aheads; i++)
+		for (int k = 0; k < tensors_of(l) && l->ahead[i].tensor; k++) {
+			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may be gone
+				yoke_free(l->ahead[i].tensor[k]);
+			l->ahead[i].tensor[k] = NULL;
+		}
+}
+
+void yk_loader_send_fini(struct yoke_loader *l)
+{
+	yk_loader_recall(l);
+	free_tensors(l);
+	for (int i = 0; i < l->aheads; i++)
+		free(l->ahead[i].tensor);
+	free(l->ahead);
+	l->ahead = NULL;
+	pthread_mutex_lock(&l->lock);
+	l->aheads = 0;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static int make_ring(struct yoke_loader *l)
+{
+	const int n = 1 + (l->workers ? (int)l->feed.prefetch : 0);
+	struct yk_sent *ring = calloc((size_t)n, sizeof *ring);
+	bool good = ring != NULL;
+	for (int i = 0; i < n && good; i++)
+		good = (ring[i].tensor = calloc((size_t)tensors_of(l), sizeof *ring[i].tensor));
+	for (int i = 0; i < n && ring && !good; i++)
+		free(ring[i].tensor);
+	if (!good) {
+		free(ring);
+		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory", l->set->name);
+	}
+	l->ahead = ring;
+	pthread_mutex_lock(&l->lock); // threads ask for it
+	l->aheads = n;
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
+int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
+{
+	int e = 0;
+	if (l->ctx != ctx) {
+		yk_loader_recall(l);
+		free_tensors(l);
+		l->ctx = ctx;
+		l->heap = false;
+	}
+	if (ctx->device != ctx->cpu && !l->ahead)
+		e = make_ring(l);
+	return e == 0 ? move_slots(l) : e;
+}
+
+// Room for a part of the batch in a slot; of what has one shape only, for any.
+static yoke_tensor *room(const struct yoke_loader *l, const struct yk_batch *s, int f)
+{
+	const struct yk_field *x = &l->set->field[f];
+	int64_t dims[YOKE_MAX_RANK + 1] = { l->part };
+	if (s)
+		yk_batch_dims(s, f, dims);
+	else
+		memcpy(dims + 1, x->dims, sizeof x->dims);
+	return yk_ahead_new(l->ctx, x->dtype, x->rank + 1, dims);
+}
+
+// Does room of the full shape do for each batch?
+static bool is_regular(const struct yoke_loader *l, int f)
+{
+	return !l->set->field[f].varies && l->feed.last != YK_LAST_KEEP;
+}
+
+// s NULL: of a batch that is not read yet.
+static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
+{
+	for (int k = 0; k < tensors_of(l); k++) {
+		const int f = k / (int)l->feed.split;
+		if (s && a->tensor[k] && !is_regular(l, f)) { // of another batch's shape
+			yoke_free(a->tensor[k]);
+			a->tensor[k] = NULL;
+		}
+		if (!a->tensor[k] && (s || is_regular(l, f)) && !(a->tensor[k] = room(l, s, f)))
+			return yk_error_last();
+	}
+	return 0;
+}
+
+static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
+{
+	int e = make_rooms(l, a, s);
+	for (int k = 0; k < tensors_of(l) && e == 0; k++) {
+		struct yk_event *copied = NULL;
+		const int64_t split = l->feed.split;
+		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)split, k % split), &copied);
+		if (e == 0 && copied) { // stands for those before, too
+			yk_event_unref(s->copied);
+			s->copied = copied;
+		}
+	}
+	return e;
+}
+
+int yk_loader_send(struct yoke_loader *l)
+{
+	const double began = yk_seconds();
+	int e = 0;
+	for (int i = 0; i < l->aheads && e == 0; i++) {
+		struct yk_sent *a = &l->ahead[(l->tail + i) % l->aheads];
+		pthread_mutex_lock(&l->lock);
+		struct yk_batch *s = l->tail + i < l->head ? &l->slot[l->queue[(l->tail + i) % l->slots]] : NULL;
+		if (s && s->left > 0)
+			s = NULL;
+		pthread_mutex_unlock(&l->lock);
+		struct yk_error_aside *aside = i ? yk_error_aside() : NULL;
+		if (s && i == l->sent) {
+			e = send(l, a, s);
+			l->sent += e == 0;
+		} else if (i >= l->sent) {
+			e = make_rooms(l, a, NULL);
+		}
+		if (i)
+			yk_error_back(aside);
+	}
+	l->stats.sending += yk_seconds() - began;
+	return l->sent ? 0 : e;
+}
+
+yoke_tensor **yk_loader_sent(struct yoke_loader *l)
+{
+	return l->given ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
+}

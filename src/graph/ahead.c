@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that are brought up ahead of their use: room is made first, filled from memory that the caller leaves alone
+// until the copy is over, and handed to a scope or a variable when their turn comes.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+
+yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const int64_t *dims)
+{
+	uint64_t bytes = yoke_dtype_size(dtype);
+	struct yk_storage *s = NULL;
+	yoke_tensor *handle = NULL;
+	for (int i = 0; i < rank; i++)
+		bytes *= (uint64_t)dims[i];
+	if (yk_enter(ctx) < 0)
+		return NULL;
+	if (yk_storage_new(ctx, bytes, false, ctx->up, &s) == 0) {
+		struct yk_scope *scope = ctx->scope;
+		ctx->scope = NULL;
+		struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, YK_LEAF);
+		ctx->scope = scope;
+		if (t) {
+			t->storage = s;
+			t->dtype = (uint8_t)dtype;
+			t->rank = (uint8_t)rank;
+			memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
+			handle = yk_handle(t);
+		} else {
+			yk_storage_unref(s);
+		}
+	}
+	yk_leave(ctx);
+	return handle;
+}
+
+// Behind the copy on the queue of the uploads; a value too large for the device is there when this returns.
+static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *from, struct yk_event **done)
+{
+	struct yk_queue *q = s->buffer->host ? ctx->cpu_queue : ctx->up;
+	struct yk_event *e = NULL;
+	yk_work_begin(ctx, q);
+	int err = q->device->ops->put(q->handle, s->buffer->block->segment, yk_storage_at(s), from, s->bytes);
+	if (!err && q != ctx->cpu_queue)
+		err = yk_event_mark(q, &e);
+	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
+	if (err)
+		yk_queue_drain(q); // it may read from there still
+	if (!err && e) {
+		struct yk_ahead *a = &ctx->ahead[ctx->aheads++ % YK_AHEAD];
+		yk_event_unref(a->event);
+		*a = (struct yk_ahead){ yk_event_ref(e), ctx->queue->marks };
+		yk_event_unref(s->up);
+		s->up = yk_event_ref(e);
+		s->written[YK_SLOT_UP] = e->serial;
+	}
+	if (!err)
+		ctx->stats.bytes_up += s->bytes;
+	*done = e;
+	return err;
+}
+
+int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
+{
+	char why[400];
+	*done = NULL;
+	struct yk_tensor *t = yk_enter_of(handle, "loader_next");
+	if (!t)
+		return yk_error_last();
+	struct yoke_context *ctx = t->ctx;
+	yk_settle(ctx); // what failed before is no matter of this value; looks at the uploads before
+	const bool had = yoke_error_code() != 0;
+	const int err = bring(ctx, t->storage, from, done);
+	if (err) {
+		yk_backend_detail(had, err, why, sizeof why);
+		if (yk_settle(ctx))
+			ctx->failure.told = true; // by the error of this call
+		yk_fail(err, "%llu bytes could not be brought to %s: %s", (unsigned long long)t->storage->bytes,
+			ctx->device->id, why);
+	}
+	yk_leave(ctx);
+	return err;
+}
+
+int yk_ahead_put(yoke_tensor *variable, yoke_tensor *value)
+{
+	struct yk_tensor *from = yk_enter_of(value, "loader_put");
+	if (!from)
+		return yk_error_last();
+	struct yoke_context *ctx = from->ctx;
+	struct yk_tensor *t = yk_tensor_in(ctx, variable);
+	const int err = t && t->kind == YK_VARIABLE ? 0 :
+			yk_fail(YOKE_EINVAL, "loader_put: takes variables of the current context");
+	if (!err) {
+		from->storage->refs++;
+		yk_materialised(t, from->storage);
+		yk_tensor_free(from, YK_END_FREED);
+	}
+	yk_leave(ctx);
+	return err;
+}

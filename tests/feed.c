@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches on their way to a device: what arrives is what a plain loop says, whenever copies are done, with as many
+// ahead as there is memory for; copies go on beside steps; a step moves its batch up, one record down, nothing else.
+// The program runs itself once for each device and its settings.
+
+#include "config.h"
+
+#include <time.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/loader.h"
+#include "data/permute.h"
+#include "fault/fault.h"
+#include "graph/context.h"
+#include "tap.h"
+#include "yoke-data.h"
+
+enum { COUNT = 37, WIDTH = 96, LONGEST = 24, ALL = YOKE_ALL };
+
+// Field "x" is of WIDTH numbers, field "r" of up to LONGEST, in eights.
+static int length_of(int64_t number)
+{
+	return 1 + (int)(number * 7 % LONGEST);
+}
+
+static float value_of(int64_t number, int64_t epoch, int i)
+{
+	return (float)((number * 31 + epoch * 7 + i * 3) % 101) - 50;
+}
+
+static int read_sample(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	(void)arg;
+	for (int64_t k = 0; k < n; k++) {
+		for (int i = 0; i < WIDTH; i++)
+			((float *)s[k]->to[0])[i] = value_of(s[k]->number, s[k]->epoch, i);
+		s[k]->dims[1][0] = length_of(s[k]->number);
+		for (int i = 0; i < length_of(s[k]->number); i++)
+			((float *)s[k]->to[1])[i] = value_of(s[k]->number, s[k]->epoch, i + 1);
+	}
+	return 0;
+}
+
+static yoke_dataset *set(void)
+{
+	const struct yoke_field field[] = {
+		{ .size = sizeof field[0], .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { WIDTH } },
+		{ .size = sizeof field[0], .name = "r", .dtype = yoke_f32, .rank = 1, .dims = { LONGEST },
+		  .multiple = { 8 }, .pad = 0.25 },
+	};
+	return yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = COUNT, .fields = 2, .field = field,
+		.read = read_sample, .chunk = 3 });
+}
+
+static struct yoke_stats stats(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_stats(&s);
+	return s;
+}
+
+// ---- contents ----
+
+struct feed {
+	int64_t batch, split, seed, at; // at: samples given out
+};
+
+struct sums {
+	yoke_tensor *got;
+	double want[2];
+	int64_t at;
+};
+
+// Sums of a part's fields, by the device, which has not told them yet, and by a loop in float64; all of it exact in f32.
+static bool part_sums(const struct feed *f, int64_t part, yoke_tensor *x, yoke_tensor *r, struct sums *to)
+{
+	const int64_t rows = f->batch / f->split, first = f->at + part * rows;
+	int64_t longest = 1;
+	*to = (struct sums){ .at = first };
+	for (int64_t k = f->at; k < f->at + f->batch; k++) {
+		const int n = length_of(yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, k / COUNT));
+		longest = n > longest ? n : longest;
+	}
+	longest = (longest + 7) / 8 * 8;
+	for (int64_t k = first; k < first + rows; k++) {
+		const int64_t epoch = k / COUNT, number = yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, epoch);
+		for (int i = 0; i < WIDTH; i++)
+			to->want[0] += (i + 1) % 5 * value_of(number, epoch, i);
+		for (int i = 0; i < longest; i++)
+			to->want[1] += i < length_of(number) ? value_of(number, epoch, i + 1) : 0.25;
+	}
+	float five[WIDTH];
+	for (int i = 0; i < WIDTH; i++)
+		five[i] = (float)((i + 1) % 5);
+	yoke_tensor *w = yoke_from(yoke_f32, 1, (int64_t[]){ WIDTH }, five);
+	yoke_tensor *both[] = { yoke_reshape(yoke_sum(yoke_mul(x, w), ALL), 1, (int64_t[]){ 1 }),
+				yoke_reshape(yoke_sum(r, ALL), 1, (int64_t[]){ 1 }) };
+	to->got = yoke_keep(yoke_concat(2, both, 0));
+	return yoke_eval(1, &to->got) == 0 && yoke_dim(r, 1) == longest && yoke_dim(x, 0) == rows;
+}
+
+static bool sums_are(struct sums *s)
+{
+	float got[2] = { 0 };
+	const bool good = yoke_read(s->got, got, sizeof got) == 0 && (double)got[0] == s->want[0] &&
+			  (double)got[1] == s->want[1];
+	if (!good)
+		diag("from sample %lld: got %g %g, wants %g %g; %s", (long long)s->at, (double)got[0], (double)got[1],
+		     s->want[0], s->want[1], yoke_error());
+	yoke_free(s->got);
+	return good;
+}
+
+static yoke_loader *loader(yoke_dataset *d, struct feed *f, int workers, int prefetch)
+{
+	char settings[128];
+	f->at = 0;
+	snprintf(settings, sizeof settings, "batch=%lld split=%lld seed=%lld workers=%d prefetch=%d held=%d",
+		 (long long)f->batch, (long long)f->split, (long long)f->seed, workers, prefetch, (int)rnd_int(0, 2));
+	diag("%s", settings);
+	return yoke_loader_new(d, settings);
+}
+
+// The next batches, which are looked at behind the last of them: till then nobody waits for the device.
+static bool batches_are(yoke_loader *l, struct feed *f, int batches)
+{
+	struct sums sum[16 * 3];
+	int n = 0;
+	bool good = true;
+	for (int b = 0; b < batches && good; b++, f->at += f->batch) {
+		yoke_tensor *t[16];
+		yoke_scope *s = yoke_scope_begin("step");
+		good = yoke_loader_next(l, 2 * (int)f->split, t, NULL) == f->batch;
+		for (int64_t k = 0; k < f->split && good; k++)
+			good = part_sums(f, k, t[k], t[f->split + k], &sum[n++]);
+		if (yoke_scope_end(s) < 0 || !good)
+			diag("batch at %lld: %s", (long long)f->at, yoke_error());
+	}
+	for (int i = 0; i < n; i++)
+		good &= sums_are(&sum[i]);
+	return good;
+}
+
+static bool batch_is(yoke_loader *l, struct feed *f)
+{
+	return batches_are(l, f, 1);
+}
+
+static void test_contents(const struct fault_control *ctl)
+{
+	yoke_dataset *d = set();
+	const int n = tap_cases(9, 60);
+	for (int k = 0; k < n; k++) {
+		struct feed f = { .split = 1 + k % 3, .seed = rnd_int(0, 1000) };
+		f.batch = f.split * rnd_int(1, 6);
+		if (ctl)
+			ctl->chance((long)rnd_int(0, 1000));
+		yoke_loader *l = loader(d, &f, (int)rnd_int(0, 3), k % 9);
+		bool good = l != NULL;
+		for (int b = 0; b < 12 && good; b += 4)
+			good = batches_are(l, &f, 4);
+		// and anew at the second batch, which was read ahead already or was given out
+		const struct yoke_position at = { .size = sizeof at, .index = f.batch };
+		good = good && yoke_loader_seek(l, &at) == 0;
+		f.at = f.batch;
+		good = good && batches_are(l, &f, 3);
+		ok(good, "batches of %lld in %lld parts, %d ahead: %s", (long long)f.batch, (long long)f.split, k % 9,
+		   yoke_error());
+		yoke_error_clear();
+		yoke_loader_free(l);
+	}
+	// into variables, and by turns into the host's memory
+	struct feed f = { .batch = 4, .split = 1, .seed = 3 };
+	yoke_loader *l = yoke_loader_new(d, "batch=4 seed=3 workers=1 prefetch=3");
+	yoke_tensor *r = NULL, *x = yoke_variable("x", yoke_f32, 2, (int64_t[]){ 4, WIDTH });
+	bool good = l != NULL;
+	for (int b = 0; b < 12 && good; b++, f.at += 4) {
+		int64_t longest = 8;
+		for (int k = 0; k < 4; k++) {
+			const int64_t number = yk_order_at((f.at + k) % COUNT, COUNT, 1, 3, (f.at + k) / COUNT);
+			longest = length_of(number) > longest ? (length_of(number) + 7) / 8 * 8 : longest;
+		}
+		yoke_scope *s = yoke_scope_begin("step");
+		struct sums sum;
+		void *data[2];
+		if (b % 4 == 3) {
+			good = yoke_loader_host(l, 2, data, NULL) == 4 &&
+			       *(float *)data[0] == value_of(yk_order_at(f.at % COUNT, COUNT, 1, 3, f.at / COUNT),
+							     f.at / COUNT, 0);
+		} else {
+			r = yoke_variable("r", yoke_f32, 2, (int64_t[]){ 4, longest });
+			good = yoke_loader_put(l, 2, (yoke_tensor *[]){ x, r }) == 4 &&
+			       part_sums(&f, 0, x, r, &sum) && sums_are(&sum);
+			yoke_free(r);
+		}
+		yoke_scope_end(s);
+	}
+	ok(good, "into variables and into the host's memory: %s", yoke_error());
+	yoke_free(x);
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
+// Another context in the middle, and a loader that is left behind by its context.
+static void test_contexts(const char *device)
+{
+	yoke_dataset *d = set();
+	struct feed f = { .batch = 5, .split = 1, .seed = 8 };
+	yoke_loader *l = loader(d, &f, 2, 3);
+	yoke_context *a = yoke_context_new(device), *b = yoke_context_new("cpu"), *was = yoke_use(a);
+	bool good = a && b && l;
+	for (int k = 0; k < 9 && good; k++) {
+		yoke_use(k % 3 == 2 ? b : a);
+		good = batch_is(l, &f);
+	}
+	ok(good, "batches go to the context that is current: %s", yoke_error());
+	yoke_use(was);
+	yoke_context_free(a);
+	good = good && batch_is(l, &f); // in the first one again
+	ok(good, "and to another one when that is gone: %s", yoke_error());
+	yoke_context_free(b);
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
+// ---- what a step moves ----
+
+static void ready(yoke_loader *l, int64_t n)
+{
+	struct yoke_loader_stats s = { .size = sizeof s };
+	for (int k = 0; k < 20000 && (yoke_loader_stats(l, &s) < 0 || s.ready < n); k++)
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
+
+// Behind some steps what goes up is a batch a step, but for what is further ahead in the end.
+static void test_counters(void)
+{
+	enum { STEPS = 20, WARM = 6, BATCH = 4 };
+	yoke_dataset *d = set();
+	yoke_loader *l = yoke_loader_new(d, "batch=4 workers=2 prefetch=3 held=1");
+	const bool cpu = yk_current()->device == yk_current()->cpu;
+	struct yoke_loader_stats s = { .size = sizeof s };
+	uint64_t up = 0, down = 0;
+	int64_t rows = 0;
+	bool good = l != NULL;
+	for (int b = 0; b < STEPS && good; b++) {
+		yoke_tensor *t[2];
+		float sum;
+		yoke_scope *scope = yoke_scope_begin("step");
+		good = yoke_loader_next(l, 2, t, NULL) == BATCH &&
+		       yoke_read(yoke_sum(t[0], ALL), &sum, sizeof sum) == 0;
+		yoke_scope_end(scope);
+		yoke_loader_stats(l, &s);
+		if (b != WARM - 1 && b != STEPS - 1)
+			continue;
+		const struct yoke_stats now = stats();
+		up = now.bytes_up - up;
+		down = now.bytes_down - down;
+		rows = BATCH * (b < WARM ? s.sent : s.sent + STEPS - WARM) - rows;
+	}
+	const double each = (double)up / (double)rows / sizeof(float);
+	ok(good && down == (STEPS - WARM) * sizeof(float) && (cpu ? up == 0 : each >= WIDTH + 8 && each <= WIDTH + LONGEST),
+	   "a step brings %g numbers a row up, and %llu bytes of %d records down: %s", each, (unsigned long long)down,
+	   STEPS - WARM, yoke_error());
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
+// ---- memory ----
+
+static void test_limit(void)
+{
+	enum { BATCH = 512 };
+	yoke_dataset *d = set();
+	struct yk_pool *pool = yk_current()->device->pool;
+	const bool cpu = yk_current()->device == yk_current()->cpu;
+	for (int prefetch = 0; prefetch <= 8; prefetch += 2 + 2 * !tap_long()) {
+		struct feed f = { .batch = BATCH, .split = 1, .seed = 5 };
+		yk_pool_trim(pool);
+		const struct yoke_stats was = stats();
+		// of the CPU all batches lie there; of others they are fewer ahead
+		const uint64_t limit = was.pool_reserved + (cpu ? 64 : 5) * ((uint64_t)1 << 20);
+		const uint64_t old = yk_pool_limit(pool, limit);
+		yoke_loader *l = loader(d, &f, 2, prefetch);
+		bool good = l != NULL;
+		for (int b = 0; b < 8 && good; b++)
+			good = batch_is(l, &f);
+		const struct yoke_stats now = stats();
+		ok(good && now.pool_reserved <= limit, "%d ahead within %llu bytes: %llu: %s", prefetch,
+		   (unsigned long long)limit, (unsigned long long)now.pool_reserved, yoke_error());
+		yoke_error_clear();
+		yoke_loader_free(l);
+		yk_pool_limit(pool, old);
+	}
+	yoke_dataset_free(d);
+}
+
+// ---- the fault backend's ----
+
+// An upload that fails is the call's error, and the batch comes with the next call.
+static void test_faults(const struct fault_control *ctl)
+{
+	yoke_dataset *d = set();
+	for (int k = 1; k <= 3; k++) {
+		struct feed f = { .batch = 3, .split = 1, .seed = k };
+		yoke_loader *l = loader(d, &f, 1, 2);
+		yoke_tensor *t[2];
+		bool good = l && batch_is(l, &f);
+		ready(l, 2);
+		ctl->how("error");
+		ctl->arm("put", k);
+		yoke_scope *s = yoke_scope_begin("step");
+		const int64_t rows = yoke_loader_next(l, 2, t, NULL);
+		if (rows < 0) // only where none was on its way
+			good = good && strstr(yoke_error(), "fault.put");
+		else
+			f.at += 3;
+		ctl->arm("put", 0);
+		yoke_error_clear();
+		yoke_scope_end(s);
+		yoke_error_clear();
+		for (int b = 0; b < 4 && good; b++)
+			good = batch_is(l, &f);
+		ok(good, "put %d of a call fails, it gave %lld rows: %s", k, (long long)rows, yoke_error());
+		yoke_error_clear();
+		yoke_loader_free(l);
+	}
+	yoke_dataset_free(d);
+}
+
+static int read_many(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	(void)arg;
+	for (int64_t k = 0; k < n; k++)
+		for (int i = 0; i < 1024; i++)
+			((float *)s[k]->to[0])[i] = (float)(s[k]->number % 7);
+	return 0;
+}
+
+// Steps that wait for their result, as one that logs each loss: how long they take by the backend's clock.
+static double wall(const struct fault_control *ctl, yoke_dataset *d, int prefetch, long put, long run_time)
+{
+	enum { STEPS = 24, WARM = 4 };
+	char settings[96];
+	long began = 0;
+	bool good = true;
+	snprintf(settings, sizeof settings, "batch=16 shuffle=0 workers=1 prefetch=%d", prefetch);
+	yoke_loader *l = yoke_loader_new(d, settings);
+	for (int b = 0; b < WARM + STEPS && l && good; b++) {
+		yoke_tensor *x;
+		float got;
+		if (b == WARM)
+			ctl->timed(put, run_time);
+		if (b == WARM)
+			began = ctl->clock();
+		ready(l, prefetch && b ? prefetch + 1 : 0); // the host's time does not count, so it must not decide
+		yoke_scope *s = yoke_scope_begin("step");
+		good = yoke_loader_next(l, 1, &x, NULL) == 16 && yoke_read(yoke_sum(x, ALL), &got, sizeof got) == 0;
+		yoke_scope_end(s);
+	}
+	const long took = ctl->clock() - began;
+	ctl->timed(0, 0);
+	yoke_loader_free(l);
+	return good ? (double)took / STEPS : -1;
+}
+
+static void test_overlap(const struct fault_control *ctl)
+{
+	const struct yoke_field field = { .size = sizeof field, .name = "x", .dtype = yoke_f32, .rank = 1,
+					  .dims = { 1024 } };
+	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = 1000, .fields = 1, .field = &field,
+		.read = read_many, .chunk = 16 });
+	const double put = 10, copy = put * 16 * 4; // of a batch of 64 KiB
+	const double run_only = wall(ctl, d, 2, 0, (long)copy), runs = run_only / copy;
+	ok(runs >= 1 && runs == floor(runs), "a step has %g runs", runs);
+	const double longer = copy * runs, base = wall(ctl, d, 0, (long)(put * runs), (long)copy);
+	for (int prefetch = 1; prefetch <= 3; prefetch++) {
+		const double ahead = wall(ctl, d, prefetch, (long)(put * runs), (long)copy);
+		ok(ahead > 0 && ahead <= 1.15 * longer && base >= 1.7 * ahead,
+		   "%d ahead: a step takes %g, copy and compute %g each, %g one behind the other", prefetch, ahead,
+		   longer, base);
+	}
+	yoke_dataset_free(d);
+}
+
+static char said[8][256];
+static int lines;
+
+static void hear_line(int level, const char *topic, const char *text, void *arg)
+{
+	(void)arg, (void)level, (void)topic;
+	if (lines < 8 && strstr(text, "pinned"))
+		snprintf(said[lines++], sizeof *said, "%s", text);
+}
+
+// ---- children ----
+
+static int child(const char *device)
+{
+	tap_seed();
+	struct yoke_context *ctx = yk_current();
+	if (!ctx) {
+		skip(device, yoke_error());
+		return done();
+	}
+	const struct fault_control *ctl = ctx->device->ops->ext("fault");
+	const char *pinned = getenv("YOKE_FAULT_PINNED");
+	if (pinned) {
+		yk_log_to(hear_line, NULL);
+		yoke_dataset *d = set();
+		struct feed f = { .batch = 4096, .split = 1, .seed = 1 };
+		yoke_loader *l = loader(d, &f, 1, 2);
+		bool good = l != NULL;
+		for (int b = 0; b < 4 && good; b++)
+			good = batch_is(l, &f);
+		ok(good && lines == 1, "no pinned memory, said %d times: %s", lines, *said);
+		yoke_loader_free(l);
+		yoke_dataset_free(d);
+		return done();
+	}
+	test_contents(ctl);
+	test_contexts(device);
+	test_counters();
+	test_limit();
+	if (ctl && !getenv("YOKE_FAULT_DEFER")) {
+		test_faults(ctl);
+		test_overlap(ctl);
+	}
+	yoke_context_free(ctx);
+	if (ctl)
+		ok(ctl->early() == 0, "nothing was taken from a run");
+	return done();
+}
+
+static void with(const char *self, const char *settings, const char *device)
+{
+	char command[2048];
+	snprintf(command, sizeof command, "%s YOKE_BACKEND=%s '%s' %s 2>&1", settings, device, self, device);
+	ok(tap_run(command), "%s %s", device, settings);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return child(argv[1]);
+	const char *opencl = getenv("YOKE_TEST_OPENCL");
+	tap_plugin_path();
+	setenv("POCL_DEVICES", "pthread pthread", 1);
+	with(argv[0], "", "cpu");
+	with(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=1", "fault");
+	with(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_HOST=0", "fault");
+	with(argv[0], "YOKE_FAULT_PINNED=4194304", "fault");
+	if (opencl) {
+		with(argv[0], "", "opencl");
+	} else {
+		skip("on a device of OpenCL", "its module is not built");
+	}
+	return done();
+}
