@@ -4,10 +4,13 @@
 dist_man_MANS += doc/yoke.1
 library_pages = \
 	doc/yoke.3 \
+	doc/yoke-cube.3 \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
+	doc/yoke-observe.3 \
 	doc/yoke-optim.3 \
+	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md doc/gpu.md
@@ -26,6 +29,18 @@ doc/yoke.3: doc/library.sh include/yoke.h
 
 doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-pipeline.3: doc/library.sh include/yoke-pipeline.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-pipeline.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-cube.3: doc/library.sh include/yoke-cube.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-cube.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h

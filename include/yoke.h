@@ -315,6 +315,17 @@ YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
 // and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
 // for a q outside, by this call when it is a literal, else by the evaluation.
 YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
+// x [M,C], M observations of C channels, and their weights [M], not negative, of x's dtype, or YOKE_NONE: the weights' sum,
+// the means, the sums of products of deviations from them, and the least and greatest numbers, in one pass
+// over x.  Observations of weight 0 are not read.  Covariance is square / (weight - 1).
+struct yoke_moments {
+	size_t size;
+	yoke_tensor *weight, *mean;     // f64 [], [C]
+	yoke_tensor *square;            // f64 [C,C], with `diagonal` [C]; within 1e-6 of the deviations' product
+	yoke_tensor *least, *greatest;  // [C], of x's dtype
+};
+// Fills what is recorded, in the innermost scope.  After an error all are NULL.
+YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
 // How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
 // lower end, the last also hi; what is outside, NaN too, counts nowhere.  Any number type.
 YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);

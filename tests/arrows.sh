@@ -16,7 +16,7 @@ height()
 	graph) echo 4 ;;
 	plan) echo 5 ;;
 	data | optim | runs) echo 6 ;;
-	nn | train | dist | observe) echo 7 ;;
+	nn | fit | train | dist | observe) echo 7 ;;
 	report) echo 8 ;;
 	live) echo 9 ;;
 	tool) echo 10 ;;

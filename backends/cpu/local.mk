@@ -34,6 +34,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/map/kern_map_int.h \
 	backends/cpu/move/kern_gather.h \
 	backends/cpu/move/walk.h \
+	backends/cpu/reduce/kern_moments.h \
 	backends/cpu/reduce/kern_reduce.h \
 	backends/cpu/reduce/kern_reduce_acc.h \
 	backends/cpu/resolvent/kern_resolvent.h \
@@ -83,6 +84,7 @@ cpu_kernels = \
 	backends/cpu/move/kern_move.c \
 	backends/cpu/move/kern_slice_at.c \
 	backends/cpu/move/kern_sort.c \
+	backends/cpu/reduce/kern_moments.c \
 	backends/cpu/reduce/kern_reduce.c \
 	backends/cpu/reduce/kern_reduce_f32.c \
 	backends/cpu/reduce/kern_reduce_f64.c \

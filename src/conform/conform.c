@@ -38,6 +38,7 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(EIGH, eigh, D(f32) | D(f64), 24),
 	ROW(CHOLESKY, cholesky, D(f32) | D(f64), 24),
 	ROW(SOLVE_TRIANGULAR, solve_triangular, D(f32) | D(f64), 24),
+	ROW(MOMENTS, moments, D(f32) | D(f64), 30),
 	ROW(CHECK, check, REALS, 18),
 	ROW(SLICE_AT, slice_at, ALL, 18),
 	ROW(SLICE_UPDATE_AT, slice_update_at, ALL, 18),

@@ -8,6 +8,7 @@ libyokecore_la_SOURCES += \
 	src/conform/cases_contract.c \
 	src/conform/cases_list.c \
 	src/conform/cases_map.c \
+	src/conform/cases_moments.c \
 	src/conform/cases_move.c \
 	src/conform/cases_resolvent.c \
 	src/conform/cases_rows.c \

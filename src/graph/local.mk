@@ -34,6 +34,7 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/observe.c \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
@@ -43,6 +44,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_at.c \
 	src/graph/rows_grouped.c \
 	src/graph/rows_list.c \
+	src/graph/rows_moments.c \
 	src/graph/rows_order.c \
 	src/graph/rows_resolvent.c \
 	src/graph/rows_ranks.c \
@@ -52,6 +54,8 @@ libyokecore_la_SOURCES += \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/site_line.c \
 	src/graph/storage.c \
 	src/graph/tensor.c \
+	src/graph/wait.c \
 	src/graph/wrap.c

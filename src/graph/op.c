@@ -106,6 +106,10 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 		.flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
 		.shape = yk_shape_solve_triangular, .grad = yk_grad_solve_triangular },
 
+	[YK_MOMENTS] = { .name = "moments", .code = YOKE_OP_MOMENTS, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		.cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 5, .shape = yk_shape_moments,
+		.decompose = yk_decompose_moments },
+
 	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
 	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
 	VIEW(BROADCAST, "broadcast_to", 0, yk_shape_broadcast, yk_grad_broadcast),

@@ -194,7 +194,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_rope;
-yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular;
+yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
 yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv;
 yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_back, yk_shape_grouped, yk_shape_grouped_back;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
@@ -212,7 +212,7 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
-	yk_decompose_rope, yk_decompose_resolvent, yk_decompose_resolvent_back,
-	yk_decompose_grouped, yk_decompose_grouped_back;
+	yk_decompose_rope, yk_decompose_moments;
+yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_back, yk_decompose_grouped, yk_decompose_grouped_back;
 
 #endif

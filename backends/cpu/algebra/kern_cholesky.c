@@ -112,7 +112,7 @@ static void solve_panel(const struct solve *s, const struct matrix *t, double *x
 			const int64_t j = down ? before : n - 1 - before;
 			const double c = s->transposed ? matrix_get(t, j, i) : matrix_get(t, i, j);
 			for (int q = 0; q < N; q++)
-				sum[q] -= c * vd_load(x + j * PANEL + q * VD);
+				sum[q] = vd_fma(vd_splat(-c), vd_load(x + j * PANEL + q * VD), sum[q]);
 		}
 		const double pivot = s->unit ? 1 : matrix_get(t, i, i);
 		for (int q = 0; q < N; q++)

@@ -96,10 +96,10 @@ static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 	for (; j + 2 * VD <= i; j += 2 * VD)
 		for (int k = 0; k < 2; k++) {
 			const int64_t at = j + k * VD;
-			vd x = vd_load(r + at) - vv * vd_load(w + at) - wv * vd_load(v + at);
+			vd x = vd_fma(-wv, vd_load(v + at), vd_fma(-vv, vd_load(w + at), vd_load(r + at)));
 			vd_store(r + at, x);
-			sum[k] += x * vd_load(u + at);
-			vd_store(p + at, vd_load(p + at) + x * uv);
+			sum[k] = vd_fma(x, vd_load(u + at), sum[k]);
+			vd_store(p + at, vd_fma(x, uv, vd_load(p + at)));
 		}
 	double s = vd_sum(sum[0] + sum[1]);
 	for (; j < i; j++) {
@@ -180,12 +180,13 @@ static void panel_begin(const struct eigen *g, int64_t panel, double *z)
 			continue;
 		for (int64_t i = k + 1; i < n; i++)
 			for (int q = 0; q < N; q++)
-				sum[q] += u[i] * vd_load(z + i * PANEL + q * VD);
+				sum[q] = vd_fma(vd_splat(u[i]), vd_load(z + i * PANEL + q * VD), sum[q]);
 		for (int q = 0; q < N; q++)
 			sum[q] *= g->tau[k];
 		for (int64_t i = k + 1; i < n; i++)
 			for (int q = 0; q < N; q++)
-				vd_store(z + i * PANEL + q * VD, vd_load(z + i * PANEL + q * VD) - u[i] * sum[q]);
+				vd_store(z + i * PANEL + q * VD,
+					 vd_fma(vd_splat(-u[i]), sum[q], vd_load(z + i * PANEL + q * VD)));
 	}
 }
 
@@ -200,8 +201,8 @@ static void panel_turn(const struct eigen *g, const struct sweep *w, double *z)
 		double *row = z + i * PANEL;
 		for (int q = 0; q < N; q++) {
 			vd low = vd_load(row + q * VD);
-			vd_store(row + PANEL + q * VD, *s * low + *c * high[q]);
-			high[q] = *c * low - *s * high[q];
+			vd_store(row + PANEL + q * VD, vd_fma(vd_splat(*c), high[q], *s * low));
+			high[q] = vd_fma(vd_splat(-*s), high[q], *c * low);
 		}
 	}
 	for (int q = 0; q < N; q++)

@@ -27,6 +27,18 @@ static inline vd vd_splat(double x)
 	return (vd){ 0 } + x;
 }
 
+// a * b + c
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+#if VF == 16
+	return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif VF == 8
+	return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+	return a * b + c;
+#endif
+}
+
 // The lanes' sum, halving.
 static inline double vd_sum(vd v)
 {
@@ -44,9 +56,9 @@ static inline double dot(const double *a, const double *b, int64_t n)
 	int64_t i = 0;
 	for (; i + 4 * VD <= n; i += 4 * VD)
 		for (int k = 0; k < 4; k++)
-			sum[k] += vd_load(a + i + k * VD) * vd_load(b + i + k * VD);
+			sum[k] = vd_fma(vd_load(a + i + k * VD), vd_load(b + i + k * VD), sum[k]);
 	for (; i + VD <= n; i += VD)
-		sum[0] += vd_load(a + i) * vd_load(b + i);
+		sum[0] = vd_fma(vd_load(a + i), vd_load(b + i), sum[0]);
 	double s = vd_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 	for (; i < n; i++)
 		s += a[i] * b[i];
