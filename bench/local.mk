@@ -13,7 +13,8 @@ bench_programs = \
 	bench/generate \
 	bench/map \
 	bench/optim \
-	bench/overhead
+	bench/overhead \
+	bench/resolvent
 
 bench_attention_SOURCES = bench/attention.c
 bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
@@ -27,6 +28,7 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 	bench/peers/peers.h
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
+bench_resolvent_SOURCES = bench/resolvent.c
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_generate_SOURCES = bench/generate.c
 if OPENCL

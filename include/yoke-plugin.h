@@ -273,6 +273,30 @@ struct yoke_map {
 	/* x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin, x1 cos + x0 sin), x0 and x1 */ \
 	/* the halves of the last axis; y may be x */ \
 	X(ROPE, 45) \
+	/* The diagonal of (H - z)^-1, H tridiagonal and real: a [..,N] H_ii, b and c [..,N-1] or none (ones) */ \
+	/* H_i,i+1 and H_i+1,i, z [..,2] (re, im), all of one dtype and the same leading dims (stride 0: */ \
+	/* broadcast) -> G [..,N,2], bound [..] in acc, may be none.  With alpha = a - z, k_i = b_i c_i: L_0 = */ \
+	/* alpha_0, L_i = alpha_i - k_(i-1)/L_(i-1), R alike from the end; G_i = 1/(L_i + R_i - alpha_i), or */ \
+	/* 1/L_i for side 1, left.  Im z 0, an operand not finite: ERANGE.  attr: i side, i tier: 1 f64, 2 f32, */ \
+	/* 3 mixed (L and R in f32, the division in f64), 4 and 5 half: L and R rounded to f16 or bf16 at each */ \
+	/* operation, scaled by powers of two, then i `sweeps` times, of all i at once, L_i <- alpha_i - */ \
+	/* k_(i-1)/L_(i-1), R alike, in f32; bound is then D max|Im G|/|Im z|, D the largest |change| of L and */ \
+	/* of R in the last sweep; infinite where a k < 0 or sweeps are 0.  Rows whose bound is above f */ \
+	/* tolerance are computed in f32, bit for bit.  Otherwise bound is 0.  Then what RESOLVENT_BACK has */ \
+	X(RESOLVENT, 60) \
+	/* a, b, c, z, g [..,N,2] (derivatives by re and im) -> da [..,N], db, dc [..,N-1], dz [..,2] (may be */ \
+	/* none), in f64 for tier 1, for 3 to 5 where max|g| of a row < adaptive, else f32; attr: i side, i tier, */ \
+	/* i sweeps, f tolerance, i gradient: 0 exact; else of a alone, the others 0, with F = G^2, g~ the */ \
+	/* conjugate: 1 -Re(g~ F); 2 -Re(g/(F + 1e-6)), F of modulus below 1e-3 times 1e-3/(|F| + 1e-9); 3 */ \
+	/* (1 - blend) times 1 + blend times 2; 4 as 3 with g for g~ in 1; clamped to +-1000, 0 if not finite; */ \
+	/* f blend, f adaptive */ \
+	X(RESOLVENT_BACK, 61) \
+	/* x [T,K], w [E,K,N] (attr 1: [E,N,K]), first [E+1] -> y [T,N]: rows first[e] <= t < first[e+1] times w[e], */ \
+	/* other rows 0; first is i64 and does not fall, from 0 or above to T at most, else ERANGE; accumulates in */ \
+	/* acc; attr: i 1 for the transposed w */ \
+	X(GROUPED, 62) \
+	/* x [T,K], g [T,N], first as above -> dw [E,K,N]: of each e, x[first[e]..first[e+1]-1]' g[the same] */ \
+	X(GROUPED_BACK, 63) \
 	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
 	/* BUFFER views without gaps (row major), inputs may be none */ \
 	X(SOURCE, 50)
@@ -473,6 +497,8 @@ struct yoke_host {
 	// Adds to the counts that reports show: programs compiled from their text, programs
 	// that cache_get had compiled.
 	void (*programs)(uint32_t compiled, uint32_t found);
+	// Adds to the count of rows that RESOLVENT computed again, since half precision did not suffice.
+	void (*promoted)(uint64_t rows);
 };
 
 // ---- what a backend gives ----

@@ -458,6 +458,55 @@ YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
 // the others.  PyTorch's kl_div has q first, and its batchmean divides by the first axis alone.
 YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
+// ---- groups of rows ----
+
+// Rows of x [T,K] times the matrix of their group: w [E,K,N], first [E+1] i64 -> [T,N]; rows first[e] .. first[e+1] - 1
+// are of group e, rows of no group give 0.  The shape of the computation does not depend on how large groups are.
+// Gradients by x and w.  ERANGE when it is evaluated: first falls, or leaves 0 .. T.
+YOKE_API yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_tensor *first);
+
+// ---- tridiagonal matrices ----
+
+// The diagonal of (H - z)^-1 of tridiagonal real matrices: a [..,N] is H_ii, b and c [..,N-1] are H_i,i+1 and
+// H_i+1,i, or YOKE_NONE: ones; z [..,2] is x + iy with y not 0.  Leading axes broadcast: one matrix at many z.
+// -> G [..,N,2], real and imaginary parts, of the operands' dtype.  N may be 0.
+// With alpha_i = a_i - z, k_i = b_i c_i, L_0 = alpha_0, L_i = alpha_i - k_(i-1) / L_(i-1), and R alike from the other end:
+// side BOTH gives G_i = 1 / (L_i + R_i - alpha_i), the diagonal; LEFT gives 1 / L_i, the last diagonal element for the
+// leading block 0..i, which depends on nothing behind i.  Where no k is negative, |G| <= 1/|y|.
+// ERANGE when it is evaluated: y is 0, an operand is not finite.
+enum yoke_resolvent_side { YOKE_SIDE_BOTH, YOKE_SIDE_LEFT };
+// What it is computed in.  F32 is AUTO for f32, f16 and bf16 operands: error at most 1e-6 / min(|y|,1)^2 for N to 4096,
+// |a| <= 8 and k >= 0.  F64 is AUTO for f64: 2e-15 for 1e-6.  MIXED: L and R in f32, the last division in f64.  HALF:
+// L and R at first in f16 or bf16, then improved by `sweeps` rounds in f32 of all i at once; a bound of each row's error
+// follows from the last round's changes (Ward's identity), and rows whose bound is above `tolerance`, or of which a k is
+// negative, are computed again in F32 and counted in yoke_stats.  It costs more than F32: it is there to find out what
+// half precision can do.  Operands may not be f64.
+enum yoke_tier { YOKE_TIER_AUTO, YOKE_TIER_F64, YOKE_TIER_F32, YOKE_TIER_MIXED, YOKE_TIER_HALF };
+// EXACT: the adjoint, by a, b, c and z.  It keeps nothing but the operands, and is computed in f64 for tier F64, for
+// MIXED and HALF in rows of which the largest |cotangent| is below `adaptive`, else in f32.  The others stand in for the
+// gradient by a where training may do without the exact one; those by b, c and z are 0.  With g the cotangent, g~ its
+// conjugate, F = G^2: DIAG -Re(g~ F), INVERSE -Re(g / (F + 1e-6)) with an F of modulus below 1e-3 made 1e-3 long, HYBRID
+// (1 - blend) DIAG + blend INVERSE, STEP5 the same with g for g~; within +-1000, and 0 where that is not finite.
+enum yoke_resolvent_gradient {
+	YOKE_GRADIENT_EXACT, YOKE_GRADIENT_DIAG, YOKE_GRADIENT_INVERSE, YOKE_GRADIENT_HYBRID, YOKE_GRADIENT_STEP5
+};
+#define YOKE_SWEEPS (-1) // as many as `half` wants: 6 of f16, 8 of bf16
+struct yoke_resolvent {
+	size_t size;
+	int side, tier;
+	int half, sweeps; // tier HALF: yoke_f16 or yoke_bf16; 0 to 64, or YOKE_SWEEPS; with 0 nothing bounds the error
+	int gradient;
+	double tolerance; // above 0; INFINITY: only rows with a negative k are computed again
+	double blend, adaptive;
+	yoke_tensor **bound; // NULL, or where each row's bound of tier HALF goes [..], 0 of other tiers; f32, of f64 f64
+};
+#define YOKE_RESOLVENT_INIT \
+	{ .size = sizeof(struct yoke_resolvent), .half = yoke_f16, .sweeps = YOKE_SWEEPS, .tolerance = 1e-4, .blend = 0.5, \
+	  .adaptive = 1e-2 }
+// how: NULL, or YOKE_RESOLVENT_INIT with what is to differ.
+YOKE_API yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke_tensor *z,
+				     const struct yoke_resolvent *how);
+
 // ---- order ----
 
 // to[i] = x[i], for readers that must not be launched before the m values `after` are.  Costs nothing
@@ -630,6 +679,8 @@ struct yoke_stats {
 			      // them wait at once
 	uint64_t workspace;   // bytes of the largest workspace of a step
 	uint64_t replays;     // launches of a plan as one, by a graph that the device's driver recorded of it
+	uint64_t promoted_rows; // rows of yoke_resolvent's tier half that were computed again in f32, by all backends of
+				// this process
 };
 // Of the current context and its device; peaks, these two among them, since yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);

@@ -65,7 +65,7 @@ check 'yoke tune m' model= minutes=
 check 'yoke tune model=m' model
 check 'yoke advise da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
-check 'yoke train t' telemetry= tensorboard= text.txt threads= tokenizer= training_log=
+check 'yoke train t' telemetry= tensorboard= text.txt threads= tokenizer= top_k= training_log=
 check 'yoke train small.env schedule=c' cosine constant
 check 'yoke train small.env schedule=co lr=1 opt' optimizer=
 check 'yoke train small.env schedule=cos' cosine
@@ -76,7 +76,7 @@ check 'yoke generate model temp' temperature=
 check 'yoke generate model layer' ''
 check 'yoke train layers=' ''
 check 'yoke train backend=c' cpu
-check 'yoke validate ' precision
+check 'yoke validate ' precision resolvent
 check 'yoke train precision=bf' bf16-mixed
 for command in train generate eval; do
 	# shellcheck disable=SC2046 # words

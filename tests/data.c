@@ -476,6 +476,33 @@ static void test_order(void)
 	   "orders of 1 to 1009 windows are permutations, by seed and epoch, and resume");
 }
 
+// The most frequent words, of equals the first by their bytes; and no more of a text than is asked for.
+static void limits(void)
+{
+	static const char text[] = "d d d d c c c b a b a e x x x x x x x x x\n";
+	static const char *const want[] = { "<pad>", "<unk>", "a", "c", "d" };
+	const struct yk_data_spec spec = { .context = 2, .limit = 12, .vocab = 5 };
+	bool good = yk_file_write("frequent.txt", text, sizeof text - 1) == 0;
+	struct yk_tokenizer *t = yk_tokenizer_new("word");
+	struct yk_data *d = yk_data_new("frequent.txt", t, &spec);
+	good = good && d && yk_data_tokens(d) == 12 && yk_tokenizer_size(t) == 5;
+	for (int i = 0; i < 5 && good; i++) {
+		size_t bytes;
+		const char *word = yk_tokenizer_decode(t, i, &bytes);
+		good = word && bytes == strlen(want[i]) && !memcmp(word, want[i], bytes);
+	}
+	ok(good, "the most frequent words of the first 12 %s", yoke_error());
+	const uint64_t print = d ? yk_data_fingerprint(d) : 0;
+	yk_data_free(d);
+	yk_tokenizer_free(t);
+	const struct yk_data_spec less = { .context = 2, .limit = 11, .vocab = 5 };
+	t = yk_tokenizer_new("word");
+	d = yk_data_new("frequent.txt", t, &less);
+	ok(d && yk_data_tokens(d) == 11 && yk_data_fingerprint(d) != print, "another limit is another text");
+	yk_data_free(d);
+	yk_tokenizer_free(t);
+}
+
 int main(void)
 {
 	char folder[] = "data.XXXXXX";
@@ -496,5 +523,6 @@ int main(void)
 		snprintf(command, sizeof command, "rm -r %s", folder);
 		ok(system(command) == 0, "cleaned up");
 	}
+	limits();
 	return done();
 }

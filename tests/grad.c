@@ -159,6 +159,13 @@ FN(attention_mask_keys, yoke_attention_keys(x[0], x[1], x[2], yoke_const(4), x[3
 FN(attention_bias, yoke_attention(x[0], x[0], x[0], yoke_reshape(yoke_gather(x[1], yoke_from(yoke_i32, 2,
 	(int64_t[]){ 2, 2 }, (int32_t[]){ 1, 0, 2, 1 }), 1), 4, (int64_t[]){ 1, 2, 2, 2 }), 0, 0, 0))
 FN(rope, yoke_rope(x[0], yoke_cos(x[1]), yoke_square(x[2])))
+// one matrix at two z; k of both signs
+FN(resolvent, yoke_resolvent(x[0], x[1], x[2], yoke_add(x[3], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
+	(double[]){ 0.1, 2.5 })), NULL))
+FN(resolvent_left, yoke_resolvent(x[0], YOKE_NONE, x[1], yoke_add(x[2], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
+	(double[]){ 0.1, -2.5 })), &(struct yoke_resolvent){ .size = sizeof(struct yoke_resolvent), .side = YOKE_SIDE_LEFT,
+	.sweeps = YOKE_SWEEPS, .tolerance = 1 }))
+FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
 FN(cumsum, yoke_cumsum(x[0], 1, 0))
@@ -419,6 +426,10 @@ static const struct row rows[] = {
 	{ "attention, keys of each", 4, { M4(2, 3, 2, 3), M4(2, 6, 1, 3), M4(2, 6, 1, 3), M4(2, 1, 3, 6) },
 	  f_attention_each, 0 },
 	{ "rope", 3, { M4(2, 3, 2, 6), M2(3, 3), M2(3, 3) }, f_rope, 0 },
+	{ "resolvent", 4, { M2(2, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent, 0 },
+	{ "resolvent, left", 3, { M1(6), M1(5), M2(2, 2) }, f_resolvent_left, 0 },
+	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
+	{ "grouped_matmul", 2, { M2(5, 3), M3(3, 3, 2) }, f_grouped, 0 },
 	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
 	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },
 	{ "kl", 2, { M2(3, 5), M2(3, 5) }, f_kl, 0 },

@@ -35,6 +35,7 @@ test_programs = \
 	tests/base.t \
 	tests/between.t \
 	tests/bitcast.t \
+	tests/bk.t \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
@@ -112,6 +113,7 @@ test_programs = \
 	tests/which.t \
 	tests/runs.t \
 	tests/rows_along.t \
+	tests/resolvent.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
 	tests/remat.t \
@@ -140,6 +142,7 @@ test_scripts = \
 	tests/ablate.sh \
 	tests/advise.sh \
 	tests/arrows.sh \
+	tests/bk.sh \
 	tests/bench.sh \
 	tests/align.sh \
 	tests/cache.sh \
@@ -191,6 +194,7 @@ test_headers = \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
+	tests/resolvent.h \
 	tests/rows.h \
 	tests/tap.h \
 	tests/values.h
@@ -303,6 +307,8 @@ tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
+tests_bk_t_SOURCES = tests/bk.c
+tests_resolvent_t_SOURCES = tests/resolvent.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
 tests_readers_t_SOURCES = tests/readers.c
 tests_refusals_t_SOURCES = tests/refusals.c

@@ -631,7 +631,7 @@ static void test_manifest(const struct yk_model *model, int sizes_of)
 	json_object_set_new(o, "kind", json_string("bert"));
 	int e = yk_model_parse(o, "m", &which, &got);
 	ok(e == YOKE_EFORMAT &&
-	   !strcmp(yoke_error(), "m: model of unknown kind 'bert'; this yoke knows gpt, mlp"),
+	   !strcmp(yoke_error(), "m: model of unknown kind 'bert'; this yoke knows gpt, mlp, bk"),
 	   "refused: %s", yoke_error());
 	yoke_error_clear();
 	json_object_set_new(o, "kind", json_string(model->name));

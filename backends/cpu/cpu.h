@@ -56,6 +56,12 @@ static inline bool yk_dense(const struct yoke_view *v)
 // them for their readers: below it plain stores are faster (measured).
 extern int64_t yk_stream_bytes; // the setting cpu.stream
 
+// How rows of the resolvent are cut, for tests: how chunks are entered, and elements of a chunk, 0: by shape.
+enum { YK_ENTRY_AUTO, YK_ENTRY_DISC, YK_ENTRY_MATRICES };
+extern int yk_chain_entry;         // the setting cpu.resolvent_entry
+extern int64_t yk_chain_length;    // the setting cpu.resolvent_chunk
+void yk_cpu_promoted(uint64_t rows); // see struct yoke_host
+
 // ---- the team of workers (team.c) ----
 
 // Runs fn(arg, piece) for piece 0..n-1 on the team, the caller included; returns when all are done.
@@ -109,7 +115,9 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 	X(LAYER_NORM, layer_norm) X(LAYER_NORM_BACK, layer_norm_back) X(RMS_NORM, rms_norm) \
 	X(RMS_NORM_BACK, rms_norm_back) X(CROSS_ENTROPY, cross_entropy) \
 	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \
-	X(ATTENTION_BACK, attention_back) X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
+	X(ATTENTION_BACK, attention_back) X(RESOLVENT, resolvent) X(RESOLVENT_BACK, resolvent_back) \
+	X(GROUPED, grouped) X(GROUPED_BACK, grouped_back) \
+	X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);
 YK_KERNELS(X)
 #undef X

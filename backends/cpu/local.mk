@@ -37,6 +37,10 @@ libyokecore_la_SOURCES += \
 	backends/cpu/reduce/kern_moments.h \
 	backends/cpu/reduce/kern_reduce.h \
 	backends/cpu/reduce/kern_reduce_acc.h \
+	backends/cpu/resolvent/kern_resolvent.h \
+	backends/cpu/resolvent/kern_resolvent_back.h \
+	backends/cpu/resolvent/kern_resolvent_half.h \
+	backends/cpu/resolvent/kern_resolvent_lanes.h \
 	backends/cpu/rows/operand.h \
 	backends/cpu/rows/softrow.h \
 	backends/cpu/vector/half.h \
@@ -56,6 +60,7 @@ cpu_kernels = \
 	backends/cpu/contract/kern_contract_f64.c \
 	backends/cpu/contract/kern_contract_int.c \
 	backends/cpu/contract/kern_contract_map.c \
+	backends/cpu/contract/kern_grouped.c \
 	backends/cpu/host/isa_table.c \
 	backends/cpu/list/kern_list.c \
 	backends/cpu/map/kern_map.c \
@@ -85,6 +90,9 @@ cpu_kernels = \
 	backends/cpu/reduce/kern_reduce_f64.c \
 	backends/cpu/reduce/kern_reduce_i64.c \
 	backends/cpu/reduce/kern_scan.c \
+	backends/cpu/resolvent/kern_resolvent.c \
+	backends/cpu/resolvent/kern_resolvent_f32.c \
+	backends/cpu/resolvent/kern_resolvent_f64.c \
 	backends/cpu/rows/kern_norm.c \
 	backends/cpu/rows/kern_softmax.c \
 	backends/cpu/rows/kern_xent.c

@@ -10,6 +10,7 @@ libyokecore_la_SOURCES += \
 	src/conform/cases_map.c \
 	src/conform/cases_moments.c \
 	src/conform/cases_move.c \
+	src/conform/cases_resolvent.c \
 	src/conform/cases_rows.c \
 	src/conform/cases_scan.c \
 	src/conform/cases_source.c \

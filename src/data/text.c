@@ -162,13 +162,17 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 {
 	int64_t start = 0;
 	int e = yk_walk(paths, read_file, d);
+	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
+		d->tokens.count = (size_t)spec->limit;
+		d->fingerprint = yk_hash(&spec->limit, sizeof spec->limit, d->fingerprint);
+	}
 	d->count = (int64_t)d->tokens.count;
 	if (e == 0)
 		e = yk_data_split(paths, d->count, spec, &start);
 	if (e < 0)
 		return e;
 	d->fingerprint = yk_hash(&spec->valid, sizeof spec->valid, d->fingerprint);
-	e = yk_tokenizer_settle(d->tokenizer, &d->tokens, (size_t)start);
+	e = yk_tokenizer_settle(d->tokenizer, &d->tokens, (size_t)start, (size_t)spec->vocab);
 	if (e == 0)
 		e = make_set(d, 0, 0, start, &d->train);
 	if (e == 0)
@@ -182,6 +186,8 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 static int open_tokens(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
 {
 	struct yk_token_sets sets;
+	if (spec->limit)
+		return yk_fail(YOKE_EINVAL, "%s: limit is of text, and this holds tokens; prepare less of it", paths);
 	const int e = yk_token_sets_open(paths, d->tokenizer, spec, &d->sources, &sets);
 	if (e < 0)
 		return e;

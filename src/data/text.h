@@ -19,7 +19,8 @@ struct yk_data_spec {
 	double valid;       // share of the tokens, at the end, to validate; 0: none, 1: all
 	bool valid_given;   // else the split that a token file was prepared with comes first
 	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files by their names' end
-	int64_t vocab;      // of raw tokens and of ids; 0: not given
+	int64_t vocab;      // of raw tokens and of ids; of words the most ids, 3 at least; 0: not given
+	int64_t limit;      // tokens of text that count, from its beginning; 0: all
 	const char *field;  // of files named .jsonl: this string of each line is text; NULL or "": they are plain text
 };
 

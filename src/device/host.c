@@ -106,6 +106,18 @@ static void host_programs(uint32_t more_compiled, uint32_t more_found)
 	yk_warmup_compiled(more_compiled);
 }
 
+static atomic_uint_fast64_t promoted;
+
+static void host_promoted(uint64_t rows)
+{
+	atomic_fetch_add_explicit(&promoted, rows, memory_order_relaxed);
+}
+
+uint64_t yk_host_promoted(void)
+{
+	return atomic_load_explicit(&promoted, memory_order_relaxed);
+}
+
 void yk_host_programs(uint64_t *all_compiled, uint64_t *all_found)
 {
 	*all_compiled = atomic_load_explicit(&compiled, memory_order_relaxed);
@@ -125,6 +137,7 @@ const struct yoke_host *yk_host(void)
 		.cache_get = yk_cache_get,
 		.cache_put = yk_cache_put,
 		.programs = host_programs,
+		.promoted = host_promoted,
 	};
 	return &host;
 }

@@ -41,6 +41,7 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void);
 struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
 const struct yoke_host *yk_host(void); // what the core lends (host.c)
 // Programs that backends compiled in this process, and found compiled.
+uint64_t yk_host_promoted(void);
 void yk_host_programs(uint64_t *compiled, uint64_t *found);
 
 // Does a list ("a,b", "^a,b", "*", "" or NULL: everything) name this backend?

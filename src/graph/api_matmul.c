@@ -51,6 +51,12 @@ yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned flags, int 
 	return product("matmul_to", a, b, flags, dtype);
 }
 
+yoke_tensor *yoke_grouped_matmul(yoke_tensor *x, yoke_tensor *w, yoke_tensor *first)
+{
+	struct yk_rec r = yk_rec_begin_op(YK_GROUPED, 3, (yoke_tensor *[]){ x, w, first });
+	return yk_rec_end(&r, yk_record(r.g, YK_GROUPED, 3, r.in, 1, &(union yoke_attr){ .i = 0 }));
+}
+
 yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b)
 {
 	struct yk_rec r = yk_rec_begin_with(YK_MATMUL, 4, 3, (yoke_tensor *[]){ x, w, b });

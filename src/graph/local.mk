@@ -11,6 +11,7 @@ libyokecore_la_SOURCES += \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
 	src/graph/api_optim.c \
+	src/graph/api_resolvent.c \
 	src/graph/api_stat.c \
 	src/graph/autocast.c \
 	src/graph/autocast.h \
@@ -37,12 +38,15 @@ libyokecore_la_SOURCES += \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
+	src/graph/resolvent.h \
 	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
+	src/graph/rows_grouped.c \
 	src/graph/rows_list.c \
 	src/graph/rows_moments.c \
 	src/graph/rows_order.c \
+	src/graph/rows_resolvent.c \
 	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \
 	src/graph/scaler.c \

@@ -194,6 +194,18 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_ROPE] = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .min_in = 3,
 		.cast = YK_CAST_INSIDE, .max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
 		.decompose = yk_decompose_rope, .inplace = { { 0, 0 } }, .ninplace = 1 },
+	[YK_RESOLVENT] = { .name = "resolvent", .code = YOKE_OP_RESOLVENT, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		.min_in = 4, .max_in = 4, .nout = 2, .cast = YK_CAST_F32, .shape = yk_shape_resolvent,
+		.grad = yk_grad_resolvent, .decompose = yk_decompose_resolvent },
+	[YK_RESOLVENT_BACK] = { .name = "resolvent_back", .code = YOKE_OP_RESOLVENT_BACK,
+		.flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 5, .max_in = 5, .nout = 4,
+		.shape = yk_shape_resolvent_back, .decompose = yk_decompose_resolvent_back },
+	[YK_GROUPED] = { .name = "grouped_matmul", .code = YOKE_OP_GROUPED, .flags = YK_F_FLOAT, .min_in = 3,
+		.max_in = 3, .nout = 1, .cast = YK_CAST_HALF, .shape = yk_shape_grouped, .grad = yk_grad_grouped,
+		.decompose = yk_decompose_grouped },
+	[YK_GROUPED_BACK] = { .name = "grouped_matmul_back", .code = YOKE_OP_GROUPED_BACK, .flags = YK_F_FLOAT,
+		.min_in = 3, .max_in = 3, .nout = 1, .shape = yk_shape_grouped_back, .grad = yk_grad_grouped_back,
+		.decompose = yk_decompose_grouped_back },
 
 	// their attributes: see yk_ranked
 	RANKS_LIST(ALL_REDUCE, "all_reduce", yk_grad_ranks_all_reduce),

@@ -177,6 +177,9 @@ bool yk_is_program(const struct yoke_map *);
 // The same as ops: the program's outputs of its inputs, which broadcast.
 void yk_program_parts(struct yk_graph *, const struct yoke_map *, const yk_id *in, yk_id *out);
 
+// x moved `by` elements along an axis, away from its first element (reverse: its last); `fill` moves in.
+yk_id yk_moved(struct yk_graph *, yk_id x, int axis, int64_t by, bool reverse, double fill);
+
 // Rules, by file: shape.c, grad_rules.c, decompose.c; rows_*.c have all rules of their rows.
 typedef int yk_shape_fn(struct yk_graph *, const struct yk_call *, struct yk_value *);
 typedef void yk_grad_fn(struct yk_graph *, uint32_t, const yk_id *, yk_id *);
@@ -193,6 +196,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_rope;
 yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
 yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv;
+yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_back, yk_shape_grouped, yk_shape_grouped_back;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
 	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
@@ -202,11 +206,13 @@ yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matm
 yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
 yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
 	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
+yk_grad_fn yk_grad_resolvent, yk_grad_grouped, yk_grad_grouped_back;
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
 	yk_decompose_rope, yk_decompose_moments;
+yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_back, yk_decompose_grouped, yk_decompose_grouped_back;
 
 #endif

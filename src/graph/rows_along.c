@@ -208,9 +208,7 @@ int yk_shape_check(struct yk_graph *g, const struct yk_call *c, struct yk_value 
 
 // ---- parts ----
 
-// x moved `by` elements along the axis, away from where the totals begin; `fill` moves in.
-static yk_id moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse,
-		   double fill)
+yk_id yk_moved(struct yk_graph *g, yk_id x, int axis, int64_t by, bool reverse, double fill)
 {
 	if (x == YK_BAD)
 		return YK_BAD;
@@ -237,7 +235,7 @@ void yk_decompose_scan(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 		x = yk_cast(g, x, yk_acc(dtype));
 	for (int64_t by = 1; by < n && x != YK_BAD; by *= 2)
 		x = yk_bin(g, prod ? YK_MUL : YK_ADD, x,
-			   moved(g, x, axis, by, c->attr[2].i, prod));
+			   yk_moved(g, x, axis, by, c->attr[2].i, prod));
 	out[0] = x == YK_BAD ? x : yk_cast(g, x, dtype);
 }
 

@@ -31,6 +31,38 @@ static const struct {
 #undef X
 };
 
+enum trait { INT, REAL, CHOICE };
+static const struct {
+	const char *key;
+	enum trait type;
+	double least, most;
+	const char *words;
+} traits[YK_TRAIT_COUNT] = {
+#define X(key, type, commands, def, least, most, words, help) { #key, type, least, most, words },
+	YK_TRAITS(X, )
+#undef X
+};
+
+// Word i of a list with blanks between, into `to`; false: there are not so many.
+static bool word_of(const char *list, int i, char *to, size_t room)
+{
+	for (; i > 0 && list; i--)
+		if ((list = strchr(list, ' ')))
+			list++;
+	if (list)
+		snprintf(to, room, "%.*s", (int)strcspn(list, " "), list);
+	return list;
+}
+
+static int number_of(const char *list, const char *word)
+{
+	char it[32];
+	for (int i = 0; word_of(list, i, it, sizeof it); i++)
+		if (!strcmp(it, word))
+			return i;
+	return -1;
+}
+
 static bool has(const struct yk_model *m, int size)
 {
 	return m->sizes >> size & 1;
@@ -62,7 +94,21 @@ int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
 			e = check_size(m, sizes[k].key, s->size[k], sizes[k].most);
+	for (int k = 0; k < YK_TRAIT_COUNT && e == 0 && m->traits; k++) {
+		const double v = s->trait[k];
+		char word[32];
+		const bool given = traits[k].type == INT && v == -1;
+		if (traits[k].type == CHOICE ? !word_of(traits[k].words, (int)v, word, sizeof word) :
+					       !given && !(v >= traits[k].least && v <= traits[k].most))
+			e = yk_fail(YOKE_EINVAL, "%s: %s=%g is not in %g .. %g", m->name, traits[k].key, v, traits[k].least,
+				    traits[k].most);
+	}
 	return e == 0 && m->check ? m->check(s) : e;
+}
+
+bool yk_model_leaks(const struct yk_model *m, const struct yk_model_shape *s)
+{
+	return m->leaks && m->leaks(s);
 }
 
 int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
@@ -81,6 +127,15 @@ void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, cha
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (has(m, k))
 			fprintf(f, " %s=%" PRId64, sizes[k].key, s->size[k]);
+	for (int k = 0; k < YK_TRAIT_COUNT && m->traits; k++) {
+		char word[32];
+		if (traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word))
+			fprintf(f, " %s=%s", traits[k].key, word);
+		else if (traits[k].type == INT && s->trait[k] < 0)
+			fprintf(f, " %s=auto", traits[k].key);
+		else
+			fprintf(f, " %s=%g", traits[k].key, s->trait[k]);
+	}
 	fprintf(f, " context=%" PRId64, s->context);
 	fclose(f);
 }
@@ -93,6 +148,13 @@ json_t *yk_model_describe(const struct yk_model *m, const struct yk_model_shape 
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		bad |= has(m, k) &&
 		       json_object_set_new(o, sizes[k].key, json_integer(s->size[k])) < 0;
+	for (int k = 0; k < YK_TRAIT_COUNT && !bad && m->traits; k++) {
+		char word[32];
+		const bool choice = traits[k].type == CHOICE && word_of(traits[k].words, (int)s->trait[k], word, sizeof word);
+		bad |= json_object_set_new(o, traits[k].key, choice ? json_string(word) : json_real(s->trait[k])) < 0;
+	}
+	if (!bad && yk_model_leaks(m, s))
+		bad |= json_object_set_new(o, "leaks", json_true()) < 0;
 	if (!bad)
 		return o;
 	json_decref(o);
@@ -122,6 +184,17 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
 			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].most, &s.size[k]);
+	for (int k = 0; k < YK_TRAIT_COUNT && e == 0 && m->traits; k++) {
+		const char *word;
+		if (traits[k].type != CHOICE) {
+			e = yk_json_real(o, what, traits[k].key, &s.trait[k]);
+			continue;
+		}
+		e = yk_json_str(o, what, traits[k].key, &word);
+		s.trait[k] = e == 0 ? number_of(traits[k].words, word) : 0;
+		if (s.trait[k] < 0)
+			e = yk_fail(YOKE_EFORMAT, "%s: %s is '%.40s', none of: %s", what, traits[k].key, word, traits[k].words);
+	}
 	if (e < 0)
 		return e;
 	if (yk_model_check(m, &s) < 0) {
@@ -160,6 +233,7 @@ void yk_network_free(struct yk_network *n)
 	if (!n)
 		return;
 	yk_parameters_fini(&n->params);
+	yoke_free(n->shares);
 	free(n);
 }
 

@@ -10,7 +10,7 @@
 
 #include "nn/params.h"
 
-#define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp)
+#define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp) BETWEEN X(bk)
 
 #define YK_HISTORY 64 // the most there is
 
@@ -20,7 +20,26 @@
 	X(layers, "4", 1000, "blocks; of mlp, hidden layers") \
 	X(heads, "4", 1024, "attention heads of gpt; they divide embed") \
 	X(embed, "128", 65536, "width of the embedding") \
-	X(history, "8", YK_HISTORY, "tokens that mlp predicts the next one from")
+	X(history, "8", YK_HISTORY, "tokens that mlp predicts the next one from") \
+	X(experts, "4", 64, "perceptrons of each layer of bk") \
+	X(top_k, "1", 64, "experts that a token goes to, of bk")
+
+// X(key, type, commands, default, least, most, choices, help), as YK_CONFIG_KEYS has them: what a model is besides
+// its sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the number of one of the words.
+#define YK_TRAITS(X, commands) \
+	X(gate, CHOICE, commands, "p", 0, 0, "p none", \
+	  "of bk: an expert's result times its probability; none: as it is, and the router does not learn from it") \
+	X(balance, REAL, commands, "0.01", 0, 1e3, NULL, "of bk: weight of the loss that spreads tokens over experts") \
+	X(eta, REAL, commands, "1", 1e-4, 1e4, NULL, "of bk: imaginary part of the energy") \
+	X(v_max, REAL, commands, "3", 1e-3, 1e4, NULL, "of bk: potentials stay within +- this") \
+	X(feature_clamp, REAL, commands, "10", 1e-3, 1e6, NULL, "of bk: features stay within +- this") \
+	X(bk_side, CHOICE, commands, "left", 0, 0, "left both", \
+	  "of bk: what a token sees of its text; both sees the token to predict") \
+	X(bk_tier, CHOICE, commands, "f32", 0, 0, "f32 f64 mixed f16 bf16", "of bk: precision of the resolvent") \
+	X(bk_sweeps, INT, commands, "auto", 0, 64, "auto", "of bk: sweeps in f32 behind bk_tier=f16 or bf16") \
+	X(bk_gradient, CHOICE, commands, "exact", 0, 0, "exact diag inverse hybrid step5", \
+	  "of bk: gradient by the potential") \
+	X(bk_blend, REAL, commands, "0.5", 0, 1, NULL, "of bk: share of inverse in hybrid and step5")
 
 enum {
 #define X(key, ...) YK_SIZE_##key,
@@ -30,6 +49,13 @@ enum {
 };
 #define YK_HAS(key) (1u << YK_SIZE_##key)
 
+enum {
+#define X(key, ...) YK_TRAIT_##key,
+	YK_TRAITS(X, )
+#undef X
+	YK_TRAIT_COUNT
+};
+
 struct yk_model_shape {
 	int64_t vocab, context;
 	union {
@@ -37,6 +63,14 @@ struct yk_model_shape {
 		struct {                     // the same by name
 #define X(key, ...) int64_t key;
 			YK_SIZES(X)
+#undef X
+		};
+	};
+	union {
+		double trait[YK_TRAIT_COUNT]; // 0 where the model has none
+		struct {
+#define X(key, ...) double key;
+			YK_TRAITS(X, )
 #undef X
 		};
 	};
@@ -49,6 +83,9 @@ struct yk_network {
 	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
 	// whatever else is computed with it.  Slower for few sequences.
 	bool by_row;
+	// NULL, or a variable [layers, experts] of the caller's, which the network frees: each recorded loss leaves there
+	// which share of its tokens went to each expert.
+	yoke_tensor *shares;
 };
 
 // What a network remembers of the tokens of a sequence, so that each is computed once.
@@ -62,6 +99,9 @@ enum { YK_SEQUENCES = 64 }; // that are extended at once, at most
 struct yk_model {
 	const char *name; // model=NAME, and the manifest's "kind"
 	unsigned sizes;   // YK_HAS(..) of each that it has
+	bool traits;      // it has those, too
+	// NULL, or: does it see tokens that it has to predict?
+	bool (*leaks)(const struct yk_model_shape *);
 	// Sizes that do not fit each other: EINVAL.
 	int (*check)(const struct yk_model_shape *);
 	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
@@ -71,7 +111,7 @@ struct yk_model {
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *ids, double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
-	// ids and targets [B,T] -> []
+	// ids and targets [B,T] -> []: what training makes small
 	yoke_tensor *(*loss)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
 	// A cache's variables; and, as forward without dropout, tokens that follow those in
@@ -111,7 +151,9 @@ yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_t
 // and has one plan for each B and T, wherever behind the first tokens these stand.
 yoke_tensor *yk_network_forward(const struct yk_network *, yoke_tensor *ids, double dropout);
 yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cache *const *, yoke_tensor *ids);
-// A row's loss: the mean of -log p(target).
+// Does a model of that shape see what it has to predict?
+bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
+// Most rows' loss: the mean of -log p(target).
 yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
 int yk_network_cache_new(const struct yk_network *, struct yk_network_cache **);

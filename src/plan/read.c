@@ -158,6 +158,7 @@ int yoke_stats(struct yoke_stats *to)
 	s.live_handles = ctx->live_handles;
 	s.plans = ctx->planner ? ctx->planner->plans : 0;
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
+	s.promoted_rows = yk_host_promoted();
 	yk_leave(ctx);
 	size_t size = to->size < sizeof s ? to->size : sizeof s;
 	if (size < sizeof to->size)

@@ -26,7 +26,7 @@ struct yk_kind {
 		      struct yk_tokens *to);
 	const char *(*decode)(const struct yk_tokenizer *, int32_t id, size_t *bytes);
 	// NULL where nothing is learnt; what the JSON has beyond name and size.
-	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train);
+	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
 	int (*save)(const struct yk_tokenizer *, json_t *to);
 	int (*load)(struct yk_tokenizer *, const json_t *, const char *what);
 };
@@ -89,9 +89,9 @@ static int word_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 	return yk_words_encode(&t->words, text, bytes, to);
 }
 
-static int word_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
+static int word_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t most)
 {
-	return t->words.learning ? yk_words_settle(&t->words, tokens, train) : 0;
+	return t->words.learning ? yk_words_settle(&t->words, tokens, train, most) : 0;
 }
 
 static const char *word_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
@@ -281,9 +281,9 @@ int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 	return t->kind->encode(t, text, bytes, to);
 }
 
-int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train)
+int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t most)
 {
-	return t->kind->settle ? t->kind->settle(t, tokens, train) : 0;
+	return t->kind->settle ? t->kind->settle(t, tokens, train, most) : 0;
 }
 
 const char *yk_tokenizer_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)

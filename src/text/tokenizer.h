@@ -25,9 +25,9 @@ int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
 // the list as it was: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
-// All of a text is encoded: the vocabulary is that of its first `train` tokens, and the
-// list is renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
-int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train);
+// All of a text is encoded: the vocabulary is that of its first `train` tokens, at most `most` ids (0: all,
+// else 3 at least), and the list is renumbered.  Does nothing where there is nothing to learn.  ENOMEM, ERANGE.
+int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
 // How many words one that learns has met, which have the ids 0 .. in the order of their first appearance; else 0.
 int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);
 // The same end of learning by several: the vocabulary of `to` is the words w of from[i] with in[i][w].

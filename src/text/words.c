@@ -217,18 +217,41 @@ int yk_words_make(struct yk_words *to, struct yk_word *list, size_t n)
 	return e;
 }
 
-// Which of the words the training part has, and, once the vocabulary is fixed, the new id of each.
-static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, int32_t *to,
+struct counted {
+	struct yk_word word;
+	size_t times; // it stands in the training part
+};
+
+static int by_count(const void *a, const void *b)
+{
+	const struct counted *x = a, *y = b;
+	if (x->times != y->times)
+		return x->times < y->times ? 1 : -1;
+	return by_bytes(&x->word, &y->word);
+}
+
+// Which of the words the training part has, the most frequent ones, and, once the vocabulary is fixed, the new id of each.
+static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t most, int32_t *to,
 		  struct yk_word *list, struct yk_words *fixed)
 {
+	struct counted *all = calloc(w->count + 1, sizeof *all);
 	size_t n = 0;
+	if (!all)
+		return no_memory();
 	for (size_t i = 0; i < w->count; i++)
-		to[i] = YK_WORD_UNKNOWN;
+		all[i].word = w->word[i];
 	for (size_t i = 0; i < train; i++)
-		to[yk_tokens_get(tokens, i)] = INT32_MAX;
+		all[yk_tokens_get(tokens, i)].times++;
 	for (size_t i = 0; i < w->count; i++)
-		if (to[i] == INT32_MAX)
-			list[n++] = w->word[i];
+		if (all[i].times && special_of(&all[i].word) < 0)
+			all[n++] = all[i];
+	if (most && n + SPECIALS > most) {
+		qsort(all, n, sizeof *all, by_count);
+		n = most - SPECIALS;
+	}
+	for (size_t i = 0; i < n; i++)
+		list[i] = all[i].word;
+	free(all);
 	int e = yk_words_make(fixed, list, n);
 	for (size_t i = 0; i < w->count && e == 0; i++) {
 		const uint32_t *at = find(fixed, w->word[i].s, w->word[i].n);
@@ -237,12 +260,12 @@ static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size
 	return e;
 }
 
-int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train)
+int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train, size_t most)
 {
 	struct yk_word *list = malloc((w->count + 1) * sizeof *list);
 	int32_t *to = malloc((w->count + 1) * sizeof *to);
 	struct yk_words fixed;
-	int e = list && to ? settle(w, tokens, train, to, list, &fixed) : no_memory();
+	int e = list && to ? settle(w, tokens, train, most, to, list, &fixed) : no_memory();
 	if (e == 0) {
 		yk_tokens_renumber(tokens, to, (int32_t)fixed.count);
 		yk_words_fini(w);

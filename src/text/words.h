@@ -34,9 +34,10 @@ int yk_words_encode(struct yk_words *, const char *text, size_t bytes,
 // The fixed vocabulary of n words, which are sorted on the way and may be there several times.  ERANGE: more than fits
 // a manifest.
 int yk_words_make(struct yk_words *, struct yk_word *, size_t n);
-// Ends learning: the vocabulary is the words of the first `train` tokens; all tokens are
+// Ends learning: the vocabulary is the words of the first `train` tokens, or so many of the most frequent
+// ones (of equals those that come first by their bytes) that it has `most` ids, 0: all; all tokens are
 // renumbered. ERANGE: more than fits a manifest.
-int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train);
+int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train, size_t most);
 // A fixed vocabulary as an array of strings, and back.  EFORMAT: not as settle leaves it.
 json_t *yk_words_save(const struct yk_words *);
 int yk_words_load(struct yk_words *, const json_t *array, const char *what);

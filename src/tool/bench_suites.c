@@ -137,6 +137,34 @@ static int run_attention(struct yk_case *c)
 	return finish(s, yoke_attention(o->x[0], o->x[1], o->x[2], YOKE_NONE, 1, 0, 0));
 }
 
+// ---- resolvent ----
+
+// size: rows, elements, tier, whether its gradient; f32, z = i; bytes: a read, the result written
+static int make_resolvent(struct yk_case *c)
+{
+	const int64_t rows = c->size[0], n = c->size[1];
+	const int rank[3] = { 2, 1, 3 };
+	const int64_t dims[3][4] = { { rows, n }, { 2 }, { rows, n, 2 } };
+	const float z[2] = { 0, 1 };
+
+	c->bytes = 12.0 * (double)(rows * n);
+	int e = make_operands(c, 3, rank, dims);
+	return e < 0 ? e : yoke_put(((struct operands *)c->state)->x[1], z, sizeof z);
+}
+
+static int run_resolvent(struct yk_case *c)
+{
+	struct operands *o = c->state;
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	yoke_scope *s = yoke_scope_begin("resolvent");
+	how.tier = (int)c->size[2];
+	yoke_tensor *y = yoke_resolvent(o->x[0], YOKE_NONE, YOKE_NONE, o->x[1], &how), *g = y;
+
+	if (c->size[3] && yoke_grad(yoke_sum(yoke_mul(y, o->x[2]), YOKE_ALL), 1, o->x, &g) < 0)
+		g = NULL;
+	return finish(s, g);
+}
+
 // ---- train ----
 
 struct training {
@@ -300,6 +328,18 @@ struct yk_case yk_cases[] = {
 	ATTENTION("B 32 T 128 H 4 D 32", 32, 128, 4, 32),
 	ATTENTION("B 16 T 256 H 6 D 64", 16, 256, 6, 64),
 	ATTENTION("B 1 T 2048 H 4 D 64", 1, 2048, 4, 64),
+#define RESOLVENT(title, ...) \
+	{ \
+		.suite = "resolvent", .name = title, .make = make_resolvent, .run = run_resolvent, .drop = drop_operands, \
+		.size = { __VA_ARGS__ } \
+	}
+	RESOLVENT("B 16 N 1024", 16, 1024, YOKE_TIER_F32),
+	RESOLVENT("B 16 N 1024, f64", 16, 1024, YOKE_TIER_F64),
+	RESOLVENT("B 16 N 1024, mixed", 16, 1024, YOKE_TIER_MIXED),
+	RESOLVENT("B 16 N 1024, half", 16, 1024, YOKE_TIER_HALF),
+	RESOLVENT("B 16 N 1024, adjoint", 16, 1024, YOKE_TIER_F32, 1),
+	RESOLVENT("B 16 N 4096", 16, 4096, YOKE_TIER_F32),
+	RESOLVENT("B 1 N 65536", 1, 65536, YOKE_TIER_F32),
 #define TRAIN(title, ...) \
 	{ \
 		.suite = "train", .name = title, .make = make_train, .run = run_train, .drop = drop_train, \

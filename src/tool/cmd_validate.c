@@ -9,6 +9,7 @@
 #include "observe/memory.h"
 #include "tool/table.h"
 #include "tool/tool.h"
+#include "tool/validate_resolvent.h"
 #include "train/compare.h"
 
 static json_t *text(const char *format, const json_t *number)
@@ -88,13 +89,16 @@ int yk_cmd_validate(int argc, char **argv)
 	struct yk_config c;
 	bool json = false;
 	int n = 0, status;
-	if (argc < 2 || strcmp(argv[1], "precision"))
-		return yk_usage("validate", "what is validated comes first, and is 'precision'");
+	const bool resolvent = argc > 1 && !strcmp(argv[1], "resolvent");
+	if (argc < 2 || (!resolvent && strcmp(argv[1], "precision")))
+		return yk_usage("validate", "what is validated comes first, and is 'precision' or 'resolvent'");
 	for (int i = 2; i < argc; i++)
 		if (!strcmp(argv[i], "--json"))
 			json = true;
 		else
 			argv[2 + n++] = argv[i];
+	if (resolvent)
+		return yk_finish("validate", yk_validate_resolvent(n, argv + 2, json));
 	if (yk_config_init(&c, YK_T) < 0)
 		return yk_failed("validate");
 	if (yk_config_arguments(&c, n, argv + 2) < 0) {

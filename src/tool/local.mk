@@ -48,6 +48,8 @@ yoke_SOURCES = \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \
+	src/tool/validate_resolvent.c \
+	src/tool/validate_resolvent.h \
 	src/tool/warmup_show.c
 yoke_LDADD = libyokecore.la
 

@@ -74,7 +74,7 @@
 	"something is wrong.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, attention, train, memory, scaling, batch.  Figures are " \
+	"Suites, all of them by default: contract, map, attention, resolvent, train, memory, scaling, batch.  Figures are " \
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
@@ -110,6 +110,8 @@
 	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
 	"first gradients by layer, memory, speed, overflows.  Fails where mixed precision is not as good.\n" \
 	"Without precision= it is bf16-mixed.\n" \
+	"resolvent: a tier of it against f64 on random matrices; keys samples batch n eta tier sweeps\n" \
+	"tolerance seed.  Fails where an error is above 1e-4.\n" \
 	"  --json   the same for programs\n"
 
 #define REPORT_MORE \
@@ -181,8 +183,8 @@ const struct yk_command yk_commands[] = {
 	  CONFORM_MORE },
 	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
-	{ "validate", "precision [config.env] [key=value ..] [--json]",
-	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "validate", "precision|resolvent [config.env] [key=value ..] [--json]",
+	  "precision held against one that is known to be right", yk_cmd_validate, YK_T, VALIDATE_MORE },
 	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",
 	  yk_cmd_dashboard, 0, DASHBOARD_MORE },
 	{ "top", "[RUN ..] [--once] [--json]", "runs and their processes, in a terminal", yk_cmd_top, 0, TOP_MORE },

@@ -500,6 +500,24 @@ const enum yk_config_key yk_config_sizes[YK_SIZE_COUNT] = {
 #undef S
 };
 
+static const enum yk_config_key traits[YK_TRAIT_COUNT] = {
+#define T(key, ...) YK_KEY_##key,
+	YK_TRAITS(T, )
+#undef T
+};
+
+// The number of the word that a CHOICE is.
+static int word_number(const char *list, const char *word)
+{
+	int i = 0;
+	const size_t n = strlen(word);
+	for (; *list && (strncmp(list, word, n) || (list[n] && list[n] != ' ')); i++) {
+		list += strcspn(list, " ");
+		list += strspn(list, " ");
+	}
+	return i;
+}
+
 const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 				       struct yk_model_shape *to)
 {
@@ -508,6 +526,12 @@ const struct yk_model *yk_config_model(const struct yk_config *c, int64_t vocab,
 	for (int k = 0; k < YK_SIZE_COUNT; k++)
 		if (m->sizes >> k & 1)
 			to->size[k] = yk_config_int(c, yk_config_sizes[k]);
+	for (int k = 0; k < YK_TRAIT_COUNT && m->traits; k++) {
+		const struct yk_config_row *row = &yk_config_rows[traits[k]];
+		to->trait[k] = row->type == YK_KEY_REAL ? yk_config_real(c, traits[k]) :
+			       row->type == YK_KEY_INT	? (double)yk_config_int(c, traits[k]) :
+							  word_number(row->choices, yk_config_str(c, traits[k]));
+	}
 	return m;
 }
 
@@ -521,6 +545,12 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 		if (!(m->sizes >> k & 1) && c->value[key].origin == YK_BY_ARGUMENT)
 			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
 				       name, yk_config_str(c, key), m->name, name);
+	}
+	for (int k = 0; k < YK_TRAIT_COUNT && !m->traits; k++) {
+		const char *name = yk_config_rows[traits[k]].name;
+		if (c->value[traits[k]].origin == YK_BY_ARGUMENT)
+			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it", name,
+				       yk_config_str(c, traits[k]), m->name, name);
 	}
 	return 0;
 }
@@ -541,6 +571,10 @@ int yk_config_check_model(const struct yk_config *c)
 	int e = yk_model_check(m, &shape);
 	if (e == 0)
 		e = foreign_size(c, m);
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
+	    yk_config_int(c, YK_KEY_vocab) < 3)
+		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",
+			    yk_config_str(c, YK_KEY_vocab));
 	if (e == 0)
 		e = yk_optim_check(c);
 	if (e == 0)
@@ -592,6 +626,7 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 	return (struct yk_data_spec){
 		.context = context, .valid = yk_config_real(c, YK_KEY_valid), .valid_given = yk_config_asked(c, YK_KEY_valid),
 		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
+		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,
 		.field = yk_config_str(c, YK_KEY_field) };
 }
 

@@ -30,13 +30,16 @@
 	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files by their " \
 	  "names' end .safetensors") \
 	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
-	  "different tokens, with format and tokenizer=ids") \
+	  "different tokens, with format and tokenizer=ids; of tokenizer=word the most there may be, of the " \
+	  "most frequent words; 0: all") \
+	X(limit, INT, YK_T, "0", 0, 1e15, NULL, "tokens of text that count, from its beginning; 0: all") \
 	X(field, STRING, YK_T | YK_E, "", 0, 0, NULL, \
 	  "of files named .jsonl: the string of each line that is its text; empty: they are plain text") \
 	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
 	  "what a token is; ids: the text is their numbers; a token file says its own") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
+	YK_TRAITS(X, YK_T) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \

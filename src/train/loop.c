@@ -84,7 +84,17 @@ static int log_step(struct yk_run *r)
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 		.data_wait = yk_trainer_waited(t),
+		.leaks = yk_model_leaks(t->net->model, &t->net->shape),
+		.layers = t->net->shape.layers,
+		.experts = t->net->shape.experts,
 	};
+	float *shares = NULL;
+	if (t->net->shares && (shares = malloc(yoke_bytes(t->net->shares))) &&
+	    (e = yoke_read(t->net->shares, shares, yoke_bytes(t->net->shares))) < 0) {
+		free(shares);
+		return e;
+	}
+	m.shares = shares;
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
 		yoke_scaler_stats(t->scaler, &s);
@@ -99,6 +109,8 @@ static int log_step(struct yk_run *r)
 	r->state.peak_bytes = m.peak_bytes;
 	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
 	yk_progress_logged(&r->progress, &m);
+	r->progress.last.shares = NULL; // it is of this line alone
+	free(shares);
 	return 0;
 }
 

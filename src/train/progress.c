@@ -142,6 +142,19 @@ static void met(struct yk_progress *p, int64_t step)
 	p->warmed = yk_warmup_seconds();
 }
 
+// A list a layer.
+static json_t *shares_json(const struct yk_metrics *m)
+{
+	json_t *all = json_array();
+	for (int64_t i = 0; i < m->layers; i++) {
+		json_t *layer = json_array();
+		for (int64_t k = 0; k < m->experts; k++)
+			json_array_append_new(layer, json_real((double)m->shares[i * m->experts + k]));
+		json_array_append_new(all, layer);
+	}
+	return all;
+}
+
 void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
 	met(p, m->step);
@@ -165,6 +178,10 @@ void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		json_object_set_new(line, "scale", json_real(m->scale));
 		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
 	}
+	if (line && m->leaks)
+		json_object_set_new(line, "leaks", json_true());
+	if (line && m->shares)
+		json_object_set_new(line, "experts", shares_json(m));
 	yk_runs_line(p->record, "train", DIGITS, line);
 }
 

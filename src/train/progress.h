@@ -24,6 +24,9 @@ struct yk_metrics {
 	double data_wait; // seconds so far in which steps waited for windows
 	double scale;    // of the loss, for the next step; 0: none
 	int64_t skipped; // steps for which it was too large
+	bool leaks;           // the model sees what it has to predict
+	const float *shares;  // of tokens, of each layer's experts; NULL: there are none
+	int64_t layers, experts;
 	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not
 };
 

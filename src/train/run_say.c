@@ -58,6 +58,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			t->net->params.elements, yk_data_tokens(t->data),
 			yk_data_files(t->data), yk_data_train_windows(t->data),
 			yk_data_valid_windows(t->data), each);
+	if (yk_model_leaks(t->net->model, &t->net->shape))
+		yk_warn("train", "bk_side=both lets a token see those behind it, and so the one to predict: its loss says "
+			"nothing about text to come, and generate refuses the model; bk_side=left does not");
 	if (*t->batch_why)
 		yk_progress_say(&r->progress, "%s", t->batch_why);
 	if (from)

@@ -72,9 +72,10 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 {
 	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
 	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
-	if (!prepared && (spec->vocab > 0) != ids) {
+	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
 		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
-			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s", name);
+			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
+			"tokenizer=word", name);
 		return NULL;
 	}
 	if (!prepared)
@@ -175,7 +176,12 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
 			       "train another one with another out", folder, had);
 	}
-	if (!from)
+	if (shape.experts) {
+		const int64_t dims[] = { shape.layers, shape.experts };
+		t->net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
+		e = t->net->shares ? 0 : yoke_error_code();
+	}
+	if (e == 0 && !from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
 	if (e == 0 && !from && t->group)
 		e = yk_ranks_start(t);
@@ -681,7 +687,7 @@ int yk_trainer_validate_any(const struct yk_trainer *t)
 	if (rows == 0)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("validate");
-	yoke_read(yk_windows_loss(t->net, yk_trainer_zeros(t, rows), 0), &loss, sizeof loss);
+	yoke_read(yk_windows_likelihood(t->net, yk_trainer_zeros(t, rows)), &loss, sizeof loss);
 	return yoke_scope_end(s);
 }
 

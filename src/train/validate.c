@@ -18,6 +18,12 @@ yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, dou
 				yoke_slice(ids, 1, 1, width, 1), dropout);
 }
 
+yoke_tensor *yk_windows_likelihood(const struct yk_network *net, yoke_tensor *ids)
+{
+	int64_t width = yoke_dim(ids, 1);
+	return yk_network_loss(net, yoke_slice(ids, 1, 0, width - 1, 1), yoke_slice(ids, 1, 1, width, 1), 0);
+}
+
 // Window k of `windows` that are spread evenly over `all`, as k * all / windows without overflow.
 static int64_t spread(int64_t k, int64_t windows, int64_t all)
 {
@@ -40,7 +46,7 @@ static double batch_loss(const struct yk_network *net, const int32_t *windows, i
 	float loss = NAN;
 	yoke_scope *s = yoke_scope_begin("validate");
 	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows);
-	yoke_read(yk_windows_loss(net, ids, 0), &loss, sizeof loss);
+	yoke_read(yk_windows_likelihood(net, ids), &loss, sizeof loss);
 	*error = yoke_scope_end(s);
 	return loss;
 }

@@ -8,9 +8,11 @@
 #include "nn/model.h"
 #include "data/text.h"
 
-// Mean loss of windows [B, T+1] i32: each token is predicted from those before it in
+// The loss that training makes small, of windows [B, T+1] i32: each token is predicted from those before it in
 // its row.
 yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
+// The same without what a model adds to its loss for training alone, and without dropout.
+yoke_tensor *yk_windows_likelihood(const struct yk_network *, yoke_tensor *windows);
 // Asked before each batch, with the windows that are done, of how many: false ends it there.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
 // Mean loss over validation windows of some data, `batch` at a time: all of them, or as many as

@@ -45,6 +45,12 @@ int yk_cpu_fail(int code, const char *fmt, ...)
 	return code;
 }
 
+void yk_cpu_promoted(uint64_t rows)
+{
+	if (yk_cpu_host && yk_cpu_host->size >= offsetof(struct yoke_host, promoted) + sizeof yk_cpu_host->promoted)
+		yk_cpu_host->promoted(rows);
+}
+
 void yk_cpu_warn(const char *text)
 {
 	if (yk_cpu_host && yk_cpu_host->log)

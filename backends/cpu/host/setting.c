@@ -17,7 +17,19 @@ static const struct yoke_setting stream = {
 	"results of this many bytes and more are written past the caches",
 };
 
-int64_t yk_stream_bytes = 104857600;
+static const struct yoke_setting entry = {
+	sizeof entry, "cpu.resolvent_entry", "string", "auto",
+	"how chunks of a resolvent's row begin: auto, disc (a bound of what is before them, where it suffices), "
+	"matrices (products over all chunks)",
+};
+
+static const struct yoke_setting chunk = {
+	sizeof chunk, "cpu.resolvent_chunk", "int 0..1073741824", "0",
+	"elements of a chunk of a resolvent's row; 0: by shape",
+};
+
+int64_t yk_stream_bytes = 104857600, yk_chain_length;
+int yk_chain_entry;
 
 const char *yk_cpu_setting(const struct yoke_setting *s)
 {
@@ -30,10 +42,16 @@ void yk_cpu_settings_declare(void)
 {
 	yk_cpu_setting(&isa);
 	yk_cpu_setting(&stream);
+	yk_cpu_setting(&entry);
+	yk_cpu_setting(&chunk);
 }
 
 const char *yk_cpu_settings_read(void)
 {
+	const char *how = yk_cpu_setting(&entry);
+
 	yk_stream_bytes = strtoll(yk_cpu_setting(&stream), NULL, 10);
+	yk_chain_length = strtoll(yk_cpu_setting(&chunk), NULL, 10);
+	yk_chain_entry = *how == 'd' ? YK_ENTRY_DISC : *how == 'm' ? YK_ENTRY_MATRICES : YK_ENTRY_AUTO;
 	return yk_cpu_setting(&isa);
 }

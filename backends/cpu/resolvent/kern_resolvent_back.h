@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adjoint in lanes of REAL; included by kern_resolvent_lanes.h.
+//
+// 1/L and 1/R are computed anew, from both ends at once; then D = -G^2 g~ of each element, g~ the conjugate of its
+// cotangent; then the cotangent of L comes down, D plus k/L^2 times the one behind, and that of R goes up.
+
+struct NAME(adjoint) {
+	struct NAME(planes) f;
+	REAL *lr, *li, *rr, *ri; // 1/L, 1/R
+	REAL *dr, *di;           // the cotangent of G, then D
+	REAL *da, *dk;           // results: by a, and by the k in front, at t; in the places of lr .. below
+};
+
+enum { NAME(ADJOINT) = 10 }; // planes
+
+// 1/L and 1/R of all elements.
+static inline __attribute__((always_inline)) void NAME(inverses)(const struct NAME(adjoint) *p, int64_t n, bool left,
+								 const int groups, const bool wild, REAL tiny)
+{
+	const int wide = groups * W;
+	CX l[2], r[2];
+	rv im[2];
+
+	for (int q = 0; q < groups; q++) {
+		l[q] = NAME(of)(p->f.before[0], p->f.before[1], q * W);
+		r[q] = NAME(of)(p->f.behind[0], p->f.behind[1], q * W);
+		im[q] = -NAME(get)(p->f.y + q * W);
+	}
+	const struct NAME(planes) *f = &p->f;
+#define STEP(q, at, bond, from, u, v) \
+	const rv kv##u = NAME(get)(f->k + (bond) * wide + q * W); \
+	const CX v = { NAME(fma)(-kv##u, from[q].re, NAME(get)(f->a + (at) * wide + q * W)), \
+		       NAME(fma)(-kv##u, from[q].im, im[q]) };
+	for (int64_t t = 0; t < n; t++)
+		for (int q = 0; q < groups; q++) {
+			const int64_t s = n - 1 - t;
+			STEP(q, t, t, l, ul, vl)
+			l[q] = NAME(inverse)(vl.re, vl.im, wild, tiny);
+			NAME(to)(p->lr, p->li, t * wide + q * W, l[q]);
+			if (left)
+				continue;
+			STEP(q, s, s + 1, r, ur, vr)
+			r[q] = NAME(inverse)(vr.re, vr.im, wild, tiny);
+			NAME(to)(p->rr, p->ri, s * wide + q * W, r[q]);
+		}
+#undef STEP
+}
+
+// G at an element of a group of lanes.
+static inline __attribute__((always_inline)) CX NAME(diagonal)(const struct NAME(adjoint) *p, int64_t n, int64_t t,
+							       bool left, const int wide, const int q, const bool wild,
+							       REAL tiny)
+{
+	if (left)
+		return NAME(of)(p->lr, p->li, t * wide + q * W);
+	const CX l = t ? NAME(of)(p->lr, p->li, (t - 1) * wide + q * W) : NAME(of)(p->f.before[0], p->f.before[1], q * W);
+	const CX r = t + 1 < n ? NAME(of)(p->rr, p->ri, (t + 1) * wide + q * W) :
+				 NAME(of)(p->f.behind[0], p->f.behind[1], q * W);
+	const rv k0 = NAME(get)(p->f.k + t * wide + q * W), k1 = NAME(get)(p->f.k + (t + 1) * wide + q * W);
+	const rv re = NAME(fma)(-k1, r.re, NAME(fma)(-k0, l.re, NAME(get)(p->f.a + t * wide + q * W)));
+	const rv im = NAME(fma)(-k1, r.im, NAME(fma)(-k0, l.im, -NAME(get)(p->f.y + q * W)));
+	return NAME(inverse)(re, im, wild, tiny);
+}
+
+static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(adjoint) *p, int64_t n, bool left,
+							      const int groups, const bool wild, REAL tiny)
+{
+	const int wide = groups * W;
+	for (int64_t t = 0; t < n; t++)
+		for (int q = 0; q < groups; q++) {
+			const int64_t at = t * wide + q * W;
+			const CX g = NAME(diagonal)(p, n, t, left, wide, q, wild, tiny);
+			const CX cot = NAME(of)(p->dr, p->di, at), f = NAME(product)(g, g);
+			// -F times the conjugate
+			NAME(to)(p->dr, p->di, at, (CX){ -NAME(fma)(f.re, cot.re, f.im * cot.im),
+							 NAME(fma)(f.re, cot.im, -(f.im * cot.re)) });
+		}
+}
+
+// The cotangents' ways; da and the sums for z.  Where `link` is not NULL, only what leaves a chunk for what enters.
+static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(adjoint) *p, int64_t n, bool left,
+							     const int groups, CX enter[2][2], rv sums[2][2],
+							     CX leave[2][2][2], const bool links)
+{
+	const int wide = groups * W;
+	CX c[2], m[2];
+
+	for (int q = 0; q < groups; q++) {
+		c[q] = enter[0][q];
+		m[q] = (CX){ NAME(splat)(1), { 0 } };
+		sums[0][q] = sums[1][q] = (rv){ 0 };
+	}
+	for (int64_t t = n; t-- > 0;)
+		for (int q = 0; q < groups; q++) {
+			const int64_t at = t * wide + q * W;
+			const CX l = NAME(of)(p->lr, p->li, at), d = NAME(of)(p->dr, p->di, at);
+			const rv k = NAME(get)(p->f.k + at + wide);
+			CX f = NAME(product)(l, l);
+			f = (CX){ k * f.re, k * f.im };
+			if (links)
+				m[q] = NAME(product)(m[q], f);
+			c[q] = (CX){ NAME(fma)(c[q].re, f.re, NAME(fma)(-c[q].im, f.im, d.re)),
+				     NAME(fma)(c[q].re, f.im, NAME(fma)(c[q].im, f.re, d.im)) };
+			if (links)
+				continue;
+			const CX in = t ? NAME(of)(p->lr, p->li, at - wide) :
+					  NAME(of)(p->f.before[0], p->f.before[1], q * W);
+			const rv im = left ? c[q].im : c[q].im - d.im;
+			sums[0][q] += left ? c[q].re : c[q].re - d.re;
+			sums[1][q] += im;
+			NAME(put)(p->da + at, left ? c[q].re : c[q].re - d.re);
+			NAME(put)(p->dk + at, NAME(fma)(c[q].im, in.im, -(c[q].re * in.re)));
+		}
+	for (int q = 0; q < groups; q++) {
+		leave[0][q][0] = c[q];
+		leave[0][q][1] = m[q];
+		c[q] = enter[1][q];
+		m[q] = (CX){ NAME(splat)(1), { 0 } };
+	}
+	for (int64_t t = 0; t < n && !left; t++)
+		for (int q = 0; q < groups; q++) {
+			const int64_t at = t * wide + q * W;
+			const CX r = NAME(of)(p->rr, p->ri, at), d = NAME(of)(p->dr, p->di, at), was = c[q];
+			const rv k = NAME(get)(p->f.k + at);
+			CX f = NAME(product)(r, r);
+			f = (CX){ k * f.re, k * f.im };
+			if (links)
+				m[q] = NAME(product)(m[q], f);
+			c[q] = (CX){ NAME(fma)(c[q].re, f.re, NAME(fma)(-c[q].im, f.im, d.re)),
+				     NAME(fma)(c[q].re, f.im, NAME(fma)(c[q].im, f.re, d.im)) };
+			if (links)
+				continue;
+			sums[0][q] += c[q].re;
+			sums[1][q] += c[q].im;
+			NAME(put)(p->da + at, NAME(get)(p->da + at) + c[q].re);
+			NAME(put)(p->dk + at, NAME(get)(p->dk + at) + NAME(fma)(was.im, r.im, -(was.re * r.re)));
+		}
+	for (int q = 0; q < groups; q++) {
+		leave[1][q][0] = c[q];
+		leave[1][q][1] = m[q];
+	}
+}
+
+// Surrogates of the gradient by a, in place of the others; see yoke-plugin.h.
+static void NAME(surrogate)(const struct NAME(adjoint) *p, const struct chain_job *j, int wide, bool wild, REAL tiny)
+{
+	const rv beta = NAME(splat)((REAL)j->blend), one = NAME(splat)(1), most = NAME(splat)(1000);
+	for (int64_t t = 0; t < j->length; t++)
+		for (int q = 0; q < wide / W; q++) {
+			const int64_t at = t * wide + q * W;
+			const CX g = NAME(diagonal)(p, j->length, t, j->side, wide, q, wild, tiny);
+			const CX cot = NAME(of)(p->dr, p->di, at);
+			CX f = NAME(product)(g, g);
+			const rv cross = f.im * cot.im, diag = f.re * cot.re + (j->gradient == STEP5 ? -cross : cross);
+			rv modulus = NAME(fma)(f.re, f.re, f.im * f.im);
+			for (int l = 0; l < W; l++)
+				modulus[l] = (REAL)sqrt((double)modulus[l]);
+			const rv least = NAME(splat)((REAL)1e-3),
+				 scale = NAME(pick)(modulus < least, least / (modulus + (REAL)1e-9), one);
+			f = (CX){ NAME(fma)(f.re, scale, NAME(splat)((REAL)1e-6)), f.im * scale };
+			const rv inverse = (cot.re * f.re + cot.im * f.im) / NAME(fma)(f.re, f.re, f.im * f.im);
+			rv da = j->gradient == DIAG    ? diag :
+				j->gradient == INVERSE ? inverse :
+							 (one - beta) * diag + beta * inverse;
+			da = NAME(pick)(da - da == (rv){ 0 }, -da, (rv){ 0 });
+			da = NAME(pick)(da > most, most, NAME(pick)(da < -most, -most, da));
+			NAME(put)(p->da + at, da);
+		}
+}
+
+// Elements of a lane's row at `from` on, from a plane; times those of `factor`, if it is there.
+static void NAME(store_real)(const struct chain_view *v, const struct chain_view *factor, int64_t row, int64_t from,
+			     int64_t n, const REAL *plane, int wide)
+{
+	REAL line[NAME(BLOCK)], times[NAME(BLOCK)];
+	for (int64_t t = 0; t < n; t += NAME(BLOCK)) {
+		const int64_t some = n - t < NAME(BLOCK) ? n - t : NAME(BLOCK);
+		for (int64_t i = 0; i < some; i++)
+			line[i] = plane[(t + i) * wide];
+		if (factor->base) {
+			NAME(line)(factor, row_of(factor, row), from + t, some, INT64_MAX, 0, times);
+			for (int64_t i = 0; i < some; i++)
+				line[i] *= times[i];
+		}
+		char *at = row_of(v, row) + (from + t) * v->along * v->size;
+		if (yk_reg(v->dtype) == IS_DTYPE) {
+			v->store(at, line, v->along, some);
+			continue;
+		}
+		for (int64_t i = 0; i < some; i++, at += v->along * v->size) {
+			const double wide_one = (double)line[i];
+			const float narrow = (float)line[i];
+			if (v->dtype == yoke_f64)
+				memcpy(at, &wide_one, sizeof wide_one);
+			else
+				v->store(at, &narrow, 1, 1);
+		}
+	}
+}
+
+static void NAME(store_back)(const struct chain_pack *p, const struct NAME(adjoint) *b, const bool *skip)
+{
+	const struct chain_job *j = p->job;
+	const struct chain_view none = { .base = NULL };
+	const int wide = p->count > W ? MOST : W;
+	for (int l = 0; l < p->count; l++) {
+		const int64_t lane = p->lane[l], row = lane / j->chunks, first = lane_first(j, lane), n = lane_length(j, lane);
+		if (skip && skip[l])
+			continue;
+		if (j->out[0].base)
+			NAME(store_real)(&j->out[0], &none, row, first, n, b->da + l, wide);
+		// the bond in front of each element: the row's first has none
+		const int64_t from = first ? first - 1 : 0, at = first ? 0 : 1;
+		for (int k = 1; k < 3; k++)
+			if (j->out[k].base && n - at > 0)
+				NAME(store_real)(&j->out[k], k == 1 ? &j->c : &j->b, row, from, n - at,
+						 b->dk + at * wide + l, wide);
+	}
+}
+
+static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
+{
+	struct chain_job *j = p->job;
+	const int64_t n = j->length, each = (n + 1) * MOST;
+	const int wide = p->count > W ? MOST : W, groups = wide / W;
+	const REAL tiny = TINY(p);
+	struct NAME(adjoint) b;
+	REAL z[2 * MOST], *m = NAME(memory)(p, NAME(ADJOINT));
+	CX enter[2][2], leave[2][2][2];
+	rv sums[2][2];
+	if (!m)
+		return;
+	const bool wild = !NAME(prepare)(p, &b.f, m, z, odd) && !IS_F32;
+	b.dr = m + 2 * each;
+	b.di = m + 3 * each;
+	b.lr = m + 4 * each;
+	b.li = m + 5 * each;
+	b.rr = m + 6 * each;
+	b.ri = m + 7 * each;
+	b.da = m + 8 * each;
+	b.dk = m + 9 * each;
+	struct chain_view part = j->g;
+	NAME(stage)(p, b.dr, &part, 0, n, j->n, false);
+	part.base += part.pair * part.size;
+	NAME(stage)(p, b.di, &part, 0, n, j->n, false);
+	for (int l = 0; l < p->count; l++) // an element that is not there adds nothing
+		for (int64_t t = lane_length(j, p->lane[l]); t < n; t++)
+			b.dr[t * wide + l] = b.di[t * wide + l] = 0;
+	if (groups == 2 && wild)
+		NAME(inverses)(&b, n, j->side, 2, true, tiny);
+	else if (groups == 2)
+		NAME(inverses)(&b, n, j->side, 2, false, tiny);
+	else
+		NAME(inverses)(&b, n, j->side, 1, wild, tiny);
+	if (j->gradient != EXACT) {
+		NAME(surrogate)(&b, j, wide, wild, tiny);
+		memset(b.dk, 0, (size_t)(n * wide) * sizeof *b.dk);
+		NAME(store_back)(p, &b, odd);
+		return;
+	}
+	if (groups == 2 && !wild)
+		NAME(seeds)(&b, n, j->side, 2, false, tiny);
+	else
+		NAME(seeds)(&b, n, j->side, groups, wild, tiny);
+	for (int q = 0; q < groups; q++)
+		for (int l = 0; l < W; l++) {
+			const int64_t lane = p->lane[q * W + l < p->count ? q * W + l : 0];
+			const struct chain_entry *e = j->entry && !first ? &j->entry[lane] : NULL;
+			enter[0][q].re[l] = e ? (REAL)e->from_right[0] : 0;
+			enter[0][q].im[l] = e ? (REAL)e->from_right[1] : 0;
+			enter[1][q].re[l] = e ? (REAL)e->from_left[0] : 0;
+			enter[1][q].im[l] = e ? (REAL)e->from_left[1] : 0;
+		}
+	if (first)
+		NAME(ways)(&b, n, j->side, groups, enter, sums, leave, true);
+	else if (groups == 2)
+		NAME(ways)(&b, n, j->side, 2, enter, sums, leave, false);
+	else
+		NAME(ways)(&b, n, j->side, 1, enter, sums, leave, false);
+	for (int l = 0; l < p->count; l++) {
+		const int q = l / W, i = l % W;
+		struct chain_link *to = &j->link[p->lane[l]];
+		if (odd && odd[l])
+			continue;
+		for (int k = 0; k < 4 && first; k++) {
+			to->of[k][0] = (double)leave[k / 2][q][k % 2].re[i];
+			to->of[k][1] = (double)leave[k / 2][q][k % 2].im[i];
+		}
+		if (!first) { // for z
+			to->of[0][0] = (double)sums[0][q][i];
+			to->of[0][1] = (double)sums[1][q][i];
+		}
+	}
+	if (!first)
+		NAME(store_back)(p, &b, odd);
+}

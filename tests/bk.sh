@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The model bk as a person uses it: trained with the toolbox's keys, resumed with the same bits, evaluated, gone on
+# from; one that sees what it has to predict; yoke validate resolvent; what is refused.
+set -u
+yoke=${YOKE:-$PWD/yoke}
+[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/status.sh"
+cd "${TMPDIR:-/tmp}" || exit 99
+rm -rf bk.work && mkdir bk.work && cd bk.work || exit 99
+export YOKE_BACKEND=cpu
+
+i=0
+while [ $i -lt 150 ]; do
+	echo "line $((i % 7)) of a text that is easy to learn"
+	i=$((i + 1))
+done >text
+small='model=bk tokenizer=word layers=2 embed=16 context=16 batch=4 log_every=1 eval_every=0 report=0 progress=0'
+
+# trains NAME KEYS: into a folder of that name
+trains()
+{
+	name=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $small out="$name" "$@" >"$name.out" 2>"$name.err"
+	verdict "train $*" $?
+}
+
+# field NAME FILE: its values, one a line
+field()
+{
+	sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p" "$2"
+}
+
+# refused LINE ARGUMENTS: fails with one line that has this
+refused()
+{
+	line=$1
+	shift
+	"$yoke" "$@" >out 2>err
+	[ $? -ne 0 ] && grep -qF "$line" err
+	verdict "refused: $line" $?
+}
+
+trains whole steps=12 dropout=0.1
+trains parts steps=6 dropout=0.1
+trains parts steps=12 dropout=0.1 resume=1
+cmp whole/model.*.safetensors parts/model.*.safetensors >/dev/null &&
+	[ "$(field loss whole/metrics.jsonl)" = "$(field loss parts/metrics.jsonl)" ]
+verdict 'resumed: the bits of an unbroken run' $?
+grep -q '"experts":\[\[[0-9.,]*\],\[[0-9.,]*\]\]' whole/metrics.jsonl
+verdict 'shares of the experts are in the metrics' $?
+trains other steps=4 experts=3 top_k=2 bk_tier=bf16 bk_gradient=hybrid precision=bf16-mixed accumulate=2 recompute=block \
+	offload=optimizer vocab=9 limit=1100 allow_emulated=1
+grep -q '"size": 9' other/manifest.json && grep -q '"bk_gradient": "hybrid"' other/manifest.json
+verdict 'traits and vocabulary are in the manifest' $?
+"$yoke" eval whole data=text >out 2>err && grep -q '^loss ' out
+verdict "eval: $(grep '^loss' out)" $?
+"$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >a 2>err && [ -s a ] &&
+	YOKE_THREADS=1 "$yoke" generate whole prompt='line 3 of' tokens=30 seed=2 >b 2>err && cmp -s a b
+verdict 'generate, past the window, the same text with one thread' $?
+trains both steps=3 bk_side=both
+[ "$(grep -c 'bk_side=both lets a token see' both.err)" = 1 ] && grep -q '"leaks": true' both/manifest.json &&
+	[ "$(grep -c '"leaks":true' both/metrics.jsonl)" = 3 ]
+verdict 'both: one warning, and it is noted' $?
+refused 'bk_side=both' generate both tokens=3
+refused 'top_k=5 is more than experts=4' train data=text model=bk top_k=5 out=none
+refused 'model=gpt has no eta' train data=text eta=2 out=none
+refused 'bk_side=right: must be one of: left both' train data=text model=bk bk_side=right out=none
+refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=none
+# shellcheck disable=SC2086 # words
+refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
+
+"$yoke" validate resolvent samples=4 n=100 >out 2>err
+verdict "validate resolvent: $(tail -n 1 out)" $?
+"$yoke" validate resolvent samples=4 n=100 tolerance=inf sweeps=0 >out 2>err
+[ $? -eq 1 ] && grep -q 'f16 FAIL' out
+verdict "without sweeps: $(tail -n 1 out)" $?
+"$yoke" validate resolvent samples=2 n=40 tier=mixed --json >out 2>err
+[ $? -eq 0 ] && grep -q '"good": true' out
+verdict 'as JSON' $?
+refused 'sweeps=65: must be a whole number from 0 to 64' validate resolvent sweeps=65
+refused 'tolerance=0' validate resolvent tolerance=0
+refused 'tier=f8: must be one of: f16 bf16 mixed f32 f64' validate resolvent tier=f8
+echo "1..$count"

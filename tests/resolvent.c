@@ -1,0 +1,698 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resolvent of tridiagonal matrices: values of both sides against a dense inverse and against minors in float64,
+// the closed form of a constant chain, every way of cutting rows, operands that broadcast or lie apart, dtypes, tiers
+// with their bounds, gradients against finite differences and against those of the parts, what is refused.
+// With an argument, "values", only what cutting changes: the test runs itself so under each setting.
+#include "config.h"
+
+#include "values.h"
+#include "resolvent.h"
+#include "yoke.h"
+
+enum kind { RANDOM, CONSTANT, FLAT, DEEP, NARROW, FEW, KINDS };
+static const char *const kind_name[] = { "random", "constant", "0", "-2 +- 3", "narrow", "N(0, 4)" };
+
+struct chain {
+	int64_t rows, n;
+	double *a, *b, *c; // b, c: NULL, ones
+	double x, y;
+	bool left;
+	double complex *want;
+};
+
+static double normal(void)
+{
+	return sqrt(-2 * log(1 - rnd_real(0, 1))) * cos(6.283185307179586 * rnd_real(0, 1));
+}
+
+// Numbers that f32 has; signs: products b c of both signs
+static struct chain chain_new(int64_t rows, int64_t n, enum kind kind, bool bonds, bool signs, double x, double y,
+			      bool left)
+{
+	struct chain h = { .rows = rows, .n = n, .x = (float)x, .y = (float)y, .left = left };
+	const size_t all = (size_t)(rows * n), between = (size_t)(rows * (n ? n - 1 : 0));
+	h.a = calloc(all + 1, sizeof *h.a);
+	h.want = calloc(all + 1, sizeof *h.want);
+	for (size_t i = 0; i < all; i++)
+		h.a[i] = (float)(kind == RANDOM	  ? rnd_real(-4, 4) :
+				 kind == CONSTANT ? 0.7 :
+				 kind == FLAT	  ? 0 :
+				 kind == DEEP	  ? -2 + rnd_real(-3, 3) :
+				 kind == NARROW	  ? 0.1 * normal() :
+						    2 * normal());
+	if (bonds) {
+		h.b = calloc(between + 1, sizeof *h.b);
+		h.c = calloc(between + 1, sizeof *h.c);
+		for (size_t i = 0; i < between; i++) {
+			h.b[i] = (float)(rnd_real(0.3, 1.7) * (signs && rnd_int(0, 1) ? -1 : 1));
+			h.c[i] = (float)rnd_real(0.3, 1.7);
+		}
+	}
+	return h;
+}
+
+static void chain_free(struct chain *h)
+{
+	free(h->a);
+	free(h->b);
+	free(h->c);
+	free(h->want);
+}
+
+static void reference(const struct chain *h)
+{
+	for (int64_t r = 0; r < h->rows; r++) {
+		const double *b = h->b ? h->b + r * (h->n - 1) : NULL, *c = h->c ? h->c + r * (h->n - 1) : NULL;
+		by_minors(h->n, h->a + r * h->n, b, c, CMPLX(h->x, h->y), h->left, h->want + r * h->n);
+	}
+}
+
+static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	void *bytes = malloc((size_t)n * 8 + 1);
+	for (int64_t i = 0; i < n; i++)
+		store(dtype, (struct value){ v[i], 0 }, (char *)bytes + (size_t)i * yoke_dtype_size(dtype));
+	yoke_tensor *t = yoke_from(dtype, rank, dims, bytes);
+	free(bytes);
+	return t;
+}
+
+static yoke_tensor *chain_of(const struct chain *h, int dtype, struct yoke_resolvent *how)
+{
+	const int64_t all[2] = { h->rows, h->n }, between[2] = { h->rows, h->n ? h->n - 1 : 0 };
+	how->side = h->left ? YOKE_SIDE_LEFT : YOKE_SIDE_BOTH;
+	return yoke_resolvent(tensor(dtype, 2, all, h->a), h->b ? tensor(dtype, 2, between, h->b) : YOKE_NONE,
+			      h->c ? tensor(dtype, 2, between, h->c) : YOKE_NONE,
+			      tensor(dtype, 1, (int64_t[]){ 2 }, (double[]){ h->x, h->y }), how);
+}
+
+// Elements of a result as complex numbers; NULL with the reason.
+static double complex *values_of(yoke_tensor *t, int64_t n)
+{
+	double complex *to = calloc((size_t)n + 1, sizeof *to);
+	const int dtype = t ? yoke_dtype(t) : 0;
+	const size_t size = dtype ? yoke_dtype_size(dtype) : 0;
+	char *bytes = malloc((size_t)n * 16 + 1);
+	memset(bytes, 0xff, (size_t)n * 16);
+	if (!t || yoke_read(t, bytes, (size_t)n * 2 * size) < 0) {
+		diag("%s", yoke_error());
+		yoke_error_clear();
+		free(to);
+		to = NULL;
+	}
+	for (int64_t i = 0; i < n && to; i++)
+		to[i] = CMPLX(load(dtype, bytes + (size_t)(2 * i) * size).r, load(dtype, bytes + (size_t)(2 * i + 1) * size).r);
+	free(bytes);
+	return to;
+}
+
+// Largest |difference|; *most: the largest wanted.
+static double difference(const double complex *got, const double complex *want, int64_t n, double *most)
+{
+	double worst = 0;
+	*most = 0;
+	for (int64_t i = 0; i < n; i++) {
+		const double e = cabs(got[i] - want[i]);
+		*most = fmax(*most, cabs(want[i]));
+		worst = isfinite(e) ? fmax(worst, e) : INFINITY;
+	}
+	return worst;
+}
+
+static double tolerance(int dtype, const struct chain *h, bool signs, double most)
+{
+	const double eta = fmin(fabs(h->y), 1);
+	if (signs)
+		return (dtype == yoke_f64 ? 2e-14 : 2e-6) * pow(fmax(1, most), 2);
+	return (dtype == yoke_f64 ? 2e-15 : 1e-6) / (eta * eta);
+}
+
+// ---- values ----
+
+static bool value_case(int dtype, int64_t rows, int64_t n, enum kind kind, bool bonds, bool signs, double x, double y,
+		       bool left, struct yoke_resolvent *how)
+{
+	struct chain h = chain_new(rows, n, kind, bonds, signs, x, y, left);
+	yoke_scope *scope = yoke_scope_begin("case");
+	reference(&h);
+	double complex *got = values_of(chain_of(&h, dtype, how), rows * n);
+	double most = 0, worst = got ? difference(got, h.want, rows * n, &most) : INFINITY;
+	const double tol = tolerance(dtype, &h, signs, most);
+	bool good = worst <= tol && (most > 1e-3 || rows == 0 || n == 0);
+	if (!good)
+		diag("%s [%lld,%lld] %s%s%s z %g%+gi %s: error %.3g of %.3g, largest %.3g", yoke_dtype_name(dtype),
+		     (long long)rows, (long long)n, kind_name[kind], bonds ? " b c" : "", signs ? " of both signs" : "", x,
+		     y, left ? "left" : "both", worst, tol, most);
+	free(got);
+	yoke_scope_end(scope);
+	chain_free(&h);
+	return good;
+}
+
+static void values(int some, int all)
+{
+	static const int64_t sizes[] = { 1, 2, 3, 16, 127, 128, 129, 257, 1000, 4096 }, batches[] = { 1, 8, 16, 17 };
+	static const double etas[] = { 1, 0.1, 0.01 };
+	static const int dtypes[] = { yoke_f32, yoke_f64 };
+	const int cases = tap_cases(some, all);
+	bool good = true;
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	for (int i = 0; i < cases; i++) {
+		const bool signs = rnd_int(0, 5) == 0, bonds = signs || rnd_int(0, 1);
+		good &= value_case(dtypes[rnd_int(0, 1)], batches[rnd_int(0, 3)], sizes[rnd_int(0, 9)],
+				   (enum kind)rnd_int(0, KINDS - 1), bonds, signs, rnd_int(0, 1) ? 0 : rnd_real(-1, 1),
+				   etas[rnd_int(0, 2)] * (rnd_int(0, 1) ? 1 : -1), rnd_int(0, 1), &how);
+	}
+	ok(good, "%d random chains as minors in float64", cases);
+}
+
+// Chunks have to begin right where nothing is damped.
+static void long_rows(void)
+{
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	bool good = true;
+	for (int left = 0; left < 2; left++) {
+		good &= value_case(yoke_f32, 1, 20000, FLAT, false, false, 0, 0.01, left, &how);
+		good &= value_case(yoke_f32, 2, 9000, RANDOM, true, false, 0.3, -1, left, &how);
+		good &= value_case(yoke_f32, 1, 5000, CONSTANT, false, false, 0, 0.1, left, &how);
+		good &= value_case(yoke_f64, 1, 5000, FLAT, true, true, 0, 0.3, left, &how);
+		good &= value_case(yoke_f32, 1, 5000, RANDOM, true, true, 0, 0.5, left, &how);
+	}
+	ok(good, "long rows");
+}
+
+static void dense(void)
+{
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	bool good = true;
+	for (int i = 0; i < tap_cases(12, 200); i++) {
+		const bool left = rnd_int(0, 3) == 0;
+		struct chain h = chain_new(1, left ? rnd_int(1, 16) : rnd_int(1, 64), (enum kind)rnd_int(0, KINDS - 1),
+					   rnd_int(0, 1), rnd_int(0, 1), rnd_real(-1, 1), rnd_real(0.1, 1), left);
+		yoke_scope *scope = yoke_scope_begin("case");
+		by_inverse(h.n, h.a, h.b, h.c, CMPLX(h.x, h.y), left, h.want);
+		double complex *got = values_of(chain_of(&h, yoke_f64, &how), h.n);
+		double most = 0, worst = got ? difference(got, h.want, h.n, &most) : INFINITY;
+		const bool fine = worst <= 1e-12 * pow(fmax(1, most), 2) && most > 1e-3;
+		if (!fine)
+			diag("N %lld: error %.3g, largest %.3g", (long long)h.n, worst, most);
+		good &= fine;
+		free(got);
+		yoke_scope_end(scope);
+		chain_free(&h);
+	}
+	ok(good, "as a dense inverse with pivots");
+}
+
+// G_i of a = 0, b = c = 1: with z = 2 cos t, H - z has minors (-1)^n sin((n + 1) t) / sin t.
+static void closed(void)
+{
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	bool good = true;
+	for (int64_t n = 1; n < 40; n += 7) {
+		struct chain h = chain_new(1, n, FLAT, false, false, 0.4, 0.3, false);
+		yoke_scope *scope = yoke_scope_begin("case");
+		const double complex t = cacos(CMPLX(h.x, h.y) / 2);
+		for (int64_t i = 0; i < n; i++)
+			h.want[i] = -csin((double)(i + 1) * t) * csin((double)(n - i) * t) / (csin(t) * csin((double)(n + 1) * t));
+		double complex *got = values_of(chain_of(&h, yoke_f64, &how), n);
+		double most, worst = got ? difference(got, h.want, n, &most) : INFINITY;
+		if (!(worst < 1e-13))
+			diag("N %lld: error %.3g", (long long)n, worst);
+		good &= worst < 1e-13;
+		free(got);
+		yoke_scope_end(scope);
+		chain_free(&h);
+	}
+	ok(good, "the closed form of a constant chain");
+}
+
+// ---- operands ----
+
+static void operands(void)
+{
+	enum { E = 5, N = 37 };
+	double a[N], z[2 * E], b[N - 1];
+	double complex want[E * N];
+	bool good = true;
+	for (int i = 0; i < N; i++)
+		a[i] = (float)rnd_real(-2, 2);
+	for (int i = 0; i < N - 1; i++)
+		b[i] = (float)rnd_real(-1.5, 1.5);
+	for (int e = 0; e < E; e++) {
+		z[2 * e] = (float)rnd_real(-2, 2);
+		z[2 * e + 1] = (float)rnd_real(0.2, 0.7);
+		by_minors(N, a, b, b, CMPLX(z[2 * e], z[2 * e + 1]), false, want + e * N);
+	}
+	for (int kind = 0; kind < 3; kind++) {
+		yoke_scope *scope = yoke_scope_begin("case");
+		// one matrix at many z; the same backwards in memory; with axes of one element
+		yoke_tensor *at = tensor(yoke_f32, 1, (int64_t[]){ N }, a), *bt = tensor(yoke_f32, 1, (int64_t[]){ N - 1 }, b);
+		yoke_tensor *zt = tensor(yoke_f32, 2, (int64_t[]){ E, 2 }, z);
+		if (kind == 1) {
+			double turned[N];
+			for (int i = 0; i < N; i++)
+				turned[i] = a[N - 1 - i];
+			at = yoke_flip(tensor(yoke_f32, 1, (int64_t[]){ N }, turned), YOKE_AXIS(0));
+			zt = yoke_permute(yoke_contiguous(yoke_permute(zt, (int[]){ 1, 0 })), (int[]){ 1, 0 });
+		} else if (kind == 2) {
+			at = yoke_reshape(at, 3, (int64_t[]){ 1, 1, N });
+		}
+		yoke_tensor *y = yoke_resolvent(at, bt, bt, zt, NULL);
+		double complex *got = values_of(y, E * N);
+		double most, worst = got ? difference(got, want, E * N, &most) : INFINITY;
+		if (!(worst < 1e-4))
+			diag("kind %d: error %.3g", kind, worst);
+		good &= worst < 1e-4 && yoke_rank(y) == (kind == 2 ? 4 : 3);
+		free(got);
+		yoke_scope_end(scope);
+	}
+	ok(good, "one matrix at many z, operands that lie otherwise");
+	for (int k = 0; k < 2; k++) { // of half precision, and of none
+		const int dtype = k ? yoke_bf16 : yoke_f16;
+		yoke_scope *scope = yoke_scope_begin("case");
+		struct chain h = chain_new(3, 50, RANDOM, false, false, 0, 1, false);
+		struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+		for (int64_t i = 0; i < 150; i++)
+			h.a[i] = round_real(dtype, h.a[i]);
+		reference(&h);
+		double complex *got = values_of(chain_of(&h, dtype, &how), 150);
+		double most, worst = got ? difference(got, h.want, 150, &most) : INFINITY;
+		ok(worst < (k ? 5e-3 : 6e-4), "%s: error %.2g", yoke_dtype_name(dtype), worst);
+		free(got);
+		chain_free(&h);
+		yoke_scope_end(scope);
+	}
+	const int64_t none[2] = { 3, 0 };
+	yoke_tensor *empty = yoke_resolvent(tensor(yoke_f32, 2, none, a), YOKE_NONE, YOKE_NONE,
+					    tensor(yoke_f32, 1, (int64_t[]){ 2 }, z), NULL);
+	ok(empty && yoke_count(empty) == 0 && yoke_read(empty, NULL, 0) == 0, "no elements");
+}
+
+// ---- tiers ----
+
+// Half precision: bounds hold, and rows computed again have the bits of f32.
+static void tiers(void)
+{
+	const int64_t rows = tap_cases(60, 1700), n = 130;
+	static float f32[1700 * 130 * 2], got[1700 * 130 * 2], bound[1700];
+	bool held = true, same = true;
+	uint64_t promoted = 0;
+	for (int kind = 0; kind < KINDS; kind++)
+		for (int half = yoke_f16; half <= yoke_bf16; half++) {
+			yoke_scope *scope = yoke_scope_begin("tier");
+			const bool signs = kind == RANDOM && half == yoke_f16;
+			struct chain h = chain_new(rows, n, (enum kind)kind, kind % 2 || signs, signs, 0,
+						   kind == FEW ? 0.3 : 1, kind == DEEP);
+			struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+			struct yoke_stats before = { .size = sizeof before }, after = before;
+			yoke_tensor *bounds = NULL;
+			reference(&h);
+			yoke_read(chain_of(&h, yoke_f32, &how), f32, (size_t)(rows * n) * 8);
+			how.tier = YOKE_TIER_HALF;
+			how.half = half;
+			how.sweeps = kind == CONSTANT ? 3 : YOKE_SWEEPS;
+			how.bound = &bounds;
+			yoke_stats(&before);
+			yoke_tensor *y = chain_of(&h, yoke_f32, &how);
+			yoke_eval(2, (yoke_tensor *[]){ y, bounds });
+			yoke_read(y, got, (size_t)(rows * n) * 8);
+			yoke_read(bounds, bound, (size_t)rows * 4);
+			yoke_stats(&after);
+			uint64_t above = 0;
+			for (int64_t r = 0; r < rows; r++) {
+				const bool again = !(bound[r] <= 1e-4f);
+				above += again;
+				if (again && memcmp(&f32[r * n * 2], &got[r * n * 2], (size_t)n * 8)) {
+					diag("%s: row %lld, computed again, has not the bits of f32", kind_name[kind], (long long)r);
+					same = false;
+				}
+				double error = 0;
+				for (int64_t i = r * n; i < (r + 1) * n; i++)
+					error = fmax(error, cabs(CMPLX(got[2 * i], got[2 * i + 1]) - h.want[i]));
+				// beyond what f32 itself leaves
+				if (!again && !(error <= (double)bound[r] + 2e-6)) {
+					diag("%s: row %lld: error %.3g, bound %.3g", kind_name[kind], (long long)r, error, (double)bound[r]);
+					held = false;
+				}
+			}
+			promoted += above;
+			same &= after.promoted_rows - before.promoted_rows == above && (!signs || above == (uint64_t)rows);
+			chain_free(&h);
+			yoke_scope_end(scope);
+		}
+	ok(held, "half: errors are within their bounds");
+	ok(same && promoted, "half: %llu of %lld rows computed again, as f32, and counted", (unsigned long long)promoted,
+	   (long long)(2 * KINDS * rows));
+
+	struct chain h = chain_new(4, 300, FEW, false, false, 0, 1, false);
+	yoke_scope *scope = yoke_scope_begin("tier");
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	double worst[5], most;
+	reference(&h);
+	for (int k = 0; k < 5; k++) {
+		how.tier = k < 3 ? k + YOKE_TIER_F64 : YOKE_TIER_HALF;
+		how.sweeps = k == 3 ? 0 : YOKE_SWEEPS;
+		how.tolerance = INFINITY;
+		double complex *y = values_of(chain_of(&h, k == 2 || !k ? yoke_f64 : yoke_f32, &how), 1200);
+		worst[k] = y ? difference(y, h.want, 1200, &most) : INFINITY;
+		free(y);
+	}
+	ok(worst[0] < 2e-15 && worst[1] < 1e-6 && worst[2] < 1e-6 && worst[3] > 1e-4 && worst[3] < 5e-3 && worst[4] < 2e-5,
+	   "errors of f64 %.1g, f32 %.1g, mixed %.1g, half without sweeps %.1g, with %.1g", worst[0], worst[1], worst[2],
+	   worst[3], worst[4]);
+	yoke_scope_end(scope);
+	chain_free(&h);
+}
+
+// ---- gradients ----
+
+enum { GN = 19, GROWS = 2, GIN = 4 };
+static const int64_t grad_dims[GIN][2] = { { GROWS, GN }, { GROWS, GN - 1 }, { 1, GN - 1 }, { GROWS, 2 } };
+
+// A number that depends on all of G.
+static yoke_tensor *loss_of(yoke_tensor *const *x, const double *w, struct yoke_resolvent *how)
+{
+	yoke_tensor *y = yoke_resolvent(x[0], x[1], x[2], x[3], how);
+	return yoke_sum(yoke_mul(y, tensor(yoke_dtype(x[0]), 3, (int64_t[]){ GROWS, GN, 2 }, w)), YOKE_ALL);
+}
+
+static double loss_at(double *const *v, const double *w, struct yoke_resolvent *how)
+{
+	yoke_scope *scope = yoke_scope_begin("loss");
+	yoke_tensor *x[GIN];
+	double y = NAN;
+	for (int k = 0; k < GIN; k++)
+		x[k] = tensor(yoke_f64, 2, grad_dims[k], v[k]);
+	yoke_read(loss_of(x, w, how), &y, sizeof y);
+	yoke_scope_end(scope);
+	return y;
+}
+
+static void gradients(int side)
+{
+	double *v[GIN], w[GROWS * GN * 2], *g[GIN], *parts[GIN];
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	yoke_scope *scope = yoke_scope_begin("grad");
+	double worst = 0, apart = 0, twice = 0;
+	yoke_tensor *x[GIN], *to[GIN];
+	how.side = side;
+	for (int i = 0; i < GROWS * GN * 2; i++)
+		w[i] = rnd_real(-1, 1);
+	for (int k = 0; k < GIN; k++) {
+		const int64_t n = grad_dims[k][0] * grad_dims[k][1];
+		v[k] = calloc((size_t)n, sizeof **v);
+		g[k] = calloc((size_t)n, sizeof **g);
+		parts[k] = calloc((size_t)n, sizeof **parts);
+		for (int64_t i = 0; i < n; i++)
+			v[k][i] = rnd_real(k ? 0.4 : -2, 2);
+		x[k] = tensor(yoke_f64, 2, grad_dims[k], v[k]);
+	}
+	v[3][0] = -0.3; // z
+	v[3][1] = -0.6;
+	x[3] = tensor(yoke_f64, 2, grad_dims[3], v[3]);
+	yoke_grad(loss_of(x, w, &how), GIN, x, to);
+	for (int k = 0; k < GIN; k++)
+		yoke_read(to[k], g[k], yoke_bytes(to[k]));
+	for (int k = 0; k < GIN; k++)
+		for (int64_t i = 0; i < grad_dims[k][0] * grad_dims[k][1]; i++) {
+			const double at = v[k][i], h = 1e-5;
+			v[k][i] = at + h;
+			double d = loss_at(v, w, &how);
+			v[k][i] = at - h;
+			d = (d - loss_at(v, w, &how)) / (2 * h);
+			v[k][i] = at;
+			if (fabs(d - g[k][i]) > 1e-6 * fmax(1, fabs(d)))
+				diag("operand %d [%lld]: %.9g, differences %.9g", k, (long long)i, g[k][i], d);
+			worst = fmax(worst, fabs(d - g[k][i]) / fmax(1, fabs(d)));
+		}
+	ok(worst < 1e-6, "%s: gradients by a, b, c and z as differences: %.2g", side ? "left" : "both", worst);
+	// the second: of the sum of weighted gradients, along one direction
+	yoke_tensor *s = NULL, *second[GIN];
+	for (int k = 0; k < GIN; k++) {
+		yoke_tensor *t = yoke_sum(yoke_square(to[k]), YOKE_ALL);
+		s = s ? yoke_add(s, t) : t;
+	}
+	yoke_grad(s, GIN, x, second);
+	for (int k = 0; k < GIN; k++)
+		yoke_read(second[k], parts[k], yoke_bytes(second[k]));
+	for (int k = 0; k < GIN; k++) {
+		double change[2];
+		const int64_t i = rnd_int(0, grad_dims[k][0] * grad_dims[k][1] - 1);
+		const double at = v[k][i];
+		for (int sign = 0; sign < 2; sign++) {
+			yoke_scope *inner = yoke_scope_begin("differences");
+			yoke_tensor *y[GIN], *d[GIN];
+			double sum = 0;
+			v[k][i] = at + (sign ? -1e-5 : 1e-5);
+			for (int m = 0; m < GIN; m++)
+				y[m] = tensor(yoke_f64, 2, grad_dims[m], v[m]);
+			yoke_grad(loss_of(y, w, &how), GIN, y, d);
+			for (int m = 0; m < GIN; m++) {
+				double part = NAN;
+				yoke_read(yoke_sum(yoke_square(d[m]), YOKE_ALL), &part, sizeof part);
+				sum += part;
+			}
+			change[sign] = sum;
+			yoke_scope_end(inner);
+		}
+		v[k][i] = at;
+		const double d = (change[0] - change[1]) / 2e-5;
+		if (!(fabs(d - parts[k][i]) <= 1e-5 * fmax(1, fabs(d))))
+			diag("operand %d [%lld]: second %.9g, differences %.9g", k, (long long)i, parts[k][i], d);
+		twice = fmax(twice, fabs(d - parts[k][i]) / fmax(1, fabs(d)));
+	}
+	ok(twice <= 1e-5, "%s: second gradients: %.2g", side ? "left" : "both", twice);
+	// in f32, against f64
+	yoke_tensor *narrow[GIN], *gn[GIN];
+	double largest = 0;
+	for (int k = 0; k < GIN; k++)
+		narrow[k] = tensor(yoke_f32, 2, grad_dims[k], v[k]);
+	yoke_grad(loss_of(narrow, w, &how), GIN, narrow, gn);
+	for (int k = 0; k < GIN; k++) {
+		float got[GROWS * GN];
+		yoke_read(gn[k], got, yoke_bytes(gn[k]));
+		for (int64_t i = 0; i < grad_dims[k][0] * grad_dims[k][1]; i++) {
+			apart = fmax(apart, fabs((double)got[i] - g[k][i]));
+			largest = fmax(largest, fabs(g[k][i]));
+		}
+	}
+	ok(apart <= 2e-5 * largest, "%s: gradients of f32: %.2g of the largest", side ? "left" : "both", apart / largest);
+	for (int k = 0; k < GIN; k++) {
+		free(v[k]);
+		free(g[k]);
+		free(parts[k]);
+	}
+	yoke_scope_end(scope);
+}
+
+// Long rows, of chunks that leave each other something: against the row's parts in float64.
+static void long_gradients(int side)
+{
+	const int64_t rows = 3, n = 1500;
+	struct chain h = chain_new(rows, n, RANDOM, true, false, 0.2, 0.5, side);
+	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+	double complex *cot = calloc((size_t)(rows * n), sizeof *cot);
+	double *w = (double *)cot, *want[3], worst = 0, largest = 0;
+	const int64_t all[2] = { rows, n }, between[2] = { rows, n - 1 }, out[3] = { rows, n, 2 };
+	how.side = side;
+	for (int64_t i = 0; i < 2 * rows * n; i++)
+		w[i] = (float)rnd_real(-1, 1);
+	// by a loop over the definition of the adjoint, from numbers of the loop itself
+	for (int k = 0; k < 3; k++)
+		want[k] = calloc((size_t)(rows * n), sizeof **want);
+	double complex zbar = 0;
+	for (int64_t r = 0; r < rows; r++) {
+		double complex *l = calloc((size_t)n, sizeof *l), *rr = calloc((size_t)n, sizeof *rr),
+			       *lb = calloc((size_t)n, sizeof *lb), *rb = calloc((size_t)n, sizeof *rb),
+			       *d = calloc((size_t)n, sizeof *d), *kb = calloc((size_t)n, sizeof *kb);
+		const double *a = h.a + r * n, *b = h.b + r * (n - 1), *c = h.c + r * (n - 1);
+		const double complex z = CMPLX(h.x, h.y);
+		for (int64_t i = 0; i < n; i++)
+			l[i] = a[i] - z - (i ? b[i - 1] * c[i - 1] / l[i - 1] : 0);
+		for (int64_t i = n - 1; i >= 0; i--)
+			rr[i] = a[i] - z - (i < n - 1 ? b[i] * c[i] / rr[i + 1] : 0);
+		for (int64_t i = 0; i < n; i++) {
+			const double complex g = side ? 1 / l[i] : 1 / (l[i] + rr[i] - (a[i] - z));
+			lb[i] = rb[i] = d[i] = -g * g * conj(cot[r * n + i]);
+		}
+		for (int64_t i = n - 1; i > 0; i--) {
+			kb[i - 1] -= lb[i] / l[i - 1];
+			lb[i - 1] += lb[i] * (b[i - 1] * c[i - 1]) / (l[i - 1] * l[i - 1]);
+		}
+		for (int64_t i = 0; i < n - 1 && !side; i++) {
+			kb[i] -= rb[i] / rr[i + 1];
+			rb[i + 1] += rb[i] * (b[i] * c[i]) / (rr[i + 1] * rr[i + 1]);
+		}
+		for (int64_t i = 0; i < n; i++) {
+			const double complex total = side ? lb[i] : lb[i] + rb[i] - d[i];
+			want[0][r * n + i] = creal(total);
+			zbar += CMPLX(-creal(total), cimag(total));
+			if (i < n - 1) {
+				want[1][r * (n - 1) + i] = c[i] * creal(kb[i]);
+				want[2][r * (n - 1) + i] = b[i] * creal(kb[i]);
+			}
+		}
+		free(l), free(rr), free(lb), free(rb), free(d), free(kb);
+	}
+	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++) {
+		yoke_scope *scope = yoke_scope_begin("grad");
+		yoke_tensor *x[4] = { tensor(dtype, 2, all, h.a), tensor(dtype, 2, between, h.b),
+				      tensor(dtype, 2, between, h.c),
+				      tensor(dtype, 1, (int64_t[]){ 2 }, (double[]){ h.x, h.y }) },
+			    *g[4];
+		yoke_tensor *y = yoke_resolvent(x[0], x[1], x[2], x[3], &how);
+		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 3, out, w)), YOKE_ALL), 4, x, g);
+		worst = largest = 0;
+		for (int k = 0; k < 4; k++) {
+			const int64_t count = k == 3 ? 2 : yoke_count(g[k]);
+			char *bytes = malloc((size_t)count * 8);
+			const double dz[2] = { creal(zbar), cimag(zbar) };
+			yoke_read(g[k], bytes, (size_t)count * yoke_dtype_size(dtype));
+			for (int64_t i = 0; i < count; i++) {
+				const double it = k == 3 ? dz[i] : want[k][i];
+				const double e = fabs(load(dtype, bytes + (size_t)i * yoke_dtype_size(dtype)).r - it);
+				worst = isfinite(e) ? fmax(worst, e) : INFINITY;
+				largest = fmax(largest, fabs(it));
+			}
+			free(bytes);
+		}
+		ok(worst <= (dtype == yoke_f64 ? 1e-13 : 2e-5) * largest, "%s: adjoint of long rows, %s: %.2g of %.3g",
+		   side ? "left" : "both", yoke_dtype_name(dtype), worst, largest);
+		yoke_scope_end(scope);
+	}
+	for (int k = 0; k < 3; k++)
+		free(want[k]);
+	free(cot);
+	chain_free(&h);
+}
+
+static void surrogates(void)
+{
+	enum { N = 40 };
+	struct chain h = chain_new(1, N, DEEP, false, false, 0, 1, false);
+	double w[2 * N];
+	bool good = true;
+	for (int i = 0; i < 2 * N; i++)
+		w[i] = (float)rnd_real(-1, 1);
+	h.a[3] = 60; // |F| below 1e-3
+	h.a[4] = -70;
+	reference(&h);
+	for (int mode = YOKE_GRADIENT_DIAG; mode <= YOKE_GRADIENT_STEP5; mode++)
+		for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++) {
+			struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
+			yoke_scope *scope = yoke_scope_begin("grad");
+			yoke_tensor *x = tensor(dtype, 2, (int64_t[]){ 1, N }, h.a), *g;
+			double got[N];
+			float narrow[N];
+			how.gradient = mode;
+			how.blend = 0.3;
+			yoke_tensor *y = yoke_resolvent(x, YOKE_NONE, YOKE_NONE,
+							tensor(dtype, 1, (int64_t[]){ 2 }, (double[]){ 0, 1 }), &how);
+			yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 3, (int64_t[]){ 1, N, 2 }, w)), YOKE_ALL), 1, &x, &g);
+			yoke_read(g, dtype == yoke_f64 ? (void *)got : narrow, yoke_bytes(g));
+			for (int i = 0; i < N; i++) {
+				const double complex c = CMPLX(w[2 * i], w[2 * i + 1]), f = h.want[i] * h.want[i];
+				double complex safe = cabs(f) < 1e-3 ? 1e-3 * f / (cabs(f) + 1e-9) : f;
+				const double diag_ = -creal((mode == YOKE_GRADIENT_STEP5 ? c : conj(c)) * f);
+				const double inverse = -creal(c / (safe + 1e-6));
+				double want = mode == YOKE_GRADIENT_DIAG ? diag_ :
+					      mode == YOKE_GRADIENT_INVERSE ? inverse : 0.7 * diag_ + 0.3 * inverse;
+				want = fmin(1000, fmax(-1000, want));
+				const double is = dtype == yoke_f64 ? got[i] : (double)narrow[i];
+				if (!(fabs(is - want) <= (dtype == yoke_f64 ? 1e-9 : 1e-3) * fmax(1, fabs(want)))) {
+					diag("mode %d %s [%d]: %.9g, want %.9g", mode, yoke_dtype_name(dtype), i, is, want);
+					good = false;
+				}
+			}
+			yoke_scope_end(scope);
+		}
+	ok(good, "surrogates as their definitions");
+	chain_free(&h);
+}
+
+// ---- what is refused ----
+
+static void refused(yoke_tensor *y, int code, const char *what)
+{
+	float to[64];
+	int err = y ? yoke_read(y, to, yoke_bytes(y)) : yoke_error_code();
+	ok(err == code, "%s: %s", what, yoke_error());
+	if (err != code)
+		diag("%s, want %s", yoke_error_name(err), yoke_error_name(code));
+	yoke_error_clear();
+}
+
+static void refusals(void)
+{
+	const double nine[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, nan_[] = { 1, NAN, 3 }, on_axis[] = { 0.5, 0 }, far[] = { INFINITY, 1 };
+	yoke_scope *scope = yoke_scope_begin("refused");
+	yoke_tensor *a = tensor(yoke_f32, 1, (int64_t[]){ 3 }, nine), *z = tensor(yoke_f32, 1, (int64_t[]){ 2 }, nine);
+	yoke_tensor *wide = tensor(yoke_f64, 1, (int64_t[]){ 3 }, nine), *zw = tensor(yoke_f64, 1, (int64_t[]){ 2 }, nine);
+	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 2 }, on_axis), NULL), YOKE_ERANGE,
+		"z on the real axis");
+	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 2 }, far), NULL), YOKE_ERANGE,
+		"z far off");
+	refused(yoke_resolvent(tensor(yoke_f32, 1, (int64_t[]){ 3 }, nan_), YOKE_NONE, YOKE_NONE, z, NULL), YOKE_ERANGE,
+		"NaN in a");
+	refused(yoke_resolvent(a, tensor(yoke_f32, 1, (int64_t[]){ 2 }, nan_), YOKE_NONE, z, NULL), YOKE_ERANGE, "NaN in b");
+	refused(yoke_resolvent(a, a, YOKE_NONE, z, NULL), YOKE_ESHAPE, "b too long");
+	refused(yoke_resolvent(a, YOKE_NONE, tensor(yoke_f32, 1, (int64_t[]){ 1 }, nine), z, NULL), YOKE_ESHAPE, "c too short");
+	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, a, NULL), YOKE_ESHAPE, "z of three numbers");
+	refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, zw, NULL), YOKE_EDTYPE, "dtypes");
+	static const struct {
+		const char *what;
+		struct yoke_resolvent how;
+		int code;
+	} bad[] = {
+#define BAD(code, ...) { #__VA_ARGS__, { .size = sizeof(struct yoke_resolvent), .half = yoke_f16, .tolerance = 1, __VA_ARGS__ }, code }
+		BAD(YOKE_EINVAL, .tier = 5), BAD(YOKE_EINVAL, .gradient = 5), BAD(YOKE_EINVAL, .gradient = -1),
+		BAD(YOKE_EINVAL, .side = 2), BAD(YOKE_ERANGE, .sweeps = 65), BAD(YOKE_ERANGE, .sweeps = -2),
+		BAD(YOKE_ERANGE, .blend = 1.5), BAD(YOKE_ERANGE, .adaptive = -1),
+		{ "tolerance 0", { .size = sizeof(struct yoke_resolvent), .half = yoke_f16 }, YOKE_ERANGE },
+		{ "half of f32", { .size = sizeof(struct yoke_resolvent), .half = yoke_f32, .tolerance = 1,
+				   .tier = YOKE_TIER_HALF }, YOKE_EDTYPE },
+		{ "no size", { .half = yoke_f16, .tolerance = 1 }, YOKE_EINVAL },
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		refused(yoke_resolvent(a, YOKE_NONE, YOKE_NONE, z, &bad[i].how), bad[i].code, bad[i].what);
+	struct yoke_resolvent half = YOKE_RESOLVENT_INIT;
+	half.tier = YOKE_TIER_HALF;
+	refused(yoke_resolvent(wide, YOKE_NONE, YOKE_NONE, zw, &half), YOKE_EDTYPE, "half of f64");
+	yoke_scope_end(scope);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const ways[] = {
+		"", "YOKE_CPU_RESOLVENT_ENTRY=disc", "YOKE_CPU_RESOLVENT_ENTRY=matrices",
+		"YOKE_CPU_RESOLVENT_ENTRY=matrices YOKE_CPU_RESOLVENT_CHUNK=7", "YOKE_CPU_RESOLVENT_CHUNK=333",
+		"YOKE_PLAN_NAMED=0", "YOKE_CPU_ISA=base", "YOKE_CPU_ISA=base YOKE_CPU_RESOLVENT_ENTRY=matrices "
+		"YOKE_CPU_RESOLVENT_CHUNK=130",
+	};
+	char line[4600];
+	tap_seed();
+	if (argc > 1) {
+		values(40, 600);
+		long_rows();
+		for (int side = 0; side < 2; side++)
+			long_gradients(side);
+		return done();
+	}
+	dense();
+	closed();
+	operands();
+	tiers();
+	for (int side = 0; side < 2; side++)
+		gradients(side);
+	surrogates();
+	refusals();
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		snprintf(line, sizeof line, "%s %s values", ways[i], argv[0]);
+		ok(tap_run(line), "values%s%s", *ways[i] ? " under " : "", ways[i]);
+	}
+	return done();
+}
