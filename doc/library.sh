@@ -7,6 +7,7 @@ set -eu
 name=$(basename "$1" .h)
 case $name in
 yoke) about='a library that trains and runs neural networks' ;;
+yoke-observe) about='profiles, memory and telemetry of what the library does' ;;
 yoke-cube) about='hyperspectral cubes of the library' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-nn) about='modules and layers of the library' ;;

@@ -8,6 +8,7 @@ library_pages = \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
+	doc/yoke-observe.3 \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
@@ -28,6 +29,10 @@ doc/yoke.3: doc/library.sh include/yoke.h
 
 doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-pipeline.3: doc/library.sh include/yoke-pipeline.h

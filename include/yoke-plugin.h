@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.
 #define YOKE_ABI_MAJOR 2
-#define YOKE_ABI_MINOR 0
+#define YOKE_ABI_MINOR 1
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -540,7 +540,8 @@ struct yoke_backend {
 	// Static, of a-z, 0-9, _ and -; the same from run to run, for tuning, self-tests and quirks are
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
-	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes.
+	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes; "limits", struct
+	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext.
 	const void *(*ext)(const char *name);
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
@@ -594,6 +595,36 @@ struct yoke_telemetry {
 	uint32_t size;
 	// Fills at most sample->size bytes; from any thread, within 5 ms.  EUNSUPPORTED: nothing is known.
 	int (*sample)(uint32_t device, struct yoke_sample *sample);
+};
+
+// What a device reaches at most, measured by kernels that do nothing else.  0: not known.
+struct yoke_limits {
+	uint32_t size, reserved;
+	double flops[YOKE_MAX_DTYPES]; // a second, by dtype: multiply-adds, 2 each
+	double copy;                   // bytes a second, read and written, between blocks larger than caches
+	double launch_ns, wait_ns;     // an empty launch among many; one that is waited for
+};
+
+struct yoke_limits_ext {
+	uint32_t size;
+	// Fills at most limits->size bytes, within a second or so.
+	int (*measure)(uint32_t device, struct yoke_limits *limits);
+};
+
+// How a kernel fills a device's multiprocessor.  0, and share below 0: not known.
+struct yoke_occupancy {
+	uint32_t size;
+	uint32_t group, warp; // items of a group; of those that run in step
+	uint32_t registers;   // of an item, 32 bits each
+	uint64_t local_bytes; // of a group
+	double share;         // 0..1: warps that are resident over the most there can be, as the driver says
+};
+
+struct yoke_occupancy_ext {
+	uint32_t size;
+	// Of the op's launch with most work items, on the queue's device, as prepare would have it; fills at most
+	// to->size bytes.  EUNSUPPORTED: nothing is known.
+	int (*ask)(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to);
 };
 
 struct yoke_notes {

@@ -40,7 +40,7 @@ for command in train generate eval; do
 		/^Default: / && key != "" {
 			sub(/^Default: /, "")
 			sub(/\.$/, "")
-			print key, key == "prompt" ? "-" : $0 == "none" && key !~ /^(recompute|offload)$/ ? "-" : $0
+			print key, key == "prompt" ? "-" : $0 == "none" && key !~ /^(recompute|offload|dashboard)$/ ? "-" : $0
 			n = split(text[key], word, /\\fB|\\fR/) # the even ones are words
 			for (i = 2; n > 3 && i < n; i += 2)
 				print key, "takes", word[i]
@@ -60,7 +60,8 @@ for command in train generate eval; do
 		diff "${TMPDIR:-/tmp}/page" "${TMPDIR:-/tmp}/help"
 		[ -s "${TMPDIR:-/tmp}/help" ] || echo "there are none")"
 done
-verdict "yoke.1 has each option" "$(for command in models data info doctor bench conform tune validate report; do
+verdict "yoke.1 has each option" "$(for command in models memory data info doctor bench conform tune validate report \
+	dashboard top ablate advise; do
 	./yoke help $command | grep -o -- ' --[a-z]*' | sort -u | while read -r option; do
 		sed -n "/^\.SS yoke $command/,/^\.S[SH] /p" "$source/doc/yoke.1" | tr -d '\\' |
 			grep -q -- "$option" || echo "yoke $command $option"

@@ -3,18 +3,12 @@
 # yoke report: its four forms say the same, of one run and of several, whatever names stand in them.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf report.work && mkdir report.work && cd report.work || exit 99
+. "${srcdir:-.}/tests/yoke.sh"
+workspace report
 trap 'rm -rf "${TMPDIR:-/tmp}/report.work"' EXIT
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
-small="data=text layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
+easy_text 120 >text
+small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
 # shellcheck disable=SC2086 # words
 "$yoke" train out=a steps=12 eval_every=4 profile=1 $small 2>err
 verdict "a run with a profile" "$([ $? -eq 0 ] || cat err)"

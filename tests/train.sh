@@ -139,6 +139,10 @@ verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
 "$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
 	[ "$(ls unsaved | tr '\n' ' ')" = 'events.jsonl metrics.jsonl run.json ' ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
 verdict "checkpoints=0: $(tail -n 1 err)" $?
+"$yoke" train data=text out=passes steps=40 eval_every=1ep save_every=0.5ep $small 2>err &&
+	[ "$(grep '"val_loss"' passes/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | tr '\n' ' ')" = '16 32 40 ' ] &&
+	[ "$(grep '"saved"' passes/events.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | tr '\n' ' ')" = '8 16 24 32 40 ' ]
+verdict "a validation each pass of 16.4 steps, two saves" $?
 mkdir -p stuck/metrics.jsonl
 "$yoke" train data=text out=stuck steps=6 $small 2>err && [ "$(grep -c 'metrics.jsonl' err)" -eq 1 ] &&
 	[ -f stuck/manifest.json ]

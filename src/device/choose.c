@@ -414,3 +414,17 @@ struct yk_device *yk_device_cpu(void)
 	pthread_mutex_unlock(&lock);
 	return d;
 }
+
+struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg)
+{
+	struct yk_device *d = NULL;
+	size_t n;
+
+	pthread_mutex_lock(&lock);
+	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
+	for (size_t i = 0; i < n && !d; i++)
+		if (is(found[i], arg))
+			d = found[i];
+	pthread_mutex_unlock(&lock);
+	return d;
+}

@@ -141,6 +141,8 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->many_nodes = (size_t)yk_param_int(&graph_warn);
 	ctx->eager = yk_param_bool(&eager_setting);
 	ctx->traced = yk_param_bool(&trace_setting);
+	if (yk_sync_wanted(&ctx->sync) < 0)
+		goto fail;
 	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		goto fail;
@@ -215,6 +217,8 @@ void yoke_context_free(yoke_context *ctx)
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);
 	yk_sites_fini(&ctx->sites);
+	yk_ranges_fini(ctx);
+	yk_waited_free(ctx->waited);
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
 	free(ctx->autocast.keep);

@@ -196,9 +196,14 @@ void yk_flight_wait(struct yoke_context *ctx)
 {
 	struct yk_flight *f = &ctx->flight[ctx->flights % 2];
 
-	bool good = f->done[YK_SLOT_DEVICE] != NULL;
+	bool good = f->done[YK_SLOT_DEVICE] != NULL, over = true;
+	for (int k = 0; k < YK_SLOTS; k++)
+		over &= yk_event_done(f->done[k]) != 0;
+	const uint64_t began = over ? 0 : yk_wait_begin();
 	for (int k = 0; k < YK_SLOTS; k++) // what they say, the queues keep
 		good &= yk_event_sync(f->done[k]) >= 0;
+	if (!over)
+		yk_wait_end(ctx, began, "an evaluation, behind two others,");
 	if (!yk_settle(ctx) && good)
 		ctx->flight_whole = f->serial;
 	for (int k = 0; k < YK_SLOTS; k++)

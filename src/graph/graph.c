@@ -66,6 +66,7 @@ static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, y
 		.list = c->list,
 		.scope = g->scope,
 		.site = g->site,
+		.range = g->range,
 		.back = g->back,
 		.call = g->call,
 		.in = (uint32_t)g->args,

@@ -58,6 +58,7 @@ struct yk_node {
 	uint32_t scope;     // path of the scope it was recorded in
 	uint32_t site;      // call that recorded it, 0: not traced
 	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
+	uint32_t range;     // path of the profiler's range it was recorded in, 0: none
 	const char *call;   // public function that recorded it, NULL: not known; for messages
 };
 
@@ -71,7 +72,7 @@ struct yk_graph {
 	size_t settled;         // nodes that the last evaluation found here
 	size_t owed;            // collectives that were recorded and that no evaluation has done
 	size_t max;             // nodes allowed behind those, 0: no limit
-	uint32_t scope, site;   // given to new nodes ..
+	uint32_t scope, site, range; // given to new nodes ..
 	uint16_t back;          // .. as these are
 	const char *call;       // errors are named after it, or else after the op
 	struct yk_paths *paths; // names of scopes, for messages

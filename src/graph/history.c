@@ -216,6 +216,7 @@ static int copy_needed(struct collection *c)
 			continue;
 		c->g.scope = n->scope;
 		c->g.site = n->site;
+		c->g.range = n->range;
 		c->g.back = n->back;
 		c->g.call = n->call;
 		err = becomes_leaf(c, k) ? copy_made(c, n) : copy_node(c, n, in);
@@ -264,6 +265,7 @@ static void take_over(struct collection *c)
 	c->g.settled = g->settled < g->nodes ? c->settled : c->g.nodes;
 	c->g.scope = g->scope;
 	c->g.site = g->site;
+	c->g.range = g->range;
 	c->g.back = g->back;
 	c->g.call = g->call;
 	yk_graph_fini(g);

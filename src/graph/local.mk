@@ -33,6 +33,7 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/observe.c \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
@@ -49,6 +50,8 @@ libyokecore_la_SOURCES += \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/site_line.c \
 	src/graph/storage.c \
 	src/graph/tensor.c \
+	src/graph/wait.c \
 	src/graph/wrap.c

@@ -24,13 +24,12 @@ json_t *yk_profile_kernels(const struct yk_profile *p)
 		qsort(order, p->rows.n, sizeof *order, by_time);
 	for (size_t i = 0; order && i < p->rows.n; i++) {
 		const struct yk_row *r = order[i];
-		const double n = (double)r->count;
 		json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:f}", "op", r->op, "implementation",
 				      r->impl, "device", r->device, "scope", r->scope, "nodes", r->nodes, "calls",
 				      (json_int_t)r->count, "seconds", 1e-9 * (double)r->ns, "bytes",
-				      n * (double)r->bytes);
+				      (double)r->bytes);
 		if (o && r->flops > 0)
-			json_object_set_new(o, "flops", json_real(n * r->flops));
+			json_object_set_new(o, "flops", json_real(r->flops));
 		json_array_append_new(list, o);
 	}
 	free(order);

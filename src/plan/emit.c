@@ -39,12 +39,23 @@ int yk_step_add(struct yk_work *w, uint32_t node, size_t views, struct yk_step *
 	return 0;
 }
 
+// Of its elements in memory: what is broadcast is there once.
 static uint64_t view_bytes(const struct yoke_view *v)
 {
 	uint64_t n = yoke_dtype_size(v->dtype);
 	for (int i = 0; i < v->rank && v->kind == YOKE_VIEW_BUFFER; i++)
-		n *= (uint64_t)v->dims[i];
+		n *= v->strides[i] || !v->dims[i] ? (uint64_t)v->dims[i] : 1;
 	return n;
+}
+
+// Does an op read with operand i what it reads with one before?
+static bool is_read_before(const struct yk_built *b, uint32_t i)
+{
+	bool same = false;
+	for (uint32_t k = b->op.nout; k < i && !same; k++)
+		same = b->value[k] == b->value[i] && b->view[k].offset == b->view[i].offset &&
+		       view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
+	return same;
 }
 
 void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
@@ -121,7 +132,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	for (uint32_t i = 0; i < nviews; i++) {
 		w->plan->view[s->view + i] = b->view[i];
 		yk_ref_set(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
-		s->bytes += view_bytes(&b->view[i]);
+		s->bytes += is_read_before(b, i) ? 0 : view_bytes(&b->view[i]);
 	}
 	char why[900] = "";
 	err = choose(w, d, &s->op, s, why, sizeof why);

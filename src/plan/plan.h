@@ -119,6 +119,15 @@ struct yk_step {
 	const struct yk_part *part; // the nodes it does; steps of one move share them
 	const struct yoke_backend *ops; // of RUN: who prepared ..
 	void *handle;                   // .. this for it
+	int64_t growth;       // live bytes behind it less those before: of arenas, and of roots that need memory
+};
+
+struct yk_live { // bytes of an arena, from the beginning of step born to the end of step dies
+	uint32_t born, dies;
+	uint32_t writer; // the step that writes them first
+	uint64_t bytes;
+	uint8_t slot;    // whose arena
+	bool workspace;
 };
 
 struct yk_root_block {
@@ -160,6 +169,8 @@ struct yk_plan {
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
 	uint64_t copies, copy_bytes; // assignments that could not be in place
+	struct yk_live *live;        // what lies in arenas
+	size_t lives;
 	uint64_t activations, workspace; // bytes at their most: what waits for the way back; for one step
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one

@@ -31,6 +31,7 @@ struct yk_view_file {
 	int fd; // -1: not there
 	ino_t inode;
 	uint64_t at;   // bytes taken in
+	uint32_t lines;
 	bool skipping; // a line that is too long
 	char *rest;    // that has no newline yet
 	size_t nrest;
@@ -78,6 +79,11 @@ int64_t yk_view_step(const struct yk_view_table *t, size_t row)
 double yk_view_time(const struct yk_view_table *t, size_t row)
 {
 	return t->chunk[row / YK_VIEW_CHUNK]->time[row % YK_VIEW_CHUNK];
+}
+
+uint32_t yk_view_line(const struct yk_view_table *t, size_t row)
+{
+	return t->chunk[row / YK_VIEW_CHUNK]->line[row % YK_VIEW_CHUNK];
 }
 
 static struct yk_view_table *table_of(struct yk_view *v, const char *stage)
@@ -147,7 +153,7 @@ static bool is_reserved(const struct yk_flat_pair *p)
 				  !memcmp(p->name, "rank", 4)));
 }
 
-static int add_row(struct yk_view *v, const char *stage, const struct yk_flat *f)
+static int add_row(struct yk_view *v, const char *stage, uint32_t line, const struct yk_flat *f)
 {
 	struct yk_view_table *t = table_of(v, stage);
 	struct yk_view_chunk *c = t ? chunk_of_next(t) : NULL;
@@ -161,6 +167,7 @@ static int add_row(struct yk_view *v, const char *stage, const struct yk_flat *f
 	int at = -1;
 	c->step[row] = f->step;
 	c->time[row] = f->time;
+	c->line[row] = line;
 	for (int i = 0; i < f->n; i++) {
 		const struct yk_flat_pair *p = &f->pair[i];
 		if (is_reserved(p) || p->bytes >= YK_VIEW_NAME)
@@ -242,11 +249,12 @@ static const char *stage_of(const struct yk_flat *f)
 	return "train";
 }
 
-static int take_line(struct view *x, const struct yk_view_file *file, char *line, size_t bytes)
+static int take_line(struct view *x, struct yk_view_file *file, char *line, size_t bytes)
 {
 	struct yk_view *v = &x->v;
 	struct yk_flat f;
 	v->lines++;
+	file->lines++;
 	if (!yk_flat_scan(line, bytes, &f)) {
 		v->foreign++;
 		return 0;
@@ -264,12 +272,12 @@ static int take_line(struct view *x, const struct yk_view_file *file, char *line
 		return 0;
 	}
 	if (file->kind == METRICS)
-		return add_row(v, stage_of(&f), &f);
+		return add_row(v, stage_of(&f), file->lines, &f);
 	char stage[80] = "telemetry";
 	const char *dot = strchr(file->name, '.');
 	if (strcmp(dot, ".jsonl"))
 		snprintf(stage, sizeof stage, "telemetry%.*s", (int)(strlen(dot) - strlen(".jsonl")), dot);
-	return add_row(v, stage, &f);
+	return add_row(v, stage, file->lines, &f);
 }
 
 // Takes in the whole lines of a piece; what is behind the last newline is kept for the next one.
@@ -292,6 +300,7 @@ static int take_piece(struct view *x, struct yk_view_file *f, char *text, size_t
 		if (!end)
 			break;
 		if (f->skipping) {
+			f->lines++;
 			x->v.lines++;
 			x->v.foreign++;
 		} else if (f->nrest) {
@@ -299,6 +308,8 @@ static int take_piece(struct view *x, struct yk_view_file *f, char *text, size_t
 		} else if (n) {
 			*end = '\0';
 			e = take_line(x, f, text, n);
+		} else {
+			f->lines++;
 		}
 		f->skipping = false;
 		f->nrest = 0;
@@ -330,6 +341,7 @@ static void file_reset(struct yk_view_file *f)
 		close(f->fd);
 	f->fd = -1;
 	f->at = f->nrest = 0;
+	f->lines = 0;
 	f->skipping = false;
 }
 

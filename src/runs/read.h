@@ -33,6 +33,7 @@ struct yk_view_table {
 	struct yk_view_chunk {
 		int64_t step[YK_VIEW_CHUNK];
 		double time[YK_VIEW_CHUNK]; // since 1970; NaN: not known
+		uint32_t line[YK_VIEW_CHUNK]; // of its file, from 1
 		void *value[YK_VIEW_COLUMNS]; // float or double; NULL: no number of this column
 	} **chunk;
 };
@@ -77,6 +78,7 @@ int yk_view_column(const struct yk_view_table *, const char *name);             
 double yk_view_value(const struct yk_view *, const struct yk_view_table *, int column, size_t row); // NaN: none
 int64_t yk_view_step(const struct yk_view_table *, size_t row);
 double yk_view_time(const struct yk_view_table *, size_t row);
+uint32_t yk_view_line(const struct yk_view_table *, size_t row);
 // A member of run.json as text, "" where there is none.
 const char *yk_view_about(const struct yk_view *, const char *key);
 const char *yk_view_state_name(enum yk_view_state);

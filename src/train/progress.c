@@ -200,11 +200,12 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 			yk_bytes_text(b[3], m->resident));
 	yk_runs_line(
 		p->record, "memory", DIGITS,
-		json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step",
+		json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "step",
 			     (json_int_t)step, "epoch", (json_int_t)epochs, "seconds",
 			     seconds, "pool_allocated", (json_int_t)m->allocated,
 			     "pool_peak", (json_int_t)m->peak, "pool_reserved",
-			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident));
+			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident,
+			     "pool_retries", (json_int_t)m->retries, "pending_nodes", (json_int_t)m->pending));
 }
 
 void yk_progress_line(void *p, const char *line)

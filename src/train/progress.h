@@ -5,7 +5,7 @@
 // grad_norm, tokens_per_s, peak_bytes, data_wait_s and tokens (seen in all), with a loss scale that and steps skipped,
 // numbers that are not finite left out; a validation (valid) has step,
 // val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
-// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run (report) has
+// before, pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes; the end of a run (report) has
 // step and report (observe/report.h).
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H

@@ -9,6 +9,8 @@
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
+#include "train/watch.h"
+#include "train/watcher.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -17,10 +19,12 @@ struct yk_run {
 	struct yk_profile *profile;
 	struct yk_runlog log;
 	yoke_run *record; // NULL: not begun, or ended
+	struct yk_watcher watcher;
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
-	bool details; // of the profile
+	struct yk_watch watch;
 	bool keeps;   // checkpoints
+	bool leads;   // alone, or rank 0: what is said and written is its
 	const char *report; // is it shown?
 	struct yk_snapshot snapshot;
 	int64_t log_every, eval_every, save_every, snapshot_every;

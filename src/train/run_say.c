@@ -16,7 +16,7 @@
 // Passes over the training part, as `epochs` counts them.
 static double epochs_seen(const struct yk_trainer *t)
 {
-	return (double)t->step * (double)t->batch * (double)t->accumulate /
+	return (double)t->step * (double)t->batch * (double)t->parts /
 	       (double)yk_data_train_windows(t->data);
 }
 
@@ -49,6 +49,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
+	if (t->group)
+		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
+				yoke_group_size(t->group), t->accumulate, t->parts);
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
