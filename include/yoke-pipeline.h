@@ -135,7 +135,7 @@ typedef struct yoke_pipeline yoke_pipeline;
 // as far as its type has such: of pca w, of select l, of others all.
 // losses, weighted by `weight` [1]: orthogonality |W W' - 1|^2 of a node's w; bce, of a node's logits and the labels, positives
 // by `pos_weight` [1] (mean over pixels, by their weights); mse between `of` and `node`; entropy of a select's softmax.
-// trainer: max_epochs [1; 0: phase 1 only], accumulate_grad_batches [1], gradient_clip_val [null], log_every_n_steps [50],
+// trainer: max_epochs [1; 0: phase 1 only], accumulate_grad_batches [1], gradient_clip_val [null], log_every_n_steps [50], enable_checkpointing [false],
 // check_val_every_n_epoch [1], passes [one].  optimizer: name [adam] adamw sgd, lr [1e-3], weight_decay [0], betas [null],
 // momentum [0].  metrics, of the last node's scores: roc_auc.  NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, or a node that nothing
 // reads but the last.  The states are of the current context.
@@ -157,11 +157,16 @@ struct yoke_training {
 	yoke_dataset *train, *valid; // fields x, weight, label u8 [..]; valid NULL: none
 	const char *loader;          // settings of loaders, or NULL: batch, workers ..
 	yoke_run *run;               // gets each loss, and metrics of validations; or NULL
+	const char *folder;          // for checkpoints, behind each epoch, with trainer.enable_checkpointing; NULL: none
+	int resume;                  // go on from the folder's, where yoke_pipeline_resume found one
 };
 // Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations behind
 // epochs.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
 // wants; ERANGE: a loss is not finite.
 YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
+// Takes the states of a folder's last checkpoint, with which the pipeline is fitted, and says which steps were done; then
+// training with `resume` goes on to the bits of an unbroken run.  0: there is none.  EFORMAT: it is of another pipeline.
+YOKE_API int64_t yoke_pipeline_resume(yoke_pipeline *, const char *folder);
 // The area under the ROC curve of n scores and labels (0 or not), ties by their mean rank (Mann and Whitney 1947); NaN where
 // all labels are alike.  ERANGE for a NaN.
 YOKE_API int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, double *to);

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/log.h"
 #include "tap.h"
 #include "yoke-pipeline.h"
 
@@ -273,6 +274,43 @@ static void refuses(const char *what, const char *nodes, bool weighed, const cha
 	yoke_pipeline_free(p);
 }
 
+static int constant;
+
+static void count_constant(int level, const char *topic, const char *text, void *arg)
+{
+	(void)level, (void)arg;
+	constant += !strcmp(topic, "fit") && strstr(text, "channel 4 does not vary") != NULL;
+}
+
+// A channel that does not vary is divided by eps, which is said once, and gives what is finite.
+static void constants(void)
+{
+	static float got[PIXELS * 2 * C], kept[CUBES][PIXELS];
+	static const char *const types[] = { "\"standard\"", "\"min_max\", \"scope\": \"channel\"" };
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++) {
+			kept[q][r] = x[q][r][4];
+			x[q][r][4] = 7;
+		}
+	for (int k = 0; k < 2; k++) {
+		char nodes[200];
+		snprintf(nodes, sizeof nodes, "{\"name\": \"a\", \"type\": %s}", types[k]);
+		constant = 0;
+		yk_log_to(count_constant, NULL);
+		yoke_pipeline *p = fit(nodes, "one", false, -1);
+		yk_log_to(NULL, NULL);
+		result(p, NULL, got);
+		bool zero = true;
+		for (int r = 0; r < PIXELS; r++)
+			zero &= got[r * C + 4] == 0;
+		ok(zero && constant == 1, "%s of a constant channel is 0, which is said %d times %s", types[k], constant, yoke_error());
+		yoke_pipeline_free(p);
+	}
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++)
+			x[q][r][4] = kept[q][r];
+}
+
 static void bad_streams(void)
 {
 	float kept[CUBES][PIXELS];
@@ -327,6 +365,7 @@ int main(void)
 	by_hand();
 	saved();
 	registered();
+	constants();
 	bad_json();
 	bad_streams();
 	return done();

@@ -3,6 +3,8 @@
 // areas under ROC curves by counting pairs; records; what cannot be trained.
 #include "config.h"
 
+#include <sys/stat.h>
+
 #include "fit/auc.h"
 #include "tap.h"
 #include "yoke-pipeline.h"
@@ -281,6 +283,46 @@ static void records(void)
 	yoke_dataset_free(d);
 }
 
+// ---- checkpoints ----
+
+// Trains for so many epochs with checkpoints in `folder`, from its last one on where there is one.
+static size_t epochs(int n, const char *folder, double *to)
+{
+	char json[2000];
+	yoke_dataset *d = set(true);
+	snprintf(json, sizeof json, "{\"nodes\": [" CHAIN "], " LOSSES ", \"optimizer\": {\"lr\": 0.01}, \"trainer\": {\"max_epochs\": %d, "
+		 "\"enable_checkpointing\": true}}", n);
+	yoke_pipeline *p = yoke_pipeline_new(json);
+	const int64_t done = p ? yoke_pipeline_resume(p, folder) : -1;
+	const struct yoke_training o = { .size = sizeof o, .train = d, .loader = "batch=3 workers=2", .folder = folder, .resume = done > 0 };
+	int err = done < 0 ? (int)done : done ? 0 : yoke_pipeline_fit(p, d, o.loader);
+	if (!err)
+		err = yoke_pipeline_train(p, &o);
+	const size_t count = err ? 0 : read_state(p, "pca", "w", to);
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+	return count;
+}
+
+static void checkpoints(void)
+{
+	double whole[64], cut[64];
+	mkdir("whole", 0755);
+	mkdir("cut", 0755);
+	const size_t n = epochs(5, "whole", whole);
+	epochs(2, "cut", cut);
+	const bool differs = memcmp(whole, cut, n * sizeof *cut);
+	epochs(5, "cut", cut);
+	ok(n == 12 && differs && !memcmp(whole, cut, n * sizeof *cut), "2 epochs and 3 are 5, bit for bit %s", yoke_error());
+	yoke_error_clear();
+	FILE *f = fopen("cut/checkpoint.json", "w");
+	fputs("{\"epoch\": 7, \"step\": -1}", f);
+	fclose(f);
+	epochs(5, "cut", cut);
+	ok(yoke_error_code() == YOKE_EFORMAT, "a checkpoint that is none: %s", yoke_error());
+	yoke_error_clear();
+}
+
 static void refuses(const char *nodes, const char *rest, bool labels, const char *word)
 {
 	trained(nodes, rest, "batch=8 workers=0", labels, "a", "w");
@@ -319,6 +361,7 @@ int main(void)
 	bits();
 	areas();
 	records();
+	checkpoints();
 	bad();
 	return done();
 }

@@ -199,19 +199,22 @@ static int take_optimizer(struct yk_plan2 *t, json_t *o)
 static int take_trainer(yoke_pipeline *p, json_t *o)
 {
 	static const char *const keys[] = { "max_epochs", "accumulate_grad_batches", "gradient_clip_val", "log_every_n_steps",
-					    "check_val_every_n_epoch", "passes" };
+					    "check_val_every_n_epoch", "passes", "enable_checkpointing" };
 	static const char where[] = "pipeline: trainer";
 	struct yk_plan2 *t = &p->plan;
 	t->max_epochs = t->accumulate = t->valid_every = 1;
 	t->log_every = 50;
-	int err = o ? yk_parse_known(o, where, keys, 6) : 0;
+	int err = o ? yk_parse_known(o, where, keys, 7) : 0;
 	if (err || (err = whole(o, where, "max_epochs", 0, 1000000, &t->max_epochs)) < 0 ||
 	    (err = whole(o, where, "accumulate_grad_batches", 1, 65536, &t->accumulate)) < 0 ||
 	    (err = whole(o, where, "log_every_n_steps", 1, 1000000000, &t->log_every)) < 0 ||
 	    (err = whole(o, where, "check_val_every_n_epoch", 1, 1000000, &t->valid_every)) < 0 ||
 	    (err = number(o, where, "gradient_clip_val", 0, 1e30, &t->clip)) < 0)
 		return err;
-	const json_t *passes = json_object_get(o, "passes");
+	const json_t *keep = json_object_get(o, "enable_checkpointing"), *passes = json_object_get(o, "passes");
+	if (keep && !json_is_boolean(keep))
+		return yk_fail(YOKE_EINVAL, "%s: enable_checkpointing must be true or false", where);
+	t->checkpoints = json_is_true(keep);
 	const int place = passes ? yk_parse_word(passes, "one each") : 0;
 	p->each = place == 1;
 	return place < 0 ? yk_fail(YOKE_EINVAL, "%s: passes must be one of: one each", where) : 0;

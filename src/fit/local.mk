@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/fit/parse.h \
 	src/fit/phase1.c \
 	src/fit/pipeline.c \
+	src/fit/resume.c \
+	src/fit/resume.h \
 	src/fit/statistic.c \
 	src/fit/statistic.h \
 	src/fit/train.c \

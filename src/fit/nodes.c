@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "fit/node.h"
 
@@ -47,13 +48,30 @@ static void affine_shift_scale(const double *key, int64_t in, const double *cons
 
 // ---- standard, min_max ----
 
+// Says once which channels do not vary, and are divided by eps.
+static void say_constant(const struct yoke_node_fit *f, const double *width, double eps)
+{
+	int64_t first = -1, count = 0;
+	for (int64_t i = 0; i < f->in; i++)
+		if (!(width[i] > eps)) {
+			first = first < 0 ? i : first;
+			count++;
+		}
+	if (count)
+		yk_warn("fit", "%s: channel %lld does not vary%s; it is divided by eps=%g", f->node, (long long)first,
+			count > 1 ? ", nor do others" : "", eps);
+}
+
 static int fit_standard(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
 {
 	(void)why, (void)why_size;
 	for (int64_t i = 0; i < f->in; i++) {
 		state[0][i] = f->mean[i];
-		state[1][i] = 1 / fmax(sqrt(f->variance[i]), f->key[0]);
+		state[1][i] = sqrt(f->variance[i]);
 	}
+	say_constant(f, state[1], f->key[0]);
+	for (int64_t i = 0; i < f->in; i++)
+		state[1][i] = 1 / fmax(state[1][i], f->key[0]);
 	return 0;
 }
 
@@ -71,8 +89,11 @@ static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char
 		const bool own = f->key[0] == SCOPE_CHANNEL;
 		const double lo = own ? f->least[i] : low, hi = own ? f->greatest[i] : high;
 		state[0][i] = lo;
-		state[1][i] = 1 / fmax(hi - lo, f->key[1]);
+		state[1][i] = hi - lo;
 	}
+	say_constant(f, state[1], f->key[1]);
+	for (int64_t i = 0; i < f->in; i++)
+		state[1][i] = 1 / fmax(state[1][i], f->key[1]);
 	return 0;
 }
 

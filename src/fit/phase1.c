@@ -108,15 +108,17 @@ struct pass {
 static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
 {
 	struct yk_values v = { .stream = x };
+	yoke_tensor *t[BASES];
 	for (int k = 0; k < pass->count; k++) {
 		const int base = pass->base[k];
-		yoke_tensor *t = base == 0 ? v.stream : base < BASE_INPUT ? yk_node_value(f->p, &v, base - 1) :
-									    yk_node_input(f->p, &v, base - BASE_INPUT);
-		int err = t ? yoke_statistic_add(f->of[base], t, weight) : yk_error_last();
-		if (err)
-			return err;
+		t[k] = base == 0 ? v.stream : base < BASE_INPUT ? yk_node_value(f->p, &v, base - 1) :
+								  yk_node_input(f->p, &v, base - BASE_INPUT);
 	}
-	return 0;
+	// together, so that what they have in common is computed once
+	int err = pass->count > 1 ? yoke_eval(pass->count, t) : 0;
+	for (int k = 0; k < pass->count && !err; k++)
+		err = yoke_statistic_add(f->of[pass->base[k]], t[k], weight);
+	return err;
 }
 
 static int read_pass(struct phase *f, const struct pass *pass, yoke_dataset *set, const char *settings,

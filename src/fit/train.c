@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "fit/auc.h"
 #include "fit/node.h"
-#include "yoke-optim.h"
+#include "fit/resume.h"
 
 enum { MOST_STATES = YK_NODES * YOKE_NODE_STATES, MOST_FIELDS = 64 };
 
@@ -96,7 +96,12 @@ static struct batch batch_of(const struct run *r, yoke_tensor *const *t, bool tr
 	return b;
 }
 
-// Each loss, and behind them their weighted sum.
+// Numbers that losses_of gives: each loss, and behind them their weighted sum; without losses none.
+static int loss_count(const yoke_pipeline *p)
+{
+	return p->plan.losses ? p->plan.losses + 1 : 0;
+}
+
 static int losses_of(struct run *r, struct batch *b, yoke_tensor **to)
 {
 	const struct yk_plan2 *t = &r->p->plan;
@@ -106,8 +111,9 @@ static int losses_of(struct run *r, struct batch *b, yoke_tensor **to)
 		yoke_tensor *part = yoke_mul(to[i], yoke_const(t->loss[i].weight));
 		total = i ? yoke_add(total, part) : part;
 	}
-	to[t->losses] = total;
-	return total ? 0 : yk_error_last();
+	if (t->losses)
+		to[t->losses] = total;
+	return total || !t->losses ? 0 : yk_error_last();
 }
 
 // ---- a step ----
@@ -118,7 +124,7 @@ static int log_losses(const struct run *r, const char *stage, const double *valu
 	const char *name[YK_LOSSES + 3];
 	double v[YK_LOSSES + 3];
 	int n = 0;
-	for (int i = 0; i <= t->losses; i++, n++) {
+	for (int i = 0; i < loss_count(r->p); i++, n++) {
 		name[n] = i < t->losses ? t->loss[i].name : "loss";
 		v[n] = value[i];
 	}
@@ -196,12 +202,12 @@ static int score(struct run *r, struct batch *b, yoke_tensor *const *t, struct y
 
 static int validate(struct run *r)
 {
-	const int k = r->p->plan.losses;
+	const int k = loss_count(r->p);
 	char words[600];
 	double value[YK_LOSSES + 1] = { 0 }, area = NAN, bound;
 	int64_t samples = 0;
 	struct yk_auc auc;
-	if (!r->o->valid)
+	if (!r->o->valid || (!k && !r->p->plan.roc_auc))
 		return 0;
 	yk_auc_init(&auc, YK_AUC_EXACT);
 	snprintf(words, sizeof words, "%.500s shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
@@ -217,7 +223,7 @@ static int validate(struct run *r)
 			err = losses_of(r, &b, loss);
 			if (!err && r->p->plan.roc_auc)
 				err = score(r, &b, t, &auc);
-			for (int i = 0; i <= k && !err; i++) {
+			for (int i = 0; i < k && !err; i++) {
 				float f = NAN;
 				err = yoke_read(loss[i], &f, sizeof f);
 				value[i] += (double)rows * f;
@@ -227,7 +233,7 @@ static int validate(struct run *r)
 		yoke_scope_end(s);
 	}
 	yoke_loader_free(l);
-	for (int i = 0; i <= k; i++)
+	for (int i = 0; i < k; i++)
 		value[i] /= (double)(samples ? samples : 1);
 	if (!err && r->p->plan.roc_auc)
 		area = yk_auc_value(&auc, &bound);
@@ -329,6 +335,15 @@ static int check(struct run *r)
 	return 0;
 }
 
+// Behind the epochs of a checkpoint, whose states the pipeline has.
+static int go_on(struct run *r, yoke_loader *l)
+{
+	struct yoke_position at = { .size = sizeof at };
+	int err = yk_fit_resume(r->optim, r->o->folder, &r->epoch, &r->step);
+	at.epoch = r->epoch;
+	return err || !r->epoch || r->epoch >= r->p->plan.max_epochs ? err : yoke_loader_seek(l, &at);
+}
+
 int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 {
 	struct yoke_training o = { .size = sizeof o };
@@ -352,11 +367,16 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 		l = yoke_loader_new(o.train, words);
 		err = l ? 0 : yk_error_last();
 	}
-	for (bool more = r->states > 0; more && !err; r->epoch++) {
+	if (!err && r->states && o.folder && o.resume)
+		err = go_on(r, l);
+	for (bool more = r->states > 0 && r->epoch < p->plan.max_epochs; more && !err;) {
 		err = train_epoch(r, l, &more);
 		if (!err && ((r->epoch + 1) % p->plan.valid_every == 0 || r->epoch + 1 >= p->plan.max_epochs))
 			err = validate(r);
-		more = more && r->epoch + 1 < p->plan.max_epochs;
+		r->epoch++;
+		if (!err && o.folder && p->plan.checkpoints)
+			err = yk_fit_checkpoint(p, r->optim, o.folder, r->epoch, r->step);
+		more = more && r->epoch < p->plan.max_epochs;
 	}
 	if (!err && !r->states)
 		err = validate(r);

@@ -19,7 +19,7 @@ struct yk_loss {
 struct yk_plan2 {
 	int losses;
 	struct yk_loss loss[YK_LOSSES];
-	bool roc_auc;
+	bool roc_auc, checkpoints;
 	int64_t max_epochs, accumulate, log_every, valid_every;
 	double clip;     // 0: none
 	char optimizer[16], settings[200]; // of yoke_optim_new

@@ -4,8 +4,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -35,7 +37,8 @@ static yoke_dataset *part(const struct yk_fit_config *c, int which)
 	return last > first ? yoke_dataset_subset(c->set, first, last - first, NULL) : NULL;
 }
 
-static int fit_phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run)
+// done: steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins.
+static int fit_phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, int64_t done)
 {
 	struct yoke_pipeline_stats s = { .size = sizeof s };
 	yoke_dataset *train = part(c, 0), *valid = part(c, 1);
@@ -43,13 +46,14 @@ static int fit_phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run 
 	double began = yk_seconds();
 	if (!err && !valid && yoke_error_code())
 		err = yk_error_last();
-	if (!err)
-		err = yoke_pipeline_fit(p, train, c->loader);
-	if (!err) {
+	if (!err && !done && (err = yoke_pipeline_fit(p, train, c->loader)) == 0) {
 		yoke_pipeline_stats(p, &s);
-		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes, s.passes == 1 ? "pass" : "passes",
-		       yoke_dataset_count(train));
-		const struct yoke_training o = { .size = sizeof o, .train = train, .valid = valid, .loader = c->loader, .run = run };
+		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes,
+		       s.passes == 1 ? "pass" : "passes", yoke_dataset_count(train));
+	}
+	if (!err) {
+		const struct yoke_training o = { .size = sizeof o, .train = train, .valid = valid, .loader = c->loader, .run = run, .folder = out,
+						 .resume = done > 0 };
 		began = yk_seconds();
 		err = yoke_pipeline_train(p, &o);
 	}
@@ -60,21 +64,26 @@ static int fit_phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run 
 	return err;
 }
 
-static int fit(struct yk_fit_config *c, const char *out)
+static int fit(struct yk_fit_config *c, const char *out, bool resume)
 {
 	char path[PATH];
 	int err = yk_fit_config_data(c);
 	yoke_pipeline *p = err ? NULL : yk_fit_config_pipeline(c);
+	const int64_t done = p && resume ? yoke_pipeline_resume(p, out) : 0;
 	char *text = p ? json_dumps(c->root, JSON_COMPACT) : NULL;
-	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = p ? yoke_dataset_fingerprint(c->set) : 0 };
-	yoke_run *run = p ? yoke_run_open(out, &o) : NULL;
+	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = p ? yoke_dataset_fingerprint(c->set) : 0,
+					    .step = done > 0 ? done : 0 };
+	yoke_run *run = p && done >= 0 ? yoke_run_open(out, &o) : NULL;
 	if (!err && !run)
 		err = yk_error_last();
+	in(path, out, "checkpoint.json");
+	if (!err && !done)
+		unlink(path); // of a run before
 	in(path, out, configuration);
 	if (!err)
 		err = yk_json_save(path, c->root);
 	if (!err)
-		err = fit_phases(c, p, run);
+		err = fit_phases(c, p, run, out, done);
 	in(path, out, states);
 	if (!err && (err = yoke_pipeline_save(p, path)) == 0)
 		yoke_run_artifact(run, path);
@@ -109,16 +118,19 @@ static int arguments(struct yk_fit_config *c, int argc, char **argv, const struc
 int yk_cmd_fit(int argc, char **argv)
 {
 	struct yk_fit_config c = { .root = NULL };
-	const char *out = NULL;
+	const char *out = NULL, *resume = "0";
+	const struct own own[] = { { "out", &out }, { "resume", &resume } };
 	if (argc < 2)
 		return yk_usage("fit", "takes a file with a pipeline, out=FOLDER, and keys over the file's");
 	int err = yk_fit_config_load(&c, argv[1]);
 	if (!err)
-		err = arguments(&c, argc, argv, &(struct own){ "out", &out }, 1);
+		err = arguments(&c, argc, argv, own, 2);
+	if (!err && strcmp(resume, "0") && strcmp(resume, "1"))
+		err = yk_fail(YOKE_EINVAL, "resume=%s: must be 0 or 1", resume);
 	if (!err && !out)
 		err = yk_fail(YOKE_EINVAL, "give out=, the folder of the run");
 	if (!err)
-		err = fit(&c, out);
+		err = fit(&c, out, *resume == '1');
 	yk_fit_config_fini(&c);
 	return yk_finish("fit", err ? yk_failed("fit") : YK_DONE);
 }

@@ -53,7 +53,8 @@
 #define FIT_MORE \
 	"FILE is JSON: data (cubes or synthetic, labels, bands, batch, workers, split), and a pipeline as in\n" \
 	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
-	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n"
+	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n" \
+	"resume=1 goes on behind the last epoch of a run with trainer.enable_checkpointing=true.\n"
 #define APPLY_MORE \
 	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
 	"format=npy as .npy, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
