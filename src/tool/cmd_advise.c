@@ -89,7 +89,7 @@ static json_t *tiers(int n, char (*id)[48])
 {
 	json_t *list = json_array();
 	for (int i = 0; i < n; i++) {
-		struct yk_limits l;
+		struct yk_bench_limits l;
 		if (!strncmp(id[i], "cpu:", 4))
 			continue;
 		struct yk_device *d = yk_option_device(id[i]);
