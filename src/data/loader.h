@@ -134,8 +134,12 @@ void yk_batch_hold(struct yk_batch *);
 void yk_batch_unhold(void *slot);
 // How many slots are out beside the current one.
 int yk_loader_out(struct yoke_loader *);
+// Did a sample, or a read that does not return, end it?
+bool yk_loader_failed(const struct yoke_loader *);
 // Keeps when threads read, of so many readings.
 int yk_loader_watch(struct yoke_loader *, size_t most);
+// Those that were kept, until the next call; how many.
+size_t yk_loader_readings(struct yoke_loader *, const struct yk_reading **);
 
 // ---- send.c ----
 

@@ -62,6 +62,18 @@ static enum yk_busy kind_of(enum yk_work_kind work, const struct yk_step *s)
 
 // ---- pieces with their times ----
 
+static void trace_piece(struct yk_profile *p, int lane, uint32_t row, uint64_t begin, uint64_t ns)
+{
+	if ((int64_t)p->traced >= yk_param_int(&most_events) ||
+	    yk_grow(&p->trace, &p->trace_cap, p->traced + 1, sizeof *p->trace) < 0) {
+		p->dropped++;
+		return;
+	}
+	p->trace[p->traced++] = (struct yk_traced){
+		.begin = begin, .ns = ns, .row = row, .slot = (uint16_t)lane
+	};
+}
+
 static void piece(struct yk_profile *p, int slot, enum yk_busy kind, uint32_t row,
 		  uint64_t begin, uint64_t ns)
 {
@@ -70,14 +82,7 @@ static void piece(struct yk_profile *p, int slot, enum yk_busy kind, uint32_t ro
 		return;
 	p->rows.row[row].ns += ns;
 	p->rows.row[row].count++;
-	if ((int64_t)p->traced >= yk_param_int(&most_events) ||
-	    yk_grow(&p->trace, &p->trace_cap, p->traced + 1, sizeof *p->trace) < 0) {
-		p->dropped++;
-		return;
-	}
-	p->trace[p->traced++] = (struct yk_traced){
-		.begin = begin, .ns = ns, .row = row, .slot = (uint8_t)slot
-	};
+	trace_piece(p, slot, row, begin, ns);
 }
 
 static uint32_t row_of(struct yk_profile *p, int lane, enum yk_work_kind work,
@@ -288,6 +293,20 @@ void yk_profile_prepare(void)
 	snprintf(name, sizeof name, "%s.profile", d->backend->table.name);
 	if (yk_param_find(name))
 		yk_param_set(name, "1", YK_ARGUMENT);
+}
+
+size_t yk_profile_most(void)
+{
+	return (size_t)yk_param_int(&most_events);
+}
+
+void yk_profile_reading(struct yk_profile *p, int worker, uint64_t begin, uint64_t ns)
+{
+	const uint32_t row = p->failed || begin < p->started ? YK_NIL : yk_row_of(&p->rows, "read data", "host");
+	if (row == YK_NIL)
+		return;
+	p->readers = worker + 2 > p->readers ? worker + 2 : p->readers;
+	trace_piece(p, YK_SLOTS + 1 + worker, row, begin - p->started, ns);
 }
 
 static void free_between(struct yk_profile *p)

@@ -9,7 +9,7 @@
 struct yk_traced { // a piece of a trace
 	uint64_t begin, ns; // begin: since the start
 	uint32_t row;
-	uint8_t slot;
+	uint16_t slot; // YK_SLOTS and more: a lane of a thread that reads data, the caller's first
 };
 
 struct yk_profile {
@@ -25,6 +25,7 @@ struct yk_profile {
 	struct yk_rows rows;
 	struct yk_traced *trace;
 	size_t traced, trace_cap;
+	int readers; // lanes behind the slots'
 	uint64_t dropped; // pieces that a full trace has not
 	// Pieces of a queue with events, not resolved yet, oldest first.  What the host did between two
 	// events counts as far as the device waited for it, and has its own times.

@@ -31,11 +31,16 @@ static int add_line(struct yk_file_writer *w, const char *text)
 static int add_lane(struct yk_file_writer *w, int slot, const char *device)
 {
 	static const char *const what[YK_SLOTS] = { [YK_SLOT_UP] = " up", [YK_SLOT_DOWN] = " down" };
-	char text[256];
+	char text[256], reader[40];
+	if (slot > YK_SLOTS)
+		snprintf(reader, sizeof reader, "data worker %d", slot - YK_SLOTS - 1);
+	else
+		snprintf(reader, sizeof reader, "data, read by the loop");
 	snprintf(text, sizeof text,
 		 "%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,"
 		 "\"args\":{\"name\":\"%s%s\"}}",
-		 slot ? ",\n" : "", slot, device, what[slot] ? what[slot] : "");
+		 slot ? ",\n" : "", slot, slot < YK_SLOTS ? device : reader,
+		 slot < YK_SLOTS && what[slot] ? what[slot] : "");
 	return add_line(w, text);
 }
 
@@ -46,6 +51,8 @@ static int add_events(struct yk_file_writer *w, const struct yk_profile *p,
 	int e = 0, slots = p->ctx->device == p->ctx->cpu ? 1 : YK_SLOTS;
 	for (int k = 0; k < slots && e == 0; k++)
 		e = add_lane(w, k, p->ctx->slot[k].device->id);
+	for (int k = 0; k < p->readers && e == 0; k++)
+		e = add_lane(w, YK_SLOTS + k, "");
 	for (size_t i = 0; i < p->traced && e == 0; i++) {
 		const struct yk_traced *x = &p->trace[i];
 		snprintf(

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/shared.h"
 #include "conform/selftest.h"
+#include "data/loader.h"
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
@@ -70,7 +71,7 @@ static int log_step(struct yk_run *r)
 		.tokens_per_s =
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
-		.data_wait = yk_trainer_waited(t),
+		.data = yk_trainer_data(t),
 	};
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
@@ -104,6 +105,14 @@ static int tell_epoch(struct yk_run *r, bool end)
 	r->told = step;
 	r->epoch_began = now;
 	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
+}
+
+// A window was passed over, of the step that is next.
+static void data_failed(void *arg, const struct yoke_data_error *d)
+{
+	struct yk_run *r = arg;
+	if (r->listed == 0)
+		r->listed = yk_progress_data_error(&r->progress, r->trainer->step + 1, d);
 }
 
 static bool can_validate(const struct yk_run *r)
@@ -183,6 +192,20 @@ static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 	return e;
 }
 
+// There is no more data to be had: what was trained is saved, and the error says so.
+static int starved(struct yk_run *r, int code)
+{
+	char why[1024];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	int e = r->trainer->step > r->first ? aside(r, save) : 0;
+	if (e < 0)
+		return e;
+	if (r->saved < 0)
+		return yk_fail(code, "%s; nothing is saved", why);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", why, r->out, r->saved);
+}
+
 // Behind the last step, unless somebody wants it to end.
 static int last_validation(struct yk_run *r)
 {
@@ -202,6 +225,7 @@ static int steps_run(struct yk_run *r, int *signal)
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		e = yk_trainer_step(t);
+		e = e < 0 && t->starved ? starved(r, e) : e == 0 ? r->listed : e;
 		*signal = atomic_load(&r->stop.signal);
 		bool end = t->step == t->steps || *signal;
 		if (e == 0 &&
@@ -233,6 +257,13 @@ static int steps_run(struct yk_run *r, int *signal)
 	return e;
 }
 
+static void watch_data(struct yk_run *r)
+{
+	r->trainer->heard = data_failed;
+	r->trainer->heard_arg = r;
+	r->trainer->watched = r->details ? yk_profile_most() : 0;
+}
+
 // ---- when the device fails ----
 
 // The same run on whatever device is chosen now, from the last snapshot or checkpoint, or anew.
@@ -245,6 +276,8 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 		return e;
 	r->saved = exists ? ck.step : -1;
 	e = yk_trainer_new(c, r->out, exists ? &ck : NULL, &r->trainer);
+	if (e == 0)
+		watch_data(r);
 	if (exists)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
@@ -357,6 +390,7 @@ static int report(struct yk_run *r, bool stopped)
 		return e;
 	x.files = r->files;
 	x.idle -= r->files;
+	x.data = yk_trainer_data(r->trainer);
 	bool show = !strcmp(r->report, "1") || r->details ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
@@ -367,6 +401,9 @@ static int report(struct yk_run *r, bool stopped)
 		return e;
 	if (show)
 		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
+	const struct yk_reading *list;
+	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
+		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
 	return yk_profile_trace(r->profile, path);
 }
@@ -536,6 +573,8 @@ static int run(struct yk_run *r, struct yk_config *c)
 		yk_profile_prepare();
 	if (e == 0)
 		e = begin(r, c, resumes ? &ck : NULL);
+	if (e == 0)
+		watch_data(r);
 	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
 	if (e == 0)
 		e = yk_dir_make(out);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/scan.h"
 #include "base/shared.h"
 #include "device/warmup.h"
 
@@ -83,7 +84,8 @@ bool yk_progress_again(struct yk_progress *p, int code)
 	return true;
 }
 
-static int metrics_line(struct yk_progress *p, json_t *line)
+// Adds a line to one of the files, which it takes.
+static int add_line(struct yk_progress *p, int file, const char *path, json_t *line)
 {
 	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) :
 			    NULL,
@@ -91,15 +93,20 @@ static int metrics_line(struct yk_progress *p, json_t *line)
 	json_decref(line);
 	if (!json || asprintf(&text, "%s\n", json) < 0) {
 		free(json);
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", p->path);
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", path);
 	}
-	int e = yk_file_append(p->metrics, p->path, NULL, text);
+	int e = yk_file_append(file, path, NULL, text);
 	if (e < 0 && yk_progress_again(p, e) &&
-	    (e = yk_file_append(p->metrics, p->path, NULL, text)) < 0)
+	    (e = yk_file_append(file, path, NULL, text)) < 0)
 		e = yk_progress_gave_up(e, "make room, then go on with resume=auto");
 	free(json);
 	free(text);
 	return e;
+}
+
+static int metrics_line(struct yk_progress *p, json_t *line)
+{
+	return add_line(p, p->metrics, p->path, line);
 }
 
 int yk_progress_open(struct yk_progress *p, const char *folder, const char *show, int64_t step,
@@ -108,12 +115,17 @@ int yk_progress_open(struct yk_progress *p, const char *folder, const char *show
 	bool automatic = !strcmp(show, "auto"), bar = automatic && isatty(STDERR_FILENO);
 	*p = (struct yk_progress){ .bar = bar || !strcmp(show, "1"),
 				   .lines = automatic && !bar,
-				   .steps = steps };
-	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0) {
+				   .steps = steps,
+				   .errors = -1 };
+	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0)
 		p->path = NULL;
+	if (asprintf(&p->errors_path, "%s/data_errors.jsonl", folder) < 0)
+		p->errors_path = NULL;
+	if (!p->path || !p->errors_path)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
-	}
 	int e = metrics_cut(p->path, step);
+	if (e == 0)
+		e = metrics_cut(p->errors_path, step);
 	if (e < 0)
 		return e;
 	p->metrics = yk_file_append_open(p->path);
@@ -229,12 +241,14 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
 			state);
 	}
-	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:f, s:I}", "step",
+	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step",
 				 (json_int_t)m->step, "loss", json_real(m->loss), "lr",
 				 m->lr, "grad_norm", json_real(m->grad_norm), "tokens_per_s",
 				 m->tokens_per_s, "peak_bytes",
-				 (json_int_t)m->peak_bytes, "data_wait_s", m->data_wait, "tokens",
-				 (json_int_t)m->tokens);
+				 (json_int_t)m->peak_bytes, "tokens", (json_int_t)m->tokens,
+				 "data_wait_s", m->data.waited, "data_read_s", m->data.reading, "data_pad_s",
+				 m->data.padding, "data_send_s", m->data.sending, "data_ready",
+				 (json_int_t)m->data.ready, "data_errors", (json_int_t)m->data.failed);
 	if (line && m->scale > 0) {
 		json_object_set_new(line, "scale", json_real(m->scale));
 		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
@@ -309,6 +323,52 @@ int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const str
 					 yk_report_json(r)));
 }
 
+// A file's name, or what a function of the application's says, as JSON takes it: what is no UTF-8 is '?'.
+static const char *readable(const char *from, char *to, size_t room)
+{
+	const unsigned char *s = (const unsigned char *)from, *end = s + strlen(from);
+	size_t at = 0;
+	while (s < end && at + 5 < room) {
+		const int n = *s < 0x80 ? 1 : yk_utf8(s, end);
+		if (n == 0)
+			to[at++] = '?';
+		else
+			memcpy(to + at, s, (size_t)n);
+		at += (size_t)n;
+		s += n ? n : 1;
+	}
+	to[at] = 0;
+	return to;
+}
+
+int yk_progress_data_error(struct yk_progress *p, int64_t step, const struct yoke_data_error *d)
+{
+	char name[512], why[512];
+	const int most = sizeof p->count / sizeof *p->count;
+	int k = 0;
+	while (k < most - 1 && p->count[k].n && p->count[k].code != d->code)
+		k++;
+	p->count[k].code = d->code;
+	p->count[k].n++;
+	if (p->errors < 0 && (p->errors = yk_file_append_open(p->errors_path)) < 0)
+		return p->errors;
+	return add_line(p, p->errors, p->errors_path,
+			json_pack("{s:I, s:I, s:s, s:I, s:s, s:s}", "step", (json_int_t)step, "epoch",
+				  (json_int_t)d->epoch, "source", readable(d->name, name, sizeof name), "sample",
+				  (json_int_t)d->number, "error", yoke_error_name(d->code), "why",
+				  readable(d->why, why, sizeof why)));
+}
+
+void yk_progress_errors_text(const struct yk_progress *p, char *to, size_t room)
+{
+	const int most = sizeof p->count / sizeof *p->count;
+	size_t at = 0;
+	*to = 0;
+	for (int k = 0; k < most && p->count[k].n && at < room; k++)
+		at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64 " %s", k ? ", " : "", p->count[k].n,
+				       yoke_error_name(p->count[k].code));
+}
+
 void yk_progress_tick(struct yk_progress *p, int64_t step)
 {
 	met(p, step);
@@ -322,6 +382,9 @@ void yk_progress_close(struct yk_progress *p)
 		fputc('\n', stderr);
 	if (p->open)
 		close(p->metrics);
+	if (p->open && p->errors >= 0)
+		close(p->errors);
 	free(p->path);
+	free(p->errors_path);
 	*p = (struct yk_progress){ 0 };
 }

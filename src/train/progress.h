@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes, data_wait_s and tokens (seen in all), with a loss scale that and steps skipped,
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the
+// data, since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
+// data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors;
 // numbers that are not finite left out; a validation has step,
 // val_loss and perplexity; the start and the ends of epochs have step, epoch, seconds since the epoch
 // before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
 // step and report (observe/report.h).
+// data_errors.jsonl has a line for each sample that was passed over: step, epoch, source, sample, error, why.
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
@@ -14,12 +17,13 @@
 
 #include "observe/memory.h"
 #include "observe/report.h"
+#include "yoke-data.h"
 
 struct yk_metrics {
 	int64_t step, tokens;
 	double loss, lr, grad_norm, tokens_per_s;
 	uint64_t peak_bytes;
-	double data_wait; // seconds so far in which steps waited for windows
+	struct yoke_loader_stats data;
 	double scale;    // of the loss, for the next step; 0: none
 	int64_t skipped; // steps for which it was too large
 	const char *overflow; // this one is: whose gradient is not finite; NULL: it is not
@@ -35,6 +39,12 @@ struct yk_progress {
 	double began, drew;   // seconds; began: 0 until the first step of this run is done
 	double warmed;        // seconds of warming up before that
 	struct yk_metrics last; // logged; its step is 0 before the first
+	int errors;       // descriptor of data_errors.jsonl, -1: there was none yet
+	char *errors_path;
+	struct yk_error_count { // samples passed over by this run, by error
+		int code;
+		uint64_t n;
+	} count[16];
 };
 
 // `step` steps are done: lines of later ones, left by a run that ended before it saved,
@@ -56,6 +66,10 @@ int yk_progress_report(struct yk_progress *, int64_t step, bool show, const stru
 bool yk_progress_again(struct yk_progress *, int code);
 // It failed again: the thread's error with what can be done about it.
 int yk_progress_gave_up(int code, const char *advice);
+// A sample of that step was passed over.
+int yk_progress_data_error(struct yk_progress *, int64_t step, const struct yoke_data_error *);
+// How many there were by error, "3 YOKE_EIO, 1 YOKE_EFORMAT"; "" for none.
+void yk_progress_errors_text(const struct yk_progress *, char *to, size_t room);
 // A step that is not logged: moves the bar now and then.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // A line of its own.

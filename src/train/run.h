@@ -29,6 +29,7 @@ struct yk_run {
 	double epoch_began;
 	double busy; // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
+	int listed;     // 0, or the error of writing down a window that was passed over
 	double files;   // seconds of saving, without the copies from the device
 };
 

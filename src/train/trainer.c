@@ -418,6 +418,7 @@ int yk_trainer_feed(struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	const int64_t rows = yoke_loader_next(t->loader, (int)t->accumulate, t->ids, NULL);
+	t->starved = yk_loader_failed(t->loader);
 	if (rows < 0)
 		drop_fed(t);
 	t->fed = rows > 0;
@@ -435,10 +436,12 @@ void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
 	t->position = *at;
 }
 
-double yk_trainer_waited(const struct yk_trainer *t)
+struct yoke_loader_stats yk_trainer_data(const struct yk_trainer *t)
 {
 	struct yoke_loader_stats s = { .size = sizeof s };
-	return t->loader && yoke_loader_stats(t->loader, &s) == 0 ? s.waited : 0;
+	if (t->loader)
+		yoke_loader_stats(t->loader, &s);
+	return s;
 }
 
 // ---- micro-batches ----
