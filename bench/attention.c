@@ -8,28 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../backends/cpu/host/frame.h"
+#include "rounds.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
 enum { RUNS = 11, WARM = 2, CHAINS = 12, LOOPS = 100000 };
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 // ---- the machine's limit: independent chains of multiply-adds in registers ----
 
@@ -80,9 +67,9 @@ static double peak(const char *isa)
 		fn = peak_avx2, lanes = 8;
 #endif
 	const int pieces = 4 * yk_team_size();
-	double start = now();
+	double start = yk_seconds();
 	yk_team_run(pieces, fn, NULL);
-	return 2.0 * lanes * CHAINS * LOOPS * pieces / (now() - start);
+	return 2.0 * lanes * CHAINS * LOOPS * pieces / (yk_seconds() - start);
 }
 
 // ---- attention ----
@@ -155,10 +142,10 @@ static void problem_init(struct problem *p)
 static double seconds(const struct yk_isa *isa, const struct yoke_op *op)
 {
 	const struct yk_kernel *k = isa->op[op->code];
-	double start = now();
+	double start = yk_seconds();
 	if (yk_kernel_once(k, op, (uint32_t)__builtin_ctzll(k->can(op))))
 		exit(1);
-	return now() - start;
+	return yk_seconds() - start;
 }
 
 static void measure(const struct yk_isa *isa, const struct problem *p)

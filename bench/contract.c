@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../backends/cpu/host/frame.h"
 #include "peers/peers.h"
+#include "rounds.h"
 
 enum { ROUNDS = 21, MOST = 64 };
 static const double SECONDS = 0.4; // a shape, about
@@ -31,30 +31,6 @@ static const struct {
 	{ 512, 512, 128, 1 },    { 128, 128, 64, 48 },    { 1, 4096, 4096, 1 },
 	{ 8, 4096, 4096, 1 },    { 16, 4096, 4096, 1 },
 };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(const double *from, int n)
-{
-	double v[MOST];
-
-	memcpy(v, from, (size_t)n * sizeof *v);
-	qsort(v, (size_t)n, sizeof *v, by_value);
-	return v[n / 2];
-}
 
 // Of the median of n: the first of the sorted values that is above it at least 19 times of 20.
 static double upper_bound(const double *from, int n)
@@ -184,10 +160,10 @@ static bool run(struct problem *p, int who)
 // So many seconds' worth of runs, as the first of them lets expect.
 static int repeats(struct problem *p, int who)
 {
-	double t = now();
+	double t = yk_seconds();
 
 	run(p, who);
-	t = SECONDS / (WHO * ROUNDS) / (now() - t);
+	t = SECONDS / (WHO * ROUNDS) / (yk_seconds() - t);
 	return t < 1 ? 1 : t > 10000 ? 10000 : (int)t;
 }
 
@@ -197,10 +173,10 @@ static double time_of(struct problem *p, int who, int repeat)
 	double t;
 
 	run(p, who);
-	t = now();
+	t = yk_seconds();
 	for (int r = 0; r < repeat; r++)
 		run(p, who);
-	return (now() - t) / repeat;
+	return (yk_seconds() - t) / repeat;
 }
 
 struct summary {

@@ -7,11 +7,11 @@
 // Arguments: the module, shapes MxNxK or MxNxKxBATCH with NT, TN behind them; none: all.
 #include "config.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "../tests/opencl_host.h"
 #include "peers/peers.h"
+#include "rounds.h"
 
 enum { ROUNDS = 15, IMPLS = 9, MOST = IMPLS + 2, BLAS = IMPLS, VECTORS = IMPLS + 1 };
 static const double SECONDS = 1; // a shape, about
@@ -27,30 +27,6 @@ static const struct {
 };
 
 static void *queue;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(const double *from)
-{
-	double v[ROUNDS];
-
-	memcpy(v, from, sizeof v);
-	qsort(v, ROUNDS, sizeof *v, by_value);
-	return v[ROUNDS / 2];
-}
 
 struct problem {
 	struct peer_shape s;
@@ -179,7 +155,7 @@ static double time_of(struct problem *p, int who, int repeat)
 	for (int r = -1; r < repeat; r++) {
 		if (!r) {
 			finish();
-			t = now();
+			t = yk_seconds();
 		}
 		if (who == BLAS)
 			peer_sgemm(&p->s, p->host[1], p->host[2], p->host[0]);
@@ -190,7 +166,7 @@ static double time_of(struct problem *p, int who, int repeat)
 			must(cl->run(queue, p->handle[who], &p->op), "run");
 	}
 	finish();
-	return (now() - t) / repeat;
+	return (yk_seconds() - t) / repeat;
 }
 
 static double ratio_of(const double *a, const double *b)
@@ -199,7 +175,7 @@ static double ratio_of(const double *a, const double *b)
 
 	for (int i = 0; i < ROUNDS; i++)
 		r[i] = a[i] / b[i];
-	return median(r);
+	return median(r, ROUNDS);
 }
 
 // Logarithms of ratios over shapes.
@@ -250,8 +226,8 @@ static void measure(const struct peer_shape *s)
 				t[i][r] = time_of(&p, i, repeat[i]);
 	printf("%4d %4d %4d %-3.0d %c%c", s->m, s->n, s->k, s->batch > 1 ? s->batch : 0,
 	       "NT"[s->ta], "NT"[s->tb]);
-	printf(" %7.1f %7.1f", flops / median(t[ours]) * 1e-9,
-	       there[BLAS] ? flops / median(t[BLAS]) * 1e-9 : 0);
+	printf(" %7.1f %7.1f", flops / median(t[ours], ROUNDS) * 1e-9,
+	       there[BLAS] ? flops / median(t[BLAS], ROUNDS) * 1e-9 : 0);
 	printf(" %5.2f", there[BLAS] ? ratio_of(t[BLAS], t[ours]) : 0);
 	if (there[BLAS] && large)
 		note(&to_blas, ratio_of(t[BLAS], t[ours]));
@@ -270,7 +246,7 @@ static void measure(const struct peer_shape *s)
 	for (int i = 0; i < IMPLS; i++)
 		if (there[i])
 			printf("  %s %.3g ms", cl->impl_name(device, &p.op, (uint32_t)i),
-			       median(t[i]) * 1e3);
+			       median(t[i], ROUNDS) * 1e3);
 	printf("\n");
 	fflush(stdout);
 	problem_fini(&p);

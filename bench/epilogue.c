@@ -7,36 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../backends/cpu/host/frame.h"
+#include "rounds.h"
 
 enum { ROUNDS = 31 };
 
 static const struct {
 	int64_t m, n, k;
 } shapes[] = { { 4096, 512, 128 }, { 4096, 1536, 384 }, { 512, 512, 512 } };
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-	qsort(v, ROUNDS, sizeof *v, by_value);
-	return v[ROUNDS / 2];
-}
 
 static struct yk_segment memory(uint64_t bytes)
 {
@@ -135,13 +114,13 @@ static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 	alone.workspace = fused.workspace = view(&w, 1, (int64_t)(w.bytes / e), 0);
 	for (int i = -2; i < ROUNDS; i++) {
 		double at[4];
-		at[0] = now();
+		at[0] = yk_seconds();
 		run(isa, &fused);
-		at[1] = now();
+		at[1] = yk_seconds();
 		run(isa, &alone);
-		at[2] = now();
+		at[2] = yk_seconds();
 		run(isa, &after);
-		at[3] = now();
+		at[3] = yk_seconds();
 		if (i < 0) // warm-up
 			continue;
 		t[0][i] = at[1] - at[0];
@@ -149,10 +128,11 @@ static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 		t[2][i] = at[2] - at[1];
 		ratio[i] = t[1][i] / t[0][i];
 	}
-	double middle = median(ratio); // sorts
+	double middle = median(ratio, ROUNDS);
+	qsort(ratio, ROUNDS, sizeof *ratio, by_value);
 	printf("%5lld %5lld %5lld %8.1f %8.1f %8.1f  %5.2f %5.2f..%-5.2f\n", (long long)m,
-	       (long long)n, (long long)k, median(t[0]) * 1e6, median(t[1]) * 1e6,
-	       median(t[2]) * 1e6, middle, ratio[ROUNDS / 4],
+	       (long long)n, (long long)k, median(t[0], ROUNDS) * 1e6, median(t[1], ROUNDS) * 1e6,
+	       median(t[2], ROUNDS) * 1e6, middle, ratio[ROUNDS / 4],
 	       ratio[ROUNDS * 3 / 4]);
 	free(a.base), free(b.base), free(bias.base), free(c.base), free(y.base),
 		free(w.base);

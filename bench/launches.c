@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "rounds.h"
 #include "yoke.h"
 
 enum { LAYERS = 40, ROUNDS = 51, WARM = 5, MOST_CALLS = 1 << 16, MOST_ARG = 512, MOST_SET = 1 << 14 };
@@ -139,20 +139,6 @@ static int by_hand(bool least)
 
 // ---- the step ----
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static yoke_tensor *x, *w[LAYERS], *b[LAYERS];
 
 static int step(void)
@@ -182,9 +168,9 @@ static int round_of(double us[WAYS])
 	int err = 0;
 
 	for (int way = 0; way < WAYS && !err; way++) {
-		double at = now();
+		double at = yk_seconds() * 1e6;
 		err = way == PLANNED ? step() : by_hand(way == LEAST);
-		us[way] = now() - at;
+		us[way] = yk_seconds() * 1e6 - at;
 	}
 	return err;
 }

@@ -39,4 +39,4 @@ bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
 bench_optim_SOURCES = bench/optim.c
-bench_overhead_SOURCES = bench/overhead.c
+bench_overhead_SOURCES = bench/overhead.c bench/rounds.h

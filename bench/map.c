@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "map.h"
+#include "rounds.h"
 
 enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
 
@@ -28,19 +28,6 @@ struct measure {
 	double bytes, seconds[ROUNDS], rate, spread;
 };
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static void run_op(const struct yk_bench_op *b)
 {
 	yk_kernel_run(b->prepared, &b->op);
@@ -49,7 +36,7 @@ static void run_op(const struct yk_bench_op *b)
 // Seconds of one call, of as many as fill least_seconds.
 static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop)
 {
-	double t = now(), spent;
+	double t = yk_seconds(), spent;
 	int n = 0;
 	do {
 		if (b)
@@ -57,7 +44,7 @@ static double once(const struct yk_bench_op *b, const struct yk_limit_loop *loop
 		else
 			loop->run();
 		n++;
-		spent = now() - t;
+		spent = yk_seconds() - t;
 	} while (spent < least_seconds);
 	return spent / n;
 }

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "device/device.h"
 #include "map.h"
+#include "rounds.h"
 
 enum { OPS = 48, ROUNDS = 7 }; // the first round is not counted
 
@@ -29,19 +29,6 @@ struct bench {
 	void *queue, *arrays, *ids;
 };
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static void finish(const struct bench *b)
 {
 	void *e;
@@ -53,25 +40,25 @@ static void finish(const struct bench *b)
 
 static double on_device(const struct bench *b, const struct twin *w)
 {
-	double t = now(), spent;
+	double t = yk_seconds(), spent;
 	int n = 0;
 	do {
 		b->t->run(b->queue, w->handle, &w->b.op);
 		finish(b);
 		n++;
-		spent = now() - t;
+		spent = yk_seconds() - t;
 	} while (spent < least_seconds);
 	return spent / n;
 }
 
 static double on_cpu(const struct yk_bench_op *b)
 {
-	double t = now(), spent;
+	double t = yk_seconds(), spent;
 	int n = 0;
 	do {
 		yk_kernel_run(b->prepared, &b->op);
 		n++;
-		spent = now() - t;
+		spent = yk_seconds() - t;
 	} while (spent < least_seconds);
 	return spent / n;
 }

@@ -14,16 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "../backends/cpu/host/frame.h"
+#include "rounds.h"
 #include "yoke-optim.h"
 
 #if defined __SSE2__
 #include <immintrin.h>
 #endif
 
-enum { TENSORS = 200, MOST_ROUNDS = 999, WARM = 2, ARRAYS = 5, PASSES = 3, PIECE = 1 << 14, LARGE = 2 << 20 };
+enum { TENSORS = 200, WARM = 2, ARRAYS = 5, PASSES = 3, PIECE = 1 << 14, LARGE = 2 << 20 };
 
 // Between arrays, so that equal places are not equal modulo a page, which slows any loop.
 enum { STAGGER = 1088 };
@@ -66,19 +66,6 @@ static const struct row {
 static float *array[ARRAYS];
 static int64_t count; // parameters
 static int rounds = 8;
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 // ---- the limit ----
 
@@ -211,13 +198,6 @@ static int step(struct run *r)
 	return err ? err : ended;
 }
 
-// The middle of `n` numbers, which are sorted then.
-static double median(double *v, int n)
-{
-	qsort(v, (size_t)n, sizeof *v, by_value);
-	return (v[(n - 1) / 2] + v[n / 2]) / 2;
-}
-
 static int measure(const struct row *row)
 {
 	static double loop[MOST_ROUNDS], took[MOST_ROUNDS], ratio[MOST_ROUNDS];
@@ -226,11 +206,11 @@ static int measure(const struct row *row)
 	int err = run_new(&r, row);
 
 	for (int i = -WARM; i < rounds && !err; i++) {
-		double t[3] = { now() };
+		double t[3] = { yk_seconds() };
 		limit(row);
-		t[1] = now();
+		t[1] = yk_seconds();
 		err = step(&r);
-		t[2] = now();
+		t[2] = yk_seconds();
 		if (i >= 0)
 			loop[i] = t[1] - t[0], took[i] = t[2] - t[1], ratio[i] = loop[i] / took[i];
 	}

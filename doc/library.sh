@@ -8,6 +8,7 @@ name=$(basename "$1" .h)
 case $name in
 yoke) about='a library that trains and runs neural networks' ;;
 yoke-data) about='datasets and loaders of the library' ;;
+yoke-nn) about='modules and layers of the library' ;;
 yoke-optim) about='optimizers of the library' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')

@@ -2,11 +2,11 @@
 # Documents.  yoke.1 is written by hand; the page of the settings is what the command just built
 # says, those of the library and of plugins are the header and the guide in another form.
 dist_man_MANS += doc/yoke.1
-man_MANS = doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-optim.3 doc/yoke-plugin.7
+man_MANS = doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-nn.3 doc/yoke-optim.3 doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md doc/gpu.md
 dist_pkgdata_DATA = doc/quirks.conf
 EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
-CLEANFILES += doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-optim.3 doc/yoke-plugin.7
+CLEANFILES += doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-nn.3 doc/yoke-optim.3 doc/yoke-plugin.7
 
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/settings.sh ./yoke$(EXEEXT) \
@@ -19,6 +19,10 @@ doc/yoke.3: doc/library.sh include/yoke.h
 
 doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-nn.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-data.3: doc/library.sh include/yoke-data.h

@@ -3,18 +3,12 @@
 # What a device's matrix units like: yoke info says it, and the report of a run names the layers that have other
 # sizes, with rates measured where their products were padded.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf align.work && mkdir align.work && cd align.work || exit 99
+workspace align
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 
 "$yoke" info >plain 2>&1
 YOKE_FAULT_MULTIPLE=16 "$yoke" info >out 2>&1

@@ -421,7 +421,7 @@ static void hashes(void)
 		data[i] = (unsigned char)rnd();
 	ok(yk_hash(data, sizeof data, 1) != yk_hash(data, sizeof data, 2),
 	   "the seed counts");
-	struct yk_hash_state *s = yk_hash_new();
+	struct yk_hash_state *s = yk_hash_new(0);
 	for (size_t at = 0, n; at < sizeof data; at += n) {
 		n = (size_t)rnd_int(0, 97);
 		if (n > sizeof data - at)
@@ -429,7 +429,7 @@ static void hashes(void)
 		yk_hash_add(s, data + at, n);
 	}
 	ok(yk_hash_end(s) == yk_hash(data, sizeof data, 0), "piece by piece is the same");
-	ok(yk_hash_end(yk_hash_new()) == yk_hash("", 0, 0), "no piece is nothing");
+	ok(yk_hash_end(yk_hash_new(0)) == yk_hash("", 0, 0), "no piece is nothing");
 }
 
 int main(void)

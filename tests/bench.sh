@@ -3,23 +3,11 @@
 # yoke bench: two suites print a line a case and the limits beside them, JSON says the same; what it
 # cannot do is an error before anything is measured.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/status.sh"
+shown="bench.out bench.err"
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_BACKEND=cpu
-count=0
-
-verdict()
-{
-	count=$((count + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $count - $1"
-	else
-		echo "not ok $count - $1"
-		cat bench.out bench.err 2>/dev/null | sed 's/^/# /'
-	fi
-}
-
 # skipped NAME WHY
 skipped()
 {

@@ -4,7 +4,7 @@
 # all come to the same loss, damaged entries are compiled anew, and without a private place there is
 # one warning.
 set -u
-yoke=${YOKE:-$PWD/yoke}
+. "${srcdir:-.}/tests/yoke.sh"
 [ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

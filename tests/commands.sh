@@ -8,9 +8,9 @@
 # is there and in no document.
 set -u
 build=$PWD
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 source=$(cd "${srcdir:-.}" && pwd) || exit 99
-[ -x "$build/yoke" ] || { echo "1..0 # SKIP $build/yoke is not built"; exit 0; }
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 umask 022
@@ -62,11 +62,7 @@ lines()
 mkdir "$work/bin" "$work/yoke" && cd "$work/yoke" || exit 99
 ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" . && cp -r "$source/plugins" . &&
 	chmod -R u+w,go-w plugins && ln -s "$source/examples/xor.c" xor.c && mkdir notes || exit 99
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >book.txt
+easy_text 120 >book.txt
 cp book.txt notes/more.txt && cp book.txt other.txt
 printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
 printf 'line 1\nlin\n' >lines.txt

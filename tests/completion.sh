@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion in bash offers what the command knows: its words are those of `yoke help`.
 set -u
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 folder=$(cd "${srcdir:-.}" && pwd)/doc/completion
-yoke=${YOKE:-$PWD/yoke}
 bash=$(command -v bash) || { echo "1..0 # SKIP no bash"; exit 0; }
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
@@ -45,6 +45,7 @@ check 'yoke help ge' generate
 check 'yoke models --j' --json
 check 'yoke data ch' check
 check 'yoke data info x fo' format=
+check 'yoke data prepare x to' tokenizer=
 check 'yoke models m' model
 check 'yoke setup s' small.env
 check 'yoke info --e' --env

@@ -4,8 +4,7 @@
 # threads there are and whether results are written past the caches; a backend that does not is found, and a case is
 # the same whenever it is run.  conform_opencl.sh is about OpenCL's.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/conforms.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

@@ -6,8 +6,7 @@
 # The compiler behind PoCL takes a third of a second for each text, and each dtype has its own.  So each op is run in
 # f32; cut as for a GPU, every third one; and each day other ones in other dtypes.  YOKE_TEST_LONG takes all.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/conforms.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

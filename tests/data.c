@@ -34,7 +34,7 @@ static void next_windows(yoke_loader *l, int64_t batch, int64_t context, int32_t
 
 static struct yk_data *open_data(const char *paths, int64_t context, double valid)
 {
-	struct yk_data_spec spec = { context, valid };
+	struct yk_data_spec spec = { .context = context, .valid = valid };
 
 	yoke_error_clear();
 	return yk_data_new(paths, byte, &spec);
@@ -147,7 +147,7 @@ static void test_vocabulary(int kinds, int common)
 	static const char *const blank[] = { " ", "\n", "\t", "  ", " \r\n", "\v", "\f" };
 	static char word[WORDS][16], text[WORDS * 24];
 	static char *sorted[WORDS];
-	struct yk_data_spec spec = { 10, 0.25 };
+	struct yk_data_spec spec = { .context = 10, .valid = 0.25 };
 	int32_t got[11];
 	size_t n = 0, bytes;
 	int train = WORDS - WORDS / 4, bad = 0, unknown = 0;
@@ -210,7 +210,7 @@ static void bad_vocabulary(const char *json, const char *what)
 
 static void test_bad_words(void)
 {
-	struct yk_data_spec spec = { 2, 0 };
+	struct yk_data_spec spec = { .context = 2 };
 	struct yk_tokenizer *t = yk_tokenizer_new("word");
 	yk_file_write("latin.txt", "caf\xe9 au lait s'il vous plait", 28);
 	struct yk_data *d = yk_data_new("latin.txt", t, &spec);

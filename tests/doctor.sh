@@ -3,7 +3,8 @@
 # yoke doctor: each state of OpenCL has an answer of its own, what was asked for and cannot be used
 # is its failure, and JSON has it all.
 set -u
-yoke=${YOKE:-$PWD/yoke} fake=$PWD/tests/icd/.libs/fake_icd.so
+. "${srcdir:-.}/tests/yoke.sh"
+fake=$PWD/tests/icd/.libs/fake_icd.so
 [ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

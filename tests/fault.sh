@@ -3,18 +3,12 @@
 # yoke train on a device that fails in the middle: one line, exit 1, the last checkpoint as it was, and
 # a resumed run that ends as one that was not disturbed.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf fault.work && mkdir fault.work && cd fault.work || exit 99
+workspace fault
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 keys="data=text layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 eval_every=0"
 
 # problem COMMAND ..: its output, if it fails

@@ -102,6 +102,7 @@ static const char *const configurations[] = {
 	"model=mlp",
 	"dropout=0.1 optimizer=sgd",
 	"accumulate=3 batch=3",
+	"accumulate=4 batch=2",
 	"embed=48 heads=3 layers=3 context=33",
 	"optimizer=sgd momentum=0",
 	"batch=1",
@@ -207,7 +208,7 @@ static void forecast(const char *keys)
 	bool word = !strcmp(yk_config_str(&c, YK_KEY_optimizer), "adamw");
 	bool momentum = strcmp(yk_config_str(&c, YK_KEY_momentum), "0");
 	ok(n.weights == 4 * (uint64_t)n.parameters && n.states == (word ? 2u : momentum) * n.weights &&
-		   n.sums == (yk_config_int(&c, YK_KEY_accumulate) > 1) * n.weights &&
+		   n.sums == (uint64_t)log2((double)yk_config_int(&c, YK_KEY_accumulate)) * n.weights &&
 		   n.step >= n.weights + n.states + n.sums && n.step <= n.peak &&
 		   n.forward <= n.backward && n.validation <= n.peak &&
 		   (n.activations > 0 || tap_eager()) && n.activations < n.peak,

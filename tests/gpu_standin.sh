@@ -4,8 +4,8 @@
 # losses of the CPU, and say what is wrong.  The compiler takes half a second for a text the first time, so each day
 # other ops and dtypes are run; YOKE_TEST_LONG takes all.
 set -u
-yoke=${YOKE:-$PWD/yoke} here=$PWD
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+here=$PWD
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/conforms.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 # alone LANGUAGE STANDARD COMPILER: each header, and a pointer to one of its functions or structs
 alone()
 {
-	for header in yoke.h yoke-data.h yoke-optim.h yoke-plugin.h; do
+	for header in yoke.h yoke-data.h yoke-nn.h yoke-optim.h yoke-plugin.h; do
 		echo "#include <$header>" >"$work/x.$1"
 		echo "extern int nothing; int nothing;" >>"$work/x.$1"
 		# shellcheck disable=SC2086 # words

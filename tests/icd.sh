@@ -3,7 +3,8 @@
 # OpenCL drivers that misbehave (tests/icd/fake.c): each costs a line with its reason, at most its
 # backend, and what can be used with absurd answers is.
 set -u
-yoke=${YOKE:-$PWD/yoke} fake=$PWD/tests/icd/.libs/fake_icd.so
+. "${srcdir:-.}/tests/yoke.sh"
+fake=$PWD/tests/icd/.libs/fake_icd.so
 [ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
 [ -e "$fake" ] || { echo "1..0 # SKIP no $fake"; exit 0; }
 [ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }

@@ -3,13 +3,12 @@
 # yoke info beside broken plugins: each costs one row with its reason, none stops the others, and
 # YOKE_BACKEND=cpu opens none of them, nor any library of a GPU.
 set -u
-yoke=${YOKE:-$PWD/yoke} bad=$PWD/tests/bad/.libs
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+bad=$PWD/tests/bad/.libs
+. "${srcdir:-.}/tests/yoke.sh"
 [ -e "$bad/bad_good.so" ] || { echo "1..0 # SKIP no modules in $bad"; exit 0; }
 [ -n "${YOKE_PLUGIN_PROBE:-}" ] || { echo "1..0 # SKIP no helper in YOKE_PLUGIN_PROBE"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf info.work && mkdir info.work && cd info.work || exit 99
+workspace info
 umask 022
 
 mkdir plugins

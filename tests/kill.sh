@@ -4,20 +4,14 @@
 # Who is killed: tests/checkpoint.t FOLDER, which saves without end, and a training that saves each
 # step and goes on from what the last one left.
 set -u
-writer=$PWD/tests/checkpoint.t yoke=${YOKE:-$PWD/yoke}
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/status.sh"
+writer=$PWD/tests/checkpoint.t
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 export YOKE_BACKEND=cpu
 rounds=50
 [ "${YOKE_TEST_LONG:-0}" = 0 ] || rounds=300
-count=0
-
-verdict()
-{
-	count=$((count + 1))
-	[ "$2" -eq 0 ] && echo "ok $count - $1" || echo "not ok $count - $1"
-}
-
 # Is the checkpoint another file than $1 says?  Sets stamp.
 replaced()
 {

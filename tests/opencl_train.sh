@@ -5,15 +5,13 @@
 # Both compute in f32 and round each value to it; sums have other orders.  So losses of the first
 # 20 steps differ by less than 1e-4 of them.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 [ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP YOKE_TEST_OPENCL does not name the module"; exit 0; }
 YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
 export YOKE_PLUGIN_PATH
 "$yoke" info 2>/dev/null | grep -q '^  opencl:0' || { echo "1..0 # SKIP no OpenCL device"; exit 0; }
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf opencl_train.work && mkdir opencl_train.work && cd opencl_train.work || exit 99
+workspace opencl_train
 
 i=0
 while [ $i -lt 150 ]; do

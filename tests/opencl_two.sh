@@ -3,7 +3,8 @@
 # Two devices of one OpenCL driver, PoCL's "pthread" twice: each is a device of its own, computes as the
 # other does, and finds what the other compiled.
 set -u
-yoke=${YOKE:-$PWD/yoke} here=$PWD
+. "${srcdir:-.}/tests/yoke.sh"
+here=$PWD
 [ -n "${YOKE_TEST_OPENCL:-}" ] || { echo "1..0 # SKIP no OpenCL backend in this build"; exit 0; }
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99

@@ -67,7 +67,7 @@ verdict "yoke.1 has each option" "$(for command in models data info doctor bench
 	done
 done)"
 
-for page in "$source/doc/yoke.1" doc/yoke.3 doc/yoke-data.3 doc/yoke-optim.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
+for page in "$source/doc/yoke.1" doc/yoke.3 doc/yoke-data.3 doc/yoke-nn.3 doc/yoke-optim.3 doc/yoke-plugin.7 doc/yoke-settings.7; do
 	name=$(basename "$page")
 	if command -v mandoc >/dev/null 2>&1; then
 		verdict "mandoc: $name" "$(mandoc -T lint -W warning "$page" | grep -v 'missing date')"

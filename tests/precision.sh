@@ -4,11 +4,10 @@
 # resumed with the same bits, also behind overflows; a device that converts; what is refused; what info and
 # validate print.  On the CPU, and a sample on OpenCL.
 set -u
-yoke=${YOKE:-$PWD/yoke} opencl=${YOKE_TEST_OPENCL:-}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+opencl=${YOKE_TEST_OPENCL:-}
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf precision.work && mkdir precision.work && cd precision.work || exit 99
+workspace precision
 export YOKE_BACKEND=cpu
 
 # field NAME FILE: its values, one a line
@@ -25,11 +24,7 @@ bits()
 		[ "$(field loss "$1/metrics.jsonl")" = "$(field loss "$2/metrics.jsonl")" ]
 }
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 small="layers=1 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1 valid=0 schedule=constant"
 
 # ---- runs ----

@@ -3,18 +3,12 @@
 # quirks.conf: what it says to avoid is avoided, doctor lists what applies, lines that cannot be read
 # are named and ignored, and the one that is shipped has none of those.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 shipped=$(cd "${srcdir:-.}" && pwd)/doc/quirks.conf
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf quirks.work && mkdir quirks.work && cd quirks.work || exit 99
+workspace quirks
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault XDG_CONFIG_HOME="$PWD/config"
-i=0
-while [ $i -lt 60 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 60 >text
 keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=2 log_every=1 eval_every=0 warmup=1"
 
 # plan NAME [SETTING ..]: trains into NAME; NAME.err has the plans

@@ -4,17 +4,11 @@
 # is used, or the op is taken apart or falls back, or the device is left; what was found is known to
 # the next process, to doctor and to reports, and the losses are right all the time.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf selftest.work && mkdir selftest.work && cd selftest.work || exit 99
+workspace selftest
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_BACKEND=fault YOKE_SELFTEST=1
-i=0
-while [ $i -lt 60 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 60 >text
 keys="data=text layers=1 heads=2 embed=32 context=32 batch=4 steps=3 report=1 log_every=1 eval_every=0 warmup=1 lr=1e-2"
 
 # train NAME [SETTING ..]: complains when it fails, or when the losses are not those of the CPU

@@ -4,11 +4,9 @@
 # same losses as a run that was not stopped.  A second one ends at once.  SIGKILL loses what
 # came after the last checkpoint, and no more.  Two runs do not write into one folder.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf signals.work && mkdir signals.work && cd signals.work || exit 99
+workspace signals
 export YOKE_BACKEND=cpu
 
 losses()

@@ -3,7 +3,8 @@
 
 count=0
 
-# verdict TEXT STATUS: 0 is good; of others, what the command wrote into err
+# verdict TEXT STATUS: 0 is good; of others, what the command wrote into the files of $shown
+shown=err
 verdict()
 {
 	count=$((count + 1))
@@ -11,7 +12,7 @@ verdict()
 		echo "ok $count - $1"
 	else
 		echo "not ok $count - $1"
-		sed 's/^/# /' err 2>/dev/null | tail -20
+		cat $shown 2>/dev/null | tr '\r' '\n' | sed 's/^/# /' | tail -20
 		[ -z "${YOKE_TEST_FIRST:-}" ] || exit 1 # tests/mutants wants no more
 	fi
 }

@@ -3,8 +3,9 @@
 # On a terminal yoke train draws one line over and over, no wider than the terminal, and other lines
 # go above it.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/status.sh"
+shown=typed
 script --version 2>/dev/null | grep -q util-linux || { echo "1..0 # SKIP no script of util-linux"; exit 0; }
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_BACKEND=cpu
@@ -13,13 +14,6 @@ while [ $i -lt 60 ]; do
 	i=$((i + 1))
 	echo "the quick brown fox jumps over the lazy dog $i"
 done >text
-
-count=0
-verdict()
-{
-	count=$((count + 1))
-	[ "$2" -eq 0 ] && echo "ok $count - $1" || { echo "not ok $count - $1"; tr '\r' '\n' <typed | sed 's/^/# /' | tail -20; }
-}
 
 cr=$(printf '\r') escape=$(printf '\033')
 for columns in 100 24; do

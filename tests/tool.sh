@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command: what it prints, its exit status, and what bad input gets: one line on stderr.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 work=$(mktemp -d) || exit 99
 trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
 cd "$work" || exit 99
@@ -278,7 +277,7 @@ run "$yoke" data check table.csv
 [ $status -eq 1 ] && [ ! -s err.txt ]
 result $? 'data check: its status'
 refuses 'data of nothing' 1 'nowhere.npy' "$yoke" data info nowhere.npy
-refuses 'data without a verb' 2 'info, check or bench' "$yoke" data table.csv
+refuses 'data without a verb' 2 'info, check, bench or prepare' "$yoke" data table.csv
 refuses 'data: a word' 2 'is not key=value' "$yoke" data info table.csv columns
 
 # ---- models, setup ----

@@ -282,6 +282,44 @@ static void test_accumulate(const char *optimizer)
 	}
 }
 
+// Against the same tree in a loop, bit for bit.
+static void test_sums(void)
+{
+	enum { PARTS = 37, N = 5 };
+	struct yk_parameters ps = { 0 };
+	struct yk_sums s = { 0 };
+	float part[PARTS][N], x[PARTS][N], got[N], loss;
+	int wrong = 0;
+	yk_parameters_vector(&ps, N, 0, "w");
+	for (int64_t n = 1; n <= PARTS && !yoke_error_code(); n++) {
+		yoke_tensor *sum = NULL, *total = NULL;
+		yoke_scope *scope = yoke_scope_begin("sums");
+		yk_sums_init(&s, &ps, n);
+		for (int64_t k = 0; k < n; k++) {
+			for (int i = 0; i < N; i++)
+				part[k][i] = x[k][i] = (float)rnd_real(-1, 1);
+			sum = yoke_from(yoke_f32, 1, (int64_t[]){ N }, part[k]);
+			total = yoke_slice(sum, 0, 0, 1, 1);
+			total = yoke_reshape(total, 0, NULL);
+			yk_sums_add(&s, k, n, 1, &sum, &total);
+			if (k < n - 1)
+				yoke_eval(0, NULL);
+		}
+		for (int64_t d = 1; d < n; d *= 2)
+			for (int64_t i = 0; i + d < n; i += 2 * d)
+				for (int j = 0; j < N; j++)
+					x[i][j] += x[i + d][j];
+		yoke_read(sum, got, sizeof got);
+		yoke_read(total, &loss, sizeof loss);
+		wrong += memcmp(got, x[0], sizeof got) || memcmp(&loss, x[0], sizeof loss);
+		yoke_scope_end(scope);
+	}
+	ok(!yoke_error_code() && !wrong && s.places == 5, "sums over 1 to %d parts are those of the tree; %d places: %s",
+	   PARTS, s.places, yoke_error());
+	yk_sums_fini(&s);
+	yk_parameters_fini(&ps);
+}
+
 static void test_resume(const char *keys)
 {
 	struct yk_config c;
@@ -574,6 +612,7 @@ int main(void)
 	test_learns("");
 	test_learns("model=mlp history=3");
 	test_validation();
+	test_sums();
 	test_accumulate("precision=bf16-mixed allow_emulated=1");
 	test_accumulate("");
 	test_accumulate("optimizer=accelerated restart=function lr=0.5");

@@ -3,11 +3,9 @@
 # yoke train, generate and eval as a person uses them: a run and what it leaves,
 # resuming, bad input.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/status.sh"
-cd "${TMPDIR:-/tmp}" || exit 99
-rm -rf train.work && mkdir train.work && cd train.work || exit 99
+workspace train
 export YOKE_BACKEND=cpu
 
 # refused STATUS WORD ARGUMENT ..: one line on stderr that has the word, that exit status
@@ -35,11 +33,7 @@ same()
 	[ "$(field "$1" "$2")" = "$(field "$1" "$3")" ] && [ -n "$(field "$1" "$2")" ]
 }
 
-i=0
-while [ $i -lt 120 ]; do
-	echo "line $((i % 7)) of a text that is easy to learn"
-	i=$((i + 1))
-done >text
+easy_text 120 >text
 small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1"
 
 # ---- a run ----
@@ -418,6 +412,37 @@ verdict "bits a byte where all are known: $(tr -s '\n ' ' ' <out)" $?
 	"$yoke" train out=w3 steps=9 resume=1 2>err
 same loss w2/metrics.jsonl w3/metrics.jsonl
 verdict "a resumed run of words gives the same losses" $?
+
+# ---- token files ----
+
+for kind in byte word; do
+	"$yoke" data prepare words out=$kind.safetensors tokenizer=$kind context=32 valid=0.2 >out 2>err
+	verdict "prepare $kind: $(head -n 1 out)" $?
+	"$yoke" train data=words tokenizer=$kind valid=0.2 out=t-$kind steps=6 schedule=constant $small 2>err &&
+		"$yoke" train data=$kind.safetensors out=f-$kind steps=3 schedule=constant $small 2>err &&
+		"$yoke" train data=$kind.safetensors out=g-$kind steps=6 schedule=constant workers=2 prefetch=5 $small 2>err &&
+		same loss t-$kind/metrics.jsonl g-$kind/metrics.jsonl &&
+		cmp -s t-$kind/model.1.safetensors g-$kind/model.1.safetensors
+	verdict "training on it has the losses of the text" $?
+	"$yoke" train out=f-$kind steps=6 resume=1 data=words workers=0 2>err && ! grep -q 'another text' err &&
+		same loss t-$kind/metrics.jsonl f-$kind/metrics.jsonl
+	verdict "a run may go on with the text" $?
+	"$yoke" eval t-$kind >out && "$yoke" eval g-$kind >all && [ "$(tail -n +2 out)" = "$(tail -n +2 all)" ] &&
+		"$yoke" eval g-$kind data=words >out && "$yoke" eval g-$kind data=$kind.safetensors >all && cmp -s out all
+	verdict "eval of either is the same" $?
+done
+"$yoke" train out=g-byte steps=8 resume=1 data=text valid=0.2 2>err && grep -q 'another text.*text is there instead of byte.safetensors' err
+verdict "a run that goes on with other data names what differs: $(grep another err)" $?
+refused 1 'holds tokens of tokenizer=byte, not word' train data=byte.safetensors tokenizer=word out=no $small
+refused 1 'another tokenizer' train data=word.safetensors out=g-byte steps=9 resume=1
+refused 1 'split at valid=0.2' train data=byte.safetensors valid=0.5 out=no $small
+refused 1 'give vocab=' train data=text tokenizer=ids out=no $small
+truncate -s 10G large.bin 2>/dev/null && (ulimit -v 4000000
+	"$yoke" train data=large.bin format=u16:1024 vocab=300 steps=2 eval_tokens=64 out=large $small 2>err) && rm large.bin
+[ -s large/manifest.json ]
+verdict "tokens of others, more than memory: $(grep tokens err | head -n 1)" $?
+"$yoke" generate large prompt="7 12" tokens=5 temperature=0 >out 2>err && [ "$(wc -w <out)" -eq 7 ]
+verdict "its text is numbers: $(cat out)" $?
 
 # ---- bad input ----
 

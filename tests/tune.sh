@@ -3,8 +3,7 @@
 # yoke tune: what is right is timed and kept, what is wrong, dies or hangs is found and named, and a
 # second call goes on where the first one ended.
 set -u
-yoke=${YOKE:-$PWD/yoke}
-[ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
+. "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
 cd "${TMPDIR:-/tmp}" || exit 99
 export YOKE_PLUGIN_PATH="${YOKE_TEST_MODULES:-}" YOKE_FAULT_IMPLS=4

@@ -237,6 +237,23 @@ int yk_file_add(struct yk_file_writer *w, const void *data, size_t bytes)
 	return 0;
 }
 
+int yk_file_put(const struct yk_file_writer *w, uint64_t at, const void *data, size_t bytes)
+{
+	const char *from = data;
+
+	while (bytes) {
+		ssize_t n = pwrite(w->fd, from, bytes, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail("write", w->path, errno);
+		from += n;
+		at += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
 int yk_file_commit(struct yk_file_writer *w)
 {
 	int e = fsync(w->fd) < 0 ? fail("write", w->path, errno) : 0;

@@ -30,6 +30,8 @@ int yk_file_begin(struct yk_file_writer *, const char *path);
 // The same, but a link is replaced where begin writes through it to the file behind.
 int yk_file_begin_here(struct yk_file_writer *, const char *path);
 int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
+// From a byte on, by any thread at once; what is between pieces reads as zeros.  `bytes` of the writer does not count it.
+int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
 int yk_file_commit(struct yk_file_writer *);
 void yk_file_abort(struct yk_file_writer *);
 

@@ -11,11 +11,11 @@ uint64_t yk_hash(const void *data, size_t bytes, uint64_t seed)
 	return XXH64(data, bytes, seed);
 }
 
-struct yk_hash_state *yk_hash_new(void)
+struct yk_hash_state *yk_hash_new(uint64_t seed)
 {
 	XXH64_state_t *s = XXH64_createState();
 	if (s)
-		XXH64_reset(s, 0);
+		XXH64_reset(s, seed);
 	return (struct yk_hash_state *)s;
 }
 

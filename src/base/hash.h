@@ -8,7 +8,7 @@
 
 uint64_t yk_hash(const void *data, size_t bytes, uint64_t seed);
 struct yk_hash_state;
-struct yk_hash_state *yk_hash_new(void);
+struct yk_hash_state *yk_hash_new(uint64_t seed); // NULL: no memory
 void yk_hash_add(struct yk_hash_state *, const void *data, size_t bytes);
 uint64_t yk_hash_end(struct yk_hash_state *); // frees the state
 

@@ -24,9 +24,24 @@ static void objects_free(void *arg)
 	free(o);
 }
 
+// The string of one line, in *object, which the caller gives to json_decref; `what` is for messages.
+static int take_line(const char *text, size_t bytes, const char *field, const char *what, json_t **object)
+{
+	json_t *line = yk_json_parse(text, bytes, what);
+	if (!line)
+		return yk_error_last();
+	if (!json_is_string(json_object_get(line, field))) {
+		json_decref(line);
+		return yk_fail(YOKE_EFORMAT, "%s: has no string '%s'", what, field);
+	}
+	*object = line;
+	return 0;
+}
+
 static int read_object(const struct objects *o, struct yoke_item *s)
 {
 	char *text, *what;
+	json_t *line;
 	size_t bytes;
 	uint64_t at;
 	int e = yk_lines_read(&o->lines, s->number, &text, &bytes, &at);
@@ -36,18 +51,13 @@ static int read_object(const struct objects *o, struct yoke_item *s)
 		free(text);
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", o->lines.path);
 	}
-	json_t *line = yk_json_parse(text, bytes, what);
-	const json_t *x = json_object_get(line, o->field);
-	if (!line)
-		e = yoke_error_code();
-	else if (!json_is_string(x))
-		e = yk_fail(YOKE_EFORMAT, "%s: has no string '%s'", what, o->field);
-	const size_t n = e == 0 ? json_string_length(x) : 0;
+	e = take_line(text, bytes, o->field, what, &line);
 	if (e == 0) { // a string is no longer than the line it was written in
-		memcpy(s->to[0], json_string_value(x), n);
-		s->dims[0][0] = (int64_t)n;
+		const json_t *x = json_object_get(line, o->field);
+		memcpy(s->to[0], json_string_value(x), json_string_length(x));
+		s->dims[0][0] = (int64_t)json_string_length(x);
+		json_decref(line);
 	}
-	json_decref(line);
 	free(what);
 	free(text);
 	return e;
@@ -87,4 +97,59 @@ yoke_dataset *yk_jsonl_open(const char *path, const char *field)
 	if (!d)
 		objects_free(o);
 	return d;
+}
+
+// ---- as text ----
+
+bool yk_jsonl_taken(const char *path, const char *field)
+{
+	const size_t n = strlen(path);
+	return field && *field && n > 6 && !strcmp(path + n - 6, ".jsonl");
+}
+
+// A document is its string and a line end.
+static int give_line(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
+		     int (*fn)(void *arg, const char *text, size_t bytes), void *arg)
+{
+	char *what, *copy;
+	json_t *line;
+	if (bytes > YK_RECORD_MOST)
+		return yk_fail(YOKE_EFORMAT, "%s: the line at byte %llu has more than %llu MiB", path, (unsigned long long)at,
+			       (unsigned long long)(YK_RECORD_MOST >> 20));
+	if (asprintf(&what, "%s: the line at byte %llu", path, (unsigned long long)at) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int e = take_line(text, bytes, field, what, &line);
+	if (e == 0) {
+		const json_t *x = json_object_get(line, field);
+		const size_t n = json_string_length(x);
+		copy = malloc(n + 1);
+		if (copy) {
+			memcpy(copy, json_string_value(x), n);
+			copy[n] = '\n';
+			e = fn(arg, copy, n + 1);
+		} else {
+			e = yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+		}
+		free(copy);
+		json_decref(line);
+	}
+	free(what);
+	return e;
+}
+
+int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
+		  int (*fn)(void *arg, const char *text, size_t bytes), void *arg)
+{
+	const char *line = text, *end = text + bytes;
+	int e = 0;
+	while (line < end && e == 0) {
+		const char *stop = memchr(line, '\n', (size_t)(end - line)), *next = stop ? stop + 1 : end;
+		stop = stop ? stop : end;
+		if (stop > line && stop[-1] == '\r')
+			stop--;
+		if (stop > line)
+			e = give_line(path, at + (uint64_t)(line - text), line, (size_t)(stop - line), field, fn, arg);
+		line = next;
+	}
+	return e;
 }

@@ -91,7 +91,7 @@ static int make_index(struct yk_lines *l)
 	enum { BLOCK = 1 << 18 };
 	struct walk w = { .l = l, .blank = true };
 	char *block = malloc(BLOCK);
-	struct yk_hash_state *h = yk_hash_new();
+	struct yk_hash_state *h = yk_hash_new(0);
 	int e = block && h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
 	if (e == 0)
 		e = skip_mark(l, &w.begin);

@@ -33,5 +33,13 @@ int yk_lines_read(const struct yk_lines *, int64_t i, char **text, size_t *bytes
 yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns);
 // field: the member whose string is field "text", u8.
 yoke_dataset *yk_jsonl_open(const char *path, const char *field);
+// Is that string of a file of this name its text?
+bool yk_jsonl_taken(const char *path, const char *field);
+// Whole lines, the first at that byte of the file: fn gets the string of each that is not empty, with a line end behind
+// it.  EFORMAT names path and byte; what fn returns ends it.
+int yk_jsonl_each(const char *path, uint64_t at, const char *text, size_t bytes, const char *field,
+		  int (*fn)(void *arg, const char *text, size_t bytes), void *arg);
+// EFORMAT: a file that should be text is empty, or else holds a NUL.
+int yk_not_text(const char *path, uint64_t bytes);
 
 #endif

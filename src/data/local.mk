@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # data: datasets, loaders, text as windows of tokens.
 libyokecore_la_SOURCES += \
+	src/data/blocks.c \
 	src/data/combine.c \
 	src/data/csv.c \
 	src/data/cursor.c \
@@ -18,10 +19,17 @@ libyokecore_la_SOURCES += \
 	src/data/part.h \
 	src/data/permute.c \
 	src/data/permute.h \
+	src/data/prepare.c \
+	src/data/prepare.h \
 	src/data/send.c \
 	src/data/set.c \
 	src/data/set.h \
+	src/data/source.c \
+	src/data/source.h \
 	src/data/text.c \
 	src/data/text.h \
 	src/data/tokenfile.c \
-	src/data/tokenfile.h
+	src/data/tokenfile.h \
+	src/data/tokensets.c \
+	src/data/walk.c \
+	src/data/walk.h

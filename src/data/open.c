@@ -15,6 +15,7 @@
 #include "base/param.h"
 #include "data/lines.h"
 #include "data/part.h"
+#include "data/source.h"
 #include "data/tokenfile.h"
 #include "formats/safetensors.h"
 
@@ -87,31 +88,6 @@ static int open_part(const struct spec *s, const char *field, struct yk_part *p,
 	return p->fd < 0 ? p->fd : yk_file_sample(p->fd, s->path, *bytes, hash);
 }
 
-// Elements, counted already, as windows of ids.
-static yoke_dataset *windows(const struct spec *s, struct yk_part *p, uint64_t elements, int64_t vocab, uint64_t hash)
-{
-	const struct yk_element *ids = yk_element_ids(p->element);
-	const int64_t context = s->context;
-	int e = 0;
-	if (!ids)
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", s->path,
-			    (long long)context, p->element->name);
-	else if (elements < (uint64_t)context + 1)
-		e = yk_fail(YOKE_ERANGE, "%s: %llu tokens are too few: context=%lld needs %lld", s->path,
-			    (unsigned long long)elements, (long long)context, (long long)context + 1);
-	if (e < 0) {
-		yk_parts_close(1, p);
-		return NULL;
-	}
-	p->element = ids;
-	p->elements = context + 1;
-	p->stride = (uint64_t)context * (uint64_t)ids->width;
-	p->limit = vocab ? vocab : INT32_MAX;
-	const struct yk_parts_shape shape = { 1, { context + 1 } };
-	return yk_parts_set(s->path, (int64_t)((elements - 1) / (uint64_t)context), 1, p, &shape,
-			    yk_hash(&context, sizeof context, hash));
-}
-
 static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
 {
 	const char *at = s->dims;
@@ -165,10 +141,8 @@ static yoke_dataset *open_raw(const struct spec *s)
 			    (unsigned long long)bytes, element->name, (long long)offset);
 	const uint64_t all = e == 0 ? (bytes - p.offset) / (uint64_t)element->width : 0;
 	hash = e == 0 ? yk_hash(s->format, strlen(s->format), hash) : 0;
-	if (e == 0 && s->context) {
-		snprintf(p.name, sizeof p.name, "ids");
-		return windows(s, &p, all, s->vocab, hash);
-	}
+	if (e == 0 && s->context)
+		return yk_windows_set(&p, all, s->context, s->vocab, hash);
 	if (e == 0) {
 		p.elements = (int64_t)row_elements(&shape, element, &row);
 		p.stride = row;
@@ -317,10 +291,10 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 	if (e == 0 && !tokens && s->context)
 		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is no token file", s->path, (long long)s->context);
 	if (e == 0 && tokens) {
-		struct yk_part p = { .element = t.element, .offset = t.offset, .name = "ids", .path = strdup(s->path),
+		struct yk_part p = { .element = t.element, .offset = t.offset, .path = strdup(s->path),
 				     .fd = fcntl(f.fd, F_DUPFD_CLOEXEC, 0) };
 		if (p.path && p.fd >= 0)
-			d = windows(s, &p, t.count, t.vocab, hash);
+			d = yk_windows_set(&p, t.count, s->context, t.vocab, hash);
 		else
 			yk_parts_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be opened once more", s->path);
 	} else if (e == 0) {

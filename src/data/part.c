@@ -227,21 +227,26 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_par
 	return d;
 }
 
-int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
+yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
 {
-	enum { BLOCK = 4096, BLOCKS = 64 };
-	char block[BLOCK];
-	const uint64_t n = bytes / BLOCK + (bytes % BLOCK > 0), some = n < BLOCKS ? n : BLOCKS;
-	uint64_t h = yk_hash(&bytes, sizeof bytes, 0);
-	for (uint64_t i = 0; i < some; i++) {
-		// the first and the last among them
-		const uint64_t at = (some < 2 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (some - 1))) * BLOCK;
-		const uint64_t size = bytes - at < BLOCK ? bytes - at : BLOCK;
-		const int e = yk_file_read_at(fd, path, at, block, size);
-		if (e < 0)
-			return e;
-		h = yk_hash(block, size, h);
+	const struct yk_element *of = yk_element_ids(p->element);
+	int e = 0;
+	if (!of)
+		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", p->path,
+			    (long long)context, p->element->name);
+	else if (n < (uint64_t)context + 1)
+		e = yk_fail(YOKE_ERANGE, "%s: %llu tokens are too few: context=%lld needs %lld", p->path,
+			    (unsigned long long)n, (long long)context, (long long)context + 1);
+	if (e < 0) {
+		yk_parts_close(1, p);
+		return NULL;
 	}
-	*hash = h;
-	return 0;
+	snprintf(p->name, sizeof p->name, "ids");
+	p->element = of;
+	p->elements = context + 1;
+	p->stride = (uint64_t)context * (uint64_t)of->width;
+	p->limit = vocab ? vocab : INT32_MAX;
+	const struct yk_parts_shape shape = { 1, { context + 1 } };
+	return yk_parts_set(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
+			    yk_hash(&context, sizeof context, fingerprint));
 }

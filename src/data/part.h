@@ -42,8 +42,9 @@ struct yk_parts_shape {
 yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_part *, const struct yk_parts_shape *,
 			   uint64_t fingerprint);
 void yk_parts_close(int n, struct yk_part *);
-// A hash of a file's size and of blocks spread over it.
-int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash);
+// Of a part that has path, descriptor, element and offset, with n elements: windows of context + 1 ids, each
+// beginning on the last one of the window before.  vocab 0: any ids.  Takes the part, also when it fails.
+yoke_dataset *yk_windows_set(struct yk_part *, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint);
 
 // ---- npy.c ----
 

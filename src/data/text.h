@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training text: files and folders read once, kept as tokens, cut into windows.
+// Training text: files and folders read once, kept as tokens, or files of tokens that are read by position; cut into
+// windows.
 // A window has context + 1 tokens: inputs are its first `context`, targets its last.
 // Windows lie side by side and share one token with the next.
 #ifndef YK_DATA_TEXT_H
@@ -8,12 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/source.h"
+#include "data/walk.h"
 #include "text/tokenizer.h"
 #include "yoke-data.h"
 
 struct yk_data_spec {
-	int64_t context; // tokens
-	double valid;    // share of the tokens, at the end, to validate; 0: none, 1: all
+	int64_t context;    // tokens
+	double valid;       // share of the tokens, at the end, to validate; 0: none, 1: all
+	bool valid_given;   // else the split that a token file was prepared with comes first
+	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files by their names' end
+	int64_t vocab;      // of raw tokens and of ids; 0: not given
+	const char *field;  // of files named .jsonl: this string of each line is text; NULL or "": they are plain text
 };
 
 struct yk_data;
@@ -24,18 +31,25 @@ struct yk_data;
 // and files with a NUL byte are passed over there, while a file named itself must be
 // text.  ENOENT, EIO, EFORMAT, and ERANGE when there is less than one window (two with a
 // split), each naming path and numbers.  A tokenizer that learns is settled on the training part.
+// Files of tokens are each split and cut into windows on their own; they must be of this tokenizer (EINVAL).
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is fine
 
-// Does that list read standard input, which a later command cannot read again?
-bool yk_data_piped(const char *paths);
+// Are these files of tokens, whose tokenizer is given by them?
+bool yk_data_prepared(const char *paths, const struct yk_data_spec *);
+// The tokenizer of the first of them; NULL: an error.
+struct yk_tokenizer *yk_data_tokenizer(const char *paths, const struct yk_data_spec *);
+
 int64_t yk_data_tokens(const struct yk_data *);
 int64_t yk_data_files(const struct yk_data *);
 int64_t yk_data_train_windows(const struct yk_data *);
 int64_t yk_data_valid_windows(const struct yk_data *);
-// XXH64 of the text and of how it is split.
+// XXH64 of the text and of how it is split; of files that are not prepared, of blocks spread over them.
 uint64_t yk_data_fingerprint(const struct yk_data *);
+// Share of the text to validate: the one that was asked for, or that of the token file.
+double yk_data_share(const struct yk_data *);
+const struct yk_sources *yk_data_sources(const struct yk_data *);
 
 // Room for so many windows, for free(); NULL: ENOMEM.
 int32_t *yk_data_windows(const struct yk_data *, int64_t batch);
@@ -43,7 +57,21 @@ int32_t *yk_data_windows(const struct yk_data *, int64_t batch);
 // it.  There must be training windows.
 yoke_dataset *yk_data_set(struct yk_data *);
 // Validation windows first .. first + batch - 1 in the order of the text; returns how
-// many there were (the rows behind are left alone).
+// many there were (the rows behind are left alone).  EIO, EFORMAT.
 int64_t yk_data_valid(const struct yk_data *, int64_t first, int64_t batch, int32_t *to);
+
+// ---- within the room ----
+
+// Of n tokens, the first that is to validate.  ERANGE: too few for a window of each part that there is.
+int yk_data_split(const char *what, int64_t n, const struct yk_data_spec *, int64_t *start);
+// Of files of tokens: both sets (NULL: no window), tokens, fingerprint; files are added to the sources.
+struct yk_token_sets {
+	yoke_dataset *train, *valid;
+	int64_t tokens, files;
+	uint64_t fingerprint;
+	double share; // by which the first is split
+};
+int yk_token_sets_open(const char *paths, const struct yk_tokenizer *, const struct yk_data_spec *,
+		       struct yk_sources *, struct yk_token_sets *);
 
 #endif

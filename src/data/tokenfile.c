@@ -6,9 +6,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 
@@ -34,6 +36,65 @@ json_t *yk_token_file_tokenizer(const struct yk_safetensors *f)
 	return yk_json_parse(text, strlen(text), f->path);
 }
 
+// Its number of tokens to train with, if it says one.
+static int take_split(struct yk_token_file *t, const struct yk_safetensors *f)
+{
+	const char *train = yk_safetensors_metadata(f, "train"), *valid = yk_safetensors_metadata(f, "valid");
+	const char *hash = yk_safetensors_metadata(f, "fingerprint");
+	char *end = NULL;
+	t->train = -1;
+	if (hash && (strlen(hash) != 16 || strspn(hash, "0123456789abcdef") != 16))
+		return yk_fail(YOKE_EFORMAT, "%s: its fingerprint is no hash", f->path);
+	t->fingerprint = hash ? strtoull(hash, NULL, 16) : 0;
+	if (!train && !valid)
+		return 0;
+	if (train && *train >= '0' && *train <= '9' && strlen(train) < 19)
+		t->train = strtoll(train, &end, 10);
+	if (!end || *end || (uint64_t)t->train > t->count)
+		return yk_fail(YOKE_EFORMAT, "%s: its split is no number of its %llu tokens", f->path,
+			       (unsigned long long)t->count);
+	t->valid = valid ? strtod(valid, NULL) : 0;
+	if (!(t->valid >= 0 && t->valid <= 1))
+		return yk_fail(YOKE_EFORMAT, "%s: the share of its split is not within 0 .. 1", f->path);
+	return 0;
+}
+
+int yk_token_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash)
+{
+	enum { BLOCK = 1 << 18 };
+	char *block = malloc(BLOCK);
+	struct yk_hash_state *h = yk_hash_new(0);
+	int e = block && h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory to check it", path);
+	for (uint64_t n; bytes && e == 0; at += n, bytes -= n) {
+		n = bytes < BLOCK ? bytes : BLOCK;
+		e = yk_file_read_at(fd, path, at, block, n);
+		if (e == 0)
+			yk_hash_add(h, block, n);
+	}
+	const uint64_t sum = h ? yk_hash_end(h) : 0;
+	if (e == 0)
+		*hash = sum;
+	free(block);
+	return e;
+}
+
+int yk_token_file_verify(const struct yk_safetensors *f)
+{
+	const char *want = yk_safetensors_metadata(f, "xxh64");
+	char got[17];
+	uint64_t hash, begin = f->bytes;
+	for (int i = 0; i < f->count; i++)
+		begin = f->entries[i].offset < begin ? f->entries[i].offset : begin;
+	if (!want || !yk_token_file_is(f))
+		return 0;
+	const int e = yk_token_file_hash(f->fd, f->path, begin, f->bytes - begin, &hash);
+	if (e < 0)
+		return e;
+	snprintf(got, sizeof got, "%016" PRIx64, hash);
+	return strcmp(got, want) ? yk_fail(YOKE_EFORMAT, "%s: altered: the hash of its tokens is %s, not %.16s; prepare it "
+					   "again", f->path, got, want) : 0;
+}
+
 int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 {
 	const struct yk_safetensors_entry *x = yk_safetensors_find(f, "tokens"), *d = yk_safetensors_find(f, "documents");
@@ -53,5 +114,5 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 		return e;
 	*to = (struct yk_token_file){ .element = yk_element_named(type, strlen(type)), .offset = x->offset,
 				      .count = (uint64_t)x->dims[0], .vocab = vocab };
-	return 0;
+	return take_split(to, f);
 }

@@ -4,6 +4,13 @@
 //     format       "yoke tokens 1"
 //     tokenizer    JSON, as manifests have it
 //     vocabulary   XXH64 of that text, 16 hexadecimal digits; may be missing
+// Those that `yoke data prepare` wrote have besides
+//     train        how many tokens, the first ones, are to train with; the others are to validate
+//     valid        the share that was asked for
+//     fingerprint  that of the text, as training on it has
+//     xxh64        of all bytes of the arrays, in the order of the file
+//     sources      JSON: the files of text, as manifests have them (source.h)
+//     made         what it was made from and how, which another run compares
 #ifndef YK_DATA_TOKENFILE_H
 #define YK_DATA_TOKENFILE_H
 
@@ -19,11 +26,18 @@ struct yk_token_file {
 	const struct yk_element *element; // u8, u16, u32
 	uint64_t offset, count;           // byte of the first token; tokens
 	int64_t vocab;
+	int64_t train;                    // -1: it says no split
+	double valid;
+	uint64_t fingerprint;             // 0: it says none
 };
 
 bool yk_token_file_is(const struct yk_safetensors *);
 // EFORMAT: it is none, or what it says of itself does not hold.
 int yk_token_file_take(struct yk_token_file *, const struct yk_safetensors *);
+// Do the bytes of its arrays have the hash that it says?  EFORMAT, EIO; 0 also where it says none.
+int yk_token_file_verify(const struct yk_safetensors *);
+// The hash of its bytes from `at` on.
+int yk_token_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash);
 // The tokenizer's JSON, checked against its hash; NULL: EFORMAT, ENOMEM.
 json_t *yk_token_file_tokenizer(const struct yk_safetensors *);
 

@@ -144,6 +144,8 @@ static json_t *to_json(const struct yk_checkpoint *c)
 		bad |= json_object_set_new(o, "skipped", json_integer((json_int_t)c->skipped));
 	if (c->scaler)
 		bad |= json_object_set(o, "scaler", c->scaler);
+	if (c->sources)
+		bad |= json_object_set(json_object_get(o, "data"), "sources", c->sources);
 	bad = bad || checksum(o, hex) < 0 ||
 	      json_object_set_new(o, "xxh64", json_string(hex));
 	if (!bad)
@@ -248,6 +250,9 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	const char *text = json_string_value(json_object_get(data, "xxh64"));
 	if (text && (e = take_hash(text, path, &c->text)) < 0)
 		return e;
+	c->sources = json_object_get(data, "sources");
+	if (c->sources && !json_is_array(c->sources))
+		return yk_fail(YOKE_EFORMAT, "%s: the sources of its data are no list", path);
 	c->seed = (uint64_t)seed;
 	for (int part = 0; part < YK_CHECKPOINT_PARTS; part++)
 		if ((e = take_file(files, path, part, c->generation, &c->file[part])) < 0)
@@ -257,6 +262,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	json_incref(c->config);
 	json_incref(c->schedule);
 	json_incref(c->scaler);
+	json_incref(c->sources);
 	*to = all;
 	return 0;
 }
@@ -281,7 +287,7 @@ static int check_hash(int fd, const char *path, const struct yk_checkpoint_file 
 {
 	enum { CHUNK = 1 << 20 };
 	char *chunk = malloc(CHUNK);
-	struct yk_hash_state *h = yk_hash_new();
+	struct yk_hash_state *h = yk_hash_new(0);
 	ssize_t n;
 	int e = 0;
 
@@ -513,6 +519,7 @@ void yk_checkpoint_fini(struct yk_checkpoint *c)
 	json_decref(c->config);
 	json_decref(c->schedule);
 	json_decref(c->scaler);
+	json_decref(c->sources);
 	memset(c, 0, sizeof *c);
 }
 

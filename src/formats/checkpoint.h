@@ -46,6 +46,7 @@ struct yk_checkpoint {
 		int64_t epoch, index;
 	} data;        // the position in the text
 	uint64_t text; // its fingerprint; 0: not known
+	json_t *sources; // files it was read from, an array; NULL: not known
 	// Set by save and open.
 	int64_t generation;
 	struct yk_checkpoint_file file[YK_CHECKPOINT_PARTS];

@@ -11,6 +11,7 @@
 #ifndef YK_SAFETENSORS_H
 #define YK_SAFETENSORS_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "yoke-plugin.h"
@@ -40,6 +41,11 @@ int yk_host_tensor_bytes(const struct yk_host_tensor *, uint64_t *bytes);
 // `hash` (XXH64 of the whole file, seed 0) describe what was written.
 int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 			 uint64_t *bytes, uint64_t *hash);
+
+// The begin of a file whose arrays are written by other means, up to its data, for free(): with these strings as
+// metadata (NULL: none).  offset[i]: where array i, whose data is not looked at, has to lie.  NULL: as above.
+char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struct yk_host_tensor *,
+			  size_t *bytes, uint64_t *offset);
 
 struct yk_safetensors_entry {
 	const char *name;

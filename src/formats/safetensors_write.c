@@ -2,7 +2,6 @@
 // Safetensors files, written in one pass.
 #include "config.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,62 +83,84 @@ static int emit(struct yk_file_writer *w, struct yk_hash_state *h, const void *d
 	return yk_file_add(w, data, bytes);
 }
 
-static int emit_all(struct yk_file_writer *w, struct yk_hash_state *h,
-		    const json_t *header, int n, const struct place *places)
+// The file up to its data: length, JSON, padding.
+static char *head_text(const char *path, const json_t *header, size_t *bytes)
 {
-	static const char spaces[8] = "       ";
-	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
-	uint64_t length, padded;
-	int e;
-
-	if (!text)
-		return yk_fail(YOKE_ENOMEM, "out of memory for the header of %s",
-			       w->path);
-	length = strlen(text);
-	padded = (length + 7) & ~(uint64_t)7;
-	e = emit(w, h, &padded, sizeof padded);
-	if (e == 0)
-		e = emit(w, h, text, length);
-	if (e == 0)
-		e = emit(w, h, spaces, padded - length);
+	char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER), *head = NULL;
+	const uint64_t length = text ? strlen(text) : 0, padded = (length + 7) & ~(uint64_t)7;
+	if (text)
+		head = malloc(8 + padded);
+	if (head) {
+		memcpy(head, &padded, 8);
+		memcpy(head + 8, text, length);
+		memset(head + 8 + length, ' ', padded - length);
+		*bytes = 8 + padded;
+	} else {
+		yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
+	}
 	free(text);
-	for (int i = 0; e == 0 && i < n; i++)
-		e = emit(w, h, places[i].tensor->data, places[i].bytes);
-	return e;
+	return head;
+}
+
+static char *make_head(const char *path, json_t *metadata, int n, const struct yk_host_tensor *t,
+		       struct place *places, size_t *bytes)
+{
+	json_t *header = json_object();
+	char *head = NULL;
+	if (header && metadata)
+		json_object_set(header, YK_SAFETENSORS_METADATA, metadata);
+	if (!header || !places)
+		yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
+	else if (place_all(path, n, t, places) == 0 && describe(path, n, places, header) == 0)
+		head = head_text(path, header, bytes);
+	json_decref(header);
+	return head;
+}
+
+char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struct yk_host_tensor *t,
+			  size_t *bytes, uint64_t *offset)
+{
+	struct place *places = calloc((size_t)n + 1, sizeof *places);
+	char *head = make_head(path, metadata, n, t, places, bytes);
+	uint64_t at = head ? *bytes : 0;
+	for (int i = 0; head && i < n; i++) {
+		offset[places[i].index] = at;
+		at += places[i].bytes;
+	}
+	free(places);
+	return head;
 }
 
 int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *t,
 			 uint64_t *bytes, uint64_t *hash)
 {
 	struct place *places = calloc((size_t)n + 1, sizeof *places);
-	struct yk_hash_state *h = yk_hash_new();
-	json_t *header = json_object();
+	struct yk_hash_state *h = yk_hash_new(0);
 	struct yk_file_writer w;
-	uint64_t written = 0, sum;
-	int e;
+	size_t length;
+	char *head = make_head(path, NULL, n, t, places, &length);
+	int e = !head ? yoke_error_code() : !h ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
 
-	if (places && h && header)
-		e = place_all(path, n, t, places);
-	else
-		e = yk_fail(YOKE_ENOMEM, "out of memory for the header of %s", path);
-	if (e == 0)
-		e = describe(path, n, places, header);
 	if (e == 0)
 		e = yk_file_begin(&w, path);
 	if (e == 0) {
-		e = emit_all(&w, h, header, n, places);
-		written = w.bytes;
+		e = emit(&w, h, head, length);
+		for (int i = 0; e == 0 && i < n; i++)
+			e = emit(&w, h, places[i].tensor->data, places[i].bytes);
+		const uint64_t written = w.bytes;
 		if (e == 0)
 			e = yk_file_commit(&w);
 		else
 			yk_file_abort(&w);
+		if (e == 0) {
+			*bytes = written;
+			*hash = yk_hash_end(h);
+			h = NULL;
+		}
 	}
-	sum = h ? yk_hash_end(h) : 0;
-	json_decref(header);
+	if (h)
+		yk_hash_end(h);
+	free(head);
 	free(places);
-	if (e == 0) {
-		*bytes = written;
-		*hash = sum;
-	}
 	return e;
 }

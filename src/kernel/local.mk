@@ -14,6 +14,8 @@ libyokecore_la_SOURCES += \
 	src/kernel/mapform.h \
 	src/kernel/mapsrc.c \
 	src/kernel/mapsrc.h \
+	src/kernel/mapsrc_priv.h \
+	src/kernel/mapvalue.c \
 	src/kernel/merge.c \
 	src/kernel/merge.h \
 	src/kernel/source.c

@@ -4,6 +4,7 @@
 // JSON.
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,12 @@
 #include "text/tokenizer.h"
 #include "text/words.h"
 
+enum { MOST_IDS = 1 << 20, ID_TEXT = 8 };
+
 struct yk_kind {
 	const char *name, *separator;
 	int32_t unknown; // -1: none
+	bool text;       // tokens stand for parts of a text
 	void (*init)(struct yk_tokenizer *);
 	int32_t (*size)(const struct yk_tokenizer *);
 	int (*encode)(struct yk_tokenizer *, const char *text, size_t bytes,
@@ -31,6 +35,8 @@ struct yk_tokenizer {
 	const struct yk_kind *kind;
 	char bytes[256]; // what ids of single bytes stand for
 	struct yk_words words;
+	int32_t ids;
+	char (*id)[ID_TEXT]; // in decimal
 };
 
 // ---- byte ----
@@ -106,10 +112,82 @@ static int word_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 	return yk_words_load(&t->words, json_object_get(o, "words"), what);
 }
 
+// ---- ids: numbers between blanks ----
+
+static int32_t ids_size(const struct yk_tokenizer *t)
+{
+	return t->ids;
+}
+
+static int ids_make(struct yk_tokenizer *t, int64_t size, const char *what)
+{
+	if (size < 1 || size > MOST_IDS)
+		return yk_fail(YOKE_EFORMAT, "%s: a vocabulary of %lld ids; there may be 1 to %d", what, (long long)size,
+			       MOST_IDS);
+	t->id = calloc((size_t)size, sizeof *t->id);
+	if (!t->id)
+		return yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %lld ids", (long long)size);
+	for (int64_t i = 0; i < size; i++)
+		snprintf(t->id[i], sizeof *t->id, "%d", (int)i);
+	t->ids = (int32_t)size;
+	return 0;
+}
+
+// The next number of a text; 0: there is none left; EFORMAT.
+static int ids_next(const struct yk_tokenizer *t, const char **at, const char *end, int32_t *id)
+{
+	const char *c = *at;
+	while (c < end && (*c == ' ' || (*c >= '\t' && *c <= '\r')))
+		c++;
+	const char *first = c;
+	int64_t n = 0;
+	while (c < end && *c >= '0' && *c <= '9' && n < t->ids)
+		n = 10 * n + (*c++ - '0');
+	*at = c;
+	if (c == end && c == first)
+		return 0;
+	if (c == first || n >= t->ids || (c < end && *c != ' ' && !(*c >= '\t' && *c <= '\r')))
+		return yk_fail(YOKE_EFORMAT, "the text is not numbers below %d between blanks, as tokenizer=ids needs", t->ids);
+	*id = (int32_t)n;
+	return 1;
+}
+
+static int ids_encode(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
+{
+	const char *at = text, *end = text + bytes;
+	const size_t before = to->count;
+	int32_t id = 0;
+	int e = yk_tokens_reserve(to, t->ids, bytes / 2 + 1);
+	while (e == 0 && (e = ids_next(t, &at, end, &id)) > 0) {
+		yk_tokens_add(to, id);
+		e = 0;
+	}
+	if (e < 0)
+		to->count = before;
+	return e;
+}
+
+static const char *ids_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
+{
+	*bytes = strlen(t->id[id]);
+	return t->id[id];
+}
+
+static int ids_load(struct yk_tokenizer *t, const json_t *o, const char *what)
+{
+	return ids_make(t, json_integer_value(json_object_get(o, "size")), what);
+}
+
+static void nothing(struct yk_tokenizer *t)
+{
+	(void)t;
+}
+
 static const struct yk_kind kinds[] = {
-	{ "byte", "", -1, byte_init, byte_size, byte_encode, byte_decode, NULL, NULL, NULL },
-	{ "word", " ", YK_WORD_UNKNOWN, word_init, word_size, word_encode, word_decode, word_settle, word_save,
+	{ "byte", "", -1, true, byte_init, byte_size, byte_encode, byte_decode, NULL, NULL, NULL },
+	{ "word", " ", YK_WORD_UNKNOWN, true, word_init, word_size, word_encode, word_decode, word_settle, word_save,
 	  word_load },
+	{ "ids", " ", -1, false, nothing, ids_size, ids_encode, ids_decode, NULL, NULL, ids_load },
 };
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
 
@@ -144,7 +222,47 @@ void yk_tokenizer_free(struct yk_tokenizer *t)
 	if (!t)
 		return;
 	yk_words_fini(&t->words);
+	free(t->id);
 	free(t);
+}
+
+struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what)
+{
+	struct yk_tokenizer *t = yk_tokenizer_new("ids");
+	if (t && ids_make(t, size, what) < 0) {
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+int64_t yk_tokenizer_learnt(const struct yk_tokenizer *t)
+{
+	return t->words.learning ? (int64_t)t->words.count : 0;
+}
+
+int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in)
+{
+	size_t count = 0, k = 0;
+	struct yk_words words;
+	if (!to->words.learning)
+		return 0;
+	for (int i = 0; i < n; i++)
+		count += from[i]->words.count;
+	struct yk_word *list = malloc((count + 1) * sizeof *list);
+	if (!list)
+		return yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
+	for (int i = 0; i < n; i++)
+		for (size_t w = 0; w < from[i]->words.count; w++)
+			if (in[i][w])
+				list[k++] = from[i]->words.word[w];
+	const int e = yk_words_make(&words, list, k);
+	free(list);
+	if (e == 0) {
+		yk_words_fini(&to->words);
+		to->words = words;
+	}
+	return e;
 }
 
 const char *yk_tokenizer_name(const struct yk_tokenizer *t)
@@ -183,6 +301,11 @@ const char *yk_tokenizer_separator(const struct yk_tokenizer *t)
 int32_t yk_tokenizer_unknown(const struct yk_tokenizer *t)
 {
 	return t->kind->unknown;
+}
+
+bool yk_tokenizer_is_text(const struct yk_tokenizer *t)
+{
+	return t->kind->text;
 }
 
 json_t *yk_tokenizer_save(const struct yk_tokenizer *t)

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-static int width_of(int32_t size)
+int yk_tokens_width(int32_t size)
 {
 	return size <= 256 ? 1 : size <= 65536 ? 2 : 4;
 }
@@ -17,7 +17,7 @@ static int width_of(int32_t size)
 int yk_tokens_reserve(struct yk_tokens *t, int32_t size, size_t more)
 {
 	size_t need, bytes, capacity;
-	int width = t->count ? t->width : width_of(size);
+	int width = t->count ? t->width : yk_tokens_width(size);
 	void *ids;
 
 	if (__builtin_add_overflow(t->count, more, &need) || need > SIZE_MAX / 8)
@@ -71,7 +71,7 @@ void yk_tokens_copy(const struct yk_tokens *t, size_t first, size_t n, int32_t *
 void yk_tokens_renumber(struct yk_tokens *t, const int32_t *to, int32_t size)
 {
 	// In place: what is written never passes what is still to be read.
-	int width = width_of(size);
+	int width = yk_tokens_width(size);
 	for (size_t i = 0; i < t->count; i++)
 		put(t->ids, width, i, to[yk_tokens_get(t, i)]);
 	void *less = realloc(t->ids, t->count * (size_t)width + 1);

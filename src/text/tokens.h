@@ -13,6 +13,8 @@ struct yk_tokens {
 	int width;              // bytes of one id: 1, 2 or 4
 };
 
+// Bytes of an id of a vocabulary of that size.
+int yk_tokens_width(int32_t size);
 // Room for `more` ids of a vocabulary of `size`, which sets the width of an empty list.
 // ENOMEM leaves the list as it was.
 int yk_tokens_reserve(struct yk_tokens *, int32_t size, size_t more);

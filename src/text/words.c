@@ -146,11 +146,10 @@ int yk_words_encode(struct yk_words *w, const char *text, size_t bytes,
 	int e = yk_tokens_reserve(to, w->learning ? INT32_MAX : (int32_t)w->count, n);
 	at = text;
 	while (e == 0 && (word = next_word(&at, end)) < end) {
-		int32_t id = YK_WORD_UNKNOWN;
+		const uint32_t known = w->learning ? 0 : *find(w, word, (size_t)(at - word));
+		int32_t id = known ? (int32_t)known - 1 : YK_WORD_UNKNOWN;
 		if (w->learning)
 			e = learn(w, word, (size_t)(at - word), &id);
-		else if (*find(w, word, (size_t)(at - word)))
-			id = (int32_t)*find(w, word, (size_t)(at - word)) - 1;
 		if (e == 0)
 			yk_tokens_add(to, id);
 	}
@@ -167,15 +166,9 @@ static int by_bytes(const struct yk_word *a, const struct yk_word *b)
 	return d ? d : (a->n > b->n) - (a->n < b->n);
 }
 
-struct ranked {
-	struct yk_word word;
-	int32_t old;
-};
-
 static int by_rank(const void *a, const void *b)
 {
-	return by_bytes(&((const struct ranked *)a)->word,
-			&((const struct ranked *)b)->word);
+	return by_bytes(a, b);
 }
 
 static int special_of(const struct yk_word *x)
@@ -195,55 +188,65 @@ static size_t json_size(const struct yk_word *x)
 	return n;
 }
 
-// Which of the words the training part has, sorted; to[old] is the new id of each.
-static int rank(const struct yk_words *w, const struct yk_tokens *tokens, size_t train,
-		struct ranked *list, size_t *count, int32_t *to)
+int yk_words_make(struct yk_words *to, struct yk_word *list, size_t n)
 {
-	size_t text = 0;
-	for (size_t i = 0; i < w->count; i++)
-		to[i] = YK_WORD_UNKNOWN;
-	for (size_t i = 0; i < train; i++)
-		to[yk_tokens_get(tokens, i)] = INT32_MAX;
-	*count = 0;
-	for (size_t i = 0; i < w->count; i++) {
-		int s = special_of(&w->word[i]);
-		if (s >= 0) {
-			to[i] = s;
-		} else if (to[i] == INT32_MAX) {
-			list[(*count)++] = (struct ranked){ w->word[i], (int32_t)i };
-			text += json_size(&w->word[i]);
+	struct yk_words w = { 0 };
+	size_t text = 0, count = 0;
+	int e = 0;
+	qsort(list, n, sizeof *list, by_rank);
+	for (size_t i = 0; i < n; i++)
+		if (special_of(&list[i]) < 0 && (count == 0 || by_bytes(&list[count - 1], &list[i]) != 0)) {
+			text += json_size(&list[i]);
+			list[count++] = list[i];
 		}
-	}
 	if (text > MOST_TEXT)
 		return yk_fail(YOKE_ERANGE,
 			       "the text has %zu different words, more than the %zu MiB "
 			       "that a vocabulary may have; use tokenizer=byte",
-			       *count, MOST_TEXT >> 20);
-	qsort(list, *count, sizeof *list, by_rank);
-	for (size_t i = 0; i < *count; i++)
-		to[list[i].old] = (int32_t)i + SPECIALS;
-	return 0;
+			       count, MOST_TEXT >> 20);
+	for (int i = 0; i < SPECIALS && e == 0; i++)
+		e = append(&w, special[i], strlen(special[i]));
+	for (size_t i = 0; i < count && e == 0; i++)
+		e = append(&w, list[i].s, list[i].n);
+	if (e == 0)
+		e = table_make(&w);
+	if (e < 0)
+		yk_words_fini(&w);
+	else
+		*to = w;
+	return e;
+}
+
+// Which of the words the training part has, and, once the vocabulary is fixed, the new id of each.
+static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, int32_t *to,
+		  struct yk_word *list, struct yk_words *fixed)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < w->count; i++)
+		to[i] = YK_WORD_UNKNOWN;
+	for (size_t i = 0; i < train; i++)
+		to[yk_tokens_get(tokens, i)] = INT32_MAX;
+	for (size_t i = 0; i < w->count; i++)
+		if (to[i] == INT32_MAX)
+			list[n++] = w->word[i];
+	int e = yk_words_make(fixed, list, n);
+	for (size_t i = 0; i < w->count && e == 0; i++) {
+		const uint32_t *at = find(fixed, w->word[i].s, w->word[i].n);
+		to[i] = *at ? (int32_t)*at - 1 : YK_WORD_UNKNOWN;
+	}
+	return e;
 }
 
 int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train)
 {
-	struct ranked *list = malloc((w->count + 1) * sizeof *list);
+	struct yk_word *list = malloc((w->count + 1) * sizeof *list);
 	int32_t *to = malloc((w->count + 1) * sizeof *to);
-	struct yk_words fixed = { 0 };
-	size_t count = 0;
-	int e = list && to ? rank(w, tokens, train, list, &count, to) : no_memory();
-	for (int i = 0; i < SPECIALS && e == 0; i++)
-		e = append(&fixed, special[i], strlen(special[i]));
-	for (size_t i = 0; i < count && e == 0; i++)
-		e = append(&fixed, list[i].word.s, list[i].word.n);
-	if (e == 0)
-		e = table_make(&fixed);
+	struct yk_words fixed;
+	int e = list && to ? settle(w, tokens, train, to, list, &fixed) : no_memory();
 	if (e == 0) {
 		yk_tokens_renumber(tokens, to, (int32_t)fixed.count);
 		yk_words_fini(w);
 		*w = fixed;
-	} else {
-		yk_words_fini(&fixed);
 	}
 	free(list);
 	free(to);

@@ -13,12 +13,14 @@
 #define YK_WORD_PAD 0
 #define YK_WORD_UNKNOWN 1
 
+struct yk_word {
+	char *s; // with a NUL behind it
+	size_t n;
+};
+
 struct yk_words {
 	bool learning; // ids are those of first appearance, for now
-	struct yk_word {
-		char *s; // with a NUL behind it
-		size_t n;
-	} *word;
+	struct yk_word *word;
 	size_t count, capacity;
 	uint32_t *table; // open addressing: id + 1
 	size_t table_size;
@@ -29,6 +31,9 @@ struct yk_words {
 // be saved with.
 int yk_words_encode(struct yk_words *, const char *text, size_t bytes,
 		    struct yk_tokens *to);
+// The fixed vocabulary of n words, which are sorted on the way and may be there several times.  ERANGE: more than fits
+// a manifest.
+int yk_words_make(struct yk_words *, struct yk_word *, size_t n);
 // Ends learning: the vocabulary is the words of the first `train` tokens; all tokens are
 // renumbered. ERANGE: more than fits a manifest.
 int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train);

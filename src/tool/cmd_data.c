@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke data: what a file holds for training, whether all of it can be read, and how fast.
+// yoke data: what a file holds for training, whether all of it can be read, and how fast; prepare: data_prepare.c.
 #include "config.h"
 
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/tokenfile.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 #include "yoke-data.h"
@@ -70,11 +71,26 @@ static int info(const yoke_dataset *d)
 	return f ? 0 : yoke_error_code();
 }
 
+// Of a token file, the hash that it was prepared with.
+static int check_hash(const char *path)
+{
+	struct yk_safetensors f;
+	if (yk_safetensors_open(&f, path) < 0) {
+		yoke_error_clear(); // it is no safetensors file
+		return 0;
+	}
+	const int e = yk_token_file_verify(&f);
+	yk_safetensors_close(&f);
+	return e;
+}
+
 // Reads each sample.  How many failed, or an error.
-static int64_t check(const yoke_dataset *d)
+static int64_t check(const yoke_dataset *d, const char *path)
 {
 	int n;
-	int64_t failed = 0;
+	int64_t failed = check_hash(path);
+	if (failed < 0)
+		return failed;
 	struct yoke_field *f = fields_of(d, &n);
 	void **to = f ? calloc((size_t)n, sizeof *to) : NULL;
 	bool room = to != NULL;
@@ -181,14 +197,16 @@ int yk_cmd_data(int argc, char **argv)
 	yoke_dataset *d;
 	double seconds = 1;
 	int verb = 0;
+	if (argc > 2 && !strcmp(argv[1], "prepare"))
+		return yk_data_prepare(argc, argv);
 	while (verb < 3 && argc > 1 && strcmp(argv[1], verbs[verb]))
 		verb++;
 	if (argc < 3 || verb == 3)
-		return yk_usage("data", "takes info, check or bench, and a file");
+		return yk_usage("data", "takes info, check, bench or prepare, and a file");
 	int status = open_source(argc, argv, &seconds, &d);
 	if (status != YK_DONE)
 		return status;
-	const int64_t e = verb == 0 ? info(d) : verb == 1 ? check(d) : bench(d, seconds);
+	const int64_t e = verb == 0 ? info(d) : verb == 1 ? check(d, argv[2]) : bench(d, seconds);
 	yoke_dataset_free(d);
 	if (e < 0)
 		return yk_failed("data");

@@ -29,7 +29,11 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 	if (!window)
 		return yoke_error_code();
 	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
-		yk_data_valid(data, i, 1, window);
+		const int64_t got = yk_data_valid(data, i, 1, window);
+		if (got < 0) {
+			free(window);
+			return (int)got;
+		}
 		for (int64_t k = 1; k < width; k++) {
 			size_t n = 0;
 			yk_tokenizer_decode(o->model.tokenizer, window[k], &n);
@@ -49,7 +53,8 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 {
 	const char *paths = yk_config_str(trained, YK_KEY_data);
 	char why[400];
-	spec->valid = yk_config_real(trained, YK_KEY_valid);
+	*spec = yk_config_data(trained, spec->context);
+	spec->valid_given = false;
 	if (!(spec->valid > 0)) {
 		yk_fail(YOKE_EINVAL, "%s: was trained with valid=0, without a validation part; name "
 			"text with data=", o->folder);
@@ -64,16 +69,20 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 			o->folder, why);
 		return NULL;
 	}
+	yk_sources_differ(o->model.checkpoint.sources, yk_data_sources(data), why, sizeof why);
 	if (o->model.checkpoint.text && o->model.checkpoint.text != yk_data_fingerprint(data))
-		yk_warn("eval", "%s: %s has changed since it was trained; the part at its end may be "
-			"known to it", o->folder, paths);
+		yk_warn("eval", "%s: %s has changed since it was trained%s%s; the part at its end may be "
+			"known to it", o->folder, paths, *why ? ": " : "", why);
 	printf("data           %s, the validation part\n", paths);
 	return data;
 }
 
 static struct yk_data *open_data(const struct yk_opened *o)
 {
-	struct yk_data_spec spec = { .context = o->model.net->shape.context, .valid = 1 };
+	struct yk_data_spec spec = {
+		.context = o->model.net->shape.context, .valid = 1, .valid_given = true,
+		.format = yk_config_str(&o->config, YK_KEY_format), .vocab = yk_config_int(&o->config, YK_KEY_vocab),
+		.field = yk_config_str(&o->config, YK_KEY_field) };
 	struct yk_data *data = NULL;
 	struct yk_config trained;
 	if (*yk_config_str(&o->config, YK_KEY_data))
@@ -108,8 +117,8 @@ static void print(const struct yk_opened *o, const struct result *r)
 	printf("perplexity     %.6f\n", exp(r->loss));
 	if (yk_tokenizer_unknown(o->model.tokenizer) >= 0)
 		printf("unknown        %" PRId64 "\n", r->unknown);
-	// of a word that is not known neither the bytes nor their probability is
-	if (r->unknown == 0)
+	// of a word that is not known neither the bytes nor their probability is; ids stand for none
+	if (r->unknown == 0 && yk_tokenizer_is_text(o->model.tokenizer))
 		printf("bits_per_byte  %.6f\n",
 		       r->loss / M_LN2 * (double)r->tokens / (double)r->bytes);
 }

@@ -20,6 +20,7 @@ yoke_SOURCES = \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
 	src/tool/cmd_validate.c \
+	src/tool/data_prepare.c \
 	src/tool/doctor.c \
 	src/tool/doctor.h \
 	src/tool/doctor_caches.c \

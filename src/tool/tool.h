@@ -27,6 +27,7 @@ int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);
 int yk_cmd_models(int argc, char **argv);
 int yk_cmd_data(int argc, char **argv);
+int yk_data_prepare(int argc, char **argv); // of yk_cmd_data
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);

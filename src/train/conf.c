@@ -465,6 +465,11 @@ int yk_config_with(const struct yk_config *c, int n, const char *const *argument
 	return e;
 }
 
+int yk_config_settle_text(struct yk_config *c, enum yk_config_key key, const char *text)
+{
+	return set(c, key, "data", text, c->value[key].origin);
+}
+
 int yk_config_settle(struct yk_config *c, enum yk_config_key key, int64_t n)
 {
 	char text[24];
@@ -547,6 +552,19 @@ const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
 bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].origin != YK_BY_DEFAULT;
+}
+
+bool yk_config_asked(const struct yk_config *c, enum yk_config_key key)
+{
+	return c->value[key].origin > YK_BY_CHECKPOINT;
+}
+
+struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
+{
+	return (struct yk_data_spec){
+		.context = context, .valid = yk_config_real(c, YK_KEY_valid), .valid_given = yk_config_asked(c, YK_KEY_valid),
+		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
+		.field = yk_config_str(c, YK_KEY_field) };
 }
 
 // Keys of a run rather than of what is trained: a checkpoint does not hand them on.

@@ -5,6 +5,7 @@
 #ifndef YK_CONF_H
 #define YK_CONF_H
 
+#include "data/text.h"
 #include "nn/model.h"
 #include "optim/options.h"
 
@@ -25,8 +26,15 @@
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated; -: standard input") \
-	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word", \
-	  "what a token is") \
+	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files by their " \
+	  "names' end .safetensors") \
+	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
+	  "different tokens, with format and tokenizer=ids") \
+	X(field, STRING, YK_T | YK_E, "", 0, 0, NULL, \
+	  "of files named .jsonl: the string of each line that is its text; empty: they are plain text") \
+	X(tokenizer, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
+	  "what a token is; ids: the text is their numbers; a token file says its own") \
 	X(model, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, "kind of network") \
 	YK_SIZES(S) \
 	X(context, INT, YK_T, "128", 1, 1048576, NULL, "tokens a window holds") \
@@ -63,7 +71,7 @@
 	X(loss_scale, REAL, YK_T, "65536", 1, 8388608, NULL, \
 	  "of fp16-mixed, at the first step; then it adapts") \
 	X(valid, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation; 0: none") \
+	  "share of the text, at its end, for validation; 0: none; a token file says its own") \
 	X(out, STRING, YK_T, "model", 0, 0, NULL, \
 	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
@@ -168,6 +176,8 @@ int yk_config_check_model(const struct yk_config *);
 int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
 // What "auto" came to: the number is the key's value from now on, given as "auto" was.
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
+// What the data say of a key, in the place of its value, given as that was.
+int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 				       struct yk_model_shape *);
@@ -178,6 +188,10 @@ double yk_config_real(const struct yk_config *, enum yk_config_key);
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
 // Was it set by other than the default?
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
+// By this command, rather than by the checkpoint it goes on from?
+bool yk_config_asked(const struct yk_config *, enum yk_config_key);
+// How the keys have the data read, in windows of so many tokens.
+struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
 // As an object of the command's keys, for the manifest, without out and resume, which say
 // where it lies and not what it is; and back: what is not given takes the value in the
 // object.  Keys unknown here are passed over.

@@ -38,6 +38,8 @@ libyokecore_la_SOURCES += \
 	src/train/batch.h \
 	src/train/need.c \
 	src/train/need.h \
+	src/train/sums.c \
+	src/train/sums.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \

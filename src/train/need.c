@@ -78,7 +78,7 @@ static int parts(void *arg)
 		to->parameters = t.net->params.elements;
 		to->weights = to->gradients = yk_parameters_bytes(&t.net->params);
 		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
-		to->sums = yk_parameters_bytes(&t.sums);
+		to->sums = yk_parameters_bytes(&t.sums.grad);
 	}
 	yk_trainer_unmake(&t);
 	return e;

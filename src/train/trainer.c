@@ -46,12 +46,14 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
+	char what[480];
+	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
 			"for "
-			"validation; goes on at the start of this one",
-			folder);
+			"validation%s%s; goes on at the start of this one",
+			folder, *what ? ": " : "", what);
 		t->position.epoch++;
 		t->position.index = 0;
 	} else if (from->data.index > windows) {
@@ -63,19 +65,39 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return 0;
 }
 
+// Of text that is read now, as the keys say; of tokens that others made, theirs.
+static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
+	if (!prepared && (spec->vocab > 0) != ids) {
+		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
+			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s", name);
+		return NULL;
+	}
+	if (!prepared)
+		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
+	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
+	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
+		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
+			yk_tokenizer_name(t), name);
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		     const char *folder)
 {
 	const struct yk_config *c = t->config;
 	int e;
-	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) :
-			      yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer));
+	const struct yk_data_spec spec = yk_config_data(c, t->context);
+	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
 	if (!t->tokenizer)
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
-	struct yk_data_spec spec = { .context = t->context,
-				     .valid = yk_config_real(c, YK_KEY_valid) };
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -110,7 +132,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	double tokens = (double)t->batch * (double)t->context;
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (2 + states + (t->accumulate > 1)) +
+	double bytes = sizeof(float) * ((double)parameters * (2 + states + floor(log2((double)t->accumulate))) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
@@ -168,19 +190,6 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
-// Where micro-batches are added up.
-static int sums_init(struct yk_trainer *t)
-{
-	const struct yk_parameters *ps = &t->net->params;
-	if (t->loss_sum)
-		return 0;
-	for (int i = t->sums.count; i < ps->count && !t->sums.error; i++)
-		yk_parameters_like(&t->sums, ps, i, "sum");
-	if (!t->sums.error)
-		t->loss_sum = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
-	return t->sums.error ? t->sums.error : t->loss_sum ? 0 : yoke_error_code();
-}
-
 static int buffers_init(struct yk_trainer *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
@@ -196,7 +205,7 @@ static int buffers_init(struct yk_trainer *t)
 	if (!t->ids || !t->zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
-	return t->accumulate > 1 ? sums_init(t) : 0;
+	return yk_sums_init(&t->sums, ps, t->accumulate);
 }
 
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
@@ -260,8 +269,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	free(t->ids);
 	free(t->zeros);
 	free(t->grad);
-	yk_parameters_fini(&t->sums);
-	yoke_free(t->loss_sum);
+	yk_sums_fini(&t->sums);
 	yoke_free(t->record);
 	yk_optim_free(t->optim);
 	yoke_scaler_free(t->scaler);
@@ -269,7 +277,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->zeros = NULL;
 	t->grad = NULL;
 	t->ids = NULL;
-	t->loss_sum = t->record = NULL;
+	t->record = NULL;
 	t->optim = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
@@ -304,6 +312,22 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
 
+// What the data say of themselves is what the keys are.
+static int take_words(struct yk_config *c, const struct yk_trainer *t)
+{
+	const double share = yk_data_share(t->data);
+	char text[32];
+	int e = yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->tokenizer));
+	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
+		return e;
+	for (int digits = 15; digits < 18; digits++) { // as few as give the number back
+		snprintf(text, sizeof text, "%.*g", digits, share);
+		if (strtod(text, NULL) == share)
+			break;
+	}
+	return yk_config_settle_text(c, YK_KEY_valid, text);
+}
+
 int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **to)
 {
@@ -314,6 +338,8 @@ int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_chec
 	if (from)
 		t->seed = from->seed;
 	int e = data_open(t, from, folder);
+	if (e == 0)
+		e = take_words(c, t);
 	if (e == 0 && yk_config_int(c, YK_KEY_batch) == YK_AUTO)
 		e = yk_batch_choose(t, c);
 	if (e == 0)
@@ -337,7 +363,7 @@ int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
 	int e = 0;
 	if (*yk_config_str(c, YK_KEY_data))
 		e = data_open(t, NULL, NULL);
-	else if (!(t->tokenizer = yk_tokenizer_new(yk_config_str(c, YK_KEY_tokenizer))))
+	else if (!(t->tokenizer = tokenizer_new(c, &(struct yk_data_spec){ .vocab = yk_config_int(c, YK_KEY_vocab) })))
 		e = yoke_error_code();
 	if (e < 0)
 		yk_trainer_free(t);
@@ -491,16 +517,19 @@ static yoke_tensor *loss_now(void *arg)
 {
 	const struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
-	yoke_tensor *sum = NULL;
+	yoke_tensor *sum[YK_SUMS_MOST];
 	if (n == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
+		int held, joined = yk_sums_joined(k, n, &held);
 		yoke_tensor *loss = yk_windows_loss(t->net, micro_ids(t, &m), t->dropout);
 		loss = micro_share(t, &m, loss);
-		sum = sum ? yoke_add(sum, loss) : loss;
+		for (; joined > 0; joined--)
+			loss = yoke_add(sum[--held], loss);
+		sum[held] = loss;
 	}
-	return sum;
+	return sum[0];
 }
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
@@ -508,25 +537,16 @@ static yoke_tensor *loss_now(void *arg)
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
 	const struct yk_parameters *ps = &t->net->params;
-	const int64_t k = m->number;
-	bool last = k == micro_count(t) - 1;
+	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
 	t->part = micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	if (k > 0) {
-		loss = yoke_add(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			t->grad[i] = yoke_add(t->sums.var[i], t->grad[i]);
-	}
-	if (!last) {
-		yoke_assign(t->loss_sum, loss);
-		for (int i = 0; i < ps->count; i++)
-			yoke_assign(t->sums.var[i], t->grad[i]);
+	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
+	if (k < n - 1)
 		return;
-	}
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
 	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
@@ -568,7 +588,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
-	int e = n > 1 ? sums_init(t) : 0;
+	int e = yk_sums_init(&t->sums, &t->net->params, n);
 	if (e == 0)
 		e = yk_trainer_feed(t);
 	for (int64_t k = 0; k < n && e == 0; k++) {

@@ -10,6 +10,7 @@
 #include "optim/schedule.h"
 #include "train/optim.h"
 #include "train/precision.h"
+#include "train/sums.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -49,8 +50,7 @@ struct yk_trainer {
 	bool stepped;              // this process made a step
 	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
-	yoke_tensor *loss_sum;     // [] and ..
-	struct yk_parameters sums; // .. a sum for each gradient, where a step has several micro-batches
+	struct yk_sums sums;       // where a step has several micro-batches
 	yoke_tensor **grad;
 	int32_t *zeros;            // a batch of windows in place of data
 };

@@ -88,8 +88,9 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler),
 		.seed = t->seed, .random_step = t->random_step,
 		.data = { t->position.epoch, t->position.index }, .text = yk_data_fingerprint(t->data),
+		.sources = yk_sources_json(yk_data_sources(t->data)),
 	};
-	if (!ck.model || !ck.tokenizer || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)
+	if (!ck.model || !ck.tokenizer || !ck.sources || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 	if (e == 0)
 		e = yk_checkpoint_save(folder, &ck, now.model.count, now.model.tensor,

@@ -41,9 +41,12 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 	int e = 0;
 	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
 		int64_t rows = 0;
-		for (; rows < batch && done + rows < windows; rows++)
-			yk_data_valid(data, spread(done + rows, windows, all), 1,
-				      host + rows * width);
+		for (; rows < batch && done + rows < windows && e == 0; rows++) {
+			const int64_t got = yk_data_valid(data, spread(done + rows, windows, all), 1, host + rows * width);
+			e = got < 0 ? (int)got : 0;
+		}
+		if (e < 0)
+			break;
 		float loss = NAN;
 		yoke_scope *s = yoke_scope_begin("validate");
 		yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, host);

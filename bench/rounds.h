@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of bench/ make of the times of their rounds.
+#ifndef BENCH_ROUNDS_H
+#define BENCH_ROUNDS_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static inline int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+enum { MOST_ROUNDS = 999 };
+
+// Of n numbers, at most MOST_ROUNDS; of an even count the mean of the two in the middle.
+static inline double median(const double *from, int n)
+{
+	double v[MOST_ROUNDS];
+
+	memcpy(v, from, (size_t)n * sizeof *v);
+	qsort(v, (size_t)n, sizeof *v, by_value);
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+#endif

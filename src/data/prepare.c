@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to token files: which files, the header, and the whole of it written at once or not at all.
+#include "config.h"
+
+#include "data/prepare.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "data/lines.h"
+#include "data/text.h"
+#include "data/tokenfile.h"
+
+enum { BLOCK = 4 << 20, READ = 1 << 20, DIGITS = 24 };
+
+struct prepare {
+	const struct yk_prepare *options;
+	struct yk_prepared done;
+	struct yk_sources sources; // all files that are looked at, also those passed over
+	char made[512];            // what it is made of, and how
+	struct stat out;           // of the file that is there; st_ino 0: there is none
+	struct yk_text_file *file;
+	size_t files, file_cap;
+	struct yk_block *block;
+	size_t blocks, block_cap;
+	uint64_t fingerprint;
+	char *buffer;              // READ bytes
+	struct yk_tokenizer *tokenizer;
+};
+
+// ---- which files ----
+
+// The token file may lie among the text.
+static bool is_out(const struct prepare *p, const char *path)
+{
+	struct stat st;
+	return p->out.st_ino && stat(path, &st) == 0 && st.st_ino == p->out.st_ino && st.st_dev == p->out.st_dev;
+}
+
+static int add_source(void *arg, const char *path, bool named)
+{
+	struct prepare *p = arg;
+	if (named && !strcmp(path, YK_STDIN))
+		return yk_fail(YOKE_EINVAL, "data prepare: standard input is read once, and text is read twice; write it to a "
+			       "file");
+	if (is_out(p, path))
+		return named ? yk_fail(YOKE_EINVAL, "%s: is both text and out", path) : 0;
+	const int e = yk_sources_add_file(&p->sources, path);
+	return e < 0 ? e : 1;
+}
+
+static int add_blocks(struct prepare *p, uint64_t bytes)
+{
+	const uint64_t size = p->options->block ? p->options->block : BLOCK;
+	for (uint64_t at = 0; at < bytes; at += size) {
+		if (yk_grow(&p->block, &p->block_cap, p->blocks + 1, sizeof *p->block) < 0)
+			return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of blocks");
+		p->block[p->blocks++] = (struct yk_block){ .file = (int64_t)p->files, .begin = at,
+							   .end = bytes - at < size ? bytes : at + size };
+	}
+	return 0;
+}
+
+static int take_file(struct prepare *p, const char *path, uint64_t bytes, uint64_t fingerprint)
+{
+	int e = add_blocks(p, bytes);
+	if (e < 0)
+		return e;
+	if (yk_grow(&p->file, &p->file_cap, p->files + 1, sizeof *p->file) < 0 ||
+	    !(p->file[p->files].path = strdup(path)))
+		return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of files");
+	p->file[p->files++].bytes = bytes;
+	p->fingerprint = fingerprint;
+	if (yk_jsonl_taken(path, p->options->field))
+		p->fingerprint = yk_hash(p->options->field, strlen(p->options->field), p->fingerprint);
+	p->done.bytes += bytes;
+	return 1;
+}
+
+// Reads a file once: is it text, and which?
+static int scan_file(void *arg, const char *path, bool named)
+{
+	struct prepare *p = arg;
+	bool text = true;
+	uint64_t bytes;
+	if (is_out(p, path))
+		return 0;
+	const int fd = yk_file_open(path, &bytes);
+	if (fd < 0)
+		return fd;
+	struct yk_hash_state *h = yk_hash_new(p->fingerprint);
+	int e = h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (uint64_t at = 0; at < bytes && e == 0 && text; at += READ) {
+		const size_t n = bytes - at < READ ? (size_t)(bytes - at) : READ;
+		e = yk_file_read_at(fd, path, at, p->buffer, n);
+		text = e == 0 && !memchr(p->buffer, 0, n);
+		if (text)
+			yk_hash_add(h, p->buffer, n);
+		if (e == 0 && p->options->stop && atomic_load(p->options->stop))
+			e = yk_fail(YOKE_EPERM, "data prepare: ended by a signal; nothing is written");
+	}
+	close(fd);
+	const uint64_t hash = h ? yk_hash_end(h) : 0;
+	if (e < 0)
+		return e;
+	if (text && bytes)
+		return take_file(p, path, bytes, hash);
+	p->done.skipped++;
+	return named ? yk_not_text(path, bytes) : 0;
+}
+
+// ---- is it there already? ----
+
+static void describe(struct prepare *p)
+{
+	const struct yk_prepare *o = p->options;
+	snprintf(p->made, sizeof p->made, "1 tokenizer=%s valid=%.17g context=%" PRId64 " files=%" PRId64 " hash=%016" PRIx64
+		 " field=%s", o->tokenizer, o->valid, o->context, p->sources.count, p->sources.hash,
+		 o->field ? o->field : "");
+}
+
+static bool take_standing(struct prepare *p)
+{
+	struct yk_safetensors f;
+	struct yk_token_file t;
+	if (!p->out.st_ino || yk_safetensors_open(&f, p->options->out) < 0) {
+		yoke_error_clear(); // it is written over
+		return false;
+	}
+	const char *made = yk_safetensors_metadata(&f, "made");
+	const struct yk_safetensors_entry *documents = yk_safetensors_find(&f, "documents");
+	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0;
+	if (same)
+		p->done = (struct yk_prepared){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
+						.documents = documents->dims[0], .files = p->sources.count };
+	yoke_error_clear();
+	yk_safetensors_close(&f);
+	return same;
+}
+
+// ---- the file ----
+
+static int64_t split(void *arg, int64_t tokens)
+{
+	struct prepare *p = arg;
+	const struct yk_data_spec spec = { .context = p->options->context, .valid = p->options->valid };
+	const int e = yk_data_split(p->options->paths, tokens, &spec, &p->done.train);
+	p->done.tokens = tokens;
+	p->fingerprint = yk_hash(&spec.valid, sizeof spec.valid, p->fingerprint);
+	return e < 0 ? e : p->done.train;
+}
+
+// jansson takes NULL for an error that came before, so one test at the end is enough.
+static json_t *metadata(const struct prepare *p, uint64_t hash)
+{
+	char vocabulary[17], fingerprint[17], sum[17], train[DIGITS], valid[32];
+	json_t *tokenizer = yk_tokenizer_save(p->tokenizer), *sources = yk_sources_json(&p->sources);
+	char *kind = json_dumps(tokenizer, JSON_COMPACT | JSON_PRESERVE_ORDER), *from = json_dumps(sources, JSON_COMPACT);
+	json_t *o = NULL;
+	if (kind && from) {
+		snprintf(vocabulary, sizeof vocabulary, "%016" PRIx64, yk_hash(kind, strlen(kind), 0));
+		snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->fingerprint);
+		snprintf(sum, sizeof sum, "%016" PRIx64, hash);
+		snprintf(train, sizeof train, "%" PRId64, p->done.train);
+		snprintf(valid, sizeof valid, "%.17g", p->options->valid);
+		o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", YK_TOKENS_FORMAT, "tokenizer", kind,
+			      "vocabulary", vocabulary, "train", train, "valid", valid, "fingerprint", fingerprint, "xxh64",
+			      sum, "sources", from, "made", p->made);
+	}
+	if (!o)
+		yk_fail(YOKE_ENOMEM, "%s: no memory for its header, or field= is not UTF-8", p->options->out);
+	json_decref(tokenizer);
+	json_decref(sources);
+	free(kind);
+	free(from);
+	return o;
+}
+
+// The header with that hash of what is behind it, which does not change its length.
+static char *head_of(const struct prepare *p, uint64_t hash, size_t *bytes, uint64_t at[2])
+{
+	const int width = yk_tokens_width(yk_tokenizer_size(p->tokenizer));
+	const struct yk_host_tensor t[2] = {
+		{ .name = "tokens", .dtype = width == 1 ? yoke_u8 : width == 2 ? (int)YK_SAFETENSORS_U16 :
+						(int)YK_SAFETENSORS_U32, .rank = 1, .dims = { p->done.tokens } },
+		{ .name = "documents", .dtype = yoke_i64, .rank = 1, .dims = { p->done.documents } },
+	};
+	json_t *o = metadata(p, hash);
+	char *head = o ? yk_safetensors_head(p->options->out, o, 2, t, bytes, at) : NULL;
+	json_decref(o);
+	return head;
+}
+
+static int write_file(struct prepare *p, struct yk_blocks *b, struct yk_file_writer *w)
+{
+	size_t length;
+	uint64_t at[2], hash = 0, bytes;
+	char *head = head_of(p, 0, &length, at);
+	int e = head ? yk_file_put(w, 0, head, length) : yoke_error_code();
+	free(head);
+	if (e == 0)
+		e = yk_blocks_write(b, p->tokenizer, w, at[0], at[1]);
+	const int fd = e == 0 ? yk_file_open(w->temporary, &bytes) : -1;
+	if (e == 0)
+		e = fd < 0 ? fd : yk_token_file_hash(fd, w->temporary, length, bytes - length, &hash);
+	if (fd >= 0)
+		close(fd);
+	if (e == 0) {
+		head = head_of(p, hash, &length, at);
+		e = head ? yk_file_put(w, 0, head, length) : yoke_error_code();
+		free(head);
+	}
+	return e;
+}
+
+static int make(struct prepare *p)
+{
+	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks };
+	struct yk_file_writer w;
+	cpu_set_t set;
+	const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	const int64_t most = p->options->workers ? p->options->workers : cpus;
+	b.workers = (int)(most < b.count ? most : b.count);
+	p->tokenizer = yk_tokenizer_new(p->options->tokenizer);
+	int e = p->tokenizer ? yk_blocks_count(&b, p->tokenizer, split, p) : yoke_error_code();
+	if (e < 0)
+		return e;
+	for (int64_t i = 0; i < b.count; i++)
+		p->done.documents += b.block[i].documents;
+	p->done.vocab = yk_tokenizer_size(p->tokenizer);
+	p->done.files = (int64_t)p->files;
+	if ((e = yk_file_begin(&w, p->options->out)) < 0)
+		return e;
+	e = write_file(p, &b, &w);
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}
+
+static int prepare(struct prepare *p)
+{
+	const struct yk_prepare *o = p->options;
+	if (stat(o->out, &p->out) < 0)
+		p->out.st_ino = 0;
+	int e = yk_walk(o->paths, add_source, p);
+	if (e < 0)
+		return e;
+	describe(p);
+	if (take_standing(p))
+		return 0;
+	p->buffer = malloc(READ);
+	e = p->buffer ? yk_walk(o->paths, scan_file, p) : yk_fail(YOKE_ENOMEM, "data prepare: no memory");
+	return e == 0 ? make(p) : e;
+}
+
+int yk_prepare(const struct yk_prepare *options, struct yk_prepared *to)
+{
+	struct prepare p = { .options = options };
+	if (strcmp(options->tokenizer, "byte") && strcmp(options->tokenizer, "word"))
+		return yk_fail(YOKE_EINVAL, "data prepare: tokenizer=%s: must be byte or word", options->tokenizer);
+	const int e = prepare(&p);
+	if (e == 0)
+		*to = p.done;
+	for (size_t i = 0; i < p.files; i++)
+		free(p.file[i].path);
+	free(p.file);
+	free(p.block);
+	free(p.buffer);
+	yk_sources_fini(&p.sources);
+	yk_tokenizer_free(p.tokenizer);
+	return e;
+}

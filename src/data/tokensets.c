@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on files of tokens: token files, and raw tokens of other programs.  Each file is split and cut into windows
+// on its own; nothing of them is kept in memory.
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "data/part.h"
+#include "data/text.h"
+#include "data/tokenfile.h"
+
+// One file: where its tokens lie, how they are split.
+struct file {
+	int fd;
+	const char *path;
+	struct yk_token_file t;
+	json_t *tokenizer; // NULL: of raw tokens
+};
+
+static bool raw(const struct yk_data_spec *spec)
+{
+	return spec->format && *spec->format;
+}
+
+static int looks_prepared(void *arg, const char *path)
+{
+	const char *const end = ".safetensors";
+	const size_t n = strlen(path), m = strlen(end);
+	struct stat st;
+	if (n > m && !strcmp(path + n - m, end) && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		*(bool *)arg = true;
+	return 0;
+}
+
+bool yk_data_prepared(const char *paths, const struct yk_data_spec *spec)
+{
+	bool any = raw(spec);
+	if (!any && *paths) { // an empty name in the list is told of by who opens it
+		yk_walk_list(paths, looks_prepared, &any);
+		yoke_error_clear();
+	}
+	return any;
+}
+
+// ---- one file ----
+
+static int open_raw(struct file *f, const struct yk_data_spec *spec)
+{
+	const size_t length = strcspn(spec->format, ":");
+	const struct yk_element *e = yk_element_named(spec->format, length);
+	const char *at = spec->format[length] ? spec->format + length + 1 : "0";
+	char *end;
+	uint64_t bytes;
+	errno = 0;
+	const unsigned long long offset = strtoull(at, &end, 10);
+	if (!e || !yk_element_ids(e) || errno || *at < '0' || *at > '9' || *end)
+		return yk_fail(YOKE_EINVAL, "format=%s: must be u8, u16 or u32, and the byte where tokens begin, as u16:1024",
+			       spec->format);
+	f->fd = yk_file_open(f->path, &bytes);
+	if (f->fd < 0)
+		return f->fd;
+	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
+		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", f->path,
+			       (unsigned long long)bytes, e->name, offset);
+	f->t = (struct yk_token_file){ .element = e, .offset = offset, .count = (bytes - offset) / (uint64_t)e->width,
+				       .vocab = spec->vocab, .train = -1 };
+	return 0;
+}
+
+static int open_prepared(struct file *f)
+{
+	struct yk_safetensors s;
+	int e = yk_safetensors_open(&s, f->path);
+	if (e < 0)
+		return e;
+	e = yk_token_file_take(&f->t, &s);
+	if (e == 0 && !(f->tokenizer = yk_token_file_tokenizer(&s)))
+		e = yoke_error_code();
+	if (e == 0 && (f->fd = fcntl(s.fd, F_DUPFD_CLOEXEC, 0)) < 0)
+		e = yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path, strerror(errno));
+	yk_safetensors_close(&s);
+	return e;
+}
+
+static int file_open(struct file *f, const char *path, const struct yk_data_spec *spec)
+{
+	*f = (struct file){ .fd = -1, .path = path };
+	return raw(spec) ? open_raw(f, spec) : open_prepared(f);
+}
+
+static void file_close(struct file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	json_decref(f->tokenizer);
+}
+
+// ---- the tokenizer ----
+
+struct first {
+	const struct yk_data_spec *spec;
+	struct yk_tokenizer *tokenizer;
+};
+
+// Bytes are a text; what other ids stand for is not known.
+static struct yk_tokenizer *raw_tokenizer(const struct file *f)
+{
+	if (f->t.vocab)
+		return yk_tokenizer_ids(f->t.vocab, f->path);
+	if (f->t.element->width == 1)
+		return yk_tokenizer_new("byte");
+	yk_fail(YOKE_EINVAL, "%s: format=%s does not say how many different tokens there are; give vocab=, as 50257 for "
+		"GPT-2's", f->path, f->t.element->name);
+	return NULL;
+}
+
+static int take_first(void *arg, const char *path)
+{
+	struct first *x = arg;
+	struct file f;
+	if (x->tokenizer)
+		return 0;
+	int e = file_open(&f, path, x->spec);
+	if (e == 0) {
+		x->tokenizer = f.tokenizer ? yk_tokenizer_load(f.tokenizer, path) : raw_tokenizer(&f);
+		e = x->tokenizer ? 0 : yoke_error_code();
+	}
+	file_close(&f);
+	return e;
+}
+
+struct yk_tokenizer *yk_data_tokenizer(const char *paths, const struct yk_data_spec *spec)
+{
+	struct first x = { .spec = spec };
+	yk_walk_list(paths, take_first, &x);
+	return x.tokenizer;
+}
+
+// ---- sets ----
+
+struct sets {
+	const struct yk_data_spec *spec;
+	json_t *tokenizer; // that all have to be of
+	const char *kind;
+	int64_t vocab;
+	struct yk_sources *sources;
+	yoke_dataset **set[2];
+	int n[2], cap;
+	struct yk_token_sets *to;
+};
+
+static int check_tokenizer(const struct sets *x, const struct file *f)
+{
+	if (f->tokenizer && !json_equal(f->tokenizer, x->tokenizer))
+		return yk_fail(YOKE_EINVAL, "%s: was prepared with another tokenizer than the model's; prepare its text with "
+			       "the one that is trained on, or train another model", f->path);
+	if (!f->tokenizer && (f->t.vocab ? f->t.vocab != x->vocab || strcmp(x->kind, "ids") :
+			      f->t.element->width > 1 ? strcmp(x->kind, "ids") : strcmp(x->kind, "byte")))
+		return yk_fail(YOKE_EINVAL, "%s: vocab=%lld: the model has tokenizer=%s with %lld tokens", f->path,
+			       (long long)f->t.vocab, x->kind, (long long)x->vocab);
+	return 0;
+}
+
+// The first token to validate with, and the fingerprint of file and split.
+static int split_file(const struct sets *x, const struct file *f, int64_t *start, uint64_t *hash)
+{
+	const struct yk_data_spec *spec = x->spec;
+	const int64_t n = (int64_t)f->t.count, least = spec->context + 1;
+	const bool all = spec->valid_given && spec->valid >= 1;
+	uint64_t sample;
+	*start = n;
+	if (all)
+		*start = 0;
+	if (f->t.train < 0 || all) {
+		const int e = yk_data_split(f->path, n, spec, start);
+		if (e < 0)
+			return e;
+	} else {
+		*start = f->t.train;
+		if (spec->valid_given && spec->valid != f->t.valid)
+			return yk_fail(YOKE_EINVAL, "%s: was split at valid=%g when it was prepared; drop valid=, or prepare it "
+				       "again", f->path, f->t.valid);
+		if (*start < least || (*start < n && n - *start < least))
+			return yk_fail(YOKE_ERANGE, "%s: its %lld tokens to train and %lld to validate are too few: context=%lld "
+				       "needs %lld of each", f->path, (long long)*start, (long long)(n - *start),
+				       (long long)spec->context, (long long)least);
+		if (f->t.fingerprint) { // that of the text, so that either may go on from the other
+			*hash = *hash ? yk_hash(&f->t.fingerprint, 8, *hash) : f->t.fingerprint;
+			return 0;
+		}
+	}
+	struct stat st;
+	int e = fstat(f->fd, &st) < 0 ? yk_fail(YOKE_EIO, "%s: %s", f->path, strerror(errno)) : 0;
+	if (e == 0)
+		e = yk_file_sample(f->fd, f->path, (uint64_t)st.st_size, &sample);
+	if (e == 0)
+		*hash = yk_hash((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 32, *hash);
+	return e;
+}
+
+// Tokens first .. end - 1 of a file as one more set of a kind, 0: training.
+static int add_set(struct sets *x, const struct file *f, int kind, int64_t first, int64_t end)
+{
+	const struct yk_element *e = f->t.element;
+	struct yk_part p = { .element = e, .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
+			     .path = strdup(f->path), .fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0) };
+	if (end - first <= x->spec->context) {
+		yk_parts_close(1, &p);
+		return 0;
+	}
+	if (!p.path || p.fd < 0) {
+		yk_parts_close(1, &p);
+		return yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path, strerror(errno));
+	}
+	yoke_dataset *d = yk_windows_set(&p, (uint64_t)(end - first), x->spec->context, x->vocab, (uint64_t)first);
+	if (!d)
+		return yoke_error_code();
+	x->set[kind][x->n[kind]++] = d;
+	return 0;
+}
+
+static int make_room(struct sets *x)
+{
+	if (x->n[0] < x->cap && x->n[1] < x->cap)
+		return 0;
+	const int cap = x->cap ? 2 * x->cap : 16;
+	for (int k = 0; k < 2; k++) {
+		yoke_dataset **more = realloc(x->set[k], (size_t)cap * sizeof *more);
+		if (!more)
+			return yk_fail(YOKE_ENOMEM, "data: no memory for the list of files");
+		x->set[k] = more;
+	}
+	x->cap = cap;
+	return 0;
+}
+
+static int take_file(void *arg, const char *path)
+{
+	struct sets *x = arg;
+	struct file f;
+	int64_t start = 0;
+	int e = file_open(&f, path, x->spec);
+	if (e == 0)
+		e = check_tokenizer(x, &f);
+	if (e == 0)
+		e = split_file(x, &f, &start, &x->to->fingerprint);
+	if (e == 0)
+		e = yk_sources_add_file(x->sources, path);
+	if (e == 0)
+		e = make_room(x);
+	if (e == 0)
+		e = add_set(x, &f, 0, 0, start);
+	if (e == 0)
+		e = add_set(x, &f, 1, start, (int64_t)f.t.count);
+	if (x->to->files++ == 0 && f.t.train >= 0)
+		x->to->share = f.t.valid;
+	x->to->tokens += (int64_t)f.t.count;
+	file_close(&f);
+	return e;
+}
+
+// The sets of a kind as one, which holds them.
+static int join(struct sets *x, int kind, yoke_dataset **to)
+{
+	*to = NULL;
+	if (x->n[kind] > 0)
+		*to = yoke_dataset_concat(x->n[kind], x->set[kind]);
+	return x->n[kind] > 0 && !*to ? yoke_error_code() : 0;
+}
+
+int yk_token_sets_open(const char *paths, const struct yk_tokenizer *tokenizer, const struct yk_data_spec *spec,
+		       struct yk_sources *sources, struct yk_token_sets *to)
+{
+	struct sets x = { .spec = spec, .tokenizer = yk_tokenizer_save(tokenizer), .kind = yk_tokenizer_name(tokenizer),
+			  .vocab = yk_tokenizer_size(tokenizer), .sources = sources, .to = to };
+	*to = (struct yk_token_sets){ .share = spec->valid };
+	int e = x.tokenizer ? yk_walk_list(paths, take_file, &x) : yoke_error_code();
+	if (e == 0)
+		e = join(&x, 0, &to->train);
+	if (e == 0)
+		e = join(&x, 1, &to->valid);
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < x.n[k]; i++)
+			yoke_dataset_free(x.set[k][i]);
+		free(x.set[k]);
+	}
+	json_decref(x.tokenizer);
+	if (e < 0) {
+		yoke_dataset_free(to->train);
+		yoke_dataset_free(to->valid);
+	}
+	return e;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What layers share.
+#ifndef YK_LAYER_H
+#define YK_LAYER_H
+
+#include "nn/module.h"
+
+extern const struct yoke_module_class yk_linear_class;
+
+// A module with a copy of that state, which its class frees.
+yoke_module *yk_layer_new(const struct yoke_module_class *, const void *state, size_t bytes);
+// The module; or NULL, and it is freed.
+yoke_module *yk_layer_done(yoke_module *, bool good);
+// Is a size of a layer 1 at least?  Else EINVAL.
+bool yk_layer_size(const char *layer, const char *what, int64_t n);
+// EINVAL unless one value is computed of one.
+int yk_layer_one(const yoke_module *, int n, int k);
+
+#endif

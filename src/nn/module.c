@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules: trees of parameters and buffers.
+#include "config.h"
+
+#include "nn/module.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "graph/context.h"
+
+bool yk_module_given(const struct yoke_module *m, const char *what)
+{
+	if (!m && !yoke_error_code())
+		yk_fail(YOKE_EINVAL, "%s: no module is given", what);
+	return m;
+}
+
+// ---- making ----
+
+yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
+{
+	struct yoke_module *m = NULL;
+	if (!class || class->size < sizeof *class || !class->name || !class->forward)
+		yk_fail(YOKE_EINVAL, "module_new: the class has no size, name or forward function");
+	else if (!(m = calloc(1, sizeof *m)))
+		yk_fail(YOKE_ENOMEM, "%s: no memory", class->name);
+	else
+		*m = (struct yoke_module){ .class = class, .state = state };
+	if (!m && class && class->size >= sizeof *class && class->release)
+		class->release(state);
+	return m;
+}
+
+// Without its place in a parent.
+static void module_fini(struct yoke_module *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->children; i++)
+		module_fini(m->child[i]);
+	for (size_t i = 0; i < m->n; i++) {
+		if (!m->own[i].shared)
+			yoke_free(m->own[i].tensor);
+		free(m->own[i].name);
+		free(m->own[i].path);
+	}
+	if (m->class->release)
+		m->class->release(m->state);
+	free(m->own);
+	free(m->child);
+	free(m->name);
+	free(m);
+}
+
+int yoke_module_free(yoke_module *m)
+{
+	if (m && m->parent)
+		return yk_fail(YOKE_EINVAL, "module_free: '%s' is part of a %s, which frees it", m->name,
+			       m->parent->class->name);
+	module_fini(m);
+	return 0;
+}
+
+void *yoke_module_state(const yoke_module *m)
+{
+	return yk_module_given(m, "module_state") ? m->state : NULL;
+}
+
+// A name of its own, copied; NULL with an error.
+static char *name_new(const struct yoke_module *m, const char *name)
+{
+	bool there = false;
+	for (size_t i = 0; name && i < m->n; i++)
+		there |= !strcmp(m->own[i].name, name);
+	for (size_t i = 0; name && i < m->children; i++)
+		there |= !strcmp(m->child[i]->name, name);
+	if (!name || !*name || strpbrk(name, ".,!*?[]\\")) {
+		yk_fail(YOKE_EINVAL, "%s: '%s' is no name: one has letters, and none of . , ! * ? [ ] \\",
+			m->class->name, name ? name : "");
+		return NULL;
+	}
+	if (there) {
+		yk_fail(YOKE_EINVAL, "%s: there is a '%s' already; choose another name", m->class->name, name);
+		return NULL;
+	}
+	char *copy = strdup(name);
+	if (!copy)
+		yk_fail(YOKE_ENOMEM, "%s: no memory for a name", m->class->name);
+	return copy;
+}
+
+// Put, not recorded: variables that are filled by one expression would share it.
+static int fill(yoke_tensor *t, double value)
+{
+	const size_t bytes = yoke_bytes(t);
+	if (!t)
+		return yoke_error_code();
+	if (value == 0) // as it is made
+		return 0;
+	const int64_t count = yoke_count(t);
+	yoke_scope *s = yoke_scope_begin("fill");
+	void *host = malloc(bytes + 1);
+	int err = host ? 0 : yk_fail(YOKE_ENOMEM, "module: no host memory for %lld elements", (long long)count);
+	if (!err)
+		err = yoke_read(yoke_full(yoke_dtype(t), 1, &count, value), host, bytes);
+	if (!err)
+		err = yoke_put(t, host, bytes);
+	free(host);
+	const int ended = yoke_scope_end(s);
+	return err ? err : ended;
+}
+
+static int draw(yoke_tensor *t, int dtype, int rank, const int64_t *dims, int first, double value)
+{
+	if (first == YOKE_FIRST_VALUE)
+		return fill(t, value);
+	struct yoke_context *ctx = yk_current();
+	char name[32];
+	snprintf(name, sizeof name, "first/%u", ctx ? ctx->drawn++ : 0);
+	yoke_scope *s = yoke_scope_begin(name); // whose random numbers are this parameter's
+	yoke_tensor *x = first == YOKE_FIRST_NORMAL ? yoke_normal(yoke_f32, rank, dims) :
+						      yoke_uniform(yoke_f32, rank, dims);
+	if (first == YOKE_FIRST_UNIFORM)
+		x = yoke_sub(yoke_mul(x, yoke_const(2)), yoke_const(1));
+	x = yoke_mul(x, yoke_const(value));
+	const int err = yoke_assign(t, dtype == yoke_f32 ? x : yoke_cast(x, dtype));
+	const int ended = yoke_scope_end(s);
+	return err ? err : ended;
+}
+
+static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims, bool buffer)
+{
+	if (yk_grow(&m->own, &m->cap, m->n + 1, sizeof *m->own) < 0) {
+		yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
+		return NULL;
+	}
+	char *copy = name_new(m, name);
+	yoke_tensor *t = copy ? yoke_keep(yoke_variable(name, dtype, rank, dims)) : NULL;
+	if (!t) {
+		free(copy);
+		return NULL;
+	}
+	m->own[m->n++] = (struct yk_module_own){ .name = copy, .tensor = t, .buffer = buffer };
+	return t;
+}
+
+static bool is_floating(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
+				   int first, double value)
+{
+	if (!yk_module_given(m, "module_parameter"))
+		return NULL;
+	if (!is_floating(dtype) || first < YOKE_FIRST_VALUE || first > YOKE_FIRST_NORMAL) {
+		yk_fail(is_floating(dtype) ? YOKE_EINVAL : YOKE_EDTYPE, "%s: parameter '%s' is of %s%s",
+			m->class->name, name ? name : "", yoke_dtype_name(dtype),
+			is_floating(dtype) ? ", and its first values are of no kind that there is" :
+					     "; only floating point is trained");
+		return NULL;
+	}
+	yoke_tensor *t = add(m, name, dtype, rank, dims, false);
+	return t && draw(t, dtype, rank, dims, first, value) == 0 ? t : NULL;
+}
+
+yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
+				double value)
+{
+	yoke_tensor *t = yk_module_given(m, "module_buffer") ? add(m, name, dtype, rank, dims, true) : NULL;
+	return t && fill(t, value) == 0 ? t : NULL;
+}
+
+yoke_tensor *yoke_module_own(const yoke_module *m, int i)
+{
+	if (!yk_module_given(m, "module_own"))
+		return NULL;
+	if (i >= 0 && (size_t)i < m->n)
+		return m->own[i].tensor;
+	yk_fail(YOKE_EINVAL, "%s: has no parameter or buffer %d", m->class->name, i);
+	return NULL;
+}
+
+static int child_add(yoke_module *m, const char *name, yoke_module *child)
+{
+	for (const yoke_module *p = m; p; p = p->parent)
+		if (p == child)
+			return yk_fail(YOKE_EINVAL, "%s: '%s' would be part of itself", m->class->name, name);
+	if (child->parent)
+		return yk_fail(YOKE_EINVAL, "%s: '%s' is part of a %s already", m->class->name, name,
+			       child->parent->class->name);
+	if (yk_grow(&m->child, &m->child_cap, m->children + 1, sizeof(struct yoke_module *)) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
+	char *copy = name_new(m, name);
+	if (!copy)
+		return yoke_error_code();
+	child->name = copy;
+	child->parent = m;
+	m->child[m->children++] = child;
+	return 0;
+}
+
+int yoke_module_child(yoke_module *m, const char *name, yoke_module *child)
+{
+	if (!yk_module_given(m, "module_child") || !yk_module_given(child, "module_child")) {
+		if (child && !child->parent)
+			module_fini(child);
+		return yoke_error_code();
+	}
+	const int err = child_add(m, name, child);
+	bool above = false;
+	for (const yoke_module *p = m; p; p = p->parent)
+		above |= p == child;
+	if (err && !child->parent && !above)
+		module_fini(child);
+	return err;
+}
+
+yoke_module *yoke_module_at(const yoke_module *m, int i)
+{
+	return m && i >= 0 && (size_t)i < m->children ? m->child[i] : NULL;
+}
+
+// ---- walks ----
+
+struct walk {
+	struct yk_module_entry *entry;
+	size_t n, cap;
+	char path[1024];
+	bool all; // a shared tensor each time
+};
+
+static bool seen(const struct walk *w, const struct yk_module_own *o)
+{
+	for (size_t i = 0; o->shared && i < w->n; i++)
+		if (w->entry[i].own->tensor == o->tensor)
+			return true;
+	return false;
+}
+
+static int visit(struct walk *w, struct yoke_module *m, struct yk_module_own *o, size_t at)
+{
+	if (!w->all && seen(w, o))
+		return 0;
+	if (yk_grow(&w->entry, &w->cap, w->n + 1, sizeof *w->entry) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
+	char *path = NULL;
+	if (asprintf(&path, "%.*s%s", (int)at, w->path, o->name) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a name", m->class->name);
+	if (o->path && !strcmp(o->path, path))
+		free(path); // who was given it keeps it
+	else
+		free(o->path), o->path = path;
+	w->entry[w->n++] = (struct yk_module_entry){ m, o };
+	return 0;
+}
+
+static int walk(struct walk *w, struct yoke_module *m, size_t at)
+{
+	int err = 0;
+	for (int buffers = 0; buffers < 2; buffers++)
+		for (size_t i = 0; i < m->n && !err; i++)
+			if (m->own[i].buffer == buffers)
+				err = visit(w, m, &m->own[i], at);
+	for (size_t i = 0; i < m->children && !err; i++) {
+		struct yoke_module *c = m->child[i];
+		const int n = snprintf(w->path + at, sizeof w->path - at, "%s.", c->name);
+		err = (size_t)n < sizeof w->path - at ? walk(w, c, at + (size_t)n) :
+			yk_fail(YOKE_ERANGE, "%s: a name has more than %zu characters", c->class->name,
+				sizeof w->path - 1);
+	}
+	return err;
+}
+
+static struct yk_module_entry *entries(struct yoke_module *m, bool all, size_t *n)
+{
+	struct walk w = { .all = all };
+	*n = 0;
+	if (walk(&w, m, 0) < 0) {
+		free(w.entry);
+		return NULL;
+	}
+	*n = w.n;
+	if (!w.entry && !(w.entry = calloc(1, sizeof *w.entry)))
+		yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
+	return w.entry;
+}
+
+struct yk_module_entry *yk_module_entries(struct yoke_module *m, size_t *n)
+{
+	return entries(m, false, n);
+}
+
+int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned), void *arg)
+{
+	size_t n;
+	struct yk_module_entry *e = yk_module_given(m, "module_each") ? yk_module_entries(m, &n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	int got = 0;
+	for (size_t i = 0; i < n && got == 0; i++) {
+		const struct yk_module_own *o = e[i].own;
+		got = fn(arg, o->path, o->tensor,
+			 (o->buffer ? YOKE_MODULE_BUFFER : 0u) | (o->frozen ? YOKE_MODULE_FROZEN : 0u));
+	}
+	free(e);
+	return got;
+}
+
+int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const char **names)
+{
+	size_t n;
+	struct yk_module_entry *e = yk_module_given(m, "module_parameters") ? yk_module_entries(m, &n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	int count = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct yk_module_own *o = e[i].own;
+		if (o->buffer || o->frozen)
+			continue;
+		if (count < most) {
+			to[count] = o->tensor;
+			if (names)
+				names[count] = o->path;
+		}
+		count++;
+	}
+	free(e);
+	return count;
+}
+
+// By path, among all; a shared one by each of its names.
+static struct yk_module_own *find(yoke_module *m, const char *path, const char *what)
+{
+	size_t n;
+	struct yk_module_own *found = NULL;
+	struct yk_module_entry *e = yk_module_given(m, what) ? entries(m, true, &n) : NULL;
+	for (size_t i = 0; e && path && i < n && !found; i++)
+		if (!strcmp(e[i].own->path, path))
+			found = e[i].own;
+	if (e && !found)
+		yk_fail(YOKE_ENOENT, "%s: there is no parameter or buffer '%s'", what, path ? path : "");
+	free(e);
+	return found;
+}
+
+yoke_tensor *yoke_module_find(yoke_module *m, const char *path)
+{
+	const struct yk_module_own *o = find(m, path, "module_find");
+	return o ? o->tensor : NULL;
+}
+
+void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
+{
+	size_t n;
+	yoke_tensor *was = at->own->tensor;
+	struct yk_module_entry *e = entries(top, true, &n);
+	for (size_t i = 0; e && i < n; i++)
+		if (e[i].own->tensor == was)
+			e[i].own->tensor = with;
+	if (!e)
+		at->own->tensor = with;
+	free(e);
+	yoke_free(was);
+}
+
+static bool same_shape(const yoke_tensor *a, const yoke_tensor *b)
+{
+	bool same = yoke_rank(a) == yoke_rank(b);
+	for (int i = 0; same && i < yoke_rank(a); i++)
+		same = yoke_dim(a, i) == yoke_dim(b, i);
+	return same;
+}
+
+int yoke_module_share(yoke_module *m, const char *path, const char *with)
+{
+	struct yk_module_own *to = find(m, path, "module_share"), *of = to ? find(m, with, "module_share") : NULL;
+	if (!of || to->tensor == of->tensor)
+		return of ? 0 : yoke_error_code();
+	if (to->buffer || of->buffer || to->shared)
+		return yk_fail(YOKE_EINVAL, "module_share: '%s' and '%s' have to be parameters, the first one not "
+			       "shared yet", path, with);
+	if (yoke_dtype(to->tensor) != yoke_dtype(of->tensor))
+		return yk_fail(YOKE_EDTYPE, "module_share: '%s' is of %s, '%s' of %s", path,
+			       yoke_dtype_name(yoke_dtype(to->tensor)), with,
+			       yoke_dtype_name(yoke_dtype(of->tensor)));
+	if (!same_shape(to->tensor, of->tensor))
+		return yk_fail(YOKE_ESHAPE, "module_share: '%s' and '%s' have other shapes", path, with);
+	yoke_free(to->tensor);
+	to->tensor = of->tensor;
+	to->shared = true;
+	to->frozen = of->frozen;
+	return 0;
+}
+
+// Does a name match "a*,b,!c"?
+static bool matches(const char *patterns, const char *name)
+{
+	bool in = false;
+	char one[256];
+	for (const char *p = patterns; *p;) {
+		const size_t n = strcspn(p, ",");
+		const bool out = *p == '!';
+		snprintf(one, sizeof one, "%.*s", (int)(n - out), p + out);
+		if (fnmatch(one, name, 0) == 0)
+			in = !out;
+		p += n + (p[n] == ',');
+	}
+	return in;
+}
+
+int yoke_module_freeze(yoke_module *m, const char *pattern, int on)
+{
+	size_t n;
+	struct yk_module_entry *e = yk_module_given(m, "module_freeze") ? entries(m, true, &n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	bool found = false;
+	for (size_t i = 0; pattern && i < n; i++)
+		if (!e[i].own->buffer && matches(pattern, e[i].own->path)) {
+			for (size_t k = 0; k < n; k++) // under all of its names
+				if (e[k].own->tensor == e[i].own->tensor)
+					e[k].own->frozen = on;
+			found = true;
+		}
+	free(e);
+	return found ? 0 : yk_fail(YOKE_ENOENT, "module_freeze: no parameter has a name like '%s'",
+				   pattern ? pattern : "");
+}
+
+int yoke_module_mode(yoke_module *m, int training)
+{
+	if (!yk_module_given(m, "module_mode"))
+		return yoke_error_code();
+	m->evaluates = !training;
+	for (size_t i = 0; i < m->children; i++)
+		yoke_module_mode(m->child[i], training);
+	return 0;
+}
+
+int yoke_module_training(const yoke_module *m)
+{
+	return m && !m->evaluates;
+}
+
+// ---- other tensors in the places of those ----
+
+// A variable like it with the bytes of `data`; dtype may be another size.
+static yoke_tensor *like(const struct yk_module_own *o, int dtype)
+{
+	int64_t dims[YOKE_MAX_RANK];
+	for (int i = 0; i < yoke_rank(o->tensor); i++)
+		dims[i] = yoke_dim(o->tensor, i);
+	return yoke_keep(yoke_variable(o->name, dtype, yoke_rank(o->tensor), dims));
+}
+
+// A copy in another dtype, of the current context, or with the same bits in another one.
+static yoke_tensor *copied(const struct yk_module_own *o, int dtype, yoke_context *to)
+{
+	const size_t bytes = (size_t)yoke_count(o->tensor) * yoke_dtype_size(dtype);
+	void *host = malloc(bytes + 1);
+	yoke_tensor *t = NULL;
+	if (!host) {
+		yk_fail(YOKE_ENOMEM, "module: no host memory for %zu bytes", bytes);
+		return NULL;
+	}
+	yoke_scope *s = yoke_scope_begin("copy");
+	int err = yoke_read(dtype == yoke_dtype(o->tensor) ? o->tensor : yoke_cast(o->tensor, dtype), host, bytes);
+	yoke_scope_end(s);
+	yoke_context *was = to ? yoke_use(to) : NULL;
+	if (!err && (t = like(o, dtype)) && yoke_put(t, host, bytes) < 0) {
+		yoke_free(t);
+		t = NULL;
+	}
+	if (to)
+		yoke_use(was);
+	free(host);
+	return t;
+}
+
+// All or none: copies are made first.
+static int replace_all(yoke_module *m, int dtype, yoke_context *to)
+{
+	size_t n, made = 0;
+	struct yk_module_entry *e = yk_module_entries(m, &n);
+	yoke_tensor **t = e ? calloc(n + 1, sizeof *t) : NULL;
+	int err = t ? 0 : e ? yk_fail(YOKE_ENOMEM, "module: no memory") : yoke_error_code();
+	for (; made < n && !err; made++) {
+		const struct yk_module_own *o = e[made].own;
+		const int was = yoke_dtype(o->tensor);
+		const int is = dtype != YOKE_DTYPE_NONE && is_floating(was) ? dtype : was;
+		if ((is != was || to) && !(t[made] = copied(o, is, to)))
+			err = yoke_error_code();
+	}
+	for (size_t i = 0; i < made; i++)
+		if (err)
+			yoke_free(t[i]);
+		else if (t[i])
+			yk_module_replace(m, &e[i], t[i]);
+	free(t);
+	free(e);
+	return err;
+}
+
+int yoke_module_cast(yoke_module *m, int dtype)
+{
+	if (!yk_module_given(m, "module_cast"))
+		return yoke_error_code();
+	if (!is_floating(dtype))
+		return yk_fail(YOKE_EDTYPE, "module_cast: %s is not floating point", yoke_dtype_name(dtype));
+	return replace_all(m, dtype, NULL);
+}
+
+int yoke_module_move(yoke_module *m, yoke_context *to)
+{
+	if (!yk_module_given(m, "module_move"))
+		return yoke_error_code();
+	return to ? replace_all(m, YOKE_DTYPE_NONE, to) : yk_fail(YOKE_EINVAL, "module_move: no context is given");
+}
+
+// ---- computing ----
+
+int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	for (int i = 0; out && i < k; i++)
+		out[i] = NULL;
+	for (int i = 0; i < n; i++)
+		if (!in || !in[i]) // an earlier error
+			return yoke_error_code() ? yoke_error_code() :
+						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
+	if (!yk_module_given(m, "forward"))
+		return yoke_error_code();
+	yoke_scope *s = yoke_scope_begin(m->name ? m->name : m->class->name);
+	int err = m->class->forward(m, m->state, n, in, k, out);
+	for (int i = 0; i < k && !err; i++)
+		if (out[i] && out[i] != YOKE_NONE) {
+			bool given = false; // what was handed through is not the scope's
+			for (int j = 0; j < n; j++)
+				given |= in[j] == out[i];
+			if (!given)
+				out[i] = yoke_lift(out[i]);
+		} else if (!out[i]) {
+			err = yoke_error_code() ? yoke_error_code() :
+				yk_fail(YOKE_EINVAL, "%s: gave no value %d", m->class->name, i);
+		}
+	const int ended = yoke_scope_end(s);
+	if (!err)
+		err = ended;
+	for (int i = 0; i < k && err; i++)
+		out[i] = NULL;
+	return err;
+}
+
+yoke_tensor *yoke_call(yoke_module *m, yoke_tensor *x)
+{
+	yoke_tensor *y = NULL;
+	return yoke_forward(m, 1, &x, 1, &y) == 0 ? y : NULL;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a module is made of.
+#ifndef YK_MODULE_H
+#define YK_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "yoke-nn.h"
+
+// A tensor of a module.  That of a shared parameter belongs to the module that had it first.
+struct yk_module_own {
+	char *name, *path; // path: from the module that was asked last; NULL: not asked for
+	yoke_tensor *tensor;
+	bool buffer, frozen, shared;
+};
+
+struct yoke_module {
+	const struct yoke_module_class *class;
+	void *state;
+	struct yoke_module *parent;
+	char *name; // in its parent
+	struct yk_module_own *own;
+	size_t n, cap;
+	struct yoke_module **child;
+	size_t children, child_cap;
+	bool evaluates;
+};
+
+// An entry of a walk.
+struct yk_module_entry {
+	struct yoke_module *module;
+	struct yk_module_own *own;
+};
+// All parameters and buffers by their paths, each tensor once; to be freed.  NULL with an error; an empty one has
+// room for one.
+struct yk_module_entry *yk_module_entries(struct yoke_module *, size_t *n);
+// Another tensor in the place of an entry's, wherever it is shared below `top`; what it was is freed.
+void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *, yoke_tensor *);
+// Is it a module?  EINVAL, unless there is an error already.
+bool yk_module_given(const struct yoke_module *, const char *what);
+
+#endif

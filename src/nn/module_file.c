@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules in safetensors files.
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "formats/safetensors.h"
+#include "nn/module.h"
+
+static void host_free(struct yk_host_tensor *t, size_t n)
+{
+	for (size_t i = 0; t && i < n; i++)
+		free(t[i].data);
+	free(t);
+}
+
+static int read_all(const struct yk_module_entry *e, size_t n, struct yk_host_tensor *to)
+{
+	for (size_t i = 0; i < n; i++) {
+		yoke_tensor *t = e[i].own->tensor;
+		to[i] = (struct yk_host_tensor){ e[i].own->path, yoke_dtype(t), yoke_rank(t), { 0 }, NULL };
+		for (int d = 0; d < to[i].rank; d++)
+			to[i].dims[d] = yoke_dim(t, d);
+		if (!(to[i].data = malloc(yoke_bytes(t) + 1)))
+			return yk_fail(YOKE_ENOMEM, "module_save: no host memory for '%s'", to[i].name);
+		int err = yoke_read(t, to[i].data, yoke_bytes(t));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int yoke_module_save(yoke_module *m, const char *path)
+{
+	size_t n;
+	uint64_t bytes, hash;
+	struct yk_module_entry *e = yk_module_given(m, "module_save") ? yk_module_entries(m, &n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	struct yk_host_tensor *t = calloc(n + 1, sizeof *t);
+	int err = t ? read_all(e, n, t) : yk_fail(YOKE_ENOMEM, "module_save: no memory");
+	if (!err)
+		err = yk_safetensors_write(path, (int)n, t, &bytes, &hash);
+	host_free(t, n);
+	free(e);
+	return err;
+}
+
+// ---- loading ----
+
+struct load {
+	const struct yk_safetensors *file;
+	const struct yoke_module_load *how;
+	const struct yk_module_entry *entry;
+	size_t n;
+	int *from; // of each entry: the file's; -1: none
+	char wrong[1500];
+	size_t length;
+	int said, more, code;
+};
+
+// Adds to what is wrong; the first dozen in words.
+__attribute__((format(printf, 3, 4)))
+static void wrong(struct load *l, int code, const char *fmt, ...)
+{
+	va_list ap;
+	l->code = l->code ? l->code : code;
+	if (l->said++ >= 12) {
+		l->more++;
+		return;
+	}
+	va_start(ap, fmt);
+	l->length += (size_t)snprintf(l->wrong + l->length, sizeof l->wrong - l->length, l->length ? "; " : "");
+	vsnprintf(l->wrong + l->length, sizeof l->wrong - l->length, fmt, ap);
+	va_end(ap);
+	l->length = strlen(l->wrong);
+}
+
+static bool is_floating(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+static void judge(struct load *l, size_t i)
+{
+	const struct yk_safetensors_entry *f = &l->file->entries[l->from[i]];
+	const yoke_tensor *t = l->entry[i].own->tensor;
+	const char *path = l->entry[i].own->path;
+	bool same = f->rank == yoke_rank(t);
+	for (int d = 0; same && d < f->rank; d++)
+		same = f->dims[d] == yoke_dim(t, d);
+	const bool cast = !l->how->exact && is_floating(f->dtype) && is_floating(yoke_dtype(t));
+	if (!same) {
+		char has[96] = "", wants[96] = "";
+		for (int d = 0; d < f->rank; d++)
+			snprintf(has + strlen(has), sizeof has - strlen(has), "%s%lld", d ? "," : "", (long long)f->dims[d]);
+		for (int d = 0; d < yoke_rank(t); d++)
+			snprintf(wants + strlen(wants), sizeof wants - strlen(wants), "%s%lld", d ? "," : "",
+				 (long long)yoke_dim(t, d));
+		wrong(l, YOKE_ESHAPE, "'%.80s' is [%s], not [%s]", path, has, wants);
+	} else if (f->dtype != yoke_dtype(t) && !cast) {
+		wrong(l, YOKE_EDTYPE, "'%.80s' is %s, not %s", path, yk_safetensors_dtype(f->dtype),
+		      yoke_dtype_name(yoke_dtype(t)));
+	}
+}
+
+// Which entry of the file is whose.
+static void match(struct load *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		l->from[i] = -1;
+	for (int k = 0; k < l->file->count; k++) {
+		char name[1024];
+		const char *has = l->file->entries[k].name;
+		snprintf(name, sizeof name, "%s", has);
+		if (l->how->rename)
+			l->how->rename(l->how->arg, has, name, sizeof name);
+		size_t i = 0;
+		while (i < l->n && strcmp(l->entry[i].own->path, name))
+			i++;
+		if (i == l->n && !l->how->partial)
+			wrong(l, YOKE_EFORMAT, "'%.80s' is not known", has);
+		else if (i < l->n && l->from[i] >= 0)
+			wrong(l, YOKE_EFORMAT, "'%.80s' is there twice", name);
+		else if (i < l->n)
+			l->from[i] = k;
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (l->from[i] >= 0)
+			judge(l, i);
+		else if (!l->how->partial)
+			wrong(l, YOKE_EFORMAT, "'%.80s' is missing", l->entry[i].own->path);
+}
+
+// What was read, as the tensor wants it: bytes of its dtype.
+static int convert(void **data, const struct yk_safetensors_entry *f, int dtype)
+{
+	int64_t count = (int64_t)(f->bytes / yk_safetensors_size(f->dtype));
+	const size_t bytes = (size_t)count * yoke_dtype_size(dtype);
+	void *to = malloc(bytes + 1);
+	if (!to)
+		return yk_fail(YOKE_ENOMEM, "module_load: no host memory for '%s'", f->name);
+	yoke_scope *s = yoke_scope_begin("load");
+	int err = yoke_read(yoke_cast(yoke_from(f->dtype, 1, &count, *data), dtype), to, bytes);
+	const int ended = yoke_scope_end(s);
+	free(*data);
+	*data = to;
+	return err ? err : ended;
+}
+
+// All is read before anything is changed.
+static int take(const struct load *l, const char *path)
+{
+	void **data = calloc(l->n + 1, sizeof *data);
+	int err = data ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	for (size_t i = 0; i < l->n && !err; i++) {
+		if (l->from[i] < 0)
+			continue;
+		const struct yk_safetensors_entry *f = &l->file->entries[l->from[i]];
+		const int dtype = yoke_dtype(l->entry[i].own->tensor);
+		if (!(data[i] = malloc(f->bytes + 1)))
+			err = yk_fail(YOKE_ENOMEM, "%s: no host memory for '%s'", path, f->name);
+		if (!err)
+			err = yk_safetensors_read(l->file, f, data[i]);
+		if (!err && f->dtype != dtype)
+			err = convert(&data[i], f, dtype);
+	}
+	for (size_t i = 0; i < l->n && !err; i++)
+		if (data[i])
+			err = yoke_put(l->entry[i].own->tensor, data[i], yoke_bytes(l->entry[i].own->tensor));
+	for (size_t i = 0; data && i < l->n; i++)
+		free(data[i]);
+	free(data);
+	return err;
+}
+
+int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_load *how)
+{
+	struct yoke_module_load own = { .size = sizeof own };
+	struct yk_safetensors f;
+	if (how && how->size)
+		memcpy(&own, how, how->size < sizeof own ? how->size : sizeof own);
+	else if (how)
+		return yk_fail(YOKE_EINVAL, "module_load: options without their size");
+	struct load l = { .file = &f, .how = &own };
+	struct yk_module_entry *e = yk_module_given(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
+	if (!e)
+		return yoke_error_code();
+	l.entry = e;
+	l.from = calloc(l.n + 1, sizeof *l.from);
+	int err = l.from ? yk_safetensors_open(&f, path) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	if (!err) {
+		char more[40] = "";
+		match(&l);
+		if (l.more)
+			snprintf(more, sizeof more, "; and %d more", l.more);
+		err = l.code ? yk_fail(l.code, "%s: %s%s", path, l.wrong, more) : take(&l, path);
+		yk_safetensors_close(&f);
+	}
+	free(l.from);
+	free(e);
+	return err;
+}

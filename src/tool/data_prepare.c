@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke data prepare: text to a token file.
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "data/prepare.h"
+#include "data/walk.h"
+#include "tool/tool.h"
+#include "train/conf.h"
+#include "train/stop.h"
+
+#define END ".tokens.safetensors"
+
+// "notes/" makes notes.tokens.safetensors; of several texts a name is to be given.
+static char *default_out(const char *paths)
+{
+	size_t n = strlen(paths);
+	char *out;
+	while (n > 1 && paths[n - 1] == '/')
+		n--;
+	return asprintf(&out, "%.*s%s", (int)n, paths, END) < 0 ? NULL : out;
+}
+
+static int number(const char *key, const char *value, int64_t least, int64_t most, int64_t *to)
+{
+	char *end;
+	errno = 0;
+	const long long n = strtoll(value, &end, 10);
+	if (errno || *value < '0' || *value > '9' || *end || n < least || n > most)
+		return yk_usage("data", "%s=%s: must be a whole number from %" PRId64 " to %" PRId64, key, value, least, most);
+	*to = n;
+	return YK_DONE;
+}
+
+static int take(struct yk_prepare *p, char *word)
+{
+	char *value = strchr(word, '='), *end;
+	if (!value)
+		return yk_usage("data", "'%s' is not key=value", word);
+	const size_t n = (size_t)(value++ - word);
+	if (n == 3 && !strncmp(word, "out", n)) {
+		p->out = value;
+	} else if (n == 9 && !strncmp(word, "tokenizer", n)) {
+		p->tokenizer = value;
+	} else if (n == 5 && !strncmp(word, "field", n)) {
+		p->field = value;
+	} else if (n == 7 && !strncmp(word, "context", n)) {
+		return number("context", value, 1, 1048576, &p->context);
+	} else if (n == 7 && !strncmp(word, "workers", n)) {
+		return number("workers", value, 1, 1024, &p->workers);
+	} else if (n == 5 && !strncmp(word, "valid", n)) {
+		p->valid = strtod(value, &end);
+		if (*end || end == value || !(p->valid >= 0 && p->valid <= 0.9))
+			return yk_usage("data", "valid=%s: must be a number from 0 to 0.9", value);
+	} else {
+		return yk_usage("data", "prepare has no key '%.*s'; there are out, tokenizer, valid, context, field, workers",
+				(int)n, word);
+	}
+	return YK_DONE;
+}
+
+static void told(void *arg, int signal, bool again)
+{
+	(void)arg, (void)signal, (void)again; // the work asks
+}
+
+static void say(const struct yk_prepare *p, const struct yk_prepared *d)
+{
+	if (d->reused)
+		printf("%s is as its text is: nothing to do\n", p->out);
+	printf("tokens       %" PRId64 " of %" PRId64 " different, %" PRId64 " to train, %" PRId64 " to validate\n"
+	       "documents    %" PRId64 "\n", d->tokens, d->vocab, d->train, d->tokens - d->train, d->documents);
+	if (!d->reused)
+		printf("text         %" PRIu64 " bytes in %" PRId64 " files%s\n", d->bytes, d->files,
+		       d->skipped ? "; some were passed over, empty or no text" : "");
+	printf("next: yoke train data=%s\n", p->out);
+}
+
+int yk_data_prepare(int argc, char **argv)
+{
+	struct yk_prepare p = { .paths = argv[2], .tokenizer = "byte", .valid = 0.1, .context = 128 };
+	struct yk_prepared done;
+	struct yk_stop stop;
+	for (int i = 3; i < argc; i++) {
+		const int status = take(&p, argv[i]);
+		if (status != YK_DONE)
+			return status;
+	}
+	if (!p.out && strchr(p.paths, ','))
+		return yk_usage("data", "of several texts: give out=, the name of the token file");
+	char *out = p.out ? NULL : default_out(p.paths);
+	p.out = p.out ? p.out : out;
+	int e = p.out ? yk_stop_begin(&stop, told, NULL) : yk_fail(YOKE_ENOMEM, "no memory for a path");
+	if (e == 0) {
+		p.stop = &stop.signal;
+		e = yk_prepare(&p, &done);
+		yk_stop_end(&stop);
+	}
+	if (e == 0)
+		say(&p, &done);
+	free(out);
+	return e < 0 ? yk_failed("data") : yk_finish("data", YK_DONE);
+}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules: layers against float64 loops, gradients against differences of what they compute, names, sharing,
+// freezing, files, and what is refused.
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tap.h"
+#include "yoke-nn.h"
+#include "yoke-optim.h"
+
+enum { B = 3, T = 5, E = 8, MOST = 4096 };
+
+static char file[64];
+
+// ---- values ----
+
+static int count_of(const yoke_tensor *t)
+{
+	return (int)yoke_count(t);
+}
+
+static int64_t dim(int64_t n)
+{
+	return n;
+}
+
+// Random values, as f32, and the same in float64.
+static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
+{
+	float x[MOST];
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	for (int64_t i = 0; i < n; i++)
+		to[i] = x[i] = (float)rnd_real(-2, 2);
+	return yoke_from(yoke_f32, rank, dims, x);
+}
+
+static void values(yoke_tensor *t, double *to)
+{
+	float x[MOST];
+	if (yoke_read(t, x, yoke_bytes(t)) < 0)
+		memset(x, 0xff, sizeof x);
+	for (int i = 0; i < count_of(t); i++)
+		to[i] = x[i];
+}
+
+// Random values for all parameters, none near 0 or 1 by chance.
+static int shake(void *arg, const char *path, yoke_tensor *t, unsigned flags)
+{
+	float x[MOST];
+	(void)path;
+	for (int i = 0; i < count_of(t); i++)
+		x[i] = (float)rnd_real(flags & YOKE_MODULE_BUFFER ? 0.5 : -1, 1.5);
+	++*(int *)arg;
+	return yoke_put(t, x, yoke_bytes(t));
+}
+
+static yoke_module *shaken(yoke_module *m)
+{
+	int n = 0;
+	yoke_module_each(m, shake, &n);
+	return m;
+}
+
+static void param(yoke_module *m, const char *path, double *to)
+{
+	values(yoke_module_find(m, path), to);
+}
+
+// The same as a layer gave, within 1e-5 of the largest.
+static void same(yoke_tensor *y, const double *want, int n, const char *what)
+{
+	double got[MOST], scale = 1e-3;
+	for (int i = 0; i < n; i++)
+		scale = fmax(scale, fabs(want[i]));
+	if (!y || count_of(y) != n) {
+		ok(false, "%s: %s", what, yoke_error());
+		return;
+	}
+	values(y, got);
+	near(got, want, (size_t)n, 1e-5, scale, what);
+}
+
+// ---- layers ----
+
+static void linear_ref(const double *x, int rows, int in, int out, const double *w, const double *b, double *y)
+{
+	for (int r = 0; r < rows; r++)
+		for (int o = 0; o < out; o++) {
+			y[r * out + o] = b ? b[o] : 0;
+			for (int i = 0; i < in; i++)
+				y[r * out + o] += x[r * in + i] * w[o * in + i];
+		}
+}
+
+static void test_linear(void)
+{
+	double x[MOST], w[MOST], b[MOST], y[MOST];
+	for (int bias = 0; bias < 2; bias++) {
+		yoke_scope *s = yoke_scope_begin("linear");
+		yoke_module *m = yoke_nn_linear(E, 6, bias);
+		double bound = 0, sum = 0;
+		param(m, "weight", w);
+		for (int i = 0; i < 6 * E; i++)
+			bound = fmax(bound, fabs(w[i])), sum += w[i];
+		ok(bound <= 1 / sqrt(E) && bound > 0.8 / sqrt(E) && fabs(sum) < 6, "first weights are uniform: %g, sum %g",
+		   bound, sum);
+		shaken(m);
+		yoke_tensor *in = random_x(2, (int64_t[]){ B, E }, x);
+		param(m, "weight", w);
+		if (bias)
+			param(m, "bias", b);
+		linear_ref(x, B, E, 6, w, bias ? b : NULL, y);
+		same(yoke_call(m, in), y, B * 6, bias ? "linear" : "linear without bias");
+		yoke_module_free(m);
+		yoke_scope_end(s);
+	}
+}
+
+// Over groups of n elements that lie one behind another.
+static void normalise(const double *x, int groups, int n, double eps, bool center, double *y)
+{
+	for (int g = 0; g < groups; g++) {
+		double mean = 0, var = 0;
+		for (int i = 0; i < n && center; i++)
+			mean += x[g * n + i] / n;
+		for (int i = 0; i < n; i++)
+			var += (x[g * n + i] - mean) * (x[g * n + i] - mean) / n;
+		for (int i = 0; i < n; i++)
+			y[g * n + i] = (x[g * n + i] - mean) / sqrt(var + eps);
+	}
+}
+
+static void test_norms(void)
+{
+	double x[MOST], w[MOST], b[MOST], y[MOST];
+	yoke_scope *s = yoke_scope_begin("norms");
+	yoke_module *m[] = { shaken(yoke_nn_layer_norm(E, 1e-3)), shaken(yoke_nn_rms_norm(E, 1e-3)),
+			     shaken(yoke_nn_group_norm(2, 4, 1e-3)) };
+	for (int k = 0; k < 3; k++) {
+		const int64_t rows[] = { B, T, E }, maps[] = { B, 4, 3, 2 };
+		const int n = k < 2 ? B * T * E : B * 4 * 3 * 2;
+		yoke_tensor *in = k < 2 ? random_x(3, rows, x) : random_x(4, maps, x);
+		param(m[k], "weight", w);
+		if (k != 1)
+			param(m[k], "bias", b);
+		normalise(x, k < 2 ? B * T : B * 2, k < 2 ? E : 12, 1e-3, k != 1, y);
+		for (int i = 0; i < n; i++) {
+			const int c = k < 2 ? i % E : i / 6 % 4;
+			y[i] = y[i] * w[c] + (k == 1 ? 0 : b[c]);
+		}
+		same(yoke_call(m[k], in), y, n, (const char *[]){ "layer norm", "rms norm", "group norm" }[k]);
+		yoke_module_free(m[k]);
+	}
+	yoke_scope_end(s);
+}
+
+static void test_batch_norm(void)
+{
+	enum { C = 4, S = 6, N = B * C * S };
+	double x[N], w[C], b[C], mean[C] = { 0 }, var[C] = { 1, 1, 1, 1 }, y[N];
+	yoke_module *m = yoke_nn_batch_norm(C, 1e-3, 0.25);
+	const int64_t dims[] = { B, C, 3, 2 };
+	bool good = m;
+	for (int step = 0; step < 100; step++) {
+		yoke_scope *s = yoke_scope_begin("batch norm");
+		yoke_tensor *in = random_x(4, dims, x);
+		if (step == 0)
+			for (int i = 0; i < 2; i++) {
+				float first[C];
+				for (int c = 0; c < C; c++)
+					(i ? b : w)[c] = first[c] = (float)rnd_real(0.5, 2);
+				good &= yoke_put(yoke_module_own(m, i), first, sizeof first) == 0;
+			}
+		for (int c = 0; c < C; c++) {
+			double now = 0, around = 0;
+			for (int i = 0; i < N; i++)
+				if (i / S % C == c)
+					now += x[i] / (B * S);
+			for (int i = 0; i < N; i++)
+				if (i / S % C == c)
+					around += (x[i] - now) * (x[i] - now) / (B * S);
+			for (int i = 0; i < N; i++)
+				if (i / S % C == c)
+					y[i] = (x[i] - now) / sqrt(around + 1e-3) * w[c] + b[c];
+			mean[c] = 0.75 * mean[c] + 0.25 * now;
+			var[c] = 0.75 * var[c] + 0.25 * around * (B * S) / (B * S - 1);
+		}
+		yoke_tensor *out = yoke_call(m, in);
+		if (step % 50 == 0)
+			same(out, y, N, "batch norm in training");
+		else
+			good &= yoke_eval(1, &out) == 0;
+		yoke_scope_end(s);
+	}
+	yoke_scope *s = yoke_scope_begin("evaluation");
+	same(yoke_module_find(m, "running_mean"), mean, C, "the running mean of 100 steps");
+	same(yoke_module_find(m, "running_var"), var, C, "the running variance of 100 steps");
+	yoke_module_mode(m, 0);
+	yoke_tensor *in = random_x(4, dims, x);
+	for (int i = 0; i < N; i++) {
+		const int c = i / S % C;
+		y[i] = (x[i] - mean[c]) / sqrt(var[c] + 1e-3) * w[c] + b[c];
+	}
+	same(yoke_call(m, in), y, N, "batch norm in evaluation");
+	yoke_scope_end(s);
+	ok(good, "batch norm: %s", yoke_error());
+	yoke_module_free(m);
+}
+
+// x [B,T,E], context [B,S,E] in float64, by the module's own weights.
+static void attention_ref(yoke_module *m, const double *x, const double *context, int S, int H, int G, bool causal,
+			  double base, double *y)
+{
+	enum { ROOM = B * 8 * E };
+	const int D = E / H;
+	double w[E * E], b[E], q[ROOM], k[ROOM], v[ROOM], mixed[ROOM];
+	param(m, "q.weight", w), param(m, "q.bias", b);
+	linear_ref(x, B * T, E, E, w, b, q);
+	param(m, "k.weight", w), param(m, "k.bias", b);
+	linear_ref(context, B * S, E, G * D, w, b, k);
+	param(m, "v.weight", w), param(m, "v.bias", b);
+	linear_ref(context, B * S, E, G * D, w, b, v);
+	for (int of = 0; of < 2 && base > 0; of++) {
+		double *z = of ? k : q;
+		const int rows = of ? S : T, wide = of ? G : H;
+		for (int i = 0; i < B * rows * wide; i++)
+			for (int d = 0; d < D / 2; d++) {
+				const double angle = i / wide % rows * pow(base, -2. * d / D), c = cos(angle), n = sin(angle);
+				double *at = z + i * D + d, x0 = at[0], x1 = at[D / 2];
+				at[0] = x0 * c - x1 * n;
+				at[D / 2] = x1 * c + x0 * n;
+			}
+	}
+	for (int i = 0; i < B * T * H; i++) {
+		const int h = i % H, t = i / H % T, r = i / H / T, g = h / (H / G);
+		double p[16], sum = 0;
+		const int seen = causal ? t + S - T + 1 : S;
+		for (int s = 0; s < seen; s++) {
+			p[s] = 0;
+			for (int d = 0; d < D; d++)
+				p[s] += q[i * D + d] * k[((r * S + s) * G + g) * D + d] / sqrt(D);
+			sum += p[s] = exp(p[s]);
+		}
+		for (int d = 0; d < D; d++) {
+			mixed[i * D + d] = 0;
+			for (int s = 0; s < seen; s++)
+				mixed[i * D + d] += p[s] / sum * v[((r * S + s) * G + g) * D + d];
+		}
+	}
+	param(m, "out.weight", w), param(m, "out.bias", b);
+	linear_ref(mixed, B * T, E, E, w, b, y);
+}
+
+static void test_attention(void)
+{
+	double x[MOST], c[MOST], y[MOST];
+	for (int k = 0; k < 4; k++) {
+		yoke_scope *s = yoke_scope_begin("attention");
+		const struct yoke_nn_attention_options o = {
+			.size = sizeof o, .width = E, .heads = 4, .kv_heads = k & 1 ? 2 : 0, .causal = k != 1,
+			.bias = 1, .rope = k >= 2 ? 100 : 0,
+		};
+		const int S = k == 1 ? 7 : T;
+		yoke_module *m = shaken(yoke_nn_attention(&o));
+		yoke_tensor *in[] = { random_x(3, (int64_t[]){ B, T, E }, x), random_x(3, (int64_t[]){ B, S, E }, c) };
+		yoke_tensor *out = NULL;
+		attention_ref(m, x, k == 1 ? c : x, S, 4, k & 1 ? 2 : 4, o.causal, o.rope, y);
+		yoke_forward(m, k == 1 ? 2 : 1, in, 1, &out);
+		same(out, y, B * T * E, (const char *[]){ "attention", "attention to a context, grouped", "attention with RoPE",
+							  "grouped attention with RoPE" }[k]);
+		yoke_module_free(m);
+		yoke_scope_end(s);
+	}
+}
+
+// ---- all of a network ----
+
+// A net of most layers: ids [B,T] -> [B,T,6].
+static yoke_module *network(double dropout)
+{
+	const struct yoke_nn_attention_options o = {
+		.size = sizeof o, .width = E, .heads = 2, .causal = 1, .bias = 1, .dropout = dropout, .rope = 50,
+	};
+	yoke_module *parts[] = { yoke_nn_embedding(11, E), yoke_nn_block(&o), yoke_nn_residual(yoke_nn_mlp(E, 9, E, "silu", dropout)),
+				 yoke_nn_rms_norm(E, 1e-5), yoke_nn_dropout(dropout), yoke_nn_linear(E, 6, 0) };
+	return yoke_nn_sequential(6, parts);
+}
+
+static yoke_tensor *some_ids(int below)
+{
+	int32_t ids[B * T];
+	for (int i = 0; i < B * T; i++)
+		ids[i] = (int32_t)rnd_int(0, below - 1);
+	return yoke_from(yoke_i32, 2, (int64_t[]){ B, T }, ids);
+}
+
+static double loss_of(yoke_module *m, yoke_tensor *ids, yoke_tensor *targets)
+{
+	float loss = NAN;
+	yoke_scope *s = yoke_scope_begin("loss");
+	yoke_read(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), &loss, sizeof loss);
+	yoke_scope_end(s);
+	return loss;
+}
+
+// In f64 with differences of the loss, a few elements of each parameter.
+static void test_gradients(void)
+{
+	yoke_tensor *p[64], *g[64];
+	const char *names[64];
+	yoke_module *m = network(0);
+	yoke_module_cast(m, yoke_f64);
+	yoke_scope *s = yoke_scope_begin("gradients");
+	int n = yoke_module_parameters(m, 64, p, names), wrong = 0, looked = 0;
+	yoke_tensor *ids = yoke_keep(some_ids(11)), *targets = yoke_keep(some_ids(6));
+	yoke_tensor *loss = yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0);
+	bool good = n == 23 && yoke_grad(loss, n, p, g) == 0 && yoke_eval(n, g) == 0;
+	for (int i = 0; i < n && good; i++) {
+		double v[MOST], d[MOST];
+		const size_t bytes = yoke_bytes(p[i]);
+		good = yoke_read(p[i], v, bytes) == 0 && yoke_read(g[i], d, bytes) == 0;
+		for (int k = 0; k < 3 && good; k++) {
+			const int at = (int)rnd_int(0, yoke_count(p[i]) - 1);
+			double x = v[at], h = 1e-5, side[2];
+			for (int j = 0; j < 2; j++) {
+				double l;
+				v[at] = x + (j ? -h : h);
+				yoke_put(p[i], v, bytes);
+				yoke_scope *in = yoke_scope_begin("loss");
+				yoke_read(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), &l, sizeof l);
+				yoke_scope_end(in);
+				side[j] = l;
+			}
+			v[at] = x;
+			yoke_put(p[i], v, bytes);
+			const double want = (side[0] - side[1]) / (2 * h);
+			if (fabs(want - d[at]) > 1e-6 * (1 + fabs(want))) {
+				diag("%s[%d]: %g, by differences %g", names[i], at, d[at], want);
+				wrong++;
+			}
+			looked++;
+		}
+	}
+	yoke_free(ids);
+	yoke_free(targets);
+	yoke_scope_end(s);
+	ok(good && looked == 3 * n && !wrong, "gradients of %d parameters, %d elements: %s", n, looked, yoke_error());
+	yoke_module_free(m);
+}
+
+static int note(void *arg, const char *path, yoke_tensor *t, unsigned flags)
+{
+	char *to = arg;
+	(void)t;
+	strcat(strcat(strcat(to, path), flags & YOKE_MODULE_BUFFER ? "(buffer)" : flags & YOKE_MODULE_FROZEN ? "(frozen)" : ""), " ");
+	return 0;
+}
+
+static void names_are(yoke_module *m, const char *want, const char *what)
+{
+	char got[2000] = "";
+	yoke_module_each(m, note, got);
+	if (!ok(!strcmp(got, want), "%s", what))
+		diag("%s", got), diag("%s", want);
+}
+
+static void test_tree(void)
+{
+	yoke_tensor *p[8];
+	yoke_module *m = yoke_nn_sequential(4, (yoke_module *[]){ yoke_nn_embedding(6, 4), yoke_nn_batch_norm(5, 1e-5, .1),
+								  yoke_nn_linear(4, 6, 1), yoke_nn_dropout(0.5) });
+	names_are(m, "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.weight 2.bias ", "names");
+	ok(yoke_module_share(m, "2.weight", "0.weight") == 0 && yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
+	   "a tied weight: %s", yoke_error());
+	names_are(m, "0.weight 1.weight 1.bias 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
+		  "comes once, under its first name");
+	ok(yoke_module_freeze(m, "*.weight,!0.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2,
+	   "a pattern that excludes does not see the other name: %d left", yoke_module_parameters(m, 8, p, NULL));
+	yoke_module_freeze(m, "*", 0);
+	ok(yoke_module_freeze(m, "1.*", 1) == 0 && yoke_module_parameters(m, 8, p, NULL) == 2, "two are frozen");
+	names_are(m, "0.weight 1.weight(frozen) 1.bias(frozen) 1.running_mean(buffer) 1.running_var(buffer) 2.bias ",
+		  "and say so");
+	ok(yoke_module_training(yoke_module_at(m, 3)) && yoke_module_mode(m, 0) == 0 &&
+		   !yoke_module_training(yoke_module_at(m, 3)) && !yoke_module_at(m, 4),
+	   "the mode of a network is that of its layers");
+	ok(yoke_module_cast(m, yoke_bf16) == 0 && yoke_dtype(yoke_module_find(m, "2.weight")) == yoke_bf16 &&
+		   yoke_module_find(m, "2.weight") == yoke_module_find(m, "0.weight"),
+	   "cast, and still tied: %s", yoke_error());
+	yoke_module_free(m);
+}
+
+// ---- own classes ----
+
+static int released;
+
+static void release(void *state)
+{
+	released += *(int *)state;
+}
+
+// x, y -> x w + y, x
+static int pair(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	(void)state;
+	if (n != 2 || k != 2)
+		return YOKE_EINVAL;
+	out[0] = yoke_add(yoke_mul(in[0], yoke_module_own(m, 0)), in[1]);
+	out[1] = in[0];
+	return 0;
+}
+
+static const struct yoke_module_class pair_class = { sizeof pair_class, "pair", pair, release };
+
+static void test_own(void)
+{
+	int state = 7;
+	double x[4], y[4], want[4];
+	const int64_t four = 4;
+	yoke_module *m = yoke_module_new(&pair_class, &state);
+	yoke_module_parameter(m, "w", yoke_f32, 0, NULL, YOKE_FIRST_VALUE, 3);
+	yoke_scope *s = yoke_scope_begin("own");
+	yoke_tensor *in[] = { random_x(1, &four, x), random_x(1, &four, y) }, *out[2];
+	const int err = yoke_forward(m, 2, in, 2, out);
+	for (int i = 0; i < 4; i++)
+		want[i] = 3 * x[i] + y[i];
+	ok(err == 0 && out[1] == in[0], "a class of one's own computes two values, and may hand one through: %s", yoke_error());
+	same(out[0], want, 4, "a class of one's own");
+	yoke_scope_end(s);
+	ok(yoke_module_state(m) == &state && yoke_module_free(m) == 0 && released == 7, "its state is released");
+}
+
+// ---- files ----
+
+static void swap_prefix(void *arg, const char *name, char *to, size_t room)
+{
+	(void)arg;
+	snprintf(to, room, "%s", strncmp(name, "inner.", 6) ? name : name + 6);
+}
+
+static void test_files(void)
+{
+	yoke_module *m = shaken(network(0.1)), *other = network(0.1), *small = yoke_nn_linear(3, 4, 1),
+		    *wrapped = yoke_nn_residual(yoke_nn_linear(3, 4, 1)), *wide = yoke_nn_linear(3, 5, 1),
+		    *none = yoke_nn_linear(3, 4, 0);
+	yoke_scope *s = yoke_scope_begin("files");
+	yoke_tensor *ids = some_ids(11), *targets = some_ids(6);
+	yoke_module_mode(m, 0), yoke_module_mode(other, 0);
+	const double before = loss_of(other, ids, targets), want = loss_of(m, ids, targets);
+	ok(yoke_module_save(m, file) == 0 && yoke_module_load(other, file, NULL) == 0 &&
+		   loss_of(other, ids, targets) == want && before != want,
+	   "saved and loaded: %g, %g before: %s", want, before, yoke_error());
+	double w[MOST], got[MOST];
+	shaken(small), shaken(wrapped);
+	param(wrapped, "inner.weight", w);
+	ok(yoke_module_save(wrapped, file) == 0 &&
+		   yoke_module_load(small, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load),
+									     .rename = swap_prefix }) == 0,
+	   "names of another module: %s", yoke_error());
+	same(yoke_module_find(small, "weight"), w, 12, "are renamed");
+	// wrong ones change nothing, and are all named
+	param(wide, "weight", w);
+	ok(yoke_module_load(wide, file, NULL) == YOKE_EFORMAT && strstr(yoke_error(), "'inner.weight' is not known") &&
+		   strstr(yoke_error(), "'bias' is missing"),
+	   "other names: %s", yoke_error());
+	yoke_error_clear();
+	ok(yoke_module_save(small, file) == 0 && yoke_module_load(wide, file, NULL) == YOKE_ESHAPE &&
+		   strstr(yoke_error(), "'weight' is [4,3], not [5,3]") && strstr(yoke_error(), "'bias'"),
+	   "other shapes: %s", yoke_error());
+	yoke_error_clear();
+	param(wide, "weight", got);
+	ok(!memcmp(w, got, 15 * sizeof *w), "nothing is changed");
+	ok(yoke_module_load(none, file, NULL) == YOKE_EFORMAT, "one too many: %s", yoke_error());
+	yoke_error_clear();
+	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	   "partial: %s", yoke_error());
+	yoke_module_cast(none, yoke_f16);
+	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1,
+								    .exact = 1 }) == YOKE_EDTYPE,
+	   "exact: %s", yoke_error());
+	yoke_error_clear();
+	ok(yoke_module_load(none, file, &(struct yoke_module_load){ .size = sizeof(struct yoke_module_load), .partial = 1 }) == 0,
+	   "or cast: %s", yoke_error());
+	param(small, "weight", w);
+	yoke_module_cast(none, yoke_f32);
+	param(none, "weight", got);
+	near(got, w, 12, 1e-3, 1, "to halves");
+	yoke_scope_end(s);
+	yoke_module *all[] = { m, other, small, wrapped, wide, none };
+	for (int i = 0; i < 6; i++)
+		yoke_module_free(all[i]);
+	unlink(file);
+}
+
+// ---- training, LoRA, moving ----
+
+static void test_training(void)
+{
+	yoke_tensor *p[64], *g[64];
+	const char *names[64];
+	yoke_module *m = network(0.1);
+	yoke_optim *o = yoke_optim_new("adamw", "lr=1e-2");
+	yoke_tensor *ids = yoke_keep(some_ids(11)), *targets = yoke_keep(some_ids(6));
+	int n = yoke_module_parameters(m, 64, p, names);
+	bool good = yoke_optim_add(o, n, p, names, NULL) == 0;
+	struct yoke_stats stats = { .size = sizeof stats };
+	uint64_t misses = 0;
+	for (int step = 0; step < 60 && good; step++) {
+		yoke_random_set(5, step);
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_grad(yoke_cross_entropy(yoke_call(m, ids), targets, -1, 0), n, p, g);
+		good = yoke_optim_step(o, n, g, NULL) == 0 && yoke_eval(0, NULL) == 0;
+		good &= yoke_scope_end(s) == 0;
+		yoke_stats(&stats);
+		if (step == 2)
+			misses = stats.plan_misses;
+	}
+	ok(good && (stats.plan_misses == misses || tap_eager()), "training plans once: %s", yoke_error());
+	yoke_module_mode(m, 0);
+	ok(loss_of(m, ids, targets) < 0.2, "and learns %d targets by heart: loss %g", B * T, loss_of(m, ids, targets));
+	// in evaluation nothing is left behind
+	yoke_stats(&stats);
+	const uint64_t handles = stats.live_handles, bytes = stats.pool_allocated;
+	const double before = loss_of(m, ids, targets);
+	double after = before;
+	for (int i = 0; i < 1000; i++)
+		after = loss_of(m, ids, targets);
+	yoke_stats(&stats);
+	ok(stats.live_handles == handles && stats.pool_allocated == bytes && after == before,
+	   "1,000 inferences leave nothing: %llu handles, %llu bytes", (unsigned long long)(stats.live_handles - handles),
+	   (unsigned long long)(stats.pool_allocated - bytes));
+	yoke_optim_free(o);
+	// to another context, bit for bit
+	yoke_context *here = yoke_use(NULL), *there = yoke_context_new("cpu");
+	yoke_use(here);
+	int32_t tokens[2][B * T];
+	yoke_read(ids, tokens[0], sizeof tokens[0]);
+	yoke_read(targets, tokens[1], sizeof tokens[1]);
+	good = yoke_module_move(m, there) == 0;
+	yoke_use(there);
+	yoke_scope *s = yoke_scope_begin("there");
+	const int64_t dims[] = { B, T };
+	after = loss_of(m, yoke_from(yoke_i32, 2, dims, tokens[0]), yoke_from(yoke_i32, 2, dims, tokens[1]));
+	yoke_scope_end(s);
+	ok(good && fabs(after - before) < 1e-5, "moved to another context: %g, %g: %s", after, before, yoke_error());
+	yoke_module_free(m);
+	yoke_use(here);
+	yoke_context_free(there);
+	yoke_free(ids);
+	yoke_free(targets);
+}
+
+static void test_lora(void)
+{
+	double x[MOST], w[MOST], a[MOST], b[MOST], y[MOST];
+	yoke_tensor *p[8];
+	const char *names[8];
+	yoke_module *m = yoke_nn_lora(yoke_nn_linear(E, 6, 0), 2, 4);
+	const int n = yoke_module_parameters(m, 8, p, names);
+	ok(n == 2 && !strcmp(names[0], "a") && !strcmp(names[1], "b"), "LoRA trains its own two of %d", n);
+	shaken(m);
+	yoke_scope *s = yoke_scope_begin("lora");
+	yoke_tensor *in = random_x(2, (int64_t[]){ B, E }, x);
+	param(m, "inner.weight", w), param(m, "a", a), param(m, "b", b);
+	for (int o = 0; o < 6; o++)
+		for (int i = 0; i < E; i++)
+			for (int r = 0; r < 2; r++)
+				w[o * E + i] += 2 * b[o * 2 + r] * a[r * E + i];
+	linear_ref(x, B, E, 6, w, NULL, y);
+	same(yoke_call(m, in), y, B * 6, "LoRA");
+	ok(yoke_module_fold(m) == 0 && yoke_module_parameters(m, 8, p, NULL) == 0, "folded: %s", yoke_error());
+	names_are(m, "inner.weight(frozen) ", "the names of what is left stay");
+	same(yoke_call(m, in), y, B * 6, "and it computes the same");
+	yoke_scope_end(s);
+	yoke_module_free(m);
+}
+
+// ---- what is refused ----
+
+static void refused(int code, int got, const char *word)
+{
+	ok(got == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
+	yoke_error_clear();
+}
+
+static void test_refusals(void)
+{
+	const int64_t n = dim(3);
+	yoke_module *m = yoke_nn_linear(3, 4, 1), *s = yoke_nn_sequential(1, &m);
+	refused(YOKE_EINVAL, yoke_module_free(m), "is part of a sequential");
+	refused(YOKE_EINVAL, yoke_module_child(m, "up", s), "part of itself");
+	refused(YOKE_EINVAL, yoke_module_child(s, "0", yoke_nn_dropout(0)), "already");
+	refused(YOKE_EINVAL, yoke_module_child(s, "again", m), "is part of a sequential already");
+	refused(YOKE_EINVAL, (yoke_module_parameter(m, "bias", yoke_f32, 1, &n, 0, 0), yoke_error_code()), "already");
+	refused(YOKE_EINVAL, (yoke_module_parameter(m, "a.b", yoke_f32, 1, &n, 0, 0), yoke_error_code()), "no name");
+	refused(YOKE_EDTYPE, (yoke_module_parameter(m, "i", yoke_i32, 1, &n, 0, 0), yoke_error_code()), "floating point");
+	refused(YOKE_ENOENT, yoke_module_freeze(s, "1.*", 1), "1.*");
+	refused(YOKE_ENOENT, (yoke_module_find(s, "0.wait"), yoke_error_code()), "0.wait");
+	refused(YOKE_ESHAPE, yoke_module_share(s, "0.bias", "0.weight"), "other shapes");
+	refused(YOKE_EDTYPE, yoke_module_cast(s, yoke_i32), "i32");
+	refused(YOKE_EINVAL, (yoke_call(NULL, YOKE_NONE), yoke_error_code()), "no module");
+	refused(YOKE_EINVAL, (yoke_nn_linear(0, 4, 1), yoke_error_code()), "in is 0");
+	refused(YOKE_EINVAL, (yoke_nn_group_norm(3, 4, 0), yoke_error_code()), "do not divide");
+	refused(YOKE_EINVAL, (yoke_nn_dropout(1), yoke_error_code()), "below 1");
+	refused(YOKE_ENOENT, (yoke_nn_activation("rely"), yoke_error_code()), "gelu_tanh");
+	refused(YOKE_EINVAL, (yoke_nn_attention(&(struct yoke_nn_attention_options){ .size = sizeof(struct yoke_nn_attention_options),
+			      .width = 9, .heads = 2 }), yoke_error_code()), "do not divide");
+	refused(YOKE_EINVAL, (yoke_nn_lora(s, 2, 1), yoke_error_code()), "linear layer");
+	refused(YOKE_ENOENT, yoke_module_load(s, "/nonexistent/net", NULL), "nonexistent");
+	yoke_module *two[] = { yoke_nn_linear(3, 4, 1), yoke_nn_linear(3, 4, 1) }, *bad = yoke_nn_sequential(2, two);
+	yoke_scope *scope = yoke_scope_begin("bad");
+	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1), *y = yoke_call(bad, x);
+	ok(!y && strstr(yoke_error(), "sequential/1"), "an error names the layer: %s", yoke_error());
+	yoke_scope_end(scope);
+	yoke_error_clear();
+	yoke_module_free(bad);
+	yoke_module_free(s);
+}
+
+int main(void)
+{
+	snprintf(file, sizeof file, "module-test-%d.safetensors", (int)getpid());
+	tap_seed();
+	yoke_random_set(rnd(), 0);
+	test_linear();
+	test_norms();
+	test_batch_norm();
+	test_attention();
+	test_gradients();
+	test_tree();
+	test_own();
+	test_files();
+	test_training();
+	test_lora();
+	test_refusals();
+	return done();
+}
