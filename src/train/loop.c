@@ -138,6 +138,7 @@ static int validate(struct yk_run *r)
 		return 0;
 	const struct yk_trainer *t = r->trainer;
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || atomic_load(&r->stop.signal))
 		return e;
 	r->validated = r->trainer->step;
@@ -225,7 +226,7 @@ static int steps_run(struct yk_run *r, int *signal)
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		e = yk_trainer_step(t);
-		e = e < 0 && t->starved ? starved(r, e) : e == 0 ? r->listed : e;
+		e = e == 0 ? r->listed : e;
 		*signal = atomic_load(&r->stop.signal);
 		bool end = t->step == t->steps || *signal;
 		if (e == 0 &&
@@ -249,6 +250,8 @@ static int steps_run(struct yk_run *r, int *signal)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
+	if (e < 0 && t->starved)
+		return starved(r, e);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
