@@ -203,6 +203,31 @@ static void test_contents(const struct fault_control *ctl)
 	yoke_dataset_free(d);
 }
 
+// Tensors that the caller keeps, and that outlive their loader, stay what they were.
+static void test_kept(void)
+{
+	enum { KEPT = 9, BATCH = 3 };
+	yoke_dataset *d = set();
+	yoke_loader *l = yoke_loader_new(d, "batch=3 seed=4 workers=2 prefetch=2");
+	yoke_tensor *t[KEPT][2];
+	bool good = l != NULL;
+	for (int b = 0; b < KEPT && good; b++)
+		good = yoke_loader_next(l, 2, t[b], NULL) == BATCH;
+	yoke_loader_free(l);
+	for (int b = 0; b < KEPT && good; b++) {
+		float x[BATCH][WIDTH];
+		good = yoke_read(t[b][0], x, sizeof x) == 0;
+		for (int k = 0; k < BATCH * WIDTH && good; k++) {
+			const int64_t at = b * BATCH + k / WIDTH;
+			good = ((float *)x)[k] == value_of(yk_order_at(at % COUNT, COUNT, 1, 4, at / COUNT), at / COUNT, k % WIDTH);
+		}
+		yoke_free(t[b][0]);
+		yoke_free(t[b][1]);
+	}
+	ok(good, "batches that are kept: %s", yoke_error());
+	yoke_dataset_free(d);
+}
+
 // Another context in the middle, and a loader that is left behind by its context.
 static void test_contexts(const char *device)
 {
@@ -422,6 +447,7 @@ static int child(const char *device)
 		return done();
 	}
 	test_contents(ctl);
+	test_kept();
 	test_contexts(device);
 	test_counters();
 	test_limit();
@@ -454,7 +480,9 @@ int main(int argc, char **argv)
 	with(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_HOST=0", "fault");
 	with(argv[0], "YOKE_FAULT_PINNED=4194304", "fault");
 	if (opencl) {
-		with(argv[0], "", "opencl");
+		with(argv[0], "YOKE_DEVICE=opencl:1", "opencl"); // the second of two
+		if (tap_long())
+			with(argv[0], "YOKE_DEVICE=opencl:0", "opencl");
 	} else {
 		skip("on a device of OpenCL", "its module is not built");
 	}

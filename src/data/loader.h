@@ -152,7 +152,7 @@ int yk_loader_bind(struct yoke_loader *, struct yoke_context *);
 void yk_loader_reclaim(struct yoke_loader *, bool wait);
 // Brings batches of the queue that are full to the device; the first one has to be, and is when this returns 0.
 int yk_loader_send(struct yoke_loader *);
-// The tensors of the batch that was taken last, which the caller gets; NULL: it was not sent.
+// The tensors of the batch that was taken last, which stay the loader's; NULL: it was not sent.
 yoke_tensor **yk_loader_sent(struct yoke_loader *);
 // Nothing is on its way any more.
 void yk_loader_recall(struct yoke_loader *);
