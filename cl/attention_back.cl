@@ -9,7 +9,7 @@
 // keys of one head of k and v each; with WITH_DQ all tiles of a head, one after the other, and dq
 // comes along, summed over tiles in f32: in place, or, for halves, in the workspace behind r.
 // attention_back_queries: queries lie along the lanes, for dq.  Groups: a tile of queries each.
-#include "attention.cl"
+#include "attention_lanes.cl"
 
 #ifndef WITH_DQ // one item a group
 #define WITH_DQ 0
@@ -40,12 +40,6 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	GLOBAL uchar *mask_base, ulong mask_at, GLOBAL uchar *key_base, ulong key_at, \
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at, \
 	struct attention_args a
-
-// A query that sees nothing: exp(-inf - inf) is 0
-FN float finite_lse(float lse)
-{
-	return lse == -INFINITY ? INFINITY : lse;
-}
 
 #if WITH_DQ
 // dq [rows][HEAD], `step` apart, += ds [rows][LANES] keys [LANES][HEAD]

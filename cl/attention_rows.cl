@@ -5,7 +5,7 @@
 // attention_rows: groups of PART keys and one query of one head.  Where a query has several parts,
 // the workspace gets (B H T, parts, 2 + D): maximum, sum, output not divided by the sum; and
 // attention_join, a group a query, joins them in order.
-#include "attention.cl"
+#include "attention_lanes.cl"
 
 #ifndef PART
 #define PART 512

@@ -3,7 +3,7 @@
 // no T x S matrix is kept (Milakov and Gimelshein 2018; Dao et al. 2022).  Queries lie along the
 // lanes.  Reference: kern_attention.c of the CPU backend.
 // Groups: a tile of queries of one head each.
-#include "attention.cl"
+#include "attention_lanes.cl"
 
 struct running {
 	VEC most[NV], sum[NV];

@@ -46,16 +46,6 @@ FN void quad_put(const uint *quad, LOCAL_POINTER float *to, int stride, int form
 			to[step * stride + line + i] = x[i];
 }
 
-FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, int lines, long first, int item)
-{
-	UNROLL
-	for (int e = 0; e < n; e++) {
-		int line, step;
-		quad_place(e * ITEMS + item, form, true, lines, BK, &line, &step);
-		quad_fetch(quads[e], s, form, line, first + step);
-	}
-}
-
 FN void tile_put(uint quads[][4], int n, LOCAL_POINTER float *to, int stride, int form, int lines, int item)
 {
 	UNROLL
@@ -88,16 +78,16 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) contract_blocks(GLOBAL uchar *a_bas
 		UNROLL
 		for (int j = 0; j < TN; j++)
 			sum[i][j] = 0.0f;
-	tile_fetch(a_quads, FETCH_A, &a, A_FORM, BM, 0, item);
-	tile_fetch(b_quads, FETCH_B, &b, B_FORM, BN, 0, item);
+	tile_fetch(a_quads, FETCH_A, &a, A_FORM, true, BM, BK, 0, ITEMS, item);
+	tile_fetch(b_quads, FETCH_B, &b, B_FORM, true, BN, BK, 0, ITEMS, item);
 	tile_put(a_quads, FETCH_A, a_tile[0], LDA, A_FORM, BM, item);
 	tile_put(b_quads, FETCH_B, b_tile[0], LDB, B_FORM, BN, item);
 	BARRIER();
 	for (long first = 0; first < a.steps; first += BK) {
 		bool more = first + BK < a.steps;
 		if (more) {
-			tile_fetch(a_quads, FETCH_A, &a, A_FORM, BM, first + BK, item);
-			tile_fetch(b_quads, FETCH_B, &b, B_FORM, BN, first + BK, item);
+			tile_fetch(a_quads, FETCH_A, &a, A_FORM, true, BM, BK, first + BK, ITEMS, item);
+			tile_fetch(b_quads, FETCH_B, &b, B_FORM, true, BN, BK, first + BK, ITEMS, item);
 		}
 		UNROLL_READS
 		for (int k = 0; k < BK; k++) {

@@ -75,6 +75,18 @@ FN void quad_fetch(uint *to, const struct side *s, int form, long line, long ste
 	}
 }
 
+// The quads of a tile from step `first` on, n for each of the items.
+FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, bool by_step, int lines, int depth, long first,
+	int items, int item)
+{
+	UNROLL
+	for (int e = 0; e < n; e++) {
+		int line, step;
+		quad_place(e * items + item, form, by_step, lines, depth, &line, &step);
+		quad_fetch(quads[e], s, form, line, first + step);
+	}
+}
+
 // Where a group works.
 struct block {
 	ulong index;         // of the leading ones

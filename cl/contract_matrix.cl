@@ -29,16 +29,6 @@
 #define FETCH_A (BM * BK / PER / ITEMS) // quads of an item
 #define FETCH_B (BN * BK / PER / ITEMS)
 
-FN void tile_fetch(uint quads[][4], int n, const struct side *s, int form, int lines, long first, int item)
-{
-	UNROLL
-	for (int e = 0; e < n; e++) {
-		int line, step;
-		quad_place(e * ITEMS + item, form, false, lines, BK, &line, &step);
-		quad_fetch(quads[e], s, form, line, first + step);
-	}
-}
-
 FN void tile_put(uint quads[][4], int n, LOCAL_POINTER element *to, int form, int lines, int item)
 {
 	UNROLL
@@ -77,16 +67,16 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_matrix(GLOBAL uchar *a_base,
 		UNROLL
 		for (int j = 0; j < TILES_N; j++)
 			sums[i][j] = matrix_zero();
-	tile_fetch(a_quads, FETCH_A, &a, A_FORM, BM, 0, item);
-	tile_fetch(b_quads, FETCH_B, &b, B_FORM, BN, 0, item);
+	tile_fetch(a_quads, FETCH_A, &a, A_FORM, false, BM, BK, 0, ITEMS, item);
+	tile_fetch(b_quads, FETCH_B, &b, B_FORM, false, BN, BK, 0, ITEMS, item);
 	tile_put(a_quads, FETCH_A, a_tile[0], A_FORM, BM, item);
 	tile_put(b_quads, FETCH_B, b_tile[0], B_FORM, BN, item);
 	BARRIER();
 	for (long first = 0; first < a.steps; first += BK) {
 		bool more = first + BK < a.steps;
 		if (more) {
-			tile_fetch(a_quads, FETCH_A, &a, A_FORM, BM, first + BK, item);
-			tile_fetch(b_quads, FETCH_B, &b, B_FORM, BN, first + BK, item);
+			tile_fetch(a_quads, FETCH_A, &a, A_FORM, false, BM, BK, first + BK, ITEMS, item);
+			tile_fetch(b_quads, FETCH_B, &b, B_FORM, false, BN, BK, first + BK, ITEMS, item);
 		}
 		UNROLL_READS
 		for (int k = 0; k < BK; k += MATRIX_K) {

@@ -6,6 +6,10 @@ dist_cl_DATA = $(cl_files)
 cl_files = \
 	cl/attention.cl \
 	cl/attention_back.cl \
+	cl/attention_blocks.cl \
+	cl/attention_lanes.cl \
+	cl/attention_matrix.cl \
+	cl/attention_matrix_back.cl \
 	cl/attention_rows.cl \
 	cl/attention_tiles.cl \
 	cl/axes.cl \
@@ -22,6 +26,7 @@ cl_files = \
 	cl/f64.cl \
 	cl/gather.cl \
 	cl/half.cl \
+	cl/limits.cl \
 	cl/list.cl \
 	cl/list_map.cl \
 	cl/list_reduce.cl \

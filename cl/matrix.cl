@@ -28,9 +28,12 @@ typedef ushort matrix_element;
 #define MATRIX_VALUE(x) f32_of_bf16(x)
 #endif
 
+#define MATRIX_ROWS 1
+#define MATRIX_PEERS (16 / MATRIX_SUMS - 1)
+
 struct matrix_part {
 	LOCAL_POINTER const matrix_element *from;
-	int stride;
+	int line, step; // strides
 };
 struct matrix_sums {
 	float x[MATRIX_SUMS];
@@ -46,11 +49,17 @@ FN int matrix_column(int i, int lane)
 	return (lane * MATRIX_SUMS + i) % 16;
 }
 
+FN int matrix_slot(int i)
+{
+	return 0;
+}
+
 FN struct matrix_part matrix_a(LOCAL_POINTER const matrix_element *from, int stride, int lane)
 {
 	struct matrix_part p;
 	p.from = from;
-	p.stride = stride;
+	p.line = stride;
+	p.step = 1;
 	return p;
 }
 
@@ -59,13 +68,22 @@ FN struct matrix_part matrix_b(LOCAL_POINTER const matrix_element *from, int str
 	return matrix_a(from, stride, lane);
 }
 
+FN struct matrix_part matrix_b_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
+{
+	struct matrix_part p;
+	p.from = from;
+	p.line = 1;
+	p.step = stride;
+	return p;
+}
+
 FN void matrix_multiply(struct matrix_sums *sums, const struct matrix_part *a, const struct matrix_part *b, int lane)
 {
 	for (int i = 0; i < MATRIX_SUMS; i++) {
-		LOCAL_POINTER const matrix_element *x = a->from + matrix_row(i, lane) * a->stride;
-		LOCAL_POINTER const matrix_element *y = b->from + matrix_column(i, lane) * b->stride;
+		LOCAL_POINTER const matrix_element *x = a->from + matrix_row(i, lane) * a->line;
+		LOCAL_POINTER const matrix_element *y = b->from + matrix_column(i, lane) * b->line;
 		for (int k = 0; k < MATRIX_K; k++)
-			sums->x[i] = FMA(MATRIX_VALUE(x[k]), MATRIX_VALUE(y[k]), sums->x[i]);
+			sums->x[i] = FMA(MATRIX_VALUE(x[k * a->step]), MATRIX_VALUE(y[k * b->step]), sums->x[i]);
 	}
 }
 #endif

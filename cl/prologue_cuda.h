@@ -143,6 +143,7 @@ FN void quad_store(const uint *from, void *to)
 		q.w[i] = from[i];
 	*(quad *)to = q;
 }
+FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)from; } // from local memory
 #if VEC_WIDTH == 1
 #define VEC float
 #define VEC_LOAD(from) (*(from))
@@ -244,6 +245,8 @@ struct matrix_sums {
 typedef float matrix_unit;
 #else
 typedef ushort matrix_unit;
+// Two steps of a column in a word.
+FN uint matrix_pair(const ushort *at, int stride) { return at[0] | (uint)at[stride] << 16; }
 #endif
 
 #if defined MATRIX_MFMA // lane l has row or column l % 16, steps 4 (l / 16) ..; sums of rows 4 (l / 16) ..
@@ -258,13 +261,24 @@ typedef short matrix_halves __attribute__((ext_vector_type(4)));
 struct __attribute__((aligned(8))) matrix_part {
 	ushort x[4];
 };
+#define MATRIX_ROWS 4
+#define MATRIX_PEERS 15
 FN int matrix_row(int i, int lane) { return lane / 16 * 4 + i; }
 FN int matrix_column(int, int lane) { return lane % 16; }
+FN int matrix_slot(int i) { return i; }
 FN matrix_part matrix_a(const ushort *from, int stride, int lane)
 {
 	return *(const matrix_part *)(from + lane % 16 * stride + lane / 16 * 4);
 }
 FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+{
+	matrix_part p;
+	UNROLL
+	for (int k = 0; k < 4; k++)
+		p.x[k] = from[(lane / 16 * 4 + k) * stride + lane % 16];
+	return p;
+}
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	matrix_f32x4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
@@ -284,8 +298,11 @@ typedef short matrix_halves __attribute__((ext_vector_type(16)));
 struct matrix_part {
 	uint x[8];
 };
+#define MATRIX_ROWS 8
+#define MATRIX_PEERS 15
 FN int matrix_row(int i, int lane) { return 2 * i + lane / 16; }
 FN int matrix_column(int, int lane) { return lane % 16; }
+FN int matrix_slot(int i) { return i; }
 FN matrix_part matrix_a(const ushort *from, int stride, int lane)
 {
 	matrix_part p;
@@ -294,6 +311,14 @@ FN matrix_part matrix_a(const ushort *from, int stride, int lane)
 	return p;
 }
 FN matrix_part matrix_b(const ushort *from, int stride, int lane) { return matrix_a(from, stride, lane); }
+FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+{
+	matrix_part p;
+	UNROLL
+	for (int k = 0; k < 8; k++)
+		p.x[k] = matrix_pair(from + 2 * k * stride + lane % 16, stride);
+	return p;
+}
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	matrix_f32x8 c;
@@ -311,8 +336,11 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 struct matrix_part {
 	uint x[4];
 };
+#define MATRIX_ROWS 2
+#define MATRIX_PEERS 3
 FN int matrix_row(int i, int lane) { return i / 2 % 2 * 8 + lane / 4; }
 FN int matrix_column(int i, int lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+FN int matrix_slot(int i) { return i / 2 % 2; }
 #if MATRIX == 1
 FN uint matrix_tf32(float x)
 {
@@ -321,9 +349,11 @@ FN uint matrix_tf32(float x)
 	return r;
 }
 #define MATRIX_WORD(at) matrix_tf32(*(at))
+#define MATRIX_TURNED(at, stride) matrix_tf32(*(at))
 #define MATRIX_PAIR 1 // elements of a word
 #else
 #define MATRIX_WORD(at) (*(const uint *)(at))
+#define MATRIX_TURNED(at, stride) matrix_pair(at, stride)
 #define MATRIX_PAIR 2
 #endif
 // Words of rows lane / 4 and 8 more, steps from lane % 4 words on and 4 words more.
@@ -342,6 +372,15 @@ FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
 	matrix_part p = matrix_a(from, stride, lane);
 	uint t = p.x[1];
 	p.x[1] = p.x[2], p.x[2] = t; // both words of a column follow each other
+	return p;
+}
+FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
+{
+	const matrix_unit *at = from + lane % 4 * MATRIX_PAIR * stride + lane / 4;
+	matrix_part p;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		p.x[i] = MATRIX_TURNED(at + i % 2 * 4 * MATRIX_PAIR * stride + i / 2 * 8, stride);
 	return p;
 }
 #if MATRIX == 1
@@ -376,6 +415,9 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 struct matrix_part {
 	uint x[8];
 };
+#define MATRIX_ROWS 2
+#define MATRIX_PEERS 10
+FN int matrix_slot(int i) { return i / 2 % 2; }
 // Lanes 0 .. 3 of a quad have the rows 0 .. 3, lanes 16 on the rows 4 .. 7.
 FN int matrix_line(int lane) { return lane % 4 + lane / 16 * 4; }
 FN int matrix_row(int i, int lane)
@@ -400,6 +442,15 @@ FN matrix_part matrix_a(const ushort *from, int stride, int lane)
 FN matrix_part matrix_b(const ushort *from, int stride, int lane)
 {
 	return matrix_line_at(from, stride, lane / 8 % 2 * 8 + matrix_line(lane));
+}
+FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+{
+	const ushort *at = from + lane / 8 % 2 * 8 + matrix_line(lane);
+	matrix_part p;
+	UNROLL
+	for (int k = 0; k < 8; k++)
+		p.x[k] = matrix_pair(at + 2 * k * stride, stride);
+	return p;
 }
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {

@@ -17,6 +17,7 @@
 #define UNROLL _Pragma("unroll")
 #define WORK_GROUP_REGISTERS(x, y) WORK_GROUP(x, y)
 #define READS_END()
+#define ROLLED // a loop whose rounds would take registers each
 #define UNROLL_READS // before a loop whose rounds read local memory into registers
 
 typedef char schar;
@@ -115,6 +116,10 @@ FN void quad_load(__global const void *from, uint *to)
 FN void quad_store(const uint *from, __local void *to)
 {
 	vstore4(vload4(0, from), 0, (__local uint *)to);
+}
+FN void quad_move(__local const void *from, __global void *to)
+{
+	vstore4(vload4(0, (__local const uint *)from), 0, (__global uint *)to);
 }
 // turn_float, of TURN(float, 16): lanes k of n vectors (n 8, 16) become vector k.  A step moves
 // each element from place (vector, lane), as one number of 2 log2(n) bits, to that number with

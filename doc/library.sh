@@ -7,9 +7,14 @@ set -eu
 name=$(basename "$1" .h)
 case $name in
 yoke) about='a library that trains and runs neural networks' ;;
+yoke-observe) about='profiles, memory and telemetry of what the library does' ;;
+yoke-cube) about='hyperspectral cubes of the library' ;;
 yoke-data) about='datasets and loaders of the library' ;;
 yoke-nn) about='modules and layers of the library' ;;
+yoke-dist) about='ranks of the library: many devices, and what they do together' ;;
 yoke-optim) about='optimizers of the library' ;;
+yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
+yoke-run) about='records of runs' ;;
 esac
 page=$(echo "$name" | sed 's/-/\\-/')
 title=$(echo "$page" | tr '[:lower:]' '[:upper:]')

@@ -2,11 +2,21 @@
 # Documents.  yoke.1 is written by hand; the page of the settings is what the command just built
 # says, those of the library and of plugins are the header and the guide in another form.
 dist_man_MANS += doc/yoke.1
-man_MANS = doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-nn.3 doc/yoke-optim.3 doc/yoke-plugin.7
+library_pages = \
+	doc/yoke.3 \
+	doc/yoke-cube.3 \
+	doc/yoke-data.3 \
+	doc/yoke-dist.3 \
+	doc/yoke-nn.3 \
+	doc/yoke-observe.3 \
+	doc/yoke-optim.3 \
+	doc/yoke-pipeline.3 \
+	doc/yoke-run.3
+man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md doc/architecture.md doc/gpu.md
 dist_pkgdata_DATA = doc/quirks.conf
 EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
-CLEANFILES += doc/yoke-settings.7 doc/yoke.3 doc/yoke-data.3 doc/yoke-nn.3 doc/yoke-optim.3 doc/yoke-plugin.7
+CLEANFILES += $(man_MANS)
 
 doc/yoke-settings.7: doc/settings.sh yoke$(EXEEXT) $(plugin_LTLIBRARIES)
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/settings.sh ./yoke$(EXEEXT) \
@@ -21,12 +31,32 @@ doc/yoke-optim.3: doc/library.sh include/yoke-optim.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-optim.h \
 		>$@.tmp && mv $@.tmp $@
 
+doc/yoke-observe.3: doc/library.sh include/yoke-observe.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-observe.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-pipeline.3: doc/library.sh include/yoke-pipeline.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-pipeline.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-cube.3: doc/library.sh include/yoke-cube.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-cube.h \
+		>$@.tmp && mv $@.tmp $@
+
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-nn.h \
 		>$@.tmp && mv $@.tmp $@
 
+doc/yoke-run.3: doc/library.sh include/yoke-run.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-run.h \
+		>$@.tmp && mv $@.tmp $@
+
 doc/yoke-data.3: doc/library.sh include/yoke-data.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-data.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-dist.3: doc/library.sh include/yoke-dist.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-dist.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-plugin.7: doc/plugin.sh plugins/README

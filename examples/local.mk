@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/xor examples/optim
+check_PROGRAMS += examples/xor examples/optim examples/stream
 examples_xor_SOURCES = examples/xor.c
 examples_xor_LDADD = libyoke.la
 examples_optim_SOURCES = examples/optim.c
 examples_optim_LDADD = libyoke.la
+examples_stream_SOURCES = examples/stream.c
+examples_stream_LDADD = libyoke.la
 TESTS += tests/readme.sh
-EXTRA_DIST += tests/readme.sh
+EXTRA_DIST += tests/readme.sh examples/rx.json examples/pca-rx.json

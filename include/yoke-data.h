@@ -101,26 +101,46 @@ YOKE_API uint64_t yoke_dataset_fingerprint(const yoke_dataset *);
 YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t seed, int64_t epoch, int64_t draw,
 			       void *const *to, int64_t (*dims)[YOKE_MAX_RANK]);
 
-// A set of what a file holds, which may be larger than memory: samples are read in place by position, when they are
-// asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  settings:
+// A set of what files hold, which may be larger than memory: samples are read in place by position, when they are
+// asked for.  A file that is cut short or cannot be read is EIO with name and byte, of the sample.  path: a file, or
+// several of one kind, comma-separated, whose samples are one behind the other (a file of that whole name comes first);
+// a folder of images; a pipe, or "-", standard input.  settings:
 //   format=auto  npy: the rows of a NumPy array along its first axis, field "x" (i16 and u16 become i32, u32 i64);
+//                npz: those of the arrays of an archive, a field each, which are unpacked once into a file without a name in
+//                TMPDIR (else /var/tmp), at most as many bytes as the setting data.max; needs libzip;
 //                safetensors: the rows of its arrays, a field each; tokens: a token file; TYPE or TYPE:OFFSET: raw elements
 //                from that byte on, little endian, of u8, u16, u32, i8, i16, i32, i64, f16, bf16, f32, f64, bool;
 //                csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an object a line;
-//                auto: by the name's end, .npy, .csv, .tsv, .jsonl or .safetensors, a token file where that is one
-//   fields=a,b   of safetensors: these arrays; by default all, which then have equal numbers of rows
+//                images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
+//                auto: by the name's end, .npy, .npz, .csv, .tsv, .jsonl or .safetensors, a token file where that is one; a
+//                folder is one of images
+//   fields=a,b   of safetensors and npz: these arrays; by default all, which then have equal numbers of rows
 //   columns=a,b:category,c:text  of tables: these columns; number, f32, is what stands without a kind; f64; category,
 //                i32, the place among the column's different texts, sorted (yoke_dataset_label), for which the file is
-//                read whole; text, u8, of lengths that vary.  By default all, as numbers
+//                read whole; text, u8, of lengths that vary.  By default all, as numbers.  No categories of several files
 //   field=text   of JSON lines: the string of that name, UTF-8, is field "text", u8, of lengths that vary
 //   dims=3x4     of raw elements: the dims of a sample of field "x"; by default one element
 //   context=N    elements are ids of tokens: samples are windows of N + 1 of them, each beginning on the last one of the
 //                window before, field "ids" i32 [N + 1].  Token files and raw u8, u16 and u32: a text as bytes is
 //                format=u8, nanoGPT's files are format=u16, llm.c's format=u16:1024
 //   vocab=N      ids have to be below N, else the sample fails; 0: any.  A token file says that itself
+//   count=N      of pipes, which are of raw elements: the samples of an epoch; the next one goes on in the pipe.  It ends
+//                with an error of the first sample that is not there
+//   keep=N       of pipes: how many of the last samples are kept, by default what 64 MiB hold.  A sample that has passed is an
+//                error: loaders need shuffle=0, or blocks (shuffle=M) with keep= of 2 M and what is read ahead
+//   size=HxW     of images: what comes out, field "image" f32 [3, H, W] in RGB; one number: both.  Field "class" i32: the place
+//                of the folder's name among them, sorted (yoke_dataset_label).  Resizing is bilinear, antialiased: a mean
+//                weighted by a triangle as wide to either side as a pixel of the smaller of both
+//   crop=center  the largest part in the middle that has the sides' ratio, its sides times zoom; none: all, stretched; random:
+//                a part anywhere with 0.08 to 1 of the area, uniformly, and a ratio of sides of 3/4 to 4/3 times that of size,
+//                log-uniformly: the first of ten that is inside, else the middle.  Try k takes the sample's numbers 4 k .. 4 k + 3
+//   zoom=1       above 0, at most 1
+//   flip=0       1: half of the samples are mirrored, those whose number 1000 is below 1/2
+//   mean=0 std=1 a number, or one for each channel: x becomes (x / 255 - mean) / std
 // A token file is a safetensors file with `tokens` (U8, U16 or U32, one axis) and, as metadata, `format` "yoke tokens 1"
-// and `tokenizer`, JSON with its name and size.
-// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED, EINVAL: path or key, and the rule.
+// and `tokenizer`, JSON with its name and size; `yoke data prepare` writes them.  Images have sides of at most 16384 pixels,
+// at most 2^26 in all, and files of at most 256 MiB; what libjpeg-turbo or libpng find damaged is an error of the sample.
+// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (also: built without the library), EINVAL: path or key, and the rule.
 YOKE_API yoke_dataset *yoke_dataset_open(const char *path, const char *settings);
 
 // The text of category i of a field that has such; NULL: it has not.

@@ -19,7 +19,7 @@ extern "C" {
 
 // MAJOR must be equal on both sides, MINOR only appends.
 #define YOKE_ABI_MAJOR 2
-#define YOKE_ABI_MINOR 0
+#define YOKE_ABI_MINOR 1
 #define YOKE_ABI ((uint32_t)YOKE_ABI_MAJOR << 16 | YOKE_ABI_MINOR)
 
 // X(name, number, text): what functions return; 0 is success.
@@ -43,7 +43,9 @@ extern "C" {
 	X(ENOENT, -17, "not found") \
 	X(EPERM, -18, "not permitted") \
 	X(EFORK, -19, "not usable in a forked child") \
-	X(ECONTEXT, -20, "belongs to another context")
+	X(ECONTEXT, -20, "belongs to another context") \
+	X(ERANK, -21, "a rank is lost or late") \
+	X(EMISMATCH, -22, "ranks disagree")
 
 enum yoke_error_code {
 	YOKE_OK = 0,
@@ -214,6 +216,22 @@ struct yoke_map {
 	/* other inputs and outputs have the shape op->dims.  Outputs may be none; the program has */ \
 	/* neither INDEX nor RAND; attr: i axis, i 1 from the end, i how many are carried */ \
 	X(SCAN_MAP, 14) \
+	/* The next three are of f32 or f64 and computed in f64. */ \
+	/* a [..,n,n], symmetric, of which the lower half is read -> values [..,n], ascending, vectors */ \
+	/* [..,n,n], one a column, of each the element of largest modulus positive (outputs may be */ \
+	/* none); all NaN for a matrix that is not finite */ \
+	X(EIGH, 20) \
+	/* a [..,n,n], of which the lower half is read -> L [..,n,n], 0 above the diagonal, L L' = a; */ \
+	/* run fails with ERANGE when a pivot is not positive */ \
+	X(CHOLESKY, 21) \
+	/* t [..,n,n], b [..,n,k] -> x with t x = b, of t the lower half; attr: i 1: t' x = b, */ \
+	/* i 1: of t the upper half, i 1: t has 1 on its diagonal, which is not read */ \
+	X(SOLVE_TRIANGULAR, 22) \
+	/* x [M,C], weights w [M] or none -> n [], the sum of weights, mean [C], m2 [C,C], the sum of */ \
+	/* w (x - mean)(x - mean)', all f64, least [C], greatest [C], of x's dtype; rows of weight 0 are */ \
+	/* not read; of none mean and m2 are 0, the extremes infinite; m2 within 1e-6 sqrt(m2_ii m2_jj); */ \
+	/* outputs may be none; attr: i 1: of m2 the diagonal [C] alone */ \
+	X(MOMENTS, 23) \
 	/* From here on lse, loss, mean and rstd are of acc; w, b, dw, db, cos, sin and mask are of */ \
 	/* the dtype of x or q, or f32 where that is f16 or bf16. */ \
 	/* over the last axis; attr: i 1 for the logarithm */ \
@@ -522,7 +540,8 @@ struct yoke_backend {
 	// Static, of a-z, 0-9, _ and -; the same from run to run, for tuning, self-tests and quirks are
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
-	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes.
+	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes; "limits", struct
+	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext.
 	const void *(*ext)(const char *name);
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
@@ -576,6 +595,36 @@ struct yoke_telemetry {
 	uint32_t size;
 	// Fills at most sample->size bytes; from any thread, within 5 ms.  EUNSUPPORTED: nothing is known.
 	int (*sample)(uint32_t device, struct yoke_sample *sample);
+};
+
+// What a device reaches at most, measured by kernels that do nothing else.  0: not known.
+struct yoke_limits {
+	uint32_t size, reserved;
+	double flops[YOKE_MAX_DTYPES]; // a second, by dtype: multiply-adds, 2 each
+	double copy;                   // bytes a second, read and written, between blocks larger than caches
+	double launch_ns, wait_ns;     // an empty launch among many; one that is waited for
+};
+
+struct yoke_limits_ext {
+	uint32_t size;
+	// Fills at most limits->size bytes, within a second or so.
+	int (*measure)(uint32_t device, struct yoke_limits *limits);
+};
+
+// How a kernel fills a device's multiprocessor.  0, and share below 0: not known.
+struct yoke_occupancy {
+	uint32_t size;
+	uint32_t group, warp; // items of a group; of those that run in step
+	uint32_t registers;   // of an item, 32 bits each
+	uint64_t local_bytes; // of a group
+	double share;         // 0..1: warps that are resident over the most there can be, as the driver says
+};
+
+struct yoke_occupancy_ext {
+	uint32_t size;
+	// Of the op's launch with most work items, on the queue's device, as prepare would have it; fills at most
+	// to->size bytes.  EUNSUPPORTED: nothing is known.
+	int (*ask)(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to);
 };
 
 struct yoke_notes {

@@ -90,7 +90,9 @@ YOKE_API int yoke_setting_set(const char *name, const char *value);
 // (else EBUSY), and by no process that is forked off later (EFORK).  Each thread makes one on first
 // use if none was set with yoke_use.
 YOKE_API yoke_context *yoke_context_new(const char *backend);
-// The same for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
+// On the device of a name, as YOKE_DEVICE takes them: "opencl:1", "cpu:0", "pci:0000:01:00.0".
+YOKE_API yoke_context *yoke_context_new_on(const char *device);
+// yoke_context_new for asking what memory work takes, without doing it: all is recorded, planned and launched as in a
 // run and counted to the byte in yoke_stats, but no memory of the device is taken and nothing is computed, so
 // models may be asked for that no machine here could hold.  What is read is zeros.  A limit that is set
 // (YOKE_MEMORY) counts: what a run would not find, ENOMEM says here.  Memory given to yoke_wrap is counted as a
@@ -313,6 +315,17 @@ YOKE_API yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes);
 // and Fan 1996, definition 7).  q: a number, or [Q], which gives [Q,..].  NaN where an element is.  ERANGE
 // for a q outside, by this call when it is a literal, else by the evaluation.
 YOKE_API yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis);
+// x [M,C], M observations of C channels, and their weights [M], not negative, of x's dtype, or YOKE_NONE: the weights' sum,
+// the means, the sums of products of deviations from them, and the least and greatest numbers, in one pass
+// over x.  Observations of weight 0 are not read.  Covariance is square / (weight - 1).
+struct yoke_moments {
+	size_t size;
+	yoke_tensor *weight, *mean;     // f64 [], [C]
+	yoke_tensor *square;            // f64 [C,C], with `diagonal` [C]; within 1e-6 of the deviations' product
+	yoke_tensor *least, *greatest;  // [C], of x's dtype
+};
+// Fills what is recorded, in the innermost scope.  After an error all are NULL.
+YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
 // How many elements lie in each of `bins` parts of lo .. hi of equal width, i64 [bins].  A part holds its
 // lower end, the last also hi; what is outside, NaN too, counts nowhere.  Any number type.
 YOKE_API yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi);
@@ -333,6 +346,26 @@ YOKE_API yoke_tensor *yoke_matmul_to(yoke_tensor *a, yoke_tensor *b, unsigned fl
 // x [..,K], w [N,K], b [N] or YOKE_NONE -> [..,N]: x w' + b.  In half precision the product is rounded
 // before b is added.
 YOKE_API yoke_tensor *yoke_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
+
+// ---- linear algebra ----
+// Of matrices [..,n,n] of f32 or f64, computed in f64 and rounded once; leading axes are a batch.  Other devices than
+// the CPU have no kernels for these and use its (yoke_fallbacks).
+
+// The eigenvalues [..,n] of a symmetric matrix, of which the lower half is read, ascending; unless `vectors` is NULL,
+// it gets unit vectors [..,n,n], one a column, of each the element of largest modulus positive.  ||A V - V L|| / ||A|| and
+// ||V'V - 1|| are below 50 n 2^-53 for f64.  The gradient is that of a symmetric matrix; of eigenvalues that are equal,
+// closer than 4 n times the dtype's precision times the largest modulus, it has the parts that do not depend on the choice of their
+// vectors, so it is finite (PyTorch's: infinite).  NaN where the matrix is not finite.
+YOKE_API yoke_tensor *yoke_eigh(yoke_tensor *a, yoke_tensor **vectors);
+// L, lower, with L L' = a symmetric a, of which the lower half is read.  Its evaluation fails with ERANGE, naming matrix and
+// row, when a pivot is not positive.  The gradient is that of a symmetric matrix.
+YOKE_API yoke_tensor *yoke_cholesky(yoke_tensor *a);
+#define YOKE_TRANSPOSED 1u // t' x = b
+#define YOKE_UPPER 2u      // t is upper; else lower.  The other half is not read
+#define YOKE_UNIT 4u       // t has 1 on its diagonal, which is not read
+// x [..,n,k] with t x = b for a triangular t [..,n,n] and b [..,n,k]; leading axes broadcast.  A diagonal with 0 gives
+// what a division by it does.
+YOKE_API yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flags);
 
 // ---- moves ----
 // reshape, permute, slice and broadcast_to copy nothing, bitcast seldom.
@@ -441,6 +474,11 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ESPENT when y depends on an earlier one alone, or on p[i] through a value of which it is forgotten how it
 // was computed.  After an error each g[i] is NULL.
 YOKE_API int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g);
+// The same of m values of any shapes, given the gradient of something with respect to each of them (cotangents, of
+// the same shapes and dtypes): of that with respect to p.  So gradients go on where another rank, or an earlier
+// evaluation, had come to.
+YOKE_API int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n,
+			    yoke_tensor *const *p, yoke_tensor **g);
 // Steps over lists of n tensors, as assignments to p, m, v (b): AdamW of Loshchilov and Hutter 2019,
 // SGD with momentum as PyTorch's.  scale multiplies the gradients first (a value or scalar of one
 // element, or YOKE_NONE).

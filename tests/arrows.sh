@@ -15,9 +15,11 @@ height()
 	conform) echo 3 ;;
 	graph) echo 4 ;;
 	plan) echo 5 ;;
-	data | optim) echo 6 ;;
-	nn | train | dist | observe) echo 7 ;;
-	tool) echo 8 ;;
+	data | optim | runs) echo 6 ;;
+	nn | fit | train | dist | observe) echo 7 ;;
+	report) echo 8 ;;
+	live) echo 9 ;;
+	tool) echo 10 ;;
 	*) echo 99 ;;
 	esac
 }

@@ -36,7 +36,7 @@ shares()
 		}
 		END { exit bad || n < 3 }' bench.out >bench.err
 }
-"$yoke" bench attention map --json bench.json >bench.out 2>bench.err
+"$yoke" bench attention map --json bench.json --html bench.html >bench.out 2>bench.err
 verdict "two suites" $?
 grep -q '^  peak  *[0-9.]* GFLOP/s  fp32 multiply-adds' bench.out && grep -q '^  copy  *[0-9.]* GB/s ' bench.out
 verdict "limits of this machine" $?
@@ -52,6 +52,18 @@ grep '^attention' bench.out | awk '{ for (i = 1; i < NF; i++) if ($(i + 1) == "G
 verdict "rates" $?
 [ "$(grep -o '"suite": *"map"' bench.json | wc -l)" -eq 3 ]
 verdict "the same as JSON" $?
+
+[ "$(grep -c '<td class="t">map</td>' bench.html)" -eq 3 ] && grep -q 'add, 2^24' bench.html && ! grep -q '<script' bench.html
+verdict "the same as a page" $?
+if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
+	"$yoke" bench memory scaling --json bench.json --html bench.html >bench.out 2>bench.err &&
+		[ "$(grep -c '^memory .* GB/s ' bench.out)" -eq 6 ] && [ "$(grep -c 'samples/s .* ms/sample  peak' bench.out)" -eq 5 ] &&
+		grep -q 'data-name="scaling: time over size" data-x="log2" data-y="log10"' bench.html
+	verdict "copies, and training by batch" $?
+	YOKE_MEMORY=40M "$yoke" bench batch >bench.out 2>bench.err &&
+		[ "$(grep -c 'does not fit on cpu:0, as is predicted' bench.out)" -eq 1 ] && grep -q 'forward, batch 16 ' bench.out
+	verdict "batches end where memory does" $?
+fi
 
 "$yoke" bench atention >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "no suite 'atention'; did you mean 'attention'" bench.err

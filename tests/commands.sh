@@ -102,7 +102,7 @@ conform)
 	*) set -- "\$@" --quick ;;
 	esac
 	exec '$build/yoke' "\$@" ;;
-tune | bench)
+tune | bench | dashboard | advise)
 	$limit '$build/yoke' "\$@"
 	status=\$?
 	[ \$status -ne 124 ] || exit 0

@@ -44,6 +44,11 @@ check 'yoke tr' train
 check 'yoke help ge' generate
 check 'yoke models --j' --json
 check 'yoke data ch' check
+check 'yoke report --h' --help --html=
+check 'yoke report m' model
+check 'yoke dashboard po' port=
+check 'yoke dashboard m' model
+check 'yoke top --o' --once
 check 'yoke data info x fo' format=
 check 'yoke data prepare x to' tokenizer=
 check 'yoke models m' model
@@ -58,8 +63,9 @@ check 'yoke tune --b' --budget
 check 'yoke tune c' cpu
 check 'yoke tune m' model= minutes=
 check 'yoke tune model=m' model
+check 'yoke advise da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
-check 'yoke train t' text.txt threads= tokenizer= training_log=
+check 'yoke train t' telemetry= tensorboard= text.txt threads= tokenizer= training_log=
 check 'yoke train small.env schedule=c' cosine constant
 check 'yoke train small.env schedule=co lr=1 opt' optimizer=
 check 'yoke train small.env schedule=cos' cosine

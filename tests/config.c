@@ -179,6 +179,26 @@ static bool again(const struct yk_config *c, int key)
 	return good;
 }
 
+// Steps, or passes.
+static void test_every(void)
+{
+	static const char *const wrong[] = { "ep", "0ep", "-1ep", "1 ep", "nanep", "infep", "1e10ep", "0.25epo", "0.25" };
+	struct yk_config c;
+	int bad = 0;
+	yk_config_init(&c, YK_T);
+	ok(yk_config_argument(&c, "eval_every=0.25ep") == 0 && yk_config_every(&c, YK_KEY_eval_every, 10) == 3 &&
+	   yk_config_every(&c, YK_KEY_eval_every, 40) == 10 && yk_config_every(&c, YK_KEY_eval_every, 0.1) == 1 &&
+	   yk_config_every(&c, YK_KEY_save_every, 10) == 500, "a quarter of a pass %s", yoke_error());
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "save_every=%s", wrong[i]);
+		bad += yk_config_argument(&c, text) != YOKE_EINVAL || yk_config_every(&c, YK_KEY_save_every, 10) != 500;
+		yoke_error_clear();
+	}
+	ok(!bad, "what is neither steps nor passes is refused");
+	yk_config_fini(&c);
+}
+
 // Every key of every command with values that nobody means: each is refused in one line that names
 // the key, with the value before kept, or taken as it stands, inside its bounds.
 static void test_absurd(void)
@@ -225,6 +245,8 @@ static void test_absurd(void)
 						good &= (v->r >= row->least && v->r <= row->most) ||
 							(row->choices && !strcmp(v->text, row->choices) &&
 							 v->r == YK_AUTO);
+					if (row->type == YK_KEY_EVERY)
+						good &= v->r > 0 ? v->i == 0 : v->i >= 0 && (double)v->i <= row->most;
 					good = good && again(&c, k);
 					taken++;
 				}
@@ -373,6 +395,7 @@ int main(void)
 	test_arguments();
 	test_optimizers();
 	test_absurd();
+	test_every();
 	test_file();
 	test_bomb();
 	test_check();

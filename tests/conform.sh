@@ -46,6 +46,12 @@ for library in cblas onednn; do
 		echo "ok $count - products by $library # SKIP no such library here"
 	fi
 done
+if YOKE_CPU_LAPACK=1 "$yoke" conform cpu --ops memory >/dev/null 2>&1; then
+	verdict 'linear algebra by LAPACK' "$(wrong 0 env YOKE_CPU_LAPACK=1 "$yoke" conform cpu --ops eigh,cholesky)"
+else
+	verdict 'without LAPACK it is an error that says what to install' "$(YOKE_CPU_LAPACK=1 "$yoke" conform cpu 2>&1 |
+		grep -q 'install liblapack3' || echo 'it does not')"
+fi
 verdict 'another library: says which there are' "$(YOKE_CPU_GEMM=fastest "$yoke" conform cpu 2>&1 |
 	grep -q 'own, cblas or onednn' || echo 'it does not')"
 verdict 'skeleton' "$(wrong 0 "$yoke" conform skeleton --quick)"

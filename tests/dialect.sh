@@ -17,9 +17,9 @@ seen=
 # program FILE: with what it includes, each once
 program()
 {
-	awk -v cl="$cl" '
+	awk -v cl="$cl" -v dialect="${dialect:-cuda}" '
 	function put(name,    path, line, number) {
-		path = cl "/" (name == "prologue.h" ? "prologue_cuda.h" : name)
+		path = cl "/" (name == "prologue.h" ? "prologue_" dialect ".h" : name)
 		if (had[path]++)
 			return
 		print "#line 1 \"" name "\""
@@ -71,6 +71,10 @@ compiled contract_join.cl ''
 for last in softmax norm xent rope; do
 	compiled "$last.cl" '-DSTORE=1 -DVEC_WIDTH=4 -DWARP=32'
 done
+for last in attention_matrix attention_matrix_back; do
+	compiled "$last.cl" '-DSTORE=1 -DMATRIX=3 -DWARP=32 -DITEMS=128 -DMASKED=1 -DDROPOUT=1'
+	compiled "$last.cl" '-DSTORE=0 -DMATRIX=1 -DWARP=32 -DITEMS=128 -DQUADS=1 -DQUADS_OUT=1'
+done
 compiled attention_back.cl '-DSTORE=1 -DREGISTERS=1 -DPARTS=4 -DWARP=32 -DBLOCK=8'
 for last in contract_direct contract_packed contract_rows; do
 	compiled "$last.cl" ''
@@ -82,11 +86,20 @@ compiled scan.cl ''
 compiled sort.cl ''
 compiled report_length.cl ''
 compiled f64.cl '-DUSE_F64'
+compiled limits.cl '-DUSE_F64'
 compiled f16.cl '-DNATIVE_F16=0'
 compiled scan.cl '-DNATIVE_F16=1'
 compiled scatter_list.cl ''
 compiled scatter_add.cl ''
 compiled scatter_along.cl ''
+# What no OpenCL device runs yet is OpenCL C as well.
+opencl='-x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function
+	-Wno-unknown-pragmas -Wno-pass-failed'
+for last in contract_matrix attention_matrix attention_matrix_back; do
+	dialect=opencl program "$last.cl" >"$text"
+	# shellcheck disable=SC2086
+	verdict "$last.cl as OpenCL C" "$(clang $opencl "$text" 2>&1 | head -n 20)"
+done
 rm -f "$text" "$text.body"
 
 behind_maps='list.cl list_map.cl list_reduce.cl map.cl map_int.cl map_real.cl math.cl reduce.cl reduction.cl scan_map.cl'

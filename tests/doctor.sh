@@ -144,7 +144,7 @@ else
 	count=$((count + 1))
 	echo "ok $count - tuning # SKIP no fault backend"
 fi
-"$yoke" doctor extra >out 2>&1
+"$yoke" doctor --extra >out 2>&1
 verdict "usage" "$([ $? -eq 2 ] || cat out)"
 
 YOKE_BACKEND=nothing "$yoke" doctor --json >out 2>err

@@ -39,7 +39,7 @@ run()
 "$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
 for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done >others
 printf 'contract.%s\n' f16 bf16 i32 f64 i8 >>others
-printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\ngather.%s\n' f16 bf16 f16 bf16 >>others
+printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\nattention_back.%s\ngather.%s\n' f16 bf16 bf16 f16 bf16 >>others
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1"
 
@@ -71,6 +71,8 @@ for b in $backends; do
 	if [ -n "${YOKE_TEST_LONG:-}" ] || [ $b = $(echo cuda rocm | cut -d ' ' -f $((turn % 2 + 1))) ]; then
 		run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
 		verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
+		verdict "$b: products whose steps are split" "$(problem env YOKE_BACKEND=$b YOKE_${big}_PRODUCTS=0 \
+			YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
 		export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
 		run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
 		unset YOKE_POOL YOKE_STANDIN_CHECK

@@ -4,7 +4,8 @@
 # both that the compilers know.  INCLUDE says where they are; the source tree's by default.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
-include=${INCLUDE:--I$(cd "${srcdir:-.}" && pwd)/include}
+source=$(cd "${srcdir:-.}" && pwd)
+include=${INCLUDE:--I$source/include}
 cc=${CC:-cc}
 cxx=${CXX:-c++}
 [ -n "${CC:-}" ] || [ ! -f Makefile ] || cc=$(sed -n 's/^CC = *//p' Makefile)
@@ -14,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 # alone LANGUAGE STANDARD COMPILER: each header, and a pointer to one of its functions or structs
 alone()
 {
-	for header in yoke.h yoke-data.h yoke-nn.h yoke-optim.h yoke-plugin.h; do
+	for header in $(cd "$source/include" && echo yoke*.h); do
 		echo "#include <$header>" >"$work/x.$1"
 		echo "extern int nothing; int nothing;" >>"$work/x.$1"
 		# shellcheck disable=SC2086 # words

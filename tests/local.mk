@@ -19,12 +19,15 @@ endif
 
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
-EXTRA_DIST += tests/native_headers.c tests/run tests/tap.sh tests/status.sh tests/yoke.sh tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp $(test_scripts) $(test_headers)
+EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
+	tests/browser.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
 test_programs = \
+	tests/algebra.t \
 	tests/align.t \
 	tests/amx.t \
 	tests/assign.t \
@@ -35,6 +38,8 @@ test_programs = \
 	tests/checkpoint.t \
 	tests/config.t \
 	tests/cores.t \
+	tests/cycle.t \
+	tests/cubes.t \
 	tests/data.t \
 	tests/debug.t \
 	tests/deep.t \
@@ -47,8 +52,10 @@ test_programs = \
 	tests/fit.t \
 	tests/formula.t \
 	tests/grad.t \
+	tests/history.t \
 	tests/hostile.t \
 	tests/hostile_model.t \
+	tests/images.t \
 	tests/kerneltext.t \
 	tests/large.t \
 	tests/gpu_layer.t \
@@ -58,6 +65,8 @@ test_programs = \
 	tests/halves.t \
 	tests/products.t \
 	tests/keys.t \
+	tests/ranks.t \
+	tests/schedules.t \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
@@ -67,6 +76,7 @@ test_programs = \
 	tests/misuse.t \
 	tests/mixed.t \
 	tests/modes.t \
+	tests/moments.t \
 	tests/named.t \
 	tests/named_dtypes.t \
 	tests/native.t \
@@ -82,6 +92,8 @@ test_programs = \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
+	tests/pipeline.t \
+	tests/pipeline_train.t \
 	tests/place.t \
 	tests/plugin.t \
 	tests/pool.t \
@@ -91,9 +103,14 @@ test_programs = \
 	tests/profile.t \
 	tests/quirks.t \
 	tests/random.t \
+	tests/readers.t \
 	tests/refusals.t \
 	tests/rocm_metadata.t \
+	tests/roofline.t \
+	tests/report.t \
 	tests/rows.t \
+	tests/which.t \
+	tests/runs.t \
 	tests/rows_along.t \
 	tests/rows_stat.t \
 	tests/recompute.t \
@@ -106,9 +123,12 @@ test_programs = \
 	tests/site.t \
 	tests/skeleton.t \
 	tests/prepare.t \
+	tests/shards.t \
 	tests/sources.t \
 	tests/spent.t \
+	tests/tall.t \
 	tests/team.t \
+	tests/telemetry.t \
 	tests/threads.t \
 	tests/train.t \
 	tests/tuning.t \
@@ -117,6 +137,8 @@ test_programs = \
 	tests/wrap.t
 
 test_scripts = \
+	tests/ablate.sh \
+	tests/advise.sh \
 	tests/arrows.sh \
 	tests/bench.sh \
 	tests/align.sh \
@@ -126,8 +148,11 @@ test_scripts = \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
+	tests/cubes.sh \
 	tests/dialect.sh \
+	tests/matrix_layout.sh \
 	tests/doctor.sh \
+	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/gpu_standin.sh \
 	tests/icd.sh \
@@ -135,9 +160,11 @@ test_scripts = \
 	tests/info.sh \
 	tests/kill.sh \
 	tests/native_headers.sh \
+	tests/observe.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
 	tests/pages.sh \
+	tests/pipelines.sh \
 	tests/portable.sh \
 	tests/precision.sh \
 	tests/quickstart.sh \
@@ -147,11 +174,16 @@ test_scripts = \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
+	tests/dashboard.sh \
+	tests/report.sh \
+	tests/top.sh \
 	tests/train.sh \
+	tests/train_ranks.sh \
 	tests/tune.sh
 
 test_headers = \
 	tests/dialect.h \
+	tests/matrix_layout.cc \
 	tests/hip.h \
 	tests/dtypes.h \
 	tests/hostile.h \
@@ -187,9 +219,15 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_prepare_t_SOURCES = tests/prepare.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_shards_t_SOURCES = tests/shards.c tests/fuzz/targets.c tests/fuzz/targets.h
+tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
@@ -211,6 +249,8 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_ranks_t_SOURCES = tests/ranks.c
+tests_schedules_t_SOURCES = tests/schedules.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h
@@ -247,13 +287,25 @@ tests_place_t_SOURCES = tests/place.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
+tests_cycle_t_SOURCES = tests/cycle.c
 tests_profile_t_SOURCES = tests/profile.c
+tests_history_t_SOURCES = tests/history.c
+tests_roofline_t_SOURCES = tests/roofline.c
+tests_telemetry_t_SOURCES = tests/telemetry.c
 tests_quirks_t_SOURCES = tests/quirks.c
 tests_rocm_metadata_t_SOURCES = tests/rocm_metadata.c
 tests_rocm_metadata_t_CPPFLAGS = -I$(srcdir)/plugins/rocm $(AM_CPPFLAGS)
+tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
+tests_which_t_SOURCES = tests/which.c
+tests_algebra_t_SOURCES = tests/algebra.c
+tests_moments_t_SOURCES = tests/moments.c
+tests_pipeline_t_SOURCES = tests/pipeline.c
+tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
+tests_runs_t_SOURCES = tests/runs.c
 tests_rows_along_t_SOURCES = tests/rows_along.c
 tests_rows_stat_t_SOURCES = tests/rows_stat.c
+tests_readers_t_SOURCES = tests/readers.c
 tests_refusals_t_SOURCES = tests/refusals.c
 tests_recompute_t_SOURCES = tests/recompute.c
 tests_remat_t_SOURCES = tests/remat.c
@@ -265,6 +317,7 @@ tests_site_t_SOURCES = tests/site.c
 tests_site_t_LDADD = libyoke.la
 tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c
+tests_tall_t_SOURCES = tests/tall.c
 tests_team_t_SOURCES = tests/team.c
 tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c

@@ -645,7 +645,7 @@ static void groups(void)
 	restart();
 	yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q);
 	struct yk_pool *p = yk_pool_new(&device, YOKE_SEGMENT_DEVICE);
-	const struct yk_movable first = { &one, q, q }, second = { &two, q, q };
+	const struct yk_movable first = { &one, q, q, NULL }, second = { &two, q, q, NULL };
 	yk_pool_alloc_among(p, MIB, q, first, &a);
 	a->owner = &a;
 	ok(a->group == &one, "a block is of the group that asked");

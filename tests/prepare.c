@@ -296,6 +296,53 @@ static void test_wrong(void)
 	free(is);
 }
 
+// A file that is cut, grows, goes or changes while it is read; what a killed process left.
+static void test_changed(void)
+{
+	static const struct {
+		const char *change, *say;
+		int code;
+	} row[] = {
+		{ "printf 'one two' >t/b", "t/b: was changed while it was read", YOKE_EIO },
+		{ "printf ' more' >>t/b", "t/b: was changed while it was read", YOKE_EIO },
+		{ "rm t/b", "t/b", YOKE_ENOENT },
+		{ "printf 'one two three  our' >t/b", "t/b: was changed while it was read", YOKE_EIO },
+		{ "true", "", 0 },
+	};
+	const struct yk_prepare p = { .tokenizer = "byte", .out = OUT };
+	const struct yk_prepare words = { .tokenizer = "word", .out = OUT };
+	for (int i = 0; i < 5; i++) {
+		struct yk_text_file file[] = { { (char *)"t/a", 7 }, { (char *)"t/b", 18 } };
+		struct yk_block block[] = { { 0, 0, 7, 2, 1 }, { 1, 0, 10, 3, 1 }, { 1, 10, 18, 1, 0 } };
+		struct yk_blocks b = { i == 3 ? &words : &p, file, block, 3, 2 };
+		struct yk_file_writer w;
+		struct yk_tokenizer *t = yk_tokenizer_new(b.options->tokenizer);
+		if (i != 3)
+			block[0].tokens = 7, block[1].tokens = 10, block[2].tokens = 8;
+		if (system("rm -rf t && mkdir t && printf 'one two' >t/a && printf 'one two three four' >t/b") ||
+		    system(row[i].change) || yk_file_begin(&w, OUT) < 0)
+			abort();
+		block[2].tokens = i == 3 ? 2 : block[2].tokens; // as many bytes, but other words
+		const int e = yk_blocks_write(&b, t, &w, 100, 0);
+		ok(e == row[i].code && strstr(yoke_error(), row[i].say), "%s: %s", row[i].change, yoke_error());
+		yoke_error_clear();
+		yk_file_abort(&w);
+		yk_tokenizer_free(t);
+	}
+	struct yk_prepare q = { .paths = "t/b", .out = OUT, .tokenizer = "byte", .context = 2 };
+	struct yk_prepared done;
+	char own[80];
+	snprintf(own, sizeof own, OUT ".%d-7.tmp", (int)getpid());
+	yk_file_write(OUT ".99999999-0.tmp", "x", 1); // no process has such a number
+	yk_file_write(OUT ".1-x.tmp", "x", 1);
+	yk_file_write(own, "x", 1);
+	unlink(OUT);
+	ok(yk_prepare(&q, &done) == 0 && access(OUT ".99999999-0.tmp", F_OK) < 0 && access(own, F_OK) == 0 &&
+		   access(OUT ".1-x.tmp", F_OK) == 0, "what a killed process left is removed %s", yoke_error());
+	unlink(OUT ".1-x.tmp");
+	unlink(own);
+}
+
 // ---- files that do not fit ----
 
 static void no_data(const char *paths, struct yk_tokenizer *t, const struct yk_data_spec *s, int code, const char *say)
@@ -349,9 +396,29 @@ static void test_misfit(void)
 	yk_data_free(d);
 	yk_tokenizer_free(own);
 	s.format = "i16";
-	no_data("t/raw", ids, &s, YOKE_EINVAL, "format=i16: must be u8, u16 or u32");
+	no_data("t/raw", ids, &s, YOKE_EINVAL, "format=i16: tokens are u8, u16 or u32");
 	s.format = "u16:601";
 	no_data("t/raw", ids, &s, YOKE_EFORMAT, "behind byte 601");
+	// several files: each is split on its own, and no window goes over the end of one
+	s = (struct yk_data_spec){ .context = 3, .valid = 0.1 };
+	yk_file_write("t/b", "A B C D E F G H I J", 19);
+	p = (struct yk_prepare){ .paths = "t/a", .out = "a.safetensors", .tokenizer = "byte", .valid = 0.25, .context = 3 };
+	const bool first = yk_prepare(&p, &done) == 0;
+	p.paths = "t/b";
+	p.out = "b.safetensors";
+	p.valid = 0.5;
+	ok(first && yk_prepare(&p, &done) == 0, "two files %s", yoke_error());
+	d = yk_data_new("a.safetensors,b.safetensors", byte, &s);
+	yoke_dataset *set = d ? yk_data_set(d) : NULL;
+	void *to[] = { got };
+	bool good = d && yk_data_train_windows(d) == 7 + 3 && yk_data_valid_windows(d) == 2 + 2 && yk_data_files(d) == 2 &&
+		    yk_data_tokens(d) == 50 && yk_data_share(d) == 0.25;
+	good = good && yoke_dataset_read(set, 7, 0, 0, 7, to, NULL) == 0 && got[0] == 'A' && got[3] == ' ';
+	good = good && yk_data_valid(d, 2, 1, got) == 1 && got[0] == 'F' && got[2] == 'G';
+	ok(good, "of several files each is split: %s", yoke_error());
+	yoke_dataset_free(set);
+	yk_data_free(d);
+	no_data("a.safetensors," OUT, byte, &s, YOKE_EINVAL, "another tokenizer");
 	yk_tokenizer_free(byte);
 	yk_tokenizer_free(word);
 	yk_tokenizer_free(ids);
@@ -437,6 +504,7 @@ int main(void)
 	test_same();
 	test_reused();
 	test_wrong();
+	test_changed();
 	test_misfit();
 	test_ids();
 	test_sources();

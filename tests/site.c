@@ -6,7 +6,12 @@
 #include "config.h"
 
 #include "tap.h"
+#include "yoke-observe.h"
 #include "yoke.h"
+
+#ifndef HAVE_LIBDW
+#define HAVE_LIBDW 0
+#endif
 
 #define OWN __attribute__((noinline, visibility("default"))) // a frame, and a name to be found
 OWN yoke_tensor *make_log(yoke_tensor *);
@@ -42,6 +47,38 @@ static void expect(yoke_tensor *y, const char *op, const char *where, bool trace
 	yoke_error_clear();
 }
 
+// A profile by sites has a row for each line that recorded something.
+static void test_lines(void)
+{
+	struct yoke_profile_options o = { .size = sizeof o, .active = 1, .flags = YOKE_PROFILE_SITES };
+	struct yoke_profile_row row[16] = { { .size = sizeof *row } };
+	char want[64];
+	yoke_setting_set("profile.limits", "0");
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &(int64_t){ 3 });
+	yoke_profile *p = yoke_profile_new(&o);
+	yoke_scope *s = yoke_scope_begin("lines");
+	const int line = __LINE__ + 1;
+	yoke_tensor *y = yoke_softmax(x, 0);
+	yoke_eval(1, &y);
+	yoke_scope_end(s);
+	int n = yoke_profile_rows(p, 16, row), found = 0;
+#if HAVE_LIBDW
+	snprintf(want, sizeof want, "site.c:%d", line);
+#else
+	snprintf(want, sizeof want, "main+0x"); // it is inlined there, or not
+	(void)line;
+#endif
+	for (int i = 0; i < n && i < 16; i++) {
+		diag("%s at %s", row[i].op, row[i].site);
+		found += !strcmp(row[i].op, "softmax") && (strstr(row[i].site, want) || (!HAVE_LIBDW && *row[i].site));
+	}
+	ok(found == 1, "a row of %s", want);
+	yoke_profile_step(p);
+	yoke_profile_free(p);
+	yoke_free(x);
+	yoke_error_clear();
+}
+
 OWN int main(int argc, char **argv);
 
 int main(int argc, char **argv)
@@ -65,6 +102,7 @@ int main(int argc, char **argv)
 	   yoke_error());
 	yoke_error_clear();
 	yoke_scope_end(s);
+	test_lines();
 	if (!traced)
 		return done();
 	char command[1024];
@@ -77,6 +115,6 @@ int main(int argc, char **argv)
 		fputs(line, stdout);
 		good += !strncmp(line, "# ok", 4);
 	}
-	ok(f && pclose(f) == 0 && good == 4, "without the setting no call site is kept");
+	ok(f && pclose(f) == 0 && good == 5, "without the setting no call site is kept");
 	return done();
 }

@@ -430,7 +430,7 @@ static const struct {
 	{ "b.csv", "columns=a:float", "a,b\n1,2\n", "a:float: must be number", -1 },
 	{ "b.csv", "columns=a:text", "a,b\n\xff,2\n", "column a is not UTF-8", 0 },
 	{ "b.csv", "columns=a:category", "a,b\n\xff,2\n", "column a is not UTF-8", -1 },
-	{ "b.csv", "context=3", "a\n1\n", "tables take columns=", -1 },
+	{ "b.csv", "context=3", "a\n1\n", "tables take no such key", -1 },
 	{ "b.jsonl", NULL, "{}\n", "JSON lines take field=", -1 },
 	{ "b.jsonl", "field=t", "\n\n", "holds no records", -1 },
 	{ "b.jsonl", "field=t", "{}\n", "record 1: has no string 't'", 0 },

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The CPU backend, linked in.  Kernels are compiled once for each instruction set.
 libyokecore_la_SOURCES += \
+	backends/cpu/algebra/lapack.c \
+	backends/cpu/algebra/lapack.h \
+	backends/cpu/algebra/matrix.h \
 	backends/cpu/attention/kern_attention_tile.h \
 	backends/cpu/contract/gemm.c \
 	backends/cpu/contract/kern_contract.h \
@@ -31,6 +34,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/map/kern_map_int.h \
 	backends/cpu/move/kern_gather.h \
 	backends/cpu/move/walk.h \
+	backends/cpu/reduce/kern_moments.h \
 	backends/cpu/reduce/kern_reduce.h \
 	backends/cpu/reduce/kern_reduce_acc.h \
 	backends/cpu/rows/operand.h \
@@ -42,6 +46,8 @@ libyokecore_la_SOURCES += \
 	backends/cpu/vector/vhalf.h \
 	backends/cpu/vector/vmath.h
 cpu_kernels = \
+	backends/cpu/algebra/kern_cholesky.c \
+	backends/cpu/algebra/kern_eigh.c \
 	backends/cpu/attention/kern_attention.c \
 	backends/cpu/attention/kern_attention_back.c \
 	backends/cpu/attention/kern_attention_row.c \
@@ -73,6 +79,7 @@ cpu_kernels = \
 	backends/cpu/move/kern_move.c \
 	backends/cpu/move/kern_slice_at.c \
 	backends/cpu/move/kern_sort.c \
+	backends/cpu/reduce/kern_moments.c \
 	backends/cpu/reduce/kern_reduce.c \
 	backends/cpu/reduce/kern_reduce_f32.c \
 	backends/cpu/reduce/kern_reduce_f64.c \

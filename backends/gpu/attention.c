@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ATTENTION and ATTENTION_BACK: cl/attention*.cl, f32, f16 and bf16; lse is f32, the mask too or as q.
+// Where a device has matrix units for the dtype, they multiply, in one launch each way.
 #include "config.h"
 
 #include <stddef.h>
 
+#include "contract.h"
 #include "report.h"
 #include "rows.h"
 
@@ -12,8 +14,9 @@
 #define PART 512      // as in cl/attention_rows.cl
 #define SUM_ROWS 64   // as in cl/attention_back.cl
 
-enum { ROWS_IMPL, TILES_IMPL };    // of ATTENTION
-enum { HEADS_IMPL, TWICE_IMPL };   // of its gradient
+enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // of ATTENTION
+enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // of its gradient
+#define WIDE_HEAD 128 // elements of a head, above which groups of the gradient share the columns
 #define HEADS_ENOUGH 4 // heads of k and v of all batches, for which a group may take a whole one
 
 // struct attention_args of cl/attention.cl.
@@ -55,6 +58,8 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 	}
 	// A lane's head elements are dealt out among items, so that registers suffice: gradients have four arrays of
 	// them, the forward direction two.
+	if (!d->loops && op->code == YOKE_OP_ATTENTION_BACK)
+		c.parts = 2; // of 16 elements alone, too
 	while (!d->loops && c.parts * (op->code == YOKE_OP_ATTENTION_BACK ? 16 : 32) < D)
 		c.parts *= 2;
 	if (c.parts > 1)
@@ -76,6 +81,50 @@ static uint64_t local_of(const struct cut *c)
 {
 	return sizeof(float) * ((uint64_t)c->head * (uint64_t)(2 * c->block + c->nv * c->width) +
 				(uint64_t)(2 * c->block + PART + c->width) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
+}
+
+// How work is cut for matrix units: TILE rows of its own for a group, 16 a warp, and BLOCK rows of the other side at a time.
+struct blocks {
+	int warps, block, head;
+	int slices; // of the head elements, which groups of the gradient share
+	int64_t tile;
+};
+
+static bool has_units(const struct yk_gpu_device *d, int dtype)
+{
+	return d->warp && (dtype == yoke_f32 ? d->tf32 && yk_gpu_tf32_wanted() : d->info.products >> dtype & 1);
+}
+
+// As attention_matrix*.cl allocate it; 4: of lse, r, and what may be beside.
+static uint64_t blocks_local(const struct blocks *b, int dtype, bool back)
+{
+	const int own = back ? 2 : 1, per = dtype == yoke_f32 ? 4 : 8, rows = b->warps * 16;
+	const int elements = (own * rows + 2 * b->block) * (b->head + per) + rows * (b->block + per);
+
+	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * (rows > b->block ? rows : b->block) : 16));
+}
+
+// The most warps and rows that local memory has room for; false: it has for none.
+static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
+{
+	static const struct {
+		int warps, block;
+	} cuts[] = { { 4, 64 }, { 4, 32 }, { 4, 16 }, { 2, 32 }, { 2, 16 }, { 1, 16 } };
+	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	const int D = (int)op->in[0].dims[3];
+
+	b->slices = back && D > WIDE_HEAD ? 2 : 1;
+	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
+	for (size_t i = back ? 2 : 0; i < sizeof cuts / sizeof *cuts; i++) { // sums of two products at a time take registers
+		b->warps = cuts[i].warps;
+		b->block = cuts[i].block;
+		b->tile = b->warps * 16;
+		const size_t items = (size_t)(b->warps * d->warp);
+		if (blocks_local(b, op->in[0].dtype, back) <= d->local_bytes && items <= d->max_group &&
+		    items <= d->max_items[0])
+			return true;
+	}
+	return false;
 }
 
 static bool is_heads(const struct yoke_view *v, int dtype)
@@ -119,6 +168,14 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 	       d->local_bytes >= local_of(&c);
 }
 
+// For matrix units, of what fits.
+static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	struct blocks b;
+
+	return has_units(d, op->in[0].dtype) && op->in[0].dims[3] > 0 && blocks_of(d, op, &b);
+}
+
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *q = &op->in[0];
@@ -126,7 +183,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (!fits(d, op) || !is_heads(&op->out[0], q->dtype) ||
 	    !yk_gpu_dense_of(&op->out[1], yoke_f32))
 		return 0;
-	return 1u << TILES_IMPL | (q->dims[1] <= FEW) << ROWS_IMPL;
+	return 1u << TILES_IMPL | fits_blocks(d, op) << MATRIX_IMPL | (q->dims[1] <= FEW) << ROWS_IMPL;
 }
 
 static uint64_t can_back(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -138,7 +195,7 @@ static uint64_t can_back(struct yk_gpu_device *d, const struct yoke_op *op)
 	    !is_heads(&in[8], t) || !is_heads(&op->out[0], t) || !is_heads(&op->out[1], t) ||
 	    !is_heads(&op->out[2], t))
 		return 0;
-	return 1u << TWICE_IMPL |
+	return 1u << TWICE_IMPL | fits_blocks(d, op) << BACK_MATRIX_IMPL |
 	       (d->loops && k->dims[0] * k->dims[2] >= HEADS_ENOUGH) << HEADS_IMPL;
 }
 
@@ -217,16 +274,11 @@ static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const ch
 	return yk_gpu_kernel_file(d, &b, to);
 }
 
-// A launch of `groups` groups: these views, then the struct.
-static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
-		  const struct attention_args *a, const char *file, int with_dq,
-		  const char *name, int64_t groups, const struct yoke_view *const *views)
+// The kernel's views, then the struct, in `groups` groups.
+static int enqueue(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
+		   const struct yk_gpu_entry *kernel, const char *name, int64_t groups, size_t items,
+		   const struct yoke_view *const *views)
 {
-	struct yk_gpu_entry *kernel;
-	int err = kernel_of(r->device, op, file, with_dq, name, &kernel);
-
-	if (err)
-		return err;
 	yk_gpu_begin(r, kernel);
 	for (; *views; views++) // absent ones are not read
 		yk_gpu_arg_view(r, (*views)->kind == YOKE_VIEW_BUFFER ? *views : &op->out[0]);
@@ -234,7 +286,53 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
 	yk_gpu_arg_number(r, offsetof(struct attention_args, key), &op->in[4]);
 	yk_gpu_arg_number(r, offsetof(struct attention_args, step), &op->in[5]);
 	yk_gpu_arg_number(r, offsetof(struct attention_args, seen), seen_of(op));
-	return yk_gpu_launch_groups(r, groups, cut_of(r->device, op).items, name);
+	return yk_gpu_launch_groups(r, groups, items, name);
+}
+
+// A launch of a kernel of `file`.
+static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
+		  const struct attention_args *a, const char *file, int with_dq,
+		  const char *name, int64_t groups, const struct yoke_view *const *views)
+{
+	struct yk_gpu_entry *kernel;
+	int err = kernel_of(r->device, op, file, with_dq, name, &kernel);
+
+	return err ? err : enqueue(r, op, a, kernel, name, groups, cut_of(r->device, op).items, views);
+}
+
+// Do rows of a head lie at multiples of 16 bytes, with whole multiples in each?
+static bool has_quads(const struct yoke_view *v)
+{
+	const int per = v->dtype == yoke_f32 ? 4 : 8;
+
+	return v->dims[3] % per == 0 && v->strides[0] % per == 0 && v->strides[1] % per == 0 &&
+	       v->strides[2] % per == 0 && yk_gpu_aligned(v, 16);
+}
+
+static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
+			 const struct blocks *b, const char *file, const char *name, int64_t groups,
+			 const struct yoke_view *const *views)
+{
+	const struct yoke_view *in = op->in;
+	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
+	const size_t items = (size_t)(b->warps * r->device->warp);
+	struct yk_gpu_build build = { .file = file, .name = name };
+	struct yk_gpu_entry *kernel;
+
+	yk_gpu_row_defines(&build, r->device, items, 1, &in[0]);
+	yk_gpu_beside_define(&build, yk_gpu_present(&in[3]) ? in[3].dtype : in[0].dtype);
+	yk_gpu_define(&build, "MATRIX", in[0].dtype);
+	yk_gpu_define(&build, "HEAD", b->head);
+	yk_gpu_define(&build, "BLOCK", b->block);
+	yk_gpu_flag(&build, "QUADS", has_quads(&in[0]) && has_quads(&in[1]) && has_quads(&in[2]) &&
+		    (!back || (has_quads(&in[6]) && has_quads(&in[8]))));
+	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]) && (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
+	yk_gpu_flag(&build, "MASKED", a->masked);
+	yk_gpu_flag(&build, "DROPOUT", a->dropout > 0);
+	if (b->slices > 1)
+		yk_gpu_define(&build, "SLICES", b->slices);
+	int err = yk_gpu_kernel_file(r->device, &build, &kernel);
+	return err ? err : enqueue(r, op, a, kernel, name, groups, items, views);
 }
 
 // ---- forward ----
@@ -245,6 +343,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const struct yoke_view *space = &op->workspace;
 	const struct attention_args a = args_of(op);
 	const int64_t rows = a.B * a.H * a.T;
+	struct blocks b;
 	int err = 0;
 
 	if (seen_of(op)->kind == YOKE_VIEW_SCALAR)
@@ -253,6 +352,12 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		err = yk_gpu_report_length(r, "attention", seen_of(op), a.S);
 	if (err)
 		return err;
+	if (impl == MATRIX_IMPL)
+		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
+			launch_blocks(r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
+				      a.B * a.H * yk_gpu_pieces(a.T, b.tile),
+				      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
+								    &in[5], seen_of(op), NULL });
 	if (impl == TILES_IMPL)
 		return launch(r, op, &a, "attention_tiles.cl", 0, "attention_tiles",
 			      a.B * a.H * yk_gpu_pieces(a.T, cut_of(r->device, op).tile),
@@ -279,8 +384,16 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 	const struct attention_args a = args_of(op);
 	const int64_t rows = a.B * a.H * a.T;
 
+	struct blocks b;
 	if (seen->kind == YOKE_VIEW_SCALAR)
 		r->bind = check_seen;
+	if (impl == BACK_MATRIX_IMPL)
+		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
+			launch_blocks(r, op, &a, &b, "attention_matrix_back.cl", "attention_matrix_back",
+				      b.slices * (a.B * a.G * yk_gpu_pieces(a.S, b.tile) +
+						  a.B * a.H * yk_gpu_pieces(a.T, b.tile)),
+				      (const struct yoke_view *[]){ &out[0], &out[1], &out[2], &in[0], &in[1], &in[2],
+								    o, g, lse, &in[3], &in[4], &in[5], seen, NULL });
 	yk_gpu_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
 	int err = launch(r, op, &a, "attention_back.cl", heads, "attention_sums",
 			 yk_gpu_pieces(rows, SUM_ROWS),
@@ -300,9 +413,9 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 	return err;
 }
 
-static const char *const names[] = { "rows", "tiles" };
-static const char *const back_names[] = { "heads", "twice" };
-const struct yk_gpu_op yk_gpu_attention = { .names = names, .nimpl = 2, .can = can, .record = record };
+static const char *const names[] = { "rows", "matrix", "tiles" };
+static const char *const back_names[] = { "matrix", "heads", "twice" };
+const struct yk_gpu_op yk_gpu_attention = { .names = names, .nimpl = 3, .can = can, .record = record };
 const struct yk_gpu_op yk_gpu_attention_back = {
-	.names = back_names, .nimpl = 2, .can = can_back, .record = record_back,
+	.names = back_names, .nimpl = 3, .can = can_back, .record = record_back,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "contract.h"
+#include "ext.h"
 
 const struct yoke_host *yk_gpu_host;
 
@@ -66,6 +67,11 @@ static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 static const struct yk_gpu_op *op_of(const struct yoke_op *op)
 {
 	return op->code < YOKE_OP_LIMIT ? ops[op->code] : NULL;
+}
+
+const struct yk_gpu_op *yk_gpu_op_of(const struct yoke_op *op)
+{
+	return op_of(op);
 }
 
 static uint64_t can(uint32_t device, const struct yoke_op *op)
@@ -143,7 +149,8 @@ static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t
 
 static const void *ext(const char *name)
 {
-	return yk_gpu_driver.ext ? yk_gpu_driver.ext(name) : NULL;
+	const void *own = yk_gpu_driver.ext ? yk_gpu_driver.ext(name) : NULL;
+	return own ? own : yk_gpu_ext(name);
 }
 
 // Lacks what is the driver's: name, version, and functions that it may be without.

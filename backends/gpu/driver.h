@@ -70,6 +70,9 @@ struct yk_gpu_driver {
 	void (*kernel_free)(void *kernel);
 	// Most work items of a group; 0: it does not say.
 	size_t (*kernel_group)(struct yk_gpu_device *, void *kernel);
+	// What groups of so many items (0: as it likes) take: registers, local_bytes, warp, share, as far as it is
+	// known; may be absent.
+	void (*kernel_use)(struct yk_gpu_device *, void *kernel, size_t group, struct yoke_occupancy *to);
 	// How many parameters it has; UINT32_MAX: it does not say.
 	uint32_t (*kernel_params)(void *kernel);
 	// An argument: bytes by value, of which of a buffer its pointer.  They are copied, and stay until others

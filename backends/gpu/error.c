@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gpu.h"
 
@@ -59,4 +60,19 @@ void yk_gpu_log(int level, const char *fmt, ...)
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	yk_gpu_host->log(level, yk_gpu_driver.name, line);
+}
+
+char yk_gpu_reason[900];
+
+void yk_gpu_leave_out(int level, const char *fmt, ...)
+{
+	char line[700];
+	size_t n = strlen(yk_gpu_reason);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	yk_gpu_log(level, "%s", line);
+	snprintf(yk_gpu_reason + n, sizeof yk_gpu_reason - n, "%s%s", n ? "; " : "", line);
 }

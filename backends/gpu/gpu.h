@@ -94,6 +94,11 @@ int yk_gpu_build_failed(const struct yk_gpu_device *, const char *call, int code
 int yk_gpu_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void yk_gpu_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// What probe left out, and why: without any device it is the reason.
+extern char yk_gpu_reason[900];
+// Adds to that a formatted line, and says it in the log.
+void yk_gpu_leave_out(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 // Gives a device its index, from 0 on; only in probe.
 int yk_gpu_device_add(struct yk_gpu_device *);
 // NULL, with an error recorded, for an index that probe did not give.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ext.h"
 #include "launch.h"
 #include "report.h"
 #include "rows.h"
@@ -418,6 +419,26 @@ void yk_gpu_record_free(struct yk_gpu_record *r)
 	free(l->place);
 	free(l);
 	free(r);
+}
+
+void *yk_gpu_record_largest(const struct yk_gpu_record *r, size_t *group)
+{
+	const struct launch *l = r->launches->launch.at, *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < r->launches->launch.n; i++) {
+		size_t items = 1;
+		for (uint32_t k = 0; k < l[i].dims; k++)
+			items *= l[i].items[k];
+		if (l[i].kernel && items > most) {
+			most = items;
+			best = &l[i];
+		}
+	}
+	*group = best ? 1 : 0;
+	for (uint32_t k = 0; best && k < best->dims; k++)
+		*group *= best->group[k];
+	return best ? best->kernel : NULL;
 }
 
 // ---- runs ----

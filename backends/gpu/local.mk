@@ -23,6 +23,8 @@ gpu_sources = \
 	backends/gpu/device.c \
 	backends/gpu/driver.h \
 	backends/gpu/error.c \
+	backends/gpu/ext.c \
+	backends/gpu/ext.h \
 	backends/gpu/f16.c \
 	backends/gpu/f64.c \
 	backends/gpu/gather.c \

@@ -3,7 +3,6 @@
 // with a compiler.  What drivers say of themselves is checked before it is passed on.
 #include "config.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #define MAX_DEVICES 64 // of one platform
 #define MAX_TEXT 65536
 #define PLATFORM_NOT_FOUND (-1001) // of the loader: cl_khr_icd
-
-static char reason[800]; // what was left out, and why
 
 // One fixed-size property, or `fallback` when the driver does not answer.
 static uint64_t number(cl_device_id id, cl_device_info what, size_t bytes,
@@ -276,21 +273,6 @@ static int add_device(cl_platform_id platform, cl_device_id id)
 	return 0;
 }
 
-// Says in the log what is not used and why; without any device it is the reason.
-__attribute__((format(printf, 2, 3)))
-static void leave_out(int level, const char *fmt, ...)
-{
-	char line[400];
-	size_t n = strlen(reason);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
-	yk_gpu_log(level, "%s", line);
-	snprintf(reason + n, sizeof reason - n, "%s%s", n ? "; " : "", line);
-}
-
 static int probe_platform(cl_platform_id platform)
 {
 	static const struct yoke_setting only = {
@@ -304,22 +286,22 @@ static int probe_platform(cl_platform_id platform)
 
 	platform_text(platform, CL_PLATFORM_NAME, name, sizeof name);
 	if (wanted && *wanted && !strstr(name, wanted)) {
-		leave_out(YOKE_LOG_INFO, "platform %s is not the one of opencl.platform=%s", name, wanted);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s is not the one of opencl.platform=%s", name, wanted);
 		return 0;
 	}
 	cl_int err = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
 	if (err == CL_DEVICE_NOT_FOUND || (err == CL_SUCCESS && !n)) {
-		leave_out(YOKE_LOG_INFO, "platform %s has no devices", name);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s has no devices", name);
 		return 0;
 	}
 	if (err != CL_SUCCESS) {
-		leave_out(YOKE_LOG_WARN, "platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
+		yk_gpu_leave_out(YOKE_LOG_WARN, "platform %s: clGetDeviceIDs: %s (%d)", name, yk_cl_name(err), (int)err);
 		return 0;
 	}
 	for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
 		const char *why = ids[i] ? refused(ids[i]) : "the driver gave none";
 		if (why)
-			leave_out(YOKE_LOG_INFO, "platform %s: device %u is left out: %s", name, i, why);
+			yk_gpu_leave_out(YOKE_LOG_INFO, "platform %s: device %u is left out: %s", name, i, why);
 		else if (add_device(platform, ids[i]) < 0)
 			return YOKE_ENOMEM;
 	}
@@ -333,13 +315,13 @@ int yk_cl_probe(const char **why)
 	cl_int err = clGetPlatformIDs(MAX_PLATFORMS, platforms, &n);
 
 	if (err == PLATFORM_NOT_FOUND || (err == CL_SUCCESS && !n))
-		leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` says where it looked");
+		yk_gpu_leave_out(YOKE_LOG_INFO, "the OpenCL loader found no driver; `yoke doctor` says where it looked");
 	else if (err != CL_SUCCESS)
-		leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
+		yk_gpu_leave_out(YOKE_LOG_WARN, "clGetPlatformIDs: %s (%d)", yk_cl_name(err), (int)err);
 	for (cl_uint i = 0; err == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
 		if (platforms[i] && probe_platform(platforms[i]) < 0)
 			return YOKE_ENOMEM;
-	*why = reason;
+	*why = yk_gpu_reason;
 	return 0;
 }
 

@@ -32,6 +32,7 @@ const struct yk_gpu_driver yk_gpu_driver = {
 	.kernel_free = yk_cl_kernel_free,
 	.kernel_group = yk_cl_kernel_group,
 	.kernel_params = yk_cl_kernel_params,
+	.kernel_use = yk_cl_kernel_use,
 	.arg = yk_cl_arg,
 	.launch = yk_cl_launch,
 	.arg_call = "clSetKernelArg",

@@ -114,6 +114,29 @@ size_t yk_cl_kernel_group(struct yk_gpu_device *device, void *kernel)
 	return group;
 }
 
+// cl_nv_device_attribute_query, cl_amd_device_attribute_query
+enum { WARP_SIZE_NV = 0x4003, WAVEFRONT_WIDTH_AMD = 0x4043 };
+
+// Registers are told by no query of OpenCL: of NVIDIA's and AMD's extensions the warp.
+void yk_cl_kernel_use(struct yk_gpu_device *device, void *kernel, size_t group, struct yoke_occupancy *to)
+{
+	const cl_device_id id = yk_cl_of(device)->id;
+	cl_ulong local = 0;
+	cl_uint warp = 0;
+	size_t multiple = 0;
+
+	(void)group;
+	if (clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL) == CL_SUCCESS)
+		to->local_bytes = local;
+	if (clGetDeviceInfo(id, WARP_SIZE_NV, sizeof warp, &warp, NULL) != CL_SUCCESS &&
+	    clGetDeviceInfo(id, WAVEFRONT_WIDTH_AMD, sizeof warp, &warp, NULL) != CL_SUCCESS &&
+	    clGetKernelWorkGroupInfo(kernel, id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple, &multiple,
+				     NULL) == CL_SUCCESS)
+		warp = (cl_uint)multiple;
+	if (warp)
+		to->warp = warp;
+}
+
 uint32_t yk_cl_kernel_params(void *kernel)
 {
 	cl_uint n = 0;

@@ -57,6 +57,8 @@
 	X(DRIVER, NEED, CUresult, cuModuleUnload, (CUmodule module)) \
 	X(DRIVER, NEED, CUresult, cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
 	X(DRIVER, NEED, CUresult, cuFuncGetAttribute, (int *value, CUfunction_attribute what, CUfunction)) \
+	X(DRIVER, MAY, CUresult, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
+	  (int *groups, CUfunction function, int items, size_t local_bytes)) \
 	X(DRIVER, MAY, CUresult, cuFuncGetParamInfo, \
 	  (CUfunction function, size_t index, size_t *offset, size_t *bytes)) \
 	X(DRIVER, NEED, CUresult, cuLaunchKernel, \

@@ -123,6 +123,8 @@ enum {
 #define V_FUNCTION_CALL "cuModuleGetFunction"
 #define V_FUNCTION(to, module, name) V(cuModuleGetFunction, to, module, name)
 #define V_FUNCTION_ITEMS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
+#define V_FUNCTION_REGISTERS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_NUM_REGS, f)
+#define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_LAUNCH_CALL "cuLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

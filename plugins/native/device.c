@@ -2,7 +2,6 @@
 // Devices of the vendor's driver that can serve.  What it says of them is checked before it is passed on.
 #include "config.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +10,14 @@
 
 #define MOST_DEVICES 64 // bits of `peers`
 
-static char reason[900]; // what was left out, and why
-
-// Says in the log what is not used; without any device it is the reason.
-__attribute__((format(printf, 2, 3)))
-static void leave_out(int level, const char *fmt, ...)
-{
-	char line[700];
-	size_t n = strlen(reason);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
-	yk_gpu_log(level, "%s", line);
-	snprintf(reason + n, sizeof reason - n, "%s%s", n ? "; " : "", line);
-}
-
 static void leave_out_code(const char *what, const char *call, int code)
 {
 	const char *help = yk_native_help(code);
 
 	// a machine without a device is nothing to warn of: HIP answers with either
 	const bool none = code == V_NO_DEVICE || code == V_INVALID_DEVICE;
-	leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call, yk_native_name(code), code,
-		  help ? ": " : "", help ? help : "");
+	yk_gpu_leave_out(none ? YOKE_LOG_INFO : YOKE_LOG_WARN, "%s%s: %s (%d)%s%s", what, call, yk_native_name(code), code,
+			 help ? ": " : "", help ? help : "");
 }
 
 // An attribute, or 0 where the driver does not answer; never below it.
@@ -156,8 +138,8 @@ static int add_device(int ordinal)
 	}
 	const char *refusal = refused(d, why, sizeof why);
 	if (refusal) {
-		leave_out(YOKE_LOG_INFO, "device %d%s%s is left out: %s", ordinal, *d->arch ? ", " : "", d->arch,
-			  refusal);
+		yk_gpu_leave_out(YOKE_LOG_INFO, "device %d%s%s is left out: %s", ordinal, *d->arch ? ", " : "", d->arch,
+				 refusal);
 		free(d);
 		return 0;
 	}
@@ -175,13 +157,13 @@ int yk_native_probe(const char **why)
 	const char *missing;
 	int count = 0, code, err = 0;
 
-	*why = reason;
+	*why = yk_gpu_reason;
 	if (!yk_native_open(YK_DRIVER, &missing)) {
-		leave_out(YOKE_LOG_DEBUG, "%s", missing);
+		yk_gpu_leave_out(YOKE_LOG_DEBUG, "%s", missing);
 		return 0;
 	}
 	if (*missing) // another library was there, and of no use
-		leave_out(YOKE_LOG_DEBUG, "%s", missing);
+		yk_gpu_leave_out(YOKE_LOG_DEBUG, "%s", missing);
 	if ((code = yk_native_code(V_INIT()))) {
 		leave_out_code("", V_INIT_CALL, code);
 		return 0;
@@ -191,12 +173,12 @@ int yk_native_probe(const char **why)
 		return 0;
 	}
 	if (count < 1) {
-		leave_out(YOKE_LOG_INFO, "the driver has no devices");
+		yk_gpu_leave_out(YOKE_LOG_INFO, "the driver has no devices");
 		return 0;
 	}
-	reason[0] = 0;
+	yk_gpu_reason[0] = 0;
 	if (!yk_native_open(YK_COMPILER, &missing)) {
-		leave_out(YOKE_LOG_WARN, "no kernel can be compiled: %s", missing);
+		yk_gpu_leave_out(YOKE_LOG_WARN, "no kernel can be compiled: %s", missing);
 		return 0;
 	}
 	for (int i = 0; i < count && i < MOST_DEVICES && !err; i++)

@@ -38,6 +38,7 @@ const struct yk_gpu_driver yk_gpu_driver = {
 	.kernel_free = yk_native_kernel_free,
 	.kernel_group = yk_native_kernel_group,
 	.kernel_params = yk_native_kernel_params,
+	.kernel_use = yk_native_kernel_use,
 	.arg = yk_native_arg,
 	.launch = yk_native_launch,
 	.arg_call = "an argument",

@@ -85,6 +85,9 @@ const char *yk_vendor_code_name(int code);
 // The driver's own words for a code of its, or NULL.
 const char *yk_vendor_code_text(int code);
 // The sizes of a kernel's parameters, `most` at most, and how many there are; -1: nobody says.
+// Warps that are resident of groups of so many items, over the most there can be, as the driver says; below 0: it does
+// not.
+double yk_vendor_occupancy(const struct yk_native_device *, v_function, size_t group);
 int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t most,
 		     size_t *sizes);
 // What the heuristic of the library of products is told besides: bytes that operands are aligned to.
@@ -152,6 +155,7 @@ int yk_native_kernel_new(struct yk_gpu_device *, void *program, const char *name
 void yk_native_kernel_free(void *kernel);
 size_t yk_native_kernel_group(struct yk_gpu_device *, void *kernel);
 uint32_t yk_native_kernel_params(void *kernel);
+void yk_native_kernel_use(struct yk_gpu_device *, void *kernel, size_t group, struct yoke_occupancy *to);
 int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value);
 int yk_native_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const size_t *items, const size_t *group);
 

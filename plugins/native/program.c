@@ -239,6 +239,19 @@ size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
 	return (size_t)items;
 }
 
+void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, struct yoke_occupancy *to)
+{
+	const struct kernel *k = kernel;
+	int registers = 0, local = 0;
+
+	if (yk_native_use(d) || yk_native_code(V_FUNCTION_REGISTERS(&registers, k->function)) ||
+	    yk_native_code(V_FUNCTION_LOCAL(&local, k->function)))
+		return;
+	to->registers = registers > 0 ? (uint32_t)registers : 0;
+	to->local_bytes = local > 0 ? (uint64_t)local : 0;
+	to->share = group ? yk_vendor_occupancy(yk_native_of(d), k->function, group) : -1;
+}
+
 uint32_t yk_native_kernel_params(void *kernel)
 {
 	return ((const struct kernel *)kernel)->params;

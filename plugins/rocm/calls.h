@@ -63,6 +63,8 @@
 	  (hipFunction_t *function, hipModule_t module, const char *name)) \
 	X(DRIVER, NEED, hipError_t, hipFuncGetAttribute, \
 	  (int *value, hipFunction_attribute what, hipFunction_t function)) \
+	X(DRIVER, MAY, hipError_t, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, \
+	  (int *groups, hipFunction_t function, int items, size_t local_bytes)) \
 	X(DRIVER, NEED, hipError_t, hipModuleLaunchKernel, \
 	  (hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
 	   unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int local_bytes, \

@@ -24,6 +24,7 @@
 	X(hipDeviceAttributeMaxGridDimY, 30) \
 	X(hipDeviceAttributeMaxGridDimZ, 31) \
 	X(hipDeviceAttributeMaxThreadsPerBlock, 56) \
+	X(hipDeviceAttributeMaxThreadsPerMultiProcessor, 57) \
 	X(hipDeviceAttributeMemoryBusWidth, 59) \
 	X(hipDeviceAttributeMemoryClockRate, 60) \
 	X(hipDeviceAttributeMultiprocessorCount, 63) \
@@ -33,6 +34,8 @@
 	X(hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, 10002) \
 	X(hipComputeModeProhibited, 2) \
 	X(HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) \
+	X(HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1) \
+	X(HIP_FUNC_ATTRIBUTE_NUM_REGS, 4) \
 	X(hipStreamNonBlocking, 1) \
 	X(hipEventDefault, 0) \
 	X(hipEventDisableTiming, 2) \

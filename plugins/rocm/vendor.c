@@ -152,3 +152,15 @@ int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_
 	(void)d, (void)p, (void)a, (void)b, (void)y;
 	return 0;
 }
+
+double yk_vendor_occupancy(const struct yk_native_device *d, v_function f, size_t group)
+{
+	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
+	int groups = 0, most = 0;
+
+	if (!yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor ||
+	    yk_native_code(V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, &groups, f, (int)group, 0)) ||
+	    yk_native_code(V_ATTRIBUTE(&most, hipDeviceAttributeMaxThreadsPerMultiProcessor, d->id)) || most <= 0)
+		return -1;
+	return (double)groups * (double)whole / (double)most;
+}

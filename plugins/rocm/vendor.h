@@ -123,6 +123,8 @@ enum {
 #define V_FUNCTION_CALL "hipModuleGetFunction"
 #define V_FUNCTION(to, module, name) V(hipModuleGetFunction, to, module, name)
 #define V_FUNCTION_ITEMS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
+#define V_FUNCTION_REGISTERS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_NUM_REGS, f)
+#define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 static int fail(const char *verb, const char *path, int reason)
 {
@@ -111,6 +113,41 @@ int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t by
 		bytes -= (uint64_t)n;
 	}
 	return 0;
+}
+
+int yk_file_each(int fd, const char *path, uint64_t at, uint64_t bytes,
+		 int (*fn)(void *arg, const char *block, size_t n, uint64_t at), void *arg)
+{
+	enum { BLOCK = 1 << 18 };
+	char *block = malloc(BLOCK);
+	int e = block ? 0 : fail("read", path, ENOMEM);
+
+	for (uint64_t n; bytes && e == 0; at += n, bytes -= n) {
+		n = bytes < BLOCK ? bytes : BLOCK;
+		e = yk_file_read_at(fd, path, at, block, n);
+		if (e == 0)
+			e = fn(arg, block, n, at);
+	}
+	free(block);
+	return e;
+}
+
+static int hash_block(void *arg, const char *block, size_t n, uint64_t at)
+{
+	(void)at;
+	yk_hash_add(arg, block, n);
+	return 0;
+}
+
+int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash)
+{
+	struct yk_hash_state *h = yk_hash_new(0);
+	const int e = h ? yk_file_each(fd, path, at, bytes, hash_block, h) : fail("read", path, ENOMEM);
+	const uint64_t sum = h ? yk_hash_end(h) : 0;
+
+	if (e == 0)
+		*hash = sum;
+	return e;
 }
 
 int yk_file_open(const char *path, uint64_t *bytes)
@@ -283,6 +320,25 @@ void yk_file_abort(struct yk_file_writer *w)
 	free(w->temporary);
 	free(w->path);
 	*w = (struct yk_file_writer){ .fd = -1 };
+}
+
+void yk_file_sweep(const char *path)
+{
+	char *folder = folder_of(path);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	DIR *dir = folder ? opendir(folder) : NULL;
+	struct dirent *d;
+	while (dir && (d = readdir(dir))) {
+		const size_t n = strlen(name);
+		int pid, number, end = 0;
+		if (!strncmp(d->d_name, name, n) &&
+		    sscanf(d->d_name + n, ".%d-%d.tmp%n", &pid, &number, &end) == 2 && end && !d->d_name[n + (size_t)end] &&
+		    pid > 0 && kill(pid, 0) < 0 && errno == ESRCH)
+			unlinkat(dirfd(dir), d->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+	free(folder);
 }
 
 int yk_file_write(const char *path, const void *data, size_t bytes)

@@ -15,6 +15,11 @@ int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
 int yk_file_open(const char *path, uint64_t *bytes);
 // So many bytes from a position on.  EIO names path and position, also where the file ends before.
 int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes);
+// The same in blocks, in their order: fn gets each, and where it begins; what it returns ends it if it is not 0.
+int yk_file_each(int fd, const char *path, uint64_t at, uint64_t bytes,
+		 int (*fn)(void *arg, const char *block, size_t n, uint64_t at), void *arg);
+// XXH64 of that part of a file.
+int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash);
 // All of standard input, in the same way.
 int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes);
 int yk_file_write(const char *path, const void *data, size_t bytes);
@@ -34,6 +39,8 @@ int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
 int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
 int yk_file_commit(struct yk_file_writer *);
 void yk_file_abort(struct yk_file_writer *);
+// Removes what processes that were killed in the middle of writing this file have left beside it.
+void yk_file_sweep(const char *path);
 
 // mkdir -p; the last component may exist.
 int yk_dir_make(const char *path);

@@ -195,19 +195,26 @@ char *yk_scan_string(struct yk_scan *s)
 
 // ---- numbers ----
 
-bool yk_scan_size(struct yk_scan *s, int64_t *to)
+bool yk_scan_digits(const char **at, const char *end, int64_t *to)
 {
 	int64_t n = 0;
-
-	blanks(s);
-	char *first = s->at;
-	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
+	for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
 		if (__builtin_mul_overflow(n, (int64_t)10, &n) ||
-		    __builtin_add_overflow(n, (int64_t)(*s->at++ - '0'), &n))
-			return refuse(s, "a number of more than 63 bits");
-	if (s->why || s->at == first || (*first == '0' && s->at > first + 1) ||
-	    (s->at < s->end && memchr(".eE", *s->at, 3)))
-		return refuse(s, "a whole number, 0 or more, has to be here");
+		    __builtin_add_overflow(n, (int64_t)(**at - '0'), &n))
+			return false;
 	*to = n;
+	return true;
+}
+
+bool yk_scan_size(struct yk_scan *s, int64_t *to)
+{
+	blanks(s);
+	const char *at = s->at, *first = at;
+	if (!yk_scan_digits(&at, s->end, to))
+		return refuse(s, "a number of more than 63 bits");
+	s->at += at - first;
+	if (s->why || at == first || (*first == '0' && at > first + 1) ||
+	    (at < s->end && memchr(".eE", *at, 3)))
+		return refuse(s, "a whole number, 0 or more, has to be here");
 	return true;
 }

@@ -23,6 +23,8 @@ bool yk_scan_want(struct yk_scan *, char);
 char *yk_scan_string(struct yk_scan *);
 // A whole number without sign, fraction and exponent, at most INT64_MAX.
 bool yk_scan_size(struct yk_scan *, int64_t *to);
+// The digits at *at, which may be none, as a number; false: it has more than 63 bits.
+bool yk_scan_digits(const char **at, const char *end, int64_t *to);
 // Nothing but blanks is left?
 bool yk_scan_end(struct yk_scan *);
 // Bytes of the well-formed UTF-8 character of several bytes at s, 0 when there is none.

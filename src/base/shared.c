@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -74,10 +75,25 @@ int yk_dir_lock(const char *path, int *to)
 	if (fd < 0)
 		return yk_fail(errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "cannot open '%s': %s",
 			       path, strerror(errno));
-	if (!lock(fd, LOCK_EX | LOCK_NB)) {
+	// who asks for the lock's holder has it for a moment
+	bool has = lock(fd, LOCK_EX | LOCK_NB);
+	for (int i = 0; !has && i < 5; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+		has = lock(fd, LOCK_EX | LOCK_NB);
+	}
+	if (!has) {
 		close(fd);
 		return yk_fail(YOKE_EBUSY, "'%s' is in use by another process", path);
 	}
 	*to = fd;
 	return 0;
+}
+
+bool yk_dir_locked(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool held = fd >= 0 && !lock(fd, LOCK_SH | LOCK_NB);
+	if (fd >= 0)
+		close(fd);
+	return held;
 }

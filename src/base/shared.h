@@ -3,6 +3,8 @@
 #ifndef YK_SHARED_H
 #define YK_SHARED_H
 
+#include <stdbool.h>
+
 // Opens a file for yk_file_append, made if need be; a descriptor, or EIO, ENOENT.
 int yk_file_append_open(const char *path);
 // Appends the text whole, by one write: of what fits only in part nothing stays (EIO).  Others who
@@ -13,5 +15,7 @@ int yk_file_append(int fd, const char *path, const char *header, const char *tex
 // has the lock.  Where the file system knows no locks
 // there is none.
 int yk_dir_lock(const char *path, int *fd);
+// Does another process hold that lock?
+bool yk_dir_locked(const char *path);
 
 #endif

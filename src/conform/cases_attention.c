@@ -183,6 +183,12 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 		   unit * (16 + sqrt((double)h->S)); // relative, of a probability
 }
 
+// What a weight x may lose by being rounded to half precision, as matrix units take it; 0 for other dtypes.
+static double rounding(double x, int dtype)
+{
+	return yk_num_acc(dtype) == dtype ? 0 : yk_num_unit(dtype) * fabs(x) + yk_num_least(dtype) / 2;
+}
+
 static void draw_query(struct yk_case *c, const struct heads *h, struct query *to)
 {
 	to->p = yk_case_alloc(c, (uint64_t)h->S * sizeof *to->p);
@@ -208,16 +214,17 @@ static void attend(struct yk_case *c, const struct heads *h, uint32_t o, uint32_
 					x.lost + 6 * unit *
 							 fabs(isinf(x.lse) ? 0 : x.lse));
 				for (int64_t d = 0; d < h->D; d++) {
-					double y = 0, abs = 0;
+					double y = 0, abs = 0, lost = 0;
 					for (int64_t s = 0; s < h->S; s++) {
 						double v = row_of(c, h->v, b, s,
 								  head / (h->H / h->G))[d]
 								   .f;
 						y += x.kept[s] * v;
 						abs += fabs(x.kept[s] * v);
+						lost += rounding(x.kept[s], dtype) * fabs(v);
 					}
 					yk_want_real(&c->array[o].want[at + d], dtype, y,
-						     x.lost * abs);
+						     x.lost * abs + lost);
 				}
 			}
 }
@@ -254,7 +261,8 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 		       int64_t head, int64_t t, uint32_t o, uint32_t g,
 		       const struct query *x, struct grads *to)
 {
-	const double unit = 2 * yk_num_unit(yk_num_acc(c->view[h->q].dtype));
+	const int dtype = c->view[h->q].dtype;
+	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
 	const struct yk_num *gr = row_of(c, g, b, t, head),
 			    *orow = row_of(c, o, b, t, head);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
@@ -279,14 +287,15 @@ static void back_query(const struct yk_case *c, const struct heads *h, int64_t b
 			abs += fabs(gr[d].f * v[d].f * keep);
 		}
 		double ds = x->p[s] * (dp - delta) * h->scale;
-		double ds_abs = more * x->p[s] * (abs + delta_abs) * h->scale;
+		double ds_abs = more * x->p[s] * (abs + delta_abs) * h->scale + rounding(ds, dtype);
+		double lost = more * x->kept[s] + rounding(x->kept[s], dtype);
 		for (int64_t d = 0; d < h->D; d++) {
 			to->dq[at + d] += ds * k[d].f;
 			to->aq[at + d] += ds_abs * fabs(k[d].f);
 			to->dk[to_at + d] += ds * q[d].f;
 			to->ak[to_at + d] += ds_abs * fabs(q[d].f);
 			to->dv[to_at + d] += x->kept[s] * gr[d].f;
-			to->av[to_at + d] += more * fabs(x->kept[s] * gr[d].f);
+			to->av[to_at + d] += lost * fabs(gr[d].f);
 		}
 	}
 }

@@ -3,10 +3,12 @@
 libyokecore_la_SOURCES += \
 	src/conform/case.c \
 	src/conform/case.h \
+	src/conform/cases_algebra.c \
 	src/conform/cases_attention.c \
 	src/conform/cases_contract.c \
 	src/conform/cases_list.c \
 	src/conform/cases_map.c \
+	src/conform/cases_moments.c \
 	src/conform/cases_move.c \
 	src/conform/cases_rows.c \
 	src/conform/cases_scan.c \

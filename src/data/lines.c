@@ -34,6 +34,7 @@ struct walk {
 	enum state state;
 	uint64_t begin; // of the record
 	bool blank;     // nothing of it but a \r
+	struct yk_hash_state *hash;
 };
 
 static int too_long(const struct yk_lines *l, int64_t record)
@@ -67,7 +68,7 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 		w->state = step(w->state, text[i], w->l->separator);
 		if (w->state == ENDED) {
 			e = add(w, at + i);
-			*w = (struct walk){ w->l, CELL, at + i + 1, true };
+			*w = (struct walk){ w->l, CELL, at + i + 1, true, w->hash };
 		} else {
 			w->blank = w->blank && text[i] == '\r';
 			if (at + i - w->begin >= YK_RECORD_MOST)
@@ -86,30 +87,25 @@ static int skip_mark(const struct yk_lines *l, uint64_t *bytes)
 	return e;
 }
 
+static int index_block(void *arg, const char *block, size_t n, uint64_t at)
+{
+	struct walk *w = arg;
+	yk_hash_add(w->hash, block, n);
+	return walk(w, block, n, at);
+}
+
 static int make_index(struct yk_lines *l)
 {
-	enum { BLOCK = 1 << 18 };
-	struct walk w = { .l = l, .blank = true };
-	char *block = malloc(BLOCK);
-	struct yk_hash_state *h = yk_hash_new(0);
-	int e = block && h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
+	struct walk w = { .l = l, .blank = true, .hash = yk_hash_new(0) };
+	int e = w.hash ? skip_mark(l, &w.begin) : yk_fail(YOKE_ENOMEM, "%s: no memory to read it", l->path);
 	if (e == 0)
-		e = skip_mark(l, &w.begin);
-	for (uint64_t at = w.begin, n; at < l->bytes && e == 0; at += n) {
-		n = l->bytes - at < BLOCK ? l->bytes - at : BLOCK;
-		e = yk_file_read_at(l->fd, l->path, at, block, n);
-		if (e == 0) {
-			yk_hash_add(h, block, n);
-			e = walk(&w, block, n, at);
-		}
-	}
+		e = yk_file_each(l->fd, l->path, w.begin, l->bytes - w.begin, index_block, &w);
 	if (e == 0 && w.state == QUOTED)
 		e = yk_fail(YOKE_EFORMAT, "%s: record %lld: a quote does not end", l->path, (long long)l->count + 1);
 	if (e == 0)
 		e = add(&w, l->bytes);
-	if (h)
-		l->hash = yk_hash_end(h);
-	free(block);
+	if (w.hash)
+		l->hash = yk_hash_end(w.hash);
 	return e;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scan.h"
 #include "data/part.h"
 
 struct scan {
@@ -76,16 +77,11 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 
 static int read_number(struct scan *s, int64_t *to)
 {
-	int64_t n = 0;
 	blanks(s);
 	const char *first = s->at;
-	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
-		if (__builtin_mul_overflow(n, (int64_t)10, &n) || __builtin_add_overflow(n, (int64_t)(*s->at++ - '0'), &n))
-			return bad(s, "a dim of more than 63 bits");
-	if (s->at == first)
-		return bad(s, "shape is not a tuple of numbers");
-	*to = n;
-	return 0;
+	if (!yk_scan_digits(&s->at, s->end, to))
+		return bad(s, "a dim of more than 63 bits");
+	return s->at > first ? 0 : bad(s, "shape is not a tuple of numbers");
 }
 
 static int read_shape(struct scan *s, struct yk_npy *to)
@@ -198,4 +194,20 @@ int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t 
 	if (e == 0)
 		*to = n;
 	return e;
+}
+
+void yk_npy_part(struct yk_part *p, const struct yk_npy *n, struct yk_parts_shape *shape)
+{
+	*shape = (struct yk_parts_shape){ .rank = n->rank - 1 };
+	p->elements = 1;
+	for (int k = 1; k < n->rank; k++)
+		p->elements *= shape->dims[k - 1] = n->dims[k];
+	p->element = n->element;
+	p->swap = n->swap;
+	p->offset = n->offset;
+	p->stride = (uint64_t)p->elements * (uint64_t)n->element->width;
+	if (n->fortran && n->rank > 1) {
+		p->rank = n->rank;
+		memcpy(p->dims, n->dims, sizeof p->dims);
+	}
 }

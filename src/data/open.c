@@ -7,23 +7,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/param.h"
+#include "data/images.h"
 #include "data/lines.h"
+#include "data/npz.h"
 #include "data/part.h"
+#include "data/set.h"
 #include "data/source.h"
+#include "data/stream.h"
 #include "data/tokenfile.h"
+#include "data/walk.h"
 #include "formats/safetensors.h"
+
+enum word { FORMAT, FIELDS, DIMS, COLUMNS, FIELD, SIZE, CROP, ZOOM, FLIP, MEAN, STD, WORDS };
+enum number { CONTEXT, VOCAB, COUNT, KEEP, NUMBERS };
+static const char *const keys[WORDS + NUMBERS] = { "format", "fields", "dims", "columns", "field", "size", "crop", "zoom",
+						   "flip", "mean", "std", "context", "vocab", "count", "keep" };
 
 struct spec {
 	const char *path;
-	char *copy;                           // of the settings, which the words below lie in
-	const char *format, *fields, *dims, *columns, *field; // NULL: not given
-	int64_t context, vocab;
+	char *copy;              // of the settings, which the words below lie in
+	const char *word[WORDS]; // NULL: not given
+	int64_t number[NUMBERS]; // 0: not given
 };
 
 // ---- settings ----
@@ -42,23 +54,20 @@ static int whole(const char *key, const char *value, int64_t least, int64_t *to)
 
 static int take(struct spec *s, char *word)
 {
-	static const char *const keys[] = { "format", "fields", "dims", "columns", "field", "context", "vocab" };
-	char hint[200], *value = strchr(word, '=');
+	char hint[300], *value = strchr(word, '=');
 	if (!value)
 		return yk_fail(YOKE_EINVAL, "dataset_open: '%s' is not key=value", word);
 	*value++ = 0;
-	if (!strcmp(word, "context"))
-		return whole(word, value, 1, &s->context);
-	if (!strcmp(word, "vocab"))
-		return whole(word, value, 0, &s->vocab);
-	const char **const text[] = { &s->format, &s->fields, &s->dims, &s->columns, &s->field };
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < WORDS; i++)
 		if (!strcmp(word, keys[i])) {
-			*text[i] = value;
+			s->word[i] = value;
 			return 0;
 		}
+	for (int i = 0; i < NUMBERS; i++)
+		if (!strcmp(word, keys[WORDS + i]))
+			return whole(word, value, i != VOCAB, &s->number[i]);
 	return yk_fail(YOKE_EINVAL, "dataset_open: there is no key '%s'; %s", word,
-		       yk_hint(word, keys, 7, hint, sizeof hint));
+		       yk_hint(word, keys, WORDS + NUMBERS, hint, sizeof hint));
 }
 
 static int parse(struct spec *s, const char *settings)
@@ -71,9 +80,18 @@ static int parse(struct spec *s, const char *settings)
 	return e;
 }
 
-static int unfit(const struct spec *s, const char *key, const char *value, const char *what)
+// Keys that this format does not take: those not among `words` and `numbers`, bits by their enums.
+static int unfit(const struct spec *s, const char *what, unsigned words, unsigned numbers)
 {
-	return value ? yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%s: %s have none", s->path, key, value, what) : 0;
+	for (int i = 0; i < WORDS; i++)
+		if (i != FORMAT && s->word[i] && !(words >> i & 1))
+			return yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%s: %s take no such key", s->path, keys[i], s->word[i],
+				       what);
+	for (int i = 0; i < NUMBERS; i++)
+		if (s->number[i] && !(numbers >> i & 1))
+			return yk_fail(YOKE_EINVAL, "dataset_open: %s: %s=%lld: %s take no such key", s->path, keys[WORDS + i],
+				       (long long)s->number[i], what);
+	return 0;
 }
 
 // ---- formats ----
@@ -90,7 +108,7 @@ static int open_part(const struct spec *s, const char *field, struct yk_part *p,
 
 static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
 {
-	const char *at = s->dims;
+	const char *at = s->word[DIMS];
 	to->rank = 0;
 	while (at && *at) {
 		char *end;
@@ -99,7 +117,7 @@ static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
 		if (errno || *at < '0' || *at > '9' || n < 1 || to->rank == YOKE_MAX_RANK - 1 ||
 		    (*end && (*end != 'x' || !end[1])))
 			return yk_fail(YOKE_EINVAL, "dataset_open: dims=%s: must be up to %d numbers above 0, as 3x4",
-				       s->dims, YOKE_MAX_RANK - 1);
+				       s->word[DIMS], YOKE_MAX_RANK - 1);
 		to->dims[to->rank++] = n;
 		at = *end ? end + 1 : end;
 	}
@@ -117,44 +135,70 @@ static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk
 	return n > INT64_MAX / 8 || __builtin_mul_overflow(n, (uint64_t)e->width, bytes) ? 0 : n;
 }
 
+// Raw elements behind format=TYPE:OFFSET: all of a part but its file.
+static int raw_part(const struct spec *s, struct yk_part *p, struct yk_parts_shape *shape)
+{
+	const struct yk_element *ids;
+	uint64_t row;
+	if (!yk_element_named(s->word[FORMAT], strcspn(s->word[FORMAT], ":")))
+		return yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, npz, safetensors, tokens, csv, tsv, "
+			       "jsonl, images, or TYPE:OFFSET as u16:1024", s->path, s->word[FORMAT]);
+	int e = yk_element_format(s->word[FORMAT], &p->element, &p->offset);
+	if (e == 0)
+		e = parse_dims(s, shape);
+	if (e < 0)
+		return e;
+	snprintf(p->name, sizeof p->name, "x");
+	if (!s->number[CONTEXT]) {
+		p->elements = (int64_t)row_elements(shape, p->element, &row);
+		p->stride = row;
+		return p->elements ? 0 : yk_fail(YOKE_EINVAL, "dataset_open: dims=%s: too many elements", s->word[DIMS]);
+	}
+	if (!(ids = yk_element_ids(p->element)))
+		return yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", s->path,
+			       (long long)s->number[CONTEXT], p->element->name);
+	yk_windows_part(p, ids, s->number[CONTEXT], s->number[VOCAB]);
+	*shape = (struct yk_parts_shape){ 1, { s->number[CONTEXT] + 1 } };
+	return 0;
+}
+
+static yoke_dataset *open_stream(const struct spec *s)
+{
+	struct yk_part p = { .fd = -1 };
+	struct yk_parts_shape shape;
+	if (!s->word[FORMAT] || !s->number[COUNT])
+		yk_fail(YOKE_EINVAL, "dataset_open: %s: a pipe takes format=TYPE, the type of its elements, and count=, the "
+			"samples of an epoch", s->path);
+	else if (unfit(s, "pipes", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB | 1 << COUNT | 1 << KEEP) == 0 &&
+		 raw_part(s, &p, &shape) == 0)
+		return yk_stream_open(s->path, &p, &shape, s->number[COUNT], s->number[KEEP]);
+	return NULL;
+}
+
 static yoke_dataset *open_raw(const struct spec *s)
 {
-	const size_t length = strcspn(s->format, ":");
-	const struct yk_element *element = yk_element_named(s->format, length);
 	struct yk_parts_shape shape;
-	struct yk_part p;
-	int64_t offset = 0;
-	uint64_t bytes, hash, row;
-	if (!element) {
-		yk_fail(YOKE_EINVAL, "dataset_open: %s: format=%s: must be auto, npy, safetensors, tokens, csv, tsv, jsonl, "
-			"or TYPE:OFFSET as u16:1024", s->path, s->format);
+	struct yk_part want = { 0 }, p;
+	uint64_t bytes, hash, all = 0;
+	if (raw_part(s, &want, &shape) < 0 || unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
 		return NULL;
-	}
-	if ((s->format[length] && whole("format's OFFSET", s->format + length + 1, 0, &offset) < 0) ||
-	    unfit(s, "fields", s->fields, "raw elements") < 0 || parse_dims(s, &shape) < 0)
-		return NULL;
-	int e = open_part(s, "x", &p, &bytes, &hash);
-	p.element = element;
-	p.offset = (uint64_t)offset;
-	if (e == 0 && (bytes < p.offset || (bytes - p.offset) % (uint64_t)element->width))
-		e = yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %lld", s->path,
-			    (unsigned long long)bytes, element->name, (long long)offset);
-	const uint64_t all = e == 0 ? (bytes - p.offset) / (uint64_t)element->width : 0;
-	hash = e == 0 ? yk_hash(s->format, strlen(s->format), hash) : 0;
-	if (e == 0 && s->context)
-		return yk_windows_set(&p, all, s->context, s->vocab, hash);
-	if (e == 0) {
-		p.elements = (int64_t)row_elements(&shape, element, &row);
-		p.stride = row;
-		if (!p.elements || all % (uint64_t)p.elements || !all)
-			e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which are no whole number of samples of dims=%s",
-				    s->path, (unsigned long long)all, s->dims ? s->dims : "1");
-	}
+	const uint64_t row = (uint64_t)want.elements;
+	int e = open_part(s, want.name, &p, &bytes, &hash);
+	want.path = p.path;
+	want.fd = p.fd;
+	if (e == 0)
+		e = yk_element_count(want.element, s->path, want.offset, bytes, &all);
+	hash = e == 0 ? yk_hash(s->word[FORMAT], strlen(s->word[FORMAT]), hash) : 0;
+	if (e == 0 && s->number[CONTEXT])
+		return yk_windows_set(&want, all, s->number[CONTEXT], s->number[VOCAB], hash);
+	if (e == 0 && (all % row || !all))
+		e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which are no whole number of samples of dims=%s", s->path,
+			    (unsigned long long)all, s->word[DIMS] ? s->word[DIMS] : "1");
 	if (e < 0) {
-		yk_parts_close(1, &p);
+		yk_parts_close(1, &want);
 		return NULL;
 	}
-	return yk_parts_set(s->path, (int64_t)all / p.elements, 1, &p, &shape, hash);
+	return yk_parts_set(s->path, (int64_t)(all / row), 1, &want, &shape, hash);
 }
 
 static yoke_dataset *open_npy(const struct spec *s)
@@ -175,18 +219,8 @@ static yoke_dataset *open_npy(const struct spec *s)
 	free(head);
 	if (e < 0)
 		return NULL;
-	struct yk_parts_shape shape = { .rank = n.rank - 1 };
-	uint64_t row;
-	memcpy(shape.dims, n.dims + 1, sizeof shape.dims[0] * (size_t)shape.rank);
-	p.element = n.element;
-	p.swap = n.swap;
-	p.offset = n.offset;
-	p.elements = (int64_t)row_elements(&shape, n.element, &row);
-	p.stride = row;
-	if (n.fortran && n.rank > 1) {
-		p.rank = n.rank;
-		memcpy(p.dims, n.dims, sizeof p.dims);
-	}
+	struct yk_parts_shape shape;
+	yk_npy_part(&p, &n, &shape);
 	return yk_parts_set(s->path, n.dims[0], 1, &p, &shape, hash);
 }
 
@@ -216,21 +250,10 @@ static int array_part(const struct spec *s, const struct yk_safetensors *f, cons
 	return 0;
 }
 
-static bool wanted(const struct spec *s, const char *name)
-{
-	if (!s->fields)
-		return true;
-	const size_t length = strlen(name);
-	for (const char *at = s->fields; *at; at += strcspn(at, ","), at += *at == ',')
-		if (strcspn(at, ",") == length && !strncmp(at, name, length))
-			return true;
-	return false;
-}
-
 static int check_fields(const struct spec *s, const struct yk_safetensors *f)
 {
 	char name[256];
-	for (const char *at = s->fields; at && *at; at += strcspn(at, ","), at += *at == ',') {
+	for (const char *at = s->word[FIELDS]; at && *at; at += strcspn(at, ","), at += *at == ',') {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
 		if (!yk_safetensors_find(f, name))
 			return yk_fail(YOKE_ENOENT, "dataset_open: %s: fields: there is no array '%s'", s->path, name);
@@ -240,6 +263,7 @@ static int check_fields(const struct spec *s, const struct yk_safetensors *f)
 
 static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f, uint64_t hash)
 {
+	const char *fields = s->word[FIELDS];
 	struct yk_part *part = calloc((size_t)f->count + 1, sizeof *part);
 	struct yk_parts_shape *shape = calloc((size_t)f->count + 1, sizeof *shape);
 	yoke_dataset *d = NULL;
@@ -247,7 +271,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	int n = 0, e = part && shape ? check_fields(s, f) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	for (int i = 0; i < f->count && e == 0; i++) {
 		const struct yk_safetensors_entry *x = &f->entries[i];
-		if (!wanted(s, x->name))
+		if (!yk_listed(s->word[FIELDS], x->name))
 			continue;
 		e = array_part(s, f, x, &part[n], &shape[n]);
 		n++;
@@ -260,7 +284,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 		e = yk_fail(YOKE_EFORMAT, "%s: holds no arrays", s->path);
 	if (e == 0)
 		d = yk_parts_set(s->path, rows, n, part, shape,
-				 yk_hash(s->fields ? s->fields : "", s->fields ? strlen(s->fields) : 0, hash));
+				 yk_hash(fields ? fields : "", fields ? strlen(fields) : 0, hash));
 	else if (part)
 		yk_parts_close(n, part);
 	free(part);
@@ -281,20 +305,23 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 	int e = yk_file_sample(f.fd, s->path, f.bytes, &hash);
 	if (e == 0 && tokens)
 		e = yk_token_file_take(&t, &f);
-	if (e == 0 && tokens && !s->context)
+	if (e == 0 && tokens && !s->number[CONTEXT])
 		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: is a token file; give context=, the tokens of a sample", s->path);
 	if (e == 0 && tokens)
-		e = unfit(s, "fields", s->fields, "token files");
-	if (e == 0 && tokens && s->vocab && s->vocab != t.vocab)
-		e = yk_fail(YOKE_EINVAL, "dataset_open: vocab=%lld: %s has a vocabulary of %lld", (long long)s->vocab, s->path,
-			    (long long)t.vocab);
-	if (e == 0 && !tokens && s->context)
-		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is no token file", s->path, (long long)s->context);
+		e = unfit(s, "token files", 0, 1 << CONTEXT | 1 << VOCAB);
+	if (e == 0 && tokens && s->number[VOCAB] && s->number[VOCAB] != t.vocab)
+		e = yk_fail(YOKE_EINVAL, "dataset_open: vocab=%lld: %s has a vocabulary of %lld", (long long)s->number[VOCAB],
+			    s->path, (long long)t.vocab);
+	if (e == 0 && !tokens && s->number[CONTEXT])
+		e = yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: is no token file", s->path,
+			    (long long)s->number[CONTEXT]);
+	if (e == 0 && !tokens)
+		e = unfit(s, "arrays of safetensors files", 1 << FIELDS, 0);
 	if (e == 0 && tokens) {
 		struct yk_part p = { .element = t.element, .offset = t.offset, .path = strdup(s->path),
 				     .fd = fcntl(f.fd, F_DUPFD_CLOEXEC, 0) };
 		if (p.path && p.fd >= 0)
-			d = yk_windows_set(&p, t.count, s->context, t.vocab, hash);
+			d = yk_windows_set(&p, t.count, s->number[CONTEXT], t.vocab, hash);
 		else
 			yk_parts_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be opened once more", s->path);
 	} else if (e == 0) {
@@ -306,68 +333,123 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 
 // ---- entry point ----
 
-static bool ends(const char *path, const char *end)
+enum format { RAW, NPY, NPZ, SAFETENSORS, TOKENS, CSV, TSV, JSONL, IMAGES, AUTO };
+static const char *const formats[] = { [NPY] = "npy", [NPZ] = "npz", [SAFETENSORS] = "safetensors", [TOKENS] = "tokens",
+				       [CSV] = "csv", [TSV] = "tsv", [JSONL] = "jsonl", [IMAGES] = "images",
+				       [AUTO] = "auto" };
+
+static enum format format_named(const char *name)
 {
-	const size_t n = strlen(path), m = strlen(end);
-	return n >= m && !strcmp(path + n - m, end);
+	for (int f = NPY; f <= AUTO; f++)
+		if (!strcmp(name, formats[f]))
+			return (enum format)f;
+	return RAW;
 }
 
-// Formats of text; false: it is none of these.
-static bool open_text(const struct spec *s, const char *format, bool either, yoke_dataset **to)
+// By the name's end, or by what the path is; AUTO: neither says it.
+static enum format format_of(const char *path)
 {
-	const bool csv = either ? ends(s->path, ".csv") : !strcmp(format, "csv");
-	const bool tsv = either ? ends(s->path, ".tsv") : !strcmp(format, "tsv");
-	const bool jsonl = either ? ends(s->path, ".jsonl") : !strcmp(format, "jsonl");
-	if (!csv && !tsv && !jsonl)
-		return false;
-	if (s->dims || s->fields || s->context || s->vocab || (jsonl ? s->columns : s->field) || (jsonl && !s->field))
-		yk_fail(YOKE_EINVAL, "dataset_open: %s: %s", s->path,
-			jsonl ? "JSON lines take field=, the name of a string, and nothing else" :
-				"tables take columns= and nothing else");
-	else
-		*to = jsonl ? yk_jsonl_open(s->path, s->field) : yk_csv_open(s->path, csv ? ',' : '\t', s->columns);
-	return true;
+	const char *end = strrchr(path, '.');
+	struct stat st;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return IMAGES;
+	const enum format f = end && !strchr(end, '/') ? format_named(end + 1) : AUTO;
+	return f == NPY || f == NPZ || f == SAFETENSORS || f == CSV || f == TSV || f == JSONL ? f : AUTO;
 }
 
-static yoke_dataset *open_any(const struct spec *s)
+static yoke_dataset *open_images(const struct spec *s)
 {
-	const char *format = s->format ? s->format : "auto";
-	const bool either = !strcmp(format, "auto");
-	const bool npy = either ? ends(s->path, ".npy") : !strcmp(format, "npy");
-	yoke_dataset *text = NULL;
-	if (open_text(s, format, either, &text))
-		return text;
-	if (s->columns || s->field) {
-		yk_fail(YOKE_EINVAL, "dataset_open: %s: columns= and field= are of tables and JSON lines", s->path);
-		return NULL;
+	const struct yk_image_settings o = { s->word[SIZE], s->word[CROP], s->word[ZOOM], s->word[FLIP], s->word[MEAN],
+					     s->word[STD] };
+	const unsigned words = 1 << SIZE | 1 << CROP | 1 << ZOOM | 1 << FLIP | 1 << MEAN | 1 << STD;
+	return unfit(s, "images", words, 0) == 0 ? yk_images_open(s->path, &o) : NULL;
+}
+
+static yoke_dataset *open_table(const struct spec *s, char separator)
+{
+	return unfit(s, "tables", 1 << COLUMNS, 0) == 0 ? yk_csv_open(s->path, separator, s->word[COLUMNS]) : NULL;
+}
+
+static yoke_dataset *open_jsonl(const struct spec *s)
+{
+	if (s->word[FIELD])
+		return unfit(s, "JSON lines", 1 << FIELD, 0) == 0 ? yk_jsonl_open(s->path, s->word[FIELD]) : NULL;
+	yk_fail(YOKE_EINVAL, "dataset_open: %s: JSON lines take field=, the name of a string", s->path);
+	return NULL;
+}
+
+static yoke_dataset *open_one(const struct spec *s)
+{
+	enum format f = s->word[FORMAT] ? format_named(s->word[FORMAT]) : AUTO;
+	const bool either = f == AUTO;
+	if (yk_is_stream(s->path))
+		return open_stream(s);
+	f = either ? format_of(s->path) : f;
+	switch (f) {
+	case NPY: return unfit(s, ".npy files", 0, 0) == 0 ? open_npy(s) : NULL;
+	case NPZ: return unfit(s, ".npz files", 1 << FIELDS, 0) == 0 ? yk_npz_open(s->path, s->word[FIELDS]) : NULL;
+	case SAFETENSORS:
+	case TOKENS: return open_safetensors(s, f == TOKENS, either);
+	case CSV: return open_table(s, ',');
+	case TSV: return open_table(s, '\t');
+	case JSONL: return open_jsonl(s);
+	case IMAGES: return open_images(s);
+	case RAW: return open_raw(s);
+	case AUTO: break;
 	}
-	const bool arrays_of = either ? ends(s->path, ".safetensors") : !strcmp(format, "safetensors");
-	if (npy || arrays_of || !strcmp(format, "tokens")) {
-		if (unfit(s, "dims", s->dims, "formats that say their dims") < 0)
-			return NULL;
-		if (!npy)
-			return open_safetensors(s, !strcmp(format, "tokens"), either);
-		if (s->context || s->vocab || s->fields) {
-			yk_fail(YOKE_EINVAL, "dataset_open: %s: context, vocab and fields are of other formats than npy",
-				s->path);
-			return NULL;
-		}
-		return open_npy(s);
-	}
-	if (!either)
-		return open_raw(s);
 	yk_fail(YOKE_EINVAL, "dataset_open: %s: its name does not say its format; give format=", s->path);
 	return NULL;
+}
+
+// ---- lists of shards ----
+
+struct shards {
+	struct spec *spec;
+	yoke_dataset **set;
+	size_t cap;
+	int n;
+};
+
+static int add_shard(void *arg, const char *path)
+{
+	struct shards *x = arg;
+	x->spec->path = path;
+	if (yk_grow(&x->set, &x->cap, (size_t)x->n + 1, sizeof *x->set) < 0)
+		return yk_fail(YOKE_ENOMEM, "dataset_open: no memory for the list of files");
+	yoke_dataset *d = open_one(x->spec);
+	if (!d)
+		return yoke_error_code();
+	x->set[x->n++] = d;
+	for (int f = 0; f < d->fields && x->n > 1; f++)
+		if (yoke_dataset_label(d, d->field[f].name, 0))
+			return yk_fail(YOKE_EINVAL, "dataset_open: %s: field %s is of categories, which each of several files "
+				       "would number on its own; put them into one", path, d->field[f].name);
+	return 0;
+}
+
+// One behind the other; samples that vary may be as long as the longest of all files.
+static yoke_dataset *join(struct shards *x)
+{
+	if (x->n == 1)
+		return yk_dataset_ref(x->set[0]);
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 1; i < x->n; i++)
+			yk_dataset_widen(x->set[pass ? i : 0], x->set[pass ? 0 : i]);
+	return yoke_dataset_concat(x->n, x->set);
 }
 
 yoke_dataset *yoke_dataset_open(const char *path, const char *settings)
 {
 	struct spec s = { .path = path };
+	struct shards x = { .spec = &s };
 	yoke_dataset *d = NULL;
 	if (!path || !*path)
 		yk_fail(YOKE_EINVAL, "dataset_open: there is no path");
-	else if (parse(&s, settings) == 0)
-		d = open_any(&s);
+	else if (parse(&s, settings) == 0 && yk_walk_list(path, add_shard, &x) == 0)
+		d = join(&x);
+	for (int i = 0; i < x.n; i++)
+		yoke_dataset_free(x.set[i]);
+	free(x.set);
 	free(s.copy);
 	return d;
 }

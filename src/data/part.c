@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/scan.h"
 #include "data/set.h"
 
 // ---- elements ----
@@ -51,6 +52,39 @@ const struct yk_element *yk_element_ids(const struct yk_element *e)
 		if (ids[i].kind == e->kind && ids[i].width == e->width)
 			return &ids[i];
 	return NULL;
+}
+
+bool yk_listed(const char *list, const char *name)
+{
+	const size_t length = strlen(name);
+	if (!list)
+		return true;
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == length && !strncmp(at, name, length))
+			return true;
+	return false;
+}
+
+int yk_element_format(const char *format, const struct yk_element **to, uint64_t *offset)
+{
+	const size_t length = strcspn(format, ":");
+	const char *at = format[length] ? format + length + 1 : "0", *end = at + strlen(at), *first = at;
+	int64_t n = 0;
+	*to = yk_element_named(format, length);
+	if (!*to || !yk_scan_digits(&at, end, &n) || at == first || at < end)
+		return yk_fail(YOKE_EINVAL, "format=%s: must be a type of elements, as u16, and the byte where they begin, as "
+			       "u16:1024", format);
+	*offset = (uint64_t)n;
+	return 0;
+}
+
+int yk_element_count(const struct yk_element *e, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count)
+{
+	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
+		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", path,
+			       (unsigned long long)bytes, e->name, (unsigned long long)offset);
+	*count = (bytes - offset) / (uint64_t)e->width;
+	return 0;
 }
 
 static void swap_bytes(unsigned char *p, int width, size_t n)
@@ -141,20 +175,29 @@ static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
 	return e;
 }
 
-static int part_read(const struct yk_part *p, int64_t sample, void *to)
+void *yk_part_room(const struct yk_part *p, void *to)
 {
-	const size_t n = (size_t)p->elements, file = (size_t)p->element->width;
-	const size_t memory = yoke_dtype_size(p->element->dtype);
-	unsigned char *at = (unsigned char *)to + n * (memory - file);
-	int e = p->rank ? gather(p, sample, at) :
-			  yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at, n * file);
-	if (e < 0)
-		return e;
+	return (unsigned char *)to +
+	       (size_t)p->elements * (yoke_dtype_size(p->element->dtype) - (size_t)p->element->width);
+}
+
+int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
+{
+	const size_t memory = yoke_dtype_size(p->element->dtype), n = (size_t)p->elements;
 	if (p->swap)
-		swap_bytes(at, (int)file, n);
-	if (memory > file)
+		swap_bytes(yk_part_room(p, to), p->element->width, n);
+	if (memory > (size_t)p->element->width)
 		widen(p->element, to, n, (int)memory);
 	return p->limit || p->element->kind == 'b' ? check(p, sample, to) : 0;
+}
+
+static int part_read(const struct yk_part *p, int64_t sample, void *to)
+{
+	unsigned char *at = yk_part_room(p, to);
+	const int e = p->rank ? gather(p, sample, at) :
+				yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at,
+						(uint64_t)p->elements * (uint64_t)p->element->width);
+	return e == 0 ? yk_part_convert(p, sample, to) : e;
 }
 
 // ---- sets ----
@@ -243,6 +286,15 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_par
 	return d;
 }
 
+void yk_windows_part(struct yk_part *p, const struct yk_element *of, int64_t context, int64_t vocab)
+{
+	snprintf(p->name, sizeof p->name, "ids");
+	p->element = of;
+	p->elements = context + 1;
+	p->stride = (uint64_t)context * (uint64_t)of->width;
+	p->limit = vocab ? vocab : INT32_MAX;
+}
+
 yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
 {
 	const struct yk_element *of = yk_element_ids(p->element);
@@ -257,12 +309,8 @@ yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int
 		yk_parts_close(1, p);
 		return NULL;
 	}
-	snprintf(p->name, sizeof p->name, "ids");
-	p->element = of;
-	p->elements = context + 1;
-	p->stride = (uint64_t)context * (uint64_t)of->width;
-	p->limit = vocab ? vocab : INT32_MAX;
 	const struct yk_parts_shape shape = { 1, { context + 1 } };
+	yk_windows_part(p, of, context, vocab);
 	return yk_parts_set(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
 			    yk_hash(&context, sizeof context, fingerprint));
 }

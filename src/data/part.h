@@ -15,6 +15,12 @@ struct yk_element {
 	int width;        // bytes in the file
 	int dtype;
 };
+// Is a name among "a,b,c"?  NULL has all.
+bool yk_listed(const char *list, const char *name);
+// "u16" or "u16:1024": the elements, and from which byte on.  EINVAL: it is none of them.
+int yk_element_format(const char *format, const struct yk_element **, uint64_t *offset);
+// A file of that many bytes from the offset on holds whole elements: how many.  EFORMAT.
+int yk_element_count(const struct yk_element *, const char *path, uint64_t offset, uint64_t bytes, uint64_t *count);
 // NULL: there is none.
 const struct yk_element *yk_element_ids(const struct yk_element *); // as ids of a vocabulary, i32
 const struct yk_element *yk_element_named(const char *name, size_t length);
@@ -41,9 +47,13 @@ struct yk_parts_shape {
 };
 yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_part *, const struct yk_parts_shape *,
 			   uint64_t fingerprint);
+// Elements as a file has them, at yk_part_room of the sample's room, become a sample.  EFORMAT: bools, ids beyond the limit.
+void *yk_part_room(const struct yk_part *, void *to);
+int yk_part_convert(const struct yk_part *, int64_t sample, void *to);
 void yk_parts_close(int n, struct yk_part *);
 // Of a part that has path, descriptor, element and offset, with n elements: windows of context + 1 ids, each
 // beginning on the last one of the window before.  vocab 0: any ids.  Takes the part, also when it fails.
+void yk_windows_part(struct yk_part *, const struct yk_element *ids, int64_t context, int64_t vocab);
 yoke_dataset *yk_windows_set(struct yk_part *, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint);
 
 // ---- npy.c ----
@@ -60,5 +70,8 @@ struct yk_npy {
 #define YK_NPY_HEADER (12 + 65536) // bytes at most that it wants
 // EFORMAT, EUNSUPPORTED, with path and reason.
 int yk_npy_header(struct yk_npy *, const char *path, const char *text, size_t length, uint64_t bytes);
+
+// Its rows as a part that has its descriptor already, offset from the header's begin.
+void yk_npy_part(struct yk_part *, const struct yk_npy *, struct yk_parts_shape *);
 
 #endif

@@ -20,7 +20,7 @@
 #include "data/text.h"
 #include "data/tokenfile.h"
 
-enum { BLOCK = 4 << 20, READ = 1 << 20, DIGITS = 24 };
+enum { BLOCK = 4 << 20, DIGITS = 24 };
 
 struct prepare {
 	const struct yk_prepare *options;
@@ -33,7 +33,6 @@ struct prepare {
 	struct yk_block *block;
 	size_t blocks, block_cap;
 	uint64_t fingerprint;
-	char *buffer;              // READ bytes
 	struct yk_tokenizer *tokenizer;
 };
 
@@ -86,33 +85,41 @@ static int take_file(struct prepare *p, const char *path, uint64_t bytes, uint64
 	return 1;
 }
 
+struct scan {
+	const struct prepare *p;
+	struct yk_hash_state *hash;
+};
+
+// 1: there is a NUL.
+static int scan_block(void *arg, const char *block, size_t n, uint64_t at)
+{
+	struct scan *s = arg;
+	const atomic_int *stop = s->p->options->stop;
+	(void)at;
+	yk_hash_add(s->hash, block, n);
+	if (stop && atomic_load(stop))
+		return yk_fail(YOKE_EPERM, "data prepare: ended by a signal; nothing is written");
+	return memchr(block, 0, n) ? 1 : 0;
+}
+
 // Reads a file once: is it text, and which?
 static int scan_file(void *arg, const char *path, bool named)
 {
 	struct prepare *p = arg;
-	bool text = true;
+	struct scan s = { .p = p };
 	uint64_t bytes;
 	if (is_out(p, path))
 		return 0;
 	const int fd = yk_file_open(path, &bytes);
 	if (fd < 0)
 		return fd;
-	struct yk_hash_state *h = yk_hash_new(p->fingerprint);
-	int e = h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
-	for (uint64_t at = 0; at < bytes && e == 0 && text; at += READ) {
-		const size_t n = bytes - at < READ ? (size_t)(bytes - at) : READ;
-		e = yk_file_read_at(fd, path, at, p->buffer, n);
-		text = e == 0 && !memchr(p->buffer, 0, n);
-		if (text)
-			yk_hash_add(h, p->buffer, n);
-		if (e == 0 && p->options->stop && atomic_load(p->options->stop))
-			e = yk_fail(YOKE_EPERM, "data prepare: ended by a signal; nothing is written");
-	}
+	s.hash = yk_hash_new(p->fingerprint);
+	const int e = s.hash ? yk_file_each(fd, path, 0, bytes, scan_block, &s) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	close(fd);
-	const uint64_t hash = h ? yk_hash_end(h) : 0;
+	const uint64_t hash = s.hash ? yk_hash_end(s.hash) : 0;
 	if (e < 0)
 		return e;
-	if (text && bytes)
+	if (e == 0 && bytes)
 		return take_file(p, path, bytes, hash);
 	p->done.skipped++;
 	return named ? yk_not_text(path, bytes) : 0;
@@ -211,7 +218,7 @@ static int write_file(struct prepare *p, struct yk_blocks *b, struct yk_file_wri
 		e = yk_blocks_write(b, p->tokenizer, w, at[0], at[1]);
 	const int fd = e == 0 ? yk_file_open(w->temporary, &bytes) : -1;
 	if (e == 0)
-		e = fd < 0 ? fd : yk_token_file_hash(fd, w->temporary, length, bytes - length, &hash);
+		e = fd < 0 ? fd : yk_file_hash(fd, w->temporary, length, bytes - length, &hash);
 	if (fd >= 0)
 		close(fd);
 	if (e == 0) {
@@ -258,8 +265,8 @@ static int prepare(struct prepare *p)
 	describe(p);
 	if (take_standing(p))
 		return 0;
-	p->buffer = malloc(READ);
-	e = p->buffer ? yk_walk(o->paths, scan_file, p) : yk_fail(YOKE_ENOMEM, "data prepare: no memory");
+	yk_file_sweep(o->out);
+	e = yk_walk(o->paths, scan_file, p);
 	return e == 0 ? make(p) : e;
 }
 
@@ -275,7 +282,6 @@ int yk_prepare(const struct yk_prepare *options, struct yk_prepared *to)
 		free(p.file[i].path);
 	free(p.file);
 	free(p.block);
-	free(p.buffer);
 	yk_sources_fini(&p.sources);
 	yk_tokenizer_free(p.tokenizer);
 	return e;

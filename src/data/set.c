@@ -225,6 +225,17 @@ yoke_dataset *yk_dataset_like(const yoke_dataset *from, const struct yoke_datase
 	return d;
 }
 
+void yk_dataset_widen(yoke_dataset *d, const yoke_dataset *than)
+{
+	for (int i = 0; i < d->fields && i < than->fields; i++) {
+		struct yk_field *f = &d->field[i];
+		for (int k = 0; k < f->rank && f->rank == than->field[i].rank; k++)
+			if (f->multiple[k] && f->dims[k] < than->field[i].dims[k])
+				f->dims[k] = than->field[i].dims[k];
+		f->bytes = field_bytes(f);
+	}
+}
+
 // ---- reading ----
 
 void yk_sample_failed(struct yoke_item *s, int code)

@@ -36,6 +36,8 @@ struct yoke_dataset {
 yoke_dataset *yk_dataset_ref(yoke_dataset *);
 // A set with the fields of another one, which is not kept by this.  NULL: an error; arg is the caller's still.
 yoke_dataset *yk_dataset_like(const yoke_dataset *, const struct yoke_dataset_options *);
+// Of a set that nobody else has yet: dims that may vary become no less than those of a set with the same fields.
+void yk_dataset_widen(yoke_dataset *, const yoke_dataset *);
 // Reads n samples.  What failed has its code and a reason; the number of those.  Sets dims.
 int64_t yk_dataset_read(const yoke_dataset *, int64_t n, struct yoke_item *const *);
 // The thread's error, with this code, as the sample's.

@@ -16,6 +16,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/param.h"
+
+YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
+	 "most bytes of text that training reads, and of arrays that a .npz file is unpacked to");
+
+uint64_t yk_data_max(void)
+{
+	return (uint64_t)yk_param_int(&data_max);
+}
 
 int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 {

@@ -23,6 +23,8 @@ struct yk_sources {
 	uint64_t hash; // of all of them
 };
 
+// The setting data.max.
+uint64_t yk_data_max(void);
 // A hash of a file's size and of blocks spread over it.
 int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash);
 // The file as it is now.  ENOENT, EIO, ENOMEM.

@@ -11,13 +11,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "data/lines.h"
 #include "data/set.h"
 #include "data/text.h"
-
-YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
-	 "most bytes of text that training reads");
 
 // Windows in memory: of d->tokens from `first` on.
 struct part {
@@ -77,7 +73,7 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 static int read_file(void *arg, const char *path, bool named)
 {
 	struct yk_data *d = arg;
-	uint64_t most = (uint64_t)yk_param_int(&data_max);
+	const uint64_t most = yk_data_max();
 	bool piped = named && !strcmp(path, YK_STDIN);
 	const int64_t before = d->files;
 	char *text;

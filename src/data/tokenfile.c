@@ -59,25 +59,6 @@ static int take_split(struct yk_token_file *t, const struct yk_safetensors *f)
 	return 0;
 }
 
-int yk_token_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash)
-{
-	enum { BLOCK = 1 << 18 };
-	char *block = malloc(BLOCK);
-	struct yk_hash_state *h = yk_hash_new(0);
-	int e = block && h ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory to check it", path);
-	for (uint64_t n; bytes && e == 0; at += n, bytes -= n) {
-		n = bytes < BLOCK ? bytes : BLOCK;
-		e = yk_file_read_at(fd, path, at, block, n);
-		if (e == 0)
-			yk_hash_add(h, block, n);
-	}
-	const uint64_t sum = h ? yk_hash_end(h) : 0;
-	if (e == 0)
-		*hash = sum;
-	free(block);
-	return e;
-}
-
 int yk_token_file_verify(const struct yk_safetensors *f)
 {
 	const char *want = yk_safetensors_metadata(f, "xxh64");
@@ -87,7 +68,7 @@ int yk_token_file_verify(const struct yk_safetensors *f)
 		begin = f->entries[i].offset < begin ? f->entries[i].offset : begin;
 	if (!want || !yk_token_file_is(f))
 		return 0;
-	const int e = yk_token_file_hash(f->fd, f->path, begin, f->bytes - begin, &hash);
+	const int e = yk_file_hash(f->fd, f->path, begin, f->bytes - begin, &hash);
 	if (e < 0)
 		return e;
 	snprintf(got, sizeof got, "%016" PRIx64, hash);

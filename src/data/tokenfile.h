@@ -36,8 +36,6 @@ bool yk_token_file_is(const struct yk_safetensors *);
 int yk_token_file_take(struct yk_token_file *, const struct yk_safetensors *);
 // Do the bytes of its arrays have the hash that it says?  EFORMAT, EIO; 0 also where it says none.
 int yk_token_file_verify(const struct yk_safetensors *);
-// The hash of its bytes from `at` on.
-int yk_token_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash);
 // The tokenizer's JSON, checked against its hash; NULL: EFORMAT, ENOMEM.
 json_t *yk_token_file_tokenizer(const struct yk_safetensors *);
 

@@ -54,25 +54,14 @@ bool yk_data_prepared(const char *paths, const struct yk_data_spec *spec)
 
 static int open_raw(struct file *f, const struct yk_data_spec *spec)
 {
-	const size_t length = strcspn(spec->format, ":");
-	const struct yk_element *e = yk_element_named(spec->format, length);
-	const char *at = spec->format[length] ? spec->format + length + 1 : "0";
-	char *end;
 	uint64_t bytes;
-	errno = 0;
-	const unsigned long long offset = strtoull(at, &end, 10);
-	if (!e || !yk_element_ids(e) || errno || *at < '0' || *at > '9' || *end)
-		return yk_fail(YOKE_EINVAL, "format=%s: must be u8, u16 or u32, and the byte where tokens begin, as u16:1024",
-			       spec->format);
-	f->fd = yk_file_open(f->path, &bytes);
-	if (f->fd < 0)
-		return f->fd;
-	if (bytes < offset || (bytes - offset) % (uint64_t)e->width)
-		return yk_fail(YOKE_EFORMAT, "%s: has %llu bytes, which are no whole number of %s behind byte %llu", f->path,
-			       (unsigned long long)bytes, e->name, offset);
-	f->t = (struct yk_token_file){ .element = e, .offset = offset, .count = (bytes - offset) / (uint64_t)e->width,
-				       .vocab = spec->vocab, .train = -1 };
-	return 0;
+	f->t = (struct yk_token_file){ .vocab = spec->vocab, .train = -1 };
+	int e = yk_element_format(spec->format, &f->t.element, &f->t.offset);
+	if (e == 0 && !yk_element_ids(f->t.element))
+		e = yk_fail(YOKE_EINVAL, "format=%s: tokens are u8, u16 or u32", spec->format);
+	if (e == 0)
+		e = f->fd = yk_file_open(f->path, &bytes);
+	return e < 0 ? e : yk_element_count(f->t.element, f->path, f->t.offset, bytes, &f->t.count);
 }
 
 static int open_prepared(struct file *f)

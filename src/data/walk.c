@@ -37,6 +37,13 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name); // by byte values, whatever the locale
 }
 
+int yk_walk_entries(const char *path, struct dirent ***entries)
+{
+	const int n = scandir(path, entries, visible, by_name);
+	return n >= 0 ? n : yk_fail(errno == ENOMEM ? YOKE_ENOMEM : errno == ENOENT ? YOKE_ENOENT : YOKE_EIO, "%s: %s", path,
+				    strerror(errno));
+}
+
 static int walk_folder(struct walk *w, const char *path);
 
 static int walk_entry(struct walk *w, const char *folder, const char *name)
@@ -61,10 +68,10 @@ static int walk_entry(struct walk *w, const char *folder, const char *name)
 static int walk_folder(struct walk *w, const char *path)
 {
 	struct dirent **entries;
-	int e = 0, n = scandir(path, &entries, visible, by_name);
+	int e = 0, n = yk_walk_entries(path, &entries);
 
 	if (n < 0)
-		return yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: %s", path, strerror(errno));
+		return n;
 	for (int i = 0; i < n; i++) {
 		if (e == 0)
 			e = walk_entry(w, path, entries[i]->d_name);

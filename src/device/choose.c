@@ -355,6 +355,28 @@ struct yk_device *yk_device_choose(const char *list)
 	return d;
 }
 
+struct yk_device *yk_device_named(const char *name)
+{
+	struct yk_device *d = NULL;
+	char backend[sizeof d->id];
+	size_t n = 0;
+
+	if (yk_forked()) {
+		yk_fail(YOKE_EFORK, "devices cannot be used in a forked child");
+		return NULL;
+	}
+	const char *list = backend_of(name, backend, sizeof backend) ? backend : "*";
+	pthread_mutex_lock(&lock);
+	struct ranked *r = rank(list, &n);
+	if (!r)
+		yk_fail(YOKE_ENOMEM, "no host memory for a list of devices");
+	else
+		d = pick(r, n, name, list);
+	free(r);
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
 int yk_device_leave(struct yk_device *d)
 {
 	const char *list = yk_param_str(&backend_setting);
@@ -389,6 +411,20 @@ struct yk_device *yk_device_cpu(void)
 	else
 		yk_fail(YOKE_ENODEV, "the CPU backend cannot be used: %s", yk_backend_trouble("cpu"));
 	free(r);
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg)
+{
+	struct yk_device *d = NULL;
+	size_t n;
+
+	pthread_mutex_lock(&lock);
+	struct yk_device *const *found = yk_devices_found("cpu", &n); // and what was met before
+	for (size_t i = 0; i < n && !d; i++)
+		if (is(found[i], arg))
+			d = found[i];
 	pthread_mutex_unlock(&lock);
 	return d;
 }

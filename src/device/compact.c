@@ -93,7 +93,7 @@ static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queu
 			continue;
 		struct yk_chunk *to = NULL;
 		if (yk_grow(&m->move, &m->cap, m->n + 1, sizeof *m->move) == 0)
-			to = yk_pool_lookup(p, c->block.bytes, q, true);
+			to = yk_pool_lookup(p, c->block.bytes, q, false, true);
 		good = to != NULL;
 		if (!good)
 			break;
@@ -136,6 +136,11 @@ static void hand_over(struct yk_pool *p, struct moves *m, struct yk_event *done)
 		from->block.owner = NULL;
 		yk_pool_count_free(p, from);
 		yk_pool_count_alloc(p, to);
+		if (p->history)
+			yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_MOVE,
+				.segment = from->segment->serial, .offset = from->block.offset,
+				.bytes = to->block.bytes, .to_segment = to->segment->serial,
+				.to_offset = to->block.offset }, NULL);
 		p->stats.moved_bytes += to->block.bytes;
 		if (done->handle)
 			yk_chunk_stamp(from, yk_event_ref(done));

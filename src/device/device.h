@@ -10,6 +10,8 @@
 
 struct yk_pool;
 struct yk_quirk;
+struct yk_roof;
+struct yk_telemetry;
 struct yk_trust_table;
 struct yk_tuning;
 
@@ -25,6 +27,8 @@ struct yk_device {
 	const struct yk_quirk *quirks; // the first that says what to avoid of it, or NULL
 	struct yk_trust_table *trust;  // what its self-test found; NULL: it has none
 	struct yk_tuning *tuning; // what `yoke tune` found of it; NULL: not looked for yet
+	struct yk_telemetry *telemetry; // what was said of it; NULL: nothing yet
+	struct yk_roof *roof; // what it reaches at most; NULL: not measured yet
 	atomic_uint_fast64_t freed; // segments that it took back
 	bool left; // it failed: yk_device_leave
 	struct yk_device *dry;  // its dry one, once there was use for that ..
@@ -59,6 +63,10 @@ struct yk_device *yk_devices(const char *list);
 // YOKE_DEVICE means: "opencl:0", "pci:0000:01:00.0", "uuid:..", or a pattern with '*' of its name.  NULL
 // with ENODEV: the message names what was asked for, why it cannot be used, and what there is.
 struct yk_device *yk_device_choose(const char *list);
+// The first device for which `is` says so, of those that were looked for before; from any thread.
+struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg);
+// The device of a name as YOKE_DEVICE takes them.
+struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, looked for before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);
 // The device has failed: neither it nor another offer of the same hardware is chosen any more by this

@@ -12,6 +12,8 @@ libyokecore_la_SOURCES += \
 	src/device/dry.c \
 	src/device/facts.c \
 	src/device/facts.h \
+	src/device/pool_history.c \
+	src/device/pool_history.h \
 	src/device/host.c \
 	src/device/icd.c \
 	src/device/icd.h \
@@ -22,6 +24,7 @@ libyokecore_la_SOURCES += \
 	src/device/pool.c \
 	src/device/pool.h \
 	src/device/pool_priv.h \
+	src/device/pool_record.c \
 	src/device/probe.c \
 	src/device/probe.h \
 	src/device/queue.c \

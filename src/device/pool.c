@@ -23,8 +23,8 @@ YK_PARAM(memory_setting, "memory", YK_BYTES, "0", "most bytes to reserve on a de
 // Requests up to half a segment share segments, as in PyTorch's caching allocator: at least two fit,
 // so at most half of a segment is lost to a bad fit.  Larger ones get a segment of their own size, a
 // multiple of 2 MiB, the size of a huge page.  Small blocks, which come and go, stay away from large
-// ones, which they would keep from merging.
-enum { SMALL, MEDIUM, LARGE };
+// ones, which they would keep from merging; and those of one launch from those that stay.
+enum { SMALL, MEDIUM, LARGE, BRIEF };
 static const uint64_t segment_bytes[] = { 2 * MIB, 32 * MIB };
 static const uint64_t most_request[] = { 1 * MIB, 16 * MIB, UINT64_MAX };
 #define LARGE_STEP (2 * MIB)
@@ -88,12 +88,12 @@ static uint64_t round_up(uint64_t n, uint64_t step)
 	return __builtin_add_overflow(n, step - 1, &sum) ? UINT64_MAX : sum & ~(step - 1);
 }
 
-static int class_of(uint64_t bytes)
+static int class_of(uint64_t bytes, bool brief)
 {
 	int class = SMALL;
 	while (bytes > most_request[class])
 		class++;
-	return class;
+	return brief && class == SMALL ? BRIEF : class;
 }
 
 // Large sizes are few, so that blocks of nearly the same size fit into each other's places.
@@ -102,7 +102,7 @@ uint64_t yk_pool_round(struct yk_pool *p, uint64_t bytes)
 	uint64_t most = p->device->info.max_segment & ~(p->granule - 1);
 	uint64_t n = round_up(bytes ? bytes : 1, p->granule);
 
-	if (class_of(n) < LARGE || n > most || p->off)
+	if (class_of(n, false) < LARGE || n > most || p->off)
 		return n;
 	n = round_up(n, LARGE_STEP);
 	return n < most ? n : most;
@@ -139,8 +139,8 @@ static void chunk_drop(struct yk_pool *p, struct yk_chunk *c)
 
 static struct yk_chunk **tree_of(struct yk_pool *p, const struct yk_chunk *c)
 {
-	if (c->segment->class == SMALL)
-		return &p->tree[SMALL];
+	if (c->segment->class == SMALL || c->segment->class == BRIEF)
+		return &p->tree[c->segment->class];
 	bool large = c->segment->class == LARGE && c->block.bytes > most_request[MEDIUM];
 	return &p->tree[large ? LARGE : MEDIUM];
 }
@@ -278,6 +278,7 @@ static int segment_new(struct yk_pool *p, int class, uint64_t bytes, struct yk_c
 	p->segments = s;
 	count_up(&p->stats.reserved_bytes, bytes);
 	count_up(&p->stats.segment, 1);
+	yk_pool_note(p, YK_MOMENT_SEGMENT, s->first, NULL);
 	*to = s->first;
 	return 0;
 
@@ -294,6 +295,7 @@ static bool segment_free(struct yk_pool *p, struct yk_pool_segment *s)
 	for (struct yk_chunk *c = s->first; c; c = c->next)
 		if (!yk_chunk_wait(c))
 			return false;
+	yk_pool_note(p, YK_MOMENT_RELEASE, s->first, NULL);
 	for (struct yk_chunk *c = s->first, *next; c; c = next) {
 		next = c->next;
 		if (c->free)
@@ -320,6 +322,8 @@ uint64_t yk_pool_trim_locked(struct yk_pool *p)
 		if (!s->live && segment_free(p, s))
 			bytes += size;
 	}
+	if (p->history && bytes)
+		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_TRIM, .bytes = bytes }, NULL);
 	return bytes;
 }
 
@@ -358,14 +362,14 @@ static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t most
 	return q ? first : NULL;
 }
 
-struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, bool all)
+struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct yk_queue *q, bool brief, bool all)
 {
-	int class = class_of(bytes);
+	int class = class_of(bytes, brief);
 	struct yk_chunk *c = NULL;
 
-	for (int t = all ? SMALL : class; t <= (all ? LARGE : class) && !c; t++) {
+	for (int t = all ? SMALL : class; t <= (all ? BRIEF : class) && !c; t++) {
 		// twice the size or more is left to a request that needs it
-		uint64_t most = class < LARGE || all ? UINT64_MAX : bytes + bytes;
+		uint64_t most = class != LARGE || all ? UINT64_MAX : bytes + bytes;
 		c = fit(p->tree[t], bytes, most, q);
 	}
 	if (c)
@@ -374,12 +378,14 @@ struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct 
 }
 
 // Exact: of just the size that is needed, when a full segment cannot be had.
-static int grow(struct yk_pool *p, uint64_t bytes, bool exact, struct yk_chunk **to)
+static int grow(struct yk_pool *p, uint64_t bytes, bool brief, bool exact, struct yk_chunk **to)
 {
-	int class = class_of(bytes);
+	int class = class_of(bytes, brief);
 	uint64_t most = p->device->info.max_segment & ~(p->granule - 1), size = bytes;
 
-	if (!exact && class < LARGE && bytes <= most)
+	if (class == BRIEF && !exact)
+		size = segment_bytes[SMALL] < most ? segment_bytes[SMALL] : most;
+	else if (!exact && class < LARGE && bytes <= most)
 		size = segment_bytes[class] < most ? segment_bytes[class] : most;
 	return segment_new(p, class, size, to);
 }
@@ -413,6 +419,8 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 	uint64_t most = yk_pool_most(p), held = p->stats.allocated_bytes.current;
 
 	p->stats.num_ooms++;
+	if (p->history)
+		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
 	if (p->limit != UINT64_MAX)
 		amount(p->limit, limit);
 	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
@@ -431,39 +439,39 @@ static struct yk_chunk *find_compacted(struct yk_pool *p, uint64_t bytes, struct
 
 	if (p->off || !q || !m.group || !yk_pool_compact(p, bytes, &m))
 		return NULL;
-	if (!(c = yk_pool_lookup(p, bytes, q, true))) {
+	if (!(c = yk_pool_lookup(p, bytes, q, false, true))) {
 		drain(p); // stamps may keep neighbours apart
-		c = yk_pool_lookup(p, bytes, q, true);
+		c = yk_pool_lookup(p, bytes, q, false, true);
 	}
-	if (!c && grow(p, bytes, true, &c))
+	if (!c && grow(p, bytes, false, true, &c))
 		c = NULL;
 	return c;
 }
 
 // With the lock held; the chunk is in no tree.
 static int find(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
-		struct yk_chunk **to)
+		bool brief, struct yk_chunk **to)
 {
 	int code = 0;
 
-	*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, false);
-	if (!*to && !(code = grow(p, bytes, p->off, to))) {
+	*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, brief, false);
+	if (!*to && !(code = grow(p, bytes, brief, p->off, to))) {
 		p->stats.misses++;
 		return 0;
 	}
 	if (!*to && !p->off)
-		*to = yk_pool_lookup(p, bytes, q, true);
+		*to = yk_pool_lookup(p, bytes, q, brief, true);
 	if (!*to) {
 		p->stats.num_alloc_retries++;
 		drain(p);
-		*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, true);
+		*to = p->off ? NULL : yk_pool_lookup(p, bytes, q, brief, true);
 	}
 	if (*to) {
 		p->stats.hits++;
 		return 0;
 	}
 	yk_pool_trim_locked(p);
-	if ((code = grow(p, bytes, p->off, to)) && (code = grow(p, bytes, true, to)) &&
+	if ((code = grow(p, bytes, brief, p->off, to)) && (code = grow(p, bytes, brief, true, to)) &&
 	    !(*to = find_compacted(p, bytes, q, m)))
 		return code;
 	p->stats.misses++;
@@ -487,6 +495,8 @@ struct yk_pool *yk_pool_new(struct yk_device *d, int kind)
 		free(p);
 		return NULL;
 	}
+	if (kind == YOKE_SEGMENT_DEVICE && !d->real)
+		yk_pool_record_wanted(p);
 	return p;
 }
 
@@ -499,6 +509,7 @@ void yk_pool_delete(struct yk_pool *p)
 		yk_log(YOKE_LOG_ERROR, "pool", "%s: deleted with %llu blocks in use, which leak",
 		       p->device->id, (unsigned long long)p->stats.allocation.current);
 	yk_queue_free(p->toucher);
+	yk_history_free(p->history);
 	for (struct yk_chunk *c = p->spare, *next; c; c = next) {
 		next = c->next;
 		free(c);
@@ -520,13 +531,8 @@ int yk_pool_claim(struct yk_chunk *c, struct yk_queue *q)
 	return code;
 }
 
-int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_block **to)
-{
-	return yk_pool_alloc_among(p, bytes, q, (struct yk_movable){ 0 }, to);
-}
-
-int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
-			struct yk_block **to)
+static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m, bool brief,
+		 struct yk_block **to)
 {
 	char detail[512];
 	struct yk_chunk *c = NULL;
@@ -536,7 +542,7 @@ int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, s
 	uint64_t size = yk_pool_round(p, bytes);
 	bool had = yoke_error_code() != 0;
 	pthread_mutex_lock(&p->lock);
-	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, m, &c);
+	int code = size == UINT64_MAX ? YOKE_ENOMEM : find(p, size, q, m, brief, &c);
 	// What a backend said about tries that did not count is no error of ours.
 	if (!had && yoke_error_code())
 		yk_backend_detail(had, code, detail, sizeof detail);
@@ -544,25 +550,47 @@ int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, s
 		snprintf(detail, sizeof detail, "%s", yoke_error_name(code));
 	if (code < 0) {
 		fail(p, code, bytes, detail);
+		const bool recorded = p->history;
 		pthread_mutex_unlock(&p->lock);
+		if (recorded)
+			yk_pool_failed(p);
 		return code;
 	}
 	yk_pool_cut(p, c, size);
 	c->block.owner = NULL;
 	c->block.group = m.group;
 	yk_pool_count_alloc(p, c);
+	yk_pool_note(p, YK_MOMENT_ALLOC, c, m.who);
 	pthread_mutex_unlock(&p->lock);
 
 	code = yk_pool_claim(c, q);
 	if (code < 0) { // the stamps that are left keep others safe
 		pthread_mutex_lock(&p->lock);
 		yk_pool_count_free(p, c);
+		yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
 		yk_pool_give(p, c);
 		pthread_mutex_unlock(&p->lock);
 		return code;
 	}
 	*to = &c->block;
 	return 0;
+}
+
+int yk_pool_alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_block **to)
+{
+	return alloc(p, bytes, q, (struct yk_movable){ 0 }, false, to);
+}
+
+int yk_pool_alloc_among(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
+			struct yk_block **to)
+{
+	return alloc(p, bytes, q, m, false, to);
+}
+
+int yk_pool_alloc_brief(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct yk_movable m,
+			struct yk_block **to)
+{
+	return alloc(p, bytes, q, m, true, to);
 }
 
 void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
@@ -587,6 +615,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 
 	pthread_mutex_lock(&p->lock);
 	yk_pool_count_free(p, c);
+	yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
 	if (stamp)
 		yk_chunk_stamp(c, stamp);
 	if (!p->off || !segment_free(p, c->segment))

@@ -6,6 +6,12 @@
 
 #include "device/device.h"
 
+struct yk_history;
+struct yk_who { // that a block is for, in the history; strings are copied, NULL is ""
+	const char *op, *range, *site;
+};
+struct yk_pool_stats;
+
 struct yk_block {
 	void *segment;   // as the backend knows it
 	uint64_t offset; // bytes
@@ -42,9 +48,14 @@ int yk_pool_alloc(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct y
 struct yk_movable {
 	const void *group;
 	struct yk_queue *queue, *up;
+	const struct yk_who *who; // for the history; NULL: nobody is said
 };
 // The same; before it gives up it moves blocks (compact.c).
 int yk_pool_alloc_among(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_movable,
+			struct yk_block **);
+// The same of what is freed behind one launch: where the pool has room for it, a plan that repeats finds it in the
+// same place, and the driver's record of its launches holds.
+int yk_pool_alloc_brief(struct yk_pool *, uint64_t bytes, struct yk_queue *q, struct yk_movable,
 			struct yk_block **);
 // Free for others once everything enqueued on q so far is done: e is an event that stands for that (a
 // reference is taken if needed), or NULL: one is marked here when needed.  block NULL is fine.
@@ -64,5 +75,16 @@ uint64_t yk_pool_could(struct yk_pool *);
 uint64_t yk_pool_limit(struct yk_pool *, uint64_t bytes);
 // What a request of this many bytes is charged in allocated_bytes: the planner predicts with it.
 uint64_t yk_pool_round(struct yk_pool *, uint64_t bytes);
+
+// ---- history; settings memory.history, memory.events, memory.snapshot ----
+
+// Keeps one from now on, or no more.  ENOMEM.
+int yk_pool_record(struct yk_pool *, bool on);
+bool yk_pool_is_recorded(struct yk_pool *);
+// Calls fn with the history under the pool's lock; NULL: none is kept.
+void yk_pool_look(struct yk_pool *, void (*fn)(const struct yk_history *, const struct yk_pool_stats *, void *),
+		  void *arg);
+// Writes it as a file (include/yoke-observe.h); why: "request".  EINVAL: none is kept.
+int yk_pool_snapshot(struct yk_pool *, const char *path, const char *why);
 
 #endif

@@ -285,23 +285,9 @@ static int open_part(const char *path, const struct yk_checkpoint_file *f)
 
 static int check_hash(int fd, const char *path, const struct yk_checkpoint_file *f)
 {
-	enum { CHUNK = 1 << 20 };
-	char *chunk = malloc(CHUNK);
-	struct yk_hash_state *h = yk_hash_new(0);
-	ssize_t n;
-	int e = 0;
+	uint64_t hash;
+	int e = yk_file_hash(fd, path, 0, f->bytes, &hash);
 
-	if (!chunk || !h)
-		e = yk_fail(YOKE_ENOMEM, "out of memory to check '%s'", path);
-	while (e == 0 && (n = read(fd, chunk, CHUNK)) != 0) {
-		if (n < 0 && errno != EINTR)
-			e = yk_fail(YOKE_EIO, "cannot read '%s': %s", path,
-				    strerror(errno));
-		if (n > 0)
-			yk_hash_add(h, chunk, (size_t)n);
-	}
-	uint64_t hash = h ? yk_hash_end(h) : 0;
-	free(chunk);
 	if (e == 0 && hash != f->hash)
 		e = yk_fail(YOKE_EFORMAT,
 			    "%s: altered: its checksum is %016" PRIx64

@@ -3,6 +3,10 @@
 libyokecore_la_SOURCES += \
 	src/formats/checkpoint.c \
 	src/formats/checkpoint.h \
+	src/formats/image.c \
+	src/formats/image.h \
+	src/formats/jpeg.c \
+	src/formats/png.c \
 	src/formats/safetensors.c \
 	src/formats/safetensors.h \
 	src/formats/safetensors_header.c \

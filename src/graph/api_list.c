@@ -53,53 +53,75 @@ int yk_results(int err, int n, yoke_tensor **to)
 	return err;
 }
 
+// Handles of the gradients of m values, given their cotangents or NULL: 1, with respect to p; from inside the context.
+static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
+		     yoke_tensor **g)
+{
+	struct yk_graph *graph = &ctx->graph;
+	yk_id *out = NULL, *in = yk_lists(ctx, n, 1, &p, 0);
+	int err = in ? 0 : yk_error_last();
+	if (!err && !(out = malloc((size_t)n * sizeof *out)))
+		err = yk_fail(YOKE_ENOMEM, "%s: no memory", graph->call);
+	for (int k = 0; k < m && !err; k++)
+		err = yk_past_check(ctx, y[k], (uint32_t)n, p, in);
+	if (!err)
+		err = yk_backward(graph, (uint32_t)m, y, cot, (uint32_t)n, in, out);
+	for (int i = 0; i < n && !err; i++) {
+		if (out[i] == YK_NIL)
+			out[i] = yk_full_like(graph, in[i], 0);
+		if (out[i] == YK_BAD)
+			err = yk_error_last();
+	}
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int i = 0; i < n && !err; i++)
+		if (!(g[i] = yk_handle_of(ctx, out[i])))
+			err = yk_error_last();
+	free(in);
+	free(out);
+	return err;
+}
+
 int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
 	struct yoke_context *ctx = yk_enter_list(n, p, "grad");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);
 	int err = 0;
-	struct yk_graph *graph = &ctx->graph;
-	yk_id *in = NULL, *out = NULL, *grads, id = yk_operand(ctx, y, yoke_f32);
+	const struct yk_graph *graph = &ctx->graph;
+	yk_id id = yk_operand(ctx, y, yoke_f32);
 	char text[160];
-	if (id == YK_BAD || id == YK_NIL) {
-		err = id == YK_BAD ? yk_error_last() :
-				     yk_fail(YOKE_EINVAL, "grad: of nothing");
-		goto leave;
-	}
-	if (yk_count(&graph->value[id]) != 1 || !yk_is_float(graph->value[id].dtype)) {
-		err = yk_fail(
-			YOKE_ESHAPE,
-			"grad: takes one floating-point number, got %s; sum it first",
-			yk_describe(&graph->value[id], text));
-		goto leave;
-	}
-	if (!(in = yk_lists(ctx, n, 1, &p, 0))) {
-		err = yk_error_last();
-		goto leave;
-	}
-	if (!(out = malloc((size_t)n * sizeof *out))) {
-		err = yk_fail(YOKE_ENOMEM, "grad: no memory");
-		goto leave;
-	}
-	grads = out;
-	if ((err = yk_past_check(ctx, id, (uint32_t)n, p, in)) < 0 ||
-	    (err = yk_backward(graph, id, (uint32_t)n, in, grads)) < 0)
-		goto leave;
-	for (int i = 0; i < n && !err; i++) {
-		if (grads[i] == YK_NIL)
-			grads[i] = yk_full_like(graph, in[i], 0);
-		if (grads[i] == YK_BAD)
-			err = yk_error_last();
+	if (id == YK_BAD || id == YK_NIL)
+		err = id == YK_BAD ? yk_error_last() : yk_fail(YOKE_EINVAL, "grad: of nothing");
+	else if (yk_count(&graph->value[id]) != 1 || !yk_is_float(graph->value[id].dtype))
+		err = yk_fail(YOKE_ESHAPE, "grad: takes one floating-point number, got %s; sum it first",
+			      yk_describe(&graph->value[id], text));
+	else
+		err = gradients(ctx, 1, &id, NULL, n, p, g);
+	yk_leave(ctx);
+	return yk_results(err, n, g);
+}
+
+int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, int n, yoke_tensor *const *p,
+		   yoke_tensor **g)
+{
+	struct yoke_context *ctx = yk_enter_list(n, p, "grad_from");
+	if (!ctx)
+		return yk_results(yk_error_last(), n, g);
+	yk_id *in = m < 1 ? NULL : yk_lists(ctx, m, 2, (yoke_tensor *const *[]){ y, cotangent }, 0);
+	int err = in ? 0 : m < 1 ? yk_fail(YOKE_EINVAL, "grad_from: of %d values", m) : yk_error_last();
+	char a[160], b[160];
+	for (int k = 0; k < m && !err; k++) {
+		const struct yk_value *v = &ctx->graph.value[in[k]], *c = &ctx->graph.value[in[m + k]];
+		if (!yk_is_float(v->dtype))
+			err = yk_fail(YOKE_EDTYPE, "grad_from: takes floating point, got %s", yk_describe(v, a));
+		else if (v->dtype != c->dtype || !yk_same_shape(v, c))
+			err = yk_fail(YOKE_ESHAPE, "grad_from: value %d is %s, its cotangent %s", k, yk_describe(v, a),
+				      yk_describe(c, b));
 	}
 	if (!err)
-		err = yk_recorded(ctx);
-	for (int i = 0; i < n && !err; i++)
-		if (!(g[i] = yk_handle_of(ctx, grads[i])))
-			err = yk_error_last();
-leave:
+		err = gradients(ctx, m, in, in + m, n, p, g);
 	free(in);
-	free(out);
 	yk_leave(ctx);
 	return yk_results(err, n, g);
 }

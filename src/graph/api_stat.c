@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "graph/record.h"
 
 // The operand, when it is floating point with at least `rank` axes.
@@ -330,4 +331,28 @@ yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 		return yk_rec_end(&r, YK_BAD);
 	}
 	return yk_rec_end(&r, histogram(r.g, v, bins, lo, hi));
+}
+
+// ---- moments ----
+
+int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to)
+{
+	struct yoke_moments m = { .size = sizeof m };
+	yoke_tensor **result[] = { &m.weight, &m.mean, &m.square, &m.least, &m.greatest };
+	if (!to || !to->size)
+		return yk_fail(YOKE_EINVAL, "moments: set size to sizeof(struct yoke_moments)");
+	struct yk_rec r = yk_rec_begin_with(YK_MOMENTS, 2, 2, (yoke_tensor *[]){ x, weight });
+	const union yoke_attr how = { .i = diagonal != 0 };
+	struct yk_call c = { .op = YK_MOMENTS, .nin = 2, .in = r.in, .nattr = 1, .attr = &how };
+	yk_id out = YK_BAD;
+	if (r.in[0] != YK_BAD && r.in[1] != YK_BAD && yk_append(r.g, &c, &out) < 0)
+		out = YK_BAD;
+	for (uint32_t k = 1; k < 5 && out != YK_BAD; k++)
+		if (!(*result[k] = yk_handle_of(r.ctx, out + k)))
+			out = YK_BAD;
+	if (!(m.weight = yk_rec_end(&r, out)))
+		m = (struct yoke_moments){ .size = sizeof m };
+	m.size = to->size < sizeof m ? to->size : sizeof m;
+	memcpy(to, &m, m.size);
+	return m.weight ? 0 : yk_error_last();
 }

@@ -343,10 +343,17 @@ done:
 	return err;
 }
 
-int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *grads)
+int yk_backward(struct yk_graph *g, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
+		yk_id *grads)
 {
-	size_t values = (size_t)y + yk_maker(g, y)->nout,
-	       nodes = g->value[y].node + (size_t)1;
+	size_t values = 0, nodes = 0;
+	bool any = false;
+	for (uint32_t i = 0; i < ny; i++) {
+		const size_t last = (size_t)g->value[y[i]].node + 1;
+		if (y[i] + (size_t)yk_maker(g, y[i])->nout > values)
+			values = y[i] + (size_t)yk_maker(g, y[i])->nout;
+		nodes = last > nodes ? last : nodes;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		if (p[i] >= values)
 			values = (size_t)p[i] + 1;
@@ -358,14 +365,15 @@ int yk_backward(struct yk_graph *g, yk_id y, uint32_t n, const yk_id *p, yk_id *
 	for (uint32_t i = 0; i < n; i++)
 		s.matters[p[i]] = 1;
 	spread_matters(&s, 0, nodes);
-	if (s.matters[y]) {
-		g->scope = yk_maker(g, y)->scope;
-		s.cot[y] = yk_full_like(g, y, 1);
-		if (s.cot[y] == YK_BAD)
-			s.err = yk_error_last();
-		for (size_t k = nodes; k-- > 0 && !s.err;)
-			visit(&s, (uint32_t)k);
+	for (uint32_t i = 0; i < ny && !s.err; i++) {
+		if (!s.matters[y[i]])
+			continue;
+		g->scope = yk_maker(g, y[i])->scope;
+		accumulate(&s, y[i], cot ? cot[i] : yk_full_like(g, y[i], 1));
+		any = true;
 	}
+	for (size_t k = nodes; any && k-- > 0 && !s.err;)
+		visit(&s, (uint32_t)k);
 	for (uint32_t i = 0; i < n && !s.err; i++) {
 		gather_pieces(&s, p[i]);
 		grads[i] = s.cot[p[i]];

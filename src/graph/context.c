@@ -72,7 +72,7 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
-	if (!ctx->holders && ctx->graph.nodes)
+	if (!ctx->holders && !ctx->graph.owed && ctx->graph.nodes)
 		yk_history_drop(ctx);
 	if (ctx->loose > ctx->bound)
 		yk_history_collect(ctx);
@@ -108,16 +108,18 @@ struct yoke_context *yk_current(void)
 
 static void free_queues(struct yoke_context *ctx)
 {
-	struct yk_queue *const other[] = { ctx->down, ctx->up, ctx->cpu_queue };
+	struct yk_queue *const other[] = { ctx->slot[YK_SLOT_RANKS].queue, ctx->down, ctx->up, ctx->cpu_queue };
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (other[i] != ctx->queue)
+		if (other[i] != ctx->queue) // which slots have that want none of their own
 			yk_queue_free(other[i]);
 	yk_queue_free(ctx->queue);
 }
 
-static yoke_context *context_new(const char *backend, bool dry)
+static yoke_context *context_new(struct yk_device *device, bool dry)
 {
-	struct yk_device *device = yk_device_choose(backend), *cpu = yk_device_cpu();
+	struct yk_device *cpu = device ? yk_device_cpu() : NULL;
+	if (device && cpu && device->backend == cpu->backend)
+		cpu = device; // of several, this one
 	if (dry && device && cpu) {
 		device = yk_device_dry(device);
 		cpu = yk_device_dry(cpu);
@@ -139,6 +141,8 @@ static yoke_context *context_new(const char *backend, bool dry)
 	ctx->many_nodes = (size_t)yk_param_int(&graph_warn);
 	ctx->eager = yk_param_bool(&eager_setting);
 	ctx->traced = yk_param_bool(&trace_setting);
+	if (yk_sync_wanted(&ctx->sync) < 0)
+		goto fail;
 	if (yk_path_get(&ctx->paths, 0, "") == YK_NIL) {
 		yk_fail(YOKE_ENOMEM, "no memory for a context");
 		goto fail;
@@ -154,6 +158,7 @@ static yoke_context *context_new(const char *backend, bool dry)
 	ctx->slot[YK_SLOT_CPU] = (struct yk_slot){ cpu, ctx->cpu_queue };
 	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->up };
 	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->down };
+	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ device, ctx->queue };
 	return ctx;
 fail:
 	free_queues(ctx);
@@ -164,12 +169,17 @@ fail:
 
 yoke_context *yoke_context_new(const char *backend)
 {
-	return context_new(backend, false);
+	return context_new(yk_device_choose(backend), false);
 }
 
 yoke_context *yoke_context_dry(const char *backend)
 {
-	return context_new(backend, true);
+	return context_new(yk_device_choose(backend), true);
+}
+
+yoke_context *yoke_context_new_on(const char *device)
+{
+	return context_new(yk_device_named(device), false);
 }
 
 void yoke_context_free(yoke_context *ctx)
@@ -207,6 +217,8 @@ void yoke_context_free(yoke_context *ctx)
 	yk_graph_fini(&ctx->graph);
 	yk_paths_fini(&ctx->paths);
 	yk_sites_fini(&ctx->sites);
+	yk_ranges_fini(ctx);
+	yk_waited_free(ctx->waited);
 	yk_slots_return(ctx);
 	yk_arena_fini(&ctx->names);
 	free(ctx->autocast.keep);

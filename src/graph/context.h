@@ -16,7 +16,8 @@
 
 // Where a context's work is enqueued.  A plan's steps name their slot, and the steps of others that they
 // run behind.  What a slot's queue holds runs in order; memory is the device's or the CPU's.
-enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOTS };
+// RANKS is what other ranks take part in, on the host's memory; the device's queue as long as it is in no group.
+enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
 struct yk_slot {
 	struct yk_device *device;
 	struct yk_queue *queue;
@@ -116,13 +117,26 @@ enum yk_work_kind { YK_WORK_STEP, YK_WORK_UP, YK_WORK_DOWN, YK_WORK_WAIT, YK_WOR
 // DOWN are copies between the host's memory and the device, WAIT is for a launch before, PLAN makes one.
 struct yk_plan;
 struct yk_observer {
+	struct yk_observer *next; // of the context
 	void (*begin)(struct yk_observer *, struct yk_queue *);
-	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes
+	// STEP: that step of the plan was run or enqueued; UP, DOWN: so many bytes, and ctx->moved has them
 	void (*end)(struct yk_observer *, struct yk_queue *, enum yk_work_kind,
 		    const struct yk_plan *, uint64_t step_or_bytes);
+	// A range of the application begins or ends; NULL: no matter.
+	void (*range)(struct yk_observer *, uint32_t path, bool begins);
 	bool times; // each step, so that they are launched one by one; else the ends of those that were launched as
 		    // one follow each other
 };
+
+// What a context did since it was made, beside yoke_stats.
+struct yk_counts {
+	uint64_t copies_up, copies_down;
+	uint64_t waits, wait_ns; // the host waited for a device
+	uint64_t idle_ns;        // no piece of work was under way, as far as profiles that watched know ..
+	bool idle_known;         // .. if one did
+};
+
+enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // of YOKE_SYNC
 
 struct yoke_context {
 	atomic_int owner; // number of the thread inside a call, 0: none
@@ -173,18 +187,35 @@ struct yoke_context {
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
 	bool traced;         // their call sites are kept
+	enum yk_sync sync;
 	bool dry;            // its devices are: launches take their memory and run no step, all values are zeros
 	bool stale;          // .. and a number they read on the host was set since
 	struct yk_planner *planner; // of plan/, made at the first evaluation ..
 	void (*planner_free)(struct yk_planner *); // .. which leaves this behind
 	struct yoke_stats stats;
-	struct yk_observer *observer; // NULL: nobody watches
+	struct yk_counts counts;
+	struct yk_paths ranges;       // names of the profiler's ranges, as scopes have theirs
+	struct yk_range_open *range;  // the innermost, NULL: none
+	struct yk_waited *waited;     // places that YOKE_SYNC=warn has named
+	struct yk_observer *observer; // the first, NULL: nobody watches
+	const struct yk_node *making;   // whose result is given memory
+	const struct yk_storage *moved; // what the upload that ends has brought
 };
+
+// ---- observe.c ----
+
+void yk_observer_add(struct yoke_context *, struct yk_observer *);
+void yk_observer_remove(struct yoke_context *, struct yk_observer *); // one that is not there is fine
+void yk_observers_begin(struct yoke_context *, struct yk_queue *);
+void yk_observers_end(struct yoke_context *, struct yk_queue *, enum yk_work_kind, const struct yk_plan *,
+		      uint64_t step_or_bytes);
+// Does one of them time each step?
+bool yk_is_timed(const struct yoke_context *);
 
 static inline void yk_work_begin(struct yoke_context *ctx, struct yk_queue *q)
 {
 	if (ctx->observer)
-		ctx->observer->begin(ctx->observer, q);
+		yk_observers_begin(ctx, q);
 }
 
 static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
@@ -192,8 +223,30 @@ static inline void yk_work_end(struct yoke_context *ctx, struct yk_queue *q,
 			       uint64_t step_or_bytes)
 {
 	if (ctx->observer)
-		ctx->observer->end(ctx->observer, q, kind, p, step_or_bytes);
+		yk_observers_end(ctx, q, kind, p, step_or_bytes);
 }
+
+// Ranges own nothing: neither paths of scopes nor plans nor random numbers know of them.  0, or the error,
+// of `pop` EINVAL where none is open.
+struct yk_range_open {
+	struct yk_range_open *outer;
+	uint32_t path;
+};
+int yk_range_push(struct yoke_context *, const char *name);
+int yk_range_pop(struct yoke_context *);
+void yk_ranges_fini(struct yoke_context *);
+// The innermost range that two are in, or are.
+uint32_t yk_range_common(const struct yoke_context *, uint32_t a, uint32_t b);
+
+// ---- wait.c ----
+
+// What YOKE_SYNC asks for; EINVAL: no such thing.
+int yk_sync_wanted(enum yk_sync *);
+// Around what has the host wait for a device: counted, and with YOKE_SYNC=warn named, once for each place.
+// why: "read"; begin gives what end takes.
+uint64_t yk_wait_begin(void);
+void yk_wait_end(struct yoke_context *, uint64_t began, const char *why);
+void yk_waited_free(struct yk_waited *);
 
 // Launches what is recorded and not yet launched; 0, or the error of the first that fails.  Set by plan/
 // before main begins, since graph/ does not know it.

@@ -135,6 +135,8 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	if (slot == YK_SLOT_UP || slot == YK_SLOT_DOWN)
 		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", slot == YK_SLOT_UP ? "to" : "from",
 			 ctx->device->id, ctx->device->info.name);
+	else if (slot == YK_SLOT_RANKS)
+		snprintf(culprit, sizeof culprit, "what ranks do together");
 	else
 		blame(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
@@ -177,7 +179,7 @@ void yk_upload_look(struct yoke_context *ctx)
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
 	yk_upload_look(ctx);
-	static const int order[] = { YK_SLOT_UP, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
+	static const int order[] = { YK_SLOT_UP, YK_SLOT_RANKS, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
 	int code = 0;
 	for (int i = 0; i < YK_SLOTS && !code; i++)
 		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queue)
@@ -194,9 +196,14 @@ void yk_flight_wait(struct yoke_context *ctx)
 {
 	struct yk_flight *f = &ctx->flight[ctx->flights % 2];
 
-	bool good = f->done[YK_SLOT_DEVICE] != NULL;
+	bool good = f->done[YK_SLOT_DEVICE] != NULL, over = true;
+	for (int k = 0; k < YK_SLOTS; k++)
+		over &= yk_event_done(f->done[k]) != 0;
+	const uint64_t began = over ? 0 : yk_wait_begin();
 	for (int k = 0; k < YK_SLOTS; k++) // what they say, the queues keep
 		good &= yk_event_sync(f->done[k]) >= 0;
+	if (!over)
+		yk_wait_end(ctx, began, "an evaluation, behind two others,");
 	if (!yk_settle(ctx) && good)
 		ctx->flight_whole = f->serial;
 	for (int k = 0; k < YK_SLOTS; k++)

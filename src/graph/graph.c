@@ -15,7 +15,7 @@
 
 void yk_graph_clear(struct yk_graph *g)
 {
-	g->nodes = g->values = g->args = g->nattrs = g->settled = 0;
+	g->nodes = g->values = g->args = g->nattrs = g->settled = g->owed = 0;
 }
 
 void yk_graph_fini(struct yk_graph *g)
@@ -66,6 +66,7 @@ static void commit(struct yk_graph *g, const struct yk_call *c, uint32_t nout, y
 		.list = c->list,
 		.scope = g->scope,
 		.site = g->site,
+		.range = g->range,
 		.back = g->back,
 		.call = g->call,
 		.in = (uint32_t)g->args,
@@ -107,9 +108,11 @@ int yk_append(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 	uint32_t nout = yk_nout(c);
 	int err;
 	struct yk_value *to = reserve(g, c, nout, &err);
-	if (to && !(err = row->shape(g, c, to)))
-		commit(g, c, nout, out);
-	return err;
+	if (!to || (err = row->shape(g, c, to)) < 0)
+		return err;
+	commit(g, c, nout, out);
+	g->owed += (row->flags & YK_F_RANKS) != 0;
+	return 0;
 }
 
 yk_id yk_record(struct yk_graph *g, int op, uint32_t nin, const yk_id *in, uint32_t nattr,

@@ -27,13 +27,15 @@ enum yk_op { // rows of the op table; the order is not stored anywhere
 	YK_SELECT, YK_CAST,
 	YK_SUM, YK_PROD, YK_REDUCE_MAX, YK_REDUCE_MIN, YK_ARGMAX, YK_ARGMIN,
 	YK_CUMSUM, YK_CUMPROD, YK_SCAN_MAP, YK_SORT, YK_TAKE_ALONG, YK_SCATTER_ADD_ALONG, YK_CHECK_FINITE,
-	YK_MATMUL,
+	YK_MATMUL, YK_EIGH, YK_CHOLESKY, YK_SOLVE_TRIANGULAR, YK_MOMENTS,
 	YK_RESHAPE, YK_PERMUTE, YK_BROADCAST, YK_SLICE, YK_STOP_GRAD, YK_BITCAST,
 	YK_CONTIGUOUS, YK_PAD, YK_CONCAT, YK_SLICE_UPDATE, YK_GATHER, YK_SCATTER_ADD, YK_TRANSFER, YK_NUMBERS,
 	YK_SLICE_AT, YK_SLICE_UPDATE_AT, YK_BARRIER,
 	YK_SOFTMAX, YK_SOFTMAX_BACK, YK_LAYER_NORM, YK_LAYER_NORM_BACK, YK_RMS_NORM,
 	YK_RMS_NORM_BACK, YK_CROSS_ENTROPY, YK_CROSS_ENTROPY_BACK, YK_ATTENTION,
 	YK_ATTENTION_BACK, YK_ATTENTION_MASK_BACK, YK_LIST_MAP, YK_LIST_REDUCE, YK_ROPE,
+	YK_RANKS_ALL_REDUCE, YK_RANKS_REDUCE_SCATTER, YK_RANKS_ALL_GATHER, YK_RANKS_BROADCAST, YK_RANKS_REDUCE,
+	YK_RANKS_ALL_TO_ALL, YK_RANKS_SEND, YK_RANKS_RECV, YK_RANKS_IN,
 	YK_OPS
 };
 
@@ -56,6 +58,7 @@ struct yk_node {
 	uint32_t scope;     // path of the scope it was recorded in
 	uint32_t site;      // call that recorded it, 0: not traced
 	uint16_t back;      // op whose gradient it is part of, 0: none (no gradient is of a leaf)
+	uint32_t range;     // path of the profiler's range it was recorded in, 0: none
 	const char *call;   // public function that recorded it, NULL: not known; for messages
 };
 
@@ -67,8 +70,9 @@ struct yk_graph {
 	size_t nodes, values, args, nattrs;
 	size_t node_cap, value_cap, arg_cap, attr_cap;
 	size_t settled;         // nodes that the last evaluation found here
+	size_t owed;            // collectives that were recorded and that no evaluation has done
 	size_t max;             // nodes allowed behind those, 0: no limit
-	uint32_t scope, site;   // given to new nodes ..
+	uint32_t scope, site, range; // given to new nodes ..
 	uint16_t back;          // .. as these are
 	const char *call;       // errors are named after it, or else after the op
 	struct yk_paths *paths; // names of scopes, for messages

@@ -125,6 +125,9 @@ static void find_needed(struct collection *c)
 	const struct yk_graph *g = &c->ctx->graph;
 	spread_leads(c);
 	each_handle(c, need_value);
+	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
+		if (yk_is_ranks(&g->node[k]) && !g->node[k].done)
+			need(c, g->node[k].out);
 	for (uint32_t k = (uint32_t)g->nodes; k-- > 0;)
 		for (uint32_t i = 0; c->need[k] && !becomes_leaf(c, k) && i < g->node[k].nin; i++)
 			need(c, yk_ins(g, &g->node[k])[i]);
@@ -213,6 +216,7 @@ static int copy_needed(struct collection *c)
 			continue;
 		c->g.scope = n->scope;
 		c->g.site = n->site;
+		c->g.range = n->range;
 		c->g.back = n->back;
 		c->g.call = n->call;
 		err = becomes_leaf(c, k) ? copy_made(c, n) : copy_node(c, n, in);
@@ -257,9 +261,11 @@ static void take_over(struct collection *c)
 	ctx->leaf_cap = c->leaf_cap;
 	ctx->step_epoch = 0; // its leaf may have gone
 	c->g.max = g->max;
+	c->g.owed = g->owed;
 	c->g.settled = g->settled < g->nodes ? c->settled : c->g.nodes;
 	c->g.scope = g->scope;
 	c->g.site = g->site;
+	c->g.range = g->range;
 	c->g.back = g->back;
 	c->g.call = g->call;
 	yk_graph_fini(g);

@@ -153,7 +153,10 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 	struct yk_event *done;
 	yk_work_begin(ctx, q);
 	int err = upload(ctx, q, s, data, s->bytes, &done);
+	ctx->moved = s;
 	yk_work_end(ctx, q, YK_WORK_UP, NULL, s->bytes);
+	ctx->moved = NULL;
+	ctx->counts.copies_up++;
 	if (err && q != ctx->queue)
 		yk_queue_drain(q); // it may write where another queue will
 	if (done && !err && q != ctx->queue) {

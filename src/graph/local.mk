@@ -2,6 +2,7 @@
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
 	src/graph/ahead.c \
+	src/graph/api_algebra.c \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
 	src/graph/api_list.c \
@@ -32,19 +33,25 @@ libyokecore_la_SOURCES += \
 	src/graph/path.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/observe.c \
 	src/graph/pack.c \
 	src/graph/record.c \
 	src/graph/record.h \
+	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
 	src/graph/rows_list.c \
+	src/graph/rows_moments.c \
 	src/graph/rows_order.c \
+	src/graph/rows_ranks.c \
 	src/graph/rows_rope.c \
 	src/graph/scaler.c \
 	src/graph/shape.c \
 	src/graph/shape.h \
 	src/graph/site.c \
 	src/graph/site.h \
+	src/graph/site_line.c \
 	src/graph/storage.c \
 	src/graph/tensor.c \
+	src/graph/wait.c \
 	src/graph/wrap.c

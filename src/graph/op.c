@@ -19,6 +19,11 @@
 	.name = NAME, .code = YOKE_OP_SCAN, .min_in = 1, .max_in = 1, .nout = 1, .cast = YK_CAST_F32, \
 	.shape = yk_shape_scan, .grad = rule, .decompose = yk_decompose_scan, \
 	.inplace = { { 0, 0 } }, .ninplace = 1 }
+#define RANKS(N, NAME, s, g) [YK_RANKS_##N] = { \
+	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
+#define RANKS_LIST(N, NAME, g) [YK_RANKS_##N] = { \
+	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1, .lists_out = 1, \
+	.shape = yk_shape_ranks, .grad = g }
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
 	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
@@ -90,6 +95,20 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_MATMUL] = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,
 		.cast = YK_CAST_HALF, .min_in = 2, .max_in = 2, .nout = 1, .shape = yk_shape_matmul,
 		.grad = yk_grad_matmul },
+
+	[YK_EIGH] = { .name = "eigh", .code = YOKE_OP_EIGH, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2, .shape = yk_shape_eigh,
+		.grad = yk_grad_eigh },
+	[YK_CHOLESKY] = { .name = "cholesky", .code = YOKE_OP_CHOLESKY, .flags = YK_F_FLOAT,
+		.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_cholesky,
+		.grad = yk_grad_cholesky },
+	[YK_SOLVE_TRIANGULAR] = { .name = "solve_triangular", .code = YOKE_OP_SOLVE_TRIANGULAR,
+		.flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
+		.shape = yk_shape_solve_triangular, .grad = yk_grad_solve_triangular },
+
+	[YK_MOMENTS] = { .name = "moments", .code = YOKE_OP_MOMENTS, .flags = YK_F_FLOAT | YK_F_PARTIAL,
+		.cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 5, .shape = yk_shape_moments,
+		.decompose = yk_decompose_moments },
 
 	VIEW(RESHAPE, "reshape", 0, yk_shape_reshape, yk_grad_reshape),
 	VIEW(PERMUTE, "permute", 0, yk_shape_permute, yk_grad_permute),
@@ -175,4 +194,16 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_ROPE] = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .min_in = 3,
 		.cast = YK_CAST_INSIDE, .max_in = 3, .nout = 1, .shape = yk_shape_rope, .grad = yk_grad_rope,
 		.decompose = yk_decompose_rope, .inplace = { { 0, 0 } }, .ninplace = 1 },
+
+	// their attributes: see yk_ranked
+	RANKS_LIST(ALL_REDUCE, "all_reduce", yk_grad_ranks_all_reduce),
+	RANKS(REDUCE_SCATTER, "reduce_scatter", yk_shape_ranks_cut, yk_grad_ranks_cut),
+	RANKS(ALL_GATHER, "all_gather", yk_shape_ranks_gather, yk_grad_ranks_gather),
+	RANKS_LIST(BROADCAST, "broadcast", yk_grad_ranks_broadcast),
+	RANKS_LIST(REDUCE, "reduce", yk_grad_ranks_reduce),
+	RANKS(ALL_TO_ALL, "all_to_all", yk_shape_ranks_cut, yk_grad_ranks_exchange),
+	RANKS(SEND, "send", yk_shape_ranks_send, yk_grad_ranks_send),
+	[YK_RANKS_RECV] = { .name = "recv", .flags = YK_F_RANKS, .min_in = 0, .max_in = 1, .nout = 1,
+		.shape = yk_shape_ranks_recv, .grad = yk_grad_ranks_recv },
+	VIEW(RANKS_IN, "tensor_in", 0, yk_shape_same, yk_grad_ranks_in),
 };

@@ -18,7 +18,8 @@ enum yk_op_flag {
 	YK_F_BOOL = 128,   // bool operands too
 	YK_F_STRIDED = 256, // may write its results with strides (into a concat)
 	YK_F_FLAT = 512,    // its gradient is 0 everywhere
-	YK_F_BITS = 1024    // no floating-point operands
+	YK_F_BITS = 1024,   // no floating-point operands
+	YK_F_RANKS = 2048   // other ranks take part: done once, in the order of recording, by the next evaluation
 };
 
 // What mixed precision casts the floating-point operands of an op to.  Nothing is made of f64.
@@ -87,6 +88,28 @@ struct yk_listed {
 enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
 _Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
 
+// What the attributes of what ranks do together hold; behind them RECV has a dtype and dims.
+struct yk_ranked {
+	int64_t group;       // its number in this process
+	int64_t ranks, rank; // how many it has, and which this is
+	int64_t kind;        // enum yoke_reduce_kind, of sums and the like
+	int64_t peer;        // the root, or the other end
+	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is
+};
+enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
+
+static inline struct yk_ranked yk_ranked(const union yoke_attr *attr)
+{
+	struct yk_ranked r;
+	memcpy(&r, attr, sizeof r);
+	return r;
+}
+// Is it done with other ranks?
+static inline bool yk_is_ranks(const struct yk_node *n)
+{
+	return yk_op_row(n->op)->flags & YK_F_RANKS;
+}
+
 static inline bool yk_is_listed(int op)
 {
 	return op == YK_LIST_MAP || op == YK_LIST_REDUCE;
@@ -143,8 +166,9 @@ static inline bool yk_differentiable(const struct yk_graph *g, const struct yk_n
 int yk_op_fail(const struct yk_graph *, int op, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-// Gradient: cotangents of p[0..n-1] for the cotangent 1 of y; YK_NIL where y does not depend on it.
-int yk_backward(struct yk_graph *, yk_id y, uint32_t n, const yk_id *p, yk_id *g);
+// Gradient: cotangents of p[0..n-1] for those of y[0..ny-1], NULL: 1; YK_NIL where no y depends on it.
+int yk_backward(struct yk_graph *, uint32_t ny, const yk_id *y, const yk_id *cot, uint32_t n, const yk_id *p,
+		yk_id *g);
 
 // The dtype of a norm's w and b; x's where both are absent.
 int yk_norm_dtype(const struct yk_graph *, const struct yk_call *);
@@ -167,17 +191,22 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_scan_map, yk_shape_sort,
 	yk_shape_take_along, yk_shape_scatter_add_along, yk_shape_check, yk_shape_barrier,
 	yk_shape_rope;
+yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
+yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,
 	yk_grad_slice_update, yk_grad_gather, yk_grad_scatter_add, yk_grad_contiguous,
 	yk_grad_softmax, yk_grad_norm, yk_grad_cross_entropy, yk_grad_attention, yk_grad_cast,
 	yk_grad_slice_at, yk_grad_slice_update_at, yk_grad_cumsum, yk_grad_sort,
 	yk_grad_take_along, yk_grad_scatter_add_along, yk_grad_barrier, yk_grad_rope;
+yk_grad_fn yk_grad_eigh, yk_grad_cholesky, yk_grad_solve_triangular;
+yk_grad_fn yk_grad_ranks_all_reduce, yk_grad_ranks_cut, yk_grad_ranks_gather, yk_grad_ranks_broadcast,
+	yk_grad_ranks_reduce, yk_grad_ranks_exchange, yk_grad_ranks_send, yk_grad_ranks_recv, yk_grad_ranks_in;
 yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_layer_norm,
 	yk_decompose_layer_norm_back, yk_decompose_rms_norm, yk_decompose_rms_norm_back,
 	yk_decompose_cross_entropy, yk_decompose_cross_entropy_back, yk_decompose_attention,
 	yk_decompose_attention_back, yk_decompose_attention_mask_back,
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
-	yk_decompose_rope;
+	yk_decompose_rope, yk_decompose_moments;
 
 #endif

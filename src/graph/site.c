@@ -129,6 +129,17 @@ char *yk_site_text(const struct yk_sites *s, uint32_t site, char *to)
 	return to;
 }
 
+char *yk_site_line(const struct yk_sites *s, uint32_t site, char *to)
+{
+	*to = '\0';
+	if (!s || !site || site > s->n)
+		return to;
+	const struct yk_site *at = &s->site[site - 1];
+	if (!yk_source_line(at->frame[0], to, YK_SITE_TEXT))
+		frame_text(at->frame[0], to, YK_SITE_TEXT);
+	return to;
+}
+
 void yk_sites_fini(struct yk_sites *s)
 {
 	free(s->site);

@@ -3,6 +3,7 @@
 #ifndef YK_SITE_H
 #define YK_SITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,11 @@ uint32_t yk_site_here(struct yk_sites *);
 // "program(train+0x1c) < program(main+0x41)" into a buffer of YK_SITE_TEXT bytes, which it returns; ""
 // for 0.  Where no symbol is known the address is the one that `addr2line -e program` takes.
 char *yk_site_text(const struct yk_sites *, uint32_t site, char *to);
+// The first place of it: "train.c:120" where a debugger would know the line (libdw), else
+// "program(train+0x1c)"; as yk_site_text.
+char *yk_site_line(const struct yk_sites *, uint32_t site, char *to);
+// "train.c:120" of an address in this process; false: it is not known.
+bool yk_source_line(const void *address, char *to, size_t cap);
 void yk_sites_fini(struct yk_sites *);
 
 #endif

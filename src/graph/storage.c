@@ -8,6 +8,18 @@
 #include "base/error.h"
 #include "graph/context.h"
 
+// Of the node whose result is being given memory, else of the call that is under way.
+static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
+{
+	const struct yk_node *n = ctx->making;
+	const struct yk_graph *g = &ctx->graph;
+	*who = (struct yk_who){
+		.op = n ? yk_op_row(n->op)->name : g->call ? g->call : "data",
+		.range = yk_path_name(&ctx->ranges, n ? n->range : g->range),
+		.site = yk_site_line(&ctx->sites, n ? n->site : ctx->traced ? g->site : 0, site),
+	};
+}
+
 int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk_queue *q,
 		  struct yk_buffer **to)
 {
@@ -15,8 +27,15 @@ int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk
 	if (!b)
 		return yk_fail(YOKE_ENOMEM, "no memory for a storage");
 	b->host = (host && ctx->device != ctx->cpu) || yk_is_hosts(ctx, bytes);
-	int err = b->host ? yk_pool_alloc(ctx->cpu->pool, bytes, ctx->cpu_queue, &b->block) :
-			    yk_pool_alloc_among(ctx->device->pool, bytes, q, yk_movable(ctx), &b->block);
+	struct yk_pool *pool = b->host ? ctx->cpu->pool : ctx->device->pool;
+	struct yk_movable m = b->host ? (struct yk_movable){ 0 } : yk_movable(ctx);
+	struct yk_who who;
+	char site[YK_SITE_TEXT];
+	if (yk_pool_is_recorded(pool)) {
+		say_who(ctx, &who, site);
+		m.who = &who;
+	}
+	int err = yk_pool_alloc_among(pool, bytes, b->host ? ctx->cpu_queue : q, m, &b->block);
 	if (err) {
 		free(b);
 		return err;

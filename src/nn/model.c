@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "yoke-observe.h"
 
 #define MOST (INT64_C(1) << 31) // tokens of a vocabulary, or of a window
 
@@ -184,8 +185,13 @@ yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, do
 yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout)
 {
+	yoke_range_push("forward");
 	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
-	return yoke_cross_entropy(logits, targets, -1, 0);
+	yoke_range_pop();
+	yoke_range_push("loss");
+	yoke_tensor *loss = yoke_cross_entropy(logits, targets, -1, 0);
+	yoke_range_pop();
+	return loss;
 }
 
 // ---- one token after another ----

@@ -32,7 +32,9 @@ int yk_memory_read(struct yk_memory *to)
 	*to = (struct yk_memory){ .allocated = s.pool_allocated,
 				  .peak = s.pool_allocated_peak,
 				  .reserved = s.pool_reserved,
-				  .resident = resident() };
+				  .resident = resident(),
+				  .retries = s.pool_retries,
+				  .pending = s.pending_nodes };
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 struct yk_memory { // bytes
 	uint64_t allocated, peak, reserved; // of the device's pool
 	uint64_t resident;                  // of the process; 0 where the system does not say
+	uint64_t retries, pending; // allocations tried again; operations recorded and not evaluated
 };
 
 int yk_memory_read(struct yk_memory *);

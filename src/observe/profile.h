@@ -5,8 +5,8 @@
 // earlier launch, or the making of a plan; each is timed whole and belongs to one sum,
 // never split by guess.  On the CPU backend, whose work is done when the call returns,
 // times are the host's.  Elsewhere steps are only counted, and the host's copies and
-// waits timed, unless details are asked for: then an event stands between the steps, and
-// times are the device's (event_elapsed), which costs some overlap.  Pieces of a queue are
+// waits timed, unless details are asked for: then an event stands between the steps of each queue, and
+// times are the device's (event_elapsed).  Pieces of a queue are
 // disjoint: planning counts there as far as the device had nothing to do meanwhile.
 #ifndef YK_PROFILE_H
 #define YK_PROFILE_H
@@ -19,14 +19,14 @@
 struct yk_profile;
 
 // Watches the calling thread's context from now on.  details: rows for each kind of step,
-// and the first profile.events pieces for a trace.  NULL: no memory, or no context.
+// and pieces for a trace.  NULL: no memory, or no context.
 struct yk_profile *yk_profile_new(bool details);
+// The same with what tells rows apart (YOKE_PROFILE_*).
+struct yk_profile *yk_profile_with(bool details, unsigned flags);
 void yk_profile_free(struct yk_profile *); // NULL is fine
 // With details: asks the backend of the device that will be used for times of its queues
 // (its setting NAME.profile); before the context is made.
 void yk_profile_prepare(void);
-// Pieces that a trace holds at most.
-size_t yk_profile_most(void);
 // A thread of the loader (-1: the caller's) read for so long, from that moment of yk_nanoseconds: a lane of the trace.
 void yk_profile_reading(struct yk_profile *, int worker, uint64_t begin, uint64_t ns);
 // Starts from zero, and the clock with it.
@@ -37,7 +37,7 @@ double yk_profile_busy(struct yk_profile *);
 int yk_profile_report(struct yk_profile *, struct yk_report *);
 // The rows that took longest as lines, at most `most`.
 void yk_profile_top(const struct yk_profile *, int most, yk_line_fn *, void *arg);
-// Chrome's trace format (chrome://tracing, Perfetto), a lane each device; details only.
+// Chrome's trace format (chrome://tracing, Perfetto); details only.
 int yk_profile_trace(struct yk_profile *, const char *path);
 
 #endif

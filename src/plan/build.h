@@ -16,4 +16,9 @@ void yk_number_view(const struct yk_work *, struct yoke_view *, yk_id base, int 
 // The two operands of a contraction as in[0] and in[1], behind the results that are there already.
 void yk_build_factors(struct yk_work *, const struct yk_node *, bool dense, struct yk_built *);
 
+// Room for a step of the plan, of a node, with so many views.
+int yk_step_add(struct yk_work *, uint32_t node, size_t views, struct yk_step **to);
+// Where a view of a value is, until layout: its base value.
+void yk_ref_set(struct yk_work *, struct yk_ref *, const struct yoke_view *, yk_id value);
+
 #endif

@@ -22,7 +22,8 @@ static bool is_chosen(uint64_t *seed)
 static bool may_clone(const struct yk_work *w, uint32_t node)
 {
 	const struct yk_node *n = &w->g.node[node];
-	return yk_computes(w, node) && n->nout == 1 && n->op != YK_BARRIER && n->op != YK_TRANSFER;
+	return yk_computes(w, node) && n->nout == 1 && n->op != YK_BARRIER && n->op != YK_TRANSFER &&
+	       !yk_is_ranks(n);
 }
 
 // The operand reads a clone of the node that computes it.

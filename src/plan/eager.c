@@ -38,6 +38,7 @@ static void take_back(struct yoke_context *ctx)
 	struct yk_graph *g = &ctx->graph;
 	for (size_t k = g->settled; k < g->nodes; k++) {
 		struct yk_node *n = &g->node[k];
+		g->owed += n->done && yk_is_ranks(n);
 		n->done = false;
 		for (uint32_t i = 0; i < n->nout; i++)
 			g->value[n->out + i].made = YK_NIL;

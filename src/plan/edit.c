@@ -199,7 +199,7 @@ int yk_edit_sweep(struct yk_work *w)
 	uint32_t *order = yk_in_time(w);
 	for (size_t i = w->g.nodes; i-- > 0 && order;) {
 		const struct yk_node *n = &w->g.node[order[i]];
-		bool needed = !yk_computes(w, order[i]) || n->op == YK_BARRIER;
+		bool needed = !yk_computes(w, order[i]) || n->op == YK_BARRIER || yk_is_ranks(n);
 		for (uint32_t k = 0; k < n->nout && !needed; k++)
 			needed = w->value[n->out + k].rooted || w->value[n->out + k].use != YK_NIL;
 		if (!needed)

@@ -16,8 +16,7 @@
 #include "device/warmup.h"
 #include "plan/build.h"
 
-// Room for a step and its views; *index counts from 0.
-static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_step **to)
+int yk_step_add(struct yk_work *w, uint32_t node, size_t views, struct yk_step **to)
 {
 	struct yk_plan *p = w->plan;
 	size_t cap = p->view_cap;
@@ -40,16 +39,26 @@ static int add_step(struct yk_work *w, uint32_t node, size_t views, struct yk_st
 	return 0;
 }
 
+// Of its elements in memory: what is broadcast is there once.
 static uint64_t view_bytes(const struct yoke_view *v)
 {
 	uint64_t n = yoke_dtype_size(v->dtype);
 	for (int i = 0; i < v->rank && v->kind == YOKE_VIEW_BUFFER; i++)
-		n *= (uint64_t)v->dims[i];
+		n *= v->strides[i] || !v->dims[i] ? (uint64_t)v->dims[i] : 1;
 	return n;
 }
 
-static void set_ref(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v,
-		    yk_id value)
+// Does an op read with operand i what it reads with one before?
+static bool is_read_before(const struct yk_built *b, uint32_t i)
+{
+	bool same = false;
+	for (uint32_t k = b->op.nout; k < i && !same; k++)
+		same = b->value[k] == b->value[i] && b->view[k].offset == b->view[i].offset &&
+		       view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
+	return same;
+}
+
+void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
 {
 	*ref = (struct yk_ref){ .where = YK_AT_NONE, .offset = v->offset };
 	if (v->kind == YOKE_VIEW_NONE || value == YK_NIL)
@@ -108,7 +117,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
 				  "%s takes it no longer", d->id);
 	uint32_t nviews = b->op.nout + b->op.nin;
-	int err = add_step(w, node, nviews, &s);
+	int err = yk_step_add(w, node, nviews, &s);
 	if (err)
 		return err;
 	s->kind = YK_STEP_RUN;
@@ -122,8 +131,8 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	}
 	for (uint32_t i = 0; i < nviews; i++) {
 		w->plan->view[s->view + i] = b->view[i];
-		set_ref(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
-		s->bytes += view_bytes(&b->view[i]);
+		yk_ref_set(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
+		s->bytes += is_read_before(b, i) ? 0 : view_bytes(&b->view[i]);
 	}
 	char why[900] = "";
 	err = choose(w, d, &s->op, s, why, sizeof why);
@@ -141,14 +150,14 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 	int err = yk_build_copy(w, &w->g.value[x], &w->value[n->out].place, &w->value[x].place, false,
 				b);
 	if (!err)
-		err = add_step(w, node, 2, &s);
+		err = yk_step_add(w, node, 2, &s);
 	if (err)
 		return err;
 	s->kind = n->slot == YK_SLOT_CPU ? YK_STEP_DOWN : YK_STEP_UP;
 	s->slot = n->slot == YK_SLOT_CPU ? YK_SLOT_DOWN : YK_SLOT_UP;
 	for (int i = 0; i < 2; i++) {
 		w->plan->view[s->view + (uint32_t)i] = b->view[i];
-		set_ref(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i],
+		yk_ref_set(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i],
 			b->value[i]);
 	}
 	s->bytes = view_bytes(&b->view[0]);
@@ -160,7 +169,7 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 	const struct yk_node *n = &w->g.node[node];
 	const struct yk_value *v = &w->g.value[n->out];
 	struct yk_step *s;
-	int err = add_step(w, node, 1, &s);
+	int err = yk_step_add(w, node, 1, &s);
 	if (err)
 		return err;
 	struct yoke_view *view = &w->plan->view[s->view];
@@ -169,7 +178,7 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 				    .rank = v->rank };
 	memcpy(view->dims, v->dims, sizeof view->dims);
 	memcpy(view->strides, w->value[n->out].place.stride, sizeof view->strides);
-	set_ref(w, &w->plan->ref[s->view], view, n->out);
+	yk_ref_set(w, &w->plan->ref[s->view], view, n->out);
 	s->kind = YK_STEP_FILL;
 	s->pattern = pattern;
 	s->bytes = view_bytes(view);
@@ -210,12 +219,12 @@ static int add_numbers(struct yk_work *w)
 	struct yk_step *s;
 	const struct yk_value *v = &w->g.value[w->numbers];
 	const uint32_t node = v->node;
-	int err = add_step(w, node, 1, &s);
+	int err = yk_step_add(w, node, 1, &s);
 	if (err)
 		return err;
 	struct yoke_view *view = &w->plan->view[s->view];
 	yk_buffer_view(w, view, v->dtype, v->rank, v->dims, w->value[w->numbers].place.stride, 0);
-	set_ref(w, &w->plan->ref[s->view], view, w->numbers);
+	yk_ref_set(w, &w->plan->ref[s->view], view, w->numbers);
 	s->kind = YK_STEP_NUMBERS;
 	s->bytes = view_bytes(view);
 	return 0;
@@ -236,7 +245,7 @@ int yk_emit(struct yk_work *w)
 		bool empty = true;
 		for (uint32_t k = 0; k < n->nout; k++)
 			empty &= !yk_count(&w->g.value[n->out + k]);
-		if (empty || n->op == YK_BARRIER) // nothing to compute
+		if ((empty && !yk_is_ranks(n)) || n->op == YK_BARRIER) // nothing to compute
 			continue;
 		w->g.scope = n->scope;
 		w->g.site = n->site;
@@ -244,6 +253,8 @@ int yk_emit(struct yk_work *w)
 		yk_warmup_at("compiles", "launches", i + 1, w->norder);
 		if (n->op == YK_TRANSFER) {
 			err = add_transfer(w, m->at, &b);
+		} else if (yk_is_ranks(n)) {
+			err = yk_emit_ranks(w, m->at, &b);
 		} else if (row->code == YOKE_OP_MOVE) {
 			err = add_moves(w, m->at, &b);
 		} else if (row->flags & (YK_F_MAP | YK_F_REDUCE)) {

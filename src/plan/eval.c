@@ -26,6 +26,15 @@ static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
 	return t ? yk_root(t) : 0;
 }
 
+// What ranks were to do together, and an evaluation that failed did not come to, is not done any more.
+static void forfeit(struct yoke_context *ctx)
+{
+	struct yk_graph *g = &ctx->graph;
+	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
+		g->node[k].done |= yk_is_ranks(&g->node[k]);
+	g->owed = 0;
+}
+
 int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
@@ -45,10 +54,11 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	for (size_t i = 0; i < ctx->roots && !err; i++)
 		if (ctx->root[i])
 			err = yk_root_add(pl, ctx->root[i], ctx->root[i]->id);
-	bool started = !err && !pl->roots;
+	const bool any = pl->roots || ctx->graph.owed;
+	bool started = !err && !any;
 	if (!err) {
 		ctx->stats.evals++;
-		if (pl->roots)
+		if (any)
 			err = yk_run_roots(pl, &started);
 	}
 	if (!err && yk_settle(ctx)) // the run's own event, or what was found on the way
@@ -58,6 +68,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 		return err;
 	}
 	unroot(ctx, 0);
+	forfeit(ctx);
 	ctx->grown = ctx->graph.nodes - ctx->graph.settled;
 	ctx->graph.settled = ctx->graph.nodes;
 	ctx->held_bytes = 0;

@@ -46,12 +46,19 @@ static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const st
 	return err;
 }
 
-// Which results are needed of each node; *low: of the first that is.
-static void find_needed(const struct yk_graph *g, uint32_t *need, const struct yk_root *root, size_t roots,
+// Which results are needed of each node; *low: of the first that is.  owed: what ranks are to do together is.
+static void find_needed(const struct yk_graph *g, uint32_t *need, const struct yk_root *root, size_t roots, bool owed,
 			size_t *low)
 {
 	size_t high = 0;
 	*low = g->nodes;
+	for (size_t k = g->settled; owed && k < g->nodes; k++) {
+		if (!yk_is_ranks(&g->node[k]) || g->node[k].done)
+			continue;
+		need[k] |= 1;
+		high = k;
+		*low = k < *low ? k : *low;
+	}
 	for (size_t i = 0; i < roots; i++) {
 		uint32_t k = g->value[root[i].id].node;
 		need[k] |= yk_need_bit(g, root[i].id);
@@ -87,6 +94,9 @@ static int mark(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k, 
 		return use_made(ctx, m, n, wanted);
 	if (n->op == YK_LEAF || n->op == YK_SCALAR)
 		return use_leaf(ctx, m, (uint32_t)g->attrs[n->attr].i);
+	if (n->done && yk_is_ranks(n))
+		return yk_op_fail(g, n->op, YOKE_ESPENT, "the ranks did it in an earlier evaluation, and its result "
+				  "was not kept; keep it before eval, or pass it to eval");
 	if (n->done && !(yk_op_row(n->op)->flags & (YK_F_LEAF | YK_F_VIEW))) {
 		m->repeated++;
 		m->repeats = k;
@@ -117,7 +127,7 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	memset(m->need + had, 0, (m->need_cap - had) * sizeof *m->need);
 	memset(m->number + numbers, 0xff, (m->number_cap - numbers) * sizeof *m->number);
 	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
-	find_needed(g, m->need, root, roots, &low);
+	find_needed(g, m->need, root, roots, g->owed && !ctx->eager, &low);
 	for (size_t k = low; k < g->nodes; k++) {
 		uint32_t wanted = m->need[k];
 		m->need[k] = 0;

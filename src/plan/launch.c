@@ -11,11 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/param.h"
 #include "plan/plan.h"
-
-YK_PARAM(sync_steps, "sync", YK_BOOL, "0",
-	 "wait after every step, so that an error shows where it is made");
 
 struct launch {
 	struct yk_planner *pl;
@@ -31,6 +27,16 @@ static void free_blocks(struct launch *l, struct yk_event *done)
 			yk_pool_free(l->pl->chunk[k][i], l->ctx->slot[k].queue, done);
 			l->pl->chunk[k][i] = NULL;
 		}
+}
+
+// The node that a root block is the result of, NULL: not known.
+static const struct yk_node *maker_of(const struct launch *l, size_t block)
+{
+	const struct yk_graph *g = &l->ctx->graph;
+	for (size_t i = 0; i < l->pl->roots; i++)
+		if (l->p->root_block[i] == block)
+			return yk_maker(g, l->pl->root[i].id);
+	return NULL;
 }
 
 // Everything that can fail for want of memory, before anything runs.
@@ -59,15 +65,21 @@ static int allocate(struct launch *l)
 	for (int k = 0; k < YK_SLOTS; k++)
 		for (size_t i = 0; i < p->arena[k].n && !err; i++) {
 			struct yk_pool *pool = l->ctx->slot[k].device->pool;
-			err = yk_pool_alloc_among(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue,
-						  yk_movable(l->ctx), &pl->chunk[k][i]);
+			struct yk_movable m = yk_movable(l->ctx);
+			const struct yk_who who = { .op = "arena of an evaluation",
+				.range = yk_path_name(&l->ctx->ranges, l->ctx->graph.range) };
+			m.who = &who;
+			err = yk_pool_alloc_brief(pool, p->arena[k].chunk[i], l->ctx->slot[k].queue, m,
+						  &pl->chunk[k][i]);
 		}
 	for (size_t i = 0; i < p->blocks && !err; i++) {
 		if (p->block[i].leaf != YK_NIL)
 			continue;
 		if (yk_is_new(&p->block[i])) {
+			l->ctx->making = yk_pool_is_recorded(l->ctx->device->pool) ? maker_of(l, i) : NULL;
 			err = yk_storage_new(l->ctx, p->block[i].bytes, p->block[i].host, l->ctx->queue,
 					     &pl->storage[i]);
+			l->ctx->making = NULL;
 		} else if ((pl->storage[i] = calloc(1, sizeof **pl->storage))) {
 			*pl->storage[i] = (struct yk_storage){ .refs = 1,
 							       .bytes = p->block[i].bytes,
@@ -207,6 +219,19 @@ static struct yoke_op *bind_op(struct launch *l, struct yk_step *s)
 	return &s->op;
 }
 
+// Views of the host's memory by their addresses.
+static struct yoke_op *bind_host(struct launch *l, struct yk_step *s)
+{
+	for (uint32_t i = s->view; i < s->view + s->views; i++) {
+		const struct at at = at_of(l, &l->p->ref[i]);
+		l->p->view[i].segment = (char *)at.block->host + (at.offset - at.block->offset);
+		l->p->view[i].offset = 0;
+	}
+	s->op.out = &l->p->view[s->view];
+	s->op.in = s->op.out + s->op.nout;
+	return &s->op;
+}
+
 static void count_fallback(struct launch *l, const struct yk_step *s)
 {
 	l->ctx->stats.fallbacks++;
@@ -231,6 +256,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 	case YK_STEP_UP:
 	case YK_STEP_DOWN: return transfer(l, s);
 	case YK_STEP_NUMBERS: return write_numbers(l, s);
+	case YK_STEP_RANKS: return ops->run(q->handle, s->handle, bind_host(l, s));
 	}
 	return ops->run(q->handle, s->handle, bind_op(l, s));
 }
@@ -248,7 +274,7 @@ static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, boo
 		err = run_step(l, s);
 	}
 	bool check = l->pl->check_nan;
-	if (!err && (check || yk_param_bool(&sync_steps)))
+	if (!err && (check || l->ctx->sync == YK_SYNC_STEPS))
 		err = yk_queue_drain(q);
 	if (!err && check)
 		err = yk_check_step(l->pl, l->p, s, q);
@@ -327,8 +353,11 @@ static void settle_nodes(struct launch *l)
 		}
 	}
 	for (size_t k = 0; k < m->nodes; k++)
-		if (!m->made[k])
-			ctx->graph.node[m->node[k]].done = true;
+		if (!m->made[k]) {
+			struct yk_node *n = &ctx->graph.node[m->node[k]];
+			ctx->graph.owed -= !n->done && yk_is_ranks(n);
+			n->done = true;
+		}
 	if (m->repeated) {
 		const struct yk_node *n = &ctx->graph.node[m->repeats];
 		const char *scope = yk_path_name(&ctx->paths, n->scope);
@@ -404,6 +433,7 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 	struct yk_queue *q = l->ctx->slot[s->slot].queue;
 	bool host = s->slot == YK_SLOT_CPU;
 	int err = 0;
+	const uint64_t began = host ? yk_wait_begin() : 0;
 	if (host)
 		yk_work_begin(l->ctx, l->ctx->queue);
 	for (uint32_t i = 0; i < s->waits && !err; i++) {
@@ -417,8 +447,10 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 			err = host ? yk_event_sync(behind) : yk_event_before(behind, q);
 		yk_event_unref(start);
 	}
-	if (host)
+	if (host) {
 		yk_work_end(l->ctx, l->ctx->queue, YK_WORK_WAIT, NULL, 0);
+		yk_wait_end(l->ctx, began, "a step on the CPU");
+	}
 	return err;
 }
 
@@ -483,8 +515,7 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 {
 	struct yk_replay *r = l->p->replay;
 	char why[600];
-	const struct yk_observer *o = l->ctx->observer;
-	if (!r || r->off || (o && o->times) || l->pl->check_nan || yk_param_bool(&sync_steps))
+	if (!r || r->off || yk_is_timed(l->ctx) || l->pl->check_nan || l->ctx->sync == YK_SYNC_STEPS)
 		return NULL;
 	struct yk_graph_of *g = yk_replay_find(r, l->pl->spot, find_spots(l));
 	int err = g && g->seen && !g->graph ? yk_replay_record(g, l->ctx->queue, record_steps, l) : 0;
@@ -497,8 +528,9 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 	return g && g->graph ? g : NULL;
 }
 
-// All steps: those behind the numbers as a graph, if there is one.
-static int run_steps(struct launch *l, bool had)
+// All steps: those behind the numbers as a graph, if there is one.  *at: how many were tried, where they are
+// launched one by one.
+static int run_steps(struct launch *l, bool had, size_t *at)
 {
 	const struct yk_plan *p = l->p;
 	size_t i = 0;
@@ -509,6 +541,7 @@ static int run_steps(struct launch *l, bool had)
 	if (!g) {
 		for (; i < p->steps && !err; i++)
 			err = launch_step(l, i, had);
+		*at = i;
 		return err;
 	}
 	yk_work_begin(l->ctx, l->ctx->queue);
@@ -532,14 +565,25 @@ static int join_slots(struct launch *l)
 		if (!(l->p->loose >> k & 1))
 			continue;
 		struct yk_event *e = l->pl->event[l->p->last_event[k]];
-		err = k == YK_SLOT_DOWN ? yk_event_sync(e) : yk_event_before(e, l->ctx->queue);
+		if (k != YK_SLOT_DOWN) {
+			err = yk_event_before(e, l->ctx->queue);
+			continue;
+		}
+		const uint64_t began = yk_wait_begin();
+		err = yk_event_sync(e);
+		yk_wait_end(l->ctx, began, "what comes down");
 	}
 	return err;
 }
 
-// Nothing of a run that failed is at work any more.
-static void drain_slots(struct launch *l)
+// Nothing of a run that failed is at work any more.  Ranks that would wait for what it did not come to are told.
+static void drain_slots(struct launch *l, size_t from)
 {
+	for (; from < l->p->steps; from++) {
+		const struct yk_step *s = &l->p->step[from];
+		if (s->kind == YK_STEP_RANKS)
+			s->ops->run(l->ctx->slot[s->slot].queue->handle, s->handle, NULL);
+	}
 	for (int k = 0; k < YK_SLOTS; k++)
 		if (l->ctx->slot[k].queue != l->ctx->queue)
 			yk_queue_drain(l->ctx->slot[k].queue);
@@ -590,14 +634,15 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	*started = true;
 	donate(&l);
 	bind_views(&l);
+	size_t at = 0;
 	if (!l.ctx->dry)
-		err = run_steps(&l, had);
+		err = run_steps(&l, had, &at);
 	if (!err && p->loose)
 		err = join_slots(&l);
 	place_roots(&l, err);
 	mark_slots(&l, done, written); // behind a failed step, too, since those before it may be at work
 	if (p->events && (err || !done[YK_SLOT_DEVICE]))
-		drain_slots(&l);
+		drain_slots(&l, at ? at - 1 : p->steps);
 	l.ctx->stats.assign_copies += p->copies;
 	l.ctx->stats.assign_copy_bytes += p->copy_bytes;
 	hand_out(&l, written);

@@ -519,8 +519,8 @@ static void bind(struct layout *l)
 	}
 }
 
-// Copies of a value onto itself do nothing.
-static void drop_copies(struct layout *l)
+// Copies of a value onto itself do nothing.  now: by former step, how many are left in front of it.
+static void drop_copies(struct layout *l, uint32_t *now)
 {
 	struct yk_plan *p = l->p;
 	size_t n = 0;
@@ -531,6 +531,7 @@ static void drop_copies(struct layout *l)
 			       step->op.code == YOKE_OP_MOVE &&
 			       (step->op.alias_mask & 1) && r[0].offset == r[1].offset &&
 			       !step->waits && step->event == YK_NIL;
+		now[s] = (uint32_t)n;
 		if (nothing) {
 			if (step->handle)
 				step->ops->release(step->handle);
@@ -539,6 +540,50 @@ static void drop_copies(struct layout *l)
 		p->step[n++] = *step;
 	}
 	p->steps = n;
+}
+
+// ---- what is alive, for who watches ----
+
+static void note_live(struct yk_plan *p, struct yk_live live)
+{
+	const uint32_t last = (uint32_t)p->steps - 1;
+	live.born = live.born < last ? live.born : last;
+	live.dies = live.dies < last ? live.dies : last;
+	live.writer = live.writer < last ? live.writer : last;
+	if (live.dies > live.born) {
+		p->step[live.born].growth += (int64_t)live.bytes;
+		p->step[live.dies].growth -= (int64_t)live.bytes;
+	}
+	p->live[p->lives++] = live;
+}
+
+// now: as drop_copies sets it.
+static int note_lives(struct layout *l, const uint32_t *now, size_t former)
+{
+	const struct yk_graph *g = &l->w->g;
+	struct yk_plan *p = l->p;
+	if (!p->steps)
+		return 0;
+	if (!(p->live = yk_arena_alloc(&p->memory, (g->values + p->steps) * sizeof *p->live)))
+		return yk_fail(YOKE_ENOMEM, "no memory to plan");
+	for (uint32_t v = 0; v < g->values; v++) {
+		const struct life *f = &l->life[v];
+		const bool written = f->writer != YK_NIL && f->in == v;
+		if (!written || !f->used || f->leaf != YK_NIL)
+			continue;
+		if (f->block == YK_NIL)
+			note_live(p, (struct yk_live){ now[f->born], f->dies < former ? now[f->dies] : YK_NIL,
+						       now[f->writer], aligned(f->bytes + !f->bytes),
+						       (uint8_t)yk_maker(g, v)->slot, false });
+		else if (yk_is_new(&p->block[f->block]) && now[f->writer] < p->steps)
+			p->step[now[f->writer]].growth += (int64_t)f->bytes;
+	}
+	for (uint32_t s = 0; s < p->steps; s++) {
+		const struct yk_step *step = &p->step[s];
+		if (step->work_bytes && step->kind == YK_STEP_RUN)
+			note_live(p, (struct yk_live){ s, s, s, aligned(step->work_bytes), step->slot, true });
+	}
+	return 0;
 }
 
 static int layout_init(struct layout *l)
@@ -589,10 +634,16 @@ int yk_layout(struct yk_work *w)
 	}
 	for (int k = YK_SLOT_DEVICE; k <= YK_SLOT_CPU && !err; k++)
 		err = place_slot(&l, k);
+	uint32_t *now = malloc((w->plan->steps + 1) * sizeof *now);
+	const size_t former = w->plan->steps;
+	if (!err && !now)
+		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
 	if (!err) {
 		bind(&l);
-		drop_copies(&l);
+		drop_copies(&l, now);
+		err = note_lives(&l, now, former);
 	}
+	free(now);
 	layout_fini(&l);
 	return err;
 }

@@ -13,6 +13,7 @@ libyokecore_la_SOURCES += \
 	src/plan/eval.c \
 	src/plan/passes.c \
 	src/plan/read.c \
+	src/plan/ranks.c \
 	src/plan/recompute.c \
 	src/plan/remat.c \
 	src/plan/replay.c \

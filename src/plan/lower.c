@@ -234,8 +234,7 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	return 0;
 }
 
-// A contiguous copy of v on this device, whichever made it.
-static int contiguous_on(struct yk_work *w, yk_id v, int device, yk_id *out)
+int yk_lower_dense(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	int err = contiguous(w, v, device, out);
 	return err ? err : yk_lower_bring(w, *out, device, out);
@@ -319,7 +318,7 @@ int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 		if (!err && dense &&
 		    (yk_is_number(w, p->base) || p->offset ||
 		     !yk_is_dense(v->rank, v->dims, p->stride)))
-			err = contiguous_on(w, in[i], device, &in[i]);
+			err = yk_lower_dense(w, in[i], device, &in[i]);
 	}
 	struct yk_call moved = *c;
 	moved.in = in;
@@ -466,6 +465,8 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		return yk_lower_view(w, c, outs, out);
 	if (c->op == YK_BARRIER)
 		return lower_barrier(w, c, nout, outs, out);
+	if (row->flags & YK_F_RANKS)
+		return yk_lower_ranks(w, c, nout, outs, out);
 	if (nout == 1 && (*out = simpler(w, c, outs)) != YK_NIL)
 		return 0;
 	const bool parts = yk_has_parts(&w->g, c->op, c->in, c->attr);
@@ -568,7 +569,7 @@ static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id 
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
 	if (yk_is_number(w, p->base) || p->offset || yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))
-		return contiguous_on(w, *v, device, v);
+		return yk_lower_dense(w, *v, device, v);
 	return 0;
 }
 

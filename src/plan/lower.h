@@ -19,6 +19,8 @@ int yk_lower_try(struct yk_work *, const struct yk_call *, uint32_t nout, const 
 int yk_lower_aligned(struct yk_work *, const struct yk_call *, const struct yk_value *, yk_id *out);
 // v's elements on a device: v itself, or the same view of a copy of what it is a view of.
 int yk_lower_bring(struct yk_work *, yk_id v, int device, yk_id *out);
+// A copy of v on this device, whichever made it, whose elements lie row major.
+int yk_lower_dense(struct yk_work *, yk_id v, int device, yk_id *out);
 bool yk_strict(void);
 
 bool yk_is_too_large(const struct yk_work *, yk_id); // to be on the device

@@ -73,6 +73,8 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 static bool is_update(const struct yk_work *w, const struct yk_group *q)
 {
 	const struct yk_node *m = &w->g.node[q->at];
+	if (yk_is_ranks(m))
+		return false;
 	for (uint32_t o = 0; o < m->nout; o++)
 		if (!w->value[m->out + o].rooted ||
 		    w->value[m->out + o].use != YK_NIL)
@@ -205,11 +207,28 @@ static int find_needs(struct schedule *s, uint32_t to)
 	return err;
 }
 
+// All ranks do what they do together in the order in which it was recorded.
+static int follow_ranks(struct schedule *s)
+{
+	uint32_t last = YK_NIL;
+	int err = 0;
+	for (uint32_t i = 0; i < s->n && !err; i++) {
+		const uint32_t at = s->w->group[s->group[i]].at;
+		if (!yk_is_ranks(&s->w->g.node[at]))
+			continue;
+		err = last == YK_NIL ? 0 : follow(s, last, i);
+		last = at;
+	}
+	return err;
+}
+
 static int find_edges(struct schedule *s)
 {
 	int err = 0;
 	for (uint32_t i = 0; i < s->n && !err; i++)
 		err = find_needs(s, i);
+	if (!err)
+		err = follow_ranks(s);
 	if (err)
 		return err;
 	if (!(s->follower = malloc((s->edges + 1) * sizeof *s->follower)))

@@ -85,8 +85,10 @@ struct yk_ref { // where a view's bytes are
 	uint64_t offset;       // bytes
 };
 
-// NUMBERS: writes plan->number, the first of a plan that can be recorded
-enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS };
+// NUMBERS: writes plan->number, the first of a plan that can be recorded.  RANKS: other ranks take part; handed
+// to the ranks queue with the host's addresses for segments
+enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP_NUMBERS, YK_STEP_RANKS };
+enum { YK_STEP_RANKS_CODE = 0x8000 }; // and the op's number: the code of its op
 extern const char *const yk_step_kind_name[]; // of all that are no RUN
 
 struct yk_part { // a node of the lowered graph, for profiles
@@ -117,6 +119,15 @@ struct yk_step {
 	const struct yk_part *part; // the nodes it does; steps of one move share them
 	const struct yoke_backend *ops; // of RUN: who prepared ..
 	void *handle;                   // .. this for it
+	int64_t growth;       // live bytes behind it less those before: of arenas, and of roots that need memory
+};
+
+struct yk_live { // bytes of an arena, from the beginning of step born to the end of step dies
+	uint32_t born, dies;
+	uint32_t writer; // the step that writes them first
+	uint64_t bytes;
+	uint8_t slot;    // whose arena
+	bool workspace;
 };
 
 struct yk_root_block {
@@ -158,6 +169,8 @@ struct yk_plan {
 	uint64_t *need;              // by leaf: bytes it must have, 0: none
 	size_t leaves;
 	uint64_t copies, copy_bytes; // assignments that could not be in place
+	struct yk_live *live;        // what lies in arenas
+	size_t lives;
 	uint64_t activations, workspace; // bytes at their most: what waits for the way back; for one step
 	struct yk_arena memory;      // map programs and parts
 	uint64_t serial;             // no two plans of a process share one
@@ -367,6 +380,9 @@ int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct 
 int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_place *to,
 		  const struct yk_place *from, bool map, struct yk_built *);
 void yk_built_fini(struct yk_built *);
+// A node that other ranks take part in, with operands without gaps in the host's memory; and its step.
+int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, yk_id *out);
+int yk_emit_ranks(struct yk_work *, uint32_t node, struct yk_built *);
 // The part of the result that operand k of a pad, concat or slice_update is copied to.
 struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
 // Is a base value one that has no bytes: a literal or a host scalar?

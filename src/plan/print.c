@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "plan/plan.h"
 
-const char *const yk_step_kind_name[] = { "", "fill", "down", "up", "numbers" };
+const char *const yk_step_kind_name[] = { "", "fill", "down", "up", "numbers", "ranks" };
 
 static const char *where(const struct yk_ref *r, char *to, size_t cap)
 {

@@ -37,6 +37,8 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	struct yk_queue_failure f;
 	struct yk_queue *q = download_queue(s, &behind);
 	bool had = yoke_error_code() != 0;
+	const bool waits = q->device != ctx->cpu;
+	const uint64_t began = waits ? yk_wait_begin() : 0;
 	yk_work_begin(ctx, q);
 	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
 	if (!err)
@@ -53,6 +55,9 @@ static int fetch(struct yk_storage *s, void *to, uint64_t bytes, char *why, size
 	if (q == ctx->down && q != ctx->queue && yk_queue_take(q, &f) && !*why)
 		snprintf(why, cap, "%s", f.why);
 	yk_work_end(ctx, q, YK_WORK_DOWN, NULL, bytes);
+	ctx->counts.copies_down++;
+	if (waits)
+		yk_wait_end(ctx, began, "a read");
 	return err;
 }
 
@@ -116,10 +121,13 @@ int yoke_sync(void)
 	int err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
 		return err;
+	const uint64_t began = yk_wait_begin();
 	yk_work_begin(ctx, ctx->queue);
 	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);
+	if (ctx->device != ctx->cpu)
+		yk_wait_end(ctx, began, "yoke_sync");
 	yk_settle(ctx);
 	if (ctx->failure.code && !ctx->failure.told)
 		err = yk_failure_tell(ctx);

@@ -187,7 +187,7 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 		return lost;
 	if (lost && pl->roots)
 		err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
-	if (lost && !pl->roots) {
+	if (lost && !pl->roots && !ctx->graph.owed) {
 		*started = true;
 		return lost;
 	}

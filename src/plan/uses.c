@@ -20,6 +20,7 @@ static void mark_live(struct yk_work *w)
 	}
 	for (size_t k = g->nodes; k-- > 0;) {
 		const struct yk_node *n = &g->node[k];
+		w->node[k].live |= yk_is_ranks(n);
 		for (uint32_t i = 0; w->node[k].live && i < n->nin; i++)
 			if (g->arg[n->in + i] != YK_NIL)
 				w->node[g->value[g->arg[n->in + i]].node].live = 1;

@@ -3,8 +3,9 @@
 // (vector clocks: Fidge 1988, Mattern 1989).
 //
 // A slot's steps run in order.  A step that reads what another slot makes waits for that step's event,
-// and knows then whatever that one knew.  Copies between the memories wait for what the queue of the
-// steps did before the plan, if for nothing of it: the memory that they use was that queue's.
+// and knows then whatever that one knew.  Copies between the memories, and what ranks do together, wait for
+// what the queue of the steps did before the plan, if for nothing of it: the memory that they use was that
+// queue's.
 
 #include "config.h"
 
@@ -106,12 +107,12 @@ static int visit(struct waits *t, uint32_t s)
 	}
 	if (!err)
 		err = wait_spilled(t, s);
-	bool copies = step->slot == YK_SLOT_UP || step->slot == YK_SLOT_DOWN;
-	if (!err && copies && !t->began[step->slot]) {
+	bool own = step->slot != YK_SLOT_DEVICE && step->slot != YK_SLOT_CPU; // a queue that memory is not of
+	if (!err && own && !t->began[step->slot]) {
 		err = add_wait(t, s, YK_NIL);
 		t->began[step->slot] = true;
 	}
-	uint32_t results = step->kind == YK_STEP_RUN ? step->op.nout : 1;
+	uint32_t results = step->kind == YK_STEP_RUN || step->kind == YK_STEP_RANKS ? step->op.nout : 1;
 	for (uint32_t i = 0; i < results; i++)
 		if (p->ref[step->view + i].where == YK_AT_ARENA)
 			t->writer[p->ref[step->view + i].index] = s;

@@ -3,6 +3,7 @@
 #ifndef YK_BENCH_H
 #define YK_BENCH_H
 
+#include "base/json.h"
 #include "device/device.h"
 #include "yoke.h"
 
@@ -15,8 +16,23 @@ struct yk_case {
 	int64_t size[6]; // what the suite understands
 	double flops, bytes, tokens; // of one run; 0: not counted
 	void *state;
+	double x;       // its size among those of its suite, for plots; 0: it has none
+	double samples; // of one run; 0: not counted
+	uint64_t peak;  // bytes of the device's pool, of those with samples; set when it was timed
+	bool (*fits)(const struct yk_case *); // NULL: it does; false: this one is left out, and those behind it in its
+					      // suite
 };
 extern struct yk_case yk_cases[]; // ends with a NULL suite
+
+// Copies between host and device and on it (bench_memory.c).  size: what is copied, bytes; the queue it runs on, and
+// whether the host's memory is pinned.
+int yk_bench_copy_make(struct yk_case *);
+int yk_bench_copy_run(struct yk_case *);
+void yk_bench_copy_drop(struct yk_case *);
+enum yk_bench_copy { YK_COPY_UP, YK_COPY_DOWN, YK_COPY_ON };
+
+// A page of the results, as they are in JSON (bench_page.c).
+int yk_bench_page(const char *path, const json_t *devices, const json_t *results);
 
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
@@ -27,18 +43,12 @@ struct yk_timing {
 // most.
 int yk_bench_time(int (*run)(void *arg), void *arg, struct yk_timing *);
 
-// What `threads` threads of this machine reach, measured now: multiply-adds in fp32
-// registers, in FLOP/s; a copy between blocks far larger than caches, in bytes read and
-// written a second.  0: could not be measured.
-double yk_limit_flops(int threads);
-double yk_limit_copy(int threads);
-
 // What a device reaches at most, in FLOP/s and bytes a second, and what that is a measure of.
-struct yk_limits {
+struct yk_bench_limits {
 	double flops, copy;
 	const char *flops_of, *copy_of;
 };
 // By the calling thread's context, which is on that device.
-int yk_limits_measure(struct yk_device *, struct yk_limits *);
+int yk_limits_measure(struct yk_device *, struct yk_bench_limits *);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "observe/roof.h"
 #include "tool/bench.h"
 
 enum { SIDE = 4096, ROUNDS = 8 };
@@ -83,20 +84,20 @@ static int copy_rate(struct yk_device *d, double *to)
 	return e;
 }
 
-int yk_limits_measure(struct yk_device *d, struct yk_limits *to)
+int yk_limits_measure(struct yk_device *d, struct yk_bench_limits *to)
 {
 	int e;
 
 	if (d->info.kind == YOKE_DEVICE_CPU) {
-		*to = (struct yk_limits){
-			.flops = yk_limit_flops((int)d->info.units),
+		*to = (struct yk_bench_limits){
+			.flops = yk_limit_flops((int)d->info.units, false),
 			.flops_of = "fp32 multiply-adds in registers",
 			.copy = yk_limit_copy((int)d->info.units),
 			.copy_of = "bytes read and written by a copy between blocks larger than caches",
 		};
 		return 0;
 	}
-	*to = (struct yk_limits){ .flops_of = "a product of 4096 x 4096 x 4096",
+	*to = (struct yk_bench_limits){ .flops_of = "a product of 4096 x 4096 x 4096",
 				  .copy_of = "bytes read and written by its own copy" };
 	e = product_rate(&to->flops);
 	return e < 0 ? e : copy_rate(d, &to->copy);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "nn/model.h"
 #include "tool/bench.h"
+#include "train/advise.h"
 
 // ---- operands ----
 
@@ -74,6 +75,7 @@ static int make_contract(struct yk_case *c)
 
 	c->flops = 2.0 * (double)m * (double)n * (double)k;
 	c->bytes = 4.0 * (double)(m * k + k * n + m * n);
+	c->x = m == n && n == k ? (double)n : 0;
 	return make_operands(c, 2, rank, dims);
 }
 
@@ -173,7 +175,7 @@ static int make_states(struct training *t)
 }
 
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
-static int make_train(struct yk_case *c)
+static int make_model(struct yk_case *c, bool trains)
 {
 	const struct yk_model_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
 					.heads = c->size[1], .embed = c->size[2] };
@@ -190,15 +192,15 @@ static int make_train(struct yk_case *c)
 	}
 	c->tokens = (double)(dims[0] * dims[1]);
 	// Kaplan et al. 2020: 6 a weight and token, and 6 T E a layer and token for
-	// causal attention
-	c->flops = c->tokens * (6.0 * (double)weights +
-				6.0 * (double)(c->size[0] * c->size[3] * c->size[2]));
+	// causal attention; a third of it forwards
+	c->flops = c->tokens * (trains ? 6.0 : 2.0) *
+		   ((double)weights + (double)(c->size[0] * c->size[3] * c->size[2]));
 	for (int64_t i = 0; i < dims[0] * dims[1]; i++)
 		ids[i] = (int32_t)(i * 7919 % 251);
 	e = yk_network_new(&yk_model_gpt, &shape, &t->net);
 	if (e == 0)
 		e = yk_parameters_draw(&t->net->params, 1);
-	if (e == 0)
+	if (e == 0 && trains)
 		e = make_states(t);
 	if (e == 0) {
 		t->ids = yoke_from(yoke_i32, 2, dims, ids);
@@ -207,6 +209,11 @@ static int make_train(struct yk_case *c)
 	}
 	free(ids);
 	return e;
+}
+
+static int make_train(struct yk_case *c)
+{
+	return make_model(c, true);
 }
 
 static int run_train(struct yk_case *c)
@@ -233,11 +240,44 @@ static int run_train(struct yk_case *c)
 	return finish(s, e == 0 ? loss : NULL);
 }
 
+// ---- batch: the loss alone ----
+
+static int make_forward(struct yk_case *c)
+{
+	return make_model(c, false);
+}
+
+static int run_forward(struct yk_case *c)
+{
+	struct training *t = c->state;
+	yoke_scope *s = yoke_scope_begin("forward");
+	return finish(s, yk_network_loss(t->net, t->ids, t->targets, 0));
+}
+
+static int rehearse_forward(void *arg)
+{
+	struct yk_case c = *(const struct yk_case *)arg;
+	c.state = NULL;
+	int e = make_forward(&c);
+	if (e == 0)
+		e = run_forward(&c);
+	drop_train(&c);
+	return e;
+}
+
+// Predicted, not tried: what does not fit may take the machine with it.
+static bool forward_fits(const struct yk_case *c)
+{
+	int e = yk_dry_try(yk_dry_room(), rehearse_forward, (void *)(uintptr_t)c);
+	yoke_error_clear();
+	return e == 0;
+}
+
 struct yk_case yk_cases[] = {
-#define CONTRACT(name, ...) \
+#define CONTRACT(title, ...) \
 	{ \
-		"contract", name, make_contract, run_contract, drop_operands, \
-			{ __VA_ARGS__ }, 0, 0, 0, NULL \
+		.suite = "contract", .name = title, .make = make_contract, .run = run_contract, \
+		.drop = drop_operands, .size = { __VA_ARGS__ } \
 	}
 	CONTRACT("128 x 128 x 128", 128, 128, 128),
 	CONTRACT("256 x 256 x 256", 256, 256, 256),
@@ -245,27 +285,54 @@ struct yk_case yk_cases[] = {
 	CONTRACT("1024 x 1024 x 1024", 1024, 1024, 1024),
 	CONTRACT("4096 x 512 x 128", 4096, 512, 128),
 	CONTRACT("4096 x 1536 x 384", 4096, 1536, 384),
-#define MAP(name, run, n) \
+#define MAP(title, fn, n) \
 	{ \
-		"map", name, make_map, run, drop_operands, { n }, 0, 0, 0, NULL \
+		.suite = "map", .name = title, .make = make_map, .run = fn, .drop = drop_operands, .size = { n } \
 	}
 	MAP("add, 2^16", run_add, 1 << 16),
 	MAP("add, 2^24", run_add, 1 << 24),
 	MAP("gelu(a + b), 2^22", run_gelu, 1 << 22),
-#define ATTENTION(name, ...) \
+#define ATTENTION(title, ...) \
 	{ \
-		"attention", name, make_attention, run_attention, drop_operands, \
-			{ __VA_ARGS__ }, 0, 0, 0, NULL \
+		.suite = "attention", .name = title, .make = make_attention, .run = run_attention, \
+		.drop = drop_operands, .size = { __VA_ARGS__ } \
 	}
 	ATTENTION("B 32 T 128 H 4 D 32", 32, 128, 4, 32),
 	ATTENTION("B 16 T 256 H 6 D 64", 16, 256, 6, 64),
 	ATTENTION("B 1 T 2048 H 4 D 64", 1, 2048, 4, 64),
-#define TRAIN(name, ...) \
+#define TRAIN(title, ...) \
 	{ \
-		"train", name, make_train, run_train, drop_train, { __VA_ARGS__ }, 0, 0, \
-			0, NULL \
+		.suite = "train", .name = title, .make = make_train, .run = run_train, .drop = drop_train, \
+		.size = { __VA_ARGS__ } \
 	}
 	TRAIN("L 2 H 4 E 128 T 128 B 32", 2, 4, 128, 128, 32),
 	TRAIN("L 6 H 6 E 384 T 256 B 16", 6, 6, 384, 256, 16),
+#define COPY(title, direction, pinned) \
+	{ \
+		.suite = "memory", .name = title, .make = yk_bench_copy_make, .run = yk_bench_copy_run, \
+		.drop = yk_bench_copy_drop, .size = { direction, pinned, 1 << 26 } \
+	}
+	COPY("to the device, pageable", YK_COPY_UP, 0),
+	COPY("to the device, pinned", YK_COPY_UP, 1),
+	COPY("to the host, pageable", YK_COPY_DOWN, 0),
+	COPY("to the host, pinned", YK_COPY_DOWN, 1),
+	COPY("copy on the device", YK_COPY_ON, 0),
+	{
+		.suite = "memory", .name = "c = a + b, 12 B an element", .make = make_map, .run = run_add,
+		.drop = drop_operands, .size = { 1 << 25 },
+	},
+#define SCALING(batch) \
+	{ \
+		.suite = "scaling", .name = "train, batch " #batch, .make = make_train, .run = run_train, \
+		.drop = drop_train, .size = { 2, 4, 128, 128, batch }, .x = batch, .samples = batch \
+	}
+	SCALING(4), SCALING(8), SCALING(16), SCALING(32), SCALING(64),
+#define BATCH(batch) \
+	{ \
+		.suite = "batch", .name = "forward, batch " #batch, .make = make_forward, .run = run_forward, \
+		.drop = drop_train, .size = { 2, 4, 128, 128, batch }, .x = batch, .samples = batch, \
+		.fits = forward_fits \
+	}
+	BATCH(1), BATCH(2), BATCH(4), BATCH(8), BATCH(16), BATCH(32), BATCH(64), BATCH(128), BATCH(256), BATCH(512),
 	{ 0 },
 };

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/param.h"
+#include "observe/memory.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
 
@@ -20,12 +21,13 @@ enum { MOST_DEVICES = 4 };
 struct on {
 	struct yk_device *device;
 	yoke_context *context;
-	struct yk_limits limits;
+	struct yk_bench_limits limits;
 	struct yk_timing timing; // of the case at hand
 };
 
 struct bench {
 	const char *file;      // JSON goes here; NULL: nowhere
+	const char *page;      // .. and the same as a page
 	const char *list;      // "cpu,opencl"; NULL: the device that work goes to
 	const char *suites[8]; // chosen; none: all
 	int nsuites, n;
@@ -59,12 +61,16 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (!*value)
 				return yk_usage("bench", "--json wants a file");
 			b->file = value;
+		} else if ((value = yk_option("--html", argc, argv, &i))) {
+			if (!*value)
+				return yk_usage("bench", "--html wants a file");
+			b->page = value;
 		} else if (!strncmp(argv[i], "devices=", 8)) {
 			b->list = argv[i] + 8;
 			if (!*b->list)
 				return yk_usage("bench", "devices= wants a list, as cpu,opencl");
 		} else if (argv[i][0] == '-' || strchr(argv[i], '=')) {
-			return yk_usage("bench", "unknown option '%s'; there are devices= and --json",
+			return yk_usage("bench", "unknown option '%s'; there are devices=, --json and --html",
 					argv[i]);
 		} else {
 			for (k = 0; k < n && strcmp(argv[i], names[k]); k++)
@@ -202,8 +208,13 @@ static void print_case(const struct on *x, const struct yk_case *c)
 		printf(" %16s %8s", "-", "-");
 	if (c->bytes > 0)
 		printf(" %7.2f GB/s %8s", 1e-9 * bytes, share(bytes, x->limits.copy, of));
-	if (c->tokens > 0)
+	if (c->samples > 0) {
+		char peak[32];
+		printf(" %8.1f samples/s %8.3f ms/sample  peak %s", c->samples / t->median, 1e3 * t->median / c->samples,
+		       yk_bytes_text(peak, c->peak));
+	} else if (c->tokens > 0) {
 		printf(" %8.0f tokens/s", c->tokens / t->median);
+	}
 }
 
 // Several: of each the rate that its case is about, and its time beside the first one's.
@@ -238,9 +249,13 @@ static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
 	struct yk_timing *t = &x->timing;
 
 	yoke_use(x->context);
+	yoke_stats_reset_peaks();
 	int e = c->make(c);
 	if (e == 0)
 		e = yk_bench_time(run_case, c, t);
+	struct yoke_stats stats = { .size = sizeof stats };
+	if (e == 0 && c->samples > 0 && yoke_stats(&stats) == 0)
+		c->peak = stats.pool_allocated_peak;
 	c->drop(c);
 	if (e < 0)
 		return e;
@@ -248,13 +263,28 @@ static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
 			      x->device->id, "suite", c->suite, "case", c->name, "median_s",
 			      t->median, "spread_s", t->spread, "samples", t->samples, "flops",
 			      c->flops, "bytes", c->bytes, "tokens", c->tokens);
+	if (o && c->x > 0)
+		json_object_set_new(o, "size", json_real(c->x));
+	if (o && c->samples > 0) {
+		json_object_set_new(o, "samples_per_s", json_real(c->samples / t->median));
+		json_object_set_new(o, "peak_bytes", json_integer((json_int_t)c->peak));
+	}
 	if (json_array_append_new(b->results, o) < 0)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the results");
 	return 0;
 }
 
-static int measure(struct bench *b, struct yk_case *c)
+// Where a case of a suite does not fit, *full is that suite.
+static int measure(struct bench *b, struct yk_case *c, const char **full)
 {
+	for (int i = 0; i < b->n && c->fits; i++) {
+		yoke_use(b->on[i].context);
+		if (c->fits(c))
+			continue;
+		*full = c->suite;
+		printf("%-10s %-26s does not fit on %s, as is predicted\n", c->suite, c->name, b->on[i].device->id);
+		return 0;
+	}
 	for (int i = 0; i < b->n; i++) {
 		int e = measure_on(b, &b->on[i], c);
 		if (e < 0)
@@ -269,18 +299,25 @@ static int measure(struct bench *b, struct yk_case *c)
 	return 0;
 }
 
-static int save(const struct bench *b)
+static json_t *devices_json(const struct bench *b)
 {
 	json_t *devices = json_array();
 
 	for (int i = 0; i < b->n; i++) {
 		const struct on *x = &b->on[i];
 		json_array_append_new(
-			devices, json_pack("{s:s, s:s, s:i, s:{s:f, s:f}}", "device", x->device->id,
+			devices, json_pack("{s:s, s:s, s:i, s:f, s:f, s:{s:f, s:f}}", "device", x->device->id,
 					   "name", x->device->info.name, "units",
-					   (int)x->device->info.units, "limits", "flops_per_s",
+					   (int)x->device->info.units, "flops_per_s", x->limits.flops,
+					   "copy_bytes_per_s", x->limits.copy, "limits", "flops_per_s",
 					   x->limits.flops, "copy_bytes_per_s", x->limits.copy));
 	}
+	return devices;
+}
+
+static int save(const struct bench *b)
+{
+	json_t *devices = devices_json(b);
 	json_t *o = json_pack("{s:s, s:o, s:O}", "version", yoke_version(), "devices", devices,
 			      "results", b->results);
 	int e = o && json_array_size(devices) == (size_t)b->n ?
@@ -296,11 +333,17 @@ static int bench(struct bench *b)
 
 	if (e == 0)
 		print_head(b);
+	const char *full = NULL;
 	for (struct yk_case *c = yk_cases; e == 0 && c->suite; c++)
-		if (chosen(b, c->suite))
-			e = measure(b, c);
+		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)))
+			e = measure(b, c, &full);
 	if (e == 0 && b->file)
 		e = save(b);
+	if (e == 0 && b->page) {
+		json_t *devices = devices_json(b);
+		e = yk_bench_page(b->page, devices, b->results);
+		json_decref(devices);
+	}
 	return e;
 }
 

@@ -147,13 +147,22 @@ static void print(const json_t *o)
 
 int yk_cmd_doctor(int argc, char **argv)
 {
+	const char *folder[2];
 	bool json = false;
+	int n = 0;
 
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json"))
+		if (!strcmp(argv[i], "--json"))
+			json = true;
+		else if (argv[i][0] == '-')
 			return yk_usage("doctor", "unknown argument '%s'; there is --json", argv[i]);
-		json = true;
+		else if (n == 2)
+			return yk_usage("doctor", "'%s': one run, or two to be compared", argv[i]);
+		else
+			folder[n++] = argv[i];
 	}
+	if (n)
+		return yk_doctor_runs(n, folder, json);
 	json_t *o = yk_doctor();
 	if (!o) {
 		yk_fail(YOKE_ENOMEM, "out of memory, or a name that is not UTF-8");

@@ -57,6 +57,8 @@ static void keys(FILE *to, unsigned commands)
 			fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)",
 				r->least, r->most, r->choices ? ", or " : "",
 				r->choices ? r->choices : "");
+		else if (r->type == YK_KEY_EVERY)
+			fprintf(to, " (%g .. %g, or passes)", r->least, r->most);
 		fputc('\n', to);
 	}
 }
@@ -94,7 +96,7 @@ void yk_help(FILE *to, const struct yk_command *c)
 
 int yk_cmd_help(int argc, char **argv)
 {
-	const char *names[16], *nearest;
+	const char *names[32], *nearest;
 	int n = 0;
 
 	if (argc > 2)

@@ -15,6 +15,8 @@
 #include "device/device.h"
 #include "conform/case.h"
 #include "device/facts.h"
+#include "observe/machine.h"
+#include "observe/telemetry.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 #include "train/capable.h"
@@ -76,6 +78,21 @@ static json_t *gather_dtypes(bool asked)
 		append(list, o);
 	}
 	return list;
+}
+
+// The host, and the devices of which something is known.
+static json_t *gather_telemetry(void)
+{
+	struct yk_host_state state = { 0 };
+	struct yoke_host_sample host;
+	struct yoke_sample s;
+	json_t *devices = json_object();
+
+	yk_host_sample(&state, &host);
+	for (struct yk_device *d = yk_devices(NULL); d; d = d->next)
+		if (!d->twin && yk_telemetry_sample(d, &s))
+			json_object_set_new(devices, d->id, yk_telemetry_json(&s));
+	return json_pack("{s:o, s:o}", "host", yk_host_json(&host), "devices", devices);
 }
 
 // ---- printing ----
@@ -160,6 +177,43 @@ static void print_multiples(const json_t *device)
 	}
 }
 
+// ", WORD 12.3 UNIT", of a member that is known.
+static void print_known(const json_t *o, const char *key, const char *word, double unit, const char *name)
+{
+	const json_t *x = json_object_get(o, key);
+
+	if (json_is_number(x))
+		printf(", %s %.*f %s", word, unit * json_number_value(x) < 10 ? 1 : 0, unit * json_number_value(x), name);
+}
+
+static void print_telemetry(const json_t *t)
+{
+	const json_t *h = json_object_get(t, "host"), *d;
+	const char *id;
+
+	printf("\ntelemetry\n  host        this process %.0f MiB", number(h, "rss") / (1 << 20));
+	print_known(h, "memory_available", "of the memory free", 1.0 / (1 << 20), "MiB");
+	print_known(h, "memory_limit", "limit of the control group", 1.0 / (1 << 20), "MiB");
+	print_known(h, "cpu_limit", "limit", 1, "processors");
+	print_known(h, "temp_c", "heat", 1, "C");
+	print_known(h, "clock_hz", "clock", 1e-9, "GHz");
+	if (*yk_cell(h, "energy_why") != '-')
+		printf("; energy n/a: %s", yk_cell(h, "energy_why"));
+	printf("\n");
+	json_object_foreach (json_object_get(t, "devices"), id, d) {
+		printf("  %-10s  it says", id);
+		print_known(d, "util", "busy", 100, "%");
+		print_known(d, "mem_used", "memory", 1.0 / (1 << 20), "MiB");
+		print_known(d, "mem_total", "of", 1.0 / (1 << 20), "MiB");
+		print_known(d, "temp_c", "heat", 1, "C");
+		print_known(d, "power_w", "power", 1, "W");
+		print_known(d, "power_limit_w", "limit", 1, "W");
+		print_known(d, "clock_hz", "clock", 1e-9, "GHz");
+		print_known(d, "fan", "fan", 100, "%");
+		printf("\n");
+	}
+}
+
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
@@ -199,6 +253,7 @@ static void print_info(const json_t *o)
 		yk_table(list, "", 2, keys, keys);
 	else
 		printf("  no file found\n");
+	print_telemetry(json_object_get(o, "telemetry"));
 	print_dtypes(json_object_get(o, "dtypes"));
 }
 
@@ -221,6 +276,7 @@ static json_t *gather(bool env, bool dtypes, bool json)
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
+	json_object_set_new(o, "telemetry", gather_telemetry());
 	json_t *list = dtypes || !json ? gather_dtypes(dtypes) : NULL;
 	if (list)
 		json_object_set_new(o, "dtypes", list);

@@ -11,6 +11,9 @@
 // was asked for and cannot be used.  NULL: no memory.
 json_t *yk_doctor(void);
 
+// Of one run or two (doctor_run.c): prints what is wrong with them; the exit status, 1 where something is.
+int yk_doctor_runs(int n, const char *const *folder, bool json);
+
 // ---- its parts ----
 
 // Appends a line to a list of texts, unless it is there already.

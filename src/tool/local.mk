@@ -5,18 +5,31 @@ yoke_SOURCES = \
 	src/tool/bench.h \
 	src/tool/bench_device.c \
 	src/tool/bench_limits.c \
+	src/tool/bench_memory.c \
+	src/tool/bench_page.c \
 	src/tool/bench_suites.c \
+	src/tool/cmd_ablate.c \
+	src/tool/cmd_advise.c \
 	src/tool/cmd_bench.c \
 	src/tool/cmd_conform.c \
+	src/tool/cmd_cubes.c \
+	src/tool/cmd_dashboard.c \
+	src/tool/cmd_fit.c \
+	src/tool/fit_config.c \
+	src/tool/fit_config.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
 	src/tool/cmd_generate.c \
 	src/tool/cmd_help.c \
 	src/tool/cmd_info.c \
+	src/tool/cmd_memory.c \
 	src/tool/cmd_models.c \
 	src/tool/cmd_plan.c \
+	src/tool/cmd_report.c \
+	src/tool/cmd_selftest.c \
 	src/tool/cmd_setup.c \
+	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
 	src/tool/cmd_validate.c \
@@ -25,6 +38,7 @@ yoke_SOURCES = \
 	src/tool/doctor.h \
 	src/tool/doctor_caches.c \
 	src/tool/doctor_opencl.c \
+	src/tool/doctor_run.c \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \

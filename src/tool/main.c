@@ -30,14 +30,33 @@
 	"FOLDER itself and the folders in it; . by default.\n" \
 	"  --json   the same for programs\n"
 #define DATA_MORE \
-	"What a file holds for training: a token file, .npy, .safetensors, .csv, .tsv, .jsonl, or raw elements.\n" \
+	"What a file holds for training: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements,\n" \
+	"or a folder of images; or several of a kind, comma-separated.\n" \
 	"  info    samples, fields, fingerprint\n" \
 	"  check   reads each sample, names those that cannot be read; fails where there are some\n" \
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \
 	"  prepare writes the tokens of text to a token file, which yoke train reads in place: out=FILE,\n" \
 	"          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N\n" \
 	"Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n" \
-	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257\n"
+	"context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257, and of\n" \
+	"images size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n"
+#define MEMORY_MORE \
+	"SNAPSHOT is a file of `yoke train .. memory_history=1`, or of yoke_memory_snapshot: what was alive at the\n" \
+	"peak and at the end, by op, range and site, and live bytes over time.\n"
+#define CUBES_MORE \
+	"Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n" \
+	"  info CUBE ..      lines, samples, bands, how it lies in its file\n" \
+	"  check CUBE ..     reads each; fails where one cannot be read or a number is not finite\n" \
+	"  convert FROM TO   with type=u8..f64, interleave=bsq|bil|bip, order=little|big, bands=good or bands=0-9,20\n" \
+	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
+	"                    seed=42\n"
+#define FIT_MORE \
+	"FILE is JSON: data (cubes or synthetic, labels, bands, batch, workers, split), and a pipeline as in\n" \
+	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
+	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n"
+#define APPLY_MORE \
+	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
+	"format=npy as .npy, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -50,15 +69,19 @@
 	"own, device\n" \
 	"nodes, threads, caches.  Fails when something asked for, as in YOKE_BACKEND, " \
 	"cannot be used.\n" \
+	"RUN is the folder of a run: says what is wrong with it by its records, with evidence, what would\n" \
+	"change it and by how much; of two runs also whether they should be alike and are not.  Fails when\n" \
+	"something is wrong.\n" \
 	"  --json   the same for programs\n"
 #define BENCH_MORE \
-	"Suites, all of them by default: contract, map, attention, train.  Figures are " \
+	"Suites, all of them by default: contract, map, attention, train, memory, scaling, batch.  Figures are " \
 	"medians\n" \
 	"with the spread (half of the distance between quartiles), beside limits " \
 	"measured in\n" \
 	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
-	"  --json FILE   the figures as JSON, too\n"
+	"  --json FILE   the figures as JSON, too\n" \
+	"  --html FILE   as a page, with plots over sizes\n"
 
 #define CONFORM_MORE \
 	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \
@@ -89,6 +112,47 @@
 	"Without precision= it is bf16-mixed.\n" \
 	"  --json   the same for programs\n"
 
+#define REPORT_MORE \
+	"RUN is the folder of a run: out= of `yoke train`, or what a program gave to yoke_run_open.  Of\n" \
+	"several runs curves are laid over each other, and what differs stands side by side.\n" \
+	"  --html=FILE  one page with plots, without outer references\n" \
+	"  --md=FILE    Markdown, to standard output by default\n" \
+	"  --csv=FILE   run, section, row, name, value\n" \
+	"  --json=FILE  the same for programs; without =FILE each goes to standard output\n"
+
+#define DASHBOARD_MORE \
+	"Serves a page of the runs to browsers of this machine, and prints its address, in which the token is.\n" \
+	"The page follows runs that live.  /metrics is for Prometheus, with the token as Bearer.\n" \
+	"  port=N           0 by default: any that is free\n" \
+	"  bind=ADDRESS     127.0.0.1 by default; others only with token_file=, and nothing is encrypted\n" \
+	"  token_file=FILE  the token, in a file that nobody else may read\n" \
+	"  --until-eof      ends when standard input does\n"
+
+#define TOP_MORE \
+	"Without RUN all runs of the user that live.  q ends it.\n" \
+	"  --once   prints the table once\n" \
+	"  --json   the same for programs\n"
+
+#define ABLATE_MORE \
+	"A toggle is key=value of the configuration, or a setting; off is what the configuration has without it.\n" \
+	"All off, each alone, all but each, and all on are trained for as many steps (steps=, 20 by default), in\n" \
+	"turns, and nothing is saved.\n" \
+	"  toggles=LIST  up to 8, as recompute=block,precision=bf16-mixed\n" \
+	"  rounds=N      of all of them; 3 by default\n" \
+	"  --json        the same for programs\n"
+
+#define ADVISE_MORE \
+	"Which device a training suits: by rules; where they do not say, by timing it on each device in turn.\n" \
+	"With a configuration of `yoke train`, which has data=; or of something else, by the numbers alone:\n" \
+	"samples=, batch=, channels=, height=, width=, parameters=, epochs=, loader= (the share of the time\n" \
+	"that waits for data), trains=0, device=0.\n" \
+	"  --measure   times it whatever the rules say\n" \
+	"  --json      the same for programs\n"
+#define SELFTEST_MORE \
+	"Two small steps of a model on the CPU, its gradients beside differences of the loss, the same on the\n" \
+	"device, plans that are found again, a profile, a timing: a line for each, and more where one is wrong.\n" \
+	"With a configuration its model, else a small one.\n"
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train,
 	  YK_T, TRAIN_MORE },
@@ -100,13 +164,17 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_eval, YK_E, MODEL_MORE EVAL_MORE },
 	{ "models", "[FOLDER] [--json]", "models in a folder: size, loss, age", yk_cmd_models, 0,
 	  MODELS_MORE },
+	{ "memory", "SNAPSHOT", "what a device's memory held, and when", yk_cmd_memory, 0, MEMORY_MORE },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "what a file holds for training", yk_cmd_data, 0, DATA_MORE },
+	{ "cubes", "info|check|convert|make FILE ..", "hyperspectral cubes: look at, convert, draw", yk_cmd_cubes, 0, CUBES_MORE },
+	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0, FIT_MORE },
+	{ "apply", "RUN out=FOLDER [key=value ..]", "a fitted pipeline's results for cubes", yk_cmd_apply, 0, APPLY_MORE },
 	{ "setup", "[FILE]", "write a configuration to edit", yk_cmd_setup, 0, SETUP_MORE },
 	{ "info", "[--env] [--dtypes] [--json]", "devices, plugins and threads; settings",
 	  yk_cmd_info, 0, INFO_MORE },
-	{ "doctor", "[--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
+	{ "doctor", "[RUN [RUN]] [--json]", "what was looked for, what was found, advice", yk_cmd_doctor, 0,
 	  DOCTOR_MORE },
-	{ "bench", "[suite ..] [devices=LIST] [--json FILE]", "measure this machine", yk_cmd_bench, 0,
+	{ "bench", "[suite ..] [devices=LIST] [--json FILE] [--html FILE]", "measure this machine", yk_cmd_bench, 0,
 	  BENCH_MORE },
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
@@ -115,6 +183,17 @@ const struct yk_command yk_commands[] = {
 	  yk_cmd_tune, 0, TUNE_MORE },
 	{ "validate", "precision [config.env] [key=value ..] [--json]",
 	  "train in mixed precision and in fp32, side by side", yk_cmd_validate, YK_T, VALIDATE_MORE },
+	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",
+	  yk_cmd_dashboard, 0, DASHBOARD_MORE },
+	{ "top", "[RUN ..] [--once] [--json]", "runs and their processes, in a terminal", yk_cmd_top, 0, TOP_MORE },
+	{ "report", "RUN .. [--html=FILE] [--md] [--csv] [--json]", "what runs did, with curves and tables",
+	  yk_cmd_report, 0, REPORT_MORE },
+	{ "ablate", "[config.env] [key=value ..] toggles=LIST [rounds=N] [--json]",
+	  "what choices of a configuration do, alone and together", yk_cmd_ablate, YK_T, ABLATE_MORE },
+	{ "advise", "[config.env] [key=value ..] [--measure] [--json]", "which device a training suits", yk_cmd_advise,
+	  YK_T, ADVISE_MORE },
+	{ "selftest", "[config.env] [key=value ..]", "does a model train here as it should?", yk_cmd_selftest, YK_T,
+	  SELFTEST_MORE },
 	{ "help", "[command]", "this overview, or more about a command", yk_cmd_help, 0,
 	  NULL },
 	{ "version", "", "the version of yoke", yk_cmd_version, 0, NULL },
@@ -195,7 +274,7 @@ static int run(const struct yk_command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *names[16], *word = argc > 1 ? argv[1] : NULL, *nearest;
+	const char *names[32], *word = argc > 1 ? argv[1] : NULL, *nearest;
 	int n = 0;
 
 	// A reader that went away and a file that may not grow are write errors with a

@@ -26,7 +26,11 @@ int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);
 int yk_cmd_models(int argc, char **argv);
+int yk_cmd_memory(int argc, char **argv);
 int yk_cmd_data(int argc, char **argv);
+int yk_cmd_cubes(int argc, char **argv);
+int yk_cmd_fit(int argc, char **argv);
+int yk_cmd_apply(int argc, char **argv);
 int yk_data_prepare(int argc, char **argv); // of yk_cmd_data
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
@@ -35,6 +39,12 @@ int yk_cmd_bench(int argc, char **argv);
 int yk_cmd_conform(int argc, char **argv);
 int yk_cmd_tune(int argc, char **argv);
 int yk_cmd_validate(int argc, char **argv);
+int yk_cmd_dashboard(int argc, char **argv);
+int yk_cmd_top(int argc, char **argv);
+int yk_cmd_ablate(int argc, char **argv);
+int yk_cmd_advise(int argc, char **argv);
+int yk_cmd_selftest(int argc, char **argv);
+int yk_cmd_report(int argc, char **argv);
 int yk_cmd_help(int argc, char **argv);
 int yk_cmd_version(int argc, char **argv);
 

@@ -131,7 +131,7 @@ static int steps(struct yk_trainer *t, struct ran *r)
 			r->loss[k] = t->overflowed ? NAN : (double)record.loss;
 	}
 	double counted = (double)(t->steps > WARM ? t->steps - WARM : t->steps);
-	r->tokens_per_s = counted * (double)(t->batch * t->accumulate * t->context) / (yk_seconds() - began);
+	r->tokens_per_s = counted * (double)(t->batch * t->parts * t->context) / (yk_seconds() - began);
 	r->skipped = t->skipped;
 	return e;
 }

@@ -18,9 +18,12 @@
 #include "base/param.h"
 #include "train/advice.h"
 #include "train/conf.h"
+#include "train/ranks.h"
 #include "train/optim.h"
+#include "train/watch.h"
 
 #define MOST_FILE ((uint64_t)1 << 20) // bytes of a config.env
+#define MOST_PASSES 1e9
 
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
 #define X(key, type, commands, def, least, most, choices, help) \
@@ -119,6 +122,17 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 			       where, row->name, text, row->least, row->most,
 			       !row->choices ? "" : strchr(row->choices, ' ') ? ", or one of: " : ", or ",
 			       row->choices ? row->choices : "");
+	case YK_KEY_EVERY:
+		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 && (double)to->i >= row->least &&
+		    (double)to->i <= row->most)
+			return 0;
+		to->i = 0;
+		to->r = strtod(text, &end);
+		if (!isspace((unsigned char)*text) && end != text && !strcmp(end, "ep") && to->r > 0 && to->r <= MOST_PASSES)
+			return 0;
+		return yk_fail(YOKE_EINVAL,
+			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or passes, as 0.25ep",
+			       where, row->name, text, row->least, row->most);
 	case YK_KEY_REAL:
 		to->r = strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -529,6 +543,11 @@ int yk_config_check_model(const struct yk_config *c)
 		e = foreign_size(c, m);
 	if (e == 0)
 		e = yk_optim_check(c);
+	if (e == 0)
+		e = yk_ranks_check(c);
+	struct yk_watch watch = { 0 };
+	if (e == 0)
+		e = yk_watch_check(&watch, c);
 	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
 		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
 	return e;
@@ -542,6 +561,15 @@ int64_t yk_config_int(const struct yk_config *c, enum yk_config_key key)
 double yk_config_real(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].r;
+}
+
+int64_t yk_config_every(const struct yk_config *c, enum yk_config_key key, double steps_a_pass)
+{
+	const struct yk_config_value *v = &c->value[key];
+	double steps = v->r * steps_a_pass;
+	if (v->r == 0)
+		return v->i;
+	return steps < 1 ? 1 : steps < 1e12 ? (int64_t)(steps + 0.5) : (int64_t)1e12;
 }
 
 const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
@@ -572,7 +600,7 @@ static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
-	       key == YK_KEY_training_log;
+	       key == YK_KEY_dashboard || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

@@ -20,7 +20,7 @@
 // X(key, type, commands, default, least, most, choices, help); S(key, default, most, help) for the
 // sizes of models, O(..) as in optim/options.h for the options of optimizers, whose defaults are those of
 // the optimizer.  Types: INT and REAL in [least, most]; STRING; CHOICE of the words in
-// `choices`; PATHS, a comma-separated list.
+// `choices`; PATHS, a comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep.
 // An INT with choices may be one of those words as well, a REAL that word, which is YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
@@ -41,7 +41,12 @@
 	X(batch, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
-	  "passes whose gradients make one step") \
+	  "passes of a rank whose gradients make one step") \
+	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
+	  "devices that train one model, each with its share of every step's parts") \
+	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
+	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
+	  "and with them its bits, at any number of ranks that divides them") \
 	X(steps, INT, YK_T, "1000", 0, 1e12, NULL, "optimizer steps in all") \
 	X(epochs, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps") \
@@ -76,8 +81,8 @@
 	  "folder of the model; {device}, {layers}, {embed}, {heads}, {data} stand for theirs") \
 	X(resume, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
 	  "go on from the checkpoint in out") \
-	X(save_every, INT, YK_T, "500", 0, 1e12, NULL, \
-	  "steps between checkpoints; 0: at the end only") \
+	X(save_every, EVERY, YK_T, "500", 0, 1e12, NULL, \
+	  "steps between checkpoints, or passes, as 0.25ep; 0: at the end only") \
 	X(snapshot_every, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device goes on when one " \
 	  "fails; 0: from the last checkpoint") \
@@ -89,8 +94,8 @@
 	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
 	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
 	  "number: the same, at most so often an epoch") \
-	X(eval_every, INT, YK_T, "250", 0, 1e12, NULL, \
-	  "steps between validations; 0: at the end only") \
+	X(eval_every, EVERY, YK_T, "250", 0, 1e12, NULL, \
+	  "steps between validations, or passes, as 0.25ep; 0: at the end only") \
 	X(eval_tokens, INT, YK_T, "auto", 0, 1e15, "auto", \
 	  "tokens of one validation; 0: all; auto: what takes 5 % of the run") \
 	X(log_every, INT, YK_T, "10", 1, 1e12, NULL, "steps between lines of the log") \
@@ -99,8 +104,19 @@
 	X(report, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
 	  "at the end where the time went; auto: of 10 steps and more") \
 	X(checkpoints, CHOICE, YK_T, "1", 0, 0, "0 1", "0: no model is saved") \
-	X(profile, CHOICE, YK_T, "0", 0, 0, "0 1", \
-	  "1: times of each kind of step, and trace.json in out") \
+	X(profile, STRING, YK_T, "0", 0, 0, NULL, \
+	  "1: times of each kind of step, and trace.json in out; skip,wait,warmup,active,repeat: of cycles of " \
+	  "steps, each in out/trace") \
+	X(profile_table, STRING, YK_T, "20:total", 0, 0, NULL, \
+	  "of such a profile: how many rows, and the column that sorts them") \
+	X(telemetry, REAL, YK_T, "1", 0, 1e6, NULL, \
+	  "seconds between samples of host and device in telemetry.jsonl; 0: none") \
+	X(memory_history, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: what is allocated and freed; memory.json in out at the end, or when an allocation fails") \
+	X(dashboard, INT, YK_T, "none", 1, 65535, "none", \
+	  "port of a page that shows the run, for as long as it goes on; 1: any that is free") \
+	X(tensorboard, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: the numbers of the log for TensorBoard, too, in out") \
 	X(training_log, STRING, YK_T, "", 0, 0, NULL, \
 	  "file with a row for each run; empty: training_log.tsv beside out") \
 	X(prompt, STRING, YK_G, "\n", 0, 0, NULL, "text to go on from; -: standard input") \
@@ -114,7 +130,7 @@
 	  "draw from the likeliest tokens of this mass") \
 	X(seed, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, "of all random numbers") \
 	X(backend, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_BACKEND; empty: that") \
+	  "as YOKE_BACKEND; empty: that; of a training, fastest: the one on which it is, measured first") \
 	X(memory, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_MEMORY: most bytes to take of the device, as in 512M, for which activations may wait " \
 	  "in the host's memory (YOKE_SPILL); empty: that") \
@@ -129,7 +145,7 @@ enum yk_config_key {
 };
 
 enum yk_config_type {
-	YK_KEY_INT, YK_KEY_REAL, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
 };
 
 struct yk_config_row {
@@ -149,8 +165,8 @@ struct yk_config {
 	unsigned command; // YK_T, YK_G or YK_E
 	struct yk_config_value {
 		char *text;
-		int64_t i; // INT
-		double r;  // REAL
+		int64_t i; // INT, EVERY
+		double r;  // REAL; of EVERY the passes, 0: it is steps
 		enum yk_config_origin origin;
 	} value[YK_KEYS];
 };
@@ -176,7 +192,7 @@ int yk_config_check_model(const struct yk_config *);
 int yk_config_with(const struct yk_config *, int n, const char *const *arguments, struct yk_config *to);
 // What "auto" came to: the number is the key's value from now on, given as "auto" was.
 int yk_config_settle(struct yk_config *, enum yk_config_key, int64_t n);
-// What the data say of a key, in the place of its value, given as that was.
+// What the data, or a measurement, say of a key, in the place of its value, given as that was.
 int yk_config_settle_text(struct yk_config *, enum yk_config_key, const char *text);
 // The model that is configured, and its shape for a vocabulary of that many tokens.
 const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
@@ -184,6 +200,8 @@ const struct yk_model *yk_config_model(const struct yk_config *, int64_t vocab,
 
 int64_t yk_config_int(const struct yk_config *, enum yk_config_key);
 double yk_config_real(const struct yk_config *, enum yk_config_key);
+// Of an EVERY the steps, at least 1 where it is not 0, for as many steps to a pass.
+int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
 // Of any type, as text.
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
 // Was it set by other than the default?

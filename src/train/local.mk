@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # train: keys of the command, optimizers, trainer, generation.
 libyokecore_la_SOURCES += \
+	src/train/ablate.c \
+	src/train/ablate.h \
 	src/train/advice.c \
 	src/train/advice.h \
 	src/train/capable.c \
@@ -9,6 +11,8 @@ libyokecore_la_SOURCES += \
 	src/train/compare.h \
 	src/train/conf.c \
 	src/train/conf.h \
+	src/train/data_errors.c \
+	src/train/data_errors.h \
 	src/train/generate.c \
 	src/train/generate.h \
 	src/train/loop.c \
@@ -24,7 +28,10 @@ libyokecore_la_SOURCES += \
 	src/train/precision.h \
 	src/train/progress.c \
 	src/train/progress.h \
+	src/train/ranks.c \
+	src/train/ranks.h \
 	src/train/run.h \
+	src/train/run_record.c \
 	src/train/run_say.c \
 	src/train/runlog.c \
 	src/train/runlog.h \
@@ -43,5 +50,13 @@ libyokecore_la_SOURCES += \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_save.c \
+	src/train/trial.c \
+	src/train/trial.h \
 	src/train/validate.c \
-	src/train/validate.h
+	src/train/validate.h \
+	src/train/watch.c \
+	src/train/watch.h \
+	src/train/watcher.c \
+	src/train/watcher.h \
+	src/train/which.c \
+	src/train/which.h

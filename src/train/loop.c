@@ -21,12 +21,23 @@
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
+#include "train/which.h"
+#include "yoke-observe.h"
 
-enum { TOP_ROWS = 20, REPORT_STEPS = 10, LOST_TEXT = 2048 };
+enum { REPORT_STEPS = 10, READINGS = 100000, LOST_TEXT = 2048 };
 
 static bool due(int64_t step, int64_t every)
 {
 	return every > 0 && step % every == 0;
+}
+
+// The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
+static int asked_to_end(const struct yk_run *r)
+{
+	const int signal = atomic_load(&r->stop.signal);
+	if (!r->trainer->group)
+		return signal;
+	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
 }
 
 // ---- what happens between steps ----
@@ -42,7 +53,7 @@ static void clock_stop(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	double now = yk_seconds(), windows = (double)(t->step - r->first) *
-					     (double)(t->batch * t->accumulate);
+					     (double)(t->batch * t->parts);
 	r->busy += now - r->resumed;
 	r->state.busy += now - r->resumed;
 	r->state.epochs = windows / (double)yk_data_train_windows(t->data);
@@ -53,6 +64,8 @@ static int log_step(struct yk_run *r)
 {
 	struct yk_trainer *t = r->trainer;
 	struct yk_record record;
+	if (!r->leads)
+		return 0;
 	int e = yk_trainer_record(t, &record); // waits: the clock stops behind it
 	if (e < 0)
 		return e;
@@ -61,10 +74,10 @@ static int log_step(struct yk_run *r)
 	e = yoke_stats(&stats);
 	if (e < 0)
 		return e;
-	double per_step = (double)(t->batch * t->accumulate * t->context);
+	double per_step = (double)(t->batch * t->parts * t->context);
 	struct yk_metrics m = {
 		.step = t->step,
-		.tokens = t->step * t->batch * t->accumulate * t->context,
+		.tokens = t->step * t->batch * t->parts * t->context,
 		.loss = record.loss,
 		.lr = t->lr,
 		.grad_norm = record.grad_norm,
@@ -86,7 +99,8 @@ static int log_step(struct yk_run *r)
 		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
 	r->state.tokens_per_s = per_step * (double)(t->step - r->first) / r->state.busy;
-	return yk_progress_logged(&r->progress, &m);
+	yk_progress_logged(&r->progress, &m);
+	return 0;
 }
 
 // At ends of epochs, but no more often than steps are logged.
@@ -94,7 +108,7 @@ static int tell_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = epochs_done(r->trainer), step = r->trainer->step;
 	struct yk_memory memory;
-	if (done == r->epochs || (!end && step - r->told < r->log_every))
+	if (!r->leads || done == r->epochs || (!end && step - r->told < r->log_every))
 		return 0;
 	int e = yk_memory_read(&memory);
 	if (e < 0)
@@ -104,15 +118,15 @@ static int tell_epoch(struct yk_run *r, bool end)
 	r->epochs = done;
 	r->told = step;
 	r->epoch_began = now;
-	return yk_progress_memory(&r->progress, step, done, seconds, &memory);
+	yk_progress_memory(&r->progress, step, done, seconds, &memory);
+	return 0;
 }
 
 // A window was passed over, of the step that is next.
 static void data_failed(void *arg, const struct yoke_data_error *d)
 {
 	struct yk_run *r = arg;
-	if (r->listed == 0)
-		r->listed = yk_progress_data_error(&r->progress, r->trainer->step + 1, d);
+	yk_data_errors_add(&r->data_errors, r->trainer->step + 1, d);
 }
 
 static bool can_validate(const struct yk_run *r)
@@ -124,26 +138,31 @@ static bool can_validate(const struct yk_run *r)
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (atomic_load(&r->stop.signal))
+	if (!r->trainer->group && atomic_load(&r->stop.signal))
 		return false;
-	yk_progress_validating(&r->progress, r->trainer->step, done, windows);
+	if (r->leads)
+		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
 	return true;
 }
 
-// A signal gives it up: then there is no figure.
+// A signal gives it up, unless ranks share it: then there is no figure.
 static int validate(struct yk_run *r)
 {
 	double loss;
 	if (!can_validate(r))
 		return 0;
 	const struct yk_trainer *t = r->trainer;
+	yoke_range_push("validate");
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
-	if (e < 0 || atomic_load(&r->stop.signal))
+	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
-	return yk_progress_validated(&r->progress, r->trainer->step, loss);
+	if (r->leads)
+		yk_progress_validated(&r->progress, r->trainer->step, loss);
+	return 0;
 }
 
 static int unsaved(const struct yk_run *r, int code)
@@ -165,14 +184,18 @@ static int save(struct yk_run *r)
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
+	yoke_range_push("save");
 	int e = yk_trainer_save(r->trainer, r->out);
 	if (e < 0 && yk_progress_again(&r->progress, e) &&
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
+	yoke_range_pop();
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
-	if (e == 0)
-		r->saved = r->trainer->step;
-	return e;
+	if (e < 0)
+		return e;
+	r->saved = r->trainer->step;
+	yk_run_record_saved(r, yk_seconds() - began);
+	return 0;
 }
 
 static int snapshot(struct yk_run *r)
@@ -211,10 +234,9 @@ static int starved(struct yk_run *r, int code)
 static int last_validation(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
-	int e = atomic_load(&r->stop.signal) ? 0 : aside(r, validate);
-	if (e == 0 && t->step == t->steps && can_validate(r))
-		yk_progress_say(&r->progress, "%s: no validation behind the last step",
-				strsignal(atomic_load(&r->stop.signal)));
+	int e = asked_to_end(r) ? 0 : aside(r, validate);
+	if (e == 0 && t->step == t->steps && r->leads && can_validate(r))
+		yk_progress_say(&r->progress, "%s: no validation behind the last step", strsignal(asked_to_end(r)));
 	return e;
 }
 
@@ -222,17 +244,18 @@ static int steps_run(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	int e = 0;
-	*signal = atomic_load(&r->stop.signal); // one may have come while the text was read
+	*signal = asked_to_end(r); // one may have come while the text was read
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
+		if (t->group)
+			yoke_scalar_set(t->wish, atomic_load(&r->stop.signal) != 0);
 		e = yk_trainer_step(t);
-		e = e == 0 ? r->listed : e;
-		*signal = atomic_load(&r->stop.signal);
+		*signal = asked_to_end(r);
 		bool end = t->step == t->steps || *signal;
 		if (e == 0 &&
 		    (t->step == r->first + 1 || end || due(t->step, r->log_every)))
 			e = log_step(r);
-		else if (e == 0)
+		else if (e == 0 && r->leads)
 			yk_progress_tick(&r->progress, t->step);
 		if (e == 0)
 			e = tell_epoch(r, end);
@@ -243,20 +266,24 @@ static int steps_run(struct yk_run *r, int *signal)
 		if (e == 0 && due(t->step, r->snapshot_every))
 			e = aside(r, snapshot);
 		r->state.step = t->step;
-		yk_runlog_set(&r->log, &r->state);
-		*signal = atomic_load(&r->stop.signal); // one may have ended the validation
+		if (r->leads)
+			yk_runlog_set(&r->log, &r->state);
+		if (e == 0 && r->leads)
+			e = yk_watch_step(&r->watch, t->step, yk_trainer_data(t).waited);
+		*signal = asked_to_end(r); // one may have ended the validation
 	}
 	if (e == 0 && *signal && r->logged < t->step)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
-	if (e < 0 && t->starved)
+	if (e < 0 && t->starved && !t->group) // ranks save together, and this one alone is here
 		return starved(r, e);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
 		e = aside(r, save);
-	yk_runlog_set(&r->log, &r->state);
+	if (r->leads)
+		yk_runlog_set(&r->log, &r->state);
 	return e;
 }
 
@@ -264,7 +291,7 @@ static void watch_data(struct yk_run *r)
 {
 	r->trainer->heard = data_failed;
 	r->trainer->heard_arg = r;
-	r->trainer->watched = r->details ? yk_profile_most() : 0;
+	r->trainer->watched = r->watch.whole ? READINGS : 0;
 }
 
 // ---- when the device fails ----
@@ -285,9 +312,9 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
 		e = yk_snapshot_put(&r->snapshot, r->trainer);
-	if (e == 0 && !(r->profile = yk_profile_new(r->details)))
+	if (e == 0 && !(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
-	return e;
+	return e == 0 ? yk_watch_begin(&r->watch, r->out, &r->progress) : e;
 }
 
 // Was it the device?  Then says what became of it, without what the engine would have a program do.
@@ -321,6 +348,7 @@ static bool leave_device(struct yk_run *r)
 	if (yk_device_leave(ctx->device) < 0)
 		return false;
 	yk_profile_free(r->profile);
+	yk_watch_drop(&r->watch);
 	yk_trainer_free(r->trainer);
 	r->profile = NULL;
 	r->trainer = NULL;
@@ -354,10 +382,9 @@ static int end_lost(const struct yk_run *r, int code, const char *what)
 		       r->saved);
 }
 
-static int progress_open(struct yk_run *r, const struct yk_config *c)
+static void progress_open(struct yk_run *r, const struct yk_config *c)
 {
-	return yk_progress_open(&r->progress, r->out, yk_config_str(c, YK_KEY_progress),
-				r->trainer->step, r->trainer->steps);
+	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
 }
 
 // Goes on with the next device when one failed, or returns the error it failed with.
@@ -376,11 +403,13 @@ static int next_device(struct yk_run *r, struct yk_config *c, int code)
 	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
 		yk_current()->device->id, t->step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
+	yk_run_record_device(r, what);
 	r->logged = r->told = t->step;
 	r->validated = r->saved;
 	r->epochs = epochs_done(t);
 	r->busy = r->files = 0; // as the new profile counts them
-	return progress_open(r, c); // cuts what is done again
+	progress_open(r, c);
+	return 0;
 }
 
 // Of a run that is too short to say much the report is not shown.
@@ -394,21 +423,24 @@ static int report(struct yk_run *r, bool stopped)
 	x.files = r->files;
 	x.idle -= r->files;
 	x.data = yk_trainer_data(r->trainer);
-	bool show = !strcmp(r->report, "1") || r->details ||
+	bool show = !strcmp(r->report, "1") || r->watch.whole ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
 	if (!strcmp(r->report, "1") && !stopped) // nobody who did not ask waits for that
 		yk_layers_measure(yk_current(), &x.layers);
-	e = yk_progress_report(&r->progress, r->trainer->step, show, &x);
-	if (e < 0 || !r->details)
-		return e;
+	yk_progress_report(&r->progress, r->trainer->step, show, &x);
+	if (!r->watch.whole)
+		return 0;
 	if (show)
-		yk_profile_top(r->profile, TOP_ROWS, yk_progress_line, &r->progress);
+		yk_profile_top(r->profile, r->watch.rows, yk_progress_line, &r->progress);
 	const struct yk_reading *list;
 	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
 		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
-	return yk_profile_trace(r->profile, path);
+	e = yk_profile_trace(r->profile, path);
+	if (e == 0)
+		yk_run_record_profile(r, path);
+	return e;
 }
 
 // ---- the run ----
@@ -463,18 +495,34 @@ static int not_over(const char *out)
 }
 
 // batch=auto is what it came to when the run began.
-static int batch_take(struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+static int batch_take(struct yk_config *c, const struct yk_config *was)
 {
-	struct yk_config was;
-	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO)
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
 		return 0;
-	int e = yk_config_init(&was, YK_T);
-	if (e < 0)
-		return e;
-	e = yk_config_take(&was, ck->config, out);
-	if (e == 0 && yk_config_int(&was, YK_KEY_batch) != YK_AUTO)
-		e = yk_config_settle(c, YK_KEY_batch, yk_config_int(&was, YK_KEY_batch));
-	yk_config_fini(&was);
+	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
+}
+
+// Parts of a step: as many as when the run began, on however many ranks; or by accumulate, where that is given anew.
+static int parts_take(struct yk_config *c, const struct yk_config *was, bool anew)
+{
+	const struct yk_config *by = anew ? c : was;
+	const int64_t parts = yk_config_int(was, YK_KEY_parts);
+	return yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO && !anew ? parts :
+				yk_config_int(by, YK_KEY_ranks) * yk_config_int(by, YK_KEY_accumulate));
+}
+
+// backend=fastest is measured when a run begins, and is that from then on.
+static int fastest(struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
+	char said[256];
+	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return 0;
+	if (was && strcmp(was, "fastest"))
+		return yk_config_settle_text(c, YK_KEY_backend, was);
+	int e = yk_which_settle(c, said);
+	if (e == 0)
+		fprintf(stderr, "backend=fastest: %s\n", said);
 	return e;
 }
 
@@ -484,6 +532,7 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 {
 	const char *resume = yk_config_str(c, YK_KEY_resume);
 	bool exists = yk_checkpoint_exists(out);
+	struct yk_config was;
 	*resumes = false;
 	if (exists && !strcmp(resume, "0"))
 		return not_over(out);
@@ -498,8 +547,18 @@ static int resume_open(struct yk_config *c, const char *out, struct yk_checkpoin
 	if (e < 0)
 		return e;
 	*resumes = true;
-	e = yk_config_take(c, ck->config, out);
-	return e == 0 ? batch_take(c, ck, out) : e;
+	if ((e = yk_config_init(&was, YK_T)) < 0)
+		return e;
+	const bool given = yk_config_given(c, YK_KEY_parts), anew = yk_config_given(c, YK_KEY_accumulate);
+	e = yk_config_take(&was, ck->config, out);
+	if (e == 0)
+		e = yk_config_take(c, ck->config, out);
+	if (e == 0 && !given)
+		e = parts_take(c, &was, anew);
+	if (e == 0)
+		e = batch_take(c, &was);
+	yk_config_fini(&was);
+	return e;
 }
 
 // From a trainer that is ready to the row in the log.
@@ -524,15 +583,23 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e < 0)
 		return e;
 	yk_runlog_set(&r->log, &r->state);
-	if (!(r->profile = yk_profile_new(r->details)))
+	if (!(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
+	if (e == 0)
+		e = yk_watch_begin(&r->watch, r->out, &r->progress);
+	if (e == 0)
+		yk_profile_start(r->profile); // what watching takes to begin is not the run's
 	if (e == 0)
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = steps_run(r, &signal);
-	while (e < 0 && (e = next_device(r, c, e)) == 0)
+	while (e < 0 && !t->group && (e = next_device(r, c, e)) == 0)
 		e = steps_run(r, &signal);
-	if (e == YOKE_ENOMEM && r->trainer) {
+	if (e == 0)
+		e = yk_watch_end(&r->watch);
+	else
+		yk_watch_drop(&r->watch);
+	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->group) {
 		yk_profile_free(r->profile);
 		r->profile = NULL;
 		e = yk_trainer_advise(r->trainer);
@@ -544,13 +611,89 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->step);
 	if (e == 0 && (t->step > r->first || !from))
 		yk_run_say_end(r);
-	yk_runlog_end(&r->log,
-		      e < 0  ? "failed" :
-		      signal ? name_of(signal) :
-			       "done",
-		      e < 0 ? yoke_error() : NULL);
+	const char *ended = e < 0 ? "failed" : signal ? name_of(signal) : "done";
+	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
+	yk_run_record_end(r, ended, e);
 	yk_profile_free(r->profile);
 	return e;
+}
+
+// What is due by parts of an epoch.
+static void intervals(struct yk_run *r, const struct yk_config *c)
+{
+	r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
+	r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
+}
+
+// From a configuration that is complete to the end, on the thread of whose context the run is.
+static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from, int *lock)
+{
+	int e = begin(r, c, from);
+	if (e == 0)
+		intervals(r, c);
+	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
+	if (e == 0)
+		e = yk_dir_make(r->out);
+	if (e == 0)
+		e = lock_folder(r->out, lock);
+	if (e == 0 && !from && yk_checkpoint_exists(r->out))
+		e = not_over(r->out); // another run was faster
+	if (e == 0)
+		e = yk_run_record_begin(r, c);
+	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
+		yk_watcher_start(&r->watcher, r->out, yk_config_int(c, YK_KEY_dashboard));
+	if (e == 0)
+		progress_open(r, c);
+	if (e == 0)
+		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->step);
+	if (e == 0)
+		watch_data(r);
+	if (e == 0)
+		e = run_steps(r, c, from);
+	yk_data_errors_close(&r->data_errors);
+	yk_progress_close(&r->progress);
+	yk_run_record_end(r, "failed", e);
+	yk_watcher_end(&r->watcher);
+	yk_snapshot_fini(&r->snapshot);
+	yk_watch_drop(&r->watch);
+	yk_trainer_free(r->trainer);
+	r->trainer = NULL;
+	return e;
+}
+
+// What all ranks begin with.
+struct crew {
+	struct yk_run *lead;
+	struct yk_config *config;
+	const struct yk_checkpoint *from;
+	int *lock;
+};
+
+static int member(yoke_group *world, void *arg)
+{
+	const struct crew *all = arg;
+	const struct yk_run *lead = all->lead;
+	if (yoke_group_rank(world) == 0)
+		return work(all->lead, all->config, all->from, all->lock);
+	struct yk_run r = {
+		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every, .validated = -1, .saved = -1,
+	};
+	int signal, e = yk_trainer_new(all->config, r.out, all->from, &r.trainer);
+	if (e == 0) {
+		r.first = r.trainer->step;
+		intervals(&r, all->config);
+		e = steps_run(&r, &signal);
+	}
+	yk_trainer_free(r.trainer);
+	return e;
+}
+
+static int on_ranks(int64_t ranks, struct crew *all)
+{
+	char n[24];
+	snprintf(n, sizeof n, "%lld", (long long)ranks);
+	int e = getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
+	return e < 0 ? e : yoke_group_run((int)ranks, NULL, member, all);
 }
 
 static int run(struct yk_run *r, struct yk_config *c)
@@ -565,33 +708,19 @@ static int run(struct yk_run *r, struct yk_config *c)
 	if (e == 0)
 		e = yk_config_check(c);
 	if (e == 0)
+		e = fastest(c, resumes ? &ck : NULL);
+	if (e == 0)
 		e = yk_config_apply(c);
 	r->log_every = yk_config_int(c, YK_KEY_log_every);
-	r->eval_every = yk_config_int(c, YK_KEY_eval_every);
-	r->save_every = yk_config_int(c, YK_KEY_save_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
-	r->details = !strcmp(yk_config_str(c, YK_KEY_profile), "1");
-	if (e == 0 && r->details)
-		yk_profile_prepare();
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
-		e = begin(r, c, resumes ? &ck : NULL);
+		e = yk_watch_init(&r->watch, c);
 	if (e == 0)
-		watch_data(r);
-	// Only now is the folder touched: a mistake in the keys leaves nothing behind.
-	if (e == 0)
-		e = yk_dir_make(out);
-	if (e == 0)
-		e = lock_folder(out, &lock);
-	if (e == 0 && !resumes && yk_checkpoint_exists(out))
-		e = not_over(out); // another run was faster
-	if (e == 0)
-		e = progress_open(r, c);
-	if (e == 0)
-		e = run_steps(r, c, resumes ? &ck : NULL);
-	yk_progress_close(&r->progress);
-	yk_snapshot_fini(&r->snapshot);
-	yk_trainer_free(r->trainer);
+		e = ranks > 1 ? on_ranks(ranks, &(struct crew){ r, c, from, &lock }) : work(r, c, from, &lock);
+	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
 	if (lock >= 0)
@@ -601,7 +730,7 @@ static int run(struct yk_run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out),
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .leads = true,
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;

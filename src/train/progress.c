@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress on the screen and in metrics.jsonl.
+// Progress on the screen and in the records of the run.
 #include "config.h"
 
 #include "train/progress.h"
@@ -14,57 +14,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
-#include "base/scan.h"
-#include "base/shared.h"
 #include "device/warmup.h"
 
 #define REDRAW 0.2 // seconds between drawings of the bar
-#define MOST_METRICS (UINT64_C(1) << 32)
+enum { DIGITS = 9 }; // of numbers in the records: all of a float
 
-// ---- metrics.jsonl ----
-
-// Bytes of the leading lines whose step is at most `step`.
-static size_t kept_lines(const char *text, size_t bytes, const char *path, int64_t step)
-{
-	size_t at = 0;
-	while (at < bytes) {
-		const char *end = memchr(text + at, '\n', bytes - at);
-		if (!end)
-			break;
-		size_t length = (size_t)(end - text) - at;
-		json_t *line = yk_json_parse(text + at, length, path);
-		int64_t of;
-		bool good = line &&
-			    yk_json_int(line, path, "step", 0, INT64_MAX, &of) == 0 &&
-			    of <= step;
-		json_decref(line);
-		if (!good)
-			break;
-		at += length + 1;
-	}
-	yoke_error_clear(); // a torn last line is what a killed run leaves
-	return at;
-}
-
-static int metrics_cut(const char *path, int64_t step)
-{
-	char *text;
-	size_t bytes;
-	int e = yk_file_read(path, MOST_METRICS, &text, &bytes);
-	if (e == YOKE_ENOENT) {
-		yoke_error_clear();
-		return 0;
-	}
-	if (e < 0)
-		return e;
-	size_t kept = kept_lines(text, bytes, path, step);
-	e = kept < bytes ? yk_file_write(path, text, kept) : 0;
-	free(text);
-	return e;
-}
+// ---- what failed ----
 
 int yk_progress_gave_up(int code, const char *advice)
 {
@@ -84,55 +40,13 @@ bool yk_progress_again(struct yk_progress *p, int code)
 	return true;
 }
 
-// Adds a line to one of the files, which it takes.
-static int add_line(struct yk_progress *p, int file, const char *path, json_t *line)
-{
-	char *json = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9)) :
-			    NULL,
-	     *text;
-	json_decref(line);
-	if (!json || asprintf(&text, "%s\n", json) < 0) {
-		free(json);
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", path);
-	}
-	int e = yk_file_append(file, path, NULL, text);
-	if (e < 0 && yk_progress_again(p, e) &&
-	    (e = yk_file_append(file, path, NULL, text)) < 0)
-		e = yk_progress_gave_up(e, "make room, then go on with resume=auto");
-	free(json);
-	free(text);
-	return e;
-}
-
-static int metrics_line(struct yk_progress *p, json_t *line)
-{
-	return add_line(p, p->metrics, p->path, line);
-}
-
-int yk_progress_open(struct yk_progress *p, const char *folder, const char *show, int64_t step,
-		     int64_t steps)
+void yk_progress_open(struct yk_progress *p, yoke_run *record, const char *show, int64_t steps)
 {
 	bool automatic = !strcmp(show, "auto"), bar = automatic && isatty(STDERR_FILENO);
-	*p = (struct yk_progress){ .bar = bar || !strcmp(show, "1"),
+	*p = (struct yk_progress){ .record = record,
+				   .bar = bar || !strcmp(show, "1"),
 				   .lines = automatic && !bar,
-				   .steps = steps,
-				   .errors = -1 };
-	if (asprintf(&p->path, "%s/metrics.jsonl", folder) < 0)
-		p->path = NULL;
-	if (asprintf(&p->errors_path, "%s/data_errors.jsonl", folder) < 0)
-		p->errors_path = NULL;
-	if (!p->path || !p->errors_path)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
-	int e = metrics_cut(p->path, step);
-	if (e == 0)
-		e = metrics_cut(p->errors_path, step);
-	if (e < 0)
-		return e;
-	p->metrics = yk_file_append_open(p->path);
-	if (p->metrics < 0)
-		return p->metrics;
-	p->open = true;
-	return 0;
+				   .steps = steps };
 }
 
 // ---- the screen ----
@@ -228,7 +142,7 @@ static void met(struct yk_progress *p, int64_t step)
 	p->warmed = yk_warmup_seconds();
 }
 
-int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
+void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
 	met(p, m->step);
 	p->last = *m;
@@ -253,7 +167,7 @@ int yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		json_object_set_new(line, "scale", json_real(m->scale));
 		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
 	}
-	return metrics_line(p, line);
+	yk_runs_line(p->record, "train", DIGITS, line);
 }
 
 void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, int64_t windows)
@@ -265,7 +179,7 @@ void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, i
 	draw(p, done, windows, state);
 }
 
-int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
+void yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 {
 	double perplexity = exp(loss);
 	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g", step,
@@ -273,10 +187,10 @@ int yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
 	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
 	if (line && isfinite(perplexity))
 		json_object_set_new(line, "perplexity", json_real(perplexity));
-	return metrics_line(p, line);
+	yk_runs_line(p->record, "valid", DIGITS, line);
 }
 
-int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
+void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 		       double seconds, const struct yk_memory *m)
 {
 	char b[4][32], head[64] = "before training";
@@ -286,12 +200,14 @@ int yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 			head, yk_bytes_text(b[0], m->allocated),
 			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),
 			yk_bytes_text(b[3], m->resident));
-	return metrics_line(
-		p, json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "step",
+	yk_runs_line(
+		p->record, "memory", DIGITS,
+		json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "step",
 			     (json_int_t)step, "epoch", (json_int_t)epochs, "seconds",
 			     seconds, "pool_allocated", (json_int_t)m->allocated,
 			     "pool_peak", (json_int_t)m->peak, "pool_reserved",
-			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident));
+			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident,
+			     "pool_retries", (json_int_t)m->retries, "pending_nodes", (json_int_t)m->pending));
 }
 
 void yk_progress_line(void *p, const char *line)
@@ -315,58 +231,12 @@ void yk_progress_line(void *p, const char *line)
 	}
 }
 
-int yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
+void yk_progress_report(struct yk_progress *p, int64_t step, bool show, const struct yk_report *r)
 {
 	if (show)
 		yk_report_print(r, yk_progress_line, p);
-	return metrics_line(p, json_pack("{s:I, s:o}", "step", (json_int_t)step, "report",
-					 yk_report_json(r)));
-}
-
-// A file's name, or what a function of the application's says, as JSON takes it: what is no UTF-8 is '?'.
-static const char *readable(const char *from, char *to, size_t room)
-{
-	const unsigned char *s = (const unsigned char *)from, *end = s + strlen(from);
-	size_t at = 0;
-	while (s < end && at + 5 < room) {
-		const int n = *s < 0x80 ? 1 : yk_utf8(s, end);
-		if (n == 0)
-			to[at++] = '?';
-		else
-			memcpy(to + at, s, (size_t)n);
-		at += (size_t)n;
-		s += n ? n : 1;
-	}
-	to[at] = 0;
-	return to;
-}
-
-int yk_progress_data_error(struct yk_progress *p, int64_t step, const struct yoke_data_error *d)
-{
-	char name[512], why[512];
-	const int most = sizeof p->count / sizeof *p->count;
-	int k = 0;
-	while (k < most - 1 && p->count[k].n && p->count[k].code != d->code)
-		k++;
-	p->count[k].code = d->code;
-	p->count[k].n++;
-	if (p->errors < 0 && (p->errors = yk_file_append_open(p->errors_path)) < 0)
-		return p->errors;
-	return add_line(p, p->errors, p->errors_path,
-			json_pack("{s:I, s:I, s:s, s:I, s:s, s:s}", "step", (json_int_t)step, "epoch",
-				  (json_int_t)d->epoch, "source", readable(d->name, name, sizeof name), "sample",
-				  (json_int_t)d->number, "error", yoke_error_name(d->code), "why",
-				  readable(d->why, why, sizeof why)));
-}
-
-void yk_progress_errors_text(const struct yk_progress *p, char *to, size_t room)
-{
-	const int most = sizeof p->count / sizeof *p->count;
-	size_t at = 0;
-	*to = 0;
-	for (int k = 0; k < most && p->count[k].n && at < room; k++)
-		at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64 " %s", k ? ", " : "", p->count[k].n,
-				       yoke_error_name(p->count[k].code));
+	yk_runs_line(p->record, "report", DIGITS,
+		     json_pack("{s:I, s:o}", "step", (json_int_t)step, "report", yk_report_json(r)));
 }
 
 void yk_progress_tick(struct yk_progress *p, int64_t step)
@@ -380,11 +250,5 @@ void yk_progress_close(struct yk_progress *p)
 {
 	if (p->drawn)
 		fputc('\n', stderr);
-	if (p->open)
-		close(p->metrics);
-	if (p->open && p->errors >= 0)
-		close(p->errors);
-	free(p->path);
-	free(p->errors_path);
 	*p = (struct yk_progress){ 0 };
 }

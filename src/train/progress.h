@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
-// logged step.  A line of metrics.jsonl is an object: a logged step has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the
-// data, since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
+// logged step.  A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`: a logged step
+// (train) has step, loss, lr,
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the data,
+// since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
 // data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors;
-// numbers that are not finite left out; a validation has step,
-// val_loss and perplexity; the start and the ends of epochs have step, epoch, seconds since the epoch
-// before, pool_allocated, pool_peak, pool_reserved and rss (bytes); the end of a run has
+// numbers that are not finite left out; a validation (valid) has step,
+// val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
+// before, pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes; the end of a run (report) has
 // step and report (observe/report.h).
-// data_errors.jsonl has a line for each sample that was passed over: step, epoch, source, sample, error, why.
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
@@ -17,6 +17,7 @@
 
 #include "observe/memory.h"
 #include "observe/report.h"
+#include "runs/write.h"
 #include "yoke-data.h"
 
 struct yk_metrics {
@@ -30,46 +31,31 @@ struct yk_metrics {
 };
 
 struct yk_progress {
-	bool open;
-	int metrics; // descriptor
-	char *path;  // of metrics.jsonl
+	yoke_run *record;
 	bool bar, lines; // what is shown of each step; neither: nothing
 	bool drawn;      // is the bar on the last line?
 	int64_t steps, first; // in all; done when the time that ETA counts began
 	double began, drew;   // seconds; began: 0 until the first step of this run is done
 	double warmed;        // seconds of warming up before that
 	struct yk_metrics last; // logged; its step is 0 before the first
-	int errors;       // descriptor of data_errors.jsonl, -1: there was none yet
-	char *errors_path;
-	struct yk_error_count { // samples passed over by this run, by error
-		int code;
-		uint64_t n;
-	} count[16];
 };
 
-// `step` steps are done: lines of later ones, left by a run that ended before it saved,
-// are cut off.  show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.
-// EIO when the file cannot be written.
-int yk_progress_open(struct yk_progress *, const char *folder, const char *show, int64_t step,
-		     int64_t steps);
-int yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
+// show: "1", a bar; "0", nothing of steps; "auto", a bar on a terminal, else lines.  The record is the caller's.
+void yk_progress_open(struct yk_progress *, yoke_run *record, const char *show, int64_t steps);
+void yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
 // A validation has come so far: draws it now and then.
 void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
-int yk_progress_validated(struct yk_progress *, int64_t step, double loss);
+void yk_progress_validated(struct yk_progress *, int64_t step, double loss);
 // Epochs done, and the seconds of the last; before training: 0.
-int yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
-		       const struct yk_memory *);
+void yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
+			const struct yk_memory *);
 // Into metrics.jsonl, and shown as well, or not.
-int yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
+void yk_progress_report(struct yk_progress *, int64_t step, bool show, const struct yk_report *);
 // Writing failed with this code: is it worth another try?  Says so, clears the error, and
 // waits a second, in which the other end may come back or somebody make room.
 bool yk_progress_again(struct yk_progress *, int code);
 // It failed again: the thread's error with what can be done about it.
 int yk_progress_gave_up(int code, const char *advice);
-// A sample of that step was passed over.
-int yk_progress_data_error(struct yk_progress *, int64_t step, const struct yoke_data_error *);
-// How many there were by error, "3 YOKE_EIO, 1 YOKE_EFORMAT"; "" for none.
-void yk_progress_errors_text(const struct yk_progress *, char *to, size_t room);
 // A step that is not logged: moves the bar now and then.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // A line of its own.

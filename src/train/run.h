@@ -4,11 +4,14 @@
 #define YK_RUN_H
 
 #include "observe/profile.h"
+#include "train/data_errors.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
 #include "train/stop.h"
 #include "train/trainer.h"
+#include "train/watch.h"
+#include "train/watcher.h"
 
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
@@ -16,10 +19,13 @@ struct yk_run {
 	struct yk_progress progress;
 	struct yk_profile *profile;
 	struct yk_runlog log;
+	yoke_run *record; // NULL: not begun, or ended
+	struct yk_watcher watcher;
 	struct yk_run_state state; // for its row
 	struct yk_stop stop;
-	bool details; // of the profile
+	struct yk_watch watch;
 	bool keeps;   // checkpoints
+	bool leads;   // alone, or rank 0: what is said and written is its
 	const char *report; // is it shown?
 	struct yk_snapshot snapshot;
 	int64_t log_every, eval_every, save_every, snapshot_every;
@@ -29,7 +35,7 @@ struct yk_run {
 	double epoch_began;
 	double busy; // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
-	int listed;     // 0, or the error of writing down a window that was passed over
+	struct yk_data_errors data_errors;
 	double files;   // seconds of saving, without the copies from the device
 };
 
@@ -39,5 +45,17 @@ int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_
 void yk_run_plot(const struct yk_schedule *, int64_t steps, struct yk_progress *);
 // Where the model is, the last losses, what to run next.
 void yk_run_say_end(struct yk_run *);
+
+// ---- run_record.c: its files in RUN ----
+
+// Begins them, with the folder locked.  ENOMEM; what cannot be written is a warning.
+int yk_run_record_begin(struct yk_run *, const struct yk_config *);
+// Another device goes on, at the trainer's step; why.
+void yk_run_record_device(struct yk_run *, const char *why);
+void yk_run_record_saved(struct yk_run *, double seconds);
+// The trace, and the rows of the profile as kernels.json.
+void yk_run_record_profile(struct yk_run *, const char *trace);
+// code: 0, or that of the thread's error.  Once; later calls do nothing.
+void yk_run_record_end(struct yk_run *, const char *ended, int code);
 
 #endif

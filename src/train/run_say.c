@@ -16,7 +16,7 @@
 // Passes over the training part, as `epochs` counts them.
 static double epochs_seen(const struct yk_trainer *t)
 {
-	return (double)t->step * (double)t->batch * (double)t->accumulate /
+	return (double)t->step * (double)t->batch * (double)t->parts /
 	       (double)yk_data_train_windows(t->data);
 }
 
@@ -49,6 +49,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
+	if (t->group)
+		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
+				yoke_group_size(t->group), t->accumulate, t->parts);
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
@@ -64,7 +67,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	int e = yk_memory_read(&memory);
 	if (e < 0 || t->step >= t->steps)
 		return e;
-	return yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
+	yk_progress_memory(&r->progress, t->step, r->epochs, 0, &memory);
+	return 0;
 }
 
 #define WAITED_MUCH 0.05 // of the time, to be told of
@@ -95,7 +99,7 @@ void yk_run_say_end(struct yk_run *r)
 	}
 	if (data_stats.failed) {
 		char kinds[256];
-		yk_progress_errors_text(p, kinds, sizeof kinds);
+		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
 		yk_progress_say(p, "%" PRIu64 " samples could not be read and were passed over: %s; %s/data_errors.jsonl has "
 				"them", data_stats.failed, kinds, r->out);
 	}

@@ -16,6 +16,8 @@
 #include "optim/optim.h"
 #include "train/advise.h"
 #include "train/batch.h"
+#include "train/ranks.h"
+#include "yoke-observe.h"
 
 // ---- building ----
 
@@ -174,6 +176,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	}
 	if (!from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
+	if (e == 0 && !from && t->group)
+		e = yk_ranks_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
 	if (e == 0)
@@ -200,7 +204,7 @@ static int buffers_init(struct yk_trainer *t)
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
 	if (!t->grad)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->ids = calloc((size_t)t->accumulate, sizeof *t->ids);
+	t->ids = calloc((size_t)t->parts, sizeof *t->ids);
 	t->zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->zeros);
 	if (!t->ids || !t->zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
@@ -225,15 +229,20 @@ static int check_kept(const struct yk_trainer *t)
 	return yoke_scope_end(s);
 }
 
+double yk_trainer_pass(const struct yk_trainer *t)
+{
+	return t->data ? (double)yk_data_train_windows(t->data) / ((double)t->batch * (double)t->parts) : 0;
+}
+
 // Windows of one validation.  A step is a pass forward and one back that costs twice that, so this
 // share of the windows trained on takes VALID_SHARE of the time; whole batches have one plan.
 #define VALID_SHARE 0.05
 static int64_t validation_windows(const struct yk_trainer *t)
 {
 	int64_t all = t->data ? yk_data_valid_windows(t->data) : t->batch, every, tokens, n;
-	double trained = (double)t->steps * (double)t->batch * (double)t->accumulate, times = 1;
+	double trained = (double)t->steps * (double)t->batch * (double)t->parts, times = 1;
 	tokens = yk_config_int(t->config, YK_KEY_eval_tokens);
-	every = yk_config_int(t->config, YK_KEY_eval_every);
+	every = yk_config_every(t->config, YK_KEY_eval_every, yk_trainer_pass(t));
 	n = tokens / t->context + (tokens % t->context > 0);
 	if (tokens != YK_AUTO)
 		return tokens > 0 && n < all ? n : all;
@@ -248,7 +257,7 @@ static int64_t validation_windows(const struct yk_trainer *t)
 
 static void drop_fed(struct yk_trainer *t)
 {
-	for (int64_t k = 0; t->ids && k < t->accumulate; k++) {
+	for (int64_t k = 0; t->ids && k < t->parts; k++) {
 		yoke_free(t->ids[k]);
 		t->ids[k] = NULL;
 	}
@@ -271,6 +280,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	free(t->grad);
 	yk_sums_fini(&t->sums);
 	yoke_free(t->record);
+	yk_ranks_leave(t);
 	yk_optim_free(t->optim);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
@@ -291,10 +301,12 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 	t->steps = yk_config_int(t->config, YK_KEY_steps);
 	if (epochs > 0 && t->data)
 		t->steps = (int64_t)ceil(epochs * (double)yk_data_train_windows(t->data) /
-					 ((double)batch * (double)t->accumulate));
+					 ((double)batch * (double)t->parts));
 	t->schedule = yk_optim_schedule_of(t->config, t->steps);
 	t->valid_windows = validation_windows(t);
-	int e = yk_precision_of(t->config, &t->precision);
+	int e = yk_ranks_join(t);
+	if (e == 0)
+		e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
 	if (e == 0)
@@ -307,7 +319,9 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->config = c;
 	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
-	t->accumulate = yk_config_int(c, YK_KEY_accumulate);
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks), given = yk_config_int(c, YK_KEY_parts);
+	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
+	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
@@ -422,7 +436,7 @@ static int loader_open(struct yk_trainer *t)
 	const struct yk_config *c = t->config;
 	char settings[256];
 	snprintf(settings, sizeof settings, "batch=%lld split=%lld held=1 workers=%s prefetch=%lld on_error=%s seed=%lld",
-		 (long long)(t->accumulate * t->batch), (long long)t->accumulate,
+		 (long long)(t->parts * t->batch), (long long)t->parts,
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
 		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed);
 	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);
@@ -443,7 +457,7 @@ int yk_trainer_feed(struct yk_trainer *t)
 	int e = t->loader ? 0 : loader_open(t);
 	if (e < 0)
 		return e;
-	const int64_t rows = yoke_loader_next(t->loader, (int)t->accumulate, t->ids, NULL);
+	const int64_t rows = yoke_loader_next(t->loader, (int)t->parts, t->ids, NULL);
 	t->starved = yk_loader_failed(t->loader);
 	if (rows < 0)
 		drop_fed(t);
@@ -491,7 +505,7 @@ static int64_t micro_count(const struct yk_trainer *t)
 static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 {
 	const int64_t parts = parts_of(t), at = number % parts * t->micro, left = t->batch - at;
-	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
+	return (struct micro){ number, (t->first + number / parts) * t->batch + at, left < t->micro ? left : t->micro };
 }
 
 // Of a whole batch as it came; else a copy of its windows.
@@ -507,9 +521,9 @@ static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 // Its share of the mean over the step's windows.
 static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
 {
-	if (micro_count(t) == 1)
+	if (parts_of(t) * t->parts == 1)
 		return loss;
-	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->accumulate)));
+	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->parts)));
 }
 
 // The loss of the step's windows by the parameters as they are while its last micro-batch is recorded.
@@ -518,7 +532,7 @@ static yoke_tensor *loss_now(void *arg)
 	const struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
 	yoke_tensor *sum[YK_SUMS_MOST];
-	if (n == 1)
+	if (parts_of(t) * t->parts == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
 	for (int64_t k = 0; k < n; k++) {
 		const struct micro m = micro_of(t, k);
@@ -529,7 +543,7 @@ static yoke_tensor *loss_now(void *arg)
 			loss = yoke_add(sum[--held], loss);
 		sum[held] = loss;
 	}
-	return sum[0];
+	return t->group ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
 }
 
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
@@ -542,14 +556,20 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	t->part = micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
-	if (yoke_grad(scaled, ps->count, ps->var, t->grad) < 0 || (k == 0 && look_back(t) < 0))
+	yoke_range_push("backward");
+	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
+	yoke_range_pop();
+	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
-	if (k < n - 1)
+	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = yk_schedule_lr(&t->schedule, now);
-	if (yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm) < 0)
+	yoke_range_push("optimizer");
+	e = yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm);
+	yoke_range_pop();
+	if (e < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
@@ -572,7 +592,7 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_random_set(t->seed, t->random_step + m->number);
+	yoke_random_set(t->seed, t->random_step + t->first * parts_of(t) + m->number);
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
@@ -589,8 +609,10 @@ static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
 	int e = yk_sums_init(&t->sums, &t->net->params, n);
+	yoke_range_push("data");
 	if (e == 0)
 		e = yk_trainer_feed(t);
+	yoke_range_pop();
 	for (int64_t k = 0; k < n && e == 0; k++) {
 		const struct micro m = micro_of(t, k);
 		e = micro_step(t, &m);
@@ -602,10 +624,10 @@ static int try_step(struct yk_trainer *t)
 	}
 	yoke_loader_position(t->loader, &t->position);
 	drop_fed(t);
-	t->random_step += n;
+	t->random_step += t->parts * parts_of(t);
 	t->step++;
 	t->checked = t->scaler;
-	return 0;
+	return t->group ? yk_ranks_hear(t) : 0;
 }
 
 // A step that there was no memory for is made again in halves, of which each window is a part once; but not
@@ -613,7 +635,7 @@ static int try_step(struct yk_trainer *t)
 static bool may_halve(const struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	return t->micro > 1 && ctx && !ctx->dry && (t->stepped || *t->batch_why);
+	return t->micro > 1 && ctx && !ctx->dry && !t->group && (t->stepped || *t->batch_why);
 }
 
 int yk_trainer_step(struct yk_trainer *t)

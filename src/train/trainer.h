@@ -7,6 +7,7 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
+#include "yoke-dist.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
 #include "train/precision.h"
@@ -21,7 +22,9 @@ struct yk_record {
 
 struct yk_trainer {
 	const struct yk_config *config;
-	int64_t context, batch, accumulate;
+	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
+	int64_t parts, first;               // of all ranks; before this rank's
+	yoke_group *group;                  // NULL: it trains alone
 	int64_t step, steps; // done, and in all
 	int64_t valid_windows; // of one validation
 	uint64_t seed;
@@ -48,6 +51,9 @@ struct yk_trainer {
 	bool checked, overflowed; // is it not known yet of the last step; was it one of those
 	int64_t micro;             // windows of a micro-batch: the batch, or less when memory did not suffice
 	bool stepped;              // this process made a step
+	yoke_tensor *wish;         // with ranks: does this one want to end?  A host scalar
+	yoke_tensor *wished[2];    // what all wished in the step before, in the last one
+	bool ends;                 // so some rank does, as all have heard at the same step
 	yoke_tensor *part;         // the micro-batch's ids, while it is recorded
 	yoke_tensor *record;       // [2] f32: struct yk_record of the last step
 	struct yk_sums sums;       // where a step has several micro-batches
@@ -71,6 +77,8 @@ static inline int64_t yk_trainer_stepped(const struct yk_trainer *t)
 {
 	return t->step - t->skipped;
 }
+// Steps to a pass over the training part; 0 without data.
+double yk_trainer_pass(const struct yk_trainer *);
 // What of it is on the device, for that batch: as yk_trainer_new; and its end, after an
 // error too.
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "train/advise.h"
+#include "yoke-dist.h"
 
 yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, double dropout)
 {
@@ -23,38 +24,72 @@ static int64_t spread(int64_t k, int64_t windows, int64_t all)
 	return k * (all / windows) + k * (all % windows) / windows;
 }
 
-// Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.
+static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *to,
+		     int64_t width)
+{
+	const int64_t all = yk_data_valid_windows(data);
+	int64_t got = 0;
+	for (int64_t k = 0; k < rows && got >= 0; k++)
+		got = yk_data_valid(data, spread(first + k, windows, all), 1, to + k * width);
+	return got < 0 ? (int)got : 0;
+}
+
+// The mean loss of a batch's windows; NaN with an error.
+static double batch_loss(const struct yk_network *net, const int32_t *windows, int64_t rows, int *error)
+{
+	float loss = NAN;
+	yoke_scope *s = yoke_scope_begin("validate");
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows);
+	yoke_read(yk_windows_loss(net, ids, 0), &loss, sizeof loss);
+	*error = yoke_scope_end(s);
+	return loss;
+}
+
+// Losses of batches that rank k mod size computed, on all ranks.
+static int gather(yoke_group *world, double *loss, int64_t n)
+{
+	const int size = yoke_group_size(world);
+	double *all = malloc((size_t)n * (size_t)size * sizeof *all);
+	int e = all ? yoke_group_exchange(world, loss, (size_t)n * sizeof *loss, all) :
+		      yk_fail(YOKE_ENOMEM, "validation: no memory");
+	for (int64_t k = 0; k < n && e == 0; k++)
+		loss[k] = all[k % size * n + k];
+	free(all);
+	return e;
+}
+
+// Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.  Ranks share the
+// batches out; sums are in the order of the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, int64_t batch,
 		      int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
 	int64_t windows = most < all ? most : all, done = 0;
+	yoke_group *world = yoke_group_world();
+	const int rank = yoke_group_rank(world), size = yoke_group_size(world);
 	*to = NAN;
-	if (windows == 0)
-		return 0;
+	if (windows == 0 || !world)
+		return world ? 0 : yoke_error_code();
 	if (batch > windows)
 		batch = windows;
+	const int64_t batches = (windows + batch - 1) / batch;
 	int32_t *host = yk_data_windows(data, batch);
-	if (!host)
-		return yoke_error_code();
-	double sum = 0;
-	int e = 0;
-	while (done < windows && e == 0 && (!go_on || go_on(arg, done, windows))) {
-		int64_t rows = 0;
-		for (; rows < batch && done + rows < windows && e == 0; rows++) {
-			const int64_t got = yk_data_valid(data, spread(done + rows, windows, all), 1, host + rows * width);
-			e = got < 0 ? (int)got : 0;
+	double *loss = calloc((size_t)batches, sizeof *loss), sum = 0;
+	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: no memory");
+	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
+		const int64_t left = windows - done, rows = left < batch ? left : batch;
+		if (k % size == rank) {
+			e = read_rows(data, done, rows, windows, host, width);
+			if (e == 0)
+				loss[k] = batch_loss(net, host, rows, &e);
 		}
-		if (e < 0)
-			break;
-		float loss = NAN;
-		yoke_scope *s = yoke_scope_begin("validate");
-		yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, host);
-		yoke_read(yk_windows_loss(net, ids, 0), &loss, sizeof loss);
-		e = yoke_scope_end(s);
-		sum += (double)loss * (double)rows;
 		done += rows;
 	}
+	if (size > 1 && e == 0)
+		e = gather(world, loss, batches);
+	for (int64_t k = 0; k < batches; k++)
+		sum += loss[k] * (double)(k < batches - 1 ? batch : windows - k * batch);
+	free(loss);
 	free(host);
 	if (e == 0 && done == windows)
 		*to = sum / (double)windows;

@@ -926,9 +926,40 @@ static const struct fault_control control = {
 	ctl_timed, ctl_clock,
 };
 
+static const char *text(const char *name, const char *type, const char *def, const char *help)
+{
+	const struct yoke_setting s = { sizeof s, name, type, def, help };
+	const char *value = host->setting(&s);
+	return value ? value : def;
+}
+
+static const char *telemetry_how(void)
+{
+	return text("fault.telemetry", "string", "", "what a device says of itself: good, nan, over (more memory used than "
+		    "there is), back (its energy runs back), block");
+}
+
+static int sample(uint32_t device, struct yoke_sample *to)
+{
+	static atomic_long asked;
+	const char *what = telemetry_how();
+	(void)device;
+	while (!strcmp(what, "block"))
+		pause();
+	if (!*what)
+		return YOKE_EUNSUPPORTED;
+	to->known = YOKE_SAMPLE_UTIL | YOKE_SAMPLE_MEM_USED | YOKE_SAMPLE_MEM_TOTAL | YOKE_SAMPLE_ENERGY;
+	to->util = strcmp(what, "nan") ? .5 : 0. / 0.;
+	to->mem_used = strcmp(what, "over") ? 10 : 21;
+	to->mem_total = 20;
+	to->energy_j = 100 + (double)(strcmp(what, "back") ? asked++ : -asked++);
+	return 0;
+}
+
 static const void *ext(const char *name)
 {
-	return strcmp(name, "fault") ? NULL : &control;
+	static const struct yoke_telemetry telemetry = { sizeof telemetry, sample };
+	return !strcmp(name, "fault") ? (const void *)&control : strcmp(name, "telemetry") ? NULL : &telemetry;
 }
 
 static struct yoke_backend backend = {
@@ -946,13 +977,6 @@ static struct yoke_backend backend = {
 };
 
 // ---- settings ----
-
-static const char *text(const char *name, const char *type, const char *def, const char *help)
-{
-	const struct yoke_setting s = { sizeof s, name, type, def, help };
-	const char *value = host->setting(&s);
-	return value ? value : def;
-}
 
 static long number(const char *name, const char *def, const char *help)
 {
@@ -1004,6 +1028,7 @@ static void read_settings(void)
 		      "what device_info lies about: align, memory, segment, name");
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
+	telemetry_how();
 	pinned_limit = number("fault.pinned", "0", "most bytes of pinned memory; 0: no limit");
 	defers = flag("fault.defer", "0", "what is enqueued is done when an event behind it is waited for");
 	ctl_chance(number("fault.chance", "0", "with fault.defer: seed of the chance that it is done before; 0: never"));

@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "data/envi.h"
 #include "formats/checkpoint.h"
+#include "formats/image.h"
 #include "nn/model.h"
 #include "text/tokenizer.h"
 #include "train/conf.h"
@@ -215,8 +217,9 @@ void yk_fuzz_config(const uint8_t *data, size_t bytes)
 
 // ---- sources of samples ----
 
-// The first and the last sample of what is accepted are in the file, or the file is at fault.
-static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings)
+// The first and the last sample of what is accepted are in the file, or the file is at fault.  packed: how many bytes one
+// of the file may stand for.
+static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings, size_t packed)
 {
 	char path[32];
 	int fd = file_of(data, bytes, path);
@@ -234,7 +237,7 @@ static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings)
 			size_t size = yoke_dtype_size(f[i].dtype);
 			for (int k = 0; k < f[i].rank; k++)
 				size *= (size_t)f[i].dims[k];
-			MUST(size <= 8 * bytes + 8); // elements become eight times as wide at most
+			MUST(size <= 8 * packed * bytes + 8); // elements become eight times as wide at most
 			to[i] = malloc(size);
 			MUST(to[i]);
 		}
@@ -251,18 +254,59 @@ static void fuzz_source(const uint8_t *data, size_t bytes, const char *settings)
 
 void yk_fuzz_npy(const uint8_t *data, size_t bytes)
 {
-	fuzz_source(data, bytes, "format=npy");
+	fuzz_source(data, bytes, "format=npy", 1);
 }
 
 void yk_fuzz_tokens(const uint8_t *data, size_t bytes)
 {
-	fuzz_source(data, bytes, "format=tokens context=2");
-	fuzz_source(data, bytes, "format=safetensors");
+	fuzz_source(data, bytes, "format=tokens context=2", 1);
+	fuzz_source(data, bytes, "format=safetensors", 1);
 }
 
 void yk_fuzz_table(const uint8_t *data, size_t bytes)
 {
-	fuzz_source(data, bytes, "format=csv columns=a:text,b:category");
-	fuzz_source(data, bytes, "format=csv");
-	fuzz_source(data, bytes, "format=jsonl field=a");
+	fuzz_source(data, bytes, "format=csv columns=a:text,b:category", 1);
+	fuzz_source(data, bytes, "format=csv", 1);
+	fuzz_source(data, bytes, "format=jsonl field=a", 1);
+}
+
+void yk_fuzz_npz(const uint8_t *data, size_t bytes)
+{
+	fuzz_source(data, bytes, "format=npz", 1100);
+}
+
+void yk_fuzz_image(const uint8_t *data, size_t bytes)
+{
+	struct yk_image im;
+	const int e = yk_image_decode(&im, "fuzz", data, bytes);
+
+	check_error(e);
+	if (e < 0)
+		return;
+	MUST(im.width > 0 && im.height > 0 && im.width <= YK_IMAGE_SIDE && im.height <= YK_IMAGE_SIDE);
+	MUST((int64_t)im.width * im.height <= YK_IMAGE_PIXELS);
+	unsigned sum = 0; // all of it is there
+	for (size_t i = 0; i < (size_t)3 * (size_t)im.width * (size_t)im.height; i++)
+		sum += im.rgb[i];
+	MUST(sum <= 255u * 3 * YK_IMAGE_PIXELS);
+	free(im.rgb);
+}
+
+// ---- ENVI ----
+
+void yk_fuzz_envi(const uint8_t *data, size_t bytes)
+{
+	struct yk_envi e;
+	uint64_t n;
+	int err = yk_envi_parse(&e, "fuzz", (const char *)data, bytes);
+
+	check_error(err);
+	if (err)
+		return;
+	MUST(e.lines > 0 && e.samples > 0 && e.bands > 0 && e.bands <= YK_ENVI_BANDS && e.scale > 0);
+	MUST(!__builtin_mul_overflow((uint64_t)e.lines, (uint64_t)e.samples, &n));
+	MUST(!__builtin_mul_overflow(n, (uint64_t)(e.bands * e.type->width), &n) && n == e.bytes);
+	for (int64_t i = 0; e.wavelength && i < e.bands; i++)
+		MUST(e.wavelength[i] - e.wavelength[i] == 0);
+	yk_envi_fini(&e);
 }

@@ -14,8 +14,13 @@ void yk_fuzz_manifest(const uint8_t *, size_t);
 // As a .npy file, and as a token file: what is accepted is read.
 void yk_fuzz_npy(const uint8_t *, size_t);
 void yk_fuzz_tokens(const uint8_t *, size_t);
+// As the header of a cube.
+void yk_fuzz_envi(const uint8_t *, size_t);
 // As a table, and as JSON lines.
 void yk_fuzz_table(const uint8_t *, size_t);
+// As a .npz file, and as an image.
+void yk_fuzz_npz(const uint8_t *, size_t);
+void yk_fuzz_image(const uint8_t *, size_t);
 // As a config.env.
 void yk_fuzz_config(const uint8_t *, size_t);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's table: one device, memory of the host, queues done when a call returns.
+// The CPU backend's table: one device, or several with a share of the cores each, memory of the host, queues done
+// when a call returns.
 // It is linked into the library, and serves what other backends do not take.
 #include "config.h"
 
@@ -22,9 +23,20 @@ struct event {
 	struct timespec at;
 };
 
-static const struct yk_isa *isa; // set by probe
+static const struct yk_isa *isa; // set by probe, as ..
+static uint32_t devices = 1;     // .. how many there are
+
+static const struct yoke_setting devices_setting = {
+	sizeof devices_setting, "cpu.devices", "int 1..64", "1",
+	"devices cpu:0, cpu:1, .. that share the processor's cores",
+};
 
 // ---- the device ----
+
+uint32_t yk_cpu_devices(void)
+{
+	return devices;
+}
 
 static int probe(uint32_t *ndevices)
 {
@@ -35,7 +47,11 @@ static int probe(uint32_t *ndevices)
 		return YOKE_EUNSUPPORTED;
 	if (yk_gemm_check() < 0)
 		return yk_gemm_check();
-	*ndevices = 1;
+	if (yk_lapack_check() < 0)
+		return yk_lapack_check();
+	devices = (uint32_t)atoi(yk_cpu_setting(&devices_setting));
+	yk_team_divide((int)devices);
+	*ndevices = devices;
 	return 0;
 }
 
@@ -95,9 +111,9 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (device || !isa)
+	if (device >= devices || !isa)
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
-	full.units = (uint32_t)yk_team_size();
+	full.units = (uint32_t)yk_team_size_of(device);
 	full.memory = full.max_segment = memory();
 	full.memory_free = free_memory();
 	if (full.memory_free > full.memory)
@@ -125,7 +141,7 @@ static int queue_new(uint32_t device, int kind, void **queue)
 	(void)kind;
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (device)
+	if (device >= devices)
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
 	q = malloc(sizeof *q);
 	if (!q)
@@ -210,7 +226,7 @@ static uint64_t can(uint32_t device, const struct yoke_op *op)
 {
 	const struct yk_kernel *k = kernel(op);
 
-	return k && !device && !yk_cpu_forked() ? k->can(op) : 0;
+	return k && device < devices && !yk_cpu_forked() ? k->can(op) : 0;
 }
 
 static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan,
@@ -222,7 +238,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)plan;
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (!k || device || !(k->can(op) >> impl & 1))
+	if (!k || device >= devices || !(k->can(op) >> impl & 1))
 		return YOKE_EUNSUPPORTED;
 	int err = yk_kernel_prepare(k, op, impl, &p);
 	if (err)
@@ -234,8 +250,12 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 
 static int run(void *queue, void *handle, const struct yoke_op *op)
 {
-	(void)queue;
-	return yk_cpu_forked() ? YOKE_EFORK : yk_kernel_run(handle, op);
+	const struct queue *q = queue;
+
+	if (yk_cpu_forked())
+		return YOKE_EFORK;
+	yk_team_use(q->device);
+	return yk_kernel_run(handle, op);
 }
 
 static void release(void *handle)
@@ -295,7 +315,9 @@ int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
 	yk_cpu_lend(lent);
 	yk_cpu_settings_declare();
 	yk_cores_declare();
+	yk_cpu_setting(&devices_setting);
 	yk_gemm_declare();
+	yk_lapack_declare();
 	*backend = &table;
 	return 0;
 }

@@ -37,6 +37,10 @@ void yk_cpu_settings_declare(void);
 // Takes up those of all kernels; returns the instruction set that is wished for.
 const char *yk_cpu_settings_read(void);
 
+// ---- backend.c ----
+
+uint32_t yk_cpu_devices(void); // as the setting cpu.devices says
+
 // ---- memory.c ----
 
 enum { YK_SEGMENT_ALIGN = 64 }; // bytes: a vector or cache line
@@ -69,6 +73,11 @@ const struct yk_isa *yk_isa_choose(const char *wish);
 // At most this many threads take part from now on, the caller included; 0: all.  For
 // tests and benchmarks; not while a yk_team_run is under way.
 void yk_team_limit(int threads);
+// The processors are divided among so many devices; before any other call here.
+void yk_team_divide(int devices);
+// The calling thread's jobs are for that device's team from now on.
+void yk_team_use(uint32_t device);
+int yk_team_size_of(uint32_t device);
 // Nodes of memory the machine has, at least 1.
 int yk_team_nodes(void);
 
@@ -90,6 +99,12 @@ void yk_cores_declare(void);
 void yk_gemm_declare(void);
 // Reads the setting cpu.gemm; an error when it asks for what is not there.
 int yk_gemm_check(void);
+
+// ---- lapack.c ----
+
+void yk_lapack_declare(void);
+// Reads the setting cpu.lapack; an error when it asks for what is not there.
+int yk_lapack_check(void);
 
 // ---- cgroup.c ----
 

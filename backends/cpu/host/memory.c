@@ -36,8 +36,9 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	(void)kind; // all memory is the host's
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (device)
+	if (device >= yk_cpu_devices())
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
+	yk_team_use(device);
 	h = malloc(sizeof *h);
 	if (!h)
 		return YOKE_ENOMEM;
@@ -86,7 +87,7 @@ int yk_cpu_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **se
 {
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	if (device || (uintptr_t)memory % YK_SEGMENT_ALIGN)
+	if (device >= yk_cpu_devices() || (uintptr_t)memory % YK_SEGMENT_ALIGN)
 		return YOKE_EUNSUPPORTED;
 	struct held *h = malloc(sizeof *h);
 	if (!h)

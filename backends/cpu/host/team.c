@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The team: worker threads shared by all contexts, started at first use.
+// Teams: the worker threads of each device, shared by its contexts, started at first use.  A thread's jobs are done
+// by the team of the device that it ran something on last.
 // The pieces of a job are cut by its shape and drawn from a counter; no result depends on
 // who takes which.  A second caller, or a call from inside a piece, runs its pieces in
 // place.
@@ -28,11 +29,11 @@ enum { INSIDE = (1 << 10) - 1, OPEN = 1 << 10, GENERATION = 1 << 11 };
 
 enum { SPIN_NS = 50000 }; // a worker looks for the next job that long before it sleeps
 
-static struct {
+struct team {
 	pthread_mutex_t lock; // held by the caller whose job it is
-	pthread_once_t counted, started;
-	struct yk_cores cores;
-	int limit;
+	bool started;         // under lock
+	int size;
+	cpu_set_t *set;       // as yk_cores has it, of this device
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
@@ -41,45 +42,103 @@ static struct {
 	int64_t n;
 	void (*fn)(void *arg, int64_t piece);
 	void *arg;
-} team = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.counted = PTHREAD_ONCE_INIT,
-	.started = PTHREAD_ONCE_INIT,
 };
 
+static struct team *teams;
+static int nteams = 1, limit;
+static struct yk_cores cores;
+static pthread_once_t counted = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside;
+static _Thread_local uint32_t mine; // the team of the calling thread
+
+// Processors number from .. to - 1 of those in the set.
+static cpu_set_t *part_of(const struct yk_cores *c, int from, int to)
+{
+	cpu_set_t *set = c->set ? malloc(c->bytes) : NULL;
+	int k = 0;
+
+	if (!set)
+		return NULL;
+	CPU_ZERO_S(c->bytes, set);
+	for (size_t cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++) {
+		if (!CPU_ISSET_S(cpu, c->bytes, c->set))
+			continue;
+		if (k >= from && k < to)
+			CPU_SET_S(cpu, c->bytes, set);
+		k++;
+	}
+	return set;
+}
 
 static void count(void)
 {
-	yk_cores_find(&team.cores);
-	if (team.cores.n > INSIDE)
-		team.cores.n = INSIDE;
+	static struct team only;
+
+	yk_cores_find(&cores);
+	if (cores.n > INSIDE)
+		cores.n = INSIDE;
+	int n = nteams, all = cores.set ? CPU_COUNT_S(cores.bytes, cores.set) : cores.n;
+	struct team *t = n > 1 ? aligned_alloc(64, (size_t)n * sizeof *t) : &only;
+	if (!t) {
+		n = 1;
+		t = &only;
+	}
+	for (int i = 0; i < n; i++) {
+		int from = all * i / n, to = all * (i + 1) / n;
+		t[i] = (struct team){ .size = cores.n * (i + 1) / n - cores.n * i / n };
+		pthread_mutex_init(&t[i].lock, NULL);
+		if (t[i].size < 1)
+			t[i].size = 1;
+		if (n > 1)
+			t[i].set = part_of(&cores, from < all ? from : all - 1, to > from ? to : from + 1);
+		else
+			t[i].set = cores.set;
+	}
+	nteams = n;
+	teams = t;
 }
 
-static const struct yk_cores *cores(void)
+static struct team *team(uint32_t device)
 {
-	pthread_once(&team.counted, count);
-	return &team.cores;
+	pthread_once(&counted, count);
+	return &teams[device < (uint32_t)nteams ? device : 0];
+}
+
+void yk_team_divide(int devices)
+{
+	nteams = devices;
+}
+
+void yk_team_use(uint32_t device)
+{
+	mine = device;
+}
+
+int yk_team_size_of(uint32_t device)
+{
+	return team(device)->size;
 }
 
 int yk_team_size(void)
 {
-	return cores()->n;
+	return yk_team_size_of(mine);
 }
 
 const char *yk_team_bound(void)
 {
-	return cores()->bound;
+	team(0);
+	return cores.bound;
 }
 
 int yk_team_nodes(void)
 {
-	return cores()->nodes;
+	team(0);
+	return cores.nodes;
 }
 
 void yk_team_limit(int threads)
 {
-	team.limit = threads;
+	limit = threads;
 }
 
 // ---- workers ----
@@ -101,79 +160,79 @@ static uint64_t now(void) // ns
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void draw(void)
+static void draw(struct team *t)
 {
 	int64_t i;
 
 	for (;;) {
-		i = atomic_fetch_add_explicit(&team.next, 1, memory_order_relaxed);
-		if (i >= team.n)
+		i = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed);
+		if (i >= t->n)
 			return;
-		team.fn(team.arg, i);
+		t->fn(t->arg, i);
 	}
 }
 
 // Waits until the word differs from `seen`: spinning, then asleep.
-static void await_change(unsigned seen)
+static void await_change(struct team *t, unsigned seen)
 {
 	uint64_t end = now() + SPIN_NS;
 
 	do {
 		for (int i = 0; i < 64; i++) {
-			if (atomic_load(&team.word) != seen)
+			if (atomic_load(&t->word) != seen)
 				return;
 			pause_briefly();
 		}
 	} while (now() < end);
 	// Either the caller sees this sleeper, or the futex sees the caller's word.
-	atomic_fetch_add(&team.sleepers, 1);
-	syscall(SYS_futex, &team.word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-	atomic_fetch_sub(&team.sleepers, 1);
+	atomic_fetch_add(&t->sleepers, 1);
+	syscall(SYS_futex, &t->word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	atomic_fetch_sub(&t->sleepers, 1);
 }
 
 static bool has_room(unsigned word)
 {
-	return !team.limit || (int)(word & INSIDE) < team.limit - 1;
+	return !limit || (int)(word & INSIDE) < limit - 1;
 }
 
-static void *work(void *unused)
+static void *work(void *arg)
 {
+	struct team *t = arg;
 	unsigned done = 0; // generation, 0 is never open
 
 	inside = true;
 	for (;;) {
-		unsigned word = atomic_load(&team.word);
+		unsigned word = atomic_load(&t->word);
 		if (!(word & OPEN) || word / GENERATION == done || !has_room(word)) {
-			await_change(word);
-		} else if (atomic_compare_exchange_weak(&team.word, &word, word + 1)) {
+			await_change(t, word);
+		} else if (atomic_compare_exchange_weak(&t->word, &word, word + 1)) {
 			done = word / GENERATION;
-			draw();
-			atomic_fetch_sub(&team.word, 1);
+			draw(t);
+			atomic_fetch_sub(&t->word, 1);
 		}
 	}
-	return unused;
+	return NULL;
 }
 
 // Starts the workers.  Each may run on any of the team's cores but on one processor a
 // core: a worker tied to a core of its own would wait there whenever the caller, who is
 // not ours to bind, is on it.
-static void start(void)
+static void start(struct team *t)
 {
 	sigset_t all, old;
 	pthread_attr_t attr;
-	int size = yk_team_size();
 
 	if (pthread_attr_init(&attr))
 		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (team.cores.set)
-		pthread_attr_setaffinity_np(&attr, team.cores.bytes, team.cores.set);
+	if (t->set)
+		pthread_attr_setaffinity_np(&attr, cores.bytes, t->set);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
-	for (int i = 1; i < size; i++) {
+	for (int i = 1; i < t->size; i++) {
 		char name[16];
 		pthread_t thread;
-		if (pthread_create(&thread, &attr, work, NULL))
+		if (pthread_create(&thread, &attr, work, t))
 			break; // fewer are slower, not wrong
 		snprintf(name, sizeof name, "yoke/%d", i);
 		pthread_setname_np(thread, name);
@@ -190,25 +249,25 @@ static void run_in_place(int64_t n, void (*fn)(void *arg, int64_t piece), void *
 		fn(arg, i);
 }
 
-static void run_together(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
+static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
 {
-	unsigned generation = atomic_load(&team.word) / GENERATION + 1;
+	unsigned generation = atomic_load(&t->word) / GENERATION + 1;
 
 	if (generation > UINT_MAX / GENERATION)
 		generation = 1;
-	team.n = n;
-	team.fn = fn;
-	team.arg = arg;
-	atomic_store_explicit(&team.next, 0, memory_order_relaxed);
-	atomic_store(&team.word, generation * GENERATION + OPEN);
-	if (atomic_load(&team.sleepers) > 0)
-		syscall(SYS_futex, &team.word, FUTEX_WAKE_PRIVATE,
+	t->n = n;
+	t->fn = fn;
+	t->arg = arg;
+	atomic_store_explicit(&t->next, 0, memory_order_relaxed);
+	atomic_store(&t->word, generation * GENERATION + OPEN);
+	if (atomic_load(&t->sleepers) > 0)
+		syscall(SYS_futex, &t->word, FUTEX_WAKE_PRIVATE,
 			n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX, NULL, NULL, 0);
 	inside = true;
-	draw();
+	draw(t);
 	inside = false;
-	atomic_fetch_and(&team.word, ~(unsigned)OPEN);
-	for (int spins = 0; atomic_load(&team.word) & INSIDE; spins++) {
+	atomic_fetch_and(&t->word, ~(unsigned)OPEN);
+	for (int spins = 0; atomic_load(&t->word) & INSIDE; spins++) {
 		if (spins < 4096)
 			pause_briefly();
 		else
@@ -218,14 +277,17 @@ static void run_together(int64_t n, void (*fn)(void *arg, int64_t piece), void *
 
 void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
 {
-	if (n <= 1 || inside || team.limit == 1 || yk_team_size() == 1 ||
-	    pthread_mutex_trylock(&team.lock)) {
+	struct team *t = team(mine);
+
+	if (n <= 1 || inside || limit == 1 || t->size == 1 || pthread_mutex_trylock(&t->lock)) {
 		run_in_place(n, fn, arg);
 		return;
 	}
-	pthread_once(&team.started, start);
-	run_together(n, fn, arg);
-	pthread_mutex_unlock(&team.lock);
+	if (!t->started)
+		start(t);
+	t->started = true;
+	run_together(t, n, fn, arg);
+	pthread_mutex_unlock(&t->lock);
 }
 
 // ---- scratch ----

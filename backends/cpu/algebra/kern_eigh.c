@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// EIGH: eigenvalues and vectors of symmetric matrices, in f64.
+//
+// A matrix becomes tridiagonal by Householder reflections (Martin, Reinsch and Wilkinson 1968), each of which is
+// applied to the rest in the pass that multiplies it with the next one; then implicit QL (Dubrulle, Martin and
+// Wilkinson 1968) takes it apart.  Its rotations are noted and applied to the vectors many at a time: panels of
+// PANEL components, which lie one behind another, go through the reflections and all rotations by themselves.  What
+// a panel does follows from n alone, so the bits are the same for any number of threads.
+#include "config.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "lapack.h"
+#include "matrix.h"
+
+enum {
+	PANEL = 16,      // components of all vectors in a panel; a multiple of VD
+	MANY = 4,        // from so many matrices on, each is one piece of work
+	ROTATIONS = 1 << 15 // noted before they are applied
+};
+
+// Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; theirs begin at `at`.
+struct sweep {
+	int64_t from, to, at;
+};
+
+struct eigen {
+	int64_t n, ld;     // ld: n in whole vectors
+	double *a;         // [n][ld] lower half: the matrix; row k behind the diagonal: reflection k
+	double *tau;       // [ld] of the reflections; 0: none
+	double *d, *e;     // [ld] diagonal, and what stands beside it
+	double *v, *w, *u, *p; // [ld] the reflection before, its product, the next ones
+	double *z;         // [panels][n][PANEL]; NULL: no vectors are wanted
+	double *c, *s;     // rotations
+	struct sweep *sweep;
+	int64_t rotations, sweeps, most; // noted; room for
+	bool fresh;        // the panels are not made yet
+};
+
+static int64_t panels_of(int64_t n)
+{
+	return (n + PANEL - 1) / PANEL;
+}
+
+static int64_t most_of(int64_t n)
+{
+	return 2 * n > ROTATIONS ? 2 * n : ROTATIONS;
+}
+
+static int64_t whole(int64_t n)
+{
+	return (n + VF - 1) / VF * VF; // also 64 bytes
+}
+
+// Doubles that one matrix takes.
+static uint64_t room(int64_t n, bool vectors)
+{
+	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), most = (uint64_t)most_of(n);
+	uint64_t take = rows * ld + 7 * ld;
+	if (vectors)
+		take += (uint64_t)panels_of(n) * rows * PANEL + 2 * most + (most + 1) * (sizeof(struct sweep) / 8);
+	return take;
+}
+
+static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
+{
+	const int64_t ld = whole(n), most = most_of(n);
+	double **line[] = { &g->tau, &g->d, &g->e, &g->v, &g->w, &g->u, &g->p };
+	*g = (struct eigen){ .n = n, .ld = ld, .a = at, .most = most, .fresh = true };
+	at += n * ld;
+	for (size_t i = 0; i < sizeof line / sizeof *line; i++, at += ld)
+		*line[i] = at;
+	if (!vectors)
+		return;
+	g->z = at;
+	g->c = g->z + panels_of(n) * n * PANEL;
+	g->s = g->c + most;
+	g->sweep = (struct sweep *)(void *)(g->s + most);
+}
+
+// ---- to tridiagonal ----
+
+// Row i of the rest from column `from` on: takes the reflection before (v, w) away, and adds what the row, and the
+// same numbers above the diagonal, give of the product p with the next one (u).  The lines are 0 before column `from`.
+static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
+{
+	double *restrict r = g->a + i * g->ld, *restrict p = g->p;
+	const double *v = g->v, *w = g->w, *u = g->u;
+	const double v0 = v[i], w0 = w[i], u0 = u[i];
+	const vd vv = vd_splat(v0), wv = vd_splat(w0), uv = vd_splat(u0);
+	vd sum[2] = { { 0 }, { 0 } };
+	int64_t j = from / VD * VD;
+	for (; j + 2 * VD <= i; j += 2 * VD)
+		for (int k = 0; k < 2; k++) {
+			const int64_t at = j + k * VD;
+			vd x = vd_fma(-wv, vd_load(v + at), vd_fma(-vv, vd_load(w + at), vd_load(r + at)));
+			vd_store(r + at, x);
+			sum[k] = vd_fma(x, vd_load(u + at), sum[k]);
+			vd_store(p + at, vd_fma(x, uv, vd_load(p + at)));
+		}
+	double s = vd_sum(sum[0] + sum[1]);
+	for (; j < i; j++) {
+		r[j] -= v0 * w[j] + w0 * v[j];
+		s += r[j] * u[j];
+		p[j] += r[j] * u0;
+	}
+	r[i] -= 2 * v0 * w0;
+	p[i] += s + r[i] * u0;
+}
+
+// The reflection 1 - tau u u' that makes x [n - at] behind u[at] a multiple of its first element, which becomes 1 in
+// u.  Returns that multiple.
+static double reflect(double *u, int64_t at, int64_t n, double *tau)
+{
+	double most = 0, rest = 0, first = u[at];
+	for (int64_t i = at + 1; i < n; i++)
+		most = fmax(most, fabs(u[i]));
+	*tau = 0;
+	if (most == 0)
+		return first;
+	most = fmax(most, fabs(first));
+	for (int64_t i = at + 1; i < n; i++)
+		rest += u[i] / most * (u[i] / most);
+	const double beta = -copysign(most * sqrt(first / most * (first / most) + rest), first);
+	*tau = (beta - first) / beta;
+	for (int64_t i = at + 1; i < n; i++)
+		u[i] /= first - beta;
+	u[at] = 1;
+	return beta;
+}
+
+static void tridiagonal(struct eigen *g)
+{
+	const int64_t n = g->n, ld = g->ld;
+	for (int64_t k = 0; k + 1 < n; k++) {
+		const double vk = g->v[k], wk = g->w[k];
+		g->u[k] = 0;
+		for (int64_t i = k; i < n; i++) { // column k is brought up to date first
+			double *x = &g->a[i * ld + k];
+			*x -= g->v[i] * wk + g->w[i] * vk;
+			if (i > k)
+				g->u[i] = *x;
+		}
+		g->d[k] = g->a[k * ld + k];
+		g->v[k] = g->w[k] = 0;
+		g->e[k] = reflect(g->u, k + 1, n, &g->tau[k]);
+		memset(g->p, 0, (size_t)ld * sizeof *g->p);
+		if (g->tau[k] == 0)
+			memset(g->u, 0, (size_t)ld * sizeof *g->u);
+		for (int64_t i = k + 1; i < n; i++)
+			reduce_row(g, i, k + 1);
+		// w = tau p - tau^2 (p' u) u / 2
+		const double tau = g->tau[k], half = tau * tau * dot(g->p, g->u, n) / 2;
+		for (int64_t i = k + 1; i < n; i++) {
+			g->a[k * ld + i] = g->v[i] = g->u[i];
+			g->w[i] = tau * g->p[i] - half * g->u[i];
+		}
+	}
+	g->d[n - 1] = g->a[(n - 1) * ld + n - 1];
+	g->e[n - 1] = 0;
+}
+
+// ---- vectors ----
+
+// The panel of the identity, through all reflections: the columns of their product, one a row.
+static void panel_begin(const struct eigen *g, int64_t panel, double *z)
+{
+	enum { N = PANEL / VD };
+	const int64_t n = g->n;
+	memset(z, 0, (size_t)(n * PANEL) * sizeof *z);
+	for (int64_t j = 0; j < PANEL && panel * PANEL + j < n; j++)
+		z[(panel * PANEL + j) * PANEL + j] = 1;
+	for (int64_t k = 0; k + 1 < n; k++) {
+		const double *u = g->a + k * g->ld;
+		vd sum[N] = { { 0 } };
+		if (g->tau[k] == 0)
+			continue;
+		for (int64_t i = k + 1; i < n; i++)
+			for (int q = 0; q < N; q++)
+				sum[q] = vd_fma(vd_splat(u[i]), vd_load(z + i * PANEL + q * VD), sum[q]);
+		for (int q = 0; q < N; q++)
+			sum[q] *= g->tau[k];
+		for (int64_t i = k + 1; i < n; i++)
+			for (int q = 0; q < N; q++)
+				vd_store(z + i * PANEL + q * VD,
+					 vd_fma(vd_splat(-u[i]), sum[q], vd_load(z + i * PANEL + q * VD)));
+	}
+}
+
+static void panel_turn(const struct eigen *g, const struct sweep *w, double *z)
+{
+	enum { N = PANEL / VD };
+	const double *c = g->c + w->at, *s = g->s + w->at;
+	vd high[N];
+	for (int q = 0; q < N; q++)
+		high[q] = vd_load(z + w->from * PANEL + q * VD);
+	for (int64_t i = w->from - 1; i >= w->to; i--, c++, s++) {
+		double *row = z + i * PANEL;
+		for (int q = 0; q < N; q++) {
+			vd low = vd_load(row + q * VD);
+			vd_store(row + PANEL + q * VD, vd_fma(vd_splat(*c), high[q], *s * low));
+			high[q] = vd_fma(vd_splat(-*s), high[q], *c * low);
+		}
+	}
+	for (int q = 0; q < N; q++)
+		vd_store(z + w->to * PANEL + q * VD, high[q]);
+}
+
+static void panel(void *arg, int64_t index)
+{
+	const struct eigen *g = arg;
+	double *z = g->z + index * g->n * PANEL;
+	if (g->fresh)
+		panel_begin(g, index, z);
+	for (int64_t k = 0; k < g->sweeps; k++)
+		panel_turn(g, &g->sweep[k], z);
+}
+
+static void apply(struct eigen *g)
+{
+	if (g->z)
+		yk_team_run(panels_of(g->n), panel, g);
+	g->rotations = g->sweeps = 0;
+	g->fresh = false;
+}
+
+// ---- to diagonal ----
+
+static void note(struct eigen *g, double c, double s)
+{
+	if (!g->z)
+		return;
+	g->c[g->rotations] = c;
+	g->s[g->rotations++] = s;
+}
+
+// One step of QL on rows l .. m, whose last rotations come first.
+static void step(struct eigen *g, int64_t l, int64_t m)
+{
+	double *d = g->d, *e = g->e;
+	double shift = (d[l + 1] - d[l]) / (2 * e[l]), r = hypot(shift, 1), s = 1, c = 1, p = 0;
+	double x = d[m] - d[l] + e[l] / (shift + copysign(r, shift));
+	int64_t i = m - 1;
+	if (g->z)
+		g->sweep[g->sweeps] = (struct sweep){ .from = m, .at = g->rotations };
+	for (; i >= l; i--) {
+		const double f = s * e[i], b = c * e[i];
+		e[i + 1] = r = hypot(f, x);
+		if (r == 0) { // it falls apart here
+			d[i + 1] -= p;
+			break;
+		}
+		s = f / r;
+		c = x / r;
+		x = d[i + 1] - p;
+		r = (d[i] - x) * s + 2 * c * b;
+		p = s * r;
+		d[i + 1] = x + p;
+		x = c * r - b;
+		note(g, c, s);
+	}
+	if (i < l) {
+		d[l] -= p;
+		e[l] = x;
+	}
+	e[m] = 0;
+	if (g->z)
+		g->sweep[g->sweeps++].to = i + 1;
+}
+
+static bool diagonal(struct eigen *g)
+{
+	const int64_t n = g->n;
+	int64_t left = 60 * n + 60; // it takes two steps for a value
+	for (int64_t l = 0; l < n; l++)
+		for (;;) {
+			int64_t m = l;
+			while (m + 1 < n && fabs(g->e[m]) > DBL_EPSILON / 2 * (fabs(g->d[m]) + fabs(g->d[m + 1])) &&
+			       fabs(g->e[m]) > DBL_MIN / DBL_EPSILON)
+				m++;
+			if (m == l)
+				break;
+			if (!left--)
+				return false;
+			if (g->rotations + n > g->most || g->sweeps == g->most)
+				apply(g);
+			step(g, l, m);
+		}
+	apply(g);
+	return true;
+}
+
+// ---- an op ----
+
+struct job {
+	const struct yoke_op *op;
+	struct matrix a, w, v;
+	double *memory; // of matrices one after the other; NULL: the thread's
+	atomic_int err;
+};
+
+// The lower half, divided by a power of two that brings its largest element to 1/2 .. 1; returns the exponent.
+static int load(struct eigen *g, const struct matrix *a, bool *finite)
+{
+	double most = 0, sum = 0;
+	int exponent = 0;
+	for (int64_t i = 0; i < g->n; i++)
+		for (int64_t j = 0; j <= i; j++) {
+			const double x = matrix_get(a, i, j);
+			most = fmax(most, fabs(x));
+			sum += x - x; // NaN for what is not finite
+		}
+	*finite = sum == 0;
+	if (most > 0 && *finite)
+		frexp(most, &exponent);
+	for (int64_t i = 0; i < g->n; i++) {
+		for (int64_t j = 0; j <= i; j++)
+			g->a[i * g->ld + j] = ldexp(matrix_get(a, i, j), -exponent);
+		g->v[i] = g->w[i] = g->tau[i] = 0;
+	}
+	for (int64_t i = 0; i < g->ld; i++)
+		g->v[i] = g->w[i] = g->u[i] = 0;
+	return exponent;
+}
+
+static double component(const struct eigen *g, int64_t vector, int64_t i)
+{
+	return g->z[(i / PANEL * g->n + vector) * PANEL + i % PANEL];
+}
+
+struct value {
+	double x;
+	int64_t at;
+};
+
+static int ascending(const void *a, const void *b)
+{
+	const struct value *x = a, *y = b;
+	return x->x != y->x ? (x->x < y->x ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void store(struct eigen *g, const struct job *j, int exponent, bool w, bool v)
+{
+	const int64_t n = g->n;
+	struct value *order = (struct value *)(void *)g->a; // which is not needed any more
+	for (int64_t k = 0; k < n; k++)
+		order[k] = (struct value){ g->d[k], k };
+	qsort(order, (size_t)n, sizeof *order, ascending);
+	for (int64_t k = 0; k < n; k++) {
+		double most = 0, sign = 1;
+		if (w)
+			matrix_put(&j->w, 0, k, ldexp(order[k].x, exponent));
+		for (int64_t i = 0; v && i < n; i++) {
+			const double x = component(g, order[k].at, i);
+			if (fabs(x) > most) {
+				most = fabs(x);
+				sign = copysign(1, x);
+			}
+		}
+		for (int64_t i = 0; v && i < n; i++)
+			matrix_put(&j->v, i, k, sign * component(g, order[k].at, i));
+	}
+}
+
+static int by_lapack(struct eigen *g, double *packed)
+{
+	const int64_t n = g->n;
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t k = 0; k <= i; k++)
+			packed[i * n + k] = g->a[i * g->ld + k];
+	int err = yk_lapack_eigh(g->z, n, packed, g->d);
+	for (int64_t k = 0; g->z && k < n; k++)
+		for (int64_t i = 0; i < n; i++)
+			g->z[(i / PANEL * n + k) * PANEL + i % PANEL] = packed[k * n + i];
+	return err;
+}
+
+static int decompose(struct eigen *g)
+{
+	if (yk_lapack_wanted()) {
+		double *packed = malloc((size_t)(g->n * g->n) * sizeof *packed);
+		int err = packed ? by_lapack(g, packed) : yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for a copy");
+		free(packed);
+		return err;
+	}
+	tridiagonal(g);
+	if (!diagonal(g))
+		return yk_cpu_fail(YOKE_EDEVICE, "eigh: no convergence");
+	return 0;
+}
+
+static void one(struct job *j, int64_t index)
+{
+	const struct yoke_op *op = j->op;
+	const struct yoke_view *x = &op->in[0];
+	const int64_t n = x->dims[x->rank - 1];
+	const bool values = op->out[0].kind != YOKE_VIEW_NONE, vectors = op->out[1].kind != YOKE_VIEW_NONE;
+	double *memory = j->memory ? j->memory : yk_team_scratch(room(n, vectors) * sizeof *memory);
+	struct job at = { .op = op };
+	struct eigen g;
+	bool finite;
+	if (!memory) {
+		atomic_store(&j->err, yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for %lld rows", (long long)n));
+		return;
+	}
+	at.a = matrix_of(x, 2, index);
+	if (values)
+		at.w = matrix_of(&op->out[0], 1, index);
+	if (vectors)
+		at.v = matrix_of(&op->out[1], 2, index);
+	lay(&g, n, vectors, memory);
+	const int exponent = load(&g, &at.a, &finite);
+	if (finite) {
+		int err = decompose(&g);
+		if (err)
+			atomic_store(&j->err, err);
+		else
+			store(&g, &at, exponent, values, vectors);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		if (values)
+			matrix_put(&at.w, 0, i, NAN);
+		for (int64_t k = 0; vectors && k < n; k++)
+			matrix_put(&at.v, i, k, NAN);
+	}
+}
+
+static void piece(void *arg, int64_t index)
+{
+	one(arg, index);
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	return is_matrix(&op->in[0]) && is_matrix(&op->out[0]) && is_matrix(&op->out[1]);
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	const struct yoke_view *x = &op->in[0];
+	(void)impl;
+	return matrices(x, 2) < MANY ?
+		       room(x->dims[x->rank - 1], op->out[1].kind != YOKE_VIEW_NONE) * sizeof(double) : 0;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j = { .op = op };
+	const int64_t count = matrices(&op->in[0], 2), n = op->in[0].dims[op->in[0].rank - 1];
+	(void)impl, (void)prepared;
+	atomic_init(&j.err, 0);
+	if (!n || !count)
+		return 0;
+	if (count >= MANY) {
+		yk_team_run(count, piece, &j);
+		return atomic_load(&j.err);
+	}
+	j.memory = yk_ptr(&op->workspace);
+	for (int64_t i = 0; i < count; i++)
+		one(&j, i);
+	return atomic_load(&j.err);
+}
+
+const struct yk_kernel ISA(yk_eigh) = { .can = can, .workspace = workspace, .run = run, .impl = { "ql" } };

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small matrices in f64 for kernels of linear algebra: vectors of VD doubles, and matrices of a view, whose
+// last two axes are rows and columns.
+#ifndef YK_MATRIX_H
+#define YK_MATRIX_H
+
+#include "../cpu.h"
+#include "../vector/vec.h"
+
+enum { VD = VF / 2 };
+typedef double vd __attribute__((vector_size(VD * 8)));
+
+static inline vd vd_load(const double *p)
+{
+	vd v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static inline void vd_store(double *p, vd v)
+{
+	memcpy(p, &v, sizeof v);
+}
+
+static inline vd vd_splat(double x)
+{
+	return (vd){ 0 } + x;
+}
+
+// a * b + c
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+#if VF == 16
+	return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif VF == 8
+	return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+	return a * b + c;
+#endif
+}
+
+// The lanes' sum, halving.
+static inline double vd_sum(vd v)
+{
+	double a[VD];
+	vd_store(a, v);
+	for (int n = VD / 2; n; n /= 2)
+		for (int i = 0; i < n; i++)
+			a[i] += a[i + n];
+	return a[0];
+}
+
+static inline double dot(const double *a, const double *b, int64_t n)
+{
+	vd sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+	int64_t i = 0;
+	for (; i + 4 * VD <= n; i += 4 * VD)
+		for (int k = 0; k < 4; k++)
+			sum[k] = vd_fma(vd_load(a + i + k * VD), vd_load(b + i + k * VD), sum[k]);
+	for (; i + VD <= n; i += VD)
+		sum[0] = vd_fma(vd_load(a + i), vd_load(b + i), sum[0]);
+	double s = vd_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+	for (; i < n; i++)
+		s += a[i] * b[i];
+	return s;
+}
+
+// ---- views of matrices, f32 or f64 ----
+
+struct matrix {
+	char *base; // of its first element
+	int64_t rs, cs; // strides in elements
+	bool wide; // f64
+};
+
+// How many matrices (or vectors: keep 1) lie along the axes before the last `keep`.
+static inline int64_t matrices(const struct yoke_view *v, int keep)
+{
+	int64_t n = 1;
+	for (int d = 0; d < v->rank - keep; d++)
+		n *= v->dims[d];
+	return n;
+}
+
+// The i-th of them; a vector's elements are its columns.
+static inline struct matrix matrix_of(const struct yoke_view *v, int keep, int64_t i)
+{
+	int64_t offset = 0;
+	for (int d = v->rank - keep - 1; d >= 0; d--) {
+		offset += i % v->dims[d] * v->strides[d];
+		i /= v->dims[d];
+	}
+	return (struct matrix){ (char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype),
+				keep > 1 ? v->strides[v->rank - 2] : 0, v->strides[v->rank - 1],
+				v->dtype == yoke_f64 };
+}
+
+static inline double matrix_get(const struct matrix *m, int64_t i, int64_t j)
+{
+	const int64_t at = i * m->rs + j * m->cs;
+	return m->wide ? ((const double *)m->base)[at] : ((const float *)m->base)[at];
+}
+
+static inline void matrix_put(const struct matrix *m, int64_t i, int64_t j, double x)
+{
+	const int64_t at = i * m->rs + j * m->cs;
+	if (m->wide)
+		((double *)m->base)[at] = x;
+	else
+		((float *)m->base)[at] = (float)x;
+}
+
+static inline bool is_matrix(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_NONE ||
+	       (v->kind == YOKE_VIEW_BUFFER && (v->dtype == yoke_f32 || v->dtype == yoke_f64));
+}
+
+#endif

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// MOMENTS: weight, means, products of deviations and extremes of rows, read once.
+//
+// Rows are cut into groups, by shape alone, which are pieces of work and are joined in order (Chan, Golub and LeVeque
+// 1979).  A group goes through its rows a few hundred at a time, which stay in the cache: their means, in f64; then
+// panels of the deviations from them, rounded to the element type, and products of those, summed FOLD rows at a
+// time; what the rounded means miss, and the step to the group's, is put right in f64 as the products are added.
+#include "config.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "../algebra/matrix.h"
+
+enum {
+	ROWS = 6, WIDE = 2, // channels and units of a tile
+	FOLD = 128,         // rows whose products are summed in the element type
+	PIECE = 512,        // rows of a piece at most, ..
+	PANELS = 1 << 16,   // .. and elements, where that leaves FOLD rows
+	GROUPS = 32,
+	MOST = 1 << 23,     // doubles of all groups
+	WORTH = 8           // pieces of a group, at least
+};
+
+struct group {
+	double weight;
+	double *mean, *low, *high, *square;
+};
+
+struct job {
+	const char *x, *w;
+	int64_t rows, channels, rs, cs, ws;
+	int64_t line;  // doubles of a row of products
+	int64_t each;  // rows of a piece
+	int64_t pieces, groups;
+	bool diagonal;
+	double *memory; // of the groups
+	struct group group[GROUPS];
+	void (*sum)(struct job *, int64_t index);
+	atomic_bool no_memory;
+};
+
+// A piece of a group's rows, those of weight 0 left out.
+struct part {
+	const struct job *job;
+	struct group *group;
+	int64_t rows, *row;
+	bool weighed; // some weight is not 1
+	double weight, factor;
+	double *mean, *sum, *delta, *low, *high, *square; // of each channel, in whole units
+};
+
+// NaN if either is.
+static inline double least(double a, double b)
+{
+	return isnan(a) || a < b ? a : b;
+}
+
+// VD floats as doubles
+static inline vd widen_f32(const float *p)
+{
+	typedef float half __attribute__((vector_size(VD * 4)));
+	half h;
+	memcpy(&h, p, sizeof h);
+	return __builtin_convertvector(h, vd);
+}
+
+typedef int64_t vl __attribute__((vector_size(VD * 8)));
+
+static inline vd vd_min(vd a, vd b)
+{
+	const vl less = a < b;
+	return (vd)((less & (vl)a) | (~less & (vl)b));
+}
+
+static inline vd vd_max(vd a, vd b)
+{
+	return -vd_min(-a, -b);
+}
+
+#define T float
+#define V vf
+#define WIDEN widen_f32
+#define LANES VF
+#define NAME(what) what##_f32
+#define LOAD vf_load
+#define STORE vf_store
+#define SPLAT vf_splat
+#define FMA vf_fma
+#define MIN vf_min
+#define MAX vf_max
+#include "kern_moments.h"
+#undef T
+#undef V
+#undef WIDEN
+#undef LANES
+#undef NAME
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef FMA
+#undef MIN
+#undef MAX
+#define T double
+#define V vd
+#define WIDEN vd_load
+#define LANES VD
+#define NAME(what) what##_f64
+#define LOAD vd_load
+#define STORE vd_store
+#define SPLAT vd_splat
+#define FMA vd_fma
+#define MIN vd_min
+#define MAX vd_max
+#include "kern_moments.h"
+
+static int64_t whole(int64_t n)
+{
+	return (n + VF - 1) / VF * VF;
+}
+
+// Doubles of a group.
+static uint64_t group_room(const struct job *j)
+{
+	return (uint64_t)(3 * whole(j->channels) + (j->diagonal ? whole(j->channels) : j->channels * j->line));
+}
+
+// The rows that count, and their weight.
+static void choose(const struct job *j, struct part *p, int64_t from, int64_t to, bool wide)
+{
+	p->rows = 0;
+	p->weight = 0;
+	p->weighed = false;
+	for (int64_t r = from; r < to; r++) {
+		const double w = !j->w ? 1 : wide ? ((const double *)(const void *)j->w)[r * j->ws] :
+						    ((const float *)(const void *)j->w)[r * j->ws];
+		if (w == 0)
+			continue;
+		p->row[p->rows++] = r;
+		p->weight += w;
+		p->weighed |= w != 1;
+	}
+}
+
+static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(struct part *, void *))
+{
+	const int64_t first = index * j->pieces / j->groups, last = (index + 1) * j->pieces / j->groups;
+	const int64_t c = whole(j->channels);
+	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : 2 * c * j->each) * sizeof(double);
+	char *at = yk_team_scratch((uint64_t)(6 * c + j->each) * 8 + panels);
+	struct part p = { .job = j, .group = &j->group[index] };
+	double **line[] = { &p.mean, &p.sum, &p.delta, &p.low, &p.high, &p.square };
+	struct group *g = p.group;
+	if (!at) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	for (size_t i = 0; i < sizeof line / sizeof *line; i++, at += c * 8)
+		*line[i] = (double *)(void *)at;
+	p.row = (int64_t *)(void *)at;
+	at += j->each * 8;
+	g->weight = 0;
+	for (int64_t i = 0; i < j->channels; i++) {
+		g->mean[i] = 0;
+		g->low[i] = INFINITY;
+		g->high[i] = -INFINITY;
+	}
+	memset(g->square, 0, (size_t)(j->diagonal ? c : j->channels * j->line) * sizeof *g->square);
+	for (int64_t k = first; k < last; k++) {
+		const int64_t end = (k + 1) * j->each < j->rows ? (k + 1) * j->each : j->rows;
+		choose(j, &p, k * j->each, end, wide);
+		if (p.rows)
+			piece(&p, at);
+	}
+}
+
+static void sum_f32(struct job *j, int64_t index)
+{
+	sum_group(j, index, false, piece_f32);
+}
+
+static void sum_f64(struct job *j, int64_t index)
+{
+	sum_group(j, index, true, piece_f64);
+}
+
+static void work(void *arg, int64_t index)
+{
+	struct job *j = arg;
+	j->sum(j, index);
+}
+
+// Joins group b to a.
+static void join(const struct job *j, struct group *a, const struct group *b)
+{
+	const double n = a->weight, m = b->weight, f = n * m / (n + m);
+	if (m == 0)
+		return;
+	for (int64_t i = 0; i < j->channels; i++) {
+		const double delta = b->mean[i] - a->mean[i];
+		if (j->diagonal)
+			a->square[i] += b->square[i] + (n == 0 ? 0 : delta * delta * f);
+		for (int64_t k = i; k < j->channels && !j->diagonal; k++)
+			a->square[i * j->line + k] += b->square[i * j->line + k] +
+						      (n == 0 ? 0 : delta * (b->mean[k] - a->mean[k]) * f);
+	}
+	for (int64_t i = 0; i < j->channels; i++) {
+		a->mean[i] = n == 0 ? b->mean[i] : a->mean[i] + (b->mean[i] - a->mean[i]) * (m / (n + m));
+		a->low[i] = least(a->low[i], b->low[i]);
+		a->high[i] = -least(-a->high[i], -b->high[i]);
+	}
+	a->weight = n + m;
+}
+
+static bool setup(const struct yoke_op *op, struct job *j)
+{
+	const struct yoke_view *x = &op->in[0], *w = &op->in[1];
+	*j = (struct job){ .rows = x->dims[0], .channels = x->dims[1], .rs = x->strides[0], .cs = x->strides[1],
+			   .ws = w->strides[0], .diagonal = op->attr[0].i };
+	j->line = whole(j->channels);
+	j->sum = x->dtype == yoke_f64 ? sum_f64 : sum_f32;
+	j->each = PANELS / (j->channels ? j->channels : 1) / FOLD * FOLD;
+	j->each = j->each < FOLD ? FOLD : j->each > PIECE ? PIECE : j->each;
+	j->pieces = (j->rows + j->each - 1) / j->each;
+	j->groups = GROUPS;
+	while (j->groups > 1 && (j->groups * WORTH > j->pieces || (uint64_t)j->groups * group_room(j) > MOST))
+		j->groups /= 2;
+	return x->kind == YOKE_VIEW_BUFFER && (x->dtype == yoke_f32 || x->dtype == yoke_f64) &&
+	       (w->kind == YOKE_VIEW_NONE || w->kind == YOKE_VIEW_BUFFER);
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	struct job j;
+	return setup(op, &j);
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	struct job j;
+	(void)impl;
+	setup(op, &j);
+	return (uint64_t)j.groups * group_room(&j) * sizeof(double);
+}
+
+static double *result(const struct yoke_op *op, int k)
+{
+	return op->out[k].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[k]);
+}
+
+static void store(const struct yoke_op *op, const struct job *j)
+{
+	const struct group *g = &j->group[0];
+	const struct yoke_view *m2 = &op->out[2];
+	double *n = result(op, 0), *mean = result(op, 1), *square = result(op, 2);
+	struct matrix extreme[2];
+	for (int k = 0; k < 2; k++)
+		if (op->out[3 + k].kind != YOKE_VIEW_NONE)
+			extreme[k] = matrix_of(&op->out[3 + k], 1, 0);
+	if (n)
+		*n = g->weight;
+	for (int64_t i = 0; i < j->channels; i++) {
+		if (mean)
+			mean[i * op->out[1].strides[0]] = g->mean[i];
+		for (int k = 0; k < 2; k++)
+			if (op->out[3 + k].kind != YOKE_VIEW_NONE)
+				matrix_put(&extreme[k], 0, i, k ? g->high[i] : g->low[i]);
+		if (square && j->diagonal)
+			square[i * m2->strides[0]] = g->square[i];
+		for (int64_t k = 0; square && !j->diagonal && k < j->channels; k++)
+			square[i * m2->strides[0] + k * m2->strides[1]] =
+				g->square[i < k ? i * j->line + k : k * j->line + i];
+	}
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j;
+	(void)impl, (void)prepared;
+	setup(op, &j);
+	if (j.channels) {
+		j.x = yk_ptr(&op->in[0]);
+		j.w = op->in[1].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->in[1]);
+		j.memory = yk_ptr(&op->workspace);
+	}
+	atomic_init(&j.no_memory, false);
+	for (int64_t k = 0; k < j.groups; k++) {
+		double *at = j.channels ? j.memory + (uint64_t)k * group_room(&j) : NULL;
+		const int64_t c = whole(j.channels);
+		j.group[k] = (struct group){ .mean = at, .low = at + c, .high = at + 2 * c, .square = at + 3 * c };
+	}
+	if (j.channels)
+		yk_team_run(j.groups, work, &j);
+	if (atomic_load(&j.no_memory))
+		return yk_cpu_fail(YOKE_ENOMEM, "moments: no memory for %lld channels", (long long)j.channels);
+	for (int64_t k = 1; k < j.groups && j.channels; k++)
+		join(&j, &j.group[0], &j.group[k]);
+	store(op, &j);
+	return 0;
+}
+
+const struct yk_kernel ISA(yk_moments) = { .can = can, .workspace = workspace, .run = run, .impl = { "panels" } };

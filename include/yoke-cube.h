@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hyperspectral cubes: images with many bands, in ENVI and .npy files, and sets of them.
+#ifndef YOKE_CUBE_H
+#define YOKE_CUBE_H
+
+#include <yoke-data.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- cubes ----
+
+// A file with a cube of lines x samples x bands.
+typedef struct yoke_cube yoke_cube;
+
+struct yoke_cube_info {
+	size_t size;
+	int64_t lines, samples, bands; // bands: those that are read
+	const char *type;       // of an element in the file: u8 i16 i32 f32 f64 u16 u32 i64 u64
+	const char *interleave; // bsq: band by band; bil: line by line, in it band by band; bip: pixel by pixel
+	int big_endian;
+	uint64_t offset;        // of the first element in the data's file
+	double scale;           // what is in the file is this times what is read
+	double ignore;          // a pixel with this number in a band has weight 0; NaN: none
+	const double *wavelength; // [bands], or NULL
+	const char *data;       // the file with the numbers
+};
+
+// A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
+// or .bip, or of a .npy file [lines,samples,bands].  Of a header samples, lines, bands, data type and interleave are needed; header
+// offset, byte order, wavelength, bbl, data ignore value and reflectance scale factor are used, other keys passed over.
+// settings, NULL for none:
+//   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
+// NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets), EINVAL.
+YOKE_API yoke_cube *yoke_cube_open(const char *path, const char *settings);
+YOKE_API void yoke_cube_free(yoke_cube *); // NULL is fine
+// Texts and numbers live as long as the cube.
+YOKE_API int yoke_cube_info(const yoke_cube *, struct yoke_cube_info *);
+// All pixels, [lines,samples,bands], over scale; from any thread.  weight [lines,samples], 1 or 0, unless NULL.
+YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
+// Writes x [lines,samples,bands] into an ENVI header at path (.hdr) with its data beside it (.img), or a .npy file of f32.  Of info
+// type, interleave, big_endian, scale, ignore and wavelength count; numbers are rounded to integers.  ERANGE names the first one
+// that the type does not hold.
+YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, const float *x);
+
+// ---- sets of cubes ----
+
+// A set of n cubes of one shape: fields "x" f32 [lines,samples,bands], "weight" f32 [lines,samples] and, where label is
+// not NULL, "label" u8 [lines,samples]: 1 where the label's file, a .npy file [lines,samples] or a cube of one band, is not 0.
+// settings as of yoke_cube_open.  ESHAPE names the file that is of another shape.
+YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings);
+// A set of drawn cubes with anomalies, the same fields, whose numbers follow from seed and place alone:
+//   count=200 lines=128 samples=128 bands=50 seed=42
+// With w = 0 .. 1 along the bands: 100 exp(-(w - .5)^2 / .1) (1 + .2 sin 2 pi i/lines) (1 + .2 cos 2 pi j/samples); in discs of radius 2 ..
+// 5 at drawn centres, until 5 % of the pixels are in one, 300 (exp(-(w - .3)^2 / .05) + exp(-(w - .7)^2 / .05)) / 2, and
+// label 1; noise N(0, 10^2) on all (Philox, key seed).
+YOKE_API yoke_dataset *yoke_dataset_synthetic(const char *settings);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of streams that need not fit memory, and pipelines of nodes that are fitted by them.
+#ifndef YOKE_PIPELINE_H
+#define YOKE_PIPELINE_H
+
+#include <yoke-data.h>
+#include <yoke-run.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- statistics ----
+
+// What is known of a stream of observations of C channels: how many there were, by weight, their mean, covariance and
+// extremes, in f64 on the host.  It takes C * C numbers, however long the stream; those of parts of a stream, made
+// anywhere in any order, merge to that of the whole (Chan, Golub and LeVeque 1979).
+typedef struct yoke_statistic yoke_statistic;
+
+// Of nothing yet.  diagonal: variances alone, C numbers.  NULL with EINVAL, ENOMEM.
+YOKE_API yoke_statistic *yoke_statistic_new(int64_t channels, int diagonal);
+YOKE_API void yoke_statistic_free(yoke_statistic *); // NULL is fine
+// Adds x [..,C], floating point, with weights [..] of its dtype, not negative, or YOKE_NONE: yoke_moments on the current
+// context's device, or the CPU where that has no f64, for which it waits.  An observation of weight 0 is not read.  ERANGE
+// names the first channel with an element that is not finite, and nothing is added then.
+YOKE_API int yoke_statistic_add(yoke_statistic *, yoke_tensor *x, yoke_tensor *weight);
+// Adds what `from` knows.  ESHAPE: other channels, or a diagonal one to one that is not.
+YOKE_API int yoke_statistic_merge(yoke_statistic *, const yoke_statistic *from);
+
+enum yoke_statistic_what {
+	YOKE_STATISTIC_COUNT = 1,   // 1: the sum of weights
+	YOKE_STATISTIC_MEAN,        // C
+	YOKE_STATISTIC_VARIANCE,    // C: by count - 1
+	YOKE_STATISTIC_COVARIANCE,  // C * C, row major; by count - 1
+	YOKE_STATISTIC_CORRELATION, // C * C; 0 beside the diagonal for a channel that does not vary
+	YOKE_STATISTIC_LEAST,       // C
+	YOKE_STATISTIC_GREATEST     // C
+};
+// One of these into room for n numbers.  EINVAL: it has another size, or is not known of a diagonal one; ERANGE: a count of
+// 1 or less has no variance.
+YOKE_API int yoke_statistic_read(const yoke_statistic *, int what, double *to, size_t n);
+YOKE_API int64_t yoke_statistic_channels(const yoke_statistic *);
+// A safetensors file with `count`, `mean`, `square`, `least` and `greatest` in f64, and back, bit for bit.
+YOKE_API int yoke_statistic_save(const yoke_statistic *, const char *path);
+YOKE_API yoke_statistic *yoke_statistic_load(const char *path);
+
+// ---- nodes ----
+
+// What a node wants to know of its input, or'ed.
+enum { YOKE_WANTS_EXTREMES = 1, YOKE_WANTS_VARIANCE = 2, YOKE_WANTS_COVARIANCE = 4 };
+
+// A key of a node, in a pipeline's JSON.
+struct yoke_node_key {
+	const char *name;
+	const char *words; // space-separated: the key is one of these, its value the place among them; NULL: a number ..
+	double def, least, most; // .. in least .. most
+};
+
+// What a node is fitted with: its keys' values, in the order of the type's, and the statistics of its own input of `in` channels.
+struct yoke_node_fit {
+	size_t size;
+	const char *node;  // its name, for messages
+	const double *key;
+	int64_t in;
+	double count;
+	const double *mean, *variance, *least, *greatest; // [in]; NULL: not asked for
+	const double *covariance;                         // [in,in]
+	uint64_t seed;     // of the pipeline's and the node's name
+};
+
+// How a node runs.
+struct yoke_node_call {
+	size_t size;
+	const double *key;
+	yoke_tensor *const *state;
+	int64_t epoch;  // of training, from 0 on
+	int training;   // else: as in use
+};
+
+enum { YOKE_NODE_STATES = 4, YOKE_NODE_KEYS = 8 };
+
+// A type of node: what it is called, takes and does, in yoke's operations.  Those that yoke has are a table of these.
+struct yoke_node_type {
+	size_t size;
+	const char *name;
+	int keys;
+	struct yoke_node_key key[YOKE_NODE_KEYS];
+	int wants;
+	int states;
+	const char *state[YOKE_NODE_STATES]; // names of the numbers that it holds
+	unsigned trained;                    // bit s: training may change state s
+	// Channels of the result of `in` channels; 0 with a reason in why: the keys do not allow it.
+	int64_t (*channels)(const double *key, int64_t in, char *why, size_t why_size);
+	// The rank and dims of a state.
+	int (*dims)(const double *key, int64_t in, int state, int64_t *dims);
+	// Fills the states, row major; 0 or an error, by yoke's calls or with none recorded.
+	int (*fit)(const struct yoke_node_fit *, double *const *state, char *why, size_t why_size);
+	// Records the result [..,channels] of x [..,in].
+	yoke_tensor *(*forward)(const struct yoke_node_call *, yoke_tensor *x);
+	// a [channels,in] and t [channels] such that the result in use is a x + t; NULL: there are none.  Nodes behind one
+	// that has it are fitted by the statistics of its own input, without a pass over the stream.
+	void (*affine)(const double *key, int64_t in, const double *const *state, double *a, double *t);
+	int diagonal; // a is zero beside its diagonal
+};
+// Adds a type, whose strings stay, for pipelines made from now on, in all threads.  EINVAL: the name is taken, or a function is
+// missing; ENOMEM.
+YOKE_API int yoke_node_register(const struct yoke_node_type *);
+
+// Types, with their keys [defaults]; x [..,C], eps [1e-6]:
+//   standard  eps                      (x - mean) / max(deviation, eps)
+//   min_max   scope=channel|global eps [global] (x - least) / max(greatest - least, eps), one pair for all channels or one each
+//   pca       k whiten [0] eps         (x - mean) W', W the k vectors of largest variance; whiten=1: over sqrt(variance + eps)
+//   rx        eps                      |U (x - mean)|^2, U the inverse of the Cholesky factor of covariance + eps (Reed and
+//                                      Yu 1990); 1 channel
+//   logit                              s (x - t); s [1], t [mean + 2 deviations]
+//   select    n eps                    x w, w = n softmax(l / temperature), l [log(variance + eps)]; the temperature is
+//                                      max(0.1, 5 * 0.9^epoch) while training; in use w is 1 for the n largest l, else 0
+//   linear    k                        x W' + b, drawn
+//   sigmoid, unit (x / |x|), decide t  (1 where x > t, else 0)
+
+// ---- pipelines ----
+
+typedef struct yoke_pipeline yoke_pipeline;
+
+// A pipeline of JSON:
+//
+//	{ "nodes": [ {"name": "scale", "type": "min_max"}, {"name": "pca", "type": "pca", "k": 20},
+//	             {"name": "rx", "type": "rx"}, {"name": "both", "type": "linear", "k": 1, "in": ["pca", "rx"]} ],
+//	  "losses": [ {"type": "orthogonality", "of": "pca", "weight": 0.1}, {"type": "bce", "of": "both"} ],
+//	  "metrics": ["roc_auc"], "trainer": {"max_epochs": 20}, "optimizer": {"lr": 1e-3}, "seed": 42 }
+//
+// `in` is what a node reads: the node before it, unless named; "input" is the stream; several are concatenated along their
+// channels.  trainer.passes: one: what nodes want is taken of as few passes over the stream as can be; each: every
+// node that wants statistics takes a pass of its own.  "train": true lets training change the node's states,
+// as far as its type has such: of pca w, of select l, of others all.
+// losses, weighted by `weight` [1]: orthogonality |W W' - 1|^2 of a node's w; bce, of a node's logits and the labels, positives
+// by `pos_weight` [1] (mean over pixels, by their weights); mse between `of` and `node`; entropy of a select's softmax.
+// trainer: max_epochs [1; 0: phase 1 only], accumulate_grad_batches [1], gradient_clip_val [null], log_every_n_steps [50],
+// check_val_every_n_epoch [1], passes [one].  optimizer: name [adam] adamw sgd, lr [1e-3], weight_decay [0], betas [null],
+// momentum [0].  metrics, of the last node's scores: roc_auc.  NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, or a node that nothing
+// reads but the last.  The states are of the current context.
+YOKE_API yoke_pipeline *yoke_pipeline_new(const char *json);
+YOKE_API void yoke_pipeline_free(yoke_pipeline *); // NULL is fine
+// Fits all nodes by the set's field "x" [..,C] of f32 or f64 and, where it has one, "weight" [..] of the same dtype.  Nothing of
+// the stream is kept.  Errors name the node.
+YOKE_API int yoke_pipeline_fit(yoke_pipeline *, yoke_dataset *, const char *loader);
+struct yoke_pipeline_stats {
+	size_t size;
+	int passes;       // over the stream
+	int statistics;   // collected in them
+	int64_t samples;  // read, in all passes
+};
+YOKE_API int yoke_pipeline_stats(const yoke_pipeline *, struct yoke_pipeline_stats *);
+
+struct yoke_training {
+	size_t size;
+	yoke_dataset *train, *valid; // fields x, weight, label u8 [..]; valid NULL: none
+	const char *loader;          // settings of loaders, or NULL: batch, workers ..
+	yoke_run *run;               // gets each loss, and metrics of validations; or NULL
+};
+// Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations behind
+// epochs.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
+// wants; ERANGE: a loss is not finite.
+YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
+// The area under the ROC curve of n scores and labels (0 or not), ties by their mean rank (Mann and Whitney 1947); NaN where
+// all labels are alike.  ERANGE for a NaN.
+YOKE_API int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, double *to);
+// The result of a node, or with NULL of the last one, for x [..,C], in use.  EINVAL: it is not fitted.
+YOKE_API yoke_tensor *yoke_pipeline_apply(yoke_pipeline *, const char *node, yoke_tensor *x);
+// A state as a variable f32 that the pipeline owns: ("pca", "w").  NULL with ENOENT.
+YOKE_API yoke_tensor *yoke_pipeline_state(const yoke_pipeline *, const char *node, const char *state);
+// The states, named node.state, in a safetensors file; and back into a pipeline of the same nodes, which is fitted then.
+// EFORMAT: the file has others.
+YOKE_API int yoke_pipeline_save(const yoke_pipeline *, const char *path);
+YOKE_API int yoke_pipeline_load(yoke_pipeline *, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

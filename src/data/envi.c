@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// ENVI headers, taken as hostile: the text is scanned once, values are bounded before anything is made of them.
+#include "config.h"
+
+#include "data/envi.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+
+const char *const yk_interleave_names[] = { "bsq", "bil", "bip" };
+
+static const struct yk_envi_type types[] = {
+	{ 1, "u8", 'u', 1 }, { 2, "i16", 'i', 2 }, { 3, "i32", 'i', 4 }, { 4, "f32", 'f', 4 }, { 5, "f64", 'f', 8 },
+	{ 12, "u16", 'u', 2 }, { 13, "u32", 'u', 4 }, { 14, "i64", 'i', 8 }, { 15, "u64", 'u', 8 },
+};
+#define TYPES (sizeof types / sizeof *types)
+
+const struct yk_envi_type *yk_envi_type(int number)
+{
+	for (size_t i = 0; i < TYPES; i++)
+		if (types[i].number == number)
+			return &types[i];
+	return NULL;
+}
+
+const struct yk_envi_type *yk_envi_type_named(const char *name)
+{
+	for (size_t i = 0; name && i < TYPES; i++)
+		if (!strcmp(types[i].name, name))
+			return &types[i];
+	return NULL;
+}
+
+struct scan {
+	const char *path, *at, *end;
+	locale_t c; // where a number has a point
+};
+
+// A key and its value, without blanks around them; a value in braces without those.
+struct entry {
+	char key[64];
+	const char *value, *value_end;
+	bool braces;
+};
+
+static int bad(const struct scan *s, const char *key, const char *why)
+{
+	return yk_fail(YOKE_EFORMAT, "%s: not an ENVI header that can be read: %s: %s", s->path, key, why);
+}
+
+static void line_end(const struct scan *s, const char **end)
+{
+	while (*end < s->end && **end != '\n')
+		++*end;
+}
+
+// The next entry; 0: there is none.
+static int next(struct scan *s, struct entry *e)
+{
+	while (s->at < s->end) {
+		const char *end = s->at, *begin = s->at, *equals;
+		line_end(s, &end);
+		while (begin < end && isspace((unsigned char)*begin))
+			begin++;
+		if (begin == end || *begin == ';') {
+			s->at = end + (end < s->end);
+			continue;
+		}
+		equals = memchr(begin, '=', (size_t)(end - begin));
+		if (!equals) {
+			s->at = end + (end < s->end); // a line without a key says nothing
+			continue;
+		}
+		const char *last = equals;
+		size_t n = 0;
+		while (last > begin && isspace((unsigned char)last[-1]))
+			last--;
+		for (const char *p = begin; p < last && n + 1 < sizeof e->key; p++)
+			if (!isspace((unsigned char)*p) || (n && e->key[n - 1] != ' '))
+				e->key[n++] = isspace((unsigned char)*p) ? ' ' : (char)tolower((unsigned char)*p);
+		e->key[n] = 0;
+		e->value = equals + 1;
+		while (e->value < end && isspace((unsigned char)*e->value))
+			e->value++;
+		e->braces = e->value < end && *e->value == '{';
+		if (e->braces) {
+			e->value++;
+			end = memchr(e->value, '}', (size_t)(s->end - e->value));
+			if (!end)
+				return bad(s, e->key, "its { is never closed");
+			s->at = end + 1;
+			line_end(s, &s->at);
+		} else {
+			s->at = end + (end < s->end);
+		}
+		e->value_end = end;
+		while (e->value_end > e->value && isspace((unsigned char)e->value_end[-1]))
+			e->value_end--;
+		return 1;
+	}
+	return 0;
+}
+
+// A word of the value, as text.
+static bool text_of(const struct entry *e, char *to, size_t room)
+{
+	const size_t n = (size_t)(e->value_end - e->value);
+	if (n >= room || memchr(e->value, 0, n))
+		return false;
+	memcpy(to, e->value, n);
+	to[n] = 0;
+	return true;
+}
+
+static int whole(const struct scan *s, const struct entry *e, int64_t least, int64_t most, int64_t *to)
+{
+	char word[32], *end = word, why[100];
+	errno = 0;
+	const long long n = text_of(e, word, sizeof word) && *word ? strtoll(word, &end, 10) : least;
+	snprintf(why, sizeof why, "must be a whole number from %" PRId64 " to %" PRId64, least, most);
+	if (end == word || *end || errno || n < least || n > most)
+		return bad(s, e->key, why);
+	*to = n;
+	return 0;
+}
+
+static int real(const struct scan *s, const struct entry *e, double *to)
+{
+	char word[64], *end = word;
+	*to = text_of(e, word, sizeof word) ? strtod_l(word, &end, s->c) : 0;
+	return end == word || *end ? bad(s, e->key, "must be a number") : 0;
+}
+
+// Comma-separated numbers, `count` of them, to be freed.
+static int list(const struct scan *s, const struct entry *e, int64_t count, double **to)
+{
+	const char *at = e->value;
+	double *x = malloc((size_t)count * sizeof *x);
+	if (!x)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->path, e->key);
+	for (int64_t i = 0; i < count; i++) {
+		char word[64], *end = word;
+		const char *comma = memchr(at, ',', (size_t)(e->value_end - at)), *last = comma ? comma : e->value_end;
+		while (at < last && isspace((unsigned char)*at))
+			at++;
+		while (last > at && isspace((unsigned char)last[-1]))
+			last--;
+		const struct entry one = { .value = at, .value_end = last };
+		x[i] = text_of(&one, word, sizeof word) ? strtod_l(word, &end, s->c) : 0;
+		if (end == word || *end || !isfinite(x[i]) || (i + 1 < count) != (comma != NULL)) {
+			free(x);
+			return bad(s, e->key, "must be a list of as many numbers as there are bands");
+		}
+		at = comma ? comma + 1 : at;
+	}
+	*to = x;
+	return 0;
+}
+
+enum { SAMPLES = 1, LINES = 2, BANDS = 4, TYPE = 8, INTERLEAVE = 16, NEEDED = 31 };
+
+static int take_type(const struct scan *s, const struct entry *e, struct yk_envi *to)
+{
+	int64_t number;
+	int err = whole(s, e, 0, 1000, &number);
+	if (err)
+		return err;
+	to->type = yk_envi_type((int)number);
+	if (number == 6 || number == 9)
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: data type: %d is of complex numbers, which are not read", s->path, (int)number);
+	return to->type ? 0 : bad(s, e->key, "there is no such type; it is 1 2 3 4 5 12 13 14 or 15");
+}
+
+static int take_interleave(const struct scan *s, const struct entry *e, struct yk_envi *to)
+{
+	char word[16];
+	for (int i = 0; text_of(e, word, sizeof word) && i < 3; i++)
+		if (!strcasecmp(word, yk_interleave_names[i])) {
+			to->interleave = (enum yk_interleave)i;
+			return 0;
+		}
+	return bad(s, e->key, "must be bsq, bil or bip");
+}
+
+static int take_zero(const struct scan *s, const struct entry *e, const char *why)
+{
+	int64_t n;
+	int err = whole(s, e, 0, INT64_MAX, &n);
+	return err || !n ? err : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: %s", s->path, e->key, why);
+}
+
+// One that says the shape; lists wait until the bands are known.
+static int take(const struct scan *s, const struct entry *e, struct yk_envi *to, int *seen)
+{
+	static const struct {
+		const char *key;
+		int bit;
+	} needed[] = { { "samples", SAMPLES }, { "lines", LINES }, { "bands", BANDS }, { "data type", TYPE },
+		       { "interleave", INTERLEAVE } };
+	int64_t n;
+	int err;
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+		if (strcmp(e->key, needed[i].key))
+			continue;
+		if (*seen & needed[i].bit)
+			return bad(s, e->key, "is there twice");
+		*seen |= needed[i].bit;
+		switch (needed[i].bit) {
+		case SAMPLES: return whole(s, e, 1, INT32_MAX, &to->samples);
+		case LINES: return whole(s, e, 1, INT32_MAX, &to->lines);
+		case BANDS: return whole(s, e, 1, YK_ENVI_BANDS, &to->bands);
+		case TYPE: return take_type(s, e, to);
+		default: return take_interleave(s, e, to);
+		}
+	}
+	if (!strcmp(e->key, "header offset")) {
+		err = whole(s, e, 0, INT64_MAX, &n);
+		to->offset = err ? 0 : (uint64_t)n;
+		return err;
+	}
+	if (!strcmp(e->key, "byte order")) {
+		err = whole(s, e, 0, 1, &n);
+		to->big = !err && n;
+		return err;
+	}
+	if (!strcmp(e->key, "data ignore value"))
+		return real(s, e, &to->ignore);
+	if (!strcmp(e->key, "reflectance scale factor")) {
+		err = real(s, e, &to->scale);
+		return err || (isfinite(to->scale) && to->scale > 0) ? err : bad(s, e->key, "must be above 0");
+	}
+	if (!strcmp(e->key, "file compression"))
+		return take_zero(s, e, "compressed data are not read");
+	if (!strcmp(e->key, "major frame offsets") || !strcmp(e->key, "minor frame offsets"))
+		return memchr(e->value, '0', (size_t)(e->value_end - e->value)) &&
+				       strspn(e->value, "0, {}") >= (size_t)(e->value_end - e->value) ?
+			       0 : yk_fail(YOKE_EUNSUPPORTED, "%s: %s: frame offsets are not read", s->path, e->key);
+	return 0;
+}
+
+static int take_lists(struct scan *s, struct yk_envi *to)
+{
+	struct entry e;
+	int err;
+	while ((err = next(s, &e)) > 0) {
+		double *flags = NULL;
+		if (!strcmp(e.key, "wavelength") && !to->wavelength)
+			err = list(s, &e, to->bands, &to->wavelength);
+		else if (!strcmp(e.key, "bbl") && !to->good)
+			err = list(s, &e, to->bands, &flags);
+		if (err < 0)
+			return err;
+		if (!flags)
+			continue;
+		to->good = malloc((size_t)to->bands);
+		for (int64_t i = 0; to->good && i < to->bands; i++)
+			to->good[i] = flags[i] != 0;
+		free(flags);
+		if (!to->good)
+			return yk_fail(YOKE_ENOMEM, "%s: no memory for bbl", s->path);
+	}
+	return err;
+}
+
+static int parse(struct scan *s, struct yk_envi *to)
+{
+	static const char *const names[] = { "samples", "lines", "bands", "data type", "interleave" };
+	struct entry e;
+	int seen = 0, err;
+	const char *begin;
+	if (s->end - s->at < 4 || memcmp(s->at, "ENVI", 4) || (s->end - s->at > 4 && !isspace((unsigned char)s->at[4])))
+		return yk_fail(YOKE_EFORMAT, "%s: not an ENVI header: its first line is not ENVI", s->path);
+	line_end(s, &s->at);
+	begin = s->at;
+	while ((err = next(s, &e)) > 0)
+		if ((err = take(s, &e, to, &seen)) < 0)
+			return err;
+	for (int i = 0; i < 5 && !err; i++)
+		if (!(seen >> i & 1))
+			err = bad(s, names[i], "is not there");
+	if (err)
+		return err;
+	to->bytes = (uint64_t)to->type->width;
+	if (__builtin_mul_overflow(to->bytes, (uint64_t)to->samples, &to->bytes) ||
+	    __builtin_mul_overflow(to->bytes, (uint64_t)to->lines, &to->bytes) ||
+	    __builtin_mul_overflow(to->bytes, (uint64_t)to->bands, &to->bytes) || to->bytes > INT64_MAX / 16 ||
+	    to->offset > INT64_MAX / 2)
+		return bad(s, "lines", "the cube is too large");
+	s->at = begin;
+	return take_lists(s, to);
+}
+
+int yk_envi_parse(struct yk_envi *to, const char *path, const char *text, size_t length)
+{
+	struct scan s = { path, text, text + length, newlocale(LC_ALL_MASK, "C", (locale_t)0) };
+	*to = (struct yk_envi){ .scale = 1, .ignore = NAN };
+	if (!s.c)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	int err = parse(&s, to);
+	freelocale(s.c);
+	if (err)
+		yk_envi_fini(to);
+	return err;
+}
+
+void yk_envi_fini(struct yk_envi *e)
+{
+	free(e->wavelength);
+	free(e->good);
+	e->wavelength = NULL;
+	e->good = NULL;
+}
+
+char *yk_envi_text(const struct yk_envi *e)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *f = open_memstream(&text, &bytes);
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;
+	if (!f || !c)
+		goto out;
+	before = uselocale(c);
+	fprintf(f, "ENVI\ndescription = {written by yoke}\nsamples = %" PRId64 "\nlines = %" PRId64 "\nbands = %" PRId64
+		   "\nheader offset = 0\nfile type = ENVI Standard\ndata type = %d\ninterleave = %s\nbyte order = %d\n",
+		e->samples, e->lines, e->bands, e->type->number, yk_interleave_names[e->interleave], e->big);
+	if (!isnan(e->ignore))
+		fprintf(f, "data ignore value = %.17g\n", e->ignore);
+	if (e->scale != 1)
+		fprintf(f, "reflectance scale factor = %.17g\n", e->scale);
+	for (int64_t i = 0; e->wavelength && i < e->bands; i++)
+		fprintf(f, "%s%.17g%s", i ? ", " : "wavelength = {", e->wavelength[i], i + 1 == e->bands ? "}\n" : "");
+	uselocale(before);
+out:
+	if (c)
+		freelocale(c);
+	if (f && fclose(f)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}

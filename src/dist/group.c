@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups: joining, splitting, and what the host itself asks of the other ranks.
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "dist/ranks.h"
+
+// ---- all groups of the process, by number ----
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct yoke_group **groups;
+static size_t ngroups, cap_groups;
+static uint64_t numbers;
+
+static int enroll(struct yoke_group *g)
+{
+	pthread_mutex_lock(&lock);
+	int err = yk_grow(&groups, &cap_groups, ngroups + 1, sizeof *groups);
+	if (!err) {
+		g->number = ++numbers;
+		groups[ngroups++] = g;
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+struct yoke_group *yk_group_ref(uint64_t number)
+{
+	struct yoke_group *g = NULL;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < ngroups && !g; i++)
+		g = groups[i]->number == number ? groups[i] : NULL;
+	if (g)
+		atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
+	return g;
+}
+
+void yk_group_unref(struct yoke_group *g)
+{
+	if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	yk_hub_unref(g->hub);
+	free(g->sent);
+	free(g);
+}
+
+void yk_group_leave(struct yoke_group *g)
+{
+	struct yk_hub *h = g->hub;
+	pthread_mutex_lock(&lock);
+	size_t i = 0;
+	while (groups[i] != g)
+		i++;
+	groups[i] = groups[--ngroups];
+	pthread_mutex_unlock(&lock);
+	atomic_store(&h->seat[g->rank].gone, 1);
+	for (uint32_t k = 0; k < h->ranks; k++)
+		yk_bell_ring(atomic_load(&h->seat[k].bell));
+	yk_group_unref(g);
+}
+
+// ---- joining ----
+
+struct yk_queue *yk_ranks_of(struct yoke_context *ctx)
+{
+	static struct yk_device device = { .ops = &yk_ranks_table, .id = "ranks", .info = { .name = "ranks" } };
+	struct yk_queue *q;
+	if (ctx->slot[YK_SLOT_RANKS].queue != ctx->queue)
+		return ctx->slot[YK_SLOT_RANKS].queue;
+	if (yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q) < 0)
+		return NULL;
+	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ &device, q };
+	return q;
+}
+
+int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, const char *name, struct yoke_group **to)
+{
+	struct yk_queue *queue = yk_ranks_of(ctx);
+	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
+	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
+	if (g)
+		*g = (struct yoke_group){ .rank = rank, .ranks = h->ranks, .hub = h, .ctx = ctx, .sent = words };
+	if (!queue || !g || !words || enroll(g) < 0) {
+		free(g);
+		free(words);
+		return queue ? yk_fail(YOKE_ENOMEM, "no memory for a group of ranks") : yk_error_last();
+	}
+	atomic_init(&g->refs, 1);
+	g->received = words + h->ranks;
+	g->send_pass = words + 2 * h->ranks;
+	g->recv_pass = words + 3 * h->ranks;
+	g->queue = queue->handle;
+	snprintf(g->name, sizeof g->name, "%s", name);
+	struct yk_seat *s = &h->seat[rank];
+	s->thread = (int)gettid();
+	atomic_store(&s->since, yk_nanoseconds());
+	atomic_fetch_add_explicit(&g->queue->bell->refs, 1, memory_order_relaxed);
+	atomic_store(&s->bell, g->queue->bell);
+	g->next = g->queue->groups;
+	g->queue->groups = g;
+	*to = g;
+	return 0;
+}
+
+void yk_world_set(struct yoke_group *g)
+{
+	g->queue->world = g;
+}
+
+yoke_group *yoke_group_world(void)
+{
+	struct yoke_context *ctx = yk_current();
+	struct yoke_group *g = NULL;
+	if (!ctx || yk_enter(ctx) < 0)
+		return NULL;
+	struct yk_queue *q = yk_ranks_of(ctx);
+	if (q)
+		g = ((struct yk_ranks *)q->handle)->world;
+	if (q && !g) {
+		struct yk_hub *h = yk_hub_new(1);
+		if (!h)
+			yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
+		else if (yk_group_join(ctx, h, 0, "world", &g) < 0)
+			yk_hub_unref(h);
+		else
+			yk_world_set(g);
+	}
+	yk_leave(ctx);
+	return g;
+}
+
+int yoke_group_rank(const yoke_group *g)
+{
+	return (int)g->rank;
+}
+
+int yoke_group_size(const yoke_group *g)
+{
+	return (int)g->ranks;
+}
+
+void yoke_group_free(yoke_group *g)
+{
+	if (!g || g == g->queue->world)
+		return;
+	struct yoke_group **at = &g->queue->groups;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	yk_group_leave(g);
+}
+
+// ---- by the host ----
+
+int yk_group_do(struct yoke_group *g, int what, int dtype, uint32_t root, int64_t count, void *in, void *out)
+{
+	struct yk_result result = { 0 };
+	struct yk_task t = { .group = g, .what = (uint8_t)what, .dtype = (uint8_t)dtype, .root = root,
+			     .tensors = count >= 0, .count = &count };
+	yk_task_name(&t, NULL);
+	int err = yk_ranks_add(g->queue, &t, 1, (char *[]){ in }, 1, (char *[]){ out }, &result);
+	if (err)
+		return yk_fail(err, "no memory for a collective");
+	yk_ranks_wait(g->queue, atomic_load(&g->queue->enqueued));
+	return result.code ? yk_fail(result.code, "%s", result.why) : 0;
+}
+
+int yoke_group_barrier(yoke_group *g)
+{
+	return yk_group_do(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
+}
+
+int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all)
+{
+	return yk_group_do(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
+}
+
+// ---- splits ----
+
+struct wish {
+	int64_t color, key;
+	uint32_t rank;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct wish *x = a, *y = b;
+	if (x->color != y->color)
+		return x->color < y->color ? -1 : 1;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->rank < y->rank ? -1 : 1;
+}
+
+// The hub of the group's ranks of one color, wish[0 .. n - 1], the first of whom makes it.
+static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, bool in, struct yk_hub **to)
+{
+	uintptr_t *all = calloc(g->ranks, sizeof *all), mine = 0;
+	const bool first = in && wish[0].rank == g->rank;
+	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
+	if (!err && first && !(mine = (uintptr_t)yk_hub_new(n)))
+		err = yk_fail(YOKE_ENOMEM, "no memory to split a group");
+	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
+	*to = sent || !in ? NULL : (struct yk_hub *)all[wish[0].rank];
+	if (sent && mine)
+		for (uint32_t i = 0; i < n; i++)
+			yk_hub_unref((struct yk_hub *)mine);
+	if (!err && !sent && in && !*to)
+		err = yk_fail(YOKE_ERANK, "rank %u has no memory to split a group", wish[0].rank);
+	free(all);
+	return err ? err : sent;
+}
+
+yoke_group *yoke_group_split(yoke_group *g, int color, int key)
+{
+	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
+	struct yk_hub *h = NULL;
+	struct yoke_group *to = NULL;
+	char name[sizeof g->name];
+	uint32_t from = 0, n = 0, rank = 0;
+	if (!all) {
+		yk_fail(YOKE_ENOMEM, "no memory to split a group");
+		return NULL;
+	}
+	int err = yoke_group_exchange(g, &mine, sizeof mine, all);
+	if (!err) {
+		qsort(all, g->ranks, sizeof *all, by_key);
+		while (all[from].color != color)
+			from++;
+		while (from + n < g->ranks && all[from + n].color == color) {
+			rank = all[from + n].rank == g->rank ? n : rank;
+			n++;
+		}
+		err = share_hub(g, all + from, n, color >= 0, &h);
+	}
+	snprintf(name, sizeof name, "%.18s/%u.%d", g->name, ++g->splits, color);
+	if (!err && h && yk_group_join(g->ctx, h, rank, name, &to) < 0)
+		yk_hub_unref(h);
+	free(all);
+	return to;
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# dist: groups of ranks and what they do together.
+libyokecore_la_SOURCES += \
+	src/dist/api.c \
+	src/dist/group.c \
+	src/dist/hub.c \
+	src/dist/queue.c \
+	src/dist/ranks.h \
+	src/dist/run.c \
+	src/dist/sampler.c \
+	src/dist/schedule.c \
+	src/dist/schedule.h \
+	src/dist/shared.c \
+	src/dist/sums.c \
+	src/dist/sums.h

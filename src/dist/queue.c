@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks queue: a table of the core's own, as a backend has one, for the slot RANKS of plans.
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "dist/ranks.h"
+#include "plan/plan.h"
+
+enum {
+	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
+	LOOK_NS = 100000000     // .. and that long until it looks who is late
+};
+
+// ---- moving jobs on ----
+
+static void take_incoming(struct yk_ranks *q)
+{
+	struct yk_job **end = &q->active;
+	while (*end)
+		end = &(*end)->next;
+	pthread_mutex_lock(&q->lock);
+	*end = q->incoming;
+	q->incoming = NULL;
+	q->incoming_end = &q->incoming;
+	pthread_mutex_unlock(&q->lock);
+}
+
+// Is a job before this one, of those that go in one order with it, not over?
+static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yoke_group *g = t->group;
+	uint64_t *pass = t->what == YK_DO_SEND ? &g->send_pass[t->root] :
+			 t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
+						 &g->pass;
+	const bool held = *pass == q->pass;
+	*pass = q->pass;
+	return held;
+}
+
+// The next job of the same order may begin.
+static void let_go(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	struct yoke_group *g = t->group;
+	*(t->what == YK_DO_SEND ? &g->send_pass[t->root] :
+	  t->what == YK_DO_RECV ? &g->recv_pass[t->root] :
+				  &g->pass) = 0;
+}
+
+static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *why)
+{
+	if (j->result) {
+		j->result->code = code;
+		snprintf(j->result->why, sizeof j->result->why, "%s", why);
+	} else if (code) {
+		pthread_mutex_lock(&q->lock);
+		if (!q->failed || q->failed <= q->told) {
+			q->failed = j->number;
+			q->code = code;
+			snprintf(q->why, sizeof q->why, "%s", why);
+		}
+		pthread_mutex_unlock(&q->lock);
+	}
+	free(j);
+}
+
+// All jobs, as far as they go now; true: something changed.  With `drive`.
+static bool move_on(struct yk_ranks *q)
+{
+	char why[YK_WHY] = "";
+	bool moved = false, ended = false;
+	take_incoming(q);
+	q->pass++;
+	for (struct yk_job **at = &q->active; *at;) {
+		struct yk_job *j = *at;
+		int code = 0;
+		if (is_held_up(q, j)) {
+			at = &j->next;
+			continue;
+		}
+		moved |= yk_shared_advance(j, &code, why);
+		if (j->phase != YK_OVER) {
+			at = &j->next;
+			continue;
+		}
+		let_go(j);
+		*at = j->next;
+		finish(q, j, code, why);
+		ended = true;
+	}
+	if (!ended)
+		return moved;
+	pthread_mutex_lock(&q->lock);
+	const struct yk_job *first = q->active ? q->active : q->incoming;
+	atomic_store(&q->over, first ? first->number - 1 : atomic_load(&q->enqueued));
+	pthread_mutex_unlock(&q->lock);
+	yk_bell_ring(q->bell);
+	return true;
+}
+
+// What this thread can do for the jobs; false: nothing now.
+static bool help(struct yk_ranks *q)
+{
+	if (pthread_mutex_trylock(&q->drive))
+		return false;
+	bool moved = move_on(q);
+	pthread_mutex_unlock(&q->drive);
+	return moved;
+}
+
+static void watch(struct yk_ranks *q)
+{
+	pthread_mutex_lock(&q->drive);
+	for (struct yk_job *j = q->active; j; j = j->next)
+		yk_shared_watch(j);
+	pthread_mutex_unlock(&q->drive);
+}
+
+static void pause_briefly(void)
+{
+#if defined __x86_64__ || defined __i386__
+	__builtin_ia32_pause();
+#elif defined __aarch64__
+	__asm__ volatile("yield");
+#endif
+}
+
+// When a wait began, 0: something happened since.  Spins, then sleeps until something happens.
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings)
+{
+	const uint64_t now = yk_nanoseconds();
+	*began = *began ? *began : now;
+	if (now - *began < SPIN_NS) {
+		for (int i = 0; i < 32 && atomic_load(&q->bell->rings) == rings; i++)
+			pause_briefly();
+		return;
+	}
+	yk_bell_sleep(q->bell, rings, LOOK_NS);
+	if (now - *began > LOOK_NS)
+		watch(q);
+}
+
+void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
+{
+	uint64_t began = 0;
+	if (atomic_load(&q->over) >= job)
+		return;
+	atomic_fetch_add(&q->helpers, 1);
+	while (atomic_load(&q->over) < job) {
+		const uint32_t rings = atomic_load(&q->bell->rings);
+		if (help(q))
+			began = 0;
+		else if (atomic_load(&q->over) < job)
+			wait_a_bit(q, &began, rings);
+	}
+	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
+		yk_bell_ring(&q->duty);
+}
+
+static void *serve(void *arg)
+{
+	struct yk_ranks *q = arg;
+	uint64_t began = 0;
+	while (!atomic_load(&q->quit)) {
+		const uint32_t duty = atomic_load(&q->duty.rings), rings = atomic_load(&q->bell->rings);
+		if (atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued)) {
+			if (!atomic_load(&q->quit))
+				yk_bell_sleep(&q->duty, duty, 10 * (uint64_t)LOOK_NS);
+			began = 0;
+		} else if (help(q)) {
+			began = 0;
+		} else {
+			wait_a_bit(q, &began, rings);
+		}
+	}
+	return NULL;
+}
+
+// ---- jobs ----
+
+static uint64_t next_of(const struct yk_task *t)
+{
+	struct yoke_group *g = t->group;
+	return t->what == YK_DO_SEND ? g->sent[t->root]++ : t->what == YK_DO_RECV ? g->received[t->root]++ : g->jobs++;
+}
+
+int yk_ranks_add(struct yk_ranks *q, const struct yk_task *t, uint32_t nin, char *const *in, uint32_t nout,
+		 char *const *out, struct yk_result *result)
+{
+	struct yk_job *j = malloc(sizeof *j + (nin + nout + (size_t)1) * sizeof *in);
+	if (!j)
+		return YOKE_ENOMEM;
+	char **at = (char **)(j + 1);
+	*j = (struct yk_job){ .task = t, .result = result, .in = at, .out = at + nin, .sequence = next_of(t) };
+	for (uint32_t i = 0; i < nin; i++)
+		at[i] = in[i];
+	for (uint32_t i = 0; i < nout; i++)
+		at[nin + i] = out[i];
+	pthread_mutex_lock(&q->lock);
+	j->number = atomic_load(&q->enqueued) + 1;
+	*q->incoming_end = j;
+	q->incoming_end = &j->next;
+	atomic_store(&q->enqueued, j->number);
+	pthread_mutex_unlock(&q->lock);
+	if (!atomic_load(&q->helpers))
+		yk_bell_ring(&q->duty);
+	return 0;
+}
+
+void yk_ranks_break(struct yk_ranks *q, int code, const char *why)
+{
+	for (struct yoke_group *g = q->groups; g; g = g->next)
+		yk_hub_break(g->hub, code, "rank %u of %s failed: %s: %.250s", g->rank, g->name, yoke_error_name(code),
+			     why);
+}
+
+// ---- tasks ----
+
+static const uint8_t what_of[] = {
+	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
+	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER, [YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
+	[YK_RANKS_REDUCE] = YK_DO_REDUCE,         [YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
+	[YK_RANKS_SEND] = YK_DO_SEND,             [YK_RANKS_RECV] = YK_DO_RECV,
+};
+
+void yk_task_name(struct yk_task *t, const struct yoke_view *first)
+{
+	static const char *const kinds[] = { "", " sum", " max", " min" };
+	char shape[64] = "", end[24] = "";
+	int n = 0, most = (int)sizeof shape - 1;
+	int64_t all = 0;
+	const bool ends = t->what == YK_DO_SEND || t->what == YK_DO_RECV;
+	for (uint32_t i = 0; i < t->tensors; i++)
+		all += t->count[i];
+	if (t->tensors == 1 && first)
+		for (int i = 0; i < first->rank && n < most; i++)
+			n += snprintf(shape + n, (size_t)(most - n), "%s%lld", i ? "," : "", (long long)first->dims[i]);
+	else if (t->tensors)
+		snprintf(shape, sizeof shape, "%lld", (long long)all);
+	if (ends || t->what == YK_DO_BROADCAST || t->what == YK_DO_REDUCE)
+		snprintf(end, sizeof end, "%s %u", ends ? "with" : "root", t->root);
+	if (t->what == YK_DO_BARRIER)
+		snprintf(t->text, sizeof t->text, "barrier");
+	else if (t->tensors == 1)
+		snprintf(t->text, sizeof t->text, "%s%s %s [%s]%s%s", yk_collective_name[t->what], kinds[t->kind],
+			 yoke_dtype_name(t->dtype), shape, *end ? " " : "", end);
+	else
+		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %s elements%s%s", yk_collective_name[t->what],
+			 kinds[t->kind], yoke_dtype_name(t->dtype), t->tensors, shape, *end ? ", " : "", end);
+	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors };
+	t->hash = yk_hash(t->count, t->tensors * sizeof *t->count, yk_hash(facts, sizeof facts, 0));
+}
+
+static int64_t elements(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= v->dims[i];
+	return n;
+}
+
+static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uint64_t plan, void **handle,
+		   uint64_t *workspace)
+{
+	const struct yk_ranked r = yk_ranked(op->attr);
+	struct yoke_group *g = yk_group_ref((uint64_t)r.group);
+	(void)device;
+	(void)impl;
+	(void)plan;
+	(void)workspace;
+	if (!g)
+		return yk_fail(YOKE_EINVAL, "its group was freed");
+	const struct yoke_view *v = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
+	const uint32_t tensors = op->list ? op->list : 1;
+	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);
+	if (!t) {
+		yk_group_unref(g);
+		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
+	}
+	*t = (struct yk_task){ .group = g, .what = what_of[op->code & ~YK_STEP_RANKS_CODE], .kind = (uint8_t)r.kind,
+			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors,
+			       .count = (int64_t *)(t + 1) };
+	for (uint32_t i = 0; i < tensors; i++) {
+		t->count[i] = elements(&v[i]);
+		if (v[i].dtype != t->dtype)
+			t->dtype = 0;
+	}
+	for (uint32_t i = 0; i < tensors && !t->dtype; i++) // as bytes
+		t->count[i] *= (int64_t)yoke_dtype_size(v[i].dtype);
+	t->dtype = t->dtype ? t->dtype : yoke_u8;
+	yk_task_name(t, v);
+	*handle = t;
+	return 0;
+}
+
+static int run(void *queue, void *handle, const struct yoke_op *op)
+{
+	struct yk_ranks *q = queue;
+	const struct yk_task *t = handle;
+	if (!op) { // it is not come to
+		yk_hub_break(t->group->hub, YOKE_ERANK, "rank %u of %s failed in an evaluation, before %s",
+			     t->group->rank, t->group->name, t->text);
+		return 0;
+	}
+	char **at = malloc((op->nin + op->nout + (size_t)1) * sizeof *at);
+	if (!at)
+		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
+	for (uint32_t i = 0; i < op->nin + op->nout; i++)
+		at[i] = i < op->nin ? op->in[i].segment : op->out[i - op->nin].segment;
+	int err = yk_ranks_add(q, t, op->nin, at, op->nout, at + op->nin, NULL);
+	free(at);
+	return err ? yk_fail(err, "no memory for a collective") : 0;
+}
+
+static void release(void *handle)
+{
+	struct yk_task *t = handle;
+	yk_group_unref(t->group);
+	free(t);
+}
+
+// ---- the table ----
+
+static int queue_new(uint32_t device, int kind, void **to)
+{
+	struct yk_ranks *q = calloc(1, sizeof *q);
+	sigset_t all, old;
+	(void)device;
+	(void)kind;
+	if (!q || !(q->bell = yk_bell_new())) {
+		free(q);
+		return yk_fail(YOKE_ENOMEM, "no host memory");
+	}
+	q->incoming_end = &q->incoming;
+	pthread_mutex_init(&q->drive, NULL);
+	pthread_mutex_init(&q->lock, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the application's
+	int err = pthread_create(&q->thread, NULL, serve, q);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		yk_bell_unref(q->bell);
+		free(q);
+		return yk_fail(YOKE_ENOMEM, "no thread for the ranks queue: %s", strerror(err));
+	}
+	pthread_setname_np(q->thread, "yoke/ranks");
+	*to = q;
+	return 0;
+}
+
+static void queue_free(void *queue)
+{
+	struct yk_ranks *q = queue;
+	atomic_store(&q->quit, true);
+	yk_bell_ring(&q->duty);
+	yk_bell_ring(q->bell);
+	pthread_join(q->thread, NULL);
+	while (q->groups) {
+		struct yoke_group *g = q->groups;
+		q->groups = g->next;
+		yk_group_leave(g);
+	}
+	pthread_mutex_destroy(&q->drive);
+	pthread_mutex_destroy(&q->lock);
+	yk_bell_unref(q->bell);
+	free(q);
+}
+
+struct event {
+	struct yk_ranks *q;
+	uint64_t job, told;
+};
+
+static int event_mark(void *queue, void **event)
+{
+	struct yk_ranks *q = queue;
+	struct event *e = malloc(sizeof *e);
+	if (!e)
+		return YOKE_ENOMEM;
+	pthread_mutex_lock(&q->lock);
+	*e = (struct event){ q, atomic_load(&q->enqueued), q->told };
+	pthread_mutex_unlock(&q->lock);
+	*event = e;
+	return 0;
+}
+
+static int event_done(void *event)
+{
+	const struct event *e = event;
+	struct yk_ranks *q = e->q;
+	if (atomic_load(&q->over) < e->job)
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	const int code = q->failed > e->told && q->failed <= e->job ? q->code : 1;
+	if (code < 0) {
+		q->told = atomic_load(&q->enqueued);
+		yk_fail(code, "%s", q->why);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return code;
+}
+
+static int event_wait(void *event)
+{
+	const struct event *e = event;
+	yk_ranks_wait(e->q, e->job);
+	const int code = event_done(event);
+	return code < 0 ? code : 0;
+}
+
+static int nothing(void *queue)
+{
+	(void)queue;
+	return 0;
+}
+
+static int not_after(void *queue, void *event)
+{
+	(void)queue;
+	(void)event;
+	return YOKE_EUNSUPPORTED;
+}
+
+static int no_times(void *from, void *to, uint64_t *nanoseconds)
+{
+	(void)from;
+	(void)to;
+	(void)nanoseconds;
+	return YOKE_EUNSUPPORTED;
+}
+
+static const char *no_name(uint32_t device, const struct yoke_op *op, uint32_t impl)
+{
+	(void)device;
+	(void)op;
+	(void)impl;
+	return NULL;
+}
+
+const struct yoke_backend yk_ranks_table = {
+	.size = sizeof yk_ranks_table,
+	.abi = YOKE_ABI,
+	.name = "ranks",
+	.queue_new = queue_new,
+	.queue_free = queue_free,
+	.queue_flush = nothing,
+	.event_mark = event_mark,
+	.event_after = not_after,
+	.event_done = event_done,
+	.event_wait = event_wait,
+	.event_elapsed = no_times,
+	.event_free = free,
+	.prepare = prepare,
+	.run = run,
+	.release = release,
+	.impl_name = no_name,
+};

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process, each with a context on a device of its own.
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "dist/ranks.h"
+
+YK_PARAM(share_setting, "dist.share", YK_BOOL, "0", "more ranks than devices share them");
+
+struct run {
+	int (*fn)(yoke_group *, void *);
+	void *arg;
+	struct yk_hub *hub;
+	char (*device)[sizeof ((struct yk_device *)NULL)->id]; // by rank
+	atomic_int first; // 1 + the rank that failed first, 0: none
+	int code;
+	char why[1600];
+};
+
+struct member {
+	struct run *run;
+	uint32_t rank;
+	bool joined;
+	pthread_t thread;
+};
+
+static int rank_main(struct member *m)
+{
+	struct run *r = m->run;
+	struct yoke_group *world = NULL;
+	yoke_context *ctx = yoke_context_new_on(r->device[m->rank]);
+	int err = ctx ? 0 : yk_error_last();
+	if (!err)
+		err = yk_group_join(ctx, r->hub, m->rank, "world", &world);
+	m->joined = !err;
+	if (!err) {
+		yoke_use(ctx);
+		yk_world_set(world);
+		err = r->fn(world, r->arg);
+	}
+	int none = 0;
+	if (err < 0) {
+		if (atomic_compare_exchange_strong(&r->first, &none, (int)m->rank + 1)) {
+			r->code = err;
+			snprintf(r->why, sizeof r->why, "%s",
+				 yoke_error_code() ? yoke_error() : "it returned that error");
+		}
+		if (world)
+			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error_code() ? yoke_error() : "");
+		else
+			yk_hub_break(r->hub, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
+		yoke_error_clear();
+	}
+	yoke_context_free(ctx);
+	return err;
+}
+
+static void *start(void *arg)
+{
+	struct member *m = arg;
+	rank_main(m);
+	if (!m->joined)
+		yk_hub_unref(m->run->hub);
+	return NULL;
+}
+
+// ---- which devices ----
+
+// The n first that are like the best one, as far as there are so many; returns how many.
+static int like_best(int n, char (*to)[sizeof ((struct yk_device *)NULL)->id])
+{
+	const struct yk_device *best = yk_device_choose(NULL);
+	int found = 0;
+	if (!best)
+		return yk_error_last();
+	const struct yk_param *wish = yk_param_find("device");
+	const bool named = wish && *yk_param_str((struct yk_param *)(uintptr_t)wish);
+	for (struct yk_device *d = yk_devices(NULL); d && found < n; d = d->next)
+		if (named ? d == best : d->backend == best->backend && d->info.kind == best->info.kind && !d->twin)
+			snprintf(to[found++], sizeof *to, "%s", d->id);
+	return found;
+}
+
+static int listed(int n, const char *devices, char (*to)[sizeof ((struct yk_device *)NULL)->id])
+{
+	int found = 0;
+	for (const char *at = devices; *at && found < n; found++) {
+		const size_t length = strcspn(at, ",");
+		snprintf(to[found], sizeof *to, "%.*s", (int)length, at);
+		at += length + (at[length] == ',');
+	}
+	return found;
+}
+
+static int find_devices(int n, const char *devices, char (*to)[sizeof ((struct yk_device *)NULL)->id])
+{
+	const int found = devices ? listed(n, devices, to) : like_best(n, to);
+	if (found < 0)
+		return found;
+	if (!found || (found < n && !yk_param_bool(&share_setting)))
+		return yk_fail(YOKE_ENODEV, "group_run: %d ranks, but %d device%s%s%s; %sdist.share=1 shares devices", n,
+			       found, found == 1 ? "" : "s", found ? ", the first " : "", found ? to[0] : "",
+			       !strncmp(to[0], "cpu:", 4) ? "cpu.devices=N divides the CPU, " : "");
+	for (int i = found; i < n; i++)
+		memcpy(to[i], to[i % found], sizeof *to);
+	return 0;
+}
+
+int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg)
+{
+	struct run r = { .fn = fn, .arg = arg };
+	sigset_t all, old;
+	int started = 0, err = 0;
+	if (n < 1 || n > YK_MOST_RANKS || !fn)
+		return yk_fail(YOKE_EINVAL, "group_run: %d ranks; 1 to %d are possible", n, YK_MOST_RANKS);
+	struct member *member = calloc((size_t)n, sizeof *member);
+	r.device = calloc((size_t)n, sizeof *r.device);
+	if (!member || !r.device)
+		err = yk_fail(YOKE_ENOMEM, "group_run: no memory for %d ranks", n);
+	else
+		err = find_devices(n, devices, r.device);
+	if (!err && !(r.hub = yk_hub_new((uint32_t)n)))
+		err = yk_fail(YOKE_ENOMEM, "group_run: no memory for %d ranks", n);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the calling thread's
+	for (; started < n && !err; started++) {
+		member[started] = (struct member){ .run = &r, .rank = (uint32_t)started };
+		int code = pthread_create(&member[started].thread, NULL, start, &member[started]);
+		if (!code)
+			continue;
+		err = yk_fail(YOKE_ENOMEM, "group_run: no thread for rank %d: %s", started, strerror(code));
+		yk_hub_break(r.hub, YOKE_ERANK, "rank %d has not begun: %s", started, strerror(code));
+		for (int i = started; i < n; i++)
+			yk_hub_unref(r.hub);
+		break;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	for (int i = 0; i < started; i++)
+		pthread_join(member[i].thread, NULL);
+	const int first = atomic_load(&r.first);
+	if (!err && first)
+		err = yk_fail(r.code, "rank %d: %s", first - 1, r.why);
+	free(member);
+	free(r.device);
+	return err;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of ranks in one memory: when all have come, and agree, each does its part of the work in the memory
+// of all, and none leaves before all are done.
+//
+// A rank whose group breaks may give its memory away, so it waits for those who are at work in it.  Whoever begins
+// says so (busy) and then looks whether the group is broken; whoever leaves a broken group looks whether somebody
+// is busy: one of the two sees the other.
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "dist/ranks.h"
+#include "dist/sums.h"
+
+YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that others wait for are named", .least = 1,
+	 .most = 1000000);
+YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until ranks give up waiting for another", .least = 1,
+	 .most = 1000000);
+
+static struct yk_seat *seat_of(const struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	return &g->hub->seat[g->rank];
+}
+
+static void ring_others(const struct yoke_group *g)
+{
+	for (uint32_t i = 0; i < g->ranks; i++)
+		if (i != g->rank)
+			yk_bell_ring(atomic_load(&g->hub->seat[i].bell));
+}
+
+// ---- the work ----
+
+struct part { // of the elements of all tensors
+	int64_t from, to;
+};
+
+static struct part part_of(const struct yk_task *t, uint32_t rank)
+{
+	int64_t n = 0;
+	for (uint32_t i = 0; i < t->tensors; i++)
+		n += t->count[i];
+	const int64_t ranks = t->group->ranks, whole = n / ranks, rest = n % ranks;
+	return (struct part){ whole * rank + rest * rank / ranks, whole * (rank + 1) + rest * (rank + 1) / ranks };
+}
+
+static char *const *ins_of(const struct yoke_group *g, uint32_t rank)
+{
+	return atomic_load(&g->hub->seat[rank].job)->in;
+}
+
+static char *const *outs_of(const struct yoke_group *g, uint32_t rank)
+{
+	return atomic_load(&g->hub->seat[rank].job)->out;
+}
+
+// This rank's part of a sum, into the results of those ranks that get it.
+static void reduce_part(const struct yk_task *t)
+{
+	const struct yoke_group *g = t->group;
+	const struct part p = part_of(t, g->rank);
+	const size_t size = yoke_dtype_size(t->dtype);
+	int64_t start = 0;
+	for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
+		const void *in[YK_MOST_RANKS];
+		void *out[YK_MOST_RANKS];
+		int64_t from = p.from > start ? p.from - start : 0,
+			to = p.to - start < t->count[k] ? p.to - start : t->count[k];
+		uint32_t results = 0;
+		if (from >= to)
+			continue;
+		for (uint32_t i = 0; i < g->ranks; i++) {
+			in[i] = ins_of(g, i)[k] + (size_t)from * size;
+			if (t->what == YK_DO_ALL_REDUCE || i == t->root)
+				out[results++] = outs_of(g, i)[k] + (size_t)from * size;
+		}
+		yk_sums(t->dtype, t->kind, g->ranks, in, results, out, (size_t)(to - from));
+	}
+}
+
+static void copy(char *to, const char *from, size_t bytes)
+{
+	if (to != from && bytes)
+		memcpy(to, from, bytes);
+}
+
+static void work(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	const struct yoke_group *g = t->group;
+	const size_t size = yoke_dtype_size(t->dtype), all = t->tensors ? (size_t)t->count[0] * size : 0,
+		     cut = all / g->ranks;
+	const void *in[YK_MOST_RANKS];
+	switch (t->what) {
+	case YK_DO_REDUCE:
+		for (uint32_t k = 0; k < t->tensors && g->rank != t->root; k++)
+			memset(j->out[k], 0, (size_t)t->count[k] * size);
+		reduce_part(t);
+		return;
+	case YK_DO_ALL_REDUCE: reduce_part(t); return;
+	case YK_DO_REDUCE_SCATTER:
+		for (uint32_t i = 0; i < g->ranks; i++)
+			in[i] = ins_of(g, i)[0] + g->rank * cut;
+		yk_sums(t->dtype, t->kind, g->ranks, in, 1, (void *[]){ j->out[0] }, cut / size);
+		return;
+	case YK_DO_ALL_GATHER:
+	case YK_DO_ALL_TO_ALL:
+		for (uint32_t s = 0; s < g->ranks; s++) {
+			const uint32_t i = (g->rank + s) % g->ranks;
+			if (t->what == YK_DO_ALL_GATHER)
+				copy(j->out[0] + i * all, ins_of(g, i)[0], all);
+			else
+				copy(j->out[0] + i * cut, ins_of(g, i)[0] + g->rank * cut, cut);
+		}
+		return;
+	case YK_DO_BROADCAST:
+		for (uint32_t k = 0; k < t->tensors; k++)
+			copy(j->out[k], ins_of(g, t->root)[k], (size_t)t->count[k] * size);
+	}
+}
+
+// ---- coming and leaving ----
+
+// Does the group go on?  No: the job ends, once nobody is at work in its memory.
+static bool is_broken(struct yk_job *j, int *code, char why[YK_WHY])
+{
+	const struct yk_hub *h = j->task->group->hub;
+	if (atomic_load(&h->broken) != 2)
+		return false;
+	for (uint32_t i = 0; i < h->ranks; i++)
+		if (i != j->task->group->rank && atomic_load(&h->seat[i].busy))
+			return true;
+	*code = h->code;
+	snprintf(why, YK_WHY, "%s", h->why);
+	j->phase = YK_OVER;
+	return true;
+}
+
+static bool begin_work(struct yk_seat *s, const struct yk_hub *h)
+{
+	atomic_store(&s->busy, 1);
+	if (!atomic_load(&h->broken))
+		return true;
+	atomic_store(&s->busy, 0);
+	return false;
+}
+
+static void note(struct yk_seat *s)
+{
+	atomic_store_explicit(&s->since, yk_nanoseconds(), memory_order_relaxed);
+}
+
+static void disagree(const struct yk_job *j, uint32_t other, const char *text)
+{
+	const struct yk_task *t = j->task;
+	const uint32_t a = t->group->rank < other ? t->group->rank : other, b = a == other ? t->group->rank : other;
+	yk_hub_break(t->group->hub, YOKE_EMISMATCH, "operation %llu of %s: rank %u does %s, rank %u %s",
+		     (unsigned long long)j->sequence + 1, t->group->name, a, a == other ? text : t->text, b,
+		     b == other ? text : t->text);
+}
+
+// Have all come, and to the same?
+static bool all_came(struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	const uint64_t want = j->sequence + 1;
+	for (uint32_t i = 0; i < g->ranks; i++) {
+		struct yk_seat *s = &g->hub->seat[i];
+		if (atomic_load(&s->came) < want) {
+			if (atomic_load(&s->gone))
+				yk_hub_break(g->hub, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", i,
+					     g->name, (unsigned long long)want, j->task->text);
+			return false;
+		}
+	}
+	for (uint32_t i = 0; i < g->ranks; i++)
+		if (g->hub->seat[i].hash != j->task->hash) {
+			disagree(j, i, g->hub->seat[i].text[j->sequence & 1]);
+			return false;
+		}
+	return true;
+}
+
+static bool all_left(const struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	for (uint32_t i = 0; i < g->ranks; i++)
+		if (atomic_load(&g->hub->seat[i].left) <= j->sequence)
+			return false;
+	return true;
+}
+
+static void come(struct yk_job *j)
+{
+	struct yk_seat *s = seat_of(j);
+	j->begun = yk_nanoseconds();
+	s->hash = j->task->hash;
+	memcpy(s->text[j->sequence & 1], j->task->text, sizeof *s->text);
+	atomic_store(&s->job, j);
+	note(s);
+	atomic_store(&s->came, j->sequence + 1);
+	ring_others(j->task->group);
+}
+
+static bool advance_group(struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	struct yk_seat *s = seat_of(j);
+	bool moved = !j->begun;
+	if (!j->begun)
+		come(j);
+	if (j->phase == YK_COMING && all_came(j) && begin_work(s, g->hub)) {
+		work(j);
+		atomic_store(&s->busy, 0);
+		j->phase = YK_LEAVING;
+		moved = true;
+		note(s);
+		atomic_store(&s->left, j->sequence + 1);
+		ring_others(g);
+	}
+	if (j->phase == YK_LEAVING && all_left(j)) {
+		j->phase = YK_OVER;
+		moved = true;
+	}
+	return moved;
+}
+
+// ---- send and recv ----
+
+static struct yk_box *box_of(const struct yk_job *j)
+{
+	const struct yoke_group *g = j->task->group;
+	const bool sends = j->task->what == YK_DO_SEND;
+	return &g->hub->box[sends ? g->rank * g->ranks + j->task->root : j->task->root * g->ranks + g->rank];
+}
+
+static bool advance_send(struct yk_job *j)
+{
+	struct yk_box *b = box_of(j);
+	struct yk_job *none = NULL;
+	if (!j->begun) { // those before it have been taken
+		j->begun = yk_nanoseconds();
+		memset(j->out[0], 0, sizeof(float));
+		atomic_compare_exchange_strong(&b->job, &none, j);
+		yk_bell_ring(atomic_load(&j->task->group->hub->seat[j->task->root].bell));
+		return true;
+	}
+	if (atomic_load(&b->taken) <= j->sequence)
+		return false;
+	j->phase = YK_OVER;
+	return true;
+}
+
+static bool advance_recv(struct yk_job *j)
+{
+	struct yk_box *b = box_of(j);
+	const struct yk_task *t = j->task;
+	struct yk_seat *s = seat_of(j), *peer = &t->group->hub->seat[t->root];
+	if (!j->begun)
+		j->begun = yk_nanoseconds();
+	if (!begin_work(s, t->group->hub)) // before the sender's job is looked at, which goes with it
+		return false;
+	struct yk_job *from = atomic_load(&b->job);
+	const bool agree = from && from->task->hash == t->hash;
+	char text[YK_TASK_TEXT] = "";
+	if (agree)
+		copy(j->out[0], from->in[0], (size_t)t->count[0] * yoke_dtype_size(t->dtype));
+	else if (from)
+		memcpy(text, from->task->text, sizeof text);
+	if (agree)
+		atomic_store(&b->job, NULL);
+	atomic_store(&s->busy, 0);
+	if (from && !agree)
+		disagree(j, t->root, text);
+	if (!from && atomic_load(&peer->gone))
+		yk_hub_break(t->group->hub, YOKE_ERANK, "rank %u has left %s before it sent what rank %u waits for: %s",
+			     t->root, t->group->name, t->group->rank, t->text);
+	if (!agree)
+		return false;
+	atomic_fetch_add(&b->taken, 1);
+	yk_bell_ring(atomic_load(&peer->bell));
+	j->phase = YK_OVER;
+	return true;
+}
+
+// ---- all of it ----
+
+bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
+{
+	if (is_broken(j, code, why))
+		return j->phase == YK_OVER;
+	switch (j->task->what) {
+	case YK_DO_SEND: return advance_send(j);
+	case YK_DO_RECV: return advance_recv(j);
+	}
+	return advance_group(j);
+}
+
+// Names the ranks that have not come, at most a few; returns how many there are.
+static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
+{
+	const struct yoke_group *g = j->task->group;
+	const uint64_t now = yk_nanoseconds();
+	uint32_t late = 0;
+	size_t n = 0;
+	*to = '\0';
+	for (uint32_t i = 0; i < g->ranks; i++) {
+		struct yk_seat *s = &g->hub->seat[i];
+		const bool ends = j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
+		const uint64_t came = atomic_load(&s->came), since = atomic_load(&s->since);
+		char behind[YK_TASK_TEXT + 64] = "";
+		if (i == g->rank || (ends ? i != j->task->root : atomic_load(&s->left) > j->sequence))
+			continue;
+		if (!ends && came > j->sequence)
+			continue;
+		if (came && !ends)
+			snprintf(behind, sizeof behind, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
+				 s->text[(came - 1) & 1], (unsigned long long)came);
+		if (late++ < 4 && n < cap)
+			n += (size_t)snprintf(to + n, cap - n, "%srank %u (thread %d) is in host code since %llu s%s",
+					      late > 1 ? "; " : "", i, s->thread,
+					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), behind);
+	}
+	return late;
+}
+
+void yk_shared_watch(struct yk_job *j)
+{
+	char who[600];
+	const uint64_t now = yk_nanoseconds();
+	const int64_t waited = j->begun ? (int64_t)((now - j->begun) / 1000000000u) : 0;
+	if (!j->begun || (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
+		return;
+	if (waited >= yk_param_int(&timeout_setting)) {
+		late_ranks(j, who, sizeof who);
+		yk_hub_break(j->task->group->hub, YOKE_ERANK,
+			     "%s, operation %llu of %s, was not done within %lld s (dist.timeout): %.200s",
+			     j->task->text, (unsigned long long)j->sequence + 1, j->task->group->name,
+			     (long long)yk_param_int(&timeout_setting), who);
+	} else if (!j->warned && late_ranks(j, who, sizeof who)) {
+		j->warned = true;
+		yk_warn("dist", "rank %u waits in %s, operation %llu of %s: %s", j->task->group->rank, j->task->text,
+			(unsigned long long)j->sequence + 1, j->task->group->name, who);
+	}
+}

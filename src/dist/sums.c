@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of several arrays, a block at a time: a stack of partial sums, as a binary counter has them, gives order T
+// with all of them in the first level of cache, so that memory sees each term and each result once.
+#include "config.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "dist/sums.h"
+#include "yoke.h"
+
+enum { BLOCK = 512, DEPTH = 34 };
+
+// A block of any accumulator, 8 bytes an element at most.
+union block {
+	float f[BLOCK];
+	double d[BLOCK];
+	int64_t q[BLOCK];
+	uint32_t w[BLOCK];
+	int32_t i[BLOCK];
+	int8_t c[BLOCK];
+	uint8_t u[BLOCK];
+};
+
+// ---- half precision ----
+
+static float of_bf16(uint16_t h)
+{
+	uint32_t w = (uint32_t)h << 16;
+	float f;
+	memcpy(&f, &w, sizeof f);
+	return f;
+}
+
+static uint16_t to_bf16(float f)
+{
+	uint32_t w;
+	memcpy(&w, &f, sizeof w);
+	if (f != f)
+		return (uint16_t)(w >> 16 | 0x40);
+	return (uint16_t)((w + 0x7fff + (w >> 16 & 1)) >> 16);
+}
+
+static float of_f16(uint16_t h)
+{
+	// the exponent moves by 112; subnormals come out of a subtraction, infinities and NaN are set
+	const uint32_t rest = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
+	uint32_t w = rest + (112u << 23);
+	float f;
+	if ((rest & 0x0f800000) == 0x0f800000)
+		w += 112u << 23;
+	if (!(rest & 0x0f800000)) {
+		w += 1u << 23;
+		memcpy(&f, &w, sizeof f);
+		f -= 0x1p-14f;
+		memcpy(&w, &f, sizeof w);
+	}
+	w |= sign;
+	memcpy(&f, &w, sizeof f);
+	return f;
+}
+
+static uint16_t to_f16(float f)
+{
+	uint32_t w, sign;
+	memcpy(&w, &f, sizeof w);
+	sign = w >> 16 & 0x8000;
+	w &= 0x7fffffff;
+	if (w > 0x7f800000)
+		return (uint16_t)(sign | 0x7e00);
+	if (w >= 0x477ff000) // rounds to more than 65504
+		return (uint16_t)(sign | 0x7c00);
+	if (w < 0x38800000) { // subnormal: adding 1/2 leaves its bits, rounded, in the last ones
+		float a;
+		memcpy(&a, &w, sizeof a);
+		a += 0.5f;
+		memcpy(&w, &a, sizeof w);
+		return (uint16_t)(sign | (w - 0x3f000000));
+	}
+	return (uint16_t)(sign | (w - (112u << 23) + 0xfff + (w >> 13 & 1)) >> 13);
+}
+
+// ---- two terms ----
+
+#define ADD(a, b) ((a) + (b))
+#define MOST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+#define LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+#define TWO(NAME, T, OP) \
+	static void NAME(T *to, const T *a, const T *b, size_t n) \
+	{ \
+		for (size_t i = 0; i < n; i++) \
+			to[i] = (T)OP(a[i], b[i]); \
+	}
+#define THREE(N, T, SUM) TWO(add_##N, SUM, ADD) TWO(most_##N, T, MOST) TWO(least_##N, T, LEAST)
+
+THREE(f, float, float)
+THREE(d, double, double)
+THREE(c, int8_t, uint8_t) // sums wrap
+THREE(u, uint8_t, uint8_t)
+THREE(i, int32_t, uint32_t)
+THREE(q, int64_t, uint64_t)
+
+// In the accumulator's dtype; to may be a or b.
+static void two(int dtype, int kind, void *to, const void *a, const void *b, size_t n)
+{
+#define CASE(N) \
+	if (kind == YOKE_REDUCE_SUM) \
+		add_##N(to, a, b, n); \
+	else if (kind == YOKE_REDUCE_MAX) \
+		most_##N(to, a, b, n); \
+	else \
+		least_##N(to, a, b, n); \
+	return
+	switch (dtype) {
+	case yoke_f64: CASE(d);
+	case yoke_i8: CASE(c);
+	case yoke_u8: CASE(u);
+	case yoke_i32: CASE(i);
+	case yoke_i64: CASE(q);
+	default: CASE(f);
+	}
+#undef CASE
+}
+
+// ---- blocks ----
+
+static bool is_half(int dtype)
+{
+	return dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+// n elements of a term as the accumulator has them: where they are, or converted into `room`.
+static const void *load(int dtype, const void *from, union block *room, size_t n)
+{
+	const uint16_t *h = from;
+	if (!is_half(dtype))
+		return from;
+	for (size_t i = 0; i < n; i++)
+		room->f[i] = dtype == yoke_f16 ? of_f16(h[i]) : of_bf16(h[i]);
+	return room;
+}
+
+static void store(int dtype, void *to, const void *x, size_t n)
+{
+	const float *f = x;
+	uint16_t *h = to;
+	if (!is_half(dtype) && to != x)
+		memcpy(to, x, n * yoke_dtype_size(dtype));
+	for (size_t i = 0; i < n && is_half(dtype); i++)
+		h[i] = dtype == yoke_f16 ? to_f16(f[i]) : to_bf16(f[i]);
+}
+
+static void block(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
+		  size_t at, size_t n)
+{
+	union block part[DEPTH], other;
+	const void *top[DEPTH]; // partial sums, of ever fewer terms
+	int depth = 0;
+	for (uint32_t i = 0; i < terms; i++) {
+		top[depth] = load(dtype, (const char *)in[i] + at, &part[depth], n);
+		for (uint32_t k = i; k & 1; k >>= 1, depth--) { // as many as end at this term
+			two(dtype, kind, &part[depth - 1], top[depth - 1], top[depth], n);
+			top[depth - 1] = &part[depth - 1];
+		}
+		depth++;
+	}
+	while (depth-- > 1) {
+		two(dtype, kind, &part[depth - 1], top[depth - 1], top[depth], n);
+		top[depth - 1] = &part[depth - 1];
+	}
+	if (!is_half(dtype) && top[0] != &part[0]) // a single term, which a result may lie over
+		top[0] = memcpy(&other, top[0], n * yoke_dtype_size(dtype));
+	for (uint32_t i = 0; i < results; i++)
+		store(dtype, (char *)out[i] + at, top[0], n);
+}
+
+void yk_sums(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,
+	     size_t count)
+{
+	const size_t size = yoke_dtype_size(dtype);
+	if (terms == 2 && results == 1 && !is_half(dtype)) { // without a detour
+		two(dtype, kind, out[0], in[0], in[1], count);
+		return;
+	}
+	for (size_t at = 0; at < count; at += BLOCK) {
+		const size_t n = count - at < BLOCK ? count - at : BLOCK;
+		block(dtype, kind, terms, in, results, out, at * size, n);
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The area under the ROC curve, by ranks (Mann and Whitney 1947).
+
+#include "config.h"
+
+#include "fit/auc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "yoke-pipeline.h"
+
+void yk_auc_init(struct yk_auc *a, size_t most)
+{
+	*a = (struct yk_auc){ .most = most };
+}
+
+void yk_auc_fini(struct yk_auc *a)
+{
+	free(a->key);
+	free(a->label);
+	free(a->bin);
+}
+
+// An integer with the order of the numbers; -0 is 0.
+static uint32_t ordered(float x)
+{
+	uint32_t u;
+	x += 0;
+	memcpy(&u, &x, sizeof u);
+	return u >> 31 ? ~u : u | 0x80000000u;
+}
+
+// From here on scores are counted.
+static int count(struct yk_auc *a)
+{
+	a->bin = calloc(YK_AUC_BINS, sizeof *a->bin);
+	if (!a->bin)
+		return yk_fail(YOKE_ENOMEM, "roc_auc: no memory");
+	for (size_t i = 0; i < a->n; i++)
+		a->bin[a->key[i] >> 16][a->label[i]]++;
+	free(a->key);
+	free(a->label);
+	a->key = NULL;
+	a->label = NULL;
+	a->n = a->room = 0;
+	return 0;
+}
+
+static int grow(struct yk_auc *a, size_t n)
+{
+	const size_t room = a->n + n < 2 * a->room ? 2 * a->room : a->n + n;
+	if (a->n + n <= a->room)
+		return 0;
+	uint32_t *key = realloc(a->key, room * sizeof *key);
+	a->key = key ? key : a->key;
+	uint8_t *label = key ? realloc(a->label, room) : NULL;
+	a->label = label ? label : a->label;
+	if (!label)
+		return yk_fail(YOKE_ENOMEM, "roc_auc: no memory for %zu scores", room);
+	a->room = room;
+	return 0;
+}
+
+int yk_auc_add(struct yk_auc *a, size_t n, const float *score, const uint8_t *label, const float *weight)
+{
+	int err = 0;
+	if (!a->bin)
+		err = a->n + n > a->most ? count(a) : grow(a, n);
+	for (size_t i = 0; i < n && !err; i++) {
+		if (weight && weight[i] == 0)
+			continue;
+		if (isnan(score[i]))
+			return yk_fail(YOKE_ERANGE, "roc_auc: a score is NaN");
+		const uint32_t key = ordered(score[i]);
+		if (a->bin) {
+			a->bin[key >> 16][label[i] != 0]++;
+		} else {
+			a->key[a->n] = key;
+			a->label[a->n++] = label[i] != 0;
+		}
+	}
+	return err;
+}
+
+struct pair {
+	uint32_t key, label;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+// Pairs of a positive above a negative, ties half, of groups with equal scores in their order.
+struct sum {
+	double below, pairs, ties, positives;
+};
+
+static void group(struct sum *s, double negatives, double positives)
+{
+	s->pairs += positives * (s->below + negatives / 2);
+	s->ties += positives * negatives;
+	s->below += negatives;
+	s->positives += positives;
+}
+
+double yk_auc_value(struct yk_auc *a, double *bound)
+{
+	struct sum s = { 0 };
+	struct pair *p = a->bin ? NULL : malloc((a->n + 1) * sizeof *p);
+	*bound = 0;
+	if (!a->bin && !p)
+		return NAN;
+	for (size_t i = 0; a->bin && i < YK_AUC_BINS; i++)
+		group(&s, (double)a->bin[i][0], (double)a->bin[i][1]);
+	for (size_t i = 0; p && i < a->n; i++)
+		p[i] = (struct pair){ a->key[i], a->label[i] };
+	if (p)
+		qsort(p, a->n, sizeof *p, by_key);
+	for (size_t i = 0, k; p && i < a->n; i = k) {
+		double of[2] = { 0, 0 };
+		for (k = i; k < a->n && p[k].key == p[i].key; k++)
+			of[p[k].label]++;
+		group(&s, of[0], of[1]);
+	}
+	free(p);
+	if (a->bin)
+		*bound = s.ties / 2 / (s.below * s.positives);
+	return s.below > 0 && s.positives > 0 ? s.pairs / (s.below * s.positives) : NAN;
+}
+
+int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, double *to)
+{
+	struct yk_auc a;
+	double bound;
+	yk_auc_init(&a, SIZE_MAX);
+	int err = yk_auc_add(&a, n, score, label, NULL);
+	if (!err)
+		*to = yk_auc_value(&a, &bound);
+	yk_auc_fini(&a);
+	return err;
+}

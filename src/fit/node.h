@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of nodes by name, and pipelines as the room sees them.
+#ifndef YK_FIT_NODE_H
+#define YK_FIT_NODE_H
+
+#include <stdbool.h>
+
+#include "fit/statistic.h"
+#include "fit/train.h"
+
+enum { YK_NODES = 64, YK_NODE_INPUTS = 16 };
+
+struct yk_node_input {
+	int from[YK_NODE_INPUTS]; // nodes, -1: the stream; several are concatenated
+	int count;
+};
+
+struct yk_fit_node {
+	char *name;
+	const struct yoke_node_type *type;
+	double key[YOKE_NODE_KEYS];
+	struct yk_node_input in;
+	bool fitted, train;
+	int64_t channels_in, channels; // known once the stream's are
+	double *state[YOKE_NODE_STATES];      // rounded to f32, as the variables are
+	yoke_tensor *variable[YOKE_NODE_STATES];
+};
+
+struct yoke_pipeline {
+	int nodes;               // in an order in which each stands behind what it reads
+	struct yk_fit_node node[YK_NODES];
+	int last;                // its result is the pipeline's
+	bool each;               // passes=each
+	struct yk_plan2 plan;    // of phase 2
+	uint64_t seed;
+	int64_t channels;        // of the stream; 0: not known yet
+	struct yoke_pipeline_stats stats;
+};
+
+// NULL with the nearest name.
+const struct yoke_node_type *yk_node_type(const char *name, const char *what);
+extern const struct yoke_node_type yk_node_types[];
+extern const int yk_node_type_count;
+
+int64_t yk_state_count(const struct yk_fit_node *, int state, int *rank, int64_t *dims);
+// The channels of all nodes for a stream of so many; room for their states.
+int yk_pipeline_shape(yoke_pipeline *, int64_t channels);
+// Gives the states, rounded, to the variables.
+int yk_node_settle(struct yk_fit_node *);
+
+// Which of a set's fields are x, weight and label; -1: it has none.  EINVAL, of that call: there is no x.
+struct yk_set_fields {
+	int count, x, weight, label;
+};
+int yk_set_fields(const yoke_dataset *, const char *call, struct yk_set_fields *, int64_t *channels);
+double yk_select_temperature(int64_t epoch);
+
+// The values of a batch: the stream's, and of each node once it is asked for.
+struct yk_values {
+	yoke_tensor *stream, *of[YK_NODES];
+	int64_t epoch;
+	bool training;
+};
+yoke_tensor *yk_node_input(yoke_pipeline *, struct yk_values *, int node);
+yoke_tensor *yk_node_value(yoke_pipeline *, struct yk_values *, int node);
+
+#endif

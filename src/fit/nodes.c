@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of nodes, a row each, and the rows that applications add.
+
+#include "config.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/param.h"
+#include "fit/node.h"
+
+#define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
+
+static int64_t same(const double *key, int64_t in, char *why, size_t why_size)
+{
+	(void)key, (void)why, (void)why_size;
+	return in;
+}
+
+static int line(const double *key, int64_t in, int state, int64_t *dims)
+{
+	(void)key, (void)state;
+	dims[0] = in;
+	return 1;
+}
+
+// (x - state 0) * state 1
+static yoke_tensor *shift_scale(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	return yoke_mul(yoke_sub(x, c->state[0]), c->state[1]);
+}
+
+static void affine_shift_scale(const double *key, int64_t in, const double *const *state, double *a, double *t)
+{
+	(void)key;
+	memset(a, 0, (size_t)(in * in) * sizeof *a);
+	for (int64_t i = 0; i < in; i++) {
+		a[i * in + i] = state[1][i];
+		t[i] = -state[0][i] * state[1][i];
+	}
+}
+
+// ---- standard, min_max ----
+
+static int fit_standard(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	(void)why, (void)why_size;
+	for (int64_t i = 0; i < f->in; i++) {
+		state[0][i] = f->mean[i];
+		state[1][i] = 1 / fmax(sqrt(f->variance[i]), f->key[0]);
+	}
+	return 0;
+}
+
+enum { SCOPE_GLOBAL, SCOPE_CHANNEL };
+
+static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	double low = INFINITY, high = -INFINITY;
+	(void)why, (void)why_size;
+	for (int64_t i = 0; i < f->in; i++) {
+		low = fmin(low, f->least[i]);
+		high = fmax(high, f->greatest[i]);
+	}
+	for (int64_t i = 0; i < f->in; i++) {
+		const bool own = f->key[0] == SCOPE_CHANNEL;
+		const double lo = own ? f->least[i] : low, hi = own ? f->greatest[i] : high;
+		state[0][i] = lo;
+		state[1][i] = 1 / fmax(hi - lo, f->key[1]);
+	}
+	return 0;
+}
+
+// ---- pca ----
+
+static int64_t channels_k(const double *key, int64_t in, char *why, size_t why_size)
+{
+	if (key[0] <= (double)in)
+		return (int64_t)key[0];
+	snprintf(why, why_size, "k=%g, but its input has %lld channels", key[0], (long long)in);
+	return 0;
+}
+
+enum { PCA_MEAN, PCA_W, PCA_SCALE, PCA_RATIO };
+
+static int dims_pca(const double *key, int64_t in, int state, int64_t *dims)
+{
+	const int64_t k = (int64_t)key[0];
+	dims[0] = state == PCA_MEAN ? in : k;
+	dims[1] = in;
+	return state == PCA_W ? 2 : 1;
+}
+
+static int fit_pca(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	const int64_t n = f->in, k = (int64_t)f->key[0];
+	double *values = calloc((size_t)(n + n * n), sizeof *values), *vectors = values + n, trace = 0;
+	yoke_tensor *v;
+	(void)why, (void)why_size;
+	if (!values)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
+	yoke_scope *s = yoke_scope_begin(f->node);
+	yoke_tensor *w = yoke_eigh(yoke_from(yoke_f64, 2, (int64_t[]){ n, n }, f->covariance), &v);
+	int err = yoke_eval(2, (yoke_tensor *[]){ w, v });
+	if (!err)
+		err = yoke_read(w, values, (size_t)n * sizeof *values);
+	if (!err)
+		err = yoke_read(v, vectors, (size_t)(n * n) * sizeof *vectors);
+	yoke_scope_end(s);
+	for (int64_t i = 0; i < n; i++) {
+		trace += f->covariance[i * (n + 1)];
+		state[PCA_MEAN][i] = f->mean[i];
+	}
+	for (int64_t j = 0; j < k && !err; j++) {
+		const double lambda = fmax(values[n - 1 - j], 0);
+		for (int64_t i = 0; i < n; i++)
+			state[PCA_W][j * n + i] = vectors[i * n + n - 1 - j];
+		state[PCA_SCALE][j] = f->key[1] != 0 ? 1 / sqrt(lambda + f->key[2]) : 1;
+		state[PCA_RATIO][j] = trace > 0 ? lambda / trace : 0;
+	}
+	free(values);
+	return err;
+}
+
+static yoke_tensor *forward_pca(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	yoke_tensor *y = yoke_linear(yoke_sub(x, c->state[PCA_MEAN]), c->state[PCA_W], YOKE_NONE);
+	return yoke_mul(y, c->state[PCA_SCALE]);
+}
+
+static void affine_pca(const double *key, int64_t in, const double *const *state, double *a, double *t)
+{
+	for (int64_t j = 0; j < (int64_t)key[0]; j++) {
+		t[j] = 0;
+		for (int64_t i = 0; i < in; i++) {
+			a[j * in + i] = state[PCA_W][j * in + i] * state[PCA_SCALE][j];
+			t[j] -= a[j * in + i] * state[PCA_MEAN][i];
+		}
+	}
+}
+
+// ---- rx ----
+
+static int64_t channels_one(const double *key, int64_t in, char *why, size_t why_size)
+{
+	(void)key, (void)in, (void)why, (void)why_size;
+	return 1;
+}
+
+static int dims_rx(const double *key, int64_t in, int state, int64_t *dims)
+{
+	(void)key;
+	dims[0] = dims[1] = in;
+	return state ? 2 : 1;
+}
+
+// The least eigenvalue of a covariance, to say which eps would do.
+static double least_eigenvalue(const struct yoke_node_fit *f)
+{
+	double *values = calloc((size_t)f->in, sizeof *values), least = 0;
+	yoke_error_clear();
+	yoke_scope *s = yoke_scope_begin(f->node);
+	yoke_tensor *c = yoke_from(yoke_f64, 2, (int64_t[]){ f->in, f->in }, f->covariance);
+	if (values && !yoke_read(yoke_eigh(c, NULL), values, (size_t)f->in * sizeof *values))
+		least = values[0];
+	yoke_scope_end(s);
+	free(values);
+	return least;
+}
+
+static int fit_rx(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	const int64_t n = f->in;
+	double *c = calloc((size_t)(2 * n * n), sizeof *c), *one = c + n * n;
+	if (!c)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %lld channels", f->node, (long long)n);
+	memcpy(c, f->covariance, (size_t)(n * n) * sizeof *c);
+	for (int64_t i = 0; i < n; i++) {
+		c[i * (n + 1)] += f->key[0];
+		one[i * (n + 1)] = 1;
+		state[0][i] = f->mean[i];
+	}
+	yoke_scope *s = yoke_scope_begin(f->node);
+	const int64_t dims[2] = { n, n };
+	yoke_tensor *l = yoke_cholesky(yoke_from(yoke_f64, 2, dims, c));
+	int err = yoke_read(yoke_solve_triangular(l, yoke_from(yoke_f64, 2, dims, one), 0), state[1],
+			    (size_t)(n * n) * sizeof *c);
+	yoke_scope_end(s);
+	if (err == YOKE_ERANGE || err == YOKE_EFAILED) {
+		char pivot[80];
+		const char *said = strstr(yoke_error(), "pivot of row");
+		snprintf(pivot, sizeof pivot, "%s", said ? said : "pivot is not positive");
+		const double least = least_eigenvalue(f);
+		snprintf(why, why_size, "its input's covariance has no inverse: the %s; eps=%.3g would do", pivot,
+			 fmax(2 * fabs(least), 1e-12 * (1 + fabs(f->covariance[0]))));
+		err = YOKE_ERANGE;
+	}
+	free(c);
+	return err;
+}
+
+static yoke_tensor *forward_rx(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	yoke_tensor *y = yoke_linear(yoke_sub(x, c->state[0]), c->state[1], YOKE_NONE);
+	return yoke_sum(yoke_square(y), YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP);
+}
+
+// ---- logit ----
+
+static int fit_logit(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	(void)why, (void)why_size;
+	for (int64_t i = 0; i < f->in; i++) {
+		state[0][i] = f->mean[i] + 2 * sqrt(f->variance[i]);
+		state[1][i] = 1;
+	}
+	return 0;
+}
+
+// ---- select ----
+
+static int fit_select(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	(void)why, (void)why_size;
+	for (int64_t i = 0; i < f->in; i++)
+		state[0][i] = log(f->variance[i] + f->key[1]);
+	return 0;
+}
+
+double yk_select_temperature(int64_t epoch)
+{
+	return fmax(0.1, 5 * pow(0.9, (double)epoch));
+}
+
+static yoke_tensor *forward_select(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	const double n = c->key[0];
+	yoke_tensor *l = c->state[0], *places;
+	if (c->training)
+		return yoke_mul(x, yoke_mul(yoke_softmax(yoke_div(l, yoke_scalar(yk_select_temperature(c->epoch))), -1), yoke_const(n)));
+	// the first of equal ones
+	yoke_tensor *top = yoke_topk(l, (int64_t)n, 0, 1, &places);
+	yoke_tensor *none = yoke_full(yoke_f32, 1, (int64_t[]){ yoke_dim(l, 0) }, 0);
+	return yoke_mul(x, yoke_scatter_add(none, places, yoke_add(yoke_mul(top, yoke_const(0)), yoke_const(1))));
+}
+
+static void affine_select(const double *key, int64_t in, const double *const *state, double *a, double *t)
+{
+	memset(a, 0, (size_t)(in * in) * sizeof *a);
+	memset(t, 0, (size_t)in * sizeof *t);
+	for (int64_t i = 0; i < in; i++) {
+		int64_t before = 0;
+		for (int64_t k = 0; k < in; k++)
+			before += state[0][k] > state[0][i] || (state[0][k] == state[0][i] && k < i);
+		a[i * in + i] = (double)before < key[0];
+	}
+}
+
+static int64_t channels_select(const double *key, int64_t in, char *why, size_t why_size)
+{
+	if (key[0] <= (double)in)
+		return in;
+	snprintf(why, why_size, "n=%g, but its input has %lld channels", key[0], (long long)in);
+	return 0;
+}
+
+// ---- linear ----
+
+static int64_t channels_linear(const double *key, int64_t in, char *why, size_t why_size)
+{
+	(void)in, (void)why, (void)why_size;
+	return (int64_t)key[0];
+}
+
+static int dims_linear(const double *key, int64_t in, int state, int64_t *dims)
+{
+	dims[0] = (int64_t)key[0];
+	dims[1] = in;
+	return state ? 1 : 2;
+}
+
+// Uniform within 1 / sqrt(in), by a hash of seed and place.
+static int fit_linear(const struct yoke_node_fit *f, double *const *state, char *why, size_t why_size)
+{
+	const int64_t k = (int64_t)f->key[0];
+	(void)why, (void)why_size;
+	for (int64_t i = 0; i < k * f->in; i++) {
+		const uint64_t bits = yk_hash(&i, sizeof i, f->seed);
+		state[0][i] = ((double)(bits >> 11) * 0x1p-52 - 1) / sqrt((double)f->in);
+	}
+	memset(state[1], 0, (size_t)k * sizeof **state);
+	return 0;
+}
+
+static yoke_tensor *forward_linear(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	return yoke_linear(x, c->state[0], c->state[1]);
+}
+
+static void affine_linear(const double *key, int64_t in, const double *const *state, double *a, double *t)
+{
+	memcpy(a, state[0], (size_t)((int64_t)key[0] * in) * sizeof *a);
+	memcpy(t, state[1], (size_t)key[0] * sizeof *t);
+}
+
+// ---- without states ----
+
+static yoke_tensor *forward_sigmoid(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	(void)c;
+	return yoke_sigmoid(x);
+}
+
+static yoke_tensor *forward_unit(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	const unsigned last = YOKE_AXIS(yoke_rank(x) - 1) | YOKE_KEEP;
+	yoke_tensor *norm = yoke_norm(x, 2, last);
+	(void)c;
+	return yoke_div(x, yoke_select(yoke_eq(norm, yoke_const(0)), yoke_const(1), norm));
+}
+
+static yoke_tensor *forward_decide(const struct yoke_node_call *c, yoke_tensor *x)
+{
+	return yoke_cast(yoke_gt(x, yoke_const(c->key[0])), yoke_f32);
+}
+
+#define K(key_name) { .name = key_name, .def = NAN, .least = 1, .most = 1 << 15 }
+
+const struct yoke_node_type yk_node_types[] = {
+	{ .name = "standard", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 2,
+	  .state = { "mean", "scale" }, .trained = 3, .channels = same, .dims = line, .fit = fit_standard,
+	  .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
+	{ .name = "min_max", .keys = 2, .key = { { .name = "scope", .words = "global channel" }, EPS },
+	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "least", "scale" }, .trained = 3, .channels = same,
+	  .dims = line, .fit = fit_min_max, .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
+	{ .name = "pca", .keys = 3, .key = { K("k"), { .name = "whiten", .def = 0, .least = 0, .most = 1 }, EPS },
+	  .wants = YOKE_WANTS_COVARIANCE, .states = 4, .state = { "mean", "w", "scale", "ratio" }, .trained = 2,
+	  .channels = channels_k, .dims = dims_pca, .fit = fit_pca, .forward = forward_pca, .affine = affine_pca },
+	{ .name = "rx", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_COVARIANCE, .states = 2, .state = { "mean", "u" },
+	  .trained = 3, .channels = channels_one, .dims = dims_rx, .fit = fit_rx, .forward = forward_rx },
+	{ .name = "logit", .wants = YOKE_WANTS_VARIANCE, .states = 2, .state = { "threshold", "scale" }, .trained = 3,
+	  .channels = same, .dims = line, .fit = fit_logit, .forward = shift_scale, .affine = affine_shift_scale,
+	  .diagonal = 1 },
+	{ .name = "select", .keys = 2, .key = { K("n"), EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 1,
+	  .state = { "l" }, .trained = 1, .channels = channels_select, .dims = line, .fit = fit_select,
+	  .forward = forward_select, .affine = affine_select, .diagonal = 1 },
+	{ .name = "linear", .keys = 1, .key = { K("k") }, .states = 2, .state = { "w", "b" }, .trained = 3,
+	  .channels = channels_linear, .dims = dims_linear, .fit = fit_linear, .forward = forward_linear,
+	  .affine = affine_linear },
+	{ .name = "sigmoid", .channels = same, .forward = forward_sigmoid },
+	{ .name = "unit", .channels = same, .forward = forward_unit },
+	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .least = -1e30, .most = 1e30 } },
+	  .channels = same, .forward = forward_decide },
+};
+const int yk_node_type_count = sizeof yk_node_types / sizeof *yk_node_types;
+
+// ---- rows of applications ----
+
+enum { ADDED = 64 };
+static struct yoke_node_type *added[ADDED];
+static int added_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct yoke_node_type *find(const char *name)
+{
+	for (int i = 0; i < yk_node_type_count; i++)
+		if (!strcmp(yk_node_types[i].name, name))
+			return &yk_node_types[i];
+	for (int i = 0; i < added_count; i++)
+		if (!strcmp(added[i]->name, name))
+			return added[i];
+	return NULL;
+}
+
+const struct yoke_node_type *yk_node_type(const char *name, const char *what)
+{
+	const char *names[ADDED + 16];
+	char hint[600];
+	int n = 0;
+	pthread_mutex_lock(&lock);
+	const struct yoke_node_type *t = find(name);
+	for (int i = 0; i < yk_node_type_count; i++)
+		names[n++] = yk_node_types[i].name;
+	for (int i = 0; i < added_count; i++)
+		names[n++] = added[i]->name;
+	if (!t)
+		yk_fail(YOKE_EINVAL, "%s: there is no type '%s'; %s", what, name, yk_hint(name, names, n, hint, sizeof hint));
+	pthread_mutex_unlock(&lock);
+	return t;
+}
+
+int yoke_node_register(const struct yoke_node_type *type)
+{
+	if (!type || type->size != sizeof *type)
+		return yk_fail(YOKE_EINVAL, "node_register: set size to sizeof(struct yoke_node_type)");
+	if (!type->name || !*type->name || !type->channels || !type->forward || type->keys < 0 ||
+	    type->keys > YOKE_NODE_KEYS || type->states < 0 || type->states > YOKE_NODE_STATES ||
+	    (type->states && (!type->dims || !type->fit)))
+		return yk_fail(YOKE_EINVAL, "node_register: a type has a name, channels and forward, and with states dims and fit");
+	struct yoke_node_type *copy = malloc(sizeof *copy);
+	if (!copy)
+		return yk_fail(YOKE_ENOMEM, "node_register: no memory");
+	*copy = *type;
+	pthread_mutex_lock(&lock);
+	int err = find(type->name) ? yk_fail(YOKE_EINVAL, "node_register: there is a type '%s'", type->name) :
+		  added_count == ADDED ? yk_fail(YOKE_ENOMEM, "node_register: there are %d types more", ADDED) : 0;
+	if (!err)
+		added[added_count++] = copy;
+	pthread_mutex_unlock(&lock);
+	if (err)
+		free(copy);
+	return err;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A statistic as the room sees it: what MOMENTS gives, in host memory, so that ranks and processes can add theirs up.
+#ifndef YK_FIT_STATISTIC_H
+#define YK_FIT_STATISTIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "yoke-pipeline.h"
+
+struct yoke_statistic {
+	int64_t channels;
+	bool diagonal;
+	double count;
+	double *mean, *square, *least, *greatest; // one block, from mean on; square: sums of products of deviations
+};
+
+// Numbers of `square`.
+static inline int64_t yk_statistic_squares(const yoke_statistic *s)
+{
+	return s->diagonal ? s->channels : s->channels * s->channels;
+}
+
+// Joins the moments of another part of the stream.
+void yk_statistic_join(yoke_statistic *, double count, const double *mean, const double *square, const double *least,
+		       const double *greatest);
+
+#endif

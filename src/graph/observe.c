@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who watches a context, and the ranges that an application marks for them.
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+
+void yk_observer_add(struct yoke_context *ctx, struct yk_observer *o)
+{
+	o->next = ctx->observer;
+	ctx->observer = o;
+}
+
+void yk_observer_remove(struct yoke_context *ctx, struct yk_observer *o)
+{
+	struct yk_observer **at = &ctx->observer;
+	while (*at && *at != o)
+		at = &(*at)->next;
+	if (*at)
+		*at = o->next;
+}
+
+void yk_observers_begin(struct yoke_context *ctx, struct yk_queue *q)
+{
+	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+		o->begin(o, q);
+}
+
+void yk_observers_end(struct yoke_context *ctx, struct yk_queue *q, enum yk_work_kind kind,
+		      const struct yk_plan *p, uint64_t step_or_bytes)
+{
+	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+		o->end(o, q, kind, p, step_or_bytes);
+}
+
+bool yk_is_timed(const struct yoke_context *ctx)
+{
+	const struct yk_observer *o = ctx->observer;
+	while (o && !o->times)
+		o = o->next;
+	return o;
+}
+
+// ---- ranges ----
+
+static void tell(struct yoke_context *ctx, uint32_t path, bool begins)
+{
+	for (struct yk_observer *o = ctx->observer; o; o = o->next)
+		if (o->range)
+			o->range(o, path, begins);
+}
+
+int yk_range_push(struct yoke_context *ctx, const char *name)
+{
+	struct yk_range_open *r = malloc(sizeof *r);
+	uint32_t path = r ? yk_path_get(&ctx->ranges, ctx->graph.range, name) : YK_NIL;
+	if (path == YK_NIL) {
+		free(r);
+		return yk_fail(YOKE_ENOMEM, "range %s: no memory", name);
+	}
+	*r = (struct yk_range_open){ ctx->range, path };
+	ctx->range = r;
+	ctx->graph.range = path;
+	tell(ctx, path, true);
+	return 0;
+}
+
+int yk_range_pop(struct yoke_context *ctx)
+{
+	struct yk_range_open *r = ctx->range;
+	if (!r)
+		return yk_fail(YOKE_EINVAL, "range_pop: no range is open; each pop ends one yoke_range_push");
+	tell(ctx, r->path, false);
+	ctx->range = r->outer;
+	ctx->graph.range = r->outer ? r->outer->path : 0;
+	free(r);
+	return 0;
+}
+
+void yk_ranges_fini(struct yoke_context *ctx)
+{
+	while (ctx->range) {
+		struct yk_range_open *r = ctx->range;
+		ctx->range = r->outer;
+		free(r);
+	}
+	yk_paths_fini(&ctx->ranges);
+}
+
+uint32_t yk_range_common(const struct yoke_context *ctx, uint32_t a, uint32_t b)
+{
+	const struct yk_path *path = ctx->ranges.path; // parents are older than what is in them
+	while (a != b)
+		if (a > b)
+			a = path[a].parent;
+		else
+			b = path[b].parent;
+	return a;
+}

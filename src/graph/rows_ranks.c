@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks do together: shapes and gradients.  The loss is the sum of all ranks' losses, so that the gradient
+// of a sum over ranks is the sum of the cotangents over ranks; with `whole` all ranks hold the one loss.
+
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "graph/shape.h"
+
+static bool reduces(int op)
+{
+	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER;
+}
+
+// Can operand k be summed, or compared?
+static int want_number(struct yk_graph *g, const struct yk_call *c, uint32_t k)
+{
+	if (reduces(c->op) && IN(k)->dtype == yoke_bool)
+		return fail_one(g, c, YOKE_EDTYPE, "takes numbers, got", IN(k));
+	if (reduces(c->op) && IN(k)->dtype != IN(0)->dtype)
+		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", IN(0), IN(k));
+	return 0;
+}
+
+// list x -> list of the same shapes
+int yk_shape_ranks(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < c->nin && !err; i++) {
+		err = want_number(g, c, i);
+		out[i] = *IN(i);
+	}
+	return err;
+}
+
+// x [N a,..] -> [a,..] of reduce_scatter; all_to_all keeps the shape.
+int yk_shape_ranks_cut(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_ranked r = yk_ranked(c->attr);
+	char text[160];
+	*out = *IN(0);
+	if (!out->rank || out->dims[0] % r.ranks)
+		return yk_op_fail(g, c->op, YOKE_ESHAPE, "%lld ranks cut the first axis into equal parts, got %s",
+				  (long long)r.ranks, yk_describe(IN(0), text));
+	if (c->op == YK_RANKS_REDUCE_SCATTER)
+		out->dims[0] /= r.ranks;
+	return want_number(g, c, 0);
+}
+
+// x [a,..] -> [N a,..]
+int yk_shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	if (!out->rank)
+		return fail_one(g, c, YOKE_ESHAPE, "parts are put along the first axis, got", IN(0));
+	if (__builtin_mul_overflow(out->dims[0], yk_ranked(c->attr).ranks, &out->dims[0]))
+		return fail_one(g, c, YOKE_ESHAPE, "too many elements of all ranks:", IN(0));
+	return want_size(g, c, out);
+}
+
+// x -> 0, f32 []: what hands a gradient back to x
+int yk_shape_ranks_send(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	(void)g;
+	(void)c;
+	*out = (struct yk_value){ .dtype = yoke_f32 };
+	return 0;
+}
+
+// nothing, or a number f32 [] that a gradient is asked for -> what comes
+int yk_shape_ranks_recv(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = (struct yk_value){ .dtype = (uint8_t)c->attr[YK_RANKED].i, .rank = (uint8_t)(c->nattr - YK_RANKED - 1) };
+	for (int i = 0; i < out->rank; i++)
+		out->dims[i] = c->attr[YK_RANKED + 1 + i].i;
+	if (c->nin && (IN(0)->dtype != yoke_f32 || IN(0)->rank))
+		return fail_one(g, c, YOKE_ESHAPE, "behind is f32 [], got", IN(0));
+	return want_size(g, c, out);
+}
+
+// ---- gradients ----
+
+// The same ranks do `op` with list x; the first result.
+static yk_id together(struct yk_graph *g, int op, uint32_t n, const yk_id *x, struct yk_ranked r)
+{
+	union yoke_attr attr[YK_RANKED];
+	struct yk_call c = { .op = (uint16_t)op, .list = yk_op_row(op)->lists_in ? n : 0, .nin = n, .in = x,
+			     .nattr = YK_RANKED, .attr = attr };
+	yk_id out;
+	memcpy(attr, &r, sizeof r);
+	for (uint32_t i = 0; i < n; i++)
+		if (x[i] == YK_BAD)
+			return YK_BAD;
+	return yk_append(g, &c, &out) < 0 ? YK_BAD : out;
+}
+
+static struct yk_ranked of(const struct yk_graph *g, uint32_t node)
+{
+	return yk_ranked(yk_attrs(g, &g->node[node]));
+}
+
+// Cotangents of all of a list's tensors go on together, zeros where there is none, so that ranks agree.
+static void list_back(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin, int op)
+{
+	const struct yk_node n = g->node[node];
+	const struct yk_ranked r = of(g, node);
+	if (r.kind && r.kind != YOKE_REDUCE_SUM)
+		return; // there is none, which is said
+	yk_id *x = malloc(n.list * sizeof *x);
+	for (uint32_t i = 0; i < n.list && x; i++)
+		x[i] = gout[i] == YK_NIL ? yk_full_like(g, n.out + i, 0) : gout[i];
+	yk_id out = YK_BAD;
+	if (x)
+		out = together(g, op, n.list, x, (struct yk_ranked){ r.group, r.ranks, r.rank,
+					     op == YK_RANKS_BROADCAST ? 0 : YOKE_REDUCE_SUM, r.peer, 0 });
+	else
+		yk_op_fail(g, n.op, YOKE_ENOMEM, "no memory for %u cotangents", n.list);
+	for (uint32_t i = 0; i < n.list; i++)
+		gin[i] = out == YK_BAD ? YK_BAD : out + i;
+	free(x);
+}
+
+void yk_grad_ranks_all_reduce(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	if (!of(g, node).whole)
+		list_back(g, node, gout, gin, YK_RANKS_ALL_REDUCE);
+	for (uint32_t i = 0; i < g->node[node].list && of(g, node).whole; i++)
+		gin[i] = gout[i];
+}
+
+void yk_grad_ranks_broadcast(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	list_back(g, node, gout, gin, YK_RANKS_REDUCE);
+}
+
+void yk_grad_ranks_reduce(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	list_back(g, node, gout, gin, YK_RANKS_BROADCAST);
+}
+
+void yk_grad_ranks_in(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	gin[0] = together(g, YK_RANKS_ALL_REDUCE, 1, gout, of(g, node));
+}
+
+void yk_grad_ranks_cut(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	struct yk_ranked r = of(g, node);
+	if (r.kind != YOKE_REDUCE_SUM)
+		return;
+	r.kind = 0;
+	gin[0] = together(g, YK_RANKS_ALL_GATHER, 1, gout, r);
+}
+
+void yk_grad_ranks_gather(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	struct yk_ranked r = of(g, node);
+	r.kind = YOKE_REDUCE_SUM;
+	gin[0] = together(g, YK_RANKS_REDUCE_SCATTER, 1, gout, r);
+}
+
+void yk_grad_ranks_exchange(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	gin[0] = together(g, YK_RANKS_ALL_TO_ALL, 1, gout, of(g, node));
+}
+
+// What was sent gets the cotangent of what came, behind that of the 0 which the sender has.
+void yk_grad_ranks_send(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_ranked r = of(g, node);
+	const struct yk_value x = g->value[yk_ins(g, &g->node[node])[0]];
+	union yoke_attr attr[YK_RANKED + 1 + YOKE_MAX_RANK];
+	memcpy(attr, &r, sizeof r);
+	attr[YK_RANKED].i = x.dtype;
+	for (int i = 0; i < x.rank; i++)
+		attr[YK_RANKED + 1 + i].i = x.dims[i];
+	gin[0] = yk_record(g, YK_RANKS_RECV, 1, gout, YK_RANKED + 1u + x.rank, attr);
+}
+
+void yk_grad_ranks_recv(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	if (g->node[node].nin)
+		gin[0] = together(g, YK_RANKS_SEND, 1, gout, of(g, node));
+}

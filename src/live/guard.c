@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may ask.
+#include "config.h"
+
+#include "live/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+int yk_token_draw(char to[YK_TOKEN_BYTES])
+{
+	unsigned char bits[16];
+	size_t got = 0;
+	while (got < sizeof bits) {
+		ssize_t n = getrandom(bits + got, sizeof bits - got, 0);
+		if (n < 0 && errno != EINTR)
+			return yk_fail(YOKE_EIO, "no random bits for a token: %s", strerror(errno));
+		got += n > 0 ? (size_t)n : 0;
+	}
+	for (size_t i = 0; i < sizeof bits; i++)
+		snprintf(to + 2 * i, 3, "%02x", bits[i]);
+	return 0;
+}
+
+int yk_token_read(const char *path, char to[YK_TOKEN_BYTES])
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return yk_fail(YOKE_ENOENT, "token_file=%s: %s", path, strerror(errno));
+	ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, to, YK_TOKEN_BYTES - 1) : -1;
+	close(fd);
+	if (n < 0)
+		return yk_fail(YOKE_EIO, "token_file=%s: cannot be read", path);
+	if (st.st_mode & 077)
+		return yk_fail(YOKE_EPERM, "token_file=%s: others may read it; chmod go= %s", path, path);
+	to[n] = '\0';
+	to[strcspn(to, "\r\n")] = '\0';
+	if (strlen(to) < 16 || to[strspn(to, plain)])
+		return yk_fail(YOKE_EFORMAT, "token_file=%s: wants one line of 16 characters or more, letters, digits "
+			       "and -._~", path);
+	return 0;
+}
+
+bool yk_is_loopback(const char *address)
+{
+	return !strcmp(address, "127.0.0.1") || !strcmp(address, "::1") || !strcasecmp(address, "localhost");
+}
+
+// "name:port", "[::1]:port" -> the name; false: it has none, or one that is too long.
+static bool host_name(const char *host, char to[128])
+{
+	size_t n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+	const char *port = host + n;
+	if (n == 0 || n >= 128 || strlen(host) < n)
+		return false;
+	memcpy(to, host, n);
+	to[n] = '\0';
+	if (!*port)
+		return true;
+	size_t digits = strspn(port + 1, "0123456789");
+	return *port == ':' && digits > 0 && digits < 6 && !port[1 + digits];
+}
+
+bool yk_guard_host(const struct yk_guard *g, const char *host)
+{
+	char name[128];
+	if (!host || !host_name(host, name))
+		return false;
+	return !strcmp(name, "127.0.0.1") || !strcmp(name, "[::1]") || !strcasecmp(name, "localhost") ||
+	       (*g->name && !strcasecmp(name, g->name));
+}
+
+bool yk_guard_origin(const struct yk_guard *g, const char *origin)
+{
+	if (!origin)
+		return true;
+	return !strncmp(origin, "http://", 7) && yk_guard_host(g, origin + 7);
+}
+
+bool yk_guard_token(const struct yk_guard *g, const char *given)
+{
+	const size_t n = strlen(g->token), m = strlen(given);
+	unsigned char off = n != m;
+	for (size_t i = 0; i < n; i++) // as long for every token that is given
+		off |= (unsigned char)(g->token[i] ^ (m ? given[i % m] : 0));
+	return !off;
+}
+
+bool yk_guard_headers(const struct yk_guard *g, const char *authorization, const char *cookies)
+{
+	char value[YK_TOKEN_BYTES];
+	const size_t name = strlen(g->cookie);
+	if (authorization && !strncasecmp(authorization, "Bearer ", 7))
+		return yk_guard_token(g, authorization + 7);
+	for (const char *at = cookies; at && *at; at += strcspn(at, ";"), at += *at == ';') {
+		at += strspn(at, " ");
+		size_t n = strcspn(at, ";");
+		if (n > name && !strncmp(at, g->cookie, name) && at[name] == '=' && n - name - 1 < sizeof value) {
+			memcpy(value, at + name + 1, n - name - 1);
+			value[n - name - 1] = '\0';
+			return yk_guard_token(g, value);
+		}
+	}
+	return false;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views of runs while they live: a page in a browser, a table in a terminal.  They read the files in RUN and touch
+// nothing of the run.
+#ifndef YK_LIVE_H
+#define YK_LIVE_H
+
+#include <stdbool.h>
+
+#include "runs/read.h"
+
+enum { YK_LIVE_RUNS = 16 };
+
+// ---- the page (server.c) ----
+
+struct yk_dashboard {
+	int n;
+	const char *folder[YK_LIVE_RUNS];
+	const char *bind;       // an address; NULL: 127.0.0.1
+	const char *token_file; // NULL: a token is drawn
+	int port;               // 0: any that is free
+	bool until_eof;         // ends when standard input does
+};
+
+// Serves until SIGINT, SIGTERM or the end of standard input; prints one line, with the address and the token.
+// EIO names a port that is taken; EINVAL an address without token_file.
+int yk_dashboard_serve(const struct yk_dashboard *);
+
+#endif

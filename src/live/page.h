@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's parts, embedded at build time.
+#ifndef YK_PAGE_H
+#define YK_PAGE_H
+
+extern const char yk_page_css[], yk_page_js[];
+
+#endif

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's server: GET alone, read alone.  One thread of the library answers; the caller's looks at the files four
+// times a second and wakes the streams that wait for news.
+#include "config.h"
+
+#include "live/live.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "live/answers.h"
+#include "live/guard.h"
+#include "live/page.h"
+#include "live/sha256.h"
+
+enum { CLIENTS = 16, NEWS = 64, CONNECTIONS = 64, IDLE = 30, LOOK_MS = 250, COMMENT_S = 15 };
+
+struct client {
+	bool used, asleep;
+	struct MHD_Connection *connection;
+	uint64_t next;  // number of the news that it gets next
+	double said;    // when it got something
+	bool comment;   // it gets one now
+	char *text;     // being sent
+	size_t n, sent;
+	struct server *server;
+};
+
+struct server {
+	struct yk_live live;
+	struct yk_guard guard;
+	pthread_mutex_t mutex; // of all below, and of the views
+	struct client client[CLIENTS];
+	uint64_t news;           // numbers of the next one
+	char *text[NEWS];        // of the last ones
+	bool ends;
+	char *page;
+	char policy[512];
+};
+
+// ---- answers ----
+
+static enum MHD_Result reply(struct server *s, struct MHD_Connection *c, unsigned code, const char *type,
+			     const char *text, size_t bytes, const char *cookie)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(bytes, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	if (!r)
+		return MHD_NO;
+	MHD_add_response_header(r, "Content-Type", type);
+	MHD_add_response_header(r, "Content-Security-Policy", s->policy);
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(r, "Cache-Control", "no-store");
+	MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+	if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(r, "Allow", "GET");
+	if (cookie)
+		MHD_add_response_header(r, "Set-Cookie", cookie);
+	enum MHD_Result done = MHD_queue_response(c, code, r);
+	MHD_destroy_response(r);
+	return done;
+}
+
+static enum MHD_Result refuse(struct server *s, struct MHD_Connection *c, unsigned code, const char *why)
+{
+	char text[256];
+	snprintf(text, sizeof text, "%s\n", why);
+	return reply(s, c, code, "text/plain; charset=utf-8", text, strlen(text), NULL);
+}
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static const char *argument(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
+}
+
+// A number of the query; otherwise where there is none that is finite.
+static double number(struct MHD_Connection *c, const char *name, double otherwise)
+{
+	const char *text = argument(c, name);
+	char *end;
+	double x = text ? strtod(text, &end) : NAN;
+	return text && end != text && !*end && isfinite(x) ? x : otherwise;
+}
+
+// ---- streams ----
+
+static bool say(struct client *c, char *text)
+{
+	if (!text)
+		return false;
+	free(c->text);
+	c->text = text;
+	c->n = strlen(text);
+	c->sent = 0;
+	c->said = yk_seconds();
+	return true;
+}
+
+// What it gets next; false: nothing yet.
+static bool next_text(struct server *s, struct client *c)
+{
+	if (c->next + NEWS < s->news) { // it was too slow: what it missed is gone
+		c->next = s->news;
+		return say(c, strdup("event: gap\ndata: {}\n\n"));
+	}
+	if (c->next < s->news)
+		return say(c, strdup(s->text[c->next++ % NEWS]));
+	if (!c->comment)
+		return false;
+	c->comment = false;
+	return say(c, strdup(": nothing new\n\n"));
+}
+
+static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
+{
+	struct client *c = arg;
+	struct server *s = c->server;
+	ssize_t n = 0;
+	(void)at;
+	pthread_mutex_lock(&s->mutex);
+	if (s->ends) {
+		n = MHD_CONTENT_READER_END_OF_STREAM;
+	} else if (c->sent < c->n || next_text(s, c)) {
+		n = (ssize_t)(c->n - c->sent < room ? c->n - c->sent : room);
+		memcpy(to, c->text + c->sent, (size_t)n);
+		c->sent += (size_t)n;
+	} else {
+		c->asleep = true;
+		MHD_suspend_connection(c->connection);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return n;
+}
+
+static void stream_end(void *arg)
+{
+	struct client *c = arg;
+	struct server *s = c->server;
+	pthread_mutex_lock(&s->mutex);
+	free(c->text);
+	*c = (struct client){ .server = s };
+	pthread_mutex_unlock(&s->mutex);
+}
+
+// With the mutex held.
+static void wake(struct server *s)
+{
+	for (int i = 0; i < CLIENTS; i++)
+		if (s->client[i].asleep) {
+			s->client[i].asleep = false;
+			MHD_resume_connection(s->client[i].connection);
+		}
+}
+
+// One who comes back says up to where it knows: where that is not the present, it gets the present at once.
+static enum MHD_Result stream(struct server *s, struct MHD_Connection *connection)
+{
+	const char *known = header(connection, "Last-Event-ID");
+	char position[YK_LIVE_POSITION];
+	struct client *c = NULL;
+	pthread_mutex_lock(&s->mutex);
+	for (int i = 0; i < CLIENTS && !c; i++)
+		if (!s->client[i].used)
+			c = &s->client[i];
+	if (!c) { // those that are gone are found when something is sent to them
+		for (int i = 0; i < CLIENTS; i++)
+			s->client[i].comment = true;
+		wake(s);
+		pthread_mutex_unlock(&s->mutex);
+		return refuse(s, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "there are 16 already");
+	}
+	yk_live_position(&s->live, position);
+	*c = (struct client){ .used = true, .connection = connection, .next = s->news, .server = s };
+	say(c, known && strcmp(known, position) ? yk_live_all(&s->live) : strdup(": hello\nretry: 2000\n\n"));
+	pthread_mutex_unlock(&s->mutex);
+	struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, stream_read, c, stream_end);
+	if (!r) {
+		stream_end(c);
+		return MHD_NO;
+	}
+	MHD_add_response_header(r, "Content-Type", "text/event-stream");
+	MHD_add_response_header(r, "Cache-Control", "no-store");
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	enum MHD_Result done = MHD_queue_response(connection, MHD_HTTP_OK, r);
+	MHD_destroy_response(r);
+	return done;
+}
+
+// ---- requests ----
+
+// The answer's text, made with the views held.
+static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const char *type, char *text, const char *missing)
+{
+	enum MHD_Result done = text ? reply(s, c, MHD_HTTP_OK, type, text, strlen(text), NULL) :
+				      refuse(s, c, MHD_HTTP_NOT_FOUND, missing);
+	free(text);
+	return done;
+}
+
+static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const char *name, bool svg)
+{
+	const struct yk_plot_ask ask = {
+		.from = number(c, "from", -INFINITY), .to = number(c, "to", INFINITY),
+		.points = (size_t)fmax(2, fmin(4000, number(c, "points", 960))),
+		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))), .log = number(c, "log", 0) == 1,
+	};
+	pthread_mutex_lock(&s->mutex);
+	char *text = yk_live_plot(&s->live, name, &ask, svg);
+	pthread_mutex_unlock(&s->mutex);
+	return made(s, c, svg ? "image/svg+xml" : "application/json", text, "there is no such plot");
+}
+
+static enum MHD_Result page(struct server *s, struct MHD_Connection *c)
+{
+	char cookie[YK_TOKEN_BYTES + 128];
+	snprintf(cookie, sizeof cookie, "%s=%s; Path=/; SameSite=Strict; HttpOnly", s->guard.cookie, s->guard.token);
+	return reply(s, c, MHD_HTTP_OK, "text/html; charset=utf-8", s->page, strlen(s->page), cookie);
+}
+
+static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const char *url)
+{
+	static const struct {
+		const char *url, *type;
+		char *(*make)(struct yk_live *);
+	} plain[] = {
+		{ "/run.json", "application/json", yk_live_runs },
+		{ "/kernels.json", "application/json", yk_live_kernels },
+		{ "/metrics", "text/plain; version=0.0.4; charset=utf-8", yk_live_metrics },
+	};
+	char name[160];
+	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+		if (!strcmp(url, plain[i].url)) {
+			pthread_mutex_lock(&s->mutex);
+			char *text = plain[i].make(&s->live);
+			pthread_mutex_unlock(&s->mutex);
+			return made(s, c, plain[i].type, text, "no memory");
+		}
+	if (!strcmp(url, "/"))
+		return page(s, c);
+	if (!strcmp(url, "/events"))
+		return stream(s, c);
+	if (!strcmp(url, "/favicon.ico")) // every browser asks for it
+		return reply(s, c, MHD_HTTP_NO_CONTENT, "image/x-icon", "", 0, NULL);
+	if (!strcmp(url, "/series"))
+		return plot(s, c, argument(c, "name") ? argument(c, "name") : "", false);
+	size_t n = strlen(url), head = strlen("/plot/"), tail = strlen(".svg");
+	if (n > head + tail && n < head + sizeof name && !strncmp(url, "/plot/", head) && !strcmp(url + n - tail, ".svg")) {
+		snprintf(name, sizeof name, "%.*s", (int)(n - head - tail), url + head);
+		return plot(s, c, name, true);
+	}
+	return refuse(s, c, MHD_HTTP_NOT_FOUND, "there is nothing here");
+}
+
+static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
+			       const char *version, const char *upload, size_t *bytes, void **state)
+{
+	static int began;
+	struct server *s = arg;
+	(void)version;
+	(void)upload;
+	if (!*state) { // once the headers are there, before what else is sent
+		*state = &began;
+		return MHD_YES;
+	}
+	if (*bytes) { // nobody wants it
+		*bytes = 0;
+		return MHD_YES;
+	}
+	if (!yk_guard_host(&s->guard, header(c, "Host")))
+		return refuse(s, c, MHD_HTTP_FORBIDDEN, "the host's name is not this machine's");
+	if (!yk_guard_origin(&s->guard, header(c, "Origin")))
+		return refuse(s, c, MHD_HTTP_FORBIDDEN, "asked by a page of somebody else");
+	if (strcmp(method, "GET"))
+		return refuse(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "there is GET");
+	const char *token = strcmp(url, "/") ? NULL : argument(c, "token");
+	bool known = yk_guard_headers(&s->guard, header(c, "Authorization"), header(c, "Cookie"));
+	if (!known && !(token && yk_guard_token(&s->guard, token)))
+		return refuse(s, c, MHD_HTTP_UNAUTHORIZED, "wants the token: use the address that yoke dashboard printed");
+	return answer(s, c, url);
+}
+
+// ---- the page ----
+
+static int page_make(struct server *s)
+{
+	char script[64], style[64];
+	yk_sha256_text(yk_page_js, strlen(yk_page_js), script);
+	yk_sha256_text(yk_page_css, strlen(yk_page_css), style);
+	snprintf(s->policy, sizeof s->policy,
+		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src 'self'; "
+		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'", script, style);
+	if (asprintf(&s->page,
+		     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+		     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>yoke</title>"
+		     "<style>%s</style></head>\n<body><header><h1>yoke</h1><span id=\"runs\"></span>"
+		     "<span id=\"gone\" class=\"state gone\" hidden>the server is gone; what is shown stays</span>"
+		     "<span class=\"tools\"><label>smooth <input id=\"smooth\" type=\"range\" min=\"0\" max=\"0.99\" "
+		     "step=\"0.01\" value=\"0\"> <span id=\"smooth-is\">0.00</span></label>"
+		     "<label><input id=\"log\" type=\"checkbox\"> log axis</label></span></header>\n"
+		     "<main><section class=\"card wide\"><div id=\"now\"></div></section></main>"
+		     "<main id=\"plots\"></main>"
+		     "<main><section class=\"card wide\"><h2>Events</h2><div id=\"events\"></div></section>"
+		     "<section class=\"card wide\"><h2>Kernels</h2><div id=\"kernels\"></div></section>"
+		     "<section class=\"card wide\"><details><summary>Memory and telemetry</summary><div id=\"more\"></div>"
+		     "</details></section>"
+		     "<section class=\"card wide\"><details><summary>Configuration</summary><div id=\"config\"></div></details>"
+		     "</section></main>\n<script>%s</script></body></html>\n",
+		     yk_page_css, yk_page_js) < 0) {
+		s->page = NULL;
+		return yk_fail(YOKE_ENOMEM, "no memory for the page");
+	}
+	return 0;
+}
+
+// ---- serving ----
+
+// RUN/dashboard.json, for whoever may read it: the address with the token.
+static void note(const struct server *s, const char *folder, const char *url, bool there)
+{
+	char path[4096], text[1024];
+	if (snprintf(path, sizeof path, "%s/dashboard.json", folder) >= (int)sizeof path)
+		return;
+	unlink(path);
+	int fd = there ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+	if (fd < 0)
+		return;
+	int n = snprintf(text, sizeof text, "{\"url\":\"%s\",\"token\":\"%s\",\"pid\":%ld}\n", url, s->guard.token,
+			 (long)getpid());
+	if (write(fd, text, (size_t)n) != n)
+		unlink(path);
+	close(fd);
+}
+
+// What came in goes to all streams.
+static void look(struct server *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	for (int i = 0; i < s->live.n; i++) {
+		char *text = yk_live_news(&s->live, i);
+		if (!text)
+			continue;
+		free(s->text[s->news % NEWS]);
+		s->text[s->news++ % NEWS] = text;
+	}
+	double now = yk_seconds();
+	for (int i = 0; i < CLIENTS; i++)
+		if (s->client[i].used && now - s->client[i].said > COMMENT_S)
+			s->client[i].comment = true;
+	bool any = false;
+	for (int i = 0; i < CLIENTS; i++)
+		any |= s->client[i].asleep && (s->client[i].comment || s->client[i].next != s->news);
+	if (any)
+		wake(s);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+// Until a signal, or the end of standard input.
+static void watch(struct server *s, const sigset_t *set, bool until_eof)
+{
+	for (;;) {
+		struct timespec t = { .tv_nsec = LOOK_MS * 1000000L };
+		struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+		char c;
+		if (sigtimedwait(set, NULL, &t) > 0)
+			return;
+		if (until_eof && poll(&input, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) <= 0)
+			return;
+		look(s);
+	}
+}
+
+static struct MHD_Daemon *start(struct server *s, const struct yk_dashboard *d, int *port)
+{
+	const char *bind = d->bind ? d->bind : "127.0.0.1";
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)d->port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)d->port) };
+	const bool four = inet_pton(AF_INET, strcasecmp(bind, "localhost") ? bind : "127.0.0.1", &v4.sin_addr) == 1;
+	if (!four && inet_pton(AF_INET6, bind, &v6.sin6_addr) != 1) {
+		yk_fail(YOKE_EINVAL, "bind=%s is no address of the Internet protocol", bind);
+		return NULL;
+	}
+	if (!yk_is_loopback(bind))
+		snprintf(s->guard.name, sizeof s->guard.name, four ? "%s" : "[%s]", bind);
+	const struct sockaddr *address = four ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6;
+	errno = 0;
+	struct MHD_Daemon *m = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME | (four ? 0u : MHD_USE_IPv6),
+		(uint16_t)d->port, NULL, NULL, request, s, MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)65536, MHD_OPTION_END);
+	if (!m) {
+		yk_fail(YOKE_EIO, "port %d of %s cannot be had: %s; port=0 takes any that is free", d->port, bind,
+			errno ? strerror(errno) : "the server did not start");
+		return NULL;
+	}
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(m, MHD_DAEMON_INFO_BIND_PORT);
+	*port = info ? info->port : d->port;
+	return m;
+}
+
+static int serve(struct server *s, const struct yk_dashboard *d, const sigset_t *set)
+{
+	const char *bind = d->bind ? d->bind : "127.0.0.1";
+	char url[256];
+	int port = 0, e = page_make(s);
+	if (e == 0)
+		e = d->token_file ? yk_token_read(d->token_file, s->guard.token) : yk_token_draw(s->guard.token);
+	if (e < 0)
+		return e;
+	struct MHD_Daemon *m = start(s, d, &port);
+	if (!m)
+		return yoke_error_code();
+	pthread_mutex_lock(&s->mutex);
+	snprintf(s->guard.cookie, sizeof s->guard.cookie, "yoke-%d", port); // browsers keep one for all ports
+	pthread_mutex_unlock(&s->mutex);
+	snprintf(url, sizeof url, strchr(bind, ':') ? "http://[%s]:%d/" : "http://%s:%d/", bind, port);
+	printf("yoke dashboard: %s?token=%s\n", url, s->guard.token);
+	fflush(stdout);
+	note(s, d->folder[0], url, true);
+	watch(s, set, d->until_eof);
+	note(s, d->folder[0], url, false);
+	pthread_mutex_lock(&s->mutex);
+	s->ends = true;
+	wake(s);
+	pthread_mutex_unlock(&s->mutex);
+	MHD_stop_daemon(m);
+	return 0;
+}
+
+int yk_dashboard_serve(const struct yk_dashboard *d)
+{
+	struct server s = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+	sigset_t set;
+	int e = 0;
+	if (d->bind && !yk_is_loopback(d->bind)) {
+		if (!d->token_file)
+			return yk_fail(YOKE_EINVAL, "bind=%s: others than this machine may ask there; give token_file=FILE "
+				       "with a token of your own", d->bind);
+		yk_warn("dashboard", "bind=%s: nothing is encrypted: who hears the network sees the token and the pages",
+			d->bind);
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL); // before there is another thread
+	for (int i = 0; i < CLIENTS; i++)
+		s.client[i].server = &s;
+	e = yk_live_open(&s.live, d->n, d->folder);
+	if (e == 0)
+		e = serve(&s, d, &set);
+	yk_live_close(&s.live);
+	for (int i = 0; i < NEWS; i++)
+		free(s.text[i]);
+	free(s.page);
+	return e;
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as lines.
+#include "config.h"
+
+#include "live/top.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/scan.h"
+#include "observe/memory.h"
+#include "report/summary.h"
+#include "runs/write.h"
+
+enum { SPARK = 32 };
+
+// ---- runs ----
+
+static int add(struct yk_top *t, const char *folder)
+{
+	int e = yk_view_open(folder, false, &t->view[t->n]);
+	if (e == 0)
+		t->process[t->n++] = (struct yk_process){ .pid = 0 };
+	return e;
+}
+
+int yk_top_open(struct yk_top *t, int n, const char *const *folder)
+{
+	int e = 0;
+	t->all = n == 0;
+	for (int i = 0; i < n && e == 0; i++)
+		e = add(t, folder[i]);
+	yk_view_names(t->n, t->view);
+	return e;
+}
+
+void yk_top_close(struct yk_top *t)
+{
+	while (t->n)
+		yk_view_close(t->view[--t->n]);
+}
+
+static bool is_there(const struct yk_top *t, const char *folder)
+{
+	for (int i = 0; i < t->n; i++)
+		if (!strcmp(t->view[i]->folder, folder))
+			return true;
+	return false;
+}
+
+// Runs that began since, in the place of those that ended.
+static void find(struct yk_top *t)
+{
+	char *folder[YK_LIVE_RUNS];
+	int kept = 0, n = yk_process_runs(YK_LIVE_RUNS, folder);
+	for (int i = 0; i < t->n; i++)
+		if (t->view[i]->state == YK_VIEW_LIVE) {
+			t->process[kept] = t->process[i];
+			t->view[kept++] = t->view[i];
+		} else {
+			yk_view_close(t->view[i]);
+		}
+	t->n = kept;
+	for (int i = 0; i < n; i++) {
+		if (!is_there(t, folder[i]) && t->n < YK_LIVE_RUNS)
+			add(t, folder[i]);
+		free(folder[i]);
+	}
+	yoke_error_clear(); // one that is gone again
+	yk_view_names(t->n, t->view);
+}
+
+void yk_top_look(struct yk_top *t)
+{
+	for (int i = 0; i < t->n; i++)
+		yk_view_poll(t->view[i]);
+	yoke_error_clear();
+	if (t->all)
+		find(t);
+	for (int i = 0; i < t->n; i++)
+		yk_process_look(t->view[i], &t->process[i]);
+}
+
+// ---- numbers ----
+
+static double last(const struct yk_view *v, const char *stage, const char *name)
+{
+	const struct yk_view_table *t = yk_view_table(v, stage);
+	int c = yk_view_column(t, name);
+	return c >= 0 && t->column[c].count ? t->column[c].last : NAN;
+}
+
+static int64_t last_step(const struct yk_view *v)
+{
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	return t && t->rows ? yk_view_step(t, t->rows - 1) : 0;
+}
+
+// Seconds to the end, by the steps since the run's first line; NaN: not known.
+static double to_go(const struct yk_view *v)
+{
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	const json_t *steps = json_object_get(v->about, "steps");
+	if (!t || t->rows < 2 || !json_is_integer(steps) || v->state != YK_VIEW_LIVE)
+		return NAN;
+	double done = (double)(yk_view_step(t, t->rows - 1) - yk_view_step(t, 0)),
+	       took = yk_view_time(t, t->rows - 1) - yk_view_time(t, 0),
+	       rest = (double)(json_integer_value(steps) - yk_view_step(t, t->rows - 1));
+	return done > 0 && rest >= 0 ? rest * took / done : NAN;
+}
+
+// ---- lines ----
+
+struct lines {
+	char text[YK_TOP_COLUMNS * 4];
+	size_t n;
+	int used, columns;
+	void (*line)(void *arg, const char *text);
+	void *arg;
+};
+
+// Of a text what fits; a character that is no ASCII counts as one column.
+static void put(struct lines *l, const char *s)
+{
+	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
+	while (at < end && l->used < l->columns) {
+		int n = *at < 128 ? 1 : yk_utf8(at, end);
+		bool bad = !n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+		if (l->n + 8 >= sizeof l->text)
+			return;
+		if (bad)
+			l->text[l->n++] = '?';
+		else
+			for (int i = 0; i < n; i++)
+				l->text[l->n++] = (char)at[i];
+		l->used++;
+		at += n ? n : 1;
+	}
+}
+
+static void end(struct lines *l)
+{
+	l->text[l->n] = '\0';
+	l->line(l->arg, l->text);
+	l->n = 0;
+	l->used = 0;
+}
+
+static const char *number(double x, char to[32])
+{
+	if (isnan(x))
+		return "n/a";
+	snprintf(to, 32, fabs(x) >= 1e5 ? "%.4g" : "%.5g", x);
+	return to;
+}
+
+static const char *bytes(double x, char to[32])
+{
+	return x >= 0 ? yk_bytes_text(to, (uint64_t)x) : "n/a";
+}
+
+static const char *duration(double s, char to[32])
+{
+	if (isnan(s))
+		return "n/a";
+	if (s >= 3600)
+		snprintf(to, 32, "%.0f:%02.0f h", floor(s / 3600), floor(fmod(s, 3600) / 60));
+	else
+		snprintf(to, 32, "%.0f:%02.0f", floor(s / 60), floor(fmod(s, 60)));
+	return to;
+}
+
+// The last lines of a column as heights, each between the least and the greatest of them.
+static void spark(struct lines *l, const struct yk_view *v, const char *name, bool plain)
+{
+	static const char *const tall[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const ascii[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
+	const struct yk_view_table *t = yk_view_table(v, "train");
+	int c = yk_view_column(t, name);
+	double x[SPARK], least = INFINITY, most = -INFINITY;
+	int n = 0;
+	for (size_t i = t && t->rows > SPARK ? t->rows - SPARK : 0; c >= 0 && i < t->rows; i++) {
+		double value = yk_view_value(v, t, c, i);
+		if (isnan(value))
+			continue;
+		x[n++] = value;
+		least = fmin(least, value);
+		most = fmax(most, value);
+	}
+	for (int i = 0; i < n; i++) {
+		int k = most > least ? (int)((x[i] - least) / (most - least) * 7.99) : 0;
+		put(l, plain ? ascii[k] : tall[k]);
+	}
+}
+
+static void row(struct lines *l, const struct yk_view *v, const char *what, const char *text, const char *name, bool plain)
+{
+	char field[64];
+	snprintf(field, sizeof field, "  %-14.14s %14.30s  ", what, text);
+	put(l, field);
+	if (name)
+		spark(l, v, name, plain);
+	end(l);
+}
+
+// What the devices say, one line each.
+static void devices(struct lines *l, const struct yk_view *v)
+{
+	char name[64], text[160], b[2][32], n[4][32];
+	for (int d = 0; d < 8; d++) {
+		double x[5];
+		static const char *const key[] = { "util", "mem_used", "mem_total", "temp_c", "power_w" };
+		bool any = false;
+		for (int k = 0; k < 5; k++) {
+			snprintf(name, sizeof name, "devices.%d.%s", d, key[k]);
+			x[k] = last(v, "telemetry", name);
+			any |= !isnan(x[k]);
+		}
+		if (!any)
+			return;
+		snprintf(text, sizeof text, "  device %d       busy %s %%, memory %s of %s, %s °C, %s W", d,
+			 number(100 * x[0], n[0]), bytes(x[1], b[0]), bytes(x[2], b[1]), number(x[3], n[1]),
+			 number(x[4], n[2]));
+		put(l, text);
+		end(l);
+	}
+}
+
+static void process(struct lines *l, const struct yk_process *p)
+{
+	char text[200], b[32], share[32] = "n/a";
+	if (!p->pid)
+		return;
+	if (!isnan(p->share))
+		snprintf(share, sizeof share, "%.0f %%", 100 * p->share);
+	snprintf(text, sizeof text, "  process %ld: cpu %s, %s, %d threads, %d children, %d checkpoints",
+		 (long)p->pid, share, bytes((double)p->rss, b), p->threads, p->children, p->checkpoints);
+	put(l, text);
+	end(l);
+}
+
+static void run(struct lines *l, const struct yk_top *t, int i)
+{
+	const struct yk_view *v = t->view[i];
+	const json_t *steps = json_object_get(v->about, "steps");
+	char text[320], n[32];
+	snprintf(text, sizeof text, "%.100s  %s", v->name, yk_view_state_name(v->state));
+	put(l, text);
+	if (*yk_view_about(v, "device")) {
+		put(l, "  on ");
+		put(l, yk_view_about(v, "device"));
+	}
+	end(l);
+	if (json_is_integer(steps))
+		snprintf(text, sizeof text, "%lld of %lld", (long long)last_step(v), (long long)json_integer_value(steps));
+	else
+		snprintf(text, sizeof text, "%lld", (long long)last_step(v));
+	row(l, v, "step", text, NULL, false);
+	row(l, v, "to go", duration(to_go(v), n), NULL, false);
+	row(l, v, "loss", number(last(v, "train", "loss"), n), "loss", t->plain);
+	row(l, v, "val_loss", number(last(v, "valid", "val_loss"), n), NULL, false);
+	row(l, v, "learning rate", number(last(v, "train", "lr"), n), "lr", t->plain);
+	row(l, v, "gradient norm", number(last(v, "train", "grad_norm"), n), "grad_norm", t->plain);
+	row(l, v, "tokens/s", number(last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
+	row(l, v, "peak memory", bytes(last(v, "train", "peak_bytes"), n), NULL, false);
+	devices(l, v);
+	process(l, &t->process[i]);
+	end(l);
+}
+
+void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, const char *text), void *arg)
+{
+	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS, .line = line, .arg = arg };
+	if (!t->n) {
+		put(&l, "no run of yours lives; `yoke top RUN` shows one that ended");
+		end(&l);
+	}
+	for (int i = 0; i < t->n; i++)
+		run(&l, t, i);
+}
+
+// ---- the object ----
+
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+	return j ? j : json_string("?");
+}
+
+static json_t *numbers(const struct yk_view *v)
+{
+	json_t *o = json_object();
+	for (int t = 0; t < v->tables; t++) {
+		json_t *stage = json_object();
+		for (int c = 0; c < v->table[t]->columns; c++)
+			if (v->table[t]->column[c].count)
+				json_object_set_new(stage, v->table[t]->column[c].name,
+						    json_real(v->table[t]->column[c].last));
+		json_object_set_new(o, v->table[t]->stage, stage);
+	}
+	return o;
+}
+
+json_t *yk_top_json(const struct yk_top *t)
+{
+	json_t *list = json_array();
+	for (int i = 0; i < t->n; i++) {
+		const struct yk_view *v = t->view[i];
+		const struct yk_process *p = &t->process[i];
+		json_t *steps = json_object_get(v->about, "steps");
+		json_t *process = !p->pid ? json_null() :
+				  json_pack("{s:I, s:i, s:i, s:i, s:I, s:f, s:o}", "pid", (json_int_t)p->pid, "threads",
+					    p->threads, "children", p->children, "checkpoints", p->checkpoints, "rss",
+					    (json_int_t)p->rss, "cpu_s", p->cpu, "cpu",
+					    isnan(p->share) ? json_null() : json_real(p->share));
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name), "folder",
+					text(v->folder), "state", yk_view_state_name(v->state), "device",
+					text(yk_view_about(v, "device")), "step", (json_int_t)last_step(v), "steps",
+					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
+					yk_summary_real(to_go(v)), "numbers", numbers(v), "process", process));
+	}
+	return json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
+}

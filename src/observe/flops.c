@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting arithmetic.
+#include "config.h"
+
+#include "observe/flops.h"
+
+#include <math.h>
+
+static double count(const struct yoke_view *v)
+{
+	double n = 1;
+	for (int i = 0; i < v->rank; i++)
+		n *= (double)v->dims[i];
+	return n;
+}
+
+static double contraction(const struct yoke_op *op)
+{
+	const struct yoke_view *a = &op->in[0];
+	return 2 * (double)a->dims[a->rank - 1] * count(&op->out[0]);
+}
+
+// Instructions of a program that compute.
+static double instructions(const struct yoke_map *m)
+{
+	double n = 0;
+	for (int i = 0; i < m->ninsn; i++)
+		n += m->insn[i].op != YOKE_MAP_INPUT && m->insn[i].op != YOKE_MAP_CONST &&
+		     m->insn[i].op != YOKE_MAP_INDEX;
+	return n;
+}
+
+static double elements(const struct yoke_op *op)
+{
+	double n = 1;
+	for (int i = 0; i < op->rank; i++)
+		n *= (double)op->dims[i];
+	return n;
+}
+
+// Of the tensors of the first list that is read.
+static double listed(const struct yoke_op *op)
+{
+	double n = 0;
+	for (uint32_t i = 0; i < op->list; i++)
+		n += count(&op->in[i]);
+	return n;
+}
+
+// Pairs of a query and a key that it sees.  n: the number of keys, where it is a number of the host's.
+static double pairs(const struct yoke_view *q, const struct yoke_view *k, const struct yoke_view *n, bool causal)
+{
+	const double t = (double)q->dims[1], all = (double)k->dims[1];
+	const double s = n->kind == YOKE_VIEW_SCALAR && (double)n->offset < all ? (double)n->offset : all;
+	double seen = t * s;
+	if (causal && s >= t) // query i sees i + s - t + 1
+		seen = t * (s - t) + t * (t + 1) / 2;
+	else if (causal) // the first t - s see none
+		seen = s * (s + 1) / 2;
+	return seen * (double)q->dims[0] * (double)q->dims[2];
+}
+
+double yk_op_flops(const struct yoke_op *op)
+{
+	const struct yoke_view *in = op->in;
+	switch (op->code) {
+	case YOKE_OP_CONTRACT: return contraction(op);
+	case YOKE_OP_ATTENTION:
+		return 4 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
+	case YOKE_OP_ATTENTION_BACK:
+		return 10 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
+	case YOKE_OP_MAP:
+	case YOKE_OP_SCAN_MAP: return instructions(op->map) * elements(op);
+	case YOKE_OP_REDUCE: return (instructions(op->map) + 1) * elements(op);
+	case YOKE_OP_LIST_MAP: return instructions(op->map) * listed(op);
+	case YOKE_OP_LIST_REDUCE: return (instructions(op->map) + 1) * listed(op);
+	case YOKE_OP_MOVE:
+	case YOKE_OP_GATHER:
+	case YOKE_OP_GATHER_ALONG:
+	case YOKE_OP_SLICE_AT:
+	case YOKE_OP_SLICE_UPDATE_AT: return 0;
+	}
+	return NAN;
+}
+
+// The op with its views, which a plan binds only as it is launched.
+static struct yoke_op op_of(const struct yk_plan *p, const struct yk_step *s)
+{
+	struct yoke_op op = s->op;
+	op.out = &p->view[s->view];
+	op.in = op.out + op.nout;
+	return op;
+}
+
+double yk_step_flops(const struct yk_plan *p, uint64_t step)
+{
+	const struct yk_step *s = &p->step[step];
+	if (s->kind != YK_STEP_RUN)
+		return 0;
+	const struct yoke_op op = op_of(p, s);
+	return yk_op_flops(&op);
+}
+
+int yk_step_dtype(const struct yk_plan *p, uint64_t step)
+{
+	const struct yk_step *s = &p->step[step];
+	const struct yoke_view *v = &p->view[s->view];
+	const uint32_t first = s->kind == YK_STEP_RUN && s->op.nin ? s->op.nout : 0;
+	return v[first].dtype ? v[first].dtype : v[0].dtype;
+}

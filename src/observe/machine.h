@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host and this process at a moment, by /proc, /sys and control groups.
+#ifndef YK_MACHINE_H
+#define YK_MACHINE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "yoke-observe.h"
+
+enum { YK_RAPL_MOST = 16 };
+
+// What differences are taken from; all zeros at first.
+struct yk_host_state {
+	double busy, all, process, ns; // of processors, by the sample before
+	bool seen;
+	struct yk_rapl {
+		char path[96];
+		double last, joules;
+	} rapl[YK_RAPL_MOST];
+	int rapls;
+};
+
+void yk_host_sample(struct yk_host_state *, struct yoke_host_sample *to);
+// As an object, null where it is not known; NULL: no memory.
+json_t *yk_host_json(const struct yoke_host_sample *);
+
+#endif

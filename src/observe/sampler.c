@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that samples host and device, and appends a line to a file each time.
+//
+// A line: time (s since 1970), run, rank, step, rss, cpu (0..1), process_cpu (processors), throttled (s),
+// data_wait_s, devices [{id, ..}], host {..}; null is n/a.
+#include "config.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/shared.h"
+#include "base/sized.h"
+#include "graph/context.h"
+#include "observe/machine.h"
+#include "observe/telemetry.h"
+
+struct yoke_recorder {
+	struct yoke_recorder_options options;
+	char *path, *run;
+	struct yk_device *device;
+	int fd;
+	pthread_t thread;
+	pthread_mutex_t lock; // over what follows
+	pthread_cond_t wake;
+	bool ends, failed;
+	int64_t step;
+	double data_wait;
+	struct yk_host_state host; // the thread's
+};
+
+static json_t *real(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *integer(double x)
+{
+	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
+}
+
+static json_t *line_json(yoke_recorder *s)
+{
+	struct yoke_host_sample h;
+	struct yoke_sample d;
+	struct timespec now;
+	json_t *devices = json_array(), *device;
+	yk_host_sample(&s->host, &h);
+	device = yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) : json_object();
+	json_object_set_new(device, "id", json_string(s->device->id));
+	json_array_append_new(devices, device);
+	clock_gettime(CLOCK_REALTIME, &now);
+	pthread_mutex_lock(&s->lock);
+	const int64_t step = s->step;
+	const double waited = s->data_wait;
+	pthread_mutex_unlock(&s->lock);
+	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n}", "time",
+			 (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, "run", s->run, "rank", s->options.rank, "step",
+			 (json_int_t)step, "rss", integer(h.rss), "cpu", real(h.cpu), "process_cpu", real(h.process_cpu),
+			 "throttled", real(h.throttled_s), "data_wait_s", real(waited), "devices", devices, "host",
+			 yk_host_json(&h), "collective");
+}
+
+static void sample(yoke_recorder *s)
+{
+	json_t *o = line_json(s);
+	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL, *line = NULL;
+	json_decref(o);
+	if (text && (line = malloc(strlen(text) + 2))) {
+		strcpy(line, text);
+		strcat(line, "\n");
+	}
+	struct yk_error_aside *was = yk_error_aside();
+	if (line && yk_file_append(s->fd, s->path, NULL, line) < 0 && !s->failed) {
+		s->failed = true;
+		yk_warn("telemetry", "%s; the run goes on", yoke_error());
+	}
+	yk_error_back(was);
+	free(line);
+	free(text);
+}
+
+static void *run(void *arg)
+{
+	yoke_recorder *s = arg;
+	struct timespec next;
+	const double seconds = s->options.seconds;
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	for (bool ends = false; !ends;) {
+		sample(s);
+		next.tv_sec += (time_t)seconds;
+		next.tv_nsec += (long)(1e9 * fmod(seconds, 1));
+		next.tv_sec += next.tv_nsec / 1000000000;
+		next.tv_nsec %= 1000000000;
+		pthread_mutex_lock(&s->lock);
+		while (!s->ends && pthread_cond_timedwait(&s->wake, &s->lock, &next) != ETIMEDOUT)
+			;
+		ends = s->ends;
+		pthread_mutex_unlock(&s->lock);
+	}
+	sample(s); // how it ended
+	return NULL;
+}
+
+static void fini(yoke_recorder *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s->path);
+	free(s->run);
+	free(s);
+}
+
+yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
+{
+	struct yoke_recorder_options o = { 0 };
+	struct yoke_context *ctx = yk_current();
+	pthread_condattr_t clock;
+	if (!ctx || yk_sized_take(&o, sizeof o, from, "sampler_new", "yoke_recorder_options") < 0)
+		return NULL;
+	o.seconds = o.seconds == 0 ? 1 : o.seconds;
+	if (!o.path || !(o.seconds >= 0.001 && o.seconds <= 1e6)) {
+		yk_fail(YOKE_EINVAL, "sampler_new: it has a path, and samples every 0.001 to 1e6 seconds");
+		return NULL;
+	}
+	yoke_recorder *s = calloc(1, sizeof *s);
+	if (!s) {
+		yk_fail(YOKE_ENOMEM, "sampler: no memory");
+		return NULL;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->wake, &clock);
+	pthread_condattr_destroy(&clock);
+	s->options = o;
+	s->device = ctx->device;
+	s->path = strdup(o.path);
+	s->run = o.run ? strdup(o.run) : NULL;
+	s->fd = s->path && (s->run || !o.run) ? yk_file_append_open(o.path) : -1;
+	if (s->fd < 0 || pthread_create(&s->thread, NULL, run, s)) {
+		if (s->fd >= 0 || !s->path)
+			yk_fail(YOKE_ENOMEM, "sampler: no memory");
+		fini(s);
+		return NULL;
+	}
+	return s;
+}
+
+void yoke_recorder_tell(yoke_recorder *s, int64_t step, double data_wait)
+{
+	pthread_mutex_lock(&s->lock);
+	s->step = step;
+	s->data_wait = data_wait;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void yoke_recorder_free(yoke_recorder *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->ends = true;
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	fini(s);
+}
+
+// ---- of the process ----
+
+int yoke_host_telemetry(struct yoke_host_sample *to)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // over what the next call's rates are since
+	static struct yk_host_state state;
+	struct yoke_host_sample h;
+	pthread_mutex_lock(&one);
+	yk_host_sample(&state, &h);
+	pthread_mutex_unlock(&one);
+	return yk_sized_give(to, sizeof h, &h, "host_telemetry", "yoke_host_sample");
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plots as SVG.
+#include "config.h"
+
+#include "report/svg.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/scan.h"
+
+enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, COLORS = 8 };
+
+static const char *const color[COLORS] = { "#3b82c4", "#d9822b", "#3f9f5f", "#c4453b",
+					   "#8a63b8", "#8c6d46", "#c060a0", "#6b7785" };
+
+struct axis {
+	enum yk_scale scale;
+	double least, most; // of the numbers, as the axis shows them
+	double from, to;    // pixels of least and most
+	int ticks;
+	double tick[TICKS];
+};
+
+struct plot {
+	const struct yk_plot *p;
+	FILE *to;
+	struct axis x, y;
+	int width, height, bottom;
+};
+
+void yk_xml_text(FILE *to, const char *s)
+{
+	const unsigned char *at = (const unsigned char *)s, *end = at + strlen(s);
+	while (at < end) {
+		int n = *at < 128 ? 1 : yk_utf8(at, end);
+		// U+0080 to U+009F are control characters as well, U+FFFE and U+FFFF none of XML
+		bool bad = !n || *at < 32 || *at == 127 || (n == 2 && at[0] == 0xc2 && at[1] < 0xa0) ||
+			   (n == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe);
+		if (bad)
+			fputc('?', to);
+		else if (*at == '<')
+			fputs("&lt;", to);
+		else if (*at == '>')
+			fputs("&gt;", to);
+		else if (*at == '&')
+			fputs("&amp;", to);
+		else if (*at == '"')
+			fputs("&quot;", to);
+		else if (*at == '\'')
+			fputs("&#39;", to);
+		else
+			fwrite(at, (size_t)n, 1, to);
+		at += n ? n : 1;
+	}
+}
+
+// ---- axes ----
+
+static bool shows(enum yk_scale s, double v)
+{
+	return isfinite(v) && (s == YK_SCALE_LINEAR || v > 0);
+}
+
+static double along(enum yk_scale s, double v)
+{
+	return s == YK_SCALE_LINEAR ? v : s == YK_SCALE_LOG10 ? log10(v) : log2(v);
+}
+
+static double pixel(const struct axis *a, double v)
+{
+	double low = along(a->scale, a->least), high = along(a->scale, a->most);
+	return a->from + (a->to - a->from) * (along(a->scale, v) - low) / (high - low);
+}
+
+static void meet(struct axis *a, double v)
+{
+	if (!shows(a->scale, v))
+		return;
+	if (!(a->least <= v))
+		a->least = v;
+	if (!(a->most >= v))
+		a->most = v;
+}
+
+// 1, 2 or 5 times a power of ten, so that the range has some `n` of them.
+static double step_of(double range, int n)
+{
+	double raw = range / n, ten = pow(10, floor(log10(raw))), x = raw / ten;
+	return ten * (x <= 1 ? 1 : x <= 2 ? 2 : x <= 5 ? 5 : 10);
+}
+
+static void add_tick(struct axis *a, double v)
+{
+	if (a->ticks < TICKS && v >= a->least - 1e-9 * fabs(a->least) && v <= a->most + 1e-9 * fabs(a->most))
+		a->tick[a->ticks++] = v;
+}
+
+static void log_ticks(struct axis *a)
+{
+	const double base = a->scale == YK_SCALE_LOG10 ? 10 : 2;
+	double low = along(a->scale, a->least), high = along(a->scale, a->most);
+	int every = (int)ceil((high - low) / 8);
+	bool few = base > 2 && high - low < 2.5; // decades: 2 and 5 of each as well
+	for (double k = floor(low); k <= ceil(high); k += every < 1 ? 1 : every)
+		for (int i = 0; i < (few ? 3 : 1); i++)
+			add_tick(a, pow(base, k) * (i == 0 ? 1 : i == 1 ? 2 : 5));
+}
+
+static void settle(struct axis *a, int ticks)
+{
+	a->ticks = 0;
+	if (!(a->least <= a->most)) // nothing is shown
+		a->least = a->scale == YK_SCALE_LINEAR ? 0 : 1, a->most = a->least + 1;
+	if (a->scale != YK_SCALE_LINEAR) {
+		if (a->most < a->least * 1.2) {
+			a->least /= 1.5;
+			a->most *= 1.5;
+		}
+		log_ticks(a);
+		return;
+	}
+	if (a->most - a->least <= 1e-12 * fmax(fabs(a->least), fabs(a->most))) {
+		double room = a->least != 0 ? 0.1 * fabs(a->least) : 1;
+		a->least -= room;
+		a->most += room;
+	}
+	double step = step_of(a->most - a->least, ticks);
+	for (double k = ceil(a->least / step - 1e-9); k * step <= a->most * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
+		add_tick(a, k * step);
+}
+
+// "1.5M"; of small numbers all that a tick has.
+static void number(char to[32], double v)
+{
+	static const struct {
+		double unit;
+		const char *name;
+	} units[] = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e4, "" } };
+	double size = fabs(v);
+	for (size_t i = 0; i < 4; i++)
+		if (size >= units[i].unit) {
+			snprintf(to, 32, "%.4g%s", v / units[i].unit, units[i].name);
+			return;
+		}
+	if (size >= units[4].unit)
+		snprintf(to, 32, "%.4gk", v / 1e3);
+	else
+		snprintf(to, 32, "%.4g", size < 1e-300 ? 0 : v);
+}
+
+// ---- parts ----
+
+static void axes(struct plot *x)
+{
+	const struct yk_plot *p = x->p;
+	FILE *to = x->to;
+	char text[32];
+	fprintf(to, "<g class=\"grid\" stroke=\"currentColor\" stroke-opacity=\"0.15\">");
+	for (int i = 0; i < x->y.ticks; i++)
+		fprintf(to, "<path d=\"M%d %.1fH%d\"/>", LEFT, pixel(&x->y, x->y.tick[i]), x->width - RIGHT);
+	for (int i = 0; i < x->x.ticks && !p->categories; i++)
+		fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP, x->bottom);
+	fprintf(to, "</g>\n<g class=\"ticks\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">");
+	for (int i = 0; i < x->y.ticks; i++) {
+		number(text, x->y.tick[i]);
+		fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>", LEFT - 6,
+			pixel(&x->y, x->y.tick[i]) + 4, text);
+	}
+	for (int i = 0; i < x->x.ticks && !p->categories; i++) {
+		number(text, x->x.tick[i]);
+		fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
+			pixel(&x->x, x->x.tick[i]), x->bottom + 16, text);
+	}
+	for (int i = 0; i < p->categories; i++) {
+		fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i), x->bottom + 16);
+		yk_xml_text(to, p->category[i]);
+		fprintf(to, "</text>");
+	}
+	fprintf(to, "</g>\n<text class=\"title\" x=\"%d\" y=\"18\" fill=\"currentColor\" font-size=\"13\" "
+		"font-weight=\"600\">", LEFT);
+	yk_xml_text(to, p->title);
+	fprintf(to, "</text>\n<g class=\"labels\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">"
+		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + x->width - RIGHT) / 2, x->height - 10);
+	yk_xml_text(to, p->x_label);
+	fprintf(to, "</text><text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
+		(TOP + x->bottom) / 2);
+	yk_xml_text(to, p->y_label);
+	fprintf(to, "</text></g>\n");
+}
+
+// What was drawn, for readers.
+static void data(struct plot *x, const struct yk_curve *c)
+{
+	fprintf(x->to, " data-name=\"");
+	yk_xml_text(x->to, c->name);
+	fprintf(x->to, "\" data-points=\"");
+	for (size_t i = 0; i < c->n; i++)
+		fprintf(x->to, "%s%.9g,%.9g", i ? " " : "", c->x[i], c->y[i]);
+	fprintf(x->to, "\"");
+}
+
+static void line(struct plot *x, const struct yk_curve *c)
+{
+	bool down = false, alone = false;
+	fprintf(x->to, "<path class=\"curve c%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
+		"stroke-linejoin=\"round\" stroke-linecap=\"round\"%s", c->color % COLORS, color[c->color % COLORS],
+		c->color / COLORS % 2 ? " stroke-dasharray=\"5 3\"" : "");
+	data(x, c);
+	fprintf(x->to, " d=\"");
+	for (size_t i = 0; i < c->n; i++) {
+		if (!shows(x->x.scale, c->x[i]) || !shows(x->y.scale, c->y[i])) {
+			if (alone)
+				fprintf(x->to, "h0"); // a point with gaps on both sides
+			down = alone = false;
+			continue;
+		}
+		fprintf(x->to, "%s%.2f %.2f", down ? "L" : "M", pixel(&x->x, c->x[i]), pixel(&x->y, c->y[i]));
+		alone = !down;
+		down = true;
+	}
+	fprintf(x->to, "%s\"/>\n", alone ? "h0" : "");
+}
+
+static void points(struct plot *x, const struct yk_curve *c)
+{
+	fprintf(x->to, "<g class=\"points c%d\" fill=\"%s\" stroke=\"none\"", c->color % COLORS, color[c->color % COLORS]);
+	data(x, c);
+	fprintf(x->to, ">");
+	for (size_t i = 0; i < c->n; i++) {
+		if (!shows(x->x.scale, c->x[i]) || !shows(x->y.scale, c->y[i]))
+			continue;
+		fprintf(x->to, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\">", pixel(&x->x, c->x[i]),
+			pixel(&x->y, c->y[i]));
+		if (c->label) {
+			fprintf(x->to, "<title>");
+			yk_xml_text(x->to, c->label[i]);
+			fprintf(x->to, "</title>");
+		}
+		fprintf(x->to, "</circle>");
+	}
+	fprintf(x->to, "</g>\n");
+}
+
+// Side by side with those of other curves, from 0, or the axis' end.
+static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of)
+{
+	double each = (x->x.to - x->x.from) / (x->p->categories + 0.5) * 0.8 / of;
+	double zero = pixel(&x->y, fmax(x->y.least, fmin(0, x->y.most)));
+	if (x->y.scale != YK_SCALE_LINEAR)
+		zero = x->y.from;
+	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"", c->color % COLORS, color[c->color % COLORS]);
+	data(x, c);
+	fprintf(x->to, ">");
+	for (size_t i = 0; i < c->n; i++) {
+		if (!isfinite(c->x[i]) || !shows(x->y.scale, c->y[i]))
+			continue;
+		double top = pixel(&x->y, c->y[i]);
+		fprintf(x->to, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
+			pixel(&x->x, c->x[i]) + each * (number_of - of / 2.), fmin(top, zero), each * 0.92,
+			fabs(zero - top));
+	}
+	fprintf(x->to, "</g>\n");
+}
+
+// Names of curves, right to left above the plot, as far as there is room.
+static void legend(struct plot *x)
+{
+	double at = x->width - RIGHT;
+	if (x->p->curves < 2)
+		return;
+	fprintf(x->to, "<g class=\"legend\" font-size=\"11\" fill=\"currentColor\">");
+	for (int i = x->p->curves - 1; i >= 0; i--) {
+		const struct yk_curve *c = &x->p->curve[i];
+		double wide = 6.4 * (double)strlen(c->name) + 26;
+		if (at - wide < LEFT + 7.5 * (double)strlen(x->p->title))
+			break;
+		at -= wide;
+		fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"10\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>"
+			"<text x=\"%.1f\" y=\"19\">", c->color % COLORS, at, color[c->color % COLORS], at + 14);
+		yk_xml_text(x->to, c->name);
+		fprintf(x->to, "</text>");
+	}
+	fprintf(x->to, "</g>\n");
+}
+
+static bool has_bars(const struct yk_plot *p)
+{
+	for (int i = 0; i < p->curves; i++)
+		if (p->curve[i].mark == YK_MARK_BARS)
+			return true;
+	return false;
+}
+
+static void find_range(struct plot *x)
+{
+	const struct yk_plot *p = x->p;
+	for (int i = 0; i < p->curves; i++)
+		for (size_t k = 0; k < p->curve[i].n; k++)
+			if (shows(p->x, p->curve[i].x[k]) && shows(p->y, p->curve[i].y[k])) {
+				meet(&x->x, p->curve[i].x[k]);
+				meet(&x->y, p->curve[i].y[k]);
+			}
+	if (!isnan(p->target))
+		meet(&x->y, p->target);
+	if (has_bars(p) && p->y == YK_SCALE_LINEAR)
+		meet(&x->y, 0);
+	if (p->categories) {
+		x->x.least = -0.75;
+		x->x.most = p->categories - 0.25;
+	}
+	settle(&x->x, 8);
+	settle(&x->y, 5);
+	if (p->categories)
+		x->x.ticks = 0;
+	if (p->y == YK_SCALE_LINEAR) { // curves do not touch the frame
+		double room = 0.04 * (x->y.most - x->y.least);
+		x->y.least -= x->y.least == 0 ? 0 : room;
+		x->y.most += room;
+	}
+}
+
+void yk_svg_plot(FILE *to, const struct yk_plot *p)
+{
+	struct plot x = { .p = p, .to = to, .width = p->width ? p->width : WIDTH,
+			  .height = p->height ? p->height : HEIGHT };
+	int drawn = 0, of = 0;
+	x.bottom = x.height - BOTTOM;
+	x.x = (struct axis){ .scale = p->x, .least = NAN, .most = NAN, .from = LEFT, .to = x.width - RIGHT };
+	x.y = (struct axis){ .scale = p->y, .least = NAN, .most = NAN, .from = x.bottom, .to = TOP };
+	find_range(&x);
+	static const char *const scale[] = { "linear", "log10", "log2" };
+	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
+		"font-family=\"system-ui, sans-serif\" data-name=\"", x.width, x.height);
+	yk_xml_text(to, p->name);
+	fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
+		"data-y1=\"%.17g\" data-left=\"%g\" data-right=\"%g\" data-bottom=\"%g\" data-top=\"%g\">\n",
+		scale[p->x], scale[p->y], x.x.least, x.x.most, x.y.least, x.y.most, x.x.from, x.x.to, x.y.from,
+		x.y.to);
+	axes(&x);
+	for (int i = 0; i < p->curves; i++)
+		of += p->curve[i].mark == YK_MARK_BARS;
+	for (int i = 0; i < p->curves; i++)
+		switch (p->curve[i].mark) {
+		case YK_MARK_LINE: line(&x, &p->curve[i]); break;
+		case YK_MARK_POINTS: points(&x, &p->curve[i]); break;
+		case YK_MARK_BARS: bars(&x, &p->curve[i], drawn++, of); break;
+		}
+	if (!isnan(p->target) && shows(p->y, p->target))
+		fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
+			"d=\"M%d %.2fH%d\"/>\n", LEFT, pixel(&x.y, p->target), x.width - RIGHT);
+	legend(&x);
+	fprintf(to, "</svg>\n");
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke cubes: what cubes hold, whether all of it can be read, in other types and orders, and drawn ones.
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tool/table.h"
+#include "tool/tool.h"
+#include "yoke-cube.h"
+
+static const char name[] = "cubes";
+
+// A cube with its numbers.
+struct whole {
+	yoke_cube *cube;
+	struct yoke_cube_info info;
+	float *x, *weight;
+};
+
+static int load(struct whole *w, const char *path, const char *settings)
+{
+	*w = (struct whole){ .info = { .size = sizeof w->info } };
+	w->cube = yoke_cube_open(path, settings);
+	if (!w->cube)
+		return yk_error_last();
+	yoke_cube_info(w->cube, &w->info);
+	const size_t pixels = (size_t)(w->info.lines * w->info.samples);
+	w->x = malloc(pixels * (size_t)w->info.bands * sizeof *w->x);
+	w->weight = malloc(pixels * sizeof *w->weight);
+	if (!w->x || !w->weight)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for %" PRId64 " x %" PRId64 " x %" PRId64, path, w->info.lines,
+			       w->info.samples, w->info.bands);
+	return yoke_cube_read(w->cube, w->x, w->weight);
+}
+
+static void unload(struct whole *w)
+{
+	free(w->x);
+	free(w->weight);
+	yoke_cube_free(w->cube);
+}
+
+// ---- info, check ----
+
+static int info(int n, char **path)
+{
+	static const char *const keys[] = { "lines", "samples", "bands", "type", "interleave", "order", "nm", "data" };
+	json_t *rows = json_array();
+	int err = 0;
+	for (int i = 0; i < n && !err; i++) {
+		struct yoke_cube_info c = { .size = sizeof c };
+		yoke_cube *cube = yoke_cube_open(path[i], NULL);
+		char cell[3][32], wavelengths[64] = "";
+		if (!cube) {
+			err = yk_error_last();
+			break;
+		}
+		yoke_cube_info(cube, &c);
+		const int64_t number[3] = { c.lines, c.samples, c.bands };
+		for (int k = 0; k < 3; k++)
+			snprintf(cell[k], sizeof *cell, "%" PRId64, number[k]);
+		if (c.wavelength)
+			snprintf(wavelengths, sizeof wavelengths, "%g..%g", c.wavelength[0], c.wavelength[c.bands - 1]);
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "lines", cell[0], "samples",
+						      cell[1], "bands", cell[2], "type", c.type, "interleave", c.interleave,
+						      "order", c.big_endian ? "big" : "little", "nm", wavelengths, "data", c.data));
+		yoke_cube_free(cube);
+	}
+	if (!err)
+		yk_table(rows, "", 8, keys, keys);
+	json_decref(rows);
+	return err;
+}
+
+// How many cubes cannot be read or have numbers that are not finite.
+static int check(int n, char **path)
+{
+	int failed = 0;
+	for (int i = 0; i < n; i++) {
+		struct whole w;
+		int64_t odd = 0, ignored = 0;
+		double low = INFINITY, high = -INFINITY;
+		if (load(&w, path[i], NULL) < 0) {
+			printf("%s\n", yoke_error());
+			yoke_error_clear();
+			unload(&w);
+			failed++;
+			continue;
+		}
+		for (int64_t p = 0; p < w.info.lines * w.info.samples; p++) {
+			ignored += w.weight[p] == 0;
+			for (int64_t b = 0; b < w.info.bands && w.weight[p] != 0; b++) {
+				const double v = w.x[p * w.info.bands + b];
+				odd += !isfinite(v);
+				low = fmin(low, v);
+				high = fmax(high, v);
+			}
+		}
+		printf("%s: %g .. %g, %" PRId64 " of %" PRId64 " pixels ignored, %" PRId64 " numbers not finite\n", path[i], low,
+		       high, ignored, w.info.lines * w.info.samples, odd);
+		failed += odd > 0;
+		unload(&w);
+	}
+	return failed;
+}
+
+// ---- convert ----
+
+// The words key=value behind the two files; false: one is not known.
+static bool convert_words(int argc, char **argv, struct yoke_cube_info *to, const char **bands)
+{
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "type=", 5))
+			to->type = argv[i] + 5;
+		else if (!strcmp(argv[i], "interleave=bsq") || !strcmp(argv[i], "interleave=bil") ||
+			 !strcmp(argv[i], "interleave=bip"))
+			to->interleave = argv[i] + 11;
+		else if (!strcmp(argv[i], "order=big") || !strcmp(argv[i], "order=little"))
+			to->big_endian = argv[i][6] == 'b';
+		else if (!strncmp(argv[i], "bands=", 6))
+			*bands = argv[i];
+		else
+			return false;
+	}
+	return true;
+}
+
+static int convert(int argc, char **argv)
+{
+	struct yoke_cube_info want = { .type = "", .interleave = "", .big_endian = -1 };
+	const char *bands = NULL;
+	struct whole w;
+	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want, &bands))
+		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=");
+	int err = load(&w, argv[2], bands);
+	if (!err) {
+		w.info.type = *want.type ? want.type : w.info.type;
+		w.info.interleave = *want.interleave ? want.interleave : w.info.interleave;
+		w.info.big_endian = want.big_endian >= 0 ? want.big_endian : w.info.big_endian;
+		err = yoke_cube_write(argv[3], &w.info, w.x);
+	}
+	unload(&w);
+	return err ? yk_failed(name) : YK_DONE;
+}
+
+// ---- make ----
+
+static int write_sample(const yoke_dataset *d, const char *folder, int64_t i, const struct yoke_field *f, void *const *to)
+{
+	const struct yoke_cube_info cube = { .size = sizeof cube, .lines = f[0].dims[0], .samples = f[0].dims[1],
+					     .bands = f[0].dims[2], .type = "f32", .interleave = "bip", .scale = 1,
+					     .ignore = NAN };
+	struct yoke_cube_info mask = cube;
+	char path[4096];
+	const int64_t pixels = cube.lines * cube.samples;
+	const uint8_t *label = to[2];
+	float *flat = to[1]; // weights, all 1, are not written
+	int err = yoke_dataset_read(d, i, 0, 0, i, to, NULL);
+	mask.bands = 1;
+	mask.type = "u8";
+	for (int64_t p = 0; p < pixels && !err; p++)
+		flat[p] = label[p];
+	snprintf(path, sizeof path, "%s/cube_%05" PRId64 ".hdr", folder, i);
+	if (!err)
+		err = yoke_cube_write(path, &cube, to[0]);
+	snprintf(path, sizeof path, "%s/cube_%05" PRId64 "_mask.npy", folder, i);
+	return err ? err : yoke_cube_write(path, &mask, flat);
+}
+
+static int make(int argc, char **argv)
+{
+	char settings[400] = "";
+	size_t at = 0;
+	struct yoke_field f[3] = { { .size = sizeof *f } };
+	if (argc < 3)
+		return yk_usage(name, "make takes a folder, and count= lines= samples= bands= seed=");
+	for (int i = 3; i < argc && at < sizeof settings; i++)
+		at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
+	yoke_dataset *d = yoke_dataset_synthetic(settings);
+	if (!d)
+		return yk_failed(name);
+	yoke_dataset_fields(d, 3, f);
+	const size_t pixels = (size_t)(f[0].dims[0] * f[0].dims[1]);
+	void *to[3] = { malloc(pixels * (size_t)f[0].dims[2] * sizeof(float)), malloc(pixels * sizeof(float)), malloc(pixels) };
+	int err = to[0] && to[1] && to[2] ? yk_dir_make(argv[2]) : yk_fail(YOKE_ENOMEM, "no memory for a cube");
+	for (int64_t i = 0; i < yoke_dataset_count(d) && !err; i++)
+		err = write_sample(d, argv[2], i, f, to);
+	for (int k = 0; k < 3; k++)
+		free(to[k]);
+	yoke_dataset_free(d);
+	return err ? yk_failed(name) : YK_DONE;
+}
+
+int yk_cmd_cubes(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+	int status;
+	if (!strcmp(verb, "convert"))
+		status = convert(argc, argv);
+	else if (!strcmp(verb, "make"))
+		status = make(argc, argv);
+	else if (argc > 2 && !strcmp(verb, "info"))
+		status = info(argc - 2, argv + 2) < 0 ? yk_failed(name) : YK_DONE;
+	else if (argc > 2 && !strcmp(verb, "check"))
+		status = check(argc - 2, argv + 2) ? YK_FAILED : YK_DONE;
+	else
+		return yk_usage(name, "takes info or check and cubes, convert FROM TO, or make FOLDER");
+	return yk_finish(name, status);
+}

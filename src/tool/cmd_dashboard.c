@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke dashboard: a page that shows runs while they go on.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "live/live.h"
+#include "tool/tool.h"
+
+#ifdef HAVE_MICROHTTPD
+static int serve(const struct yk_dashboard *d)
+{
+	return yk_dashboard_serve(d);
+}
+#else
+static int serve(const struct yk_dashboard *d)
+{
+	(void)d;
+	return yk_fail(YOKE_EUNSUPPORTED, "this yoke was built without libmicrohttpd, which serves the page; `yoke report` "
+		       "and `yoke top` do without");
+}
+#endif
+
+int yk_cmd_dashboard(int argc, char **argv)
+{
+	struct yk_dashboard d = { 0 };
+	const char *value;
+	uint64_t port;
+	for (int i = 1; i < argc; i++) {
+		const char *twice = yk_option_twice(argv, i);
+		if (twice)
+			return yk_usage("dashboard", "argument '%s': there is '%s' already", argv[i], twice);
+		if (!strncmp(argv[i], "port=", 5)) {
+			if (yk_option_number(argv[i] + 5, &port) < 0 || port > 65535)
+				return yk_usage("dashboard", "'%s': wants a number up to 65535; 0: any that is free",
+						argv[i]);
+			d.port = (int)port;
+		} else if (!strncmp(argv[i], "bind=", 5)) {
+			d.bind = argv[i] + 5;
+		} else if (!strncmp(argv[i], "token_file=", 11)) {
+			d.token_file = argv[i] + 11;
+		} else if (!strcmp(argv[i], "--until-eof")) {
+			d.until_eof = true;
+		} else if (argv[i][0] == '-' || ((value = strchr(argv[i], '=')) && !strchr(argv[i], '/'))) {
+			return yk_usage("dashboard", "unknown argument '%s'; there are port=, bind=, token_file= and "
+					"--until-eof", argv[i]);
+		} else if (d.n == YK_LIVE_RUNS) {
+			return yk_usage("dashboard", "'%s': %d runs at most", argv[i], YK_LIVE_RUNS);
+		} else {
+			d.folder[d.n++] = argv[i];
+		}
+	}
+	if (!d.n)
+		return yk_usage("dashboard", "of which run? name the folder that out= is");
+	return yk_finish("dashboard", serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE);
+}

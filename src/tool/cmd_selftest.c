@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke selftest: does a model train here as it should?  A list of sections; each says in a line what it found.
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "graph/context.h"
+#include "observe/profile.h"
+#include "tool/tool.h"
+#include "train/trainer.h"
+#include "train/trial.h"
+#include "train/validate.h"
+
+enum { STEPS = 2, TIMED = 7, TEXT = 400 };
+#define DIFFERENCE 1e-2 // of the parameters, along the gradient
+#define NEAR_SLOPE 2e-2 // what a difference of that and f32 leave
+#define NEAR_DEVICE 1e-3
+
+// What earlier sections found.
+struct self {
+	struct yk_config *config;
+	char device[48];
+	double loss[STEPS], slope; // on the CPU
+	char said[TEXT];
+	bool good;
+};
+
+__attribute__((format(printf, 3, 4))) static int say(struct self *s, bool good, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(s->said, sizeof s->said, fmt, ap);
+	va_end(ap);
+	s->good = good;
+	return 0;
+}
+
+// Calls fn with a trainer in a context of its own on a backend, NULL: the one that work goes to.
+static int with_trainer(struct self *s, const char *backend, int (*fn)(struct self *, struct yk_trainer *))
+{
+	struct yoke_context *ctx = yoke_context_new(backend), *former;
+	if (!ctx)
+		return yoke_error_code();
+	former = yoke_use(ctx);
+	snprintf(s->device, sizeof s->device, "%.47s", ctx->device->id);
+	struct yk_trainer *t = NULL;
+	int e = yk_trainer_new(s->config, "selftest", NULL, &t);
+	if (e == 0)
+		e = fn(s, t);
+	yk_trainer_free(t);
+	yoke_use(former);
+	yoke_context_free(ctx);
+	return e;
+}
+
+// ---- steps ----
+
+static int step(struct yk_trainer *t, double *loss)
+{
+	struct yk_record record;
+	int e = yk_trainer_step(t);
+	if (e == 0)
+		e = yk_trainer_record(t, &record);
+	if (e == 0)
+		*loss = (double)record.loss;
+	return e;
+}
+
+static int cpu_steps(struct self *s, struct yk_trainer *t)
+{
+	int e = 0;
+	for (int i = 0; i < STEPS && e == 0; i++)
+		e = step(t, &s->loss[i]);
+	return e < 0 ? e : say(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
+}
+
+static int device_steps(struct self *s, struct yk_trainer *t)
+{
+	double loss[STEPS], off = 0;
+	int e = 0;
+	for (int i = 0; i < STEPS && e == 0; i++) {
+		e = step(t, &loss[i]);
+		off = fmax(off, e == 0 ? fabs(loss[i] / s->loss[i] - 1) : 0);
+	}
+	return e < 0 ? e : say(s, off <= NEAR_DEVICE, "%s: loss %.6f, then %.6f; %.2g off those of the CPU, of %.2g", s->device,
+			       loss[0], loss[1], off, NEAR_DEVICE);
+}
+
+// ---- gradients ----
+
+struct values { // of all parameters, on the host
+	float **at;
+	int n;
+};
+
+static void values_free(struct values *v)
+{
+	for (int i = 0; v->at && i < v->n; i++)
+		free(v->at[i]);
+	free(v->at);
+}
+
+static int values_read(const struct yk_parameters *ps, yoke_tensor *const *from, struct values *v)
+{
+	v->n = ps->count;
+	v->at = calloc((size_t)ps->count, sizeof *v->at);
+	int e = v->at ? 0 : YOKE_ENOMEM;
+	for (int i = 0; i < ps->count && e == 0; i++) {
+		v->at[i] = malloc(yoke_bytes(ps->var[i]));
+		e = v->at[i] ? yoke_read(from[i], v->at[i], yoke_bytes(ps->var[i])) : YOKE_ENOMEM;
+	}
+	return e == YOKE_ENOMEM && !yoke_error_code() ? yk_fail(e, "selftest: no memory for gradients") : e;
+}
+
+static yoke_tensor *windows(const struct yk_trainer *t)
+{
+	const int64_t n = t->batch * (t->context + 1);
+	int32_t *ids = malloc((size_t)n * sizeof *ids);
+	const int64_t vocab = t->net->shape.vocab;
+	for (int64_t i = 0; ids && i < n; i++)
+		ids[i] = (int32_t)(i * 7919 % 251 % vocab);
+	yoke_tensor *x = ids ? yoke_from(yoke_i32, 2, (int64_t[]){ t->batch, t->context + 1 }, ids) : NULL;
+	free(ids);
+	return x;
+}
+
+// The loss with the parameters moved along the gradient.
+static int loss_at(struct yk_trainer *t, const struct values *p, const struct values *g, double step_of, double *loss)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	float l = NAN;
+	int e = 0;
+	for (int i = 0; i < ps->count && e == 0; i++) {
+		const int64_t n = yoke_count(ps->var[i]);
+		float *x = malloc((size_t)n * sizeof *x);
+		for (int64_t k = 0; x && k < n; k++)
+			x[k] = (float)((double)p->at[i][k] + step_of * (double)g->at[i][k]);
+		e = x ? yoke_put(ps->var[i], x, (size_t)n * sizeof *x) : yk_fail(YOKE_ENOMEM, "selftest: no memory");
+		free(x);
+	}
+	yoke_scope *scope = yoke_scope_begin("selftest");
+	if (e == 0)
+		e = yoke_read(yk_windows_loss(t->net, windows(t), 0), &l, sizeof l);
+	int f = yoke_scope_end(scope);
+	*loss = (double)l;
+	return e < 0 ? e : f;
+}
+
+// The gradient's norm is the slope of the loss along it.
+static int slope_of(struct yk_trainer *t, double *norm, double *slope)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	struct values p = { 0 }, g = { 0 };
+	double sum = 0, more = 0, less = 0;
+	yoke_scope *scope = yoke_scope_begin("selftest");
+	yoke_tensor *loss = yk_windows_loss(t->net, windows(t), 0);
+	int e = yoke_grad(loss, ps->count, ps->var, t->grad);
+	if (e == 0)
+		e = yoke_eval(ps->count, t->grad);
+	if (e == 0)
+		e = values_read(ps, t->grad, &g);
+	if (e == 0)
+		e = values_read(ps, ps->var, &p);
+	int f = yoke_scope_end(scope);
+	e = e < 0 ? e : f;
+	for (int i = 0; e == 0 && i < ps->count; i++)
+		for (int64_t k = 0; k < yoke_count(ps->var[i]); k++)
+			sum += (double)g.at[i][k] * (double)g.at[i][k];
+	*norm = sqrt(sum);
+	if (e == 0)
+		e = loss_at(t, &p, &g, DIFFERENCE / *norm, &more);
+	if (e == 0)
+		e = loss_at(t, &p, &g, -DIFFERENCE / *norm, &less);
+	*slope = (more - less) / (2 * DIFFERENCE);
+	values_free(&p);
+	values_free(&g);
+	return e;
+}
+
+static int cpu_gradients(struct self *s, struct yk_trainer *t)
+{
+	double slope = NAN;
+	int e = slope_of(t, &s->slope, &slope);
+	const double off = fabs(slope / s->slope - 1);
+	return e < 0 ? e : say(s, off <= NEAR_SLOPE, "norm %.6f, slope of the loss along it %.6f; %.2g off, of %.2g", s->slope, slope,
+			       off, NEAR_SLOPE);
+}
+
+static int device_gradients(struct self *s, struct yk_trainer *t)
+{
+	double norm = NAN, slope = NAN;
+	int e = slope_of(t, &norm, &slope);
+	const double off = fabs(norm / s->slope - 1);
+	return e < 0 ? e : say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
+			       "%s: norm %.6f, slope %.6f; %.2g off that of the CPU, of %.2g", s->device, norm, slope, off, NEAR_DEVICE);
+}
+
+// ---- plans, profile, time ----
+
+static int plans(struct self *s, struct yk_trainer *t)
+{
+	struct yoke_stats stats = { .size = sizeof stats };
+	uint64_t made[3] = { 0 }, before = 0;
+	double loss;
+	int e = 0;
+	for (int i = 0; i < 3 && e == 0; i++) {
+		e = step(t, &loss);
+		if (e == 0)
+			e = yoke_stats(&stats);
+		made[i] = stats.plan_misses - before;
+		before = stats.plan_misses;
+	}
+	return e < 0 ? e : say(s, made[1] + made[2] == 0, "%" PRIu64 " made for the first step, %" PRIu64 " for the second, %" PRIu64
+			       " for the third", made[0], made[1], made[2]);
+}
+
+static int profile(struct self *s, struct yk_trainer *t)
+{
+	struct yk_report r;
+	double loss, computed = 0;
+	struct yk_profile *p = yk_profile_new(true);
+	int e = p ? 0 : yoke_error_code();
+	if (e == 0)
+		yk_profile_start(p);
+	for (int i = 0; i < 3 && e == 0; i++)
+		e = step(t, &loss);
+	if (e == 0)
+		e = yk_profile_report(p, &r);
+	yk_profile_free(p);
+	if (e < 0)
+		return e;
+	for (int k = 0; k <= YK_BUSY_OTHER; k++)
+		computed += 1e-9 * (double)r.sum[0][k].ns;
+	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].pieces > 0 && computed <= 1.01 * r.wall;
+	return say(s, good, "%" PRIu64 " launches, %.3f ms of compute in %.3f ms%s", r.launches, 1e3 * computed, 1e3 * r.wall,
+		   r.timed[0] ? "" : ", not timed");
+}
+
+static int timing(struct self *s, struct yk_trainer *t)
+{
+	double took[TIMED], loss, spread;
+	int e = step(t, &loss);
+	for (int i = 0; i < TIMED && e == 0; i++) {
+		double began = yk_seconds();
+		e = step(t, &loss);
+		took[i] = yk_seconds() - began;
+	}
+	if (e < 0)
+		return e;
+	double median = yk_median(TIMED, took, &spread);
+	return say(s, true, "%.3f ms a step, +- %.3f ms, on %s", 1e3 * median, 1e3 * spread, s->device);
+}
+
+// Later parts add theirs here.
+static const struct section {
+	const char *name;
+	bool cpu; // on the CPU, whatever the device is
+	int (*run)(struct self *, struct yk_trainer *);
+} sections[] = {
+	{ "two steps on the CPU", true, cpu_steps },
+	{ "gradients on the CPU, beside differences", true, cpu_gradients },
+	{ "two steps on the device", false, device_steps },
+	{ "gradients on the device", false, device_gradients },
+	{ "plans are found again", false, plans },
+	{ "a profile", false, profile },
+	{ "timing", false, timing },
+};
+
+static void selftest(struct yk_config *c, bool *well)
+{
+	struct self s = { .config = c };
+	*well = true;
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+		s.good = false;
+		if (with_trainer(&s, sections[i].cpu ? "cpu" : NULL, sections[i].run) < 0)
+			say(&s, false, "%.300s", yoke_error());
+		yoke_error_clear();
+		printf("%-6s  %s: %s\n", s.good ? "ok" : "FAILED", sections[i].name, s.said);
+		fflush(stdout);
+		*well &= s.good;
+	}
+	printf("%s\n", *well ? "all is well" : "something is wrong: yoke conform says which op, yoke doctor what there is");
+}
+
+// A text to train on, where none is given: as long as a few windows want it.
+static int text_make(const struct yk_config *c, char path[4096])
+{
+	const char *folder = getenv("TMPDIR");
+	const int64_t words = 40 + 8 * yk_config_int(c, YK_KEY_context);
+	snprintf(path, 4000, "%s/yoke-selftest-XXXXXX", folder && *folder ? folder : "/tmp");
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	for (int64_t i = 0; f && i < words; i++)
+		fprintf(f, "%s%c", (const char *[]){ "a", "short", "text", "of", "few", "words" }[i * 7919 % 6], i % 9 ? ' ' : '\n');
+	if (f && fclose(f) == 0)
+		return 0;
+	return yk_fail(YOKE_EIO, "selftest: '%s' cannot be written", path);
+}
+
+// The given keys, of a small size where there are none, without what would make numbers differ that should not, or
+// cost time.
+static int configure(int argc, char **argv, struct yk_config *to, char text[4096])
+{
+	static const char *const small[] = { "layers=2", "heads=2", "embed=32", "context=16" };
+	const char *const plain[] = { "batch=2", "accumulate=1", "dropout=0", "precision=fp32", "steps=100", "epochs=0",
+				      "warmup=1", "schedule=constant", "valid=0", "workers=0" };
+	char data[4200];
+	struct yk_config given, sized, own;
+	int e = yk_config_init(&given, YK_T);
+	if (e < 0)
+		return e;
+	e = yk_config_arguments(&given, argc - 1, argv + 1);
+	if (e == 0)
+		e = yk_config_with(&given, argc > 1 ? 0 : sizeof small / sizeof *small, small, &sized);
+	yk_config_fini(&given);
+	if (e < 0)
+		return e;
+	e = yk_config_with(&sized, sizeof plain / sizeof *plain, plain, &own);
+	yk_config_fini(&sized);
+	if (e < 0)
+		return e;
+	if (!*yk_config_str(&own, YK_KEY_data))
+		e = text_make(&own, text);
+	snprintf(data, sizeof data, "data=%s", text);
+	if (e == 0)
+		e = yk_config_with(&own, *text != '\0', (const char *[]){ data }, to);
+	yk_config_fini(&own);
+	return e;
+}
+
+int yk_cmd_selftest(int argc, char **argv)
+{
+	struct yk_config c = { 0 };
+	char text[4096] = "";
+	bool well = false;
+	int e = configure(argc, argv, &c, text), status = YK_USAGE;
+	if (e == 0) {
+		status = YK_FAILED;
+		e = yk_config_check(&c);
+	}
+	if (e == 0)
+		e = yk_config_apply(&c);
+	if (e == 0)
+		selftest(&c, &well);
+	else
+		yk_failed("selftest");
+	if (*text)
+		unlink(text);
+	yk_config_fini(&c);
+	return yk_finish("selftest", well ? YK_DONE : status);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The JSON of `yoke fit`: a pipeline and its data, with keys from the command line over those of the file.
+#ifndef YK_TOOL_FIT_CONFIG_H
+#define YK_TOOL_FIT_CONFIG_H
+
+#include "base/json.h"
+#include "yoke-pipeline.h"
+
+struct yk_fit_config {
+	json_t *root;      // all of it, as it is in force; without "data" it is the pipeline's
+	char **name;       // [samples]: of each cube's file, without folder and suffix
+	int64_t samples;
+	yoke_dataset *set; // of all samples
+	char loader[200];  // settings of loaders
+	double split[3];   // train, valid, test; shares of the samples
+};
+
+// Reads a file: ${VAR} in its texts stands for the environment's.
+int yk_fit_config_load(struct yk_fit_config *, const char *path);
+void yk_fit_config_fini(struct yk_fit_config *);
+// "trainer.max_epochs=5", "nodes.pca.k=8": the value as JSON, or as text where it is none.  EINVAL: there is no such place.
+int yk_fit_config_set(struct yk_fit_config *, const char *argument);
+// Opens what "data" says.
+int yk_fit_config_data(struct yk_fit_config *);
+// A pipeline of the rest.
+yoke_pipeline *yk_fit_config_pipeline(const struct yk_fit_config *);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device a run suits: rules of thumb, and the run itself, timed on each.
+#ifndef YK_WHICH_H
+#define YK_WHICH_H
+
+#include <stdbool.h>
+
+#include "train/trial.h"
+
+// What the rules ask for; NaN: not known, and then no rule that asks for it holds.
+struct yk_which_ask {
+	bool device, trains; // is there another device than the CPU; is anything trained?
+	double samples, batch, channels, height, width; // of images the last three
+	double parameters, epochs;
+	double loader;       // share of the time that waits for data
+};
+enum yk_which { YK_WHICH_CPU, YK_WHICH_DEVICE, YK_WHICH_MEASURE };
+struct yk_which_said {
+	enum yk_which which;
+	bool strongly;
+	const char *why, *hint; // hint: NULL, or what would do better
+};
+// The first rule that holds.
+struct yk_which_said yk_which_rule(const struct yk_which_ask *);
+
+// What to expect of a device by its memory's GB/s and its TFLOP/s; never a reason to decide.
+struct yk_which_tier {
+	const char *name;
+	double least, most; // times as fast as a CPU
+	int batch;          // from which on
+};
+const struct yk_which_tier *yk_which_tier_of(double gb_s, double tflop_s);
+
+enum { YK_WHICH_DEVICES = 6, YK_WHICH_ROUNDS = 5, YK_WHICH_CROSSINGS = 4 };
+struct yk_which_times {
+	int devices, rounds;
+	struct yk_which_device {
+		char id[48];
+		double seconds, spread; // of a step, median of rounds
+		double round[YK_WHICH_ROUNDS];
+		char why[256]; // it could not be timed; "": it was
+	} device[YK_WHICH_DEVICES];
+	int64_t batch;
+	int best;       // -1: none could be timed
+	double ratio;   // times as fast as the next best; NaN: there is none
+	double ratio_spread;
+	double crosses; // batch at which the two best are equally fast, by batches that were timed; NaN: none of them
+};
+// Times the configuration on each of these devices in turn, `rounds` times.  crossing: looks for the batch at which
+// the two best change places.  ENOMEM; a device that fails is one that says why.
+int yk_which_measure(const struct yk_config *, int n, const char *const *id, int rounds, bool crossing,
+		     struct yk_which_times *);
+// Devices that YOKE_BACKEND allows, one for each that the machine has, the best first; or of each backend the first.
+int yk_which_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
+
+// backend=fastest: what it comes to, written into the configuration; says so in `said`.
+int yk_which_settle(struct yk_config *, char said[256]);
+
+#endif

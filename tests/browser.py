@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# A browser for tests: Chromium through the WebDriver protocol, without any package of Python's.
+import base64, json, shutil, subprocess, time, urllib.request
+
+def find():
+    driver = shutil.which('chromedriver')
+    browser = shutil.which('chromium') or shutil.which('google-chrome')
+    return (driver, browser) if driver and browser else None
+
+class Browser:
+    def __init__(self, width=1280, height=1000, dark=False):
+        driver, browser = find()
+        self.process = subprocess.Popen([driver, '--port=0'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        port = None
+        for line in self.process.stdout:
+            if 'successfully on port' in line:
+                port = int(line.rsplit(' ', 1)[1].rstrip('.\n'))
+                break
+        self.base = 'http://127.0.0.1:%d' % port
+        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--force-device-scale-factor=1',
+                     '--disable-background-networking', '--window-size=%d,%d' % (width, height)]
+        if dark:
+            arguments.append('--force-dark-mode')
+        want = {'capabilities': {'alwaysMatch': {
+            'goog:chromeOptions': {'binary': browser, 'args': arguments},
+            'goog:loggingPrefs': {'browser': 'ALL', 'performance': 'ALL'}}}}
+        self.session = self.call('POST', '/session', want)['sessionId']
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        ask = urllib.request.Request(self.base + path, data, {'Content-Type': 'application/json'}, method=method)
+        with urllib.request.urlopen(ask, timeout=60) as answer:
+            return json.load(answer)['value']
+
+    def go(self, url):
+        self.call('POST', '/session/%s/url' % self.session, {'url': url})
+
+    def run(self, script, *arguments):
+        return self.call('POST', '/session/%s/execute/sync' % self.session, {'script': script, 'args': list(arguments)})
+
+    def wait(self, script, seconds=20):
+        until = time.time() + seconds
+        while time.time() < until:
+            x = self.run('return ' + script)
+            if x:
+                return x
+            time.sleep(0.1)
+        return None
+
+    def log(self, kind):
+        return self.call('POST', '/session/%s/se/log' % self.session, {'type': kind})
+
+    # addresses that were asked for
+    def asked(self):
+        urls = []
+        for entry in self.log('performance'):
+            m = json.loads(entry['message'])['message']
+            if m['method'] == 'Network.requestWillBeSent':
+                urls.append(m['params']['request']['url'])
+        return urls
+
+    def size(self, width, height):
+        self.call('POST', '/session/%s/window/rect' % self.session, {'width': width, 'height': height})
+
+    def shot(self, path):
+        with open(path, 'wb') as f:
+            f.write(base64.b64decode(self.call('GET', '/session/%s/screenshot' % self.session)))
+
+    def close(self):
+        try:
+            self.call('DELETE', '/session/%s' % self.session)
+        finally:
+            self.process.terminate()
+            self.process.wait(10)

@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke dashboard: who is answered, what is answered, and that it ends with its run.  tests/dashboard.py asks.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/yoke.sh"
+tests=$(cd "${srcdir:-.}" && pwd)/tests
+workspace dashboard
+if "$yoke" dashboard . 2>&1 | grep -q 'built without libmicrohttpd'; then
+	echo "1..0 # SKIP built without libmicrohttpd"
+	exit 0
+fi
+python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to ask with"; exit 0; }
+pids=
+finish()
+{
+	# shellcheck disable=SC2086 # numbers
+	[ -z "$pids" ] || kill $pids 2>/dev/null
+	rm -rf "${TMPDIR:-/tmp}/dashboard.work"
+}
+trap finish EXIT
+
+easy_text 120 >text
+small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
+# shellcheck disable=SC2086 # words
+"$yoke" train out=a steps=12 eval_every=4 profile=1 $small 2>err
+verdict "a run" "$([ $? -eq 0 ] || cat err)"
+mkdir evil && printf '{"step":1,"loss":2,"<script>alert(1)</script>":3,"time":1,"stage":"train"}\n' >evil/metrics.jsonl
+
+# serve NAME ARGUMENT ..: its address in $url
+serve()
+{
+	name=$1
+	shift
+	"$yoke" dashboard "$@" >"$name.out" 2>"$name.err" &
+	pid=$!
+	pids="$pids $pid"
+	i=0
+	until grep -q 'http://' "$name.out" || [ $i -ge 200 ]; do
+		sleep 0.05
+		i=$((i + 1))
+	done
+	url=$(sed -n 's/^yoke dashboard: //p' "$name.out")
+}
+
+serve one a evil
+verdict "one line, with the address: $(wc -l <one.out)" "$([ "$(wc -l <one.out)" -eq 1 ] || cat one.out one.err)"
+verdict "the token is in no argument, and in a file of mode $(stat -c %a a/dashboard.json)" "$(
+	token=${url##*=}
+	tr '\0' ' ' <"/proc/$pid/cmdline" | grep "$token"
+	[ "$(stat -c %a a/dashboard.json)" = 600 ] && grep -q "$token" a/dashboard.json || cat a/dashboard.json)"
+python3 "$tests/dashboard.py" "$url" a evil "$yoke" >py.out 2>&1
+code=$?
+while IFS= read -r line; do
+	case $line in
+	'ok '*) count=$((count + 1)) && echo "ok $count - ${line#ok }" ;;
+	'not ok '*) count=$((count + 1)) failed=1 && echo "not ok $count - ${line#not ok }" ;;
+	*) echo "# $line" ;;
+	esac
+done <py.out
+verdict "all of it was asked" "$([ $code -eq 0 ] || echo "status $code")"
+port=${url%/*} port=${port##*:}
+"$yoke" dashboard a port="$port" >out 2>&1
+verdict "a port in use: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] && grep -q "port $port" out || cat out)"
+kill "$pid"
+wait "$pid"
+verdict "SIGTERM ends it with status 0, and its file is gone" "$([ $? -eq 0 ] && [ ! -e a/dashboard.json ] || ls a)"
+
+refuses()
+{
+	title=$1 want=$2
+	shift 2
+	"$yoke" dashboard "$@" >out 2>&1
+	[ $? -eq "$want" ] && [ "$(wc -l <out)" -eq 1 ] && verdict "$title: $(cat out)" '' || verdict "$title" "$(cat out)"
+}
+refuses "no run" 1 nowhere
+refuses "another address without a token of one's own" 1 a bind=0.0.0.0
+refuses "no address" 1 a bind=nobody
+refuses "no port" 2 a port=65536
+echo short >token && chmod 600 token
+refuses "a short token" 1 a token_file=token
+echo 0123456789abcdef0123 >token && chmod 644 token
+refuses "a token that others may read" 1 a token_file=token
+chmod 600 token
+serve own a bind=0.0.0.0 token_file=token
+verdict "with one it is warned of" "$(grep -q 'nothing is encrypted' own.err && [ "${url##*=}" = 0123456789abcdef0123 ] ||
+	cat own.out own.err)"
+kill "$pid"
+wait "$pid"
+
+# ---- beside a run ----
+
+# shellcheck disable=SC2086 # words
+"$yoke" train out=live steps=100000 dashboard=1 checkpoints=0 $small 2>live.err &
+run=$!
+pids="$pids $run"
+i=0
+until [ -s live/dashboard.json ] || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+child=$(sed -n 's/.*"pid":\([0-9]*\).*/\1/p' live/dashboard.json)
+verdict "yoke train dashboard=1 starts it: $(grep -o 'yoke dashboard: http://[^?]*' live.err)" "$(
+	grep -q 'yoke dashboard: http' live.err && kill -0 "$child" || cat live.err)"
+python3 "$tests/dashboard.py" --grows "$(sed -n 's/^yoke dashboard: //p' live.err)" >out 2>&1
+verdict "what the run writes comes as it is written" "$([ $? -eq 0 ] || cat out)"
+kill -9 "$run"
+wait "$run" 2>/dev/null
+i=0
+while kill -0 "$child" 2>/dev/null && [ $i -lt 200 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+verdict "SIGKILL of the run ends it, too" "$(! kill -0 "$child" 2>/dev/null || echo "$child is left")"
+serve lost live
+python3 "$tests/dashboard.py" --state lost "$url" >out 2>&1
+verdict "the run is lost, which the page says" "$([ $? -eq 0 ] || cat out)"
+# shellcheck disable=SC2086
+"$yoke" train out=taken steps=2 dashboard="${port:-1}" $small 2>err
+verdict "a run whose dashboard ended before" "$([ $? -eq 0 ] || cat err)"
+lost_port=${url%/*} lost_port=${lost_port##*:}
+# shellcheck disable=SC2086
+"$yoke" train out=taken2 steps=2 dashboard="$lost_port" $small 2>err
+verdict "a port that is taken does not end a run" "$([ $? -eq 0 ] && [ -f taken2/manifest.json ] || cat err)"
+kill "$pid"
+wait "$pid"
+echo "1..$count"

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipelines: fitted by few passes over a stream that counts them, as by one for each node; against loops in float64; saved and
+// loaded; what JSON may not say.
+#include "config.h"
+
+#include <stdatomic.h>
+
+#include "tap.h"
+#include "yoke-pipeline.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+
+enum { CUBES = 6, PIXELS = 150, C = 9 };
+static float x[CUBES][PIXELS][C], weight[CUBES][PIXELS];
+static atomic_int reads;
+
+static int read_cubes(void *arg, int64_t n, struct yoke_item *const *item)
+{
+	(void)arg;
+	for (int64_t i = 0; i < n; i++) {
+		reads++;
+		memcpy(item[i]->to[0], x[item[i]->number], sizeof x[0]);
+		if (arg)
+			memcpy(item[i]->to[1], weight[item[i]->number], sizeof weight[0]);
+	}
+	return 0;
+}
+
+static yoke_dataset *cubes(bool weighed)
+{
+	const struct yoke_field field[2] = { { .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = 2, .dims = { PIXELS, C } },
+					     { .size = sizeof *field, .name = "weight", .dtype = yoke_f32, .rank = 1, .dims = { PIXELS } } };
+	const struct yoke_dataset_options o = { .size = sizeof o, .name = "cubes", .count = CUBES, .fields = weighed ? 2 : 1,
+						.field = field, .read = read_cubes, .arg = weighed ? x : NULL };
+	return yoke_dataset_new(&o);
+}
+
+static void fill(void)
+{
+	double mix[C][C];
+	for (int i = 0; i < C; i++)
+		for (int k = 0; k < C; k++)
+			mix[i][k] = rnd_real(-1, 1) / (1 + i);
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++) {
+			double e[C];
+			weight[q][r] = (float)rnd_int(0, 1);
+			for (int i = 0; i < C; i++)
+				e[i] = rnd_real(-3, 3);
+			for (int k = 0; k < C; k++) {
+				double sum = 100 + k;
+				for (int i = 0; i < C; i++)
+					sum += 10 * mix[i][k] * e[i];
+				x[q][r][k] = (float)sum;
+			}
+		}
+}
+
+// A fitted pipeline of these nodes; NULL after an error.
+static yoke_pipeline *fit(const char *nodes, const char *passes, bool weighed, int want_passes)
+{
+	char json[2000], what[300];
+	struct yoke_pipeline_stats s = { .size = sizeof s };
+	snprintf(json, sizeof json, "{\"nodes\": [%s], \"trainer\": {\"passes\": \"%s\"}}", nodes, passes);
+	yoke_dataset *d = cubes(weighed);
+	yoke_pipeline *p = yoke_pipeline_new(json);
+	reads = 0;
+	int err = p ? yoke_pipeline_fit(p, d, "batch=4 workers=0") : -1;
+	yoke_dataset_free(d);
+	if (p)
+		yoke_pipeline_stats(p, &s);
+	if (want_passes >= 0) {
+		snprintf(what, sizeof what, "%.200s", nodes);
+		ok(!err && s.passes == want_passes && reads == want_passes * CUBES && s.samples == reads,
+		   "passes=%s: %d passes, %d reads, of %s %s", passes, s.passes, (int)reads, what, yoke_error());
+	}
+	if (!err)
+		return p;
+	yoke_pipeline_free(p);
+	return NULL;
+}
+
+// The result for the first cube: how many numbers.
+static size_t result(yoke_pipeline *p, const char *node, float *to)
+{
+	yoke_scope *s = yoke_scope_begin("result");
+	yoke_tensor *y = p ? yoke_pipeline_apply(p, node, yoke_from(yoke_f32, 2, DIMS(PIXELS, C), x[0])) : NULL;
+	const size_t n = y ? (size_t)yoke_count(y) : 0;
+	if (!y || n > PIXELS * 2 * C || yoke_read(y, to, n * sizeof *to) < 0)
+		diag("%s", yoke_error());
+	yoke_scope_end(s);
+	return n;
+}
+
+// Are results of one pass and of a pass for each equal, to the sign of vectors that are near each other?
+static void both(const char *nodes, int one, int each, bool weighed)
+{
+	static float got[2][PIXELS * 2 * C];
+	size_t n[2];
+	double worst = 0, most = 0;
+	for (int k = 0; k < 2; k++) {
+		yoke_pipeline *p = fit(nodes, k ? "each" : "one", weighed, k ? each : one);
+		memset(got[k], 0xff, sizeof got[k]);
+		n[k] = result(p, NULL, got[k]);
+		yoke_pipeline_free(p);
+	}
+	for (size_t i = 0; i < n[0]; i++)
+		most = fmax(most, fabs(got[0][i]));
+	for (size_t i = 0; i < n[0]; i++)
+		worst = isnan(got[0][i]) || isnan(got[1][i]) ? INFINITY : fmax(worst, fabs(got[0][i] - got[1][i]) / most);
+	ok(n[0] == n[1] && n[0] && worst < 1e-4, "they give the same: %.2g of the largest %s", worst, yoke_error());
+	yoke_error_clear();
+}
+
+// standard, pca, rx against loops: rx behind pca of all channels is the squared Mahalanobis distance of the stream.
+static void by_hand(void)
+{
+	static double m[C], s[C][C], inverse[C][2 * C];
+	static float got[PIXELS * 2 * C];
+	double want[PIXELS], mine[PIXELS];
+	const double n = CUBES * PIXELS;
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++)
+			for (int k = 0; k < C; k++)
+				m[k] += x[q][r][k] / n;
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++)
+			for (int k = 0; k < C; k++)
+				for (int i = 0; i < C; i++)
+					s[k][i] += (x[q][r][k] - m[k]) * (x[q][r][i] - m[i]) / (n - 1);
+	for (int k = 0; k < C; k++)
+		for (int i = 0; i < 2 * C; i++)
+			inverse[k][i] = i < C ? s[k][i] : i - C == k;
+	for (int k = 0; k < C; k++) { // Gauss and Jordan; it is positive definite
+		const double pivot = inverse[k][k];
+		for (int i = 0; i < 2 * C; i++)
+			inverse[k][i] /= pivot;
+		for (int r = 0; r < C; r++) {
+			const double f = r == k ? 0 : inverse[r][k];
+			for (int i = 0; i < 2 * C; i++)
+				inverse[r][i] -= f * inverse[k][i];
+		}
+	}
+	yoke_pipeline *p = fit("{\"name\": \"a\", \"type\": \"standard\"}, {\"name\": \"b\", \"type\": \"pca\", \"k\": 9},"
+			       "{\"name\": \"c\", \"type\": \"rx\", \"eps\": 0}", "one", false, 1);
+	result(p, NULL, got);
+	for (int r = 0; r < PIXELS; r++) {
+		want[r] = 0;
+		mine[r] = got[r];
+		for (int k = 0; k < C; k++)
+			for (int i = 0; i < C; i++)
+				want[r] += (x[0][r][k] - m[k]) * inverse[k][C + i] * (x[0][r][i] - m[i]);
+	}
+	near(mine, want, PIXELS, 1e-4, 1, "the distance of Mahalanobis");
+	result(p, "b", got); // components: uncorrelated, of falling variance over the whole stream
+	float ratio[C];
+	yoke_read(yoke_pipeline_state(p, "b", "ratio"), ratio, sizeof ratio);
+	double sum = 0;
+	bool falls = true;
+	for (int k = 0; k < C; k++) {
+		sum += ratio[k];
+		falls &= !k || ratio[k] <= ratio[k - 1];
+	}
+	ok(falls && fabs(sum - 1) < 1e-6, "shares of variance fall and sum to %.7g", sum);
+	yoke_pipeline_free(p);
+}
+
+static void saved(void)
+{
+	static float a[PIXELS * 2 * C], b[PIXELS * 2 * C];
+	static const char nodes[] = "{\"name\": \"a\", \"type\": \"min_max\"}, {\"name\": \"b\", \"type\": \"pca\", \"k\": 4, \"whiten\": 1},"
+				    "{\"name\": \"c\", \"type\": \"linear\", \"k\": 3}";
+	char json[1000];
+	yoke_pipeline *p = fit(nodes, "one", false, 1);
+	const size_t n = result(p, NULL, a);
+	ok(!yoke_pipeline_save(p, "p.safetensors"), "saved %s", yoke_error());
+	yoke_pipeline_free(p);
+	snprintf(json, sizeof json, "{\"nodes\": [%s]}", nodes);
+	p = yoke_pipeline_new(json);
+	ok(!yoke_pipeline_apply(p, NULL, yoke_full(yoke_f32, 1, DIMS(C), 1)) && yoke_error_code() == YOKE_EINVAL,
+	   "not fitted: %s", yoke_error());
+	yoke_error_clear();
+	ok(!yoke_pipeline_load(p, "p.safetensors") && result(p, NULL, b) == n && !memcmp(a, b, n * sizeof *a),
+	   "loaded it gives the same bits %s", yoke_error());
+	yoke_pipeline_free(p);
+	p = yoke_pipeline_new("{\"nodes\": [{\"name\": \"a\", \"type\": \"standard\"}]}");
+	ok(yoke_pipeline_load(p, "p.safetensors") == YOKE_EFORMAT, "into another: %s", yoke_error());
+	yoke_error_clear();
+	yoke_pipeline_free(p);
+}
+
+// ---- a type from outside: y = key * x, affine ----
+
+static int64_t times_channels(const double *key, int64_t in, char *why, size_t size)
+{
+	(void)key, (void)why, (void)size;
+	return in;
+}
+static yoke_tensor *times(const struct yoke_node_call *c, yoke_tensor *t)
+{
+	return yoke_mul(t, yoke_const(c->key[0]));
+}
+static void times_affine(const double *key, int64_t in, const double *const *state, double *a, double *t)
+{
+	(void)state;
+	memset(a, 0, (size_t)(in * in) * sizeof *a);
+	memset(t, 0, (size_t)in * sizeof *t);
+	for (int64_t i = 0; i < in; i++)
+		a[i * in + i] = key[0];
+}
+
+static void registered(void)
+{
+	struct yoke_node_type t = { .size = sizeof t, .name = "times", .keys = 1,
+				    .key = { { .name = "by", .def = 2, .least = -10, .most = 10 } },
+				    .channels = times_channels, .forward = times, .affine = times_affine, .diagonal = 1 };
+	ok(!yoke_node_register(&t), "a type is added %s", yoke_error());
+	both("{\"name\": \"a\", \"type\": \"times\", \"by\": -3}, {\"name\": \"b\", \"type\": \"min_max\", \"scope\": \"channel\"}", 1, 1,
+	     false);
+	ok(yoke_node_register(&t) == YOKE_EINVAL, "not twice: %s", yoke_error());
+	yoke_error_clear();
+	t.forward = NULL;
+	t.name = "less";
+	ok(yoke_node_register(&t) == YOKE_EINVAL, "without forward: %s", yoke_error());
+	yoke_error_clear();
+}
+
+static void bad_json(void)
+{
+	static const struct {
+		const char *nodes, *word;
+	} bad[] = {
+		{ "", "list of 1" },
+		{ "{\"name\": \"a\"}", "type" },
+		{ "{\"name\": \"a\", \"type\": \"pcb\"}", "pca" },
+		{ "{\"name\": \"a\", \"type\": \"pca\"}", "give k" },
+		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": 0}", "from 1" },
+		{ "{\"name\": \"a\", \"type\": \"pca\", \"k\": \"many\"}", "number" },
+		{ "{\"name\": \"a\", \"type\": \"pca\", \"q\": 2}", "no key 'q'" },
+		{ "{\"name\": \"a\", \"type\": \"rx\", \"epz\": 2}", "eps" },
+		{ "{\"name\": \"a\", \"type\": \"min_max\", \"scope\": \"all\"}", "global channel" },
+		{ "{\"name\": \"a.b\", \"type\": \"rx\"}", "no dot" },
+		{ "{\"name\": \"a\", \"type\": \"rx\"}, {\"name\": \"a\", \"type\": \"rx\"}", "two nodes" },
+		{ "{\"name\": \"a\", \"type\": \"rx\", \"in\": \"bb\"}, {\"name\": \"b\", \"type\": \"unit\"}", "no node 'bb'" },
+		{ "{\"name\": \"a\", \"type\": \"rx\", \"in\": \"b\"}, {\"name\": \"b\", \"type\": \"unit\"}", "cycle" },
+		{ "{\"name\": \"a\", \"type\": \"rx\", \"in\": 3}", "in" },
+		{ "{\"name\": \"a\", \"type\": \"rx\", \"in\": []}", "reads nothing" },
+		{ "{\"name\": \"a\", \"type\": \"rx\"}, {\"name\": \"b\", \"type\": \"unit\", \"in\": \"input\"}", "nothing reads it" },
+		{ "3", "name" },
+	};
+	char json[1000];
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(json, sizeof json, "{\"nodes\": [%s]}", bad[i].nodes);
+		yoke_pipeline *p = yoke_pipeline_new(json);
+		ok(!p && strstr(yoke_error(), bad[i].word), "%s: %s", bad[i].nodes, yoke_error());
+		yoke_error_clear();
+		yoke_pipeline_free(p);
+	}
+	yoke_pipeline *p = yoke_pipeline_new("{\"nodez\": []}");
+	ok(!p && strstr(yoke_error(), "nodes"), "another key: %s", yoke_error());
+	yoke_error_clear();
+	p = yoke_pipeline_new("{");
+	ok(!p && yoke_error_code() == YOKE_EFORMAT, "cut: %s", yoke_error());
+	yoke_error_clear();
+}
+
+// No pipeline comes of it, and the error has these words.
+static void refuses(const char *what, const char *nodes, bool weighed, const char *word, const char *other)
+{
+	yoke_pipeline *p = fit(nodes, "one", weighed, -1);
+	ok(!p && strstr(yoke_error(), word) && strstr(yoke_error(), other), "%s: %s", what, yoke_error());
+	yoke_error_clear();
+	yoke_pipeline_free(p);
+}
+
+static void bad_streams(void)
+{
+	float kept[CUBES][PIXELS];
+	refuses("k", "{\"name\": \"a\", \"type\": \"pca\", \"k\": 12}", false, "k=12", "9 channels");
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++) {
+			kept[q][r] = x[q][r][3];
+			x[q][r][3] = 0;
+		}
+	refuses("singular", "{\"name\": \"a\", \"type\": \"rx\", \"eps\": 0}", false, "row 3", "would do");
+	for (int q = 0; q < CUBES; q++)
+		for (int r = 0; r < PIXELS; r++)
+			x[q][r][3] = kept[q][r];
+	x[1][7][5] = NAN;
+	refuses("NaN", "{\"name\": \"a\", \"type\": \"standard\"}", false, "channel 5", "NaN");
+	x[1][7][5] = 0;
+	memset(weight, 0, sizeof weight);
+	weight[0][0] = 1;
+	refuses("one pixel", "{\"name\": \"a\", \"type\": \"standard\"}", true, "two observations", "a:");
+}
+
+#define NODE(name, rest) "{\"name\": \"" name "\", \"type\": " rest "}"
+
+int main(void)
+{
+	static const char *const affine[] = { "\"standard\"", "\"min_max\", \"scope\": \"channel\"", "\"min_max\"",
+					      "\"pca\", \"k\": 5", "\"pca\", \"k\": 5, \"whiten\": 1", "\"logit\"",
+					      "\"select\", \"n\": 3", "\"linear\", \"k\": 6" };
+	enum { N = sizeof affine / sizeof *affine };
+	tap_seed();
+	fill();
+	// the chain of the workloads: all affine nodes at once, then the scores for the logit
+	both(NODE("scale", "\"min_max\"") "," NODE("pca", "\"pca\", \"k\": 6") "," NODE("less", "\"pca\", \"k\": 3") ","
+	     NODE("rx", "\"rx\"") "," NODE("logit", "\"logit\""), 2, 5, true);
+	// two branches beside each other
+	both(NODE("a", "\"standard\"") "," NODE("b", "\"pca\", \"k\": 2, \"in\": \"a\"") "," NODE("c", "\"pca\", \"k\": 3, \"in\": \"a\"") ","
+	     NODE("d", "\"standard\", \"in\": [\"b\", \"c\", \"input\"]") "," NODE("e", "\"unit\""), 1, 4, false);
+	// of two bases, so what they make together is one; and out of order
+	both(NODE("d", "\"standard\", \"in\": [\"b\", \"a\"]") "," NODE("a", "\"standard\", \"in\": \"input\"") ","
+	     NODE("b", "\"sigmoid\", \"in\": \"a\"") "," NODE("e", "\"pca\", \"k\": 2, \"in\": \"d\""), 2, 3, false);
+	for (int i = 0; i < N; i++)
+		for (int k = 0; k < N; k++) {
+			char nodes[300];
+			// extremes do not go through a matrix
+			const bool matrix = strstr(affine[i], "pca") || strstr(affine[i], "linear");
+			const bool first = !strstr(affine[i], "linear"), second = !strstr(affine[k], "linear");
+			if (!tap_long() && (i * N + k + (int)tap_seed_value()) % 5)
+				continue;
+			snprintf(nodes, sizeof nodes, NODE("a", "%s") "," NODE("b", "%s"), affine[i], affine[k]);
+			both(nodes, first && second && matrix && strstr(affine[k], "min_max") ? 2 : first || second, first + second, k & 1);
+		}
+	by_hand();
+	saved();
+	registered();
+	bad_json();
+	bad_streams();
+	return done();
+}

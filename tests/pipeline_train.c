@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phase 2: one step of each loss against its gradient in closed form; what is not trained keeps its bits; batches that add up;
+// areas under ROC curves by counting pairs; records; what cannot be trained.
+#include "config.h"
+
+#include "fit/auc.h"
+#include "tap.h"
+#include "yoke-pipeline.h"
+
+#define DIMS(...) (int64_t[]){ __VA_ARGS__ }
+
+enum { N = 8, PIXELS = 25, C = 4, ALL = N * PIXELS };
+static float x[N][PIXELS][C], weight[N][PIXELS];
+static uint8_t label[N][PIXELS];
+
+static int read_sample(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	for (int64_t i = 0; i < n; i++) {
+		memcpy(s[i]->to[0], x[s[i]->number], sizeof x[0]);
+		memcpy(s[i]->to[1], weight[s[i]->number], sizeof weight[0]);
+		if (arg)
+			memcpy(s[i]->to[2], label[s[i]->number], sizeof label[0]);
+	}
+	return 0;
+}
+
+static yoke_dataset *set(bool labels)
+{
+	const struct yoke_field f[3] = { { .size = sizeof *f, .name = "x", .dtype = yoke_f32, .rank = 2, .dims = { PIXELS, C } },
+					 { .size = sizeof *f, .name = "weight", .dtype = yoke_f32, .rank = 1, .dims = { PIXELS } },
+					 { .size = sizeof *f, .name = "label", .dtype = yoke_u8, .rank = 1, .dims = { PIXELS } } };
+	const struct yoke_dataset_options o = { .size = sizeof o, .name = "samples", .count = N, .fields = labels ? 3 : 2, .field = f,
+						.read = read_sample, .arg = labels ? x : NULL };
+	return yoke_dataset_new(&o);
+}
+
+static void fill(void)
+{
+	for (int i = 0; i < N; i++)
+		for (int p = 0; p < PIXELS; p++) {
+			label[i][p] = (uint8_t)(rnd_int(0, 3) == 0);
+			weight[i][p] = (float)(rnd_int(0, 5) != 0);
+			for (int k = 0; k < C; k++)
+				x[i][p][k] = (float)(rnd_real(-1, 1) + (label[i][p] ? k : 0));
+		}
+}
+
+static double before[64], after[64];
+
+static size_t read_state(const yoke_pipeline *p, const char *node, const char *state, double *to)
+{
+	float f[64] = { 0 };
+	yoke_tensor *t = yoke_pipeline_state(p, node, state);
+	const size_t n = t ? (size_t)yoke_count(t) : 0;
+	if (!t || n > 64 || yoke_read(t, f, n * sizeof *f) < 0)
+		diag("%s", yoke_error());
+	for (size_t i = 0; i < n && n <= 64; i++)
+		to[i] = f[i];
+	return n;
+}
+
+// Fits and trains: the state before and after; how many numbers.
+static size_t trained(const char *nodes, const char *rest, const char *loader, bool labels, const char *node, const char *state)
+{
+	char json[2000];
+	yoke_dataset *d = set(labels);
+	snprintf(json, sizeof json, "{\"nodes\": [%s], %s}", nodes, rest);
+	yoke_pipeline *p = yoke_pipeline_new(json);
+	const struct yoke_training o = { .size = sizeof o, .train = d, .loader = loader };
+	int err = p ? yoke_pipeline_fit(p, d, loader) : -1;
+	size_t n = 0;
+	memset(after, 0xff, sizeof after);
+	if (!err) {
+		read_state(p, node, state, before);
+		err = yoke_pipeline_train(p, &o);
+	}
+	if (!err)
+		n = read_state(p, node, state, after);
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+	return n;
+}
+
+#define ONE_STEP "\"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1}"
+
+// The gradient that one step of SGD with lr 1 took.
+static void step(const char *what, const char *nodes, const char *losses, const char *node, const char *state, const double *want, size_t n)
+{
+	char rest[600];
+	double got[64];
+	snprintf(rest, sizeof rest, "\"losses\": [%s], " ONE_STEP, losses);
+	const size_t count = trained(nodes, rest, "batch=8 workers=0", true, node, state);
+	for (size_t i = 0; i < n; i++)
+		got[i] = before[i] - after[i];
+	ok(count == n, "%s: %zu numbers %s", what, count, yoke_error());
+	yoke_error_clear();
+	near(got, want, n, 2e-5, 1, what);
+}
+
+#define LINEAR(k) "{\"name\": \"a\", \"type\": \"linear\", \"k\": " #k ", \"train\": true}"
+
+static void closed_forms(void)
+{
+	double want[64], w[64], sum;
+	// bce of a linear node, with weights and pos_weight 3: the values of w first
+	trained(LINEAR(1), "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "w");
+	memcpy(w, before, sizeof w);
+	memset(want, 0, sizeof want);
+	sum = 0;
+	for (int q = 0; q < ALL; q++) {
+		const float *v = x[q / PIXELS][q % PIXELS];
+		const double y = label[q / PIXELS][q % PIXELS], one = weight[q / PIXELS][q % PIXELS];
+		double s = 0;
+		for (int k = 0; k < C; k++)
+			s += w[k] * v[k];
+		s = 1 / (1 + exp(-s));
+		sum += one;
+		for (int k = 0; k < C; k++)
+			want[k] += one * ((1 - y) * s - 3 * y * (1 - s)) * v[k];
+	}
+	for (int k = 0; k < C; k++)
+		want[k] /= sum;
+	step("bce", LINEAR(1), "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3}", "a", "w", want, C);
+	for (int k = 0; k < C; k++)
+		want[k] *= 0.5;
+	step("half of it", LINEAR(1), "{\"type\": \"bce\", \"of\": \"a\", \"pos_weight\": 3, \"weight\": 0.5}", "a", "w", want, C);
+
+	// orthogonality: 4 (W W' - 1) W
+	trained(LINEAR(3), "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "w");
+	memcpy(w, before, sizeof w);
+	for (int i = 0; i < 3; i++)
+		for (int k = 0; k < C; k++) {
+			want[i * C + k] = 0;
+			for (int j = 0; j < 3; j++) {
+				double off = -(i == j);
+				for (int q = 0; q < C; q++)
+					off += w[i * C + q] * w[j * C + q];
+				want[i * C + k] += 4 * off * w[j * C + k];
+			}
+		}
+	step("orthogonality", LINEAR(3), "{\"type\": \"orthogonality\", \"of\": \"a\"}", "a", "w", want, 3 * C);
+
+	// mse with the stream: 2 / (n C) sum (W x - x) x'
+	trained(LINEAR(4), "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "w");
+	memcpy(w, before, sizeof w);
+	memset(want, 0, sizeof want);
+	for (int q = 0; q < ALL; q++) {
+		const float *v = x[q / PIXELS][q % PIXELS];
+		for (int i = 0; i < C; i++) {
+			double e = -v[i];
+			for (int k = 0; k < C; k++)
+				e += w[i * C + k] * v[k];
+			for (int k = 0; k < C; k++)
+				want[i * C + k] += 2 * weight[q / PIXELS][q % PIXELS] * e * v[k] / (sum * C);
+		}
+	}
+	step("mse", LINEAR(4), "{\"type\": \"mse\", \"of\": \"a\", \"node\": \"input\"}", "a", "w", want, C * C);
+
+	// entropy of softmax(l / 5): -p (log p + H) / 5
+	static const char pick[] = "{\"name\": \"a\", \"type\": \"select\", \"n\": 2, \"train\": true}";
+	trained(pick, "\"losses\": [], " ONE_STEP, "batch=8", true, "a", "l");
+	double p[C], all = 0, h = 0;
+	for (int k = 0; k < C; k++)
+		all += p[k] = exp(before[k] / 5);
+	for (int k = 0; k < C; k++) {
+		p[k] /= all;
+		h -= p[k] * log(p[k]);
+	}
+	for (int k = 0; k < C; k++)
+		want[k] = -p[k] * (log(p[k]) + h) / 5;
+	step("entropy", pick, "{\"type\": \"entropy\", \"of\": \"a\"}", "a", "l", want, C);
+}
+
+#define CHAIN "{\"name\": \"s\", \"type\": \"standard\"}, {\"name\": \"pca\", \"type\": \"pca\", \"k\": 3, \"train\": true}, " \
+	      "{\"name\": \"rx\", \"type\": \"rx\"}, {\"name\": \"logit\", \"type\": \"logit\", \"train\": true}"
+#define LOSSES "\"losses\": [{\"type\": \"bce\", \"of\": \"logit\"}, {\"type\": \"orthogonality\", \"of\": \"pca\", \"weight\": 0.1}]"
+
+static void bits(void)
+{
+	double kept[64];
+	static const char rest[] = LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}";
+	size_t n = trained(CHAIN, rest, "batch=3 workers=0", true, "rx", "u");
+	ok(n == 9 && !memcmp(before, after, n * sizeof *after), "a node that is not trained keeps its bits %s", yoke_error());
+	n = trained(CHAIN, rest, "batch=3 workers=0", true, "pca", "w");
+	ok(n == 12 && memcmp(before, after, n * sizeof *after), "one that is does not");
+	memcpy(kept, after, sizeof kept);
+	trained(CHAIN, rest, "batch=3 workers=3", true, "pca", "w");
+	ok(!memcmp(kept, after, n * sizeof *after), "the same bits, however many threads read");
+	trained(CHAIN, LOSSES ", \"trainer\": {\"max_epochs\": 3}, \"optimizer\": {\"lr\": 0.01}, \"seed\": 5", "batch=3", true, "pca", "w");
+	ok(memcmp(kept, after, n * sizeof *after), "another seed, another order");
+	// 4 batches of 2 are one of 8: of weights that are all 1, since means are over those of a batch
+	for (int i = 0; i < ALL; i++)
+		weight[i / PIXELS][i % PIXELS] = 1;
+	trained(CHAIN, LOSSES ", " ONE_STEP, "batch=8", true, "pca", "w");
+	memcpy(kept, after, sizeof kept);
+	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"max_epochs\": 1, \"accumulate_grad_batches\": 4}",
+		"batch=2", true, "pca", "w");
+	near(after, kept, n, 1e-5, 1, "4 batches of 2 are one of 8");
+	// the norm of the gradient is cut: the step is no longer than lr times that
+	trained(CHAIN, LOSSES ", \"optimizer\": {\"name\": \"sgd\", \"lr\": 1}, \"trainer\": {\"gradient_clip_val\": 1e-3}", "batch=8", true, "pca",
+		"w");
+	double norm = 0;
+	for (size_t i = 0; i < n; i++)
+		norm += (before[i] - after[i]) * (before[i] - after[i]);
+	ok(norm > 0 && sqrt(norm) <= 1.001e-3, "a clipped step is %.3g long", sqrt(norm));
+	fill();
+}
+
+// ---- areas ----
+
+static double by_pairs(size_t n, const float *s, const uint8_t *l)
+{
+	double above = 0, pairs = 0;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n; k++)
+			if (l[i] && !l[k]) {
+				pairs++;
+				above += s[i] > s[k] ? 1 : s[i] == s[k] ? 0.5 : 0;
+			}
+	return above / pairs;
+}
+
+static void areas(void)
+{
+	float s[300] = { 0 };
+	uint8_t l[300];
+	double got = NAN, bound;
+	for (int turn = 0; turn < 4; turn++) {
+		const size_t n = 2 + (size_t)rnd_int(0, 298);
+		for (size_t i = 0; i < n; i++) {
+			l[i] = i < 2 ? (uint8_t)i : (uint8_t)rnd_int(0, 1);
+			s[i] = (float)(turn == 3 ? 1 : rnd_int(-9, 9) * (turn == 2 ? 1e30 : 1) + (turn ? 0 : rnd_real(0, 1)));
+		}
+		const double want = by_pairs(n, s, l);
+		int err = yoke_roc_auc(n, s, l, &got);
+		ok(!err && fabs(got - want) < 1e-12, "area %.6f of %.6f, %zu scores", got, want, n);
+		struct yk_auc a;
+		yk_auc_init(&a, 100);
+		for (size_t i = 0; i < n; i += 50) // in parts, beyond what is kept
+			yk_auc_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
+		got = yk_auc_value(&a, &bound);
+		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL), "counted: %.6f within %.2g", got, bound);
+		yk_auc_fini(&a);
+	}
+	memset(l, 1, sizeof l);
+	ok(!yoke_roc_auc(300, s, l, &got) && isnan(got), "without negatives there is none");
+	s[7] = NAN;
+	ok(yoke_roc_auc(300, s, l, &got) == YOKE_ERANGE, "a NaN");
+	yoke_error_clear();
+}
+
+// ---- records ----
+
+static void records(void)
+{
+	char line[600];
+	int train = 0, valid = 0, areas_of = 0;
+	yoke_dataset *d = set(true);
+	const struct yoke_run_options ro = { .size = sizeof ro };
+	yoke_run *run = yoke_run_open("run", &ro);
+	yoke_pipeline *p = yoke_pipeline_new("{\"nodes\": [" CHAIN "], " LOSSES ", \"metrics\": [\"roc_auc\"], \"optimizer\": {\"lr\": 0.02}, "
+					     "\"trainer\": {\"max_epochs\": 4, \"log_every_n_steps\": 2, \"check_val_every_n_epoch\": 2}}");
+	const struct yoke_training o = { .size = sizeof o, .train = d, .valid = d, .loader = "batch=4 workers=0", .run = run };
+	int err = p ? yoke_pipeline_fit(p, d, o.loader) : -1;
+	if (!err)
+		err = yoke_pipeline_train(p, &o);
+	yoke_run_close(run, err ? "failed" : "done", NULL);
+	FILE *f = fopen("run/metrics.jsonl", "r");
+	while (f && fgets(line, sizeof line, f)) {
+		train += strstr(line, "\"train\"") && strstr(line, "\"bce\"") && strstr(line, "\"orthogonality\"");
+		valid += strstr(line, "\"valid\"") && strstr(line, "\"loss\"");
+		areas_of += strstr(line, "roc_auc") != NULL;
+	}
+	if (f)
+		fclose(f);
+	// 8 steps: the first and each second one; validations behind epochs 2 and 4
+	ok(!err && train == 5 && valid == 2 && areas_of == 2, "%d lines of steps, %d of validations, %d areas %s", train, valid, areas_of,
+	   yoke_error());
+	yoke_error_clear();
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+}
+
+static void refuses(const char *nodes, const char *rest, bool labels, const char *word)
+{
+	trained(nodes, rest, "batch=8 workers=0", labels, "a", "w");
+	const char *why = yoke_error();
+	ok(strstr(why, word) != NULL, "%s: %s", rest, why);
+	yoke_error_clear();
+}
+
+static void bad(void)
+{
+	refuses("{\"name\": \"a\", \"type\": \"linear\", \"k\": 1}", "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", true, "reaches no parameter");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bcd\", \"of\": \"a\"}]", true, "orthogonality bce");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"b\"}]", true, "no node 'b'");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\", \"wait\": 1}]", true, "weight");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"entropy\", \"of\": \"a\"}]", true, "state l");
+	refuses(LINEAR(2), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", true, "must be 1");
+	refuses(LINEAR(1), "\"losses\": [{\"type\": \"bce\", \"of\": \"a\"}]", false, "label");
+	refuses(LINEAR(1), "\"losses\": 3", true, "must be a list");
+	refuses(LINEAR(1), "\"metrics\": [\"auc\"]", true, "roc_auc");
+	refuses(LINEAR(1), "\"trainer\": {\"max_epoch\": 3}", true, "max_epochs");
+	refuses(LINEAR(1), "\"trainer\": {\"max_epochs\": -1}", true, "from 0");
+	refuses(LINEAR(1), "\"trainer\": {\"passes\": \"two\"}", true, "one each");
+	refuses(LINEAR(1), "\"optimizer\": {\"name\": \"adan\"}", true, "adam adamw sgd");
+	refuses(LINEAR(1), "\"optimizer\": {\"betas\": [0.9]}", true, "two numbers");
+	refuses(LINEAR(1), "\"optimizer\": {\"momentum\": 0.9}", true, "of sgd");
+	refuses(LINEAR(1), "\"optimizer\": {\"lr\": \"1e-3\"}", true, "lr must be");
+	refuses("{\"name\": \"a\", \"type\": \"sigmoid\", \"train\": true}", "\"seed\": 1", true, "nothing to train");
+	refuses("{\"name\": \"a\", \"type\": \"rx\", \"train\": 1}", "\"seed\": 1", true, "true or false");
+}
+
+int main(void)
+{
+	tap_seed();
+	fill();
+	closed_forms();
+	bits();
+	areas();
+	records();
+	bad();
+	return done();
+}

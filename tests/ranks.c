@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks do together, as threads: every collective in every dtype against float64 sums in order T, the same bits
+// on all ranks whoever comes late, gradients against finite differences, splits, sends, and what ranks that
+// disagree, fail or do not come get.
+#include "config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "conform/num.h"
+#include "tap.h"
+#include "yoke-dist.h"
+
+enum { MOST = 8 };
+
+// ---- one case, which all ranks know ----
+
+static struct {
+	int what, kind, dtype, ranks, root;
+	int64_t n; // elements of each operand
+	bool late; // ranks come in turn
+	void *in[MOST], *out[MOST];
+	int64_t results;
+} now;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char wrong[400];
+static int bad;
+
+__attribute__((format(printf, 1, 2))) static int complain(const char *fmt, ...)
+{
+	va_list ap;
+	pthread_mutex_lock(&lock);
+	if (!bad++) {
+		va_start(ap, fmt);
+		vsnprintf(wrong, sizeof wrong, fmt, ap);
+		va_end(ap);
+	}
+	pthread_mutex_unlock(&lock);
+	return YOKE_EFAILED;
+}
+
+static void nap(int64_t microseconds)
+{
+	struct timespec t = { microseconds / 1000000, microseconds % 1000000 * 1000 };
+	nanosleep(&t, NULL);
+}
+
+enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, WHATS };
+static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_scatter", "all_gather", "broadcast",
+				     "reduce", "all_to_all" };
+static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
+
+// x and, of a list, two parts of it, joined again.
+static yoke_tensor *together(yoke_group *g, yoke_tensor *x)
+{
+	const int64_t cut = now.n / 3;
+	yoke_tensor *part[2];
+	switch (now.what) {
+	case ALL_REDUCE: return yoke_all_reduce(g, now.kind, x);
+	case REDUCE_SCATTER: return yoke_reduce_scatter(g, now.kind, x);
+	case ALL_GATHER: return yoke_all_gather(g, x);
+	case BROADCAST: return yoke_broadcast(g, now.root, x);
+	case REDUCE: return yoke_reduce(g, now.kind, now.root, x);
+	case ALL_TO_ALL: return yoke_all_to_all(g, x);
+	}
+	part[0] = yoke_slice(x, 0, 0, cut, 1);
+	part[1] = yoke_slice(x, 0, cut, now.n, 1);
+	yoke_all_reduce_list(g, now.kind, 2, part, part);
+	return yoke_concat(2, part, 0);
+}
+
+static int one_case(yoke_group *g, void *unused)
+{
+	const int r = yoke_group_rank(g);
+	(void)unused;
+	if (now.late)
+		nap(200 * ((r * 5 + now.what) % now.ranks));
+	yoke_scope *s = yoke_scope_begin("case");
+	yoke_tensor *x = yoke_from(now.dtype, 1, &now.n, now.in[r]), *y = together(g, x);
+	int err = y ? yoke_read(y, now.out[r], yoke_bytes(y)) : yoke_error_code();
+	if (!err && yoke_count(y) != now.results)
+		err = complain("%lld results", (long long)yoke_count(y));
+	int end = yoke_scope_end(s);
+	return err ? err : end;
+}
+
+// ---- what it has to be ----
+
+static double pair(double a, double b)
+{
+	if (now.kind == YOKE_REDUCE_SUM)
+		return now.dtype == yoke_f64 ? a + b : yk_num_real(now.dtype) ? (double)((float)a + (float)b) : 0;
+	if (isnan(a) || isnan(b))
+		return NAN;
+	return now.kind == YOKE_REDUCE_MAX ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+static int64_t pair_int(int64_t a, int64_t b)
+{
+	if (now.kind == YOKE_REDUCE_SUM)
+		return yk_num_wrap((uint64_t)a + (uint64_t)b, now.dtype);
+	return now.kind == YOKE_REDUCE_MAX ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+static struct yk_num input(int r, int64_t i)
+{
+	return yk_num_load((char *)now.in[r] + (size_t)i * yoke_dtype_size(now.dtype), now.dtype);
+}
+
+// Order T, in the accumulator.
+static struct yk_num reduced(int64_t i)
+{
+	struct yk_num x[MOST];
+	for (int r = 0; r < now.ranks; r++)
+		x[r] = input(r, i);
+	for (int d = 1; d < now.ranks; d *= 2)
+		for (int k = 0; k + d < now.ranks; k += 2 * d)
+			x[k] = (struct yk_num){ pair(x[k].f, x[k + d].f), pair_int(x[k].i, x[k + d].i) };
+	return x[0];
+}
+
+static struct yk_num wanted(int r, int64_t i)
+{
+	const int64_t part = now.n / now.ranks;
+	switch (now.what) {
+	case REDUCE_SCATTER: return reduced(r * part + i);
+	case ALL_GATHER: return input((int)(i / now.n), i % now.n);
+	case BROADCAST: return input(now.root, i);
+	case ALL_TO_ALL: return input((int)(i / part), r * part + i % part);
+	case REDUCE:
+		if (r != now.root)
+			return (struct yk_num){ 0, 0 };
+	}
+	return reduced(i);
+}
+
+static void check(void)
+{
+	const size_t size = yoke_dtype_size(now.dtype);
+	for (int r = 0; r < now.ranks; r++)
+		for (int64_t i = 0; i < now.results && !bad; i++) {
+			struct yk_num got = yk_num_load((char *)now.out[r] + (size_t)i * size, now.dtype), want = wanted(r, i);
+			want.f = yk_num_real(now.dtype) ? yk_num_round(want.f, now.dtype) : 0;
+			if (!(got.f == want.f || (isnan(got.f) && isnan(want.f))) || got.i != want.i)
+				complain("rank %d, element %lld: got %.17g, %lld, wanted %.17g, %lld", r, (long long)i,
+					 got.f, (long long)got.i, want.f, (long long)want.i);
+		}
+}
+
+static void fill(void *to, int64_t n)
+{
+	const size_t size = yoke_dtype_size(now.dtype);
+	for (int64_t i = 0; i < n; i++) {
+		const int wild = (int)rnd_int(0, 40);
+		struct yk_num x = { wild ? rnd_real(-100, 100) : now.kind == YOKE_REDUCE_SUM ? 1e-3 : NAN,
+				    yk_num_wrap(rnd(), now.dtype) };
+		yk_num_store((char *)to + (size_t)i * size, x, now.dtype);
+	}
+}
+
+static bool run_case(int what, int kind, int dtype, int ranks, int64_t n, bool late)
+{
+	now.what = what;
+	now.kind = kind;
+	now.dtype = dtype;
+	now.ranks = ranks;
+	now.root = (int)rnd_int(0, ranks - 1);
+	now.late = late;
+	if (what == REDUCE_SCATTER || what == ALL_TO_ALL)
+		n = n / ranks * ranks;
+	now.n = n;
+	now.results = what == ALL_GATHER ? n * ranks : what == REDUCE_SCATTER ? n / ranks : n;
+	bad = 0;
+	const size_t size = yoke_dtype_size(dtype);
+	for (int r = 0; r < ranks; r++) {
+		now.in[r] = malloc((size_t)n * size + 8);
+		now.out[r] = malloc((size_t)now.results * size + 8);
+		memset(now.out[r], 0xff, (size_t)now.results * size + 8);
+		fill(now.in[r], n);
+	}
+	yoke_error_clear();
+	int err = yoke_group_run(ranks, NULL, one_case, NULL);
+	if (err)
+		complain("%s: %s", yoke_error_name(err), yoke_error());
+	else
+		check();
+	for (int r = 0; r < ranks; r++) {
+		free(now.in[r]);
+		free(now.out[r]);
+	}
+	if (bad)
+		diag("%s of %lld %s, %d ranks: %s", names[what], (long long)n, yoke_dtype_name(dtype), ranks, wrong);
+	return !bad;
+}
+
+static void collectives(void)
+{
+	static const int64_t sizes[] = { 0, 1, 2, 7, 8, 61, 64, 509, 10007 };
+	for (int what = 0; what < WHATS; what++) {
+		int failed = 0, cases = 0;
+		const bool sums = what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL;
+		for (int ranks = 1; ranks <= MOST; ranks++)
+			for (int d = 0; d < 8; d++) {
+				const int64_t n = (d + ranks + what) % 9 == 8 ? ranks - 1 : sizes[(d * 5 + ranks + what) % 9];
+				if (((uint64_t)(d * 3 + ranks + what) + tap_seed_value()) % 4 && !tap_long())
+					continue;
+				failed += !run_case(what, sums ? (int)rnd_int(1, 3) : YOKE_REDUCE_SUM, dtypes[d], ranks, n,
+						    rnd() % 3 == 0);
+				cases++;
+			}
+		ok(!failed, "%s, 1 to %d ranks, all dtypes: %d cases", names[what], MOST, cases);
+	}
+	if (tap_long())
+		ok(run_case(ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 5, 1000003, false), "all_reduce of 1,000,003");
+	else
+		ok(run_case(ALL_REDUCE, YOKE_REDUCE_SUM, yoke_f32, 3, 100003, false), "all_reduce of 100,003");
+}
+
+// ---- gradients ----
+
+enum { N = 3, WIDE = 6 };
+static double theta[N][WIDE], weight[N][2 * WIDE * N];
+
+// A loss of each rank: sum over i of w_i f(y_i), y a collective of a function of x.
+static yoke_tensor *loss_of(yoke_group *g, int what, yoke_tensor *x)
+{
+	const int r = yoke_group_rank(g), to = (r + 1) % N, from = (r + N - 1) % N;
+	yoke_tensor *y, *sq = yoke_square(x), *token = NULL;
+	const int64_t six = WIDE;
+	switch (what) {
+	case REDUCE_SCATTER: y = yoke_reduce_scatter(g, YOKE_REDUCE_SUM, sq); break;
+	case ALL_GATHER: y = yoke_all_gather(g, sq); break;
+	case BROADCAST: y = yoke_broadcast(g, 1, sq); break;
+	case REDUCE: y = yoke_reduce(g, YOKE_REDUCE_SUM, 2, sq); break;
+	case ALL_TO_ALL: y = yoke_all_to_all(g, sq); break;
+	case LIST: {
+		yoke_tensor *l[2] = { sq, yoke_mul(x, yoke_const(0.5)) };
+		yoke_all_reduce_list(g, YOKE_REDUCE_SUM, 2, l, l);
+		y = yoke_add(l[0], yoke_sin(l[1]));
+		break;
+	}
+	case WHATS: { // send and recv around a ring
+		yoke_tensor *some = yoke_mul(yoke_cast(yoke_sum(x, YOKE_ALL), yoke_f32), yoke_const(0));
+		token = yoke_send(g, to, sq);
+		y = yoke_recv(g, from, yoke_f64, 1, &six, some);
+		break;
+	}
+	default: y = yoke_all_reduce(g, YOKE_REDUCE_SUM, sq);
+	}
+	const int64_t n = yoke_count(y);
+	yoke_tensor *w = yoke_from(yoke_f64, 1, &n, weight[r]);
+	yoke_tensor *loss = yoke_sum(yoke_mul(w, yoke_square(y)), YOKE_ALL);
+	return token ? yoke_add(loss, yoke_cast(token, yoke_f64)) : loss;
+}
+
+static struct {
+	int what;
+	double loss[N], grad[N][WIDE];
+	bool back;
+} deriv;
+
+static int derive(yoke_group *g, void *unused)
+{
+	const int r = yoke_group_rank(g);
+	const int64_t n = WIDE;
+	(void)unused;
+	yoke_scope *s = yoke_scope_begin("derive");
+	yoke_tensor *x = yoke_variable("x", yoke_f64, 1, &n), *d;
+	yoke_put(x, theta[r], sizeof theta[r]);
+	yoke_tensor *loss = loss_of(g, deriv.what, x);
+	int err = 0;
+	if (deriv.back)
+		err = yoke_grad(loss, 1, &x, &d);
+	if (!err)
+		err = deriv.back ? yoke_read(d, deriv.grad[r], sizeof deriv.grad[r]) :
+				   yoke_read(loss, &deriv.loss[r], sizeof deriv.loss[r]);
+	yoke_free(x);
+	int end = yoke_scope_end(s);
+	return err ? err : end;
+}
+
+static double total(void)
+{
+	deriv.back = false;
+	if (yoke_group_run(N, NULL, derive, NULL))
+		diag("%s", yoke_error());
+	return deriv.loss[0] + deriv.loss[1] + deriv.loss[2];
+}
+
+static void gradients(void)
+{
+	for (int r = 0; r < N; r++) {
+		for (int i = 0; i < WIDE; i++)
+			theta[r][i] = rnd_real(0.5, 1.5);
+		for (int i = 0; i < 2 * WIDE * N; i++)
+			weight[r][i] = rnd_real(-1, 1);
+	}
+	for (deriv.what = 0; deriv.what <= WHATS; deriv.what++) {
+		double worst = 0;
+		deriv.back = true;
+		memset(deriv.grad, 0xff, sizeof deriv.grad);
+		int err = yoke_group_run(N, NULL, derive, NULL);
+		if (err)
+			diag("%s", yoke_error());
+		yoke_error_clear();
+		for (int k = 0; k < 4; k++) {
+			const int r = (int)rnd_int(0, N - 1), i = (int)rnd_int(0, WIDE - 1);
+			const double x = theta[r][i], h = 1e-5;
+			theta[r][i] = x + h;
+			double up = total();
+			theta[r][i] = x - h;
+			double slope = (up - total()) / (2 * h);
+			theta[r][i] = x;
+			double off = fabs(slope - deriv.grad[r][i]) / (1 + fabs(slope));
+			if (!(off < 1e-7)) // so that NaN is
+				diag("rank %d, %d: got %.12g, differences %.12g", r, i, deriv.grad[r][i], slope);
+			worst = off <= worst ? worst : off;
+		}
+		ok(!err && worst < 1e-7, "gradient of %s over %d ranks, off by %.1e",
+		   deriv.what == WHATS ? "send and recv" : names[deriv.what], N, worst);
+	}
+}
+
+// All ranks hold one loss, of a sum of parts: each part's gradient, and that of what all parts read.
+static int halves(yoke_group *g, void *to)
+{
+	double(*grad)[2] = to;
+	const int r = yoke_group_rank(g);
+	double all = 1.25, mine = r + 1;
+	yoke_tensor *w = yoke_variable("w", yoke_f64, 0, NULL), *x = yoke_variable("x", yoke_f64, 0, NULL), *d[2];
+	yoke_put(w, &mine, sizeof mine);
+	yoke_put(x, &all, sizeof all);
+	yoke_scope *s = yoke_scope_begin("halves");
+	yoke_tensor *y = yoke_tensor_out(g, yoke_mul(w, yoke_tensor_in(g, x)));
+	int err = yoke_grad(yoke_square(y), 2, (yoke_tensor *[]){ w, x }, d);
+	if (!err)
+		err = yoke_eval(2, d);
+	if (!err)
+		err = yoke_read(d[0], &grad[r][0], sizeof(double));
+	if (!err)
+		err = yoke_read(d[1], &grad[r][1], sizeof(double));
+	yoke_scope_end(s);
+	yoke_free(w);
+	yoke_free(x);
+	return err;
+}
+
+// ---- groups ----
+
+static int splits(yoke_group *g, void *unused)
+{
+	const int r = yoke_group_rank(g), n = yoke_group_size(g);
+	const int64_t one = 1;
+	int all[MOST], err = yoke_group_exchange(g, &r, sizeof r, all);
+	(void)unused;
+	for (int i = 0; i < n && !err; i++)
+		if (all[i] != i)
+			err = complain("rank %d heard %d of rank %d", r, all[i], i);
+	// odd and even ranks, backwards; rank 0 in none
+	yoke_group *half = yoke_group_split(g, r ? r % 2 : -1, -r);
+	if (!half != !r)
+		return complain("rank %d: %s", r, yoke_error());
+	float x = (float)r, want = 0, got = -1;
+	for (int i = 1; i < n; i++)
+		want += i % 2 == r % 2 ? (float)i : 0;
+	if (half) {
+		yoke_scope *s = yoke_scope_begin("half");
+		yoke_tensor *y = yoke_all_reduce(half, YOKE_REDUCE_SUM, yoke_from(yoke_f32, 1, &one, &x));
+		err = y ? yoke_read(y, &got, sizeof got) : yoke_error_code();
+		yoke_scope_end(s);
+		const int place = (n - 1 - r) / 2;
+		if (!err && (got != want || yoke_group_rank(half) != place))
+			err = complain("rank %d: %g, wanted %g; place %d, wanted %d", r, (double)got, (double)want,
+				       yoke_group_rank(half), place);
+	}
+	yoke_group_free(half);
+	return err ? err : yoke_group_barrier(g);
+}
+
+// Steps of a training in which computation goes on while gradients are summed; the second has a plan.
+static int steps(yoke_group *g, void *to)
+{
+	float(*last)[16] = to;
+	const int r = yoke_group_rank(g), n = yoke_group_size(g);
+	const int64_t dims[] = { 4, 4 };
+	float w[16], x[16];
+	yoke_tensor *p[2] = { yoke_variable("a", yoke_f32, 2, dims), yoke_variable("b", yoke_f32, 2, dims) };
+	for (int i = 0; i < 16; i++) {
+		w[i] = 0.1f * (float)(i % 5) - 0.2f;
+		x[i] = (float)((i * 7 + r * 3) % 11) * 0.1f;
+	}
+	yoke_put(p[0], w, sizeof w);
+	yoke_put(p[1], w, sizeof w);
+	int err = 0;
+	for (int i = 0; i < 4 && !err; i++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *d[2], *y = yoke_matmul(yoke_tanh(yoke_matmul(yoke_from(yoke_f32, 2, dims, x), p[0], 0)), p[1], 0);
+		err = yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), 2, p, d);
+		for (int k = 2; k-- > 0 && !err;)
+			err = yoke_all_reduce_list(g, YOKE_REDUCE_SUM, 1, &d[k], &d[k]);
+		for (int k = 0; k < 2 && !err; k++)
+			err = yoke_assign(p[k], yoke_sub(p[k], yoke_mul(yoke_const(0.05 / n), d[k])));
+		if (!err)
+			err = yoke_eval(0, NULL);
+		int end = yoke_scope_end(s);
+		err = err ? err : end;
+	}
+	struct yoke_stats stats = { .size = sizeof stats };
+	yoke_stats(&stats);
+	if (!err && stats.plan_misses != 1)
+		err = complain("%llu plans were made", (unsigned long long)stats.plan_misses);
+	if (!err)
+		err = yoke_read(p[1], last[r], sizeof last[r]);
+	yoke_free(p[0]);
+	yoke_free(p[1]);
+	return err;
+}
+
+// The gradient of 3 y.y' for y in two pieces, from cotangents: as of the whole.
+static void from_cotangents(void)
+{
+	const int64_t n = 5;
+	double x[5], got[5];
+	bool good = true;
+	yoke_scope *s = yoke_scope_begin("from");
+	for (int i = 0; i < 5; i++)
+		x[i] = rnd_real(0.5, 2);
+	yoke_tensor *v = yoke_variable("v", yoke_f64, 1, &n), *d;
+	yoke_put(v, x, sizeof x);
+	yoke_tensor *y[2] = { yoke_square(v), yoke_exp(v) };
+	yoke_tensor *cot[2] = { yoke_from(yoke_f64, 1, &n, x), yoke_full(yoke_f64, 1, &n, 3) };
+	int err = yoke_grad_from(2, y, cot, 1, &v, &d);
+	if (!err)
+		err = yoke_read(d, got, sizeof got);
+	for (int i = 0; i < 5; i++)
+		good &= fabs(got[i] - (2 * x[i] * x[i] + 3 * exp(x[i]))) < 1e-12 * exp(x[i]) * 3;
+	ok(!err && good, "a gradient from the cotangents of two values");
+	yoke_free(v);
+	yoke_tensor *one = yoke_full(yoke_f64, 0, NULL, 1);
+	err = yoke_grad_from(1, y, &one, 1, &y[1], &d);
+	ok(err == YOKE_ESHAPE && !d && strstr(yoke_error(), "its cotangent f64 []"), "a cotangent of another shape: %s",
+	   yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
+// Each sample once, or as many a rank.
+static int samples(yoke_group *g, void *to)
+{
+	_Atomic int(*times)[3][20] = to;
+	const int n = yoke_group_size(g);
+	for (int k = 0; k < 3; k++) {
+		const int64_t m = yoke_sampler_count(g, k, 20);
+		if (m != (k == YOKE_SAMPLER_PAD ? (20 + n - 1) / n : 20 / n + (k == YOKE_SAMPLER_EXACT &&
+									      yoke_group_rank(g) < 20 % n)))
+			return complain("%lld samples of kind %d", (long long)m, k);
+		for (int64_t i = 0; i < m; i++) {
+			int64_t at = yoke_sampler(g, k, 20, 7, 3, i);
+			if (at < 0 || at >= 20)
+				return complain("sample %lld", (long long)at);
+			atomic_fetch_add(&(*times)[k][at], 1);
+		}
+		if (yoke_sampler(g, k, 20, 7, 3, m) != YOKE_ERANGE)
+			return complain("a sample too many");
+		yoke_error_clear();
+	}
+	return 0;
+}
+
+// ---- what goes wrong ----
+
+static char said[MOST][1200];
+static int codes[MOST];
+
+// The error of a rank, for later.
+static int keep(yoke_group *g, int err)
+{
+	codes[yoke_group_rank(g)] = err;
+	snprintf(said[yoke_group_rank(g)], sizeof *said, "%s", yoke_error());
+	return err;
+}
+
+static int disagree(yoke_group *g, void *which)
+{
+	const int r = yoke_group_rank(g);
+	const int64_t n = 6 + (r == 1 && *(int *)which == 0);
+	float x[8] = { 0 }, y[8];
+	yoke_scope *s = yoke_scope_begin("disagree");
+	yoke_tensor *a = yoke_from(yoke_f32, 1, &n, x);
+	if (*(int *)which == 1 && r == 1)
+		a = yoke_cast(a, yoke_f64);
+	if (*(int *)which == 2 && r == 1)
+		a = yoke_broadcast(g, 0, a);
+	else
+		a = yoke_all_reduce(g, YOKE_REDUCE_SUM, a);
+	int err = keep(g, a ? yoke_read(a, y, yoke_bytes(a)) : yoke_error_code());
+	yoke_scope_end(s);
+	return err;
+}
+
+static int leaves(yoke_group *g, void *which)
+{
+	const int r = yoke_group_rank(g), how = *(int *)which;
+	int err = yoke_group_barrier(g);
+	if (r == 1 && how == 0) // ends well, but early
+		return keep(g, err);
+	if (r == 1 && how == 1)
+		return keep(g, YOKE_ENOMEM);
+	if (r == 1 && how == 2)
+		nap(2500000);
+	return keep(g, err ? err : yoke_group_barrier(g));
+}
+
+static void expect(int which, int (*fn)(yoke_group *, void *), int code, const char *words, const char *what)
+{
+	memset(codes, 0, sizeof codes);
+	yoke_error_clear();
+	int err = yoke_group_run(3, NULL, fn, &which);
+	bool good = err < 0 && codes[0] == code && codes[2] == code && strstr(said[0], words) && !strcmp(said[0], said[2]);
+	if (!good)
+		diag("run %s; rank 0 %s: %s; rank 2 %s: %s", yoke_error_name(err), yoke_error_name(codes[0]), said[0],
+		     yoke_error_name(codes[2]), said[2]);
+	ok(good, "%s: %s on all ranks", what, yoke_error_name(code));
+	yoke_error_clear();
+}
+
+static int nothing(yoke_group *g, void *unused)
+{
+	(void)unused;
+	return yoke_group_size(g);
+}
+
+int main(void)
+{
+	static double grad[MOST][2];
+	static float last[MOST][16];
+	tap_seed();
+	setenv("YOKE_BACKEND", "cpu", 1);
+	setenv("YOKE_DIST_TIMEOUT", "1", 1);
+	int err = yoke_group_run(2, NULL, nothing, NULL);
+	ok(err == YOKE_ENODEV && strstr(yoke_error(), "2 ranks, but 1 device"), "more ranks than devices: %s", yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("dist.share", "1");
+	yoke_group *alone = yoke_group_world();
+	ok(alone && yoke_group_size(alone) == 1 && !yoke_group_rank(alone) && !yoke_group_barrier(alone),
+	   "without others the world is one rank");
+	collectives();
+	gradients();
+	err = yoke_group_run(3, NULL, halves, grad);
+	const double y = 1.25 * (1 + 2 + 3);
+	bool good = !err;
+	for (int r = 0; r < 3; r++)
+		good &= fabs(grad[r][0] - 2 * y * 1.25) < 1e-12 && fabs(grad[r][1] - 2 * y * 6) < 1e-12;
+	ok(good, "tensor_in and tensor_out: one loss of all ranks%s%s", err ? ": " : "", err ? yoke_error() : "");
+	from_cotangents();
+	static _Atomic int times[3][20];
+	int twice = 0, left = 0, once = 1;
+	bad = 0;
+	err = yoke_group_run(6, NULL, samples, times);
+	for (int i = 0; i < 20; i++) {
+		twice += times[YOKE_SAMPLER_PAD][i] == 2;
+		left += !times[YOKE_SAMPLER_DROP][i];
+		once &= times[YOKE_SAMPLER_EXACT][i] == 1 && times[YOKE_SAMPLER_PAD][i] > 0 && times[YOKE_SAMPLER_DROP][i] < 2;
+	}
+	ok(!err && !bad && once && twice == 4 && left == 2, "samplers: each once; %d twice; %d dropped %s", twice, left, wrong);
+	bad = 0;
+	err = yoke_group_run(7, NULL, splits, NULL);
+	ok(!err && !bad, "splits%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	bad = 0;
+	err = yoke_group_run(4, NULL, steps, last);
+	good = !err && !bad;
+	for (int r = 1; r < 4; r++)
+		good &= !memcmp(last[0], last[r], sizeof *last);
+	ok(good, "4 ranks step alike, by one plan%s%s %s", err ? ": " : "", err ? yoke_error() : "", bad ? wrong : "");
+	yoke_error_clear();
+	expect(0, disagree, YOKE_EMISMATCH, "rank 1", "another count");
+	ok(strstr(said[0], "all_reduce sum f32 [6]") && strstr(said[0], "all_reduce sum f32 [7]"), "it says what two do: %s",
+	   said[0]);
+	expect(1, disagree, YOKE_EMISMATCH, "all_reduce sum f64 [6]", "another dtype");
+	expect(2, disagree, YOKE_EMISMATCH, "broadcast f32 [6] root 0", "another operation");
+	expect(1, leaves, YOKE_ERANK, "rank 1 of world failed", "a rank that fails");
+	expect(2, leaves, YOKE_ERANK, "within 1 s (dist.timeout): rank 1", "a rank that does not come");
+	int how = 0;
+	memset(codes, 0, sizeof codes);
+	err = yoke_group_run(3, NULL, leaves, &how);
+	ok(codes[0] == YOKE_ERANK && strstr(said[0], "rank 1 has left world"), "a rank that ends early: %s", said[0]);
+	return done();
+}

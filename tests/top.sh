@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke top: a run that ended, one that lives, found without its name, and what a terminal shows of it.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/yoke.sh"
+workspace top
+run=
+finish()
+{
+	[ -z "$run" ] || kill -9 "$run" 2>/dev/null
+	rm -rf "${TMPDIR:-/tmp}/top.work"
+}
+trap finish EXIT
+
+# A run by hand: the numbers of its lines are known.
+mkdir ended && printf '{"format":1,"device":"cpu:0\\u001b[31m","steps":40,"ended":{"how":"done"}}\n' >ended/run.json
+i=1
+while [ $i -le 40 ]; do
+	printf '{"step":%d,"loss":%d.5,"lr":0.25,"tokens_per_s":1000,"peak_bytes":1048576,"stage":"train","time":%d}\n' \
+		$i $((50 - i)) $((1000 + i))
+	i=$((i + 1))
+done >ended/metrics.jsonl
+printf '{"step":40,"val_loss":3.25,"stage":"valid","time":1041}\n{"step":41,"lo' >>ended/metrics.jsonl
+LC_ALL=C "$yoke" top ended --once >out 2>err
+verdict "a run that ended" "$([ $? -eq 0 ] && grep -q '^ended  ended  on cpu:0?\[31m$' out &&
+	grep -qE '^  step +40 of 40' out && grep -qE '^  loss +10\.5  #+[*]+[+]+.*_$' out && grep -qE '^  val_loss +3\.25' out &&
+	grep -qE '^  peak memory +1\.0 MiB' out || cat out err)"
+verdict "nothing in it is a control character" "$(LC_ALL=C tr -d '\n -~' <out)"
+if python3 -c '' 2>/dev/null; then
+	verdict "--json" "$("$yoke" top ended --json | python3 -c '
+import json, sys
+r = json.load(sys.stdin)["runs"][0]
+n = r["numbers"]
+good = r["state"] == "ended" and r["step"] == 40 and n["train"]["loss"] == 10.5 and n["valid"]["val_loss"] == 3.25
+print("" if good and r["process"] is None else r)' 2>&1 | grep .)"
+fi
+"$yoke" top nowhere --once >out 2>&1
+verdict "no run: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
+"$yoke" top ended </dev/null >out 2>&1
+verdict "no terminal: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
+"$yoke" top --twice >out 2>&1
+verdict "an option" "$([ $? -eq 2 ] || cat out)"
+
+easy_text 120 >text
+"$yoke" train data=text out=living steps=1000000 checkpoints=0 layers=1 heads=2 embed=32 context=32 batch=8 progress=0 \
+	threads=1 2>err &
+run=$!
+i=0
+until [ "$(grep -c loss living/metrics.jsonl 2>/dev/null)" -ge 3 ] || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+kill -STOP $run # it lives all the same, and takes no time of others
+"$yoke" top living --once >out 2>err
+verdict "a run that lives, with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
+	cat out err)"
+"$yoke" top --json >out 2>err
+verdict "it is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
+if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ] || ! command -v tmux >/dev/null 2>&1; then
+	count=$((count + 1))
+	echo "ok $count - a terminal # SKIP no tmux, or not asked for (YOKE_TEST_CLIENTS=1)"
+elif "$yoke" top ended 2>&1 </dev/null | grep -q 'without ncurses'; then
+	count=$((count + 1))
+	echo "ok $count - a terminal # SKIP built without ncurses"
+else
+	server=yoke.$$
+	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' top living ended; echo left $?; sleep 60"
+	i=0
+	until tmux -L $server capture-pane -p | grep -q 'q ends' || [ $i -ge 100 ]; do
+		sleep 0.1
+		i=$((i + 1))
+	done
+	sleep 1.5
+	tmux -L $server capture-pane -p >screen
+	verdict "80 x 24" "$(grep -q '^living  running' screen && grep -q '^ended  ended' screen && grep -q '▁' screen &&
+		[ "$(wc -l <screen)" -le 24 ] || cat screen)"
+	tmux -L $server send-keys q
+	i=0
+	until tmux -L $server capture-pane -p | grep -q 'left 0' || [ $i -ge 100 ]; do
+		sleep 0.1
+		i=$((i + 1))
+	done
+	verdict "q ends it, and leaves the terminal as it was" "$(tmux -L $server capture-pane -p | grep -q 'left 0' ||
+		tmux -L $server capture-pane -p)"
+	tmux -L $server kill-server
+fi
+kill -9 $run
+wait $run 2>/dev/null
+run=
+"$yoke" top living --once >out 2>&1
+verdict "one that was killed is lost" "$(grep -q '^living  lost' out || cat out)"
+echo "1..$count"
