@@ -9,6 +9,7 @@ bench_programs = \
 	bench/attention \
 	bench/contract \
 	bench/contract_opencl \
+	bench/data \
 	bench/epilogue \
 	bench/generate \
 	bench/map \
@@ -29,6 +30,7 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
 bench_resolvent_SOURCES = bench/resolvent.c
+bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_generate_SOURCES = bench/generate.c
 if OPENCL

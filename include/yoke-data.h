@@ -185,7 +185,8 @@ struct yoke_position {
 // A loader of a set.  settings: "key=value" words, NULL: none.
 //   batch=1      samples of a batch
 //   workers=auto threads that read; 0: the caller's; auto: by the processors that the process may use
-//   prefetch=2   batches that are read ahead, with workers
+//   prefetch=2   batches ahead, with workers: read, and on a device that is not the CPU brought up beside its steps.  Of
+//                its memory they take prefetch + 1 batches, from the first call on, as far as there is room
 //   shuffle=1    1: each epoch in an order of its own; 0: as the set has them; N > 1: in blocks of N, each in an
 //                order of its own
 //   last=wrap    what becomes of the samples behind an epoch's last whole batch.  wrap: the batch goes on into the
@@ -196,6 +197,11 @@ struct yoke_position {
 //   on_error=stop  a sample that cannot be read: stop: ends the run; skip: the next good one of the order takes
 //                its place, in addition to its own; N: the same, at most N times an epoch
 //   epochs=0     ends behind so many; 0: never
+//   split=1      a batch comes in so many parts of as many rows, for steps in micro-batches: wherever a call below has n
+//                tensors, arrays or dims, field f's part k is [f * split + k], and n the number of fields times split
+//   held=2       of the CPU: batches that tensors may hold beside those that are read ahead; further ones are copied
+// Batches lie in host memory that is made for the context that is current: pinned, where its device has such and as much
+// is to be had; of the CPU's pool, where it counts; else plain.
 // NULL with EINVAL that names the key and the rule.  ERANGE: fewer samples than a batch with last=drop.  ENOMEM.
 YOKE_API yoke_loader *yoke_loader_new(yoke_dataset *, const char *settings);
 // Ends the threads, also in the middle of an epoch.  A read that does not return within the setting data.timeout is
@@ -203,12 +209,13 @@ YOKE_API yoke_loader *yoke_loader_new(yoke_dataset *, const char *settings);
 YOKE_API void yoke_loader_free(yoke_loader *);
 
 // The next batch, for which it waits: to[f] = field f as a tensor [rows, dims..], for n = the number of fields.
-// Tensors of the current context, in the innermost scope; on the CPU they lie where the threads wrote them.
+// Tensors of the current context, in the innermost scope; on the CPU they lie where the threads wrote them, elsewhere
+// they were brought up ahead.  A device's error is the call's, and the batch comes with the next one.
 // Returns the rows that are samples (last=pad may have more in the tensors); 0 behind the last epoch; a negative
 // YOKE_E* of the first sample of the batch that failed, by name, number and reason, and again from then on.
 // weight, unless NULL: f32 [rows], 1, and 0 for rows of last=pad.
 YOKE_API int64_t yoke_loader_next(yoke_loader *, int n, yoke_tensor **to, yoke_tensor **weight);
-// The same into variables of the batch's dtypes and shapes (yoke_put).
+// The same into variables of the batch's dtypes and shapes, as yoke_put; what was brought up ahead is not copied.
 YOKE_API int64_t yoke_loader_put(yoke_loader *, int n, yoke_tensor *const *variable);
 // The same in host memory, aligned to 64 bytes and good until the next call for this loader: data[f], and, unless
 // NULL, of each field the batch's dims, the rows first.

@@ -18,10 +18,12 @@
 
 enum { COUNT = 37, WIDTH = 96, LONGEST = 24, ALL = YOKE_ALL };
 
+static bool regular; // both fields have one shape
+
 // Field "x" is of WIDTH numbers, field "r" of up to LONGEST, in eights.
 static int length_of(int64_t number)
 {
-	return 1 + (int)(number * 7 % LONGEST);
+	return regular ? LONGEST : 1 + (int)(number * 7 % LONGEST);
 }
 
 static float value_of(int64_t number, int64_t epoch, int i)
@@ -47,7 +49,7 @@ static yoke_dataset *set(void)
 	const struct yoke_field field[] = {
 		{ .size = sizeof field[0], .name = "x", .dtype = yoke_f32, .rank = 1, .dims = { WIDTH } },
 		{ .size = sizeof field[0], .name = "r", .dtype = yoke_f32, .rank = 1, .dims = { LONGEST },
-		  .multiple = { 8 }, .pad = 0.25 },
+		  .multiple = { regular ? 0 : 8 }, .pad = 0.25 },
 	};
 	return yoke_dataset_new(&(struct yoke_dataset_options){
 		.size = sizeof(struct yoke_dataset_options), .name = "rows", .count = COUNT, .fields = 2, .field = field,
@@ -67,18 +69,17 @@ struct feed {
 	int64_t batch, split, seed, at; // at: samples given out
 };
 
+// Sums of both fields over batches: in a variable, so that no handle keeps a step's graph and nobody waits for it, and by
+// a loop in float64; all of it is exact in f32.
 struct sums {
-	yoke_tensor *got;
+	yoke_tensor *total;
 	double want[2];
-	int64_t at;
 };
 
-// Sums of a part's fields, by the device, which has not told them yet, and by a loop in float64; all of it exact in f32.
-static bool part_sums(const struct feed *f, int64_t part, yoke_tensor *x, yoke_tensor *r, struct sums *to)
+static bool part_add(const struct feed *f, int64_t part, yoke_tensor *x, yoke_tensor *r, struct sums *to)
 {
 	const int64_t rows = f->batch / f->split, first = f->at + part * rows;
 	int64_t longest = 1;
-	*to = (struct sums){ .at = first };
 	for (int64_t k = f->at; k < f->at + f->batch; k++) {
 		const int n = length_of(yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, k / COUNT));
 		longest = n > longest ? n : longest;
@@ -87,29 +88,35 @@ static bool part_sums(const struct feed *f, int64_t part, yoke_tensor *x, yoke_t
 	for (int64_t k = first; k < first + rows; k++) {
 		const int64_t epoch = k / COUNT, number = yk_order_at(k % COUNT, COUNT, 1, (uint64_t)f->seed, epoch);
 		for (int i = 0; i < WIDTH; i++)
-			to->want[0] += (i + 1) % 5 * value_of(number, epoch, i);
+			to->want[0] += (i + k) % 5 * value_of(number, epoch, i);
 		for (int i = 0; i < longest; i++)
 			to->want[1] += i < length_of(number) ? value_of(number, epoch, i + 1) : 0.25;
 	}
-	float five[WIDTH];
-	for (int i = 0; i < WIDTH; i++)
-		five[i] = (float)((i + 1) % 5);
-	yoke_tensor *w = yoke_from(yoke_f32, 1, (int64_t[]){ WIDTH }, five);
+	float *weight = malloc(sizeof *weight * (size_t)rows * WIDTH); // rows have others, so that their order shows
+	for (int64_t k = 0; k < rows * WIDTH; k++)
+		weight[k] = (float)((k % WIDTH + first + k / WIDTH) % 5);
+	yoke_tensor *w = yoke_from(yoke_f32, 2, (int64_t[]){ rows, WIDTH }, weight);
 	yoke_tensor *both[] = { yoke_reshape(yoke_sum(yoke_mul(x, w), ALL), 1, (int64_t[]){ 1 }),
 				yoke_reshape(yoke_sum(r, ALL), 1, (int64_t[]){ 1 }) };
-	to->got = yoke_keep(yoke_concat(2, both, 0));
-	return yoke_eval(1, &to->got) == 0 && yoke_dim(r, 1) == longest && yoke_dim(x, 0) == rows;
+	free(weight);
+	return yoke_assign(to->total, yoke_add(to->total, yoke_concat(2, both, 0))) == 0 && yoke_eval(0, NULL) == 0 &&
+	       yoke_dim(r, 1) == longest && yoke_dim(x, 0) == rows;
+}
+
+static bool sums_begin(struct sums *s)
+{
+	*s = (struct sums){ .total = yoke_variable("total", yoke_f32, 1, (int64_t[]){ 2 }) };
+	return s->total != NULL;
 }
 
 static bool sums_are(struct sums *s)
 {
 	float got[2] = { 0 };
-	const bool good = yoke_read(s->got, got, sizeof got) == 0 && (double)got[0] == s->want[0] &&
+	const bool good = yoke_read(s->total, got, sizeof got) == 0 && (double)got[0] == s->want[0] &&
 			  (double)got[1] == s->want[1];
 	if (!good)
-		diag("from sample %lld: got %g %g, wants %g %g; %s", (long long)s->at, (double)got[0], (double)got[1],
-		     s->want[0], s->want[1], yoke_error());
-	yoke_free(s->got);
+		diag("got %g %g, wants %g %g; %s", (double)got[0], (double)got[1], s->want[0], s->want[1], yoke_error());
+	yoke_free(s->total);
 	return good;
 }
 
@@ -126,21 +133,18 @@ static yoke_loader *loader(yoke_dataset *d, struct feed *f, int workers, int pre
 // The next batches, which are looked at behind the last of them: till then nobody waits for the device.
 static bool batches_are(yoke_loader *l, struct feed *f, int batches)
 {
-	struct sums sum[16 * 3];
-	int n = 0;
-	bool good = true;
+	struct sums sum;
+	bool good = sums_begin(&sum);
 	for (int b = 0; b < batches && good; b++, f->at += f->batch) {
 		yoke_tensor *t[16];
 		yoke_scope *s = yoke_scope_begin("step");
 		good = yoke_loader_next(l, 2 * (int)f->split, t, NULL) == f->batch;
 		for (int64_t k = 0; k < f->split && good; k++)
-			good = part_sums(f, k, t[k], t[f->split + k], &sum[n++]);
+			good = part_add(f, k, t[k], t[f->split + k], &sum);
 		if (yoke_scope_end(s) < 0 || !good)
 			diag("batch at %lld: %s", (long long)f->at, yoke_error());
 	}
-	for (int i = 0; i < n; i++)
-		good &= sums_are(&sum[i]);
-	return good;
+	return sums_are(&sum) && good;
 }
 
 static bool batch_is(yoke_loader *l, struct feed *f)
@@ -150,9 +154,10 @@ static bool batch_is(yoke_loader *l, struct feed *f)
 
 static void test_contents(const struct fault_control *ctl)
 {
-	yoke_dataset *d = set();
 	const int n = tap_cases(9, 60);
 	for (int k = 0; k < n; k++) {
+		regular = k % 2;
+		yoke_dataset *d = set();
 		struct feed f = { .split = 1 + k % 3, .seed = rnd_int(0, 1000) };
 		f.batch = f.split * rnd_int(1, 6);
 		if (ctl)
@@ -170,12 +175,16 @@ static void test_contents(const struct fault_control *ctl)
 		   yoke_error());
 		yoke_error_clear();
 		yoke_loader_free(l);
+		yoke_dataset_free(d);
 	}
+	regular = false;
+	yoke_dataset *d = set();
 	// into variables, and by turns into the host's memory
 	struct feed f = { .batch = 4, .split = 1, .seed = 3 };
 	yoke_loader *l = yoke_loader_new(d, "batch=4 seed=3 workers=1 prefetch=3");
 	yoke_tensor *r = NULL, *x = yoke_variable("x", yoke_f32, 2, (int64_t[]){ 4, WIDTH });
-	bool good = l != NULL;
+	struct sums sum;
+	bool good = sums_begin(&sum) && l;
 	for (int b = 0; b < 12 && good; b++, f.at += 4) {
 		int64_t longest = 8;
 		for (int k = 0; k < 4; k++) {
@@ -183,7 +192,6 @@ static void test_contents(const struct fault_control *ctl)
 			longest = length_of(number) > longest ? (length_of(number) + 7) / 8 * 8 : longest;
 		}
 		yoke_scope *s = yoke_scope_begin("step");
-		struct sums sum;
 		void *data[2];
 		if (b % 4 == 3) {
 			good = yoke_loader_host(l, 2, data, NULL) == 4 &&
@@ -192,14 +200,40 @@ static void test_contents(const struct fault_control *ctl)
 		} else {
 			r = yoke_variable("r", yoke_f32, 2, (int64_t[]){ 4, longest });
 			good = yoke_loader_put(l, 2, (yoke_tensor *[]){ x, r }) == 4 &&
-			       part_sums(&f, 0, x, r, &sum) && sums_are(&sum);
+			       part_add(&f, 0, x, r, &sum);
 			yoke_free(r);
 		}
 		yoke_scope_end(s);
 	}
+	good = sums_are(&sum) && good;
 	ok(good, "into variables and into the host's memory: %s", yoke_error());
 	yoke_free(x);
 	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
+// Tensors that the caller keeps, and that outlive their loader, stay what they were.
+static void test_kept(void)
+{
+	enum { KEPT = 9, BATCH = 3 };
+	yoke_dataset *d = set();
+	yoke_loader *l = yoke_loader_new(d, "batch=3 seed=4 workers=2 prefetch=2");
+	yoke_tensor *t[KEPT][2];
+	bool good = l != NULL;
+	for (int b = 0; b < KEPT && good; b++)
+		good = yoke_loader_next(l, 2, t[b], NULL) == BATCH;
+	yoke_loader_free(l);
+	for (int b = 0; b < KEPT && good; b++) {
+		float x[BATCH][WIDTH];
+		good = yoke_read(t[b][0], x, sizeof x) == 0;
+		for (int k = 0; k < BATCH * WIDTH && good; k++) {
+			const int64_t at = b * BATCH + k / WIDTH;
+			good = ((float *)x)[k] == value_of(yk_order_at(at % COUNT, COUNT, 1, 4, at / COUNT), at / COUNT, k % WIDTH);
+		}
+		yoke_free(t[b][0]);
+		yoke_free(t[b][1]);
+	}
+	ok(good, "batches that are kept: %s", yoke_error());
 	yoke_dataset_free(d);
 }
 
@@ -396,6 +430,28 @@ static void hear_line(int level, const char *topic, const char *text, void *arg)
 		snprintf(said[lines++], sizeof *said, "%s", text);
 }
 
+// Slots for which there is no pinned memory.
+static void test_plain(void)
+{
+	enum { BATCH = 4096 };
+	static float x[BATCH][WIDTH];
+	yk_log_to(hear_line, NULL);
+	yoke_dataset *d = set();
+	yoke_loader *l = yoke_loader_new(d, "batch=4096 seed=1 workers=1");
+	bool good = l != NULL;
+	for (int64_t b = 0; b < 4 && good; b++) {
+		yoke_tensor *t[2];
+		yoke_scope *s = yoke_scope_begin("step");
+		good = yoke_loader_next(l, 2, t, NULL) == BATCH && yoke_read(t[0], x, sizeof x) == 0;
+		for (int64_t k = b * BATCH; k < (b + 1) * BATCH && good; k++)
+			good = x[k % BATCH][5] == value_of(yk_order_at(k % COUNT, COUNT, 1, 1, k / COUNT), k / COUNT, 5);
+		yoke_scope_end(s);
+	}
+	ok(good && lines == 1, "no pinned memory, said %d times: %s", lines, *said);
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+}
+
 // ---- children ----
 
 static int child(const char *device)
@@ -409,19 +465,11 @@ static int child(const char *device)
 	const struct fault_control *ctl = ctx->device->ops->ext("fault");
 	const char *pinned = getenv("YOKE_FAULT_PINNED");
 	if (pinned) {
-		yk_log_to(hear_line, NULL);
-		yoke_dataset *d = set();
-		struct feed f = { .batch = 4096, .split = 1, .seed = 1 };
-		yoke_loader *l = loader(d, &f, 1, 2);
-		bool good = l != NULL;
-		for (int b = 0; b < 4 && good; b++)
-			good = batch_is(l, &f);
-		ok(good && lines == 1, "no pinned memory, said %d times: %s", lines, *said);
-		yoke_loader_free(l);
-		yoke_dataset_free(d);
+		test_plain();
 		return done();
 	}
 	test_contents(ctl);
+	test_kept();
 	test_contexts(device);
 	test_counters();
 	test_limit();
@@ -451,10 +499,12 @@ int main(int argc, char **argv)
 	setenv("POCL_DEVICES", "pthread pthread", 1);
 	with(argv[0], "", "cpu");
 	with(argv[0], "YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=1", "fault");
-	with(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_HOST=0", "fault");
+	with(argv[0], "YOKE_FAULT_DEFER=1 YOKE_FAULT_HOST=0 YOKE_FAULT_LAG=9", "fault");
 	with(argv[0], "YOKE_FAULT_PINNED=4194304", "fault");
 	if (opencl) {
-		with(argv[0], "", "opencl");
+		with(argv[0], "YOKE_DEVICE=opencl:1", "opencl"); // the second of two
+		if (tap_long())
+			with(argv[0], "YOKE_DEVICE=opencl:0", "opencl");
 	} else {
 		skip("on a device of OpenCL", "its module is not built");
 	}

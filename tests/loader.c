@@ -734,6 +734,9 @@ static void test_refused(void)
 		{ "batch=11 last=drop", "an epoch has 10 samples, batch=11", YOKE_ERANGE },
 		{ "batch=4 last=drop world=3", "an epoch has 4", 0 },
 		{ "batch=5 last=drop world=3", "an epoch has 4 samples for each rank", YOKE_ERANGE },
+		{ "batch=4 split=3", "split=3: must divide batch=4", YOKE_EINVAL },
+		{ "batch=4 split=2 last=keep", "split=2: must divide", YOKE_EINVAL },
+		{ "batch=4 split=0", "split=0: must be a whole number from 1", YOKE_EINVAL },
 		{ "batch=4000000000000000000", "no memory", YOKE_ENOMEM },
 	};
 	struct source x = { .count = 10 };

@@ -147,6 +147,7 @@ test_scripts = \
 	tests/align.sh \
 	tests/cache.sh \
 	tests/commands.sh \
+	tests/data_run.sh \
 	tests/completion.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \

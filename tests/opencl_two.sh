@@ -31,6 +31,18 @@ verdict "to the same losses" "$([ -s loss0 ] && diff loss0 loss1)"
 verdict "with the same weights" "$(find model0 -name '*.safetensors' | while read -r f; do
 	cmp "$f" "model1${f#model0}" 2>&1; done; find model0 -name '*.safetensors' | grep -q . || ls -R model0)"
 verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
+# Each step is waited for by its line of the log, so that a batch which is up before the kernels of the step in front of
+# its own are over was sent ahead.  When threads had read it chance decides: one is enough.
+YOKE_DEVICE=opencl:1 "$yoke" train data=text steps=6 profile=1 report=0 layers=1 heads=2 embed=16 context=16 batch=2 \
+	valid=0 prefetch=2 workers=2 log_every=1 save_every=0 checkpoints=0 out=traced >log 2>&1
+verdict "batches go up beside the steps before theirs" "$(awk -F'[:,]' '
+	/"tid":0,.*"ts"/ && !/"name":"(put|read)"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") { end[++n] = $(i + 1) + $(i + 3) } }
+	/"tid":2,.*"name":"put"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") up[++m] = $(i + 1) + $(i + 3) }
+	END { if (m < 6 || n < 6) print m " copies, " n " kernels of 6 steps"
+		for (k = 2; k <= 6; k++) ahead += up[k] < end[int((k - 1) * n / 6)]
+		if (!ahead) print "none of " m " copies was over before the step in front of its own" }' traced/trace.json; cat log | grep -i error)"
+verdict "a thread that reads has a lane" "$(grep -q '"data worker 1"' traced/trace.json && grep -q '"read data"' traced/trace.json ||
+	head -n 8 traced/trace.json)"
 YOKE_DEVICE=opencl:2 "$yoke" info >out 2>&1
 verdict "there is no third" "$(grep -q "none is chosen: device 'opencl:2' cannot be used" out || cat out)"
 "$yoke" conform opencl:1 --quick --ops layer_norm.f32 >out 2>&1

@@ -75,12 +75,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // what is read ahead needs the others
 	for (int k = 0; s && k < n; k++) {
-		if (sent) {
-			yk_scope_take(to[k] = sent[k]);
-			sent[k] = NULL;
-		} else {
-			to[k] = lying(s, k / (int)l->feed.split, k % l->feed.split, copy);
-		}
+		to[k] = sent ? yk_ahead_share(sent[k]) : lying(s, k / (int)l->feed.split, k % l->feed.split, copy);
 		if (!to[k])
 			rows = yoke_error_code();
 	}
@@ -90,7 +85,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 }
 
 // A part of a batch is the variable's from now on: what was brought up for it, or a copy.
-static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, yoke_tensor **sent)
+static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, yoke_tensor *sent)
 {
 	const struct yk_field *x = &s->loader->set->field[f];
 	const struct yk_tensor *t = variable ? yk_tensor(variable, "loader_put") : NULL;
@@ -104,10 +99,7 @@ static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, y
 			       x->name);
 	if (!sent || t->host)
 		return yoke_put(variable, yk_batch_part(s, f, part), yoke_bytes(variable));
-	const int e = yk_ahead_put(variable, *sent);
-	if (e == 0)
-		*sent = NULL;
-	return e;
+	return yk_ahead_put(variable, sent);
 }
 
 int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
@@ -120,7 +112,7 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	for (int k = 0; s && k < n && rows >= 0; k++) {
 		const int64_t split = l->feed.split;
-		const int e = put(s, k / (int)split, k % split, variable[k], sent ? sent + k : NULL);
+		const int e = put(s, k / (int)split, k % split, variable[k], sent ? sent[k] : NULL);
 		rows = e < 0 ? e : rows;
 	}
 	return rows;

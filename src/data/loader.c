@@ -550,6 +550,11 @@ static bool failed(const struct yoke_loader *l)
 	return l->failed != 0;
 }
 
+bool yk_loader_failed(const struct yoke_loader *l)
+{
+	return l->failed != 0;
+}
+
 struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
 {
 	const double began = yk_seconds();
@@ -634,6 +639,17 @@ int yk_loader_watch(struct yoke_loader *l, size_t most)
 	l->most_readings = l->reading ? most : 0;
 	pthread_mutex_unlock(&l->lock);
 	return l->reading ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
+}
+
+size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
+{
+	if (!l)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	const size_t n = l->readings;
+	*to = l->reading;
+	pthread_mutex_unlock(&l->lock);
+	return n;
 }
 
 int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)

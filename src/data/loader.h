@@ -134,8 +134,12 @@ void yk_batch_hold(struct yk_batch *);
 void yk_batch_unhold(void *slot);
 // How many slots are out beside the current one.
 int yk_loader_out(struct yoke_loader *);
+// Did a sample, or a read that does not return, end it?
+bool yk_loader_failed(const struct yoke_loader *);
 // Keeps when threads read, of so many readings.
 int yk_loader_watch(struct yoke_loader *, size_t most);
+// Those that were kept, until the next call; how many.
+size_t yk_loader_readings(struct yoke_loader *, const struct yk_reading **);
 
 // ---- send.c ----
 
@@ -148,7 +152,7 @@ int yk_loader_bind(struct yoke_loader *, struct yoke_context *);
 void yk_loader_reclaim(struct yoke_loader *, bool wait);
 // Brings batches of the queue that are full to the device; the first one has to be, and is when this returns 0.
 int yk_loader_send(struct yoke_loader *);
-// The tensors of the batch that was taken last, which the caller gets; NULL: it was not sent.
+// The tensors of the batch that was taken last, which stay the loader's; NULL: it was not sent.
 yoke_tensor **yk_loader_sent(struct yoke_loader *);
 // Nothing is on its way any more.
 void yk_loader_recall(struct yoke_loader *);

@@ -5,11 +5,13 @@
 #include "data/part.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -200,7 +202,10 @@ static int part_read(const struct yk_part *p, int64_t sample, void *to)
 
 // ---- sets ----
 
+enum { SLOW = 30000 }; // ns a sample: it did not come from memory, and asking ahead costs less than that
+
 struct parts {
+	atomic_bool slow; // what was read last was
 	int n;
 	struct yk_part part[];
 };
@@ -221,21 +226,31 @@ static void parts_free(void *arg)
 	free(p);
 }
 
-static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
+// The kernel reads all of them meanwhile.
+static void ask_for(const struct parts *p, int64_t n, struct yoke_item *const *s)
 {
-	const struct parts *p = arg;
-	for (int64_t i = 0; i < n && n > 1; i++) // the kernel reads all of them meanwhile
+	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n; f++)
 			if (!p->part[f].rank)
 				posix_fadvise(p->part[f].fd,
 					      (off_t)(p->part[f].offset + (uint64_t)s[i]->number * p->part[f].stride),
 					      (off_t)(p->part[f].elements * p->part[f].element->width), POSIX_FADV_WILLNEED);
+}
+
+static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	struct parts *p = arg;
+	const uint64_t began = yk_nanoseconds();
+	if (n > 1 && atomic_load_explicit(&p->slow, memory_order_relaxed))
+		ask_for(p, n, s);
 	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n && !s[i]->code; f++) {
 			const int e = part_read(&p->part[f], s[i]->number, s[i]->to[f]);
 			if (e < 0)
 				yk_sample_failed(s[i], e);
 		}
+	const bool slow = yk_nanoseconds() - began > (uint64_t)n * SLOW;
+	atomic_store_explicit(&p->slow, slow, memory_order_relaxed);
 	return 0;
 }
 
@@ -247,6 +262,7 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_par
 	yoke_dataset *d = NULL;
 	uint64_t bytes = 1;
 	if (p && field) {
+		atomic_init(&p->slow, true);
 		p->n = n;
 		memcpy(p->part, part, (size_t)n * sizeof *part);
 		for (int i = 0; i < n; i++) {

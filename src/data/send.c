@@ -194,12 +194,12 @@ static bool is_regular(const struct yoke_loader *l, int f)
 	return !l->set->field[f].varies && l->feed.last != YK_LAST_KEEP;
 }
 
-// s NULL: of a batch that is not read yet.
+// s NULL: of a batch that is not read yet.  Else what is there may be of another shape, or the caller's still.
 static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
 {
 	for (int k = 0; k < tensors_of(l); k++) {
 		const int f = k / (int)l->feed.split;
-		if (s && a->tensor[k] && !is_regular(l, f)) { // of another batch's shape
+		if (s && a->tensor[k] && !(is_regular(l, f) && yk_ahead_free(a->tensor[k]))) {
 			yoke_free(a->tensor[k]);
 			a->tensor[k] = NULL;
 		}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are brought up ahead of their use: room is made first, filled from memory that the caller leaves alone
-// until the copy is over, and handed to a scope or a variable when their turn comes.
+// Values that are brought up ahead of their use: room is made once, filled from memory that the caller leaves alone until
+// the copy is over, shared with a scope or a variable when its turn comes, and filled again behind whatever read it.
+// So what is launched finds batches in the same few places, and a replay of it as well.
 
 #include "config.h"
 
@@ -8,6 +9,25 @@
 
 #include "base/error.h"
 #include "graph/context.h"
+
+// A value of those bytes, in the given scope; takes the reference.
+static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, struct yk_storage *s, int dtype, int rank,
+			     const int64_t *dims)
+{
+	struct yk_scope *scope = ctx->scope;
+	ctx->scope = in;
+	struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, YK_LEAF);
+	ctx->scope = scope;
+	if (!t) {
+		yk_storage_unref(s);
+		return NULL;
+	}
+	t->storage = s;
+	t->dtype = (uint8_t)dtype;
+	t->rank = (uint8_t)rank;
+	memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
+	return yk_handle(t);
+}
 
 yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const int64_t *dims)
 {
@@ -18,23 +38,42 @@ yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const i
 		bytes *= (uint64_t)dims[i];
 	if (yk_enter(ctx) < 0)
 		return NULL;
-	if (yk_storage_new(ctx, bytes, false, ctx->up, &s) == 0) {
-		struct yk_scope *scope = ctx->scope;
-		ctx->scope = NULL;
-		struct yk_tensor *t = yk_tensor_new(ctx, YK_VALUE, YK_LEAF);
-		ctx->scope = scope;
-		if (t) {
-			t->storage = s;
-			t->dtype = (uint8_t)dtype;
-			t->rank = (uint8_t)rank;
-			memcpy(t->dims, dims, (size_t)rank * sizeof *dims);
-			handle = yk_handle(t);
-		} else {
-			yk_storage_unref(s);
-		}
-	}
+	if (yk_storage_new(ctx, bytes, false, ctx->up, &s) == 0)
+		handle = value_of(ctx, NULL, s, dtype, rank, dims);
 	yk_leave(ctx);
 	return handle;
+}
+
+yoke_tensor *yk_ahead_share(yoke_tensor *ahead)
+{
+	const struct yk_tensor *t = yk_enter_of(ahead, "loader_next");
+	if (!t)
+		return NULL;
+	struct yoke_context *ctx = t->ctx;
+	t->storage->refs++;
+	yoke_tensor *handle = value_of(ctx, ctx->scope, t->storage, t->dtype, t->rank, t->dims);
+	yk_leave(ctx);
+	return handle;
+}
+
+bool yk_ahead_free(yoke_tensor *ahead)
+{
+	const struct yk_tensor *t = yk_enter_of(ahead, "loader_next");
+	if (!t)
+		return false;
+	struct yoke_context *ctx = t->ctx;
+	struct yk_storage *s = t->storage;
+	struct yk_event *e = NULL;
+	bool free = s->refs == 1 && t->id == YK_NIL && (ctx->up == ctx->queue || yk_event_try(ctx->queue, &e) == 0);
+	if (free && e)
+		free = yk_event_before(e, ctx->up) == 0;
+	yk_event_unref(e);
+	if (free) {
+		s->failed = 0;
+		memset(s->written, 0, sizeof s->written);
+	}
+	yk_leave(ctx);
+	return free;
 }
 
 // Behind the copy on the queue of the uploads; a value too large for the device is there when this returns.
@@ -85,9 +124,9 @@ int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 	return err;
 }
 
-int yk_ahead_put(yoke_tensor *variable, yoke_tensor *value)
+int yk_ahead_put(yoke_tensor *variable, yoke_tensor *ahead)
 {
-	struct yk_tensor *from = yk_enter_of(value, "loader_put");
+	const struct yk_tensor *from = yk_enter_of(ahead, "loader_put");
 	if (!from)
 		return yk_error_last();
 	struct yoke_context *ctx = from->ctx;
@@ -97,7 +136,6 @@ int yk_ahead_put(yoke_tensor *variable, yoke_tensor *value)
 	if (!err) {
 		from->storage->refs++;
 		yk_materialised(t, from->storage);
-		yk_tensor_free(from, YK_END_FREED);
 	}
 	yk_leave(ctx);
 	return err;

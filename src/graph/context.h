@@ -407,12 +407,14 @@ void yk_materialised(struct yk_tensor *variable, struct yk_storage *);
 
 // A value of the caller's, in no scope, with room for its bytes, which are not there yet.  NULL with the error.
 yoke_tensor *yk_ahead_new(struct yoke_context *, int dtype, int rank, const int64_t *dims);
+// May it be filled?  False while a handle or a variable shares its bytes; else copies up go on behind what may read them.
+bool yk_ahead_free(yoke_tensor *ahead);
 // Begins to bring its bytes up, from memory that stays as it is until *done, a reference (NULL: it is over).
-int yk_ahead_fill(yoke_tensor *, const void *from, struct yk_event **done);
-// The value is the innermost scope's from now on, as if it had just been made.
-void yk_scope_take(yoke_tensor *);
-// The variable's new version are the bytes of a value of its shape and dtype, which is freed.
-int yk_ahead_put(yoke_tensor *variable, yoke_tensor *value);
+int yk_ahead_fill(yoke_tensor *ahead, const void *from, struct yk_event **done);
+// Its bytes as a value of the innermost scope.
+yoke_tensor *yk_ahead_share(yoke_tensor *ahead);
+// .. as the new version of a variable of its shape and dtype.
+int yk_ahead_put(yoke_tensor *variable, yoke_tensor *ahead);
 
 // ---- failures ----
 

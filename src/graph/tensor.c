@@ -205,15 +205,6 @@ yoke_tensor *yoke_keep(yoke_tensor *handle)
 	return handle;
 }
 
-void yk_scope_take(yoke_tensor *handle)
-{
-	struct yk_tensor *t = yk_enter_of(handle, "loader_next");
-	if (!t)
-		return;
-	move_handle(t, t->ctx->scope);
-	yk_leave(t->ctx);
-}
-
 // ---- facts about a handle ----
 
 static int64_t count_of(const struct yk_tensor *t)

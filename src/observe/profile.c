@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -140,6 +141,7 @@ void yk_profile_free(struct yk_profile *p)
 	free(p->range);
 	free(p->counted);
 	free(p->trace);
+	free(p->reading);
 	free(p->pending);
 	free(p->fell);
 	free(p);
@@ -203,6 +205,17 @@ static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
 		to->fallback[i] = all[i];
 	free(all);
 	return 0;
+}
+
+void yk_profile_reading(struct yk_profile *p, int worker, uint64_t begin, uint64_t ns)
+{
+	if (begin < p->started)
+		return;
+	if (yk_grow(&p->reading, &p->reading_cap, p->readings + 1, sizeof *p->reading) < 0) {
+		p->dropped++;
+		return;
+	}
+	p->reading[p->readings++] = (struct yk_traced_reading){ begin - p->started, ns, worker };
 }
 
 int yk_profile_report(struct yk_profile *p, struct yk_report *to)

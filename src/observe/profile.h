@@ -27,6 +27,8 @@ void yk_profile_free(struct yk_profile *); // NULL is fine
 // With details: asks the backend of the device that will be used for times of its queues
 // (its setting NAME.profile); before the context is made.
 void yk_profile_prepare(void);
+// A thread of the loader (-1: the caller's) read for so long, from that moment of yk_nanoseconds: a lane of the trace.
+void yk_profile_reading(struct yk_profile *, int worker, uint64_t begin, uint64_t ns);
 // Starts from zero, and the clock with it.
 void yk_profile_start(struct yk_profile *);
 // Seconds of all pieces since then; waits for them.

@@ -21,6 +21,11 @@ struct yk_traced { // a piece of a trace
 
 enum { YK_HOST_PIECE = UINT8_MAX }; // in place of a slot: the host alone was at work
 
+struct yk_traced_reading { // .. of a thread of a loader, -1: the caller's
+	uint64_t begin, ns;
+	int worker;
+};
+
 struct yk_traced_range { // .. and of the application's
 	uint64_t begin, ns;
 	uint32_t path;
@@ -54,6 +59,8 @@ struct yk_profile {
 	struct yk_rows rows;
 	struct yk_traced *trace;
 	size_t traced, trace_cap;
+	struct yk_traced_reading *reading;
+	size_t readings, reading_cap;
 	struct yk_traced_range *range;
 	size_t ranges, range_cap;
 	struct yk_traced_count *counted;

@@ -153,6 +153,12 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 		print_row(r, "the host", "", r->idle, "a device may work meanwhile", line,
 			  arg);
 	print_row(r, "wall", "", r->wall, "", line, arg);
+	if (r->data.batches) {
+		snprintf(text, sizeof text, "  data: steps waited %.3f s for it; %d threads read %.3f s, padded %.3f s; sent in "
+			 "%.3f s; %" PRIu64 " samples, %" PRIu64 " failed", r->data.waited, r->data.workers, r->data.reading,
+			 r->data.padding, r->data.sending, r->data.samples, r->data.failed);
+		line(arg, text);
+	}
 	snprintf(text, sizeof text,
 		 "  %" PRIu64 " launches that read and wrote %s; %s up, %s down", r->launches,
 		 yk_bytes_text(b[0], r->bytes), yk_bytes_text(b[1], r->bytes_up),
@@ -226,6 +232,11 @@ json_t *yk_report_json(const struct yk_report *r)
 		bad |= json_object_set_new(bounds, kinds[k].key,
 					   bound_json(r->wall, all_of(r, k)));
 	bad |= json_object_set_new(o, "at_best", bounds);
+	bad |= json_object_set_new(o, "data", json_pack("{s:i, s:f, s:f, s:f, s:f, s:I, s:I}", "workers", r->data.workers,
+							"waited", r->data.waited, "reading", r->data.reading,
+							"padding", r->data.padding, "sending", r->data.sending,
+							"samples", (json_int_t)r->data.samples, "failed",
+							(json_int_t)r->data.failed));
 	bad |= json_object_set_new(o, "fallback_ops", fallbacks_json(r));
 	bad |= json_object_set_new(o, "misaligned", yk_layers_json(&r->layers));
 	bad |= json_object_set_new(o, "quarantine", r->of ? yk_facts_quarantine(r->of) : json_array());

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "observe/misaligned.h"
-#include "yoke.h"
+#include "yoke-data.h"
 
 enum yk_busy {
 	YK_BUSY_CONTRACT,  // matrix products, with the maps behind them
@@ -41,6 +41,7 @@ struct yk_report {
 	int nfallback;  // kinds, of which the list has the first
 	struct yoke_fallback fallback[16];
 	struct yk_layers layers;    // with misaligned products
+	struct yoke_loader_stats data; // of the run's loader, set by the caller; workers' seconds overlap with all else
 	const struct yk_device *of; // the context's; what failed its self-test is listed
 };
 

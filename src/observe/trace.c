@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "observe/profile_priv.h"
 
-enum { HOST_LANE = 100, TAIL = 256, BUFFER = 1 << 16 };
+enum { HOST_LANE = 100, READING_LANE = 400, TAIL = 256, BUFFER = 1 << 16 };
 
 struct out {
 	struct yk_file_writer w;
@@ -226,6 +226,24 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 	return 0;
 }
 
+// Lanes of a loader's threads.
+static void readings(struct out *o, const struct yk_profile *p)
+{
+	int last = -2;
+	for (size_t i = 0; i < p->readings; i++)
+		last = p->reading[i].worker > last ? p->reading[i].worker : last;
+	for (int k = -1; k <= last; k++) {
+		char name[40] = "data, read by the loop";
+		if (k >= 0)
+			snprintf(name, sizeof name, "data worker %d", k);
+		lane_name(o, READING_LANE + 1 + k, name, "");
+	}
+	for (size_t i = 0; i < p->readings; i++) {
+		const struct yk_traced_reading *x = &p->reading[i];
+		complete(o, READING_LANE + 1 + x->worker, x->begin, x->ns, "\"name\":\"read data\"}");
+	}
+}
+
 static void counters(struct out *o, const struct yk_profile *p)
 {
 	for (size_t i = 0; i < p->counts; i++) {
@@ -251,6 +269,7 @@ static int write_all(struct out *o, struct yk_profile *p, char *const *row)
 	counters(o, p);
 	int e = threads(o, p, row);
 	queues(o, p, row);
+	readings(o, p);
 	p->dropped += o->left_out;
 	int n = snprintf(tail, sizeof tail, "\n],\"dropped\":%" PRIu64 ",\"shifted\":%" PRIu64
 			 ",\"clock_error_us\":" US_FORMAT "}\n", p->dropped, p->shifted, US(p->clock_error));

@@ -399,7 +399,7 @@ struct yk_spot { // where a block lies
 	uint64_t offset;
 };
 
-enum { YK_GRAPHS = 8 }; // kept of a plan
+enum { YK_GRAPHS = 24 }; // kept of a plan: two ways of what takes turns, for each of the places of batches that come ahead
 
 struct yk_graph_of { // the launches with the blocks at these places
 	struct yk_spot *spot;

@@ -17,13 +17,14 @@
 #include "base/log.h"
 #include "base/shared.h"
 #include "conform/selftest.h"
+#include "data/loader.h"
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/run.h"
 #include "train/which.h"
 #include "yoke-observe.h"
 
-enum { REPORT_STEPS = 10, LOST_TEXT = 2048 };
+enum { REPORT_STEPS = 10, READINGS = 100000, LOST_TEXT = 2048 };
 
 static bool due(int64_t step, int64_t every)
 {
@@ -83,7 +84,7 @@ static int log_step(struct yk_run *r)
 		.tokens_per_s =
 			per_step * (double)(t->step - r->logged) / fmax(r->busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
-		.data_wait = yk_trainer_waited(t),
+		.data = yk_trainer_data(t),
 		.leaks = yk_model_leaks(t->net->model, &t->net->shape),
 		.layers = t->net->shape.layers,
 		.experts = t->net->shape.experts,
@@ -133,6 +134,13 @@ static int tell_epoch(struct yk_run *r, bool end)
 	return 0;
 }
 
+// A window was passed over, of the step that is next.
+static void data_failed(void *arg, const struct yoke_data_error *d)
+{
+	struct yk_run *r = arg;
+	yk_data_errors_add(&r->data_errors, r->trainer->step + 1, d);
+}
+
 static bool can_validate(const struct yk_run *r)
 {
 	return yk_data_valid_windows(r->trainer->data) > 0 && r->validated != r->trainer->step;
@@ -159,6 +167,7 @@ static int validate(struct yk_run *r)
 	yoke_range_push("validate");
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
 	yoke_range_pop();
+	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
 		return e;
 	r->validated = r->trainer->step;
@@ -219,6 +228,20 @@ static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 	return e;
 }
 
+// There is no more data to be had: what was trained is saved, and the error says so.
+static int starved(struct yk_run *r, int code)
+{
+	char why[1024];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	int e = r->trainer->step > r->first ? aside(r, save) : 0;
+	if (e < 0)
+		return e;
+	if (r->saved < 0)
+		return yk_fail(code, "%s; nothing is saved", why);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", why, r->out, r->saved);
+}
+
 // Behind the last step, unless somebody wants it to end.
 static int last_validation(struct yk_run *r)
 {
@@ -258,13 +281,15 @@ static int steps_run(struct yk_run *r, int *signal)
 		if (r->leads)
 			yk_runlog_set(&r->log, &r->state);
 		if (e == 0 && r->leads)
-			e = yk_watch_step(&r->watch, t->step, yk_trainer_waited(t));
+			e = yk_watch_step(&r->watch, t->step, yk_trainer_data(t).waited);
 		*signal = asked_to_end(r); // one may have ended the validation
 	}
 	if (e == 0 && *signal && r->logged < t->step)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
+	if (e < 0 && t->starved && !t->group) // ranks save together, and this one alone is here
+		return starved(r, e);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
@@ -272,6 +297,13 @@ static int steps_run(struct yk_run *r, int *signal)
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	return e;
+}
+
+static void watch_data(struct yk_run *r)
+{
+	r->trainer->heard = data_failed;
+	r->trainer->heard_arg = r;
+	r->trainer->watched = r->watch.whole ? READINGS : 0;
 }
 
 // ---- when the device fails ----
@@ -286,6 +318,8 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 		return e;
 	r->saved = exists ? ck.step : -1;
 	e = yk_trainer_new(c, r->out, exists ? &ck : NULL, &r->trainer);
+	if (e == 0)
+		watch_data(r);
 	if (exists)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
@@ -400,6 +434,7 @@ static int report(struct yk_run *r, bool stopped)
 		return e;
 	x.files = r->files;
 	x.idle -= r->files;
+	x.data = yk_trainer_data(r->trainer);
 	bool show = !strcmp(r->report, "1") || r->watch.whole ||
 		    r->trainer->step - r->first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
@@ -410,6 +445,9 @@ static int report(struct yk_run *r, bool stopped)
 		return 0;
 	if (show)
 		yk_profile_top(r->profile, r->watch.rows, yk_progress_line, &r->progress);
+	const struct yk_reading *list;
+	for (size_t n = yk_loader_readings(r->trainer->loader, &list), i = 0; i < n; i++)
+		yk_profile_reading(r->profile, list[i].worker, list[i].begin, list[i].ns);
 	snprintf(path, sizeof path, "%s/trace.json", r->out);
 	e = yk_profile_trace(r->profile, path);
 	if (e == 0)
@@ -619,7 +657,12 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	if (e == 0)
 		progress_open(r, c);
 	if (e == 0)
+		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->step);
+	if (e == 0)
+		watch_data(r);
+	if (e == 0)
 		e = run_steps(r, c, from);
+	yk_data_errors_close(&r->data_errors);
 	yk_progress_close(&r->progress);
 	yk_run_record_end(r, "failed", e);
 	yk_watcher_end(&r->watcher);

@@ -168,12 +168,14 @@ void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
 			state);
 	}
-	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:f, s:I}", "step",
+	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step",
 				 (json_int_t)m->step, "loss", json_real(m->loss), "lr",
 				 m->lr, "grad_norm", json_real(m->grad_norm), "tokens_per_s",
 				 m->tokens_per_s, "peak_bytes",
-				 (json_int_t)m->peak_bytes, "data_wait_s", m->data_wait, "tokens",
-				 (json_int_t)m->tokens);
+				 (json_int_t)m->peak_bytes, "tokens", (json_int_t)m->tokens,
+				 "data_wait_s", m->data.waited, "data_read_s", m->data.reading, "data_pad_s",
+				 m->data.padding, "data_send_s", m->data.sending, "data_ready",
+				 (json_int_t)m->data.ready, "data_errors", (json_int_t)m->data.failed);
 	if (line && m->scale > 0) {
 		json_object_set_new(line, "scale", json_real(m->scale));
 		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));

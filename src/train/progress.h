@@ -2,7 +2,9 @@
 // Progress: metrics.jsonl in the model's folder, and a bar on a terminal or a line each
 // logged step.  A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`: a logged step
 // (train) has step, loss, lr,
-// grad_norm, tokens_per_s, peak_bytes, data_wait_s and tokens (seen in all), with a loss scale that and steps skipped,
+// grad_norm, tokens_per_s, peak_bytes and tokens (seen in all), with a loss scale that and steps skipped, and of the data,
+// since the run began: data_wait_s, the time that steps waited for it, data_read_s and data_pad_s, of all threads,
+// data_send_s, handing copies to the device, data_ready, batches that are read and not used, and data_errors;
 // numbers that are not finite left out; a validation (valid) has step,
 // val_loss and perplexity; the start and the ends of epochs (memory) have step, epoch, seconds since the epoch
 // before, pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes; the end of a run (report) has
@@ -16,12 +18,13 @@
 #include "observe/memory.h"
 #include "observe/report.h"
 #include "runs/write.h"
+#include "yoke-data.h"
 
 struct yk_metrics {
 	int64_t step, tokens;
 	double loss, lr, grad_norm, tokens_per_s;
 	uint64_t peak_bytes;
-	double data_wait; // seconds so far in which steps waited for windows
+	struct yoke_loader_stats data;
 	double scale;    // of the loss, for the next step; 0: none
 	int64_t skipped; // steps for which it was too large
 	bool leaks;           // the model sees what it has to predict

@@ -4,6 +4,7 @@
 #define YK_RUN_H
 
 #include "observe/profile.h"
+#include "train/data_errors.h"
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
@@ -34,6 +35,7 @@ struct yk_run {
 	double epoch_began;
 	double busy; // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
+	struct yk_data_errors data_errors;
 	double files;   // seconds of saving, without the copies from the device
 };
 

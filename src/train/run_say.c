@@ -92,12 +92,19 @@ void yk_run_say_end(struct yk_run *r)
 			      exp(r->state.val_loss));
 	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->step)
 		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
-	const double waited = r->state.busy > 0 ? yk_trainer_waited(t) / r->state.busy : 0;
+	const struct yoke_loader_stats data_stats = yk_trainer_data(t);
+	const double waited = r->state.busy > 0 ? data_stats.waited / r->state.busy : 0;
 	if (waited > WAITED_MUCH) {
 		char line[80];
-		snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%" PRId64, 100 * waited,
-			 yk_config_int(t->config, YK_KEY_workers));
+		snprintf(line, sizeof line, "waiting for data %.0f %% of the time: workers=%d", 100 * waited,
+			 data_stats.workers);
 		yk_progress_line(p, line);
+	}
+	if (data_stats.failed) {
+		char kinds[256];
+		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
+		yk_progress_say(p, "%" PRIu64 " samples could not be read and were passed over: %s; %s/data_errors.jsonl has "
+				"them", data_stats.failed, kinds, r->out);
 	}
 	if (r->saved != t->step) {
 		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);

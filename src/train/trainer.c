@@ -101,7 +101,6 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return yoke_error_code();
 	if (from && (e = same_kind(t, from, folder)) < 0)
 		return e;
-	t->position.size = sizeof t->position;
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
@@ -465,6 +464,7 @@ int yk_trainer_feed(struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	const int64_t rows = yoke_loader_next(t->loader, (int)t->parts, t->ids, NULL);
+	t->starved = yk_loader_failed(t->loader);
 	if (rows < 0)
 		drop_fed(t);
 	t->fed = rows > 0;
@@ -482,10 +482,12 @@ void yk_trainer_seek(struct yk_trainer *t, const struct yoke_position *at)
 	t->position = *at;
 }
 
-double yk_trainer_waited(const struct yk_trainer *t)
+struct yoke_loader_stats yk_trainer_data(const struct yk_trainer *t)
 {
 	struct yoke_loader_stats s = { .size = sizeof s };
-	return t->loader && yoke_loader_stats(t->loader, &s) == 0 ? s.waited : 0;
+	if (t->loader)
+		yoke_loader_stats(t->loader, &s);
+	return s;
 }
 
 // ---- micro-batches ----

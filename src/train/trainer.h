@@ -42,6 +42,7 @@ struct yk_trainer {
 	void (*heard)(void *arg, const struct yoke_data_error *); // of windows that were passed over; NULL: nobody
 	void *heard_arg;
 	size_t watched;                // readings that a trace will have, 0: none
+	bool starved;                  // there are no more windows to be had: its loader failed
 	struct yk_network *net;
 	struct yk_optim *optim;
 	struct yk_precision precision;
@@ -95,8 +96,8 @@ const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
 // The next step is the one at this position.
 void yk_trainer_seek(struct yk_trainer *, const struct yoke_position *);
-// Seconds in which steps of this process waited for windows.
-double yk_trainer_waited(const struct yk_trainer *);
+// What its loader counted.
+struct yoke_loader_stats yk_trainer_data(const struct yk_trainer *);
 // One optimizer step, launched; waits for the one before only where the loss has a scale, and behind most of the
 // recording.  Where an allocation fails though steps before it went well, or the batch was chosen by what fits, it is
 // made again in halves, from then on; the error is YOKE_ENOMEM when single windows do not fit.

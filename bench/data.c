@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a loader gives in a second, beside what limits it.  Rounds of all rows by turns, so that what disturbs the machine
+// disturbs all; figures are medians of the rounds, with the least and the most.
+//
+//	bench/data FOLDER [row, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
+//
+// tokens   windows of 128 + 1 tokens from a file of 64 Mi tokens of 2 bytes (FOLDER/tokens.u16), shuffled
+// rows     rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy), shuffled
+// memcpy   the same rows, copied by one thread from memory in the same order
+// sleep 1, sleep 4  a source that sleeps 5 ms an item, by one thread and by four
+// end      not a rate: how long a step at an epoch's end takes, of the median step's time; a step is 2 ms of work
+// Files that are not there are written first.  Batches are of 64 samples; of sleep, of 16; of end, of 10 of 210.
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/permute.h"
+#include "rounds.h"
+#include "yoke-data.h"
+
+enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64 };
+#define TOKENS ((int64_t)64 << 20)
+
+static char path[2][4096];
+static float *memory; // the rows' copy
+static int workers = 2;
+static double seconds = 0.3;
+
+// ---- files ----
+
+static int add(struct yk_file_writer *w, const void *data, size_t n)
+{
+	return yk_file_add(w, data, n);
+}
+
+static bool exists(const char *name)
+{
+	FILE *f = fopen(name, "rb");
+	if (f)
+		fclose(f);
+	return f != NULL;
+}
+
+static int write_tokens(void)
+{
+	static uint16_t piece[1 << 20];
+	struct yk_file_writer w;
+	uint32_t x = 1;
+	int e = exists(path[0]) ? 1 : yk_file_begin(&w, path[0]);
+	if (e)
+		return e < 0 ? e : 0;
+	for (int64_t at = 0; at < TOKENS && e == 0; at += 1 << 20) {
+		for (int i = 0; i < 1 << 20; i++)
+			piece[i] = (uint16_t)((x = x * 1664525u + 1013904223u) >> 17);
+		e = add(&w, piece, sizeof piece);
+	}
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}
+
+static int write_rows(void)
+{
+	struct yk_file_writer w;
+	char head[128];
+	int e = exists(path[1]) ? 1 : yk_file_begin(&w, path[1]);
+	if (e)
+		return e < 0 ? e : 0;
+	memset(head, ' ', sizeof head);
+	memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+	const int n = snprintf(head + 10, sizeof head - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
+			       ROWS, ROW);
+	head[10 + n] = ' ';
+	head[127] = '\n';
+	e = add(&w, head, sizeof head);
+	if (e == 0)
+		e = add(&w, memory, sizeof(float) * ROW * ROWS);
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}
+
+// ---- rates ----
+
+static yoke_loader *open_file(const char *name, const char *format)
+{
+	char settings[96];
+	yoke_dataset *d = yoke_dataset_open(name, format);
+	snprintf(settings, sizeof settings, "batch=%d workers=%d seed=1", BATCH, workers);
+	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
+	yoke_dataset_free(d);
+	return l;
+}
+
+// Samples a second from a loader, which it frees; what a batch holds is not looked at, as nowhere here.
+static double drain(yoke_loader *l)
+{
+	int64_t rows = 0;
+	void *data[1];
+	double began = 0;
+	for (int64_t got; l && (got = yoke_loader_host(l, 1, data, NULL)) > 0;) {
+		if (began > 0)
+			rows += got;
+		else
+			began = yk_seconds(); // the first batch opens the file
+		if (yk_seconds() - began > seconds)
+			break;
+	}
+	const double took = yk_seconds() - began;
+	yoke_loader_free(l);
+	return rows ? (double)rows / took : NAN;
+}
+
+static double tokens(void)
+{
+	char format[40];
+	snprintf(format, sizeof format, "format=u16 context=%d", CONTEXT);
+	return drain(open_file(path[0], format));
+}
+
+static double rows(void)
+{
+	return drain(open_file(path[1], NULL));
+}
+
+static double copies(void)
+{
+	static float to[4][BATCH][ROW];
+	const double began = yk_seconds();
+	double took;
+	int64_t n = 0;
+	do {
+		for (int i = 0; i < BATCH; i++, n++)
+			memcpy(to[n / BATCH % 4][i], memory + ROW * yk_order_at(n % ROWS, ROWS, 1, 1, n / ROWS), sizeof to[0][0]);
+		took = yk_seconds() - began;
+	} while (took < seconds);
+	return (double)n / took;
+}
+
+static int sleep_item(void *arg, int64_t n, struct yoke_item *const *s)
+{
+	const int64_t *us = arg;
+	for (int64_t i = 0; i < n; i++) {
+		if (*us)
+			nanosleep(&(struct timespec){ .tv_nsec = *us * 1000 }, NULL);
+		*(float *)s[i]->to[0] = 1;
+	}
+	return 0;
+}
+
+static yoke_loader *sleeper(int64_t *us, int64_t count, const char *settings)
+{
+	const struct yoke_field f = { .size = sizeof f, .name = "x", .dtype = yoke_f32 };
+	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
+		.size = sizeof(struct yoke_dataset_options), .name = "sleep", .count = count, .fields = 1, .field = &f,
+		.read = sleep_item, .arg = us });
+	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
+	yoke_dataset_free(d);
+	return l;
+}
+
+static double sleep_by(const char *settings)
+{
+	static int64_t us = 5000;
+	return drain(sleeper(&us, 10000, settings));
+}
+
+static double sleep_1(void)
+{
+	return sleep_by("batch=16 workers=1");
+}
+
+static double sleep_4(void)
+{
+	return sleep_by("batch=16 workers=4");
+}
+
+// ---- ends of epochs ----
+
+static double epoch_end(void)
+{
+	enum { STEPS = 420, EPOCH = 21 };
+	static double all[STEPS], ends[STEPS];
+	static int64_t us = 20;
+	yoke_loader *l = sleeper(&us, EPOCH * 10, "batch=10 workers=1");
+	int n = 0;
+	for (int k = 0; l && k < STEPS; k++) {
+		void *data[1];
+		const double began = yk_seconds();
+		if (yoke_loader_host(l, 1, data, NULL) < 0)
+			return NAN;
+		while (yk_seconds() - began < 0.002)
+			;
+		all[k] = yk_seconds() - began;
+		if (k % EPOCH == 0 && k > 0) // the first of an epoch waits for it
+			ends[n++] = all[k];
+	}
+	yoke_loader_free(l);
+	return median(ends, n) / median(all, STEPS);
+}
+
+// ---- rows of the table ----
+
+static const struct row {
+	const char *name, *unit;
+	double (*fn)(void);
+	double bytes; // of a sample in memory
+} table[] = {
+	{ "tokens", "samples/s", tokens, 4 * (CONTEXT + 1) },
+	{ "rows", "samples/s", rows, sizeof(float) * ROW },
+	{ "memcpy", "samples/s", copies, sizeof(float) * ROW },
+	{ "sleep 1", "samples/s", sleep_1, 0 },
+	{ "sleep 4", "samples/s", sleep_4, 0 },
+	{ "end", "of the median", epoch_end, 0 },
+};
+enum { TABLE = sizeof table / sizeof *table };
+
+int main(int argc, char **argv)
+{
+	static double got[TABLE][MOST_ROUNDS];
+	const char *only = argc > 2 && strcmp(argv[2], "all") ? argv[2] : NULL;
+	int n = argc > 5 ? atoi(argv[5]) : 7;
+	workers = argc > 3 ? atoi(argv[3]) : workers;
+	seconds = argc > 4 ? atof(argv[4]) : seconds;
+	n = n < 1 ? 1 : n > MOST_ROUNDS ? MOST_ROUNDS : n;
+	if (argc < 2 || workers < 0 || !(seconds > 0)) {
+		fprintf(stderr, "usage: bench/data FOLDER [row, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
+		return 2;
+	}
+	memory = malloc(sizeof(float) * ROW * ROWS);
+	for (size_t i = 0; memory && i < (size_t)ROW * ROWS; i++)
+		memory[i] = (float)(i % 8191);
+	snprintf(path[0], sizeof path[0], "%s/tokens.u16", argv[1]);
+	snprintf(path[1], sizeof path[1], "%s/rows.npy", argv[1]);
+	if (!memory || write_tokens() < 0 || write_rows() < 0) {
+		fprintf(stderr, "bench/data: %s\n", memory ? yoke_error() : "no memory");
+		return 1;
+	}
+	for (int r = 0; r < n; r++)
+		for (int k = 0; k < TABLE; k++)
+			if (!only || !strcmp(only, table[k].name))
+				got[k][r] = table[k].fn();
+	for (int k = 0; k < TABLE; k++) {
+		if (only && strcmp(only, table[k].name))
+			continue;
+		const double m = median(got[k], n);
+		qsort(got[k], (size_t)n, sizeof *got[k], by_value);
+		printf("%-8s %2d workers  %12.4g %s", table[k].name, workers, m, table[k].unit);
+		if (table[k].bytes > 0)
+			printf("  %8.1f MB/s", m * table[k].bytes / 1e6);
+		printf("  (%.4g to %.4g in %d rounds)\n", got[k][0], got[k][n - 1], n);
+	}
+	if (yoke_error_code())
+		fprintf(stderr, "bench/data: %s\n", yoke_error());
+	free(memory);
+	return yoke_error_code() != 0;
+}

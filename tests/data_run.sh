@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs whose data fails, and runs that are killed: what is passed over is named, counted and listed, what was trained
+# is kept, and who goes on, with whatever threads, has the losses of a run that nobody disturbed.
+set -u
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/tap.sh"
+workspace data_run
+export YOKE_BACKEND=cpu
+
+# losses RUN: "step loss" of each line that has one
+losses()
+{
+	sed -n 's/^{"step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1/metrics.jsonl"
+}
+
+# ---- windows that cannot be read ----
+# Windows of 16 tokens; one byte each of windows 5 and 9 is beyond the vocabulary.
+awk 'BEGIN { for (i = 0; i < 1200; i++) printf "%c", 97 + i * i % 23 }' >good
+dd if=good bs=1 count=83 2>/dev/null >bad
+printf '\377' >>bad
+dd if=good bs=1 skip=84 count=63 2>/dev/null >>bad
+printf '\377' >>bad
+dd if=good bs=1 skip=148 2>/dev/null >>bad
+raw="data=bad format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 valid=0.1 log_every=1 seed=3"
+
+"$yoke" train $raw epochs=2 out=stop >out 2>err
+verdict "a window that cannot be read ends the run" \
+	"$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err | grep -q 'sample [59]: .*stop holds step [0-9]*: go on with resume=1$' ||
+	cat err)"
+step=$(tail -n 1 err | sed 's/.*holds step \([0-9]*\).*/\1/')
+verdict "and the run has what was trained" "$([ -n "$step" ] && [ "$(losses stop | tail -n 1 | cut -d' ' -f1)" = "$step" ] ||
+	losses stop)"
+
+"$yoke" train $raw epochs=2 out=skip on_error=skip workers=3 >out 2>err
+verdict "they are passed over" "$([ $? -eq 0 ] && [ "$(grep -c 'is passed over' err)" -eq 4 ] &&
+	grep -q '^4 samples could not be read and were passed over: 4 YOKE_EFORMAT; skip/data_errors.jsonl has them$' err || cat err)"
+verdict "and listed" "$(sed 's/"step":[0-9]*,//; s/"why":.*//' skip/data_errors.jsonl | sort | uniq -c | awk '{ print $2 }' >list
+	for e in 0 1; do for n in 5 9; do
+		echo "{\"epoch\":$e,\"source\":\"bad\",\"sample\":$n,\"error\":\"YOKE_EFORMAT\","; done; done | diff - list)"
+verdict "and counted" "$(tail -n 2 skip/metrics.jsonl | grep -q '"failed":4' || tail -n 2 skip/metrics.jsonl)"
+"$yoke" train out=stop resume=1 on_error=skip workers=0 >out 2>err
+verdict "the run that ended goes on and passes over them: the same losses" \
+	"$([ $? -eq 0 ] || cat err; losses stop >a; losses skip | diff a -)"
+verdict "the list has those of the second part" "$(wc -l <stop/data_errors.jsonl | grep -qx '4' || cat stop/data_errors.jsonl)"
+"$yoke" train $raw epochs=2 out=two on_error=2 >out 2>err
+verdict "as often as it may be" "$([ $? -eq 0 ] || cat err; losses two | diff a -)"
+"$yoke" train $raw epochs=2 out=one on_error=1 >out 2>err
+verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
+	tail -n 1 err | grep -q 'one more than on_error=1; one holds step' || cat err)"
+"$yoke" train $raw out=no on_error=0 >out 2>err
+verdict "on_error=0 is refused: $(head -n 1 err)" "$([ $? -eq 2 ] || [ $? -eq 1 ] || echo "$?"
+	grep -q 'from 1 to .*, or one of: stop skip' err || cat err)"
+
+# ---- kills ----
+# Two epochs of 16 steps, saved at each; the run is killed at any moment, twice at least, and gone on with.
+run="data=text tokenizer=byte layers=1 heads=2 embed=16 context=16 batch=4 valid=0 dropout=0.1 epochs=2 log_every=1
+	save_every=1 report=0 snapshot_every=0"
+head -c 1025 good >text
+"$yoke" train $run out=whole >out 2>err || verdict "a whole run" "$(cat err)"
+losses whole >a
+verdict "two epochs are 32 steps" "$(tail -n 1 a | grep -q '^32 ' || cat a)"
+rounds=2
+[ -n "${YOKE_TEST_LONG:-}" ] && rounds=40
+[ -n "${YOKE_TEST_SAMPLE:-}" ] && rounds=1
+for signal in KILL TERM; do
+	bad='' k=0 kills=0
+	while [ $k -lt $rounds ]; do
+		k=$((k + 1))
+		rm -rf broken
+		for at in $((1 + (k * 7) % 14)) $((16 + (k * 5) % 14)) 0; do
+			"$yoke" train $run out=broken resume=auto workers=$(((k + at) % 5)) prefetch=$(((k * 3 + at) % 4)) \
+				>out 2>err &
+			pid=$!
+			while [ "$at" -gt 0 ] && kill -0 $pid 2>/dev/null; do
+				grep -q "^{\"step\":$at,\"loss\"" broken/metrics.jsonl 2>/dev/null && kill -$signal $pid 2>/dev/null &&
+					kills=$((kills + 1)) && break
+			done
+			wait $pid 2>/dev/null
+		done
+		losses broken | diff a - >d || bad="$bad$(echo "round $k"; cat d; tail -n 3 err)"
+	done
+	verdict "$kills kills with $signal in $rounds runs, and the losses of a whole one" "$bad"
+done
+rm -rf broken
+echo "1..$count"
+exit $failed
