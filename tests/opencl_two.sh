@@ -36,8 +36,8 @@ verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compi
 YOKE_DEVICE=opencl:1 "$yoke" train data=text steps=6 profile=1 report=0 layers=1 heads=2 embed=16 context=16 batch=2 \
 	valid=0 prefetch=2 workers=2 log_every=1 save_every=0 checkpoints=0 out=traced >log 2>&1
 verdict "batches go up beside the steps before theirs" "$(awk -F'[:,]' '
-	/"tid":0,.*"ts"/ && !/"name":"(put|read)"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") { end[++n] = $(i + 1) + $(i + 3) } }
-	/"tid":2,.*"name":"put"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") up[++m] = $(i + 1) + $(i + 3) }
+	/"ph":"X".*"tid":0,.*"ts"/ && !/"name":"(put|read)"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") { end[++n] = $(i + 1) + $(i + 3) } }
+	/"ph":"X".*"tid":2,.*"name":"put"/ { for (i = 1; i < NF; i++) if ($i == "\"ts\"") up[++m] = $(i + 1) + $(i + 3) }
 	END { if (m < 6 || n < 6) print m " copies, " n " kernels of 6 steps"
 		for (k = 2; k <= 6; k++) ahead += up[k] < end[int((k - 1) * n / 6)]
 		if (!ahead) print "none of " m " copies was over before the step in front of its own" }' traced/trace.json; cat log | grep -i error)"
