@@ -9,11 +9,12 @@
 #include <complex.h>
 #include <dlfcn.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "rounds.h"
 #include "yoke.h"
 
 typedef void gtsv_fn(const int *n, const int *nrhs, float complex *dl, float complex *d, float complex *du,
@@ -70,12 +71,6 @@ static double solve(struct run *r, int64_t i)
 		r->off = fmax(r->off, (double)cabsf(b[i] - CMPLXF(mine[0], mine[1])));
 	}
 	return seconds;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static void bench(int64_t rows, int64_t n, bool flat, int rounds, gtsv_fn *gtsv)

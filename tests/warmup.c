@@ -119,7 +119,7 @@ static void test_eta(void)
 {
 	struct yk_progress p;
 	char text[256] = "", *eta;
-	ok(!yk_progress_open(&p, ".", "auto", 0, 1000), "metrics.jsonl %s", yoke_error());
+	yk_progress_open(&p, NULL, "auto", 1000);
 	p.bar = false;
 	p.lines = true;
 	nap(); // the first step
@@ -134,7 +134,6 @@ static void test_eta(void)
 	// a second a step would be 16 minutes
 	ok(eta && eta[5] == ':' && eta[4] < '8', "two seconds do not count: %s", text);
 	yk_progress_close(&p);
-	unlink("metrics.jsonl");
 }
 
 int main(void)
