@@ -89,7 +89,7 @@ for word; do
 	steps=*000) word=\${word%000} ;;
 	tokens=*00) word=\${word%00} ;;
 	resume=*) small= ;;
-	..) word=data=book.txt ;;
+	..) word=data=book.txt && rm -rf model ;;
 	esac
 	set -- "\$@" "\$word"
 done

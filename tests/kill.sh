@@ -87,7 +87,7 @@ kills()
 	verdict "$1: $advanced rounds saved, $waited were let" $?
 	# what a kill leaves behind does not add up: the files of one generation, and those of a save in
 	# progress
-	files=$(ls "$folder" | wc -l)
+	files=$(ls "$folder" | grep -cvxE "run.json|(events|telemetry).jsonl")
 	[ "$files" -le 8 ]
 	verdict "$1: $files files" $?
 }

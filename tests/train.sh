@@ -40,7 +40,7 @@ small="layers=1 heads=2 embed=32 context=32 batch=8 lr=1e-2 warmup=5 log_every=1
 
 "$yoke" train data=text out=a steps=40 eval_every=20 save_every=15 $small 2>err
 verdict "train" $?
-[ -f a/manifest.json ] && [ "$(ls a | wc -l)" -eq 6 ] && grep -q '"how": "done"' a/run.json &&
+[ -f a/manifest.json ] && [ "$(ls a | wc -l)" -eq 7 ] && grep -q '"how": "done"' a/run.json &&
 	grep -q '"event":"saved"' a/events.jsonl
 verdict "the folder holds one checkpoint and the records of the run: $(ls a | tr '\n' ' ')" $?
 for key in loss lr grad_norm tokens_per_s peak_bytes data_wait_s; do
@@ -137,7 +137,7 @@ done
 [ "$(tail -n 1 err)" = "next: yoke generate 'it'\\''s $keys', yoke eval 'it'\\''s $keys'" ]
 verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
 "$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
-	[ "$(ls unsaved | tr '\n' ' ')" = 'events.jsonl metrics.jsonl run.json ' ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
+	[ "$(ls unsaved | tr '\n' ' ')" = 'events.jsonl metrics.jsonl run.json telemetry.jsonl ' ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
 verdict "checkpoints=0: $(tail -n 1 err)" $?
 "$yoke" train data=text out=passes steps=40 eval_every=1ep save_every=0.5ep $small 2>err &&
 	[ "$(grep '"val_loss"' passes/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | tr '\n' ' ')" = '16 32 40 ' ] &&

@@ -904,6 +904,18 @@ RESULT TWIN(cuStreamWaitEvent, hipStreamWaitEvent)(STREAM stream, EVENT event, u
 	return standin_stream_after(s, TO_POINTER(event));
 }
 
+// As of a multiprocessor of 2048 threads.
+RESULT TWIN(cuOccupancyMaxActiveBlocksPerMultiprocessor, hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(
+	int *groups, FUNCTION function, int items, size_t local_bytes)
+{
+	ENTER_CURRENT(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+		      hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);
+	(void)local_bytes;
+	WANT(groups && function && items > 0);
+	*groups = 2048 / items;
+	return OK;
+}
+
 // ---- graphs: an instance is the graph itself, which nothing changes ----
 
 RESULT TWIN(cuStreamBeginCapture_v2, hipStreamBeginCapture)(STREAM stream,
