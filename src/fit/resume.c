@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 enum { PATH = 4096 };
@@ -47,13 +48,16 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const char *folder,
 	int64_t before, steps;
 	int err = read_place(folder, &before, &steps);
 	path_of(path, folder, "states", epoch);
+	yk_file_sweep(path); // a save that was killed was of the same epoch
 	if (!err)
 		err = yoke_pipeline_save(p, path);
 	path_of(path, folder, "optimizer", epoch);
+	yk_file_sweep(path);
 	if (!err)
 		err = yoke_optim_save(o, path);
 	json_t *j = err ? NULL : json_pack("{s:I, s:I}", "epoch", (json_int_t)epoch, "step", (json_int_t)step);
 	path_of(path, folder, "checkpoint.json", -1);
+	yk_file_sweep(path);
 	if (!err)
 		err = j ? yk_json_save(path, j) : yk_fail(YOKE_ENOMEM, "no memory for %s", path);
 	if (j)
