@@ -213,7 +213,7 @@ bad 'a config file that is a program' 2 'more than 1048576' "$yoke"
 bad 'no word at all' 1 'too few' tokenizer=word data=blank.txt
 bad 'words that are not UTF-8' 1 'latin.txt.*not UTF-8.*tokenizer=byte' tokenizer=word data=latin.txt
 bad 'a folder that cannot be made' 1 'cannot make folder' out=/proc/none
-bad 'a bad word for profile' 2 'profile=2: it is 0, 1, or five numbers of steps' profile=2
+bad 'a bad word for profile' 1 'profile=2: it is 0, 1, or five numbers of steps' profile=2
 if [ "$(id -u)" -ne 0 ]; then
 	mkdir closed && chmod 500 closed
 	bad 'an out that cannot be written' 1 'closed' out=closed
