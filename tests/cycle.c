@@ -531,7 +531,7 @@ static void test_waits(void)
 	warnings = 0;
 	yoke_counters(&a);
 	yoke_range_push("look");
-	for (int i = 0; i < 3; i++)
+	for (volatile int i = 0; i < 3; i++) // a compiler would make three places of it
 		yoke_read(x, got, sizeof got);
 	ok(warnings == 1 && strstr(last_warning, "a read waits for fault:0") && strstr(last_warning, "range \"look\"") &&
 		   strstr(last_warning, ", at "),
