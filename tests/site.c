@@ -70,7 +70,10 @@ static void test_lines(void)
 #endif
 	for (int i = 0; i < n && i < 16; i++) {
 		diag("%s at %s", row[i].op, row[i].site);
-		found += !strcmp(row[i].op, "softmax") && (strstr(row[i].site, want) || (!HAVE_LIBDW && *row[i].site));
+		// without what a compiler notes of lines, the function
+		found += !strcmp(row[i].op, "softmax") &&
+			 (strstr(row[i].site, want) || strstr(row[i].site, "main+0x") ||
+			  strstr(row[i].site, "test_lines+0x") || (!HAVE_LIBDW && *row[i].site));
 	}
 	ok(found == 1, "a row of %s", want);
 	yoke_profile_step(p);
