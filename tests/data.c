@@ -518,11 +518,7 @@ int main(void)
 	test_split();
 	test_order();
 	yk_tokenizer_free(byte);
-	if (chdir("..") == 0) {
-		char command[64];
-		snprintf(command, sizeof command, "rm -r %s", folder);
-		ok(system(command) == 0, "cleaned up");
-	}
+	tap_folder_gone(folder);
 	limits();
 	return done();
 }

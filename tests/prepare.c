@@ -508,10 +508,6 @@ int main(void)
 	test_misfit();
 	test_ids();
 	test_sources();
-	if (chdir("..") == 0) {
-		char command[64];
-		snprintf(command, sizeof command, "rm -r %s", folder);
-		ok(system(command) == 0, "cleaned up");
-	}
+	tap_folder_gone(folder);
 	return done();
 }

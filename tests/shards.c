@@ -326,10 +326,6 @@ int main(int argc, char **argv)
 	test_lists();
 	test_pipe();
 	test_pipe_ends();
-	if (chdir("..") == 0) {
-		char command[64];
-		snprintf(command, sizeof command, "rm -r %s", folder);
-		ok(system(command) == 0, "cleaned up");
-	}
+	tap_folder_gone(folder);
 	return done();
 }

@@ -713,10 +713,6 @@ int main(int argc, char **argv)
 	test_hostile_npy();
 	test_hostile_tokens();
 	test_refused();
-	if (chdir("..") == 0) {
-		char command[64];
-		snprintf(command, sizeof command, "rm -r %s", folder);
-		ok(system(command) == 0, "cleaned up");
-	}
+	tap_folder_gone(folder);
 	return done();
 }

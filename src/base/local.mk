@@ -8,6 +8,7 @@ libyokecore_la_SOURCES += \
 	src/base/error.h \
 	src/base/file.c \
 	src/base/file.h \
+	src/base/half.h \
 	src/base/hash.c \
 	src/base/hash.h \
 	src/base/json.c \

@@ -45,7 +45,7 @@ static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yo
 {
 	struct yoke_context *ctx = yk_enter_list(n, x, call);
 	union yoke_attr attr[YK_RANKED];
-	yk_id out, *in = NULL;
+	yk_id *in = NULL;
 	if (!ctx)
 		return yk_results(yk_error_last(), n, to);
 	int err = check(ctx, g, op, kind, peer);
@@ -54,16 +54,7 @@ static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yo
 	attributes(attr, g, kind, peer, whole);
 	const struct yk_call c = { .op = (uint16_t)op, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
 				   .nattr = YK_RANKED, .attr = attr };
-	if (!err)
-		err = yk_append(&ctx->graph, &c, &out);
-	if (!err)
-		err = yk_recorded(ctx);
-	for (int i = 0; i < n && !err; i++)
-		if (!(to[i] = yk_handle_of(ctx, out + (yk_id)i)))
-			err = yk_error_last();
-	free(in);
-	yk_leave(ctx);
-	return yk_results(err, n, to);
+	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
 static yoke_tensor *one(int op, yoke_group *g, int kind, int peer, yoke_tensor *x, const char *call)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "dist/sums.h"
 #include "yoke.h"
 
@@ -21,64 +22,6 @@ union block {
 	int8_t c[BLOCK];
 	uint8_t u[BLOCK];
 };
-
-// ---- half precision ----
-
-static float of_bf16(uint16_t h)
-{
-	uint32_t w = (uint32_t)h << 16;
-	float f;
-	memcpy(&f, &w, sizeof f);
-	return f;
-}
-
-static uint16_t to_bf16(float f)
-{
-	uint32_t w;
-	memcpy(&w, &f, sizeof w);
-	if (f != f)
-		return (uint16_t)(w >> 16 | 0x40);
-	return (uint16_t)((w + 0x7fff + (w >> 16 & 1)) >> 16);
-}
-
-static float of_f16(uint16_t h)
-{
-	// the exponent moves by 112; subnormals come out of a subtraction, infinities and NaN are set
-	const uint32_t rest = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
-	uint32_t w = rest + (112u << 23);
-	float f;
-	if ((rest & 0x0f800000) == 0x0f800000)
-		w += 112u << 23;
-	if (!(rest & 0x0f800000)) {
-		w += 1u << 23;
-		memcpy(&f, &w, sizeof f);
-		f -= 0x1p-14f;
-		memcpy(&w, &f, sizeof w);
-	}
-	w |= sign;
-	memcpy(&f, &w, sizeof f);
-	return f;
-}
-
-static uint16_t to_f16(float f)
-{
-	uint32_t w, sign;
-	memcpy(&w, &f, sizeof w);
-	sign = w >> 16 & 0x8000;
-	w &= 0x7fffffff;
-	if (w > 0x7f800000)
-		return (uint16_t)(sign | 0x7e00);
-	if (w >= 0x477ff000) // rounds to more than 65504
-		return (uint16_t)(sign | 0x7c00);
-	if (w < 0x38800000) { // subnormal: adding 1/2 leaves its bits, rounded, in the last ones
-		float a;
-		memcpy(&a, &w, sizeof a);
-		a += 0.5f;
-		memcpy(&w, &a, sizeof w);
-		return (uint16_t)(sign | (w - 0x3f000000));
-	}
-	return (uint16_t)(sign | (w - (112u << 23) + 0xfff + (w >> 13 & 1)) >> 13);
-}
 
 // ---- two terms ----
 
@@ -136,7 +79,7 @@ static const void *load(int dtype, const void *from, union block *room, size_t n
 	if (!is_half(dtype))
 		return from;
 	for (size_t i = 0; i < n; i++)
-		room->f[i] = dtype == yoke_f16 ? of_f16(h[i]) : of_bf16(h[i]);
+		room->f[i] = dtype == yoke_f16 ? yk_float_of_f16(h[i]) : yk_float_of_bf16(h[i]);
 	return room;
 }
 
@@ -147,7 +90,7 @@ static void store(int dtype, void *to, const void *x, size_t n)
 	if (!is_half(dtype) && to != x)
 		memcpy(to, x, n * yoke_dtype_size(dtype));
 	for (size_t i = 0; i < n && is_half(dtype); i++)
-		h[i] = dtype == yoke_f16 ? to_f16(f[i]) : to_bf16(f[i]);
+		h[i] = dtype == yoke_f16 ? yk_f16_of_float(f[i]) : yk_bf16_of_float(f[i]);
 }
 
 static void block(int dtype, int kind, uint32_t terms, const void *const *in, uint32_t results, void *const *out,

@@ -126,6 +126,21 @@ int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, 
 	return yk_results(err, n, g);
 }
 
+int yk_list_record(struct yoke_context *ctx, int err, const struct yk_call *c, yk_id *in, int n, yoke_tensor **to)
+{
+	yk_id out;
+	if (!err)
+		err = yk_append(&ctx->graph, c, &out);
+	if (!err)
+		err = yk_recorded(ctx);
+	for (int i = 0; i < n && !err; i++)
+		if (!(to[i] = yk_handle_of(ctx, out + (yk_id)i)))
+			err = yk_error_last();
+	free(in);
+	yk_leave(ctx);
+	return yk_results(err, n, to);
+}
+
 int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 		 yoke_tensor **to)
 {
@@ -133,7 +148,7 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 	if (!ctx)
 		return yk_results(yk_error_last(), n, to);
 	int err = 0;
-	yk_id out, *in = m < 0 ? NULL : yk_lists(ctx, n, 1, &x, m);
+	yk_id *in = m < 0 ? NULL : yk_lists(ctx, n, 1, &x, m);
 	if (m < 0)
 		err = yk_fail(YOKE_EINVAL, "barrier: after %d values", m);
 	else if (!in)
@@ -149,14 +164,5 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 			     .list = (uint32_t)n,
 			     .nin = (uint32_t)(n + m),
 			     .in = in };
-	if (!err)
-		err = yk_append(&ctx->graph, &c, &out);
-	if (!err)
-		err = yk_recorded(ctx);
-	for (int i = 0; i < n && !err; i++)
-		if (!(to[i] = yk_handle_of(ctx, out + (yk_id)i)))
-			err = yk_error_last();
-	free(in);
-	yk_leave(ctx);
-	return yk_results(err, n, to);
+	return yk_list_record(ctx, err, &c, in, n, to);
 }

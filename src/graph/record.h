@@ -53,6 +53,8 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
 // Results are NULL after an error, so that what is recorded with them hands it on.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
+// Unless err: appends an op of n results and gives their handles.  Frees `in`, leaves the context, returns the error.
+int yk_list_record(struct yoke_context *, int err, const struct yk_call *, yk_id *in, int n, yoke_tensor **to);
 // Of gradients times scale, all f32: the square of each one's norm [n], in `order` which it is of; the norm of all
 // []; and is that one infinite or NaN, 0 or 1 [].
 int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3]);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "plan/plan.h"
@@ -30,15 +31,6 @@ int yk_check_wanted(bool *nan)
 
 // ---- numbers ----
 
-static double of_half(uint16_t h)
-{
-	int exponent = h >> 10 & 31, significand = h & 1023;
-	double x = exponent == 31 ? (significand ? NAN : INFINITY) :
-		   exponent	  ? ldexp(significand + 1024, exponent - 25) :
-				    ldexp(significand, -24);
-	return h & 0x8000 ? -x : x;
-}
-
 static double number_of(int dtype, const void *at)
 {
 	float f;
@@ -47,13 +39,8 @@ static double number_of(int dtype, const void *at)
 	switch (dtype) {
 	case yoke_f32: memcpy(&f, at, sizeof f); return (double)f;
 	case yoke_f64: memcpy(&d, at, sizeof d); return d;
-	case yoke_f16: memcpy(&h, at, sizeof h); return of_half(h);
-	case yoke_bf16: {
-		memcpy(&h, at, sizeof h);
-		uint32_t u = (uint32_t)h << 16;
-		memcpy(&f, &u, sizeof f);
-		return (double)f;
-	}
+	case yoke_f16: memcpy(&h, at, sizeof h); return (double)yk_float_of_f16(h);
+	case yoke_bf16: memcpy(&h, at, sizeof h); return (double)yk_float_of_bf16(h);
 	}
 	return 0; // what is no floating-point number is finite
 }

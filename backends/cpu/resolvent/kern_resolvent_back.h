@@ -77,6 +77,17 @@ static inline __attribute__((always_inline)) void NAME(seeds)(const struct NAME(
 		}
 }
 
+// The cotangent goes on by one index: c f + d, f = k x^2; and m, unless it is NULL, collects the factors.
+static inline __attribute__((always_inline)) void NAME(carry)(CX *c, CX *m, CX x, rv k, CX d)
+{
+	CX f = NAME(product)(x, x);
+	f = (CX){ k * f.re, k * f.im };
+	if (m)
+		*m = NAME(product)(*m, f);
+	*c = (CX){ NAME(fma)(c->re, f.re, NAME(fma)(-c->im, f.im, d.re)),
+		   NAME(fma)(c->re, f.im, NAME(fma)(c->im, f.re, d.im)) };
+}
+
 // The cotangents' ways; da and the sums for z.  Where `link` is not NULL, only what leaves a chunk for what enters.
 static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(adjoint) *p, int64_t n, bool left,
 							     const int groups, CX enter[2][2], rv sums[2][2],
@@ -95,12 +106,7 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 			const int64_t at = t * wide + q * W;
 			const CX l = NAME(of)(p->lr, p->li, at), d = NAME(of)(p->dr, p->di, at);
 			const rv k = NAME(get)(p->f.k + at + wide);
-			CX f = NAME(product)(l, l);
-			f = (CX){ k * f.re, k * f.im };
-			if (links)
-				m[q] = NAME(product)(m[q], f);
-			c[q] = (CX){ NAME(fma)(c[q].re, f.re, NAME(fma)(-c[q].im, f.im, d.re)),
-				     NAME(fma)(c[q].re, f.im, NAME(fma)(c[q].im, f.re, d.im)) };
+			NAME(carry)(&c[q], links ? &m[q] : NULL, l, k, d);
 			if (links)
 				continue;
 			const CX in = t ? NAME(of)(p->lr, p->li, at - wide) :
@@ -122,12 +128,7 @@ static inline __attribute__((always_inline)) void NAME(ways)(const struct NAME(a
 			const int64_t at = t * wide + q * W;
 			const CX r = NAME(of)(p->rr, p->ri, at), d = NAME(of)(p->dr, p->di, at), was = c[q];
 			const rv k = NAME(get)(p->f.k + at);
-			CX f = NAME(product)(r, r);
-			f = (CX){ k * f.re, k * f.im };
-			if (links)
-				m[q] = NAME(product)(m[q], f);
-			c[q] = (CX){ NAME(fma)(c[q].re, f.re, NAME(fma)(-c[q].im, f.im, d.re)),
-				     NAME(fma)(c[q].re, f.im, NAME(fma)(c[q].im, f.re, d.im)) };
+			NAME(carry)(&c[q], links ? &m[q] : NULL, r, k, d);
 			if (links)
 				continue;
 			sums[0][q] += c[q].re;
