@@ -36,7 +36,7 @@ same()
 }
 
 verdict "one rank" "$(run one parts=4)"
-verdict "two" "$(run two ranks=2 parts=4)"
+verdict "two, watched" "$(run two ranks=2 parts=4 profile=1)"
 verdict "four" "$(run four ranks=4)"
 verdict "two ranks have the bits of one" "$(same one two)"
 verdict "four, too" "$(same one four)"

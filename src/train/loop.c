@@ -673,39 +673,49 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	return e;
 }
 
-// What all ranks begin with.
+// What all ranks begin with.  The configuration is read only: a trainer settles keys in a copy of its own.
 struct crew {
 	struct yk_run *lead;
-	struct yk_config *config;
+	const struct yk_config *config;
 	const struct yk_checkpoint *from;
 	int *lock;
 };
 
-static int member(yoke_group *world, void *arg)
+// Of a rank that does not lead: it trains, and says nothing.
+static int follow(const struct crew *all, struct yk_config *c)
 {
-	const struct crew *all = arg;
 	const struct yk_run *lead = all->lead;
-	if (yoke_group_rank(world) == 0)
-		return work(all->lead, all->config, all->from, all->lock);
 	struct yk_run r = {
 		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every, .validated = -1, .saved = -1,
 	};
-	int signal, e = yk_trainer_new(all->config, r.out, all->from, &r.trainer);
+	int signal, e = yk_trainer_new(c, r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->step;
-		intervals(&r, all->config);
+		intervals(&r, c);
 		e = steps_run(&r, &signal);
 	}
 	yk_trainer_free(r.trainer);
 	return e;
 }
 
-static int on_ranks(int64_t ranks, struct crew *all)
+static int member(yoke_group *world, void *arg)
+{
+	const struct crew *all = arg;
+	struct yk_config own;
+	int e = yk_config_with(all->config, 0, NULL, &own);
+	if (e < 0)
+		return e;
+	e = yoke_group_rank(world) == 0 ? work(all->lead, &own, all->from, all->lock) : follow(all, &own);
+	yk_config_fini(&own);
+	return e;
+}
+
+// Before anything looks at the devices: a processor for each rank.
+static int divide(int64_t ranks)
 {
 	char n[24];
 	snprintf(n, sizeof n, "%lld", (long long)ranks);
-	int e = getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
-	return e < 0 ? e : yoke_group_run((int)ranks, NULL, member, all);
+	return ranks == 1 || getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
 }
 
 static int run(struct yk_run *r, struct yk_config *c)
@@ -729,9 +739,12 @@ static int run(struct yk_run *r, struct yk_config *c)
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
+		e = divide(ranks);
+	if (e == 0)
 		e = yk_watch_init(&r->watch, c);
 	if (e == 0)
-		e = ranks > 1 ? on_ranks(ranks, &(struct crew){ r, c, from, &lock }) : work(r, c, from, &lock);
+		e = ranks > 1 ? yoke_group_run((int)ranks, NULL, member, &(struct crew){ r, c, from, &lock }) :
+				work(r, c, from, &lock);
 	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
