@@ -210,7 +210,7 @@ def hostile(i):
         s = socket.create_connection((host, port), timeout=5)
         s.sendall(kinds[i % len(kinds)]().encode('latin-1'))
         if random.random() < 0.5:
-            s.settimeout(0.2)
+            s.settimeout(0.02)
             s.recv(1000)
         s.close()
     except OSError:
