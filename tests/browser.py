@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A browser for tests: Chromium through the WebDriver protocol, without any package of Python's.
-import base64, json, shutil, subprocess, time, urllib.request
+import base64, json, shutil, subprocess, time, urllib.error, urllib.request
 
 def find():
     driver = shutil.which('chromedriver')
@@ -29,8 +29,11 @@ class Browser:
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         ask = urllib.request.Request(self.base + path, data, {'Content-Type': 'application/json'}, method=method)
-        with urllib.request.urlopen(ask, timeout=60) as answer:
-            return json.load(answer)['value']
+        try:
+            with urllib.request.urlopen(ask, timeout=60) as answer:
+                return json.load(answer)['value']
+        except urllib.error.HTTPError as e:
+            raise RuntimeError(json.load(e)['value']['message']) from None
 
     def go(self, url):
         self.call('POST', '/session/%s/url' % self.session, {'url': url})

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "observe/cycle.h"
+#include "observed.h"
 #include "tap.h"
 
 #ifndef HAVE_LIBDW
@@ -589,7 +590,6 @@ static void test_bound(void)
 
 int main(void)
 {
-	const char *opencl = getenv("YOKE_TEST_OPENCL");
 	if (tap_eager())
 		return skip_all("its plans are of whole graphs");
 	tap_seed();
@@ -606,16 +606,9 @@ int main(void)
 	test_counters();
 	test_bound();
 	test_waits();
-	yoke_setting_set("backend", "opencl");
-	yoke_profile_prepare();
-	struct yoke_context *ctx = opencl ? yoke_context_new("opencl") : NULL;
-	yoke_error_clear();
-	if (ctx) {
-		yoke_context_free(ctx);
+	if (observed_opencl("cycles on OpenCL")) {
 		test_cycles("opencl", true);
 		test_ranges("opencl");
-	} else {
-		skip("OpenCL", "there is none");
 	}
 	return done();
 }

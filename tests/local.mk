@@ -20,7 +20,7 @@ endif
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
-	tests/browser.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -146,6 +146,7 @@ test_scripts = \
 	tests/bench.sh \
 	tests/align.sh \
 	tests/cache.sh \
+	tests/clients.sh \
 	tests/commands.sh \
 	tests/data_run.sh \
 	tests/completion.sh \
@@ -192,6 +193,7 @@ test_headers = \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
+	tests/observed.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
