@@ -183,7 +183,7 @@ answers = []
 for s in streams:
     answers.append(until(s, b'\r\n', 4096).split('\r\n')[0])
 full = [a for a in answers if ' 503 ' in a]
-verdict('the 17th stream is refused: %d were' % len(full), '' if len(full) >= 1 and len(answers) - len(full) <= 16 and len(full) <= 3 else answers)
+verdict('the 17th stream is refused, and who left takes no place', '' if len(full) == 1 and ' 503 ' in answers[16] else answers)
 for s in streams:
     s.close()
 
