@@ -7,6 +7,17 @@ def find():
     browser = shutil.which('chromium') or shutil.which('google-chrome')
     return (driver, browser) if driver and browser else None
 
+# One, or None: it is not there, or does not start here, as is said.
+def start(width=1280, height=1000, dark=False):
+    if not find():
+        print('no chromium with chromedriver')
+        return None
+    try:
+        return Browser(width, height, dark)
+    except (RuntimeError, OSError) as e:
+        print('it does not start: %s' % str(e).splitlines()[0])
+        return None
+
 class Browser:
     def __init__(self, width=1280, height=1000, dark=False):
         driver, browser = find()
@@ -17,14 +28,19 @@ class Browser:
                 port = int(line.rsplit(' ', 1)[1].rstrip('.\n'))
                 break
         self.base = 'http://127.0.0.1:%d' % port
-        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--force-device-scale-factor=1',
+        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars', '--force-device-scale-factor=1',
                      '--disable-background-networking', '--window-size=%d,%d' % (width, height)]
         if dark:
             arguments.append('--force-dark-mode')
         want = {'capabilities': {'alwaysMatch': {
             'goog:chromeOptions': {'binary': browser, 'args': arguments},
             'goog:loggingPrefs': {'browser': 'ALL', 'performance': 'ALL'}}}}
-        self.session = self.call('POST', '/session', want)['sessionId']
+        try:
+            self.session = self.call('POST', '/session', want)['sessionId']
+        except (RuntimeError, OSError):
+            self.process.terminate()
+            self.process.wait(10)
+            raise
 
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()

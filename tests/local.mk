@@ -37,6 +37,7 @@ test_programs = \
 	tests/bitcast.t \
 	tests/bk.t \
 	tests/checkpoint.t \
+	tests/conditions.t \
 	tests/config.t \
 	tests/cores.t \
 	tests/cycle.t \
@@ -206,6 +207,7 @@ tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
 tests_between_t_SOURCES = tests/between.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
+tests_conditions_t_SOURCES = tests/conditions.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
