@@ -19,6 +19,7 @@ umask 022
 not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/tests/mutants/run|builds yoke, and again for each fault
 ../yoke/bench/gpu.sh|measures every GPU for minutes
+../yoke/bench/advice.py|trains for half an hour
 ../yoke/bench/views.py|writes a million lines and looks at them for a minute
 step 200/400|what a training prints
 11	cpu:0	sub|what YOKE_LOG=plan prints
