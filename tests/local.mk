@@ -181,6 +181,7 @@ test_scripts = \
 	tests/report.sh \
 	tests/top.sh \
 	tests/train.sh \
+	tests/train_processes.sh \
 	tests/train_ranks.sh \
 	tests/tune.sh
 

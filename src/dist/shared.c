@@ -21,6 +21,11 @@ YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that other
 YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until ranks give up waiting for another", .least = 1,
 	 .most = 1000000);
 
+uint64_t yk_ranks_timeout(void)
+{
+	return (uint64_t)yk_param_int(&timeout_setting) * 1000000000u;
+}
+
 static struct yk_seat *seat_of(const struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;

@@ -47,6 +47,8 @@
 	  "passes of a rank whose gradients make one step") \
 	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
 	  "devices that train one model, each with its share of every step's parts") \
+	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
+	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
 	  "and with them its bits, at any number of ranks that divides them") \

@@ -20,6 +20,7 @@
 #include "data/loader.h"
 #include "graph/context.h"
 #include "train/outname.h"
+#include "train/ranks.h"
 #include "train/run.h"
 #include "train/which.h"
 #include "yoke-observe.h"
@@ -34,7 +35,7 @@ static bool due(int64_t step, int64_t every)
 // The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
 static int asked_to_end(const struct yk_run *r)
 {
-	const int signal = atomic_load(&r->stop.signal);
+	const int signal = atomic_load(&r->stop->signal);
 	if (!r->trainer->group)
 		return signal;
 	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
@@ -150,7 +151,7 @@ static bool can_validate(const struct yk_run *r)
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (!r->trainer->group && atomic_load(&r->stop.signal))
+	if (!r->trainer->group && atomic_load(&r->stop->signal))
 		return false;
 	if (r->leads)
 		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
@@ -168,7 +169,7 @@ static int validate(struct yk_run *r)
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
 	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
-	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
+	if (e < 0 || (!t->group && atomic_load(&r->stop->signal)))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
@@ -260,7 +261,7 @@ static int steps_run(struct yk_run *r, int *signal)
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		if (t->group)
-			yoke_scalar_set(t->wish, atomic_load(&r->stop.signal) != 0);
+			yoke_scalar_set(t->wish, atomic_load(&r->stop->signal) != 0);
 		e = yk_trainer_step(t);
 		*signal = asked_to_end(r);
 		bool end = t->step == t->steps || *signal;
@@ -467,6 +468,8 @@ static void on_signal(void *arg, int signal, bool again)
 {
 	struct yk_run *r = arg;
 	char ended[32];
+	if (!r->leads)
+		return;
 	if (!again) { // behind the bar, if one is drawn
 		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
 			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
@@ -686,7 +689,8 @@ static int follow(const struct crew *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
-		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every, .validated = -1, .saved = -1,
+		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
+		.validated = -1, .saved = -1,
 	};
 	int signal, e = yk_trainer_new(c, r.out, all->from, &r.trainer);
 	if (e == 0) {
@@ -724,7 +728,7 @@ static int run(struct yk_run *r, struct yk_config *c)
 	struct yk_checkpoint ck;
 	bool resumes = false;
 	int lock = -1;
-	int e = lock_folder(out, &lock);
+	int e = r->leads ? lock_folder(out, &lock) : 0;
 	if (e == 0)
 		e = resume_open(c, out, &ck, &resumes);
 	if (e == 0)
@@ -740,11 +744,12 @@ static int run(struct yk_run *r, struct yk_config *c)
 	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
 		e = divide(ranks);
-	if (e == 0)
+	if (e == 0 && r->leads)
 		e = yk_watch_init(&r->watch, c);
 	if (e == 0)
-		e = ranks > 1 ? yoke_group_run((int)ranks, NULL, member, &(struct crew){ r, c, from, &lock }) :
-				work(r, c, from, &lock);
+		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
+			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock }) :
+			    work(r, c, from, &lock);
 	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
@@ -755,12 +760,13 @@ static int run(struct yk_run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .leads = true,
+	struct yk_stop stop;
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
-	int e = yk_stop_begin(&r.stop, on_signal, &r);
+	int e = yk_stop_begin(r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
 	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
@@ -769,7 +775,7 @@ int yk_train(struct yk_config *c)
 		r.out = out;
 		e = run(&r, c);
 	}
-	yk_stop_end(&r.stop);
+	yk_stop_end(r.stop);
 	yk_runlog_close(&r.log);
 	free(out);
 	return e;

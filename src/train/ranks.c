@@ -7,10 +7,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "dist/process.h"
+#include "train/outname.h"
 
 enum { FIRST_BUCKET = 1 << 20, BUCKET = 25 << 20 }; // bytes, as in PyTorch's DDP (Li et al. 2020)
+enum { GRACE = 900000000 }; // nanoseconds that processes have to end in once one of them has failed
+
+// What processes cannot do each for itself; and the launcher's count.
+static int check_processes(const struct yk_config *c, int64_t ranks)
+{
+	uint32_t rank, n = 0;
+	const int place = yk_process_place(&rank, &n);
+	if (place < 0)
+		return place;
+	if (place && n != ranks)
+		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+	if (strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+		return 0;
+	if (!strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with spawn=process name a backend");
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == 1 && *at == '-')
+			return yk_fail(YOKE_EINVAL, "data=- can be read by one process only; with spawn=process name a file");
+	return 0;
+}
 
 int yk_ranks_check(const struct yk_config *c)
 {
@@ -29,7 +53,7 @@ int yk_ranks_check(const struct yk_config *c)
 	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
 		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
 			       "use save_every", (long long)ranks);
-	return 0;
+	return check_processes(c, ranks);
 }
 
 int yk_ranks_join(struct yk_trainer *t)
@@ -109,4 +133,105 @@ int yk_ranks_hear(struct yk_trainer *t)
 	t->wished[1] = NULL;
 	t->ends |= wishes > 0;
 	return e;
+}
+
+// ---- what they have to have in common ----
+
+struct creed {
+	uint64_t version, config, data;
+	int64_t step;
+};
+
+int yk_ranks_agree(const struct yk_trainer *t)
+{
+	static const char *const words[] = { "version of yoke", "configuration", "data", "step of the checkpoint" };
+	const char *version = yoke_version();
+	const int n = yoke_group_size(t->group);
+	json_t *o = yk_config_json(t->config);
+	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step };
+	uint64_t *all = calloc((size_t)n, sizeof mine);
+	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	if (e == 0) {
+		mine.config = yk_hash(text, strlen(text), 0);
+		mine.data = t->data ? yk_data_fingerprint(t->data) : 0;
+		e = yoke_group_exchange(t->group, &mine, sizeof mine, all);
+	}
+	const int facts = sizeof mine / sizeof *all;
+	for (int i = facts; i < n * facts && e == 0; i++)
+		if (all[i] != all[i % facts])
+			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their %s", i / facts, words[i % facts]);
+	free(all);
+	free(text);
+	json_decref(o);
+	return e;
+}
+
+// ---- as threads or processes ----
+
+bool yk_ranks_spawns(const struct yk_config *c)
+{
+	uint32_t rank, ranks;
+	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_place(&rank, &ranks);
+}
+
+// The configuration as ranks will have it: of a run that goes on, with what its checkpoint says.
+static int complete(const struct yk_config *c, struct yk_config *to)
+{
+	struct yk_checkpoint ck;
+	char *out = NULL;
+	int e = yk_config_with(c, 0, NULL, to);
+	if (e < 0)
+		return e;
+	e = yk_out_name(c, &out);
+	if (e == 0 && strcmp(yk_config_str(c, YK_KEY_resume), "0") && yk_checkpoint_exists(out) &&
+	    (e = yk_checkpoint_open(out, &ck)) == 0) {
+		e = yk_config_take(to, ck.config, out);
+		yk_checkpoint_fini(&ck);
+	}
+	if (e == 0)
+		e = yk_config_check(to);
+	if (e < 0)
+		yk_config_fini(to);
+	free(out);
+	return e;
+}
+
+int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
+{
+	sigset_t set, old;
+	struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = &set };
+	struct yk_config all;
+	char **words = calloc((size_t)argc + 2, sizeof *words), name[] = "yoke";
+	int e = words ? complete(c, &all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	if (e < 0) {
+		free(words);
+		return e;
+	}
+	words[0] = name;
+	memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	e = yk_spawn((int)yk_config_int(&all, YK_KEY_ranks), words, &launch);
+	if (e < 0 && launch.signals > 1)
+		_exit(128 + launch.signal);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	yk_config_fini(&all);
+	free(words);
+	return e;
+}
+
+bool yk_ranks_leads(void)
+{
+	uint32_t rank = 0, ranks;
+	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
+}
+
+int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)
+{
+	uint32_t rank, n;
+	return yk_process_place(&rank, &n) ? yk_process_run(NULL, fn, arg) :
+					     yoke_group_run((int)ranks, NULL, fn, arg);
 }

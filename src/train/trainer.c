@@ -315,6 +315,8 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 		e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
+	if (e == 0 && t->group)
+		e = yk_ranks_agree(t);
 	if (e == 0)
 		e = buffers_init(t);
 	return e == 0 ? check_kept(t) : e;
