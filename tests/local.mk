@@ -183,6 +183,7 @@ test_scripts = \
 	tests/train.sh \
 	tests/train_processes.sh \
 	tests/train_ranks.sh \
+	tests/train_zero.sh \
 	tests/tune.sh
 
 test_headers = \

@@ -30,6 +30,18 @@ struct yk_task {
 };
 void yk_task_fini(struct yk_task *);
 
+// ---- shares ----
+// Tensors of a list one behind another, cut into one share for each rank, where pieces begin: at each tensor's start,
+// and in it at every `unit`-th element; 0: tensors stay whole.  Share r begins with the first piece at or behind
+// element r ceil(n / ranks); some are empty.
+
+int64_t yk_share_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count);
+// The share of element range [*from, *to) of a tensor that begins at `start`, *from == *to: nothing of it.
+void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to);
+// to[i], which may be x[i]: x[i] with each rank's share as its `mine` says, flat and of at least one element.
+int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
+		     yoke_tensor **to);
+
 struct yk_course;
 
 struct yk_result { // of a job that the host waits for itself

@@ -94,6 +94,26 @@ static void copy(char *to, const char *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
+// Every rank's share, into this one's results.
+static void gather_shares(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	const struct yoke_group *g = t->group;
+	const size_t size = yoke_dtype_size(t->dtype);
+	for (uint32_t s = 0; s < g->ranks; s++) {
+		const uint32_t i = (g->rank + s) % g->ranks;
+		const int64_t first = yk_share_at(g->ranks, i, t->root, t->tensors, t->count),
+			      end = yk_share_at(g->ranks, i + 1, t->root, t->tensors, t->count);
+		const char *share = ins_of(g, i)[t->tensors];
+		int64_t start = 0, from, to;
+		for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
+			yk_share_of(first, end, start, t->count[k], &from, &to);
+			copy(j->out[k] + (size_t)from * size, share, (size_t)(to - from) * size);
+			share += (size_t)(to - from) * size;
+		}
+	}
+}
+
 static void work(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -108,6 +128,7 @@ static void work(const struct yk_job *j)
 		reduce_part(t);
 		return;
 	case YK_DO_ALL_REDUCE: reduce_part(t); return;
+	case YK_DO_GATHER_SHARES: gather_shares(j); return;
 	case YK_DO_REDUCE_SCATTER:
 		for (uint32_t i = 0; i < g->ranks; i++)
 			in[i] = ins_of(g, i)[0] + g->rank * cut;

@@ -49,6 +49,8 @@
 	  "devices that train one model, each with its share of every step's parts") \
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
 	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
+	X(zero, INT, YK_T, "0", 0, 1, NULL, \
+	  "1: the state of the optimizer is shared out among ranks, each of which updates its share of the parameters") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
 	  "and with them its bits, at any number of ranks that divides them") \

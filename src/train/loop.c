@@ -23,6 +23,7 @@
 #include "train/ranks.h"
 #include "train/run.h"
 #include "train/which.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 enum { REPORT_STEPS = 10, READINGS = 100000, LOST_TEXT = 2048 };
@@ -196,9 +197,14 @@ static int save(struct yk_run *r)
 {
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
+	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
+	if (e < 0 || !r->leads) {
+		r->saved = r->trainer->step;
+		return e;
+	}
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
 	yoke_range_push("save");
-	int e = yk_trainer_save(r->trainer, r->out);
+	e = yk_trainer_save(r->trainer, r->out);
 	if (e < 0 && yk_progress_again(&r->progress, e) &&
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
@@ -690,11 +696,12 @@ static int follow(const struct crew *all, struct yk_config *c)
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
 		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
-		.validated = -1, .saved = -1,
+		.keeps = lead->keeps, .validated = -1, .saved = -1,
 	};
 	int signal, e = yk_trainer_new(c, r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->step;
+		r.saved = all->from ? r.first : -1;
 		intervals(&r, c);
 		e = steps_run(&r, &signal);
 	}

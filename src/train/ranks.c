@@ -53,6 +53,10 @@ int yk_ranks_check(const struct yk_config *c)
 	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
 		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
 			       "use save_every", (long long)ranks);
+	if (ranks > 1 && yk_config_int(c, YK_KEY_zero) > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
+	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
+		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=1 "
+			       "no rank has the state: give restart=none or zero=0");
 	return check_processes(c, ranks);
 }
 
@@ -94,27 +98,23 @@ int yk_ranks_start(const struct yk_trainer *t)
 	return e ? e : ended;
 }
 
-// Gradients first .. end-1, which may be one.
-static int reduce_bucket(const struct yk_trainer *t, int first, int end)
+int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 {
-	return first < end ? yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first,
-						  t->grad + first) : 0;
+	const size_t room = end == ps->count ? FIRST_BUCKET : BUCKET; // those of the last layers are made first
+	size_t bytes = 0;
+	do
+		bytes += yoke_bytes(ps->var[--end]);
+	while (bytes < room && end > 0);
+	return end;
 }
 
 int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
-	size_t bytes = 0, room = FIRST_BUCKET;
-	int end = t->net->params.count, e = 0;
-	// those of the last layers are made first
-	for (int i = end - 1; i >= 0 && e == 0; i--) {
-		bytes += yoke_bytes(t->grad[i]);
-		if (bytes < room && i > 0)
-			continue;
-		e = reduce_bucket(t, i, end);
-		end = i;
-		bytes = 0;
-		room = BUCKET;
+	int e = 0;
+	for (int end = t->net->params.count, first; end > 0 && e == 0; end = first) {
+		first = yk_ranks_bucket(&t->net->params, end);
+		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
 	}
 	yoke_tensor *said[] = { yoke_reshape(*loss, 1, &one),
 				yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish) };

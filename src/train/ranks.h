@@ -14,6 +14,8 @@ int yk_ranks_start(const struct yk_trainer *);
 int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
 // Behind a step: hears what all wished in the one before it, for which it waits; sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
+// Parameters of one bucket, which ends before `end`: the first of them.
+int yk_ranks_bucket(const struct yk_parameters *, int end);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
 // EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
 int yk_ranks_agree(const struct yk_trainer *);
