@@ -5,8 +5,8 @@
 #include "tool/tool.h"
 
 #include "dist/process.h"
-#include "train/loop.h"
 #include "train/ranks.h"
+#include "train/run.h"
 
 int yk_cmd_train(int argc, char **argv)
 {
