@@ -205,6 +205,7 @@ void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.
 int yk_group_do(struct yoke_group *, int what, int dtype, uint32_t root, int64_t count, void *in, void *out);
 
+int yk_ranks_devices(void); // how many there are like the best one, or an error
 uint64_t yk_ranks_timeout(void); // dist.timeout, in nanoseconds
 
 // The hash and the text of a task, whose other members are set.

@@ -99,6 +99,12 @@ static int listed(int n, const char *devices, char (*to)[sizeof ((struct yk_devi
 	return found;
 }
 
+int yk_ranks_devices(void)
+{
+	char id[YK_MOST_RANKS][sizeof ((struct yk_device *)NULL)->id];
+	return like_best(YK_MOST_RANKS, id);
+}
+
 static int find_devices(int n, const char *devices, char (*to)[sizeof ((struct yk_device *)NULL)->id])
 {
 	const int found = devices ? listed(n, devices, to) : like_best(n, to);

@@ -45,8 +45,8 @@
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes of a rank whose gradients make one step") \
-	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
-	  "devices that train one model, each with its share of every step's parts") \
+	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
+	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
 	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
 	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
 	X(zero, INT, YK_T, "0", 0, 1, NULL, \

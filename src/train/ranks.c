@@ -38,7 +38,8 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 
 int yk_ranks_check(const struct yk_config *c)
 {
-	const int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
+	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO; // else whoever starts them will settle it
+	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_parts);
 	char those[200] = "";
 	if (parts != YK_AUTO && parts % ranks) {
 		for (int64_t n = 1; n <= parts && n <= 1024 && strlen(those) < sizeof those - 24; n++)
@@ -167,6 +168,22 @@ int yk_ranks_agree(const struct yk_trainer *t)
 	return e;
 }
 
+int yk_ranks_settle(struct yk_config *c)
+{
+	const int64_t parts = yk_config_int(c, YK_KEY_parts);
+	uint32_t rank, started;
+	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
+		return 0;
+	if (yk_process_place(&rank, &started) > 0) // who started it has settled that
+		return yk_config_settle(c, YK_KEY_ranks, started);
+	int n = yk_config_apply(c);
+	if (n == 0)
+		n = yk_ranks_devices();
+	while (n > 1 && parts != YK_AUTO && parts % n)
+		n--;
+	return n < 0 ? n : yk_config_settle(c, YK_KEY_ranks, n);
+}
+
 // ---- as threads or processes ----
 
 bool yk_ranks_spawns(const struct yk_config *c)
@@ -189,6 +206,8 @@ static int complete(const struct yk_config *c, struct yk_config *to)
 		e = yk_config_take(to, ck.config, out);
 		yk_checkpoint_fini(&ck);
 	}
+	if (e == 0)
+		e = yk_ranks_settle(to);
 	if (e == 0)
 		e = yk_config_check(to);
 	if (e < 0)

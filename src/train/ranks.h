@@ -20,6 +20,10 @@ void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
 // EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
 int yk_ranks_agree(const struct yk_trainer *);
 
+// ranks=auto becomes a number: that of the devices like the best one, or the largest below that divides the parts
+// that are given.  Sets the settings of the configuration then.
+int yk_ranks_settle(struct yk_config *);
+
 // ---- as threads or processes ----
 
 // Is the command to start processes, as spawn=process asks, rather than to train?  These are such a command, too,

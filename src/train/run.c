@@ -230,6 +230,8 @@ static int run(struct yk_run *r, struct yk_config *c)
 	int lock = -1;
 	int e = r->leads ? yk_resume_lock(out, &lock) : 0;
 	if (e == 0)
+		e = yk_ranks_settle(c);
+	if (e == 0)
 		e = yk_resume_open(c, out, &ck, &resumes);
 	if (e == 0)
 		e = yk_config_check(c);

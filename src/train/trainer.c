@@ -317,7 +317,8 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->config = c;
 	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
-	const int64_t ranks = yk_config_int(c, YK_KEY_ranks), given = yk_config_int(c, YK_KEY_parts);
+	const int64_t asked = yk_config_int(c, YK_KEY_ranks), ranks = asked == YK_AUTO ? 1 : asked,
+		      given = yk_config_int(c, YK_KEY_parts);
 	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
 	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
