@@ -9,8 +9,8 @@ workspace train_processes
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 unset YOKE_CPU_DEVICES
 easy_text 120 >text
-model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 log_every=1 lr=1e-2 telemetry=0"
-small="data=text $model"
+model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 telemetry=0"
+small="data=text $model log_every=1"
 
 # run NAME KEY=VALUE ..: its output, if it fails
 run()
@@ -44,18 +44,20 @@ refused()
 	word=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	"$yoke" train $model out=never spawn=process "$@" >out 2>err && echo "it was taken"
+	"$yoke" train $model out=never "$@" >out 2>err && echo "it was taken"
 	grep -q "$word" err || cat err
 	[ "$(wc -l <err)" -eq 1 ] || cat err
 	[ ! -e never ] || echo "it left a folder"
 }
-verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' data=text ranks=3 parts=8)"
-verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' data=text ranks=3)"
-verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' ranks=2 data=gone)"
-verdict "standard input" "$(refused 'data=- can be read by one process only' ranks=2 data=text,-)"
-verdict "a backend that is measured" "$(refused 'backend=fastest' data=text ranks=2 backend=fastest)"
+verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
+verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
+verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
+verdict "restarts of threads" "$(refused 'give spawn=process' data=text spawn=thread ranks=2 restarts=1)"
+verdict "more ranks than there will be" "$(refused 'min_ranks=3 is more than ranks=2' spawn=process data=text ranks=2 min_ranks=3)"
+verdict "standard input" "$(refused 'data=- can be read by one process only' spawn=process ranks=2 data=text,-)"
+verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"
 verdict "another number of processes than ranks" "$(export YOKE_RANKS_WORLD="0 3 nobody"
-	refused 'ranks=2, but 3 processes' data=text ranks=2)"
+	refused 'ranks=2, but 3 processes' spawn=process data=text ranks=2)"
 
 # begin NAME KEY=VALUE ..: in the background, behind step 3; $parent and $children
 begin()
@@ -162,6 +164,39 @@ verdict "a rank that is killed, $times times: all end, and it is named" "$(
 		left
 		rm -rf killed$i
 	done)"
+# elastic MIN: four ranks of which the last is killed behind the first checkpoint
+elastic()
+{
+	rm -rf elastic
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $model out=elastic ranks=4 spawn=process steps=300 save_every=100 eval_every=0 dropout=0.1 \
+		log_every=100 restarts=1 min_ranks=$1 >elastic.out 2>elastic.err &
+	parent=$!
+	tries=0
+	until [ -f elastic/manifest.json ] || [ $tries -ge 1000 ]; do
+		tries=$((tries + 1))
+		sleep 0.01
+	done
+	children=$(cat "/proc/$parent/task/$parent/children")
+	# shellcheck disable=SC2086 # words
+	set -- $children
+	kill -KILL "$4"
+	wait $parent
+	status=$?
+}
+elastic 1
+verdict "those that are left go on, as many as keep the bits" "$(
+	[ $status -eq 0 ] || echo "exit code $status"
+	grep -q 'rank 3 .* was ended by signal 9.*; 2 ranks go on' elastic.err || cat elastic.err
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $model out=unbroken parts=4 steps=300 eval_every=0 dropout=0.1 log_every=100 >out 2>&1 || cat out
+	same elastic unbroken
+	left)"
+elastic 3
+verdict "fewer than min_ranks do not" "$(
+	[ $status -eq 1 ] || echo "exit code $status"
+	grep -q 'yoke train: rank 3 .* was ended by signal 9' elastic.err || cat elastic.err
+	left)"
 export YOKE_DIST_TIMEOUT=1 YOKE_DIST_WARN=1
 begin stopped
 # shellcheck disable=SC2086 # words

@@ -286,8 +286,11 @@ bool yk_process_failed(void)
 	char why[YK_WHY];
 	const char *text = getenv(world_name);
 	snprintf(why, sizeof why, "%s", yoke_error());
+	const int code = yoke_error_code();
 	if (!text || place_of(text, &p) < 0 || segment_get(&p, &s) < 0)
 		return false;
+	if (code != YOKE_ERANK && code != YOKE_EFAILED)
+		atomic_store(&world_of(s)->seat[p.rank].erred, 1);
 	break_segment(s, YOKE_ERANK, "rank %u: %s", p.rank, why);
 	return true;
 }
@@ -310,6 +313,8 @@ struct parent {
 	char **settings;   // the environment, with what was set here in place of what it says
 	uint32_t left;     // children that run
 	uint64_t failed;   // when the first one ended that did not end well, nanoseconds; 0: none
+	bool late;         // those that are left were killed
+	int lost, hung;    // ended by signals before that, and then
 	struct yk_launch *launch;
 	int signals;       // a descriptor of those that are handed on, -1: none are
 };
@@ -400,6 +405,8 @@ static void bury(struct parent *p, uint32_t i)
 	if (failed && !p->failed)
 		p->failed = yk_nanoseconds();
 	if (WIFSIGNALED(c->status))
+		*(p->late ? &p->hung : &p->lost) += 1;
+	if (WIFSIGNALED(c->status))
 		break_segment(p->segment, YOKE_ERANK, "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
 			    WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
 	else if (failed)
@@ -447,8 +454,10 @@ static void wait_children(struct parent *p)
 		hand_on(p);
 		for (uint32_t i = 0; i < p->ranks; i++)
 			bury(p, i);
-		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace)
+		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
+			p->late = true;
 			send_all(p, SIGKILL); // it is stopped, or waits for what will not come
+		}
 	}
 	free(fd);
 }
@@ -478,6 +487,10 @@ int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 		wait_children(&p);
 	if (!err && p.failed)
 		err = yk_fail(YOKE_ERANK, "%s", world_of(p.segment)->why);
+	launch->lost = p.lost ? p.lost : p.hung;
+	for (uint32_t i = 0; i < p.ranks && p.segment; i++)
+		if (atomic_load(&world_of(p.segment)->seat[i].erred))
+			launch->lost = 0;
 	if (p.signals >= 0)
 		close(p.signals);
 	if (p.listener >= 0)

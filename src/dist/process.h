@@ -34,6 +34,7 @@ struct yk_launch {
 	// then, so that what a terminal sends comes once.  NULL: ranks get signals as any child does.
 	const sigset_t *forward;
 	int signals, signal; // handed on: how many, the last one
+	int lost;            // where no rank failed by an error of its own: how many died or hung
 };
 int yk_spawn(int n, char *const argv[], struct yk_launch *); // as yoke_group_spawn
 

@@ -86,6 +86,7 @@ struct yk_seat { // of one rank
 	_Atomic uint64_t left;     // .. and is done with others' memory of
 	_Atomic int busy;          // at work in others' memory
 	_Atomic int gone;          // it is in the group no more
+	_Atomic int erred;         // a process that ends by an error of its own, not one that it heard of
 	_Atomic uint64_t since;    // nanoseconds, of its last change
 	struct yk_job *_Atomic job; // in one memory
 	struct yk_bell bell;       // between processes

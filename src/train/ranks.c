@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "dist/process.h"
 #include "train/outname.h"
+#include "train/resume.h"
 
 enum { FIRST_BUCKET = 1 << 20, BUCKET = 25 << 20 }; // bytes, as in PyTorch's DDP (Li et al. 2020)
 enum { GRACE = 900000000 }; // nanoseconds that processes have to end in once one of them has failed
@@ -26,6 +29,12 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 		return place;
 	if (place && n != ranks)
 		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+	if (yk_config_int(c, YK_KEY_restarts) > 0 && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+		return yk_fail(YOKE_EINVAL, "restarts=%lld: of threads none is lost alone; give spawn=process",
+			       (long long)yk_config_int(c, YK_KEY_restarts));
+	if (yk_config_int(c, YK_KEY_min_ranks) > ranks)
+		return yk_fail(YOKE_EINVAL, "min_ranks=%lld is more than ranks=%lld",
+			       (long long)yk_config_int(c, YK_KEY_min_ranks), (long long)ranks);
 	if (strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
 		return 0;
 	if (!strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
@@ -196,18 +205,18 @@ bool yk_ranks_spawns(const struct yk_config *c)
 static int complete(const struct yk_config *c, struct yk_config *to)
 {
 	struct yk_checkpoint ck;
+	bool resumes = false;
 	char *out = NULL;
 	int e = yk_config_with(c, 0, NULL, to);
 	if (e < 0)
 		return e;
-	e = yk_out_name(c, &out);
-	if (e == 0 && strcmp(yk_config_str(c, YK_KEY_resume), "0") && yk_checkpoint_exists(out) &&
-	    (e = yk_checkpoint_open(out, &ck)) == 0) {
-		e = yk_config_take(to, ck.config, out);
-		yk_checkpoint_fini(&ck);
-	}
+	e = yk_out_name(to, &out);
 	if (e == 0)
 		e = yk_ranks_settle(to);
+	if (e == 0)
+		e = yk_resume_open(to, out, &ck, &resumes);
+	if (resumes)
+		yk_checkpoint_fini(&ck);
 	if (e == 0)
 		e = yk_config_check(to);
 	if (e < 0)
@@ -216,29 +225,96 @@ static int complete(const struct yk_config *c, struct yk_config *to)
 	return e;
 }
 
+// The command's words as one rank has them, with another count of ranks behind a restart.
+struct words {
+	char **word, name[8], ranks[32], parts[32], resume[16];
+};
+
+static bool is_key(const char *word, const char *key)
+{
+	const size_t n = strlen(key);
+	return !strncasecmp(word, key, n) && word[n] == '=';
+}
+
+static int words_make(struct words *w, int argc, char *const argv[])
+{
+	w->word = calloc((size_t)argc + 5, sizeof *w->word);
+	if (!w->word)
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	snprintf(w->name, sizeof w->name, "yoke");
+	w->word[0] = w->name;
+	memcpy(w->word + 1, argv, (size_t)argc * sizeof *w->word);
+	return 0;
+}
+
+static void words_set(struct words *w, int64_t ranks, int64_t parts)
+{
+	size_t n = 0;
+	for (size_t i = 0; w->word[i]; i++)
+		if (!is_key(w->word[i], "ranks") && !is_key(w->word[i], "parts") && !is_key(w->word[i], "resume"))
+			w->word[n++] = w->word[i];
+	snprintf(w->ranks, sizeof w->ranks, "ranks=%lld", (long long)ranks);
+	snprintf(w->parts, sizeof w->parts, "parts=%lld", (long long)parts);
+	snprintf(w->resume, sizeof w->resume, "resume=auto");
+	w->word[n++] = w->ranks;
+	w->word[n++] = w->parts;
+	w->word[n++] = w->resume;
+	w->word[n] = NULL;
+}
+
+// The most ranks, of so many, that give the bits of all: each has 2^k parts of a step.  0: too few.
+static int64_t go_on_with(int64_t left, int64_t least, int64_t parts)
+{
+	for (; left >= least && left > 0; left--)
+		if (parts % left == 0 && !((parts / left) & (parts / left - 1)))
+			return left;
+	return 0;
+}
+
+static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t *set)
+{
+	const int64_t restarts = yk_config_int(c, YK_KEY_restarts), least = yk_config_int(c, YK_KEY_min_ranks);
+	int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
+	if (parts == YK_AUTO)
+		parts = ranks * yk_config_int(c, YK_KEY_accumulate);
+	for (int64_t again = 1;; again++) {
+		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
+		const int e = yk_spawn((int)ranks, w->word, &launch);
+		if (e < 0 && launch.signals > 1)
+			_exit(128 + launch.signal);
+		if (e == 0 || launch.signals || !launch.lost || again > restarts)
+			return e;
+		const int64_t left = ranks - launch.lost;
+		if (!(ranks = go_on_with(left, least, parts)))
+			return e;
+		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
+			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);
+		yoke_error_clear();
+		words_set(w, ranks, parts);
+	}
+}
+
 int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
 {
 	sigset_t set, old;
-	struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = &set };
 	struct yk_config all;
-	char **words = calloc((size_t)argc + 2, sizeof *words), name[] = "yoke";
-	int e = words ? complete(c, &all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	struct words w;
+	int e = words_make(&w, argc, argv);
+	if (e < 0)
+		return e;
+	e = complete(c, &all);
 	if (e < 0) {
-		free(words);
+		free(w.word);
 		return e;
 	}
-	words[0] = name;
-	memcpy(words + 1, argv, (size_t)argc * sizeof *words);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, &old);
-	e = yk_spawn((int)yk_config_int(&all, YK_KEY_ranks), words, &launch);
-	if (e < 0 && launch.signals > 1)
-		_exit(128 + launch.signal);
+	e = spawn_all(&all, &w, &set);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	yk_config_fini(&all);
-	free(words);
+	free(w.word);
 	return e;
 }
 

@@ -29,8 +29,9 @@ int yk_ranks_settle(struct yk_config *);
 // Is the command to start processes, as spawn=process asks, rather than to train?  These are such a command, too,
 // and train.
 bool yk_ranks_spawns(const struct yk_config *);
-// Starts them, with the command's own words, hands signals to them and waits.  ERANK: how the first one ended that
-// did not end well.  A second signal ends the calling process.
+// Starts them, with the command's own words, hands signals to them and waits; with restarts=, starts as many of those
+// that are left as keep the bits, from the last checkpoint.  ERANK: how the first one ended that did not end well.  A
+// second signal ends the calling process.
 int yk_ranks_spawn(const struct yk_config *, int argc, char *const argv[]);
 // Is this process rank 0, or all ranks?
 bool yk_ranks_leads(void);
