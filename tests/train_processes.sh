@@ -131,7 +131,7 @@ verdict "ranks end with their parent" "$(left)"
 # A rank that is killed at any moment, drawn with the day's seed.
 seed=${YOKE_TEST_SEED:-1}
 echo "# seed $seed"
-times=2
+times=1
 [ -z "${YOKE_TEST_LONG:-}" ] || times=50
 verdict "a rank that is killed, $times times: all end, and it is named" "$(
 	i=0
@@ -169,7 +169,7 @@ elastic()
 {
 	rm -rf elastic
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=elastic ranks=4 spawn=process steps=300 save_every=100 eval_every=0 dropout=0.1 \
+	"$yoke" train data=text $model out=elastic ranks=4 spawn=process steps=150 save_every=50 eval_every=0 dropout=0.1 \
 		log_every=100 restarts=1 min_ranks=$1 >elastic.out 2>elastic.err &
 	parent=$!
 	tries=0
@@ -189,11 +189,11 @@ verdict "those that are left go on, as many as keep the bits" "$(
 	[ $status -eq 0 ] || echo "exit code $status"
 	grep -q 'rank 3 .* was ended by signal 9.*; 2 ranks go on' elastic.err || cat elastic.err
 	# shellcheck disable=SC2086 # words
-	"$yoke" train data=text $model out=unbroken parts=4 steps=300 eval_every=0 dropout=0.1 log_every=100 >out 2>&1 || cat out
+	"$yoke" train data=text $model out=unbroken parts=4 steps=150 eval_every=0 dropout=0.1 log_every=100 >out 2>&1 || cat out
 	same elastic unbroken
 	left)"
-elastic 3
-verdict "fewer than min_ranks do not" "$(
+[ -z "${YOKE_TEST_LONG:-}" ] || elastic 3
+[ -z "${YOKE_TEST_LONG:-}" ] || verdict "fewer than min_ranks do not" "$(
 	[ $status -eq 1 ] || echo "exit code $status"
 	grep -q 'yoke train: rank 3 .* was ended by signal 9' elastic.err || cat elastic.err
 	left)"
@@ -206,7 +206,7 @@ wait $parent
 status=$?
 verdict "one that is stopped is given up, and named" "$(
 	[ $status -eq 1 ] || echo "exit code $status"
-	grep -q 'yoke train: .*rank 1 (pid [0-9]*) is in host code since' stopped.err || cat stopped.err
+	grep -q 'yoke train: .*rank 1 (pid [0-9]*) \(is in host code\|has not moved\) since' stopped.err || cat stopped.err
 	left)"
 echo "1..$count"
 exit $failed

@@ -88,6 +88,7 @@ struct yk_seat { // of one rank
 	_Atomic int gone;          // it is in the group no more
 	_Atomic int erred;         // a process that ends by an error of its own, not one that it heard of
 	_Atomic uint64_t since;    // nanoseconds, of its last change
+	_Atomic uint64_t beat;     // .. when it last came, or looked at what it waits for
 	struct yk_job *_Atomic job; // in one memory
 	struct yk_bell bell;       // between processes
 	uint64_t hash;             // of the job; like text there before `came` counts it
