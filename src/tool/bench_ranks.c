@@ -18,7 +18,8 @@
 #include "tool/tool.h"
 #include "train/trial.h"
 
-enum { SAMPLES = 7, LEAST = 8, GROW = 8 };
+enum { SAMPLES = 7, WARM = 2, LEAST = 8, GROW = 8, TIMES = 1000 };
+#define SAMPLE_S 0.02
 #define MOST ((uint64_t)256 << 20)
 
 struct bench {
@@ -27,7 +28,7 @@ struct bench {
 	const char *file; // JSON goes here; NULL: nowhere
 	json_t *results;
 	int64_t n;        // elements of the operand at hand
-	int times;        // operations of a sample
+	int times;        // operations of a sample, as rank 0 found
 	double sample[SAMPLES];
 	float *in[YK_MOST_RANKS], *out[YK_MOST_RANKS]; // by hand
 	_Atomic uint64_t came;
@@ -46,18 +47,29 @@ static int all_reduce(yoke_tensor *x, yoke_group *world)
 	return e < 0 ? e : ended;
 }
 
+// Behind sample k, of so many operations; those before 0 warm up, and say how many there will be.
+static void note(struct bench *b, int k, double took, int times)
+{
+	const double each = took / times, most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
+	if (k >= 0)
+		b->sample[k] = each;
+	else
+		b->times = most > TIMES ? TIMES : most > 1 ? (int)most : 1;
+}
+
 static int by_library(yoke_group *world, void *arg)
 {
 	struct bench *b = arg;
 	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &b->n);
 	int e = x ? 0 : yoke_error_code();
-	for (int k = -1; k < SAMPLES && e == 0; k++) { // the first warms up
-		e = yoke_group_barrier(world);
+	for (int k = -WARM; k < SAMPLES && e == 0; k++) {
+		e = yoke_group_barrier(world); // behind which rank 0 has noted
+		const int times = k < 0 ? WARM : b->times;
 		const double began = yk_seconds();
-		for (int i = 0; i < b->times && e == 0; i++)
+		for (int i = 0; i < times && e == 0; i++)
 			e = all_reduce(x, world);
-		if (k >= 0 && yoke_group_rank(world) == 0)
-			b->sample[k] = (yk_seconds() - began) / b->times;
+		if (yoke_group_rank(world) == 0)
+			note(b, k, yk_seconds() - began, times);
 	}
 	yoke_free(x);
 	return e;
@@ -78,10 +90,11 @@ static int by_hand(yoke_group *world, void *arg)
 	const int r = yoke_group_rank(world);
 	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
 	uint64_t often = 0;
-	for (int k = -1; k < SAMPLES; k++) {
+	for (int k = -WARM; k < SAMPLES; k++) {
 		meet(b, &often);
+		const int times = k < 0 ? WARM : b->times;
 		const double began = yk_seconds();
-		for (int times = 0; times < b->times; times++) {
+		for (int done = 0; done < times; done++) {
 			meet(b, &often);
 			for (int64_t i = from; i < to; i++) {
 				float sum = b->in[0][i];
@@ -92,8 +105,8 @@ static int by_hand(yoke_group *world, void *arg)
 			}
 			meet(b, &often);
 		}
-		if (k >= 0 && r == 0)
-			b->sample[k] = (yk_seconds() - began) / b->times;
+		if (r == 0)
+			note(b, k, yk_seconds() - began, times);
 	}
 	return 0;
 }
@@ -142,7 +155,6 @@ static int measure(struct bench *b, uint64_t bytes)
 {
 	double hand = 0;
 	b->n = (int64_t)(bytes / sizeof(float));
-	b->times = bytes < 1 << 16 ? 200 : bytes < 1 << 22 ? 20 : 2;
 	int e = measure_hand(b, &hand);
 	for (int how = 0; how < YK_ALGORITHMS && e == 0; how++) {
 		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
