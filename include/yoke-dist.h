@@ -56,8 +56,9 @@ YOKE_API int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *wo
 // The same with processes: starts n that run argv (argv[0] is looked for as a shell does), with the settings of
 // this one, and waits for them.  In each of them yoke_group_world of the first context is a world of all n; what
 // passes between them goes through memory that they share, of which nothing is left behind.  A process that ends by
-// a signal, or with another exit status than 0, is noticed at once: the others get ERANK.  They are killed when the
-// calling process ends.  Returns 0, or ERANK, which says how the first one ended that did not end well.
+// a signal, or with another exit status than 0, is noticed at once: the others get ERANK, and
+// dist.timeout seconds later those that have not ended are killed; so are all when the calling process ends.
+// Returns 0, or ERANK with the reason: how the first one ended that did not end well, or what it had failed with.
 YOKE_API int yoke_group_spawn(int n, char *const argv[]);
 // All ranks, as the calling thread's context has them: those of yoke_group_run or yoke_group_spawn, else itself
 // alone.  It need not be freed.  NULL after an error.

@@ -65,6 +65,14 @@ if [ "${YOKE_TEST_LONG:-0}" != 0 ]; then
 	verdict "batches end where memory does" $?
 fi
 
+"$yoke" bench ranks ranks=3 most=64 --json bench.json >bench.out 2>bench.err &&
+	for by in 'by hand' tree pairwise ring 2d shared; do
+		[ "$(grep -c " $by .* us .* GB/s " bench.out)" -eq 2 ] || break
+	done && ! grep -q doubling bench.out && [ "$(grep -o '"busbw"' bench.json | wc -l)" -eq 12 ]
+verdict "ranks: a row a size and algorithm, of those for three" $?
+"$yoke" bench ranks ranks=1 >bench.out 2>bench.err
+[ $? -eq 2 ] && grep -q "'ranks=1': it is a number from 2" bench.err
+verdict "a bench of one rank" $?
 "$yoke" bench atention >bench.out 2>bench.err
 [ $? -eq 2 ] && grep -q "no suite 'atention'; did you mean 'attention'" bench.err
 verdict "a suite that is none" $?

@@ -183,7 +183,9 @@ test_scripts = \
 	tests/report.sh \
 	tests/top.sh \
 	tests/train.sh \
+	tests/train_processes.sh \
 	tests/train_ranks.sh \
+	tests/train_zero.sh \
 	tests/tune.sh
 
 test_headers = \

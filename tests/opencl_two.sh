@@ -30,6 +30,18 @@ done
 verdict "to the same losses" "$([ -s loss0 ] && diff loss0 loss1)"
 verdict "with the same weights" "$(find model0 -name '*.safetensors' | while read -r f; do
 	cmp "$f" "model1${f#model0}" 2>&1; done; find model0 -name '*.safetensors' | grep -q . || ls -R model0)"
+# trained OUT KEY=VALUE ..: on both, or on one with the same parts
+trained()
+{
+	out=$1
+	shift
+	timeout 100 "$yoke" train data=text steps=3 layers=1 heads=2 embed=16 context=16 batch=2 valid=0 dropout=0.1 \
+		out="$out" "$@" >"$out.log" 2>&1 || cat "$out.log"
+}
+verdict "both train one model" "$(trained both ranks=auto zero=1
+	grep -q '^2 ranks' both.log || cat both.log)"
+verdict "with the bits of one" "$(trained alone parts=2
+	for file in model optimizer; do cmp both/$file.*.safetensors alone/$file.*.safetensors; done)"
 verdict "the second compiles nothing" "$(grep -q '^  0 programs of kernels compiled, [1-9]' log1 || cat log1)"
 # Each step is waited for by its line of the log, so that a batch which is up before the kernels of the step in front of
 # its own are over was sent ahead.  When threads had read it chance decides: one is enough.

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "conform/num.h"
 #include "tap.h"
-#include "yoke-dist.h"
+#include "dist/ranks.h"
 
 enum { MOST = 8 };
 
@@ -25,7 +25,7 @@ int around(yoke_group *);
 
 static struct {
 	int what, kind, dtype, ranks, root;
-	int64_t n; // elements of each operand
+	int64_t n, unit; // elements of each operand; of a piece
 	bool late; // ranks come in turn
 	void *in[MOST], *out[MOST];
 	int64_t results;
@@ -53,10 +53,36 @@ static void nap(int64_t microseconds)
 	nanosleep(&t, NULL);
 }
 
-enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, WHATS };
+enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, SHARES, WHATS };
 static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_scatter", "all_gather", "broadcast",
-				     "reduce", "all_to_all" };
+				     "reduce", "all_to_all", "gather_shares" };
 static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
+
+// Whose element i is of three tensors with n/3, n/3 and the other elements: their pieces begin at every now.unit-th
+// of each.
+static int owner_of(int64_t i)
+{
+	const int64_t third = now.n / 3, start = i < third ? 0 : i < 2 * third ? third : 2 * third,
+		      share = (now.n + now.ranks - 1) / now.ranks, piece = now.unit ? (i - start) / now.unit * now.unit : 0;
+	return (int)((start + piece) / share);
+}
+
+// x's own elements alone count.
+static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
+{
+	const int64_t third = now.n / 3, one = 1;
+	int64_t first = 0, end;
+	while (first < now.n && owner_of(first) < yoke_group_rank(g))
+		first++;
+	for (end = first; end < now.n && owner_of(end) == yoke_group_rank(g);)
+		end++;
+	yoke_tensor *mine = first < end ? yoke_slice(x, 0, first, end, 1) : yoke_full(now.dtype, 1, &one, 0);
+	yoke_tensor *zero = yoke_full(now.dtype, 1, &now.n, 0);
+	yoke_tensor *part[] = { yoke_slice(zero, 0, 0, third, 1), yoke_slice(zero, 0, third, 2 * third, 1),
+				yoke_slice(zero, 0, 2 * third, now.n, 1) };
+	yk_gather_shares(g, now.unit, 3, part, mine, part);
+	return yoke_concat(3, part, 0);
+}
 
 // x and, of a list, two parts of it, joined again.
 static yoke_tensor *together(yoke_group *g, yoke_tensor *x)
@@ -70,6 +96,7 @@ static yoke_tensor *together(yoke_group *g, yoke_tensor *x)
 	case BROADCAST: return yoke_broadcast(g, now.root, x);
 	case REDUCE: return yoke_reduce(g, now.kind, now.root, x);
 	case ALL_TO_ALL: return yoke_all_to_all(g, x);
+	case SHARES: return shares(g, x);
 	}
 	part[0] = yoke_slice(x, 0, 0, cut, 1);
 	part[1] = yoke_slice(x, 0, cut, now.n, 1);
@@ -135,6 +162,7 @@ static struct yk_num wanted(int r, int64_t i)
 	case ALL_GATHER: return input((int)(i / now.n), i % now.n);
 	case BROADCAST: return input(now.root, i);
 	case ALL_TO_ALL: return input((int)(i / part), r * part + i % part);
+	case SHARES: return input(owner_of(i), i);
 	case REDUCE:
 		if (r != now.root)
 			return (struct yk_num){ 0, 0 };
@@ -174,6 +202,7 @@ static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks
 	now.dtype = dtype;
 	now.ranks = ranks;
 	now.root = (int)rnd_int(0, ranks - 1);
+	now.unit = rnd_int(0, 3) ? rnd_int(0, 60) : 0;
 	now.late = late;
 	if (what == REDUCE_SCATTER || what == ALL_TO_ALL)
 		n = n / ranks * ranks;
@@ -207,7 +236,7 @@ static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks
 
 static bool sums(int what)
 {
-	return what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL;
+	return what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL && what != SHARES;
 }
 
 static void collectives(void)
@@ -344,7 +373,7 @@ static void processes(void)
 		ok(!err, "%d processes%s%s", n, err ? ": " : "", err ? yoke_error() : "");
 	}
 	int err = spawn(3, "killed");
-	ok(err == YOKE_ERANK && strstr(yoke_error(), "rank 1 was ended by signal 9"), "a rank is killed: %s", yoke_error());
+	ok(err == YOKE_ERANK && strstr(yoke_error(), "was ended by signal 9"), "a rank is killed: %s", yoke_error());
 	err = spawn(3, "gone");
 	ok(err == YOKE_ERANK && strstr(yoke_error(), "exit status 3"), "a rank ends: %s", yoke_error());
 	err = spawn(3, "disagree");
@@ -434,6 +463,8 @@ static void gradients(void)
 			weight[r][i] = rnd_real(-1, 1);
 	}
 	for (deriv.what = 0; deriv.what <= WHATS; deriv.what++) {
+		if (deriv.what == SHARES) // it has none
+			continue;
 		double worst = 0;
 		deriv.back = true;
 		memset(deriv.grad, 0xff, sizeof deriv.grad);

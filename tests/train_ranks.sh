@@ -71,6 +71,9 @@ refused()
 	[ ! -e never ] || echo "it left a folder"
 }
 verdict "ranks that do not divide the parts" "$(refused 'these do: 1 2 4 8' ranks=3 parts=8)"
+verdict "ranks=auto: as many devices as divide the parts" "$(export YOKE_CPU_DEVICES=3; run auto ranks=auto parts=4
+	grep -q '^2 ranks' auto.out auto.err || head -n 3 auto.out auto.err; same one auto
+	YOKE_CPU_DEVICES=2 run auto2 ranks=auto spawn=process; grep -q '^2 ranks' auto2.out auto2.err || cat auto2.err)"
 verdict "batch=auto" "$(keys="$small lr=1e-2"; refused 'batch=auto' ranks=2 batch=auto)"
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused 'YOKE_ENODEV\|devices' ranks=3)"
 

@@ -107,6 +107,23 @@ int yoke_broadcast_list(yoke_group *g, int root, int n, yoke_tensor *const *x, y
 	return list(YK_RANKS_BROADCAST, g, 0, root, false, n, x, to, "broadcast_list");
 }
 
+int yk_gather_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
+		     yoke_tensor **to)
+{
+	struct yoke_context *ctx = yk_enter_list(n, x, "gather_shares");
+	union yoke_attr attr[YK_RANKED];
+	if (!ctx)
+		return yk_results(yk_error_last(), n, to);
+	yk_id *in = yk_lists(ctx, n, 1, &x, 1);
+	int err = in ? 0 : yk_error_last();
+	if (!err && (in[n] = yk_operand(ctx, mine, yoke_f32)) == YK_BAD)
+		err = yk_error_last();
+	attributes(attr, g, 0, (int)unit, false);
+	const struct yk_call c = { .op = YK_RANKS_SHARES, .list = (uint32_t)n, .nin = (uint32_t)n + 1, .in = in,
+				   .nattr = YK_RANKED, .attr = attr };
+	return yk_list_record(ctx, err, &c, in, n, to);
+}
+
 yoke_tensor *yoke_reduce(yoke_group *g, int kind, int root, yoke_tensor *x)
 {
 	yoke_tensor *to = NULL;

@@ -13,6 +13,7 @@ libyokecore_la_SOURCES += \
 	src/dist/sampler.c \
 	src/dist/schedule.c \
 	src/dist/schedule.h \
+	src/dist/share.c \
 	src/dist/shared.c \
 	src/dist/sums.c \
 	src/dist/sums.h

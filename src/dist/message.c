@@ -65,6 +65,8 @@ static int64_t elements(const struct yk_task *t)
 static int64_t chunk_at(const struct yk_task *t, const struct yk_schedule *s, uint32_t c)
 {
 	const int64_t n = elements(t), k = s->chunks, whole = n / k, rest = n % k;
+	if (t->what == YK_DO_GATHER_SHARES)
+		return yk_share_at(t->group->ranks, c, t->root, t->tensors, t->count);
 	return whole * c + rest * c / k;
 }
 
@@ -92,6 +94,10 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	const int64_t part = elements(t) / t->group->ranks * t->group->rank;
 	char *const *list = in ? j->in : j->out;
 	uint32_t k = 0;
+	if (in && t->what == YK_DO_GATHER_SHARES) {
+		*run = INT64_MAX;
+		return list[t->tensors] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
+	}
 	if ((in && t->what == YK_DO_ALL_GATHER) || (!in && t->what == YK_DO_REDUCE_SCATTER))
 		e -= part;
 	if (t->what == YK_DO_ALL_GATHER) {
@@ -347,7 +353,9 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 
 static const struct yk_schedule *schedule_of(struct yk_task *t)
 {
-	struct yk_schedule_want w = { .what = t->what, .ranks = t->group->ranks, .rank = t->group->rank, .root = t->root };
+	const bool shares = t->what == YK_DO_GATHER_SHARES;
+	struct yk_schedule_want w = { .what = shares ? YK_DO_ALL_GATHER : t->what, .ranks = t->group->ranks,
+				      .rank = t->group->rank, .root = t->root };
 	if (t->schedule)
 		return t->schedule;
 	struct yk_schedule *s = calloc(1, sizeof *s);

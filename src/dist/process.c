@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -134,6 +135,17 @@ static struct yk_area *world_of(const struct yk_segment *s)
 	return (struct yk_area *)((char *)s->at + 4096);
 }
 
+__attribute__((format(printf, 3, 4))) static void break_segment(struct yk_segment *s, int code, const char *fmt, ...)
+{
+	struct yk_area *a = world_of(s);
+	va_list ap;
+	va_start(ap, fmt);
+	yk_area_break(a, code, fmt, ap);
+	va_end(ap);
+	for (uint32_t i = 0; i < a->ranks; i++)
+		yk_bell_ring(&a->seat[i].bell);
+}
+
 // ---- the socket ----
 
 static socklen_t address(struct sockaddr_un *a, const char *name)
@@ -181,6 +193,20 @@ static int recv_fd(int from)
 
 // ---- a rank ----
 
+struct place {
+	uint32_t rank, ranks;
+	char name[96]; // of the socket
+};
+
+static int place_of(const char *text, struct place *to)
+{
+	char end;
+	if (sscanf(text, "%u %u %95s%c", &to->rank, &to->ranks, to->name, &end) != 3 || to->rank >= to->ranks ||
+	    to->ranks > YK_MOST_RANKS)
+		return yk_fail(YOKE_EINVAL, "%s is '%.100s', not what yoke_group_spawn sets", world_name, text);
+	return 0;
+}
+
 static int fetch(const char *name, uint32_t ranks, struct yk_segment **to)
 {
 	struct sockaddr_un a;
@@ -203,32 +229,70 @@ static int fetch(const char *name, uint32_t ranks, struct yk_segment **to)
 	return 0;
 }
 
+// The memory that the ranks share, for the life of the process.
+static int segment_get(const struct place *p, struct yk_segment **to)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct yk_segment *segment;
+	pthread_mutex_lock(&lock);
+	int err = segment ? 0 : fetch(p->name, p->ranks, &segment);
+	*to = segment;
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+int yk_process_place(uint32_t *rank, uint32_t *ranks)
+{
+	const char *text = getenv(world_name);
+	struct place p;
+	int err = text ? place_of(text, &p) : 0;
+	if (!text || err)
+		return err;
+	*rank = p.rank;
+	*ranks = p.ranks;
+	return 1;
+}
+
 int yk_process_world(struct yk_ranks *q, struct yk_hub **to, uint32_t *rank)
 {
 	static atomic_flag taken = ATOMIC_FLAG_INIT;
 	struct yk_bell *bell[YK_MOST_RANKS];
 	struct yk_segment *s = NULL;
+	struct place p;
 	const char *text = getenv(world_name);
-	unsigned r, n;
-	char name[96], end;
 	if (!text || atomic_flag_test_and_set(&taken))
 		return 0;
-	if (sscanf(text, "%u %u %95s%c", &r, &n, name, &end) != 3 || r >= n || n > YK_MOST_RANKS)
-		return yk_fail(YOKE_EINVAL, "%s is '%.100s', not what yoke_group_spawn sets", world_name, text);
-	int err = fetch(name, n, &s);
+	int err = place_of(text, &p);
+	if (!err)
+		err = segment_get(&p, &s);
 	if (!err) {
 		struct yk_area *a = world_of(s);
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < p.ranks; i++)
 			bell[i] = &a->seat[i].bell;
 		*to = yk_hub_apart(s, a, bell);
 		err = *to ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
 	}
 	if (!err) {
-		atomic_store(&q->bell, bell[r]);
-		*rank = r;
+		atomic_store(&q->bell, bell[p.rank]);
+		*rank = p.rank;
 	}
-	yk_segment_unref(s); // the hub has it
 	return err;
+}
+
+bool yk_process_failed(void)
+{
+	struct yk_segment *s = NULL;
+	struct place p;
+	char why[YK_WHY];
+	const char *text = getenv(world_name);
+	snprintf(why, sizeof why, "%s", yoke_error());
+	const int code = yoke_error_code();
+	if (!text || place_of(text, &p) < 0 || segment_get(&p, &s) < 0)
+		return false;
+	if (code != YOKE_ERANK && code != YOKE_EFAILED)
+		atomic_store(&world_of(s)->seat[p.rank].erred, 1);
+	break_segment(s, YOKE_ERANK, "rank %u: %s", p.rank, why);
+	return true;
 }
 
 // ---- the parent ----
@@ -248,23 +312,12 @@ struct parent {
 	char name[64];
 	char **settings;   // the environment, with what was set here in place of what it says
 	uint32_t left;     // children that run
-	int64_t first;     // the rank that failed first, -1: none
+	uint64_t failed;   // when the first one ended that did not end well, nanoseconds; 0: none
+	bool late;         // those that are left were killed
+	int lost, hung;    // ended by signals before that, and then
+	struct yk_launch *launch;
+	int signals;       // a descriptor of those that are handed on, -1: none are
 };
-
-static void ring_all(const struct parent *p)
-{
-	for (uint32_t i = 0; i < p->ranks; i++)
-		yk_bell_ring(&world_of(p->segment)->seat[i].bell);
-}
-
-__attribute__((format(printf, 3, 4))) static void break_world(struct parent *p, int code, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	yk_area_break(world_of(p->segment), code, fmt, ap);
-	va_end(ap);
-	ring_all(p);
-}
 
 static int listen_at(struct parent *p)
 {
@@ -313,8 +366,13 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != self)
 			_exit(126);
+		if (p->launch->forward)
+			setpgid(0, 0);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		execvpe(argv[0], argv, env);
+		if (p->launch->path)
+			execve(p->launch->path, argv, env);
+		else
+			execvpe(argv[0], argv, env);
 		_exit(127);
 	}
 	free(env);
@@ -344,42 +402,69 @@ static void bury(struct parent *p, uint32_t i)
 		return;
 	const bool failed = !WIFEXITED(c->status) || WEXITSTATUS(c->status);
 	p->left--;
-	if (failed && p->first < 0)
-		p->first = i;
+	if (failed && !p->failed)
+		p->failed = yk_nanoseconds();
 	if (WIFSIGNALED(c->status))
-		break_world(p, YOKE_ERANK, "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
+		*(p->late ? &p->hung : &p->lost) += 1;
+	if (WIFSIGNALED(c->status))
+		break_segment(p->segment, YOKE_ERANK, "rank %u (pid %d) was ended by signal %d, %s", i, (int)c->pid,
 			    WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
 	else if (failed)
-		break_world(p, YOKE_ERANK, "rank %u (pid %d) ended with exit status %d", i, (int)c->pid,
+		break_segment(p->segment, YOKE_ERANK, "rank %u (pid %d) ended with exit status %d", i, (int)c->pid,
 			    WEXITSTATUS(c->status));
-	atomic_store(&world_of(p->segment)->seat[i].gone, 1);
-	ring_all(p);
+	struct yk_area *world = world_of(p->segment);
+	atomic_store(&world->seat[i].gone, 1);
+	for (uint32_t k = 0; k < p->ranks; k++)
+		yk_bell_ring(&world->seat[k].bell);
 	c->pid = -1;
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
 }
 
+static void send_all(const struct parent *p, int signal)
+{
+	for (uint32_t i = 0; i < p->ranks; i++)
+		if (p->child[i].pid > 0)
+			kill(p->child[i].pid, signal);
+}
+
+static void hand_on(const struct parent *p)
+{
+	struct signalfd_siginfo s;
+	while (p->signals >= 0 && read(p->signals, &s, sizeof s) == sizeof s) {
+		p->launch->signals++;
+		p->launch->signal = (int)s.ssi_signo;
+		send_all(p, (int)s.ssi_signo);
+	}
+}
+
 static void wait_children(struct parent *p)
 {
-	struct pollfd *fd = calloc(p->ranks + (size_t)1, sizeof *fd);
+	struct pollfd *fd = calloc(p->ranks + (size_t)2, sizeof *fd);
 	while (p->left) {
 		for (uint32_t i = 0; fd && i < p->ranks; i++)
 			fd[i] = (struct pollfd){ .fd = p->child[i].fd, .events = POLLIN };
 		if (fd) {
 			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
-			poll(fd, p->ranks + (nfds_t)1, 200);
+			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
+			poll(fd, p->ranks + (nfds_t)2, 200);
 		}
 		serve(p);
+		hand_on(p);
 		for (uint32_t i = 0; i < p->ranks; i++)
 			bury(p, i);
+		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
+			p->late = true;
+			send_all(p, SIGKILL); // it is stopped, or waits for what will not come
+		}
 	}
 	free(fd);
 }
 
-int yoke_group_spawn(int n, char *const argv[])
+int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 {
-	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .first = -1 };
+	struct parent p = { .ranks = (uint32_t)n, .memory = -1, .listener = -1, .launch = launch, .signals = -1 };
 	if (n < 1 || n > YK_MOST_RANKS || !argv || !argv[0])
 		return yk_fail(YOKE_EINVAL, "group_spawn: %d ranks; 1 to %d are possible", n, YK_MOST_RANKS);
 	p.child = calloc(p.ranks, sizeof *p.child);
@@ -388,6 +473,8 @@ int yoke_group_spawn(int n, char *const argv[])
 		p.child[i] = (struct child){ .pid = -1, .fd = -1 };
 	if (!err && !(p.settings = yk_param_environment()))
 		err = yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
+	if (!err && launch->forward && (p.signals = signalfd(-1, launch->forward, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+		err = yk_fail(YOKE_EIO, "no descriptor for signals: %s", strerror(errno));
 	if (!err && !(p.segment = segment_new(p.ranks, &p.memory)))
 		err = yk_error_last();
 	if (!err)
@@ -395,18 +482,17 @@ int yoke_group_spawn(int n, char *const argv[])
 	for (uint32_t i = 0; i < p.ranks && !err; i++)
 		err = start(&p, i, argv);
 	if (err && p.segment)
-		break_world(&p, YOKE_ERANK, "not all ranks could be started");
+		break_segment(p.segment, YOKE_ERANK, "not all ranks could be started");
 	if (p.child)
 		wait_children(&p);
-	if (!err && p.first >= 0) {
-		const int status = p.child[p.first].status;
-		if (WIFSIGNALED(status))
-			err = yk_fail(YOKE_ERANK, "rank %lld was ended by signal %d, %s", (long long)p.first,
-				      WTERMSIG(status), strsignal(WTERMSIG(status)));
-		else
-			err = yk_fail(YOKE_ERANK, "rank %lld ended with exit status %d", (long long)p.first,
-				      WEXITSTATUS(status));
-	}
+	if (!err && p.failed)
+		err = yk_fail(YOKE_ERANK, "%s", world_of(p.segment)->why);
+	launch->lost = p.lost ? p.lost : p.hung;
+	for (uint32_t i = 0; i < p.ranks && p.segment; i++)
+		if (atomic_load(&world_of(p.segment)->seat[i].erred))
+			launch->lost = 0;
+	if (p.signals >= 0)
+		close(p.signals);
 	if (p.listener >= 0)
 		close(p.listener);
 	if (p.memory >= 0)
@@ -415,4 +501,9 @@ int yoke_group_spawn(int n, char *const argv[])
 	free(p.child);
 	free(p.settings);
 	return err;
+}
+
+int yoke_group_spawn(int n, char *const argv[])
+{
+	return yk_spawn(n, argv, &(struct yk_launch){ .grace = yk_ranks_timeout() });
 }

@@ -30,6 +30,18 @@ struct yk_task {
 };
 void yk_task_fini(struct yk_task *);
 
+// ---- shares ----
+// Tensors of a list one behind another, cut into one share for each rank, where pieces begin: at each tensor's start,
+// and in it at every `unit`-th element; 0: tensors stay whole.  Share r begins with the first piece at or behind
+// element r ceil(n / ranks); some are empty.
+
+int64_t yk_share_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count);
+// The share of element range [*from, *to) of a tensor that begins at `start`, *from == *to: nothing of it.
+void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to);
+// to[i], which may be x[i]: x[i] with each rank's share as its `mine` says, flat and of at least one element.
+int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
+		     yoke_tensor **to);
+
 struct yk_course;
 
 struct yk_result { // of a job that the host waits for itself
@@ -74,7 +86,9 @@ struct yk_seat { // of one rank
 	_Atomic uint64_t left;     // .. and is done with others' memory of
 	_Atomic int busy;          // at work in others' memory
 	_Atomic int gone;          // it is in the group no more
+	_Atomic int erred;         // a process that ends by an error of its own, not one that it heard of
 	_Atomic uint64_t since;    // nanoseconds, of its last change
+	_Atomic uint64_t beat;     // .. when it last came, or looked at what it waits for
 	struct yk_job *_Atomic job; // in one memory
 	struct yk_bell bell;       // between processes
 	uint64_t hash;             // of the job; like text there before `came` counts it
@@ -192,6 +206,9 @@ void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.
 int yk_group_do(struct yoke_group *, int what, int dtype, uint32_t root, int64_t count, void *in, void *out);
+
+int yk_ranks_devices(void); // how many there are like the best one, or an error
+uint64_t yk_ranks_timeout(void); // dist.timeout, in nanoseconds
 
 // The hash and the text of a task, whose other members are set.
 void yk_task_name(struct yk_task *, const struct yoke_view *first);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
-#include "dist/ranks.h"
+#include "dist/process.h"
 
 YK_PARAM(share_setting, "dist.share", YK_BOOL, "0", "more ranks than devices share them");
 
@@ -51,13 +51,14 @@ static int rank_main(struct member *m)
 			snprintf(r->why, sizeof r->why, "%s",
 				 yoke_error_code() ? yoke_error() : "it returned that error");
 		}
-		if (world)
-			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error_code() ? yoke_error() : "");
-		else
+		if (!world)
 			yk_hub_break(r->hub, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
+		else if (yk_current() == ctx) // else it was freed, and the others heard so
+			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error_code() ? yoke_error() : "");
 		yoke_error_clear();
 	}
-	yoke_context_free(ctx);
+	if (!world || yk_current() == ctx)
+		yoke_context_free(ctx);
 	return err;
 }
 
@@ -96,6 +97,12 @@ static int listed(int n, const char *devices, char (*to)[sizeof ((struct yk_devi
 		at += length + (at[length] == ',');
 	}
 	return found;
+}
+
+int yk_ranks_devices(void)
+{
+	char id[YK_MOST_RANKS][sizeof ((struct yk_device *)NULL)->id];
+	return like_best(YK_MOST_RANKS, id);
 }
 
 static int find_devices(int n, const char *devices, char (*to)[sizeof ((struct yk_device *)NULL)->id])
@@ -148,5 +155,28 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 		err = yk_fail(r.code, "rank %d: %s", first - 1, r.why);
 	free(member);
 	free(r.device);
+	return err;
+}
+
+int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg)
+{
+	char device[YK_MOST_RANKS][sizeof ((struct yk_device *)NULL)->id];
+	uint32_t rank, ranks;
+	struct yoke_group *world = NULL;
+	yoke_context *ctx = NULL;
+	int err = yk_process_place(&rank, &ranks);
+	if (err > 0)
+		err = find_devices((int)ranks, devices, device);
+	if (!err && !(ctx = yoke_context_new_on(device[rank])))
+		err = yk_error_last();
+	if (!err) {
+		yoke_use(ctx);
+		world = yoke_group_world();
+		err = world ? fn(world, arg) : yk_error_last();
+	}
+	if (err < 0)
+		yk_process_failed(); // before the others see that it has gone
+	if (ctx && yk_current() == ctx)
+		yoke_context_free(ctx);
 	return err;
 }

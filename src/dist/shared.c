@@ -21,6 +21,11 @@ YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that other
 YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until ranks give up waiting for another", .least = 1,
 	 .most = 1000000);
 
+uint64_t yk_ranks_timeout(void)
+{
+	return (uint64_t)yk_param_int(&timeout_setting) * 1000000000u;
+}
+
 static struct yk_seat *seat_of(const struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;
@@ -89,6 +94,26 @@ static void copy(char *to, const char *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
+// Every rank's share, into this one's results.
+static void gather_shares(const struct yk_job *j)
+{
+	const struct yk_task *t = j->task;
+	const struct yoke_group *g = t->group;
+	const size_t size = yoke_dtype_size(t->dtype);
+	for (uint32_t s = 0; s < g->ranks; s++) {
+		const uint32_t i = (g->rank + s) % g->ranks;
+		const int64_t first = yk_share_at(g->ranks, i, t->root, t->tensors, t->count),
+			      end = yk_share_at(g->ranks, i + 1, t->root, t->tensors, t->count);
+		const char *share = ins_of(g, i)[t->tensors];
+		int64_t start = 0, from, to;
+		for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
+			yk_share_of(first, end, start, t->count[k], &from, &to);
+			copy(j->out[k] + (size_t)from * size, share, (size_t)(to - from) * size);
+			share += (size_t)(to - from) * size;
+		}
+	}
+}
+
 static void work(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -103,6 +128,7 @@ static void work(const struct yk_job *j)
 		reduce_part(t);
 		return;
 	case YK_DO_ALL_REDUCE: reduce_part(t); return;
+	case YK_DO_GATHER_SHARES: gather_shares(j); return;
 	case YK_DO_REDUCE_SCATTER:
 		for (uint32_t i = 0; i < g->ranks; i++)
 			in[i] = ins_of(g, i)[0] + g->rank * cut;
@@ -202,6 +228,7 @@ void yk_job_come(struct yk_job *j)
 	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
 	atomic_store(&s->job, j);
 	note(s);
+	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
 	atomic_store(&s->came, j->sequence + 1);
 	ring_others(j->task->group);
 }
@@ -300,6 +327,29 @@ bool yk_shared_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	return advance_group(j);
 }
 
+enum { BEATS = 500000000 }; // nanoseconds: whoever waits looks several times in these
+
+// All have come: names the one that has not looked for longest, as one that was stopped in the middle.
+static uint32_t stopped_rank(const struct yk_job *j, uint64_t now, char *to, size_t cap)
+{
+	const struct yoke_group *g = j->task->group;
+	uint32_t found = g->rank;
+	uint64_t oldest = now - BEATS;
+	for (uint32_t i = 0; i < g->ranks; i++) {
+		const uint64_t beat = atomic_load(&g->hub->seat[i].beat);
+		if (i == g->rank || beat > oldest || atomic_load(&g->hub->seat[i].left) > j->sequence)
+			continue;
+		oldest = beat;
+		found = i;
+	}
+	if (found == g->rank)
+		return 0;
+	const struct yk_seat *s = &g->hub->seat[found];
+	snprintf(to, cap, "rank %u (%s %d) has not moved since %llu s", found, g->hub->apart ? "pid" : "thread",
+		 g->hub->apart ? s->process : s->thread, (unsigned long long)((now - oldest) / 1000000000u));
+	return 1;
+}
+
 // Names the ranks that have not come, at most a few; returns how many there are.
 static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 {
@@ -326,7 +376,7 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 					      g->hub->apart ? s->process : s->thread,
 					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), behind);
 	}
-	return late;
+	return late ? late : stopped_rank(j, now, to, cap);
 }
 
 void yk_job_watch(struct yk_job *j)
@@ -334,6 +384,8 @@ void yk_job_watch(struct yk_job *j)
 	char who[600];
 	const uint64_t now = yk_nanoseconds();
 	const int64_t waited = j->begun ? (int64_t)((now - j->begun) / 1000000000u) : 0;
+	if (j->begun)
+		atomic_store_explicit(&seat_of(j)->beat, now, memory_order_relaxed);
 	if (!j->begun || (waited < yk_param_int(&warn_setting) && waited < yk_param_int(&timeout_setting)))
 		return;
 	if (waited >= yk_param_int(&timeout_setting)) {

@@ -59,6 +59,17 @@ int yk_shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struct yk
 	return want_size(g, c, out);
 }
 
+// list x, and what this rank's share of it is to be -> list of the same shapes
+int yk_shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	for (uint32_t i = 0; i < c->list; i++) {
+		if (IN(i)->dtype != IN(c->list)->dtype)
+			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", IN(i), IN(c->list));
+		out[i] = *IN(i);
+	}
+	return 0;
+}
+
 // x -> 0, f32 []: what hands a gradient back to x
 int yk_shape_ranks_send(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {

@@ -295,10 +295,14 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->list[k] = list_at(g, m, f->list[k]);
 	for (int k = 0; k < f->number_count; k++)
 		o->number[k] = number_at(pass, g, m, f->number[k]);
-	for (int k = 0; k < f->result_count; k++)
-		o->to[k] = list_at(g, m, f->to[k]);
+	yoke_tensor **made = m->made;
+	for (int k = 0; k < f->result_count; k++) {
+		const bool told = f->to[k] == LIST_P && pass->o->share.cut;
+		o->to[k] = told ? NULL : list_at(g, m, f->to[k]);
+		made = told ? g->made : made; // no map has both
+	}
 	*to = (struct yk_list_step){ "optim_step", &f->formula, f->constant, &f->map, g->n, o->list, o->number, o->to,
-				     m->made };
+				     made };
 	return true;
 }
 

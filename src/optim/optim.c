@@ -54,6 +54,7 @@ void yoke_optim_free(yoke_optim *o)
 	for (int i = 0; i < o->n; i++)
 		member_fini(&o->member[i]);
 	free(o->member);
+	free(o->piece);
 	free(o);
 }
 
@@ -138,6 +139,14 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 	return 0;
 }
 
+int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
+{
+	if (!(o->piece = calloc((size_t)o->n, sizeof *o->piece)))
+		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
+	o->share = *share;
+	return 0;
+}
+
 int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 {
 	if (!o)
@@ -176,6 +185,12 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 }
 
 // ---- groups ----
+
+// Has it anything of the member to update?
+static bool updates(const struct yoke_optim *o, int i)
+{
+	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
+}
 
 static bool together(const struct yk_optim_member *a, const struct yk_optim_member *b)
 {
@@ -229,7 +244,7 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	for (int k = 0; k < YK_OPTIM_NUMBERS && o->kind->number[k].name && !err; k++)
 		err = scalar_make(&g->number[k]);
 	g->member = calloc(n, sizeof *g->member);
-	g->p = calloc(3 * n, sizeof *g->p);
+	g->p = calloc(4 * n, sizeof *g->p);
 	g->state = calloc(states + 1, sizeof *g->state);
 	for (size_t k = 0; k < states && g->state; k++)
 		if (!(g->state[k] = calloc(n, sizeof **g->state)))
@@ -238,9 +253,10 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 		return err ? err : yk_fail(YOKE_ENOMEM, "optim_step: no memory");
 	g->g = g->p + n;
 	g->P = g->g + n;
+	g->made = g->P + n;
 	for (int i = first; i < o->n; i++) {
 		const struct yk_optim_member *m = &o->member[i];
-		if (!together(like, m))
+		if (!updates(o, i) || !together(like, m))
 			continue;
 		g->member[g->n] = i;
 		g->p[g->n] = m->p;
@@ -280,9 +296,9 @@ int yk_optim_groups_make(struct yoke_optim *o)
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for groups");
 	for (int i = 0; i < o->n && !err; i++) {
 		int k = 0;
-		while (k < i && !together(&o->member[k], &o->member[i]))
+		while (k < i && !(updates(o, k) && together(&o->member[k], &o->member[i])))
 			k++;
-		if (k < i)
+		if (k < i || !updates(o, i))
 			continue;
 		err = group_make(o, i, &o->group[o->groups]);
 		o->groups++;

@@ -87,11 +87,24 @@ struct yk_optim_member { // a parameter
 	yoke_tensor **state; // those of the parts, then the window's
 };
 
+// Where others update the rest of each parameter (Rajbhandari et al. 2020): what this one does, and whom it tells.
+struct yk_optim_cut {
+	int64_t from, to; // of the parameter's elements, as one row
+};
+struct yk_optim_share {
+	const struct yk_optim_cut *cut; // by member; NULL: all is updated here
+	// The elements of each member's cut as they are to be, flat, NULL where there are none: to be assigned, as
+	// those of the others are.
+	int (*renew)(void *arg, yoke_tensor *const *piece);
+	void *arg;
+};
+
 // Members of one dtype and equal options, which are updated together.
 struct yk_optim_group {
 	const double *option;
 	int dtype, n, *member;
 	yoke_tensor **p, **g, **P;         // parameters; of this step: gradients, what they are preconditioned with
+	yoke_tensor **made;                // of this step: parameters that others are told of
 	int states, window;
 	const char *list[YK_OPTIM_STATES]; // names of states in formulas
 	yoke_tensor ***state;              // [states + window][n]
@@ -108,6 +121,8 @@ struct yoke_optim {
 	size_t member_cap;
 	struct yk_optim_group *group;      // made when a step needs them
 	int64_t t;                         // real steps done
+	struct yk_optim_share share;
+	yoke_tensor **piece;               // of this step, by member: for share.renew
 	yoke_tensor *scalar[YK_OPTIM_SCALARS];
 	// Gradients of a dtype, f32 and f64, and with check the squares of their norms, [n + 1], the sum last,
 	// which stay as they are once that is not finite.
@@ -118,6 +133,9 @@ struct yoke_optim {
 };
 
 int yk_optim_parameters(const struct yoke_optim *); // how many
+// It updates a part of each parameter, whose states alone it has; before the states are made.  The cuts are the
+// caller's, and stay.
+int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
 // Makes the states, as the first step does else.
 int yk_optim_states_ready(struct yoke_optim *);
 // The variables of all states, in the order of files: "m.NAME", "optimizer.theta" into name.

@@ -103,14 +103,18 @@ int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 	const int parts = yk_optim_part_states(o->kind, m->option), n = parts + yk_optim_window(m->option);
 	char name[YK_OPTIM_NAME], state[32];
 	int64_t dims[YOKE_MAX_RANK];
-	const int rank = yoke_rank(m->p);
-	int err = 0;
+	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[m - o->member] : NULL;
+	int rank = yoke_rank(m->p), err = 0;
 	if (m->state)
 		return 0;
 	if (!(m->state = calloc((size_t)n + 1, sizeof *m->state)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for states");
 	for (int i = 0; i < rank; i++)
 		dims[i] = yoke_dim(m->p, i);
+	if (cut) {
+		rank = 1;
+		dims[0] = cut->to - cut->from;
+	}
 	for (int k = 0; k < n && !err; k++) {
 		state_name(o->kind, m->option, k, state, sizeof state);
 		snprintf(name, sizeof name, "%s.%s", state, m->name);

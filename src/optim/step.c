@@ -180,6 +180,24 @@ static bool needs_norm(const struct yk_optim_pass *pass)
 	return needs;
 }
 
+// What is updated here of a tensor like member i.
+static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
+{
+	const struct yk_optim_cut *cut = o->share.cut;
+	const int64_t n = yoke_count(o->member[i].p);
+	return !cut || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, cut[i].from, cut[i].to, 1);
+}
+
+// Hands over what the parts became.
+static int renew(struct yoke_optim *o)
+{
+	memset(o->piece, 0, (size_t)o->n * sizeof *o->piece);
+	for (int i = 0; i < o->groups; i++)
+		for (int k = 0; k < o->group[i].n; k++)
+			o->piece[o->group[i].member[k]] = o->group[i].made[k];
+	return o->share.renew(o->share.arg, o->piece);
+}
+
 static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 {
 	struct yoke_optim *o = pass->o;
@@ -187,8 +205,10 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 	for (int i = 0; i < o->groups; i++) {
 		struct yk_optim_group *group = &o->group[i];
 		for (int k = 0; k < group->n; k++) {
-			group->g[k] = g[group->member[k]];
-			group->P[k] = pass->given->precondition ? pass->given->precondition[group->member[k]] : NULL;
+			const int m = group->member[k];
+			group->p[k] = part(o, m, o->member[m].p);
+			group->g[k] = part(o, m, g[m]);
+			group->P[k] = part(o, m, pass->given->precondition ? pass->given->precondition[m] : NULL);
 		}
 		set_numbers(pass, group);
 	}
@@ -198,11 +218,11 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 	if (needs_norm(pass))
 		err = norms(pass);
 	if (!err && o->kind->together)
-		return o->kind->together(pass);
-	for (int i = 0; i < o->groups && !err; i++)
+		err = o->kind->together(pass);
+	for (int i = 0; i < o->groups && !err && !o->kind->together; i++)
 		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
 					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
-	return err;
+	return err || !o->share.cut ? err : renew(o);
 }
 
 static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *given)

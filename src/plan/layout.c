@@ -224,7 +224,8 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 {
 	if (s->kind == YK_STEP_RANKS)
 		return in - s->op.nout == out &&
-		       (s->opcode == YK_RANKS_ALL_REDUCE || s->opcode == YK_RANKS_BROADCAST);
+		       (s->opcode == YK_RANKS_ALL_REDUCE || s->opcode == YK_RANKS_BROADCAST ||
+			s->opcode == YK_RANKS_SHARES);
 	if (s->kind != YK_STEP_RUN)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)
@@ -301,6 +302,32 @@ static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
 	return over;
 }
 
+// Does step s know that all others which view value v are over?
+static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
+{
+	const struct yk_plan *p = l->p;
+	bool alone = true;
+	for (uint32_t t = 0; t < p->steps && alone; t++) {
+		const struct yk_step *other = &p->step[t];
+		const bool over = t == s || (other->slot == p->step[s].slot ? t < s : l->w->clock[s].over[other->slot] > t);
+		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
+			const struct yk_ref *r = &p->ref[other->view + i];
+			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;
+		}
+	}
+	return alone;
+}
+
+// The view of `old` that the ranks' step which writes a root first may write it over; YK_NIL: none.
+static uint32_t by_ranks(struct layout *l, uint32_t v, uint32_t old)
+{
+	const uint32_t s = l->life[v].writer;
+	if (s == YK_NIL || l->p->step[s].kind != YK_STEP_RANKS || !is_alone(l, s, old))
+		return YK_NIL;
+	const uint32_t out = first_view(l, s, v);
+	return out < l->p->step[s].op.nout ? share_with(l, s, out, old) : YK_NIL;
+}
+
 // Results that are checked must leave their operands as they were.
 static bool may_overwrite(const struct yk_work *w)
 {
@@ -341,6 +368,8 @@ static void donate_leaves(struct layout *l)
 			}
 			in = share_with(l, s, out, old);
 		}
+		if (may && in == YK_NIL && (in = by_ranks(l, v, old)) != YK_NIL)
+			s = l->life[v].writer;
 		if (in != YK_NIL) {
 			block->donor = donor;
 			l->donated[donor] = p->root_block[i];
@@ -350,22 +379,6 @@ static void donate_leaves(struct layout *l)
 			p->copy_bytes += block->bytes;
 		}
 	}
-}
-
-// Does step s know that all others which view value v are over?
-static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
-{
-	const struct yk_plan *p = l->p;
-	bool alone = true;
-	for (uint32_t t = 0; t < p->steps && alone; t++) {
-		const struct yk_step *other = &p->step[t];
-		const bool over = t == s || (other->slot == p->step[s].slot ? t < s : l->w->clock[s].over[other->slot] > t);
-		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
-			const struct yk_ref *r = &p->ref[other->view + i];
-			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;
-		}
-	}
-	return alone;
 }
 
 // The operand, one of the step's views, in whose value result o may lie; YK_NIL: it may not, or there is

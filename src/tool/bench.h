@@ -34,6 +34,9 @@ enum yk_bench_copy { YK_COPY_UP, YK_COPY_DOWN, YK_COPY_ON };
 // A page of the results, as they are in JSON (bench_page.c).
 int yk_bench_page(const char *path, const json_t *devices, const json_t *results);
 
+// The command `bench ranks` (bench_ranks.c): an exit status.
+int yk_bench_ranks(int argc, char **argv);
+
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
 	int samples;

@@ -82,7 +82,9 @@
 	"the same run: the peak, fp32 multiply-adds, and a copy in memory.\n" \
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
 	"  --json FILE   the figures as JSON, too\n" \
-	"  --html FILE   as a page, with plots over sizes\n"
+	"  --html FILE   as a page, with plots over sizes\n" \
+	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand;\n" \
+	"keys ranks most (bytes), and --json.\n"
 
 #define CONFORM_MORE \
 	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \

@@ -635,7 +635,8 @@ static bool of_run(int key)
 {
 	return key == YK_KEY_out || key == YK_KEY_resume || key == YK_KEY_profile ||
 	       key == YK_KEY_plot || key == YK_KEY_progress || key == YK_KEY_report || key == YK_KEY_checkpoints ||
-	       key == YK_KEY_dashboard || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
+	       key == YK_KEY_dashboard || key == YK_KEY_spawn || key == YK_KEY_restarts ||
+	       key == YK_KEY_min_ranks || key == YK_KEY_tensorboard || key == YK_KEY_training_log;
 }
 
 json_t *yk_config_json(const struct yk_config *c)

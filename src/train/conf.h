@@ -45,8 +45,15 @@
 	  "windows, or prompts, in one pass; auto: as many as train fastest, of those that fit") \
 	X(accumulate, INT, YK_T, "1", 1, 65536, NULL, \
 	  "passes of a rank whose gradients make one step") \
-	X(ranks, INT, YK_T, "1", 1, 1024, NULL, \
-	  "devices that train one model, each with its share of every step's parts") \
+	X(ranks, INT, YK_T, "1", 1, 1024, "auto", \
+	  "devices that train one model, each with its share of every step's parts; auto: all that are like the best") \
+	X(spawn, CHOICE, YK_T, "thread", 0, 0, "thread process", \
+	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
+	X(restarts, INT, YK_T, "0", 0, 1000, NULL, \
+	  "of spawn=process: how often those that are left go on from the last checkpoint when a rank dies or hangs") \
+	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "fewer ranks than these do not go on") \
+	X(zero, INT, YK_T, "0", 0, 1, NULL, \
+	  "1: the state of the optimizer is shared out among ranks, each of which updates its share of the parameters") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
 	  "and with them its bits, at any number of ranks that divides them") \

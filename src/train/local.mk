@@ -64,4 +64,6 @@ libyokecore_la_SOURCES += \
 	src/train/watcher.c \
 	src/train/watcher.h \
 	src/train/which.c \
-	src/train/which.h
+	src/train/which.h \
+	src/train/zero.c \
+	src/train/zero.h

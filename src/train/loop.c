@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 static bool due(int64_t step, int64_t every)
@@ -21,7 +22,7 @@ static bool due(int64_t step, int64_t every)
 // The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
 static int asked_to_end(const struct yk_run *r)
 {
-	const int signal = atomic_load(&r->stop.signal);
+	const int signal = atomic_load(&r->stop->signal);
 	if (!r->trainer->group)
 		return signal;
 	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
@@ -129,7 +130,7 @@ static bool can_validate(const struct yk_run *r)
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (!r->trainer->group && atomic_load(&r->stop.signal))
+	if (!r->trainer->group && atomic_load(&r->stop->signal))
 		return false;
 	if (r->leads)
 		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
@@ -147,7 +148,7 @@ static int validate(struct yk_run *r)
 	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
 	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
-	if (e < 0 || (!t->group && atomic_load(&r->stop.signal)))
+	if (e < 0 || (!t->group && atomic_load(&r->stop->signal)))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
@@ -174,9 +175,14 @@ static int save(struct yk_run *r)
 {
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
+	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
+	if (e < 0 || !r->leads) {
+		r->saved = r->trainer->step;
+		return e;
+	}
 	double busy = yk_profile_busy(r->profile), began = yk_seconds();
 	yoke_range_push("save");
-	int e = yk_trainer_save(r->trainer, r->out);
+	e = yk_trainer_save(r->trainer, r->out);
 	if (e < 0 && yk_progress_again(&r->progress, e) &&
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
@@ -239,7 +245,7 @@ int yk_run_steps(struct yk_run *r, int *signal)
 	r->resumed = r->epoch_began = yk_seconds();
 	while (t->step < t->steps && e == 0 && !*signal) {
 		if (t->group)
-			yoke_scalar_set(t->wish, atomic_load(&r->stop.signal) != 0);
+			yoke_scalar_set(t->wish, atomic_load(&r->stop->signal) != 0);
 		e = yk_trainer_step(t);
 		*signal = asked_to_end(r);
 		bool end = t->step == t->steps || *signal;

@@ -177,7 +177,8 @@ static int list_states(struct yk_optim *o)
 	return 0;
 }
 
-int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, struct yk_optim **to)
+int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, const struct yk_optim_share *share,
+		 struct yk_optim **to)
 {
 	char settings[SETTINGS];
 	struct yk_optim *o = calloc(1, sizeof *o);
@@ -187,6 +188,8 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, stru
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
+	if (e == 0 && share)
+		e = yk_optim_share(o->rule, share);
 	if (e == 0)
 		e = yk_optim_states_ready(o->rule);
 	if (e == 0)

@@ -5,7 +5,7 @@
 #define YK_OPTIM_H
 
 #include "nn/params.h"
-#include "optim/schedule.h"
+#include "optim/optim.h"
 #include "train/conf.h"
 #include "yoke-optim.h"
 
@@ -25,8 +25,9 @@ struct yk_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps)
 // The keys of an optimizer that others may not have, with its defaults in `yoke train`: "lr=0.001 ..".
 void yk_optim_text(const char *kind, char *to, size_t room);
 
-// The parameters outlive the optimizer.
-int yk_optim_new(const struct yk_config *, const struct yk_parameters *, struct yk_optim **);
+// The parameters outlive the optimizer.  share: NULL, or which parts of them it updates.
+int yk_optim_new(const struct yk_config *, const struct yk_parameters *, const struct yk_optim_share *,
+		 struct yk_optim **);
 void yk_optim_free(struct yk_optim *); // NULL is fine
 // Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  *norm gets the
 // 2-norm of all gradients before clipping, f32 [], owned by the innermost scope.

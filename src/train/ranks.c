@@ -7,14 +7,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "dist/process.h"
+#include "train/outname.h"
+#include "train/resume.h"
 
 enum { FIRST_BUCKET = 1 << 20, BUCKET = 25 << 20 }; // bytes, as in PyTorch's DDP (Li et al. 2020)
+enum { GRACE = 900000000 }; // nanoseconds that processes have to end in once one of them has failed
+
+// What processes cannot do each for itself; and the launcher's count.
+static int check_processes(const struct yk_config *c, int64_t ranks)
+{
+	uint32_t rank, n = 0;
+	const int place = yk_process_place(&rank, &n);
+	if (place < 0)
+		return place;
+	if (place && n != ranks)
+		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+	if (yk_config_int(c, YK_KEY_restarts) > 0 && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+		return yk_fail(YOKE_EINVAL, "restarts=%lld: of threads none is lost alone; give spawn=process",
+			       (long long)yk_config_int(c, YK_KEY_restarts));
+	if (yk_config_int(c, YK_KEY_min_ranks) > ranks)
+		return yk_fail(YOKE_EINVAL, "min_ranks=%lld is more than ranks=%lld",
+			       (long long)yk_config_int(c, YK_KEY_min_ranks), (long long)ranks);
+	if (strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+		return 0;
+	if (!strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with spawn=process name a backend");
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == 1 && *at == '-')
+			return yk_fail(YOKE_EINVAL, "data=- can be read by one process only; with spawn=process name a file");
+	return 0;
+}
 
 int yk_ranks_check(const struct yk_config *c)
 {
-	const int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
+	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO; // else whoever starts them will settle it
+	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_parts);
 	char those[200] = "";
 	if (parts != YK_AUTO && parts % ranks) {
 		for (int64_t n = 1; n <= parts && n <= 1024 && strlen(those) < sizeof those - 24; n++)
@@ -29,7 +63,11 @@ int yk_ranks_check(const struct yk_config *c)
 	if (ranks > 1 && yk_config_int(c, YK_KEY_snapshot_every) > 0)
 		return yk_fail(YOKE_EINVAL, "snapshot_every is for the change to another device; with ranks=%lld "
 			       "use save_every", (long long)ranks);
-	return 0;
+	if (ranks > 1 && yk_config_int(c, YK_KEY_zero) > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
+	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
+		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=1 "
+			       "no rank has the state: give restart=none or zero=0");
+	return check_processes(c, ranks);
 }
 
 int yk_ranks_join(struct yk_trainer *t)
@@ -70,27 +108,23 @@ int yk_ranks_start(const struct yk_trainer *t)
 	return e ? e : ended;
 }
 
-// Gradients first .. end-1, which may be one.
-static int reduce_bucket(const struct yk_trainer *t, int first, int end)
+int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 {
-	return first < end ? yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first,
-						  t->grad + first) : 0;
+	const size_t room = end == ps->count ? FIRST_BUCKET : BUCKET; // those of the last layers are made first
+	size_t bytes = 0;
+	do
+		bytes += yoke_bytes(ps->var[--end]);
+	while (bytes < room && end > 0);
+	return end;
 }
 
 int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
-	size_t bytes = 0, room = FIRST_BUCKET;
-	int end = t->net->params.count, e = 0;
-	// those of the last layers are made first
-	for (int i = end - 1; i >= 0 && e == 0; i--) {
-		bytes += yoke_bytes(t->grad[i]);
-		if (bytes < room && i > 0)
-			continue;
-		e = reduce_bucket(t, i, end);
-		end = i;
-		bytes = 0;
-		room = BUCKET;
+	int e = 0;
+	for (int end = t->net->params.count, first; end > 0 && e == 0; end = first) {
+		first = yk_ranks_bucket(&t->net->params, end);
+		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
 	}
 	yoke_tensor *said[] = { yoke_reshape(*loss, 1, &one),
 				yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish) };
@@ -109,4 +143,190 @@ int yk_ranks_hear(struct yk_trainer *t)
 	t->wished[1] = NULL;
 	t->ends |= wishes > 0;
 	return e;
+}
+
+// ---- what they have to have in common ----
+
+struct creed {
+	uint64_t version, config, data;
+	int64_t step;
+};
+
+int yk_ranks_agree(const struct yk_trainer *t)
+{
+	static const char *const words[] = { "version of yoke", "configuration", "data", "step of the checkpoint" };
+	const char *version = yoke_version();
+	const int n = yoke_group_size(t->group);
+	json_t *o = yk_config_json(t->config);
+	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step };
+	uint64_t *all = calloc((size_t)n, sizeof mine);
+	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	if (e == 0) {
+		mine.config = yk_hash(text, strlen(text), 0);
+		mine.data = t->data ? yk_data_fingerprint(t->data) : 0;
+		e = yoke_group_exchange(t->group, &mine, sizeof mine, all);
+	}
+	const int facts = sizeof mine / sizeof *all;
+	for (int i = facts; i < n * facts && e == 0; i++)
+		if (all[i] != all[i % facts])
+			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their %s", i / facts, words[i % facts]);
+	free(all);
+	free(text);
+	json_decref(o);
+	return e;
+}
+
+int yk_ranks_settle(struct yk_config *c)
+{
+	const int64_t parts = yk_config_int(c, YK_KEY_parts);
+	uint32_t rank, started;
+	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
+		return 0;
+	if (yk_process_place(&rank, &started) > 0) // who started it has settled that
+		return yk_config_settle(c, YK_KEY_ranks, started);
+	int n = yk_config_apply(c);
+	if (n == 0)
+		n = yk_ranks_devices();
+	while (n > 1 && parts != YK_AUTO && parts % n)
+		n--;
+	return n < 0 ? n : yk_config_settle(c, YK_KEY_ranks, n);
+}
+
+// ---- as threads or processes ----
+
+bool yk_ranks_spawns(const struct yk_config *c)
+{
+	uint32_t rank, ranks;
+	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_place(&rank, &ranks);
+}
+
+// The configuration as ranks will have it: of a run that goes on, with what its checkpoint says.
+static int complete(const struct yk_config *c, struct yk_config *to)
+{
+	struct yk_checkpoint ck;
+	bool resumes = false;
+	char *out = NULL;
+	int e = yk_config_with(c, 0, NULL, to);
+	if (e < 0)
+		return e;
+	e = yk_out_name(to, &out);
+	if (e == 0)
+		e = yk_ranks_settle(to);
+	if (e == 0)
+		e = yk_resume_open(to, out, &ck, &resumes);
+	if (resumes)
+		yk_checkpoint_fini(&ck);
+	if (e == 0)
+		e = yk_config_check(to);
+	if (e < 0)
+		yk_config_fini(to);
+	free(out);
+	return e;
+}
+
+// The command's words as one rank has them, with another count of ranks behind a restart.
+struct words {
+	char **word, name[8], ranks[32], parts[32], resume[16];
+};
+
+static bool is_key(const char *word, const char *key)
+{
+	const size_t n = strlen(key);
+	return !strncasecmp(word, key, n) && word[n] == '=';
+}
+
+static int words_make(struct words *w, int argc, char *const argv[])
+{
+	w->word = calloc((size_t)argc + 5, sizeof *w->word);
+	if (!w->word)
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	snprintf(w->name, sizeof w->name, "yoke");
+	w->word[0] = w->name;
+	memcpy(w->word + 1, argv, (size_t)argc * sizeof *w->word);
+	return 0;
+}
+
+static void words_set(struct words *w, int64_t ranks, int64_t parts)
+{
+	size_t n = 0;
+	for (size_t i = 0; w->word[i]; i++)
+		if (!is_key(w->word[i], "ranks") && !is_key(w->word[i], "parts") && !is_key(w->word[i], "resume"))
+			w->word[n++] = w->word[i];
+	snprintf(w->ranks, sizeof w->ranks, "ranks=%lld", (long long)ranks);
+	snprintf(w->parts, sizeof w->parts, "parts=%lld", (long long)parts);
+	snprintf(w->resume, sizeof w->resume, "resume=auto");
+	w->word[n++] = w->ranks;
+	w->word[n++] = w->parts;
+	w->word[n++] = w->resume;
+	w->word[n] = NULL;
+}
+
+// The most ranks, of so many, that give the bits of all: each has 2^k parts of a step.  0: too few.
+static int64_t go_on_with(int64_t left, int64_t least, int64_t parts)
+{
+	for (; left >= least && left > 0; left--)
+		if (parts % left == 0 && !((parts / left) & (parts / left - 1)))
+			return left;
+	return 0;
+}
+
+static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t *set)
+{
+	const int64_t restarts = yk_config_int(c, YK_KEY_restarts), least = yk_config_int(c, YK_KEY_min_ranks);
+	int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
+	if (parts == YK_AUTO)
+		parts = ranks * yk_config_int(c, YK_KEY_accumulate);
+	for (int64_t again = 1;; again++) {
+		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
+		const int e = yk_spawn((int)ranks, w->word, &launch);
+		if (e < 0 && launch.signals > 1)
+			_exit(128 + launch.signal);
+		if (e == 0 || launch.signals || !launch.lost || again > restarts)
+			return e;
+		const int64_t left = ranks - launch.lost;
+		if (!(ranks = go_on_with(left, least, parts)))
+			return e;
+		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
+			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);
+		yoke_error_clear();
+		words_set(w, ranks, parts);
+	}
+}
+
+int yk_ranks_spawn(const struct yk_config *c, int argc, char *const argv[])
+{
+	sigset_t set, old;
+	struct yk_config all;
+	struct words w;
+	int e = words_make(&w, argc, argv);
+	if (e < 0)
+		return e;
+	e = complete(c, &all);
+	if (e < 0) {
+		free(w.word);
+		return e;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	e = spawn_all(&all, &w, &set);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	yk_config_fini(&all);
+	free(w.word);
+	return e;
+}
+
+bool yk_ranks_leads(void)
+{
+	uint32_t rank = 0, ranks;
+	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
+}
+
+int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)
+{
+	uint32_t rank, n;
+	return yk_process_place(&rank, &n) ? yk_process_run(NULL, fn, arg) :
+					     yoke_group_run((int)ranks, NULL, fn, arg);
 }

@@ -14,7 +14,29 @@ int yk_ranks_start(const struct yk_trainer *);
 int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
 // Behind a step: hears what all wished in the one before it, for which it waits; sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
+// Parameters of one bucket, which ends before `end`: the first of them.
+int yk_ranks_bucket(const struct yk_parameters *, int end);
 void yk_ranks_leave(struct yk_trainer *); // frees what the above have made
+// EINVAL, ERANK: ranks are of unlike version, configuration or data.  Called by all of them.
+int yk_ranks_agree(const struct yk_trainer *);
+
+// ranks=auto becomes a number: that of the devices like the best one, or the largest below that divides the parts
+// that are given.  Sets the settings of the configuration then.
+int yk_ranks_settle(struct yk_config *);
+
+// ---- as threads or processes ----
+
+// Is the command to start processes, as spawn=process asks, rather than to train?  These are such a command, too,
+// and train.
+bool yk_ranks_spawns(const struct yk_config *);
+// Starts them, with the command's own words, hands signals to them and waits; with restarts=, starts as many of those
+// that are left as keep the bits, from the last checkpoint.  ERANK: how the first one ended that did not end well.  A
+// second signal ends the calling process.
+int yk_ranks_spawn(const struct yk_config *, int argc, char *const argv[]);
+// Is this process rank 0, or all ranks?
+bool yk_ranks_leads(void);
+// fn on each of so many ranks: threads, or as the one that this process is.
+int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg);
 // EINVAL: ranks that do not divide the parts of a step, or keys that do not go with several.
 int yk_ranks_check(const struct yk_config *);
 

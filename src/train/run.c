@@ -16,6 +16,7 @@
 #include "data/loader.h"
 #include "graph/context.h"
 #include "train/outname.h"
+#include "train/ranks.h"
 #include "train/resume.h"
 #include "yoke-observe.h"
 
@@ -31,6 +32,8 @@ static void on_signal(void *arg, int signal, bool again)
 {
 	struct yk_run *r = arg;
 	char ended[32];
+	if (!r->leads)
+		return;
 	if (!again) { // behind the bar, if one is drawn
 		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
 			isatty(STDERR_FILENO) ? "\n" : "", name_of(signal), r->keeps ? " and saves" : "");
@@ -186,11 +189,13 @@ static int follow(const struct crew *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
-		.out = lead->out, .log = YK_RUNLOG_INIT, .log_every = lead->log_every, .validated = -1, .saved = -1,
+		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
+		.keeps = lead->keeps, .validated = -1, .saved = -1,
 	};
 	int signal, e = yk_trainer_new(c, r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->step;
+		r.saved = all->from ? r.first : -1;
 		intervals(&r, c);
 		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->group);
 	}
@@ -227,7 +232,9 @@ static int run(struct yk_run *r, struct yk_config *c)
 	struct yk_checkpoint ck;
 	bool resumes = false;
 	int lock = -1;
-	int e = yk_resume_lock(out, &lock);
+	int e = r->leads ? yk_resume_lock(out, &lock) : 0;
+	if (e == 0)
+		e = yk_ranks_settle(c);
 	if (e == 0)
 		e = yk_resume_open(c, out, &ck, &resumes);
 	if (e == 0)
@@ -243,11 +250,12 @@ static int run(struct yk_run *r, struct yk_config *c)
 	const struct yk_checkpoint *from = resumes ? &ck : NULL;
 	if (e == 0)
 		e = divide(ranks);
-	if (e == 0)
+	if (e == 0 && r->leads)
 		e = yk_watch_init(&r->watch, c);
 	if (e == 0)
-		e = ranks > 1 ? yoke_group_run((int)ranks, NULL, member, &(struct crew){ r, c, from, &lock }) :
-				work(r, c, from, &lock);
+		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
+			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock }) :
+			    work(r, c, from, &lock);
 	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);
@@ -258,12 +266,13 @@ static int run(struct yk_run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .leads = true,
+	struct yk_stop stop;
+	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is made: one that did not block the signals would die.
-	int e = yk_stop_begin(&r.stop, on_signal, &r);
+	int e = yk_stop_begin(r.stop, on_signal, &r);
 	if (e < 0)
 		return e;
 	// Not the checkpoint's: one that was moved remembers the folder it was trained in.
@@ -272,7 +281,7 @@ int yk_train(struct yk_config *c)
 		r.out = out;
 		e = run(&r, c);
 	}
-	yk_stop_end(&r.stop);
+	yk_stop_end(r.stop);
 	yk_runlog_close(&r.log);
 	free(out);
 	return e;

@@ -22,7 +22,7 @@ struct yk_run {
 	yoke_run *record; // NULL: not begun, or ended
 	struct yk_watcher watcher;
 	struct yk_run_state state; // for its row
-	struct yk_stop stop;
+	struct yk_stop *stop; // of the process
 	struct yk_watch watch;
 	bool keeps;   // checkpoints
 	bool leads;   // alone, or rank 0: what is said and written is its

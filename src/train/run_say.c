@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "graph/context.h"
 #include "train/advice.h"
+#include "train/need.h"
+#include "train/zero.h"
 
 // Passes over the training part, as `epochs` counts them.
 static double epochs_seen(const struct yk_trainer *t)
@@ -49,7 +51,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char each[48] = "";
+	char each[48] = "", weights[32], most[32], whole[32];
 	if (t->valid_windows < yk_data_valid_windows(t->data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
@@ -57,6 +59,12 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->group)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->group), t->accumulate, t->parts);
+	if (t->zero)
+		yk_progress_say(&r->progress, "zero=1: each rank has weights and gradients, %s each; of the optimizer's state the one "
+				"with most has %s of %s", yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)),
+				yk_bytes_text(most, yk_zero_most(t)),
+				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *
+						      (uint64_t)yk_optim_states_each(t->config)));
 	yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",

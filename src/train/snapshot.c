@@ -4,6 +4,8 @@
 
 #include "train/snapshot.h"
 
+#include "train/zero.h"
+
 int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 {
 	struct yk_snapshot s = { .taken = true,
@@ -19,7 +21,8 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 	if (e == 0)
 		e = yk_host_list_read(&t->net->params, &s.model);
 	if (e == 0)
-		e = yk_host_list_read(yk_optim_states(t->optim), &s.states);
+		e = t->zero ? yk_zero_states(t->zero, &s.states) :
+			      yk_host_list_read(yk_optim_states(t->optim), &s.states);
 	yk_snapshot_fini(e == 0 ? to : &s);
 	if (e == 0)
 		*to = s;

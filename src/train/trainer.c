@@ -17,6 +17,7 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/ranks.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 // What a checkpoint has for good may be given again, but not as something else.
@@ -131,9 +132,11 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	int64_t parameters = yk_model_elements(m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
+	const int shares = t->group && yk_config_int(t->config, YK_KEY_zero) > 0 ? yoke_group_size(t->group) : 1;
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (2 + states + floor(log2((double)t->accumulate))) +
+	double bytes = sizeof(float) * ((double)parameters * (2 + (double)states / shares +
+							      floor(log2((double)t->accumulate))) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
@@ -184,8 +187,10 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_ranks_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
+	if (e == 0 && t->group && yk_config_int(t->config, YK_KEY_zero) > 0)
+		e = yk_zero_new(t);
 	if (e == 0)
-		e = yk_optim_new(t->config, &t->net->params, &t->optim);
+		e = yk_optim_new(t->config, &t->net->params, t->zero ? yk_zero_share(t->zero) : NULL, &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
 	if (e < 0 || !from)
@@ -195,7 +200,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	t->skipped = from->skipped;
 	if ((e = yk_scaler_parse(from->scaler, folder, t->scaler)) < 0)
 		return e;
-	return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
+	return t->zero ? yk_zero_load(t, folder, from) :
+			 yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
 static int buffers_init(struct yk_trainer *t)
@@ -270,6 +276,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yoke_free(t->record);
 	yk_ranks_leave(t);
 	yk_optim_free(t->optim);
+	yk_zero_free(t->zero);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
 	t->zeros = NULL;
@@ -277,6 +284,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->ids = NULL;
 	t->record = NULL;
 	t->optim = NULL;
+	t->zero = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
 }
@@ -297,6 +305,8 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 		e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
+	if (e == 0 && t->group)
+		e = yk_ranks_agree(t);
 	if (e == 0)
 		e = buffers_init(t);
 	return e == 0 ? check_kept(t) : e;
@@ -307,7 +317,8 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->config = c;
 	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
-	const int64_t ranks = yk_config_int(c, YK_KEY_ranks), given = yk_config_int(c, YK_KEY_parts);
+	const int64_t asked = yk_config_int(c, YK_KEY_ranks), ranks = asked == YK_AUTO ? 1 : asked,
+		      given = yk_config_int(c, YK_KEY_parts);
 	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
 	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
 	t->dropout = yk_config_real(c, YK_KEY_dropout);

@@ -45,6 +45,7 @@ struct yk_trainer {
 	bool starved;                  // there are no more windows to be had: its loader failed
 	struct yk_network *net;
 	struct yk_optim *optim;
+	struct yk_zero *zero;      // NULL: each rank updates all
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale
 	int64_t skipped;     // steps of those done that changed nothing

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke bench ranks: all_reduce of f32 among ranks that are threads, by size and algorithm, beside a loop over the
+// same arrays that is written by hand.
+// Counted: algbw, bytes of one rank's operand over the time; busbw, what each rank has to send at least, 2 (N - 1) / N
+// of them.  The time is rank 0's, of an operation that is recorded, evaluated and waited for.
+#include "config.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "dist/ranks.h"
+#include "tool/bench.h"
+#include "tool/tool.h"
+#include "train/trial.h"
+
+enum { SAMPLES = 7, WARM = 2, LEAST = 8, GROW = 8, TIMES = 1000 };
+#define SAMPLE_S 0.02
+#define MOST ((uint64_t)256 << 20)
+
+struct bench {
+	int ranks;
+	uint64_t most;
+	const char *file; // JSON goes here; NULL: nowhere
+	json_t *results;
+	int64_t n;        // elements of the operand at hand
+	int times;        // operations of a sample, as rank 0 found
+	double sample[SAMPLES];
+	float *in[YK_MOST_RANKS], *out[YK_MOST_RANKS]; // by hand
+	_Atomic uint64_t came;
+};
+
+// ---- what is timed ----
+
+static int all_reduce(yoke_tensor *x, yoke_group *world)
+{
+	yoke_scope *s = yoke_scope_begin("bench");
+	yoke_tensor *y = yoke_all_reduce(world, YOKE_REDUCE_SUM, x);
+	int e = y ? yoke_eval(1, &y) : yoke_error_code();
+	if (e == 0)
+		e = yoke_sync();
+	const int ended = yoke_scope_end(s);
+	return e < 0 ? e : ended;
+}
+
+// Behind sample k, of so many operations; those before 0 warm up, and say how many there will be.
+static void note(struct bench *b, int k, double took, int times)
+{
+	const double each = took / times, most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
+	if (k >= 0)
+		b->sample[k] = each;
+	else
+		b->times = most > TIMES ? TIMES : most > 1 ? (int)most : 1;
+}
+
+static int by_library(yoke_group *world, void *arg)
+{
+	struct bench *b = arg;
+	yoke_tensor *x = yoke_variable("x", yoke_f32, 1, &b->n);
+	int e = x ? 0 : yoke_error_code();
+	for (int k = -WARM; k < SAMPLES && e == 0; k++) {
+		e = yoke_group_barrier(world); // behind which rank 0 has noted
+		const int times = k < 0 ? WARM : b->times;
+		const double began = yk_seconds();
+		for (int i = 0; i < times && e == 0; i++)
+			e = all_reduce(x, world);
+		if (yoke_group_rank(world) == 0)
+			note(b, k, yk_seconds() - began, times);
+	}
+	yoke_free(x);
+	return e;
+}
+
+// All ranks have come so often.
+static void meet(struct bench *b, uint64_t *often)
+{
+	atomic_fetch_add(&b->came, 1);
+	++*often;
+	while (atomic_load(&b->came) < *often * (uint64_t)b->ranks)
+		sched_yield();
+}
+
+static int by_hand(yoke_group *world, void *arg)
+{
+	struct bench *b = arg;
+	const int r = yoke_group_rank(world);
+	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
+	uint64_t often = 0;
+	for (int k = -WARM; k < SAMPLES; k++) {
+		meet(b, &often);
+		const int times = k < 0 ? WARM : b->times;
+		const double began = yk_seconds();
+		for (int done = 0; done < times; done++) {
+			meet(b, &often);
+			for (int64_t i = from; i < to; i++) {
+				float sum = b->in[0][i];
+				for (int other = 1; other < b->ranks; other++)
+					sum += b->in[other][i];
+				for (int other = 0; other < b->ranks; other++)
+					b->out[other][i] = sum;
+			}
+			meet(b, &often);
+		}
+		if (r == 0)
+			note(b, k, yk_seconds() - began, times);
+	}
+	return 0;
+}
+
+// ---- rows ----
+
+static double row(struct bench *b, const char *name, double hand)
+{
+	double spread, median = yk_median(SAMPLES, b->sample, &spread);
+	const double bytes = (double)b->n * sizeof(float), algbw = bytes / median,
+		     busbw = algbw * 2 * (b->ranks - 1) / b->ranks;
+	char ratio[24] = "";
+	if (hand > 0)
+		snprintf(ratio, sizeof ratio, "%8.2f", hand / median);
+	printf("%12.0f  %-9s %12.2f us %9.3f GB/s %9.3f GB/s %s\n", bytes, name, 1e6 * median, 1e-9 * algbw, 1e-9 * busbw,
+	       ratio);
+	json_array_append_new(b->results, json_pack("{s:I, s:s, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)bytes,
+						    "algorithm", name, "median_s", median, "spread_s", spread,
+						    "algbw", algbw, "busbw", busbw));
+	return median;
+}
+
+static int measure_hand(struct bench *b, double *to)
+{
+	int e = 0;
+	atomic_init(&b->came, 0);
+	for (int r = 0; r < b->ranks; r++) {
+		b->in[r] = calloc((size_t)b->n, sizeof(float));
+		b->out[r] = calloc((size_t)b->n, sizeof(float));
+		if (!b->in[r] || !b->out[r])
+			e = yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
+	}
+	if (e == 0)
+		e = yoke_group_run(b->ranks, NULL, by_hand, b);
+	for (int r = 0; r < b->ranks; r++) {
+		free(b->in[r]);
+		free(b->out[r]);
+	}
+	if (e == 0)
+		*to = row(b, "by hand", 0);
+	return e;
+}
+
+// One size, every way there is for so many ranks.
+static int measure(struct bench *b, uint64_t bytes)
+{
+	double hand = 0;
+	b->n = (int64_t)(bytes / sizeof(float));
+	int e = measure_hand(b, &hand);
+	for (int how = 0; how < YK_ALGORITHMS && e == 0; how++) {
+		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
+						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
+		if (how != YK_BY_SHARED && !yk_schedule_exists(&w))
+			continue;
+		e = yoke_setting_set("dist.algorithm", how == YK_BY_SHARED ? "" : yk_algorithm_name[how]);
+		if (e == 0)
+			e = yoke_group_run(b->ranks, NULL, by_library, b);
+		if (e == 0)
+			row(b, yk_algorithm_name[how], hand);
+	}
+	yoke_setting_set("dist.algorithm", "");
+	return e;
+}
+
+// ---- the command ----
+
+static int parse(struct bench *b, int argc, char **argv)
+{
+	const char *value;
+	for (int i = 1; i < argc; i++) {
+		uint64_t n;
+		if ((value = yk_option("--json", argc, argv, &i))) {
+			if (!*value)
+				return yk_usage("bench", "--json wants a file");
+			b->file = value;
+		} else if (!strncmp(argv[i], "ranks=", 6)) {
+			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MOST_RANKS)
+				return yk_usage("bench", "'%s': it is a number from 2 to %d", argv[i], YK_MOST_RANKS);
+			b->ranks = (int)n;
+		} else if (!strncmp(argv[i], "most=", 5)) {
+			if (yk_option_number(argv[i] + 5, &n) < 0 || n < LEAST || n > MOST)
+				return yk_usage("bench", "'%s': it is a number of bytes from %d to %llu", argv[i], LEAST,
+						(unsigned long long)MOST);
+			b->most = n;
+		} else {
+			return yk_usage("bench", "'%s': of ranks there are ranks=, most= and --json", argv[i]);
+		}
+	}
+	return YK_DONE;
+}
+
+int yk_bench_ranks(int argc, char **argv)
+{
+	struct bench b = { .ranks = 2, .most = MOST };
+	int status = parse(&b, argc, argv), e = 0;
+	char n[24];
+	if (status != YK_DONE)
+		return status;
+	snprintf(n, sizeof n, "%d", b.ranks);
+	if (!getenv("YOKE_CPU_DEVICES"))
+		e = yoke_setting_set("cpu.devices", n);
+	if (e == 0 && !(b.results = json_array()))
+		e = yk_fail(YOKE_ENOMEM, "out of memory for the results");
+	if (e == 0)
+		printf("all_reduce sum f32, %d ranks, threads\n%12s  %-9s %15s %14s %14s %s\n", b.ranks, "bytes", "by", "time",
+		       "algbw", "busbw", "of by hand");
+	for (uint64_t bytes = LEAST; e == 0 && bytes <= b.most; bytes = bytes * GROW > MOST && bytes < MOST ? MOST : bytes * GROW)
+		e = measure(&b, bytes);
+	if (e == 0 && b.file) {
+		json_t *o = json_pack("{s:s, s:i, s:O}", "version", yoke_version(), "ranks", b.ranks, "results", b.results);
+		e = o ? yk_json_save(b.file, o) : yk_fail(YOKE_ENOMEM, "out of memory for the results");
+		json_decref(o);
+	}
+	json_decref(b.results);
+	if (e < 0)
+		status = yk_failed("bench");
+	return status;
+}

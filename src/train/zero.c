@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizer's state shared out among ranks.
+#include "config.h"
+
+#include "train/zero.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "dist/ranks.h"
+#include "formats/checkpoint.h"
+#include "train/ranks.h"
+
+enum {
+	PIECE = 65536,  // elements: tensors are cut at multiples of them
+	CHUNK = 1 << 20 // elements that a rank hands over at a time when states are collected
+};
+
+struct yk_zero {
+	uint32_t ranks, rank;
+	int64_t unit;
+	int n;                    // parameters
+	struct yk_optim_cut *cut; // [ranks][n]
+	struct yk_optim_share share;
+	struct yk_host_list states; // all, on rank 0, since yk_zero_collect
+};
+
+// ---- who has what ----
+
+static const struct yk_optim_cut *cut_of(const struct yk_zero *z, uint32_t rank, int i)
+{
+	return &z->cut[rank * (size_t)z->n + (size_t)i];
+}
+
+// Of parameters first .. end-1, which are a bucket.
+static void cut_bucket(struct yk_zero *z, int first, int end, const int64_t *count)
+{
+	const uint32_t tensors = (uint32_t)(end - first);
+	for (uint32_t r = 0; r < z->ranks; r++) {
+		const int64_t from = yk_share_at(z->ranks, r, z->unit, tensors, count + first),
+			      to = yk_share_at(z->ranks, r + 1, z->unit, tensors, count + first);
+		int64_t start = 0;
+		for (int i = first; i < end; start += count[i++]) {
+			struct yk_optim_cut *c = &z->cut[r * (size_t)z->n + (size_t)i];
+			yk_share_of(from, to, start, count[i], &c->from, &c->to);
+		}
+	}
+}
+
+// What the bucket's parameters are to be, of this rank's share.
+static yoke_tensor *join(int first, int end, yoke_tensor *const *piece, yoke_tensor **room)
+{
+	const int64_t one = 1;
+	int n = 0;
+	for (int i = first; i < end; i++)
+		if (piece[i])
+			room[n++] = piece[i];
+	return n ? yoke_concat(n, room, 0) : yoke_full(yoke_f32, 1, &one, 0);
+}
+
+static int renew(void *arg, yoke_tensor *const *piece)
+{
+	const struct yk_trainer *t = arg;
+	const struct yk_parameters *ps = &t->net->params;
+	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
+	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
+		first = yk_ranks_bucket(ps, end);
+		yoke_tensor *mine = join(first, end, piece, to);
+		e = yk_gather_shares(t->group, t->zero->unit, end - first, ps->var + first, mine, to + first);
+		for (int i = first; i < end && e == 0; i++)
+			e = yoke_assign(ps->var[i], to[i]);
+	}
+	free(to);
+	return e;
+}
+
+int yk_zero_new(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	struct yk_zero *z = calloc(1, sizeof *z);
+	int64_t *count = calloc((size_t)ps->count, sizeof *count);
+	if (z) {
+		*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .n = ps->count,
+				       .rank = (uint32_t)yoke_group_rank(t->group), .unit = PIECE };
+		z->cut = calloc(z->ranks * (size_t)ps->count, sizeof *z->cut);
+	}
+	if (!z || !count || !z->cut) {
+		yk_zero_free(z);
+		free(count);
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	}
+	if (!strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"))
+		z->unit = 0; // its norms are of whole tensors
+	for (int i = 0; i < ps->count; i++)
+		count[i] = yoke_count(ps->var[i]);
+	for (int end = ps->count, first; end > 0; end = first) {
+		first = yk_ranks_bucket(ps, end);
+		cut_bucket(z, first, end, count);
+	}
+	free(count);
+	z->share = (struct yk_optim_share){ cut_of(z, z->rank, 0), renew, t };
+	t->zero = z;
+	return 0;
+}
+
+void yk_zero_free(struct yk_zero *z)
+{
+	if (!z)
+		return;
+	yk_host_list_free(&z->states);
+	free(z->cut);
+	free(z);
+}
+
+const struct yk_optim_share *yk_zero_share(const struct yk_zero *z)
+{
+	return &z->share;
+}
+
+uint64_t yk_zero_most(const struct yk_trainer *t)
+{
+	const struct yk_zero *z = t->zero;
+	int64_t most = 0;
+	for (uint32_t r = 0; r < z->ranks; r++) {
+		int64_t n = 0;
+		for (int i = 0; i < z->n; i++)
+			n += cut_of(z, r, i)->to - cut_of(z, r, i)->from;
+		most = n > most ? n : most;
+	}
+	return (uint64_t)most * sizeof(float) * (uint64_t)yk_optim_states_each(t->config);
+}
+
+// ---- whole states ----
+
+// The states as files have them.  Numbers of no parameter come first, then as many states of each parameter.
+static int describe(const struct yk_trainer *t, bool data, struct yk_host_list *to)
+{
+	const struct yk_parameters *s = yk_optim_states(t->optim), *ps = &t->net->params;
+	const int each = yk_optim_states_each(t->config), numbers = s->count - each * ps->count;
+	*to = (struct yk_host_list){ .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
+	for (int k = 0; k < s->count && to->tensor; k++) {
+		const yoke_tensor *like = k < numbers ? s->var[k] : ps->var[(k - numbers) / each];
+		struct yk_host_tensor *h = &to->tensor[to->count++];
+		*h = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(like), .rank = yoke_rank(like) };
+		for (int d = 0; d < h->rank; d++)
+			h->dims[d] = yoke_dim(like, d);
+		if (data && !(h->data = malloc(yoke_bytes(like))))
+			break;
+	}
+	if (to->tensor && to->count == s->count && (!data || !s->count || to->tensor[s->count - 1].data))
+		return 0;
+	yk_host_list_free(to);
+	return yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
+}
+
+// The parameter that state k is of, -1: none.
+static int member_of(const struct yk_trainer *t, int k)
+{
+	const int each = yk_optim_states_each(t->config),
+		  numbers = yk_optim_states(t->optim)->count - each * t->net->params.count;
+	return k < numbers ? -1 : (k - numbers) / each;
+}
+
+static int put(void *arg, int k, const void *data, uint64_t bytes)
+{
+	const struct yk_trainer *t = arg;
+	yoke_tensor *var = yk_optim_states(t->optim)->var[k];
+	const int i = member_of(t, k);
+	if (i < 0)
+		return yoke_put(var, data, bytes);
+	const size_t from = (size_t)cut_of(t->zero, t->zero->rank, i)->from * sizeof(float);
+	return yoke_count(var) ? yoke_put(var, (const char *)data + from, yoke_bytes(var)) : 0;
+}
+
+int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
+{
+	struct yk_host_list l;
+	int e = describe(t, false, &l);
+	if (e < 0)
+		return e;
+	e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, l.count, l.tensor, put, (void *)(uintptr_t)t);
+	yk_host_list_free(&l);
+	return e;
+}
+
+// All ranks' shares of a state of parameter i; to: NULL, or the whole one.
+static int collect(const struct yk_trainer *t, yoke_tensor *var, int i, float *to, float *mine, float *all)
+{
+	const struct yk_zero *z = t->zero;
+	const size_t bytes = yoke_bytes(var);
+	float *own = malloc(bytes + 1);
+	int64_t longest = 0;
+	int e = !own ? yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state") : bytes ? yoke_read(var, own, bytes) : 0;
+	for (uint32_t r = 0; r < z->ranks; r++) {
+		const int64_t n = cut_of(z, r, i)->to - cut_of(z, r, i)->from;
+		longest = n > longest ? n : longest;
+	}
+	for (int64_t at = 0; at < longest && e == 0; at += CHUNK) {
+		const int64_t n = longest - at < CHUNK ? longest - at : CHUNK, have = (int64_t)(bytes / sizeof *own) - at;
+		if (have > 0)
+			memcpy(mine, own + at, (size_t)(have < n ? have : n) * sizeof *own);
+		e = yoke_group_exchange(t->group, mine, (size_t)n * sizeof *mine, all);
+		for (uint32_t r = 0; r < z->ranks && e == 0 && to; r++) {
+			const struct yk_optim_cut *c = cut_of(z, r, i);
+			const int64_t left = c->to - c->from - at;
+			if (left > 0)
+				memcpy(to + c->from + at, all + (size_t)r * (size_t)n, (size_t)(left < n ? left : n) * sizeof *to);
+		}
+	}
+	free(own);
+	return e;
+}
+
+int yk_zero_collect(struct yk_trainer *t)
+{
+	struct yk_zero *z = t->zero;
+	const struct yk_parameters *s = yk_optim_states(t->optim);
+	float *mine = calloc(CHUNK * (size_t)(z->ranks + 1), sizeof *mine), *all = mine + CHUNK;
+	struct yk_host_list whole = { 0 };
+	int e = !mine ? yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state") :
+		z->rank == 0 ? describe(t, true, &whole) : 0;
+	for (int k = 0; k < s->count && e == 0; k++) {
+		const int i = member_of(t, k);
+		float *to = z->rank == 0 ? whole.tensor[k].data : NULL;
+		if (i >= 0)
+			e = collect(t, s->var[k], i, to, mine, all);
+		else if (to)
+			e = yoke_read(s->var[k], to, yoke_bytes(s->var[k]));
+	}
+	free(mine);
+	yk_host_list_free(&z->states);
+	z->states = whole;
+	return e;
+}
+
+int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
+{
+	struct yk_host_list l = { .tensor = calloc((size_t)z->states.count + 1, sizeof *l.tensor) };
+	int e = l.tensor ? 0 : yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
+	for (int k = 0; k < z->states.count && e == 0; k++) {
+		struct yk_host_tensor *h = &l.tensor[l.count++];
+		size_t bytes = yoke_dtype_size(z->states.tensor[k].dtype);
+		*h = z->states.tensor[k];
+		for (int d = 0; d < h->rank; d++)
+			bytes *= (size_t)h->dims[d];
+		if ((h->data = malloc(bytes + 1)))
+			memcpy(h->data, z->states.tensor[k].data, bytes);
+		else
+			e = yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
+	}
+	if (e < 0)
+		yk_host_list_free(&l);
+	else
+		*to = l;
+	return e;
+}

@@ -1,0 +1,212 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke train spawn=process: the bits of threads; one line for what does not go; one signal ends all, a second one at
+# once; however a rank or their parent ends, all do, the rank is named, and nothing is left.
+set -u
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/tap.sh"
+workspace train_processes
+export YOKE_BACKEND=cpu YOKE_THREADS=1
+unset YOKE_CPU_DEVICES
+easy_text 120 >text
+model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 telemetry=0"
+small="data=text $model log_every=1"
+
+# run NAME KEY=VALUE ..: its output, if it fails
+run()
+{
+	name=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	"$yoke" train $small out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
+}
+
+same()
+{
+	for file in model optimizer; do
+		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
+	done
+}
+
+verdict "three processes" "$(run processes steps=4 dropout=0.1 ranks=3 spawn=process)"
+verdict "have the bits of three threads" "$(run threads steps=4 dropout=0.1 ranks=3; same processes threads)"
+verdict "a run goes on as other processes, as many as it had" "$(
+	run part steps=2 dropout=0.1 schedule=constant ranks=3
+	run part resume=1 steps=4 spawn=process
+	run whole steps=4 dropout=0.1 schedule=constant ranks=3
+	same part whole
+	grep -q '^3 ranks' part.out || head -n 3 part.out)"
+verdict "and one process alone" "$(run one steps=1 ranks=1 spawn=process)"
+
+# refused WORDS KEY=VALUE ..: one line that has the words, and no folder
+refused()
+{
+	word=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	"$yoke" train $model out=never "$@" >out 2>err && echo "it was taken"
+	grep -q "$word" err || cat err
+	[ "$(wc -l <err)" -eq 1 ] || cat err
+	[ ! -e never ] || echo "it left a folder"
+}
+verdict "parts that ranks do not divide" "$(refused 'these do: 1 2 4 8' spawn=process data=text ranks=3 parts=8)"
+verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
+verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
+verdict "restarts of threads" "$(refused 'give spawn=process' data=text spawn=thread ranks=2 restarts=1)"
+verdict "more ranks than there will be" "$(refused 'min_ranks=3 is more than ranks=2' spawn=process data=text ranks=2 min_ranks=3)"
+verdict "standard input" "$(refused 'data=- can be read by one process only' spawn=process ranks=2 data=text,-)"
+verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"
+verdict "another number of processes than ranks" "$(export YOKE_RANKS_WORLD="0 3 nobody"
+	refused 'ranks=2, but 3 processes' spawn=process data=text ranks=2)"
+
+# begin NAME KEY=VALUE ..: in the background, behind step 3; $parent and $children
+begin()
+{
+	name=$1
+	shift
+	rm -rf "$name"
+	# shellcheck disable=SC2086 # words
+	"$yoke" train $small out="$name" ranks=3 spawn=process steps=1000000 save_every=0 eval_every=0 "$@" \
+		>"$name.out" 2>"$name.err" &
+	parent=$!
+	tries=0
+	until grep -q '"step":3,' "$name/metrics.jsonl" 2>/dev/null || [ $tries -ge 500 ]; do
+		tries=$((tries + 1))
+		sleep 0.02
+	done
+	children=$(tr ' ' '\n' <"/proc/$parent/task/$parent/children" | grep .)
+}
+
+# What is left of $parent and $children, which have to be gone within 2 s.
+left()
+{
+	tries=0
+	for pid in $children; do
+		while kill -0 "$pid" 2>/dev/null && [ $tries -lt 100 ]; do
+			tries=$((tries + 1))
+			sleep 0.02
+		done
+		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
+	done
+	grep "@yoke-$parent-" /proc/net/unix
+	ls /dev/shm 2>/dev/null | grep yoke
+}
+
+begin signal
+kill -INT $parent
+wait $parent
+status=$?
+verdict "one signal ends all behind the same step, saved" "$(
+	[ $status -eq 0 ] || echo "exit code $status"
+	[ -f signal/manifest.json ] || ls signal
+	[ "$(grep -c 'finishes the step' signal.err)" -eq 1 ] || cat signal.err
+	left)"
+begin rank
+# shellcheck disable=SC2086 # words
+set -- $children
+kill -TERM "$3"
+wait $parent
+status=$?
+verdict "also one that a rank gets" "$(
+	[ $status -eq 0 ] || echo "exit code $status"
+	[ -f rank/manifest.json ] || ls rank
+	left)"
+begin twice
+# shellcheck disable=SC2086 # words
+set -- $children
+kill -STOP "$2"
+kill -INT $parent
+tries=0
+until grep -q 'finishes the step' twice.err || [ $tries -ge 200 ]; do tries=$((tries + 1)); sleep 0.02; done
+kill -INT $parent
+wait $parent
+status=$?
+verdict "two end them at once, also one that is stopped" "$(
+	[ $status -eq 130 ] || echo "exit code $status"
+	left)"
+begin orphans
+{ kill -KILL $parent; wait $parent; } 2>/dev/null
+verdict "ranks end with their parent" "$(left)"
+
+# A rank that is killed at any moment, drawn with the day's seed.
+seed=${YOKE_TEST_SEED:-1}
+echo "# seed $seed"
+times=1
+[ -z "${YOKE_TEST_LONG:-}" ] || times=50
+verdict "a rank that is killed, $times times: all end, and it is named" "$(
+	i=0
+	while [ $i -lt $times ]; do
+		i=$((i + 1))
+		seed=$(((seed * 1103515245 + 12345) % 2147483648))
+		rank=$((seed / 65536 % 3))
+		wait=$((seed / 1048576 % 150))
+		# shellcheck disable=SC2086 # words
+		"$yoke" train $small out=killed$i ranks=3 spawn=process steps=1000000 save_every=0 >killed.out 2>killed.err &
+		parent=$!
+		tries=0
+		children=
+		while [ "$(echo "$children" | wc -w)" -lt 3 ] && [ $tries -lt 200 ]; do
+			children=$(cat "/proc/$parent/task/$parent/children" 2>/dev/null)
+			tries=$((tries + 1))
+		done
+		sleep "$(printf '0.%03d' $wait)"
+		# shellcheck disable=SC2086 # words
+		set -- $children
+		shift $rank
+		kill -KILL "$1"
+		(sleep 3; kill -KILL $parent) 2>/dev/null &
+		watch=$!
+		wait $parent
+		status=$?
+		kill $watch 2>/dev/null
+		[ $status -eq 1 ] || echo "rank $rank behind $wait ms: exit code $status"
+		grep -q "rank $rank (pid $1) was ended by signal 9" killed.err || echo "rank $rank behind $wait ms: $(cat killed.err)"
+		left
+		rm -rf killed$i
+	done)"
+# elastic MIN: four ranks of which the last is killed behind the first checkpoint
+elastic()
+{
+	rm -rf elastic
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $model out=elastic ranks=4 spawn=process steps=150 save_every=50 eval_every=0 dropout=0.1 \
+		log_every=100 restarts=1 min_ranks=$1 >elastic.out 2>elastic.err &
+	parent=$!
+	tries=0
+	until [ -f elastic/manifest.json ] || [ $tries -ge 1000 ]; do
+		tries=$((tries + 1))
+		sleep 0.01
+	done
+	children=$(cat "/proc/$parent/task/$parent/children")
+	# shellcheck disable=SC2086 # words
+	set -- $children
+	kill -KILL "$4"
+	wait $parent
+	status=$?
+}
+elastic 1
+verdict "those that are left go on, as many as keep the bits" "$(
+	[ $status -eq 0 ] || echo "exit code $status"
+	grep -q 'rank 3 .* was ended by signal 9.*; 2 ranks go on' elastic.err || cat elastic.err
+	# shellcheck disable=SC2086 # words
+	"$yoke" train data=text $model out=unbroken parts=4 steps=150 eval_every=0 dropout=0.1 log_every=100 >out 2>&1 || cat out
+	same elastic unbroken
+	left)"
+[ -z "${YOKE_TEST_LONG:-}" ] || elastic 3
+[ -z "${YOKE_TEST_LONG:-}" ] || verdict "fewer than min_ranks do not" "$(
+	[ $status -eq 1 ] || echo "exit code $status"
+	grep -q 'yoke train: rank 3 .* was ended by signal 9' elastic.err || cat elastic.err
+	left)"
+export YOKE_DIST_TIMEOUT=1 YOKE_DIST_WARN=1
+begin stopped
+# shellcheck disable=SC2086 # words
+set -- $children
+kill -STOP "$2"
+wait $parent
+status=$?
+verdict "one that is stopped is given up, and named" "$(
+	[ $status -eq 1 ] || echo "exit code $status"
+	grep -q 'yoke train: .*rank 1 (pid [0-9]*) \(is in host code\|has not moved\) since' stopped.err || cat stopped.err
+	left)"
+echo "1..$count"
+exit $failed
