@@ -86,6 +86,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_rows(GLOBAL uchar *y_base, ulong y_at,
 
 	for (struct walk at = first_row(a.each); at.row < a.count; at = row_after(at)) {
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, at.row);
+		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(at, a.count));
+		GLOBAL stored *y = row_at(y_base, y_at, &a.out, at.row);
 		float mean = 0.0f;
 		if (a.has & HAS_MEAN)
 			mean = moment(x, n, 0.0f, 1, item) / (float)n;
@@ -93,9 +95,6 @@ KERNEL void WORK_GROUP(ITEMS, 1) norm_rows(GLOBAL uchar *y_base, ulong y_at,
 		float square = moment(x, n, mean, 2, item) / (float)n;
 		square = group_sum(square, tree, item);
 		float rstd = 1.0f / sqrt(square + a.eps);
-		// here, so that they take no registers while it divides
-		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(at, a.count));
-		GLOBAL stored *y = row_at(y_base, y_at, &a.out, at.row);
 		if (a.stream)
 			norm_row(y, x, w, b, later, a.has, mean, rstd, n, true, item);
 		else

@@ -112,6 +112,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
+	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64; // its factors lie twice in registers
 	d->gpu.info.products = has_units(d->arch) ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
