@@ -236,8 +236,8 @@ struct yk_range_open {
 int yk_range_push(struct yoke_context *, const char *name);
 int yk_range_pop(struct yoke_context *);
 void yk_ranges_fini(struct yoke_context *);
-// The innermost range that two are in, or are.
-uint32_t yk_range_common(const struct yoke_context *, uint32_t a, uint32_t b);
+// The innermost path that two are in, or are (path.c).
+uint32_t yk_path_common(const struct yk_paths *, uint32_t a, uint32_t b);
 
 // ---- profiler.c ----
 

@@ -90,14 +90,3 @@ void yk_ranges_fini(struct yoke_context *ctx)
 	}
 	yk_paths_fini(&ctx->ranges);
 }
-
-uint32_t yk_range_common(const struct yoke_context *ctx, uint32_t a, uint32_t b)
-{
-	const struct yk_path *path = ctx->ranges.path; // parents are older than what is in them
-	while (a != b)
-		if (a > b)
-			a = path[a].parent;
-		else
-			b = path[b].parent;
-	return a;
-}

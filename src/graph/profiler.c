@@ -41,16 +41,6 @@ static int depth_of(const struct yk_paths *p, uint32_t path)
 	return n;
 }
 
-static uint32_t common(const struct yk_paths *p, uint32_t a, uint32_t b)
-{
-	while (a != b) // parents are older than what is in them
-		if (a > b)
-			a = p->path[a].parent;
-		else
-			b = p->path[b].parent;
-	return a;
-}
-
 // All below `from`, outermost first.
 static void push_below(const struct yoke_context *ctx, uint32_t from, uint32_t path)
 {
@@ -71,11 +61,11 @@ void yk_profiler_go(const struct yoke_context *ctx, uint32_t base, uint32_t *at,
 	if (!ctx->profiler || *at == to)
 		return;
 	// what both are in, but for what the base is in, too, which is not ours to end
-	const uint32_t shared = common(p, *at, to), floor = common(p, base, *at);
+	const uint32_t shared = yk_path_common(p, *at, to), floor = yk_path_common(p, base, *at);
 	const uint32_t keep = depth_of(p, shared) > depth_of(p, floor) ? shared : floor;
 
 	for (int n = depth_of(p, *at) - depth_of(p, keep); n > 0; n--)
 		ctx->profiler->pop();
-	push_below(ctx, keep == floor ? common(p, base, to) : keep, to);
+	push_below(ctx, keep == floor ? yk_path_common(p, base, to) : keep, to);
 	*at = to;
 }
