@@ -13,6 +13,7 @@ bench_programs = \
 	bench/epilogue \
 	bench/generate \
 	bench/map \
+	bench/native_launches \
 	bench/optim \
 	bench/overhead \
 	bench/resolvent \
@@ -43,6 +44,8 @@ bench_launches_LDFLAGS = -export-dynamic
 bench_launches_LDADD = libyokecore.la $(OPENCL_LIBS)
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
+bench_native_launches_SOURCES = bench/native_launches.c bench/rounds.h
+bench_native_launches_LDADD = libyokecore.la $(SYSTEM_LIBS)
 bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c bench/rounds.h
 bench_watching_SOURCES = bench/watching.c bench/rounds.h

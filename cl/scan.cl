@@ -5,7 +5,8 @@
 // Lines are independent.  A long axis is cut into segments by shape alone: scan with write 0 leaves
 // each segment's total in the workspace, with write 1 it begins with those before it.  An item
 // runs through a segment of up to TILE lines side by side, which are `tile` columns of the axes;
-// tensors of these: 0 y, 1 x.  Items: tiles of columns times segments, rows.
+// tensors of these: 0 y, 1 x.  Items: tiles of columns, times segments, times rows, so that none is
+// idle where rows are scanned whole.
 #include "number.cl"
 #include "axes.cl"
 
@@ -29,9 +30,9 @@ struct scan {
 KERNEL void scan(GLOBAL uchar *to, ulong to_at, GLOBAL uchar *from, ulong from_at,
 	GLOBAL uchar *work, ulong work_at, struct scan s, ulong write)
 {
-	ulong unit = GLOBAL_ID(0), r = GLOBAL_ID(1);
+	ulong units = s.tiles * s.segments, unit = GLOBAL_ID(0) % units, r = GLOBAL_ID(0) / units;
 	ulong lines = (ulong)(s.axes.rows * s.axes.cols);
-	if (unit >= s.tiles * s.segments || r >= (ulong)s.axes.rows)
+	if (r >= (ulong)s.axes.rows)
 		return;
 	ulong c0 = unit % s.tiles * s.tile, segment = unit / s.tiles;
 	long n0 = (long)(segment * s.segment), n1 = n0 + (long)s.segment;

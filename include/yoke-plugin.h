@@ -567,7 +567,7 @@ struct yoke_backend {
 	// kept by it.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
 	// A table by name, or NULL: "telemetry", struct yoke_telemetry; "notes", struct yoke_notes; "limits", struct
-	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext.
+	// yoke_limits_ext; "occupancy", struct yoke_occupancy_ext; "ranges", struct yoke_ranges_ext.
 	const void *(*ext)(const char *name);
 	// A segment of memory that exists, aligned as info.align says, and is only read; freeing
 	// the segment leaves the memory.  EUNSUPPORTED: the core copies.
@@ -651,6 +651,13 @@ struct yoke_occupancy_ext {
 	// Of the op's launch with most work items, on the queue's device, as prepare would have it; fills at most
 	// to->size bytes.  EUNSUPPORTED: nothing is known.
 	int (*ask)(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to);
+};
+
+// Ranges of the vendor's profiler, of the calling thread: they nest, and pop ends the innermost.
+struct yoke_ranges_ext {
+	uint32_t size;
+	void (*push)(const char *name); // which is copied
+	void (*pop)(void);
 };
 
 struct yoke_notes {

@@ -369,8 +369,8 @@ static void test_common(void)
 	yoke_range_push("e");
 	path[4] = ctx->graph.range;
 	yoke_range_pop();
-	ok(yk_range_common(ctx, path[2], path[3]) == path[1] && yk_range_common(ctx, path[2], path[0]) == path[0] &&
-		   yk_range_common(ctx, path[2], path[4]) == 0 && yk_range_common(ctx, path[3], path[3]) == path[3],
+	ok(yk_path_common(&ctx->ranges, path[2], path[3]) == path[1] && yk_path_common(&ctx->ranges, path[2], path[0]) == path[0] &&
+		   yk_path_common(&ctx->ranges, path[2], path[4]) == 0 && yk_path_common(&ctx->ranges, path[3], path[3]) == path[3],
 	   "the nearest common range of two");
 	yoke_use(former);
 	yoke_context_free(ctx);

@@ -143,11 +143,15 @@ static const struct library *hiprtc_for(const struct target *t)
 
 // ---- clang ----
 
-static const char *clang_command(void)
+// Those that are tried, the first that knows a target is taken; Debian has each version under a name of its own.
+static const char *clang_command(int i)
 {
+	static const char *const usual[] = { "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17" };
 	const char *named = getenv("YOKE_TEST_CLANG");
 
-	return named && *named ? named : "clang";
+	if (named && *named)
+		return i ? NULL : named;
+	return (size_t)i < sizeof usual / sizeof *usual ? usual[i] : NULL;
 }
 
 static const char *bitcode_folder(void)
@@ -157,15 +161,15 @@ static const char *bitcode_folder(void)
 	return named && *named ? named : "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode";
 }
 
-static int clang_line(const struct target *t, const char *options, const char *in, const char *out, char *to,
-		      size_t cap)
+static int clang_line(const char *clang, const struct target *t, const char *options, const char *in, const char *out,
+		      char *to, size_t cap)
 {
 	static const char *const bitcode[] = { "ocml", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
 					       "oclc_correctly_rounded_sqrt_on", "oclc_abi_version_400" };
 	const char *src = getenv("srcdir");
 	int n = snprintf(to, cap, "%s -x hip --cuda-device-only --offload-arch=%s -nogpuinc -nogpulib -O3 -std=c++17 -S "
-			 "-Wno-unused-command-line-argument -Wno-pass-failed -include %s/tests/hip.h %s -o %s", clang_command(),
-			 t->name, src ? src : ".", options, out);
+			 "-Wno-unused-command-line-argument -Wno-pass-failed -include %s/tests/hip.h %s -o %s", clang, t->name,
+			 src ? src : ".", options, out);
 
 	for (size_t i = 0; i < sizeof bitcode / sizeof *bitcode; i++)
 		n += snprintf(to + n, cap - (size_t)n, " -Xclang -mlink-builtin-bitcode -Xclang %s/%s.bc",
@@ -179,24 +183,29 @@ static int clang_line(const struct target *t, const char *options, const char *i
 	return n;
 }
 
-static bool clang_works(const struct target *t)
+// The clang that compiles for a target; NULL: none.
+static const char *clang_for(const struct target *t)
 {
-	static signed char known[TARGETS];
+	static const char *known[TARGETS];
+	static bool tried[TARGETS];
 	char line[2000], in[] = "/tmp/gpu_compile_XXXXXX", whole[4000];
-	signed char *k = &known[t - targets];
+	const char **k = &known[t - targets], *clang;
 
-	if (*k)
-		return *k > 0;
-	*k = -1;
+	if (tried[t - targets])
+		return *k;
+	tried[t - targets] = true;
 	const int fd = mkstemp(in);
 	if (fd < 0)
-		return false;
+		return NULL;
 	close(fd);
-	clang_line(t, "", in, "/dev/null", line, sizeof line);
-	snprintf(whole, sizeof whole, "(%s) >/dev/null", line);
-	*k = system(whole) == 0 ? 1 : -1; // NOLINT
+	for (int i = 0; !*k && (clang = clang_command(i)); i++) {
+		clang_line(clang, t, "", in, "/dev/null", line, sizeof line);
+		snprintf(whole, sizeof whole, "(%s) >/dev/null", line);
+		if (system(whole) == 0) // NOLINT
+			*k = clang;
+	}
 	unlink(in);
-	return *k > 0;
+	return *k;
 }
 
 bool target_ready(const struct target *t, const char **how)
@@ -211,10 +220,8 @@ bool target_ready(const struct target *t, const char **how)
 		*how = "no NVRTC that knows it (YOKE_TEST_NVRTC names libraries)";
 		return false;
 	}
-	if (clang_works(t)) {
-		*how = clang_command();
+	if ((*how = clang_for(t)))
 		return true;
-	}
 	*how = "neither hiprtc nor a clang that knows it (YOKE_TEST_CLANG, YOKE_TEST_BITCODE)";
 	return false;
 }
@@ -394,7 +401,7 @@ static int by_clang(const struct target *t, const char *text, const char *option
 		return -1;
 	close(fd);
 	snprintf(out, sizeof out, "%s.s", in);
-	clang_line(t, options, in, out, line, sizeof line);
+	clang_line(clang_for(t), t, options, in, out, line, sizeof line);
 	FILE *f = popen(line, "r"); // NOLINT
 	*log = whole_of(f, &bytes);
 	const bool good = f && pclose(f) == 0;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA and ROCm plugins on the stand-ins of tests/standin, which run their kernels: they conform, train to the
 # losses of the CPU, and say what is wrong.  The compiler takes half a second for a text the first time, so each day
-# other ops and dtypes are run; YOKE_TEST_LONG takes all.
+# other ops and dtypes are run, and one of the plugins does what is behind its conformance; YOKE_TEST_LONG takes all.
 set -u
 here=$PWD
 . "${srcdir:-.}/tests/yoke.sh"
@@ -20,6 +20,7 @@ backends=$(for b in cuda rocm; do [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && 
 [ -n "$backends" ] || { echo '1..0 # SKIP neither plugin is in this build'; exit 0; }
 export LD_LIBRARY_PATH="$YOKE_TEST_STANDIN"
 turn=${YOKE_TEST_SEED:-0}
+today=$(echo $backends | cut -d ' ' -f $((turn % $(echo $backends | wc -w) + 1)))
 
 # pick N: of the lines, those whose turn it is, of N; a comma behind each
 pick()
@@ -49,6 +50,53 @@ problem()
 	"$@" >log 2>&1 || cat log
 }
 
+# made IMPLEMENTATION N COMMAND ..: how many products it makes of those of tests/epilogues.t
+made()
+{
+	name=$1 want=$2
+	shift 2
+	env YOKE_BACKEND=$b YOKE_LOG=plan "$@" >log 2>&1 && [ "$(grep -c "	matmul	$name	" log)" -eq "$want" ] ||
+		{ grep '^not ok' log; grep '	matmul	' log; }
+}
+
+# Products of the vendor's library, with epilogues that it is trusted with once they were checked; of rocBLAS, where
+# that is all there is; and those whose steps are split.
+products()
+{
+	lt=$([ $b = cuda ] && echo cublaslt || echo hipblaslt)
+	dtype=$(echo f32 f16 bf16 | cut -d ' ' -f $((turn % 3 + 1)))
+	run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
+	verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
+	verdict "$b: a row, relu and gelu by tanh behind products of $dtype, by $lt" \
+		"$(made $lt 6 YOKE_${big}_PRODUCTS=1 "$here/tests/epilogues.t" $dtype)"
+	verdict "$b: a library whose gelu is by erf, and whose relu loses NaNs" \
+		"$(made $lt 2 YOKE_${big}_PRODUCTS=1 YOKE_STANDIN_EPILOGUES=other "$here/tests/epilogues.t" $dtype)"
+	if [ $b = rocm ]; then
+		mkdir -p blas && ln -sf "$YOKE_TEST_STANDIN"/*.so* blas && rm -f blas/libhipblaslt*
+		verdict "$b: products by rocBLAS, without hipBLASLt" "$(made rocblas 1 LD_LIBRARY_PATH="$PWD/blas" \
+			YOKE_ROCM_PRODUCTS=1 "$here/tests/epilogues.t" $dtype plain)"
+	fi
+	verdict "$b: products whose steps are split" "$(problem env YOKE_BACKEND=$b YOKE_${big}_PRODUCTS=0 \
+		YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
+}
+
+# Scopes and evaluations, told to the vendor's profiler: they nest, and have the names that they have here.
+ranges()
+{
+	for tool in '' $([ $b = cuda ] && echo "$YOKE_TEST_STANDIN/libnvToolsExt.so.1"); do
+		rm -rf told ranges
+		verdict "$b: ranges${tool:+ by a tool that was injected}" "$(problem env YOKE_BACKEND=$b YOKE_PROFILER_RANGES=1 \
+			YOKE_STANDIN_RANGES="$PWD/told" NVTX_INJECTION64_PATH=$tool "$yoke" train $keys out=ranges steps=2
+			awk '{ depth = match($0, /[^ ]/) - 1 }
+				$1 == "push" { if (depth != n) print NR ": not within the one before: " $0; name[n++] = $2 }
+				$1 == "pop" { if (depth != --n) print NR ": ends another: " $0 }
+				/push evaluation/ { evaluations++ }
+				n > 2 && name[1] == "evaluation" { inside++ }
+				END { if (n || evaluations < 2 || !inside) print n " left, " evaluations + 0 " evaluations, " inside + 0 " in those" }' told
+			grep -c injected told | grep -qx "${tool:+1}" || [ -z "$tool" ] || echo 'the tool was not asked')"
+	done
+}
+
 losses()
 {
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
@@ -67,19 +115,20 @@ for b in $backends; do
 		run $b A= --ops "$(pick 12 <named)memory"
 		run $b A= --quick --ops "map.f32,$(pick 24 <others)memory"
 	fi
-	# the rest of this takes turns
-	if [ -n "${YOKE_TEST_LONG:-}" ] || [ $b = $(echo cuda rocm | cut -d ' ' -f $((turn % 2 + 1))) ]; then
-		run $b "YOKE_${big}_PRODUCTS=1" --quick --ops contract.f32
-		verdict 'products of the library' "$(grep -q '^ok .*contract f32 [a-z]*blaslt: .*cases' conform.out || cat conform.out)"
-		verdict "$b: products whose steps are split" "$(problem env YOKE_BACKEND=$b YOKE_${big}_PRODUCTS=0 \
-			YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
-		export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
-		run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
-		unset YOKE_POOL YOKE_STANDIN_CHECK
-		number=$turn
-		while [ $number -lt $((turn + ${YOKE_TEST_LONG:+100} + 1)) ]; do
+	verdict "$b: no device" "$(YOKE_STANDIN_DEVICES=0 "$yoke" info >info 2>&1
+		grep -q "^  chosen: cpu:0" info || cat info)"
+
+	# the rest takes turns
+	[ -n "${YOKE_TEST_LONG:-}" ] || [ $b = "$today" ] || continue
+	products
+	export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
+	run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
+	unset YOKE_POOL YOKE_STANDIN_CHECK
+	if [ -n "${YOKE_TEST_LONG:-}" ]; then
+		verdict "$b: 5000 random programs" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" "$turn" 5000)"
+	else
+		for number in $turn $((turn + 1)) $((turn + 2)); do
 			verdict "$b: random program $number" "$(problem env YOKE_BACKEND=$b "$here/tests/random.t" $number)"
-			number=$((number + 1))
 		done
 	fi
 	verdict "$b trains" "$(problem env YOKE_BACKEND=$b YOKE_STANDIN_DELAY=$turn "$yoke" train $keys out=on.$b steps=6 report=1
@@ -93,8 +142,7 @@ for b in $backends; do
 		verdict "$b: copies between two devices, peers: $peer" "$(problem "$here/tests/between.t" $b:0 $b:1)"
 	done
 	unset YOKE_STANDIN_DEVICES YOKE_STANDIN_PEER
-	verdict "$b: no device" "$(YOKE_STANDIN_DEVICES=0 "$yoke" info >info 2>&1
-		grep -q "^  chosen: cpu:0" info || cat info)"
+	ranges
 
 	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
 	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 full=CUDA_ERROR_OUT_OF_MEMORY ||

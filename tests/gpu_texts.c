@@ -68,6 +68,7 @@ static int probe(const char **why)
 		d->local_bytes = t->amd ? 64 << 10 : 48 << 10;
 		d->vector = 1;
 		d->warp = t->warp;
+		d->head_columns = strncmp(t->name, "gfx11", 5) ? 0 : 64;
 		d->tf32 = !t->amd && t->products >> yoke_bf16 & 1;
 		d->identity = t->name;
 		d->options = t->amd ? "-ffp-contract=off" : "-fmad=false";
@@ -465,7 +466,9 @@ static const struct used *used_of(const struct text *t, const char *name)
 
 enum {
 	ROOM = 16,
-	FEW = 64 // bytes that may be saved around a call, as of a division in 64 bits; of the table's kernels none
+	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots,
+	// of which norm_rows has five; of the table's kernels none
+	FEW = 80
 };
 
 // A text compiled for its target; how many kernels it has, or -1, which is said.

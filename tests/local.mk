@@ -60,6 +60,7 @@ test_programs = \
 	tests/images.t \
 	tests/kerneltext.t \
 	tests/large.t \
+	tests/epilogues.t \
 	tests/gpu_layer.t \
 	tests/gpu_texts.t \
 	tests/growth.t \
@@ -261,6 +262,7 @@ tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_schedules_t_SOURCES = tests/schedules.c
+tests_epilogues_t_SOURCES = tests/epilogues.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)
 tests_gpu_texts_t_SOURCES = tests/gpu_texts.c tests/gpu_compile.c tests/gpu_compile.h

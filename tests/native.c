@@ -17,7 +17,7 @@
 #include "device/plugin.h"
 #include "tap.h"
 
-enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, MAY, NEED };
+enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS, PARTS, MAY, NEED };
 struct symbol {
 	int part, need;
 	const char *name;
@@ -27,13 +27,13 @@ static const struct symbol cuda_symbols[] = { YK_CUDA_CALLS(X) }, rocm_symbols[]
 #undef X
 
 static const struct vendor {
-	const char *name, *library[4]; // of the stand-ins
+	const char *name, *library[PARTS]; // of the stand-ins
 	const struct symbol *symbols;
 	size_t n;
 } vendors[] = {
-	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1" }, cuda_symbols,
+	{ "cuda", { "libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13", "libnvidia-ml.so.1", "libnvToolsExt.so.1" }, cuda_symbols,
 	  sizeof cuda_symbols / sizeof *cuda_symbols },
-	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7" }, rocm_symbols,
+	{ "rocm", { "libamdhip64.so.6", "libhiprtc.so.6", "libhipblaslt.so.1", "librocm_smi64.so.7", "libroctx64.so.4", "librocblas.so.4" }, rocm_symbols,
 	  sizeof rocm_symbols / sizeof *rocm_symbols },
 };
 static const struct vendor *vendor;
@@ -51,11 +51,14 @@ static struct found {
 // ---- a child ----
 
 static const struct yoke_backend *gpu;
+static const char *products_wanted = "0";
 
 static const char *setting(const struct yoke_setting *s)
 {
 	if (strstr(s->name, ".library_path"))
 		return folder;
+	if (strstr(s->name, ".products"))
+		return products_wanted;
 	return strstr(s->name, ".profile") ? "1" : s->def;
 }
 
@@ -181,6 +184,48 @@ static int everything(void)
 	return err;
 }
 
+// y = a b of ones, by the library of products.
+static int product(void)
+{
+	enum { N = 32, BYTES = 4 * N * N };
+	void *q = NULL, *s[3] = { NULL }, *handle = NULL;
+	struct yoke_view v[3];
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .nattr = 1, .out = &v[0],
+			      .in = &v[1] };
+	const float one = 1;
+	float y[N * N];
+	uint64_t bytes = 0;
+	int err = gpu->queue_new(0, YOKE_QUEUE_COMPUTE, &q);
+
+	op.attr[0].i = yoke_f32;
+	for (int i = 0; i < 3; i++) {
+		err = err ? err : gpu->segment_new(0, YOKE_SEGMENT_DEVICE, 1 << 20, &s[i]);
+		err = err ? err : gpu->fill(q, s[i], 0, BYTES, &one, sizeof one);
+		v[i] = (struct yoke_view){ .kind = YOKE_VIEW_BUFFER, .dtype = yoke_f32, .rank = 2, .dims = { N, N },
+					   .strides = { N, 1 }, .align = 256, .segment = s[i] };
+	}
+	const uint64_t some = err ? 0 : gpu->can(0, &op);
+	err = err ? err : gpu->prepare(0, &op, (uint32_t)__builtin_ctzll(some ? some : 1), 0, &handle, &bytes);
+	op.workspace = (struct yoke_view){ .kind = bytes ? YOKE_VIEW_BUFFER : YOKE_VIEW_NONE, .dtype = yoke_u8, .rank = 1,
+					   .dims = { (int64_t)bytes }, .strides = { 1 }, .align = 256, .segment = s[1],
+					   .offset = 1 << 16 };
+	err = err ? err : gpu->run(q, handle, &op);
+	err = err ? err : gpu->get(q, s[0], 0, y, BYTES);
+	void *e = NULL;
+	err = err ? err : gpu->event_mark(q, &e);
+	err = err ? err : gpu->event_wait(e);
+	if (e)
+		gpu->event_free(e);
+	if (q)
+		gpu->queue_free(q);
+	if (handle)
+		gpu->release(handle);
+	for (int i = 0; i < 3; i++)
+		if (s[i])
+			gpu->segment_free(0, s[i]);
+	return err || (y[0] == N && y[N * N - 1] == N) ? err : YOKE_EFAILED;
+}
+
 static void notes_alone(void)
 {
 	const char *line;
@@ -197,6 +242,15 @@ static void all_of_it(void)
 	if (found->err)
 		found->again = everything();
 	notes_alone();
+}
+
+static void products_alone(void)
+{
+	if (!found->devices)
+		return;
+	found->err = product();
+	if (found->err)
+		found->again = product();
 }
 
 // Bytes from one device to the other; `again` is the error, of which the core knows what to do.
@@ -308,7 +362,7 @@ static bool make_folder(int part, const char *without, const char *text)
 	char from[8192], to[8192];
 	bool good = !mkdir(folder, 0700) || access(folder, F_OK) == 0;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < PARTS && vendor->library[i]; i++) {
 		snprintf(from, sizeof from, "%s/%s", standin, vendor->library[i]);
 		snprintf(to, sizeof to, "%s/%s", folder, vendor->library[i]);
 		unlink(to);
@@ -333,7 +387,7 @@ static void lacking(void)
 	for (size_t i = 0; i < vendor->n; i++) {
 		const struct symbol *s = &vendor->symbols[i];
 		snprintf(name, sizeof name, "lacks %s", s->name);
-		if (!tap_turn(name, 8))
+		if (!tap_turn(name, 14))
 			continue;
 		// the vendor's own compiler, which then serves where it is there, does not live with a stand-in
 		const bool good = make_folder(s->part, s->name, NULL) &&
@@ -423,7 +477,7 @@ static void errors(void)
 			const char *call = vendor->symbols[i].name, *name = cuda ? codes[k].cuda : codes[k].hip;
 			char fail[100];
 			snprintf(fail, sizeof fail, "%s:1+:%d", call, codes[k].code);
-			if (!tap_turn(fail, 24))
+			if (!tap_turn(fail, 48))
 				continue;
 			bool ran = child("YOKE_STANDIN_FAIL", fail, all_of_it);
 			const bool named = strstr(found->line, name);
@@ -436,6 +490,74 @@ static void errors(void)
 			ok(ran && (!found->again || codes[k].lasts), "and once: %s, then %s", yoke_error_name(found->err),
 			   yoke_error_name(found->again));
 		}
+}
+
+// Codes of the compiler and of the libraries of products, for each call of those.
+static void library_errors(void)
+{
+	static const struct {
+		int part, cuda, hip, err; // 0: it has no such code
+		const char *cuda_name, *hip_name;
+	} codes[] = {
+		{ COMPILER, 1, 1, YOKE_ENOMEM, "NVRTC_ERROR_OUT_OF_MEMORY", "HIPRTC_ERROR_OUT_OF_MEMORY" },
+		{ COMPILER, 3, 3, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_INPUT", "HIPRTC_ERROR_INVALID_INPUT" },
+		{ COMPILER, 4, 4, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_PROGRAM", "HIPRTC_ERROR_INVALID_PROGRAM" },
+		{ COMPILER, 5, 5, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INVALID_OPTION", "HIPRTC_ERROR_INVALID_OPTION" },
+		{ COMPILER, 6, 6, YOKE_EUNSUPPORTED, "NVRTC_ERROR_COMPILATION", "HIPRTC_ERROR_COMPILATION" },
+		{ COMPILER, 11, 11, YOKE_EUNSUPPORTED, "NVRTC_ERROR_INTERNAL_ERROR", "HIPRTC_ERROR_INTERNAL_ERROR" },
+		{ PRODUCTS, 1, 1, 0, "CUBLAS_STATUS_NOT_INITIALIZED", "HIPBLAS_STATUS_NOT_INITIALIZED" },
+		{ PRODUCTS, 3, 2, 0, "CUBLAS_STATUS_ALLOC_FAILED", "HIPBLAS_STATUS_ALLOC_FAILED" },
+		{ PRODUCTS, 7, 3, 0, "CUBLAS_STATUS_INVALID_VALUE", "HIPBLAS_STATUS_INVALID_VALUE" },
+		{ PRODUCTS, 13, 5, 0, "CUBLAS_STATUS_EXECUTION_FAILED", "HIPBLAS_STATUS_EXECUTION_FAILED" },
+		{ PRODUCTS, 15, 7, 0, "CUBLAS_STATUS_NOT_SUPPORTED", "HIPBLAS_STATUS_NOT_SUPPORTED" },
+		{ BLAS, 0, 5, 0, NULL, "rocblas_status_memory_error" },
+		{ BLAS, 0, 6, 0, NULL, "rocblas_status_internal_error" },
+	};
+	const bool cuda = !strcmp(vendor->name, "cuda");
+
+	for (size_t i = 0; i < vendor->n; i++)
+		for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
+			const struct symbol *s = &vendor->symbols[i];
+			const int code = cuda ? codes[k].cuda : codes[k].hip;
+			const char *name = cuda ? codes[k].cuda_name : codes[k].hip_name;
+			char fail[100];
+			snprintf(fail, sizeof fail, "%s:1+:%d", s->name, code);
+			// without a version a compiler is passed over, and another of the system's may serve
+			if (s->part != codes[k].part || !code || !tap_turn(fail, 8) || strstr(s->name, "Version"))
+				continue;
+			products_wanted = s->part == COMPILER ? "0" : "1";
+			snprintf(folder, sizeof folder, "%s", standin);
+			if (s->part == BLAS) { // which serves where the other is missing
+				snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
+				make_folder(PRODUCTS, NULL, "no library");
+			}
+			const bool ran = child("YOKE_STANDIN_FAIL", fail, s->part == COMPILER ? all_of_it : products_alone);
+			products_wanted = "0";
+			const bool named = strstr(found->line, name) || strstr(found->line, "has no algorithm for a product");
+			const bool known = found->err == YOKE_EUNSUPPORTED || found->err == YOKE_ENOMEM ||
+					   found->err == YOKE_EDEVICE;
+			// those that are for other cases alone
+			const bool quiet = is_quiet(s->name) || strstr(s->name, "String") || strstr(s->name, "StatusName") ||
+					   strstr(s->name, "PTX") || strstr(s->name, "Log") || strstr(s->name, "LayoutSet");
+			const bool right = !found->devices ? *found->line != 0 :
+					   !found->err ? quiet :
+					   named && (codes[k].err ? found->err == codes[k].err : known);
+			ok(ran && right, "%s: always %s: %s, %s", s->name, name, yoke_error_name(found->err),
+			   *found->line ? found->line : "no error");
+		}
+}
+
+// The library that serves where the other is missing.
+static void second_products(void)
+{
+	if (!vendor->library[BLAS])
+		return;
+	snprintf(folder, sizeof folder, "%s/blas", getenv("TMPDIR"));
+	make_folder(PRODUCTS, NULL, "no library");
+	products_wanted = "1";
+	ok(child(NULL, NULL, products_alone) && !found->err, "without %s, %s multiplies: %s", vendor->library[PRODUCTS],
+	   vendor->library[BLAS], found->line);
+	products_wanted = "0";
 }
 
 static void kernels(void)
@@ -529,6 +651,8 @@ int main(void)
 		lacking();
 		versions();
 		errors();
+		library_errors();
+		second_products();
 		kernels();
 		peers();
 		samples();

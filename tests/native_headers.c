@@ -23,6 +23,8 @@
 #define CHECK_COMPILER(result, symbol, params)
 #define CHECK_PRODUCTS(result, symbol, params)
 #define CHECK_TELEMETRY(result, symbol, params)
+#define CHECK_RANGES(result, symbol, params)
+#define CHECK_BLAS(result, symbol, params)
 #define SAME(result, symbol, params) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), result(*) params), #symbol);
 #define X(part, need, result, symbol, params) LIST(CHECK_, part, , )(result, symbol, params)
@@ -38,6 +40,12 @@
 #elif PART_NUMBER == 3
 #undef CHECK_TELEMETRY
 #define CHECK_TELEMETRY SAME
+#elif PART_NUMBER == 4
+#undef CHECK_RANGES
+#define CHECK_RANGES SAME
+#elif PART_NUMBER == 5
+#undef CHECK_BLAS
+#define CHECK_BLAS SAME
 #endif
 LIST(YK_, VENDOR, _CALLS, )(X)
 #undef X

@@ -58,9 +58,12 @@ for folder in /usr/local/cuda/include /opt/rocm/include /usr/include $(echo "${Y
 	beside cuda COMPILER 1 nvrtc.h "$folder"
 	beside cuda PRODUCTS 2 cublasLt.h "$folder"
 	beside cuda TELEMETRY 3 nvml.h "$folder"
+	beside cuda RANGES 4 nvtx3/nvToolsExt.h "$folder"
 	beside rocm DRIVER 0 hip/hip_runtime_api.h "$folder" -D__HIP_PLATFORM_AMD__
 	beside rocm COMPILER 1 hip/hiprtc.h "$folder" -D__HIP_PLATFORM_AMD__
 	beside rocm TELEMETRY 3 rocm_smi/rocm_smi.h "$folder"
+	beside rocm RANGES 4 roctracer/roctx.h "$folder" -D__HIP_PLATFORM_AMD__
+	beside rocm BLAS 5 rocblas/rocblas.h "$folder" -D__HIP_PLATFORM_AMD__
 done
 [ -n "$some" ] || { echo '1..0 # SKIP no headers of NVIDIA or AMD in the usual folders or in YOKE_TEST_HEADERS'; exit 0; }
 echo "1..$count"

@@ -17,14 +17,19 @@ static struct {
 } call;
 #undef X
 
-enum library { DRIVER, COMPILER, PRODUCTS, TELEMETRY, LIBRARIES };
+enum library { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS };
 static const char *const files[] = {
 	TWIN("libcuda.so.1", "libamdhip64.so.6"),
 	TWIN("libnvrtc.so.13", "libhiprtc.so.6"),
 	TWIN("libcublasLt.so.13", "libhipblaslt.so.1"),
 	TWIN("libnvidia-ml.so.1", "librocm_smi64.so.7"),
+	TWIN("libnvToolsExt.so.1", "libroctx64.so.4"),
+#ifdef STANDIN_HIP
+	"librocblas.so.4",
+#endif
 };
 
+enum { LIBRARIES = sizeof files / sizeof *files };
 static const char *missing; // the first symbol that is not there
 
 static void find(void *const *library, enum library of, const char *name, void **to)

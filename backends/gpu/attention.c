@@ -113,7 +113,9 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 	const bool back = op->code == YOKE_OP_ATTENTION_BACK;
 	const int D = (int)op->in[0].dims[3];
 
-	b->slices = back && D > WIDE_HEAD ? 2 : 1;
+	const int wide = d->head_columns ? d->head_columns : WIDE_HEAD;
+
+	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	for (size_t i = back ? 2 : 0; i < sizeof cuts / sizeof *cuts; i++) { // sums of two products at a time take registers
 		b->warps = cuts[i].warps;

@@ -11,6 +11,27 @@
 enum { CHAINS = 12, TRIES = 5, LAUNCHES = 200, GROUP = 256 };
 #define MOST_COPY (UINT64_C(256) << 20)
 
+int yk_gpu_ext_device(uint32_t device, struct yk_gpu_device **to)
+{
+	int err = yk_gpu_forked();
+
+	if (err)
+		return err;
+	*to = yk_gpu_device_at(device);
+	return *to ? 0 : YOKE_ENODEV;
+}
+
+void yk_gpu_ext_give(void *to, const void *answer)
+{
+	uint32_t room, size;
+
+	memcpy(&room, to, sizeof room);
+	memcpy(&size, answer, sizeof size);
+	size = room < size ? room : size;
+	memcpy(to, answer, size);
+	memcpy(to, &size, sizeof size);
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -136,25 +157,18 @@ static int measure_locked(struct yk_gpu_device *d, bool f64, struct yoke_limits 
 static int measure(uint32_t device, struct yoke_limits *to)
 {
 	struct yoke_limits full = { .size = sizeof full };
-	const uint32_t size = to->size < sizeof full ? to->size : (uint32_t)sizeof full;
 	struct yk_gpu_device *d;
-	int err = yk_gpu_forked();
+	int err = yk_gpu_ext_device(device, &d);
 
-	if (err)
-		return err;
-	if (!(d = yk_gpu_device_at(device)))
-		return YOKE_ENODEV;
-	if ((err = yk_gpu_device_open(d)))
+	if (err || (err = yk_gpu_device_open(d)))
 		return err;
 	const bool f64 = yk_gpu_f64(d); // takes the lock itself
 	pthread_mutex_lock(&d->lock);
 	err = measure_locked(d, f64, &full);
 	pthread_mutex_unlock(&d->lock);
-	if (err)
-		return err;
-	full.size = size;
-	memcpy(to, &full, size);
-	return 0;
+	if (!err)
+		yk_gpu_ext_give(to, &full);
+	return err;
 }
 
 // ---- occupancy ----
@@ -179,7 +193,6 @@ static int ask_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind, con
 static int ask(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to)
 {
 	struct yoke_occupancy full = { .size = sizeof full, .share = -1 };
-	const uint32_t size = to->size < sizeof full ? to->size : (uint32_t)sizeof full;
 	struct yk_gpu_device *d = ((struct yk_gpu_queue *)queue)->device;
 	const struct yk_gpu_op *kind = yk_gpu_op_of(op);
 	int err = yk_gpu_forked();
@@ -191,11 +204,9 @@ static int ask(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke
 	pthread_mutex_lock(&d->lock);
 	err = ask_locked(d, kind, op, impl, &full);
 	pthread_mutex_unlock(&d->lock);
-	if (err)
-		return err;
-	full.size = size;
-	memcpy(to, &full, size);
-	return 0;
+	if (!err)
+		yk_gpu_ext_give(to, &full);
+	return err;
 }
 
 const void *yk_gpu_ext(const char *name)

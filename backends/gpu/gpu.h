@@ -38,6 +38,7 @@ struct yk_gpu_device {
 	size_t max_group, max_items[2], local_bytes;
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
+	int head_columns; // of the gradient of attention by matrix units, that a group's registers hold; 0: 128
 	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?

@@ -111,19 +111,14 @@ static int pass(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 {
 	yk_gpu_begin(r, kernel);
 	const struct yoke_view x = begin(op, &op->in[0]), y = begin(op, &op->out[0]);
-	const size_t group[2] = { r->device->loops ? 1 : yk_gpu_min(GROUP, (int64_t)kernel->group),
-				  1 };
-	const size_t units = (size_t)(s->tiles * s->segments);
+	const int64_t group = r->device->loops ? 1 : yk_gpu_min(GROUP, (int64_t)kernel->group);
 
 	yk_gpu_arg_view(r, &y);
 	yk_gpu_arg_view(r, &x);
 	yk_gpu_arg_view_or(r, &op->workspace, &y);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_word(r, write);
-	return yk_gpu_launch(r, 2,
-			     (const size_t[]){ (units + group[0] - 1) / group[0] * group[0],
-					       (size_t)s->axes.rows },
-			     group, "scan");
+	return yk_gpu_launch_groups(r, yk_gpu_pieces(s->tiles * s->segments * s->axes.rows, group), (size_t)group, "scan");
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)

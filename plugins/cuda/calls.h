@@ -10,7 +10,8 @@
 	X(DRIVER, "libcuda.so.1") \
 	X(COMPILER, "libnvrtc.so.13") X(COMPILER, "libnvrtc.so.12") X(COMPILER, "libnvrtc.so.11.2") \
 	X(PRODUCTS, "libcublasLt.so.13") X(PRODUCTS, "libcublasLt.so.12") X(PRODUCTS, "libcublasLt.so.11") \
-	X(TELEMETRY, "libnvidia-ml.so.1")
+	X(TELEMETRY, "libnvidia-ml.so.1") \
+	X(RANGES, "libnvToolsExt.so.1")
 
 // X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
 #define YK_CUDA_CALLS(X) \
@@ -147,6 +148,8 @@
 	  (nvmlDevice_t device, nvmlClockType_t clock, unsigned int *megahertz)) \
 	X(TELEMETRY, MAY, nvmlReturn_t, nvmlDeviceGetFanSpeed, (nvmlDevice_t device, unsigned int *percent)) \
 	X(TELEMETRY, MAY, nvmlReturn_t, nvmlDeviceGetCurrentClocksThrottleReasons, \
-	  (nvmlDevice_t device, unsigned long long *reasons))
+	  (nvmlDevice_t device, unsigned long long *reasons)) \
+	X(RANGES, NEED, int, nvtxRangePushA, (const char *name)) \
+	X(RANGES, NEED, int, nvtxRangePop, (void))
 
 #endif

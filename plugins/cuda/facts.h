@@ -81,7 +81,20 @@
 	X(CUBLASLT_EPILOGUE_DEFAULT, 1) \
 	X(CUBLASLT_EPILOGUE_RELU, 2) \
 	X(CUBLASLT_EPILOGUE_BIAS, 4) \
-	X(CUBLASLT_EPILOGUE_RELU_BIAS, 6)
+	X(CUBLASLT_EPILOGUE_RELU_BIAS, 6) \
+	X(CUBLASLT_EPILOGUE_GELU, 32) \
+	X(CUBLASLT_EPILOGUE_GELU_BIAS, 36)
+// of NVTX's own protocol between programs and tools
+#define YK_CUDA_CONSTANTS_RANGES(X) \
+	X(NVTX_ETID_CALLBACKS, 1) \
+	X(NVTX_ETID_VERSIONINFO, 3) \
+	X(NVTX_CB_MODULE_CORE, 1) \
+	X(NVTX_CB_MODULE_CORE2, 5) \
+	X(NVTX_CB_MODULE_SYNC, 6) \
+	X(NVTX_CBID_CORE_RangePushA, 9) \
+	X(NVTX_CBID_CORE_RangePop, 11) \
+	X(NVTX_CBID_CORE_SIZE, 16) \
+	X(NVTX_CBID_CORE2_SIZE, 16)
 #define YK_CUDA_CONSTANTS_TELEMETRY(X) \
 	X(NVML_SUCCESS, 0) \
 	X(NVML_TEMPERATURE_GPU, 0) \
@@ -101,6 +114,8 @@
 	X(cublasLtMatmulPreferenceAttributes_t) X(cublasLtHandle_t) X(cublasLtMatmulDesc_t) \
 	X(cublasLtMatrixLayout_t) X(cublasLtMatmulPreference_t) X(cudaStream_t) \
 	X(cublasLtMatmulAlgo_t) X(cublasLtMatmulHeuristicResult_t)
+#define YK_CUDA_TYPES_RANGES(X) \
+	X(NvtxExportTableCallbacks) X(NvtxExportTableVersionInfo)
 #define YK_CUDA_TYPES_TELEMETRY(X) \
 	X(nvmlReturn_t) X(nvmlTemperatureSensors_t) X(nvmlClockType_t) X(nvmlDevice_t) \
 	X(nvmlUtilization_t) X(nvmlMemory_t)
@@ -115,6 +130,11 @@
 	X(cublasLtMatmulHeuristicResult_t, workspaceSize) \
 	X(cublasLtMatmulHeuristicResult_t, state) \
 	X(cublasLtMatmulHeuristicResult_t, wavesCount)
+#define YK_CUDA_FIELDS_RANGES(X) \
+	X(NvtxExportTableCallbacks, struct_size) \
+	X(NvtxExportTableCallbacks, GetModuleFunctionTable) \
+	X(NvtxExportTableVersionInfo, version) \
+	X(NvtxExportTableVersionInfo, SetInjectionNvtxVersion)
 #define YK_CUDA_FIELDS_TELEMETRY(X) \
 	X(nvmlUtilization_t, gpu) \
 	X(nvmlUtilization_t, memory) \

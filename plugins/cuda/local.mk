@@ -6,6 +6,7 @@ endif
 plugins_cuda_yoke_cuda_la_SOURCES = $(native_sources) \
 	plugins/cuda/calls.h \
 	plugins/cuda/facts.h \
+	plugins/cuda/nvtx.c \
 	plugins/cuda/telemetry.c \
 	plugins/cuda/types.h \
 	plugins/cuda/vendor.c \

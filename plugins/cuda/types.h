@@ -57,6 +57,19 @@ typedef struct {
 	int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
 
+// ---- NVTX: what a tool that was injected is given ----
+
+typedef void (*NvtxFunctionPointer)(void);
+typedef struct {
+	size_t struct_size;
+	int (*GetModuleFunctionTable)(int module, NvtxFunctionPointer ***table, unsigned int *entries);
+} NvtxExportTableCallbacks;
+typedef struct {
+	size_t struct_size;
+	uint32_t version, reserved0;
+	void (*SetInjectionNvtxVersion)(uint32_t version);
+} NvtxExportTableVersionInfo;
+
 // ---- NVML ----
 
 typedef int nvmlReturn_t;
@@ -79,7 +92,7 @@ _Static_assert(sizeof(CUdeviceptr) == 8 && sizeof(CUuuid) == 16 && sizeof(cublas
 enum {
 #define X(name, value) name = value,
 	YK_CUDA_CONSTANTS_DRIVER(X) YK_CUDA_CONSTANTS_COMPILER(X) YK_CUDA_CONSTANTS_PRODUCTS(X)
-	YK_CUDA_CONSTANTS_TELEMETRY(X)
+	YK_CUDA_CONSTANTS_TELEMETRY(X) YK_CUDA_CONSTANTS_RANGES(X)
 #undef X
 };
 

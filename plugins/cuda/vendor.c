@@ -179,15 +179,3 @@ int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_
 	return code ? yk_native_library_failed(d, YOKE_EUNSUPPORTED, "cublasLtMatmulPreferenceSetAttribute",
 					       YK_PRODUCTS_CODE, code) : 0;
 }
-
-double yk_vendor_occupancy(const struct yk_native_device *d, v_function f, size_t group)
-{
-	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
-	int groups = 0, most = 0;
-
-	if (!yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor ||
-	    yk_native_code(V(cuOccupancyMaxActiveBlocksPerMultiprocessor, &groups, f, (int)group, 0)) ||
-	    yk_native_code(V_ATTRIBUTE(&most, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, d->id)) || most <= 0)
-		return -1;
-	return (double)groups * (double)whole / (double)most;
-}

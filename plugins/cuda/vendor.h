@@ -16,6 +16,7 @@
 #define V_SYSTEM_FOLDERS "/usr/local/cuda/lib64"
 #define V_PYTHON_FOLDERS "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"
 #define V_DRIVER_ADVICE "install NVIDIA's driver"
+#define V_PRODUCTS_ADVICE "products are left to yoke's own kernels"
 #define V_COMPILER_ADVICE "install CUDA's libnvrtc, as by `pip install nvidia-cuda-nvrtc-cu12`"
 
 typedef CUdevice v_device;
@@ -61,6 +62,8 @@ enum {
 	V_DESC_EPILOGUE = CUBLASLT_MATMUL_DESC_EPILOGUE,
 	V_DESC_BIAS = CUBLASLT_MATMUL_DESC_BIAS_POINTER,
 	V_EPILOGUE_BIAS = CUBLASLT_EPILOGUE_BIAS,
+	V_EPILOGUE_RELU = CUBLASLT_EPILOGUE_RELU,
+	V_EPILOGUE_GELU = CUBLASLT_EPILOGUE_GELU,
 	V_LAYOUT_BATCH = CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
 	V_LAYOUT_STEP = CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
 	V_PREFERENCE_WORKSPACE = CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -77,6 +80,7 @@ enum {
 	V_CLOCK = CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
 	V_MEMORY_CLOCK = CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
 	V_MEMORY_BITS = CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+	V_UNIT_ITEMS = CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
 	V_UNITS = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
 	V_CACHE = CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
 	V_INTEGRATED = CU_DEVICE_ATTRIBUTE_INTEGRATED,
@@ -125,6 +129,8 @@ enum {
 #define V_FUNCTION_ITEMS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
 #define V_FUNCTION_REGISTERS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
+#define V_HAS_OCCUPANCY (yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor)
+#define V_OCCUPANCY(to, f, items) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
 #define V_LAUNCH_CALL "cuLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)
@@ -164,7 +170,10 @@ enum {
 					yk_native.nvrtcGetCUBINSize(program, to)
 #define V_CODE(d, program, to) \
 	"nvrtcGetCUBIN", (d)->ptx ? yk_native.nvrtcGetPTX(program, to) : yk_native.nvrtcGetCUBIN(program, to)
+#define V_RANGE_PUSH(name) yk_native.nvtxRangePushA(name)
+#define V_RANGE_POP() yk_native.nvtxRangePop()
 #define V_PRODUCTS_NAME "cublaslt"
+#define V_MORE_PRODUCTS NULL
 #define V_LT_NEW(to) V(cublasLtCreate, to)
 #define V_LT_DESC_NEW(to, compute, scale) V(cublasLtMatmulDescCreate, to, compute, scale)
 #define V_LT_DESC_FREE(desc) V(cublasLtMatmulDescDestroy, desc)

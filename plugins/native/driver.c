@@ -2,8 +2,7 @@
 // The table of a native driver under the launch layer of backends/gpu.
 #include "config.h"
 
-#include "../../backends/gpu/contract.h"
-#include "native.h"
+#include "products.h"
 
 static const struct yoke_setting profile = {
 	sizeof profile, V_NAME ".profile", "bool", "0",
@@ -13,7 +12,7 @@ static const struct yoke_setting profile = {
 static void start(void)
 {
 	yk_native_library_start();
-	yk_native_products_start();
+	yk_native_products_always();
 }
 
 const struct yk_gpu_driver yk_gpu_driver = {
@@ -22,7 +21,7 @@ const struct yk_gpu_driver yk_gpu_driver = {
 	.version = V_TITLE " driver",
 	.dialect = YOKE_DIALECT_CUDA,
 	.profile = &profile,
-	.library = { &yk_native_products },
+	.library = { &yk_native_products, V_MORE_PRODUCTS },
 	.start = start,
 	.code_name = yk_native_name,
 	.code_help = yk_native_help,

@@ -4,35 +4,44 @@
 
 #include <string.h>
 
+#include "../../backends/gpu/ext.h"
 #include "native.h"
 
 static int sample(uint32_t device, struct yoke_sample *to)
 {
 	struct yoke_sample full = { .size = sizeof full };
-	const uint32_t size = to->size < sizeof full ? to->size : (uint32_t)sizeof full;
 	struct yk_gpu_device *d;
 	const char *why;
-	int err = yk_gpu_forked();
+	int err = yk_gpu_ext_device(device, &d);
 
 	if (err)
 		return err;
-	if (!(d = yk_gpu_device_at(device)))
-		return YOKE_ENODEV;
 	if (!yk_native_open(YK_TELEMETRY, &why))
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "%s", why);
-	if ((err = yk_vendor_sample(yk_native_of(d), &full)))
-		return err;
-	memcpy(to, &full, size);
-	to->size = size;
-	return 0;
+	if (!(err = yk_vendor_sample(yk_native_of(d), &full)))
+		yk_gpu_ext_give(to, &full);
+	return err;
+}
+
+static void push(const char *name)
+{
+	V_RANGE_PUSH(name);
+}
+
+static void pop(void)
+{
+	V_RANGE_POP();
 }
 
 const void *yk_native_ext(const char *name)
 {
 	static const struct yoke_telemetry telemetry = { sizeof telemetry, sample };
 	static const struct yoke_notes notes = { sizeof notes, yk_native_note };
+	static const struct yoke_ranges_ext ranges = { sizeof ranges, push, pop };
 
 	if (!strcmp(name, "telemetry"))
 		return &telemetry;
+	if (!strcmp(name, "ranges"))
+		return yk_native_open(YK_RANGES, NULL) ? &ranges : NULL;
 	return strcmp(name, "notes") ? NULL : &notes;
 }

@@ -213,7 +213,9 @@ static const char *advice(enum yk_native_part which)
 	switch (which) {
 	case YK_DRIVER: return V_DRIVER_ADVICE;
 	case YK_COMPILER: return V_COMPILER_ADVICE;
-	case YK_PRODUCTS: return "products are left to yoke's own kernels";
+	case YK_PRODUCTS: return V_PRODUCTS_ADVICE;
+	case YK_BLAS: return "products are left to yoke's own kernels";
+	case YK_RANGES: return "the vendor's profiler hears of no ranges";
 	default: return "there is no telemetry";
 	}
 }
@@ -234,6 +236,8 @@ static void open_part(enum yk_native_part which)
 	struct folders f;
 	char names[200] = "";
 
+	if ((p->library = yk_vendor_injected(which)))
+		return;
 	find_folders(&f, which == YK_DRIVER);
 	for (int i = 0; i < LIBRARIES && !p->library; i++)
 		for (int k = 0; k < f.n && !p->library && libraries[i].part == which; k++)
@@ -275,14 +279,23 @@ const char *yk_native_library(enum yk_native_part which)
 
 // ---- for `yoke doctor` ----
 
+// Has the vendor a library for it?
+static bool has_names(enum yk_native_part which)
+{
+	for (int i = 0; i < LIBRARIES; i++)
+		if (libraries[i].part == which)
+			return true;
+	return false;
+}
+
 const char *yk_native_note(uint32_t index)
 {
-	static const char *const what[] = { "driver", "compiler", "products", "telemetry" };
+	static const char *const what[] = { "driver", "compiler", "products", "telemetry", "ranges", "products" };
 	static char line[YK_PARTS][PATH_MAX + 700];
 	const char *why;
 
-	if (index >= YK_PARTS || !yk_native_open(YK_DRIVER, &why) || !yk_native_open(index, &why))
-		return index >= YK_PARTS || (index && !yk_native_open(YK_DRIVER, NULL)) ? NULL : why;
+	if (index >= YK_PARTS || !has_names(index) || !yk_native_open(YK_DRIVER, &why) || !yk_native_open(index, &why))
+		return index >= YK_PARTS || !has_names(index) || (index && !yk_native_open(YK_DRIVER, NULL)) ? NULL : why;
 	const struct part *p = &parts[index];
 	snprintf(line[index], sizeof line[index], "%s  %s%s%s%s%s", what[index], p->folder, *p->folder ? "/" : "",
 		 p->library, *p->why ? "; " : "", p->why);

@@ -9,5 +9,9 @@ native_sources = \
 	plugins/native/memory.c \
 	plugins/native/native.h \
 	plugins/native/products.c \
+	plugins/native/products.h \
+	plugins/native/products_map.c \
+	plugins/native/products_problem.c \
+	plugins/native/products_try.c \
 	plugins/native/program.c \
 	plugins/native/queue.c

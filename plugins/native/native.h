@@ -9,7 +9,8 @@
 
 // ---- library.c: what is opened at run time ----
 
-enum yk_native_part { YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_PARTS };
+// BLAS: products where the library of those is missing, AMD's alone.  RANGES: marks of the vendor's profiler.
+enum yk_native_part { YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_PARTS };
 
 // The vendor's functions; those of a part that is not open, and those that it may lack, are NULL.
 struct yk_native_calls {
@@ -58,6 +59,7 @@ struct yk_native_device {
 	struct yk_native_wrap *wraps;
 	uint64_t peers;  // bit i: device i's memory can be reached
 	void *products;  // products.c's
+	void *blas;      // of the library that stands in for it
 };
 
 static inline struct yk_native_device *yk_native_of(const struct yk_gpu_device *d)
@@ -76,6 +78,8 @@ static inline int yk_native_use(const struct yk_gpu_device *d)
 // What the driver's and the compiler's versions are, for texts: "CUDA 13.0".
 void yk_vendor_version(char *to, size_t cap);
 void yk_vendor_compiler(char *to, size_t cap);
+// What serves for a part before any library is looked for, a tool that was injected, in words; NULL: nothing.
+const char *yk_vendor_injected(enum yk_native_part);
 // Does a library that was opened serve with the others?  else why not.
 bool yk_vendor_serves(enum yk_native_part, const char *name, char *why, size_t cap);
 // Fills arch, capability, options and what follows from those: what matrix units take; false: why it cannot serve.
@@ -85,9 +89,6 @@ const char *yk_vendor_code_name(int code);
 // The driver's own words for a code of its, or NULL.
 const char *yk_vendor_code_text(int code);
 // The sizes of a kernel's parameters, `most` at most, and how many there are; -1: nobody says.
-// Warps that are resident of groups of so many items, over the most there can be, as the driver says; below 0: it does
-// not.
-double yk_vendor_occupancy(const struct yk_native_device *, v_function, size_t group);
 int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t most,
 		     size_t *sizes);
 // What the heuristic of the library of products is told besides: bytes that operands are aligned to.
@@ -97,10 +98,10 @@ int yk_vendor_sample(const struct yk_native_device *, struct yoke_sample *);
 
 // ---- error.c ----
 
-// Codes of the compiler and of the library of products, set apart from the driver's.
-enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000 };
+// Codes of the compiler and of the libraries of products, set apart from the driver's.
+enum { YK_COMPILER_CODE = 100000, YK_PRODUCTS_CODE = 200000, YK_BLAS_CODE = 300000 };
 const char *yk_native_name(int code);
-// Records a failure of one of these two, a code of theirs; returns the error.
+// Records a failure of one of these, a code of theirs; returns the error.
 int yk_native_library_failed(const struct yk_gpu_device *, int error, const char *call, int part, int code);
 const char *yk_native_help(int code);
 bool yk_native_is_memory(int code);
@@ -163,8 +164,6 @@ int yk_native_launch(struct yk_gpu_queue *, void *kernel, uint32_t dims, const s
 
 struct yk_gpu_library;
 extern const struct yk_gpu_library yk_native_products;
-// Declares its settings.
-void yk_native_products_start(void);
 
 // ---- ext.c ----
 

@@ -239,6 +239,18 @@ size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
 	return (size_t)items;
 }
 
+// Warps of groups of so many items that a compute unit takes, over the most that there can be; below 0: nobody says.
+static double occupancy(const struct yk_native_device *d, v_function f, size_t group)
+{
+	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
+	int groups = 0, most = 0;
+
+	if (!V_HAS_OCCUPANCY || yk_native_code(V_OCCUPANCY(&groups, f, (int)group)) ||
+	    yk_native_code(V_ATTRIBUTE(&most, V_UNIT_ITEMS, d->id)) || most <= 0)
+		return -1;
+	return (double)groups * (double)whole / (double)most;
+}
+
 void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, struct yoke_occupancy *to)
 {
 	const struct kernel *k = kernel;
@@ -249,7 +261,7 @@ void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, s
 		return;
 	to->registers = registers > 0 ? (uint32_t)registers : 0;
 	to->local_bytes = local > 0 ? (uint64_t)local : 0;
-	to->share = group ? yk_vendor_occupancy(yk_native_of(d), k->function, group) : -1;
+	to->share = group ? occupancy(yk_native_of(d), k->function, group) : -1;
 }
 
 uint32_t yk_native_kernel_params(void *kernel)

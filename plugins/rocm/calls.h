@@ -17,7 +17,9 @@
 	X(COMPILER, "libamdhip64.so.5") \
 	X(PRODUCTS, "libhipblaslt.so.1") X(PRODUCTS, "libhipblaslt.so.0") \
 	X(TELEMETRY, "librocm_smi64.so.1") X(TELEMETRY, "librocm_smi64.so.7") \
-	X(TELEMETRY, "librocm_smi64.so.6") X(TELEMETRY, "librocm_smi64.so.5")
+	X(TELEMETRY, "librocm_smi64.so.6") X(TELEMETRY, "librocm_smi64.so.5") \
+	X(RANGES, "librocprofiler-sdk-roctx.so.1") X(RANGES, "libroctx64.so.4") \
+	X(BLAS, "librocblas.so.5") X(BLAS, "librocblas.so.4") X(BLAS, "librocblas.so.0")
 
 // X(library, need, result, symbol, parameters): need is NEED, its library does not serve without it, or MAY.
 #define YK_ROCM_CALLS(X) \
@@ -150,6 +152,20 @@
 	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_fan_speed_get, \
 	  (uint32_t device, uint32_t sensor, int64_t *speed)) \
 	X(TELEMETRY, MAY, rsmi_status_t, rsmi_dev_fan_speed_max_get, \
-	  (uint32_t device, uint32_t sensor, uint64_t *speed))
+	  (uint32_t device, uint32_t sensor, uint64_t *speed)) \
+	X(RANGES, NEED, int, roctxRangePushA, (const char *name)) \
+	X(RANGES, NEED, int, roctxRangePop, (void)) \
+	X(BLAS, NEED, rocblas_status, rocblas_create_handle, (rocblas_handle *handle)) \
+	X(BLAS, NEED, rocblas_status, rocblas_destroy_handle, (rocblas_handle handle)) \
+	X(BLAS, NEED, rocblas_status, rocblas_set_stream, (rocblas_handle handle, hipStream_t stream)) \
+	X(BLAS, NEED, rocblas_status, rocblas_set_atomics_mode, (rocblas_handle handle, rocblas_atomics_mode mode)) \
+	X(BLAS, NEED, const char *, rocblas_status_to_string, (rocblas_status code)) \
+	X(BLAS, NEED, rocblas_status, rocblas_gemm_strided_batched_ex, \
+	  (rocblas_handle handle, rocblas_operation turn_a, rocblas_operation turn_b, rocblas_int m, rocblas_int n, \
+	   rocblas_int k, const void *alpha, const void *a, rocblas_datatype a_type, rocblas_int a_ld, \
+	   rocblas_stride a_step, const void *b, rocblas_datatype b_type, rocblas_int b_ld, rocblas_stride b_step, \
+	   const void *beta, const void *c, rocblas_datatype c_type, rocblas_int c_ld, rocblas_stride c_step, \
+	   void *d, rocblas_datatype d_type, rocblas_int d_ld, rocblas_stride d_step, rocblas_int batch, \
+	   rocblas_datatype compute, rocblas_gemm_algo algo, int32_t solution, uint32_t flags))
 
 #endif

@@ -72,7 +72,21 @@
 	X(HIPBLASLT_EPILOGUE_DEFAULT, 1) \
 	X(HIPBLASLT_EPILOGUE_RELU, 2) \
 	X(HIPBLASLT_EPILOGUE_BIAS, 4) \
-	X(HIPBLASLT_EPILOGUE_RELU_BIAS, 6)
+	X(HIPBLASLT_EPILOGUE_RELU_BIAS, 6) \
+	X(HIPBLASLT_EPILOGUE_GELU, 32) \
+	X(HIPBLASLT_EPILOGUE_GELU_BIAS, 36)
+#define YK_ROCM_CONSTANTS_RANGES(X)
+#define YK_ROCM_CONSTANTS_BLAS(X) \
+	X(rocblas_status_success, 0) \
+	X(rocblas_status_memory_error, 5) \
+	X(rocblas_operation_none, 111) \
+	X(rocblas_operation_transpose, 112) \
+	X(rocblas_datatype_f16_r, 150) \
+	X(rocblas_datatype_f32_r, 151) \
+	X(rocblas_datatype_f64_r, 152) \
+	X(rocblas_datatype_bf16_r, 168) \
+	X(rocblas_atomics_not_allowed, 0) \
+	X(rocblas_gemm_algo_standard, 0)
 #define YK_ROCM_CONSTANTS_TELEMETRY(X) \
 	X(RSMI_STATUS_SUCCESS, 0) \
 	X(RSMI_MEM_TYPE_VRAM, 0) \
@@ -94,6 +108,10 @@
 	X(hipblasLtMatmulPreferenceAttributes_t) X(hipblasLtHandle_t) X(hipblasLtMatmulDesc_t) \
 	X(hipblasLtMatrixLayout_t) X(hipblasLtMatmulPreference_t) X(hipblasLtMatmulAlgo_t) \
 	X(hipblasLtMatmulHeuristicResult_t)
+#define YK_ROCM_TYPES_RANGES(X)
+#define YK_ROCM_TYPES_BLAS(X) \
+	X(rocblas_status) X(rocblas_handle) X(rocblas_int) X(rocblas_stride) X(rocblas_operation) \
+	X(rocblas_datatype) X(rocblas_atomics_mode) X(rocblas_gemm_algo)
 #define YK_ROCM_TYPES_TELEMETRY(X) \
 	X(rsmi_status_t) X(rsmi_memory_type_t) X(rsmi_temperature_metric_t)
 
@@ -106,6 +124,8 @@
 	X(hipblasLtMatmulHeuristicResult_t, algo) \
 	X(hipblasLtMatmulHeuristicResult_t, workspaceSize) \
 	X(hipblasLtMatmulHeuristicResult_t, state)
+#define YK_ROCM_FIELDS_RANGES(X)
+#define YK_ROCM_FIELDS_BLAS(X)
 #define YK_ROCM_FIELDS_TELEMETRY(X)
 
 #endif

@@ -4,6 +4,7 @@ if ROCM
 plugin_LTLIBRARIES += plugins/rocm/yoke_rocm.la
 endif
 plugins_rocm_yoke_rocm_la_SOURCES = $(native_sources) \
+	plugins/rocm/blas.c \
 	plugins/rocm/calls.h \
 	plugins/rocm/facts.h \
 	plugins/rocm/metadata.c \

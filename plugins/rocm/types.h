@@ -63,6 +63,17 @@ typedef struct {
 	int reserved[4];
 } hipblasLtMatmulHeuristicResult_t;
 
+// ---- rocBLAS ----
+
+typedef int rocblas_status;
+typedef int rocblas_operation;
+typedef int rocblas_datatype;
+typedef int rocblas_atomics_mode;
+typedef int rocblas_gemm_algo;
+typedef int32_t rocblas_int;
+typedef int64_t rocblas_stride;
+typedef struct _rocblas_handle *rocblas_handle;
+
 // ---- ROCm SMI ----
 
 typedef int rsmi_status_t;
@@ -79,7 +90,7 @@ _Static_assert(sizeof(yk_hip_properties_5) == 792 && sizeof(yk_hip_properties_6)
 enum {
 #define X(name, value) name = value,
 	YK_ROCM_CONSTANTS_DRIVER(X) YK_ROCM_CONSTANTS_COMPILER(X) YK_ROCM_CONSTANTS_PRODUCTS(X)
-	YK_ROCM_CONSTANTS_TELEMETRY(X)
+	YK_ROCM_CONSTANTS_TELEMETRY(X) YK_ROCM_CONSTANTS_RANGES(X) YK_ROCM_CONSTANTS_BLAS(X)
 #undef X
 };
 

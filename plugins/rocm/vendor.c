@@ -25,6 +25,12 @@ void yk_vendor_compiler(char *to, size_t cap)
 	snprintf(to, cap, "%s %d.%d", yk_native_library(YK_COMPILER), major, minor);
 }
 
+const char *yk_vendor_injected(enum yk_native_part part)
+{
+	(void)part;
+	return NULL;
+}
+
 static int number_behind(const char *name)
 {
 	const char *so = strstr(name, ".so.");
@@ -106,6 +112,7 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->arch));
+	d->gpu.head_columns = strncmp(d->arch, "gfx11", 5) ? 0 : 64; // its factors lie twice in registers
 	d->gpu.info.products = has_units(d->arch) ? 1u << yoke_f16 | 1u << yoke_bf16 : 0;
 	if (asprintf(&options, "--offload-arch=%s -std=c++17 -ffp-contract=off -O3 -w", d->arch) < 0) {
 		snprintf(why, cap, "no memory for its options");
@@ -132,7 +139,9 @@ const char *yk_vendor_code_name(int code)
 {
 	const char *name;
 
-	if (code >= YK_PRODUCTS_CODE)
+	if (code >= YK_BLAS_CODE)
+		name = yk_native.rocblas_status_to_string(code - YK_BLAS_CODE);
+	else if (code >= YK_PRODUCTS_CODE)
 		name = product_code(code - YK_PRODUCTS_CODE);
 	else if (code >= YK_COMPILER_CODE)
 		name = yk_native.hiprtcGetErrorString(code - YK_COMPILER_CODE);
@@ -151,16 +160,4 @@ int yk_vendor_restrict(const struct yk_gpu_device *d, v_lt_preference p, uint32_
 {
 	(void)d, (void)p, (void)a, (void)b, (void)y;
 	return 0;
-}
-
-double yk_vendor_occupancy(const struct yk_native_device *d, v_function f, size_t group)
-{
-	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
-	int groups = 0, most = 0;
-
-	if (!yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor ||
-	    yk_native_code(V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, &groups, f, (int)group, 0)) ||
-	    yk_native_code(V_ATTRIBUTE(&most, hipDeviceAttributeMaxThreadsPerMultiProcessor, d->id)) || most <= 0)
-		return -1;
-	return (double)groups * (double)whole / (double)most;
 }

@@ -16,6 +16,7 @@
 #define V_SYSTEM_FOLDERS "/opt/rocm/lib"
 #define V_PYTHON_FOLDERS "_rocm_sdk_core/lib", "_rocm_sdk_libraries/lib"
 #define V_DRIVER_ADVICE "install ROCm's HIP runtime (libamdhip64-5 on Debian, hip-runtime-amd of AMD's packages)"
+#define V_PRODUCTS_ADVICE "products are left to rocBLAS, or yoke's own kernels"
 #define V_COMPILER_ADVICE "install hiprtc of the same ROCm"
 
 typedef hipDevice_t v_device;
@@ -61,6 +62,8 @@ enum {
 	V_DESC_EPILOGUE = HIPBLASLT_MATMUL_DESC_EPILOGUE,
 	V_DESC_BIAS = HIPBLASLT_MATMUL_DESC_BIAS_POINTER,
 	V_EPILOGUE_BIAS = HIPBLASLT_EPILOGUE_BIAS,
+	V_EPILOGUE_RELU = HIPBLASLT_EPILOGUE_RELU,
+	V_EPILOGUE_GELU = HIPBLASLT_EPILOGUE_GELU,
 	V_LAYOUT_BATCH = HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
 	V_LAYOUT_STEP = HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
 	V_PREFERENCE_WORKSPACE = HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -77,6 +80,7 @@ enum {
 	V_CLOCK = hipDeviceAttributeClockRate,
 	V_MEMORY_CLOCK = hipDeviceAttributeMemoryClockRate,
 	V_MEMORY_BITS = hipDeviceAttributeMemoryBusWidth,
+	V_UNIT_ITEMS = hipDeviceAttributeMaxThreadsPerMultiProcessor,
 	V_UNITS = hipDeviceAttributeMultiprocessorCount,
 	V_CACHE = hipDeviceAttributeL2CacheSize,
 	V_INTEGRATED = hipDeviceAttributeIntegrated,
@@ -125,6 +129,8 @@ enum {
 #define V_FUNCTION_ITEMS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
 #define V_FUNCTION_REGISTERS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
+#define V_HAS_OCCUPANCY (yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)
+#define V_OCCUPANCY(to, f, items) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
 #define V_LAUNCH(f, g, b, stream, params) \
 	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)
@@ -161,7 +167,12 @@ enum {
 #define V_LOG(program, to) V(hiprtcGetProgramLog, program, to)
 #define V_CODE_BYTES(d, program, to) V(hiprtcGetCodeSize, program, to)
 #define V_CODE(d, program, to) V(hiprtcGetCode, program, to)
+#define V_RANGE_PUSH(name) yk_native.roctxRangePushA(name)
+#define V_RANGE_POP() yk_native.roctxRangePop()
 #define V_PRODUCTS_NAME "hipblaslt"
+#define V_MORE_PRODUCTS &yk_rocm_blas
+struct yk_gpu_library;
+extern const struct yk_gpu_library yk_rocm_blas; // blas.c
 #define V_LT_NEW(to) V(hipblasLtCreate, to)
 #define V_LT_DESC_NEW(to, compute, scale) V(hipblasLtMatmulDescCreate, to, compute, scale)
 #define V_LT_DESC_FREE(desc) V(hipblasLtMatmulDescDestroy, desc)

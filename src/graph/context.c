@@ -159,6 +159,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->up };
 	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->down };
 	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ device, ctx->queue };
+	yk_profiler_open(ctx);
 	return ctx;
 fail:
 	free_queues(ctx);
@@ -279,6 +280,7 @@ yoke_scope *yoke_scope_begin(const char *name)
 		ctx->opening++;
 	ctx->scope = s;
 	ctx->graph.scope = path;
+	yk_profiler_push(ctx, name ? name : "");
 	yk_leave(ctx);
 	return (yoke_scope *)s->serial;
 }
@@ -297,6 +299,7 @@ static int end_scope(struct yoke_context *ctx, uintptr_t serial)
 	yk_tensors_free(&s->handles, YK_END_SCOPE);
 	ctx->scope = s->parent;
 	ctx->graph.scope = s->parent ? s->parent->path : 0;
+	yk_profiler_pop(ctx);
 	int err = s->casts ? yk_autocast_end(ctx, &s->former) : 0;
 	free(s);
 	if (!ctx->scope && yk_history_is_long(ctx))

@@ -198,6 +198,7 @@ struct yoke_context {
 	struct yk_range_open *range;  // the innermost, NULL: none
 	struct yk_waited *waited;     // places that YOKE_SYNC=warn has named
 	struct yk_observer *observer; // the first, NULL: nobody watches
+	const struct yoke_ranges_ext *profiler; // of the device's vendor, NULL: none wants to know
 	const struct yk_node *making;   // whose result is given memory
 	const struct yk_storage *moved; // what the upload that ends has brought
 };
@@ -235,8 +236,19 @@ struct yk_range_open {
 int yk_range_push(struct yoke_context *, const char *name);
 int yk_range_pop(struct yoke_context *);
 void yk_ranges_fini(struct yoke_context *);
-// The innermost range that two are in, or are.
-uint32_t yk_range_common(const struct yoke_context *, uint32_t a, uint32_t b);
+// The innermost path that two are in, or are (path.c).
+uint32_t yk_path_common(const struct yk_paths *, uint32_t a, uint32_t b);
+
+// ---- profiler.c ----
+
+// Finds what the device's backend has for its vendor's profiler, if that is wanted.
+void yk_profiler_open(struct yoke_context *);
+// A range of this thread; nothing where nobody wants to know.
+void yk_profiler_push(const struct yoke_context *, const char *name);
+void yk_profiler_pop(const struct yoke_context *);
+// From the ranges of one path of scopes to those of another, within `base`, whose own stay open; *at: base at first,
+// and at the end.
+void yk_profiler_go(const struct yoke_context *, uint32_t base, uint32_t *at, uint32_t to);
 
 // ---- wait.c ----
 

@@ -32,6 +32,7 @@ libyokecore_la_SOURCES += \
 	src/graph/op.c \
 	src/graph/op.h \
 	src/graph/path.c \
+	src/graph/profiler.c \
 	src/graph/history.c \
 	src/graph/origin.c \
 	src/graph/observe.c \

@@ -63,6 +63,7 @@ int yk_range_push(struct yoke_context *ctx, const char *name)
 	*r = (struct yk_range_open){ ctx->range, path };
 	ctx->range = r;
 	ctx->graph.range = path;
+	yk_profiler_push(ctx, name);
 	tell(ctx, path, true);
 	return 0;
 }
@@ -72,6 +73,7 @@ int yk_range_pop(struct yoke_context *ctx)
 	struct yk_range_open *r = ctx->range;
 	if (!r)
 		return yk_fail(YOKE_EINVAL, "range_pop: no range is open; each pop ends one yoke_range_push");
+	yk_profiler_pop(ctx);
 	tell(ctx, r->path, false);
 	ctx->range = r->outer;
 	ctx->graph.range = r->outer ? r->outer->path : 0;
@@ -87,15 +89,4 @@ void yk_ranges_fini(struct yoke_context *ctx)
 		free(r);
 	}
 	yk_paths_fini(&ctx->ranges);
-}
-
-uint32_t yk_range_common(const struct yoke_context *ctx, uint32_t a, uint32_t b)
-{
-	const struct yk_path *path = ctx->ranges.path; // parents are older than what is in them
-	while (a != b)
-		if (a > b)
-			a = path[a].parent;
-		else
-			b = path[b].parent;
-	return a;
 }

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
-#include "graph/graph.h"
+#include "graph/context.h"
 
 static int path_add(struct yk_paths *p, uint32_t parent, const char *name)
 {
@@ -105,4 +105,14 @@ void yk_paths_fini(struct yk_paths *p)
 	free(p->path);
 	free(p->table);
 	*p = (struct yk_paths){ 0 };
+}
+
+uint32_t yk_path_common(const struct yk_paths *p, uint32_t a, uint32_t b)
+{
+	while (a != b) // parents are older than what is in them
+		if (a > b)
+			a = p->path[a].parent;
+		else
+			b = p->path[b].parent;
+	return a;
 }

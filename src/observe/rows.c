@@ -190,7 +190,7 @@ static void look_up(const struct yoke_context *ctx, const struct yk_step *s, uin
 		if (s->part[i].recorded >= m->nodes)
 			continue;
 		const struct yk_node *n = &ctx->graph.node[m->node[s->part[i].recorded]];
-		*range = i ? yk_range_common(ctx, *range, n->range) : n->range;
+		*range = i ? yk_path_common(&ctx->ranges, *range, n->range) : n->range;
 		*site = n->site;
 	}
 }

@@ -327,7 +327,7 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 {
 	uint64_t ns = 0;
 	for (uint32_t i = range; i < p->by_ranges; i++) // what is in it is younger
-		if (yk_range_common(p->ctx, i, range) == range)
+		if (yk_path_common(&p->ctx->ranges, i, range) == range)
 			ns += p->by_range[i].ns;
 	return ns;
 }

@@ -533,14 +533,19 @@ static struct yk_graph_of *graph_of(struct launch *l, bool had)
 static int run_steps(struct launch *l, bool had, size_t *at)
 {
 	const struct yk_plan *p = l->p;
+	const uint32_t base = l->ctx->scope ? l->ctx->scope->path : 0;
+	uint32_t scope = base; // that the vendor's profiler is told
 	size_t i = 0;
 	int err = 0;
 	if (p->numbers)
 		err = launch_step(l, i++, had);
 	struct yk_graph_of *g = err ? NULL : graph_of(l, had);
 	if (!g) {
-		for (; i < p->steps && !err; i++)
+		for (; i < p->steps && !err; i++) {
+			yk_profiler_go(l->ctx, base, &scope, p->step[i].scope);
 			err = launch_step(l, i, had);
+		}
+		yk_profiler_go(l->ctx, base, &scope, base);
 		*at = i;
 		return err;
 	}
@@ -635,8 +640,11 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 	donate(&l);
 	bind_views(&l);
 	size_t at = 0;
-	if (!l.ctx->dry)
+	if (!l.ctx->dry) {
+		yk_profiler_push(l.ctx, "evaluation");
 		err = run_steps(&l, had, &at);
+		yk_profiler_pop(l.ctx);
+	}
 	if (!err && p->loose)
 		err = join_slots(&l);
 	place_roots(&l, err);

@@ -69,7 +69,7 @@ void standin_memory(int device, size_t *free_bytes, size_t *total);
 void standin_peer_enable(int device, int peer);
 bool standin_peer_enabled(int device, int peer);
 
-// ---- stream.c ----
+// ---- stream.c, graph.c ----
 
 struct standin_stream;
 struct standin_event;

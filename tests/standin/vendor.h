@@ -17,10 +17,14 @@
 #define TWIN(cuda, hip) cuda
 #endif
 
-// Prototypes of a library's calls, which definitions have to agree with: define STANDIN_DECLARE_LIBRARY as one of
+// Prototypes of the calls of one part, which definitions have to agree with: with STANDIN_OF_PART defined as
+// `~, STANDIN_YES`.
 #define STANDIN_YES(result, symbol, params) EXPORT result symbol params;
 #define STANDIN_NO(result, symbol, params)
-#define STANDIN_DECLARE(library, need, result, symbol, params) STANDIN_DECLARE_##library(result, symbol, params)
+#define STANDIN_SECOND(a, b, ...) b
+#define STANDIN_PICK(...) STANDIN_SECOND(__VA_ARGS__)
+#define STANDIN_DECLARE(part, need, result, symbol, params) \
+	STANDIN_PICK(STANDIN_OF_##part, STANDIN_NO, ~)(result, symbol, params)
 
 #define TO_POINTER(p) ((void *)(uintptr_t)(p))
 

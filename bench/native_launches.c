@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a planned step costs the host beside the bare driver calls of the same launches, on the stand-ins of
+// tests/standin, whose kernels are left out: CPU time of the thread, which is all that a GPU would not take over.  The
+// stand-in's own calls are in both.  With YOKE_REPLAY=0 steps are launched one by one, else as the driver's graphs.
+//
+//	LD_LIBRARY_PATH=$PWD/tests/standin/.libs YOKE_PLUGIN_PATH=$PWD/plugins/cuda/.libs YOKE_BACKEND=cuda
+//	YOKE_STANDIN_EMPTY=1 bench/native_launches
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "rounds.h"
+#include "yoke.h"
+
+enum { LAYERS = 40, WIDTH = 64, ROUNDS = 201, WARM = 8 };
+
+static yoke_tensor *x, *w[LAYERS], *b[LAYERS];
+static void (*tape)(bool);
+static size_t (*tape_length)(void);
+static int (*tape_launch)(size_t);
+
+static double cpu_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+static int step(void)
+{
+	yoke_scope *s = yoke_scope_begin("step");
+	yoke_tensor *h = x;
+
+	for (int i = 0; i < LAYERS; i++)
+		h = yoke_tanh(yoke_add(yoke_matmul(yoke_softmax(h, -1), w[i], 0), b[i]));
+	int err = yoke_eval(1, &h);
+	int closed = yoke_scope_end(s);
+	return err ? err : closed;
+}
+
+static int by_hand(void)
+{
+	const size_t n = tape_length();
+	int code = 0;
+
+	for (size_t i = 0; i < n && !code; i++)
+		code = tape_launch(i);
+	return code;
+}
+
+static bool find_tape(void)
+{
+	static const char *const drivers[] = { "libcuda.so.1", "libamdhip64.so.6" };
+
+	for (int i = 0; i < 2 && !tape_launch; i++) {
+		void *driver = dlopen(drivers[i], RTLD_NOW | RTLD_NOLOAD);
+		if (!driver)
+			continue;
+		*(void **)&tape = dlsym(driver, "standin_tape");
+		*(void **)&tape_length = dlsym(driver, "standin_tape_length");
+		*(void **)&tape_launch = dlsym(driver, "standin_tape_launch");
+	}
+	return tape && tape_length && tape_launch;
+}
+
+static int prepare(void)
+{
+	const int64_t square[2] = { WIDTH, WIDTH };
+	int err;
+
+	x = yoke_variable("x", yoke_f32, 2, square);
+	err = yoke_assign(x, yoke_uniform(yoke_f32, 2, square));
+	for (int i = 0; i < LAYERS && !err; i++) {
+		w[i] = yoke_variable("w", yoke_f32, 2, square);
+		b[i] = yoke_variable("b", yoke_f32, 1, square);
+		if (!(err = yoke_assign(w[i], yoke_uniform(yoke_f32, 2, square))))
+			err = yoke_assign(b[i], yoke_uniform(yoke_f32, 1, square));
+	}
+	err = err ? err : yoke_eval(0, NULL);
+	err = err ? err : step();
+	return err ? err : yoke_sync();
+}
+
+int main(void)
+{
+	static double planned[ROUNDS], hand[ROUNDS], ratio[ROUNDS];
+	struct yoke_stats s = { .size = sizeof s };
+	int err = prepare();
+
+	if (!err && !find_tape()) {
+		fprintf(stderr, "bench/native_launches: runs on the stand-ins of tests/standin alone\n");
+		return 1;
+	}
+	if (!err) {
+		tape(true);
+		err = step();
+		tape(false);
+	}
+	for (int t = -WARM; t < ROUNDS && !err; t++) {
+		const double began = cpu_us();
+		err = step();
+		const double between = cpu_us();
+		err = err ? err : yoke_sync();
+		const double after = cpu_us();
+		err = err ? err : by_hand();
+		const double ended = cpu_us();
+		err = err ? err : yoke_sync();
+		if (t < 0)
+			continue;
+		planned[t] = between - began;
+		hand[t] = ended - after;
+		ratio[t] = planned[t] / hand[t];
+	}
+	if (err || yoke_stats(&s)) {
+		fprintf(stderr, "bench/native_launches: %s\n", yoke_error());
+		return 1;
+	}
+	printf("%zu launches: a step %.1f us of CPU time, its launches by hand %.1f us: %.2f times (medians of %d, %llu of the "
+	       "steps replayed)\n", tape_length(), median(planned, ROUNDS), median(hand, ROUNDS), median(ratio, ROUNDS),
+	       (int)ROUNDS, (unsigned long long)s.replays);
+	return 0;
+}

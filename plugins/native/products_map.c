@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps behind products that the vendors' libraries compute with them: a row that is added, relu, and gelu by tanh.
+// Their gelu is Hendrycks' and Gimpel's approximation by tanh, which yoke_gelu_tanh is; yoke_gelu is by erf and is none
+// of theirs.  Where they round the product once, to the result's dtype, maps of halves round between.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "products.h"
+
+static bool is_short(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+// The instruction whose value this is, but for its dtype.
+static uint32_t behind(const struct yoke_map *m, uint32_t i)
+{
+	while (m->insn[i].op == YOKE_MAP_CAST && is_short(m->insn[i].dtype) && is_short(m->insn[m->insn[i].a].dtype))
+		i = m->insn[i].a;
+	return i;
+}
+
+static bool is_op(const struct yoke_map *m, uint32_t i, int op)
+{
+	return m->insn[i].op == op && is_short(m->insn[i].dtype);
+}
+
+static bool is_zero(const struct yoke_map *m, uint32_t i)
+{
+	i = behind(m, i);
+	return is_op(m, i, YOKE_MAP_CONST) && !m->konst[m->insn[i].a]; // +0, in any dtype
+}
+
+static bool is_number(const struct yoke_map *m, uint32_t i, double x)
+{
+	const float f = (float)x;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof bits);
+	return m->insn[i].op == YOKE_MAP_CONST && m->insn[i].dtype == yoke_f32 && m->konst[m->insn[i].a] == bits;
+}
+
+// x <= 0 ? 0 : x
+static bool relu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
+{
+	if (!is_op(m, i, YOKE_MAP_SELECT) || !is_zero(m, m->insn[i].b))
+		return false;
+	const struct yoke_insn *if_it = &m->insn[m->insn[i].a];
+	*x = behind(m, m->insn[i].c);
+	return if_it->op == YOKE_MAP_LE && behind(m, if_it->a) == *x && is_zero(m, if_it->b);
+}
+
+// The operand of a commutative instruction that is no `one`, by its op; false: neither is.
+static bool other_of(const struct yoke_map *m, uint32_t i, int op, uint32_t *one, uint32_t *other)
+{
+	const uint32_t a = behind(m, m->insn[i].a), b = behind(m, m->insn[i].b);
+
+	*one = is_op(m, a, op) ? a : b;
+	*other = is_op(m, a, op) ? b : a;
+	return is_op(m, *one, op);
+}
+
+// k (1 + 0.044715 x^2), k = 2 sqrt(2/pi)
+static bool is_inner(const struct yoke_map *m, uint32_t i, uint32_t x)
+{
+	const double k = 2 * sqrt(2 / M_PI);
+	uint32_t product, number, square;
+
+	if (!is_op(m, i, YOKE_MAP_ADD) || !other_of(m, i, YOKE_MAP_MUL, &product, &number) || !is_number(m, number, k) ||
+	    !other_of(m, product, YOKE_MAP_SQUARE, &square, &number) || !is_number(m, number, k * 0.044715))
+		return false;
+	return behind(m, m->insn[square].a) == x;
+}
+
+// x sigmoid(x inner)
+static bool gelu_of(const struct yoke_map *m, uint32_t i, uint32_t *x)
+{
+	uint32_t sigmoid;
+
+	if (!is_op(m, i, YOKE_MAP_MUL) || !other_of(m, i, YOKE_MAP_SIGMOID, &sigmoid, x))
+		return false;
+	const uint32_t p = behind(m, m->insn[sigmoid].a);
+	if (!is_op(m, p, YOKE_MAP_MUL))
+		return false;
+	const uint32_t a = behind(m, m->insn[p].a), b = behind(m, m->insn[p].b);
+	return (a == *x && is_inner(m, b, *x)) || (b == *x && is_inner(m, a, *x));
+}
+
+// Is `i` the product, or the product and the other input added?
+static bool has_bias(const struct yoke_map *m, uint32_t i)
+{
+	if (!is_op(m, i, YOKE_MAP_ADD))
+		return false;
+	const uint32_t a = behind(m, m->insn[i].a), b = behind(m, m->insn[i].b);
+	return is_op(m, a, YOKE_MAP_INPUT) && is_op(m, b, YOKE_MAP_INPUT) && m->insn[a].a != m->insn[b].a;
+}
+
+// A row of the result's dtype, the same for all rows.
+static bool is_row(const struct yoke_view *row, const struct yoke_view *y)
+{
+	if (row->kind != YOKE_VIEW_BUFFER || row->dtype != y->dtype || row->rank != y->rank || row->align % 16 ||
+	    row->strides[row->rank - 1] != 1)
+		return false;
+	for (int k = 0; k < row->rank - 1; k++)
+		if (row->dims[k] > 1 && row->strides[k])
+			return false;
+	return true;
+}
+
+int yk_native_then_of(const struct yoke_op *op, int product)
+{
+	const struct yoke_map *m = op->map;
+	const struct yoke_view *y = &op->out[0];
+	int then = YK_THEN_NOTHING;
+	uint32_t x;
+
+	// a product that is rounded to a half and then wanted in f32 is not what a library gives in f32
+	if (m->nout != 1 || op->nin < 2 || op->nin > 3 || !is_short(y->dtype) || !yk_gpu_dense_of(y, y->dtype) ||
+	    (product != y->dtype && product != yoke_f32))
+		return -1;
+	uint32_t at = behind(m, m->out[0]);
+	if (relu_of(m, at, &x))
+		then = YK_THEN_RELU;
+	else if (gelu_of(m, at, &x))
+		then = YK_THEN_GELU;
+	at = then ? x : at;
+	if (has_bias(m, at) && op->nin == 3)
+		return is_row(&op->in[2], y) ? then | YK_THEN_BIAS : -1;
+	return is_op(m, at, YOKE_MAP_INPUT) && !m->insn[at].a && op->nin == 2 ? then : -1;
+}

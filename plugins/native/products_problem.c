@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which contractions are left to a vendor's library, and how they look to it.
+#include "config.h"
+
+#include <string.h>
+
+#include "products.h"
+
+// ---- settings ----
+
+enum wish { NEVER, BY_RULE, ALWAYS };
+
+static enum wish wish_of(void)
+{
+	static const struct yoke_setting wish = {
+		sizeof wish, V_NAME ".products", "string", "",
+		"contractions by the vendor's library: 0 never, 1 wherever it can; empty: where rules or "
+		"`yoke tune` say so",
+	};
+	const char *value = yk_gpu_host->setting(&wish);
+
+	return !value || !*value ? BY_RULE : !strcmp(value, "0") ? NEVER : ALWAYS;
+}
+
+bool yk_native_products_always(void)
+{
+	return wish_of() == ALWAYS;
+}
+
+// ---- the problem ----
+
+enum { LAST = YK_GPU_BATCH - 1 }; // of the batch's axes: the one that the library runs through itself
+
+// The leading dimension, and whether rows and columns change places; false: strides that it has not.
+static bool leading(int64_t rows, int64_t cols, int64_t by_row, int64_t by_col, int64_t *ld, int *transposed)
+{
+	*transposed = !(by_col == 1 || cols == 1);
+	if (*transposed && by_row != 1 && rows != 1)
+		return false;
+	const int64_t wide = *transposed ? rows : cols;
+	*ld = *transposed ? by_col : by_row;
+	if ((*transposed ? cols : rows) == 1)
+		*ld = wide;
+	return *ld >= wide && *ld <= INT32_MAX;
+}
+
+// Bytes that both the first matrix and the steps to others are multiples of.
+static uint32_t align_of(const struct yoke_view *v, int64_t step)
+{
+	const uint64_t bytes = (uint64_t)step * yk_gpu_bytes(v->dtype);
+	uint32_t align = v->align < 256 ? v->align : 256;
+
+	if (!align) // nothing is promised: that of an element
+		align = (uint32_t)yk_gpu_bytes(v->dtype);
+	while (align > 1 && bytes % align)
+		align /= 2;
+	return align;
+}
+
+static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c, int then, struct yk_native_problem *p)
+{
+	const struct yk_gpu_contraction *s = &c->s;
+
+	memset(p, 0, sizeof *p);
+	if (!leading(s->m, s->n, s->y_m, s->y_n, &p->ld[YK_Y], &p->transposed[YK_Y]) || p->transposed[YK_Y] ||
+	    !leading(s->m, s->k, s->a_m, s->a_k, &p->ld[YK_A], &p->transposed[YK_A]) ||
+	    !leading(s->k, s->n, s->b_k, s->b_n, &p->ld[YK_B], &p->transposed[YK_B]) || s->d[LAST] > INT32_MAX)
+		return false;
+	p->dtype = c->dtype;
+	p->to = c->map ? c->op->out[0].dtype : c->to;
+	p->tf32 = c->dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
+	p->then = then;
+	p->m = s->m;
+	p->n = s->n;
+	p->k = s->k;
+	p->batch = s->d[LAST];
+	p->step[YK_Y] = s->y[LAST];
+	p->step[YK_A] = s->a[LAST];
+	p->step[YK_B] = s->b[LAST];
+	p->align[YK_Y] = align_of(&c->op->out[0], p->step[YK_Y]);
+	p->align[YK_A] = align_of(c->a, p->step[YK_A]);
+	p->align[YK_B] = align_of(c->b, p->step[YK_B]);
+	return true;
+}
+
+enum {
+	LEAST = 16,   // of M, N, K and
+	WORK = 65536, // of their product, and
+	MANY = 4      // calls at most: what it is offered for by rule
+};
+
+bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract *c, bool maps,
+			  struct yk_native_problem *to)
+{
+	const struct yk_gpu_contraction *s = &c->s;
+	const enum wish wish = wish_of();
+	const int then = !c->map ? YK_THEN_NOTHING : maps ? yk_native_then_of(c->op, c->to) : -1;
+
+	if (wish == NEVER || c->by_row || !s->m || !s->n || !s->k || then < 0 || !yk_gpu_real(c->dtype))
+		return false;
+	if (wish == BY_RULE && (s->m < LEAST || s->n < LEAST || s->k < LEAST || s->m * s->n < WORK / s->k ||
+				c->batch / s->d[LAST] > MANY))
+		return false;
+	if (fill(d, c, then, to))
+		return true;
+	if (c->map)
+		return false;
+	yk_gpu_contract_swap(c);
+	return fill(d, c, then, to);
+}
+
+// ---- running ----
+
+// Bytes that matrix `index` of those that the library does not run through lies behind the first.
+static int64_t matrix_at(const struct yk_gpu_contraction *s, const int64_t *strides, int64_t index, int dtype)
+{
+	int64_t at = 0;
+
+	for (int i = LAST - 1; i >= 0; i--) {
+		at += index % s->d[i] * strides[i];
+		index /= s->d[i];
+	}
+	return at * (int64_t)yk_gpu_bytes(dtype);
+}
+
+static void *address(const struct yoke_view *v, int64_t bytes)
+{
+	const struct yk_gpu_segment *s = v->segment;
+
+	return (char *)s->buffer + v->offset + bytes;
+}
+
+int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op, const struct yk_gpu_contraction *s,
+			   const struct yk_native_problem *p, const void *plan, yk_native_multiply *multiply)
+{
+	const bool works = op->workspace.kind == YOKE_VIEW_BUFFER;
+	int64_t calls = 1;
+	int err = yk_native_use(q->device);
+
+	for (int i = 0; i < LAST; i++)
+		calls *= s->d[i];
+	for (int64_t i = 0; i < calls && !err; i++) {
+		const struct yk_native_place at = {
+			.at = { address(&op->out[0], matrix_at(s, s->y, i, p->to)),
+				address(&op->in[s->swapped], matrix_at(s, s->a, i, p->dtype)),
+				address(&op->in[!s->swapped], matrix_at(s, s->b, i, p->dtype)) },
+			.bias = p->then & YK_THEN_BIAS ? address(&op->in[2], 0) : NULL,
+			.work = works ? address(&op->workspace, 0) : NULL,
+		};
+		err = multiply(q->device, p, plan, &at, yk_native_stream(q));
+		q->launches++;
+	}
+	return err;
+}
