@@ -37,32 +37,45 @@ FLAT void copy_run(T *to, const T *from, int64_t n)
 		*(vec_u *)(to + v) = *(const vec_u *)(from + v);
 }
 
+// n vectors of each of k rows: vector i of row q from b + at[q] + from[i] to element to_at[i] of the row.
+FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const int64_t *from, const int *to_at, int64_t k)
+{
+	for (int64_t q = 0; q < k; q++) {
+		const T *row = b + at[q];
+#pragma GCC unroll 8
+		for (int i = 0; i < n; i++)
+			*(vec_u *)(to + q * NR + to_at[i]) = *(const vec_u *)(row + from[i]);
+	}
+}
+
 // Positions j .. j + wide - 1 of taps l .. l + k - 1.
 static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
 {
-	struct {
-		int64_t from;
-		int at, n;
-	} run[NR];
 	const int64_t *at = w->at + l, whole = wide == NR ? k - 1 : 0;
 	struct position p = position_of(w, j);
-	int runs = 0;
+	int64_t from[NR];
+	int to_at[NR], length[NR], n = 0;
 
-	for (int i = 0; i < wide; runs++) {
-		const int64_t left = w->width - p.x, n = left < wide - i ? left : wide - i;
-		run[runs].from = place_in_b(w, &p);
-		run[runs].at = i;
-		run[runs].n = (int)n;
-		i += (int)n;
-		position_after(w, &p, n);
+	for (int i = 0; i < wide;) {
+		const int64_t left = w->width - p.x, run = left < wide - i ? left : wide - i, first = place_in_b(w, &p);
+		for (int64_t v = 0; v < run; v += VL, n++) {
+			from[n] = first + v;
+			to_at[n] = i + (int)v;
+			length[n] = (int)(run - v < VL ? run - v : VL);
+		}
+		i += (int)run;
+		position_after(w, &p, run);
 	}
-	for (int64_t q = 0; q < whole; q++)
-		for (int i = 0; i < runs; i++)
-			copy_run(to + q * NR + run[i].at, b + at[q] + run[i].from, run[i].n);
+	switch (n) {
+	case 2: copy_vectors(2, to, b, at, from, to_at, whole); break;
+	case 3: copy_vectors(3, to, b, at, from, to_at, whole); break;
+	case 4: copy_vectors(4, to, b, at, from, to_at, whole); break;
+	default: copy_vectors(n, to, b, at, from, to_at, whole);
+	}
 	for (int64_t q = whole; q < k; q++) {
 		memset(to + q * NR, 0, NR * sizeof(T));
-		for (int i = 0; i < runs; i++)
-			memcpy(to + q * NR + run[i].at, b + at[q] + run[i].from, (size_t)run[i].n * sizeof(T));
+		for (int i = 0; i < n; i++)
+			memcpy(to + q * NR + to_at[i], b + at[q] + from[i], (size_t)length[i] * sizeof(T));
 	}
 }
 

@@ -422,42 +422,58 @@ static void copy_output(const struct job *job, const struct part *p, int64_t i)
 			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
 }
 
-// The taps of a part that w has for an output and a channel.
-static void copy_taps(const struct job *job, const struct part *p, int64_t output, int64_t channel, int64_t at)
-{
-	const struct yoke_view *w = operands_of(job->op).w;
-	const int64_t size = (int64_t)yk_esize(w->dtype), rows = stride_of(w, 0), cols = stride_of(w, 1);
-	const struct line *y = &p->line[0], *x = &p->line[1];
-	const bool whole = rows == dim(w, 1) * cols && y->taps == dim(w, 0) && x->taps == dim(w, 1);
-	const char *from = job->from + (output * w->strides[0] + channel * w->strides[1] + y->tap * rows + x->tap * cols) * size;
+// The taps of a part that w has for an output and a channel, where strides are in elements.
+struct taps {
+	int dtype;
+	int64_t size, output, channel, rows, cols; // size: of an element
+	int64_t n[AXES];
+};
 
-	if (whole) {
-		take(job->c, job->to, at, w->dtype, from, cols, y->taps * x->taps);
-		return;
+static struct taps taps_of(const struct yoke_view *w, const struct part *p)
+{
+	struct taps t = { w->dtype, (int64_t)yk_esize(w->dtype), w->strides[0], w->strides[1],
+			  stride_of(w, 0) * p->line[0].tap_step, stride_of(w, 1) * p->line[1].tap_step,
+			  { p->line[0].taps, p->line[1].taps } };
+	if (t.rows == t.n[1] * t.cols) { // one run
+		t.n[1] *= t.n[0];
+		t.n[0] = 1;
 	}
-	for (int64_t k = 0; k < y->taps; k++, at += x->taps)
-		take(job->c, job->to, at, w->dtype, from + k * y->tap_step * rows * size, cols * x->tap_step, x->taps);
+	return t;
 }
 
-// Rows from .. end - 1 of a part's matrix.  Of CONV_X w's outputs lie across: a block of them at a time.
-static void copy_rows(const struct job *job, const struct part *p, int64_t from, int64_t end)
+static inline void copy_taps(const struct job *job, const struct taps *t, const char *from, int64_t at)
+{
+	for (int64_t k = 0; k < t->n[0]; k++, at += t->n[1], from += t->rows * t->size)
+		if (t->dtype == yoke_f32) // often too few for a call
+			for (int64_t i = 0; i < t->n[1]; i++)
+				((float *)job->to)[at + i] = ((const float *)from)[i * t->cols];
+		else
+			take(job->c, job->to, at, t->dtype, from, t->cols, t->n[1]);
+}
+
+// Rows first .. end - 1 of a part's matrix.  Of CONV_X w's outputs lie across: a block of them at a time.
+static void copy_rows(const struct job *job, const struct part *p, int64_t first, int64_t end)
 {
 	enum { BLOCK = 16 };
 	const struct conv *c = job->c;
-	const int64_t taps = p->line[0].taps * p->line[1].taps;
 	const bool x = job->op->code == YOKE_OP_CONV_X;
 	const int64_t depth = x ? c->outputs : c->channels;
 
 	if (job->op->code == YOKE_OP_CONV_W) {
-		for (int64_t i = from; i < end; i++)
+		for (int64_t i = first; i < end; i++)
 			copy_output(job, p, i);
 		return;
 	}
-	for (int64_t first = 0; first < depth; first += BLOCK)
-		for (int64_t i = from; i < end; i++)
-			for (int64_t k = first; k < depth && k < first + BLOCK; k++)
-				copy_taps(job, p, x ? i / c->channels * c->outputs + k : i, x ? i % c->channels : k,
-					  p->a + i * p->g.k + k * taps);
+	const struct yoke_view *w = operands_of(job->op).w;
+	const struct taps t = taps_of(w, p);
+	const int64_t count = t.n[0] * t.n[1], row = x ? t.channel : t.output, step = x ? t.output : t.channel;
+	const char *from = job->from + (p->line[0].tap * stride_of(w, 0) + p->line[1].tap * stride_of(w, 1)) * t.size;
+	for (int64_t block = 0; block < depth; block += BLOCK)
+		for (int64_t i = first; i < end; i++) {
+			const int64_t group = x ? i / c->channels : 0, place = (x ? i % c->channels : i) * row + group * depth * step;
+			for (int64_t k = block; k < depth && k < block + BLOCK; k++)
+				copy_taps(job, &t, from + (place + k * step) * t.size, p->a + i * p->g.k + k * count);
+		}
 }
 
 static void row_piece(void *arg, int64_t piece)
