@@ -16,7 +16,7 @@ libyokecore_la_SOURCES += \
 	src/train/generate.c \
 	src/train/generate.h \
 	src/train/loop.c \
-	src/train/loop.h \
+	src/train/lost.c \
 	src/train/trained.c \
 	src/train/trained.h \
 	src/train/optim.c \
@@ -30,6 +30,9 @@ libyokecore_la_SOURCES += \
 	src/train/progress.h \
 	src/train/ranks.c \
 	src/train/ranks.h \
+	src/train/resume.c \
+	src/train/resume.h \
+	src/train/run.c \
 	src/train/run.h \
 	src/train/run_record.c \
 	src/train/run_say.c \
@@ -49,7 +52,9 @@ libyokecore_la_SOURCES += \
 	src/train/sums.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
+	src/train/trainer_feed.c \
 	src/train/trainer_save.c \
+	src/train/trainer_step.c \
 	src/train/trial.c \
 	src/train/trial.h \
 	src/train/validate.c \

@@ -90,6 +90,9 @@ int yk_trainer_rehearse(void *trainer, int64_t batch);
 int yk_trainer_validate_any(const struct yk_trainer *);
 // Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
+// They are used; and, besides, those that are read ahead are dropped.
+void yk_trainer_fed(struct yk_trainer *);
+void yk_trainer_unfeed(struct yk_trainer *);
 // Those of its part k as they lie in the host's memory, row by row.
 const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
 // Any windows.
