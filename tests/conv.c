@@ -172,9 +172,11 @@ static void test_combinations(void)
 					continue;
 				const struct shape s = shape_of(axes, strides[i % 4], dilations[i / 4 % 3], groups[i / 12 % 3],
 								los[i / 36 % 3], los[i / 108 % 3], taps[i / 324]);
+				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one in parts
 				good = one(&s, dtypes[d]) && good;
 				count++;
 			}
+			yoke_setting_set("plan.named", "1");
 			ok(good && count, "%d convolutions of %d axes, gradients and transposed, %s", count, axes,
 			   yoke_dtype_name(dtypes[d]));
 		}
@@ -432,6 +434,10 @@ int main(void)
 {
 	tap_seed();
 	test_window();
+	yoke_setting_set("plan.named", "0"); // in parts
+	test_window();
+	test_pools();
+	yoke_setting_set("plan.named", "1");
 	test_combinations();
 	test_large();
 	test_pools();
