@@ -58,8 +58,8 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 	if (!good)
 		return NULL;
 	if (axes < 1 || axes > 2 || in % groups || out % groups) {
-		yk_fail(YOKE_EINVAL, "%s: 1 or 2 axes, not %d, and groups that divide in %lld and out %lld, not %lld", class->name,
-			axes, (long long)in, (long long)out, (long long)groups);
+		yk_fail(YOKE_EINVAL, "%s: 1 or 2 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
+			class->name, axes, (long long)in, (long long)out, (long long)groups);
 		return NULL;
 	}
 	int64_t dims[4] = { transposed ? in : out, (transposed ? out : in) / groups };
@@ -67,8 +67,9 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 	for (int i = 0; i < axes; i++)
 		fan *= (double)(dims[2 + i] = kernel[i]);
 	yoke_module *m = yk_layer_new(class, &c, sizeof c);
-	return yk_layer_done(m, m && yoke_module_parameter(m, "weight", yoke_f32, 2 + axes, dims, YOKE_FIRST_UNIFORM, 1 / sqrt(fan)) &&
-			     (!bias || yoke_module_parameter(m, "bias", yoke_f32, 1, &out, YOKE_FIRST_UNIFORM, 1 / sqrt(fan))));
+	const double bound = 1 / sqrt(fan);
+	return yk_layer_done(m, m && yoke_module_parameter(m, "weight", yoke_f32, 2 + axes, dims, YOKE_FIRST_UNIFORM, bound) &&
+			     (!bias || yoke_module_parameter(m, "bias", yoke_f32, 1, &out, YOKE_FIRST_UNIFORM, bound)));
 }
 
 yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel, const struct yoke_conv_options *options,
@@ -134,7 +135,8 @@ static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 	const struct sized *s = state;
 	int err = yk_layer_one(m, n, k);
 	if (!err && yoke_rank(in[0]) != 2 + s->axes)
-		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes behind [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2, s->axes);
+		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes behind [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2,
+			      s->axes);
 	if (!err)
 		out[0] = s->fn(in[0], s->to);
 	return err;
@@ -187,9 +189,13 @@ static int flatten_forward(yoke_module *m, void *state, int n, yoke_tensor *cons
 	int err = yk_layer_one(m, n, k);
 	if (!err && yoke_rank(in[0]) < 1)
 		err = yk_fail(YOKE_ESHAPE, "flatten: x has no batch");
-	if (!err)
-		out[0] = yoke_reshape(in[0], 2, (int64_t[]){ yoke_dim(in[0], 0), yoke_count(in[0]) / (yoke_dim(in[0], 0) ? yoke_dim(in[0], 0) : 1) });
-	return err;
+	if (err)
+		return err;
+	int64_t dims[2] = { yoke_dim(in[0], 0), 1 };
+	for (int i = 1; i < yoke_rank(in[0]); i++)
+		dims[1] *= yoke_dim(in[0], i);
+	out[0] = yoke_reshape(in[0], 2, dims);
+	return 0;
 }
 
 yoke_module *yoke_nn_flatten(void)

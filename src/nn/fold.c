@@ -79,7 +79,8 @@ static int fold_behind(yoke_module *layer, yoke_module *norm)
 			       layer->class->name);
 	yoke_tensor *b = bias_of(layer, n);
 	yoke_scope *s = yoke_scope_begin("fold");
-	yoke_tensor *scale = yoke_mul(yoke_rsqrt(yoke_add(norm->own[3].tensor, yoke_const(yk_norm_eps(norm)))), norm->own[0].tensor);
+	yoke_tensor *rstd = yoke_rsqrt(yoke_add(norm->own[3].tensor, yoke_const(yk_norm_eps(norm))));
+	yoke_tensor *scale = yoke_mul(rstd, norm->own[0].tensor);
 	yoke_tensor *shift = yoke_sub(norm->own[1].tensor, yoke_mul(norm->own[2].tensor, scale));
 	for (int i = 0; i < rank; i++) {
 		dims[i] = yoke_dim(w, i);
