@@ -8,6 +8,7 @@ bench: $(bench_programs)
 bench_programs = \
 	bench/attention \
 	bench/contract \
+	bench/conv \
 	bench/contract_opencl \
 	bench/data \
 	bench/epilogue \
@@ -20,6 +21,7 @@ bench_programs = \
 	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
+bench_conv_SOURCES = bench/conv.c bench/rounds.h
 bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
 	bench/peers/onednn.c bench/peers/peers.h
 bench_contract_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)

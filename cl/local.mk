@@ -22,6 +22,7 @@ cl_files = \
 	cl/contract_packed.cl \
 	cl/contract_rows.cl \
 	cl/contract_tiled.cl \
+	cl/conv.cl \
 	cl/f16.cl \
 	cl/f64.cl \
 	cl/gather.cl \
@@ -56,4 +57,5 @@ cl_files = \
 	cl/softmax.cl \
 	cl/sort.cl \
 	cl/vexp.cl \
+	cl/window_add.cl \
 	cl/xent.cl

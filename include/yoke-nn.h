@@ -140,6 +140,21 @@ YOKE_API yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, doubl
 // running_mean and running_var take a share `momentum` of them, the variance with Bessel's correction; in evaluation
 // by these.
 YOKE_API yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum);
+// x [B,in,S..] -> [B,out,Q..], 1 or 2 axes behind, as yoke_conv: weight [out,in/groups,K..], bias [out], both
+// U(-1/sqrt(n), 1/sqrt(n)), n = in/groups times the kernel's elements.  kernel: of each axis.  Options may be NULL.
+YOKE_API yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel,
+				   const struct yoke_conv_options *, int bias);
+// As yoke_conv_transposed: weight [in,out/groups,K..], n = out/groups times the kernel's elements.
+YOKE_API yoke_module *yoke_nn_conv_transposed(int axes, int64_t in, int64_t out, const int64_t *kernel,
+					      const struct yoke_conv_options *, int bias);
+// yoke_max_pool and its like; to: elements of each axis.
+YOKE_API yoke_module *yoke_nn_max_pool(const struct yoke_pool_options *);
+YOKE_API yoke_module *yoke_nn_mean_pool(const struct yoke_pool_options *);
+YOKE_API yoke_module *yoke_nn_adaptive_max_pool(int axes, const int64_t *to);
+YOKE_API yoke_module *yoke_nn_adaptive_mean_pool(int axes, const int64_t *to);
+YOKE_API yoke_module *yoke_nn_resize(int axes, const int64_t *to, int smooth);
+// x [B,..] -> [B,all of it].
+YOKE_API yoke_module *yoke_nn_flatten(void);
 // As yoke_dropout in training, nothing in evaluation.
 YOKE_API yoke_module *yoke_nn_dropout(double p);
 // "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"; ENOENT names them.
@@ -169,8 +184,11 @@ YOKE_API yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *);
 // inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters are frozen: a [rank,in] as a linear's
 // weight, b [out,rank] 0.  Hu et al. 2021.  Child "inner".
 YOKE_API yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha);
-// What was added for training is put where it costs nothing: LoRA into its matrix, in evaluation.  For the module and
-// all below; the names of what is left stay.  Waits for the values.
+// What was added for training is put where it costs nothing: LoRA into its matrix; a batch norm, as it evaluates, into
+// the linear layer or convolution before it in a sequence; the weight and bias of a layer or RMS norm into the linear
+// layer behind it in a sequence, and into those that read it in a block.  What is tied to another stays as it is.
+// For the module and all below, which is for evaluation then; the names of what is left stay, and a layer may get
+// a bias.  Waits for the values.
 YOKE_API int yoke_module_fold(yoke_module *);
 
 #ifdef __cplusplus

@@ -297,6 +297,18 @@ struct yoke_map {
 	X(GROUPED, 62) \
 	/* x [T,K], g [T,N], first as above -> dw [E,K,N]: of each e, x[first[e]..first[e+1]-1]' g[the same] */ \
 	X(GROUPED_BACK, 63) \
+	/* g [..,Q,..,size], windows of an axis of n elements in the place of Q -> y [..,n,..]: y = sum of */ \
+	/* g[..,q,..,k] over q and k with q stride + k dilation there, k rising, in acc; attr: i axis, i size, */ \
+	/* i stride, i dilation, i n */ \
+	X(WINDOW_ADD, 64) \
+	/* x [B,C,S..], w [O,C/groups,K..], 1 or 2 axes behind -> y [B,O,Q..] = sum of w[o,c,k] x[b,c',s], c' the */ \
+	/* c-th channel of o's group, s = q stride + k dilation - lo, x is 0 outside; sums in acc.  attr: i */ \
+	/* groups, for each axis i stride | dilation << 16 | lo << 32 | hi << 48, of hi Q follows */ \
+	X(CONV, 65) \
+	/* g [B,O,Q..], w -> [B,C,S..]: CONV's derivative by x; attr: CONV's, then i S of each axis */ \
+	X(CONV_X, 66) \
+	/* x, g -> [O,C/groups,K..]: CONV's derivative by w; attr: CONV's, then i K of each axis */ \
+	X(CONV_W, 67) \
 	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
 	/* BUFFER views without gaps (row major), inputs may be none */ \
 	X(SOURCE, 50)

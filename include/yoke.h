@@ -458,6 +458,46 @@ YOKE_API yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y);
 // the others.  PyTorch's kl_div has q first, and its batchmean divides by the first axis alone.
 YOKE_API yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q);
 
+// ---- windows, convolutions, pools: of floating point, but for windows ----
+
+// Windows of `size` elements of an axis, `dilation` apart, one begins every `stride`: the axis of n elements becomes one
+// of floor((n - dilation (size - 1) - 1) / stride) + 1, and a new last axis has the window's elements.  A view, of
+// any dtype; its gradient adds what windows have in common, in a fixed order.  ERANGE: there is none.
+YOKE_API yoke_tensor *yoke_window(yoke_tensor *x, int axis, int64_t size, int64_t stride, int64_t dilation);
+
+struct yoke_conv_options {
+	size_t size;                    // sizeof, set by the caller
+	int64_t groups;                 // 0: 1
+	int64_t stride[2], dilation[2]; // of each axis behind the channels, 0: 1
+	int64_t lo[2], hi[2];           // zeros before and behind each axis
+	int64_t more[2];                // conv_transposed: elements more of each axis, less than its stride
+};
+// x [B,C,S] or [B,C,S,S], w [O,C/groups,K..] -> [B,O,Q..]: the cross-correlation, as PyTorch has it; Q is as many as a
+// window of K has places along lo + S + hi.  Each number of the options is 65535 at most.  NULL: all as 0.
+// No copy of all windows is made.  Sums are of f32, or f64 for f64.
+YOKE_API yoke_tensor *yoke_conv(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
+// x [B,C,Q..], w [C,O/groups,K..] -> [B,O,S..]: what the gradient of such a convolution by its operand is, of
+// S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
+YOKE_API yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
+
+struct yoke_pool_options {
+	size_t size;                    // sizeof, set by the caller
+	int64_t window[2], stride[2];   // of each axis behind the channels; stride 0: as the window
+	int64_t dilation[2];            // 0: 1
+	int64_t lo[2], hi[2];           // elements before and behind each axis that do not count
+};
+// x [B,C,S..] -> [B,C,Q..]: the maximum of each window, or the mean of its elements.  Equal maxima share the gradient.
+// A window of none but those that do not count gives -inf, and a mean of NaN.
+YOKE_API yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *);
+YOKE_API yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *);
+// The same of to[0] windows along the first axis behind the channels, to[1] along the second: window i of n elements
+// goes from floor(i n / to) to ceil((i + 1) n / to) - 1.
+YOKE_API yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to);
+YOKE_API yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to);
+// x [B,C,S..] -> [B,C,to..]: smooth 0: output i is element floor(i S / to); 1: linear along each axis between the two
+// elements around (i + 1/2) S / to - 1/2, the first and the last beyond them.
+YOKE_API yoke_tensor *yoke_resize(yoke_tensor *x, const int64_t *to, int smooth);
+
 // ---- groups of rows ----
 
 // Rows of x [T,K] times the matrix of their group: w [E,K,N], first [E+1] i64 -> [T,N]; rows first[e] .. first[e+1] - 1

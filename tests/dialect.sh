@@ -84,6 +84,9 @@ for last in gather move; do
 done
 compiled scan.cl ''
 compiled sort.cl ''
+compiled conv.cl ''
+compiled conv.cl '-DDTYPE=3 -DALONG=1'
+compiled window_add.cl ''
 compiled report_length.cl ''
 compiled f64.cl '-DUSE_F64'
 compiled limits.cl '-DUSE_F64'

@@ -165,6 +165,12 @@ FN(resolvent, yoke_resolvent(x[0], x[1], x[2], yoke_add(x[3], yoke_from(yoke_f64
 FN(resolvent_left, yoke_resolvent(x[0], YOKE_NONE, x[1], yoke_add(x[2], yoke_from(yoke_f64, 1, (int64_t[]){ 2 },
 	(double[]){ 0.1, -2.5 })), &(struct yoke_resolvent){ .size = sizeof(struct yoke_resolvent), .side = YOKE_SIDE_LEFT,
 	.sweeps = YOKE_SWEEPS, .tolerance = 1 }))
+FN(window, yoke_square(yoke_window(x[0], 1, 3, 2, 2)))
+static const struct yoke_conv_options how = {
+	.size = sizeof how, .groups = 2, .stride = { 2, 1 }, .dilation = { 1, 2 }, .lo = { 1, 0 }, .hi = { 0, 2 }
+};
+FN(conv, yoke_conv(x[0], x[1], &how))
+FN(conv_transposed, yoke_conv_transposed(x[0], x[1], &how))
 FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
 FN(attention_drop, yoke_attention(x[0], x[1], x[2], YOKE_NONE, 1, 0, 0.4))
@@ -429,6 +435,9 @@ static const struct row rows[] = {
 	{ "resolvent", 4, { M2(2, 5), M2(1, 4), M1(4), M2(2, 2) }, f_resolvent, 0 },
 	{ "resolvent, left", 3, { M1(6), M1(5), M2(2, 2) }, f_resolvent_left, 0 },
 	{ "resolvent of one element", 4, { M2(2, 1), M2(2, 0), M1(0), M1(2) }, f_resolvent, 0 },
+	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
+	{ "conv", 2, { M4(2, 4, 4, 5), M4(4, 2, 2, 2) }, f_conv, 0 },
+	{ "conv_transposed", 2, { M4(1, 4, 2, 3), M4(4, 1, 2, 3) }, f_conv_transposed, 0 },
 	{ "grouped_matmul", 2, { M2(5, 3), M3(3, 3, 2) }, f_grouped, 0 },
 	{ "swiglu", 2, { M2(3, 5), M2(3, 5) }, f_swiglu, 0 },
 	{ "bce_logits", 2, { M2(3, 5), M2(3, 5) }, f_bce, 0 },

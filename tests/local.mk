@@ -39,6 +39,8 @@ test_programs = \
 	tests/checkpoint.t \
 	tests/conditions.t \
 	tests/config.t \
+	tests/conv.t \
+	tests/conv_layers.t \
 	tests/cores.t \
 	tests/cycle.t \
 	tests/cubes.t \
@@ -175,6 +177,7 @@ test_scripts = \
 	tests/precision.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
+	tests/net.sh \
 	tests/readme.sh \
 	tests/selftest.sh \
 	tests/signals.sh \
@@ -219,6 +222,8 @@ tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
+tests_conv_t_SOURCES = tests/conv.c
+tests_conv_layers_t_SOURCES = tests/conv_layers.c
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_data_t_SOURCES = tests/data.c

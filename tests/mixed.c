@@ -12,7 +12,7 @@
 
 // ---- the column ----
 
-static const char *const to_half = " matmul attention grouped_matmul ";
+static const char *const to_half = " matmul attention grouped_matmul conv conv_x conv_w ";
 static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
 	" eigh cholesky solve_triangular moments ";
 static const char *const widest =

@@ -80,6 +80,25 @@ static yoke_tensor *attention_short(void) // more queries than keys
 	return attention(true, 7, 5);
 }
 
+static const struct yoke_conv_options halved = { .size = sizeof halved, .groups = 2, .stride = { 2, 2 } };
+
+static yoke_tensor *convolution(void)
+{
+	return yoke_conv(FULL(3, 4, 9, 9), FULL(6, 2, 3, 3), &halved);
+}
+
+static yoke_tensor *transposed(void)
+{
+	return yoke_conv_transposed(FULL(3, 6, 4, 4), FULL(6, 2, 3, 3), &halved);
+}
+
+static yoke_tensor *by_weights(void)
+{
+	yoke_tensor *w = FULL(6, 2, 3, 3), *g;
+	yoke_grad(yoke_sum(yoke_conv(FULL(3, 4, 9, 9), w, &halved), YOKE_ALL), 1, &w, &g);
+	return g;
+}
+
 static void same(const char *what, yoke_tensor *(*make)(void), const char *op, double flops, double bytes)
 {
 	struct yoke_profile_row r = measured(make, op);
@@ -100,6 +119,9 @@ static void test_counts(void)
 	same("a copy", copy, "contiguous", 0, 4. * 2 * 72);
 	same("attention", attention_all, "attention", 4. * 16 * 2 * 4 * pairs[0], -1);
 	same("causal attention", attention_causal, "attention", 4. * 16 * 2 * 4 * pairs[1], -1);
+	same("a convolution", convolution, "conv", 2. * 3 * 6 * 16 * 2 * 9, 4. * (3 * 4 * 81 + 6 * 2 * 9 + 3 * 6 * 16));
+	same("its gradient by the operand", transposed, "conv_x", 2. * 3 * 6 * 16 * 2 * 9, -1);
+	same("its gradient by the weights", by_weights, "conv_w", 2. * 3 * 6 * 16 * 2 * 9, -1);
 	same("causal attention of few keys", attention_short, "attention", 4. * 16 * 2 * 4 * pairs[2], -1);
 }
 

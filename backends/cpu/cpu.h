@@ -116,6 +116,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 	X(RMS_NORM_BACK, rms_norm_back) X(CROSS_ENTROPY, cross_entropy) \
 	X(CROSS_ENTROPY_BACK, cross_entropy_back) X(ATTENTION, attention) \
 	X(ATTENTION_BACK, attention_back) X(RESOLVENT, resolvent) X(RESOLVENT_BACK, resolvent_back) \
+	X(WINDOW_ADD, window_add) X(CONV, conv) X(CONV_X, conv) X(CONV_W, conv) \
 	X(GROUPED, grouped) X(GROUPED_BACK, grouped_back) \
 	X(LIST_MAP, list_map) X(LIST_REDUCE, list_reduce)
 #define X(code, name) extern const struct yk_kernel ISA(yk_##name);

@@ -16,6 +16,7 @@ libyokecore_la_SOURCES += \
 	backends/cpu/contract/kern_contract_tile.h \
 	backends/cpu/contract/kern_contract_tiles.h \
 	backends/cpu/contract/kern_contract_transpose.h \
+	backends/cpu/contract/kern_contract_windows.h \
 	backends/cpu/cpu.h \
 	backends/cpu/host/backend.c \
 	backends/cpu/host/cgroup.c \
@@ -60,6 +61,7 @@ cpu_kernels = \
 	backends/cpu/contract/kern_contract_f64.c \
 	backends/cpu/contract/kern_contract_int.c \
 	backends/cpu/contract/kern_contract_map.c \
+	backends/cpu/contract/kern_conv.c \
 	backends/cpu/contract/kern_grouped.c \
 	backends/cpu/host/isa_table.c \
 	backends/cpu/list/kern_list.c \
@@ -84,6 +86,7 @@ cpu_kernels = \
 	backends/cpu/move/kern_move.c \
 	backends/cpu/move/kern_slice_at.c \
 	backends/cpu/move/kern_sort.c \
+	backends/cpu/move/kern_window_add.c \
 	backends/cpu/reduce/kern_moments.c \
 	backends/cpu/reduce/kern_reduce.c \
 	backends/cpu/reduce/kern_reduce_f32.c \

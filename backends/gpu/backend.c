@@ -61,6 +61,10 @@ static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_ROPE] = &yk_gpu_rope,
 	[YOKE_OP_ATTENTION] = &yk_gpu_attention,
 	[YOKE_OP_ATTENTION_BACK] = &yk_gpu_attention_back,
+	[YOKE_OP_WINDOW_ADD] = &yk_gpu_window_add,
+	[YOKE_OP_CONV] = &yk_gpu_conv,
+	[YOKE_OP_CONV_X] = &yk_gpu_conv,
+	[YOKE_OP_CONV_W] = &yk_gpu_conv,
 	[YOKE_OP_SOURCE] = &yk_gpu_source,
 };
 

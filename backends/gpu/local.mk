@@ -20,6 +20,7 @@ gpu_sources = \
 	backends/gpu/contract_rows.c \
 	backends/gpu/contract_shape.c \
 	backends/gpu/contract_tiled.c \
+	backends/gpu/conv.c \
 	backends/gpu/device.c \
 	backends/gpu/driver.h \
 	backends/gpu/error.c \

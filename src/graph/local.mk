@@ -5,6 +5,7 @@ libyokecore_la_SOURCES += \
 	src/graph/api_algebra.c \
 	src/graph/api_along.c \
 	src/graph/api_at.c \
+	src/graph/api_conv.c \
 	src/graph/api_list.c \
 	src/graph/api_map.c \
 	src/graph/api_matmul.c \
@@ -18,6 +19,7 @@ libyokecore_la_SOURCES += \
 	src/graph/backward.c \
 	src/graph/context.c \
 	src/graph/context.h \
+	src/graph/conv.h \
 	src/graph/decompose.c \
 	src/graph/decompose_attention.c \
 	src/graph/failure.c \
@@ -43,6 +45,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_algebra.c \
 	src/graph/rows_along.c \
 	src/graph/rows_at.c \
+	src/graph/rows_conv.c \
 	src/graph/rows_grouped.c \
 	src/graph/rows_list.c \
 	src/graph/rows_moments.c \

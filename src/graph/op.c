@@ -24,6 +24,9 @@
 #define RANKS_LIST(N, NAME, g) [YK_RANKS_##N] = { \
 	.name = NAME, .flags = YK_F_RANKS, .min_in = 1, .max_in = 1, .nout = 1, .lists_in = 1, .lists_out = 1, \
 	.shape = yk_shape_ranks, .grad = g }
+#define CONV(N, NAME, rule) [YK_##N] = { \
+	.name = NAME, .code = YOKE_OP_##N, .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, \
+	.cast = YK_CAST_HALF, .shape = yk_shape_##rule, .grad = yk_grad_##rule, .decompose = yk_decompose_##rule }
 #define VIEW(N, NAME, more, s, g) [YK_##N] = { \
 	.name = NAME, .flags = YK_F_VIEW | (more), .min_in = 1, .max_in = 1, .nout = 1, .shape = s, .grad = g }
 
@@ -115,6 +118,7 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	VIEW(BROADCAST, "broadcast_to", 0, yk_shape_broadcast, yk_grad_broadcast),
 	VIEW(SLICE, "slice", 0, yk_shape_slice, NULL), // its gradient is gathered by yk_backward
 	VIEW(STOP_GRAD, "stop_grad", YK_F_FLAT, yk_shape_same, NULL),
+	VIEW(WINDOW, "window", 0, yk_shape_window, yk_grad_window),
 	VIEW(BITCAST, "bitcast", 0, yk_shape_bitcast, NULL),
 
 	[YK_CONTIGUOUS] = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,
@@ -206,6 +210,10 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_GROUPED_BACK] = { .name = "grouped_matmul_back", .code = YOKE_OP_GROUPED_BACK, .flags = YK_F_FLOAT,
 		.min_in = 3, .max_in = 3, .nout = 1, .shape = yk_shape_grouped_back, .grad = yk_grad_grouped_back,
 		.decompose = yk_decompose_grouped_back },
+	[YK_WINDOW_ADD] = { .name = "window_add", .code = YOKE_OP_WINDOW_ADD, .flags = YK_F_FLOAT, .min_in = 1,
+		.max_in = 1, .nout = 1, .shape = yk_shape_window_add, .grad = yk_grad_window_add,
+		.decompose = yk_decompose_window_add },
+	CONV(CONV, "conv", conv), CONV(CONV_X, "conv_x", conv_x), CONV(CONV_W, "conv_w", conv_w),
 
 	// their attributes: see yk_ranked
 	RANKS_LIST(ALL_REDUCE, "all_reduce", yk_grad_ranks_all_reduce),

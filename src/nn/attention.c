@@ -119,16 +119,17 @@ static int block_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 	return 0;
 }
 
+const struct yoke_module_class yk_block_class = {
+	.size = sizeof yk_block_class, .name = "block", .forward = block_forward, .release = free,
+};
+
 yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
 {
-	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "block", .forward = block_forward, .release = free,
-	};
 	struct yoke_nn_attention_options o;
 	const double eps = 1e-5;
 	if (!options_take(options, &o))
 		return NULL;
-	yoke_module *m = yk_layer_new(&class, &o.dropout, sizeof o.dropout);
+	yoke_module *m = yk_layer_new(&yk_block_class, &o.dropout, sizeof o.dropout);
 	return yk_layer_done(m, m && yoke_module_child(m, "norm1", yoke_nn_layer_norm(o.width, eps)) == 0 &&
 			     yoke_module_child(m, "attn", yoke_nn_attention(&o)) == 0 &&
 			     yoke_module_child(m, "norm2", yoke_nn_layer_norm(o.width, eps)) == 0 &&
@@ -137,34 +138,29 @@ yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
 
 // ---- LoRA ----
 
-struct lora {
-	double scale;
-	bool folded;
-};
-
 enum { A, B };
 
 static int lora_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
-	const struct lora *l = state;
+	const double *scale = state;
 	int err = yk_layer_one(m, n, k);
 	if (err)
 		return err;
 	out[0] = yoke_call(m->child[0], in[0]);
-	if (!l->folded) {
+	if (m->n) { // not folded
 		yoke_tensor *y = yoke_linear(yoke_linear(in[0], m->own[A].tensor, YOKE_NONE), m->own[B].tensor, YOKE_NONE);
-		out[0] = yoke_add(out[0], yoke_mul(y, yoke_const(l->scale)));
+		out[0] = yoke_add(out[0], yoke_mul(y, yoke_const(*scale)));
 	}
 	return 0;
 }
 
-static const struct yoke_module_class lora_class = {
-	.size = sizeof lora_class, .name = "lora", .forward = lora_forward, .release = free,
+const struct yoke_module_class yk_lora_class = {
+	.size = sizeof yk_lora_class, .name = "lora", .forward = lora_forward, .release = free,
 };
 
 yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha)
 {
-	const struct lora l = { .scale = alpha / (double)rank };
+	const double scale = alpha / (double)rank;
 	if (!yk_module_given(linear, "nn_lora") || !yk_layer_size("nn_lora", "rank", rank))
 		return NULL;
 	if (linear->class != &yk_linear_class) {
@@ -172,7 +168,7 @@ yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha)
 		return NULL;
 	}
 	const int64_t out = yoke_dim(linear->own[0].tensor, 0), in = yoke_dim(linear->own[0].tensor, 1);
-	yoke_module *m = yk_layer_new(&lora_class, &l, sizeof l);
+	yoke_module *m = yk_layer_new(&yk_lora_class, &scale, sizeof scale);
 	return yk_layer_done(m, m && yoke_module_child(m, "inner", linear) == 0 &&
 			     yoke_module_freeze(m, "*", 1) == 0 &&
 			     yoke_module_parameter(m, "a", yoke_f32, 2, (int64_t[]){ rank, in }, YOKE_FIRST_UNIFORM,
@@ -180,32 +176,9 @@ yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha)
 			     yoke_module_parameter(m, "b", yoke_f32, 2, (int64_t[]){ out, rank }, YOKE_FIRST_VALUE, 0));
 }
 
-int yoke_module_fold(yoke_module *m)
+int yk_lora_join(yoke_module *m)
 {
-	if (!yk_module_given(m, "module_fold"))
-		return yoke_error_code();
-	for (size_t i = 0; i < m->children; i++)
-		if (yoke_module_fold(m->child[i]) < 0)
-			return yoke_error_code();
-	struct lora *l = m->class == &lora_class ? m->state : NULL;
-	if (!l || l->folded)
-		return 0;
-	yoke_tensor *w = m->child[0]->own[0].tensor;
-	yoke_scope *s = yoke_scope_begin("fold");
-	yoke_tensor *added = yoke_matmul(m->own[B].tensor, m->own[A].tensor, 0);
-	int err = yoke_assign(w, yoke_add(w, yoke_mul(added, yoke_const(l->scale))));
-	if (!err)
-		err = yoke_eval(0, NULL);
-	const int ended = yoke_scope_end(s);
-	err = err ? err : ended;
-	if (!err) { // what is left is a linear layer
-		l->folded = true;
-		for (size_t i = 0; i < m->n; i++) {
-			yoke_free(m->own[i].tensor);
-			free(m->own[i].name);
-			free(m->own[i].path);
-		}
-		m->n = 0;
-	}
-	return err;
+	const double *scale = m->state;
+	yoke_tensor *w = m->child[0]->own[0].tensor, *added = yoke_matmul(m->own[B].tensor, m->own[A].tensor, 0);
+	return yoke_assign(w, yoke_add(w, yoke_mul(added, yoke_const(*scale))));
 }

@@ -5,7 +5,8 @@
 
 #include "nn/module.h"
 
-extern const struct yoke_module_class yk_linear_class;
+extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_transposed_class, yk_layer_norm_class,
+	yk_rms_norm_class, yk_batch_norm_class, yk_sequential_class, yk_block_class, yk_lora_class;
 
 // A module with a copy of that state, which its class frees.
 yoke_module *yk_layer_new(const struct yoke_module_class *, const void *state, size_t bytes);
@@ -15,5 +16,13 @@ yoke_module *yk_layer_done(yoke_module *, bool good);
 bool yk_layer_size(const char *layer, const char *what, int64_t n);
 // EINVAL unless one value is computed of one.
 int yk_layer_one(const yoke_module *, int n, int k);
+
+// A value for each channel, where x [B,C,..] has its channels.
+yoke_tensor *yk_by_channel(yoke_tensor *x, yoke_tensor *v);
+// Of a norm; of a convolution.
+double yk_norm_eps(const yoke_module *);
+int64_t yk_conv_groups(const yoke_module *);
+// What a LoRA adds is assigned to its matrix.
+int yk_lora_join(yoke_module *);
 
 #endif

@@ -106,11 +106,19 @@ static int layer_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 {
 	const struct norm *s = state;
 	int err = yk_layer_one(m, n, k);
+	yoke_tensor *w = m->n ? m->own[0].tensor : YOKE_NONE, *b = m->n > 1 ? m->own[1].tensor : YOKE_NONE;
 	if (!err)
-		out[0] = m->n > 1 ? yoke_layer_norm(in[0], m->own[0].tensor, m->own[1].tensor, s->eps) :
-				    yoke_rms_norm(in[0], m->own[0].tensor, s->eps);
+		out[0] = m->class == &yk_layer_norm_class ? yoke_layer_norm(in[0], w, b, s->eps) :
+							    yoke_rms_norm(in[0], w, s->eps);
 	return err;
 }
+
+const struct yoke_module_class yk_layer_norm_class = {
+	.size = sizeof yk_layer_norm_class, .name = "layer_norm", .forward = layer_norm_forward, .release = free,
+};
+const struct yoke_module_class yk_rms_norm_class = {
+	.size = sizeof yk_rms_norm_class, .name = "rms_norm", .forward = layer_norm_forward, .release = free,
+};
 
 static yoke_module *norm_new(const struct yoke_module_class *class, const char *what, int64_t width,
 			     const struct norm *norm, bool bias)
@@ -127,18 +135,12 @@ static yoke_module *norm_new(const struct yoke_module_class *class, const char *
 
 yoke_module *yoke_nn_layer_norm(int64_t width, double eps)
 {
-	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "layer_norm", .forward = layer_norm_forward, .release = free,
-	};
-	return norm_new(&class, "width", width, &(struct norm){ .eps = eps }, true);
+	return norm_new(&yk_layer_norm_class, "width", width, &(struct norm){ .eps = eps }, true);
 }
 
 yoke_module *yoke_nn_rms_norm(int64_t width, double eps)
 {
-	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "rms_norm", .forward = layer_norm_forward, .release = free,
-	};
-	return norm_new(&class, "width", width, &(struct norm){ .eps = eps }, false);
+	return norm_new(&yk_rms_norm_class, "width", width, &(struct norm){ .eps = eps }, false);
 }
 
 static int dims_of(const yoke_tensor *x, int64_t *dims)
@@ -148,8 +150,7 @@ static int dims_of(const yoke_tensor *x, int64_t *dims)
 	return yoke_rank(x);
 }
 
-// A value for each channel, where x [B,C,..] has its channels.
-static yoke_tensor *by_channel(yoke_tensor *x, yoke_tensor *v)
+yoke_tensor *yk_by_channel(yoke_tensor *x, yoke_tensor *v)
 {
 	int64_t dims[YOKE_MAX_RANK];
 	const int rank = yoke_rank(x);
@@ -180,7 +181,7 @@ static int group_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	const int64_t parts[] = { dims[0], s->groups, -1 };
 	yoke_tensor *x = yoke_reshape(yoke_layer_norm(yoke_reshape(in[0], 3, parts), YOKE_NONE, YOKE_NONE, s->eps),
 				      rank, dims);
-	out[0] = yoke_add(yoke_mul(x, by_channel(in[0], m->own[0].tensor)), by_channel(in[0], m->own[1].tensor));
+	out[0] = yoke_add(yoke_mul(x, yk_by_channel(in[0], m->own[0].tensor)), yk_by_channel(in[0], m->own[1].tensor));
 	return 0;
 }
 
@@ -209,6 +210,10 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 {
 	const struct norm *s = state;
 	int err = yk_layer_one(m, n, k);
+	if (!err && !m->n) { // folded
+		out[0] = in[0];
+		return 0;
+	}
 	if (!err)
 		err = check_channels(m, in[0]);
 	if (err)
@@ -225,21 +230,28 @@ static int batch_norm_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 		var = around;
 	}
 	yoke_tensor *scale = yoke_mul(yoke_rsqrt(yoke_add(var, yoke_const(s->eps))), m->own[0].tensor);
-	out[0] = yoke_add(yoke_mul(yoke_sub(x, by_channel(x, mean)), by_channel(x, scale)),
-			  by_channel(x, m->own[1].tensor));
+	out[0] = yoke_add(yoke_mul(yoke_sub(x, yk_by_channel(x, mean)), yk_by_channel(x, scale)),
+			  yk_by_channel(x, m->own[1].tensor));
 	return err;
+}
+
+const struct yoke_module_class yk_batch_norm_class = {
+	.size = sizeof yk_batch_norm_class, .name = "batch_norm", .forward = batch_norm_forward, .release = free,
+};
+
+double yk_norm_eps(const yoke_module *m)
+{
+	return ((const struct norm *)m->state)->eps;
 }
 
 yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum)
 {
-	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "batch_norm", .forward = batch_norm_forward, .release = free,
-	};
 	if (!(momentum >= 0 && momentum <= 1)) {
 		yk_fail(YOKE_EINVAL, "nn_batch_norm: momentum is %g; it is 0 to 1", momentum);
 		return NULL;
 	}
-	yoke_module *m = norm_new(&class, "channels", channels, &(struct norm){ .eps = eps, .momentum = momentum }, true);
+	yoke_module *m = norm_new(&yk_batch_norm_class, "channels", channels, &(struct norm){ .eps = eps, .momentum = momentum },
+				    true);
 	return yk_layer_done(m, m && yoke_module_buffer(m, "running_mean", yoke_f32, 1, &channels, 0) &&
 			     yoke_module_buffer(m, "running_var", yoke_f32, 1, &channels, 1));
 }
@@ -311,12 +323,13 @@ static int sequential_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	return 0;
 }
 
+const struct yoke_module_class yk_sequential_class = {
+	.size = sizeof yk_sequential_class, .name = "sequential", .forward = sequential_forward,
+};
+
 yoke_module *yoke_nn_sequential(int n, yoke_module *const *modules)
 {
-	static const struct yoke_module_class class = {
-		.size = sizeof class, .name = "sequential", .forward = sequential_forward,
-	};
-	yoke_module *m = yoke_module_new(&class, NULL);
+	yoke_module *m = yoke_module_new(&yk_sequential_class, NULL);
 	bool good = m;
 	for (int i = 0; i < n; i++) {
 		char name[16];

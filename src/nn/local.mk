@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/nn/attention.c \
 	src/nn/bk.c \
+	src/nn/conv.c \
+	src/nn/fold.c \
 	src/nn/gpt.c \
 	src/nn/layer.h \
 	src/nn/layers.c \

@@ -60,6 +60,12 @@ static double pairs(const struct yoke_view *q, const struct yoke_view *k, const 
 	return seen * (double)q->dims[0] * (double)q->dims[2];
 }
 
+// Of a convolution's y, each element is a sum over what w has for an output; its gradients have the same terms.
+static double convolution(const struct yoke_view *y, const struct yoke_view *w)
+{
+	return w->dims[0] ? 2 * count(y) * count(w) / (double)w->dims[0] : 0;
+}
+
 double yk_op_flops(const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in;
@@ -69,6 +75,10 @@ double yk_op_flops(const struct yoke_op *op)
 		return 4 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
 	case YOKE_OP_ATTENTION_BACK:
 		return 10 * (double)in[0].dims[3] * pairs(&in[0], &in[1], &in[op->nin - 1], op->attr[0].i != 0);
+	case YOKE_OP_CONV: return convolution(&op->out[0], &in[1]);
+	case YOKE_OP_CONV_X: return convolution(&in[0], &in[1]);
+	case YOKE_OP_CONV_W: return convolution(&in[1], &op->out[0]);
+	case YOKE_OP_WINDOW_ADD: return count(&in[0]);
 	case YOKE_OP_MAP:
 	case YOKE_OP_SCAN_MAP: return instructions(op->map) * elements(op);
 	case YOKE_OP_REDUCE: return (instructions(op->map) + 1) * elements(op);

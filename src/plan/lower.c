@@ -150,6 +150,10 @@ static bool view_place(const struct yk_work *w, const struct yk_call *c,
 			to->stride[i] = c->attr[v->rank + i].i * x->stride[i];
 		}
 		return true;
+	case YK_WINDOW:
+		to->stride[v->rank] = x->stride[c->attr[0].i] * c->attr[3].i;
+		to->stride[c->attr[0].i] *= c->attr[2].i;
+		return true;
 	case YK_BITCAST:
 		return !yk_is_number(w, x->base) && resize(v, size, to);
 	}

@@ -18,6 +18,18 @@ struct yk_cut {
 	bool share_a;       // SHARED: the team packs a as well
 };
 
+// b of a convolution: windows of a copy of its operand that has zeros around and, along the last axis, what a stride
+// picks side by side, so that neighbours among positions are neighbours there.  Its element of a tap (of a
+// channel) and a position (of a row of an image) is b[at[tap] + image image_step + row row_step + x], and b's strides
+// in yk_gemm are 0.  Behind the copy one may read as many elements as a tile is wide.
+struct yk_windows {
+	const int64_t *at;
+	int64_t width, height;        // positions of a row, rows of an image
+	int64_t row_step, image_step;
+	bool along;                   // b is (positions, taps); else (taps, positions), and
+	int64_t c_image, c_row, c_x;  // where a position is in a row of c, whose cn is 0
+};
+
 // c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.
 struct yk_gemm {
 	int64_t m, n, k;
@@ -37,6 +49,7 @@ struct yk_gemm {
 	// elements the map's outputs have in common.
 	bool mapped;
 	const struct yk_epilogue *map;
+	const struct yk_windows *win; // b is windows; NULL: a matrix
 };
 
 // Offsets in elements of the batch's matrices.

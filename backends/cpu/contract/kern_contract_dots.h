@@ -146,5 +146,5 @@ static void dots_piece(void *arg, int64_t piece)
 	for (int64_t j = 0; j < p.n; j += DOT_WIDE)
 		dots_wide(g->m, least(DOT_WIDE, p.n - j), g->k, (uint16_t *)r.at,
 			  half_at(p.b, j * g->bn), g->bn, c + j, p.n);
-	finish(g, &r, c, p.n, p.c, g->m, p.n);
+	finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }

@@ -44,4 +44,5 @@
 
 #include "kern_contract_tile.h"
 #include "kern_contract_pack.h"
+#include "kern_contract_windows.h"
 #include "kern_contract_gemm.h"

@@ -91,7 +91,7 @@ static bool native(const struct yk_gemm *g)
 // Are sums what the result has?
 static bool sums_fit(const struct yk_gemm *g)
 {
-	return g->csize == sizeof(T) && !g->mapped;
+	return g->csize == sizeof(T) && !g->mapped && !(g->win && !g->win->along);
 }
 
 // Where a piece sums: in c, if that has rows of T, else in scratch.
@@ -333,13 +333,35 @@ static struct place place_of(const struct job *job, int64_t piece)
 	return p;
 }
 
-// Finished sums (m,n), rows ld apart, of which the first is the result's element c.
+// Packs columns j .. j + n - 1 of b, rows l0 .. l0 + k - 1, of which `from` is the first; of the panels only rows
+// l .. l + rows - 1, all of windows.
+static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t j, int64_t n, int64_t l0, int64_t k,
+			 int64_t l, int64_t rows)
+{
+#ifndef PAIRS
+	if (g->win) {
+		pack_windows(to, g, from, j, n, l0, k);
+		return;
+	}
+#endif
+	(void)j, (void)l0;
+	pack_b(to, g, from, n, k, l, rows);
+}
+
+// Finished sums (m,n), rows ld apart, of which the first is the result's element c, of column j.
 static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
-		   int64_t c, int64_t m, int64_t n)
+		   int64_t c, int64_t j0, int64_t m, int64_t n)
 {
 	enum { SQUARE = 32 };
 	T turned[SQUARE * SQUARE];
 
+#ifndef PAIRS
+	if (g->win && !g->win->along) {
+		put_windows(g, sums, ld, c, j0, m, n);
+		return;
+	}
+#endif
+	(void)j0;
 	if (!g->map) {
 		put_sums(g, sums, ld, g->c + c * (int64_t)g->csize, m, n);
 		return;
@@ -426,7 +448,7 @@ static void dots_piece(void *arg, int64_t piece)
 		j += cols;
 	}
 	if (!direct)
-		finish(g, &r, c, p.n, p.c, g->m, p.n);
+		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }
 
 static void strips_piece(void *arg, int64_t piece)
@@ -459,7 +481,7 @@ static void strips_piece(void *arg, int64_t piece)
 				       ldc, l > 0, ahead, r.at);
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, p.c, p.m, p.n);
+		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
 }
 #endif
 
@@ -487,12 +509,12 @@ static void local_piece(void *arg, int64_t piece)
 	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
 		int64_t k = least(cut->kc, g->k - l);
-		pack_b(b, g, at(g, p.b, l, g->bk, 0, 0), p.n, k, 0, k);
+		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
 		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
 	}
 	if (!direct)
-		finish(g, &r, c, p.n, p.c, p.m, p.n);
+		finish(g, &r, c, p.n, p.c, p.j, p.m, p.n);
 }
 
 // Where rows from i on of the part of kc columns from l on are, k of them.
@@ -554,9 +576,9 @@ static void share_piece(void *arg, int64_t piece)
 		many = least(b ? NR : GROUP_A, many - first);
 	}
 	if (b)
-		pack_b((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
-		       at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), many, k,
-		       row, rows);
+		pack_b_at((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
+			     at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), job->j0 + first, many,
+			     job->k0 + l, k, row, rows);
 	else
 		pack_a(shared_a(job, l, first, k), g,
 		       at(g, job->a, first, g->am, job->k0 + l, g->ak), many, k, row,
@@ -624,7 +646,7 @@ static void shared_piece(void *arg, int64_t piece)
 					least(L2_COLS, n - q), k, job->k0 + l > 0);
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, to, m, n);
+		finish(g, &r, c, ldc, to, job->j0 + j, m, n);
 }
 
 static void run_shared(struct job *job)
@@ -687,7 +709,7 @@ static void copying_piece(void *arg, int64_t piece)
 		}
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, p.c, p.m, p.n);
+		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
 }
 
 static void run_copying(struct job *job)

@@ -128,5 +128,5 @@ static void strips_piece(void *arg, int64_t piece)
 				   half_at(p.b, l * g->bk), g->bk, c + i * p.n, p.n,
 				   l > 0, ahead);
 	}
-	finish(g, &r, c, p.n, p.c, p.m, p.n);
+	finish(g, &r, c, p.n, p.c, p.j, p.m, p.n);
 }

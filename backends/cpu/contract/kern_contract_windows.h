@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing windows of a convolution as b, and putting its sums where they belong: see struct yk_windows.
+// Whole vectors are copied where a run ends within one: what is too much lies where the next run, or the next row of
+// the panel, comes to lie; the operand's copy has room behind for the reading.
+// Included behind kern_contract_pack.h.
+
+// A run of positions: in a row of an image.
+struct position {
+	int64_t image, row, x;
+};
+
+static struct position position_of(const struct yk_windows *w, int64_t p)
+{
+	return (struct position){ p / w->width / w->height, p / w->width % w->height, p % w->width };
+}
+
+static void position_after(const struct yk_windows *w, struct position *p, int64_t n)
+{
+	p->x += n;
+	if (p->x < w->width)
+		return;
+	p->x = 0;
+	if (++p->row == w->height) {
+		p->row = 0;
+		p->image++;
+	}
+}
+
+static int64_t place_in_b(const struct yk_windows *w, const struct position *p)
+{
+	return p->image * w->image_step + p->row * w->row_step + p->x;
+}
+
+FLAT void copy_run(T *to, const T *from, int64_t n)
+{
+	for (int64_t v = 0; v < n; v += VL)
+		*(vec_u *)(to + v) = *(const vec_u *)(from + v);
+}
+
+// n vectors of each of k rows: vector i of row q from b + at[q] + from[i] to element to_at[i] of the row.
+FLAT void copy_vectors(const int n, T *to, const T *b, const int64_t *at, const int64_t *from, const int *to_at, int64_t k)
+{
+	for (int64_t q = 0; q < k; q++) {
+		const T *row = b + at[q];
+#pragma GCC unroll 8
+		for (int i = 0; i < n; i++)
+			*(vec_u *)(to + q * NR + to_at[i]) = *(const vec_u *)(row + from[i]);
+	}
+}
+
+// Positions j .. j + wide - 1 of taps l .. l + k - 1.
+static void panel_across(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
+{
+	const int64_t *at = w->at + l, whole = wide == NR ? k - 1 : 0;
+	struct position p = position_of(w, j);
+	int64_t from[NR];
+	int to_at[NR], length[NR], n = 0;
+
+	for (int i = 0; i < wide;) {
+		const int64_t left = w->width - p.x, run = left < wide - i ? left : wide - i, first = place_in_b(w, &p);
+		for (int64_t v = 0; v < run; v += VL, n++) {
+			from[n] = first + v;
+			to_at[n] = i + (int)v;
+			length[n] = (int)(run - v < VL ? run - v : VL);
+		}
+		i += (int)run;
+		position_after(w, &p, run);
+	}
+	switch (n) {
+	case 2: copy_vectors(2, to, b, at, from, to_at, whole); break;
+	case 3: copy_vectors(3, to, b, at, from, to_at, whole); break;
+	case 4: copy_vectors(4, to, b, at, from, to_at, whole); break;
+	default: copy_vectors(n, to, b, at, from, to_at, whole);
+	}
+	for (int64_t q = whole; q < k; q++) {
+		memset(to + q * NR, 0, NR * sizeof(T));
+		for (int i = 0; i < n; i++)
+			memcpy(to + q * NR + to_at[i], b + at[q] + from[i], (size_t)length[i] * sizeof(T));
+	}
+}
+
+// Taps j .. j + wide - 1 of positions l .. l + k - 1.
+static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j, int wide, int64_t l, int64_t k)
+{
+	enum { RUN = 64 };
+	T part[NR][RUN + VL];
+	struct position p = position_of(w, l);
+
+	if (wide < NR)
+		memset(to, 0, (size_t)k * NR * sizeof(T));
+	for (int64_t q = 0, n; q < k; q += n) {
+		for (n = 0; n < RUN && q + n < k;) {
+			const T *from = b + place_in_b(w, &p);
+			int64_t m = w->width - p.x;
+			m = m < RUN - n ? m : RUN - n;
+			m = m < k - q - n ? m : k - q - n;
+			for (int i = 0; i < wide; i++)
+				copy_run(part[i] + n, from + w->at[j + i], m);
+			position_after(w, &p, m);
+			n += m;
+		}
+		pack_transposed(to + q * NR, NR, (const char *)part, sizeof part[0], wide, n);
+	}
+}
+
+// Columns j .. j + many - 1 of b, of rows l .. l + k - 1.
+static void pack_windows(T *to, const struct yk_gemm *g, const char *b, int64_t j, int64_t many, int64_t l, int64_t k)
+{
+	for (int64_t i = 0; i < many; i += NR)
+		(g->win->along ? panel_along : panel_across)(to + i * k, g->win, (const T *)b, j + i,
+							     many - i < NR ? (int)(many - i) : NR, l, k);
+}
+
+// Finished sums (m,n), rows ld apart, of columns from j on: positions, whose first row begins at element c.
+static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int64_t c, int64_t j, int64_t m, int64_t n)
+{
+	const struct yk_windows *w = g->win;
+	struct position p = position_of(w, j);
+
+	for (int64_t q = 0, many; q < n; q += many) {
+		const int64_t left = w->width - p.x, to = c + p.image * w->c_image + p.row * w->c_row + p.x * w->c_x;
+		many = left < n - q ? left : n - q;
+		if (g->csize == sizeof(T)) {
+			for (int64_t i = 0; i < m; i++) {
+				T *line = (T *)g->c + to + i * g->cm;
+				const T *from = sums + i * ld + q;
+				if (w->c_x == 1)
+					memcpy(line, from, (size_t)many * sizeof(T));
+				else
+					for (int64_t k = 0; k < many; k++)
+						line[k * w->c_x] = from[k];
+			}
+		} else {
+			struct yk_gemm part = *g;
+			part.cn = w->c_x;
+			put_sums(&part, sums + q, ld, g->c + to * (int64_t)g->csize, m, many);
+		}
+		position_after(w, &p, many);
+	}
+}

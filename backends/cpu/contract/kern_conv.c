@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: Apache-2.0
+// CONV, CONV_X and CONV_W: products of a matrix and of windows of an operand, by the packed kernels of CONTRACT.
+// A run copies that operand once, with zeros around; windows of it exist in packed panels alone.  All of a batch
+// is one product.  CONV_X is a product for each remainder of a position by the stride: those taps that reach it are
+// evenly spaced, and so a stride of 1 remains.
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../vector/half.h"
+#include "kern_contract.h"
+
+enum { AXES = 2, PARTS = 4096, PIECE = 1 << 14, SLACK = 64 };
+
+// How positions, taps and elements of the copied operand belong together along an axis: position t of tap m is its
+// element t step + off + m by.
+struct line {
+	int64_t taps, tap, tap_step; // tap m is w's tap + m tap_step
+	int64_t count;               // positions
+	int64_t step, off, by;
+	int64_t out, out_step;       // position t is the result's element out + t out_step
+};
+
+// One product.
+struct part {
+	struct yk_gemm g;
+	struct yk_windows win;
+	struct line line[AXES];
+	int64_t a; // where its matrix begins among those that are copied
+};
+
+// The operand that is copied, the product's b: the extents of its copy and what lies at their begin.
+struct source {
+	int64_t batch, channels, n[AXES];    // its own
+	int64_t least[AXES], extent[AXES];   // elements least .. least + extent - 1
+	int64_t step, plane;                 // along the last axis: elements that a stride picks, and how many
+	int64_t row, channel, image;         // strides of the copy
+	int64_t stride[2 + AXES];            // of the operand
+	int dtype;
+};
+
+struct conv {
+	struct source src;
+	bool wide;              // f64
+	bool copies_a;          // else a lies in the operand as it is
+	uint64_t copy, a, most; // bytes of the copy, of copied matrices, of the products' workspace
+	int64_t groups, outputs, channels; // of a group
+	int64_t taps[AXES], positions;     // of w; of a result of CONV in all
+	int parts;
+	int64_t *at; // the parts' tables, behind the last part
+	struct part part[];
+};
+
+static int64_t dim(const struct yoke_view *v, int axis)
+{
+	return axis + v->rank - 2 < 2 ? 1 : v->dims[axis + v->rank - 2]; // axis 0, 1: the last two
+}
+
+static int64_t stride_of(const struct yoke_view *v, int axis)
+{
+	return axis + v->rank - 2 < 2 ? 0 : v->strides[axis + v->rank - 2];
+}
+
+// What the attributes say of axis 0 or 1, of which the first may be missing.
+struct axis {
+	int64_t stride, dilation, lo;
+};
+
+static struct axis axis_of(const struct yoke_op *op, int rank, int axis)
+{
+	const int at = axis + rank - 3;
+	if (at < 1)
+		return (struct axis){ 1, 1, 0 };
+	const uint64_t p = (uint64_t)op->attr[at].i;
+	return (struct axis){ p & 0xffff, p >> 16 & 0xffff, p >> 32 & 0xffff };
+}
+
+// x, w and y of the op, whichever of them it computes.
+struct operands {
+	const struct yoke_view *x, *w, *y;
+};
+
+static struct operands operands_of(const struct yoke_op *op)
+{
+	switch (op->code) {
+	case YOKE_OP_CONV: return (struct operands){ &op->in[0], &op->in[1], &op->out[0] };
+	case YOKE_OP_CONV_X: return (struct operands){ &op->out[0], &op->in[1], &op->in[0] };
+	default: return (struct operands){ &op->in[0], &op->out[0], &op->in[1] };
+	}
+}
+
+static struct line straight(const struct axis *a, int64_t taps, int64_t count)
+{
+	return (struct line){ taps, 0, 1, count, a->stride, -a->lo, a->dilation, 0, 1 };
+}
+
+// Positions of x that leave the remainder `rest` by the stride: which taps reach them, from where.
+static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, int64_t rest)
+{
+	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,
+			  .out_step = a->stride };
+	int64_t gcd = a->stride, other = a->dilation, k = 0;
+	while (other) {
+		const int64_t t = gcd % other;
+		gcd = other;
+		other = t;
+	}
+	l.tap_step = a->stride / gcd;
+	while (k < taps && k < l.tap_step && (rest + a->lo - k * a->dilation) % a->stride)
+		k++;
+	if (k == taps || k == l.tap_step)
+		return l;
+	l.tap = k;
+	l.taps = (taps - 1 - k) / l.tap_step + 1;
+	l.off = (rest + a->lo - k * a->dilation) / a->stride;
+	l.by = -l.tap_step * a->dilation / a->stride;
+	return l;
+}
+
+static int64_t parts_along(const struct yoke_op *op, const struct operands *o, int axis)
+{
+	const int64_t stride = axis_of(op, o->x->rank, axis).stride, n = dim(o->x, axis);
+	return op->code != YOKE_OP_CONV_X ? 1 : stride < n ? stride : n;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 || op->in[0].rank > 4)
+		return 0;
+	const struct operands o = operands_of(op);
+	const int rank = o.x->rank, dtype = o.x->dtype;
+	if (o.w->rank != rank || o.y->rank != rank || o.w->dtype != dtype || o.y->dtype != dtype || op->nattr < rank - 1 ||
+	    o.x->kind != YOKE_VIEW_BUFFER || o.w->kind != YOKE_VIEW_BUFFER || o.y->kind != YOKE_VIEW_BUFFER)
+		return 0;
+	if (op->attr[0].i < 1 || (op->code == YOKE_OP_CONV_W && !yk_dense(o.w)))
+		return 0;
+	double copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
+	for (int i = 0; i < AXES; i++) { // what is copied is no longer than the padded operand, or than the result and w
+		const struct axis a = axis_of(op, rank, i);
+		copied *= (double)dim(o.x, i) + (double)dim(o.y, i) * (double)a.stride + (double)dim(o.w, i) * (double)a.dilation;
+	}
+	if (copied > 1e12 || parts_along(op, &o, 0) * parts_along(op, &o, 1) > PARTS)
+		return 0;
+	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+}
+
+static int64_t lowest(const struct line *l)
+{
+	return l->off + (l->by < 0 ? (l->taps - 1) * l->by : 0);
+}
+
+static int64_t highest(const struct line *l)
+{
+	return (l->count - 1) * l->step + l->off + (l->by > 0 ? (l->taps - 1) * l->by : 0);
+}
+
+static bool is_empty(const struct part *p)
+{
+	return !p->line[0].taps || !p->line[1].taps || !p->line[0].count || !p->line[1].count;
+}
+
+static void take_source(struct conv *c, const struct yoke_view *v, int64_t step)
+{
+	struct source *s = &c->src;
+	bool first = true;
+
+	s->batch = v->dims[0];
+	s->channels = v->dims[1];
+	s->dtype = v->dtype;
+	s->step = step;
+	for (int i = 0; i < 2; i++)
+		s->stride[i] = v->strides[i];
+	for (int k = 0; k < c->parts; k++) {
+		if (is_empty(&c->part[k]))
+			continue;
+		for (int i = 0; i < AXES; i++) {
+			const int64_t lo = lowest(&c->part[k].line[i]), hi = highest(&c->part[k].line[i]);
+			const int64_t end = s->least[i] + s->extent[i] - 1;
+			const int64_t least = first || lo < s->least[i] ? lo : s->least[i];
+			s->extent[i] = (first || hi > end ? hi : end) - least + 1;
+			s->least[i] = least;
+		}
+		first = false;
+	}
+	for (int i = 0; i < AXES; i++) {
+		s->n[i] = dim(v, i);
+		s->stride[2 + i] = stride_of(v, i);
+	}
+	s->plane = (s->extent[1] + step - 1) / step;
+	s->row = s->plane * step;
+	s->channel = s->row * s->extent[0];
+	s->image = s->channel * s->channels;
+	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) * (c->wide ? sizeof(double) : sizeof(float));
+}
+
+// Where the taps of a part lie in the copy, from a group's first channel on.
+static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t channels, int64_t *at)
+{
+	const struct source *s = &c->src;
+	for (int64_t k = 0; k < channels; k++)
+		for (int64_t i = 0; i < p->line[0].taps; i++)
+			for (int64_t j = 0; j < p->line[1].taps; j++) {
+				const int64_t row = p->line[0].off - s->least[0] + i * p->line[0].by;
+				const int64_t x = p->line[1].off - s->least[1] + j * p->line[1].by;
+				*at++ = k * s->channel + row * s->row + x % s->step * s->plane + x / s->step;
+			}
+	return at;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + 63) & ~(uint64_t)63;
+}
+
+// The product of a part, whose windows are there.
+static void take_product(struct conv *c, struct part *p, const struct yoke_op *op, const struct operands *o)
+{
+	struct yk_gemm *g = &p->g;
+	const struct yoke_view *r = &op->out[0];
+	const int64_t taps = p->line[0].taps * p->line[1].taps;
+	const int64_t positions = c->src.batch * p->line[0].count * p->line[1].count;
+	const bool along = op->code == YOKE_OP_CONV_W;
+
+	*g = (struct yk_gemm){ .batches = c->groups, .rank = 1, .dims = { c->groups },
+			       .dtype = c->wide ? yoke_f64 : yoke_f32, .esize = c->wide ? sizeof(double) : sizeof(float),
+			       .to = r->dtype, .csize = yk_esize(r->dtype), .ak = 1, .win = &p->win };
+	g->m = op->code == YOKE_OP_CONV_X ? c->channels : c->outputs;
+	g->k = along ? positions : taps * (op->code == YOKE_OP_CONV_X ? c->outputs : c->channels);
+	g->n = along ? taps * c->channels : positions;
+	g->am = g->k;
+	g->sa[0] = g->m * g->k;
+	g->sb[0] = (op->code == YOKE_OP_CONV_X ? c->outputs : c->channels) * c->src.channel;
+	g->cm = r->strides[along ? 0 : 1];
+	g->cn = along;
+	g->sc[0] = g->m * g->cm;
+	p->win.along = along;
+	p->win.width = p->line[1].count;
+	p->win.height = p->line[0].count;
+	p->win.row_step = p->line[0].step * c->src.row;
+	p->win.image_step = c->src.image;
+	p->win.c_image = r->strides[0];
+	p->win.c_row = stride_of(r, 0) * p->line[0].out_step;
+	p->win.c_x = stride_of(r, 1) * p->line[1].out_step;
+	if (along && !c->copies_a)
+		g->am = o->y->strides[1];
+	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_cut)(g) : ISA(yk_gemm_f32_cut)(g);
+	c->most = bytes > c->most ? bytes : c->most;
+}
+
+// Can the matrix be read where it lies?
+static bool a_serves(const struct conv *c, const struct yoke_op *op, const struct operands *o)
+{
+	const int own = c->wide ? yoke_f64 : yoke_f32;
+	if (o->x->dtype != own || op->code == YOKE_OP_CONV_X)
+		return false;
+	return op->code == YOKE_OP_CONV ? yk_dense(o->w) : o->y->dims[0] == 1 && yk_dense(o->y);
+}
+
+static struct conv *build(const struct yoke_op *op)
+{
+	const struct operands o = operands_of(op);
+	const int64_t along[AXES] = { parts_along(op, &o, 0), parts_along(op, &o, 1) };
+	const int64_t groups = op->attr[0].i, parts = along[0] * along[1];
+	const struct axis axis[AXES] = { axis_of(op, o.x->rank, 0), axis_of(op, o.x->rank, 1) };
+	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
+	const bool x = op->code == YOKE_OP_CONV_X;
+	const int64_t entries = (x ? outputs : channels) * dim(o.w, 0) * dim(o.w, 1);
+	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)entries * sizeof *c->at);
+
+	if (!c)
+		return NULL;
+	c->wide = o.x->dtype == yoke_f64;
+	c->groups = groups;
+	c->outputs = outputs;
+	c->channels = channels;
+	c->taps[0] = dim(o.w, 0);
+	c->taps[1] = dim(o.w, 1);
+	c->parts = (int)parts;
+	c->at = (int64_t *)(c->part + parts);
+	c->copies_a = !a_serves(c, op, &o);
+	for (int64_t k = 0; k < parts; k++)
+		for (int i = 0; i < AXES; i++)
+			c->part[k].line[i] =
+				x ? remainder_of(&axis[i], c->taps[i], dim(o.x, i), i ? k % along[1] : k / along[1]) :
+				    straight(&axis[i], c->taps[i], dim(o.y, i));
+	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride);
+	int64_t *at = c->at, a = 0;
+	for (int64_t k = 0; k < parts; k++) {
+		struct part *p = &c->part[k];
+		if (is_empty(p) || !channels || !outputs || !c->src.batch)
+			continue;
+		p->win.at = at;
+		at = tabulate(c, p, x ? outputs : channels, at);
+		p->a = a;
+		take_product(c, p, op, &o);
+		a += c->groups * p->g.sa[0];
+	}
+	c->a = c->copies_a ? (uint64_t)a * (c->wide ? sizeof(double) : sizeof(float)) : 0;
+	return c;
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	struct conv *c = build(op);
+	const uint64_t bytes = c ? round_up(c->copy) + round_up(c->a) + c->most : 0;
+
+	(void)impl;
+	free(c);
+	return bytes;
+}
+
+static void *prepare(const struct yoke_op *op, uint32_t impl)
+{
+	(void)impl;
+	return build(op);
+}
+
+// ---- copies ----
+
+// n elements of dtype, `stride` apart, as T from element `at` on.
+static void take(const struct conv *c, char *to, int64_t at, int dtype, const char *from, int64_t stride, int64_t n)
+{
+	if (c->wide) {
+		for (int64_t i = 0; i < n; i++)
+			((double *)to)[at + i] = ((const double *)from)[i * stride];
+	} else if (dtype == yoke_f32 && stride == 1) {
+		memcpy((float *)to + at, from, (size_t)n * sizeof(float));
+	} else if (dtype == yoke_f32) {
+		for (int64_t i = 0; i < n; i++)
+			((float *)to)[at + i] = ((const float *)from)[i * stride];
+	} else if (dtype == yoke_f16) {
+		for (int64_t i = 0; i < n; i++)
+			((float *)to)[at + i] = yk_f32_of_f16(((const uint16_t *)from)[i * stride]);
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			((float *)to)[at + i] = yk_f32_of_bf16(((const uint16_t *)from)[i * stride]);
+	}
+}
+
+static void zero(const struct conv *c, char *to, int64_t at, int64_t n)
+{
+	const size_t size = c->wide ? sizeof(double) : sizeof(float);
+
+	memset(to + (size_t)at * size, 0, (size_t)n * size);
+}
+
+struct job {
+	const struct conv *c;
+	const struct yoke_op *op;
+	const char *from;
+	char *to;
+	int64_t each; // of what a piece is cut in
+};
+
+// Does any tap of the first part reach elements that leave the remainder `rest` by the step?  Of a step above 1 there is
+// that part alone.
+static bool is_read(const struct conv *c, int axis, int64_t rest)
+{
+	const struct line *l = &c->part[0].line[axis];
+	bool any = l->step == 1;
+
+	for (int64_t m = 0; m < l->taps && !any; m++)
+		any = (l->off - c->src.least[axis] + m * l->by) % l->step == rest;
+	return any;
+}
+
+// Of one channel: lines with zeros around, what a stride picks side by side.
+static void copy_channel(const struct job *job, int64_t channel)
+{
+	const struct conv *c = job->c;
+	const struct source *s = &c->src;
+	const int64_t size = (int64_t)yk_esize(s->dtype), base = channel * s->channel;
+	const char *from = job->from + (channel / s->channels * s->stride[0] + channel % s->channels * s->stride[1]) * size;
+
+	for (int64_t y = 0; y < s->extent[0]; y++) {
+		const int64_t line = y + s->least[0], to = base + y * s->row;
+		if (!is_read(c, 0, y % c->part[0].line[0].step))
+			continue;
+		if (line < 0 || line >= s->n[0]) {
+			zero(c, job->to, to, s->row);
+			continue;
+		}
+		for (int64_t q = 0; q < s->step; q++) { // element t of this part is t step + q + least of the line
+			const int64_t off = q + s->least[1], at = to + q * s->plane;
+			if (!is_read(c, 1, q))
+				continue;
+			int64_t first = off < 0 ? (-off + s->step - 1) / s->step : 0;
+			int64_t end = off < s->n[1] ? (s->n[1] - 1 - off) / s->step + 1 : 0;
+			first = first < s->plane ? first : s->plane;
+			end = end < first ? first : end < s->plane ? end : s->plane;
+			zero(c, job->to, at, first);
+			take(c, job->to, at + first, s->dtype,
+			     from + (line * s->stride[2] + (off + first * s->step) * s->stride[3]) * size,
+			     s->step * s->stride[3], end - first);
+			zero(c, job->to, at + end, s->plane - end);
+		}
+	}
+}
+
+static void copy_piece(void *arg, int64_t piece)
+{
+	const struct job *job = arg;
+	const int64_t all = job->c->src.batch * job->c->src.channels, end = (piece + 1) * job->each;
+
+	for (int64_t k = piece * job->each; k < all && k < end; k++)
+		copy_channel(job, k);
+}
+
+// Row i of the matrix of CONV_W: what the cotangent has for an output.
+static void copy_output(const struct job *job, const struct part *p, int64_t i)
+{
+	const struct yoke_view *v = operands_of(job->op).y;
+	const int64_t size = (int64_t)yk_esize(v->dtype), rows = stride_of(v, 0), cols = stride_of(v, 1);
+	const bool whole = rows == dim(v, 1) * cols;
+	const int64_t lines = whole ? 1 : dim(v, 0), length = whole ? dim(v, 0) * dim(v, 1) : dim(v, 1);
+	int64_t at = p->a + i * p->g.k;
+
+	for (int64_t b = 0; b < job->c->src.batch; b++)
+		for (int64_t y = 0; y < lines; y++, at += length)
+			take(job->c, job->to, at, v->dtype,
+			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
+}
+
+// The taps of a part that w has for an output and a channel, where strides are in elements.
+struct taps {
+	int dtype;
+	int64_t size, output, channel, rows, cols; // size: of an element
+	int64_t n[AXES];
+};
+
+static struct taps taps_of(const struct yoke_view *w, const struct part *p)
+{
+	struct taps t = { w->dtype, (int64_t)yk_esize(w->dtype), w->strides[0], w->strides[1],
+			  stride_of(w, 0) * p->line[0].tap_step, stride_of(w, 1) * p->line[1].tap_step,
+			  { p->line[0].taps, p->line[1].taps } };
+	if (t.rows == t.n[1] * t.cols) { // one run
+		t.n[1] *= t.n[0];
+		t.n[0] = 1;
+	}
+	return t;
+}
+
+static inline void copy_taps(const struct job *job, const struct taps *t, const char *from, int64_t at)
+{
+	for (int64_t k = 0; k < t->n[0]; k++, at += t->n[1], from += t->rows * t->size)
+		if (t->dtype == yoke_f32) // often too few for a call
+			for (int64_t i = 0; i < t->n[1]; i++)
+				((float *)job->to)[at + i] = ((const float *)from)[i * t->cols];
+		else
+			take(job->c, job->to, at, t->dtype, from, t->cols, t->n[1]);
+}
+
+// Rows first .. end - 1 of a part's matrix.  Of CONV_X w's outputs lie across: a block of them at a time.
+static void copy_rows(const struct job *job, const struct part *p, int64_t first, int64_t end)
+{
+	enum { BLOCK = 16 };
+	const struct conv *c = job->c;
+	const bool x = job->op->code == YOKE_OP_CONV_X;
+	const int64_t depth = x ? c->outputs : c->channels;
+
+	if (job->op->code == YOKE_OP_CONV_W) {
+		for (int64_t i = first; i < end; i++)
+			copy_output(job, p, i);
+		return;
+	}
+	const struct yoke_view *w = operands_of(job->op).w;
+	const struct taps t = taps_of(w, p);
+	const int64_t count = t.n[0] * t.n[1], row = x ? t.channel : t.output, step = x ? t.output : t.channel;
+	const char *from = job->from + (p->line[0].tap * stride_of(w, 0) + p->line[1].tap * stride_of(w, 1)) * t.size;
+	for (int64_t block = 0; block < depth; block += BLOCK)
+		for (int64_t i = first; i < end; i++) {
+			const int64_t group = x ? i / c->channels : 0, place = (x ? i % c->channels : i) * row + group * depth * step;
+			for (int64_t k = block; k < depth && k < block + BLOCK; k++)
+				copy_taps(job, &t, from + (place + k * step) * t.size, p->a + i * p->g.k + k * count);
+		}
+}
+
+static void row_piece(void *arg, int64_t piece)
+{
+	const struct job *job = arg;
+
+	for (int k = 0; k < job->c->parts; k++) {
+		const struct part *p = &job->c->part[k];
+		const int64_t rows = p->g.k ? job->c->groups * p->g.m : 0, end = (piece + 1) * job->each;
+		copy_rows(job, p, piece * job->each, end < rows ? end : rows);
+	}
+}
+
+static void clear(const struct yoke_view *v)
+{
+	const int64_t size = (int64_t)yk_esize(v->dtype), n = yk_elements(v);
+
+	if (yk_dense(v)) {
+		memset(yk_ptr(v), 0, (size_t)(n * size));
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = 0, rest = i;
+		for (int d = v->rank - 1; d >= 0; rest /= v->dims[d--])
+			at += rest % v->dims[d] * v->strides[d];
+		memset((char *)yk_ptr(v) + at * size, 0, (size_t)size);
+	}
+}
+
+static int64_t pieces(int64_t n, int64_t elements, int64_t *each)
+{
+	*each = elements < PIECE ? PIECE / (elements > 0 ? elements : 1) : 1;
+	return (n + *each - 1) / *each;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct conv *c = prepared;
+	const struct operands o = operands_of(op);
+	bool whole = true;
+
+	(void)impl;
+	if (!yk_elements(&op->out[0]))
+		return 0;
+	for (int k = 0; k < c->parts; k++)
+		whole &= c->part[k].g.k > 0;
+	if (!whole) // some sums are empty
+		clear(&op->out[0]);
+	if (!yk_elements(&op->in[0]) || !yk_elements(&op->in[1]))
+		return 0;
+	char *memory = yk_ptr(&op->workspace), *a = memory + round_up(c->copy);
+	const struct yoke_view *from = op->code == YOKE_OP_CONV_X ? o.y : o.x;
+	const struct yoke_view *of_a = op->code == YOKE_OP_CONV_W ? o.y : o.w;
+	struct job job = { .c = c, .op = op, .from = yk_ptr(from), .to = memory };
+	const int64_t copies = pieces(c->src.batch * c->src.channels, c->src.channel, &job.each);
+	yk_team_run(copies, copy_piece, &job);
+	if (c->copies_a) {
+		job.from = yk_ptr(of_a);
+		job.to = a;
+		const int64_t rows = c->groups * (op->code == YOKE_OP_CONV_X ? c->channels : c->outputs);
+		int64_t n = pieces(rows, yk_elements(of_a) / rows, &job.each);
+		if (op->code == YOKE_OP_CONV_X && job.each < 16) { // whole lines of w
+			job.each = 16;
+			n = (rows + 15) / 16;
+		}
+		yk_team_run(n, row_piece, &job);
+	}
+	int err = 0;
+	for (int k = 0; k < c->parts && !err; k++) {
+		struct yk_gemm *g = &c->part[k].g;
+		if (!g->k)
+			continue;
+		g->a = c->copies_a ? a + (size_t)c->part[k].a * g->esize : yk_ptr(of_a);
+		g->b = memory;
+		g->c = (char *)yk_ptr(&op->out[0]) +
+		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * stride_of(&op->out[0], 0) +
+						      c->part[k].line[1].out * stride_of(&op->out[0], 1)) *
+							     (int64_t)g->csize : 0);
+		g->workspace = a + round_up(c->a);
+		err = c->wide ? ISA(yk_gemm_f64)(g) : ISA(yk_gemm_f32)(g);
+	}
+	return err;
+}
+
+const struct yk_kernel ISA(yk_conv) = { .can = can, .workspace = workspace, .prepare = prepare, .run = run,
+					.impl = { "implicit" } };

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers on images and sequences: convolutions, pools, resizing, and what flattens them.
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/layer.h"
+
+// ---- convolutions ----
+
+struct conv {
+	struct yoke_conv_options how;
+};
+
+static int conv_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	const struct conv *c = state;
+	int err = yk_layer_one(m, n, k);
+	if (err)
+		return err;
+	yoke_tensor *w = m->own[0].tensor;
+	out[0] = m->class == &yk_conv_class ? yoke_conv(in[0], w, &c->how) : yoke_conv_transposed(in[0], w, &c->how);
+	if (m->n > 1)
+		out[0] = yoke_add(out[0], yk_by_channel(in[0], m->own[1].tensor));
+	return 0;
+}
+
+const struct yoke_module_class yk_conv_class = {
+	.size = sizeof yk_conv_class, .name = "conv", .forward = conv_forward, .release = free,
+};
+const struct yoke_module_class yk_conv_transposed_class = {
+	.size = sizeof yk_conv_transposed_class, .name = "conv_transposed", .forward = conv_forward, .release = free,
+};
+
+int64_t yk_conv_groups(const yoke_module *m)
+{
+	const struct conv *c = m->state;
+	return c->how.groups;
+}
+
+static yoke_module *conv_new(const struct yoke_module_class *class, int axes, int64_t in, int64_t out, const int64_t *kernel,
+			     const struct yoke_conv_options *options, int bias)
+{
+	struct conv c = { .how = { .size = sizeof c.how } };
+	if (options)
+		memcpy(&c.how, options, options->size < sizeof c.how ? options->size : sizeof c.how);
+	c.how.size = sizeof c.how;
+	c.how.groups = c.how.groups ? c.how.groups : 1;
+	const int64_t groups = c.how.groups;
+	const bool transposed = class == &yk_conv_transposed_class;
+	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
+		    yk_layer_size(class->name, "groups", groups);
+	for (int i = 0; i < axes && i < 2; i++)
+		good = good && yk_layer_size(class->name, "kernel", kernel[i]);
+	if (!good)
+		return NULL;
+	if (axes < 1 || axes > 2 || in % groups || out % groups) {
+		yk_fail(YOKE_EINVAL, "%s: 1 or 2 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
+			class->name, axes, (long long)in, (long long)out, (long long)groups);
+		return NULL;
+	}
+	int64_t dims[4] = { transposed ? in : out, (transposed ? out : in) / groups };
+	double fan = (double)dims[1];
+	for (int i = 0; i < axes; i++)
+		fan *= (double)(dims[2 + i] = kernel[i]);
+	yoke_module *m = yk_layer_new(class, &c, sizeof c);
+	const double bound = 1 / sqrt(fan);
+	return yk_layer_done(m, m && yoke_module_parameter(m, "weight", yoke_f32, 2 + axes, dims, YOKE_FIRST_UNIFORM, bound) &&
+			     (!bias || yoke_module_parameter(m, "bias", yoke_f32, 1, &out, YOKE_FIRST_UNIFORM, bound)));
+}
+
+yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel, const struct yoke_conv_options *options,
+			  int bias)
+{
+	return conv_new(&yk_conv_class, axes, in, out, kernel, options, bias);
+}
+
+yoke_module *yoke_nn_conv_transposed(int axes, int64_t in, int64_t out, const int64_t *kernel,
+				     const struct yoke_conv_options *options, int bias)
+{
+	return conv_new(&yk_conv_transposed_class, axes, in, out, kernel, options, bias);
+}
+
+// ---- pools, resizing ----
+
+struct pool {
+	struct yoke_pool_options how;
+	yoke_tensor *(*fn)(yoke_tensor *, const struct yoke_pool_options *);
+};
+
+static int pool_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	const struct pool *p = state;
+	int err = yk_layer_one(m, n, k);
+	if (!err)
+		out[0] = p->fn(in[0], &p->how);
+	return err;
+}
+
+static yoke_module *pool_new(const struct yoke_pool_options *options,
+			     yoke_tensor *(*fn)(yoke_tensor *, const struct yoke_pool_options *))
+{
+	static const struct yoke_module_class class = {
+		.size = sizeof class, .name = "pool", .forward = pool_forward, .release = free,
+	};
+	struct pool p = { .fn = fn };
+	if (options)
+		memcpy(&p.how, options, options->size < sizeof p.how ? options->size : sizeof p.how);
+	p.how.size = sizeof p.how;
+	return yk_layer_new(&class, &p, sizeof p);
+}
+
+yoke_module *yoke_nn_max_pool(const struct yoke_pool_options *options)
+{
+	return pool_new(options, yoke_max_pool);
+}
+
+yoke_module *yoke_nn_mean_pool(const struct yoke_pool_options *options)
+{
+	return pool_new(options, yoke_mean_pool);
+}
+
+// What becomes of so many elements along each axis.
+struct sized {
+	int axes;
+	int64_t to[2];
+	yoke_tensor *(*fn)(yoke_tensor *, const int64_t *to);
+};
+
+static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	const struct sized *s = state;
+	int err = yk_layer_one(m, n, k);
+	if (!err && yoke_rank(in[0]) != 2 + s->axes)
+		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes behind [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2,
+			      s->axes);
+	if (!err)
+		out[0] = s->fn(in[0], s->to);
+	return err;
+}
+
+static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yoke_tensor *, const int64_t *))
+{
+	static const struct yoke_module_class class = {
+		.size = sizeof class, .name = "to_size", .forward = sized_forward, .release = free,
+	};
+	struct sized s = { .axes = axes, .fn = fn };
+	if (axes < 1 || axes > 2) {
+		yk_fail(YOKE_EINVAL, "to_size: 1 or 2 axes, not %d", axes);
+		return NULL;
+	}
+	for (int i = 0; i < axes; i++)
+		if (!yk_layer_size(class.name, "size", s.to[i] = to[i]))
+			return NULL;
+	return yk_layer_new(&class, &s, sizeof s);
+}
+
+yoke_module *yoke_nn_adaptive_max_pool(int axes, const int64_t *to)
+{
+	return sized_new(axes, to, yoke_adaptive_max_pool);
+}
+
+yoke_module *yoke_nn_adaptive_mean_pool(int axes, const int64_t *to)
+{
+	return sized_new(axes, to, yoke_adaptive_mean_pool);
+}
+
+static yoke_tensor *nearest(yoke_tensor *x, const int64_t *to)
+{
+	return yoke_resize(x, to, 0);
+}
+
+static yoke_tensor *smooth(yoke_tensor *x, const int64_t *to)
+{
+	return yoke_resize(x, to, 1);
+}
+
+yoke_module *yoke_nn_resize(int axes, const int64_t *to, int bilinear)
+{
+	return sized_new(axes, to, bilinear ? smooth : nearest);
+}
+
+static int flatten_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
+{
+	(void)state;
+	int err = yk_layer_one(m, n, k);
+	if (!err && yoke_rank(in[0]) < 1)
+		err = yk_fail(YOKE_ESHAPE, "flatten: x has no batch");
+	if (err)
+		return err;
+	int64_t dims[2] = { yoke_dim(in[0], 0), 1 };
+	for (int i = 1; i < yoke_rank(in[0]); i++)
+		dims[1] *= yoke_dim(in[0], i);
+	out[0] = yoke_reshape(in[0], 2, dims);
+	return 0;
+}
+
+yoke_module *yoke_nn_flatten(void)
+{
+	static const struct yoke_module_class class = {
+		.size = sizeof class, .name = "flatten", .forward = flatten_forward,
+	};
+	return yoke_module_new(&class, NULL);
+}

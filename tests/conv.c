@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows, convolutions, pools and resizing against float64 loops over their definitions, over combinations of
+// stride, dilation, groups and padding: all of them with YOKE_TEST_LONG=1, else some drawn at random.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke.h"
+
+struct shape {
+	int axes;
+	int64_t batch, groups, channels, outputs; // of a group: channels, outputs
+	int64_t in[2], taps[2], out[2];
+	struct yoke_conv_options o;
+};
+
+// ---- values ----
+
+static double *random_values(int64_t n)
+{
+	double *v = malloc((size_t)n * sizeof *v + 1);
+	for (int64_t i = 0; i < n; i++)
+		v[i] = (double)(float)rnd_real(-1, 1);
+	return v;
+}
+
+static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *v)
+{
+	return yoke_cast(yoke_from(yoke_f64, rank, dims, v), dtype);
+}
+
+static int64_t product(int rank, const int64_t *dims)
+{
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	return n;
+}
+
+// The largest error beyond tol; -1, with lines, where it is not of these values at all.
+static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
+{
+	const int64_t n = product(rank, dims);
+	double *got = malloc((size_t)n * sizeof *got + 1);
+	bool good = yoke_rank(t) == rank;
+	for (int i = 0; good && i < rank; i++)
+		good = yoke_dim(t, i) == dims[i];
+	for (int64_t i = 0; i < n; i++)
+		got[i] = NAN;
+	if (!good || yoke_read(yoke_cast(t, yoke_f64), got, (size_t)n * sizeof *got) < 0) {
+		diag("%s: shape or %s", what, yoke_error());
+		good = false;
+	}
+	for (int64_t i = 0; i < n && good; i++)
+		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) && !(isnan(want[i]) && isnan(got[i])) &&
+		    got[i] != want[i]) {
+			diag("%s: element %lld of %lld is %.9g, not %.9g", what, (long long)i, (long long)n, got[i], want[i]);
+			good = false;
+		}
+	free(got);
+	return good;
+}
+
+// ---- convolutions ----
+
+static void dims_of(const struct shape *s, char which, int64_t *dims)
+{
+	const int64_t *behind = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
+	dims[0] = which == 'w' ? s->groups * s->outputs : s->batch;
+	dims[1] = which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs);
+	for (int i = 0; i < s->axes; i++)
+		dims[2 + i] = behind[i];
+}
+
+// Adds to the one that is summed what the definition says of the others: y of x and w, and so on.
+static void reference(const struct shape *s, double *x, double *w, double *y, char which)
+{
+	const int two = s->axes == 2;
+	const int64_t in1 = two ? s->in[1] : 1, taps1 = two ? s->taps[1] : 1, out1 = two ? s->out[1] : 1;
+	const int64_t st1 = two ? s->o.stride[1] : 1, di1 = two ? s->o.dilation[1] : 1, lo1 = two ? s->o.lo[1] : 0;
+	for (int64_t b = 0; b < s->batch; b++)
+		for (int64_t o = 0; o < s->groups * s->outputs; o++)
+			for (int64_t c = 0; c < s->channels; c++)
+				for (int64_t p = 0; p < s->out[0] * out1; p++)
+					for (int64_t k = 0; k < s->taps[0] * taps1; k++) {
+						const int64_t i = p / out1 * s->o.stride[0] + k / taps1 * s->o.dilation[0] - s->o.lo[0];
+						const int64_t j = p % out1 * st1 + k % taps1 * di1 - lo1;
+						if (i < 0 || i >= s->in[0] || j < 0 || j >= in1)
+							continue;
+						const int64_t channel = o / s->outputs * s->channels + c;
+						double *xp = x + ((b * s->groups * s->channels + channel) * s->in[0] + i) * in1 + j;
+						double *wp = w + (o * s->channels + c) * s->taps[0] * taps1 + k;
+						double *yp = y + (b * s->groups * s->outputs + o) * s->out[0] * out1 + p;
+						if (which == 'y')
+							*yp += *xp * *wp;
+						else if (which == 'x')
+							*xp += *yp * *wp;
+						else
+							*wp += *xp * *yp;
+					}
+}
+
+static bool one(const struct shape *s, int dtype)
+{
+	int64_t dx[4], dw[4], dy[4];
+	char what[200];
+	const int rank = 2 + s->axes;
+	dims_of(s, 'x', dx);
+	dims_of(s, 'w', dw);
+	dims_of(s, 'y', dy);
+	snprintf(what, sizeof what, "%s, %d axes, B %lld, C %lld, O %lld, groups %lld, %lldx%lld by %lldx%lld, stride %lld,%lld, "
+		 "dilation %lld,%lld, lo %lld,%lld, hi %lld,%lld", yoke_dtype_name(dtype), s->axes, (long long)s->batch,
+		 (long long)s->channels, (long long)s->outputs, (long long)s->groups, (long long)s->in[0], (long long)s->in[1],
+		 (long long)s->taps[0], (long long)s->taps[1], (long long)s->o.stride[0], (long long)s->o.stride[1],
+		 (long long)s->o.dilation[0], (long long)s->o.dilation[1], (long long)s->o.lo[0], (long long)s->o.lo[1],
+		 (long long)s->o.hi[0], (long long)s->o.hi[1]);
+	const int64_t nx = product(rank, dx), nw = product(rank, dw), ny = product(rank, dy);
+	double *x = random_values(nx), *w = random_values(nw), *g = random_values(ny);
+	double *y = calloc((size_t)ny + 1, sizeof *y), *gx = calloc((size_t)nx + 1, sizeof *gx), *gw = calloc((size_t)nw + 1, sizeof *gw);
+	reference(s, x, w, y, 'y');
+	reference(s, gx, w, g, 'x');
+	reference(s, x, gw, g, 'w');
+	yoke_scope *scope = yoke_scope_begin("conv");
+	yoke_tensor *p[2] = { tensor(dtype, rank, dx, x), tensor(dtype, rank, dw, w) }, *got[2];
+	yoke_tensor *out = yoke_conv(p[0], p[1], &s->o), *cot = tensor(dtype, rank, dy, g);
+	const double tol = dtype == yoke_f64 ? 1e-12 : 1e-5;
+	bool good = alike(out, y, rank, dy, tol, what);
+	yoke_grad(yoke_sum(yoke_mul(out, cot), YOKE_ALL), 2, p, got);
+	good = alike(got[0], gx, rank, dx, tol * 4, what) && good;
+	good = alike(got[1], gw, rank, dw, tol * 4, what) && good;
+	// the transposed one, of as many elements as the operand had
+	struct yoke_conv_options t = s->o;
+	for (int i = 0; i < s->axes; i++)
+		t.more[i] = s->in[i] - ((s->out[i] - 1) * t.stride[i] + (s->taps[i] - 1) * t.dilation[i] + 1 - t.lo[i] - t.hi[i]);
+	good = alike(yoke_conv_transposed(cot, p[1], &t), gx, rank, dx, tol * 4, what) && good;
+	yoke_scope_end(scope);
+	free(x), free(w), free(g), free(y), free(gx), free(gw);
+	return good;
+}
+
+static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dilation, int64_t groups, const int64_t *lo,
+			     const int64_t *hi, const int64_t *taps)
+{
+	struct shape s = { .axes = axes, .batch = rnd_int(1, 3), .groups = groups, .channels = rnd_int(1, 4),
+			   .outputs = rnd_int(1, 7), .in = { 1, 1 }, .taps = { 1, 1 }, .out = { 1, 1 },
+			   .o = { .size = sizeof s.o, .groups = groups } };
+	for (int i = 0; i < axes; i++) {
+		s.taps[i] = taps[i];
+		s.o.stride[i] = stride[i];
+		s.o.dilation[i] = dilation[i];
+		s.o.lo[i] = lo[i];
+		s.o.hi[i] = hi[i];
+		const int64_t span = (taps[i] - 1) * dilation[i] + 1, least = span - lo[i] - hi[i];
+		s.in[i] = (least < 1 ? 1 : least) + rnd_int(0, axes == 1 ? 40 : 12);
+		s.out[i] = (s.in[i] + lo[i] + hi[i] - span) / stride[i] + 1;
+	}
+	return s;
+}
+
+static void test_combinations(void)
+{
+	static const int64_t strides[][2] = { { 1, 1 }, { 2, 2 }, { 3, 1 }, { 1, 4 } }, dilations[][2] = { { 1, 1 }, { 2, 2 }, { 1, 3 } };
+	static const int64_t los[][2] = { { 0, 0 }, { 1, 1 }, { 2, 0 } }, taps[][2] = { { 1, 1 }, { 3, 3 }, { 2, 5 } };
+	static const int64_t groups[] = { 1, 2, 3 };
+	const bool all = getenv("YOKE_TEST_LONG") != NULL;
+	const int dtypes[] = { yoke_f32, yoke_f64 };
+	for (int d = 0; d < 2; d++)
+		for (int axes = 1; axes <= 2; axes++) {
+			bool good = true;
+			int count = 0;
+			for (int i = 0; i < 4 * 3 * 3 * 3 * 3 * 3; i++) {
+				if (!all && rnd_int(0, 971) >= 20)
+					continue;
+				const struct shape s = shape_of(axes, strides[i % 4], dilations[i / 4 % 3], groups[i / 12 % 3],
+								los[i / 36 % 3], los[i / 108 % 3], taps[i / 324]);
+				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one in parts
+				good = one(&s, dtypes[d]) && good;
+				count++;
+			}
+			yoke_setting_set("plan.named", "1");
+			ok(good && count, "%d convolutions of %d axes, gradients and transposed, %s", count, axes,
+			   yoke_dtype_name(dtypes[d]));
+		}
+}
+
+// Past where products are cut; halves.
+static void test_large(void)
+{
+	struct shape s = shape_of(2, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 1, 1 }, (int64_t[]){ 1, 1 },
+				  (int64_t[]){ 3, 3 });
+	s.batch = 2;
+	s.channels = 43;
+	s.outputs = 50;
+	for (int i = 0; i < 2; i++)
+		s.in[i] = s.out[i] = 17 + i;
+	ok(one(&s, yoke_f32), "many channels");
+	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 },
+				  (int64_t[]){ 7, 7 });
+	t.channels = 3;
+	t.outputs = 20;
+	for (int i = 0; i < 2; i++) {
+		t.in[i] = 57 + i;
+		t.out[i] = (t.in[i] + 6 - 7) / 2 + 1;
+	}
+	ok(one(&t, yoke_f32), "a large window of few channels");
+}
+
+// ---- windows, pools ----
+
+static void test_window(void)
+{
+	enum { N = 3 * 11 * 2 };
+	double x[N], want[256], cot[256], back[N] = { 0 };
+	const int64_t dims[] = { 3, 11, 2 }, size = 3, stride = 2, dilation = 2, n = (11 - 4 - 1) / 2 + 1;
+	const int64_t to[] = { 3, n, 2, size };
+	for (int i = 0; i < N; i++)
+		x[i] = rnd_real(-1, 1);
+	for (int i = 0; i < 3 * n * 2 * size; i++) {
+		const int64_t k = i % size, c = i / size % 2, q = i / size / 2 % n, b = i / size / 2 / n;
+		cot[i] = rnd_real(-1, 1);
+		want[i] = x[(b * 11 + q * stride + k * dilation) * 2 + c];
+		back[(b * 11 + q * stride + k * dilation) * 2 + c] += cot[i];
+	}
+	yoke_scope *s = yoke_scope_begin("window");
+	yoke_tensor *t = tensor(yoke_f64, 3, dims, x), *g;
+	yoke_tensor *w = yoke_window(t, 1, size, stride, dilation);
+	ok(alike(w, want, 4, to, 0, "window"), "windows");
+	yoke_grad(yoke_sum(yoke_mul(w, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
+	ok(alike(g, back, 3, dims, 1e-14, "its gradient"), "what windows have in common is added");
+	yoke_scope_end(s);
+}
+
+// Window i of n elements along an axis: what it begins and ends at.
+struct cut {
+	int64_t out, lo, size, stride, dilation, to; // to: adaptive, to so many
+};
+
+static int64_t element(const struct cut *c, int64_t n, int64_t i, int64_t k) // -1: none
+{
+	if (c->to) {
+		const int64_t start = i * n / c->to, end = ((i + 1) * n + c->to - 1) / c->to;
+		return start + k < end ? start + k : -1;
+	}
+	const int64_t at = i * c->stride + k * c->dilation - c->lo;
+	return k < c->size && at >= 0 && at < n ? at : -1;
+}
+
+static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int64_t h, int64_t w,
+		 bool mean, const char *what)
+{
+	const int64_t dims[] = { 2, 3, h, w }, to[] = { 2, 3, cut[0].out, cut[1].out };
+	const int64_t n = product(4, dims), m = product(4, to);
+	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y), *back = calloc((size_t)n, sizeof *back);
+	for (int64_t i = 0; i < m; i++) {
+		const int64_t plane = i / to[3] / to[2] * h * w;
+		double sum = 0, most = -INFINITY, count = 0;
+		int64_t first = -1;
+		for (int pass = 0; pass < 2; pass++)
+			for (int64_t a = 0; a < h; a++)
+				for (int64_t b = 0; b < w; b++) {
+					const int64_t r = element(&cut[0], h, i / to[3] % to[2], a), c = element(&cut[1], w, i % to[3], b);
+					if (r < 0 || c < 0)
+						continue;
+					const int64_t at = plane + r * w + c;
+					if (pass && mean)
+						back[at] += cot[i] / count;
+					if (pass)
+						continue;
+					sum += x[at];
+					count++;
+					if (x[at] > most)
+						most = x[at], first = at;
+				}
+		y[i] = mean ? sum / count : most;
+		if (!mean && first >= 0)
+			back[first] += cot[i];
+	}
+	yoke_scope *s = yoke_scope_begin("pool");
+	yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = fn(t, arg);
+	bool good = alike(out, y, 4, to, 1e-13, what);
+	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
+	good = alike(g, back, 4, dims, 1e-13, what) && good;
+	yoke_scope_end(s);
+	free(x), free(cot), free(y), free(back);
+	return good;
+}
+
+static yoke_tensor *max_pool(yoke_tensor *x, const void *o) { return yoke_max_pool(x, o); }
+static yoke_tensor *mean_pool(yoke_tensor *x, const void *o) { return yoke_mean_pool(x, o); }
+static yoke_tensor *adaptive_max(yoke_tensor *x, const void *to) { return yoke_adaptive_max_pool(x, to); }
+static yoke_tensor *adaptive_mean(yoke_tensor *x, const void *to) { return yoke_adaptive_mean_pool(x, to); }
+
+static void test_pools(void)
+{
+	bool good = true;
+	for (int i = 0; i < 6; i++) {
+		struct yoke_pool_options o = { .size = sizeof o };
+		const int64_t n[] = { rnd_int(7, 12), rnd_int(7, 12) };
+		struct cut c[2];
+		for (int k = 0; k < 2; k++) {
+			o.window[k] = rnd_int(2, 3);
+			o.stride[k] = rnd_int(0, 3);
+			o.dilation[k] = i > 3 ? 2 : 0;
+			o.lo[k] = rnd_int(0, 1);
+			o.hi[k] = rnd_int(0, 1);
+			c[k] = (struct cut){ 0, o.lo[k], o.window[k], o.stride[k] ? o.stride[k] : o.window[k], o.dilation[k] ? 2 : 1, 0 };
+			c[k].out = (n[k] + o.lo[k] + o.hi[k] - (c[k].size - 1) * c[k].dilation - 1) / c[k].stride + 1;
+		}
+		good = pool(max_pool, &o, c, n[0], n[1], false, "max pool") && pool(mean_pool, &o, c, n[0], n[1], true, "mean pool") && good;
+	}
+	ok(good, "pools and their gradients");
+	good = true;
+	static const int64_t sizes[][4] = { { 8, 6, 4, 3 }, { 7, 9, 3, 4 }, { 5, 10, 7, 1 }, { 6, 11, 3, 5 } };
+	for (int i = 0; i < 4; i++) {
+		const int64_t *z = sizes[i];
+		const struct cut c[2] = { { .out = z[2], .to = z[2] }, { .out = z[3], .to = z[3] } };
+		good = pool(adaptive_max, z + 2, c, z[0], z[1], false, "adaptive max pool") &&
+		       pool(adaptive_mean, z + 2, c, z[0], z[1], true, "adaptive mean pool") && good;
+	}
+	ok(good, "adaptive pools and their gradients");
+	double x[] = { 1, 3, 3, 2, 3, 0 }, want[6] = { 0, 0.5, 0.5, 0, 1, 0 };
+	yoke_scope *s = yoke_scope_begin("ties");
+	yoke_tensor *t = tensor(yoke_f64, 3, (int64_t[]){ 1, 1, 6 }, x), *g;
+	yoke_grad(yoke_sum(yoke_max_pool(t, &(struct yoke_pool_options){ .size = sizeof(struct yoke_pool_options), .window = { 3 } }),
+			   YOKE_ALL), 1, &t, &g);
+	ok(alike(g, want, 3, (int64_t[]){ 1, 1, 6 }, 0, "ties"), "equal maxima share the gradient");
+	yoke_scope_end(s);
+}
+
+// ---- resizing ----
+
+static void weights_of(int64_t n, int64_t to, int64_t i, bool smooth, int64_t *at, double *share)
+{
+	if (!smooth) {
+		at[0] = at[1] = i * n / to;
+		share[0] = 1, share[1] = 0;
+		return;
+	}
+	double p = ((double)i + 0.5) * (double)n / (double)to - 0.5;
+	p = p < 0 ? 0 : p;
+	at[0] = (int64_t)p;
+	at[1] = at[0] + 1 < n ? at[0] + 1 : n - 1;
+	share[1] = p - (double)at[0];
+	share[0] = 1 - share[1];
+}
+
+static void test_resize(void)
+{
+	static const int64_t sizes[][4] = { { 4, 5, 8, 15 }, { 7, 6, 5, 9 }, { 5, 1, 5, 4 }, { 9, 8, 3, 2 } };
+	for (int smooth = 0; smooth < 2; smooth++) {
+		bool good = true;
+		for (int i = 0; i < 4; i++) {
+			const int64_t *z = sizes[i], dims[] = { 2, 2, z[0], z[1] }, to[] = { 2, 2, z[2], z[3] };
+			double *x = random_values(4 * z[0] * z[1]), *cot = random_values(4 * z[2] * z[3]);
+			double *y = calloc((size_t)(4 * z[2] * z[3]), sizeof *y), *back = calloc((size_t)(4 * z[0] * z[1]), sizeof *back);
+			for (int64_t k = 0; k < 4 * z[2] * z[3]; k++)
+				for (int q = 0; q < 4; q++) {
+					int64_t r[2], c[2];
+					double rs[2], cs[2];
+					weights_of(z[0], z[2], k / z[3] % z[2], smooth, r, rs);
+					weights_of(z[1], z[3], k % z[3], smooth, c, cs);
+					const int64_t from = (k / z[3] / z[2] * z[0] + r[q / 2]) * z[1] + c[q % 2];
+					y[k] += x[from] * rs[q / 2] * cs[q % 2];
+					back[from] += cot[k] * rs[q / 2] * cs[q % 2];
+				}
+			yoke_scope *s = yoke_scope_begin("resize");
+			yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = yoke_resize(t, z + 2, smooth);
+			good = alike(out, y, 4, to, 1e-13, "resize") && good;
+			yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
+			good = alike(g, back, 4, dims, 1e-13, "gradient of resize") && good;
+			yoke_scope_end(s);
+			free(x), free(cot), free(y), free(back);
+		}
+		ok(good, "%s resizing and its gradient", smooth ? "bilinear" : "nearest");
+	}
+}
+
+// ---- what is refused ----
+
+static void refused(int code, const yoke_tensor *got, const char *word)
+{
+	ok(!got && yoke_error_code() == code && strstr(yoke_error(), word), "'%s': %s", word, yoke_error());
+	yoke_error_clear();
+}
+
+static void test_refusals(void)
+{
+	yoke_scope *s = yoke_scope_begin("bad");
+	const int64_t dx[] = { 2, 4, 5, 5 }, dw[] = { 6, 4, 3, 3 };
+	yoke_tensor *x = yoke_full(yoke_f32, 4, dx, 1), *w = yoke_full(yoke_f32, 4, dw, 1);
+	struct yoke_conv_options o = { .size = sizeof o };
+	struct yoke_pool_options p = { .size = sizeof p };
+	o.groups = 3;
+	refused(YOKE_ESHAPE, yoke_conv(x, w, &o), "groups");
+	o.groups = -1;
+	refused(YOKE_ESHAPE, yoke_conv(x, w, &o), "groups");
+	o.groups = 0, o.stride[1] = -1;
+	refused(YOKE_ERANGE, yoke_conv(x, w, &o), "stride -1");
+	o.stride[1] = 0, o.lo[0] = 65536;
+	refused(YOKE_ERANGE, yoke_conv(x, w, &o), "lo 65536");
+	o.lo[0] = 0, o.dilation[0] = 3;
+	refused(YOKE_ESHAPE, yoke_conv(x, w, &o), "axis 2");
+	o.dilation[0] = 0, o.more[1] = 1;
+	refused(YOKE_ERANGE, yoke_conv_transposed(x, yoke_full(yoke_f32, 4, (int64_t[]){ 4, 3, 3, 3 }, 1), &o), "more 1");
+	refused(YOKE_EDTYPE, yoke_conv(x, yoke_cast(w, yoke_f64), NULL), "f64");
+	refused(YOKE_ESHAPE, yoke_conv(yoke_reshape(x, 2, (int64_t[]){ 8, 25 }), w, NULL), "takes [B,C,S]");
+	refused(YOKE_ERANGE, yoke_max_pool(x, &p), "window 0");
+	p.window[0] = 2, p.window[1] = 6;
+	refused(YOKE_ERANGE, yoke_mean_pool(x, &p), "windows of 6");
+	refused(YOKE_ERANGE, yoke_window(x, 1, 5, 1, 1), "windows of 5");
+	refused(YOKE_ERANGE, yoke_window(x, 1, 2, INT64_MAX, INT64_MAX), "windows of 2");
+	refused(YOKE_ERANGE, yoke_adaptive_max_pool(x, (int64_t[]){ 2, 0 }), "axis 3");
+	refused(YOKE_ERANGE, yoke_resize(x, (int64_t[]){ -1, 3 }, 1), "axis 2");
+	refused(YOKE_EDTYPE, yoke_resize(yoke_cast(x, yoke_i32), dx, 1), "floating point");
+	yoke_scope_end(s);
+}
+
+// Nothing to sum.
+static void test_empty(void)
+{
+	yoke_scope *s = yoke_scope_begin("empty");
+	float y[2 * 3 * 4];
+	const int64_t dx[] = { 2, 0, 4 }, dw[] = { 3, 0, 1 };
+	yoke_tensor *t = yoke_conv(yoke_full(yoke_f32, 3, dx, 0), yoke_full(yoke_f32, 3, dw, 0), NULL);
+	bool good = yoke_read(t, y, sizeof y) == 0;
+	for (int i = 0; i < 24; i++)
+		good &= y[i] == 0;
+	ok(good, "no channels give 0: %s", yoke_error());
+	t = yoke_conv(yoke_full(yoke_f32, 3, (int64_t[]){ 0, 2, 4 }, 0), yoke_full(yoke_f32, 3, (int64_t[]){ 3, 2, 2 }, 0), NULL);
+	ok(yoke_count(t) == 0 && yoke_eval(1, &t) == 0, "a batch of none: %s", yoke_error());
+	yoke_scope_end(s);
+}
+
+int main(void)
+{
+	tap_seed();
+	test_window();
+	yoke_setting_set("plan.named", "0"); // in parts
+	test_window();
+	test_pools();
+	yoke_setting_set("plan.named", "1");
+	test_combinations();
+	test_large();
+	test_pools();
+	test_resize();
+	test_empty();
+	test_refusals();
+	return done();
+}

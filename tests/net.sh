@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# examples/net.c: a network of one's own in at most 60 lines, compiled as an application, learns, and its file is whole.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+build=$PWD
+cd "${srcdir:-.}" && source=$PWD || exit 99
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 99
+
+made() # NAME: a variable of the Makefile
+{
+	sed -n "s/^$1 = *//p" "$build/Makefile"
+}
+
+lines=$(wc -l <"$source/examples/net.c")
+verdict "it has at most 60 lines" "$([ "$lines" -le 60 ] || echo "$lines")"
+# shellcheck disable=SC2046,SC2086 # words
+verdict "it compiles without a warning" "$($(made CC) -std=gnu11 -O1 -Wall -Wextra \
+	$(made YOKE_LDFLAGS) -I"$source/include" "$source/examples/net.c" -L"$build/.libs" -lyoke -o net 2>&1)"
+said=$(YOKE_BACKEND=cpu LD_LIBRARY_PATH="$build/.libs" ./net net.safetensors 2>&1)
+verdict "it is right about 97 of 100 images" "$(echo "$said" | awk '
+	$1 == "right" { right = $2 }
+	END { if (!(right >= 0.97)) print "right " right }'
+	echo "$said" | grep -v '^step\|^right')"
+verdict "its file has the network's tensors" "$(for name in 0.weight 1.bias 1.running_mean 4.weight 5.running_var 9.weight 9.bias; do
+	head -c 4096 net.safetensors | grep -qF "\"$name\"" || echo "no $name"
+done)"
+echo "1..$count"
