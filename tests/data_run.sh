@@ -52,6 +52,18 @@ verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
 verdict "on_error=0 is refused: $(head -n 1 err)" "$([ $? -eq 2 ] || [ $? -eq 1 ] || echo "$?"
 	grep -q 'from 1 to .*, or one of: stop skip' err || cat err)"
 
+# ---- a token file that is altered ----
+"$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
+small="data=altered.safetensors layers=1 heads=2 embed=16 context=16 batch=4"
+"$yoke" train $small steps=2 out=token >out 2>err || verdict "a run on a token file" "$(cat err)"
+printf '!' | dd of=altered.safetensors bs=1 seek=$(($(wc -c <altered.safetensors) - 300)) conv=notrunc status=none
+"$yoke" train $small steps=4 out=token resume=1 >out 2>err
+verdict "is not gone on with when its tokens were altered: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+	tail -n 1 err | grep -q 'altered.safetensors: altered: the hash of its tokens' || cat err)"
+"$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
+"$yoke" train $small steps=4 out=token resume=1 >out 2>err
+verdict "but is when it is prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
+
 # ---- kills ----
 # Two epochs of 16 steps, saved at each; the run is killed at any moment, twice at least, and gone on with.
 run="data=text tokenizer=byte layers=1 heads=2 embed=16 context=16 batch=4 valid=0 dropout=0.1 epochs=2 log_every=1

@@ -53,7 +53,7 @@ static int add_source(void *arg, const char *path, bool named)
 			       "file");
 	if (is_out(p, path))
 		return named ? yk_fail(YOKE_EINVAL, "%s: is both text and out", path) : 0;
-	const int e = yk_sources_add_file(&p->sources, path);
+	const int e = yk_sources_add_file(&p->sources, path, 0);
 	return e < 0 ? e : 1;
 }
 
@@ -145,7 +145,8 @@ static bool take_standing(struct prepare *p)
 	}
 	const char *made = yk_safetensors_metadata(&f, "made");
 	const struct yk_safetensors_entry *documents = yk_safetensors_find(&f, "documents");
-	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0;
+	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0 &&
+			  yk_token_file_verify(&f) == 0;
 	if (same)
 		p->done = (struct yk_prepared){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
 						.documents = documents->dims[0], .files = p->sources.count };

@@ -51,6 +51,9 @@ uint64_t yk_data_fingerprint(const struct yk_data *);
 // Share of the text to validate: the one that was asked for, or that of the token file.
 double yk_data_share(const struct yk_data *);
 const struct yk_sources *yk_data_sources(const struct yk_data *);
+// Of prepared sources that are not the very files of that list: are their tokens those that they were prepared with?
+// Each of them is read whole.  EFORMAT names the one that was altered.
+int yk_data_verify(const struct yk_data *, const json_t *then);
 
 // Room for so many windows, for free(); NULL: ENOMEM.
 int32_t *yk_data_windows(const struct yk_data *, int64_t batch);

@@ -164,7 +164,6 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	const struct yk_data_spec *spec = x->spec;
 	const int64_t n = (int64_t)f->t.count, least = spec->context + 1;
 	const bool all = spec->valid_given && spec->valid >= 1;
-	uint64_t sample;
 	*start = n;
 	if (all)
 		*start = 0;
@@ -187,8 +186,9 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 		}
 	}
 	struct stat st;
+	uint64_t sample = f->t.whole;
 	int e = fstat(f->fd, &st) < 0 ? yk_fail(YOKE_EIO, "%s: %s", f->path, strerror(errno)) : 0;
-	if (e == 0)
+	if (e == 0 && !sample)
 		e = yk_file_sample(f->fd, f->path, (uint64_t)st.st_size, &sample);
 	if (e == 0)
 		*hash = yk_hash((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 32, *hash);
@@ -242,7 +242,7 @@ static int take_file(void *arg, const char *path)
 	if (e == 0)
 		e = split_file(x, &f, &start, &x->to->fingerprint);
 	if (e == 0)
-		e = yk_sources_add_file(x->sources, path);
+		e = yk_sources_add_file(x->sources, path, f.t.whole);
 	if (e == 0)
 		e = make_room(x);
 	if (e == 0)

@@ -49,6 +49,9 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
 	char what[480];
+	const int e = yk_data_verify(t->data, from->sources);
+	if (e < 0)
+		return e;
 	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
