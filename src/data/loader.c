@@ -23,6 +23,7 @@ YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
 	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
 
 enum { MOST_WORKERS = 8, LOGGED = 10 };
+#define STREAM_END 0.1 // seconds that the end of a loader waits for a read of a pipe
 
 // ---- memory ----
 
@@ -237,7 +238,8 @@ static void *work(void *arg)
 // False when a read takes longer than it may; which one is then the error.
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
-	const double most = (double)yk_param_int(&data_timeout), now = yk_seconds();
+	// at the end nobody wants what a pipe may still bring
+	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
 	for (int i = 0; i < l->workers; i++) {
@@ -388,7 +390,7 @@ void yoke_loader_free(yoke_loader *l)
 			pthread_detach(w->thread);
 		pthread_mutex_lock(&l->lock);
 	}
-	if (late)
+	if (late && !l->set->stream)
 		yk_warn("data", "%s: a read does not return; its thread is left alone", l->set->name);
 	pthread_mutex_unlock(&l->lock);
 	loader_drop(l);

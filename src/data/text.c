@@ -30,6 +30,7 @@ struct yk_data {
 	yoke_dataset *train, *valid;  // NULL: no windows
 	uint64_t fingerprint;
 	double share;
+	bool endless;
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // while reading
 	const char *field;
@@ -198,6 +199,7 @@ static int open_tokens(struct yk_data *d, const char *paths, const struct yk_dat
 	d->files = sets.files;
 	d->fingerprint = sets.fingerprint;
 	d->share = sets.share;
+	d->endless = sets.endless;
 	return 0;
 }
 
@@ -260,6 +262,11 @@ int64_t yk_data_files(const struct yk_data *d)
 int64_t yk_data_train_windows(const struct yk_data *d)
 {
 	return d->train ? d->train->count : 0;
+}
+
+bool yk_data_endless(const struct yk_data *d)
+{
+	return d->endless;
 }
 
 int64_t yk_data_valid_windows(const struct yk_data *d)

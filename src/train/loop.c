@@ -405,6 +405,8 @@ static int next_device(struct yk_run *r, struct yk_config *c, int code)
 	char what[LOST_TEXT];
 	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
 		return code;
+	if (r->trainer && yk_data_endless(r->trainer->data)) // what it has read of the pipe does not come again
+		return end_lost(r, code, what);
 	if (!leave_device(r))
 		return end_lost(r, code, what);
 	int e = rebuild(r, c);

@@ -52,7 +52,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->group)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->group), t->accumulate, t->parts);
-	yk_progress_say(&r->progress,
+	if (yk_data_endless(t->data))
+		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->net->params.elements);
+	else
+		yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
 			t->net->params.elements, yk_data_tokens(t->data),

@@ -53,6 +53,8 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e < 0)
 		return e;
 	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
+	const char *order = json_string_value(json_object_get(from->config, "shuffle"));
+	const char *wanted = yk_config_str(t->config, YK_KEY_shuffle);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
 		yk_warn("train",
 			"%s: was trained on another text, or with another share of it "
@@ -93,6 +95,20 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 	return t;
 }
 
+// Of a pipe nobody knows how long an epoch is.
+static int check_pipe(const struct yk_config *c)
+{
+	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every, YK_KEY_save_every };
+	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+		if (yk_config_real(c, passes[i]) > 0)
+			return yk_fail(YOKE_EINVAL, "%s=%s: a pipe has no end that is known; give steps",
+				       yk_config_rows[passes[i]].name, yk_config_str(c, passes[i]));
+	if (yk_config_int(c, YK_KEY_shuffle) == 1)
+		return yk_fail(YOKE_EINVAL, "shuffle=1: the windows of a pipe come in its order; give shuffle=0, or the windows "
+			       "of a block that are mixed, as shuffle=1000");
+	return 0;
+}
+
 static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 		     const char *folder)
 {
@@ -107,8 +123,8 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
 	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
 	if (!t->data)
 		return yoke_error_code();
-
-	return from ? position_take(t, from, folder) : 0;
+	e = yk_data_endless(t->data) ? check_pipe(c) : 0;
+	return e == 0 && from ? position_take(t, from, folder) : e;
 }
 
 static bool recomputes(const struct yk_trainer *t)
@@ -444,10 +460,13 @@ static int loader_open(struct yk_trainer *t)
 {
 	const struct yk_config *c = t->config;
 	char settings[256];
-	snprintf(settings, sizeof settings, "batch=%lld split=%lld held=1 workers=%s prefetch=%lld on_error=%s seed=%lld",
+	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->data || !yk_data_endless(t->data);
+	snprintf(settings, sizeof settings, "batch=%lld split=%lld held=1 workers=%s prefetch=%lld on_error=%s seed=%lld "
+		 "shuffle=%lld",
 		 (long long)(t->parts * t->batch), (long long)t->parts,
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
-		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed);
+		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed,
+		 (long long)(shuffle == YK_AUTO ? order : shuffle));
 	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);
 	t->loader = set ? yoke_loader_new(set, settings) : NULL;
 	yoke_dataset_free(set);
