@@ -353,6 +353,7 @@ static void set_of_files(void)
 int main(int argc, char **argv)
 {
 	tap_seed();
+	tap_folder();
 	for (size_t t = 0; t < sizeof types / sizeof *types; t++)
 		for (int order = 0; order < 3; order++)
 			for (int big = 0; big < 2; big++) {

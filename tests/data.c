@@ -518,7 +518,7 @@ int main(void)
 	test_split();
 	test_order();
 	yk_tokenizer_free(byte);
-	tap_folder_gone(folder);
 	limits();
+	tap_folder_gone(folder);
 	return done();
 }

@@ -234,6 +234,7 @@ int main(void)
 	if (getenv("YOKE_POOL"))
 		return skip_all("each block is a segment");
 	tap_seed();
+	tap_folder();
 	yk_log_to(keep_warning, NULL);
 	yoke_setting_set("backend", "cpu");
 	test_random(tap_cases(100000, 1000000));

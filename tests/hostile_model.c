@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "fuzz/targets.h"
 #include "hostile_manifest.h"
-#include "train/loop.h"
+#include "train/run.h"
 #include "train/trained.h"
 
 static char top[] = "hostile.XXXXXX", folder[64];

@@ -278,6 +278,7 @@ int main(void)
 	static const int64_t rows[] = { 0, 1, 2, 511, 512, 513, 1099 }, channels[] = { 1, 2, 7, 50, CHANNELS };
 	static const double offsets[] = { 0, 1e3, 1e5 };
 	tap_seed();
+	tap_folder();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof channels / sizeof *channels; k++)
 			if (k < 3 || i != 3 + tap_seed_value() % 3)

@@ -341,6 +341,7 @@ int main(void)
 					      "\"select\", \"n\": 3", "\"linear\", \"k\": 6" };
 	enum { N = sizeof affine / sizeof *affine };
 	tap_seed();
+	tap_folder();
 	fill();
 	// the chain of the workloads: all affine nodes at once, then the scores for the logit
 	both(NODE("scale", "\"min_max\"") "," NODE("pca", "\"pca\", \"k\": 6") "," NODE("less", "\"pca\", \"k\": 3") ","

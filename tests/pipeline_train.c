@@ -356,6 +356,7 @@ static void bad(void)
 int main(void)
 {
 	tap_seed();
+	tap_folder();
 	fill();
 	closed_forms();
 	bits();

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "tap.h"
 #include "formats/checkpoint.h"
-#include "train/loop.h"
+#include "train/run.h"
 
 enum { STEPS = 4 };
 

@@ -136,6 +136,18 @@ static inline bool tap_run(const char *command)
 	return f && pclose(f) == 0;
 }
 
+// The test goes into a folder of its own, which tests/run removes: what an earlier run left is not there.
+static inline void tap_folder(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char folder[4096];
+	snprintf(folder, sizeof folder, "%s/test.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder) || chdir(folder) < 0) {
+		printf("Bail out! no folder %s\n", folder);
+		exit(1);
+	}
+}
+
 // A folder that the test has gone into is left and removed.
 static inline void tap_folder_gone(const char *folder)
 {

@@ -320,6 +320,7 @@ int main(void)
 {
 	setenv("YOKE_FAULT_DEVICES", "5", 1);
 	tap_seed();
+	tap_folder();
 	tap_plugin_path();
 	yk_log_to(keep_warning, NULL);
 	test_intel();

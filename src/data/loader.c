@@ -65,17 +65,22 @@ static int no_memory(const struct yoke_loader *l)
 static int lay_out(struct yoke_loader *l)
 {
 	size_t at = 0, bytes;
-	l->part = l->feed.batch / l->feed.split;
+	const struct yk_feed *x = &l->feed;
+	const bool all = x->on_error != YK_ERROR_STOP;
+	l->part = x->batch / x->split;
+	l->before = all ? 0 : x->part * l->part;
+	l->rows = all ? x->batch : x->parts * l->part;
+	l->given = all ? x->part : 0;
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
-			const struct yk_field *x = &l->set->field[f];
-			if (raw && !x->varies)
+			const struct yk_field *field = &l->set->field[f];
+			if (raw && !field->varies)
 				continue;
 			(raw ? l->raw : l->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)l->part, x->bytes, &bytes) || bytes > SIZE_MAX / 2)
+			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
 				return no_memory(l);
 			l->stride[f] = (bytes + 63) & ~(size_t)63;
-			if (__builtin_mul_overflow((size_t)l->feed.split, l->stride[f], &bytes) ||
+			if (__builtin_mul_overflow((size_t)(l->rows / l->part), l->stride[f], &bytes) ||
 			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
 				return no_memory(l);
 		}
@@ -99,7 +104,7 @@ static int slots_make(struct yoke_loader *l)
 	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
 		return no_memory(l);
 	int e = lay_out(l);
-	if (e == 0 && __builtin_mul_overflow((size_t)l->feed.batch, fields, &cells))
+	if (e == 0 && __builtin_mul_overflow((size_t)l->rows, fields, &cells))
 		e = no_memory(l);
 	for (int i = 0; e == 0 && i < l->slots; i++) {
 		struct yk_batch *s = &l->slot[i];
@@ -138,13 +143,12 @@ static bool begin_batch(struct yoke_loader *l)
 	s->queued = true;
 	s->begin = l->cursor;
 	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
-	s->samples = samples;
-	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : samples;
+	s->samples = s->left = samples < l->rows ? samples : l->rows;
+	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : s->samples;
 	s->next = 0;
-	s->left = samples;
 	s->failures = 0;
 	if (l->dry) {
-		s->next = samples;
+		s->next = s->samples;
 		s->left = 0;
 		for (int f = 0; f < l->set->fields; f++)
 			memcpy(s->shape[f], l->set->field[f].dims, sizeof *s->shape);
@@ -183,7 +187,7 @@ static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batc
 	s->next += n;
 	l->flight++;
 	if (w) {
-		w->place = yk_cursor_on(&l->feed, &s->begin, first);
+		w->place = yk_cursor_on(&l->feed, &s->begin, l->before + first);
 		w->since = 1e-9 * (double)begin;
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -400,7 +404,7 @@ void yoke_loader_free(yoke_loader *l)
 
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
-	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)part * s->loader->stride[field]);
+	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part) * s->loader->stride[field]);
 }
 
 const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)
@@ -408,9 +412,15 @@ const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t pa
 	return l->current ? yk_batch_part(l->current, field, part) : NULL;
 }
 
+int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
+{
+	const struct yk_feed *f = &s->loader->feed;
+	return f->parts < f->split ? f->parts * s->loader->part : rows;
+}
+
 void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
 {
-	dims[0] = s->rows / s->loader->feed.split;
+	dims[0] = s->rows / (s->loader->rows / s->loader->part);
 	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
 }
 
@@ -584,13 +594,13 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	l->position = next;
 	pthread_mutex_lock(&l->lock);
 	l->tail++;
-	l->given = l->sent > 0;
-	l->sent -= l->given;
+	l->lies = l->sent > 0;
+	l->sent -= l->lies;
 	s->queued = false;
 	s->current = true;
 	l->current = s;
 	l->stats.batches++;
-	l->stats.samples += (uint64_t)s->samples;
+	l->stats.samples += (uint64_t)yk_batch_given(s, s->samples);
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
 	return true;

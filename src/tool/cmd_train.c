@@ -4,7 +4,7 @@
 
 #include "tool/tool.h"
 
-#include "train/loop.h"
+#include "train/run.h"
 
 int yk_cmd_train(int argc, char **argv)
 {

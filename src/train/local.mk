@@ -11,12 +11,14 @@ libyokecore_la_SOURCES += \
 	src/train/compare.h \
 	src/train/conf.c \
 	src/train/conf.h \
+	src/train/corpus.c \
+	src/train/corpus.h \
 	src/train/data_errors.c \
 	src/train/data_errors.h \
 	src/train/generate.c \
 	src/train/generate.h \
 	src/train/loop.c \
-	src/train/loop.h \
+	src/train/lost.c \
 	src/train/trained.c \
 	src/train/trained.h \
 	src/train/optim.c \
@@ -30,6 +32,9 @@ libyokecore_la_SOURCES += \
 	src/train/progress.h \
 	src/train/ranks.c \
 	src/train/ranks.h \
+	src/train/resume.c \
+	src/train/resume.h \
+	src/train/run.c \
 	src/train/run.h \
 	src/train/run_record.c \
 	src/train/run_say.c \
@@ -49,7 +54,9 @@ libyokecore_la_SOURCES += \
 	src/train/sums.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
+	src/train/trainer_feed.c \
 	src/train/trainer_save.c \
+	src/train/trainer_step.c \
 	src/train/trial.c \
 	src/train/trial.h \
 	src/train/validate.c \

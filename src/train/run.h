@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of training, as its loop keeps it, and what it says where it starts and ends.
+// A run of training: `yoke train`.
 #ifndef YK_RUN_H
 #define YK_RUN_H
 
@@ -16,6 +16,7 @@
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
 	struct yk_trainer *trainer;
+	struct yk_corpus *corpus; // that all ranks train on; NULL: it trains alone
 	struct yk_progress progress;
 	struct yk_profile *profile;
 	struct yk_runlog log;
@@ -39,6 +40,30 @@ struct yk_run {
 	double files;   // seconds of saving, without the copies from the device
 };
 
+// ---- run.c ----
+
+// Runs the configuration to its last step, or to the end of the step in which SIGINT or
+// SIGTERM arrives; saves then, and returns 0.  The keys that were not given are taken
+// from the checkpoint when resuming.
+int yk_train(struct yk_config *);
+
+// ---- loop.c: its steps ----
+
+// To the last one, or behind the one in which a signal came, which is *signal then.
+int yk_run_steps(struct yk_run *, int *signal);
+// Passes over the training part, by all runs.
+int64_t yk_run_epochs(const struct yk_trainer *);
+
+// ---- lost.c: its trainer, and its device ----
+
+// The trainer, on the first device on which it can be made.
+int yk_run_make(struct yk_run *, struct yk_config *, const struct yk_checkpoint *);
+// Goes on with the next device when one failed, from the last snapshot or checkpoint; or returns the error, code.
+int yk_run_rescue(struct yk_run *, struct yk_config *, int code);
+
+// ---- run_say.c ----
+
+void yk_run_say_progress(struct yk_run *, const struct yk_config *); // from now on
 // The device, the text and the memory; from: the checkpoint it goes on from, NULL: none.
 int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
 // plot=1: the learning rate of all steps, as a curve of characters.

@@ -39,6 +39,11 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 			r->out, rise.was, rise.next, rise.why, rise.was, rise.keep);
 }
 
+void yk_run_say_progress(struct yk_run *r, const struct yk_config *c)
+{
+	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
+}
+
 int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;

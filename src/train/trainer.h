@@ -7,6 +7,7 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
+#include "train/corpus.h"
 #include "yoke-dist.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
@@ -33,8 +34,9 @@ struct yk_trainer {
 	double lr; // of the last step
 	char batch_why[160]; // of batch=auto; "": it was given
 	struct yk_schedule schedule;
-	struct yk_tokenizer *tokenizer;
-	struct yk_data *data; // NULL: a rehearsal goes without
+	struct yk_corpus *corpus;
+	struct yk_tokenizer *tokenizer; // the corpus's
+	struct yk_data *data;           // the corpus's; NULL: a rehearsal goes without
 	struct yoke_position position; // behind the last step
 	yoke_loader *loader;           // of the data; NULL before the first step
 	bool fed;                      // ids are those of the step that is next, or being made
@@ -66,6 +68,9 @@ struct yk_trainer {
 // ENOMEM names the largest batch that fits.
 int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
+// The same on data that others train on as well; NULL: its own.
+int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder, const struct yk_checkpoint *from,
+		     struct yk_trainer **);
 // One without a model, to be asked what it would take: its data need not be given.
 int yk_trainer_plan(const struct yk_config *, struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine
@@ -90,6 +95,9 @@ int yk_trainer_rehearse(void *trainer, int64_t batch);
 int yk_trainer_validate_any(const struct yk_trainer *);
 // Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
+// They are used; and, besides, those that are read ahead are dropped.
+void yk_trainer_fed(struct yk_trainer *);
+void yk_trainer_unfeed(struct yk_trainer *);
 // Those of its part k as they lie in the host's memory, row by row.
 const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
 // Any windows.

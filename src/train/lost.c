@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's trainer, and another one when the device fails.
+#include "config.h"
+
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "conform/selftest.h"
+#include "graph/context.h"
+
+enum { READINGS = 100000, LOST_TEXT = 2048 };
+
+// A window was passed over, of the step that is next.
+static void data_failed(void *arg, const struct yoke_data_error *d)
+{
+	struct yk_run *r = arg;
+	yk_data_errors_add(&r->data_errors, r->trainer->step + 1, d);
+}
+
+static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	int e = yk_trainer_share(r->corpus, c, r->out, ck, &r->trainer);
+	if (e < 0)
+		return e;
+	r->trainer->heard = data_failed;
+	r->trainer->heard_arg = r;
+	r->trainer->watched = r->watch.whole ? READINGS : 0;
+	return 0;
+}
+
+// The same run on whatever device is chosen now, from the last snapshot or checkpoint, or anew.
+static int rebuild(struct yk_run *r, struct yk_config *c)
+{
+	struct yk_checkpoint ck;
+	bool exists = yk_checkpoint_exists(r->out);
+	int e = exists ? yk_checkpoint_open(r->out, &ck) : 0;
+	if (e < 0)
+		return e;
+	r->saved = exists ? ck.step : -1;
+	e = make(r, c, exists ? &ck : NULL);
+	if (exists)
+		yk_checkpoint_fini(&ck);
+	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->step)
+		e = yk_snapshot_put(&r->snapshot, r->trainer);
+	if (e == 0 && !(r->profile = yk_profile_new(r->watch.whole)))
+		e = yoke_error_code();
+	return e == 0 ? yk_watch_begin(&r->watch, r->out, &r->progress) : e;
+}
+
+// Was it the device?  Then says what became of it, without what the engine would have a program do.
+// after: the last step that was heard of, -1: none was begun.  begun: the last that was launched; what
+// is lost may have been any between them.
+static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_TEXT])
+{
+	const struct yoke_context *ctx = yk_current();
+	bool late = ctx && ctx->failure.code == YOKE_EDEVICE;
+	const char *why = late ? ctx->failure.text : yoke_error();
+	char when[80] = "before the first step";
+	if (!ctx || (code != YOKE_EDEVICE && !(code == YOKE_EFAILED && late)))
+		return false;
+	if (after >= 0)
+		snprintf(when, sizeof when, "after step %" PRId64, after);
+	if (after >= 0 && begun > after + 1)
+		snprintf(when, sizeof when,
+			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
+	if (yk_selftest_verdict(ctx->device) < 0) // it was not lost, but is not trusted
+		snprintf(what, LOST_TEXT, "%s", why);
+	else
+		snprintf(what, LOST_TEXT, "%s was lost %s: %s", ctx->device->id, when, why);
+	return true;
+}
+
+// Leaves a device that was lost, with all that is on it.  False: it is the last one.
+static bool leave_device(struct yk_run *r)
+{
+	struct yoke_context *ctx = yk_current();
+	yoke_error_clear();
+	if (yk_device_leave(ctx->device) < 0)
+		return false;
+	yk_profile_free(r->profile);
+	yk_watch_drop(&r->watch);
+	yk_trainer_free(r->trainer);
+	r->profile = NULL;
+	r->trainer = NULL;
+	yoke_context_free(ctx);
+	yoke_error_clear(); // what else a failed device says
+	return true;
+}
+
+// No device is left to go on with.
+static int end_lost(const struct yk_run *r, int code, const char *what)
+{
+	yoke_error_clear();
+	if (r->saved < 0)
+		return yk_fail(code, "%s; nothing is saved", what);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", what, r->out,
+		       r->saved);
+}
+
+int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	char what[LOST_TEXT];
+	int e;
+	while ((e = make(r, c, ck)) < 0 && device_lost(e, -1, -1, what)) {
+		if (!leave_device(r)) {
+			yoke_error_clear();
+			return yk_fail(e, "%s", what);
+		}
+		yk_warn("train", "%s; the next device is tried", what);
+	}
+	return e;
+}
+
+int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
+{
+	char what[LOST_TEXT];
+	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
+		return code;
+	const bool passed = r->trainer && yk_data_endless(r->trainer->data); // a pipe does not come again
+	if (!leave_device(r) || passed)
+		return end_lost(r, code, what);
+	int e = rebuild(r, c);
+	if (e < 0)
+		return e;
+	const struct yk_trainer *t = r->trainer;
+	yk_progress_close(&r->progress);
+	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
+		yk_current()->device->id, t->step);
+	yk_runlog_device(&r->log, yk_current()->device->id);
+	yk_run_record_device(r, what);
+	r->logged = r->told = t->step;
+	r->validated = r->saved;
+	r->epochs = yk_run_epochs(t);
+	r->busy = r->files = 0; // as the new profile counts them
+	yk_run_say_progress(r, c);
+	return 0;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run finds in its folder.
+#include "config.h"
+
+#include "train/resume.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/shared.h"
+#include "train/which.h"
+
+static int busy_folder(const char *out)
+{
+	yoke_error_clear();
+	return yk_fail(YOKE_EBUSY,
+		       "%s: another run trains into it; wait until it ends, or choose "
+		       "another out",
+		       out);
+}
+
+int yk_resume_lock(const char *out, int *lock)
+{
+	struct stat st;
+	if (*lock >= 0 || stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	int e = yk_dir_lock(out, lock);
+	return e == YOKE_EBUSY ? busy_folder(out) : e;
+}
+
+int yk_resume_refused(const char *out)
+{
+	return yk_fail(YOKE_EPERM,
+		       "%s: holds a checkpoint, which is not written over; go on from it "
+		       "with resume=1 or choose another out",
+		       out);
+}
+
+// batch=auto is what it came to when the run began.
+static int batch_take(struct yk_config *c, const struct yk_config *was)
+{
+	if (yk_config_int(c, YK_KEY_batch) != YK_AUTO || yk_config_int(was, YK_KEY_batch) == YK_AUTO)
+		return 0;
+	return yk_config_settle(c, YK_KEY_batch, yk_config_int(was, YK_KEY_batch));
+}
+
+// Parts of a step: as many as when the run began, on however many ranks; or by accumulate, where that is given anew.
+static int parts_take(struct yk_config *c, const struct yk_config *was, bool anew)
+{
+	const struct yk_config *by = anew ? c : was;
+	const int64_t parts = yk_config_int(was, YK_KEY_parts);
+	return yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO && !anew ? parts :
+				yk_config_int(by, YK_KEY_ranks) * yk_config_int(by, YK_KEY_accumulate));
+}
+
+int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
+{
+	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
+	char said[256];
+	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
+		return 0;
+	if (was && strcmp(was, "fastest"))
+		return yk_config_settle_text(c, YK_KEY_backend, was);
+	int e = yk_which_settle(c, said);
+	if (e == 0)
+		fprintf(stderr, "backend=fastest: %s\n", said);
+	return e;
+}
+
+int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
+		       bool *resumes)
+{
+	const char *resume = yk_config_str(c, YK_KEY_resume);
+	bool exists = yk_checkpoint_exists(out);
+	struct yk_config was;
+	*resumes = false;
+	if (exists && !strcmp(resume, "0"))
+		return yk_resume_refused(out);
+	if (!exists && !strcmp(resume, "1"))
+		return yk_fail(YOKE_ENOENT,
+			       "%s: holds no checkpoint to resume; drop resume=1 or "
+			       "give its folder as out",
+			       out);
+	if (!exists)
+		return 0;
+	int e = yk_checkpoint_open(out, ck);
+	if (e < 0)
+		return e;
+	*resumes = true;
+	if ((e = yk_config_init(&was, YK_T)) < 0)
+		return e;
+	const bool given = yk_config_given(c, YK_KEY_parts), anew = yk_config_given(c, YK_KEY_accumulate);
+	e = yk_config_take(&was, ck->config, out);
+	if (e == 0)
+		e = yk_config_take(c, ck->config, out);
+	if (e == 0 && !given)
+		e = parts_take(c, &was, anew);
+	if (e == 0)
+		e = batch_take(c, &was);
+	yk_config_fini(&was);
+	return e;
+}
