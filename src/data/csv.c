@@ -118,28 +118,40 @@ static int read_record(const struct table *t, struct yk_lines_reader *r, int64_t
 	return e;
 }
 
+// Appends the digits at *s, of which an end comes, to a number; how many.
+static int take_digits(const char **s, uint64_t *number)
+{
+	const char *first = *s;
+	for (unsigned digit; (digit = (unsigned)(**s - '0')) < 10; ++*s)
+		*number = 10 * *number + digit;
+	return (int)(*s - first); // of a record, which has 16 MiB at most
+}
+
 // Digits with a point and an exponent, as many as f64 has exactly, so that one rounding is all there is (Clinger 1990).
+// There is a NUL at `end`.
 static bool simple_number(const char *s, const char *end, double *to)
 {
 	enum { MOST_TEN = 22, MOST_DIGITS = 19 };
 	static const double ten[MOST_TEN + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
 						  1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-	const bool minus = s < end && *s == '-';
-	uint64_t m = 0;
-	int digits = 0, scale = 0, power = 0;
-	for (s += minus; s < end && *s >= '0' && *s <= '9' && digits < MOST_DIGITS; s++, digits++)
-		m = 10 * m + (uint64_t)(*s - '0');
-	if (s < end && *s == '.')
-		for (s++; s < end && *s >= '0' && *s <= '9' && digits < MOST_DIGITS; s++, digits++, scale--)
-			m = 10 * m + (uint64_t)(*s - '0');
-	if (digits && s < end && (*s | 32) == 'e') {
-		const bool less = ++s < end && *s == '-';
-		s += s < end && (*s == '-' || *s == '+');
-		if (s == end || end - s > 3)
+	const bool minus = *s == '-';
+	uint64_t m = 0, power = 0;
+	s += minus;
+	int digits = take_digits(&s, &m), scale = 0;
+	if (*s == '.') {
+		s++;
+		scale = -take_digits(&s, &m);
+		digits -= scale;
+	}
+	if (digits > MOST_DIGITS)
+		return false;
+	if ((*s | 32) == 'e') {
+		const bool less = *++s == '-';
+		s += *s == '-' || *s == '+';
+		const int n = take_digits(&s, &power);
+		if (n < 1 || n > 2)
 			return false;
-		for (; s < end && *s >= '0' && *s <= '9'; s++)
-			power = 10 * power + (*s - '0');
-		scale += less ? -power : power;
+		scale += less ? -(int)power : (int)power;
 	}
 	if (!digits || s != end || m > (uint64_t)1 << 53 || scale < -MOST_TEN || scale > MOST_TEN)
 		return false;
