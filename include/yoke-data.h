@@ -126,7 +126,7 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //                format=u8, nanoGPT's files are format=u16, llm.c's format=u16:1024
 //   vocab=N      ids have to be below N, else the sample fails; 0: any.  A token file says that itself
 //   count=N      of pipes, which are of raw elements: the samples of an epoch; the next one goes on in the pipe.  It
-//                ends with an error of the first sample that is not there
+//                ends with an error, EIO, of the first sample that is not there, which on_error passes over as little
 //   keep=N       of pipes: how many of the last samples are kept, by default what 64 MiB hold.  A sample that has
 //                passed is an error: loaders need shuffle=0, or blocks (shuffle=M) with keep= of 2 M and what is read
 //                ahead
