@@ -6,7 +6,6 @@
 // which it destroys, outside of the clock.
 #include "config.h"
 
-#include <complex.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/complex.h"
 #include "rounds.h"
 #include "yoke.h"
 

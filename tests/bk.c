@@ -3,8 +3,7 @@
 // gradients against differences of those; what a token sees; one token after another; a task that needs the branch.
 #include "config.h"
 
-#include <complex.h>
-
+#include "base/complex.h"
 #include "base/error.h"
 #include "nn/moe.h"
 #include "tap.h"

@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "random_program.h"
 
-enum { ROUNDS = 3, HELD = 64, PROGRAMS = 3000 };
+enum { ROUNDS = 3, HELD = 64, PROGRAMS = 2000 };
 
 struct run {
 	const struct program *p;
@@ -689,7 +689,7 @@ static void elsewhere(const char *self, uint64_t first)
 		packed_on(self, "fault", first, tap_cases(200, 2000));
 	}
 	if (opencl)
-		packed_on(self, "opencl", first, tap_cases(5, 100));
+		packed_on(self, "opencl", first, tap_cases(2, 100));
 	else
 		skip("packed programs on OpenCL", "YOKE_TEST_OPENCL does not name the module");
 }
@@ -754,7 +754,7 @@ int main(int argc, char **argv)
 	ok(plan_hits > 0, "plans are found again");
 	ok(pack_copies > 0, "%llu versions of packed variables were copied to their places", pack_copies);
 	threads(argv[0], first, programs);
-	late(argv[0], first, tap_cases(200, 2000));
+	late(argv[0], first, tap_cases(100, 2000));
 	elsewhere(argv[0], first);
 	return done();
 }

@@ -268,7 +268,7 @@ int main(void)
 	tap_seed();
 	tap_plugin_path();
 	on("cpu", tap_cases(40, 5000), true);
-	on("opencl", tap_cases(3, 300), true);
+	on("opencl", tap_cases(1, 300), true);
 	on("fault", tap_cases(10, 300), true);
 	on("skeleton", tap_cases(10, 300), false);
 	struct result r = with("some", gradients, 1, true);

@@ -673,8 +673,8 @@ int main(int argc, char **argv)
 	static const char *const ways[] = {
 		"", "YOKE_CPU_RESOLVENT_ENTRY=disc", "YOKE_CPU_RESOLVENT_ENTRY=matrices",
 		"YOKE_CPU_RESOLVENT_ENTRY=matrices YOKE_CPU_RESOLVENT_CHUNK=7", "YOKE_CPU_RESOLVENT_CHUNK=333",
-		"YOKE_PLAN_NAMED=0", "YOKE_CPU_ISA=base", "YOKE_CPU_ISA=base YOKE_CPU_RESOLVENT_ENTRY=matrices "
-		"YOKE_CPU_RESOLVENT_CHUNK=130",
+		"YOKE_PLAN_NAMED=0", "YOKE_CPU_ISA=base",
+		"YOKE_CPU_ISA=base YOKE_CPU_RESOLVENT_ENTRY=matrices YOKE_CPU_RESOLVENT_CHUNK=130",
 	};
 	char line[4600];
 	tap_seed();

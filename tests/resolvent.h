@@ -3,7 +3,7 @@
 #ifndef YK_TEST_RESOLVENT_H
 #define YK_TEST_RESOLVENT_H
 
-#include <complex.h>
+#include "base/complex.h"
 
 #include "tap.h"
 

@@ -4,6 +4,7 @@ libyokecore_la_SOURCES += \
 	src/base/arena.c \
 	src/base/arena.h \
 	src/base/clock.h \
+	src/base/complex.h \
 	src/base/error.c \
 	src/base/error.h \
 	src/base/file.c \

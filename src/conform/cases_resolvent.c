@@ -2,9 +2,9 @@
 // Cases of RESOLVENT, its adjoint, and products of groups of rows.
 #include "config.h"
 
-#include <complex.h>
 #include <math.h>
 
+#include "base/complex.h"
 #include "conform/case.h"
 
 struct chains {

@@ -255,7 +255,8 @@ static void add_row(struct text *t, unsigned flags, const struct yoke_profile_ro
 		add(t, " %10.3f", 1e-6 * (double)r->memory);
 	add(t, "  ");
 	add_safe(t, r->op);
-	add(t, *r->device ? " %s" : "", r->device);
+	if (*r->device)
+		add(t, " %s", r->device);
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
 		if (*name[i]) {
 			add(t, "  ");

@@ -2,12 +2,12 @@
 // yoke validate resolvent: a tier of the resolvent beside f64 and f32, on matrices with a ~ N(0, 2^2), b = c = 1.
 #include "config.h"
 
-#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/complex.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "graph/context.h"
