@@ -15,7 +15,8 @@ bench_programs = \
 	bench/map \
 	bench/optim \
 	bench/overhead \
-	bench/resolvent
+	bench/resolvent \
+	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
 bench_contract_SOURCES = bench/contract.c bench/peak.c bench/peers/blas.c \
@@ -44,3 +45,4 @@ bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.
 	bench/map_ops.c
 bench_optim_SOURCES = bench/optim.c
 bench_overhead_SOURCES = bench/overhead.c bench/rounds.h
+bench_watching_SOURCES = bench/watching.c bench/rounds.h

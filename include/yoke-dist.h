@@ -67,6 +67,15 @@ YOKE_API yoke_group *yoke_group_world(void);
 YOKE_API yoke_group *yoke_group_split(yoke_group *, int color, int key);
 YOKE_API int yoke_group_rank(const yoke_group *); // 0 .. size - 1
 YOKE_API int yoke_group_size(const yoke_group *);
+// How far a rank has come with the others: from any thread, while the group is there.
+struct yoke_group_state {
+	size_t size;
+	uint64_t seq; // collectives of the group that it has come to
+	char op[96];  // the last of them, "all_reduce sum f32 [1000]"; "": none so far
+	int open;     // 1: that is not over yet, as where others have not come
+	double since; // when it came to it or was done with it, in seconds since 1970
+};
+YOKE_API int yoke_group_state(const yoke_group *, struct yoke_group_state *to);
 // Waits until all ranks have called it, and for what was launched of the group before.
 YOKE_API int yoke_group_barrier(yoke_group *);
 // By all ranks: each gives as many bytes of host memory, and gets those of all, in the order of ranks.  Waits.

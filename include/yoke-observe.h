@@ -18,6 +18,7 @@
 #ifndef YOKE_OBSERVE_H
 #define YOKE_OBSERVE_H
 
+#include <yoke-dist.h>
 #include <yoke.h>
 
 #ifdef __cplusplus
@@ -212,6 +213,8 @@ struct yoke_host_sample {
 	double oom_kills, throttled_s;
 	double energy_j;     // of the processors' packages since the first sample (RAPL)
 	char energy_why[64]; // why there is none
+	double packages, cores, processors, numa_nodes; // of the machine, by hwloc
+	double processors_allowed; // those that its control group leaves this process
 };
 // Of the process: what is "since the sample before" is since the last call.
 YOKE_API int yoke_host_telemetry(struct yoke_host_sample *to);
@@ -225,6 +228,8 @@ struct yoke_recorder_options {
 	double seconds;      // [1]
 	const char *run;     // names the run in each line, or NULL
 	int rank;
+	const yoke_group *group; // what the rank does with others is in each line; NULL: none.  It has to stay until
+				 // yoke_recorder_free
 };
 // Of the current context's device.
 YOKE_API yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *);

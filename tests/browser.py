@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # A browser for tests: Chromium through the WebDriver protocol, without any package of Python's.
-import base64, json, shutil, subprocess, time, urllib.request
+import base64, json, shutil, subprocess, time, urllib.error, urllib.request
 
 def find():
     driver = shutil.which('chromedriver')
     browser = shutil.which('chromium') or shutil.which('google-chrome')
     return (driver, browser) if driver and browser else None
+
+# One, or None: it is not there, or does not start here, as is said.
+def start(width=1280, height=1000, dark=False):
+    if not find():
+        print('no chromium with chromedriver')
+        return None
+    try:
+        return Browser(width, height, dark)
+    except (RuntimeError, OSError) as e:
+        print('it does not start: %s' % str(e).splitlines()[0])
+        return None
 
 class Browser:
     def __init__(self, width=1280, height=1000, dark=False):
@@ -17,20 +28,28 @@ class Browser:
                 port = int(line.rsplit(' ', 1)[1].rstrip('.\n'))
                 break
         self.base = 'http://127.0.0.1:%d' % port
-        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--force-device-scale-factor=1',
+        arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars', '--force-device-scale-factor=1',
                      '--disable-background-networking', '--window-size=%d,%d' % (width, height)]
         if dark:
             arguments.append('--force-dark-mode')
         want = {'capabilities': {'alwaysMatch': {
             'goog:chromeOptions': {'binary': browser, 'args': arguments},
             'goog:loggingPrefs': {'browser': 'ALL', 'performance': 'ALL'}}}}
-        self.session = self.call('POST', '/session', want)['sessionId']
+        try:
+            self.session = self.call('POST', '/session', want)['sessionId']
+        except (RuntimeError, OSError):
+            self.process.terminate()
+            self.process.wait(10)
+            raise
 
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         ask = urllib.request.Request(self.base + path, data, {'Content-Type': 'application/json'}, method=method)
-        with urllib.request.urlopen(ask, timeout=60) as answer:
-            return json.load(answer)['value']
+        try:
+            with urllib.request.urlopen(ask, timeout=60) as answer:
+                return json.load(answer)['value']
+        except urllib.error.HTTPError as e:
+            raise RuntimeError(json.load(e)['value']['message']) from None
 
     def go(self, url):
         self.call('POST', '/session/%s/url' % self.session, {'url': url})

@@ -19,6 +19,8 @@ umask 022
 not_run='./autogen.sh|makes configure anew, in the source tree
 ../yoke/tests/mutants/run|builds yoke, and again for each fault
 ../yoke/bench/gpu.sh|measures every GPU for minutes
+../yoke/bench/advice.py|trains for half an hour
+../yoke/bench/views.py|writes a million lines and looks at them for a minute
 step 200/400|what a training prints
 11	cpu:0	sub|what YOKE_LOG=plan prints
 1. the folders in YOKE_PLUGIN_PATH|a list
@@ -176,7 +178,7 @@ substituted() # LINE
 	esac
 	case $1 in
 	bench/* | *' bench/'*)
-		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|; s| 100 adamw| 1 adamw|" ;;
+		echo "$1" | sed "s|bench/|$limit bench/|; s| MODULE| '${YOKE_TEST_OPENCL:-}'|; s| 524288| 64|; s|avx512|base|; s| 100 adamw| 1 adamw|; s|=TEXT|=book.txt|" ;;
 	'yoke setup book.env' | './yoke setup book.env')
 		echo "mv book.env aside && $1 && mv aside book.env" ;;
 	*) echo "$1" ;;

@@ -51,13 +51,7 @@ verdict "the token is in no argument, and in a file of mode $(stat -c %a a/dashb
 	[ "$(stat -c %a a/dashboard.json)" = 600 ] && grep -q "$token" a/dashboard.json || cat a/dashboard.json)"
 python3 "$tests/dashboard.py" "$url" a evil "$yoke" >py.out 2>&1
 code=$?
-while IFS= read -r line; do
-	case $line in
-	'ok '*) count=$((count + 1)) && echo "ok $count - ${line#ok }" ;;
-	'not ok '*) count=$((count + 1)) failed=1 && echo "not ok $count - ${line#not ok }" ;;
-	*) echo "# $line" ;;
-	esac
-done <py.out
+verdicts <py.out
 verdict "all of it was asked" "$([ $code -eq 0 ] || echo "status $code")"
 port=${url%/*} port=${port##*:}
 "$yoke" dashboard a port="$port" >out 2>&1

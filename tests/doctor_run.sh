@@ -146,6 +146,35 @@ if [ -f nomem/run.json ]; then
 else
 	verdict "a cap that is met while it runs" "$(cat err)"
 fi
+fault=${YOKE_TEST_MODULES#*:}
+if [ -e "$fault/yoke_fault.so" ]; then
+	mkdir plugins && cp "$fault/yoke_fault.so" plugins/ && chmod -R go-w plugins
+	# shellcheck disable=SC2086
+	YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=fault YOKE_FAULT_RUN=200 "$yoke" train out=broken steps=30 $small 2>err
+	has broken launch YOKE_EDEVICE
+	# shellcheck disable=SC2086
+	YOKE_PLUGIN_PATH="$PWD/plugins" YOKE_BACKEND=fault YOKE_FAULT_STUCK=200 "$yoke" train out=stuck steps=30 \
+		telemetry=0 $small 2>err &
+	stuck=$!
+	i=0
+	until grep -qs '"stage":"train"' stuck/metrics.jsonl || [ $i -ge 400 ]; do
+		sleep 0.05
+		i=$((i + 1))
+	done
+	i=-1 # until it writes nothing more
+	until n=$(wc -l <stuck/metrics.jsonl) && [ "$n" = "$i" ]; do
+		i=$n
+		sleep 0.3
+	done
+	verdict "a run that is not stuck yet" "$("$yoke" doctor stuck 2>&1 | grep ': hang: ')"
+	sed -i 's/"time":1/"time":/' stuck/metrics.jsonl # long ago
+	has stuck hang 'its last line is'
+	kill -9 $stuck
+	wait $stuck 2>/dev/null
+else
+	count=$((count + 1))
+	echo "ok $count - a launch that fails, one that never ends # SKIP no fault backend"
+fi
 "$yoke" doctor base --json >out 2>&1
 verdict "--json" "$(grep -q '"conditions": \[' out || cat out)"
 "$yoke" doctor base other base >out 2>&1

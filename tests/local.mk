@@ -20,7 +20,7 @@ endif
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
-	tests/browser.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -37,6 +37,7 @@ test_programs = \
 	tests/bitcast.t \
 	tests/bk.t \
 	tests/checkpoint.t \
+	tests/conditions.t \
 	tests/config.t \
 	tests/cores.t \
 	tests/cycle.t \
@@ -147,6 +148,7 @@ test_scripts = \
 	tests/bench.sh \
 	tests/align.sh \
 	tests/cache.sh \
+	tests/clients.sh \
 	tests/commands.sh \
 	tests/data_run.sh \
 	tests/completion.sh \
@@ -193,6 +195,7 @@ test_headers = \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
 	tests/hostile_safetensors.h \
+	tests/observed.h \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/random_program.h \
@@ -205,6 +208,7 @@ tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
 tests_between_t_SOURCES = tests/between.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
+tests_conditions_t_SOURCES = tests/conditions.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
@@ -293,6 +297,7 @@ tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_cycle_t_SOURCES = tests/cycle.c
+tests_cycle_t_CFLAGS = $(AM_CFLAGS) -g # they look for lines of themselves, whatever CFLAGS are
 tests_profile_t_SOURCES = tests/profile.c
 tests_history_t_SOURCES = tests/history.c
 tests_roofline_t_SOURCES = tests/roofline.c
@@ -321,6 +326,7 @@ tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_site_t_SOURCES = tests/site.c
+tests_site_t_CFLAGS = $(AM_CFLAGS) -g
 tests_site_t_LDADD = libyoke.la
 tests_site_t_LDFLAGS = -export-dynamic
 tests_skeleton_t_SOURCES = tests/skeleton.c

@@ -233,7 +233,7 @@ static void test_wrong(void)
 	struct yk_prepare p = { .paths = "t", .out = OUT, .tokenizer = "word", .valid = 0.1, .context = 3 };
 	struct yk_prepared done;
 	atomic_int stop = 2;
-	char *was, *is;
+	char *was, *is = NULL;
 	size_t n, m;
 	if (system("rm -rf t " OUT " && mkdir t"))
 		abort();

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "observe/profile_priv.h"
+#include "observed.h"
 #include "tap.h"
 
 enum { N = 24, STEPS = 6 };
@@ -379,7 +380,6 @@ static void test_bounds(void)
 
 int main(void)
 {
-	const char *opencl = getenv("YOKE_TEST_OPENCL");
 	if (tap_eager())
 		return skip_all("its plans are of whole graphs");
 	tap_seed();
@@ -399,18 +399,11 @@ int main(void)
 	ok(!warnings, "no word of times that nobody asked for");
 	test_sums("skeleton", true, false);
 	ok(warnings == 1, "a device without times: said once");
-	yoke_setting_set("backend", "opencl");
-	yk_profile_prepare(); // times of OpenCL are kept on request
-	struct yoke_context *ctx = opencl ? yoke_context_new("opencl") : NULL;
-	if (ctx) {
-		yoke_context_free(ctx);
+	if (observed_opencl("times of OpenCL")) {
 		test_nodes("opencl", true);
 		test_sums("opencl", false, false);
 		test_sums("opencl", true, true);
 		test_first("opencl");
-	} else {
-		skip("times of OpenCL", opencl ? yoke_error() : "OpenCL is not built");
-		yoke_error_clear();
 	}
 	unlink(trace_path);
 	return done();

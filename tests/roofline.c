@@ -6,6 +6,7 @@
 #include "observe/cycle.h"
 #include "observe/roof.h"
 #include "observe/occupancy.h"
+#include "observed.h"
 #include "tap.h"
 
 // ---- flops and bytes ----
@@ -183,7 +184,6 @@ static void test_limits(const char *backend)
 
 int main(void)
 {
-	const char *opencl = getenv("YOKE_TEST_OPENCL");
 	if (tap_eager())
 		return skip_all("its plans are of whole graphs");
 	tap_seed();
@@ -197,10 +197,7 @@ int main(void)
 	test_roofline();
 	if (tap_turn("limits of a processor", 2))
 		test_limits("cpu");
-	ctx = opencl && tap_turn("limits by kernels", 2) ? yoke_context_new("opencl") : NULL;
-	if (ctx) {
-		yoke_context_free(ctx);
+	if (tap_turn("limits by kernels", 2) && observed_opencl("limits by kernels"))
 		test_limits("opencl");
-	}
 	return done();
 }

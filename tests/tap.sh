@@ -17,6 +17,18 @@ verdict()
 	fi
 }
 
+# verdicts <FILE: lines "ok TITLE" and "not ok TITLE" of another program's, with what else it said
+verdicts()
+{
+	while IFS= read -r line; do
+		case $line in
+		'ok '*) count=$((count + 1)) && echo "ok $count - ${line#ok }" ;;
+		'not ok '*) count=$((count + 1)) failed=1 && echo "not ok $count - ${line#not ok }" ;;
+		*) echo "# $line" ;;
+		esac
+	done
+}
+
 # program NAME SUFFIX: tests/NAME.t as one case; of what fails, the first lines
 program()
 {

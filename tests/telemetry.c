@@ -14,6 +14,11 @@
 #include "observe/machine.h"
 #include "observe/telemetry.h"
 #include "tap.h"
+#include "yoke-dist.h"
+
+#ifndef HAVE_HWLOC
+#define HAVE_HWLOC 0
+#endif
 
 static int warnings;
 static char last[400];
@@ -116,6 +121,44 @@ static void test_intel(void)
 	yk_host_sample(&s, &h);
 	ok(is(h.cpu, .5) && h.process_cpu > 0 && is(h.threads, 9), "busy %g", h.cpu);
 	ok(is(h.energy_j, 2.6), "a counter that wraps: %g J", h.energy_j);
+	ok(isnan(h.packages) && isnan(h.cores) && isnan(h.processors) && isnan(h.numa_nodes),
+	   "what the machine is made of was not recorded");
+}
+
+#define NUMBERS(set) "cpuset=\"" set "\" complete_cpuset=\"" set "\" nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\""
+#define PROCESSOR(n, set) \
+	"<object type=\"Core\" os_index=\"" n "\" " NUMBERS(set) "><object type=\"PU\" os_index=\"" n "\" " NUMBERS(set) "/></object>"
+
+// Two packages of two cores each at one memory node, the last of which others have; as hwloc writes such a machine.
+static void test_topology(void)
+{
+	struct yk_host_state s = { 0 };
+	struct yoke_host_sample h;
+	tree("made");
+	put("/topology.xml",
+	    "<?xml version=\"1.0\" encoding=\"UTF-8\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"2.0\">"
+	    "<object type=\"Machine\" os_index=\"0\" allowed_cpuset=\"0x00000007\" allowed_nodeset=\"0x00000001\" "
+	    NUMBERS("0x0000000f") ">"
+	    "<object type=\"NUMANode\" os_index=\"0\" " NUMBERS("0x0000000f") " local_memory=\"1000000\"/>"
+	    "<object type=\"Package\" os_index=\"0\" " NUMBERS("0x00000003") ">"
+	    PROCESSOR("0", "0x00000001") PROCESSOR("1", "0x00000002") "</object>"
+	    "<object type=\"Package\" os_index=\"1\" " NUMBERS("0x0000000c") ">"
+	    PROCESSOR("2", "0x00000004") PROCESSOR("3", "0x00000008") "</object></object></topology>\n");
+	yk_host_sample(&s, &h);
+	yk_host_sample(&s, &h);
+#if HAVE_HWLOC
+	const double want[] = { 2, 4, 4, 3, 1 };
+#else
+	const double want[] = { NAN, NAN, NAN, NAN, NAN };
+#endif
+	ok(is(h.packages, want[0]) && is(h.cores, want[1]) && is(h.processors, want[2]) &&
+		   is(h.processors_allowed, want[3]) && is(h.numa_nodes, want[4]),
+	   "%g packages, %g cores, %g processors, %g of them for this process, %g memory nodes", h.packages, h.cores,
+	   h.processors, h.processors_allowed, h.numa_nodes);
+	put("/topology.xml", "<?xml version=\"1.0\"?><topology");
+	s = (struct yk_host_state){ 0 };
+	yk_host_sample(&s, &h);
+	ok(isnan(h.packages) && isnan(h.processors_allowed), "a record that is cut short is none");
 }
 
 // A machine of AMD's, under control groups of version 1, without RAPL.
@@ -316,20 +359,71 @@ static void test_sampler(void)
 	yoke_context_free(ctx);
 }
 
+// ---- ranks ----
+
+// Rank 1 comes late to the second barrier, while rank 0 waits for it and is sampled.
+static int member(yoke_group *world, void *arg)
+{
+	struct yoke_group_state now = { .size = sizeof now };
+	struct yoke_recorder_options o = { .size = sizeof o, .path = "ranks.jsonl", .seconds = .005, .group = world };
+	(void)arg;
+	int err = yoke_group_barrier(world);
+	if (err || yoke_group_rank(world) == 1) {
+		nanosleep(&(struct timespec){ .tv_nsec = 60000000 }, NULL);
+		return err ? err : yoke_group_barrier(world);
+	}
+	err = yoke_group_state(world, &now);
+	const uint64_t seq = now.seq;
+	const bool first = !err && now.seq == 1 && !now.open && !strcmp(now.op, "barrier");
+	yoke_recorder *s = yoke_recorder_new(&o);
+	err = yoke_group_barrier(world);
+	if (!err)
+		err = yoke_group_state(world, &now);
+	yoke_recorder_free(s);
+	return err ? err : first && s && now.seq == seq + 1 && !now.open ? 0 : YOKE_EINVAL;
+}
+
+static void test_ranks(void)
+{
+	char line[8192];
+	int waits = 0, over = 0, bad = 0;
+	unlink("ranks.jsonl");
+	const int err = yoke_group_run(2, NULL, member, NULL);
+	FILE *f = fopen("ranks.jsonl", "r");
+	while (f && fgets(line, sizeof line, f)) {
+		json_t *x = json_loads(line, 0, NULL), *c = json_object_get(x, "collective");
+		const char *op = json_string_value(json_object_get(c, "op"));
+		const double since = json_number_value(json_object_get(c, "since"));
+		const double time = json_number_value(json_object_get(x, "time"));
+		waits += op && !strcmp(op, "barrier") && json_integer_value(json_object_get(c, "seq")) == 2;
+		over += json_is_null(json_object_get(c, "op"));
+		bad += since > time + .01 || since < time - 60;
+		json_decref(x);
+	}
+	if (f)
+		fclose(f);
+	ok(!err && waits && over && !bad, "%d samples of a rank that waits in its second barrier, %d before and behind: %s",
+	   waits, over, yoke_error());
+	yoke_error_clear();
+}
+
 int main(void)
 {
+	setenv("YOKE_CPU_DEVICES", "2", 1);
 	setenv("YOKE_FAULT_DEVICES", "5", 1);
 	tap_seed();
 	tap_folder();
 	tap_plugin_path();
 	yk_log_to(keep_warning, NULL);
 	test_intel();
+	test_topology();
 	test_version_1();
 	test_empty();
 	test_cards();
 	test_lies();
 	test_here();
 	test_sampler();
+	test_ranks();
 	test_backend(); // leaves a thread behind, as it must
 	return done();
 }

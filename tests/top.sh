@@ -47,7 +47,7 @@ easy_text 120 >text
 	threads=1 2>err &
 run=$!
 i=0
-until [ "$(grep -c loss living/metrics.jsonl 2>/dev/null)" -ge 3 ] || [ $i -ge 400 ]; do
+until [ "$(grep -cs loss living/metrics.jsonl || :)" -ge 3 ] 2>/dev/null || [ $i -ge 400 ]; do
 	sleep 0.05
 	i=$((i + 1))
 done

@@ -89,6 +89,11 @@ verdict "one signal ends all ranks behind the same step, saved" "$(
 	[ $status -eq 0 ] || echo "exit code $status"
 	[ -f signal/manifest.json ] || ls signal
 	grep -q 'finishes the step' signal.err || tail -n 5 signal.err)"
+verdict "each rank's telemetry says how many collectives it has come to" "$(
+	for file in telemetry.jsonl telemetry.1.jsonl; do
+		tail -n 1 "signal/$file" | grep -q '"collective":{"seq":[1-9][0-9]' || tail -n 1 "signal/$file"
+	done
+	tail -n 1 signal/telemetry.1.jsonl | grep -q '"rank":1,.*"step":[1-9]' || echo "not of rank 1")"
 verdict "and the run goes on" "$(step=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' signal/manifest.json | head -n 1)
 	keys="$small batch=2 lr=1e-2"; run signal resume=1 steps=$((step + 2)))"
 echo "1..$count"

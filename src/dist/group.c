@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "base/sized.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
 
@@ -167,6 +169,24 @@ int yoke_group_rank(const yoke_group *g)
 int yoke_group_size(const yoke_group *g)
 {
 	return (int)g->ranks;
+}
+
+int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
+{
+	const struct yk_seat *s = &g->hub->seat[g->rank];
+	struct yoke_group_state now = { .size = sizeof now };
+	struct timespec clock;
+	do { // a text is written over YK_TEXTS collectives later
+		now.seq = atomic_load(&s->came);
+		if (now.seq)
+			memcpy(now.op, s->text[(now.seq - 1) % YK_TEXTS], YK_TASK_TEXT);
+	} while (atomic_load(&s->came) - now.seq >= YK_TEXTS - 1);
+	now.op[sizeof now.op - 1] = '\0';
+	now.open = atomic_load(&s->left) < now.seq;
+	clock_gettime(CLOCK_REALTIME, &clock);
+	now.since = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec -
+		    1e-9 * (double)(yk_nanoseconds() - atomic_load(&s->since));
+	return yk_sized_give(to, sizeof now, &now, "group_state", "yoke_group_state");
 }
 
 void yoke_group_free(yoke_group *g)

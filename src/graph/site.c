@@ -129,15 +129,30 @@ char *yk_site_text(const struct yk_sites *s, uint32_t site, char *to)
 	return to;
 }
 
+static void frame_line(const void *frame, char to[YK_SITE_TEXT])
+{
+	if (!yk_source_line(frame, to, YK_SITE_TEXT))
+		frame_text(frame, to, YK_SITE_TEXT);
+}
+
 char *yk_site_line(const struct yk_sites *s, uint32_t site, char *to)
 {
 	*to = '\0';
-	if (!s || !site || site > s->n)
-		return to;
-	const struct yk_site *at = &s->site[site - 1];
-	if (!yk_source_line(at->frame[0], to, YK_SITE_TEXT))
-		frame_text(at->frame[0], to, YK_SITE_TEXT);
+	if (s && site && site <= s->n)
+		frame_line(s->site[site - 1].frame[0], to);
 	return to;
+}
+
+uint64_t yk_site_lines(const struct yk_sites *s, uint32_t site)
+{
+	char text[YK_SITE_TEXT];
+	uint64_t hash = 0;
+	const struct yk_site *at = s && site && site <= s->n ? &s->site[site - 1] : NULL;
+	for (uint32_t i = 0; at && i < at->frames; i++) {
+		frame_line(at->frame[i], text);
+		hash = yk_hash(text, strlen(text), hash);
+	}
+	return hash;
 }
 
 void yk_sites_fini(struct yk_sites *s)

@@ -32,6 +32,8 @@ char *yk_site_text(const struct yk_sites *, uint32_t site, char *to);
 // The first place of it: "train.c:120" where a debugger would know the line (libdw), else
 // "program(train+0x1c)"; as yk_site_text.
 char *yk_site_line(const struct yk_sites *, uint32_t site, char *to);
+// A hash of the lines of all its calls: equal for what a compiler made several sites of, as of a loop that it unrolled.
+uint64_t yk_site_lines(const struct yk_sites *, uint32_t site);
 // "train.c:120" of an address in this process; false: it is not known.
 bool yk_source_line(const void *address, char *to, size_t cap);
 void yk_sites_fini(struct yk_sites *);

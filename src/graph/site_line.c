@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of the source, from the debugging information that a program and its libraries have.
+// libdw is opened by who asks first: a program that never does need not load it, nor what it needs.
 #include "config.h"
 
 #include "graph/site.h"
 
 #if HAVE_LIBDW
+#include <dlfcn.h>
 #include <elfutils/libdwfl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,18 +17,45 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows
 static Dwfl *modules; // of this process, as they are loaded by now
 
+#define CALLS(X) \
+	X(dwfl_linux_proc_find_elf) X(dwfl_standard_find_debuginfo) X(dwfl_begin) X(dwfl_report_begin_add) \
+	X(dwfl_linux_proc_report) X(dwfl_report_end) X(dwfl_addrmodule) X(dwfl_module_getsrc) X(dwfl_lineinfo)
+#define MEMBER(name) __typeof__(&name) name;
+#define PLACE(name) { #name, offsetof(struct calls, name) },
+static struct calls {
+	CALLS(MEMBER)
+} dw;
+static enum { UNTRIED, MISSING, THERE } state;
+
+static bool is_there(void)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} call[] = { CALLS(PLACE) };
+	if (state != UNTRIED)
+		return state == THERE;
+	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	state = library ? THERE : MISSING;
+	for (size_t i = 0; library && i < sizeof call / sizeof *call; i++) {
+		void *symbol = dlsym(library, call[i].name);
+		memcpy((char *)&dw + call[i].at, &symbol, sizeof symbol);
+		state = symbol ? state : MISSING;
+	}
+	return state == THERE;
+}
+
 // Looks at what is loaded; what was before stays.
 static bool report(void)
 {
-	static const Dwfl_Callbacks callbacks = {
-		.find_elf = dwfl_linux_proc_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
-	};
-	if (!modules && !(modules = dwfl_begin(&callbacks)))
+	static Dwfl_Callbacks callbacks;
+	callbacks.find_elf = dw.dwfl_linux_proc_find_elf;
+	callbacks.find_debuginfo = dw.dwfl_standard_find_debuginfo;
+	if (!modules && !(modules = dw.dwfl_begin(&callbacks)))
 		return false;
-	dwfl_report_begin_add(modules);
-	return dwfl_linux_proc_report(modules, getpid()) == 0 &&
-	       dwfl_report_end(modules, NULL, NULL) == 0;
+	dw.dwfl_report_begin_add(modules);
+	return dw.dwfl_linux_proc_report(modules, getpid()) == 0 &&
+	       dw.dwfl_report_end(modules, NULL, NULL) == 0;
 }
 
 bool yk_source_line(const void *address, char *to, size_t cap)
@@ -34,12 +64,12 @@ bool yk_source_line(const void *address, char *to, size_t cap)
 	const char *file = NULL;
 	int n = 0;
 	pthread_mutex_lock(&lock);
-	Dwfl_Module *m = modules ? dwfl_addrmodule(modules, at) : NULL;
-	if (!m && report())
-		m = dwfl_addrmodule(modules, at);
-	Dwfl_Line *line = m ? dwfl_module_getsrc(m, at) : NULL;
+	Dwfl_Module *m = modules ? dw.dwfl_addrmodule(modules, at) : NULL;
+	if (!m && is_there() && report())
+		m = dw.dwfl_addrmodule(modules, at);
+	Dwfl_Line *line = m ? dw.dwfl_module_getsrc(m, at) : NULL;
 	if (line)
-		file = dwfl_lineinfo(line, NULL, &n, NULL, NULL, NULL);
+		file = dw.dwfl_lineinfo(line, NULL, &n, NULL, NULL, NULL);
 	if (file) {
 		const char *name = strrchr(file, '/');
 		snprintf(to, cap, "%s:%d", name ? name + 1 : file, n);

@@ -38,6 +38,7 @@ struct yk_waited { // the places that were named
 	struct yk_place_named {
 		const char *why;
 		uint32_t site, range;
+		uint64_t lines; // yk_site_lines
 	} *place;
 };
 
@@ -45,6 +46,7 @@ struct yk_waited { // the places that were named
 static bool note(struct yoke_context *ctx, struct yk_place_named at)
 {
 	struct yk_waited *w = ctx->waited;
+	bool named = false;
 	if (!w && !(w = ctx->waited = calloc(1, sizeof *w)))
 		return false;
 	for (size_t i = 0; i < w->n; i++)
@@ -52,8 +54,11 @@ static bool note(struct yoke_context *ctx, struct yk_place_named at)
 			return false;
 	if (yk_grow(&w->place, &w->cap, w->n + 1, sizeof *w->place) < 0)
 		return false;
+	at.lines = yk_site_lines(&ctx->sites, at.site);
+	for (size_t i = 0; i < w->n; i++)
+		named |= w->place[i].why == at.why && w->place[i].range == at.range && w->place[i].lines == at.lines;
 	w->place[w->n++] = at;
-	return true;
+	return !named;
 }
 
 uint64_t yk_wait_begin(void)
@@ -69,7 +74,8 @@ void yk_wait_end(struct yoke_context *ctx, uint64_t began, const char *why)
 	ctx->counts.wait_ns += yk_nanoseconds() - began;
 	if (ctx->sync != YK_SYNC_WARN)
 		return;
-	struct yk_place_named at = { why, ctx->traced ? g->site : yk_site_here(&ctx->sites), g->range };
+	struct yk_place_named at = { .why = why, .range = g->range,
+				     .site = ctx->traced ? g->site : yk_site_here(&ctx->sites) };
 	if (!note(ctx, at))
 		return;
 	const char *scope = yk_path_name(&ctx->paths, g->scope), *range = yk_path_name(&ctx->ranges, g->range);

@@ -231,7 +231,10 @@ const soon = () => {
 };
 const listen = () => {
 	stream = new EventSource('/events');
-	stream.onopen = () => { $('gone').hidden = true; };
+	stream.onopen = () => {
+		if (!$('gone').hidden) load(); // what came meanwhile is told to nobody again
+		$('gone').hidden = true;
+	};
 	stream.addEventListener('update', e => {
 		const news = JSON.parse(e.data), r = runs[news.run];
 		if (!r || r.state !== news.state || r.generation !== news.generation || r.event_count !== news.event_count) {

@@ -44,7 +44,7 @@ struct server {
 	struct yk_live live;
 	struct yk_guard guard;
 	pthread_mutex_t mutex; // of all below, and of the views
-	struct client client[CLIENTS];
+	struct client client[CONNECTIONS]; // of which CLIENTS may live
 	uint64_t news;           // numbers of the next one
 	char *text[NEWS];        // of the last ones
 	bool ends;
@@ -164,11 +164,34 @@ static void stream_end(void *arg)
 // With the mutex held.
 static void wake(struct server *s)
 {
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < CONNECTIONS; i++)
 		if (s->client[i].asleep) {
 			s->client[i].asleep = false;
 			MHD_resume_connection(s->client[i].connection);
 		}
+}
+
+// Has its other end closed it?  Nothing is read of a stream's connection, so the library would not know.
+static bool is_gone(const struct client *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	char byte;
+	return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+// Room for one more; NULL: so many live as there may be.  With the mutex held.
+static struct client *room(struct server *s)
+{
+	struct client *c = NULL;
+	int live = 0;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		if (s->client[i].used)
+			live += !is_gone(&s->client[i]);
+		else
+			c = &s->client[i];
+	}
+	return live < CLIENTS ? c : NULL;
 }
 
 // One who comes back says up to where it knows: where that is not the present, it gets the present at once.
@@ -176,15 +199,9 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 {
 	const char *known = header(connection, "Last-Event-ID");
 	char position[YK_LIVE_POSITION];
-	struct client *c = NULL;
 	pthread_mutex_lock(&s->mutex);
-	for (int i = 0; i < CLIENTS && !c; i++)
-		if (!s->client[i].used)
-			c = &s->client[i];
-	if (!c) { // those that are gone are found when something is sent to them
-		for (int i = 0; i < CLIENTS; i++)
-			s->client[i].comment = true;
-		wake(s);
+	struct client *c = room(s);
+	if (!c) {
 		pthread_mutex_unlock(&s->mutex);
 		return refuse(s, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "there are 16 already");
 	}
@@ -362,11 +379,11 @@ static void look(struct server *s)
 		s->text[s->news++ % NEWS] = text;
 	}
 	double now = yk_seconds();
-	for (int i = 0; i < CLIENTS; i++)
-		if (s->client[i].used && now - s->client[i].said > COMMENT_S)
+	for (int i = 0; i < CONNECTIONS; i++)
+		if (s->client[i].used && (now - s->client[i].said > COMMENT_S || is_gone(&s->client[i])))
 			s->client[i].comment = true;
 	bool any = false;
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < CONNECTIONS; i++)
 		any |= s->client[i].asleep && (s->client[i].comment || s->client[i].next != s->news);
 	if (any)
 		wake(s);
@@ -463,7 +480,7 @@ int yk_dashboard_serve(const struct yk_dashboard *d)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); // before there is another thread
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < CONNECTIONS; i++)
 		s.client[i].server = &s;
 	e = yk_live_open(&s.live, d->n, d->folder);
 	if (e == 0)

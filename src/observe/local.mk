@@ -38,4 +38,6 @@ libyokecore_la_SOURCES += \
 	src/observe/telemetry.c \
 	src/observe/telemetry.h \
 	src/observe/telemetry_system.c \
+	src/observe/topology.c \
+	src/observe/topology.h \
 	src/observe/trace.c

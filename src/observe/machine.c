@@ -280,6 +280,18 @@ static void groups(struct yoke_host_sample *to)
 		up_the_tree(&both, to);
 }
 
+// What hwloc knows of the machine stays as it is.
+static void topology(struct yk_host_state *s, bool first, struct yoke_host_sample *to)
+{
+	if (first)
+		yk_topology_count(&s->count);
+	to->packages = s->count.packages;
+	to->cores = s->count.cores;
+	to->processors = s->count.processors;
+	to->processors_allowed = s->count.allowed;
+	to->numa_nodes = s->count.nodes;
+}
+
 void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 {
 	const bool first = !s->seen;
@@ -295,6 +307,7 @@ void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 	clocks(to);
 	energy(s, first, to);
 	groups(to);
+	topology(s, first, to);
 }
 
 // ---- as JSON ----
@@ -311,7 +324,7 @@ static json_t *integer(double x)
 
 json_t *yk_host_json(const struct yoke_host_sample *h)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "cpu", real(h->cpu), "process_cpu", real(h->process_cpu), "rss", integer(h->rss),
 			 "energy_why", *h->energy_why ? json_string(h->energy_why) : json_null(),
 			 "threads", integer(h->threads), "rss_peak", integer(h->rss_peak),
@@ -322,5 +335,7 @@ json_t *yk_host_json(const struct yoke_host_sample *h)
 			 "memory_available", integer(h->memory_available), "memory_limit", integer(h->memory_limit),
 			 "memory_used", integer(h->memory_used), "cpu_limit", real(h->cpu_limit),
 			 "oom_kills", integer(h->oom_kills), "throttled_s", real(h->throttled_s),
-			 "energy_j", real(h->energy_j));
+			 "energy_j", real(h->energy_j), "packages", integer(h->packages), "cores", integer(h->cores),
+			 "processors", integer(h->processors), "processors_allowed", integer(h->processors_allowed),
+			 "numa_nodes", integer(h->numa_nodes));
 }

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "observe/topology.h"
 #include "yoke-observe.h"
 
 enum { YK_RAPL_MOST = 16 };
@@ -19,6 +20,7 @@ struct yk_host_state {
 		double last, joules;
 	} rapl[YK_RAPL_MOST];
 	int rapls;
+	struct yk_topology count;
 };
 
 void yk_host_sample(struct yk_host_state *, struct yoke_host_sample *to);

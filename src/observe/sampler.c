@@ -2,7 +2,8 @@
 // A thread that samples host and device, and appends a line to a file each time.
 //
 // A line: time (s since 1970), run, rank, step, rss, cpu (0..1), process_cpu (processors), throttled (s),
-// data_wait_s, devices [{id, ..}], host {..}; null is n/a.
+// data_wait_s, devices [{id, ..}], host {..}, collective {seq, op, since}; null is n/a.  op is null where none is
+// under way.
 #include "config.h"
 
 #include <errno.h>
@@ -46,6 +47,15 @@ static json_t *integer(double x)
 	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
 }
 
+static json_t *collective_json(const yoke_group *g)
+{
+	struct yoke_group_state now = { .size = sizeof now };
+	if (!g || yoke_group_state(g, &now) < 0)
+		return json_null();
+	return json_pack("{s:I, s:s?, s:f}", "seq", (json_int_t)now.seq, "op", now.open ? now.op : NULL, "since",
+			 now.since);
+}
+
 static json_t *line_json(yoke_recorder *s)
 {
 	struct yoke_host_sample h;
@@ -61,11 +71,11 @@ static json_t *line_json(yoke_recorder *s)
 	const int64_t step = s->step;
 	const double waited = s->data_wait;
 	pthread_mutex_unlock(&s->lock);
-	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n}", "time",
+	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time",
 			 (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, "run", s->run, "rank", s->options.rank, "step",
 			 (json_int_t)step, "rss", integer(h.rss), "cpu", real(h.cpu), "process_cpu", real(h.process_cpu),
 			 "throttled", real(h.throttled_s), "data_wait_s", real(waited), "devices", devices, "host",
-			 yk_host_json(&h), "collective");
+			 yk_host_json(&h), "collective", collective_json(s->options.group));
 }
 
 static void sample(yoke_recorder *s)

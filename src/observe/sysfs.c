@@ -23,6 +23,12 @@ static bool whole_path(const char *path, char *to, size_t cap)
 	return n >= 0 && (size_t)n < cap;
 }
 
+bool yk_sys_recorded(const char *name, char *to, size_t cap)
+{
+	const int n = snprintf(to, cap, "%s/%s", yk_param_str(&root), name);
+	return *yk_param_str(&root) && n >= 0 && (size_t)n < cap;
+}
+
 int yk_sys_read(const char *path, char *to, size_t cap)
 {
 	char name[2 * YK_SYS_PATH];

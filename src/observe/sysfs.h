@@ -17,6 +17,8 @@ double yk_sys_number(const char *path, double unit);
 double yk_sys_number_in(const char *folder, const char *name, double unit);
 // The entry of a folder whose name begins so, from the `index`-th on in the order of names: "FOLDER/NAME".
 bool yk_sys_entry(const char *folder, const char *prefix, int index, char to[YK_SYS_PATH]);
+// Where trees are recorded (telemetry.root), the path of a file beside them; false: they are this machine's.
+bool yk_sys_recorded(const char *name, char *to, size_t cap);
 // What follows a word at the start of a line of a text, as a number, times a unit; NaN: it is not there.
 double yk_sys_field(const char *text, const char *word, double unit);
 

@@ -476,8 +476,11 @@ static void hang(struct found *f, double now)
 	// of ranks the one that is behind
 	double least = INFINITY, greatest = -INFINITY;
 	const char *behind = NULL;
+	const double started = json_number_value(json_object_get(v->about, "started")); // 0: not known
 	for (int i = 0; i < v->tables; i++) {
 		double seq = last(v, v->table[i]->stage, "collective.seq");
+		if (v->table[i]->rows && yk_view_time(v->table[i], v->table[i]->rows - 1) < started)
+			continue; // a rank of an earlier start
 		if (seq < least)
 			least = seq, behind = v->table[i]->stage;
 		if (seq > greatest)

@@ -200,6 +200,9 @@ static void data(struct plot *x, const struct yk_curve *c)
 	fprintf(x->to, "\"");
 }
 
+// A circle around a point that has none beside it.
+static const char lone[] = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0";
+
 static void line(struct plot *x, const struct yk_curve *c)
 {
 	bool down = false, alone = false;
@@ -211,7 +214,7 @@ static void line(struct plot *x, const struct yk_curve *c)
 	for (size_t i = 0; i < c->n; i++) {
 		if (!shows(x->x.scale, c->x[i]) || !shows(x->y.scale, c->y[i])) {
 			if (alone)
-				fprintf(x->to, "h0"); // a point with gaps on both sides
+				fputs(lone, x->to);
 			down = alone = false;
 			continue;
 		}
@@ -219,7 +222,7 @@ static void line(struct plot *x, const struct yk_curve *c)
 		alone = !down;
 		down = true;
 	}
-	fprintf(x->to, "%s\"/>\n", alone ? "h0" : "");
+	fprintf(x->to, "%s\"/>\n", alone ? lone : "");
 }
 
 static void points(struct plot *x, const struct yk_curve *c)

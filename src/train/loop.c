@@ -259,7 +259,7 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		r->state.step = t->step;
 		if (r->leads)
 			yk_runlog_set(&r->log, &r->state);
-		if (e == 0 && r->leads)
+		if (e == 0)
 			e = yk_watch_step(&r->watch, t->step, yk_trainer_data(t).waited);
 		*signal = asked_to_end(r); // one may have ended the validation
 	}

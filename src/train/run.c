@@ -98,6 +98,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	yk_runlog_set(&r->log, &r->state);
 	if (!(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
+	r->watch.group = t->group;
 	if (e == 0)
 		e = yk_watch_begin(&r->watch, r->out, &r->progress);
 	if (e == 0)
@@ -191,8 +192,11 @@ static int follow(const struct crew *all, struct yk_config *c)
 	if (e == 0) {
 		r.first = r.trainer->step;
 		intervals(&r, c);
-		e = yk_run_steps(&r, &signal);
+		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->group);
 	}
+	if (e == 0)
+		e = yk_run_steps(&r, &signal);
+	yk_watch_fini(&r.watch);
 	yk_trainer_free(r.trainer);
 	return e;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -116,11 +117,15 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 // A run goes on without.
 static void begin_telemetry(struct yk_watch *w)
 {
-	char path[4096];
-	snprintf(path, sizeof path, "%s/telemetry.jsonl", w->folder);
-	const struct yoke_recorder_options o = { .size = sizeof o, .path = path, .seconds = w->telemetry, .run = w->folder };
+	char path[4096], number[24] = "";
+	const int rank = w->group ? yoke_group_rank(w->group) : 0;
 	if (!(w->telemetry > 0))
 		return;
+	if (rank)
+		snprintf(number, sizeof number, ".%d", rank);
+	snprintf(path, sizeof path, "%s/telemetry%s.jsonl", w->folder, number);
+	const struct yoke_recorder_options o = { .size = sizeof o, .path = path, .seconds = w->telemetry, .run = w->folder,
+						 .rank = rank, .group = w->group };
 	struct yk_error_aside *was = yk_error_aside();
 	if (!(w->sampler = yoke_recorder_new(&o)))
 		yk_warn("telemetry", "%s; the run goes on without", yoke_error());
@@ -156,8 +161,18 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	return (w->profile = yoke_profile_new(&o)) ? 0 : yoke_error_code();
 }
 
+int yk_watch_follow(struct yk_watch *w, const struct yk_watch *leader, const char *folder, const yoke_group *group)
+{
+	*w = (struct yk_watch){ .telemetry = leader->telemetry, .group = group, .follows = leader->telemetry > 0 };
+	return (w->folder = strdup(folder)) ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+}
+
 int yk_watch_step(struct yk_watch *w, int64_t step, double data_wait)
 {
+	if (w->follows && access(w->folder, F_OK) == 0) {
+		w->follows = false;
+		begin_telemetry(w);
+	}
 	if (w->sampler)
 		yoke_recorder_tell(w->sampler, step, data_wait);
 	return w->profile ? yoke_profile_step(w->profile) : 0;

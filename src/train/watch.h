@@ -15,6 +15,8 @@ struct yk_watch {
 	char column[16];
 	bool memory;   // memory_history=1
 	double telemetry; // seconds
+	const yoke_group *group; // of ranks, or NULL: their telemetry says what they do together
+	bool follows;     // it begins with a step
 	yoke_recorder *sampler;
 	char *folder;  // of the run
 	struct yk_progress *progress;
@@ -26,6 +28,8 @@ int yk_watch_check(struct yk_watch *, const struct yk_config *);
 int yk_watch_init(struct yk_watch *, const struct yk_config *);
 // Once there is a context, and its folder.
 int yk_watch_begin(struct yk_watch *, const char *folder, struct yk_progress *);
+// Of a rank that does not lead: telemetry alone, from the first step on behind which the leader has made the folder.
+int yk_watch_follow(struct yk_watch *, const struct yk_watch *leader, const char *folder, const yoke_group *);
 // A step is over.
 int yk_watch_step(struct yk_watch *, int64_t step, double data_wait);
 // At the end of a run that went well: what is not finished is handed over.

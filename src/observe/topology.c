@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packages, cores and memory nodes.
+#include "config.h"
+
+#include "observe/topology.h"
+
+#include <math.h>
+
+#include "observe/sysfs.h"
+
+#if HAVE_HWLOC
+#include <hwloc.h>
+
+static double objects(hwloc_topology_t t, hwloc_obj_type_t type)
+{
+	const int n = hwloc_get_nbobjs_by_type(t, type);
+	return n > 0 ? n : NAN;
+}
+
+static int load(hwloc_topology_t t)
+{
+	unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
+	char path[2 * YK_SYS_PATH];
+#if HWLOC_API_VERSION >= 0x00020500
+	flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING; // the calling thread is the application's
+#endif
+	if (yk_sys_recorded("topology.xml", path, sizeof path) && hwloc_topology_set_xml(t, path))
+		return -1;
+	return hwloc_topology_set_flags(t, flags) ? -1 : hwloc_topology_load(t);
+}
+#endif
+
+void yk_topology_count(struct yk_topology *to)
+{
+	*to = (struct yk_topology){ NAN, NAN, NAN, NAN, NAN };
+#if HAVE_HWLOC
+	hwloc_topology_t t;
+	if (hwloc_topology_init(&t))
+		return;
+	if (load(t) == 0) {
+		to->packages = objects(t, HWLOC_OBJ_PACKAGE);
+		to->cores = objects(t, HWLOC_OBJ_CORE);
+		to->processors = objects(t, HWLOC_OBJ_PU);
+		to->nodes = objects(t, HWLOC_OBJ_NUMANODE);
+		to->allowed = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(t));
+	}
+	hwloc_topology_destroy(t);
+#endif
+}

