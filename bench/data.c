@@ -7,6 +7,9 @@
 // tokens   windows of 128 + 1 tokens from a file of 64 Mi tokens of 2 bytes (FOLDER/tokens.u16), shuffled
 // rows     rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy), shuffled
 // memcpy   the same rows, copied by one thread from memory in the same order
+// csv      a table of 8 columns of numbers, 24 MB (FOLDER/table.csv), from its opening to its last record, in order
+// words    the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in the blocks of prepare, by one thread
+// prepare  the same text to a token file, from file to file, by as many threads
 // sleep 1, sleep 4  a source that sleeps 5 ms an item, by one thread and by four
 // end      not a rate: how long a step at an epoch's end takes, of the median step's time; a step is 2 ms of work
 // Files that are not there are written first.  Batches are of 64 samples; of sleep, of 16; of end, of 10 of 210.
@@ -21,13 +24,16 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/permute.h"
+#include "data/prepare.h"
 #include "rounds.h"
 #include "yoke-data.h"
 
-enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64 };
+enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64, RECORDS = 300000, COLUMNS = 8, TEXT_BYTES = 32 << 20,
+       BLOCK = 4 << 20 };
 #define TOKENS ((int64_t)64 << 20)
 
-static char path[2][4096];
+enum { TOKENS_FILE, ROWS_FILE, TABLE_FILE, TEXT_FILE, OUT_FILE, FILES };
+static char path[FILES][4096];
 static float *memory; // the rows' copy
 static int workers = 2;
 static double seconds = 0.3;
@@ -52,7 +58,7 @@ static int write_tokens(void)
 	static uint16_t piece[1 << 20];
 	struct yk_file_writer w;
 	uint32_t x = 1;
-	int e = exists(path[0]) ? 1 : yk_file_begin(&w, path[0]);
+	int e = exists(path[TOKENS_FILE]) ? 1 : yk_file_begin(&w, path[TOKENS_FILE]);
 	if (e)
 		return e < 0 ? e : 0;
 	for (int64_t at = 0; at < TOKENS && e == 0; at += 1 << 20) {
@@ -70,7 +76,7 @@ static int write_rows(void)
 {
 	struct yk_file_writer w;
 	char head[128];
-	int e = exists(path[1]) ? 1 : yk_file_begin(&w, path[1]);
+	int e = exists(path[ROWS_FILE]) ? 1 : yk_file_begin(&w, path[ROWS_FILE]);
 	if (e)
 		return e < 0 ? e : 0;
 	memset(head, ' ', sizeof head);
@@ -82,6 +88,59 @@ static int write_rows(void)
 	e = add(&w, head, sizeof head);
 	if (e == 0)
 		e = add(&w, memory, sizeof(float) * ROW * ROWS);
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}
+
+static uint32_t drawn(uint32_t *x)
+{
+	*x = *x * 1664525u + 1013904223u;
+	return *x >> 8;
+}
+
+static int write_table(void)
+{
+	char line[256];
+	struct yk_file_writer w;
+	uint32_t x = 1;
+	int e = exists(path[TABLE_FILE]) ? 1 : yk_file_begin(&w, path[TABLE_FILE]);
+	if (e)
+		return e < 0 ? e : 0;
+	e = add(&w, "a,b,c,d,e,f,g,h\n", 16);
+	for (int64_t i = 0; i < RECORDS && e == 0; i++) {
+		size_t n = 0;
+		for (int k = 0; k < COLUMNS; k++) // 24 bits, as far from zero as is usual
+			n += (size_t)snprintf(line + n, sizeof line - n, "%.7g%c", (drawn(&x) - 8388608.0) / 1024,
+					      k < COLUMNS - 1 ? ',' : '\n');
+		e = add(&w, line, n);
+	}
+	if (e == 0)
+		return yk_file_commit(&w);
+	yk_file_abort(&w);
+	return e;
+}
+
+// Words of 2 to 9 letters, the n-th of which is about 1/n as frequent as the first.
+static int write_text(void)
+{
+	struct yk_file_writer w;
+	uint32_t x = 1;
+	int e = exists(path[TEXT_FILE]) ? 1 : yk_file_begin(&w, path[TEXT_FILE]);
+	if (e)
+		return e < 0 ? e : 0;
+	for (size_t at = 0; at < TEXT_BYTES && e == 0;) {
+		char word[16];
+		const uint32_t rank = (uint32_t)exp(log(50000) * drawn(&x) / 16777216.0);
+		uint32_t y = rank * 2654435761u;
+		const size_t n = 2 + drawn(&y) % 8;
+		for (size_t k = 0; k < n; k++)
+			word[k] = (char)('a' + drawn(&y) % 26);
+		word[n] = at % 11 ? ' ' : '\n';
+		e = add(&w, word, n + 1);
+		at += n + 1;
+	}
 	if (e == 0)
 		return yk_file_commit(&w);
 	yk_file_abort(&w);
@@ -123,12 +182,64 @@ static double tokens(void)
 {
 	char format[40];
 	snprintf(format, sizeof format, "format=u16 context=%d", CONTEXT);
-	return drain(open_file(path[0], format));
+	return drain(open_file(path[TOKENS_FILE], format));
 }
 
 static double rows(void)
 {
-	return drain(open_file(path[1], NULL));
+	return drain(open_file(path[ROWS_FILE], NULL));
+}
+
+static double table_records(void)
+{
+	char settings[96];
+	void *data[COLUMNS];
+	int64_t rows = 0;
+	const double began = yk_seconds();
+	yoke_dataset *d = yoke_dataset_open(path[TABLE_FILE], NULL);
+	snprintf(settings, sizeof settings, "batch=1024 workers=%d shuffle=0 epochs=1 last=keep", workers);
+	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
+	for (int64_t got; l && (got = yoke_loader_host(l, COLUMNS, data, NULL)) > 0;)
+		rows += got;
+	yoke_loader_free(l);
+	yoke_dataset_free(d);
+	return rows == RECORDS ? (double)rows / (yk_seconds() - began) : NAN;
+}
+
+// Bytes a second.
+static double words(void)
+{
+	char *text;
+	size_t n;
+	struct yk_tokens to = { 0 };
+	struct yk_tokenizer *t = yk_tokenizer_new("word");
+	if (!t || yk_file_read(path[TEXT_FILE], 2 * TEXT_BYTES, &text, &n) < 0)
+		return NAN;
+	const double began = yk_seconds();
+	int e = 0;
+	for (size_t at = 0, end; at < n && e == 0; at = end) {
+		end = n - at > BLOCK ? at + BLOCK : n;
+		while (end < n && text[end - 1] != ' ')
+			end++;
+		to.count = 0;
+		e = yk_tokenizer_encode(t, text + at, end - at, &to);
+	}
+	const double took = yk_seconds() - began;
+	yk_tokens_fini(&to);
+	yk_tokenizer_free(t);
+	free(text);
+	return e == 0 ? (double)n / took : NAN;
+}
+
+static double prepare(void)
+{
+	const struct yk_prepare p = { .paths = path[TEXT_FILE], .out = path[OUT_FILE], .tokenizer = "word", .valid = 0.1,
+				      .context = CONTEXT, .workers = workers };
+	struct yk_prepared done;
+	remove(path[OUT_FILE]);
+	const double began = yk_seconds();
+	const int e = yk_prepare(&p, &done);
+	return e == 0 ? (double)done.bytes / (yk_seconds() - began) : NAN;
 }
 
 static double copies(void)
@@ -217,6 +328,9 @@ static const struct row {
 	{ "tokens", "samples/s", tokens, 4 * (CONTEXT + 1) },
 	{ "rows", "samples/s", rows, sizeof(float) * ROW },
 	{ "memcpy", "samples/s", copies, sizeof(float) * ROW },
+	{ "csv", "samples/s", table_records, 4 * COLUMNS },
+	{ "words", "bytes/s", words, 1 },
+	{ "prepare", "bytes/s", prepare, 1 },
 	{ "sleep 1", "samples/s", sleep_1, 0 },
 	{ "sleep 4", "samples/s", sleep_4, 0 },
 	{ "end", "of the median", epoch_end, 0 },
@@ -238,9 +352,10 @@ int main(int argc, char **argv)
 	memory = malloc(sizeof(float) * ROW * ROWS);
 	for (size_t i = 0; memory && i < (size_t)ROW * ROWS; i++)
 		memory[i] = (float)(i % 8191);
-	snprintf(path[0], sizeof path[0], "%s/tokens.u16", argv[1]);
-	snprintf(path[1], sizeof path[1], "%s/rows.npy", argv[1]);
-	if (!memory || write_tokens() < 0 || write_rows() < 0) {
+	static const char *const name[FILES] = { "tokens.u16", "rows.npy", "table.csv", "text", "text.tokens.safetensors" };
+	for (int i = 0; i < FILES; i++)
+		snprintf(path[i], sizeof path[i], "%s/%s", argv[1], name[i]);
+	if (!memory || write_tokens() < 0 || write_rows() < 0 || write_table() < 0 || write_text() < 0) {
 		fprintf(stderr, "bench/data: %s\n", memory ? yoke_error() : "no memory");
 		return 1;
 	}

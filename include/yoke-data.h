@@ -126,7 +126,7 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //                format=u8, nanoGPT's files are format=u16, llm.c's format=u16:1024
 //   vocab=N      ids have to be below N, else the sample fails; 0: any.  A token file says that itself
 //   count=N      of pipes, which are of raw elements: the samples of an epoch; the next one goes on in the pipe.  It
-//                ends with an error of the first sample that is not there
+//                ends with an error, EIO, of the first sample that is not there, which on_error passes over as little
 //   keep=N       of pipes: how many of the last samples are kept, by default what 64 MiB hold.  A sample that has
 //                passed is an error: loaders need shuffle=0, or blocks (shuffle=M) with keep= of 2 M and what is read
 //                ahead
@@ -199,6 +199,9 @@ struct yoke_position {
 //   epochs=0     ends behind so many; 0: never
 //   split=1      a batch comes in so many parts of as many rows, for steps in micro-batches: wherever a call below has n
 //                tensors, arrays or dims, field f's part k is [f * split + k], and n the number of fields times split
+//   part=0 parts=0  of the parts of split only `parts` from that one on, 0: all behind it, are given out, and stand for
+//                split in what is said of calls: for who shares batches out among devices.  Order and position are those of
+//                whole batches.  With on_error=stop the others are not read; else they are, since what fails counts for all
 //   held=2       of the CPU: batches that tensors may hold beside those that are read ahead; further ones are copied
 // Batches lie in host memory that is made for the context that is current: pinned, where its device has such and as much
 // is to be had; of the CPU's pool, where it counts; else plain.

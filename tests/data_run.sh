@@ -52,6 +52,57 @@ verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
 verdict "on_error=0 is refused: $(head -n 1 err)" "$([ $? -eq 2 ] || [ $? -eq 1 ] || echo "$?"
 	grep -q 'from 1 to .*, or one of: stop skip' err || cat err)"
 
+# ---- a token file that is altered ----
+"$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
+small="data=altered.safetensors layers=1 heads=2 embed=16 context=16 batch=4"
+"$yoke" train $small steps=2 out=token >out 2>err || verdict "a run on a token file" "$(cat err)"
+printf '!' | dd of=altered.safetensors bs=1 seek=$(($(wc -c <altered.safetensors) - 300)) conv=notrunc status=none
+"$yoke" train $small steps=4 out=token resume=1 >out 2>err
+verdict "is not gone on with when its tokens were altered: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+	tail -n 1 err | grep -q 'altered.safetensors: altered: the hash of its tokens' || cat err)"
+"$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
+"$yoke" train $small steps=4 out=token resume=1 >out 2>err
+verdict "but is when it is prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
+
+# ---- pipes ----
+# 641 bytes are 40 windows of 16 tokens: 10 steps.
+head -c 641 good >bytes
+pipe="format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 parts=2 log_every=1 report=0"
+"$yoke" train data=bytes $pipe valid=0 steps=5 shuffle=0 out=file >out 2>err || verdict "a file" "$(cat err)"
+losses file >a
+cat bytes | "$yoke" train data=- $pipe steps=5 workers=3 out=piped >out 2>err
+verdict "a pipe gives the windows of a file in their order" "$(losses piped | diff a - || cat err)"
+cat bytes | "$yoke" train data=- $pipe steps=5 ranks=2 out=ranks >out 2>err
+verdict "to two ranks, too, which read it once" "$(losses ranks | diff a - || cat err)"
+cat bytes | "$yoke" train data=- $pipe steps=3 out=halves >out 2>err
+cat bytes | "$yoke" train out=halves steps=5 resume=1 >out 2>err
+verdict "and goes on where it was" "$(losses halves | diff a - || cat err)"
+"$yoke" train data=bytes $pipe valid=0 steps=4 shuffle=7 out=blocks >out 2>err
+mkfifo fifo
+cat bytes >fifo &
+"$yoke" train data=fifo $pipe steps=4 shuffle=7 out=mixed >out 2>err
+verdict "mixed in blocks, as those of a file" "$(losses mixed >b; losses blocks | diff - b; head -n 4 a | cmp -s - b && echo 'in order')"
+for mode in stop skip; do
+	head -c 600 bytes | "$yoke" train data=- $pipe steps=5 on_error=$mode out=ends-$mode >out 2>err
+	verdict "one that ends, on_error=$mode: $(tail -n 1 err)" "$(tail -n 1 err |
+		grep -q 'the stream ended at byte 600, behind 37 samples.*ends-'$mode' holds step 4: go on with resume=1$' || cat err)"
+done
+cat bytes | "$yoke" train out=ends-stop data=- resume=1 >out 2>err
+verdict "goes on when all of it comes" "$(losses ends-stop | diff a - || cat err)"
+{ head -c 300 bytes; sleep 0.5; tail -c +301 bytes; } | "$yoke" train data=- $pipe steps=5 workers=3 out=slow >out 2>err
+verdict "who waits for a slow one is told, in one line: $(grep waiting err)" "$(losses slow | diff a -
+	grep -c '^waiting for data [1-9][0-9]* % of the time: workers=3$' err | grep -qx 1 || cat err)"
+exec 3<>fifo # which has no end then
+cat bytes >&3
+YOKE_DATA_TIMEOUT=100000 "$yoke" train data=fifo $pipe steps=5 out=waits >out 2>err
+verdict "nobody waits for what is not wanted" "$(losses waits | diff a - || cat err)"
+exec 3>&-
+for wrong in 'epochs=1' 'shuffle=1' 'save_every=0.5ep' 'valid=0.1' 'data=-,bytes'; do
+	cat bytes | "$yoke" train $pipe $(case $wrong in data*) ;; *) echo data=- ;; esac) $wrong out=no >out 2>err
+	verdict "$wrong: $(cat err)" "$([ $? -ne 0 ] || echo "exit 0"; [ "$(wc -l <err)" -eq 1 ] && grep -q "${wrong%%=*}\|pipe" err ||
+		echo "what is said"; [ ! -e no ] || echo "a folder")"
+done
+
 # ---- kills ----
 # Two epochs of 16 steps, saved at each; the run is killed at any moment, twice at least, and gone on with.
 run="data=text tokenizer=byte layers=1 heads=2 embed=16 context=16 batch=4 valid=0 dropout=0.1 epochs=2 log_every=1

@@ -19,6 +19,7 @@ struct source {
 	bool bad[64];        // samples that fail
 	int sleep_us;        // at most, at random
 	atomic_int inside, together, calls, freed;
+	atomic_int read;     // samples
 };
 
 static void pause_us(long us)
@@ -34,6 +35,7 @@ static int read_source(void *arg, int64_t n, struct yoke_item *const *s)
 		atomic_store(&x->together, inside);
 	if (x->sleep_us)
 		pause_us((long)((unsigned)atomic_fetch_add(&x->calls, 1) * 7919u % (unsigned)x->sleep_us));
+	atomic_fetch_add(&x->read, (int)n);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t *to = s[i]->to[0];
 		to[0] = s[i]->number;
@@ -307,6 +309,60 @@ static void test_positions(void)
 	}
 	ok(good && twice == (3 - (40 - 20) % 3) % 3, "another number of ranks goes on at the same sample");
 	yoke_dataset_free(d);
+}
+
+// ---- some parts of a batch ----
+
+// Batches of two loaders, of which one gives only some of the other's parts.
+static bool same_parts(yoke_loader *whole, yoke_loader *some, int split, int part, int parts, int64_t rows)
+{
+	void *a[32], *b[32];
+	int64_t dims[32][YOKE_MAX_RANK + 1];
+	struct yoke_position p = { .size = sizeof p }, q = { .size = sizeof q };
+	if (yoke_loader_host(whole, 2 * split, a, NULL) != rows * split || yoke_loader_host(some, 2 * parts, b, dims) != rows * parts)
+		return false;
+	bool good = dims[0][0] == rows && dims[0][1] == 2 && dims[parts][0] == rows;
+	for (int k = 0; k < parts; k++)
+		good = good && !memcmp(b[k], a[part + k], 16 * (size_t)rows) &&
+		       !memcmp(b[parts + k], a[split + part + k], 4 * (size_t)rows);
+	yoke_loader_position(whole, &p);
+	yoke_loader_position(some, &q);
+	return good && p.epoch == q.epoch && p.index == q.index && p.failed == q.failed;
+}
+
+static void test_parts(void)
+{
+	const int n = tap_cases(40, 1000);
+	bool good = true;
+	for (int k = 0; k < n && good; k++) {
+		const int split = (int)rnd_int(1, 6), part = (int)rnd_int(0, split - 1), parts = (int)rnd_int(1, split - part);
+		const int64_t rows = rnd_int(1, 4), batches = rnd_int(1, 9), seed = rnd_int(0, 99);
+		const bool skip = rnd_int(0, 1);
+		struct source x = { .count = rnd_int(rows * split, 60), .sleep_us = 20 };
+		for (int i = 0; i < 64 && skip; i++)
+			x.bad[i] = rnd_int(0, 9) == 0;
+		x.bad[0] = false; // one of them is good
+		struct source y = x;
+		yoke_dataset *d = set_of(&x, rnd_int(1, 5), 0), *e = set_of(&y, rnd_int(1, 5), 0);
+		const char *last = last_name[rnd_int(WRAP, DROP)], *error = skip ? "skip" : "stop";
+		yoke_loader *whole = loader(d, "batch=%d split=%d seed=%d last=%s on_error=%s workers=2", (int)rows * split, split,
+					    (int)seed, last, error);
+		yoke_loader *some = loader(e, "batch=%d split=%d seed=%d last=%s on_error=%s workers=%d prefetch=0 part=%d "
+					   "parts=%d", (int)rows * split, split, (int)seed, last, error, (int)rnd_int(0, 3), part,
+					   parts);
+		for (int64_t b = 0; b < batches && good; b++)
+			good = whole && some && same_parts(whole, some, split, part, parts, rows);
+		yoke_loader_free(whole);
+		yoke_loader_free(some);
+		if (!skip)
+			good = good && atomic_load(&y.read) == parts * rows * batches;
+		yoke_dataset_free(d);
+		yoke_dataset_free(e);
+		if (!good)
+			diag("%d parts of %d from %d, %lld rows each, last=%s on_error=%s: %s", parts, split, part, (long long)rows,
+			     last, error, yoke_error());
+	}
+	ok(good, "%d loaders that give some parts of each batch, and read no others", n);
 }
 
 // ---- failures ----
@@ -736,6 +792,9 @@ static void test_refused(void)
 		{ "batch=5 last=drop world=3", "an epoch has 4 samples for each rank", YOKE_ERANGE },
 		{ "batch=4 split=3", "split=3: must divide batch=4", YOKE_EINVAL },
 		{ "batch=4 split=2 last=keep", "split=2: must divide", YOKE_EINVAL },
+		{ "batch=4 split=2 part=2", "part=2 parts=0: must be among those of split=2", YOKE_EINVAL },
+		{ "batch=4 split=2 part=1 parts=2", "part=1 parts=2: must be among", YOKE_EINVAL },
+		{ "batch=4 split=2 parts=1 last=pad", "last=pad does not go with them", YOKE_EINVAL },
 		{ "batch=4 split=0", "split=0: must be a whole number from 1", YOKE_EINVAL },
 		{ "batch=4000000000000000000", "no memory", YOKE_ENOMEM },
 	};
@@ -804,6 +863,7 @@ int main(void)
 	test_orders();
 	test_ranks();
 	test_positions();
+	test_parts();
 	test_failures();
 	test_ragged();
 	test_sets();

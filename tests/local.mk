@@ -70,6 +70,7 @@ test_programs = \
 	tests/halves.t \
 	tests/products.t \
 	tests/keys.t \
+	tests/killed.t \
 	tests/ranks.t \
 	tests/schedules.t \
 	tests/lists.t \

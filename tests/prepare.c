@@ -135,6 +135,7 @@ static bool one_case(int k)
 	struct yk_prepared done;
 	write_folder(jsonl);
 	unlink(OUT);
+	setenv("TMPDIR", k % 4 ? "." : "/nowhere", 1); // where nothing can be kept between the passes
 	struct yk_tokenizer *one = yk_tokenizer_new(p.tokenizer), *two = NULL;
 	struct yk_data *a = yk_data_new("t", one, &spec), *b = NULL;
 	const struct yk_data_spec as = { .context = spec.context, .valid = 0.1 };
@@ -206,6 +207,7 @@ static void test_reused(void)
 	ok(altered && yk_token_file_verify(&f) == YOKE_EFORMAT && strstr(yoke_error(), "altered"), "%s", yoke_error());
 	yoke_error_clear();
 	yk_safetensors_close(&f);
+	ok(yk_prepare(&p, &done) == 0 && !done.reused, "or where its tokens were altered");
 }
 
 // ---- what is wrong ----
@@ -313,8 +315,12 @@ static void test_changed(void)
 	const struct yk_prepare words = { .tokenizer = "word", .out = OUT };
 	for (int i = 0; i < 5; i++) {
 		struct yk_text_file file[] = { { (char *)"t/a", 7 }, { (char *)"t/b", 18 } };
-		struct yk_block block[] = { { 0, 0, 7, 2, 1 }, { 1, 0, 10, 3, 1 }, { 1, 10, 18, 1, 0 } };
-		struct yk_blocks b = { i == 3 ? &words : &p, file, block, 3, 2 };
+		struct yk_block block[] = {
+			{ .file = 0, .begin = 0, .end = 7, .tokens = 2, .documents = 1 },
+			{ .file = 1, .begin = 0, .end = 10, .tokens = 3, .documents = 1 },
+			{ .file = 1, .begin = 10, .end = 18, .tokens = 1 },
+		};
+		struct yk_blocks b = { i == 3 ? &words : &p, file, block, 3, 2, NULL };
 		struct yk_file_writer w;
 		struct yk_tokenizer *t = yk_tokenizer_new(b.options->tokenizer);
 		if (i != 3)
@@ -493,6 +499,53 @@ static void test_sources(void)
 	yk_sources_fini(&none);
 }
 
+// A token file that is looked at again: what of it was altered, though its header is as it was?
+static void test_altered(void)
+{
+	enum { BYTES = 600000, AGAIN = 3 };
+	static const struct {
+		const char *change;
+		bool good;
+	} row[] = {
+		{ "true", true }, { "touch -d 2001-01-01 " OUT, true }, { "cp " OUT " c && mv c " OUT, true },
+		{ "touch t/a", true }, // and prepared again: another header before the same tokens
+		{ "printf ! | dd of=" OUT " bs=1 seek=300000 conv=notrunc status=none", false },
+		{ "touch -r " OUT " t/time && printf '!!!' | dd of=" OUT " bs=1 seek=4000 conv=notrunc status=none && "
+		  "touch -r t/time " OUT, false },
+	};
+	const struct yk_prepare p = { .paths = "t/a", .out = OUT, .tokenizer = "byte", .valid = 0, .context = 9 };
+	const struct yk_data_spec s = { .context = 9 };
+	char *long_text = malloc(BYTES);
+	for (int i = 0; i < BYTES; i++)
+		long_text[i] = (char)('a' + rnd_int(0, 25));
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct yk_prepared done;
+		char what[300] = "?";
+		if (system("rm -rf t " OUT " && mkdir t"))
+			abort();
+		yk_file_write("t/a", long_text, BYTES);
+		int e = yk_prepare(&p, &done);
+		struct yk_tokenizer *t = yk_data_tokenizer(OUT, &s);
+		struct yk_data *d = yk_data_new(OUT, t, &s);
+		json_t *then = yk_sources_json(yk_data_sources(d));
+		usleep(2000); // a clock of files may stand still for that long
+		e |= system(row[i].change);
+		if (i == AGAIN)
+			e |= yk_prepare(&p, &done) || done.reused;
+		struct yk_data *now = yk_data_new(OUT, t, &s);
+		const int got = now ? yk_data_verify(now, then) : YOKE_EIO;
+		yk_sources_differ(then, yk_data_sources(now), what, sizeof what);
+		ok(e == 0 && !*what && got == (row[i].good ? 0 : YOKE_EFORMAT) && (row[i].good || strstr(yoke_error(), OUT)),
+		   "%s: %d '%s' %s", row[i].change, got, what, yoke_error());
+		yoke_error_clear();
+		json_decref(then);
+		yk_data_free(d);
+		yk_data_free(now);
+		yk_tokenizer_free(t);
+	}
+	free(long_text);
+}
+
 int main(void)
 {
 	char folder[] = "prepare.XXXXXX";
@@ -508,6 +561,7 @@ int main(void)
 	test_misfit();
 	test_ids();
 	test_sources();
+	test_altered();
 	tap_folder_gone(folder);
 	return done();
 }

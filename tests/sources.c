@@ -529,7 +529,7 @@ static const struct {
 	const char *dict, *say;
 	int code;
 } hostile_npy[] = {
-	{ "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "no type that is known", YOKE_EFORMAT },
+	{ "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "pickled objects", YOKE_EUNSUPPORTED },
 	{ "{'descr': '|O8', 'fortran_order': False, 'shape': (3,), }", "pickled objects", YOKE_EUNSUPPORTED },
 	{ "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", "type '<c8'", YOKE_EUNSUPPORTED },
 	{ "{'descr': '<u8', 'fortran_order': False, 'shape': (3,), }", "type '<u8'", YOKE_EUNSUPPORTED },

@@ -291,6 +291,29 @@ int yk_file_put(const struct yk_file_writer *w, uint64_t at, const void *data, s
 	return 0;
 }
 
+int yk_file_nameless(struct yk_file_writer *w, const char *what)
+{
+	const char *folder = getenv("TMPDIR");
+	*w = (struct yk_file_writer){ .fd = -1 };
+	if (asprintf(&w->path, "%s/yoke.XXXXXX", folder && *folder ? folder : "/var/tmp") < 0) {
+		w->path = NULL;
+		return yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	}
+	w->fd = mkostemp(w->path, O_CLOEXEC);
+	if (w->fd < 0)
+		return yk_fail(YOKE_EIO, "%s: cannot make a file to unpack it to: %s: %s", what, w->path, strerror(errno));
+	unlink(w->path);
+	return 0;
+}
+
+void yk_file_nameless_close(struct yk_file_writer *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w->path);
+	*w = (struct yk_file_writer){ .fd = -1 };
+}
+
 int yk_file_commit(struct yk_file_writer *w)
 {
 	int e = fsync(w->fd) < 0 ? fail("write", w->path, errno) : 0;

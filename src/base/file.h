@@ -37,6 +37,10 @@ int yk_file_begin_here(struct yk_file_writer *, const char *path);
 int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
 // From a byte on, by any thread at once; what is between pieces reads as zeros.  `bytes` of the writer does not count it.
 int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
+// A file without a name, in TMPDIR, else /var/tmp, to unpack `what` to, read and written by position: it goes with its
+// descriptor.  EIO, ENOMEM.
+int yk_file_nameless(struct yk_file_writer *, const char *what);
+void yk_file_nameless_close(struct yk_file_writer *);
 int yk_file_commit(struct yk_file_writer *);
 void yk_file_abort(struct yk_file_writer *);
 // Removes what processes that were killed in the middle of writing this file have left beside it.

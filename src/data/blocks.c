@@ -38,6 +38,7 @@ struct job {
 
 struct worker {
 	struct job *job;
+	int number;
 	pthread_t thread;
 	struct yk_tokenizer *own;
 	struct yk_tokens list;
@@ -185,27 +186,77 @@ static int write_block(struct worker *w, int64_t number, const struct yk_block *
 	return e;
 }
 
+// ---- what was met ----
+
+// Is it worth it: is more done than to copy bytes?
+static bool keeps(const struct worker *w, const struct yk_block *b)
+{
+	const struct yk_kept *k = w->job->b->kept;
+	return k && k->file.fd >= 0 && (lines(w->job, b) || *yk_tokenizer_separator(w->own));
+}
+
+// Where there is no room, the block is made again when it is written.
+static void keep_block(struct worker *w, struct yk_block *b)
+{
+	struct yk_kept *k = w->job->b->kept;
+	const size_t tokens = w->list.count * (size_t)w->list.width, begins = 8 * (size_t)w->begins;
+	const uint64_t at = atomic_fetch_add(&k->end, tokens + begins);
+	b->kept = (!tokens || yk_file_put(&k->file, at, w->list.ids, tokens) == 0) &&
+		  (!begins || yk_file_put(&k->file, at + tokens, w->begin, begins) == 0);
+	b->at = at;
+	b->by = w->number;
+	b->width = w->list.width;
+	yoke_error_clear();
+}
+
+static int take_kept(struct worker *w, const struct yk_block *b)
+{
+	const struct yk_kept *k = w->job->b->kept;
+	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
+	yk_tokens_fini(&w->list); // of the vocabulary's width
+	int e = yk_tokens_reserve(&w->list, b->width == 1 ? 256 : b->width == 2 ? 65536 : INT32_MAX, n);
+	if (e == 0)
+		e = yk_file_read_at(k->file.fd, k->file.path, b->at, w->list.ids, tokens);
+	if (e == 0 && yk_grow(&w->begin, &w->begin_cap, (size_t)b->documents + 1, sizeof *w->begin) < 0)
+		e = yk_fail(YOKE_ENOMEM, "data: no memory for the places of documents");
+	if (e == 0)
+		e = yk_file_read_at(k->file.fd, k->file.path, b->at + tokens, w->begin, 8 * (uint64_t)b->documents);
+	if (e < 0)
+		return e;
+	w->list.count = n;
+	w->begins = b->documents;
+	if (k->id)
+		yk_tokens_renumber(&w->list, k->id[b->by], yk_tokenizer_size(w->job->fixed));
+	return 0;
+}
+
+static int encode_text(struct worker *w, int64_t number, struct yk_block *b, int fd, const struct yk_text_file *f)
+{
+	uint64_t from = 0;
+	size_t skip = 0, n = 0;
+	posix_fadvise(fd, (off_t)b->begin, (off_t)(b->end - b->begin), POSIX_FADV_WILLNEED);
+	const int e = read_whole(w, b, fd, f, &from, &skip, &n);
+	return e == 0 ? encode_block(w, number, b, from + skip, w->text + skip, n) : e;
+}
+
 static int take_block(struct worker *w, int64_t number)
 {
 	struct yk_block *b = &w->job->b->block[number];
 	const struct yk_text_file *f = &w->job->b->file[b->file];
-	uint64_t bytes, from = 0;
-	size_t skip = 0, n = 0;
+	uint64_t bytes;
 	const int fd = yk_file_open(f->path, &bytes);
 	if (fd < 0)
 		return fd;
 	int e = bytes == f->bytes ? 0 : yk_fail(YOKE_EIO, "%s: was changed while it was read", f->path);
-	if (e == 0) {
-		posix_fadvise(fd, (off_t)b->begin, (off_t)(b->end - b->begin), POSIX_FADV_WILLNEED);
-		e = read_whole(w, b, fd, f, &from, &skip, &n);
-	}
-	close(fd);
 	if (e == 0)
-		e = encode_block(w, number, b, from + skip, w->text + skip, n);
+		e = w->job->fixed && b->kept ? take_kept(w, b) : encode_text(w, number, b, fd, f);
+	close(fd);
 	if (e == 0 && w->job->fixed)
 		return write_block(w, number, b);
 	b->tokens = (int64_t)w->list.count;
 	b->documents = w->begins;
+	if (e == 0 && keeps(w, b))
+		keep_block(w, b);
 	return e;
 }
 
@@ -291,6 +342,7 @@ static struct worker *workers_new(struct job *j)
 		yk_fail(YOKE_ENOMEM, "data prepare: no memory for %d threads", n);
 	for (int i = 0; w && i < n; i++) {
 		w[i].job = j;
+		w[i].number = i;
 		w[i].own = yk_tokenizer_new(j->b->options->tokenizer);
 		if (!w[i].own) {
 			workers_free(w, n);
@@ -335,6 +387,37 @@ static int join_words(struct worker *w, int n, const int64_t *base, int64_t trai
 	return e;
 }
 
+// What the ids of each worker are in the vocabulary, for the blocks that are kept.
+static int map_words(const struct yk_blocks *b, const struct worker *w, const struct yk_tokenizer *to)
+{
+	struct yk_kept *k = b->kept;
+	if (!k || !*yk_tokenizer_separator(to))
+		return 0;
+	k->id = calloc((size_t)b->workers, sizeof *k->id);
+	k->workers = k->id ? b->workers : 0;
+	for (int i = 0; i < k->workers; i++) {
+		if (!(k->id[i] = malloc(((size_t)yk_tokenizer_learnt(w[i].own) + 1) * sizeof **k->id)))
+			return yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
+		yk_tokenizer_map(to, w[i].own, k->id[i]);
+	}
+	return k->id ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
+}
+
+void yk_kept_open(struct yk_kept *k)
+{
+	*k = (struct yk_kept){ .file.fd = -1 };
+	if (yk_file_nameless(&k->file, "the text") < 0)
+		yoke_error_clear(); // the text is taken apart twice
+}
+
+void yk_kept_close(struct yk_kept *k)
+{
+	for (int i = 0; i < k->workers; i++)
+		free(k->id[i]);
+	free(k->id);
+	yk_file_nameless_close(&k->file);
+}
+
 int yk_blocks_count(struct yk_blocks *b, struct yk_tokenizer *to, int64_t (*split)(void *arg, int64_t tokens), void *arg)
 {
 	struct job j = { .b = b };
@@ -347,6 +430,8 @@ int yk_blocks_count(struct yk_blocks *b, struct yk_tokenizer *to, int64_t (*spli
 		e = (train = split(arg, base[b->count])) < 0 ? (int)train : 0;
 	if (e == 0)
 		e = join_words(w, b->workers, base, train, to);
+	if (e == 0)
+		e = map_words(b, w, to);
 	free(base);
 	workers_free(w, b->workers);
 	return e;

@@ -101,13 +101,13 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 	return 0;
 }
 
-// The cells of record i, in memory for free().
-static int read_record(const struct table *t, int64_t i, struct cell *cells, char **memory)
+// The cells of record i, in the reader's memory.
+static int read_record(const struct table *t, struct yk_lines_reader *r, int64_t i, struct cell *cells)
 {
 	char why[120], *text;
 	size_t bytes;
 	uint64_t at;
-	int n, e = yk_lines_read(&t->lines, i, &text, &bytes, &at);
+	int n, e = yk_lines_read(&t->lines, r, i, &text, &bytes, &at);
 	if (e < 0)
 		return e;
 	e = split(t, i, at, text, bytes, cells, t->width, &n);
@@ -115,16 +115,56 @@ static int read_record(const struct table *t, int64_t i, struct cell *cells, cha
 		snprintf(why, sizeof why, "has %d cells, the first record %d", n, t->width);
 		e = refuse(t, i, at, why);
 	}
-	if (e < 0)
-		free(text);
-	else
-		*memory = text;
 	return e;
+}
+
+// Appends the digits at *s, of which an end comes, to a number; how many.
+static int take_digits(const char **s, uint64_t *number)
+{
+	const char *first = *s;
+	for (unsigned digit; (digit = (unsigned)(**s - '0')) < 10; ++*s)
+		*number = 10 * *number + digit;
+	return (int)(*s - first); // of a record, which has 16 MiB at most
+}
+
+// Digits with a point and an exponent, as many as f64 has exactly, so that one rounding is all there is (Clinger 1990).
+// There is a NUL at `end`.
+static bool simple_number(const char *s, const char *end, double *to)
+{
+	enum { MOST_TEN = 22, MOST_DIGITS = 19 };
+	static const double ten[MOST_TEN + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+						  1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	const bool minus = *s == '-';
+	uint64_t m = 0, power = 0;
+	s += minus;
+	int digits = take_digits(&s, &m), scale = 0;
+	if (*s == '.') {
+		s++;
+		scale = -take_digits(&s, &m);
+		digits -= scale;
+	}
+	if (digits > MOST_DIGITS)
+		return false;
+	if ((*s | 32) == 'e') {
+		const bool less = *++s == '-';
+		s += *s == '-' || *s == '+';
+		const int n = take_digits(&s, &power);
+		if (n < 1 || n > 2)
+			return false;
+		scale += less ? -(int)power : (int)power;
+	}
+	if (!digits || s != end || m > (uint64_t)1 << 53 || scale < -MOST_TEN || scale > MOST_TEN)
+		return false;
+	const double x = scale < 0 ? (double)m / ten[-scale] : (double)m * ten[scale];
+	*to = minus ? -x : x;
+	return true;
 }
 
 static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
 {
 	char why[200], *end;
+	if (simple_number(cell->text, cell->text + cell->bytes, to))
+		return 0;
 	const double x = strtod_l(cell->text, &end, t->c);
 	while (*end == ' ')
 		end++;
@@ -182,21 +222,19 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 static int read_rows(void *arg, int64_t n, struct yoke_item *const *s)
 {
 	const struct table *t = arg;
+	struct yk_lines_reader r = { 0 };
 	struct cell *cells = calloc((size_t)t->width, sizeof *cells);
 	if (!cells)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", t->lines.path);
 	for (int64_t i = 0; i < n; i++) {
 		const int64_t record = s[i]->number + 1;
-		char *memory;
-		int e = read_record(t, record, cells, &memory);
-		const bool read = e == 0;
+		int e = read_record(t, &r, record, cells);
 		for (int k = 0; k < t->n && e == 0; k++)
 			e = fill_cell(t, record, k, &cells[t->column[k].at], s[i]);
-		if (read)
-			free(memory);
 		if (e < 0)
 			yk_sample_failed(s[i], e);
 	}
+	yk_lines_reader_fini(&r);
 	free(cells);
 	return 0;
 }
@@ -210,14 +248,17 @@ static int no_memory(const char *path)
 
 static int read_names(struct table *t)
 {
+	struct yk_lines_reader r = { 0 };
 	char *text;
 	size_t bytes;
 	uint64_t at;
 	int n = 0, e;
 	if (t->lines.count < 2)
 		return yk_fail(YOKE_EFORMAT, "%s: wants a record of names and one of data at least", t->lines.path);
-	if ((e = yk_lines_read(&t->lines, 0, &text, &bytes, &at)) < 0)
+	if ((e = yk_lines_read(&t->lines, &r, 0, &text, &bytes, &at)) < 0) {
+		yk_lines_reader_fini(&r);
 		return e;
+	}
 	size_t most = 1; // cells, at most
 	for (size_t i = 0; i < bytes; i++)
 		most += text[i] == t->lines.separator;
@@ -230,7 +271,7 @@ static int read_names(struct table *t)
 		t->width = i + 1;
 	}
 	free(cells);
-	free(text);
+	yk_lines_reader_fini(&r);
 	return e;
 }
 
@@ -303,19 +344,19 @@ static int add_label(const struct table *t, struct column *c, const struct cell 
 static int find_labels(struct table *t)
 {
 	bool any = false;
+	struct yk_lines_reader r = { 0 };
 	struct cell *cells = calloc((size_t)t->width, sizeof *cells);
 	int e = cells ? 0 : no_memory(t->lines.path);
 	for (int k = 0; k < t->n; k++)
 		any |= t->column[k].kind == CATEGORY;
 	for (int64_t i = 1; any && i < t->lines.count && e == 0; i++) {
-		char *memory;
-		if ((e = read_record(t, i, cells, &memory)) < 0)
+		if ((e = read_record(t, &r, i, cells)) < 0)
 			break;
 		for (int k = 0; k < t->n && e == 0; k++)
 			if (t->column[k].kind == CATEGORY && !(e = utf8(t, i, &t->column[k], &cells[t->column[k].at])))
 				e = add_label(t, &t->column[k], &cells[t->column[k].at]);
-		free(memory);
 	}
+	yk_lines_reader_fini(&r);
 	free(cells);
 	return e;
 }
@@ -345,7 +386,7 @@ static yoke_dataset *make_set(struct table *t)
 	}
 	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
 		.size = sizeof(struct yoke_dataset_options), .name = t->lines.path, .count = t->lines.count - 1,
-		.fields = t->n, .field = field, .read = read_rows, .chunk = 8, .arg = t, .free_fn = table_free,
+		.fields = t->n, .field = field, .read = read_rows, .chunk = 64, .arg = t, .free_fn = table_free,
 		.fingerprint = t->lines.hash });
 	free(field);
 	if (d)

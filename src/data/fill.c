@@ -100,12 +100,18 @@ static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const
 	pthread_mutex_unlock(&l->lock);
 }
 
+// Did a stream end in front of it?
+static bool is_over(const struct yoke_loader *l, const struct yoke_item *x)
+{
+	return l->set->stream && x->code == YOKE_EIO;
+}
+
 // The sample k of a call failed: the next good one of the epoch's order takes its row.
 static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t k, int64_t row)
 {
 	const struct yk_cursor own = r->place[k];
 	struct yk_cursor place = own;
-	bool ends = l->feed.on_error == YK_ERROR_STOP;
+	bool ends = l->feed.on_error == YK_ERROR_STOP || is_over(l, &r->sample[k]);
 	const struct yoke_item first = r->sample[k];
 	char why[sizeof r->why[k]];
 	memcpy(why, first.why, sizeof why);
@@ -119,6 +125,7 @@ static void replace(struct yoke_loader *l, struct yk_reader *r, struct yk_batch 
 		}
 		aim(l, r, s, k, row, &place);
 		yk_dataset_read(l->set, 1, &r->list[k]);
+		ends = is_over(l, &r->sample[k]);
 	}
 	if (!ends)
 		note_known(l, &own, &place);
@@ -138,7 +145,7 @@ static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, co
 void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t first, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
-		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, first + k);
+		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, l->before + first + k);
 		aim(l, r, s, k, first + k, &place);
 	}
 	const int64_t failed = yk_dataset_read(l->set, n, r->list);

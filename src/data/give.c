@@ -11,7 +11,7 @@
 
 static int tensors_of(const struct yoke_loader *l)
 {
-	return l->set->fields * (int)l->feed.split;
+	return l->set->fields * (int)l->feed.parts;
 }
 
 // The next batch for a call with n parts of fields; *rows: what the call returns where there is none.  ctx: it goes to
@@ -21,7 +21,7 @@ static struct yk_batch *next(struct yoke_loader *l, int n, struct yoke_context *
 	bool end;
 	if (!l || n != tensors_of(l)) {
 		*rows = yk_fail(YOKE_EINVAL, "%s: takes a loader and as many tensors as its set has fields%s, %d; got %d", call,
-				l && l->feed.split > 1 ? ", times split" : "", l ? tensors_of(l) : 0, n);
+				l && l->feed.split > 1 ? ", times its parts" : "", l ? tensors_of(l) : 0, n);
 		return NULL;
 	}
 	int e = ctx ? yk_loader_bind(l, ctx) : 0;
@@ -30,20 +30,21 @@ static struct yk_batch *next(struct yoke_loader *l, int n, struct yoke_context *
 		e = yk_loader_send(l);
 	if (e == 0 && s && !yk_loader_take(l, s))
 		s = NULL;
-	*rows = e < 0 ? e : s ? s->samples : end ? 0 : l->failed;
+	*rows = e < 0 ? e : s ? yk_batch_given(s, s->samples) : end ? 0 : l->failed;
 	return e < 0 ? NULL : s;
 }
 
 static yoke_tensor *weights(const struct yk_batch *s)
 {
-	float *w = calloc((size_t)s->rows, sizeof *w);
+	const int64_t rows = yk_batch_given(s, s->rows);
+	float *w = calloc((size_t)rows, sizeof *w);
 	if (!w) {
-		yk_fail(YOKE_ENOMEM, "loader_next: no memory for %lld weights", (long long)s->rows);
+		yk_fail(YOKE_ENOMEM, "loader_next: no memory for %lld weights", (long long)rows);
 		return NULL;
 	}
-	for (int64_t i = 0; i < s->samples; i++)
+	for (int64_t i = 0; i < yk_batch_given(s, s->samples); i++)
 		w[i] = 1;
-	yoke_tensor *t = yoke_from(yoke_f32, 1, &s->rows, w);
+	yoke_tensor *t = yoke_from(yoke_f32, 1, &rows, w);
 	free(w);
 	return t;
 }
@@ -75,7 +76,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // what is read ahead needs the others
 	for (int k = 0; s && k < n; k++) {
-		to[k] = sent ? yk_ahead_share(sent[k]) : lying(s, k / (int)l->feed.split, k % l->feed.split, copy);
+		to[k] = sent ? yk_ahead_share(sent[k]) : lying(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
 		if (!to[k])
 			rows = yoke_error_code();
 	}
@@ -111,8 +112,8 @@ int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)
 	struct yk_batch *s = next(l, n, ctx, "loader_put", &rows);
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	for (int k = 0; s && k < n && rows >= 0; k++) {
-		const int64_t split = l->feed.split;
-		const int e = put(s, k / (int)split, k % split, variable[k], sent ? sent[k] : NULL);
+		const int64_t parts = l->feed.parts;
+		const int e = put(s, k / (int)parts, k % parts, variable[k], sent ? sent[k] : NULL);
 		rows = e < 0 ? e : rows;
 	}
 	return rows;
@@ -123,8 +124,8 @@ int64_t yoke_loader_host(yoke_loader *l, int n, void **data, int64_t (*dims)[YOK
 	int64_t rows;
 	struct yk_batch *s = next(l, n, NULL, "loader_host", &rows);
 	for (int k = 0; s && k < n; k++) {
-		const int f = k / (int)l->feed.split;
-		data[k] = yk_batch_part(s, f, k % l->feed.split);
+		const int f = k / (int)l->feed.parts;
+		data[k] = yk_batch_part(s, f, k % l->feed.parts);
 		if (dims)
 			yk_batch_dims(s, f, dims[k]);
 	}

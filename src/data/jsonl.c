@@ -38,19 +38,17 @@ static int take_line(const char *text, size_t bytes, const char *field, const ch
 	return 0;
 }
 
-static int read_object(const struct objects *o, struct yoke_item *s)
+static int read_object(const struct objects *o, struct yk_lines_reader *r, struct yoke_item *s)
 {
 	char *text, *what;
 	json_t *line;
 	size_t bytes;
 	uint64_t at;
-	int e = yk_lines_read(&o->lines, s->number, &text, &bytes, &at);
+	int e = yk_lines_read(&o->lines, r, s->number, &text, &bytes, &at);
 	if (e < 0)
 		return e;
-	if (asprintf(&what, "%s: record %lld", o->lines.path, (long long)s->number + 1) < 0) {
-		free(text);
+	if (asprintf(&what, "%s: record %lld", o->lines.path, (long long)s->number + 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", o->lines.path);
-	}
 	e = take_line(text, bytes, o->field, what, &line);
 	if (e == 0) { // a string is no longer than the line it was written in
 		const json_t *x = json_object_get(line, o->field);
@@ -59,17 +57,18 @@ static int read_object(const struct objects *o, struct yoke_item *s)
 		json_decref(line);
 	}
 	free(what);
-	free(text);
 	return e;
 }
 
 static int read_objects(void *arg, int64_t n, struct yoke_item *const *s)
 {
+	struct yk_lines_reader r = { 0 };
 	for (int64_t i = 0; i < n; i++) {
-		const int e = read_object(arg, s[i]);
+		const int e = read_object(arg, &r, s[i]);
 		if (e < 0)
 			yk_sample_failed(s[i], e);
 	}
+	yk_lines_reader_fini(&r);
 	return 0;
 }
 

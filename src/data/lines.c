@@ -29,6 +29,27 @@ static enum state step(enum state s, char c, char separator)
 	return c == separator ? CELL : PLAIN;
 }
 
+// The line end of the record that begins here, of n bytes; NULL: it is not among them.
+static const char *record_end(const char *text, size_t n, char separator)
+{
+	const char *end = memchr(text, '\n', n);
+	if (!separator || !memchr(text, '"', end ? (size_t)(end - text) : n))
+		return end;
+	enum state s = CELL;
+	for (size_t i = 0; i < n; i++)
+		if ((s = step(s, text[i], separator)) == ENDED)
+			return text + i;
+	return NULL;
+}
+
+// Nothing but what stands in front of a line end?
+static bool is_blank(const char *text, size_t n)
+{
+	while (n > 0 && text[n - 1] == '\r')
+		n--;
+	return n == 0;
+}
+
 struct walk {
 	struct yk_lines *l;
 	enum state state;
@@ -65,6 +86,16 @@ static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 {
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
+		const char *end;
+		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator)) &&
+		       (size_t)(end - text) - i < YK_RECORD_MOST) { // wholly in this block
+			w->blank = is_blank(text + i, (size_t)(end - text) - i);
+			e = add(w, at + (uint64_t)(end - text));
+			i = (size_t)(end - text) + 1;
+			*w = (struct walk){ w->l, CELL, at + i, true, w->hash };
+		}
+		if (i == n || e < 0)
+			break;
 		w->state = step(w->state, text[i], w->l->separator);
 		if (w->state == ENDED) {
 			e = add(w, at + i);
@@ -133,51 +164,84 @@ void yk_lines_close(struct yk_lines *l)
 	*l = (struct yk_lines){ .fd = -1 };
 }
 
-int yk_lines_read(const struct yk_lines *l, int64_t i, char **text, size_t *bytes, uint64_t *begin)
+// Reads on, as much again at least; what stands in front of r->at is dropped.
+static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t some)
 {
-	enum { SOME = 4096 };
-	uint64_t at = l->at[i / YK_LINES_EVERY];
-	int64_t skip = i % YK_LINES_EVERY;
-	char block[SOME], *to = NULL;
-	size_t n = 0, cap = 0;
-	enum state s = CELL;
-	bool blank = true;
-	int e = 0;
-	*begin = at;
-	while (at < l->bytes && e == 0) {
-		const uint64_t some = l->bytes - at < SOME ? l->bytes - at : SOME;
-		e = yk_file_read_at(l->fd, l->path, at, block, some);
-		for (uint64_t k = 0; k < some && e == 0; k++) {
-			s = step(s, block[k], l->separator);
-			if (s != ENDED) {
-				blank = blank && block[k] == '\r';
-				if (skip == 0 && (e = yk_grow(&to, &cap, n + 2, 1)) == 0)
-					to[n++] = block[k];
-				if (e == 0 && n > YK_RECORD_MOST)
-					e = too_long(l, i);
-				continue;
-			}
-			if (!blank && skip-- == 0)
-				goto found;
-			n = 0;
-			*begin = at + k + 1;
-			s = CELL;
-			blank = true;
+	const size_t rest = r->have - r->at;
+	const uint64_t at = r->from + r->have, left = l->bytes - at;
+	const size_t more = left < some ? (size_t)left : some > rest ? some : left < rest ? (size_t)left : rest;
+	memmove(r->text, r->text + r->at, rest);
+	r->from += r->at;
+	r->have = rest;
+	r->at = 0;
+	if (yk_grow(&r->text, &r->cap, rest + more + 1, 1) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
+	const int e = yk_file_read_at(l->fd, l->path, at, r->text + rest, more);
+	r->have += e == 0 ? more : 0;
+	return e;
+}
+
+// Places the reader at the group of records that i is in.
+static int read_group(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i)
+{
+	const int64_t group = i / YK_LINES_EVERY, groups = (l->count + YK_LINES_EVERY - 1) / YK_LINES_EVERY;
+	const uint64_t begin = l->at[group], end = group + 1 < groups ? l->at[group + 1] : l->bytes;
+	const uint64_t most = (uint64_t)1 << 16;
+	*r = (struct yk_lines_reader){ .text = r->text, .cap = r->cap, .from = begin, .next = group * YK_LINES_EVERY };
+	if (yk_grow(&r->text, &r->cap, 1, 1) < 0)
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
+	return read_on(l, r, end - begin < most ? (size_t)(end - begin) : (size_t)most);
+}
+
+// The record at r->at, of n bytes; the reader is behind it.
+static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char **text, size_t *n)
+{
+	enum { SOME = 8192 };
+	const char *end;
+	for (;;) {
+		end = record_end(r->text + r->at, r->have - r->at, l->separator);
+		const bool over = r->from + r->have == l->bytes;
+		if (!end && over)
+			end = r->text + r->have;
+		*text = r->text + r->at;
+		*n = end ? (size_t)(end - *text) : r->have - r->at;
+		if (*n > YK_RECORD_MOST)
+			return too_long(l, r->next);
+		if (end && !is_blank(*text, *n)) {
+			r->at += *n + (end < r->text + r->have);
+			r->next++;
+			return 0;
 		}
-		at += some;
+		if (end && over && end == r->text + r->have) // it was changed since the index was made
+			return yk_fail(YOKE_EIO, "%s: has no record %lld any more: it was changed while it was read", l->path,
+				       (long long)r->next + 1);
+		if (end)
+			r->at += *n + 1;
+		const int e = end ? 0 : read_on(l, r, SOME);
+		if (e < 0)
+			return e;
 	}
-	if (e == 0 && (blank || skip != 0)) // it was changed since the index was made
-		e = yk_fail(YOKE_EIO, "%s: has no record %lld any more: it was changed while it was read", l->path,
-			    (long long)i + 1);
+}
+
+int yk_lines_read(const struct yk_lines *l, struct yk_lines_reader *r, int64_t i, char **text, size_t *bytes,
+		  uint64_t *begin)
+{
+	int e = r->next > 0 && r->next == i ? 0 : read_group(l, r, i);
+	for (int64_t from = r->next; from <= i && e == 0; from++)
+		e = take_next(l, r, text, bytes);
 	if (e < 0) {
-		free(to);
-		return yoke_error_code() ? e : yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
+		r->next = 0;
+		return e;
 	}
-found:
-	if (n && to[n - 1] == '\r')
-		n--;
-	to[n] = 0;
-	*text = to;
-	*bytes = n;
+	*begin = r->from + (uint64_t)(*text - r->text);
+	if (*bytes && (*text)[*bytes - 1] == '\r')
+		--*bytes;
+	(*text)[*bytes] = 0;
 	return 0;
+}
+
+void yk_lines_reader_fini(struct yk_lines_reader *r)
+{
+	free(r->text);
+	*r = (struct yk_lines_reader){ 0 };
 }

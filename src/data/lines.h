@@ -24,8 +24,19 @@ enum { YK_LINES_EVERY = 16 };
 // Reads the file once.  EFORMAT: a record has more than YK_RECORD_MOST bytes, a quote does not end; ENOENT, EIO.
 int yk_lines_open(struct yk_lines *, const char *path, char separator);
 void yk_lines_close(struct yk_lines *);
-// Record i without its line end, with a NUL behind, for free(); where it begins in the file.
-int yk_lines_read(const struct yk_lines *, int64_t i, char **text, size_t *bytes, uint64_t *at);
+// A thread's own: bytes of the file, in which the record behind the one that was read last is found at once.  All zeros
+// is empty.
+struct yk_lines_reader {
+	char *text;
+	size_t cap, have;  // have: bytes in it
+	uint64_t from;     // the file's byte at its begin
+	size_t at;         // where record `next` begins in it
+	int64_t next;      // 0: none
+};
+// Record i without its line end, with a NUL behind, in the reader's memory until its next call; where it begins in the
+// file.
+int yk_lines_read(const struct yk_lines *, struct yk_lines_reader *, int64_t i, char **text, size_t *bytes, uint64_t *at);
+void yk_lines_reader_fini(struct yk_lines_reader *);
 
 // ---- csv.c, jsonl.c ----
 

@@ -23,6 +23,7 @@ YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
 	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
 
 enum { MOST_WORKERS = 8, LOGGED = 10 };
+#define STREAM_END 0.1 // seconds that the end of a loader waits for a read of a pipe
 
 // ---- memory ----
 
@@ -64,17 +65,22 @@ static int no_memory(const struct yoke_loader *l)
 static int lay_out(struct yoke_loader *l)
 {
 	size_t at = 0, bytes;
-	l->part = l->feed.batch / l->feed.split;
+	const struct yk_feed *x = &l->feed;
+	const bool all = x->on_error != YK_ERROR_STOP;
+	l->part = x->batch / x->split;
+	l->before = all ? 0 : x->part * l->part;
+	l->rows = all ? x->batch : x->parts * l->part;
+	l->given = all ? x->part : 0;
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
-			const struct yk_field *x = &l->set->field[f];
-			if (raw && !x->varies)
+			const struct yk_field *field = &l->set->field[f];
+			if (raw && !field->varies)
 				continue;
 			(raw ? l->raw : l->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)l->part, x->bytes, &bytes) || bytes > SIZE_MAX / 2)
+			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
 				return no_memory(l);
 			l->stride[f] = (bytes + 63) & ~(size_t)63;
-			if (__builtin_mul_overflow((size_t)l->feed.split, l->stride[f], &bytes) ||
+			if (__builtin_mul_overflow((size_t)(l->rows / l->part), l->stride[f], &bytes) ||
 			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
 				return no_memory(l);
 		}
@@ -98,7 +104,7 @@ static int slots_make(struct yoke_loader *l)
 	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
 		return no_memory(l);
 	int e = lay_out(l);
-	if (e == 0 && __builtin_mul_overflow((size_t)l->feed.batch, fields, &cells))
+	if (e == 0 && __builtin_mul_overflow((size_t)l->rows, fields, &cells))
 		e = no_memory(l);
 	for (int i = 0; e == 0 && i < l->slots; i++) {
 		struct yk_batch *s = &l->slot[i];
@@ -137,13 +143,12 @@ static bool begin_batch(struct yoke_loader *l)
 	s->queued = true;
 	s->begin = l->cursor;
 	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
-	s->samples = samples;
-	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : samples;
+	s->samples = s->left = samples < l->rows ? samples : l->rows;
+	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : s->samples;
 	s->next = 0;
-	s->left = samples;
 	s->failures = 0;
 	if (l->dry) {
-		s->next = samples;
+		s->next = s->samples;
 		s->left = 0;
 		for (int f = 0; f < l->set->fields; f++)
 			memcpy(s->shape[f], l->set->field[f].dims, sizeof *s->shape);
@@ -182,7 +187,7 @@ static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batc
 	s->next += n;
 	l->flight++;
 	if (w) {
-		w->place = yk_cursor_on(&l->feed, &s->begin, first);
+		w->place = yk_cursor_on(&l->feed, &s->begin, l->before + first);
 		w->since = 1e-9 * (double)begin;
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -237,7 +242,8 @@ static void *work(void *arg)
 // False when a read takes longer than it may; which one is then the error.
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
-	const double most = (double)yk_param_int(&data_timeout), now = yk_seconds();
+	// at the end nobody wants what a pipe may still bring
+	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
 	for (int i = 0; i < l->workers; i++) {
@@ -388,7 +394,7 @@ void yoke_loader_free(yoke_loader *l)
 			pthread_detach(w->thread);
 		pthread_mutex_lock(&l->lock);
 	}
-	if (late)
+	if (late && !l->set->stream)
 		yk_warn("data", "%s: a read does not return; its thread is left alone", l->set->name);
 	pthread_mutex_unlock(&l->lock);
 	loader_drop(l);
@@ -398,7 +404,7 @@ void yoke_loader_free(yoke_loader *l)
 
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
-	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)part * s->loader->stride[field]);
+	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part) * s->loader->stride[field]);
 }
 
 const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)
@@ -406,9 +412,15 @@ const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t pa
 	return l->current ? yk_batch_part(l->current, field, part) : NULL;
 }
 
+int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
+{
+	const struct yk_feed *f = &s->loader->feed;
+	return f->parts < f->split ? f->parts * s->loader->part : rows;
+}
+
 void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
 {
-	dims[0] = s->rows / s->loader->feed.split;
+	dims[0] = s->rows / (s->loader->rows / s->loader->part);
 	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
 }
 
@@ -582,13 +594,13 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	l->position = next;
 	pthread_mutex_lock(&l->lock);
 	l->tail++;
-	l->given = l->sent > 0;
-	l->sent -= l->given;
+	l->lies = l->sent > 0;
+	l->sent -= l->lies;
 	s->queued = false;
 	s->current = true;
 	l->current = s;
 	l->stats.batches++;
-	l->stats.samples += (uint64_t)s->samples;
+	l->stats.samples += (uint64_t)yk_batch_given(s, s->samples);
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
 	return true;

@@ -80,6 +80,8 @@ struct yoke_loader {
 	size_t *offset, *raw;    // of fields in a slot: the batch; samples before they are padded, where they vary
 	size_t *stride;          // of fields: from a part of the batch to the next
 	int64_t part;            // rows of a part at most
+	int64_t before, rows;    // of a batch: rows in front that are not read, and those that are, of whole parts
+	int64_t given;           // parts of those in front that are not given out
 	size_t bytes;            // of a slot
 	int slots;
 	struct yk_batch *slot;
@@ -96,7 +98,7 @@ struct yoke_loader {
 	bool heap;               // there was no pinned memory: no more is asked for
 	struct yk_sent *ahead;   // ring of `aheads`, prefetch + 1; batch k of the queue lies at tail + k
 	int aheads;
-	bool given;              // the batch that was taken last lies there
+	bool lies;               // the batch that was taken last lies there
 	int64_t sent;            // batches of the queue that are on the device, or on their way
 	struct yk_reading *reading; // that are kept, ..
 	size_t readings, most_readings; // .. at most so many
@@ -123,10 +125,12 @@ bool yk_loader_take(struct yoke_loader *, struct yk_batch *);
 void yk_loader_release(struct yoke_loader *);
 // Out and of no more use: free.  Under the lock.
 void yk_batch_settle(struct yk_batch *);
-// Where rows of part `part` of a field begin.
+// Where rows of part `part`, of those given out, of a field begin.
 void *yk_batch_part(const struct yk_batch *, int field, int64_t part);
 // Part of a field of the batch that was given out last, in the host's memory until the next call; NULL: there is none.
 const void *yk_loader_current(const struct yoke_loader *, int field, int64_t part);
+// How many samples, or rows, of a batch are given out.
+int64_t yk_batch_given(const struct yk_batch *, int64_t rows);
 // Elements of the rows of a part.
 void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RANK + 1]);
 // A tensor lies in the slot from now on, until unhold, as yoke_wrap's free_fn.

@@ -63,10 +63,10 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 	size_t n;
 	if (!string(s, &d, &n))
 		return bad(s, "descr is not a string: records are not read");
+	if (n >= 2 && d[1] == 'O') // numpy writes no width for them
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
 	if (n < 3 || n > 4 || !strchr("<>|=", *d) || d[2] < '0' || d[2] > '9')
 		return bad(s, "descr is no type that is known");
-	if (d[1] == 'O')
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
 	to->swap = *d == '>';
 	to->element = n == 3 ? yk_element_of(d[1], d[2] - '0') : NULL;
 	if (to->element)

@@ -133,20 +133,6 @@ static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 	return 0;
 }
 
-static int open_nameless(struct npz *z)
-{
-	const char *folder = getenv("TMPDIR");
-	char *name;
-	if (asprintf(&name, "%s/yoke.XXXXXX", folder && *folder ? folder : "/var/tmp") < 0)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
-	z->out.path = name;
-	z->out.fd = mkostemp(name, O_CLOEXEC);
-	if (z->out.fd < 0)
-		return yk_fail(YOKE_EIO, "%s: cannot make a file to unpack it to: %s: %s", z->path, name, strerror(errno));
-	unlink(name);
-	return 0;
-}
-
 static int check_fields(const struct npz *z, const char *fields)
 {
 	for (const char *at = fields; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -167,7 +153,7 @@ static int read_members(struct npz *z, const char *fields)
 	z->part = calloc((size_t)n + 1, sizeof *z->part);
 	z->shape = calloc((size_t)n + 1, sizeof *z->shape);
 	z->piece = malloc(PIECE);
-	int e = z->part && z->shape && z->piece ? open_nameless(z) : yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
+	int e = z->part && z->shape && z->piece ? yk_file_nameless(&z->out, z->path) : yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
 	for (zip_int64_t i = 0; i < n && e == 0; i++) {
 		const char *name = zip_get_name(z->zip, (zip_uint64_t)i, 0);
 		if (!name)
@@ -213,9 +199,7 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 		yk_parts_close(z.n, z.part);
 	if (z.zip)
 		zip_discard(z.zip);
-	if (z.out.fd >= 0)
-		close(z.out.fd);
-	free(z.out.path);
+	yk_file_nameless_close(&z.out);
 	free(z.part);
 	free(z.shape);
 	free(z.piece);

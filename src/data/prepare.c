@@ -53,7 +53,7 @@ static int add_source(void *arg, const char *path, bool named)
 			       "file");
 	if (is_out(p, path))
 		return named ? yk_fail(YOKE_EINVAL, "%s: is both text and out", path) : 0;
-	const int e = yk_sources_add_file(&p->sources, path);
+	const int e = yk_sources_add_file(&p->sources, path, 0);
 	return e < 0 ? e : 1;
 }
 
@@ -145,7 +145,8 @@ static bool take_standing(struct prepare *p)
 	}
 	const char *made = yk_safetensors_metadata(&f, "made");
 	const struct yk_safetensors_entry *documents = yk_safetensors_find(&f, "documents");
-	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0;
+	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0 &&
+			  yk_token_file_verify(&f) == 0;
 	if (same)
 		p->done = (struct yk_prepared){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
 						.documents = documents->dims[0], .files = p->sources.count };
@@ -229,28 +230,39 @@ static int write_file(struct prepare *p, struct yk_blocks *b, struct yk_file_wri
 	return e;
 }
 
-static int make(struct prepare *p)
+static int make_of(struct prepare *p, struct yk_blocks *b)
 {
-	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks };
 	struct yk_file_writer w;
-	cpu_set_t set;
-	const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	const int64_t most = p->options->workers ? p->options->workers : cpus;
-	b.workers = (int)(most < b.count ? most : b.count);
-	p->tokenizer = yk_tokenizer_new(p->options->tokenizer);
-	int e = p->tokenizer ? yk_blocks_count(&b, p->tokenizer, split, p) : yoke_error_code();
+	int e = yk_blocks_count(b, p->tokenizer, split, p);
 	if (e < 0)
 		return e;
-	for (int64_t i = 0; i < b.count; i++)
-		p->done.documents += b.block[i].documents;
+	for (int64_t i = 0; i < b->count; i++)
+		p->done.documents += b->block[i].documents;
 	p->done.vocab = yk_tokenizer_size(p->tokenizer);
 	p->done.files = (int64_t)p->files;
 	if ((e = yk_file_begin(&w, p->options->out)) < 0)
 		return e;
-	e = write_file(p, &b, &w);
+	e = write_file(p, b, &w);
 	if (e == 0)
 		return yk_file_commit(&w);
 	yk_file_abort(&w);
+	return e;
+}
+
+static int make(struct prepare *p)
+{
+	struct yk_kept kept;
+	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks,
+			       .kept = &kept };
+	cpu_set_t set;
+	const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	const int64_t most = p->options->workers ? p->options->workers : cpus;
+	b.workers = (int)(most < b.count ? most : b.count);
+	if (!(p->tokenizer = yk_tokenizer_new(p->options->tokenizer)))
+		return yoke_error_code();
+	yk_kept_open(&kept);
+	const int e = make_of(p, &b);
+	yk_kept_close(&kept);
 	return e;
 }
 

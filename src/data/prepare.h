@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to token files: the same tokens, the same vocabulary and the same split as training on the text has.
 // The text is read in blocks by several threads, first to count tokens and to learn words, then to write each block's
-// tokens where they belong.  Memory: a few blocks, the different words, and 32 bytes a block of text.
+// tokens where they belong.  What the first pass met is kept in a file without a name, as far as there is room, so that the
+// second one looks ids up rather than words.  Memory: a few blocks, the different words, and 56 bytes a block of text.
 #ifndef YK_DATA_PREPARE_H
 #define YK_DATA_PREPARE_H
 
@@ -46,6 +47,17 @@ struct yk_block {
 	int64_t file;
 	uint64_t begin, end;
 	int64_t tokens, documents; // in it
+	bool kept;                 // what was met is: tokens by the ids of worker `by`, then where documents begin
+	int by, width;
+	uint64_t at;               // in the kept file
+};
+
+// What counting met.
+struct yk_kept {
+	struct yk_file_writer file; // fd -1: there is none
+	_Atomic uint64_t end;
+	int workers;
+	int32_t **id; // of each worker's words, in the vocabulary; NULL: ids are what they were
 };
 
 struct yk_blocks {
@@ -54,8 +66,11 @@ struct yk_blocks {
 	struct yk_block *block;
 	int64_t count;
 	int workers;
+	struct yk_kept *kept; // NULL: nothing is
 };
 
+void yk_kept_open(struct yk_kept *);
+void yk_kept_close(struct yk_kept *);
 // Counts tokens and documents of each block; the tokenizer, where it learns, gets the words of the first tokens, as
 // many as split(arg, tokens in all) says.
 int yk_blocks_count(struct yk_blocks *, struct yk_tokenizer *, int64_t (*split)(void *arg, int64_t tokens), void *arg);

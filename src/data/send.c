@@ -115,7 +115,7 @@ void yk_loader_recall(struct yoke_loader *l)
 
 static int tensors_of(const struct yoke_loader *l)
 {
-	return l->set->fields * (int)l->feed.split;
+	return l->set->fields * (int)l->feed.parts;
 }
 
 static void free_tensors(struct yoke_loader *l)
@@ -198,7 +198,7 @@ static bool is_regular(const struct yoke_loader *l, int f)
 static int make_rooms(struct yoke_loader *l, struct yk_sent *a, const struct yk_batch *s)
 {
 	for (int k = 0; k < tensors_of(l); k++) {
-		const int f = k / (int)l->feed.split;
+		const int f = k / (int)l->feed.parts;
 		if (s && a->tensor[k] && !(is_regular(l, f) && yk_ahead_free(a->tensor[k]))) {
 			yoke_free(a->tensor[k]);
 			a->tensor[k] = NULL;
@@ -214,8 +214,8 @@ static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 	int e = make_rooms(l, a, s);
 	for (int k = 0; k < tensors_of(l) && e == 0; k++) {
 		struct yk_event *copied = NULL;
-		const int64_t split = l->feed.split;
-		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)split, k % split), &copied);
+		const int64_t parts = l->feed.parts;
+		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
 		if (e == 0 && copied) { // stands for those before, too
 			yk_event_unref(s->copied);
 			s->copied = copied;
@@ -251,5 +251,5 @@ int yk_loader_send(struct yoke_loader *l)
 
 yoke_tensor **yk_loader_sent(struct yoke_loader *l)
 {
-	return l->given ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
+	return l->lies ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
 }

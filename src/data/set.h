@@ -29,6 +29,7 @@ struct yoke_dataset {
 	void (*free_fn)(void *);
 	uint64_t fingerprint;
 	const char *(*label)(const void *arg, int field, int64_t i); // NULL: no field has labels
+	bool stream; // of a pipe: a sample that is EIO is its end, and a read may wait for whoever writes
 	bool serial;
 	pthread_mutex_t lock; // of a serial one, while it reads
 };

@@ -62,9 +62,9 @@ static int add(struct yk_sources *s, const struct yk_source *x)
 	return 0;
 }
 
-int yk_sources_add_file(struct yk_sources *s, const char *path)
+int yk_sources_add_file(struct yk_sources *s, const char *path, uint64_t whole)
 {
-	struct yk_source x = { .name = (char *)path };
+	struct yk_source x = { .name = (char *)path, .whole = whole };
 	struct stat st;
 	const int fd = yk_file_open(path, &x.bytes);
 	if (fd < 0)
@@ -107,15 +107,16 @@ static json_t *name_json(const char *name)
 
 json_t *yk_sources_json(const struct yk_sources *s)
 {
-	char sample[17];
+	char sample[17], whole[17];
 	json_t *a = json_array();
 	int bad = !a;
 	for (size_t i = 0; i < s->n && !bad; i++) {
 		const struct yk_source *x = &s->source[i];
 		snprintf(sample, sizeof sample, "%016" PRIx64, x->sample);
-		bad = json_array_append_new(a, json_pack("{s:o, s:I, s:I, s:s}", "name", name_json(x->name), "bytes",
+		snprintf(whole, sizeof whole, "%016" PRIx64, x->whole);
+		bad = json_array_append_new(a, json_pack("{s:o, s:I, s:I, s:s, s:s*}", "name", name_json(x->name), "bytes",
 							 (json_int_t)x->bytes, "time", (json_int_t)x->time, "sample",
-							 sample)) < 0;
+							 sample, "xxh64", x->whole ? whole : NULL)) < 0;
 	}
 	if (!bad)
 		return a;
@@ -124,26 +125,47 @@ json_t *yk_sources_json(const struct yk_sources *s)
 	return NULL;
 }
 
+// Has an object that hash under a name?
+static bool has_hash(const json_t *o, const char *key, uint64_t hash)
+{
+	char text[17];
+	const char *was = json_string_value(json_object_get(o, key));
+	snprintf(text, sizeof text, "%016" PRIx64, hash);
+	return was && !strcmp(was, text);
+}
+
+static bool has_name(const json_t *o, const char *name)
+{
+	const char *was = json_string_value(json_object_get(o, "name"));
+	json_t *here = name_json(name);
+	const bool same = was && here && !strcmp(was, json_string_value(here));
+	json_decref(here);
+	return same;
+}
+
+bool yk_sources_untouched(const json_t *then, const struct yk_sources *now, size_t i)
+{
+	const json_t *x = json_array_get(then, i);
+	const struct yk_source *s = &now->source[i];
+	return has_name(x, s->name) && (uint64_t)json_integer_value(json_object_get(x, "bytes")) == s->bytes &&
+	       json_integer_value(json_object_get(x, "time")) == s->time && has_hash(x, "sample", s->sample);
+}
+
 void yk_sources_differ(const json_t *then, const struct yk_sources *now, char *to, size_t room)
 {
 	const size_t n = json_array_size(then), both = n < now->n ? n : now->n;
-	char sample[17];
 	*to = 0;
 	for (size_t i = 0; i < both; i++) {
 		const json_t *x = json_array_get(then, i);
 		const char *name = json_string_value(json_object_get(x, "name"));
-		const char *was = json_string_value(json_object_get(x, "sample"));
 		const json_int_t bytes = json_integer_value(json_object_get(x, "bytes"));
 		const struct yk_source *s = &now->source[i];
-		json_t *here = name_json(s->name);
-		const bool same = name && here && !strcmp(name, json_string_value(here));
-		json_decref(here);
-		snprintf(sample, sizeof sample, "%016" PRIx64, s->sample);
-		if (!same)
+		const bool whole = s->whole && json_object_get(x, "xxh64"); // what else its header says may differ
+		if (!has_name(x, s->name))
 			snprintf(to, room, "%.200s is there instead of %.200s", s->name, name ? name : "another");
-		else if ((uint64_t)bytes != s->bytes)
+		else if (!whole && (uint64_t)bytes != s->bytes)
 			snprintf(to, room, "%.200s has %" PRIu64 " bytes, not %lld", s->name, s->bytes, (long long)bytes);
-		else if (!was || strcmp(was, sample))
+		else if (!has_hash(x, whole ? "xxh64" : "sample", whole ? s->whole : s->sample))
 			snprintf(to, room, "%.200s has other contents", s->name);
 		else
 			continue;

@@ -25,6 +25,7 @@ struct stream {
 	struct yk_part part;  // how elements become a sample
 	size_t bytes, overlap; // of a sample in the stream; those of its begin that end the one before
 	int64_t count, keep, have;
+	uint64_t skip;        // bytes in front of the first sample that were not read yet
 	unsigned char *ring;  // [keep][bytes]
 	uint64_t at;          // byte of the stream
 	bool ended;
@@ -72,13 +73,26 @@ static unsigned char *place(const struct stream *s, int64_t n)
 	return s->ring + (size_t)(n % s->keep) * s->bytes;
 }
 
+static int pass_over(struct stream *s)
+{
+	char some[SKIP];
+	int e = 0;
+	for (uint64_t n; s->skip && e == 0; s->skip -= e == 0 ? n : 0) {
+		n = s->skip < SKIP ? s->skip : SKIP;
+		e = take_bytes(s, some, n);
+	}
+	return e;
+}
+
 static int read_on(struct stream *s)
 {
 	const size_t known = s->have ? s->overlap : 0;
 	unsigned char *to = place(s, s->have);
+	int e = pass_over(s);
 	if (known)
 		memmove(to, place(s, s->have - 1) + s->bytes - known, known);
-	const int e = take_bytes(s, to + known, s->bytes - known);
+	if (e == 0)
+		e = take_bytes(s, to + known, s->bytes - known);
 	s->have += e == 0;
 	return e;
 }
@@ -111,17 +125,6 @@ static int read_samples(void *arg, int64_t n, struct yoke_item *const *x)
 	return 0;
 }
 
-static int skip(struct stream *s, uint64_t bytes)
-{
-	char some[SKIP];
-	int e = 0;
-	for (uint64_t n; bytes && e == 0; bytes -= n) {
-		n = bytes < SKIP ? bytes : SKIP;
-		e = take_bytes(s, some, n);
-	}
-	return e;
-}
-
 static int set_up(struct stream *s, const char *path, const struct yk_part *p, int64_t keep)
 {
 	s->name = strdup(strcmp(path, YK_STDIN) ? path : "standard input");
@@ -137,7 +140,10 @@ static int set_up(struct stream *s, const char *path, const struct yk_part *p, i
 	s->fd = strcmp(path, YK_STDIN) ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 	if (s->fd < 0)
 		return yk_fail(YOKE_EIO, "cannot read '%s': %s", path, strerror(errno));
-	return skip(s, p->offset);
+	if (isatty(s->fd))
+		return yk_fail(YOKE_EINVAL, "%s: is a terminal; give its bytes by a pipe, or name files", s->name);
+	s->skip = p->offset;
+	return 0;
 }
 
 yoke_dataset *yk_stream_open(const char *path, const struct yk_part *p, const struct yk_parts_shape *shape, int64_t count,
@@ -157,7 +163,9 @@ yoke_dataset *yk_stream_open(const char *path, const struct yk_part *p, const st
 		d = yoke_dataset_new(&(struct yoke_dataset_options){
 			.size = sizeof(struct yoke_dataset_options), .name = s->name, .count = count, .fields = 1, .field = &f,
 			.read = read_samples, .chunk = 8, .serial = 1, .arg = s, .free_fn = stream_free });
-	if (!d)
+	if (d)
+		d->stream = true;
+	else
 		stream_free(s);
 	return d;
 }

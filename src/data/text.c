@@ -14,6 +14,7 @@
 #include "data/lines.h"
 #include "data/set.h"
 #include "data/text.h"
+#include "data/tokenfile.h"
 
 // Windows in memory: of d->tokens from `first` on.
 struct part {
@@ -29,6 +30,7 @@ struct yk_data {
 	yoke_dataset *train, *valid;  // NULL: no windows
 	uint64_t fingerprint;
 	double share;
+	bool endless;
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // while reading
 	const char *field;
@@ -60,7 +62,7 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 	d->fingerprint = yk_hash(text, n, d->fingerprint);
 	if (lines)
 		d->fingerprint = yk_hash(d->field, strlen(d->field), d->fingerprint);
-	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) : yk_sources_add_file(&d->sources, path);
+	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) : yk_sources_add_file(&d->sources, path, 0);
 	if (e == 0 && lines)
 		e = yk_jsonl_each(path, 0, text, n, d->field, add_text, d);
 	else if (e == 0 && (e = add_text(d, text, n)) == YOKE_EFORMAT)
@@ -197,6 +199,7 @@ static int open_tokens(struct yk_data *d, const char *paths, const struct yk_dat
 	d->files = sets.files;
 	d->fingerprint = sets.fingerprint;
 	d->share = sets.share;
+	d->endless = sets.endless;
 	return 0;
 }
 
@@ -261,6 +264,11 @@ int64_t yk_data_train_windows(const struct yk_data *d)
 	return d->train ? d->train->count : 0;
 }
 
+bool yk_data_endless(const struct yk_data *d)
+{
+	return d->endless;
+}
+
 int64_t yk_data_valid_windows(const struct yk_data *d)
 {
 	return d->valid ? d->valid->count : 0;
@@ -284,6 +292,22 @@ const struct yk_sources *yk_data_sources(const struct yk_data *d)
 yoke_dataset *yk_data_set(struct yk_data *d)
 {
 	return yk_dataset_ref(d->train);
+}
+
+int yk_data_verify(const struct yk_data *d, const json_t *then)
+{
+	struct yk_safetensors f;
+	int e = 0;
+	for (size_t i = 0; i < d->sources.n && e == 0; i++) {
+		const struct yk_source *s = &d->sources.source[i];
+		if (!s->whole || yk_sources_untouched(then, &d->sources, i))
+			continue;
+		if ((e = yk_safetensors_open(&f, s->name)) < 0)
+			break;
+		e = yk_token_file_verify(&f);
+		yk_safetensors_close(&f);
+	}
+	return e;
 }
 
 int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int32_t *to)

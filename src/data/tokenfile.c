@@ -36,16 +36,21 @@ json_t *yk_token_file_tokenizer(const struct yk_safetensors *f)
 	return yk_json_parse(text, strlen(text), f->path);
 }
 
+static int take_hash(const struct yk_safetensors *f, const char *key, uint64_t *to)
+{
+	const char *hash = yk_safetensors_metadata(f, key);
+	if (hash && (strlen(hash) != 16 || strspn(hash, "0123456789abcdef") != 16))
+		return yk_fail(YOKE_EFORMAT, "%s: its %s is no hash", f->path, key);
+	*to = hash ? strtoull(hash, NULL, 16) : 0;
+	return 0;
+}
+
 // Its number of tokens to train with, if it says one.
 static int take_split(struct yk_token_file *t, const struct yk_safetensors *f)
 {
 	const char *train = yk_safetensors_metadata(f, "train"), *valid = yk_safetensors_metadata(f, "valid");
-	const char *hash = yk_safetensors_metadata(f, "fingerprint");
 	char *end = NULL;
 	t->train = -1;
-	if (hash && (strlen(hash) != 16 || strspn(hash, "0123456789abcdef") != 16))
-		return yk_fail(YOKE_EFORMAT, "%s: its fingerprint is no hash", f->path);
-	t->fingerprint = hash ? strtoull(hash, NULL, 16) : 0;
 	if (!train && !valid)
 		return 0;
 	if (train && *train >= '0' && *train <= '9' && strlen(train) < 19)
@@ -95,5 +100,7 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 		return e;
 	*to = (struct yk_token_file){ .element = yk_element_named(type, strlen(type)), .offset = x->offset,
 				      .count = (uint64_t)x->dims[0], .vocab = vocab };
+	if ((e = take_hash(f, "fingerprint", &to->fingerprint)) < 0 || (e = take_hash(f, "xxh64", &to->whole)) < 0)
+		return e;
 	return take_split(to, f);
 }

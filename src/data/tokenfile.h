@@ -28,7 +28,7 @@ struct yk_token_file {
 	int64_t vocab;
 	int64_t train;                    // -1: it says no split
 	double valid;
-	uint64_t fingerprint;             // 0: it says none
+	uint64_t fingerprint, whole;      // of its text, of its tokens (xxh64); 0: it says none
 };
 
 bool yk_token_file_is(const struct yk_safetensors *);

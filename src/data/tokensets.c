@@ -14,8 +14,12 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/part.h"
+#include "data/set.h"
+#include "data/stream.h"
 #include "data/text.h"
 #include "data/tokenfile.h"
+
+enum { FEW_BYTES = 16 << 20 }; // of a block of a pipe: what is kept of it anyway holds some of them
 
 // One file: where its tokens lie, how they are split.
 struct file {
@@ -23,6 +27,7 @@ struct file {
 	const char *path;
 	struct yk_token_file t;
 	json_t *tokenizer; // NULL: of raw tokens
+	bool stream;
 };
 
 static bool raw(const struct yk_data_spec *spec)
@@ -59,8 +64,10 @@ static int open_raw(struct file *f, const struct yk_data_spec *spec)
 	int e = yk_element_format(spec->format, &f->t.element, &f->t.offset);
 	if (e == 0 && !yk_element_ids(f->t.element))
 		e = yk_fail(YOKE_EINVAL, "format=%s: tokens are u8, u16 or u32", spec->format);
-	if (e == 0)
-		e = f->fd = yk_file_open(f->path, &bytes);
+	f->stream = yk_is_stream(f->path); // which is opened once, when all else is known
+	if (e < 0 || f->stream)
+		return e;
+	e = f->fd = yk_file_open(f->path, &bytes);
 	return e < 0 ? e : yk_element_count(f->t.element, f->path, f->t.offset, bytes, &f->t.count);
 }
 
@@ -164,7 +171,6 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	const struct yk_data_spec *spec = x->spec;
 	const int64_t n = (int64_t)f->t.count, least = spec->context + 1;
 	const bool all = spec->valid_given && spec->valid >= 1;
-	uint64_t sample;
 	*start = n;
 	if (all)
 		*start = 0;
@@ -187,8 +193,9 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 		}
 	}
 	struct stat st;
+	uint64_t sample = f->t.whole;
 	int e = fstat(f->fd, &st) < 0 ? yk_fail(YOKE_EIO, "%s: %s", f->path, strerror(errno)) : 0;
-	if (e == 0)
+	if (e == 0 && !sample)
 		e = yk_file_sample(f->fd, f->path, (uint64_t)st.st_size, &sample);
 	if (e == 0)
 		*hash = yk_hash((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 32, *hash);
@@ -216,6 +223,27 @@ static int add_set(struct sets *x, const struct file *f, int kind, int64_t first
 	return 0;
 }
 
+// A pipe: windows as they come, or mixed in blocks, of which the next ones are read while one is used.
+static int take_stream(struct sets *x, const struct file *f)
+{
+	const struct yk_data_spec *spec = x->spec;
+	struct yk_part p = { .fd = -1, .element = f->t.element, .offset = f->t.offset };
+	const struct yk_parts_shape shape = { 1, { spec->context + 1 } };
+	if (spec->valid_given && spec->valid > 0)
+		return yk_fail(YOKE_EINVAL, "%s: valid=%g: a pipe is not split, and passes once; drop the key, or write it to a "
+			       "file", f->path, spec->valid);
+	yk_windows_part(&p, yk_element_ids(f->t.element), spec->context, x->vocab);
+	const bool few = spec->shuffle < FEW_BYTES / (shape.dims[0] * f->t.element->width);
+	yoke_dataset *d = yk_stream_open(f->path, &p, &shape, YK_DATA_ENDLESS, few ? 0 : 3 * spec->shuffle);
+	if (!d)
+		return yoke_error_code();
+	x->set[0][x->n[0]++] = d;
+	x->to->endless = true;
+	x->to->share = 0;
+	x->to->fingerprint = yk_hash(spec->format, strlen(spec->format), 0);
+	return yk_sources_add(x->sources, f->path, 0, 0);
+}
+
 static int make_room(struct sets *x)
 {
 	if (x->n[0] < x->cap && x->n[1] < x->cap)
@@ -231,27 +259,37 @@ static int make_room(struct sets *x)
 	return 0;
 }
 
+// One that lies in the file system.
+static int take_standing(struct sets *x, const struct file *f)
+{
+	int64_t start = 0;
+	int e = split_file(x, f, &start, &x->to->fingerprint);
+	if (e == 0)
+		e = yk_sources_add_file(x->sources, f->path, f->t.whole);
+	if (e == 0)
+		e = add_set(x, f, 0, 0, start);
+	if (e == 0)
+		e = add_set(x, f, 1, start, (int64_t)f->t.count);
+	if (x->to->files == 0 && f->t.train >= 0)
+		x->to->share = f->t.valid;
+	x->to->tokens += (int64_t)f->t.count;
+	return e;
+}
+
 static int take_file(void *arg, const char *path)
 {
 	struct sets *x = arg;
 	struct file f;
-	int64_t start = 0;
 	int e = file_open(&f, path, x->spec);
 	if (e == 0)
 		e = check_tokenizer(x, &f);
-	if (e == 0)
-		e = split_file(x, &f, &start, &x->to->fingerprint);
-	if (e == 0)
-		e = yk_sources_add_file(x->sources, path);
+	if (e == 0 && (x->to->endless || (f.stream && x->to->files > 0)))
+		e = yk_fail(YOKE_EINVAL, "%s: stands beside a pipe, which has no end that is known; give either alone", path);
 	if (e == 0)
 		e = make_room(x);
 	if (e == 0)
-		e = add_set(x, &f, 0, 0, start);
-	if (e == 0)
-		e = add_set(x, &f, 1, start, (int64_t)f.t.count);
-	if (x->to->files++ == 0 && f.t.train >= 0)
-		x->to->share = f.t.valid;
-	x->to->tokens += (int64_t)f.t.count;
+		e = f.stream ? take_stream(x, &f) : take_standing(x, &f);
+	x->to->files++;
 	file_close(&f);
 	return e;
 }
@@ -260,7 +298,9 @@ static int take_file(void *arg, const char *path)
 static int join(struct sets *x, int kind, yoke_dataset **to)
 {
 	*to = NULL;
-	if (x->n[kind] > 0)
+	if (x->n[kind] == 1)
+		*to = yk_dataset_ref(x->set[kind][0]);
+	else if (x->n[kind] > 0)
 		*to = yoke_dataset_concat(x->n[kind], x->set[kind]);
 	return x->n[kind] > 0 && !*to ? yoke_error_code() : 0;
 }

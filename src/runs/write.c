@@ -20,13 +20,13 @@
 #include "runs/tfevents.h"
 
 #define MOST_METRICS (UINT64_C(1) << 32)
-enum { MOST_SCALARS = 64 };
+enum { MOST_SCALARS = 64, MOST_LATE = 1 << 20 };
 
 // A file of lines.
 struct lines {
-	char *path;
+	char *path, *late; // late: lines that could not be written yet, at most MOST_LATE bytes; NULL: none
 	int fd;    // -1: it could not be opened
-	bool lost; // a line; who reads was told
+	bool lost; // a line could not be written; who reads was told
 };
 
 struct yoke_run {
@@ -71,10 +71,34 @@ static void lines_open(struct lines *l, const char *folder, const char *name)
 		lose(&l->lost, name, aside);
 }
 
+// Writes what is late and this line, which is late where that fails.  True: all is written.
+static bool lines_write(struct lines *l, const char *text)
+{
+	char *all = NULL;
+	if (l->late && asprintf(&all, "%s%s", l->late, text) < 0)
+		all = NULL;
+	const char *both = l->late ? all : text;
+	const bool written = both && yk_file_append(l->fd, l->path, NULL, both) == 0;
+	if (written || (both && strlen(both) <= MOST_LATE)) {
+		char *late = written ? NULL : strdup(both);
+		free(l->late);
+		l->late = late;
+	}
+	free(all);
+	return written;
+}
+
 static void lines_close(struct lines *l)
 {
+	if (l->late) {
+		struct yk_error_aside *aside = yk_error_aside();
+		lines_write(l, ""); // once more; that it cannot was said
+		yoke_error_clear();
+		yk_error_back(aside);
+	}
 	if (l->fd >= 0)
 		close(l->fd);
+	free(l->late);
 	free(l->path);
 }
 
@@ -87,7 +111,7 @@ static void lines_add(struct lines *l, json_t *o, int digits, double time)
 		struct yk_error_aside *aside = yk_error_aside();
 		if (json && asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json, time) < 0)
 			text = NULL;
-		if (text && yk_file_append(l->fd, l->path, NULL, text) == 0)
+		if (text && lines_write(l, text))
 			yk_error_back(aside);
 		else
 			lose(&l->lost, l->path, aside);

@@ -265,6 +265,11 @@ int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const
 	return e;
 }
 
+void yk_tokenizer_map(const struct yk_tokenizer *to, const struct yk_tokenizer *from, int32_t *id)
+{
+	yk_words_map(&to->words, &from->words, id);
+}
+
 const char *yk_tokenizer_name(const struct yk_tokenizer *t)
 {
 	return t->kind->name;

@@ -32,6 +32,8 @@ int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train,
 int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);
 // The same end of learning by several: the vocabulary of `to` is the words w of from[i] with in[i][w].
 int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in);
+// What the ids of one that learns are in the vocabulary of `to`, [learnt].
+void yk_tokenizer_map(const struct yk_tokenizer *to, const struct yk_tokenizer *from, int32_t *id);
 // The bytes that one id stands for, valid as long as the tokenizer; NULL for an id
 // outside.
 const char *yk_tokenizer_decode(const struct yk_tokenizer *, int32_t id, size_t *bytes);

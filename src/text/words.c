@@ -217,6 +217,14 @@ int yk_words_make(struct yk_words *to, struct yk_word *list, size_t n)
 	return e;
 }
 
+void yk_words_map(const struct yk_words *fixed, const struct yk_words *from, int32_t *id)
+{
+	for (size_t i = 0; i < from->count; i++) {
+		const uint32_t *at = find(fixed, from->word[i].s, from->word[i].n);
+		id[i] = *at ? (int32_t)*at - 1 : YK_WORD_UNKNOWN;
+	}
+}
+
 struct counted {
 	struct yk_word word;
 	size_t times; // it stands in the training part
@@ -253,10 +261,8 @@ static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size
 		list[i] = all[i].word;
 	free(all);
 	int e = yk_words_make(fixed, list, n);
-	for (size_t i = 0; i < w->count && e == 0; i++) {
-		const uint32_t *at = find(fixed, w->word[i].s, w->word[i].n);
-		to[i] = *at ? (int32_t)*at - 1 : YK_WORD_UNKNOWN;
-	}
+	if (e == 0)
+		yk_words_map(fixed, w, to);
 	return e;
 }
 

@@ -34,6 +34,8 @@ int yk_words_encode(struct yk_words *, const char *text, size_t bytes,
 // The fixed vocabulary of n words, which are sorted on the way and may be there several times.  ERANGE: more than fits
 // a manifest.
 int yk_words_make(struct yk_words *, struct yk_word *, size_t n);
+// What words are in a fixed vocabulary, [from->count].
+void yk_words_map(const struct yk_words *fixed, const struct yk_words *from, int32_t *id);
 // Ends learning: the vocabulary is the words of the first `train` tokens, or so many of the most frequent
 // ones (of equals those that come first by their bytes) that it has `most` ids, 0: all; all tokens are
 // renumbered. ERANGE: more than fits a manifest.

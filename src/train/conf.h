@@ -25,7 +25,7 @@
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
-	  "text to read: files and folders, comma-separated; -: standard input") \
+	  "text to read: files and folders, comma-separated; -: standard input; with format, a pipe of tokens") \
 	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
 	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files by their " \
 	  "names' end .safetensors") \
@@ -101,6 +101,9 @@
 	  "processors that the process may use") \
 	X(prefetch, INT, YK_T, "2", 0, 4096, NULL, \
 	  "steps whose windows are read ahead, and brought to the device") \
+	X(shuffle, INT, YK_T, "auto", 0, 9e15, "auto", \
+	  "order of an epoch's windows; 1: anyhow; 0: as the data have them; more: mixed in blocks of so many; auto: 1, of " \
+	  "a pipe 0") \
 	X(on_error, INT, YK_T, "stop", 1, 9e15, "stop skip", \
 	  "windows that cannot be read: stop: end the run; skip: the next good one stands in; a " \
 	  "number: the same, at most so often an epoch") \

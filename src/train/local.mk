@@ -11,6 +11,8 @@ libyokecore_la_SOURCES += \
 	src/train/compare.h \
 	src/train/conf.c \
 	src/train/conf.h \
+	src/train/corpus.c \
+	src/train/corpus.h \
 	src/train/data_errors.c \
 	src/train/data_errors.h \
 	src/train/generate.c \

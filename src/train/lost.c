@@ -23,7 +23,7 @@ static void data_failed(void *arg, const struct yoke_data_error *d)
 
 static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
 {
-	int e = yk_trainer_new(c, r->out, ck, &r->trainer);
+	int e = yk_trainer_share(r->corpus, c, r->out, ck, &r->trainer);
 	if (e < 0)
 		return e;
 	r->trainer->heard = data_failed;
@@ -120,7 +120,8 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 	char what[LOST_TEXT];
 	if (!device_lost(code, r->logged, r->trainer ? r->trainer->step : r->logged, what))
 		return code;
-	if (!leave_device(r))
+	const bool passed = r->trainer && yk_data_endless(r->trainer->data); // a pipe does not come again
+	if (!leave_device(r) || passed)
 		return end_lost(r, code, what);
 	int e = rebuild(r, c);
 	if (e < 0)

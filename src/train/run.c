@@ -192,7 +192,7 @@ static int follow(const struct crew *all, struct yk_config *c)
 		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
 		.keeps = lead->keeps, .validated = -1, .saved = -1,
 	};
-	int signal, e = yk_trainer_new(c, r.out, all->from, &r.trainer);
+	int signal, e = yk_trainer_share(lead->corpus, c, r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->step;
 		r.saved = all->from ? r.first : -1;
@@ -252,10 +252,14 @@ static int run(struct yk_run *r, struct yk_config *c)
 		e = divide(ranks);
 	if (e == 0 && r->leads)
 		e = yk_watch_init(&r->watch, c);
+	if (e == 0 && ranks > 1 && !(r->corpus = yk_corpus_new()))
+		e = yoke_error_code();
 	if (e == 0)
 		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
 			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock }) :
 			    work(r, c, from, &lock);
+	yk_corpus_free(r->corpus);
+	r->corpus = NULL;
 	yk_watch_fini(&r->watch);
 	if (resumes)
 		yk_checkpoint_fini(&ck);

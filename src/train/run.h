@@ -16,6 +16,7 @@
 struct yk_run {
 	const char *_Atomic out; // who waits for signals reads it, too
 	struct yk_trainer *trainer;
+	struct yk_corpus *corpus; // that all ranks train on; NULL: it trains alone
 	struct yk_progress progress;
 	struct yk_profile *profile;
 	struct yk_runlog log;

@@ -65,7 +65,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 				yk_bytes_text(most, yk_zero_most(t)),
 				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *
 						      (uint64_t)yk_optim_states_each(t->config)));
-	yk_progress_say(&r->progress,
+	if (yk_data_endless(t->data))
+		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->net->params.elements);
+	else
+		yk_progress_say(&r->progress,
 			"%" PRId64 " parameters; %" PRId64 " tokens in %" PRId64
 			" files: %" PRId64 " windows to train, %" PRId64 " to validate%s",
 			t->net->params.elements, yk_data_tokens(t->data),

@@ -20,25 +20,6 @@
 #include "train/zero.h"
 #include "yoke-observe.h"
 
-// What a checkpoint has for good may be given again, but not as something else.
-static int same_kind(const struct yk_trainer *t, const struct yk_checkpoint *from,
-		     const char *folder)
-{
-	const char *name = yk_tokenizer_name(t->tokenizer);
-	int64_t seed = yk_config_int(t->config, YK_KEY_seed);
-	if (strcmp(yk_config_str(t->config, YK_KEY_tokenizer), name))
-		return yk_fail(YOKE_EINVAL,
-			       "%s: holds a model of tokenizer=%s; drop the key, or "
-			       "train another one with another out",
-			       folder, name);
-	if ((uint64_t)seed != from->seed)
-		return yk_fail(YOKE_EINVAL,
-			       "%s: was begun with seed=%llu; drop the key, or train "
-			       "another one with another out",
-			       folder, (unsigned long long)from->seed);
-	return 0;
-}
-
 // Where to go on in the text.  A place in another text, or another split of it, means
 // nothing.
 static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
@@ -47,6 +28,8 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
+	const char *was = json_string_value(json_object_get(from->config, "shuffle"));
+	const char *order = was ? was : yk_config_rows[YK_KEY_shuffle].def;
 	char what[480];
 	yk_sources_differ(from->sources, yk_data_sources(t->data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->data)) {
@@ -62,48 +45,20 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			       "%s: was at window %lld of an epoch, but data has "
 			       "%lld; resume with the text it was trained on",
 			       folder, (long long)from->data.index, (long long)windows);
+	} else if (from->data.index > 0 && strcmp(order, yk_config_str(t->config, YK_KEY_shuffle))) {
+		return yk_fail(YOKE_EINVAL, "%s: is in the middle of an epoch with shuffle=%s; drop the key, or train another "
+			       "one with another out", folder, order);
 	}
 	return 0;
 }
 
-// Of text that is read now, as the keys say; of tokens that others made, theirs.
-static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, const char *folder)
 {
-	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
-	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
-	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
-		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
-			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
-			"tokenizer=word", name);
-		return NULL;
-	}
-	if (!prepared)
-		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
-	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
-	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
-		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
-			yk_tokenizer_name(t), name);
-		yk_tokenizer_free(t);
-		return NULL;
-	}
-	return t;
-}
-
-static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from,
-		     const char *folder)
-{
-	const struct yk_config *c = t->config;
-	int e;
-	const struct yk_data_spec spec = yk_config_data(c, t->context);
-	t->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
-	if (!t->tokenizer)
-		return yoke_error_code();
-	if (from && (e = same_kind(t, from, folder)) < 0)
+	const int e = yk_corpus_open(t->corpus, t->config, from, folder);
+	if (e < 0)
 		return e;
-	t->data = yk_data_new(yk_config_str(c, YK_KEY_data), t->tokenizer, &spec);
-	if (!t->data)
-		return yoke_error_code();
-
+	t->tokenizer = t->corpus->tokenizer;
+	t->data = t->corpus->data;
 	return from ? position_take(t, from, folder) : 0;
 }
 
@@ -214,7 +169,7 @@ static int buffers_init(struct yk_trainer *t)
 	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
 	if (!t->grad)
 		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	t->ids = calloc((size_t)t->parts, sizeof *t->ids);
+	t->ids = calloc((size_t)t->accumulate, sizeof *t->ids);
 	t->zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->zeros);
 	if (!t->ids || !t->zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
@@ -341,13 +296,27 @@ static int take_words(struct yk_config *c, const struct yk_trainer *t)
 	return yk_config_settle_text(c, YK_KEY_valid, text);
 }
 
-int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
-		   struct yk_trainer **to)
+static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus *shared)
 {
 	struct yk_trainer *t = calloc(1, sizeof *t);
-	if (!t)
-		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	if (!t) {
+		yk_fail(YOKE_ENOMEM, "trainer: no memory");
+		return NULL;
+	}
 	config_read(t, c);
+	t->corpus = shared ? yk_corpus_ref(shared) : yk_corpus_new();
+	if (t->corpus)
+		return t;
+	free(t);
+	return NULL;
+}
+
+int yk_trainer_share(struct yk_corpus *corpus, struct yk_config *c, const char *folder, const struct yk_checkpoint *from,
+		     struct yk_trainer **to)
+{
+	struct yk_trainer *t = trainer_of(c, corpus);
+	if (!t)
+		return yoke_error_code();
 	if (from)
 		t->seed = from->seed;
 	int e = data_open(t, from, folder);
@@ -367,17 +336,17 @@ int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_chec
 	return 0;
 }
 
+int yk_trainer_new(struct yk_config *c, const char *folder, const struct yk_checkpoint *from, struct yk_trainer **to)
+{
+	return yk_trainer_share(NULL, c, folder, from, to);
+}
+
 int yk_trainer_plan(const struct yk_config *c, struct yk_trainer **to)
 {
-	struct yk_trainer *t = calloc(1, sizeof *t);
+	struct yk_trainer *t = trainer_of(c, NULL);
 	if (!t)
-		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
-	config_read(t, c);
-	int e = 0;
-	if (*yk_config_str(c, YK_KEY_data))
-		e = data_open(t, NULL, NULL);
-	else if (!(t->tokenizer = tokenizer_new(c, &(struct yk_data_spec){ .vocab = yk_config_int(c, YK_KEY_vocab) })))
-		e = yoke_error_code();
+		return yoke_error_code();
+	const int e = data_open(t, NULL, NULL);
 	if (e < 0)
 		yk_trainer_free(t);
 	else
@@ -390,8 +359,7 @@ void yk_trainer_free(struct yk_trainer *t)
 	if (!t)
 		return;
 	yk_trainer_unmake(t);
-	yk_data_free(t->data);
-	yk_tokenizer_free(t->tokenizer);
+	yk_corpus_free(t->corpus);
 	free(t);
 }
 

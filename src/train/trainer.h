@@ -7,6 +7,7 @@
 #define YK_TRAINER_H
 
 #include "train/conf.h"
+#include "train/corpus.h"
 #include "yoke-dist.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
@@ -33,8 +34,9 @@ struct yk_trainer {
 	double lr; // of the last step
 	char batch_why[160]; // of batch=auto; "": it was given
 	struct yk_schedule schedule;
-	struct yk_tokenizer *tokenizer;
-	struct yk_data *data; // NULL: a rehearsal goes without
+	struct yk_corpus *corpus;
+	struct yk_tokenizer *tokenizer; // the corpus's
+	struct yk_data *data;           // the corpus's; NULL: a rehearsal goes without
 	struct yoke_position position; // behind the last step
 	yoke_loader *loader;           // of the data; NULL before the first step
 	bool fed;                      // ids are those of the step that is next, or being made
@@ -67,6 +69,9 @@ struct yk_trainer {
 // ENOMEM names the largest batch that fits.
 int yk_trainer_new(struct yk_config *, const char *folder, const struct yk_checkpoint *from,
 		   struct yk_trainer **);
+// The same on data that others train on as well; NULL: its own.
+int yk_trainer_share(struct yk_corpus *, struct yk_config *, const char *folder, const struct yk_checkpoint *from,
+		     struct yk_trainer **);
 // One without a model, to be asked what it would take: its data need not be given.
 int yk_trainer_plan(const struct yk_config *, struct yk_trainer **);
 void yk_trainer_free(struct yk_trainer *); // NULL is fine

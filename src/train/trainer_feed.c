@@ -10,7 +10,7 @@
 
 void yk_trainer_fed(struct yk_trainer *t)
 {
-	for (int64_t k = 0; t->ids && k < t->parts; k++) {
+	for (int64_t k = 0; t->ids && k < t->accumulate; k++) {
 		yoke_free(t->ids[k]);
 		t->ids[k] = NULL;
 	}
@@ -43,11 +43,13 @@ static yoke_dataset *no_windows(const struct yk_trainer *t)
 static int loader_open(struct yk_trainer *t)
 {
 	const struct yk_config *c = t->config;
-	char settings[256];
-	snprintf(settings, sizeof settings, "batch=%lld split=%lld held=1 workers=%s prefetch=%lld on_error=%s seed=%lld",
-		 (long long)(t->parts * t->batch), (long long)t->parts,
+	char settings[320];
+	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->data || !yk_data_endless(t->data);
+	snprintf(settings, sizeof settings, "batch=%lld split=%lld part=%lld parts=%lld held=1 workers=%s prefetch=%lld "
+		 "on_error=%s seed=%lld shuffle=%lld",
+		 (long long)(t->parts * t->batch), (long long)t->parts, (long long)t->first, (long long)t->accumulate,
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
-		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed);
+		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
 	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);
 	t->loader = set ? yoke_loader_new(set, settings) : NULL;
 	yoke_dataset_free(set);
@@ -66,7 +68,7 @@ int yk_trainer_feed(struct yk_trainer *t)
 	int e = t->loader ? 0 : loader_open(t);
 	if (e < 0)
 		return e;
-	const int64_t rows = yoke_loader_next(t->loader, (int)t->parts, t->ids, NULL);
+	const int64_t rows = yoke_loader_next(t->loader, (int)t->accumulate, t->ids, NULL);
 	t->starved = yk_loader_failed(t->loader);
 	if (rows < 0)
 		yk_trainer_fed(t);

@@ -31,7 +31,7 @@ static int look_back(struct yk_trainer *t)
 // One of a step: each of a batch has t->micro windows or what is left of it.
 struct micro {
 	int64_t number;
-	int64_t first, rows; // of the step's windows
+	int64_t first, rows; // of the rank's windows of the step
 };
 
 static int64_t parts_of(const struct yk_trainer *t)
@@ -47,7 +47,7 @@ static int64_t micro_count(const struct yk_trainer *t)
 static struct micro micro_of(const struct yk_trainer *t, int64_t number)
 {
 	const int64_t parts = parts_of(t), at = number % parts * t->micro, left = t->batch - at;
-	return (struct micro){ number, (t->first + number / parts) * t->batch + at, left < t->micro ? left : t->micro };
+	return (struct micro){ number, number / parts * t->batch + at, left < t->micro ? left : t->micro };
 }
 
 // Of a whole batch as it came; else a copy of its windows.

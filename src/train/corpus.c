@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run trains on.
+#include "config.h"
+
+#include "train/corpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+// Of text that is read now, as the keys say; of tokens that others made, theirs.
+static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
+	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
+	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
+		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
+			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
+			"tokenizer=word", name);
+		return NULL;
+	}
+	if (!prepared)
+		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
+	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
+	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
+		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
+			yk_tokenizer_name(t), name);
+		yk_tokenizer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+// What a checkpoint has for good may be given again, but not as something else.
+static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, const struct yk_checkpoint *from,
+		     const char *folder)
+{
+	const char *name = yk_tokenizer_name(t);
+	int64_t seed = yk_config_int(c, YK_KEY_seed);
+	if (strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
+		return yk_fail(YOKE_EINVAL,
+			       "%s: holds a model of tokenizer=%s; drop the key, or "
+			       "train another one with another out",
+			       folder, name);
+	if ((uint64_t)seed != from->seed)
+		return yk_fail(YOKE_EINVAL,
+			       "%s: was begun with seed=%llu; drop the key, or train "
+			       "another one with another out",
+			       folder, (unsigned long long)from->seed);
+	return 0;
+}
+
+// Of a pipe nobody knows how long an epoch is.
+static int check_pipe(const struct yk_config *c)
+{
+	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every, YK_KEY_save_every };
+	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+		if (yk_config_real(c, passes[i]) > 0)
+			return yk_fail(YOKE_EINVAL, "%s=%s: a pipe has no end that is known; give steps",
+				       yk_config_rows[passes[i]].name, yk_config_str(c, passes[i]));
+	if (yk_config_int(c, YK_KEY_shuffle) == 1)
+		return yk_fail(YOKE_EINVAL, "shuffle=1: the windows of a pipe come in its order; give shuffle=0, or the windows "
+			       "of a block that are mixed, as shuffle=1000");
+	return 0;
+}
+
+static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from, const char *folder)
+{
+	const char *paths = yk_config_str(c, YK_KEY_data);
+	const struct yk_data_spec spec = yk_config_data(c, yk_config_int(c, YK_KEY_context));
+	x->tokenizer = from ? yk_tokenizer_load(from->tokenizer, folder) : tokenizer_new(c, &spec);
+	if (!x->tokenizer)
+		return yoke_error_code();
+	int e = from ? same_kind(x->tokenizer, c, from, folder) : 0;
+	if (e < 0 || !*paths)
+		return e;
+	if (!(x->data = yk_data_new(paths, x->tokenizer, &spec)))
+		return yoke_error_code();
+	e = yk_data_endless(x->data) ? check_pipe(c) : 0;
+	return e == 0 && from ? yk_data_verify(x->data, from->sources) : e;
+}
+
+int yk_corpus_open(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from, const char *folder)
+{
+	pthread_mutex_lock(&x->lock);
+	if (!x->opened) {
+		x->code = read_all(x, c, from, folder);
+		snprintf(x->why, sizeof x->why, "%s", x->code < 0 ? yoke_error() : "");
+		x->opened = true;
+	} else if (x->code < 0) {
+		yk_fail(x->code, "%s", x->why);
+	}
+	const int e = x->code;
+	pthread_mutex_unlock(&x->lock);
+	return e;
+}
+
+struct yk_corpus *yk_corpus_new(void)
+{
+	struct yk_corpus *x = calloc(1, sizeof *x);
+	if (!x) {
+		yk_fail(YOKE_ENOMEM, "data: no memory");
+		return NULL;
+	}
+	pthread_mutex_init(&x->lock, NULL);
+	x->users = 1;
+	return x;
+}
+
+struct yk_corpus *yk_corpus_ref(struct yk_corpus *x)
+{
+	pthread_mutex_lock(&x->lock);
+	x->users++;
+	pthread_mutex_unlock(&x->lock);
+	return x;
+}
+
+void yk_corpus_free(struct yk_corpus *x)
+{
+	if (!x)
+		return;
+	pthread_mutex_lock(&x->lock);
+	const int left = --x->users;
+	pthread_mutex_unlock(&x->lock);
+	if (left)
+		return;
+	yk_data_free(x->data);
+	yk_tokenizer_free(x->tokenizer);
+	pthread_mutex_destroy(&x->lock);
+	free(x);
+}
