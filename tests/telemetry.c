@@ -69,7 +69,7 @@ static bool is(double got, double want)
 // A server of Intel's, under control groups of version 2, whose energy counter wraps.
 static void test_intel(void)
 {
-	struct yk_host_state s = { 0 };
+	struct yk_host_state s;
 	struct yoke_host_sample h;
 	tree("intel");
 	put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3\n");
@@ -103,6 +103,7 @@ static void test_intel(void)
 	put("/sys/class/powercap/intel-rapl:0:0/energy_uj", "5\n");
 	put("/sys/class/powercap/intel-rapl:1/energy_uj", "100\n");
 	put("/sys/class/powercap/intel-rapl:1/max_energy_range_uj", "10000000\n");
+	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
 	ok(isnan(h.cpu) && isnan(h.process_cpu) && is(h.energy_j, 0) && is(h.threads, 7), "at first no rate");
 	ok(is(h.rss, 1 << 20) && is(h.rss_peak, 2 << 20) && is(h.read_bytes, 4096) && is(h.written_bytes, 8192) &&
@@ -132,11 +133,11 @@ static void test_intel(void)
 // Two packages of two cores each at one memory node, the last of which others have; as hwloc writes such a machine.
 static void test_topology(void)
 {
-	struct yk_host_state s = { 0 };
+	struct yk_host_state s;
 	struct yoke_host_sample h;
 	tree("made");
 	put("/topology.xml",
-	    "<?xml version=\"1.0\" encoding=\"UTF-8\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"2.0\">"
+	    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
 	    "<object type=\"Machine\" os_index=\"0\" allowed_cpuset=\"0x00000007\" allowed_nodeset=\"0x00000001\" "
 	    NUMBERS("0x0000000f") ">"
 	    "<object type=\"NUMANode\" os_index=\"0\" " NUMBERS("0x0000000f") " local_memory=\"1000000\"/>"
@@ -144,6 +145,7 @@ static void test_topology(void)
 	    PROCESSOR("0", "0x00000001") PROCESSOR("1", "0x00000002") "</object>"
 	    "<object type=\"Package\" os_index=\"1\" " NUMBERS("0x0000000c") ">"
 	    PROCESSOR("2", "0x00000004") PROCESSOR("3", "0x00000008") "</object></object></topology>\n");
+	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
 	yk_host_sample(&s, &h);
 #if HAVE_HWLOC
@@ -156,7 +158,7 @@ static void test_topology(void)
 	   "%g packages, %g cores, %g processors, %g of them for this process, %g memory nodes", h.packages, h.cores,
 	   h.processors, h.processors_allowed, h.numa_nodes);
 	put("/topology.xml", "<?xml version=\"1.0\"?><topology");
-	s = (struct yk_host_state){ 0 };
+	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
 	ok(isnan(h.packages) && isnan(h.processors_allowed), "a record that is cut short is none");
 }
@@ -164,7 +166,7 @@ static void test_topology(void)
 // A machine of AMD's, under control groups of version 1, without RAPL.
 static void test_version_1(void)
 {
-	struct yk_host_state s = { 0 };
+	struct yk_host_state s;
 	struct yoke_host_sample h;
 	tree("one");
 	put("/proc/self/cgroup", "12:cpuset:/\n5:cpu,cpuacct:/batch/job\n4:memory:/batch/job\n1:name=systemd:/x\n");
@@ -180,6 +182,7 @@ static void test_version_1(void)
 	put("/sys/fs/cgroup/cpu/batch/job/cpu.stat", "nr_periods 5\nnr_throttled 2\nthrottled_time 1500000000\n");
 	put("/sys/class/hwmon/hwmon3/name", "k10temp\n");
 	put("/sys/class/hwmon/hwmon3/temp1_input", "42125\n");
+	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
 	ok(is(h.memory_limit, 3000000) && is(h.cpu_limit, 2.5) && is(h.memory_used, 77) && is(h.oom_kills, 3) &&
 		   is(h.throttled_s, 1.5),
@@ -190,12 +193,13 @@ static void test_version_1(void)
 
 static void test_empty(void)
 {
-	struct yk_host_state s = { 0 };
+	struct yk_host_state s;
 	struct yoke_host_sample h;
 	tree("none");
 	put("/proc/stat", "nonsense\n");
 	put("/proc/self/stat", "no parenthesis\n");
 	put("/proc/self/cgroup", "::\n0\n:::\n");
+	yk_host_begin(&s);
 	yk_host_sample(&s, &h);
 	yk_host_sample(&s, &h);
 	ok(isnan(h.cpu) && isnan(h.process_cpu) && isnan(h.memory_limit) && isnan(h.temp_c) && isnan(h.energy_j),

@@ -281,15 +281,19 @@ static void groups(struct yoke_host_sample *to)
 }
 
 // What hwloc knows of the machine stays as it is.
-static void topology(struct yk_host_state *s, bool first, struct yoke_host_sample *to)
+static void topology(const struct yk_host_state *s, struct yoke_host_sample *to)
 {
-	if (first)
-		yk_topology_count(&s->count);
 	to->packages = s->count.packages;
 	to->cores = s->count.cores;
 	to->processors = s->count.processors;
 	to->processors_allowed = s->count.allowed;
 	to->numa_nodes = s->count.nodes;
+}
+
+void yk_host_begin(struct yk_host_state *s)
+{
+	*s = (struct yk_host_state){ 0 };
+	yk_topology_count(&s->count);
 }
 
 void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
@@ -307,7 +311,7 @@ void yk_host_sample(struct yk_host_state *s, struct yoke_host_sample *to)
 	clocks(to);
 	energy(s, first, to);
 	groups(to);
-	topology(s, first, to);
+	topology(s, to);
 }
 
 // ---- as JSON ----

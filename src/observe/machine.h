@@ -11,7 +11,7 @@
 
 enum { YK_RAPL_MOST = 16 };
 
-// What differences are taken from; all zeros at first.
+// What differences are taken from.
 struct yk_host_state {
 	double busy, all, process, ns; // of processors, by the sample before
 	bool seen;
@@ -23,6 +23,8 @@ struct yk_host_state {
 	struct yk_topology count;
 };
 
+// On a thread of the application: what hwloc finds stays as it is, and to look changes the environment for a moment.
+void yk_host_begin(struct yk_host_state *);
 void yk_host_sample(struct yk_host_state *, struct yoke_host_sample *to);
 // As an object, null where it is not known; NULL: no memory.
 json_t *yk_host_json(const struct yoke_host_sample *);

@@ -154,6 +154,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 	pthread_condattr_destroy(&clock);
 	s->options = o;
 	s->device = ctx->device;
+	yk_host_begin(&s->host);
 	s->path = strdup(o.path);
 	s->run = o.run ? strdup(o.run) : NULL;
 	s->fd = s->path && (s->run || !o.run) ? yk_file_append_open(o.path) : -1;
@@ -192,8 +193,12 @@ int yoke_host_telemetry(struct yoke_host_sample *to)
 {
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // over what the next call's rates are since
 	static struct yk_host_state state;
+	static bool began;
 	struct yoke_host_sample h;
 	pthread_mutex_lock(&one);
+	if (!began)
+		yk_host_begin(&state);
+	began = true;
 	yk_host_sample(&state, &h);
 	pthread_mutex_unlock(&one);
 	return yk_sized_give(to, sizeof h, &h, "host_telemetry", "yoke_host_sample");

@@ -11,6 +11,31 @@
 #if HAVE_HWLOC
 #include <hwloc.h>
 
+// hwloc's plugins are linked with the libraries of GPUs: no one is opened for a count, as backends/cpu/host/cores.c does,
+// which can share nothing with the core.  Another environment for a moment does not disturb readers in other threads.
+static int init(hwloc_topology_t *to)
+{
+	static char none[] = "HWLOC_PLUGINS_PATH=/dev/null", **last;
+	char **former = environ;
+	size_t n = 0, kept = 0;
+	while (former && former[n])
+		n++;
+	char **other = malloc((n + 2) * sizeof *other);
+	if (!other)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(former[i], none, strcspn(none, "=") + 1))
+			other[kept++] = former[i];
+	other[kept++] = none;
+	other[kept] = NULL;
+	environ = other;
+	const int e = hwloc_topology_init(to);
+	environ = former;
+	free(last);
+	last = other;
+	return e;
+}
+
 static double objects(hwloc_topology_t t, hwloc_obj_type_t type)
 {
 	const int n = hwloc_get_nbobjs_by_type(t, type);
@@ -35,7 +60,7 @@ void yk_topology_count(struct yk_topology *to)
 	*to = (struct yk_topology){ NAN, NAN, NAN, NAN, NAN };
 #if HAVE_HWLOC
 	hwloc_topology_t t;
-	if (hwloc_topology_init(&t))
+	if (init(&t))
 		return;
 	if (load(t) == 0) {
 		to->packages = objects(t, HWLOC_OBJ_PACKAGE);

@@ -83,11 +83,12 @@ static json_t *gather_dtypes(bool asked)
 // The host, and the devices of which something is known.
 static json_t *gather_telemetry(void)
 {
-	struct yk_host_state state = { 0 };
+	struct yk_host_state state;
 	struct yoke_host_sample host;
 	struct yoke_sample s;
 	json_t *devices = json_object();
 
+	yk_host_begin(&state);
 	yk_host_sample(&state, &host);
 	for (struct yk_device *d = yk_devices(NULL); d; d = d->next)
 		if (!d->twin && yk_telemetry_sample(d, &s))
