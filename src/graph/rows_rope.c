@@ -72,6 +72,6 @@ void yk_grad_rope(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *g
 	const unsigned axes = 1u << 0 | 1u << 2;
 	gin[1] = yk_reduce(g, YK_SUM, turn(g, g0, x0, g1, x1, false), axes, false);
 	gin[2] = yk_reduce(g, YK_SUM, turn(g, g1, x0, g0, x1, true), axes, false);
-	for (int k = 1; k < 3; k++)
-		gin[k] = yk_down(g, gin[k], in[k]);
+	gin[1] = yk_down(g, gin[1], cosine);
+	gin[2] = yk_down(g, gin[2], sine);
 }
