@@ -222,9 +222,7 @@ static int starved(struct yk_run *r, int code)
 	int e = r->trainer->step > r->first ? aside(r, save) : 0;
 	if (e < 0)
 		return e;
-	if (r->saved < 0)
-		return yk_fail(code, "%s; nothing is saved", why);
-	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", why, r->out, r->saved);
+	return yk_run_ended(r, code, why);
 }
 
 // Behind the last step, unless somebody wants it to end.

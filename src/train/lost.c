@@ -91,8 +91,7 @@ static bool leave_device(struct yk_run *r)
 	return true;
 }
 
-// No device is left to go on with.
-static int end_lost(const struct yk_run *r, int code, const char *what)
+int yk_run_ended(const struct yk_run *r, int code, const char *what)
 {
 	yoke_error_clear();
 	if (r->saved < 0)
@@ -122,7 +121,7 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 		return code;
 	const bool passed = r->trainer && yk_data_endless(r->trainer->data); // a pipe does not come again
 	if (!leave_device(r) || passed)
-		return end_lost(r, code, what);
+		return yk_run_ended(r, code, what);
 	int e = rebuild(r, c);
 	if (e < 0)
 		return e;

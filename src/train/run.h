@@ -60,6 +60,8 @@ int64_t yk_run_epochs(const struct yk_trainer *);
 int yk_run_make(struct yk_run *, struct yk_config *, const struct yk_checkpoint *);
 // Goes on with the next device when one failed, from the last snapshot or checkpoint; or returns the error, code.
 int yk_run_rescue(struct yk_run *, struct yk_config *, int code);
+// It cannot go on: the thread's error, with what is saved of it.  Returns code.
+int yk_run_ended(const struct yk_run *, int code, const char *why);
 
 // ---- run_say.c ----
 
