@@ -159,7 +159,7 @@ typedef struct yoke_pipeline yoke_pipeline;
 // optimizer: name ["adam"] adamw sgd, lr [1e-3], weight_decay [0], betas [null: the optimizer's], momentum [0].  seed [42].
 // metrics, of a validation, each a word or an object with `type` and `of`, a node [the last]: roc_auc; precision, recall, f1, iou,
 // accuracy of scores above `threshold` [0]; quantiles of scores, `q` [0.5, 0.9, 0.99]; of a node with w [the last of those]
-// explained_variance, that of x W' over that of x, and orthogonality |W W' - 1|^2.
+// explained_variance, that of x W' over that of x, and orthogonality |W W' - 1|^2, recorded as orthogonality.NODE.
 // monitors ["metrics"]: of `yoke fit`: metrics: metrics.jsonl; tensorboard; maps: the last node's results as files.
 //
 // NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, a node that nothing reads but the last, a loss that

@@ -79,13 +79,16 @@ static int take(yoke_pipeline *p, struct yk_metric *m, json_t *object, int index
 	json_decref(of);
 	if (err)
 		return err;
-	const char *name = json_string_value(json_object_get(object, "type"));
+	// those of states are of their nodes, so that the metric has another name than the loss
+	const char *type = json_string_value(json_object_get(object, "type"));
+	char name[60];
 	int same = 0;
 	for (int i = 0; i < index; i++)
-		same += p->plan.metric[i].kind == m->kind;
+		same += p->plan.metric[i].kind == m->kind && (!of_states(m) || p->plan.metric[i].of == m->of);
+	snprintf(name, sizeof name, of_states(m) ? "%.20s.%.30s" : "%.20s", type, p->node[m->of].name);
 	snprintf(m->name, sizeof m->name, same ? "%s%d" : "%s", name, same + 1);
 	return !of_states(m) || yk_state_named(&p->node[m->of], "w") >= 0 ? 0 :
-		yk_fail(YOKE_EINVAL, "%s: %s is of nodes with a state w; %s has none", where, name, p->node[m->of].name);
+		yk_fail(YOKE_EINVAL, "%s: %s is of nodes with a state w; %s has none", where, type, p->node[m->of].name);
 }
 
 int yk_parse_metrics(yoke_pipeline *p, json_t *root)

@@ -6,9 +6,11 @@
 
 #include "fit/resume.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +28,26 @@ static void path_of(char to[PATH], const char *folder, const char *what, int64_t
 		snprintf(to, PATH, "%.3900s/%s", folder, what);
 	else
 		snprintf(to, PATH, "%.3900s/%s.%" PRId64 ".safetensors", folder, what, epoch);
+}
+
+// Removes the folder's files WHAT.N.* with another number than `keep`, also those that were left by who was killed.
+static void sweep(const char *folder, const char *what, int64_t keep)
+{
+	const size_t n = strlen(what);
+	DIR *d = opendir(folder);
+	const struct dirent *e;
+	char path[PATH], *end;
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, what, n) || e->d_name[n] != '.')
+			continue;
+		const long long number = strtoll(e->d_name + n + 1, &end, 10);
+		if (end == e->d_name + n + 1 || *end != '.' || number == keep)
+			continue;
+		snprintf(path, sizeof path, "%.3800s/%.255s", folder, e->d_name);
+		unlink(path);
+	}
+	if (d)
+		closedir(d);
 }
 
 // What checkpoint.json says; epoch 0: there is none.
@@ -48,12 +70,9 @@ static int read_place(const char *folder, int64_t *epoch, int64_t *step)
 int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder, int64_t epoch, int64_t step)
 {
 	char path[PATH];
-	int64_t before, steps;
-	int err = read_place(folder, &before, &steps);
 	path_of(path, folder, "states", epoch);
 	yk_file_sweep(path); // a save that was killed was of the same epoch
-	if (!err)
-		err = yoke_pipeline_save(p, path);
+	int err = yoke_pipeline_save(p, path);
 	path_of(path, folder, "optimizer", epoch);
 	yk_file_sweep(path);
 	if (!err)
@@ -66,14 +85,11 @@ int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *
 		err = j ? yk_json_save(path, j) : yk_fail(YOKE_ENOMEM, "no memory for %s", path);
 	if (j)
 		json_decref(j);
-	if (!err)
-		yk_collected_forget(folder); // phase 1 is behind
-	if (err || !before || before == epoch)
+	if (err)
 		return err;
-	path_of(path, folder, "states", before);
-	unlink(path);
-	path_of(path, folder, "optimizer", before);
-	unlink(path);
+	yk_collected_forget(folder); // phase 1 is behind
+	sweep(folder, "states", epoch);
+	sweep(folder, "optimizer", epoch);
 	return 0;
 }
 
@@ -110,19 +126,6 @@ static void statistic_path(char to[PATH], const char *folder, int base, int64_t 
 	snprintf(to, PATH, "%.3900s/statistic.%" PRId64 ".%d.safetensors", folder, mark, base);
 }
 
-// Removes the statistics that an object names.
-static void drop(const char *folder, const json_t *j)
-{
-	char path[PATH];
-	json_t *one;
-	size_t i;
-	json_array_foreach(json_object_get(j, "statistics"), i, one) {
-		statistic_path(path, folder, (int)json_integer_value(json_object_get(one, "base")),
-			       json_integer_value(json_object_get(j, "mark")));
-		unlink(path);
-	}
-}
-
 static json_t *load_collected(const char *folder, char path[PATH])
 {
 	path_of(path, folder, "collected.json", -1);
@@ -132,12 +135,9 @@ static json_t *load_collected(const char *folder, char path[PATH])
 void yk_collected_forget(const char *folder)
 {
 	char path[PATH];
-	json_t *j = load_collected(folder, path);
-	if (!j)
-		return;
-	drop(folder, j);
-	json_decref(j);
+	path_of(path, folder, "collected.json", -1);
 	unlink(path);
+	sweep(folder, "statistic", 0);
 }
 
 int yk_collected_save(const struct yk_collected *c, const char *folder)
@@ -159,8 +159,8 @@ int yk_collected_save(const struct yk_collected *c, const char *folder)
 	yk_file_sweep(path);
 	if (!err)
 		err = j ? yk_json_save(path, j) : yk_fail(YOKE_ENOMEM, "no memory for %s", path);
-	if (!err && before)
-		drop(folder, before);
+	if (!err)
+		sweep(folder, "statistic", mark);
 	if (j)
 		json_decref(j);
 	if (before)

@@ -25,7 +25,7 @@ enum yk_metric_kind { YK_METRIC_ROC_AUC, YK_METRIC_PRECISION, YK_METRIC_RECALL, 
 
 struct yk_metric {
 	int kind;
-	char name[64];      // "f1", with a number behind it where there are several
+	char name[64];      // "f1", "orthogonality.pca", with a number behind it where there are several
 	int of;             // of which node
 	double threshold;   // a score above it says 1
 	int quantiles;
