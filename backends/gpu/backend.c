@@ -65,6 +65,7 @@ static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_CONV] = &yk_gpu_conv,
 	[YOKE_OP_CONV_X] = &yk_gpu_conv,
 	[YOKE_OP_CONV_W] = &yk_gpu_conv,
+	[YOKE_OP_MOMENTS] = &yk_gpu_moments,
 	[YOKE_OP_SOURCE] = &yk_gpu_source,
 };
 
