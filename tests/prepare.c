@@ -548,12 +548,9 @@ static void test_altered(void)
 
 int main(void)
 {
-	char folder[] = "prepare.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_same();
 	test_reused();
 	test_wrong();
@@ -562,6 +559,5 @@ int main(void)
 	test_ids();
 	test_sources();
 	test_altered();
-	tap_folder_gone(folder);
 	return done();
 }

@@ -694,14 +694,11 @@ static int write_seeds(const char *to)
 
 int main(int argc, char **argv)
 {
-	char folder[] = "sources.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
 	if (argc > 1)
 		return write_seeds(argv[1]);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_raw();
 	test_npy();
 	test_safetensors();
@@ -713,6 +710,5 @@ int main(int argc, char **argv)
 	test_hostile_npy();
 	test_hostile_tokens();
 	test_refused();
-	tap_folder_gone(folder);
 	return done();
 }
