@@ -349,17 +349,17 @@ static enum format format_named(const char *name)
 // By a file's first bytes, *to; AUTO: they do not say it.
 static int format_within(const char *path, enum format *to)
 {
-	char head[9] = "";
+	char head[YK_SAFETENSORS_BEGIN] = "";
 	uint64_t bytes = 0;
 	const int fd = yk_file_open(path, &bytes);
 	if (fd < 0)
 		return fd;
 	const int err = bytes < sizeof head ? 0 : yk_file_read_at(fd, path, 0, head, sizeof head);
 	close(fd);
-	*to = !memcmp(head, "\x93NUMPY", 6)         ? NPY :
-	      !memcmp(head, "PK\x03\x04", 4)         ? NPZ :
-	      !head[7] && head[8] == '{' ? SAFETENSORS : // behind the header's length
-						    AUTO;
+	*to = !memcmp(head, "\x93NUMPY", 6) ? NPY :
+	      !memcmp(head, "PK\x03\x04", 4) ? NPZ :
+	      yk_safetensors_begins(head)   ? SAFETENSORS :
+					      AUTO;
 	return err;
 }
 
