@@ -466,9 +466,9 @@ static const struct used *used_of(const struct text *t, const char *name)
 
 enum {
 	ROOM = 16,
-	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots,
-	// of which norm_rows has five; of the table's kernels none
-	FEW = 80
+	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots;
+	// of the table's kernels none
+	FEW = 64
 };
 
 // A text compiled for its target; how many kernels it has, or -1, which is said.
