@@ -16,6 +16,7 @@
 #include "fit/place.h"
 #include "fit/resume.h"
 #include "fit/tune.h"
+#include "yoke-observe.h"
 
 enum { MOST_STATES = YK_NODES * YOKE_NODE_STATES, MOST_FIELDS = 64 };
 
@@ -111,12 +112,18 @@ static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 {
 	const int k = r->p->plan.losses;
 	yoke_tensor *loss[YK_LOSSES + 1], *g[MOST_STATES];
+	yoke_range_push("forward");
 	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
 	int err = yk_losses(r->p, &b, loss);
+	yoke_range_pop();
+	yoke_range_push("backward");
 	if (!err)
 		err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, loss[k]) : loss[k], r->states, r->state, g);
+	yoke_range_pop();
+	yoke_range_push("optimizer");
 	if (!err)
 		err = update(r, g, last);
+	yoke_range_pop();
 	if (!err)
 		err = yoke_eval(k + 1, loss);
 	r->group = last ? 0 : r->group + 1;
@@ -178,6 +185,7 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 	if (!set || (!yk_loss_count(r->p) && !r->p->plan.metrics))
 		return 0;
 	const double began = yk_seconds();
+	yoke_range_push("validate");
 	int err = yk_meter_init(&m, r->p);
 	snprintf(words, sizeof words, "%.500s shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
 	yoke_loader *l = err ? NULL : yoke_loader_new(set, words);
@@ -199,6 +207,7 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 	if (!err && (err = yk_meter_read(&m, &values)) == 0)
 		say_none(r, &values);
 	yk_meter_fini(&m);
+	yoke_range_pop();
 	r->p->stats.validating += yk_seconds() - began;
 	return err ? err : log_line(r, stage, sum, &values);
 }

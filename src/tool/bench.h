@@ -36,6 +36,8 @@ int yk_bench_page(const char *path, const json_t *devices, const json_t *results
 
 // The command `bench ranks` (bench_ranks.c): an exit status.
 int yk_bench_ranks(int argc, char **argv);
+// The command `bench fit` (bench_fit.c).
+int yk_bench_fit(int argc, char **argv);
 
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles

@@ -4,6 +4,7 @@ bin_PROGRAMS += yoke
 yoke_SOURCES = \
 	src/tool/bench.h \
 	src/tool/bench_device.c \
+	src/tool/bench_fit.c \
 	src/tool/bench_limits.c \
 	src/tool/bench_memory.c \
 	src/tool/bench_page.c \

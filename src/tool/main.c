@@ -51,13 +51,14 @@
 	"  make FOLDER       drawn cubes with anomalies and their masks: count=200 lines=128 samples=128 bands=50\n" \
 	"                    seed=42\n"
 #define FIT_MORE \
-	"FILE is JSON: data (cubes or synthetic, labels, bands, batch, workers, split), and a pipeline as in\n" \
+	"FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n" \
+	"cache), and a pipeline as in\n" \
 	"yoke-pipeline(3).  Keys are places in it: trainer.max_epochs=5, nodes.pca.k=8; ${VAR} in its texts is the\n" \
 	"environment's.  out gets pipeline.json, what is in force, pipeline.safetensors, and records of the run.\n" \
-	"resume=1 goes on behind the last epoch of a run with trainer.enable_checkpointing=true.\n"
+	"resume=1 goes on with a run with trainer.enable_checkpointing=true.\n"
 #define APPLY_MORE \
 	"RUN is the folder of yoke fit.  Results of nodes=NAME,.. (the last one) go to out as .hdr and .img, or with\n" \
-	"format=npy as .npy, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
+	"format=npy or png as those, named after the cube and the node.  Other keys are as in yoke fit: data.cubes='set/*.hdr'\n"
 #define SETUP_MORE \
 	"FILE is config.env by default; one that is there is never written over.\n"
 #define INFO_MORE \
@@ -84,7 +85,9 @@
 	"  --json FILE   the figures as JSON, too\n" \
 	"  --html FILE   as a page, with plots over sizes\n" \
 	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand;\n" \
-	"keys ranks most (bytes), and --json.\n"
+	"keys ranks most (bytes), and --json.\n" \
+	"fit: a pipeline fitted and trained, and where the time goes: workload=small, large or a file, devices=,\n" \
+	"loader_ms=, scale=batch, channels or side, count= (cubes of a scale), --json, and keys of yoke fit.\n"
 
 #define CONFORM_MORE \
 	"DEVICE is a backend or one of its devices, as opencl:0; without it the one that work " \
