@@ -20,7 +20,7 @@ endif
 AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/tap.sh tests/status.sh tests/yoke.sh \
-	tests/browser.py tests/clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -166,6 +166,7 @@ test_scripts = \
 	tests/doctor.sh \
 	tests/doctor_run.sh \
 	tests/fault.sh \
+	tests/fit_clients.sh \
 	tests/gpu_standin.sh \
 	tests/icd.sh \
 	tests/headers.sh \

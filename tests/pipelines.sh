@@ -58,6 +58,55 @@ verdict 'killed and gone on with' "$("$yoke" fit $all out=whole "$small" trainer
 	sed 's/"time":[^,}]*//' whole/metrics.jsonl >one; sed 's/"time":[^,}]*//' killed/metrics.jsonl | diff one - 2>&1)"
 verdict 'one checkpoint is left' "$([ "$(ls killed/states.* killed/optimizer.* | wc -l)" -eq 2 ] || ls killed)"
 
+# Killed while it collects statistics, or wherever it is by then.
+verdict 'killed in the statistics and gone on with' "$(YOKE_FIT_SAVE=0
+	export YOKE_FIT_SAVE
+	for out in plain cut; do
+		set -- "$examples/pca-rx.json" data.synthetic='count=30 lines=48 samples=48 bands=24' nodes.pca.k=8 nodes.less.k=4 \
+			trainer.enable_checkpointing=true trainer.max_epochs=1 data.workers=0 out=$out
+		[ $out = cut ] || { "$yoke" fit "$@" >/dev/null 2>&1; continue; }
+		"$yoke" fit "$@" >/dev/null 2>&1 &
+		job=$!
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+			[ -e cut/collected.json ] && break
+			sleep 0.05
+		done
+		kill -9 $job 2>/dev/null
+		wait $job 2>/dev/null
+		"$yoke" fit "$@" resume=1 >out 2>&1 || cat out
+	done
+	cmp plain/pipeline.safetensors cut/pipeline.safetensors 2>&1
+	ls cut | grep 'statistic\|collected')"
+
+verdict 'maps are artifacts, the whole configuration is written' "$(says '' "$yoke" fit "$examples/pca-rx.json" out=pictures "$small" nodes.pca.k=8 \
+	nodes.less.k=4 'monitors=["metrics", "maps"]' freeze=rx 'data.split=[0.5, 0.3, 0.2]' trainer.max_epochs=1 trainer.accelerator=cpu
+	[ "$(ls pictures/maps/*.npy | wc -l)" -eq 2 ] || ls pictures/maps
+	grep -q 'maps/synthetic_00003.npy' pictures/run.json || cat pictures/run.json
+	grep -q '"stage": *"test"' pictures/metrics.jsonl || cat pictures/metrics.jsonl
+	for key in cache nonfinite masks variable precision statistics betas pos_weight threshold monitors unfreeze eps in; do
+		grep -q "\"$key\"" pictures/pipeline.json || echo "no $key"
+	done)"
+verdict 'what is kept in memory has the same bits' "$("$yoke" fit "$examples/pca-rx.json" out=cached "$small" nodes.pca.k=8 nodes.less.k=4 \
+	trainer.max_epochs=2 data.cache=1M >/dev/null 2>&1; cmp run/pipeline.safetensors cached/pipeline.safetensors 2>&1)"
+verdict 'the time is taken apart' "$("$yoke" bench fit workload="$examples/pca-rx.json" "$small" nodes.pca.k=8 nodes.less.k=4 trainer.max_epochs=2 \
+	loader_ms=1 --json bench.json >out 2>&1 || cat out
+	grep -q '^statistics 2 ' out || cat out
+	tr -d '\n' <bench.json | awk '{
+		n = split("loader eigen upload forward backward optimizer joint plans validation rest", name, " ")
+		for (i = 1; i <= n; i++) {
+			match($0, "\"" name[i] "\": [-+.e0-9]*")
+			value = substr($0, RSTART + length(name[i]) + 4, RLENGTH - length(name[i]) - 4) + 0
+			sum += value
+			if (value < 0 && name[i] != "rest") print name[i], value
+		}
+		match($0, /"statistics": \[[^]]*/)
+		n = split(substr($0, RSTART + 15, RLENGTH - 15), pass, ",")
+		for (i = 1; i <= n; i++) sum += pass[i]
+		match($0, /"wall": [.e0-9]*/)
+		wall = substr($0, RSTART + 8, RLENGTH - 8) + 0
+		if (n != 2 || !(wall > 0) || (sum - wall) ^ 2 > (0.02 * wall) ^ 2) print n, "passes,", sum, "of", wall
+	}')"
+
 python=
 for p in /usr/bin/python3 python3; do
 	! "$p" -c 'import numpy' 2>/dev/null || { python=$p; break; }
@@ -91,6 +140,9 @@ else
 	echo "ok $count - NumPy finds the same components and scores # SKIP NumPy is not installed"
 fi
 
+verdict 'a cache' "$(says 'none, all, or bytes' "$yoke" fit "$examples/rx.json" out=x data.cache=some)"
+verdict 'a pattern of nothing' "$(says "a name like 'pcb'" "$yoke" fit "$examples/rx.json" out=x freeze=pcb)"
+verdict 'a word of bench' "$(says 'of fit there are' "$yoke" bench fit workload=small rounds=3)"
 verdict 'no out' "$(says 'give out=' "$yoke" fit "$examples/rx.json")"
 verdict 'no file' "$(says 'nothing.json' "$yoke" fit nothing.json out=x)"
 verdict 'an unknown key of data' "$(says "did you mean 'batch'" "$yoke" fit "$examples/rx.json" out=x data.bach=3)"

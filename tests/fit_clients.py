@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+# Pipelines and cubes beside other projects' own: fit_clients.py YOKE
+import itertools, json, os, shutil, subprocess, sys
+
+import numpy as np
+
+yoke = sys.argv[1]
+rng = np.random.default_rng(20261)
+TYPES = {'u8': '|u1', 'i16': 'i2', 'i32': 'i4', 'f32': 'f4', 'f64': 'f8', 'u16': 'u2', 'u32': 'u4', 'i64': 'i8', 'u64': 'u8'}
+
+
+def verdict(title, wrong):
+    print('ok ' + title if not wrong else 'not ok %s\n%s' % (title, wrong), flush=True)
+
+
+def skip(title, why):
+    print('ok %s # SKIP %s' % (title, why), flush=True)
+
+
+def module(name):
+    try:
+        return __import__(name, fromlist=['x'])
+    except ImportError:
+        return None
+
+
+def run(*words):
+    done = subprocess.run([yoke] + list(words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return '' if done.returncode == 0 else 'yoke %s: %s' % (' '.join(words), done.stdout)
+
+
+def states(folder):
+    raw = open(folder + '/pipeline.safetensors', 'rb').read()
+    n = int.from_bytes(raw[:8], 'little')
+    head = json.loads(raw[8:8 + n])
+    return {k: np.frombuffer(raw[8 + n + v['data_offsets'][0]:8 + n + v['data_offsets'][1]], '<f4').reshape(v['shape']).astype(float)
+            for k, v in head.items() if k != '__metadata__'}
+
+
+wrong = run('cubes', 'make', 'set', 'count=6', 'lines=40', 'samples=32', 'bands=12', 'seed=%d' % rng.integers(1000))
+cubes = [np.fromfile('set/cube_%05d.img' % i, '<f4').reshape(40, 32, 12) for i in range(6)]
+masks = [np.load('set/cube_%05d_mask.npy' % i)[..., 0] for i in range(6)]
+pixels = np.concatenate([c.reshape(-1, 12) for c in cubes[:5]]).astype(float)
+with open('both.json', 'w') as f:
+    json.dump({'nodes': [{'name': 'pca', 'type': 'pca', 'k': 4}, {'name': 'rx', 'type': 'rx', 'eps': 0, 'in': 'input'},
+                         {'name': 'both', 'type': 'standard', 'in': ['pca', 'rx']}], 'data': {'cubes': 'set/*.hdr', 'batch': 2}}, f)
+with open('scores.json', 'w') as f:
+    json.dump({'nodes': [{'name': 'scale', 'type': 'min_max'}, {'name': 'pca', 'type': 'pca', 'k': 5}, {'name': 'rx', 'type': 'rx'},
+                         {'name': 'logit', 'type': 'logit'}],
+               'metrics': ['roc_auc', 'f1', 'precision', 'recall', 'accuracy', 'iou', 'quantiles'],
+               'data': {'cubes': 'set/*.hdr', 'labels': 'set/*_mask.npy', 'batch': 4, 'split': [0.5, 0.5, 0]}}, f)
+wrong = wrong or run('fit', 'both.json', 'out=both') or run('apply', 'both', 'out=maps', 'nodes=rx', 'format=npy')
+wrong = wrong or run('fit', 'scores.json', 'out=scores') or run('apply', 'scores', 'out=scores/maps', 'format=npy')
+verdict('runs', wrong)
+
+# ---- scikit-learn ----
+
+decomposition, measures = module('sklearn.decomposition'), module('sklearn.metrics')
+if not decomposition or wrong:
+    skip('scikit-learn', 'not installed')
+else:
+    pca, ours = decomposition.PCA(4).fit(pixels), states('both')
+    angle = np.arccos(np.clip(np.linalg.svd(pca.components_ @ ours['pca.w'].T)[1], -1, 1)).max()
+    ratio = abs(pca.explained_variance_ratio_ - ours['pca.ratio']).max()
+    verdict('PCA: angle of subspaces %.2g, ratios %.2g apart' % (angle, ratio), '' if angle < 1e-3 and ratio < 1e-6 else 'too far')
+    score = np.concatenate([np.load('scores/maps/cube_%05d.npy' % i).reshape(-1) for i in range(3, 6)])
+    label = np.concatenate([m.reshape(-1) for m in masks[3:]]) != 0
+    last = [json.loads(l) for l in open('scores/metrics.jsonl')][-1]
+    want = {'roc_auc': measures.roc_auc_score(label, score), 'f1': measures.f1_score(label, score > 0),
+            'precision': measures.precision_score(label, score > 0), 'recall': measures.recall_score(label, score > 0),
+            'accuracy': measures.accuracy_score(label, score > 0), 'iou': measures.jaccard_score(label, score > 0),
+            'quantiles_0.9': np.quantile(score, 0.9)}
+    far = ['%s: %.9g of %.9g' % (k, last[k], v) for k, v in want.items() if abs(last[k] - v) > 1e-6 * (1 + abs(v))]
+    verdict('metrics of %d scores' % len(score), '\n'.join(far))
+
+# ---- Spectral Python ----
+
+spectral = module('spectral')
+if not spectral or wrong:
+    skip('Spectral Python', 'not installed')
+else:
+    import spectral.io.envi as envi
+    stats = spectral.calc_stats(pixels.reshape(5 * 40, 32, 12))
+    want, got = spectral.rx(cubes[5].astype(float), background=stats), np.load('maps/cube_00005_rx.npy')[..., 0]
+    far = abs(want - got).max() / want.max()
+    verdict('RX: %.2g of the largest' % far, '' if far < 1e-4 else 'too far')
+    ours, theirs = [], []
+    for (name, numpy), order, big in itertools.product(TYPES.items(), ('bsq', 'bil', 'bip'), (0, 1)):
+        x = rng.integers(0, 200, (6, 5, 3)).astype(numpy)
+        what = '%s %s %d' % (name, order, big)
+        np.save('x.npy', x.astype('i4'))
+        said = run('cubes', 'convert', 'x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order, 'order=' + ('little', 'big')[big])
+        if said or not (np.asarray(envi.open('ours.hdr').load()) == x).all():
+            ours.append(what + said)
+        envi.save_image('theirs.hdr', x, dtype=x.dtype, interleave=order, byteorder=big, force=True, ext='img')
+        said = run('cubes', 'convert', 'theirs.hdr', 'back.npy')
+        if said or not (np.load('back.npy') == x).all():
+            theirs.append(what + said)
+    verdict('Spectral Python reads ours', '\n'.join(ours))
+    verdict('ours reads those of Spectral Python', '\n'.join(theirs))
+
+# ---- GDAL ----
+
+if not shutil.which('gdal_translate') or wrong:
+    skip('GDAL', 'not installed')
+else:
+    far = []
+    for name, order in itertools.product(('u8', 'i16', 'i32', 'f32', 'f64', 'u16', 'u32'), ('bsq', 'bil', 'bip')):
+        x = rng.integers(0, 200, (6, 5, 3)).astype(TYPES[name])
+        np.save('x.npy', x)
+        said = run('cubes', 'convert', 'x.npy', 'ours.hdr', 'type=' + name, 'interleave=' + order)
+        done = subprocess.run(['gdal_translate', '-q', '-of', 'ENVI', '-co', 'INTERLEAVE=' + order.upper(), '-co', 'SUFFIX=REPLACE',
+                               'ours.img', 'gdal.img'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = said or (done.stdout if done.returncode else '') or run('cubes', 'convert', 'gdal.hdr', 'back.npy')
+        if said or not (np.load('back.npy') == x).all():
+            far.append('%s %s %s' % (name, order, said))
+    info = subprocess.run(['gdalinfo', 'ours.img'], stdout=subprocess.PIPE, text=True).stdout
+    verdict('GDAL reads ours and writes what ours reads', '\n'.join(far) or ('' if 'Size is 5, 6' in info else info))
+
+# ---- SciPy, NumPy ----
+
+scipy = module('scipy.io')
+x = rng.integers(0, 200, (6, 5, 3))
+if not scipy or wrong:
+    skip('SciPy', 'not installed')
+elif 'without libmatio' in run('cubes', 'info', 'no.mat') or 'not installed' in run('cubes', 'info', 'no.mat'):
+    skip('SciPy', 'built without libmatio')
+else:
+    far = []
+    for (name, numpy), packed, flat in itertools.product(TYPES.items(), (False, True), (False, True)):
+        a = x[..., 0].astype(numpy) if flat else x.astype(numpy)
+        scipy.savemat('x.mat', {'text': 'hi', 'cube': a}, do_compression=packed)
+        said = run('cubes', 'convert', 'x.mat', 'back.npy')
+        if said or not (np.load('back.npy').reshape(a.shape) == a).all():
+            far.append('%s %s %s %s' % (name, packed, flat, said))
+    verdict('MAT files of SciPy', '\n'.join(far))
+far = []
+for (name, numpy), order, big in itertools.product(TYPES.items(), 'CF', '<>'):
+    if name == 'u64': # which no .npy file of ours has
+        continue
+    a = np.asarray(x, dtype=numpy if numpy[0] == '|' else big + numpy, order=order)
+    np.save('x.npy', a)
+    said = run('cubes', 'convert', 'x.npy', 'back.npy')
+    if said or not (np.load('back.npy') == a).all():
+        far.append('%s %s %s %s' % (name, order, big, said))
+verdict('arrays of NumPy', '\n'.join(far))
