@@ -44,6 +44,8 @@ yoke_SOURCES = \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
 	src/tool/option.c \
+	src/tool/selftest.h \
+	src/tool/selftest_bk.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \
