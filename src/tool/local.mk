@@ -8,6 +8,7 @@ yoke_SOURCES = \
 	src/tool/bench_memory.c \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
+	src/tool/bench_resolvent.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
 	src/tool/cmd_advise.c \
