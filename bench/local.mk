@@ -21,7 +21,6 @@ bench_programs = \
 	bench/native_launches \
 	bench/optim \
 	bench/overhead \
-	bench/resolvent \
 	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
@@ -37,7 +36,6 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 	bench/peers/peers.h
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
-bench_resolvent_SOURCES = bench/resolvent.c
 bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_generate_SOURCES = bench/generate.c

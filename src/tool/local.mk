@@ -8,6 +8,7 @@ yoke_SOURCES = \
 	src/tool/bench_memory.c \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
+	src/tool/bench_resolvent.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
 	src/tool/cmd_advise.c \
@@ -46,6 +47,8 @@ yoke_SOURCES = \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
 	src/tool/option.c \
+	src/tool/selftest.h \
+	src/tool/selftest_bk.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \
