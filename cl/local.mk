@@ -57,6 +57,7 @@ cl_files = \
 	cl/softmax.cl \
 	cl/sort.cl \
 	cl/tile.cl \
+	cl/units.cl \
 	cl/vexp.cl \
 	cl/window_add.cl \
 	cl/xent.cl

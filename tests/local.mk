@@ -190,6 +190,7 @@ test_scripts = \
 	tests/top.sh \
 	tests/train.sh \
 	tests/train_processes.sh \
+	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
