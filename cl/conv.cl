@@ -31,6 +31,7 @@
 #endif
 #define BM (WG_M * TM)
 #define BN (WG_N * TN)
+#define LINE (WG_M > 1 ? BM + 1 : BM) // of a_block: items that write neighbouring k are to meet different banks
 #define ITEMS (WG_M * WG_N)
 
 // Where elements of a tensor lie: of a row, of each part of a tap or position, in elements.
@@ -90,7 +91,7 @@ FN ACC window_at(GLOBAL number *b, const struct conv_args *s, struct triple tap,
 KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, struct conv_args s)
 {
-	LOCAL ACC a_block[BK * BM], b_block[BK * BN]; // [k][row], [k][column]
+	LOCAL ACC a_block[BK * LINE], b_block[BK * BN]; // [k][row], [k][column]
 	ACC sum[TM][TN];
 	long first_m = (long)GROUP_ID(1) * BM, first_n = (long)GROUP_ID(0) * BN, group = (long)GROUP_ID(2);
 	int item_m = LOCAL_ID(1), item_n = LOCAL_ID(0), item = item_m * WG_N + item_n;
@@ -107,7 +108,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_
 		for (int e = item; e < BK * BM; e += ITEMS) {
 			int k = e % BK, r = e / BK;
 			bool inside = first_k + k < s.depth && first_m + r < s.rows;
-			a_block[k * BM + r] = inside ? ACC_OF(a[place(&s.a, first_m + r, OF_DEPTH(s, first_k + k))]) : (ACC)0;
+			a_block[k * LINE + r] = inside ? ACC_OF(a[place(&s.a, first_m + r, OF_DEPTH(s, first_k + k))]) : (ACC)0;
 		}
 		for (int e = item; e < BK * BN; e += ITEMS) {
 			int k = e / BN, r = e % BN;
@@ -123,7 +124,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_
 				v[j] = b_block[k * BN + j * WG_N + item_n];
 			UNROLL
 			for (int i = 0; i < TM; i++) {
-				ACC x = a_block[k * BM + i * WG_M + item_m];
+				ACC x = a_block[k * LINE + i * WG_M + item_m];
 				UNROLL
 				for (int j = 0; j < TN; j++)
 					sum[i][j] = TILE_FMA(x, v[j], sum[i][j]);
