@@ -42,7 +42,7 @@ static const struct tiling *tiling_of(const struct yk_gpu_device *d, int dtype)
 
 	for (int i = 0; i < n; i++, t++) {
 		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
-		const int local = t->k * (t->items_m * t->m + 1 + t->items_n * t->n);
+		const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
 		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] && items_m <= d->max_items[1] &&
 		    (size_t)local * (dtype == yoke_f64 ? 8 : 4) <= d->local_bytes)
 			return t;
