@@ -99,6 +99,8 @@ test_programs = \
 	tests/order.t \
 	tests/ordinals.t \
 	tests/pack.t \
+	tests/cube_sets.t \
+	tests/fit_keys.t \
 	tests/pipeline.t \
 	tests/pipeline_train.t \
 	tests/place.t \
@@ -322,6 +324,8 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_which_t_SOURCES = tests/which.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
+tests_cube_sets_t_SOURCES = tests/cube_sets.c
+tests_fit_keys_t_SOURCES = tests/fit_keys.c
 tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c

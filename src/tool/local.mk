@@ -19,6 +19,8 @@ yoke_SOURCES = \
 	src/tool/cmd_fit.c \
 	src/tool/fit_config.c \
 	src/tool/fit_config.h \
+	src/tool/fit_maps.c \
+	src/tool/fit_maps.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
