@@ -55,13 +55,16 @@ struct yk_op_row {
 	void (*decompose)(struct yk_graph *, const struct yk_call *, yk_id *out);
 	struct yk_inplace inplace[3];
 	uint8_t ninplace;
+	bool joined;              // its results are its last operands themselves, by which it has no gradients
+	const struct yk_own *own; // of an op that the application registered (own.h); NULL: it is one of ours
 };
 
-// The row of an op, for good.  The table is this function's alone, so that rows can come while it runs.
+// The row of an op, for good; from YK_OPS on of one that the application registered.
 extern const struct yk_op_row yk_op_rows[YK_OPS];
+const struct yk_op_row *yk_own_row(int op);
 static inline const struct yk_op_row *yk_op_row(int op)
 {
-	return &yk_op_rows[op];
+	return op < YK_OPS ? &yk_op_rows[op] : yk_own_row(op);
 }
 
 // What the attributes of SCAN_MAP hold: the program, and attributes of the ABI.

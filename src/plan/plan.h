@@ -365,6 +365,7 @@ void yk_work_fini(struct yk_work *);
 struct yk_built {
 	struct yoke_op op;
 	struct yoke_map map;
+	struct yoke_source source;
 	struct yoke_view *view; // results, then operands
 	yk_id *value;           // of each view, YK_NIL for none
 	size_t cap;
