@@ -77,6 +77,7 @@ test_programs = \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
+	tests/loader_fails.t \
 	tests/mapsrc.t \
 	tests/memory.t \
 	tests/merge.t \
@@ -281,7 +282,8 @@ tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_feed_t_SOURCES = tests/feed.c
-tests_loader_t_SOURCES = tests/loader.c
+tests_loader_t_SOURCES = tests/loader.c tests/fed.h
+tests_loader_fails_t_SOURCES = tests/loader_fails.c tests/fed.h
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
 tests_mixed_t_SOURCES = tests/mixed.c
