@@ -73,6 +73,7 @@ test_programs = \
 	tests/killed.t \
 	tests/ranks.t \
 	tests/schedules.t \
+	tests/simulate.t \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \

@@ -15,6 +15,7 @@
 #include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
+#include "dist/tuned.h"
 
 struct sending {
 	const struct yk_action *action;
@@ -351,6 +352,11 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		if (!strcmp(wish, yk_algorithm_name[how]) && try_way(w, how, once))
 			return;
+	const int best = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route ?
+				 t->group->hub->area->best[yk_tuned_size((uint64_t)elements(t) * size_of(t))] :
+				 0;
+	if (best && try_way(w, best - 1, once) && yk_schedule_in_order(w))
+		return;
 	if (node > 1 && node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
 		return;
 	for (int i = 0; i < 3; i++)

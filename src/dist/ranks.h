@@ -115,11 +115,13 @@ struct yk_head {
 };
 
 // In memory that all ranks of the group see: with it seats, then links.
+enum { YK_TUNED_SIZES = 11 }; // 256 bytes to 256 MiB, by 4
 struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
+	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
 size_t yk_area_bytes(uint32_t ranks, uint32_t ring);

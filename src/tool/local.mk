@@ -33,6 +33,7 @@ yoke_SOURCES = \
 	src/tool/cmd_report.c \
 	src/tool/cmd_selftest.c \
 	src/tool/cmd_setup.c \
+	src/tool/cmd_simulate.c \
 	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
@@ -56,6 +57,7 @@ yoke_SOURCES = \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \
+	src/tool/tune_ranks.c \
 	src/tool/validate_resolvent.c \
 	src/tool/validate_resolvent.h \
 	src/tool/warmup_show.c
