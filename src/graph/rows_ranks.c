@@ -10,7 +10,8 @@
 
 static bool reduces(int op)
 {
-	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER;
+	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER ||
+	       op == YK_RANKS_REDUCE_SHARES;
 }
 
 // Can operand k be summed, or compared?
@@ -68,6 +69,16 @@ int yk_shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk
 		out[i] = *IN(i);
 	}
 	return 0;
+}
+
+// list x -> this rank's share of the sums, flat
+int yk_shape_ranks_reduce_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < c->nin && !err; i++)
+		err = want_number(g, c, i);
+	*out = (struct yk_value){ .dtype = IN(0)->dtype, .rank = 1, .dims = { c->attr[YK_RANKED].i } };
+	return err;
 }
 
 // x -> 0, f32 []: what hands a gradient back to x

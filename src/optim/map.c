@@ -301,8 +301,9 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->to[k] = told ? NULL : list_at(g, m, f->to[k]);
 		made = told ? g->made : made; // no map has both
 	}
-	*to = (struct yk_list_step){ "optim_step", &f->formula, f->constant, &f->map, g->n, o->list, o->number, o->to,
-				     made };
+	*to = (struct yk_list_step){ .what = "optim_step", .formula = &f->formula, .constant = f->constant,
+				     .map = &f->map, .n = g->n, .list = o->list, .number = o->number, .to = o->to,
+				     .made = made };
 	return true;
 }
 

@@ -277,6 +277,8 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
 		e = aside(r, save);
+	if (e == 0 && t->group) // what telemetry counts is all of the run's
+		e = yoke_group_barrier(t->group);
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	return e;

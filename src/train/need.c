@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/advise.h"
+#include "train/zero.h"
 
 struct asked {
 	const struct yk_trainer *like;
@@ -78,7 +79,9 @@ static int parts(void *arg)
 		to->parameters = t.net->params.elements;
 		to->weights = to->gradients = yk_parameters_bytes(&t.net->params);
 		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
-		to->sums = yk_parameters_bytes(&t.sums.grad);
+		to->sums = yk_sums_bytes(&t.sums);
+		if (t.stage > 1)
+			to->gradients = yk_zero_most(&t);
 	}
 	yk_trainer_unmake(&t);
 	return e;

@@ -11,6 +11,7 @@
 #include "graph/context.h"
 #include "optim/optim.h"
 #include "train/ranks.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 // What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
@@ -103,7 +104,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yoke_range_pop();
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
+	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
 	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
@@ -131,10 +132,27 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 		yk_autocast_hold(ctx);
 }
 
+// The place of a micro-batch among those of all ranks.
+static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t parts = parts_of(t);
+	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+}
+
+int yk_trainer_sums(struct yk_trainer *t, int64_t n)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	const int64_t *elements;
+	if (t->stage < 2)
+		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
+	const int buckets = yk_zero_buckets(t->zero, &elements);
+	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+}
+
 static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_random_set(t->seed, t->random_step + t->first * parts_of(t) + m->number);
+	yoke_random_set(t->seed, t->random_step + random_step_of(t, m));
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
@@ -150,7 +168,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
-	int e = yk_sums_init(&t->sums, &t->net->params, n);
+	int e = yk_trainer_sums(t, n);
 	yoke_range_push("data");
 	if (e == 0)
 		e = yk_trainer_feed(t);

@@ -12,17 +12,18 @@
 #include "formats/checkpoint.h"
 #include "train/ranks.h"
 
-enum {
-	PIECE = 65536,  // elements: tensors are cut at multiples of them
-	CHUNK = 1 << 20 // elements that a rank hands over at a time when states are collected
-};
+enum { CHUNK = 1 << 20 }; // elements that a rank hands over at a time when states are collected
 
 struct yk_zero {
 	uint32_t ranks, rank;
+	int stage;
 	int64_t unit;
 	int n;                    // parameters
 	struct yk_optim_cut *cut; // [ranks][n]
-	struct yk_optim_share share;
+	int buckets, *first;      // of each bucket: the last layers' come first
+	int64_t *elements;        // of each that are this rank's, at least 1
+	yoke_tensor **share;      // of each bucket, while a step is recorded: this rank's gradients
+	struct yk_optim_share takes;
 	struct yk_host_list states; // all, on rank 0, since yk_zero_collect
 };
 
@@ -33,9 +34,15 @@ static const struct yk_optim_cut *cut_of(const struct yk_zero *z, uint32_t rank,
 	return &z->cut[rank * (size_t)z->n + (size_t)i];
 }
 
-// Of parameters first .. end-1, which are a bucket.
-static void cut_bucket(struct yk_zero *z, int first, int end, const int64_t *count)
+static int bucket_end(const struct yk_zero *z, int b)
 {
+	return b ? z->first[b - 1] : z->n;
+}
+
+// Bucket b of parameters first .. end - 1.
+static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
+{
+	const int first = z->first[b], end = bucket_end(z, b);
 	const uint32_t tensors = (uint32_t)(end - first);
 	for (uint32_t r = 0; r < z->ranks; r++) {
 		const int64_t from = yk_share_at(z->ranks, r, z->unit, tensors, count + first),
@@ -45,6 +52,8 @@ static void cut_bucket(struct yk_zero *z, int first, int end, const int64_t *cou
 			struct yk_optim_cut *c = &z->cut[r * (size_t)z->n + (size_t)i];
 			yk_share_of(from, to, start, count[i], &c->from, &c->to);
 		}
+		if (r == z->rank)
+			z->elements[b] = to > from ? to - from : 1;
 	}
 }
 
@@ -62,13 +71,14 @@ static yoke_tensor *join(int first, int end, yoke_tensor *const *piece, yoke_ten
 static int renew(void *arg, yoke_tensor *const *piece)
 {
 	const struct yk_trainer *t = arg;
+	const struct yk_zero *z = t->zero;
 	const struct yk_parameters *ps = &t->net->params;
 	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
 	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
-		first = yk_ranks_bucket(ps, end);
+	for (int b = 0; b < z->buckets && e == 0; b++) {
+		const int first = z->first[b], end = bucket_end(z, b);
 		yoke_tensor *mine = join(first, end, piece, to);
-		e = yk_gather_shares(t->group, t->zero->unit, end - first, ps->var + first, mine, to + first);
+		e = yk_gather_shares(t->group, z->unit, end - first, ps->var + first, mine, to + first);
 		for (int i = first; i < end && e == 0; i++)
 			e = yoke_assign(ps->var[i], to[i]);
 	}
@@ -76,31 +86,46 @@ static int renew(void *arg, yoke_tensor *const *piece)
 	return e;
 }
 
-int yk_zero_new(struct yk_trainer *t)
+static yoke_tensor *sum(void *arg, yoke_tensor *x)
 {
-	const struct yk_parameters *ps = &t->net->params;
-	struct yk_zero *z = calloc(1, sizeof *z);
-	int64_t *count = calloc((size_t)ps->count, sizeof *count);
-	if (z) {
-		*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .n = ps->count,
-				       .rank = (uint32_t)yoke_group_rank(t->group), .unit = PIECE };
-		z->cut = calloc(z->ranks * (size_t)ps->count, sizeof *z->cut);
-	}
-	if (!z || !count || !z->cut) {
-		yk_zero_free(z);
-		free(count);
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	}
-	if (!strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"))
-		z->unit = 0; // its norms are of whole tensors
-	for (int i = 0; i < ps->count; i++)
+	const struct yk_trainer *t = arg;
+	return yoke_all_reduce(t->group, YOKE_REDUCE_SUM, x);
+}
+
+static int make(struct yk_zero *z, const struct yk_parameters *ps)
+{
+	const size_t n = (size_t)ps->count;
+	int64_t *count = calloc(n, sizeof *count);
+	z->n = ps->count;
+	z->cut = calloc(z->ranks * n, sizeof *z->cut);
+	z->first = calloc(n, sizeof *z->first);
+	z->elements = calloc(n, sizeof *z->elements);
+	z->share = calloc(n, sizeof *z->share);
+	const bool good = count && z->cut && z->first && z->elements && z->share;
+	for (int i = 0; i < ps->count && good; i++)
 		count[i] = yoke_count(ps->var[i]);
-	for (int end = ps->count, first; end > 0; end = first) {
-		first = yk_ranks_bucket(ps, end);
-		cut_bucket(z, first, end, count);
+	for (int end = ps->count; end > 0 && good; end = z->first[z->buckets++]) {
+		z->first[z->buckets] = yk_ranks_bucket(ps, end);
+		cut_bucket(z, z->buckets, count);
 	}
 	free(count);
-	z->share = (struct yk_optim_share){ cut_of(z, z->rank, 0), renew, t };
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+}
+
+int yk_zero_new(struct yk_trainer *t)
+{
+	const bool whole = !strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"); // its norms are of whole tensors
+	struct yk_zero *z = calloc(1, sizeof *z);
+	if (!z)
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
+			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_PIECE };
+	const int e = make(z, &t->net->params);
+	if (e < 0) {
+		yk_zero_free(z);
+		return e;
+	}
+	z->takes = (struct yk_optim_share){ cut_of(z, z->rank, 0), renew, sum, t };
 	t->zero = z;
 	return 0;
 }
@@ -111,12 +136,47 @@ void yk_zero_free(struct yk_zero *z)
 		return;
 	yk_host_list_free(&z->states);
 	free(z->cut);
+	free(z->first);
+	free(z->elements);
+	free(z->share);
 	free(z);
 }
 
 const struct yk_optim_share *yk_zero_share(const struct yk_zero *z)
 {
-	return &z->share;
+	return &z->takes;
+}
+
+int yk_zero_buckets(const struct yk_zero *z, const int64_t **elements)
+{
+	*elements = z->elements;
+	return z->buckets;
+}
+
+yoke_tensor **yk_zero_reduce(struct yk_trainer *t)
+{
+	struct yk_zero *z = t->zero;
+	for (int b = 0; b < z->buckets; b++) {
+		for (int i = z->first[b]; i < bucket_end(z, b); i++)
+			t->grad[i] = yk_ranks_narrow(t, t->grad[i]);
+		z->share[b] = yoke_cast(yk_reduce_shares(t->group, z->unit, bucket_end(z, b) - z->first[b],
+							 t->grad + z->first[b]), yoke_f32);
+	}
+	return z->share;
+}
+
+void yk_zero_take(struct yk_trainer *t)
+{
+	const struct yk_zero *z = t->zero;
+	for (int b = 0; b < z->buckets; b++) {
+		int64_t at = 0;
+		for (int i = z->first[b]; i < bucket_end(z, b); i++) {
+			const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+			const int64_t n = c->to - c->from;
+			t->grad[i] = n ? yoke_slice(z->share[b], 0, at, at + n, 1) : NULL;
+			at += n;
+		}
+	}
 }
 
 uint64_t yk_zero_most(const struct yk_trainer *t)
@@ -129,7 +189,7 @@ uint64_t yk_zero_most(const struct yk_trainer *t)
 			n += cut_of(z, r, i)->to - cut_of(z, r, i)->from;
 		most = n > most ? n : most;
 	}
-	return (uint64_t)most * sizeof(float) * (uint64_t)yk_optim_states_each(t->config);
+	return (uint64_t)most * sizeof(float);
 }
 
 // ---- whole states ----

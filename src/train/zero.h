@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer's state shared out among ranks (ZeRO, stage 1; Rajbhandari et al. 2020): each updates its share of every
-// bucket of parameters, which the others get then.  The bits are those of ranks that update everything each.
+// What ranks need not have each, shared out among them (ZeRO; Rajbhandari et al. 2020): every one gets the sums of its
+// share of each bucket of gradients, updates that share of the parameters, and hands it to the others.  Stage 1 shares out
+// the state of the optimizer: gradients of a rank's parts are added first, and reduced once.  Stage 2, also the gradients:
+// those of each part are reduced, so that a rank's sums over parts are of its share.  The bits are those of ranks that update
+// everything each.
 #ifndef YK_ZERO_H
 #define YK_ZERO_H
 
@@ -10,7 +13,13 @@
 int yk_zero_new(struct yk_trainer *);
 void yk_zero_free(struct yk_zero *); // NULL is fine
 const struct yk_optim_share *yk_zero_share(const struct yk_zero *);
-// Bytes of state that the rank with most of it has.
+// Buckets, and of each the elements that are this rank's, at least 1.
+int yk_zero_buckets(const struct yk_zero *, const int64_t **elements);
+// Records that t->grad are reduced: this rank's share of each bucket, flat, which others may take the place of until ..
+yoke_tensor **yk_zero_reduce(struct yk_trainer *);
+// .. t->grad become the cuts of them that this rank updates: flat, NULL where there is nothing of a parameter.
+void yk_zero_take(struct yk_trainer *);
+// Bytes of the parameters that the rank with most of them updates.
 uint64_t yk_zero_most(const struct yk_trainer *);
 
 // Shares of the states of a checkpoint, which are whole tensors there.
