@@ -56,6 +56,8 @@ cl_files = \
 	cl/scatter_list.cl \
 	cl/softmax.cl \
 	cl/sort.cl \
+	cl/tile.cl \
+	cl/units.cl \
 	cl/vexp.cl \
 	cl/window_add.cl \
 	cl/xent.cl

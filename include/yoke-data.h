@@ -113,7 +113,7 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //                bool; csv, tsv: a table whose first record names its columns (RFC 4180), a field each; jsonl: an
 //                object a line; images: a folder with a folder for each class, with files named .jpg, .jpeg and .png;
 //                auto: by the name's end, .npy, .npz, .csv, .tsv, .jsonl or .safetensors, a token file where that is
-//                one; a folder is one of images
+//                one, else by the first bytes of .npy, .npz and .safetensors files; a folder is one of images
 //   fields=a,b   of safetensors and npz: these arrays; by default all, which then have equal numbers of rows
 //   columns=a,b:category,c:text  of tables: these columns; number, f32, is what stands without a kind; f64; category,
 //                i32, the place among the column's different texts, sorted (yoke_dataset_label), for which the file

@@ -48,6 +48,13 @@ verdict "as often as it may be" "$([ $? -eq 0 ] || cat err; losses two | diff a 
 "$yoke" train $raw epochs=2 out=one on_error=1 >out 2>err
 verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
 	tail -n 1 err | grep -q 'one more than on_error=1; one holds step' || cat err)"
+last=$(losses one | tail -n 1 | cut -d' ' -f1)
+first=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' one/data_errors.jsonl | head -n 1)
+"$yoke" train $raw steps="$last" out=cut on_error=1 >out 2>err || cat err
+"$yoke" train out=cut resume=1 steps=40 >out 2>err
+verdict "also where the run was cut behind step $last, and the first one failed in step $first" \
+	"$([ $? -eq 1 ] || echo "exit $?"; [ "$first" -le "$last" ] || echo "both are of one step"
+	tail -n 1 err | grep -q "one more than on_error=1; cut holds step $last" || cat err)"
 "$yoke" train $raw out=no on_error=0 >out 2>err
 verdict "on_error=0 is refused: $(head -n 1 err)" "$([ $? -eq 2 ] || [ $? -eq 1 ] || echo "$?"
 	grep -q 'from 1 to .*, or one of: stop skip' err || cat err)"

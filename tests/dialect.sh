@@ -68,6 +68,9 @@ for dtype in 1 3 4; do
 	compiled contract_matrix.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32"
 done
 compiled contract_join.cl ''
+for dtype in 1 3 4; do
+	compiled units.cl "-DMATRIX=$dtype -DWARP=32"
+done
 for last in softmax norm xent rope; do
 	compiled "$last.cl" '-DSTORE=1 -DVEC_WIDTH=4 -DWARP=32'
 done

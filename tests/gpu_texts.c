@@ -7,6 +7,7 @@
 
 #include "../backends/gpu/contract.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "conform/sample.h"
 #include "device/plugin.h"
 #include "gpu_compile.h"
@@ -166,6 +167,27 @@ static void compute_f64(double *x)
 	x[10] = tiny * 0.5, x[11] = big * a, x[12] = (double)(int64_t)(a * 1e15), x[13] = (double)(float)a;
 }
 
+// What units.cl wants of matrix units.
+static void compute_units(char *data, const char *options)
+{
+	const int dtype = atoi(strstr(options, "-DMATRIX=") + strlen("-DMATRIX=")), steps = dtype == yoke_f32 ? 8 : 16;
+	float x[2 * 16 * 16], *y = (float *)(void *)(data + 1024);
+
+	for (int i = 0; i < 2 * 16 * steps; i++) {
+		uint16_t half;
+		memcpy(&half, data + 2 * i, 2);
+		x[i] = dtype == yoke_f16 ? yk_float_of_f16(half) : yk_float_of_bf16(half);
+		if (dtype == yoke_f32)
+			memcpy(&x[i], data + 4 * i, 4);
+	}
+	for (int i = 0; i < 256; i++) {
+		float sum = 0;
+		for (int k = 0; k < steps; k++)
+			sum += 2 * x[i / 16 * steps + k] * x[(16 + i % 16) * steps + k];
+		y[i] = y[256 + i] = sum;
+	}
+}
+
 static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
 {
 	struct used *k = kernel;
@@ -178,6 +200,8 @@ static int launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const siz
 	k->text->usual |= usual;
 	if (!strcmp(k->name, "f16_same"))
 		memset(((struct buffer *)k->buffer)->data, 1, ((struct buffer *)k->buffer)->bytes);
+	if (!strcmp(k->name, "units_product"))
+		compute_units(((struct buffer *)k->buffer)->data, k->text->options);
 	if (!strcmp(k->name, "f64_results"))
 		compute_f64((double *)(void *)((struct buffer *)k->buffer)->data);
 	return 0;
@@ -466,9 +490,9 @@ static const struct used *used_of(const struct text *t, const char *name)
 
 enum {
 	ROOM = 16,
-	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots,
-	// of which norm_rows has five; of the table's kernels none
-	FEW = 80
+	// bytes that may be saved around calls, as of divisions in 64 bits, or of the rare cases of divisions and roots;
+	// of the table's kernels none
+	FEW = 64
 };
 
 // A text compiled for its target; how many kernels it has, or -1, which is said.

@@ -76,6 +76,7 @@ test_programs = \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
+	tests/loader_fails.t \
 	tests/mapsrc.t \
 	tests/memory.t \
 	tests/merge.t \
@@ -189,6 +190,7 @@ test_scripts = \
 	tests/top.sh \
 	tests/train.sh \
 	tests/train_processes.sh \
+	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
@@ -279,7 +281,8 @@ tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_feed_t_SOURCES = tests/feed.c
-tests_loader_t_SOURCES = tests/loader.c
+tests_loader_t_SOURCES = tests/loader.c tests/fed.h
+tests_loader_fails_t_SOURCES = tests/loader_fails.c tests/fed.h
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
 tests_mixed_t_SOURCES = tests/mixed.c

@@ -54,4 +54,5 @@ gpu_sources = \
 	backends/gpu/sort.c \
 	backends/gpu/source.c \
 	backends/gpu/try.c \
+	backends/gpu/units.c \
 	backends/gpu/xent.c

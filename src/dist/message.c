@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
 
@@ -263,7 +264,10 @@ static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_
 	const bool good = h->group == group_word(g) && h->from == from;
 	if (good && h->hash == j->task->hash && h->sequence == j->sequence && h->bytes == bytes)
 		return true;
-	if (good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j))
+	const bool differs = good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
+	if (differs && g->hub->route && atomic_load(&g->hub->seat[from].came) <= j->sequence)
+		return false; // what it does instead is on the way
+	if (differs)
 		yk_job_disagrees(j, from, g->hub->seat[from].text[j->sequence % YK_TEXTS]);
 	else if (good && is_ends(j) && h->hash != j->task->hash)
 		yk_job_disagrees(j, from, "sends another tensor");
@@ -343,15 +347,18 @@ enum { SMALL = 65536 }; // bytes up to which few messages are better than few by
 // The way that is asked for, where there is one and it keeps the sums' rounding, or the one for the size.
 static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 {
+	const uint32_t node = t->group->hub->node;
 	const bool once = (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
 	const bool small = (uint64_t)elements(t) * size_of(t) <= SMALL;
 	const char *wish = yk_ranks_algorithm();
 	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
 			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
-	w->node = w->ranks > 2 ? 2 : w->ranks;
+	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		if (!strcmp(wish, yk_algorithm_name[how]) && try_way(w, how, once))
 			return;
+	if (node > 1 && node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
+		return;
 	for (int i = 0; i < 3; i++)
 		if (try_way(w, small ? few[i] : many[i], once))
 			return;
@@ -511,7 +518,9 @@ static void look_for_gone(const struct yk_job *j)
 	const struct yk_course *c = j->course;
 	const struct yk_action *a = c->at < c->s->n ? &c->s->action[c->at] : NULL;
 	const uint32_t peer = a && a->kind != YK_ACT_SEND ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
-	if (peer == g->rank || !atomic_load(&g->hub->seat[peer].gone))
+	const bool away = g->hub->route && yk_route_away(g->hub->route, peer);
+	if (peer == g->rank || !(away ? yk_route_ended(g->hub->route, is_ends(j), peer) :
+					atomic_load(&g->hub->seat[peer].gone)))
 		return;
 	// what it sent before is still there
 	const struct yk_link *l = yk_hub_link(g->hub, is_ends(j), peer, g->rank);

@@ -12,12 +12,16 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/param.h"
+#include "dist/carrier.h"
+#include "dist/process.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
 
 enum {
 	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
-	LOOK_NS = 100000000     // .. and that long until it looks who is late
+	LOOK_NS = 100000000,    // .. and that long until it looks who is late
+	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
+	IDLE_NS = 2000000       // .. and when none is
 };
 
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
@@ -95,6 +99,9 @@ static bool move_on(struct yk_ranks *q)
 {
 	char why[YK_WHY] = "";
 	bool moved = false, ended = false;
+	struct yk_carrier *c = atomic_load(&q->carrier);
+	if (c)
+		moved |= yk_carrier_step(c);
 	take_incoming(q);
 	q->pass++;
 	for (struct yk_job **at = &q->active; *at;) {
@@ -114,6 +121,8 @@ static bool move_on(struct yk_ranks *q)
 		finish(q, j, code, why);
 		ended = true;
 	}
+	if (c && moved)
+		yk_carrier_step(c);
 	if (!ended)
 		return moved;
 	pthread_mutex_lock(&q->lock);
@@ -137,6 +146,8 @@ static bool help(struct yk_ranks *q)
 static void watch(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
+	if (q->active)
+		yk_world_look(q);
 	for (struct yk_job *j = q->active; j; j = j->next)
 		yk_job_watch(j);
 	pthread_mutex_unlock(&q->drive);
@@ -152,7 +163,7 @@ static void pause_briefly(void)
 }
 
 // When a wait began, 0: something happened since.  Spins, then sleeps until something happens.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings)
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
 	*began = *began ? *began : now;
@@ -161,9 +172,11 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings)
 			pause_briefly();
 		return;
 	}
-	yk_bell_sleep(q->bell, rings, LOOK_NS);
-	if (now - *began > LOOK_NS)
+	yk_bell_sleep(q->bell, rings, polls ? POLL_NS : LOOK_NS);
+	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
+		atomic_store(&q->watched, now);
 		watch(q);
+	}
 }
 
 void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
@@ -171,16 +184,31 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	uint64_t began = 0;
 	if (atomic_load(&q->over) >= job)
 		return;
+	if (atomic_load(&q->carrier)) { // MPI is the queue's thread's alone
+		while (atomic_load(&q->over) < job) {
+			const uint32_t rings = atomic_load(&q->bell->rings);
+			if (atomic_load(&q->over) < job)
+				wait_a_bit(q, &began, rings, false);
+		}
+		return;
+	}
 	atomic_fetch_add(&q->helpers, 1);
 	while (atomic_load(&q->over) < job) {
 		const uint32_t rings = atomic_load(&q->bell->rings);
 		if (help(q))
 			began = 0;
 		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, rings);
+			wait_a_bit(q, &began, rings, false);
 	}
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_bell_ring(&q->duty);
+}
+
+// Nothing is to be done: until there is, or somebody else has to do it.
+static void rest(struct yk_ranks *q, uint32_t duty, struct yk_carrier *c)
+{
+	if (!atomic_load(&q->quit))
+		yk_bell_sleep(&q->duty, duty, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
 }
 
 static void *serve(void *arg)
@@ -189,16 +217,21 @@ static void *serve(void *arg)
 	uint64_t began = 0;
 	while (!atomic_load(&q->quit)) {
 		const uint32_t duty = atomic_load(&q->duty.rings), rings = atomic_load(&q->bell->rings);
-		if (atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued)) {
-			if (!atomic_load(&q->quit))
-				yk_bell_sleep(&q->duty, duty, 10 * (uint64_t)LOOK_NS);
+		struct yk_carrier *c = atomic_load(&q->carrier);
+		const bool idle = atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+		if (c && yk_carrier_asked(c))
+			yk_carrier_open(c);
+		if ((c || !idle) && help(q)) {
 			began = 0;
-		} else if (help(q)) {
+		} else if (idle) {
+			rest(q, duty, c);
 			began = 0;
 		} else {
-			wait_a_bit(q, &began, rings);
+			wait_a_bit(q, &began, rings, c != NULL);
 		}
 	}
+	if (atomic_load(&q->carrier))
+		yk_carrier_end(q->carrier);
 	return NULL;
 }
 
@@ -377,13 +410,20 @@ static int queue_new(uint32_t device, int kind, void **to)
 	return 0;
 }
 
-static void queue_free(void *queue)
+void yk_ranks_quit(struct yk_ranks *q)
 {
-	struct yk_ranks *q = queue;
-	atomic_store(&q->quit, true);
+	if (atomic_exchange(&q->quit, true))
+		return;
 	yk_bell_ring(&q->duty);
 	yk_bell_ring(q->bell);
 	pthread_join(q->thread, NULL);
+}
+
+static void queue_free(void *queue)
+{
+	struct yk_ranks *q = queue;
+	yk_world_forget(q);
+	yk_ranks_quit(q);
 	while (q->groups) {
 		struct yoke_group *g = q->groups;
 		q->groups = g->next;

@@ -97,6 +97,7 @@ struct yk_seat { // of one rank
 	uint64_t hash;             // of the job; like text there before `came` counts it
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
+	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
 };
 
 struct yk_box { // of what one rank sends another in one memory
@@ -136,6 +137,8 @@ struct yk_hub { // as a process has it
 	struct yk_bell *_Atomic *bell; // by rank; NULL: it has not joined.  References, unless apart
 	struct yk_box *box;       // from * ranks + to
 	struct yk_segment *segment; // of processes' memory, a reference
+	struct yk_route *route;   // to ranks on other machines; NULL: there are none
+	uint32_t node;            // then: ranks that each machine has, one behind another; 0: it is not so
 };
 struct yk_hub *yk_hub_new(uint32_t ranks); // a reference for each; NULL: no memory
 // Of a group of processes, whose area is there.
@@ -190,6 +193,8 @@ struct yk_ranks {
 	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
 	struct yk_bell *own;
 	struct yk_bell duty; // duty: of the thread, where there is nothing to do
+	struct yk_carrier *_Atomic carrier; // to ranks on other machines, by that thread; NULL: there are none
+	_Atomic uint64_t watched; // when it was last looked who is late
 	atomic_bool quit;
 	// the first failure that no event has told, under lock
 	uint64_t failed, told; // number of the job; events marked behind `told` jobs say nothing of those
@@ -209,6 +214,7 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
+void yk_ranks_quit(struct yk_ranks *); // its thread ends
 // None of the context's groups goes on.
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.

@@ -40,6 +40,8 @@ yoke_SOURCES = \
 	src/tool/doctor_caches.c \
 	src/tool/doctor_opencl.c \
 	src/tool/doctor_run.c \
+	src/tool/launcher.c \
+	src/tool/launcher.h \
 	src/tool/main.c \
 	src/tool/model_open.c \
 	src/tool/model_open.h \

@@ -30,8 +30,8 @@
 	"FOLDER itself and the folders in it; . by default.\n" \
 	"  --json   the same for programs\n"
 #define DATA_MORE \
-	"What a file holds for training: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements,\n" \
-	"or a folder of images; or several of a kind, comma-separated.\n" \
+	"FILE: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements, or a folder of images; or\n" \
+	"several of a kind, comma-separated; text to prepare.\n" \
 	"  info    samples, fields, fingerprint\n" \
 	"  check   reads each sample, names those that cannot be read; fails where there are some\n" \
 	"  bench   samples and bytes a second by number of threads; seconds=1 for each\n" \

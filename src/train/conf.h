@@ -27,8 +27,7 @@
 	X(data, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and folders, comma-separated; -: standard input; with format, a pipe of tokens") \
 	X(format, STRING, YK_T | YK_E, "", 0, 0, NULL, \
-	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files by their " \
-	  "names' end .safetensors") \
+	  "data are tokens that others made, as u16 or u16:OFFSET; empty: text, or token files") \
 	X(vocab, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
 	  "different tokens, with format and tokenizer=ids; of tokenizer=word the most there may be, of the " \
 	  "most frequent words; 0: all") \

@@ -34,19 +34,22 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 		return place;
 	if (place && n != ranks)
 		return yk_fail(YOKE_EINVAL, "ranks=%lld, but %u processes were started as ranks", (long long)ranks, n);
+	if (yk_config_int(c, YK_KEY_restarts) > 0 && yk_process_launched())
+		return yk_fail(YOKE_EINVAL, "restarts=%lld: ranks are started by a launcher here, which would have to start them "
+			       "again", (long long)yk_config_int(c, YK_KEY_restarts));
 	if (yk_config_int(c, YK_KEY_restarts) > 0 && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
 		return yk_fail(YOKE_EINVAL, "restarts=%lld: of threads none is lost alone; give spawn=process",
 			       (long long)yk_config_int(c, YK_KEY_restarts));
 	if (yk_config_int(c, YK_KEY_min_ranks) > ranks)
 		return yk_fail(YOKE_EINVAL, "min_ranks=%lld is more than ranks=%lld",
 			       (long long)yk_config_int(c, YK_KEY_min_ranks), (long long)ranks);
-	if (strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
+	if (!place && strcmp(yk_config_str(c, YK_KEY_spawn), "process"))
 		return 0;
 	if (!strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
-		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with spawn=process name a backend");
+		return yk_fail(YOKE_EINVAL, "backend=fastest measures in one process; with ranks that are processes name a backend");
 	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',')
 		if (strcspn(at, ",") == 1 && *at == '-')
-			return yk_fail(YOKE_EINVAL, "data=- can be read by one process only; with spawn=process name a file");
+			return yk_fail(YOKE_EINVAL, "data=- can be read by one process only; with ranks that are processes name a file");
 	return 0;
 }
 
@@ -226,9 +229,17 @@ int yk_ranks_settle(struct yk_config *c)
 {
 	const int64_t parts = yk_config_int(c, YK_KEY_parts);
 	uint32_t rank, started;
+	char said[32];
+	const int place = yk_process_place(&rank, &started);
+	if (place < 0)
+		return place;
+	if (place && !yk_config_asked(c, YK_KEY_ranks)) { // it stands before what a checkpoint says
+		snprintf(said, sizeof said, "ranks=%u", started);
+		return yk_config_argument(c, said);
+	}
 	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
 		return 0;
-	if (yk_process_place(&rank, &started) > 0) // who started it has settled that
+	if (place) // who started it has settled that
 		return yk_config_settle(c, YK_KEY_ranks, started);
 	int n = yk_config_apply(c);
 	if (n == 0)

@@ -28,6 +28,7 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	int64_t windows = yk_data_train_windows(t->data);
 	t->position.epoch = from->data.epoch;
 	t->position.index = from->data.index;
+	t->position.failed = from->data.failed;
 	const char *was = json_string_value(json_object_get(from->config, "shuffle"));
 	const char *order = was ? was : yk_config_rows[YK_KEY_shuffle].def;
 	char what[480];
@@ -39,7 +40,7 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			"validation%s%s; goes on at the start of this one",
 			folder, *what ? ": " : "", what);
 		t->position.epoch++;
-		t->position.index = 0;
+		t->position.index = t->position.failed = 0;
 	} else if (from->data.index > windows) {
 		return yk_fail(YOKE_EINVAL,
 			       "%s: was at window %lld of an epoch, but data has "
