@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train zero=1 and 2: the weights and states are the bits of zero=0 with every optimizer, clipping and mixed precision,
+# yoke train zero=1, 2 and 3: the weights and states are the bits of zero=0 with every optimizer, clipping and mixed precision,
 # accumulated or not, as threads and processes; checkpoints are the same files, and go on at any number of ranks; memory is
 # what yoke plan said, and bytes sent are what the formulas say.  wire=: halves between ranks.
 set -u
@@ -35,7 +35,7 @@ same()
 	done
 }
 
-# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; stage 2 with 3 ranks of one part each
+# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; of 3 each has 1 part
 alike()
 {
 	ranks=$((2 + number % 2))
@@ -57,10 +57,10 @@ number=0
 while read -r words; do
 	number=$((number + 1))
 	# three of them, others each day
-	stages="1 2"
+	stages="1 2 3"
 	if [ -z "${YOKE_TEST_LONG:-}" ]; then
 		[ $(((number + seed) % 4)) -eq 0 ] || continue
-		stages=$((1 + (number / 4 + seed) % 2))
+		stages=$((1 + (number / 4 + seed) % 3))
 	fi
 	# shellcheck disable=SC2086 # several
 	verdict "$words, zero=$stages" "$(alike "$words" $stages)"
@@ -82,9 +82,9 @@ END
 verdict "a run goes on with and without, at other numbers of ranks" "$(
 	run part steps=1 parts=4 ranks=4 zero=2 schedule=constant
 	run part steps=2 ranks=2 resume=1 zero=1 schedule=constant
-	run part steps=3 ranks=1 resume=1 zero=2 schedule=constant
+	run part steps=3 ranks=1 resume=1 zero=3 schedule=constant
 	run part steps=4 ranks=2 resume=1 zero=0 schedule=constant
-	run part steps=5 ranks=2 resume=1 zero=2 schedule=constant
+	run part steps=5 ranks=2 resume=1 zero=3 schedule=constant
 	run straight steps=5 parts=4 ranks=1 schedule=constant
 	for file in model optimizer; do
 		cmp part/$file.*.safetensors straight/$file.*.safetensors
@@ -114,7 +114,7 @@ memory()
 	[ "$1" -ne 1 ] || parts=$((parts + $(said "optimizer state") / 2))
 	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 65536 + 2 * 400000)) ] || echo "$step, of parts $parts"
 }
-for stage in 0 1 2; do
+for stage in 0 1 2 3; do
 	verdict "zero=$stage takes the memory that was said" "$(memory $stage)"
 done
 
@@ -131,7 +131,7 @@ sent()
 	done | awk '{ n += NR > 2 ? $1 : -$1 } END { printf "%d\n", NR == 4 ? n : -1 }'
 }
 
-# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, in both together; loss and wish; norms of pieces
+# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, of 3 3m Psi, in both together; loss and wish; norms of pieces
 verdict "bytes sent are the formulas'" "$(
 	keys=$(echo "$keys" | sed 's/embed=160/embed=64/; s/telemetry=0/telemetry=100/')
 	one=$(sent plain)
@@ -143,6 +143,8 @@ verdict "bytes sent are the formulas'" "$(
 		echo "zero=1: $one, $psi parameters, $pieces pieces"
 	two=$(sent second zero=2 accumulate=3)
 	[ "$two" -eq $((3 * (4 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=2: $two, $psi parameters"
+	three=$(sent third zero=3 accumulate=3)
+	[ "$three" -eq $((3 * (9 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=3: $three, $psi parameters"
 	half=$(sent half zero=1 wire=bf16)
 	[ "$half" -eq $((3 * (4 * psi + 2 * psi + 16 + 16 * pieces))) ] || echo "wire=bf16: $half, $psi parameters")"
 verdict "halves between ranks: threads are as processes, and near whole ones" "$(

@@ -124,6 +124,28 @@ int yk_gather_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *con
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
+int yk_gather_whole(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x, yoke_tensor *mine,
+		    yoke_tensor **to)
+{
+	struct yoke_context *ctx = yk_enter_list(1, &mine, "gather_shares");
+	union yoke_attr attr[YK_RANKED + YK_GATHERED * (1 + YOKE_MAX_RANK)];
+	uint32_t nattr = YK_RANKED;
+	if (!ctx)
+		return yk_results(yk_error_last(), n, to);
+	yk_id *in = yk_lists(ctx, 1, 1, &(yoke_tensor *const *){ &mine }, 0);
+	const int err = !in ? yk_error_last() :
+			n > YK_GATHERED ? yk_fail(YOKE_EINVAL, "gather_shares: %d tensors, %d are possible", n, YK_GATHERED) : 0;
+	attributes(attr, g, 0, (int)unit, true);
+	for (int i = 0; i < n && !err; i++) {
+		attr[nattr++].i = x[i].rank;
+		for (int d = 0; d < x[i].rank; d++)
+			attr[nattr++].i = x[i].dims[d];
+	}
+	const struct yk_call c = { .op = YK_RANKS_SHARES, .list = (uint32_t)n, .nin = 1, .in = in, .nattr = nattr,
+				   .attr = attr };
+	return yk_list_record(ctx, err, &c, in, n, to);
+}
+
 yoke_tensor *yk_reduce_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x)
 {
 	struct yoke_context *ctx = yk_enter_list(n, x, "reduce_shares");

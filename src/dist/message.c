@@ -102,7 +102,7 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	uint32_t k = 0;
 	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // the share of its own
 		*run = INT64_MAX;
-		return list[in ? t->tensors : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
+		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
 	if ((in && t->what == YK_DO_ALL_GATHER) || (!in && t->what == YK_DO_REDUCE_SCATTER))
 		e -= part;
@@ -412,7 +412,8 @@ static bool begin(struct yk_job *j)
 		most = bytes > most ? bytes : most;
 	}
 	c->slot_bytes = (size_t)padded(most * s->room);
-	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES; // results are no operands
+	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES || // results are no operands
+			   (t->what == YK_DO_GATHER_SHARES && !t->mine);
 	for (uint32_t i = 0; i < t->tensors && !apart; i++)
 		c->alias |= j->in[i] == j->out[i];
 	c->send = malloc((s->n + 1) * sizeof *c->send);

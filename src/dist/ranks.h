@@ -23,6 +23,7 @@ struct yk_task {
 	uint8_t what, kind, dtype; // enum yk_collective, yoke_reduce_kind
 	uint32_t root;             // or the peer of send and recv
 	uint32_t tensors;
+	uint32_t mine;             // of a gather of shares: the operand that is this rank's
 	int64_t *count;            // elements of each operand (of recv: result)
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
@@ -42,6 +43,13 @@ void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64
 int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
 		     yoke_tensor **to);
 
+// The same where nothing but shares is there: tensors of these shapes, at most so many.
+enum { YK_GATHERED = 24 };
+struct yk_shape {
+	int rank;
+	int64_t dims[YOKE_MAX_RANK];
+};
+int yk_gather_whole(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
 // This rank's share of the sums of x over all ranks, flat and of at least one element; the others' are theirs.
 yoke_tensor *yk_reduce_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 

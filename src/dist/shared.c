@@ -104,7 +104,7 @@ static void gather_shares(const struct yk_job *j)
 		const uint32_t i = (g->rank + s) % g->ranks;
 		const int64_t first = yk_share_at(g->ranks, i, t->root, t->tensors, t->count),
 			      end = yk_share_at(g->ranks, i + 1, t->root, t->tensors, t->count);
-		const char *share = ins_of(g, i)[t->tensors];
+		const char *share = ins_of(g, i)[t->mine];
 		int64_t start = 0, from, to;
 		for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
 			yk_share_of(first, end, start, t->count[k], &from, &to);

@@ -96,7 +96,8 @@ struct yk_ranked {
 	int64_t ranks, rank; // how many it has, and which this is
 	int64_t kind;        // enum yoke_reduce_kind, of sums and the like
 	int64_t peer;        // the root, or the other end
-	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is
+	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is; of SHARES: nothing is there but
+	                     // the rank's share, and shapes
 };
 enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
 

@@ -60,9 +60,23 @@ int yk_shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struct yk
 	return want_size(g, c, out);
 }
 
-// list x, and what this rank's share of it is to be -> list of the same shapes
+// Shapes of a gather of whole tensors: of each its rank and dims, behind what all ranks' operations have.
+static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const union yoke_attr *a = c->attr + YK_RANKED;
+	for (uint32_t i = 0; i < c->list; i++) {
+		out[i] = (struct yk_value){ .dtype = IN(0)->dtype, .rank = (uint8_t)(a++)->i };
+		for (int d = 0; d < out[i].rank; d++)
+			out[i].dims[d] = (a++)->i;
+	}
+	return 0;
+}
+
+// list x, and what this rank's share of it is to be -> list of the same shapes; whole: only that share
 int yk_shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
+	if (yk_ranked(c->attr).whole)
+		return whole_shapes(g, c, out);
 	for (uint32_t i = 0; i < c->list; i++) {
 		if (IN(i)->dtype != IN(c->list)->dtype)
 			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", IN(i), IN(c->list));

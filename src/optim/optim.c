@@ -273,29 +273,34 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	return 0;
 }
 
-static size_t pieces_of(const struct yk_optim_member *m)
+static int64_t elements_of(const struct yoke_optim *o, int i)
 {
-	return (size_t)((yoke_count(m->p) + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE);
+	return o->share.cut ? o->share.cut[i].all : yoke_count(o->member[i].p);
+}
+
+static size_t pieces_of(const struct yoke_optim *o, int i)
+{
+	return (size_t)((elements_of(o, i) + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE);
 }
 
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
 {
 	size_t most = 0;
 	for (int i = 0; i < o->n; i++)
-		most += o->pieces ? pieces_of(&o->member[i]) : 1;
+		most += o->pieces ? pieces_of(o, i) : 1;
 	to->member = calloc(most + 1, sizeof *to->member);
 	to->g = calloc(most + 1, sizeof *to->g);
 	to->piece = o->pieces ? calloc(most + 1, sizeof *to->piece) : NULL;
 	if (!to->member || !to->g || (o->pieces && !to->piece))
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
 	for (int i = 0; i < o->n; i++) {
-		const int64_t all = yoke_count(o->member[i].p);
-		for (size_t k = 0; k < (o->pieces ? pieces_of(&o->member[i]) : 1); k++) {
+		const int64_t all = elements_of(o, i);
+		for (size_t k = 0; k < (o->pieces ? pieces_of(o, i) : 1); k++) {
 			const int64_t from = (int64_t)k * YK_OPTIM_PIECE, rest = all - from;
 			if (o->member[i].dtype != dtype)
 				continue;
 			if (to->piece)
-				to->piece[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_PIECE ? all : from + YK_OPTIM_PIECE };
+				to->piece[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_PIECE ? all : from + YK_OPTIM_PIECE, all };
 			to->member[to->n++] = i;
 		}
 	}

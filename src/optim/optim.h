@@ -90,6 +90,7 @@ struct yk_optim_member { // a parameter
 // Where others update the rest of each parameter (Rajbhandari et al. 2020): what this one does, and whom it tells.
 struct yk_optim_cut {
 	int64_t from, to; // of the parameter's elements, as one row
+	int64_t all;      // of those
 };
 struct yk_optim_share {
 	const struct yk_optim_cut *cut; // by member: from a multiple of YK_OPTIM_PIECE, to one or the end.  NULL: all is
@@ -97,6 +98,7 @@ struct yk_optim_share {
 	// The elements of each member's cut as they are to be, flat, NULL where there are none: to be assigned, as
 	// those of the others are.
 	int (*renew)(void *arg, yoke_tensor *const *piece);
+	bool held; // the parameters that were added are the cuts themselves: nobody is told
 	// The sums of f64 [n] over all who have cuts.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
 	void *arg;

@@ -319,7 +319,7 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 		struct yk_optim_group *group = &o->group[i];
 		for (int k = 0; k < group->n; k++) {
 			const int m = group->member[k];
-			group->p[k] = part(o, m, o->member[m].p);
+			group->p[k] = o->share.held ? o->member[m].p : part(o, m, o->member[m].p);
 			group->g[k] = g[m];
 			group->P[k] = part(o, m, pass->given->precondition ? pass->given->precondition[m] : NULL);
 		}
@@ -335,7 +335,7 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 	for (int i = 0; i < o->groups && !err && !o->kind->together; i++)
 		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
 					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
-	return err || !o->share.cut ? err : renew(o);
+	return err || !o->share.cut || o->share.held ? err : renew(o);
 }
 
 static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *given)

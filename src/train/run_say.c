@@ -60,8 +60,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->group), t->accumulate, t->parts);
 	if (t->zero)
-		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s, gradients, %s at most, and of the optimizer's "
-				"state %s of %s", t->stage, yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)),
+		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
+				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),
 				yk_bytes_text(gradients, t->stage < 2 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),
 				yk_bytes_text(most, yk_zero_most(t) * (uint64_t)yk_optim_states_each(t->config)),
 				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *

@@ -91,7 +91,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = floor(log2((double)t->accumulate));
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (1 + states / shares + (t->stage < 2 ? 1 + sums :
+	double bytes = sizeof(float) * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
@@ -147,7 +147,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_zero_new(t);
 	const struct yk_optim_share whole = { 0 }; // whose norms have the order of those that are shared out
 	if (e == 0)
-		e = yk_optim_new(t->config, &t->net->params, t->zero ? yk_zero_share(t->zero) : t->parts > 1 ? &whole : NULL,
+		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, t->zero ? yk_zero_share(t->zero) : t->parts > 1 ? &whole : NULL,
 				 &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
@@ -187,13 +187,15 @@ yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
 
 // Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
 // names none is refused before the first step.
-static int check_kept(const struct yk_trainer *t)
+static int check_kept(struct yk_trainer *t)
 {
 	if (!t->precision.keep)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
+	yk_zero_enter(t);
 	yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
+	yk_zero_leave(t);
 	return yoke_scope_end(s);
 }
 
@@ -371,15 +373,18 @@ void yk_trainer_free(struct yk_trainer *t)
 
 enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
-int yk_trainer_validate_any(const struct yk_trainer *t)
+int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	float loss;
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
-	if (rows == 0)
-		return 0;
+	const int e = rows > 0 ? yk_zero_whole(t) : 0;
+	if (rows == 0 || e < 0)
+		return e;
 	yoke_scope *s = yoke_scope_begin("validate");
 	yoke_read(yk_windows_likelihood(t->net, yk_trainer_zeros(t, rows)), &loss, sizeof loss);
-	return yoke_scope_end(s);
+	const int ended = yoke_scope_end(s);
+	yk_zero_apart(t);
+	return ended;
 }
 
 int yk_trainer_rehearse(void *arg, int64_t batch)

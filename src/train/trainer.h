@@ -94,7 +94,7 @@ void yk_trainer_unmake(struct yk_trainer *);
 // Of a trainer without a model, in a dry context: all that a run with that batch takes memory for.
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
-int yk_trainer_validate_any(const struct yk_trainer *);
+int yk_trainer_validate_any(struct yk_trainer *);
 // Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
 // They are used; and, besides, those that are read ahead are dropped.

@@ -96,6 +96,8 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	const struct yk_parameters *ps = &t->net->params;
 	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
+	if (yk_zero_enter(t) < 0)
+		return;
 	t->part = micro_ids(t, m);
 	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
@@ -124,7 +126,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 {
 	struct yoke_context *ctx = yk_current();
-	if (!ctx || !t->precision.half)
+	if (!ctx || !t->precision.half || t->stage > 2) // those that are gathered are of a part
 		return;
 	if (m->number == micro_count(t) - 1)
 		yk_autocast_release(ctx);
@@ -158,6 +160,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
 	int e = yoke_scope_end(s);
+	yk_zero_leave(t);
 	struct yoke_context *ctx = yk_current();
 	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
 		yk_history_collect(ctx);
