@@ -204,7 +204,7 @@ struct yoke_position {
 //                tensors, arrays or dims, field f's part k is [f * split + k], and n the number of fields times split
 //   part=0 parts=0  of the parts of split only `parts` from that one on, 0: all behind it, are given out, and stand for
 //                split in what is said of calls: for who shares batches out among devices.  Order and position are those of
-//                whole batches.  With on_error=stop the others are not read; else they are, since what fails counts for all
+//                whole batches.  stride=1: to the next of them.  With on_error=stop the others are not read; else they are, since what fails counts for all
 //   held=2       of the CPU: batches that tensors may hold beside those that are read ahead; further ones are copied
 // Batches lie in host memory that is made for the context that is current: pinned, where its device has such and as much
 // is to be had; of the CPU's pool, where it counts; else plain.

@@ -120,8 +120,16 @@ void yk_tuning_fini(struct yk_tuning *t)
 
 void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, size_t cap)
 {
+	char head[600];
+
+	head_of(d, head, sizeof head);
+	yk_tuning_open(head, t, why, cap);
+}
+
+void yk_tuning_open(const char *head, struct yk_tuning *t, char *why, size_t cap)
+{
 	struct yk_cache_state folder;
-	char head[600], *text;
+	char *text;
 	struct stat st;
 	const char *complaint_of;
 	size_t bytes;
@@ -131,7 +139,6 @@ void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, s
 	yk_cache_look(&folder);
 	if (!folder.usable)
 		return;
-	head_of(d, head, sizeof head);
 	int n = snprintf(t->path, sizeof t->path, "%.4000s/tuning-%016" PRIx64 ".txt",
 			 folder.path, yk_hash(head, strlen(head), 0));
 	if (n < 0 || (size_t)n >= sizeof t->path) {
@@ -214,7 +221,15 @@ int yk_tuning_add(struct yk_tuning *t, const char *line)
 
 int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 {
-	char head[600], *text = NULL;
+	char head[600];
+
+	head_of(d, head, sizeof head);
+	return yk_tuning_keep(head, t);
+}
+
+int yk_tuning_keep(const char *head, const struct yk_tuning *t)
+{
+	char *text = NULL;
 	size_t bytes = 0;
 	int folder = yk_cache_folder(true);
 
@@ -228,7 +243,6 @@ int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 	FILE *to = open_memstream(&text, &bytes);
 	if (!to)
 		return yk_fail(YOKE_ENOMEM, "no memory for results");
-	head_of(d, head, sizeof head);
 	fprintf(to, "%s\n", head);
 	for (size_t i = 0; i < t->n; i++)
 		fprintf(to, "%s\n", t->line[i]);

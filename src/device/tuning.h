@@ -38,6 +38,9 @@ struct yk_tuning {
 void yk_tuning_read(const struct yk_device *, struct yk_tuning *);
 // The same without a warning: why a file is taken for empty, "/x/tuning-1.txt:3: it is cut off", else "".
 void yk_tuning_look(const struct yk_device *, struct yk_tuning *, char *why, size_t cap);
+// Both of a file with another first line, "yoke-tuning 1 VERSION; what it is of".
+void yk_tuning_open(const char *head, struct yk_tuning *, char *why, size_t cap);
+int yk_tuning_keep(const char *head, const struct yk_tuning *);
 // Are files heeded at all (YOKE_TUNE)?
 bool yk_tuning_heeded(void);
 // The line of a class, or NULL.

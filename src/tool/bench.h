@@ -39,6 +39,9 @@ int yk_bench_ranks(int argc, char **argv);
 // The command `bench fit` (bench_fit.c).
 int yk_bench_fit(int argc, char **argv);
 
+// The command `bench resolvent` (bench_resolvent.c): an exit status.
+int yk_bench_resolvent(int argc, char **argv);
+
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
 	int samples;
