@@ -273,11 +273,11 @@ static void caches(void)
 		int reads; // in 3 epochs
 	} c[] = { { UINT64_MAX, N }, { 2 * (sizeof x[0] + 64), 2 + 3 * (N - 2) }, { 0, 3 * N } };
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		reads = 0; // before a loader's threads begin
 		yoke_dataset *inner = yoke_dataset_new(&o), *d = yoke_dataset_cache(inner, c[i].bytes);
 		yoke_loader *l = yoke_loader_new(d, i ? "workers=0 shuffle=0 epochs=3 batch=1" : "workers=3 shuffle=1 epochs=3 batch=2");
 		void *data[1];
 		double got = 0, want = 0;
-		reads = 0;
 		int64_t rows;
 		while ((rows = yoke_loader_host(l, 1, data, NULL)) > 0)
 			for (int64_t k = 0; k < rows * L * S * B; k++)
@@ -285,8 +285,9 @@ static void caches(void)
 		for (int k = 0; k < N * L * S * B; k++)
 			want += 3. * (&x[0][0][0][0])[k];
 		// two threads may read the same sample at its first time
-		ok(got == want && (i ? reads == c[i].reads : reads >= N && reads <= 2 * N), "%d reads with room for %llu bytes", (int)reads,
-		   (unsigned long long)c[i].bytes);
+		ok(got == want && (i ? reads == c[i].reads : reads >= N && reads <= 2 * N), "%d reads with room for %llu bytes %s", (int)reads,
+		   (unsigned long long)c[i].bytes, yoke_error());
+		yoke_error_clear();
 		yoke_loader_free(l);
 		yoke_dataset_free(d);
 		yoke_dataset_free(inner);
