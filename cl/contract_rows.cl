@@ -54,7 +54,7 @@ FN void row_starts(long *row, long first, contraction s)
 
 // Groups: (pieces of COLUMNS columns, 1, leading index); at least COLUMNS columns.  The last
 // group begins early enough to be whole and stores only what is its own.
-KERNEL void WORK_GROUP_REGISTERS(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong a_at,
+KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
 #if SLICES > 1

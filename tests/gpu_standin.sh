@@ -80,6 +80,17 @@ products()
 		YOKE_TEST_SPLIT=1 "$here/tests/tall.t")"
 }
 
+# Products and attention of f32 by matrix units, which NVIDIA's round to tf32 for: every other day of cuda's the one.
+rounded()
+{
+	ops='contract attention'
+	[ -n "${YOKE_TEST_LONG:-}" ] || ops=$(echo $ops | cut -d ' ' -f $((turn / 2 % 2 + 1)))
+	for op in $ops; do
+		run cuda YOKE_MATMUL=tf32 --quick --ops $op.f32
+		verdict "$op of f32 by matrix units" "$(grep -q "^ok .*$op f32 matrix: .*cases" conform.out || cat conform.out)"
+	done
+}
+
 # Scopes and evaluations, told to the vendor's profiler: they nest, and have the names that they have here.
 ranges()
 {
@@ -121,6 +132,7 @@ for b in $backends; do
 	# the rest takes turns
 	[ -n "${YOKE_TEST_LONG:-}" ] || [ $b = "$today" ] || continue
 	products
+	[ $b != cuda ] || rounded
 	export YOKE_STANDIN_CHECK=1 YOKE_POOL=0
 	run $b 'YOKE_STANDIN_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"
 	unset YOKE_POOL YOKE_STANDIN_CHECK

@@ -598,7 +598,7 @@ static const struct row {
 	{ "convolution, f32", "conv", { "-DDTYPE=1", "-DTM=4" }, 10 },
 	{ "convolution, f16", "conv", { "-DDTYPE=3", "-DTM=4" }, 10 },
 	{ "convolution, by the window, f16", "conv", { "-DDTYPE=3", "-DALONG=1" }, 10 },
-	{ "windows added, f32", "window_add", { "-DDTYPE=1" }, 30 },
+	{ "windows added, f32", "window_add", { "-DDTYPE=1" }, 20 },
 	{ "sort, f32, rows of 512", "sort_short", { "-DUNIT=4" }, 30 },
 	{ "sort, f32, rows of 4096, a block", "sort_local", { "-DUNIT=4" }, 30 },
 	{ "scatter-add, f32, lists into order", "scatter_long", { "-DITEMS=256" }, 50 },
@@ -649,7 +649,7 @@ static bool cell_of(const struct row *r, int device, struct usage *to, int *occu
 	return false;
 }
 
-static void print_table(const bool *ready)
+static void print_table(const bool *ready, const char *part)
 {
 	printf("| kernel |");
 	for (int i = 0; i < TARGETS; i++)
@@ -658,6 +658,8 @@ static void print_table(const bool *ready)
 	for (int i = 0; i < TARGETS; i++)
 		printf("---|");
 	for (int k = 0; k < ROWS; k++) {
+		if (!strstr(rows[k].title, part))
+			continue;
 		printf("\n| %s |", rows[k].title);
 		for (int i = 0; i < TARGETS; i++) {
 			struct usage u;
@@ -756,7 +758,8 @@ int main(int argc, char **argv)
 	bool ready[TARGETS] = { false };
 	const char *how[TARGETS];
 	uint32_t n = 0;
-	// For people: "--table"; or a target, and what the name of a text has to have in it.
+	// For people: "--table", and what the titles of rows have to have in them; or a target, and what the name of a
+	// text has to have in it.
 	const bool table = argc > 1 && !strcmp(argv[1], "--table");
 	const char *only = argc > 1 && !table ? argv[1] : "", *part = argc > 2 ? argv[2] : "";
 
@@ -783,7 +786,7 @@ int main(int argc, char **argv)
 			ask_conform((uint32_t)i, !tap_long(), &c, &memory);
 	}
 	if (table)
-		print_table(ready);
+		print_table(ready, part);
 	for (int i = 0; i < TARGETS && !table; i++)
 		if (ready[i])
 			check_target(i, how[i], part);
