@@ -2,6 +2,7 @@
 // The ranks queue: a table of the core's own, as a backend has one, for the slot RANKS of plans.
 #include "config.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,8 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool
 	if (now - *began < SPIN_NS) {
 		for (int i = 0; i < 32 && atomic_load(&q->bell->rings) == rings; i++)
 			pause_briefly();
+		if (atomic_load(&q->bell->rings) == rings)
+			sched_yield(); // whom it waits for may have this processor
 		return;
 	}
 	yk_bell_sleep(q->bell, rings, polls ? POLL_NS : LOOK_NS);

@@ -83,7 +83,8 @@
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
 	"  --json FILE   the figures as JSON, too\n" \
 	"  --html FILE   as a page, with plots over sizes\n" \
-	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand;\n" \
+	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand\n" \
+	"and MPI's own among processes, where there is one;\n" \
 	"keys ranks most (bytes), and --json.\n"
 
 #define CONFORM_MORE \
