@@ -251,7 +251,7 @@ tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
-	src/tool/doctor_opencl.c
+	src/tool/doctor_opencl.c src/tool/launcher.c src/tool/table.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
