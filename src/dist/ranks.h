@@ -161,6 +161,7 @@ struct yoke_group { // as one rank has it
 	struct yoke_context *ctx;
 	uint64_t jobs;            // collectives so far
 	uint64_t *sent, *received; // to and from each peer
+	uint64_t port;            // nanoseconds until which dist.link has it sending
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
 	char name[32];
@@ -237,6 +238,9 @@ void yk_job_watch(struct yk_job *);
 
 // The setting dist.algorithm, "" by default.
 const char *yk_ranks_algorithm(void);
+// The setting dist.link, in seconds and seconds a byte; false: messages are not delayed.  EINVAL goes to the group that
+// is joined under a malformed one.
+bool yk_ranks_link(double *alpha, double *beta);
 // As yk_shared_advance, by a schedule.
 bool yk_message_advance(struct yk_job *, int *code, char why[YK_WHY]);
 void yk_course_free(struct yk_course *); // NULL is fine
