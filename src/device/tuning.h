@@ -60,6 +60,11 @@ struct yk_tuning_watch {
 void yk_tuning_watch(struct yk_tuning_watch *);
 bool yk_tuning_watched(const struct yk_tuning_watch *, const struct yk_tuning_class *);
 
+// A line that this process found of a device, which it heeds from now on and does not write.
+int yk_tuning_learn(struct yk_device *, const char *line);
+// Is something known of the class?
+bool yk_tuning_learnt(struct yk_device *, const struct yk_tuning_class *);
+
 // Of a mask of implementations that can run an op: the one that was found best, else the lowest.
 uint32_t yk_tuning_pick(struct yk_device *, const struct yoke_op *, uint64_t impls);
 

@@ -47,6 +47,9 @@ int yk_bench_mpi(const char *name, int ranks, uint64_t most, struct yk_bench_pee
 // .. as one of the ranks that it starts.
 int yk_bench_mpi_rank(uint64_t least, uint64_t most, int grow);
 
+// The command `bench resolvent` (bench_resolvent.c): an exit status.
+int yk_bench_resolvent(int argc, char **argv);
+
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
 	int samples;

@@ -9,6 +9,7 @@ yoke_SOURCES = \
 	src/tool/bench_mpi.c \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
+	src/tool/bench_resolvent.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
 	src/tool/cmd_advise.c \
@@ -19,6 +20,8 @@ yoke_SOURCES = \
 	src/tool/cmd_fit.c \
 	src/tool/fit_config.c \
 	src/tool/fit_config.h \
+	src/tool/fit_maps.c \
+	src/tool/fit_maps.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
@@ -48,6 +51,8 @@ yoke_SOURCES = \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
 	src/tool/option.c \
+	src/tool/selftest.h \
+	src/tool/selftest_bk.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \
