@@ -342,6 +342,47 @@ static void by_messages(void)
 
 // ---- processes ----
 
+// A link that takes its time: the same sums, and no sooner than its messages arrive.
+static int one_sum(yoke_group *g, void *unused)
+{
+	const int64_t n = 250;
+	(void)unused;
+	yoke_scope *s = yoke_scope_begin("link");
+	yoke_tensor *x = yoke_full(yoke_f32, 1, &n, 1 + yoke_group_rank(g)), *y = yoke_all_reduce(g, YOKE_REDUCE_SUM, x);
+	float got[250];
+	int err = y ? yoke_read(y, got, sizeof got) : yoke_error_code();
+	for (int i = 0; i < n && !err; i++)
+		if (got[i] != 10) // of 1, 2, 3, 4
+			err = complain("element %d is %g", i, (double)got[i]);
+	int end = yoke_scope_end(s);
+	return err ? err : end;
+}
+
+static double sum_by(const char *algorithm)
+{
+	struct timespec from, to;
+	yoke_setting_set("dist.algorithm", algorithm);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	const int err = yoke_group_run(4, NULL, one_sum, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	yoke_setting_set("dist.algorithm", "");
+	return err ? 0 : (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+}
+
+static void slow_link(void)
+{
+	bad = 0;
+	yoke_setting_set("dist.link", "0.01,1e-5"); // 20 ms for 1000 bytes
+	ok(sum_by("doubling") >= 0.04 && !bad, "dist.link: two messages one behind the other %s", wrong);
+	ok(sum_by("tree") >= 0.08 && !bad, "four by a tree %s", wrong);
+	ok(sum_by("pairwise") >= 2 * 3 * 0.0125 && !bad, "three chunks each way, by one port %s", wrong);
+	yoke_setting_set("dist.link", "fast");
+	const int err = yoke_group_run(2, NULL, one_sum, NULL);
+	ok(err == YOKE_EINVAL && strstr(yoke_error(), "dist.link 'fast' is not ALPHA,BETA"), "no link: %s", yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("dist.link", "");
+}
+
 static const char *self;
 
 // What each of the processes does: cases, drawn alike in all of them; groups of some; sends.
@@ -943,6 +984,7 @@ int main(int argc, char **argv)
 	   "without others the world is one rank");
 	collectives();
 	by_messages();
+	slow_link();
 	processes();
 	gradients();
 	err = yoke_group_run(3, NULL, halves, grad);

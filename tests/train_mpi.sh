@@ -226,6 +226,28 @@ for name in openmpi mpich; do
 	verdict "$name: a rank that is killed ends all" "$(
 		[ $code -ne 0 ] || echo "exit code 0"
 		left $mine)"
+	rm -rf long
+	# shellcheck disable=SC2086 # words
+	YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=2 YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train \
+		$long >out 2>&1 &
+	launcher=$!
+	await
+	mine=$(below $launcher)
+	victim=$(echo "$mine" | tail -n 1)
+	kill -STOP "$victim"
+	tries=0
+	until grep -q 'within 2 s (dist.timeout)' out || [ $tries -ge 300 ]; do
+		tries=$((tries + 1))
+		sleep 0.02
+	done
+	kill -KILL "$victim" 2>/dev/null
+	wait $launcher
+	code=$?
+	# shellcheck disable=SC2086 # words
+	verdict "$name: one that is stopped is named, on the other machine, too" "$(
+		[ $code -ne 0 ] || echo "exit code 0"
+		grep -q "within 2 s (dist.timeout): rank [01] (pid $victim)" out || tail -n 3 out
+		left $mine)"
 done
 echo "1..$count"
 exit $failed

@@ -101,6 +101,11 @@ static int done(uint64_t *request)
 	return is != 0;
 }
 
+static int sum(const float *mine, float *all, size_t n)
+{
+	return check(MPI_Allreduce(mine, all, (int)n, MPI_FLOAT, MPI_SUM, comm), "MPI_Allreduce");
+}
+
 static void end(void)
 {
 	MPI_Comm_free(&comm);
@@ -118,7 +123,7 @@ const struct yk_mpi *yoke_mpi(void)
 {
 	static const struct yk_mpi table = {
 		.abi = YK_MPI_ABI, .begin = begin, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
-		.done = done, .end = end, .error = error,
+		.done = done, .sum = sum, .end = end, .error = error,
 	};
 	return &table;
 }

@@ -100,9 +100,17 @@ static int check_algorithm(void)
 		       yk_hint(wish, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
 }
 
+static int check_link(void)
+{
+	const char *wish = yk_param_str(yk_param_find("dist.link"));
+	double alpha, beta;
+	return !*wish || yk_ranks_link(&alpha, &beta) ? 0 :
+		       yk_fail(YOKE_EINVAL, "dist.link '%s' is not ALPHA,BETA, seconds and seconds a byte, as 1e-4,1e-9", wish);
+}
+
 int yk_group_join(struct yoke_context *ctx, struct yk_hub *h, uint32_t rank, const char *name, struct yoke_group **to)
 {
-	struct yk_queue *queue = check_algorithm() ? NULL : yk_ranks_of(ctx);
+	struct yk_queue *queue = check_algorithm() || check_link() ? NULL : yk_ranks_of(ctx);
 	struct yoke_group *g = queue ? calloc(1, sizeof *g) : NULL;
 	uint64_t *words = calloc(4 * (size_t)h->ranks, sizeof *words);
 	if (g)

@@ -20,6 +20,7 @@
 struct sending {
 	const struct yk_action *action;
 	uint64_t done; // bytes, the head's among them
+	uint64_t due;  // nanoseconds, with dist.link: not before
 };
 
 struct yk_course {
@@ -221,16 +222,32 @@ static bool is_ends(const struct yk_job *j)
 	return j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
 }
 
+// With dist.link: is the message still on its way?
+static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
+{
+	double alpha, beta;
+	if (x->done || !yk_ranks_link(&alpha, &beta))
+		return false;
+	const uint64_t now = yk_nanoseconds();
+	if (!x->due) {
+		x->due = (now > g->port ? now : g->port) + (uint64_t)(1e9 * (alpha + (double)bytes * beta));
+		g->port = x->due;
+	}
+	return now < x->due;
+}
+
 // Sends on; true: something went.
 static bool push(struct yk_job *j, struct sending *x)
 {
-	const struct yoke_group *g = j->task->group;
+	struct yoke_group *g = j->task->group;
 	const uint32_t ring = g->hub->area->ring;
 	struct yk_link *l = yk_hub_link(g->hub, is_ends(j), g->rank, x->action->peer);
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes);
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
 		 room = ring - (head - atomic_load_explicit(&l->tail, memory_order_acquire));
 	const uint64_t before = x->done;
+	if (travels(g, x, bytes))
+		return false;
 	if (!x->done && room >= sizeof(struct yk_head)) {
 		const struct yk_head h = head_of(j, bytes);
 		ring_write(l, ring, head, &h, sizeof h);
@@ -489,7 +506,7 @@ static bool act(struct yk_job *j)
 	if (must_wait(j, a))
 		return false;
 	if (a->kind == YK_ACT_SEND) {
-		c->send[c->sends++] = (struct sending){ a, 0 };
+		c->send[c->sends++] = (struct sending){ a, 0, 0 };
 	} else if (a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD) {
 		whole = false;
 		moved = pull(j, a, &whole);

@@ -2,6 +2,7 @@
 // The ranks queue: a table of the core's own, as a backend has one, for the slot RANKS of plans.
 #include "config.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,24 @@ enum {
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
 	 "how ranks do things together: tree, doubling, halving, pairwise, ring or 2d, where there is such a way; "
 	 "empty: by size");
+
+YK_PARAM(link_setting, "dist.link", YK_STRING, "",
+	 "ALPHA,BETA: messages between ranks take so many seconds, and so many a byte, one after the other; to see what a slow "
+	 "link does. Empty: as long as they take");
+
+bool yk_ranks_link(double *alpha, double *beta)
+{
+	const char *text = yk_param_str(&link_setting);
+	char end;
+	*alpha = *beta = 0;
+	return *text && sscanf(text, "%lf,%lf%c", alpha, beta, &end) == 2 && *alpha >= 0 && *alpha < 10 && *beta >= 0 &&
+	       *beta < 1;
+}
+
+static bool has_link(void)
+{
+	return *yk_param_str(&link_setting);
+}
 
 const char *yk_ranks_algorithm(void)
 {
@@ -91,7 +110,7 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 // Not by work in each other's memory?
 static bool is_by_messages(const struct yk_job *j)
 {
-	return j->task->group->hub->apart || (*yk_ranks_algorithm() && j->task->group->ranks > 1);
+	return j->task->group->hub->apart || ((*yk_ranks_algorithm() || has_link()) && j->task->group->ranks > 1);
 }
 
 // All jobs, as far as they go now; true: something changed.  With `drive`.
@@ -170,9 +189,11 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool
 	if (now - *began < SPIN_NS) {
 		for (int i = 0; i < 32 && atomic_load(&q->bell->rings) == rings; i++)
 			pause_briefly();
+		if (atomic_load(&q->bell->rings) == rings)
+			sched_yield(); // whom it waits for may have this processor
 		return;
 	}
-	yk_bell_sleep(q->bell, rings, polls ? POLL_NS : LOOK_NS);
+	yk_bell_sleep(q->bell, rings, polls || has_link() ? POLL_NS : LOOK_NS);
 	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
 		atomic_store(&q->watched, now);
 		watch(q);

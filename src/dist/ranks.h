@@ -173,6 +173,7 @@ struct yoke_group { // as one rank has it
 	uint64_t jobs;            // collectives so far
 	_Atomic uint64_t bytes;   // of tensors, that it has sent: see yoke_group_state
 	uint64_t *sent, *received; // to and from each peer
+	uint64_t port;            // nanoseconds until which dist.link has it sending
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
 	char name[32];
@@ -252,6 +253,9 @@ void yk_job_watch(struct yk_job *);
 
 // The setting dist.algorithm, "" by default.
 const char *yk_ranks_algorithm(void);
+// The setting dist.link, in seconds and seconds a byte; false: messages are not delayed.  EINVAL goes to the group that
+// is joined under a malformed one.
+bool yk_ranks_link(double *alpha, double *beta);
 // As yk_shared_advance, by a schedule.
 bool yk_message_advance(struct yk_job *, int *code, char why[YK_WHY]);
 void yk_course_free(struct yk_course *); // NULL is fine

@@ -38,6 +38,16 @@ int yk_bench_page(const char *path, const json_t *devices, const json_t *results
 int yk_bench_ranks(int argc, char **argv);
 // The command `bench fit` (bench_fit.c).
 int yk_bench_fit(int argc, char **argv);
+// MPI's own all_reduce by an mpirun (bench_mpi.c).  n 0: it or its module is not there.
+enum { YK_BENCH_SIZES = 16 };
+struct yk_bench_peer {
+	int n;
+	uint64_t bytes[YK_BENCH_SIZES];
+	double seconds[YK_BENCH_SIZES];
+};
+int yk_bench_mpi(const char *name, int ranks, uint64_t most, struct yk_bench_peer *);
+// .. as one of the ranks that it starts.
+int yk_bench_mpi_rank(uint64_t least, uint64_t most, int grow);
 
 // The command `bench resolvent` (bench_resolvent.c): an exit status.
 int yk_bench_resolvent(int argc, char **argv);

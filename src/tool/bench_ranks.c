@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke bench ranks: all_reduce of f32 among ranks that are threads, by size and algorithm, beside a loop over the
-// same arrays that is written by hand.
+// same arrays that is written by hand, and MPI's own among processes where there is one.
 // Counted: algbw, bytes of one rank's operand over the time; busbw, what each rank has to send at least, 2 (N - 1) / N
 // of them.  The time is rank 0's, of an operation that is recorded, evaluated and waited for.
 #include "config.h"
@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
@@ -32,6 +33,8 @@ struct bench {
 	double sample[SAMPLES];
 	float *in[YK_MOST_RANKS], *out[YK_MOST_RANKS]; // by hand
 	_Atomic uint64_t came;
+	bool peer; // it is a rank under mpirun, and measures MPI's own
+	struct yk_bench_peer mpi[YK_MPIS];
 };
 
 // ---- what is timed ----
@@ -168,10 +171,27 @@ static int measure(struct bench *b, uint64_t bytes)
 			row(b, yk_algorithm_name[how], hand);
 	}
 	yoke_setting_set("dist.algorithm", "");
+	for (int i = 0; i < YK_MPIS && e == 0; i++)
+		for (int k = 0; k < b->mpi[i].n; k++)
+			if (b->mpi[i].bytes[k] == bytes) {
+				for (int s = 0; s < SAMPLES; s++)
+					b->sample[s] = b->mpi[i].seconds[k];
+				row(b, yk_mpi_names[i], hand);
+			}
 	return e;
 }
 
 // ---- the command ----
+
+// Those that there are; one that fails is said, and left out.
+static void measure_mpi(struct bench *b)
+{
+	for (int i = 0; i < YK_MPIS; i++)
+		if (yk_bench_mpi(yk_mpi_names[i], b->ranks, b->most, &b->mpi[i]) < 0) {
+			fprintf(stderr, "yoke bench: %s\n", yoke_error());
+			yoke_error_clear();
+		}
+}
 
 static int parse(struct bench *b, int argc, char **argv)
 {
@@ -182,6 +202,8 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (!*value)
 				return yk_usage("bench", "--json wants a file");
 			b->file = value;
+		} else if (!strcmp(argv[i], "--peer")) {
+			b->peer = true;
 		} else if (!strncmp(argv[i], "ranks=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MOST_RANKS)
 				return yk_usage("bench", "'%s': it is a number from 2 to %d", argv[i], YK_MOST_RANKS);
@@ -205,6 +227,9 @@ int yk_bench_ranks(int argc, char **argv)
 	char n[24];
 	if (status != YK_DONE)
 		return status;
+	if (b.peer)
+		return yk_bench_mpi_rank(LEAST, b.most, GROW) < 0 ? yk_failed("bench") : YK_DONE;
+	measure_mpi(&b);
 	snprintf(n, sizeof n, "%d", b.ranks);
 	if (!getenv("YOKE_CPU_DEVICES"))
 		e = yoke_setting_set("cpu.devices", n);

@@ -7,6 +7,7 @@ yoke_SOURCES = \
 	src/tool/bench_fit.c \
 	src/tool/bench_limits.c \
 	src/tool/bench_memory.c \
+	src/tool/bench_mpi.c \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
 	src/tool/bench_resolvent.c \

@@ -84,8 +84,8 @@
 	"  devices=LIST  on these, as cpu,opencl, side by side\n" \
 	"  --json FILE   the figures as JSON, too\n" \
 	"  --html FILE   as a page, with plots over sizes\n" \
-	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand;\n" \
-	"keys ranks most (bytes), and --json.\n" \
+	"ranks: an all_reduce among threads, 8 bytes to 256 MiB, by algorithm, beside a loop written by hand\n" \
+	"and MPI's own among processes, where there is one; keys ranks most (bytes), and --json.\n" \
 	"fit: a pipeline fitted and trained, and where the time goes: workload=small, large or a file, devices=,\n" \
 	"loader_ms=, scale=batch, channels or side, count= (cubes of a scale), --json, and keys of yoke fit.\n"
 
