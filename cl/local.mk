@@ -37,6 +37,7 @@ cl_files = \
 	cl/map_real.cl \
 	cl/math.cl \
 	cl/matrix.cl \
+	cl/moments.cl \
 	cl/move.cl \
 	cl/norm.cl \
 	cl/number.cl \

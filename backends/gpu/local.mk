@@ -39,6 +39,7 @@ gpu_sources = \
 	backends/gpu/list.c \
 	backends/gpu/map.c \
 	backends/gpu/memory.c \
+	backends/gpu/moments.c \
 	backends/gpu/move.c \
 	backends/gpu/norm.c \
 	backends/gpu/program.c \

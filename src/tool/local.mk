@@ -19,6 +19,8 @@ yoke_SOURCES = \
 	src/tool/cmd_fit.c \
 	src/tool/fit_config.c \
 	src/tool/fit_config.h \
+	src/tool/fit_maps.c \
+	src/tool/fit_maps.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
@@ -31,6 +33,7 @@ yoke_SOURCES = \
 	src/tool/cmd_report.c \
 	src/tool/cmd_selftest.c \
 	src/tool/cmd_setup.c \
+	src/tool/cmd_simulate.c \
 	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
@@ -54,6 +57,7 @@ yoke_SOURCES = \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \
+	src/tool/tune_ranks.c \
 	src/tool/validate_resolvent.c \
 	src/tool/validate_resolvent.h \
 	src/tool/warmup_show.c
