@@ -234,6 +234,8 @@ static void minors(const struct chain *h, bool from_end, struct cx *with, struct
 // alpha - k / L of the neighbour in front, from 1/L of all; from the end: - k / R of the one behind
 static struct cx stepped(const struct chain *h, struct cx from, struct cx inverse, bool from_end)
 {
+	if (h->n < 2) // there is no neighbour
+		return from;
 	return c_bin(h->g, YK_SUB, from,
 		     c_times(h->g, c_moved(h->g, inverse, h->axis, 1, from_end, 0), from_end ? h->behind : h->before));
 }
