@@ -24,12 +24,14 @@ pick()
 }
 
 named=$("$yoke" conform cpu --quick |
-	sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq)
+	sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq)
 others=$("$yoke" conform cpu --quick --ops scan,scan_map,sort,gather,scatter_add,move,softmax,layer_norm,attention |
 	sed -n '/ f32 /d; s/^ok .* - \([a-z_]*\) \([a-z0-9]*\) .*cases.*/\1.\2/p' | uniq)
 maps=$(for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done)
 plain=$(echo "$named" | pick 2)
 days="map.f32,reduce.f32,contract.f32,$(echo "$maps" | pick 8)$(printf 'contract.%s\n' f16 bf16 i32 f64 i8 | pick 5)"
+# each of their cases is a text, by side and tier
+days="$days$(printf 'resolvent.%s\nresolvent_back.%s\n' f32 f32 f64 f64 bf16 bf16 | pick 6)"
 if [ "${YOKE_TEST_SAMPLE:-0}" != 0 ]; then
 	plain=softmax.f32,move.f32, days=contract.f32
 fi

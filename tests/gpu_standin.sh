@@ -37,10 +37,11 @@ run()
 	verdict "takes some: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 
-"$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
+"$yoke" conform cpu --quick | sed -n '/map\|reduce\|contract\|resolvent/d; s/^ok .* - \([a-z_]*\) f32 .*cases.*/\1.f32/p' | uniq >named
 for d in f64 f16 bf16 i8 u8 i32 i64 bool; do printf 'map.%s\nreduce.%s\n' $d $d; done >others
 printf 'contract.%s\n' f16 bf16 i32 f64 i8 >>others
 printf 'layer_norm.%s\nsoftmax.%s\nattention.%s\nattention_back.%s\ngather.%s\n' f16 bf16 bf16 f16 bf16 >>others
+printf 'resolvent.%s\nresolvent_back.%s\n' f32 f64 f16 f32 >>others # each of their cases is a text
 awk 'BEGIN { for (i = 0; i < 900; i++) print "line", i % 7, "of a text" }' >text
 keys="data=text layers=1 heads=2 embed=16 context=16 batch=2 valid=0 log_every=1"
 

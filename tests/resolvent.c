@@ -125,12 +125,12 @@ static double difference(const double complex *got, const double complex *want, 
 static double tolerance(int dtype, const struct chain *h, bool signs, double most)
 {
 	const double eta = fmin(fabs(h->y), 1);
-	if (signs)
-		return (dtype == yoke_f64 ? 2e-14 : 2e-6) * pow(fmax(1, most), 2);
-	// products of matrices over a whole row lose a digit
 	const char *named = getenv("YOKE_PLAN_NAMED");
+	// nothing bounds what rounding does where k < 0, where kernels compute in f64 and the parts do not
 	const double lost = named && !strcmp(named, "0") ? 10 : 1;
-	return lost * (dtype == yoke_f64 ? 2e-15 : 1e-6) / (eta * eta);
+	if (signs)
+		return lost * (dtype == yoke_f64 ? 2e-14 : 2e-6) * pow(fmax(1, most), 2);
+	return (dtype == yoke_f64 ? 2e-15 : 1e-6) / (eta * eta);
 }
 
 // ---- values ----

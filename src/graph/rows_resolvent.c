@@ -4,7 +4,8 @@
 // The parts compute leading and trailing minors: theta_(i+1) = alpha_i theta_i - k_(i-1) theta_(i-1), with alpha =
 // a - z and k = b c, as products of the matrices [[alpha_i, -k_(i-1)], [1, 0]], which are joined in log2 N rounds
 // (Hillis and Steele 1986).  Only ratios of minors count, so each product is divided by its largest entry,
-// which gradients take for a constant.  L_i = theta_(i+1) / theta_i, R_i = phi_(i-1) / phi_i.
+// which gradients take for a constant.  L_i = theta_(i+1) / theta_i, R_i = phi_(i-1) / phi_i; what products of a whole row
+// lose of them the recursion L_i = alpha_i - k_(i-1) / L_(i-1), of all i at once, makes good.
 
 #include "config.h"
 
@@ -230,22 +231,46 @@ static void minors(const struct chain *h, bool from_end, struct cx *with, struct
 	*without = p[1][0];
 }
 
+// alpha - k / L of the neighbour in front, from 1/L of all; from the end: - k / R of the one behind
+static struct cx stepped(const struct chain *h, struct cx from, struct cx inverse, bool from_end)
+{
+	if (h->n < 2) // there is no neighbour
+		return from;
+	return c_bin(h->g, YK_SUB, from,
+		     c_times(h->g, c_moved(h->g, inverse, h->axis, 1, from_end, 0), from_end ? h->behind : h->before));
+}
+
+static struct cx c_inverse(struct yk_graph *g, struct cx d)
+{
+	return c_div(g, (struct cx){ yk_full_like(g, d.re, 1), yk_full_like(g, d.re, 0) }, d);
+}
+
+enum { SWEEPS = 4 }; // each makes errors in front smaller, but where nothing is damped
+
+// 1/L, from the end: 1/R
+static struct cx inverses(const struct chain *h, bool from_end)
+{
+	struct cx with, without;
+	minors(h, from_end, &with, &without);
+	struct cx x = c_div(h->g, without, with);
+	for (int k = 0; k < SWEEPS; k++)
+		x = c_inverse(h->g, stepped(h, h->alpha, x, from_end));
+	return x;
+}
+
+// G of 1/L and, of both sides, 1/R
+static struct cx diagonal(const struct chain *h, struct cx l, struct cx r, bool both)
+{
+	return both ? c_inverse(h->g, stepped(h, stepped(h, h->alpha, l, false), r, true)) : l;
+}
+
 void yk_decompose_resolvent(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_resolved how = yk_resolved(c->attr);
 	struct chain h = chain_of(g, c);
-	struct cx up, above, down, below, d, n;
-	minors(&h, false, &up, &above);
-	if (how.side == YOKE_SIDE_LEFT) {
-		n = above;
-		d = up;
-	} else { // 1 / (L + R - alpha), times theta_i phi_i above and below
-		minors(&h, true, &down, &below);
-		n = c_mul(g, above, below);
-		d = c_bin(g, YK_ADD, c_mul(g, up, below), c_mul(g, above, down));
-		d = c_bin(g, YK_SUB, d, c_mul(g, h.alpha, n));
-	}
-	out[0] = yk_down(g, c_join(g, c_div(g, n, d)), c->in[0]);
+	const bool both = how.side == YOKE_SIDE_BOTH;
+	struct cx l = inverses(&h, false), r = both ? inverses(&h, true) : l;
+	out[0] = yk_down(g, c_join(g, diagonal(&h, l, r, both)), c->in[0]);
 	// of the tier half a bound is not known: as if each row had been computed again
 	struct yk_value rows = g->value[c->in[0]];
 	out[1] = yk_broadcast(g, yk_lit(g, yk_acc(rows.dtype), yk_tier_half(how.tier) ? INFINITY : 0), rows.rank - 1,
@@ -306,18 +331,10 @@ void yk_decompose_resolvent_back(struct yk_graph *g, const struct yk_call *c, yk
 {
 	const struct yk_resolved how = yk_resolved(c->attr);
 	struct chain h = chain_of(g, c);
-	struct cx up, above, down, below, l, r = { YK_NIL, YK_NIL }, d, k, total;
+	struct cx k, total;
 	struct cx cot = c_of(g, checked(g, c->in[4], h.dtype), false), conj = { cot.re, yk_un(g, YK_NEG, cot.im) };
 	const bool both = how.side == YOKE_SIDE_BOTH;
-	minors(&h, false, &up, &above);
-	l = d = c_div(g, above, up); // 1/L
-	if (both) {
-		minors(&h, true, &down, &below);
-		r = c_div(g, below, down); // 1/R
-		d = c_bin(g, YK_SUB, h.alpha, c_times(g, c_moved(g, l, h.axis, 1, false, 0), h.before));
-		d = c_bin(g, YK_SUB, d, c_times(g, c_moved(g, r, h.axis, 1, true, 0), h.behind));
-		d = c_div(g, (struct cx){ yk_full_like(g, d.re, 1), yk_full_like(g, d.re, 0) }, d); // G
-	}
+	struct cx l = inverses(&h, false), r = both ? inverses(&h, true) : l, d = diagonal(&h, l, r, both);
 	d = c_mul(g, d, d);
 	yk_id zero = yk_lit(g, h.dtype, 0);
 	if (how.gradient != YOKE_GRADIENT_EXACT) {

@@ -43,6 +43,14 @@ static void print(const json_t *o)
 	json_decref(list);
 }
 
+// Of models with resolvents, where none are asked for: kernels, and what the toolbox has.
+static const char *own_toggles(struct yk_config *c)
+{
+	if (strcmp(yk_config_str(c, YK_KEY_model), "bk") || yk_config_argument(c, "allow_emulated=1") < 0)
+		return NULL;
+	return "plan.named=0,bk_tier=mixed,precision=bf16-mixed,align=0,recompute=block,offload=optimizer";
+}
+
 int yk_cmd_ablate(int argc, char **argv)
 {
 	struct yk_config c;
@@ -60,14 +68,14 @@ int yk_cmd_ablate(int argc, char **argv)
 			json = true;
 		else
 			argv[1 + n++] = argv[i];
-	if (!toggles)
-		return yk_usage("ablate", "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
 	if (yk_config_init(&c, YK_T) < 0)
 		return yk_failed("ablate");
 	json_t *o = NULL;
 	if (yk_config_arguments(&c, n, argv + 1) < 0) {
 		yk_failed("ablate");
 		status = YK_USAGE;
+	} else if (!toggles && !(toggles = own_toggles(&c))) {
+		status = yk_usage("ablate", "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
 	} else if (!(o = yk_ablate(&c, toggles, (int)rounds))) {
 		status = yk_failed("ablate");
 	} else if (json) {
