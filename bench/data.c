@@ -2,7 +2,7 @@
 // What a loader gives in a second, beside what limits it.  Rounds of all rows by turns, so that what disturbs the machine
 // disturbs all; figures are medians of the rounds, with the least and the most.
 //
-//	bench/data FOLDER [row, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
+//	bench/data FOLDER [rows, all] [workers, 2] [seconds of a round, 0.3] [rounds, 7]
 //
 // tokens   windows of 128 + 1 tokens from a file of 64 Mi tokens of 2 bytes (FOLDER/tokens.u16), shuffled
 // rows     rows of 4 KiB from a .npy file of 256 MiB (FOLDER/rows.npy), shuffled
@@ -11,8 +11,9 @@
 // words    the tokenizer alone: 32 MiB of words (FOLDER/text) in memory, in the blocks of prepare, by one thread
 // prepare  the same text to a token file, from file to file, by as many threads
 // sleep 1, sleep 4  a source that sleeps 5 ms an item, by one thread and by four
+// images   pictures in FOLDER/images, which bench/peers/data_torch.py makes, to 224 x 224; only where it is named
 // end      not a rate: how long a step at an epoch's end takes, of the median step's time; a step is 2 ms of work
-// Files that are not there are written first.  Batches are of 64 samples; of sleep, of 16; of end, of 10 of 210.
+// rows: some of these, comma-separated.  Files that are not there are written first.  Batches are of 64 samples; of sleep, of 16; of end, of 10 of 210.
 #include "config.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/part.h"
 #include "data/permute.h"
 #include "data/prepare.h"
 #include "rounds.h"
@@ -32,7 +34,7 @@ enum { CONTEXT = 128, ROW = 1024, ROWS = 65536, BATCH = 64, RECORDS = 300000, CO
        BLOCK = 4 << 20 };
 #define TOKENS ((int64_t)64 << 20)
 
-enum { TOKENS_FILE, ROWS_FILE, TABLE_FILE, TEXT_FILE, OUT_FILE, FILES };
+enum { TOKENS_FILE, ROWS_FILE, TABLE_FILE, TEXT_FILE, OUT_FILE, IMAGES, FILES };
 static char path[FILES][4096];
 static float *memory; // the rows' copy
 static int workers = 2;
@@ -159,13 +161,13 @@ static yoke_loader *open_file(const char *name, const char *format)
 	return l;
 }
 
-// Samples a second from a loader, which it frees; what a batch holds is not looked at, as nowhere here.
-static double drain(yoke_loader *l)
+// Samples a second from a loader of so many fields, which it frees; what a batch holds is not looked at, as nowhere here.
+static double drain(yoke_loader *l, int fields)
 {
 	int64_t rows = 0;
-	void *data[1];
+	void *data[2];
 	double began = 0;
-	for (int64_t got; l && (got = yoke_loader_host(l, 1, data, NULL)) > 0;) {
+	for (int64_t got; l && (got = yoke_loader_host(l, fields, data, NULL)) > 0;) {
 		if (began > 0)
 			rows += got;
 		else
@@ -182,12 +184,12 @@ static double tokens(void)
 {
 	char format[40];
 	snprintf(format, sizeof format, "format=u16 context=%d", CONTEXT);
-	return drain(open_file(path[TOKENS_FILE], format));
+	return drain(open_file(path[TOKENS_FILE], format), 1);
 }
 
 static double rows(void)
 {
-	return drain(open_file(path[ROWS_FILE], NULL));
+	return drain(open_file(path[ROWS_FILE], NULL), 1);
 }
 
 static double table_records(void)
@@ -204,6 +206,16 @@ static double table_records(void)
 	yoke_loader_free(l);
 	yoke_dataset_free(d);
 	return rows == RECORDS ? (double)rows / (yk_seconds() - began) : NAN;
+}
+
+static double images(void)
+{
+	char settings[96];
+	yoke_dataset *d = yoke_dataset_open(path[IMAGES], "size=224 crop=none");
+	snprintf(settings, sizeof settings, "batch=%d workers=%d seed=1", BATCH, workers);
+	yoke_loader *l = d ? yoke_loader_new(d, settings) : NULL;
+	yoke_dataset_free(d);
+	return drain(l, 2);
 }
 
 // Bytes a second.
@@ -281,7 +293,7 @@ static yoke_loader *sleeper(int64_t *us, int64_t count, const char *settings)
 static double sleep_by(const char *settings)
 {
 	static int64_t us = 5000;
-	return drain(sleeper(&us, 10000, settings));
+	return drain(sleeper(&us, 10000, settings), 1);
 }
 
 static double sleep_1(void)
@@ -324,18 +336,25 @@ static const struct row {
 	const char *name, *unit;
 	double (*fn)(void);
 	double bytes; // of a sample in memory
+	bool named;   // only measured where it is
 } table[] = {
-	{ "tokens", "samples/s", tokens, 4 * (CONTEXT + 1) },
-	{ "rows", "samples/s", rows, sizeof(float) * ROW },
-	{ "memcpy", "samples/s", copies, sizeof(float) * ROW },
-	{ "csv", "samples/s", table_records, 4 * COLUMNS },
-	{ "words", "bytes/s", words, 1 },
-	{ "prepare", "bytes/s", prepare, 1 },
-	{ "sleep 1", "samples/s", sleep_1, 0 },
-	{ "sleep 4", "samples/s", sleep_4, 0 },
-	{ "end", "of the median", epoch_end, 0 },
+	{ "tokens", "samples/s", tokens, 4 * (CONTEXT + 1), false },
+	{ "rows", "samples/s", rows, sizeof(float) * ROW, false },
+	{ "memcpy", "samples/s", copies, sizeof(float) * ROW, false },
+	{ "csv", "samples/s", table_records, 4 * COLUMNS, false },
+	{ "images", "samples/s", images, 4 * 3 * 224 * 224, true },
+	{ "words", "bytes/s", words, 1, false },
+	{ "prepare", "bytes/s", prepare, 1, false },
+	{ "sleep 1", "samples/s", sleep_1, 0, false },
+	{ "sleep 4", "samples/s", sleep_4, 0, false },
+	{ "end", "of the median", epoch_end, 0, false },
 };
 enum { TABLE = sizeof table / sizeof *table };
+
+static bool wanted(const struct row *r, const char *rows)
+{
+	return rows ? yk_listed(rows, r->name) : !r->named;
+}
 
 int main(int argc, char **argv)
 {
@@ -346,13 +365,14 @@ int main(int argc, char **argv)
 	seconds = argc > 4 ? atof(argv[4]) : seconds;
 	n = n < 1 ? 1 : n > MOST_ROUNDS ? MOST_ROUNDS : n;
 	if (argc < 2 || workers < 0 || !(seconds > 0)) {
-		fprintf(stderr, "usage: bench/data FOLDER [row, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
+		fprintf(stderr, "usage: bench/data FOLDER [rows, all] [workers, 2] [seconds, 0.3] [rounds, 7]\n");
 		return 2;
 	}
 	memory = malloc(sizeof(float) * ROW * ROWS);
 	for (size_t i = 0; memory && i < (size_t)ROW * ROWS; i++)
 		memory[i] = (float)(i % 8191);
-	static const char *const name[FILES] = { "tokens.u16", "rows.npy", "table.csv", "text", "text.tokens.safetensors" };
+	static const char *const name[FILES] = { "tokens.u16", "rows.npy", "table.csv", "text", "text.tokens.safetensors",
+						 "images" };
 	for (int i = 0; i < FILES; i++)
 		snprintf(path[i], sizeof path[i], "%s/%s", argv[1], name[i]);
 	if (!memory || write_tokens() < 0 || write_rows() < 0 || write_table() < 0 || write_text() < 0) {
@@ -361,10 +381,10 @@ int main(int argc, char **argv)
 	}
 	for (int r = 0; r < n; r++)
 		for (int k = 0; k < TABLE; k++)
-			if (!only || !strcmp(only, table[k].name))
+			if (wanted(&table[k], only))
 				got[k][r] = table[k].fn();
 	for (int k = 0; k < TABLE; k++) {
-		if (only && strcmp(only, table[k].name))
+		if (!wanted(&table[k], only))
 			continue;
 		const double m = median(got[k], n);
 		qsort(got[k], (size_t)n, sizeof *got[k], by_value);

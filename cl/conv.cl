@@ -5,33 +5,14 @@
 // Taps are (channel, k0, k1), positions (image, p0, p1), as one number each, row major.  Element (tap, position) of
 // b is that of its operand at position * step + off + tap * by along an axis, 0 outside.
 // y(i, position) = sum over taps of a(i, tap) b(tap, position), or, where ALONG is 1, y(i, tap) = sum over positions
-// of a(i, position) b(tap, position).  Blocks in local memory, and each element's order of summation, as in
-// contract_tiled.cl.
+// of a(i, position) b(tap, position).  Blocks and sums as tile.cl has them.
 // Groups: (ceil(columns / BN), ceil(rows / BM), group of channels).
 #include "number.cl"
+#include "tile.cl"
 
-#ifndef WG_M // items along rows, along columns
-#define WG_M 16
-#define WG_N 16
-#endif
-#ifndef TM // rows, columns of an item
-#define TM 4
-#define TN 4
-#endif
-#ifndef BK
-#define BK 16
-#endif
 #ifndef ALONG
 #define ALONG 0
 #endif
-#if DTYPE == 2
-#define TILE_FMA(a, b, c) ((a) * (b) + (c))
-#else
-#define TILE_FMA(a, b, c) FMA(a, b, c)
-#endif
-#define BM (WG_M * TM)
-#define BN (WG_N * TN)
-#define ITEMS (WG_M * WG_N)
 
 // Where elements of a tensor lie: of a row, of each part of a tap or position, in elements.
 struct places {
@@ -98,11 +79,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_
 	GLOBAL number *b = NUMBERS(b_base, b_at) + group * s.b_group;
 	GLOBAL number *y = NUMBERS(y_base, y_at) + group * s.y.group;
 
-	UNROLL
-	for (int i = 0; i < TM; i++)
-		UNROLL
-		for (int j = 0; j < TN; j++)
-			sum[i][j] = (ACC)0;
+	clear_tile(sum);
 	for (long first_k = 0; first_k < s.depth; first_k += BK) {
 		for (int e = item; e < BK * BM; e += ITEMS) {
 			int k = e % BK, r = e / BK;
@@ -116,19 +93,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) conv(GLOBAL uchar *y_base, ulong y_
 						       (ACC)0;
 		}
 		BARRIER();
-		for (int k = 0; k < BK; k++) {
-			ACC v[TN];
-			UNROLL
-			for (int j = 0; j < TN; j++)
-				v[j] = b_block[k * BN + j * WG_N + item_n];
-			UNROLL
-			for (int i = 0; i < TM; i++) {
-				ACC x = a_block[k * BM + i * WG_M + item_m];
-				UNROLL
-				for (int j = 0; j < TN; j++)
-					sum[i][j] = TILE_FMA(x, v[j], sum[i][j]);
-			}
-		}
+		add_blocks(sum, a_block, b_block, item_m, item_n);
 		BARRIER();
 	}
 	for (int i = 0; i < TM; i++)

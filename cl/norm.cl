@@ -13,6 +13,13 @@
 #define HAS_DW 16
 #define HAS_DB 32
 
+// Rows that are not aligned keep more addresses than registers of as many groups as aligned ones have would hold.
+#if VEC_WIDTH == 1
+#define NORM_GROUP WORK_GROUP_REGISTERS(ITEMS, 1)
+#else
+#define NORM_GROUP WORK_GROUP(ITEMS, 1)
+#endif
+
 struct norm_args {
 	struct rows x, g, out;
 	long count, each; // rows, of a piece
@@ -72,7 +79,7 @@ FN void norm_row(GLOBAL stored *y, GLOBAL const stored *x, GLOBAL const beside *
 		norm_at(y, x, w, b, has, m, s, i, n - i, false);
 }
 
-KERNEL void WORK_GROUP(ITEMS, 1) norm_rows(GLOBAL uchar *y_base, ulong y_at,
+KERNEL void NORM_GROUP norm_rows(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *mean_base, ulong mean_at, GLOBAL uchar *rstd_base, ulong rstd_at,
 	GLOBAL uchar *x_base, ulong x_at, GLOBAL uchar *w_base, ulong w_at,
 	GLOBAL uchar *b_base, ulong b_at, struct norm_args a)
@@ -160,7 +167,7 @@ FN void back_row(const struct graded *row, const struct graded *later, GLOBAL co
 }
 
 // dx, dw = sum g h, db = sum g; RMS norm has no mean u.  partial: [groups][2][cols], dw and db.
-KERNEL void WORK_GROUP(ITEMS, 1) norm_back(GLOBAL uchar *dx_base, ulong dx_at,
+KERNEL void NORM_GROUP norm_back(GLOBAL uchar *dx_base, ulong dx_at,
 	GLOBAL uchar *partial_base, ulong partial_at, GLOBAL uchar *x_base, ulong x_at,
 	GLOBAL uchar *w_base, ulong w_at, GLOBAL uchar *mean_base, ulong mean_at,
 	GLOBAL uchar *rstd_base, ulong rstd_at, GLOBAL uchar *g_base, ulong g_at,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SCATTER_ADD, the lists of positions: by scatter_list, one item, where a group runs as a loop;
-// elsewhere by scatter_count, scatter_ends, scatter_place and scatter_order, of which the second is one
-// group.
+// elsewhere by scatter_count, scatter_ends, scatter_place, scatter_order and scatter_long, of which the
+// second is one group.
 #include "scatter.cl"
 
-#ifndef ITEMS // of the group of scatter_ends
+#ifndef ITEMS // of the groups of scatter_ends and scatter_long, a power of two
 #define ITEMS 1
 #endif
+#define STRIP 8  // positions that an item of scatter_long looks at in turn
 #define SHORT 64 // positions that are sorted by insertion
 #ifdef WIDE_IDS // the dtype of indices
 typedef long id;
@@ -102,24 +103,55 @@ KERNEL void scatter_place(LIST_PARAMS)
 	ORDER[ATOMIC_ADD(&ENDS[id_of(ids, ids_at, &s, i)], 1u)] = (uint)i;
 }
 
-// Brings each list into order: a short one by insertion, a long one, of which there are few, by
-// looking at all indices again.
+// Brings short lists into order, by insertion.
 KERNEL void scatter_order(LIST_PARAMS)
 {
 	long n = (long)GLOBAL_ID(0);
 	if (n >= s.N || complained(REPORT_AT))
 		return;
 	uint begin = n ? ENDS[n - 1] : 0, end = ENDS[n];
-	if (end - begin <= SHORT) {
-		for (uint k = begin + 1; k < end; k++) {
-			uint p = ORDER[k], at = k;
-			for (; at > begin && ORDER[at - 1] > p; at--)
-				ORDER[at] = ORDER[at - 1];
-			ORDER[at] = p;
-		}
+	if (end - begin > SHORT)
 		return;
+	for (uint k = begin + 1; k < end; k++) {
+		uint p = ORDER[k], at = k;
+		for (; at > begin && ORDER[at - 1] > p; at--)
+			ORDER[at] = ORDER[at - 1];
+		ORDER[at] = p;
 	}
-	for (ulong i = 0; begin < end; i++)
-		if (id_of(ids, ids_at, &s, i) == n)
-			ORDER[begin++] = (uint)i;
+}
+
+// Writes long lists anew, of which there are few: a group goes through all indices for each of its rows.
+KERNEL void WORK_GROUP(ITEMS, 1) scatter_long(LIST_PARAMS)
+{
+	LOCAL uint sums[ITEMS];
+	int item = LOCAL_ID(0);
+	ulong count = (ulong)s.axes.rows;
+
+	if (complained(REPORT_AT))
+		return;
+	for (long n = (long)GROUP_ID(0); n < s.N; n += (long)GROUPS(0)) {
+		uint begin = n ? ENDS[n - 1] : 0, end = ENDS[n];
+		if (end - begin <= SHORT)
+			continue;
+		for (ulong first = 0; first < count && begin < end; first += ITEMS * STRIP) {
+			ulong i0 = first + (ulong)item * STRIP, i1 = i0 + STRIP < count ? i0 + STRIP : count;
+			uint sum = 0;
+			for (ulong i = i0; i < i1; i++)
+				sum += id_of(ids, ids_at, &s, i) == n ? 1 : 0;
+			sums[item] = sum;
+			BARRIER();
+			for (int k = 1; k < ITEMS; k *= 2) { // of this item and all before it
+				uint before = item >= k ? sums[item - k] : 0;
+				BARRIER();
+				sums[item] += before;
+				BARRIER();
+			}
+			uint at = begin + sums[item] - sum;
+			for (ulong i = i0; sum && i < i1; i++)
+				if (id_of(ids, ids_at, &s, i) == n)
+					ORDER[at++] = (uint)i;
+			begin += sums[ITEMS - 1];
+			BARRIER();
+		}
+	}
 }

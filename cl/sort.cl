@@ -6,9 +6,10 @@
 // direction.  Rows of the axes; tensors 0 values, 1 positions, 2 x.
 // ITEMS 1: sort_rows, an item a row at a time: by radix, 8 bits a pass, and where k is a small
 //          part of the row the k-th key is found first and what is not before it is left.
-// more:    keys and positions in the workspace, rows of `padded`, sorted by Batcher's bitonic
-//          network: sort_keys, sort_local in blocks of 2 ITEMS in local memory, sort_step
-//          beyond them, sort_take.  Equal keys are told apart by their positions.
+// more:    Batcher's bitonic network over rows of `padded`, in local memory for blocks of 2 ITEMS.  sort_short: a
+//          block is one row, or several; it reads x and writes the results.  Longer rows have keys and positions
+//          in the workspace: sort_keys, sort_local, sort_step beyond blocks, sort_take.  Equal keys are told
+//          apart by their positions.
 #include "axes.cl"
 
 #ifndef ITEMS // of a group, a power of two
@@ -27,7 +28,7 @@ typedef uint key;
 
 struct sort {
 	struct axes axes;
-	long n, k, padded;       // padded: a power of two, of 2 ITEMS at least
+	long n, k, padded;       // padded: a power of two
 	long step[3];            // along the row
 	ulong first, count;      // rows of this launch
 	ulong has[2], descending; // is there a result for values, for positions?
@@ -197,7 +198,56 @@ FN bool before(key a, uint a_at, key b, uint b_at)
 	return a < b || (a == b && a_at < b_at);
 }
 
-// Merges runs of sizes first, 2 first, .. last, as far as they pair elements of one block.
+// Merges runs of sizes first, 2 first, .. last of rows of `padded`, as far as they pair elements of the block that
+// begins at base.
+FN void merge(LOCAL_POINTER key *keys, LOCAL_POINTER uint *places, ulong base, ulong padded, ulong first,
+	ulong last, int item)
+{
+	for (ulong size = first; size <= last; size *= 2) {
+		for (int stride = (int)(size < BLOCK ? size : BLOCK) / 2; stride; stride /= 2) {
+			BARRIER();
+			int i = 2 * item - (item & (stride - 1)), k = i + stride;
+			// a row's place, since a row is as long as its last size
+			bool up = (((base + (ulong)i) & (padded - 1)) & size) == 0;
+			if (before(keys[k], places[k], keys[i], places[i]) == up) {
+				key u = keys[i];
+				uint p = places[i];
+				keys[i] = keys[k];
+				places[i] = places[k];
+				keys[k] = u;
+				places[k] = p;
+			}
+		}
+	}
+	BARRIER();
+}
+
+// Rows of BLOCK elements at most: BLOCK / padded of them.
+KERNEL void WORK_GROUP(ITEMS, 1) sort_short(GLOBAL uchar *values, ulong values_at, GLOBAL uchar *places_base,
+	ulong places_at, GLOBAL uchar *from, ulong from_at, struct sort s)
+{
+	LOCAL key keys[BLOCK];
+	LOCAL uint places[BLOCK];
+	int item = LOCAL_ID(0), n = (int)s.n, k = (int)s.k, padded = (int)s.padded;
+	ulong row = GROUP_ID(0) * (ulong)(BLOCK / padded), rows = (ulong)s.axes.rows;
+
+	for (int i = item; i < BLOCK; i += ITEMS) {
+		int at = i & (padded - 1);
+		ulong r = row + (ulong)(i / padded);
+		keys[i] = at < n && r < rows ?
+			key_of(UNITS(from, from_at)[row_of(&s.axes, 2, r) + at * s.step[2]], s.descending != 0) :
+			ALL;
+		places[i] = (uint)at;
+	}
+	merge(keys, places, 0, (ulong)padded, 2, (ulong)padded, item);
+	for (int i = item; i < BLOCK; i += ITEMS) {
+		int at = i & (padded - 1);
+		ulong r = row + (ulong)(i / padded);
+		if (at < k && r < rows)
+			put_place(values, values_at, places_base, places_at, from, from_at, &s, r, at, places[i]);
+	}
+}
+
 KERNEL void WORK_GROUP(ITEMS, 1) sort_local(GLOBAL uchar *work, ulong work_at, struct sort s,
 	ulong first, ulong last)
 {
@@ -210,23 +260,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) sort_local(GLOBAL uchar *work, ulong work_at, s
 		keys[i] = KEYS[base + (ulong)i];
 		places[i] = PLACES[base + (ulong)i];
 	}
-	for (ulong size = first; size <= last; size *= 2) {
-		for (int stride = (int)(size < BLOCK ? size : BLOCK) / 2; stride; stride /= 2) {
-			BARRIER();
-			int i = 2 * item - (item & (stride - 1)), k = i + stride;
-			// a row's place, since a row is as long as its last size
-			bool up = (((base + (ulong)i) & ((ulong)s.padded - 1)) & size) == 0;
-			if (before(keys[k], places[k], keys[i], places[i]) == up) {
-				key u = keys[i];
-				uint p = places[i];
-				keys[i] = keys[k];
-				places[i] = places[k];
-				keys[k] = u;
-				places[k] = p;
-			}
-		}
-	}
-	BARRIER();
+	merge(keys, places, base, (ulong)s.padded, first, last, item);
 	for (int i = item; i < BLOCK; i += ITEMS) {
 		KEYS[base + (ulong)i] = keys[i];
 		PLACES[base + (ulong)i] = places[i];

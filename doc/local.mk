@@ -9,6 +9,7 @@ library_pages = \
 	doc/yoke-dist.3 \
 	doc/yoke-nn.3 \
 	doc/yoke-observe.3 \
+	doc/yoke-op.3 \
 	doc/yoke-optim.3 \
 	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
@@ -45,6 +46,10 @@ doc/yoke-cube.3: doc/library.sh include/yoke-cube.h
 
 doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-nn.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-op.3: doc/library.sh include/yoke-op.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-op.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h

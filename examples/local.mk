@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/net examples/xor examples/optim examples/stream examples/density
+check_PROGRAMS += examples/net examples/own_op examples/xor examples/optim examples/stream examples/density
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
 EXTRA_DIST += examples/resnet-bk.env
 examples_net_SOURCES = examples/net.c
 examples_net_LDADD = libyoke.la
+examples_own_op_SOURCES = examples/own_op.c
+examples_own_op_LDADD = libyoke.la -lm
 examples_xor_SOURCES = examples/xor.c
 examples_xor_LDADD = libyoke.la
 examples_optim_SOURCES = examples/optim.c

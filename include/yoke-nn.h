@@ -33,7 +33,7 @@
 #ifndef YOKE_NN_H
 #define YOKE_NN_H
 
-#include <yoke.h>
+#include <yoke-op.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -268,7 +268,7 @@ struct yoke_map {
 	X(LIST_MAP, 42) \
 	/* in as LIST_MAP, the program with one output, of a floating-point dtype -> that, reduced over */ \
 	/* all elements, [], or of each tensor, [list], or both, [list + 1], that over all elements last; */ \
-	/* attr: i kind (SUM, MAX or MIN), i 0, 1 or 2 for these */ \
+	/* attr: i kind (SUM, MAX or MIN), i 0, 1 or 2 for these.  Of f32 it may be f64: sums are not rounded then */ \
 	X(LIST_REDUCE, 43) \
 	/* x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin, x1 cos + x0 sin), x0 and x1 */ \
 	/* the halves of the last axis; y may be x */ \
@@ -332,18 +332,27 @@ union yoke_attr {
 	double f;
 };
 
-// Languages of kernel texts: OpenCL C 1.2; CUDA C++, which HIP takes too.
-enum yoke_dialect { YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
+// Languages of kernel texts: OpenCL C 1.2; CUDA C++, which HIP takes too.  HOST: no text but a function.
+enum yoke_dialect { YOKE_DIALECT_HOST = 0, YOKE_DIALECT_OPENCL = 1, YOKE_DIALECT_CUDA = 2 };
+
+struct yoke_op;
 
 // A kernel that an application brings.  Its parameters are, for each output and then each input, the
 // segment (a pointer to global memory; an absent input: NULL) and the byte offset of the operand's first
-// element (ulong), then each attribute (8 bytes: long or double).  A backend takes texts of its dialect.
+// element (ulong), then each attribute (8 bytes: long or double).  A backend takes texts of its dialect; of the
+// dialect HOST where segments have addresses in the host.
 struct yoke_source {
 	uint32_t size, dialect;
 	const char *text, *entry; // nothing is put in front of the text, which may include as in kernel_source
 	uint64_t hash;            // of dialect, text and entry: equal ones have equal hashes
 	uint64_t global[3];       // work items, at least 1 along each axis, multiples of local
 	uint64_t local[3];        // of a group; all 0: as the backend likes
+	// HOST: called for piece 0 .. pieces - 1, on any thread, several at a time; data: the address of the first element
+	// of each output, then of each input (absent: NULL).  0, or an error.
+	int (*host)(const void *arg, const struct yoke_op *, void *const *data, int64_t piece, int64_t pieces);
+	const void *arg;
+	int64_t pieces;
+	uint32_t strided, reserved; // strided: inputs may have any strides
 };
 
 // One op, valid during the call.  Operand views come flat: an ordinary op has nout views in out

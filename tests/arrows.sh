@@ -54,7 +54,7 @@ up_from_room()
 
 # What lies in the backend's folder or one below it, in backends/gpu, and what the system has is fine; what
 # else the project has is not.  plugins/native is a part of the backends of two vendors, each of which gives it a
-# vendor.h.
+# vendor.h; plugins/mpi is no backend, its table is dist's.
 foreign_in_backend()
 {
 	files=$(find "$1" -name '*.[ch]')
@@ -68,7 +68,7 @@ foreign_in_backend()
 		"$PWD/$1"/* | "$PWD/backends/gpu/") [ ! -f "$here/${path##*/}" ] || continue ;;
 		esac
 		case $1:$path in
-		plugins/cuda:../native/native.h | plugins/rocm:../native/native.h | plugins/rocm:../native/products.h | plugins/native:vendor.h) continue ;;
+		plugins/cuda:../native/native.h | plugins/rocm:../native/native.h | plugins/rocm:../native/products.h | plugins/native:vendor.h | plugins/mpi:dist/mpi_module.h) continue ;;
 		esac
 		[ -n "$(find include src backends plugins tests -path "*/${path#../}")" ] || continue
 		echo "$where includes $path"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A browser for tests: Chromium through the WebDriver protocol, without any package of Python's.
-import base64, json, shutil, subprocess, time, urllib.error, urllib.request
+import base64, json, shutil, subprocess, threading, time, urllib.error, urllib.request
 
 def find():
     driver = shutil.which('chromedriver')
@@ -22,11 +22,16 @@ class Browser:
     def __init__(self, width=1280, height=1000, dark=False):
         driver, browser = find()
         self.process = subprocess.Popen([driver, '--port=0'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        port = None
+        port, limit = None, threading.Timer(60, self.process.kill)
+        limit.start()
         for line in self.process.stdout:
             if 'successfully on port' in line:
                 port = int(line.rsplit(' ', 1)[1].rstrip('.\n'))
                 break
+        limit.cancel()
+        if port is None:
+            self.process.wait(10)
+            raise RuntimeError('chromedriver ended, or said nothing for a minute')
         self.base = 'http://127.0.0.1:%d' % port
         arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars', '--force-device-scale-factor=1',
                      '--disable-background-networking', '--window-size=%d,%d' % (width, height)]

@@ -62,7 +62,7 @@ static int save(const char *folder, int64_t step, int64_t width)
 		.step = step,
 		.seed = UINT64_MAX - 4,
 		.random_step = step + 1,
-		.data = { 3, 17 },
+		.data = { 3, 17, 2 },
 	};
 
 	describe(&a, width);
@@ -165,7 +165,7 @@ static void test_round(const char *folder)
 	if (yk_checkpoint_open(folder, &c) == 0) {
 		ok(c.generation == 8 && c.step == 500 && c.seed == UINT64_MAX - 4 &&
 			   c.random_step == 501 && c.data.epoch == 3 &&
-			   c.data.index == 17 &&
+			   c.data.index == 17 && c.data.failed == 2 &&
 			   json_real_value(json_object_get(c.schedule, "lr")) ==
 				   0.1 / 3 &&
 			   !strcmp(json_string_value(json_object_get(c.config, "lr")),

@@ -140,12 +140,7 @@ static void topologies(void)
 
 int main(void)
 {
-	char folder[] = "coresXXXXXX";
-
-	const char *tmp = getenv("TMPDIR");
-
-	if (chdir(tmp ? tmp : "/tmp") < 0 || !mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	groups();
 #ifdef HAVE_HWLOC
 	topologies();

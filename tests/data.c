@@ -505,12 +505,9 @@ static void limits(void)
 
 int main(void)
 {
-	char folder[] = "data.XXXXXX";
-
 	tap_seed();
 	byte = yk_tokenizer_new("byte");
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_tokenizer();
 	test_words();
 	test_folder();
@@ -519,6 +516,5 @@ int main(void)
 	test_order();
 	yk_tokenizer_free(byte);
 	limits();
-	tap_folder_gone(folder);
 	return done();
 }

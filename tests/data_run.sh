@@ -48,6 +48,13 @@ verdict "as often as it may be" "$([ $? -eq 0 ] || cat err; losses two | diff a 
 "$yoke" train $raw epochs=2 out=one on_error=1 >out 2>err
 verdict "once more is too often" "$([ $? -eq 1 ] || echo "exit $?"
 	tail -n 1 err | grep -q 'one more than on_error=1; one holds step' || cat err)"
+last=$(losses one | tail -n 1 | cut -d' ' -f1)
+first=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' one/data_errors.jsonl | head -n 1)
+"$yoke" train $raw steps="$last" out=cut on_error=1 >out 2>err || cat err
+"$yoke" train out=cut resume=1 steps=40 >out 2>err
+verdict "also where the run was cut behind step $last, and the first one failed in step $first" \
+	"$([ $? -eq 1 ] || echo "exit $?"; [ "$first" -le "$last" ] || echo "both are of one step"
+	tail -n 1 err | grep -q "one more than on_error=1; cut holds step $last" || cat err)"
 "$yoke" train $raw out=no on_error=0 >out 2>err
 verdict "on_error=0 is refused: $(head -n 1 err)" "$([ $? -eq 2 ] || [ $? -eq 1 ] || echo "$?"
 	grep -q 'from 1 to .*, or one of: stop skip' err || cat err)"
@@ -63,6 +70,21 @@ verdict "is not gone on with when its tokens were altered: $(tail -n 1 err)" "$(
 "$yoke" data prepare good out=altered.safetensors context=16 >out 2>err
 "$yoke" train $small steps=4 out=token resume=1 >out 2>err
 verdict "but is when it is prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
+
+# ---- a file that is cut while it is read ----
+cp good cut.bytes
+"$yoke" train data=cut.bytes format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 valid=0 steps=1000000 \
+	log_every=1 progress=0 report=0 out=cutoff >out 2>err &
+run=$!
+i=0
+until grep -qs '"step":5,' cutoff/metrics.jsonl || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+: >cut.bytes
+wait $run
+verdict "one that is cut short ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+	tail -n 1 err | grep -q "cut.bytes.* ends at byte [0-9]*: cut short while it was read; cutoff holds step [0-9]*: go on" || cat err)"
 
 # ---- pipes ----
 # 641 bytes are 40 windows of 16 tokens: 10 steps.
@@ -96,6 +118,11 @@ exec 3<>fifo # which has no end then
 cat bytes >&3
 YOKE_DATA_TIMEOUT=100000 "$yoke" train data=fifo $pipe steps=5 out=waits >out 2>err
 verdict "nobody waits for what is not wanted" "$(losses waits | diff a - || cat err)"
+head -c 600 bytes >&3 # then it is silent
+YOKE_DATA_TIMEOUT=1 "$yoke" train data=fifo $pipe steps=9 out=silent >out 2>err
+verdict "one that falls silent: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err |
+	grep -q 'fifo: sample [0-9]*: is being read for more than data.timeout = 1 seconds; silent holds step [0-9]*: go on with resume=1$' ||
+	cat err)"
 exec 3>&-
 for wrong in 'epochs=1' 'shuffle=1' 'save_every=0.5ep' 'valid=0.1' 'data=-,bytes'; do
 	cat bytes | "$yoke" train $pipe $(case $wrong in data*) ;; *) echo data=- ;; esac) $wrong out=no >out 2>err

@@ -146,6 +146,16 @@ static uint64_t allocated(void)
 	return a.allocated_bytes.current + b.allocated_bytes.current;
 }
 
+// Segments that pools gave back at once, since their first use failed: another takes its place, and nobody has to hear of
+// it.
+static long refused(void)
+{
+	struct yk_pool_stats a, b;
+	yk_pool_stats(device->pool, &a);
+	yk_pool_stats(device->pinned, &b);
+	return ctl->calls("segment") - (long)(a.segment.allocated + b.segment.allocated);
+}
+
 static long alive(void)
 {
 	yk_pool_trim(device->pool);
@@ -155,6 +165,7 @@ static long alive(void)
 
 struct verdict {
 	bool fired, failed; // did the call happen; did any call of ours return an error
+	bool mended;        // by another segment
 	const char *wrong;  // NULL: all is as it should be
 	char text[1024];    // of the first error
 };
@@ -168,7 +179,7 @@ static struct verdict trial(const char *kind, long k, bool from_start)
 	float got[MOST];
 	uint64_t before = allocated();
 	alive(); // no reserve: segments are made
-	long calls = ctl->calls(kind);
+	long calls = ctl->calls(kind), others = refused();
 	if (from_start)
 		ctl->arm(kind, k);
 	bool made = model_new(&m);
@@ -186,6 +197,7 @@ static struct verdict trial(const char *kind, long k, bool from_start)
 	}
 	v.failed |= made && yoke_sync() < 0;
 	v.fired = ctl->calls(kind) - calls >= k;
+	v.mended = refused() > others;
 	ctl->arm(kind, 0);
 	snprintf(v.text, sizeof v.text, "%s", yoke_error());
 	yoke_error_clear();
@@ -226,7 +238,7 @@ static void every(const char *kind, bool from_start, bool must_fail)
 		failed += v.failed;
 		if (v.failed && !v.text[0])
 			v.wrong = "an error without a text";
-		if (must_fail && !v.failed)
+		if (must_fail && !v.failed && !v.mended)
 			v.wrong = "nobody heard of it";
 		if (v.wrong)
 			break;
@@ -520,15 +532,12 @@ static bool open_device(void)
 
 static void everything(void)
 {
-	static const char *const heard[] = { "run", "late", "put" };
+	static const char *const heard[] = { "run", "late", "put", "event", "mark" };
 	const char *limit = getenv("YOKE_DEVICE_TIMEOUT"); // then events are asked, not waited for
 	const char *const maybe[] = { "segment", "queue", "fill", "get", limit ? "done" : "wait",
 		"prepare" };
 	for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
 		every(heard[i], false, true);
-	const bool own = getenv("YOKE_FAULT_HOST") != NULL; // memory of the device's own: one of its events goes unheard
-	every("event", false, !own);
-	every("mark", false, !own);
 	for (size_t i = 0; i < sizeof maybe / sizeof *maybe; i++)
 		every(maybe[i], true, false);
 }

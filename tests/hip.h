@@ -38,6 +38,7 @@ DEVICE unsigned atomicAdd(unsigned *to, unsigned x) { return __atomic_fetch_add(
 MATH1(exp)
 MATH1(expm1)
 MATH1(log)
+MATH1(log1p)
 MATH1(tanh)
 MATH1(erf)
 MATH1(sin)

@@ -485,14 +485,11 @@ static int write_seeds(const char *to)
 
 int main(int argc, char **argv)
 {
-	char folder[] = "images.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
 	if (argc > 1)
 		return write_seeds(argv[1]);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_resize();
 	test_formats();
 #ifdef HAVE_PNG
@@ -505,6 +502,5 @@ int main(int argc, char **argv)
 	skip("folders of images", "built without libpng");
 #endif
 	test_hostile();
-	tap_folder_gone(folder);
 	return done();
 }

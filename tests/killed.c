@@ -213,14 +213,12 @@ static bool one_case(const struct source *x, int64_t k, int signal, const struct
 
 int main(void)
 {
-	char folder[] = "killed.XXXXXX";
 	struct state want;
 	tap_seed();
 	setenv("YOKE_BACKEND", "cpu", 1);
 	setenv("YOKE_THREADS", "1", 1);
 	setenv("YOKE_LOG", "error", 1);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	write_sources();
 	for (int i = 0; i < KINDS; i++) {
 		const struct source *x = &sources[i];
@@ -243,6 +241,5 @@ int main(void)
 			}
 		ok(n > 0 && !bad, "%s: killed twice in %d runs: %d are not the whole one", x->name, n, bad);
 	}
-	tap_folder_gone(folder);
 	return done();
 }

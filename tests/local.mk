@@ -73,9 +73,11 @@ test_programs = \
 	tests/killed.t \
 	tests/ranks.t \
 	tests/schedules.t \
+	tests/simulate.t \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
+	tests/loader_fails.t \
 	tests/mapsrc.t \
 	tests/memory.t \
 	tests/merge.t \
@@ -97,7 +99,10 @@ test_programs = \
 	tests/optim_rules.t \
 	tests/order.t \
 	tests/ordinals.t \
+	tests/own_op.t \
 	tests/pack.t \
+	tests/cube_sets.t \
+	tests/fit_keys.t \
 	tests/pipeline.t \
 	tests/pipeline_train.t \
 	tests/place.t \
@@ -180,6 +185,7 @@ test_scripts = \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/net.sh \
+	tests/own_op.sh \
 	tests/readme.sh \
 	tests/selftest.sh \
 	tests/signals.sh \
@@ -190,6 +196,7 @@ test_scripts = \
 	tests/top.sh \
 	tests/train.sh \
 	tests/train_processes.sh \
+	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
@@ -249,7 +256,7 @@ tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
-	src/tool/doctor_opencl.c
+	src/tool/doctor_opencl.c src/tool/launcher.c src/tool/table.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
@@ -280,7 +287,8 @@ tests_products_t_SOURCES = tests/products.c
 tests_kerneltext_t_SOURCES = tests/kerneltext.c
 tests_lists_t_SOURCES = tests/lists.c
 tests_feed_t_SOURCES = tests/feed.c
-tests_loader_t_SOURCES = tests/loader.c
+tests_loader_t_SOURCES = tests/loader.c tests/fed.h
+tests_loader_fails_t_SOURCES = tests/loader_fails.c tests/fed.h
 tests_mapsrc_t_SOURCES = tests/mapsrc.c
 tests_misuse_t_SOURCES = tests/misuse.c
 tests_mixed_t_SOURCES = tests/mixed.c
@@ -320,6 +328,8 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_which_t_SOURCES = tests/which.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
+tests_cube_sets_t_SOURCES = tests/cube_sets.c
+tests_fit_keys_t_SOURCES = tests/fit_keys.c
 tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c
@@ -346,6 +356,7 @@ tests_train_t_SOURCES = tests/train.c
 tests_tuning_t_SOURCES = tests/tuning.c
 tests_vmath_t_SOURCES = tests/vmath.c
 tests_warmup_t_SOURCES = tests/warmup.c
+tests_own_op_t_SOURCES = tests/own_op.c
 tests_pack_t_SOURCES = tests/pack.c tests/fault/fault.h
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_t_SOURCES = tests/random.c

@@ -15,6 +15,7 @@
 #include "../plugins/rocm/calls.h"
 #include "base/error.h"
 #include "device/plugin.h"
+#include "kernel/kerneltext.h"
 #include "tap.h"
 
 enum { DRIVER, COMPILER, PRODUCTS, TELEMETRY, RANGES, BLAS, PARTS, MAY, NEED };
@@ -52,6 +53,7 @@ static struct found {
 
 static const struct yoke_backend *gpu;
 static const char *products_wanted = "0";
+static bool units_wrong; // the text that tests matrix units finds one sum wrong
 
 static const char *setting(const struct yoke_setting *s)
 {
@@ -59,7 +61,26 @@ static const char *setting(const struct yoke_setting *s)
 		return folder;
 	if (strstr(s->name, ".products"))
 		return products_wanted;
+	if (!strcmp(s->name, "matmul"))
+		return "tf32";
 	return strstr(s->name, ".profile") ? "1" : s->def;
+}
+
+static const char *text_of(const char *name)
+{
+	static const char sum[] = "turned.x[i];";
+	static char wrong[1 << 14];
+	const char *right = yk_kernel_text(name), *at = units_wrong && !strcmp(name, "units.cl") ? strstr(right, sum) : NULL;
+
+	if (!at)
+		return right;
+	snprintf(wrong, sizeof wrong, "%.*sturned.x[i] + (float)(at == 77);%s", (int)(at - right), right, at + strlen(sum));
+	return wrong;
+}
+
+static int64_t program(int dialect, const struct yoke_op *op, const char *text, char *to, size_t cap)
+{
+	return yk_kernel_source_of(text_of, dialect, op, text, to, cap);
 }
 
 static int64_t cache_get(const void *key, size_t key_bytes, void *to, size_t cap)
@@ -105,6 +126,7 @@ static bool load(void)
 	snprintf(path, sizeof path, "%s/plugins/%s/.libs/yoke_%s.so", cwd, vendor->name, vendor->name);
 	host = *yk_host();
 	host.setting = setting;
+	host.kernel_source = program;
 	host.cache_get = cache_get;
 	host.cache_put = cache_put;
 	host.log = hear;
@@ -224,6 +246,25 @@ static int product(void)
 		if (s[i])
 			gpu->segment_free(0, s[i]);
 	return err || (y[0] == N && y[N * N - 1] == N) ? err : YOKE_EFAILED;
+}
+
+// Of which dtypes are products by matrix units offered?  A bit each, in `again`.
+static void units(void)
+{
+	static const uint8_t dtypes[] = { yoke_f16, yoke_bf16, yoke_f32 };
+
+	for (int k = 0; k < 3; k++) {
+		const struct yoke_view v = { .kind = YOKE_VIEW_BUFFER, .dtype = dtypes[k], .rank = 2, .dims = { 64, 64 },
+					     .strides = { 64, 1 }, .align = 256 };
+		struct yoke_view all[3] = { v, v, v };
+		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONTRACT, .nout = 1, .nin = 2, .nattr = 1,
+				      .out = all, .in = all + 1 };
+		op.attr[0].i = yoke_f32;
+		const uint64_t some = gpu->can(0, &op);
+		for (uint32_t i = 0; i < 64; i++)
+			if (some >> i & 1 && !strcmp(gpu->impl_name(0, &op, i), "matrix"))
+				found->again |= 1 << dtypes[k];
+	}
 }
 
 static void notes_alone(void)
@@ -583,6 +624,23 @@ static void kernels(void)
 	   !*found->notes, "no driver: %s", found->line);
 }
 
+// Matrix units, which are trusted once they gave the product of cl/units.cl; AMD's take no tf32.
+static void matrix_units(void)
+{
+	const int halves = 1 << yoke_f16 | 1 << yoke_bf16;
+	const int all = strcmp(vendor->name, "cuda") ? halves : halves | 1 << yoke_f32;
+
+	snprintf(folder, sizeof folder, "%s", standin);
+	bool ran = child(NULL, NULL, units);
+	ok(ran && found->again == all && !*found->notes, "%s: matrix units: dtypes %#x, %#x wanted: %s",
+	   vendor->name, found->again, all, found->notes);
+	units_wrong = true;
+	ran = child(NULL, NULL, units);
+	ok(ran && !found->again && strstr(found->notes, "f16, but a product of theirs is wrong"),
+	   "%s: units whose product is wrong are not used: %#x, %s", vendor->name, found->again, found->notes);
+	units_wrong = false;
+}
+
 static void peers(void)
 {
 	static const char *const ways[] = { "", "none", "lie" };
@@ -654,6 +712,7 @@ int main(void)
 		library_errors();
 		second_products();
 		kernels();
+		matrix_units();
 		peers();
 		samples();
 	}

@@ -408,13 +408,13 @@ static void test_misfit(void)
 	// several files: each is split on its own, and no window goes over the end of one
 	s = (struct yk_data_spec){ .context = 3, .valid = 0.1 };
 	yk_file_write("t/b", "A B C D E F G H I J", 19);
-	p = (struct yk_prepare){ .paths = "t/a", .out = "a.safetensors", .tokenizer = "byte", .valid = 0.25, .context = 3 };
+	p = (struct yk_prepare){ .paths = "t/a", .out = "a", .tokenizer = "byte", .valid = 0.25, .context = 3 };
 	const bool first = yk_prepare(&p, &done) == 0;
 	p.paths = "t/b";
 	p.out = "b.safetensors";
 	p.valid = 0.5;
 	ok(first && yk_prepare(&p, &done) == 0, "two files %s", yoke_error());
-	d = yk_data_new("a.safetensors,b.safetensors", byte, &s);
+	d = yk_data_new("a,b.safetensors", byte, &s);
 	yoke_dataset *set = d ? yk_data_set(d) : NULL;
 	void *to[] = { got };
 	bool good = d && yk_data_train_windows(d) == 7 + 3 && yk_data_valid_windows(d) == 2 + 2 && yk_data_files(d) == 2 &&
@@ -424,7 +424,7 @@ static void test_misfit(void)
 	ok(good, "of several files each is split: %s", yoke_error());
 	yoke_dataset_free(set);
 	yk_data_free(d);
-	no_data("a.safetensors," OUT, byte, &s, YOKE_EINVAL, "another tokenizer");
+	no_data("a," OUT, byte, &s, YOKE_EINVAL, "another tokenizer");
 	yk_tokenizer_free(byte);
 	yk_tokenizer_free(word);
 	yk_tokenizer_free(ids);
@@ -548,12 +548,9 @@ static void test_altered(void)
 
 int main(void)
 {
-	char folder[] = "prepare.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_same();
 	test_reused();
 	test_wrong();
@@ -562,6 +559,5 @@ int main(void)
 	test_ids();
 	test_sources();
 	test_altered();
-	tap_folder_gone(folder);
 	return done();
 }

@@ -58,6 +58,48 @@ anew anew 'CBLAS' '' bench
 anew anew 'ONEDNN' ' gcc libdnnl-dev' bench
 anew kept 'CBLAS' ' gcc libdnnl-dev hwloc' bench
 anew kept '' '' check
+# What tests look with, where nothing can be fetched: each is tried, no try is longer than it may be, none fails.
+eval "$(sed -n '/^say()/,/^}/p; /^fetch()/,/^}/p; /^want()/,/^}/p; /^may_install()/,/^}/p; /^update()/,/^}/p
+	/^need_clients()/,/^}/p; /^install_clients()/,/^}/p' quickstart)"
+mkdir "$work/bin" "$work/refused" "$work/slow"
+for program in sh timeout sleep mkdir chmod; do
+	ln -s "$(command -v $program)" "$work/bin/$program"
+done
+printf '#!/bin/sh\necho 0\n' >"$work/refused/id"
+printf '#!/bin/sh\necho "$*" >>asked\nexit 100\n' >"$work/refused/apt-get"
+cat >"$work/refused/python3" <<'END'
+#!/bin/sh
+echo "python3 $*" >>asked
+[ "$2" = venv ] || exit 1
+for folder; do :; done
+mkdir -p "$folder/bin"
+printf '#!/bin/sh\necho "pip $*" >>asked\nexit 1\n' >"$folder/bin/pip"
+chmod +x "$folder/bin/pip"
+END
+printf '#!/bin/sh\nsleep 1000\n' >"$work/slow/apt-get"
+cp "$work/refused/id" "$work/refused/python3" "$work/slow"
+chmod +x "$work"/refused/* "$work"/slow/*
+here=$PWD
+# clients FOLDER: what is said with these commands
+clients()
+{
+	rm -rf "$build/clients" "$work/asked"
+	cd "$work" || exit 99
+	(set -e; patience=2; PATH=$work/$1:$work/bin; install_clients; echo went on) >out 2>&1
+	cd "$here" || exit 99
+	cat "$work/out"
+}
+for network in refused slow; do
+	said=$(clients $network)
+	echo "$said" | grep -q 'testing without: .*chromium chromium-driver tmux prometheus$' &&
+		[ "$(echo "$said" | grep -c "testing without Python's")" -eq 3 ] && echo "$said" | grep -qx 'went on' &&
+		[ "$(grep -c '^pip install' "$work/asked")" -eq 3 ]
+	result $? "a network that is $network: $(echo "$said" | tr '\n' ' ')"
+done
+rm -rf "$work/refused/python3"
+said=$(clients refused)
+echo "$said" | grep -q 'no python3 with venv' && echo "$said" | grep -qx 'went on'
+result $? "no Python: $(echo "$said" | tr '\n' ' ')"
 [ -f README ] && [ "$(readlink README)" = README.md ] || cmp -s README README.md # a tarball has no links
 result $? "README is README.md"
 sh ./quickstart nonsense >/dev/null 2>&1

@@ -8,7 +8,7 @@
 // Programs have numbers; `random.t NUMBER` prints one, statement by statement, and runs it;
 // `random.t FIRST COUNT` runs some, `random.t FIRST COUNT hash` prints a hash of what they read.
 // `random.t FIRST COUNT packed` compares with packed variables alone, on any backend, `random.t FIRST COUNT
-// modes` with the interpreter and all modes.
+// modes` with the interpreter and all modes, `random.t FIRST COUNT plain` with the interpreter alone.
 // YOKE_TEST_SEED says which are run otherwise, of 28000, YOKE_TEST_SAMPLE=1 a tenth of them;
 // YOKE_TEST_LONG=1 runs the first 30000.
 
@@ -577,8 +577,8 @@ static bool try_mode(const struct program *p, int mode, bool packs, bool print)
 	return good;
 }
 
-// The plain run is mode 0.
-static bool try_program(uint64_t seed, bool print)
+// With the first so many modes, the plain run being mode 0, and packed, unless it is the only one.
+static bool try_program(uint64_t seed, int nmodes, bool print)
 {
 	static struct program p;
 	bool good = true;
@@ -586,9 +586,10 @@ static bool try_program(uint64_t seed, bool print)
 	if (print)
 		print_program(&p);
 	log_size = 0;
-	for (int m = 0; m < MODES && good; m++)
+	for (int m = 0; m < nmodes && good; m++)
 		good = try_mode(&p, m, false, print);
-	good = good && try_mode(&p, (int)(seed % MODES), true, print);
+	if (good && nmodes > 1)
+		good = try_mode(&p, (int)(seed % MODES), true, print);
 	vals_free();
 	return good;
 }
@@ -648,12 +649,12 @@ static int compare_packed(uint64_t first, int programs)
 	return done();
 }
 
-// With the interpreter and in all modes, on any backend.
-static int compare_modes(uint64_t first, int programs)
+// With the interpreter, and in the first so many modes, on any backend.
+static int compare_modes(uint64_t first, int programs, int nmodes)
 {
 	int failed = 0;
 	for (int i = 0; i < programs && failed < 20; i++)
-		failed += !try_program(first + (uint64_t)i, false);
+		failed += !try_program(first + (uint64_t)i, nmodes, false);
 	ok(!failed, "%d random programs: %d differ", programs, failed);
 	return failed;
 }
@@ -731,22 +732,22 @@ int main(int argc, char **argv)
 {
 	yoke_setting_set("log", "error"); // new plans all the time are what we want
 	if (argc == 2) {
-		ok(try_program(strtoull(argv[1], NULL, 0), true), "program %s", argv[1]);
+		ok(try_program(strtoull(argv[1], NULL, 0), MODES, true), "program %s", argv[1]);
 		return done();
 	}
 	int programs = argc > 2 ? atoi(argv[2]) : tap_cases(PROGRAMS, 30000);
 	uint64_t first = argc > 2   ? strtoull(argv[1], NULL, 0) :
 			 tap_long() ? 1 :
 				      1 + tap_seed_value() % 7 * PROGRAMS;
-	if (argc > 3 && !strcmp(argv[3], "modes")) {
-		compare_modes(first, programs);
+	if (argc > 3 && (!strcmp(argv[3], "modes") || !strcmp(argv[3], "plain"))) {
+		compare_modes(first, programs, strcmp(argv[3], "plain") ? MODES : 1);
 		return done();
 	}
 	if (argc > 3)
 		return strcmp(argv[3], "packed") ? print_hash(first, programs) :
 						   compare_packed(first, programs);
 	diag("from program %llu on", (unsigned long long)first);
-	compare_modes(first, programs);
+	compare_modes(first, programs, MODES);
 	diag("%lld elements compared, %lld of them open; plans found again %llu times",
 	     checked, skipped, plan_hits);
 	ok(peaks > programs, "peaks of %lld evaluations are foretold", peaks);

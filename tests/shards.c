@@ -309,14 +309,11 @@ static int write_seeds(const char *to)
 
 int main(int argc, char **argv)
 {
-	char folder[] = "shards.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
 	if (argc > 1)
 		return write_seeds(argv[1]);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 #ifdef HAVE_LIBZIP
 	test_npz();
 	test_hostile();
@@ -326,6 +323,5 @@ int main(int argc, char **argv)
 	test_lists();
 	test_pipe();
 	test_pipe_ends();
-	tap_folder_gone(folder);
 	return done();
 }

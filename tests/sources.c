@@ -153,8 +153,9 @@ static void test_npy(void)
 			want[at] = x;
 			put_element(bits, t->width, big);
 		}
-		save("x.npy");
-		yoke_dataset *d = yoke_dataset_open("x.npy", NULL);
+		const char *const name = rnd_int(0, 1) ? "x.npy" : "x"; // or the first bytes say what it is
+		save(name);
+		yoke_dataset *d = yoke_dataset_open(name, NULL);
 		struct yoke_field f = { .size = sizeof f };
 		good = d && yoke_dataset_count(d) == dims[0] && yoke_dataset_fields(d, 1, &f) == 1 && f.rank == rank - 1 &&
 		       f.dtype == t->dtype && !memcmp(f.dims, dims + 1, sizeof *dims * (size_t)f.rank);
@@ -187,7 +188,8 @@ static void test_safetensors(void)
 	yk_safetensors_write("a.safetensors", 3, t, &bytes, &hash);
 	ok(!yoke_dataset_open("a.safetensors", NULL) && yoke_error_code() == YOKE_ESHAPE, "%s", yoke_error());
 	yoke_error_clear();
-	yoke_dataset *d = yoke_dataset_open("a.safetensors", "fields=x,y");
+	ok(link("a.safetensors", "arrays") == 0, "by a name that does not say its format");
+	yoke_dataset *d = yoke_dataset_open("arrays", "fields=x,y");
 	struct yoke_field f[2] = { { .size = sizeof f[0] } };
 	bool good = d && yoke_dataset_count(d) == 7 && yoke_dataset_fields(d, 2, f) == 2;
 	const int of_x = good && !strcmp(f[0].name, "x") ? 0 : 1;
@@ -377,6 +379,66 @@ static void test_tables(void)
 		yoke_dataset_free(d);
 	}
 	ok(good, "tables of random cells, with quotes, line ends and separators in them");
+}
+
+// A number as people write it; sometimes in another way than digits with a point.
+static void draw_number(char *to)
+{
+	static const char *const rare[] = { "+4.5", "  12", "7  ", "1e300", "-2.5e-310", "0x1.8p3", "inf",
+					    "123456789012345678901234567890" };
+	const int n = (int)rnd_int(0, 30);
+	if (n < 2) {
+		strcpy(to, rare[rnd_int(0, 7)]);
+		return;
+	}
+	const int most = n < 8 ? 24 : 9, whole = (int)rnd_int(0, most), part = (int)rnd_int(whole == 0, most);
+	to += sprintf(to, "%s", rnd_int(0, 1) ? "-" : "");
+	for (int i = 0; i < whole; i++)
+		*to++ = (char)rnd_int('0', '9');
+	if (part || rnd_int(0, 1))
+		*to++ = '.';
+	for (int i = 0; i < part; i++)
+		*to++ = (char)rnd_int('0', '9');
+	sprintf(to, rnd_int(0, 3) ? "" : rnd_int(0, 1) ? "e%d" : "E%+d", (int)rnd_int(-30, 30));
+}
+
+// Beside strtod, in bits: columns of numbers alone, which are read at once, some of them not wanted, and quoted ones.
+static void test_numbers(void)
+{
+	enum { ROWS = 400 };
+	static double want[ROWS][3];
+	bool good = true;
+	for (int k = 0; k < 6 && good; k++) {
+		put("a,b,unused,c\n", 13);
+		for (int r = 0; r < ROWS; r++)
+			for (int c = 0; c < 4; c++) {
+				char text[80];
+				if (c == 2)
+					draw_text(text, "ab,\" c", 12);
+				else
+					draw_number(text);
+				put_cell(text, ',', rnd_int(0, 40) == 0);
+				want[r][c - (c == 3)] = c == 2 ? want[r][2] : strtod(text, NULL);
+				if (c < 3 || r < ROWS - 1 || k % 2)
+					put(c < 3 ? "," : "\n", 1);
+			}
+		save("n.csv");
+		yoke_dataset *d = yoke_dataset_open("n.csv", "columns=c:f64,a:f64,b");
+		good = d && yoke_dataset_count(d) == ROWS;
+		for (int r = 0; r < ROWS && good; r++) {
+			double c, a;
+			float b;
+			void *to[] = { &c, &a, &b };
+			const float single = (float)want[r][1];
+			good = yoke_dataset_read(d, r, 0, 0, 0, to, NULL) == 0 && !memcmp(&a, &want[r][0], sizeof a) &&
+			       !memcmp(&b, &single, sizeof b) && !memcmp(&c, &want[r][2], sizeof c);
+			if (!good)
+				diag("row %d: %.17g %.9g %.17g instead of %.17g %.9g %.17g: %s", r, a, (double)b, c, want[r][0],
+				     (double)single, want[r][2], yoke_error());
+		}
+		yoke_dataset_free(d);
+	}
+	ok(good, "numbers of a table have strtod's bits");
 }
 
 static void test_jsonl(void)
@@ -647,6 +709,7 @@ static void test_refused(void)
 		int code;
 	} row[] = {
 		{ "none.npy", NULL, "none.npy", YOKE_ENOENT },
+		{ "none", NULL, "'none'", YOKE_ENOENT },
 		{ ".", "format=u8", "not a regular file", YOKE_EFORMAT },
 		{ "empty", "format=u8", "no whole number of samples", YOKE_EFORMAT },
 		{ "empty", "format=npy", "does not begin as one", YOKE_EFORMAT },
@@ -694,25 +757,22 @@ static int write_seeds(const char *to)
 
 int main(int argc, char **argv)
 {
-	char folder[] = "sources.XXXXXX";
-
 	tap_seed();
 	setenv("YOKE_LOG", "error", 1);
 	if (argc > 1)
 		return write_seeds(argv[1]);
-	if (!mkdtemp(folder) || chdir(folder) < 0)
-		return skip_all("no folder to write to");
+	tap_folder();
 	test_raw();
 	test_npy();
 	test_safetensors();
 	test_tokens();
 	test_tables();
+	test_numbers();
 	test_jsonl();
 	test_hostile_text();
 	test_cut();
 	test_hostile_npy();
 	test_hostile_tokens();
 	test_refused();
-	tap_folder_gone(folder);
 	return done();
 }

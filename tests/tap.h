@@ -148,16 +148,6 @@ static inline void tap_folder(void)
 	}
 }
 
-// A folder that the test has gone into is left and removed.
-static inline void tap_folder_gone(const char *folder)
-{
-	char command[64];
-	if (chdir("..") < 0)
-		return;
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	ok(system(command) == 0, "cleaned up");
-}
-
 // Plugins are looked for among the modules of the tests, and where the OpenCL module lies.
 static inline void tap_plugin_path(void)
 {

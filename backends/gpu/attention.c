@@ -90,11 +90,6 @@ struct blocks {
 	int64_t tile;
 };
 
-static bool has_units(const struct yk_gpu_device *d, int dtype)
-{
-	return d->warp && (dtype == yoke_f32 ? d->tf32 && yk_gpu_tf32_wanted() : d->info.products >> dtype & 1);
-}
-
 // As attention_matrix*.cl allocate it; 4: of lse, r, and what may be beside.
 static uint64_t blocks_local(const struct blocks *b, int dtype, bool back)
 {
@@ -175,7 +170,7 @@ static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	struct blocks b;
 
-	return has_units(d, op->in[0].dtype) && op->in[0].dims[3] > 0 && blocks_of(d, op, &b);
+	return d->warp && op->in[0].dims[3] > 0 && blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)

@@ -218,11 +218,8 @@ bool yk_gpu_tf32_wanted(void)
 
 static bool matrix_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
-	const bool units = c->dtype == yoke_f32 ? d->tf32 && yk_gpu_tf32_wanted() :
-						  c->dtype < 32 && d->info.products >> c->dtype & 1;
-
 	// its sums have an order of their own
-	return d->warp && units && !c->by_row && takes(d, c, true);
+	return d->warp && !c->by_row && takes(d, c, true) && yk_gpu_units(d, c->dtype);
 }
 
 static int matrix_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)

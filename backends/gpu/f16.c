@@ -24,7 +24,7 @@ static int test(struct yk_gpu_device *d)
 		return BAD;
 	memset(got, unset, HALVES);
 	yk_gpu_define(&b, "NATIVE_F16", 0);
-	int err = yk_gpu_try(d, &b, HALVES, got, HALVES);
+	int err = yk_gpu_try(d, &b, HALVES, 1, got, HALVES);
 	for (int i = 0; i < HALVES && bad < 0; i++)
 		bad = got[i] == same ? -1 : i;
 	free(got);

@@ -44,7 +44,7 @@ static int test(struct yk_gpu_device *d)
 	memset(got, 0xff, sizeof got);
 	memcpy(got, want, INPUTS * sizeof *got);
 	yk_gpu_define(&b, "USE_F64", 1);
-	if (yk_gpu_try(d, &b, 1, got, sizeof got)) {
+	if (yk_gpu_try(d, &b, 1, 1, got, sizeof got)) {
 		yk_gpu_log(YOKE_LOG_WARN,
 			   "%s:%u (%s) offers f64, but its test fails: without f64",
 			   yk_gpu_driver.name, d->index, d->info.name);

@@ -39,7 +39,7 @@ struct yk_gpu_device {
 	int vector; // floats of a native vector: 1, 2, 4, 8, 16
 	int warp;   // items that run in step and read each other's registers: 32, 64; 0: no such
 	int head_columns; // of the gradient of attention by matrix units, that a group's registers hold; 0: 128
-	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products
+	bool tf32;  // matrix units take f32 rounded to 10 bits of mantissa; f16 and bf16: info.products; see yk_gpu_units
 	bool loops; // a group runs as a loop over its items: one item each, wide vectors
 	bool binaries;         // are compiled programs kept in the host's cache?
 	uint64_t stream_bytes; // where it loops, outputs of as many and more are written past the caches
@@ -48,6 +48,7 @@ struct yk_gpu_device {
 	uint32_t index;
 	pthread_mutex_t lock; // guards all below; a kernel's arguments too
 	int f64, f16;         // of f64.c and f16.c
+	int units[yoke_bf16 + 1]; // of units.c, by dtype
 	struct yk_gpu_entry *kernels[YK_GPU_KERNEL_BUCKETS];
 	struct yk_gpu_text *texts; // of applications; stay, as kernels do
 	uint64_t released;         // buffers so far: another may have come by the same pointer
@@ -127,11 +128,17 @@ bool yk_gpu_f64(struct yk_gpu_device *);
 // the lock held.
 bool yk_gpu_f16(struct yk_gpu_device *);
 
+// ---- units.c ----
+
+// Do matrix units multiply factors of this dtype: f16, bf16, or f32, rounded to tf32, where that is wanted?  Tested at
+// the first question, which must come without the lock: in an op's can.
+bool yk_gpu_units(const struct yk_gpu_device *, int dtype);
+
 // ---- try.c ----
 
-// Runs a kernel that takes one buffer, `bytes` at `data`, in groups of one item, and brings the buffer
+// Runs a kernel that takes one buffer, `bytes` at `data`, in groups of `group` items, and brings the buffer
 // back.  Called with the device open and its lock held.
-int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items, void *data,
+int yk_gpu_try(struct yk_gpu_device *, const struct yk_gpu_build *, size_t items, size_t group, void *data,
 	       size_t bytes);
 
 // ---- memory.c ----
@@ -244,6 +251,7 @@ extern const struct yk_gpu_op yk_gpu_map, yk_gpu_reduce, yk_gpu_contract;
 extern const struct yk_gpu_op yk_gpu_softmax, yk_gpu_norm, yk_gpu_xent, yk_gpu_rope, yk_gpu_list;
 extern const struct yk_gpu_op yk_gpu_attention, yk_gpu_attention_back;
 extern const struct yk_gpu_op yk_gpu_move, yk_gpu_gather, yk_gpu_scatter, yk_gpu_scan, yk_gpu_sort;
-extern const struct yk_gpu_op yk_gpu_source, yk_gpu_scan_map, yk_gpu_conv, yk_gpu_window_add;
+extern const struct yk_gpu_op yk_gpu_source, yk_gpu_scan_map, yk_gpu_conv, yk_gpu_window_add,
+	yk_gpu_resolvent, yk_gpu_grouped, yk_gpu_moments;
 
 #endif

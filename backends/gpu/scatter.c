@@ -10,7 +10,8 @@
 #define LIST "scatter_list.cl"
 #define ADD "scatter_add.cl"
 #define ALONG "scatter_along.cl"
-#define ITEMS 256   // of the one group that joins counts
+#define ITEMS 256   // of a group
+#define GROUPS_OF_UNIT 8 // that deal out long lists
 #define COLUMNS 512 // that an item sums at a time where a group runs as a loop
 
 // struct scatter of cl/scatter.cl.
@@ -145,20 +146,26 @@ static struct scatter scatter_of(const struct yoke_op *op)
 // The steps that list positions, in order.
 struct step {
 	const char *name;
-	bool rows; // items: rows of y, else positions
-	bool one;  // one group
+	enum { ROWS, POSITIONS, ONE, DEALT } items; // of y; positions; one group; a few groups, which deal out rows
 };
-static const struct step by_loop[] = { { "scatter_list", true, true }, { 0 } };
-static const struct step by_groups[] = { { "scatter_clear", true, false },
-					 { "scatter_count", false, false },
-					 { "scatter_ends", true, true },
-					 { "scatter_place", false, false },
-					 { "scatter_order", true, false },
+static const struct step by_loop[] = { { "scatter_list", ONE }, { 0 } };
+static const struct step by_groups[] = { { "scatter_clear", ROWS }, { "scatter_count", POSITIONS },
+					 { "scatter_ends", ONE },   { "scatter_place", POSITIONS },
+					 { "scatter_order", ROWS }, { "scatter_long", DEALT },
 					 { 0 } };
 
 static const struct step *steps_of(const struct yk_gpu_device *d)
 {
 	return d->loops ? by_loop : by_groups;
+}
+
+static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step, const struct scatter *s, size_t items)
+{
+	switch (step->items) {
+	case ONE: return 1;
+	case DEALT: return yk_gpu_min(s->N, (int64_t)d->info.units * GROUPS_OF_UNIT);
+	default: return yk_gpu_pieces(step->items == ROWS ? s->N : s->axes.rows, (int64_t)items);
+	}
 }
 
 static int list(struct yk_gpu_record *r, const struct yoke_op *op, const struct scatter *s)
@@ -171,12 +178,11 @@ static int list(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 		if ((err = kernel_of(r->device, op, LIST, step->name, &kernel)))
 			break;
 		yk_gpu_begin(r, kernel);
-		int64_t groups = yk_gpu_pieces(step->rows ? s->N : s->axes.rows, (int64_t)items);
 		yk_gpu_arg_view(r, &op->workspace);
 		yk_gpu_arg_view(r, &op->in[1]);
 		yk_gpu_arg_struct(r, s, sizeof *s);
 		yk_gpu_arg_slot(r);
-		err = yk_gpu_launch_groups(r, step->one ? 1 : groups, items, step->name);
+		err = yk_gpu_launch_groups(r, groups_of(r->device, step, s, items), items, step->name);
 	}
 	return err;
 }

@@ -6,7 +6,8 @@
 
 #include "axes.h"
 
-#define ITEMS 256                    // of a group of a GPU, which sorts blocks of twice as many
+#define ITEMS 256                    // of a group of a GPU
+#define BLOCK (2 * ITEMS)            // elements that it sorts in local memory: a row, or several
 #define TOGETHER ((int64_t)1 << 26)  // elements that are sorted at once there
 #define ROWS 64                      // at once where a group runs as a loop
 #define MOST ((int64_t)1 << 30)      // elements of a row
@@ -27,7 +28,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	    last < 0 || x->dims[last] > MOST || op->attr[0].i < 0 ||
 	    op->attr[0].i > x->dims[last] || d->info.max_args < sizeof(struct sort) + 10 * 8 ||
 	    (!d->loops && (d->max_group < ITEMS || d->max_items[0] < ITEMS ||
-			   d->local_bytes < 2 * ITEMS * 12)))
+			   d->local_bytes < BLOCK * 12)))
 		return 0;
 	for (int i = 0; i < 2; i++) {
 		const struct yoke_view *y = &op->out[i];
@@ -47,7 +48,7 @@ static struct sort sort_of(const struct yk_gpu_device *d, const struct yoke_op *
 	const struct yoke_view *x = &op->in[0];
 	const struct yoke_view *all[3] = { &op->out[0], &op->out[1], x };
 	const int last = x->rank - 1;
-	struct sort s = { .n = x->dims[last], .k = op->attr[0].i, .padded = 2 * ITEMS };
+	struct sort s = { .n = x->dims[last], .k = op->attr[0].i, .padded = 1 };
 
 	yk_gpu_axes_of(&s.axes, last, x->dims, 3,
 		       (const int64_t *const[]){ all[0]->strides, all[1]->strides, x->strides });
@@ -85,6 +86,8 @@ static uint64_t bytes_of(const struct yk_gpu_device *d, const struct yoke_op *op
 {
 	const uint64_t key = yk_gpu_bytes(op->in[0].dtype) == 8 ? 8 : 4;
 
+	if (!d->loops && s->padded <= BLOCK)
+		return 0;
 	// at most ROWS * 2^31, or a little more than 2^31, elements
 	return (uint64_t)s->count * (uint64_t)(d->loops ? 2 * s->n : s->padded) * (key + 4);
 }
@@ -95,8 +98,22 @@ static void out_args(struct yk_gpu_record *r, const struct yoke_op *op, const st
 	yk_gpu_arg_view_or(r, &op->out[0], &op->in[0]);
 	yk_gpu_arg_view_or(r, &op->out[1], &op->in[0]);
 	yk_gpu_arg_view(r, &op->in[0]);
-	yk_gpu_arg_view(r, &op->workspace);
+	if (r->workspace)
+		yk_gpu_arg_view(r, &op->workspace);
 	yk_gpu_arg_struct(r, s, sizeof *s);
+}
+
+// Rows of a block at most.
+static int record_short(struct yk_gpu_record *r, const struct yoke_op *op, const struct sort *s)
+{
+	struct yk_gpu_entry *kernel;
+	int err = kernel_of(r->device, op, s, "sort_short", &kernel);
+
+	if (err)
+		return err;
+	yk_gpu_begin(r, kernel);
+	out_args(r, op, s);
+	return yk_gpu_launch_groups(r, yk_gpu_pieces(s->axes.rows, BLOCK / s->padded), ITEMS, "sort");
 }
 
 // items x rows, a group of one row
@@ -121,7 +138,7 @@ static int network(struct yk_gpu_record *r, const struct yoke_op *op, const stru
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_word(r, (uint64_t)a);
 	yk_gpu_arg_word(r, (uint64_t)b);
-	return yk_gpu_launch_groups(r, s->count * s->padded / (2 * ITEMS), ITEMS, name);
+	return yk_gpu_launch_groups(r, s->count * s->padded / BLOCK, ITEMS, name);
 }
 
 static int record_part(struct yk_gpu_record *r, const struct yoke_op *op, const struct sort *s)
@@ -139,8 +156,8 @@ static int record_part(struct yk_gpu_record *r, const struct yoke_op *op, const 
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	err = launch_rows(r, s->padded, s->count, "sort_keys");
 	if (!err)
-		err = network(r, op, s, "sort_local", 2, 2 * ITEMS);
-	for (int64_t size = 4 * ITEMS; size <= s->padded && !err; size *= 2) {
+		err = network(r, op, s, "sort_local", 2, BLOCK);
+	for (int64_t size = 2 * BLOCK; size <= s->padded && !err; size *= 2) {
 		for (int64_t stride = size / 2; stride > ITEMS && !err; stride /= 2)
 			err = network(r, op, s, "sort_step", size, stride);
 		if (!err)
@@ -170,6 +187,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		out_args(r, op, &s);
 		return yk_gpu_launch_groups(r, s.count, 1, "sort");
 	}
+	if (s.padded <= BLOCK)
+		return record_short(r, op, &s);
 	for (const int64_t most = s.count; s.first < s.axes.rows && !err; s.first += most) {
 		s.count = yk_gpu_min(most, s.axes.rows - s.first);
 		err = record_part(r, op, &s);

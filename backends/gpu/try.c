@@ -5,11 +5,10 @@
 #include "gpu.h"
 
 static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_build *b,
-		      size_t items, void *data, size_t bytes)
+		      size_t items, size_t group, void *data, size_t bytes)
 {
 	struct yk_gpu_device *d = q->device;
 	struct yk_gpu_entry *kernel;
-	const size_t one = 1;
 	int err = yk_gpu_kernel_file(d, b, &kernel);
 
 	if (err)
@@ -17,14 +16,14 @@ static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_
 	int code = yk_gpu_driver.arg(kernel->kernel, 0, sizeof buffer, &buffer);
 	if (code)
 		return yk_gpu_fail(d, yk_gpu_driver.arg_call, code);
-	code = yk_gpu_driver.launch(q, kernel->kernel, 1, &items, &one);
+	code = yk_gpu_driver.launch(q, kernel->kernel, 1, &items, &group);
 	if (code)
 		return yk_gpu_fail(d, yk_gpu_driver.launch_call, code);
 	return yk_gpu_driver.get(q, buffer, 0, data, bytes);
 }
 
 int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
-	       void *data, size_t bytes)
+	       size_t group, void *data, size_t bytes)
 {
 	struct yk_gpu_queue q = { .device = d };
 	void *buffer, *host = NULL;
@@ -35,7 +34,7 @@ int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t ite
 	err = yk_gpu_driver.buffer_new(d, YOKE_SEGMENT_DEVICE, bytes, data, &buffer,
 				       &host);
 	if (!err) {
-		err = run_kernel(&q, buffer, b, items, data, bytes);
+		err = run_kernel(&q, buffer, b, items, group, data, bytes);
 		const int over = yk_gpu_driver.finish(&q);
 		err = err ? err : over;
 		yk_gpu_buffer_free(d, buffer, host);

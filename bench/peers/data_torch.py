@@ -5,9 +5,11 @@
     data_torch.py BUILD/bench/data FOLDER [workers=2] [seconds=1] [turns=5]
 
 Both read the files that bench/data writes into FOLDER: windows of 129 tokens of 2 bytes as i64 from a numpy memmap,
-and rows of 4 KiB from a .npy file (mmap_mode), shuffled, batches of 64, workers kept over epochs.  Prints medians of
-the turns and how many times as many samples a second yoke gives.
+and rows of 4 KiB from a .npy file (mmap_mode), shuffled, batches of 64, workers kept over epochs; with Pillow also
+JPEGs of 500 x 400, made here, to f32 of 224 x 224.  Prints medians of the turns and how many times as many samples a
+second yoke gives.
 """
+import os
 import re
 import statistics
 import subprocess
@@ -16,6 +18,11 @@ import time
 
 import numpy
 import torch
+
+try:
+    import PIL.Image
+except ImportError:
+    PIL = None
 
 BATCH = 64
 CONTEXT = 128
@@ -41,6 +48,31 @@ class Rows(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         return torch.from_numpy(numpy.array(self.data[i]))
+
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self, folder):
+        self.paths = sorted(os.path.join(top, name) for top, _, names in os.walk(folder) for name in names)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        with PIL.Image.open(self.paths[i]) as image:
+            small = numpy.array(image.convert("RGB").resize((224, 224), PIL.Image.BILINEAR))
+        return torch.from_numpy(small).permute(2, 0, 1).contiguous().float().div(255)
+
+
+def make_images(folder, classes=4, each=64):
+    """Pictures of some detail: noise that was made larger, in blocks of 20 and of 4 pixels."""
+    random = numpy.random.default_rng(1)
+    for c in range(classes):
+        os.makedirs(f"{folder}/{c}", exist_ok=True)
+        for k in range(each):
+            coarse = PIL.Image.fromarray(random.integers(256, size=(20, 25, 3), dtype=numpy.uint8))
+            fine = PIL.Image.fromarray(random.integers(256, size=(100, 125, 3), dtype=numpy.uint8))
+            picture = PIL.Image.blend(*(x.resize((500, 400), PIL.Image.BICUBIC) for x in (coarse, fine)), 0.2)
+            picture.save(f"{folder}/{c}/{k}.jpg", quality=90)
 
 
 def theirs(dataset, workers, seconds):
@@ -74,6 +106,10 @@ def main():
     ours(program, folder, "tokens", workers, 0.1)  # writes the files
     sets = {"tokens": Tokens(folder + "/tokens.u16"), "rows": Rows(folder + "/rows.npy")}
     got = {}
+    if PIL:
+        if not os.path.isdir(folder + "/images"):
+            make_images(folder + "/images")
+        sets["images"] = Images(folder + "/images")
     for _ in range(options["turns"]):
         for row, dataset in sets.items():
             got.setdefault(row, []).append(ours(program, folder, row, workers, seconds))

@@ -34,6 +34,7 @@ struct table {
 	struct yk_lines lines;
 	int width; // columns of the file
 	char **names;
+	int *field; // [width]: of a column's numbers, -1: the column is not wanted; NULL: fields are not numbers of one column each
 	int n;
 	struct column *column;
 	locale_t c; // in which numbers have a point
@@ -51,11 +52,78 @@ static void table_free(void *arg)
 	for (int i = 0; i < t->width; i++)
 		free(t->names[i]);
 	free(t->names);
+	free(t->field);
 	free(t->column);
 	if (t->c)
 		freelocale(t->c);
 	yk_lines_close(&t->lines);
 	free(t);
+}
+
+// ---- numbers ----
+
+// The digits at s, at most eight: how many, and their number.  A word of bytes, the first the lowest, becomes pairs, fours
+// and eight digits.
+static inline int eight_digits(const char *s, uint64_t *number)
+{
+	uint64_t x;
+	memcpy(&x, s, sizeof x);
+	x ^= 0x3030303030303030; // a digit's value; of other characters more than 9
+	const uint64_t other = (x | (x + 0x7676767676767676)) & 0x8080808080808080;
+	const int n = other ? __builtin_ctzll(other) / 8 : 8;
+	x = n ? x << (64 - 8 * n) : 0; // zeros in front
+	x = 10 * x + (x >> 8);
+	*number = ((x & 0xff000000ff) * (100 + ((uint64_t)1000000 << 32)) +
+		   (x >> 16 & 0xff000000ff) * (1 + ((uint64_t)10000 << 32))) >> 32;
+	return n;
+}
+
+// Appends the digits at *s to a number; how many.
+static inline int take_digits(const char **s, uint64_t *number)
+{
+	static const uint64_t ten[9] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
+	const char *first = *s;
+	uint64_t x;
+	int n;
+	do {
+		n = eight_digits(*s, &x);
+		*number = *number * ten[n] + x;
+		*s += n;
+	} while (n == 8);
+	return (int)(*s - first); // of a record, which has 16 MiB at most
+}
+
+// Digits with a point and an exponent, as many as f64 has exactly, so that one rounding is all there is (Clinger 1990);
+// where they end.  NULL: it is none, or not so simple.  YK_LINES_SPARE bytes may be read behind the record.
+static const char *simple_number(const char *s, double *to)
+{
+	enum { MOST_TEN = 22, MOST_DIGITS = 19 };
+	static const double ten[MOST_TEN + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+						  1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	const bool minus = *s == '-';
+	uint64_t m = 0, power = 0;
+	s += minus;
+	int digits = take_digits(&s, &m), scale = 0;
+	if (*s == '.') {
+		s++;
+		scale = -take_digits(&s, &m);
+		digits -= scale;
+	}
+	if (digits > MOST_DIGITS)
+		return NULL;
+	if ((*s | 32) == 'e') {
+		const bool less = *++s == '-';
+		s += *s == '-' || *s == '+';
+		const int n = take_digits(&s, &power);
+		if (n < 1 || n > 2)
+			return NULL;
+		scale += less ? -(int)power : (int)power;
+	}
+	if (!digits || m > (uint64_t)1 << 53 || scale < -MOST_TEN || scale > MOST_TEN)
+		return NULL;
+	const double x = scale < 0 ? (double)m / ten[-scale] : (double)m * ten[scale];
+	*to = minus ? -x : x;
+	return s;
 }
 
 // ---- cells ----
@@ -101,69 +169,22 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 	return 0;
 }
 
-// The cells of record i, in the reader's memory.
-static int read_record(const struct table *t, struct yk_lines_reader *r, int64_t i, struct cell *cells)
+// The cells of a record, as many as there are columns.
+static int cells_of(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *cells)
 {
-	char why[120], *text;
-	size_t bytes;
-	uint64_t at;
-	int n, e = yk_lines_read(&t->lines, r, i, &text, &bytes, &at);
-	if (e < 0)
-		return e;
-	e = split(t, i, at, text, bytes, cells, t->width, &n);
+	char why[120];
+	int n, e = split(t, record, at, text, bytes, cells, t->width, &n);
 	if (e == 0 && n != t->width) {
 		snprintf(why, sizeof why, "has %d cells, the first record %d", n, t->width);
-		e = refuse(t, i, at, why);
+		e = refuse(t, record, at, why);
 	}
 	return e;
-}
-
-// Appends the digits at *s, of which an end comes, to a number; how many.
-static int take_digits(const char **s, uint64_t *number)
-{
-	const char *first = *s;
-	for (unsigned digit; (digit = (unsigned)(**s - '0')) < 10; ++*s)
-		*number = 10 * *number + digit;
-	return (int)(*s - first); // of a record, which has 16 MiB at most
-}
-
-// Digits with a point and an exponent, as many as f64 has exactly, so that one rounding is all there is (Clinger 1990).
-// There is a NUL at `end`.
-static bool simple_number(const char *s, const char *end, double *to)
-{
-	enum { MOST_TEN = 22, MOST_DIGITS = 19 };
-	static const double ten[MOST_TEN + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
-						  1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-	const bool minus = *s == '-';
-	uint64_t m = 0, power = 0;
-	s += minus;
-	int digits = take_digits(&s, &m), scale = 0;
-	if (*s == '.') {
-		s++;
-		scale = -take_digits(&s, &m);
-		digits -= scale;
-	}
-	if (digits > MOST_DIGITS)
-		return false;
-	if ((*s | 32) == 'e') {
-		const bool less = *++s == '-';
-		s += *s == '-' || *s == '+';
-		const int n = take_digits(&s, &power);
-		if (n < 1 || n > 2)
-			return false;
-		scale += less ? -(int)power : (int)power;
-	}
-	if (!digits || s != end || m > (uint64_t)1 << 53 || scale < -MOST_TEN || scale > MOST_TEN)
-		return false;
-	const double x = scale < 0 ? (double)m / ten[-scale] : (double)m * ten[scale];
-	*to = minus ? -x : x;
-	return true;
 }
 
 static int number(const struct table *t, int64_t record, const struct column *c, const struct cell *cell, double *to)
 {
 	char why[200], *end;
-	if (simple_number(cell->text, cell->text + cell->bytes, to))
+	if (simple_number(cell->text, to) == cell->text + cell->bytes)
 		return 0;
 	const double x = strtod_l(cell->text, &end, t->c);
 	while (*end == ' ')
@@ -194,6 +215,33 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static inline void put_number(const struct column *c, double x, void *to)
+{
+	if (c->kind == DOUBLE)
+		*(double *)to = x;
+	else
+		*(float *)to = (float)x;
+}
+
+// A record of simple numbers, read at once: where one ends, its cell does.  False: it is none, or one that is not right.
+static bool plain_record(const struct table *t, const char *from, const char *end, const struct yoke_item *s)
+{
+	const char sep = t->lines.separator;
+	for (int i = 0; i < t->width; i++, from++) {
+		const int k = t->field[i];
+		double x;
+		if (k >= 0 && (from = simple_number(from, &x)))
+			put_number(&t->column[k], x, s->to[k]);
+		else if (k >= 0 || *from == '"')
+			return false;
+		else if (!(from = memchr(from, sep, (size_t)(end - from))))
+			from = end;
+		if (i < t->width - 1 ? *from != sep : from != end)
+			return false;
+	}
+	return true;
+}
+
 static int fill_cell(const struct table *t, int64_t record, int k, const struct cell *cell, struct yoke_item *s)
 {
 	const struct column *c = &t->column[k];
@@ -211,11 +259,23 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 			e = yk_fail(YOKE_EIO, "%s: record %lld: was changed while it was read", t->lines.path,
 				    (long long)record + 1);
 	} else if ((e = number(t, record, c, cell, &x)) == 0) {
-		if (c->kind == DOUBLE)
-			*(double *)s->to[k] = x;
-		else
-			*(float *)s->to[k] = (float)x;
+		put_number(c, x, s->to[k]);
 	}
+	return e;
+}
+
+static int read_row(const struct table *t, struct yk_lines_reader *r, struct cell *cells, struct yoke_item *s)
+{
+	const int64_t record = s->number + 1;
+	char *text;
+	size_t bytes;
+	uint64_t at;
+	int e = yk_lines_read(&t->lines, r, record, &text, &bytes, &at);
+	if (e < 0 || (t->field && plain_record(t, text, text + bytes, s)))
+		return e;
+	e = cells_of(t, record, at, text, bytes, cells);
+	for (int k = 0; k < t->n && e == 0; k++)
+		e = fill_cell(t, record, k, &cells[t->column[k].at], s);
 	return e;
 }
 
@@ -227,10 +287,7 @@ static int read_rows(void *arg, int64_t n, struct yoke_item *const *s)
 	if (!cells)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", t->lines.path);
 	for (int64_t i = 0; i < n; i++) {
-		const int64_t record = s[i]->number + 1;
-		int e = read_record(t, &r, record, cells);
-		for (int k = 0; k < t->n && e == 0; k++)
-			e = fill_cell(t, record, k, &cells[t->column[k].at], s[i]);
+		const int e = read_row(t, &r, cells, s[i]);
 		if (e < 0)
 			yk_sample_failed(s[i], e);
 	}
@@ -319,6 +376,26 @@ static int choose(struct table *t, const char *columns)
 	return e;
 }
 
+// Where a record's numbers go, if numbers are all that is wanted of it.
+static int find_fields(struct table *t)
+{
+	bool plain = true;
+	t->field = malloc((size_t)t->width * sizeof *t->field);
+	if (!t->field)
+		return no_memory(t->lines.path);
+	memset(t->field, -1, (size_t)t->width * sizeof *t->field);
+	for (int k = 0; k < t->n; k++) {
+		int *at = &t->field[t->column[k].at];
+		plain &= (t->column[k].kind == NUMBER || t->column[k].kind == DOUBLE) && *at < 0;
+		*at = k;
+	}
+	if (!plain) {
+		free(t->field);
+		t->field = NULL;
+	}
+	return 0;
+}
+
 static int add_label(const struct table *t, struct column *c, const struct cell *cell)
 {
 	if (strlen(cell->text) != cell->bytes)
@@ -350,8 +427,11 @@ static int find_labels(struct table *t)
 	for (int k = 0; k < t->n; k++)
 		any |= t->column[k].kind == CATEGORY;
 	for (int64_t i = 1; any && i < t->lines.count && e == 0; i++) {
-		if ((e = read_record(t, &r, i, cells)) < 0)
-			break;
+		char *text;
+		size_t bytes;
+		uint64_t at;
+		if ((e = yk_lines_read(&t->lines, &r, i, &text, &bytes, &at)) == 0)
+			e = cells_of(t, i, at, text, bytes, cells);
 		for (int k = 0; k < t->n && e == 0; k++)
 			if (t->column[k].kind == CATEGORY && !(e = utf8(t, i, &t->column[k], &cells[t->column[k].at])))
 				e = add_label(t, &t->column[k], &cells[t->column[k].at]);
@@ -409,6 +489,8 @@ yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
 		e = read_names(t);
 	if (e == 0)
 		e = choose(t, columns);
+	if (e == 0)
+		e = find_fields(t);
 	if (e == 0)
 		e = find_labels(t);
 	if (e == 0)

@@ -29,17 +29,22 @@ static enum state step(enum state s, char c, char separator)
 	return c == separator ? CELL : PLAIN;
 }
 
-// The line end of the record that begins here, of n bytes; NULL: it is not among them.
-static const char *record_end(const char *text, size_t n, char separator)
+// The line end of the record that begins here, of n bytes; NULL: it is not among them.  quotes: there may be some.
+static const char *record_end(const char *text, size_t n, char separator, bool quotes)
 {
 	const char *end = memchr(text, '\n', n);
-	if (!separator || !memchr(text, '"', end ? (size_t)(end - text) : n))
+	if (!quotes || !memchr(text, '"', end ? (size_t)(end - text) : n))
 		return end;
 	enum state s = CELL;
 	for (size_t i = 0; i < n; i++)
 		if ((s = step(s, text[i], separator)) == ENDED)
 			return text + i;
 	return NULL;
+}
+
+static bool has_quotes(const struct yk_lines *l, const char *text, size_t n)
+{
+	return l->separator && memchr(text, '"', n);
 }
 
 // Nothing but what stands in front of a line end?
@@ -84,10 +89,11 @@ static int add(struct walk *w, uint64_t end)
 
 static int walk(struct walk *w, const char *text, size_t n, uint64_t at)
 {
+	const bool quotes = has_quotes(w->l, text, n);
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
 		const char *end;
-		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator)) &&
+		while (w->begin == at + i && e == 0 && (end = record_end(text + i, n - i, w->l->separator, quotes)) &&
 		       (size_t)(end - text) - i < YK_RECORD_MOST) { // wholly in this block
 			w->blank = is_blank(text + i, (size_t)(end - text) - i);
 			e = add(w, at + (uint64_t)(end - text));
@@ -174,10 +180,14 @@ static int read_on(const struct yk_lines *l, struct yk_lines_reader *r, size_t s
 	r->from += r->at;
 	r->have = rest;
 	r->at = 0;
-	if (yk_grow(&r->text, &r->cap, rest + more + 1, 1) < 0)
+	if (yk_grow(&r->text, &r->cap, rest + more + 1 + YK_LINES_SPARE, 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
 	const int e = yk_file_read_at(l->fd, l->path, at, r->text + rest, more);
-	r->have += e == 0 ? more : 0;
+	if (e == 0) {
+		r->quotes |= has_quotes(l, r->text + rest, more);
+		r->have += more;
+	}
+	memset(r->text + r->have, 0, 1 + YK_LINES_SPARE);
 	return e;
 }
 
@@ -199,7 +209,7 @@ static int take_next(const struct yk_lines *l, struct yk_lines_reader *r, char *
 	enum { SOME = 8192 };
 	const char *end;
 	for (;;) {
-		end = record_end(r->text + r->at, r->have - r->at, l->separator);
+		end = record_end(r->text + r->at, r->have - r->at, l->separator, r->quotes);
 		const bool over = r->from + r->have == l->bytes;
 		if (!end && over)
 			end = r->text + r->have;

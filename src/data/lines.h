@@ -19,7 +19,7 @@ struct yk_lines {
 	size_t cap;
 	uint64_t hash;           // of all bytes
 };
-enum { YK_LINES_EVERY = 16 };
+enum { YK_LINES_EVERY = 16, YK_LINES_SPARE = 8 };
 
 // Reads the file once.  EFORMAT: a record has more than YK_RECORD_MOST bytes, a quote does not end; ENOENT, EIO.
 int yk_lines_open(struct yk_lines *, const char *path, char separator);
@@ -32,9 +32,10 @@ struct yk_lines_reader {
 	uint64_t from;     // the file's byte at its begin
 	size_t at;         // where record `next` begins in it
 	int64_t next;      // 0: none
+	bool quotes;       // some may be in it
 };
-// Record i without its line end, with a NUL behind, in the reader's memory until its next call; where it begins in the
-// file.
+// Record i without its line end, with a NUL and YK_LINES_SPARE bytes of any value behind, in the reader's memory until its
+// next call; where it begins in the file.
 int yk_lines_read(const struct yk_lines *, struct yk_lines_reader *, int64_t i, char **text, size_t *bytes, uint64_t *at);
 void yk_lines_reader_fini(struct yk_lines_reader *);
 

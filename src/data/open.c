@@ -346,7 +346,24 @@ static enum format format_named(const char *name)
 	return RAW;
 }
 
-// By the name's end, or by what the path is; AUTO: neither says it.
+// By a file's first bytes, *to; AUTO: they do not say it.
+static int format_within(const char *path, enum format *to)
+{
+	char head[YK_SAFETENSORS_BEGIN] = "";
+	uint64_t bytes = 0;
+	const int fd = yk_file_open(path, &bytes);
+	if (fd < 0)
+		return fd;
+	const int err = bytes < sizeof head ? 0 : yk_file_read_at(fd, path, 0, head, sizeof head);
+	close(fd);
+	*to = !memcmp(head, "\x93NUMPY", 6) ? NPY :
+	      !memcmp(head, "PK\x03\x04", 4) ? NPZ :
+	      yk_safetensors_begins(head)   ? SAFETENSORS :
+					      AUTO;
+	return err;
+}
+
+// By what the path is, or by the name's end; AUTO: neither says it.
 static enum format format_of(const char *path)
 {
 	const char *end = strrchr(path, '.');
@@ -385,6 +402,8 @@ static yoke_dataset *open_one(const struct spec *s)
 	if (yk_is_stream(s->path))
 		return open_stream(s);
 	f = either ? format_of(s->path) : f;
+	if (f == AUTO && format_within(s->path, &f) < 0)
+		return NULL;
 	switch (f) {
 	case NPY: return unfit(s, ".npy files", 0, 0) == 0 ? open_npy(s) : NULL;
 	case NPZ: return unfit(s, ".npz files", 1 << FIELDS, 0) == 0 ? yk_npz_open(s->path, s->word[FIELDS]) : NULL;
@@ -397,7 +416,9 @@ static yoke_dataset *open_one(const struct spec *s)
 	case RAW: return open_raw(s);
 	case AUTO: break;
 	}
-	yk_fail(YOKE_EINVAL, "dataset_open: %s: its name does not say its format; give format=", s->path);
+	yk_fail(YOKE_EINVAL,
+		"dataset_open: %s: neither its name nor its first bytes say its format; give format=npy, npz, safetensors, "
+		"tokens, csv, tsv, jsonl, images or TYPE:OFFSET; of text, yoke data prepare makes a token file", s->path);
 	return NULL;
 }
 

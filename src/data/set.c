@@ -250,7 +250,8 @@ void yk_sample_failed(struct yoke_item *s, int code)
 static void set_dims(const struct yoke_dataset *d, struct yoke_item *s)
 {
 	for (int f = 0; f < d->fields; f++)
-		memcpy(s->dims[f], d->field[f].dims, sizeof d->field[f].dims);
+		for (int k = 0; k < d->field[f].rank; k++)
+			s->dims[f][k] = d->field[f].dims[k];
 }
 
 static int check_dims(const struct yoke_dataset *d, struct yoke_item *s)

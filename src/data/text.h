@@ -18,7 +18,7 @@ struct yk_data_spec {
 	int64_t context;    // tokens
 	double valid;       // share of the tokens, at the end, to validate; 0: none, 1: all
 	bool valid_given;   // else the split that a token file was prepared with comes first
-	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files by their names' end
+	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files
 	int64_t vocab;      // of raw tokens and of ids; of words the most ids, 3 at least; 0: not given
 	int64_t limit;      // tokens of text that count, from its beginning; 0: all
 	int64_t shuffle;    // of a pipe: windows of a block that are mixed, for which it is kept; else as it comes

@@ -35,12 +35,20 @@ static bool raw(const struct yk_data_spec *spec)
 	return spec->format && *spec->format;
 }
 
+// By its name, or by how it begins.
 static int looks_prepared(void *arg, const char *path)
 {
 	const char *const end = ".safetensors";
 	const size_t n = strlen(path), m = strlen(end);
+	char begin[YK_SAFETENSORS_BEGIN] = "";
 	struct stat st;
-	if (n > m && !strcmp(path + n - m, end) && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool begins = fd >= 0 && pread(fd, begin, sizeof begin, 0) == sizeof begin && yk_safetensors_begins(begin);
+	if (fd >= 0)
+		close(fd);
+	if (begins || (n > m && !strcmp(path + n - m, end)))
 		*(bool *)arg = true;
 	return 0;
 }

@@ -27,6 +27,7 @@ YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
 #define NAME_MAX_BYTES 31 // "opencl:0" has to fit yk_device.id
 #define PREFIX "yoke_"
 #define SUFFIX ".so"
+#define MODULE "yoke_mpi_" // such files are no backends; yk_module_find
 
 // A file that bears a plugin's name, in the order of the search.
 struct file {
@@ -47,6 +48,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over all of the foll
 static struct yk_backend *backends, **last_backend = &backends;
 static struct yk_plugin_outcome *outcomes, **last_outcome = &outcomes;
 static struct file *files, **last_file = &files;
+static struct file *modules, **last_module = &modules;
 static struct folder *folders;
 static bool searched, cpu_tried;
 static bool forked; // written in a child only, which has one thread
@@ -218,6 +220,12 @@ static void add_file(const char *folder, const char *base)
 		free(f);
 		return;
 	}
+	if (!strncmp(base, MODULE, strlen(MODULE))) {
+		conclude(f->outcome, 0, "opened under a launcher");
+		*last_module = f;
+		last_module = &f->next;
+		return;
+	}
 	*last_file = f;
 	last_file = &f->next;
 }
@@ -318,6 +326,18 @@ static void search(void)
 #ifdef YK_PLUGIN_DIR
 	search_folder(YK_PLUGIN_DIR, false);
 #endif
+}
+
+bool yk_module_find(const char *name, char *path, size_t cap)
+{
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	search();
+	for (struct file *f = modules; f && !found; f = f->next)
+		if ((found = !strcmp(f->name + strlen(MODULE) - strlen(PREFIX), name)))
+			snprintf(path, cap, "%s", f->path);
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 // ---- tables ----

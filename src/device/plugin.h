@@ -40,6 +40,8 @@ struct yk_plugin_outcome {
 // process for each name; the CPU comes first.  YOKE_BACKEND=cpu opens no file.
 struct yk_backend *yk_backends(const char *list);
 const struct yk_plugin_outcome *yk_plugin_outcomes(void);
+// The first file yoke_mpi_NAME.so in the folders of plugins: false, there is none.
+bool yk_module_find(const char *name, char *path, size_t cap);
 // Checks one table and makes a backend of it (tests, and the CPU's own).  NULL: yoke_error says why.
 struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
 const struct yoke_host *yk_host(void); // what the core lends (host.c)

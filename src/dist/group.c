@@ -12,8 +12,10 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "base/sized.h"
+#include "dist/carrier.h"
 #include "dist/process.h"
 #include "dist/ranks.h"
+#include "dist/segment.h"
 
 // ---- all groups of the process, by number ----
 
@@ -64,6 +66,8 @@ void yk_group_leave(struct yoke_group *g)
 		i++;
 	groups[i] = groups[--ngroups];
 	pthread_mutex_unlock(&lock);
+	if (h->route)
+		yk_route_leave(h->route);
 	atomic_store(&h->seat[g->rank].gone, 1);
 	for (uint32_t k = 0; k < h->ranks; k++)
 		yk_bell_ring(atomic_load(&h->bell[k]));
@@ -133,6 +137,27 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
+yoke_group *yk_group_dry(uint32_t ranks)
+{
+	struct yoke_context *ctx = yk_current();
+	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
+	struct yoke_group *g = NULL;
+	if (q && q->world)
+		return q->world;
+	struct yk_hub *h = yk_hub_new(ranks);
+	if (!h) {
+		yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
+		return NULL;
+	}
+	for (uint32_t i = 1; i < ranks; i++)
+		yk_hub_unref(h);
+	if (yk_group_join(ctx, h, 0, "world", &g) < 0)
+		yk_hub_unref(h);
+	else
+		yk_world_set(g);
+	return g;
+}
+
 yoke_group *yoke_group_world(void)
 {
 	struct yoke_context *ctx = yk_current();
@@ -182,6 +207,7 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 			memcpy(now.op, s->text[(now.seq - 1) % YK_TEXTS], YK_TASK_TEXT);
 	} while (atomic_load(&s->came) - now.seq >= YK_TEXTS - 1);
 	now.op[sizeof now.op - 1] = '\0';
+	now.sent = atomic_load(&g->bytes);
 	now.open = atomic_load(&s->left) < now.seq;
 	clock_gettime(CLOCK_REALTIME, &clock);
 	now.since = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec -
@@ -243,36 +269,73 @@ static int by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
-// Of processes: that at a place in the memory that they share.
-static struct yk_hub *hub_apart(const yoke_group *g, uint64_t at, const struct wish *wish, uint32_t n)
+// What a member says when a group is split.
+struct offer {
+	uint64_t hub; // it has made one: of threads its address, of processes where it is in their memory
+	uint32_t tag; // free from there on
+};
+
+// Whoever makes the hub, of wish[0 .. n - 1]: the first of those on this machine.
+static uint32_t maker(const yoke_group *g, const struct wish *wish)
 {
-	struct yk_bell *bell[YK_MOST_RANKS];
-	for (uint32_t i = 0; i < n; i++)
-		bell[i] = atomic_load(&g->hub->bell[wish[i].rank]);
-	struct yk_area *area = yk_segment_area(g->hub->segment, at, n);
-	return area ? yk_hub_apart(g->hub->segment, area, bell) : NULL;
+	uint32_t k = 0;
+	while (g->hub->route && yk_route_away(g->hub->route, (uint32_t)wish[k].rank))
+		k++;
+	return k;
 }
 
-// The hub of the group's ranks of one color, wish[0 .. n - 1], the first of whom makes it.
-static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, bool in, struct yk_hub **to)
+// Of processes: that at a place in the memory that they share.
+static struct yk_hub *hub_apart(yoke_group *g, uint64_t at, const struct wish *wish, uint32_t n, uint32_t me,
+				uint32_t tag)
 {
-	uint64_t *all = calloc(g->ranks, sizeof *all), mine = 0;
-	const bool first = in && wish[0].rank == g->rank, apart = g->hub->apart;
+	struct yk_bell *bell[YK_MOST_RANKS];
+	uint32_t world[YK_MOST_RANKS];
+	const struct yk_route *r = g->hub->route;
+	bool away = false;
+	for (uint32_t i = 0; i < n; i++) {
+		bell[i] = atomic_load(&g->hub->bell[wish[i].rank]);
+		world[i] = r ? yk_route_world(r, (uint32_t)wish[i].rank) : 0;
+		away |= r && yk_route_away(r, (uint32_t)wish[i].rank);
+	}
+	struct yk_area *area = yk_segment_area(g->hub->segment, at, n);
+	struct yk_hub *h = area ? yk_hub_apart(g->hub->segment, area, bell) : NULL;
+	if (h && away) {
+		pthread_mutex_lock(&g->queue->drive);
+		const int err = yk_carrier_add(atomic_load(&g->queue->carrier), h, me, world, tag);
+		pthread_mutex_unlock(&g->queue->drive);
+		if (err) {
+			yk_hub_unref(h);
+			return NULL;
+		}
+	}
+	return h;
+}
+
+// The hub of the group's ranks of one color, wish[0 .. n - 1], of whom this one is number `me`; in: it has a color.
+static int share_hub(yoke_group *g, const struct wish *wish, uint32_t n, uint32_t me, bool in, struct yk_hub **to)
+{
+	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };
+	const bool first = in && maker(g, wish) == me, apart = g->hub->apart;
+	uint32_t tag = 0;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	if (!err && first) // among processes, where in the memory that they share
-		mine = apart ? yk_segment_take(g->hub->segment, n) : (uintptr_t)yk_hub_new(n);
-	if (!err && first && !mine)
+		mine.hub = apart ? yk_segment_take(g->hub->segment, n) : (uintptr_t)yk_hub_new(n);
+	if (!err && first && !mine.hub)
 		err = yk_fail(YOKE_ENOMEM, "no memory to split a group");
+	if (g->hub->route)
+		mine.tag = yk_route_tag(g->hub->route);
 	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
-	const uint64_t theirs = sent || !in ? 0 : all[wish[0].rank];
+	const uint64_t theirs = sent || !in ? 0 : all[wish[maker(g, wish)].rank].hub;
+	for (uint32_t i = 0; i < g->ranks && !sent; i++)
+		tag = all[i].tag > tag ? all[i].tag : tag;
 	*to = NULL;
 	if (theirs && !apart)
 		*to = (struct yk_hub *)(uintptr_t)theirs;
 	else if (theirs)
-		*to = hub_apart(g, theirs, wish, n);
-	if (sent && mine && !apart)
+		*to = hub_apart(g, theirs, wish, n, me, tag);
+	if (sent && mine.hub && !apart)
 		for (uint32_t i = 0; i < n; i++)
-			yk_hub_unref((struct yk_hub *)(uintptr_t)mine);
+			yk_hub_unref((struct yk_hub *)(uintptr_t)mine.hub);
 	if (!err && !sent && in && !*to)
 		err = yk_fail(theirs ? YOKE_ENOMEM : YOKE_ERANK, "rank %llu has no memory to split a group",
 			      (unsigned long long)wish[0].rank);
@@ -300,7 +363,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 			rank = all[from + n].rank == g->rank ? n : rank;
 			n++;
 		}
-		err = share_hub(g, all + from, n, color >= 0, &h);
+		err = share_hub(g, all + from, n, rank, color >= 0, &h);
 	}
 	snprintf(name, sizeof name, "%.18s/%u.%d", g->name, ++g->splits, color);
 	if (!err && h && yk_group_join(g->ctx, h, rank, name, &to) < 0)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "dist/process.h"
 #include "dist/ranks.h"
+#include "dist/segment.h"
 
 // ---- bells ----
 

@@ -2,9 +2,15 @@
 # dist: groups of ranks and what they do together.
 libyokecore_la_SOURCES += \
 	src/dist/api.c \
+	src/dist/carrier.c \
+	src/dist/carrier.h \
 	src/dist/group.c \
 	src/dist/hub.c \
 	src/dist/message.c \
+	src/dist/mpi.c \
+	src/dist/mpi_module.h \
+	src/dist/place.c \
+	src/dist/place.h \
 	src/dist/process.c \
 	src/dist/process.h \
 	src/dist/queue.c \
@@ -13,7 +19,14 @@ libyokecore_la_SOURCES += \
 	src/dist/sampler.c \
 	src/dist/schedule.c \
 	src/dist/schedule.h \
+	src/dist/segment.c \
+	src/dist/segment.h \
 	src/dist/share.c \
 	src/dist/shared.c \
 	src/dist/sums.c \
-	src/dist/sums.h
+	src/dist/simulate.c \
+	src/dist/simulate.h \
+	src/dist/sums.h \
+	src/dist/tuned.c \
+	src/dist/tuned.h \
+	src/dist/world.c

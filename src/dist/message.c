@@ -12,8 +12,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
+#include "dist/tuned.h"
 
 struct sending {
 	const struct yk_action *action;
@@ -62,10 +64,15 @@ static int64_t elements(const struct yk_task *t)
 	return t->what == YK_DO_ALL_GATHER ? n * t->group->ranks : n;
 }
 
+static bool of_shares(const struct yk_task *t)
+{
+	return t->what == YK_DO_GATHER_SHARES || t->what == YK_DO_REDUCE_SHARES;
+}
+
 static int64_t chunk_at(const struct yk_task *t, const struct yk_schedule *s, uint32_t c)
 {
 	const int64_t n = elements(t), k = s->chunks, whole = n / k, rest = n % k;
-	if (t->what == YK_DO_GATHER_SHARES)
+	if (of_shares(t))
 		return yk_share_at(t->group->ranks, c, t->root, t->tensors, t->count);
 	return whole * c + rest * c / k;
 }
@@ -94,9 +101,9 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	const int64_t part = elements(t) / t->group->ranks * t->group->rank;
 	char *const *list = in ? j->in : j->out;
 	uint32_t k = 0;
-	if (in && t->what == YK_DO_GATHER_SHARES) {
+	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // the share of its own
 		*run = INT64_MAX;
-		return list[t->tensors] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
+		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
 	if ((in && t->what == YK_DO_ALL_GATHER) || (!in && t->what == YK_DO_REDUCE_SCATTER))
 		e -= part;
@@ -237,6 +244,7 @@ static bool push(struct yk_job *j, struct sending *x)
 		uint64_t n = piece_at(j, x->action, x->action->place, x->action->slot, at, &from);
 		n = least(least(n, bytes - at), room / 8 * 8);
 		ring_write(l, ring, head, from, n);
+		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
 		if (at + n == bytes)
 			n += padded(bytes) - bytes; // what stands there is not read
 		x->done += n;
@@ -257,7 +265,10 @@ static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_
 	const bool good = h->group == group_word(g) && h->from == from;
 	if (good && h->hash == j->task->hash && h->sequence == j->sequence && h->bytes == bytes)
 		return true;
-	if (good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j))
+	const bool differs = good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
+	if (differs && g->hub->route && atomic_load(&g->hub->seat[from].came) <= j->sequence)
+		return false; // what it does instead is on the way
+	if (differs)
 		yk_job_disagrees(j, from, g->hub->seat[from].text[j->sequence % YK_TEXTS]);
 	else if (good && is_ends(j) && h->hash != j->task->hash)
 		yk_job_disagrees(j, from, "sends another tensor");
@@ -337,15 +348,23 @@ enum { SMALL = 65536 }; // bytes up to which few messages are better than few by
 // The way that is asked for, where there is one and it keeps the sums' rounding, or the one for the size.
 static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 {
+	const uint32_t node = t->group->hub->node;
 	const bool once = (t->dtype == yoke_f16 || t->dtype == yoke_bf16) && t->kind == YOKE_REDUCE_SUM;
 	const bool small = (uint64_t)elements(t) * size_of(t) <= SMALL;
 	const char *wish = yk_ranks_algorithm();
 	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
 			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
-	w->node = w->ranks > 2 ? 2 : w->ranks;
+	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		if (!strcmp(wish, yk_algorithm_name[how]) && try_way(w, how, once))
 			return;
+	const int best = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route ?
+				 t->group->hub->area->best[yk_tuned_size((uint64_t)elements(t) * size_of(t))] :
+				 0;
+	if (best && try_way(w, best - 1, once) && yk_schedule_in_order(w))
+		return;
+	if (node > 1 && node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
+		return;
 	for (int i = 0; i < 3; i++)
 		if (try_way(w, small ? few[i] : many[i], once))
 			return;
@@ -353,8 +372,10 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 
 static const struct yk_schedule *schedule_of(struct yk_task *t)
 {
-	const bool shares = t->what == YK_DO_GATHER_SHARES;
-	struct yk_schedule_want w = { .what = shares ? YK_DO_ALL_GATHER : t->what, .ranks = t->group->ranks,
+	const uint8_t what = t->what == YK_DO_GATHER_SHARES ? YK_DO_ALL_GATHER :
+			     t->what == YK_DO_REDUCE_SHARES ? YK_DO_REDUCE_SCATTER :
+							      t->what;
+	struct yk_schedule_want w = { .what = what, .ranks = t->group->ranks,
 				      .rank = t->group->rank, .root = t->root };
 	if (t->schedule)
 		return t->schedule;
@@ -397,7 +418,9 @@ static bool begin(struct yk_job *j)
 		most = bytes > most ? bytes : most;
 	}
 	c->slot_bytes = (size_t)padded(most * s->room);
-	for (uint32_t i = 0; i < t->tensors && t->what != YK_DO_SEND && t->what != YK_DO_RECV; i++)
+	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES || // results are no operands
+			   (t->what == YK_DO_GATHER_SHARES && !t->mine);
+	for (uint32_t i = 0; i < t->tensors && !apart; i++)
 		c->alias |= j->in[i] == j->out[i];
 	c->send = malloc((s->n + 1) * sizeof *c->send);
 	c->held = malloc(t->group->ranks);
@@ -502,7 +525,9 @@ static void look_for_gone(const struct yk_job *j)
 	const struct yk_course *c = j->course;
 	const struct yk_action *a = c->at < c->s->n ? &c->s->action[c->at] : NULL;
 	const uint32_t peer = a && a->kind != YK_ACT_SEND ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
-	if (peer == g->rank || !atomic_load(&g->hub->seat[peer].gone))
+	const bool away = g->hub->route && yk_route_away(g->hub->route, peer);
+	if (peer == g->rank || !(away ? yk_route_ended(g->hub->route, is_ends(j), peer) :
+					atomic_load(&g->hub->seat[peer].gone)))
 		return;
 	// what it sent before is still there
 	const struct yk_link *l = yk_hub_link(g->hub, is_ends(j), peer, g->rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as processes of one machine: the memory that they share, and starting them.
+// Ranks as processes: those that others started, and starting them.
 #ifndef YK_PROCESS_H
 #define YK_PROCESS_H
 
@@ -7,23 +7,20 @@
 
 #include "dist/ranks.h"
 
-// Memory of all ranks of a world: a sealed memfd, so that nobody can make it smaller under the others, and nothing
-// of it is left when the last process has gone.
-struct yk_segment;
-struct yk_segment *yk_segment_ref(struct yk_segment *);
-void yk_segment_unref(struct yk_segment *);
-// Room for the area of one more group; where it is, or 0: there is none left.
-uint64_t yk_segment_take(struct yk_segment *, uint32_t ranks);
-// The area at a place that another process has taken; NULL: no such thing can be there.
-struct yk_area *yk_segment_area(struct yk_segment *, uint64_t at, uint32_t ranks);
-
 // Is this process a rank of a world of processes, and which?  1, 0, or EINVAL: what says so is malformed.
 int yk_process_place(uint32_t *rank, uint32_t *ranks);
+bool yk_process_launched(void); // .. started by another program than yoke: mpirun, srun, torchrun
+// Of a launched one: how many of its machine have the processors that it may use, and which of them it is; else 1, 0.
+// The first call waits until all of the machine are there.
+int yk_process_cpu(uint32_t *index, uint32_t *share);
 // If it is: its hub, which the queue's bell is of from then on.  Once; *to stays NULL where it is none.
 int yk_process_world(struct yk_ranks *, struct yk_hub **to, uint32_t *rank);
 // The rank ends by the thread's error, which the process that started it hears of, and the other ranks.  False:
-// nobody could be told.
+// nobody tells people of it but the caller.
 bool yk_process_failed(void);
+void yk_world_forget(struct yk_ranks *); // the queue is freed
+// Breaks the queue's groups that have a member, of this machine, that has ended without a word.
+void yk_world_look(struct yk_ranks *);
 // As yoke_group_run in each process of a world: fn in a context on this rank's device.
 int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg);
 

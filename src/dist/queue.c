@@ -12,12 +12,16 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/param.h"
+#include "dist/carrier.h"
+#include "dist/process.h"
 #include "dist/ranks.h"
 #include "plan/plan.h"
 
 enum {
 	SPIN_NS = 50000,        // a wait looks for news that long before it sleeps ..
-	LOOK_NS = 100000000     // .. and that long until it looks who is late
+	LOOK_NS = 100000000,    // .. and that long until it looks who is late
+	POLL_NS = 100000,       // between looks for messages of MPI, when one is waited for ..
+	IDLE_NS = 2000000       // .. and when none is
 };
 
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
@@ -95,6 +99,9 @@ static bool move_on(struct yk_ranks *q)
 {
 	char why[YK_WHY] = "";
 	bool moved = false, ended = false;
+	struct yk_carrier *c = atomic_load(&q->carrier);
+	if (c)
+		moved |= yk_carrier_step(c);
 	take_incoming(q);
 	q->pass++;
 	for (struct yk_job **at = &q->active; *at;) {
@@ -114,6 +121,8 @@ static bool move_on(struct yk_ranks *q)
 		finish(q, j, code, why);
 		ended = true;
 	}
+	if (c && moved)
+		yk_carrier_step(c);
 	if (!ended)
 		return moved;
 	pthread_mutex_lock(&q->lock);
@@ -137,6 +146,8 @@ static bool help(struct yk_ranks *q)
 static void watch(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
+	if (q->active)
+		yk_world_look(q);
 	for (struct yk_job *j = q->active; j; j = j->next)
 		yk_job_watch(j);
 	pthread_mutex_unlock(&q->drive);
@@ -152,7 +163,7 @@ static void pause_briefly(void)
 }
 
 // When a wait began, 0: something happened since.  Spins, then sleeps until something happens.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings)
+static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
 	*began = *began ? *began : now;
@@ -161,9 +172,11 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint32_t rings)
 			pause_briefly();
 		return;
 	}
-	yk_bell_sleep(q->bell, rings, LOOK_NS);
-	if (now - *began > LOOK_NS)
+	yk_bell_sleep(q->bell, rings, polls ? POLL_NS : LOOK_NS);
+	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
+		atomic_store(&q->watched, now);
 		watch(q);
+	}
 }
 
 void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
@@ -171,16 +184,31 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	uint64_t began = 0;
 	if (atomic_load(&q->over) >= job)
 		return;
+	if (atomic_load(&q->carrier)) { // MPI is the queue's thread's alone
+		while (atomic_load(&q->over) < job) {
+			const uint32_t rings = atomic_load(&q->bell->rings);
+			if (atomic_load(&q->over) < job)
+				wait_a_bit(q, &began, rings, false);
+		}
+		return;
+	}
 	atomic_fetch_add(&q->helpers, 1);
 	while (atomic_load(&q->over) < job) {
 		const uint32_t rings = atomic_load(&q->bell->rings);
 		if (help(q))
 			began = 0;
 		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, rings);
+			wait_a_bit(q, &began, rings, false);
 	}
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_bell_ring(&q->duty);
+}
+
+// Nothing is to be done: until there is, or somebody else has to do it.
+static void rest(struct yk_ranks *q, uint32_t duty, struct yk_carrier *c)
+{
+	if (!atomic_load(&q->quit))
+		yk_bell_sleep(&q->duty, duty, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
 }
 
 static void *serve(void *arg)
@@ -189,16 +217,21 @@ static void *serve(void *arg)
 	uint64_t began = 0;
 	while (!atomic_load(&q->quit)) {
 		const uint32_t duty = atomic_load(&q->duty.rings), rings = atomic_load(&q->bell->rings);
-		if (atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued)) {
-			if (!atomic_load(&q->quit))
-				yk_bell_sleep(&q->duty, duty, 10 * (uint64_t)LOOK_NS);
+		struct yk_carrier *c = atomic_load(&q->carrier);
+		const bool idle = atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
+		if (c && yk_carrier_asked(c))
+			yk_carrier_open(c);
+		if ((c || !idle) && help(q)) {
 			began = 0;
-		} else if (help(q)) {
+		} else if (idle) {
+			rest(q, duty, c);
 			began = 0;
 		} else {
-			wait_a_bit(q, &began, rings);
+			wait_a_bit(q, &began, rings, c != NULL);
 		}
 	}
+	if (atomic_load(&q->carrier))
+		yk_carrier_end(q->carrier);
 	return NULL;
 }
 
@@ -246,7 +279,7 @@ static const uint8_t what_of[] = {
 	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
 	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER, [YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
 	[YK_RANKS_REDUCE] = YK_DO_REDUCE,         [YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
-	[YK_RANKS_SHARES] = YK_DO_GATHER_SHARES,
+	[YK_RANKS_SHARES] = YK_DO_GATHER_SHARES, [YK_RANKS_REDUCE_SHARES] = YK_DO_REDUCE_SHARES,
 	[YK_RANKS_SEND] = YK_DO_SEND,             [YK_RANKS_RECV] = YK_DO_RECV,
 };
 
@@ -297,7 +330,8 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)workspace;
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
-	const struct yoke_view *v = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
+	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole; // there is the rank's share only
+	const struct yoke_view *v = alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
 	const uint32_t tensors = op->list ? op->list : 1;
 	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);
 	if (!t) {
@@ -305,7 +339,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	}
 	*t = (struct yk_task){ .group = g, .what = what_of[op->code & ~YK_STEP_RANKS_CODE], .kind = (uint8_t)r.kind,
-			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors,
+			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors, .mine = alone ? 0 : tensors,
 			       .count = (int64_t *)(t + 1) };
 	for (uint32_t i = 0; i < tensors; i++) {
 		t->count[i] = elements(&v[i]);
@@ -377,13 +411,20 @@ static int queue_new(uint32_t device, int kind, void **to)
 	return 0;
 }
 
-static void queue_free(void *queue)
+void yk_ranks_quit(struct yk_ranks *q)
 {
-	struct yk_ranks *q = queue;
-	atomic_store(&q->quit, true);
+	if (atomic_exchange(&q->quit, true))
+		return;
 	yk_bell_ring(&q->duty);
 	yk_bell_ring(q->bell);
 	pthread_join(q->thread, NULL);
+}
+
+static void queue_free(void *queue)
+{
+	struct yk_ranks *q = queue;
+	yk_world_forget(q);
+	yk_ranks_quit(q);
 	while (q->groups) {
 		struct yoke_group *g = q->groups;
 		q->groups = g->next;

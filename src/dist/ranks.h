@@ -23,6 +23,7 @@ struct yk_task {
 	uint8_t what, kind, dtype; // enum yk_collective, yoke_reduce_kind
 	uint32_t root;             // or the peer of send and recv
 	uint32_t tensors;
+	uint32_t mine;             // of a gather of shares: the operand that is this rank's
 	int64_t *count;            // elements of each operand (of recv: result)
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
@@ -41,6 +42,16 @@ void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64
 // to[i], which may be x[i]: x[i] with each rank's share as its `mine` says, flat and of at least one element.
 int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
 		     yoke_tensor **to);
+
+// The same where nothing but shares is there: tensors of these shapes, at most so many.
+enum { YK_GATHERED = 24 };
+struct yk_shape {
+	int rank;
+	int64_t dims[YOKE_MAX_RANK];
+};
+int yk_gather_whole(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
+// This rank's share of the sums of x over all ranks, flat and of at least one element; the others' are theirs.
+yoke_tensor *yk_reduce_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 
 struct yk_course;
 
@@ -94,6 +105,7 @@ struct yk_seat { // of one rank
 	uint64_t hash;             // of the job; like text there before `came` counts it
 	char text[YK_TEXTS][YK_TASK_TEXT]; // of the last jobs
 	int process, thread;       // the system's numbers of it
+	_Atomic uint64_t cpus;     // hash of the processors that the process was started on; 0: it has not come
 };
 
 struct yk_box { // of what one rank sends another in one memory
@@ -114,11 +126,13 @@ struct yk_head {
 };
 
 // In memory that all ranks of the group see: with it seats, then links.
+enum { YK_TUNED_SIZES = 11 }; // 256 bytes to 256 MiB, by 4
 struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
+	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
 size_t yk_area_bytes(uint32_t ranks, uint32_t ring);
@@ -133,6 +147,8 @@ struct yk_hub { // as a process has it
 	struct yk_bell *_Atomic *bell; // by rank; NULL: it has not joined.  References, unless apart
 	struct yk_box *box;       // from * ranks + to
 	struct yk_segment *segment; // of processes' memory, a reference
+	struct yk_route *route;   // to ranks on other machines; NULL: there are none
+	uint32_t node;            // then: ranks that each machine has, one behind another; 0: it is not so
 };
 struct yk_hub *yk_hub_new(uint32_t ranks); // a reference for each; NULL: no memory
 // Of a group of processes, whose area is there.
@@ -155,6 +171,7 @@ struct yoke_group { // as one rank has it
 	struct yk_ranks *queue;
 	struct yoke_context *ctx;
 	uint64_t jobs;            // collectives so far
+	_Atomic uint64_t bytes;   // of tensors, that it has sent: see yoke_group_state
 	uint64_t *sent, *received; // to and from each peer
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
@@ -166,6 +183,9 @@ int yk_group_join(struct yoke_context *, struct yk_hub *, uint32_t rank, const c
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: there is none
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // it is used no more
+// Rank 0 of a world whose others are not there, for the current context, which is dry: what is recorded with it is
+// planned, and takes memory.
+struct yoke_group *yk_group_dry(uint32_t ranks);
 // The calling thread's world is that group.
 void yk_world_set(struct yoke_group *);
 
@@ -183,6 +203,8 @@ struct yk_ranks {
 	struct yk_bell *_Atomic bell; // its own, or that of the process's seat in the world
 	struct yk_bell *own;
 	struct yk_bell duty; // duty: of the thread, where there is nothing to do
+	struct yk_carrier *_Atomic carrier; // to ranks on other machines, by that thread; NULL: there are none
+	_Atomic uint64_t watched; // when it was last looked who is late
 	atomic_bool quit;
 	// the first failure that no event has told, under lock
 	uint64_t failed, told; // number of the job; events marked behind `told` jobs say nothing of those
@@ -202,6 +224,7 @@ static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 int yk_ranks_add(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *in, uint32_t nout,
 		 char *const *out, struct yk_result *result);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
+void yk_ranks_quit(struct yk_ranks *); // its thread ends
 // None of the context's groups goes on.
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Jobs of what the host itself wants of a group; ends with its error, if it has one.

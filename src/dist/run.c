@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "dist/place.h"
 #include "dist/process.h"
 
 YK_PARAM(share_setting, "dist.share", YK_BOOL, "0", "more ranks than devices share them");
@@ -158,16 +159,35 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 	return err;
 }
 
-int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg)
+// That of a rank: of the processes of its machine each has one, of the CPU's those that share processors.
+static int own_device(const char *devices, char *to, size_t cap)
 {
 	char device[YK_MOST_RANKS][sizeof ((struct yk_device *)NULL)->id];
-	uint32_t rank, ranks;
+	uint32_t at, share;
+	struct yk_started p;
+	int err = yk_place_find(&p);
+	if (err < 0)
+		return err;
+	if (p.launcher && !devices) {
+		err = yk_process_cpu(&at, &share);
+		if (!err && like_best(1, device) == 1 && !strncmp(device[0], "cpu:", 4)) {
+			p.local = at;
+			p.locals = share;
+		}
+	}
+	err = err < 0 ? err : find_devices((int)p.locals, devices, device);
+	if (!err)
+		snprintf(to, cap, "%s", device[p.local]);
+	return err;
+}
+
+int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg)
+{
+	char device[sizeof ((struct yk_device *)NULL)->id];
 	struct yoke_group *world = NULL;
 	yoke_context *ctx = NULL;
-	int err = yk_process_place(&rank, &ranks);
-	if (err > 0)
-		err = find_devices((int)ranks, devices, device);
-	if (!err && !(ctx = yoke_context_new_on(device[rank])))
+	int err = own_device(devices, device, sizeof device);
+	if (!err && !(ctx = yoke_context_new_on(device)))
 		err = yk_error_last();
 	if (!err) {
 		yoke_use(ctx);

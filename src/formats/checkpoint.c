@@ -142,6 +142,8 @@ static json_t *to_json(const struct yk_checkpoint *c)
 			      "index", (json_int_t)c->data.index, "xxh64", hex, "files", files);
 	if (c->skipped)
 		bad |= json_object_set_new(o, "skipped", json_integer((json_int_t)c->skipped));
+	if (c->data.failed)
+		bad |= json_object_set_new(json_object_get(o, "data"), "failed", json_integer((json_int_t)c->data.failed));
 	if (c->scaler)
 		bad |= json_object_set(o, "scaler", c->scaler);
 	if (c->sources)
@@ -245,7 +247,8 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	    (e = yk_json_int(random, path, "seed", INT64_MIN, INT64_MAX, &seed)) < 0 ||
 	    (e = yk_json_int(random, path, "step", 0, most, &c->random_step)) < 0 ||
 	    (e = yk_json_int(data, path, "epoch", 0, most, &c->data.epoch)) < 0 ||
-	    (e = yk_json_int(data, path, "index", 0, most, &c->data.index)) < 0)
+	    (e = yk_json_int(data, path, "index", 0, most, &c->data.index)) < 0 ||
+	    (json_object_get(data, "failed") && (e = yk_json_int(data, path, "failed", 0, most, &c->data.failed)) < 0))
 		return e;
 	const char *text = json_string_value(json_object_get(data, "xxh64"));
 	if (text && (e = take_hash(text, path, &c->text)) < 0)

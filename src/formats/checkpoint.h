@@ -44,6 +44,7 @@ struct yk_checkpoint {
 	int64_t random_step;
 	struct {
 		int64_t epoch, index;
+		int64_t failed; // samples of that epoch
 	} data;        // the position in the text
 	uint64_t text; // its fingerprint; 0: not known
 	json_t *sources; // files it was read from, an array; NULL: not known

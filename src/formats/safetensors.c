@@ -50,6 +50,11 @@ static int open_file(struct yk_safetensors *s)
 	return e;
 }
 
+bool yk_safetensors_begins(const char begin[YK_SAFETENSORS_BEGIN])
+{
+	return !begin[4] && !begin[5] && !begin[6] && !begin[7] && begin[8] == '{';
+}
+
 int yk_safetensors_open(struct yk_safetensors *to, const char *path)
 {
 	struct yk_safetensors s = { .fd = -1, .path = strdup(path) };

@@ -12,6 +12,7 @@
 #define YK_SAFETENSORS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "yoke-plugin.h"
@@ -46,6 +47,10 @@ int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 // metadata (NULL: none).  offset[i]: where array i, whose data is not looked at, has to lie.  NULL: as above.
 char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struct yk_host_tensor *,
 			  size_t *bytes, uint64_t *offset);
+
+// Do the first bytes of a file look like one's: a header of at most 4 GiB that is an object?
+enum { YK_SAFETENSORS_BEGIN = 9 };
+bool yk_safetensors_begins(const char begin[YK_SAFETENSORS_BEGIN]);
 
 struct yk_safetensors_entry {
 	const char *name;

@@ -167,7 +167,8 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	const struct yk_node n = g->node[node];
 	char text[160];
 	yk_op_row(n.op)->grad(g, node, &s->cot[n.out], gin);
-	for (uint32_t i = 0; i < n.nin && n.op != YK_BARRIER; i++) {
+	const uint32_t most = yk_op_row(n.op)->joined ? n.nin - n.nout : n.nin;
+	for (uint32_t i = 0; i < most && n.op != YK_BARRIER; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
 		    yk_is_float(g->value[x].dtype))

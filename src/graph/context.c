@@ -48,7 +48,7 @@ int yk_try_enter(struct yoke_context *ctx)
 	if (!atomic_compare_exchange_strong_explicit(&ctx->owner, &inside, own_id,
 						     memory_order_acquire,
 						     memory_order_relaxed))
-		return inside;
+		return inside == own_id && ctx->callbacks ? 0 : inside;
 	if (atomic_load_explicit(&ctx->deferrals, memory_order_relaxed))
 		yk_free_deferred(ctx);
 	return 0;
@@ -72,6 +72,10 @@ int yk_enter(struct yoke_context *ctx)
 
 void yk_leave(struct yoke_context *ctx)
 {
+	if (ctx->callbacks) { // the call around it is inside still
+		ctx->graph.call = NULL;
+		return;
+	}
 	if (!ctx->holders && !ctx->graph.owed && ctx->graph.nodes)
 		yk_history_drop(ctx);
 	// where no scope is open handles are freed one by one, and what they led to is pending for nobody
@@ -188,6 +192,10 @@ void yoke_context_free(yoke_context *ctx)
 {
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
+	if (ctx->callbacks) {
+		yk_fail(YOKE_EINVAL, "context_free: a function of an op is at work in it");
+		return;
+	}
 	yk_queue_drain(ctx->up);
 	yk_queue_drain(ctx->queue);
 	yk_settle(ctx);

@@ -186,6 +186,7 @@ struct yoke_context {
 	size_t many_nodes;   // pending ones that are warned about
 	bool warned;         // of too much that is pending
 	bool eager;          // operations are launched as they are recorded
+	unsigned callbacks;  // functions of the application's ops that are at work: their thread enters, and records
 	bool traced;         // their call sites are kept
 	enum yk_sync sync;
 	bool dry;            // its devices are: launches take their memory and run no step, all values are zeros

@@ -23,7 +23,7 @@ enum {
 	OP_AT = INDEX_BITS + GENERATION_BITS,
 	KIND_AT = OP_AT + OP_BITS,
 };
-_Static_assert(YK_OPS <= 255, "an op fits, and YOKE_NONE is no handle");
+_Static_assert(YK_OPS < 255, "an op fits, and YOKE_NONE is no handle");
 
 enum { LINE = 64, CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
 
@@ -71,7 +71,7 @@ yoke_tensor *yk_handle(const struct yk_tensor *t)
 	uint64_t g = atomic_load_explicit(&t->generation, memory_order_relaxed);
 	uint64_t n = t->index | (g & ((1u << GENERATION_BITS) - 1)) << INDEX_BITS;
 	if (WIDE)
-		n |= (uint64_t)t->op << OP_AT | (uint64_t)t->kind << KIND_AT;
+		n |= (uint64_t)(t->op < YK_OPS ? t->op : YK_OPS) << OP_AT | (uint64_t)t->kind << KIND_AT;
 	return (yoke_tensor *)(uintptr_t)n;
 }
 
@@ -87,7 +87,9 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 		snprintf(to, cap, name ? "variable %s" : "a variable", name);
 	else if (field(t, KIND_AT, KIND_BITS) != YK_VALUE)
 		snprintf(to, cap, "a number on the host");
-	else if (op == YK_LEAF || op >= YK_OPS)
+	else if (op == YK_OPS)
+		snprintf(to, cap, "a result of an op of the application's");
+	else if (op == YK_LEAF || op > YK_OPS)
 		snprintf(to, cap, "a value from the host");
 	else
 		snprintf(to, cap, "a result of %s", yk_op_row(op)->name);

@@ -37,6 +37,9 @@ libyokecore_la_SOURCES += \
 	src/graph/profiler.c \
 	src/graph/history.c \
 	src/graph/origin.c \
+	src/graph/own.c \
+	src/graph/own.h \
+	src/graph/own_record.c \
 	src/graph/observe.c \
 	src/graph/pack.c \
 	src/graph/record.c \

@@ -16,5 +16,6 @@ libyokecore_la_SOURCES += \
 	src/nn/module.c \
 	src/nn/module.h \
 	src/nn/module_file.c \
+	src/nn/op_check.c \
 	src/nn/params.c \
 	src/nn/params.h

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "graph/own.h"
 #include "kernel/merge.h"
 #include "plan/build.h"
 
@@ -189,7 +190,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
 	yk_merge_axes(op, b->view, b->view + op->nout);
-	return 0;
+	return row->own ? yk_own_source(row->own, op, yk_work_device(w, n->slot), &b->source) : 0;
 }
 
 struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k)

@@ -129,6 +129,13 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		*s->map = b->map;
 		s->op.map = s->map;
 	}
+	if (b->op.source) {
+		struct yoke_source *source = yk_arena_alloc(&w->plan->memory, sizeof *source);
+		if (!source)
+			return yk_fail(YOKE_ENOMEM, "no memory to plan");
+		*source = b->source;
+		s->op.source = source;
+	}
 	for (uint32_t i = 0; i < nviews; i++) {
 		w->plan->view[s->view + i] = b->view[i];
 		yk_ref_set(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);

@@ -42,6 +42,8 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	int err = 0;
 	if (!pl)
 		return yk_error_last();
+	if (ctx->callbacks)
+		return yk_fail(YOKE_EINVAL, "eval: decompositions and gradients of ops record, they do not evaluate");
 	yk_work_begin(ctx, ctx->queue);
 	yk_flight_wait(ctx);
 	yk_work_end(ctx, ctx->queue, YK_WORK_WAIT, NULL, 0);

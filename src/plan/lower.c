@@ -536,6 +536,10 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		  const struct yk_value *outs, int device, yk_id *out)
 {
 	const struct yk_op_row *row = yk_op_row(c->op);
+	for (uint32_t i = 0; row->joined && i < nout; i++)
+		out[i] = c->in[c->nin - nout + i];
+	if (row->joined)
+		return 0;
 	if (w->ctx->planner->large[w->recorded] && !w->in_piece && !(row->flags & (YK_F_LEAF | YK_F_VIEW)) &&
 	    c->op != YK_BARRIER && device == 0 && yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);

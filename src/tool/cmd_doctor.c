@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "tool/doctor.h"
+#include "tool/launcher.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 
@@ -137,6 +138,8 @@ static void print(const json_t *o)
 	title("threads");
 	printf("  %lld (%s)\n", (long long)json_integer_value(json_object_get(t, "count")),
 	       yk_cell(t, *yk_cell(t, "why") != '-' ? "why" : "kernels"));
+	title("ranks");
+	yk_launcher_print(json_object_get(o, "ranks"));
 	title("caches");
 	print_caches(json_object_get(o, "caches"));
 	title("tuning, by yoke tune");

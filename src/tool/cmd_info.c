@@ -17,6 +17,7 @@
 #include "device/facts.h"
 #include "observe/machine.h"
 #include "observe/telemetry.h"
+#include "tool/launcher.h"
 #include "tool/table.h"
 #include "tool/tool.h"
 #include "train/capable.h"
@@ -254,6 +255,8 @@ static void print_info(const json_t *o)
 		yk_table(list, "", 2, keys, keys);
 	else
 		printf("  no file found\n");
+	printf("\nranks\n");
+	yk_launcher_print(json_object_get(o, "ranks"));
 	print_telemetry(json_object_get(o, "telemetry"));
 	print_dtypes(json_object_get(o, "dtypes"));
 }
@@ -277,6 +280,7 @@ static json_t *gather(bool env, bool dtypes, bool json)
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
+	json_object_set_new(o, "ranks", yk_launcher_facts());
 	json_object_set_new(o, "telemetry", gather_telemetry());
 	json_t *list = dtypes || !json ? gather_dtypes(dtypes) : NULL;
 	if (list)

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "device/facts.h"
 #include "device/quirks.h"
+#include "tool/launcher.h"
 
 void yk_doctor_say(json_t *list, const char *fmt, ...)
 {
@@ -134,6 +135,15 @@ static json_t *threads(void)
 			 bound ? bound + strlen(mark) : "", "kernels", cpu->info.driver, "why", "");
 }
 
+static json_t *ranks(json_t *problems)
+{
+	json_t *o = yk_launcher_facts();
+	const char *why = json_string_value(json_object_get(o, "why"));
+	if (why && *why)
+		yk_doctor_say(problems, "ranks: %s", why);
+	return o;
+}
+
 static json_t *versions(void)
 {
 	char abi[32];
@@ -168,6 +178,7 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "opencl",
 				   yk_doctor_opencl(yk_list_wants_files(backend), gpu, advice));
 	bad |= json_object_set_new(o, "threads", threads());
+	bad |= json_object_set_new(o, "ranks", ranks(problems));
 	bad |= json_object_set_new(o, "caches", yk_doctor_caches(problems, advice));
 	bad |= json_object_set_new(o, "tuning", yk_doctor_tuning(advice));
 	bad |= json_object_set_new(o, "problems", problems);

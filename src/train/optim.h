@@ -12,6 +12,7 @@
 struct yk_optim {
 	yoke_optim *rule;
 	yoke_tensor *const *p; // the parameters
+	bool shared;           // it updates cuts of them
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/loader.h"
+#include "dist/process.h"
 #include "graph/context.h"
 #include "train/outname.h"
 #include "train/ranks.h"
@@ -222,8 +223,17 @@ static int member(yoke_group *world, void *arg)
 static int divide(int64_t ranks)
 {
 	char n[24];
+	uint32_t index, share = 1;
+	if (ranks == 1 || getenv("YOKE_CPU_DEVICES"))
+		return 0;
+	if (yk_process_launched()) { // which may have bound its ranks to processors
+		const int e = yk_process_cpu(&index, &share);
+		if (e < 0)
+			return e;
+		ranks = share;
+	}
 	snprintf(n, sizeof n, "%lld", (long long)ranks);
-	return ranks == 1 || getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
+	return yoke_setting_set("cpu.devices", n);
 }
 
 static int run(struct yk_run *r, struct yk_config *c)
@@ -270,7 +280,7 @@ static int run(struct yk_run *r, struct yk_config *c)
 
 int yk_train(struct yk_config *c)
 {
-	struct yk_stop stop;
+	struct yk_stop stop = { .echo = yk_process_launched() };
 	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
 			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };

@@ -7,16 +7,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+
+enum { ECHO_NS = 1000000000 };
 
 static void *watch(void *arg)
 {
 	struct yk_stop *s = arg;
 	int number, state;
+	uint64_t first = 0;
 	for (;;) {
 		if (sigwait(&s->set, &number) != 0) // where yk_stop_end cancels
 			continue;
 		bool again = atomic_load(&s->signal);
+		const uint64_t now = yk_nanoseconds();
+		if (again && s->echo && now - first < ECHO_NS)
+			continue;
+		first = now;
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		if (!again)
 			atomic_store(&s->signal, number);

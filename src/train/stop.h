@@ -14,6 +14,7 @@ struct yk_stop {
 	atomic_int signal; // the first one, 0: none came
 	sigset_t set, old;
 	pthread_t thread;
+	bool echo; // set before: a launcher hands on what the terminal sends to all as well, so that one comes twice
 	void (*told)(void *arg, int signal, bool again);
 	void *arg;
 };

@@ -87,7 +87,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.schedule = schedule_json(&t->schedule),
 		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler),
 		.seed = t->seed, .random_step = t->random_step,
-		.data = { t->position.epoch, t->position.index }, .text = yk_data_fingerprint(t->data),
+		.data = { t->position.epoch, t->position.index, t->position.failed }, .text = yk_data_fingerprint(t->data),
 		.sources = yk_sources_json(yk_data_sources(t->data)),
 	};
 	if (!ck.model || !ck.tokenizer || !ck.sources || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)

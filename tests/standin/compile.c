@@ -123,16 +123,17 @@ static bool cuda_arch(const char *arch)
 }
 
 // "gfx90a:sramecc+:xnack-".  Neither are __gfx90a__ and its like: with them come matrix units.
-static bool hip_arch(struct words *w, const char *arch)
+static bool hip_arch(struct words *macros, const char *arch)
 {
 	if (strncmp(arch, "gfx", 3) || strcspn(arch, ":") < 6)
 		return false;
-	add_word(w, "-D__AMDGCN_WAVEFRONT_SIZE=%s", arch[3] == '1' ? "32" : "64");
+	add_word(macros, "-D__AMDGCN_WAVEFRONT_SIZE=%s", arch[3] == '1' ? "32" : "64");
 	return true;
 }
 
-// The vendor's options in the words of the host's compiler.  False: one that the vendor's compiler does not know.
-static bool translate(struct words *w, bool hip, int n, const char *const *option, char *unknown, size_t cap)
+// The vendor's options in the words of the host's compiler, the text's macros apart.  False: one that the vendor's
+// compiler does not know.
+static bool translate(struct words *w, struct words *macros, bool hip, int n, const char *const *option, char *unknown, size_t cap)
 {
 	bool fused = !hip;
 	char *all = NULL;
@@ -144,17 +145,19 @@ static bool translate(struct words *w, bool hip, int n, const char *const *optio
 			return false;
 		for (word = strtok_r(all, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
 			const char *v;
-			if (behind(word, "-D") || behind(word, "-U") || behind(word, "-std=")) {
+			if (behind(word, "-D") || behind(word, "-U")) {
+				add_word(macros, "%s", word);
+			} else if (behind(word, "-std=")) {
 				add_word(w, "%s", word);
 			} else if ((v = behind(word, "--std="))) {
 				add_word(w, "-std=%s", v);
 			} else if (!hip && (v = behind(word, "--define-macro="))) {
-				add_word(w, "-D%s", v);
+				add_word(macros, "-D%s", v);
 			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) || (v = behind(word, "-arch=")))) {
 				if (!cuda_arch(v))
 					goto bad;
 			} else if (hip && ((v = behind(word, "--offload-arch=")) || (v = behind(word, "--gpu-architecture=")))) {
-				if (!hip_arch(w, v))
+				if (!hip_arch(macros, v))
 					goto bad;
 			} else if (!hip && ((v = behind(word, "-fmad=")) || (v = behind(word, "--fmad=")))) {
 				fused = !strcmp(v, "true");
@@ -208,7 +211,6 @@ static void own_options(struct words *w, bool hip, bool check)
 		add_word(w, "%s", "-DSTANDIN_CHECK=1");
 }
 
-// For what is preprocessed.
 static void check_options(struct words *w, bool clang)
 {
 	add_word(w, "%s", "-fsanitize=kernel-address,alignment");
@@ -279,7 +281,7 @@ static void add_compiler(struct words *w, const char *cxx)
 // ---- the text's kernels ----
 
 struct found {
-	char name[128], threads[256];
+	char name[128];
 };
 
 static bool is_name(char c)
@@ -287,105 +289,178 @@ static bool is_name(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-static const char *skip_space(const char *p)
+// Behind what is at p: a name, a string, a comment, or one character; NULL at the end.
+static const char *behind_token(const char *p)
 {
-	while (isspace((unsigned char)*p))
-		p++;
+	const char quote = *p;
+
+	if (!*p)
+		return NULL;
+	if (is_name(*p)) {
+		while (is_name(*p))
+			p++;
+		return p;
+	}
+	if (p[0] == '/' && p[1] == '/')
+		return p + strcspn(p, "\n");
+	if (p[0] == '/' && p[1] == '*')
+		return (p = strstr(p + 2, "*/")) ? p + 2 : NULL;
+	if (quote != '"' && quote != '\'')
+		return p + 1;
+	for (p++; *p && *p != quote; p++)
+		if (*p == '\\' && p[1])
+			p++;
+	return *p ? p + 1 : NULL;
+}
+
+static bool is_blank(const char *p)
+{
+	return isspace((unsigned char)*p) || (p[0] == '/' && (p[1] == '/' || p[1] == '*'));
+}
+
+static const char *skip_blank(const char *p)
+{
+	while (p && is_blank(p))
+		p = behind_token(p);
 	return p;
 }
 
-// Behind the parenthesis that closes the one at p.
+// Behind the parenthesis that closes the one at p; NULL: none does.
 static const char *skip_parens(const char *p)
 {
 	int depth = 0;
 
-	for (; *p; p++) {
+	do {
 		depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
-		if (!depth)
-			return p + 1;
-	}
+		p = behind_token(p);
+	} while (p && depth);
 	return p;
 }
 
-// Copies a preprocessed text, and takes from it what the host's compiler does not know; lists its kernels.
+static bool is_word(const char *p, const char *end, const char *word)
+{
+	return (size_t)(end - p) == strlen(word) && !strncmp(p, word, strlen(word));
+}
+
+static const char *behind_directive(const char *p)
+{
+	while (*p && *p != '\n')
+		p += p[0] == '\\' && p[1] ? 2 : 1;
+	return p;
+}
+
+// A macro that stands for __global__, if this line, up to end, makes one; it may stand for more.
+static void global_macro(const char *line, const char *end, char *to, size_t cap)
+{
+	char copy[256], name[128];
+
+	snprintf(copy, sizeof copy, "%.*s", (int)(end - line), line);
+	if (sscanf(copy, "# define %127[A-Za-z0-9_]", name) == 1 && strstr(copy, "__global__"))
+		snprintf(to, cap, "%s", name);
+}
+
+// What stands between __global__ and a kernel's parameters: the kernel's name, which is before the last parenthesis,
+// and, in `bounds`, __launch_bounds__ if it has any, or a macro that stands for it.  NULL: it is no kernel.
+static const char *read_head(const char *p, struct found *to, struct text *bounds)
+{
+	bounds->n = 0;
+	add_text(bounds, "0");
+	while ((p = skip_blank(p)) && is_name(*p)) {
+		const char *end = behind_token(p), *parens = skip_blank(end), *next = parens;
+		if (parens && *parens == '(' && (!(next = skip_parens(parens)) || !(next = skip_blank(next))))
+			return NULL;
+		if (parens && *parens == '(' && (*next == '{' || *next == ';')) {
+			snprintf(to->name, sizeof to->name, "%.*s", (int)(end - p), p);
+			return end;
+		}
+		if (parens && *parens == '(') {
+			add_text(bounds, " ");
+			add(bounds, p, (size_t)(next - p));
+		}
+		p = next;
+	}
+	return NULL;
+}
+
+// Copies a text and lists its kernels.  Before the line of each, where it is compiled if the kernel is, a macro with
+// the kernel's bounds is put, which says later that the kernel is there.
 static int scan(const char *p, struct text *to, struct found *found)
 {
-	static const char global[] = "__global__", bounds[] = "__launch_bounds__";
-	struct found now = { "", "" };
-	bool in_head = false; // behind __global__, before the name
+	struct text bounds = { NULL, 0, 0, false };
+	char macro[128] = "__global__", line_of[64];
+	const char *line_start = p, *next;
+	unsigned line = 1;
+	size_t at; // of the line's start, in `to`
 	int n = 0;
 
-	while (*p) {
-		const char *start = p;
-		if (*p == '"' || *p == '\'') {
-			for (p++; *p && *p != *start; p++)
-				if (*p == '\\' && p[1])
-					p++;
-			p += *p ? 1 : 0;
-		} else if (!is_name(*p)) {
-			p++;
-		} else {
-			while (is_name(*p))
-				p++;
-			const size_t length = (size_t)(p - start);
-			const char *next = skip_space(p);
-			if (length == strlen(global) && !strncmp(start, global, length)) {
-				add_text(to, "__attribute__((noinline))");
-				in_head = true;
-				snprintf(now.threads, sizeof now.threads, "0");
-				continue;
-			}
-			if (length == strlen(bounds) && !strncmp(start, bounds, length) && *next == '(') {
-				p = skip_parens(next);
-				// the first of what may be two
-				int depth = 0;
-				const char *end = next + 1;
-				for (; end < p - 1 && (depth || *end != ','); end++)
-					depth += *end == '(' ? 1 : *end == ')' ? -1 : 0;
-				snprintf(now.threads, sizeof now.threads, "%.*s", (int)(end - next - 1), next + 1);
-				continue;
-			}
-			if (in_head && *next == '(' && strncmp(start, "__attribute__", length)) {
-				in_head = false;
-				snprintf(now.name, sizeof now.name, "%.*s", (int)length, start);
-				bool had = n == MAX_KERNELS;
-				for (int i = 0; i < n; i++)
-					had = had || !strcmp(found[i].name, now.name);
-				if (!had)
-					found[n++] = now;
-			}
+	add_text(to, "#line 1 \"text.cu\"\n");
+	for (at = to->n; (next = behind_token(p)); p = next) {
+		struct found one;
+		if (*p == '#') {
+			next = behind_directive(p);
+			global_macro(p, next, macro, sizeof macro);
+		} else if (is_name(*p) && (is_word(p, next, "__global__") || is_word(p, next, macro)) &&
+			   read_head(next, &one, &bounds)) {
+			bool had = n == MAX_KERNELS;
+			for (int i = 0; i < n; i++)
+				had = had || !strcmp(found[i].name, one.name);
+			if (!had)
+				found[n++] = one;
+			to->n = at;
+			add_text(to, "#define STANDIN_BOUNDS_");
+			add_text(to, one.name);
+			add_text(to, " ");
+			for (size_t i = 0; i < bounds.n; i++)
+				bounds.at[i] = bounds.at[i] == '\n' ? ' ' : bounds.at[i];
+			add(to, bounds.at, bounds.n);
+			snprintf(line_of, sizeof line_of, "\n#line %u\n", line);
+			add_text(to, line_of);
+			at = to->n;
+			add(to, line_start, (size_t)(p - line_start));
 		}
-		add(to, start, (size_t)(p - start));
+		add(to, p, (size_t)(next - p));
+		for (const char *c = p; c < next; c++)
+			if (*c == '\n') {
+				line++;
+				line_start = c + 1;
+				at = to->n - (size_t)(next - line_start);
+			}
 	}
+	add_text(to, p); // what does not end
+	free(bounds.at);
 	return n;
 }
 
-static void add_table(struct text *t, const struct found *found, int n, bool check)
+static void add_table(struct text *t, const struct found *found, int n)
 {
-	const char *bare = check ? "__attribute__((no_sanitize(\"kernel-address\", \"alignment\")))" : "";
 	char line[1024];
 
+	add_text(t, "\n#line 1 \"table.cu\"\n");
 	for (int i = 0; i < n; i++) {
 		snprintf(line, sizeof line,
-			 "%s static void standin_call_%d(void **p)\n"
-			 "{ standin_entry<decltype(%s)>::call(%s, p); }\n",
-			 bare, i, found[i].name, found[i].name);
+			 "#ifdef STANDIN_BOUNDS_%s\n"
+			 "STANDIN_BARE static void standin_call_%d(void **p)\n"
+			 "{ standin_entry<decltype(%s)>::call(%s, p); }\n"
+			 "#endif\n",
+			 found[i].name, i, found[i].name, found[i].name);
 		add_text(t, line);
 	}
-	add_text(t, "static const standin_kernel standin_kernels[] = {\n");
+	add_text(t, "#undef __launch_bounds__\n#define __launch_bounds__(threads, ...) + (threads)\n"
+		    "static const standin_kernel standin_kernels[] = {\n");
 	for (int i = 0; i < n; i++) {
 		snprintf(line, sizeof line,
+			 "#ifdef STANDIN_BOUNDS_%s\n"
 			 "{ \"%s\", standin_call_%d, standin_entry<decltype(%s)>::count, "
-			 "standin_entry<decltype(%s)>::bytes, (unsigned)(%s) },\n",
-			 found[i].name, i, found[i].name, found[i].name, found[i].threads);
+			 "standin_entry<decltype(%s)>::bytes, (unsigned)(STANDIN_BOUNDS_%s) },\n"
+			 "#endif\n",
+			 found[i].name, found[i].name, i, found[i].name, found[i].name, found[i].name);
 		add_text(t, line);
 	}
-	snprintf(line, sizeof line,
-		 "{ 0, 0, 0, 0, 0 } };\n"
-		 "extern \"C\" const standin_object standin_object __attribute__((visibility(\"default\"))) = {\n"
-		 "&standin_state, standin_kernels, %d, &standin_shared_count, standin_shared_vars,\n"
-		 "__start_standin_shared, __stop_standin_shared, __ehdr_start, _end };\n", n);
-	add_text(t, line);
+	add_text(t, "{ 0, 0, 0, 0, 0 } };\n"
+		    "extern \"C\" const standin_object standin_object __attribute__((visibility(\"default\"))) = {\n"
+		    "&standin_state, standin_kernels, sizeof standin_kernels / sizeof *standin_kernels - 1,\n"
+		    "&standin_shared_count, standin_shared_vars,\n"
+		    "__start_standin_shared, __stop_standin_shared, __ehdr_start, _end };\n");
 }
 
 // ---- compiling ----
@@ -393,8 +468,8 @@ static void add_table(struct text *t, const struct found *found, int n, bool che
 struct job {
 	const char *cxx, *folder;
 	bool hip, check, clang;
-	struct words options;
-	char in[PATH], preprocessed[PATH], out[PATH], log[PATH];
+	struct words options, macros; // alike for all texts of a device; of the text
+	char in[PATH], out[PATH], log[PATH], prologue[PATH];
 };
 
 static int failed(struct job *j, struct text *log)
@@ -403,54 +478,78 @@ static int failed(struct job *j, struct text *log)
 	return 1;
 }
 
-static int compile(struct job *j, const char *text, struct text *object, struct text *log)
+static void add_command(struct words *w, const struct job *j)
+{
+	add_compiler(w, j->cxx);
+	for (int i = 0; i < j->options.n; i++)
+		add_word(w, "%s", j->options.word[i]);
+	if (j->check)
+		check_options(w, j->clang);
+}
+
+// GCC reads a header that it compiled before in a third of the time, and passes over one that does not fit.  Where it
+// cannot be made, or for another compiler, the prologue is read as it is.
+static void precompile(struct job *j, const struct text *prologue)
+{
+	char header[PATH - 8], made[PATH];
+	struct words w = { { NULL }, 0 };
+	uint64_t h[2] = { 1, 2 };
+
+	snprintf(j->prologue, sizeof j->prologue, "%s", STANDIN_PROLOGUE);
+	if (j->clang)
+		return;
+	add_command(&w, j);
+	for (int k = 0; k < 2; k++) {
+		h[k] = standin_hash(h[k], prologue->at, prologue->n);
+		for (int i = 0; i < w.n; i++)
+			h[k] = standin_hash(h[k], w.word[i], strlen(w.word[i]) + 1);
+	}
+	const int n = snprintf(header, sizeof header, "%s/%016llx%016llx.h", j->folder, (unsigned long long)h[0],
+			       (unsigned long long)h[1]);
+	if (n < 0 || (size_t)n >= sizeof header)
+		goto out;
+	snprintf(made, sizeof made, "%s.gch", header);
+	if (access(made, R_OK)) {
+		char line[PATH + 32];
+		snprintf(line, sizeof line, "#include \"%s\"\n", STANDIN_PROLOGUE);
+		if (!write_file(header, line, strlen(line)))
+			goto out;
+		add_word(&w, "%s", "-xc++-header");
+		add_word(&w, "%s", header);
+		add_word(&w, "-o%s", j->out);
+		if (run(&w, j->log) || rename(j->out, made))
+			goto out;
+	}
+	snprintf(j->prologue, sizeof j->prologue, "%s", header);
+out:
+	free_words(&w);
+}
+
+static int compile(struct job *j, const char *text, const struct text *prologue, struct text *object, struct text *log)
 {
 	struct words w = { { NULL }, 0 };
-	struct text whole = { NULL, 0, 0, false }, made = { NULL, 0, 0, false };
+	struct text whole = { NULL, 0, 0, false };
 	struct found *found = calloc(MAX_KERNELS, sizeof *found);
-	int status = 3;
+	int n, status = 3;
 
-	if (!found || !write_file(j->in, text, strlen(text)))
+	if (!found)
 		goto out;
-	add_compiler(&w, j->cxx);
-	add_word(&w, "%s", "-E");
+	n = scan(text, &whole, found);
+	add_table(&whole, found, n);
+	if (whole.failed || !write_file(j->in, whole.at, whole.n))
+		goto out;
+	precompile(j, prologue);
+	add_command(&w, j);
+	for (int i = 0; i < j->macros.n; i++)
+		add_word(&w, "%s", j->macros.word[i]);
 	add_word(&w, "%s", "-include");
-	add_word(&w, "%s", STANDIN_PROLOGUE);
-	for (int i = 0; i < j->options.n; i++)
-		add_word(&w, "%s", j->options.word[i]);
+	add_word(&w, "%s", j->prologue);
+	add_word(&w, "%s", "-shared");
+	add_word(&w, "%s", "-nostdlib"); // module.c sees to libm
+	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are its own
 	add_word(&w, "%s", "-xc++");
 	add_word(&w, "%s", j->in);
-	add_word(&w, "-o%s", j->preprocessed);
-	status = run(&w, j->log);
-	if (status) {
-		status = status < 0 ? 3 : failed(j, log);
-		goto out;
-	}
-	if (!read_file(j->preprocessed, &whole)) {
-		status = 3;
-		goto out;
-	}
-	const int n = scan(whole.at ? whole.at : "", &made, found);
-	add_text(&made, "\n");
-	add_table(&made, found, n, j->check);
-	if (made.failed || !write_file(j->preprocessed, made.at, made.n)) {
-		status = 3;
-		goto out;
-	}
-	free_words(&w);
-	add_compiler(&w, j->cxx);
-	for (int i = 0; i < j->options.n; i++)
-		add_word(&w, "%s", j->options.word[i]);
-	if (j->check)
-		check_options(&w, j->clang);
-	add_word(&w, "%s", "-shared");
-	add_word(&w, "%s", "-nostdlib");
-	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are its own
-	add_word(&w, "%s", "-xc++-cpp-output");
-	add_word(&w, "%s", j->preprocessed);
 	add_word(&w, "-o%s", j->out);
-	add_word(&w, "%s", "-lm");
-	add_word(&w, "%s", "-lc");
 	status = run(&w, j->log);
 	if (status)
 		status = status < 0 ? 3 : failed(j, log);
@@ -460,7 +559,6 @@ out:
 	free_words(&w);
 	free(found);
 	free(whole.at);
-	free(made.at);
 	return status;
 }
 
@@ -472,7 +570,6 @@ static void name_files(struct job *j, uint64_t a, uint64_t b, char *kept)
 
 	snprintf(kept, PATH, "%s/%016llx%016llx.so", j->folder, (unsigned long long)a, (unsigned long long)b);
 	snprintf(j->in, sizeof j->in, "%s/%ld.%u.cu", j->folder, me, call);
-	snprintf(j->preprocessed, sizeof j->preprocessed, "%s/%ld.%u.ii", j->folder, me, call);
 	snprintf(j->out, sizeof j->out, "%s/%ld.%u.so", j->folder, me, call);
 	snprintf(j->log, sizeof j->log, "%s/%ld.%u.log", j->folder, me, call);
 }
@@ -485,6 +582,8 @@ static void hash_all(const struct job *j, const char *text, const struct text *p
 		h[k] = standin_hash(h[k], j->cxx, strlen(j->cxx) + 1);
 		for (int i = 0; i < j->options.n; i++)
 			h[k] = standin_hash(h[k], j->options.word[i], strlen(j->options.word[i]) + 1);
+		for (int i = 0; i < j->macros.n; i++)
+			h[k] = standin_hash(h[k], j->macros.word[i], strlen(j->macros.word[i]) + 1);
 		h[k] = standin_hash(h[k], prologue->at, prologue->n);
 		h[k] = standin_hash(h[k], text, strlen(text));
 	}
@@ -515,7 +614,7 @@ int standin_compile(const char *text, int options, const char *const *option, bo
 	if (!j.folder)
 		j.folder = "/tmp";
 	mkdir(j.folder, 0700);
-	if (!translate(&j.options, hip, options, option, unknown, sizeof unknown)) {
+	if (!translate(&j.options, &j.macros, hip, options, option, unknown, sizeof unknown)) {
 		add_text(&said, "unrecognized option ");
 		add_text(&said, unknown);
 		status = 2;
@@ -531,11 +630,10 @@ int standin_compile(const char *text, int options, const char *const *option, bo
 	name_files(&j, a, b, kept);
 	status = 0;
 	if (!read_file(kept, &object)) {
-		status = compile(&j, text, &object, &said);
+		status = compile(&j, text, &prologue, &object, &said);
 		if (!status)
 			write_file(kept, object.at, object.n);
 		unlink(j.in);
-		unlink(j.preprocessed);
 		unlink(j.out);
 		unlink(j.log);
 	}
@@ -555,6 +653,7 @@ int standin_compile(const char *text, int options, const char *const *option, bo
 		status = 3;
 out:
 	free_words(&j.options);
+	free_words(&j.macros);
 	free(prologue.at);
 	free(object.at);
 	*log = said.at;

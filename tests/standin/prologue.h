@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVRTC and hiprtc know by themselves, for the host's C++ compiler.  One item of a group runs at a time, and
 // one launch at a time of a shared object, so that what CUDA keeps for each thread, and for each group, is static.
-// __global__ and __launch_bounds__ are taken out of the preprocessed text by compile.c.
+// compile.c lists the kernels behind the text.
 #define STANDIN 1
 #include "abi.h"
 
@@ -17,6 +17,8 @@ static struct standin_state standin_state = {};
 #define __host__
 #define __constant__ static
 #define __shared__ static __attribute__((section("standin_shared")))
+#define __global__ __attribute__((noinline))
+#define __launch_bounds__(...)
 #define __forceinline__ inline // to inline all of it takes the compiler four times as long
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))

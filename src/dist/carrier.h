@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The carrier: takes what ranks of this process send to ranks on other machines out of their links, and puts what comes
+// from there into links, by MPI.  So a collective knows links alone.  Only the thread of the ranks queue calls MPI.
+#ifndef YK_CARRIER_H
+#define YK_CARRIER_H
+
+#include "dist/mpi_module.h"
+#include "dist/place.h"
+#include "dist/ranks.h"
+
+// A group with ranks on other machines, as one of its ranks has it.
+struct yk_route;
+struct yk_carrier;
+
+// Opens MPI, on the queue's thread, which is waited for; `first`: the first rank of this machine.  ERANK, EPLUGIN.
+int yk_carrier_new(struct yk_ranks *, const struct yk_started *, uint32_t first);
+// For a hub of so many members, ranks of the world `world`: sets hub->route and hub->node.
+int yk_carrier_add(struct yk_carrier *, struct yk_hub *, uint32_t rank, const uint32_t *world, uint32_t tag);
+// On the queue's thread.  True: something went or came.
+bool yk_carrier_step(struct yk_carrier *);
+// Sends and receives what is left, and frees the carrier.
+void yk_carrier_end(struct yk_carrier *);
+
+bool yk_carrier_asked(struct yk_carrier *); // .. to open MPI: then
+void yk_carrier_open(struct yk_carrier *);  // .. that thread does
+
+// Is a member on another machine?
+bool yk_route_away(const struct yk_route *, uint32_t member);
+// .. and will send nothing more, of collectives or sends?
+bool yk_route_ended(const struct yk_route *, bool sends, uint32_t member);
+uint32_t yk_route_world(const struct yk_route *, uint32_t member); // its rank in the world
+uint32_t yk_route_tag(const struct yk_route *);                     // tags from there on are free
+void yk_route_leave(struct yk_route *); // the group is used no more by this process
+
+// ---- mpi.c ----
+
+// The table of a module: that of dist.mpi, of the launcher, or any.  NULL: yoke_error says why.
+const struct yk_mpi *yk_mpi_open(const struct yk_started *, const char **name);
+// Modules that there are, their names and paths.
+enum { YK_MPIS = 2 };
+extern const char *const yk_mpi_names[YK_MPIS];
+
+#endif

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that the ranks of one machine share: made by the process that starts them, or by the first of them.
+#include "config.h"
+
+#include "dist/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "dist/tuned.h"
+
+enum {
+	RING = 131072, FEW_RING = 16384, MANY = 16, // bytes of links, of more than MANY ranks FEW_RING
+	GROUPS = 24,           // as many groups of all ranks have room; pages nobody touches take none
+	START_MS = 30000,      // until a child has come for its memory
+	MAGIC = 0x796b7267
+};
+
+struct head { // of the segment
+	uint32_t magic, ranks;
+	uint64_t bytes;
+	_Atomic uint64_t next; // free from there on
+	uint32_t first;        // rank that made it
+	_Atomic uint32_t spoken; // the process that tells people what went wrong
+};
+
+struct yk_segment {
+	atomic_int refs;
+	struct head *at;
+	uint64_t bytes;
+	int peer[YK_MOST_RANKS];
+};
+
+// ---- the segment ----
+
+static uint32_t ring_of(uint32_t ranks)
+{
+	return ranks > MANY ? FEW_RING : RING;
+}
+
+static uint64_t room_of(uint32_t ranks)
+{
+	return (yk_area_bytes(ranks, ring_of(ranks)) + 4095) / 4096 * 4096;
+}
+
+struct yk_segment *yk_segment_ref(struct yk_segment *s)
+{
+	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+	return s;
+}
+
+void yk_segment_unref(struct yk_segment *s)
+{
+	if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	munmap(s->at, s->bytes);
+	free(s);
+}
+
+uint64_t yk_segment_take(struct yk_segment *s, uint32_t ranks)
+{
+	const uint64_t room = room_of(ranks), at = atomic_fetch_add(&s->at->next, room);
+	if (at > s->bytes || room > s->bytes - at)
+		return 0;
+	struct yk_area *a = (struct yk_area *)((char *)s->at + at);
+	yk_area_init(a, ranks, ring_of(ranks));
+	yk_tuned_best(ranks, a->best); // by whoever makes it, so that all ranks do the same
+	return at;
+}
+
+struct yk_area *yk_segment_area(struct yk_segment *s, uint64_t at, uint32_t ranks)
+{
+	struct yk_area *a = (struct yk_area *)((char *)s->at + at);
+	if (at < 4096 || at % 4096 || at > s->bytes || room_of(ranks) > s->bytes - at || a->ranks != ranks ||
+	    a->ring != ring_of(ranks))
+		return NULL;
+	return a;
+}
+
+static struct yk_segment *segment_map(int fd, uint64_t bytes)
+{
+	struct yk_segment *s = malloc(sizeof *s);
+	void *at = s ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	if (at == MAP_FAILED) {
+		free(s);
+		return NULL;
+	}
+	*s = (struct yk_segment){ .at = at, .bytes = bytes };
+	atomic_init(&s->refs, 1);
+	return s;
+}
+
+// The first area is the world's.
+struct yk_segment *yk_segment_new(uint32_t ranks, int *fd)
+{
+	const uint64_t bytes = 4096 + GROUPS * room_of(ranks);
+	struct yk_segment *s = NULL;
+	*fd = memfd_create("yoke-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0 &&
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		s = segment_map(*fd, bytes);
+	if (!s) {
+		yk_fail(YOKE_ENOMEM, "no shared memory for %u ranks: %s", ranks, strerror(errno));
+		if (*fd >= 0)
+			close(*fd);
+		return NULL;
+	}
+	s->at->magic = MAGIC;
+	s->at->ranks = ranks;
+	s->at->bytes = bytes;
+	atomic_init(&s->at->next, 4096);
+	yk_segment_take(s, ranks);
+	return s;
+}
+
+struct yk_area *yk_segment_world(const struct yk_segment *s)
+{
+	return (struct yk_area *)((char *)s->at + 4096);
+}
+
+void yk_segment_break(struct yk_segment *s, int code, const char *fmt, ...)
+{
+	struct yk_area *a = yk_segment_world(s);
+	va_list ap;
+	va_start(ap, fmt);
+	yk_area_break(a, code, fmt, ap);
+	va_end(ap);
+	for (uint32_t i = 0; i < a->ranks; i++)
+		yk_bell_ring(&a->seat[i].bell);
+}
+
+// ---- the socket ----
+
+static socklen_t address(struct sockaddr_un *a, const char *name)
+{
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	const size_t n = strlen(name); // names are shorter than 96
+	memcpy(a->sun_path + 1, name, n);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
+
+int yk_socket_listen(const char *name, int most)
+{
+	struct sockaddr_un a;
+	const socklen_t n = address(&a, name);
+	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s >= 0 && bind(s, (struct sockaddr *)&a, n) == 0 && listen(s, most) == 0)
+		return s;
+	const int was = errno;
+	if (s >= 0)
+		close(s);
+	errno = was;
+	return -1;
+}
+
+pid_t yk_socket_peer(int fd)
+{
+	struct ucred c;
+	socklen_t n = sizeof c;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 && c.uid == geteuid() ? c.pid : -1;
+}
+
+bool yk_socket_give(int to, int fd)
+{
+	char word = 'y', room[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec v = { &word, 1 };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	return sendmsg(to, &m, MSG_NOSIGNAL) == 1;
+}
+
+static int recv_fd(int from)
+{
+	char word, room[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec v = { &word, 1 };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
+	int fd = -1;
+	if (recvmsg(from, &m, MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
+		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	return fd;
+}
+
+// ---- meeting ----
+
+// The memory from whoever listens at that name, if `is_right` says that it is the one to give it.
+static struct yk_segment *fetch(const struct yk_started *p, bool (*is_right)(const struct yk_started *, pid_t))
+{
+	struct yk_segment *got = NULL;
+	struct sockaddr_un a;
+	struct stat st;
+	const socklen_t n = address(&a, p->name);
+	const uint64_t bytes = 4096 + GROUPS * room_of(p->ranks);
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
+	if (s >= 0 && connect(s, (struct sockaddr *)&a, n) == 0 && is_right(p, yk_socket_peer(s)))
+		fd = recv_fd(s);
+	if (s >= 0)
+		close(s);
+	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes &&
+	    fcntl(fd, F_GET_SEALS) == (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		got = segment_map(fd, bytes);
+	if (fd >= 0)
+		close(fd);
+	if (got && got->at->magic == MAGIC && got->at->ranks == p->ranks)
+		return got;
+	yk_segment_unref(got);
+	return NULL;
+}
+
+static bool is_parent(const struct yk_started *p, pid_t pid)
+{
+	(void)p;
+	return pid == getppid();
+}
+
+static bool is_sibling(const struct yk_started *p, pid_t pid)
+{
+	return pid > 0 && yk_place_starter(p, pid) == yk_place_starter(p, getpid());
+}
+
+static int late(const struct yk_started *p, const char *who)
+{
+	return yk_fail(YOKE_ERANK, "rank %u of %u, started by %s: %s not come to this machine's memory within %d s", p->rank,
+		       p->ranks, p->launcher, who, START_MS / 1000);
+}
+
+// The first rank of the machine gives it to the others.
+static int host(const struct yk_started *p, struct yk_segment **to)
+{
+	const uint64_t began = yk_nanoseconds();
+	pid_t *served = calloc(p->locals, sizeof *served);
+	uint32_t n = 0;
+	int memory = -1, listener = -1, err = 0;
+	struct yk_segment *s = served ? yk_segment_new(p->ranks, &memory) : NULL;
+	if (!s)
+		err = served ? yk_error_last() : yk_fail(YOKE_ENOMEM, "no memory for %u ranks", p->ranks);
+	else
+		s->at->first = p->rank;
+	if (!err && (listener = yk_socket_listen(p->name, (int)p->locals)) < 0)
+		err = yk_fail(YOKE_EIO, "no socket for the ranks of this machine: %s", strerror(errno));
+	while (!err && n + 1 < p->locals) {
+		struct pollfd fd = { .fd = listener, .events = POLLIN };
+		const int c = poll(&fd, 1, 100) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+		const pid_t pid = c < 0 ? -1 : yk_socket_peer(c);
+		bool anew = pid > 0 && is_sibling(p, pid);
+		for (uint32_t i = 0; i < n; i++)
+			anew &= served[i] != pid;
+		if (anew && yk_socket_give(c, memory))
+			served[n++] = pid;
+		if (c >= 0)
+			close(c);
+		if (n + 1 < p->locals && yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
+			err = late(p, "others have");
+	}
+	if (listener >= 0)
+		close(listener);
+	if (memory >= 0)
+		close(memory);
+	free(served);
+	if (err) {
+		yk_segment_unref(s);
+		return err;
+	}
+	*to = s;
+	return 0;
+}
+
+static int visit(const struct yk_started *p, struct yk_segment **to)
+{
+	const uint64_t began = yk_nanoseconds();
+	const struct timespec pause = { 0, 2000000 };
+	while (!(*to = fetch(p, is_sibling))) {
+		if (yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
+			return late(p, "the first has");
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+// Once, before the process binds threads.
+static void sit_down(struct yk_seat *s)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof set, &set);
+	s->process = (int)getpid();
+	atomic_store(&s->cpus, yk_hash(&set, sizeof set, 0) | 1);
+}
+
+int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct yk_segment *segment;
+	int err = 0;
+	pthread_mutex_lock(&lock);
+	if (!segment && p->launcher) {
+		err = p->local ? visit(p, &segment) : host(p, &segment);
+	} else if (!segment) {
+		if (!(segment = fetch(p, is_parent)))
+			err = yk_fail(YOKE_ERANK, "%s is set, but the process that started this one does not give it the "
+				      "ranks' memory", yk_world_variable);
+	}
+	if (!err && !yk_segment_world(segment)->seat[p->rank].process)
+		sit_down(&yk_segment_world(segment)->seat[p->rank]);
+	*to = segment;
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+uint32_t yk_segment_first(const struct yk_segment *s)
+{
+	return s->at->first;
+}
+
+int *yk_segment_peer(struct yk_segment *s, uint32_t rank)
+{
+	return &s->peer[rank];
+}
+
+bool yk_segment_speaks(struct yk_segment *s)
+{
+	uint32_t none = 0;
+	const uint32_t self = (uint32_t)getpid();
+	return atomic_compare_exchange_strong(&s->at->spoken, &none, self) || none == self;
+}

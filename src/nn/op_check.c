@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke_op_check: an application's op computed in each way that it has, and its gradient beside differences of its
+// results.
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/context.h"
+#include "graph/own.h"
+
+static const char *const ways[] = { [YK_OWN_TEXT] = "text", [YK_OWN_CPU] = "CPU function", [YK_OWN_PARTS] = "decomposition" };
+
+enum { DIRECTIONS = 3 };
+
+struct check {
+	struct yk_own *own;
+	const union yoke_attr *attr;
+	int nin, nout;
+	struct value {
+		int dtype, rank;
+		int64_t dims[YOKE_MAX_RANK], n;
+		void *bytes; // NULL: absent
+	} in[YOKE_OP_MAX_IN];
+	double tolerance;
+};
+
+// The elements of a result, as f64; whole numbers beyond 2^53 are compared as what they round to.
+struct result {
+	int dtype, rank;
+	int64_t dims[YOKE_MAX_RANK], n;
+	double *x;
+};
+
+// ---- values ----
+
+static int no_memory(const struct check *c)
+{
+	return yk_fail(YOKE_ENOMEM, "op_check: no memory for %s", c->own->def.name);
+}
+
+static int failed(void)
+{
+	return yoke_error_code() ? yoke_error_code() : YOKE_EINVAL;
+}
+
+static int take_operand(struct check *c, int i, yoke_tensor *t)
+{
+	struct value *v = &c->in[i];
+	if (t == YOKE_NONE)
+		return 0;
+	v->dtype = yoke_dtype(t);
+	v->rank = yoke_rank(t);
+	v->n = yoke_count(t);
+	if (v->dtype <= 0) // a number
+		return yk_fail(YOKE_EINVAL, "op_check: operand %d has to be a tensor", i);
+	for (int k = 0; k < v->rank; k++)
+		v->dims[k] = yoke_dim(t, k);
+	if (!(v->bytes = malloc(yoke_bytes(t) + 1)))
+		return no_memory(c);
+	return yoke_read(t, v->bytes, yoke_bytes(t));
+}
+
+static bool is_real(int dtype)
+{
+	return dtype == yoke_f32 || dtype == yoke_f64;
+}
+
+static void operands(const struct check *c, yoke_tensor **to)
+{
+	for (int i = 0; i < c->nin; i++)
+		to[i] = c->in[i].bytes ? yoke_from(c->in[i].dtype, c->in[i].rank, c->in[i].dims, c->in[i].bytes) : YOKE_NONE;
+}
+
+// t: the result as f64
+static int read_result(const struct check *c, yoke_tensor *t, int dtype, struct result *r)
+{
+	r->dtype = dtype;
+	r->rank = yoke_rank(t);
+	r->n = yoke_count(t);
+	for (int k = 0; k < r->rank; k++)
+		r->dims[k] = yoke_dim(t, k);
+	if (!(r->x = malloc((size_t)r->n * sizeof *r->x + 1)))
+		return no_memory(c);
+	return yoke_read(t, r->x, (size_t)r->n * sizeof *r->x);
+}
+
+static void results_free(struct result *r)
+{
+	for (int i = 0; i < YOKE_OP_MAX_OUT; i++)
+		free(r[i].x);
+	memset(r, 0, YOKE_OP_MAX_OUT * sizeof *r);
+}
+
+// In one way, in the current context; 1, 0: the op has not that way, or an error.
+static int compute(const struct check *c, int way, struct result *r)
+{
+	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL };
+	int dtype[YOKE_OP_MAX_OUT];
+	yoke_scope *s = yoke_scope_begin("op_check");
+	operands(c, x);
+	int err = yk_own_call(c->own, way, x, c->attr, y);
+	const bool none = err == YOKE_EUNSUPPORTED && !yoke_error_code();
+	for (int i = 0; i < c->nout && !err; i++) {
+		dtype[i] = yoke_dtype(y[i]);
+		y[i] = yoke_cast(y[i], yoke_f64);
+	}
+	if (!err)
+		err = yoke_eval(c->nout, y); // all of them by one
+	for (int i = 0; i < c->nout && !err; i++)
+		err = read_result(c, y[i], dtype[i], &r[i]);
+	const int ended = yoke_scope_end(s);
+	return none ? 0 : err ? err : ended ? ended : 1;
+}
+
+// ---- ways beside each other ----
+
+static double unit(int dtype)
+{
+	switch (dtype) {
+	case yoke_f64: return 1e-12;
+	case yoke_f32: return 1e-5;
+	case yoke_f16: return 4e-3;
+	case yoke_bf16: return 3e-2;
+	}
+	return 0;
+}
+
+static char *place(const struct result *r, int64_t at, char to[200])
+{
+	int64_t index[YOKE_MAX_RANK];
+	int n = 0;
+	for (int k = r->rank; k-- > 0; at /= r->dims[k])
+		index[k] = at % r->dims[k];
+	n += snprintf(to, 200, "[");
+	for (int k = 0; k < r->rank; k++)
+		n += snprintf(to + n, (size_t)(200 - n), "%s%lld", k ? "," : "", (long long)index[k]);
+	snprintf(to + n, (size_t)(200 - n), "]");
+	return to;
+}
+
+static int compare(const struct check *c, int way, const struct result *a, int with, const struct result *b)
+{
+	char at[200];
+	for (int i = 0; i < c->nout; i++) {
+		double most = 0;
+		const double tolerance = c->tolerance > 0 ? c->tolerance : unit(b[i].dtype);
+		for (int64_t k = 0; k < b[i].n; k++)
+			most = isfinite(b[i].x[k]) ? fmax(most, fabs(b[i].x[k])) : most;
+		for (int64_t k = 0; k < b[i].n; k++) {
+			const double x = a[i].x[k], y = b[i].x[k];
+			if (!(fabs(x - y) <= tolerance * most) && x != y && !(isnan(x) && isnan(y)))
+				return yk_fail(YOKE_EINVAL, "op_check: %s: its %s gives %.9g at %s of result %d, its %s %.9g",
+					       c->own->def.name, ways[way], x, place(&b[i], k, at), i, ways[with], y);
+		}
+	}
+	return 0;
+}
+
+static int compare_ways(const struct check *c)
+{
+	static const int order[] = { YK_OWN_PARTS, YK_OWN_CPU, YK_OWN_TEXT };
+	struct result first[YOKE_OP_MAX_OUT] = { 0 }, r[YOKE_OP_MAX_OUT] = { 0 };
+	int with = 0, err = 0;
+	for (int k = 0; k < 3 && !err; k++) {
+		const int way = order[k];
+		if ((way == YK_OWN_PARTS && !c->own->def.decompose) || (way == YK_OWN_CPU && !c->own->def.cpu) ||
+		    (way == YK_OWN_TEXT && !c->own->def.text))
+			continue;
+		yoke_context *ctx = way == YK_OWN_CPU ? yoke_context_new("cpu") : NULL;
+		yoke_context *was = ctx ? yoke_use(ctx) : NULL;
+		const int there = way == YK_OWN_CPU && !ctx ? failed() : compute(c, way, with ? r : first);
+		if (there > 0 && with)
+			err = compare(c, way, r, with, first);
+		else if (there > 0)
+			with = way;
+		err = there < 0 ? there : err;
+		results_free(r);
+		if (ctx) {
+			yoke_use(was);
+			yoke_context_free(ctx);
+		}
+	}
+	results_free(first);
+	return err;
+}
+
+// ---- the gradient beside differences ----
+
+// A number in -1 .. 1 that follows from two others (splitmix64, Steele et al. 2014).
+static double number(uint64_t a, uint64_t b)
+{
+	uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u + 1;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (double)((z ^ z >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+static double element(const struct value *v, int64_t i)
+{
+	return v->dtype == yoke_f32 ? (double)((const float *)v->bytes)[i] : ((const double *)v->bytes)[i];
+}
+
+// The sum of results, each times a number of its own, where one operand is moved by h along a direction.
+static int summed(struct check *c, int moved, int direction, double h, double *to)
+{
+	struct value *v = &c->in[moved], was = *v;
+	struct result r[YOKE_OP_MAX_OUT] = { 0 };
+	const size_t size = yoke_dtype_size(v->dtype);
+	if (!(v->bytes = malloc((size_t)v->n * size + 1))) {
+		*v = was;
+		return no_memory(c);
+	}
+	for (int64_t i = 0; i < v->n; i++) {
+		const double x = element(&was, i) + h * number((uint64_t)i, (uint64_t)direction);
+		if (v->dtype == yoke_f32)
+			((float *)v->bytes)[i] = (float)x;
+		else
+			((double *)v->bytes)[i] = x;
+	}
+	const int there = compute(c, YK_OWN_ANY, r);
+	*to = 0;
+	for (int k = 0; k < c->nout && there > 0; k++)
+		for (int64_t i = 0; is_real(r[k].dtype) && i < r[k].n; i++)
+			*to += r[k].x[i] * (float)number((uint64_t)i, 1000 + (uint64_t)k);
+	results_free(r);
+	free(v->bytes);
+	*v = was;
+	return there > 0 ? 0 : there < 0 ? there : failed();
+}
+
+// The derivative along the direction, by Richardson's extrapolation of central differences.
+static int difference(struct check *c, int moved, int direction, double *to)
+{
+	const double h = c->in[moved].dtype == yoke_f32 ? 0x1p-5 : 0x1p-10;
+	double at[4];
+	static const double step[] = { 1, -1, 2, -2 };
+	for (int k = 0; k < 4; k++) {
+		const int err = summed(c, moved, direction, h * step[k], &at[k]);
+		if (err)
+			return err;
+	}
+	*to = (8 * (at[0] - at[1]) - (at[2] - at[3])) / (12 * h);
+	return 0;
+}
+
+// Gradients of that sum by the operands that are real, as f64; NULL where one is not.
+static int gradients(const struct check *c, double **to)
+{
+	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL }, *p[YOKE_OP_MAX_IN], *g[YOKE_OP_MAX_IN], *sum = NULL;
+	int which[YOKE_OP_MAX_IN], n = 0;
+	yoke_scope *s = yoke_scope_begin("op_check");
+	operands(c, x);
+	int err = yk_own_call(c->own, YK_OWN_ANY, x, c->attr, y);
+	for (int k = 0; k < c->nout && !err; k++) {
+		const int64_t many = yoke_count(y[k]);
+		if (!is_real(yoke_dtype(y[k])))
+			continue;
+		float *w = malloc((size_t)many * sizeof *w + 1);
+		for (int64_t i = 0; w && i < many; i++)
+			w[i] = (float)number((uint64_t)i, 1000 + (uint64_t)k);
+		yoke_tensor *flat = yoke_reshape(yoke_cast(y[k], yoke_f64), 1, &many);
+		yoke_tensor *part = w ? yoke_sum(yoke_mul(flat, yoke_cast(yoke_from(yoke_f32, 1, &many, w), yoke_f64)),
+						 YOKE_ALL) : NULL;
+		sum = sum ? yoke_add(sum, part) : part;
+		err = !w ? no_memory(c) : part ? 0 : failed();
+		free(w);
+	}
+	for (int i = 0; i < c->nin; i++)
+		if (c->in[i].bytes && is_real(c->in[i].dtype))
+			which[n++] = i;
+	for (int i = 0; i < n; i++)
+		p[i] = x[which[i]];
+	if (!err && sum && n)
+		err = yoke_grad(sum, n, p, g);
+	for (int i = 0; i < n && !err && sum; i++)
+		g[i] = yoke_cast(g[i], yoke_f64);
+	if (!err && sum && n)
+		err = yoke_eval(n, g);
+	for (int i = 0; i < n && !err && sum; i++) {
+		const size_t many = (size_t)c->in[which[i]].n;
+		if (!(to[which[i]] = malloc(many * sizeof **to + 1)))
+			err = no_memory(c);
+		else
+			err = yoke_read(g[i], to[which[i]], many * sizeof **to);
+	}
+	const int ended = yoke_scope_end(s);
+	return err ? err : ended;
+}
+
+static int compare_gradient(struct check *c, int i, const double *g)
+{
+	const double tolerance = c->tolerance > 0 ? c->tolerance : c->in[i].dtype == yoke_f32 ? 2e-3 : 1e-7;
+	for (int d = 0; d < DIRECTIONS; d++) {
+		double want, got = 0, size = 0;
+		const int err = difference(c, i, d, &want);
+		if (err)
+			return err;
+		for (int64_t k = 0; k < c->in[i].n; k++) {
+			const double part = g[k] * number((uint64_t)k, (uint64_t)d);
+			got += part;
+			size += part * part;
+		}
+		if (!(fabs(got - want) <= tolerance * fmax(1e-3, fmax(fabs(want), sqrt(size)))))
+			return yk_fail(YOKE_EINVAL, "op_check: %s: its gradient by operand %d gives %.9g along a random "
+				       "direction, differences of its results %.9g", c->own->def.name, i, got, want);
+	}
+	return 0;
+}
+
+static int compare_gradients(struct check *c)
+{
+	double *g[YOKE_OP_MAX_IN] = { NULL };
+	int err = 0;
+	for (int i = 0; i < c->nin; i++) // of halves differences say nothing
+		if (c->in[i].dtype == yoke_f16 || c->in[i].dtype == yoke_bf16)
+			return 0;
+	if (!c->own->def.gradient)
+		return 0;
+	err = gradients(c, g);
+	for (int i = 0; i < c->nin; i++) {
+		if (g[i] && !err)
+			err = compare_gradient(c, i, g[i]);
+		free(g[i]);
+	}
+	return err;
+}
+
+int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const union yoke_attr *attr, double tolerance)
+{
+	struct check c = { .own = yk_own_of(op), .attr = attr, .nin = nin, .tolerance = tolerance };
+	if (!c.own)
+		return yk_fail(YOKE_EINVAL, "op_check: no op has the number %d", op);
+	if (nin != c.own->def.nin || nattr != c.own->def.nattr || (nin && !in) || (nattr && !attr))
+		return yk_fail(YOKE_EINVAL, "op_check: %s takes %d operands and %d attributes, got %d and %d", c.own->def.name,
+			       c.own->def.nin, c.own->def.nattr, nin, nattr);
+	c.nout = c.own->def.nout;
+	int err = 0;
+	for (int i = 0; i < nin && !err; i++)
+		err = in[i] ? take_operand(&c, i, in[i]) : failed();
+	if (!err)
+		err = compare_ways(&c);
+	if (!err)
+		err = compare_gradients(&c);
+	for (int i = 0; i < nin; i++)
+		free(c.in[i].bytes);
+	return err;
+}

@@ -1,0 +1,231 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that a launcher starts: mpirun of Open MPI and of MPICH, where they are installed, and what torchrun sets, which
+# this script sets itself.  One model, with the bits of ranks=2; over machines by MPI (dist.pretend); one line for what
+# does not go; a rank that dies, stops or disagrees ends all, and nothing is left.
+set -u
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/tap.sh"
+modules=$PWD/plugins/mpi/.libs
+ranks=$PWD/tests/ranks.t
+workspace train_mpi
+export YOKE_BACKEND=cpu YOKE_THREADS=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+unset YOKE_CPU_DEVICES YOKE_PLUGIN_PATH
+# modules are taken from a folder that nobody else may write
+mkdir modules
+for name in openmpi mpich; do
+	[ ! -e "$modules/yoke_mpi_$name.so" ] || cp "$modules/yoke_mpi_$name.so" modules
+done
+chmod -R go-w modules
+easy_text 120 >text
+model="layers=1 heads=2 embed=32 context=32 batch=2 warmup=2 lr=1e-2 dropout=0.1 telemetry=0 log_every=1"
+small="data=text $model steps=3"
+
+# torch N WORDS ..: N processes with the environment of torchrun, on one machine of $machines; their exit codes
+torch()
+{
+	n=$1
+	shift
+	i=0 pids=
+	while [ $i -lt "$n" ]; do
+		RANK=$i WORLD_SIZE=$((n * ${machines:-1})) LOCAL_RANK=$i LOCAL_WORLD_SIZE=$n MASTER_ADDR=localhost \
+			MASTER_PORT=1 "$@" >"torch.$i.out" 2>"torch.$i.err" &
+		pids="$pids $!"
+		i=$((i + 1))
+	done
+}
+
+finish()
+{
+	codes=
+	for pid in $pids; do
+		wait "$pid"
+		codes="$codes $?"
+	done
+}
+
+same()
+{
+	for file in model optimizer; do
+		cmp "$1"/$file.*.safetensors "$2"/$file.*.safetensors
+	done
+}
+
+# shellcheck disable=SC2086 # words
+"$yoke" train $small out=threads ranks=2 >threads.out 2>&1 || cat threads.out
+# shellcheck disable=SC2086 # words
+torch 2 "$yoke" train $small out=torch
+finish
+verdict "what torchrun starts is one training, with the bits of two threads" "$(
+	[ "$codes" = " 0 0" ] || tail -n 3 torch.?.err
+	[ ! -s torch.1.out ] || echo "rank 1 speaks"
+	same torch threads)"
+
+# refused WORDS COMMAND ..: one line that has the words, of all ranks together
+refused()
+{
+	words=$1
+	shift
+	"$@" >out 2>err && echo "it was taken"
+	grep '^yoke ' err >lines
+	grep -q "$words" lines || tail -n 12 err out
+	[ "$(sort -u lines | wc -l)" -eq 1 ] || cat lines
+	[ ! -e never ] || echo "it left a folder"
+}
+two_torches()
+{
+	# shellcheck disable=SC2086 # words
+	torch 2 "$yoke" train $model data=text out=never "$@"
+	finish
+	cat torch.?.err >&2
+	[ "$codes" = " 0 0" ]
+}
+verdict "another number of ranks" "$(refused 'ranks=3, but 2 processes' two_torches ranks=3)"
+verdict "restarts, which a launcher makes" "$(refused 'restarts=1: .*launcher' two_torches restarts=1)"
+verdict "torchrun over machines" "$(machines=2; refused 'by MPI; start it with mpirun or srun' two_torches)"
+verdict "a rank that cannot be" "$(RANK=5 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
+	export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
+	# shellcheck disable=SC2086 # words
+	refused "RANK is '5'" "$yoke" train $model data=text out=never)"
+verdict "yoke info says who started it" "$(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 YOKE_PLUGIN_PATH=$PWD/modules \
+	"$yoke" info >out 2>&1
+	grep -q 'launcher *torchrun: rank 1 of 2, 2 of them' out || tail -n 12 out
+	for name in openmpi mpich; do
+		[ ! -e modules/yoke_mpi_$name.so ] || grep -q "module *$name .*/modules/yoke_mpi_$name.so" out || tail -n 12 out
+	done)"
+
+# Until step 3 is there.
+await()
+{
+	tries=0
+	until grep -q '"step":3,' long/metrics.jsonl 2>/dev/null || [ $tries -ge 500 ]; do
+		tries=$((tries + 1))
+		sleep 0.02
+	done
+}
+long="data=text $model out=long steps=1000000 save_every=0 eval_every=0"
+
+# below PID: processes that it started, and they
+below()
+{
+	for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+		echo "$child"
+		below "$child"
+	done
+}
+
+# left PID ..: those that are there 3 s later
+left()
+{
+	tries=0
+	for pid in "$@"; do
+		while kill -0 "$pid" 2>/dev/null && [ $tries -lt 150 ]; do
+			tries=$((tries + 1))
+			sleep 0.02
+		done
+		kill -0 "$pid" 2>/dev/null && echo "process $pid is left"
+	done
+	ls /dev/shm 2>/dev/null | grep yoke
+}
+
+# shellcheck disable=SC2086 # words
+torch 2 "$yoke" train $long
+await
+# shellcheck disable=SC2086 # words
+set -- $pids
+kill -KILL "$2"
+finish 2>/dev/null
+verdict "a rank that is killed is noticed by the others themselves" "$(
+	[ "$codes" = " 1 137" ] || echo "exit codes$codes"
+	grep -q "rank 1 of world (pid $2) has ended" torch.0.err || tail -n 3 torch.0.err
+	left "$1" "$2")"
+rm -rf long
+# shellcheck disable=SC2086 # words
+YOKE_DIST_WARN=1 YOKE_DIST_TIMEOUT=2 torch 2 "$yoke" train $long
+await
+# shellcheck disable=SC2086 # words
+set -- $pids
+kill -STOP "$2"
+wait "$1"
+code=$?
+kill -KILL "$2"
+finish 2>/dev/null
+verdict "one that is stopped, when dist.timeout is over" "$(
+	[ $code -eq 1 ] || echo "exit code $code"
+	grep -q "within 2 s (dist.timeout): rank 1 (pid $2)" torch.0.err || tail -n 3 torch.0.err
+	left "$1" "$2")"
+rm -rf long
+# shellcheck disable=SC2086 # words
+torch 2 "$yoke" train $long
+await
+# shellcheck disable=SC2086 # words
+kill -INT $pids
+# shellcheck disable=SC2086 # words
+kill -INT $pids
+finish
+verdict "a signal that comes to all, and again from the launcher, is one" "$(
+	[ "$codes" = " 0 0" ] || tail -n 3 torch.?.err
+	[ -f long/manifest.json ] || ls long)"
+
+# ---- each MPI; the longer cases of one of them, by the day ----
+
+turn=$((${YOKE_TEST_SEED:-1} % 2))
+
+for name in openmpi mpich; do
+	run=$(command -v mpirun.$name) || run=
+	case $name in
+	openmpi) other=mpich mine=0 ;;
+	*) other=openmpi mine=1 ;;
+	esac
+	if [ -z "$run" ] || [ ! -e modules/yoke_mpi_$name.so ]; then
+		count=$((count + 1))
+		echo "ok $count - $name # SKIP mpirun.$name or its module is not there (libopenmpi-dev openmpi-bin, libmpich-dev mpich)"
+		continue
+	fi
+	over()
+	{
+		YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" "$@"
+	}
+	# shellcheck disable=SC2086 # words
+	verdict "$name: mpirun starts one training, without its MPI on one machine" "$(
+		"$run" -n 2 "$yoke" train $small out=$name >out 2>&1 || tail -n 12 out
+		same $name threads)"
+	# shellcheck disable=SC2086 # words
+	verdict "$name: over machines, with the same bits" "$(
+		over -n 2 "$yoke" train $small out=$name.far >out 2>&1 || tail -n 12 out
+		same $name.far threads)"
+	# shellcheck disable=SC2086 # words
+	verdict "$name: no module" "$(YOKE_DIST_PRETEND=1 refused "no module yoke_mpi_$name.so" \
+		"$run" -n 2 "$yoke" train $model data=text out=never)"
+	# shellcheck disable=SC2086 # words
+	[ ! -e modules/yoke_mpi_$other.so ] || verdict "$name: another MPI says that it is alone" "$(YOKE_DIST_MPI=$other refused \
+		'started 2 ranks, MPI says 1: it is the launcher of another MPI' over -n 2 "$yoke" train $model data=text out=never)"
+	[ $mine -eq $turn ] || [ -n "${YOKE_TEST_LONG:-}" ] || continue
+	if [ -x "$ranks" ]; then
+		verdict "$name: all collectives, splits and sends among three ranks on two machines" "$(
+			YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=2 "$run" -n 3 "$ranks" cases >out 2>&1 || cat out)"
+		verdict "$name: ranks that disagree" "$(over -n 2 "$ranks" disagree >out 2>&1
+			code=$?
+			[ $code -eq 5 ] || cat out)"
+		verdict "$name: a rank that ends" "$(over -n 3 "$ranks" gone >out 2>&1
+			code=$?
+			[ $code -ne 0 ] || echo "exit code 0"
+			grep -q 'rank 1 has left world before operation 2' out || cat out)"
+	fi
+	# shellcheck disable=SC2086 # words
+	rm -rf long
+	YOKE_PLUGIN_PATH=$PWD/modules YOKE_DIST_PRETEND=1 "$run" -n 2 "$yoke" train $long >out 2>&1 &
+	launcher=$!
+	await
+	mine=$(below $launcher)
+	kill -KILL "$(echo "$mine" | tail -n 1)"
+	wait $launcher
+	code=$?
+	# shellcheck disable=SC2086 # words
+	verdict "$name: a rank that is killed ends all" "$(
+		[ $code -ne 0 ] || echo "exit code 0"
+		left $mine)"
+done
+echo "1..$count"
+exit $failed
