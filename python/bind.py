@@ -24,6 +24,9 @@ ABSENT = {
     "share": "numpy() and __dlpack__ are it",
     "group_run": "a thread a rank, which Python's threads do not help; use group_spawn",
     "profile_state": "of C programs that keep a schedule of their own",
+    "dataset_cube_files": "dataset_cubes has the same arguments",
+    "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
+    "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 
@@ -34,7 +37,7 @@ keep lift free put from read eval sync moments module_new module_parameter modul
 module_each module_parameters module_find module_load forward call nn_sequential nn_residual nn_lora optim_add optim_step
 optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new dataset_read dataset_fields dataset_cubes
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
-pipeline_state module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
+op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
 run_open run_close recorder_new loader_new
 """.split()
 
@@ -83,7 +86,7 @@ SKIPPED_MEMBERS = {("resolvent", "bound")}
 
 # Their results are numbers; other functions that return an int give 0 or an error.
 VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_training scaler_update dataset_count
-dataset_fingerprint optim_steps optim_lr statistic_channels pipeline_resume sampler sampler_count item_uniform""".split())
+dataset_fingerprint optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
 WAITS = set("""module_save module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
@@ -178,7 +181,7 @@ def parse_header(path):
                 kind = re.sub(r"\s*\*", "*", fm.group(1).strip())
                 members.append((kind, fm.group(2), fm.group(3)))
                 for x in more:
-                    xm = re.match(r"^\s*(\*?)(\w+)\s*((?:\[\w+\])*)$", x)
+                    xm = re.match(r"^\s*((?:\*\s*(?:const\s*)?)*)(\w+)\s*((?:\[\w+\])*)$", x)
                     members.append((kind.rstrip("*") + "*" if xm.group(1) else kind, xm.group(2), xm.group(3)))
             structs[m.group(1)] = members
             comment, last = [], []

@@ -21,6 +21,7 @@
 #include <yoke-dist.h>
 #include <yoke-nn.h>
 #include <yoke-observe.h>
+#include <yoke-op.h>
 #include <yoke-optim.h>
 #include <yoke-pipeline.h>
 #include <yoke-run.h>
@@ -80,6 +81,7 @@ void share_setup(nb::module_ &);
 void wait_setup(nb::module_ &);
 void nn_setup(nb::module_ &);
 void data_setup(nb::module_ &);
+void op_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 

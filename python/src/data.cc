@@ -83,6 +83,10 @@ static void contexts_setup(nb::module_ &m)
 		OwnText t(b.o, "context_dry");
 		return context_of(yoke_context_dry(t.c()));
 	}, "backend"_a = nb::none());
+	m.def("pipeline_context", [](Text json) {
+		enter();
+		return context_of(yoke_pipeline_context(named(json, "pipeline_context").c_str()));
+	}, "json"_a);
 	m.def("context_free", [](Context &c) {
 		enter();
 		if (c.c)
@@ -356,18 +360,25 @@ static nb::object dataset_read(Handle<yoke_dataset> &d, int64_t number, uint64_t
 	return nb::tuple(all);
 }
 
-static nb::object dataset_cubes(Strings path, nb::object label, Text settings)
+static nb::object dataset_cubes(Strings path, nb::object label, nb::object mask, Text settings)
 {
 	enter();
-	std::vector<std::string> files = strings_of(path.o, "dataset_cubes"), labels = strings_of(label, "dataset_cubes");
+	std::vector<std::string> files = strings_of(path.o, "dataset_cubes"), labels = strings_of(label, "dataset_cubes"),
+				 masks = strings_of(mask, "dataset_cubes");
 	if (!label.is_none())
 		same_count("dataset_cubes", files.size(), labels.size());
+	if (!mask.is_none())
+		same_count("dataset_cubes", files.size(), masks.size());
 	OwnText s(settings.o, "dataset_cubes");
-	std::vector<const char *> p = pointers(files), l = pointers(labels);
-	yoke_dataset *d = unlocked([&] {
-		return yoke_dataset_cubes(static_cast<int>(p.size()), p.data(), label.is_none() ? nullptr : l.data(), s.c());
-	});
-	return made(d);
+	std::vector<const char *> p = pointers(files), l = pointers(labels), k = pointers(masks);
+	struct yoke_cube_files o = {};
+	o.size = sizeof o;
+	o.n = static_cast<int>(p.size());
+	o.path = p.data();
+	o.label = label.is_none() ? nullptr : l.data();
+	o.mask = mask.is_none() ? nullptr : k.data();
+	o.settings = s.c();
+	return made(unlocked([&] { return yoke_dataset_cube_files(&o); }));
 }
 
 static int fields_of_loader(Handle<yoke_loader> &l)
@@ -487,6 +498,8 @@ static nb::object cube_info(Handle<yoke_cube> &c)
 	rec.attr("lines") = i.lines;
 	rec.attr("samples") = i.samples;
 	rec.attr("bands") = i.bands;
+	rec.attr("items") = i.items;
+	rec.attr("stack") = i.stack != 0;
 	rec.attr("type") = i.type;
 	rec.attr("interleave") = i.interleave;
 	rec.attr("big_endian") = i.big_endian != 0;
@@ -671,7 +684,7 @@ void data_setup(nb::module_ &m)
 	      "A set of what read(number) gives: for each field, (name, dtype, shape), an array.  Threads call it, one at a time.");
 	m.def("dataset_fields", dataset_fields, "dataset"_a);
 	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0);
-	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "settings"_a = nb::none());
+	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none());
 	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none());
 	m.def("loader_next", loader_next, "loader"_a, "weight"_a = false, "The next batch's tensors; None behind the last epoch.");
 	m.def("loader_put", loader_put, "loader"_a, "variable"_a);

@@ -49,6 +49,7 @@ NB_MODULE(_core, m)
 	py::wait_setup(m);
 	py::nn_setup(m);
 	py::data_setup(m);
+	py::op_setup(m);
 #define X(name) py::bind_##name(m);
 	YOKE_BOUND(X)
 #undef X

@@ -20,6 +20,7 @@ from . import nn, optim
 from ._arrays import arange, from_, ones, put, tensor, variable_of, zeros
 from ._fit import fit
 from ._grad import grad, value_and_grad
+from ._op import custom_grad, op
 from ._with import device, profile, scope, setting
 
 f32, f64, f16, bf16 = dtype.f32, dtype.f64, dtype.f16, dtype.bf16
