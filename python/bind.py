@@ -69,7 +69,7 @@ DEFAULTS_OF = {
     ("rms_norm", "w"): "None", ("pad", "value"): "0.0", ("concat", "axis"): "0", ("gather", "axis"): "0",
     ("nn_mlp", "activation"): "'gelu'", ("pipeline_fit", "loader"): "None", ("random_set", "step"): "0",
     ("scaler_new", "scale"): None, ("unscale_check", "scale"): None, ("pipeline_apply", "node"): None,
-    ("resize", "smooth"): "False", ("nn_resize", "smooth"): "False", ("optim_set", "pattern"): "None",
+    ("resize", "smooth"): "False", ("nn_resize", "smooth"): "False", ("optim_set", "pattern"): None, ("matmul_to", "flags"): None,
     ("optim_set", "settings"): None, ("setting_set", "value"): None, ("clamp", "lo"): "None", ("clamp", "hi"): "None",
     ("nn_group_norm", "eps"): "1e-5", ("recv", "behind"): "None", ("statistic_add", "weight"): "None",
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,

@@ -165,6 +165,16 @@ void fail(int code)
 	throw nb::python_error();
 }
 
+std::string line_of(const std::exception &e)
+{
+	std::string text = e.what();
+	if (auto *p = dynamic_cast<const nb::python_error *>(&e))
+		text = nb::cast<std::string>(nb::str("{}: {}").attr("format")(p->type().attr("__name__"), p->value()));
+	for (char &c : text)
+		c = c == '\n' ? ' ' : c;
+	return text;
+}
+
 [[noreturn]] static void type_error(const char *call, const char *wants, nb::handle got)
 {
 	PyErr_Format(PyExc_TypeError, "%s: takes %s, got %R", call, wants, reinterpret_cast<PyObject *>(Py_TYPE(got.ptr())));

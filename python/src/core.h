@@ -114,6 +114,8 @@ inline int64_t check(int64_t r)
 	return r;
 }
 void set_error(int code, const char *text);
+// What an exception says, in one line.
+std::string line_of(const std::exception &);
 
 // ---- waits ----
 

@@ -224,7 +224,7 @@ static int read_samples(void *arg, int64_t n, struct yoke_item *const *items)
 					throw nb::value_error(("field '" + r->names[f] + "' has another shape").c_str());
 			}
 		} catch (const std::exception &e) {
-			snprintf(s->why, s->why_size, "%s", e.what());
+			snprintf(s->why, s->why_size, "%s", line_of(e).c_str());
 			s->code = YOKE_EIO;
 			failed = YOKE_EIO;
 		}

@@ -42,10 +42,7 @@ template <typename F> static int run(const struct yoke_op_args *a, F fn)
 		fn(*static_cast<Own *>(a->arg));
 		return 0;
 	} catch (const std::exception &e) {
-		why = e.what();
-		why = why.substr(0, why.find("\n\nAt:"));
-		for (char &c : why)
-			c = c == '\n' ? ' ' : c;
+		why = line_of(e);
 	}
 	return yoke_op_fail(a, YOKE_EINVAL, why.c_str());
 }
