@@ -14,7 +14,7 @@ library_pages = \
 	doc/yoke-pipeline.3 \
 	doc/yoke-run.3
 man_MANS = doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
-dist_doc_DATA += README.md doc/architecture.md doc/gpu.md
+dist_doc_DATA += README.md doc/architecture.md doc/gpu.md doc/python.md
 dist_pkgdata_DATA = doc/quirks.conf
 EXTRA_DIST += HACKING plugins/README doc/library.sh doc/plugin.sh doc/settings.sh
 CLEANFILES += $(man_MANS)

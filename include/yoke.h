@@ -82,6 +82,13 @@ YOKE_API size_t yoke_dtype_size(int dtype);
 // of that setting, or out of its range; ENOENT: there is no such setting.  Those of a plugin
 // ("opencl.preset") load it, from the folders that are set by then.
 YOKE_API int yoke_setting_set(const char *name, const char *value);
+// The text of a setting as it is in force, in the manner of snprintf: at most cap bytes with the closing NUL, and the
+// length without it.  ENOENT: there is no such setting.
+YOKE_API int yoke_setting_get(const char *name, char *to, size_t cap);
+// With the setting trace.ops, where errors say that an operation was recorded: a language that calls yoke gives a place
+// of its own, "train.py:12 in step", which is copied; NULL: the calling functions, as without it.  Called by each call that
+// records, on its thread; it must not call yoke.  NULL: nobody.
+YOKE_API void yoke_site_hook(const char *(*where)(void));
 
 // ---- contexts ----
 
@@ -166,7 +173,7 @@ YOKE_API int yoke_place(yoke_tensor *variable, int where);
 // A value from host memory, copied before it returns.
 YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *data);
 // The same of memory that stays as it is, and is not freed, until free_fn(arg) is called (NULL: never):
-// used where it lies when the device can and it is aligned as the device wants (64 bytes on the CPU),
+// used where it lies when the device can and it is aligned as the device wants (on the CPU as its elements are),
 // else copied.  free_fn is called once, inside a yoke_ call of the thread that uses the context (this
 // one when the memory is copied or NULL is returned, yoke_context_free at the latest), and must not
 // call yoke itself.  The memory is never written.
@@ -688,6 +695,10 @@ YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
 // ESPENT: it was interior to an earlier evaluation, and a variable it needs has been overwritten since; keep
 // it, or pass it to yoke_eval.
 YOKE_API int yoke_read(yoke_tensor *t, void *to, size_t bytes);
+// The same without a copy, on the CPU: evaluates, waits, and gives a value of the caller's with the same bytes, which are
+// at *at, row major.  They stay there, and as they are, whatever becomes of t, until that value is freed, and are not to
+// be written.  EUNSUPPORTED: the device's memory has no address on the host, or t is a variable in a pack.
+YOKE_API yoke_tensor *yoke_share(yoke_tensor *t, const void **at);
 // Waits for everything launched in the current context; returns a failure that no call has returned yet.
 YOKE_API int yoke_sync(void);
 

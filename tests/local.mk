@@ -182,6 +182,7 @@ test_scripts = \
 	tests/pipelines.sh \
 	tests/portable.sh \
 	tests/precision.sh \
+	tests/python.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
 	tests/net.sh \

@@ -163,13 +163,71 @@ static void failures(void)
 	char *raw = (char *)numbers(N + 1);
 	memmove(raw + 4, raw, N * sizeof(float));
 	x = yoke_wrap(yoke_f32, 1, DIMS(N), raw + 4, note, &freed[6]);
-	ok(x && freed[6] == 2, "what is not aligned is copied: %d", freed[6]);
+	ok(x && freed[6] == 1, "at any multiple of its elements it is used where it lies: %d", freed[6]);
+	holds(x, 1, 0, "with its elements");
+	yoke_free(x);
+	memmove(raw + 1, raw + 4, N * sizeof(float));
+	const int was = freed[6];
+	x = yoke_wrap(yoke_f32, 1, DIMS(N), raw + 1, note, &freed[6]);
+	ok(x && freed[6] == was + 1, "what is not aligned is copied: %d", freed[6]);
 	memset(raw, 0xff, N * sizeof(float));
 	free(raw);
 	holds(x, 1, 0, "with its elements");
 	yoke_free(x);
 	x = yoke_wrap(yoke_f32, 1, DIMS(3), three, NULL, NULL);
 	ok(x && !yoke_error_code(), "nobody need be told: %s", yoke_error());
+	yoke_free(x);
+}
+
+// Bytes that are shared stay, whatever becomes of the tensor.
+static void shared(void)
+{
+	const float one[] = { 1, 2, 3 };
+	const void *at, *again;
+	yoke_tensor *v = yoke_variable("v", yoke_f32, 1, DIMS(3));
+	yoke_put(v, one, sizeof one);
+	yoke_scope *step = yoke_scope_begin("share");
+	yoke_assign(v, yoke_add(v, yoke_const(1)));
+	yoke_tensor *s = yoke_share(v, &at);
+	const float *x = at;
+	ok(s && x[0] == 2 && x[2] == 4, "the bytes of a variable that was pending: %s", yoke_error());
+	yoke_assign(v, yoke_mul(v, yoke_const(2)));
+	yoke_tensor *t = yoke_share(v, &again);
+	const float *y = again;
+	yoke_scope_end(step);
+	ok(t && y != x && x[0] == 2 && y[0] == 4, "an update goes elsewhere: %g, %g", (double)x[0], (double)y[0]);
+	yoke_free(v);
+	yoke_free(t);
+	ok(x[1] == 3, "and what is shared outlives it: %g", (double)x[1]);
+	yoke_free(s);
+	yoke_tensor *c = yoke_const(1);
+	ok(!yoke_share(c, &at) && !at && yoke_error_code() == YOKE_EINVAL, "a number has none: %s", yoke_error());
+	yoke_error_clear();
+	yoke_free(c);
+	char text[8];
+	ok(yoke_setting_get("plan.max", text, sizeof text) > 0 && yoke_setting_set("plan.max", "7") == 0 &&
+		   yoke_setting_get("plan.max", text, sizeof text) == 1 && text[0] == '7', "a setting that was set is read: %s", text);
+	ok(yoke_setting_get("plan.maximum", text, sizeof text) == YOKE_ENOENT, "one that is not there: %s", yoke_error());
+	yoke_error_clear();
+}
+
+// Where no scope is open, what was freed is not kept for what comes.
+static void dropped(void)
+{
+	struct yoke_stats s = { .size = sizeof s };
+	yoke_tensor *x = yoke_full(yoke_f32, 1, DIMS(4), 1), *y = yoke_keep(yoke_neg(x));
+	uint64_t most = 0;
+	for (int i = 0; i < 20000; i++) {
+		yoke_tensor *z = yoke_keep(yoke_add(x, x));
+		yoke_free(y);
+		y = z;
+		yoke_stats(&s);
+		most = s.pending_nodes > most ? s.pending_nodes : most;
+	}
+	ok(most < 5000, "20000 operations, all but one dropped: at most %llu are pending", (unsigned long long)most);
+	float got[4] = { 0 };
+	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is right: %g", (double)got[3]);
+	yoke_free(y);
 	yoke_free(x);
 }
 
@@ -197,6 +255,11 @@ int main(void)
 	tap_seed();
 	if (modules)
 		setenv("YOKE_PLUGIN_PATH", modules, 1);
+	shared();
+	dropped();
+	shared();
+	shared();
+	dropped();
 	scribble();
 	zero_copy(true);
 	never_written();

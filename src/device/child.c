@@ -53,7 +53,8 @@ bool yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 		if (!access(to, X_OK))
 			return yk_trusted_file(to, why, cap);
 	}
-	snprintf(to, PATH_MAX, "%s", YK_PROBE);
+	if (!yk_beside("yoke-probe", to, PATH_MAX))
+		snprintf(to, PATH_MAX, "%s", YK_PROBE);
 	return yk_trusted_file(to, why, cap);
 }
 

@@ -291,18 +291,25 @@ static void search_folder(const char *path, bool asked)
 	free(entry);
 }
 
-// The folder `yoke` beside libyoke.  A relative name says nothing: it would mean the current folder.
-static void search_beside(void)
+// A relative name of the library says nothing: it would mean the current folder.
+bool yk_beside(const char *name, char *to, size_t cap)
 {
-	char real[PATH_MAX], path[PATH_MAX + 8];
+	char real[PATH_MAX];
 	Dl_info info;
 
 	if (!dladdr((void *)(uintptr_t)yk_backends, &info) || !info.dli_fname ||
 	    info.dli_fname[0] != '/' || !realpath(info.dli_fname, real))
-		return;
+		return false;
 	*strrchr(real, '/') = '\0';
-	snprintf(path, sizeof path, "%s/yoke", real);
-	search_folder(path, false);
+	const int n = snprintf(to, cap, "%s/yoke%s%s", real, *name ? "/" : "", name);
+	return (size_t)n < cap && !access(to, F_OK);
+}
+
+static void search_beside(void)
+{
+	char path[PATH_MAX];
+	if (yk_beside("", path, sizeof path))
+		search_folder(path, false);
 }
 
 static void search(void)
@@ -562,19 +569,33 @@ struct yk_backend *yk_backends(const char *list)
 }
 
 // Settings of a backend are declared by it: that of the name before the dot, or the CPU's.
-int yoke_setting_set(const char *name, const char *value)
+static struct yk_param *setting(const char *name)
 {
 	char backend[NAME_MAX_BYTES + 1] = "cpu";
 
-	if (!name || !value)
-		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
 	if (!yk_param_find(name)) {
 		size_t n = strcspn(name, ".");
 		if (name[n] && n < sizeof backend)
 			snprintf(backend, sizeof backend, "%.*s", (int)n, name);
 		yk_backends(good_name(backend) ? backend : "cpu");
 	}
+	return yk_param_find(name);
+}
+
+int yoke_setting_set(const char *name, const char *value)
+{
+	if (!name || !value)
+		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
+	setting(name);
 	return yk_param_set(name, value, YK_ARGUMENT);
+}
+
+int yoke_setting_get(const char *name, char *to, size_t cap)
+{
+	struct yk_param *p = name ? setting(name) : NULL;
+	if (!p)
+		return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them", name ? name : "");
+	return snprintf(to, cap, "%s", yk_param_str(p));
 }
 
 // ---- for messages ----

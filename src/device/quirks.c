@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "device/plugin.h"
 #include "device/quirks.h"
 
 YK_PARAM(quirks_setting, "quirks", YK_STRING, "",
@@ -264,7 +265,7 @@ static void read_all(void)
 {
 	const char *set = yk_param_str(&quirks_setting);
 	const char *xdg = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
-	char path[4096];
+	char path[4096], beside[4096];
 
 	if (!strcmp(set, "0"))
 		return;
@@ -272,7 +273,7 @@ static void read_all(void)
 		read_file(set, true);
 		return;
 	}
-	read_file(YK_QUIRKS, false);
+	read_file(yk_beside("quirks.conf", beside, sizeof beside) ? beside : YK_QUIRKS, false);
 	read_file(YK_CONF_DIR "/yoke/quirks.conf", false);
 	int n = 0;
 	if (xdg && xdg[0] == '/')

@@ -56,6 +56,24 @@ yoke_tensor *yk_ahead_share(yoke_tensor *ahead)
 	return handle;
 }
 
+yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
+{
+	struct yk_storage *s = t->storage;
+	const char *host = t->ctx->device == t->ctx->cpu ? s->buffer->block->host : NULL;
+	if (!host || yk_is_packed(t)) {
+		yk_fail(YOKE_EUNSUPPORTED, "share: %s; read it instead",
+			yk_is_packed(t) ? "the variable lies in a pack, whose bytes are written in place" :
+					  "the device's memory has no address on the host");
+		return NULL;
+	}
+	s->refs++;
+	s->buffer->block->owner = NULL; // it stays where it is, as long as it is there
+	yoke_tensor *shared = value_of(t->ctx, NULL, s, t->dtype, t->rank, t->dims);
+	if (shared)
+		*at = host + s->offset;
+	return shared;
+}
+
 bool yk_ahead_free(yoke_tensor *ahead)
 {
 	const struct yk_tensor *t = yk_enter_of(ahead, "loader_next");

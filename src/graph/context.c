@@ -78,7 +78,8 @@ void yk_leave(struct yoke_context *ctx)
 	}
 	if (!ctx->holders && !ctx->graph.owed && ctx->graph.nodes)
 		yk_history_drop(ctx);
-	if (ctx->loose > ctx->bound)
+	// where no scope is open handles are freed one by one, and what they led to is pending for nobody
+	if (ctx->loose > ctx->bound || (!ctx->scope && yk_history_is_long(ctx)))
 		yk_history_collect(ctx);
 	ctx->graph.call = NULL;
 	atomic_store_explicit(&ctx->owner, 0, memory_order_release);

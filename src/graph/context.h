@@ -388,6 +388,12 @@ static inline bool yk_is_wrapped(const struct yk_storage *s)
 {
 	return s->buffer && s->buffer->wrapped;
 }
+// Is it memory of the application's that lies anywhere, as far as a plan is to know?  On the CPU, so that one plan serves
+// all addresses; other devices use what is aligned.
+static inline bool yk_is_skewed(const struct yk_leaf *l)
+{
+	return l->kind == YK_LEAF_STORAGE && yk_is_wrapped(l->storage) && l->storage->ctx->device == l->storage->ctx->cpu;
+}
 // Counts what the graph alone holds by now.
 static inline void yk_storage_loose(const struct yk_storage *s)
 {
@@ -396,7 +402,7 @@ static inline void yk_storage_loose(const struct yk_storage *s)
 }
 // A storage of the caller's memory; EUNSUPPORTED, unrecorded: the device cannot use it as it is, and
 // free_fn was not called.
-int yk_wrap(struct yoke_context *, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
+int yk_wrap(struct yoke_context *, int dtype, void *memory, uint64_t bytes, void (*free_fn)(void *), void *arg,
 	    struct yk_storage **);
 void yk_wrapped_free(struct yoke_context *, struct yk_wrapped *);
 
@@ -428,6 +434,10 @@ int yk_ahead_fill(yoke_tensor *ahead, const void *from, struct yk_event **done);
 yoke_tensor *yk_ahead_share(yoke_tensor *ahead);
 // .. as the new version of a variable of its shape and dtype.
 int yk_ahead_put(yoke_tensor *variable, yoke_tensor *ahead);
+
+// A value of the caller's, in no scope, of the bytes of a tensor that has such, which stay as they are and where they are
+// while it is there: in the host's memory at *at.  NULL with the error.  (ahead.c)
+yoke_tensor *yk_share(struct yk_tensor *, const void **at);
 
 // ---- failures ----
 

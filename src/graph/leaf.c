@@ -207,10 +207,10 @@ struct lent { // memory of the caller's
 };
 
 // Storage that is the memory itself, or a copy.
-static int take_storage(struct yoke_context *ctx, uint64_t bytes, struct lent *l,
+static int take_storage(struct yoke_context *ctx, int dtype, uint64_t bytes, struct lent *l,
 			struct yk_storage **to)
 {
-	l->taken = !yk_wrap(ctx, l->data, bytes, l->free_fn, l->arg, to);
+	l->taken = !yk_wrap(ctx, dtype, l->data, bytes, l->free_fn, l->arg, to);
 	return l->taken ? 0 : make_storage(ctx, bytes, false, l->data, to);
 }
 
@@ -226,7 +226,7 @@ static yoke_tensor *materialised(int kind, const char *what, const char *name, i
 	yoke_tensor *handle = NULL;
 	struct yk_storage *s = NULL;
 	if (!check_shape(what, dtype, rank, dims, &bytes) &&
-	    !(lent ? take_storage(ctx, bytes, lent, &s) :
+	    !(lent ? take_storage(ctx, dtype, bytes, lent, &s) :
 		     make_storage(ctx, bytes, false, data, &s))) {
 		struct yk_scope *scope = ctx->scope;
 		if (kind == YK_VARIABLE) // the caller's, whatever scope is open

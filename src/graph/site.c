@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,13 @@
 
 // Frames of a text; looked at; and of this file and the calls of the library that lead here, at least.
 enum { SHOWN = 4, DEEPEST = 64, INNER = 3 };
+
+static const char *(*_Atomic hook)(void);
+
+void yoke_site_hook(const char *(*where)(void))
+{
+	atomic_store(&hook, where);
+}
 
 struct walk {
 	struct yk_site *to;
@@ -72,21 +80,28 @@ static int table_grow(struct yk_sites *s)
 uint32_t yk_site_here(struct yk_sites *s)
 {
 	struct yk_site here = { 0 };
-	struct walk w = { .to = &here, .own = object_of((uintptr_t)yk_site_here) };
-	if (w.own == object_of(getauxval(AT_PHDR)))
-		w.own = NULL;
-	_Unwind_Backtrace(step, &w);
-	if (!here.frames || (2 * (s->n + 1) > s->table_size && table_grow(s) < 0))
+	const char *(*where)(void) = atomic_load(&hook);
+	if (where && (here.text = where())) {
+		here.hash = yk_hash(here.text, strlen(here.text), 0);
+	} else {
+		struct walk w = { .to = &here, .own = object_of((uintptr_t)yk_site_here) };
+		if (w.own == object_of(getauxval(AT_PHDR)))
+			w.own = NULL;
+		_Unwind_Backtrace(step, &w);
+		here.hash = yk_hash(here.frame, here.frames * sizeof *here.frame, 0);
+	}
+	if ((!here.text && !here.frames) || (2 * (s->n + 1) > s->table_size && table_grow(s) < 0))
 		return 0;
-	here.hash = yk_hash(here.frame, here.frames * sizeof *here.frame, 0);
 	size_t at = here.hash & (s->table_size - 1);
 	for (; s->table[at]; at = (at + 1) & (s->table_size - 1)) {
 		const struct yk_site *old = &s->site[s->table[at] - 1];
-		if (old->hash == here.hash && old->frames == here.frames &&
+		if (old->hash == here.hash && old->frames == here.frames && !old->text == !here.text &&
+		    (!here.text || !strcmp(old->text, here.text)) &&
 		    !memcmp(old->frame, here.frame, here.frames * sizeof *here.frame))
 			return s->table[at];
 	}
-	if (yk_grow(&s->site, &s->cap, s->n + 1, sizeof *s->site) < 0)
+	if (yk_grow(&s->site, &s->cap, s->n + 1, sizeof *s->site) < 0 ||
+	    (here.text && !(here.text = strdup(here.text))))
 		return 0;
 	s->site[s->n++] = here;
 	return s->table[at] = (uint32_t)s->n;
@@ -121,6 +136,8 @@ char *yk_site_text(const struct yk_sites *s, uint32_t site, char *to)
 	if (!s || !site || site > s->n)
 		return to;
 	const struct yk_site *at = &s->site[site - 1];
+	if (at->text)
+		snprintf(to, YK_SITE_TEXT, "%s", at->text);
 	for (uint32_t i = 0; i < at->frames && i < SHOWN && n + 4 < YK_SITE_TEXT; i++) {
 		if (i)
 			n += (size_t)snprintf(to + n, YK_SITE_TEXT - n, " < ");
@@ -138,8 +155,11 @@ static void frame_line(const void *frame, char to[YK_SITE_TEXT])
 char *yk_site_line(const struct yk_sites *s, uint32_t site, char *to)
 {
 	*to = '\0';
-	if (s && site && site <= s->n)
-		frame_line(s->site[site - 1].frame[0], to);
+	const struct yk_site *at = s && site && site <= s->n ? &s->site[site - 1] : NULL;
+	if (at && at->text)
+		snprintf(to, YK_SITE_TEXT, "%s", at->text);
+	else if (at)
+		frame_line(at->frame[0], to);
 	return to;
 }
 
@@ -148,6 +168,8 @@ uint64_t yk_site_lines(const struct yk_sites *s, uint32_t site)
 	char text[YK_SITE_TEXT];
 	uint64_t hash = 0;
 	const struct yk_site *at = s && site && site <= s->n ? &s->site[site - 1] : NULL;
+	if (at && at->text)
+		return at->hash;
 	for (uint32_t i = 0; at && i < at->frames; i++) {
 		frame_line(at->frame[i], text);
 		hash = yk_hash(text, strlen(text), hash);
@@ -157,6 +179,8 @@ uint64_t yk_site_lines(const struct yk_sites *s, uint32_t site)
 
 void yk_sites_fini(struct yk_sites *s)
 {
+	for (size_t i = 0; i < s->n; i++)
+		free((char *)s->site[i].text);
 	free(s->site);
 	free(s->table);
 	*s = (struct yk_sites){ 0 };

@@ -12,6 +12,7 @@ enum { YK_SITE_FRAMES = 12, YK_SITE_TEXT = 400 };
 // Return addresses, innermost first, from the caller of the library on.
 struct yk_site {
 	uint64_t hash;
+	const char *text; // of the application's own (yoke_site_hook), and then there are no frames; NULL: none
 	uint32_t frames;
 	void *frame[YK_SITE_FRAMES];
 };

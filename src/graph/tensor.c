@@ -170,6 +170,20 @@ int yk_root(struct yk_tensor *t)
 	return 0;
 }
 
+// Roots that were freed leave no gaps where there is no room for more.
+static void close_gaps(struct yoke_context *ctx)
+{
+	size_t n = 0;
+	if (ctx->roots < ctx->root_cap)
+		return;
+	for (size_t i = 0; i < ctx->roots; i++)
+		if (ctx->root[i]) {
+			ctx->root[i]->root = (uint32_t)n;
+			ctx->root[n++] = ctx->root[i];
+		}
+	ctx->roots = n;
+}
+
 static void move_handle(struct yk_tensor *t, struct yk_scope *to)
 {
 	unlink_handle(t);
@@ -197,6 +211,7 @@ yoke_tensor *yoke_keep(yoke_tensor *handle)
 		return handle;
 	if (!(t = yk_enter_of(handle, "keep")))
 		return NULL;
+	close_gaps(t->ctx);
 	if (yk_root(t) < 0)
 		handle = NULL;
 	else

@@ -15,16 +15,20 @@ struct yk_wrapped {
 	void *arg;
 };
 
-static void *wrap_block(struct yoke_context *ctx, void *memory, uint64_t bytes,
-			void (*free_fn)(void *), void *arg)
+// *before: bytes from where the block begins to the memory, which need not be aligned on the CPU.
+static void *wrap_block(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes,
+			void (*free_fn)(void *), void *arg, uint64_t *before)
 {
 	const struct yk_device *d = ctx->device;
 	uint32_t align = d->info.align ? d->info.align : 1;
-	if (!bytes || (uintptr_t)memory % align || yk_is_hosts(ctx, bytes))
+	*before = (uintptr_t)memory % align;
+	if (!bytes || (*before && (d != ctx->cpu || *before % yoke_dtype_size(dtype))) || yk_is_hosts(ctx, bytes))
 		return NULL;
 	struct yk_wrapped *w = calloc(1, sizeof *w);
 	if (!w)
 		return NULL;
+	memory = (char *)memory - *before; // what is before it is never read
+	bytes += *before;
 	if (d->ops->segment_wrap(d->index, memory, bytes, &w->block.segment) < 0) {
 		free(w);
 		return NULL;
@@ -46,10 +50,11 @@ void yk_wrapped_free(struct yoke_context *ctx, struct yk_wrapped *w)
 	free(w);
 }
 
-int yk_wrap(struct yoke_context *ctx, void *memory, uint64_t bytes, void (*free_fn)(void *),
+int yk_wrap(struct yoke_context *ctx, int dtype, void *memory, uint64_t bytes, void (*free_fn)(void *),
 	    void *arg, struct yk_storage **to)
 {
-	struct yk_wrapped *w = wrap_block(ctx, memory, bytes, free_fn, arg);
+	uint64_t before;
+	struct yk_wrapped *w = wrap_block(ctx, dtype, memory, bytes, free_fn, arg, &before);
 	if (!w)
 		return YOKE_EUNSUPPORTED;
 	struct yk_buffer *b = calloc(1, sizeof *b);
@@ -62,7 +67,7 @@ int yk_wrap(struct yoke_context *ctx, void *memory, uint64_t bytes, void (*free_
 		return YOKE_EUNSUPPORTED;
 	}
 	*b = (struct yk_buffer){ .refs = 1, .block = &w->block, .wrapped = w, .ctx = ctx };
-	*s = (struct yk_storage){ .refs = 1, .buffer = b, .bytes = bytes, .ctx = ctx };
+	*s = (struct yk_storage){ .refs = 1, .buffer = b, .offset = before, .bytes = bytes, .ctx = ctx };
 	*to = s;
 	return 0;
 }

@@ -153,7 +153,8 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 {
 	const struct yk_leaf *leaf = &ctx->leaf[at];
 	const bool host = leaf->kind == YK_LEAF_STORAGE && yk_lies_on_host(leaf->storage);
-	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24;
+	*w++ = leaf->kind | (uint32_t)v->dtype << 8 | (uint32_t)v->rank << 16 | (uint32_t)host << 24 |
+	       (uint32_t)yk_is_skewed(leaf) << 25;
 	if (leaf->kind != YK_LEAF_STORAGE) {
 		*w++ = (uint32_t)leaf->ordinal;
 		*w++ = (uint32_t)(leaf->ordinal >> 32);

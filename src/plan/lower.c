@@ -155,7 +155,10 @@ static bool view_place(const struct yk_work *w, const struct yk_call *c,
 		to->stride[c->attr[0].i] *= c->attr[2].i;
 		return true;
 	case YK_BITCAST:
-		return !yk_is_number(w, x->base) && resize(v, size, to);
+		// memory of the application's is as aligned as its own elements, at least
+		return !yk_is_number(w, x->base) &&
+		       (yk_maker(&w->g, x->base)->op != YK_LEAF || yoke_dtype_size(out->dtype) <= w->align) &&
+		       resize(v, size, to);
 	}
 	return true; // the same elements
 }

@@ -59,9 +59,15 @@ void yk_work_fini(struct yk_work *w)
 	free(w->number_of);
 }
 
-static uint32_t guaranteed(const struct yoke_context *ctx)
+static uint32_t guaranteed(const struct yk_planner *pl)
 {
+	const struct yoke_context *ctx = pl->ctx;
 	uint32_t a = ctx->device->info.align, b = ctx->cpu->info.align, least = a < b ? a : b;
+	for (size_t i = 0; i < pl->marks.leaves; i++) {
+		const struct yk_leaf *l = &ctx->leaf[pl->marks.leaf[i]];
+		uint32_t of = yk_is_skewed(l) ? (uint32_t)yoke_dtype_size(l->dtype) : YK_ALIGN;
+		least = of < least ? of : least;
+	}
 	return least < YK_ALIGN ? least : YK_ALIGN;
 }
 
@@ -92,7 +98,7 @@ static struct yk_plan *try_plan(struct yk_planner *pl, struct savings *save, boo
 			     .marks = &pl->marks,
 			     .root = pl->root,
 			     .roots = pl->roots,
-			     .align = guaranteed(pl->ctx),
+			     .align = guaranteed(pl),
 			     .recompute = save->segments,
 			     .spill = save->spilled,
 			     .plain = save->plain,

@@ -85,7 +85,8 @@ int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 	for (size_t i = 0; i < p->leaves; i++) {
 		const struct yk_storage *s = ctx->leaf[pl->marks.leaf[i]].storage;
 		bool there = s && s->buffer;
-		if (!p->need[i] || (there && s->bytes >= p->need[i] && yk_storage_at(s) % YK_ALIGN == 0))
+		if (!p->need[i] || (there && s->bytes >= p->need[i] &&
+				    (yk_is_wrapped(s) || yk_storage_at(s) % YK_ALIGN == 0)))
 			continue;
 		return yk_fail(YOKE_EINVAL,
 			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "

@@ -81,22 +81,51 @@ static int download(const struct yk_tensor *t, void *to, uint64_t bytes)
 	return 0;
 }
 
-static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, void *to, size_t bytes)
+// Evaluates what has no bytes yet.
+static int bring_about(struct yk_tensor *t, yoke_tensor *handle, const char *call)
 {
 	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
-		return yk_fail(YOKE_EINVAL,
-			       "read: takes a tensor, not a host scalar or literal");
+		return yk_fail(YOKE_EINVAL, "%s: takes a tensor, not a host scalar or literal", call);
+	yk_settle(t->ctx);
+	if (t->kind == YK_VARIABLE ? t->id != YK_NIL || t->storage->failed : !t->storage || t->storage->failed)
+		return yk_evaluate(t->ctx, 1, &handle);
+	return 0;
+}
+
+static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, void *to, size_t bytes)
+{
 	if (bytes != yk_bytes_of(t))
 		return yk_fail(YOKE_ESHAPE,
 			       "read: the value has %zu bytes, got room for %zu",
 			       yk_bytes_of(t), bytes);
 	if (!to && bytes)
 		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
-	int err = 0;
-	yk_settle(t->ctx);
-	if (t->kind == YK_VARIABLE ? t->id != YK_NIL || t->storage->failed : !t->storage || t->storage->failed)
-		err = yk_evaluate(t->ctx, 1, &handle);
+	const int err = bring_about(t, handle, "read");
 	return err || !bytes ? err : download(t, to, bytes);
+}
+
+yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
+{
+	*at = NULL;
+	if (!handle || handle == YOKE_NONE) {
+		yk_fail(YOKE_EINVAL, "share: takes a tensor");
+		return NULL;
+	}
+	struct yk_tensor *t = yk_enter_of(handle, "share");
+	if (!t)
+		return NULL;
+	struct yoke_context *ctx = t->ctx;
+	yoke_tensor *shared = NULL;
+	int err = bring_about(t, handle, "share");
+	if (!err) {
+		yk_queue_drain(ctx->queue);
+		yk_settle_at(ctx, "share");
+		err = t->storage->failed ? yk_failure_of(t) : 0;
+	}
+	if (!err)
+		shared = yk_share(t, at);
+	yk_leave(ctx);
+	return shared;
 }
 
 int yoke_read(yoke_tensor *handle, void *to, size_t bytes)

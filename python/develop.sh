@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds the extension beside a build of libyoke, without a wheel: develop.sh BUILD [PYTHON].  BUILD is where make ran;
+# the package is then in BUILD/python, for PYTHONPATH, and its pytest is a part of make check.
+set -eu
+source=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+python=${2:-python3}
+to=$build/python
+nanobind=$("$python" -c 'import nanobind; print(nanobind.include_dir())')
+header=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+mkdir -p "$to/gen" "$to/obj" "$to/yoke"
+"$python" "$source/bind.py" "$source/../include" "$to/gen"
+cat >"$to/Makefile" <<END
+CXXFLAGS = -std=c++17 -O1 -fPIC -fvisibility=hidden -fno-strict-aliasing -DNDEBUG -DNB_COMPACT_ASSERTIONS -Wall -Wextra \\
+	-I$nanobind -I$nanobind/../ext/robin_map/include -I$header -I$source/../include -I$source/src -I$to/gen
+sources = \$(wildcard $source/src/*.cc) \$(wildcard $to/gen/*.cc)
+objects = \$(patsubst %.cc,$to/obj/%.o,\$(notdir \$(sources)))
+vpath %.cc $source/src $to/gen
+$to/yoke/_core$suffix: \$(objects) $to/obj/nb_combined.o
+	\$(CXX) -shared -o \$@ \$^ -L$build/.libs -lyoke -Wl,-rpath,$build/.libs
+\$(objects): $source/src/core.h $source/src/module.h
+$to/obj/%.o: %.cc
+	\$(CXX) \$(CXXFLAGS) -c -o \$@ \$<
+$to/obj/nb_combined.o:
+	\$(CXX) \$(CXXFLAGS) -w -c -o \$@ $nanobind/../src/nb_combined.cpp
+END
+make -f "$to/Makefile" -j "${JOBS:-2}" -k
+for f in "$source"/yoke/*; do
+	ln -sf "$f" "$to/yoke/"
+done
+ln -sf "$to/gen/docs.py" "$to/yoke/_docs.py"
+"$python" --version >"$to/python"
+"$python" -c 'import sys; print(sys.executable)' >"$to/python"

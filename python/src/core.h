@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the extension share: tensors as Python has them, errors as exceptions, waits.
+//
+// A tensor that Python has is the caller's where no scope is open, and kept (yoke_keep), so that it is a root of the next
+// evaluation for as long as an object holds it.  Inside `with yoke.scope(..)` it belongs to that scope, whose end takes it
+// from all objects that are left; a module's call lifts them out instead.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <yoke-cube.h>
+#include <yoke-data.h>
+#include <yoke-dist.h>
+#include <yoke-nn.h>
+#include <yoke-observe.h>
+#include <yoke-op.h>
+#include <yoke-optim.h>
+#include <yoke-pipeline.h>
+#include <yoke-run.h>
+#include <yoke.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace py {
+
+struct Scope;
+
+// A context, as long as the process lives.
+struct Context {
+	yoke_context *c = nullptr;
+	Scope *top = nullptr; // the innermost scope that Python opened
+	bool ours = false;    // made here
+};
+
+// ---- tensors ----
+
+enum class Held : uint8_t {
+	OURS, // freed with the object
+	LENT, // a module's or an optimizer's
+	GONE, // its scope has ended
+	FREED,
+};
+
+struct Tensor {
+	PyObject_HEAD
+	yoke_tensor *h;
+	Context *ctx;
+	Scope *scope; // whose list it is in, or NULL
+	Tensor *next, *prev;
+	PyObject *owner; // of a lent one
+	Held held;
+};
+
+extern PyTypeObject *tensor_type;
+inline bool is_tensor(PyObject *o)
+{
+	return Py_TYPE(o) == tensor_type;
+}
+inline Tensor *as_tensor(PyObject *o)
+{
+	return reinterpret_cast<Tensor *>(o);
+}
+// Raises what became of it, of one that is gone.
+void alive(const Tensor *, const char *call);
+// A new object that owns the handle, or raises yoke's error when it is NULL.  root: outside of scopes the next evaluation
+// computes it; views of memory that somebody may write are not.
+PyObject *give(yoke_tensor *, Context *, bool root = true);
+// One that somebody else frees.
+PyObject *lend(yoke_tensor *, Context *, PyObject *owner);
+void tensor_setup(nb::module_ &);
+void share_setup(nb::module_ &);
+void wait_setup(nb::module_ &);
+void nn_setup(nb::module_ &);
+void data_setup(nb::module_ &);
+void op_setup(nb::module_ &);
+
+// ---- scopes, contexts ----
+
+struct Scope {
+	yoke_scope *s;
+	Scope *outer;
+	Context *ctx;
+	Tensor *first; // those alive
+};
+
+// The thread's context; raises when there is none to be had.
+Context *current();
+// What Python knows of a context.
+Context *known(yoke_context *);
+Scope *scope_begin(const char *name);
+// Of a scope that C opened, and will end.
+Scope *scope_of_c(Context *);
+// lift: what objects hold goes to the scope around.  Raises yoke's error unless an exception is set already.
+void scope_end(Scope *, bool lift);
+
+// ---- errors ----
+
+// Raises this thread's error as a Python exception; of a call that gave `code` without one, that.
+[[noreturn]] void fail(int code = 0);
+// Of a function that returns 0 or an error.
+inline int64_t check(int64_t r)
+{
+	if (r < 0)
+		fail(static_cast<int>(r));
+	return r;
+}
+void set_error(int code, const char *text);
+// What an exception says, in one line.
+std::string line_of(const std::exception &);
+
+// ---- waits ----
+
+// What has to be done between Python's calls and yoke's: what yoke gave back is released, and an evaluation that Ctrl-C
+// left alone is waited for.
+void enter();
+// Calls fn without the GIL, and raises its error.  On the main thread another one does it, so that Ctrl-C ends the wait;
+// fn goes on then, so it must own what it uses.
+int64_t wait_for(std::function<int64_t()> fn);
+// For what cannot be left alone: without the GIL, in this thread.
+template <typename F> auto unlocked(F fn)
+{
+	nb::gil_scoped_release gil;
+	return fn();
+}
+// Python's reference is dropped by one of the next calls; from any thread.
+void release_later(void (*fn)(void *), void *arg);
+
+// ---- arguments ----
+
+// An argument as it is, with a name for signatures.
+template <typename Tag> struct Arg {
+	nb::handle o;
+};
+struct OperandTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float"); };
+struct OptionalTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor | float | None"); };
+struct TensorsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[yoke._core.Tensor]"); };
+struct OptionalsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[yoke._core.Tensor | float | None]"); };
+struct ShapeTag { static constexpr auto name = nb::detail::const_name("int | collections.abc.Sequence[int]"); };
+struct AxesTag { static constexpr auto name = nb::detail::const_name("int | collections.abc.Sequence[int] | None"); };
+struct DtypeTag { static constexpr auto name = nb::detail::const_name("typing.Any"); };
+struct StringsTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[str]"); };
+struct NumbersTag { static constexpr auto name = nb::detail::const_name("collections.abc.Sequence[float]"); };
+struct TextTag { static constexpr auto name = nb::detail::const_name("str | None"); };
+using Operand = Arg<OperandTag>;
+using Optional = Arg<OptionalTag>;
+using Tensors = Arg<TensorsTag>;
+using Optionals = Arg<OptionalsTag>;
+using Shape = Arg<ShapeTag>;
+using Axes = Arg<AxesTag>;
+using Dtype = Arg<DtypeTag>;
+using Strings = Arg<StringsTag>;
+using Numbers = Arg<NumbersTag>;
+using Text = Arg<TextTag>;
+
+// Results, with a name for signatures.
+template <typename Tag> struct Ret {
+	nb::object o;
+};
+struct TensorTag { static constexpr auto name = nb::detail::const_name("yoke._core.Tensor"); };
+struct TensorListTag { static constexpr auto name = nb::detail::const_name("list[yoke._core.Tensor]"); };
+struct PairTag { static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor]"); };
+struct RecordTag { static constexpr auto name = nb::detail::const_name("yoke._record.Record"); };
+struct RecordsTag { static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]"); };
+struct DtypeRetTag { static constexpr auto name = nb::detail::const_name("yoke._record.dtype"); };
+using TensorRet = Ret<TensorTag>;
+using TensorList = Ret<TensorListTag>;
+using Pair = Ret<PairTag>;
+using RecordRet = Ret<RecordTag>;
+using Records = Ret<RecordsTag>;
+
+// An operand: a tensor's handle, or a number's, which goes with this object.
+class Op {
+public:
+	yoke_tensor *h = nullptr;
+	Context *ctx = nullptr;
+	Op() = default;
+	Op(const Op &) = delete;
+	Op &operator=(const Op &) = delete;
+	~Op();
+	void take(nb::handle, bool optional, const char *call);
+	void own(yoke_tensor *); // which is freed in the end
+	int number = 0; // 1, 2, 3: a bool, an integer, a floating-point number of Python's
+	double value = 0;
+	void make_number(); // in the current context
+	nb::object holder; // of an array that became a tensor
+private:
+	bool temporary = false;
+};
+
+// Numbers among operands belong to the tensors' context.
+void beside(std::initializer_list<Op *>);
+// Tensor operands get one dtype, as NumPy and PyTorch would have it: bool < integers < floating point; numbers only count
+// by their kind.
+void promote(std::initializer_list<Op *>, bool real = false);
+
+// A list of operands, which go with this object.
+struct Ops {
+	std::vector<yoke_tensor *> h;
+	std::vector<std::unique_ptr<Op>> op;
+	Context *ctx = nullptr;
+	Ops(nb::handle list, bool optional, const char *call);
+	int n() const { return static_cast<int>(h.size()); }
+};
+void same_count(const char *call, size_t a, size_t b);
+
+std::vector<int64_t> shape_of(nb::handle, const char *call);
+// n numbers, or one for all.
+void fill(nb::handle, int64_t *to, int n, const char *call);
+unsigned axes_of(nb::handle, bool keep, const yoke_tensor *x);
+int dtype_of(nb::handle);
+std::vector<std::string> strings_of(nb::handle, const char *call);
+std::vector<double> numbers_of(nb::handle, const char *call);
+std::vector<const char *> pointers(const std::vector<std::string> &);
+struct OwnText { // a text or NULL
+	std::string text;
+	bool there;
+	OwnText(nb::handle, const char *call);
+	const char *c() const { return there ? text.c_str() : nullptr; }
+};
+
+nb::object dtype_object(int dtype);
+nb::object shape_object(const yoke_tensor *);
+nb::object record();      // an empty one
+TensorList list_of(const std::vector<yoke_tensor *> &, Context *);
+
+// ---- objects of other kinds ----
+
+template <typename T> void free_of(T *);
+
+template <typename T> struct Handle {
+	T *p = nullptr;
+	nb::object keep; // what has to live as long
+	T *get(const char *call) const
+	{
+		if (!p) {
+			PyErr_Format(PyExc_ValueError, "%s: the object was freed before", call);
+			throw nb::python_error();
+		}
+		return p;
+	}
+	void drop()
+	{
+		T *was = p;
+		p = nullptr;
+		if (was)
+			free_of(was);
+		keep.reset();
+	}
+	~Handle()
+	{
+		drop();
+		yoke_error_clear();
+	}
+};
+
+template <typename T> nb::object made(T *p)
+{
+	if (!p)
+		fail();
+	auto *h = new Handle<T>();
+	h->p = p;
+	return nb::cast(h, nb::rv_policy::take_ownership);
+}
+
+} // namespace py
+
+namespace nanobind::detail {
+template <typename Tag> struct type_caster<py::Arg<Tag>> {
+	NB_TYPE_CASTER(py::Arg<Tag>, Tag::name)
+	bool from_python(handle src, uint32_t, cleanup_list *) noexcept
+	{
+		value.o = src;
+		return true;
+	}
+	static handle from_cpp(const py::Arg<Tag> &v, rv_policy, cleanup_list *) noexcept
+	{
+		return v.o.inc_ref();
+	}
+};
+template <typename Tag> struct type_caster<py::Ret<Tag>> {
+	NB_TYPE_CASTER(py::Ret<Tag>, Tag::name)
+	bool from_python(handle, uint32_t, cleanup_list *) noexcept { return false; }
+	static handle from_cpp(const py::Ret<Tag> &v, rv_policy, cleanup_list *) noexcept
+	{
+		return v.o.inc_ref();
+	}
+};
+} // namespace nanobind::detail

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of doc/python.md and the examples run; types are right."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+here = pathlib.Path(__file__).resolve().parent
+page = here.parent.parent / "doc" / "python.md"
+examples = sorted((here.parent / "examples").glob("*.py"))
+
+
+def programs():
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S) if page.exists() else []
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_program_of_the_page_runs(number, program, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if not page.exists():
+        pytest.skip("the page is not beside the tests")
+    assert len(programs()) == 5
+    program(programs()[number])
+
+
+def test_the_digits_are_learned(program):
+    pytest.importorskip("sklearn")
+    said = program((here.parent / "examples" / "digits.py").read_text())
+    right = float(re.search(r"right ([\d.]+) %", said).group(1))
+    assert right >= 97, said
+
+
+def test_types_of_examples_and_programs(tmp_path):
+    pytest.importorskip("mypy")
+    import yoke
+
+    folder = pathlib.Path(yoke.__file__).parent
+    if not (folder / "_core.pyi").exists():
+        pytest.skip("the types were not written (python/stubs.py)")
+    files = list(map(str, examples))
+    for i, text in enumerate(programs()):
+        (tmp_path / f"program{i}.py").write_text(text)
+        files.append(str(tmp_path / f"program{i}.py"))
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *files],
+                          capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(folder.parent)})
+    assert done.returncode == 0, done.stdout + done.stderr

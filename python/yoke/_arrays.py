@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of what Python has: numbers, lists, arrays."""
+from __future__ import annotations
+
+from typing import Any
+
+from . import _core
+from ._record import dtype
+
+
+def host(x: Any, to: dtype | None) -> Any:
+    """A NumPy array, row major and native, whose elements yoke has a type for, as bytes that a buffer shows."""
+    import numpy
+
+    a = numpy.asarray(x)
+    if to is not None:
+        a = a.astype(dtype(to).numpy, copy=False)
+    elif a.dtype.kind == "f" and not hasattr(x, "dtype") and a.dtype.itemsize == 8:
+        a = a.astype("f4")  # of Python's numbers, as PyTorch has it
+    if not a.dtype.isnative:
+        a = a.astype(a.dtype.newbyteorder("="))
+    a = a if a.flags.c_contiguous else numpy.ascontiguousarray(a)
+    if a.dtype.name == "bfloat16":
+        return a.view("u2")  # buffers have no letter for it
+    return a
+
+
+def tensor(data: Any, dtype: Any = None) -> _core.Tensor:
+    """A tensor of a number, nested lists or an array, copied.  Floating-point numbers become f32, arrays keep their dtype."""
+    if isinstance(data, _core.Tensor):
+        return data if dtype is None else _core.cast(data, dtype)
+    import numpy
+
+    if not hasattr(data, "dtype") and not hasattr(data, "__array__"):
+        data = _nested(data)
+    a = host(data, None if dtype is None else _dtype(dtype))
+    kind = _dtype(dtype) if dtype is not None else _dtype("bf16" if numpy.asarray(data).dtype.name == "bfloat16" else a.dtype)
+    return _core._from_host(a, kind)
+
+
+def _nested(x: Any) -> Any:
+    """Lists with tensors of one element in them, as numbers."""
+    if isinstance(x, _core.Tensor):
+        return x.item() if x.ndim == 0 else x.numpy()
+    if isinstance(x, (list, tuple)):
+        return [_nested(y) for y in x]
+    return x
+
+
+def from_(data: Any, dtype: Any = None) -> _core.Tensor:
+    """The same; the function `from` of C."""
+    return tensor(data, dtype)
+
+
+def put(variable: _core.Tensor, data: Any) -> None:
+    """A new version of a variable, copied; the shapes are the same, the dtype is converted."""
+    a = host(data.numpy() if isinstance(data, _core.Tensor) else data, variable.dtype)
+    if tuple(a.shape) != tuple(variable.shape):
+        raise ValueError(f"put: the variable is {list(variable.shape)}, the data are {list(a.shape)}")
+    _core._put(variable, a)
+
+
+_dtype = dtype
+
+
+def variable_of(data: Any, name: str = "", dtype: Any = None) -> _core.Tensor:
+    """A variable with data as its first version."""
+    first = tensor(data, dtype)
+    v = _core.variable(name, first.dtype, first.shape)
+    put(v, first)
+    return v
+
+
+def zeros(shape: Any, dtype: Any = "f32") -> _core.Tensor:
+    """All 0."""
+    return _core.full(_dtype(dtype), shape, 0.0)
+
+
+def ones(shape: Any, dtype: Any = "f32") -> _core.Tensor:
+    """All 1."""
+    return _core.full(_dtype(dtype), shape, 1.0)
+
+
+def arange(n: int, dtype: Any = "i64") -> _core.Tensor:
+    """0, 1, .. n - 1."""
+    return _core.iota(_dtype(dtype), (n,), 0)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Context managers: scopes, devices, settings, profiles."""
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from typing import Any
+
+from . import _core
+
+
+class _With:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class scope(_With):
+    """with yoke.scope("step"): tensors made inside belong to it, and are gone behind it; yoke.keep or yoke.lift one that
+    is to stay.  Its name joins the path that errors, profiles and random numbers use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._open: list[_core.Scope] = []
+
+    def __enter__(self) -> scope:
+        self._open.append(_core.scope_begin(self.name))
+        return self
+
+    def close(self) -> None:
+        _core.scope_end(self._open.pop())
+
+
+class _Contexts(threading.local):
+    """A thread's contexts by the device's name, which go with it."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, _core.Context] = {}
+
+
+_contexts = _Contexts()
+
+
+class device(_With):
+    """with yoke.device("opencl:0"): what is recorded is the device's.  Tensors of different devices do not mix."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._was: list[Any] = []
+
+    def __enter__(self) -> device:
+        if self.name not in _contexts.of:
+            _contexts.of[self.name] = _core.context_new_on(self.name)
+        self._was.append(_core.use(_contexts.of[self.name]))
+        return self
+
+    def close(self) -> None:
+        _core.use(self._was.pop())
+
+
+class setting(_With):
+    """with yoke.setting("plan.max", 8): a setting (`yoke info --env` lists them), which has its former value afterwards."""
+
+    def __init__(self, name: str, value: object) -> None:
+        self.name = name
+        self.value = str(int(value)) if isinstance(value, bool) else str(value)
+        self._was: list[str] = []
+
+    def __enter__(self) -> setting:
+        was = _core.setting_get(self.name)
+        _core.setting_set(self.name, self.value)
+        self._was.append(was)
+        return self
+
+    def close(self) -> None:
+        _core.setting_set(self.name, self._was.pop())
+
+
+class profile(_With):
+    """with yoke.profile("trace.json") as p: what is done inside goes to a file of Chrome's trace format; p.table() has the
+    rows as text, p.rows() as records."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, flags: int = 0) -> None:
+        self.path = path
+        self.flags = flags
+        self._profile: _core.Profile | None = None
+        self._table = ""
+        self._rows: list[Any] = []
+
+    def __enter__(self) -> profile:
+        self._profile = _core.profile_new(flags=self.flags, active=1 << 40)
+        return self
+
+    def table(self) -> str:
+        return _core.profile_table(self._profile) if self._profile else self._table
+
+    def rows(self) -> list[Any]:
+        return _core.profile_rows(self._profile) if self._profile else self._rows
+
+    def close(self) -> None:
+        p = self._profile
+        assert p is not None
+        try:
+            _core.sync()
+            self._table, self._rows = _core.profile_table(p), _core.profile_rows(p)
+            if self.path is not None:
+                _core.profile_trace(p, os.fspath(self.path))
+        finally:
+            self._profile = None
+            _core.profile_free(p)

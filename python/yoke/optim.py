@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers, those of yoke-optim.h, over a module's parameters or over variables.
+
+	o = yoke.optim.AdamW(net, lr=1e-3, clip=1)
+	loss, g = yoke.value_and_grad(lambda net: loss_of(net(x), y))(net)
+	o.step(g)
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Mapping, Sequence
+
+from . import _core
+from .nn import Module
+
+Tensor = _core.Tensor
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return " ".join(f"{k}={int(v) if isinstance(v, bool) else repr(v) if isinstance(v, float) else v}"
+                    for k, v in settings.items())
+
+
+class Optimizer:
+    """One of a kind ("adamw"), with settings of yoke-optim.h as keywords: lr, weight_decay, clip, schedule, warmup .."""
+
+    kind = ""
+
+    def __init__(self, target: Module | Mapping[str, Tensor] | Iterable[Tensor], kind: str | None = None,
+                 **settings: Any) -> None:
+        if isinstance(target, Module):
+            params: Mapping[str, Tensor] = target.parameters()
+        elif isinstance(target, Mapping):
+            params = target
+        else:
+            params = {str(i): p for i, p in enumerate(target)}
+        self.parameters = dict(params)
+        self._o = _core.optim_new(kind or self.kind, _words(settings))
+        _core.optim_add(self._o, list(params.values()), list(params))
+
+    def set(self, pattern: str | None = None, **settings: Any) -> None:
+        """New settings of the parameters whose names match, or of all."""
+        _core.optim_set(self._o, pattern, _words(settings))
+
+    def step(self, grads: Mapping[str, Tensor] | Sequence[Tensor], **step: Any) -> Any:
+        """Records a step: gradients by names, or in the parameters' order.  Keywords are those of yoke.optim_step."""
+        if isinstance(grads, Mapping):
+            missing = [n for n in self.parameters if n not in grads]
+            if missing:
+                raise ValueError("step: no gradient of " + ", ".join(missing))
+            grads = [grads[n] for n in self.parameters]
+        return _core.optim_step(self._o, grads, **step)
+
+    def skipped(self) -> None:
+        """The last step was skipped."""
+        _core.optim_skipped(self._o)
+
+    def check(self) -> None:
+        """With check=1: waits; IndexError names the first parameter whose gradient was not finite."""
+        _core.optim_check(self._o)
+
+    @property
+    def steps(self) -> int:
+        return _core.optim_steps(self._o)
+
+    def lr(self, step: int | None = None, parameter: str | None = None) -> float:
+        """The schedule's learning rate of a step, by default the next one's."""
+        name = parameter or next(iter(self.parameters))
+        return _core.optim_lr(self._o, name, self.steps + 1 if step is None else step)
+
+    def state(self, parameter: str | None, name: str) -> Tensor:
+        return _core.optim_state(self._o, parameter, name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        _core.optim_save(self._o, os.fspath(path))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        _core.optim_load(self._o, os.fspath(path))
+
+
+class SGD(Optimizer):
+    kind = "sgd"
+
+
+class HeavyBall(Optimizer):
+    kind = "heavy_ball"
+
+
+class Accelerated(Optimizer):
+    kind = "accelerated"
+
+
+class Adam(Optimizer):
+    kind = "adam"
+
+
+class AdamW(Optimizer):
+    kind = "adamw"
+
+
+class LAMB(Optimizer):
+    kind = "lamb"
+
+
+class RMSprop(Optimizer):
+    kind = "rmsprop"
+
+
+class Adagrad(Optimizer):
+    kind = "adagrad"
+
+
+class Adadelta(Optimizer):
+    kind = "adadelta"
