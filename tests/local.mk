@@ -54,6 +54,7 @@ test_programs = \
 	tests/errors.t \
 	tests/files.t \
 	tests/fit.t \
+	tests/fit_net.t \
 	tests/formula.t \
 	tests/grad.t \
 	tests/history.t \
@@ -263,6 +264,7 @@ tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
+tests_fit_net_t_SOURCES = tests/fit_net.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
