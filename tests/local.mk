@@ -79,6 +79,7 @@ test_programs = \
 	tests/loader.t \
 	tests/loader_fails.t \
 	tests/mapsrc.t \
+	tests/math.t \
 	tests/memory.t \
 	tests/merge.t \
 	tests/misuse.t \
@@ -257,6 +258,7 @@ tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
+tests_math_t_SOURCES = tests/math.c
 tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
