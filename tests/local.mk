@@ -26,6 +26,14 @@ TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
+# The library's ABI as tests/abi.sh compares it.
+EXTRA_DIST += tests/libyoke.abi tests/abi.supp
+.PHONY: abi
+abi: libyoke.la
+	abidw --headers-dir $(srcdir)/include --no-corpus-path --no-show-locs --no-comp-dir-path --no-elf-needed \
+		--drop-private-types --exported-interfaces-only --type-id-style hash \
+		--out-file $(srcdir)/tests/libyoke.abi .libs/libyoke.so
+
 test_programs = \
 	tests/algebra.t \
 	tests/align.t \
@@ -182,6 +190,8 @@ test_scripts = \
 	tests/precision.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
+	tests/abi.sh \
+	tests/manual.sh \
 	tests/net.sh \
 	tests/own_op.sh \
 	tests/readme.sh \
