@@ -2,9 +2,9 @@
 # Programs that measure; make bench builds them, and make check, for tests/commands.sh.
 check_PROGRAMS += $(bench_programs)
 
-EXTRA_DIST += bench/advice.py bench/gpu.sh bench/views.py bench/peers/data_pandas.py bench/peers/data_torch.py \
-	bench/peers/generate_torch.py \
-	bench/peers/gpt_torch.py bench/peers/gpu_torch.py bench/peers/optim_torch.py bench/peers/profile_torch.py
+EXTRA_DIST += bench/advice.py bench/fastest.py bench/gpu.sh bench/views.py bench/peers/data_pandas.py \
+	bench/peers/data_torch.py bench/peers/generate_torch.py bench/peers/gpt_torch.py bench/peers/gpu_torch.py \
+	bench/peers/optim_torch.py bench/peers/profile_torch.py
 
 bench: $(bench_programs)
 .PHONY: bench
@@ -21,7 +21,6 @@ bench_programs = \
 	bench/native_launches \
 	bench/optim \
 	bench/overhead \
-	bench/resolvent \
 	bench/watching
 
 bench_attention_SOURCES = bench/attention.c
@@ -37,7 +36,6 @@ bench_contract_opencl_SOURCES = bench/contract_opencl.c bench/peers/blas.c \
 	bench/peers/peers.h
 bench_contract_opencl_CFLAGS = $(AM_CFLAGS) $(CBLAS_CFLAGS)
 bench_contract_opencl_LDADD = libyokecore.la $(CBLAS_LIBS) -lm
-bench_resolvent_SOURCES = bench/resolvent.c
 bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c
 bench_generate_SOURCES = bench/generate.c

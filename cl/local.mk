@@ -26,6 +26,7 @@ cl_files = \
 	cl/f16.cl \
 	cl/f64.cl \
 	cl/gather.cl \
+	cl/grouped.cl \
 	cl/half.cl \
 	cl/limits.cl \
 	cl/list.cl \
@@ -36,6 +37,7 @@ cl_files = \
 	cl/map_real.cl \
 	cl/math.cl \
 	cl/matrix.cl \
+	cl/moments.cl \
 	cl/move.cl \
 	cl/norm.cl \
 	cl/number.cl \
@@ -46,6 +48,9 @@ cl_files = \
 	cl/reduction.cl \
 	cl/report.cl \
 	cl/report_length.cl \
+	cl/resolvent.cl \
+	cl/resolvent_back.cl \
+	cl/resolvent_chain.cl \
 	cl/rope.cl \
 	cl/rows.cl \
 	cl/scan.cl \

@@ -4,7 +4,7 @@
 #include "prologue.h"
 
 struct report {
-	uint first, unused; // the least position; all bits set: no complaint
+	uint first, count; // the least position; all bits set: no complaint.  One less than what is counted
 	long value, most;       // of a kernel's one item, where there is but one
 };
 

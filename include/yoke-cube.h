@@ -18,26 +18,34 @@ struct yoke_cube_info {
 	size_t size;
 	int64_t lines, samples, bands; // bands: those that are read
 	const char *type;       // of an element in the file: u8 i16 i32 f32 f64 u16 u32 i64 u64
-	const char *interleave; // bsq: band by band; bil: line by line, in it band by band; bip: pixel by pixel
+	const char *interleave; // bsq: band by band; bil: line by line, in it band by band; bip: pixel by pixel; columns: band by
+				// band, in it sample by sample, as Fortran and MATLAB have it
 	int big_endian;
 	uint64_t offset;        // of the first element in the data's file
 	double scale;           // what is in the file is this times what is read
 	double ignore;          // a pixel with this number in a band has weight 0; NaN: none
 	const double *wavelength; // [bands], or NULL
 	const char *data;       // the file with the numbers
+	int64_t items;          // cubes of the file
+	int stack;              // the first axis of the .npy file counts them
 };
 
 // A cube of an ENVI header (.hdr), whose data lie in the file of that name without .hdr or with .img, .dat, .raw, .bin, .bsq, .bil
-// or .bip, or of a .npy file [lines,samples,bands].  Of a header samples, lines, bands, data type and interleave are needed; header
+// or .bip, of a .npy file [lines,samples,bands] or [cubes,lines,samples,bands], or of a MAT file (.mat, 5 and 7.3, by libmatio) with a
+// real array [lines,samples,bands] or [lines,samples].  Of a header samples, lines, bands, data type and interleave are needed; header
 // offset, byte order, wavelength, bbl, data ignore value and reflectance scale factor are used, other keys passed over.
-// settings, NULL for none:
+// settings, NULL for none, with a space between:
 //   bands=all    all; good: those whose bbl is not 0; or places from 0 on, as 0-9,20
+//   variable=V   of a MAT file; by default the first that may be a cube
+//   item=0       of a .npy file with several cubes, which
+//   stack=0      1: a .npy file with three axes is [cubes,lines,samples], of one band
 // NULL with ENOENT, EIO, EFORMAT, EUNSUPPORTED (complex numbers, compressed data, frame offsets), EINVAL.
 YOKE_API yoke_cube *yoke_cube_open(const char *path, const char *settings);
 YOKE_API void yoke_cube_free(yoke_cube *); // NULL is fine
 // Texts and numbers live as long as the cube.
 YOKE_API int yoke_cube_info(const yoke_cube *, struct yoke_cube_info *);
-// All pixels, [lines,samples,bands], over scale; from any thread.  weight [lines,samples], 1 or 0, unless NULL.
+// All pixels, [lines,samples,bands], over scale; from any thread.  What lies pixel by pixel in f32 of the host's byte order is read
+// into x as it is.  weight [lines,samples], 1 or 0, unless NULL.
 YOKE_API int yoke_cube_read(const yoke_cube *, float *x, float *weight);
 // Writes x [lines,samples,bands] into an ENVI header at path (.hdr) with its data beside it (.img), or a .npy file of f32.  Of info
 // type, interleave, big_endian, scale, ignore and wavelength count; numbers are rounded to integers.  ERANGE names the first one
@@ -46,10 +54,24 @@ YOKE_API int yoke_cube_write(const char *path, const struct yoke_cube_info *, co
 
 // ---- sets of cubes ----
 
-// A set of n cubes of one shape: fields "x" f32 [lines,samples,bands], "weight" f32 [lines,samples] and, where label is
-// not NULL, "label" u8 [lines,samples]: 1 where the label's file, a .npy file [lines,samples] or a cube of one band, is not 0.
-// settings as of yoke_cube_open.  ESHAPE names the file that is of another shape.
+struct yoke_cube_files {
+	size_t size;
+	int n;
+	const char *const *path, *const *label, *const *mask; // [n]; label, mask: NULL for none
+	const char *settings;
+};
+// A set of the cubes of n files, of one shape: fields "x" f32 [lines,samples,bands], "weight" f32 [lines,samples]: 0 where a band is
+// the ignored value or the mask is 0, else 1; and, where label is not NULL, "label" u8 [lines,samples]: 1 where the label is not 0.
+// Labels and masks are .npy files [lines,samples], with a first axis where the cubes' files have one, or cubes of one band.
+// settings as of yoke_cube_open without item, and
+//   nonfinite=error   a pixel of weight 1 with an infinite number or a NaN fails its sample, with its place; skip: it has weight 0.
+//                     Such pixels of weight 0 are read as 0
+// ESHAPE, of a sample, names the file that is of another shape.
+YOKE_API yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *);
+// The same without masks.
 YOKE_API yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings);
+// Pixels that nonfinite=skip left out of the cubes read so far, each once; 0 of other sets.
+YOKE_API int64_t yoke_dataset_cubes_skipped(const yoke_dataset *);
 // A set of drawn cubes with anomalies, the same fields, whose numbers follow from seed and place alone:
 //   count=200 lines=128 samples=128 bands=50 seed=42
 // With w = 0 .. 1 along the bands: 100 exp(-(w - .5)^2 / .1) (1 + .2 sin 2 pi i/lines) (1 + .2 cos 2 pi j/samples); in discs of radius 2 ..

@@ -159,6 +159,9 @@ YOKE_API yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *, const doub
 					uint64_t seed);
 // The samples number[0 .. count - 1] of a set, copied; or, with NULL, first .. first + count - 1.
 YOKE_API yoke_dataset *yoke_dataset_subset(yoke_dataset *, int64_t first, int64_t count, const int64_t *number);
+// The same samples, of which each stays in memory once it was read, as far as they have room in so many bytes; UINT64_MAX: all.
+// Of a set whose samples are random those of the first reading stay.
+YOKE_API yoke_dataset *yoke_dataset_cache(yoke_dataset *, uint64_t bytes);
 // Samples made of those of another set.  fields 0: the same fields, changed in place (`from` is NULL).  Else `from` has
 // what the other set read: to, dims.  On any thread, as yoke_read_fn.
 typedef int yoke_map_fn(void *arg, const struct yoke_item *from, struct yoke_item *);
@@ -201,7 +204,7 @@ struct yoke_position {
 //                tensors, arrays or dims, field f's part k is [f * split + k], and n the number of fields times split
 //   part=0 parts=0  of the parts of split only `parts` from that one on, 0: all behind it, are given out, and stand for
 //                split in what is said of calls: for who shares batches out among devices.  Order and position are those of
-//                whole batches.  With on_error=stop the others are not read; else they are, since what fails counts for all
+//                whole batches.  stride=1: to the next of them.  With on_error=stop the others are not read; else they are, since what fails counts for all
 //   held=2       of the CPU: batches that tensors may hold beside those that are read ahead; further ones are copied
 // Batches lie in host memory that is made for the context that is current: pinned, where its device has such and as much
 // is to be had; of the CPU's pool, where it counts; else plain.

@@ -130,25 +130,79 @@ typedef struct yoke_pipeline yoke_pipeline;
 //	  "metrics": ["roc_auc"], "trainer": {"max_epochs": 20}, "optimizer": {"lr": 1e-3}, "seed": 42 }
 //
 // `in` is what a node reads: the node before it, unless named; "input" is the stream; several are concatenated along their
-// channels.  trainer.passes: one: what nodes want is taken of as few passes over the stream as can be; each: every
-// node that wants statistics takes a pass of its own.  "train": true lets training change the node's states,
-// as far as its type has such: of pca w, of select l, of others all.
+// channels.  "train": true lets training change the node's states, as far as its type has such: of pca w, of select l, of
+// others all.  Then freeze, a pattern of nodes or of states ("pca*", "*.w"; as fnmatch has them) or a list of those, takes
+// states out, and unfreeze takes some in again.
+//
 // losses, weighted by `weight` [1]: orthogonality |W W' - 1|^2 of a node's w; bce, of a node's logits and the labels, positives
 // by `pos_weight` [1] (mean over pixels, by their weights); mse between `of` and `node`; entropy of a select's softmax.
-// trainer: max_epochs [1; 0: phase 1 only], accumulate_grad_batches [1], gradient_clip_val [null], log_every_n_steps [50], enable_checkpointing [false],
-// check_val_every_n_epoch [1], passes [one].  optimizer: name [adam] adamw sgd, lr [1e-3], weight_decay [0], betas [null],
-// momentum [0].  metrics, of the last node's scores: roc_auc.  NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, or a node that nothing
-// reads but the last.  The states are of the current context.
+// trainer, as PyTorch Lightning has these keys:
+//   max_epochs [1]                0: phase 1 only
+//   accelerator ["cpu"]           "gpu": the best one, or with a warning the CPU (ENODEV under YOKE_STRICT=1); "auto"; or a
+//                                 backend or device, as YOKE_BACKEND and YOKE_DEVICE name them, which are the default where
+//                                 they are set.  Of yoke_pipeline_context
+//   devices [1]                   1, "auto": the best one; [N]: the accelerator's number N
+//   precision ["32-true"]         "16-mixed", "bf16-mixed": products of phase 2 in that half (yoke_autocast), f16 with a scale
+//                                 of the loss; orthogonality, and phase 1, stay in f32 and f64
+//   accumulate_grad_batches [1]   batches whose gradients are one step's; the last step of an epoch may have fewer
+//   gradient_clip_val [null]      the largest norm of all gradients together
+//   enable_progress_bar [true]    false: the function `progress` is not called
+//   enable_checkpointing [false]  with a folder: behind each epoch, and of phase 1 behind each pass and each YOKE_FIT_SAVE seconds
+//   log_every_n_steps [50]        between lines of losses; the first step has one
+//   val_check_interval [1.0]      between validations: a share of an epoch, or a whole number of batches
+//   check_val_every_n_epoch [1]   only behind, and within, each n-th epoch; the last has one in any case
+//   deterministic [false]         refuses what changes bits from run to run: benchmark, accelerator "auto", cpu.gemm, cpu.lapack
+//   benchmark [false]             measures the products of a step, where there are several kernels for them, before training
+//   statistics ["cpu"]            "device": phase 1 works on the context's device, where that has f64
+//   passes ["one"]                what nodes want is taken of as few passes over the stream as can be; "each": every node that
+//                                 wants statistics takes a pass of its own
+// optimizer: name ["adam"] adamw sgd, lr [1e-3], weight_decay [0], betas [null: the optimizer's], momentum [0].  seed [42].
+// metrics, of a validation, each a word or an object with `type` and `of`, a node [the last]: roc_auc; precision, recall, f1, iou,
+// accuracy of scores above `threshold` [0]; quantiles of scores, `q` [0.5, 0.9, 0.99]; of a node with w [the last of those]
+// explained_variance, that of x W' over that of x, and orthogonality |W W' - 1|^2, recorded as orthogonality.NODE.
+// monitors ["metrics"]: of `yoke fit`: metrics: metrics.jsonl; tensorboard; maps: the last node's results as files.
+//
+// NULL with EINVAL: an unknown key, type or node, with the nearest, a cycle, a node that nothing reads but the last, a loss that
+// reaches nothing that is trained.  The states are of the current context.
 YOKE_API yoke_pipeline *yoke_pipeline_new(const char *json);
 YOKE_API void yoke_pipeline_free(yoke_pipeline *); // NULL is fine
+// The JSON with all keys that are in force; lives as long as the pipeline.
+YOKE_API const char *yoke_pipeline_config(const yoke_pipeline *);
+// A context as the JSON's trainer.accelerator and trainer.devices say, to be made current before the pipeline is made.
+YOKE_API yoke_context *yoke_pipeline_context(const char *json);
+// How far it is, told now and then from the thread that fits or trains.
+struct yoke_fitting_progress {
+	size_t size;
+	const char *stage;     // fit, train, valid, test
+	int64_t round, rounds; // which pass or epoch, from 1 on; of how many, 0: not known
+	int64_t done, all;     // samples of the pass or validation, batches of the epoch
+	double loss;           // logged last; NaN: none yet
+};
+typedef void yoke_fitting_fn(void *arg, const struct yoke_fitting_progress *);
+struct yoke_fitting {
+	size_t size;
+	yoke_dataset *set;
+	const char *loader;    // settings of loaders, or NULL
+	const char *folder;    // for checkpoints, with trainer.enable_checkpointing; NULL: none
+	int resume;            // go on from the folder's, to the bits of an unbroken run; without one from the beginning
+	yoke_fitting_fn *progress; // or NULL
+	void *arg;
+};
 // Fits all nodes by the set's field "x" [..,C] of f32 or f64 and, where it has one, "weight" [..] of the same dtype.  Nothing of
 // the stream is kept.  Errors name the node.
+// Where statistics are collected on another device than the pipeline's, its states are new variables afterwards.
 YOKE_API int yoke_pipeline_fit(yoke_pipeline *, yoke_dataset *, const char *loader);
+YOKE_API int yoke_pipeline_fit_as(yoke_pipeline *, const struct yoke_fitting *);
+enum { YOKE_PIPELINE_PASSES = 16 };
 struct yoke_pipeline_stats {
 	size_t size;
 	int passes;       // over the stream
 	int statistics;   // collected in them
 	int64_t samples;  // read, in all passes
+	double loading;   // seconds that phases waited for batches
+	double collecting, pass[YOKE_PIPELINE_PASSES]; // of passes without that, in all and of each
+	double solving;   // of fitting nodes by statistics
+	double training, validating; // of phase 2, the first with its share of loading
 };
 YOKE_API int yoke_pipeline_stats(const yoke_pipeline *, struct yoke_pipeline_stats *);
 
@@ -159,10 +213,13 @@ struct yoke_training {
 	yoke_run *run;               // gets each loss, and metrics of validations; or NULL
 	const char *folder;          // for checkpoints, behind each epoch, with trainer.enable_checkpointing; NULL: none
 	int resume;                  // go on from the folder's, where yoke_pipeline_resume found one
+	yoke_dataset *test;          // what is left for the end, or NULL
+	yoke_fitting_fn *progress;   // or NULL
+	void *arg;
 };
-// Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations behind
-// epochs.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
-// wants; ERANGE: a loss is not finite.
+// Phase 2, of a fitted pipeline: max_epochs over the training set, in orders that follow from the seed, with validations as the
+// trainer says.  Without losses only validates.  EINVAL: nothing is to be trained, a set lacks labels that a loss
+// or a metric wants; ERANGE: a loss is not finite.
 YOKE_API int yoke_pipeline_train(yoke_pipeline *, const struct yoke_training *);
 // Takes the states of a folder's last checkpoint, with which the pipeline is fitted, and says which steps were done; then
 // training with `resume` goes on to the bits of an unbroken run.  0: there is none.  EFORMAT: it is of another pipeline.

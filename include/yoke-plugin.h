@@ -268,7 +268,7 @@ struct yoke_map {
 	X(LIST_MAP, 42) \
 	/* in as LIST_MAP, the program with one output, of a floating-point dtype -> that, reduced over */ \
 	/* all elements, [], or of each tensor, [list], or both, [list + 1], that over all elements last; */ \
-	/* attr: i kind (SUM, MAX or MIN), i 0, 1 or 2 for these */ \
+	/* attr: i kind (SUM, MAX or MIN), i 0, 1 or 2 for these.  Of f32 it may be f64: sums are not rounded then */ \
 	X(LIST_REDUCE, 43) \
 	/* x [B,T,H,D], cos and sin [T,D/2] -> y: (x0 cos - x1 sin, x1 cos + x0 sin), x0 and x1 */ \
 	/* the halves of the last axis; y may be x */ \

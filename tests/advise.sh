@@ -60,14 +60,14 @@ if [ -e "$fault/yoke_fault.so" ]; then
 		[ "$(grep '"backend"' m/manifest.json)" = "$was" ] || cat err)"
 	# shellcheck disable=SC2086
 	YOKE_BACKEND=fault YOKE_FAULT_RUN=80 "$yoke" selftest >out 2>err
-	verdict "selftest of a device that fails" "$([ $? -eq 1 ] && grep -q '^FAILED  .*device' out &&
+	verdict "selftest of a device that fails" "$([ $? -eq 1 ] && grep -q '^FAIL  .*device' out &&
 		grep -q '^something is wrong' out || cat out err)"
 else
 	count=$((count + 1))
 	echo "ok $count - two devices # SKIP no fault backend"
 fi
 "$yoke" selftest >out 2>err
-verdict "selftest: $(grep -c '^ok' out) sections" "$([ $? -eq 0 ] && [ "$(grep -c '^ok ' out)" -eq 7 ] && [ ! -s err ] || cat out err)"
+verdict "selftest: $(grep -c '^PASS' out) sections" "$([ $? -eq 0 ] && [ "$(grep -c '^PASS ' out)" -eq 7 ] && [ ! -s err ] || cat out err)"
 "$yoke" selftest layers=2 embed=24 history=3 context=8 model=mlp >out 2>err
 verdict "of a model that is given" "$([ $? -eq 0 ] && grep -q '^all is well' out || cat out err)"
 "$yoke" selftest layers=0 >out 2>&1

@@ -72,6 +72,10 @@ refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=n
 # shellcheck disable=SC2086 # words
 refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
 
+"$yoke" selftest "${srcdir:-.}/examples/resnet-bk.env" >out 2>err
+[ $? -eq 0 ] && [ "$(grep -c '^PASS' out)" = 13 ] && [ "$(grep -c '^SKIP' out)" = 1 ] && [ ! -s err ]
+verdict "selftest: $(grep -v '^PASS' out)" $?
+
 "$yoke" validate resolvent samples=4 n=100 >out 2>err
 verdict "validate resolvent: $(tail -n 1 out)" $?
 "$yoke" validate resolvent samples=4 n=100 tolerance=inf sweeps=0 >out 2>err

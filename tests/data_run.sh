@@ -71,6 +71,21 @@ verdict "is not gone on with when its tokens were altered: $(tail -n 1 err)" "$(
 "$yoke" train $small steps=4 out=token resume=1 >out 2>err
 verdict "but is when it is prepared again" "$([ $? -eq 0 ] || cat err; grep -q 'another text' err && cat err)"
 
+# ---- a file that is cut while it is read ----
+cp good cut.bytes
+"$yoke" train data=cut.bytes format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 valid=0 steps=1000000 \
+	log_every=1 progress=0 report=0 out=cutoff >out 2>err &
+run=$!
+i=0
+until grep -qs '"step":5,' cutoff/metrics.jsonl || [ $i -ge 400 ]; do
+	sleep 0.05
+	i=$((i + 1))
+done
+: >cut.bytes
+wait $run
+verdict "one that is cut short ends the run: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"
+	tail -n 1 err | grep -q "cut.bytes.* ends at byte [0-9]*: cut short while it was read; cutoff holds step [0-9]*: go on" || cat err)"
+
 # ---- pipes ----
 # 641 bytes are 40 windows of 16 tokens: 10 steps.
 head -c 641 good >bytes
@@ -103,6 +118,11 @@ exec 3<>fifo # which has no end then
 cat bytes >&3
 YOKE_DATA_TIMEOUT=100000 "$yoke" train data=fifo $pipe steps=5 out=waits >out 2>err
 verdict "nobody waits for what is not wanted" "$(losses waits | diff a - || cat err)"
+head -c 600 bytes >&3 # then it is silent
+YOKE_DATA_TIMEOUT=1 "$yoke" train data=fifo $pipe steps=9 out=silent >out 2>err
+verdict "one that falls silent: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err |
+	grep -q 'fifo: sample [0-9]*: is being read for more than data.timeout = 1 seconds; silent holds step [0-9]*: go on with resume=1$' ||
+	cat err)"
 exec 3>&-
 for wrong in 'epochs=1' 'shuffle=1' 'save_every=0.5ep' 'valid=0.1' 'data=-,bytes'; do
 	cat bytes | "$yoke" train $pipe $(case $wrong in data*) ;; *) echo data=- ;; esac) $wrong out=no >out 2>err

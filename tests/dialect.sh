@@ -90,6 +90,19 @@ compiled sort.cl ''
 compiled conv.cl ''
 compiled conv.cl '-DDTYPE=3 -DALONG=1'
 compiled window_add.cl ''
+compiled grouped.cl ''
+compiled grouped.cl '-DDTYPE=4 -DBACK=1'
+for which in 0 1 2 3; do
+	compiled resolvent.cl "-DHALF=4 -DWHICH=$which"
+	compiled resolvent_back.cl "-DWHICH=$which"
+done
+compiled resolvent.cl ''
+compiled resolvent.cl '-DDTYPE=3 -DHALF=3 -DITEMS=128'
+compiled resolvent.cl '-DUSE_F64 -DWIDE_ACC -DDIVIDE -DLEFT=1'
+compiled resolvent_back.cl '-DUSE_F64 -DWIDE_ACC -DF64_LANES -DSERVE=1 -DLEFT=1'
+compiled resolvent_back.cl '-DDTYPE=4 -DSURROGATE=3'
+compiled moments.cl '-DUSE_F64 -DWEIGHED=1'
+compiled moments.cl '-DUSE_F64 -DDTYPE=2 -DDIAGONAL=1'
 compiled report_length.cl ''
 compiled f64.cl '-DUSE_F64'
 compiled limits.cl '-DUSE_F64'

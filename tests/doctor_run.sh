@@ -138,6 +138,31 @@ small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_ever
 "$yoke" train out=base steps=12 valid=0 $small 2>err && cp -r base other
 well_but_slow=$("$yoke" doctor base other 2>&1 | grep -v ': slow: \|low use' | grep '^base: \|^other: ')
 verdict "a run, and its copy, are consistent" "$well_but_slow"
+# A run in another way: that of another instruction set is consistent where it has the same bits, which base and avx2 do;
+# one whose layers are taken apart has others.
+# shellcheck disable=SC2086
+YOKE_CPU_ISA=base "$yoke" train out=isa steps=12 valid=0 $small 2>err
+"$yoke" doctor base isa >out 2>&1
+for run in base isa; do sed -n 's/.*"loss":\([^,]*\),.*/\1/p' $run/metrics.jsonl >$run.losses; done
+verdict "another instruction set: $(cmp -s base.losses isa.losses && echo 'the same bits' || echo 'other bits')" "$(if cmp -s base.losses isa.losses; then
+	grep inconsistent: out; else grep -q '^base: inconsistent: ' out && grep -q 'what else differs: driver, settings' out || cat out; fi)"
+# shellcheck disable=SC2086
+YOKE_PLAN_NAMED=0 "$yoke" train out=apart steps=12 valid=0 $small 2>err
+has base inconsistent 'loss differs from that of apart at step' apart
+verdict "what else differs" "$(grep -q 'what else differs: settings$' out || cat out)"
+# shellcheck disable=SC2086
+"$yoke" train out=single steps=40 valid=0 ${small%batch=8*} batch=1 log_every=1 progress=0 2>err
+has single 'low use' 'the device computes'
+verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=1 now)' out || cat out)"
+# a writer that sleeps at the other end of a pipe
+i=0
+while [ $i -lt 30 ]; do
+	head -c 600 text
+	sleep 0.01
+	i=$((i + 1))
+done | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
+	embed=32 context=32 batch=8 log_every=1 progress=0 report=0 2>err || cat err
+has pipe slow 'waiting for data'
 # the pool's cap is met behind the first step, when a validation wants more
 YOKE_MEMORY=20M "$yoke" train data=text out=nomem steps=6 eval_every=2 layers=2 heads=2 embed=32 context=32 batch=300 \
 	progress=0 >err 2>&1

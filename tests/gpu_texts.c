@@ -15,7 +15,7 @@
 
 // ---- what is asked for ----
 
-enum { KERNELS = 4 };
+enum { KERNELS = 8 };
 struct text {
 	struct text *next;
 	int device;
@@ -450,6 +450,48 @@ static void ask_attention(uint32_t device, int dtype, int64_t d)
 	ask(device, &op);
 }
 
+// 64 channels to 64 by windows of 3 x 3, on images of 56 x 56; its gradients; a pool's.
+static void ask_conv(uint32_t device, int dtype)
+{
+	const struct yoke_view x = dense(device, dtype, 4, 32, 64, 56, 56), w = dense(device, dtype, 4, 64, 64, 3, 3),
+			       windows = dense(device, dtype, 4, 32 * 64, 28, 56, 2),
+			       pooled = dense(device, dtype, 3, 32 * 64, 56, 56, 0);
+	struct yoke_view conv[] = { x, x, w }, by_x[] = { x, x, w }, by_w[] = { w, x, x }, add[] = { pooled, windows };
+	const int64_t axis = 1 | 1 << 16 | (int64_t)1 << 32 | (int64_t)1 << 48;
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_CONV, .nout = 1, .nin = 2, .out = conv, .in = conv + 1,
+			      .nattr = 5, .attr = { { .i = 1 }, { .i = axis }, { .i = axis }, { .i = 56 }, { .i = 56 } } };
+
+	ask(device, &op);
+	op.code = YOKE_OP_CONV_X, op.out = by_x, op.in = by_x + 1;
+	ask(device, &op);
+	op.code = YOKE_OP_CONV_W, op.out = by_w, op.in = by_w + 1;
+	op.attr[3].i = op.attr[4].i = 3;
+	ask(device, &op);
+	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_WINDOW_ADD, .nout = 1, .nin = 1, .out = add,
+			       .in = add + 1, .nattr = 5,
+			       .attr = { { .i = 1 }, { .i = 2 }, { .i = 2 }, { .i = 1 }, { .i = 56 } } };
+	ask(device, &op);
+}
+
+// Rows of 512, and of a length beyond a block; a table's gradient.
+static void ask_places(uint32_t device)
+{
+	for (int64_t n = 512; n <= 4096; n *= 8) {
+		const struct yoke_view x = dense(device, yoke_f32, 2, 4096, n, 0, 0);
+		struct yoke_view all[] = { x, dense(device, yoke_i64, 2, 4096, n, 0, 0), x };
+		struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SORT, .nout = 2, .nin = 1, .out = all,
+				      .in = all + 2, .nattr = 2, .attr = { { .i = n } } };
+		ask(device, &op);
+	}
+	const struct yoke_view none = { .kind = YOKE_VIEW_NONE };
+	struct yoke_view all[] = { dense(device, yoke_f32, 2, 50304, 768, 0, 0), none,
+				   dense(device, yoke_i32, 1, 8192, 0, 0, 0), dense(device, yoke_f32, 2, 8192, 768, 0, 0) };
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SCATTER_ADD, .nout = 1, .nin = 3, .out = all,
+			      .in = all + 1 };
+
+	ask(device, &op);
+}
+
 static void ask_usual(uint32_t device)
 {
 	static const int dtypes[] = { yoke_f32, yoke_f16, yoke_bf16 };
@@ -463,7 +505,9 @@ static void ask_usual(uint32_t device)
 		ask_rows(device, dtypes[i], 4096, 50304);
 		for (int64_t d = 64; d <= 256; d *= 2)
 			ask_attention(device, dtypes[i], d);
+		ask_conv(device, dtypes[i]);
 	}
+	ask_places(device);
 	tf32 = true;
 	ask_products(device, yoke_f32, 4096, 4096, 1024);
 	tf32 = usual = false;
@@ -551,6 +595,14 @@ static const struct row {
 	{ "layer norm, f32, rows of 768", "norm_rows", { "-DSTORE=0", "-DITEMS=128" }, 30 },
 	{ "layer norm backward, f32", "norm_back", { "-DSTORE=0", "-DITEMS=128" }, 30 },
 	{ "layer norm, f16", "norm_rows", { "-DSTORE=1", "-DITEMS=128" }, 30 },
+	{ "convolution, f32", "conv", { "-DDTYPE=1", "-DTM=4" }, 10 },
+	{ "convolution, f16", "conv", { "-DDTYPE=3", "-DTM=4" }, 10 },
+	{ "convolution, by the window, f16", "conv", { "-DDTYPE=3", "-DALONG=1" }, 10 },
+	{ "windows added, f32", "window_add", { "-DDTYPE=1" }, 30 },
+	{ "sort, f32, rows of 512", "sort_short", { "-DUNIT=4" }, 30 },
+	{ "sort, f32, rows of 4096, a block", "sort_local", { "-DUNIT=4" }, 30 },
+	{ "scatter-add, f32, lists into order", "scatter_long", { "-DITEMS=256" }, 50 },
+	{ "scatter-add, f32, sums", "scatter_add", { "-DDTYPE=1" }, 30 },
 	{ "attention, f16, D 64", "attention_tiles", { "-DSTORE=1", "-DHEAD=64" }, 10 },
 	{ "attention, f16, D 128", "attention_tiles", { "-DSTORE=1", "-DHEAD=128" }, 10 },
 	{ "attention, f16, D 256", "attention_tiles", { "-DSTORE=1", "-DHEAD=256" }, 10 },

@@ -163,7 +163,8 @@ static void test_positions(void)
 // ---- some parts of a batch ----
 
 // Batches of two loaders, of which one gives only some of the other's parts.
-static bool same_parts(yoke_loader *whole, yoke_loader *some, int split, int part, int parts, int64_t rows)
+static bool same_parts(yoke_loader *whole, yoke_loader *some, int split, int part, int parts, int stride,
+		       int64_t rows)
 {
 	void *a[32], *b[32];
 	int64_t dims[32][YOKE_MAX_RANK + 1];
@@ -172,8 +173,8 @@ static bool same_parts(yoke_loader *whole, yoke_loader *some, int split, int par
 		return false;
 	bool good = dims[0][0] == rows && dims[0][1] == 2 && dims[parts][0] == rows;
 	for (int k = 0; k < parts; k++)
-		good = good && !memcmp(b[k], a[part + k], 16 * (size_t)rows) &&
-		       !memcmp(b[parts + k], a[split + part + k], 4 * (size_t)rows);
+		good = good && !memcmp(b[k], a[part + k * stride], 16 * (size_t)rows) &&
+		       !memcmp(b[parts + k], a[split + part + k * stride], 4 * (size_t)rows);
 	yoke_loader_position(whole, &p);
 	yoke_loader_position(some, &q);
 	return good && p.epoch == q.epoch && p.index == q.index && p.failed == q.failed;
@@ -184,7 +185,8 @@ static void test_parts(void)
 	const int n = tap_cases(40, 1000);
 	bool good = true;
 	for (int k = 0; k < n && good; k++) {
-		const int split = (int)rnd_int(1, 6), part = (int)rnd_int(0, split - 1), parts = (int)rnd_int(1, split - part);
+		const int split = (int)rnd_int(1, 6), part = (int)rnd_int(0, split - 1), parts = (int)rnd_int(1, split - part),
+			  stride = parts > 1 ? (int)rnd_int(1, (split - part - 1) / (parts - 1)) : (int)rnd_int(1, 3);
 		const int64_t rows = rnd_int(1, 4), batches = rnd_int(1, 9), seed = rnd_int(0, 99);
 		const bool skip = rnd_int(0, 1);
 		struct source x = { .count = rnd_int(rows * split, 60), .sleep_us = 20 };
@@ -197,10 +199,10 @@ static void test_parts(void)
 		yoke_loader *whole = loader(d, "batch=%d split=%d seed=%d last=%s on_error=%s workers=2", (int)rows * split, split,
 					    (int)seed, last, error);
 		yoke_loader *some = loader(e, "batch=%d split=%d seed=%d last=%s on_error=%s workers=%d prefetch=0 part=%d "
-					   "parts=%d", (int)rows * split, split, (int)seed, last, error, (int)rnd_int(0, 3), part,
-					   parts);
+					   "parts=%d stride=%d", (int)rows * split, split, (int)seed, last, error,
+					   (int)rnd_int(0, 3), part, parts, stride);
 		for (int64_t b = 0; b < batches && good; b++)
-			good = whole && some && same_parts(whole, some, split, part, parts, rows);
+			good = whole && some && same_parts(whole, some, split, part, parts, stride, rows);
 		yoke_loader_free(whole);
 		yoke_loader_free(some);
 		if (!skip)
@@ -208,7 +210,7 @@ static void test_parts(void)
 		yoke_dataset_free(d);
 		yoke_dataset_free(e);
 		if (!good)
-			diag("%d parts of %d from %d, %lld rows each, last=%s on_error=%s: %s", parts, split, part, (long long)rows,
+			diag("%d parts of %d from %d by %d, %lld rows each, last=%s on_error=%s: %s", parts, split, part, stride, (long long)rows,
 			     last, error, yoke_error());
 	}
 	ok(good, "%d loaders that give some parts of each batch, and read no others", n);

@@ -82,6 +82,7 @@ test_programs = \
 	tests/killed.t \
 	tests/ranks.t \
 	tests/schedules.t \
+	tests/simulate.t \
 	tests/lists.t \
 	tests/feed.t \
 	tests/loader.t \
@@ -110,6 +111,8 @@ test_programs = \
 	tests/ordinals.t \
 	tests/own_op.t \
 	tests/pack.t \
+	tests/cube_sets.t \
+	tests/fit_keys.t \
 	tests/pipeline.t \
 	tests/pipeline_train.t \
 	tests/place.t \
@@ -264,7 +267,7 @@ tests_shards_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_spent_t_SOURCES = tests/spent.c
 tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches.c \
-	src/tool/doctor_opencl.c
+	src/tool/doctor_opencl.c src/tool/launcher.c src/tool/table.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
@@ -338,6 +341,8 @@ tests_rows_t_SOURCES = tests/rows.c
 tests_which_t_SOURCES = tests/which.c
 tests_algebra_t_SOURCES = tests/algebra.c
 tests_moments_t_SOURCES = tests/moments.c
+tests_cube_sets_t_SOURCES = tests/cube_sets.c
+tests_fit_keys_t_SOURCES = tests/fit_keys.c
 tests_pipeline_t_SOURCES = tests/pipeline.c
 tests_pipeline_train_t_SOURCES = tests/pipeline_train.c
 tests_runs_t_SOURCES = tests/runs.c

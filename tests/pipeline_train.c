@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "fit/auc.h"
+#include "fit/scores.h"
 #include "tap.h"
 #include "yoke-pipeline.h"
 
@@ -236,13 +236,13 @@ static void areas(void)
 		const double want = by_pairs(n, s, l);
 		int err = yoke_roc_auc(n, s, l, &got);
 		ok(!err && fabs(got - want) < 1e-12, "area %.6f of %.6f, %zu scores", got, want, n);
-		struct yk_auc a;
-		yk_auc_init(&a, 100);
+		struct yk_scores a;
+		yk_scores_init(&a, 100);
 		for (size_t i = 0; i < n; i += 50) // in parts, beyond what is kept
-			yk_auc_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
-		got = yk_auc_value(&a, &bound);
+			yk_scores_add(&a, n - i < 50 ? n - i : 50, s + i, l + i, NULL);
+		got = yk_scores_area(&a, &bound);
 		ok(fabs(got - want) <= bound + 1e-12 && (n > 100) == (a.bin != NULL), "counted: %.6f within %.2g", got, bound);
-		yk_auc_fini(&a);
+		yk_scores_fini(&a);
 	}
 	memset(l, 1, sizeof l);
 	ok(!yoke_roc_auc(300, s, l, &got) && isnan(got), "without negatives there is none");

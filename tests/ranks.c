@@ -23,12 +23,14 @@ int around(yoke_group *);
 
 // ---- one case, which all ranks know ----
 
+static bool counts_bytes = true;
 static struct {
 	int what, kind, dtype, ranks, root;
 	int64_t n, unit; // elements of each operand; of a piece
 	bool late; // ranks come in turn
 	void *in[MOST], *out[MOST];
 	int64_t results;
+	uint64_t sent[MOST];
 } now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char wrong[400];
@@ -53,9 +55,9 @@ static void nap(int64_t microseconds)
 	nanosleep(&t, NULL);
 }
 
-enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, SHARES, WHATS };
+enum { ALL_REDUCE, LIST, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, ALL_TO_ALL, SHARES, REDUCED, WHATS };
 static const char *const names[] = { "all_reduce", "all_reduce_list", "reduce_scatter", "all_gather", "broadcast",
-				     "reduce", "all_to_all", "gather_shares" };
+				     "reduce", "all_to_all", "gather_shares", "reduce_shares" };
 static const int dtypes[] = { yoke_f32, yoke_f64, yoke_f16, yoke_bf16, yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
 
 // Whose element i is of three tensors with n/3, n/3 and the other elements: their pieces begin at every now.unit-th
@@ -67,19 +69,50 @@ static int owner_of(int64_t i)
 	return (int)((start + piece) / share);
 }
 
+static void cut_in_three(yoke_tensor *x, yoke_tensor **part)
+{
+	const int64_t third = now.n / 3;
+	part[0] = yoke_slice(x, 0, 0, third, 1);
+	part[1] = yoke_slice(x, 0, third, 2 * third, 1);
+	part[2] = yoke_slice(x, 0, 2 * third, now.n, 1);
+}
+
+// Elements of x that are the rank's.
+static int64_t share_of(int rank, int64_t *first)
+{
+	int64_t n = 0;
+	*first = 0;
+	while (*first < now.n && owner_of(*first) < rank)
+		++*first;
+	while (*first + n < now.n && owner_of(*first + n) == rank)
+		n++;
+	return n;
+}
+
+// The sums of the rank's share, in their place, the others' being -1.
+static yoke_tensor *reduced_shares(yoke_group *g, yoke_tensor *x)
+{
+	int64_t first, n = share_of(yoke_group_rank(g), &first), front = first, back = now.n - first - n;
+	yoke_tensor *part[3];
+	cut_in_three(x, part);
+	yoke_tensor *mine = yk_reduce_shares(g, now.unit, 3, part);
+	if (yoke_count(mine) != (n ? n : 1))
+		complain("rank %d: a share of %lld elements, not %lld", yoke_group_rank(g), (long long)yoke_count(mine),
+			 (long long)n);
+	part[0] = yoke_full(now.dtype, 1, &front, 1);
+	part[1] = yoke_slice(mine, 0, 0, n, 1);
+	part[2] = yoke_full(now.dtype, 1, &back, 1);
+	return yoke_concat(3, part, 0);
+}
+
 // x's own elements alone count.
 static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
 {
-	const int64_t third = now.n / 3, one = 1;
-	int64_t first = 0, end;
-	while (first < now.n && owner_of(first) < yoke_group_rank(g))
-		first++;
-	for (end = first; end < now.n && owner_of(end) == yoke_group_rank(g);)
-		end++;
-	yoke_tensor *mine = first < end ? yoke_slice(x, 0, first, end, 1) : yoke_full(now.dtype, 1, &one, 0);
-	yoke_tensor *zero = yoke_full(now.dtype, 1, &now.n, 0);
-	yoke_tensor *part[] = { yoke_slice(zero, 0, 0, third, 1), yoke_slice(zero, 0, third, 2 * third, 1),
-				yoke_slice(zero, 0, 2 * third, now.n, 1) };
+	const int64_t one = 1;
+	int64_t first;
+	const int64_t n = share_of(yoke_group_rank(g), &first);
+	yoke_tensor *mine = n ? yoke_slice(x, 0, first, first + n, 1) : yoke_full(now.dtype, 1, &one, 0), *part[3];
+	cut_in_three(yoke_full(now.dtype, 1, &now.n, 0), part);
 	yk_gather_shares(g, now.unit, 3, part, mine, part);
 	return yoke_concat(3, part, 0);
 }
@@ -97,6 +130,7 @@ static yoke_tensor *together(yoke_group *g, yoke_tensor *x)
 	case REDUCE: return yoke_reduce(g, now.kind, now.root, x);
 	case ALL_TO_ALL: return yoke_all_to_all(g, x);
 	case SHARES: return shares(g, x);
+	case REDUCED: return reduced_shares(g, x);
 	}
 	part[0] = yoke_slice(x, 0, 0, cut, 1);
 	part[1] = yoke_slice(x, 0, cut, now.n, 1);
@@ -115,6 +149,9 @@ static int one_case(yoke_group *g, void *unused)
 	int err = y ? yoke_read(y, now.out[r], yoke_bytes(y)) : yoke_error_code();
 	if (!err && yoke_count(y) != now.results)
 		err = complain("%lld results", (long long)yoke_count(y));
+	struct yoke_group_state state = { .size = sizeof state };
+	yoke_group_state(g, &state);
+	now.sent[r] = state.sent;
 	int end = yoke_scope_end(s);
 	return err ? err : end;
 }
@@ -163,11 +200,28 @@ static struct yk_num wanted(int r, int64_t i)
 	case BROADCAST: return input(now.root, i);
 	case ALL_TO_ALL: return input((int)(i / part), r * part + i % part);
 	case SHARES: return input(owner_of(i), i);
+	case REDUCED:
+		if (owner_of(i) != r)
+			return (struct yk_num){ 1, !yk_num_real(now.dtype) };
+		break;
 	case REDUCE:
 		if (r != now.root)
 			return (struct yk_num){ 0, 0 };
 	}
 	return reduced(i);
+}
+
+// Bytes that all ranks of a fresh group together send at least, as each algorithm but the tree and doubling does.
+static void check_sent(void)
+{
+	const uint64_t bytes = (uint64_t)now.n * yoke_dtype_size(now.dtype), others = (uint64_t)now.ranks - 1;
+	const bool twice = now.what == ALL_REDUCE || now.what == LIST;
+	uint64_t sent = 0;
+	for (int r = 0; r < now.ranks; r++)
+		sent += now.sent[r];
+	const uint64_t want = others * bytes * (twice ? 2 : now.what == ALL_GATHER ? now.ranks : 1);
+	if (now.what != REDUCE && now.what != BROADCAST && sent != want)
+		complain("%llu bytes were sent, not %llu", (unsigned long long)sent, (unsigned long long)want);
 }
 
 static void check(int first, int end)
@@ -224,6 +278,8 @@ static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks
 		check(yoke_group_rank(world), yoke_group_rank(world) + 1);
 	else
 		check(0, ranks);
+	if (!world && !err && counts_bytes)
+		check_sent();
 	for (int r = 0; r < ranks; r++) {
 		free(now.in[r]);
 		free(now.out[r]);
@@ -236,7 +292,8 @@ static bool run_case(yoke_group *world, int what, int kind, int dtype, int ranks
 
 static bool sums(int what)
 {
-	return what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL && what != SHARES;
+	return what != ALL_GATHER && what != BROADCAST && what != ALL_TO_ALL && what != SHARES &&
+	       what != REDUCED;
 }
 
 static void collectives(void)
@@ -268,9 +325,10 @@ static void by_messages(void)
 	for (int way = 0; way < 6; way++) {
 		int failed = 0;
 		yoke_setting_set("dist.algorithm", ways[way]);
+		counts_bytes = way == 3;
 		for (int k = 0; k < tap_cases(9, 300); k++) {
-			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1) : ALL_REDUCE, ranks = (int)rnd_int(2, MOST);
 			const bool ring = way == 4;
+			const int what = k % 3 ? (int)rnd_int(0, WHATS - 1 - ring) : ALL_REDUCE, ranks = (int)rnd_int(2, MOST);
 			const int kind = ring || !sums(what) ? YOKE_REDUCE_MAX : (int)rnd_int(1, 3);
 			failed += !run_case(NULL, what, sums(what) ? kind : YOKE_REDUCE_SUM, dtypes[rnd_int(0, 7)], ranks,
 					    rnd_int(0, 3) ? rnd_int(0, 40) : rnd_int(1000, 9000), k % 4 == 0);
@@ -279,6 +337,7 @@ static void by_messages(void)
 	}
 	ok(run_case(NULL, ALL_REDUCE, YOKE_REDUCE_SUM, yoke_i32, 5, 1000, false), "the ring's sum of integers");
 	yoke_setting_set("dist.algorithm", "");
+	counts_bytes = true;
 }
 
 // ---- processes ----

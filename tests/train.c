@@ -294,14 +294,14 @@ static void test_sums(void)
 	for (int64_t n = 1; n <= PARTS && !yoke_error_code(); n++) {
 		yoke_tensor *sum = NULL, *total = NULL;
 		yoke_scope *scope = yoke_scope_begin("sums");
-		yk_sums_init(&s, &ps, n);
+		yk_sums_init(&s, n, 1, ps.var, NULL);
 		for (int64_t k = 0; k < n; k++) {
 			for (int i = 0; i < N; i++)
 				part[k][i] = x[k][i] = (float)rnd_real(-1, 1);
 			sum = yoke_from(yoke_f32, 1, (int64_t[]){ N }, part[k]);
 			total = yoke_slice(sum, 0, 0, 1, 1);
 			total = yoke_reshape(total, 0, NULL);
-			yk_sums_add(&s, k, n, 1, &sum, &total);
+			yk_sums_add(&s, k, n, &sum, &total);
 			if (k < n - 1)
 				yoke_eval(0, NULL);
 		}

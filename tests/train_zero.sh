@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# yoke train zero=1: the weights and states are the bits of zero=0 with every optimizer, clipping and mixed precision,
-# as threads and processes; checkpoints are the same files, and go on at any number of ranks; the state takes as much
-# less memory as was said.
+# yoke train zero=1, 2 and 3: the weights and states are the bits of zero=0 with every optimizer, clipping and mixed precision,
+# accumulated or not, as threads and processes; checkpoints are the same files, and go on at any number of ranks; memory is
+# what yoke plan said, and bytes sent are what the formulas say.  wire=: halves between ranks.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
 . "${srcdir:-.}/tests/tap.sh"
@@ -35,32 +35,40 @@ same()
 	done
 }
 
-# alike WORDS: the same with zero=0 and 1, at 2 or 3 ranks
+# alike WORDS STAGE ..: the same with zero=0 and others, at 2 or 3 ranks; of 3 each has 1 part
 alike()
 {
 	ranks=$((2 + number % 2))
-	rm -rf whole shared
+	words=$1
+	shift
+	rm -rf whole
 	# shellcheck disable=SC2086 # words
-	run whole steps=3 dropout=0.1 ranks=$ranks $1
-	# shellcheck disable=SC2086 # words
-	run shared steps=3 dropout=0.1 ranks=$ranks zero=1 $1
-	same whole shared
+	run whole steps=3 dropout=0.1 ranks=$ranks $words
+	for stage; do
+		rm -rf shared
+		# shellcheck disable=SC2086 # words
+		run shared steps=3 dropout=0.1 ranks=$ranks zero="$stage" $words
+		same whole shared
+	done
 }
 
 seed=${YOKE_TEST_SEED:-1}
 number=0
 while read -r words; do
 	number=$((number + 1))
-	# three of them, another one each day
-	if [ -z "${YOKE_TEST_LONG:-}" ] && [ $(((number + seed) % 4)) -ne 0 ]; then
-		continue
+	# three of them, others each day
+	stages="1 2 3"
+	if [ -z "${YOKE_TEST_LONG:-}" ]; then
+		[ $(((number + seed) % 4)) -eq 0 ] || continue
+		stages=$((1 + (number / 4 + seed) % 3))
 	fi
-	verdict "$words" "$(alike "$words")"
+	# shellcheck disable=SC2086 # several
+	verdict "$words, zero=$stages" "$(alike "$words" $stages)"
 done <<END
 optimizer=adamw clip=0.1
 optimizer=lamb clip=0.5
 optimizer=sgd momentum=0.9 clip_value=0.01
-optimizer=adam amsgrad=1 accumulate=3
+optimizer=adam amsgrad=1 accumulate=4
 optimizer=adagrad window=2
 optimizer=rmsprop centered=1 momentum=0.5
 optimizer=adadelta
@@ -68,28 +76,85 @@ optimizer=heavy_ball precision=bf16-mixed allow_emulated=1
 optimizer=accelerated restart=none
 optimizer=adamw precision=fp16-mixed allow_emulated=1 loss_scale=65536
 optimizer=adamw offload=optimizer
-optimizer=adamw spawn=process
+optimizer=adamw spawn=process accumulate=2
 END
 
 verdict "a run goes on with and without, at other numbers of ranks" "$(
-	run part steps=1 parts=4 ranks=4 zero=1 schedule=constant
+	run part steps=1 parts=4 ranks=4 zero=2 schedule=constant
 	run part steps=2 ranks=2 resume=1 zero=1 schedule=constant
-	run part steps=3 ranks=1 resume=1 zero=1 schedule=constant
+	run part steps=3 ranks=1 resume=1 zero=3 schedule=constant
 	run part steps=4 ranks=2 resume=1 zero=0 schedule=constant
-	run part steps=5 ranks=2 resume=1 zero=1 schedule=constant
+	run part steps=5 ranks=2 resume=1 zero=3 schedule=constant
 	run straight steps=5 parts=4 ranks=1 schedule=constant
 	for file in model optimizer; do
 		cmp part/$file.*.safetensors straight/$file.*.safetensors
 	done)"
-run memory0 steps=4 ranks=2
-run memory1 steps=4 ranks=2 zero=1
-verdict "the memory is what was said" "$(
-	n=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory0/metrics.jsonl | tail -n 1)
-	m=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' memory1/metrics.jsonl | tail -n 1)
-	parameters=$(sed -n 's/^\([0-9]*\) parameters.*/\1/p' memory1.err)
-	grep -q 'zero=1: each rank has weights' memory1.err || cat memory1.err
-	# adamw has two numbers a parameter; a share is at most a piece of 65536 in each of two buckets more than half
-	[ $((n - m)) -ge $((4 * parameters - 2 * 2 * 4 * 65536)) ] || echo "$n, with zero=1 $m, $parameters parameters")"
+
+# said ROW: bytes of a row of the plan
+said()
+{
+	sed -n "s/^$1  *\([0-9][0-9]*\)  .*/\1/p" plan
+}
+
+# memory STAGE: what a rank took at most is within 3 % of what the plan said, and that is its parts and two buckets
+memory()
+{
+	export YOKE_DIST_BUCKET=200000
+	big="data=text layers=6 heads=2 embed=128 context=16 batch=1 parts=8 ranks=4 zero=$1"
+	# shellcheck disable=SC2086 # words
+	timeout 60 "$yoke" plan $big steps=3 >plan 2>plan.err || cat plan.err
+	# shellcheck disable=SC2086 # words
+	timeout 60 "$yoke" train $big out=memory"$1" steps=3 eval_every=0 log_every=1 telemetry=0 checkpoints=0 >out 2>err || cat err
+	took=$(sed -n 's/.*"peak_bytes":\([0-9]*\).*/\1/p' "memory$1/metrics.jsonl" | tail -n 1)
+	step=$(said "peak, step")
+	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said"
+	parts=$(($(said parameters) + $(said gradients) + $(said "optimizer state") + $(said sums) + $(said activations) +
+		$(said workspace)))
+	# of stage 1 whole gradients become shares, both there
+	[ "$1" -ne 1 ] || parts=$((parts + $(said "optimizer state") / 2))
+	[ "$step" -le $((parts * 103 / 100 + 2 * 4 * 65536 + 2 * 400000)) ] || echo "$step, of parts $parts"
+}
+for stage in 0 1 2 3; do
+	verdict "zero=$stage takes the memory that was said" "$(memory $stage)"
+done
+
+# sent NAME KEY=VALUE ..: bytes that both ranks send in 3 steps, without those of the start
+sent()
+{
+	out=$1
+	shift
+	for steps in 1 4; do
+		run "$out$steps" steps=$steps schedule=constant ranks=2 valid=0 checkpoints=0 "$@"
+	done
+	for steps in 1 4; do
+		tail -qn 1 "$out$steps"/telemetry*.jsonl | sed -n 's/.*"sent":\([0-9]*\).*/\1/p'
+	done | awk '{ n += NR > 2 ? $1 : -$1 } END { printf "%d\n", NR == 4 ? n : -1 }'
+}
+
+# A step of two ranks: of gradients and weights 2 Psi, of stage 2 (m + 1) Psi, of 3 3m Psi, in both together; loss and wish; norms of pieces
+verdict "bytes sent are the formulas'" "$(
+	keys=$(echo "$keys" | sed 's/embed=160/embed=64/; s/telemetry=0/telemetry=100/')
+	one=$(sent plain)
+	psi=$(sed -n 's/^\([0-9]*\) parameters.*/\1/p' plain1.err)
+	[ "$one" -eq $((3 * (2 * 4 * psi + 16))) ] || echo "zero=0: $one, $psi parameters"
+	one=$(sent first zero=1)
+	pieces=$(((one / 3 - 2 * 4 * psi - 16) / 16)) # every tensor here is one
+	[ "$one" -eq $((3 * (2 * 4 * psi + 16 + 16 * pieces))) ] && [ "$pieces" -gt 8 ] && [ "$pieces" -lt 30 ] ||
+		echo "zero=1: $one, $psi parameters, $pieces pieces"
+	two=$(sent second zero=2 accumulate=3)
+	[ "$two" -eq $((3 * (4 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=2: $two, $psi parameters"
+	three=$(sent third zero=3 accumulate=3)
+	[ "$three" -eq $((3 * (9 * 4 * psi + 8 * 3 + 8 + 16 * pieces))) ] || echo "zero=3: $three, $psi parameters"
+	half=$(sent half zero=1 wire=bf16)
+	[ "$half" -eq $((3 * (4 * psi + 2 * psi + 16 + 16 * pieces))) ] || echo "wire=bf16: $half, $psi parameters")"
+verdict "halves between ranks: threads are as processes, and near whole ones" "$(
+	run h1 steps=3 ranks=2 wire=fp16
+	run h2 steps=3 ranks=2 wire=fp16 spawn=process zero=1
+	same h1 h2
+	run h0 steps=3 ranks=2
+	cmp -s h0/model.*.safetensors h1/model.*.safetensors && echo "nothing was rounded"
+	cat h0/metrics.jsonl h1/metrics.jsonl | sed -n 's/.*"step":3,.*"loss":\([^,}]*\).*/\1/p' |
+		awk '{ x[NR] = $1 } END { d = x[1] - x[2]; if (NR != 2 || d * d > 1e-4) print x[1], x[2] }')"
 # shellcheck disable=SC2086 # words
 "$yoke" train $keys out=never ranks=2 zero=1 optimizer=accelerated 2>err && echo "it was taken"
 verdict "restarts by sums over all parameters" "$(grep -q 'restart=none or zero=0' err || cat err; [ ! -e never ] || ls never)"

@@ -65,6 +65,11 @@ static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_CONV] = &yk_gpu_conv,
 	[YOKE_OP_CONV_X] = &yk_gpu_conv,
 	[YOKE_OP_CONV_W] = &yk_gpu_conv,
+	[YOKE_OP_RESOLVENT] = &yk_gpu_resolvent,
+	[YOKE_OP_RESOLVENT_BACK] = &yk_gpu_resolvent,
+	[YOKE_OP_GROUPED] = &yk_gpu_grouped,
+	[YOKE_OP_GROUPED_BACK] = &yk_gpu_grouped,
+	[YOKE_OP_MOMENTS] = &yk_gpu_moments,
 	[YOKE_OP_SOURCE] = &yk_gpu_source,
 };
 

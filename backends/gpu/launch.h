@@ -12,7 +12,9 @@ enum yk_gpu_report_kind {
 	YK_GPU_INDEX,  // the index at a position is not in 0..most
 	YK_GPU_FINITE, // the element at a position, of `most`, is infinite or no number
 	YK_GPU_START,  // the kernel's value, of the axis that is the position, is not in 0..its most
-	YK_GPU_LENGTH  // the same, of no axis
+	YK_GPU_LENGTH, // the same, of no axis
+	YK_GPU_CHAIN,  // z or an element of the row at a position is refused; counts rows computed again
+	YK_GPU_GROUPS  // the group at a position begins at the kernel's value, which is not in `its most`..most
 };
 
 // What an op has to complain of, if a kernel says so.

@@ -21,6 +21,8 @@ gpu_sources = \
 	backends/gpu/contract_shape.c \
 	backends/gpu/contract_tiled.c \
 	backends/gpu/conv.c \
+	backends/gpu/resolvent.c \
+	backends/gpu/grouped.c \
 	backends/gpu/device.c \
 	backends/gpu/driver.h \
 	backends/gpu/error.c \
@@ -37,6 +39,7 @@ gpu_sources = \
 	backends/gpu/list.c \
 	backends/gpu/map.c \
 	backends/gpu/memory.c \
+	backends/gpu/moments.c \
 	backends/gpu/move.c \
 	backends/gpu/norm.c \
 	backends/gpu/program.c \

@@ -18,7 +18,7 @@
 
 // As cl/report.cl has it; all bits set: no complaint.
 struct slot {
-	uint32_t first, unused; // the least position that was refused
+	uint32_t first, count; // the least position that was refused; one less than what is counted
 	int64_t value, most;    // its value is not in 0..most, where the kind says so
 };
 
@@ -239,6 +239,13 @@ static int complain(const struct yk_gpu_report *what, const struct slot *s)
 		snprintf(text, sizeof text, "%lld is not in 0..%lld", (long long)s->value,
 			 (long long)s->most);
 		break;
+	case YK_GPU_CHAIN:
+		snprintf(text, sizeof text, "in row %u Im z is 0, or z or an element of a, b or c is infinite or NaN", s->first);
+		break;
+	case YK_GPU_GROUPS:
+		snprintf(text, sizeof text, "group %u begins at row %lld, which is not in %lld..%lld", s->first,
+			 (long long)s->value, (long long)s->most, (long long)what->most);
+		break;
 	default:
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
 			 (long long)what->most);
@@ -264,9 +271,12 @@ int yk_gpu_reports_check(struct yk_gpu_reports *r, uint64_t number)
 	}
 	pthread_mutex_unlock(&r->lock);
 	for (struct batch *b = list; b && !err; b = b->next)
-		for (unsigned i = 0; i < b->n && !err; i++)
+		for (unsigned i = 0; i < b->n && !err; i++) {
+			if (b->what[i].kind == YK_GPU_CHAIN && b->slot[i].count != UINT32_MAX)
+				yk_gpu_host->promoted((uint64_t)b->slot[i].count + 1);
 			if (b->slot[i].first != UINT32_MAX)
 				err = complain(&b->what[i], &b->slot[i]);
+		}
 	free_list(r, list);
 	return err;
 }

@@ -150,7 +150,7 @@ static bool draw_formula(struct yk_case *c, const struct yk_formula *f, int dtyp
 	if (c->op.code == YOKE_OP_LIST_MAP)
 		add_outputs(c, l);
 	else
-		yk_case_out(c, wide, c->op.attr[1].i != 0, (int64_t[]){ l->n + (c->op.attr[1].i == 2) }, YK_DENSE);
+		yk_case_out(c, c->number % 8 == 4 ? yoke_f64 : wide, c->op.attr[1].i != 0, (int64_t[]){ l->n + (c->op.attr[1].i == 2) }, YK_DENSE);
 	for (int k = 0, at = 0; k < lists + numbers; k++)
 		if (in[k]) {
 			const bool number = k >= lists;
@@ -240,7 +240,7 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 		for (unsigned k = 0; k < c->map.nin; k++)
 			add_input(c, &l, k, k >= c->op.lists_in, dtype, "x");
 	}
-	const int out = c->view[0].dtype;
+	const int out = c->map.insn[c->map.out[0]].dtype; // a result in f64 may have the error of sums in that
 	struct yk_fold *sum = yk_case_alloc(c, (l.n + 1) * sizeof *sum);
 	for (uint32_t i = 0; i < l.n; i++) {
 		struct yk_fold *to = &sum[each ? i : 0];

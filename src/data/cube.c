@@ -1,211 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cubes in files: opened, read some lines at a time into pixels of f32, and written.
+// Cubes in files: read some lines at a time into pixels of f32, and written.
 #include "config.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/envi.h"
-#include "data/part.h"
-#include "yoke-cube.h"
+#include "data/cube.h"
 
 enum { BLOCK = 4 << 20, TILE = 64 }; // bytes read at a time; pixels put in order together
-
-struct yoke_cube {
-	char *path, *data;
-	int fd;
-	struct yk_envi envi;
-	int64_t bands;      // that are read
-	int64_t *band;      // their places in the file
-	double *wavelength; // theirs, or NULL
-};
-
-// ---- which bands ----
-
-static bool number(const char **at, int64_t *to)
-{
-	char *end;
-	errno = 0;
-	*to = isdigit((unsigned char)**at) ? strtoll(*at, &end, 10) : -1;
-	if (*to < 0 || errno)
-		return false;
-	*at = end;
-	return true;
-}
-
-static int choose_listed(yoke_cube *c, const char *list)
-{
-	const char *at = list;
-	do {
-		int64_t from, to;
-		if (!number(&at, &from))
-			break;
-		to = from;
-		if (*at == '-' && (at++, !number(&at, &to)))
-			break;
-		if (to < from || to >= c->envi.bands || c->bands + to - from >= YK_ENVI_BANDS)
-			return yk_fail(YOKE_EINVAL, "%s: bands=%s: it has bands 0 to %lld", c->path, list, (long long)c->envi.bands - 1);
-		for (; from <= to; from++)
-			c->band[c->bands++] = from;
-	} while (*at == ',' && *++at);
-	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good or places, as 0-9,20", c->path, list) : 0;
-}
-
-static int choose(yoke_cube *c, const char *settings)
-{
-	const char *bands = settings ? settings : "bands=all";
-	char key[200];
-	if (sscanf(bands, "bands=%199s", key) != 1 || strlen(bands) != strlen(key) + 6)
-		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is none of its settings: bands=all, good or places, as 0-9,20", bands);
-	const bool good = !strcmp(key, "good");
-	if (!good && strcmp(key, "all"))
-		return choose_listed(c, key);
-	for (int64_t i = 0; i < c->envi.bands; i++)
-		if (!good || !c->envi.good || c->envi.good[i])
-			c->band[c->bands++] = i;
-	return c->bands ? 0 : yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl has none", c->path);
-}
-
-// ---- opening ----
 
 static bool ends(const char *path, const char *end)
 {
 	const size_t n = strlen(path), m = strlen(end);
 	return n >= m && !strcmp(path + n - m, end);
-}
-
-static int open_data(yoke_cube *c)
-{
-	static const char *const suffix[] = { "", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip" };
-	const size_t n = strlen(c->path) - 4;
-	uint64_t bytes;
-	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
-		free(c->data);
-		if (asprintf(&c->data, "%.*s%s", (int)n, c->path, suffix[i]) < 0) {
-			c->data = NULL;
-			return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-		}
-		if (access(c->data, F_OK))
-			continue;
-		c->fd = yk_file_open(c->data, &bytes);
-		if (c->fd < 0)
-			return c->fd;
-		if (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes)
-			return yk_fail(YOKE_EFORMAT, "%s: its header says %llu bytes from byte %llu on, the file has %llu", c->data,
-				       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
-		return 0;
-	}
-	return yk_fail(YOKE_ENOENT, "%s: its data are not there: no file of that name without .hdr, or with .img, .dat, .raw, .bin, "
-		       ".bsq, .bil or .bip", c->path);
-}
-
-static int open_envi(yoke_cube *c)
-{
-	char *text;
-	size_t bytes;
-	if (strlen(c->path) > 1 << 16)
-		return yk_fail(YOKE_EINVAL, "cube_open: the path is too long");
-	int err = yk_file_read(c->path, YK_ENVI_HEADER, &text, &bytes);
-	if (err)
-		return err;
-	err = yk_envi_parse(&c->envi, c->path, text, bytes);
-	free(text);
-	return err ? err : open_data(c);
-}
-
-static int open_npy(yoke_cube *c)
-{
-	struct yk_npy n;
-	char *head = malloc(YK_NPY_HEADER);
-	uint64_t bytes;
-	int err = 0;
-	c->fd = yk_file_open(c->path, &bytes);
-	c->data = strdup(c->path);
-	if (!head || !c->data || c->fd < 0)
-		err = c->fd < 0 ? c->fd : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-	const size_t length = bytes < YK_NPY_HEADER ? bytes : YK_NPY_HEADER;
-	if (!err)
-		err = yk_file_read_at(c->fd, c->path, 0, head, length);
-	if (!err)
-		err = yk_npy_header(&n, c->path, head, length, bytes);
-	free(head);
-	if (err)
-		return err;
-	c->envi = (struct yk_envi){ .lines = n.dims[0], .samples = n.dims[1], .bands = n.rank == 3 ? n.dims[2] : 1,
-				    .type = yk_envi_type_named(n.element->name), .interleave = YK_BIP, .big = n.swap,
-				    .offset = n.offset, .scale = 1, .ignore = NAN };
-	if ((n.rank != 3 && n.rank != 2) || n.fortran)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: a cube is [lines,samples,bands] in C's order", c->path);
-	if (!c->envi.type && n.element->kind == 'b')
-		c->envi.type = yk_envi_type_named("u8");
-	if (!c->envi.type || c->envi.bands > YK_ENVI_BANDS || c->envi.lines > INT32_MAX || c->envi.samples > INT32_MAX)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: elements are %s, with %lld bands; cubes are u8 i16 i32 f32 f64 u16 u32 i64 or u64 and "
-			       "have up to %d", c->path, n.element->name, (long long)c->envi.bands, YK_ENVI_BANDS);
-	c->envi.bytes = (uint64_t)(c->envi.lines * c->envi.samples * c->envi.bands) * (uint64_t)c->envi.type->width;
-	return 0;
-}
-
-yoke_cube *yoke_cube_open(const char *path, const char *settings)
-{
-	yoke_cube *c = calloc(1, sizeof *c);
-	int err = 0;
-	if (!c || !(c->path = strdup(path))) {
-		yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-		free(c);
-		return NULL;
-	}
-	c->fd = -1;
-	if (ends(path, ".hdr"))
-		err = open_envi(c);
-	else if (ends(path, ".npy"))
-		err = open_npy(c);
-	else
-		err = yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy file", path);
-	if (!err && !(c->band = malloc((size_t)YK_ENVI_BANDS * sizeof *c->band)))
-		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-	if (!err)
-		err = choose(c, settings);
-	if (!err && c->envi.wavelength && !(c->wavelength = malloc((size_t)c->bands * sizeof *c->wavelength)))
-		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
-	for (int64_t i = 0; !err && c->wavelength && i < c->bands; i++)
-		c->wavelength[i] = c->envi.wavelength[c->band[i]];
-	if (!err)
-		return c;
-	yoke_cube_free(c);
-	return NULL;
-}
-
-void yoke_cube_free(yoke_cube *c)
-{
-	if (!c)
-		return;
-	if (c->fd >= 0)
-		close(c->fd);
-	yk_envi_fini(&c->envi);
-	free(c->wavelength);
-	free(c->band);
-	free(c->data);
-	free(c->path);
-	free(c);
-}
-
-int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
-{
-	const struct yk_envi *e = &c->envi;
-	if (!to || !to->size)
-		return yk_fail(YOKE_EINVAL, "cube_info: set size to sizeof(struct yoke_cube_info)");
-	struct yoke_cube_info i = { to->size < sizeof i ? to->size : sizeof i, e->lines, e->samples, c->bands, e->type->name,
-				    yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore, c->wavelength,
-				    c->data };
-	memcpy(to, &i, i.size);
-	return 0;
 }
 
 // ---- elements ----
@@ -280,6 +91,26 @@ static int fetch(const yoke_cube *c, int64_t first, int64_t lines, unsigned char
 	return err;
 }
 
+// All of it at once: of a file that lies by columns the bands that are read alone.
+static int read_columns(const yoke_cube *c, bool swapped, float *x, float *weight)
+{
+	const struct yk_envi *e = &c->envi;
+	const int64_t pixels = e->lines * e->samples, bands = c->variable ? e->bands : c->bands;
+	const uint64_t slab = (uint64_t)(pixels * e->type->width);
+	const struct place p = { pixels, 1, e->lines };
+	unsigned char *block = malloc((size_t)bands * slab);
+	int err = !block ? yk_fail(YOKE_ENOMEM, "%s: no memory for %llu bytes", c->path, (unsigned long long)bands * slab) :
+		  c->variable ? yk_mat_read(c, block) : 0;
+	for (int64_t k = 0; !c->variable && k < bands && !err; k++)
+		err = yk_file_read_at(c->fd, c->data, e->offset + (uint64_t)c->band[k] * slab, block + (uint64_t)k * slab, slab);
+	if (!err && swapped)
+		swap(block, e->type->width, (size_t)(bands * pixels));
+	if (!err)
+		take_block(c, block, &p, 0, e->lines, !c->variable, x, weight);
+	free(block);
+	return err;
+}
+
 int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 {
 	const struct yk_envi *e = &c->envi;
@@ -288,6 +119,8 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 	const bool bsq = e->interleave == YK_BSQ, bip = e->interleave == YK_BIP;
 	for (int64_t i = 0; weight && i < e->lines * e->samples; i++)
 		weight[i] = 1;
+	if (c->columns)
+		return read_columns(c, swapped, x, weight);
 	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && isnan(e->ignore) && c->bands == e->bands &&
 	    c->band[0] == 0 && c->band[c->bands - 1] == c->bands - 1) // as they are
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);

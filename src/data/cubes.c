@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,31 +18,43 @@
 
 // ---- files ----
 
+// One cube of a file.
+struct source {
+	char *path, *label, *mask; // NULL: none
+	int64_t item;              // of its file
+};
+
 struct files {
-	int n;
-	char **path, **label; // label NULL: there are none
-	char *settings;       // NULL: none
+	int64_t n;
+	struct source *source;
+	char *settings;    // of yoke_cube_open
+	bool labels, skip; // skip: pixels that are not finite have weight 0
+	bool stack;        // files have several cubes
 	int64_t lines, samples, bands;
+	atomic_int_least64_t *skipped; // [n]: pixels
 };
 
 static void files_free(void *arg)
 {
 	struct files *f = arg;
-	for (int i = 0; f->path && i < f->n; i++)
-		free(f->path[i]);
-	for (int i = 0; f->label && i < f->n; i++)
-		free(f->label[i]);
-	free(f->path);
-	free(f->label);
+	for (int64_t i = 0; f->source && i < f->n; i++) {
+		free(f->source[i].path);
+		free(f->source[i].label);
+		free(f->source[i].mask);
+	}
+	free(f->source);
+	free(f->skipped);
 	free(f->settings);
 	free(f);
 }
 
-// A cube of the set's shape; bands 1: a label's.
-static yoke_cube *open_same(const struct files *f, const char *path, int64_t bands)
+// A cube of the set's shape; bands 1: a label's or a mask's.
+static yoke_cube *open_same(const struct files *f, const char *path, int64_t item, const char *settings, int64_t bands)
 {
 	struct yoke_cube_info i = { .size = sizeof i };
-	yoke_cube *c = yoke_cube_open(path, bands == f->bands ? f->settings : NULL);
+	char words[600];
+	snprintf(words, sizeof words, "%.500s stack=%d item=%lld", settings, f->stack, (long long)item);
+	yoke_cube *c = yoke_cube_open(path, words);
 	if (!c)
 		return NULL;
 	yoke_cube_info(c, &i);
@@ -53,11 +66,12 @@ static yoke_cube *open_same(const struct files *f, const char *path, int64_t ban
 	return NULL;
 }
 
-static int read_label(const struct files *f, const char *path, uint8_t *to)
+// A picture of one band: which of its pixels are not 0.
+static int read_picture(const struct files *f, const char *path, int64_t item, uint8_t *to)
 {
 	const int64_t n = f->lines * f->samples;
-	yoke_cube *c = open_same(f, path, 1);
-	float *x = malloc((size_t)n * sizeof *x);
+	yoke_cube *c = open_same(f, path, item, "", 1);
+	float *x = c ? malloc((size_t)n * sizeof *x) : NULL;
 	int err = !c ? yk_error_last() : x ? yoke_cube_read(c, x, NULL) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	for (int64_t i = 0; i < n && !err; i++)
 		to[i] = x[i] != 0;
@@ -66,18 +80,81 @@ static int read_label(const struct files *f, const char *path, uint8_t *to)
 	return err;
 }
 
+// Pixels that the mask leaves out have weight 0.
+static int read_mask(const struct files *f, const struct source *s, float *weight)
+{
+	const int64_t n = f->lines * f->samples;
+	uint8_t *in = malloc((size_t)n);
+	int err = in ? read_picture(f, s->mask, s->item, in) : yk_fail(YOKE_ENOMEM, "%s: no memory", s->mask);
+	for (int64_t i = 0; i < n && !err; i++)
+		if (!in[i])
+			weight[i] = 0;
+	free(in);
+	return err;
+}
+
+// Is each number finite?  By the bits of their exponents, many at a time.
+static bool all_finite(const float *x, int64_t n)
+{
+	uint32_t odd = 0, u;
+	for (int64_t i = 0; i < n; i++) {
+		memcpy(&u, x + i, sizeof u);
+		odd |= (u & 0x7f800000u) == 0x7f800000u;
+	}
+	return !odd;
+}
+
+// Pixels with a number that is not finite become 0: those of weight 0 as they are, others with weight 0 where they may.
+static int look(const struct files *f, const struct source *s, float *x, float *weight, int64_t *skipped)
+{
+	for (int64_t l = 0; l < f->lines; l++) {
+		float *line = x + l * f->samples * f->bands;
+		if (all_finite(line, f->samples * f->bands))
+			continue;
+		for (int64_t i = 0; i < f->samples; i++) {
+			float *pixel = line + i * f->bands, *w = weight + l * f->samples + i;
+			if (all_finite(pixel, f->bands))
+				continue;
+			int64_t band = 0;
+			while (all_finite(pixel + band, 1))
+				band++;
+			if (*w != 0 && !f->skip)
+				return yk_fail(YOKE_ERANGE, "%s: line %lld, sample %lld: band %lld is %g; nonfinite=skip leaves such pixels out",
+					       s->path, (long long)l, (long long)i, (long long)band, (double)pixel[band]);
+			*skipped += *w != 0;
+			*w = 0;
+			memset(pixel, 0, (size_t)f->bands * sizeof *pixel);
+		}
+	}
+	return 0;
+}
+
+static int read_one(const struct files *f, struct yoke_item *to)
+{
+	const struct source *s = &f->source[to->number];
+	float *x = to->to[0], *weight = to->to[1];
+	int64_t skipped = 0;
+	yoke_cube *c = open_same(f, s->path, s->item, f->settings, f->bands);
+	int err = c ? yoke_cube_read(c, x, weight) : yk_error_last();
+	yoke_cube_free(c);
+	if (!err && s->mask)
+		err = read_mask(f, s, weight);
+	if (!err)
+		err = look(f, s, x, weight, &skipped);
+	if (!err && f->labels)
+		err = read_picture(f, s->label, s->item, to->to[2]);
+	if (!err)
+		atomic_store(&f->skipped[to->number], skipped);
+	return err;
+}
+
 static int read_files(void *arg, int64_t n, struct yoke_item *const *item)
 {
 	const struct files *f = arg;
 	for (int64_t i = 0; i < n; i++) {
-		struct yoke_item *s = item[i];
-		yoke_cube *c = open_same(f, f->path[s->number], f->bands);
-		int err = c ? yoke_cube_read(c, s->to[0], s->to[1]) : yk_error_last();
-		if (!err && f->label)
-			err = read_label(f, f->label[s->number], s->to[2]);
-		yoke_cube_free(c);
+		int err = read_one(f, item[i]);
 		if (err)
-			yk_sample_failed(s, err);
+			yk_sample_failed(item[i], err);
 	}
 	return 0;
 }
@@ -96,48 +173,119 @@ static yoke_dataset *set_of(const char *name, int64_t count, int64_t lines, int6
 	return yoke_dataset_new(&o);
 }
 
-static char **copies(int n, const char *const *text)
+// ---- settings ----
+
+// Takes nonfinite= out of the settings, which are then those of yoke_cube_open.
+static int take_settings(struct files *f, const char *settings)
 {
-	char **to = calloc((size_t)n + 1, sizeof *to);
-	for (int i = 0; to && i < n; i++)
-		if (!(to[i] = strdup(text[i])))
-			return to; // the caller looks at the last one
-	return to;
+	char *copy = strdup(settings ? settings : ""), *rest = copy, *word;
+	size_t at = 0;
+	int err = copy && (f->settings = calloc(1, strlen(copy) + 2)) ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
+	while (!err && (word = strsep(&rest, " "))) {
+		if (!strcmp(word, "nonfinite=skip"))
+			f->skip = true;
+		else if (!strncmp(word, "nonfinite=", 10) && strcmp(word, "nonfinite=error"))
+			err = yk_fail(YOKE_EINVAL, "dataset_cubes: %s: must be error or skip", word);
+		else if (strncmp(word, "nonfinite=", 10) && *word)
+			at += (size_t)sprintf(f->settings + at, "%s%s", at ? " " : "", word);
+	}
+	free(copy);
+	return err;
+}
+
+// How many cubes a file has, which only .npy files are opened for; the first one's shape is the set's.
+static int count_items(struct files *f, const char *path, bool first, int64_t *items)
+{
+	struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
+	const size_t n = strlen(path);
+	*items = 1;
+	if (!first && (n < 4 || strcmp(path + n - 4, ".npy")))
+		return 0;
+	yoke_cube *c = yoke_cube_open(path, f->settings);
+	if (!c)
+		return yk_error_last();
+	yoke_cube_info(c, &info);
+	yoke_cube_free(c);
+	if (first) {
+		f->lines = info.lines;
+		f->samples = info.samples;
+		f->bands = info.bands;
+	}
+	*items = info.items;
+	f->stack |= info.stack;
+	return 0;
+}
+
+// Appends the cubes of file i.
+static int add_file(struct files *f, const struct yoke_cube_files *o, int i)
+{
+	int64_t items;
+	int err = count_items(f, o->path[i], !i, &items);
+	if (err)
+		return err;
+	struct source *more = realloc(f->source, (size_t)(f->n + items) * sizeof *more);
+	if (!more)
+		return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)items);
+	f->source = more;
+	for (int64_t k = 0; k < items; k++) {
+		struct source *s = &f->source[f->n++];
+		*s = (struct source){ .path = strdup(o->path[i]), .label = o->label ? strdup(o->label[i]) : NULL,
+				      .mask = o->mask ? strdup(o->mask[i]) : NULL, .item = k };
+		if (!s->path || !s->label != !o->label || !s->mask != !o->mask)
+			return yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for paths");
+	}
+	return 0;
+}
+
+static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *hash)
+{
+	int err = take_settings(f, o->settings);
+	for (int i = 0; i < o->n && !err; i++) {
+		*hash = yk_hash(o->path[i], strlen(o->path[i]), *hash);
+		err = add_file(f, o, i);
+	}
+	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);
+	if (!err && !(f->skipped = calloc((size_t)f->n, sizeof *f->skipped)))
+		err = yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %lld cubes", (long long)f->n);
+	return err;
+}
+
+yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
+{
+	struct yoke_cube_files o = { .size = sizeof o };
+	struct files *f = calloc(1, sizeof *f);
+	yoke_dataset *d = NULL;
+	uint64_t hash = 0;
+	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory");
+	memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+	if (!err && o.n < 1)
+		err = yk_fail(YOKE_EINVAL, "dataset_cubes: there are no cubes");
+	if (!err)
+		err = begin(f, &o, &hash);
+	if (!err) {
+		f->labels = o.label;
+		d = set_of(o.path[0], f->n, f->lines, f->samples, f->bands, f->labels, read_files, f, files_free, hash);
+	}
+	if (!d && f)
+		files_free(f);
+	return d;
 }
 
 yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *const *label, const char *settings)
 {
-	struct yoke_cube_info info = { .size = sizeof info };
-	struct files *f = calloc(1, sizeof *f);
-	yoke_dataset *d = NULL;
-	uint64_t hash = 0;
-	if (n < 1) {
-		yk_fail(YOKE_EINVAL, "dataset_cubes: there are no cubes");
-		free(f);
-		return NULL;
-	}
-	if (!f || !(f->path = copies(n, path)) || !f->path[n - 1] || (label && (!(f->label = copies(n, label)) || !f->label[n - 1])) ||
-	    (settings && !(f->settings = strdup(settings)))) {
-		yk_fail(YOKE_ENOMEM, "dataset_cubes: no memory for %d paths", n);
-	} else {
-		f->n = n;
-		yoke_cube *c = yoke_cube_open(path[0], settings);
-		if (c) {
-			yoke_cube_info(c, &info);
-			f->lines = info.lines;
-			f->samples = info.samples;
-			f->bands = info.bands;
-			for (int i = 0; i < n; i++)
-				hash = yk_hash(path[i], strlen(path[i]), hash);
-			d = set_of(path[0], n, info.lines, info.samples, info.bands, label, read_files, f, files_free, hash);
-		}
-		yoke_cube_free(c);
-	}
-	if (!d && f) {
-		f->n = n;
-		files_free(f);
-	}
-	return d;
+	return yoke_dataset_cube_files(&(struct yoke_cube_files){ .size = sizeof(struct yoke_cube_files), .n = n, .path = path,
+								  .label = label, .settings = settings });
+}
+
+int64_t yoke_dataset_cubes_skipped(const yoke_dataset *d)
+{
+	const struct files *f = d->arg;
+	int64_t sum = 0;
+	if (d->read != read_files)
+		return 0;
+	for (int64_t i = 0; i < f->n; i++)
+		sum += atomic_load(&f->skipped[i]);
+	return sum;
 }
 
 // ---- drawn ----

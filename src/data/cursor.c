@@ -37,6 +37,7 @@ static const struct key {
 	KEY(split, 1, 1048576, 1, { NULL }, 0),
 	KEY(part, 0, 1048575, 0, { NULL }, 0),
 	KEY(parts, 0, 1048576, 0, { NULL }, 0),
+	KEY(stride, 1, 1048576, 1, { NULL }, 0),
 	KEY(held, 0, 4096, 2, { NULL }, 0),
 #undef KEY
 };
@@ -103,10 +104,10 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 	if (e == 0 && (f.batch % f.split || (f.split > 1 && f.last == YK_LAST_KEEP)))
 		e = yk_fail(YOKE_EINVAL, "loader: split=%lld: must divide batch=%lld, and each batch, so that last=keep does "
 			    "not go with it", (long long)f.split, (long long)f.batch);
-	f.parts = f.parts ? f.parts : f.split - f.part;
-	if (e == 0 && (f.part >= f.split || f.parts > f.split - f.part || (f.parts < f.split && f.last == YK_LAST_PAD)))
-		e = yk_fail(YOKE_EINVAL, "loader: part=%lld parts=%lld: must be among those of split=%lld, and last=pad does not "
-			    "go with them", (long long)f.part, (long long)f.parts, (long long)f.split);
+	f.parts = f.parts ? f.parts : (f.split - f.part + f.stride - 1) / f.stride;
+	if (e == 0 && (f.part >= f.split || (f.parts - 1) * f.stride >= f.split - f.part || (f.parts < f.split && f.last == YK_LAST_PAD)))
+		e = yk_fail(YOKE_EINVAL, "loader: part=%lld parts=%lld stride=%lld: must be among those of split=%lld, and last=pad "
+			    "does not go with them", (long long)f.part, (long long)f.parts, (long long)f.stride, (long long)f.split);
 	if (e == 0 && f.count > INT64_MAX / 4)
 		e = yk_fail(YOKE_ERANGE, "loader: %lld samples are too many", (long long)f.count);
 	const struct yk_cursor begin = { 0 };

@@ -145,7 +145,7 @@ static void keep_dims(const struct yoke_loader *l, const struct yk_reader *r, co
 void yk_rows_read(struct yoke_loader *l, struct yk_reader *r, struct yk_batch *s, int64_t first, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
-		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, l->before + first + k);
+		const struct yk_cursor place = yk_cursor_on(&l->feed, &s->begin, yk_row_of(l, first + k));
 		aim(l, r, s, k, first + k, &place);
 	}
 	const int64_t failed = yk_dataset_read(l->set, n, r->list);

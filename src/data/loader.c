@@ -71,6 +71,7 @@ static int lay_out(struct yoke_loader *l)
 	l->before = all ? 0 : x->part * l->part;
 	l->rows = all ? x->batch : x->parts * l->part;
 	l->given = all ? x->part : 0;
+	l->apart = all ? x->stride : 1;
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
 			const struct yk_field *field = &l->set->field[f];
@@ -187,7 +188,7 @@ static void read_some(struct yoke_loader *l, struct yk_reader *r, struct yk_batc
 	s->next += n;
 	l->flight++;
 	if (w) {
-		w->place = yk_cursor_on(&l->feed, &s->begin, l->before + first);
+		w->place = yk_cursor_on(&l->feed, &s->begin, yk_row_of(l, first));
 		w->since = 1e-9 * (double)begin;
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -404,7 +405,7 @@ void yoke_loader_free(yoke_loader *l)
 
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
-	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part) * s->loader->stride[field]);
+	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part * s->loader->apart) * s->loader->stride[field]);
 }
 
 const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)

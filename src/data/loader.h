@@ -81,7 +81,7 @@ struct yoke_loader {
 	size_t *stride;          // of fields: from a part of the batch to the next
 	int64_t part;            // rows of a part at most
 	int64_t before, rows;    // of a batch: rows in front that are not read, and those that are, of whole parts
-	int64_t given;           // parts of those in front that are not given out
+	int64_t given, apart;    // parts of those in front that are not given out, and from one that is to the next
 	size_t bytes;            // of a slot
 	int slots;
 	struct yk_batch *slot;
@@ -109,6 +109,13 @@ struct yoke_loader {
 	void *heard_arg;
 	struct yoke_loader_stats stats;
 };
+
+// Which row of the batch is row k of those that are read?
+static inline int64_t yk_row_of(const struct yoke_loader *l, int64_t k)
+{
+	const int64_t stride = l->rows < l->feed.batch ? l->feed.stride : 1;
+	return l->before + k / l->part * stride * l->part + k % l->part;
+}
 
 // Reads rows first .. first + n - 1 of a slot, n at most the set's chunk.  Without the lock.
 void yk_rows_read(struct yoke_loader *, struct yk_reader *, struct yk_batch *, int64_t first, int64_t n);

@@ -4,7 +4,10 @@ libyokecore_la_SOURCES += \
 	src/data/blocks.c \
 	src/data/combine.c \
 	src/data/csv.c \
+	src/data/cached.c \
 	src/data/cube.c \
+	src/data/cube.h \
+	src/data/cube_open.c \
 	src/data/cubes.c \
 	src/data/cursor.c \
 	src/data/cursor.h \
@@ -19,6 +22,7 @@ libyokecore_la_SOURCES += \
 	src/data/lines.h \
 	src/data/loader.c \
 	src/data/loader.h \
+	src/data/mat.c \
 	src/data/npy.c \
 	src/data/npz.c \
 	src/data/npz.h \

@@ -120,8 +120,16 @@ void yk_tuning_fini(struct yk_tuning *t)
 
 void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, size_t cap)
 {
+	char head[600];
+
+	head_of(d, head, sizeof head);
+	yk_tuning_open(head, t, why, cap);
+}
+
+void yk_tuning_open(const char *head, struct yk_tuning *t, char *why, size_t cap)
+{
 	struct yk_cache_state folder;
-	char head[600], *text;
+	char *text;
 	struct stat st;
 	const char *complaint_of;
 	size_t bytes;
@@ -131,7 +139,6 @@ void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, s
 	yk_cache_look(&folder);
 	if (!folder.usable)
 		return;
-	head_of(d, head, sizeof head);
 	int n = snprintf(t->path, sizeof t->path, "%.4000s/tuning-%016" PRIx64 ".txt",
 			 folder.path, yk_hash(head, strlen(head), 0));
 	if (n < 0 || (size_t)n >= sizeof t->path) {
@@ -214,7 +221,15 @@ int yk_tuning_add(struct yk_tuning *t, const char *line)
 
 int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 {
-	char head[600], *text = NULL;
+	char head[600];
+
+	head_of(d, head, sizeof head);
+	return yk_tuning_keep(head, t);
+}
+
+int yk_tuning_keep(const char *head, const struct yk_tuning *t)
+{
+	char *text = NULL;
 	size_t bytes = 0;
 	int folder = yk_cache_folder(true);
 
@@ -228,7 +243,6 @@ int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 	FILE *to = open_memstream(&text, &bytes);
 	if (!to)
 		return yk_fail(YOKE_ENOMEM, "no memory for results");
-	head_of(d, head, sizeof head);
 	fprintf(to, "%s\n", head);
 	for (size_t i = 0; i < t->n; i++)
 		fprintf(to, "%s\n", t->line[i]);
@@ -278,16 +292,44 @@ static void note(const struct yk_device *d, const struct yk_tuning_class *c)
 	pthread_mutex_unlock(&lock);
 }
 
-// What is known of a device, read at its first use; NULL: nothing.
-static const struct yk_tuning *known(struct yk_device *d)
+// What is known of a device, read at its first use, with the lock held; NULL: no memory.
+static struct yk_tuning *known(struct yk_device *d)
 {
-	pthread_mutex_lock(&lock);
 	if (!d->tuning && (d->tuning = calloc(1, sizeof *d->tuning)) &&
 	    yk_param_bool(&tune_setting))
 		yk_tuning_read(d, d->tuning);
-	const struct yk_tuning *t = d->tuning && d->tuning->n ? d->tuning : NULL;
+	return d->tuning;
+}
+
+// A copy of what is known of a class; NULL: nothing.
+static char *line_known(struct yk_device *d, const struct yk_tuning_class *c)
+{
+	char name[YK_TUNING_NAME];
+
+	yk_tuning_class_name(c, name);
+	pthread_mutex_lock(&lock);
+	const struct yk_tuning *t = known(d);
+	const char *line = t ? yk_tuning_find(t, name) : NULL;
+	char *copy = line ? strdup(line) : NULL;
 	pthread_mutex_unlock(&lock);
-	return t;
+	return copy;
+}
+
+bool yk_tuning_learnt(struct yk_device *d, const struct yk_tuning_class *c)
+{
+	char *line = line_known(d, c);
+
+	free(line);
+	return line != NULL;
+}
+
+int yk_tuning_learn(struct yk_device *d, const char *line)
+{
+	pthread_mutex_lock(&lock);
+	struct yk_tuning *t = known(d);
+	int err = t ? yk_tuning_add(t, line) : yk_fail(YOKE_ENOMEM, "no memory for results");
+	pthread_mutex_unlock(&lock);
+	return err;
 }
 
 // The bit of the implementation of that name, 0: none.
@@ -307,18 +349,14 @@ uint32_t yk_tuning_pick(struct yk_device *d, const struct yoke_op *op, uint64_t 
 {
 	uint64_t left = impls, best = 0;
 	struct yk_tuning_class c;
-	const struct yk_tuning *t;
-	char name[YK_TUNING_NAME];
-	const char *line = NULL;
+	char *copy = NULL; // the line may be learnt anew meanwhile
+	const char *line;
 
 	if ((impls & (impls - 1)) && yk_tuning_class_of(op, &c)) {
 		note(d, &c);
-		if ((t = known(d))) {
-			yk_tuning_class_name(&c, name);
-			line = yk_tuning_find(t, name);
-		}
+		copy = line_known(d, &c);
 	}
-	for (line = line ? strchr(line, ' ') : NULL; line && !best; line = strchr(line, ' ')) {
+	for (line = copy ? strchr(copy, ' ') : NULL; line && !best; line = strchr(line, ' ')) {
 		size_t n = strcspn(++line, "=");
 		uint64_t bit = bit_of(d, op, impls, line, n);
 		if (line[n + 1] >= '0' && line[n + 1] <= '9')
@@ -326,5 +364,6 @@ uint32_t yk_tuning_pick(struct yk_device *d, const struct yoke_op *op, uint64_t 
 		else
 			left &= ~bit;
 	}
+	free(copy);
 	return (uint32_t)__builtin_ctzll(best ? best : left ? left : impls);
 }

@@ -38,6 +38,9 @@ struct yk_tuning {
 void yk_tuning_read(const struct yk_device *, struct yk_tuning *);
 // The same without a warning: why a file is taken for empty, "/x/tuning-1.txt:3: it is cut off", else "".
 void yk_tuning_look(const struct yk_device *, struct yk_tuning *, char *why, size_t cap);
+// Both of a file with another first line, "yoke-tuning 1 VERSION; what it is of".
+void yk_tuning_open(const char *head, struct yk_tuning *, char *why, size_t cap);
+int yk_tuning_keep(const char *head, const struct yk_tuning *);
 // Are files heeded at all (YOKE_TUNE)?
 bool yk_tuning_heeded(void);
 // The line of a class, or NULL.
@@ -56,6 +59,11 @@ struct yk_tuning_watch {
 // Fills it from now on; NULL: nobody watches.
 void yk_tuning_watch(struct yk_tuning_watch *);
 bool yk_tuning_watched(const struct yk_tuning_watch *, const struct yk_tuning_class *);
+
+// A line that this process found of a device, which it heeds from now on and does not write.
+int yk_tuning_learn(struct yk_device *, const char *line);
+// Is something known of the class?
+bool yk_tuning_learnt(struct yk_device *, const struct yk_tuning_class *);
 
 // Of a mask of implementations that can run an op: the one that was found best, else the lowest.
 uint32_t yk_tuning_pick(struct yk_device *, const struct yoke_op *, uint64_t impls);

@@ -124,6 +124,52 @@ int yk_gather_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *con
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
+int yk_gather_whole(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x, yoke_tensor *mine,
+		    yoke_tensor **to)
+{
+	struct yoke_context *ctx = yk_enter_list(1, &mine, "gather_shares");
+	union yoke_attr attr[YK_RANKED + YK_GATHERED * (1 + YOKE_MAX_RANK)];
+	uint32_t nattr = YK_RANKED;
+	if (!ctx)
+		return yk_results(yk_error_last(), n, to);
+	yk_id *in = yk_lists(ctx, 1, 1, &(yoke_tensor *const *){ &mine }, 0);
+	const int err = !in ? yk_error_last() :
+			n > YK_GATHERED ? yk_fail(YOKE_EINVAL, "gather_shares: %d tensors, %d are possible", n, YK_GATHERED) : 0;
+	attributes(attr, g, 0, (int)unit, true);
+	for (int i = 0; i < n && !err; i++) {
+		attr[nattr++].i = x[i].rank;
+		for (int d = 0; d < x[i].rank; d++)
+			attr[nattr++].i = x[i].dims[d];
+	}
+	const struct yk_call c = { .op = YK_RANKS_SHARES, .list = (uint32_t)n, .nin = 1, .in = in, .nattr = nattr,
+				   .attr = attr };
+	return yk_list_record(ctx, err, &c, in, n, to);
+}
+
+yoke_tensor *yk_reduce_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x)
+{
+	struct yoke_context *ctx = yk_enter_list(n, x, "reduce_shares");
+	union yoke_attr attr[YK_RANKED + 1];
+	yoke_tensor *to = NULL;
+	if (!ctx)
+		return NULL;
+	yk_id *in = yk_lists(ctx, n, 1, &x, 0);
+	int64_t *count = malloc((size_t)n * sizeof *count);
+	int err = in && count ? 0 : in ? yk_fail(YOKE_ENOMEM, "reduce_shares: no memory") : yk_error_last();
+	for (int i = 0; i < n && !err; i++)
+		count[i] = yk_count(&ctx->graph.value[in[i]]);
+	attributes(attr, g, YOKE_REDUCE_SUM, (int)unit, false);
+	attr[YK_RANKED].i = 0;
+	if (!err)
+		attr[YK_RANKED].i = yk_share_at(g->ranks, g->rank + 1, unit, (uint32_t)n, count) -
+				    yk_share_at(g->ranks, g->rank, unit, (uint32_t)n, count);
+	attr[YK_RANKED].i += !attr[YK_RANKED].i; // of at least one element
+	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARES, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
+				   .nattr = YK_RANKED + 1, .attr = attr };
+	free(count);
+	return yk_list_record(ctx, err, &c, in, 1, &to) ? NULL : to;
+}
+
 yoke_tensor *yoke_reduce(yoke_group *g, int kind, int root, yoke_tensor *x)
 {
 	yoke_tensor *to = NULL;

@@ -137,6 +137,27 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
+yoke_group *yk_group_dry(uint32_t ranks)
+{
+	struct yoke_context *ctx = yk_current();
+	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
+	struct yoke_group *g = NULL;
+	if (q && q->world)
+		return q->world;
+	struct yk_hub *h = yk_hub_new(ranks);
+	if (!h) {
+		yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
+		return NULL;
+	}
+	for (uint32_t i = 1; i < ranks; i++)
+		yk_hub_unref(h);
+	if (yk_group_join(ctx, h, 0, "world", &g) < 0)
+		yk_hub_unref(h);
+	else
+		yk_world_set(g);
+	return g;
+}
+
 yoke_group *yoke_group_world(void)
 {
 	struct yoke_context *ctx = yk_current();
@@ -186,6 +207,7 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 			memcpy(now.op, s->text[(now.seq - 1) % YK_TEXTS], YK_TASK_TEXT);
 	} while (atomic_load(&s->came) - now.seq >= YK_TEXTS - 1);
 	now.op[sizeof now.op - 1] = '\0';
+	now.sent = atomic_load(&g->bytes);
 	now.open = atomic_load(&s->left) < now.seq;
 	clock_gettime(CLOCK_REALTIME, &clock);
 	now.since = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec -

@@ -24,5 +24,9 @@ libyokecore_la_SOURCES += \
 	src/dist/share.c \
 	src/dist/shared.c \
 	src/dist/sums.c \
+	src/dist/simulate.c \
+	src/dist/simulate.h \
 	src/dist/sums.h \
+	src/dist/tuned.c \
+	src/dist/tuned.h \
 	src/dist/world.c

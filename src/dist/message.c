@@ -15,6 +15,7 @@
 #include "dist/carrier.h"
 #include "dist/ranks.h"
 #include "dist/sums.h"
+#include "dist/tuned.h"
 
 struct sending {
 	const struct yk_action *action;
@@ -63,10 +64,15 @@ static int64_t elements(const struct yk_task *t)
 	return t->what == YK_DO_ALL_GATHER ? n * t->group->ranks : n;
 }
 
+static bool of_shares(const struct yk_task *t)
+{
+	return t->what == YK_DO_GATHER_SHARES || t->what == YK_DO_REDUCE_SHARES;
+}
+
 static int64_t chunk_at(const struct yk_task *t, const struct yk_schedule *s, uint32_t c)
 {
 	const int64_t n = elements(t), k = s->chunks, whole = n / k, rest = n % k;
-	if (t->what == YK_DO_GATHER_SHARES)
+	if (of_shares(t))
 		return yk_share_at(t->group->ranks, c, t->root, t->tensors, t->count);
 	return whole * c + rest * c / k;
 }
@@ -95,9 +101,9 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	const int64_t part = elements(t) / t->group->ranks * t->group->rank;
 	char *const *list = in ? j->in : j->out;
 	uint32_t k = 0;
-	if (in && t->what == YK_DO_GATHER_SHARES) {
+	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // the share of its own
 		*run = INT64_MAX;
-		return list[t->tensors] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
+		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
 	if ((in && t->what == YK_DO_ALL_GATHER) || (!in && t->what == YK_DO_REDUCE_SCATTER))
 		e -= part;
@@ -238,6 +244,7 @@ static bool push(struct yk_job *j, struct sending *x)
 		uint64_t n = piece_at(j, x->action, x->action->place, x->action->slot, at, &from);
 		n = least(least(n, bytes - at), room / 8 * 8);
 		ring_write(l, ring, head, from, n);
+		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
 		if (at + n == bytes)
 			n += padded(bytes) - bytes; // what stands there is not read
 		x->done += n;
@@ -351,6 +358,11 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 	for (int how = 0; how < YK_BY_SHARED; how++)
 		if (!strcmp(wish, yk_algorithm_name[how]) && try_way(w, how, once))
 			return;
+	const int best = w->what == YK_DO_ALL_REDUCE && !t->group->hub->route ?
+				 t->group->hub->area->best[yk_tuned_size((uint64_t)elements(t) * size_of(t))] :
+				 0;
+	if (best && try_way(w, best - 1, once) && yk_schedule_in_order(w))
+		return;
 	if (node > 1 && node < w->ranks && !small && try_way(w, YK_BY_2D, once) && yk_schedule_in_order(w))
 		return;
 	for (int i = 0; i < 3; i++)
@@ -360,8 +372,10 @@ static void choose(const struct yk_task *t, struct yk_schedule_want *w)
 
 static const struct yk_schedule *schedule_of(struct yk_task *t)
 {
-	const bool shares = t->what == YK_DO_GATHER_SHARES;
-	struct yk_schedule_want w = { .what = shares ? YK_DO_ALL_GATHER : t->what, .ranks = t->group->ranks,
+	const uint8_t what = t->what == YK_DO_GATHER_SHARES ? YK_DO_ALL_GATHER :
+			     t->what == YK_DO_REDUCE_SHARES ? YK_DO_REDUCE_SCATTER :
+							      t->what;
+	struct yk_schedule_want w = { .what = what, .ranks = t->group->ranks,
 				      .rank = t->group->rank, .root = t->root };
 	if (t->schedule)
 		return t->schedule;
@@ -404,7 +418,9 @@ static bool begin(struct yk_job *j)
 		most = bytes > most ? bytes : most;
 	}
 	c->slot_bytes = (size_t)padded(most * s->room);
-	for (uint32_t i = 0; i < t->tensors && t->what != YK_DO_SEND && t->what != YK_DO_RECV; i++)
+	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES || // results are no operands
+			   (t->what == YK_DO_GATHER_SHARES && !t->mine);
+	for (uint32_t i = 0; i < t->tensors && !apart; i++)
 		c->alias |= j->in[i] == j->out[i];
 	c->send = malloc((s->n + 1) * sizeof *c->send);
 	c->held = malloc(t->group->ranks);

@@ -279,7 +279,7 @@ static const uint8_t what_of[] = {
 	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
 	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER, [YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
 	[YK_RANKS_REDUCE] = YK_DO_REDUCE,         [YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
-	[YK_RANKS_SHARES] = YK_DO_GATHER_SHARES,
+	[YK_RANKS_SHARES] = YK_DO_GATHER_SHARES, [YK_RANKS_REDUCE_SHARES] = YK_DO_REDUCE_SHARES,
 	[YK_RANKS_SEND] = YK_DO_SEND,             [YK_RANKS_RECV] = YK_DO_RECV,
 };
 
@@ -330,7 +330,8 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	(void)workspace;
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
-	const struct yoke_view *v = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
+	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole; // there is the rank's share only
+	const struct yoke_view *v = alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
 	const uint32_t tensors = op->list ? op->list : 1;
 	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);
 	if (!t) {
@@ -338,7 +339,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 		return yk_fail(YOKE_ENOMEM, "no memory for a collective");
 	}
 	*t = (struct yk_task){ .group = g, .what = what_of[op->code & ~YK_STEP_RANKS_CODE], .kind = (uint8_t)r.kind,
-			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors,
+			       .dtype = v->dtype, .root = (uint32_t)r.peer, .tensors = tensors, .mine = alone ? 0 : tensors,
 			       .count = (int64_t *)(t + 1) };
 	for (uint32_t i = 0; i < tensors; i++) {
 		t->count[i] = elements(&v[i]);

@@ -23,6 +23,7 @@ struct yk_task {
 	uint8_t what, kind, dtype; // enum yk_collective, yoke_reduce_kind
 	uint32_t root;             // or the peer of send and recv
 	uint32_t tensors;
+	uint32_t mine;             // of a gather of shares: the operand that is this rank's
 	int64_t *count;            // elements of each operand (of recv: result)
 	uint64_t hash;             // equal where ranks agree
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
@@ -41,6 +42,16 @@ void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64
 // to[i], which may be x[i]: x[i] with each rank's share as its `mine` says, flat and of at least one element.
 int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
 		     yoke_tensor **to);
+
+// The same where nothing but shares is there: tensors of these shapes, at most so many.
+enum { YK_GATHERED = 24 };
+struct yk_shape {
+	int rank;
+	int64_t dims[YOKE_MAX_RANK];
+};
+int yk_gather_whole(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
+// This rank's share of the sums of x over all ranks, flat and of at least one element; the others' are theirs.
+yoke_tensor *yk_reduce_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 
 struct yk_course;
 
@@ -115,11 +126,13 @@ struct yk_head {
 };
 
 // In memory that all ranks of the group see: with it seats, then links.
+enum { YK_TUNED_SIZES = 11 }; // 256 bytes to 256 MiB, by 4
 struct yk_area {
 	atomic_int broken; // 1: somebody is writing why, 2: it is written
 	int code;
 	char why[YK_WHY];
 	uint32_t ranks, ring; // bytes of a link's ring
+	uint8_t best[YK_TUNED_SIZES]; // of all_reduce, by size: 1 + the algorithm that `yoke tune ranks` found; 0: none
 	_Alignas(128) struct yk_seat seat[];
 };
 size_t yk_area_bytes(uint32_t ranks, uint32_t ring);
@@ -158,6 +171,7 @@ struct yoke_group { // as one rank has it
 	struct yk_ranks *queue;
 	struct yoke_context *ctx;
 	uint64_t jobs;            // collectives so far
+	_Atomic uint64_t bytes;   // of tensors, that it has sent: see yoke_group_state
 	uint64_t *sent, *received; // to and from each peer
 	uint64_t pass;            // of the queue, in which a collective is held up
 	uint64_t *send_pass, *recv_pass;
@@ -169,6 +183,9 @@ int yk_group_join(struct yoke_context *, struct yk_hub *, uint32_t rank, const c
 struct yoke_group *yk_group_ref(uint64_t number); // NULL: there is none
 void yk_group_unref(struct yoke_group *);
 void yk_group_leave(struct yoke_group *); // it is used no more
+// Rank 0 of a world whose others are not there, for the current context, which is dry: what is recorded with it is
+// planned, and takes memory.
+struct yoke_group *yk_group_dry(uint32_t ranks);
 // The calling thread's world is that group.
 void yk_world_set(struct yoke_group *);
 

@@ -22,6 +22,7 @@ enum yk_collective {
 	YK_DO_SEND,           // to one peer and ..
 	YK_DO_RECV,           // .. from one: no schedules
 	YK_DO_GATHER_SHARES,  // as all_gather, of chunks that differ in length
+	YK_DO_REDUCE_SHARES,  // as reduce_scatter, alike
 	YK_COLLECTIVES
 };
 

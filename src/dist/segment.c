@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "dist/tuned.h"
 
 enum {
 	RING = 131072, FEW_RING = 16384, MANY = 16, // bytes of links, of more than MANY ranks FEW_RING
@@ -75,7 +76,9 @@ uint64_t yk_segment_take(struct yk_segment *s, uint32_t ranks)
 	const uint64_t room = room_of(ranks), at = atomic_fetch_add(&s->at->next, room);
 	if (at > s->bytes || room > s->bytes - at)
 		return 0;
-	yk_area_init((struct yk_area *)((char *)s->at + at), ranks, ring_of(ranks));
+	struct yk_area *a = (struct yk_area *)((char *)s->at + at);
+	yk_area_init(a, ranks, ring_of(ranks));
+	yk_tuned_best(ranks, a->best); // by whoever makes it, so that all ranks do the same
 	return at;
 }
 

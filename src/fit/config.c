@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of phase 2: losses, trainer, optimizer, metrics.
+// The JSON of phase 2: what is trained, losses, trainer, optimizer, monitors.
 
 #include "config.h"
 
+#include <fnmatch.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,76 +11,26 @@
 
 #include "base/error.h"
 #include "base/param.h"
-#include "fit/node.h"
 #include "fit/parse.h"
 
 static const char what[] = "pipeline";
 
-int yk_parse_known(json_t *object, const char *where, const char *const *names, int n)
+json_t *yk_parse_member(json_t *object, const char *name, const char *def)
 {
-	const char *key;
+	json_t *one = json_object_get(object, name);
+	if (!one && !json_object_set_new(object, name, json_loads(def, JSON_DECODE_ANY, NULL)))
+		one = json_object_get(object, name);
+	if (!one)
+		yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	return one;
+}
+
+int yk_parse_node(const yoke_pipeline *p, const json_t *value, const char *where, const char *key, bool stream, int *to)
+{
+	const char *names[YK_NODES + 1] = { "input" }, *name = json_string_value(value);
 	char hint[400];
-	json_t *value;
-	if (!json_is_object(object))
-		return yk_fail(YOKE_EINVAL, "%s: must be an object", where);
-	json_object_foreach(object, key, value) {
-		int i = 0;
-		while (i < n && strcmp(names[i], key))
-			i++;
-		if (i == n)
-			return yk_fail(YOKE_EINVAL, "%s: there is no key '%s'; %s", where, key,
-				       yk_hint(key, names, n, hint, sizeof hint));
-	}
-	return 0;
-}
-
-int yk_parse_word(const json_t *value, const char *words)
-{
-	const char *word = json_is_string(value) ? json_string_value(value) : "";
-	const size_t n = strlen(word);
-	for (int place = 0; *words; place++) {
-		const size_t length = strcspn(words, " ");
-		if (length == n && n && !memcmp(words, word, n))
-			return place;
-		words += length + (words[length] == ' ');
-	}
-	return -1;
-}
-
-// A number within bounds; one that is not there, or null, leaves *to.
-static int number(const json_t *object, const char *where, const char *key, double least, double most, double *to)
-{
-	const json_t *value = json_object_get(object, key);
-	if (!value || json_is_null(value))
-		return 0;
-	const double x = json_is_number(value) ? json_number_value(value) : NAN;
-	if (!(x >= least && x <= most))
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a number from %g to %g", where, key, least, most);
-	*to = x;
-	return 0;
-}
-
-static int whole(const json_t *object, const char *where, const char *key, int64_t least, int64_t most, int64_t *to)
-{
-	const json_t *value = json_object_get(object, key);
-	if (!value)
-		return 0;
-	const int64_t x = json_is_integer(value) ? json_integer_value(value) : least - 1;
-	if (x < least || x > most)
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a whole number from %lld to %lld", where, key, (long long)least,
-			       (long long)most);
-	*to = x;
-	return 0;
-}
-
-// ---- losses ----
-
-static int node_named(const yoke_pipeline *p, const json_t *object, const char *where, const char *key, bool stream, int *to)
-{
-	const char *names[YK_NODES + 1] = { "input" }, *name;
-	char hint[400];
-	if (yk_json_str(object, where, key, &name) < 0)
-		return yk_error_last();
+	if (!name)
+		return yk_fail(YOKE_EINVAL, "%s: %s must be the name of a node", where, key);
 	*to = -1;
 	if (stream && !strcmp(name, "input"))
 		return 0;
@@ -92,28 +43,73 @@ static int node_named(const yoke_pipeline *p, const json_t *object, const char *
 				      yk_hint(name, names + !stream, p->nodes + stream, hint, sizeof hint));
 }
 
-static bool has_state(const struct yk_fit_node *n, const char *state)
+int yk_state_named(const struct yk_fit_node *n, const char *state)
 {
 	for (int s = 0; s < n->type->states; s++)
 		if (!strcmp(n->type->state[s], state))
-			return true;
-	return false;
+			return s;
+	return -1;
 }
+
+// ---- what is trained ----
+
+// The states that a pattern names, of a node or of node.state, are trained, or are not.
+static int apply_pattern(yoke_pipeline *p, const char *key, const json_t *pattern, bool train)
+{
+	const char *text = json_string_value(pattern);
+	char name[400];
+	int found = 0, may = 0;
+	if (!text)
+		return yk_fail(YOKE_EINVAL, "%s: %s: must be a pattern of nodes, as \"pca*\", or a list of those", what, key);
+	for (int i = 0; i < p->nodes; i++) {
+		struct yk_fit_node *n = &p->node[i];
+		const bool node = !fnmatch(text, n->name, 0);
+		found += node;
+		for (int s = 0; s < n->type->states; s++) {
+			snprintf(name, sizeof name, "%.200s.%.100s", n->name, n->type->state[s]);
+			const bool one = node || !fnmatch(text, name, 0);
+			found += one;
+			if (!one || !(n->type->trained >> s & 1))
+				continue;
+			may++;
+			n->train = train ? n->train | 1u << s : n->train & ~(1u << s);
+		}
+	}
+	if (!found)
+		return yk_fail(YOKE_EINVAL, "%s: %s: no node, and no state as pca.w, has a name like '%s'", what, key, text);
+	return may || !train ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: there is nothing to train in '%s'", what, key, text);
+}
+
+static int take_patterns(yoke_pipeline *p, json_t *root, const char *key, bool train)
+{
+	json_t *patterns = yk_parse_member(root, key, "[]"), *one;
+	size_t i;
+	int err = patterns ? 0 : yk_error_last();
+	if (!err && !json_is_array(patterns) && !json_is_null(patterns))
+		return apply_pattern(p, key, patterns, train);
+	json_array_foreach(patterns, i, one)
+		if (!err)
+			err = apply_pattern(p, key, one, train);
+	return err;
+}
+
+// ---- losses ----
 
 // May training change something that the loss depends on?
 static bool reaches(const yoke_pipeline *p, const struct yk_loss *l)
 {
 	bool before[YK_NODES] = { false };
+	const bool alone = l->kind == YK_LOSS_ORTHOGONALITY || l->kind == YK_LOSS_ENTROPY;
+	if (alone) // of this state itself
+		return p->node[l->of].train >> yk_state_named(&p->node[l->of], l->kind == YK_LOSS_ENTROPY ? "l" : "w") & 1;
 	before[l->of] = true;
 	if (l->kind == YK_LOSS_MSE && l->node >= 0)
 		before[l->node] = true;
 	for (int i = p->nodes - 1; i >= 0; i--) {
 		if (!before[i])
 			continue;
-		if (p->node[i].train && p->node[i].type->trained)
+		if (p->node[i].train)
 			return true;
-		if (l->kind == YK_LOSS_ORTHOGONALITY || l->kind == YK_LOSS_ENTROPY)
-			return false;
 		for (int k = 0; k < p->node[i].in.count; k++)
 			if (p->node[i].in.from[k] >= 0)
 				before[p->node[i].in.from[k]] = true;
@@ -121,74 +117,162 @@ static bool reaches(const yoke_pipeline *p, const struct yk_loss *l)
 	return false;
 }
 
+static const struct yk_fit_key loss_keys[] = {
+	{ .name = "type", .kind = YK_FIT_WORD, .def = "null", .words = YK_LOSS_WORDS, .at = offsetof(struct yk_loss, kind) },
+	{ .name = "weight", .kind = YK_FIT_REAL, .def = "1.0", .most = 1e30, .at = offsetof(struct yk_loss, weight) },
+	{ .name = "pos_weight", .kind = YK_FIT_REAL, .def = "1.0", .most = 1e30, .at = offsetof(struct yk_loss, pos_weight) },
+};
+
 static int take_loss(yoke_pipeline *p, struct yk_loss *l, json_t *object, int index)
 {
-	static const char kinds[] = "orthogonality bce mse entropy";
-	static const char *const keys[] = { "type", "of", "weight", "pos_weight", "node" };
 	char where[100];
 	snprintf(where, sizeof where, "pipeline: loss %d", index);
-	int err = yk_parse_known(object, where, keys, 5);
+	*l = (struct yk_loss){ .node = -1 };
+	// nodes are names, which the table does not know
+	json_t *of = json_incref(json_object_get(object, "of")), *node = json_incref(json_object_get(object, "node"));
+	json_object_del(object, "of");
+	json_object_del(object, "node");
+	int err = yk_fit_keys(object, where, loss_keys, sizeof loss_keys / sizeof *loss_keys, l);
+	if (!err)
+		err = yk_parse_node(p, of, where, "of", false, &l->of);
+	if (!err && l->kind == YK_LOSS_MSE)
+		err = yk_parse_node(p, node, where, "node", true, &l->node);
+	if (!err && ((of && json_object_set(object, "of", of)) || (node && json_object_set(object, "node", node))))
+		err = yk_fail(YOKE_ENOMEM, "%s: no memory", where);
+	json_decref(of);
+	json_decref(node);
 	if (err)
 		return err;
-	const int kind = yk_parse_word(json_object_get(object, "type"), kinds);
-	if (kind < 0)
-		return yk_fail(YOKE_EINVAL, "%s: type must be one of: %s", where, kinds);
-	*l = (struct yk_loss){ .kind = (enum yk_loss_kind)kind, .node = -1, .weight = 1, .pos_weight = 1 };
 	const char *name = json_string_value(json_object_get(object, "type"));
 	int same = 0;
 	for (int i = 0; i < index; i++)
 		same += p->plan.loss[i].kind == l->kind;
 	snprintf(l->name, sizeof l->name, same ? "%s%d" : "%s", name, same + 1);
-	if ((err = node_named(p, object, where, "of", false, &l->of)) < 0 ||
-	    (err = number(object, where, "weight", 0, 1e30, &l->weight)) < 0 ||
-	    (err = number(object, where, "pos_weight", 0, 1e30, &l->pos_weight)) < 0)
-		return err;
-	if (l->kind == YK_LOSS_MSE && (err = node_named(p, object, where, "node", true, &l->node)) < 0)
-		return err;
 	const struct yk_fit_node *n = &p->node[l->of];
 	const char *state = l->kind == YK_LOSS_ORTHOGONALITY ? "w" : l->kind == YK_LOSS_ENTROPY ? "l" : NULL;
-	if (state && !has_state(n, state))
+	if (state && yk_state_named(n, state) < 0)
 		return yk_fail(YOKE_EINVAL, "%s: %s is of nodes with a state %s; %s has none", where, name, state, n->name);
 	if (!reaches(p, l))
-		return yk_fail(YOKE_EINVAL, "%s: it reaches no parameter that is trained; give \"train\": true to %s or to a node before it",
-			       where, n->name);
+		return yk_fail(YOKE_EINVAL, "%s: it reaches no parameter that is trained; give \"train\": true to %s%s",
+			       where, n->name, state ? "" : " or to a node before it");
 	return 0;
 }
 
-// ---- the rest ----
+// ---- trainer ----
 
-static int take_optimizer(struct yk_plan2 *t, json_t *o)
+static int take_devices(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
 {
-	static const char *const keys[] = { "name", "lr", "weight_decay", "betas", "momentum" };
-	static const char where[] = "pipeline: optimizer", words[] = "adam adamw sgd";
-	double lr = 1e-3, decay = 0, momentum = 0, beta[2] = { NAN, NAN };
-	int err = o ? yk_parse_known(o, where, keys, 5) : 0, name = 0;
-	if (!err && json_object_get(o, "name"))
-		name = yk_parse_word(json_object_get(o, "name"), words);
-	if (name < 0)
-		return yk_fail(YOKE_EINVAL, "%s: name must be one of: %s", where, words);
-	snprintf(t->optimizer, sizeof t->optimizer, "%s", name == 0 ? "adam" : name == 1 ? "adamw" : "sgd");
-	if (err || (err = number(o, where, "lr", 0, 1e6, &lr)) < 0 ||
-	    (err = number(o, where, "weight_decay", 0, 1e6, &decay)) < 0 ||
-	    (err = number(o, where, "momentum", 0, 1, &momentum)) < 0)
+	struct yk_trainer_keys *t = to;
+	const json_t *one = json_array_get(value, 0);
+	t->device = json_is_integer(one) ? json_integer_value(one) : -1;
+	if ((json_is_array(value) && json_array_size(value) == 1 && t->device >= 0 && t->device < 1024) ||
+	    (json_is_integer(value) && json_integer_value(value) == 1) || yk_parse_word(value, "auto") == 0)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: %s must be 1 or \"auto\", the best device, or [N], the one of that number; a pipeline is on one "
+		       "device", where, k->name);
+}
+
+static int take_interval(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+{
+	struct yk_trainer_keys *t = to;
+	t->valid_share = json_is_real(value) ? json_real_value(value) : 0;
+	t->valid_batches = json_is_integer(value) ? json_integer_value(value) : 0;
+	if ((t->valid_share > 0 && t->valid_share <= 1) || (t->valid_batches > 0 && t->valid_batches <= INT32_MAX))
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: %s must be a share of an epoch above 0 up to 1.0, or a whole number of batches", where, k->name);
+}
+
+#define AT(member) .at = offsetof(struct yk_trainer_keys, member)
+static const struct yk_fit_key trainer_keys[] = {
+	{ .name = "max_epochs", .kind = YK_FIT_WHOLE, .def = "1", .most = 1e6, AT(max_epochs) },
+	{ .name = "accelerator", .kind = YK_FIT_TEXT, .def = "\"cpu\"", AT(accelerator) },
+	{ .name = "devices", .kind = YK_FIT_OTHER, .def = "1", .take = take_devices },
+	{ .name = "precision", .kind = YK_FIT_WORD, .def = "\"32-true\"", .words = "32-true 16-mixed bf16-mixed", AT(precision) },
+	{ .name = "accumulate_grad_batches", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 65536, AT(accumulate) },
+	{ .name = "enable_progress_bar", .kind = YK_FIT_FLAG, .def = "true", AT(progress_bar) },
+	{ .name = "enable_checkpointing", .kind = YK_FIT_FLAG, .def = "false", AT(checkpoints) },
+	{ .name = "log_every_n_steps", .kind = YK_FIT_WHOLE, .def = "50", .least = 1, .most = 1e9, AT(log_every) },
+	{ .name = "val_check_interval", .kind = YK_FIT_OTHER, .def = "1.0", .take = take_interval },
+	{ .name = "check_val_every_n_epoch", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 1e6, AT(valid_every) },
+	{ .name = "gradient_clip_val", .kind = YK_FIT_REAL, .def = "null", .most = 1e30, AT(clip) },
+	{ .name = "deterministic", .kind = YK_FIT_FLAG, .def = "false", AT(deterministic) },
+	{ .name = "benchmark", .kind = YK_FIT_FLAG, .def = "false", AT(benchmark) },
+	{ .name = "statistics", .kind = YK_FIT_WORD, .def = "\"cpu\"", .words = "cpu device", AT(statistics) },
+	{ .name = "passes", .kind = YK_FIT_WORD, .def = "\"one\"", .words = "one each", AT(passes) },
+};
+#undef AT
+
+int yk_parse_trainer(json_t *root, struct yk_trainer_keys *t)
+{
+	json_t *o = yk_parse_member(root, "trainer", "{}");
+	const char *backend = yk_param_str(yk_param_find("backend")), *device = yk_param_str(yk_param_find("device"));
+	if (!o)
+		return yk_error_last();
+	if (json_is_object(o) && !json_object_get(o, "accelerator") && (*backend || *device) &&
+	    json_object_set_new(o, "accelerator", json_string(*backend ? backend : device)))
+		return yk_fail(YOKE_EINVAL, "%s: YOKE_BACKEND and YOKE_DEVICE have to be UTF-8", what);
+	int err = yk_fit_keys(o, "pipeline: trainer", trainer_keys, sizeof trainer_keys / sizeof *trainer_keys, t);
+	if (!err && t->deterministic && (t->benchmark || !strcmp(t->accelerator, "auto")))
+		err = yk_fail(YOKE_EINVAL, "pipeline: trainer: deterministic does not go with %s", t->benchmark ?
+			      "benchmark: what is fastest is another kernel on another day" :
+			      "accelerator \"auto\": name the device");
+	return err;
+}
+
+// ---- optimizer ----
+
+struct optimizer_keys {
+	int name;
+	double lr, weight_decay, momentum, beta[2];
+};
+
+static int take_betas(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+{
+	struct optimizer_keys *o = to;
+	o->beta[0] = o->beta[1] = NAN;
+	if (json_is_null(value))
+		return 0;
+	for (size_t i = 0; i < 2; i++)
+		o->beta[i] = json_number_value(json_array_get(value, i));
+	if (json_array_size(value) == 2 && o->beta[0] >= 0 && o->beta[0] < 1 && o->beta[1] >= 0 && o->beta[1] < 1)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: %s are two numbers from 0 to below 1", where, k->name);
+}
+
+#define AT(member) .at = offsetof(struct optimizer_keys, member)
+static const char optimizers[] = "adam adamw sgd";
+static const struct yk_fit_key optimizer_keys[] = {
+	{ .name = "name", .kind = YK_FIT_WORD, .def = "\"adam\"", .words = optimizers, AT(name) },
+	{ .name = "lr", .kind = YK_FIT_REAL, .def = "1e-3", .most = 1e6, AT(lr) },
+	{ .name = "weight_decay", .kind = YK_FIT_REAL, .def = "0.0", .most = 1e6, AT(weight_decay) },
+	{ .name = "betas", .kind = YK_FIT_OTHER, .def = "null", .take = take_betas },
+	{ .name = "momentum", .kind = YK_FIT_REAL, .def = "0.0", .most = 1, AT(momentum) },
+};
+#undef AT
+
+static int take_optimizer(struct yk_training *t, json_t *root)
+{
+	static const char where[] = "pipeline: optimizer";
+	enum { ADAM, ADAMW, SGD };
+	struct optimizer_keys k = { 0 };
+	json_t *o = yk_parse_member(root, "optimizer", "{}");
+	int err = o ? yk_fit_keys(o, where, optimizer_keys, sizeof optimizer_keys / sizeof *optimizer_keys, &k) : yk_error_last();
+	if (!err && k.name == SGD && !isnan(k.beta[0]))
+		err = yk_fail(YOKE_EINVAL, "%s: betas are of adam and adamw", where);
+	if (!err && k.name != SGD && k.momentum > 0)
+		err = yk_fail(YOKE_EINVAL, "%s: momentum is of sgd", where);
+	if (err)
 		return err;
-	const json_t *betas = json_object_get(o, "betas");
-	if (betas && !json_is_null(betas)) {
-		for (size_t i = 0; i < 2; i++)
-			beta[i] = json_number_value(json_array_get(betas, i));
-		if (name == 2 || json_array_size(betas) != 2 || !(beta[0] >= 0 && beta[0] < 1 && beta[1] >= 0 && beta[1] < 1))
-			return yk_fail(YOKE_EINVAL, "%s: betas are two numbers from 0 to below 1, of adam and adamw", where);
-	}
-	if (momentum > 0 && name != 2)
-		return yk_fail(YOKE_EINVAL, "%s: momentum is of sgd", where);
+	static const char *const names[] = { [ADAM] = "adam", [ADAMW] = "adamw", [SGD] = "sgd" };
+	snprintf(t->optimizer, sizeof t->optimizer, "%s", names[k.name]);
 	const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = c ? uselocale(c) : (locale_t)0;
-	int n = snprintf(t->settings, sizeof t->settings, "lr=%.17g weight_decay=%.17g", lr, decay);
-	if (!isnan(beta[0]))
-		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " beta1=%.17g beta2=%.17g", beta[0], beta[1]);
-	if (momentum > 0)
-		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " momentum=%.17g", momentum);
-	if (t->clip > 0)
-		snprintf(t->settings + n, sizeof t->settings - (size_t)n, " clip=%.17g", t->clip);
+	int n = snprintf(t->settings, sizeof t->settings, "lr=%.17g weight_decay=%.17g", k.lr, k.weight_decay);
+	if (!isnan(k.beta[0]))
+		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " beta1=%.17g beta2=%.17g", k.beta[0], k.beta[1]);
+	if (k.momentum > 0)
+		n += snprintf(t->settings + n, sizeof t->settings - (size_t)n, " momentum=%.17g", k.momentum);
+	if (t->keys.clip > 0)
+		snprintf(t->settings + n, sizeof t->settings - (size_t)n, " clip=%.17g", t->keys.clip);
 	if (c) {
 		uselocale(before);
 		freelocale(c);
@@ -196,50 +280,40 @@ static int take_optimizer(struct yk_plan2 *t, json_t *o)
 	return 0;
 }
 
-static int take_trainer(yoke_pipeline *p, json_t *o)
+// ---- all of it ----
+
+static int take_monitors(struct yk_training *t, json_t *root)
 {
-	static const char *const keys[] = { "max_epochs", "accumulate_grad_batches", "gradient_clip_val", "log_every_n_steps",
-					    "check_val_every_n_epoch", "passes", "enable_checkpointing" };
-	static const char where[] = "pipeline: trainer";
-	struct yk_plan2 *t = &p->plan;
-	t->max_epochs = t->accumulate = t->valid_every = 1;
-	t->log_every = 50;
-	int err = o ? yk_parse_known(o, where, keys, 7) : 0;
-	if (err || (err = whole(o, where, "max_epochs", 0, 1000000, &t->max_epochs)) < 0 ||
-	    (err = whole(o, where, "accumulate_grad_batches", 1, 65536, &t->accumulate)) < 0 ||
-	    (err = whole(o, where, "log_every_n_steps", 1, 1000000000, &t->log_every)) < 0 ||
-	    (err = whole(o, where, "check_val_every_n_epoch", 1, 1000000, &t->valid_every)) < 0 ||
-	    (err = number(o, where, "gradient_clip_val", 0, 1e30, &t->clip)) < 0)
-		return err;
-	const json_t *keep = json_object_get(o, "enable_checkpointing"), *passes = json_object_get(o, "passes");
-	if (keep && !json_is_boolean(keep))
-		return yk_fail(YOKE_EINVAL, "%s: enable_checkpointing must be true or false", where);
-	t->checkpoints = json_is_true(keep);
-	const int place = passes ? yk_parse_word(passes, "one each") : 0;
-	p->each = place == 1;
-	return place < 0 ? yk_fail(YOKE_EINVAL, "%s: passes must be one of: one each", where) : 0;
+	static const char words[] = "metrics tensorboard maps";
+	json_t *list = yk_parse_member(root, "monitors", "[\"metrics\"]"), *one;
+	size_t i;
+	if (!list)
+		return yk_error_last();
+	json_array_foreach(list, i, one) {
+		const int place = yk_parse_word(one, words);
+		if (place < 0)
+			return yk_fail(YOKE_EINVAL, "%s: monitors: must be a list of: %s", what, words);
+		t->monitors |= 1u << place;
+	}
+	return json_is_array(list) ? 0 : yk_fail(YOKE_EINVAL, "%s: monitors: must be a list of: %s", what, words);
 }
 
 int yk_parse_training(yoke_pipeline *p, json_t *root)
 {
-	json_t *losses = json_object_get(root, "losses"), *metrics = json_object_get(root, "metrics"), *one;
+	json_t *losses = yk_parse_member(root, "losses", "[]"), *one;
 	size_t i;
-	int err = take_trainer(p, json_object_get(root, "trainer"));
-	if (!err)
-		err = take_optimizer(&p->plan, json_object_get(root, "optimizer"));
-	if (!err && losses && (!json_is_array(losses) || json_array_size(losses) > YK_LOSSES))
+	int err = losses ? yk_parse_trainer(root, &p->plan.keys) : yk_error_last();
+	p->each = p->plan.keys.passes == 1;
+	if (!err && (err = take_optimizer(&p->plan, root)) == 0 && (err = take_patterns(p, root, "freeze", false)) == 0)
+		err = take_patterns(p, root, "unfreeze", true);
+	if (!err && (!json_is_array(losses) || json_array_size(losses) > YK_LOSSES))
 		err = yk_fail(YOKE_EINVAL, "%s: losses: must be a list of up to %d", what, YK_LOSSES);
 	json_array_foreach(losses, i, one)
 		if (!err) {
 			err = take_loss(p, &p->plan.loss[i], one, (int)i);
 			p->plan.losses++;
 		}
-	if (!err && metrics && !json_is_array(metrics))
-		err = yk_fail(YOKE_EINVAL, "%s: metrics: must be a list", what);
-	json_array_foreach(metrics, i, one) {
-		if (!err && yk_parse_word(one, "roc_auc") < 0)
-			err = yk_fail(YOKE_EINVAL, "%s: metrics: must be of: roc_auc", what);
-		p->plan.roc_auc = true;
-	}
-	return err;
+	if (!err)
+		err = yk_parse_metrics(p, root);
+	return err ? err : take_monitors(&p->plan, root);
 }

@@ -20,7 +20,8 @@ struct yk_fit_node {
 	const struct yoke_node_type *type;
 	double key[YOKE_NODE_KEYS];
 	struct yk_node_input in;
-	bool fitted, train;
+	bool fitted;
+	unsigned train; // bit s: training changes state s
 	int64_t channels_in, channels; // known once the stream's are
 	double *state[YOKE_NODE_STATES];      // rounded to f32, as the variables are
 	yoke_tensor *variable[YOKE_NODE_STATES];
@@ -31,7 +32,8 @@ struct yoke_pipeline {
 	struct yk_fit_node node[YK_NODES];
 	int last;                // its result is the pipeline's
 	bool each;               // passes=each
-	struct yk_plan2 plan;    // of phase 2
+	struct yk_training plan; // of phase 2
+	char *config;            // all keys that are in force, as JSON
 	uint64_t seed;
 	int64_t channels;        // of the stream; 0: not known yet
 	struct yoke_pipeline_stats stats;
@@ -42,6 +44,8 @@ const struct yoke_node_type *yk_node_type(const char *name, const char *what);
 extern const struct yoke_node_type yk_node_types[];
 extern const int yk_node_type_count;
 
+// The place of the node of that name; -1.
+int yk_node_named(const yoke_pipeline *, const char *name);
 int64_t yk_state_count(const struct yk_fit_node *, int state, int *rank, int64_t *dims);
 // The channels of all nodes for a stream of so many; room for their states.
 int yk_pipeline_shape(yoke_pipeline *, int64_t channels);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a pipeline's JSON are read with.
+// The parts of a pipeline's JSON.
 #ifndef YK_FIT_PARSE_H
 #define YK_FIT_PARSE_H
 
-#include "base/json.h"
 #include "fit/node.h"
 
-// EINVAL with the nearest name: the object has a key that is not among n names.
-int yk_parse_known(json_t *object, const char *where, const char *const *names, int n);
-// The place of a word among space-separated ones; -1.
-int yk_parse_word(const json_t *, const char *words);
-// Losses, trainer, optimizer and metrics, behind the nodes.
+// A member of an object, which is made by `def` where it is not there; NULL: no memory.
+json_t *yk_parse_member(json_t *object, const char *name, const char *def);
+// The node that a text names; -1 for "input", where that may be.  EINVAL with the nearest.
+int yk_parse_node(const yoke_pipeline *, const json_t *, const char *where, const char *key, bool stream, int *to);
+// The place of a node's state of that name; -1.
+int yk_state_named(const struct yk_fit_node *, const char *state);
+int yk_parse_trainer(json_t *root, struct yk_trainer_keys *);
+int yk_parse_metrics(yoke_pipeline *, json_t *root);
+// What is trained, losses, trainer, optimizer, metrics and monitors, behind the nodes.
 int yk_parse_training(yoke_pipeline *, json_t *root);
 
 #endif

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of phase 2: states.EPOCH and optimizer.EPOCH, both safetensors, and checkpoint.json.
+// Checkpoints.  Phase 1: statistic.SAMPLES.BASE of all statistics, and collected.json; phase 2: states.EPOCH and
+// optimizer.EPOCH, and checkpoint.json.
 
 #include "config.h"
 
 #include "fit/resume.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "optim/scaled.h"
 
 enum { PATH = 4096 };
 
@@ -23,6 +28,26 @@ static void path_of(char to[PATH], const char *folder, const char *what, int64_t
 		snprintf(to, PATH, "%.3900s/%s", folder, what);
 	else
 		snprintf(to, PATH, "%.3900s/%s.%" PRId64 ".safetensors", folder, what, epoch);
+}
+
+// Removes the folder's files WHAT.N.* with another number than `keep`, also those that were left by who was killed.
+static void sweep(const char *folder, const char *what, int64_t keep)
+{
+	const size_t n = strlen(what);
+	DIR *d = opendir(folder);
+	const struct dirent *e;
+	char path[PATH], *end;
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, what, n) || e->d_name[n] != '.')
+			continue;
+		const long long number = strtoll(e->d_name + n + 1, &end, 10);
+		if (end == e->d_name + n + 1 || *end != '.' || number == keep)
+			continue;
+		snprintf(path, sizeof path, "%.3800s/%.255s", folder, e->d_name);
+		unlink(path);
+	}
+	if (d)
+		closedir(d);
 }
 
 // What checkpoint.json says; epoch 0: there is none.
@@ -42,41 +67,45 @@ static int read_place(const char *folder, int64_t *epoch, int64_t *step)
 	return err;
 }
 
-int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const char *folder, int64_t epoch, int64_t step)
+int yk_fit_checkpoint(const yoke_pipeline *p, yoke_optim *o, const yoke_scaler *s, const char *folder, int64_t epoch, int64_t step)
 {
 	char path[PATH];
-	int64_t before, steps;
-	int err = read_place(folder, &before, &steps);
 	path_of(path, folder, "states", epoch);
 	yk_file_sweep(path); // a save that was killed was of the same epoch
-	if (!err)
-		err = yoke_pipeline_save(p, path);
+	int err = yoke_pipeline_save(p, path);
 	path_of(path, folder, "optimizer", epoch);
 	yk_file_sweep(path);
 	if (!err)
 		err = yoke_optim_save(o, path);
-	json_t *j = err ? NULL : json_pack("{s:I, s:I}", "epoch", (json_int_t)epoch, "step", (json_int_t)step);
+	json_t *j = err ? NULL : json_pack("{s:I, s:I, s:o*}", "epoch", (json_int_t)epoch, "step", (json_int_t)step, "scaler",
+					   yk_scaler_describe(s));
 	path_of(path, folder, "checkpoint.json", -1);
 	yk_file_sweep(path);
 	if (!err)
 		err = j ? yk_json_save(path, j) : yk_fail(YOKE_ENOMEM, "no memory for %s", path);
 	if (j)
 		json_decref(j);
-	if (err || !before || before == epoch)
+	if (err)
 		return err;
-	path_of(path, folder, "states", before);
-	unlink(path);
-	path_of(path, folder, "optimizer", before);
-	unlink(path);
+	yk_collected_forget(folder); // phase 1 is behind
+	sweep(folder, "states", epoch);
+	sweep(folder, "optimizer", epoch);
 	return 0;
 }
 
-int yk_fit_resume(yoke_optim *o, const char *folder, int64_t *epoch, int64_t *step)
+int yk_fit_resume(yoke_optim *o, yoke_scaler *s, const char *folder, int64_t *epoch, int64_t *step)
 {
 	char path[PATH];
 	int err = read_place(folder, epoch, step);
 	path_of(path, folder, "optimizer", *epoch);
-	return err || !*epoch ? err : yoke_optim_load(o, path);
+	if (err || !*epoch || (err = yoke_optim_load(o, path)) < 0)
+		return err;
+	path_of(path, folder, "checkpoint.json", -1);
+	json_t *j = yk_json_load(path);
+	err = j ? yk_scaler_parse(json_object_get(j, "scaler"), path, s) : yk_error_last();
+	if (j)
+		json_decref(j);
+	return err;
 }
 
 int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
@@ -88,4 +117,95 @@ int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
 	if (!err && epoch)
 		err = yoke_pipeline_load(p, path);
 	return err ? err : step;
+}
+
+// ---- phase 1 ----
+
+static void statistic_path(char to[PATH], const char *folder, int base, int64_t mark)
+{
+	snprintf(to, PATH, "%.3900s/statistic.%" PRId64 ".%d.safetensors", folder, mark, base);
+}
+
+static json_t *load_collected(const char *folder, char path[PATH])
+{
+	path_of(path, folder, "collected.json", -1);
+	return access(path, F_OK) ? NULL : yk_json_load(path);
+}
+
+void yk_collected_forget(const char *folder)
+{
+	char path[PATH];
+	path_of(path, folder, "collected.json", -1);
+	unlink(path);
+	sweep(folder, "statistic", 0);
+}
+
+int yk_collected_save(const struct yk_collected *c, const char *folder)
+{
+	char path[PATH], of[20];
+	json_t *before = load_collected(folder, path), *list = json_array();
+	const int64_t mark = before ? json_integer_value(json_object_get(before, "mark")) + 1 : 1;
+	int err = 0;
+	for (int i = 0; i < c->n && !err; i++) {
+		statistic_path(path, folder, c->base[i], mark);
+		yk_file_sweep(path);
+		err = yoke_statistic_save(c->statistic[i], path);
+		json_array_append_new(list, json_pack("{s:i, s:b}", "base", c->base[i], "open", (int)c->open[i]));
+	}
+	snprintf(of, sizeof of, "%016" PRIx64, c->of);
+	json_t *j = json_pack("{s:s, s:I, s:i, s:I, s:o}", "of", of, "mark", (json_int_t)mark, "passes", c->passes, "samples",
+			      (json_int_t)c->samples, "statistics", list);
+	path_of(path, folder, "collected.json", -1);
+	yk_file_sweep(path);
+	if (!err)
+		err = j ? yk_json_save(path, j) : yk_fail(YOKE_ENOMEM, "no memory for %s", path);
+	if (!err)
+		sweep(folder, "statistic", mark);
+	if (j)
+		json_decref(j);
+	if (before)
+		json_decref(before);
+	return err;
+}
+
+// The statistics that an object names.
+static int load_all(struct yk_collected *c, int most, const char *folder, const char *path, const json_t *j)
+{
+	char file[PATH];
+	int64_t mark, passes, base;
+	json_t *list = json_object_get(j, "statistics"), *one;
+	size_t i;
+	if (yk_json_int(j, path, "mark", 1, INT64_MAX - 1, &mark) < 0 || yk_json_int(j, path, "passes", 0, most, &passes) < 0 ||
+	    yk_json_int(j, path, "samples", 0, INT64_MAX - 1, &c->samples) < 0)
+		return yk_error_last();
+	c->passes = (int)passes;
+	json_array_foreach(list, i, one) {
+		if (c->n == most || yk_json_int(one, path, "base", 0, INT32_MAX, &base) < 0)
+			return c->n == most ? yk_fail(YOKE_EFORMAT, "%s: has more statistics than the pipeline", path) : yk_error_last();
+		statistic_path(file, folder, (int)base, mark);
+		c->base[c->n] = (int)base;
+		c->open[c->n] = json_is_true(json_object_get(one, "open"));
+		if (!(c->statistic[c->n] = yoke_statistic_load(file)))
+			return yk_error_last();
+		c->n++;
+	}
+	return 0;
+}
+
+int yk_collected_load(struct yk_collected *c, int most, const char *folder)
+{
+	char path[PATH], of[20];
+	json_t *j = load_collected(folder, path);
+	c->n = 0;
+	if (!j)
+		return yoke_error_code() ? yk_error_last() : 0;
+	snprintf(of, sizeof of, "%016" PRIx64, c->of);
+	const char *said = json_string_value(json_object_get(j, "of"));
+	int err = 0;
+	if (said && !strcmp(said, of))
+		err = load_all(c, most, folder, path, j);
+	else
+		yk_warn("fit", "%s: is of another pipeline or of other data: its statistics are collected anew", path);
+	json_decref(j);
+	return err;
 }

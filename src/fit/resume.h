@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of phase 2, behind epochs: two files, and a third one that is replaced last and names them.
+// Checkpoints of both phases: files with a number each, and one that is replaced last and names them.
 #ifndef YK_FIT_RESUME_H
 #define YK_FIT_RESUME_H
 
 #include "fit/node.h"
 #include "yoke-optim.h"
 
-int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const char *folder, int64_t epoch, int64_t step);
-// Epochs and steps done, of the folder's checkpoint; the optimizer takes its states.
-int yk_fit_resume(yoke_optim *, const char *folder, int64_t *epoch, int64_t *step);
+// scaler: NULL, or the loss's.
+int yk_fit_checkpoint(const yoke_pipeline *, yoke_optim *, const yoke_scaler *, const char *folder, int64_t epoch, int64_t step);
+// Epochs and steps done, of the folder's checkpoint; optimizer and scaler take their states.
+int yk_fit_resume(yoke_optim *, yoke_scaler *, const char *folder, int64_t *epoch, int64_t *step);
+
+// Where phase 1 is.
+struct yk_collected {
+	uint64_t of;          // what is fitted, by what
+	int n;                // statistics
+	int *base;            // [n]: of which base each is
+	bool *open;           // [n]: it belongs to the pass that goes on
+	yoke_statistic **statistic;
+	int passes;           // that are done
+	int64_t samples;      // of the pass that goes on
+};
+// Into the folder, in place of what is there.
+int yk_collected_save(const struct yk_collected *, const char *folder);
+// What the folder has into room for `most` statistics; n 0: nothing, or of another pipeline or other data, which a warning says.
+int yk_collected_load(struct yk_collected *, int most, const char *folder);
+void yk_collected_forget(const char *folder);
 
 #endif

@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "fit/auc.h"
-#include "fit/node.h"
+#include "base/log.h"
+#include "fit/losses.h"
+#include "fit/metrics.h"
+#include "fit/place.h"
 #include "fit/resume.h"
+#include "fit/tune.h"
 
 enum { MOST_STATES = YK_NODES * YOKE_NODE_STATES, MOST_FIELDS = 64 };
 
@@ -23,254 +27,243 @@ struct run {
 	yoke_tensor *state[MOST_STATES], *sum[MOST_STATES]; // that are trained; sums of their gradients over batches
 	char name[MOST_STATES][300];
 	yoke_optim *optim;
+	yoke_scaler *scaler; // NULL: the loss has none
 	int64_t step, epoch;
+	int64_t batch, group;       // of this epoch, and of the next step, so far
+	int64_t batches, interval;  // of an epoch; between validations; 0: not known yet
+	bool validated;             // since the last step
+	bool said_none;             // that a metric has no value
+	double loss;                // logged last
 };
 
-// ---- losses ----
+// ---- records ----
 
-// A batch: values of nodes, labels and weights, f32 [pixels].
-struct batch {
-	struct yk_values v;
-	yoke_tensor *label, *weight; // NULL, YOKE_NONE: the set has none
+// Numbers of a line of the log, in their order.
+struct line {
+	int n;
+	const char *name[YK_LOSSES + 4 + YK_METER_VALUES];
+	double value[YK_LOSSES + 4 + YK_METER_VALUES];
 };
 
-static yoke_tensor *state_of(const struct yk_fit_node *n, const char *name)
+static void add(struct line *l, const char *name, double value)
 {
-	for (int s = 0; s < n->type->states; s++)
-		if (!strcmp(n->type->state[s], name))
-			return n->variable[s];
-	return NULL;
+	l->name[l->n] = name;
+	l->value[l->n++] = value;
 }
 
-// The mean of x [pixels] over those with weight.
-static yoke_tensor *mean(const struct batch *b, yoke_tensor *x)
+static int log_line(const struct run *r, const char *stage, const double *loss, const struct yk_meter_values *m)
 {
-	if (b->weight == YOKE_NONE)
-		return yoke_mean(x, YOKE_ALL);
-	yoke_tensor *sum = yoke_sum(b->weight, YOKE_ALL);
-	yoke_tensor *under = yoke_select(yoke_eq(sum, yoke_const(0)), yoke_const(1), sum);
-	yoke_tensor *counts = yoke_select(yoke_eq(b->weight, yoke_const(0)), yoke_const(0), yoke_mul(b->weight, x));
-	return yoke_div(yoke_sum(counts, YOKE_ALL), under);
+	const struct yk_training *t = &r->p->plan;
+	struct line l = { .n = 0 };
+	for (int i = 0; i < yk_loss_count(r->p); i++)
+		add(&l, i < t->losses ? t->loss[i].name : "loss", loss[i]);
+	add(&l, "epoch", (double)r->epoch);
+	for (int i = 0; m && i < m->n; i++)
+		add(&l, m->name[i], m->value[i]);
+	return yoke_run_log(r->o->run, r->step, stage, l.n, l.name, l.value);
 }
 
-// (1 - y) x + (1 + (pos_weight - 1) y) (log(1 + exp(-|x|)) + max(-x, 0))
-static yoke_tensor *bce(const struct batch *b, yoke_tensor *x, double pos_weight)
+static void tell(const struct run *r, const char *stage, int64_t done, int64_t all)
 {
-	yoke_tensor *y = b->label, *one = yoke_const(1);
-	yoke_tensor *more = yoke_add(one, yoke_mul(yoke_const(pos_weight - 1), y));
-	yoke_tensor *soft = yoke_log1p(yoke_exp(yoke_neg(yoke_abs(x))));
-	yoke_tensor *each = yoke_add(yoke_mul(yoke_sub(one, y), x), yoke_mul(more, yoke_add(soft, yoke_relu(yoke_neg(x)))));
-	return mean(b, each);
-}
-
-static yoke_tensor *loss_of(yoke_pipeline *p, const struct yk_loss *l, struct batch *b)
-{
-	const struct yk_fit_node *n = &p->node[l->of];
-	if (l->kind == YK_LOSS_ORTHOGONALITY) {
-		yoke_tensor *w = state_of(n, "w");
-		const int64_t k = yoke_dim(w, 0);
-		yoke_tensor *i = yoke_iota(yoke_i64, 2, (int64_t[]){ k, k }, 0), *j = yoke_iota(yoke_i64, 2, (int64_t[]){ k, k }, 1);
-		yoke_tensor *off = yoke_sub(yoke_matmul(w, w, YOKE_TB), yoke_cast(yoke_eq(i, j), yoke_f32));
-		return yoke_sum(yoke_square(off), YOKE_ALL);
-	}
-	if (l->kind == YK_LOSS_ENTROPY) {
-		yoke_tensor *x = yoke_div(state_of(n, "l"), yoke_scalar(yk_select_temperature(b->v.epoch)));
-		return yoke_neg(yoke_sum(yoke_mul(yoke_softmax(x, -1), yoke_log_softmax(x, -1)), YOKE_ALL));
-	}
-	yoke_tensor *x = yk_node_value(p, &b->v, l->of);
-	if (l->kind == YK_LOSS_BCE)
-		return bce(b, yoke_reshape(x, 1, (int64_t[]){ -1 }), l->pos_weight);
-	yoke_tensor *y = l->node < 0 ? b->v.stream : yk_node_value(p, &b->v, l->node);
-	yoke_tensor *each = yoke_mean(yoke_square(yoke_sub(x, y)), YOKE_AXIS(yoke_rank(x) - 1));
-	return mean(b, yoke_reshape(each, 1, (int64_t[]){ -1 }));
-}
-
-static struct batch batch_of(const struct run *r, yoke_tensor *const *t, bool training)
-{
-	struct batch b = { .v = { .stream = yoke_cast(t[r->fields.x], yoke_f32), .epoch = r->epoch, .training = training },
-			   .weight = YOKE_NONE };
-	if (r->fields.label >= 0)
-		b.label = yoke_reshape(yoke_cast(t[r->fields.label], yoke_f32), 1, (int64_t[]){ -1 });
-	if (r->fields.weight >= 0)
-		b.weight = yoke_reshape(yoke_cast(t[r->fields.weight], yoke_f32), 1, (int64_t[]){ -1 });
-	return b;
-}
-
-// Numbers that losses_of gives: each loss, and behind them their weighted sum; without losses none.
-static int loss_count(const yoke_pipeline *p)
-{
-	return p->plan.losses ? p->plan.losses + 1 : 0;
-}
-
-static int losses_of(struct run *r, struct batch *b, yoke_tensor **to)
-{
-	const struct yk_plan2 *t = &r->p->plan;
-	yoke_tensor *total = NULL;
-	for (int i = 0; i < t->losses; i++) {
-		to[i] = loss_of(r->p, &t->loss[i], b);
-		yoke_tensor *part = yoke_mul(to[i], yoke_const(t->loss[i].weight));
-		total = i ? yoke_add(total, part) : part;
-	}
-	if (t->losses)
-		to[t->losses] = total;
-	return total || !t->losses ? 0 : yk_error_last();
+	if (!r->o->progress || !r->p->plan.keys.progress_bar)
+		return;
+	const struct yoke_fitting_progress x = { .size = sizeof x, .stage = stage, .round = r->epoch + 1,
+						 .rounds = r->p->plan.keys.max_epochs, .done = done, .all = all, .loss = r->loss };
+	r->o->progress(r->o->arg, &x);
 }
 
 // ---- a step ----
 
-static int log_losses(const struct run *r, const char *stage, const double *value, double auc)
+// What became of the step before, whose gradients were scaled.
+static int look_back(struct run *r)
 {
-	const struct yk_plan2 *t = &r->p->plan;
-	const char *name[YK_LOSSES + 3];
-	double v[YK_LOSSES + 3];
-	int n = 0;
-	for (int i = 0; i < loss_count(r->p); i++, n++) {
-		name[n] = i < t->losses ? t->loss[i].name : "loss";
-		v[n] = value[i];
-	}
-	name[n] = "epoch";
-	v[n++] = (double)r->epoch;
-	if (!isnan(auc)) {
-		name[n] = "roc_auc";
-		v[n++] = auc;
-	}
-	return yoke_run_log(r->o->run, r->step, stage, n, name, v);
+	const int got = r->scaler ? yoke_scaler_update(r->scaler) : YOKE_STEPPED;
+	return got == YOKE_SKIPPED ? yoke_optim_skipped(r->optim) : got;
 }
 
-// Gradients of a micro-batch; with the last of a step the step.
-static int micro(struct run *r, yoke_tensor *const *t, int64_t which, int64_t of)
+// Adds the gradients of a batch to those of the step's others, and with the last of them does the step.
+static int update(struct run *r, yoke_tensor **g, bool last)
 {
-	const int k = r->p->plan.losses;
-	yoke_tensor *loss[YK_LOSSES + 1], *g[MOST_STATES];
-	struct batch b = batch_of(r, t, true);
-	const bool last = which + 1 == of;
-	int err = losses_of(r, &b, loss);
-	if (!err)
-		err = yoke_grad(yoke_mul(loss[k], yoke_const(1 / (double)of)), r->states, r->state, g);
-	for (int i = 0; i < r->states && !err && of > 1; i++) {
-		if (which)
+	struct yoke_step how = { .size = sizeof how, .scale = YOKE_NONE, .skip = YOKE_NONE };
+	yoke_tensor *norm;
+	int err = r->group ? 0 : look_back(r);
+	for (int i = 0; i < r->states && !err && (r->group || !last); i++) {
+		if (r->group)
 			g[i] = yoke_add(r->sum[i], g[i]);
 		if (!last)
 			err = yoke_assign(r->sum[i], g[i]);
 	}
-	if (!err && last)
-		err = yoke_optim_step(r->optim, r->states, g, NULL);
+	if (err || !last)
+		return err;
+	if (r->scaler) {
+		err = yoke_scaler_check(r->scaler, r->states, r->state, g, &norm, &how.skip);
+		how.scale = yoke_scaler_inverse(r->scaler);
+	}
+	if (r->p->plan.keys.accumulate > 1) {
+		yoke_tensor *mean = yoke_scalar(1 / (double)(r->group + 1));
+		how.scale = r->scaler ? yoke_mul(how.scale, mean) : mean;
+	}
+	return err ? err : yoke_optim_step(r->optim, r->states, g, &how);
+}
+
+// last: the step is done with this batch.
+static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
+{
+	const int k = r->p->plan.losses;
+	yoke_tensor *loss[YK_LOSSES + 1], *g[MOST_STATES];
+	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
+	int err = yk_losses(r->p, &b, loss);
+	if (!err)
+		err = yoke_grad(r->scaler ? yoke_scaler_scale(r->scaler, loss[k]) : loss[k], r->states, r->state, g);
+	if (!err)
+		err = update(r, g, last);
 	if (!err)
 		err = yoke_eval(k + 1, loss);
+	r->group = last ? 0 : r->group + 1;
 	if (err || !last)
 		return err;
 	r->step++;
-	double value[YK_LOSSES + 1];
-	if (r->step % r->p->plan.log_every && r->step != 1)
+	r->validated = false;
+	double value[YK_LOSSES + 1] = { 0 };
+	if (r->step % r->p->plan.keys.log_every && r->step != 1)
 		return 0;
 	for (int i = 0; i <= k && !err; i++) {
 		float f = NAN;
 		err = yoke_read(loss[i], &f, sizeof f);
 		value[i] = f;
 	}
-	if (!err && !isfinite(value[k]))
+	if (err)
+		return err;
+	r->loss = value[k];
+	if (!isfinite(r->loss))
 		return yk_fail(YOKE_ERANGE, "pipeline_train: the loss of step %lld is not finite; a smaller lr or gradient_clip_val may do",
 			       (long long)r->step);
-	return err ? err : log_losses(r, "train", value, NAN);
+	return log_line(r, "train", value, NULL);
 }
 
 // ---- validation ----
 
-static int score(struct run *r, struct batch *b, yoke_tensor *const *t, struct yk_auc *auc)
+static int validate_batch(struct run *r, yoke_tensor *const *t, int64_t rows, struct yk_meter *m, double *sum)
 {
-	yoke_tensor *y = yk_node_value(r->p, &b->v, r->p->last);
-	const int64_t n = y ? yoke_count(y) : 0;
-	float *x = malloc(((size_t)n + 1) * sizeof *x), *w = NULL;
-	uint8_t *label = malloc((size_t)n + 1);
-	int err = !y ? yk_error_last() : x && label ? 0 : yk_fail(YOKE_ENOMEM, "roc_auc: no memory");
-	if (!err && yoke_count(t[r->fields.label]) != n)
-		err = yk_fail(YOKE_ESHAPE, "roc_auc: the last node has %lld numbers for %lld labels", (long long)n,
-			      (long long)yoke_count(t[r->fields.label]));
-	if (!err && b->weight != YOKE_NONE && !(w = malloc(((size_t)n + 1) * sizeof *w)))
-		err = yk_fail(YOKE_ENOMEM, "roc_auc: no memory");
-	if (!err && (err = yoke_read(y, x, (size_t)n * sizeof *x)) == 0)
-		err = yoke_read(t[r->fields.label], label, (size_t)n);
-	if (!err && w)
-		err = yoke_read(b->weight, w, (size_t)n * sizeof *w);
+	yoke_tensor *loss[YK_LOSSES + 1];
+	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, false);
+	int err = yk_losses(r->p, &b, loss);
 	if (!err)
-		err = yk_auc_add(auc, (size_t)n, x, label, w);
-	free(x);
-	free(w);
-	free(label);
+		err = yk_meter_add(m, &b.v, b.label_u8, b.weight);
+	for (int i = 0; i < yk_loss_count(r->p) && !err; i++) {
+		float f = NAN;
+		err = yoke_read(loss[i], &f, sizeof f);
+		sum[i] += (double)rows * f;
+	}
 	return err;
 }
 
-static int validate(struct run *r)
+// Says once which metrics such a split has not.
+static void say_none(struct run *r, const struct yk_meter_values *v)
 {
-	const int k = loss_count(r->p);
-	char words[600];
-	double value[YK_LOSSES + 1] = { 0 }, area = NAN, bound;
-	int64_t samples = 0;
-	struct yk_auc auc;
-	if (!r->o->valid || (!k && !r->p->plan.roc_auc))
-		return 0;
-	yk_auc_init(&auc, YK_AUC_EXACT);
-	snprintf(words, sizeof words, "%.500s shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
-	yoke_loader *l = yoke_loader_new(r->o->valid, words);
-	int err = l ? 0 : yk_error_last();
-	for (int64_t rows = 1; !err && rows > 0;) {
-		yoke_tensor *t[MOST_FIELDS], *loss[YK_LOSSES + 1];
-		yoke_scope *s = yoke_scope_begin("valid");
-		rows = yoke_loader_next(l, r->fields.count, t, NULL);
-		err = rows < 0 ? (int)rows : 0;
-		if (rows > 0) {
-			struct batch b = batch_of(r, t, false);
-			err = losses_of(r, &b, loss);
-			if (!err && r->p->plan.roc_auc)
-				err = score(r, &b, t, &auc);
-			for (int i = 0; i < k && !err; i++) {
-				float f = NAN;
-				err = yoke_read(loss[i], &f, sizeof f);
-				value[i] += (double)rows * f;
-			}
-			samples += rows;
+	for (int i = 0; i < v->n && !r->said_none; i++)
+		if (isnan(v->value[i])) {
+			yk_warn("fit", "%s: n/a: the split has no pixels of one kind, with or without an anomaly", v->name[i]);
+			r->said_none = true;
 		}
-		yoke_scope_end(s);
-	}
-	yoke_loader_free(l);
-	for (int i = 0; i < k; i++)
-		value[i] /= (double)(samples ? samples : 1);
-	if (!err && r->p->plan.roc_auc)
-		area = yk_auc_value(&auc, &bound);
-	yk_auc_fini(&auc);
-	return err ? err : log_losses(r, "valid", value, area);
 }
 
-// ---- all of it ----
+static int validate(struct run *r, yoke_dataset *set, const char *stage)
+{
+	char words[600];
+	double sum[YK_LOSSES + 1] = { 0 };
+	int64_t samples = 0;
+	struct yk_meter m;
+	struct yk_meter_values values = { .n = 0 };
+	if (!set || (!yk_loss_count(r->p) && !r->p->plan.metrics))
+		return 0;
+	const double began = yk_seconds();
+	int err = yk_meter_init(&m, r->p);
+	snprintf(words, sizeof words, "%.500s shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
+	yoke_loader *l = err ? NULL : yoke_loader_new(set, words);
+	if (!err && !l)
+		err = yk_error_last();
+	for (int64_t rows = 1; !err && rows > 0;) {
+		yoke_tensor *t[MOST_FIELDS];
+		yoke_scope *s = yoke_scope_begin(stage);
+		yk_fit_cast(r->p);
+		rows = yoke_loader_next(l, r->fields.count, t, NULL);
+		err = rows < 0 ? (int)rows : rows ? validate_batch(r, t, rows, &m, sum) : 0;
+		samples += rows > 0 ? rows : 0;
+		yoke_scope_end(s);
+		tell(r, stage, samples, yoke_dataset_count(set));
+	}
+	yoke_loader_free(l);
+	for (int i = 0; i < yk_loss_count(r->p); i++)
+		sum[i] /= (double)(samples ? samples : 1);
+	if (!err && (err = yk_meter_read(&m, &values)) == 0)
+		say_none(r, &values);
+	yk_meter_fini(&m);
+	r->p->stats.validating += yk_seconds() - began;
+	return err ? err : log_line(r, stage, sum, &values);
+}
+
+// ---- an epoch ----
+
+// How many batches an epoch has, by its first one, and how many of them there are between validations.
+static int count_batches(struct run *r, int64_t rows)
+{
+	const struct yk_trainer_keys *k = &r->p->plan.keys;
+	const int64_t all = yoke_dataset_count(r->o->train);
+	r->batches = (all + rows - 1) / rows;
+	r->interval = k->valid_batches ? k->valid_batches : (int64_t)fmax(1, floor(k->valid_share * (double)r->batches));
+	return r->interval <= r->batches || !r->o->valid ? 0 :
+		yk_fail(YOKE_EINVAL, "pipeline_train: val_check_interval=%lld, but an epoch has %lld batches", (long long)r->interval,
+			(long long)r->batches);
+}
+
+static bool validates(const struct run *r)
+{
+	return (r->epoch + 1) % r->p->plan.keys.valid_every == 0 && r->batch % r->interval == 0;
+}
 
 static int train_epoch(struct run *r, yoke_loader *l, bool *more)
 {
-	const int64_t of = r->p->plan.accumulate;
-	int err = 0;
-	int64_t which = 0, epoch = r->epoch;
 	struct yoke_position at = { .size = sizeof at };
-	while (*more && !err && epoch == r->epoch) {
+	bool last = false;
+	int err = 0;
+	r->batch = r->group = 0;
+	while (*more && !err && !last) {
 		yoke_tensor *t[MOST_FIELDS];
 		yoke_scope *s = yoke_scope_begin("fit");
+		yk_fit_cast(r->p);
+		const double began = yk_seconds();
 		const int64_t rows = yoke_loader_next(l, r->fields.count, t, NULL);
+		r->p->stats.loading += yk_seconds() - began;
 		*more = rows > 0;
-		err = rows < 0 ? (int)rows : rows ? micro(r, t, which, of) : 0;
-		which = (which + 1) % of;
+		err = rows < 0 ? (int)rows : 0;
+		if (!err && *more)
+			err = yoke_loader_position(l, &at);
+		last = at.epoch != r->epoch;
+		if (!err && *more && !r->batches)
+			err = count_batches(r, rows);
+		if (!err && *more)
+			err = train_batch(r, t, last || r->group + 1 == r->p->plan.keys.accumulate);
+		r->batch++;
 		yoke_scope_end(s);
-		if (!err && *more && !yoke_loader_position(l, &at))
-			epoch = at.epoch;
+		tell(r, "train", r->batch, r->batches);
+		if (!err && *more && r->o->valid && validates(r)) {
+			err = validate(r, r->o->valid, "valid");
+			r->validated = true;
+		}
 	}
 	return err;
 }
+
+// ---- all of it ----
 
 static int begin(struct run *r)
 {
 	yoke_pipeline *p = r->p;
 	const char *names[MOST_STATES];
-	int err = 0;
 	for (int i = 0; i < p->nodes; i++)
-		for (int s = 0; s < p->node[i].type->states && p->node[i].train; s++) {
-			if (!(p->node[i].type->trained >> s & 1))
+		for (int s = 0; s < p->node[i].type->states; s++) {
+			if (!(p->node[i].train >> s & 1))
 				continue;
 			snprintf(r->name[r->states], sizeof *r->name, "%.150s.%.100s", p->node[i].name, p->node[i].type->state[s]);
 			names[r->states] = r->name[r->states];
@@ -278,16 +271,17 @@ static int begin(struct run *r)
 		}
 	if (!r->states)
 		return yk_fail(YOKE_EINVAL, "pipeline_train: nothing is to be trained; give a node \"train\": true");
-	for (int i = 0; i < r->states && p->plan.accumulate > 1; i++) {
+	for (int i = 0; i < r->states && p->plan.keys.accumulate > 1; i++) {
 		int64_t dims[YOKE_MAX_RANK];
 		for (int d = 0; d < yoke_rank(r->state[i]); d++)
 			dims[d] = yoke_dim(r->state[i], d);
 		if (!(r->sum[i] = yoke_variable(r->name[i], yoke_f32, yoke_rank(r->state[i]), dims)))
 			return yk_error_last();
 	}
+	if (p->plan.keys.precision == YK_FIT_F16 && !(r->scaler = yoke_scaler_new(NULL)))
+		return yk_error_last();
 	r->optim = yoke_optim_new(p->plan.optimizer, p->plan.settings);
-	err = r->optim ? yoke_optim_add(r->optim, r->states, r->state, names, NULL) : yk_error_last();
-	return err;
+	return r->optim ? yoke_optim_add(r->optim, r->states, r->state, names, NULL) : yk_error_last();
 }
 
 // The states are in the nodes again.
@@ -318,7 +312,7 @@ static int check(struct run *r)
 		if (!p->node[i].fitted)
 			return yk_fail(YOKE_EINVAL, "pipeline_train: %s is not fitted", p->node[i].name);
 	int err = yk_set_fields(r->o->train, "pipeline_train", &r->fields, &channels);
-	if (err)
+	if (err || (err = yk_fit_deterministic(p, "pipeline_train")) < 0)
 		return err;
 	if (channels != p->channels)
 		return yk_fail(YOKE_ESHAPE, "pipeline_train: is of %lld channels, the set has %lld", (long long)p->channels,
@@ -330,26 +324,73 @@ static int check(struct run *r)
 		else if (p->plan.loss[i].kind == YK_LOSS_BCE && p->node[p->plan.loss[i].of].channels != 1)
 			return yk_fail(YOKE_EINVAL, "pipeline_train: bce of %s: it has %lld channels, must be 1",
 				       p->node[p->plan.loss[i].of].name, (long long)p->node[p->plan.loss[i].of].channels);
-	if (p->plan.roc_auc && r->o->valid && r->fields.label < 0)
-		return yk_fail(YOKE_EINVAL, "pipeline_train: roc_auc wants a field label u8 in the set %s", yoke_dataset_name(r->o->train));
-	return 0;
+	return r->o->valid || r->o->test ? yk_metrics_check(p, r->fields.label >= 0, yoke_dataset_name(r->o->train)) : 0;
 }
 
 // Behind the epochs of a checkpoint, whose states the pipeline has.
 static int go_on(struct run *r, yoke_loader *l)
 {
 	struct yoke_position at = { .size = sizeof at };
-	int err = yk_fit_resume(r->optim, r->o->folder, &r->epoch, &r->step);
+	int err = yk_fit_resume(r->optim, r->scaler, r->o->folder, &r->epoch, &r->step);
 	at.epoch = r->epoch;
-	return err || !r->epoch || r->epoch >= r->p->plan.max_epochs ? err : yoke_loader_seek(l, &at);
+	return err || !r->epoch || r->epoch >= r->p->plan.keys.max_epochs ? err : yoke_loader_seek(l, &at);
+}
+
+// One batch's gradients, of which nothing is kept, so that it is known which products are worth measuring.
+static int try_batch(void *arg)
+{
+	struct run *r = arg;
+	char words[600];
+	yoke_tensor *t[MOST_FIELDS], *loss[YK_LOSSES + 1], *g[MOST_STATES];
+	snprintf(words, sizeof words, "%.500s workers=0 shuffle=0 last=keep epochs=1", r->o->loader ? r->o->loader : "");
+	yoke_loader *l = yoke_loader_new(r->o->train, words);
+	yoke_scope *s = yoke_scope_begin("benchmark");
+	yk_fit_cast(r->p);
+	const int64_t rows = l ? yoke_loader_next(l, r->fields.count, t, NULL) : yk_error_last();
+	int err = rows < 0 ? (int)rows : 0;
+	if (!err) {
+		struct yk_batch b = yk_batch_of(&r->fields, t, 0, true);
+		err = yk_losses(r->p, &b, loss);
+	}
+	if (!err)
+		err = yoke_grad(loss[r->p->plan.losses], r->states, r->state, g);
+	if (!err)
+		err = yoke_eval(r->states, g);
+	yoke_scope_end(s);
+	yoke_loader_free(l);
+	return err;
+}
+
+static int epochs(struct run *r)
+{
+	const struct yk_trainer_keys *k = &r->p->plan.keys;
+	char words[600];
+	snprintf(words, sizeof words, "seed=%llu %.400s shuffle=1 last=keep epochs=%lld", (unsigned long long)r->p->seed >> 1,
+		 r->o->loader ? r->o->loader : "", (long long)k->max_epochs);
+	int err = k->benchmark ? yk_fit_tune(try_batch, r) : 0;
+	yoke_loader *l = err ? NULL : yoke_loader_new(r->o->train, words);
+	if (!err && !l)
+		err = yk_error_last();
+	if (!err && r->o->folder && r->o->resume)
+		err = go_on(r, l);
+	for (bool more = true; more && !err && r->epoch < k->max_epochs;) {
+		err = train_epoch(r, l, &more);
+		if (!err && !r->validated && r->epoch + 1 >= k->max_epochs)
+			err = validate(r, r->o->valid, "valid");
+		r->epoch++;
+		if (!err)
+			err = look_back(r);
+		if (!err && r->o->folder && k->checkpoints)
+			err = yk_fit_checkpoint(r->p, r->optim, r->scaler, r->o->folder, r->epoch, r->step);
+	}
+	yoke_loader_free(l);
+	return err;
 }
 
 int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 {
 	struct yoke_training o = { .size = sizeof o };
 	struct run *r = calloc(1, sizeof *r);
-	yoke_loader *l = NULL;
-	char words[600];
 	if (!options || !options->size || !r) {
 		free(r);
 		return options && options->size ? yk_fail(YOKE_ENOMEM, "pipeline_train: no memory") :
@@ -358,32 +399,21 @@ int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 	memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
 	r->p = p;
 	r->o = &o;
+	r->loss = NAN;
+	const double began = yk_seconds(), validating = p->stats.validating;
 	int err = o.train ? check(r) : yk_fail(YOKE_EINVAL, "pipeline_train: there is no set to train by");
-	if (!err && p->plan.losses && p->plan.max_epochs)
-		err = begin(r);
-	if (!err && r->states) {
-		snprintf(words, sizeof words, "seed=%llu %.400s shuffle=1 last=keep epochs=%lld",
-			 (unsigned long long)p->seed >> 1, o.loader ? o.loader : "", (long long)p->plan.max_epochs);
-		l = yoke_loader_new(o.train, words);
-		err = l ? 0 : yk_error_last();
-	}
-	if (!err && r->states && o.folder && o.resume)
-		err = go_on(r, l);
-	for (bool more = r->states > 0 && r->epoch < p->plan.max_epochs; more && !err;) {
-		err = train_epoch(r, l, &more);
-		if (!err && ((r->epoch + 1) % p->plan.valid_every == 0 || r->epoch + 1 >= p->plan.max_epochs))
-			err = validate(r);
-		r->epoch++;
-		if (!err && o.folder && p->plan.checkpoints)
-			err = yk_fit_checkpoint(p, r->optim, o.folder, r->epoch, r->step);
-		more = more && r->epoch < p->plan.max_epochs;
-	}
-	if (!err && !r->states)
-		err = validate(r);
+	const bool trains = !err && p->plan.losses && p->plan.keys.max_epochs;
+	if (trains && (err = begin(r)) == 0)
+		err = epochs(r);
+	else if (!err)
+		err = validate(r, o.valid, "valid");
+	if (!err)
+		err = validate(r, o.test, "test");
 	if (!err)
 		err = settle(p);
-	yoke_loader_free(l);
+	p->stats.training += yk_seconds() - began - (p->stats.validating - validating);
 	yoke_optim_free(r->optim);
+	yoke_scaler_free(r->scaler);
 	for (int i = 0; i < r->states; i++)
 		yoke_free(r->sum[i]);
 	free(r);

@@ -4,6 +4,7 @@
 #ifndef YK_IMAGE_H
 #define YK_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { YK_IMAGE_SIDE = 16384, YK_IMAGE_PIXELS = 1 << 26 }; // at most
@@ -17,6 +18,10 @@ struct yk_image {
 // EFORMAT: neither of both, cut, damaged; ERANGE: larger than the limits; EUNSUPPORTED: CMYK, or no library for it in
 // this build; ENOMEM.  `path` is for messages.
 int yk_image_decode(struct yk_image *, const char *path, const unsigned char *data, size_t bytes);
+
+// A PNG file of grey pixels [height][width], where this build has libpng (yk_png_writes).
+int yk_png_write(const char *path, int width, int height, const unsigned char *grey);
+bool yk_png_writes(void);
 
 // ---- jpeg.c, png.c ----
 

@@ -14,6 +14,7 @@
 #include <png.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 enum { MOST_CHUNKS = 1000, MOST_CHUNK = 8 << 20 };
 
@@ -99,6 +100,40 @@ int yk_png_decode(struct yk_image *to, const char *path, const unsigned char *da
 		free(d->row);
 	free(d);
 	return e;
+}
+
+bool yk_png_writes(void)
+{
+	return true;
+}
+
+int yk_png_write(const char *path, int width, int height, const unsigned char *grey)
+{
+	png_image image = { .version = PNG_IMAGE_VERSION, .width = (png_uint_32)width, .height = (png_uint_32)height,
+			    .format = PNG_FORMAT_GRAY };
+	png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+	void *to = malloc(bytes);
+	int e = !to ? yk_fail(YOKE_ENOMEM, "%s: no memory", path) :
+		png_image_write_to_memory(&image, to, &bytes, 0, grey, width, NULL) ? yk_file_write(path, to, bytes) :
+		yk_fail(YOKE_EIO, "%s: libpng: %s", path, image.message);
+	png_image_free(&image);
+	free(to);
+	return e;
+}
+
+#else
+
+#include "base/error.h"
+
+bool yk_png_writes(void)
+{
+	return false;
+}
+
+int yk_png_write(const char *path, int width, int height, const unsigned char *grey)
+{
+	(void)width, (void)height, (void)grey;
+	return yk_fail(YOKE_EUNSUPPORTED, "%s: this yoke was built without libpng", path);
 }
 
 #endif

@@ -21,7 +21,9 @@ struct yk_list_call {
 int yk_list_map(struct yk_graph *, const struct yk_list_call *, yk_id *out);
 // kind: of the plugin ABI; each 0: one number for all, []; 1: one for each tensor, [n]; 2: both, [n + 1], the
 // one for all last.  YK_BAD on error.
+// wide: the result is f64, as sums are made, without the rounding to the program's dtype.
 yk_id yk_list_reduce(struct yk_graph *, const struct yk_list_call *, int kind, int each);
+yk_id yk_list_reduce_wide(struct yk_graph *, const struct yk_list_call *, int kind, int each);
 
 // The same by handles, of lists that have one dtype each.  Numbers that are YOKE_NONE are absent.
 struct yk_list_step {
@@ -34,9 +36,14 @@ struct yk_list_step {
 	yoke_tensor *const *number;
 	yoke_tensor *const *const *to;   // n variables for each result, which are assigned; NULL: ..
 	yoke_tensor **made;              // .. handles of the only such result
+	bool wide;                       // of a sum, as above
 };
 int yk_list_step(const struct yk_list_step *);
 // The formula's result summed; each as above.
 yoke_tensor *yk_list_sum(const struct yk_list_step *, int each);
+
+// As yoke_scaler_check, of gradients whose scaled squares are known: f32 [n].
+int yk_scaler_take(struct yoke_scaler *, int n, yoke_tensor *const *p, yoke_tensor *squares, yoke_tensor **norm,
+		   yoke_tensor **skip);
 
 #endif

@@ -74,7 +74,7 @@ yoke_tensor *yk_list_sum(const struct yk_list_step *s, int each)
 	yoke_tensor *t = NULL;
 	yk_id *in;
 	struct yoke_context *ctx = enter(s, &c, &in);
-	yk_id sum = in ? yk_list_reduce(&ctx->graph, &c, YOKE_REDUCE_SUM, each) : YK_BAD;
+	yk_id sum = in ? (s->wide ? yk_list_reduce_wide : yk_list_reduce)(&ctx->graph, &c, YOKE_REDUCE_SUM, each) : YK_BAD;
 	if (sum != YK_BAD && !yk_recorded(ctx))
 		t = yk_handle_of(ctx, sum);
 	leave(ctx, in);

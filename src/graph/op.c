@@ -225,7 +225,9 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	RANKS(SEND, "send", yk_shape_ranks_send, yk_grad_ranks_send),
 	[YK_RANKS_RECV] = { .name = "recv", .flags = YK_F_RANKS, .min_in = 0, .max_in = 1, .nout = 1,
 		.shape = yk_shape_ranks_recv, .grad = yk_grad_ranks_recv },
-	[YK_RANKS_SHARES] = { .name = "gather_shares", .flags = YK_F_RANKS, .min_in = 2, .max_in = UINT32_MAX, .nout = 1,
+	[YK_RANKS_SHARES] = { .name = "gather_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
 		.lists_in = 1, .lists_out = 1, .shape = yk_shape_ranks_shares },
+	[YK_RANKS_REDUCE_SHARES] = { .name = "reduce_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX,
+		.nout = 1, .lists_in = 1, .shape = yk_shape_ranks_reduce_shares },
 	VIEW(RANKS_IN, "tensor_in", 0, yk_shape_same, yk_grad_ranks_in),
 };

@@ -87,17 +87,20 @@ struct yk_listed {
 	struct yoke_map map;
 	int64_t lists;      // the program's first inputs are of lists
 	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
+	int64_t wide;       // .. and is its result f64, whatever the program's?
 };
 enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
 _Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
 
-// What the attributes of what ranks do together hold; behind them RECV has a dtype and dims.
+// What the attributes of what ranks do together hold; behind them RECV has a dtype and dims, REDUCE_SHARES how many
+// elements its result has.
 struct yk_ranked {
 	int64_t group;       // its number in this process
 	int64_t ranks, rank; // how many it has, and which this is
 	int64_t kind;        // enum yoke_reduce_kind, of sums and the like
 	int64_t peer;        // the root, or the other end
-	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is
+	int64_t whole;       // all ranks hold the loss: a cotangent goes through as it is; of SHARES: nothing is there but
+	                     // the rank's share, and shapes
 };
 enum { YK_RANKED = sizeof(struct yk_ranked) / sizeof(union yoke_attr) };
 
@@ -199,7 +202,7 @@ yk_shape_fn yk_shape_leaf, yk_shape_map, yk_shape_reduce, yk_shape_matmul, yk_sh
 	yk_shape_rope;
 yk_shape_fn yk_shape_eigh, yk_shape_cholesky, yk_shape_solve_triangular, yk_shape_moments;
 yk_shape_fn yk_shape_ranks, yk_shape_ranks_cut, yk_shape_ranks_gather, yk_shape_ranks_send, yk_shape_ranks_recv,
-	yk_shape_ranks_shares;
+	yk_shape_ranks_shares, yk_shape_ranks_reduce_shares;
 yk_shape_fn yk_shape_resolvent, yk_shape_resolvent_back, yk_shape_grouped, yk_shape_grouped_back;
 yk_grad_fn yk_grad_map, yk_grad_sum, yk_grad_prod, yk_grad_extreme, yk_grad_matmul,
 	yk_grad_reshape, yk_grad_permute, yk_grad_broadcast, yk_grad_pad, yk_grad_concat,

@@ -33,7 +33,7 @@ static int add_number(struct yk_graph *g, yk_id x, int dtype, yk_id *to)
 }
 
 static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int kind, int each,
-		  yk_id *out)
+		  bool wide, yk_id *out)
 {
 	const int lists = yk_formula_count(c->formula->lists), dtype = dtype_of(g, c, lists);
 	const uint32_t in_lists = (uint32_t)lists * c->n, numbers = (uint32_t)yk_formula_count(c->formula->numbers);
@@ -70,6 +70,7 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 	l.lists = lists;
 	l.kind = kind;
 	l.each = each;
+	l.wide = wide;
 	memcpy(attr, &l, sizeof l);
 	call.in = in;
 	if (!err)
@@ -80,13 +81,19 @@ static int record(struct yk_graph *g, const struct yk_list_call *c, int op, int 
 
 int yk_list_map(struct yk_graph *g, const struct yk_list_call *c, yk_id *out)
 {
-	return record(g, c, YK_LIST_MAP, 0, 0, out);
+	return record(g, c, YK_LIST_MAP, 0, 0, false, out);
 }
 
 yk_id yk_list_reduce(struct yk_graph *g, const struct yk_list_call *c, int kind, int each)
 {
 	yk_id out;
-	return record(g, c, YK_LIST_REDUCE, kind, each, &out) < 0 ? YK_BAD : out;
+	return record(g, c, YK_LIST_REDUCE, kind, each, false, &out) < 0 ? YK_BAD : out;
+}
+
+yk_id yk_list_reduce_wide(struct yk_graph *g, const struct yk_list_call *c, int kind, int each)
+{
+	yk_id out;
+	return record(g, c, YK_LIST_REDUCE, kind, each, true, &out) < 0 ? YK_BAD : out;
 }
 
 // ---- shapes ----
@@ -126,7 +133,7 @@ int yk_shape_list_map(struct yk_graph *g, const struct yk_call *c, struct yk_val
 int yk_shape_list_reduce(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_listed l = yk_listed(c->attr);
-	*out = (struct yk_value){ .dtype = l.map.insn[l.map.out[0]].dtype,
+	*out = (struct yk_value){ .dtype = l.wide ? yoke_f64 : l.map.insn[l.map.out[0]].dtype,
 				  .rank = l.each != 0,
 				  .dims = { c->list + (l.each == 2) } };
 	return check(g, c, &l);
@@ -168,9 +175,25 @@ void yk_decompose_list_map(struct yk_graph *g, const struct yk_call *c, yk_id *o
 	}
 }
 
+// Of a kernel that rounds to the program's dtype.
+static void narrow(struct yk_graph *g, const struct yk_call *c, struct yk_listed l, yk_id *out)
+{
+	union yoke_attr attr[YK_LISTED];
+	struct yk_call call = *c;
+	yk_id x;
+	l.wide = 0;
+	memcpy(attr, &l, sizeof l);
+	call.attr = attr;
+	*out = yk_append(g, &call, &x) < 0 ? YK_BAD : yk_cast(g, x, yoke_f64);
+}
+
 void yk_decompose_list_reduce(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_listed l = yk_listed(c->attr);
+	if (l.wide && l.map.insn[l.map.out[0]].dtype != yoke_f64) {
+		narrow(g, c, l, out);
+		return;
+	}
 	const bool sum = l.kind == YOKE_REDUCE_SUM, max = l.kind == YOKE_REDUCE_MAX;
 	const int fold = sum ? YK_ADD : max ? YK_MAX : YK_MIN;
 	const int reduce = sum ? YK_SUM : max ? YK_REDUCE_MAX : YK_REDUCE_MIN;

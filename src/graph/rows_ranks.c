@@ -10,7 +10,8 @@
 
 static bool reduces(int op)
 {
-	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER;
+	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER ||
+	       op == YK_RANKS_REDUCE_SHARES;
 }
 
 // Can operand k be summed, or compared?
@@ -59,15 +60,39 @@ int yk_shape_ranks_gather(struct yk_graph *g, const struct yk_call *c, struct yk
 	return want_size(g, c, out);
 }
 
-// list x, and what this rank's share of it is to be -> list of the same shapes
+// Shapes of a gather of whole tensors: of each its rank and dims, behind what all ranks' operations have.
+static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const union yoke_attr *a = c->attr + YK_RANKED;
+	for (uint32_t i = 0; i < c->list; i++) {
+		out[i] = (struct yk_value){ .dtype = IN(0)->dtype, .rank = (uint8_t)(a++)->i };
+		for (int d = 0; d < out[i].rank; d++)
+			out[i].dims[d] = (a++)->i;
+	}
+	return 0;
+}
+
+// list x, and what this rank's share of it is to be -> list of the same shapes; whole: only that share
 int yk_shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
+	if (yk_ranked(c->attr).whole)
+		return whole_shapes(g, c, out);
 	for (uint32_t i = 0; i < c->list; i++) {
 		if (IN(i)->dtype != IN(c->list)->dtype)
 			return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", IN(i), IN(c->list));
 		out[i] = *IN(i);
 	}
 	return 0;
+}
+
+// list x -> this rank's share of the sums, flat
+int yk_shape_ranks_reduce_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	int err = 0;
+	for (uint32_t i = 0; i < c->nin && !err; i++)
+		err = want_number(g, c, i);
+	*out = (struct yk_value){ .dtype = IN(0)->dtype, .rank = 1, .dims = { c->attr[YK_RANKED].i } };
+	return err;
 }
 
 // x -> 0, f32 []: what hands a gradient back to x

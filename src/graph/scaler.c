@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "graph/list.h"
 #include "graph/record.h"
 
 enum { RECENT = 100 }; // steps of statistics
@@ -178,14 +179,11 @@ static int begin(struct yoke_scaler *s, int n)
 	return 0;
 }
 
-int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor **norm,
-		      yoke_tensor **skip)
+// to: as yk_scaled_squares has them.
+static int take(struct yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const to[3], yoke_tensor **norm,
+		yoke_tensor **skip)
 {
-	yoke_tensor *to[3];
-	*norm = *skip = NULL;
-	int err = begin(s, n);
-	if (!err)
-		err = yk_scaled_squares(n, g, s->inverse, s->order, to);
+	int err = 0;
 	for (int i = 0; i < n && p && !err; i++) {
 		const struct yk_tensor *t = yk_tensor(p[i], "scaler_check");
 		s->name[i] = t ? t->name : NULL;
@@ -201,6 +199,30 @@ int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor 
 	*norm = to[1];
 	*skip = to[2];
 	return 0;
+}
+
+int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *const *g, yoke_tensor **norm,
+		      yoke_tensor **skip)
+{
+	yoke_tensor *to[3];
+	*norm = *skip = NULL;
+	int err = begin(s, n);
+	if (!err)
+		err = yk_scaled_squares(n, g, s->inverse, s->order, to);
+	return err ? err : take(s, n, p, to, norm, skip);
+}
+
+int yk_scaler_take(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor *squares, yoke_tensor **norm,
+		   yoke_tensor **skip)
+{
+	int err = begin(s, n);
+	if (err)
+		return err;
+	for (int i = 0; i < n; i++)
+		s->order[i] = (uint32_t)i;
+	yoke_tensor *sum = yoke_sum(squares, YOKE_ALL);
+	yoke_tensor *to[] = { squares, yoke_sqrt(sum), yoke_cast(yoke_not(yoke_isfinite(sum)), yoke_f32) };
+	return to[1] && to[2] ? take(s, n, p, to, norm, skip) : yk_error_last();
 }
 
 // Which of all tensors was the first that was not finite?

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-static int make_variable(struct yk_parameters *p, int dtype, int rank, const int64_t *dims, const char *fmt,
+static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt,
 			 va_list ap)
 {
 	size_t n = (size_t)p->count + 1;
@@ -22,7 +22,7 @@ static int make_variable(struct yk_parameters *p, int dtype, int rank, const int
 	if (vasprintf(&name, fmt, ap) < 0)
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
 	// Kept: a scope that is open around the building of a model must not take it.
-	yoke_tensor *var = yoke_keep(yoke_variable(name, dtype, rank, dims));
+	yoke_tensor *var = yoke_keep(yoke_variable(name, yoke_f32, rank, dims));
 	if (!var) {
 		free(name);
 		return yoke_error_code();
@@ -33,14 +33,14 @@ static int make_variable(struct yk_parameters *p, int dtype, int rank, const int
 }
 
 // Its row; NULL: there is none to be filled.
-static struct yk_parameter *add(struct yk_parameters *p, int dtype, int rank, const int64_t *dims,
+static struct yk_parameter *add(struct yk_parameters *p, int rank, const int64_t *dims,
 				const char *fmt, va_list ap)
 {
 	int64_t n = 1;
 	for (int i = 0; i < rank; i++)
 		n *= dims[i];
 	if (!p->error && !p->counts)
-		p->error = make_variable(p, dtype, rank, dims, fmt, ap);
+		p->error = make_variable(p, rank, dims, fmt, ap);
 	if (!p->error)
 		p->elements += n;
 	return p->error || p->counts ? NULL : &p->row[p->count - 1];
@@ -50,7 +50,7 @@ void yk_parameters_add(struct yk_parameters *p, int rank, const int64_t *dims, c
 {
 	va_list ap;
 	va_start(ap, fmt);
-	add(p, yoke_f32, rank, dims, fmt, ap);
+	add(p, rank, dims, fmt, ap);
 	va_end(ap);
 }
 
@@ -59,7 +59,7 @@ void yk_parameters_matrix(struct yk_parameters *p, int64_t out, int64_t in, doub
 {
 	va_list ap;
 	va_start(ap, fmt);
-	struct yk_parameter *row = add(p, yoke_f32, 2, (int64_t[]){ out, in }, fmt, ap);
+	struct yk_parameter *row = add(p, 2, (int64_t[]){ out, in }, fmt, ap);
 	va_end(ap);
 	if (row) {
 		row->decay = true;
@@ -71,7 +71,7 @@ void yk_parameters_vector(struct yk_parameters *p, int64_t n, double value, cons
 {
 	va_list ap;
 	va_start(ap, fmt);
-	struct yk_parameter *row = add(p, yoke_f32, 1, &n, fmt, ap);
+	struct yk_parameter *row = add(p, 1, &n, fmt, ap);
 	va_end(ap);
 	if (row)
 		row->value = value;
@@ -85,20 +85,12 @@ static int shape_of(const yoke_tensor *t, int64_t *dims)
 	return rank;
 }
 
-static void add_typed(struct yk_parameters *p, int dtype, int rank, const int64_t *dims, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	add(p, dtype, rank, dims, fmt, ap);
-	va_end(ap);
-}
-
 yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_parameters *of, int i,
 				const char *kind)
 {
 	int64_t dims[YOKE_MAX_RANK];
 	int rank = shape_of(of->var[i], dims);
-	add_typed(p, yoke_dtype(of->var[i]), rank, dims, "%s.%s", kind, of->row[i].name);
+	yk_parameters_add(p, rank, dims, "%s.%s", kind, of->row[i].name);
 	return p->error ? NULL : p->var[p->count - 1];
 }
 

@@ -32,7 +32,7 @@ void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, doubl
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void yk_parameters_vector(struct yk_parameters *, int64_t n, double value, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-// A variable "kind.name" for parameter i of another list, of its shape and dtype; NULL: yoke_error says why.
+// A variable "kind.name" for parameter i of another list, of its shape; NULL: yoke_error says why.
 yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,
 				const char *kind);
 // Gives all their first values; the random ones depend on the seed and on the name alone.

@@ -52,8 +52,8 @@ static json_t *collective_json(const yoke_group *g)
 	struct yoke_group_state now = { .size = sizeof now };
 	if (!g || yoke_group_state(g, &now) < 0)
 		return json_null();
-	return json_pack("{s:I, s:s?, s:f}", "seq", (json_int_t)now.seq, "op", now.open ? now.op : NULL, "since",
-			 now.since);
+	return json_pack("{s:I, s:s?, s:f, s:I}", "seq", (json_int_t)now.seq, "op", now.open ? now.op : NULL, "since",
+			 now.since, "sent", (json_int_t)now.sent);
 }
 
 static json_t *line_json(yoke_recorder *s)

@@ -6,6 +6,8 @@ libyokecore_la_SOURCES += \
 	src/optim/optim.h \
 	src/optim/options.h \
 	src/optim/passes.c \
+	src/optim/scaled.c \
+	src/optim/scaled.h \
 	src/optim/schedule.c \
 	src/optim/schedule.h \
 	src/optim/settings.c \

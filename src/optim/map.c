@@ -297,12 +297,13 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->number[k] = number_at(pass, g, m, f->number[k]);
 	yoke_tensor **made = m->made;
 	for (int k = 0; k < f->result_count; k++) {
-		const bool told = f->to[k] == LIST_P && pass->o->share.cut;
+		const bool told = f->to[k] == LIST_P && pass->o->share.cut && !pass->o->share.held;
 		o->to[k] = told ? NULL : list_at(g, m, f->to[k]);
 		made = told ? g->made : made; // no map has both
 	}
-	*to = (struct yk_list_step){ "optim_step", &f->formula, f->constant, &f->map, g->n, o->list, o->number, o->to,
-				     made };
+	*to = (struct yk_list_step){ .what = "optim_step", .formula = &f->formula, .constant = f->constant,
+				     .map = &f->map, .n = g->n, .list = o->list, .number = o->number, .to = o->to,
+				     .made = made };
 	return true;
 }
 

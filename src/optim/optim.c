@@ -144,6 +144,7 @@ int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
 	if (!(o->piece = calloc((size_t)o->n, sizeof *o->piece)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
 	o->share = *share;
+	o->pieces = true;
 	return 0;
 }
 
@@ -218,6 +219,7 @@ void yk_optim_groups_free(struct yoke_optim *o)
 	o->groups = 0;
 	for (int d = 0; d < 2; d++) {
 		free(o->norm[d].member);
+		free(o->norm[d].piece);
 		free(o->norm[d].g);
 		if (yk_is_alive(o->norm[d].latch))
 			yoke_free(o->norm[d].latch);
@@ -271,15 +273,37 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	return 0;
 }
 
+static int64_t elements_of(const struct yoke_optim *o, int i)
+{
+	return o->share.cut ? o->share.cut[i].all : yoke_count(o->member[i].p);
+}
+
+static size_t pieces_of(const struct yoke_optim *o, int i)
+{
+	return (size_t)((elements_of(o, i) + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE);
+}
+
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
 {
-	to->member = calloc((size_t)o->n, sizeof *to->member);
-	to->g = calloc((size_t)o->n, sizeof *to->g);
-	if (!to->member || !to->g)
-		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	size_t most = 0;
 	for (int i = 0; i < o->n; i++)
-		if (o->member[i].dtype == dtype)
+		most += o->pieces ? pieces_of(o, i) : 1;
+	to->member = calloc(most + 1, sizeof *to->member);
+	to->g = calloc(most + 1, sizeof *to->g);
+	to->piece = o->pieces ? calloc(most + 1, sizeof *to->piece) : NULL;
+	if (!to->member || !to->g || (o->pieces && !to->piece))
+		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	for (int i = 0; i < o->n; i++) {
+		const int64_t all = elements_of(o, i);
+		for (size_t k = 0; k < (o->pieces ? pieces_of(o, i) : 1); k++) {
+			const int64_t from = (int64_t)k * YK_OPTIM_PIECE, rest = all - from;
+			if (o->member[i].dtype != dtype)
+				continue;
+			if (to->piece)
+				to->piece[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_PIECE ? all : from + YK_OPTIM_PIECE, all };
 			to->member[to->n++] = i;
+		}
+	}
 	const int64_t n = to->n + 1;
 	if (!to->n || !(o->option[YK_O_check] > 0))
 		return 0;

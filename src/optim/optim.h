@@ -90,14 +90,22 @@ struct yk_optim_member { // a parameter
 // Where others update the rest of each parameter (Rajbhandari et al. 2020): what this one does, and whom it tells.
 struct yk_optim_cut {
 	int64_t from, to; // of the parameter's elements, as one row
+	int64_t all;      // of those
 };
 struct yk_optim_share {
-	const struct yk_optim_cut *cut; // by member; NULL: all is updated here
+	const struct yk_optim_cut *cut; // by member: from a multiple of YK_OPTIM_PIECE, to one or the end.  NULL: all is
+	                                // updated here
 	// The elements of each member's cut as they are to be, flat, NULL where there are none: to be assigned, as
 	// those of the others are.
 	int (*renew)(void *arg, yoke_tensor *const *piece);
+	bool held; // the parameters that were added are the cuts themselves: nobody is told
+	// The sums of f64 [n] over all who have cuts.
+	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
 	void *arg;
 };
+// Elements of a piece: norms are sums over pieces of tensors, the last of each shorter, in order, so that those who
+// have a cut each can have parts of it.  It is what CPU kernels join sums by, which so have the same bits.
+enum { YK_OPTIM_PIECE = 65536 };
 
 // Members of one dtype and equal options, which are updated together.
 struct yk_optim_group {
@@ -124,18 +132,24 @@ struct yoke_optim {
 	struct yk_optim_share share;
 	yoke_tensor **piece;               // of this step, by member: for share.renew
 	yoke_tensor *scalar[YK_OPTIM_SCALARS];
-	// Gradients of a dtype, f32 and f64, and with check the squares of their norms, [n + 1], the sum last,
-	// which stay as they are once that is not finite.
+	// Gradients of a dtype, f32 and f64, or pieces of them, and with check the squares of their norms, [n + 1], the
+	// sum last, which stay as they are once that is not finite.
 	struct yk_optim_norm {
 		int n, *member;
-		yoke_tensor **g, *latch;
+		struct yk_optim_cut *piece; // NULL: they are whole
+		yoke_tensor **g, *latch;    // g: of those that are here
 	} norm[2];
+	bool pieces; // norms are by pieces
 };
 
 int yk_optim_parameters(const struct yoke_optim *); // how many
-// It updates a part of each parameter, whose states alone it has; before the states are made.  The cuts are the
-// caller's, and stay.
+// Norms are sums over pieces, as those that share parameters out have them.  It updates a part of each parameter,
+// whose states alone it has, and takes gradients of those: flat, of a cut's elements, NULL where there are none.  Before
+// the states are made; the cuts are the caller's, and stay.
 int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
+// Of gradients as the next step takes them, times scale: the square of each one's norm, of f32 parameters by pieces,
+// f32 [n].
+yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);
 // Makes the states, as the first step does else.
 int yk_optim_states_ready(struct yoke_optim *);
 // The variables of all states, in the order of files: "m.NAME", "optimizer.theta" into name.

@@ -3,6 +3,7 @@
 // and the update of each group.
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -77,7 +78,7 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 		return yk_fail(YOKE_EINVAL, "optim_step: no parameters were added; call yoke_optim_add first");
 	if (n != o->n || !g)
 		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters", g ? n : 0, o->n);
-	for (int i = 0; i < n && !err; i++)
+	for (int i = 0; i < n && !err && !o->share.cut; i++) // else they are of cuts, as who shares them out knows
 		err = check_like(o, g[i], i, "gradient");
 	if (!err)
 		err = check_number(o, s->scale, "scale");
@@ -92,16 +93,103 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 
 // ---- the norm ----
 
-// The squares of a dtype's gradients: their sum, or with check of each, the sum last.
-static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n, int each)
+// Is piece k one of a gradient's cut that is updated here?
+static bool is_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
+{
+	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[n->member[k]] : NULL;
+	return !cut || (n->piece[k].from >= cut->from && n->piece[k].to <= cut->to);
+}
+
+// Gradients for norms: of pieces those that are here.
+static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_tensor *const *g)
+{
+	for (int k = 0, own = 0; k < n->n; k++) {
+		const int m = n->member[k];
+		const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
+		if (!n->piece)
+			n->g[k] = g[m];
+		else if (is_here(o, n, k))
+			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
+						 n->piece[k].from - first, n->piece[k].to - first, 1);
+	}
+}
+
+// The squares of so many tensors summed: each as yk_list_sum; wide: in f64.
+static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_tensor *const *g, int each, bool wide)
 {
 	static const struct yk_formula plain = { "square", "x", "", "", "y", "y = x * x;" };
 	static const struct yk_formula scaled = { "square", "x", "scale", "", "y", "x = x * scale; y = x * x;" };
 	return yk_list_sum(&(struct yk_list_step){ .what = "optim_step",
 						   .formula = pass->scale == YOKE_NONE ? &plain : &scaled,
-						   .n = n->n,
-						   .list = (yoke_tensor *const *const[]){ n->g },
-						   .number = (yoke_tensor *const[]){ pass->scale } }, each);
+						   .n = n,
+						   .list = (yoke_tensor *const *const[]){ g },
+						   .number = (yoke_tensor *const[]){ pass->scale },
+						   .wide = wide }, each);
+}
+
+// Zeros for pieces `before` .. `from` - 1, then the squares of those up to `to`, which are in `mine` at `at`.
+static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_t to, int64_t before)
+{
+	const int64_t zeros = from - before;
+	yoke_tensor *both[] = { yoke_full(yoke_f64, 1, &zeros, 0), yoke_slice(mine, 0, at, at + to - from, 1) };
+	return zeros ? yoke_concat(2, both, 0) : both[1];
+}
+
+// The squares' sums of all pieces, f64 [n]: those that are here, which n->g lists, and others'.
+static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
+{
+	const struct yoke_optim *o = pass->o;
+	int64_t own = 0, behind = 0, zeros;
+	yoke_tensor *all = NULL, *mine;
+	for (int k = 0; k < n->n; k++)
+		own += is_here(o, n, k);
+	mine = own ? squares_of(pass, (int)own, n->g, 1, true) : NULL;
+	own = 0;
+	for (int k = 0, from; k < n->n; k++) {
+		if (!is_here(o, n, k))
+			continue;
+		for (from = k; k + 1 < n->n && is_here(o, n, k + 1); k++)
+			;
+		yoke_tensor *run = in_place(mine, own, from, k + 1, behind);
+		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, run }, 0) : run;
+		own += k + 1 - from;
+		behind = k + 1;
+	}
+	zeros = n->n - behind;
+	if (zeros) {
+		yoke_tensor *rest = yoke_full(yoke_f64, 1, &zeros, 0);
+		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, rest }, 0) : rest;
+	}
+	return o->share.sum ? o->share.sum(o->share.arg, all) : all;
+}
+
+// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.
+static yoke_tensor *in_order(yoke_tensor *x, int n)
+{
+	static const struct yk_formula same = { "same", "x", "", "", "y", "y = x;" };
+	yoke_tensor **one = calloc((size_t)n, sizeof *one), *sum = NULL;
+	for (int k = 0; k < n && one; k++)
+		one[k] = yoke_slice(x, 0, k, k + 1, 1);
+	if (one)
+		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = n,
+							  .list = (yoke_tensor *const *const[]){ one } }, 0);
+	else
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", n);
+	free(one);
+	return sum;
+}
+
+// The squares of a dtype's gradients: their sum, or with check of each, the sum last.
+static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
+{
+	const int dtype = n == pass->o->norm ? yoke_f32 : yoke_f64;
+	if (!n->piece)
+		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
+	const int64_t one = 1;
+	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(in_order(each, n->n), dtype);
+	if (!n->latch)
+		return sum;
+	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
 }
 
 static yoke_tensor *last_of(yoke_tensor *x, int n)
@@ -137,7 +225,7 @@ static int norms(struct yk_optim_pass *pass)
 		struct yk_optim_norm *n = &o->norm[d];
 		if (!n->n)
 			continue;
-		yoke_tensor *sum = squares(pass, n, n->latch ? 2 : 0);
+		yoke_tensor *sum = squares(pass, n);
 		pass->total = plus(pass->total, n->latch ? last_of(sum, n->n) : sum);
 		if (n->latch) {
 			pass->latched = plus(pass->latched, last_of(n->latch, n->n));
@@ -156,6 +244,31 @@ static yoke_tensor *told(const struct yk_optim_pass *pass)
 	if (pass->latched != YOKE_NONE)
 		square = yoke_select(yoke_isfinite(pass->latched), square, pass->latched);
 	return yoke_sqrt(square);
+}
+
+yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_tensor *scale)
+{
+	struct yk_optim_norm *n = o->norm;
+	const struct yk_optim_pass pass = { .o = o, .scale = scale };
+	const int64_t one = 1;
+	yoke_tensor **each = calloc((size_t)o->n, sizeof *each), *to = NULL;
+	if (!each) {
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", o->n);
+		return NULL;
+	}
+	if (yk_optim_groups_make(o) == 0) {
+		take_norm(o, n, g);
+		yoke_tensor *all = piece_squares(&pass, n);
+		for (int k = 0, first; k < n->n; k++) {
+			for (first = k; k + 1 < n->n && n->member[k + 1] == n->member[first]; k++)
+				;
+			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
+			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? in_order(x, k + 1 - first) : x, yoke_f32), 1, &one);
+		}
+		to = yoke_concat(o->n, each, 0);
+	}
+	free(each);
+	return to;
 }
 
 // ---- the step ----
@@ -206,23 +319,23 @@ static int record(struct yk_optim_pass *pass, yoke_tensor *const *g)
 		struct yk_optim_group *group = &o->group[i];
 		for (int k = 0; k < group->n; k++) {
 			const int m = group->member[k];
-			group->p[k] = part(o, m, o->member[m].p);
-			group->g[k] = part(o, m, g[m]);
+			group->p[k] = o->share.held ? o->member[m].p : part(o, m, o->member[m].p);
+			group->g[k] = g[m];
 			group->P[k] = part(o, m, pass->given->precondition ? pass->given->precondition[m] : NULL);
 		}
 		set_numbers(pass, group);
 	}
-	for (int d = 0; d < 2; d++)
-		for (int k = 0; k < o->norm[d].n; k++)
-			o->norm[d].g[k] = g[o->norm[d].member[k]];
-	if (needs_norm(pass))
+	if (needs_norm(pass)) {
+		take_norm(o, &o->norm[0], g);
+		take_norm(o, &o->norm[1], g);
 		err = norms(pass);
+	}
 	if (!err && o->kind->together)
 		err = o->kind->together(pass);
 	for (int i = 0; i < o->groups && !err && !o->kind->together; i++)
 		err = o->kind->update ? o->kind->update(pass, &o->group[i]) :
 					yk_optim_map(pass, &o->group[i], &(struct yk_optim_map){ 0 });
-	return err || !o->share.cut ? err : renew(o);
+	return err || !o->share.cut || o->share.held ? err : renew(o);
 }
 
 static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_step *given)

@@ -15,6 +15,7 @@ libyokecore_la_SOURCES += \
 	src/plan/read.c \
 	src/plan/ranks.c \
 	src/plan/recompute.c \
+	src/plan/regather.c \
 	src/plan/remat.c \
 	src/plan/replay.c \
 	src/plan/roots.c \

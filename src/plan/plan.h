@@ -325,6 +325,8 @@ int yk_uses(struct yk_work *);
 int yk_clones(struct yk_work *); // for tests
 // Makes activations of work.recompute segments again instead of keeping them.
 int yk_recompute(struct yk_work *);
+// Ranks gather whole parameters where they are read, and again for the backward pass.
+int yk_regather(struct yk_work *);
 enum yk_recompute { YK_RECOMPUTE_NONE, YK_RECOMPUTE_BLOCK, YK_RECOMPUTE_AUTO };
 // Lets work.spill values wait in the host's memory.
 int yk_spill(struct yk_work *);

@@ -234,7 +234,7 @@ static int find_segments(struct recomputation *r)
 static bool may_clone(const struct yk_work *w, uint32_t node)
 {
 	const struct yk_node *n = &w->g.node[node];
-	if (n->op == YK_BARRIER || n->op == YK_TRANSFER)
+	if (n->op == YK_BARRIER || n->op == YK_TRANSFER || yk_is_ranks(n))
 		return false;
 	for (uint32_t i = 0; i < n->nin; i++)
 		if (w->g.arg[n->in + i] != YK_NIL && w->value[w->g.arg[n->in + i]].place.gate)

@@ -75,6 +75,8 @@ int yk_uses(struct yk_work *w)
 		err = yk_clones(w);
 	if (!err)
 		err = yk_recompute(w);
+	if (!err)
+		err = yk_regather(w);
 	for (size_t k = 0; k < g->nodes && !err; k++)
 		for (uint32_t i = 0;
 		     yk_computes(w, k) && g->node[k].op == YK_CONCAT && i < g->node[k].nin;

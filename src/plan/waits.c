@@ -24,6 +24,7 @@ struct waits {
 	bool began[YK_SLOTS];          // the slot is behind the beginning
 	uint32_t *down;                // copies down of values that are spilled; those from `known` on the
 	uint32_t downs, known;         // device does not know yet to be over
+	uint32_t shared, before;       // the last step that reduces to shares and the one before it, YK_NIL: none
 	uint32_t *writer;              // by base value: the step that wrote it last, YK_NIL: none
 };
 
@@ -90,6 +91,21 @@ static int wait_spilled(struct waits *t, uint32_t s)
 	return other == YK_NIL ? 0 : run_behind(t, s, other);
 }
 
+// What was reduced to shares gives its memory back before a second such step's successors need more.
+static int wait_shared(struct waits *t, uint32_t s)
+{
+	const struct yk_step *step = &t->p->step[s];
+	const uint32_t other = t->before;
+	if (step->kind == YK_STEP_RANKS && step->opcode == YK_RANKS_REDUCE_SHARES) {
+		t->before = t->shared;
+		t->shared = s;
+	}
+	if (step->slot != YK_SLOT_DEVICE || other == YK_NIL)
+		return 0;
+	t->before = YK_NIL;
+	return run_behind(t, s, other);
+}
+
 static int visit(struct waits *t, uint32_t s)
 {
 	struct yk_plan *p = t->p;
@@ -107,6 +123,8 @@ static int visit(struct waits *t, uint32_t s)
 	}
 	if (!err)
 		err = wait_spilled(t, s);
+	if (!err)
+		err = wait_shared(t, s);
 	bool own = step->slot != YK_SLOT_DEVICE && step->slot != YK_SLOT_CPU; // a queue that memory is not of
 	if (!err && own && !t->began[step->slot]) {
 		err = add_wait(t, s, YK_NIL);
@@ -125,7 +143,8 @@ static int visit(struct waits *t, uint32_t s)
 int yk_waits(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
-	struct waits t = { .w = w, .p = p, .began = { [YK_SLOT_DEVICE] = true } };
+	struct waits t = { .w = w, .p = p, .began = { [YK_SLOT_DEVICE] = true }, .shared = YK_NIL,
+			   .before = YK_NIL };
 	int err = 0;
 	w->clock = calloc(p->steps + 1, sizeof *w->clock);
 	t.writer = malloc((w->g.values + 1) * sizeof *t.writer);

@@ -37,6 +37,9 @@ int yk_bench_page(const char *path, const json_t *devices, const json_t *results
 // The command `bench ranks` (bench_ranks.c): an exit status.
 int yk_bench_ranks(int argc, char **argv);
 
+// The command `bench resolvent` (bench_resolvent.c): an exit status.
+int yk_bench_resolvent(int argc, char **argv);
+
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles
 	int samples;

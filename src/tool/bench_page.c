@@ -13,7 +13,7 @@
 #include "report/svg.h"
 #include "tool/bench.h"
 
-enum { DEVICES = 4, SIZES = 64 };
+enum { DEVICES = 13, SIZES = 64 };
 
 static const char *string_of(const json_t *o, const char *key)
 {

@@ -352,6 +352,8 @@ int yk_cmd_bench(int argc, char **argv)
 	struct bench b = { 0 };
 	if (argc > 1 && !strcmp(argv[1], "ranks"))
 		return yk_finish("bench", yk_bench_ranks(argc - 1, argv + 1));
+	if (argc > 1 && !strcmp(argv[1], "resolvent"))
+		return yk_finish("bench", yk_bench_resolvent(argc - 1, argv + 1));
 	int status = parse(&b, argc, argv);
 
 	if (status != YK_DONE)

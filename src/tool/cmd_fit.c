@@ -12,7 +12,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "fit/node.h"
+#include "formats/image.h"
 #include "tool/fit_config.h"
+#include "tool/fit_maps.h"
 #include "tool/tool.h"
 #include "yoke-cube.h"
 
@@ -25,42 +28,120 @@ static void in(char path[PATH], const char *folder, const char *file)
 	snprintf(path, PATH, "%.3000s/%.1000s", folder, file);
 }
 
+// ---- progress ----
+
+// A line on a terminal, drawn over itself.
+struct bar {
+	bool terminal, drawn;
+	double last;
+};
+
+static void draw(void *arg, const struct yoke_fitting_progress *x)
+{
+	struct bar *b = arg;
+	const double now = yk_seconds();
+	if (!b->terminal || (now - b->last < 0.2 && x->done < x->all))
+		return;
+	b->last = now;
+	b->drawn = true;
+	fprintf(stderr, "\r%-6s %" PRId64, x->stage, x->round);
+	if (x->rounds)
+		fprintf(stderr, "/%" PRId64, x->rounds);
+	fprintf(stderr, "  %" PRId64 "/%" PRId64, x->done, x->all);
+	if (!isnan(x->loss))
+		fprintf(stderr, "  loss %.4g", x->loss);
+	fputs("\033[K", stderr);
+}
+
+static void clear(struct bar *b)
+{
+	if (b->drawn)
+		fputs("\r\033[K", stderr);
+	b->drawn = false;
+}
+
 // ---- fit ----
 
-// The samples of a part of the split, one behind another; NULL: it has none, or an error.
-static yoke_dataset *part(const struct yk_fit_config *c, int which)
+struct part {
+	int64_t first, count;
+	yoke_dataset *set; // NULL: there is none
+};
+
+// The samples of a part of the split, one behind another.
+static int take_part(const struct yk_fit_config *c, int which, struct part *to)
 {
 	double from = 0;
 	for (int i = 0; i < which; i++)
 		from += c->split[i];
-	const int64_t first = llround(from * (double)c->samples), last = llround((from + c->split[which]) * (double)c->samples);
-	return last > first ? yoke_dataset_subset(c->set, first, last - first, NULL) : NULL;
+	to->first = llround(from * (double)c->samples);
+	to->count = llround((from + c->split[which]) * (double)c->samples) - to->first;
+	to->set = to->count > 0 ? yoke_dataset_subset(c->set, to->first, to->count, NULL) : NULL;
+	return to->count > 0 && !to->set ? yk_error_last() : 0;
+}
+
+static int phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, bool resume, int64_t done,
+		  const struct part part[3])
+{
+	struct yoke_pipeline_stats s = { .size = sizeof s };
+	struct bar bar = { .terminal = isatty(STDERR_FILENO) };
+	const struct yoke_fitting fitting = { .size = sizeof fitting, .set = part[0].set, .loader = c->loader, .folder = out,
+					      .resume = resume, .progress = draw, .arg = &bar };
+	const struct yoke_training training = { .size = sizeof training, .train = part[0].set, .valid = part[1].set, .loader = c->loader,
+						.run = run, .folder = out, .resume = done > 0, .test = part[2].set,
+						.progress = draw, .arg = &bar };
+	double began = yk_seconds();
+	int err = done ? 0 : yoke_pipeline_fit_as(p, &fitting);
+	clear(&bar);
+	if (!err && !done) {
+		yoke_pipeline_stats(p, &s);
+		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes,
+		       s.passes == 1 ? "pass" : "passes", part[0].count);
+	}
+	began = yk_seconds();
+	if (!err)
+		err = yoke_pipeline_train(p, &training);
+	clear(&bar);
+	if (!err)
+		printf("training    %.2f s\n", yk_seconds() - began);
+	return err;
+}
+
+static int made(void *run, const char *path)
+{
+	return yoke_run_artifact(run, path);
+}
+
+// Maps of scores of the validation's cubes, or else the training's.
+static int write_maps(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, const struct part part[3])
+{
+	const struct part *of = part[1].count > 0 ? &part[1] : &part[0];
+	const bool picture = yk_png_writes() && p->node[p->last].channels == 1;
+	char folder[PATH];
+	in(folder, out, "maps");
+	int err = yk_dir_make(folder);
+	for (int64_t i = 0; i < of->count && !err; i++)
+		err = yk_fit_maps(c, p, of->first + i, folder, "", picture ? "npy,png" : "npy", made, run);
+	return err;
 }
 
 // done: steps of the run that is gone on with, with whose states the pipeline is fitted; 0: it begins.
-static int fit_phases(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, int64_t done)
+static int fit_parts(const struct yk_fit_config *c, yoke_pipeline *p, yoke_run *run, const char *out, bool resume, int64_t done)
 {
-	struct yoke_pipeline_stats s = { .size = sizeof s };
-	yoke_dataset *train = part(c, 0), *valid = part(c, 1);
-	int err = train ? 0 : yoke_error_code() ? yk_error_last() : yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by");
-	double began = yk_seconds();
-	if (!err && !valid && yoke_error_code())
-		err = yk_error_last();
-	if (!err && !done && (err = yoke_pipeline_fit(p, train, c->loader)) == 0) {
-		yoke_pipeline_stats(p, &s);
-		printf("statistics  %.2f s, %d %s over %" PRId64 " cubes\n", yk_seconds() - began, s.passes,
-		       s.passes == 1 ? "pass" : "passes", yoke_dataset_count(train));
-	}
-	if (!err) {
-		const struct yoke_training o = { .size = sizeof o, .train = train, .valid = valid, .loader = c->loader, .run = run, .folder = out,
-						 .resume = done > 0 };
-		began = yk_seconds();
-		err = yoke_pipeline_train(p, &o);
-	}
+	struct part part[3] = { { .set = NULL } };
+	int err = 0;
+	for (int i = 0; i < 3 && !err; i++)
+		err = take_part(c, i, &part[i]);
+	if (!err && !part[0].set)
+		err = yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by");
 	if (!err)
-		printf("training    %.2f s\n", yk_seconds() - began);
-	yoke_dataset_free(train);
-	yoke_dataset_free(valid);
+		err = phases(c, p, run, out, resume, done, part);
+	const int64_t skipped = yoke_dataset_cubes_skipped(c->files ? c->files : c->set);
+	if (skipped)
+		printf("skipped     %" PRId64 " pixels that are not finite\n", skipped);
+	if (!err && p->plan.monitors & YK_MONITOR_MAPS)
+		err = write_maps(c, p, run, out, part);
+	for (int i = 0; i < 3; i++)
+		yoke_dataset_free(part[i].set);
 	return err;
 }
 
@@ -68,27 +149,32 @@ static int fit(struct yk_fit_config *c, const char *out, bool resume)
 {
 	char path[PATH];
 	int err = yk_fit_config_data(c);
-	yoke_pipeline *p = err ? NULL : yk_fit_config_pipeline(c);
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(c) : NULL;
 	const int64_t done = p && resume ? yoke_pipeline_resume(p, out) : 0;
 	char *text = p ? json_dumps(c->root, JSON_COMPACT) : NULL;
 	const struct yoke_run_options o = { .size = sizeof o, .config = text, .data = p ? yoke_dataset_fingerprint(c->set) : 0,
-					    .step = done > 0 ? done : 0 };
+					    .step = done > 0 ? done : 0,
+					    .tensorboard = p && p->plan.monitors & YK_MONITOR_TENSORBOARD };
 	yoke_run *run = p && done >= 0 ? yoke_run_open(out, &o) : NULL;
 	if (!err && !run)
 		err = yk_error_last();
 	in(path, out, "checkpoint.json");
-	if (!err && !done)
+	if (!err && !resume)
 		unlink(path); // of a run before
 	in(path, out, configuration);
 	if (!err)
 		err = yk_json_save(path, c->root);
 	if (!err)
-		err = fit_phases(c, p, run, out, done);
+		err = fit_parts(c, p, p->plan.monitors & YK_MONITOR_METRICS ? run : NULL, out, resume, done);
 	in(path, out, states);
 	if (!err && (err = yoke_pipeline_save(p, path)) == 0)
 		yoke_run_artifact(run, path);
 	yoke_run_close(run, err ? "failed" : "done", err ? yoke_error() : NULL);
 	yoke_pipeline_free(p);
+	if (ctx)
+		yoke_use(before);
+	yoke_context_free(ctx);
 	free(text);
 	return err;
 }
@@ -137,53 +223,6 @@ int yk_cmd_fit(int argc, char **argv)
 
 // ---- apply ----
 
-static int write_result(yoke_pipeline *p, const char *node, yoke_tensor *x, const char *path)
-{
-	yoke_tensor *y = yoke_pipeline_apply(p, *node ? node : NULL, x);
-	const int64_t n = y ? yoke_count(y) : 0;
-	float *to = malloc(((size_t)n + 1) * sizeof *to);
-	int err = !y ? yk_error_last() : to ? yoke_read(y, to, (size_t)n * sizeof *to) : yk_fail(YOKE_ENOMEM, "no memory for a result");
-	if (!err) {
-		const struct yoke_cube_info i = { .size = sizeof i, .lines = yoke_dim(y, 0), .samples = yoke_dim(y, 1),
-						  .bands = yoke_dim(y, 2), .type = "f32", .interleave = "bip", .scale = 1,
-						  .ignore = NAN };
-		err = yoke_cube_write(path, &i, to);
-	}
-	free(to);
-	return err;
-}
-
-static int apply_one(const struct yk_fit_config *c, yoke_pipeline *p, int64_t sample, const char *out, const char *nodes, const char *format)
-{
-	struct yoke_field f[3] = { { .size = sizeof *f } };
-	const int n = yoke_dataset_fields(c->set, 3, f);
-	void *to[3] = { NULL };
-	char path[PATH], file[900], list[600];
-	int err = 0;
-	for (int k = 0; k < n; k++) {
-		size_t bytes = yoke_dtype_size(f[k].dtype);
-		for (int d = 0; d < f[k].rank; d++)
-			bytes *= (size_t)f[k].dims[d];
-		if (!(to[k] = malloc(bytes)))
-			err = yk_fail(YOKE_ENOMEM, "no memory for a cube");
-	}
-	if (!err)
-		err = yoke_dataset_read(c->set, sample, 0, 0, sample, to, NULL);
-	snprintf(list, sizeof list, "%s", nodes);
-	char *rest = list, *node;
-	yoke_scope *s = yoke_scope_begin("apply");
-	yoke_tensor *x = err ? NULL : yoke_from(yoke_f32, 3, f[0].dims, to[0]);
-	while (!err && (node = strsep(&rest, ","))) {
-		snprintf(file, sizeof file, "%.400s%s%.200s.%s", c->name[sample], *node ? "_" : "", node, format);
-		in(path, out, file);
-		err = write_result(p, node, x, path);
-	}
-	yoke_scope_end(s);
-	for (int k = 0; k < n; k++)
-		free(to[k]);
-	return err;
-}
-
 int yk_cmd_apply(int argc, char **argv)
 {
 	struct yk_fit_config c = { .root = NULL };
@@ -198,19 +237,23 @@ int yk_cmd_apply(int argc, char **argv)
 		err = arguments(&c, argc, argv, own, 3);
 	if (!err && (!out || strlen(nodes) > 500))
 		err = yk_fail(YOKE_EINVAL, out ? "nodes= is too long" : "give out=, the folder for the results");
-	if (!err && strcmp(format, "hdr") && strcmp(format, "npy"))
-		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr or npy", format);
+	if (!err && strcmp(format, "hdr") && strcmp(format, "npy") && strcmp(format, "png"))
+		err = yk_fail(YOKE_EINVAL, "format=%s: must be hdr, npy or png", format);
 	if (!err)
 		err = yk_fit_config_data(&c);
-	yoke_pipeline *p = err ? NULL : yk_fit_config_pipeline(&c);
+	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c), *before = ctx ? yoke_use(ctx) : NULL;
+	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(&c) : NULL;
 	in(path, argv[1], states);
 	if (!err)
 		err = p ? yoke_pipeline_load(p, path) : yk_error_last();
 	if (!err)
 		err = yk_dir_make(out);
 	for (int64_t i = 0; i < c.samples && !err; i++)
-		err = apply_one(&c, p, i, out, nodes, format);
+		err = yk_fit_maps(&c, p, i, out, nodes, format, NULL, NULL);
 	yoke_pipeline_free(p);
+	if (ctx)
+		yoke_use(before);
+	yoke_context_free(ctx);
 	yk_fit_config_fini(&c);
 	return yk_finish("apply", err ? yk_failed("apply") : YK_DONE);
 }

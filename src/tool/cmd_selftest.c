@@ -13,83 +13,81 @@
 #include "base/error.h"
 #include "graph/context.h"
 #include "observe/profile.h"
+#include "tool/selftest.h"
 #include "tool/tool.h"
-#include "train/trainer.h"
 #include "train/trial.h"
 #include "train/validate.h"
 
-enum { STEPS = 2, TIMED = 7, TEXT = 400 };
+enum { STEPS = YK_SELF_STEPS, TIMED = 7 };
 #define DIFFERENCE 1e-2 // of the parameters, along the gradient
 #define NEAR_SLOPE 2e-2 // what a difference of that and f32 leave
 #define NEAR_DEVICE 1e-3
 
-// What earlier sections found.
-struct self {
-	struct yk_config *config;
-	char device[48];
-	double loss[STEPS], slope; // on the CPU
-	char said[TEXT];
-	bool good;
-};
-
-__attribute__((format(printf, 3, 4))) static int say(struct self *s, bool good, const char *fmt, ...)
+int yk_self_say(struct yk_self *s, enum yk_verdict verdict, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(s->said, sizeof s->said, fmt, ap);
 	va_end(ap);
-	s->good = good;
+	s->verdict = verdict;
 	return 0;
 }
 
-// Calls fn with a trainer in a context of its own on a backend, NULL: the one that work goes to.
-static int with_trainer(struct self *s, const char *backend, int (*fn)(struct self *, struct yk_trainer *))
+int yk_self_with(struct yk_self *s, const char *backend, int n, const char *const *keys, yk_self_fn *fn)
 {
+	struct yk_config own;
+	int e = yk_config_with(s->config, n, keys, &own);
+	if (e < 0)
+		return e;
 	struct yoke_context *ctx = yoke_context_new(backend), *former;
-	if (!ctx)
+	if (!ctx) {
+		yk_config_fini(&own);
 		return yoke_error_code();
+	}
 	former = yoke_use(ctx);
 	snprintf(s->device, sizeof s->device, "%.47s", ctx->device->id);
 	struct yk_trainer *t = NULL;
-	int e = yk_trainer_new(s->config, "selftest", NULL, &t);
+	e = yk_trainer_new(&own, "selftest", NULL, &t);
 	if (e == 0)
 		e = fn(s, t);
 	yk_trainer_free(t);
 	yoke_use(former);
 	yoke_context_free(ctx);
+	yk_config_fini(&own);
 	return e;
 }
 
 // ---- steps ----
 
-static int step(struct yk_trainer *t, double *loss)
+int yk_self_steps(struct yk_trainer *t, int n, double *loss)
 {
 	struct yk_record record;
-	int e = yk_trainer_step(t);
-	if (e == 0)
-		e = yk_trainer_record(t, &record);
-	if (e == 0)
-		*loss = (double)record.loss;
+	int e = 0;
+	for (int i = 0; i < n && e == 0; i++) {
+		e = yk_trainer_step(t);
+		if (e == 0)
+			e = yk_trainer_record(t, &record);
+		if (e == 0)
+			loss[i] = (double)record.loss;
+	}
 	return e;
 }
 
-static int cpu_steps(struct self *s, struct yk_trainer *t)
+static int cpu_steps(struct yk_self *s, struct yk_trainer *t)
 {
-	int e = 0;
-	for (int i = 0; i < STEPS && e == 0; i++)
-		e = step(t, &s->loss[i]);
-	return e < 0 ? e : say(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
+	int e = yk_self_steps(t, STEPS, s->loss);
+	return e < 0 ? e : yk_self_say(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
 }
 
-static int device_steps(struct self *s, struct yk_trainer *t)
+static int device_steps(struct yk_self *s, struct yk_trainer *t)
 {
 	double loss[STEPS], off = 0;
 	int e = 0;
 	for (int i = 0; i < STEPS && e == 0; i++) {
-		e = step(t, &loss[i]);
+		e = yk_self_steps(t, 1, &loss[i]);
 		off = fmax(off, e == 0 ? fabs(loss[i] / s->loss[i] - 1) : 0);
 	}
-	return e < 0 ? e : say(s, off <= NEAR_DEVICE, "%s: loss %.6f, then %.6f; %.2g off those of the CPU, of %.2g", s->device,
+	return e < 0 ? e : yk_self_say(s, off <= NEAR_DEVICE, "%s: loss %.6f, then %.6f; %.2g off those of the CPU, of %.2g", s->device,
 			       loss[0], loss[1], off, NEAR_DEVICE);
 }
 
@@ -184,44 +182,44 @@ static int slope_of(struct yk_trainer *t, double *norm, double *slope)
 	return e;
 }
 
-static int cpu_gradients(struct self *s, struct yk_trainer *t)
+static int cpu_gradients(struct yk_self *s, struct yk_trainer *t)
 {
 	double slope = NAN;
 	int e = slope_of(t, &s->slope, &slope);
 	const double off = fabs(slope / s->slope - 1);
-	return e < 0 ? e : say(s, off <= NEAR_SLOPE, "norm %.6f, slope of the loss along it %.6f; %.2g off, of %.2g", s->slope, slope,
+	return e < 0 ? e : yk_self_say(s, off <= NEAR_SLOPE, "norm %.6f, slope of the loss along it %.6f; %.2g off, of %.2g", s->slope, slope,
 			       off, NEAR_SLOPE);
 }
 
-static int device_gradients(struct self *s, struct yk_trainer *t)
+static int device_gradients(struct yk_self *s, struct yk_trainer *t)
 {
 	double norm = NAN, slope = NAN;
 	int e = slope_of(t, &norm, &slope);
 	const double off = fabs(norm / s->slope - 1);
-	return e < 0 ? e : say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
+	return e < 0 ? e : yk_self_say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
 			       "%s: norm %.6f, slope %.6f; %.2g off that of the CPU, of %.2g", s->device, norm, slope, off, NEAR_DEVICE);
 }
 
 // ---- plans, profile, time ----
 
-static int plans(struct self *s, struct yk_trainer *t)
+static int plans(struct yk_self *s, struct yk_trainer *t)
 {
 	struct yoke_stats stats = { .size = sizeof stats };
 	uint64_t made[3] = { 0 }, before = 0;
 	double loss;
 	int e = 0;
 	for (int i = 0; i < 3 && e == 0; i++) {
-		e = step(t, &loss);
+		e = yk_self_steps(t, 1, &loss);
 		if (e == 0)
 			e = yoke_stats(&stats);
 		made[i] = stats.plan_misses - before;
 		before = stats.plan_misses;
 	}
-	return e < 0 ? e : say(s, made[1] + made[2] == 0, "%" PRIu64 " made for the first step, %" PRIu64 " for the second, %" PRIu64
+	return e < 0 ? e : yk_self_say(s, made[1] + made[2] == 0, "%" PRIu64 " made for the first step, %" PRIu64 " for the second, %" PRIu64
 			       " for the third", made[0], made[1], made[2]);
 }
 
-static int profile(struct self *s, struct yk_trainer *t)
+static int profile(struct yk_self *s, struct yk_trainer *t)
 {
 	struct yk_report r;
 	double loss, computed = 0;
@@ -230,7 +228,7 @@ static int profile(struct self *s, struct yk_trainer *t)
 	if (e == 0)
 		yk_profile_start(p);
 	for (int i = 0; i < 3 && e == 0; i++)
-		e = step(t, &loss);
+		e = yk_self_steps(t, 1, &loss);
 	if (e == 0)
 		e = yk_profile_report(p, &r);
 	yk_profile_free(p);
@@ -239,52 +237,71 @@ static int profile(struct self *s, struct yk_trainer *t)
 	for (int k = 0; k <= YK_BUSY_OTHER; k++)
 		computed += 1e-9 * (double)r.sum[0][k].ns;
 	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].pieces > 0 && computed <= 1.01 * r.wall;
-	return say(s, good, "%" PRIu64 " launches, %.3f ms of compute in %.3f ms%s", r.launches, 1e3 * computed, 1e3 * r.wall,
+	return yk_self_say(s, good, "%" PRIu64 " launches, %.3f ms of compute in %.3f ms%s", r.launches, 1e3 * computed, 1e3 * r.wall,
 		   r.timed[0] ? "" : ", not timed");
 }
 
-static int timing(struct self *s, struct yk_trainer *t)
+static int timing(struct yk_self *s, struct yk_trainer *t)
 {
 	double took[TIMED], loss, spread;
-	int e = step(t, &loss);
+	int e = yk_self_steps(t, 1, &loss);
 	for (int i = 0; i < TIMED && e == 0; i++) {
 		double began = yk_seconds();
-		e = step(t, &loss);
+		e = yk_self_steps(t, 1, &loss);
 		took[i] = yk_seconds() - began;
 	}
 	if (e < 0)
 		return e;
 	double median = yk_median(TIMED, took, &spread);
-	return say(s, true, "%.3f ms a step, +- %.3f ms, on %s", 1e3 * median, 1e3 * spread, s->device);
+	return yk_self_say(s, true, "%.3f ms a step, +- %.3f ms, on %s", 1e3 * median, 1e3 * spread, s->device);
 }
 
 // Later parts add theirs here.
 static const struct section {
 	const char *name;
 	bool cpu; // on the CPU, whatever the device is
-	int (*run)(struct self *, struct yk_trainer *);
+	yk_self_fn *run;
+	int (*alone)(struct yk_self *); // in place of run, where the model has resolvents: it makes its own trainers
 } sections[] = {
-	{ "two steps on the CPU", true, cpu_steps },
-	{ "gradients on the CPU, beside differences", true, cpu_gradients },
-	{ "two steps on the device", false, device_steps },
-	{ "gradients on the device", false, device_gradients },
-	{ "plans are found again", false, plans },
-	{ "a profile", false, profile },
-	{ "timing", false, timing },
+	{ "two steps on the CPU", true, cpu_steps, NULL },
+	{ "gradients on the CPU, beside differences", true, cpu_gradients, NULL },
+	{ "two steps on the device", false, device_steps, NULL },
+	{ "gradients on the device", false, device_gradients, NULL },
+	{ "plans are found again", false, plans, NULL },
+	{ "a profile", false, profile, NULL },
+	{ "timing", false, timing, NULL },
+	{ "kernels beside f64", false, NULL, yk_self_kernels },
+	{ "tiers", false, NULL, yk_self_tiers },
+	{ "mixed precision", false, NULL, yk_self_mixed },
+	{ "accumulation", false, NULL, yk_self_accumulation },
+	{ "offloaded optimizer", false, NULL, yk_self_offload },
+	{ "shrinking batch", false, NULL, yk_self_shrinking },
+	{ "the whole loop", false, NULL, yk_self_loop },
 };
 
 static void selftest(struct yk_config *c, bool *well)
 {
-	struct self s = { .config = c };
+	static const char *const words[] = { "FAIL", "PASS", "SKIP" };
+	const bool resolvents = !strcmp(yk_config_str(c, YK_KEY_model), "bk");
+	struct yk_self s = { .config = c };
+	char experts[40];
+	const char *every = experts;
+	snprintf(experts, sizeof experts, "top_k=%" PRId64, yk_config_int(c, YK_KEY_experts));
 	*well = true;
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-		s.good = false;
-		if (with_trainer(&s, sections[i].cpu ? "cpu" : NULL, sections[i].run) < 0)
-			say(&s, false, "%.300s", yoke_error());
+		const struct section *of = &sections[i];
+		if (of->alone && !resolvents)
+			continue;
+		s.verdict = YK_SELF_FAIL;
+		// which experts a token gets changes at once, so a loss has slopes where it gets all
+		const bool all = resolvents && (of->run == cpu_gradients || of->run == device_gradients);
+		int e = of->alone ? of->alone(&s) : yk_self_with(&s, of->cpu ? "cpu" : NULL, all, &every, of->run);
+		if (e < 0)
+			yk_self_say(&s, YK_SELF_FAIL, "%.300s", yoke_error());
 		yoke_error_clear();
-		printf("%-6s  %s: %s\n", s.good ? "ok" : "FAILED", sections[i].name, s.said);
+		printf("%s  %s: %s\n", words[s.verdict], of->name, s.said);
 		fflush(stdout);
-		*well &= s.good;
+		*well &= s.verdict != YK_SELF_FAIL;
 	}
 	printf("%s\n", *well ? "all is well" : "something is wrong: yoke conform says which op, yoke doctor what there is");
 }

@@ -364,6 +364,8 @@ int yk_cmd_tune(int argc, char **argv)
 	const char *name = NULL, *class_name = NULL, *without = "", *model = NULL, *value;
 	uint64_t budget = UINT64_MAX;
 
+	if (argc > 1 && !strcmp(argv[1], "ranks"))
+		return yk_tune_ranks(argc - 1, argv + 1);
 	for (int i = 1; i < argc; i++) {
 		const char *twice = yk_option_twice(argv, i);
 		if (twice)

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "fit/keys.h"
 #include "yoke-cube.h"
 
 // ---- texts ----
@@ -71,7 +72,7 @@ static int substitute(json_t *tree)
 
 int yk_fit_config_load(struct yk_fit_config *c, const char *path)
 {
-	*c = (struct yk_fit_config){ .split = { 0.8, 0.2, 0 } };
+	*c = (struct yk_fit_config){ .root = NULL };
 	c->root = yk_json_load(path);
 	if (!c->root)
 		return yk_error_last();
@@ -88,6 +89,7 @@ void yk_fit_config_fini(struct yk_fit_config *c)
 		free(c->name[i]);
 	free(c->name);
 	yoke_dataset_free(c->set);
+	yoke_dataset_free(c->files);
 }
 
 // ---- keys of the command line ----
@@ -142,34 +144,65 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 
 // ---- data ----
 
-static int keys(json_t *data)
-{
-	static const char *const names[] = { "cubes", "labels", "synthetic", "batch", "split", "bands", "workers" };
-	const char *key;
-	char hint[300];
-	json_t *value;
-	json_object_foreach(data, key, value) {
-		int i = 0;
-		while (i < 7 && strcmp(names[i], key))
-			i++;
-		if (i == 7)
-			return yk_fail(YOKE_EINVAL, "data: there is no key '%s'; %s", key, yk_hint(key, names, 7, hint, sizeof hint));
-	}
-	return json_is_object(data) ? 0 : yk_fail(YOKE_EINVAL, "data: is not there; give data.cubes= or data.synthetic=");
-}
+struct data_keys {
+	char cubes[YK_FIT_TEXT_SIZE], labels[YK_FIT_TEXT_SIZE], masks[YK_FIT_TEXT_SIZE], synthetic[YK_FIT_TEXT_SIZE];
+	char bands[YK_FIT_TEXT_SIZE], variable[YK_FIT_TEXT_SIZE];
+	int64_t batch, workers; // workers -1: auto
+	int nonfinite;          // the place of its word
+	int64_t cache;          // bytes
+	double split[3];
+};
 
-static int take_split(struct yk_fit_config *c, const json_t *split)
+static int take_split(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
 {
+	struct data_keys *d = to;
 	double sum = 0;
-	for (size_t i = 0; split && i < 3; i++) {
-		const json_t *one = json_array_get(split, i);
-		c->split[i] = json_is_number(one) ? json_number_value(one) : NAN;
-		sum += c->split[i] >= 0 ? c->split[i] : NAN;
+	for (size_t i = 0; i < 3; i++) {
+		const json_t *one = json_array_get(value, i);
+		d->split[i] = json_is_number(one) ? json_number_value(one) : NAN;
+		sum += d->split[i] >= 0 ? d->split[i] : NAN;
 	}
-	if (split && (json_array_size(split) != 3 || !(fabs(sum - 1) < 1e-6) || !(c->split[0] > 0)))
-		return yk_fail(YOKE_EINVAL, "data: split: must be three shares that sum to 1, as [0.8, 0.2, 0]");
+	if (json_array_size(value) != 3 || !(fabs(sum - 1) < 1e-6) || !(d->split[0] > 0))
+		return yk_fail(YOKE_EINVAL, "%s: %s: must be three shares that sum to 1, as [0.8, 0.2, 0]", where, k->name);
 	return 0;
 }
+
+static int take_workers(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+{
+	struct data_keys *d = to;
+	d->workers = json_is_integer(value) ? json_integer_value(value) : -1;
+	if (yk_parse_word(value, "auto") == 0 || (d->workers >= 0 && d->workers <= 1024))
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s: %s must be \"auto\" or a whole number from 0 to 1024", where, k->name);
+}
+
+static int take_cache(const struct yk_fit_key *k, const char *where, const json_t *value, void *to)
+{
+	struct data_keys *d = to;
+	const char *text = json_string_value(value);
+	d->cache = yk_parse_word(value, "none all") == 1 ? INT64_MAX : 0;
+	if (json_is_integer(value) && json_integer_value(value) > 0)
+		d->cache = json_integer_value(value);
+	else if (!text || (yk_parse_word(value, "none all") < 0 && (yk_parse_bytes(text, &d->cache) < 0 || d->cache < 1)))
+		return yk_fail(YOKE_EINVAL, "%s: %s must be none, all, or bytes, as 2G", where, k->name);
+	return 0;
+}
+
+#define AT(member) .at = offsetof(struct data_keys, member)
+static const struct yk_fit_key data_keys[] = {
+	{ .name = "cubes", .kind = YK_FIT_TEXT, .def = "null", AT(cubes) },
+	{ .name = "labels", .kind = YK_FIT_TEXT, .def = "null", AT(labels) },
+	{ .name = "masks", .kind = YK_FIT_TEXT, .def = "null", AT(masks) },
+	{ .name = "synthetic", .kind = YK_FIT_TEXT, .def = "null", AT(synthetic) },
+	{ .name = "batch", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 1 << 20, AT(batch) },
+	{ .name = "split", .kind = YK_FIT_OTHER, .def = "[0.8, 0.2, 0.0]", .take = take_split },
+	{ .name = "bands", .kind = YK_FIT_TEXT, .def = "\"all\"", AT(bands) },
+	{ .name = "variable", .kind = YK_FIT_TEXT, .def = "null", AT(variable) },
+	{ .name = "nonfinite", .kind = YK_FIT_WORD, .def = "\"error\"", .words = "error skip", AT(nonfinite) },
+	{ .name = "cache", .kind = YK_FIT_OTHER, .def = "\"none\"", .take = take_cache },
+	{ .name = "workers", .kind = YK_FIT_OTHER, .def = "\"auto\"", .take = take_workers },
+};
+#undef AT
 
 // "set/cube_1.hdr" -> "cube_1"
 static char *stem(const char *path)
@@ -182,72 +215,65 @@ static char *stem(const char *path)
 
 static int files(const char *key, const char *pattern, glob_t *to)
 {
-	const int e = glob(pattern, 0, NULL, to);
+	const int e = *pattern ? glob(pattern, 0, NULL, to) : 0;
 	if (e == GLOB_NOMATCH)
 		return yk_fail(YOKE_ENOENT, "data: %s: nothing is named %s", key, pattern);
 	return e ? yk_fail(YOKE_EIO, "data: %s: %s cannot be looked for", key, pattern) : 0;
 }
 
-static int open_cubes(struct yk_fit_config *c, const char *cubes, const char *labels, const char *bands)
+// Of each cube, those of a file with several by their numbers.
+static int name_cubes(struct yk_fit_config *c, const glob_t *path, const char *settings)
 {
-	glob_t path = { 0 }, label = { 0 };
-	char settings[200];
-	int err = files("cubes", cubes, &path);
-	if (!err && labels)
-		err = files("labels", labels, &label);
-	if (!err && labels && label.gl_pathc != path.gl_pathc)
-		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu labels", path.gl_pathc, label.gl_pathc);
-	snprintf(settings, sizeof settings, "bands=%.150s", bands ? bands : "all");
-	if (!err) {
-		c->set = yoke_dataset_cubes((int)path.gl_pathc, (const char *const *)path.gl_pathv,
-					    labels ? (const char *const *)label.gl_pathv : NULL, settings);
-		err = c->set ? 0 : yk_error_last();
+	int64_t at = 0;
+	c->name = calloc((size_t)yoke_dataset_count(c->set) + 1, sizeof *c->name);
+	for (size_t i = 0; c->name && i < path->gl_pathc; i++) {
+		struct yoke_cube_info info = { .size = sizeof info, .items = 1 };
+		const bool several = (size_t)yoke_dataset_count(c->set) > path->gl_pathc;
+		yoke_cube *cube = several ? yoke_cube_open(path->gl_pathv[i], settings) : NULL;
+		char *name = stem(path->gl_pathv[i]);
+		if (several && !cube)
+			return yk_error_last();
+		if (cube)
+			yoke_cube_info(cube, &info);
+		yoke_cube_free(cube);
+		for (int64_t k = 0; name && k < info.items; k++, at++)
+			if (asprintf(&c->name[at], info.items > 1 ? "%s_%05" PRId64 : "%s", name, k) < 0)
+				c->name[at] = NULL;
+		free(name);
 	}
-	c->name = err ? NULL : calloc(path.gl_pathc + 1, sizeof *c->name);
-	for (size_t i = 0; c->name && i < path.gl_pathc; i++)
-		c->name[i] = stem(path.gl_pathv[i]);
-	c->samples = c->name ? (int64_t)path.gl_pathc : 0;
+	c->samples = c->name ? at : 0;
+	return c->name && (!at || c->name[at - 1]) ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+}
+
+static int open_cubes(struct yk_fit_config *c, const struct data_keys *k)
+{
+	glob_t path = { 0 }, label = { 0 }, mask = { 0 };
+	char settings[1400], cube[1300];
+	int err = files("cubes", k->cubes, &path);
+	if (!err && (err = files("labels", k->labels, &label)) == 0)
+		err = files("masks", k->masks, &mask);
+	if (!err && *k->labels && label.gl_pathc != path.gl_pathc)
+		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu labels", path.gl_pathc, label.gl_pathc);
+	if (!err && *k->masks && mask.gl_pathc != path.gl_pathc)
+		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu masks", path.gl_pathc, mask.gl_pathc);
+	snprintf(cube, sizeof cube, *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
+	snprintf(settings, sizeof settings, "%s nonfinite=%s", cube, k->nonfinite ? "skip" : "error");
+	if (!err) {
+		const struct yoke_cube_files o = { .size = sizeof o, .n = (int)path.gl_pathc, .path = (const char *const *)path.gl_pathv,
+						   .label = *k->labels ? (const char *const *)label.gl_pathv : NULL,
+						   .mask = *k->masks ? (const char *const *)mask.gl_pathv : NULL, .settings = settings };
+		c->set = yoke_dataset_cube_files(&o);
+		err = c->set ? name_cubes(c, &path, cube) : yk_error_last();
+	}
 	globfree(&path);
 	globfree(&label);
-	return err || c->name ? err : yk_fail(YOKE_ENOMEM, "no memory");
+	globfree(&mask);
+	return err;
 }
 
-static int text(const json_t *data, const char *key, const char **to)
+static int open_drawn(struct yk_fit_config *c, const char *settings)
 {
-	const json_t *one = json_object_get(data, key);
-	*to = json_string_value(one);
-	return !one || json_is_null(one) || *to ? 0 : yk_fail(YOKE_EINVAL, "data: %s: must be a text", key);
-}
-
-static int whole(const json_t *data, const char *key, int64_t least, int64_t *to)
-{
-	const json_t *one = json_object_get(data, key);
-	if (!one)
-		return 0;
-	*to = json_is_integer(one) ? json_integer_value(one) : -1;
-	return *to >= least && *to <= 1 << 20 ? 0 : yk_fail(YOKE_EINVAL, "data: %s: must be a whole number from %d to %d", key,
-							    (int)least, 1 << 20);
-}
-
-int yk_fit_config_data(struct yk_fit_config *c)
-{
-	json_t *data = json_object_get(c->root, "data");
-	const char *cubes, *labels, *synthetic, *bands;
-	int64_t batch = 1, workers = -1;
-	int err = keys(data);
-	if (err || (err = text(data, "cubes", &cubes)) < 0 || (err = text(data, "labels", &labels)) < 0 ||
-	    (err = text(data, "synthetic", &synthetic)) < 0 || (err = text(data, "bands", &bands)) < 0 ||
-	    (err = whole(data, "batch", 1, &batch)) < 0 || (err = whole(data, "workers", 0, &workers)) < 0 ||
-	    (err = take_split(c, json_object_get(data, "split"))) < 0)
-		return err;
-	if (!cubes == !synthetic)
-		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic");
-	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, batch);
-	if (workers >= 0)
-		snprintf(c->loader + n, sizeof c->loader - (size_t)n, " workers=%" PRId64, workers);
-	if (cubes)
-		return open_cubes(c, cubes, labels, bands);
-	c->set = yoke_dataset_synthetic(synthetic);
+	c->set = yoke_dataset_synthetic(settings);
 	if (!c->set)
 		return yk_error_last();
 	c->samples = yoke_dataset_count(c->set);
@@ -258,19 +284,63 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	return c->name ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
 }
 
-yoke_pipeline *yk_fit_config_pipeline(const struct yk_fit_config *c)
+int yk_fit_config_data(struct yk_fit_config *c)
+{
+	json_t *data = json_object_get(c->root, "data");
+	struct data_keys k = { .batch = 1 };
+	if (!json_is_object(data))
+		return yk_fail(YOKE_EINVAL, "data: is not there; give data.cubes= or data.synthetic=");
+	int err = yk_fit_keys(data, "data", data_keys, sizeof data_keys / sizeof *data_keys, &k);
+	if (err)
+		return err;
+	if (!*k.cubes == !*k.synthetic)
+		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic");
+	memcpy(c->split, k.split, sizeof c->split);
+	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, k.batch);
+	if (k.workers >= 0)
+		snprintf(c->loader + n, sizeof c->loader - (size_t)n, " workers=%" PRId64, k.workers);
+	err = *k.cubes ? open_cubes(c, &k) : open_drawn(c, k.synthetic);
+	if (err || !k.cache)
+		return err;
+	c->files = c->set;
+	c->set = yoke_dataset_cache(c->files, (uint64_t)k.cache);
+	return c->set ? 0 : yk_error_last();
+}
+
+// All but the data, as text, to be freed; NULL after an error.
+static char *rest_of(const struct yk_fit_config *c)
 {
 	json_t *copy = json_copy(c->root);
 	if (copy)
 		json_object_del(copy, "data");
 	char *json = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
-	yoke_pipeline *p = NULL;
-	if (json)
-		p = yoke_pipeline_new(json);
-	else
+	if (!json)
 		yk_fail(YOKE_ENOMEM, "no memory");
-	free(json);
 	if (copy)
 		json_decref(copy);
-	return p;
+	return json;
+}
+
+yoke_context *yk_fit_config_context(const struct yk_fit_config *c)
+{
+	char *json = rest_of(c);
+	yoke_context *ctx = json ? yoke_pipeline_context(json) : NULL;
+	free(json);
+	return ctx;
+}
+
+yoke_pipeline *yk_fit_config_pipeline(struct yk_fit_config *c)
+{
+	char *json = rest_of(c);
+	yoke_pipeline *p = json ? yoke_pipeline_new(json) : NULL;
+	free(json);
+	json_t *all = p ? json_loads(yoke_pipeline_config(p), 0, NULL) : NULL;
+	if (!p || (all && !json_object_update(c->root, all))) {
+		json_decref(all);
+		return p;
+	}
+	json_decref(all);
+	yoke_pipeline_free(p);
+	yk_fail(YOKE_ENOMEM, "no memory");
+	return NULL;
 }

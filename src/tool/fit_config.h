@@ -11,6 +11,7 @@ struct yk_fit_config {
 	char **name;       // [samples]: of each cube's file, without folder and suffix
 	int64_t samples;
 	yoke_dataset *set; // of all samples
+	yoke_dataset *files; // what is cached in it; NULL: nothing is
 	char loader[200];  // settings of loaders
 	double split[3];   // train, valid, test; shares of the samples
 };
@@ -22,7 +23,9 @@ void yk_fit_config_fini(struct yk_fit_config *);
 int yk_fit_config_set(struct yk_fit_config *, const char *argument);
 // Opens what "data" says.
 int yk_fit_config_data(struct yk_fit_config *);
-// A pipeline of the rest.
-yoke_pipeline *yk_fit_config_pipeline(const struct yk_fit_config *);
+// A context as the rest's trainer says.
+yoke_context *yk_fit_config_context(const struct yk_fit_config *);
+// A pipeline of the rest, which has all keys that are in force from then on.
+yoke_pipeline *yk_fit_config_pipeline(struct yk_fit_config *);
 
 #endif

@@ -8,6 +8,7 @@ yoke_SOURCES = \
 	src/tool/bench_memory.c \
 	src/tool/bench_page.c \
 	src/tool/bench_ranks.c \
+	src/tool/bench_resolvent.c \
 	src/tool/bench_suites.c \
 	src/tool/cmd_ablate.c \
 	src/tool/cmd_advise.c \
@@ -18,6 +19,8 @@ yoke_SOURCES = \
 	src/tool/cmd_fit.c \
 	src/tool/fit_config.c \
 	src/tool/fit_config.h \
+	src/tool/fit_maps.c \
+	src/tool/fit_maps.h \
 	src/tool/cmd_data.c \
 	src/tool/cmd_doctor.c \
 	src/tool/cmd_eval.c \
@@ -30,6 +33,7 @@ yoke_SOURCES = \
 	src/tool/cmd_report.c \
 	src/tool/cmd_selftest.c \
 	src/tool/cmd_setup.c \
+	src/tool/cmd_simulate.c \
 	src/tool/cmd_top.c \
 	src/tool/cmd_train.c \
 	src/tool/cmd_tune.c \
@@ -46,11 +50,14 @@ yoke_SOURCES = \
 	src/tool/model_open.c \
 	src/tool/model_open.h \
 	src/tool/option.c \
+	src/tool/selftest.h \
+	src/tool/selftest_bk.c \
 	src/tool/table.c \
 	src/tool/table.h \
 	src/tool/tool.h \
 	src/tool/tune_model.c \
 	src/tool/tune_model.h \
+	src/tool/tune_ranks.c \
 	src/tool/validate_resolvent.c \
 	src/tool/validate_resolvent.h \
 	src/tool/warmup_show.c

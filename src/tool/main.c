@@ -107,7 +107,19 @@
 	"  minutes=N         ends after that time, without the class in hand\n" \
 	"  --budget SECONDS  the same in seconds\n" \
 	"  --only CLASS      measures one class here and prints it; keeps nothing\n" \
-	"  --without LIST    implementations to leave out then\n"
+	"  --without LIST    implementations to leave out then\n" \
+	"ranks: measures sums over ranks that are processes, 2 or ranks=N, by size and algorithm, which ranks\n" \
+	"take from then on, and the model of `yoke simulate`; under mpirun over several machines what is between them.\n"
+
+#define SIMULATE_MORE \
+	"Runs the schedules of an all_reduce in a model of messages, alpha seconds each and beta a byte, 1 within a\n" \
+	"machine, 2 between machines, and gamma a byte that is added, by default what `yoke tune ranks` measured;\n" \
+	"beside the closed form, and the share of it that no schedule can spare.\n" \
+	"  ranks=N, N..N    by doubling, up to 4096\n" \
+	"  group=N          ranks of a machine; 1 by default\n" \
+	"  bytes=N          1 MiB by default\n" \
+	"  algorithm=NAME   only that one\n" \
+	"  alpha1= beta1= alpha2= beta2= gamma=  seconds\n"
 
 #define VALIDATE_MORE \
 	"Trains what the keys say twice, 50 steps unless they say how many, and saves nothing: losses, the\n" \
@@ -184,8 +196,10 @@ const struct yk_command yk_commands[] = {
 	{ "conform", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--bits]",
 	  "check a device's ops against their definitions", yk_cmd_conform, 0,
 	  CONFORM_MORE },
-	{ "tune", "[DEVICE] [model=DIR] [minutes=N]", "find the best kernels of a device",
+	{ "tune", "[DEVICE|ranks] [model=DIR] [minutes=N]", "find the best kernels of a device",
 	  yk_cmd_tune, 0, TUNE_MORE },
+	{ "simulate", "[ranks=N..N] [group=N] [bytes=N] [algorithm=NAME]", "sums over more ranks than are here", yk_cmd_simulate, 0,
+	  SIMULATE_MORE },
 	{ "validate", "precision|resolvent [config.env] [key=value ..] [--json]",
 	  "precision held against one that is known to be right", yk_cmd_validate, YK_T, VALIDATE_MORE },
 	{ "dashboard", "RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "a page that shows runs while they go on",

@@ -51,8 +51,11 @@
 	X(restarts, INT, YK_T, "0", 0, 1000, NULL, \
 	  "of spawn=process: how often those that are left go on from the last checkpoint when a rank dies or hangs") \
 	X(min_ranks, INT, YK_T, "1", 1, 1024, NULL, "fewer ranks than these do not go on") \
-	X(zero, INT, YK_T, "0", 0, 1, NULL, \
-	  "1: the state of the optimizer is shared out among ranks, each of which updates its share of the parameters") \
+	X(zero, INT, YK_T, "0", 0, 3, NULL, \
+	  "what is shared out among ranks, each of which updates its share of the parameters: 1: the state of the " \
+	  "optimizer; 2: gradients, too; 3: and the parameters, gathered where they are used") \
+	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
+	  "as what gradients go between ranks: halves are added in f32, and the sum is rounded once") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
 	  "and with them its bits, at any number of ranks that divides them") \

@@ -264,7 +264,7 @@ static int go_on(struct fit *f)
 	yk_checkpoint_fini(&ck);
 	if (!err && f->o.data)
 		err = yoke_loader_seek(f->o.data, &f->t.position);
-	f->first = f->saved = f->t.step;
+	f->first = f->saved = f->logged = f->t.step;
 	return err;
 }
 
@@ -283,6 +283,7 @@ static int begin(struct fit *f)
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
 	t->batch = t->micro = 1;
 	t->parts = t->accumulate = o->accumulate ? o->accumulate : 1;
+	t->stride = 1;
 	t->steps = o->steps;
 	t->seed = o->seed;
 	t->position.size = sizeof t->position;

@@ -141,7 +141,10 @@ static int validate(struct yk_run *r)
 		return 0;
 	const struct yk_trainer *t = r->trainer;
 	yoke_range_push("validate");
-	int e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+	int e = yk_zero_whole(r->trainer);
+	if (e == 0)
+		e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+	yk_zero_apart(r->trainer);
 	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || (!t->group && atomic_load(&r->stop->signal)))
@@ -307,6 +310,8 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
 		e = aside(r, save);
+	if (e == 0 && t->group) // what telemetry counts is all of the run's
+		e = yoke_group_barrier(t->group);
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	return e;

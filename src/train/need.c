@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/advise.h"
+#include "train/zero.h"
 
 struct asked {
 	const struct yk_trainer *like;
@@ -35,12 +36,14 @@ static int pass(struct yk_trainer *t, bool back, uint64_t *to)
 	yoke_stats_reset_peaks();
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
+	yk_zero_enter(t);
 	yoke_tensor *loss = yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
 	if (back)
 		yoke_grad(loss, t->net->params.count, t->net->params.var, t->grad);
 	if (!yoke_error_code())
 		yoke_eval(back ? t->net->params.count : 1, back ? t->grad : &loss);
 	int e = yoke_scope_end(s);
+	yk_zero_leave(t);
 	return e < 0 ? e : peak_of(to);
 }
 
@@ -76,9 +79,11 @@ static int parts(void *arg)
 		e = peak_of(&to->validation);
 	if (e == 0) {
 		to->parameters = t.net->params.elements;
-		to->weights = to->gradients = yk_parameters_bytes(&t.net->params);
+		to->weights = to->gradients = t.stage < 3 ? yk_parameters_bytes(&t.net->params) : yk_zero_most(&t);
 		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
-		to->sums = yk_parameters_bytes(&t.sums.grad);
+		to->sums = yk_sums_bytes(&t.sums);
+		if (t.stage > 1)
+			to->gradients = yk_zero_most(&t);
 	}
 	yk_trainer_unmake(&t);
 	return e;

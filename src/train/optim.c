@@ -188,6 +188,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
+	o->shared = share && share->cut;
 	if (e == 0 && share)
 		e = yk_optim_share(o->rule, share);
 	if (e == 0)
@@ -237,7 +238,11 @@ int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const doub
 	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = lr,
 			       .loss = loss, .arg = arg, .norm = scaler ? NULL : norm };
 	yk_optim_at(o->rule, t - 1);
-	int e = scaler ? yoke_scaler_check(scaler, n, o->p, g, norm, &s.skip) : 0;
+	int e = 0;
+	if (scaler && o->shared)
+		e = yk_scaler_take(scaler, n, o->p, yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)), norm, &s.skip);
+	else if (scaler)
+		e = yoke_scaler_check(scaler, n, o->p, g, norm, &s.skip);
 	if (scaler)
 		s.scale = yoke_scaler_inverse(scaler);
 	return e < 0 ? e : yoke_optim_step(o->rule, n, g, &s);

@@ -12,7 +12,8 @@
 struct yk_optim {
 	yoke_optim *rule;
 	yoke_tensor *const *p; // the parameters
-	bool lent;                   // `rule` is the caller's
+	bool lent;             // `rule` is the caller's
+	bool shared;           // it updates cuts of them
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 

@@ -3,6 +3,7 @@
 #ifndef YK_PRECISION_H
 #define YK_PRECISION_H
 
+#include "optim/scaled.h"
 #include "train/conf.h"
 
 struct yk_precision {
@@ -21,8 +22,5 @@ const char *yk_precision_word(const char *);
 int yk_precision_begin(const struct yk_precision *);
 // The scaler of a run; NULL: yoke_error says why.
 yoke_scaler *yk_scaler_make(const struct yk_config *);
-// A scaler's state in a manifest; and back: EFORMAT, `what` is for messages.  NULL and nothing for no scaler.
-json_t *yk_scaler_describe(const yoke_scaler *);
-int yk_scaler_parse(const json_t *, const char *what, yoke_scaler *);
 
 #endif

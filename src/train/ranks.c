@@ -13,11 +13,16 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "dist/process.h"
+#include "graph/context.h"
 #include "train/outname.h"
 #include "train/resume.h"
+#include "train/zero.h"
 
-enum { FIRST_BUCKET = 1 << 20, BUCKET = 25 << 20 }; // bytes, as in PyTorch's DDP (Li et al. 2020)
+enum { FIRST_BUCKET = 1 << 20 }; // bytes, and 25 MiB, as in PyTorch's DDP (Li et al. 2020)
+YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .least = 1,
+	 .most = INT64_MAX);
 enum { GRACE = 900000000 }; // nanoseconds that processes have to end in once one of them has failed
 
 // What processes cannot do each for itself; and the launcher's count.
@@ -68,20 +73,24 @@ int yk_ranks_check(const struct yk_config *c)
 			       "use save_every", (long long)ranks);
 	if (ranks > 1 && yk_config_int(c, YK_KEY_zero) > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") &&
 	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
-		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=1 "
-			       "no rank has the state: give restart=none or zero=0");
+		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=%lld "
+			       "no rank has the state: give restart=none or zero=0", (long long)yk_config_int(c, YK_KEY_zero));
 	return check_processes(c, ranks);
 }
 
 int yk_ranks_join(struct yk_trainer *t)
 {
-	yoke_group *world = yoke_group_world();
+	const struct yoke_context *ctx = yk_current();
+	const int64_t ranks = yk_config_int(t->config, YK_KEY_ranks);
+	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks) : yoke_group_world();
 	if (!world)
 		return yoke_error_code();
 	if (yoke_group_size(world) == 1)
 		return 0;
 	t->group = world;
-	t->first = yoke_group_rank(world) * t->accumulate;
+	t->stage = (int)yk_config_int(t->config, YK_KEY_zero);
+	t->first = yoke_group_rank(world) * (t->stage < 2 ? t->accumulate : 1);
+	t->stride = t->stage < 2 ? 1 : yoke_group_size(world);
 	t->wish = yoke_keep(yoke_scalar(0));
 	return t->wish ? 0 : yoke_error_code();
 }
@@ -113,7 +122,8 @@ int yk_ranks_start(const struct yk_trainer *t)
 
 int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 {
-	const size_t room = end == ps->count ? FIRST_BUCKET : BUCKET; // those of the last layers are made first
+	const size_t most = (size_t)yk_param_int(&bucket_setting);
+	const size_t room = end == ps->count && most > FIRST_BUCKET ? FIRST_BUCKET : most; // those of the last layers come first
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);
@@ -121,20 +131,53 @@ int yk_ranks_bucket(const struct yk_parameters *ps, int end)
 	return end;
 }
 
+yoke_tensor *yk_ranks_narrow(const struct yk_trainer *t, yoke_tensor *gradient)
+{
+	const char *wire = yk_config_str(t->config, YK_KEY_wire);
+	return strcmp(wire, "fp32") ? yoke_cast(gradient, strcmp(wire, "fp16") ? yoke_bf16 : yoke_f16) : gradient;
+}
+
+// All of a bucket's gradients become those of all ranks.
+static int reduce_bucket(struct yk_trainer *t, int first, int end)
+{
+	for (int i = first; i < end; i++)
+		t->grad[i] = yk_ranks_narrow(t, t->grad[i]);
+	const int e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
+	for (int i = first; i < end; i++)
+		t->grad[i] = yoke_cast(t->grad[i], yoke_f32);
+	return e;
+}
+
 int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
 	int e = 0;
-	for (int end = t->net->params.count, first; end > 0 && e == 0; end = first) {
+	if (t->stage == 1)
+		yk_zero_reduce(t);
+	if (t->stage > 0)
+		yk_zero_take(t);
+	for (int end = t->stage ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
 		first = yk_ranks_bucket(&t->net->params, end);
-		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, t->grad + first, t->grad + first);
+		e = reduce_bucket(t, first, end);
 	}
-	yoke_tensor *said[] = { yoke_reshape(*loss, 1, &one),
-				yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish) };
-	yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, yoke_concat(2, said, 0));
-	*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
-	t->wished[1] = yoke_keep(yoke_slice(all, 0, 1, 2, 1));
+	yoke_tensor *wish = yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish);
+	if (t->stage < 2) {
+		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
+						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), wish }, 0));
+		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
+		t->wished[1] = yoke_keep(yoke_slice(all, 0, 1, 2, 1));
+	} else { // the loss is that of all already
+		t->wished[1] = yoke_keep(yoke_all_reduce(t->group, YOKE_REDUCE_SUM, wish));
+	}
 	return e ? e : t->wished[1] ? 0 : yoke_error_code();
+}
+
+yoke_tensor **yk_ranks_part(struct yk_trainer *t, yoke_tensor **loss)
+{
+	if (t->stage < 2)
+		return t->grad;
+	*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
+	return yk_zero_reduce(t);
 }
 
 int yk_ranks_hear(struct yk_trainer *t)
@@ -160,6 +203,8 @@ int yk_ranks_agree(const struct yk_trainer *t)
 	static const char *const words[] = { "version of yoke", "configuration", "data", "step of the checkpoint" };
 	const char *version = yoke_version();
 	const int n = yoke_group_size(t->group);
+	if (yk_current()->dry) // the others are not there
+		return 0;
 	json_t *o = yk_config_json(t->config);
 	char *text = o ? json_dumps(o, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
 	struct creed mine = { .version = yk_hash(version, strlen(version), 0), .step = t->step };

@@ -9,9 +9,14 @@
 int yk_ranks_join(struct yk_trainer *);
 // All ranks get rank 0's parameters.
 int yk_ranks_start(const struct yk_trainer *);
-// Records that gradients and loss become those of all ranks, in buckets in the order in which they are made, so that
+// Behind each part: what its gradients are added as, t->grad or, of stage 2, shares of all ranks' sums; the loss too is that
+// of all then.
+yoke_tensor **yk_ranks_part(struct yk_trainer *, yoke_tensor **loss);
+// Records behind the last part that gradients and loss become those of all ranks, in buckets in the order in which they are made, so that
 // the first ones travel while the others are computed.
 int yk_ranks_reduce(struct yk_trainer *, yoke_tensor **loss);
+// A gradient as it goes between ranks: wire=.
+yoke_tensor *yk_ranks_narrow(const struct yk_trainer *, yoke_tensor *gradient);
 // Behind a step: hears what all wished in the one before it, for which it waits; sets t->ends.
 int yk_ranks_hear(struct yk_trainer *);
 // Parameters of one bucket, which ends before `end`: the first of them.

@@ -51,7 +51,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char each[48] = "", weights[32], most[32], whole[32];
+	char each[48] = "", weights[32], gradients[32], most[32], whole[32];
 	if (t->valid_windows < yk_data_valid_windows(t->data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
@@ -60,9 +60,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->group), t->accumulate, t->parts);
 	if (t->zero)
-		yk_progress_say(&r->progress, "zero=1: each rank has weights and gradients, %s each; of the optimizer's state the one "
-				"with most has %s of %s", yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)),
-				yk_bytes_text(most, yk_zero_most(t)),
+		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
+				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),
+				yk_bytes_text(gradients, t->stage < 2 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),
+				yk_bytes_text(most, yk_zero_most(t) * (uint64_t)yk_optim_states_each(t->config)),
 				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *
 						      (uint64_t)yk_optim_states_each(t->config)));
 	if (yk_data_endless(t->data))

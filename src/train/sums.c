@@ -5,6 +5,7 @@
 #include "train/sums.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 
@@ -14,43 +15,70 @@ int yk_sums_joined(int64_t k, int64_t n, int *held)
 	return k == n - 1 ? *held : __builtin_ctzll(~(uint64_t)k);
 }
 
-int yk_sums_init(struct yk_sums *s, const struct yk_parameters *ps, int64_t parts)
+static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t *flat)
+{
+	int64_t dims[YOKE_MAX_RANK];
+	char name[48];
+	yoke_tensor **sum = calloc((size_t)s->count + 1, sizeof *sum);
+	if (!sum)
+		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	s->grad[s->places] = sum;
+	s->loss[s->places] = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL));
+	const int k = s->places++;
+	for (int i = 0; i < s->count && s->loss[k]; i++) {
+		for (int d = 0; like && d < yoke_rank(like[i]); d++)
+			dims[d] = yoke_dim(like[i], d);
+		snprintf(name, sizeof name, "sum%d.%d", k, i);
+		sum[i] = yoke_keep(yoke_variable(name, like ? yoke_dtype(like[i]) : yoke_f32,
+						like ? yoke_rank(like[i]) : 1, like ? dims : &flat[i]));
+		if (!sum[i])
+			return yoke_error_code();
+	}
+	return s->loss[k] ? 0 : yoke_error_code();
+}
+
+int yk_sums_init(struct yk_sums *s, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat)
 {
 	const int places = 63 - __builtin_clzll((uint64_t)parts);
-	while (s->places < places) {
-		char kind[24];
-		snprintf(kind, sizeof kind, "sum%d", s->places);
-		for (int i = s->grad.count - s->places * ps->count; i < ps->count && !s->grad.error; i++)
-			yk_parameters_like(&s->grad, ps, i, kind);
-		if (s->grad.error)
-			return s->grad.error;
-		if (!(s->loss[s->places] = yoke_keep(yoke_variable("loss_sum", yoke_f32, 0, NULL))))
-			return yoke_error_code();
-		s->places++;
-	}
-	return 0;
+	int e = 0;
+	s->count = count;
+	while (s->places < places && e == 0)
+		e = add_place(s, like, flat);
+	return e;
 }
 
 void yk_sums_fini(struct yk_sums *s)
 {
-	yk_parameters_fini(&s->grad);
-	for (int i = 0; i < s->places; i++)
-		yoke_free(s->loss[i]);
+	for (int k = 0; k < s->places; k++) {
+		for (int i = 0; i < s->count; i++)
+			yoke_free(s->grad[k][i]);
+		free(s->grad[k]);
+		yoke_free(s->loss[k]);
+	}
 	*s = (struct yk_sums){ 0 };
 }
 
-void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, int count, yoke_tensor **grad, yoke_tensor **loss)
+uint64_t yk_sums_bytes(const struct yk_sums *s)
+{
+	uint64_t bytes = 0;
+	for (int k = 0; k < s->places; k++)
+		for (int i = 0; i < s->count; i++)
+			bytes += yoke_bytes(s->grad[k][i]);
+	return bytes;
+}
+
+void yk_sums_add(struct yk_sums *s, int64_t k, int64_t n, yoke_tensor **grad, yoke_tensor **loss)
 {
 	int held, joined = yk_sums_joined(k, n, &held);
 	for (; joined > 0; joined--) {
 		held--;
 		*loss = yoke_add(s->loss[held], *loss);
-		for (int i = 0; i < count; i++)
-			grad[i] = yoke_add(s->grad.var[held * count + i], grad[i]);
+		for (int i = 0; i < s->count; i++)
+			grad[i] = yoke_add(s->grad[held][i], grad[i]);
 	}
 	if (k == n - 1)
 		return;
 	yoke_assign(s->loss[held], *loss);
-	for (int i = 0; i < count; i++)
-		yoke_assign(s->grad.var[held * count + i], grad[i]);
+	for (int i = 0; i < s->count; i++)
+		yoke_assign(s->grad[held][i], grad[i]);
 }

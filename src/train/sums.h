@@ -4,22 +4,24 @@
 #ifndef YK_SUMS_H
 #define YK_SUMS_H
 
-#include "nn/params.h"
+#include "yoke.h"
 
 enum { YK_SUMS_MOST = 63 }; // places: of n parts log2(n), rounded down
 
 struct yk_sums {
-	struct yk_parameters grad; // of each place as many as there are parameters
-	yoke_tensor *loss[YK_SUMS_MOST];
+	int count; // gradients
+	yoke_tensor **grad[YK_SUMS_MOST], *loss[YK_SUMS_MOST]; // of each place
 	int places;
 };
 
 // Before part k of n is added `*held` sums are held; this many of them, the last ones, it is added to.
 int yk_sums_joined(int64_t k, int64_t n, int *held);
-// Room for sums over so many parts.
-int yk_sums_init(struct yk_sums *, const struct yk_parameters *, int64_t parts);
+// Room for sums over so many parts of `count` f32 gradients of the shapes of `like`, or, where that is NULL, of flat[i]
+// elements.
+int yk_sums_init(struct yk_sums *, int64_t parts, int count, yoke_tensor *const *like, const int64_t *flat);
 void yk_sums_fini(struct yk_sums *);
+uint64_t yk_sums_bytes(const struct yk_sums *); // of gradients
 // Records that part k of n is added: its gradients and its loss become the sums behind the last part.
-void yk_sums_add(struct yk_sums *, int64_t k, int64_t n, int count, yoke_tensor **grad, yoke_tensor **loss);
+void yk_sums_add(struct yk_sums *, int64_t k, int64_t n, yoke_tensor **grad, yoke_tensor **loss);
 
 #endif

@@ -88,11 +88,11 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	int64_t parameters = yk_model_elements(m, s);
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->config);
 	double tokens = (double)t->batch * (double)t->context;
-	const int shares = t->group && yk_config_int(t->config, YK_KEY_zero) > 0 ? yoke_group_size(t->group) : 1;
+	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = floor(log2((double)t->accumulate));
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * (2 + (double)states / shares +
-							      floor(log2((double)t->accumulate))) +
+	double bytes = sizeof(float) * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
+									      (1 + sums) / shares)) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
@@ -144,10 +144,12 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_ranks_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
-	if (e == 0 && t->group && yk_config_int(t->config, YK_KEY_zero) > 0)
+	if (e == 0 && t->stage > 0)
 		e = yk_zero_new(t);
+	const struct yk_optim_share whole = { 0 }; // whose norms have the order of those that are shared out
 	if (e == 0)
-		e = yk_optim_new(t->config, &t->net->params, t->zero ? yk_zero_share(t->zero) : NULL, &t->optim);
+		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, t->zero ? yk_zero_share(t->zero) : t->parts > 1 ? &whole : NULL,
+				 &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
@@ -185,7 +187,7 @@ static int buffers_init(struct yk_trainer *t)
 	if (!t->ids || !t->zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
-	return yk_sums_init(&t->sums, t->params, t->accumulate);
+	return yk_trainer_sums(t, t->accumulate);
 }
 
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
@@ -195,13 +197,15 @@ yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
 
 // Which scopes there are is known when a pass is recorded: of one that is not run, so that a pattern which
 // names none is refused before the first step.
-static int check_kept(const struct yk_trainer *t)
+static int check_kept(struct yk_trainer *t)
 {
 	if (!t->precision.keep)
 		return 0;
 	yoke_scope *s = yoke_scope_begin("step");
 	yk_precision_begin(&t->precision);
+	yk_zero_enter(t);
 	yk_windows_loss(t->net, yk_trainer_zeros(t, t->batch), t->dropout);
+	yk_zero_leave(t);
 	return yoke_scope_end(s);
 }
 
@@ -287,6 +291,7 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 		      given = yk_config_int(c, YK_KEY_parts);
 	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
 	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
+	t->stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
 }
@@ -378,15 +383,18 @@ void yk_trainer_free(struct yk_trainer *t)
 
 enum { REHEARSED = 3 }; // steps: the first has a plan of its own
 
-int yk_trainer_validate_any(const struct yk_trainer *t)
+int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	float loss;
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
-	if (rows == 0)
-		return 0;
+	const int e = rows > 0 ? yk_zero_whole(t) : 0;
+	if (rows == 0 || e < 0)
+		return e;
 	yoke_scope *s = yoke_scope_begin("validate");
 	yoke_read(yk_windows_likelihood(t->net, yk_trainer_zeros(t, rows)), &loss, sizeof loss);
-	return yoke_scope_end(s);
+	const int ended = yoke_scope_end(s);
+	yk_zero_apart(t);
+	return ended;
 }
 
 int yk_trainer_rehearse(void *arg, int64_t batch)

@@ -32,8 +32,9 @@ struct yk_trains {
 struct yk_trainer {
 	const struct yk_config *config;
 	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
-	int64_t parts, first;               // of all ranks; before this rank's
+	int64_t parts, first, stride;       // of all ranks; this rank's first one, and from one of its to the next
 	yoke_group *group;                  // NULL: it trains alone
+	int stage;                          // zero=, 0 alone
 	int64_t step, steps; // done, and in all
 	int64_t valid_windows; // of one validation
 	uint64_t seed;
@@ -105,7 +106,7 @@ int yk_trainer_buffers(struct yk_trainer *);
 // Of a trainer without a model, in a dry context: all that a run with that batch takes memory for.
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
-int yk_trainer_validate_any(const struct yk_trainer *);
+int yk_trainer_validate_any(struct yk_trainer *);
 // Asks for the windows of the next step, which are t->ids until it is done.
 int yk_trainer_feed(struct yk_trainer *);
 // They are used; and, besides, those that are read ahead are dropped.
@@ -113,6 +114,8 @@ void yk_trainer_fed(struct yk_trainer *);
 void yk_trainer_unfeed(struct yk_trainer *);
 // Those of its part k as they lie in the host's memory, row by row.
 const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
+// Room for sums over so many micro-batches.
+int yk_trainer_sums(struct yk_trainer *, int64_t n);
 // Any windows.
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
 // The next step is the one at this position.

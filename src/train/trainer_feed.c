@@ -45,9 +45,9 @@ static int loader_open(struct yk_trainer *t)
 	const struct yk_config *c = t->config;
 	char settings[320];
 	const int64_t shuffle = yk_config_int(c, YK_KEY_shuffle), order = !t->data || !yk_data_endless(t->data);
-	snprintf(settings, sizeof settings, "batch=%lld split=%lld part=%lld parts=%lld held=1 workers=%s prefetch=%lld "
+	snprintf(settings, sizeof settings, "batch=%lld split=%lld part=%lld parts=%lld stride=%lld held=1 workers=%s prefetch=%lld "
 		 "on_error=%s seed=%lld shuffle=%lld",
-		 (long long)(t->parts * t->batch), (long long)t->parts, (long long)t->first, (long long)t->accumulate,
+		 (long long)(t->parts * t->batch), (long long)t->parts, (long long)t->first, (long long)t->accumulate, (long long)t->stride,
 		 yk_config_str(c, YK_KEY_workers), (long long)yk_config_int(c, YK_KEY_prefetch),
 		 yk_config_str(c, YK_KEY_on_error), (long long)t->seed, (long long)(shuffle == YK_AUTO ? order : shuffle));
 	yoke_dataset *set = t->data ? yk_data_set(t->data) : no_windows(t);

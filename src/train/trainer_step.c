@@ -11,6 +11,7 @@
 #include "graph/context.h"
 #include "optim/optim.h"
 #include "train/ranks.h"
+#include "train/zero.h"
 #include "yoke-observe.h"
 
 // What became of the last step that was launched: the next one's scale, rate and corrections depend on it.
@@ -109,6 +110,8 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	const struct yk_parameters *ps = t->params;
 	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
+		return;
 	yoke_tensor *loss = micro_loss(t, m), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	yoke_range_push("backward");
@@ -116,7 +119,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	yoke_range_pop();
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
-	yk_sums_add(&t->sums, k, n, ps->count, t->grad, &loss);
+	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
 	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
@@ -136,7 +139,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 {
 	struct yoke_context *ctx = yk_current();
-	if (!ctx || !t->precision.half)
+	if (!ctx || !t->precision.half || t->stage > 2) // those that are gathered are of a part
 		return;
 	if (m->number == micro_count(t) - 1)
 		yk_autocast_release(ctx);
@@ -144,15 +147,34 @@ static void hold_casts(const struct yk_trainer *t, const struct micro *m)
 		yk_autocast_hold(ctx);
 }
 
+// The place of a micro-batch among those of all ranks.
+static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
+{
+	const int64_t parts = parts_of(t);
+	return (t->first + m->number / parts * t->stride) * parts + m->number % parts;
+}
+
+int yk_trainer_sums(struct yk_trainer *t, int64_t n)
+{
+	const struct yk_parameters *ps = t->params;
+	const int64_t *elements;
+	if (t->stage < 2)
+		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
+	const int buckets = yk_zero_buckets(t->zero, &elements);
+	return yk_sums_init(&t->sums, n, buckets, NULL, elements);
+}
+
 static int micro_step(struct yk_trainer *t, const struct micro *m)
 {
 	yoke_scope *s = yoke_scope_begin("step");
-	yoke_random_set(t->seed, t->random_step + t->first * parts_of(t) + m->number);
+	yoke_random_set(t->seed, t->random_step + random_step_of(t, m));
 	micro_record(t, m);
 	hold_casts(t, m);
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
 	int e = yoke_scope_end(s);
+	if (t->stage > 2)
+		yk_zero_leave(t);
 	struct yoke_context *ctx = yk_current();
 	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
 		yk_history_collect(ctx);
@@ -163,7 +185,7 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 static int try_step(struct yk_trainer *t)
 {
 	const int64_t n = micro_count(t);
-	int e = yk_sums_init(&t->sums, t->params, n);
+	int e = yk_trainer_sums(t, n);
 	yoke_range_push("data");
 	if (e == 0 && !t->own)
 		e = yk_trainer_feed(t);

@@ -12,18 +12,21 @@
 #include "formats/checkpoint.h"
 #include "train/ranks.h"
 
-enum {
-	PIECE = 65536,  // elements: tensors are cut at multiples of them
-	CHUNK = 1 << 20 // elements that a rank hands over at a time when states are collected
-};
+enum { CHUNK = 1 << 20 }; // elements that a rank hands over at a time when states are collected
 
 struct yk_zero {
 	uint32_t ranks, rank;
+	int stage;
 	int64_t unit;
 	int n;                    // parameters
 	struct yk_optim_cut *cut; // [ranks][n]
-	struct yk_optim_share share;
-	struct yk_host_list states; // all, on rank 0, since yk_zero_collect
+	int buckets, *first;      // of each bucket: the last layers' come first
+	int64_t *elements;        // of each that are this rank's, at least 1
+	yoke_tensor **share;      // of each bucket, while a step is recorded: this rank's gradients
+	struct yk_optim_share takes;
+	struct yk_shape *shape;     // of each parameter
+	struct yk_parameters held;  // stage 3: of each the cut that is this rank's, flat
+	struct yk_host_list states, weights; // all, on rank 0, since yk_zero_collect; of stage 3 both
 };
 
 // ---- who has what ----
@@ -33,9 +36,15 @@ static const struct yk_optim_cut *cut_of(const struct yk_zero *z, uint32_t rank,
 	return &z->cut[rank * (size_t)z->n + (size_t)i];
 }
 
-// Of parameters first .. end-1, which are a bucket.
-static void cut_bucket(struct yk_zero *z, int first, int end, const int64_t *count)
+static int bucket_end(const struct yk_zero *z, int b)
 {
+	return b ? z->first[b - 1] : z->n;
+}
+
+// Bucket b of parameters first .. end - 1.
+static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
+{
+	const int first = z->first[b], end = bucket_end(z, b);
 	const uint32_t tensors = (uint32_t)(end - first);
 	for (uint32_t r = 0; r < z->ranks; r++) {
 		const int64_t from = yk_share_at(z->ranks, r, z->unit, tensors, count + first),
@@ -44,7 +53,10 @@ static void cut_bucket(struct yk_zero *z, int first, int end, const int64_t *cou
 		for (int i = first; i < end; start += count[i++]) {
 			struct yk_optim_cut *c = &z->cut[r * (size_t)z->n + (size_t)i];
 			yk_share_of(from, to, start, count[i], &c->from, &c->to);
+			c->all = count[i];
 		}
+		if (r == z->rank)
+			z->elements[b] = to > from ? to - from : 1;
 	}
 }
 
@@ -62,13 +74,14 @@ static yoke_tensor *join(int first, int end, yoke_tensor *const *piece, yoke_ten
 static int renew(void *arg, yoke_tensor *const *piece)
 {
 	const struct yk_trainer *t = arg;
+	const struct yk_zero *z = t->zero;
 	const struct yk_parameters *ps = &t->net->params;
 	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
 	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
-		first = yk_ranks_bucket(ps, end);
+	for (int b = 0; b < z->buckets && e == 0; b++) {
+		const int first = z->first[b], end = bucket_end(z, b);
 		yoke_tensor *mine = join(first, end, piece, to);
-		e = yk_gather_shares(t->group, t->zero->unit, end - first, ps->var + first, mine, to + first);
+		e = yk_gather_shares(t->group, z->unit, end - first, ps->var + first, mine, to + first);
 		for (int i = first; i < end && e == 0; i++)
 			e = yoke_assign(ps->var[i], to[i]);
 	}
@@ -76,33 +89,127 @@ static int renew(void *arg, yoke_tensor *const *piece)
 	return e;
 }
 
-int yk_zero_new(struct yk_trainer *t)
+static yoke_tensor *sum(void *arg, yoke_tensor *x)
 {
-	const struct yk_parameters *ps = &t->net->params;
-	struct yk_zero *z = calloc(1, sizeof *z);
-	int64_t *count = calloc((size_t)ps->count, sizeof *count);
-	if (z) {
-		*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .n = ps->count,
-				       .rank = (uint32_t)yoke_group_rank(t->group), .unit = PIECE };
-		z->cut = calloc(z->ranks * (size_t)ps->count, sizeof *z->cut);
-	}
-	if (!z || !count || !z->cut) {
-		yk_zero_free(z);
-		free(count);
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
-	}
-	if (!strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"))
-		z->unit = 0; // its norms are of whole tensors
-	for (int i = 0; i < ps->count; i++)
+	const struct yk_trainer *t = arg;
+	return yoke_all_reduce(t->group, YOKE_REDUCE_SUM, x);
+}
+
+static int make(struct yk_zero *z, const struct yk_parameters *ps)
+{
+	const size_t n = (size_t)ps->count;
+	int64_t *count = calloc(n, sizeof *count);
+	z->n = ps->count;
+	z->cut = calloc(z->ranks * n, sizeof *z->cut);
+	z->first = calloc(n, sizeof *z->first);
+	z->elements = calloc(n, sizeof *z->elements);
+	z->share = calloc(n, sizeof *z->share);
+	z->shape = calloc(n, sizeof *z->shape);
+	const bool good = count && z->cut && z->first && z->elements && z->share && z->shape;
+	for (int i = 0; i < ps->count && good; i++) {
 		count[i] = yoke_count(ps->var[i]);
-	for (int end = ps->count, first; end > 0; end = first) {
-		first = yk_ranks_bucket(ps, end);
-		cut_bucket(z, first, end, count);
+		z->shape[i].rank = yoke_rank(ps->var[i]);
+		for (int d = 0; d < z->shape[i].rank; d++)
+			z->shape[i].dims[d] = yoke_dim(ps->var[i], d);
+	}
+	for (int end = ps->count; end > 0 && good; end = z->first[z->buckets++]) {
+		const int first = yk_ranks_bucket(ps, end), least = z->stage > 2 ? end - YK_GATHERED : 0;
+		z->first[z->buckets] = first > least ? first : least;
+		cut_bucket(z, z->buckets, count);
 	}
 	free(count);
-	z->share = (struct yk_optim_share){ cut_of(z, z->rank, 0), renew, t };
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+}
+
+// Parameters give way to their cuts.
+static int hold(struct yk_trainer *t)
+{
+	struct yk_zero *z = t->zero;
+	struct yk_parameters *ps = &t->net->params;
+	yoke_scope *s = yoke_scope_begin("shares");
+	for (int i = 0; i < ps->count && !z->held.error; i++) {
+		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const int64_t all = c->all, n = c->to - c->from;
+		yk_parameters_add(&z->held, 1, &n, "%s", ps->row[i].name);
+		if (z->held.error)
+			break;
+		z->held.row[i].decay = ps->row[i].decay;
+		yoke_assign(z->held.var[i], yoke_slice(yoke_reshape(ps->var[i], 1, &all), 0, c->from, c->to, 1));
+	}
+	int e = z->held.error ? z->held.error : yoke_eval(0, NULL);
+	const int ended = yoke_scope_end(s);
+	for (int i = 0; i < ps->count && e == 0; i++) {
+		yoke_free(ps->var[i]);
+		ps->var[i] = NULL;
+	}
+	return e ? e : ended;
+}
+
+int yk_zero_enter(struct yk_trainer *t)
+{
+	const struct yk_zero *z = t->zero;
+	yoke_tensor **var = t->net->params.var, *part[YK_GATHERED + 1];
+	const int64_t one = 1;
+	int e = 0;
+	for (int b = t->stage < 3 ? -1 : z->buckets - 1; b >= 0 && e == 0; b--) { // in the order in which they are read
+		const int first = z->first[b], end = bucket_end(z, b);
+		int n = 0;
+		for (int i = first; i < end; i++)
+			if (yoke_count(z->held.var[i]))
+				part[n++] = z->held.var[i];
+		part[n++] = yoke_full(yoke_f32, 1, &one, 0); // so that they are joined, which can be done late
+		e = yk_gather_whole(t->group, z->unit, end - first, z->shape + first, yoke_concat(n, part, 0), var + first);
+	}
+	return e;
+}
+
+void yk_zero_leave(struct yk_trainer *t)
+{
+	for (int i = 0; i < t->net->params.count && t->stage > 2; i++)
+		t->net->params.var[i] = NULL;
+}
+
+int yk_zero_whole(struct yk_trainer *t)
+{
+	const struct yk_parameters *ps = &t->net->params;
+	if (t->stage < 3)
+		return 0;
+	yoke_scope *s = yoke_scope_begin("whole");
+	int e = yk_zero_enter(t);
+	for (int i = 0; i < ps->count && e == 0; i++)
+		e = yoke_keep(ps->var[i]) ? 0 : yoke_error_code();
+	if (e == 0)
+		e = yoke_eval(0, NULL);
+	const int ended = yoke_scope_end(s);
+	if (e < 0 || ended < 0)
+		yk_zero_leave(t);
+	return e ? e : ended;
+}
+
+void yk_zero_apart(struct yk_trainer *t)
+{
+	for (int i = 0; i < t->net->params.count && t->stage > 2; i++)
+		yoke_free(t->net->params.var[i]);
+	yk_zero_leave(t);
+}
+
+int yk_zero_new(struct yk_trainer *t)
+{
+	const bool whole = !strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb"); // its norms are of whole tensors
+	struct yk_zero *z = calloc(1, sizeof *z);
+	if (!z)
+		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
+			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_PIECE };
+	const int e = make(z, &t->net->params);
+	if (e < 0) {
+		yk_zero_free(z);
+		return e;
+	}
+	z->takes = (struct yk_optim_share){ .cut = cut_of(z, z->rank, 0), .renew = renew, .held = z->stage > 2, .sum = sum,
+					    .arg = t };
 	t->zero = z;
-	return 0;
+	return z->stage > 2 ? hold(t) : 0;
 }
 
 void yk_zero_free(struct yk_zero *z)
@@ -110,13 +217,56 @@ void yk_zero_free(struct yk_zero *z)
 	if (!z)
 		return;
 	yk_host_list_free(&z->states);
+	yk_host_list_free(&z->weights);
+	yk_parameters_fini(&z->held);
+	free(z->shape);
 	free(z->cut);
+	free(z->first);
+	free(z->elements);
+	free(z->share);
 	free(z);
+}
+
+const struct yk_parameters *yk_zero_held(const struct yk_zero *z)
+{
+	return &z->held;
 }
 
 const struct yk_optim_share *yk_zero_share(const struct yk_zero *z)
 {
-	return &z->share;
+	return &z->takes;
+}
+
+int yk_zero_buckets(const struct yk_zero *z, const int64_t **elements)
+{
+	*elements = z->elements;
+	return z->buckets;
+}
+
+yoke_tensor **yk_zero_reduce(struct yk_trainer *t)
+{
+	struct yk_zero *z = t->zero;
+	for (int b = 0; b < z->buckets; b++) {
+		for (int i = z->first[b]; i < bucket_end(z, b); i++)
+			t->grad[i] = yk_ranks_narrow(t, t->grad[i]);
+		z->share[b] = yoke_cast(yk_reduce_shares(t->group, z->unit, bucket_end(z, b) - z->first[b],
+							 t->grad + z->first[b]), yoke_f32);
+	}
+	return z->share;
+}
+
+void yk_zero_take(struct yk_trainer *t)
+{
+	const struct yk_zero *z = t->zero;
+	for (int b = 0; b < z->buckets; b++) {
+		int64_t at = 0;
+		for (int i = z->first[b]; i < bucket_end(z, b); i++) {
+			const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+			const int64_t n = c->to - c->from;
+			t->grad[i] = n ? yoke_slice(z->share[b], 0, at, at + n, 1) : NULL;
+			at += n;
+		}
+	}
 }
 
 uint64_t yk_zero_most(const struct yk_trainer *t)
@@ -129,24 +279,24 @@ uint64_t yk_zero_most(const struct yk_trainer *t)
 			n += cut_of(z, r, i)->to - cut_of(z, r, i)->from;
 		most = n > most ? n : most;
 	}
-	return (uint64_t)most * sizeof(float) * (uint64_t)yk_optim_states_each(t->config);
+	return (uint64_t)most * sizeof(float);
 }
 
 // ---- whole states ----
 
-// The states as files have them.  Numbers of no parameter come first, then as many states of each parameter.
-static int describe(const struct yk_trainer *t, bool data, struct yk_host_list *to)
+// States, or cuts of parameters, as files have them.  Numbers of no parameter come first, then `each` of each parameter.
+static int describe(const struct yk_trainer *t, const struct yk_parameters *s, int each, bool data, struct yk_host_list *to)
 {
-	const struct yk_parameters *s = yk_optim_states(t->optim), *ps = &t->net->params;
-	const int each = yk_optim_states_each(t->config), numbers = s->count - each * ps->count;
+	const int numbers = s->count - each * t->zero->n;
 	*to = (struct yk_host_list){ .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
 	for (int k = 0; k < s->count && to->tensor; k++) {
-		const yoke_tensor *like = k < numbers ? s->var[k] : ps->var[(k - numbers) / each];
 		struct yk_host_tensor *h = &to->tensor[to->count++];
-		*h = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(like), .rank = yoke_rank(like) };
+		size_t bytes = yoke_dtype_size(yoke_dtype(s->var[k]));
+		*h = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(s->var[k]) };
+		h->rank = k < numbers ? 0 : t->zero->shape[(k - numbers) / each].rank;
 		for (int d = 0; d < h->rank; d++)
-			h->dims[d] = yoke_dim(like, d);
-		if (data && !(h->data = malloc(yoke_bytes(like))))
+			bytes *= (size_t)(h->dims[d] = t->zero->shape[(k - numbers) / each].dims[d]);
+		if (data && !(h->data = malloc(bytes + 1)))
 			break;
 	}
 	if (to->tensor && to->count == s->count && (!data || !s->count || to->tensor[s->count - 1].data))
@@ -156,18 +306,18 @@ static int describe(const struct yk_trainer *t, bool data, struct yk_host_list *
 }
 
 // The parameter that state k is of, -1: none.
-static int member_of(const struct yk_trainer *t, int k)
+static int member_of(const struct yk_trainer *t, const struct yk_parameters *s, int each, int k)
 {
-	const int each = yk_optim_states_each(t->config),
-		  numbers = yk_optim_states(t->optim)->count - each * t->net->params.count;
+	const int numbers = s->count - each * t->zero->n;
 	return k < numbers ? -1 : (k - numbers) / each;
 }
 
 static int put(void *arg, int k, const void *data, uint64_t bytes)
 {
 	const struct yk_trainer *t = arg;
-	yoke_tensor *var = yk_optim_states(t->optim)->var[k];
-	const int i = member_of(t, k);
+	const struct yk_parameters *s = yk_optim_states(t->optim);
+	yoke_tensor *var = s->var[k];
+	const int i = member_of(t, s, yk_optim_states_each(t->config), k);
 	if (i < 0)
 		return yoke_put(var, data, bytes);
 	const size_t from = (size_t)cut_of(t->zero, t->zero->rank, i)->from * sizeof(float);
@@ -177,7 +327,7 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
 {
 	struct yk_host_list l;
-	int e = describe(t, false, &l);
+	int e = describe(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), false, &l);
 	if (e < 0)
 		return e;
 	e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, l.count, l.tensor, put, (void *)(uintptr_t)t);
@@ -213,40 +363,46 @@ static int collect(const struct yk_trainer *t, yoke_tensor *var, int i, float *t
 	return e;
 }
 
-int yk_zero_collect(struct yk_trainer *t)
+static int collect_all(struct yk_trainer *t, const struct yk_parameters *s, int each, struct yk_host_list *to)
 {
 	struct yk_zero *z = t->zero;
-	const struct yk_parameters *s = yk_optim_states(t->optim);
 	float *mine = calloc(CHUNK * (size_t)(z->ranks + 1), sizeof *mine), *all = mine + CHUNK;
 	struct yk_host_list whole = { 0 };
 	int e = !mine ? yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state") :
-		z->rank == 0 ? describe(t, true, &whole) : 0;
+		z->rank == 0 ? describe(t, s, each, true, &whole) : 0;
 	for (int k = 0; k < s->count && e == 0; k++) {
-		const int i = member_of(t, k);
-		float *to = z->rank == 0 ? whole.tensor[k].data : NULL;
+		const int i = member_of(t, s, each, k);
+		float *data = z->rank == 0 ? whole.tensor[k].data : NULL;
 		if (i >= 0)
-			e = collect(t, s->var[k], i, to, mine, all);
-		else if (to)
-			e = yoke_read(s->var[k], to, yoke_bytes(s->var[k]));
+			e = collect(t, s->var[k], i, data, mine, all);
+		else if (data)
+			e = yoke_read(s->var[k], data, yoke_bytes(s->var[k]));
 	}
 	free(mine);
-	yk_host_list_free(&z->states);
-	z->states = whole;
+	yk_host_list_free(to);
+	*to = whole;
 	return e;
 }
 
-int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
+int yk_zero_collect(struct yk_trainer *t)
 {
-	struct yk_host_list l = { .tensor = calloc((size_t)z->states.count + 1, sizeof *l.tensor) };
+	struct yk_zero *z = t->zero;
+	int e = collect_all(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), &z->states);
+	return e == 0 && z->stage > 2 ? collect_all(t, &z->held, 1, &z->weights) : e;
+}
+
+static int copy(const struct yk_host_list *from, struct yk_host_list *to)
+{
+	struct yk_host_list l = { .tensor = calloc((size_t)from->count + 1, sizeof *l.tensor) };
 	int e = l.tensor ? 0 : yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
-	for (int k = 0; k < z->states.count && e == 0; k++) {
+	for (int k = 0; k < from->count && e == 0; k++) {
 		struct yk_host_tensor *h = &l.tensor[l.count++];
-		size_t bytes = yoke_dtype_size(z->states.tensor[k].dtype);
-		*h = z->states.tensor[k];
+		size_t bytes = yoke_dtype_size(from->tensor[k].dtype);
+		*h = from->tensor[k];
 		for (int d = 0; d < h->rank; d++)
 			bytes *= (size_t)h->dims[d];
 		if ((h->data = malloc(bytes + 1)))
-			memcpy(h->data, z->states.tensor[k].data, bytes);
+			memcpy(h->data, from->tensor[k].data, bytes);
 		else
 			e = yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
 	}
@@ -255,4 +411,14 @@ int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
 	else
 		*to = l;
 	return e;
+}
+
+int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
+{
+	return copy(&z->states, to);
+}
+
+int yk_zero_weights(const struct yk_zero *z, struct yk_host_list *to)
+{
+	return copy(&z->weights, to);
 }

@@ -107,7 +107,8 @@ static uint64_t can_reduce(const struct yoke_op *op)
 	const int64_t kind = op->attr[0].i;
 	const struct yoke_view *y = &op->out[0];
 	const int dtype = op->map->insn[op->map->out[0]].dtype;
-	return kind >= YOKE_REDUCE_SUM && kind <= YOKE_REDUCE_MIN && yk_is_float(dtype) && y->dtype == dtype &&
+	return kind >= YOKE_REDUCE_SUM && kind <= YOKE_REDUCE_MIN && yk_is_float(dtype) &&
+	       (y->dtype == dtype || (y->dtype == yoke_f64 && dtype == yoke_f32)) &&
 	       y->kind == YOKE_VIEW_BUFFER && yk_dense(y) && op->attr[1].i >= 0 && op->attr[1].i <= 2 &&
 	       yk_elements(y) == (op->attr[1].i ? op->list + (op->attr[1].i == 2) : 1);
 }

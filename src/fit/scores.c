@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The area under the ROC curve, by ranks (Mann and Whitney 1947).
+// The area under the ROC curve, by ranks (Mann and Whitney 1947), and quantiles.
 
 #include "config.h"
 
-#include "fit/auc.h"
+#include "fit/scores.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #include "base/error.h"
 #include "yoke-pipeline.h"
 
-void yk_auc_init(struct yk_auc *a, size_t most)
+void yk_scores_init(struct yk_scores *a, size_t most)
 {
-	*a = (struct yk_auc){ .most = most };
+	*a = (struct yk_scores){ .most = most };
 }
 
-void yk_auc_fini(struct yk_auc *a)
+void yk_scores_fini(struct yk_scores *a)
 {
 	free(a->key);
 	free(a->label);
@@ -33,12 +33,20 @@ static uint32_t ordered(float x)
 	return u >> 31 ? ~u : u | 0x80000000u;
 }
 
-// From here on scores are counted.
-static int count(struct yk_auc *a)
+static float number(uint32_t key)
 {
-	a->bin = calloc(YK_AUC_BINS, sizeof *a->bin);
+	const uint32_t u = key >> 31 ? key & 0x7fffffffu : ~key;
+	float x;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
+// From here on scores are counted.
+static int count(struct yk_scores *a)
+{
+	a->bin = calloc(YK_SCORES_BINS, sizeof *a->bin);
 	if (!a->bin)
-		return yk_fail(YOKE_ENOMEM, "roc_auc: no memory");
+		return yk_fail(YOKE_ENOMEM, "scores: no memory");
 	for (size_t i = 0; i < a->n; i++)
 		a->bin[a->key[i] >> 16][a->label[i]]++;
 	free(a->key);
@@ -49,7 +57,7 @@ static int count(struct yk_auc *a)
 	return 0;
 }
 
-static int grow(struct yk_auc *a, size_t n)
+static int grow(struct yk_scores *a, size_t n)
 {
 	const size_t room = a->n + n < 2 * a->room ? 2 * a->room : a->n + n;
 	if (a->n + n <= a->room)
@@ -59,12 +67,12 @@ static int grow(struct yk_auc *a, size_t n)
 	uint8_t *label = key ? realloc(a->label, room) : NULL;
 	a->label = label ? label : a->label;
 	if (!label)
-		return yk_fail(YOKE_ENOMEM, "roc_auc: no memory for %zu scores", room);
+		return yk_fail(YOKE_ENOMEM, "scores: no memory for %zu", room);
 	a->room = room;
 	return 0;
 }
 
-int yk_auc_add(struct yk_auc *a, size_t n, const float *score, const uint8_t *label, const float *weight)
+int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8_t *label, const float *weight)
 {
 	int err = 0;
 	if (!a->bin)
@@ -73,7 +81,7 @@ int yk_auc_add(struct yk_auc *a, size_t n, const float *score, const uint8_t *la
 		if (weight && weight[i] == 0)
 			continue;
 		if (isnan(score[i]))
-			return yk_fail(YOKE_ERANGE, "roc_auc: a score is NaN");
+			return yk_fail(YOKE_ERANGE, "a score is NaN");
 		const uint32_t key = ordered(score[i]);
 		if (a->bin) {
 			a->bin[key >> 16][label[i] != 0]++;
@@ -108,14 +116,14 @@ static void group(struct sum *s, double negatives, double positives)
 	s->positives += positives;
 }
 
-double yk_auc_value(struct yk_auc *a, double *bound)
+double yk_scores_area(struct yk_scores *a, double *bound)
 {
 	struct sum s = { 0 };
 	struct pair *p = a->bin ? NULL : malloc((a->n + 1) * sizeof *p);
 	*bound = 0;
 	if (!a->bin && !p)
 		return NAN;
-	for (size_t i = 0; a->bin && i < YK_AUC_BINS; i++)
+	for (size_t i = 0; a->bin && i < YK_SCORES_BINS; i++)
 		group(&s, (double)a->bin[i][0], (double)a->bin[i][1]);
 	for (size_t i = 0; p && i < a->n; i++)
 		p[i] = (struct pair){ a->key[i], a->label[i] };
@@ -133,14 +141,53 @@ double yk_auc_value(struct yk_auc *a, double *bound)
 	return s.below > 0 && s.positives > 0 ? s.pairs / (s.below * s.positives) : NAN;
 }
 
+static int by_pattern(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+// The score of a place in their order.
+static double at_rank(const struct yk_scores *a, const uint32_t *sorted, uint64_t rank)
+{
+	if (sorted)
+		return number(sorted[rank]);
+	uint32_t bin = 0;
+	for (; rank >= a->bin[bin][0] + a->bin[bin][1]; bin++)
+		rank -= a->bin[bin][0] + a->bin[bin][1];
+	return number(bin << 16);
+}
+
+int yk_scores_quantiles(struct yk_scores *a, int n, const double *q, double *to)
+{
+	uint32_t *sorted = a->bin ? NULL : malloc((a->n + 1) * sizeof *sorted);
+	uint64_t all = a->n;
+	if (!a->bin && !sorted)
+		return yk_fail(YOKE_ENOMEM, "scores: no memory");
+	for (size_t i = 0; a->bin && i < YK_SCORES_BINS; i++)
+		all += a->bin[i][0] + a->bin[i][1];
+	if (sorted) {
+		memcpy(sorted, a->key, a->n * sizeof *sorted);
+		qsort(sorted, a->n, sizeof *sorted, by_pattern);
+	}
+	for (int i = 0; i < n; i++) {
+		const double at = q[i] * (double)(all - 1);
+		const uint64_t below = all ? (uint64_t)at : 0;
+		const double low = all ? at_rank(a, sorted, below) : NAN;
+		to[i] = all && below + 1 < all ? low + (at - (double)below) * (at_rank(a, sorted, below + 1) - low) : low;
+	}
+	free(sorted);
+	return 0;
+}
+
 int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, double *to)
 {
-	struct yk_auc a;
+	struct yk_scores a;
 	double bound;
-	yk_auc_init(&a, SIZE_MAX);
-	int err = yk_auc_add(&a, n, score, label, NULL);
+	yk_scores_init(&a, SIZE_MAX);
+	int err = yk_scores_add(&a, n, score, label, NULL);
 	if (!err)
-		*to = yk_auc_value(&a, &bound);
-	yk_auc_fini(&a);
+		*to = yk_scores_area(&a, &bound);
+	yk_scores_fini(&a);
 	return err;
 }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// RESOLVENT and RESOLVENT_BACK: cl/resolvent.cl and cl/resolvent_back.cl; f32, f16 and bf16, and f64 where the device
+// has it.  One launch where a group holds a row, else a launch for parts' links and those that use them.
+#include "config.h"
+
+#include <string.h>
+
+#include "rows.h"
+
+enum { TIER_F64 = 1, TIER_F32, TIER_MIXED, TIER_F16, TIER_BF16 }; // as in the ABI
+enum { AXES = 4, RECORD = 32 };                                   // of cl/resolvent_chain.cl
+enum { WHOLE, LINKS, FROM_LINKS, LAST };                          // what a launch does: WHICH
+enum { GPU_EACH = 8, GPU_LOCAL = 48 * 1024 };                     // bytes that every GPU gives a group
+enum { LOOPS_EACH = 512, LOOPS_EACH_BACK = 256, LOOPS_LEAST = 64, LOOPS_VECTOR = 64 }; // the last: bytes
+
+struct chain_tensor {
+	int64_t strides[AXES], along, pair;
+};
+
+struct chain_args {
+	int64_t rank, dims[AXES];
+	int64_t n, rows, len, chunks, sides, parts;
+	int64_t sweeps;
+	float tolerance, blend, adaptive;
+	int32_t has_b, has_c, has_bound;
+	struct chain_tensor a, b, c, z, g, out[4];
+};
+
+// How a program is cut.
+struct cut {
+	int64_t items, width, each;
+	bool wide; // in f64
+};
+
+static bool is_back(const struct yoke_op *op)
+{
+	return op->code == YOKE_OP_RESOLVENT_BACK;
+}
+
+static bool halves(const struct yoke_op *op)
+{
+	return !is_back(op) && op->attr[1].i >= TIER_F16;
+}
+
+// ---- what is taken ----
+
+// The axes before the row, and each tensor's strides along them; neighbours merged where all allow it.
+static bool outer(const struct yoke_op *op, struct chain_args *s)
+{
+	const struct yoke_view *a = &op->in[0], *all[] = { a, &op->in[1], &op->in[2], &op->in[3], is_back(op) ? &op->in[4] : a,
+							   &op->out[0], &op->out[1], is_back(op) ? &op->out[2] : a,
+							   is_back(op) ? &op->out[3] : a };
+	struct chain_tensor *to[] = { &s->a, &s->b, &s->c, &s->z, &s->g, &s->out[0], &s->out[1], &s->out[2], &s->out[3] };
+	enum { ALL = sizeof all / sizeof *all };
+
+	s->rows = 1;
+	for (int d = 0; d < a->rank - 1; d++) {
+		bool merge = s->rank > 0;
+		if (a->dims[d] == 1)
+			continue;
+		for (int k = 0; k < ALL; k++)
+			merge = merge && (!yk_gpu_present(all[k]) ||
+					  to[k]->strides[s->rank - 1] == all[k]->strides[d] * a->dims[d]);
+		if (!merge && s->rank == AXES)
+			return false;
+		s->rank += !merge;
+		s->dims[s->rank - 1] = merge ? s->dims[s->rank - 1] * a->dims[d] : a->dims[d];
+		for (int k = 0; k < ALL; k++)
+			to[k]->strides[s->rank - 1] = yk_gpu_present(all[k]) ? all[k]->strides[d] : 0;
+		s->rows *= a->dims[d];
+	}
+	return true;
+}
+
+static void tensor(struct chain_tensor *to, const struct yoke_view *v, int behind)
+{
+	if (!yk_gpu_present(v) || behind < 1)
+		return;
+	to->along = v->strides[v->rank - behind];
+	to->pair = behind > 1 ? v->strides[v->rank - 1] : 1;
+}
+
+// False: too many axes that do not merge.
+static bool args_of(const struct yoke_op *op, struct chain_args *s)
+{
+	const bool back = is_back(op);
+
+	memset(s, 0, sizeof *s);
+	s->n = op->in[0].dims[op->in[0].rank - 1];
+	s->sweeps = op->attr[2].i;
+	s->tolerance = (float)op->attr[3].f;
+	s->has_b = yk_gpu_present(&op->in[1]);
+	s->has_c = yk_gpu_present(&op->in[2]);
+	s->blend = (float)op->attr[5].f;
+	s->adaptive = (float)op->attr[6].f;
+	for (int k = 0; k < 4; k++)
+		tensor((struct chain_tensor *[]){ &s->a, &s->b, &s->c, &s->z }[k], &op->in[k], 1);
+	if (back)
+		tensor(&s->g, &op->in[4], 2);
+	for (uint32_t k = 0; k < op->nout; k++)
+		tensor(&s->out[k], &op->out[k], back ? 1 : k ? 0 : 2);
+	if (!back)
+		s->has_bound = yk_gpu_present(&op->out[1]);
+	return outer(op, s);
+}
+
+static bool is_real(const struct yoke_view *v, int dtype, bool needed)
+{
+	return yk_gpu_present(v) ? v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype : !needed;
+}
+
+// Bytes of local memory.
+static uint64_t local_of(const struct yoke_op *op, const struct cut *c)
+{
+	const int64_t pitch = c->items > 1 ? c->items + 1 : 1, lanes = c->items * c->width;
+	const int64_t planes = is_back(op) ? 8 : halves(op) && !op->attr[0].i ? 6 : 4;
+	const int64_t beside = is_back(op) ? 26 : halves(op) ? 8 : 5, segs = c->items > 1 ? c->items / 4 : 1;
+	const int64_t reals = (planes * c->each + 1) * pitch * c->width + beside * lanes + 12 * segs;
+
+	return (uint64_t)reals * (c->wide ? 8 : 4) + 64;
+}
+
+static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool wide, struct cut *c)
+{
+	const int64_t n = op->in[0].dims[op->in[0].rank - 1];
+
+	*c = (struct cut){ 1, 1, GPU_EACH, wide };
+	if (d->loops) {
+		c->width = LOOPS_VECTOR / (wide ? 8 : 4);
+		c->each = is_back(op) ? LOOPS_EACH_BACK : LOOPS_EACH;
+		while (c->each > GPU_EACH && local_of(op, c) > d->local_bytes)
+			c->each /= 2;
+		return local_of(op, c) <= d->local_bytes;
+	}
+	const uint64_t most = d->local_bytes < GPU_LOCAL ? d->local_bytes : GPU_LOCAL;
+	for (c->items = 64; c->items * c->each < n && c->items < 256;)
+		c->items *= 2;
+	while (c->items >= 16 && ((size_t)c->items > d->max_group || (size_t)c->items > d->max_items[0] ||
+				  local_of(op, c) > most))
+		c->items /= 2;
+	if (c->items < 16)
+		c->items = 1;
+	return local_of(op, c) <= most;
+}
+
+static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	const bool back = is_back(op);
+	const int dtype = op->in[0].dtype;
+	struct chain_args s;
+	struct cut c;
+
+	if (op->nin != (back ? 5 : 4) || op->nout != (back ? 4 : 2) || op->nattr < 7 || !yk_gpu_real(dtype) ||
+	    op->in[0].rank < 1 || op->in[0].dims[op->in[0].rank - 1] < 1 || op->attr[1].i < TIER_F64 || op->attr[1].i > TIER_BF16 || op->attr[4].i < 0 || op->attr[4].i > 4 ||
+	    d->info.max_args < sizeof s + 24 * 8)
+		return 0;
+	for (uint32_t k = 0; k < op->nin; k++)
+		if (!is_real(&op->in[k], dtype, k != 1 && k != 2))
+			return 0;
+	for (uint32_t k = 0; k < op->nout; k++)
+		if (!is_real(&op->out[k], !back && k == 1 && dtype != yoke_f64 ? yoke_f32 : dtype, !back && !k))
+			return 0;
+	const bool wide = dtype == yoke_f64 || op->attr[1].i == TIER_F64 || op->attr[1].i == TIER_MIXED;
+	return (!wide || yk_gpu_f64(d)) && args_of(op, &s) && cut_of(d, op, false, &c) &&
+	       (!wide || cut_of(d, op, true, &c));
+}
+
+// ---- launches ----
+
+// Chunks of rows, and how many a group holds: by shape and kind of device.
+static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct chain_args *s)
+{
+	const int64_t lanes = c->items * c->width;
+
+	s->len = c->each;
+	s->chunks = yk_gpu_pieces(s->n, s->len);
+	if (d->loops && s->chunks <= lanes) { // lanes that would be idle take part of a row
+		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, most = yk_gpu_pieces(s->n, LOOPS_LEAST);
+		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, most);
+		s->len = yk_gpu_pieces(s->n, s->chunks);
+		s->chunks = yk_gpu_pieces(s->n, s->len);
+	}
+	s->parts = 1;
+	if (s->chunks > lanes) {
+		s->parts = yk_gpu_pieces(s->chunks, lanes);
+		s->chunks = lanes;
+	}
+	s->sides = lanes / s->chunks;
+}
+
+static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, int serve, int which,
+		     struct yk_gpu_entry **to)
+{
+	const bool back = is_back(op), mixed = !back && op->attr[1].i == TIER_MIXED;
+	struct yk_gpu_build b = { .file = back ? "resolvent_back.cl" : "resolvent.cl",
+				  .name = back ? "resolvent_back" : "resolvent" };
+
+	yk_gpu_define(&b, "DTYPE", op->in[0].dtype);
+	yk_gpu_define(&b, "ITEMS", c->items);
+	yk_gpu_define(&b, "VEC_WIDTH", c->width);
+	yk_gpu_define(&b, "CHUNK", c->each);
+	yk_gpu_define(&b, "LEFT", op->attr[0].i != 0);
+	yk_gpu_flag(&b, "USE_F64", c->wide || mixed || op->in[0].dtype == yoke_f64);
+	yk_gpu_flag(&b, "WIDE_ACC", c->wide || mixed);
+	yk_gpu_flag(&b, "F64_LANES", c->wide);
+	yk_gpu_flag(&b, "DIVIDE", mixed);
+	if (halves(op))
+		yk_gpu_define(&b, "HALF", op->attr[1].i == TIER_F16 ? 3 : 4);
+	if (back && op->attr[4].i)
+		yk_gpu_define(&b, "SURROGATE", op->attr[4].i);
+	if (serve)
+		yk_gpu_define(&b, "SERVE", serve);
+	if (which)
+		yk_gpu_define(&b, "WHICH", which);
+	return yk_gpu_kernel_file(d, &b, to);
+}
+
+static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct cut *c, const struct chain_args *s,
+		  int serve, int which)
+{
+	const struct yoke_view *a = &op->in[0];
+	struct yk_gpu_entry *kernel;
+	int err = kernel_of(r->device, op, c, serve, which, &kernel);
+
+	if (err)
+		return err;
+	yk_gpu_begin(r, kernel);
+	for (uint32_t k = 0; k < op->nout; k++)
+		yk_gpu_arg_view_or(r, &op->out[k], a);
+	for (int k = 0; k < 4; k++)
+		yk_gpu_arg_view_or(r, &op->in[k], a);
+	yk_gpu_arg_view_or(r, &op->workspace, a);
+	if (is_back(op))
+		yk_gpu_arg_view(r, &op->in[4]);
+	yk_gpu_arg_struct(r, s, sizeof *s);
+	yk_gpu_arg_slot(r);
+	return yk_gpu_launch_groups(r, s->parts > 1 ? s->rows * s->parts : yk_gpu_pieces(s->rows, s->sides), (size_t)c->items,
+				    kernel->build.name);
+}
+
+// All launches of a program.  serve: see cl/resolvent_back.cl.
+static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide, int serve)
+{
+	struct cut c;
+
+	cut_of(r->device, op, wide, &c);
+	chunks_of(r->device, &c, s);
+	if (s->parts == 1)
+		return launch(r, op, &c, s, serve, WHOLE);
+	yk_gpu_workspace(r, (uint64_t)(s->rows * s->parts) * RECORD * (wide ? 8 : 4));
+	int err = launch(r, op, &c, s, serve, LINKS);
+	if (!err)
+		err = launch(r, op, &c, s, serve, FROM_LINKS);
+	return err || !(is_back(op) ? !op->attr[4].i : halves(op)) ? err : launch(r, op, &c, s, serve, LAST);
+}
+
+// Gradients of the tiers mixed and half: rows of small cotangents in f64, where the device has it; where rows have
+// parts, all of them, so that launches stay three.
+static int record_adaptive(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s)
+{
+	struct cut c[2];
+
+	for (int wide = 0; wide < 2; wide++) {
+		cut_of(r->device, op, wide, &c[wide]);
+		chunks_of(r->device, &c[wide], s);
+		if (s->parts > 1)
+			return program(r, op, s, true, 0);
+	}
+	int err = program(r, op, s, false, 2);
+	return err ? err : program(r, op, s, true, 1);
+}
+
+static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+{
+	const bool wide = op->attr[1].i == TIER_F64;
+	struct chain_args s;
+
+	(void)impl;
+	args_of(op, &s);
+	if (!s.rows)
+		return 0;
+	yk_gpu_reports(r, YK_GPU_CHAIN, is_back(op) ? "resolvent_back" : "resolvent", 0);
+	if (is_back(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
+		return record_adaptive(r, op, &s);
+	return program(r, op, &s, wide, 0);
+}
+
+static const char *const names[] = { "lanes" };
+const struct yk_gpu_op yk_gpu_resolvent = { .names = names, .nimpl = 1, .can = can, .record = record };

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cubes as the room sees them.
+#ifndef YK_DATA_CUBE_H
+#define YK_DATA_CUBE_H
+
+#include "data/envi.h"
+#include "yoke-cube.h"
+
+struct yoke_cube {
+	char *path, *data;
+	int fd;
+	struct yk_envi envi; // how it lies; its bytes are one cube's
+	bool columns;        // it lies as [bands][samples][lines], as Fortran and MATLAB have it; the interleave does not count
+	int64_t items;       // cubes of the file
+	bool stack;          // the first axis of the .npy file counts them
+	char *variable;      // of a MAT file; NULL: of none
+	int64_t bands;       // that are read
+	int64_t *band;       // their places in the file
+	double *wavelength;  // theirs, or NULL
+};
+
+// What is read of a MAT file (mat.c): variable NULL, the first that may be a cube.  Fills envi, columns, variable.  EFORMAT, ENOENT;
+// EUNSUPPORTED: complex numbers, other types, or built without libmatio.
+int yk_mat_open(yoke_cube *, const char *variable);
+// All its elements.
+int yk_mat_read(const yoke_cube *, void *to);
+
+#endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cubes in files: opened, with the choice of bands.
+#include "config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/cube.h"
+#include "data/part.h"
+
+// ---- which bands ----
+
+static bool number(const char **at, int64_t *to)
+{
+	char *end;
+	errno = 0;
+	*to = isdigit((unsigned char)**at) ? strtoll(*at, &end, 10) : -1;
+	if (*to < 0 || errno)
+		return false;
+	*at = end;
+	return true;
+}
+
+static int choose_listed(yoke_cube *c, const char *list)
+{
+	const char *at = list;
+	do {
+		int64_t from, to;
+		if (!number(&at, &from))
+			break;
+		to = from;
+		if (*at == '-' && (at++, !number(&at, &to)))
+			break;
+		if (to < from || to >= c->envi.bands || c->bands + to - from >= YK_ENVI_BANDS)
+			return yk_fail(YOKE_EINVAL, "%s: bands=%s: it has bands 0 to %lld", c->path, list, (long long)c->envi.bands - 1);
+		for (; from <= to; from++)
+			c->band[c->bands++] = from;
+	} while (*at == ',' && *++at);
+	return *at || !c->bands ? yk_fail(YOKE_EINVAL, "%s: bands=%s: must be all, good or places, as 0-9,20", c->path, list) : 0;
+}
+
+// bands: all, good, or places.
+static int choose(yoke_cube *c, const char *bands)
+{
+	const bool good = !strcmp(bands, "good");
+	if (!good && strcmp(bands, "all"))
+		return choose_listed(c, bands);
+	for (int64_t i = 0; i < c->envi.bands; i++)
+		if (!good || !c->envi.good || c->envi.good[i])
+			c->band[c->bands++] = i;
+	return c->bands ? 0 : yk_fail(YOKE_EINVAL, "%s: bands=good: its bbl has none", c->path);
+}
+
+// ---- settings ----
+
+struct settings {
+	char bands[200], variable[200];
+	int64_t item;
+	bool stack;
+};
+
+static int take(struct settings *to, const char *word)
+{
+	const char *at = word + 5;
+	if (!strncmp(word, "bands=", 6) && word[6] && strlen(word) < 200)
+		strcpy(to->bands, word + 6);
+	else if (!strncmp(word, "variable=", 9) && word[9] && strlen(word) < 200)
+		strcpy(to->variable, word + 9);
+	else if (!strcmp(word, "stack=1") || !strcmp(word, "stack=0"))
+		to->stack = word[6] == '1';
+	else if (strncmp(word, "item=", 5) || !number(&at, &to->item) || *at)
+		return yk_fail(YOKE_EINVAL, "cube_open: '%s' is none of its settings: bands=all, good or places, as 0-9,20; variable=; item=; "
+			       "stack=", word);
+	return 0;
+}
+
+static int parse(struct settings *to, const char *text)
+{
+	char *copy = strdup(text ? text : ""), *rest = copy, *word;
+	int err = copy ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	*to = (struct settings){ .bands = "all" };
+	while (!err && (word = strsep(&rest, " ")))
+		if (*word)
+			err = take(to, word);
+	free(copy);
+	return err;
+}
+
+// ---- opening ----
+
+static bool ends(const char *path, const char *end)
+{
+	const size_t n = strlen(path), m = strlen(end);
+	return n >= m && !strcmp(path + n - m, end);
+}
+
+static int open_data(yoke_cube *c)
+{
+	static const char *const suffix[] = { "", ".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip" };
+	const size_t n = strlen(c->path) - 4;
+	uint64_t bytes;
+	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
+		free(c->data);
+		if (asprintf(&c->data, "%.*s%s", (int)n, c->path, suffix[i]) < 0) {
+			c->data = NULL;
+			return yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+		}
+		if (access(c->data, F_OK))
+			continue;
+		c->fd = yk_file_open(c->data, &bytes);
+		if (c->fd < 0)
+			return c->fd;
+		if (bytes < c->envi.offset || bytes - c->envi.offset < c->envi.bytes)
+			return yk_fail(YOKE_EFORMAT, "%s: its header says %llu bytes from byte %llu on, the file has %llu", c->data,
+				       (unsigned long long)c->envi.bytes, (unsigned long long)c->envi.offset, (unsigned long long)bytes);
+		return 0;
+	}
+	return yk_fail(YOKE_ENOENT, "%s: its data are not there: no file of that name without .hdr, or with .img, .dat, .raw, .bin, "
+		       ".bsq, .bil or .bip", c->path);
+}
+
+static int open_envi(yoke_cube *c)
+{
+	char *text;
+	size_t bytes;
+	if (strlen(c->path) > 1 << 16)
+		return yk_fail(YOKE_EINVAL, "cube_open: the path is too long");
+	int err = yk_file_read(c->path, YK_ENVI_HEADER, &text, &bytes);
+	if (err)
+		return err;
+	err = yk_envi_parse(&c->envi, c->path, text, bytes);
+	free(text);
+	return err ? err : open_data(c);
+}
+
+static int open_npy(yoke_cube *c, const struct settings *s)
+{
+	struct yk_npy n;
+	char *head = malloc(YK_NPY_HEADER);
+	uint64_t bytes;
+	int err = 0;
+	c->fd = yk_file_open(c->path, &bytes);
+	c->data = strdup(c->path);
+	if (!head || !c->data || c->fd < 0)
+		err = c->fd < 0 ? c->fd : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	const size_t length = bytes < YK_NPY_HEADER ? bytes : YK_NPY_HEADER;
+	if (!err)
+		err = yk_file_read_at(c->fd, c->path, 0, head, length);
+	if (!err)
+		err = yk_npy_header(&n, c->path, head, length, bytes);
+	free(head);
+	if (err)
+		return err;
+	const bool stack = n.rank == 4 || (s->stack && n.rank == 3);
+	const int64_t *dims = n.dims + stack;
+	const int rank = n.rank - stack;
+	if ((rank != 3 && rank != 2) || (stack && n.fortran))
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: a cube is [lines,samples,bands] or [cubes,lines,samples,bands], the latter in C's order",
+			       c->path);
+	c->envi = (struct yk_envi){ .lines = dims[0], .samples = dims[1], .bands = rank == 3 ? dims[2] : 1,
+				    .type = yk_envi_type_named(n.element->name), .interleave = YK_BIP, .big = n.swap,
+				    .offset = n.offset, .scale = 1, .ignore = NAN };
+	c->columns = n.fortran;
+	c->stack = stack;
+	c->items = stack ? n.dims[0] : 1;
+	if (!c->envi.type && n.element->kind == 'b')
+		c->envi.type = yk_envi_type_named("u8");
+	if (!c->envi.type || c->envi.bands > YK_ENVI_BANDS || c->envi.lines > INT32_MAX || c->envi.samples > INT32_MAX)
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: elements are %s, with %lld bands; cubes are u8 i16 i32 f32 f64 u16 u32 i64 or u64 and "
+			       "have up to %d", c->path, n.element->name, (long long)c->envi.bands, YK_ENVI_BANDS);
+	c->envi.bytes = (uint64_t)(c->envi.lines * c->envi.samples * c->envi.bands) * (uint64_t)c->envi.type->width;
+	return 0;
+}
+
+static int open_any(yoke_cube *c, const struct settings *s)
+{
+	if (ends(c->path, ".hdr"))
+		return open_envi(c);
+	if (ends(c->path, ".npy"))
+		return open_npy(c, s);
+	if (ends(c->path, ".mat"))
+		return yk_mat_open(c, *s->variable ? s->variable : NULL);
+	return yk_fail(YOKE_EINVAL, "%s: a cube is an ENVI header, .hdr, or a .npy or .mat file", c->path);
+}
+
+yoke_cube *yoke_cube_open(const char *path, const char *settings)
+{
+	yoke_cube *c = calloc(1, sizeof *c);
+	struct settings s;
+	if (!c || !(c->path = strdup(path))) {
+		yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+		free(c);
+		return NULL;
+	}
+	c->fd = -1;
+	c->items = 1;
+	int err = parse(&s, settings);
+	if (!err)
+		err = open_any(c, &s);
+	if (!err && s.item >= c->items)
+		err = yk_fail(YOKE_EINVAL, "%s: item=%lld: it has %lld", c->path, (long long)s.item, (long long)c->items);
+	if (!err)
+		c->envi.offset += (uint64_t)s.item * c->envi.bytes;
+	if (!err && !(c->band = malloc((size_t)YK_ENVI_BANDS * sizeof *c->band)))
+		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	if (!err)
+		err = choose(c, s.bands);
+	if (!err && c->envi.wavelength && !(c->wavelength = malloc((size_t)c->bands * sizeof *c->wavelength)))
+		err = yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+	for (int64_t i = 0; !err && c->wavelength && i < c->bands; i++)
+		c->wavelength[i] = c->envi.wavelength[c->band[i]];
+	if (!err)
+		return c;
+	yoke_cube_free(c);
+	return NULL;
+}
+
+void yoke_cube_free(yoke_cube *c)
+{
+	if (!c)
+		return;
+	if (c->fd >= 0)
+		close(c->fd);
+	yk_envi_fini(&c->envi);
+	free(c->wavelength);
+	free(c->band);
+	free(c->data);
+	free(c->variable);
+	free(c->path);
+	free(c);
+}
+
+int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
+{
+	const struct yk_envi *e = &c->envi;
+	if (!to || !to->size)
+		return yk_fail(YOKE_EINVAL, "cube_info: set size to sizeof(struct yoke_cube_info)");
+	struct yoke_cube_info i = { to->size < sizeof i ? to->size : sizeof i, e->lines, e->samples, c->bands, e->type->name,
+				    c->columns ? "columns" : yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore,
+				    c->wavelength, c->data, c->items, c->stack };
+	memcpy(to, &i, i.size);
+	return 0;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// MAT files, 5 and 7.3, by libmatio: arrays [lines,samples,bands] or [lines,samples], which lie by columns.
+// The library, and HDF5 below it, is opened by the first file: a program that reads none need not load them.
+#include "config.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/cube.h"
+
+#ifdef MATIO_LIBRARY
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <matio.h>
+
+enum { DEFLATES = 1032 }; // times a stream may grow at most
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over what follows, and HDF5, which is not made for several threads
+
+#define CALLS(X) X(Mat_Open) X(Mat_Close) X(Mat_VarRead) X(Mat_VarReadInfo) X(Mat_VarReadNextInfo) X(Mat_VarFree)
+#define MEMBER(name) __typeof__(&name) name;
+#define PLACE(name) { #name, offsetof(struct calls, name) },
+static struct calls {
+	CALLS(MEMBER)
+} mat;
+static enum { UNTRIED, MISSING, THERE } state;
+
+static bool is_there(void)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} call[] = { CALLS(PLACE) };
+	if (state != UNTRIED)
+		return state == THERE;
+	void *library = dlopen(MATIO_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	state = library ? THERE : MISSING;
+	for (size_t i = 0; library && i < sizeof call / sizeof *call; i++) {
+		void *symbol = dlsym(library, call[i].name);
+		memcpy((char *)&mat + call[i].at, &symbol, sizeof symbol);
+		state = symbol ? state : MISSING;
+	}
+	return state == THERE;
+}
+
+// ---- is it whole? ----
+//
+// The library takes the lengths of a file's parts as they are, and memory for them.  Those of version 5 that are not compressed
+// are looked at before.
+
+enum { MATRIX = 14, PARTS = 1 << 20, DEPTH = 16 };
+
+struct walk {
+	const char *path;
+	int fd;
+	bool swap;
+	int parts;
+};
+
+// Are the parts of so many bytes from a place on within those?  Of matrices those below, too.
+static bool whole(struct walk *w, uint64_t at, uint64_t end, int depth)
+{
+	while (end - at >= 8) {
+		uint32_t tag[2];
+		if (++w->parts > PARTS || yk_file_read_at(w->fd, w->path, at, tag, sizeof tag) < 0)
+			return false;
+		for (int i = 0; i < 2 && w->swap; i++)
+			tag[i] = __builtin_bswap32(tag[i]);
+		const bool small = tag[0] >> 16;
+		const uint64_t bytes = small ? 0 : tag[1];
+		at += 8;
+		if ((small && tag[0] >> 16 > 4) || bytes > end - at)
+			return false;
+		if (!small && tag[0] == MATRIX && (depth == DEPTH || !whole(w, at, at + bytes, depth + 1)))
+			return false;
+		const uint64_t padded = depth ? (bytes + 7) / 8 * 8 : bytes;
+		at += padded < end - at ? padded : end - at;
+	}
+	return true;
+}
+
+static int check(const char *path)
+{
+	unsigned char head[128];
+	uint64_t bytes;
+	struct walk w = { .path = path, .fd = yk_file_open(path, &bytes) };
+	if (w.fd < 0)
+		return w.fd;
+	int err = bytes < sizeof head ? yk_fail(YOKE_EFORMAT, "%s: is too short for a MAT file", path) :
+					yk_file_read_at(w.fd, path, 0, head, sizeof head);
+	const bool little = !err && head[126] == 'I' && head[127] == 'M', big = !err && head[126] == 'M' && head[127] == 'I';
+	const uint16_t one = 1;
+	w.swap = little != (*(const unsigned char *)&one == 1);
+	if ((little || big) && head[little ? 125 : 124] == 1 && !whole(&w, sizeof head, bytes, 0))
+		err = yk_fail(YOKE_EFORMAT, "%s: is cut or damaged: its parts are longer than the file", path);
+	close(w.fd);
+	return err;
+}
+
+// ---- variables ----
+
+static const struct yk_envi_type *type_of(const matvar_t *v)
+{
+	switch (v->class_type) {
+	case MAT_C_DOUBLE: return yk_envi_type_named("f64");
+	case MAT_C_SINGLE: return yk_envi_type_named("f32");
+	case MAT_C_UINT8: return yk_envi_type_named("u8");
+	case MAT_C_INT16: return yk_envi_type_named("i16");
+	case MAT_C_UINT16: return yk_envi_type_named("u16");
+	case MAT_C_INT32: return yk_envi_type_named("i32");
+	case MAT_C_UINT32: return yk_envi_type_named("u32");
+	case MAT_C_INT64: return yk_envi_type_named("i64");
+	case MAT_C_UINT64: return yk_envi_type_named("u64");
+	default: return NULL;
+	}
+}
+
+static bool may_be(const matvar_t *v)
+{
+	return (v->rank == 2 || v->rank == 3) && v->name && type_of(v) && !v->isComplex;
+}
+
+// The variable's head, for Mat_VarFree.
+static matvar_t *find(mat_t *f, const char *path, const char *name)
+{
+	matvar_t *v = name ? mat.Mat_VarReadInfo(f, name) : NULL;
+	if (name && !v)
+		yk_fail(YOKE_ENOENT, "%s: has no variable %s", path, name);
+	if (name && v && !may_be(v)) {
+		yk_fail(YOKE_EUNSUPPORTED, "%s: %s is no real array [lines,samples,bands] or [lines,samples] of u8 i16 i32 f32 f64 u16 u32 i64 "
+			"or u64", path, name);
+		mat.Mat_VarFree(v);
+		return NULL;
+	}
+	if (name)
+		return v;
+	while ((v = mat.Mat_VarReadNextInfo(f)) && !may_be(v))
+		mat.Mat_VarFree(v);
+	if (!v)
+		yk_fail(YOKE_EFORMAT, "%s: has no real array [lines,samples,bands] or [lines,samples]", path);
+	return v;
+}
+
+static mat_t *open_file(const char *path)
+{
+	mat_t *f = is_there() ? mat.Mat_Open(path, MAT_ACC_RDONLY) : NULL;
+	if (state == MISSING)
+		yk_fail(YOKE_EUNSUPPORTED, "%s: MAT files are read by %s, which is not installed", path, MATIO_LIBRARY);
+	else if (!f)
+		yk_fail(YOKE_EFORMAT, "%s: cannot be read as a MAT file", path);
+	return f;
+}
+
+static int take(yoke_cube *c, const matvar_t *v)
+{
+	const size_t bands = v->rank == 3 ? v->dims[2] : 1;
+	struct stat s;
+	c->envi = (struct yk_envi){ .lines = (int64_t)v->dims[0], .samples = (int64_t)v->dims[1], .bands = (int64_t)bands,
+				    .type = type_of(v), .interleave = YK_BSQ, .scale = 1, .ignore = NAN };
+	const uint16_t one = 1;
+	c->envi.big = *(const unsigned char *)&one == 0; // as the library gives them
+	c->envi.bytes = (uint64_t)c->envi.type->width;
+	if (!v->dims[0] || !v->dims[1] || !bands || v->dims[0] > INT32_MAX || v->dims[1] > INT32_MAX || bands > YK_ENVI_BANDS ||
+	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[0], &c->envi.bytes) ||
+	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)v->dims[1], &c->envi.bytes) ||
+	    __builtin_mul_overflow(c->envi.bytes, (uint64_t)bands, &c->envi.bytes) || stat(c->path, &s) < 0 ||
+	    c->envi.bytes / DEFLATES > (uint64_t)s.st_size)
+		return yk_fail(YOKE_EFORMAT, "%s: %s is %zu x %zu x %zu, which the file cannot hold", c->path, v->name, v->dims[0], v->dims[1],
+			       bands);
+	c->columns = true;
+	c->variable = strdup(v->name);
+	c->data = strdup(c->path);
+	return c->variable && c->data ? 0 : yk_fail(YOKE_ENOMEM, "cube_open: no memory");
+}
+
+int yk_mat_open(yoke_cube *c, const char *variable)
+{
+	int bad = check(c->path);
+	if (bad)
+		return bad;
+	pthread_mutex_lock(&lock);
+	mat_t *f = open_file(c->path);
+	matvar_t *v = f ? find(f, c->path, variable) : NULL;
+	int err = v ? take(c, v) : yk_error_last();
+	if (v)
+		mat.Mat_VarFree(v);
+	if (f)
+		mat.Mat_Close(f);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+int yk_mat_read(const yoke_cube *c, void *to)
+{
+	pthread_mutex_lock(&lock);
+	mat_t *f = open_file(c->path);
+	matvar_t *v = f ? mat.Mat_VarRead(f, c->variable) : NULL;
+	int err = !f ? yk_error_last() : 0;
+	if (!err && (!v || !v->data || v->nbytes != c->envi.bytes || type_of(v) != c->envi.type))
+		err = yk_fail(YOKE_EIO, "%s: %s cannot be read, or is not what it was", c->path, c->variable);
+	if (!err)
+		memcpy(to, v->data, c->envi.bytes);
+	if (v)
+		mat.Mat_VarFree(v);
+	if (f)
+		mat.Mat_Close(f);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+#else
+
+int yk_mat_open(yoke_cube *c, const char *variable)
+{
+	(void)variable;
+	return yk_fail(YOKE_EUNSUPPORTED, "%s: this yoke was built without libmatio, which reads MAT files", c->path);
+}
+
+int yk_mat_read(const yoke_cube *c, void *to)
+{
+	(void)to;
+	return yk_mat_open((yoke_cube *)c, NULL);
+}
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each node's input is of what statistics are collected of.
+//
+// What a node reads is, where everything before it is affine, A b + t of a base b: the stream, or the result of a node
+// that is not affine.  So a pass collects statistics of bases only, and nodes take theirs from A mu + t and A S A'.
+// Extremes go through a diagonal A alone; where A is none, the node's own input is the base.
+#ifndef YK_FIT_FLOW_H
+#define YK_FIT_FLOW_H
+
+#include "fit/node.h"
+
+// Bases: 0 is the stream, 1 + i the result of node i, YK_BASE_INPUT + i what node i reads.
+enum { YK_BASE_INPUT = 1 + YK_NODES, YK_BASES = 1 + 2 * YK_NODES };
+
+// What is known of a value without its numbers.
+struct yk_flow {
+	int base;
+	bool diagonal; // no row of A has more than one number
+};
+
+struct yk_flows {
+	struct yk_flow in[YK_NODES], out[YK_NODES]; // of each node's input and result
+	int base[YK_NODES];      // which its statistics come of
+	int wants[YK_BASES];     // of a base, or'ed
+};
+
+void yk_flow_plan(struct yk_flows *, const yoke_pipeline *);
+int64_t yk_flow_channels(const yoke_pipeline *, int base);
+// Is everything fitted that the base is computed by?
+bool yk_flow_computable(const yoke_pipeline *, int base);
+
+// A [channels of a node's input, base's] and t.
+struct yk_affine {
+	int64_t rows, cols;
+	double *a, *t; // one block, for free(a)
+};
+// Of the input of a node, of its base; all before it is fitted.
+int yk_flow_affine(const struct yk_flows *, const yoke_pipeline *, int node, struct yk_affine *to);
+// The statistics of A b + t; behind the covariance there is room for a row of A.
+void yk_flow_derive(const yoke_statistic *, const struct yk_affine *, double *mean, double *variance, double *covariance,
+		    double *least, double *greatest);
+
+#endif

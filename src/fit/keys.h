@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of a JSON object as a table: what each is by default, what it may be, and where its value goes.  An object that
+// was read has all of its keys, so that what is in force can be written and read again.
+#ifndef YK_FIT_KEYS_H
+#define YK_FIT_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+
+enum yk_fit_kind { YK_FIT_WHOLE, YK_FIT_REAL, YK_FIT_FLAG, YK_FIT_WORD, YK_FIT_TEXT, YK_FIT_OTHER };
+enum { YK_FIT_TEXT_SIZE = 512 };
+
+struct yk_fit_key {
+	const char *name;
+	enum yk_fit_kind kind;
+	const char *def;     // as JSON
+	double least, most;  // of numbers
+	const char *words;   // space-separated; the value is the place among them
+	// In the struct that is filled: int64_t; double, NaN for null; bool; int; char [YK_FIT_TEXT_SIZE], "" for null.
+	size_t at;
+	int (*take)(const struct yk_fit_key *, const char *where, const json_t *, void *to); // of OTHER
+};
+
+// Reads n keys of an object into a struct, and puts those that are missing into the object.  EINVAL: another key, with the
+// nearest, or a value that is not allowed.
+int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *, int n, void *to);
+// EINVAL with the nearest name: the object has a key that is not among n names, or is none.
+int yk_parse_known(json_t *object, const char *where, const char *const *names, int n);
+// The place of a word among space-separated ones; -1.
+int yk_parse_word(const json_t *, const char *words);
+// The word at a place, as JSON.
+json_t *yk_parse_word_at(const char *words, int place);
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses of a batch, as yoke's operations.
+#ifndef YK_FIT_LOSSES_H
+#define YK_FIT_LOSSES_H
+
+#include "fit/node.h"
+
+// A batch: values of nodes, labels and weights, f32 [pixels].
+struct yk_batch {
+	struct yk_values v;
+	yoke_tensor *label, *weight; // NULL, YOKE_NONE: the set has none
+	yoke_tensor *label_u8;       // as the set has it
+};
+
+// Of a loader's tensors.
+struct yk_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
+// How many numbers yk_losses gives: each loss, and behind them their weighted sum; without losses none.
+int yk_loss_count(const yoke_pipeline *);
+int yk_losses(yoke_pipeline *, struct yk_batch *, yoke_tensor **to);
+
+#endif

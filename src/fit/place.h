@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a pipeline works: contexts, and what its trainer's keys demand of them.
+#ifndef YK_FIT_PLACE_H
+#define YK_FIT_PLACE_H
+
+#include "fit/node.h"
+
+// The states as variables of the context that is current.
+int yk_pipeline_place(yoke_pipeline *);
+// Mixed precision from here to the end of the innermost scope, as the trainer's precision says.
+void yk_fit_cast(const yoke_pipeline *);
+// EINVAL: it shall be deterministic, and a setting takes a library whose sums depend on threads.
+int yk_fit_deterministic(const yoke_pipeline *, const char *call);
+// A context of the CPU, where statistics are collected there and the current context is elsewhere; else NULL.
+int yk_statistics_context(const yoke_pipeline *, yoke_context **to);
+
+#endif

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// trainer.benchmark: the products of a step are measured before the first one.
+#ifndef YK_FIT_TUNE_H
+#define YK_FIT_TUNE_H
+
+// Has `try` evaluate what a step does, measures what its device has several kernels for, and has what is planned from
+// then on use the fastest that are right.
+int yk_fit_tune(int (*try)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of nodes: what is recorded for them, in phases and in use.
+
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "fit/node.h"
+
+// ---- fields of sets ----
+
+int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_fields *to, int64_t *channels)
+{
+	struct yoke_field field[64] = { { .size = sizeof *field } };
+	to->count = yoke_dataset_fields(set, 64, field);
+	to->x = to->weight = to->label = -1;
+	for (int i = 0; i < to->count && i < 64; i++) {
+		int *which = !strcmp(field[i].name, "x") ? &to->x : !strcmp(field[i].name, "weight") ? &to->weight :
+			     !strcmp(field[i].name, "label") && field[i].dtype == yoke_u8 ? &to->label : NULL;
+		if (which)
+			*which = i;
+	}
+	if (to->count > 64 || to->x < 0 || field[to->x].rank < 1 ||
+	    (field[to->x].dtype != yoke_f32 && field[to->x].dtype != yoke_f64))
+		return yk_fail(YOKE_EINVAL, "%s: the set %s has no field x [..,C] of f32 or f64", call, yoke_dataset_name(set));
+	*channels = field[to->x].dims[field[to->x].rank - 1];
+	return 0;
+}
+
+// ---- values ----
+
+yoke_tensor *yk_node_input(yoke_pipeline *p, struct yk_values *v, int node)
+{
+	const struct yk_node_input *in = &p->node[node].in;
+	yoke_tensor *x[YK_NODE_INPUTS];
+	for (int k = 0; k < in->count; k++)
+		x[k] = in->from[k] < 0 ? v->stream : yk_node_value(p, v, in->from[k]);
+	return in->count == 1 ? x[0] : yoke_concat(in->count, x, -1);
+}
+
+yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
+{
+	bool wanted[YK_NODES] = { false };
+	wanted[node] = true;
+	for (int i = node; i >= 0; i--)
+		for (int k = 0; wanted[i] && k < p->node[i].in.count; k++)
+			if (p->node[i].in.from[k] >= 0)
+				wanted[p->node[i].in.from[k]] = true;
+	for (int i = 0; i <= node; i++) {
+		const struct yk_fit_node *n = &p->node[i];
+		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable,
+						  .epoch = v->epoch, .training = v->training };
+		yoke_tensor *x[YK_NODE_INPUTS];
+		if (!wanted[i] || v->of[i])
+			continue;
+		for (int k = 0; k < n->in.count; k++)
+			x[k] = n->in.from[k] < 0 ? v->stream : v->of[n->in.from[k]];
+		v->of[i] = n->type->forward(&c, n->in.count == 1 ? x[0] : yoke_concat(n->in.count, x, -1));
+		if (!v->of[i])
+			return NULL;
+	}
+	return v->of[node];
+}
+
+yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor *x)
+{
+	struct yk_values v = { .stream = x };
+	const int at = node ? yk_node_named(p, node) : p->last;
+	if (at < 0) {
+		yk_fail(YOKE_EINVAL, "pipeline_apply: there is no node '%s'", node);
+		return NULL;
+	}
+	for (int i = 0; i < p->nodes; i++)
+		if (!p->node[i].fitted) {
+			yk_fail(YOKE_EINVAL, "pipeline_apply: %s is not fitted", p->node[i].name);
+			return NULL;
+		}
+	if (!x || yk_pipeline_shape(p, yoke_rank(x) ? yoke_dim(x, -1) : 0) < 0)
+		return NULL;
+	if (yoke_dtype(x) != yoke_f32)
+		v.stream = yoke_cast(x, yoke_f32);
+	return yk_node_value(p, &v, at);
+}
+
+yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const char *state)
+{
+	const int at = yk_node_named(p, node);
+	for (int s = 0; at >= 0 && s < p->node[at].type->states; s++)
+		if (!strcmp(p->node[at].type->state[s], state) && p->node[at].variable[s])
+			return p->node[at].variable[s];
+	yk_fail(YOKE_ENOENT, "pipeline_state: there is no %s.%s", node, state);
+	return NULL;
+}
+
+int yoke_pipeline_stats(const yoke_pipeline *p, struct yoke_pipeline_stats *to)
+{
+	if (!to || !to->size)
+		return yk_fail(YOKE_EINVAL, "pipeline_stats: set size to sizeof(struct yoke_pipeline_stats)");
+	struct yoke_pipeline_stats s = p->stats;
+	s.size = to->size < sizeof s ? to->size : sizeof s;
+	memcpy(to, &s, s.size);
+	return 0;
+}
