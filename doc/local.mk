@@ -7,6 +7,8 @@ library_pages = \
 	doc/yoke-cube.3 \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
+	doc/yoke-fit.3 \
+	doc/yoke-math.3 \
 	doc/yoke-nn.3 \
 	doc/yoke-observe.3 \
 	doc/yoke-op.3 \
@@ -50,6 +52,14 @@ doc/yoke-nn.3: doc/library.sh include/yoke-nn.h
 
 doc/yoke-op.3: doc/library.sh include/yoke-op.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-op.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-fit.3: doc/library.sh include/yoke-fit.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-fit.h \
+		>$@.tmp && mv $@.tmp $@
+
+doc/yoke-math.3: doc/library.sh include/yoke-math.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-math.h \
 		>$@.tmp && mv $@.tmp $@
 
 doc/yoke-run.3: doc/library.sh include/yoke-run.h

@@ -26,6 +26,14 @@ TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
 LDADD = libyokecore.la
 
+# The library's ABI as tests/abi.sh compares it.
+EXTRA_DIST += tests/libyoke.abi tests/abi.supp
+.PHONY: abi
+abi: libyoke.la
+	abidw --headers-dir $(srcdir)/include --no-corpus-path --no-show-locs --no-comp-dir-path --no-elf-needed \
+		--drop-private-types --exported-interfaces-only --type-id-style hash \
+		--out-file $(srcdir)/tests/libyoke.abi .libs/libyoke.so
+
 test_programs = \
 	tests/algebra.t \
 	tests/align.t \
@@ -54,6 +62,7 @@ test_programs = \
 	tests/errors.t \
 	tests/files.t \
 	tests/fit.t \
+	tests/fit_net.t \
 	tests/formula.t \
 	tests/grad.t \
 	tests/history.t \
@@ -79,6 +88,7 @@ test_programs = \
 	tests/loader.t \
 	tests/loader_fails.t \
 	tests/mapsrc.t \
+	tests/math.t \
 	tests/memory.t \
 	tests/merge.t \
 	tests/misuse.t \
@@ -185,6 +195,8 @@ test_scripts = \
 	tests/python.sh \
 	tests/quickstart.sh \
 	tests/quirks.sh \
+	tests/abi.sh \
+	tests/manual.sh \
 	tests/net.sh \
 	tests/own_op.sh \
 	tests/readme.sh \
@@ -261,6 +273,7 @@ tests_doctor_t_SOURCES = tests/doctor.c src/tool/doctor.c src/tool/doctor_caches
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
+tests_math_t_SOURCES = tests/math.c
 tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h
@@ -268,6 +281,7 @@ tests_prepared_t_SOURCES = tests/prepared.c tests/fault/fault.h
 tests_replay_t_SOURCES = tests/replay.c tests/fault/fault.h
 tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
+tests_fit_net_t_SOURCES = tests/fit_net.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h

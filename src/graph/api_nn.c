@@ -161,6 +161,33 @@ yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps)
 					&(union yoke_attr){ .f = eps }));
 }
 
+// A mask of bool as numbers, and over all queries and keys, where it has one number for them.
+static yk_id attention_mask(struct yk_rec *r, yk_id mask)
+{
+	struct yk_graph *g = r->g;
+	const struct yk_value q = g->value[r->in[0]], k = g->value[r->in[1]];
+	if (mask == YK_NIL || q.rank != 4 || k.rank != 4)
+		return mask;
+	if (g->value[mask].dtype == yoke_bool)
+		mask = yk_tri(g, YK_SELECT, mask, yk_lit(g, q.dtype, 0), yk_lit(g, q.dtype, -INFINITY));
+	if (mask == YK_BAD || g->value[mask].rank != 4)
+		return mask;
+	struct yk_value m = g->value[mask];
+	const bool spread = (m.dims[2] == 1 && q.dims[1] != 1) || (m.dims[3] == 1 && k.dims[1] != 1);
+	m.dims[2] = m.dims[2] == 1 ? q.dims[1] : m.dims[2];
+	m.dims[3] = m.dims[3] == 1 ? k.dims[1] : m.dims[3];
+	return spread ? yk_broadcast(g, mask, m.rank, m.dims) : mask;
+}
+
+// x with zeros behind its last axis, up to so many elements.
+static yk_id widened(struct yk_graph *g, yk_id x, int64_t to)
+{
+	const int64_t lo[YOKE_MAX_RANK] = { 0 };
+	int64_t hi[YOKE_MAX_RANK] = { 0 };
+	hi[3] = to - g->value[x].dims[3];
+	return hi[3] > 0 ? yk_pad(g, x, lo, hi, 0) : x;
+}
+
 static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yoke_tensor *keys,
 			      int causal, double scale, double dropout)
 {
@@ -179,7 +206,21 @@ static yoke_tensor *attention(const char *call, yoke_tensor *const *qkv_mask, yo
 	if (scale == 0 && x->rank)
 		scale = 1 / sqrt((double)x->dims[x->rank - 1]);
 	union yoke_attr a[3] = { { .i = causal != 0 }, { .f = scale }, { .f = dropout } };
-	return yk_rec_end(&r, yk_record(r.g, YK_ATTENTION, 7, r.in, 3, a));
+	if (r.in[1] == YK_BAD || r.in[2] == YK_BAD || r.in[3] == YK_BAD)
+		return yk_rec_end(&r, YK_BAD);
+	r.in[3] = attention_mask(&r, r.in[3]);
+	// kernels have one width: zeros add nothing to scores, and give columns of zeros
+	const struct yk_value q = r.g->value[r.in[0]], v = r.g->value[r.in[2]];
+	const bool wide = q.rank == 4 && v.rank == 4 && r.g->value[r.in[1]].rank == 4 && q.dims[3] != v.dims[3] && q.dims[3] &&
+			  v.dims[3];
+	for (int i = 0; i < 3 && wide; i++)
+		r.in[i] = widened(r.g, r.in[i], i < 2 ? v.dims[3] : q.dims[3]);
+	yk_id y = yk_record(r.g, YK_ATTENTION, 7, r.in, 3, a);
+	if (wide && y != YK_BAD && v.dims[3] < q.dims[3]) {
+		const int64_t start[4] = { 0 }, step[4] = { 1, 1, 1, 1 };
+		y = yk_slice(r.g, y, start, step, (int64_t[]){ q.dims[0], q.dims[1], q.dims[2], v.dims[3] });
+	}
+	return yk_rec_end(&r, y);
 }
 
 yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,

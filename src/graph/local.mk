@@ -7,12 +7,15 @@ libyokecore_la_SOURCES += \
 	src/graph/api_at.c \
 	src/graph/api_conv.c \
 	src/graph/api_list.c \
+	src/graph/api_loss.c \
 	src/graph/api_map.c \
 	src/graph/api_matmul.c \
 	src/graph/api_move.c \
 	src/graph/api_nn.c \
 	src/graph/api_optim.c \
 	src/graph/api_resolvent.c \
+	src/graph/api_running.c \
+	src/graph/api_special.c \
 	src/graph/api_stat.c \
 	src/graph/autocast.c \
 	src/graph/autocast.h \

@@ -15,6 +15,7 @@ libyokecore_la_SOURCES += \
 	src/train/corpus.h \
 	src/train/data_errors.c \
 	src/train/data_errors.h \
+	src/train/fit.c \
 	src/train/generate.c \
 	src/train/generate.h \
 	src/train/loop.c \
@@ -42,6 +43,8 @@ libyokecore_la_SOURCES += \
 	src/train/runlog.h \
 	src/train/snapshot.c \
 	src/train/snapshot.h \
+	src/train/steps.c \
+	src/train/steps.h \
 	src/train/stop.c \
 	src/train/stop.h \
 	src/train/advise.c \

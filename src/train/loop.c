@@ -11,13 +11,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/steps.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
-
-static bool due(int64_t step, int64_t every)
-{
-	return every > 0 && step % every == 0;
-}
 
 // The signal that asks the run to end; of ranks, as all of them have heard of it behind the same step.
 static int asked_to_end(const struct yk_run *r)
@@ -238,38 +234,72 @@ static int last_validation(struct yk_run *r)
 	return e;
 }
 
+// ---- the steps ----
+
+static void on_before(void *run)
+{
+	const struct yk_run *r = run;
+	if (r->trainer->group)
+		yoke_scalar_set(r->trainer->wish, atomic_load(&r->stop->signal) != 0);
+}
+
+static int on_asked(void *run)
+{
+	return asked_to_end(run);
+}
+
+static int on_log(void *run)
+{
+	return log_step(run);
+}
+
+static void on_tick(void *run)
+{
+	struct yk_run *r = run;
+	if (r->leads)
+		yk_progress_tick(&r->progress, r->trainer->step);
+}
+
+static int on_told(void *run, bool end)
+{
+	return tell_epoch(run, end);
+}
+
+static int on_validate(void *run)
+{
+	return aside(run, validate);
+}
+
+static int on_save(void *run)
+{
+	return aside(run, save);
+}
+
+static int on_snapshot(void *run)
+{
+	return aside(run, snapshot);
+}
+
+static int on_after(void *run, bool good)
+{
+	struct yk_run *r = run;
+	r->state.step = r->trainer->step;
+	if (r->leads)
+		yk_runlog_set(&r->log, &r->state);
+	return good ? yk_watch_step(&r->watch, r->trainer->step, yk_trainer_data(r->trainer).waited) : 0;
+}
+
 int yk_run_steps(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
-	int e = 0;
-	*signal = asked_to_end(r); // one may have come while the text was read
+	const struct yk_between between = {
+		.before = on_before, .asked = on_asked, .log = on_log, .tick = on_tick, .told = on_told,
+		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
+		.log_every = r->log_every, .eval_every = r->eval_every, .save_every = r->save_every,
+		.snapshot_every = r->snapshot_every,
+	};
 	r->resumed = r->epoch_began = yk_seconds();
-	while (t->step < t->steps && e == 0 && !*signal) {
-		if (t->group)
-			yoke_scalar_set(t->wish, atomic_load(&r->stop->signal) != 0);
-		e = yk_trainer_step(t);
-		*signal = asked_to_end(r);
-		bool end = t->step == t->steps || *signal;
-		if (e == 0 &&
-		    (t->step == r->first + 1 || end || due(t->step, r->log_every)))
-			e = log_step(r);
-		else if (e == 0 && r->leads)
-			yk_progress_tick(&r->progress, t->step);
-		if (e == 0)
-			e = tell_epoch(r, end);
-		if (e == 0 && due(t->step, r->eval_every) && !*signal)
-			e = aside(r, validate);
-		if (e == 0 && due(t->step, r->save_every))
-			e = aside(r, save);
-		if (e == 0 && due(t->step, r->snapshot_every))
-			e = aside(r, snapshot);
-		r->state.step = t->step;
-		if (r->leads)
-			yk_runlog_set(&r->log, &r->state);
-		if (e == 0)
-			e = yk_watch_step(&r->watch, t->step, yk_trainer_data(t).waited);
-		*signal = asked_to_end(r); // one may have ended the validation
-	}
+	int e = yk_steps(t, r->first, &between, r, signal);
 	if (e == 0 && *signal && r->logged < t->step)
 		e = log_step(r);
 	if (e == 0)

@@ -202,6 +202,22 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	return e;
 }
 
+int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, struct yk_optim **to)
+{
+	struct yk_optim *o = calloc(1, sizeof *o);
+	if (!o)
+		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
+	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true };
+	int e = yk_optim_states_ready(rule);
+	if (e == 0)
+		e = list_states(o);
+	if (e < 0)
+		yk_optim_free(o);
+	else
+		*to = o;
+	return e;
+}
+
 void yk_optim_free(struct yk_optim *o)
 {
 	if (!o)
@@ -210,15 +226,16 @@ void yk_optim_free(struct yk_optim *o)
 		free(o->states.row[i].name);
 	free(o->states.var);
 	free(o->states.row);
-	yoke_optim_free(o->rule);
+	if (!o->lent)
+		yoke_optim_free(o->rule);
 	free(o);
 }
 
-int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, double lr, yoke_tensor *const *g,
+int yk_optim_step(struct yk_optim *o, yoke_scaler *scaler, int64_t t, const double *lr, yoke_tensor *const *g,
 		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm)
 {
 	const int n = yk_optim_parameters(o->rule);
-	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = &lr,
+	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE, .lr = lr,
 			       .loss = loss, .arg = arg, .norm = scaler ? NULL : norm };
 	yk_optim_at(o->rule, t - 1);
 	int e = 0;

@@ -12,6 +12,7 @@
 struct yk_optim {
 	yoke_optim *rule;
 	yoke_tensor *const *p; // the parameters
+	bool lent;             // `rule` is the caller's
 	bool shared;           // it updates cuts of them
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
@@ -29,12 +30,14 @@ void yk_optim_text(const char *kind, char *to, size_t room);
 // The parameters outlive the optimizer.  share: NULL, or which parts of them it updates.
 int yk_optim_new(const struct yk_config *, const struct yk_parameters *, const struct yk_optim_share *,
 		 struct yk_optim **);
+// The same around an optimizer of the caller's, which has these parameters and outlives it.
+int yk_optim_of(yoke_optim *, const struct yk_parameters *, struct yk_optim **);
 void yk_optim_free(struct yk_optim *); // NULL is fine
-// Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  *norm gets the
+// Records real step t = 1, 2, ..: g[i] is the gradient of parameter i.  lr: NULL: its schedule's.  *norm gets the
 // 2-norm of all gradients before clipping, f32 [], owned by the innermost scope.
 // loss: for restart=function, as in struct yoke_step.
 // scaler: g are of its scaled loss, and it decides whether the step is skipped; NULL: they are not.
-int yk_optim_step(struct yk_optim *, yoke_scaler *scaler, int64_t t, double lr, yoke_tensor *const *g,
+int yk_optim_step(struct yk_optim *, yoke_scaler *scaler, int64_t t, const double *lr, yoke_tensor *const *g,
 		  yoke_tensor *(*loss)(void *), void *arg, yoke_tensor **norm);
 const struct yk_parameters *yk_optim_states(const struct yk_optim *);
 

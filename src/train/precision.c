@@ -36,18 +36,25 @@ const char *yk_precision_word(const char *word)
 	return !strcmp(word, "32-true") ? "fp32" : !strcmp(word, "16-mixed") ? "fp16-mixed" : word;
 }
 
-int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
+int yk_precision_named(const char *name, const char *keep, bool emulated, struct yk_precision *to)
 {
-	const char *name = yk_config_str(c, YK_KEY_precision), *keep = yk_config_str(c, YK_KEY_keep_f32);
 	const char *word = yk_precision_word(name);
-	struct yk_precision p = { .keep = *keep ? keep : NULL };
+	struct yk_precision p = { .keep = keep && *keep ? keep : NULL };
 	if (!strcmp(word, "bf16-mixed"))
 		p.half = yoke_bf16;
 	else if (!strcmp(word, "fp16-mixed"))
 		p.half = yoke_f16;
+	else if (strcmp(word, "fp32"))
+		return yk_fail(YOKE_EINVAL, "precision=%s: is none of fp32, bf16-mixed and fp16-mixed", name);
 	p.scaled = p.half == yoke_f16;
 	*to = p;
-	return p.half && strcmp(yk_config_str(c, YK_KEY_allow_emulated), "1") ? check(name, p.half) : 0;
+	return p.half && !emulated ? check(name, p.half) : 0;
+}
+
+int yk_precision_of(const struct yk_config *c, struct yk_precision *to)
+{
+	return yk_precision_named(yk_config_str(c, YK_KEY_precision), yk_config_str(c, YK_KEY_keep_f32),
+				  !strcmp(yk_config_str(c, YK_KEY_allow_emulated), "1"), to);
 }
 
 yoke_scaler *yk_scaler_make(const struct yk_config *c)

@@ -14,6 +14,8 @@ struct yk_precision {
 
 // EINVAL: the current context's device has no such products, or none that are faster, and nobody allowed them.
 int yk_precision_of(const struct yk_config *, struct yk_precision *);
+// The same of a word of the key `precision`, and patterns or NULL; emulated: it may be no faster.  EINVAL: no such word.
+int yk_precision_named(const char *name, const char *keep, bool emulated, struct yk_precision *);
 // The word of the key `precision` that means the same and comes first; any other text is given back.
 const char *yk_precision_word(const char *);
 // Casts what is recorded in the innermost scope from now on.

@@ -19,7 +19,7 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 	if (e == 0 && t->scaler)
 		e = yoke_scaler_save(t->scaler, &s.scaler);
 	if (e == 0)
-		e = t->stage > 2 ? yk_zero_weights(t->zero, &s.model) : yk_host_list_read(&t->net->params, &s.model);
+		e = t->stage > 2 ? yk_zero_weights(t->zero, &s.model) : yk_host_list_read(t->kept, &s.model);
 	if (e == 0)
 		e = t->zero ? yk_zero_states(t->zero, &s.states) :
 			      yk_host_list_read(yk_optim_states(t->optim), &s.states);
@@ -31,7 +31,7 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 
 int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 {
-	int e = yk_host_list_put(&s->model, &t->net->params);
+	int e = yk_host_list_put(&s->model, t->kept);
 	if (e == 0)
 		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
 	if (e == 0 && t->scaler)

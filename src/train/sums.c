@@ -29,7 +29,8 @@ static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t 
 		for (int d = 0; like && d < yoke_rank(like[i]); d++)
 			dims[d] = yoke_dim(like[i], d);
 		snprintf(name, sizeof name, "sum%d.%d", k, i);
-		sum[i] = yoke_keep(yoke_variable(name, yoke_f32, like ? yoke_rank(like[i]) : 1, like ? dims : &flat[i]));
+		sum[i] = yoke_keep(yoke_variable(name, like ? yoke_dtype(like[i]) : yoke_f32,
+						like ? yoke_rank(like[i]) : 1, like ? dims : &flat[i]));
 		if (!sum[i])
 			return yoke_error_code();
 	}

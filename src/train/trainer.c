@@ -132,6 +132,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
 			       "train another one with another out", folder, had);
 	}
+	t->params = t->kept = &t->net->params;
 	if (shape.experts) {
 		const int64_t dims[] = { shape.layers, shape.experts };
 		t->net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
@@ -151,27 +152,36 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 				 &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
-	if (e < 0 || !from)
-		return e;
+	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
+}
+
+int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_checkpoint *from)
+{
 	t->step = from->step;
 	t->random_step = from->random_step;
 	t->skipped = from->skipped;
-	if ((e = yk_scaler_parse(from->scaler, folder, t->scaler)) < 0)
+	const int e = yk_scaler_parse(from->scaler, folder, t->scaler);
+	if (e < 0)
 		return e;
 	return t->zero ? yk_zero_load(t, folder, from) :
 			 yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
 }
 
-static int buffers_init(struct yk_trainer *t)
+int yk_trainer_buffers(struct yk_trainer *t)
 {
-	const struct yk_parameters *ps = &t->net->params;
 	const int64_t two = 2;
 	t->record = yoke_keep(yoke_variable("record", yoke_f32, 1, &two));
 	if (!t->record)
 		return yoke_error_code();
-	t->grad = calloc((size_t)ps->count, sizeof *t->grad);
-	if (!t->grad)
-		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	t->grad = calloc((size_t)t->params->count + 1, sizeof *t->grad);
+	return t->grad ? 0 : yk_fail(YOKE_ENOMEM, "trainer: no memory");
+}
+
+static int buffers_init(struct yk_trainer *t)
+{
+	int e = yk_trainer_buffers(t);
+	if (e < 0)
+		return e;
 	t->ids = calloc((size_t)t->accumulate, sizeof *t->ids);
 	t->zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->zeros);
 	if (!t->ids || !t->zeros)

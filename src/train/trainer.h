@@ -21,6 +21,14 @@ struct yk_record {
 	float loss, grad_norm; // not finite only where the step was skipped
 };
 
+// In place of a model on windows of tokens: a loss of the caller's, whose batches are micro-batches (yoke_fit).
+struct yk_trains {
+	// Records the loss of the next batch, the k-th of the step; again: of the same as the last call did.
+	yoke_tensor *(*loss)(void *arg, int64_t k, bool again);
+	int (*stepped)(void *arg); // behind each step
+	void *arg;
+};
+
 struct yk_trainer {
 	const struct yk_config *config;
 	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
@@ -46,7 +54,9 @@ struct yk_trainer {
 	void *heard_arg;
 	size_t watched;                // readings that a trace will have, 0: none
 	bool starved;                  // there are no more windows to be had: its loader failed
-	struct yk_network *net;
+	struct yk_network *net;                    // NULL: `own` is what is trained
+	const struct yk_trains *own;
+	const struct yk_parameters *params, *kept; // those that are trained, and all that checkpoints keep
 	struct yk_optim *optim;
 	struct yk_zero *zero;      // NULL: each rank updates all
 	struct yk_precision precision;
@@ -91,6 +101,8 @@ double yk_trainer_pass(const struct yk_trainer *);
 int yk_trainer_make(struct yk_trainer *, int64_t batch, const struct yk_checkpoint *from,
 		    const char *folder);
 void yk_trainer_unmake(struct yk_trainer *);
+// Room for a step's gradients, by t->params, and for its record.
+int yk_trainer_buffers(struct yk_trainer *);
 // Of a trainer without a model, in a dry context: all that a run with that batch takes memory for.
 int yk_trainer_rehearse(void *trainer, int64_t batch);
 // A validation's largest batch, of whatever tokens.
@@ -125,5 +137,10 @@ struct yk_rise {
 bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, struct yk_rise *);
 // A checkpoint of the present state, unless its last step was not finite (ERANGE).
 int yk_trainer_save(struct yk_trainer *, const char *folder);
+// The same, its manifest begun by the caller with what it says of model, tokenizer, keys, schedule and data; ended
+// here, after an error too.
+int yk_trainer_keep(struct yk_trainer *, const char *folder, struct yk_checkpoint *);
+// Steps, random numbers, scale and the optimizer's states as a checkpoint has them.
+int yk_trainer_go_on(struct yk_trainer *, const char *folder, const struct yk_checkpoint *);
 
 #endif

@@ -74,28 +74,40 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
-int yk_trainer_save(struct yk_trainer *t, const char *folder)
+int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
 {
 	struct yk_snapshot now = { 0 };
 	int e = yk_snapshot_take(&now, t);
-	if (e < 0)
-		return e;
+	ck->step = t->step;
+	ck->skipped = t->skipped;
+	ck->scaler = yk_scaler_describe(t->scaler);
+	ck->seed = t->seed;
+	ck->random_step = t->random_step;
+	ck->data.epoch = t->position.epoch;
+	ck->data.index = t->position.index;
+	ck->data.failed = t->position.failed;
+	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->scaler))
+		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+	if (e == 0)
+		e = yk_checkpoint_save(folder, ck, now.model.count, now.model.tensor,
+				       now.states.count, now.states.tensor);
+	yk_snapshot_fini(&now);
+	yk_checkpoint_fini(ck);
+	return e;
+}
+
+int yk_trainer_save(struct yk_trainer *t, const char *folder)
+{
 	struct yk_checkpoint ck = {
 		.model = yk_model_describe(t->net->model, &t->net->shape),
 		.tokenizer = yk_tokenizer_save(t->tokenizer),
 		.config = yk_config_json(t->config),
 		.schedule = schedule_json(&t->schedule),
-		.step = t->step, .skipped = t->skipped, .scaler = yk_scaler_describe(t->scaler),
-		.seed = t->seed, .random_step = t->random_step,
-		.data = { t->position.epoch, t->position.index, t->position.failed }, .text = yk_data_fingerprint(t->data),
+		.text = yk_data_fingerprint(t->data),
 		.sources = yk_sources_json(yk_data_sources(t->data)),
 	};
-	if (!ck.model || !ck.tokenizer || !ck.sources || !ck.config || !ck.schedule || !ck.scaler != !t->scaler)
-		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
-	if (e == 0)
-		e = yk_checkpoint_save(folder, &ck, now.model.count, now.model.tensor,
-				       now.states.count, now.states.tensor);
-	yk_snapshot_fini(&now);
+	if (ck.sources)
+		return yk_trainer_keep(t, folder, &ck);
 	yk_checkpoint_fini(&ck);
-	return e;
+	return yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 }

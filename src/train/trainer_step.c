@@ -75,6 +75,12 @@ static yoke_tensor *loss_now(void *arg)
 	const struct yk_trainer *t = arg;
 	const int64_t n = micro_count(t);
 	yoke_tensor *sum[YK_SUMS_MOST];
+	if (t->own && n > 1) {
+		yk_fail(YOKE_EINVAL, "fit: restart=function asks for the loss once more, of one batch: accumulate has to be 1");
+		return NULL;
+	}
+	if (t->own)
+		return t->own->loss(t->own->arg, 0, true);
 	if (parts_of(t) * t->parts == 1)
 		return yk_windows_loss(t->net, t->part, t->dropout);
 	for (int64_t k = 0; k < n; k++) {
@@ -89,17 +95,24 @@ static yoke_tensor *loss_now(void *arg)
 	return t->group ? yoke_all_reduce(t->group, YOKE_REDUCE_SUM, sum[0]) : sum[0];
 }
 
+static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
+{
+	if (t->own)
+		return micro_share(t, m, t->own->loss(t->own->arg, m->number, false));
+	t->part = micro_ids(t, m);
+	return micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout));
+}
+
 // Records a micro-batch: its share of the mean loss and of the gradients is added to what is there; the last one
 // updates the parameters.
 static void micro_record(struct yk_trainer *t, const struct micro *m)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = t->params;
 	const int64_t k = m->number, n = micro_count(t);
 	yk_precision_begin(&t->precision);
-	if (yk_zero_enter(t) < 0)
+	if (t->stage > 2 && yk_zero_enter(t) < 0)
 		return;
-	t->part = micro_ids(t, m);
-	yoke_tensor *loss = micro_share(t, m, yk_windows_loss(t->net, t->part, t->dropout)), *norm;
+	yoke_tensor *loss = micro_loss(t, m), *norm;
 	yoke_tensor *scaled = t->scaler ? yoke_scaler_scale(t->scaler, loss) : loss;
 	yoke_range_push("backward");
 	int e = yoke_grad(scaled, ps->count, ps->var, t->grad);
@@ -110,15 +123,15 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
-	t->lr = yk_schedule_lr(&t->schedule, now);
+	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
 	yoke_range_push("optimizer");
-	e = yk_optim_step(t->optim, t->scaler, now, t->lr, t->grad, loss_now, t, &norm);
+	e = yk_optim_step(t->optim, t->scaler, now, t->own ? NULL : &t->lr, t->grad, loss_now, t, &norm);
 	yoke_range_pop();
 	if (e < 0)
 		return;
 	const int64_t one = 1;
 	yoke_tensor *both[] = { yoke_reshape(loss, 1, &one),
-				yoke_reshape(norm, 1, &one) };
+				yoke_cast(yoke_reshape(norm, 1, &one), yoke_f32) };
 	yoke_assign(t->record, yoke_concat(2, both, 0));
 }
 
@@ -143,7 +156,7 @@ static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
 
 int yk_trainer_sums(struct yk_trainer *t, int64_t n)
 {
-	const struct yk_parameters *ps = &t->net->params;
+	const struct yk_parameters *ps = t->params;
 	const int64_t *elements;
 	if (t->stage < 2)
 		return yk_sums_init(&t->sums, n, ps->count, ps->var, NULL);
@@ -160,7 +173,8 @@ static int micro_step(struct yk_trainer *t, const struct micro *m)
 	if (!yoke_error_code())
 		yoke_eval(0, NULL);
 	int e = yoke_scope_end(s);
-	yk_zero_leave(t);
+	if (t->stage > 2)
+		yk_zero_leave(t);
 	struct yoke_context *ctx = yk_current();
 	if (ctx && ctx->casts.n) // what is held keeps the graph, which would keep the old versions of what it assigned
 		yk_history_collect(ctx);
@@ -173,7 +187,7 @@ static int try_step(struct yk_trainer *t)
 	const int64_t n = micro_count(t);
 	int e = yk_trainer_sums(t, n);
 	yoke_range_push("data");
-	if (e == 0)
+	if (e == 0 && !t->own)
 		e = yk_trainer_feed(t);
 	yoke_range_pop();
 	for (int64_t k = 0; k < n && e == 0; k++) {
@@ -185,11 +199,15 @@ static int try_step(struct yk_trainer *t)
 			yk_autocast_release(yk_current());
 		return e;
 	}
-	yoke_loader_position(t->loader, &t->position);
-	yk_trainer_fed(t);
+	if (!t->own) {
+		yoke_loader_position(t->loader, &t->position);
+		yk_trainer_fed(t);
+	}
 	t->random_step += t->parts * parts_of(t);
 	t->step++;
 	t->checked = t->scaler;
+	if (t->own && t->own->stepped && (e = t->own->stepped(t->own->arg)) < 0)
+		return e;
 	return t->group ? yk_ranks_hear(t) : 0;
 }
 

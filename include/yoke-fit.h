@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training a network of one's own by the loop of `yoke train`: micro-batches that add up, clipping, schedules, mixed
+// precision, validation, checkpoints, runs that are resumed bit for bit, and an end at Ctrl-C.
+//
+//	static int next(void *arg, int64_t part, int most, yoke_tensor **in) // a batch: two tensors
+//	{
+//		return yoke_loader_next(arg, 2, in, NULL) > 0 ? 2 : YOKE_EIO;
+//	}
+//	static yoke_tensor *loss(void *arg, yoke_module *net, int n, yoke_tensor *const *in)
+//	{
+//		return yoke_cross_entropy(yoke_call(net, in[0]), in[1], -1, 0);
+//	}
+//	struct yoke_fit f = { .size = sizeof f, .net = net, .optim = yoke_optim_new("adamw", "lr=3e-4 clip=1 schedule=cosine "
+//		"steps=1000 warmup=50"), .steps = 1000, .next = next, .loss = loss, .arg = loader, .data = loader,
+//		.out = "run", .save_every = 100 };
+//	yoke_fit(&f, NULL);
+//
+// A step asks `next` for a batch as often as `accumulate` says and adds the gradients of their losses up, each over
+// `accumulate`, in the order of a binary tree, so that the bits do not depend on how parts are shared out.  What `next`
+// and `loss` record lies in a scope of the step; the numbers of random operations follow from seed and part.  Equal
+// steps are planned once.
+#ifndef YOKE_FIT_H
+#define YOKE_FIT_H
+
+#include <yoke-data.h>
+#include <yoke-nn.h>
+#include <yoke-optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define YOKE_FIT_MOST 16 // tensors of a batch
+
+// What became of a step.
+struct yoke_fit_step {
+	size_t size;
+	int64_t step, skipped;   // done; of those, steps that changed nothing, since gradients overflowed
+	double loss, grad_norm;  // of its batches; of all gradients, before clipping.  Those of a step that is skipped may
+				 // be infinite or NaN
+	double lr;               // of the first parameter
+	double scale;            // of the loss, 1 where it has none
+	double valid;            // NaN, or, in a call of its own, what the validation behind this step came to
+	double seconds;          // since the last call, without validation and saving
+};
+
+struct yoke_fit { // 0 or NULL where nothing else is said: not
+	size_t size;           // sizeof, set by the caller
+	yoke_module *net;      // its parameters that are not frozen are trained, f32 or f64; it is put into training mode
+	yoke_optim *optim;     // stays the caller's; parameters are added to it if it has none, else they have to be these
+	int64_t steps;         // in all, with those of a run that is resumed
+	int64_t accumulate;    // batches of a step; 0: 1
+	// Gives the next batch, of at most `most` tensors, and returns how many they are; or an error, which ends the run.
+	// part: counts batches from 0 on, in all.
+	int (*next)(void *arg, int64_t part, int most, yoke_tensor **in);
+	// Records the loss of a batch, one number.
+	yoke_tensor *(*loss)(void *arg, yoke_module *net, int n, yoke_tensor *const *in);
+	// As next: batch number 0, 1, .. of a validation, and 0 behind the last one.  The net is in evaluation mode then, and
+	// the mean of the batches' losses is what it comes to.
+	int (*valid)(void *arg, int64_t number, int most, yoke_tensor **in);
+	// Told of a step; another result than 0 ends the run behind it, saved, as a signal does.
+	int (*log)(void *arg, const struct yoke_fit_step *);
+	void *arg;             // handed to all of them
+	yoke_loader *data;     // that `next` reads: its position is saved, and gone on from
+	int64_t log_every;     // steps, 0: 10; the first and last ones are told of anyway
+	int64_t valid_every;   // steps; and behind the last one
+	int64_t save_every;    // steps; and behind the last one
+	const char *out;       // folder of the checkpoint: parameters, buffers, states of the optimizer, scale, positions
+	int resume;            // 1: goes on from the checkpoint in out, if there is one
+	const char *precision; // "fp32", "bf16-mixed", "fp16-mixed" with a scale of the loss; NULL: fp32
+	const char *keep_f32;  // patterns of scopes, as yoke_autocast
+	int allow_emulated;    // also where half precision is no faster
+	uint64_t seed;         // of random numbers
+	int signals;           // 1: SIGINT and SIGTERM end the run behind the step, saved; a second one ends the process.
+			       // They are blocked in this thread and in those that it makes meanwhile
+};
+
+struct yoke_fit_end {
+	size_t size;
+	int64_t step;          // done
+	double loss, valid;    // of the last step that was told of; of the last validation, NaN: none
+	int signal;            // that ended it; 0: none
+};
+
+// Trains.  end: filled, also after an error; or NULL.  EINVAL names what is missing or does not go together, with
+// nothing done; ERANGE: loss or gradients are not finite; else what a function, or a file, failed with.  What was done
+// stays done.  EINVAL: there is a checkpoint in out, and resume is 0.
+YOKE_API int yoke_fit(const struct yoke_fit *, struct yoke_fit_end *end);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

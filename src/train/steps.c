@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of training.
+#include "config.h"
+
+#include "train/steps.h"
+
+static bool due(int64_t step, int64_t every)
+{
+	return every > 0 && step % every == 0;
+}
+
+static int call(int (*fn)(void *), void *arg)
+{
+	return fn ? fn(arg) : 0;
+}
+
+int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, void *arg, int *signal)
+{
+	int e = 0;
+	*signal = call(b->asked, arg); // one may have come before
+	while (t->step < t->steps && e == 0 && !*signal) {
+		if (b->before)
+			b->before(arg);
+		e = yk_trainer_step(t);
+		*signal = call(b->asked, arg);
+		const bool end = t->step == t->steps || *signal;
+		if (e == 0 && (t->step == first + 1 || end || due(t->step, b->log_every)))
+			e = call(b->log, arg);
+		else if (e == 0 && b->tick)
+			b->tick(arg);
+		if (e == 0 && b->told)
+			e = b->told(arg, end);
+		if (e == 0 && due(t->step, b->eval_every) && !*signal)
+			e = call(b->validate, arg);
+		if (e == 0 && due(t->step, b->save_every))
+			e = call(b->save, arg);
+		if (e == 0 && due(t->step, b->snapshot_every))
+			e = call(b->snapshot, arg);
+		if (b->after) {
+			const int after = b->after(arg, e == 0);
+			e = e ? e : after;
+		}
+		*signal = call(b->asked, arg); // one may have ended the validation
+	}
+	return e;
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The library shows versioned functions alone, and those of the headers; and its ABI is that which is recorded in
+# tests/libyoke.abi, but for what is added: functions, and members at the ends of structs.  Who changes it knowingly, before
+# a release, records it anew by `make abi`.
+set -u
+build=$PWD
+. "${srcdir:-.}/tests/tap.sh"
+cd "${srcdir:-.}" && source=$PWD || exit 99
+library=$build/.libs/libyoke.so
+[ -e "$library" ] || { echo "1..0 # SKIP $library is not built"; exit 0; }
+
+nm -D --defined-only "$library" >"${TMPDIR:-/tmp}/symbols" 2>/dev/null || { echo '1..0 # SKIP nm does not read it'; exit 0; }
+verdict 'each symbol is of yoke, and has a version' "$(awk '{ print $3 }' "${TMPDIR:-/tmp}/symbols" |
+	grep -v '^yoke_[a-z0-9_]*@@YOKE_[0-9.]*$' | grep -v '^YOKE_[0-9.]*' | head -5)"
+sed -n 's/^YOKE_API [^(]*[ *]\(yoke_[a-z0-9_]*\)(.*/\1/p' include/yoke*.h | sort -u >"${TMPDIR:-/tmp}/declared"
+sed 's/.* \(yoke_[a-z0-9_]*\)@.*/\1/' "${TMPDIR:-/tmp}/symbols" | sort -u >"${TMPDIR:-/tmp}/shown"
+verdict 'all functions of the headers are in it' "$(comm -23 "${TMPDIR:-/tmp}/declared" "${TMPDIR:-/tmp}/shown" | head -5)"
+
+# describe FILE: as `make abi` does
+describe()
+{
+	abidw --headers-dir include --no-corpus-path --no-show-locs --no-comp-dir-path --no-elf-needed --drop-private-types \
+		--exported-interfaces-only --type-id-style hash --out-file "$1" "$library"
+}
+
+# compare FILE: how the library differs; fails if it does
+compare()
+{
+	abidiff --no-added-syms --suppressions tests/abi.supp "$1" "$now" >"${TMPDIR:-/tmp}/differs" 2>&1
+	code=$?
+	[ $code -eq 0 ] || { echo "abidiff: $code" && head -40 "${TMPDIR:-/tmp}/differs"; }
+	return $code
+}
+
+if ! abidiff --version >/dev/null 2>&1; then
+	echo "ok $((count = count + 1)) - the ABI # SKIP no abidiff (abigail-tools)"
+elif ! grep -q "architecture='elf-amd-x86_64'" tests/libyoke.abi || [ "$(uname -m)" != x86_64 ]; then
+	echo "ok $((count = count + 1)) - the ABI # SKIP it is recorded for another architecture"
+elif ! readelf -S "$library" | grep -q '\.debug_info'; then
+	echo "ok $((count = count + 1)) - the ABI # SKIP the library has no debug information"
+else
+	# of two texts: abidiff 2.2 crashes where it compares one with a library
+	now=${TMPDIR:-/tmp}/now.abi
+	verdict 'what it is now' "$(describe "$now" 2>&1)"
+	verdict 'the ABI is that which is recorded' "$(compare tests/libyoke.abi || echo 'if that is meant: make abi')"
+	sed "s/yoke_version/yoke_gone/g" "$now" >"${TMPDIR:-/tmp}/other.abi"
+	verdict 'a function that is gone is found' "$(compare "${TMPDIR:-/tmp}/other.abi" | grep -q '1 Removed function' || echo 'it is not')"
+fi
+echo "1..$count"
+exit $failed

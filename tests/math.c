@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of other operations (yoke-math.h), and masks and widths of attention, beside loops in float64 and the C
+// library; gradients beside finite differences of the same in f64.
+#include "config.h"
+
+#include "tap.h"
+#include "yoke-math.h"
+
+enum { MOST = 512 };
+
+// Reads as f64.
+static bool values(yoke_tensor *t, double *to, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] = NAN;
+	return t && yoke_count(t) == n && yoke_read(yoke_cast(t, yoke_f64), to, (size_t)n * sizeof *to) == 0;
+}
+
+static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *x)
+{
+	return yoke_cast(yoke_from(yoke_f64, rank, dims, x), dtype);
+}
+
+// ---- gradients ----
+
+typedef yoke_tensor *fn(yoke_tensor *x, void *arg);
+
+static double weighed(fn *f, void *arg, int rank, const int64_t *dims, const double *x, const double *c, double *g, int64_t n)
+{
+	static double y[MOST];
+	double sum = 0;
+	yoke_scope *s = yoke_scope_begin("fn");
+	yoke_tensor *in = yoke_from(yoke_f64, rank, dims, x), *out = f(in, arg), *slope = NULL;
+	const int64_t m = out ? yoke_count(out) : 0;
+	if (g && out) {
+		yoke_tensor *w = yoke_from(yoke_f64, 1, &m, c);
+		yoke_grad(yoke_sum(yoke_mul(yoke_reshape(out, 1, &m), w), YOKE_ALL), 1, &in, &slope);
+		values(slope, g, n);
+	}
+	values(out, y, m);
+	for (int64_t i = 0; i < m; i++)
+		sum += c[i] * y[i];
+	yoke_scope_end(s);
+	return sum;
+}
+
+static void gradient(fn *f, void *arg, int rank, const int64_t *dims, const double *x, int64_t n, const char *what)
+{
+	double c[MOST], g[MOST], want[MOST], at[MOST];
+	for (int i = 0; i < MOST; i++)
+		c[i] = rnd_real(-1, 1);
+	memcpy(at, x, (size_t)n * sizeof *at);
+	weighed(f, arg, rank, dims, x, c, g, n);
+	for (int64_t i = 0; i < n; i++) {
+		const double h = 1e-5;
+		at[i] = x[i] + h;
+		const double up = weighed(f, arg, rank, dims, at, c, NULL, n);
+		at[i] = x[i] - h;
+		want[i] = (up - weighed(f, arg, rank, dims, at, c, NULL, n)) / (2 * h);
+		at[i] = x[i];
+	}
+	ok(near(g, want, (size_t)n, 2e-6, 1, what), "the gradient of %s: %s", what, yoke_error());
+	yoke_error_clear();
+}
+
+// ---- special functions ----
+
+// By its asymptotic series from 30 on.
+static double digamma(double x)
+{
+	if (x < 0.5)
+		return digamma(1 - x) - M_PI / tan(M_PI * (x - rint(x)));
+	double sum = 0;
+	for (; x < 30; x++)
+		sum -= 1 / x;
+	const double i = 1 / (x * x);
+	return sum + log(x) - 0.5 / x - i * (1 / 12.0 - i * (1 / 120.0 - i / 252.0));
+}
+
+// By bisection of the C library's erf.
+static double erfinv(double x)
+{
+	double lo = 0, hi = 6;
+	for (int k = 0; k < 90; k++) {
+		const double mid = (lo + hi) / 2;
+		*(erf(mid) < fabs(x) ? &lo : &hi) = mid;
+	}
+	return copysign(lo, x);
+}
+
+#define UNARY(name) \
+	static yoke_tensor *name##_fn(yoke_tensor *x, void *arg) \
+	{ \
+		(void)arg; \
+		return yoke_##name(x); \
+	}
+UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv)
+
+static void test_special(void)
+{
+	static const struct {
+		const char *name;
+		fn *f;
+		double (*c)(double);
+		double lo, hi, f64;
+	} row[] = {
+		{ "asin", asin_fn, asin, -0.99, 0.99, 1e-14 },   { "acos", acos_fn, acos, -0.99, 0.99, 1e-14 },
+		{ "atan", atan_fn, atan, -40, 40, 1e-14 },       { "lgamma", lgamma_fn, lgamma, -4.9, 40, 2e-13 },
+		{ "digamma", digamma_fn, digamma, -3.9, 40, 2e-13 }, { "erfinv", erfinv_fn, erfinv, -0.99, 0.99, 1e-12 },
+	};
+	const int64_t n = 200;
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		double x[200], got[200], want[200];
+		for (int dtype = yoke_f32; dtype <= yoke_f16; dtype++) {
+			const double tolerance = dtype == yoke_f64 ? row[k].f64 : dtype == yoke_f32 ? 3e-6 : 1e-3;
+			for (int i = 0; i < n; i++) {
+				do
+					x[i] = rnd_real(row[k].lo, row[k].hi);
+				while (x[i] < 0 && row[k].lo < -3 && fabs(x[i] - rint(x[i])) < 0.1); // poles
+				if (dtype == yoke_f16) // which has these numbers
+					x[i] = rint(fmin(x[i], row[k].hi - 0.1) * 16) / 16 + 1 / 32.0;
+				else
+					x[i] = (double)(float)x[i];
+			}
+			yoke_scope *s = yoke_scope_begin("special");
+			bool good = values(row[k].f(tensor(dtype, 1, &n, x), NULL), got, n);
+			for (int i = 0; i < n; i++)
+				want[i] = row[k].c(x[i]);
+			ok(good && near(got, want, (size_t)n, tolerance, 1, row[k].name), "%s of %s: %s", row[k].name,
+			   yoke_dtype_name(dtype), yoke_error());
+			yoke_scope_end(s);
+			if (dtype == yoke_f64)
+				gradient(row[k].f, NULL, 1, (int64_t[]){ 20 }, x, 20, row[k].name);
+		}
+	}
+	const double edge[] = { -INFINITY, INFINITY, 0, NAN, 1, -1, 2 };
+	double got[7];
+	yoke_scope *s = yoke_scope_begin("edges");
+	values(yoke_atan(tensor(yoke_f64, 1, (int64_t[]){ 7 }, edge)), got, 7);
+	ok(got[0] == -M_PI_2 && got[1] == M_PI_2 && got[2] == 0 && isnan(got[3]) && fabs(got[4] - M_PI_4) < 1e-15,
+	   "atan of infinities, 0, NaN and 1");
+	values(yoke_erfinv(tensor(yoke_f64, 1, (int64_t[]){ 7 }, edge)), got, 7);
+	ok(isnan(got[0]) && got[2] == 0 && isnan(got[3]) && got[4] == INFINITY && got[5] == -INFINITY && isnan(got[6]),
+	   "erfinv at its ends and outside: %g %g %g", got[4], got[5], got[6]);
+	yoke_scope_end(s);
+}
+
+static void test_atan2(void)
+{
+	static const double some[] = { 0, 1, -1, 0.3, -2.5, INFINITY, -INFINITY };
+	double y[49], x[49], got[49], want[49];
+	for (int i = 0; i < 49; i++) {
+		y[i] = some[i / 7];
+		x[i] = some[i % 7];
+		want[i] = atan2(y[i], x[i]);
+	}
+	yoke_scope *s = yoke_scope_begin("atan2");
+	const int64_t n = 49;
+	bool good = values(yoke_atan2(tensor(yoke_f64, 1, &n, y), tensor(yoke_f64, 1, &n, x)), got, n);
+	ok(good && near(got, want, 49, 1e-15, 1, "atan2"), "atan2 in all quadrants, of zeros and infinities: %s", yoke_error());
+	yoke_scope_end(s);
+}
+
+// ---- quotients and powers ----
+
+static int64_t floored(int64_t a, int64_t b)
+{
+	return b == 0 ? 0 : a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+static void test_integers(void)
+{
+	static const int dtypes[] = { yoke_i8, yoke_u8, yoke_i32, yoke_i64 };
+	const int64_t n = 121;
+	for (int k = 0; k < 4; k++) {
+		double a[121], b[121], q[121], r[121], p[121], wq[121], wr[121], wp[121];
+		const bool whole = dtypes[k] == yoke_u8;
+		for (int i = 0; i < n; i++) {
+			a[i] = i % 11 - (whole ? 0 : 5);
+			b[i] = i / 11 - (whole ? 0 : 5); // NOLINT
+			const int64_t ai = (int64_t)a[i], bi = (int64_t)b[i];
+			wq[i] = (double)floored(ai, bi);
+			wr[i] = bi ? (double)(ai - floored(ai, bi) * bi) : 0;
+			int64_t power = 1;
+			for (int64_t e = 0; e < bi; e++)
+				power *= ai;
+			if (bi < 0)
+				power = ai == 1 ? 1 : ai == -1 ? (bi % 2 ? -1 : 1) : 0;
+			wp[i] = dtypes[k] == yoke_i8 ? (int8_t)power : whole ? (uint8_t)power :
+				dtypes[k] == yoke_i32 ? (int32_t)power : (double)power;
+		}
+		yoke_scope *s = yoke_scope_begin("integers");
+		yoke_tensor *x = tensor(dtypes[k], 1, &n, a), *y = tensor(dtypes[k], 1, &n, b);
+		bool good = values(yoke_floor_div(x, y), q, n) && values(yoke_remainder(x, y), r, n) &&
+			    values(yoke_integer_pow(x, y), p, n);
+		ok(good && near(q, wq, 121, 0, 1, "quotients") && near(r, wr, 121, 0, 1, "remainders") &&
+			   near(p, wp, 121, 0, 1, "powers"), "quotients, remainders and powers of %s: %s",
+		   yoke_dtype_name(dtypes[k]), yoke_error());
+		yoke_scope_end(s);
+	}
+	double a[60], b[60], q[60], r[60], wq[60], wr[60];
+	const int64_t m = 60;
+	for (int i = 0; i < 60; i++) {
+		a[i] = (double)(float)rnd_real(-9, 9);
+		b[i] = (double)(float)rnd_real(0.5, 3) * (i % 2 ? 1 : -1);
+		wq[i] = floor(a[i] / b[i]);
+		wr[i] = a[i] - wq[i] * b[i];
+	}
+	yoke_scope *s = yoke_scope_begin("reals");
+	yoke_tensor *x = tensor(yoke_f64, 1, &m, a), *y = tensor(yoke_f64, 1, &m, b);
+	bool good = values(yoke_floor_div(x, y), q, m) && values(yoke_remainder(x, y), r, m);
+	ok(good && near(q, wq, 60, 0, 1, "quotients") && near(r, wr, 60, 1e-13, 1, "remainders"),
+	   "quotients and remainders of floating point: %s", yoke_error());
+	yoke_scope_end(s);
+}
+
+// ---- along an axis ----
+
+static yoke_tensor *cummax_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_cummax(x, *(int *)arg);
+}
+static yoke_tensor *cummin_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_cummin(x, *(int *)arg);
+}
+static yoke_tensor *logcumsumexp_fn(yoke_tensor *x, void *arg)
+{
+	return yoke_logcumsumexp(x, *(int *)arg);
+}
+
+static void test_running(void)
+{
+	static const struct {
+		const char *name;
+		fn *f;
+	} row[] = { { "cummax", cummax_fn }, { "cummin", cummin_fn }, { "logcumsumexp", logcumsumexp_fn } };
+	const int64_t dims[] = { 3, 13, 2 };
+	double x[78], got[78], want[78];
+	int axis = 1;
+	for (int i = 0; i < 78; i++)
+		x[i] = rnd_real(-3, 3);
+	for (int k = 0; k < 3; k++) {
+		for (int i = 0; i < 78; i++) {
+			const int at = i / 2 % 13;
+			double sum = exp(x[i]), most = x[i], least = x[i];
+			for (int j = 1; j <= at; j++) {
+				sum += exp(x[i - 2 * j]);
+				most = fmax(most, x[i - 2 * j]);
+				least = fmin(least, x[i - 2 * j]);
+			}
+			want[i] = k == 0 ? most : k == 1 ? least : log(sum);
+		}
+		yoke_scope *s = yoke_scope_begin("running");
+		bool good = values(row[k].f(tensor(yoke_f64, 3, dims, x), &axis), got, 78);
+		ok(good && near(got, want, 78, k == 2 ? 1e-14 : 0, 1, row[k].name), "%s: %s", row[k].name, yoke_error());
+		yoke_scope_end(s);
+		gradient(row[k].f, &axis, 3, dims, x, 78, row[k].name);
+	}
+}
+
+static void test_searchsorted(void)
+{
+	static const int64_t sizes[] = { 0, 1, 2, 7, 8, 9, 31 };
+	bool good = true;
+	for (int k = 0; k < 7; k++)
+		for (int right = 0; right < 2; right++) {
+			double sorted[32], v[40], got[40], want[40];
+			const int64_t n = sizes[k], dims[] = { 5, 8 };
+			for (int i = 0; i < n; i++)
+				sorted[i] = i / 2; // twice each
+			for (int i = 0; i < 40; i++) {
+				v[i] = rnd_int(-2, 36) / 2.0;
+				want[i] = 0;
+				for (int j = 0; j < n; j++)
+					want[i] += right ? sorted[j] <= v[i] : sorted[j] < v[i];
+			}
+			yoke_scope *s = yoke_scope_begin("search");
+			yoke_tensor *y = yoke_searchsorted(tensor(yoke_f32, 1, &n, sorted), tensor(yoke_f32, 2, dims, v), right);
+			good = good && yoke_rank(y) == 2 && values(y, got, 40) && near(got, want, 40, 0, 1, "places");
+			yoke_scope_end(s);
+		}
+	ok(good, "searchsorted of 0 to 31 elements, from both sides: %s", yoke_error());
+}
+
+struct scatter {
+	const int64_t *idx;
+	const double *x, *v;
+	int kind, of; // of: x 0, v 1
+};
+
+static const int64_t scatter_x[] = { 2, 5, 3 }, scatter_v[] = { 2, 7, 3 };
+
+static yoke_tensor *scatter_fn(yoke_tensor *t, void *arg)
+{
+	const struct scatter *s = arg;
+	yoke_tensor *idx = yoke_from(yoke_i64, 3, scatter_v, s->idx);
+	yoke_tensor *other = s->of ? yoke_from(yoke_f64, 3, scatter_x, s->x) : yoke_from(yoke_f64, 3, scatter_v, s->v);
+	return yoke_scatter_along(s->of ? other : t, idx, s->of ? t : other, 1, s->kind);
+}
+
+static void test_scatter(void)
+{
+	static const char *const names[] = { "set", "max", "min", "product" };
+	double x[30], v[42], got[30], want[30];
+	int64_t idx[42];
+	for (int i = 0; i < 30; i++)
+		x[i] = rnd_real(-2, 2);
+	for (int i = 0; i < 42; i++) {
+		v[i] = i == 11 ? 0 : rnd_real(-2, 2); // of products one factor is 0
+		idx[i] = rnd_int(0, 3); // nothing goes to the last place
+	}
+	for (int kind = 0; kind < 4; kind++) {
+		struct scatter s = { idx, x, v, kind, 0 };
+		memcpy(want, x, sizeof want);
+		for (int i = 0; i < 42; i++) {
+			double *to = &want[i / 21 * 15 + idx[i] * 3 + i % 3];
+			*to = kind == 0 ? v[i] : kind == 1 ? fmax(*to, v[i]) : kind == 2 ? fmin(*to, v[i]) : *to * v[i];
+		}
+		yoke_scope *scope = yoke_scope_begin("scatter");
+		bool good = values(scatter_fn(yoke_from(yoke_f64, 3, scatter_x, x), &s), got, 30);
+		ok(good && near(got, want, 30, kind == 3 ? 1e-14 : 0, 1, names[kind]), "scatter, %s: %s", names[kind], yoke_error());
+		yoke_scope_end(scope);
+		gradient(scatter_fn, &s, 3, scatter_x, x, 30, names[kind]);
+		s.of = 1;
+		gradient(scatter_fn, &s, 3, scatter_v, v, 42, names[kind]);
+	}
+	yoke_scope *s = yoke_scope_begin("outside");
+	idx[5] = 5;
+	yoke_tensor *y = yoke_scatter_along(yoke_from(yoke_f64, 3, scatter_x, x), yoke_from(yoke_i64, 3, scatter_v, idx),
+					    yoke_from(yoke_f64, 3, scatter_v, v), 1, YOKE_SCATTER_SET);
+	ok(yoke_read(y, got, sizeof got) < 0, "an index outside: %s", yoke_error());
+	yoke_scope_end(s);
+	yoke_error_clear();
+}
+
+// ---- losses ----
+
+enum { N = 6, V = 5 };
+struct loss {
+	struct yoke_loss o;
+	const double *target, *weight, *pos;
+	const int64_t *ids;
+	int what; // 0 of ids, 1 of probabilities, 2 bce, 3 mse
+};
+
+static yoke_tensor *loss_fn(yoke_tensor *x, void *arg)
+{
+	const struct loss *l = arg;
+	struct yoke_loss o = l->o;
+	const int64_t dims[] = { N, V }, v = V, n = N;
+	o.size = sizeof o;
+	o.weight = l->weight ? yoke_from(yoke_f64, 1, &v, l->weight) : NULL;
+	o.pos_weight = l->pos ? yoke_from(yoke_f64, 1, &v, l->pos) : YOKE_NONE;
+	yoke_tensor *t = l->what ? yoke_from(yoke_f64, 2, dims, l->target) : yoke_from(yoke_i64, 1, &n, l->ids);
+	return l->what < 2 ? yoke_loss_cross_entropy(x, t, &o) : l->what == 2 ? yoke_loss_bce_logits(x, t, &o) :
+		yoke_loss_mse(x, t, &o);
+}
+
+// Of each row or element; *total: what the mean divides by.
+static int reference(const struct loss *l, const double *x, double *to, double *total)
+{
+	const int many = l->what < 2 ? N : N * V;
+	*total = l->what ? many : 0;
+	for (int i = 0; i < many; i++) {
+		if (l->what >= 2) {
+			const double w = l->weight ? l->weight[i % V] : 1, q = l->pos ? l->pos[i % V] : 1, t = l->target[i];
+			const double s = 1 / (1 + exp(-x[i]));
+			to[i] = l->what == 3 ? w * (x[i] - t) * (x[i] - t) : -w * (q * t * log(s) + (1 - t) * log(1 - s));
+			continue;
+		}
+		double sum = 0, all = 0, soft = 0;
+		for (int c = 0; c < V; c++)
+			sum += exp(x[i * V + c]);
+		for (int c = 0; c < V; c++) {
+			const double w = l->weight ? l->weight[c] : 1, lost = log(sum) - x[i * V + c];
+			all += w * lost * l->o.smooth / V;
+			soft += l->what ? w * lost * l->target[i * V + c] * (1 - l->o.smooth) : 0;
+		}
+		if (l->what) {
+			to[i] = soft + all;
+			continue;
+		}
+		const bool counts = !l->o.ignores || l->ids[i] != l->o.ignore;
+		const double w = !counts ? 0 : l->weight ? l->weight[l->ids[i]] : 1;
+		to[i] = counts ? (1 - l->o.smooth) * w * (log(sum) - x[i * V + l->ids[i]]) + all : 0;
+		*total += w;
+	}
+	return many;
+}
+
+static void test_losses(void)
+{
+	double x[N * V], target[N * V], weight[V], pos[V];
+	int64_t ids[N];
+	const int64_t dims[] = { N, V };
+	for (int i = 0; i < N * V; i++) {
+		x[i] = rnd_real(-3, 3);
+		target[i] = rnd_real(0, 1);
+	}
+	for (int c = 0; c < V; c++) {
+		weight[c] = rnd_real(0.2, 3);
+		pos[c] = rnd_real(0.2, 3);
+	}
+	for (int i = 0; i < N; i++)
+		ids[i] = i == 2 ? -100 : rnd_int(0, V - 1);
+	bool good = true;
+	for (int k = 0; k < 4 * 3 * 2 * 2 && good; k++) {
+		struct loss l = { .o = { .reduction = k / 4 % 3, .smooth = k / 24 ? 0.1 : 0, .ignore = -100, .ignores = 1 },
+				  .target = target, .ids = ids, .what = k % 4, .weight = k / 12 % 2 ? weight : NULL,
+				  .pos = k / 12 % 2 ? pos : NULL };
+		double want[N * V], got[N * V], total, sum = 0;
+		if (l.what >= 2)
+			l.o.smooth = 0;
+		int many = reference(&l, x, want, &total);
+		for (int i = 0; i < many; i++)
+			sum += want[i];
+		if (l.o.reduction != YOKE_LOSS_NONE) {
+			want[0] = l.o.reduction == YOKE_LOSS_SUM ? sum : sum / total;
+			many = 1;
+		}
+		yoke_scope *s = yoke_scope_begin("loss");
+		good = values(loss_fn(yoke_from(yoke_f64, 2, dims, x), &l), got, many) &&
+		       near(got, want, (size_t)many, 1e-13, 1, "loss");
+		if (!good)
+			diag("case %d", k);
+		yoke_scope_end(s);
+		if (k / 12 % 2 && l.o.reduction != YOKE_LOSS_SUM && k / 24)
+			gradient(loss_fn, &l, 2, dims, x, N * V, "a loss");
+	}
+	ok(good, "losses with reductions, weights, smoothing, probabilities, weights of positives: %s", yoke_error());
+	yoke_scope *s = yoke_scope_begin("wrong");
+	const int64_t three = 3;
+	struct yoke_loss o = { .size = sizeof o, .weight = yoke_from(yoke_f64, 1, &three, weight) };
+	ok(!yoke_loss_cross_entropy(yoke_from(yoke_f64, 2, dims, x), yoke_from(yoke_f64, 2, dims, target), &o) &&
+	   strstr(yoke_error(), "5 classes"), "weights of other classes: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
+// ---- attention ----
+
+enum { B = 2, T = 4, S = 5, H = 2, D = 3 };
+struct attend {
+	double *q, *k, *v;
+	int width;       // of v
+	uint8_t mask[B * T * S];
+	int queries, keys; // of the mask: T or 1, S or 1
+	bool yes;          // it is bool
+	int of;
+};
+
+static yoke_tensor *attend_fn(yoke_tensor *t, void *arg)
+{
+	const struct attend *a = arg;
+	const int64_t dq[] = { B, T, H, D }, dk[] = { B, S, H, D }, dv[] = { B, S, H, a->width };
+	const int64_t dm[] = { B, 1, a->queries, a->keys };
+	yoke_tensor *q = a->of == 0 ? t : yoke_from(yoke_f64, 4, dq, a->q), *k = a->of == 1 ? t : yoke_from(yoke_f64, 4, dk, a->k);
+	yoke_tensor *v = a->of == 2 ? t : yoke_from(yoke_f64, 4, dv, a->v), *m = yoke_from(yoke_bool, 4, dm, a->mask);
+	if (!a->yes)
+		m = yoke_select(m, yoke_full(yoke_f64, 4, dm, 0), yoke_full(yoke_f64, 4, dm, -INFINITY));
+	return yoke_attention(q, k, v, m, 0, 0, 0);
+}
+
+static void test_attention(void)
+{
+	static double q[B * T * H * D], k[B * S * H * D], v[B * S * H * 5];
+	for (int i = 0; i < B * T * H * D; i++)
+		q[i] = rnd_real(-1, 1);
+	for (int i = 0; i < B * S * H * D; i++)
+		k[i] = rnd_real(-1, 1);
+	for (int i = 0; i < B * S * H * 5; i++)
+		v[i] = rnd_real(-1, 1);
+	for (int c = 0; c < 8; c++) {
+		struct attend a = { .q = q, .k = k, .v = v, .width = (int[]){ 3, 2, 5 }[c % 3], .queries = c & 1 ? 1 : T,
+				    .keys = c & 2 ? 1 : S, .yes = c < 6 };
+		double got[B * T * H * 5], want[B * T * H * 5];
+		for (int i = 0; i < B * T * S; i++)
+			a.mask[i] = a.keys == 1 || i % a.keys == 0 || rnd() % 3 != 0;
+		for (int i = 0; i < B * T * H; i++) {
+			double p[S], sum = 0;
+			const int b = i / (T * H), t = i / H % T, h = i % H;
+			for (int s = 0; s < S; s++) {
+				double score = 0;
+				for (int d = 0; d < D; d++)
+					score += q[i * D + d] * k[((b * S + s) * H + h) * D + d];
+				const int at = (b * a.queries + t % a.queries) * a.keys + s % a.keys;
+				p[s] = a.mask[at] ? exp(score / sqrt(D)) : 0;
+				sum += p[s];
+			}
+			for (int d = 0; d < a.width; d++) {
+				want[i * a.width + d] = 0;
+				for (int s = 0; s < S; s++)
+					want[i * a.width + d] += p[s] / sum * v[((b * S + s) * H + h) * a.width + d];
+			}
+		}
+		a.of = 3;
+		yoke_scope *s = yoke_scope_begin("attention");
+		bool good = values(attend_fn(NULL, &a), got, B * T * H * a.width);
+		ok(good && near(got, want, (size_t)(B * T * H * a.width), 1e-12, 1, "attention"),
+		   "attention, v of width %d, mask [%d,%d] of %s: %s", a.width, a.queries, a.keys, a.yes ? "bool" : "numbers",
+		   yoke_error());
+		yoke_scope_end(s);
+		if (c != 5)
+			continue;
+		a.of = 2;
+		gradient(attend_fn, &a, 4, (int64_t[]){ B, S, H, a.width }, v, B * S * H * a.width, "attention by v");
+		a.of = 0;
+		gradient(attend_fn, &a, 4, (int64_t[]){ B, T, H, D }, q, B * T * H * D, "attention by q");
+	}
+}
+
+int main(void)
+{
+	tap_seed();
+	test_special();
+	test_atan2();
+	test_integers();
+	test_running();
+	test_searchsorted();
+	test_scatter();
+	test_losses();
+	test_attention();
+	return done();
+}
