@@ -439,11 +439,11 @@ YOKE_API yoke_tensor *yoke_rms_norm(yoke_tensor *x, yoke_tensor *w, double eps);
 YOKE_API yoke_tensor *yoke_rope(yoke_tensor *x, yoke_tensor *cosine, yoke_tensor *sine);
 // w [N,C], ids [I..] i32 or i64 -> [I..,C].  ERANGE for an id outside.
 YOKE_API yoke_tensor *yoke_embedding(yoke_tensor *w, yoke_tensor *ids);
-// q [B,T,H,D], k and v [B,S,G,D], G divides H, mask [B|1,H|1,T,S] (added) or YOKE_NONE ->
-// [B,T,H,D]: softmax(scale q k' + mask) v.  causal: query t sees keys up to t + S - T, so that the last
-// query sees all (PyTorch's counts from the first).  A query that sees no key gives 0.  The mask has the
-// dtype of q, or is f32 beside half precision; make numbers of a bool one with yoke_select.  Its gradient
-// is computed in parts, with [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
+// q [B,T,H,D], k [B,S,G,D], v [B,S,G,E], G divides H, mask [B|1,H|1,T|1,S|1] or YOKE_NONE ->
+// [B,T,H,E]: softmax(scale q k' + mask) v; the narrower of D and E is padded.  causal: query t sees keys
+// up to t + S - T, so that the last query sees all (PyTorch's counts from the first).  A query that sees no
+// key gives 0.  The mask has the dtype of q, or is f32 beside half precision, or is bool: which keys are
+// seen.  Its gradient is computed in parts, with [B,H,T,S] in memory.  scale 0 means 1/sqrt(D).
 YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 				     yoke_tensor *mask, int causal, double scale, double dropout);
 // The same where only the first `keys` of the S keys are there, an i64 of rank 0 or a host scalar, or

@@ -64,7 +64,7 @@ lines()
 # ---- where they run ----
 
 mkdir "$work/bin" "$work/yoke" && cd "$work/yoke" || exit 99
-ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" . && cp -r "$source/plugins" . &&
+ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" "$source/examples" . && cp -r "$source/plugins" . &&
 	chmod -R u+w,go-w plugins && ln -s "$source/examples/xor.c" xor.c && mkdir notes || exit 99
 easy_text 120 >book.txt
 cp book.txt notes/more.txt && cp book.txt other.txt
@@ -106,6 +106,13 @@ conform)
 	*) set -- "\$@" --quick ;;
 	esac
 	exec '$build/yoke' "\$@" ;;
+cubes) set -- "\$@" lines=16 samples=16 ;;
+fit) set -- "\$@" trainer.max_epochs=1 ;;
+doctor)
+	'$build/yoke' "\$@"
+	status=\$?
+	[ \$status -ne 1 ] || [ \$# -lt 2 ] || exit 0 # it found something in a run
+	exit \$status ;;
 tune | bench | dashboard | advise)
 	$limit '$build/yoke' "\$@"
 	status=\$?

@@ -199,7 +199,8 @@ static void of_named(void)
 	NONE(yoke_attention(wide, wide, dbl, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
 	NONE(yoke_attention(wide, wide, wide, YOKE_NONE, 1, 0, 1), ERANGE, "attention");
 	NONE(yoke_attention(wide, wide, wide, x, 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
-	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), EDTYPE, "bool [2,3,4,2]");
+	NONE(yoke_attention(wide, wide, wide, yoke_gt(wide, wide), 1, 0, 0), ESHAPE, "the mask is [B|1,H|1,T,S]");
+	NONE(yoke_attention(wide, wide, wide, yoke_cast(wide, yoke_i64), 1, 0, 0), EDTYPE, "i64 [2,3,4,2]");
 	NONE(yoke_attention_keys(wide, wide, wide, x, YOKE_NONE, 1, 0, 0), EDTYPE, "attention");
 	NONE(yoke_attention_keys(wide, wide, wide, yoke_cast(flat, yoke_i64), YOKE_NONE, 1, 0, 0), ESHAPE,
 	     "one for each of the batch: got");

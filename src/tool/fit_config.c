@@ -294,7 +294,8 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	if (err)
 		return err;
 	if (!*k.cubes == !*k.synthetic)
-		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic");
+		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic; data.%s=null takes that of the file out",
+			       *k.cubes ? "synthetic" : "cubes");
 	memcpy(c->split, k.split, sizeof c->split);
 	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, k.batch);
 	if (k.workers >= 0)
