@@ -210,7 +210,7 @@ static void test_two(void)
 		op = yoke_op_register(&(struct yoke_op_def){ .size = sizeof(struct yoke_op_def), .name = "test.two", .nin = 2,
 			.nout = 2, .shape = like_first, .cpu = two_cpu, .gradient = two_gradient });
 	yoke_scope *s = yoke_scope_begin("two");
-	yoke_tensor *in[2] = { vector(x), vector(b) }, *y[2], *g[2], *h;
+	yoke_tensor *in[2] = { vector(x), vector(b) }, *y[2], *g[2], *h = YOKE_NONE;
 	bool good = yoke_op_call(op, 2, in, 0, NULL, 2, y) == 0 &&
 		    yoke_grad(yoke_sum(yoke_square(y[1]), YOKE_ALL), 2, in, g) == 0;
 	values(g[0], got); // 2 x b b

@@ -399,7 +399,9 @@ static void draw_number(char *to)
 		*to++ = '.';
 	for (int i = 0; i < part; i++)
 		*to++ = (char)rnd_int('0', '9');
-	sprintf(to, rnd_int(0, 3) ? "" : rnd_int(0, 1) ? "e%d" : "E%+d", (int)rnd_int(-30, 30));
+	*to = 0;
+	if (!rnd_int(0, 3))
+		sprintf(to, rnd_int(0, 1) ? "e%d" : "E%+d", (int)rnd_int(-30, 30));
 }
 
 // Beside strtod, in bits: columns of numbers alone, which are read at once, some of them not wanted, and quoted ones.

@@ -259,8 +259,7 @@ void yk_miss_report(struct yk_planner *pl)
 	}
 	yk_key_difference(pl, &p->key, pl->miss, sizeof pl->miss);
 	yk_info("plan", "new plan: %s", pl->miss);
-	if (pl->warned || pl->ctx->eager || __builtin_popcount(pl->misses & 0xffff) < OFTEN ||
-	    __builtin_popcount(pl->misses >> 16) < OFTEN) // a program's first evaluations are all new
+	if (pl->warned || pl->ctx->eager || __builtin_popcount(pl->misses & 0xffff) < OFTEN)
 		return;
 	pl->warned = true;
 	yk_warn("plan",
