@@ -27,6 +27,7 @@ ABSENT = {
     "dataset_cube_files": "dataset_cubes has the same arguments",
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
     "op_fail": "an exception is it",
+    "fit": "takes batches and losses by C functions; yoke.fit goes through any iterable, over the same optimizers",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 

@@ -6,6 +6,7 @@ set -u
 yoke=${YOKE:-$PWD/yoke}
 [ -x "$yoke" ] || { echo "1..0 # SKIP $yoke is not built"; exit 0; }
 . "${srcdir:-.}/tests/status.sh"
+examples=$(cd "${srcdir:-.}/examples" && pwd) || exit 99
 cd "${TMPDIR:-/tmp}" || exit 99
 rm -rf bk.work && mkdir bk.work && cd bk.work || exit 99
 export YOKE_BACKEND=cpu
@@ -72,7 +73,7 @@ refused 'vocab=: of text that is tokenized here' train data=text vocab=100 out=n
 # shellcheck disable=SC2086 # words
 refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
 
-"$yoke" selftest "${srcdir:-.}/examples/resnet-bk.env" >out 2>err
+"$yoke" selftest "$examples/resnet-bk.env" >out 2>err
 [ $? -eq 0 ] && [ "$(grep -c '^PASS' out)" = 13 ] && [ "$(grep -c '^SKIP' out)" = 1 ] && [ ! -s err ]
 verdict "selftest: $(grep -v '^PASS' out)" $?
 
