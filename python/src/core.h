@@ -19,6 +19,8 @@
 #include <yoke-cube.h>
 #include <yoke-data.h>
 #include <yoke-dist.h>
+#include <yoke-fit.h>
+#include <yoke-math.h>
 #include <yoke-nn.h>
 #include <yoke-observe.h>
 #include <yoke-op.h>
