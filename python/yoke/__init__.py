@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from . import _core
 from ._core import *
-from ._record import Record, dtype
+from ._record import Record as Record, dtype as dtype
 
 _core._set_classes(dtype, Record)
 
-from . import nn, optim
-from ._arrays import arange, from_, ones, put, tensor, variable_of, zeros
-from ._fit import fit
-from ._grad import grad, value_and_grad
-from ._op import custom_grad, op
-from ._with import device, profile, scope, setting
+from . import nn as nn, optim as optim
+from ._arrays import arange as arange, from_ as from_, ones as ones, put as put
+from ._arrays import tensor as tensor, variable_of as variable_of, zeros as zeros
+from ._fit import fit as fit
+from ._grad import grad as grad, value_and_grad as value_and_grad
+from ._op import custom_grad as custom_grad, op as op
+from ._with import device as device, profile as profile, scope as scope, setting as setting
 
 f32, f64, f16, bf16 = dtype.f32, dtype.f64, dtype.f16, dtype.bf16
 i8, u8, i32, i64, bool_ = dtype.i8, dtype.u8, dtype.i32, dtype.i64, dtype.bool
