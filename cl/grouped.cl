@@ -5,33 +5,15 @@
 // y(m, n) = sum over k of a(m, k) b(k, n).  GROUPED: m are the rows of x in first[e] .. first[e + 1] - 1, for the matrix e;
 // rows of no group are 0.  BACK 1: k are those rows, and m the columns of x, for y's matrix e.  How many rows a group
 // has only the kernel knows: groups (work items') are as many as any `first` wants, and those that are left over stop.
-// Blocks in local memory, and each element's order of summation, as in contract_tiled.cl.
+// Blocks and sums as tile.cl has them.
 // Groups: (ceil(columns / BN), blocks of rows), or, BACK, (ceil(columns / BN), ceil(rows / BM), matrix).
 #include "number.cl"
 #include "report.cl"
+#include "tile.cl"
 
-#ifndef WG_M // items along rows, along columns
-#define WG_M 16
-#define WG_N 16
-#endif
-#ifndef TM // rows, columns of an item
-#define TM 4
-#define TN 4
-#endif
-#ifndef BK
-#define BK 16
-#endif
 #ifndef BACK
 #define BACK 0
 #endif
-#if DTYPE == 2
-#define TILE_FMA(a, b, c) ((a) * (b) + (c))
-#else
-#define TILE_FMA(a, b, c) FMA(a, b, c)
-#endif
-#define BM (WG_M * TM)
-#define BN (WG_N * TN)
-#define ITEMS (WG_M * WG_N)
 
 struct grouped_args {
 	long rows, columns, depth, groups; // rows: of x
@@ -109,11 +91,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 			b += e * s.b_e;
 	}
 #endif
-	UNROLL
-	for (int i = 0; i < TM; i++)
-		UNROLL
-		for (int j = 0; j < TN; j++)
-			sum[i][j] = (ACC)0;
+	clear_tile(sum);
 	for (long first_k = 0; first_k < depth; first_k += BK) {
 		for (int i = item; i < BK * BM; i += ITEMS) {
 			int k = i % BK, r = i / BK;
@@ -126,19 +104,7 @@ KERNEL void WORK_GROUP_REGISTERS(WG_N, WG_M) grouped(GLOBAL uchar *y_base, ulong
 			b_block[k * BN + r] = inside ? ACC_OF(b[(first_k + k) * s.b_k + (first_n + r) * s.b_n]) : (ACC)0;
 		}
 		BARRIER();
-		for (int k = 0; k < BK; k++) {
-			ACC v[TN];
-			UNROLL
-			for (int j = 0; j < TN; j++)
-				v[j] = b_block[k * BN + j * WG_N + item_n];
-			UNROLL
-			for (int i = 0; i < TM; i++) {
-				ACC x = a_block[k * BM + i * WG_M + item_m];
-				UNROLL
-				for (int j = 0; j < TN; j++)
-					sum[i][j] = TILE_FMA(x, v[j], sum[i][j]);
-			}
-		}
+		add_blocks(sum, a_block, b_block, item_m, item_n);
 		BARRIER();
 	}
 	for (int i = 0; i < TM; i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "axes.h"
+#include "tile.h"
 
 enum { PARTS = 64 }; // launches of an op at most
 
@@ -26,29 +27,6 @@ struct conv_args {
 struct line {
 	int64_t taps, tap, tap_step, count, step, off, by, out, out_step;
 };
-
-// A group's items along rows and columns, the elements of y of each, and the depth in local memory.
-struct tiling {
-	int items_m, items_n, m, n, k;
-};
-
-static const struct tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
-static const struct tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
-
-static const struct tiling *tiling_of(const struct yk_gpu_device *d, int dtype)
-{
-	const struct tiling *t = d->loops ? cpu : gpu;
-	const int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
-
-	for (int i = 0; i < n; i++, t++) {
-		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
-		const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
-		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] && items_m <= d->max_items[1] &&
-		    (size_t)local * (dtype == yoke_f64 ? 8 : 4) <= d->local_bytes)
-			return t;
-	}
-	return NULL;
-}
 
 // x, w and y of the op, whichever of them it computes.
 struct operands {
@@ -113,7 +91,7 @@ static uint64_t can_conv(struct yk_gpu_device *d, const struct yoke_op *op)
 				     (double)o.y->dims[0] * (double)dim(o.y, 0) * (double)dim(o.y, 1) };
 	return is_real(d, o.x->dtype) && d->info.max_args >= sizeof(struct conv_args) + 6 * 8 &&
 	       taps < INT32_MAX && positions[0] < INT32_MAX && positions[1] < INT32_MAX &&
-	       parts_along(op, 0) * parts_along(op, 1) <= PARTS && tiling_of(d, o.x->dtype);
+	       parts_along(op, 0) * parts_along(op, 1) <= PARTS && yk_gpu_tiling_of(d, o.x->dtype, 0);
 }
 
 // Positions of x that leave the remainder `rest` by the stride: which taps reach them, from where.
@@ -179,7 +157,7 @@ static struct conv_args args_of(const struct yoke_op *op, const struct line *lin
 static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct operands o = operands_of(op);
-	const struct tiling *t = tiling_of(r->device, o.x->dtype);
+	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, o.x->dtype, 0);
 	const struct axis axis[2] = { axis_of(op, 0), axis_of(op, 1) };
 	const int64_t along[2] = { parts_along(op, 0), parts_along(op, 1) }, groups = op->attr[0].i;
 	struct yk_gpu_build b = { .file = "conv.cl", .name = "conv" };
@@ -188,11 +166,7 @@ static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 	(void)impl;
 	if (!yk_gpu_elements(&op->out[0]))
 		return 0;
-	yk_gpu_define(&b, "WG_M", t->items_m);
-	yk_gpu_define(&b, "WG_N", t->items_n);
-	yk_gpu_define(&b, "TM", t->m);
-	yk_gpu_define(&b, "TN", t->n);
-	yk_gpu_define(&b, "BK", t->k);
+	yk_gpu_tiling_define(&b, t);
 	yk_gpu_define(&b, "DTYPE", o.x->dtype);
 	yk_gpu_flag(&b, "ALONG", op->code == YOKE_OP_CONV_W);
 	yk_gpu_flag(&b, "USE_F64", o.x->dtype == yoke_f64);

@@ -4,35 +4,13 @@
 #include "config.h"
 
 #include "rows.h"
+#include "tile.h"
 
 // struct grouped_args of cl/grouped.cl.
 struct grouped_args {
 	int64_t rows, columns, depth, groups;
 	int64_t a_m, a_k, b_k, b_n, b_e, y_m, y_n, y_e, first;
 };
-
-// A group's items along rows and columns, the elements of y of each, and the depth in local memory.
-struct tiling {
-	int items_m, items_n, m, n, k;
-};
-
-static const struct tiling gpu[] = { { 16, 16, 4, 4, 16 }, { 8, 8, 4, 4, 16 }, { 1, 1, 4, 4, 16 } };
-static const struct tiling cpu[] = { { 1, 1, 4, 32, 64 }, { 1, 1, 4, 4, 16 } };
-
-static const struct tiling *tiling_of(const struct yk_gpu_device *d, int dtype)
-{
-	const struct tiling *t = d->loops ? cpu : gpu;
-	const int n = d->loops ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
-
-	for (int i = 0; i < n; i++, t++) {
-		const size_t items_m = (size_t)t->items_m, items_n = (size_t)t->items_n;
-		const int local = t->k * (t->items_m * t->m + t->items_n * t->n);
-		if (items_m * items_n <= d->max_group && items_n <= d->max_items[0] && items_m <= d->max_items[1] &&
-		    (size_t)local * (dtype == yoke_f64 ? 8 : 4) <= d->local_bytes)
-			return t;
-	}
-	return NULL;
-}
 
 static bool is_back(const struct yoke_op *op)
 {
@@ -52,7 +30,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	return x->rank == 2 && w->rank == (back ? 2 : 3) && y->rank == (back ? 3 : 2) && first->rank == 1 &&
 	       first->dtype == yoke_i64 && first->dims[0] >= 1 && w->dtype == x->dtype && y->dtype == x->dtype &&
 	       yk_gpu_real(x->dtype) && (x->dtype != yoke_f64 || yk_gpu_f64(d)) &&
-	       d->info.max_args >= sizeof(struct grouped_args) + 10 * 8 && tiling_of(d, x->dtype);
+	       d->info.max_args >= sizeof(struct grouped_args) + 10 * 8 && yk_gpu_tiling_of(d, x->dtype, 0);
 }
 
 static struct grouped_args args_of(const struct yoke_op *op)
@@ -89,7 +67,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 {
 	const bool back = is_back(op);
 	const int dtype = op->in[0].dtype;
-	const struct tiling *t = tiling_of(r->device, dtype);
+	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, dtype, 0);
 	const struct grouped_args s = args_of(op);
 	const int64_t block = t->items_m * t->m;
 	// of GROUPED: whole blocks, and one that is not whole for each group and the rows of none
@@ -103,11 +81,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	(void)impl;
 	if (!yk_gpu_elements(&op->out[0]))
 		return 0;
-	yk_gpu_define(&b, "WG_M", t->items_m);
-	yk_gpu_define(&b, "WG_N", t->items_n);
-	yk_gpu_define(&b, "TM", t->m);
-	yk_gpu_define(&b, "TN", t->n);
-	yk_gpu_define(&b, "BK", t->k);
+	yk_gpu_tiling_define(&b, t);
 	yk_gpu_define(&b, "DTYPE", dtype);
 	yk_gpu_flag(&b, "BACK", back);
 	yk_gpu_flag(&b, "USE_F64", dtype == yoke_f64);

@@ -57,5 +57,7 @@ gpu_sources = \
 	backends/gpu/sort.c \
 	backends/gpu/source.c \
 	backends/gpu/try.c \
+	backends/gpu/tile.c \
+	backends/gpu/tile.h \
 	backends/gpu/units.c \
 	backends/gpu/xent.c
