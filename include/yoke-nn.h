@@ -174,12 +174,17 @@ struct yoke_nn_attention_options {
 	int causal, bias;      // bias: of the four products
 	double dropout;        // of the weights, in training
 	double rope;           // base of the angles (10000), 0: positions are not turned
+	int fused;             // q, k and v are parts of one product, in that order
+	const char *activation; // of a block's mlp; NULL: "gelu"
 };
 // x [B,T,width], or x and context [B,S,width] for attention to another sequence -> [B,T,width]: children q, k, v,
-// out.
+// out; fused: qkv, proj.  Tokens that follow others: yoke_forward of x, keys, values, at, seen.  keys and values are
+// variables [B,S,kv_heads,D] of the caller's with those of the tokens before, which those of x join at `at`, and `seen`
+// is how many there are with them: host scalars (yoke_scalar).  Sequences of other lengths have caches of their own,
+// [1,S,kv_heads,D]: keys, values, at, seen of row 0, then those of row 1, .., of 64 rows at most.
 YOKE_API yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *);
 // A pre-norm block: x + attention(norm(x)), then that plus mlp(norm(..)) of four times the width, gelu: children
-// norm1, attn, norm2, mlp.  dropout: also of what each half adds.
+// norm1, attn, norm2, mlp.  dropout: also of what each half adds.  It takes what its attention takes.
 YOKE_API yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *);
 // inner(x) + alpha/rank (x a') b' around a linear layer, whose parameters are frozen: a [rank,in] as a linear's
 // weight, b [out,rank] 0.  Hu et al. 2021.  Child "inner".

@@ -5,26 +5,37 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "nn/layer.h"
 
 // ---- attention ----
 
-enum { Q, K, V, OUT }; // children
+// Children: one product that gives q, k and v side by side, and the last one; or each of its own.
+enum { QKV, PROJ };
+enum { Q, K, V, OUT };
+// Operands with a cache for each row, or one of all rows: x, and of each cache
+enum { KEYS, VALUES, AT, SEEN, IN_CACHE };
 
-// [B,T,heads D] -> [B,T,heads,D]
-static yoke_tensor *heads(yoke_tensor *x, int64_t n)
+// [B,T,..] -> [B,T,n,D], of the columns from `first` on
+static yoke_tensor *heads(yoke_tensor *x, int64_t first, int64_t n, int64_t d)
 {
-	return yoke_reshape(x, 4, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), n, yoke_dim(x, 2) / n });
+	if (yoke_dim(x, 2) != n * d)
+		x = yoke_slice(x, -1, first, first + n * d, 1);
+	return yoke_reshape(x, 4, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), n, d });
 }
 
-// Angles of positions 0 .. T-1, columns k: position / base^(2k/D).
-static yoke_tensor *turned(yoke_tensor *x, double base)
+// By angles of positions at .. at + T-1, columns k: position / base^(2k/D).
+static yoke_tensor *turned(yoke_tensor *x, double base, yoke_tensor *at)
 {
 	const int64_t dims[] = { yoke_dim(x, 1), yoke_dim(x, 3) / 2 };
 	yoke_tensor *power = yoke_mul(yoke_iota(yoke_f32, 2, dims, 1), yoke_const(-log(base) / (double)dims[1]));
-	yoke_tensor *angle = yoke_mul(yoke_iota(yoke_f32, 2, dims, 0), yoke_exp(power));
+	yoke_tensor *position = yoke_iota(yoke_f32, 2, dims, 0);
+	if (at != YOKE_NONE)
+		position = yoke_add(position, at);
+	yoke_tensor *angle = yoke_mul(position, yoke_exp(power));
 	yoke_tensor *cosine = yoke_cos(angle), *sine = yoke_sin(angle);
 	if (yoke_dtype(x) == yoke_f64) {
 		cosine = yoke_cast(cosine, yoke_f64);
@@ -33,39 +44,92 @@ static yoke_tensor *turned(yoke_tensor *x, double base)
 	return yoke_rope(x, cosine, sine);
 }
 
+// Row i of x, which is x itself where one cache is that of all rows.
+static yoke_tensor *row_of(yoke_tensor *x, int64_t rows, int64_t i)
+{
+	return rows == 1 ? x : yoke_slice(x, 0, i, i + 1, 1);
+}
+
+// q [1,T,H,D] over the keys and values of a cache, which k and v [1,T,G,D] join.
+static yoke_tensor *cached(const struct yoke_nn_attention_options *o, yoke_tensor *const *c, yoke_tensor *q,
+			   yoke_tensor *k, yoke_tensor *v)
+{
+	yoke_tensor *start[] = { YOKE_NONE, c[AT], YOKE_NONE, YOKE_NONE };
+	if (o->rope > 0) {
+		q = turned(q, o->rope, c[AT]);
+		k = turned(k, o->rope, c[AT]);
+	}
+	yoke_assign_at(c[KEYS], start, k);
+	yoke_assign_at(c[VALUES], start, v);
+	return yoke_attention_keys(q, c[KEYS], c[VALUES], c[SEEN], YOKE_NONE, o->causal, 0, 0);
+}
+
+static yoke_tensor *cached_rows(const struct yoke_nn_attention_options *o, int caches, yoke_tensor *const *c,
+				yoke_tensor *q, yoke_tensor *k, yoke_tensor *v)
+{
+	yoke_tensor *y[YK_CACHES];
+	for (int i = 0; i < caches; i++)
+		y[i] = cached(o, c + IN_CACHE * i, row_of(q, caches, i), row_of(k, caches, i), row_of(v, caches, i));
+	return caches == 1 ? y[0] : yoke_concat(caches, y, 0);
+}
+
+static int check_operands(const struct yoke_nn_attention_options *o, int n, yoke_tensor *const *in, int k)
+{
+	const int caches = n > 2 ? (n - 1) / IN_CACHE : 0;
+	if (k != 1 || n < 1 || (n > 2 && (n - 1) % IN_CACHE))
+		return yk_fail(YOKE_EINVAL, "attention: computes one value of x, of x and a context, or of x and keys, values, "
+			       "at and seen of each cache");
+	if (yoke_rank(in[0]) != 3 || yoke_rank(in[n == 2]) != 3)
+		return yk_fail(YOKE_ESHAPE, "attention: x and context are [B,T,width]");
+	if (n == 2 && o->fused)
+		return yk_fail(YOKE_EINVAL, "attention: to a context, q is of another product than k and v: not with fused");
+	if (caches > 1 && (caches > YK_CACHES || caches != yoke_dim(in[0], 0)))
+		return yk_fail(YOKE_ESHAPE, "attention: there are %d caches for %lld rows; there may be one of all rows, or one for "
+			       "each of %d rows at most", caches, (long long)yoke_dim(in[0], 0), YK_CACHES);
+	return 0;
+}
+
+// Each with its heads apart.
+static void products(const yoke_module *m, const struct yoke_nn_attention_options *o, yoke_tensor *const *in,
+		     yoke_tensor *context, yoke_tensor *to[3])
+{
+	const int64_t h = o->heads, kv = o->kv_heads, d = o->width / h;
+	yoke_tensor *p[3];
+	for (int i = Q; i <= V; i++)
+		p[i] = !o->fused ? yk_call_inside(m->child[i], 1, i == Q ? in : &context) :
+		       i == Q	 ? yk_call_inside(m->child[QKV], 1, in) : p[Q];
+	to[Q] = heads(p[Q], 0, h, d);
+	to[K] = heads(p[K], h * d, kv, d);
+	to[V] = heads(p[V], (h + kv) * d, kv, d);
+}
+
 static int attention_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	const struct yoke_nn_attention_options *o = state;
-	if (k != 1 || n < 1 || n > 2)
-		return yk_fail(YOKE_EINVAL, "attention: computes one value of x, or of x and a context");
-	yoke_tensor *q = yoke_call(m->child[Q], in[0]), *keys = yoke_call(m->child[K], in[n - 1]),
-		    *values = yoke_call(m->child[V], in[n - 1]);
-	if (!values || !q || !keys)
-		return yoke_error_code();
-	if (yoke_rank(in[0]) != 3 || yoke_rank(in[n - 1]) != 3)
-		return yk_fail(YOKE_ESHAPE, "attention: x and context are [B,T,width]");
-	q = heads(q, o->heads);
-	keys = heads(keys, o->kv_heads);
-	values = heads(values, o->kv_heads);
-	if (o->rope > 0) {
-		q = turned(q, o->rope);
-		keys = turned(keys, o->rope);
+	yoke_tensor *part[3], *y;
+	const int err = check_operands(o, n, in, k);
+	if (err)
+		return err;
+	products(m, o, in, in[n == 2], part);
+	if (n > 2) {
+		y = cached_rows(o, (n - 1) / IN_CACHE, in + 1, part[Q], part[K], part[V]);
+	} else {
+		for (int i = Q; i <= K && o->rope > 0; i++)
+			part[i] = turned(part[i], o->rope, YOKE_NONE);
+		y = yoke_attention(part[Q], part[K], part[V], YOKE_NONE, o->causal, 0,
+				   yoke_module_training(m) ? o->dropout : 0);
 	}
-	yoke_tensor *y = yoke_attention(q, keys, values, YOKE_NONE, o->causal, 0,
-					yoke_module_training(m) ? o->dropout : 0);
 	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(in[0], 0), yoke_dim(in[0], 1), o->width });
-	out[0] = yoke_call(m->child[OUT], y);
+	out[0] = yk_call_inside(m->child[o->fused ? PROJ : OUT], 1, &y);
 	return 0;
 }
 
 // Options as they are meant, checked.
 static bool options_take(const struct yoke_nn_attention_options *from, struct yoke_nn_attention_options *to)
 {
-	if (!from || from->size < sizeof *from) {
-		yk_fail(YOKE_EINVAL, "nn_attention: options without their size");
+	*to = (struct yoke_nn_attention_options){ 0 };
+	if (yk_sized_take(to, sizeof *to, from, "nn_attention", "yoke_nn_attention_options") < 0)
 		return false;
-	}
-	*to = *from;
 	if (to->kv_heads == 0)
 		to->kv_heads = to->heads;
 	if (!yk_layer_size("nn_attention", "width", to->width) || !yk_layer_size("nn_attention", "heads", to->heads) ||
@@ -84,38 +148,60 @@ static bool options_take(const struct yoke_nn_attention_options *from, struct yo
 	return false;
 }
 
-yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *options)
+static yoke_module *attention_new(struct yk_made *made, const struct yoke_nn_attention_options *o)
 {
 	static const struct yoke_module_class class = {
 		.size = sizeof class, .name = "attention", .forward = attention_forward, .release = free,
 	};
+	const int64_t e = o->width, kv = o->width / o->heads * o->kv_heads;
+	yoke_module *m = yk_layer_new(&class, o, sizeof *o);
+	if (o->fused)
+		return yk_layer_done(m, m && yoke_module_child(m, "qkv", yk_nn_linear(made, e, e + 2 * kv, o->bias)) == 0 &&
+				     yoke_module_child(m, "proj", yk_nn_linear(made, e, e, o->bias)) == 0);
+	return yk_layer_done(m, m && yoke_module_child(m, "q", yk_nn_linear(made, e, e, o->bias)) == 0 &&
+			     yoke_module_child(m, "k", yk_nn_linear(made, e, kv, o->bias)) == 0 &&
+			     yoke_module_child(m, "v", yk_nn_linear(made, e, kv, o->bias)) == 0 &&
+			     yoke_module_child(m, "out", yk_nn_linear(made, e, e, o->bias)) == 0);
+}
+
+yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *options)
+{
 	struct yoke_nn_attention_options o;
-	if (!options_take(options, &o))
-		return NULL;
-	const int64_t e = o.width, kv = o.width / o.heads * o.kv_heads;
-	yoke_module *m = yk_layer_new(&class, &o, sizeof o);
-	return yk_layer_done(m, m && yoke_module_child(m, "q", yoke_nn_linear(e, e, o.bias)) == 0 &&
-			     yoke_module_child(m, "k", yoke_nn_linear(e, kv, o.bias)) == 0 &&
-			     yoke_module_child(m, "v", yoke_nn_linear(e, kv, o.bias)) == 0 &&
-			     yoke_module_child(m, "out", yoke_nn_linear(e, e, o.bias)) == 0);
+	return options_take(options, &o) ? attention_new(NULL, &o) : NULL;
 }
 
 // ---- a block ----
 
 enum { NORM1, ATTN, NORM2, MLP }; // children
 
+static yoke_tensor *normed(yoke_module *norm, yoke_tensor *x)
+{
+	yoke_scope *s = yoke_scope_begin("norm");
+	yoke_tensor *y = yoke_lift(yk_call_inside(norm, 1, &x));
+	yoke_scope_end(s);
+	return y;
+}
+
+// What one half adds to in[0], recorded in a scope of its own.
+static yoke_tensor *half_of(yoke_module *m, int norm, int n, yoke_tensor *const *in, double dropout)
+{
+	yoke_module *inner = m->child[norm + 1];
+	yoke_tensor *with[1 + IN_CACHE * YK_CACHES];
+	yoke_scope *s = yoke_scope_begin(inner->name);
+	memcpy(with, in, (size_t)n * sizeof *with);
+	with[0] = normed(m->child[norm], in[0]);
+	yoke_tensor *y = yoke_lift(yoke_dropout(yk_call_inside(inner, n, with), dropout));
+	yoke_scope_end(s);
+	return y;
+}
+
 static int block_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	const double dropout = yoke_module_training(m) ? *(const double *)state : 0;
-	int err = yk_layer_one(m, n, k);
-	if (err)
-		return err;
-	yoke_tensor *x = in[0];
-	for (int half = NORM1; half <= NORM2; half += 2) {
-		yoke_tensor *y = yoke_call(m->child[half + 1], yoke_call(m->child[half], x));
-		x = yoke_add(x, yoke_dropout(y, dropout));
-	}
-	out[0] = x;
+	if (k != 1 || n < 1 || n > 1 + IN_CACHE * YK_CACHES)
+		return yk_fail(YOKE_EINVAL, "block: computes one value of what its attention takes");
+	yoke_tensor *x = yoke_add(in[0], half_of(m, NORM1, n, in, dropout));
+	out[0] = x ? yoke_add(x, half_of(m, NORM2, 1, &x, dropout)) : NULL;
 	return 0;
 }
 
@@ -123,17 +209,29 @@ const struct yoke_module_class yk_block_class = {
 	.size = sizeof yk_block_class, .name = "block", .forward = block_forward, .release = free,
 };
 
-yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
+void yk_block_dropout(yoke_module *m, double share)
+{
+	struct yoke_nn_attention_options *o = m->child[ATTN]->state;
+	*(double *)m->state = o->dropout = share;
+}
+
+yoke_module *yk_nn_block(struct yk_made *made, const struct yoke_nn_attention_options *options)
 {
 	struct yoke_nn_attention_options o;
 	const double eps = 1e-5;
 	if (!options_take(options, &o))
 		return NULL;
+	const char *act = o.activation ? o.activation : "gelu";
 	yoke_module *m = yk_layer_new(&yk_block_class, &o.dropout, sizeof o.dropout);
-	return yk_layer_done(m, m && yoke_module_child(m, "norm1", yoke_nn_layer_norm(o.width, eps)) == 0 &&
-			     yoke_module_child(m, "attn", yoke_nn_attention(&o)) == 0 &&
-			     yoke_module_child(m, "norm2", yoke_nn_layer_norm(o.width, eps)) == 0 &&
-			     yoke_module_child(m, "mlp", yoke_nn_mlp(o.width, 4 * o.width, o.width, "gelu", 0)) == 0);
+	return yk_layer_done(m, m && yoke_module_child(m, "norm1", yk_nn_layer_norm(made, o.width, eps)) == 0 &&
+			     yoke_module_child(m, "attn", attention_new(made, &o)) == 0 &&
+			     yoke_module_child(m, "norm2", yk_nn_layer_norm(made, o.width, eps)) == 0 &&
+			     yoke_module_child(m, "mlp", yk_nn_mlp(made, o.width, 4 * o.width, o.width, act, 0)) == 0);
+}
+
+yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
+{
+	return yk_nn_block(NULL, options);
 }
 
 // ---- LoRA ----

@@ -8,6 +8,19 @@
 extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_transposed_class, yk_layer_norm_class,
 	yk_rms_norm_class, yk_batch_norm_class, yk_sequential_class, yk_block_class, yk_lora_class;
 
+// The layers of yoke-nn.h, with parameters as yk_module_parameter makes them.
+yoke_module *yk_nn_linear(struct yk_made *, int64_t in, int64_t out, bool bias);
+yoke_module *yk_nn_embedding(struct yk_made *, int64_t count, int64_t width);
+yoke_module *yk_nn_layer_norm(struct yk_made *, int64_t width, double eps);
+yoke_module *yk_nn_mlp(struct yk_made *, int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
+yoke_module *yk_nn_block(struct yk_made *, const struct yoke_nn_attention_options *);
+// A linear layer without bias whose weight is that of another module: its first parameter.
+yoke_module *yk_nn_linear_tied(const yoke_module *);
+// x w' + b; by_row: with YOKE_BY_ROW.
+yoke_tensor *yk_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, bool by_row);
+// The share that a block drops from now on.
+void yk_block_dropout(yoke_module *block, double share);
+
 // A module with a copy of that state, which its class frees.
 yoke_module *yk_layer_new(const struct yoke_module_class *, const void *state, size_t bytes);
 // The module; or NULL, and it is freed.
@@ -16,6 +29,8 @@ yoke_module *yk_layer_done(yoke_module *, bool good);
 bool yk_layer_size(const char *layer, const char *what, int64_t n);
 // EINVAL unless one value is computed of one.
 int yk_layer_one(const yoke_module *, int n, int k);
+
+enum { YK_CACHES = 64 }; // that an attention takes at most
 
 // A value for each channel, where x [B,C,..] has its channels.
 yoke_tensor *yk_by_channel(yoke_tensor *x, yoke_tensor *v);

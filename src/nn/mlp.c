@@ -13,11 +13,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "nn/model.h"
 
-// By place: the embedding, then weight and bias of each layer, and of the one that gives logits.
+// By place; the layer that gives logits is behind the hidden ones.
 enum { WTE, LAYERS };
 
 static int check(const struct yk_model_shape *s)
@@ -28,25 +29,24 @@ static int check(const struct yk_model_shape *s)
 		       "window; choose less", s->history, s->context);
 }
 
-static void linear(struct yk_parameters *to, int64_t out, int64_t in, double deviation,
-		   const char *name)
+static int layers(const struct yk_model_shape *s, struct yk_made *made, yoke_module *to)
 {
-	yk_parameters_matrix(to, out, in, deviation, "%s.weight", name);
-	yk_parameters_vector(to, out, 0, "%s.bias", name);
-}
-
-static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
-{
-	int64_t hidden = 4 * s->embed;
-	yk_parameters_matrix(to, s->vocab, s->embed, 1, "wte.weight");
-	for (int64_t i = 0; i < s->layers; i++) {
-		int64_t in = i ? hidden : s->history * s->embed;
+	const int64_t hidden = 4 * s->embed;
+	int e = yoke_module_child(to, "wte", yk_nn_embedding(made, s->vocab, s->embed));
+	for (int64_t i = 0; i < s->layers && !e; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		// He et al. 2015: relu keeps the variance
-		linear(to, hidden, in, sqrt(2 / (double)in), name);
+		e = yoke_module_child(to, name, yk_nn_linear(made, i ? hidden : s->history * s->embed, hidden, true));
 	}
-	linear(to, s->vocab, hidden, 0.02, "out"); // small: what is not trained yet is near chance
+	return e ? e : yoke_module_child(to, "out", yk_nn_linear(made, hidden, s->vocab, true));
+}
+
+static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
+{
+	const bool hidden = !strncmp(name, "layer", 5), one = !strcmp(name, "layer0.weight");
+	to->decay = !strstr(name, ".bias");
+	if (to->decay) // He et al. 2015: relu keeps the variance; small: what is not trained yet is near chance
+		to->deviation = hidden ? sqrt(2 / (double)((one ? s->history : 4) * s->embed)) : *name == 'o' ? 0.02 : 1;
 }
 
 // Its logits and the inputs of all products.
@@ -64,12 +64,11 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dr
 		side[i] = yoke_slice(x, 1, i, i + t, 1);
 	yoke_tensor *y = yoke_concat((int)history, side, 2);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
-		yoke_tensor *const *l = n->params.var + LAYERS + 2 * i;
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
 		y = yoke_lift(
-			yoke_dropout(yoke_relu(yk_network_linear(n, y, l[0], l[1])), dropout));
+			yoke_dropout(yoke_relu(yk_call_inside(yk_network_layer(n, LAYERS + i), 1, &y)), dropout));
 		yoke_scope_end(s);
 	}
 	return y;
@@ -83,15 +82,16 @@ static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
-	yoke_tensor *x = yoke_dropout(yoke_embedding(n->params.var[WTE], ids), dropout);
+	yk_network_take_up(n);
+	yoke_tensor *x = yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &ids), dropout);
 	return hidden(n, begun(n, x), dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
-	yoke_tensor *const *out = n->params.var + LAYERS + 2 * n->shape.layers;
+	yk_network_take_up(n);
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yk_network_linear(n, x, out[0], out[1]));
+	yoke_tensor *y = yoke_lift(yk_call_inside(yk_network_layer(n, LAYERS + n->shape.layers), 1, &x));
 	yoke_scope_end(s);
 	return y;
 }
@@ -108,7 +108,8 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 {
 	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
 	int rows = (int)yoke_dim(ids, 0);
-	yoke_tensor *x = yoke_embedding(n->params.var[WTE], ids), *last[YK_SEQUENCES];
+	yk_network_take_up(n);
+	yoke_tensor *x = yk_call_inside(yk_network_layer(n, WTE), 1, &ids), *last[YK_SEQUENCES];
 	if (before == 0)
 		return hidden(n, x, 0);
 	for (int i = 0; i < rows; i++)
@@ -123,7 +124,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
-	.check = check, .parameters = parameters, .kept = kept,
+	.check = check, .layers = layers, .first = first, .kept = kept,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

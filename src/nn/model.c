@@ -114,8 +114,15 @@ bool yk_model_leaks(const struct yk_model *m, const struct yk_model_shape *s)
 int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
 {
 	struct yk_parameters all = { .counts = true };
-	m->parameters(s, &all);
-	return all.elements;
+	struct yk_made made = { .counted = true };
+	if (!m->layers) {
+		m->parameters(s, &all);
+		return all.elements;
+	}
+	yoke_module *top = yoke_nn_sequential(0, NULL);
+	const int e = top ? m->layers(s, &made, top) : yoke_error_code();
+	yoke_module_free(top);
+	return e < 0 ? INT64_MAX : made.elements; // no memory: none for those elements either
 }
 
 void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, char *to, size_t room)
@@ -209,6 +216,58 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 
 // ---- networks ----
 
+// Where a layer has a parameter of the list.
+struct yk_network_place {
+	struct yk_module_entry at;
+	int i;
+};
+
+// The list takes the variables over from the layers, in which a tied one is in several places.
+static int list_layers(struct yk_network *n, const struct yk_module_entry *e)
+{
+	for (size_t k = 0; k < n->places; k++) {
+		struct yk_module_own *own = e[k].own;
+		int i = n->params.count;
+		if (own->shared) {
+			for (i = 0; n->params.var[i] != own->tensor;)
+				i++;
+		} else {
+			struct yk_parameter *row = yk_parameters_take(&n->params, own->tensor, own->path);
+			if (!row)
+				return yoke_error_code();
+			own->shared = true;
+			n->model->first(&n->shape, row->name, row);
+		}
+		n->place[k] = (struct yk_network_place){ e[k], i };
+	}
+	return 0;
+}
+
+static int make_layers(struct yk_network *n)
+{
+	struct yk_made made = { 0 };
+	if (!(n->layers = yoke_nn_sequential(0, NULL)) || n->model->layers(&n->shape, &made, n->layers) < 0)
+		return yoke_error_code();
+	struct yk_module_entry *e = yk_module_places(n->layers, &n->places);
+	n->place = e ? calloc(n->places, sizeof *n->place) : NULL;
+	const int err = n->place ? list_layers(n, e) : yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	free(e);
+	return err;
+}
+
+yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
+{
+	return n->layers->child[i];
+}
+
+void yk_network_take_up(const struct yk_network *n)
+{
+	for (size_t k = 0; k < n->places; k++) {
+		n->place[k].at.own->tensor = n->params.var[n->place[k].i];
+		n->place[k].at.module->by_row = n->by_row;
+	}
+}
+
 int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
 {
 	int e = yk_model_check(m, s);
@@ -219,8 +278,12 @@ int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, str
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
 	n->model = m;
 	n->shape = *s;
-	m->parameters(s, &n->params);
-	e = n->params.error;
+	if (m->layers) {
+		e = make_layers(n);
+	} else {
+		m->parameters(s, &n->params);
+		e = n->params.error;
+	}
 	if (e < 0)
 		yk_network_free(n);
 	else
@@ -232,7 +295,9 @@ void yk_network_free(struct yk_network *n)
 {
 	if (!n)
 		return;
+	yoke_module_free(n->layers);
 	yk_parameters_fini(&n->params);
+	free(n->place);
 	yoke_free(n->shares);
 	free(n);
 }
@@ -240,10 +305,7 @@ void yk_network_free(struct yk_network *n)
 yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_tensor *w,
 			       yoke_tensor *b)
 {
-	if (!n->by_row)
-		return yoke_linear(x, w, b);
-	yoke_tensor *y = yoke_matmul(x, w, YOKE_TB | YOKE_BY_ROW);
-	return b == YOKE_NONE ? y : yoke_add(y, b);
+	return yk_linear(x, w, b, n->by_row);
 }
 
 yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, double dropout)

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "nn/layer.h"
 #include "nn/params.h"
 
 #define YK_MODELS(X, BETWEEN) X(gpt) BETWEEN X(mlp) BETWEEN X(bk)
@@ -80,6 +81,11 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
+	// NULL, or its layers: a module whose children the model knows.  Their parameters are those of the list, as
+	// of the last yk_network_take_up.
+	yoke_module *layers;
+	struct yk_network_place *place;
+	size_t places;
 	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
 	// whatever else is computed with it.  Slower for few sequences.
 	bool by_row;
@@ -94,7 +100,7 @@ struct yk_network_cache {
 	yoke_tensor *at, *seen;     // scalars: place of the first new token; tokens with those
 	struct yk_parameters state; // as the model's `state` made them
 };
-enum { YK_SEQUENCES = 64 }; // that are extended at once, at most
+enum { YK_SEQUENCES = YK_CACHES }; // that are extended at once, at most
 
 struct yk_model {
 	const char *name; // model=NAME, and the manifest's "kind"
@@ -104,6 +110,10 @@ struct yk_model {
 	bool (*leaks)(const struct yk_model_shape *);
 	// Sizes that do not fit each other: EINVAL.
 	int (*check)(const struct yk_model_shape *);
+	// Its layers, added to a module, of parameters as they are to be made; and first values of one of them, and whether
+	// it decays.  NULL: it has `parameters` instead, which adds them to a list.
+	int (*layers)(const struct yk_model_shape *, struct yk_made *, yoke_module *to);
+	void (*first)(const struct yk_model_shape *, const char *name, struct yk_parameter *);
 	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
 	// Elements that a token of a training step leaves for the way back, at least.
 	double (*kept)(const struct yk_model_shape *);
@@ -142,6 +152,11 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 // All parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
+// Layer i, as it was added.
+yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
+// To be called before something is recorded of layers: they take up the list's variables, and products go by row where
+// the network's do.
+void yk_network_take_up(const struct yk_network *);
 // x w' + b, as yoke_linear, by rows where the network is.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 // The model's forward and extend.  ESHAPE when the tokens do not fit the window.  dropout 0 is

@@ -133,13 +133,18 @@ static int draw(yoke_tensor *t, int dtype, int rank, const int64_t *dims, int fi
 	return err ? err : ended;
 }
 
+// A name of its own, copied, and room for what has it; NULL with an error.
+static char *own_new(yoke_module *m, const char *name)
+{
+	if (yk_grow(&m->own, &m->cap, m->n + 1, sizeof *m->own) == 0)
+		return name_new(m, name);
+	yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
+	return NULL;
+}
+
 static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims, bool buffer)
 {
-	if (yk_grow(&m->own, &m->cap, m->n + 1, sizeof *m->own) < 0) {
-		yk_fail(YOKE_ENOMEM, "%s: no memory", m->class->name);
-		return NULL;
-	}
-	char *copy = name_new(m, name);
+	char *copy = own_new(m, name);
 	yoke_tensor *t = copy ? yoke_keep(yoke_variable(name, dtype, rank, dims)) : NULL;
 	if (!t) {
 		free(copy);
@@ -147,6 +152,15 @@ static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, c
 	}
 	m->own[m->n++] = (struct yk_module_own){ .name = copy, .tensor = t, .buffer = buffer };
 	return t;
+}
+
+yoke_tensor *yk_module_tie(yoke_module *m, const char *name, const struct yk_module_own *with)
+{
+	char *copy = own_new(m, name);
+	if (!copy)
+		return NULL;
+	m->own[m->n++] = (struct yk_module_own){ .name = copy, .tensor = with->tensor, .shared = true };
+	return with->tensor;
 }
 
 static bool is_floating(int dtype)
@@ -168,6 +182,20 @@ yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, 
 	}
 	yoke_tensor *t = add(m, name, dtype, rank, dims, false);
 	return t && draw(t, dtype, rank, dims, first, value) == 0 ? t : NULL;
+}
+
+yoke_tensor *yk_module_parameter(yoke_module *m, struct yk_made *made, const char *name, int rank, const int64_t *dims,
+				 int first, double value)
+{
+	if (!made)
+		return yoke_module_parameter(m, name, yoke_f32, rank, dims, first, value);
+	if (!made->counted)
+		return add(m, name, yoke_f32, rank, dims, false);
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	made->elements += n;
+	return YOKE_NONE;
 }
 
 yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
@@ -295,6 +323,11 @@ static struct yk_module_entry *entries(struct yoke_module *m, bool all, size_t *
 struct yk_module_entry *yk_module_entries(struct yoke_module *m, size_t *n)
 {
 	return entries(m, false, n);
+}
+
+struct yk_module_entry *yk_module_places(struct yoke_module *m, size_t *n)
+{
+	return entries(m, true, n);
 }
 
 int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned), void *arg)
@@ -555,6 +588,15 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 	for (int i = 0; i < k && err; i++)
 		out[i] = NULL;
 	return err;
+}
+
+yoke_tensor *yk_call_inside(yoke_module *m, int n, yoke_tensor *const *in)
+{
+	yoke_tensor *y = NULL;
+	for (int i = 0; i < n; i++)
+		if (!in[i]) // an earlier error
+			return NULL;
+	return m->class->forward(m, m->state, n, in, 1, &y) == 0 ? y : NULL;
 }
 
 yoke_tensor *yoke_call(yoke_module *m, yoke_tensor *x)

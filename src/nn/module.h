@@ -25,7 +25,21 @@ struct yoke_module {
 	struct yoke_module **child;
 	size_t children, child_cap;
 	bool evaluates;
+	bool by_row; // its products go by row (YOKE_BY_ROW)
 };
+
+// How a network makes the parameters of its layers, which a network draws itself: zeros; or, counted, none at all, of
+// which nothing can be computed.
+struct yk_made {
+	bool counted;
+	int64_t elements; // of those that were counted
+};
+// yoke_module_parameter; made: NULL, then they have first values.
+yoke_tensor *yk_module_parameter(struct yoke_module *, struct yk_made *made, const char *name, int rank,
+				 const int64_t *dims, int first, double value);
+
+// A parameter that is another module's.
+yoke_tensor *yk_module_tie(struct yoke_module *, const char *name, const struct yk_module_own *with);
 
 // An entry of a walk.
 struct yk_module_entry {
@@ -35,8 +49,12 @@ struct yk_module_entry {
 // All parameters and buffers by their paths, each tensor once; to be freed.  NULL with an error; an empty one has
 // room for one.
 struct yk_module_entry *yk_module_entries(struct yoke_module *, size_t *n);
+// A shared tensor wherever it is.
+struct yk_module_entry *yk_module_places(struct yoke_module *, size_t *n);
 // Another tensor in the place of an entry's, wherever it is shared below `top`; what it was is freed.
 void yk_module_replace(struct yoke_module *top, const struct yk_module_entry *, yoke_tensor *);
+// What the module computes of n values, as yoke_forward with one result, in the scope that is open.
+yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in);
 // Is it a module?  EINVAL, unless there is an error already.
 bool yk_module_given(const struct yoke_module *, const char *what);
 

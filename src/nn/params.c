@@ -7,17 +7,26 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 
+// Room for one more.
+static int grow(struct yk_parameters *p)
+{
+	size_t n = (size_t)p->count + 1;
+	if (yk_grow(&p->var, &p->var_cap, n, sizeof *p->var) < 0 ||
+	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
+		return yoke_error_code();
+	return 0;
+}
+
 static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt,
 			 va_list ap)
 {
-	size_t n = (size_t)p->count + 1;
 	char *name;
-	if (yk_grow(&p->var, &p->var_cap, n, sizeof *p->var) < 0 ||
-	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
+	if (grow(p) < 0)
 		return yoke_error_code();
 	if (vasprintf(&name, fmt, ap) < 0)
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
@@ -52,6 +61,19 @@ void yk_parameters_add(struct yk_parameters *p, int rank, const int64_t *dims, c
 	va_start(ap, fmt);
 	add(p, rank, dims, fmt, ap);
 	va_end(ap);
+}
+
+struct yk_parameter *yk_parameters_take(struct yk_parameters *p, yoke_tensor *var, const char *name)
+{
+	char *copy = grow(p) < 0 ? NULL : strdup(name);
+	if (!copy) {
+		yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
+		return NULL;
+	}
+	p->elements += yoke_count(var);
+	p->var[p->count] = var;
+	p->row[p->count] = (struct yk_parameter){ .name = copy };
+	return &p->row[p->count++];
 }
 
 void yk_parameters_matrix(struct yk_parameters *p, int64_t out, int64_t in, double deviation,

@@ -27,6 +27,8 @@ struct yk_parameters {
 // A new variable of zeros at the end of the list; its name is formatted.
 void yk_parameters_add(struct yk_parameters *, int rank, const int64_t *dims, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+// A variable that is there already, and is the list's from then on, of first values 0; its row, or NULL: an error.
+struct yk_parameter *yk_parameters_take(struct yk_parameters *, yoke_tensor *, const char *name);
 // A matrix [out,in], to which weight decay applies, of normal first values; a vector of equal ones.
 void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, double deviation,
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
