@@ -28,6 +28,7 @@ struct yk_windows {
 	int64_t row_step, image_step;
 	bool along;                   // b is (positions, taps); else (taps, positions), and
 	int64_t c_image, c_row, c_x;  // where a position is in a row of c, whose cn is 0
+	int64_t a_run, a_image;       // 0, or: columns of a lie in runs of so many, whose begins are so far apart
 };
 
 // c[i,j] = sum over l of a[i,l] * b[l,j], for each index of the batch; strides in elements.

@@ -382,6 +382,23 @@ static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
 		}
 }
 
+// Of a's rows from `a` on columns l0 .. l0 + k - 1; of the panels only rows l .. l + rows - 1.
+static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t l0, int64_t k, int64_t l,
+		      int64_t rows)
+{
+#ifndef PAIRS
+	const int64_t end = l + rows, run = g->win ? g->win->a_run : 0;
+	for (int64_t n; run && l < end; l += n) { // what lies side by side at a time
+		const int64_t x = (l0 + l) % run, first = (l0 + l) / run * g->win->a_image + x;
+		n = least(run - x, end - l);
+		pack_a(to, g, at(g, a, 0, 0, first - l, 1), m, k, l, n);
+	}
+	if (run)
+		return;
+#endif
+	pack_a(to, g, at(g, a, 0, 0, l0, g->ak), m, k, l, rows);
+}
+
 #ifdef IN_PLACE
 // Rows of b at a time: what one group of rows of a has read of it, the next finds in the
 // second cache, where meanwhile as much of a large b is fetched ahead.  By row: those of a panel,
@@ -510,7 +527,7 @@ static void local_piece(void *arg, int64_t piece)
 	for (int64_t l = 0; l < g->k; l += cut->kc) {
 		int64_t k = least(cut->kc, g->k - l);
 		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
-		pack_a(a, g, at(g, p.a, l, g->ak, 0, 0), p.m, k, 0, k);
+		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
 	}
 	if (!direct)
@@ -580,9 +597,8 @@ static void share_piece(void *arg, int64_t piece)
 			     at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), job->j0 + first, many,
 			     job->k0 + l, k, row, rows);
 	else
-		pack_a(shared_a(job, l, first, k), g,
-		       at(g, job->a, first, g->am, job->k0 + l, g->ak), many, k, row,
-		       rows);
+		pack_a_at(shared_a(job, l, first, k), g, at(g, job->a, first, g->am, 0, 0), many, job->k0 + l, k, row,
+			  rows);
 }
 
 // Whether a's rows follow each other and are no longer than a panel: nothing to pack.
@@ -639,8 +655,7 @@ static void shared_piece(void *arg, int64_t piece)
 		if (cut->share_a)
 			a = shared_a(job, l, i, k);
 		else
-			pack_a(a, g, at(g, job->a, i, g->am, job->k0 + l, g->ak), m, k,
-			       0, k);
+			pack_a_at(a, g, at(g, job->a, i, g->am, 0, 0), m, job->k0 + l, k, 0, k);
 		for (int64_t q = 0; q < n; q += L2_COLS)
 			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
 					least(L2_COLS, n - q), k, job->k0 + l > 0);

@@ -85,10 +85,20 @@ static void panel_along(T *to, const struct yk_windows *w, const T *b, int64_t j
 	enum { RUN = 64 };
 	T part[NR][RUN + VL];
 	struct position p = position_of(w, l);
+	const int64_t apart = wide > 1 ? w->at[j + 1] - w->at[j] : 0;
+	bool even = w->width >= RUN / 2; // taps as far apart as each other, and long runs: nothing to collect
 
 	if (wide < NR)
 		memset(to, 0, (size_t)k * NR * sizeof(T));
-	for (int64_t q = 0, n; q < k; q += n) {
+	for (int i = 2; i < wide && even; i++)
+		even = w->at[j + i] - w->at[j + i - 1] == apart;
+	for (int64_t q = 0, n; q < k && even; q += n) {
+		n = w->width - p.x < k - q ? w->width - p.x : k - q;
+		pack_transposed(to + q * NR, NR, (const char *)(b + place_in_b(w, &p) + w->at[j]), apart * (int64_t)sizeof(T),
+				wide, n);
+		position_after(w, &p, n);
+	}
+	for (int64_t q = 0, n; q < k && !even; q += n) {
 		for (n = 0; n < RUN && q + n < k;) {
 			const T *from = b + place_in_b(w, &p);
 			int64_t m = w->width - p.x;

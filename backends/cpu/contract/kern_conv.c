@@ -11,7 +11,13 @@
 #include "../vector/half.h"
 #include "kern_contract.h"
 
-enum { AXES = 2, PARTS = 4096, PIECE = 1 << 14, SLACK = 64 };
+enum {
+	AXES = 2,
+	PARTS = 4096,
+	PIECE = 1 << 14,
+	SLACK = 64,
+	RUN = 32 // positions of an image: those of more are read where they lie
+};
 
 // How positions, taps and elements of the copied operand belong together along an axis: position t of tap m is its
 // element t step + off + m by.
@@ -36,7 +42,7 @@ struct source {
 	int64_t least[AXES], extent[AXES];   // elements least .. least + extent - 1
 	int64_t step, plane;                 // along the last axis: elements that a stride picks, and how many
 	int64_t row, channel, image;         // strides of the copy
-	int64_t stride[2 + AXES];            // of the operand
+	int64_t stride[2 + AXES];            // of the operand, thinned out
 	int dtype;
 };
 
@@ -160,7 +166,8 @@ static bool is_empty(const struct part *p)
 	return !p->line[0].taps || !p->line[1].taps || !p->line[0].count || !p->line[1].count;
 }
 
-static void take_source(struct conv *c, const struct yoke_view *v, int64_t step)
+// thin: of each axis one element in so many is all there is.
+static void take_source(struct conv *c, const struct yoke_view *v, int64_t step, const int64_t *thin)
 {
 	struct source *s = &c->src;
 	bool first = true;
@@ -184,8 +191,8 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step)
 		first = false;
 	}
 	for (int i = 0; i < AXES; i++) {
-		s->n[i] = dim(v, i);
-		s->stride[2 + i] = stride_of(v, i);
+		s->n[i] = (dim(v, i) + thin[i] - 1) / thin[i];
+		s->stride[2 + i] = stride_of(v, i) * thin[i];
 	}
 	s->plane = (s->extent[1] + step - 1) / step;
 	s->row = s->plane * step;
@@ -242,8 +249,16 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	p->win.c_image = r->strides[0];
 	p->win.c_row = stride_of(r, 0) * p->line[0].out_step;
 	p->win.c_x = stride_of(r, 1) * p->line[1].out_step;
-	if (along && !c->copies_a)
+	if (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x)) { // one row
+		p->win.width *= p->win.height;
+		p->win.height = 1;
+	}
+	if (along && !c->copies_a) {
 		g->am = o->y->strides[1];
+		g->sa[0] = g->m * g->am;
+		p->win.a_run = o->y->dims[0] > 1 ? p->line[0].count * p->line[1].count : 0;
+		p->win.a_image = o->y->strides[0];
+	}
 	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_cut)(g) : ISA(yk_gemm_f32_cut)(g);
 	c->most = bytes > c->most ? bytes : c->most;
 }
@@ -254,7 +269,8 @@ static bool a_serves(const struct conv *c, const struct yoke_op *op, const struc
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own || op->code == YOKE_OP_CONV_X)
 		return false;
-	return op->code == YOKE_OP_CONV ? yk_dense(o->w) : o->y->dims[0] == 1 && yk_dense(o->y);
+	return op->code == YOKE_OP_CONV ? yk_dense(o->w) :
+	       yk_dense(o->y) && (o->y->dims[0] == 1 || dim(o->y, 0) * dim(o->y, 1) >= RUN);
 }
 
 static struct conv *build(const struct yoke_op *op)
@@ -262,7 +278,8 @@ static struct conv *build(const struct yoke_op *op)
 	const struct operands o = operands_of(op);
 	const int64_t along[AXES] = { parts_along(op, &o, 0), parts_along(op, &o, 1) };
 	const int64_t groups = op->attr[0].i, parts = along[0] * along[1];
-	const struct axis axis[AXES] = { axis_of(op, o.x->rank, 0), axis_of(op, o.x->rank, 1) };
+	struct axis axis[AXES] = { axis_of(op, o.x->rank, 0), axis_of(op, o.x->rank, 1) };
+	int64_t thin[AXES] = { 1, 1 };
 	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
 	const bool x = op->code == YOKE_OP_CONV_X;
 	const int64_t entries = (x ? outputs : channels) * dim(o.w, 0) * dim(o.w, 1);
@@ -279,12 +296,17 @@ static struct conv *build(const struct yoke_op *op)
 	c->parts = (int)parts;
 	c->at = (int64_t *)(c->part + parts);
 	c->copies_a = !a_serves(c, op, &o);
+	for (int i = 0; i < AXES; i++)
+		if (!x && c->taps[i] == 1 && axis[i].lo == 0) { // what a stride passes over nobody reads
+			thin[i] = axis[i].stride;
+			axis[i].stride = 1;
+		}
 	for (int64_t k = 0; k < parts; k++)
 		for (int i = 0; i < AXES; i++)
 			c->part[k].line[i] =
 				x ? remainder_of(&axis[i], c->taps[i], dim(o.x, i), i ? k % along[1] : k / along[1]) :
 				    straight(&axis[i], c->taps[i], dim(o.y, i));
-	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride);
+	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride, thin);
 	int64_t *at = c->at, a = 0;
 	for (int64_t k = 0; k < parts; k++) {
 		struct part *p = &c->part[k];
