@@ -18,6 +18,8 @@ libyokecore_la_SOURCES += \
 	src/train/fit.c \
 	src/train/generate.c \
 	src/train/generate.h \
+	src/train/grid.c \
+	src/train/grid.h \
 	src/train/loop.c \
 	src/train/lost.c \
 	src/train/trained.c \

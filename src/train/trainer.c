@@ -275,7 +275,7 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 		e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
-	if (e == 0 && t->group)
+	if (e == 0 && t->grid.all)
 		e = yk_ranks_agree(t);
 	if (e == 0)
 		e = buffers_init(t);
@@ -287,10 +287,9 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->config = c;
 	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
-	const int64_t asked = yk_config_int(c, YK_KEY_ranks), ranks = asked == YK_AUTO ? 1 : asked,
-		      given = yk_config_int(c, YK_KEY_parts);
-	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
-	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
+	const int64_t data = yk_grid_data(c), given = yk_config_int(c, YK_KEY_parts);
+	t->parts = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
+	t->accumulate = t->parts / data; // yk_config_check saw that it is whole
 	t->stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);
