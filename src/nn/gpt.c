@@ -75,6 +75,20 @@ static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 	norm(to, e, "", "norm");
 }
 
+static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
+{
+	static const struct yk_shard_rule table[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*.attn.qkv.*", YK_COLUMN, 3 }, // some heads of each third
+		{ "layer*.attn.proj.weight", YK_ROW, 0 },
+		{ "layer*.mlp.up.*", YK_COLUMN, 0 },
+		{ "layer*.mlp.down.weight", YK_ROW, 0 },
+		{ 0 },
+	};
+	(void)s;
+	return table;
+}
+
 // Its logits, and in each layer the inputs of four products.
 static double kept(const struct yk_model_shape *s)
 {
@@ -83,10 +97,10 @@ static double kept(const struct yk_model_shape *s)
 
 // ---- forward ----
 
-// Heads of one third of qkv [B,T,3E]: a view [B,T,H,D].
+// Heads of one third of qkv [B,T,3E], or a cut of that by heads: a view [B,T,H,D].
 static yoke_tensor *heads(const struct yk_network *n, yoke_tensor *qkv, int third)
 {
-	int64_t e = n->shape.embed, h = n->shape.heads;
+	int64_t e = yoke_dim(qkv, 2) / 3, h = n->shape.heads * e / n->shape.embed;
 	yoke_tensor *x = yoke_slice(qkv, -1, third * e, (third + 1) * e, 1);
 	const int64_t dims[] = { yoke_dim(qkv, 0), yoke_dim(qkv, 1), h, e / h };
 	return yoke_reshape(x, 4, dims);
@@ -134,20 +148,22 @@ static yoke_tensor *attention(const struct yk_network *n, int64_t layer,
 {
 	yoke_tensor *const *l = layer_of(n, layer);
 	yoke_tensor *h = normed(x, l[NORM1_W], l[NORM1_B]);
-	yoke_tensor *qkv = yk_network_linear(n, h, l[QKV_W], l[QKV_B]);
+	yoke_tensor *qkv = yk_shard_column(n, h, l[QKV_W], l[QKV_B]);
 	yoke_tensor *q = heads(n, qkv, 0), *k = heads(n, qkv, 1), *v = heads(n, qkv, 2);
+	yoke_scope *own = yk_shard_begin(n);
 	yoke_tensor *y = cache ? cached_rows(cache, layer, q, k, v) :
 				 yoke_attention(q, k, v, YOKE_NONE, 1, 0, dropout);
-	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), n->shape.embed });
-	return yk_network_linear(n, y, l[PROJ_W], l[PROJ_B]);
+	y = yk_shard_end(own, y);
+	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(x, 0), yoke_dim(x, 1), yoke_dim(qkv, 2) / 3 });
+	return yk_shard_row(n, y, l[PROJ_W], l[PROJ_B]);
 }
 
 // x [B,T,E] -> [B,T,E]
 static yoke_tensor *perceptron(const struct yk_network *n, yoke_tensor *const *l, yoke_tensor *x)
 {
 	yoke_tensor *h = normed(x, l[NORM2_W], l[NORM2_B]);
-	h = yoke_gelu_tanh(yk_network_linear(n, h, l[UP_W], l[UP_B]));
-	return yk_network_linear(n, h, l[DOWN_W], l[DOWN_B]);
+	h = yoke_gelu_tanh(yk_shard_column(n, h, l[UP_W], l[UP_B]));
+	return yk_shard_row(n, h, l[DOWN_W], l[DOWN_B]);
 }
 
 // What one half of a block adds to x, recorded in a scope of its own ("layer3/attn").
@@ -170,7 +186,7 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 {
 	yoke_tensor *const *last = layer_of(n, n->shape.layers);
 	yoke_scope *s = yoke_scope_begin("embed");
-	yoke_tensor *x = yoke_lift(yoke_add(yoke_embedding(n->params.var[WTE], ids), wpe));
+	yoke_tensor *x = yoke_lift(yoke_add(yk_shard_embedding(n, n->params.var[WTE], ids), wpe));
 	yoke_scope_end(s);
 	x = yoke_dropout(x, dropout);
 	for (int64_t i = 0; i < 2 * n->shape.layers; i++)
@@ -190,7 +206,7 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 {
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yk_network_linear(n, hidden, n->params.var[WTE], YOKE_NONE));
+	yoke_tensor *y = yoke_lift(yk_shard_column(n, hidden, n->params.var[WTE], YOKE_NONE));
 	yoke_scope_end(s);
 	return y;
 }
@@ -225,7 +241,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_gpt = {
 	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
-	.check = check, .parameters = parameters, .kept = kept,
+	.check = check, .parameters = parameters, .rules = rules, .cuts = YK_HAS(heads), .kept = kept,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

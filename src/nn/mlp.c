@@ -49,6 +49,26 @@ static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 	linear(to, s->vocab, hidden, 0.02, "out"); // small: what is not trained yet is near chance
 }
 
+// Of the layers, counted from the last, every other is cut by its inputs, so that logits are of all that it gives.
+static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
+{
+	static const struct yk_shard_rule even[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*[02468].*", YK_COLUMN, 0 },
+		{ "layer*[13579].weight", YK_ROW, 0 },
+		{ "out.*", YK_VOCAB, 0 },
+		{ 0 },
+	};
+	static const struct yk_shard_rule odd[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*[02468].weight", YK_ROW, 0 },
+		{ "layer*[13579].*", YK_COLUMN, 0 },
+		{ "out.*", YK_VOCAB, 0 },
+		{ 0 },
+	};
+	return s->layers % 2 ? odd : even;
+}
+
 // Its logits and the inputs of all products.
 static double kept(const struct yk_model_shape *s)
 {
@@ -63,13 +83,21 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dr
 	for (int64_t i = 0; i < history; i++)
 		side[i] = yoke_slice(x, 1, i, i + t, 1);
 	yoke_tensor *y = yoke_concat((int)history, side, 2);
+	if (n->shape.layers % 2)
+		y = yk_shard_part(n, y);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
 		yoke_tensor *const *l = n->params.var + LAYERS + 2 * i;
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
-		y = yoke_lift(
-			yoke_dropout(yoke_relu(yk_network_linear(n, y, l[0], l[1])), dropout));
+		if ((n->shape.layers - i) % 2) {
+			y = yoke_dropout(yoke_relu(yk_shard_row(n, y, l[0], l[1])), dropout);
+		} else {
+			y = yoke_relu(yk_shard_column(n, y, l[0], l[1]));
+			yoke_scope *own = yk_shard_begin(n);
+			y = yk_shard_end(own, yoke_dropout(y, dropout));
+		}
+		y = yoke_lift(y);
 		yoke_scope_end(s);
 	}
 	return y;
@@ -83,7 +111,7 @@ static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
-	yoke_tensor *x = yoke_dropout(yoke_embedding(n->params.var[WTE], ids), dropout);
+	yoke_tensor *x = yoke_dropout(yk_shard_embedding(n, n->params.var[WTE], ids), dropout);
 	return hidden(n, begun(n, x), dropout);
 }
 
@@ -91,7 +119,7 @@ static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
 	yoke_tensor *const *out = n->params.var + LAYERS + 2 * n->shape.layers;
 	yoke_scope *s = yoke_scope_begin("head");
-	yoke_tensor *y = yoke_lift(yk_network_linear(n, x, out[0], out[1]));
+	yoke_tensor *y = yoke_lift(yk_shard_column(n, x, out[0], out[1]));
 	yoke_scope_end(s);
 	return y;
 }
@@ -123,7 +151,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
-	.check = check, .parameters = parameters, .kept = kept,
+	.check = check, .parameters = parameters, .rules = rules, .cuts = YK_HAS(embed), .kept = kept,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

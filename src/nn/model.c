@@ -209,9 +209,30 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 
 // ---- networks ----
 
+int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *s, int64_t ranks)
+{
+	if (ranks > 1 && !m->rules)
+		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 ": layers of model=%s are not computed by several ranks; give tensor=1",
+			       ranks, m->name);
+	for (int k = 0; k < YK_SIZE_COUNT && ranks > 1; k++)
+		if (m->cuts >> k & 1 && s->size[k] % ranks)
+			return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " does not divide %s=%" PRId64 "; choose ranks that do", ranks,
+				       sizes[k].key, s->size[k]);
+	if (ranks > 1 && s->vocab > 1 && s->vocab < ranks)
+		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " is more than the %" PRId64 " tokens of the vocabulary", ranks, s->vocab);
+	return 0;
+}
+
 int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
 {
+	return yk_network_new_on(NULL, m, s, to);
+}
+
+int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
 	int e = yk_model_check(m, s);
+	if (e == 0 && g)
+		e = yk_model_check_ranks(m, s, yoke_group_size(g));
 	if (e < 0)
 		return e;
 	struct yk_network *n = calloc(1, sizeof *n);
@@ -219,6 +240,10 @@ int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, str
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
 	n->model = m;
 	n->shape = *s;
+	if (g) {
+		n->shard = (struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
+		n->params.shard = &n->shard;
+	}
 	m->parameters(s, &n->params);
 	e = n->params.error;
 	if (e < 0)
@@ -263,7 +288,7 @@ yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_
 	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
 	yoke_range_pop();
 	yoke_range_push("loss");
-	yoke_tensor *loss = yoke_cross_entropy(logits, targets, -1, 0);
+	yoke_tensor *loss = yk_shard_cross_entropy(n, logits, targets);
 	yoke_range_pop();
 	return loss;
 }

@@ -80,6 +80,7 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
+	struct yk_shard shard; // of how many ranks this is one; of such a network there is no cache
 	// Products go by row (YOKE_BY_ROW): what is computed of a sequence has the same bits
 	// whatever else is computed with it.  Slower for few sequences.
 	bool by_row;
@@ -105,6 +106,10 @@ struct yk_model {
 	// Sizes that do not fit each other: EINVAL.
 	int (*check)(const struct yk_model_shape *);
 	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
+	// How ranks that compute it together cut the parameters, and the sizes that their number has to divide (YK_HAS);
+	// NULL: they cannot.
+	const struct yk_shard_rule *(*rules)(const struct yk_model_shape *);
+	unsigned cuts;
 	// Elements that a token of a training step leaves for the way back, at least.
 	double (*kept)(const struct yk_model_shape *);
 	// ids [B,T] i32 -> [B,T,..]: what logits takes.  `dropout` is a share.
@@ -129,6 +134,8 @@ YK_MODELS(X, )
 const struct yk_model *yk_model_find(const char *name);
 // EINVAL: a size is out of bounds, or does not fit the others.
 int yk_model_check(const struct yk_model *, const struct yk_model_shape *);
+// EINVAL: so many ranks cannot compute such a network together.
+int yk_model_check_ranks(const struct yk_model *, const struct yk_model_shape *, int64_t ranks);
 // Elements of all parameters, without making them; of a shape that was checked.
 int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", as its keys are given.
@@ -141,6 +148,8 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 
 // All parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+// The same as one of the ranks of a group that compute it together; NULL: alone.  EINVAL as yk_model_check_ranks.
+int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
 // x w' + b, as yoke_linear, by rows where the network is.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);

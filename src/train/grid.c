@@ -26,6 +26,8 @@ int yk_grid_check(const struct yk_config *c)
 	const int64_t stages = yk_config_int(c, YK_KEY_stages), tensor = yk_config_int(c, YK_KEY_tensor),
 		      zero = yk_config_int(c, YK_KEY_zero), ranks = yk_config_int(c, YK_KEY_ranks);
 	const bool known = ranks != YK_AUTO;
+	struct yk_model_shape shape;
+	const struct yk_model *model = yk_config_model(c, 1, &shape);
 	if (known && ranks % (stages * tensor))
 		return yk_fail(YOKE_EINVAL, "ranks=%lld are no multiple of the %lld of stages=%lld times tensor=%lld",
 			       (long long)ranks, (long long)(stages * tensor), (long long)stages, (long long)tensor);
@@ -34,9 +36,10 @@ int yk_grid_check(const struct yk_config *c)
 			       "where it has them; give zero=1 or 0", (long long)zero, (long long)stages);
 	if (stages > 1)
 		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks cannot share out layers yet; give stages=1", (long long)stages);
-	if (tensor > 1)
-		return yk_fail(YOKE_EINVAL, "tensor=%lld: ranks cannot share out tensors yet; give tensor=1", (long long)tensor);
-	return 0;
+	if (tensor > 1 && zero > 0)
+		return yk_fail(YOKE_EINVAL, "zero=%lld with tensor=%lld: cuts of tensors are not shared out any further; give zero=0",
+			       (long long)zero, (long long)tensor);
+	return yk_model_check_ranks(model, &shape, tensor);
 }
 
 // Those of `size` ranks of the grid that have this color, of which this one is number `at`.

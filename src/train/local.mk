@@ -57,6 +57,8 @@ libyokecore_la_SOURCES += \
 	src/train/need.h \
 	src/train/sums.c \
 	src/train/sums.h \
+	src/train/tensor.c \
+	src/train/tensor.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_feed.c \

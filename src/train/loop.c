@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/steps.h"
+#include "train/tensor.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -175,6 +176,8 @@ static int save(struct yk_run *r)
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
+	if (e == 0 && r->trainer->cuts)
+		e = yk_cuts_collect(r->trainer);
 	if (e < 0 || !r->leads) {
 		r->saved = r->trainer->step;
 		return e;
@@ -186,6 +189,8 @@ static int save(struct yk_run *r)
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
 	yoke_range_pop();
+	if (r->trainer->cuts)
+		yk_cuts_drop(r->trainer);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;
