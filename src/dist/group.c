@@ -145,12 +145,12 @@ void yk_world_set(struct yoke_group *g)
 	g->queue->world = g;
 }
 
-yoke_group *yk_group_dry(uint32_t ranks)
+yoke_group *yk_group_dry(uint32_t ranks, bool world)
 {
 	struct yoke_context *ctx = yk_current();
 	struct yk_ranks *q = ctx ? yk_ranks_in(ctx) : NULL;
 	struct yoke_group *g = NULL;
-	if (q && q->world)
+	if (world && q && q->world)
 		return q->world;
 	struct yk_hub *h = yk_hub_new(ranks);
 	if (!h) {
@@ -159,9 +159,9 @@ yoke_group *yk_group_dry(uint32_t ranks)
 	}
 	for (uint32_t i = 1; i < ranks; i++)
 		yk_hub_unref(h);
-	if (yk_group_join(ctx, h, 0, "world", &g) < 0)
+	if (yk_group_join(ctx, h, 0, world ? "world" : "part", &g) < 0)
 		yk_hub_unref(h);
-	else
+	else if (world)
 		yk_world_set(g);
 	return g;
 }

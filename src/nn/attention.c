@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "nn/layer.h"
+#include "nn/shard.h"
 
 // ---- attention ----
 
@@ -89,15 +90,17 @@ static int check_operands(const struct yoke_nn_attention_options *o, int n, yoke
 	return 0;
 }
 
-// Each with its heads apart.
+// Each with its heads apart; where ranks share them, their own.
 static void products(const yoke_module *m, const struct yoke_nn_attention_options *o, yoke_tensor *const *in,
 		     yoke_tensor *context, yoke_tensor *to[3])
 {
-	const int64_t h = o->heads, kv = o->kv_heads, d = o->width / h;
+	const int64_t d = o->width / o->heads;
 	yoke_tensor *p[3];
 	for (int i = Q; i <= V; i++)
 		p[i] = !o->fused ? yk_call_inside(m->child[i], 1, i == Q ? in : &context) :
 		       i == Q	 ? yk_call_inside(m->child[QKV], 1, in) : p[Q];
+	const int64_t all = o->heads + (o->fused ? 2 * o->kv_heads : 0), here = yoke_dim(p[Q], -1) / d;
+	const int64_t h = o->heads * here / all, kv = o->kv_heads * here / all;
 	to[Q] = heads(p[Q], 0, h, d);
 	to[K] = heads(p[K], h * d, kv, d);
 	to[V] = heads(p[V], (h + kv) * d, kv, d);
@@ -111,6 +114,8 @@ static int attention_forward(yoke_module *m, void *state, int n, yoke_tensor *co
 	if (err)
 		return err;
 	products(m, o, in, in[n == 2], part);
+	const int64_t width = yoke_dim(part[Q], 2) * yoke_dim(part[Q], 3);
+	yoke_scope *own = m->net ? yk_shard_begin(m->net) : NULL;
 	if (n > 2) {
 		y = cached_rows(o, (n - 1) / IN_CACHE, in + 1, part[Q], part[K], part[V]);
 	} else {
@@ -119,7 +124,8 @@ static int attention_forward(yoke_module *m, void *state, int n, yoke_tensor *co
 		y = yoke_attention(part[Q], part[K], part[V], YOKE_NONE, o->causal, 0,
 				   yoke_module_training(m) ? o->dropout : 0);
 	}
-	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(in[0], 0), yoke_dim(in[0], 1), o->width });
+	y = yk_shard_end(own, y);
+	y = yoke_reshape(y, 3, (int64_t[]){ yoke_dim(in[0], 0), yoke_dim(in[0], 1), width });
 	out[0] = yk_call_inside(m->child[o->fused ? PROJ : OUT], 1, &y);
 	return 0;
 }
@@ -148,7 +154,7 @@ static bool options_take(const struct yoke_nn_attention_options *from, struct yo
 	return false;
 }
 
-static yoke_module *attention_new(struct yk_made *made, const struct yoke_nn_attention_options *o)
+static yoke_module *attention_new(bool declared, const struct yoke_nn_attention_options *o)
 {
 	static const struct yoke_module_class class = {
 		.size = sizeof class, .name = "attention", .forward = attention_forward, .release = free,
@@ -156,18 +162,18 @@ static yoke_module *attention_new(struct yk_made *made, const struct yoke_nn_att
 	const int64_t e = o->width, kv = o->width / o->heads * o->kv_heads;
 	yoke_module *m = yk_layer_new(&class, o, sizeof *o);
 	if (o->fused)
-		return yk_layer_done(m, m && yoke_module_child(m, "qkv", yk_nn_linear(made, e, e + 2 * kv, o->bias)) == 0 &&
-				     yoke_module_child(m, "proj", yk_nn_linear(made, e, e, o->bias)) == 0);
-	return yk_layer_done(m, m && yoke_module_child(m, "q", yk_nn_linear(made, e, e, o->bias)) == 0 &&
-			     yoke_module_child(m, "k", yk_nn_linear(made, e, kv, o->bias)) == 0 &&
-			     yoke_module_child(m, "v", yk_nn_linear(made, e, kv, o->bias)) == 0 &&
-			     yoke_module_child(m, "out", yk_nn_linear(made, e, e, o->bias)) == 0);
+		return yk_layer_done(m, m && yoke_module_child(m, "qkv", yk_nn_linear(declared, e, e + 2 * kv, o->bias)) == 0 &&
+				     yoke_module_child(m, "proj", yk_nn_linear(declared, e, e, o->bias)) == 0);
+	return yk_layer_done(m, m && yoke_module_child(m, "q", yk_nn_linear(declared, e, e, o->bias)) == 0 &&
+			     yoke_module_child(m, "k", yk_nn_linear(declared, e, kv, o->bias)) == 0 &&
+			     yoke_module_child(m, "v", yk_nn_linear(declared, e, kv, o->bias)) == 0 &&
+			     yoke_module_child(m, "out", yk_nn_linear(declared, e, e, o->bias)) == 0);
 }
 
 yoke_module *yoke_nn_attention(const struct yoke_nn_attention_options *options)
 {
 	struct yoke_nn_attention_options o;
-	return options_take(options, &o) ? attention_new(NULL, &o) : NULL;
+	return options_take(options, &o) ? attention_new(false, &o) : NULL;
 }
 
 // ---- a block ----
@@ -215,7 +221,7 @@ void yk_block_dropout(yoke_module *m, double share)
 	*(double *)m->state = o->dropout = share;
 }
 
-yoke_module *yk_nn_block(struct yk_made *made, const struct yoke_nn_attention_options *options)
+yoke_module *yk_nn_block(bool declared, const struct yoke_nn_attention_options *options)
 {
 	struct yoke_nn_attention_options o;
 	const double eps = 1e-5;
@@ -223,15 +229,15 @@ yoke_module *yk_nn_block(struct yk_made *made, const struct yoke_nn_attention_op
 		return NULL;
 	const char *act = o.activation ? o.activation : "gelu";
 	yoke_module *m = yk_layer_new(&yk_block_class, &o.dropout, sizeof o.dropout);
-	return yk_layer_done(m, m && yoke_module_child(m, "norm1", yk_nn_layer_norm(made, o.width, eps)) == 0 &&
-			     yoke_module_child(m, "attn", attention_new(made, &o)) == 0 &&
-			     yoke_module_child(m, "norm2", yk_nn_layer_norm(made, o.width, eps)) == 0 &&
-			     yoke_module_child(m, "mlp", yk_nn_mlp(made, o.width, 4 * o.width, o.width, act, 0)) == 0);
+	return yk_layer_done(m, m && yoke_module_child(m, "norm1", yk_nn_layer_norm(declared, o.width, eps)) == 0 &&
+			     yoke_module_child(m, "attn", attention_new(declared, &o)) == 0 &&
+			     yoke_module_child(m, "norm2", yk_nn_layer_norm(declared, o.width, eps)) == 0 &&
+			     yoke_module_child(m, "mlp", yk_nn_mlp(declared, o.width, 4 * o.width, o.width, act, 0)) == 0);
 }
 
 yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
 {
-	return yk_nn_block(NULL, options);
+	return yk_nn_block(false, options);
 }
 
 // ---- LoRA ----

@@ -34,22 +34,22 @@ static int check(const struct yk_model_shape *s)
 		       "heads that do", s->heads, s->embed);
 }
 
-static int layers(const struct yk_model_shape *s, struct yk_made *made, yoke_module *to)
+static int layers(const struct yk_model_shape *s, yoke_module *to)
 {
 	const struct yoke_nn_attention_options o = {
 		.size = sizeof o, .width = s->embed, .heads = s->heads, .causal = 1, .bias = 1, .fused = 1,
 		.activation = "gelu_tanh",
 	};
-	int e = yoke_module_child(to, "wte", yk_nn_embedding(made, s->vocab, s->embed));
+	int e = yoke_module_child(to, "wte", yk_nn_embedding(true, s->vocab, s->embed));
 	if (!e)
-		e = yoke_module_child(to, "wpe", yk_nn_embedding(made, s->context, s->embed));
+		e = yoke_module_child(to, "wpe", yk_nn_embedding(true, s->context, s->embed));
 	for (int64_t i = 0; i < s->layers && !e; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		e = yoke_module_child(to, name, yk_nn_block(made, &o));
+		e = yoke_module_child(to, name, yk_nn_block(true, &o));
 	}
 	if (!e)
-		e = yoke_module_child(to, "norm", yk_nn_layer_norm(made, s->embed, NORM_EPS));
+		e = yoke_module_child(to, "norm", yk_nn_layer_norm(true, s->embed, NORM_EPS));
 	return e ? e : yoke_module_child(to, "head", yk_nn_linear_tied(yoke_module_at(to, WTE)));
 }
 
@@ -71,6 +71,20 @@ static void first(const struct yk_model_shape *s, const char *name, struct yk_pa
 	}
 	to->decay = true;
 	to->deviation = ends(name, "attn.proj.weight") || ends(name, "mlp.down.weight") ? residual : deviation;
+}
+
+static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
+{
+	static const struct yk_shard_rule table[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*.attn.qkv.*", YK_COLUMN, 3 }, // some heads of each third
+		{ "layer*.attn.proj.weight", YK_ROW, 0 },
+		{ "layer*.mlp.up.*", YK_COLUMN, 0 },
+		{ "layer*.mlp.down.weight", YK_ROW, 0 },
+		{ 0 },
+	};
+	(void)s;
+	return table;
 }
 
 // Its logits, and in each layer the inputs of four products.
@@ -167,7 +181,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_gpt = {
 	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
-	.check = check, .layers = layers, .first = first, .kept = kept,
+	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(heads), .kept = kept,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

@@ -8,16 +8,14 @@
 extern const struct yoke_module_class yk_linear_class, yk_conv_class, yk_conv_transposed_class, yk_layer_norm_class,
 	yk_rms_norm_class, yk_batch_norm_class, yk_sequential_class, yk_block_class, yk_lora_class;
 
-// The layers of yoke-nn.h, with parameters as yk_module_parameter makes them.
-yoke_module *yk_nn_linear(struct yk_made *, int64_t in, int64_t out, bool bias);
-yoke_module *yk_nn_embedding(struct yk_made *, int64_t count, int64_t width);
-yoke_module *yk_nn_layer_norm(struct yk_made *, int64_t width, double eps);
-yoke_module *yk_nn_mlp(struct yk_made *, int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
-yoke_module *yk_nn_block(struct yk_made *, const struct yoke_nn_attention_options *);
-// A linear layer without bias whose weight is that of another module: its first parameter.
+// The layers of yoke-nn.h, whose parameters are declared where asked (yk_module_parameter).
+yoke_module *yk_nn_linear(bool declared, int64_t in, int64_t out, bool bias);
+yoke_module *yk_nn_embedding(bool declared, int64_t count, int64_t width);
+yoke_module *yk_nn_layer_norm(bool declared, int64_t width, double eps);
+yoke_module *yk_nn_mlp(bool declared, int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout);
+yoke_module *yk_nn_block(bool declared, const struct yoke_nn_attention_options *);
+// A linear layer without bias whose weight is declared to be the first parameter of another module.
 yoke_module *yk_nn_linear_tied(const yoke_module *);
-// x w' + b; by_row: with YOKE_BY_ROW.
-yoke_tensor *yk_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, bool by_row);
 // The share that a block drops from now on.
 void yk_block_dropout(yoke_module *block, double share);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "nn/layer.h"
+#include "nn/shard.h"
 
 yoke_module *yk_layer_new(const struct yoke_module_class *class, const void *state, size_t bytes)
 {
@@ -43,54 +44,48 @@ int yk_layer_one(const yoke_module *m, int n, int k)
 					      m->class->name, k, n);
 }
 
-static bool vector(yoke_module *m, struct yk_made *made, const char *name, int64_t n, double value)
+static bool vector(yoke_module *m, bool declared, const char *name, int64_t n, double value)
 {
-	return yk_module_parameter(m, made, name, 1, &n, YOKE_FIRST_VALUE, value);
+	return yk_module_parameter(m, declared, name, 1, &n, YOKE_FIRST_VALUE, value);
 }
 
 // ---- linear, embedding ----
-
-yoke_tensor *yk_linear(yoke_tensor *x, yoke_tensor *w, yoke_tensor *b, bool by_row)
-{
-	if (!by_row)
-		return yoke_linear(x, w, b);
-	yoke_tensor *y = yoke_matmul(x, w, YOKE_TB | YOKE_BY_ROW);
-	return b == YOKE_NONE ? y : yoke_add(y, b);
-}
 
 static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	(void)state;
 	int err = yk_layer_one(m, n, k);
-	if (!err)
-		out[0] = yk_linear(in[0], m->own[0].tensor, m->n > 1 ? m->own[1].tensor : YOKE_NONE, m->by_row);
-	return err;
+	if (err)
+		return err;
+	yoke_tensor *w = m->own[0].tensor, *b = m->n > 1 ? m->own[1].tensor : YOKE_NONE;
+	out[0] = !m->net ? yoke_linear(in[0], w, b) : (m->inputs_cut ? yk_shard_row : yk_shard_column)(m->net, in[0], w, b);
+	return 0;
 }
 
 const struct yoke_module_class yk_linear_class = {
 	.size = sizeof yk_linear_class, .name = "linear", .forward = linear_forward,
 };
 
-yoke_module *yk_nn_linear(struct yk_made *made, int64_t in, int64_t out, bool bias)
+yoke_module *yk_nn_linear(bool declared, int64_t in, int64_t out, bool bias)
 {
 	if (!yk_layer_size("nn_linear", "in", in) || !yk_layer_size("nn_linear", "out", out))
 		return NULL;
 	const double bound = 1 / sqrt((double)in);
 	const int64_t dims[] = { out, in };
 	yoke_module *m = yoke_module_new(&yk_linear_class, NULL);
-	return yk_layer_done(m, m && yk_module_parameter(m, made, "weight", 2, dims, YOKE_FIRST_UNIFORM, bound) &&
-			     (!bias || yk_module_parameter(m, made, "bias", 1, dims, YOKE_FIRST_UNIFORM, bound)));
+	return yk_layer_done(m, m && yk_module_parameter(m, declared, "weight", 2, dims, YOKE_FIRST_UNIFORM, bound) &&
+			     (!bias || yk_module_parameter(m, declared, "bias", 1, dims, YOKE_FIRST_UNIFORM, bound)));
 }
 
 yoke_module *yoke_nn_linear(int64_t in, int64_t out, int bias)
 {
-	return yk_nn_linear(NULL, in, out, bias);
+	return yk_nn_linear(false, in, out, bias);
 }
 
 yoke_module *yk_nn_linear_tied(const yoke_module *with)
 {
 	yoke_module *m = yoke_module_new(&yk_linear_class, NULL);
-	return yk_layer_done(m, m && (!with->n || yk_module_tie(m, "weight", &with->own[0])));
+	return yk_layer_done(m, m && yk_module_tie(m, "weight", with));
 }
 
 static int embedding_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
@@ -98,11 +93,11 @@ static int embedding_forward(yoke_module *m, void *state, int n, yoke_tensor *co
 	(void)state;
 	int err = yk_layer_one(m, n, k);
 	if (!err)
-		out[0] = yoke_embedding(m->own[0].tensor, in[0]);
+		out[0] = m->net ? yk_shard_embedding(m->net, m->own[0].tensor, in[0]) : yoke_embedding(m->own[0].tensor, in[0]);
 	return err;
 }
 
-yoke_module *yk_nn_embedding(struct yk_made *made, int64_t count, int64_t width)
+yoke_module *yk_nn_embedding(bool declared, int64_t count, int64_t width)
 {
 	static const struct yoke_module_class class = {
 		.size = sizeof class, .name = "embedding", .forward = embedding_forward,
@@ -111,12 +106,12 @@ yoke_module *yk_nn_embedding(struct yk_made *made, int64_t count, int64_t width)
 		return NULL;
 	const int64_t dims[] = { count, width };
 	yoke_module *m = yoke_module_new(&class, NULL);
-	return yk_layer_done(m, m && yk_module_parameter(m, made, "weight", 2, dims, YOKE_FIRST_NORMAL, 1));
+	return yk_layer_done(m, m && yk_module_parameter(m, declared, "weight", 2, dims, YOKE_FIRST_NORMAL, 1));
 }
 
 yoke_module *yoke_nn_embedding(int64_t count, int64_t width)
 {
-	return yk_nn_embedding(NULL, count, width);
+	return yk_nn_embedding(false, count, width);
 }
 
 // ---- norms ----
@@ -144,7 +139,7 @@ const struct yoke_module_class yk_rms_norm_class = {
 	.size = sizeof yk_rms_norm_class, .name = "rms_norm", .forward = layer_norm_forward, .release = free,
 };
 
-static yoke_module *norm_new(const struct yoke_module_class *class, struct yk_made *made, const char *what,
+static yoke_module *norm_new(const struct yoke_module_class *class, bool declared, const char *what,
 			     int64_t width, const struct norm *norm, bool bias)
 {
 	if (!yk_layer_size(class->name, what, width))
@@ -154,22 +149,22 @@ static yoke_module *norm_new(const struct yoke_module_class *class, struct yk_ma
 		return NULL;
 	}
 	yoke_module *m = yk_layer_new(class, norm, sizeof *norm);
-	return yk_layer_done(m, m && vector(m, made, "weight", width, 1) && (!bias || vector(m, made, "bias", width, 0)));
+	return yk_layer_done(m, m && vector(m, declared, "weight", width, 1) && (!bias || vector(m, declared, "bias", width, 0)));
 }
 
-yoke_module *yk_nn_layer_norm(struct yk_made *made, int64_t width, double eps)
+yoke_module *yk_nn_layer_norm(bool declared, int64_t width, double eps)
 {
-	return norm_new(&yk_layer_norm_class, made, "width", width, &(struct norm){ .eps = eps }, true);
+	return norm_new(&yk_layer_norm_class, declared, "width", width, &(struct norm){ .eps = eps }, true);
 }
 
 yoke_module *yoke_nn_layer_norm(int64_t width, double eps)
 {
-	return yk_nn_layer_norm(NULL, width, eps);
+	return yk_nn_layer_norm(false, width, eps);
 }
 
 yoke_module *yoke_nn_rms_norm(int64_t width, double eps)
 {
-	return norm_new(&yk_rms_norm_class, NULL, "width", width, &(struct norm){ .eps = eps }, false);
+	return norm_new(&yk_rms_norm_class, false, "width", width, &(struct norm){ .eps = eps }, false);
 }
 
 static int dims_of(const yoke_tensor *x, int64_t *dims)
@@ -226,7 +221,7 @@ yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, double eps)
 			(long long)channels);
 		return NULL;
 	}
-	return norm_new(&class, NULL, "channels", channels, &(struct norm){ .eps = eps, .groups = groups }, true);
+	return norm_new(&class, false, "channels", channels, &(struct norm){ .eps = eps, .groups = groups }, true);
 }
 
 // A share of what is new joins what is held.
@@ -279,7 +274,7 @@ yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum)
 		yk_fail(YOKE_EINVAL, "nn_batch_norm: momentum is %g; it is 0 to 1", momentum);
 		return NULL;
 	}
-	yoke_module *m = norm_new(&yk_batch_norm_class, NULL, "channels", channels,
+	yoke_module *m = norm_new(&yk_batch_norm_class, false, "channels", channels,
 				  &(struct norm){ .eps = eps, .momentum = momentum }, true);
 	return yk_layer_done(m, m && yoke_module_buffer(m, "running_mean", yoke_f32, 1, &channels, 0) &&
 			     yoke_module_buffer(m, "running_var", yoke_f32, 1, &channels, 1));
@@ -404,20 +399,20 @@ static int mlp_forward(yoke_module *m, void *state, int n, yoke_tensor *const *i
 	return 0;
 }
 
-yoke_module *yk_nn_mlp(struct yk_made *made, int64_t in, int64_t hidden, int64_t out, const char *activation,
+yoke_module *yk_nn_mlp(bool declared, int64_t in, int64_t hidden, int64_t out, const char *activation,
 		       double dropout)
 {
 	static const struct yoke_module_class class = {
 		.size = sizeof class, .name = "mlp", .forward = mlp_forward,
 	};
 	yoke_module *m = yoke_module_new(&class, NULL);
-	return yk_layer_done(m, m && yoke_module_child(m, "up", yk_nn_linear(made, in, hidden, true)) == 0 &&
+	return yk_layer_done(m, m && yoke_module_child(m, "up", yk_nn_linear(declared, in, hidden, true)) == 0 &&
 			     yoke_module_child(m, "act", yoke_nn_activation(activation)) == 0 &&
 			     yoke_module_child(m, "drop", yoke_nn_dropout(dropout)) == 0 &&
-			     yoke_module_child(m, "down", yk_nn_linear(made, hidden, out, true)) == 0);
+			     yoke_module_child(m, "down", yk_nn_linear(declared, hidden, out, true)) == 0);
 }
 
 yoke_module *yoke_nn_mlp(int64_t in, int64_t hidden, int64_t out, const char *activation, double dropout)
 {
-	return yk_nn_mlp(NULL, in, hidden, out, activation, dropout);
+	return yk_nn_mlp(false, in, hidden, out, activation, dropout);
 }

@@ -18,4 +18,6 @@ libyokecore_la_SOURCES += \
 	src/nn/module_file.c \
 	src/nn/op_check.c \
 	src/nn/params.c \
-	src/nn/params.h
+	src/nn/params.h \
+	src/nn/shard.c \
+	src/nn/shard.h

@@ -29,16 +29,16 @@ static int check(const struct yk_model_shape *s)
 		       "window; choose less", s->history, s->context);
 }
 
-static int layers(const struct yk_model_shape *s, struct yk_made *made, yoke_module *to)
+static int layers(const struct yk_model_shape *s, yoke_module *to)
 {
 	const int64_t hidden = 4 * s->embed;
-	int e = yoke_module_child(to, "wte", yk_nn_embedding(made, s->vocab, s->embed));
+	int e = yoke_module_child(to, "wte", yk_nn_embedding(true, s->vocab, s->embed));
 	for (int64_t i = 0; i < s->layers && !e; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
-		e = yoke_module_child(to, name, yk_nn_linear(made, i ? hidden : s->history * s->embed, hidden, true));
+		e = yoke_module_child(to, name, yk_nn_linear(true, i ? hidden : s->history * s->embed, hidden, true));
 	}
-	return e ? e : yoke_module_child(to, "out", yk_nn_linear(made, hidden, s->vocab, true));
+	return e ? e : yoke_module_child(to, "out", yk_nn_linear(true, hidden, s->vocab, true));
 }
 
 static void first(const struct yk_model_shape *s, const char *name, struct yk_parameter *to)
@@ -47,6 +47,26 @@ static void first(const struct yk_model_shape *s, const char *name, struct yk_pa
 	to->decay = !strstr(name, ".bias");
 	if (to->decay) // He et al. 2015: relu keeps the variance; small: what is not trained yet is near chance
 		to->deviation = hidden ? sqrt(2 / (double)((one ? s->history : 4) * s->embed)) : *name == 'o' ? 0.02 : 1;
+}
+
+// Of the layers, counted from the last, every other is cut by its inputs, so that logits are of all that it gives.
+static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
+{
+	static const struct yk_shard_rule even[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*[02468].*", YK_COLUMN, 0 },
+		{ "layer*[13579].weight", YK_ROW, 0 },
+		{ "out.*", YK_VOCAB, 0 },
+		{ 0 },
+	};
+	static const struct yk_shard_rule odd[] = {
+		{ "wte.weight", YK_VOCAB, 0 },
+		{ "layer*[02468].weight", YK_ROW, 0 },
+		{ "layer*[13579].*", YK_COLUMN, 0 },
+		{ "out.*", YK_VOCAB, 0 },
+		{ 0 },
+	};
+	return s->layers % 2 ? odd : even;
 }
 
 // Its logits and the inputs of all products.
@@ -63,12 +83,15 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *x, double dr
 	for (int64_t i = 0; i < history; i++)
 		side[i] = yoke_slice(x, 1, i, i + t, 1);
 	yoke_tensor *y = yoke_concat((int)history, side, 2);
+	if (n->shape.layers % 2)
+		y = yk_shard_part(n, y);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
 		char name[40];
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
-		y = yoke_lift(
-			yoke_dropout(yoke_relu(yk_call_inside(yk_network_layer(n, LAYERS + i), 1, &y)), dropout));
+		y = yoke_relu(yk_call_inside(yk_network_layer(n, LAYERS + i), 1, &y));
+		yoke_scope *own = (n->shape.layers - i) % 2 ? NULL : yk_shard_begin(n); // there y is cut
+		y = yoke_lift(yk_shard_end(own, yoke_dropout(y, dropout)));
 		yoke_scope_end(s);
 	}
 	return y;
@@ -124,7 +147,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
-	.check = check, .layers = layers, .first = first, .kept = kept,
+	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(embed), .kept = kept,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

@@ -111,20 +111,6 @@ bool yk_model_leaks(const struct yk_model *m, const struct yk_model_shape *s)
 	return m->leaks && m->leaks(s);
 }
 
-int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
-{
-	struct yk_parameters all = { .counts = true };
-	struct yk_made made = { .counted = true };
-	if (!m->layers) {
-		m->parameters(s, &all);
-		return all.elements;
-	}
-	yoke_module *top = yoke_nn_sequential(0, NULL);
-	const int e = top ? m->layers(s, &made, top) : yoke_error_code();
-	yoke_module_free(top);
-	return e < 0 ? INT64_MAX : made.elements; // no memory: none for those elements either
-}
-
 void yk_model_text(const struct yk_model *m, const struct yk_model_shape *s, char *to, size_t room)
 {
 	FILE *f = fmemopen(to, room, "w");
@@ -216,41 +202,93 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 
 // ---- networks ----
 
+int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *s, int64_t ranks)
+{
+	if (ranks > 1 && !m->rules)
+		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 ": layers of model=%s are not computed by several ranks; give tensor=1",
+			       ranks, m->name);
+	for (int k = 0; k < YK_SIZE_COUNT && ranks > 1; k++)
+		if (m->cuts >> k & 1 && s->size[k] % ranks)
+			return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " does not divide %s=%" PRId64 "; choose ranks that do", ranks,
+				       sizes[k].key, s->size[k]);
+	if (ranks > 1 && s->vocab > 1 && s->vocab < ranks)
+		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " is more than the %" PRId64 " tokens of the vocabulary", ranks, s->vocab);
+	return 0;
+}
+
 // Where a layer has a parameter of the list.
 struct yk_network_place {
 	struct yk_module_entry at;
 	int i;
 };
 
-// The list takes the variables over from the layers, in which a tied one is in several places.
-static int list_layers(struct yk_network *n, const struct yk_module_entry *e)
+// Adds the parameters of layers, each once.
+static void list_layers(const struct yk_model *m, const struct yk_model_shape *s, const struct yk_module_entry *e, size_t n,
+			struct yk_parameters *to)
 {
-	for (size_t k = 0; k < n->places; k++) {
-		struct yk_module_own *own = e[k].own;
-		int i = n->params.count;
-		if (own->shared) {
-			for (i = 0; n->params.var[i] != own->tensor;)
-				i++;
-		} else {
-			struct yk_parameter *row = yk_parameters_take(&n->params, own->tensor, own->path);
-			if (!row)
-				return yoke_error_code();
-			own->shared = true;
-			n->model->first(&n->shape, row->name, row);
-		}
-		n->place[k] = (struct yk_network_place){ e[k], i };
+	for (size_t k = 0; k < n; k++) {
+		const struct yk_module_own *own = e[k].own;
+		if (own->with)
+			continue;
+		yk_parameters_add(to, own->rank, own->dims, "%s", own->path);
+		if (!to->error && !to->counts)
+			m->first(s, own->path, &to->row[to->count - 1]);
 	}
-	return 0;
 }
 
-static int make_layers(struct yk_network *n)
+// All places of parameters of a model's layers, which are the children of *layers; to be freed both.  NULL: an error.
+static struct yk_module_entry *make_layers(const struct yk_model *m, const struct yk_model_shape *s, yoke_module **layers,
+					   size_t *n)
 {
-	struct yk_made made = { 0 };
-	if (!(n->layers = yoke_nn_sequential(0, NULL)) || n->model->layers(&n->shape, &made, n->layers) < 0)
+	*layers = yoke_nn_sequential(0, NULL);
+	if (*layers && m->layers(s, *layers) == 0)
+		return yk_module_places(*layers, n);
+	return NULL;
+}
+
+int64_t yk_model_elements(const struct yk_model *m, const struct yk_model_shape *s)
+{
+	struct yk_parameters all = { .counts = true };
+	yoke_module *layers = NULL;
+	size_t n = 0;
+	if (!m->layers) {
+		m->parameters(s, &all);
+		return all.elements;
+	}
+	struct yk_module_entry *e = make_layers(m, s, &layers, &n);
+	if (e)
+		list_layers(m, s, e, n, &all);
+	yoke_module_free(layers);
+	free(e);
+	return e ? all.elements : INT64_MAX; // no memory: none for those elements either
+}
+
+static void be_part(yoke_module *m, const struct yk_network *n)
+{
+	m->net = n;
+	for (size_t i = 0; i < m->children; i++)
+		be_part(m->child[i], n);
+}
+
+static int add_layers(struct yk_network *n)
+{
+	struct yk_module_entry *e = make_layers(n->model, &n->shape, &n->layers, &n->places);
+	if (!e)
 		return yoke_error_code();
-	struct yk_module_entry *e = yk_module_places(n->layers, &n->places);
-	n->place = e ? calloc(n->places, sizeof *n->place) : NULL;
-	const int err = n->place ? list_layers(n, e) : yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	list_layers(n->model, &n->shape, e, n->places, &n->params);
+	int err = n->params.error, i = 0;
+	if (!err && !(n->place = calloc(n->places, sizeof *n->place)))
+		err = yk_fail(YOKE_ENOMEM, "%s: no memory", n->model->name);
+	for (size_t k = 0; k < n->places && !err; k++) {
+		size_t of = 0; // the place of the one that it is tied to
+		while (e[k].own->with && e[of].own != e[k].own->with->own)
+			of++;
+		n->place[k] = (struct yk_network_place){ e[k], e[k].own->with ? n->place[of].i : i++ };
+		const struct yk_cut *cut = &n->params.row[n->place[k].i].cut;
+		e[k].module->inputs_cut |= cut->blocks && cut->axis == 1;
+		e[k].own->shared = true; // the list's
+	}
+	be_part(n->layers, n);
 	free(e);
 	return err;
 }
@@ -262,15 +300,20 @@ yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
 
 void yk_network_take_up(const struct yk_network *n)
 {
-	for (size_t k = 0; k < n->places; k++) {
+	for (size_t k = 0; k < n->places; k++)
 		n->place[k].at.own->tensor = n->params.var[n->place[k].i];
-		n->place[k].at.module->by_row = n->by_row;
-	}
 }
 
 int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
 {
+	return yk_network_new_on(NULL, m, s, to);
+}
+
+int yk_network_new_on(yoke_group *g, const struct yk_model *m, const struct yk_model_shape *s, struct yk_network **to)
+{
 	int e = yk_model_check(m, s);
+	if (e == 0 && g)
+		e = yk_model_check_ranks(m, s, yoke_group_size(g));
 	if (e < 0)
 		return e;
 	struct yk_network *n = calloc(1, sizeof *n);
@@ -278,8 +321,12 @@ int yk_network_new(const struct yk_model *m, const struct yk_model_shape *s, str
 		return yk_fail(YOKE_ENOMEM, "%s: no memory", m->name);
 	n->model = m;
 	n->shape = *s;
+	if (g) {
+		n->shard = (struct yk_shard){ g, yoke_group_rank(g), yoke_group_size(g), m->rules(s) };
+		n->params.shard = &n->shard;
+	}
 	if (m->layers) {
-		e = make_layers(n);
+		e = add_layers(n);
 	} else {
 		m->parameters(s, &n->params);
 		e = n->params.error;
@@ -305,7 +352,10 @@ void yk_network_free(struct yk_network *n)
 yoke_tensor *yk_network_linear(const struct yk_network *n, yoke_tensor *x, yoke_tensor *w,
 			       yoke_tensor *b)
 {
-	return yk_linear(x, w, b, n->by_row);
+	if (!n->by_row)
+		return yoke_linear(x, w, b);
+	yoke_tensor *y = yoke_matmul(x, w, YOKE_TB | YOKE_BY_ROW);
+	return b == YOKE_NONE ? y : yoke_add(y, b);
 }
 
 yoke_tensor *yk_network_forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
@@ -325,7 +375,7 @@ yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_
 	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
 	yoke_range_pop();
 	yoke_range_push("loss");
-	yoke_tensor *loss = yoke_cross_entropy(logits, targets, -1, 0);
+	yoke_tensor *loss = yk_shard_cross_entropy(n, logits, targets);
 	yoke_range_pop();
 	return loss;
 }

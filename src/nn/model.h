@@ -81,6 +81,7 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
+	struct yk_shard shard; // of how many ranks this is one; of such a network there is no cache
 	// NULL, or its layers: a module whose children the model knows.  Their parameters are those of the list, as
 	// of the last yk_network_take_up.
 	yoke_module *layers;
@@ -110,11 +111,15 @@ struct yk_model {
 	bool (*leaks)(const struct yk_model_shape *);
 	// Sizes that do not fit each other: EINVAL.
 	int (*check)(const struct yk_model_shape *);
-	// Its layers, added to a module, of parameters as they are to be made; and first values of one of them, and whether
-	// it decays.  NULL: it has `parameters` instead, which adds them to a list.
-	int (*layers)(const struct yk_model_shape *, struct yk_made *, yoke_module *to);
+	// Adds its layers, whose parameters are declared, to a module; and says which first values one of them has, and
+	// whether it decays.  NULL: it has `parameters` instead, which adds them to a list.
+	int (*layers)(const struct yk_model_shape *, yoke_module *to);
 	void (*first)(const struct yk_model_shape *, const char *name, struct yk_parameter *);
 	void (*parameters)(const struct yk_model_shape *, struct yk_parameters *);
+	// How ranks that compute it together cut the parameters, and the sizes that their number has to divide (YK_HAS);
+	// NULL: they cannot.
+	const struct yk_shard_rule *(*rules)(const struct yk_model_shape *);
+	unsigned cuts;
 	// Elements that a token of a training step leaves for the way back, at least.
 	double (*kept)(const struct yk_model_shape *);
 	// ids [B,T] i32 -> [B,T,..]: what logits takes.  `dropout` is a share.
@@ -139,6 +144,8 @@ YK_MODELS(X, )
 const struct yk_model *yk_model_find(const char *name);
 // EINVAL: a size is out of bounds, or does not fit the others.
 int yk_model_check(const struct yk_model *, const struct yk_model_shape *);
+// EINVAL: so many ranks cannot compute such a network together.
+int yk_model_check_ranks(const struct yk_model *, const struct yk_model_shape *, int64_t ranks);
 // Elements of all parameters, without making them; of a shape that was checked.
 int64_t yk_model_elements(const struct yk_model *, const struct yk_model_shape *);
 // "model=gpt layers=4 .. context=128", as its keys are given.
@@ -151,11 +158,12 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 
 // All parameters zero.  EINVAL as yk_model_check.
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
+// The same as one of the ranks of a group that compute it together; NULL: alone.  EINVAL as yk_model_check_ranks.
+int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 void yk_network_free(struct yk_network *); // NULL is fine
 // Layer i, as it was added.
 yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
-// To be called before something is recorded of layers: they take up the list's variables, and products go by row where
-// the network's do.
+// To be called before something is recorded of layers: they compute of the variables that the list has now.
 void yk_network_take_up(const struct yk_network *);
 // x w' + b, as yoke_linear, by rows where the network is.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);

@@ -154,15 +154,6 @@ static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, c
 	return t;
 }
 
-yoke_tensor *yk_module_tie(yoke_module *m, const char *name, const struct yk_module_own *with)
-{
-	char *copy = own_new(m, name);
-	if (!copy)
-		return NULL;
-	m->own[m->n++] = (struct yk_module_own){ .name = copy, .tensor = with->tensor, .shared = true };
-	return with->tensor;
-}
-
 static bool is_floating(int dtype)
 {
 	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
@@ -184,18 +175,26 @@ yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, 
 	return t && draw(t, dtype, rank, dims, first, value) == 0 ? t : NULL;
 }
 
-yoke_tensor *yk_module_parameter(yoke_module *m, struct yk_made *made, const char *name, int rank, const int64_t *dims,
-				 int first, double value)
+bool yk_module_parameter(yoke_module *m, bool declared, const char *name, int rank, const int64_t *dims, int first,
+			 double value)
 {
-	if (!made)
+	if (!declared)
 		return yoke_module_parameter(m, name, yoke_f32, rank, dims, first, value);
-	if (!made->counted)
-		return add(m, name, yoke_f32, rank, dims, false);
-	int64_t n = 1;
-	for (int i = 0; i < rank; i++)
-		n *= dims[i];
-	made->elements += n;
-	return YOKE_NONE;
+	char *copy = own_new(m, name);
+	if (!copy)
+		return false;
+	struct yk_module_own *own = &m->own[m->n++];
+	*own = (struct yk_module_own){ .name = copy, .rank = rank };
+	memcpy(own->dims, dims, (size_t)rank * sizeof *dims);
+	return true;
+}
+
+bool yk_module_tie(yoke_module *m, const char *name, const yoke_module *with)
+{
+	if (!yk_module_parameter(m, true, name, 0, with->own[0].dims, YOKE_FIRST_VALUE, 0))
+		return false;
+	m->own[m->n - 1].with = with;
+	return true;
 }
 
 yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,

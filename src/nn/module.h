@@ -13,6 +13,9 @@ struct yk_module_own {
 	char *name, *path; // path: from the module that was asked last; NULL: not asked for
 	yoke_tensor *tensor;
 	bool buffer, frozen, shared;
+	int rank; // of one that is declared
+	int64_t dims[2];
+	const struct yoke_module *with; // whose first one it is
 };
 
 struct yoke_module {
@@ -25,21 +28,15 @@ struct yoke_module {
 	struct yoke_module **child;
 	size_t children, child_cap;
 	bool evaluates;
-	bool by_row; // its products go by row (YOKE_BY_ROW)
+	const struct yk_network *net; // NULL, or that it is a layer of
+	bool inputs_cut;              // its product is of a cut of the inputs (shard.h)
 };
 
-// How a network makes the parameters of its layers, which a network draws itself: zeros; or, counted, none at all, of
-// which nothing can be computed.
-struct yk_made {
-	bool counted;
-	int64_t elements; // of those that were counted
-};
-// yoke_module_parameter; made: NULL, then they have first values.
-yoke_tensor *yk_module_parameter(struct yoke_module *, struct yk_made *made, const char *name, int rank,
-				 const int64_t *dims, int first, double value);
-
-// A parameter that is another module's.
-yoke_tensor *yk_module_tie(struct yoke_module *, const char *name, const struct yk_module_own *with);
+// Adds a parameter; declared: of a network, which has its tensor and gives it to the module before that computes.
+bool yk_module_parameter(struct yoke_module *, bool declared, const char *name, int rank, const int64_t *dims, int first,
+			 double value);
+// Declares one that is the first of another module.
+bool yk_module_tie(struct yoke_module *, const char *name, const struct yoke_module *with);
 
 // An entry of a walk.
 struct yk_module_entry {

@@ -12,32 +12,28 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-// Room for one more.
-static int grow(struct yk_parameters *p)
-{
-	size_t n = (size_t)p->count + 1;
-	if (yk_grow(&p->var, &p->var_cap, n, sizeof *p->var) < 0 ||
-	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
-		return yoke_error_code();
-	return 0;
-}
-
 static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims, const char *fmt,
 			 va_list ap)
 {
+	size_t n = (size_t)p->count + 1;
 	char *name;
-	if (grow(p) < 0)
+	if (yk_grow(&p->var, &p->var_cap, n, sizeof *p->var) < 0 ||
+	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
 		return yoke_error_code();
+	int64_t here[YOKE_MAX_RANK];
+	struct yk_cut cut;
 	if (vasprintf(&name, fmt, ap) < 0)
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
+	memcpy(here, dims, (size_t)rank * sizeof *here);
+	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);
 	// Kept: a scope that is open around the building of a model must not take it.
-	yoke_tensor *var = yoke_keep(yoke_variable(name, yoke_f32, rank, dims));
+	yoke_tensor *var = e < 0 ? NULL : yoke_keep(yoke_variable(name, yoke_f32, rank, here));
 	if (!var) {
 		free(name);
 		return yoke_error_code();
 	}
 	p->var[p->count] = var;
-	p->row[p->count++] = (struct yk_parameter){ .name = name };
+	p->row[p->count++] = (struct yk_parameter){ .name = name, .cut = cut };
 	return 0;
 }
 
@@ -61,19 +57,6 @@ void yk_parameters_add(struct yk_parameters *p, int rank, const int64_t *dims, c
 	va_start(ap, fmt);
 	add(p, rank, dims, fmt, ap);
 	va_end(ap);
-}
-
-struct yk_parameter *yk_parameters_take(struct yk_parameters *p, yoke_tensor *var, const char *name)
-{
-	char *copy = grow(p) < 0 ? NULL : strdup(name);
-	if (!copy) {
-		yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
-		return NULL;
-	}
-	p->elements += yoke_count(var);
-	p->var[p->count] = var;
-	p->row[p->count] = (struct yk_parameter){ .name = copy };
-	return &p->row[p->count++];
 }
 
 void yk_parameters_matrix(struct yk_parameters *p, int64_t out, int64_t in, double deviation,
@@ -116,6 +99,14 @@ yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_paramet
 	return p->error ? NULL : p->var[p->count - 1];
 }
 
+int yk_parameters_whole(const struct yk_parameters *p, int i, int64_t *dims)
+{
+	const int rank = shape_of(p->var[i], dims);
+	if (p->row[i].cut.blocks)
+		dims[p->row[i].cut.axis] = p->row[i].cut.all;
+	return rank;
+}
+
 static int fill(yoke_tensor *var, double value)
 {
 	// Put, not recorded: equal values recorded for two variables would share one storage,
@@ -139,13 +130,13 @@ int yk_parameters_draw(struct yk_parameters *p, uint64_t seed)
 	for (int i = 0; i < p->count; i++) {
 		const struct yk_parameter *row = &p->row[i];
 		int64_t dims[YOKE_MAX_RANK];
-		int rank = shape_of(p->var[i], dims);
+		int rank = yk_parameters_whole(p, i, dims);
 		if (row->deviation == 0) {
 			fill(p->var[i], row->value);
 			continue;
 		}
 		yoke_scope *own = yoke_scope_begin(row->name); // the random numbers are of this name
-		yoke_tensor *unit = yoke_normal(yoke_f32, rank, dims);
+		yoke_tensor *unit = yk_cut_of(&row->cut, yoke_normal(yoke_f32, rank, dims));
 		yoke_assign(p->var[i], yoke_mul(unit, yoke_const(row->deviation)));
 		yoke_scope_end(own);
 	}

@@ -101,6 +101,10 @@ struct yk_optim_share {
 	bool held; // the parameters that were added are the cuts themselves: nobody is told
 	// The sums of f64 [n] over all who have cuts.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
+	// Where the members are parts of tensors, some of them the same at all who have such parts: which this one counts
+	// in sums over those tensors, by member; and the sums of f32 or f64 [n] over all of them.  NULL: they are all there is.
+	const bool *counts;
+	yoke_tensor *(*total)(void *arg, yoke_tensor *);
 	void *arg;
 };
 // Elements of a piece: norms are sums over pieces of tensors, the last of each shorter, in order, so that those who
@@ -150,6 +154,8 @@ int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
 // Of gradients as the next step takes them, times scale: the square of each one's norm, of f32 parameters by pieces,
 // f32 [n].
 yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);
+// f32 [n], sums over parts of members, as sums over the tensors; members repeat where they end.
+yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n, yoke_tensor *);
 // Makes the states, as the first step does else.
 int yk_optim_states_ready(struct yoke_optim *);
 // The variables of all states, in the order of files: "m.NAME", "optimizer.theta" into name.

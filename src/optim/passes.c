@@ -41,6 +41,7 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 		yoke_tensor *sums = yk_list_sum(&(struct yk_list_step){
 			.what = "optim_step", .formula = &square, .n = 2 * n,
 			.list = (yoke_tensor *const *const[]){ both } }, 1);
+		sums = yk_optim_total(pass->o, g->member, n, 2 * n, sums);
 		struct yk_optim_map m = { .text = g->option[YK_O_norm_most] > 0 ? step : unbounded,
 					  .results = "p", .list = "r", .of = r, .number = { "pp", "rr" },
 					  .value = { yoke_slice(sums, 0, 0, n, 1),
@@ -131,9 +132,12 @@ static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 	const int dtype = yoke_dtype(o->scalar[THETA]);
 	yoke_tensor *sum = NULL;
 	for (int i = 0; i < o->groups; i++) {
-		yoke_tensor *x = yoke_cast(yk_optim_sum(pass, &o->group[i],
-							&(struct yk_optim_map){ .text = text, .results = "y" }, 0),
-					   dtype);
+		const struct yk_optim_group *g = &o->group[i];
+		const bool parts = o->share.total;
+		yoke_tensor *x = yk_optim_sum(pass, &o->group[i], &(struct yk_optim_map){ .text = text, .results = "y" }, parts);
+		if (parts)
+			x = yoke_sum(yk_optim_total(o, g->member, g->n, g->n, x), YOKE_ALL);
+		x = yoke_cast(x, dtype);
 		sum = i ? yoke_add(sum, x) : x;
 	}
 	return sum;

@@ -163,15 +163,42 @@ static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct
 	return o->share.sum ? o->share.sum(o->share.arg, all) : all;
 }
 
-// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.
-static yoke_tensor *in_order(yoke_tensor *x, int n)
+static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
+{
+	return o->share.total ? o->share.total(o->share.arg, x) : x;
+}
+
+yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n, yoke_tensor *x)
+{
+	if (!o->share.total)
+		return x;
+	float *counts = calloc((size_t)n + 1, sizeof *counts);
+	if (!counts) {
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", n);
+		return NULL;
+	}
+	for (int k = 0; k < n; k++)
+		counts[k] = o->share.counts[member[k % members]];
+	const int64_t dims = n;
+	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &dims, counts));
+	free(counts);
+	return total(o, own);
+}
+
+// The sum of f64 [n] in order, one after the other: as a list of n tensors of one.  member: NULL, or whose they are, of
+// which those count that the share says.
+static yoke_tensor *in_order(const struct yoke_optim *o, yoke_tensor *x, int n, const int *member)
 {
 	static const struct yk_formula same = { "same", "x", "", "", "y", "y = x;" };
 	yoke_tensor **one = calloc((size_t)n, sizeof *one), *sum = NULL;
+	int counted = 0;
 	for (int k = 0; k < n && one; k++)
-		one[k] = yoke_slice(x, 0, k, k + 1, 1);
-	if (one)
-		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = n,
+		if (!member || !o->share.counts || o->share.counts[member[k]])
+			one[counted++] = yoke_slice(x, 0, k, k + 1, 1);
+	if (one && !counted)
+		sum = yoke_full(yoke_f64, 0, NULL, 0);
+	else if (one)
+		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = counted,
 							  .list = (yoke_tensor *const *const[]){ one } }, 0);
 	else
 		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", n);
@@ -186,7 +213,7 @@ static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_op
 	if (!n->piece)
 		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
 	const int64_t one = 1;
-	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(in_order(each, n->n), dtype);
+	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(total(pass->o, in_order(pass->o, each, n->n, n->member)), dtype);
 	if (!n->latch)
 		return sum;
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
@@ -252,7 +279,12 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 	const struct yk_optim_pass pass = { .o = o, .scale = scale };
 	const int64_t one = 1;
 	yoke_tensor **each = calloc((size_t)o->n, sizeof *each), *to = NULL;
-	if (!each) {
+	int *member = calloc((size_t)o->n, sizeof *member);
+	for (int i = 0; i < o->n && member; i++)
+		member[i] = i;
+	if (!each || !member) {
+		free(each);
+		free(member);
 		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d tensors", o->n);
 		return NULL;
 	}
@@ -263,10 +295,11 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 			for (first = k; k + 1 < n->n && n->member[k + 1] == n->member[first]; k++)
 				;
 			yoke_tensor *x = yoke_slice(all, 0, first, k + 1, 1);
-			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? in_order(x, k + 1 - first) : x, yoke_f32), 1, &one);
+			each[n->member[k]] = yoke_reshape(yoke_cast(k > first ? in_order(o, x, k + 1 - first, NULL) : x, yoke_f32), 1, &one);
 		}
-		to = yoke_concat(o->n, each, 0);
+		to = yk_optim_total(o, member, o->n, o->n, yoke_concat(o->n, each, 0));
 	}
+	free(member);
 	free(each);
 	return to;
 }

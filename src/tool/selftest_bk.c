@@ -479,7 +479,7 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	double loss[2 * MANY], valid = NAN;
 	int e = yk_self_steps(t, 2 * MANY, loss);
 	if (e == 0)
-		e = yk_model_validate(t->net, t->data, t->batch, t->batch, NULL, NULL, &valid);
+		e = yk_model_validate(t->net, t->data, NULL, t->batch, t->batch, NULL, NULL, &valid);
 	if (e == 0)
 		e = yoke_stats(&stats);
 	if (e < 0)

@@ -54,6 +54,10 @@
 	X(zero, INT, YK_T, "0", 0, 3, NULL, \
 	  "what is shared out among ranks, each of which updates its share of the parameters: 1: the state of the " \
 	  "optimizer; 2: gradients, too; 3: and the parameters, gathered where they are used") \
+	X(stages, INT, YK_T, "1", 1, 1000, NULL, \
+	  "ranks that have a model's layers one behind another: each passes on what it computed of a window") \
+	X(tensor, INT, YK_T, "1", 1, 1024, NULL, \
+	  "ranks that compute each layer together, each with its part of the heads, the width and the vocabulary") \
 	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
 	  "as what gradients go between ranks: halves are added in f32, and the sum is rounded once") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \

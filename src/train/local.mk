@@ -18,6 +18,8 @@ libyokecore_la_SOURCES += \
 	src/train/fit.c \
 	src/train/generate.c \
 	src/train/generate.h \
+	src/train/grid.c \
+	src/train/grid.h \
 	src/train/loop.c \
 	src/train/lost.c \
 	src/train/trained.c \
@@ -55,6 +57,8 @@ libyokecore_la_SOURCES += \
 	src/train/need.h \
 	src/train/sums.c \
 	src/train/sums.h \
+	src/train/tensor.c \
+	src/train/tensor.h \
 	src/train/trainer.c \
 	src/train/trainer.h \
 	src/train/trainer_feed.c \

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "train/steps.h"
+#include "train/tensor.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -19,7 +20,7 @@
 static int asked_to_end(const struct yk_run *r)
 {
 	const int signal = atomic_load(&r->stop->signal);
-	if (!r->trainer->group)
+	if (!r->trainer->grid.all)
 		return signal;
 	return !r->trainer->ends ? 0 : signal ? signal : SIGINT;
 }
@@ -126,7 +127,7 @@ static bool can_validate(const struct yk_run *r)
 static bool validate_on(void *arg, int64_t done, int64_t windows)
 {
 	struct yk_run *r = arg;
-	if (!r->trainer->group && atomic_load(&r->stop->signal))
+	if (!r->trainer->grid.all && atomic_load(&r->stop->signal))
 		return false;
 	if (r->leads)
 		yk_progress_validating(&r->progress, r->trainer->step, done, windows);
@@ -143,11 +144,11 @@ static int validate(struct yk_run *r)
 	yoke_range_push("validate");
 	int e = yk_zero_whole(r->trainer);
 	if (e == 0)
-		e = yk_model_validate(t->net, t->data, t->batch, t->valid_windows, validate_on, r, &loss);
+		e = yk_model_validate(t->net, t->data, t->group, t->batch, t->valid_windows, validate_on, r, &loss);
 	yk_zero_apart(r->trainer);
 	yoke_range_pop();
 	r->trainer->starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
-	if (e < 0 || (!t->group && atomic_load(&r->stop->signal)))
+	if (e < 0 || (!t->grid.all && atomic_load(&r->stop->signal)))
 		return e;
 	r->validated = r->trainer->step;
 	r->state.val_loss = loss;
@@ -175,6 +176,8 @@ static int save(struct yk_run *r)
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
+	if (e == 0 && r->trainer->cuts)
+		e = yk_cuts_collect(r->trainer);
 	if (e < 0 || !r->leads) {
 		r->saved = r->trainer->step;
 		return e;
@@ -186,6 +189,8 @@ static int save(struct yk_run *r)
 	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
 		e = unsaved(r, e);
 	yoke_range_pop();
+	if (r->trainer->cuts)
+		yk_cuts_drop(r->trainer);
 	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	if (e < 0)
 		return e;
@@ -239,7 +244,7 @@ static int last_validation(struct yk_run *r)
 static void on_before(void *run)
 {
 	const struct yk_run *r = run;
-	if (r->trainer->group)
+	if (r->trainer->grid.all)
 		yoke_scalar_set(r->trainer->wish, atomic_load(&r->stop->signal) != 0);
 }
 
@@ -304,14 +309,14 @@ int yk_run_steps(struct yk_run *r, int *signal)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);
-	if (e < 0 && t->starved && !t->group) // ranks save together, and this one alone is here
+	if (e < 0 && t->starved && !t->grid.all) // ranks save together, and this one alone is here
 		return starved(r, e);
 	if (t->step == t->steps)
 		*signal = 0; // it came too late to matter
 	if (e == 0)
 		e = aside(r, save);
-	if (e == 0 && t->group) // what telemetry counts is all of the run's
-		e = yoke_group_barrier(t->group);
+	if (e == 0 && t->grid.all) // what telemetry counts is all of the run's
+		e = yoke_group_barrier(t->grid.all);
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	return e;

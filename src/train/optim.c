@@ -188,13 +188,16 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
-	o->shared = share && share->cut;
+	o->shared = share && (share->cut || share->total);
 	if (e == 0 && share)
 		e = yk_optim_share(o->rule, share);
 	if (e == 0)
 		e = yk_optim_states_ready(o->rule);
 	if (e == 0)
 		e = list_states(o);
+	const int each = e == 0 ? yk_optim_states_each(c) : 0, numbers = o->states.count - each * ps->count;
+	for (int k = numbers; k < o->states.count && each && e == 0; k++) // a state lies as its parameter does
+		o->states.row[k].cut = ps->row[(k - numbers) / each].cut;
 	if (e < 0)
 		yk_optim_free(o);
 	else

@@ -13,7 +13,7 @@ struct yk_optim {
 	yoke_optim *rule;
 	yoke_tensor *const *p; // the parameters
 	bool lent;             // `rule` is the caller's
-	bool shared;           // it updates cuts of them
+	bool shared;           // others know of its parameters, too
 	struct yk_parameters states; // of `rule`: "m.<parameter>", "momentum.<parameter>", ..
 };
 

@@ -56,12 +56,16 @@ static int check_processes(const struct yk_config *c, int64_t ranks)
 int yk_ranks_check(const struct yk_config *c)
 {
 	const bool known = yk_config_int(c, YK_KEY_ranks) != YK_AUTO; // else whoever starts them will settle it
-	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_parts);
+	const int64_t ranks = known ? yk_config_int(c, YK_KEY_ranks) : 1, parts = yk_config_int(c, YK_KEY_parts),
+		      unit = yk_grid_unit(c);
 	char those[200] = "";
-	if (parts != YK_AUTO && parts % ranks) {
-		for (int64_t n = 1; n <= parts && n <= 1024 && strlen(those) < sizeof those - 24; n++)
+	const int e = yk_grid_check(c);
+	if (e < 0)
+		return e;
+	if (parts != YK_AUTO && parts % yk_grid_data(c)) {
+		for (int64_t n = 1; n <= parts && n * unit <= 1024 && strlen(those) < sizeof those - 24; n++)
 			if (parts % n == 0)
-				snprintf(those + strlen(those), sizeof those - strlen(those), " %lld", (long long)n);
+				snprintf(those + strlen(those), sizeof those - strlen(those), " %lld", (long long)(n * unit));
 		return yk_fail(YOKE_EINVAL, "ranks=%lld do not divide the parts=%lld of a step; these do:%s",
 			       (long long)ranks, (long long)parts, those);
 	}
@@ -80,17 +84,13 @@ int yk_ranks_check(const struct yk_config *c)
 
 int yk_ranks_join(struct yk_trainer *t)
 {
-	const struct yoke_context *ctx = yk_current();
-	const int64_t ranks = yk_config_int(t->config, YK_KEY_ranks);
-	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks) : yoke_group_world();
-	if (!world)
-		return yoke_error_code();
-	if (yoke_group_size(world) == 1)
-		return 0;
-	t->group = world;
-	t->stage = (int)yk_config_int(t->config, YK_KEY_zero);
-	t->first = yoke_group_rank(world) * (t->stage < 2 ? t->accumulate : 1);
-	t->stride = t->stage < 2 ? 1 : yoke_group_size(world);
+	const int e = yk_grid_join(t->config, &t->grid);
+	if (e < 0 || !t->grid.all)
+		return e;
+	t->group = t->grid.over_data;
+	t->stage = t->group ? (int)yk_config_int(t->config, YK_KEY_zero) : 0;
+	t->first = t->grid.d * (t->stage < 2 ? t->accumulate : 1);
+	t->stride = t->stage < 2 ? 1 : t->grid.data;
 	t->wish = yoke_keep(yoke_scalar(0));
 	return t->wish ? 0 : yoke_error_code();
 }
@@ -101,6 +101,8 @@ void yk_ranks_leave(struct yk_trainer *t)
 	yoke_free(t->wished[0]);
 	yoke_free(t->wished[1]);
 	t->wish = t->wished[0] = t->wished[1] = NULL;
+	yk_grid_leave(&t->grid);
+	t->group = NULL;
 }
 
 int yk_ranks_start(const struct yk_trainer *t)
@@ -156,18 +158,20 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 		yk_zero_reduce(t);
 	if (t->stage > 0)
 		yk_zero_take(t);
-	for (int end = t->stage ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
+	for (int end = t->stage || !t->group ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
 		first = yk_ranks_bucket(&t->net->params, end);
 		e = reduce_bucket(t, first, end);
 	}
 	yoke_tensor *wish = yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish);
-	if (t->stage < 2) {
+	if (t->stage < 2 && t->group == t->grid.all) { // in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
 						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), wish }, 0));
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
 		t->wished[1] = yoke_keep(yoke_slice(all, 0, 1, 2, 1));
-	} else { // the loss is that of all already
-		t->wished[1] = yoke_keep(yoke_all_reduce(t->group, YOKE_REDUCE_SUM, wish));
+	} else { // of stage 2 the loss is that of all already
+		if (t->stage < 2 && t->group)
+			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
+		t->wished[1] = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, wish));
 	}
 	return e ? e : t->wished[1] ? 0 : yoke_error_code();
 }
@@ -202,7 +206,7 @@ int yk_ranks_agree(const struct yk_trainer *t)
 {
 	static const char *const words[] = { "version of yoke", "configuration", "data", "step of the checkpoint" };
 	const char *version = yoke_version();
-	const int n = yoke_group_size(t->group);
+	const int n = yoke_group_size(t->grid.all);
 	if (yk_current()->dry) // the others are not there
 		return 0;
 	json_t *o = yk_config_json(t->config);
@@ -213,7 +217,7 @@ int yk_ranks_agree(const struct yk_trainer *t)
 	if (e == 0) {
 		mine.config = yk_hash(text, strlen(text), 0);
 		mine.data = t->data ? yk_data_fingerprint(t->data) : 0;
-		e = yoke_group_exchange(t->group, &mine, sizeof mine, all);
+		e = yoke_group_exchange(t->grid.all, &mine, sizeof mine, all);
 	}
 	const int facts = sizeof mine / sizeof *all;
 	for (int i = facts; i < n * facts && e == 0; i++)
@@ -244,8 +248,10 @@ int yk_ranks_settle(struct yk_config *c)
 	int n = yk_config_apply(c);
 	if (n == 0)
 		n = yk_ranks_devices();
-	while (n > 1 && parts != YK_AUTO && parts % n)
-		n--;
+	const int unit = (int)yk_grid_unit(c);
+	n = n < unit ? n : n - n % unit;
+	while (n > unit && parts != YK_AUTO && parts % (n / unit))
+		n -= unit;
 	return n < 0 ? n : yk_config_settle(c, YK_KEY_ranks, n);
 }
 
@@ -318,12 +324,12 @@ static void words_set(struct words *w, int64_t ranks, int64_t parts)
 	w->word[n] = NULL;
 }
 
-// The most ranks, of so many, that give the bits of all: each has 2^k parts of a step.  0: too few.
-static int64_t go_on_with(int64_t left, int64_t least, int64_t parts)
+// The most ranks, of so many, a multiple of `unit`, that give the bits of all: each has 2^k parts of a step.  0: too few.
+static int64_t go_on_with(int64_t left, int64_t least, int64_t parts, int64_t unit)
 {
-	for (; left >= least && left > 0; left--)
-		if (parts % left == 0 && !((parts / left) & (parts / left - 1)))
-			return left;
+	for (int64_t data = left / unit; data > 0 && data * unit >= least; data--)
+		if (parts % data == 0 && !((parts / data) & (parts / data - 1)))
+			return data * unit;
 	return 0;
 }
 
@@ -332,7 +338,7 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 	const int64_t restarts = yk_config_int(c, YK_KEY_restarts), least = yk_config_int(c, YK_KEY_min_ranks);
 	int64_t ranks = yk_config_int(c, YK_KEY_ranks), parts = yk_config_int(c, YK_KEY_parts);
 	if (parts == YK_AUTO)
-		parts = ranks * yk_config_int(c, YK_KEY_accumulate);
+		parts = yk_grid_data(c) * yk_config_int(c, YK_KEY_accumulate);
 	for (int64_t again = 1;; again++) {
 		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
 		const int e = yk_spawn((int)ranks, w->word, &launch);
@@ -341,7 +347,7 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 		if (e == 0 || launch.signals || !launch.lost || again > restarts)
 			return e;
 		const int64_t left = ranks - launch.lost;
-		if (!(ranks = go_on_with(left, least, parts)))
+		if (!(ranks = go_on_with(left, least, parts, yk_grid_unit(c))))
 			return e;
 		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld", yoke_error(),
 			(long long)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "es" : "", (long long)again, (long long)restarts);

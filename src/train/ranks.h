@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer as one of several ranks: each has the whole model, and a share of every step's parts.
+// A trainer as one of several ranks: each has the whole model, and a share of every step's parts.  Where they stand: grid.h.
 #ifndef YK_TRAIN_RANKS_H
 #define YK_TRAIN_RANKS_H
 

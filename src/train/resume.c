@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/shared.h"
+#include "train/grid.h"
 #include "train/which.h"
 
 static int busy_folder(const char *out)
@@ -52,7 +53,7 @@ static int parts_take(struct yk_config *c, const struct yk_config *was, bool ane
 	const struct yk_config *by = anew ? c : was;
 	const int64_t parts = yk_config_int(was, YK_KEY_parts);
 	return yk_config_settle(c, YK_KEY_parts, parts != YK_AUTO && !anew ? parts :
-				yk_config_int(by, YK_KEY_ranks) * yk_config_int(by, YK_KEY_accumulate));
+				yk_grid_data(by) * yk_config_int(by, YK_KEY_accumulate));
 }
 
 int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)

@@ -102,7 +102,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	yk_runlog_set(&r->log, &r->state);
 	if (!(r->profile = yk_profile_new(r->watch.whole)))
 		e = yoke_error_code();
-	r->watch.group = t->group;
+	r->watch.group = t->grid.all;
 	if (e == 0)
 		e = yk_watch_begin(&r->watch, r->out, &r->progress);
 	if (e == 0)
@@ -111,13 +111,13 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		e = yk_run_say_start(r, c, from);
 	if (e == 0)
 		e = yk_run_steps(r, &signal);
-	while (e < 0 && !t->group && (e = yk_run_rescue(r, c, e)) == 0)
+	while (e < 0 && !t->grid.all && (e = yk_run_rescue(r, c, e)) == 0)
 		e = yk_run_steps(r, &signal);
 	if (e == 0)
 		e = yk_watch_end(&r->watch);
 	else
 		yk_watch_drop(&r->watch);
-	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->group) {
+	if (e == YOKE_ENOMEM && r->trainer && !r->trainer->grid.all) {
 		yk_profile_free(r->profile);
 		r->profile = NULL;
 		e = yk_trainer_advise(r->trainer);
@@ -198,7 +198,7 @@ static int follow(const struct crew *all, struct yk_config *c)
 		r.first = r.trainer->step;
 		r.saved = all->from ? r.first : -1;
 		intervals(&r, c);
-		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->group);
+		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->grid.all);
 	}
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);

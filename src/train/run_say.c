@@ -56,9 +56,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
-	if (t->group)
+	if (t->grid.all)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
-				yoke_group_size(t->group), t->accumulate, t->parts);
+				yoke_group_size(t->grid.all), t->accumulate, t->parts);
 	if (t->zero)
 		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
 				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),

@@ -5,13 +5,14 @@
 #include "train/trained.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
 // ---- host lists ----
 
-// Names and shapes alone.
-static int describe(const struct yk_parameters *ps, struct yk_host_list *to)
+// Names and shapes alone; of cuts, their own or those of the whole.
+static int describe(const struct yk_parameters *ps, bool whole, struct yk_host_list *to)
 {
 	struct yk_host_list l = { .tensor = calloc((size_t)ps->count + 1, sizeof *l.tensor) };
 	if (!l.tensor)
@@ -21,8 +22,8 @@ static int describe(const struct yk_parameters *ps, struct yk_host_list *to)
 		struct yk_host_tensor *t = &l.tensor[l.count];
 		t->name = ps->row[l.count].name;
 		t->dtype = yoke_dtype(var);
-		t->rank = yoke_rank(var);
-		for (int i = 0; i < t->rank; i++)
+		t->rank = yk_parameters_whole(ps, l.count, t->dims);
+		for (int i = 0; i < t->rank && !whole; i++)
 			t->dims[i] = yoke_dim(var, i);
 	}
 	*to = l;
@@ -40,13 +41,35 @@ void yk_host_list_free(struct yk_host_list *l)
 int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
 {
 	struct yk_host_list l = { 0 };
-	int e = describe(ps, &l);
+	int e = describe(ps, false, &l);
 	for (int i = 0; i < l.count && e == 0; i++) {
 		size_t bytes = yoke_bytes(ps->var[i]);
 		void *data = l.tensor[i].data = malloc(bytes);
 		e = data ? yoke_read(ps->var[i], data, bytes) :
 			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s",
 				   ps->row[i].name);
+	}
+	if (e < 0)
+		yk_host_list_free(&l);
+	else
+		*to = l;
+	return e;
+}
+
+int yk_host_list_copy(const struct yk_host_list *from, struct yk_host_list *to)
+{
+	struct yk_host_list l = { .tensor = calloc((size_t)from->count + 1, sizeof *l.tensor) };
+	int e = l.tensor ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", from->count);
+	for (int k = 0; k < from->count && e == 0; k++) {
+		struct yk_host_tensor *h = &l.tensor[l.count++];
+		size_t bytes = yoke_dtype_size(from->tensor[k].dtype);
+		*h = from->tensor[k];
+		for (int d = 0; d < h->rank; d++)
+			bytes *= (size_t)h->dims[d];
+		if ((h->data = malloc(bytes + 1)))
+			memcpy(h->data, from->tensor[k].data, bytes);
+		else
+			e = yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", from->count);
 	}
 	if (e < 0)
 		yk_host_list_free(&l);
@@ -68,21 +91,32 @@ int yk_host_list_put(const struct yk_host_list *l, const struct yk_parameters *p
 static int put(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct yk_parameters *ps = arg;
-	return yoke_put(ps->var[i], data, bytes);
+	const struct yk_cut *cut = &ps->row[i].cut;
+	yoke_tensor *var = ps->var[i];
+	int64_t dims[YOKE_MAX_RANK];
+	if (!cut->blocks)
+		return yoke_put(var, data, bytes);
+	char *part = malloc(yoke_bytes(var) + 1);
+	if (!part)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", ps->row[i].name);
+	yk_cut_take(cut, yk_parameters_whole(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
+	const int e = yoke_put(var, part, yoke_bytes(var));
+	free(part);
+	return e;
 }
 
 int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part,
 		    const struct yk_parameters *ps)
 {
 	struct yk_host_list l = { 0 };
-	int e = describe(ps, &l);
+	int e = describe(ps, true, &l);
 	if (e == 0)
 		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, put, (void *)ps);
 	yk_host_list_free(&l);
 	return e;
 }
 
-int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, struct yk_network **to)
+int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, yoke_group *group, struct yk_network **to)
 {
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
@@ -92,7 +126,7 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, struc
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
 					sizeof(float) * (uint64_t)yk_model_elements(model, &shape));
 	if (e == 0)
-		e = yk_network_new(model, &shape, &net);
+		e = yk_network_new_on(group, model, &shape, &net);
 	if (e == 0)
 		e = yk_trained_load(folder, ck, YK_CHECKPOINT_MODEL, &net->params);
 	if (e < 0)
@@ -110,7 +144,7 @@ static int open_all(const char *folder, struct yk_trained *t)
 	t->tokenizer = yk_tokenizer_load(t->checkpoint.tokenizer, folder);
 	if (!t->tokenizer)
 		return yoke_error_code();
-	e = yk_trained_network(folder, &t->checkpoint, &t->net);
+	e = yk_trained_network(folder, &t->checkpoint, NULL, &t->net);
 	if (e < 0)
 		return e;
 	int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);

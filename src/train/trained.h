@@ -18,9 +18,10 @@ struct yk_trained {
 int yk_trained_open(const char *folder, struct yk_trained *);
 void yk_trained_close(struct yk_trained *); // all zeros is fine
 
-// The network of a checkpoint with its weights, which are in memory once, and one of them twice.
-int yk_trained_network(const char *folder, const struct yk_checkpoint *, struct yk_network **);
-// Variables from the part's arrays, likewise.
+// The network of a checkpoint with its weights, which are in memory once, and one of them twice; as one of the ranks of a
+// group that compute it together, or, NULL, alone.
+int yk_trained_network(const char *folder, const struct yk_checkpoint *, yoke_group *, struct yk_network **);
+// Variables from the part's arrays, likewise: of cuts, theirs.
 int yk_trained_load(const char *folder, const struct yk_checkpoint *, int part,
 		    const struct yk_parameters *);
 
@@ -32,6 +33,7 @@ struct yk_host_list {
 
 // The parameters as they are now.
 int yk_host_list_read(const struct yk_parameters *, struct yk_host_list *);
+int yk_host_list_copy(const struct yk_host_list *, struct yk_host_list *to);
 void yk_host_list_free(struct yk_host_list *);
 int yk_host_list_put(const struct yk_host_list *, const struct yk_parameters *);
 

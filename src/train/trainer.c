@@ -17,6 +17,7 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/ranks.h"
+#include "train/tensor.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
 
@@ -91,7 +92,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	const double shares = t->stage > 0 ? yoke_group_size(t->group) : 1, sums = floor(log2((double)t->accumulate));
 	if (recomputes(t))
 		tokens = 0; // of what they leave little may be kept
-	double bytes = sizeof(float) * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
+	double bytes = sizeof(float) / (double)t->grid.tensor * ((double)parameters * ((t->stage < 3 ? 1 : 1 / shares) + states / shares + (t->stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
 					tokens * m->kept(s));
 	uint64_t most = yk_pool_could(ctx->device->pool);
@@ -123,8 +124,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	char had[160] = "";
 	int e = check_memory(t, m, &shape);
 	if (e == 0)
-		e = from ? yk_trained_network(folder, from, &t->net) :
-			   yk_network_new(m, &shape, &t->net);
+		e = from ? yk_trained_network(folder, from, t->grid.over_tensor, &t->net) :
+			   yk_network_new_on(t->grid.over_tensor, m, &shape, &t->net);
 	if (e < 0)
 		return e;
 	if (t->net->model != m || memcmp(&t->net->shape, &shape, sizeof shape)) {
@@ -140,15 +141,23 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	}
 	if (e == 0 && !from)
 		e = yk_parameters_draw(&t->net->params, t->seed);
+	if (e == 0)
+		e = yk_cuts_new(t);
 	if (e == 0 && !from && t->group)
 		e = yk_ranks_start(t);
+	if (e == 0 && !from && t->cuts)
+		e = yk_cuts_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
 	if (e == 0 && t->stage > 0)
 		e = yk_zero_new(t);
-	const struct yk_optim_share whole = { 0 }; // whose norms have the order of those that are shared out
+	struct yk_optim_share share = { 0 }; // norms of whole tensors have the order of those that are shared out
+	if (e == 0 && t->zero)
+		share = *yk_zero_share(t->zero);
+	if (e == 0 && t->cuts)
+		yk_cuts_share(t, &share);
 	if (e == 0)
-		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, t->zero ? yk_zero_share(t->zero) : t->parts > 1 ? &whole : NULL,
+		e = yk_optim_new(t->config, t->stage > 2 ? yk_zero_held(t->zero) : &t->net->params, t->zero || t->cuts || t->parts > 1 ? &share : NULL,
 				 &t->optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->optim));
@@ -244,17 +253,19 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	free(t->grad);
 	yk_sums_fini(&t->sums);
 	yoke_free(t->record);
-	yk_ranks_leave(t);
 	yk_optim_free(t->optim);
 	yk_zero_free(t->zero);
+	yk_cuts_free(t->cuts);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
+	yk_ranks_leave(t);
 	t->zeros = NULL;
 	t->grad = NULL;
 	t->ids = NULL;
 	t->record = NULL;
 	t->optim = NULL;
 	t->zero = NULL;
+	t->cuts = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
 }
@@ -275,7 +286,7 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 		e = yk_precision_of(t->config, &t->precision);
 	if (e == 0)
 		e = model_init(t, from, folder);
-	if (e == 0 && t->group)
+	if (e == 0 && t->grid.all)
 		e = yk_ranks_agree(t);
 	if (e == 0)
 		e = buffers_init(t);
@@ -287,10 +298,9 @@ static void config_read(struct yk_trainer *t, const struct yk_config *c)
 	t->config = c;
 	t->position.size = sizeof t->position;
 	t->context = yk_config_int(c, YK_KEY_context);
-	const int64_t asked = yk_config_int(c, YK_KEY_ranks), ranks = asked == YK_AUTO ? 1 : asked,
-		      given = yk_config_int(c, YK_KEY_parts);
-	t->parts = given == YK_AUTO ? ranks * yk_config_int(c, YK_KEY_accumulate) : given;
-	t->accumulate = t->parts / ranks; // yk_config_check saw that it is whole
+	const int64_t data = yk_grid_data(c), given = yk_config_int(c, YK_KEY_parts);
+	t->parts = given == YK_AUTO ? data * yk_config_int(c, YK_KEY_accumulate) : given;
+	t->accumulate = t->parts / data; // yk_config_check saw that it is whole
 	t->stride = 1;
 	t->dropout = yk_config_real(c, YK_KEY_dropout);
 	t->seed = (uint64_t)yk_config_int(c, YK_KEY_seed);

@@ -8,6 +8,7 @@
 
 #include "train/conf.h"
 #include "train/corpus.h"
+#include "train/grid.h"
 #include "yoke-dist.h"
 #include "optim/schedule.h"
 #include "train/optim.h"
@@ -33,7 +34,8 @@ struct yk_trainer {
 	const struct yk_config *config;
 	int64_t context, batch, accumulate; // the last: parts of a step that are this rank's
 	int64_t parts, first, stride;       // of all ranks; this rank's first one, and from one of its to the next
-	yoke_group *group;                  // NULL: it trains alone
+	struct yk_grid grid;
+	yoke_group *group;                  // its data ranks, who have the other parts; NULL: it has all
 	int stage;                          // zero=, 0 alone
 	int64_t step, steps; // done, and in all
 	int64_t valid_windows; // of one validation
@@ -59,6 +61,7 @@ struct yk_trainer {
 	const struct yk_parameters *params, *kept; // those that are trained, and all that checkpoints keep
 	struct yk_optim *optim;
 	struct yk_zero *zero;      // NULL: each rank updates all
+	struct yk_cuts *cuts;      // NULL: its parameters are whole
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale
 	int64_t skipped;     // steps of those done that changed nothing

@@ -120,7 +120,7 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
-	if (k < n - 1 || (t->group && yk_ranks_reduce(t, &loss) < 0))
+	if (k < n - 1 || (t->grid.all && yk_ranks_reduce(t, &loss) < 0))
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);
@@ -208,7 +208,7 @@ static int try_step(struct yk_trainer *t)
 	t->checked = t->scaler;
 	if (t->own && t->own->stepped && (e = t->own->stepped(t->own->arg)) < 0)
 		return e;
-	return t->group ? yk_ranks_hear(t) : 0;
+	return t->grid.all ? yk_ranks_hear(t) : 0;
 }
 
 // A step that there was no memory for is made again in halves, of which each window is a part once; but not
@@ -216,7 +216,7 @@ static int try_step(struct yk_trainer *t)
 static bool may_halve(const struct yk_trainer *t)
 {
 	const struct yoke_context *ctx = yk_current();
-	return t->micro > 1 && ctx && !ctx->dry && !t->group && (t->stepped || *t->batch_why);
+	return t->micro > 1 && ctx && !ctx->dry && !t->grid.all && (t->stepped || *t->batch_why);
 }
 
 int yk_trainer_step(struct yk_trainer *t)

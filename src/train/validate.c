@@ -52,11 +52,11 @@ static double batch_loss(const struct yk_network *net, const int32_t *windows, i
 }
 
 // Losses of batches that rank k mod size computed, on all ranks.
-static int gather(yoke_group *world, double *loss, int64_t n)
+static int gather(yoke_group *group, double *loss, int64_t n)
 {
-	const int size = yoke_group_size(world);
+	const int size = yoke_group_size(group);
 	double *all = malloc((size_t)n * (size_t)size * sizeof *all);
-	int e = all ? yoke_group_exchange(world, loss, (size_t)n * sizeof *loss, all) :
+	int e = all ? yoke_group_exchange(group, loss, (size_t)n * sizeof *loss, all) :
 		      yk_fail(YOKE_ENOMEM, "validation: no memory");
 	for (int64_t k = 0; k < n && e == 0; k++)
 		loss[k] = all[k % size * n + k];
@@ -66,16 +66,15 @@ static int gather(yoke_group *world, double *loss, int64_t n)
 
 // Losses of windows, weighted by rows: full batches share one plan, a last, smaller one has its own.  Ranks share the
 // batches out; sums are in the order of the text.
-int yk_model_validate(const struct yk_network *net, const struct yk_data *data, int64_t batch,
-		      int64_t most, yk_validate_fn *go_on, void *arg, double *to)
+int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group, int64_t batch, int64_t most,
+		      yk_validate_fn *go_on, void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
 	int64_t windows = most < all ? most : all, done = 0;
-	yoke_group *world = yoke_group_world();
-	const int rank = yoke_group_rank(world), size = yoke_group_size(world);
+	const int rank = group ? yoke_group_rank(group) : 0, size = group ? yoke_group_size(group) : 1;
 	*to = NAN;
-	if (windows == 0 || !world)
-		return world ? 0 : yoke_error_code();
+	if (windows == 0)
+		return 0;
 	if (batch > windows)
 		batch = windows;
 	const int64_t batches = (windows + batch - 1) / batch;
@@ -92,7 +91,7 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		done += rows;
 	}
 	if (size > 1 && e == 0)
-		e = gather(world, loss, batches);
+		e = gather(group, loss, batches);
 	for (int64_t k = 0; k < batches; k++)
 		sum += loss[k] * (double)(k < batches - 1 ? batch : windows - k * batch);
 	free(loss);
@@ -115,7 +114,7 @@ static int rehearse(void *arg, int64_t batch)
 	double loss;
 	int e = yk_network_new(v->net->model, &v->net->shape, &net);
 	if (e == 0)
-		e = yk_model_validate(net, v->data, batch, batch, NULL, NULL, &loss);
+		e = yk_model_validate(net, v->data, NULL, batch, batch, NULL, NULL, &loss);
 	yk_network_free(net);
 	return e;
 }

@@ -7,6 +7,7 @@
 
 #include "nn/model.h"
 #include "data/text.h"
+#include "yoke-dist.h"
 
 // The loss that training makes small, of windows [B, T+1] i32: each token is predicted from those before it in
 // its row.
@@ -16,8 +17,8 @@ yoke_tensor *yk_windows_likelihood(const struct yk_network *, yoke_tensor *windo
 // Asked before each batch, with the windows that are done, of how many: false ends it there.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
 // Mean loss over validation windows of some data, `batch` at a time: all of them, or as many as
-// `most`, spread evenly over the part.  NaN when there are none, or `go_on` (NULL: always) ended it.
-int yk_model_validate(const struct yk_network *, const struct yk_data *, int64_t batch, int64_t most,
+// `most`, spread evenly over the part; shared out among the ranks of a group, NULL: this one alone.  NaN when there are none, or `go_on` (NULL: always) ended it.
+int yk_model_validate(const struct yk_network *, const struct yk_data *, yoke_group *, int64_t batch, int64_t most,
 		      yk_validate_fn *go_on, void *arg, double *loss);
 // The thread's error, ENOMEM of that, with the largest batch that fits the device, if its memory was what
 // is missing.

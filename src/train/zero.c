@@ -391,34 +391,12 @@ int yk_zero_collect(struct yk_trainer *t)
 	return e == 0 && z->stage > 2 ? collect_all(t, &z->held, 1, &z->weights) : e;
 }
 
-static int copy(const struct yk_host_list *from, struct yk_host_list *to)
-{
-	struct yk_host_list l = { .tensor = calloc((size_t)from->count + 1, sizeof *l.tensor) };
-	int e = l.tensor ? 0 : yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
-	for (int k = 0; k < from->count && e == 0; k++) {
-		struct yk_host_tensor *h = &l.tensor[l.count++];
-		size_t bytes = yoke_dtype_size(from->tensor[k].dtype);
-		*h = from->tensor[k];
-		for (int d = 0; d < h->rank; d++)
-			bytes *= (size_t)h->dims[d];
-		if ((h->data = malloc(bytes + 1)))
-			memcpy(h->data, from->tensor[k].data, bytes);
-		else
-			e = yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
-	}
-	if (e < 0)
-		yk_host_list_free(&l);
-	else
-		*to = l;
-	return e;
-}
-
 int yk_zero_states(const struct yk_zero *z, struct yk_host_list *to)
 {
-	return copy(&z->states, to);
+	return yk_host_list_copy(&z->states, to);
 }
 
 int yk_zero_weights(const struct yk_zero *z, struct yk_host_list *to)
 {
-	return copy(&z->weights, to);
+	return yk_host_list_copy(&z->weights, to);
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout of ranks.
+#include "config.h"
+
+#include "train/grid.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "dist/ranks.h"
+#include "graph/context.h"
+
+int64_t yk_grid_unit(const struct yk_config *c)
+{
+	return yk_config_int(c, YK_KEY_stages) * yk_config_int(c, YK_KEY_tensor);
+}
+
+int64_t yk_grid_data(const struct yk_config *c)
+{
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	return ranks == YK_AUTO ? 1 : ranks / yk_grid_unit(c);
+}
+
+int yk_grid_check(const struct yk_config *c)
+{
+	const int64_t stages = yk_config_int(c, YK_KEY_stages), tensor = yk_config_int(c, YK_KEY_tensor),
+		      zero = yk_config_int(c, YK_KEY_zero), ranks = yk_config_int(c, YK_KEY_ranks);
+	const bool known = ranks != YK_AUTO;
+	struct yk_model_shape shape;
+	const struct yk_model *model = yk_config_model(c, 1, &shape);
+	if (known && ranks % (stages * tensor))
+		return yk_fail(YOKE_EINVAL, "ranks=%lld are no multiple of the %lld of stages=%lld times tensor=%lld",
+			       (long long)ranks, (long long)(stages * tensor), (long long)stages, (long long)tensor);
+	if (stages > 1 && zero >= 2)
+		return yk_fail(YOKE_EINVAL, "zero=%lld with stages=%lld: gradients of a stage are added over its micro-batches "
+			       "where it has them; give zero=1 or 0", (long long)zero, (long long)stages);
+	if (stages > 1)
+		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks cannot share out layers yet; give stages=1", (long long)stages);
+	if (tensor > 1 && zero > 0)
+		return yk_fail(YOKE_EINVAL, "zero=%lld with tensor=%lld: cuts of tensors are not shared out any further; give zero=0",
+			       (long long)zero, (long long)tensor);
+	return yk_model_check_ranks(model, &shape, tensor);
+}
+
+// Those of `size` ranks of the grid that have this color, of which this one is number `at`.
+static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at, yoke_group **to)
+{
+	const struct yoke_context *ctx = yk_current();
+	if (size == 1)
+		return 0;
+	if (size == g->data * g->stages * g->tensor)
+		*to = g->all;
+	else
+		*to = ctx->dry ? yk_group_dry((uint32_t)size, false) : yoke_group_split(g->all, (int)color, (int)at);
+	return *to ? 0 : yoke_error_code();
+}
+
+int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
+{
+	const struct yoke_context *ctx = yk_current();
+	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	struct yk_grid g = { .data = 1, .stages = yk_config_int(c, YK_KEY_stages), .tensor = yk_config_int(c, YK_KEY_tensor) };
+	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks, true) : yoke_group_world();
+	if (!world)
+		return yoke_error_code();
+	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world), unit = g.stages * g.tensor;
+	if (n % unit)
+		return yk_fail(YOKE_EINVAL, "%lld ranks are no multiple of the %lld of stages=%lld times tensor=%lld", (long long)n,
+			       (long long)unit, (long long)g.stages, (long long)g.tensor);
+	g.data = n / unit;
+	g.d = rank / unit;
+	g.s = rank / g.tensor % g.stages;
+	g.p = rank % g.tensor;
+	if (n > 1)
+		g.all = world;
+	int e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
+	if (e == 0)
+		e = part(&g, g.stages, g.d * g.tensor + g.p, g.s, &g.over_stages);
+	if (e == 0)
+		e = part(&g, g.tensor, g.d * g.stages + g.s, g.p, &g.over_tensor);
+	if (e < 0)
+		yk_grid_leave(&g);
+	else
+		*to = g;
+	return e;
+}
+
+void yk_grid_leave(struct yk_grid *g)
+{
+	yoke_group *const part[] = { g->over_data, g->over_stages, g->over_tensor };
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (part[i] != g->all)
+			yoke_group_free(part[i]);
+	*g = (struct yk_grid){ 0 };
+}
