@@ -220,12 +220,22 @@ static void attention_ref(yoke_module *m, const double *x, const double *context
 	enum { ROOM = B * 8 * E };
 	const int D = E / H;
 	double w[E * E], b[E], q[ROOM], k[ROOM], v[ROOM], mixed[ROOM];
-	param(m, "q.weight", w), param(m, "q.bias", b);
-	linear_ref(x, B * T, E, E, w, b, q);
-	param(m, "k.weight", w), param(m, "k.bias", b);
-	linear_ref(context, B * S, E, G * D, w, b, k);
-	param(m, "v.weight", w), param(m, "v.bias", b);
-	linear_ref(context, B * S, E, G * D, w, b, v);
+	const bool fused = yoke_module_find(m, "qkv.weight");
+	yoke_error_clear();
+	if (fused) {
+		double all[3 * E * E], bias[3 * E];
+		param(m, "qkv.weight", all), param(m, "qkv.bias", bias);
+		linear_ref(x, B * T, E, E, all, bias, q);
+		linear_ref(x, B * T, E, G * D, all + E * E, bias + E, k);
+		linear_ref(x, B * T, E, G * D, all + (E + G * D) * E, bias + E + G * D, v);
+	} else {
+		param(m, "q.weight", w), param(m, "q.bias", b);
+		linear_ref(x, B * T, E, E, w, b, q);
+		param(m, "k.weight", w), param(m, "k.bias", b);
+		linear_ref(context, B * S, E, G * D, w, b, k);
+		param(m, "v.weight", w), param(m, "v.bias", b);
+		linear_ref(context, B * S, E, G * D, w, b, v);
+	}
 	for (int of = 0; of < 2 && base > 0; of++) {
 		double *z = of ? k : q;
 		const int rows = of ? S : T, wide = of ? G : H;
@@ -253,7 +263,7 @@ static void attention_ref(yoke_module *m, const double *x, const double *context
 				mixed[i * D + d] += p[s] / sum * v[((r * S + s) * G + g) * D + d];
 		}
 	}
-	param(m, "out.weight", w), param(m, "out.bias", b);
+	param(m, fused ? "proj.weight" : "out.weight", w), param(m, fused ? "proj.bias" : "out.bias", b);
 	linear_ref(mixed, B * T, E, E, w, b, y);
 }
 
@@ -276,6 +286,56 @@ static void test_attention(void)
 							  "grouped attention with RoPE" }[k]);
 		yoke_module_free(m);
 		yoke_scope_end(s);
+	}
+}
+
+// Tokens that come in parts, of sequences in one cache or in one each: as all at once.
+static void test_attention_cache(void)
+{
+	enum { KV = 2, H = 4, ROOM = 7, PARTS = 3 };
+	const int end[PARTS] = { 2, 3, T };
+	double x[MOST], y[MOST], want[MOST];
+	for (int k = 0; k < 4; k++) {
+		const struct yoke_nn_attention_options o = {
+			.size = sizeof o, .width = E, .heads = H, .kv_heads = KV, .causal = 1, .bias = 1, .rope = k & 1 ? 50 : 0,
+			.fused = k & 1,
+		};
+		const int caches = k < 2 ? 1 : B;
+		const int64_t dims[] = { B / caches, ROOM, KV, E / H };
+		yoke_tensor *in[1 + 4 * B] = { NULL }, *out = NULL;
+		yoke_module *m = shaken(yoke_nn_attention(&o));
+		yoke_scope *s = yoke_scope_begin("cache");
+		yoke_tensor *whole = random_x(3, (int64_t[]){ B, T, E }, x);
+		attention_ref(m, x, x, T, H, KV, true, o.rope, y);
+		same(yoke_call(m, whole), y, B * T * E, o.fused ? "fused attention" : "attention of groups");
+		for (int c = 0; c < caches; c++) {
+			in[1 + 4 * c] = yoke_keep(yoke_variable("keys", yoke_f32, 4, dims));
+			in[2 + 4 * c] = yoke_keep(yoke_variable("values", yoke_f32, 4, dims));
+			in[3 + 4 * c] = yoke_scalar(0);
+			in[4 + 4 * c] = yoke_scalar(0);
+		}
+		for (int p = 0, from = 0; p < PARTS; from = end[p++]) {
+			const int n = end[p] - from;
+			for (int c = 0; c < caches; c++) {
+				yoke_scalar_set(in[3 + 4 * c], from);
+				yoke_scalar_set(in[4 + 4 * c], end[p]);
+			}
+			in[0] = yoke_slice(whole, 1, from, end[p], 1);
+			yoke_forward(m, 1 + 4 * caches, in, 1, &out);
+			for (int i = 0; i < B * n * E; i++)
+				want[i] = y[(i / (n * E) * T + from) * E + i % (n * E)];
+			same(out, want, B * n * E, caches > 1 ? "tokens behind those of a cache each" : "tokens behind those of one cache");
+		}
+		ok(yoke_forward(m, 4, in, 1, &out) == YOKE_EINVAL && strstr(yoke_error(), "seen of each cache"), "refused: %s",
+		   yoke_error());
+		yoke_error_clear();
+		for (int c = 0; c < caches; c++) {
+			yoke_free(in[1 + 4 * c]);
+			yoke_free(in[2 + 4 * c]);
+		}
+		yoke_scope_end(s);
+		yoke_error_clear();
+		yoke_module_free(m);
 	}
 }
 
@@ -631,6 +691,7 @@ int main(void)
 	test_norms();
 	test_batch_norm();
 	test_attention();
+	test_attention_cache();
 	test_gradients();
 	test_tree();
 	test_own();
