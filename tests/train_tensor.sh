@@ -88,6 +88,20 @@ verdict "a perceptron, its layers odd and even" "$(for layers in 1 2; do
 	done)"
 verdict "words, of which two ranks have one more" "$(run w1 tokenizer=word; run w2 tokenizer=word ranks=4 tensor=4; near w1 w2
 	grep -q '"vocab": *18[,}]' w2/manifest.json || grep '"vocab":' w2/manifest.json)"
+verdict "states, gradients and parameters shared out among data ranks" "$(run parts parts=4
+	for stage in 1 2 3; do
+		run shared ranks=4 tensor=2 parts=4 zero=$stage
+		near parts shared
+	done
+	rm -rf on1 # and its files at another split
+	run straight parts=4 schedule=constant
+	keys="$small $gpt lr=1e-2 optimizer=sgd schedule=constant"
+	run on1 ranks=4 tensor=2 parts=4 zero=1 steps=2
+	go on1 resume=1 steps=4 ranks=4 tensor=4 zero=0
+	near straight on1
+	run on1 ranks=4 tensor=4 parts=4 steps=2
+	go on1 resume=1 steps=4 ranks=4 tensor=2 zero=3
+	near straight on1)"
 verdict "processes have the bits of threads, with dropout" "$(
 	run threads ranks=4 tensor=2 dropout=0.1; run processes ranks=4 tensor=2 dropout=0.1 spawn=process
 	same threads processes)"
@@ -139,6 +153,7 @@ verdict "ranks that are no multiple" "$(refused 'ranks=3 are no multiple of the 
 verdict "heads that ranks do not divide" "$(refused 'tensor=3 does not divide heads=4' ranks=3 tensor=3)"
 verdict "width that ranks do not divide" "$(refused 'tensor=2 does not divide embed=5' ranks=2 tensor=2 model=mlp embed=5)"
 verdict "a model that is not cut" "$(refused 'tensor=2: layers of model=bk' ranks=2 tensor=2 model=bk)"
+verdict "ratios of tensors that nobody has" "$(refused 'zero=1 and tensor=2' ranks=4 tensor=2 zero=1 optimizer=lamb)"
 verdict "a vocabulary of fewer tokens than ranks" "$(echo "a a a a a a a a" >letters; common=${common#data=text}
 	refused 'tensor=4 is more than the 3 tokens of the vocabulary' ranks=4 tensor=4 data=letters tokenizer=word valid=0 context=2)"
 

@@ -5,6 +5,7 @@
 #include "train/grid.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "dist/ranks.h"
@@ -36,9 +37,9 @@ int yk_grid_check(const struct yk_config *c)
 			       "where it has them; give zero=1 or 0", (long long)zero, (long long)stages);
 	if (stages > 1)
 		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks cannot share out layers yet; give stages=1", (long long)stages);
-	if (tensor > 1 && zero > 0)
-		return yk_fail(YOKE_EINVAL, "zero=%lld with tensor=%lld: cuts of tensors are not shared out any further; give zero=0",
-			       (long long)zero, (long long)tensor);
+	if (tensor > 1 && zero > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "lamb"))
+		return yk_fail(YOKE_EINVAL, "optimizer=lamb has norms of whole tensors, of which with zero=%lld and tensor=%lld no rank "
+			       "has more than a part: give zero=0 or tensor=1", (long long)zero, (long long)tensor);
 	return yk_model_check_ranks(model, &shape, tensor);
 }
 
