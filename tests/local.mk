@@ -81,6 +81,7 @@ test_programs = \
 	tests/keys.t \
 	tests/killed.t \
 	tests/ranks.t \
+	tests/tensor_ranks.t \
 	tests/schedules.t \
 	tests/simulate.t \
 	tests/lists.t \
@@ -211,6 +212,7 @@ test_scripts = \
 	tests/train_processes.sh \
 	tests/train_mpi.sh \
 	tests/train_ranks.sh \
+	tests/train_tensor.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
 
@@ -290,6 +292,7 @@ tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
 tests_ranks_t_SOURCES = tests/ranks.c
+tests_tensor_ranks_t_SOURCES = tests/tensor_ranks.c
 tests_schedules_t_SOURCES = tests/schedules.c
 tests_epilogues_t_SOURCES = tests/epilogues.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c

@@ -5,6 +5,7 @@
 #include "observe/topology.h"
 
 #include <math.h>
+#include <pthread.h>
 
 #include "observe/sysfs.h"
 
@@ -59,9 +60,13 @@ void yk_topology_count(struct yk_topology *to)
 {
 	*to = (struct yk_topology){ NAN, NAN, NAN, NAN, NAN };
 #if HAVE_HWLOC
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // over the environment: ranks that are threads count together
 	hwloc_topology_t t;
-	if (init(&t))
+	pthread_mutex_lock(&one);
+	if (init(&t)) {
+		pthread_mutex_unlock(&one);
 		return;
+	}
 	if (load(t) == 0) {
 		to->packages = objects(t, HWLOC_OBJ_PACKAGE);
 		to->cores = objects(t, HWLOC_OBJ_CORE);
@@ -70,5 +75,6 @@ void yk_topology_count(struct yk_topology *to)
 		to->allowed = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(t));
 	}
 	hwloc_topology_destroy(t);
+	pthread_mutex_unlock(&one);
 #endif
 }

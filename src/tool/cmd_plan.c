@@ -36,8 +36,8 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_nee
 		{ "peak of the run", n->peak },    { "room", room },
 	};
 	if (yk_config_int(t->config, YK_KEY_ranks) > 1)
-		printf("of a rank, of %" PRId64 " with zero=%" PRId64 ": ", yk_config_int(t->config, YK_KEY_ranks),
-		       yk_config_int(t->config, YK_KEY_zero));
+		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64 ": ", yk_config_int(t->config, YK_KEY_ranks),
+		       yk_config_int(t->config, YK_KEY_tensor), yk_config_int(t->config, YK_KEY_zero));
 	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
 	       " tokens\n\n%-16s %16s\n",
 	       n->parameters, batch, t->context, "", "bytes");

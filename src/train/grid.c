@@ -4,6 +4,7 @@
 
 #include "train/grid.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -36,9 +37,9 @@ int yk_grid_check(const struct yk_config *c)
 			       "where it has them; give zero=1 or 0", (long long)zero, (long long)stages);
 	if (stages > 1)
 		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks cannot share out layers yet; give stages=1", (long long)stages);
-	if (tensor > 1 && zero > 0)
-		return yk_fail(YOKE_EINVAL, "zero=%lld with tensor=%lld: cuts of tensors are not shared out any further; give zero=0",
-			       (long long)zero, (long long)tensor);
+	if (tensor > 1 && zero > 0 && !strcmp(yk_config_str(c, YK_KEY_optimizer), "lamb"))
+		return yk_fail(YOKE_EINVAL, "optimizer=lamb has norms of whole tensors, of which with zero=%lld and tensor=%lld no rank "
+			       "has more than a part: give zero=0 or tensor=1", (long long)zero, (long long)tensor);
 	return yk_model_check_ranks(model, &shape, tensor);
 }
 
@@ -55,15 +56,33 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 	return *to ? 0 : yoke_error_code();
 }
 
+// Do all ranks mean the same layout?  Else what one of them does first is another's last.
+static int agree(const struct yk_grid *g)
+{
+	const int64_t mine[] = { g->stages, g->tensor };
+	static const char *const names[] = { "stages", "tensor" };
+	const int n = yoke_group_size(g->all);
+	int64_t *all = calloc((size_t)n, sizeof mine);
+	int e = all ? yoke_group_exchange(g->all, mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	for (int i = 2; i < 2 * n && e == 0; i++)
+		if (all[i] != all[i % 2])
+			e = yk_fail(YOKE_EINVAL, "rank 0 has %s=%lld, rank %d %s=%lld", names[i % 2], (long long)all[i % 2], i / 2,
+				    names[i % 2], (long long)all[i]);
+	free(all);
+	return e;
+}
+
 int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 {
-	const struct yoke_context *ctx = yk_current();
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
+	const struct yoke_context *ctx = yk_current();
 	struct yk_grid g = { .data = 1, .stages = yk_config_int(c, YK_KEY_stages), .tensor = yk_config_int(c, YK_KEY_tensor) };
 	yoke_group *world = ctx && ctx->dry && ranks > 1 ? yk_group_dry((uint32_t)ranks, true) : yoke_group_world();
 	if (!world)
 		return yoke_error_code();
 	const int64_t n = yoke_group_size(world), rank = yoke_group_rank(world), unit = g.stages * g.tensor;
+	if (n > 1)
+		g.all = world;
 	if (n % unit)
 		return yk_fail(YOKE_EINVAL, "%lld ranks are no multiple of the %lld of stages=%lld times tensor=%lld", (long long)n,
 			       (long long)unit, (long long)g.stages, (long long)g.tensor);
@@ -71,9 +90,9 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	g.d = rank / unit;
 	g.s = rank / g.tensor % g.stages;
 	g.p = rank % g.tensor;
-	if (n > 1)
-		g.all = world;
-	int e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
+	int e = g.all && !ctx->dry ? agree(&g) : 0;
+	if (e == 0)
+		e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
 	if (e == 0)
 		e = part(&g, g.stages, g.d * g.tensor + g.p, g.s, &g.over_stages);
 	if (e == 0)

@@ -59,6 +59,9 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->grid.all)
 		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
 				yoke_group_size(t->grid.all), t->accumulate, t->parts);
+	if (t->cuts)
+		yk_progress_say(&r->progress, "tensor=%" PRId64 ": %" PRId64 " ranks compute each part together, each with weights, %s",
+				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->net->params)));
 	if (t->zero)
 		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
 				"state %s of %s", t->stage, yk_bytes_text(weights, t->stage < 3 ? yk_parameters_bytes(&t->net->params) : yk_zero_most(t)),

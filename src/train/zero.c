@@ -312,6 +312,17 @@ static int member_of(const struct yk_trainer *t, const struct yk_parameters *s, 
 	return k < numbers ? -1 : (k - numbers) / each;
 }
 
+// The dims of parameter i as files have it, which may be more than this rank's ranks have of it.
+static int file_dims(const struct yk_trainer *t, int i, int64_t *dims)
+{
+	const struct yk_cut *cut = &t->net->params.row[i].cut;
+	const struct yk_shape *s = &t->zero->shape[i];
+	memcpy(dims, s->dims, (size_t)s->rank * sizeof *dims);
+	if (cut->blocks)
+		dims[cut->axis] = cut->all;
+	return s->rank;
+}
+
 static int put(void *arg, int k, const void *data, uint64_t bytes)
 {
 	const struct yk_trainer *t = arg;
@@ -320,8 +331,15 @@ static int put(void *arg, int k, const void *data, uint64_t bytes)
 	const int i = member_of(t, s, yk_optim_states_each(t->config), k);
 	if (i < 0)
 		return yoke_put(var, data, bytes);
-	const size_t from = (size_t)cut_of(t->zero, t->zero->rank, i)->from * sizeof(float);
-	return yoke_count(var) ? yoke_put(var, (const char *)data + from, yoke_bytes(var)) : 0;
+	const struct yk_optim_cut *share = cut_of(t->zero, t->zero->rank, i);
+	float *part = malloc((size_t)share->all * sizeof *part + 1);
+	int64_t dims[YOKE_MAX_RANK];
+	if (!part)
+		return yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
+	yk_cut_take(&t->net->params.row[i].cut, file_dims(t, i, dims), dims, sizeof *part, data, part);
+	const int e = yoke_count(var) ? yoke_put(var, part + share->from, yoke_bytes(var)) : 0;
+	free(part);
+	return e;
 }
 
 int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk_checkpoint *ck)
@@ -330,6 +348,11 @@ int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk
 	int e = describe(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), false, &l);
 	if (e < 0)
 		return e;
+	for (int k = 0; k < l.count; k++) {
+		const int i = member_of(t, yk_optim_states(t->optim), yk_optim_states_each(t->config), k);
+		if (i >= 0)
+			file_dims(t, i, l.tensor[k].dims);
+	}
 	e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, l.count, l.tensor, put, (void *)(uintptr_t)t);
 	yk_host_list_free(&l);
 	return e;
