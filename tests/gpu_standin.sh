@@ -109,6 +109,17 @@ ranges()
 	done
 }
 
+# No text builds: each op has another way in the end, the CPU's, which says so; and with right numbers.
+unbuilt()
+{
+	for program in "random.t 3021 1 plain" "random.t $turn 20 plain" "resolvent.t values"; do
+		rm -rf none.built
+		verdict "$b: no text builds: $program" "$(problem env YOKE_BACKEND=$b YOKE_STANDIN_CXX=false \
+			YOKE_CACHE="$PWD/none.built" "$here/tests/"$program)"
+	done
+	verdict "$b: said why" "$(grep -q '^yoke: warn: plan: .*/lanes is not used, it does not build: .*ERROR_COMPILATION' log || cat log)"
+}
+
 losses()
 {
 	sed -n 's/.*"step":\([0-9]*\),"loss":\([^,}]*\).*/\1 \2/p' "$1/metrics.jsonl"
@@ -153,6 +164,7 @@ for b in $backends; do
 	done
 	unset YOKE_STANDIN_DEVICES YOKE_STANDIN_PEER
 	ranges
+	unbuilt
 
 	# what fails in a run: it goes on elsewhere, and says so in a line with the vendor's names
 	[ $b = cuda ] && code=CUDA_ERROR_ILLEGAL_ADDRESS launch=cuLaunchKernel alloc=cuMemAlloc_v2 full=CUDA_ERROR_OUT_OF_MEMORY ||

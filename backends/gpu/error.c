@@ -8,6 +8,16 @@
 
 #include "gpu.h"
 
+static _Thread_local bool trying;
+
+bool yk_gpu_trying(bool now)
+{
+	const bool before = trying;
+
+	trying = now;
+	return before;
+}
+
 int yk_gpu_error(int code, const char *fmt, ...)
 {
 	char line[900];
@@ -16,7 +26,10 @@ int yk_gpu_error(int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	yk_gpu_host->error(code, line);
+	if (trying)
+		yk_gpu_log(YOKE_LOG_INFO, "%s", line);
+	else
+		yk_gpu_host->error(code, line);
 	return code;
 }
 

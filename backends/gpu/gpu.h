@@ -94,6 +94,9 @@ int yk_gpu_build_failed(const struct yk_gpu_device *, const char *call, int code
 			const char *options, const char *complaint);
 // Records a formatted line; returns code.
 int yk_gpu_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Are failures of this thread from here on an answer, lines in the log, and not errors of its caller's?  Returns what
+// was so before.
+bool yk_gpu_trying(bool now);
 void yk_gpu_log(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // What probe left out, and why: without any device it is the reason.

@@ -22,8 +22,8 @@ static int run_kernel(struct yk_gpu_queue *q, void *buffer, const struct yk_gpu_
 	return yk_gpu_driver.get(q, buffer, 0, data, bytes);
 }
 
-int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
-	       size_t group, void *data, size_t bytes)
+static int try_kernel(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
+		      size_t group, void *data, size_t bytes)
 {
 	struct yk_gpu_queue q = { .device = d };
 	void *buffer, *host = NULL;
@@ -40,5 +40,16 @@ int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t ite
 		yk_gpu_buffer_free(d, buffer, host);
 	}
 	yk_gpu_driver.queue_free(q.queue);
+	return err;
+}
+
+// What fails here is an answer: the op that asked has other ways, and its own failure would be the second.
+int yk_gpu_try(struct yk_gpu_device *d, const struct yk_gpu_build *b, size_t items,
+	       size_t group, void *data, size_t bytes)
+{
+	const bool before = yk_gpu_trying(true); // what is tried may want to know what only another try says
+	const int err = try_kernel(d, b, items, group, data, bytes);
+
+	yk_gpu_trying(before);
 	return err;
 }

@@ -19,13 +19,16 @@ struct yk_refusal {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // over changes of any device's list
 
-// What kernels' texts depend on, but for strides: neither dims nor constants.
+// What kernels' texts depend on, as far as it is the same when a plan is lowered and when its step is made: else the
+// device would be asked for what it refuses, again and again.  Between the two strides change, where a value is made in
+// another's place, and with them how many axes are left; and of several results some are not wanted any more, whose
+// dtypes follow from the rest where there is no map.
 static uint64_t form_of(const struct yoke_op *op)
 {
 	uint64_t h = yk_hash(op->attr, op->nattr * sizeof *op->attr, op->code);
-	for (uint32_t i = 0; i < op->nout + op->nin; i++) {
+	for (uint32_t i = op->nout > 1 && !op->map ? op->nout : 0; i < op->nout + op->nin; i++) {
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
-		uint8_t one[] = { v->kind, v->dtype, v->rank };
+		uint8_t one[] = { v->kind, v->dtype };
 		h = yk_hash(one, sizeof one, h);
 	}
 	if (op->source)

@@ -113,6 +113,10 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 		w->ctx->planner->by_value = w->replan = true;
 		return YOKE_EUNSUPPORTED;
 	}
+	if (!takes && b->op.map && !w->ctx->planner->unfused) { // what joined had results then that nobody reads now
+		w->ctx->planner->unfused = w->replan = true;
+		return YOKE_EUNSUPPORTED;
+	}
 	if (!takes)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
 				  "%s takes it no longer", d->id);

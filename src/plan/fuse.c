@@ -114,7 +114,7 @@ int yk_fuse(struct yk_work *w)
 		m->n = 1;
 		m->member[0] = m->at = k;
 		w->node[k].group = mine;
-		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check_nan)
+		if (!fusable(n) || !yk_param_bool(&fuse) || w->ctx->planner->check_nan || w->ctx->planner->unfused)
 			continue;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id base = w->value[g->arg[n->in + i]].place.base;

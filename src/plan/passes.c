@@ -200,7 +200,7 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 		return NULL;
 	}
 	const int64_t spills = yk_param_int(&spill);
-	pl->by_value = false;
+	pl->by_value = pl->unfused = false;
 	struct savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0, spills > 1 ? UINT32_MAX : 0, pl->plain };
 	struct savings at = least;
 	struct yk_plan *p = make_at(pl, &at);

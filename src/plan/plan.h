@@ -521,6 +521,7 @@ struct yk_planner {
 	size_t large_cap;
 	bool large_told;               // that some are the CPU's
 	bool by_value;                 // of the plan at hand: an op does not take its numbers from memory
+	bool unfused;                  // .. and: a text of fused ops does not build, of a form that is found only in the end
 	struct yk_spot *spot;          // scratch of launches: where the blocks lie
 	size_t spot_cap;
 	uint64_t *number;              // .. and bits of numbers
