@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/compress.h"
 #include "train/steps.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
@@ -175,6 +176,8 @@ static int save(struct yk_run *r)
 	if (!r->keeps || r->saved == r->trainer->step)
 		return 0;
 	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
+	if (e == 0)
+		e = yk_compress_mean(r->trainer);
 	if (e < 0 || !r->leads) {
 		r->saved = r->trainer->step;
 		return e;

@@ -59,6 +59,7 @@ struct yk_trainer {
 	const struct yk_parameters *params, *kept; // those that are trained, and all that checkpoints keep
 	struct yk_optim *optim;
 	struct yk_zero *zero;      // NULL: each rank updates all
+	struct yk_compress *compress; // NULL: gradients are sent whole
 	struct yk_precision precision;
 	yoke_scaler *scaler; // NULL: no loss scale
 	int64_t skipped;     // steps of those done that changed nothing
