@@ -80,6 +80,7 @@ test_programs = \
 	tests/products.t \
 	tests/keys.t \
 	tests/killed.t \
+	tests/largest.t \
 	tests/ranks.t \
 	tests/schedules.t \
 	tests/simulate.t \
@@ -211,6 +212,7 @@ test_scripts = \
 	tests/train_processes.sh \
 	tests/train_mpi.sh \
 	tests/train_ranks.sh \
+	tests/train_compress.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
 
@@ -289,6 +291,7 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_largest_t_SOURCES = tests/largest.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_schedules_t_SOURCES = tests/schedules.c
 tests_epilogues_t_SOURCES = tests/epilogues.c

@@ -80,6 +80,11 @@ static int log_step(struct yk_run *r)
 		return e;
 	}
 	m.shares = shares;
+	if (t->group) {
+		struct yoke_group_state s = { .size = sizeof s };
+		m.ranks = yoke_group_size(t->group);
+		m.sent = yoke_group_state(t->group, &s) == 0 ? s.sent : 0;
+	}
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
 		yoke_scaler_stats(t->scaler, &s);
