@@ -28,6 +28,7 @@ cl_files = \
 	cl/gather.cl \
 	cl/grouped.cl \
 	cl/half.cl \
+	cl/largest.cl \
 	cl/limits.cl \
 	cl/list.cl \
 	cl/list_map.cl \

@@ -309,6 +309,10 @@ struct yoke_map {
 	X(CONV_X, 66) \
 	/* x, g -> [O,C/groups,K..]: CONV's derivative by w; attr: CONV's, then i K of each axis */ \
 	X(CONV_W, 67) \
+	/* x [n] f32, e [n] or none -> v [k], places i32 [k], ascending, rest [n]: of a = x + e the k elements of */ \
+	/* largest modulus, of equal ones the first, NaN above all; rest: a with 0 there; it may be x or e.  Outputs */ \
+	/* may be none; n < 2^31; attr: i k */ \
+	X(LARGEST, 70) \
 	/* the kernel op->source, whose text is the application's: any outputs, inputs and attributes; */ \
 	/* BUFFER views without gaps (row major), inputs may be none */ \
 	X(SOURCE, 50)

@@ -420,6 +420,12 @@ YOKE_API yoke_tensor *yoke_sort(yoke_tensor *x, int axis, int descending, yoke_t
 // numbers do not suffice.
 YOKE_API yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 				yoke_tensor **indices);
+// Of x, f32, of fewer than 2^31 elements, the k of largest modulus, as they lie row major: their values [k], and in
+// *places where they are, i32 [k], ascending; of equal ones the first, NaN above all.  *rest: x with 0 in those places.
+// carried: YOKE_NONE, or of x's shape: what is added to x first, as the rest of the time before is to gradients that
+// are sent in part (Stich et al. 2018).  places and rest may be NULL.
+YOKE_API yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places,
+				   yoke_tensor **rest);
 // A copy whose elements lie row major.
 YOKE_API yoke_tensor *yoke_contiguous(yoke_tensor *x);
 

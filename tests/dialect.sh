@@ -87,6 +87,8 @@ for last in gather move; do
 done
 compiled scan.cl ''
 compiled sort.cl ''
+compiled largest.cl ''
+compiled largest.cl '-DITEMS=256'
 compiled conv.cl ''
 compiled conv.cl '-DDTYPE=3 -DALONG=1'
 compiled window_add.cl ''

@@ -473,7 +473,7 @@ static void ask_conv(uint32_t device, int dtype)
 	ask(device, &op);
 }
 
-// Rows of 512, and of a length beyond a block; a table's gradient.
+// Rows of 512, and of a length beyond a block; a table's gradient; the largest of a matrix of weights.
 static void ask_places(uint32_t device)
 {
 	for (int64_t n = 512; n <= 4096; n *= 8) {
@@ -489,6 +489,12 @@ static void ask_places(uint32_t device)
 	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_SCATTER_ADD, .nout = 1, .nin = 3, .out = all,
 			      .in = all + 1 };
 
+	ask(device, &op);
+	const struct yoke_view x = dense(device, yoke_f32, 1, 1 << 20, 0, 0, 0);
+	struct yoke_view some[] = { dense(device, yoke_f32, 1, 10000, 0, 0, 0), dense(device, yoke_i32, 1, 10000, 0, 0, 0),
+				    x, x, x };
+	op = (struct yoke_op){ .size = sizeof op, .code = YOKE_OP_LARGEST, .nout = 3, .nin = 2, .out = some, .in = some + 3,
+			       .nattr = 1, .attr = { { .i = 10000 } } };
 	ask(device, &op);
 }
 
@@ -601,6 +607,8 @@ static const struct row {
 	{ "windows added, f32", "window_add", { "-DDTYPE=1" }, 20 },
 	{ "sort, f32, rows of 512", "sort_short", { "-DUNIT=4" }, 30 },
 	{ "sort, f32, rows of 4096, a block", "sort_local", { "-DUNIT=4" }, 30 },
+	{ "largest, counted", "largest_count", { "-DITEMS=256" }, 30 },
+	{ "largest, taken", "largest_take", { "-DITEMS=256" }, 40 },
 	{ "scatter-add, f32, lists into order", "scatter_long", { "-DITEMS=256" }, 50 },
 	{ "scatter-add, f32, sums", "scatter_add", { "-DDTYPE=1" }, 30 },
 	{ "attention, f16, D 64", "attention_tiles", { "-DSTORE=1", "-DHEAD=64" }, 10 },

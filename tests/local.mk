@@ -80,6 +80,7 @@ test_programs = \
 	tests/products.t \
 	tests/keys.t \
 	tests/killed.t \
+	tests/largest.t \
 	tests/ranks.t \
 	tests/tensor_ranks.t \
 	tests/schedules.t \
@@ -213,6 +214,7 @@ test_scripts = \
 	tests/train_mpi.sh \
 	tests/train_ranks.sh \
 	tests/train_tensor.sh \
+	tests/train_compress.sh \
 	tests/train_zero.sh \
 	tests/tune.sh
 
@@ -291,6 +293,7 @@ tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c
+tests_largest_t_SOURCES = tests/largest.c
 tests_ranks_t_SOURCES = tests/ranks.c
 tests_tensor_ranks_t_SOURCES = tests/tensor_ranks.c
 tests_schedules_t_SOURCES = tests/schedules.c

@@ -107,6 +107,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define YK_KERNELS(X) \
 	X(MAP, map) X(REDUCE, reduce) X(MOVE, move) X(GATHER, gather) \
 	X(SCATTER_ADD, scatter_add) X(SCAN, scan) X(SCAN_MAP, scan_map) X(SORT, sort) X(CHECK, check) \
+	X(LARGEST, largest) \
 	X(EIGH, eigh) X(CHOLESKY, cholesky) X(SOLVE_TRIANGULAR, solve_triangular) \
 	X(MOMENTS, moments) \
 	X(SLICE_AT, slice_at) X(SLICE_UPDATE_AT, slice_update_at) \

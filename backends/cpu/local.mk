@@ -83,6 +83,7 @@ cpu_kernels = \
 	backends/cpu/move/kern_check.c \
 	backends/cpu/move/kern_gather.c \
 	backends/cpu/move/kern_gather_add.c \
+	backends/cpu/move/kern_largest.c \
 	backends/cpu/move/kern_move.c \
 	backends/cpu/move/kern_slice_at.c \
 	backends/cpu/move/kern_sort.c \

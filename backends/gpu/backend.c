@@ -43,6 +43,7 @@ static const struct yk_gpu_op *const ops[YOKE_OP_LIMIT] = {
 	[YOKE_OP_SCAN] = &yk_gpu_scan,
 	[YOKE_OP_SCAN_MAP] = &yk_gpu_scan_map,
 	[YOKE_OP_SORT] = &yk_gpu_sort,
+	[YOKE_OP_LARGEST] = &yk_gpu_largest,
 	[YOKE_OP_CHECK] = &yk_gpu_gather,
 	[YOKE_OP_SLICE_AT] = &yk_gpu_move,
 	[YOKE_OP_SLICE_UPDATE_AT] = &yk_gpu_move,

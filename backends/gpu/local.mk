@@ -34,6 +34,7 @@ gpu_sources = \
 	backends/gpu/gpu.h \
 	backends/gpu/graph.c \
 	backends/gpu/kernel.c \
+	backends/gpu/largest.c \
 	backends/gpu/launch.c \
 	backends/gpu/launch.h \
 	backends/gpu/list.c \

@@ -72,7 +72,7 @@ yk_case_maker yk_make_map, yk_make_reduce, yk_make_contract, yk_make_move, yk_ma
 	yk_make_attention_back, yk_make_rope, yk_make_list_map, yk_make_list_reduce, yk_make_source,
 	yk_make_scan_map, yk_make_eigh, yk_make_cholesky, yk_make_solve_triangular,
 	yk_make_moments, yk_make_resolvent, yk_make_resolvent_back, yk_make_grouped, yk_make_grouped_back,
-	yk_make_window_add, yk_make_conv, yk_make_conv_x, yk_make_conv_w;
+	yk_make_window_add, yk_make_largest, yk_make_conv, yk_make_conv_x, yk_make_conv_w;
 
 // ---- random numbers: splitmix64 (Steele et al. 2014) ----
 

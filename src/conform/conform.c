@@ -35,6 +35,7 @@ const struct yk_case_row yk_case_rows[] = {
 	ROW(SCAN, scan, NUMBERS, 30),
 	ROW(SCAN_MAP, scan_map, ALL, 32),
 	ROW(SORT, sort, ALL, 24),
+	ROW(LARGEST, largest, D(f32), 30),
 	ROW(EIGH, eigh, D(f32) | D(f64), 24),
 	ROW(CHOLESKY, cholesky, D(f32) | D(f64), 24),
 	ROW(SOLVE_TRIANGULAR, solve_triangular, D(f32) | D(f64), 24),

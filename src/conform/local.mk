@@ -7,6 +7,7 @@ libyokecore_la_SOURCES += \
 	src/conform/cases_attention.c \
 	src/conform/cases_contract.c \
 	src/conform/cases_conv.c \
+	src/conform/cases_largest.c \
 	src/conform/cases_list.c \
 	src/conform/cases_map.c \
 	src/conform/cases_moments.c \

@@ -67,6 +67,35 @@ yoke_tensor *yoke_topk(yoke_tensor *x, int64_t k, int axis, int largest,
 	return sort("topk", x, axis, &k, largest, indices);
 }
 
+yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_tensor **places, yoke_tensor **rest)
+{
+	struct yk_rec r = yk_rec_begin_with(YK_LEAF, 1u << 1, 2, (yoke_tensor *[]){ x, carried });
+	yk_id flat[2] = { r.in[0], r.in[1] }, out;
+	if (places)
+		*places = NULL;
+	if (rest)
+		*rest = NULL;
+	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value like = r.g->value[r.in[0]];
+	const int64_t n = yk_count(&like);
+	if (r.in[1] != YK_NIL && !yk_same_shape(&like, &r.g->value[r.in[1]])) {
+		yk_rec_fail(&r, YOKE_ESHAPE, "what is carried has another shape than x");
+		return yk_rec_end(&r, YK_BAD);
+	}
+	for (int i = 0; i < 2; i++)
+		if (flat[i] != YK_NIL)
+			flat[i] = yk_reshape(r.g, flat[i], 1, &n);
+	struct yk_call c = { .op = YK_LARGEST, .nin = 2, .in = flat, .nattr = 1, .attr = &(union yoke_attr){ .i = k } };
+	if (flat[0] == YK_BAD || flat[1] == YK_BAD || yk_append(r.g, &c, &out) < 0)
+		return yk_rec_end(&r, YK_BAD);
+	const yk_id left = rest ? yk_reshape(r.g, out + 2, like.rank, like.dims) : out;
+	if (left == YK_BAD || (places && !(*places = yk_handle_of(r.ctx, out + 1))) ||
+	    (rest && !(*rest = yk_handle_of(r.ctx, left))))
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, out);
+}
+
 // idx with the dims of `like`, which it broadcasts to; its own along the axis.
 static yk_id spread(struct yk_graph *g, yk_id idx, yk_id like, int axis)
 {

@@ -53,6 +53,7 @@ libyokecore_la_SOURCES += \
 	src/graph/rows_at.c \
 	src/graph/rows_conv.c \
 	src/graph/rows_grouped.c \
+	src/graph/rows_largest.c \
 	src/graph/rows_list.c \
 	src/graph/rows_moments.c \
 	src/graph/rows_order.c \

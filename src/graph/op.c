@@ -213,6 +213,10 @@ const struct yk_op_row yk_op_rows[YK_OPS] = {
 	[YK_WINDOW_ADD] = { .name = "window_add", .code = YOKE_OP_WINDOW_ADD, .flags = YK_F_FLOAT, .min_in = 1,
 		.max_in = 1, .nout = 1, .shape = yk_shape_window_add, .grad = yk_grad_window_add,
 		.decompose = yk_decompose_window_add },
+	// x, what is added to it or none -> values, places, rest
+	[YK_LARGEST] = { .name = "largest", .code = YOKE_OP_LARGEST, .flags = YK_F_FLOAT | YK_F_PARTIAL, .min_in = 2,
+		.max_in = 2, .nout = 3, .shape = yk_shape_largest, .grad = yk_grad_largest,
+		.decompose = yk_decompose_largest, .inplace = { { 0, 2 }, { 1, 2 } }, .ninplace = 2 },
 	CONV(CONV, "conv", conv), CONV(CONV_X, "conv_x", conv_x), CONV(CONV_W, "conv_w", conv_w),
 
 	// their attributes: see yk_ranked

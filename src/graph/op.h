@@ -221,6 +221,9 @@ yk_decompose_fn yk_decompose_softmax, yk_decompose_softmax_back, yk_decompose_la
 	yk_decompose_list_map, yk_decompose_list_reduce, yk_decompose_scan, yk_decompose_scan_map,
 	yk_decompose_rope, yk_decompose_moments;
 yk_decompose_fn yk_decompose_resolvent, yk_decompose_resolvent_back, yk_decompose_grouped, yk_decompose_grouped_back;
+yk_shape_fn yk_shape_largest;
+yk_grad_fn yk_grad_largest;
+yk_decompose_fn yk_decompose_largest;
 yk_shape_fn yk_shape_window, yk_shape_window_add, yk_shape_conv, yk_shape_conv_x, yk_shape_conv_w;
 yk_grad_fn yk_grad_window, yk_grad_window_add, yk_grad_conv, yk_grad_conv_x, yk_grad_conv_w;
 yk_decompose_fn yk_decompose_window_add, yk_decompose_conv, yk_decompose_conv_x, yk_decompose_conv_w;

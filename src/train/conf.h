@@ -60,6 +60,10 @@
 	  "ranks that compute each layer together, each with its part of the heads, the width and the vocabulary") \
 	X(wire, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
 	  "as what gradients go between ranks: halves are added in f32, and the sum is rounded once") \
+	X(compress, CHOICE, YK_T, "none", 0, 0, "none topk", \
+	  "topk: of each gradient ranks send its largest elements alone, and keep the rest for later steps") \
+	X(compress_ratio, REAL, YK_T, "0.1", 1e-9, 1, NULL, "of compress=topk: the share of elements that is sent") \
+	X(compress_after, INT, YK_T, "100", 0, 1e12, NULL, "of compress=topk: steps at first that are sent whole") \
 	X(parts, INT, YK_T, "auto", 1, 65536, "auto", \
 	  "passes of all ranks whose gradients make one step; auto: ranks times accumulate. A resumed run keeps them, " \
 	  "and with them its bits, at any number of ranks that divides them") \

@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/train/capable.h \
 	src/train/compare.c \
 	src/train/compare.h \
+	src/train/compress.c \
+	src/train/compress.h \
 	src/train/conf.c \
 	src/train/conf.h \
 	src/train/corpus.c \

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "train/compress.h"
 #include "train/steps.h"
 #include "train/tensor.h"
 #include "train/zero.h"
@@ -80,6 +81,11 @@ static int log_step(struct yk_run *r)
 		return e;
 	}
 	m.shares = shares;
+	if (t->group) {
+		struct yoke_group_state s = { .size = sizeof s };
+		m.ranks = yoke_group_size(t->group);
+		m.sent = yoke_group_state(t->group, &s) == 0 ? s.sent : 0;
+	}
 	if (t->scaler) {
 		struct yoke_scaler_stats s = { .size = sizeof s };
 		yoke_scaler_stats(t->scaler, &s);
@@ -178,6 +184,8 @@ static int save(struct yk_run *r)
 	int e = r->trainer->zero ? yk_zero_collect(r->trainer) : 0; // by all ranks
 	if (e == 0 && r->trainer->cuts)
 		e = yk_cuts_collect(r->trainer);
+	if (e == 0)
+		e = yk_compress_mean(r->trainer);
 	if (e < 0 || !r->leads) {
 		r->saved = r->trainer->step;
 		return e;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "train/advise.h"
+#include "train/compress.h"
 #include "train/zero.h"
 
 struct asked {
@@ -81,6 +82,8 @@ static int parts(void *arg)
 		to->parameters = t.net->params.elements;
 		to->weights = to->gradients = t.stage < 3 ? yk_parameters_bytes(&t.net->params) : yk_zero_most(&t);
 		to->states = yk_parameters_bytes(yk_optim_states(t.optim));
+		if (t.compress)
+			to->states += yk_parameters_bytes(yk_compress_errors(t.compress));
 		to->sums = yk_sums_bytes(&t.sums);
 		if (t.stage > 1)
 			to->gradients = yk_zero_most(&t);

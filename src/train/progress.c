@@ -180,6 +180,10 @@ void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		json_object_set_new(line, "scale", json_real(m->scale));
 		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
 	}
+	if (line && m->ranks) {
+		json_object_set_new(line, "ranks", json_integer((json_int_t)m->ranks));
+		json_object_set_new(line, "sent_bytes", json_integer((json_int_t)m->sent));
+	}
 	if (line && m->leaks)
 		json_object_set_new(line, "leaks", json_true());
 	if (line && m->shares)

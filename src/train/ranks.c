@@ -16,6 +16,7 @@
 #include "base/param.h"
 #include "dist/process.h"
 #include "graph/context.h"
+#include "train/compress.h"
 #include "train/outname.h"
 #include "train/resume.h"
 #include "train/zero.h"
@@ -79,7 +80,8 @@ int yk_ranks_check(const struct yk_config *c)
 	    strcmp(yk_config_str(c, YK_KEY_restart), "none"))
 		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with zero=%lld "
 			       "no rank has the state: give restart=none or zero=0", (long long)yk_config_int(c, YK_KEY_zero));
-	return check_processes(c, ranks);
+	const int e = yk_compress_check(c);
+	return e ? e : check_processes(c, ranks);
 }
 
 int yk_ranks_join(struct yk_trainer *t)
@@ -154,14 +156,17 @@ int yk_ranks_reduce(struct yk_trainer *t, yoke_tensor **loss)
 {
 	const int64_t one = 1;
 	int e = 0;
-	if (t->stage == 1)
+	const bool in_part = yk_compress_now(t);
+	if (t->stage == 1 && !in_part)
 		yk_zero_reduce(t);
-	if (t->stage > 0)
+	if (t->stage > 0 && !in_part)
 		yk_zero_take(t);
-	for (int end = t->stage || !t->group ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
+	for (int end = (t->stage && !in_part) || !t->group ? 0 : t->net->params.count, first; end > 0 && e == 0; end = first) {
 		first = yk_ranks_bucket(&t->net->params, end);
-		e = reduce_bucket(t, first, end);
+		e = in_part ? yk_compress_reduce(t, first, end) : reduce_bucket(t, first, end);
 	}
+	if (t->stage > 0 && in_part)
+		yk_zero_cut(t);
 	yoke_tensor *wish = yoke_mul(yoke_full(yoke_f32, 1, &one, 1), t->wish);
 	if (t->stage < 2 && t->group == t->grid.all) { // in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,

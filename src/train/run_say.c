@@ -69,6 +69,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 				yk_bytes_text(most, yk_zero_most(t) * (uint64_t)yk_optim_states_each(t->config)),
 				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->net->params.elements *
 						      (uint64_t)yk_optim_states_each(t->config)));
+	const double ratio = yk_config_real(c, YK_KEY_compress_ratio);
+	if (t->compress && t->group && ratio * yoke_group_size(t->group) >= 1)
+		yk_warn("train", "compress=topk: %d ranks send as much with compress_ratio=%g as without; below %g they send less",
+			yoke_group_size(t->group), ratio, 1.0 / yoke_group_size(t->group));
 	if (yk_data_endless(t->data))
 		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->net->params.elements);
 	else

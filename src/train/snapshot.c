@@ -4,6 +4,7 @@
 
 #include "train/snapshot.h"
 
+#include "train/compress.h"
 #include "train/tensor.h"
 #include "train/zero.h"
 
@@ -25,6 +26,8 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 		e = t->cuts ? yk_cuts_states(t->cuts, &s.states) :
 		    t->zero ? yk_zero_states(t->zero, &s.states) :
 			      yk_host_list_read(yk_optim_states(t->optim), &s.states);
+	if (e == 0 && t->compress)
+		e = yk_host_list_read(yk_compress_errors(t->compress), &s.errors);
 	yk_snapshot_fini(e == 0 ? to : &s);
 	if (e == 0)
 		*to = s;
@@ -36,6 +39,8 @@ int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 	int e = yk_host_list_put(&s->model, t->kept);
 	if (e == 0)
 		e = yk_host_list_put(&s->states, yk_optim_states(t->optim));
+	if (e == 0 && t->compress)
+		e = yk_host_list_put(&s->errors, yk_compress_errors(t->compress));
 	if (e == 0 && t->scaler)
 		e = yoke_scaler_load(t->scaler, &s->scaler);
 	if (e < 0)
@@ -52,5 +57,6 @@ void yk_snapshot_fini(struct yk_snapshot *s)
 {
 	yk_host_list_free(&s->model);
 	yk_host_list_free(&s->states);
+	yk_host_list_free(&s->errors);
 	*s = (struct yk_snapshot){ 0 };
 }

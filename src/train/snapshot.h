@@ -10,7 +10,7 @@ struct yk_snapshot { // all zeros: none
 	int64_t step, random_step, skipped;
 	struct yoke_scaler_state scaler; // where there is one
 	struct yoke_position position;
-	struct yk_host_list model, states; // named by the trainer they were taken of
+	struct yk_host_list model, states, errors; // errors: of compress; named by the trainer they were taken of
 };
 
 // Waits for the trainer's last step; ERANGE when that was not finite.  On failure the snapshot is as

@@ -11,8 +11,7 @@
 
 // ---- host lists ----
 
-// Names and shapes alone; of cuts, their own or those of the whole.
-static int describe(const struct yk_parameters *ps, bool whole, struct yk_host_list *to)
+int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_host_list *to)
 {
 	struct yk_host_list l = { .tensor = calloc((size_t)ps->count + 1, sizeof *l.tensor) };
 	if (!l.tensor)
@@ -41,7 +40,7 @@ void yk_host_list_free(struct yk_host_list *l)
 int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
 {
 	struct yk_host_list l = { 0 };
-	int e = describe(ps, false, &l);
+	int e = yk_host_list_describe(ps, false, &l);
 	for (int i = 0; i < l.count && e == 0; i++) {
 		size_t bytes = yoke_bytes(ps->var[i]);
 		void *data = l.tensor[i].data = malloc(bytes);
@@ -88,7 +87,7 @@ int yk_host_list_put(const struct yk_host_list *l, const struct yk_parameters *p
 
 // ---- from a checkpoint ----
 
-static int put(void *arg, int i, const void *data, uint64_t bytes)
+int yk_host_list_take(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct yk_parameters *ps = arg;
 	const struct yk_cut *cut = &ps->row[i].cut;
@@ -109,9 +108,9 @@ int yk_trained_load(const char *folder, const struct yk_checkpoint *ck, int part
 		    const struct yk_parameters *ps)
 {
 	struct yk_host_list l = { 0 };
-	int e = describe(ps, true, &l);
+	int e = yk_host_list_describe(ps, true, &l);
 	if (e == 0)
-		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, put, (void *)ps);
+		e = yk_checkpoint_load(folder, ck, part, l.count, l.tensor, yk_host_list_take, (void *)ps);
 	yk_host_list_free(&l);
 	return e;
 }

@@ -31,6 +31,9 @@ struct yk_host_list {
 	struct yk_host_tensor *tensor;
 };
 
+// Names and shapes alone, of cuts their own or those of the whole; and what takes the arrays of a list, `ps`.
+int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_host_list *);
+int yk_host_list_take(void *ps, int i, const void *data, uint64_t bytes);
 // The parameters as they are now.
 int yk_host_list_read(const struct yk_parameters *, struct yk_host_list *);
 int yk_host_list_copy(const struct yk_host_list *, struct yk_host_list *to);

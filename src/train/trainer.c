@@ -16,6 +16,7 @@
 #include "optim/optim.h"
 #include "train/advise.h"
 #include "train/batch.h"
+#include "train/compress.h"
 #include "train/ranks.h"
 #include "train/tensor.h"
 #include "train/zero.h"
@@ -149,6 +150,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = yk_cuts_start(t);
 	if (e == 0 && t->precision.scaled && !(t->scaler = yk_scaler_make(t->config)))
 		e = yoke_error_code();
+	if (e == 0)
+		e = yk_compress_new(t);
 	if (e == 0 && t->stage > 0)
 		e = yk_zero_new(t);
 	struct yk_optim_share share = { 0 }; // norms of whole tensors have the order of those that are shared out
@@ -172,8 +175,11 @@ int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_c
 	const int e = yk_scaler_parse(from->scaler, folder, t->scaler);
 	if (e < 0)
 		return e;
-	return t->zero ? yk_zero_load(t, folder, from) :
-			 yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
+	if (t->zero)
+		return yk_zero_load(t, folder, from);
+	if (t->own) // which has no network, and sends nothing
+		return yk_trained_load(folder, from, YK_CHECKPOINT_OPTIMIZER, yk_optim_states(t->optim));
+	return yk_compress_load_whole(t, folder, from);
 }
 
 int yk_trainer_buffers(struct yk_trainer *t)
@@ -256,6 +262,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yk_optim_free(t->optim);
 	yk_zero_free(t->zero);
 	yk_cuts_free(t->cuts);
+	yk_compress_free(t->compress);
 	yoke_scaler_free(t->scaler);
 	yk_network_free(t->net);
 	yk_ranks_leave(t);
@@ -266,6 +273,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->optim = NULL;
 	t->zero = NULL;
 	t->cuts = NULL;
+	t->compress = NULL;
 	t->scaler = NULL;
 	t->net = NULL;
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -74,6 +75,21 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	return kind && t->step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
+// The second list's tensors go to the end of the first.
+static int join(struct yk_host_list *l, struct yk_host_list *more)
+{
+	if (!more->count)
+		return 0;
+	struct yk_host_tensor *all = realloc(l->tensor, (size_t)(l->count + more->count) * sizeof *all);
+	if (!all)
+		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", l->count + more->count);
+	memcpy(all + l->count, more->tensor, (size_t)more->count * sizeof *all);
+	l->tensor = all;
+	l->count += more->count;
+	more->count = 0;
+	return 0;
+}
+
 int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
 {
 	struct yk_snapshot now = { 0 };
@@ -88,6 +104,8 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 	ck->data.failed = t->position.failed;
 	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->scaler))
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+	if (e == 0)
+		e = join(&now.states, &now.errors);
 	if (e == 0)
 		e = yk_checkpoint_save(folder, ck, now.model.count, now.model.tensor,
 				       now.states.count, now.states.tensor);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "graph/context.h"
 #include "optim/optim.h"
+#include "train/compress.h"
 #include "train/ranks.h"
 #include "train/zero.h"
 #include "yoke-observe.h"
@@ -120,7 +121,9 @@ static void micro_record(struct yk_trainer *t, const struct micro *m)
 	if (e < 0 || (k == 0 && look_back(t) < 0))
 		return;
 	yk_sums_add(&t->sums, k, n, yk_ranks_part(t, &loss), &loss);
-	if (k < n - 1 || (t->grid.all && yk_ranks_reduce(t, &loss) < 0))
+	if (k < n - 1)
+		return;
+	if (t->grid.all ? yk_ranks_reduce(t, &loss) < 0 : yk_compress_now(t) && yk_compress_reduce(t, 0, ps->count) < 0)
 		return;
 	int64_t now = yk_trainer_stepped(t) + 1;
 	t->lr = t->own ? yoke_optim_lr(t->optim->rule, ps->row[0].name, now) : yk_schedule_lr(&t->schedule, now);

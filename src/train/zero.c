@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "dist/ranks.h"
 #include "formats/checkpoint.h"
+#include "train/compress.h"
 #include "train/ranks.h"
 
 enum { CHUNK = 1 << 20 }; // elements that a rank hands over at a time when states are collected
@@ -269,6 +270,16 @@ void yk_zero_take(struct yk_trainer *t)
 	}
 }
 
+void yk_zero_cut(struct yk_trainer *t)
+{
+	const struct yk_zero *z = t->zero;
+	for (int i = 0; i < z->n; i++) {
+		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const int64_t all = c->all;
+		t->grad[i] = c->to > c->from ? yoke_slice(yoke_reshape(t->grad[i], 1, &all), 0, c->from, c->to, 1) : NULL;
+	}
+}
+
 uint64_t yk_zero_most(const struct yk_trainer *t)
 {
 	const struct yk_zero *z = t->zero;
@@ -353,7 +364,7 @@ int yk_zero_load(const struct yk_trainer *t, const char *folder, const struct yk
 		if (i >= 0)
 			file_dims(t, i, l.tensor[k].dims);
 	}
-	e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_OPTIMIZER, l.count, l.tensor, put, (void *)(uintptr_t)t);
+	e = yk_compress_load(t, folder, ck, &l, put, (void *)(uintptr_t)t);
 	yk_host_list_free(&l);
 	return e;
 }

@@ -34,6 +34,8 @@ int yk_zero_buckets(const struct yk_zero *, const int64_t **elements);
 yoke_tensor **yk_zero_reduce(struct yk_trainer *);
 // .. t->grad become the cuts of them that this rank updates: flat, NULL where there is nothing of a parameter.
 void yk_zero_take(struct yk_trainer *);
+// The same of gradients that are those of all ranks already.
+void yk_zero_cut(struct yk_trainer *);
 // Bytes of the parameters that the rank with most of them updates.
 uint64_t yk_zero_most(const struct yk_trainer *);
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// LARGEST: of a = x + e the k elements of largest modulus, and a without them.  Reference: kern_largest.c of the CPU
+// backend.
+//
+// The k-th is found by radix of the 31 bits of |a| (NaN: all ones), 11, then 10 and 10 more.  a is cut into pieces, a group
+// each.  A round: largest_count counts a piece's elements that have the bits found so far by their next ones, and in the
+// first round writes a where it is to be left; largest_sum adds the pieces' counts; largest_find, one group, says which
+// bits the k-th has; largest_above counts what of a piece comes before it.  Then largest_begin, one item, says where each
+// piece's results begin, and largest_take writes them in order.
+// ITEMS of a group, a power of two; 1: a group is a loop.
+#include "prologue.h"
+
+#ifndef ITEMS
+#define ITEMS 1
+#endif
+#define BINS 2048
+
+struct largest {
+	long n, each, pieces, k;
+	ulong has_e, has[3]; // is there something to add; a result for values, for places, for what is left?
+};
+
+// In the workspace: the k-th's bits so far, and how many of those that have them come before it or are it; counts of all
+// pieces; of each piece what comes before, what has the k-th's bits, where its results begin and how many of the latter
+// they have; its counts.
+#define WORK ((GLOBAL uint *)(work + work_at))
+#define PREFIX WORK[0]
+#define LEFT WORK[1]
+#define TOTAL(b) WORK[4 + (b)]
+#define PIECE(p, what) WORK[4 + BINS + 4 * (p) + (what)]
+#define COUNTS(p) (WORK + 4 + BINS + 4 * s.pieces + (p) * BINS)
+
+#define SHIFT(round) ((round) == 0 ? 20 : (round) == 1 ? 10 : 0)
+#define MASK(round) ((round) == 0 ? 0u : (round) == 1 ? 0x7ff00000u : 0x7ffffc00u) // bits known before it
+#define LAST(round) ((round) == 0 ? BINS - 1 : BINS / 2 - 1)
+
+FN uint key_of(float a)
+{
+	uint u = AS_UINT(a) & 0x7fffffffu;
+	return u > 0x7f800000u ? 0x7fffffffu : u;
+}
+
+#define IN_PARAMS GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, ulong rest_at, \
+	GLOBAL uchar *work, ulong work_at, struct largest s
+#define FLOATS(v) ((GLOBAL float *)(v + v##_at))
+
+// Element i, behind the first round where that has left it.
+FN float element(GLOBAL uchar *x, ulong x_at, GLOBAL uchar *e, ulong e_at, GLOBAL uchar *rest, ulong rest_at,
+	const struct largest *s, bool made, long i)
+{
+	if (made)
+		return FLOATS(rest)[i];
+	return s->has_e ? FLOATS(x)[i] + FLOATS(e)[i] : FLOATS(x)[i];
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) largest_count(IN_PARAMS, ulong round)
+{
+	long p = (long)GROUP_ID(0), from = p * s.each, end = from + s.each < s.n ? from + s.each : s.n;
+	GLOBAL uint *to = COUNTS(p);
+	uint prefix = round ? PREFIX : 0u, mask = MASK(round);
+	int item = LOCAL_ID(0), shift = SHIFT(round);
+#if ITEMS == 1
+	for (int b = 0; b < BINS; b++)
+		to[b] = 0;
+#else
+	LOCAL uint counts[BINS];
+	for (int b = item; b < BINS; b += ITEMS)
+		counts[b] = 0;
+	BARRIER();
+#endif
+	for (long i = from + item; i < end; i += ITEMS) {
+		float a = element(x, x_at, e, e_at, rest, rest_at, &s, round && s.has[2], i);
+		uint key = key_of(a);
+		if (!round && s.has[2])
+			FLOATS(rest)[i] = a;
+		if ((key & mask) == prefix) {
+#if ITEMS == 1
+			to[key >> shift & LAST(round)]++;
+#else
+			ATOMIC_ADD(&counts[key >> shift & LAST(round)], 1u);
+#endif
+		}
+	}
+#if ITEMS > 1
+	BARRIER();
+	for (int b = item; b < BINS; b += ITEMS)
+		to[b] = counts[b];
+#endif
+}
+
+#define WORK_PARAMS GLOBAL uchar *work, ulong work_at, struct largest s
+
+KERNEL void largest_sum(WORK_PARAMS)
+{
+	ulong b = GLOBAL_ID(0);
+	uint sum = 0;
+	if (b >= BINS)
+		return;
+	for (long p = 0; p < s.pieces; p++)
+		sum += COUNTS(p)[b];
+	TOTAL(b) = sum;
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) largest_find(WORK_PARAMS, ulong round)
+{
+	LOCAL uint sums[ITEMS];
+	int item = LOCAL_ID(0), strip = BINS / ITEMS;
+	uint sum = 0;
+	for (int i = 0; i < strip; i++)
+		sum += TOTAL(item * strip + i);
+	sums[item] = sum;
+	BARRIER();
+	if (item == 0) {
+		uint left = round ? LEFT : (uint)s.k, prefix = round ? PREFIX : 0u;
+		int at = ITEMS - 1, b;
+		for (; at > 0 && sums[at] < left; at--)
+			left -= sums[at];
+		b = at * strip + strip - 1;
+		for (; b > 0 && TOTAL(b) < left; b--)
+			left -= TOTAL(b);
+		PREFIX = prefix | (uint)b << SHIFT(round);
+		LEFT = left;
+	}
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) largest_above(WORK_PARAMS, ulong round)
+{
+	LOCAL uint sums[ITEMS];
+	long p = (long)GROUP_ID(0);
+	int item = LOCAL_ID(0), last = LAST(round), b = (int)(PREFIX >> SHIFT(round)) & last;
+	uint sum = 0;
+	for (int i = b + 1 + item; i <= last; i += ITEMS)
+		sum += COUNTS(p)[i];
+	sums[item] = sum;
+	BARRIER();
+	if (item == 0) {
+		for (int i = 1; i < ITEMS; i++)
+			sum += sums[i];
+		PIECE(p, 0) = (round ? PIECE(p, 0) : 0u) + sum;
+		PIECE(p, 1) = COUNTS(p)[b];
+	}
+}
+
+KERNEL void largest_begin(WORK_PARAMS)
+{
+	uint left = LEFT, to = 0;
+	if (GLOBAL_ID(0))
+		return;
+	for (long p = 0; p < s.pieces; p++) {
+		uint ties = PIECE(p, 1) < left ? PIECE(p, 1) : left;
+		PIECE(p, 2) = to;
+		PIECE(p, 3) = ties;
+		to += PIECE(p, 0) + ties;
+		left -= ties;
+	}
+}
+
+KERNEL void WORK_GROUP(ITEMS, 1) largest_take(GLOBAL uchar *value, ulong value_at, GLOBAL uchar *place, ulong place_at,
+	IN_PARAMS)
+{
+	long p = (long)GROUP_ID(0), from = p * s.each, end = from + s.each < s.n ? from + s.each : s.n;
+	uint kth = PREFIX, to = PIECE(p, 2), left = PIECE(p, 3);
+	int item = LOCAL_ID(0);
+#if ITEMS > 1
+	LOCAL uint ranks[2][ITEMS]; // of each item: how many before and up to it come before the k-th; in the upper half ties
+#endif
+	for (long i0 = from; i0 < end; i0 += ITEMS) {
+		long i = i0 + item;
+		float a = i < end ? element(x, x_at, e, e_at, rest, rest_at, &s, s.has[2] != 0, i) : 0.0f;
+		uint key = key_of(a), mine = i >= end || key < kth ? 0u : key > kth ? 1u : 0x10000u;
+		uint all = mine, upto = mine;
+#if ITEMS > 1
+		int now = 0;
+		ranks[0][item] = mine;
+		BARRIER();
+		for (int d = 1; d < ITEMS; d *= 2) {
+			ranks[1 - now][item] = ranks[now][item] + (item >= d ? ranks[now][item - d] : 0u);
+			now = 1 - now;
+			BARRIER();
+		}
+		upto = ranks[now][item];
+		all = ranks[now][ITEMS - 1];
+		BARRIER();
+#endif
+		uint ties = upto >> 16, taken = ties < left ? ties : left;
+		if (mine == 1u || (mine && ties <= left)) {
+			uint at = to + (upto & 0xffffu) + taken - 1u;
+			if (s.has[0])
+				FLOATS(value)[at] = a;
+			if (s.has[1])
+				((GLOBAL int *)(place + place_at))[at] = (int)i;
+			if (s.has[2])
+				FLOATS(rest)[i] = 0.0f;
+		}
+		ties = all >> 16;
+		taken = ties < left ? ties : left;
+		to += (all & 0xffffu) + taken;
+		left -= taken;
+	}
+}

@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# yoke train compress=topk: the whole of a gradient as its largest part gives the bits without; threads and processes, zero=0
+# and 1 give the same; what is not sent is in checkpoints, from which a run goes on at any number of ranks; as few bytes
+# are sent as were promised; what does not go with it is refused.
+set -u
+. "${srcdir:-.}/tests/yoke.sh"
+. "${srcdir:-.}/tests/tap.sh"
+workspace train_compress
+export YOKE_BACKEND=cpu YOKE_THREADS=1
+unset YOKE_CPU_DEVICES
+easy_text 120 >text
+keys="data=text layers=1 heads=2 embed=32 context=16 warmup=2 log_every=1 eval_every=0 batch=1 lr=1e-2 telemetry=0 parts=6
+schedule=constant valid=0"
+
+# run NAME KEY=VALUE ..: its output, if it fails
+run()
+{
+	name=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	"$yoke" train $keys out="$name" "$@" >"$name.out" 2>"$name.err" || tail -n 5 "$name.out" "$name.err"
+}
+
+# same FILE NAME NAME: is it the same bits?
+same()
+{
+	cmp "$2"/"$1".*.safetensors "$3"/"$1".*.safetensors
+}
+
+few="compress=topk compress_ratio=0.03 compress_after=2"
+verdict "all of it is what goes without" "$(
+	run dense steps=3 ranks=3
+	run all steps=3 ranks=3 compress=topk compress_ratio=1 compress_after=1
+	same model dense all
+	run alone steps=3 compress=topk compress_ratio=1 compress_after=0
+	run whole steps=3
+	same model whole alone)"
+# shellcheck disable=SC2086 # words
+verdict "threads, processes and zero=1 are the same, and other than without" "$(
+	run threads steps=5 ranks=3 $few
+	run processes steps=5 ranks=3 spawn=process $few
+	run shared steps=5 ranks=3 zero=1 $few
+	run five steps=5 ranks=3
+	for other in processes shared; do
+		same model threads $other
+		same optimizer threads $other
+	done
+	cmp -s threads/model.*.safetensors five/model.*.safetensors && echo "all was sent")"
+# shellcheck disable=SC2086 # words
+verdict "a run goes on at other numbers of ranks, and with and without" "$(
+	run straight steps=6 ranks=2 save_every=4 $few
+	run part steps=4 ranks=2 save_every=4 $few
+	grep -q '"error.layer0.mlp.up.weight"' part/optimizer.*.safetensors || echo "nothing is kept"
+	run part steps=6 ranks=2 resume=1
+	same model straight part
+	same optimizer straight part
+	run part steps=8 ranks=3 zero=1 resume=1
+	run part steps=9 ranks=1 resume=1
+	run part steps=10 ranks=2 compress=none resume=1
+	grep -q '"error.' part/optimizer.*.safetensors && echo "something is kept"
+	run part steps=11 ranks=3 zero=2 resume=1
+	run part steps=12 ranks=2 zero=0 $few resume=1)"
+
+# sent NAME: of rank 0, in step 5
+sent()
+{
+	sed -n 's/.*"step":[45],.*"sent_bytes":\([0-9]*\).*/\1/p' "$1/metrics.jsonl" | awk '{ n = $1 - n } END { printf "%d\n", n }'
+}
+
+# Tensors of the model, by elements; loss and wish are 8 bytes more.
+verdict "bytes sent are the formula's" "$(
+	python=$(command -v python3) || exit 0
+	want=$("$python" - threads/model.*.safetensors <<'END'
+import json, math, struct, sys
+file = open(sys.argv[1], 'rb')
+head = json.loads(file.read(struct.unpack('<Q', file.read(8))[0]))
+counts = [math.prod(t['shape']) for name, t in head.items() if name != '__metadata__']
+few = sum(8 * max(1, n * 3 // 100) for n in counts if n >= 1024) * 2
+print(few, sum(4 * n for n in counts if n < 1024) + 8)
+END
+	)
+	few=${want% *}
+	small=${want#* }
+	got=$(sent threads)
+	# of three ranks each sends a third of what is whole twice, and its part of that thrice, rounded
+	[ "$got" -ge $((few + small * 4 / 3 - 64)) ] && [ "$got" -le $((few + small * 4 / 3 + 256)) ] ||
+		echo "$got, wanted $few and 4/3 of $small"
+	[ "$got" -lt $(($(sent five) / 3)) ] || echo "$got, and $(sent five) without")"
+
+# refused WORDS KEY=VALUE ..: in one line with these words, before anything is there
+refused()
+{
+	words=$1
+	shift
+	# shellcheck disable=SC2086 # words
+	"$yoke" train $keys out=never compress=topk "$@" >/dev/null 2>err && echo "it was taken"
+	grep -q "$words" err && [ "$(wc -l <err)" -eq 1 ] && [ ! -e never ] || cat err
+}
+verdict "shares of gradients" "$(refused 'zero=1 or 0' zero=2 ranks=2)"
+verdict "a scale that changes" "$(refused 'bf16-mixed or fp32' precision=fp16-mixed allow_emulated=1)"
+verdict "a ratio of nothing" "$(refused 'compress_ratio' compress_ratio=0)"
+verdict "a ratio that does not pay is said" "$(run much steps=1 ranks=2 compress=topk compress_ratio=0.5
+	grep -q 'send as much with compress_ratio=0.5' much.err || cat much.err)"
+verdict "the plan counts what is kept" "$(
+	for c in none topk; do
+		# shellcheck disable=SC2086 # words
+		"$yoke" plan $keys ranks=2 compress=$c 2>err | sed -n 's/^optimizer state  *\([0-9][0-9]*\)  .*/\1/p'
+	done | awk '{ x[NR] = $1 } END { if (NR != 2 || x[2] < 1.4 * x[1] || x[2] > 1.5 * x[1]) print x[1], x[2] }')"
+echo "1..$count"
+exit $failed
