@@ -12,6 +12,8 @@ libyokecore_la_SOURCES += \
 	src/data/cursor.c \
 	src/data/cursor.h \
 	src/data/drawn.c \
+	src/data/elements.c \
+	src/data/elements.h \
 	src/data/envi.c \
 	src/data/envi.h \
 	src/data/fill.c \
